@@ -1,0 +1,320 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# demo.sh: several gateways share one device, in three acts: without the lock, with it, and with it while masters fail.
+# Installs what is missing, builds, starts its own redis-servers, shows who held the device when, and takes everything
+# down again. Exit status 0: the gateways collided without the lock and never with it.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+build=$root/build/demo
+masters=5 gateways=4 seconds=6 jobs=0 install=yes programs=
+columns=88       # of the timelines, which are 12 wider than that
+think_ms=60      # a gateway's mean pause between two jobs
+freeze_after=0.3 # seconds from the kill of one master to the freeze of another
+
+usage() {
+  cat <<END
+usage: examples/demo.sh [options]
+  --gateways N     gateways that share the device, 2 .. 16 (default $gateways)
+  --masters N      private redis-servers, 1 .. 15 (default $masters); fewer than 3 survive no failure
+  --seconds N      length of each act, 2 .. 600 (default $seconds)
+  --jobs N         end each act when every gateway has tried N jobs, instead of after --seconds
+  --no-install     install nothing: list what is missing, and fail
+  --programs DIR   use the programs device, gateway and timeline in DIR, and build nothing
+  --help
+END
+}
+
+say() { printf '%s\n' "$*"; }
+fail() {
+  printf 'demo: %s\n' "$*" >&2
+  exit 1
+}
+
+number() { # option value min max
+  if ! [[ $2 =~ ^[0-9]{1,6}$ ]] || ((10#$2 < $3 || 10#$2 > $4)); then fail "$1: '$2' is not in $3..$4"; fi
+  echo $((10#$2))
+}
+
+parse() {
+  while (($# > 0)); do
+    case $1 in
+      --help) usage && exit 0 ;;
+      --no-install) install=no && shift && continue ;;
+      --gateways | --masters | --seconds | --jobs | --programs) (($# > 1)) || fail "$1 needs a value" ;;
+      *) usage >&2 && exit 2 ;;
+    esac
+    case $1 in
+      --gateways) gateways=$(number "$1" "$2" 2 16) ;;
+      --masters) masters=$(number "$1" "$2" 1 15) ;;
+      --seconds) seconds=$(number "$1" "$2" 2 600) ;;
+      --jobs) jobs=$(number "$1" "$2" 1 100000) ;;
+      --programs) programs=$2 ;;
+    esac
+    shift 2
+  done
+}
+
+# ---- Taking down --------------------------------------------------------------------------------------------------
+
+declare -A running=() # pid → what it is; only what we started and what has not ended
+run=                  # directory of this run
+
+take_down() {
+  local status=$? pid
+  trap - EXIT
+  trap '' INT TERM HUP
+  for pid in "${!running[@]}"; do kill -KILL "$pid" 2>/dev/null || true; done # KILL also ends what is frozen
+  wait 2>/dev/null || true
+  if ((status == 1)) && [[ -n $run ]]; then
+    rm -rf "$build/failed" && mv "$run" "$build/failed"
+    say "demo: logs are in $build/failed" >&2
+  elif [[ -n $run ]]; then
+    rm -rf "$run"
+  fi
+}
+trap take_down EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+trap 'exit 129' HUP
+
+tied=() # what starts a process that ends with us, even when we are killed
+if command -v setpriv >/dev/null; then tied=(setpriv --pdeathsig KILL); fi
+
+# ---- Installing and building ---------------------------------------------------------------------------------------
+
+# shellcheck source=toolchains/packages.sh
+source "$root/toolchains/packages.sh"
+packages=(redis-server)
+build_packages=(build-essential cmake pkg-config libuv1-dev libcjson-dev)
+
+build_programs() {
+  local log=$build/build.log
+  [[ -z $programs ]] || return 0
+  say "Building into $build (about a minute the first time)"
+  if ! cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DREDLOCK_BUILD_TESTS=OFF >"$log" 2>&1 ||
+    ! cmake --build "$build" -j "$(nproc)" \
+      --target example_device --target example_gateway --target example_timeline >>"$log" 2>&1; then
+    tail -n 30 "$log" >&2
+    fail "the build failed; all of its output is in $log"
+  fi
+  programs=$build/examples
+}
+
+# ---- Masters ------------------------------------------------------------------------------------------------------
+
+master_pids=() urls=
+
+# Start master $1 on a free port: one that is taken is noticed by the server itself, in its log.
+start_master() {
+  local dir=$run/master-$1 port pid try
+  mkdir "$dir"
+  for ((try = 0; try < 50; ++try)); do
+    port=$((20000 + RANDOM % 12000))
+    : >"$dir/redis.log"
+    "${tied[@]}" redis-server --port "$port" --bind 127.0.0.1 --save '' --appendonly no --dir "$dir" \
+      --logfile "$dir/redis.log" --daemonize no >/dev/null 2>&1 &
+    pid=$!
+    disown "$pid" # so that the shell does not report its violent end
+    running[$pid]="master $1"
+    while kill -0 "$pid" 2>/dev/null; do
+      if grep -q 'Ready to accept connections' "$dir/redis.log"; then
+        master_pids[$1]=$pid
+        urls+=${urls:+,}redis://127.0.0.1:$port
+        return 0
+      fi
+      sleep 0.02
+    done
+    unset "running[$pid]"
+  done
+  fail "redis-server does not start; its last words: $(tail -n 3 "$dir/redis.log")"
+}
+
+# As many failures as a quorum survives, at most two: the last master is killed, the one before it frozen.
+fail_masters() {
+  local spare=$(((masters - 1) / 2))
+  kill -KILL "${master_pids[masters]}"
+  kill -USR1 "$device"
+  unset "running[${master_pids[masters]}]"
+  ((spare >= 2)) || return 0
+  sleep "$freeze_after"
+  kill -STOP "${master_pids[masters - 1]}"
+  kill -USR2 "$device"
+}
+
+# ---- One act ------------------------------------------------------------------------------------------------------
+
+color=()
+tty=no
+if [[ -t 1 ]]; then
+  tty=yes
+  width=$(stty size <&1 2>/dev/null | cut -d ' ' -f 2)
+  if ((${width:-0} >= 40 && width < columns + 12)); then columns=$((width - 12)); fi
+fi
+if [[ $tty == yes && -z ${NO_COLOR:-} && ${TERM:-dumb} != dumb ]]; then color=(--color); fi
+
+problems=() rows=()
+device='' gateway_pids=()
+
+elapsed_ms() { echo $(((${EPOCHREALTIME/[.,]/} - act_began_us) / 1000)); }
+
+count() { # intact ruined collisions, so far
+  awk '{ ++n[$1 == "end" ? $5 : $1] } END { printf "%d %d %d\n", n["intact"], n["ruined"], n["collision"] }' "$log"
+}
+
+start_act() { # directory, gateway's option
+  local i address=
+  mkdir "$1"
+  log=$1/device.log
+  "${tied[@]}" "$programs/device" --log "$log" >"$1/device.out" 2>"$1/device.err" &
+  device=$!
+  running[$device]=device
+  for ((i = 0; i < 250; ++i)); do
+    if [[ -s $1/device.out ]] && read -r address <"$1/device.out"; then break; fi
+    sleep 0.02
+  done
+  [[ -n $address ]] || fail "the device does not start: $(cat "$1/device.err")"
+  act_began_us=${EPOCHREALTIME/[.,]/}
+  gateway_pids=()
+  for ((i = 1; i <= gateways; ++i)); do
+    "${tied[@]}" "$programs/gateway" --id "$i" --device "$address" --masters "$urls" "$2" --jobs "$jobs" \
+      --think-ms "$think_ms" >"$1/gateway-$i.json" 2>"$1/gateway-$i.err" &
+    gateway_pids[i]=$!
+    running[$!]="gateway $i"
+  done
+}
+
+gateways_left() {
+  local pid left=0
+  for pid in "${gateway_pids[@]}"; do
+    if kill -0 "$pid" 2>/dev/null; then left=$((left + 1)); fi
+  done
+  echo "$left"
+}
+
+# Until the act's time is over (or, with --jobs, until all gateways have ended).
+watch_act() { # title, yes: masters fail half-way
+  local intact ruined collisions ms percent shown=-1 faults=$2
+  while :; do
+    ms=$(elapsed_ms)
+    read -r intact ruined collisions < <(count)
+    percent=$((jobs > 0 ? 100 * (intact + ruined) / (gateways * jobs) : ms / (10 * seconds)))
+    if [[ $tty == yes ]]; then
+      printf '\r  %-27s %5.1f s   %5d jobs done   %5d collisions ' "$1" "${ms}e-3" "$intact" "$collisions"
+    elif ((percent / 25 > shown && shown < 4)); then
+      printf '  %-27s %5.1f s   %5d jobs done   %5d collisions\n' "$1" "${ms}e-3" "$intact" "$collisions"
+      shown=$((percent / 25))
+    fi
+    if [[ $faults == yes ]] && ((percent >= 50)); then
+      fail_masters
+      faults=no
+    fi
+    if ((jobs == 0 ? percent >= 100 : $(gateways_left) == 0 || ms > 600000)); then break; fi
+    sleep 0.1
+  done
+  if [[ $tty == yes ]]; then echo; fi
+  if [[ $faults == yes ]]; then problems+=("$1: it was over before a master could fail; give it more jobs"); fi
+}
+
+# Ask the gateways and then the device to end, and collect how they did.
+end_act() { # directory, title
+  local i pid patience=100 status
+  act_ms=$(elapsed_ms)
+  for pid in "${gateway_pids[@]}"; do kill -TERM "$pid" 2>/dev/null || true; done
+  while (($(gateways_left) > 0 && patience-- > 0)); do sleep 0.1; done
+  for ((i = 1; i <= gateways; ++i)); do
+    pid=${gateway_pids[i]}
+    status=0
+    if kill -0 "$pid" 2>/dev/null; then
+      kill -KILL "$pid"
+      problems+=("$2: gateway $i did not end within 10 s of SIGTERM")
+    fi
+    { wait "$pid" || status=$?; } 2>/dev/null
+    unset "running[$pid]"
+    ((status == 0)) || problems+=("$2: gateway $i ended with status $status: $(tail -n 1 "$1/gateway-$i.err")")
+  done
+  kill -TERM "$device" 2>/dev/null || true
+  status=0
+  { wait "$device" || status=$?; } 2>/dev/null
+  unset "running[$device]"
+  ((status == 0)) || problems+=("$2: the device ended with status $status")
+}
+
+percentile() { # of the numbers on stdin, sorted; by nearest rank
+  awk -v p="$1" '{ v[NR] = $1 } END { r = int((NR * p + 99) / 100); printf "%.0f\n", NR ? v[r < 1 ? 1 : r] : 0 }'
+}
+
+row() { printf '  %-27s %9s %7s %11s %9s %9s %7s' "$@"; }
+
+judge_act() { # directory, title, lock: yes or no
+  local intact ruined collisions i p50 p99 rate
+  read -r intact ruined collisions < <(count)
+  sed -n 's/.*"waits_ms":\[\([^]]*\)\].*/\1/p' "$1"/gateway-*.json | tr ',' '\n' | sed '/^$/d' | sort -n >"$1/waits"
+  p50=$(percentile 50 <"$1/waits")
+  p99=$(percentile 99 <"$1/waits")
+  rate=$(awk -v n="$intact" -v ms="$act_ms" 'BEGIN { printf "%.1f", (ms > 0 ? n * 1000 / ms : 0) }')
+  rows+=("$(row "$2" "$intact" "$ruined" "$collisions" "$p50 ms" "$p99 ms" "$rate")")
+  if [[ $3 == no ]]; then
+    ((collisions > 0)) || problems+=("$2: no collisions, so this run proves nothing; try more --gateways or --seconds")
+    return
+  fi
+  ((collisions == 0 && ruined == 0)) || problems+=("$2: $collisions collisions, $ruined jobs ruined WITH the lock")
+  for ((i = 1; i <= gateways; ++i)); do
+    grep -q '"jobs":[1-9]' "$1/gateway-$i.json" ||
+      problems+=("$2: gateway $i did no job: $(tail -n 1 "$1/gateway-$i.err")")
+  done
+  awk '$1 == "mark" { mark = 1; n = 0 } $1 == "begin" { ++n } END { exit mark && n == 0 }' "$log" ||
+    problems+=("$2: no job was begun after the masters had failed")
+}
+
+act() { # directory, title, lock: yes or no, masters fail: yes or no
+  local option=--lock
+  [[ $3 == yes ]] || option=--no-lock
+  start_act "$1" "$option"
+  watch_act "$2" "$4"
+  end_act "$1" "$2"
+  judge_act "$1" "$2" "$3"
+  echo
+  "$programs/timeline" --gateways "$gateways" --columns "$columns" --ms $((columns * 10)) "${color[@]}" "$log" ||
+    problems+=("$2: the timeline cannot be drawn")
+  if [[ $4 == yes ]]; then
+    say "            1: master $masters is killed$( ((masters < 5)) || say ", 2: master $((masters - 1)) is frozen")"
+  fi
+  echo
+}
+
+# ---- The play -----------------------------------------------------------------------------------------------------
+
+main() {
+  local i
+  parse "$@"
+  if [[ -z $programs ]]; then packages+=("${build_packages[@]}"); fi
+  install_missing "$install" "${packages[@]}" || fail "the packages it needs are not there"
+  command -v redis-server >/dev/null || fail "there is no redis-server"
+  mkdir -p "$build"
+  build_programs
+  run=$(mktemp -d "$build/run.XXXXXX")
+  for ((i = 1; i <= masters; ++i)); do start_master "$i"; done
+  say "$gateways gateways, one device, $masters redis-servers; a job is a command of 4 frames"
+  say "Timelines: # held the device   ! frames of two gateways collided   . did not; a column is 10 ms"
+  echo
+  act "$run/act-1" "1 without the lock" no no
+  act "$run/act-2" "2 with the lock" yes no
+  if ((masters >= 3)); then
+    act "$run/act-3" "3 with it, masters failing" yes yes
+  else
+    say "  No third act: the quorum of $masters is $((masters / 2 + 1)), so no master may fail. Try --masters 5."
+    echo
+  fi
+  row act 'jobs done' ruined collisions 'wait p50' 'wait p99' jobs/s
+  printf '\n'
+  printf '%s\n' "${rows[@]}" ''
+  if ((${#problems[@]} > 0)); then
+    printf 'demo: FAILED: %s\n' "${problems[@]}" >&2
+    exit 1
+  fi
+  say "Collisions with the lock: 0."
+}
+
+main "$@"

@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * redlock/redlock.h - the whole C API: distributed locks through N independent Redis or Valkey masters, for gateways
+ * that share one piece of hardware. C99 and C++11; includes neither uv.h nor cJSON.h.
+ *
+ * What it promises. While clocks run at nearly the same rate (each within 0.5 %) and the masters keep their keys, two
+ * clients never hold one resource at the same time. A holder that is paused past the end of its validity must not
+ * touch the device any more: call redlock_check() before each device transaction, with the longest time that the
+ * transaction takes. It is the authority; events are only hints and may come late.
+ * What it cannot promise. A pause between redlock_check() and the device; a master that forgot its keys and came back
+ * within the ttl (restart without persistence, FLUSHALL, failover behind one address); a master whose wall clock
+ * is stepped forward: Redis expires keys by the wall clock.
+ *
+ * Conventions
+ *  1. Functions return 0 or a positive result when all is well, else one of the frozen negative REDLOCK_E_* numbers.
+ *  2. Times are milliseconds, in fixed-width integers, unless the name ends in _ns. Validity is rounded down, waits up.
+ *  3. A redlock_lock_t is a value, not a pointer: copy it, keep it, forget it. It names one acquire for ever; when
+ *     that acquire has ended the handle is stale, which is an error and never somebody else's lock.
+ *  4. Structs that you fill or receive start with their size. Use the initializers; new fields are only ever appended,
+ *     and 0 means default. Inputs (configuration, names, options) are copied before the call returns.
+ *  5. Threads: every function says [loop], [any] or [setup].
+ *       [loop]  only on the thread that runs the client's loop (before the loop runs: the thread that created the
+ *               client); may be called from inside event callbacks. Elsewhere: REDLOCK_E_THREAD.
+ *       [any]   any thread, also inside callbacks, without a lock or a wait; not after CLOSED.
+ *       [setup] works on its arguments only; one thread at a time per object.
+ *     In a forked child every call on a client returns REDLOCK_E_FORKED and sends nothing.
+ *  6. Event callbacks run inside uv_run(), in its prepare phase, after the library's state is final and never from
+ *     inside the call that started something. Any function below may be called there. (With UV_RUN_ONCE the loop still
+ *     waits for its next event after them; uv_stop() in the callback prevents that.)
+ *  7. After redlock_create_* nothing is allocated, except by the system's resolver for masters given by host name.
+ *  8. The library never prints, aborts, blocks, raises SIGPIPE or installs a signal handler. Secrets appear in no
+ *     event, status, error or log.
+ *
+ *  function                  loop thread   other thread   inside a callback
+ *  ------------------------  -----------   ------------   -----------------
+ *  redlock_acquire_async     yes           E_THREAD       yes
+ *  redlock_cancel            yes           E_THREAD       yes
+ *  redlock_extend_async      yes           E_THREAD       yes
+ *  redlock_release_async     yes           E_THREAD       yes
+ *  redlock_close_async       yes           E_THREAD       yes (CLOSED comes later)
+ *  redlock_suspended         yes           E_THREAD       yes
+ *  redlock_status*           yes           E_THREAD       yes
+ *  redlock_master_status     yes           E_THREAD       yes
+ *  redlock_check             yes           yes            yes
+ *  redlock_validity_ms       yes           yes            yes
+ *  redlock_deadline_ns       yes           yes            yes
+ *  redlock_create_on_loop*   the thread that owns the loop; another client's callback is fine
+ *  redlock_config_*          any one thread at a time per configuration
+ *  redlock_strerror, redlock_err_name, redlock_version*: everywhere
+ */
+#ifndef REDLOCK_REDLOCK_H
+#define REDLOCK_REDLOCK_H
+
+#include <redlock/limits.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define REDLOCK_API __attribute__((visibility("default")))
+#define REDLOCK_NODISCARD __attribute__((warn_unused_result))
+#else
+#define REDLOCK_API
+#define REDLOCK_NODISCARD
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define REDLOCK_VERSION_MAJOR 0
+#define REDLOCK_VERSION_MINOR 1
+#define REDLOCK_VERSION_PATCH 0
+#define REDLOCK_VERSION_NUM ((REDLOCK_VERSION_MAJOR << 16) | (REDLOCK_VERSION_MINOR << 8) | REDLOCK_VERSION_PATCH)
+
+/* ---- 1. Types ------------------------------------------------------------------------------------------------- */
+
+typedef struct redlock_s redlock_t;               /* client: N masters, one loop, many locks */
+typedef struct redlock_config_s redlock_config_t; /* what a client is created from */
+struct uv_loop_s;                                 /* uv_loop_t; its header is not needed here */
+
+/* One acquire and, once ACQUIRED, one held lock. 0 is never valid. */
+typedef struct redlock_lock_s {
+  uint64_t id;
+} redlock_lock_t;
+
+/* The name of what is locked: 1 .. REDLOCK_RESOURCE_MAX bytes, any bytes. */
+typedef struct redlock_resource_s {
+  const void *data;
+  uint32_t size; /* bytes */
+} redlock_resource_t;
+
+/* A resource from a NUL-terminated name, which must outlive only the call it is passed to. */
+static inline redlock_resource_t redlock_resource(const char *name) {
+  redlock_resource_t resource;
+  resource.data = name;
+  resource.size = 0;
+  while (name[resource.size] != '\0' && resource.size <= REDLOCK_RESOURCE_MAX) ++resource.size;
+  return resource;
+}
+
+/* ---- 2. Errors: name, number, text. Numbers are frozen. ------------------------------------------------------- */
+
+#define REDLOCK_ERROR_MAP(X)                                                                        \
+  /* how an acquire, an extend or a lock ended */                                                   \
+  X(LOCKED, -1, "held by somebody else on too many masters")                                        \
+  X(NO_QUORUM, -2, "too few masters gave a usable answer")                                          \
+  X(TOO_SLOW, -3, "won, but too little of the validity was left")                                   \
+  X(TIMEOUT, -4, "the wait budget was over before a round finished")                                \
+  X(CANCELED, -5, "canceled, released or closed before it was acquired")                            \
+  X(LOST, -6, "the validity is over or can no longer be relied on")                                 \
+  X(GUARD, -7, "too few masters are admitted yet")                                                  \
+  /* what the caller did */                                                                         \
+  X(INVAL, -20, "an argument is out of range")                                                      \
+  X(CONFIG, -21, "the configuration is not valid; redlock_config_error() says where")               \
+  X(STALE, -22, "this handle's acquire has ended, or it was never issued")                          \
+  X(TABLE_FULL, -23, "limits.locks acquires and locks are open already")                            \
+  X(DEADLOCK, -24, "a blocking call from a callback or from the loop's thread")                     \
+  X(THREAD, -25, "called from a thread that does not own the client")                               \
+  X(FORKED, -26, "the client belongs to the parent process")                                        \
+  X(NOTSUP, -27, "not supported by this version")                                                   \
+  X(NOMEM, -28, "no memory")                                                                        \
+  X(BUSY, -29, "an extend round of this lock is open already")                                      \
+  X(HOLD_LIMIT, -30, "max_hold_ms allows no later validity")                                        \
+  X(TOOSMALL, -31, "the buffer is too small; the needed size was stored")                           \
+  X(CLOSED, -32, "the client is closing")                                                           \
+  X(CLOCK, -33, "the system's clocks cannot be read closely enough together")                       \
+  X(SYSTEM, -34, "the system refused a descriptor, a timer or random bytes")                        \
+  X(NOT_HELD, -35, "the acquire has not been decided yet")                                          \
+  /* one master: why it gave no vote, or is not up */                                               \
+  X(RESOLVE, -50, "the host name cannot be resolved")                                               \
+  X(CONNECT, -51, "the connection was refused or timed out")                                        \
+  X(DISCONNECTED, -52, "the connection broke")                                                      \
+  X(NODE_TIMEOUT, -53, "no answer within node_timeout_ms")                                          \
+  X(SUSPECT, -54, "has not answered older requests yet")                                            \
+  X(NO_ROOM, -55, "too much is unanswered already")                                                 \
+  X(AUTH, -56, "user name or password was refused, or is missing")                                  \
+  X(NOPERM, -57, "the user lacks a permission")                                                     \
+  X(PROTOCOL, -58, "the bytes received are not RESP, or answer nothing that was asked")             \
+  X(ROLE, -59, "is a replica, not a master")                                                        \
+  X(MODE, -60, "is a cluster node or a sentinel, not a standalone master")                          \
+  X(DUPLICATE, -61, "is the same server as another master in the list")                             \
+  X(READONLY, -62, "turned into a replica")                                                         \
+  X(LOADING, -63, "is loading its data")                                                            \
+  X(OOM, -64, "is at maxmemory")                                                                    \
+  X(SCRIPT_BUSY, -65, "is blocked by somebody's long script")                                       \
+  X(MISCONF, -66, "refuses writes: it cannot persist them")                                         \
+  X(NOREPLICAS, -67, "refuses writes: too few replicas are connected")                              \
+  X(CLUSTER, -68, "answers as a cluster node")                                                      \
+  X(WRONGTYPE, -69, "the key exists and is not a string")                                           \
+  X(NOSCRIPT, -70, "does not know the script")                                                      \
+  X(MAXCLIENTS, -71, "has too many clients")                                                        \
+  X(DENIED, -72, "runs in protected mode")                                                          \
+  X(SERVER, -73, "answered an error of another kind")                                               \
+  X(TLS, -74, "TLS is not supported by this version")                                               \
+  X(GONE, -75, "the key is gone or foreign")
+
+#define REDLOCK_ERROR_ENUM(name, number, text) REDLOCK_E_##name = number,
+enum redlock_err { REDLOCK_OK = 0, REDLOCK_ERROR_MAP(REDLOCK_ERROR_ENUM) REDLOCK_E_LAST_ = -99 };
+
+/* [any] An English sentence for a result code; a static string, also for numbers that are none. */
+REDLOCK_API const char *redlock_strerror(int err);
+/* [any] "REDLOCK_E_LOCKED"; stable, for logs and JSON; "REDLOCK_OK" for 0; "REDLOCK_E_UNKNOWN" for any other. */
+REDLOCK_API const char *redlock_err_name(int err);
+/* [any] REDLOCK_VERSION_NUM of the library that runs, and the same as "0.1.0". */
+REDLOCK_API uint32_t redlock_version(void);
+REDLOCK_API const char *redlock_version_string(void);
+
+/* ---- 3. Events ------------------------------------------------------------------------------------------------ */
+
+enum redlock_event_type {
+  /* Of an acquire, exactly one of the two: */
+  REDLOCK_EV_ACQUIRED = 1, /* validity_ms is left */
+  REDLOCK_EV_FAILED = 2,   /* terminal; err: LOCKED, NO_QUORUM, TOO_SLOW, TIMEOUT, CANCELED, LOST (expired, or the
+                              clock jumped, before this event) */
+  /* Of a held lock: */
+  REDLOCK_EV_RENEWED = 3,  /* an extend round was won; validity_ms is left */
+  REDLOCK_EV_AT_RISK = 4,  /* an extend round was lost (err says why); the lock is as valid as it was: validity_ms */
+  REDLOCK_EV_LOST = 5,     /* terminal; the validity is over, or the clock jumped */
+  REDLOCK_EV_RELEASED = 6, /* terminal; the deletes are queued to every master that was sent anything */
+  /* Of the client: */
+  REDLOCK_EV_MASTER = 7,   /* master, state, err: a master changed its state */
+  REDLOCK_EV_CLOSED = 8    /* the last event; failed counts the deletes that were not answered (unpaid debts) */
+};
+
+enum redlock_master_state {
+  REDLOCK_MASTER_DOWN = 1,       /* not connected; err says why; a new attempt follows by itself */
+  REDLOCK_MASTER_CONNECTING = 2, /* resolving or connecting */
+  REDLOCK_MASTER_GREETING = 3,   /* connected; HELLO, AUTH, scripts are being exchanged */
+  REDLOCK_MASTER_UP = 4,         /* votes */
+  REDLOCK_MASTER_SUSPECT = 5     /* has an unanswered request older than node_timeout_ms: gets no new ones */
+};
+
+typedef struct redlock_event_s {
+  uint32_t size;        /* sizeof in the library that calls */
+  int32_t type;         /* enum redlock_event_type */
+  int32_t err;          /* 0 or enum redlock_err */
+  int32_t master_err;   /* the first cause given by a master in the round that decided; 0: none */
+  redlock_lock_t lock;  /* id 0 for MASTER and CLOSED */
+  int64_t validity_ms;  /* what is left of the validity when the event was made; 0 when the lock is not held */
+  uint32_t granted;     /* votes of the round that decided */
+  uint32_t refused;
+  uint32_t failed;
+  uint32_t master;      /* MASTER: index in the order of the configuration */
+  int32_t state;        /* MASTER: enum redlock_master_state */
+  uint32_t rounds;      /* acquire rounds so far */
+} redlock_event_t;
+
+/* user: from the options of the acquire, or from redlock_config_set_event(). The event is valid during the call. FAILED,
+ * LOST and RELEASED: the slot is free and the handle stale as soon as the callback returns. */
+typedef void (*redlock_event_fn)(redlock_t *rl, const redlock_event_t *event, void *user);
+
+/* level: as in syslog, 3 error .. 7 debug. msg: one line without a newline, valid during the call. May not call the
+ * client. */
+typedef void (*redlock_log_fn)(int level, const char *msg, void *user);
+
+/* ---- 4. Configuration ----------------------------------------------------------------------------------------- */
+
+/* [setup] A configuration with every default and no master. NOMEM. Free it with redlock_config_free(), which accepts
+ * NULL; a client does not need it after create. */
+REDLOCK_API REDLOCK_NODISCARD int redlock_config_new(redlock_config_t **out);
+REDLOCK_API void redlock_config_free(redlock_config_t *cfg);
+
+/* [setup] Add what a JSON object says (UTF-8, at most REDLOCK_CONFIG_BYTES_MAX bytes; keys below). Unknown and
+ * duplicate keys are errors. On any error the configuration is left as it was.
+ * CONFIG: not JSON, or a field is not valid: redlock_config_error() names it, its value and its range.
+ * NOTSUP: a field asks for TLS. SYSTEM: the file cannot be read. NOMEM. */
+REDLOCK_API REDLOCK_NODISCARD int redlock_config_load_json(redlock_config_t *cfg, const char *json, size_t size);
+REDLOCK_API REDLOCK_NODISCARD int redlock_config_load_file(redlock_config_t *cfg, const char *path);
+
+/* [setup] What was wrong in the last call on cfg that failed, e.g. "masters[2].port: 70000 is not in 1..65535"; ""
+ * when nothing failed. Owned by cfg, valid until the next call on it. Holds no secret. */
+REDLOCK_API const char *redlock_config_error(const redlock_config_t *cfg);
+
+/* [setup] One more master: redis://[user[:password]@]host[:port] with a numeric IPv4 address, an IPv6 address in
+ * brackets or a host name, or unix:///path/of/socket. Port 6379 when none is given. %XX escapes are understood in user
+ * and password. CONFIG: not such a URL, a part too long, more than REDLOCK_MASTERS_MAX, or the same address twice.
+ * NOTSUP: rediss://. */
+REDLOCK_API REDLOCK_NODISCARD int redlock_config_add_master(redlock_config_t *cfg, const char *url);
+
+/* [setup] The same settings as in JSON, by dotted key, e.g. "timing.node_timeout_ms". CONFIG: no such key, or the value
+ * is out of range.
+ *
+ *   client_name                 str  1..16 bytes of A-Z a-z 0-9 . _ -   default: host name, cut
+ *   key_prefix                  str  0..32 bytes                        ""
+ *   username, password          str  for masters that name none         ""
+ *   defaults.ttl_ms             u32  20 .. timing.max_ttl_ms            10000
+ *   defaults.retry_delay_ms     u32  1 .. 5000                          100
+ *   timing.max_ttl_ms           u32  20 .. 86400000                     30000
+ *   timing.node_timeout_ms      u32  5 .. 10000                         50
+ *   timing.connect_timeout_ms   u32  10 .. 60000                        500
+ *   timing.reconnect_min_ms     u32  10 .. 600000                       100
+ *   timing.reconnect_max_ms     u32  timing.reconnect_min_ms .. 600000  5000
+ *   timing.suspect_close_ms     u32  50 .. 600000                       2000   (at least node_timeout_ms)
+ *   timing.ping_interval_ms     u32  100 .. 3600000                     5000
+ *   timing.drift_ppm            u32  10000 .. 200000                    10000
+ *   timing.drift_fixed_ms       u32  2 .. 1000                          2
+ *   limits.locks                u32  1 .. 4096                          32
+ *   limits.in_flight            u32  2 * limits.locks .. 16384 (min. 8) 64; 4 * limits.locks, if locks is above 32
+ *   limits.debts                u32  limits.locks + 1 .. 16384          64; 2 * limits.locks, if locks is above 32
+ *   limits.tx_bytes             u32  0 or 1024 .. 4194304               0
+ *   limits.rx_bytes             u32  256 .. 65536                       1024
+ *
+ * JSON nests at the dots: { "client_name": "gw-17", "timing": { "node_timeout_ms": 50 }, "masters": [ ... ] }, where a
+ * master is a URL or { "url": ..., "name": ..., "username": ..., "password": ..., "password_file": ... }. */
+REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_u32(redlock_config_t *cfg, const char *key, uint32_t value);
+REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_str(redlock_config_t *cfg, const char *key, const char *value);
+
+/* [setup] The callback for events that have none of their own, and for MASTER and CLOSED. NULL: none. */
+REDLOCK_API void redlock_config_set_event(redlock_config_t *cfg, redlock_event_fn fn, void *user);
+/* [setup] Where log lines up to this level go; they come on the loop's thread. NULL: nowhere. */
+REDLOCK_API void redlock_config_set_log(redlock_config_t *cfg, redlock_log_fn fn, void *user, int level);
+
+/* ---- 5. Life -------------------------------------------------------------------------------------------------- */
+
+/* [setup] Bytes that a client of this configuration needs, all of them; 0 when the configuration is not valid
+ * (redlock_config_error() says why). */
+REDLOCK_API size_t redlock_memory_size(const redlock_config_t *cfg);
+
+/* A client on the caller's libuv loop. Connections are opened as the loop runs. *out is NULL on error.
+ * CONFIG: not valid, e.g. no master. CLOCK, SYSTEM, NOMEM. Memory is freed after CLOSED. */
+REDLOCK_API REDLOCK_NODISCARD int redlock_create_on_loop(redlock_t **out, const redlock_config_t *cfg,
+                                                         struct uv_loop_s *loop);
+/* The same in the caller's memory: at least redlock_memory_size() bytes, aligned as malloc aligns, left alone until
+ * CLOSED was delivered. TOOSMALL: too few bytes. INVAL: NULL or not aligned. */
+REDLOCK_API REDLOCK_NODISCARD int redlock_create_on_loop_in(void *mem, size_t size, redlock_t **out,
+                                                            const redlock_config_t *cfg, struct uv_loop_s *loop);
+
+/* [loop] End: every pending acquire gets FAILED(CANCELED), every held lock RELEASED, the deletes are given at most
+ * grace_ms (0 .. 60000) to be answered, then connections are closed and CLOSED is delivered; after it the client is
+ * gone. A second call returns CLOSED. INVAL: grace_ms out of range. */
+REDLOCK_API int redlock_close_async(redlock_t *rl, uint32_t grace_ms);
+
+/* ---- 6. Locking ----------------------------------------------------------------------------------------------- */
+
+#define REDLOCK_WAIT_NONE 0       /* one round */
+#define REDLOCK_WAIT_FOREVER (-1) /* until it is acquired or canceled */
+
+#define REDLOCK_F_NO_RENEW (1u << 0) /* do not extend automatically */
+#define REDLOCK_F_FENCING (1u << 1)  /* with a fencing token; NOTSUP in this version */
+
+typedef struct redlock_acquire_opts_s {
+  uint32_t size;            /* sizeof, set by REDLOCK_ACQUIRE_OPTS_INIT */
+  uint32_t flags;           /* REDLOCK_F_* */
+  uint32_t ttl_ms;          /* 20 .. timing.max_ttl_ms; 0: defaults.ttl_ms */
+  int32_t wait_ms;          /* REDLOCK_WAIT_NONE, REDLOCK_WAIT_FOREVER or a budget */
+  uint32_t min_validity_ms; /* less than this at the decision is TOO_SLOW; 0: any */
+  uint32_t max_hold_ms;     /* no extend carries the validity past this, counted from the start of the won round;
+                               0: no limit */
+  uint32_t retry_delay_ms;  /* 1 .. 5000; 0: defaults.retry_delay_ms */
+  uint32_t reserved;        /* 0 */
+  redlock_event_fn callback; /* NULL: the one of the configuration */
+  void *user;
+} redlock_acquire_opts_t;
+
+#if defined(__cplusplus)
+#define REDLOCK_ACQUIRE_OPTS_INIT redlock_acquire_opts_t{sizeof(redlock_acquire_opts_t), 0, 0, 0, 0, 0, 0, 0, nullptr, nullptr}
+#else
+#define REDLOCK_ACQUIRE_OPTS_INIT {sizeof(redlock_acquire_opts_t), 0, 0, 0, 0, 0, 0, 0, NULL, NULL}
+#endif
+
+/* [loop] Ask for a resource (Redlock page, "The Redlock algorithm"). The SETs leave together in this turn of the loop.
+ * ACQUIRED or FAILED follows, never from inside this call. Until a first connection attempt to each master has ended or
+ * a quorum is up, an acquire waits for that, at most timing.connect_timeout_ms twice or its wait budget.
+ * opts may be NULL: all defaults. *lock is the handle, 0 on error.
+ * INVAL: a resource, an option or the size is out of range. NOTSUP: count > 1, REDLOCK_F_FENCING. TABLE_FULL. CLOSED.
+ * THREAD. FORKED. */
+REDLOCK_API REDLOCK_NODISCARD int redlock_acquire_async(redlock_t *rl, const redlock_resource_t *resources,
+                                                        uint32_t count, const redlock_acquire_opts_t *opts,
+                                                        redlock_lock_t *lock);
+
+/* [loop] Give up an acquire that has not been reported ACQUIRED: it gets FAILED(CANCELED), its keys are deleted.
+ * 0 also when its acquire has ended. BUSY: already acquired; release it. STALE: never issued. THREAD. FORKED. */
+REDLOCK_API int redlock_cancel(redlock_t *rl, redlock_lock_t lock);
+
+/* [loop] Extend a held lock: ttl_ms from now (20 .. timing.max_ttl_ms; 0: the ttl of the acquire). RENEWED or AT_RISK
+ * follows (or LOST, RELEASED, if the lock ends first). The validity never gets shorter, a key that is gone is never made
+ * again. (Redlock page, "Making the algorithm more reliable: Extending the lock".)
+ * INVAL: ttl_ms. STALE. NOT_HELD: not acquired yet. LOST: expired. BUSY: an extend round is open. HOLD_LIMIT. CLOSED.
+ * THREAD. FORKED. */
+REDLOCK_API REDLOCK_NODISCARD int redlock_extend_async(redlock_t *rl, redlock_lock_t lock, uint32_t ttl_ms);
+
+/* [loop] Let go: from now on the lock is not held; the compare-and-delete goes to every master that was sent anything
+ * (Redlock page, "Releasing the lock"), again on a later connection where one breaks; RELEASED follows in this turn of
+ * the loop. Before ACQUIRED it cancels. 0 also when the lock has ended. STALE: never issued. THREAD. FORKED. */
+REDLOCK_API int redlock_release_async(redlock_t *rl, redlock_lock_t lock);
+
+/* ---- 7. Holding: any thread, no I/O, no lock, two to four clock reads ------------------------------------------- */
+
+/* [any] May the device be touched for the next need_ms? 0: yes, at least need_ms of validity are left. LOST: no; once a
+ * check has found the validity over, or the clock to have jumped, every later one on this handle fails. TOO_SLOW: held,
+ * but less than need_ms is left. NOT_HELD: not acquired yet. STALE. FORKED. */
+REDLOCK_API REDLOCK_NODISCARD int redlock_check(const redlock_t *rl, redlock_lock_t lock, uint32_t need_ms);
+/* [any] Milliseconds of validity left, rounded down; 0: held no more; negative: NOT_HELD, STALE, FORKED. */
+REDLOCK_API int64_t redlock_validity_ms(const redlock_t *rl, redlock_lock_t lock);
+/* [any] The end of the validity as an absolute CLOCK_BOOTTIME time in ns, for timerfd or timer_create with
+ * TIMER_ABSTIME; computed anew at each call so that slewing of the system clock cannot make it late: ask again after
+ * RENEWED. Errors as redlock_validity_ms; 0: held no more. */
+REDLOCK_API int64_t redlock_deadline_ns(const redlock_t *rl, redlock_lock_t lock);
+
+/* [loop] For a power manager on machines whose kernel does not count suspend in CLOCK_BOOTTIME: the machine was
+ * suspended; every lock held is LOST, every open round starts anew. 0, CLOSED, THREAD, FORKED. */
+REDLOCK_API int redlock_suspended(redlock_t *rl);
+
+/* ---- 8. Seeing ------------------------------------------------------------------------------------------------ */
+
+typedef struct redlock_status_s {
+  uint32_t size;
+  uint32_t masters;       /* N */
+  uint32_t masters_up;    /* that vote now */
+  uint32_t quorum;        /* Q = N/2 + 1 of the configured masters */
+  uint32_t locks_held;
+  uint32_t locks_pending; /* acquires not decided */
+  uint32_t locks_max;     /* limits.locks */
+  uint32_t debts;         /* ended values with an unanswered delete */
+  uint32_t debts_max;     /* limits.debts */
+  uint32_t even;          /* 1: N is even, which costs a master and buys nothing */
+  uint64_t acquired;      /* events since create */
+  uint64_t failed_locked;
+  uint64_t failed_no_quorum;
+  uint64_t failed_other;
+  uint64_t rounds;        /* acquire rounds begun */
+  uint64_t renewed;
+  uint64_t renew_failed;
+  uint64_t released;
+  uint64_t lost;
+  uint64_t clock_jumps;   /* suspends and clock misreadings noticed */
+} redlock_status_t;
+
+typedef struct redlock_master_status_s {
+  uint32_t size;
+  uint32_t index;
+  int32_t state;          /* enum redlock_master_state */
+  int32_t err;            /* why it is not up, or the last error it answered; 0: none */
+  uint32_t in_flight;     /* unanswered requests */
+  uint32_t owed;          /* deletes not answered yet */
+  uint32_t connects;      /* connections made */
+  uint32_t resp3;         /* 1: the connection speaks RESP3 */
+  uint64_t replies;
+  uint64_t errors;        /* error replies */
+  char name[REDLOCK_MASTER_NAME_MAX + 1];
+  char address[REDLOCK_HOST_MAX + 8]; /* "10.0.0.11:6379", "[fe80::1]:6379", "/run/redis.sock" */
+} redlock_master_status_t;
+
+/* [loop] Fill *status up to the size it starts with. INVAL: size too small for the first fields, or index out of
+ * range. THREAD. FORKED. */
+REDLOCK_API int redlock_status(const redlock_t *rl, redlock_status_t *status);
+REDLOCK_API int redlock_master_status(const redlock_t *rl, uint32_t index, redlock_master_status_t *status);
+/* [loop] All of it as one JSON object, schema "redlock.status/1", NUL-terminated; 64-bit numbers as strings. *size: in,
+ * the bytes of buf; out, the bytes needed with the NUL. TOOSMALL: buf holds an empty string. INVAL. THREAD. FORKED. */
+REDLOCK_API int redlock_status_json(const redlock_t *rl, char *buf, size_t *size);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* REDLOCK_REDLOCK_H */

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+#include "port/posix/entropy.hpp"
+
+#include <stdint.h>
+#include <sys/random.h>
+#include <sys/types.h>
+
+namespace redlock {
+
+size_t fill_random(void* out, size_t n) {
+  constexpr size_t piece = 256;  // up to here the kernel neither stops half-way nor heeds a signal
+  uint8_t* bytes = static_cast<uint8_t*>(out);
+  size_t filled = 0;
+  while (filled < n) {
+    const size_t want = n - filled < piece ? n - filled : piece;
+    const ssize_t got = getrandom(bytes + filled, want, GRND_NONBLOCK);
+    if (got <= 0) break;
+    filled += static_cast<size_t>(got);
+  }
+  return filled;
+}
+
+}  // namespace redlock

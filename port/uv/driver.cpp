@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: MIT
+#include "port/uv/driver.hpp"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/timerfd.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <new>
+
+#include "port/posix/entropy.hpp"
+
+namespace redlock {
+namespace {
+
+constexpr int watcher_slots = 1000;      // descriptors below this never make libuv grow its table again
+constexpr unsigned turns_max = 16;       // in one prepare; then the loop comes round first
+constexpr int keepalive_idle_s = 5;
+constexpr int keepalive_interval_s = 1;
+constexpr int keepalive_probes = 3;
+constexpr int user_timeout_ms = 3000;    // unacknowledged data: keepalive is silent while there is some
+
+bool set_option(int fd, int level, int name, int value) { return setsockopt(fd, level, name, &value, sizeof value) == 0; }
+
+bool tune(int fd) {
+  return set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1) && set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1) &&
+         set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, keepalive_idle_s) &&
+         set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, keepalive_interval_s) &&
+         set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, keepalive_probes) &&
+         set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, user_timeout_ms);
+}
+
+bool same_address(const sockaddr_storage& a, const sockaddr_storage& b) {
+  if (a.ss_family != b.ss_family) return false;
+  if (a.ss_family == AF_INET) {
+    const auto& x = reinterpret_cast<const sockaddr_in&>(a);
+    const auto& y = reinterpret_cast<const sockaddr_in&>(b);
+    return x.sin_port == y.sin_port && x.sin_addr.s_addr == y.sin_addr.s_addr;
+  }
+  if (a.ss_family == AF_INET6) {
+    const auto& x = reinterpret_cast<const sockaddr_in6&>(a);
+    const auto& y = reinterpret_cast<const sockaddr_in6&>(b);
+    return x.sin6_port == y.sin6_port && x.sin6_scope_id == y.sin6_scope_id &&
+           memcmp(&x.sin6_addr, &y.sin6_addr, sizeof x.sin6_addr) == 0;
+  }
+  return false;  // socket paths are compared by the configuration
+}
+
+uv_handle_t* as_handle(uv_poll_t* handle) { return reinterpret_cast<uv_handle_t*>(handle); }
+uv_handle_t* as_handle(uv_prepare_t* handle) { return reinterpret_cast<uv_handle_t*>(handle); }
+
+}  // namespace
+
+// ---- life -----------------------------------------------------------------------------------------------------
+
+Driver::Driver(Client& client, const Owner& owner, void* memory)
+    : client_(client),
+      owner_(owner),
+      connections_(static_cast<Connection*>(memory)),
+      masters_(client.settings().masters) {
+  for (MasterIndex m = 0; m < masters_; ++m) {
+    Connection& c = *new (&connections_[m]) Connection();
+    c.driver = this;
+    c.master = m;
+    c.fd = -1;
+  }
+}
+
+// What can fail comes before the first handle is on the loop: a handle can only be closed by running the loop, and
+// the caller of a failed create has nothing to run it for.
+int Driver::open(uv_loop_t* loop) {
+  loop_ = loop;
+  if (!clock_.start()) return REDLOCK_E_CLOCK;
+  timer_fd_ = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
+  if (timer_fd_ < 0) return REDLOCK_E_SYSTEM;
+  if (uv_poll_init(loop_, &timer_, timer_fd_) != 0) {
+    ::close(timer_fd_);
+    return REDLOCK_E_SYSTEM;
+  }
+  timer_.data = this;
+  uv_poll_start(&timer_, UV_READABLE, on_timer);
+  uv_prepare_init(loop_, &prepare_);
+  prepare_.data = this;
+  uv_prepare_start(&prepare_, on_prepare);
+  own_open_ = 2;
+  grow_watchers();
+  return 0;
+}
+
+// libuv keeps its watchers in an array indexed by descriptor and reallocates it when a higher one than ever comes, which
+// the host program may cause at any time. Showing it a high one now keeps reconnects off the heap.
+void Driver::grow_watchers() {
+  rlimit limit = {};
+  int wanted = watcher_slots;
+  if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur <= static_cast<rlim_t>(wanted)) {
+    wanted = static_cast<int>(limit.rlim_cur) - 1;
+  }
+  const int high = fcntl(timer_fd_, F_DUPFD_CLOEXEC, wanted);
+  if (high < 0) return;  // every descriptor up there is in use: the table has been that large already
+  if (uv_poll_init(loop_, &spare_, high) == 0) {
+    spare_.data = this;
+    ++own_open_;
+    uv_poll_start(&spare_, UV_READABLE, on_timer);
+    uv_poll_stop(&spare_);
+    uv_close(as_handle(&spare_), on_own_closed);
+  }
+  ::close(high);
+}
+
+void Driver::close_handles() {
+  closing_ = true;
+  uv_poll_stop(&timer_);
+  uv_close(as_handle(&timer_), on_own_closed);
+  ::close(timer_fd_);
+  uv_close(as_handle(&prepare_), on_own_closed);
+}
+
+void Driver::on_own_closed(uv_handle_t* handle) {
+  Driver& driver = *static_cast<Driver*>(handle->data);
+  --driver.own_open_;
+  driver.handle_closed();
+}
+
+// A handle or a look-up has come to its end; after the last one the owner may have its memory back.
+void Driver::handle_closed() {
+  if (!closing_ || own_open_ != 0) return;
+  for (MasterIndex m = 0; m < masters_; ++m) {
+    if (connections_[m].polling || connections_[m].lookup_pending) return;
+  }
+  owner_.closed(owner_.self);
+}
+
+// ---- the loop's turn ------------------------------------------------------------------------------------------
+
+void Driver::on_prepare(uv_prepare_t* handle) {
+  Driver& driver = *static_cast<Driver*>(handle->data);
+  if (driver.touched_ || driver.client_.wants_turn()) driver.step();
+}
+
+void Driver::step() {
+  if (stepping_ || closing_ || owner_.foreign(owner_.self)) return;
+  stepping_ = true;
+  touched_ = false;
+  turns();
+  stepping_ = false;
+  if (client_.is_closed()) {
+    close_handles();
+  } else {
+    arm();
+  }
+}
+
+void Driver::turns() {
+  for (unsigned i = 0; i < turns_max; ++i) {
+    const Instant now = read_clock();
+    refill();
+    client_.turn(now);
+    for (MasterIndex m = 0; m < masters_; ++m) flush(connections_[m], now);
+    client_.flushed(now);
+    act_on_wishes(now);
+    deliver(now);
+    if (!client_.wants_turn()) return;
+  }
+  touched_ = true;
+}
+
+// Only the events that are there now: what a callback adds is told after the next turn.
+void Driver::deliver(Instant now) {
+  for (unsigned n = client_.events(); n > 0; --n) {
+    Client::Event event;
+    if (!client_.next_event(event, now)) return;
+    owner_.event(owner_.self, event);
+    client_.delivered(event);
+  }
+}
+
+Instant Driver::read_clock() {
+  const Reading reading = clock_.read();
+  if (reading.jumped) client_.clock_jumped(reading.now);
+  return reading.now;
+}
+
+void Driver::refill() {
+  unsigned char bytes[256];
+  for (size_t wanted = client_.entropy_wanted(); wanted > 0; wanted = client_.entropy_wanted()) {
+    const size_t size = fill_random(bytes, wanted < sizeof bytes ? wanted : sizeof bytes);
+    if (size == 0) return;  // early boot: rounds wait
+    client_.add_entropy(bytes, size);
+    explicit_bzero(bytes, size);
+  }
+}
+
+void Driver::arm() {
+  const Instant deadline = touched_ ? Instant::from_ns(0) : client_.deadline();
+  if (deadline >= armed_for_) return;
+  int64_t at = clock_.timer_ns(deadline);
+  if (at < 1) at = 1;  // 0 would disarm it
+  itimerspec spec = {};
+  spec.it_value.tv_sec = static_cast<time_t>(at / 1'000'000'000);
+  spec.it_value.tv_nsec = static_cast<long>(at % 1'000'000'000);
+  if (timerfd_settime(timer_fd_, TFD_TIMER_ABSTIME, &spec, nullptr) == 0) armed_for_ = deadline;
+}
+
+void Driver::on_timer(uv_poll_t* handle, int, int) {
+  Driver& driver = *static_cast<Driver*>(handle->data);
+  if (driver.closing_ || driver.owner_.foreign(driver.owner_.self)) return;
+  uint64_t expirations;
+  if (::read(driver.timer_fd_, &expirations, sizeof expirations) < 0) return;
+  driver.armed_for_ = Instant::never();
+  driver.touched_ = true;
+}
+
+// ---- connections ----------------------------------------------------------------------------------------------
+
+void Driver::act_on_wishes(Instant now) {
+  for (MasterIndex m = 0; m < masters_; ++m) {
+    Connection& c = connections_[m];
+    switch (client_.wish(m)) {
+      case Session::Wish::none:
+        break;
+      case Session::Wish::connect:
+        if (!c.polling && !c.lookup_pending) connect(c, now);
+        break;
+      case Session::Wish::close:
+        close(c, 0, client_.polite(m), now);
+        break;
+    }
+  }
+}
+
+void Driver::connect(Connection& c, Instant now) {
+  const MasterSettings& master = client_.settings().master[c.master];
+  client_.connecting(c.master, now);
+  char host[REDLOCK_HOST_MAX + 1];
+  memcpy(host, master.host.data, master.host.size);
+  host[master.host.size] = '\0';
+  memset(&c.address, 0, sizeof c.address);
+  if (master.unix_socket) {
+    auto& address = reinterpret_cast<sockaddr_un&>(c.address);
+    address.sun_family = AF_UNIX;
+    memcpy(address.sun_path, host, master.host.size + 1);
+    c.address_size = sizeof address;
+  } else if (uv_ip4_addr(host, master.port, &reinterpret_cast<sockaddr_in&>(c.address)) == 0) {
+    c.address_size = sizeof(sockaddr_in);
+  } else if (uv_ip6_addr(host, master.port, &reinterpret_cast<sockaddr_in6&>(c.address)) == 0) {
+    c.address_size = sizeof(sockaddr_in6);
+  } else {
+    return resolve(c, now);
+  }
+  open_socket(c, now);
+}
+
+// The one thing that allocates and uses libuv's thread pool; numeric addresses never come here.
+void Driver::resolve(Connection& c, Instant now) {
+  const MasterSettings& master = client_.settings().master[c.master];
+  char host[REDLOCK_HOST_MAX + 1];
+  memcpy(host, master.host.data, master.host.size);
+  host[master.host.size] = '\0';
+  addrinfo hints = {};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  c.lookup.data = &c;
+  if (uv_getaddrinfo(loop_, &c.lookup, on_resolved, host, nullptr, &hints) != 0) {
+    return client_.closed(c.master, REDLOCK_E_RESOLVE, now);
+  }
+  c.lookup_pending = true;
+  c.state = Connection::State::resolving;
+}
+
+void Driver::on_resolved(uv_getaddrinfo_t* request, int status, addrinfo* result) {
+  Connection& c = *static_cast<Connection*>(request->data);
+  Driver& driver = *c.driver;
+  c.lookup_pending = false;
+  if (status == 0 && result != nullptr) {
+    memcpy(&c.address, result->ai_addr, result->ai_addrlen);
+    c.address_size = result->ai_addrlen;
+  }
+  if (result != nullptr) uv_freeaddrinfo(result);
+  if (driver.owner_.foreign(driver.owner_.self)) return;
+  if (driver.closing_) return driver.handle_closed();
+  driver.touched_ = true;
+  if (c.state != Connection::State::resolving) return;  // given up meanwhile
+  const Instant now = driver.read_clock();
+  c.state = Connection::State::idle;
+  if (status != 0) return driver.client_.closed(c.master, REDLOCK_E_RESOLVE, now);
+  const uint16_t port = htons(driver.client_.settings().master[c.master].port);
+  if (c.address.ss_family == AF_INET6) {
+    reinterpret_cast<sockaddr_in6&>(c.address).sin6_port = port;
+  } else {
+    reinterpret_cast<sockaddr_in&>(c.address).sin_port = port;
+  }
+  if (driver.is_duplicate(c)) return driver.client_.closed(c.master, REDLOCK_E_DUPLICATE, now);
+  driver.open_socket(c, now);
+}
+
+bool Driver::is_duplicate(const Connection& c) const {
+  for (MasterIndex m = 0; m < masters_; ++m) {
+    const Connection& other = connections_[m];
+    if (m != c.master && other.fd >= 0 && same_address(c.address, other.address)) return true;
+  }
+  return false;
+}
+
+void Driver::open_socket(Connection& c, Instant now) {
+  const int fd = socket(c.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) return client_.closed(c.master, REDLOCK_E_SYSTEM, now);
+  const bool tcp = c.address.ss_family != AF_UNIX;
+  if ((tcp && !tune(fd)) || uv_poll_init(loop_, &c.poll, fd) != 0) {
+    ::close(fd);
+    return client_.closed(c.master, REDLOCK_E_SYSTEM, now);
+  }
+  c.poll.data = &c;
+  c.fd = fd;
+  c.events = 0;
+  c.polling = true;
+  c.state = Connection::State::connecting;
+  const int err = ::connect(fd, reinterpret_cast<sockaddr*>(&c.address), c.address_size);
+  if (err == 0) return established(c, now);
+  if (errno != EINPROGRESS) return close(c, REDLOCK_E_CONNECT, true, now);
+  if (!watch(c, UV_WRITABLE)) close(c, REDLOCK_E_SYSTEM, true, now);
+}
+
+void Driver::established(Connection& c, Instant now) {
+  c.state = Connection::State::open;
+  if (!watch(c, UV_READABLE)) return close(c, REDLOCK_E_SYSTEM, true, now);
+  client_.connected(c.master, now);
+  flush(c, now);
+}
+
+// A broken connection is reset, so that the peer's kernel drops it as well; a polite end lets what was written arrive.
+void Driver::close(Connection& c, int reason, bool polite, Instant now) {
+  if (c.polling && !c.poll_closing) {
+    if (!polite) {
+      const linger reset = {1, 0};
+      setsockopt(c.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+    }
+    uv_poll_stop(&c.poll);
+    c.poll_closing = true;
+    uv_close(as_handle(&c.poll), on_poll_closed);
+    ::close(c.fd);
+    c.fd = -1;
+  }
+  if (c.lookup_pending) uv_cancel(reinterpret_cast<uv_req_t*>(&c.lookup));
+  c.state = Connection::State::idle;
+  touched_ = true;
+  client_.closed(c.master, reason, now);
+}
+
+void Driver::on_poll_closed(uv_handle_t* handle) {
+  Connection& c = *static_cast<Connection*>(handle->data);
+  c.polling = c.poll_closing = false;
+  c.driver->touched_ = true;
+  c.driver->handle_closed();
+}
+
+// ---- bytes ----------------------------------------------------------------------------------------------------
+
+bool Driver::watch(Connection& c, int events) {
+  if (c.events == events) return true;
+  c.events = events;
+  return uv_poll_start(&c.poll, events, on_poll) == 0;
+}
+
+void Driver::on_poll(uv_poll_t* handle, int status, int events) {
+  Connection& c = *static_cast<Connection*>(handle->data);
+  Driver& driver = *c.driver;
+  if (driver.closing_ || c.fd < 0 || driver.owner_.foreign(driver.owner_.self)) return;
+  driver.touched_ = true;
+  if (c.state == Connection::State::connecting) {
+    int err = 0;
+    socklen_t size = sizeof err;
+    const Instant now = driver.read_clock();
+    if (status < 0 || getsockopt(c.fd, SOL_SOCKET, SO_ERROR, &err, &size) != 0 || err != 0) {
+      return driver.close(c, REDLOCK_E_CONNECT, true, now);
+    }
+    return driver.established(c, now);
+  }
+  if (status < 0) return driver.broken(c);
+  if (events & UV_WRITABLE) {
+    driver.watch(c, UV_READABLE);
+    driver.flush(c, driver.read_clock());
+  }
+  if ((events & UV_READABLE) && c.fd >= 0) driver.read(c);
+}
+
+void Driver::read(Connection& c) {
+  size_t room = 0;
+  char* at = client_.rx_room(c.master, room);
+  const ssize_t n = room > 0 ? recv(c.fd, at, room, 0) : 0;
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  const Instant now = read_clock();
+  if (n > 0) return client_.received(c.master, static_cast<size_t>(n), now);
+  close(c, room > 0 ? REDLOCK_E_DISCONNECTED : REDLOCK_E_PROTOCOL, false, now);
+}
+
+// The server's last words, if any, say why: -ERR max number of clients reached, -DENIED.
+void Driver::broken(Connection& c) {
+  read(c);
+  if (c.fd >= 0) close(c, REDLOCK_E_DISCONNECTED, false, read_clock());
+}
+
+void Driver::flush(Connection& c, Instant now) {
+  if (c.state != Connection::State::open || (c.events & UV_WRITABLE)) return;
+  const Tx& tx = client_.output(c.master);
+  while (!tx.empty()) {
+    Bytes chunks[Tx::chunks_max];
+    iovec parts[Tx::chunks_max];
+    const unsigned n = tx.gather(chunks, Tx::chunks_max);
+    size_t total = 0;
+    for (unsigned i = 0; i < n; ++i) {
+      parts[i] = {const_cast<char*>(chunks[i].data), chunks[i].size};
+      total += chunks[i].size;
+    }
+    msghdr message = {};
+    message.msg_iov = parts;
+    message.msg_iovlen = n;
+    const ssize_t sent = sendmsg(c.fd, &message, MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK) return broken(c);
+    if (sent > 0) client_.sent(c.master, static_cast<size_t>(sent));
+    if (sent < 0 || static_cast<size_t>(sent) < total) {
+      if (!watch(c, UV_READABLE | UV_WRITABLE)) close(c, REDLOCK_E_SYSTEM, false, now);
+      return;
+    }
+  }
+}
+
+}  // namespace redlock

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+//
+// Driver: a client on a libuv loop. It moves bytes, reads the clock, draws entropy and arms one timer; it decides
+// nothing.
+//
+// Sockets are our own and are only watched by libuv (uv_poll_t): so a send can carry MSG_NOSIGNAL (uv_write and
+// uv_try_write raise SIGPIPE on a closed peer), a script body can leave in the same gather write as the bytes around it,
+// and a broken connection can be reset. A uv_prepare_t runs the client's turn right before the loop blocks: whatever a loop
+// turn has asked for leaves in one write per master. The one deadline is a timerfd on CLOCK_BOOTTIME, which also counts
+// while the machine is suspended and fires at once on resume; it is armed only when the deadline moves nearer.
+//
+// Nothing is allocated here after open(): the handles stand in the client's memory, and the loop's table of
+// descriptors is grown ahead.
+#pragma once
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <uv.h>
+
+#include "client.hpp"
+#include "port/clock.hpp"
+#include "port/posix/clock.hpp"
+
+namespace redlock {
+
+using SystemClock = Clock<PosixClockSource>;
+
+class Driver {
+ public:
+  // What the driver tells its owner. Both are called from the loop.
+  struct Owner {
+    void* self;
+    void (*event)(void* self, const Client::Event& event);
+    void (*closed)(void* self);  // every handle is closed; the driver may be gone when this returns
+    bool (*foreign)(void* self);  // a forked child must not touch the parent's connections
+  };
+
+  struct Connection {
+    enum class State : uint8_t { idle, resolving, connecting, open };
+    Driver* driver;
+    uv_poll_t poll;
+    uv_getaddrinfo_t lookup;
+    sockaddr_storage address;
+    socklen_t address_size;
+    int fd;
+    int events;  // what the poll handle watches now
+    MasterIndex master;
+    State state;
+    bool polling;         // the poll handle is initialized and not yet closed
+    bool poll_closing;
+    bool lookup_pending;  // libuv owns `lookup` until its callback
+  };
+
+  static size_t memory_size(unsigned masters) { return masters * sizeof(Connection); }
+  Driver(Client& client, const Owner& owner, void* memory);
+
+  int open(uv_loop_t* loop);  // 0 or enum redlock_err, and then nothing is left on the loop
+  void step();                // all that is due, outside of the loop's own calls
+  Instant now() { return read_clock(); }
+  const SystemClock& clock() const { return clock_; }
+
+ private:
+  Instant read_clock();
+  void turns();
+  void deliver(Instant now);
+  void refill();
+  void arm();
+
+  void act_on_wishes(Instant now);
+  void connect(Connection& c, Instant now);
+  void resolve(Connection& c, Instant now);
+  void open_socket(Connection& c, Instant now);
+  bool is_duplicate(const Connection& c) const;
+  void established(Connection& c, Instant now);
+  void close(Connection& c, int reason, bool polite, Instant now);
+  void read(Connection& c);
+  void broken(Connection& c);
+  void flush(Connection& c, Instant now);
+  bool watch(Connection& c, int events);
+  void close_handles();
+  void handle_closed();
+
+  static void on_prepare(uv_prepare_t* handle);
+  static void on_timer(uv_poll_t* handle, int status, int events);
+  static void on_poll(uv_poll_t* handle, int status, int events);
+  static void on_resolved(uv_getaddrinfo_t* request, int status, addrinfo* result);
+  static void on_poll_closed(uv_handle_t* handle);
+  static void on_own_closed(uv_handle_t* handle);
+
+  void grow_watchers();
+
+  Client& client_;
+  Owner owner_;
+  SystemClock clock_;
+  uv_loop_t* loop_ = nullptr;
+  Connection* connections_;
+  unsigned masters_;
+  uv_prepare_t prepare_;
+  uv_poll_t timer_;
+  uv_poll_t spare_;  // grows the loop's table of descriptors
+  int timer_fd_ = -1;
+  Instant armed_for_ = Instant::never();
+  unsigned own_open_ = 0;  // of prepare_, timer_, spare_: not yet closed
+  bool touched_ = true;    // an input came since the last turn
+  bool stepping_ = false;
+  bool closing_ = false;
+};
+
+}  // namespace redlock

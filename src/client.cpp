@@ -1,0 +1,698 @@
+// SPDX-License-Identifier: MIT
+#include "client.hpp"
+
+#include <new>
+
+#include "lock/quorum.hpp"
+
+namespace redlock {
+namespace {
+
+constexpr Duration entropy_retry = Duration::ms(50);
+
+bool in(MasterMask mask, MasterIndex m) { return mask & bit(m); }
+
+uint32_t lesser(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+}  // namespace
+
+// ---- memory ---------------------------------------------------------------------------------------------------
+
+// One block, cut into arrays; `cut` with a null base only counts.
+struct Client::Layout {
+  char* base;
+  size_t size = 0;
+
+  template <class T>
+  T* cut(size_t n) {
+    size = (size + alignof(T) - 1) & ~(alignof(T) - 1);
+    T* at = base != nullptr ? reinterpret_cast<T*>(base + size) : nullptr;
+    size += n * sizeof(T);
+    return at;
+  }
+
+  Bytes copy(Bytes text) {
+    char* at = cut<char>(text.size);
+    if (at != nullptr && text.size != 0) memcpy(at, text.data, text.size);
+    return Bytes(at, text.size);
+  }
+
+  // Half of it is a value for every lock, and it is refilled below that: one turn never runs out of values.
+  static size_t random_bytes(const Settings& s) {
+    return 2 * (s.locks * size_t{REDLOCK_VALUE_RANDOM} + sizeof(uint64_t));
+  }
+
+  static size_t tx_bytes(const Settings& s) {
+    if (s.tx_bytes != 0) return s.tx_bytes;
+    const size_t sets = s.locks * (96 + s.key_prefix.size + REDLOCK_RESOURCE_MAX + REDLOCK_VALUE_MAX);
+    return sets > REDLOCK_TX_BYTES_MIN ? sets : REDLOCK_TX_BYTES_MIN;
+  }
+
+  Session::Memory session(const Settings& s) {
+    Session::Memory memory;
+    memory.requests = cut<Session::Request>(s.in_flight);
+    memory.requests_size = s.in_flight;
+    memory.tx_size = tx_bytes(s);
+    memory.tx = cut<char>(memory.tx_size);
+    memory.rx_size = s.rx_bytes;
+    memory.rx = cut<char>(memory.rx_size);
+    return memory;
+  }
+};
+
+size_t Client::memory_size(const Settings& s) {
+  Layout layout{nullptr};
+  layout.cut<Lock>(s.locks);
+  layout.cut<Claim>(s.debts);
+  layout.cut<Session>(s.masters);
+  for (MasterIndex m = 0; m < s.masters; ++m) {
+    layout.session(s);
+    layout.copy(s.master[m].name);
+    layout.copy(s.master[m].host);
+    layout.copy(s.master[m].user);
+    layout.copy(s.master[m].password);
+  }
+  layout.cut<unsigned char>(Layout::random_bytes(s));
+  layout.copy(s.client_name);
+  layout.copy(s.key_prefix);
+  return layout.size;
+}
+
+Client::Client(const Settings& settings, void* memory) : settings_(settings) {
+  Layout layout{static_cast<char*>(memory)};
+  Lock* locks = layout.cut<Lock>(settings.locks);
+  for (unsigned i = 0; i < settings.locks; ++i) new (&locks[i]) Lock;
+  table_.init(locks, settings.locks);
+
+  const unsigned quorum = quorum_of(settings.masters);
+  Claim* claims = layout.cut<Claim>(settings.debts);
+  claims_.init({settings.masters, quorum, settings.locks, settings.drift_ppm, settings.drift_fixed_ms}, claims,
+               settings.debts);
+
+  sessions_ = layout.cut<Session>(settings.masters);
+  Session::Memory parts[REDLOCK_MASTERS_MAX];
+  for (MasterIndex m = 0; m < settings.masters; ++m) {
+    MasterSettings& master = settings_.master[m];
+    parts[m] = layout.session(settings);
+    master.name = layout.copy(master.name);
+    master.host = layout.copy(master.host);
+    master.user = layout.copy(master.user);
+    master.password = layout.copy(master.password);
+  }
+  pool_.init(layout.cut<unsigned char>(Layout::random_bytes(settings)), Layout::random_bytes(settings));
+  settings_.client_name = layout.copy(settings.client_name);
+  settings_.key_prefix = layout.copy(settings.key_prefix);
+  for (MasterIndex m = 0; m < settings.masters; ++m) {
+    new (&sessions_[m]) Session(settings_, settings_.master[m], settings_.client_name, parts[m]);
+  }
+  machine_.init({settings.masters,
+                 {settings.drift_ppm, settings.drift_fixed_ms},
+                 settings.node_timeout,
+                 settings.max_ttl_ms,
+                 lesser(settings.max_ttl_ms, REDLOCK_WAIT_SLEEP_MS_MAX)});
+}
+
+// ---- inputs ---------------------------------------------------------------------------------------------------
+
+void Client::on_time(Instant now) {
+  now_ = now;
+  if (now < deadline_) return;
+  deadline_ = Instant::never();
+  for (unsigned i = 0; i < table_.capacity(); ++i) {
+    Lock& lock = table_[i];
+    if (lock.state == State::free) continue;
+    if (now >= machine_.deadline(lock)) perform(lock, machine_.on_time(lock, now, random_), now);
+    soon(machine_.deadline(lock));
+  }
+  for (MasterIndex m = 0; m < settings_.masters; ++m) soon(sessions_[m].on_time(now));
+  soon(claims_.on_time(now));
+  soon(close_by_);
+}
+
+void Client::clock_jumped(Instant now) {
+  ++counters_.clock_jumps;
+  for (unsigned i = 0; i < table_.capacity(); ++i) {
+    if (table_[i].state != State::free && table_[i].state != State::over) {
+      perform(table_[i], machine_.jumped(table_[i], now), now);
+    }
+  }
+  deadline_ = now;  // every deadline is judged anew
+}
+
+void Client::add_entropy(const void* bytes, size_t size) {
+  pool_.add(bytes, size);
+  if (!seeded_ && pool_.has(sizeof(uint64_t))) {
+    unsigned char seed[sizeof(uint64_t)];
+    uint64_t word;
+    pool_.take(seed, sizeof seed);
+    memcpy(&word, seed, sizeof word);
+    random_.seed(word);
+    seeded_ = true;
+  }
+}
+
+void Client::connecting(MasterIndex m, Instant now) {
+  sessions_[m].connecting(now);
+  soon(sessions_[m].deadline());
+}
+
+void Client::connected(MasterIndex m, Instant now) {
+  on_time(now);
+  sessions_[m].connected(now, random_.next());
+  soon(sessions_[m].deadline());
+}
+
+void Client::closed(MasterIndex m, int reason, Instant now) {
+  on_time(now);
+  sessions_[m].closed(now, reason, random_.next());
+  claims_.broke(m);
+  soon(claims_.deadline());
+  for (unsigned i = 0; i < table_.capacity(); ++i) {
+    Lock& lock = table_[i];
+    if (lock.state != State::free && lock.round.open) perform(lock, fail_votes(lock, bit(m), now), now);
+  }
+  if (phase_ == Phase::disconnecting) sessions_[m].close_quietly();
+  soon(sessions_[m].deadline());
+  again_ = true;
+}
+
+void Client::received(MasterIndex m, size_t size, Instant now) {
+  on_time(now);
+  Session& session = sessions_[m];
+  const bool was_up = session.votes();
+  session.received(size);
+  Reply reply;
+  while (session.next(now, reply)) route(m, reply, now);
+  if (!was_up && session.votes()) wake_waiters();
+  soon(session.deadline());
+  if (!starts_.empty() || claims_.owes(m)) again_ = true;
+}
+
+void Client::sent(MasterIndex m, size_t size) {
+  sessions_[m].tx().consume(size);
+  if (!starts_.empty() || claims_.owes(m)) again_ = true;
+}
+
+// ---- rounds ---------------------------------------------------------------------------------------------------
+
+void Client::turn(Instant now) {
+  again_ = false;
+  on_time(now);
+  pay_debts(now);
+  start_rounds(now);
+}
+
+void Client::start_rounds(Instant now) {
+  for (uint16_t i = starts_.first(); i != no_slot;) {
+    Lock& lock = table_[i];
+    i = starts_.next(&table_[0], i);
+    if (lock.wants == Wants::acquire) machine_.see(lock, now);
+    const MasterMask votes = voting();
+    const MasterMask ready = able(votes, lock.wants, lock);
+    if (lock.wants != Wants::nothing && !may_begin(lock, votes, ready, now)) {
+      soon(machine_.deadline(lock));
+      continue;
+    }
+    starts_.remove(&table_[0], table_.index(lock));
+    if (lock.wants != Wants::nothing) begin_round(lock, ready, now);
+  }
+}
+
+// Does the round begin now, or wait for room of our own? A lack of masters is for the round to find out.
+bool Client::may_begin(Lock& lock, MasterMask votes, MasterMask ready, Instant now) {
+  if (lock.event != 0) {  // it tells the votes of the last round: first it, then the next round
+    again_ = true;
+    return false;
+  }
+  if (lock.wants == Wants::acquire && !introduced()) return false;
+  const unsigned quorum = quorum_of(settings_.masters);
+  if (count(votes) < quorum) return true;
+  const bool acquire = lock.wants == Wants::acquire;
+  if (acquire && !pool_.has(REDLOCK_VALUE_RANDOM)) {
+    lock.defer_until = Instant::never();
+    soon(now + entropy_retry);
+    return false;
+  }
+  if (count(ready) >= quorum && !(acquire && claims_.full())) return true;
+  if (lock.defer_until == Instant::never()) lock.defer_until = now + settings_.node_timeout;
+  return now >= lock.defer_until;
+}
+
+// A first attempt to reach every master has ended, or a quorum is there: until then a round would only tell that
+// the client has just been created.
+bool Client::introduced() const {
+  if (introduced_ || count(voting()) >= quorum_of(settings_.masters)) return true;
+  for (MasterIndex m = 0; m < settings_.masters; ++m) {
+    if (!sessions_[m].tried()) return false;
+  }
+  return true;
+}
+
+void Client::begin_round(Lock& lock, MasterMask ready, Instant now) {
+  introduced_ = true;
+  const bool acquire = lock.wants == Wants::acquire;
+  if (!machine_.begin(lock, now)) return tell(lock);
+  if (acquire) ++counters_.rounds;
+  if (acquire && claims_.full()) ready = 0;
+  soon(machine_.deadline(lock));
+  const Action action = fail_votes(lock, static_cast<MasterMask>(all_masters(settings_.masters) & ~ready), now);
+  if (!lock.round.open) return perform(lock, action, now);  // lost before a byte was sent
+
+  if (acquire) lock.claim = make_claim(lock);
+  const uint16_t claim = lock.claim;
+  const Subject s = subject(claim, lock.round.ttl_ms);
+  Claim& c = claims_[claim];
+  if (c.ttl_ms < lock.round.ttl_ms) c.ttl_ms = lock.round.ttl_ms;
+  const Command command = acquire ? Command::acquire(s) : Command::extend(s);
+  for (MasterIndex m = 0; m < settings_.masters; ++m) {
+    if (!in(ready, m)) continue;
+    if (!acquire && sessions_[m].spell_out()) {
+      sessions_[m].ask(Op::extend, claim, lock.round.number, Command::spelled_out(Op::extend, s), now);
+    } else {
+      sessions_[m].ask(acquire ? Op::acquire : Op::extend, claim, lock.round.number, command, now);
+    }
+    if (acquire) {
+      claims_.set_sent(claim, m);
+    } else {
+      claims_.extend_sent(claim, m);
+    }
+  }
+}
+
+Action Client::fail_votes(Lock& lock, MasterMask masters, Instant now) {
+  Action action = Action::none;
+  for (MasterIndex m = 0; m < settings_.masters && lock.round.open; ++m) {
+    if (in(masters, m)) action = machine_.vote(lock, m, Vote::failed, why_unable(lock, m), now, random_);
+  }
+  return action;
+}
+
+uint16_t Client::make_claim(Lock& lock) {
+  const uint16_t claim = claims_.make(table_.index(lock), Bytes(lock.resource, lock.resource_size), lock.round.ttl_ms);
+  unsigned char random[REDLOCK_VALUE_RANDOM];
+  pool_.take(random, sizeof random);
+  for (unsigned i = 0; i < sizeof random; ++i) {
+    claims_[claim].value_hex[2 * i] = "0123456789abcdef"[random[i] >> 4];
+    claims_[claim].value_hex[2 * i + 1] = "0123456789abcdef"[random[i] & 15];
+  }
+  return claim;
+}
+
+MasterMask Client::voting() const {
+  MasterMask mask = 0;
+  for (MasterIndex m = 0; m < settings_.masters; ++m) {
+    if (sessions_[m].votes()) mask |= bit(m);
+  }
+  return mask;
+}
+
+// Which of the voting masters can be sent this round: a SET needs room for itself and, later, for its delete.
+MasterMask Client::able(MasterMask votes, Wants wants, const Lock& lock) const {
+  MasterMask mask = 0;
+  const size_t bytes = command_size(lock.resource_size);
+  for (MasterIndex m = 0; m < settings_.masters; ++m) {
+    if (!in(votes, m)) continue;
+    if (wants == Wants::extend) {
+      if (in(claims_[lock.claim].sent, m) && sessions_[m].room(bytes, claims_.reserved(m) + 1)) mask |= bit(m);
+    } else {
+      if (claims_.may_send(m) && sessions_[m].room(bytes, claims_.reserved(m) + 2)) mask |= bit(m);
+    }
+  }
+  return mask;
+}
+
+int Client::why_unable(const Lock& lock, MasterIndex m) const {
+  switch (sessions_[m].state()) {
+    case Session::State::up:
+      // An extend is not for a master that was never sent the SET.
+      return lock.state == State::held && !in(claims_[lock.claim].sent, m) ? REDLOCK_E_GONE : REDLOCK_E_NO_ROOM;
+    case Session::State::suspect:
+      return REDLOCK_E_SUSPECT;
+    default:
+      return sessions_[m].reason() != 0 ? sessions_[m].reason() : REDLOCK_E_DISCONNECTED;
+  }
+}
+
+void Client::wake_waiters() {
+  for (unsigned i = 0; i < table_.capacity(); ++i) {
+    Lock& lock = table_[i];
+    if (lock.state == State::waiting && lock.last_cause != REDLOCK_E_LOCKED) perform(lock, machine_.wake(lock), now_);
+  }
+  again_ = true;
+}
+
+// ---- what follows from a step ---------------------------------------------------------------------------------
+
+void Client::perform(Lock& lock, Action action, Instant now) {
+  switch (action) {
+    case Action::none:
+      break;
+    case Action::start:
+      starts_.push(&table_[0], table_.index(lock));
+      again_ = true;
+      break;
+    case Action::drop:
+      end_claim(lock, true, now);
+      break;
+    case Action::release:
+      end_claim(lock, false, now);
+      break;
+    case Action::linger:
+      claims_.linger(lock.claim, lock.valid_until);
+      lock.claim = no_slot;
+      soon(lock.valid_until);
+      break;
+  }
+  if (lock.state == State::over) starts_.remove(&table_[0], table_.index(lock));
+  tell(lock);
+  soon(machine_.deadline(lock));
+}
+
+void Client::end_claim(Lock& lock, bool spare_refused, Instant now) {
+  const uint16_t index = lock.claim;
+  if (index == no_slot) return;
+  lock.claim = no_slot;
+  const Claim& claim = claims_[index];
+  const MasterMask owed = spare_refused ? static_cast<MasterMask>(claim.sent & ~claim.refused) : claim.sent;
+  claims_.end(index, owed, now);
+  if (owed != 0) ended_.push(&claims_[0], index);
+  soon(claims_.deadline());
+  again_ = true;
+}
+
+void Client::tell(Lock& lock) {
+  if (lock.event == 0 || lock.urgent) return;
+  const uint16_t slot = table_.index(lock);
+  if (!lock.told.queued) ++events_;
+  if (lock.event == REDLOCK_EV_LOST) {
+    told_.remove(&table_[0], slot);
+    lost_.push(&table_[0], slot);
+    lock.urgent = true;
+  } else {
+    told_.push(&table_[0], slot);
+  }
+}
+
+// ---- answers --------------------------------------------------------------------------------------------------
+
+void Client::route(MasterIndex m, const Reply& reply, Instant now) {
+  const uint16_t slot = claims_[reply.claim].slot;
+  switch (reply.op) {
+    case Op::acquire:
+      claims_.set_answered(reply.claim, m, reply.meaning.answer == Answer::no, now);
+      soon(claims_.deadline());
+      route_vote(m, reply, slot, now);
+      break;
+    case Op::extend:
+      // An older one may be followed by another that is still unanswered.
+      if (slot != no_slot && table_[slot].round.number == reply.round) claims_.extend_answered(reply.claim, m);
+      route_vote(m, reply, slot, now);
+      break;
+    case Op::release:
+      route_delete(m, reply, now);
+      break;
+  }
+}
+
+void Client::route_vote(MasterIndex m, const Reply& reply, uint16_t slot, Instant now) {
+  if (slot == no_slot) return;
+  Lock& lock = table_[slot];
+  if (lock.claim != reply.claim || lock.round.number != reply.round || !lock.round.open) return;
+  if (reply.meaning.error == REDLOCK_E_NOSCRIPT && reply.op == Op::extend &&
+      sessions_[m].room(command_size(lock.resource_size), claims_.reserved(m) + 1)) {
+    const Subject s = subject(reply.claim, lock.round.ttl_ms);
+    sessions_[m].ask(Op::extend, reply.claim, reply.round, Command::spelled_out(Op::extend, s), now);
+    claims_.extend_sent(reply.claim, m);
+    return;
+  }
+  const Vote vote = reply.meaning.answer == Answer::yes  ? Vote::granted
+                    : reply.meaning.answer == Answer::no ? Vote::refused
+                                                         : Vote::failed;
+  perform(lock, machine_.vote(lock, m, vote, reply.meaning.error, now, random_), now);
+}
+
+void Client::route_delete(MasterIndex m, const Reply& reply, Instant now) {
+  if (reply.meaning.error == REDLOCK_E_NOSCRIPT) {
+    claims_.delete_unknown(reply.claim, m);
+    soon(claims_.deadline());
+    send_deletes(reply.claim, bit(m), now);
+    return;
+  }
+  const Claims::Deleted how = reply.meaning.answer == Answer::yes  ? Claims::Deleted::yes
+                              : reply.meaning.answer == Answer::no ? Claims::Deleted::absent
+                                                                   : Claims::Deleted::error;
+  claims_.delete_answered(reply.claim, m, how, now);
+  soon(claims_.deadline());
+}
+
+// ---- deletes --------------------------------------------------------------------------------------------------
+
+// Queue the deletes that a claim owes these masters, where there is room; the others stay owed.
+void Client::send_deletes(uint16_t index, MasterMask masters, Instant now) {
+  const Claim& claim = claims_[index];
+  const size_t size = command_size(claim.resource_size);
+  const Subject s = subject(index, 0);
+  const Command by_name = Command::release(s);
+  for (MasterIndex m = 0; m < settings_.masters; ++m) {
+    Session& session = sessions_[m];
+    if (!in(masters, m) || !session.connected()) continue;
+    const unsigned kept_for_others = claims_.reserved(m) - (in(claim.reserved, m) ? 1 : 0);
+    if (!session.room(size, kept_for_others + 1)) continue;
+    session.ask(Op::release, index, 0, session.spell_out() ? Command::spelled_out(Op::release, s) : by_name, now);
+    claims_.delete_queued(index, m);
+    soon(session.deadline());
+  }
+}
+
+void Client::pay_debts(Instant now) {
+  while (!ended_.empty()) {
+    const uint16_t index = ended_.first();
+    ended_.remove(&claims_[0], index);
+    if (claims_[index].owed != 0) send_deletes(index, claims_[index].owed, now);
+    claims_.unqueued(index);
+  }
+  for (MasterIndex m = 0; m < settings_.masters; ++m) {
+    if (!claims_.owes(m) || !sessions_[m].connected()) continue;
+    for (uint16_t i = claims_.next_owed(m, 0); i != no_slot; i = claims_.next_owed(m, static_cast<uint16_t>(i + 1))) {
+      send_deletes(i, bit(m), now);
+    }
+  }
+}
+
+Subject Client::subject(uint16_t index, uint32_t ttl_ms) const {
+  const Claim& c = claims_[index];
+  return {settings_.key_prefix, Bytes(c.resource, c.resource_size), Bytes(c.value_hex, sizeof c.value_hex),
+          settings_.client_name, ttl_ms};
+}
+
+// An upper bound for any command about this resource, script bodies apart.
+size_t Client::command_size(uint8_t resource_size) const {
+  return Command::frame_max + settings_.key_prefix.size + resource_size + REDLOCK_VALUE_MAX;
+}
+
+// ---- events ---------------------------------------------------------------------------------------------------
+
+unsigned Client::events() const {
+  unsigned n = events_;
+  for (MasterIndex m = 0; m < settings_.masters; ++m) n += sessions_[m].changed() ? 1u : 0u;
+  return n;
+}
+
+bool Client::next_event(Event& out, Instant now) {
+  if (!lost_.empty()) {
+    const uint16_t slot = lost_.first();
+    lost_.remove(&table_[0], slot);
+    return take_event(slot, out, now);
+  }
+  if (!told_.empty()) {
+    const uint16_t slot = told_.first();
+    told_.remove(&table_[0], slot);
+    return take_event(slot, out, now);
+  }
+  for (MasterIndex m = 0; m < settings_.masters; ++m) {
+    if (!sessions_[m].take_changed()) continue;
+    out = {};
+    out.slot = no_slot;
+    out.event.type = REDLOCK_EV_MASTER;
+    out.event.master = m;
+    out.event.state = static_cast<int32_t>(sessions_[m].state()) + REDLOCK_MASTER_DOWN;
+    out.event.err = sessions_[m].reason();
+    return true;
+  }
+  return false;
+}
+
+bool Client::take_event(uint16_t slot, Event& out, Instant now) {
+  Lock& lock = table_[slot];
+  --events_;
+  out = {};
+  out.slot = slot;
+  out.callback = lock.callback;
+  out.user = lock.user;
+  out.event.type = lock.event;
+  out.event.err = lock.event_err;
+  out.event.master_err = lock.round.first_error;
+  out.event.lock.id = table_.handle(lock);
+  out.event.validity_ms = lock.state == State::held ? remaining_ms(lock.valid_until, now) : 0;
+  out.event.granted = count(lock.round.granted);
+  out.event.refused = count(lock.round.refused);
+  out.event.failed = count(lock.round.failed);
+  out.event.rounds = lock.rounds;
+  lock.event = 0;
+  count_event(out.event);
+  return true;
+}
+
+void Client::delivered(const Event& event) {
+  if (event.slot == no_slot) return;
+  Lock& lock = table_[event.slot];
+  if (lock.state == State::over && lock.event == 0) table_.give_back(lock);
+}
+
+void Client::count_event(const redlock_event_t& event) {
+  switch (event.type) {
+    case REDLOCK_EV_ACQUIRED:
+      ++counters_.acquired;
+      break;
+    case REDLOCK_EV_FAILED:
+      if (event.err == REDLOCK_E_LOCKED) {
+        ++counters_.failed_locked;
+      } else if (event.err == REDLOCK_E_NO_QUORUM) {
+        ++counters_.failed_no_quorum;
+      } else {
+        ++counters_.failed_other;
+      }
+      break;
+    case REDLOCK_EV_RENEWED:
+      ++counters_.renewed;
+      break;
+    case REDLOCK_EV_AT_RISK:
+      ++counters_.renew_failed;
+      break;
+    case REDLOCK_EV_LOST:
+      ++counters_.lost;
+      break;
+    case REDLOCK_EV_RELEASED:
+      ++counters_.released;
+      break;
+    default:
+      break;
+  }
+}
+
+// ---- the API --------------------------------------------------------------------------------------------------
+
+int Client::acquire(Bytes resource, const Options& options, redlock_event_fn callback, void* user, uint64_t& handle) {
+  if (phase_ != Phase::open) return REDLOCK_E_CLOSED;
+  Lock* lock = table_.take();
+  if (lock == nullptr) return REDLOCK_E_TABLE_FULL;
+  lock->callback = callback;
+  lock->user = user;
+  lock->claim = no_slot;
+  lock->resource_size = static_cast<uint8_t>(resource.size);
+  memcpy(lock->resource, resource.data, resource.size);
+  machine_.accept(*lock, options);
+  perform(*lock, Action::start, now_);
+  handle = table_.handle(*lock);
+  return 0;
+}
+
+int Client::cancel(uint64_t handle) {
+  Lock* lock = nullptr;
+  const Table::Found found = table_.find(handle, lock);
+  if (found != Table::Found::present) return found == Table::Found::past ? 0 : REDLOCK_E_STALE;
+  if (lock->state == State::over) return 0;
+  if (lock->state == State::held && lock->event != REDLOCK_EV_ACQUIRED) return REDLOCK_E_BUSY;
+  perform(*lock, machine_.cancel(*lock, REDLOCK_E_CANCELED), now_);
+  again_ = true;
+  return 0;
+}
+
+int Client::extend(uint64_t handle, uint32_t ttl_ms) {
+  Lock* lock = nullptr;
+  if (table_.find(handle, lock) != Table::Found::present) return REDLOCK_E_STALE;
+  if (phase_ != Phase::open) return REDLOCK_E_CLOSED;
+  const int err = machine_.extend(*lock, ttl_ms != 0 ? ttl_ms : lock->options.ttl_ms);
+  if (err == 0) perform(*lock, Action::start, now_);
+  return err;
+}
+
+int Client::release(uint64_t handle) {
+  Lock* lock = nullptr;
+  const Table::Found found = table_.find(handle, lock);
+  if (found != Table::Found::present) return found == Table::Found::past ? 0 : REDLOCK_E_STALE;
+  if (lock->state == State::over) return 0;
+  perform(*lock, machine_.release(*lock), now_);
+  again_ = true;
+  return 0;
+}
+
+int Client::close(Duration grace, Instant now) {
+  if (phase_ != Phase::open) return REDLOCK_E_CLOSED;
+  phase_ = Phase::draining;
+  close_by_ = now + grace;
+  soon(close_by_);
+  for (unsigned i = 0; i < table_.capacity(); ++i) {
+    Lock& lock = table_[i];
+    if (lock.state != State::free && lock.state != State::over) perform(lock, machine_.release(lock), now);
+  }
+  again_ = true;
+  return 0;
+}
+
+int Client::suspended(Instant now) {
+  if (phase_ != Phase::open) return REDLOCK_E_CLOSED;
+  clock_jumped(now);
+  again_ = true;
+  return 0;
+}
+
+void Client::flushed(Instant now) {
+  if (phase_ != Phase::draining || events_ != 0 || again_) return;
+  if (claims_.debts() != 0 && now < close_by_) return;
+  phase_ = Phase::disconnecting;
+  close_by_ = Instant::never();
+  for (MasterIndex m = 0; m < settings_.masters; ++m) sessions_[m].close_quietly();
+}
+
+bool Client::is_closed() const {
+  if (phase_ != Phase::disconnecting) return false;
+  for (MasterIndex m = 0; m < settings_.masters; ++m) {
+    if (sessions_[m].state() != Session::State::down) return false;
+  }
+  return true;
+}
+
+// ---- status ---------------------------------------------------------------------------------------------------
+
+void Client::status(redlock_status_t& out) const {
+  out = counters_;
+  out.size = sizeof out;
+  out.masters = settings_.masters;
+  out.masters_up = count(voting());
+  out.quorum = quorum_of(settings_.masters);
+  out.locks_max = settings_.locks;
+  for (unsigned i = 0; i < table_.capacity(); ++i) {
+    const State state = table_[i].state;
+    if (state == State::held) ++out.locks_held;
+    if (state == State::waiting || state == State::acquiring) ++out.locks_pending;
+  }
+  out.debts = claims_.debts();
+  out.debts_max = claims_.capacity();
+  out.even = settings_.masters % 2 == 0 ? 1 : 0;
+}
+
+void Client::master_status(MasterIndex m, redlock_master_status_t& out) const {
+  const Session& session = sessions_[m];
+  out.index = m;
+  out.state = static_cast<int32_t>(session.state()) + REDLOCK_MASTER_DOWN;
+  out.err = session.reason();
+  out.in_flight = session.in_flight();
+  out.owed = claims_.debts_of(m);
+  out.connects = session.connects();
+  out.resp3 = session.resp3() ? 1 : 0;
+  out.replies = session.replies();
+  out.errors = session.errors();
+}
+
+}  // namespace redlock

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT
+//
+// Client: where locks and masters meet. It owns the table of locks, one session per master and the claims between them,
+// and only routes: a lock's round to every session, a session's answer to its lock, a lock's end to the claims. It compares
+// no replies and subtracts no times.
+//
+// A driver moves it (port/uv, or a simulator). After any input - bytes, a connection's fate, time, a call of the API - the
+// driver does the same steps, until there is nothing more to do:
+//
+//     turn(now)            deletes that are owed go out, rounds that were asked for begin
+//     flush                what each session has to send, in one write per master; each wish to connect or close
+//     next_event(...)      user callbacks, last of all, on consistent state: as many as events() said
+//     deadline()           re-arm the one timer
+//
+// A call of the API only notes what is wanted; the next turn, which reads the clock first, carries it out. So a callback may
+// take its time, and a RELEASED is told after the turn in which its deletes were queued.
+//
+// Every input takes `now`, read after the input arrived, and handles time before anything else.
+#pragma once
+#include "entropy_pool.hpp"
+#include "queue.hpp"
+#include "lock/table.hpp"
+#include "master/claims.hpp"
+#include "master/session.hpp"
+#include "settings.hpp"
+
+namespace redlock {
+
+class Client {
+ public:
+  // What an event is delivered with. `slot` is free again after delivered().
+  struct Event {
+    redlock_event_t event;
+    redlock_event_fn callback;  // nullptr: the client's own
+    void* user;
+    uint16_t slot;  // no_slot: not about a lock
+  };
+
+  // Bytes of memory that a client of these settings needs beside itself; `memory` must be aligned for pointers.
+  static size_t memory_size(const Settings& settings);
+  Client(const Settings& settings, void* memory);
+
+  // ---- inputs from the driver -----------------------------------------------------------------------------------
+  void on_time(Instant now);
+  void clock_jumped(Instant now);
+  void add_entropy(const void* bytes, size_t size);
+  size_t entropy_wanted() const { return pool_.wanted(); }
+  void connecting(MasterIndex m, Instant now);
+  void connected(MasterIndex m, Instant now);
+  void closed(MasterIndex m, int reason, Instant now);
+  void disconnect(MasterIndex m, int reason) { sessions_[m].disconnect(reason); }
+  char* rx_room(MasterIndex m, size_t& size) { return sessions_[m].rx_room(size); }
+  void received(MasterIndex m, size_t size, Instant now);
+  void sent(MasterIndex m, size_t size);
+
+  // ---- outputs --------------------------------------------------------------------------------------------------
+  void turn(Instant now);
+  bool wants_turn() const { return again_; }  // something became possible after the last turn
+  void flushed(Instant now);                  // all that could be sent was sent: a closing client may go on
+  Session::Wish wish(MasterIndex m) const { return sessions_[m].wish(); }
+  bool polite(MasterIndex m) const { return sessions_[m].reason() == REDLOCK_E_CLOSED; }
+  const Tx& output(MasterIndex m) { return sessions_[m].tx(); }
+  unsigned events() const;
+  bool next_event(Event& out, Instant now);
+  void delivered(const Event& event);
+  Instant deadline() const { return deadline_; }
+  bool is_closed() const;  // close() was called and every connection is gone
+
+  // ---- the API, on the loop's thread ------------------------------------------------------------------------------
+  int acquire(Bytes resource, const Options& options, redlock_event_fn callback, void* user, uint64_t& handle);
+  int cancel(uint64_t handle);
+  int extend(uint64_t handle, uint32_t ttl_ms);
+  int release(uint64_t handle);
+  int close(Duration grace, Instant now);
+  int suspended(Instant now);
+
+  // ---- any thread -------------------------------------------------------------------------------------------------
+  const ValidityCell* cell(uint64_t handle) const { return table_.cell(handle); }
+
+  // ---- seeing -----------------------------------------------------------------------------------------------------
+  const Settings& settings() const { return settings_; }
+  const Session& session(MasterIndex m) const { return sessions_[m]; }
+  const Claims& claims() const { return claims_; }
+  void status(redlock_status_t& out) const;
+  void master_status(MasterIndex m, redlock_master_status_t& out) const;
+
+ private:
+  enum class Phase : uint8_t { open, draining, disconnecting };
+  struct Layout;
+
+  void soon(Instant t) { deadline_ = earlier(deadline_, t); }
+  void perform(Lock& lock, Action action, Instant now);
+  void tell(Lock& lock);
+  void end_claim(Lock& lock, bool spare_refused, Instant now);
+  bool take_event(uint16_t slot, Event& out, Instant now);
+
+  MasterMask voting() const;
+  MasterMask able(MasterMask voting, Wants wants, const Lock& lock) const;
+  bool introduced() const;
+  void start_rounds(Instant now);
+  bool may_begin(Lock& lock, MasterMask voting, MasterMask able, Instant now);
+  void begin_round(Lock& lock, MasterMask able, Instant now);
+  Action fail_votes(Lock& lock, MasterMask masters, Instant now);
+  int why_unable(const Lock& lock, MasterIndex m) const;
+  uint16_t make_claim(Lock& lock);
+  void wake_waiters();
+
+  void route(MasterIndex m, const Reply& reply, Instant now);
+  void route_vote(MasterIndex m, const Reply& reply, uint16_t slot, Instant now);
+  void route_delete(MasterIndex m, const Reply& reply, Instant now);
+  void send_deletes(uint16_t claim, MasterMask masters, Instant now);
+  void pay_debts(Instant now);
+  Subject subject(uint16_t claim, uint32_t ttl_ms) const;
+  size_t command_size(uint8_t resource_size) const;
+  void count_event(const redlock_event_t& event);
+
+  Settings settings_;
+  Machine machine_;
+  Table table_;
+  Claims claims_;
+  EntropyPool pool_;
+  Random random_;
+  Session* sessions_;
+  Queue<Lock, &Lock::start> starts_;
+  Queue<Lock, &Lock::told> told_;
+  Queue<Lock, &Lock::told> lost_;  // LOST is told before anything else
+  Queue<Claim, &Claim::place> ended_;  // claims whose deletes go out in the next turn
+  Instant deadline_;  // nothing is due before; may be early, never late
+  Instant close_by_ = Instant::never();
+  Phase phase_ = Phase::open;
+  bool again_ = false;
+  bool introduced_ = false;
+  bool seeded_ = false;
+  unsigned events_ = 0;
+  Instant now_;  // the latest input
+  redlock_status_t counters_ = {};
+};
+
+}  // namespace redlock

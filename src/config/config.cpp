@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT
+#include "config/config.hpp"
+
+#include "config/keys.hpp"
+#include "config/url.hpp"
+
+namespace redlock {
+namespace {
+
+void write_master(TextWriter& why, unsigned index) { why.raw("masters[").number(index).raw("]"); }
+
+// The address, which tells an operator most; a number where that is too long for a name.
+void name_after_address(Master& master, unsigned index) {
+  char name[REDLOCK_MASTER_NAME_MAX + 1];
+  TextWriter address(name, sizeof name);
+  write_address(address, master);
+  if (address.fits()) {
+    master.name.assign(Bytes(name, address.needed() - 1));
+    return;
+  }
+  TextWriter number(name, sizeof name);
+  number.raw("master-").number(index);
+  master.name.assign(Bytes(name, number.needed() - 1));
+}
+
+// The index of another master for which `same` holds, else the count.
+template <typename Same>
+unsigned find_other(const Values& values, Same same) {
+  unsigned i = 0;
+  while (i < values.masters && !same(values.master[i])) ++i;
+  return i;
+}
+
+// limits.debts and limits.in_flight follow limits.locks unless somebody set them.
+uint32_t following(const Values& values, uint32_t Values::*place, uint32_t per_lock, uint32_t cap) {
+  for (const Key& key : keys) {
+    if (key.number == place && (values.given & key_bit(key)) != 0) return values.*place;
+  }
+  if (values.locks <= REDLOCK_LOCKS_DEFAULT) return values.*place;
+  const uint32_t wanted = per_lock * values.locks;
+  return wanted < cap ? wanted : cap;
+}
+
+static_assert(REDLOCK_IN_FLIGHT_DEFAULT >= 2 * REDLOCK_LOCKS_DEFAULT && REDLOCK_IN_FLIGHT_MAX >= 2 * REDLOCK_LOCKS_MAX);
+static_assert(REDLOCK_DEBTS_DEFAULT > REDLOCK_LOCKS_DEFAULT && REDLOCK_DEBTS_MAX > REDLOCK_LOCKS_MAX);
+
+struct Relation {
+  Bytes name;
+  uint32_t value;
+  uint32_t min;
+  uint32_t max;
+  Bytes because;
+};
+
+int check_relations(const Values& v, uint32_t in_flight, uint32_t debts, TextWriter& why) {
+  const Relation relations[] = {
+      {"masters", v.masters, 1, REDLOCK_MASTERS_MAX, ""},
+      {"defaults.ttl_ms", v.ttl_ms, REDLOCK_TTL_MS_MIN, v.max_ttl_ms, " (timing.max_ttl_ms)"},
+      {"timing.node_timeout_ms", v.node_timeout_ms, REDLOCK_NODE_TIMEOUT_MS_MIN, v.ttl_ms - 1,
+       " (defaults.ttl_ms - 1)"},
+      {"timing.suspect_close_ms", v.suspect_close_ms, v.node_timeout_ms, REDLOCK_SUSPECT_CLOSE_MS_MAX,
+       " (timing.node_timeout_ms)"},
+      {"timing.reconnect_max_ms", v.reconnect_max_ms, v.reconnect_min_ms, REDLOCK_RECONNECT_MS_MAX,
+       " (timing.reconnect_min_ms)"},
+      // Every lock that is held keeps a place for its delete, and needs one more for its extend.
+      {"limits.in_flight", in_flight, 2 * v.locks, REDLOCK_IN_FLIGHT_MAX, " (2 * limits.locks)"},
+      {"limits.debts", debts, v.locks + 1, REDLOCK_DEBTS_MAX, " (limits.locks + 1)"},
+  };
+  for (const Relation& r : relations) {
+    if (r.value >= r.min && r.value <= r.max) continue;
+    why.raw(r.name).raw(": ").number(r.value).raw(" is not in ").number(r.min).raw("..").number(r.max).raw(r.because);
+    return REDLOCK_E_CONFIG;
+  }
+  return 0;
+}
+
+// Does an acquire that takes no time at all leave any validity?
+int check_validity(const Values& v, TextWriter& why) {
+  constexpr uint64_t million = 1'000'000;
+  const uint64_t drift = uint64_t{v.ttl_ms} * v.drift_ppm + uint64_t{v.drift_fixed_ms} * million;  // in ns
+  if (drift < uint64_t{v.ttl_ms} * million) return 0;
+  why.raw("defaults.ttl_ms: ").number(v.ttl_ms).raw(" leaves no validity after a drift of ");
+  why.number((drift + million - 1) / million).raw(" ms (timing.drift_ppm, timing.drift_fixed_ms)");
+  return REDLOCK_E_CONFIG;
+}
+
+int fill_masters(const Values& values, Settings& out, TextWriter& why) {
+  out.masters = values.masters;
+  for (unsigned i = 0; i < values.masters; ++i) {
+    const Master& from = values.master[i];
+    MasterSettings& to = out.master[i];
+    to.name = from.name.bytes();
+    to.host = from.host.bytes();
+    to.port = from.port;
+    to.unix_socket = from.unix_socket;
+    to.user = from.user.empty() ? values.username.bytes() : from.user.bytes();
+    to.password = from.password.empty() ? values.password.bytes() : from.password.bytes();
+    if (to.user.size > 0 && to.password.size == 0) {
+      write_master(why, i);
+      why.raw(".username: given without a password");
+      return REDLOCK_E_CONFIG;
+    }
+  }
+  return 0;
+}
+
+void fill_numbers(const Values& v, Settings& out) {
+  out.ttl_ms = v.ttl_ms;
+  out.max_ttl_ms = v.max_ttl_ms;
+  out.retry_delay_ms = v.retry_delay_ms;
+  out.drift_ppm = v.drift_ppm;
+  out.drift_fixed_ms = v.drift_fixed_ms;
+  out.node_timeout = Duration::ms(v.node_timeout_ms);
+  out.connect_timeout = Duration::ms(v.connect_timeout_ms);
+  out.suspect_close = Duration::ms(v.suspect_close_ms);
+  out.ping_interval = Duration::ms(v.ping_interval_ms);
+  out.reconnect_min_ms = v.reconnect_min_ms;
+  out.reconnect_max_ms = v.reconnect_max_ms;
+  out.locks = v.locks;
+  out.in_flight = following(v, &Values::in_flight, 4, REDLOCK_IN_FLIGHT_MAX);
+  out.debts = following(v, &Values::debts, 2, REDLOCK_DEBTS_MAX);
+  out.rx_bytes = v.rx_bytes;
+  out.tx_bytes = v.tx_bytes;
+}
+
+}  // namespace
+
+Master* next_master(Values& values, TextWriter& why) {
+  if (values.masters == REDLOCK_MASTERS_MAX) {
+    why.raw("masters: ").number(REDLOCK_MASTERS_MAX + 1).raw(" is not in 1..").number(REDLOCK_MASTERS_MAX);
+    return nullptr;
+  }
+  Master& master = values.master[values.masters];
+  explicit_bzero(&master, sizeof master);
+  write_master(why, values.masters);
+  return &master;
+}
+
+int take_master(Values& values, TextWriter& why) {
+  Master& master = values.master[values.masters];
+  const unsigned same = find_other(values, [&](const Master& other) { return same_address(master, other); });
+  if (same < values.masters) {
+    why.raw(".url: ");
+    write_address(why, master);
+    why.raw(" is the address of ");
+    write_master(why, same);
+    return REDLOCK_E_CONFIG;
+  }
+  if (master.name.empty()) name_after_address(master, values.masters);
+  const unsigned namesake =
+      find_other(values, [&](const Master& other) { return master.name.bytes() == other.name.bytes(); });
+  if (namesake < values.masters) {
+    why.raw(".name: ").quoted(master.name.bytes()).raw(" is the name of ");
+    write_master(why, namesake);
+    return REDLOCK_E_CONFIG;
+  }
+  ++values.masters;
+  return 0;
+}
+
+int finish(const Values& values, Settings& out, TextWriter& why) {
+  fill_numbers(values, out);
+  out.client_name = values.client_name.bytes();
+  out.key_prefix = values.key_prefix.bytes();
+  int result = check_relations(values, out.in_flight, out.debts, why);
+  if (result == 0) result = check_validity(values, why);
+  if (result == 0) result = fill_masters(values, out, why);
+  return result;
+}
+
+int finish(const redlock_config_s& config, Settings& out) {
+  char sentence[error_text_max];
+  TextWriter why(sentence, sizeof sentence);
+  return keep_error(config, finish(config.values, out, why), sentence);
+}
+
+int keep_error(const redlock_config_s& config, int result, const char* sentence) {
+  if (result != 0) memcpy(config.error, sentence, strnlen(sentence, error_text_max - 1) + 1);
+  return result;
+}
+
+}  // namespace redlock

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+//
+// The configuration: one flat object with its own storage for every string, filled by the setters or from JSON and
+// checked as a whole once, in finish(). It is malloc'ed by redlock_config_new, which is allowed: nothing of it is
+// needed after create. It may hold passwords, so its memory is wiped before it is given back.
+//
+// Functions that can fail return 0 or a REDLOCK_E_* number and then write one sentence into `why`: path of the field,
+// value, range. A password, or text that could be one, is never part of it.
+#pragma once
+#include "config/text.hpp"
+#include "settings.hpp"
+
+namespace redlock {
+
+// A string and its storage; `data` ends with a NUL. One size for all keeps the table of keys simple.
+struct Text {
+  static constexpr size_t max = 128;
+  size_t size;
+  char data[max + 1];
+
+  Bytes bytes() const { return Bytes(data, size); }
+  bool empty() const { return size == 0; }
+  // The text must not be longer than max. Wipes what was there.
+  void assign(Bytes text) {
+    explicit_bzero(data, sizeof data);
+    size = text.size < max ? text.size : max;
+    if (size > 0) memcpy(data, text.data, size);
+  }
+};
+static_assert(Text::max >= REDLOCK_HOST_MAX && Text::max >= REDLOCK_USER_MAX && Text::max >= REDLOCK_PASSWORD_MAX);
+static_assert(Text::max >= REDLOCK_MASTER_NAME_MAX && Text::max >= REDLOCK_KEY_PREFIX_MAX);
+static_assert(Text::max >= REDLOCK_CLIENT_NAME_MAX);
+
+struct Master {
+  Text name;
+  Text host;
+  Text user;
+  Text password;
+  uint16_t port;  // 0 for a socket path
+  bool unix_socket;
+};
+
+// What loading changes as a whole or not at all.
+struct Values {
+  uint32_t ttl_ms, retry_delay_ms;
+  uint32_t max_ttl_ms, node_timeout_ms, connect_timeout_ms, reconnect_min_ms, reconnect_max_ms;
+  uint32_t suspect_close_ms, ping_interval_ms, drift_ppm, drift_fixed_ms;
+  uint32_t locks, in_flight, debts, tx_bytes, rx_bytes;
+  Text client_name, key_prefix, username, password;
+  uint32_t given;  // bit i: key i of the table was set, it is not the default
+  unsigned masters;
+  Master master[REDLOCK_MASTERS_MAX];
+};
+
+// Every default, the client's name from the host's name, no master.
+void set_defaults(Values& values);
+
+// The next free place of the list, emptied; `why` is left with its path, "masters[2]". Null when the list is full.
+Master* next_master(Values& values, TextWriter& why);
+// Takes that place into the list, with a name from the address if it has none. CONFIG: another master has the same
+// address or name. `why` is to begin with the path.
+int take_master(Values& values, TextWriter& why);
+
+// The relations between values, and all of them in the core's words. The strings of `out` point into `values`.
+int finish(const Values& values, Settings& out, TextWriter& why);
+
+constexpr size_t error_text_max = 256;
+
+}  // namespace redlock
+
+struct redlock_config_s {
+  redlock::Values values;
+  redlock_event_fn event;
+  void* event_user;
+  redlock_log_fn log;
+  void* log_user;
+  int log_level;
+  mutable char error[redlock::error_text_max];  // a check of a const configuration tells what it found
+};
+
+namespace redlock {
+
+// The same with the sentence kept for redlock_config_error().
+int finish(const redlock_config_s& config, Settings& out);
+// Keeps the sentence of a failed call; returns `result`.
+int keep_error(const redlock_config_s& config, int result, const char* sentence);
+
+}  // namespace redlock

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+#include "config/json_text.hpp"
+
+namespace redlock {
+namespace {
+
+// The configuration needs three.
+constexpr unsigned nesting_max = 8;
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool continues_number(char c) { return is_digit(c) || c == '.' || c == '-' || c == '+' || c == 'e' || c == 'E'; }
+
+class Scanner {
+ public:
+  explicit Scanner(Bytes json) : json_(json) {}
+
+  TextFault run() {
+    if (json_.size >= 3 && memcmp(json_.data, "\xEF\xBB\xBF", 3) == 0) return {0, "a byte order mark"};
+    while (at_ < json_.size) {
+      const size_t step = utf8_sequence(rest());
+      if (step == 0) return {at_, "a byte that is not UTF-8"};
+      const char* what = in_string_ ? inside_string() : between_strings();
+      if (what != nullptr) return {at_, what};
+      at_ += escape_ ? 2 : step;
+      escape_ = false;
+    }
+    return {};
+  }
+
+ private:
+  Bytes rest() const { return Bytes(json_.data + at_, json_.size - at_); }
+  char at(size_t i) const { return i < json_.size ? json_.data[i] : ' '; }
+
+  const char* inside_string() {
+    const char c = at(at_);
+    if (static_cast<unsigned char>(c) < 0x20) return "a control character in a string";
+    if (c == '"') in_string_ = false;
+    if (c != '\\') return nullptr;
+    if (rest().size >= 6 && memcmp(rest().data, "\\u0000", 6) == 0) return "\\u0000 in a string";
+    // Only these two could be taken for something else when they are looked at alone.
+    escape_ = at(at_ + 1) == '\\' || at(at_ + 1) == '"';
+    return nullptr;
+  }
+
+  const char* between_strings() {
+    const char c = at(at_);
+    if (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\r' && c != '\t') return "a control character";
+    if (c == '"') in_string_ = true;
+    if ((c == '{' || c == '[') && ++depth_ > nesting_max) return "nested too deep";
+    if ((c == '}' || c == ']') && depth_ > 0) --depth_;
+    const char before = at_ > 0 ? at(at_ - 1) : ' ';
+    const bool begins = before == '-' || !continues_number(before);
+    if (c == '0' && begins && is_digit(at(at_ + 1))) return "a number with a leading zero";
+    return nullptr;
+  }
+
+  Bytes json_;
+  size_t at_ = 0;
+  unsigned depth_ = 0;
+  bool in_string_ = false;
+  bool escape_ = false;
+};
+
+}  // namespace
+
+TextFault find_text_fault(Bytes json) { return Scanner(json).run(); }
+
+void write_position(TextWriter& why, Bytes json, size_t offset) {
+  uint64_t line = 1;
+  uint64_t column = 1;
+  for (size_t i = 0; i < offset && i < json.size; ++i) {
+    const bool newline = json.data[i] == '\n';
+    line += newline ? 1 : 0;
+    column = newline ? 1 : column + 1;
+  }
+  why.raw("line ").number(line).raw(", column ").number(column).raw(": ");
+}
+
+}  // namespace redlock

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+//
+// The table of keys: dotted name, range, default, place. Setters and JSON both go through it, so a key cannot mean one
+// thing here and another there.
+#pragma once
+#include "config/config.hpp"
+
+namespace redlock {
+
+struct Key {
+  const char* name;
+  uint32_t min;  // of a number, or of a string's bytes
+  uint32_t max;
+  uint32_t initial;               // numbers only
+  uint32_t Values::*number;       // one of the two is null
+  Text Values::*text;
+  bool or_zero = false;           // 0 is allowed below min
+  bool plain = false;             // only A-Z a-z 0-9 . _ -
+};
+
+constexpr unsigned key_count = 20;
+extern const Key keys[key_count];
+
+// Null when there is none.
+const Key* find_key(Bytes dotted_name);
+// Do keys begin with this name and a dot?
+bool is_section(Bytes name);
+inline uint32_t key_bit(const Key& key) { return 1u << (&key - keys); }
+static_assert(key_count <= 32);
+
+int set_number(Values& values, const Key& key, uint32_t value, TextWriter& why);
+int set_text(Values& values, const Key& key, Bytes value, TextWriter& why);
+
+// "in 5..10000", "0 or in 1024..4194304"
+void write_range(TextWriter& why, const Key& key);
+// "33 bytes are not in 0..32"
+void write_bad_size(TextWriter& why, size_t size, size_t min, size_t max);
+
+}  // namespace redlock

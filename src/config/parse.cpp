@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: MIT
+//
+// JSON → configuration. cJSON reads the text, this file walks the tree once and hands each value to the table of
+// keys. The tree is walked, not asked by name: cJSON finds only the first of two equal keys and says nothing of those
+// that nobody asks for. Numbers are read as double, because cJSON's integers saturate. Everything goes into a copy that
+// replaces the configuration only when nothing was wrong; text, tree and copy may hold passwords and are wiped.
+#include "config/file.hpp"
+#include "config/json_text.hpp"
+#include "config/keys.hpp"
+#include "config/url.hpp"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+namespace redlock {
+namespace {
+
+constexpr size_t shown_bytes = 40;  // of a name or value from the text, in an error text
+
+// ---- error texts
+
+Bytes kind_of(const cJSON& item) {
+  if (cJSON_IsString(&item)) return "a string";
+  if (cJSON_IsNumber(&item)) return "a number";
+  if (cJSON_IsObject(&item)) return "an object";
+  if (cJSON_IsArray(&item)) return "an array";
+  if (cJSON_IsNull(&item)) return "null";
+  return cJSON_IsTrue(&item) ? Bytes("true") : Bytes("false");
+}
+
+// Only where no secret can stand.
+void write_value(TextWriter& why, const cJSON& item) {
+  if (cJSON_IsString(&item)) {
+    why.quoted(bytes_of(item.valuestring), shown_bytes);
+  } else if (cJSON_IsNumber(&item)) {
+    char digits[32];
+    snprintf(digits, sizeof digits, "%.15g", item.valuedouble);
+    why.raw(bytes_of(digits));
+  } else {
+    why.raw(kind_of(item));
+  }
+}
+
+int fail(TextWriter& why, Bytes sentence) {
+  why.raw(sentence);
+  return REDLOCK_E_CONFIG;
+}
+
+int not_a(Bytes wanted, const cJSON& item, TextWriter& why) {
+  why.raw(": ").raw(kind_of(item)).raw(" is not ").raw(wanted);
+  return REDLOCK_E_CONFIG;
+}
+
+int no_tls(TextWriter& why) {
+  why.raw(": TLS is not supported by this version");
+  return REDLOCK_E_NOTSUP;
+}
+
+// Notes `bit` in `seen`. Was it there already?
+bool seen_before(uint32_t& seen, uint32_t bit) {
+  const bool before = (seen & bit) != 0;
+  seen |= bit;
+  return before;
+}
+
+// ---- masters
+
+struct MasterFields {
+  const cJSON* url;
+  const cJSON* name;
+  const cJSON* username;
+  const cJSON* password;
+  const cJSON* password_file;
+};
+
+struct MasterField {
+  Bytes name;
+  const cJSON* MasterFields::*place;
+};
+
+constexpr MasterField master_fields[] = {
+    {"url", &MasterFields::url},
+    {"name", &MasterFields::name},
+    {"username", &MasterFields::username},
+    {"password", &MasterFields::password},
+    {"password_file", &MasterFields::password_file},
+};
+
+int sort_master_field(const cJSON& item, MasterFields& fields, TextWriter& why) {
+  const Bytes name = bytes_of(item.string);
+  for (const MasterField& field : master_fields) {
+    if (field.name != name) continue;
+    const bool before = fields.*field.place != nullptr;
+    fields.*field.place = &item;
+    if (!before && cJSON_IsString(&item)) return 0;
+    why.raw(".").raw(name);
+    return before ? fail(why, ": given twice") : not_a("a string", item, why);
+  }
+  why.raw(".").escaped(name, shown_bytes);
+  return name == Bytes("tls") ? no_tls(why) : fail(why, ": no such key");
+}
+
+int set_master_text(Bytes path, const cJSON* item, size_t max, Text& out, TextWriter& why) {
+  if (item == nullptr) return 0;
+  const Bytes value = bytes_of(item->valuestring);
+  why.raw(path);
+  if (!out.empty()) return fail(why, ": given in the url, too");
+  if (value.size >= 1 && value.size <= max) {
+    out.assign(value);
+    return 0;
+  }
+  why.raw(": ");
+  write_bad_size(why, value.size, 1, max);
+  return REDLOCK_E_CONFIG;
+}
+
+bool has_control_character(Bytes text) {
+  for (size_t i = 0; i < text.size; ++i) {
+    const unsigned char c = static_cast<unsigned char>(text.data[i]);
+    if (c < 0x20 || c == 0x7F) return true;
+  }
+  return false;
+}
+
+int set_master_name(const cJSON* item, Text& out, TextWriter& why) {
+  const int result = set_master_text(".name", item, REDLOCK_MASTER_NAME_MAX, out, why);
+  if (result != 0 || item == nullptr) return result;
+  return has_control_character(out.bytes()) ? fail(why, ": holds a control character") : 0;
+}
+
+int set_master_password(const MasterFields& fields, Text& out, TextWriter& why) {
+  if (fields.password_file == nullptr) {
+    return set_master_text(".password", fields.password, REDLOCK_PASSWORD_MAX, out, why);
+  }
+  why.raw(".password_file");
+  if (fields.password != nullptr) return fail(why, ": given besides a password");
+  if (!out.empty()) return fail(why, ": given besides a password in the url");
+  return read_password_file(fields.password_file->valuestring, out, why);
+}
+
+// Each step gets a writer that begins anew behind the path of this master.
+class Steps {
+ public:
+  Steps(TextWriter& why) : start_(why), why_(why) {}
+  TextWriter& next() { return why_ = start_; }
+
+ private:
+  const TextWriter start_;
+  TextWriter& why_;
+};
+
+int fill_master(const cJSON& item, Master& master, TextWriter& why) {
+  if (cJSON_IsString(&item)) return parse_url(bytes_of(item.valuestring), master, why);
+  if (!cJSON_IsObject(&item)) return not_a("a URL or an object", item, why);
+  MasterFields fields{};
+  for (const cJSON* child = item.child; child != nullptr; child = child->next) {
+    const int result = sort_master_field(*child, fields, why);
+    if (result != 0) return result;
+  }
+  if (fields.url == nullptr) return fail(why, ".url: is missing");
+  Steps steps(why);
+  int result = parse_url(bytes_of(fields.url->valuestring), master, why);
+  if (result == 0) result = set_master_name(fields.name, master.name, steps.next());
+  if (result == 0) result = set_master_text(".username", fields.username, REDLOCK_USER_MAX, master.user, steps.next());
+  if (result == 0) result = set_master_password(fields, master.password, steps.next());
+  if (result == 0) steps.next();
+  return result;
+}
+
+int read_masters(const cJSON& list, Values& values, TextWriter& why) {
+  if (!cJSON_IsArray(&list)) return not_a("an array", list, why.raw("masters"));
+  const TextWriter start = why;
+  for (const cJSON* item = list.child; item != nullptr; item = item->next) {
+    why = start;
+    Master* master = next_master(values, why);
+    if (master == nullptr) return REDLOCK_E_CONFIG;
+    int result = fill_master(*item, *master, why);
+    if (result == 0) result = take_master(values, why);
+    if (result != 0) return result;
+  }
+  why = start;
+  return 0;
+}
+
+// ---- everything else
+
+int read_number(const cJSON& item, const Key& key, Values& values, TextWriter& why) {
+  const double value = item.valuedouble;
+  const bool is_number = cJSON_IsNumber(&item);
+  if (is_number && value >= 0 && value <= UINT32_MAX) {
+    const uint32_t whole = static_cast<uint32_t>(value);
+    if (whole == value) return set_number(values, key, whole, why);
+  }
+  // Too small or too large is out of range, also when it has a fraction or is beyond 32 bits.
+  const bool outside = is_number && (value < key.min || value > key.max);
+  why.raw(bytes_of(key.name)).raw(": ");
+  write_value(why, item);
+  why.raw(outside ? Bytes(" is not ") : Bytes(" is not an integer "));
+  write_range(why, key);
+  return REDLOCK_E_CONFIG;
+}
+
+int read_key(const cJSON& item, const Key& key, Values& values, TextWriter& why) {
+  if (key.number != nullptr) return read_number(item, key, values, why);
+  if (!cJSON_IsString(&item)) return not_a("a string", item, why.raw(bytes_of(key.name)));
+  return set_text(values, key, bytes_of(item.valuestring), why);
+}
+
+const Key* find_in_section(Bytes section, Bytes name) {
+  char dotted[64];
+  if (section.size + 1 + name.size > sizeof dotted) return nullptr;
+  TextWriter whole(dotted, sizeof dotted);
+  whole.raw(section).raw(".").raw(name);
+  return whole.fits() ? find_key(bytes_of(dotted)) : nullptr;
+}
+
+int read_section(const cJSON& section, Values& values, TextWriter& why) {
+  const Bytes name = bytes_of(section.string);
+  if (!cJSON_IsObject(&section)) return not_a("an object", section, why.raw(name));
+  uint32_t seen = 0;
+  for (const cJSON* item = section.child; item != nullptr; item = item->next) {
+    const Key* key = find_in_section(name, bytes_of(item->string));
+    if (key == nullptr) {
+      return fail(why.raw(name).raw(".").escaped(bytes_of(item->string), shown_bytes), ": no such key");
+    }
+    if (seen_before(seen, key_bit(*key))) return fail(why.raw(bytes_of(key->name)), ": given twice");
+    const int result = read_key(*item, *key, values, why);
+    if (result != 0) return result;
+  }
+  return 0;
+}
+
+// One member of the outermost object. `earlier` members are looked through for the same name: all that came before
+// are known keys and none is twice, so there are few.
+int read_member(const cJSON& item, const cJSON* earlier, Values& values, TextWriter& why) {
+  const Bytes name = bytes_of(item.string);
+  for (; earlier != &item; earlier = earlier->next) {
+    if (bytes_of(earlier->string) == name) return fail(why.raw(name), ": given twice");
+  }
+  if (name == Bytes("masters")) return read_masters(item, values, why);
+  if (name == Bytes("tls")) return no_tls(why.raw(name));
+  if (is_section(name)) return read_section(item, values, why);
+  const Key* key = memchr(name.data, '.', name.size) == nullptr ? find_key(name) : nullptr;
+  if (key == nullptr) return fail(why.escaped(name, shown_bytes), ": no such key");
+  return read_key(item, *key, values, why);
+}
+
+int read_root(const cJSON& root, Values& values, TextWriter& why) {
+  if (!cJSON_IsObject(&root)) return not_a("an object", root, why.raw("configuration"));
+  for (const cJSON* item = root.child; item != nullptr; item = item->next) {
+    const int result = read_member(*item, root.child, values, why);
+    if (result != 0) return result;
+  }
+  return 0;
+}
+
+void wipe_strings(cJSON& item) {
+  if (item.valuestring != nullptr) explicit_bzero(item.valuestring, strlen(item.valuestring));
+  for (cJSON* child = item.child; child != nullptr; child = child->next) wipe_strings(*child);
+}
+
+// `json` ends with a NUL that its size does not count: cJSON then finds text behind the object by itself, and an old
+// one cannot read past the end.
+int parse_into(Values& values, Bytes json, TextWriter& why) {
+  const TextFault fault = find_text_fault(json);
+  if (fault.what != nullptr) {
+    write_position(why, json, fault.offset);
+    return fail(why, bytes_of(fault.what));
+  }
+  const char* end = json.data;
+  errno = 0;
+  cJSON* root = cJSON_ParseWithLengthOpts(json.data, json.size + 1, &end, 1);
+  if (root == nullptr) {
+    if (errno == ENOMEM) return REDLOCK_E_NOMEM;
+    write_position(why, json, static_cast<size_t>(end - json.data));
+    return fail(why, "not JSON");
+  }
+  const int result = read_root(*root, values, why);
+  wipe_strings(*root);
+  cJSON_Delete(root);
+  return result;
+}
+
+int load(Values& values, Bytes json, TextWriter& why) {
+  Values* copy = static_cast<Values*>(malloc(sizeof(Values)));
+  if (copy == nullptr) return REDLOCK_E_NOMEM;
+  *copy = values;
+  const int result = parse_into(*copy, json, why);
+  if (result == 0) values = *copy;
+  explicit_bzero(copy, sizeof *copy);
+  free(copy);
+  return result;
+}
+
+// The text in memory of our own, with room for `size` bytes and a NUL; wiped at the end.
+class OwnText {
+ public:
+  explicit OwnText(size_t size) : size_(size + 1), data_(static_cast<char*>(malloc(size_))) {}
+  OwnText(const OwnText&) = delete;
+  OwnText& operator=(const OwnText&) = delete;
+  ~OwnText() {
+    if (data_ != nullptr) explicit_bzero(data_, size_);
+    free(data_);
+  }
+  char* data() { return data_; }
+  Bytes terminated(size_t size) {
+    data_[size] = '\0';
+    return Bytes(data_, size);
+  }
+
+ private:
+  size_t size_;
+  char* data_;
+};
+
+}  // namespace
+}  // namespace redlock
+
+using namespace redlock;
+
+extern "C" int redlock_config_load_json(redlock_config_t* cfg, const char* json, size_t size) {
+  if (cfg == nullptr) return REDLOCK_E_INVAL;
+  if (json == nullptr) return keep_error(*cfg, REDLOCK_E_INVAL, "an argument is NULL");
+  char sentence[error_text_max];
+  TextWriter why(sentence, sizeof sentence);
+  if (size > REDLOCK_CONFIG_BYTES_MAX) {
+    why.raw("configuration: ").number(size).raw(" bytes are more than ").number(REDLOCK_CONFIG_BYTES_MAX);
+    return keep_error(*cfg, REDLOCK_E_CONFIG, sentence);
+  }
+  OwnText text(size);
+  if (text.data() == nullptr) return keep_error(*cfg, REDLOCK_E_NOMEM, "no memory");
+  if (size > 0) memcpy(text.data(), json, size);
+  const int result = load(cfg->values, text.terminated(size), why);
+  return keep_error(*cfg, result, result == REDLOCK_E_NOMEM ? "no memory" : sentence);
+}
+
+extern "C" int redlock_config_load_file(redlock_config_t* cfg, const char* path) {
+  if (cfg == nullptr) return REDLOCK_E_INVAL;
+  if (path == nullptr) return keep_error(*cfg, REDLOCK_E_INVAL, "an argument is NULL");
+  char sentence[error_text_max];
+  TextWriter why(sentence, sizeof sentence);
+  OwnText text(REDLOCK_CONFIG_BYTES_MAX);
+  if (text.data() == nullptr) return keep_error(*cfg, REDLOCK_E_NOMEM, "no memory");
+  size_t size = 0;
+  why.escaped(bytes_of(path), 128);
+  int result = read_file(path, text.data(), REDLOCK_CONFIG_BYTES_MAX, size, why);
+  if (result == 0) {
+    why = TextWriter(sentence, sizeof sentence);
+    result = load(cfg->values, text.terminated(size), why);
+  }
+  return keep_error(*cfg, result, result == REDLOCK_E_NOMEM ? "no memory" : sentence);
+}

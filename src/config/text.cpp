@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+#include "config/text.hpp"
+
+namespace redlock {
+namespace {
+
+constexpr char hex_digits[] = "0123456789abcdef";
+
+bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0u) == 0x80u; }
+
+}  // namespace
+
+size_t utf8_sequence(Bytes text) {
+  if (text.size == 0) return 0;
+  const unsigned first = static_cast<unsigned char>(text.data[0]);
+  if (first < 0x80) return 1;
+  const size_t size = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+  if (first < 0xC2 || first > 0xF4 || text.size < size) return 0;
+  for (size_t i = 1; i < size; ++i) {
+    if (!is_continuation(text.data[i])) return 0;
+  }
+  // Overlong forms, surrogates and what lies beyond U+10FFFF show in the second byte.
+  const unsigned second = static_cast<unsigned char>(text.data[1]);
+  if (first == 0xE0 && second < 0xA0) return 0;
+  if (first == 0xED && second > 0x9F) return 0;
+  if (first == 0xF0 && second < 0x90) return 0;
+  if (first == 0xF4 && second > 0x8F) return 0;
+  return size;
+}
+
+TextWriter::TextWriter(char* buffer, size_t capacity) : buffer_(buffer), capacity_(capacity) {
+  if (capacity_ > 0) buffer_[0] = '\0';
+}
+
+void TextWriter::put(char c) {
+  if (size_ + 1 < capacity_) {
+    buffer_[size_] = c;
+    buffer_[size_ + 1] = '\0';
+  }
+  ++size_;
+}
+
+TextWriter& TextWriter::raw(Bytes text) {
+  for (size_t i = 0; i < text.size; ++i) put(text.data[i]);
+  return *this;
+}
+
+TextWriter& TextWriter::number(uint64_t value) {
+  char digits[20];
+  size_t used = sizeof digits;
+  do {
+    digits[--used] = static_cast<char>('0' + value % 10);
+    value /= 10;
+  } while (value != 0);
+  return raw(Bytes(digits + used, sizeof digits - used));
+}
+
+void TextWriter::put_escape(unsigned char c) {
+  switch (c) {
+    case '"': raw(Bytes("\\\"")); return;
+    case '\\': raw(Bytes("\\\\")); return;
+    case '\n': raw(Bytes("\\n")); return;
+    case '\r': raw(Bytes("\\r")); return;
+    case '\t': raw(Bytes("\\t")); return;
+    default: break;
+  }
+  if (c >= 0x80) {  // not UTF-8: the replacement character
+    raw(Bytes("\\ufffd"));
+    return;
+  }
+  raw(Bytes("\\u00"));
+  put(hex_digits[c >> 4]);
+  put(hex_digits[c & 15]);
+}
+
+TextWriter& TextWriter::escaped(Bytes text, size_t limit) {
+  for (size_t at = 0; at < text.size;) {
+    const size_t size = utf8_sequence(Bytes(text.data + at, text.size - at));
+    const size_t step = size == 0 ? 1 : size;
+    if (at + step > limit) return raw(Bytes("..."));
+    const unsigned char c = static_cast<unsigned char>(text.data[at]);
+    if (size == 0 || c < 0x20 || c == 0x7F || c == '"' || c == '\\') {
+      put_escape(c);
+    } else {
+      raw(Bytes(text.data + at, size));
+    }
+    at += step;
+  }
+  return *this;
+}
+
+TextWriter& TextWriter::quoted(Bytes text, size_t limit) {
+  put('"');
+  escaped(text, limit);
+  put('"');
+  return *this;
+}
+
+}  // namespace redlock

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+//
+// EntropyPool: random bytes for values. The driver fills it from the system without ever blocking; each byte is used
+// once and wiped. When it is empty rounds wait for it; nothing weaker takes its place.
+#pragma once
+#include "types.hpp"
+
+namespace redlock {
+
+class EntropyPool {
+ public:
+  void init(unsigned char* bytes, size_t capacity) { bytes_ = bytes, capacity_ = capacity; }
+  size_t room() const { return capacity_ - size_; }
+  // How much to fetch now: nothing while it is half full, so that the system is asked once for many values.
+  size_t wanted() const { return size_ < capacity_ / 2 ? room() : 0; }
+  bool has(size_t size) const { return size_ >= size; }
+
+  void add(const void* bytes, size_t size) {
+    REDLOCK_ASSERT(size <= room());
+    memcpy(bytes_ + size_, bytes, size);
+    size_ += size;
+  }
+
+  void take(unsigned char* out, size_t size) {
+    REDLOCK_ASSERT(has(size));
+    size_ -= size;
+    memcpy(out, bytes_ + size_, size);
+    memset(bytes_ + size_, 0, size);
+  }
+
+ private:
+  unsigned char* bytes_ = nullptr;
+  size_t capacity_ = 0;
+  size_t size_ = 0;
+};
+
+}  // namespace redlock

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT
+//
+// Cell: the validity of one lock, written by the driver's thread, read by any thread without a lock or a wait.
+//
+// Latch. Two copies and a sequence number. The writer turns the sequence odd, which sends readers to copy 1, writes
+// copy 0, turns it even, which sends them to copy 0, and writes copy 1. One copy is whole at every instant, so a writer
+// that is preempted half-way holds nobody up: a reader repeats only when the writer went on meanwhile. All words have
+// 32 bits, because ARMv6 has no wider atomic load and libatomic would bring a lock.
+//
+// The mark. A check that finds the validity over must never be followed by one that finds it going on, although an
+// extension may be on its way to the cell at that moment. So each cell has a mark, "every generation up to this one is
+// over", that only moves forward:
+//
+//   check                                    driver, at an extension
+//   1. reads the clock, then the cell        1. publishes the new valid_until
+//   2. reads the mark                        2. fence
+//   3. over: sets the mark, fence, LOST      3. reads the mark; set: LOST
+//
+// A check that begins after the failed one returned finds the mark (one word, coherent) and fails. And of the failed
+// check and the driver at least one notices the other: the two fences are sequentially consistent, hence ordered. If
+// the check's is first, the driver's step 3 sees the mark. If the driver's is first, whatever reads the cell after the
+// check's fence sees the extension: that lock is marked and still published as valid, and the driver finds the mark
+// when it looks at it next, which it does (expired()) whenever it handles the lock. The mark is read after the cell,
+// never before: a check that was paused between the two must not pass on what it saw before another one failed.
+//
+// The clock is read before the cell. The other way round, a check that was paused in between would compare a fresh time
+// with a validity that has been extended since, and would end a lock that is held.
+#pragma once
+#include <stdint.h>
+#include <string.h>
+
+#include "time.hpp"
+
+namespace redlock {
+
+template <class Value>
+class Latch {
+ public:
+  static_assert(__is_trivially_copyable(Value) && sizeof(Value) % sizeof(uint32_t) == 0, "a Value is copied by words");
+
+  // One thread.
+  void write(const Value& value) {
+    uint32_t words[words_];
+    memcpy(words, &value, sizeof(value));
+    const uint32_t sequence = __atomic_load_n(&sequence_, __ATOMIC_RELAXED);
+    __atomic_store_n(&sequence_, sequence + 1, __ATOMIC_RELEASE);
+    fill(copy_[0], words);
+    __atomic_store_n(&sequence_, sequence + 2, __ATOMIC_RELEASE);
+    fill(copy_[1], words);
+  }
+
+  // Any thread. Nothing that the caller reads afterwards is read earlier than this.
+  Value read() const {
+    uint32_t words[words_];
+    uint32_t sequence = __atomic_load_n(&sequence_, __ATOMIC_ACQUIRE);
+    for (;;) {
+      const uint32_t* copy = copy_[sequence & 1];
+      for (unsigned i = 0; i < words_; ++i) words[i] = __atomic_load_n(&copy[i], __ATOMIC_RELAXED);
+      __atomic_thread_fence(__ATOMIC_ACQUIRE);
+      const uint32_t again = __atomic_load_n(&sequence_, __ATOMIC_ACQUIRE);
+      if (again == sequence) break;
+      sequence = again;
+    }
+    Value value;
+    memcpy(&value, words, sizeof(value));
+    return value;
+  }
+
+ private:
+  static constexpr unsigned words_ = sizeof(Value) / sizeof(uint32_t);
+
+  // The fence pairs with the one in read(): who sees one of these words sees that the sequence has moved on.
+  static void fill(uint32_t* copy, const uint32_t* words) {
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    for (unsigned i = 0; i < words_; ++i) __atomic_store_n(&copy[i], words[i], __ATOMIC_RELAXED);
+  }
+
+  uint32_t sequence_ = 0;
+  uint32_t copy_[2][words_] = {};
+};
+
+class ValidityCell {
+ public:
+  struct Snapshot {
+    uint64_t generation;  // 0: no acquire
+    Instant valid_until;  // not_yet(): the acquire has not been decided
+  };
+
+  static constexpr Instant not_yet() { return Instant::from_ns(INT64_MIN); }
+
+  // Driver: a new acquire lives here; all before it are over. Generations count up from 1, in steps below 2^31.
+  void begin(uint64_t generation) {
+    __atomic_store_n(&over_, tag(generation) - 1, __ATOMIC_RELAXED);
+    latch_.write({generation, not_yet()});
+  }
+
+  // Driver: the lock is valid until then. False: a check has failed for expiry before, the lock is LOST.
+  [[nodiscard]] bool publish(uint64_t generation, Instant valid_until) {
+    latch_.write({generation, valid_until});
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    return !expired(generation);
+  }
+
+  // Driver: the handle is stale. The mark stays, for checks that have read the cell already.
+  void retire(uint64_t generation) {
+    mark_expired(generation);
+    latch_.write({0, not_yet()});
+  }
+
+  Snapshot read() const { return latch_.read(); }
+
+  // Any thread, after read().
+  bool expired(uint64_t generation) const {
+    return !before(__atomic_load_n(&over_, __ATOMIC_RELAXED), tag(generation));
+  }
+
+  // Any thread: the driver to end a lock at once, a check that found it over. A thread that comes late with an older
+  // generation must not take back the mark of a newer one. Const, because redlock_check() is: what is published stays.
+  void mark_expired(uint64_t generation) const {
+    uint32_t over = __atomic_load_n(&over_, __ATOMIC_RELAXED);
+    // Again only when another thread was between the two lines, which no test can bring about: GCOVR_EXCL_BR_START
+    while (before(over, tag(generation)) &&
+           !__atomic_compare_exchange_n(&over_, &over, tag(generation), true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
+    // GCOVR_EXCL_BR_STOP
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  }
+
+ private:
+  static constexpr uint32_t tag(uint64_t generation) { return static_cast<uint32_t>(generation); }
+  static constexpr bool before(uint32_t a, uint32_t b) { return static_cast<int32_t>(b - a) > 0; }
+
+  Latch<Snapshot> latch_;
+  mutable uint32_t over_ = 0;
+};
+
+enum class Held : uint8_t { held, too_little, not_held, lost, stale };
+
+struct Verdict {
+  Held held;
+  Instant valid_until;  // when held or too_little
+};
+
+// Is this generation held for `need` from now? clock_agrees and now: from Clock::check(), called before. A clock that
+// jumped ends a lock just as expiry does, but not an acquire under way: that one begins anew.
+inline Verdict judge(const ValidityCell& cell, uint64_t generation, bool clock_agrees, Instant now, Duration need) {
+  const ValidityCell::Snapshot seen = cell.read();
+  if (seen.generation != generation || generation == 0) return {Held::stale, now};
+  if (cell.expired(generation)) return {Held::lost, now};
+  if (seen.valid_until == ValidityCell::not_yet()) return {Held::not_held, now};
+  if (!clock_agrees || seen.valid_until <= now) {
+    cell.mark_expired(generation);
+    return {Held::lost, now};
+  }
+  return {now + need <= seen.valid_until ? Held::held : Held::too_little, seen.valid_until};
+}
+
+}  // namespace redlock

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: MIT
+#include "lock/machine.hpp"
+
+#include "lock/backoff.hpp"
+#include "lock/quorum.hpp"
+
+namespace redlock {
+namespace {
+
+constexpr unsigned renew_share = 3;  // renewals start after a third of the ttl
+
+void report(Lock& lock, int event, int err) {
+  lock.event = static_cast<uint8_t>(event);
+  lock.event_err = static_cast<int16_t>(err);
+}
+
+// The wait budget is over: the last round's cause, or that none was finished.
+int out_of_time(const Lock& lock) { return lock.last_cause != 0 ? int{lock.last_cause} : int{REDLOCK_E_TIMEOUT}; }
+
+bool told_acquired(const Lock& lock) { return lock.event != REDLOCK_EV_ACQUIRED; }
+
+}  // namespace
+
+// ---- beginning ------------------------------------------------------------------------------------------------
+
+void Machine::accept(Lock& lock, const Options& options) const {
+  REDLOCK_ASSERT(lock.state == State::free);
+  lock.state = State::waiting;
+  lock.options = options;
+  lock.wants = Wants::acquire;
+  lock.round = {};
+  lock.valid_until = lock.wait_until = lock.wake_at = lock.defer_until = lock.hold_until = Instant::never();
+  lock.rounds = 0;
+  lock.event = 0;
+  lock.last_cause = 0;
+  lock.seen = false;
+  lock.cell.begin(lock.generation);
+}
+
+void Machine::see(Lock& lock, Instant now) const {
+  if (lock.seen) return;
+  lock.seen = true;
+  if (lock.options.wait_ms > 0) lock.wait_until = now + Duration::ms(lock.options.wait_ms);
+}
+
+bool Machine::begin(Lock& lock, Instant t0) {
+  REDLOCK_ASSERT(lock.wants != Wants::nothing && !lock.round.open);
+  uint32_t ttl_ms = lock.options.ttl_ms;
+  if (lock.wants == Wants::extend) {
+    REDLOCK_ASSERT(lock.state == State::held);
+    ttl_ms = ttl_within(t0, lock.extend_ttl_ms, rules_.drift, lock.hold_until);
+    if (ttl_ms < lock.extend_ttl_ms && valid_until(t0, ttl_ms, rules_.drift) <= lock.valid_until) {
+      lock.wants = Wants::nothing;
+      lock.wake_at = lock.defer_until = Instant::never();
+      if (told_acquired(lock)) report(lock, REDLOCK_EV_AT_RISK, REDLOCK_E_HOLD_LIMIT);
+      return false;
+    }
+  } else {
+    REDLOCK_ASSERT(lock.state == State::waiting);
+    lock.state = State::acquiring;
+    ++lock.rounds;
+  }
+  lock.wants = Wants::nothing;
+  lock.wake_at = lock.defer_until = Instant::never();
+  lock.round = {t0, t0 + rules_.node_timeout, ttl_ms, ++rounds_, true, 0, 0, 0, 0};
+  return true;
+}
+
+// ---- votes ----------------------------------------------------------------------------------------------------
+
+Action Machine::vote(Lock& lock, MasterIndex m, Vote vote, int error, Instant now, Random& random) const {
+  Round& round = lock.round;
+  if (!round.open || ((round.granted | round.refused | round.failed) & bit(m))) return Action::none;
+  switch (vote) {
+    case Vote::granted:
+      round.granted |= bit(m);
+      break;
+    case Vote::refused:
+      round.refused |= bit(m);
+      break;
+    case Vote::failed:
+      round.failed |= bit(m);
+      if (round.first_error == 0) round.first_error = static_cast<int16_t>(error);
+      break;
+  }
+  return decided(lock, now, random);
+}
+
+Action Machine::decided(Lock& lock, Instant now, Random& random) const {
+  const Round& round = lock.round;
+  const unsigned failed = count(round.failed);
+  switch (decide(rules_.masters, count(round.granted), count(round.refused), failed)) {
+    case Decision::pending:
+      return Action::none;
+    case Decision::won:
+      lock.round.open = false;
+      return lock.state == State::acquiring ? won(lock, now, random) : extended(lock);
+    case Decision::lost:
+      break;
+  }
+  lock.round.open = false;
+  const int cause = lost_because(rules_.masters, failed);
+  if (lock.state == State::acquiring) return lost(lock, cause, now, random);
+  extend_lost(lock, cause == REDLOCK_E_LOCKED ? REDLOCK_E_GONE : cause, now, random);
+  return Action::none;
+}
+
+Action Machine::won(Lock& lock, Instant now, Random& random) const {
+  const Round& round = lock.round;
+  const Instant until = valid_until(round.t0, round.ttl_ms, rules_.drift);
+  if (until <= now || until < now + Duration::ms(lock.options.min_validity_ms)) {
+    return lost(lock, REDLOCK_E_TOO_SLOW, now, random);
+  }
+  lock.state = State::held;
+  lock.valid_until = until;
+  if (lock.options.max_hold_ms != 0) lock.hold_until = round.t0 + Duration::ms(lock.options.max_hold_ms);
+  if (!lock.cell.publish(lock.generation, until)) return end(lock, REDLOCK_EV_FAILED, REDLOCK_E_LOST, Action::release);
+  plan_renewal(lock);
+  report(lock, REDLOCK_EV_ACQUIRED, 0);
+  return Action::none;
+}
+
+Action Machine::lost(Lock& lock, int cause, Instant now, Random& random) const {
+  lock.last_cause = static_cast<int16_t>(cause);
+  if (lock.options.wait_ms == 0 || now >= lock.wait_until) {
+    fail(lock, cause);
+    return Action::drop;
+  }
+  Duration pause = pause_after(cause, lock.options.retry_delay_ms, lock.rounds - 1, rules_.sleep_max_ms, random.next());
+  // A pause beyond the budget is cut for one more try, but not again and again as the end comes near.
+  const Duration budget = left(lock.wait_until, now);
+  if (pause >= budget) {
+    const bool worthwhile = budget > Duration::us(int64_t{lock.options.retry_delay_ms} * 125);
+    pause = worthwhile ? part_of(budget, random.next()) : budget;
+  }
+  lock.state = State::waiting;
+  lock.wake_at = now + pause;
+  return Action::drop;
+}
+
+// The deciding vote is handled before the old valid_until, since on_time() comes first on every input.
+Action Machine::extended(Lock& lock) const {
+  lock.valid_until = later(lock.valid_until, valid_until(lock.round.t0, lock.round.ttl_ms, rules_.drift));
+  // A check on another thread may have found the old validity over just now; it never becomes valid again after that.
+  if (!lock.cell.publish(lock.generation, lock.valid_until)) return lost_early(lock);
+  plan_renewal(lock);
+  if (told_acquired(lock)) report(lock, REDLOCK_EV_RENEWED, 0);
+  return Action::none;
+}
+
+void Machine::extend_lost(Lock& lock, int cause, Instant now, Random& random) const {
+  if (lock.options.renew) lock.wake_at = now + rules_.node_timeout + part_of(rules_.node_timeout, random.next());
+  if (told_acquired(lock)) report(lock, REDLOCK_EV_AT_RISK, cause);
+}
+
+void Machine::plan_renewal(Lock& lock) const {
+  lock.wake_at = Instant::never();
+  if (lock.options.renew && lock.valid_until < lock.hold_until) {
+    lock.wake_at = lock.round.t0 + Duration::ns(Duration::ms(lock.round.ttl_ms).ns() / renew_share);
+  }
+}
+
+// ---- time -----------------------------------------------------------------------------------------------------
+
+Action Machine::on_time(Lock& lock, Instant now, Random& random) const {
+  switch (lock.state) {
+    case State::free:
+    case State::over:
+      return Action::none;
+    case State::waiting:
+      if (now >= lock.wait_until) return fail(lock, out_of_time(lock));
+      return now >= lock.wake_at ? wake(lock) : Action::none;
+    case State::acquiring:
+      if (now >= lock.wait_until) {
+        fail(lock, out_of_time(lock));
+        return Action::drop;
+      }
+      break;
+    case State::held:
+      if (now >= lock.valid_until) {
+        return end(lock, told_acquired(lock) ? REDLOCK_EV_LOST : REDLOCK_EV_FAILED, REDLOCK_E_LOST, Action::release);
+      }
+      if (lock.cell.expired(lock.generation)) return lost_early(lock);
+      if (now >= lock.wake_at) {
+        REDLOCK_ASSERT(!lock.round.open);  // a renewal is planned when a round has ended, and given up when one begins
+        lock.wake_at = Instant::never();
+        if (lock.wants != Wants::nothing) return Action::none;  // the owner's own extend waits for its turn
+        lock.wants = Wants::extend;
+        lock.extend_ttl_ms = lock.options.ttl_ms;
+        return Action::start;
+      }
+      break;
+  }
+  if (!lock.round.open || now < lock.round.deadline) return Action::none;
+  Round& round = lock.round;
+  const MasterMask silent = static_cast<MasterMask>(all_masters(rules_.masters) & ~(round.granted | round.refused | round.failed));
+  round.failed |= silent;
+  if (round.first_error == 0) round.first_error = REDLOCK_E_NODE_TIMEOUT;
+  return decided(lock, now, random);
+}
+
+Instant Machine::deadline(const Lock& lock) const {
+  switch (lock.state) {
+    case State::free:
+    case State::over:
+      return Instant::never();
+    case State::waiting:
+      return earlier(lock.wait_until, earlier(lock.wake_at, lock.defer_until));
+    case State::acquiring:
+      return earlier(lock.wait_until, lock.round.deadline);
+    case State::held:
+      break;
+  }
+  const Instant next = earlier(lock.valid_until, earlier(lock.wake_at, lock.defer_until));
+  return lock.round.open ? earlier(next, lock.round.deadline) : next;
+}
+
+Action Machine::wake(Lock& lock) const {
+  if (lock.state != State::waiting || lock.wants != Wants::nothing) return Action::none;
+  lock.wake_at = Instant::never();
+  lock.wants = Wants::acquire;
+  return Action::start;
+}
+
+// ---- the owner's wishes, and the clock ------------------------------------------------------------------------
+
+int Machine::extend(Lock& lock, uint32_t ttl_ms) const {
+  if (lock.state == State::over) return REDLOCK_E_LOST;
+  if (lock.state != State::held) return REDLOCK_E_NOT_HELD;
+  if (lock.round.open || lock.wants != Wants::nothing) return REDLOCK_E_BUSY;
+  if (lock.valid_until >= lock.hold_until) return REDLOCK_E_HOLD_LIMIT;
+  lock.wants = Wants::extend;
+  lock.extend_ttl_ms = ttl_ms;
+  return 0;
+}
+
+Action Machine::cancel(Lock& lock, int err) const {
+  const Action action = lock.state == State::acquiring ? Action::drop
+                        : lock.state == State::held    ? Action::release
+                                                       : Action::none;
+  fail(lock, err);
+  return action;
+}
+
+Action Machine::release(Lock& lock) const {
+  if (lock.state != State::held) return cancel(lock, REDLOCK_E_CANCELED);
+  if (!told_acquired(lock)) return end(lock, REDLOCK_EV_FAILED, REDLOCK_E_CANCELED, Action::release);
+  return end(lock, REDLOCK_EV_RELEASED, 0, Action::release);
+}
+
+Action Machine::jumped(Lock& lock, Instant now) const {
+  if (lock.state == State::held) {
+    return lost_early(lock);
+  }
+  if (lock.state != State::acquiring) return Action::none;
+  lock.round.open = false;
+  lock.state = State::waiting;
+  lock.wake_at = now;
+  return Action::drop;
+}
+
+// The owner did not ask for this end, and the validity last published is not over: a check already answered may be relied
+// on until then, so no key is deleted before.
+Action Machine::lost_early(Lock& lock) const {
+  return end(lock, told_acquired(lock) ? REDLOCK_EV_LOST : REDLOCK_EV_FAILED, REDLOCK_E_LOST, Action::linger);
+}
+
+Action Machine::fail(Lock& lock, int err) const { return end(lock, REDLOCK_EV_FAILED, err, Action::none); }
+
+Action Machine::end(Lock& lock, int event, int err, Action action) const {
+  lock.state = State::over;
+  lock.round.open = false;
+  lock.wants = Wants::nothing;
+  lock.cell.mark_expired(lock.generation);
+  report(lock, event, err);
+  return action;
+}
+
+}  // namespace redlock

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT
+//
+// Machine: one lock's states. All that changes a lock's state is here; nothing here knows Redis, bytes or handles.
+//
+//               accept                      won                     released, expired, clock jumped
+//     free ──► waiting ──start──► acquiring ──────► held ─────────────────────────────────────────► over ──► free
+//                 ▲  │                │  │            │▲                                             ▲
+//                 └──┼─── lost, wait ─┘  │            └┘ extend round: won → later validity,         │
+//                    └── canceled, ──────┴── lost        lost → as valid as before                   │
+//                        budget over      for good                                                   │
+//                              └───────────────────────────────────────────────────────────────────┘
+//
+// Three rules. Time comes first: on_time() is called before any reply of the same input is told, so an expired lock can
+// never be extended by a reply that waited in a buffer. A round that is over is over: a later vote for it is not heard.
+// And what follows from a step - deletes, a next round - is returned as an Action for the client to route.
+//
+// A lock owes its owner exactly one of ACQUIRED and FAILED, and after ACQUIRED exactly one of RELEASED and LOST. At most
+// one event is waiting to be delivered: the latest, since RENEWED and AT_RISK only tell the present state, and an
+// acquire that ends before ACQUIRED was delivered becomes the one FAILED.
+#pragma once
+#include "lock/cell.hpp"
+#include "queue.hpp"
+#include "lock/validity.hpp"
+#include "random.hpp"
+#include "time.hpp"
+#include "types.hpp"
+
+namespace redlock {
+
+enum class State : uint8_t { free, waiting, acquiring, held, over };
+
+// What the client is to do about a lock after a step.
+enum class Action : uint8_t {
+  none,
+  start,    // the lock wants a round (Lock::wants) in this turn
+  drop,     // a round was lost: delete the value where it was not refused
+  release,  // the lock has ended: delete the value wherever anything was sent
+  linger,   // the lock has ended before its time: delete the value only when the validity is over
+};
+
+enum class Wants : uint8_t { nothing, acquire, extend };
+
+struct Options {
+  uint32_t ttl_ms;
+  int32_t wait_ms;
+  uint32_t min_validity_ms;
+  uint32_t max_hold_ms;
+  uint32_t retry_delay_ms;
+  bool renew;
+};
+
+struct Round {
+  Instant t0;
+  Instant deadline;
+  uint32_t ttl_ms;
+  uint32_t number;  // no other round of this client has it, so a late reply finds no round but its own
+  bool open;
+  MasterMask granted;
+  MasterMask refused;
+  MasterMask failed;
+  int16_t first_error;  // of the first master that failed
+};
+
+struct Lock {
+  uint64_t generation = 0;
+  ValidityCell cell;
+  Options options;
+  Round round;
+  Instant valid_until;
+  Instant wait_until;  // the budget's end
+  Instant wake_at;     // waiting: the next round; held: the next renewal
+  Instant defer_until; // a round that lacks our own room is begun then at the latest
+  Instant hold_until;
+  redlock_event_fn callback;
+  void* user;
+  uint32_t rounds;     // acquire rounds so far
+  uint32_t extend_ttl_ms;
+  uint16_t claim;      // the value of its round; none while it waits
+  State state = State::free;
+  Wants wants;
+  bool seen;           // its budget has begun to run
+  bool urgent;         // its LOST is among the first to be told
+  uint8_t event;       // enum redlock_event_type that waits to be delivered; 0: none
+  int16_t event_err;
+  int16_t last_cause;  // of the last lost round; 0: none was finished
+  Link start;          // its place among the locks that want a round
+  Link told;           // its place among the locks with an event
+  uint8_t resource_size;
+  char resource[REDLOCK_RESOURCE_MAX];
+};
+
+class Machine {
+ public:
+  struct Rules {
+    unsigned masters;
+    Drift drift;
+    Duration node_timeout;
+    uint32_t max_ttl_ms;
+    uint32_t sleep_max_ms;
+  };
+
+  void init(const Rules& rules) { rules_ = rules; }
+
+  // free → waiting; the lock wants an acquire round.
+  void accept(Lock& lock, const Options& options) const;
+  // The first turn that looks at a new lock: its wait budget begins.
+  void see(Lock& lock, Instant now) const;
+
+  // The wanted round begins: t0 was read before its first byte is handed to a transport. For an extend the ttl is cut so
+  // that max_hold_ms is kept; false: it allows no later validity, which is told as AT_RISK, and no round begins.
+  bool begin(Lock& lock, Instant t0);
+  Action vote(Lock& lock, MasterIndex m, Vote vote, int error, Instant now, Random& random) const;
+
+  Action on_time(Lock& lock, Instant now, Random& random) const;
+  Instant deadline(const Lock& lock) const;
+  // Masters came back, or there is room again: a waiter need not sleep on.
+  Action wake(Lock& lock) const;
+
+  int extend(Lock& lock, uint32_t ttl_ms) const;  // 0 or enum redlock_err
+  Action cancel(Lock& lock, int err) const;       // waiting, acquiring, or acquired and not yet told
+  Action release(Lock& lock) const;
+  // The clock jumped: suspend, or an earlier misreading. What is held is lost, an open round begins anew.
+  Action jumped(Lock& lock, Instant now) const;
+
+ private:
+  Action decided(Lock& lock, Instant now, Random& random) const;
+  Action won(Lock& lock, Instant now, Random& random) const;
+  Action lost(Lock& lock, int cause, Instant now, Random& random) const;
+  Action extended(Lock& lock) const;
+  void extend_lost(Lock& lock, int cause, Instant now, Random& random) const;
+  Action fail(Lock& lock, int err) const;
+  Action lost_early(Lock& lock) const;
+  void plan_renewal(Lock& lock) const;
+  Action end(Lock& lock, int event, int err, Action action) const;
+
+  Rules rules_ = {};
+  uint32_t rounds_ = 0;
+};
+
+}  // namespace redlock

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+//
+// Table: fixed slots for locks, and the handles that name them. A handle is generation << 16 | slot + 1; a slot's
+// generation grows with each use, so the handle of an acquire that has ended can be told from that of a present one for
+// ever (48 bits of generations), and 0 is no handle.
+#pragma once
+#include "lock/machine.hpp"
+
+namespace redlock {
+
+class Table {
+ public:
+  void init(Lock* slots, unsigned capacity);
+
+  Lock* take();            // a free slot with a new generation, or nullptr when the table is full
+  void give_back(Lock& lock);
+
+  uint64_t handle(const Lock& lock) const { return lock.generation << 16 | (index(lock) + 1u); }
+  uint16_t index(const Lock& lock) const { return static_cast<uint16_t>(&lock - slots_); }
+  Lock& operator[](unsigned index) { return slots_[index]; }
+  const Lock& operator[](unsigned index) const { return slots_[index]; }
+  unsigned capacity() const { return capacity_; }
+  unsigned used() const { return used_; }
+
+  enum class Found : uint8_t { present, past, never };
+  // For the loop's thread: what a handle names, and the lock when it is present.
+  Found find(uint64_t handle, Lock*& lock);
+  // For any thread: the cell of the slot that a handle names, or nullptr when no slot has that number.
+  const ValidityCell* cell(uint64_t handle) const;
+  static uint64_t generation(uint64_t handle) { return handle >> 16; }
+
+ private:
+  Lock* slots_ = nullptr;
+  uint16_t capacity_ = 0;
+  uint16_t used_ = 0;
+  uint16_t free_ = no_slot;  // head of the free slots, linked by Lock::start
+};
+
+}  // namespace redlock

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+//
+// Validity: until when may a lock be believed, and how much is left of anything? The only file that subtracts times.
+//
+//     valid_until = t0 + ttl - drift        t0: read before the first byte of the round is handed to a transport
+//     drift       = ttl * ppm / 1e6 + fixed
+//
+// (Redlock page, "Safety arguments": MIN_VALIDITY = TTL - (T2 - T1) - CLOCK_DRIFT; as an absolute instant the elapsed
+// time needs no measuring.) The drift covers the sum of the holder's and a master's rate errors and the master's
+// millisecond. What is left is rounded down; a wait is rounded up.
+#pragma once
+#include "time.hpp"
+
+namespace redlock {
+
+struct Drift {
+  uint32_t ppm;
+  uint32_t fixed_ms;
+
+  // ttl in ms times ppm is nanoseconds.
+  constexpr Duration of(uint32_t ttl_ms) const {
+    return Duration::ns(int64_t{ttl_ms} * ppm + Duration::ms(fixed_ms).ns());
+  }
+};
+
+constexpr Duration left(Instant until, Instant now) { return Duration::ns(until > now ? until.ns() - now.ns() : 0); }
+
+// Whole milliseconds left, rounded down; 0 when there is none.
+constexpr int64_t remaining_ms(Instant until, Instant now) { return left(until, now).ns() / 1'000'000; }
+
+constexpr Instant valid_until(Instant t0, uint32_t ttl_ms, Drift drift) {
+  return t0 + Duration::ns(Duration::ms(ttl_ms).ns() - drift.of(ttl_ms).ns());
+}
+
+// The longest ttl, at most ttl_ms, whose validity from t0 ends at `limit` or before; 0 when there is none.
+constexpr uint32_t ttl_within(Instant t0, uint32_t ttl_ms, Drift drift, Instant limit) {
+  if (valid_until(t0, ttl_ms, drift) <= limit) return ttl_ms;
+  if (limit <= t0) return 0;
+  return static_cast<uint32_t>((left(limit, t0) + Duration::ms(drift.fixed_ms)).ns() / (1'000'000 - int64_t{drift.ppm}));
+}
+
+}  // namespace redlock

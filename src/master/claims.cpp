@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: MIT
+#include "master/claims.hpp"
+
+namespace redlock {
+namespace {
+
+constexpr Duration first_rest = Duration::ms(20);
+constexpr unsigned rest_doublings_max = 6;  // up to 1.28 s
+
+// The masters that owe an answer about the claim, or are owed a delete.
+MasterMask open(const Claim& c) {
+  return static_cast<MasterMask>(c.pending | c.stray | c.owed | c.deleting | c.resting);
+}
+
+}  // namespace
+
+void Claims::init(const Rules& rules, Claim* table, unsigned capacity) {
+  REDLOCK_ASSERT(capacity > rules.locks && capacity < no_slot);
+  rules_ = rules;
+  table_ = table;
+  capacity_ = static_cast<uint16_t>(capacity);
+  const unsigned minority = rules.masters - rules.quorum;
+  const unsigned share = (capacity - rules.locks) / (minority > 1 ? minority : 1);
+  share_ = static_cast<uint16_t>(share > 0 ? share : 1);
+  for (unsigned i = 0; i < capacity; ++i) {
+    table_[i].used = false;
+    table_[i].place.next = i + 1 < capacity ? static_cast<uint16_t>(i + 1) : no_slot;
+  }
+  free_ = 0;
+}
+
+uint16_t Claims::make(uint16_t slot, Bytes resource, uint32_t ttl_ms) {
+  if (free_ == no_slot) return no_slot;
+  const uint16_t index = free_;
+  Claim& c = table_[index];
+  free_ = c.place.next;
+  REDLOCK_ASSERT(!c.used && resource.size <= sizeof c.resource);
+  memcpy(c.resource, resource.data, resource.size);
+  c.resource_size = static_cast<uint8_t>(resource.size);
+  c.place = {};
+  c.used = true;
+  c.ended = false;
+  c.repeats = 0;
+  c.slot = slot;
+  c.ttl_ms = ttl_ms;
+  c.sent = c.refused = c.pending = c.stray = c.owed = c.deleting = c.resting = c.heard = c.extending = c.reserved = 0;
+  c.stray_extends = 0;
+  c.end_at = c.void_at = c.stray_until = c.repeat_at = Instant::never();
+  return index;
+}
+
+void Claims::set_sent(uint16_t index, MasterIndex m) {
+  Claim& c = table_[index];
+  REDLOCK_ASSERT(c.used && !c.ended && !((c.pending | c.stray) & bit(m)));
+  c.sent |= bit(m);
+  c.pending |= bit(m);
+  c.reserved |= bit(m);
+  ++open_[m];
+  ++reserved_[m];
+}
+
+void Claims::set_answered(uint16_t index, MasterIndex m, bool refused, Instant now) {
+  Claim& c = table_[index];
+  REDLOCK_ASSERT(c.used && (c.pending & bit(m)));
+  const MasterMask before = open(c);
+  c.pending &= static_cast<MasterMask>(~bit(m));
+  recount(c, before);
+  if (refused) {
+    c.refused |= bit(m);
+  } else if (c.ended) {
+    c.void_at = later(c.void_at, dead_by(c, now));  // the key is this young
+  }
+  // An unanswered SET keeps its debt past the end; that end, old or new, is to be seen to again.
+  if (c.ended) deadline_ = earlier(deadline_, c.void_at);
+  settle(index);
+}
+
+void Claims::end(uint16_t index, MasterMask targets, Instant now) {
+  Claim& c = table_[index];
+  REDLOCK_ASSERT(c.used && !c.ended && (targets & ~c.sent) == 0);
+  const MasterMask before = open(c);
+  c.ended = true;
+  c.slot = no_slot;
+  c.end_at = Instant::never();
+  c.void_at = dead_by(c, now);
+  deadline_ = earlier(deadline_, c.void_at);
+  ++debts_;
+  for (MasterIndex m = 0; m < rules_.masters; ++m) {
+    if (targets & bit(m)) {
+      owe(c, m);
+    } else {
+      unreserve(c, m);
+    }
+  }
+  recount(c, before);
+  settle(index);
+}
+
+void Claims::linger(uint16_t index, Instant at) {
+  Claim& c = table_[index];
+  REDLOCK_ASSERT(c.used && !c.ended);
+  c.slot = no_slot;
+  c.end_at = at;
+  deadline_ = earlier(deadline_, at);
+}
+
+void Claims::delete_queued(uint16_t index, MasterIndex m) {
+  Claim& c = table_[index];
+  REDLOCK_ASSERT(c.owed & bit(m));
+  c.owed &= static_cast<MasterMask>(~bit(m));
+  --owed_[m];
+  c.deleting |= bit(m);
+  unreserve(c, m);
+}
+
+void Claims::delete_answered(uint16_t index, MasterIndex m, Deleted how, Instant now) {
+  Claim& c = table_[index];
+  REDLOCK_ASSERT(c.used && c.ended && (c.deleting & bit(m)));
+  const MasterMask before = open(c);
+  c.deleting &= static_cast<MasterMask>(~bit(m));
+  const bool stray = c.stray & bit(m);
+  if (how == Deleted::yes || (how == Deleted::absent && !stray)) {
+    forget(c, bit(m));
+  } else {
+    if (stray && !(c.heard & bit(m))) {
+      c.heard |= bit(m);
+      const Instant until = now + lifetime(c.ttl_ms);
+      c.stray_until = c.stray_until == Instant::never() ? until : later(c.stray_until, until);
+    }
+    rest(c, m, now);
+  }
+  recount(c, before);
+  settle(index);
+}
+
+void Claims::delete_unknown(uint16_t index, MasterIndex m) {
+  Claim& c = table_[index];
+  REDLOCK_ASSERT(c.used && c.ended && (c.deleting & bit(m)));
+  owe_again(c, m);
+}
+
+void Claims::broke(MasterIndex m) {
+  for (uint16_t i = 0; i < capacity_; ++i) {
+    Claim& c = table_[i];
+    if (!c.used) continue;
+    unreserve(c, m);
+    if (c.extending & bit(m)) {
+      extend_answered(i, m);
+      if (c.stray_extends < UINT8_MAX) ++c.stray_extends;
+      if (c.ended) {
+        c.void_at = c.void_at + lifetime(c.ttl_ms);
+        deadline_ = earlier(deadline_, c.void_at);
+      }
+    }
+    if (c.pending & bit(m)) {
+      c.pending &= static_cast<MasterMask>(~bit(m));
+      c.stray |= bit(m);
+    }
+    if (c.deleting & bit(m)) owe_again(c, m);
+  }
+}
+
+uint16_t Claims::next_owed(MasterIndex m, uint16_t from) const {
+  for (uint16_t i = from; i < capacity_; ++i) {
+    if (table_[i].used && (table_[i].owed & bit(m))) return i;
+  }
+  return no_slot;
+}
+
+// It is too late for the old SETs to come. One that came behind the last repeated delete is met by one more.
+void Claims::strays_are_over(Claim& c, Instant now) {
+  for (MasterIndex m = 0; m < rules_.masters; ++m) {
+    if (c.heard & c.resting & bit(m)) owe(c, m);
+  }
+  const MasterMask keep = static_cast<MasterMask>(~c.heard);
+  c.resting &= keep;
+  c.stray &= keep;
+  c.heard = 0;
+  c.stray_until = Instant::never();
+  c.void_at = later(c.void_at, dead_by(c, now));
+}
+
+Instant Claims::on_time(Instant now) {
+  if (now < deadline_) return deadline_;
+  deadline_ = Instant::never();
+  for (uint16_t i = 0; i < capacity_; ++i) {
+    Claim& c = table_[i];
+    if (!c.used) continue;
+    if (!c.ended && now >= c.end_at) end(i, c.sent, now);
+    if (c.ended) {
+      const MasterMask before = open(c);
+      if (now >= c.stray_until) strays_are_over(c, now);
+      if (now >= c.void_at) forget(c, static_cast<MasterMask>(~(c.stray | c.pending | c.deleting)));
+      if (c.resting && now >= c.repeat_at) {
+        for (MasterIndex m = 0; m < rules_.masters; ++m) {
+          if (c.resting & bit(m)) owe(c, m);
+        }
+        c.resting = 0;
+        c.repeat_at = Instant::never();
+      }
+      recount(c, before);
+      settle(i);
+    }
+    if (!c.used) continue;
+    deadline_ = earlier(deadline_, c.end_at);
+    if (now < c.void_at) deadline_ = earlier(deadline_, c.void_at);
+    deadline_ = earlier(deadline_, c.stray_until);
+    if (c.resting) deadline_ = earlier(deadline_, c.repeat_at);
+  }
+  return deadline_;
+}
+
+unsigned Claims::debts_of(MasterIndex m) const {
+  unsigned n = 0;
+  for (uint16_t i = 0; i < capacity_; ++i) {
+    const Claim& c = table_[i];
+    if (c.used && c.ended && ((c.owed | c.deleting | c.resting) & bit(m))) ++n;
+  }
+  return n;
+}
+
+Duration Claims::lifetime(uint32_t ttl_ms) const {
+  return Duration::ms(ttl_ms) + Duration::ns(int64_t{ttl_ms} * rules_.drift_ppm) + Duration::ms(rules_.drift_fixed_ms);
+}
+
+// When no key that was written before now, however often extends raise its expiry, can be left.
+Instant Claims::dead_by(const Claim& c, Instant now) const {
+  return now + Duration::ns(lifetime(c.ttl_ms).ns() * (2 + c.stray_extends));
+}
+
+void Claims::owe(Claim& c, MasterIndex m) {
+  REDLOCK_ASSERT(!(c.owed & bit(m)));
+  c.owed |= bit(m);
+  ++owed_[m];
+}
+
+// Like rest(): a delete under way had no deadline; if its debt would have ended meanwhile, that is due now.
+void Claims::owe_again(Claim& c, MasterIndex m) {
+  c.deleting &= static_cast<MasterMask>(~bit(m));
+  owe(c, m);
+  deadline_ = earlier(deadline_, c.void_at);
+}
+
+void Claims::recount(const Claim& c, MasterMask before) {
+  const MasterMask after = open(c);
+  for (MasterIndex m = 0; before != after && m < rules_.masters; ++m) {
+    if ((after & ~before) & bit(m)) ++open_[m];
+    if ((before & ~after) & bit(m)) --open_[m];
+  }
+}
+
+void Claims::unreserve(Claim& c, MasterIndex m) {
+  if (!(c.reserved & bit(m))) return;
+  c.reserved &= static_cast<MasterMask>(~bit(m));
+  --reserved_[m];
+}
+
+// Nothing more is owed by these masters: the value is not there, or can only end by expiry.
+void Claims::forget(Claim& c, MasterMask masters) {
+  for (MasterIndex m = 0; m < rules_.masters; ++m) {
+    if (!(masters & bit(m))) continue;
+    if (c.owed & bit(m)) --owed_[m];
+    unreserve(c, m);
+  }
+  const MasterMask keep = static_cast<MasterMask>(~masters);
+  c.owed &= keep;
+  c.resting &= keep;
+  c.stray &= keep;
+  c.heard &= keep;
+  if (c.heard == 0) c.stray_until = Instant::never();
+}
+
+void Claims::rest(Claim& c, MasterIndex m, Instant now) {
+  if (c.resting == 0) {
+    c.repeat_at = now + Duration::ns(first_rest.ns() << c.repeats);
+    if (c.repeats < rest_doublings_max) ++c.repeats;
+  }
+  c.resting |= bit(m);
+  deadline_ = earlier(deadline_, earlier(c.repeat_at, c.void_at));
+}
+
+void Claims::settle(uint16_t index) {
+  Claim& c = table_[index];
+  if (!c.used || !c.ended || c.place.queued || open(c) != 0) return;
+  c.used = false;
+  c.place.next = free_;
+  free_ = index;
+  --debts_;
+}
+
+}  // namespace redlock

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT
+//
+// Claims: which values may lie on which masters, and the deletes that are owed for them.
+//
+// A claim is one value under one key. It is made when a round starts, before its first SET is handed to any session,
+// and outlives the lock: it is dropped only when no master can have the value any more, or the value can only end by
+// expiry. An ended claim with an unanswered delete is a *debt*. Requests in flight name their claim by its index, so
+// the reply of one round can never be taken for that of another: the value is fresh, and so is the claim.
+//
+// Per master a claim goes this way (bits of the masks below):
+//
+//     sent ──► pending ──answer──► (granted, refused or an error: nothing outstanding)
+//                 └──connection broke──► stray: the SET may still be read by the master at any time, even seconds later
+//                                        (a frozen server executes what lies in its socket when it thaws)
+//     end: owed ──delete queued──► deleting ──:1──► paid
+//            ▲                        ├──:0, not stray──► paid
+//            │                        ├──:0, stray──► owed again, with back-off, until ttl + drift after the first
+//            └──connection broke──────┘               answer on a later connection; then the old SET is too late to come
+//                                     └──error──► owed again, with back-off
+//
+// A debt without a stray SET ends by itself: the master's key expires. It is kept for twice (ttl + drift) from the end, or
+// from a grant that came later, because an unanswered extend may have raised the expiry once more; each extend that was
+// unanswered when its connection broke may do so once again, and counts as much again. A stray SET has no such bound, so
+// its number is bounded instead: no master is sent a SET while it owes answers about its share of the table (may_send). So
+// a frozen master stops taking claims, and rounds go on without it; what can still fill the table are locks held when one
+// master after another freezes, and those debts end by themselves.
+#pragma once
+#include "queue.hpp"
+#include "time.hpp"
+#include "types.hpp"
+
+namespace redlock {
+
+struct Claim {
+  char resource[REDLOCK_RESOURCE_MAX];
+  char value_hex[2 * REDLOCK_VALUE_RANDOM];
+  uint8_t resource_size;
+  bool used;
+  bool ended;        // the lock has ended or the round is lost: every delete is due
+  uint8_t repeats;
+  uint8_t stray_extends;  // unanswered when their connection broke
+  uint16_t slot;     // the lock it serves; no_slot once it ended or lingers
+  Link place;        // free: among the free ones; ended: among those whose deletes go out next
+  uint32_t ttl_ms;   // the longest ttl sent for it
+
+  MasterMask sent;      // may have been given anything about this value
+  MasterMask refused;   // answered the SET with "held by another"
+  MasterMask pending;   // the SET is unanswered on the present connection
+  MasterMask stray;     // the SET was unanswered when its connection broke
+  MasterMask owed;      // a delete is to be queued as soon as there is room
+  MasterMask deleting;  // a delete is unanswered on the present connection
+  MasterMask resting;   // a delete is owed again after repeat_at
+  MasterMask heard;     // of stray: answered a delete on a later connection
+  MasterMask extending; // an extend is unanswered on the present connection
+  MasterMask reserved;  // a place in the session's FIFO is kept for the delete
+
+  Instant end_at;       // lingers until then (never: not lingering)
+  Instant void_at;      // debts without a stray SET end then
+  Instant stray_until;  // debts with a stray SET that was heard of end then
+  Instant repeat_at;
+};
+
+class Claims {
+ public:
+  struct Rules {
+    unsigned masters;
+    unsigned quorum;
+    unsigned locks;
+    uint32_t drift_ppm;
+    uint32_t drift_fixed_ms;
+  };
+
+  void init(const Rules& rules, Claim* table, unsigned capacity);
+
+  // A new claim for a lock's round, or no_slot when the table is full.
+  uint16_t make(uint16_t slot, Bytes resource, uint32_t ttl_ms);
+  Claim& operator[](uint16_t index) { return table_[index]; }
+  const Claim& operator[](uint16_t index) const { return table_[index]; }
+  unsigned capacity() const { return capacity_; }
+  bool full() const { return free_ == no_slot; }
+
+  // May this master be sent another SET? False while it owes answers about its share of the table.
+  bool may_send(MasterIndex m) const { return open_[m] < share_; }
+
+  void set_sent(uint16_t index, MasterIndex m);
+  void set_answered(uint16_t index, MasterIndex m, bool refused, Instant now);
+  void extend_sent(uint16_t index, MasterIndex m) { table_[index].extending |= bit(m); }
+  void extend_answered(uint16_t index, MasterIndex m) { table_[index].extending &= static_cast<MasterMask>(~bit(m)); }
+
+  // End: a delete is due on each master of `targets`; frees the claim when there is none.
+  void end(uint16_t index, MasterMask targets, Instant now);
+  // The lock is over, but a check already answered may be relied on until then: end() is carried out at `at`.
+  void linger(uint16_t index, Instant at);
+  void delete_queued(uint16_t index, MasterIndex m);
+  enum class Deleted : uint8_t { yes, absent, error };
+  void delete_answered(uint16_t index, MasterIndex m, Deleted how, Instant now);
+  // The claim has left the queue that `place` links.
+  void unqueued(uint16_t index) { settle(index); }
+  // NOSCRIPT: the same delete is to go out again at once.
+  void delete_unknown(uint16_t index, MasterIndex m);
+  // The connection to m is gone, with all that was unanswered on it.
+  void broke(MasterIndex m);
+
+  // Places in m's FIFO that are kept for the deletes of values sent on its present connection.
+  unsigned reserved(MasterIndex m) const { return reserved_[m]; }
+
+  // Deletes that wait for room: has any, and the next one at or after `from` (no_slot: none).
+  bool owes(MasterIndex m) const { return owed_[m] != 0; }
+  uint16_t next_owed(MasterIndex m, uint16_t from) const;
+
+  // Everything that is due: lingering ends, repeats, debts that ended by themselves. Returns the next deadline.
+  Instant on_time(Instant now);
+  Instant deadline() const { return deadline_; }
+
+  unsigned debts() const { return debts_; }
+  unsigned debts_of(MasterIndex m) const;
+
+ private:
+  Duration lifetime(uint32_t ttl_ms) const;  // ttl + drift
+  Instant dead_by(const Claim& claim, Instant now) const;
+  void owe(Claim& claim, MasterIndex m);
+  void owe_again(Claim& claim, MasterIndex m);
+  void unreserve(Claim& claim, MasterIndex m);
+  void forget(Claim& claim, MasterMask masters);
+  void strays_are_over(Claim& claim, Instant now);
+  void recount(const Claim& claim, MasterMask before);
+  void rest(Claim& claim, MasterIndex m, Instant now);
+  void settle(uint16_t index);
+
+  Rules rules_ = {};
+  Claim* table_ = nullptr;
+  uint16_t capacity_ = 0;
+  uint16_t free_ = no_slot;
+  uint16_t share_ = 0;
+  uint16_t debts_ = 0;
+  uint16_t open_[REDLOCK_MASTERS_MAX] = {};  // claims about which something is unanswered or owed
+  uint16_t owed_[REDLOCK_MASTERS_MAX] = {};
+  uint16_t reserved_[REDLOCK_MASTERS_MAX] = {};
+  Instant deadline_ = Instant::never();
+};
+
+}  // namespace redlock

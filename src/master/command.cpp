@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+#include "master/command.hpp"
+
+#include "resp/writer.hpp"
+
+namespace redlock {
+namespace {
+
+void write_key(resp::Writer& out, const Subject& s) { out.bulk(s.key_prefix, s.resource); }
+
+void write_value(resp::Writer& out, const Subject& s) {
+  out.bulk_header(s.value_hex.size + 1 + s.client_name.size).raw(s.value_hex).raw(":").raw(s.client_name).crlf();
+}
+
+struct Prefix {
+  Bytes word;
+  int error;
+};
+
+// Only the first word of an error is stable between servers and versions.
+constexpr Prefix prefixes[] = {
+    {"READONLY", REDLOCK_E_READONLY},  {"MASTERDOWN", REDLOCK_E_READONLY}, {"LOADING", REDLOCK_E_LOADING},
+    {"OOM", REDLOCK_E_OOM},            {"BUSY", REDLOCK_E_SCRIPT_BUSY},    {"MISCONF", REDLOCK_E_MISCONF},
+    {"NOREPLICAS", REDLOCK_E_NOREPLICAS}, {"NOAUTH", REDLOCK_E_AUTH},      {"WRONGPASS", REDLOCK_E_AUTH},
+    {"NOPERM", REDLOCK_E_NOPERM},      {"DENIED", REDLOCK_E_DENIED},       {"NOSCRIPT", REDLOCK_E_NOSCRIPT},
+    {"MOVED", REDLOCK_E_CLUSTER},      {"ASK", REDLOCK_E_CLUSTER},         {"CLUSTERDOWN", REDLOCK_E_CLUSTER},
+    {"CROSSSLOT", REDLOCK_E_CLUSTER},  {"TRYAGAIN", REDLOCK_E_CLUSTER},    {"WRONGTYPE", REDLOCK_E_WRONGTYPE},
+    {"ERR max number of clients", REDLOCK_E_MAXCLIENTS},
+};
+
+}  // namespace
+
+Command Command::acquire(const Subject& s) {
+  Command c;
+  resp::Writer out(c.text_, sizeof c.text_);
+  out.array(6).bulk("SET");
+  write_key(out, s);
+  write_value(out, s);
+  out.bulk("NX").bulk("PX").number(s.ttl_ms);
+  REDLOCK_ASSERT(out.fits());
+  c.size_ = c.splice_at_ = static_cast<uint16_t>(out.size());
+  return c;
+}
+
+Command Command::script(const Script& script, const Subject& s, bool with_ttl, bool by_name) {
+  Command c;
+  resp::Writer out(c.text_, sizeof c.text_);
+  out.array(with_ttl ? 6 : 5);
+  if (by_name) {
+    out.bulk("EVALSHA").bulk(script.sha);
+  } else {
+    out.bulk("EVAL").bulk_header(script.body.size);
+    c.splice_at_ = static_cast<uint16_t>(out.size());
+    c.splice_ = script.body;
+    out.crlf();
+  }
+  out.bulk("1");
+  write_key(out, s);
+  write_value(out, s);
+  if (with_ttl) out.number(s.ttl_ms);
+  REDLOCK_ASSERT(out.fits());
+  c.size_ = static_cast<uint16_t>(out.size());
+  if (by_name) c.splice_at_ = c.size_;
+  return c;
+}
+
+Command Command::extend(const Subject& s) { return script(extend_script, s, true, true); }
+Command Command::release(const Subject& s) { return script(release_script, s, false, true); }
+
+Command Command::spelled_out(Op op, const Subject& s) {
+  REDLOCK_ASSERT(op != Op::acquire);
+  return op == Op::extend ? script(extend_script, s, true, false) : script(release_script, s, false, false);
+}
+
+int classify_error(Bytes text) {
+  for (const Prefix& p : prefixes) {
+    if (text.size < p.word.size || memcmp(text.data, p.word.data, p.word.size) != 0) continue;
+    if (text.size == p.word.size || text.data[p.word.size] == ' ') return p.error;
+  }
+  return REDLOCK_E_SERVER;
+}
+
+Meaning meaning(Op op, const resp::Item& item) {
+  using resp::Type;
+  if (item.type == Type::error) {
+    const int error = classify_error(item.text);
+    // A key of another kind is not ours: the compare would fail, and nothing of ours is left to delete.
+    if (op == Op::release && error == REDLOCK_E_WRONGTYPE) return {Answer::no, 0};
+    return {Answer::error, error};
+  }
+  if (op == Op::acquire) {
+    if (item.type == Type::simple && item.text == Bytes("OK")) return {Answer::yes, 0};
+    if (item.type == Type::null) return {Answer::no, 0};
+  } else if (item.type == Type::integer) {
+    if (item.integer == 1) return {Answer::yes, 0};
+    if (item.integer == 0) return {Answer::no, 0};
+  }
+  return {Answer::error, REDLOCK_E_PROTOCOL};
+}
+
+}  // namespace redlock

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+//
+// Command: what is said to a master about one claim, and what its reply means. The bytes are the same for every
+// master, so a command is encoded once and copied to each session. This is the only file that knows the words SET, NX,
+// EVALSHA, and what +OK, null, :1 and an error prefix stand for.
+#pragma once
+#include "master/scripts.hpp"
+#include "resp/reader.hpp"
+#include "types.hpp"
+
+namespace redlock {
+
+// What the commands of a round are about.
+struct Subject {
+  Bytes key_prefix;
+  Bytes resource;
+  Bytes value_hex;    // the random half of the value
+  Bytes client_name;  // ':' and this follow it
+  uint32_t ttl_ms = 0;
+};
+
+// An encoded command: bytes, and at most one text (a script body) that is sent by reference from between them.
+class Command {
+ public:
+  // Everything but key and value: EVALSHA, a digest, two numbers and the headers of six arguments.
+  static constexpr size_t frame_max = 144;
+  static constexpr size_t text_max = frame_max + REDLOCK_KEY_PREFIX_MAX + REDLOCK_RESOURCE_MAX + REDLOCK_VALUE_MAX;
+
+  static Command acquire(const Subject& subject);
+  static Command extend(const Subject& subject);
+  static Command release(const Subject& subject);
+  // The same with the script's text instead of its name, for a master that does not know it (NOSCRIPT).
+  static Command spelled_out(Op op, const Subject& subject);
+
+  Bytes head() const { return Bytes(text_, splice_at_); }
+  Bytes splice() const { return splice_; }
+  Bytes tail() const { return Bytes(text_ + splice_at_, static_cast<size_t>(size_ - splice_at_)); }
+  size_t text_size() const { return size_; }
+
+ private:
+  static Command script(const Script& script, const Subject& subject, bool with_ttl, bool by_name);
+
+  uint16_t size_ = 0;
+  uint16_t splice_at_ = 0;
+  Bytes splice_;
+  char text_[text_max];
+};
+
+// yes: +OK of a SET, :1 of a script. no: null, :0. error: an error reply; never a refusal and never a grant.
+enum class Answer : uint8_t { yes, no, error };
+
+struct Meaning {
+  Answer answer = Answer::error;
+  int error = REDLOCK_E_PROTOCOL;  // enum redlock_err, with Answer::error
+};
+
+// What an item of depth 0 says to a request. PROTOCOL: an item that no master answers to it.
+Meaning meaning(Op op, const resp::Item& item);
+
+// The first word of an error reply, as enum redlock_err.
+int classify_error(Bytes text);
+
+}  // namespace redlock

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT
+//
+// The Lua scripts and the SHA-1 names that EVALSHA wants. The text is one file each in scripts/; the build embeds it
+// without its comments and computes the digest, so no device ever hashes anything.
+#pragma once
+#include <scripts_text.hpp>  // generated: namespace redlock::scripts
+
+#include "types.hpp"
+
+namespace redlock {
+
+struct Script {
+  Bytes body;
+  Bytes sha;
+};
+
+inline constexpr Script release_script = {Bytes(scripts::release), Bytes(scripts::release_sha1)};
+inline constexpr Script extend_script = {Bytes(scripts::extend), Bytes(scripts::extend_sha1)};
+
+}  // namespace redlock

@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: MIT
+#include "master/session.hpp"
+
+#include "resp/writer.hpp"
+
+namespace redlock {
+namespace {
+
+enum Field : uint8_t { field_other, field_role, field_mode };
+
+// Nothing that the gateway repeats quickly will mend these.
+bool is_configuration_fault(int reason) {
+  switch (reason) {
+    case REDLOCK_E_AUTH:
+    case REDLOCK_E_NOPERM:
+    case REDLOCK_E_ROLE:
+    case REDLOCK_E_MODE:
+    case REDLOCK_E_DUPLICATE:
+    case REDLOCK_E_DENIED:
+    case REDLOCK_E_PROTOCOL:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+Session::Session(const Settings& settings, const MasterSettings& master, Bytes client_name, const Memory& memory)
+    : settings_(settings),
+      master_(master),
+      client_name_(client_name),
+      reader_(memory.rx_size),
+      rx_(memory.rx),
+      rx_capacity_(memory.rx_size),
+      fifo_(memory.requests),
+      fifo_capacity_(static_cast<uint16_t>(memory.requests_size)) {
+  tx_.init(memory.tx, memory.tx_size);
+}
+
+// ---- connection -----------------------------------------------------------------------------------------------
+
+void Session::connecting(Instant now) {
+  REDLOCK_ASSERT(wish_ == Wish::connect && state_ == State::down);
+  wish_ = Wish::none;
+  give_up_at_ = now + settings_.connect_timeout;
+  set_state(State::connecting);
+}
+
+void Session::connected(Instant now, uint32_t nonce) {
+  REDLOCK_ASSERT(state_ == State::connecting);
+  if (wish_ == Wish::close) return;
+  ++connects_;
+  nonce_state_ = nonce;
+  give_up_at_ = now + settings_.connect_timeout;
+  resp3_ = true;
+  spell_out_ = false;
+  set_state(State::greeting);
+  say_hello(now);
+}
+
+void Session::closed(Instant now, int reason, uint32_t random) {
+  if (wish_ != Wish::close) reason_ = static_cast<int16_t>(reason);
+  tried_ = true;
+  tx_.clear();
+  reader_.reset();
+  rx_head_ = rx_size_ = 0;
+  fifo_head_ = fifo_size_ = 0;
+  wish_ = Wish::none;
+  int64_t ceiling = int64_t{settings_.reconnect_min_ms} << (failures_ < 16 ? failures_ : 16);
+  if (ceiling > settings_.reconnect_max_ms || is_configuration_fault(reason_)) ceiling = settings_.reconnect_max_ms;
+  // Between half and all of it: masters that went down together are not all tried in one instant, none at once.
+  const Duration half = Duration::ns(Duration::ms(ceiling).ns() / 2);
+  retry_at_ = now + half + part_of(half, random);
+  if (failures_ < 16) ++failures_;
+  set_state(State::down);
+}
+
+void Session::disconnect(int reason) {
+  if (state_ != State::down) fail(reason);
+}
+
+void Session::close_quietly() {
+  quiet_ = true;
+  if (state_ == State::down) {
+    wish_ = Wish::none;
+    retry_at_ = Instant::never();
+  } else {
+    fail(REDLOCK_E_CLOSED);
+  }
+}
+
+void Session::fail(int reason) {
+  if (wish_ == Wish::close) return;
+  reason_ = static_cast<int16_t>(reason);
+  wish_ = Wish::close;
+}
+
+void Session::set_state(State state) {
+  if (state_ == state) return;
+  state_ = state;
+  changed_ = true;
+  if (state == State::up) {
+    tried_ = true;
+    reason_ = 0;
+    failures_ = 0;
+  }
+}
+
+bool Session::take_changed() {
+  const bool changed = changed_;
+  changed_ = false;
+  return changed;
+}
+
+// ---- requests -------------------------------------------------------------------------------------------------
+
+void Session::ask(Op op, uint16_t claim, uint32_t round, const Command& command, Instant now) {
+  REDLOCK_ASSERT(connected() && room(command.text_size(), 1));
+  tx_.append(command.head());
+  if (command.splice().size != 0) {
+    tx_.reference(command.splice());
+    tx_.append(command.tail());
+  }
+  push_request(static_cast<Kind>(op), now, claim, round);
+}
+
+void Session::push_request(Kind kind, Instant now, uint16_t claim, uint32_t round) {
+  REDLOCK_ASSERT(fifo_size_ < fifo_capacity_);
+  unsigned at = fifo_head_ + unsigned{fifo_size_};
+  if (at >= fifo_capacity_) at -= fifo_capacity_;
+  fifo_[at] = {now, round, claim, kind};
+  ++fifo_size_;
+}
+
+void Session::say_hello(Instant now) {
+  char text[128];
+  resp::Writer out(text, sizeof text);
+  const bool auth = master_.password.size != 0;
+  out.array(auth ? 7 : 4).bulk("HELLO").bulk("3");
+  if (auth) {
+    const Bytes user = master_.user.size != 0 ? master_.user : Bytes("default");
+    out.bulk("AUTH").bulk_header(user.size);
+    tx_.append(out.written());
+    tx_.reference(user);
+    out = resp::Writer(text, sizeof text);
+    out.crlf().bulk_header(master_.password.size);
+    tx_.append(out.written());
+    tx_.reference(master_.password);
+    out = resp::Writer(text, sizeof text);
+    out.crlf();
+  }
+  out.bulk("SETNAME").bulk(client_name_);
+  tx_.append(out.written());
+  field_ = field_other;
+  role_known_ = false;
+  push_request(kind_hello, now);
+}
+
+void Session::say_auth(Instant now) {
+  char text[64];
+  resp::Writer out(text, sizeof text);
+  const bool user = master_.user.size != 0;
+  out.array(user ? 3 : 2).bulk("AUTH");
+  if (user) {
+    out.bulk_header(master_.user.size);
+    tx_.append(out.written());
+    tx_.reference(master_.user);
+    out = resp::Writer(text, sizeof text);
+    out.crlf();
+  }
+  out.bulk_header(master_.password.size);
+  tx_.append(out.written());
+  tx_.reference(master_.password);
+  tx_.append(Bytes("\r\n"));
+  push_request(kind_auth, now);
+}
+
+void Session::say_rest(Instant now) {
+  if (!resp3_) {
+    char text[32];
+    resp::Writer out(text, sizeof text);
+    tx_.append(out.array(1).bulk("ROLE").written());
+    push_request(kind_role, now);
+  }
+  const Script* const scripts[] = {&release_script, &extend_script};
+  for (const Script* script : scripts) {
+    char text[64];
+    resp::Writer out(text, sizeof text);
+    tx_.append(out.array(3).bulk("SCRIPT").bulk("LOAD").bulk_header(script->body.size).written());
+    tx_.reference(script->body);
+    tx_.append(Bytes("\r\n"));
+    push_request(kind_load, now);
+  }
+  say_ping(now);
+}
+
+void Session::say_ping(Instant now) {
+  nonce_state_ = nonce_state_ * 1664525u + 1013904223u;
+  for (unsigned i = 0; i < sizeof nonce_; ++i) nonce_[i] = "0123456789abcdef"[nonce_state_ >> (28 - 4 * i) & 0xF];
+  char text[48];
+  resp::Writer out(text, sizeof text);
+  tx_.append(out.array(2).bulk("PING").bulk(Bytes(nonce_, sizeof nonce_)).written());
+  push_request(kind_ping, now);
+}
+
+// ---- replies --------------------------------------------------------------------------------------------------
+
+char* Session::rx_room(size_t& size) {
+  compact();
+  size = rx_capacity_ - rx_size_;
+  return rx_ + rx_size_;
+}
+
+void Session::compact() {
+  if (rx_head_ == 0) return;
+  rx_size_ -= rx_head_;
+  memmove(rx_, rx_ + rx_head_, rx_size_);
+  rx_head_ = 0;
+}
+
+bool Session::next(Instant now, Reply& out) {
+  while (wish_ != Wish::close && state_ != State::down) {
+    resp::Item item;
+    size_t used = 0;
+    const resp::Progress progress = reader_.next(rx_ + rx_head_, rx_size_ - rx_head_, used, item);
+    rx_head_ += used;
+    if (progress == resp::Progress::need_more) break;
+    if (progress == resp::Progress::broken) {
+      fail(REDLOCK_E_PROTOCOL);
+      break;
+    }
+    if (!item.push && handle(item, now, out)) return true;
+  }
+  return false;
+}
+
+// One item; true when it is an answer about a claim.
+bool Session::handle(const resp::Item& item, Instant now, Reply& out) {
+  if (fifo_size_ == 0) {
+    fail(item.type == resp::Type::error ? classify_error(item.text) : REDLOCK_E_PROTOCOL);
+    return false;
+  }
+  const Request request = fifo_[fifo_head_];
+  const Kind kind = static_cast<Kind>(request.kind);
+  bool for_client = false;
+  switch (kind) {
+    case kind_acquire:
+    case kind_extend:
+    case kind_release:
+      for_client = handle_claim(kind, request, item, out);
+      break;
+    case kind_hello:
+      handle_hello(item, now);
+      break;
+    case kind_auth:
+      if (item.type == resp::Type::simple) {
+        say_rest(now);
+      } else {
+        fail(item.type == resp::Type::error ? REDLOCK_E_AUTH : REDLOCK_E_PROTOCOL);
+      }
+      break;
+    case kind_role:
+      handle_role(item);
+      break;
+    case kind_load:  // may be refused: a script that is not known is sent as text when it is needed
+      if (item.type == resp::Type::error) {
+        if (classify_error(item.text) == REDLOCK_E_LOADING) fail(REDLOCK_E_LOADING);
+      } else if (item.type != resp::Type::string) {
+        fail(REDLOCK_E_PROTOCOL);
+      }
+      break;
+    case kind_ping:
+      handle_ping(item);
+      break;
+  }
+  if (item.depth == 0 && item.type == resp::Type::error) ++errors_;
+  if (item.last) answered(now);
+  return for_client;
+}
+
+// The head of the FIFO has its whole answer.
+void Session::answered(Instant now) {
+  const uint8_t kind = fifo_[fifo_head_].kind;
+  ++replies_;
+  fifo_head_ = static_cast<uint16_t>(fifo_head_ + 1 < fifo_capacity_ ? fifo_head_ + 1 : 0);
+  --fifo_size_;
+  ping_at_ = now + settings_.ping_interval;
+  if (wish_ == Wish::close) return;
+  if (state_ == State::greeting && kind == kind_ping) set_state(State::up);
+  if (state_ != State::suspect) return;
+  if (fifo_size_ == 0) return set_state(State::up);
+  give_up_at_ = later(give_up_at_, fifo_[fifo_head_].sent + settings_.suspect_close);
+}
+
+bool Session::handle_claim(Kind kind, const Request& request, const resp::Item& item, Reply& out) {
+  out = {static_cast<Op>(kind), request.claim, request.round, meaning(static_cast<Op>(kind), item)};
+  const int error = out.meaning.error;
+  if (!item.last || error == REDLOCK_E_PROTOCOL) {  // a master answers these with one scalar
+    fail(REDLOCK_E_PROTOCOL);
+    return false;
+  }
+  if (kind != kind_acquire) spell_out_ = error == REDLOCK_E_NOSCRIPT;
+  // It is not the master that was greeted any more: greet again.
+  if (error == REDLOCK_E_READONLY || error == REDLOCK_E_AUTH) fail(error);
+  return true;
+}
+
+// HELLO answers a map: the values of "role" and "mode" stand at depth 1.
+void Session::handle_hello(const resp::Item& item, Instant now) {
+  using resp::Type;
+  if (item.depth == 0 && item.type == Type::error) return hello_failed(classify_error(item.text), now);
+  if (item.depth == 0 && item.type != Type::map && item.type != Type::array) return fail(REDLOCK_E_PROTOCOL);
+  if (item.depth == 1 && !item.part && (item.type == Type::string || item.type == Type::simple)) {
+    if (field_ == field_role) {
+      role_known_ = true;
+      if (item.text != Bytes("master")) fail(REDLOCK_E_ROLE);
+    }
+    if (field_ == field_mode && item.text != Bytes("standalone")) fail(REDLOCK_E_MODE);
+    const bool is_key = field_ == field_other;
+    field_ = !is_key                        ? field_other
+             : item.text == Bytes("role")   ? field_role
+             : item.text == Bytes("mode")   ? field_mode
+                                            : field_other;
+  }
+  if (!item.last || wish_ == Wish::close) return;
+  if (!role_known_) return fail(REDLOCK_E_PROTOCOL);
+  say_rest(now);
+}
+
+void Session::hello_failed(int error, Instant now) {
+  if (error != REDLOCK_E_SERVER && error != REDLOCK_E_NOPERM) return fail(error);
+  resp3_ = false;  // it does not know HELLO, or not version 3
+  if (master_.password.size != 0) {
+    say_auth(now);
+  } else {
+    say_rest(now);
+  }
+}
+
+// ROLE answers an array whose first element names the role; a server that forbids it is taken at its word on writes.
+void Session::handle_role(const resp::Item& item) {
+  if (item.type == resp::Type::error) {
+    const int error = classify_error(item.text);
+    if (error != REDLOCK_E_NOPERM && error != REDLOCK_E_SERVER) fail(error);
+  } else if (item.depth == 0) {
+    field_ = field_role;
+  } else if (item.depth == 1 && field_ == field_role) {
+    field_ = field_other;
+    if (item.text == Bytes("sentinel")) return fail(REDLOCK_E_MODE);
+    if (item.text != Bytes("master")) fail(REDLOCK_E_ROLE);
+  }
+}
+
+void Session::handle_ping(const resp::Item& item) {
+  if (item.type == resp::Type::error) {
+    const int error = classify_error(item.text);
+    if (error != REDLOCK_E_NOPERM) fail(error);  // a user without PING answers in order all the same
+  } else if (item.type != resp::Type::string || item.text != Bytes(nonce_, sizeof nonce_)) {
+    fail(REDLOCK_E_PROTOCOL);
+  }
+}
+
+// ---- time -----------------------------------------------------------------------------------------------------
+
+Instant Session::on_time(Instant now) {
+  switch (state_) {
+    case State::down:
+      if (now >= retry_at_ && !quiet_) wish_ = Wish::connect;
+      break;
+    case State::connecting:
+      if (now >= give_up_at_) fail(REDLOCK_E_CONNECT);
+      break;
+    case State::greeting:
+      if (now >= give_up_at_) fail(REDLOCK_E_NODE_TIMEOUT);
+      break;
+    case State::up:
+      if (fifo_size_ != 0 && now >= fifo_[fifo_head_].sent + settings_.node_timeout) {
+        set_state(State::suspect);
+        // After a stall of our own the answers may be waiting unread: they are given one more node_timeout.
+        give_up_at_ = later(fifo_[fifo_head_].sent + settings_.suspect_close, now + settings_.node_timeout);
+      }
+      if (fifo_size_ == 0 && now >= ping_at_ && tx_.fits(48)) say_ping(now);
+      break;
+    case State::suspect:
+      if (now >= give_up_at_) fail(REDLOCK_E_NODE_TIMEOUT);
+      break;
+  }
+  return deadline();
+}
+
+Instant Session::deadline() const {
+  if (wish_ != Wish::none) return Instant::never();
+  switch (state_) {
+    case State::down:
+      return retry_at_;
+    case State::connecting:
+    case State::greeting:
+    case State::suspect:
+      return give_up_at_;
+    case State::up:
+      break;
+  }
+  return fifo_size_ != 0 ? fifo_[fifo_head_].sent + settings_.node_timeout : ping_at_;
+}
+
+}  // namespace redlock

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT
+//
+// Session: the protocol state of one master.
+//
+//     down ──retry_at──► connecting ──► greeting ──► up ◄──► suspect
+//      ▲                     │              │         │          │
+//      └─────────────────────┴──── closed ──┴─────────┴──────────┘
+//
+// Two rules. Replies come in the order of the requests, so a FIFO of what was asked gives every reply its meaning; and
+// whoever is unsure of the count - a reply nobody asked for, a reply of an impossible type, a ping whose nonce does not
+// come back - closes the connection. A request whose round has been decided keeps its place in the FIFO.
+//
+// Greeting: HELLO 3 (with AUTH) alone, since nothing may be pipelined behind an AUTH that can fail; or, on a server that
+// does not know HELLO, AUTH alone and RESP2. Then the rest in one write: the role where HELLO did not tell it, the
+// scripts, a ping. The master is up when the ping is answered.
+//
+// Suspect: a master whose oldest request is older than node_timeout gets no new acquire or extend until it has answered
+// everything; deletes still go to it, in order. After suspect_close it is disconnected.
+//
+// The session knows no socket. Its driver asks for its wish, tells it what happened to the connection, moves its bytes,
+// and calls on_time() when deadline() has come.
+#pragma once
+#include "master/command.hpp"
+#include "master/tx.hpp"
+#include "resp/reader.hpp"
+#include "settings.hpp"
+#include "time.hpp"
+#include "types.hpp"
+
+namespace redlock {
+
+// An answer about a claim, for the client to route.
+struct Reply {
+  Op op = Op::acquire;
+  uint16_t claim = 0;
+  uint32_t round = 0;
+  Meaning meaning;
+};
+
+class Session {
+ public:
+  enum class State : uint8_t { down, connecting, greeting, up, suspect };
+  enum class Wish : uint8_t { none, connect, close };
+  struct Request {
+    Instant sent;
+    uint32_t round;
+    uint16_t claim;
+    uint8_t kind;
+  };
+  struct Memory {
+    char* tx;
+    size_t tx_size;
+    char* rx;
+    size_t rx_size;
+    Request* requests;
+    unsigned requests_size;
+  };
+
+  Session(const Settings& settings, const MasterSettings& master, Bytes client_name, const Memory& memory);
+
+  // ---- for the driver -----------------------------------------------------------------------------------------
+  Wish wish() const { return wish_; }
+  void connecting(Instant now);  // the wish to connect is being fulfilled
+  void connected(Instant now, uint32_t nonce);
+  // The connection, or the attempt, is over; everything in flight is forgotten. `reason` is kept unless the session
+  // itself wished to close and knows better.
+  void closed(Instant now, int reason, uint32_t random);
+  char* rx_room(size_t& size);
+  Tx& tx() { return tx_; }
+
+  // ---- for the client -----------------------------------------------------------------------------------------
+  // `size` bytes were put into rx_room(); next() then tells the replies about claims, one at a time, until false.
+  void received(size_t size) { rx_size_ += size; }
+  bool next(Instant now, Reply& out);
+
+  // Takes acquires and extends now?
+  bool votes() const { return state_ == State::up && wish_ == Wish::none; }
+  // Deletes can be given to it.
+  bool connected() const { return (state_ == State::up || state_ == State::suspect) && wish_ == Wish::none; }
+  // Is there room for a command of so many copied bytes, and for so many requests?
+  bool room(size_t bytes, unsigned requests) const { return fifo_size_ + requests <= fifo_capacity_ && tx_.fits(bytes, 1); }
+  void ask(Op op, uint16_t claim, uint32_t round, const Command& command, Instant now);
+  // The master has lost its scripts: send their text until it shows that it knows them again.
+  bool spell_out() const { return spell_out_; }
+
+  Instant on_time(Instant now);  // what is due; returns deadline()
+  Instant deadline() const;
+  void disconnect(int reason);  // wish to close, for a reason that only the client or driver can see
+  void close_quietly();         // no more connections: the client is closing
+
+  // ---- for the status -----------------------------------------------------------------------------------------
+  State state() const { return state_; }
+  int reason() const { return reason_; }
+  bool changed() const { return changed_; }  // since the last take_changed()
+  bool take_changed();
+  bool tried() const { return tried_; }
+  bool resp3() const { return resp3_; }
+  unsigned in_flight() const { return fifo_size_; }
+  uint32_t connects() const { return connects_; }
+  uint64_t replies() const { return replies_; }
+  uint64_t errors() const { return errors_; }
+
+ private:
+  // The first three are Op.
+  enum Kind : uint8_t { kind_acquire, kind_extend, kind_release, kind_hello, kind_auth, kind_role, kind_load, kind_ping };
+
+  void set_state(State state);
+  void fail(int reason);
+  void push_request(Kind kind, Instant now, uint16_t claim = 0, uint32_t round = 0);
+  void say_hello(Instant now);
+  void say_auth(Instant now);
+  void say_rest(Instant now);
+  void say_ping(Instant now);
+  bool handle(const resp::Item& item, Instant now, Reply& out);
+  void handle_hello(const resp::Item& item, Instant now);
+  void hello_failed(int error, Instant now);
+  void handle_role(const resp::Item& item);
+  void handle_ping(const resp::Item& item);
+  bool handle_claim(Kind kind, const Request& request, const resp::Item& item, Reply& out);
+  void answered(Instant now);
+  void compact();
+
+  const Settings& settings_;
+  const MasterSettings& master_;
+  const Bytes client_name_;
+  Tx tx_;
+  resp::Reader reader_;
+  char* rx_;
+  size_t rx_capacity_;
+  size_t rx_head_ = 0;
+  size_t rx_size_ = 0;
+  Request* fifo_;
+  uint16_t fifo_capacity_;
+  uint16_t fifo_head_ = 0;
+  uint16_t fifo_size_ = 0;
+
+  State state_ = State::down;
+  Wish wish_ = Wish::connect;
+  int16_t reason_ = 0;
+  bool changed_ = true;
+  bool tried_ = false;      // a first attempt has come to an end
+  bool resp3_ = false;
+  bool spell_out_ = false;
+  bool quiet_ = false;
+  bool role_known_ = false; // HELLO's reply has told it
+  uint8_t failures_ = 0;    // attempts since it was last up
+  uint8_t field_ = 0;       // while HELLO's reply is read: which field's value comes next
+  Instant retry_at_;        // down: when to try again
+  Instant give_up_at_;      // connecting, greeting, suspect
+  Instant ping_at_ = Instant::never();
+  char nonce_[8] = {};
+  uint32_t nonce_state_ = 0;
+  uint32_t connects_ = 0;
+  uint64_t replies_ = 0;
+  uint64_t errors_ = 0;
+};
+
+}  // namespace redlock

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+//
+// Tx: what is still to be sent on one connection. Copied bytes stand in a fixed buffer; long texts that live elsewhere
+// (script bodies, passwords) are woven in by reference, so they need no room and leave no copy.
+#pragma once
+#include "types.hpp"
+
+namespace redlock {
+
+class Tx {
+ public:
+  static constexpr unsigned references_max = 8;
+  static constexpr unsigned chunks_max = 2 * references_max + 1;
+
+  void init(char* buffer, size_t capacity) { buffer_ = buffer, capacity_ = capacity; }
+  void clear() { head_ = tail_ = references_ = 0; }
+
+  bool empty() const { return head_ == tail_ && references_ == 0; }
+  // Is there room for this many copied bytes and references?
+  bool fits(size_t bytes, unsigned references = 0) const {
+    return capacity_ - (tail_ - head_) >= bytes && references_ + references <= references_max;
+  }
+  void append(Bytes bytes);     // must fit
+  void reference(Bytes bytes);  // must fit; the bytes must stay until they are sent or cleared
+
+  // What to send next, as at most `max` runs of bytes; returns how many.
+  unsigned gather(Bytes* out, unsigned max) const;
+  void consume(size_t bytes);  // of what gather() gave, from the front
+
+ private:
+  struct Reference {
+    size_t at;  // copied bytes that come before it, counted from head_
+    Bytes rest;
+  };
+
+  char* buffer_ = nullptr;
+  size_t capacity_ = 0;
+  size_t head_ = 0;
+  size_t tail_ = 0;
+  unsigned references_ = 0;
+  Reference reference_[references_max] = {};
+};
+
+}  // namespace redlock

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+//
+// Settings: what a client is created from, checked and in the core's own words. config/ fills it, nobody else checks it
+// again. Strings belong to whoever filled it; the client copies what it keeps.
+#pragma once
+#include "time.hpp"
+#include "types.hpp"
+
+namespace redlock {
+
+struct MasterSettings {
+  Bytes name;      // for events, status and logs; never empty
+  Bytes host;      // numeric IPv4 or IPv6 address, host name, or socket path (see unix_socket)
+  Bytes user;      // empty: the default user
+  Bytes password;  // empty: no authentication
+  uint16_t port = 6379;
+  bool unix_socket = false;
+};
+
+struct Settings {
+  unsigned masters = 0;  // N
+  MasterSettings master[REDLOCK_MASTERS_MAX];
+
+  Bytes client_name;
+  Bytes key_prefix;
+
+  uint32_t ttl_ms = REDLOCK_TTL_MS_DEFAULT;
+  uint32_t max_ttl_ms = REDLOCK_MAX_TTL_MS_DEFAULT;
+  uint32_t retry_delay_ms = REDLOCK_RETRY_DELAY_MS_DEFAULT;
+  uint32_t drift_ppm = REDLOCK_DRIFT_PPM_DEFAULT;
+  uint32_t drift_fixed_ms = REDLOCK_DRIFT_FIXED_MS_DEFAULT;
+
+  Duration node_timeout = Duration::ms(REDLOCK_NODE_TIMEOUT_MS_DEFAULT);
+  Duration connect_timeout = Duration::ms(REDLOCK_CONNECT_TIMEOUT_MS_DEFAULT);
+  Duration suspect_close = Duration::ms(REDLOCK_SUSPECT_CLOSE_MS_DEFAULT);
+  Duration ping_interval = Duration::ms(REDLOCK_PING_INTERVAL_MS_DEFAULT);
+  uint32_t reconnect_min_ms = REDLOCK_RECONNECT_MIN_MS_DEFAULT;
+  uint32_t reconnect_max_ms = REDLOCK_RECONNECT_MAX_MS_DEFAULT;
+
+  uint32_t locks = REDLOCK_LOCKS_DEFAULT;
+  uint32_t in_flight = REDLOCK_IN_FLIGHT_DEFAULT;
+  uint32_t debts = REDLOCK_DEBTS_DEFAULT;
+  uint32_t rx_bytes = REDLOCK_RX_BYTES_DEFAULT;
+  uint32_t tx_bytes = 0;  // 0: so that every lock can send its SET in one turn
+};
+
+}  // namespace redlock

@@ -1,0 +1,152 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# One check of what a customer compiles: check.sh CHECK [ARGUMENT]. Told by the environment: SOURCE, BUILD and WORK
+# folders, CC, CXX and their FLAGS, CMAKE, SHARED. Exit 77: there is nothing to check.
+set -euo pipefail
+
+fail() {
+  printf '%s\n' "$@" >&2
+  exit 1
+}
+
+# The compilers to try: the one of this build, and gcc and clang where they are.
+compilers() {
+  local language=$1 name
+  if [[ $language == c ]]; then set -- "$CC" gcc clang; else set -- "$CXX" g++ clang++; fi
+  for name in "$@"; do command -v "$name" || true; done | xargs -r -n1 readlink -f | sort -u
+}
+
+# The header alone, and what it offers to be written in the user's code.
+program() {
+  printf '#include <%s>\ntypedef int some_code;\n' "$1"
+  [[ $1 != redlock/redlock.h ]] || cat <<'TEXT'
+int use(redlock_t *rl, redlock_lock_t *lock);
+int use(redlock_t *rl, redlock_lock_t *lock) {
+  redlock_acquire_opts_t opts = REDLOCK_ACQUIRE_OPTS_INIT;
+  redlock_resource_t resource = redlock_resource("bus-1");
+  opts.ttl_ms = 1000;
+  return redlock_acquire_async(rl, &resource, 1, &opts, lock);
+}
+TEXT
+}
+
+check_headers() {
+  local header name language standard compiler count=0
+  for header in "$SOURCE"/include/redlock/*.h "$SOURCE"/include/redlock/*.hpp; do
+    [[ -e $header ]] || continue
+    name=redlock/${header##*/}
+    for standard in c99 c11 c++11 c++20; do
+      language=${standard%%[0-9]*}
+      [[ $name == *.h || $language == c++ ]] || continue
+      for compiler in $(compilers "$language"); do
+        program "$name" | "$compiler" -x "$language" -std="$standard" -pedantic -Wall -Wextra -Wconversion -Wshadow \
+          -Werror -I"$SOURCE/include" -fsyntax-only - || fail "$name does not compile alone: $compiler -std=$standard"
+        count=$((count + 1))
+      done
+    done
+    ! program "$name" | "$CC" -x c++ -I"$SOURCE/include" -M - | grep -E '/(uv|cJSON)\.h' ||
+      fail "$name includes a header of libuv or cJSON"
+  done
+  echo "$count compilations"
+}
+
+# Writes each code block of the README that follows <!-- example: NAME [run] [masters=N] --> to WORK/readme/NAME.EXT and
+# a line "NAME.EXT OPTIONS" for it.
+extract_examples() {
+  awk -v folder="$WORK/readme" '
+    /^<!-- example: .* -->$/ { name = $3; $1 = $2 = $3 = $NF = ""; options = $0; wanted = 1; next }
+    wanted && /^```/ { file = name "." substr($0, 4); print file, options; wanted = 0; inside = 1; next }
+    inside && /^```/ { close(folder "/" file); inside = 0; next }
+    inside { print > (folder "/" file) }' "$SOURCE/README.md"
+}
+
+# Starts $1 redis-servers on free ports, sets masters to their URLs, and ends them with the script.
+servers=()
+masters=()
+stop_servers() { [[ ${#servers[@]} -eq 0 ]] || kill "${servers[@]}" 2>/dev/null || true; }
+start_masters() {
+  local port i
+  trap stop_servers EXIT
+  while [[ ${#masters[@]} -lt $1 ]]; do
+    port=$((20000 + RANDOM % 10000))
+    redis-server --port "$port" --bind 127.0.0.1 --save '' --appendonly no --dir "$WORK/readme" >/dev/null &
+    for ((i = 0; i < 100; ++i)); do
+      ! kill -0 $! 2>/dev/null || ! redis-cli -p "$port" info server 2>/dev/null | grep -q "process_id:$!" || break
+      kill -0 $! 2>/dev/null || break
+      sleep 0.05
+    done
+    if kill -0 $! 2>/dev/null; then
+      servers+=($!)
+      masters+=("redis://127.0.0.1:$port")
+    fi
+  done
+}
+
+check_readme() {
+  [[ -e $SOURCE/README.md ]] || { echo "no README.md yet"; exit 77; }
+  rm -rf "$WORK/readme"
+  mkdir -p "$WORK/readme"
+  local library=$1 file options compiler examples
+  examples=$(extract_examples)
+  [[ -n $examples ]] || fail "README.md marks no example: <!-- example: NAME run -->"
+  while read -r file options; do
+    compiler=$CC
+    [[ $file == *.c ]] || compiler=$CXX
+    # shellcheck disable=SC2086
+    "$compiler" $FLAGS -Wall -Wextra -Werror -I"$SOURCE/include" "$WORK/readme/$file" -o "$WORK/readme/${file%.*}" \
+      "$library" -Wl,-rpath,"${library%/*}" $(pkg-config --libs libuv libcjson) ||
+      fail "the README's example $file does not build"
+    [[ $options == *run* ]] || continue
+    masters=()
+    [[ ! $options =~ masters=([0-9]+) ]] || start_masters "${BASH_REMATCH[1]}"
+    timeout 30 "$WORK/readme/${file%.*}" "${masters[@]}" || fail "the README's example $file failed: exit $?"
+  done <<<"$examples"
+  echo "built:" $(cut -d' ' -f1 <<<"$examples")
+}
+
+# Installs into WORK/prefix, for the checks below too, and looks at what is there.
+check_package() {
+  local prefix=$WORK/prefix unexpected
+  rm -rf "$prefix" "$WORK/runtime"
+  "$CMAKE" --install "$BUILD" --prefix "$prefix" >/dev/null
+  unexpected=$(cd "$prefix" && find . -mindepth 1 -maxdepth 1 ! -name include ! -name 'lib*' ! -name bin ! -name share)
+  [[ -z $unexpected ]] || fail "installed outside include, lib, bin and share:" "$unexpected"
+  ! grep -rnE "$SOURCE|$BUILD|$prefix|/usr/" "$prefix" --include='*.cmake' || fail "absolute paths in the CMake files"
+  [[ $SHARED == ON ]] || return 0
+  "$CMAKE" --install "$BUILD" --prefix "$WORK/runtime" --component redlock-runtime >/dev/null
+  unexpected=$(find "$WORK/runtime" ! -type d ! -name 'libredlock.so.*')
+  [[ -z $unexpected ]] || fail "not for a gateway, but in the runtime component:" "$unexpected"
+}
+
+build_consumer() {
+  local build=$WORK/$1
+  rm -rf "$build"
+  "$CMAKE" -S "$SOURCE/test/compile/consumer" -B "$build" -DCMAKE_C_COMPILER="$CC" "${@:2}" >"$WORK/$1.log" 2>&1 ||
+    fail "$(cat "$WORK/$1.log")"
+  "$CMAKE" --build "$build" >>"$WORK/$1.log" 2>&1 || fail "$(cat "$WORK/$1.log")"
+  run_consumer "$build/consumer"
+}
+
+run_consumer() {
+  "$1" || fail "the consumer failed: exit $?"
+  ! readelf -d "$1" | grep -E 'NEEDED.*(libstdc|libc\+\+|libgcc)' || fail "a C program was linked with the C++ runtime"
+}
+
+check_find_package() { build_consumer find_package -DCMAKE_PREFIX_PATH="$WORK/prefix"; }
+
+check_add_subdirectory() {
+  build_consumer add_subdirectory -DREDLOCK_FROM="$SOURCE" -DCMAKE_CXX_COMPILER="$CXX" -DBUILD_SHARED_LIBS="$SHARED"
+}
+
+check_pkg_config() {
+  local pc static=() flags
+  pc=$(find "$WORK/prefix" -name redlock.pc)
+  [[ $SHARED == ON ]] || static=(--static)
+  flags=$(PKG_CONFIG_PATH=${pc%/*} pkg-config "${static[@]}" --cflags --libs redlock)
+  # shellcheck disable=SC2086
+  "$CC" "$SOURCE/test/compile/consumer/main.c" -o "$WORK/pkg_config" $flags -Wl,-rpath,"${pc%/*}/.."
+  run_consumer "$WORK/pkg_config"
+}
+
+"check_$1" "${@:2}"

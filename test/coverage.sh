@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# What do the tests reach? Builds the preset `coverage`, runs the tests that need no server, and prints with gcovr the
+# lines and branches of each file. src/lock, src/resp and src/master must be reached entirely, or this fails; the
+# others are shown for information, since much of them is reached by integration tests, which do not run here.
+#
+# Counted are the library's own objects, and the unit tests' for what stands in headers. Not counted is the branch of a
+# `switch` for a value that its enum does not have: that each enumerator has a case is the compiler's to see (-Wswitch),
+# and that each case is reached is a line. Between GCOVR_EXCL_BR_START and _STOP
+# a comment says why a branch is not reached.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+usage() { echo "usage: test/coverage.sh [BUILD-DIRECTORY]     (build/coverage)"; }
+
+build=build/coverage
+case ${1:-} in
+  --help | -h) usage; exit 0 ;;
+  -*) usage >&2; exit 2 ;;
+  ?*) build=$1 ;;
+esac
+if [[ $# -gt 1 ]]; then usage >&2; exit 2; fi
+source toolchains/packages.sh
+install_missing no gcovr || exit 1
+
+cmake --preset coverage -B "$build"
+targets=(scenario_run redlock_sim sim_exhaustive)
+for kind in unit spec; do
+  for source in test/$kind/*.cpp; do
+    name=$(basename "$source" .cpp)
+    targets+=("${kind}_${name#test_}")
+  done
+done
+cmake --build "$build" --target "${targets[@]}"
+find "$build" -name '*.gcda' -delete
+ctest --test-dir "$build" -L '^(unit|spec|scenario|sim)$' --output-on-failure
+
+report() {
+  gcovr --root . --object-directory "$build" --exclude-branches-by-pattern '^\s*switch \(.*' \
+    --exclude-directories '.*/(scenario_run|redlock_sim|redlock_test_support|(spec|sim|fuzz|integration|bench)_[a-z_]*)\.dir' \
+    "$@" "$build"
+}
+echo "For information:"
+report --filter 'src/[a-z_]*\.[ch]pp' --filter src/config/ --filter port/
+report --branches --filter 'src/[a-z_]*\.[ch]pp' --filter src/config/ --filter port/
+echo "To be reached entirely:"
+report --filter 'src/(lock|resp|master)/' --fail-under-line 100
+report --branches --filter 'src/(lock|resp|master)/' --fail-under-branch 100

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+//
+// The counters of the claims against the claims themselves.
+#pragma once
+#include "bare_driver.hpp"
+
+namespace redlock::test {
+
+inline void check_claims(const Client& client) {
+  const Claims& claims = client.claims();
+  const Settings& settings = client.settings();
+  const MasterMask all = all_masters(settings.masters);
+  unsigned used = 0, debts = 0;
+  unsigned reserved[REDLOCK_MASTERS_MAX] = {}, open[REDLOCK_MASTERS_MAX] = {}, owed[REDLOCK_MASTERS_MAX] = {};
+  for (uint16_t i = 0; i < claims.capacity(); ++i) {
+    const Claim& c = claims[i];
+    if (!c.used) continue;
+    ++used;
+    debts += c.ended ? 1u : 0u;
+    require(c.resource_size >= 1 && c.resource_size <= REDLOCK_RESOURCE_MAX, "a claim has a resource");
+    const MasterMask any = c.refused | c.pending | c.stray | c.owed | c.deleting | c.resting | c.heard | c.reserved;
+    require((any & ~c.sent) == 0 && (c.sent & ~all) == 0, "a claim is about masters that were sent it");
+    require((c.pending & c.stray) == 0 && (c.owed & c.deleting) == 0 && (c.heard & ~c.stray) == 0, "one state each");
+    require(c.ended || (c.owed | c.deleting | c.resting) == 0, "only a value that has ended is deleted");
+    for (MasterIndex m = 0; m < settings.masters; ++m) {
+      reserved[m] += c.reserved & bit(m) ? 1u : 0u;
+      open[m] += (c.pending | c.stray | c.owed | c.deleting | c.resting) & bit(m) ? 1u : 0u;
+      owed[m] += c.owed & bit(m) ? 1u : 0u;
+    }
+  }
+  require(debts == claims.debts(), "debts are counted");
+  require((used == claims.capacity()) == claims.full(), "full means that all are used");
+  const unsigned minority = settings.masters - (settings.masters / 2 + 1);
+  const unsigned share = std::max((settings.debts - settings.locks) / std::max(minority, 1u), 1u);
+  for (MasterIndex m = 0; m < settings.masters; ++m) {
+    require(reserved[m] == claims.reserved(m), "places kept for deletes are counted");
+    require((open[m] < share) == claims.may_send(m), "what a master owes answers about is counted");
+    require((owed[m] != 0) == claims.owes(m), "owed deletes are counted");
+    const Session& session = client.session(m);
+    require(session.in_flight() + (session.connected() ? claims.reserved(m) : 0) <= settings.in_flight,
+            "there is a place for each delete");
+  }
+}
+
+// A lock that can end by time alone has a deadline.
+inline void check_deadline(const Client& client, uint32_t held, bool closing) {
+  if (held != 0 || closing) require(client.deadline() != Instant::never(), "a held lock has a deadline");
+}
+
+}  // namespace redlock::test

@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# Builds the fuzzers (libFuzzer, ASan + UBSan, asserts on) and runs each for a time, two at once. What a fuzzer finds
+# new on its way it keeps in build/fuzz/test/NAME.found and begins with it next time; an input that breaks something
+# lies in build/fuzz/test/NAME.broken. Mend the bug and add that input to test/fuzz/corpus/NAME, where every build
+# replays it.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+usage() {
+  cat <<'TEXT'
+usage: test/fuzz/run.sh SECONDS [NAME...]
+  SECONDS   for each fuzzer; 3600 for an hour
+  NAME      reader, session, api, config; default: all of them
+TEXT
+}
+
+if [[ $# -lt 1 || ! $1 =~ ^[1-9][0-9]*$ ]]; then usage >&2; exit 2; fi
+seconds=$1
+shift
+if [[ $# -eq 0 ]]; then
+  for source in test/fuzz/fuzz_*.cpp; do
+    name=$(basename "$source" .cpp)
+    set -- "$@" "${name#fuzz_}"
+  done
+fi
+for name in "$@"; do
+  if [[ ! -f test/fuzz/fuzz_$name.cpp ]]; then echo "no fuzzer is called $name" >&2; usage >&2; exit 2; fi
+done
+
+export CCACHE_DIR=$PWD/build/ccache
+cmake --preset fuzz >/dev/null
+cmake --build --preset fuzz --target "${@/#/fuzz_}"
+
+one() {
+  local name=$1 here=build/fuzz/test log=build/fuzz/test/$1.log
+  mkdir -p "$here/$name.found" "$here/$name.broken"
+  if "$here/fuzz_$name" -max_total_time="$seconds" -max_len=4096 -len_control=0 -timeout=20 -print_final_stats=1 \
+    -artifact_prefix="$here/$name.broken/" "$here/$name.found" "test/fuzz/corpus/$name" >"$log" 2>&1; then
+    printf '%-8s ok, %s inputs\n' "$name" "$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")"
+  else
+    printf '%-8s BROKEN: %s\n%-8s   log: %s\n' "$name" \
+      "$(grep -am1 -E '^not so|runtime error|ERROR|SUMMARY' "$log" || tail -n 1 "$log")" '' "$log"
+    return 1
+  fi
+}
+
+failed=0 running=0
+for name in "$@"; do
+  if [[ $running -eq 2 ]]; then
+    wait -n || failed=1
+    running=$((running - 1))
+  fi
+  one "$name" &
+  running=$((running + 1))
+done
+while [[ $running -gt 0 ]]; do
+  wait -n || failed=1
+  running=$((running - 1))
+done
+exit $failed

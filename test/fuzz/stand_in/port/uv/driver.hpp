@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+//
+// Stands in for port/uv/driver.hpp where src/c_api.cpp is to run without libuv, sockets and clocks: the same class with
+// a loop that the fuzzer provides.
+#pragma once
+#include "fuzz/bare_driver.hpp"
+
+struct uv_loop_s {
+  virtual ~uv_loop_s() = default;
+  virtual redlock::Instant now() = 0;
+  virtual bool clock_agrees() = 0;  // no jump since the driver's last reading
+  virtual redlock::test::BareDriver::Peer* add(redlock::test::BareDriver* driver, void (*closed)(void*), void* self,
+                                               void (*event)(void*, const redlock::Client::Event&)) = 0;
+};
+using uv_loop_t = uv_loop_s;
+
+namespace redlock {
+
+class Driver : public test::BareDriver {
+ public:
+  struct Owner {
+    void* self;
+    void (*event)(void* self, const Client::Event& event);
+    void (*closed)(void* self);
+    bool (*foreign)(void* self);
+  };
+  struct BootClock {
+    uv_loop_t* loop = nullptr;
+    bool check(Instant& now) const {
+      now = loop->now();
+      return loop->clock_agrees();
+    }
+    int64_t boottime_ns(Instant t) const { return t.ns(); }
+  };
+
+  static size_t memory_size(unsigned) { return 0; }
+  Driver(Client& client, const Owner& owner, void*) : BareDriver(client, nullptr), owner_(owner) {}
+  int open(uv_loop_t* loop) {
+    clock_.loop = loop;
+    set_peer(loop->add(this, owner_.closed, owner_.self, owner_.event));
+    return 0;
+  }
+  Instant now() { return read_clock(); }
+  const BootClock& clock() const { return clock_; }
+
+ private:
+  Owner owner_;
+  BootClock clock_;
+};
+
+}  // namespace redlock

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT
+//
+// Somebody else holds it: foreign keys, waiters, and clients that contend.
+#include <algorithm>
+#include <thread>
+
+#include "client_harness.hpp"
+#include "support/redis_server.hpp"
+
+namespace redlock::test {
+namespace {
+
+TEST(Foreign, HeldByAMajority) {
+  Loop loop;
+  Cluster masters(3);
+  masters[0].command({"SET", "bus", "somebody"});
+  masters[1].command({"SET", "bus", "somebody"});
+  Client client(loop, masters.urls());
+  client.wait_up(3);
+  Lock& lock = client.acquire("bus", options(20'000));
+  const redlock_event_t& failed = lock.first(REDLOCK_EV_FAILED);
+  EXPECT_EQ(failed.err, REDLOCK_E_LOCKED);
+  EXPECT_GE(failed.refused, 2u);
+  EXPECT_EQ(failed.failed, 0u);
+  EXPECT_EQ(failed.validity_ms, 0);
+  EXPECT_TRUE(loop.run_until([&] { return !masters[2].exists("bus"); })) << "a lost round keeps no key";
+  EXPECT_EQ(masters[0].command({"GET", "bus"}), "somebody");
+  EXPECT_EQ(masters[1].command({"GET", "bus"}), "somebody");
+}
+
+TEST(Foreign, HeldByAMinorityIsLeftAlone) {
+  Loop loop;
+  Cluster masters(3);
+  masters[1].command({"SET", "bus", "somebody"});
+  Client client(loop, masters.urls());
+  client.wait_up(3);
+  Lock& lock = client.acquire("bus", options(20'000));
+  EXPECT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
+  client.release(lock);
+  EXPECT_TRUE(loop.run_until([&] { return !masters[0].exists("bus") && !masters[2].exists("bus"); }));
+  EXPECT_EQ(masters[1].command({"GET", "bus"}), "somebody");
+}
+
+TEST(Foreign, KeyOfAnotherType) {
+  Loop loop;
+  RedisServer master;
+  master.command({"HSET", "bus", "f", "v"});
+  Client client(loop, {master.url()});
+  Lock& lock = client.acquire("bus");
+  EXPECT_TRUE(lock.has(REDLOCK_EV_FAILED));
+  EXPECT_EQ(master.command({"HGET", "bus", "f"}), "v");
+}
+
+TEST(Foreign, WaitBudgetEndsAsLocked) {
+  Loop loop;
+  RedisServer master;
+  master.command({"SET", "bus", "somebody"});
+  Client client(loop, {master.url()});
+  client.wait_up(1);
+  redlock_acquire_opts_t opts = options(10'000, 300);
+  opts.retry_delay_ms = 20;
+  Lock& lock = client.acquire("bus", opts);
+  EXPECT_EQ(lock.first(REDLOCK_EV_FAILED).err, REDLOCK_E_LOCKED);
+  EXPECT_GT(lock.first(REDLOCK_EV_FAILED).rounds, 1u);
+}
+
+TEST(Foreign, WaiterGetsItWhenItIsFree) {
+  Loop loop;
+  Cluster masters(3);
+  for (size_t i = 0; i < 3; ++i) masters[i].command({"SET", "bus", "somebody"});
+  Client client(loop, masters.urls());
+  Lock& lock = client.start("bus", options(20'000, REDLOCK_WAIT_FOREVER));
+  EXPECT_TRUE(loop.run_until([&] { return client.status().rounds >= 2; }));
+  for (size_t i = 0; i < 3; ++i) masters[i].command({"DEL", "bus"});
+  EXPECT_TRUE(loop.run_until([&] { return lock.has(REDLOCK_EV_ACQUIRED); }));
+  client.release(lock);
+}
+
+TEST(Foreign, ReleaseDoesNotDeleteAnotherHoldersKey) {
+  Loop loop;
+  Cluster masters(3);
+  Client client(loop, masters.urls());
+  client.wait_up(3);
+  Lock& lock = client.acquire("bus", options(20'000, 0, REDLOCK_F_NO_RENEW));
+  EXPECT_TRUE(loop.run_until([&] { return masters.holders("bus") == 3; }));
+  masters[1].command({"SET", "bus", "somebody"});
+  client.release(lock);
+  EXPECT_TRUE(loop.run_until([&] { return masters.holders("bus") == 1; }));
+  EXPECT_EQ(masters[1].command({"GET", "bus"}), "somebody");
+}
+
+TEST(Foreign, ExtendOfAStolenLockIsAtRiskAndMakesNoKey) {
+  Loop loop;
+  Cluster masters(3);
+  Client client(loop, masters.urls());
+  client.wait_up(3);
+  Lock& lock = client.acquire("bus", options(20'000, 0, REDLOCK_F_NO_RENEW));
+  EXPECT_TRUE(loop.run_until([&] { return masters.holders("bus") == 3; }));
+  masters[0].command({"DEL", "bus"});
+  masters[1].command({"SET", "bus", "somebody"});
+  const int64_t deadline = redlock_deadline_ns(client.get(), lock.handle);
+  ASSERT_EQ(redlock_extend_async(client.get(), lock.handle, 25'000), 0);
+  EXPECT_TRUE(loop.run_until([&] { return lock.has(REDLOCK_EV_AT_RISK); }));
+  EXPECT_EQ(client.check(lock), 0) << "a failed extend leaves the lock as valid as it was";
+  EXPECT_NEAR(static_cast<double>(redlock_deadline_ns(client.get(), lock.handle)), static_cast<double>(deadline), 5e6);
+  EXPECT_FALSE(masters[0].exists("bus")) << "a key that is gone is never made again by an extend";
+  EXPECT_EQ(masters[1].command({"GET", "bus"}), "somebody");
+  client.release(lock);
+}
+
+// ---- two clients ----------------------------------------------------------------------------------------------------
+
+struct Interval {
+  int64_t from;
+  int64_t to;
+  int client;
+};
+
+// A gateway: takes the lock so many times and writes down when it believed to hold it.
+std::vector<Interval> gateway(const std::vector<std::string>& urls, int number, int turns) {
+  std::vector<Interval> held;
+  Loop loop;
+  Client client(loop, Settings{urls, "gw-" + std::to_string(number), {}, {}});
+  while (static_cast<int>(held.size()) < turns) {
+    redlock_acquire_opts_t opts = options(10'000, REDLOCK_WAIT_FOREVER);
+    opts.retry_delay_ms = 10;
+    Lock& lock = client.acquire("bus", opts);
+    if (!lock.has(REDLOCK_EV_ACQUIRED) || client.check(lock) != 0) break;
+    const int64_t from = boot_ns();
+    loop.run_for(1);
+    const bool still = client.check(lock) == 0;
+    const int64_t to = boot_ns();
+    if (still) held.push_back({from, to, number});
+    client.release(lock);
+  }
+  client.close(5'000);
+  return held;
+}
+
+void expect_exclusion(std::vector<Interval> all) {
+  std::sort(all.begin(), all.end(), [](const Interval& a, const Interval& b) { return a.from < b.from; });
+  for (size_t i = 1; i < all.size(); ++i) {
+    EXPECT_LE(all[i - 1].to, all[i].from) << "clients " << all[i - 1].client << " and " << all[i].client;
+  }
+}
+
+class Contention : public ::testing::TestWithParam<size_t> {};
+
+TEST_P(Contention, OneAtATimeAndEverybodyGetsTurns) {
+  constexpr int kTurns = 25;
+  Cluster masters(GetParam());
+  const std::vector<std::string> urls = masters.urls();
+  std::vector<std::vector<Interval>> held(2);
+  std::vector<std::thread> gateways;
+  for (int number = 0; number < 2; ++number) {
+    gateways.emplace_back([&, number] { held[static_cast<size_t>(number)] = gateway(urls, number, kTurns); });
+  }
+  for (std::thread& thread : gateways) thread.join();
+  std::vector<Interval> all;
+  for (const std::vector<Interval>& intervals : held) {
+    EXPECT_EQ(intervals.size(), static_cast<size_t>(kTurns));
+    all.insert(all.end(), intervals.begin(), intervals.end());
+  }
+  expect_exclusion(all);
+  EXPECT_EQ(masters.holders("bus"), 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Masters, Contention, ::testing::Values(1, 3));
+
+TEST(OneClient, TwoLocksOfOneName) {
+  Loop loop;
+  Cluster masters(3);
+  Client client(loop, masters.urls());
+  Lock& first = client.acquire("bus", options(20'000));
+  Lock& second = client.start("bus", options(20'000, REDLOCK_WAIT_FOREVER));
+  loop.run_for(50);
+  EXPECT_FALSE(second.decided());
+  client.release(first);
+  EXPECT_TRUE(loop.run_until([&] { return second.has(REDLOCK_EV_ACQUIRED); }));
+  client.release(second);
+}
+
+}  // namespace
+}  // namespace redlock::test

@@ -1,0 +1,522 @@
+// SPDX-License-Identifier: MIT
+//
+// The life of a lock on real masters while nothing is broken: acquire, hold, extend, renew, release, cancel, close, and
+// the handles that are left behind.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <thread>
+
+#include "client_harness.hpp"
+#include "support/redis_server.hpp"
+
+namespace redlock::test {
+namespace {
+
+class LifeCycle : public ::testing::TestWithParam<size_t> {};
+
+TEST_P(LifeCycle, AcquireHoldRelease) {
+  Loop loop;
+  Cluster masters(GetParam());
+  Client client(loop, Settings{masters.urls(), "gw-17", {}, {}});
+  client.wait_up(static_cast<uint32_t>(masters.size()));
+  const uint32_t quorum = static_cast<uint32_t>(masters.size() / 2 + 1);
+  EXPECT_EQ(client.status().quorum, quorum);
+
+  Lock& lock = client.acquire("bus", options(10'000));
+  ASSERT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
+  const redlock_event_t& acquired = lock.first(REDLOCK_EV_ACQUIRED);
+  EXPECT_GE(acquired.granted, quorum);
+  EXPECT_EQ(acquired.rounds, 1u);
+  EXPECT_GT(acquired.validity_ms, 0);
+  EXPECT_LE(acquired.validity_ms, 10'000 - 102) << "ttl - (ttl / 100 + 2 ms)";
+  EXPECT_EQ(client.check(lock, 1), 0);
+  EXPECT_EQ(client.check(lock, 10'001), REDLOCK_E_TOO_SLOW);
+  EXPECT_TRUE(loop.run_until([&] { return masters.holders("bus") == masters.size(); }));
+  const std::string value = masters[0].command({"GET", "bus"});
+  EXPECT_EQ(value.size(), 40 + std::string(":gw-17").size());
+  EXPECT_EQ(value.substr(40), ":gw-17");
+  EXPECT_EQ(value.find_first_not_of("0123456789abcdef"), 40u);
+
+  client.release(lock);
+  EXPECT_TRUE(lock.has(REDLOCK_EV_RELEASED));
+  EXPECT_TRUE(loop.run_until([&] { return masters.holders("bus") == 0; }));
+  EXPECT_EQ(client.status().locks_held, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Masters, LifeCycle, ::testing::Values(1, 3, 5));
+
+TEST(Lock, EveryRoundHasItsOwnValue) {
+  Loop loop;
+  RedisServer master;
+  Client client(loop, {master.url()});
+  std::vector<std::string> values;
+  for (int i = 0; i < 3; ++i) {
+    Lock& lock = client.acquire("bus");
+    values.push_back(master.command({"GET", "bus"}));
+    client.release(lock);
+  }
+  EXPECT_NE(values[0], values[1]);
+  EXPECT_NE(values[1], values[2]);
+}
+
+TEST(Lock, NamesAreBytes) {
+  Loop loop;
+  RedisServer master;
+  Client client(loop, Settings{{master.url()}, "test", {}, {{"key_prefix", "site/7:"}}});
+  const std::string name("a\0\r\n\xff $1", 8);
+  Lock& lock = client.acquire(name);
+  EXPECT_TRUE(master.exists("site/7:" + name));
+  client.release(lock);
+  EXPECT_TRUE(loop.run_until([&] { return !master.exists("site/7:" + name); }));
+}
+
+TEST(Lock, ManyAtOnce) {
+  Loop loop;
+  Cluster masters(3);
+  Client client(loop, masters.urls());
+  std::vector<Lock*> locks;
+  for (int i = 0; i < 32; ++i) locks.push_back(&client.start("bus/" + std::to_string(i), options(20'000)));
+  for (Lock* lock : locks) EXPECT_TRUE(loop.run_until([lock] { return lock->has(REDLOCK_EV_ACQUIRED); }));
+  EXPECT_EQ(client.status().locks_held, 32u);
+  for (Lock* lock : locks) client.release(*lock);
+  EXPECT_TRUE(loop.run_until([&] { return masters[1].command({"DBSIZE"}) == "0"; }));
+}
+
+TEST(Lock, OverUnixSocket) {
+  Loop loop;
+  RedisServer::Options unix_socket;
+  unix_socket.unix_socket = true;
+  RedisServer master(unix_socket);
+  Client client(loop, {master.url()});
+  Lock& lock = client.acquire("bus");
+  EXPECT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
+  EXPECT_EQ(client.master(0).address, master.socket_path());
+  client.release(lock);
+  EXPECT_TRUE(loop.run_until([&] { return !master.exists("bus"); }));
+}
+
+TEST(Lock, ByHostName) {
+  Loop loop;
+  RedisServer master;
+  Client client(loop, {master.url_for_host("localhost")});
+  Lock& lock = client.acquire("bus");
+  EXPECT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
+  client.release(lock);
+}
+
+TEST(Lock, UnknownHostNameIsNamed) {
+  Loop loop;
+  Cluster masters(2);
+  Client client(loop, {masters[0].url(), masters[1].url(), "redis://no-such-host.invalid:6379"});
+  Lock& lock = client.acquire("bus", options(10'000, 20'000));
+  EXPECT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
+  client.wait_master_err(2, REDLOCK_E_RESOLVE);
+}
+
+TEST(Lock, InTheCallersMemory) {
+  Loop loop;
+  RedisServer master;
+  redlock_config_t* cfg = nullptr;
+  ASSERT_EQ(redlock_config_new(&cfg), 0);
+  ASSERT_EQ(redlock_config_add_master(cfg, master.url().c_str()), 0);
+  bool closed = false;
+  redlock_config_set_event(
+      cfg,
+      [](redlock_t*, const redlock_event_t* event, void* user) {
+        if (event->type == REDLOCK_EV_CLOSED) *static_cast<bool*>(user) = true;
+      },
+      &closed);
+  const size_t size = redlock_memory_size(cfg);
+  ASSERT_GT(size, 0u);
+  void* memory = std::malloc(size);
+  redlock_t* rl = nullptr;
+  EXPECT_EQ(redlock_create_on_loop_in(memory, size - 1, &rl, cfg, loop.get()), REDLOCK_E_TOOSMALL);
+  EXPECT_EQ(rl, nullptr);
+  EXPECT_EQ(redlock_create_on_loop_in(nullptr, size, &rl, cfg, loop.get()), REDLOCK_E_INVAL);
+  for (int again = 0; again < 3; ++again) {
+    closed = false;
+    ASSERT_EQ(redlock_create_on_loop_in(memory, size, &rl, cfg, loop.get()), 0);
+    const redlock_resource_t bus = redlock_resource("bus");
+    redlock_lock_t lock;
+    EXPECT_EQ(redlock_acquire_async(rl, &bus, 1, nullptr, &lock), 0);
+    EXPECT_TRUE(loop.run_until([&] { return redlock_check(rl, lock, 0) == 0; }));
+    EXPECT_EQ(redlock_close_async(rl, 5'000), 0);
+    EXPECT_TRUE(loop.run_until([&] { return closed; }));
+    EXPECT_FALSE(master.exists("bus"));
+  }
+  redlock_config_free(cfg);
+  std::free(memory);
+}
+
+// ---- holding --------------------------------------------------------------------------------------------------------
+
+TEST(Hold, DeadlineIsTheEndOfTheValidity) {
+  Loop loop;
+  RedisServer master;
+  Client client(loop, {master.url()});
+  Lock& lock = client.acquire("bus", options(10'000, 0, REDLOCK_F_NO_RENEW));
+  const int64_t before = boot_ns();
+  const int64_t deadline = redlock_deadline_ns(client.get(), lock.handle);
+  const int64_t validity = redlock_validity_ms(client.get(), lock.handle);
+  const int64_t after = boot_ns();
+  EXPECT_GE(deadline - before, validity * 1'000'000 - 1'000'000);
+  EXPECT_LE(deadline - after, (validity + 2) * 1'000'000);
+}
+
+TEST(Hold, EndsByExpiryAndTheKeysAreGone) {
+  Loop loop;
+  Cluster masters(3);
+  Client client(loop, masters.urls());
+  Lock& lock = client.acquire("bus", options(300, 0, REDLOCK_F_NO_RENEW));
+  ASSERT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
+  int check_in_callback = 1;
+  lock.on_event = [&](const redlock_event_t&) { check_in_callback = client.check(lock); };
+  const int64_t deadline = redlock_deadline_ns(client.get(), lock.handle);
+  EXPECT_TRUE(loop.run_until([&] { return lock.has(REDLOCK_EV_LOST); }));
+  EXPECT_GE(boot_ns() + 2'000'000, deadline) << "not before its time";
+  EXPECT_LT(check_in_callback, 0);
+  EXPECT_EQ(client.check(lock), REDLOCK_E_STALE);
+  EXPECT_TRUE(loop.run_until([&] { return masters.holders("bus") == 0; }));
+  EXPECT_EQ(client.status().lost, 1u);
+}
+
+TEST(Hold, CheckFailsAtTheDeadlineEvenIfTheLoopStandsStill) {
+  Loop loop;
+  RedisServer master;
+  Client client(loop, {master.url()});
+  Lock& lock = client.acquire("bus", options(200, 0, REDLOCK_F_NO_RENEW));
+  ASSERT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
+  const int64_t deadline = redlock_deadline_ns(client.get(), lock.handle);
+  while (client.check(lock) == 0) {
+  }
+  EXPECT_EQ(client.check(lock), REDLOCK_E_LOST);
+  EXPECT_EQ(redlock_validity_ms(client.get(), lock.handle), 0);
+  EXPECT_GE(boot_ns() + 2'000'000, deadline);
+  EXPECT_FALSE(lock.ended());
+  EXPECT_TRUE(loop.run_until([&] { return lock.has(REDLOCK_EV_LOST); }));
+}
+
+TEST(Hold, ExtendRenews) {
+  Loop loop;
+  Cluster masters(3);
+  Client client(loop, masters.urls());
+  client.wait_up(3);
+  const auto all_live_longer_than = [&](long ms) {
+    for (size_t i = 0; i < 3; ++i) {
+      if (std::stol(masters[i].command({"PTTL", "bus"})) <= ms) return false;
+    }
+    return true;
+  };
+  Lock& lock = client.acquire("bus", options(5'000, 0, REDLOCK_F_NO_RENEW));
+  ASSERT_TRUE(loop.run_until([&] { return masters.holders("bus") == 3; }));
+  ASSERT_EQ(redlock_extend_async(client.get(), lock.handle, 25'000), 0);
+  EXPECT_EQ(redlock_extend_async(client.get(), lock.handle, 25'000), REDLOCK_E_BUSY);
+  EXPECT_TRUE(loop.run_until([&] { return lock.has(REDLOCK_EV_RENEWED); }));
+  EXPECT_GT(lock.first(REDLOCK_EV_RENEWED).validity_ms, 5'000);
+  EXPECT_EQ(client.check(lock, 6'000), 0);
+  EXPECT_TRUE(loop.run_until([&] { return all_live_longer_than(6'000); }));
+  const int64_t deadline = redlock_deadline_ns(client.get(), lock.handle);
+  ASSERT_EQ(redlock_extend_async(client.get(), lock.handle, 20), 0);
+  EXPECT_TRUE(loop.run_until([&] { return lock.count(REDLOCK_EV_RENEWED) == 2 || lock.has(REDLOCK_EV_AT_RISK); }));
+  EXPECT_GE(redlock_deadline_ns(client.get(), lock.handle) + 5'000'000, deadline) << "never shorter";
+  EXPECT_TRUE(loop.run_until(
+      [&] { return client.master(0).in_flight + client.master(1).in_flight + client.master(2).in_flight == 0; }));
+  EXPECT_TRUE(all_live_longer_than(6'000)) << "an extend never lowers an expiry";
+  client.release(lock);
+}
+
+TEST(Hold, ExtendAsksForReason) {
+  Loop loop;
+  RedisServer master;
+  Client client(loop, {master.url()});
+  Lock& pending = client.start("bus");
+  EXPECT_EQ(redlock_extend_async(client.get(), pending.handle, 0), REDLOCK_E_NOT_HELD);
+  EXPECT_EQ(client.check(pending), REDLOCK_E_NOT_HELD);
+  EXPECT_TRUE(loop.run_until([&] { return pending.decided(); }));
+  EXPECT_EQ(redlock_extend_async(client.get(), pending.handle, 19), REDLOCK_E_INVAL);
+  EXPECT_EQ(redlock_extend_async(client.get(), pending.handle, 30'001), REDLOCK_E_INVAL);
+  client.release(pending);
+  EXPECT_EQ(redlock_extend_async(client.get(), pending.handle, 0), REDLOCK_E_STALE);
+}
+
+TEST(Hold, AutomaticRenewalOutlivesTheTtl) {
+  Loop loop;
+  Cluster masters(3);
+  Client client(loop, masters.urls());
+  Lock& lock = client.acquire("bus", options(1'000));
+  ASSERT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
+  const int64_t start = boot_ns();
+  while (boot_ns() - start < 2'500'000'000 && !lock.ended()) {
+    loop.run_for(20);
+    if (lock.ended()) break;
+    EXPECT_EQ(client.check(lock), 0);
+  }
+  EXPECT_FALSE(lock.ended());
+  EXPECT_GE(lock.count(REDLOCK_EV_RENEWED), 2u);
+  EXPECT_GE(masters.holders("bus"), 2u);
+  client.release(lock);
+}
+
+TEST(Hold, MaxHoldEndsRenewal) {
+  Loop loop;
+  RedisServer master;
+  Client client(loop, {master.url()});
+  redlock_acquire_opts_t opts = options(600);
+  opts.max_hold_ms = 1'200;
+  Lock& lock = client.acquire("bus", opts);
+  ASSERT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
+  const int64_t start = boot_ns();
+  EXPECT_TRUE(loop.run_until([&] { return lock.has(REDLOCK_EV_LOST); }));
+  EXPECT_GT(lock.count(REDLOCK_EV_RENEWED), 0u);
+  EXPECT_GT(boot_ns() - start, 600'000'000) << "renewed at least once";
+  EXPECT_TRUE(loop.run_until([&] { return !master.exists("bus"); }));
+}
+
+// ---- ends -----------------------------------------------------------------------------------------------------------
+
+TEST(End, CancelOfAWaiter) {
+  Loop loop;
+  Cluster masters(3);
+  for (size_t i = 0; i < 3; ++i) masters[i].command({"SET", "bus", "somebody"});
+  Client client(loop, masters.urls());
+  Lock& lock = client.start("bus", options(10'000, REDLOCK_WAIT_FOREVER));
+  EXPECT_TRUE(loop.run_until([&] { return client.status().rounds >= 2; }));
+  EXPECT_FALSE(lock.decided());
+  EXPECT_EQ(redlock_cancel(client.get(), lock.handle), 0);
+  EXPECT_TRUE(lock.events.empty()) << "not from inside the call";
+  EXPECT_TRUE(loop.run_until([&] { return lock.ended(); }));
+  EXPECT_EQ(lock.first(REDLOCK_EV_FAILED).err, REDLOCK_E_CANCELED);
+  EXPECT_EQ(redlock_cancel(client.get(), lock.handle), 0) << "of a past acquire";
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(masters[i].command({"GET", "bus"}), "somebody");
+}
+
+TEST(End, CancelBeforeTheVotesLeavesNoKey) {
+  Loop loop;
+  Cluster masters(3);
+  Client client(loop, masters.urls());
+  client.wait_up(3);
+  Lock& lock = client.start("bus", options(20'000));
+  EXPECT_EQ(redlock_cancel(client.get(), lock.handle), 0);
+  EXPECT_TRUE(loop.run_until([&] { return lock.ended(); }));
+  EXPECT_EQ(lock.first(REDLOCK_EV_FAILED).err, REDLOCK_E_CANCELED);
+  Lock& held = client.acquire("bus", options(20'000, 10'000));
+  EXPECT_TRUE(held.has(REDLOCK_EV_ACQUIRED));
+  EXPECT_EQ(redlock_cancel(client.get(), held.handle), REDLOCK_E_BUSY);
+  client.release(held);
+  EXPECT_TRUE(loop.run_until([&] { return masters.holders("bus") == 0; }));
+}
+
+TEST(End, CloseWithPendingAndHeld) {
+  Loop loop;
+  Cluster masters(3);
+  for (size_t i = 0; i < 3; ++i) masters[i].command({"SET", "busy", "somebody"});
+  Client client(loop, masters.urls());
+  Lock& held = client.acquire("bus", options(20'000));
+  Lock& pending = client.start("busy", options(20'000, REDLOCK_WAIT_FOREVER));
+  loop.run_until([&] { return client.status().rounds >= 2; });
+  client.close(10'000);
+  EXPECT_TRUE(held.has(REDLOCK_EV_RELEASED));
+  EXPECT_EQ(pending.first(REDLOCK_EV_FAILED).err, REDLOCK_E_CANCELED);
+  EXPECT_EQ(client.closed_event().failed, 0u) << "unpaid debts";
+  EXPECT_EQ(masters.holders("bus"), 0u) << "answered before CLOSED";
+  EXPECT_EQ(masters.holders("busy"), 3u);
+}
+
+TEST(End, CloseTwice) {
+  Loop loop;
+  RedisServer master;
+  Client client(loop, {master.url()});
+  client.wait_up(1);
+  EXPECT_EQ(redlock_close_async(client.get(), 60'001), REDLOCK_E_INVAL);
+  EXPECT_EQ(redlock_close_async(client.get(), 1'000), 0);
+  EXPECT_FALSE(client.closed());
+  EXPECT_EQ(redlock_close_async(client.get(), 1'000), REDLOCK_E_CLOSED);
+  const redlock_resource_t bus = redlock_resource("bus");
+  redlock_lock_t lock{7};
+  EXPECT_EQ(redlock_acquire_async(client.get(), &bus, 1, nullptr, &lock), REDLOCK_E_CLOSED);
+  EXPECT_EQ(lock.id, 0u);
+  EXPECT_TRUE(loop.run_until([&] { return client.closed(); }));
+}
+
+TEST(End, ReleaseInTheAcquiredCallback) {
+  Loop loop;
+  RedisServer master;
+  Client client(loop, {master.url()});
+  Lock& lock = client.start("bus");
+  lock.on_event = [&](const redlock_event_t& event) {
+    if (event.type == REDLOCK_EV_ACQUIRED) {
+      EXPECT_EQ(redlock_release_async(client.get(), lock.handle), 0);
+    }
+  };
+  EXPECT_TRUE(loop.run_until([&] { return lock.has(REDLOCK_EV_RELEASED); }));
+  EXPECT_TRUE(loop.run_until([&] { return !master.exists("bus"); }));
+}
+
+TEST(End, CloseInACallback) {
+  Loop loop;
+  RedisServer master;
+  Client client(loop, {master.url()});
+  Lock& lock = client.start("bus");
+  lock.on_event = [&](const redlock_event_t& event) {
+    if (event.type == REDLOCK_EV_ACQUIRED) {
+      EXPECT_EQ(redlock_close_async(client.get(), 5'000), 0);
+    }
+  };
+  EXPECT_TRUE(loop.run_until([&] { return client.closed(); }));
+  EXPECT_TRUE(lock.has(REDLOCK_EV_RELEASED));
+  EXPECT_FALSE(master.exists("bus"));
+}
+
+// ---- handles --------------------------------------------------------------------------------------------------------
+
+TEST(Handle, OfThePast) {
+  Loop loop;
+  RedisServer master;
+  Client client(loop, Settings{{master.url()}, "test", {{"limits.locks", 1}}, {}});
+  Lock& past = client.acquire("bus");
+  client.release(past);
+  Lock& present = client.acquire("bus", options(20'000));  // in the same slot
+  ASSERT_TRUE(present.has(REDLOCK_EV_ACQUIRED));
+  EXPECT_NE(past.handle.id, present.handle.id);
+  EXPECT_EQ(client.check(past), REDLOCK_E_STALE);
+  EXPECT_EQ(redlock_validity_ms(client.get(), past.handle), REDLOCK_E_STALE);
+  EXPECT_EQ(redlock_deadline_ns(client.get(), past.handle), REDLOCK_E_STALE);
+  EXPECT_EQ(redlock_extend_async(client.get(), past.handle, 0), REDLOCK_E_STALE);
+  EXPECT_EQ(redlock_release_async(client.get(), past.handle), 0);
+  EXPECT_EQ(redlock_cancel(client.get(), past.handle), 0);
+  loop.run_for(20);
+  EXPECT_EQ(client.check(present), 0) << "somebody else's lock";
+  EXPECT_TRUE(master.exists("bus"));
+}
+
+TEST(Handle, NeverIssued) {
+  Loop loop;
+  RedisServer master;
+  Client client(loop, {master.url()});
+  Lock& present = client.acquire("bus");
+  for (const uint64_t id : {uint64_t{0}, ~uint64_t{0}, present.handle.id + 1, present.handle.id + (uint64_t{1} << 32),
+                            present.handle.id ^ (uint64_t{1} << 63)}) {
+    const redlock_lock_t wild{id};
+    EXPECT_EQ(redlock_check(client.get(), wild, 0), REDLOCK_E_STALE) << id;
+    EXPECT_EQ(redlock_validity_ms(client.get(), wild), REDLOCK_E_STALE) << id;
+    EXPECT_EQ(redlock_extend_async(client.get(), wild, 0), REDLOCK_E_STALE) << id;
+    EXPECT_EQ(redlock_release_async(client.get(), wild), REDLOCK_E_STALE) << id;
+    EXPECT_EQ(redlock_cancel(client.get(), wild), REDLOCK_E_STALE) << id;
+  }
+  EXPECT_EQ(client.check(present), 0);
+}
+
+TEST(Handle, TableFull) {
+  Loop loop;
+  RedisServer master;
+  Client client(loop, Settings{{master.url()}, "test", {{"limits.locks", 2}}, {}});
+  Lock& one = client.acquire("one");
+  client.acquire("two");
+  const redlock_resource_t three = redlock_resource("three");
+  redlock_lock_t lock{7};
+  EXPECT_EQ(redlock_acquire_async(client.get(), &three, 1, nullptr, &lock), REDLOCK_E_TABLE_FULL);
+  EXPECT_EQ(lock.id, 0u);
+  client.release(one);
+  Lock& again = client.acquire("three");
+  EXPECT_TRUE(again.has(REDLOCK_EV_ACQUIRED));
+}
+
+TEST(Call, ArgumentsOutOfRange) {
+  Loop loop;
+  RedisServer master;
+  Client client(loop, {master.url()});
+  const auto acquire = [&](const redlock_resource_t& name, uint32_t count, const redlock_acquire_opts_t& opts) {
+    redlock_lock_t lock{7};
+    const int err = redlock_acquire_async(client.get(), &name, count, &opts, &lock);
+    EXPECT_EQ(lock.id, 0u);
+    return err;
+  };
+  const std::string long_name(REDLOCK_RESOURCE_MAX + 1, 'x');
+  const redlock_resource_t bus = redlock_resource("bus");
+  EXPECT_EQ(acquire(redlock_resource(""), 1, options(0)), REDLOCK_E_INVAL);
+  EXPECT_EQ(acquire(redlock_resource(long_name.c_str()), 1, options(0)), REDLOCK_E_INVAL);
+  EXPECT_EQ(acquire(bus, 0, options(0)), REDLOCK_E_INVAL);
+  EXPECT_EQ(acquire(bus, 1, options(19)), REDLOCK_E_INVAL);
+  EXPECT_EQ(acquire(bus, 1, options(30'001)), REDLOCK_E_INVAL);
+  EXPECT_EQ(acquire(bus, 1, options(0, -2)), REDLOCK_E_INVAL);
+  EXPECT_EQ(acquire(bus, 1, options(0, 0, 1u << 31)), REDLOCK_E_INVAL);
+  EXPECT_EQ(acquire(bus, 1, options(0, 0, REDLOCK_F_FENCING)), REDLOCK_E_NOTSUP);
+  redlock_acquire_opts_t no_size = options(0);
+  no_size.size = 0;
+  EXPECT_EQ(acquire(bus, 1, no_size), REDLOCK_E_INVAL);
+  const redlock_resource_t both[2] = {bus, redlock_resource("pump")};
+  redlock_lock_t lock{7};
+  EXPECT_EQ(redlock_acquire_async(client.get(), both, 2, nullptr, &lock), REDLOCK_E_NOTSUP);
+}
+
+TEST(Call, FromAnotherThread) {
+  Loop loop;
+  RedisServer master;
+  Client client(loop, {master.url()});
+  Lock& lock = client.acquire("bus");
+  std::thread other([&] {
+    const redlock_resource_t pump = redlock_resource("pump");
+    redlock_lock_t none{7};
+    EXPECT_EQ(redlock_acquire_async(client.get(), &pump, 1, nullptr, &none), REDLOCK_E_THREAD);
+    EXPECT_EQ(redlock_extend_async(client.get(), lock.handle, 0), REDLOCK_E_THREAD);
+    EXPECT_EQ(redlock_release_async(client.get(), lock.handle), REDLOCK_E_THREAD);
+    EXPECT_EQ(redlock_cancel(client.get(), lock.handle), REDLOCK_E_THREAD);
+    EXPECT_EQ(redlock_close_async(client.get(), 0), REDLOCK_E_THREAD);
+    EXPECT_EQ(redlock_suspended(client.get()), REDLOCK_E_THREAD);
+    redlock_status_t status{};
+    status.size = sizeof status;
+    EXPECT_EQ(redlock_status(client.get(), &status), REDLOCK_E_THREAD);
+    EXPECT_EQ(client.check(lock), 0);
+    EXPECT_GT(redlock_validity_ms(client.get(), lock.handle), 0);
+    EXPECT_GT(redlock_deadline_ns(client.get(), lock.handle), 0);
+  });
+  other.join();
+  EXPECT_EQ(client.check(lock), 0);
+}
+
+TEST(Call, SuspendedLosesWhatIsHeld) {
+  Loop loop;
+  RedisServer master;
+  Client client(loop, {master.url()});
+  Lock& lock = client.acquire("bus");
+  EXPECT_EQ(redlock_suspended(client.get()), 0);
+  EXPECT_LT(client.check(lock), 0) << "at once";
+  EXPECT_TRUE(loop.run_until([&] { return lock.has(REDLOCK_EV_LOST); }));
+}
+
+// The child owns nothing of its parent's client, and the parent does not notice it.
+TEST(Call, InAForkedChild) {
+  Loop loop;
+  RedisServer master;
+  Client client(loop, {master.url()});
+  Lock& lock = client.acquire("bus", options(20'000));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const redlock_resource_t pump = redlock_resource("pump");
+    redlock_lock_t none{7};
+    redlock_status_t status{};
+    status.size = sizeof status;
+    int wrong = 0;
+    wrong += redlock_check(client.get(), lock.handle, 0) == REDLOCK_E_FORKED ? 0 : 1;
+    wrong += redlock_validity_ms(client.get(), lock.handle) == REDLOCK_E_FORKED ? 0 : 2;
+    wrong += redlock_acquire_async(client.get(), &pump, 1, nullptr, &none) == REDLOCK_E_FORKED ? 0 : 4;
+    wrong += redlock_release_async(client.get(), lock.handle) == REDLOCK_E_FORKED ? 0 : 8;
+    wrong += redlock_close_async(client.get(), 0) == REDLOCK_E_FORKED ? 0 : 16;
+    wrong += redlock_status(client.get(), &status) == REDLOCK_E_FORKED ? 0 : 32;
+    wrong += redlock_extend_async(client.get(), lock.handle, 0) == REDLOCK_E_FORKED ? 0 : 64;
+    ::_exit(wrong);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0) << "bits say which call";
+  EXPECT_EQ(client.check(lock), 0);
+  EXPECT_TRUE(master.exists("bus"));
+  client.release(lock);
+  EXPECT_TRUE(loop.run_until([&] { return !master.exists("bus"); }));
+}
+
+}  // namespace
+}  // namespace redlock::test

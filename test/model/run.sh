@@ -1,0 +1,157 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# Searches the models completely, then again with each rule weakened that a flag weakens. Fails unless the true models
+# hold, each weakened one is violated, and what the models are about (a renewal, a paid debt) does happen in them.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+usage() {
+  cat <<'TEXT'
+usage: test/model/run.sh [--long | --trace FLAG]
+  (nothing)      small worlds and every flag: below a minute on two cores
+  --long         also more clients, values and time: within 20 minutes
+  --trace FLAG   the shortest story of how the rule weakened by FLAG goes wrong
+Exit status: 0 as wanted, 1 not, 2 usage, 77 no spin or no gcc here.
+TEXT
+}
+
+size=short trace=
+case ${1:-} in
+  '') ;;
+  --long) size=long ;;
+  --trace) [[ $# -eq 2 ]] || { usage >&2; exit 2; }; trace=$2 ;;
+  --help | -h) usage; exit 0 ;;
+  *) usage >&2; exit 2 ;;
+esac
+
+for tool in spin gcc; do
+  command -v "$tool" >/dev/null || { echo "model: $tool is not installed"; exit 77; }
+done
+
+memory_mb=2000  # of each search; two run at a time
+work=$(mktemp -d "${TMPDIR:-/tmp}/redlock-model.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+
+lock_flags=(QUORUM_HALF NO_DRIFT VALID_FROM_DECISION TIMEOUT_GRANTS SET_WITHOUT_NX NO_COMPARE VALUE_REUSED LATE_REPLY
+  LATE_EXTEND EXTEND_AFTER_EXPIRY EXTEND_FROM_DECISION EXTEND_LOWERS EXTEND_COUNTS_GONE LOSS_DELETES)
+lock_holes=(KEYS_LOST)
+debt_flags=(SILENT_SKIPPED LOST_ROUND_KEEPS BREAK_FORGETS ABSENT_PAYS HELD_OWES EXTEND_RECREATES STRAY_FROM_END
+  VOID_AFTER_ONE_LIFETIME VOID_FROM_END)
+debt_holes=(TWO_STRAY_EXTENDS)
+lock_happens=(CAN_RENEW)
+debt_happens=(CAN_PAY_STRAY CAN_WRITE_OFF_STRAY CAN_WRITE_OFF)
+weak_lock='-DONLY_EXCLUSION' weak_debt='-DNV=1 -DTTL=2'
+
+# ---- one search ---------------------------------------------------------------------------------------------------
+
+# Breadth first, so that a story is the shortest one. The depths are below 200; -m only has to be above. For a weakened
+# rule the compiler takes longer than the search.
+search() {
+  local dir=$1 want=$2 model=$3 bits=$4 build=-O0 begin=${EPOCHREALTIME/./} end
+  shift 4
+  if [[ $want == holds ]]; then build=-O2; fi
+  if [[ $bits -ge 24 ]]; then build+=' -DCOLLAPSE'; fi
+  mkdir "$dir"
+  cp "$model.pml" "$dir"
+  cd "$dir"
+  {
+    spin -a "$@" "$model.pml"
+    # shellcheck disable=SC2086
+    gcc $build -w -DSAFETY -DBFS -DNOREDUCE -DMEMLIM="$memory_mb" -o pan pan.c
+    ./pan -m10000 -w"$bits"
+  } >out 2>&1 || true
+  end=${EPOCHREALTIME/./}
+  echo $(((end - begin) / 100000)) >tenths
+}
+
+# What became of it, in a few words. CAN_... asserts that something does not happen: no other assertion begins so.
+verdict() {
+  local out=$1/out broken
+  broken=$(grep -m1 'assertion violated' "$out" || true)
+  case $broken in
+    *'violated  !('*) echo 'happens' ;;
+    *life*) echo 'violated: the validity outlives the majority' ;;
+    *valid*) echo 'violated: two clients believe' ;;
+    *'v!=current'*) echo 'violated: a live value is deleted' ;;
+    *stray_set*) echo 'violated: a claim is dropped before its SET' ;;
+    *key*) echo 'violated: a ghost that nobody owes' ;;
+    ?*) echo "violated: $broken" ;;
+    *)
+      if ! grep -q 'errors: 0$' "$out" || grep -qE 'max search depth too small|Search not completed' "$out"; then
+        echo "not completed: $(grep -m1 -iE 'error|out of memory|depth too small' "$out" || tail -n 1 "$out")"
+      else
+        echo holds
+      fi
+      ;;
+  esac
+}
+
+# ---- all of them --------------------------------------------------------------------------------------------------
+
+names=() wanted=()
+
+# add WANTED MODEL BITS FLAGS...: begins the search as soon as fewer than two are running.
+add() {
+  local want=$1 model=$2
+  while [[ $(jobs -rp | wc -l) -ge 2 ]]; do wait -n || true; done
+  (search "$work/${#names[@]}" "$@") &
+  shift 3
+  names+=("$model $(sed -e "s/$weak_lock//; s/$weak_debt//; s/-D//g" <<<"$*" | xargs)") wanted+=("$want")
+}
+
+tell() {
+  local model=lock weak=$weak_lock
+  case " ${debt_flags[*]} ${debt_holes[*]} ${debt_happens[*]} " in *" $1 "*) model=debt weak=$weak_debt ;; esac
+  grep -qw "ifn*def $1" "$model.pml" || { echo "no such flag: $1" >&2; exit 2; }
+  # shellcheck disable=SC2086
+  (search "$work/0" violated "$model" 20 $weak "-D$1")
+  # shellcheck disable=SC2086
+  (cd "$work/0" && spin -t -T $weak "-D$1" "$model.pml" | sed -E '/^(spin|#processes)/,$d; s/^ +//' | cat -n)
+  verdict "$work/0"
+}
+
+if [[ -n $trace ]]; then
+  tell "$trace"
+  exit 0
+fi
+
+add holds debt 22 -DNV=2 -DTTL=1
+add holds lock 20 -DNC=2 -DTTL=3
+add holds lock 22 -DNC=3 -DTTL=3
+add holds lock 22 -DNC=2 -DTTL=4
+add holds debt 20 -DNV=1 -DTTL=4
+if [[ $size == long ]]; then
+  add holds debt 25 -DNV=2 -DTTL=2
+  add holds lock 25 -DNC=3 -DTTL=4
+  add holds lock 25 -DNC=2 -DTTL=6
+fi
+# shellcheck disable=SC2086
+add_flags() {
+  local want=$1 model=$2 weak=$3 flag
+  shift 3
+  for flag; do add "$want" "$model" 18 $weak "-D$flag"; done
+}
+add_flags violated lock "$weak_lock" "${lock_flags[@]}"
+add_flags violated debt "$weak_debt" "${debt_flags[@]}"
+add_flags 'named hole' lock "$weak_lock" "${lock_holes[@]}"
+add_flags 'named hole' debt "$weak_debt" "${debt_holes[@]}"
+add_flags happens lock "$weak_lock" "${lock_happens[@]}"
+add_flags happens debt "$weak_debt" "${debt_happens[@]}"
+wait
+
+failed=0
+printf '%-29s %10s %6s %8s  %-11s %s\n' model states depth seconds wanted result
+for i in "${!names[@]}"; do
+  out=$work/$i/out result=$(verdict "$work/$i") tenths=$(cat "$work/$i/tenths") mark=
+  states=$(sed -nE 's/^ *([0-9.e+]+) states, stored.*/\1/p' "$out")
+  depth=$(sed -nE 's/.*depth reached ([0-9]+).*/\1/p' "$out")
+  case ${wanted[i]}:$result in
+    holds:holds | happens:happens | violated:violated* | 'named hole':violated*) ;;
+    *) mark='  <-- NOT AS WANTED' failed=$((failed + 1)) ;;
+  esac
+  printf '%-29s %10.0f %6s %6d.%d  %-11s %s%s\n' "${names[i]}" "${states:-0}" "${depth:--}" $((tenths / 10)) \
+    $((tenths % 10)) "${wanted[i]}" "$result" "$mark"
+done
+echo "$((${#names[@]} - failed)) of ${#names[@]} searches gave what is wanted"
+[[ $failed -eq 0 ]]

@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# Sets up, builds and tests, stage by stage, and says at the end what each one gave. A stage that fails does not stop
+# the others. Everything is written below build/ and a folder for sockets and the like in /tmp that is removed again.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+usage() {
+  cat <<'TEXT'
+usage: test/run.sh [--all] [--no-install]
+  (nothing)      native build with warnings as errors, and ASan + UBSan; all tests: about 10 minutes on two cores
+  --all          also clang, TSan, the release builds, the fuzzers and the mutants: within 45 minutes
+  --no-install   do not install missing packages: print them and fail
+TEXT
+}
+
+all=no install=yes
+for argument in "$@"; do
+  case $argument in
+    --all) all=yes ;;
+    --no-install) install=no ;;
+    --help | -h) usage; exit 0 ;;
+    *) usage >&2; exit 2 ;;
+  esac
+done
+
+packages=(build-essential cmake ninja-build pkg-config libuv1-dev libcjson-dev redis-server
+  libgtest-dev libgmock-dev libbenchmark-dev spin universal-ctags)
+if [[ $all == yes ]]; then packages+=(clang libclang-rt-dev ccache); fi
+source toolchains/packages.sh
+install_missing "$install" "${packages[@]}" || exit 1
+
+jobs=$(nproc)
+export CMAKE_BUILD_PARALLEL_LEVEL=$jobs CTEST_PARALLEL_LEVEL=$jobs CTEST_OUTPUT_ON_FAILURE=1
+export CCACHE_DIR=$PWD/build/ccache
+mkdir -p build/log
+TMPDIR=$(mktemp -d "${TMPDIR:-/tmp}/redlock-test.XXXXXX")
+export TMPDIR
+trap 'rm -rf "$TMPDIR"' EXIT
+
+# ---- stages: run_stage NAME COMMAND...; status 77 of the command means that this machine cannot run it ----------------
+
+names=() results=() times=() commands=()
+tests_total=0 tests_failed=0 broken=0
+
+run_stage() {
+  local name=$1 log=build/log/$1.log begin=$SECONDS status result total=0 failed=0
+  shift
+  printf '\n==== %s: %s\n' "$name" "$*"
+  set +e
+  "$@" 2>&1 | tee "$log"
+  status=${PIPESTATUS[0]}
+  set -e
+
+  # ctest counts what ran; several runs of one stage add up.
+  while read -r failed_here total_here; do
+    failed=$((failed + failed_here)) total=$((total + total_here))
+  done < <(sed -nE 's/^[0-9]+% tests passed, ([0-9]+) tests? failed out of ([0-9]+)$/\1 \2/p' "$log")
+  tests_total=$((tests_total + total)) tests_failed=$((tests_failed + failed))
+
+  if [[ $status -eq 0 ]]; then
+    result="passed, $total tests"
+  elif [[ $status -eq 77 && -z ${CI:-} ]]; then
+    result="skipped: $(tail -n 1 "$log")"
+  elif [[ $failed -gt 0 ]]; then
+    result="FAILED, $failed of $total tests: $(failed_tests "$log")"
+    broken=$((broken + 1))
+  else
+    result="FAILED before its tests: $(first_error "$log")"
+    broken=$((broken + 1)) tests_total=$((tests_total + 1)) tests_failed=$((tests_failed + 1))
+  fi
+  names+=("$name") results+=("$result") times+=($((SECONDS - begin))) commands+=("$*")
+}
+
+failed_tests() {
+  sed -n '/^The following tests FAILED:/,/^Errors while/ s/^[[:space:]]*[0-9]* - \([^ ]*\) (.*/\1/p' "$1" | xargs
+}
+
+first_error() {
+  local line
+  line=$(grep -m1 -E 'error:|CMake Error|undefined reference' "$1" || tail -n 1 "$1")
+  echo "${line:0:200}"
+}
+
+summary() {
+  local i
+  printf '\n==== summary\n'
+  for i in "${!names[@]}"; do
+    printf '%-10s %3d:%02d  %s\n' "${names[i]}" $((times[i] / 60)) $((times[i] % 60)) "${results[i]}"
+    if [[ ${results[i]} == FAILED* ]]; then
+      printf '%18s again: %s\n%18s log:   build/log/%s.log\n' '' "${commands[i]}" '' "${names[i]}"
+    fi
+  done
+  # The last line is in ctest's words, all stages together; a stage that did not come to its tests counts as one.
+  printf '\n%d%% tests passed, %d tests failed out of %d\n' \
+    $((tests_total > 0 ? (tests_total - tests_failed) * 100 / tests_total : 0)) "$tests_failed" "$tests_total"
+}
+
+run_stage dev cmake --workflow --preset dev
+run_stage asan cmake --workflow --preset asan
+if [[ $all == yes ]]; then
+  run_stage clang cmake --workflow --preset clang
+  run_stage tsan cmake --workflow --preset tsan
+  run_stage release cmake --workflow --preset release
+  run_stage static cmake --workflow --preset static
+  run_stage fuzz cmake --workflow --preset fuzz
+  run_stage mutants test/sim/mutants.sh --jobs "$jobs"
+fi
+
+summary
+[[ $broken -eq 0 && $tests_total -gt 0 ]]

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: MIT
+#include "checker.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "world.hpp"
+
+namespace redlock::sim {
+namespace {
+
+constexpr const char* names[] = {"r0", "r1", "r2"};
+
+// Stated bounds of the quiet phase.
+constexpr Ns settled_after = 2200 * ms;  // every connection is up again
+constexpr Ns nobody_bound = 2000 * ms;   // somebody waits and nobody holds
+constexpr Ns delete_bound = 250 * ms;    // a key whose end the client knows
+constexpr Ns stray_bound = 1600 * ms;    // at most, while deletes are repeated: after late bytes, errors
+constexpr Ns lost_bound = 20 * ms;       // LOST after the end of the validity, while the process runs
+
+Ns lifetime(uint32_t ttl_ms) { return ttl_ms * ms * 1011 / 1000 + 5 * ms; }
+
+}  // namespace
+
+Checker::Checker(World& world) : world_(world) {
+  for (auto& row : healthy_since_) std::fill(std::begin(row), std::end(row), never);
+  for (auto& row : late_at_) std::fill(std::begin(row), std::end(row), -never);
+  for (auto& row : arrived_late_at_) std::fill(std::begin(row), std::end(row), -never);
+  for (auto& row : too_late_at_) std::fill(std::begin(row), std::end(row), -never);
+  std::fill(std::begin(nobody_since_), std::end(nobody_since_), never);
+  late_limit_ = std::min(world.plan().ttl_ms[0], world.plan().ttl_ms[1]) * ms;
+}
+
+// ---- exclusion ------------------------------------------------------------------------------------------------
+
+Belief* Checker::find(unsigned client, uint64_t handle) {
+  const unsigned incarnation = world_.process(client).incarnation();
+  for (Belief& b : beliefs_) {
+    if (b.client == client && b.handle == handle && b.incarnation == incarnation) return &b;
+  }
+  return nullptr;
+}
+
+bool Checker::active(const Belief& b, Ns t) const {
+  return b.from <= t && t < b.until && world_.process(b.client).machine.own(t) + b.ahead < b.valid_until.ns();
+}
+
+void Checker::acquired(unsigned client, const User& user, Ns t) {
+  Process& process = world_.process(client);
+  const Instant until = process.client().cell(user.handle)->read().valid_until;
+  // The round began before this run of the loop, and was won in it.
+  if (until < process.loop_began() + Duration::ms(user.options.min_validity_ms)) {
+    world_.violate(user.asked_at, 1u << client, "won with less than min_validity_ms");
+  }
+  const Instant limit = user.options.max_hold_ms == 0
+                            ? Instant::never()
+                            : later(until, process.loop_began() + Duration::ms(user.options.max_hold_ms));
+  beliefs_.push_back({client, process.incarnation(), user.handle, user.resource, user.asked_at, t, never, until, limit,
+                      process.ahead(), false});
+  world_.heap().push(t, Kind::belief, client);
+}
+
+void Checker::checked(unsigned client, const User& user, Ns t, Instant reading, Ns boot_read_at) {
+  Belief* b = find(client, user.handle);
+  if (b == nullptr) return world_.violate(t - second, 1u << client, "a check says held before ACQUIRED");
+  b->ahead = std::min(b->ahead, reading.ns() - world_.process(client).machine.own(boot_read_at));
+  if (b->over || b->until != never) {
+    world_.violate(b->asked_at, 1u << client, "a check says held after the lock has ended");
+  }
+  world_.heap().push(t, Kind::belief, client);
+}
+
+void Checker::published(unsigned client, const User& user, Instant valid_until, Ns t) {
+  Belief* b = find(client, user.handle);
+  if (b == nullptr) return;
+  if (valid_until <= world_.process(client).last_turn()) {
+    world_.violate(b->asked_at, 1u << client, "the validity was over when time was handled, but no LOST was told");
+  }
+  if (valid_until == b->valid_until) return;
+  if (valid_until < b->valid_until) world_.violate(b->asked_at, 1u << client, "the validity got shorter");
+  if (b->valid_until <= world_.process(client).loop_began()) {
+    world_.violate(b->asked_at, 1u << client, "extended after the validity was over");
+  }
+  if (valid_until > b->hold_until) world_.violate(b->asked_at, 1u << client, "extended beyond max_hold_ms");
+  b->valid_until = valid_until;
+  world_.heap().push(t, Kind::belief, client);
+}
+
+void Checker::released(unsigned client, uint64_t handle, Ns t) {
+  if (Belief* b = find(client, handle)) b->until = std::min(b->until, t);
+}
+
+void Checker::over(unsigned client, uint64_t handle) {
+  if (Belief* b = find(client, handle)) b->over = true;
+}
+
+void Checker::died(unsigned client, Ns t) {
+  for (Belief& b : beliefs_) {
+    if (b.client == client) b.until = std::min(b.until, t), b.over = true;
+  }
+}
+
+void Checker::compare(unsigned client) {
+  if (world_.plan().beyond()) return;
+  const Ns now = world_.now();
+  for (const Belief& mine : beliefs_) {
+    if (mine.client != client || !active(mine, now)) continue;
+    for (const Belief& other : beliefs_) {
+      if (&other == &mine || other.resource != mine.resource || !active(other, now)) continue;
+      world_.violate(
+          std::min(mine.asked_at, other.asked_at), 1u << mine.client | 1u << other.client,
+          "c%u and c%u hold %s at the same time (for another %.3f and %.3f ms)", mine.client, other.client,
+          names[mine.resource],
+          static_cast<double>(mine.valid_until.ns() - world_.process(mine.client).machine.own(now) - mine.ahead) / 1e6,
+          static_cast<double>(other.valid_until.ns() - world_.process(other.client).machine.own(now) - other.ahead) /
+              1e6);
+      return;
+    }
+  }
+}
+
+// ---- looks from time to time ----------------------------------------------------------------------------------
+
+void Checker::sample() {
+  const Ns now = world_.now();
+  std::erase_if(beliefs_,
+                [&](const Belief& b) { return b.from < now && (b.until <= now || (b.over && !active(b, now))); });
+  for (unsigned c = 0; c < world_.plan().clients; ++c) sample_process(c);
+  for (unsigned m = 0; m < world_.plan().masters; ++m) sample_forgotten(m);
+  if (!world_.quiet() || world_.closing()) return;
+  for (unsigned m = 0; m < world_.plan().masters; ++m) sample_keys(m);
+  sample_progress();
+}
+
+void Checker::sample_process(unsigned client) {
+  Process& process = world_.process(client);
+  const Ns now = world_.now();
+  const bool runs = process.running() && !process.closed() && now >= process.held_until();
+  for (unsigned m = 0; m < world_.plan().masters; ++m) {
+    const bool healthy = runs && process.client().session(m).state() == Session::State::up;
+    if (!healthy) {
+      healthy_since_[client][m] = never;
+    } else if (healthy_since_[client][m] == never) {
+      healthy_since_[client][m] = now;
+    }
+  }
+  if (!runs) return;
+  const Claims& claims = process.client().claims();
+  unsigned used = 0;
+  for (uint16_t i = 0; i < claims.capacity(); ++i) used += claims[i].used ? 1u : 0u;
+  marks.claims = std::max(marks.claims, used);
+  marks.debts = std::max(marks.debts, claims.debts());
+  if (claims.debts() > used) world_.violate(now - second, 1u << client, "more debts than claims");
+  // A fast slew after the timer was armed makes it late; only check() may be relied upon then.
+  const Ns slack = lost_bound + (world_.plan().has(Fault::slew) ? world_.plan().ttl_max_ms * ms / 10 : 0);
+  for (const Belief& b : beliefs_) {
+    if (b.client != client || b.over || b.until != never) continue;
+    if (process.machine.own(now) + b.ahead > b.valid_until.ns() + slack && now > process.held_until() + slack) {
+      world_.violate(b.asked_at, 1u << client, "the validity ended %.3f ms ago and no LOST was told",
+                     static_cast<double>(process.machine.own(now) + b.ahead - b.valid_until.ns()) / 1e6);
+    }
+  }
+}
+
+// ---- ghosts ---------------------------------------------------------------------------------------------------
+
+void Checker::late_bytes(const Connection& c, Ns t, bool arrived) {
+  if (arrived && t - c.closed_at > late_limit_) arrived_late_at_[c.client][c.master] = t;
+  // A process in a slow callback closes in its own present, which the world has yet to come to.
+  const Ns since = std::max(Ns{0}, t - c.closed_at);
+  // Deletes are repeated at doubling intervals, so the longest is about the time since the connection broke.
+  late_bound_[c.client][c.master] = std::min(stray_bound, since * 3 / 2 + delete_bound);
+  late_at_[c.client][c.master] = t;
+  if (since > late_limit_) too_late_at_[c.client][c.master] = t;
+}
+
+// The client that made a value, or -1 when it has died since; is the value of a lock that is acquiring or held?
+int Checker::owner_of(const std::string& value, bool& claimed) const {
+  claimed = false;
+  unsigned client = 0, incarnation = 0;
+  if (value.size() < 42 || sscanf(value.c_str() + 40, ":c%u.%u", &client, &incarnation) != 2) return -1;
+  Process& process = world_.process(client);
+  if (!process.running() || process.incarnation() % 1000 != incarnation) return -1;
+  const Claims& claims = process.client().claims();
+  for (uint16_t i = 0; i < claims.capacity(); ++i) {
+    if (claims[i].used && !claims[i].ended && memcmp(claims[i].value_hex, value.data(), 40) == 0) claimed = true;
+  }
+  return static_cast<int>(client);
+}
+
+// A claim is kept for as long as any master may have its value. Not judged: late bytes, which may come after the last
+// delete of a debt, and masters whose clock or memory is not what it should be.
+void Checker::sample_forgotten(unsigned master) {
+  const Ns now = world_.now();
+  const Plan& plan = world_.plan();
+  if (world_.master(master).clock_disturbed || plan.has(Fault::forget)) return;
+  for (unsigned r = 0; r < plan.resources; ++r) {
+    const auto entry = world_.master(master).redis.peek(names[r], now);
+    bool claimed = false;
+    const int owner = entry ? owner_of(entry->value, claimed) : -1;
+    if (owner < 0 || claimed || now < world_.process(static_cast<unsigned>(owner)).held_until()) continue;
+    if (arrived_late_at_[owner][master] > now - 2 * lifetime(plan.ttl_max_ms)) continue;
+    const Claims& claims = world_.process(static_cast<unsigned>(owner)).client().claims();
+    bool known = false;
+    for (uint16_t i = 0; i < claims.capacity() && !known; ++i) {
+      known = claims[i].used && memcmp(claims[i].value_hex, entry->value.data(), sizeof claims[i].value_hex) == 0;
+    }
+    if (!known) {
+      world_.violate(now - 4 * second, 1u << owner, "m%u has %s = %s, and c%d has forgotten it", master, names[r],
+                     entry->value.c_str(), owner);
+    }
+  }
+}
+
+void Checker::sample_keys(unsigned master) {
+  for (unsigned r = 0; r < world_.plan().resources; ++r) {
+    Orphan& orphan = orphans_[master][r];
+    const auto entry = world_.master(master).redis.peek(names[r], world_.now());
+    bool claimed = false;
+    const int owner = entry ? owner_of(entry->value, claimed) : -1;
+    if (!entry || claimed) {
+      orphan.since = never;
+      continue;
+    }
+    if (orphan.since == never || orphan.value != entry->value) orphan = {entry->value, world_.now()};
+    judge_orphan(master, r, owner);
+  }
+}
+
+void Checker::judge_orphan(unsigned master, unsigned resource, int owner) {
+  const Orphan& orphan = orphans_[master][resource];
+  const Ns now = world_.now();
+  const Plan& plan = world_.plan();
+  if (!plan.has(Fault::wall_step) && now > plan.quiet_at + 310 * ms + lifetime(plan.ttl_max_ms) &&
+      now - orphan.since > delete_bound) {
+    world_.violate(now - lifetime(plan.ttl_max_ms) - second, ~0u, "ghost: m%u still has %s = %s of nobody", master,
+                   names[resource], orphan.value.c_str());
+  }
+  // A debt also ends when the key must have expired; a disturbed wall clock may keep the key for longer.
+  if (owner < 0 || healthy_since_[owner][master] == never || world_.master(master).clock_disturbed) return;
+  const Ns late = late_at_[owner][master];
+  if (too_late_at_[owner][master] > now - lifetime(plan.ttl_max_ms)) return;  // too late for any debt: it expires
+  const Ns since = std::max(orphan.since, std::max(healthy_since_[owner][master], late));
+  marks.orphan = std::max(marks.orphan, now - since);
+  Ns bound = late > now - 4 * second ? late_bound_[owner][master] : delete_bound;
+  if (now < world_.master(master).troubled_until + 3 * second) bound = stray_bound;
+  if (now - since <= bound) return;
+  world_.violate(now - 4 * second, 1u << owner, "ghost: m%u has had %s = %s for %.0f ms and c%d does not delete it",
+                 master, names[resource], orphan.value.c_str(), static_cast<double>(now - since) / 1e6, owner);
+}
+
+// ---- progress and work ----------------------------------------------------------------------------------------
+
+void Checker::sample_progress() {
+  const Ns now = world_.now();
+  const Plan& plan = world_.plan();
+  const Ns settled = plan.quiet_at + std::max(settled_after, 310 * ms + lifetime(plan.ttl_max_ms));
+  bool waited_for[resources_max] = {};
+  for (unsigned c = 0; c < plan.clients; ++c) {
+    Process& process = world_.process(c);
+    if (!process.running()) {
+      if (now > settled) world_.violate(plan.quiet_at, 1u << c, "c%u does not run", c);
+      continue;
+    }
+    for (const User& user : process.users()) {
+      if (user.state != User::State::pending) continue;
+      const int32_t wait = user.options.wait_ms;
+      if (wait < 0 || wait > 1000) waited_for[user.resource] = true;
+      const Ns budget =
+          wait * ms * 111 / 100 + Ns{2 * plan.settings.connect_timeout.ns()} + plan.settings.node_timeout.ns() * 2;
+      if (wait >= 0 && now - std::max(settled, user.asked_at) > budget + 100 * ms) {
+        world_.violate(user.asked_at, 1u << c, "an acquire waits longer than its budget of %d ms", wait);
+      }
+    }
+  }
+  for (unsigned r = 0; r < plan.resources; ++r) {
+    bool held = false;
+    for (const Belief& b : beliefs_) held = held || (b.resource == r && !b.over && b.until == never);
+    if (held || !waited_for[r]) {
+      nobody_since_[r] = never;
+      continue;
+    }
+    if (nobody_since_[r] == never) nobody_since_[r] = now;
+    const Ns gap = now - std::max(nobody_since_[r], settled);
+    marks.gap = std::max(marks.gap, gap);
+    if (gap > nobody_bound && !plan.has(Fault::wall_step)) {
+      world_.violate(now - nobody_bound, ~0u, "no progress: %s is waited for and held by nobody for %.0f ms", names[r],
+                     static_cast<double>(gap) / 1e6);
+    }
+  }
+}
+
+void Checker::ended(unsigned client, const User& user, uint32_t rounds, Ns t) {
+  marks.rounds = std::max(marks.rounds, rounds);
+  const Ns retry = user.options.retry_delay_ms * ms;
+  const Ns bound = 12 + 8 * (t - user.asked_at) / retry;
+  if (rounds > bound) {
+    world_.violate(user.asked_at, 1u << client, "%u rounds in %.0f ms: more than %lld", rounds,
+                   static_cast<double>(t - user.asked_at) / 1e6, static_cast<long long>(bound));
+  }
+}
+
+void Checker::closed(unsigned client, Process& process) {
+  const uint32_t me = 1u << client;
+  const Ns since = world_.plan().close_at - 100 * ms;
+  for (const User& user : process.users()) {
+    if (user.state != User::State::idle)
+      world_.violate(user.asked_at, me, "closed, and u%u was told no end", user.index);
+  }
+  const Claims& claims = process.client().claims();
+  if (claims.debts() != 0)
+    return world_.violate(since - 3 * second, me, "closed with %u debts, all masters answer", claims.debts());
+  for (uint16_t i = 0; i < claims.capacity(); ++i) {
+    if (claims[i].used) return world_.violate(since - 3 * second, me, "a claim leaked");
+  }
+}
+
+}  // namespace redlock::sim

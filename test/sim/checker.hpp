@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+//
+// Checker: what must never happen, looked for all the time.
+//
+// Exclusion. What the API says is believed: from ACQUIRED on, and at any check that says so, a lock is held until it is
+// released or until its own machine's clock, perfectly observed, reaches the validity. Two beliefs in one resource
+// never meet. Beliefs are compared when the world has reached the moment, since processes live a little ahead of it.
+//
+// Ghosts. In the quiet phase a key belongs to a claim of a lock that is being acquired or held, or goes soon: at once
+// where the client knows of it, within the longest ttl after the last byte in any case.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "plan.hpp"
+#include "types.hpp"
+
+namespace redlock::sim {
+
+class World;
+class Process;
+struct User;
+struct Connection;
+
+struct Belief {
+  uint32_t client;
+  uint32_t incarnation;
+  uint64_t handle;
+  unsigned resource;
+  Ns asked_at;
+  Ns from;
+  Ns until;  // released, or its process died
+  Instant valid_until;
+  Instant hold_until;  // no extend carries the validity past it
+  int64_t ahead;       // of the client's clock over the perfect one; the least seen
+  bool over;           // the client knows that it has ended
+};
+
+class Checker {
+ public:
+  explicit Checker(World& world);
+
+  void acquired(unsigned client, const User& user, Ns t);
+  void checked(unsigned client, const User& user, Ns t, Instant reading, Ns boot_read_at);
+  void published(unsigned client, const User& user, Instant valid_until, Ns t);
+  void released(unsigned client, uint64_t handle, Ns t);
+  void over(unsigned client, uint64_t handle);
+  void died(unsigned client, Ns t);
+  void compare(unsigned client);  // now
+  void late_bytes(const Connection& c, Ns t, bool arrived);
+  void sample();
+  void closed(unsigned client, Process& process);
+  void ended(unsigned client, const User& user, uint32_t rounds, Ns t);
+
+  struct Marks {
+    unsigned debts = 0, claims = 0, rounds = 0;
+    Ns gap = 0, orphan = 0;
+  } marks;
+
+ private:
+  struct Orphan {
+    std::string value;
+    Ns since = never;
+  };
+  Belief* find(unsigned client, uint64_t handle);
+  bool active(const Belief& belief, Ns t) const;
+  void sample_process(unsigned client);
+  void sample_forgotten(unsigned master);
+  void sample_keys(unsigned master);
+  void judge_orphan(unsigned master, unsigned resource, int owner);
+  void sample_progress();
+  int owner_of(const std::string& value, bool& claimed) const;
+
+  World& world_;
+  std::vector<Belief> beliefs_;
+  Orphan orphans_[masters_max][resources_max];
+  Ns healthy_since_[clients_max][masters_max];
+  Ns late_at_[clients_max][masters_max];
+  Ns arrived_late_at_[clients_max][masters_max];  // not only its end
+  Ns too_late_at_[clients_max][masters_max];
+  Ns late_bound_[clients_max][masters_max] = {};
+  Ns nobody_since_[resources_max];
+  Ns late_limit_;
+};
+
+}  // namespace redlock::sim

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+//
+// Master: a Redis double on its machine. It may stand still (its kernel goes on taking connections and bytes, which are
+// executed when it goes on), die and restart, or refuse.
+#pragma once
+#include "network.hpp"
+#include "support/redis_double.hpp"
+
+namespace redlock::sim {
+
+class Master {
+ public:
+  Master(World& world, unsigned index, uint64_t seed, int64_t rate_ppm);
+
+  void serve(Connection& c);  // whatever has arrived on it
+  void freeze();
+  void thaw();
+  void crash(test::RedisDouble::Keep keep, bool silently);
+  void restart();
+  void kill(Connection& c);  // closed by the server
+  void mend();               // no error state any more
+
+  test::RedisDouble redis;
+  bool down = false;
+  bool silent = false;  // while down, nothing is refused, it is just lost
+  bool frozen = false;
+  Ns troubled_until = -never / 2;  // answered errors
+  bool clock_disturbed = false;    // stepped, slewed or stopped at any time
+
+ private:
+  World& world_;
+  unsigned index_;
+};
+
+}  // namespace redlock::sim

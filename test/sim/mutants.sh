@@ -1,0 +1,182 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# Do the tests see? Each patch in mutants/ is one deliberate bug. It is applied to a scratch copy, only what it touches
+# is built again, and the simulator runs from seed 1 on until it finds the bug. A patch that no seed finds is a hole in
+# the simulated world. Before that the copy itself must be clean, or nothing would be shown.
+#
+# A bug that no simulation can see names in its first line the test of ctest that must see it, and says below why:
+#   # caught-by: unit_resp_reader
+# A patch that no longer applies, does not compile or changes no instruction counts as one that escapes.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+usage() {
+  cat <<'TEXT'
+usage: test/sim/mutants.sh [--seeds N] [--jobs J] [--build DIR] [NAME...]
+  --seeds N    at most so many seeds for each (4000)
+  --jobs J     so many at one time (2)
+  --build DIR  where everything is written (build/mutants)
+  NAME         only these of test/sim/mutants/NAME.patch
+Exit: 0 all are caught, 1 one is not, 2 usage.
+TEXT
+}
+
+seeds=4000 jobs=2 build=build/mutants names=()
+while [[ $# -gt 0 ]]; do
+  case $1 in
+    --seeds | --jobs | --build)
+      if [[ $# -lt 2 ]]; then usage >&2; exit 2; fi
+      printf -v "${1#--}" %s "$2"
+      shift
+      ;;
+    --help | -h) usage; exit 0 ;;
+    -*) usage >&2; exit 2 ;;
+    *) names+=("$(basename "$1" .patch)") ;;
+  esac
+  shift
+done
+if [[ ! $seeds =~ ^[1-9][0-9]*$ || ! $jobs =~ ^[1-9][0-9]*$ ]]; then usage >&2; exit 2; fi
+
+patches=$PWD/test/sim/mutants
+if [[ ${#names[@]} -eq 0 ]]; then
+  for patch in "$patches"/*.patch; do names+=("$(basename "$patch" .patch)"); done
+fi
+for name in "${names[@]}"; do
+  if [[ ! -f $patches/$name.patch ]]; then echo "there is no $patches/$name.patch" >&2; exit 2; fi
+done
+
+run_limit=1200  # seconds of one run: a bug that makes the library turn in circles ends here
+mkdir -p "$build"
+build=$(cd "$build" && pwd)
+origin=$build/origin tree=$build/tree objects=$build/objects programs=$build/programs results=$build/results
+rm -rf "$origin" "$programs" "$results"
+if [[ -e $build/mutated ]]; then rm -rf "$objects"; fi  # a run was interrupted: its objects may be newer than the files
+mkdir -p "$origin" "$tree" "$programs" "$results"
+export CCACHE_DIR=$build/ccache  # what was restored after a mutant is not compiled again
+
+# ---- the copy: a file whose content differs is written anew, so that its time tells the build -----------------------
+
+make_same() {
+  local from=$1 to=$2 file
+  shift 2
+  for file in "$@"; do
+    if cmp -s "$from/$file" "$to/$file"; then continue; fi
+    mkdir -p "$to/$(dirname "$file")"
+    cp "$from/$file" "$to/$file"
+  done
+}
+
+make_copy() {
+  local file
+  cp -r CMakeLists.txt include src port toolchains test "$origin"
+  mapfile -t all_files < <(cd "$origin" && find . -type f)
+  make_same "$origin" "$tree" "${all_files[@]}"
+  while read -r file; do
+    if [[ ! -e $origin/$file ]]; then rm "$tree/$file"; fi
+  done < <(cd "$tree" && find . -type f)
+  cmake -S "$tree" -B "$objects" -G Ninja -DCMAKE_BUILD_TYPE=Release -DREDLOCK_ASSERTS=ON -DREDLOCK_BUILD_EXAMPLES=OFF \
+    -DREDLOCK_INSTALL=OFF -DREDLOCK_CCACHE=ON >"$build/configure.log"
+}
+
+touched_by() { sed -n 's|^+++ b/||p' "$patches/$1.patch"; }
+level_of() { sed -nE '1 s/^# caught-by: ([a-z0-9_]+)$/\1/p' "$patches/$1.patch"; }
+
+target_of() {
+  case $1 in
+    '') echo redlock_sim ;;
+    scenario_*) echo scenario_run ;;
+    *) echo "$1" ;;
+  esac
+}
+
+build_target() { cmake --build "$objects" --target "$1" --parallel "$jobs"; }
+
+run_ctest() {
+  (cd "$objects" && ctest -R "^$1\$" --no-tests=error --output-on-failure --timeout 300)
+}
+
+# ---- one mutant -----------------------------------------------------------------------------------------------------
+
+tell() {  # NAME caught|ESCAPED|BROKEN TEXT
+  echo "$2" >"$results/$1"
+  printf '%-46s %-8s %s\n' "$1" "$2" "$3"
+}
+
+simulate() {
+  local name=$1 log=$programs/$1.log status=0 line
+  timeout "$run_limit" "$programs/$name" --seeds "$seeds" --no-progress >"$log" 2>&1 || status=$?
+  line=$(grep -m1 '^VIOLATION in seed' "$log" | sed -E 's/^VIOLATION in (seed [0-9]+)[^:]*: /\1: /' || true)
+  if [[ $status -eq 1 && -n $line ]]; then
+    tell "$name" caught "${line:0:150}"
+  elif [[ $status -eq 0 ]]; then
+    tell "$name" ESCAPED "$seeds seeds are clean"
+  else
+    tell "$name" BROKEN "exit $status, see $log"
+  fi
+  rm -f "$programs/$name"
+}
+
+ask_level() {
+  local name=$1 level=$2 log=$programs/$1.log line
+  if run_ctest "$level" >"$log" 2>&1; then
+    tell "$name" ESCAPED "$level passes"
+  else
+    line=$(sed -nE '\#^.*/(test/[a-z_/]+[.]cpp:[0-9]+): Failure$# { s##\1#p; q }' "$log")
+    tell "$name" caught "$level${line:+: $line}"
+  fi
+}
+
+prove() {
+  local name=$1 level target touched
+  mapfile -t touched < <(touched_by "$name")
+  level=$(level_of "$name")
+  target=$(target_of "$level")
+  if [[ -n $level && -z ${level_is_sound[$level]:-} ]]; then
+    tell "$name" BROKEN "$level fails without any mutant, see $build/$level.log"
+    return
+  fi
+  touch "$build/mutated"
+  if ! patch -d "$tree" -p1 -F1 -s --no-backup-if-mismatch <"$patches/$name.patch" >"$programs/$name.log" 2>&1; then
+    tell "$name" BROKEN "the patch no longer applies"
+  elif ! build_target "$target" >"$programs/$name.log" 2>&1; then
+    tell "$name" BROKEN "does not compile, see $programs/$name.log"
+  elif [[ -n $level ]]; then
+    ask_level "$name" "$level"
+  elif cmp -s "$objects/test/redlock_sim" "$programs/origin"; then
+    tell "$name" BROKEN "the patch changes nothing"
+  else
+    cp "$objects/test/redlock_sim" "$programs/$name"
+    while [[ $(jobs -rp | wc -l) -ge $jobs ]]; do wait -n || true; done
+    simulate "$name" &
+  fi
+  rm -f "$tree"/*.rej "$tree"/src/*.rej "$tree"/src/*/*.rej
+  make_same "$origin" "$tree" "${touched[@]}"
+  rm "$build/mutated"
+}
+
+# ---- all ------------------------------------------------------------------------------------------------------------
+
+begin=$SECONDS
+make_copy
+build_target redlock_sim >"$build/build.log" || { tail -n 30 "$build/build.log"; exit 1; }
+cp "$objects/test/redlock_sim" "$programs/origin"
+if ! "$programs/origin" --seeds "$seeds" --jobs "$jobs" --no-progress; then
+  echo "the unchanged library is not clean: mutants show nothing" >&2
+  exit 1
+fi
+declare -A level_is_sound=()
+mapfile -t levels < <(for name in "${names[@]}"; do level_of "$name"; done | sort -u)
+for level in "${levels[@]}"; do
+  if [[ -z $level ]]; then continue; fi
+  if { build_target "$(target_of "$level")" && run_ctest "$level"; } >"$build/$level.log" 2>&1; then
+    level_is_sound[$level]=yes
+  fi
+done
+
+for name in "${names[@]}"; do prove "$name"; done
+wait
+
+caught=$(cat "$results"/* | grep -c '^caught$' || true)
+printf 'caught %d of %d in %d s\n' "$caught" "${#names[@]}" $((SECONDS - begin))
+[[ $caught -eq ${#names[@]} ]]

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT
+#include "plan.hpp"
+
+namespace redlock::sim {
+namespace {
+
+constexpr int64_t rate_edge_ppm = 5000;  // half a percent: what the drift is made for
+
+// Often at the edge of what is allowed: that is where a margin shows whether it is one.
+int64_t draw_rate(Stream& random) {
+  const uint64_t how = random.below(4);
+  if (how == 0) return rate_edge_ppm;
+  if (how == 1) return -rate_edge_ppm;
+  return random.between(-rate_edge_ppm, rate_edge_ppm);
+}
+
+uint32_t draw_faults(uint64_t seed, Stream& random, bool swarm) {
+  constexpr uint32_t within = (1u << first_beyond) - 1;
+  constexpr uint32_t all = (1u << fault_count) - 1;
+  const uint32_t some = static_cast<uint32_t>(random.next());
+  const uint32_t more = static_cast<uint32_t>(random.next());
+  const bool few = random.chance(300);
+  const bool beyond = random.chance(200);
+  if (!swarm) return seed % 4 == 0 ? all : within;
+  uint32_t faults = few ? some & more : some;
+  if (!beyond) faults &= within;
+  return faults & all;
+}
+
+void draw_settings(Plan& plan, Stream& random) {
+  Settings& s = plan.settings;
+  static constexpr int64_t node_timeouts[] = {20, 50, 50, 100, 400};  // longer than the shortest ttl: a round may be won too late
+  static constexpr int64_t connect_timeouts[] = {100, 300};
+  static constexpr int64_t suspects[] = {200, 600};
+  static constexpr uint32_t reconnects[] = {10, 50};
+  static constexpr uint32_t longest_reconnects[] = {100, 400};
+  static constexpr int64_t pings[] = {300, 1000, 5000};
+  static constexpr uint32_t retries[] = {60, 100, 200, 300};
+  static constexpr uint32_t fifos[] = {8, 12, 64};
+  static constexpr uint32_t rooms[] = {256, 300, 1024};
+  s.masters = plan.masters;
+  s.ttl_ms = plan.ttl_ms[0];
+  s.max_ttl_ms = 3000;
+  s.node_timeout = Duration::ms(random.pick(node_timeouts));
+  s.connect_timeout = Duration::ms(random.pick(connect_timeouts));
+  s.suspect_close = Duration::ms(random.pick(suspects));
+  s.reconnect_min_ms = random.pick(reconnects);
+  s.reconnect_max_ms = random.pick(longest_reconnects);
+  s.ping_interval = Duration::ms(random.pick(pings));
+  unsigned users = 0;
+  for (unsigned c = 0; c < plan.clients; ++c) users += plan.users[c];
+  s.retry_delay_ms = random.pick(retries) * (1 + users / 3);  // many waiters ask less often, as one would configure them
+  s.in_flight = random.pick(fifos);
+  s.rx_bytes = random.pick(rooms);
+  s.locks = users_max;
+  s.debts = s.locks + static_cast<uint32_t>(random.between(1, 6));
+  s.tx_bytes = random.coin() ? 1024 : 0;
+}
+
+}  // namespace
+
+const char* fault_name(Fault fault) {
+#define REDLOCK_SIM_FAULT(name, text) #name,
+  static constexpr const char* names[] = {REDLOCK_SIM_FAULTS(REDLOCK_SIM_FAULT)};
+#undef REDLOCK_SIM_FAULT
+  return names[static_cast<unsigned>(fault)];
+}
+
+const char* fault_text(Fault fault) {
+#define REDLOCK_SIM_FAULT(name, text) text,
+  static constexpr const char* texts[] = {REDLOCK_SIM_FAULTS(REDLOCK_SIM_FAULT)};
+#undef REDLOCK_SIM_FAULT
+  return texts[static_cast<unsigned>(fault)];
+}
+
+Plan draw_plan(uint64_t seed, bool swarm) {
+  Stream random(seed, Purpose::plan);
+  static constexpr unsigned ns[] = {1, 3, 3, 3, 5};
+  static constexpr uint32_t ttls[] = {300, 700, 1000, 1900, 2900};
+  static constexpr uint32_t thinks[] = {5, 50, 200};
+  Plan plan = {};
+  plan.masters = random.pick(ns);
+  plan.clients = static_cast<unsigned>(random.between(2, random.coin() ? 3 : clients_max));
+  plan.resources = random.chance(700) ? 1 : static_cast<unsigned>(random.between(2, resources_max));
+  for (unsigned& users : plan.users) users = random.chance(700) ? 1 : static_cast<unsigned>(random.between(2, users_max));
+  plan.ttl_ms[0] = random.pick(ttls);
+  plan.ttl_ms[1] = random.coin() ? plan.ttl_ms[0] : random.pick(ttls);
+  plan.ttl_max_ms = plan.ttl_ms[0] > plan.ttl_ms[1] ? plan.ttl_ms[0] : plan.ttl_ms[1];
+  plan.wait_choice = static_cast<uint32_t>(random.below(3));
+  plan.think_ms = random.pick(thinks);
+  plan.delay = random.spread(50 * us, 4 * ms);
+  for (int64_t& ppm : plan.client_ppm) ppm = draw_rate(random);
+  for (int64_t& ppm : plan.suspended_ppm) ppm = draw_rate(random);
+  for (int64_t& ppm : plan.master_ppm) ppm = draw_rate(random);
+  plan.faults = draw_faults(seed, random, swarm);
+  plan.fault_gap = random.spread(20 * ms, 800 * ms);
+  const Ns ttl = plan.ttl_max_ms * ms;
+  plan.quiet_at = random.between(2 * second, 4 * second) + ttl;
+  const Ns share = plan.quiet_at * 35 / 65;
+  const Ns needed = 2500 * ms + 2 * ttl;
+  plan.close_at = plan.quiet_at + (share > needed ? share : needed);
+  plan.give_up_at = plan.close_at + 2 * second;
+  draw_settings(plan, random);
+  return plan;
+}
+
+}  // namespace redlock::sim

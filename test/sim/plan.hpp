@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+//
+// Plan: what a seed's world is made of, drawn before it starts.
+#pragma once
+#include "heap.hpp"
+#include "random.hpp"
+#include "settings.hpp"
+
+namespace redlock::sim {
+
+constexpr unsigned masters_max = 5;
+constexpr unsigned clients_max = 6;
+constexpr unsigned resources_max = 3;
+constexpr unsigned users_max = 3;  // per client
+
+#define REDLOCK_SIM_FAULTS(X)                                                        \
+  X(tail, "long delays")                                                             \
+  X(split, "reads cut anywhere")                                                     \
+  X(stall, "a connection stands still")                                              \
+  X(reset, "a connection is reset")                                                  \
+  X(late, "bytes arrive long after their connection was closed")                     \
+  X(partition, "no way from a client to a master, or back")                          \
+  X(partial_write, "writes accept a part")                                           \
+  X(pause, "a client is stopped")                                                    \
+  X(suspend, "a client's machine is suspended")                                      \
+  X(crash, "a client dies and is started again")                                     \
+  X(slow_callback, "a callback takes long")                                          \
+  X(preempt, "preempted between two reads of the clock")                             \
+  X(slew, "a client's system clock is slewed")                                       \
+  X(freeze, "a master stands still")                                                 \
+  X(restart, "a master restarts with its keys")                                      \
+  X(loading, "a master loads its data")                                              \
+  X(errors, "a master refuses: memory, disk, replicas, a long script, any error")    \
+  X(garbage, "a master answers nonsense")                                            \
+  X(script_flush, "a master forgets its scripts")                                    \
+  X(kill, "a master closes a connection")                                            \
+  X(role, "a master is a replica for a while")                                       \
+  X(max_clients, "a master accepts nobody")                                          \
+  X(wall_freeze, "a master's wall clock stands still")                               \
+  /* Beyond what the algorithm assumes; exclusion is not demanded of such a seed: */ \
+  X(forget, "a master restarts without its keys, or with old ones")                  \
+  X(flushall, "FLUSHALL")                                                            \
+  X(evict, "a key is evicted")                                                       \
+  X(wall_step, "a master's wall clock is stepped")                                   \
+  X(wall_slew, "a master's wall clock is slewed")
+
+enum class Fault : unsigned {
+#define REDLOCK_SIM_FAULT(name, text) name,
+  REDLOCK_SIM_FAULTS(REDLOCK_SIM_FAULT)
+#undef REDLOCK_SIM_FAULT
+      count
+};
+constexpr unsigned fault_count = static_cast<unsigned>(Fault::count);
+constexpr unsigned first_beyond = static_cast<unsigned>(Fault::forget);
+const char* fault_name(Fault fault);
+const char* fault_text(Fault fault);
+
+struct Plan {
+  unsigned masters;
+  unsigned clients;
+  unsigned resources;
+  unsigned users[clients_max];  // how many locks each client wants at one time
+  uint32_t faults;              // bits of Fault
+  Ns fault_gap;                 // mean time between two faults
+  Ns quiet_at;
+  Ns close_at;
+  Ns give_up_at;
+  uint32_t ttl_ms[2];
+  uint32_t ttl_max_ms;
+  uint32_t wait_choice;  // how patient the users are
+  uint32_t think_ms;
+  Ns delay;  // ordinary delay on a connection, one way
+  int64_t client_ppm[clients_max];
+  int64_t suspended_ppm[clients_max];
+  int64_t master_ppm[masters_max];
+  Settings settings;  // of every client; names are filled in by the client
+
+  bool has(Fault fault) const { return faults >> static_cast<unsigned>(fault) & 1; }
+  bool beyond() const { return faults >> first_beyond != 0; }  // exclusion is not demanded
+};
+
+Plan draw_plan(uint64_t seed, bool swarm);
+
+}  // namespace redlock::sim

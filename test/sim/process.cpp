@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: MIT
+//
+// The shell of a process: the steps of port/uv/driver.cpp, one by one, over connections that are strings and a timer
+// that is a number. What its users do is in users.cpp.
+#include "process.hpp"
+
+#include <cstring>
+#include <new>
+
+#include "world.hpp"
+
+namespace redlock::sim {
+namespace {
+
+constexpr unsigned turns_max = 16;
+constexpr Ns read_cost = 40;  // of a clock
+
+}  // namespace
+
+int64_t ClockSource::monotonic_raw_ns() const { return process->machine.at(process->tick(true)).raw; }
+int64_t ClockSource::monotonic_ns() const { return process->machine.at(process->tick(true)).mono; }
+int64_t ClockSource::boottime_ns() const {
+  process->boot_read_at_ = process->tick(true);
+  return process->machine.at(process->boot_read_at_).boot;
+}
+
+Process::Process(World& world, unsigned index)
+    : world_(world),
+      index_(index),
+      clock_random_(world.seed(), Purpose::clock, index),
+      user_random_(world.seed(), Purpose::users, index),
+      shell_random_(world.seed(), Purpose::shell, index),
+      entropy_(world.seed(), Purpose::entropy, index),
+      clock_(ClockSource{this}) {
+  const Ns raw = clock_random_.between(1 * second, 1'000'000 * second);
+  const Ns mono = raw + clock_random_.between(-second / 2, second);
+  const Ns boot = mono + (clock_random_.coin() ? 0 : clock_random_.between(0, 100'000 * second));
+  machine.start({raw, mono, boot}, world.plan().client_ppm[index], world.plan().suspended_ppm[index]);
+  users_.resize(world.plan().users[index]);
+}
+
+// The true time of a clock read. Between any two the process may lose the processor, or the machine go to sleep.
+Ns Process::tick(bool may_preempt) {
+  if (exact_) return t_;
+  t_ += read_cost;
+  if (!may_preempt || !world_.on(Fault::preempt) || !clock_random_.chance(4)) return t_;
+  world_.count(Fault::preempt);
+  if (world_.on(Fault::suspend) && clock_random_.chance(30)) {
+    const Ns length = world_.clip(t_, clock_random_.spread(2 * ms, 2 * world_.plan().ttl_max_ms * ms));
+    machine.suspend(t_, length);
+    t_ += length;
+    if (world_.story().telling()) world_.story().tell(t_, int(index_), -1, "was suspended while it read the clock");
+  } else {
+    t_ += clock_random_.spread(10 * us, 60 * ms);
+  }
+  return t_;
+}
+
+// ---- life -----------------------------------------------------------------------------------------------------
+
+void Process::start() {
+  t_ = std::max(world_.now(), held_until_);
+  clock_ = Clock<ClockSource>(ClockSource{this});
+  if (!clock_.start()) {  // never closely enough together: the program ends with an error, and is started again
+    world_.heap().push(t_ + 50 * ms, Kind::client_restart, index_);
+    return;
+  }
+  ahead_known_ = false;
+  learn_ahead();
+  ++incarnation_;
+  snprintf(name_, sizeof name_, "c%u.%u", index_, incarnation_ % 1000);
+  Settings settings = world_.plan().settings;
+  settings.client_name = Bytes(name_, strlen(name_));
+  for (MasterIndex m = 0; m < settings.masters; ++m) {
+    settings.master[m].name = Bytes("m");
+    settings.master[m].host = Bytes("127.0.0.1");
+  }
+  constexpr size_t front = (sizeof(Client) + 15) & ~size_t{15};
+  memory_.reset(new char[front + Client::memory_size(settings)]);
+  client_ = new (memory_.get()) Client(settings, memory_.get() + front);
+  for (Connection*& c : connections_) c = nullptr;
+  for (unsigned i = 0; i < users_.size(); ++i) {
+    users_[i] = User();
+    users_[i].process = this;
+    users_[i].index = i;
+    users_[i].due = t_ + user_random_.spread(100 * us, 100 * ms);
+  }
+  touched_ = true;
+  armed_for_ = Instant::never();
+  armed_boot_ = never;
+  held_until_ = t_;
+  if (world_.story().telling()) world_.story().tell(t_, int(index_), -1, "starts as %s", name_);
+  wake(t_);
+}
+
+void Process::die(bool politely) {
+  if (client_ == nullptr) return;
+  for (MasterIndex m = 0; m < world_.plan().masters; ++m) {
+    if (connections_[m] == nullptr) continue;
+    if (politely) {
+      world_.network().close(*connections_[m], true, world_.now());
+    } else {
+      world_.network().vanish(*connections_[m], world_.now());
+    }
+    connections_[m] = nullptr;
+  }
+  world_.checker().died(index_, world_.now());
+  client_ = nullptr;
+  memory_.reset();
+}
+
+void Process::close_client() {
+  if (client_ == nullptr || closing_) return;
+  closing_ = true;
+  wake(world_.now());
+}
+
+// The offset within the client's clock changes only when it finds a jump.
+void Process::learn_ahead() {
+  if (ahead_known_) return;
+  Instant now;
+  exact_ = true;
+  ahead_known_ = clock_.check(now);
+  exact_ = false;
+  if (ahead_known_) ahead_ = now.ns() - machine.own(t_);
+}
+
+void Process::call_close() {
+  close_called_ = true;
+  for (const User& user : users_) {
+    if (user.state == User::State::held && !user.left) world_.checker().released(index_, user.handle, t_);
+  }
+  client_->close(Duration::ms(1000), clock_.read().now);
+}
+
+void Process::pause(Ns until) { held_until_ = std::max(held_until_, until); }
+
+void Process::suspend(Ns length) {
+  machine.suspend(world_.now(), length);
+  held_until_ = std::max(held_until_, world_.now() + length);
+  wake(held_until_);
+}
+
+// ---- the loop -------------------------------------------------------------------------------------------------
+
+void Process::wake(Ns t) {
+  t = std::max(std::max(t, held_until_), world_.now());
+  if (client_ == nullptr || closed_ || t >= wake_at_) return;
+  wake_at_ = t;
+  world_.heap().push(t, Kind::loop, index_);
+}
+
+void Process::loop() {
+  if (world_.now() != wake_at_) return;  // an older wish
+  wake_at_ = never;
+  if (client_ == nullptr || closed_) return;
+  if (world_.now() < held_until_) return wake(held_until_);
+  t_ = world_.now();
+  loop_began_ = Instant::never();
+  world_.story().mark(static_cast<uint64_t>(t_), index_);
+
+  // Timers or sockets first, by coin; sockets in any order.
+  const uint64_t order = shell_random_.next();
+  if (order & 1) on_timer();
+  const bool users_first = order & 2;
+  for (int pass = 0; pass < 2; ++pass) {
+    if ((pass == 0) == users_first) {
+      for (User& user : users_) {
+        if (t_ >= user.due) act(user);
+      }
+      if (closing_ && !close_called_) call_close();
+    } else {
+      const unsigned n = world_.plan().masters;
+      const unsigned first = static_cast<unsigned>(order >> 8) % n;
+      for (unsigned i = 0; i < n; ++i) poll((first + i) % n);
+    }
+  }
+  if (!(order & 1)) on_timer();
+  if (touched_ || client_->wants_turn()) step();
+  held_until_ = std::max(held_until_, t_);
+  if (client_->is_closed()) {
+    closed_ = true;
+    world_.checker().closed(index_, *this);
+    return;
+  }
+  for (const User& user : users_) {
+    if (user.state != User::State::held || user.left) continue;
+    const Instant valid_until = client_->cell(user.handle)->read().valid_until;
+    world_.checker().published(index_, user, valid_until, t_);
+  }
+  learn_ahead();
+  plan_wake();
+}
+
+void Process::plan_wake() {
+  Ns next = never;
+  if (armed_boot_ != never) next = machine.when_boot(t_, armed_boot_);
+  for (const User& user : users_) next = std::min(next, user.due);
+  for (MasterIndex m = 0; m < world_.plan().masters; ++m) {
+    const Connection* c = connections_[m];
+    if (c == nullptr) continue;
+    if (c->answered && (!c->told || c->readable())) next = t_;
+    if (c->told && c->blocked) next = std::min(next, c->blocked_until);
+  }
+  if (next != never) wake(std::max(next, t_ + 1 * us));
+}
+
+void Process::on_timer() {
+  if (armed_boot_ == never || machine.at(t_).boot < armed_boot_) return;
+  armed_for_ = Instant::never();
+  armed_boot_ = never;
+  touched_ = true;
+}
+
+void Process::step() {
+  touched_ = false;
+  turns();
+  if (!client_->is_closed()) arm();
+}
+
+void Process::turns() {
+  for (unsigned i = 0; i < turns_max; ++i) {
+    const Instant now = read_clock();
+    refill();
+    client_->turn(now);
+    for (MasterIndex m = 0; m < world_.plan().masters; ++m) flush(m, now);
+    client_->flushed(now);
+    act_on_wishes(now);
+    deliver(now);
+    last_turn_ = now;
+    if (!client_->wants_turn()) return;
+  }
+  touched_ = true;
+}
+
+void Process::deliver(Instant now) {
+  other_event_told_ = false;
+  in_callback_ = true;
+  for (unsigned n = client_->events(); n > 0; --n) {
+    Client::Event event;
+    if (!client_->next_event(event, now)) break;
+    if (event.callback != nullptr) event.callback(nullptr, &event.event, event.user);
+    world_.story().mark(static_cast<uint64_t>(event.event.type) << 32 | static_cast<uint32_t>(event.event.err),
+                        event.event.lock.id);
+    if (world_.story().telling() && event.event.type == REDLOCK_EV_MASTER) {
+      static constexpr const char* states[] = {"", "down", "connecting", "greeting", "up", "suspect"};
+      world_.story().tell(t_, int(index_), int(event.event.master), "is %s (%d)", states[event.event.state],
+                          event.event.err);
+    }
+    if (event.event.type == REDLOCK_EV_MASTER && event.event.err == REDLOCK_E_PROTOCOL && !world_.may_look_broken()) {
+      world_.violate(t_ - second, 1u << index_, "m%u is said to break the protocol, and never did", event.event.master);
+    }
+    client_->delivered(event);
+  }
+  in_callback_ = false;
+}
+
+Instant Process::read_clock() {
+  const Reading reading = clock_.read();
+  if (reading.jumped) {
+    if (world_.story().telling()) world_.story().tell(t_, int(index_), -1, "clock jumped");
+    client_->clock_jumped(reading.now);
+    for (const User& user : users_) {
+      if (user.state != User::State::held || client_->cell(user.handle)->expired(Table::generation(user.handle)))
+        continue;
+      world_.violate(user.asked_at, 1u << index_, "u%u holds on after the clock jumped", user.index);
+    }
+    ahead_known_ = false;
+    learn_ahead();
+  }
+  loop_began_ = earlier(loop_began_, reading.now);
+  return reading.now;
+}
+
+void Process::refill() {
+  unsigned char bytes[256];
+  while (client_->entropy_wanted() >= 20) {
+    const size_t wanted = std::min(client_->entropy_wanted(), sizeof bytes);
+    for (size_t i = 0; i < wanted; i += 8) {
+      const uint64_t word = entropy_.next();
+      memcpy(bytes + i, &word, std::min<size_t>(8, wanted - i));
+    }
+    client_->add_entropy(bytes, wanted);
+  }
+}
+
+void Process::arm() {
+  const Instant deadline = touched_ ? Instant::from_ns(0) : client_->deadline();
+  if (deadline >= armed_for_) return;
+  armed_for_ = deadline;
+  armed_boot_ = std::max<Ns>(1, clock_.timer_ns(deadline));
+}
+
+// ---- connections ----------------------------------------------------------------------------------------------
+
+void Process::act_on_wishes(Instant now) {
+  for (MasterIndex m = 0; m < world_.plan().masters; ++m) {
+    switch (client_->wish(m)) {
+      case Session::Wish::none:
+        break;
+      case Session::Wish::connect:
+        if (connections_[m] == nullptr) connect(m, now);
+        break;
+      case Session::Wish::close:
+        close(m, 0, client_->polite(m), now);
+        break;
+    }
+  }
+}
+
+void Process::connect(MasterIndex m, Instant now) {
+  client_->connecting(m, now);
+  connections_[m] = &world_.network().open(index_, m, t_);
+}
+
+void Process::close(MasterIndex m, int reason, bool polite, Instant now) {
+  if (connections_[m] != nullptr) world_.network().close(*connections_[m], polite, t_);
+  connections_[m] = nullptr;
+  touched_ = true;
+  client_->closed(m, reason, now);
+}
+
+void Process::poll(MasterIndex m) {
+  Connection* c = connections_[m];
+  if (c == nullptr || !c->answered) return;
+  if (!c->told) {
+    touched_ = true;
+    c->told = true;
+    const Instant now = read_clock();
+    if (c->refused) return close(m, REDLOCK_E_CONNECT, true, now);
+    client_->connected(m, now);
+    return flush(m, now);
+  }
+  if (c->error) {
+    touched_ = true;
+    return close(m, REDLOCK_E_DISCONNECTED, false, read_clock());
+  }
+  if (c->blocked && t_ >= c->blocked_until) {
+    touched_ = true;
+    c->blocked = false;
+    flush(m, read_clock());
+  }
+  if (connections_[m] == c && c->readable()) read(m);
+}
+
+void Process::read(MasterIndex m) {
+  Connection& c = *connections_[m];
+  touched_ = true;
+  size_t room = 0;
+  char* at = client_->rx_room(m, room);
+  size_t n = std::min(room, c.in.size() - c.in_taken);
+  if (n > 1 && world_.on(Fault::split) && shell_random_.chance(200)) n = 1 + shell_random_.below(n);
+  memcpy(at, c.in.data() + c.in_taken, n);
+  c.in_taken += n;
+  if (c.in_taken == c.in.size()) c.in.clear(), c.in_taken = 0;
+  const Instant now = read_clock();
+  if (n > 0) return client_->received(m, n, now);
+  close(m, room > 0 ? REDLOCK_E_DISCONNECTED : REDLOCK_E_PROTOCOL, false, now);
+}
+
+void Process::flush(MasterIndex m, Instant) {
+  Connection* c = connections_[m];
+  if (c == nullptr || !c->told || c->blocked) return;
+  const Tx& tx = client_->output(m);
+  while (!tx.empty()) {
+    Bytes chunks[Tx::chunks_max];
+    const unsigned n = tx.gather(chunks, Tx::chunks_max);
+    size_t total = 0;
+    for (unsigned i = 0; i < n; ++i) total += chunks[i].size;
+    const size_t sent = world_.network().send(*c, chunks, n, t_);
+    if (sent > 0) client_->sent(m, sent);
+    if (sent < total) {
+      c->blocked = true;
+      return;
+    }
+  }
+}
+
+}  // namespace redlock::sim

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT
+//
+// Process: one gateway. A redlock::Client in memory of its own, the library's clock over the machine's clocks, a shell
+// that takes the very steps of port/uv/driver.cpp, and users who want locks.
+//
+// When its loop runs, the process lives a little ahead of the world: reading a clock may be preempted and a callback
+// may take its time, while what it sends is sent at its own time. Until the world has caught up, the process is busy.
+#pragma once
+#include <memory>
+
+#include "client.hpp"
+#include "machine_clock.hpp"
+#include "network.hpp"
+#include "port/clock.hpp"
+
+namespace redlock::sim {
+
+class Process;
+
+struct ClockSource {
+  Process* process;
+  int64_t monotonic_raw_ns() const;
+  int64_t monotonic_ns() const;
+  int64_t boottime_ns() const;
+};
+
+// Somebody who wants one lock at a time.
+struct User {
+  enum class State { idle, pending, held };
+  enum class Habit { shortly, about_ttl, to_the_end };
+  Process* process;
+  unsigned index;
+  State state = State::idle;
+  Habit habit = Habit::shortly;
+  Ns due = never;  // when it does something next
+  Ns asked_at = 0;
+  bool left = false;  // has called release
+  uint64_t handle = 0;
+  uint64_t ended = 0;  // an older handle, stale by now
+  unsigned resource = 0;
+  unsigned patience = 0;  // steps until it lets go
+  Options options = {};
+};
+
+class Process {
+ public:
+  Process(World& world, unsigned index);
+
+  void start();  // with empty memory
+  void die(bool politely);
+  bool running() const { return client_ != nullptr; }
+  void wake(Ns t);
+  void loop();
+  void pause(Ns until);
+  void suspend(Ns length);
+  void close_client();
+
+  Client& client() { return *client_; }
+  const std::vector<User>& users() const { return users_; }
+  Ns held_until() const { return held_until_; }  // busy, paused or suspended
+  unsigned incarnation() const { return incarnation_; }
+  bool closed() const { return closed_; }
+  bool wants_close() const { return closing_; }
+  Instant last_turn() const { return last_turn_; }
+  Instant loop_began() const { return loop_began_; }  // the first reading of the clock in this run of the loop
+  int64_t ahead() const { return ahead_; }            // of the client's clock over the perfect one
+
+  MachineClock machine;
+
+ private:
+  friend struct ClockSource;
+  // shell
+  Instant read_clock();
+  void step();
+  void turns();
+  void flush(MasterIndex m, Instant now);
+  void act_on_wishes(Instant now);
+  void connect(MasterIndex m, Instant now);
+  void close(MasterIndex m, int reason, bool polite, Instant now);
+  void poll(MasterIndex m);
+  void read(MasterIndex m);
+  void deliver(Instant now);
+  void refill();
+  void arm();
+  void on_timer();
+  void plan_wake();
+  void call_close();
+  void learn_ahead();
+  Ns tick(bool may_preempt);
+
+  // users
+  static void on_event(redlock_t*, const redlock_event_t* event, void* user);
+  void on_user_event(User& user, const redlock_event_t& event);
+  void told_acquired(User& user, const redlock_event_t& event);
+  void act(User& user);
+  void ask(User& user);
+  void work(User& user);
+  void check(User& user);
+  void let_go(User& user);
+  void extend(User& user);
+  void ended(User& user);
+  void meddle(User& user);
+  void abuse(User& user);
+
+  World& world_;
+  unsigned index_;
+  unsigned incarnation_ = 0;
+  Stream clock_random_;
+  Stream user_random_;
+  Stream shell_random_;
+  Stream entropy_;
+  std::unique_ptr<char[]> memory_;
+  Client* client_ = nullptr;
+  Clock<ClockSource> clock_;
+  char name_[8] = {};
+  std::vector<User> users_;
+  Connection* connections_[masters_max] = {};
+
+  Ns t_ = 0;  // the process' own true time
+  Ns boot_read_at_ = 0;
+  int64_t ahead_ = 0;
+  bool ahead_known_ = false;
+  bool exact_ = false;  // clock reads take no time
+  Ns held_until_ = 0;
+  Ns wake_at_ = never;
+  Instant armed_for_ = Instant::never();
+  Ns armed_boot_ = never;
+  bool touched_ = true;
+  bool in_callback_ = false;
+  bool other_event_told_ = false;
+  bool closing_ = false;
+  bool close_called_ = false;
+  bool closed_ = false;
+  Instant last_turn_;
+  Instant loop_began_;
+};
+
+}  // namespace redlock::sim

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: MIT
+//
+// The users of a process: they ask for locks, hold them shortly, for about their ttl, or work until the validity ends,
+// and call the API from wherever it may be called.
+#include <cstring>
+
+#include "process.hpp"
+#include "world.hpp"
+
+namespace redlock::sim {
+namespace {
+
+constexpr const char* names[] = {"r0", "r1", "r2"};
+constexpr const char* event_names[] = {"", "ACQUIRED", "FAILED", "RENEWED", "AT_RISK", "LOST", "RELEASED"};
+
+}  // namespace
+
+// ---- what they do ---------------------------------------------------------------------------------------------
+
+void Process::act(User& user) {
+  user.due = never;
+  switch (user.state) {
+    case User::State::idle:
+      if (!closing_ && !world_.closing()) ask(user);
+      break;
+    case User::State::pending:
+      if (world_.story().telling()) world_.story().tell(t_, int(index_), -1, "u%u cancels", user.index);
+      client_->cancel(user.handle);
+      break;
+    case User::State::held:
+      work(user);
+      break;
+  }
+}
+
+void Process::ask(User& user) {
+  static constexpr uint32_t holds[] = {0, 0, 0, 150, 2000};
+  const Plan& plan = world_.plan();
+  Stream& random = user_random_;
+  Options& o = user.options;
+  o.ttl_ms = plan.ttl_ms[random.below(2)];
+  o.wait_ms = plan.wait_choice == 0 ? -1 : plan.wait_choice == 1 ? static_cast<int32_t>(random.between(1, 3000)) : 0;
+  if (random.chance(250)) o.wait_ms = random.coin() ? 0 : static_cast<int32_t>(random.between(1, 1000));
+  o.min_validity_ms = random.chance(100) ? o.ttl_ms / 2 : 0;
+  o.max_hold_ms = random.pick(holds);
+  o.retry_delay_ms = plan.settings.retry_delay_ms;
+  o.renew = random.coin();
+  user.resource = static_cast<unsigned>(random.below(plan.resources));
+  user.asked_at = t_;
+  user.left = false;
+  const char* name = names[user.resource];
+  const int err = client_->acquire(Bytes(name, strlen(name)), o, on_event, &user, user.handle);
+  if (world_.story().telling()) {
+    world_.story().tell(t_, int(index_), -1, "u%u acquires %s ttl %u wait %d%s: %d", user.index, name, o.ttl_ms,
+                        o.wait_ms, o.renew ? " renew" : "", err);
+  }
+  if (err == REDLOCK_E_CLOSED) return;
+  if (err != 0) {
+    // Every user has one lock at most and the table holds all of them; only the slot whose callback runs is not free
+    // yet.
+    if (err != REDLOCK_E_TABLE_FULL || !in_callback_) world_.violate(t_, 1u << index_, "acquire was refused: %d", err);
+    user.due = t_ + 1 * ms;
+    return;
+  }
+  user.state = User::State::pending;
+  if (random.chance(60)) user.due = t_ + random.spread(10 * us, 300 * ms);
+}
+
+void Process::work(User& user) {
+  Stream& random = user_random_;
+  if (user.habit != User::Habit::to_the_end) return let_go(user);
+  check(user);
+  if (random.chance(80)) {
+    extend(user);
+    if (random.chance(300)) {  // while the extend is on its way
+      user.patience = 1;
+      user.due = t_ + random.spread(1 * us, 3 * ms);
+      return;
+    }
+  }
+  if (random.chance(30)) abuse(user);
+  if (--user.patience == 0) return let_go(user);
+  user.due = t_ + random.spread(1 * ms, user.options.ttl_ms * ms / 4);
+}
+
+// What redlock_check does before each step of the work.
+void Process::check(User& user) {
+  Instant now;
+  const bool agrees = clock_.check(now);
+  const uint32_t need = static_cast<uint32_t>(user_random_.below(user.options.ttl_ms / 8));
+  const Verdict verdict =
+      judge(*client_->cell(user.handle), Table::generation(user.handle), agrees, now, Duration::ms(need));
+  if (world_.story().telling()) {
+    world_.story().tell(t_, int(index_), -1, "u%u checks for %u ms: %s", user.index, need,
+                        verdict.held == Held::held ? "held" : "no");
+  }
+  if (verdict.held == Held::held) world_.checker().checked(index_, user, t_, now, boot_read_at_);
+}
+
+void Process::extend(User& user) {
+  const uint32_t ttl = user_random_.coin() ? 0 : world_.plan().ttl_ms[1];
+  const int err = client_->extend(user.handle, ttl);
+  if (world_.story().telling()) world_.story().tell(t_, int(index_), -1, "u%u extends by %u: %d", user.index, ttl, err);
+  if (err == REDLOCK_E_STALE || err == REDLOCK_E_INVAL) {
+    world_.violate(t_, 1u << index_, "extend of a lock with no terminal event yet: %d", err);
+  }
+  // Stopped with the extend on its way until about the end of the validity: the votes are read when it is over, or not.
+  if (!world_.on(Fault::pause) || !user_random_.chance(60)) return;
+  world_.count(Fault::pause);
+  const Ns left = client_->cell(user.handle)->read().valid_until.ns() - last_turn_.ns();
+  pause(t_ + world_.clip(t_, left + user_random_.between(-20 * ms, 40 * ms)));
+}
+
+void Process::let_go(User& user) {
+  if (world_.story().telling()) world_.story().tell(t_, int(index_), -1, "u%u releases", user.index);
+  user.left = true;
+  world_.checker().released(index_, user.handle, t_);
+  const int err = client_->release(user.handle);
+  if (err != 0) world_.violate(t_, 1u << index_, "release of a lock with no terminal event yet: %d", err);
+}
+
+// Calls with handles that are stale must do nothing.
+void Process::abuse(User& user) {
+  if (user.ended == 0) return;
+  uint64_t handle = user.ended;
+  Instant now;
+  const bool agrees = clock_.check(now);
+  const Held held = judge(*client_->cell(handle), Table::generation(handle), agrees, now, Duration::ns(0)).held;
+  const int extended = client_->extend(handle, 0);
+  const int released = client_->release(handle);
+  const int canceled = client_->cancel(handle);
+  if (held == Held::held || held == Held::too_little || extended == 0 || released != 0 || canceled != 0) {
+    world_.violate(t_ - second, 1u << index_, "a stale handle was accepted: check %d, extend %d, release %d, cancel %d",
+                   static_cast<int>(held), extended, released, canceled);
+  }
+}
+
+// ---- what they are told ---------------------------------------------------------------------------------------
+
+void Process::on_event(redlock_t*, const redlock_event_t* event, void* user) {
+  User& who = *static_cast<User*>(user);
+  who.process->on_user_event(who, *event);
+}
+
+void Process::on_user_event(User& user, const redlock_event_t& event) {
+  World& w = world_;
+  const uint32_t me = 1u << index_;
+  const char* name = event.type >= 1 && event.type <= 6 ? event_names[event.type] : "?";
+  if (w.story().telling()) {
+    w.story().tell(t_, int(index_), -1, "u%u %s err %d validity %lld votes %u/%u/%u round %u", user.index, name,
+                   event.err, static_cast<long long>(event.validity_ms), event.granted, event.refused, event.failed,
+                   event.rounds);
+  }
+  if (user.state == User::State::idle || event.lock.id != user.handle) {
+    return w.violate(user.asked_at, me, "u%u got %s after the terminal event, or of a lock that is not its own",
+                     user.index, name);
+  }
+  const bool held = user.state == User::State::held;
+  const bool fits = event.type == REDLOCK_EV_ACQUIRED || event.type == REDLOCK_EV_FAILED ? !held : held;
+  if (!fits) return w.violate(user.asked_at, me, "u%u got %s in the wrong state", user.index, name);
+  if (event.type == REDLOCK_EV_LOST && other_event_told_) {
+    w.violate(user.asked_at, me, "u%u got LOST after another event of the same delivery", user.index);
+  }
+  if (event.type != REDLOCK_EV_LOST) other_event_told_ = true;
+  if (event.type == REDLOCK_EV_RELEASED && !user.left && !closing_) {
+    w.violate(user.asked_at, me, "u%u got RELEASED and did not ask for it", user.index);
+  }
+  switch (event.type) {
+    case REDLOCK_EV_ACQUIRED:
+      told_acquired(user, event);
+      break;
+    case REDLOCK_EV_RENEWED:
+    case REDLOCK_EV_AT_RISK:
+      if (event.validity_ms < 0) w.violate(user.asked_at, me, "negative validity");
+      break;
+    default:
+      w.checker().ended(index_, user, event.rounds, t_);
+      ended(user);
+      break;
+  }
+  if (w.on(Fault::slow_callback) && user_random_.chance(20)) {
+    w.count(Fault::slow_callback);
+    t_ += w.clip(t_, user_random_.spread(1 * ms, user.options.ttl_ms * 3 / 2 * ms));
+    if (w.story().telling()) w.story().tell(t_, int(index_), -1, "u%u returns from a slow callback", user.index);
+  }
+  if (user_random_.chance(50)) meddle(user);
+}
+
+void Process::told_acquired(User& user, const redlock_event_t&) {
+  user.state = User::State::held;
+  ++world_.totals.grants;
+  world_.checker().acquired(index_, user, t_);
+  Stream& random = user_random_;
+  const uint64_t habit = random.below(3);
+  const Ns ttl = user.options.ttl_ms * ms;
+  user.patience = 1000;
+  if (habit == 0 || (world_.quiet() && random.coin())) {
+    user.habit = User::Habit::shortly;
+    user.due = t_ + random.spread(10 * us, 50 * ms);
+  } else if (habit == 1) {
+    user.habit = User::Habit::about_ttl;
+    user.due = t_ + ttl * random.between(80, 115) / 100;
+  } else {
+    user.habit = User::Habit::to_the_end;
+    user.patience = static_cast<unsigned>(random.between(1, user.options.renew ? 12 : 60));
+    user.due = t_ + random.spread(100 * us, ttl / 4);
+  }
+  world_.granted(index_, t_);
+}
+
+void Process::ended(User& user) {
+  world_.checker().over(index_, user.handle);
+  user.ended = user.handle;
+  user.handle = 0;
+  user.state = User::State::idle;
+  user.due = t_ + static_cast<Ns>(user_random_.below(world_.plan().think_ms * 2 + 1)) * ms;
+}
+
+// API calls from inside a callback.
+void Process::meddle(User& user) {
+  User& other = users_[user_random_.below(users_.size())];
+  switch (user_random_.below(4)) {
+    case 0:
+      if (user.state == User::State::held && !user.left) let_go(user);
+      break;
+    case 1:
+      if (user.state == User::State::held && !user.left) extend(user);
+      break;
+    case 2:
+      if (other.state == User::State::pending) client_->cancel(other.handle);
+      break;
+    default:
+      if (other.state == User::State::idle && !closing_ && !world_.closing()) {
+        other.due = never;
+        ask(other);
+      }
+      break;
+  }
+}
+
+}  // namespace redlock::sim

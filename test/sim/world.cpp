@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT
+#include "world.hpp"
+
+#include <cstdarg>
+
+namespace redlock::sim {
+namespace {
+
+constexpr Ns sample_gap = 50 * ms;
+constexpr uint64_t events_max = 3'000'000;  // of one seed: work is bounded
+
+}  // namespace
+
+void Totals::add(const Totals& more) {
+  seeds += more.seeds;
+  events += more.events;
+  grants += more.grants;
+  simulated_ms += more.simulated_ms;
+  exclusive += more.exclusive;
+  for (unsigned i = 0; i < fault_count; ++i) faults[i] += more.faults[i];
+  debts_max = std::max(debts_max, more.debts_max);
+  claims_max = std::max(claims_max, more.claims_max);
+  rounds_max = std::max(rounds_max, more.rounds_max);
+  gap_max_ms = std::max(gap_max_ms, more.gap_max_ms);
+  orphan_max_ms = std::max(orphan_max_ms, more.orphan_max_ms);
+  in_flight_max = std::max(in_flight_max, more.in_flight_max);
+}
+
+World::World(uint64_t seed, bool swarm, Story& story)
+    : seed_(seed), plan_(draw_plan(seed, swarm)), story_(story), random_(seed, Purpose::faults) {
+  network_ = std::make_unique<Network>(*this);
+  for (unsigned m = 0; m < plan_.masters; ++m) {
+    masters_.push_back(std::make_unique<Master>(*this, m, seed * masters_max + m, plan_.master_ppm[m]));
+  }
+  for (unsigned c = 0; c < plan_.clients; ++c) processes_.push_back(std::make_unique<Process>(*this, c));
+  checker_ = std::make_unique<Checker>(*this);
+}
+
+void World::run() {
+  if (story_.telling()) {
+    story_.tell(0, -1, -1, "%u masters, %u clients, %u resources, ttl %u and %u ms, quiet from %.3f s, close at %.3f s",
+                plan_.masters, plan_.clients, plan_.resources, plan_.ttl_ms[0], plan_.ttl_ms[1],
+                static_cast<double>(plan_.quiet_at) / 1e9, static_cast<double>(plan_.close_at) / 1e9);
+    for (unsigned i = 0; i < fault_count; ++i) {
+      if (plan_.has(Fault(i))) story_.tell(0, -1, -1, "fault class: %s", fault_text(Fault(i)));
+    }
+  }
+  for (auto& process : processes_) process->start();
+  heap_.push(random_.spread(1 * ms, plan_.fault_gap), Kind::fault);
+  heap_.push(sample_gap, Kind::sample);
+  heap_.push(plan_.quiet_at, Kind::quiet);
+  heap_.push(plan_.close_at, Kind::close);
+  while (!violation_.found && !all_closed()) {
+    const Event event = heap_.pop();
+    now_ = event.at;
+    ++totals.events;
+    story_.mark(static_cast<uint64_t>(event.at), static_cast<uint64_t>(event.kind) << 32 | event.a);
+    handle(event);
+    if (totals.events > events_max)
+      violate(now_ - 10 * ms, ~0u, "more than %llu events", static_cast<unsigned long long>(events_max));
+  }
+  totals.seeds = 1;
+  totals.simulated_ms = static_cast<uint64_t>(now_ / ms);
+  totals.exclusive = plan_.beyond() ? 0 : 1;
+  totals.debts_max = checker_->marks.debts;
+  totals.claims_max = checker_->marks.claims;
+  totals.rounds_max = checker_->marks.rounds;
+  totals.gap_max_ms = static_cast<uint64_t>(checker_->marks.gap / ms);
+  totals.orphan_max_ms = static_cast<uint64_t>(checker_->marks.orphan / ms);
+  totals.in_flight_max = network_->in_flight_max;
+}
+
+void World::handle(const Event& event) {
+  switch (event.kind) {
+    case Kind::loop:
+      return processes_[event.a]->loop();
+    case Kind::syn:
+      return network_->on_syn((*network_)[event.a]);
+    case Kind::connect_done:
+      return network_->on_connect_done((*network_)[event.a]);
+    case Kind::up:
+      return network_->on_up((*network_)[event.a]);
+    case Kind::down:
+      return network_->on_down((*network_)[event.a]);
+    case Kind::belief:
+      return checker_->compare(event.a);
+    case Kind::fault:
+      return next_fault();
+    case Kind::reset:
+      return reset((*network_)[event.a]);
+    case Kind::aimed_fault:
+      return aimed_fault(event.a);
+    case Kind::client_restart:
+      if (!processes_[event.a]->running()) processes_[event.a]->start();
+      return;
+    case Kind::master_restart:
+      return masters_[event.a]->restart();
+    case Kind::thaw:
+      return masters_[event.a]->thaw();
+    case Kind::mend:
+      if (!quiet_) tell_master(event.a, "is well again");
+      return masters_[event.a]->mend();
+    case Kind::slew:
+      return slew(event.a, 0);
+    case Kind::sample:
+      checker_->sample();
+      return heap_.push(now_ + sample_gap, Kind::sample);
+    case Kind::quiet:
+      return become_quiet();
+    case Kind::close:
+      return close_all();
+  }
+}
+
+void World::become_quiet() {
+  if (story_.telling()) story_.tell(now_, -1, -1, "---- quiet ----");
+  quiet_ = true;
+  network_->calm();
+  for (unsigned m = 0; m < plan_.masters; ++m) {
+    Master& master = *masters_[m];
+    master.restart();
+    master.thaw();
+    master.mend();
+    if (master.redis.wall.frozen()) master.redis.wall.thaw(now_);
+    master.redis.wall.set_rate_ppm(plan_.master_ppm[m], now_);
+  }
+  for (unsigned c = 0; c < plan_.clients; ++c) {
+    if (!processes_[c]->running()) heap_.push(now_, Kind::client_restart, c);
+    heap_.push(now_, Kind::slew, c);
+  }
+}
+
+void World::close_all() {
+  closing_ = true;
+  if (story_.telling()) story_.tell(now_, -1, -1, "---- close ----");
+  for (auto& process : processes_) process->close_client();
+}
+
+bool World::all_closed() {
+  if (!closing_) return false;
+  uint32_t open = 0;
+  for (unsigned c = 0; c < plan_.clients; ++c) {
+    if (!processes_[c]->closed()) open |= 1u << c;
+  }
+  if (open != 0 && now_ > plan_.give_up_at) violate(plan_.close_at - 10 * ms, open, "a client does not close");
+  return open == 0;
+}
+
+void World::violate(Ns since, uint32_t clients, const char* format, ...) {
+  if (violation_.found) return;
+  char text[320];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  violation_ = {true, now_, since, clients, text};
+  if (story_.telling()) story_.tell(now_, -1, -1, "VIOLATION: %s", text);
+}
+
+void World::tell_master(unsigned m, const char* text) {
+  if (story_.telling()) story_.tell(now_, -1, static_cast<int>(m), "%s", text);
+}
+
+}  // namespace redlock::sim

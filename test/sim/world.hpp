@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+//
+// World: the parts of one seed put together, and its events in order until the end or a violation.
+#pragma once
+#include <memory>
+
+#include "checker.hpp"
+#include "master.hpp"
+#include "network.hpp"
+#include "plan.hpp"
+#include "process.hpp"
+#include "story.hpp"
+
+namespace redlock::sim {
+
+struct Violation {
+  bool found = false;
+  Ns at = 0;
+  Ns since = 0;          // where its story begins
+  uint32_t clients = 0;  // bits
+  std::string text;
+};
+
+struct Totals {
+  uint64_t seeds = 0;
+  uint64_t events = 0;
+  uint64_t grants = 0;
+  uint64_t simulated_ms = 0;
+  uint64_t exclusive = 0;  // seeds in which exclusion was demanded
+  uint64_t faults[fault_count] = {};
+  uint64_t debts_max = 0, claims_max = 0, rounds_max = 0, gap_max_ms = 0, orphan_max_ms = 0, in_flight_max = 0;
+  void add(const Totals& more);
+};
+
+class World {
+ public:
+  World(uint64_t seed, bool swarm, Story& story);
+  void run();
+
+  uint64_t seed() const { return seed_; }
+  const Plan& plan() const { return plan_; }
+  Ns now() const { return now_; }
+  bool quiet() const { return quiet_; }
+  bool closing() const { return closing_; }
+  // Is this class of faults part of the seed, and the phase?
+  bool on(Fault fault) const { return !quiet_ && plan_.has(fault); }
+  // A fault that begins at t lasts no longer than into the first moments of the quiet phase.
+  Ns clip(Ns t, Ns length) const { return std::max(1 * ms, std::min(length, plan_.quiet_at + 200 * ms - t)); }
+  // A master's longest error (MISCONF) does not fit into the smaller receive buffers.
+  bool may_look_broken() const {
+    return plan_.has(Fault::garbage) || (plan_.has(Fault::errors) && plan_.settings.rx_bytes < 512);
+  }
+  void count(Fault fault) { ++totals.faults[static_cast<unsigned>(fault)]; }
+
+  Heap& heap() { return heap_; }
+  Story& story() { return story_; }
+  Network& network() { return *network_; }
+  Checker& checker() { return *checker_; }
+  Master& master(unsigned m) { return *masters_[m]; }
+  Process& process(unsigned c) { return *processes_[c]; }
+
+  void granted(unsigned client, Ns t);   // faults like to come right after
+  void sent(const Connection& c, Ns t);  // and right after a request
+  void violate(Ns since, uint32_t clients, const char* format, ...) __attribute__((format(printf, 4, 5)));
+  const Violation& violation() const { return violation_; }
+  void tell_master(unsigned m, const char* text);
+
+  Totals totals;
+
+ private:
+  void handle(const Event& event);
+  void next_fault();
+  void aimed_fault(unsigned client);
+  void cause_one(unsigned client);
+  void at_client(Fault fault, unsigned client, unsigned master);
+  void at_connection(Fault fault, unsigned client, unsigned master, Ns length);
+  void at_master(Fault fault, unsigned master);
+  void refuse(Fault fault, unsigned master);
+  void kill_some(unsigned master);
+  void reset(Connection& c);
+  void slew(unsigned client, int64_t ppm);
+  void become_quiet();
+  void close_all();
+  bool all_closed();
+
+  uint64_t seed_;
+  Plan plan_;
+  Story& story_;
+  Heap heap_;
+  Stream random_;
+  Ns now_ = 0;
+  bool quiet_ = false;
+  bool closing_ = false;
+  Violation violation_;
+  std::unique_ptr<Network> network_;
+  std::unique_ptr<Checker> checker_;
+  std::vector<std::unique_ptr<Master>> masters_;
+  std::vector<std::unique_ptr<Process>> processes_;
+};
+
+}  // namespace redlock::sim

@@ -1,0 +1,96 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# One check of what was built: check.sh CHECK FILE... Prints what is wrong and exits 1, or one line about what is right.
+set -euo pipefail
+: "${NM:=nm}" "${READELF:=readelf}" "${CC:=cc}"
+
+fail() {
+  printf '%s\n' "$@" >&2
+  exit 1
+}
+
+# refuse WHAT LINES: fails with the lines if there are any.
+refuse() {
+  [[ -z $2 ]] || fail "$1:" "$2"
+}
+
+undefined() { "$NM" --undefined-only "$@" | awk 'NF == 2 && $1 ~ /^[UwWvV]$/ { print $1, $2 }' | sort -u; }
+defined() { "$NM" --defined-only --extern-only "$@" | awk 'NF == 3 { print $3 }' | sort -u; }
+
+# The shared library needs libc, libuv and cJSON, and nothing else.
+check_needed() {
+  local libraries
+  libraries=$("$READELF" -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
+  refuse "libraries needed that should not be" \
+    "$(grep -vE '^(libc|libc\.musl-[a-z0-9_]+|libuv|libcjson|ld-linux[a-z0-9_-]*)\.so(\.[0-9]+)*$' <<<"$libraries" || true)"
+  echo "needs:" $libraries
+}
+
+# No symbol of the C++ runtime is asked for; the weak one that every shared object has is nobody's need.
+check_runtime() {
+  local symbols
+  symbols=$("$NM" -D --undefined-only "$1" | awk '{ print $1, $2 }')
+  refuse "symbols of the C++ runtime" \
+    "$(grep -E ' (_Z|__cxa_|__gxx_)' <<<"$symbols" | grep -vE '^w __cxa_finalize(@|$)' || true)"
+  echo "asks for $(wc -l <<<"$symbols") symbols, none of the C++ runtime"
+}
+check_runtime_checked_std() { check_runtime "$@"; }
+
+# The core is a pure machine: apart from itself it may refer to what a compiler makes of memory and arithmetic, so to no
+# socket, no clock, no heap, no file, no thread.
+check_pure() {
+  local allowed='^(mem(cpy|move|set|cmp|chr)|strlen|__stack_chk_(fail|guard)|_GLOBAL_OFFSET_TABLE_'
+  allowed+='|__aeabi_[a-z0-9_]+|__(u?div|u?mod|u?divmod|mul|popcount|clz|ctz|bswap|ashl|ashr|lshr)[a-z]+[0-9])$'
+  local others
+  others=$(comm -23 <(undefined "$@" | cut -d' ' -f2 | sort -u) <(defined "$@"))
+  refuse "the core refers to" "$(grep -vE "$allowed" <<<"$others" || true)"
+  echo "the core's $# objects refer to:" $others
+}
+
+# Nothing can be thrown through the library, so nobody needs to unwind it.
+check_unwind() {
+  local object tables=''
+  for object in "$@"; do
+    if "$READELF" -SW "$object" | grep -qE '\.(eh_frame|ARM\.ex(idx|tab))'; then tables+="$object"$'\n'; fi
+  done
+  refuse "objects with unwind tables" "$tables"
+  echo "$# objects without unwind tables"
+}
+
+# What the shared library shows is exactly what redlock.h declares.
+check_exported() {
+  local declared shown
+  declared=$(printf '#include <redlock/redlock.h>\n' | "$CC" -E -P -I"$2" -x c - | tr '\n' ' ' | tr ';' '\n' |
+    sed -nE '/visibility\("default"\)/ s/.*[ *](redlock_[a-z0-9_]+) *\(.*/\1/p' | sort)
+  shown=$("$NM" -D --defined-only "$1" | awk '$2 != "A" { print $3 }' | sort)
+  [[ -n $declared ]] || fail "no declarations found in redlock.h"
+  refuse "exported without the version node" "$(grep -v '@@REDLOCK_0$' <<<"$shown" || true)"
+  refuse "declared (<) or exported (>) alone" \
+    "$(diff <(echo "$declared") <(sed 's/@@.*//' <<<"$shown") | grep '^[<>]' || true)"
+  echo "$(wc -l <<<"$declared") functions declared and exported"
+}
+
+# In the archive every strong symbol carries our name.
+check_names() {
+  local names
+  names=$("$NM" --defined-only --extern-only --demangle "$1" | sed -nE 's/^[0-9a-f]+ [TDBRGSCA] //p' | sort -u)
+  refuse "symbols outside redlock" "$(grep -vE '^(redlock_|(vtable|typeinfo|guard variable).* for redlock::|redlock::)' \
+    <<<"$names" || true)"
+  echo "$(wc -l <<<"$names") symbols, all ours"
+}
+
+# A function fits a screen.
+check_screen() {
+  local limit=70 functions
+  functions=$(find "$@" -name '*.[ch]pp' -o -name '*.[ch]' | sort |
+    ctags -L - --languages=C,C++ --map-C++=+.h --kinds-C++=f --kinds-C=f --fields=+ne -f - 2>/dev/null |
+    awk -F'\t' '{ line = end = 0
+      for (i = 4; i <= NF; i++) { if ($i ~ /^line:/) line = substr($i, 6); if ($i ~ /^end:/) end = substr($i, 5) }
+      if (end) print end - line + 1, $1, $2 ":" line }' | sort -rn)
+  [[ -n $functions ]] || fail "no functions found: is ctags Universal Ctags?"
+  refuse "functions longer than $limit lines" "$(awk -v limit=$limit '$1 > limit' <<<"$functions")"
+  echo "$(wc -l <<<"$functions") functions, the longest: $(head -n1 <<<"$functions")"
+}
+
+"check_$1" "${@:2}"

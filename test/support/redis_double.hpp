@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: MIT
+//
+// RedisDouble: one Redis master that speaks bytes and does nothing by itself. No socket, no thread, no clock: whoever
+// drives it (a scenario, the simulator, a fuzzer) hands it the bytes that arrive and the true time, and takes the bytes
+// it answers. The double turns true time into its own wall clock, which may run fast or slow, jump or stand still, and
+// expires keys by it as Redis does: a key is gone when now_ms > when_ms. Everything it answers is compared byte for
+// byte with a real server in test/integration/test_redis_double_conformance.cpp, so that what the library survives
+// here is what it would meet there.
+//
+// Lua is not interpreted. Scripts are known by their text: register_script() names the text and the native function
+// that does what the script does; it reaches the keys through ScriptCall::call(), which obeys role, memory and
+// permissions as redis.call() does, and whose first error ends the script.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace redlock::test {
+
+using TrueTime = int64_t;  // nanoseconds of simulated real time
+using Args = std::vector<std::string>;
+
+// A master's wall clock as a function of true time: steps, a rate error, or no progress at all.
+class WallClock {
+ public:
+  explicit WallClock(int64_t ms_at_zero = 1'700'000'000'000) : wall_ns_(ms_at_zero * 1'000'000) {}
+  int64_t ns(TrueTime now) const;
+  int64_t ms(TrueTime now) const { return ns(now) / 1'000'000; }
+  void set_rate_ppm(int64_t ppm, TrueTime now);  // +5000: half a percent fast, from now on
+  void step_ms(int64_t by, TrueTime now);
+  void freeze(TrueTime now);
+  void thaw(TrueTime now);  // goes on from where it stood
+  bool frozen() const { return frozen_; }
+
+ private:
+  void rebase(TrueTime now);
+  int64_t wall_ns_;
+  TrueTime since_ = 0;
+  int64_t rate_ppm_ = 0;
+  bool frozen_ = false;
+};
+
+struct Reply {
+  enum Kind { status, error, integer, bulk, verbatim, nil, array, map };
+  Kind kind = nil;
+  std::string text;
+  int64_t number = 0;
+  std::vector<Reply> items;  // of a map: key, value, key, value
+
+  static Reply ok() { return make_status("OK"); }
+  static Reply make_status(std::string text);
+  static Reply make_error(std::string text);  // without the '-'
+  static Reply make_integer(int64_t number);
+  static Reply make_bulk(std::string text);
+  static Reply make_nil() { return {}; }
+  static Reply make_array(std::vector<Reply> items);
+  bool is_error() const { return kind == error; }
+  void encode(int resp, std::string& out) const;
+};
+
+class RedisDouble;
+
+// What a native script sees.
+class ScriptCall {
+ public:
+  Args keys;
+  Args argv;
+  // redis.call(): after the first error every further call does nothing and the script's result is that error.
+  Reply call(Args command);
+  bool failed() const { return error_.has_value(); }
+
+ private:
+  friend class RedisDouble;
+  ScriptCall(RedisDouble& redis, std::string sha, int conn, TrueTime now)
+      : redis_(redis), sha_(std::move(sha)), conn_(conn), now_(now) {}
+  RedisDouble& redis_;
+  std::string sha_;
+  int conn_;
+  TrueTime now_;
+  std::optional<Reply> error_;
+};
+
+class RedisDouble {
+ public:
+  using Script = std::function<Reply(ScriptCall&)>;
+
+  struct Entry {
+    std::string value;
+    int64_t when_ms = 0;  // by the double's wall clock; 0: never expires
+    bool hash = false;    // a key of another type
+  };
+
+  // What may be wrong with a master; all of it can be changed at any moment.
+  struct Knobs {
+    bool replica = false;
+    bool loading = false;
+    bool oom = false;             // at maxmemory, noeviction
+    bool misconf = false;         // cannot save and refuses writes
+    bool noreplicas = false;      // min-replicas-to-write is not met
+    bool masterdown = false;      // a replica that may not serve stale data
+    bool busy = false;            // somebody's long script runs
+    bool cluster = false;         // HELLO says cluster, keys answer CLUSTERDOWN
+    bool max_clients = false;     // new connections get an error and are closed
+    bool denied = false;          // protected mode: same
+    bool no_hello = false;        // a server older than 6.0: no HELLO, no tracking
+    bool no_tracking = false;     // CLIENT TRACKING is an unknown subcommand
+    bool no_scripts = false;      // a server without Lua
+    bool setinfo = false;         // knows CLIENT SETINFO (7.2)
+    bool nested_modules = false;  // HELLO lists modules as Redis 8 and Valkey 9 do, four levels deep
+    std::string user = "default";
+    std::string password;          // empty: none needed
+    std::set<std::string> noperm;  // commands (upper case) that the user may not run
+    std::string version = "7.0.15";
+    std::string maxmemory_policy = "noeviction";
+    int64_t maxmemory = 0;
+  };
+
+  enum class Keep { all, snapshot, none };  // what a restarted master remembers
+
+  explicit RedisDouble(uint64_t seed = 1, WallClock wall = WallClock());
+
+  // -- connections: the transport delivers bytes with receive() and takes them from out().
+  int open(TrueTime now);
+  void receive(int conn, std::string_view bytes, TrueTime now);
+  std::string& out(int conn);             // the reader erases what it took; empty for an unknown connection
+  bool closed_by_server(int conn) const;  // once out() is delivered, the peer sees the end
+  void close(int conn);                   // the peer closed
+
+  // -- the world
+  void tick(TrueTime now);              // active expiry: deletes what is expired and tells trackers
+  void crash(Keep keep, TrueTime now);  // restart: connections and scripts are gone, the run id is new
+  void snapshot(TrueTime now);          // what Keep::snapshot comes back to
+  void become_replica();
+  void become_master();  // with a new replication id
+  void flush_all(int by_conn = -1);
+  void evict(const std::string& key);
+  void put(const std::string& key, const std::string& value, int64_t ttl_ms, TrueTime now);  // ttl 0: none
+  void put_hash(const std::string& key);
+  void script_flush() { loaded_.clear(); }
+  // The next command (of this name, upper case; "": any) is not executed and answered by "-text".
+  void fail_next(std::string text, std::string command = "") {
+    failures_.push_back({std::move(text), std::move(command)});
+  }
+  // The next command's reply is replaced by these bytes; it is executed.
+  void garbage_next(std::string bytes) { garbage_.push_back(std::move(bytes)); }
+  void no_more_failures() { failures_.clear(), garbage_.clear(); }
+  // Known scripts; returns the SHA-1 of the body.
+  std::string register_script(const std::string& body, Script native);
+
+  int64_t wall_ms(TrueTime now) const { return wall.ms(now); }
+
+  // -- inspection
+  std::optional<Entry> peek(const std::string& key, TrueTime now) const;  // nothing when expired; changes nothing
+  std::vector<std::string> keys(TrueTime now) const;
+  uint64_t calls(const std::string& command) const;  // executed, also from scripts; upper case
+  const std::map<std::string, uint64_t>& all_calls() const { return calls_; }
+  uint64_t received() const { return received_; }  // requests, answered by whatever
+  bool loaded(const std::string& sha) const { return loaded_.count(sha) != 0; }
+  bool tracked(const std::string& key) const { return trackers_.count(key) != 0; }
+  size_t connections() const { return conns_.size(); }
+  const std::string& run_id() const { return run_id_; }
+  const std::string& replid() const { return replid_; }
+  const std::string& client_name(int conn) const { return conns_.at(conn).name; }
+  int resp(int conn) const { return conns_.at(conn).resp; }
+
+  WallClock wall;
+  Knobs knobs;
+
+ private:
+  friend class ScriptCall;
+
+  struct Connection {
+    std::string in;
+    std::string out;
+    int64_t id = 0;
+    int resp = 2;
+    bool authenticated = false;
+    bool closing = false;
+    bool tracking = false;
+    bool optin = false;
+    bool optout = false;
+    bool noloop = false;
+    bool caching = false;  // CLIENT CACHING was the last thing said
+    std::string name;
+    std::vector<std::string> late_pushes;  // caused by this connection's own command: after its reply
+  };
+  struct Failure {
+    std::string text;
+    std::string command;
+  };
+  struct Command {
+    Reply (RedisDouble::*run)(int conn, const Args& args, TrueTime now);
+    int arity;  // as Redis counts: negative means at least
+    unsigned flags;
+  };
+  enum Flag : unsigned {
+    read = 1,
+    write = 2,
+    deny_oom = 4,
+    no_auth = 8,
+    while_loading = 16,
+    while_stale = 32,
+    while_busy = 64,
+    keyed = 128
+  };
+  enum class Parse { need_more, complete, broken };
+
+  // requests
+  Parse parse(Connection& conn, Args& args);
+  Parse parse_multibulk(Connection& conn, Args& args);
+  Parse broken(Connection& conn, const std::string& what);
+  void answer(int conn, const Args& args, TrueTime now);
+  Reply execute(int conn, const Args& args, TrueTime now);
+  std::optional<Reply> refuse(const Connection& conn, const Command& command, const std::string& name,
+                              bool in_script) const;
+  const Command* find(const std::string& name) const;
+  Reply unknown(const Args& args) const;
+  Reply script_call(ScriptCall& call, const Args& args);
+
+  // keys
+  Entry* find_key(const std::string& key, TrueTime now, int conn);
+  bool expired(const Entry& entry, TrueTime now) const;
+  void changed(const std::string& key, int by_conn, bool executing);
+  void push(int conn, const std::string* key, bool after_reply);
+  void forget_connections();
+  std::string random_id();
+
+  // commands
+  Reply cmd_auth(int conn, const Args& args, TrueTime now);
+  Reply cmd_client(int conn, const Args& args, TrueTime now);
+  Reply cmd_client_tracking(Connection& conn, const Args& args);
+  Reply cmd_client_caching(Connection& conn, const Args& args);
+  Reply cmd_del(int conn, const Args& args, TrueTime now);
+  Reply cmd_eval(int conn, const Args& args, TrueTime now);
+  Reply cmd_exists(int conn, const Args& args, TrueTime now);
+  Reply cmd_flushall(int conn, const Args& args, TrueTime now);
+  Reply cmd_get(int conn, const Args& args, TrueTime now);
+  Reply cmd_hello(int conn, const Args& args, TrueTime now);
+  Reply cmd_hset(int conn, const Args& args, TrueTime now);
+  Reply cmd_info(int conn, const Args& args, TrueTime now);
+  Reply cmd_pexpire(int conn, const Args& args, TrueTime now);
+  Reply cmd_ping(int conn, const Args& args, TrueTime now);
+  Reply cmd_pttl(int conn, const Args& args, TrueTime now);
+  Reply cmd_quit(int conn, const Args& args, TrueTime now);
+  Reply cmd_role(int conn, const Args& args, TrueTime now);
+  Reply cmd_script(int conn, const Args& args, TrueTime now);
+  Reply cmd_set(int conn, const Args& args, TrueTime now);
+  Reply cmd_time(int conn, const Args& args, TrueTime now);
+  std::optional<Reply> authenticate(Connection& conn, const std::string& user, const std::string& password);
+  Reply hello_text(const Connection& conn) const;
+  std::string info_section(const std::string& section, TrueTime now) const;
+
+  uint64_t random_;
+  std::map<int, Connection> conns_;
+  int next_conn_ = 1;
+  int64_t next_id_ = 3;
+  std::map<std::string, Entry> keys_;
+  std::map<std::string, Entry> snapshot_;
+  std::map<std::string, std::set<int>> trackers_;  // key → connections that read it
+  std::map<std::string, Script> scripts_;          // what the double can do, by SHA-1
+  std::set<std::string> loaded_;                   // what the server has been taught
+  std::deque<Failure> failures_;
+  std::deque<std::string> garbage_;
+  std::map<std::string, uint64_t> calls_;
+  uint64_t received_ = 0;
+  std::string run_id_;
+  std::string replid_;
+  int64_t started_wall_ns_;  // uptime is wall clock arithmetic, also in Redis
+};
+
+}  // namespace redlock::test

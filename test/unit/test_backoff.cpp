@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+#include "lock/backoff.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+namespace redlock {
+namespace {
+
+constexpr uint32_t cap = 5'000;
+
+Duration longest(int cause, uint32_t delay, unsigned rounds, uint32_t cap_ms = cap) {
+  return pause_after(cause, delay, rounds, cap_ms, UINT32_MAX);
+}
+
+// part_of() counts in 65536ths, so the longest pause may be that much below its ceiling.
+void expect_about(Duration pause, int64_t ceiling_ms) {
+  EXPECT_LE(pause, Duration::ms(ceiling_ms));
+  EXPECT_GT(pause + Duration::ns(65536), Duration::ms(ceiling_ms));
+}
+
+TEST(Backoff, never_nothing_and_never_above_the_ceiling) {
+  std::mt19937 random(5);
+  for (const int cause : {REDLOCK_E_LOCKED, REDLOCK_E_NO_QUORUM, REDLOCK_E_TOO_SLOW}) {
+    for (unsigned rounds : {0u, 1u, 5u, 6u, 7u, 31u, 32u, 64u, UINT32_MAX}) {
+      for (uint32_t delay : {1u, 100u, 5'000u}) {
+        for (int i = 0; i < 200; ++i) {
+          const Duration pause = pause_after(cause, delay, rounds, cap, static_cast<uint32_t>(random()));
+          ASSERT_GT(pause, Duration());
+          ASSERT_LE(pause, Duration::ms(cap));
+          ASSERT_TRUE(cause != REDLOCK_E_LOCKED || pause <= Duration::ms(delay));
+        }
+        EXPECT_GT(pause_after(cause, delay, rounds, cap, 0), Duration());
+      }
+    }
+  }
+}
+
+// Full jitter: not a fixed part and a random one, but the whole range, evenly.
+TEST(Backoff, the_whole_range_is_reached) {
+  std::mt19937 random(6);
+  std::vector<int> tenths(10);
+  constexpr int draws = 20'000;
+  for (int i = 0; i < draws; ++i) {
+    const Duration pause = pause_after(REDLOCK_E_LOCKED, 100, 3, cap, static_cast<uint32_t>(random()));
+    ++tenths[static_cast<size_t>(std::min<int64_t>(pause.ns() / 10'000'000, 9))];
+  }
+  for (const int n : tenths) EXPECT_NEAR(n, draws / 10, 300);
+  EXPECT_LT(pause_after(REDLOCK_E_LOCKED, 100, 3, cap, 0), Duration::us(2));
+  expect_about(longest(REDLOCK_E_LOCKED, 100, 3), 100);
+}
+
+TEST(Backoff, doubles_only_when_masters_are_missing) {
+  for (unsigned rounds = 0; rounds < 100; ++rounds) {
+    expect_about(longest(REDLOCK_E_LOCKED, 100, rounds), 100);
+    const int64_t doubled = int64_t{10} << std::min(rounds, 6u);
+    expect_about(longest(REDLOCK_E_NO_QUORUM, 10, rounds), doubled);
+    expect_about(longest(REDLOCK_E_TOO_SLOW, 10, rounds), doubled);
+  }
+}
+
+TEST(Backoff, cap) {
+  expect_about(longest(REDLOCK_E_NO_QUORUM, 100, 6), 5'000);
+  expect_about(longest(REDLOCK_E_NO_QUORUM, 5'000, UINT32_MAX), 5'000);
+  expect_about(longest(REDLOCK_E_LOCKED, 5'000, 0, 20), 20);
+  expect_about(longest(REDLOCK_E_NO_QUORUM, UINT32_MAX, 6, UINT32_MAX), UINT32_MAX);
+}
+
+}  // namespace
+}  // namespace redlock

@@ -1,0 +1,584 @@
+// SPDX-License-Identifier: MIT
+//
+// Client: its memory and its one deadline. What it does with locks and masters is told by test/scenario; here it lives
+// in a block of exactly the size that it asked for, between canaries and a guard page, and its deadline is compared
+// with those of all that it owns after every input of long random lives.
+#include "client.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <memory>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lock/quorum.hpp"
+#include "test/support/resp_feed.hpp"
+
+namespace redlock {
+
+// The locks of a client, for the comparison only.
+struct TableOf {
+  using type = Table Client::*;
+  friend type member_of(TableOf);
+};
+struct MachineOf {
+  using type = Machine Client::*;
+  friend type member_of(MachineOf);
+};
+template <class Tag, typename Tag::type member>
+struct Opened {
+  friend typename Tag::type member_of(Tag) { return member; }
+};
+template struct Opened<TableOf, &Client::table_>;
+template struct Opened<MachineOf, &Client::machine_>;
+
+namespace {
+
+Instant at(int64_t ms) { return Instant::from_ns(ms * 1'000'000); }
+Bytes bytes(std::string_view s) { return Bytes(s.data(), s.size()); }
+std::string bulk(std::string_view s) { return "$" + std::to_string(s.size()) + "\r\n" + std::string(s) + "\r\n"; }
+
+// ---- a client in a block of its own ----------------------------------------------------------------------------
+
+// `size` bytes that end at a page that may not be touched, or up to 15 canary bytes before it, with canaries in front.
+class Block {
+ public:
+  explicit Block(size_t size) : size_(size), memory_(front + size + 16) {
+    base_ = memory_.last((size + 15) / 16 * 16);
+    memset(base_ - front, canary, front);
+    memset(base_, 0xA5, size);
+    memset(base_ + size, canary, (16 - size % 16) % 16);
+  }
+  void* base() { return base_; }
+  void expect_whole() {
+    for (size_t i = 0; i < front; ++i) ASSERT_EQ(base_[-1 - static_cast<long>(i)], canary) << "in front of the block";
+    for (size_t i = size_; i % 16 != 0; ++i) ASSERT_EQ(base_[i], canary) << "behind the block";
+  }
+
+ private:
+  static constexpr size_t front = 64;
+  static constexpr char canary = 0x5A;
+  size_t size_;
+  test::GuardedMemory memory_;
+  char* base_;
+};
+
+// Settings whose strings live as long as they do.
+struct Site {
+  explicit Site(unsigned masters, unsigned locks = 4) {
+    settings.masters = masters;
+    settings.locks = locks;
+    settings.in_flight = std::max(8u, 2 * locks);
+    settings.debts = 2 * locks + 2;
+    settings.client_name = "gw-17";
+    for (unsigned m = 0; m < masters; ++m) {
+      settings.master[m].name = keep("master-" + std::to_string(m));
+      settings.master[m].host = "10.0.0.1";
+      settings.master[m].port = static_cast<uint16_t>(7'000 + m);
+    }
+  }
+  Bytes keep(std::string text) {
+    texts.push_back(std::make_unique<std::string>(std::move(text)));
+    return bytes(*texts.back());
+  }
+  Settings settings;
+  std::vector<std::unique_ptr<std::string>> texts;
+};
+
+// A driver in the order of client.hpp, and masters that answer what a test, or chance, lets them answer.
+struct World {
+  explicit World(const Site& site_given)
+      : site(site_given), block(Client::memory_size(site.settings)), masters(site.settings.masters) {
+    client = new (storage) Client(site.settings, block.base());
+  }
+  ~World() {
+    client->~Client();
+    block.expect_whole();
+  }
+  World(const World&) = delete;
+
+  struct Master {
+    bool open = false;
+    std::string incoming;                         // a command that has not come whole
+    std::deque<std::vector<std::string>> asked;   // commands without an answer
+  };
+
+  void step() {
+    for (int i = 0; i < 16; ++i) {
+      refill();
+      client->turn(now);
+      for (MasterIndex m = 0; m < masters.size(); ++m) flush(m);
+      client->flushed(now);
+      for (MasterIndex m = 0; m < masters.size(); ++m) {
+        if (client->wish(m) == Session::Wish::connect) client->connecting(m, now);
+        if (client->wish(m) == Session::Wish::close) hang_up(m, 0);
+      }
+      for (unsigned n = client->events(); n > 0; --n) {
+        Client::Event event;
+        if (!client->next_event(event, now)) break;
+        told.push_back(event.event);
+        client->delivered(event);
+      }
+      if (!client->wants_turn()) return;
+    }
+    ADD_FAILURE() << "it wants a turn for ever";
+  }
+  void refill() {
+    if (!entropy) return;
+    while (client->entropy_wanted() > 0) {
+      unsigned char some[32];
+      const size_t n = std::min(sizeof some, client->entropy_wanted());
+      for (size_t i = 0; i < n; ++i) some[i] = static_cast<unsigned char>(dice());
+      client->add_entropy(some, n);
+    }
+  }
+  void flush(MasterIndex m) {
+    if (!masters[m].open) return;
+    Bytes chunk[Tx::chunks_max];
+    const unsigned n = client->output(m).gather(chunk, Tx::chunks_max);
+    std::string all;
+    for (unsigned i = 0; i < n; ++i) all.append(chunk[i].data, chunk[i].size);
+    if (all.size() > socket_room) all.resize(socket_room);
+    if (socket_room != SIZE_MAX) socket_room -= all.size();
+    if (all.empty()) return;
+    masters[m].incoming += all;
+    client->sent(m, all.size());
+    while (parse(masters[m])) {
+    }
+  }
+  static bool parse(Master& master) {
+    std::string& in = master.incoming;
+    size_t at = 0;
+    const auto line = [&](char type) -> long {
+      const size_t end = in.find("\r\n", at);
+      if (end == std::string::npos) return -1;
+      EXPECT_EQ(in[at], type);
+      const long n = std::stol(in.substr(at + 1, end - at - 1));
+      at = end + 2;
+      return n;
+    };
+    if (in.empty()) return false;
+    std::vector<std::string> words;
+    const long count = line('*');
+    if (count < 0) return false;
+    for (long i = 0; i < count; ++i) {
+      const long size = at < in.size() ? line('$') : -1;
+      if (size < 0 || in.size() < at + static_cast<size_t>(size) + 2) return false;
+      words.push_back(in.substr(at, static_cast<size_t>(size)));
+      at += static_cast<size_t>(size) + 2;
+    }
+    in.erase(0, at);
+    master.asked.push_back(std::move(words));
+    return true;
+  }
+
+  void open(MasterIndex m) {
+    masters[m].open = true;
+    client->connected(m, now);
+  }
+  void hang_up(MasterIndex m, int reason) {
+    masters[m] = {};
+    client->closed(m, reason, now);
+  }
+  void receive(MasterIndex m, std::string_view s) {
+    while (!s.empty() && masters[m].open) {
+      size_t room = 0;
+      char* to = client->rx_room(m, room);
+      const size_t n = std::min(room, s.size());
+      if (n == 0) return;
+      memcpy(to, s.data(), n);
+      s.remove_prefix(n);
+      client->received(m, n, now);
+    }
+  }
+  // The answer of a master that has everything and refuses nothing.
+  static std::string good_answer(const std::vector<std::string>& words) {
+    if (words[0] == "HELLO") return "%2\r\n" + bulk("role") + bulk("master") + bulk("mode") + bulk("standalone");
+    if (words[0] == "PING") return bulk(words[1]);
+    if (words[0] == "SCRIPT") return bulk("digest");
+    return words[0] == "SET" ? "+OK\r\n" : ":1\r\n";
+  }
+  void answer(MasterIndex m, const std::string& reply = "") {
+    if (masters[m].asked.empty()) return;
+    const std::string said = reply.empty() ? good_answer(masters[m].asked.front()) : reply;
+    masters[m].asked.pop_front();
+    receive(m, said);
+  }
+  void answer_all() {
+    for (bool any = true; any;) {
+      any = false;
+      for (MasterIndex m = 0; m < masters.size(); ++m) {
+        while (!masters[m].asked.empty()) answer(m), any = true;
+      }
+      step();
+    }
+  }
+  void all_up() {
+    step();
+    for (MasterIndex m = 0; m < masters.size(); ++m) open(m);
+    step();
+    answer_all();
+    redlock_status_t status;
+    client->status(status);
+    ASSERT_EQ(status.masters_up, masters.size());
+  }
+
+  uint64_t acquire(const std::string& resource, const Options& options) {
+    uint64_t handle = 0;
+    return client->acquire(bytes(resource), options, nullptr, nullptr, handle) == 0 ? handle : 0;
+  }
+
+  Table& table() { return client->*member_of(TableOf()); }
+  Machine& machine() { return client->*member_of(MachineOf()); }
+
+  const Site& site;
+  Block block;
+  alignas(Client) unsigned char storage[sizeof(Client)];
+  Client* client;
+  std::vector<Master> masters;
+  std::vector<redlock_event_t> told;
+  std::mt19937 dice{1};
+  Instant now = at(1'000);
+  size_t socket_room = SIZE_MAX;  // how much all sockets take until there is room again
+  bool entropy = true;
+};
+
+Options usual() { return {10'000, REDLOCK_WAIT_NONE, 0, 0, 100, true}; }
+
+// ---- memory ---------------------------------------------------------------------------------------------------
+
+// What the parts need, added up by hand, and what may be lost between them.
+void expect_enough_and_not_wasteful(const Settings& s) {
+  size_t tx = s.tx_bytes;
+  if (tx == 0)
+    tx = std::max<size_t>(REDLOCK_TX_BYTES_MIN,
+                          s.locks * (96 + s.key_prefix.size + REDLOCK_RESOURCE_MAX + REDLOCK_VALUE_MAX));
+  size_t parts = s.locks * sizeof(Lock) + s.debts * sizeof(Claim) + s.masters * sizeof(Session);
+  size_t texts = s.client_name.size + s.key_prefix.size;
+  for (unsigned m = 0; m < s.masters; ++m) {
+    parts += s.in_flight * sizeof(Session::Request) + tx + s.rx_bytes;
+    const MasterSettings& master = s.master[m];
+    texts += master.name.size + master.host.size + master.user.size + master.password.size;
+  }
+  const size_t random = s.locks * REDLOCK_VALUE_RANDOM;
+  const size_t size = Client::memory_size(s);
+  EXPECT_GE(size, parts + texts + random);
+  EXPECT_LE(size, parts + texts + 2 * random + 64 + s.masters * 16);
+}
+
+// Every byte is used: all locks acquired in one turn, held, extended and released, every string read back.
+void live_in_it(const Site& site) {
+  const Settings& s = site.settings;
+  expect_enough_and_not_wasteful(s);
+  World w(site);
+  w.all_up();
+  std::vector<uint64_t> handles;
+  const std::string resource(REDLOCK_RESOURCE_MAX, 'r');
+  Options options = usual();
+  options.wait_ms = REDLOCK_WAIT_FOREVER;
+  for (unsigned i = 0; i < s.locks; ++i) {
+    handles.push_back(w.acquire(resource, options));
+    ASSERT_NE(handles.back(), 0u);
+  }
+  uint64_t none = 0;
+  EXPECT_EQ(w.client->acquire("one more", options, nullptr, nullptr, none), REDLOCK_E_TABLE_FULL);
+  w.step();
+  w.answer_all();
+  for (const uint64_t handle : handles) {
+    ASSERT_EQ(w.client->extend(handle, 20'000), 0) << "held";
+  }
+  w.step();
+  w.answer_all();
+  for (const uint64_t handle : handles) ASSERT_EQ(w.client->release(handle), 0);
+  w.step();
+  w.answer_all();
+  const auto told = [&](int type) {
+    return std::count_if(w.told.begin(), w.told.end(), [&](const redlock_event_t& e) { return e.type == type; });
+  };
+  EXPECT_EQ(told(REDLOCK_EV_ACQUIRED), s.locks);
+  EXPECT_EQ(told(REDLOCK_EV_RENEWED), s.locks);
+  EXPECT_EQ(told(REDLOCK_EV_RELEASED), s.locks);
+  EXPECT_EQ(w.client->claims().debts(), 0u);
+  for (unsigned m = 0; m < s.masters; ++m) {
+    EXPECT_TRUE(w.client->settings().master[m].name == s.master[m].name);
+    EXPECT_TRUE(w.client->settings().master[m].host == s.master[m].host);
+    EXPECT_TRUE(w.client->settings().master[m].user == s.master[m].user);
+    EXPECT_TRUE(w.client->settings().master[m].password == s.master[m].password);
+    EXPECT_NE(w.client->settings().master[m].name.data, s.master[m].name.data) << "a copy";
+  }
+  EXPECT_TRUE(w.client->settings().client_name == s.client_name);
+  EXPECT_TRUE(w.client->settings().key_prefix == s.key_prefix);
+  EXPECT_EQ(w.client->close(Duration::ms(0), w.now), 0);
+  w.step();
+  w.step();
+  EXPECT_TRUE(w.client->is_closed());
+}
+
+TEST(ClientMemory, of_the_smallest) {
+  Site site(1, 1);
+  site.settings.debts = 2;
+  live_in_it(site);
+}
+
+TEST(ClientMemory, of_the_usual) {
+  for (const unsigned masters : {1u, 3u, 5u}) {
+    Site site(masters);
+    site.settings.locks = REDLOCK_LOCKS_DEFAULT;
+    site.settings.in_flight = REDLOCK_IN_FLIGHT_DEFAULT;
+    site.settings.debts = REDLOCK_DEBTS_DEFAULT;
+    live_in_it(site);
+  }
+}
+
+TEST(ClientMemory, of_odd_sizes) {
+  Site site(7, 13);
+  site.settings.in_flight = 27;
+  site.settings.debts = 33;
+  site.settings.rx_bytes = 257;
+  site.settings.tx_bytes = 1'031;
+  site.settings.key_prefix = "p";
+  for (unsigned m = 0; m < 7; ++m) {
+    site.settings.master[m].host = site.keep(std::string(m + 1, 'h'));
+    site.settings.master[m].password = site.keep(std::string(3 * m, 's'));
+  }
+  live_in_it(site);
+}
+
+TEST(ClientMemory, of_the_longest_strings) {
+  Site site(REDLOCK_MASTERS_MAX, 8);
+  site.settings.client_name = site.keep(std::string(REDLOCK_CLIENT_NAME_MAX, 'c'));
+  site.settings.key_prefix = site.keep(std::string(REDLOCK_KEY_PREFIX_MAX, 'k'));
+  for (unsigned m = 0; m < REDLOCK_MASTERS_MAX; ++m) {
+    MasterSettings& master = site.settings.master[m];
+    master.name = site.keep(std::string(REDLOCK_MASTER_NAME_MAX, 'n'));
+    master.host = site.keep(std::string(REDLOCK_HOST_MAX, 'h'));
+    master.user = site.keep(std::string(REDLOCK_USER_MAX, 'u'));
+    master.password = site.keep(std::string(REDLOCK_PASSWORD_MAX, 's'));
+  }
+  live_in_it(site);
+}
+
+TEST(ClientMemory, of_many_locks) {
+  Site site(3, 1'000);
+  site.settings.in_flight = 4'000;
+  live_in_it(site);
+}
+
+// "So that every lock can send its SET in one turn", and with it the default transmit buffer's size, is a promise.
+TEST(ClientMemory, every_lock_sends_its_set_in_one_turn) {
+  for (const unsigned locks : {1u, 2u, 5u, 32u, 100u}) {
+    Site site(3, locks);
+    site.settings.key_prefix = site.keep(std::string(REDLOCK_KEY_PREFIX_MAX, 'k'));
+    site.settings.client_name = site.keep(std::string(REDLOCK_CLIENT_NAME_MAX, 'c'));
+    World w(site);
+    w.all_up();
+    for (unsigned i = 0; i < locks; ++i) ASSERT_NE(w.acquire(std::string(REDLOCK_RESOURCE_MAX, 'r'), usual()), 0u);
+    w.client->turn(w.now);
+    for (MasterIndex m = 0; m < 3; ++m) {
+      w.flush(m);
+      EXPECT_EQ(w.masters[m].asked.size(), locks);
+    }
+    w.step();
+    w.answer_all();
+  }
+}
+
+// ---- the deadline ---------------------------------------------------------------------------------------------
+
+// What is due first of all that the client owns, asked one by one.
+Instant first_due(World& w) {
+  Instant first = w.client->claims().deadline();
+  for (unsigned i = 0; i < w.table().capacity(); ++i) first = earlier(first, w.machine().deadline(w.table()[i]));
+  for (MasterIndex m = 0; m < w.masters.size(); ++m) first = earlier(first, w.client->session(m).deadline());
+  return first;
+}
+
+void expect_in_time(World& w, const char* after) {
+  ASSERT_LE(w.client->deadline(), later(first_due(w), w.now)) << "late, after " << after;
+}
+
+TEST(ClientDeadline, a_budget_that_is_shorter_than_the_masters_time) {
+  const Site site(3);
+  World w(site);
+  w.all_up();
+  Options options = usual();
+  options.wait_ms = 10;
+  ASSERT_NE(w.acquire("valve", options), 0u);
+  w.step();
+  ASSERT_EQ(w.masters[0].asked.size(), 1u);
+  EXPECT_LE(w.client->deadline(), at(1'010));
+  w.now = at(1'010);
+  w.step();
+  ASSERT_FALSE(w.told.empty());
+  EXPECT_EQ(w.told.back().type, REDLOCK_EV_FAILED);
+  EXPECT_EQ(w.told.back().err, REDLOCK_E_TIMEOUT);
+}
+
+// A debt whose delete was on its way when it should have ended, and whose master then went away for good.
+TEST(ClientDeadline, a_debt_of_a_master_that_stays_away) {
+  Site site(1);
+  site.settings.suspect_close = Duration::ms(60'000);
+  World w(site);
+  w.all_up();
+  Options options = usual();
+  options.ttl_ms = 1'000;
+  const uint64_t handle = w.acquire("valve", options);
+  w.step();
+  w.answer(0);
+  w.step();
+  ASSERT_EQ(w.client->release(handle), 0);
+  w.step();
+  ASSERT_EQ(w.client->claims().debts(), 1u);
+  w.now = at(10'000);
+  w.step();
+  ASSERT_EQ(w.client->claims().debts(), 1u) << "its reply may still come";
+  w.hang_up(0, REDLOCK_E_DISCONNECTED);
+  w.step();
+  EXPECT_EQ(w.client->claims().debts(), 0u);
+}
+
+TEST(ClientDeadline, closing_does_not_keep_the_timer_running) {
+  const Site site(2);
+  World w(site);
+  w.all_up();
+  ASSERT_EQ(w.client->close(Duration::ms(100), w.now), 0);
+  w.client->turn(w.now);
+  w.client->flushed(w.now);  // nothing is owed: the connections are to be closed, which takes them a while
+  EXPECT_EQ(w.client->wish(0), Session::Wish::close);
+  w.now = at(1'200);
+  w.client->turn(w.now);
+  EXPECT_GT(w.client->deadline(), w.now);
+}
+
+// Long random lives.
+struct Storm : World {
+  Storm(const Site& s, unsigned seed) : World(s) { dice.seed(seed); }
+
+  unsigned roll(unsigned n) { return static_cast<unsigned>(dice() % n); }
+
+  Options options() {
+    Options o = usual();
+    o.ttl_ms = 20 + roll(1'000);
+    o.wait_ms = roll(3) == 0   ? REDLOCK_WAIT_NONE
+                : roll(4) == 0 ? REDLOCK_WAIT_FOREVER
+                               : static_cast<int32_t>(1 + roll(300));
+    o.max_hold_ms = roll(4) == 0 ? 1 + roll(3'000) : 0;
+    o.renew = roll(3) != 0;
+    return o;
+  }
+  uint64_t some() { return handles.empty() ? 0 : handles[roll(static_cast<unsigned>(handles.size()))]; }
+
+  std::string chance(const std::vector<std::string>& words) {
+    const unsigned n = roll(100);
+    if (n == 0) return "-LOADING\r\n";
+    if (words[0] == "HELLO")
+      return n == 1 ? "-ERR unknown command\r\n" : n == 2 ? "-WRONGPASS\r\n" : good_answer(words);
+    if (words[0] == "ROLE") return "*1\r\n" + bulk("master");
+    if (words[0] == "SET") return n < 8 ? "_\r\n" : n == 9 ? "-OOM\r\n" : "+OK\r\n";
+    if (words[0] == "EVALSHA" && n < 4) return "-NOSCRIPT\r\n";
+    if (words[0].compare(0, 4, "EVAL") == 0)
+      return n < 8 ? ":0\r\n" : n == 9 ? "-OOM\r\n" : n == 10 ? "-READONLY\r\n" : ":1\r\n";
+    return good_answer(words);
+  }
+
+  const char* input() {
+    const MasterIndex m = roll(static_cast<unsigned>(masters.size()));
+    uint64_t handle = 0;
+    switch (roll(20)) {
+      case 0:
+      case 1:
+        if ((handle = acquire("r" + std::to_string(roll(3)), options())) != 0) handles.push_back(handle);
+        return "acquire";
+      case 2:
+        client->release(some());
+        return "release";
+      case 3:
+        if (roll(4) == 0) client->cancel(some());
+        return "cancel";
+      case 4:
+        client->extend(some(), roll(2) ? 0 : 20 + roll(2'000));
+        return "extend";
+      case 5:
+        if (roll(200) == 0) client->clock_jumped(now);
+        return "a jump";
+      case 6:
+        if (roll(10) == 0 && masters[m].open) hang_up(m, REDLOCK_E_DISCONNECTED);
+        return "a break";
+      case 7:
+        entropy = roll(10) != 0;
+        socket_room = roll(10) == 0 ? roll(300) : SIZE_MAX;
+        return "nothing";
+      case 8:
+        if (client->session(m).state() == Session::State::connecting && !masters[m].open) {
+          if (roll(5) == 0) {
+            hang_up(m, REDLOCK_E_CONNECT);
+          } else {
+            open(m);
+          }
+        }
+        return "a connect";
+      default:
+        for (unsigned n = 1 + roll(8); n > 0 && !masters[m].asked.empty(); --n) {
+          const std::string reply = chance(masters[m].asked.front());
+          answer(m, reply);
+        }
+        return "replies";
+    }
+  }
+
+  void run(int inputs) {
+    for (int i = 0; i < inputs; ++i) {
+      // Sometimes exactly to the deadline, sometimes past it, often not that far.
+      const Instant due = client->deadline();
+      const Duration ahead = Duration::us(roll(roll(20) == 0 ? 100'000 : 1'000));
+      now = roll(3) == 0 && due > now && due < now + Duration::ms(500) ? due : now + ahead;
+      const char* after = input();
+      expect_in_time(*this, after);
+      if (testing::Test::HasFatalFailure()) return;
+      step();
+      expect_in_time(*this, "the steps");
+      if (testing::Test::HasFatalFailure()) return;
+      if (client->deadline() <= now) step();  // it may be early, but not again and again
+      ASSERT_GT(client->deadline(), now) << "the timer would fire again and again, after " << after;
+      if (handles.size() > 50) handles.erase(handles.begin());
+    }
+  }
+  std::vector<uint64_t> handles;
+};
+
+TEST(ClientDeadline, never_late_and_never_stuck) {
+  unsigned acquired = 0, lost = 0, renewed = 0;
+  for (unsigned seed = 0; seed < 30; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Site site(seed % 5 + 1, 4);
+    site.settings.suspect_close = Duration::ms(seed % 2 ? 200 : 3'000);
+    site.settings.reconnect_min_ms = 10;
+    site.settings.ping_interval = Duration::ms(300);
+    if (seed % 3 == 0) site.settings.tx_bytes = REDLOCK_TX_BYTES_MIN;
+    Storm storm(site, seed);
+    storm.run(4'000);
+    if (HasFatalFailure()) return;
+    for (const redlock_event_t& e : storm.told) {
+      acquired += e.type == REDLOCK_EV_ACQUIRED;
+      lost += e.type == REDLOCK_EV_LOST;
+      renewed += e.type == REDLOCK_EV_RENEWED;
+    }
+    ASSERT_EQ(storm.client->close(Duration::ms(500), storm.now), 0);
+    for (int i = 0; i < 200 && !storm.client->is_closed(); ++i) {
+      storm.step();
+      expect_in_time(storm, "close");
+      storm.now = later(storm.now, storm.client->deadline() == Instant::never() ? storm.now : storm.client->deadline());
+    }
+    ASSERT_TRUE(storm.client->is_closed());
+  }
+  EXPECT_GT(acquired, 1'000u);
+  EXPECT_GT(lost, 50u);
+  EXPECT_GT(renewed, 200u);
+}
+
+}  // namespace
+}  // namespace redlock

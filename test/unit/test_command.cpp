@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: MIT
+#include "master/command.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace redlock {
+namespace {
+
+using resp::Item;
+using resp::Type;
+
+const char hex[] = "00112233445566778899aabbccddeeff00112233";
+
+Bytes bytes(const std::string& s) { return Bytes(s.data(), s.size()); }
+std::string text(Bytes b) { return std::string(b.data, b.size); }
+
+Subject subject() {
+  Subject s;
+  s.key_prefix = "plant:";
+  s.resource = "valve";
+  s.value_hex = Bytes(hex);
+  s.client_name = "gw-17";
+  s.ttl_ms = 10'000;
+  return s;
+}
+
+std::string wire(const Command& command) {
+  return text(command.head()) + text(command.splice()) + text(command.tail());
+}
+
+std::string bulks(const std::vector<std::string>& words) {
+  std::string s = "*" + std::to_string(words.size()) + "\r\n";
+  for (const std::string& w : words) s += "$" + std::to_string(w.size()) + "\r\n" + w + "\r\n";
+  return s;
+}
+
+const std::string value = std::string(hex) + ":gw-17";
+const std::string release_sha(release_script.sha.data, 40);
+const std::string extend_sha(extend_script.sha.data, 40);
+
+TEST(Command, exact_bytes) {
+  EXPECT_EQ(wire(Command::acquire(subject())),
+            "*6\r\n$3\r\nSET\r\n$11\r\nplant:valve\r\n"
+            "$46\r\n00112233445566778899aabbccddeeff00112233:gw-17\r\n$2\r\nNX\r\n$2\r\nPX\r\n$5\r\n10000\r\n");
+  EXPECT_EQ(wire(Command::release(subject())), bulks({"EVALSHA", release_sha, "1", "plant:valve", value}));
+  EXPECT_EQ(wire(Command::extend(subject())), bulks({"EVALSHA", extend_sha, "1", "plant:valve", value, "10000"}));
+}
+
+TEST(Command, a_script_spelled_out_goes_by_reference) {
+  const Command release = Command::spelled_out(Op::release, subject());
+  EXPECT_EQ(wire(release), bulks({"EVAL", text(release_script.body), "1", "plant:valve", value}));
+  EXPECT_EQ(release.splice().data, release_script.body.data);
+  const Command extend = Command::spelled_out(Op::extend, subject());
+  EXPECT_EQ(wire(extend), bulks({"EVAL", text(extend_script.body), "1", "plant:valve", value, "10000"}));
+  EXPECT_EQ(extend.splice().data, extend_script.body.data);
+  for (const Command* c : {&release, &extend}) {
+    EXPECT_EQ(c->text_size(), c->head().size + c->tail().size);
+    EXPECT_GT(c->tail().size, 2u);
+  }
+  for (const Command& c : {Command::acquire(subject()), Command::release(subject()), Command::extend(subject())}) {
+    EXPECT_EQ(c.splice().size, 0u);
+    EXPECT_EQ(c.tail().size, 0u);
+    EXPECT_EQ(c.text_size(), c.head().size);
+  }
+}
+
+TEST(Command, no_prefix_no_name_any_bytes) {
+  Subject s = subject();
+  s.key_prefix = {};
+  s.client_name = {};
+  const std::string resource("\r\n\0*$ \xff", 7);
+  s.resource = bytes(resource);
+  s.ttl_ms = UINT32_MAX;
+  EXPECT_EQ(wire(Command::acquire(s)), bulks({"SET", resource, std::string(hex) + ":", "NX", "PX", "4294967295"}));
+  EXPECT_EQ(wire(Command::release(s)), bulks({"EVALSHA", release_sha, "1", resource, std::string(hex) + ":"}));
+}
+
+// frame_max is what the client reserves beside key and value: enough for the longest, and not far above.
+TEST(Command, the_longest_fit_their_frame) {
+  const std::string prefix(REDLOCK_KEY_PREFIX_MAX, 'p'), resource(REDLOCK_RESOURCE_MAX, 'r'),
+      name(REDLOCK_CLIENT_NAME_MAX, 'n');
+  Subject s{bytes(prefix), bytes(resource), Bytes(hex), bytes(name), UINT32_MAX};
+  const size_t payload = prefix.size() + resource.size() + REDLOCK_VALUE_MAX;
+  size_t longest = 0;
+  for (const Command& c : {Command::acquire(s), Command::release(s), Command::extend(s),
+                           Command::spelled_out(Op::release, s), Command::spelled_out(Op::extend, s)}) {
+    EXPECT_LE(c.text_size(), payload + Command::frame_max);
+    longest = std::max(longest, c.text_size());
+  }
+  EXPECT_GT(longest + 48, payload + Command::frame_max) << "frame_max is too generous";
+}
+
+// Platform facts, A7: every first word that a server was seen to answer.
+TEST(Command, error_words) {
+  const std::map<std::string, int> known = {
+      {"READONLY", REDLOCK_E_READONLY},   {"MASTERDOWN", REDLOCK_E_READONLY}, {"LOADING", REDLOCK_E_LOADING},
+      {"OOM", REDLOCK_E_OOM},             {"BUSY", REDLOCK_E_SCRIPT_BUSY},    {"MISCONF", REDLOCK_E_MISCONF},
+      {"NOREPLICAS", REDLOCK_E_NOREPLICAS}, {"NOAUTH", REDLOCK_E_AUTH},       {"WRONGPASS", REDLOCK_E_AUTH},
+      {"NOPERM", REDLOCK_E_NOPERM},       {"DENIED", REDLOCK_E_DENIED},       {"NOSCRIPT", REDLOCK_E_NOSCRIPT},
+      {"MOVED", REDLOCK_E_CLUSTER},       {"ASK", REDLOCK_E_CLUSTER},         {"CLUSTERDOWN", REDLOCK_E_CLUSTER},
+      {"CROSSSLOT", REDLOCK_E_CLUSTER},   {"TRYAGAIN", REDLOCK_E_CLUSTER},    {"WRONGTYPE", REDLOCK_E_WRONGTYPE},
+      {"ERR", REDLOCK_E_SERVER},          {"NOPROTO", REDLOCK_E_SERVER},      {"EXECABORT", REDLOCK_E_SERVER},
+      {"UNKILLABLE", REDLOCK_E_SERVER}};
+  for (const auto& [word, error] : known) {
+    EXPECT_EQ(classify_error(bytes(word)), error) << word;
+    EXPECT_EQ(classify_error(bytes(word + " and more")), error) << word;
+    EXPECT_EQ(classify_error(bytes(word + "X and more")), REDLOCK_E_SERVER) << "only whole words count: " << word;
+    EXPECT_EQ(classify_error(bytes(word.substr(0, word.size() - 1))), REDLOCK_E_SERVER) << "cut: " << word;
+    EXPECT_EQ(classify_error(bytes("ERR " + word)), REDLOCK_E_SERVER) << "only the first word counts: " << word;
+    EXPECT_EQ(classify_error(bytes(" " + word)), REDLOCK_E_SERVER) << word;
+  }
+}
+
+TEST(Command, error_sentences_as_servers_write_them) {
+  const auto error = [](const char* sentence) { return classify_error(Bytes(sentence, strlen(sentence))); };
+  EXPECT_EQ(error("ERR max number of clients reached"), REDLOCK_E_MAXCLIENTS);
+  EXPECT_EQ(error("ERR max number of clients + cluster connections reached"), REDLOCK_E_MAXCLIENTS);
+  EXPECT_EQ(error("ERR max number of clientsX"), REDLOCK_E_SERVER);
+  EXPECT_EQ(error("ERR unknown command 'HELLO'"), REDLOCK_E_SERVER);
+  EXPECT_EQ(error("ERR Protocol error: unbalanced quotes in request"), REDLOCK_E_SERVER);
+  EXPECT_EQ(error("NOPROTO unsupported protocol version"), REDLOCK_E_SERVER);
+  EXPECT_EQ(error("READONLY You can't write against a read only replica."), REDLOCK_E_READONLY);
+  EXPECT_EQ(error("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'."),
+            REDLOCK_E_READONLY);
+  EXPECT_EQ(error("NOSCRIPT No matching script. Please use EVAL."), REDLOCK_E_NOSCRIPT);
+  EXPECT_EQ(error("OOM command not allowed when used memory > 'maxmemory'."), REDLOCK_E_OOM);
+  EXPECT_EQ(error("BUSYKEY Target key name already exists."), REDLOCK_E_SERVER);
+  EXPECT_EQ(error("MOVED 3999 127.0.0.1:6381"), REDLOCK_E_CLUSTER);
+  EXPECT_EQ(error("ERR ACL failure in script: this user has no permissions"), REDLOCK_E_SERVER);
+  EXPECT_EQ(error("readonly in lower case"), REDLOCK_E_SERVER);
+  EXPECT_EQ(classify_error(Bytes()), REDLOCK_E_SERVER);
+}
+
+struct Said {
+  const char* what;
+  Item item;
+};
+
+Item item(Type type, Bytes said = {}, int64_t integer = 0) {
+  Item i;
+  i.type = type;
+  i.text = said;
+  i.integer = integer;
+  i.last = true;
+  return i;
+}
+
+// The whole table: what each kind of reply says to each request. y: yes, n: no, p: not a reply to this.
+TEST(Command, meaning_of_every_reply) {
+  const struct {
+    Said said;
+    const char* acquire_extend_release;
+  } table[] = {
+      {{"+OK", item(Type::simple, "OK")}, "ypp"},
+      {{"+QUEUED", item(Type::simple, "QUEUED")}, "ppp"},
+      {{"+ok", item(Type::simple, "ok")}, "ppp"},
+      {{"+OK and more", item(Type::simple, "OK!")}, "ppp"},
+      {{"+", item(Type::simple)}, "ppp"},
+      {{"null", item(Type::null)}, "npp"},
+      {{":1", item(Type::integer, {}, 1)}, "pyy"},
+      {{":0", item(Type::integer, {}, 0)}, "pnn"},
+      {{":2", item(Type::integer, {}, 2)}, "ppp"},
+      {{":-1", item(Type::integer, {}, -1)}, "ppp"},
+      {{":2^32+1", item(Type::integer, {}, (int64_t{1} << 32) + 1)}, "ppp"},
+      {{":min", item(Type::integer, {}, INT64_MIN)}, "ppp"},
+      {{"$OK", item(Type::string, "OK")}, "ppp"},
+      {{"$1", item(Type::string, "1")}, "ppp"},
+      {{"#t", item(Type::boolean, {}, 1)}, "ppp"},
+      {{"#f", item(Type::boolean, {}, 0)}, "ppp"},
+      {{",1", item(Type::real, "1", 1)}, "ppp"},
+      {{"(1", item(Type::big_number, "1", 1)}, "ppp"},
+      {{"*0", item(Type::array)}, "ppp"},
+      {{"*1", item(Type::array, {}, 1)}, "ppp"},
+      {{"%0", item(Type::map)}, "ppp"},
+      {{"~0", item(Type::set)}, "ppp"},
+      {{">1", item(Type::push, {}, 1)}, "ppp"},
+  };
+  for (const auto& row : table) {
+    for (unsigned op = 0; op < 3; ++op) {
+      const Meaning m = meaning(static_cast<Op>(op), row.said.item);
+      const char expected = row.acquire_extend_release[op];
+      const Answer answer = expected == 'y' ? Answer::yes : expected == 'n' ? Answer::no : Answer::error;
+      EXPECT_EQ(m.answer, answer) << row.said.what << " to op " << op;
+      EXPECT_EQ(m.error, expected == 'p' ? REDLOCK_E_PROTOCOL : 0) << row.said.what << " to op " << op;
+    }
+  }
+}
+
+// An error is never a refusal and never a grant; but what is of another kind is not ours to delete.
+TEST(Command, meaning_of_every_error) {
+  const std::string words[] = {"READONLY", "MASTERDOWN", "LOADING",  "OOM",     "BUSY", "MISCONF",     "NOREPLICAS",
+                               "NOAUTH",   "WRONGPASS",  "NOPERM",   "DENIED",  "MOVED", "CLUSTERDOWN", "NOSCRIPT",
+                               "ERR",      "WRONGTYPE",  "EXECABORT", "TRYAGAIN", "OK",   ""};
+  for (const std::string& word : words) {
+    for (const Op op : {Op::acquire, Op::extend, Op::release}) {
+      const Meaning m = meaning(op, item(Type::error, bytes(word)));
+      if (op == Op::release && word == "WRONGTYPE") {
+        EXPECT_EQ(m.answer, Answer::no);
+        EXPECT_EQ(m.error, 0);
+      } else {
+        EXPECT_EQ(m.answer, Answer::error) << word;
+        EXPECT_EQ(m.error, classify_error(bytes(word))) << word;
+        EXPECT_NE(m.error, 0) << word;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace redlock

@@ -1,0 +1,500 @@
+// SPDX-License-Identifier: MIT
+//
+// JSON and files. Sentences are compared literally; after every error the configuration must be what it was.
+#include "config/config.hpp"
+#include "config/keys.hpp"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace {
+
+using redlock::Values;
+
+struct Free {
+  void operator()(redlock_config_t* cfg) const { redlock_config_free(cfg); }
+};
+using Config = std::unique_ptr<redlock_config_t, Free>;
+
+Config make() {
+  redlock_config_t* cfg = nullptr;
+  EXPECT_EQ(redlock_config_new(&cfg), 0);
+  return Config(cfg);
+}
+
+int load(const Config& cfg, const std::string& json) {
+  // Exactly as many bytes as there are, so that a sanitizer sees a read past them.
+  const std::unique_ptr<char[]> bytes(new char[json.size()]);
+  memcpy(bytes.get(), json.data(), json.size());
+  return redlock_config_load_json(cfg.get(), bytes.get(), json.size());
+}
+
+std::string text(const redlock::Text& t) { return std::string(t.data, t.size); }
+
+// The error of a text that must be refused.
+std::string refused(const std::string& json, int expected = REDLOCK_E_CONFIG) {
+  const Config cfg = make();
+  EXPECT_EQ(redlock_config_add_master(cfg.get(), "unix:///first"), 0);
+  EXPECT_EQ(redlock_config_set_u32(cfg.get(), "limits.locks", 7), 0);
+  const auto before = std::make_unique<Values>(cfg->values);
+  EXPECT_EQ(load(cfg, json), expected) << json;
+  EXPECT_EQ(memcmp(before.get(), &cfg->values, sizeof(Values)), 0) << "changed by " << json;
+  return redlock_config_error(cfg.get());
+}
+
+std::string error_of_masters(const std::string& masters) { return refused("{\"masters\":" + masters + "}"); }
+
+// A directory that is gone with its files at the end of the test.
+class Directory {
+ public:
+  Directory() {
+    char name[] = "/tmp/redlock-config-XXXXXX";
+    EXPECT_NE(mkdtemp(name), nullptr);
+    path_ = name;
+  }
+  ~Directory() {
+    for (const std::string& file : files_) unlink(file.c_str());
+    rmdir(path_.c_str());
+  }
+  std::string path(const std::string& name) {
+    files_.push_back(path_ + "/" + name);
+    return files_.back();
+  }
+  std::string file(const std::string& name, const std::string& content, mode_t mode = 0600) {
+    const std::string full = path(name);
+    std::ofstream(full, std::ios::binary) << content;
+    EXPECT_EQ(chmod(full.c_str(), mode), 0);
+    return full;
+  }
+
+ private:
+  std::string path_;
+  std::vector<std::string> files_;
+};
+
+// ---- what is accepted
+
+TEST(ConfigJson, EveryKey) {
+  const Config cfg = make();
+  ASSERT_EQ(load(cfg, R"({
+    "client_name": "gw-17", "key_prefix": "plant:", "username": "u", "password": "p",
+    "defaults": { "ttl_ms": 8001, "retry_delay_ms": 102 },
+    "timing": { "max_ttl_ms": 20003, "node_timeout_ms": 54, "connect_timeout_ms": 505, "reconnect_min_ms": 106,
+                "reconnect_max_ms": 5007, "suspect_close_ms": 2008, "ping_interval_ms": 5009, "drift_ppm": 10010,
+                "drift_fixed_ms": 11 },
+    "limits": { "locks": 12, "in_flight": 13, "debts": 14, "tx_bytes": 1515, "rx_bytes": 1616 }
+  })"), 0) << redlock_config_error(cfg.get());
+  const Values& v = cfg->values;
+  EXPECT_EQ(text(v.client_name) + text(v.key_prefix) + text(v.username) + text(v.password), "gw-17plant:up");
+  const uint32_t numbers[] = {v.ttl_ms,           v.retry_delay_ms,   v.max_ttl_ms,       v.node_timeout_ms,
+                              v.connect_timeout_ms, v.reconnect_min_ms, v.reconnect_max_ms, v.suspect_close_ms,
+                              v.ping_interval_ms, v.drift_ppm,        v.drift_fixed_ms,   v.locks,
+                              v.in_flight,        v.debts,            v.tx_bytes,         v.rx_bytes};
+  const uint32_t expected[] = {8001, 102, 20003, 54, 505, 106, 5007, 2008, 5009, 10010, 11, 12, 13, 14, 1515, 1616};
+  EXPECT_TRUE(std::equal(std::begin(numbers), std::end(numbers), std::begin(expected)));
+  EXPECT_EQ(v.given, (1u << redlock::key_count) - 1);
+}
+
+TEST(ConfigJson, NothingIsSomething) {
+  const Config cfg = make();
+  EXPECT_EQ(load(cfg, "{}"), 0);
+  EXPECT_EQ(load(cfg, " \r\n\t{ \"limits\": {}, \"masters\": [] }\n\n"), 0) << redlock_config_error(cfg.get());
+  EXPECT_EQ(cfg->values.masters, 0u);
+}
+
+TEST(ConfigJson, WholeNumbersInAnySpelling) {
+  const Config cfg = make();
+  EXPECT_EQ(load(cfg, R"({"limits":{"locks":1e2,"rx_bytes":512.0,"debts":20480E-1,"tx_bytes":0}})"), 0);
+  EXPECT_EQ(cfg->values.locks, 100u);
+  EXPECT_EQ(cfg->values.rx_bytes, 512u);
+  EXPECT_EQ(cfg->values.debts, 2048u);
+}
+
+TEST(ConfigJson, MastersAddUp) {
+  const Config cfg = make();
+  ASSERT_EQ(load(cfg, R"({"masters":["redis://a",)"
+                      R"({"url":"redis://b:7","name":"b","username":"u","password":"p\u00e9"}]})"),
+            0) << redlock_config_error(cfg.get());
+  ASSERT_EQ(load(cfg, R"({"masters":["unix:///c"]})"), 0);
+  ASSERT_EQ(cfg->values.masters, 3u);
+  const redlock::Master* m = cfg->values.master;
+  EXPECT_EQ(text(m[0].host) + "|" + text(m[0].name), "a|a:6379");
+  EXPECT_EQ(text(m[1].name) + "|" + text(m[1].user) + "|" + text(m[1].password), "b|u|p\xC3\xA9");
+  EXPECT_EQ(m[1].port, 7);
+  EXPECT_TRUE(m[2].unix_socket);
+  EXPECT_EQ(load(cfg, R"({"masters":["redis://d","redis://B:7"]})"), REDLOCK_E_CONFIG);
+  EXPECT_STREQ(redlock_config_error(cfg.get()), "masters[4].url: B:7 is the address of masters[1]");
+  EXPECT_EQ(cfg->values.masters, 3u);
+}
+
+TEST(ConfigJson, TheSampleLoadsAndIsValid) {
+  const Config cfg = make();
+  ASSERT_EQ(redlock_config_load_file(cfg.get(), REDLOCK_SOURCE_DIR "/examples/redlock.json"), 0)
+      << redlock_config_error(cfg.get());
+  redlock::Settings settings;
+  EXPECT_EQ(redlock::finish(*cfg, settings), 0) << redlock_config_error(cfg.get());
+  EXPECT_EQ(settings.masters, 5u);
+}
+
+// ---- numbers: the same table as the setters', so its ends are enough
+
+TEST(ConfigJson, NumbersAtBelowAndAboveTheirRange) {
+  for (const redlock::Key& key : redlock::keys) {
+    if (key.number == nullptr) continue;
+    const std::string name = key.name;
+    const size_t dot = name.find('.');
+    const auto with = [&](const std::string& value) {
+      return "{\"" + name.substr(0, dot) + "\":{\"" + name.substr(dot + 1) + "\":" + value + "}}";
+    };
+    const std::string range =
+        std::string(key.or_zero ? "0 or in " : "in ") + std::to_string(key.min) + ".." + std::to_string(key.max);
+    for (const uint32_t good : {key.min, key.max}) {
+      const Config cfg = make();
+      EXPECT_EQ(load(cfg, with(std::to_string(good))), 0) << redlock_config_error(cfg.get());
+      EXPECT_EQ(cfg->values.*key.number, good);
+    }
+    for (const int64_t bad : {int64_t{key.min} - 1, int64_t{key.max} + 1, int64_t{-1}, int64_t{5000000000}}) {
+      if (bad == 0 && key.or_zero) continue;
+      EXPECT_EQ(refused(with(std::to_string(bad))), name + ": " + std::to_string(bad) + " is not " + range);
+    }
+    EXPECT_EQ(refused(with("\"50\"")), name + ": \"50\" is not an integer " + range);
+  }
+}
+
+std::string node_timeout(const std::string& value) {
+  return refused("{\"timing\":{\"node_timeout_ms\":" + value + "}}");
+}
+
+TEST(ConfigJson, NumbersThatAreNone) {
+  const std::string path = "timing.node_timeout_ms: ", range = " is not an integer in 5..10000";
+  EXPECT_EQ(node_timeout("50.5"), path + "50.5" + range);
+  EXPECT_EQ(node_timeout("9999.999999"), path + "9999.999999" + range);
+  EXPECT_EQ(node_timeout("4.5"), path + "4.5 is not in 5..10000");
+  EXPECT_EQ(node_timeout("1e400"), path + "inf is not in 5..10000");
+  EXPECT_EQ(node_timeout("-1e400"), path + "-inf is not in 5..10000");
+  EXPECT_EQ(node_timeout("4294967346"), path + "4294967346 is not in 5..10000") << "50 in 32 bits";
+  EXPECT_EQ(node_timeout("true"), path + "true" + range);
+  EXPECT_EQ(node_timeout("false"), path + "false" + range);
+  EXPECT_EQ(node_timeout("null"), path + "null" + range);
+  EXPECT_EQ(node_timeout("[50]"), path + "an array" + range);
+  EXPECT_EQ(node_timeout("{}"), path + "an object" + range);
+  EXPECT_EQ(node_timeout("\"fifty\\n\""), path + "\"fifty\\n\"" + range);
+  EXPECT_EQ(node_timeout("\"" + std::string(1000, 'x') + "\""), path + "\"" + std::string(40, 'x') + "...\"" + range);
+}
+
+// ---- strings
+
+TEST(ConfigJson, Strings) {
+  EXPECT_EQ(refused(R"({"client_name":""})"), "client_name: 0 bytes are not in 1..16");
+  EXPECT_EQ(refused(R"({"client_name":"12345678901234567"})"), "client_name: 17 bytes are not in 1..16");
+  EXPECT_EQ(refused(R"({"client_name":"a b"})"), "client_name: \"a b\" is not of A-Z a-z 0-9 . _ -");
+  EXPECT_EQ(refused(R"({"client_name":17})"), "client_name: a number is not a string");
+  EXPECT_EQ(refused(R"({"password":12345678})"), "password: a number is not a string");
+  EXPECT_EQ(refused(R"({"password":["s3cret"]})"), "password: an array is not a string");
+  EXPECT_EQ(refused("{\"key_prefix\":\"" + std::string(33, 'k') + "\"}"), "key_prefix: 33 bytes are not in 0..32");
+  EXPECT_EQ(refused("{\"username\":\"" + std::string(65, 'k') + "\"}"), "username: 65 bytes are not in 0..64");
+  EXPECT_EQ(refused("{\"password\":\"" + std::string(129, 'k') + "\"}"), "password: 129 bytes are not in 0..128");
+  EXPECT_EQ(refused("{\"password\":\"" + std::string(60000, 'k') + "\"}"), "password: 60000 bytes are not in 0..128");
+}
+
+// ---- keys
+
+TEST(ConfigJson, UnknownKeys) {
+  EXPECT_EQ(refused(R"({"client":"x"})"), "client: no such key");
+  EXPECT_EQ(refused(R"({"Client_name":"x"})"), "Client_name: no such key");
+  EXPECT_EQ(refused(R"({"":"x"})"), ": no such key");
+  EXPECT_EQ(refused(R"({"timing.node_timeout_ms":50})"), "timing.node_timeout_ms: no such key");
+  EXPECT_EQ(refused(R"({"timing":{"node_timeout":50}})"), "timing.node_timeout: no such key");
+  EXPECT_EQ(refused(R"({"timing":{"ttl_ms":50}})"), "timing.ttl_ms: no such key");
+  EXPECT_EQ(refused(R"({"timin":{}})"), "timin: no such key");
+  EXPECT_EQ(refused(R"({"a\nb":1})"), "a\\nb: no such key");
+  EXPECT_EQ(refused("{\"limits\":{\"" + std::string(5000, 'k') + "\":1}}"),
+            "limits." + std::string(40, 'k') + "...: no such key");
+  EXPECT_EQ(refused(R"({"masters":[{"uri":"x"}]})"), "masters[1].uri: no such key");
+}
+
+TEST(ConfigJson, DuplicateKeys) {
+  EXPECT_EQ(refused(R"({"username":"a","username":"a"})"), "username: given twice");
+  EXPECT_EQ(refused(R"({"limits":{},"masters":[],"limits":{}})"), "limits: given twice");
+  EXPECT_EQ(refused(R"({"masters":[],"masters":[]})"), "masters: given twice");
+  EXPECT_EQ(refused(R"({"limits":{"locks":1,"rx_bytes":512,"locks":2}})"), "limits.locks: given twice");
+  EXPECT_EQ(refused(R"({"masters":[{"url":"redis://a","url":"redis://b"}]})"), "masters[1].url: given twice");
+}
+
+TEST(ConfigJson, Sections) {
+  EXPECT_EQ(refused(R"({"limits":5})"), "limits: a number is not an object");
+  EXPECT_EQ(refused(R"({"timing":[]})"), "timing: an array is not an object");
+  EXPECT_EQ(refused("[]"), "configuration: an array is not an object");
+  EXPECT_EQ(refused("null"), "configuration: null is not an object");
+  EXPECT_EQ(refused("\"x\""), "configuration: a string is not an object");
+}
+
+TEST(ConfigJson, Tls) {
+  EXPECT_EQ(refused(R"({"tls":{"ca_file":"/ca.pem"}})", REDLOCK_E_NOTSUP), "tls: TLS is not supported by this version");
+  EXPECT_EQ(refused(R"({"masters":[{"url":"redis://a","tls":true}]})", REDLOCK_E_NOTSUP),
+            "masters[1].tls: TLS is not supported by this version");
+  EXPECT_EQ(refused(R"({"masters":["rediss://a"]})", REDLOCK_E_NOTSUP),
+            "masters[1].url: rediss:// asks for TLS, which this version does not support");
+}
+
+// ---- masters (the refused configuration holds one already)
+
+TEST(ConfigJson, Masters) {
+  EXPECT_EQ(error_of_masters("\"redis://a\""), "masters: a string is not an array");
+  EXPECT_EQ(error_of_masters("{}"), "masters: an object is not an array");
+  EXPECT_EQ(error_of_masters("[5]"), "masters[1]: a number is not a URL or an object");
+  EXPECT_EQ(error_of_masters("[\"redis://a:70000\"]"), "masters[1].port: 70000 is not in 1..65535");
+  EXPECT_EQ(error_of_masters("[\"redis://a\",\"redis://b:70000\"]"), "masters[2].port: 70000 is not in 1..65535");
+  EXPECT_EQ(error_of_masters("[{}]"), "masters[1].url: is missing");
+  EXPECT_EQ(error_of_masters(R"([{"url":5}])"), "masters[1].url: a number is not a string");
+  EXPECT_EQ(error_of_masters(R"([{"url":"redis://a:0","name":"n"}])"), "masters[1].port: 0 is not in 1..65535");
+  EXPECT_EQ(error_of_masters(R"(["redis://a","unix:///first"])"),
+            "masters[2].url: /first is the address of masters[0]");
+}
+
+TEST(ConfigJson, MoreThanFifteenMasters) {
+  std::string list = "[";
+  for (int i = 1; i <= 15; ++i) list += (i > 1 ? ",\"redis://h" : "\"redis://h") + std::to_string(i) + "\"";
+  EXPECT_EQ(error_of_masters(list + "]"), "masters: 16 is not in 1..15");
+}
+
+std::string error_of_field(const std::string& field) {
+  return error_of_masters("[{\"url\":\"redis://a\"," + field + "}]");
+}
+
+TEST(ConfigJson, FieldsOfMasters) {
+  EXPECT_EQ(error_of_field(R"("name":"")"), "masters[1].name: 0 bytes are not in 1..32");
+  EXPECT_EQ(error_of_field("\"name\":\"" + std::string(33, 'n') + "\""), "masters[1].name: 33 bytes are not in 1..32");
+  EXPECT_EQ(error_of_field(R"("name":"a\nb")"), "masters[1].name: holds a control character");
+  EXPECT_EQ(error_of_field(R"("name":"/first")"), "masters[1].name: \"/first\" is the name of masters[0]");
+  EXPECT_EQ(error_of_field(R"("username":"")"), "masters[1].username: 0 bytes are not in 1..64");
+  EXPECT_EQ(error_of_field("\"username\":\"" + std::string(65, 'n') + "\""),
+            "masters[1].username: 65 bytes are not in 1..64");
+  EXPECT_EQ(error_of_field(R"("password":"")"), "masters[1].password: 0 bytes are not in 1..128");
+  EXPECT_EQ(error_of_field("\"password\":\"" + std::string(129, 'n') + "\""),
+            "masters[1].password: 129 bytes are not in 1..128");
+  EXPECT_EQ(error_of_field(R"("password":1234)"), "masters[1].password: a number is not a string");
+  EXPECT_EQ(error_of_masters(R"([{"url":"redis://u@a","username":"u"}])"),
+            "masters[1].username: given in the url, too");
+  EXPECT_EQ(error_of_masters(R"([{"url":"redis://:p@a","password":"p"}])"),
+            "masters[1].password: given in the url, too");
+}
+
+// ---- text that is not JSON, or more than JSON
+
+TEST(ConfigJson, NotJson) {
+  EXPECT_EQ(refused(""), "line 1, column 1: not JSON");
+  EXPECT_EQ(refused("   "), "line 1, column 4: not JSON");
+  EXPECT_EQ(refused("x"), "line 1, column 1: not JSON");
+  EXPECT_EQ(refused("{\n  \"limits\": oops\n}"), "line 2, column 13: not JSON");
+  EXPECT_EQ(refused("{} trailing"), "line 1, column 4: not JSON");
+  EXPECT_EQ(refused("{}\n{}"), "line 2, column 1: not JSON");
+  EXPECT_EQ(refused("{\"limits\":{}"), "line 1, column 13: not JSON");
+  EXPECT_EQ(refused("{} // comment"), "line 1, column 4: not JSON");
+  EXPECT_EQ(refused("{\"limits\":{\"locks\":NaN}}"), "line 1, column 20: not JSON");
+}
+
+TEST(ConfigJson, TextThatCjsonWouldLetPass) {
+  EXPECT_EQ(refused("\xEF\xBB\xBF{}"), "line 1, column 1: a byte order mark");
+  EXPECT_EQ(refused(std::string("{}\0", 3)), "line 1, column 3: a control character");
+  EXPECT_EQ(refused("{\x0B}"), "line 1, column 2: a control character");
+  EXPECT_EQ(refused(std::string("{\"username\":\"a\0b\"}", 18)), "line 1, column 15: a control character in a string");
+  EXPECT_EQ(refused("{\n\"username\":\"a\nb\"}"), "line 2, column 14: a control character in a string");
+  EXPECT_EQ(refused("{\"username\":\"a\\u0000b\"}"), "line 1, column 15: \\u0000 in a string");
+  EXPECT_EQ(refused("{\"user\\u0000name\":\"a\"}"), "line 1, column 7: \\u0000 in a string");
+  EXPECT_EQ(refused("{\"username\":\"\\\"\\u0000\"}"), "line 1, column 16: \\u0000 in a string");
+  EXPECT_EQ(refused("{\"username\":\"\xFF\"}"), "line 1, column 14: a byte that is not UTF-8");
+  EXPECT_EQ(refused("{\"limits\":{\"locks\":01}}"), "line 1, column 20: a number with a leading zero");
+  EXPECT_EQ(refused("{\"limits\":{\"locks\":-01}}"), "line 1, column 21: a number with a leading zero");
+  EXPECT_EQ(refused("{\"x\":[[[[[[[[1]]]]]]]]}"), "line 1, column 13: nested too deep");
+  EXPECT_EQ(refused("{\"x\":[[[[[[[1]]]]]]]}"), "x: no such key");
+}
+
+TEST(ConfigJson, TextThatOnlyLooksSuspicious) {
+  const Config cfg = make();
+  EXPECT_EQ(load(cfg, R"({"username":"\\u0000","password":"01 [[[[[[[[[ \"\u00001"})"), REDLOCK_E_CONFIG);
+  EXPECT_EQ(load(cfg, R"({"username":"\\u0000","password":"01 [[[[[[[[[ \"","limits":{"locks":100,"tx_bytes":0}})"), 0)
+      << redlock_config_error(cfg.get());
+  EXPECT_EQ(text(cfg->values.username), "\\u0000");
+}
+
+TEST(ConfigJson, Size) {
+  const Config cfg = make();
+  std::string json(65536, ' ');
+  json[0] = '{';
+  json[65535] = '}';
+  EXPECT_EQ(load(cfg, json), 0) << redlock_config_error(cfg.get());
+  EXPECT_EQ(refused(json + " "), "configuration: 65537 bytes are more than 65536");
+}
+
+TEST(ConfigJson, EveryPieceOfAFileIsRefusedOrTaken) {
+  std::ifstream file(REDLOCK_SOURCE_DIR "/examples/redlock.json");
+  std::string json{std::istreambuf_iterator<char>(file), {}};
+  json.erase(json.find_last_of('}') + 1);
+  for (size_t size = 0; size < json.size(); ++size) refused(json.substr(0, size));
+}
+
+TEST(ConfigJson, NoErrorTellsAPassword) {
+  const Config cfg = make();
+  for (const char* json : {R"({"password":"hunter2","x":1})", R"({"masters":["redis://:hunter2@h:0"]})",
+                           R"({"password":"hunter2)",
+                           R"({"masters":[{"url":"redis://a","password":"hunter2","x":1}]})",
+                           R"({"masters":[{"url":"redis://a","password_file":"hunter2"}]})",
+                           R"({"masters":["hunter2"]})"}) {
+    EXPECT_NE(load(cfg, json), 0) << json;
+    EXPECT_EQ(std::string(redlock_config_error(cfg.get())).find("hunter2"), std::string::npos) << json;
+  }
+}
+
+TEST(ConfigJson, NullArguments) {
+  const Config cfg = make();
+  EXPECT_EQ(redlock_config_load_json(nullptr, "{}", 2), REDLOCK_E_INVAL);
+  EXPECT_EQ(redlock_config_load_json(cfg.get(), nullptr, 0), REDLOCK_E_INVAL);
+  EXPECT_EQ(redlock_config_load_file(nullptr, "/x"), REDLOCK_E_INVAL);
+  EXPECT_EQ(redlock_config_load_file(cfg.get(), nullptr), REDLOCK_E_INVAL);
+  EXPECT_STREQ(redlock_config_error(cfg.get()), "an argument is NULL");
+}
+
+int allocations_left = 0;
+void* scarce_malloc(size_t size) {
+  if (allocations_left-- > 0) return malloc(size);
+  errno = ENOMEM;
+  return nullptr;
+}
+
+TEST(ConfigJson, NoMemoryInCjson) {
+  const std::string json = R"({"username":"a","limits":{"locks":3},"masters":["redis://a"]})";
+  int needed = 0;
+  for (int result = REDLOCK_E_NOMEM; result != 0; ++needed) {
+    ASSERT_LT(needed, 100);
+    const Config cfg = make();
+    cJSON_Hooks hooks = {scarce_malloc, free};
+    allocations_left = needed;
+    cJSON_InitHooks(&hooks);
+    result = load(cfg, json);
+    cJSON_InitHooks(nullptr);
+    ASSERT_TRUE(result == 0 || result == REDLOCK_E_NOMEM) << result;
+    EXPECT_STREQ(redlock_config_error(cfg.get()), result == 0 ? "" : "no memory");
+    EXPECT_EQ(cfg->values.masters, result == 0 ? 1u : 0u);
+  }
+  EXPECT_GT(needed, 5);
+}
+
+// ---- files
+
+TEST(ConfigFile, IsReadWhole) {
+  Directory directory;
+  const Config cfg = make();
+  EXPECT_EQ(redlock_config_load_file(cfg.get(), directory.file("ok", "{\"limits\":{\"locks\":9}}\n").c_str()), 0);
+  EXPECT_EQ(cfg->values.locks, 9u);
+  EXPECT_EQ(redlock_config_load_file(cfg.get(), directory.file("wrong", "{\"limits\":{\"locks\":0}}\n").c_str()),
+            REDLOCK_E_CONFIG);
+  EXPECT_STREQ(redlock_config_error(cfg.get()), "limits.locks: 0 is not in 1..4096");
+  EXPECT_EQ(redlock_config_load_file(cfg.get(), directory.file("empty", "").c_str()), REDLOCK_E_CONFIG);
+  EXPECT_STREQ(redlock_config_error(cfg.get()), "line 1, column 1: not JSON");
+}
+
+TEST(ConfigFile, Size) {
+  Directory directory;
+  const Config cfg = make();
+  const std::string good = directory.file("good", "{}" + std::string(65534, '\n'));
+  EXPECT_EQ(redlock_config_load_file(cfg.get(), good.c_str()), 0) << redlock_config_error(cfg.get());
+  const std::string large = directory.file("large", "{}" + std::string(65535, '\n'));
+  EXPECT_EQ(redlock_config_load_file(cfg.get(), large.c_str()), REDLOCK_E_CONFIG);
+  EXPECT_EQ(redlock_config_error(cfg.get()), large + ": 65537 bytes are more than 65536");
+}
+
+TEST(ConfigFile, MustBeARegularFileThatIsThere) {
+  Directory directory;
+  const Config cfg = make();
+  EXPECT_EQ(redlock_config_load_file(cfg.get(), "/nonexistent/redlock.json"), REDLOCK_E_SYSTEM);
+  EXPECT_STREQ(redlock_config_error(cfg.get()), "/nonexistent/redlock.json: cannot be opened: does not exist");
+  EXPECT_EQ(redlock_config_load_file(cfg.get(), "/tmp"), REDLOCK_E_CONFIG);
+  EXPECT_STREQ(redlock_config_error(cfg.get()), "/tmp: is not a regular file");
+  const std::string fifo = directory.path("fifo");
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  EXPECT_EQ(redlock_config_load_file(cfg.get(), fifo.c_str()), REDLOCK_E_CONFIG) << "and does not wait for a writer";
+  EXPECT_EQ(redlock_config_error(cfg.get()), fifo + ": is not a regular file");
+  const std::string long_path = "/" + std::string(3000, 'p');
+  EXPECT_EQ(redlock_config_load_file(cfg.get(), long_path.c_str()), REDLOCK_E_SYSTEM);
+  EXPECT_EQ(redlock_config_error(cfg.get()),
+            long_path.substr(0, 128) + "...: cannot be opened: errno " + std::to_string(ENAMETOOLONG));
+}
+
+// ---- password files
+
+// The password that was read, or the error behind the path.
+std::string password_from(const std::string& path, int expected = 0) {
+  const Config cfg = make();
+  EXPECT_EQ(load(cfg, "{\"masters\":[{\"url\":\"redis://a\",\"password_file\":\"" + path + "\"}]}"), expected);
+  if (expected == 0) return text(cfg->values.master[0].password);
+  const std::string error = redlock_config_error(cfg.get());
+  const std::string start = "masters[0].password_file: ";
+  EXPECT_EQ(error.substr(0, start.size()), start);
+  return error.substr(start.size());
+}
+
+TEST(PasswordFile, OneTrailingNewlineIsNotThePassword) {
+  Directory directory;
+  EXPECT_EQ(password_from(directory.file("a", "hunter2")), "hunter2");
+  EXPECT_EQ(password_from(directory.file("b", "hunter2\n", 0400)), "hunter2");
+  EXPECT_EQ(password_from(directory.file("c", " hunter2 \r\n")), " hunter2 ");
+  EXPECT_EQ(password_from(directory.file("d", std::string(128, 'p') + "\r\n")), std::string(128, 'p'));
+}
+
+TEST(PasswordFile, Content) {
+  Directory directory;
+  EXPECT_EQ(password_from(directory.file("a", ""), REDLOCK_E_CONFIG), "is empty");
+  EXPECT_EQ(password_from(directory.file("b", "\n"), REDLOCK_E_CONFIG), "is empty");
+  EXPECT_EQ(password_from(directory.file("c", "hunter2\n\n"), REDLOCK_E_CONFIG), "holds more than one line");
+  EXPECT_EQ(password_from(directory.file("d", std::string("a\0b", 3)), REDLOCK_E_CONFIG), "holds a NUL");
+  for (const size_t size : {129u, 130u, 131u, 132u, 5000u}) {
+    EXPECT_EQ(password_from(directory.file("e", std::string(size, 'p')), REDLOCK_E_CONFIG),
+              "holds more than 128 bytes");
+  }
+}
+
+TEST(PasswordFile, IsNobodyElsesToRead) {
+  Directory directory;
+  for (const mode_t open_to_others : {0640u, 0620u, 0610u, 0604u, 0602u, 0601u}) {
+    EXPECT_EQ(password_from(directory.file("a", "hunter2", open_to_others), REDLOCK_E_CONFIG),
+              "is open to group or others; chmod 600");
+  }
+}
+
+TEST(PasswordFile, BelongsToRootOrUs) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
+  Directory directory;
+  const std::string file = directory.file("a", "hunter2");
+  ASSERT_EQ(chown(file.c_str(), 12345, 12345), 0);
+  EXPECT_EQ(password_from(file, REDLOCK_E_CONFIG), "belongs neither to root nor to this user");
+}
+
+TEST(PasswordFile, IsAFileAndNoLink) {
+  Directory directory;
+  const std::string file = directory.file("a", "hunter2"), link = directory.path("link");
+  ASSERT_EQ(symlink(file.c_str(), link.c_str()), 0);
+  EXPECT_EQ(password_from(link, REDLOCK_E_SYSTEM), "cannot be opened: is a symbolic link, or follows too many");
+  EXPECT_EQ(password_from("/nonexistent/x", REDLOCK_E_SYSTEM), "cannot be opened: does not exist");
+  EXPECT_EQ(password_from("/tmp", REDLOCK_E_CONFIG), "is not a regular file");
+}
+
+TEST(PasswordFile, IsTheOnlyPassword) {
+  EXPECT_EQ(error_of_field(R"("password":"p","password_file":"/x")"),
+            "masters[1].password_file: given besides a password");
+  EXPECT_EQ(error_of_masters(R"([{"url":"redis://:p@a","password_file":"/x"}])"),
+            "masters[1].password_file: given besides a password in the url");
+}
+
+}  // namespace

@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: MIT
+//
+// Every key at, below and above its range, by setter; the relations that finish() checks; every sentence literally. The
+// ranges are written out here, as redlock.h tells them, not taken from the table under test.
+#include "config/config.hpp"
+#include "config/keys.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+namespace {
+
+using redlock::Bytes;
+using redlock::Settings;
+
+struct Free {
+  void operator()(redlock_config_t* cfg) const { redlock_config_free(cfg); }
+};
+using Config = std::unique_ptr<redlock_config_t, Free>;
+
+Config make() {
+  redlock_config_t* cfg = nullptr;
+  EXPECT_EQ(redlock_config_new(&cfg), 0);
+  return Config(cfg);
+}
+
+Config make_with_master() {
+  Config cfg = make();
+  EXPECT_EQ(redlock_config_add_master(cfg.get(), "redis://10.0.0.1"), 0) << redlock_config_error(cfg.get());
+  return cfg;
+}
+
+std::string text(Bytes bytes) { return std::string(bytes.data, bytes.size); }
+
+struct NumberCase {
+  const char* name;
+  uint32_t min, max, initial;
+  uint32_t redlock::Values::*place;
+  bool or_zero = false;
+};
+
+using redlock::Values;
+constexpr NumberCase numbers[] = {
+    {"defaults.ttl_ms", 20, 86400000, 10000, &Values::ttl_ms},
+    {"defaults.retry_delay_ms", 1, 5000, 100, &Values::retry_delay_ms},
+    {"timing.max_ttl_ms", 20, 86400000, 30000, &Values::max_ttl_ms},
+    {"timing.node_timeout_ms", 5, 10000, 50, &Values::node_timeout_ms},
+    {"timing.connect_timeout_ms", 10, 60000, 500, &Values::connect_timeout_ms},
+    {"timing.reconnect_min_ms", 10, 600000, 100, &Values::reconnect_min_ms},
+    {"timing.reconnect_max_ms", 10, 600000, 5000, &Values::reconnect_max_ms},
+    {"timing.suspect_close_ms", 50, 600000, 2000, &Values::suspect_close_ms},
+    {"timing.ping_interval_ms", 100, 3600000, 5000, &Values::ping_interval_ms},
+    {"timing.drift_ppm", 10000, 200000, 10000, &Values::drift_ppm},
+    {"timing.drift_fixed_ms", 2, 1000, 2, &Values::drift_fixed_ms},
+    {"limits.locks", 1, 4096, 32, &Values::locks},
+    {"limits.in_flight", 8, 16384, 64, &Values::in_flight},
+    {"limits.debts", 2, 16384, 64, &Values::debts},
+    {"limits.tx_bytes", 1024, 4194304, 0, &Values::tx_bytes, true},
+    {"limits.rx_bytes", 256, 65536, 1024, &Values::rx_bytes},
+};
+
+std::string range_of(const NumberCase& n) {
+  return std::string(n.or_zero ? "0 or in " : "in ") + std::to_string(n.min) + ".." + std::to_string(n.max);
+}
+
+TEST(ConfigKeys, TableHasTheseAndFourStrings) {
+  EXPECT_EQ(redlock::key_count, sizeof numbers / sizeof numbers[0] + 4);
+}
+
+TEST(ConfigKeys, NumbersBeginAtTheirDefault) {
+  const Config cfg = make();
+  for (const NumberCase& n : numbers) EXPECT_EQ(cfg->values.*n.place, n.initial) << n.name;
+}
+
+TEST(ConfigKeys, NumbersAtTheEndsOfTheirRange) {
+  for (const NumberCase& n : numbers) {
+    const Config cfg = make();
+    EXPECT_EQ(redlock_config_set_u32(cfg.get(), n.name, n.min), 0) << n.name;
+    EXPECT_EQ(cfg->values.*n.place, n.min) << n.name;
+    EXPECT_EQ(redlock_config_set_u32(cfg.get(), n.name, n.max), 0) << n.name;
+    EXPECT_EQ(cfg->values.*n.place, n.max) << n.name;
+    EXPECT_STREQ(redlock_config_error(cfg.get()), "") << n.name;
+  }
+}
+
+TEST(ConfigKeys, NumbersOutsideTheirRangeChangeNothing) {
+  for (const NumberCase& n : numbers) {
+    for (const uint32_t bad : {n.min - 1, n.max + 1, uint32_t{0}, UINT32_MAX}) {
+      if (bad == 0 && n.or_zero) continue;
+      const Config cfg = make();
+      EXPECT_EQ(redlock_config_set_u32(cfg.get(), n.name, bad), REDLOCK_E_CONFIG) << n.name << " " << bad;
+      EXPECT_EQ(cfg->values.*n.place, n.initial) << n.name;
+      EXPECT_EQ(redlock_config_error(cfg.get()),
+                std::string(n.name) + ": " + std::to_string(bad) + " is not " + range_of(n));
+    }
+  }
+}
+
+TEST(ConfigKeys, TransmitBufferMayBeZero) {
+  const Config cfg = make();
+  EXPECT_EQ(redlock_config_set_u32(cfg.get(), "limits.tx_bytes", 2048), 0);
+  EXPECT_EQ(redlock_config_set_u32(cfg.get(), "limits.tx_bytes", 0), 0);
+  EXPECT_EQ(cfg->values.tx_bytes, 0u);
+  EXPECT_EQ(redlock_config_set_u32(cfg.get(), "limits.tx_bytes", 1023), REDLOCK_E_CONFIG);
+  EXPECT_STREQ(redlock_config_error(cfg.get()), "limits.tx_bytes: 1023 is not 0 or in 1024..4194304");
+}
+
+struct TextCase {
+  const char* name;
+  size_t min, max;
+  redlock::Text Values::*place;
+};
+
+constexpr TextCase texts[] = {
+    {"client_name", 1, 16, &Values::client_name},
+    {"key_prefix", 0, 32, &Values::key_prefix},
+    {"username", 0, 64, &Values::username},
+    {"password", 0, 128, &Values::password},
+};
+
+TEST(ConfigKeys, StringsAtTheEndsOfTheirRange) {
+  for (const TextCase& t : texts) {
+    const Config cfg = make();
+    for (const size_t size : {t.max, t.min}) {
+      EXPECT_EQ(redlock_config_set_str(cfg.get(), t.name, std::string(size, 'x').c_str()), 0) << t.name;
+      EXPECT_EQ(text((cfg->values.*t.place).bytes()), std::string(size, 'x')) << t.name;
+    }
+  }
+}
+
+TEST(ConfigKeys, StringsTooLongChangeNothing) {
+  for (const TextCase& t : texts) {
+    const Config cfg = make();
+    const std::string before = text((cfg->values.*t.place).bytes());
+    const std::string secret(t.max + 1, 'x');
+    EXPECT_EQ(redlock_config_set_str(cfg.get(), t.name, secret.c_str()), REDLOCK_E_CONFIG) << t.name;
+    EXPECT_EQ(text((cfg->values.*t.place).bytes()), before) << t.name;
+    EXPECT_EQ(redlock_config_error(cfg.get()), std::string(t.name) + ": " + std::to_string(t.max + 1) +
+                                                   " bytes are not in " + std::to_string(t.min) + ".." +
+                                                   std::to_string(t.max));
+  }
+}
+
+TEST(ConfigKeys, ClientNameIsPlain) {
+  const Config cfg = make();
+  EXPECT_EQ(redlock_config_set_str(cfg.get(), "client_name", "AZaz09._-"), 0);
+  EXPECT_EQ(redlock_config_set_str(cfg.get(), "client_name", ""), REDLOCK_E_CONFIG);
+  EXPECT_STREQ(redlock_config_error(cfg.get()), "client_name: 0 bytes are not in 1..16");
+  EXPECT_EQ(redlock_config_set_str(cfg.get(), "client_name", "gw 17"), REDLOCK_E_CONFIG);
+  EXPECT_STREQ(redlock_config_error(cfg.get()), "client_name: \"gw 17\" is not of A-Z a-z 0-9 . _ -");
+  EXPECT_EQ(redlock_config_set_str(cfg.get(), "client_name", "gw\n\xFFx\xC3\xA9"), REDLOCK_E_CONFIG);
+  EXPECT_STREQ(redlock_config_error(cfg.get()),
+               "client_name: \"gw\\n\\ufffdx\xC3\xA9\" is not of A-Z a-z 0-9 . _ -");
+  EXPECT_EQ(text(cfg->values.client_name.bytes()), "AZaz09._-");
+}
+
+TEST(ConfigKeys, ClientNameBeginsAsSomethingPlain) {
+  const Config cfg = make();
+  const std::string name = text(cfg->values.client_name.bytes());
+  EXPECT_GE(name.size(), 1u);
+  EXPECT_LE(name.size(), 16u);
+  EXPECT_EQ(redlock_config_set_str(cfg.get(), "client_name", name.c_str()), 0);
+}
+
+TEST(ConfigKeys, UnknownKeysAndWrongKinds) {
+  const Config cfg = make();
+  EXPECT_EQ(redlock_config_set_u32(cfg.get(), "timing.node_timeout", 50), REDLOCK_E_CONFIG);
+  EXPECT_STREQ(redlock_config_error(cfg.get()), "timing.node_timeout: no such key");
+  EXPECT_EQ(redlock_config_set_u32(cfg.get(), "timing", 50), REDLOCK_E_CONFIG);
+  EXPECT_STREQ(redlock_config_error(cfg.get()), "timing: no such key");
+  EXPECT_EQ(redlock_config_set_str(cfg.get(), "masters", "x"), REDLOCK_E_CONFIG);
+  EXPECT_STREQ(redlock_config_error(cfg.get()), "masters: no such key");
+  EXPECT_EQ(redlock_config_set_str(cfg.get(), "", "x"), REDLOCK_E_CONFIG);
+  EXPECT_STREQ(redlock_config_error(cfg.get()), ": no such key");
+  EXPECT_EQ(redlock_config_set_u32(cfg.get(), "client_name", 5), REDLOCK_E_CONFIG);
+  EXPECT_STREQ(redlock_config_error(cfg.get()), "client_name: takes a string");
+  EXPECT_EQ(redlock_config_set_str(cfg.get(), "defaults.ttl_ms", "500"), REDLOCK_E_CONFIG);
+  EXPECT_STREQ(redlock_config_error(cfg.get()), "defaults.ttl_ms: takes a number");
+  EXPECT_EQ(redlock_config_set_u32(cfg.get(), std::string(5000, 'k').c_str(), 1), REDLOCK_E_CONFIG);
+  EXPECT_EQ(redlock_config_error(cfg.get()), std::string(64, 'k') + "...: no such key");
+  EXPECT_EQ(redlock_config_set_str(cfg.get(), "tls.ca_file", "/ca.pem"), REDLOCK_E_NOTSUP);
+  EXPECT_STREQ(redlock_config_error(cfg.get()), "tls.ca_file: TLS is not supported by this version");
+  EXPECT_EQ(redlock_config_set_u32(cfg.get(), "tls", 1), REDLOCK_E_NOTSUP);
+}
+
+TEST(ConfigKeys, NullArguments) {
+  const Config cfg = make();
+  EXPECT_EQ(redlock_config_new(nullptr), REDLOCK_E_INVAL);
+  redlock_config_free(nullptr);
+  EXPECT_STREQ(redlock_config_error(nullptr), "");
+  EXPECT_EQ(redlock_config_set_u32(nullptr, "limits.locks", 1), REDLOCK_E_INVAL);
+  EXPECT_EQ(redlock_config_set_u32(cfg.get(), nullptr, 1), REDLOCK_E_INVAL);
+  EXPECT_STREQ(redlock_config_error(cfg.get()), "an argument is NULL");
+  EXPECT_EQ(redlock_config_set_str(cfg.get(), "username", nullptr), REDLOCK_E_INVAL);
+  EXPECT_EQ(redlock_config_set_str(nullptr, "username", "x"), REDLOCK_E_INVAL);
+  EXPECT_EQ(redlock_config_add_master(cfg.get(), nullptr), REDLOCK_E_INVAL);
+  EXPECT_EQ(redlock_config_add_master(nullptr, "redis://a"), REDLOCK_E_INVAL);
+  redlock_config_set_event(nullptr, nullptr, nullptr);
+  redlock_config_set_log(nullptr, nullptr, nullptr, 3);
+}
+
+TEST(ConfigKeys, ErrorStaysUntilTheNextFailure) {
+  const Config cfg = make();
+  EXPECT_EQ(redlock_config_set_u32(cfg.get(), "limits.locks", 0), REDLOCK_E_CONFIG);
+  EXPECT_EQ(redlock_config_set_u32(cfg.get(), "limits.locks", 5), 0);
+  EXPECT_STREQ(redlock_config_error(cfg.get()), "limits.locks: 0 is not in 1..4096");
+}
+
+TEST(ConfigKeys, Callbacks) {
+  const Config cfg = make();
+  int user = 0;
+  const redlock_event_fn event = [](redlock_t*, const redlock_event_t*, void*) {};
+  const redlock_log_fn log = [](int, const char*, void*) {};
+  redlock_config_set_event(cfg.get(), event, &user);
+  redlock_config_set_log(cfg.get(), log, &user, 6);
+  EXPECT_EQ(cfg->event, event);
+  EXPECT_EQ(cfg->event_user, &user);
+  EXPECT_EQ(cfg->log, log);
+  EXPECT_EQ(cfg->log_user, &user);
+  EXPECT_EQ(cfg->log_level, 6);
+}
+
+// ---- finish
+
+struct Setting {
+  const char* key;
+  uint32_t value;
+};
+
+// What finish() says of these settings with one master; "" when they are valid.
+std::string verdict(std::initializer_list<Setting> settings, Settings* out = nullptr) {
+  const Config cfg = make_with_master();
+  for (const Setting& s : settings) {
+    EXPECT_EQ(redlock_config_set_u32(cfg.get(), s.key, s.value), 0) << redlock_config_error(cfg.get());
+  }
+  Settings local;
+  const int result = redlock::finish(*cfg, out != nullptr ? *out : local);
+  EXPECT_TRUE(result == 0 || result == REDLOCK_E_CONFIG) << result;
+  EXPECT_EQ(result == 0, redlock_config_error(cfg.get())[0] == '\0');
+  return redlock_config_error(cfg.get());
+}
+
+TEST(ConfigFinish, NoMaster) {
+  const Config cfg = make();
+  Settings settings;
+  EXPECT_EQ(redlock::finish(*cfg, settings), REDLOCK_E_CONFIG);
+  EXPECT_STREQ(redlock_config_error(cfg.get()), "masters: 0 is not in 1..15");
+}
+
+TEST(ConfigFinish, TtlAndMaxTtl) {
+  EXPECT_EQ(verdict({{"defaults.ttl_ms", 30000}}), "");
+  EXPECT_EQ(verdict({{"defaults.ttl_ms", 30001}}), "defaults.ttl_ms: 30001 is not in 20..30000 (timing.max_ttl_ms)");
+  EXPECT_EQ(verdict({{"timing.max_ttl_ms", 9999}}), "defaults.ttl_ms: 10000 is not in 20..9999 (timing.max_ttl_ms)");
+  EXPECT_EQ(verdict({{"timing.max_ttl_ms", 10000}}), "");
+}
+
+TEST(ConfigFinish, NodeTimeoutAndTtl) {
+  EXPECT_EQ(verdict({{"defaults.ttl_ms", 51}}), "");
+  EXPECT_EQ(verdict({{"defaults.ttl_ms", 50}}),
+            "timing.node_timeout_ms: 50 is not in 5..49 (defaults.ttl_ms - 1)");
+}
+
+TEST(ConfigFinish, SuspectCloseAndNodeTimeout) {
+  EXPECT_EQ(verdict({{"timing.node_timeout_ms", 2000}}), "");
+  EXPECT_EQ(verdict({{"timing.node_timeout_ms", 2001}}),
+            "timing.suspect_close_ms: 2000 is not in 2001..600000 (timing.node_timeout_ms)");
+}
+
+TEST(ConfigFinish, ReconnectMinAndMax) {
+  EXPECT_EQ(verdict({{"timing.reconnect_min_ms", 5000}}), "");
+  EXPECT_EQ(verdict({{"timing.reconnect_min_ms", 5001}}),
+            "timing.reconnect_max_ms: 5000 is not in 5001..600000 (timing.reconnect_min_ms)");
+}
+
+TEST(ConfigFinish, DebtsAndLocks) {
+  EXPECT_EQ(verdict({{"limits.debts", 33}}), "");
+  EXPECT_EQ(verdict({{"limits.debts", 32}}), "limits.debts: 32 is not in 33..16384 (limits.locks + 1)");
+  EXPECT_EQ(verdict({{"limits.debts", 64}, {"limits.locks", 64}}),
+            "limits.debts: 64 is not in 65..16384 (limits.locks + 1)");
+}
+
+TEST(ConfigFinish, InFlightAndLocks) {
+  EXPECT_EQ(verdict({{"limits.in_flight", 64}}), "");
+  EXPECT_EQ(verdict({{"limits.in_flight", 63}}), "limits.in_flight: 63 is not in 64..16384 (2 * limits.locks)");
+  EXPECT_EQ(verdict({{"limits.locks", 5}, {"limits.in_flight", 9}}),
+            "limits.in_flight: 9 is not in 10..16384 (2 * limits.locks)");
+  EXPECT_EQ(verdict({{"limits.locks", 4096}, {"limits.in_flight", 8191}}),
+            "limits.in_flight: 8191 is not in 8192..16384 (2 * limits.locks)");
+  EXPECT_EQ(verdict({{"limits.locks", 4096}, {"limits.in_flight", 8192}}), "");
+}
+
+TEST(ConfigFinish, SomeValidityIsLeft) {
+  constexpr Setting ttl{"defaults.ttl_ms", 1250}, ppm{"timing.drift_ppm", 200000};
+  EXPECT_EQ(verdict({ttl, ppm, {"timing.drift_fixed_ms", 999}}), "");
+  EXPECT_EQ(verdict({ttl, ppm, {"timing.drift_fixed_ms", 1000}}),
+            "defaults.ttl_ms: 1250 leaves no validity after a drift of 1250 ms (timing.drift_ppm, "
+            "timing.drift_fixed_ms)");
+  EXPECT_EQ(verdict({{"defaults.ttl_ms", 20}, {"timing.node_timeout_ms", 5}}), "");
+  EXPECT_EQ(verdict({{"defaults.ttl_ms", 999}, {"timing.drift_fixed_ms", 1000}}),
+            "defaults.ttl_ms: 999 leaves no validity after a drift of 1010 ms (timing.drift_ppm, "
+            "timing.drift_fixed_ms)");
+}
+
+TEST(ConfigFinish, CapacitiesFollowLocksUnlessGiven) {
+  struct Case {
+    std::initializer_list<Setting> settings;
+    uint32_t in_flight, debts;
+  };
+  const Case cases[] = {
+      {{}, 64, 64},
+      {{{"limits.locks", 1}}, 64, 64},
+      {{{"limits.locks", 32}}, 64, 64},
+      {{{"limits.locks", 33}}, 132, 66},
+      {{{"limits.locks", 4096}}, 16384, 8192},
+      {{{"limits.locks", 100}, {"limits.debts", 101}}, 400, 101},
+      {{{"limits.locks", 4}, {"limits.in_flight", 8}}, 8, 64},
+      {{{"limits.locks", 100}, {"limits.in_flight", 200}}, 200, 200},
+      {{{"limits.in_flight", 201}, {"limits.locks", 100}}, 201, 200},
+  };
+  for (const Case& c : cases) {
+    Settings out;
+    EXPECT_EQ(verdict(c.settings, &out), "");
+    EXPECT_EQ(out.in_flight, c.in_flight);
+    EXPECT_EQ(out.debts, c.debts);
+  }
+}
+
+TEST(ConfigFinish, EverySettingArrives) {
+  const Config cfg = make_with_master();
+  const Setting given[] = {
+      {"defaults.ttl_ms", 8001},          {"defaults.retry_delay_ms", 102},    {"timing.max_ttl_ms", 20003},
+      {"timing.node_timeout_ms", 54},     {"timing.connect_timeout_ms", 505},  {"timing.reconnect_min_ms", 106},
+      {"timing.reconnect_max_ms", 5007},  {"timing.suspect_close_ms", 2008},   {"timing.ping_interval_ms", 5009},
+      {"timing.drift_ppm", 10010},        {"timing.drift_fixed_ms", 11},       {"limits.locks", 12},
+      {"limits.in_flight", 24},           {"limits.debts", 14},                {"limits.tx_bytes", 1515},
+      {"limits.rx_bytes", 1616},
+  };
+  for (const Setting& s : given) ASSERT_EQ(redlock_config_set_u32(cfg.get(), s.key, s.value), 0) << s.key;
+  ASSERT_EQ(redlock_config_set_str(cfg.get(), "client_name", "gw-17"), 0);
+  ASSERT_EQ(redlock_config_set_str(cfg.get(), "key_prefix", "plant:"), 0);
+  Settings s;
+  ASSERT_EQ(redlock::finish(*cfg, s), 0) << redlock_config_error(cfg.get());
+  EXPECT_EQ(s.ttl_ms, 8001u);
+  EXPECT_EQ(s.retry_delay_ms, 102u);
+  EXPECT_EQ(s.max_ttl_ms, 20003u);
+  EXPECT_EQ(s.node_timeout, redlock::Duration::ms(54));
+  EXPECT_EQ(s.connect_timeout, redlock::Duration::ms(505));
+  EXPECT_EQ(s.reconnect_min_ms, 106u);
+  EXPECT_EQ(s.reconnect_max_ms, 5007u);
+  EXPECT_EQ(s.suspect_close, redlock::Duration::ms(2008));
+  EXPECT_EQ(s.ping_interval, redlock::Duration::ms(5009));
+  EXPECT_EQ(s.drift_ppm, 10010u);
+  EXPECT_EQ(s.drift_fixed_ms, 11u);
+  EXPECT_EQ(s.locks, 12u);
+  EXPECT_EQ(s.in_flight, 24u);
+  EXPECT_EQ(s.debts, 14u);
+  EXPECT_EQ(s.tx_bytes, 1515u);
+  EXPECT_EQ(s.rx_bytes, 1616u);
+  EXPECT_EQ(text(s.client_name), "gw-17");
+  EXPECT_EQ(text(s.key_prefix), "plant:");
+  EXPECT_EQ(s.client_name.data, cfg->values.client_name.data) << "points into the configuration";
+}
+
+TEST(ConfigFinish, CredentialsOfMasters) {
+  const Config cfg = make();
+  for (const char* url : {"redis://a", "redis://u1@b", "redis://:p2@c", "redis://u3:p3@d"}) {
+    ASSERT_EQ(redlock_config_add_master(cfg.get(), url), 0) << redlock_config_error(cfg.get());
+  }
+  Settings s;
+  EXPECT_EQ(redlock::finish(*cfg, s), REDLOCK_E_CONFIG);
+  EXPECT_STREQ(redlock_config_error(cfg.get()), "masters[1].username: given without a password");
+  ASSERT_EQ(redlock_config_set_str(cfg.get(), "username", "user"), 0);
+  ASSERT_EQ(redlock_config_set_str(cfg.get(), "password", "pass"), 0);
+  ASSERT_EQ(redlock::finish(*cfg, s), 0);
+  ASSERT_EQ(s.masters, 4u);
+  const char* const expected[][2] = {{"user", "pass"}, {"u1", "pass"}, {"user", "p2"}, {"u3", "p3"}};
+  for (unsigned i = 0; i < 4; ++i) {
+    EXPECT_EQ(text(s.master[i].user), expected[i][0]) << i;
+    EXPECT_EQ(text(s.master[i].password), expected[i][1]) << i;
+  }
+}
+
+}  // namespace

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT
+//
+// Status as JSON: literally once, and read back by cJSON for what is hard to write.
+#include "config/report.hpp"
+
+#include <cjson/cJSON.h>
+#include <gtest/gtest.h>
+#include <string.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace {
+
+using Tree = std::unique_ptr<cJSON, decltype(&cJSON_Delete)>;
+
+redlock_status_t some_status() {
+  redlock_status_t s{};
+  s.size = sizeof s;
+  s.masters = 2, s.masters_up = 1, s.quorum = 2, s.even = 1;
+  s.locks_held = 3, s.locks_pending = 4, s.locks_max = 32, s.debts = 5, s.debts_max = 64;
+  s.acquired = 6, s.failed_locked = 7, s.failed_no_quorum = 8, s.failed_other = 9, s.rounds = 10;
+  s.renewed = 11, s.renew_failed = 12, s.released = 13, s.lost = 14, s.clock_jumps = UINT64_MAX;
+  return s;
+}
+
+redlock_master_status_t some_master(const std::string& name, const std::string& address) {
+  redlock_master_status_t m{};
+  m.size = sizeof m;
+  m.state = REDLOCK_MASTER_UP;
+  m.in_flight = 1, m.owed = 2, m.connects = 3, m.resp3 = 1, m.replies = 9007199254740993u, m.errors = 5;
+  memcpy(m.name, name.data(), std::min(name.size(), sizeof m.name));
+  memcpy(m.address, address.data(), std::min(address.size(), sizeof m.address));
+  return m;
+}
+
+std::string write(const redlock_status_t& status, const std::vector<redlock_master_status_t>& masters) {
+  std::string buffer(16384, '#');
+  const size_t needed = redlock::write_status_json(buffer.data(), buffer.size(), status, masters.data(),
+                                                   static_cast<unsigned>(masters.size()));
+  EXPECT_LE(needed, buffer.size());
+  EXPECT_EQ(buffer[needed - 1], '\0');
+  EXPECT_EQ(buffer[needed], '#') << "wrote behind the NUL";
+  buffer.resize(needed - 1);
+  EXPECT_EQ(buffer.find('\0'), std::string::npos);
+  return buffer;
+}
+
+Tree parse(const std::string& json) {
+  const char* end = nullptr;
+  Tree tree(cJSON_ParseWithLengthOpts(json.c_str(), json.size() + 1, &end, 1), cJSON_Delete);
+  EXPECT_NE(tree, nullptr) << json;
+  return tree;
+}
+
+std::string name_read_back(const std::string& name) {
+  const Tree tree = parse(write(some_status(), {some_master(name, "a")}));
+  const cJSON* master = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(tree.get(), "masters"), 0);
+  return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(master, "name"));
+}
+
+TEST(Report, Literally) {
+  redlock_master_status_t down = some_master("b", "[fe80::1]:6379");
+  down.state = REDLOCK_MASTER_DOWN;
+  down.err = REDLOCK_E_CONNECT;
+  down.resp3 = 0;
+  EXPECT_EQ(write(some_status(), {some_master("a", "10.0.0.1:6379"), down}),
+            "{\"schema\":\"redlock.status/1\",\"version\":\"" + std::string(redlock_version_string()) +
+                R"(","quorum":2,"even":true,"masters_up":1,"masters":[)"
+                R"({"name":"a","address":"10.0.0.1:6379","state":"up","err":null,"in_flight":1,"owed":2,"connects":3,)"
+                R"("resp3":true,"replies":"9007199254740993","errors":"5"},)"
+                R"({"name":"b","address":"[fe80::1]:6379","state":"down","err":"REDLOCK_E_CONNECT","in_flight":1,)"
+                R"("owed":2,"connects":3,"resp3":false,"replies":"9007199254740993","errors":"5"}],)"
+                R"("locks":{"held":3,"pending":4,"max":32},"debts":{"open":5,"max":64},)"
+                R"("counters":{"acquired":"6","failed_locked":"7","failed_no_quorum":"8","failed_other":"9",)"
+                R"("rounds":"10","renewed":"11","renew_failed":"12","released":"13","lost":"14",)"
+                R"("clock_jumps":"18446744073709551615"}})");
+}
+
+TEST(Report, NoMasters) {
+  redlock_status_t status{};
+  const Tree tree = parse(write(status, {}));
+  EXPECT_EQ(cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(tree.get(), "masters")), 0);
+  EXPECT_TRUE(cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(tree.get(), "even")));
+}
+
+TEST(Report, States) {
+  const char* const names[] = {"unknown", "down", "connecting", "greeting", "up", "suspect", "unknown"};
+  for (int state = 0; state <= 6; ++state) {
+    redlock_master_status_t master = some_master("a", "a");
+    master.state = state;
+    const std::string json = write(some_status(), {master});
+    EXPECT_NE(json.find(std::string("\"state\":\"") + names[state] + "\""), std::string::npos) << state;
+  }
+}
+
+TEST(Report, NamesComeBackAsTheyWere) {
+  for (const char* name : {"a", "\"quoted\" \\ /", "tab\tline\nreturn\r", "\x01\x1F\x7F", "caf\xC3\xA9",
+                           "\xE2\x82\xAC", "\xF0\x9F\x94\x92", "\xC2\x80", "\xE0\xA0\x80", "\xF0\x90\x80\x80",
+                           "\xED\x9F\xBF", "\xF4\x8F\xBF\xBF"}) {
+    EXPECT_EQ(name_read_back(name), name);
+  }
+}
+
+TEST(Report, BytesThatAreNotUtf8AreReplaced) {
+  const std::string r = "\xEF\xBF\xBD";
+  EXPECT_EQ(name_read_back("a\xFFz"), "a" + r + "z");
+  EXPECT_EQ(name_read_back("a\xC3"), "a" + r) << "cut short";
+  EXPECT_EQ(name_read_back("\xC3z"), r + "z");
+  EXPECT_EQ(name_read_back("\x80"), r) << "a continuation alone";
+  EXPECT_EQ(name_read_back("\xC0\xAF"), r + r) << "overlong";
+  EXPECT_EQ(name_read_back("\xE0\x80\xAF"), r + r + r) << "overlong";
+  EXPECT_EQ(name_read_back("\xE0\x9F\xBF"), r + r + r) << "overlong, the last of its kind";
+  EXPECT_EQ(name_read_back("\xF0\x80\x80\xAF"), r + r + r + r) << "overlong";
+  EXPECT_EQ(name_read_back("\xF0\x8F\xBF\xBF"), r + r + r + r) << "overlong, the last of its kind";
+  EXPECT_EQ(name_read_back("\xED\xA0\x80"), r + r + r) << "a surrogate";
+  EXPECT_EQ(name_read_back("\xF4\x90\x80\x80"), r + r + r + r) << "beyond U+10FFFF";
+}
+
+TEST(Report, EveryByteGivesAJsonText) {
+  for (int c = 1; c < 256; ++c) {
+    const std::string byte(1, static_cast<char>(c));
+    EXPECT_EQ(name_read_back(byte), c < 0x80 ? byte : "\xEF\xBF\xBD") << c;
+    for (const char ch : write(some_status(), {some_master(byte, byte)})) {
+      ASSERT_GE(static_cast<unsigned char>(ch), 0x20) << c;
+      ASSERT_LT(static_cast<unsigned char>(ch), 0x7F) << c;
+    }
+  }
+}
+
+TEST(Report, NameThatFillsItsArrayEndsThere) {
+  const std::string name(REDLOCK_MASTER_NAME_MAX + 1, 'n');  // no room for a NUL
+  EXPECT_EQ(name_read_back(name), name);
+}
+
+TEST(Report, BufferTooSmallHoldsAnEmptyString) {
+  const redlock_status_t status = some_status();
+  const redlock_master_status_t master = some_master("a\n", "b");
+  const size_t needed = redlock::write_status_json(nullptr, 0, status, &master, 1);
+  ASSERT_GT(needed, 100u);
+  for (size_t capacity = 1; capacity <= needed + 1; ++capacity) {
+    const std::unique_ptr<char[]> buffer(new char[capacity]);  // its exact size: a sanitizer sees one byte more
+    memset(buffer.get(), '#', capacity);
+    EXPECT_EQ(redlock::write_status_json(buffer.get(), capacity, status, &master, 1), needed);
+    EXPECT_EQ(strlen(buffer.get()), capacity < needed ? 0 : needed - 1) << capacity;
+  }
+}
+
+}  // namespace

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+//
+// The numbers are frozen: the table is literal, so that a change of the header's map is seen here.
+#include <redlock/redlock.h>
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+namespace {
+
+struct Frozen {
+  int number;
+  const char* name;
+};
+
+constexpr Frozen frozen[] = {
+    {0, "REDLOCK_OK"},
+    {-1, "REDLOCK_E_LOCKED"},
+    {-2, "REDLOCK_E_NO_QUORUM"},
+    {-3, "REDLOCK_E_TOO_SLOW"},
+    {-4, "REDLOCK_E_TIMEOUT"},
+    {-5, "REDLOCK_E_CANCELED"},
+    {-6, "REDLOCK_E_LOST"},
+    {-7, "REDLOCK_E_GUARD"},
+    {-20, "REDLOCK_E_INVAL"},
+    {-21, "REDLOCK_E_CONFIG"},
+    {-22, "REDLOCK_E_STALE"},
+    {-23, "REDLOCK_E_TABLE_FULL"},
+    {-24, "REDLOCK_E_DEADLOCK"},
+    {-25, "REDLOCK_E_THREAD"},
+    {-26, "REDLOCK_E_FORKED"},
+    {-27, "REDLOCK_E_NOTSUP"},
+    {-28, "REDLOCK_E_NOMEM"},
+    {-29, "REDLOCK_E_BUSY"},
+    {-30, "REDLOCK_E_HOLD_LIMIT"},
+    {-31, "REDLOCK_E_TOOSMALL"},
+    {-32, "REDLOCK_E_CLOSED"},
+    {-33, "REDLOCK_E_CLOCK"},
+    {-34, "REDLOCK_E_SYSTEM"},
+    {-35, "REDLOCK_E_NOT_HELD"},
+    {-50, "REDLOCK_E_RESOLVE"},
+    {-51, "REDLOCK_E_CONNECT"},
+    {-52, "REDLOCK_E_DISCONNECTED"},
+    {-53, "REDLOCK_E_NODE_TIMEOUT"},
+    {-54, "REDLOCK_E_SUSPECT"},
+    {-55, "REDLOCK_E_NO_ROOM"},
+    {-56, "REDLOCK_E_AUTH"},
+    {-57, "REDLOCK_E_NOPERM"},
+    {-58, "REDLOCK_E_PROTOCOL"},
+    {-59, "REDLOCK_E_ROLE"},
+    {-60, "REDLOCK_E_MODE"},
+    {-61, "REDLOCK_E_DUPLICATE"},
+    {-62, "REDLOCK_E_READONLY"},
+    {-63, "REDLOCK_E_LOADING"},
+    {-64, "REDLOCK_E_OOM"},
+    {-65, "REDLOCK_E_SCRIPT_BUSY"},
+    {-66, "REDLOCK_E_MISCONF"},
+    {-67, "REDLOCK_E_NOREPLICAS"},
+    {-68, "REDLOCK_E_CLUSTER"},
+    {-69, "REDLOCK_E_WRONGTYPE"},
+    {-70, "REDLOCK_E_NOSCRIPT"},
+    {-71, "REDLOCK_E_MAXCLIENTS"},
+    {-72, "REDLOCK_E_DENIED"},
+    {-73, "REDLOCK_E_SERVER"},
+    {-74, "REDLOCK_E_TLS"},
+    {-75, "REDLOCK_E_GONE"},
+};
+
+TEST(Errors, NumbersAndNamesAreFrozen) {
+  for (const Frozen& f : frozen) EXPECT_STREQ(redlock_err_name(f.number), f.name) << f.number;
+}
+
+TEST(Errors, NoOtherNumberHasAName) {
+  std::set<int> known;
+  for (const Frozen& f : frozen) known.insert(f.number);
+  for (int number = -200; number <= 200; ++number) {
+    if (known.count(number) != 0) continue;
+    EXPECT_STREQ(redlock_err_name(number), "REDLOCK_E_UNKNOWN") << number;
+    EXPECT_STREQ(redlock_strerror(number), "not an error number of this library") << number;
+  }
+}
+
+TEST(Errors, EachTextStandsForOneNumber) {
+  std::set<std::string> texts;
+  for (const Frozen& f : frozen) {
+    const std::string text = redlock_strerror(f.number);
+    EXPECT_FALSE(text.empty()) << f.name;
+    EXPECT_TRUE(texts.insert(text).second) << f.name << " shares the text: " << text;
+  }
+}
+
+TEST(Errors, TheTableHoldsTheWholeMap) {
+#define COUNT(name, number, text) +1
+  EXPECT_EQ(sizeof frozen / sizeof frozen[0], 1 REDLOCK_ERROR_MAP(COUNT));
+#undef COUNT
+}
+
+TEST(Errors, TheLastNumberOfTheEnumIsNoError) { EXPECT_STREQ(redlock_err_name(REDLOCK_E_LAST_), "REDLOCK_E_UNKNOWN"); }
+
+TEST(Version, NumberAndTextAgree) {
+  EXPECT_EQ(redlock_version(), static_cast<uint32_t>(REDLOCK_VERSION_NUM));
+  EXPECT_EQ(redlock_version_string(), std::to_string(redlock_version() >> 16) + "." +
+                                          std::to_string((redlock_version() >> 8) & 255) + "." +
+                                          std::to_string(redlock_version() & 255));
+}
+
+}  // namespace

@@ -1,0 +1,644 @@
+// SPDX-License-Identifier: MIT
+//
+// The reader against tables of wire texts: every text in every way bytes can arrive, what is not RESP, every limit at
+// its last good value and one beyond.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "support/resp_feed.hpp"
+
+namespace redlock::test {
+namespace {
+
+using namespace std::string_literals;
+using resp::Reader;
+
+std::string repeat(std::string_view text, size_t n) {
+  std::string s;
+  s.reserve(text.size() * n);
+  for (size_t i = 0; i < n; ++i) s += text;
+  return s;
+}
+
+std::string line(char type, auto number) { return type + std::to_string(number) + "\r\n"; }
+std::string string_of(char type, const std::string& text) { return line(type, text.size()) + text + "\r\n"; }
+
+struct Wire {
+  const char* name;
+  std::string bytes;
+  std::string items;  // as describe() tells them
+};
+
+// What `redis-server` 7.0.15 sends after HELLO 3.
+const std::string redis_7_hello =
+    "%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$5\r\nproto\r\n:3\r\n$2\r\nid\r\n:3\r\n"
+    "$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*0\r\n";
+const std::string redis_7_hello_items =
+    "0 map 14\n1 string 'server'\n1 string 'redis'\n1 string 'version'\n1 string '7.0.15'\n1 string 'proto'\n"
+    "1 integer 3\n1 string 'id'\n1 integer 3\n1 string 'mode'\n1 string 'standalone'\n1 string 'role'\n"
+    "1 string 'master'\n1 string 'modules'\n1 array 0 last\n";
+
+// Valkey 9.1 names a module of its own: maps in an array in a map, and an array in each.
+const std::string valkey_9_hello =
+    "%7\r\n$6\r\nserver\r\n$6\r\nvalkey\r\n$7\r\nversion\r\n$5\r\n9.1.2\r\n$5\r\nproto\r\n:3\r\n$2\r\nid\r\n:12\r\n"
+    "$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*2\r\n"
+    "%4\r\n$4\r\nname\r\n$3\r\nlua\r\n$3\r\nver\r\n:1\r\n$4\r\npath\r\n$17\r\n/lib/valkeylua.so\r\n$4\r\nargs\r\n*0\r\n"
+    "%4\r\n$4\r\nname\r\n$4\r\njson\r\n$3\r\nver\r\n:10002\r\n$4\r\npath\r\n$0\r\n\r\n$4\r\nargs\r\n"
+    "*2\r\n$1\r\na\r\n$1\r\nb\r\n";
+const std::string valkey_9_hello_items =
+    "0 map 14\n1 string 'server'\n1 string 'valkey'\n1 string 'version'\n1 string '9.1.2'\n1 string 'proto'\n"
+    "1 integer 3\n1 string 'id'\n1 integer 12\n1 string 'mode'\n1 string 'standalone'\n1 string 'role'\n"
+    "1 string 'master'\n1 string 'modules'\n1 array 2\n"
+    "2 map 8\n3 string 'name'\n3 string 'lua'\n3 string 'ver'\n3 integer 1\n3 string 'path'\n"
+    "3 string '/lib/valkeylua.so'\n3 string 'args'\n3 array 0\n"
+    "2 map 8\n3 string 'name'\n3 string 'json'\n3 string 'ver'\n3 integer 10002\n3 string 'path'\n3 string ''\n"
+    "3 string 'args'\n3 array 2\n4 string 'a'\n4 string 'b' last\n";
+
+const std::vector<Wire>& good_wires() {
+  static const std::vector<Wire> wires = {
+      {"ok", "+OK\r\n", "0 simple 'OK' last\n"},
+      {"like ok", "+OKAY\r\n", "0 simple 'OKAY' last\n"},
+      {"not ok", "+ON\r\n", "0 simple 'ON' last\n"},
+      {"empty simple", "+\r\n", "0 simple '' last\n"},
+      {"simple of any bytes", "+\x01\t\xff $1\r\n", "0 simple '\x01\t\xff $1' last\n"},
+      {"simple with nul", "+a\0b\r\n"s, "0 simple 'a\0b' last\n"s},
+      {"error", "-NOSCRIPT No matching script.\r\n", "0 error 'NOSCRIPT No matching script.' last\n"},
+      {"empty error", "-\r\n", "0 error '' last\n"},
+      {"one", ":1\r\n", "0 integer 1 last\n"},
+      {"zero", ":0\r\n", "0 integer 0 last\n"},
+      {"nine", ":9\r\n", "0 integer 9 last\n"},
+      {"minus two", ":-2\r\n", "0 integer -2 last\n"},
+      {"two digits", ":10\r\n", "0 integer 10 last\n"},
+      {"largest", ":9223372036854775807\r\n", "0 integer 9223372036854775807 last\n"},
+      {"smallest", ":-9223372036854775808\r\n", "0 integer -9223372036854775808 last\n"},
+      {"string", "$5\r\nhello\r\n", "0 string 'hello' last\n"},
+      {"empty string", "$0\r\n\r\n", "0 string '' last\n"},
+      {"string with line ends", "$6\r\n\r\n$\n\r\r\r\n", "0 string '\r\n$\n\r\r' last\n"},
+      {"null string", "$-1\r\n", "0 null last\n"},
+      {"null array", "*-1\r\n", "0 null last\n"},
+      {"null", "_\r\n", "0 null last\n"},
+      {"true", "#t\r\n", "0 boolean 1 last\n"},
+      {"false", "#f\r\n", "0 boolean 0 last\n"},
+      {"real", ",1.5\r\n", "0 real '1.5' last\n"},
+      {"real 0", ",0\r\n", "0 real '0' last\n"},
+      {"real with exponent", ",-12.25e+20\r\n", "0 real '-12.25e+20' last\n"},
+      {"real with bare exponent", ",1E9\r\n", "0 real '1E9' last\n"},
+      {"infinity", ",inf\r\n", "0 real 'inf' last\n"},
+      {"minus infinity", ",-inf\r\n", "0 real '-inf' last\n"},
+      {"not a number", ",nan\r\n", "0 real 'nan' last\n"},
+      {"big number", "(3492890328409238509324850943850943825024385\r\n",
+       "0 big_number '3492890328409238509324850943850943825024385' last\n"},
+      {"negative big number", "(-10\r\n", "0 big_number '-10' last\n"},
+      {"big number 0", "(0\r\n", "0 big_number '0' last\n"},
+      {"bulk error", "!21\r\nSYNTAX invalid syntax\r\n", "0 error 'SYNTAX invalid syntax' last\n"},
+      {"empty bulk error", "!0\r\n\r\n", "0 error '' last\n"},
+      {"verbatim", "=15\r\ntxt:Some string\r\n", "0 string 'Some string' last\n"},
+      {"empty verbatim", "=4\r\nmkd:\r\n", "0 string '' last\n"},
+      {"empty array", "*0\r\n", "0 array 0 last\n"},
+      {"empty map", "%0\r\n", "0 map 0 last\n"},
+      {"empty set", "~0\r\n", "0 set 0 last\n"},
+      {"array", "*3\r\n:1\r\n$1\r\na\r\n+b\r\n", "0 array 3\n1 integer 1\n1 string 'a'\n1 simple 'b' last\n"},
+      {"map", "%1\r\n+k\r\n*1\r\n:2\r\n", "0 map 2\n1 simple 'k'\n1 array 1\n2 integer 2 last\n"},
+      {"set", "~2\r\n#t\r\n_\r\n", "0 set 2\n1 boolean 1\n1 null last\n"},
+      {"empty aggregates in one", "*3\r\n*0\r\n%0\r\n~0\r\n", "0 array 3\n1 array 0\n1 map 0\n1 set 0 last\n"},
+      {"two levels end at once", "*2\r\n:1\r\n*2\r\n:2\r\n*1\r\n:3\r\n",
+       "0 array 2\n1 integer 1\n1 array 2\n2 integer 2\n2 array 1\n3 integer 3 last\n"},
+      {"null array as a child", "*2\r\n*-1\r\n$-1\r\n", "0 array 2\n1 null\n1 null last\n"},
+      {"push", ">2\r\n+invalidate\r\n*1\r\n$1\r\nk\r\n",
+       "0 push 2 push\n1 simple 'invalidate' push\n1 array 1 push\n2 string 'k' push last\n"},
+      {"flush push", ">2\r\n$10\r\ninvalidate\r\n_\r\n",
+       "0 push 2 push\n1 string 'invalidate' push\n1 null push last\n"},
+      {"push, then a reply", ">1\r\n+a\r\n+OK\r\n", "0 push 1 push\n1 simple 'a' push last\n0 simple 'OK' last\n"},
+      {"attribute", "|1\r\n+ttl\r\n:3600\r\n:5\r\n", "0 integer 5 last\n"},
+      {"attribute before the usual", "|1\r\n+a\r\n+b\r\n+OK\r\n", "0 simple 'OK' last\n"},
+      {"empty attribute", "|0\r\n+OK\r\n", "0 simple 'OK' last\n"},
+      {"two attributes", "|1\r\n+a\r\n+b\r\n|1\r\n+c\r\n+d\r\n_\r\n", "0 null last\n"},
+      {"attribute within an array", "*2\r\n|1\r\n+ttl\r\n:1\r\n:5\r\n|1\r\n+x\r\n*2\r\n$1\r\na\r\n_\r\n:6\r\n",
+       "0 array 2\n1 integer 5\n1 integer 6 last\n"},
+      {"attribute within an attribute", "|1\r\n+a\r\n|1\r\n+b\r\n*1\r\n:1\r\n%1\r\n:2\r\n:3\r\n*0\r\n",
+       "0 array 0 last\n"},
+      {"attribute before an array", "|1\r\n+a\r\n+b\r\n*1\r\n:1\r\n", "0 array 1\n1 integer 1 last\n"},
+      {"attribute before a push", "|1\r\n+a\r\n+b\r\n>1\r\n:1\r\n", "0 push 1 push\n1 integer 1 push last\n"},
+      {"attribute within a push", ">1\r\n|1\r\n+a\r\n+b\r\n:1\r\n", "0 push 1 push\n1 integer 1 push last\n"},
+      {"verbatim and error in an attribute", "|1\r\n=5\r\ntxt:a\r\n!1\r\ne\r\n-ERR\r\n", "0 error 'ERR' last\n"},
+      {"HELLO of Redis 7.0", redis_7_hello, redis_7_hello_items},
+      {"HELLO of Valkey 9.1", valkey_9_hello, valkey_9_hello_items},
+  };
+  return wires;
+}
+
+const std::vector<std::pair<const char*, std::string>>& broken_wires() {
+  static const std::vector<std::pair<const char*, std::string>> wires = {
+      {"HTTP", "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"},
+      {"TLS alert", "\x15\x03\x03\x00\x02\x02\x28"s},
+      {"SSH", "SSH-2.0-OpenSSH_9.2p1\r\n"},
+      {"inline command", "PING\r\n"},
+      {"nul", "\0"s},
+      {"only a line end", "\r\n"},
+      {"only LF", "\n"},
+      {"LF without CR", "+OK\n"},
+      {"CR without LF", "+OK\r+"},
+      {"CR twice", "+OK\r\r\n"},
+      {"LF within a line", "-a\nb\r\n"},
+      {"no digits", ":\r\n"},
+      {"only a sign", ":-\r\n"},
+      {"plus", ":+1\r\n"},
+      {"leading zero", ":01\r\n"},
+      {"minus zero", ":-0\r\n"},
+      {"space before", ": 1\r\n"},
+      {"space after", ":1 \r\n"},
+      {"hex", ":0x1\r\n"},
+      {"a letter", ":a\r\n"},
+      {"nul in a number", ":1\0\r\n"s},
+      {"one too large", ":9223372036854775808\r\n"},
+      {"one too small", ":-9223372036854775809\r\n"},
+      {"twenty digits", ":99999999999999999999\r\n"},
+      {"wraps to 1", ":18446744073709551617\r\n"},
+      {"string of -2", "$-2\r\n"},
+      {"string without length", "$\r\n"},
+      {"huge string", "$9223372036854775807\r\n"},
+      {"string length wraps", "$18446744073709551615\r\n"},
+      {"streamed string", "$?\r\n;4\r\nabcd\r\n;0\r\n"},
+      {"streamed array", "*?\r\n:1\r\n.\r\n"},
+      {"streamed map", "%?\r\n"},
+      {"end of a stream", ".\r\n"},
+      {"chunk of a stream", ";4\r\n"},
+      {"string longer than said", "$2\r\nabc\r\n"},
+      {"string shorter than said", "$4\r\nabc\r\n\r\n"},
+      {"string ends in LF LF", "$1\r\na\n\n"},
+      {"string ends in CR CR", "$1\r\na\r\r"},
+      {"null verbatim", "=-1\r\n"},
+      {"verbatim shorter than its prefix", "=3\r\ntxt\r\n"},
+      {"verbatim without colon", "=6\r\ntxt.ab\r\n"},
+      {"null bulk error", "!-1\r\n"},
+      {"huge array", "*4294967297\r\n"},
+      {"array of -2", "*-2\r\n"},
+      {"null map", "%-1\r\n"},
+      {"null set", "~-1\r\n"},
+      {"null push", ">-1\r\n"},
+      {"null attribute", "|-1\r\n"},
+      {"map whose double wraps", "%4611686018427387905\r\n"},
+      {"map whose double wraps to none", "%9223372036854775807\r\n"},
+      {"null with text", "_1\r\n"},
+      {"boolean of neither", "#x\r\n"},
+      {"long boolean", "#tt\r\n"},
+      {"empty boolean", "#\r\n"},
+      {"empty real", ",\r\n"},
+      {"real with plus", ",+1.0\r\n"},
+      {"real without digits after the point", ",1.\r\n"},
+      {"real without digits before the point", ",.5\r\n"},
+      {"real without exponent", ",1e\r\n"},
+      {"real with two points", ",1.2.3\r\n"},
+      {"real with a word", ",infinity\r\n"},
+      {"real in hex", ",0x1p3\r\n"},
+      {"empty big number", "(\r\n"},
+      {"big number with plus", "(+1\r\n"},
+      {"big number with leading zero", "(00\r\n"},
+      {"big number minus zero", "(-0\r\n"},
+      {"big number with point", "(1.0\r\n"},
+      {"push within an array", "*1\r\n>1\r\n:1\r\n"},
+      {"push within a push", ">1\r\n>1\r\n:1\r\n"},
+      {"push within an attribute", "|1\r\n+a\r\n>1\r\n:1\r\n"},
+      {"broken within an attribute", "|1\r\n+a\r\n:x\r\n"},
+      {"broken child", "*2\r\n:1\r\n:01\r\n"},
+      {"deep", repeat("*1\r\n", 100'000)},
+      {"deep attributes", repeat("|1\r\n", 100'000)},
+      {"line without end", "+" + std::string(2000, 'a')},
+      {"number without end", ":" + std::string(2000, '1')},
+  };
+  return wires;
+}
+
+// ---- every text in every way ----------------------------------------------------------------------------------
+
+TEST(RespReader, ReadsEachTextWhole) {
+  for (const Wire& wire : good_wires()) {
+    SCOPED_TRACE(wire.name);
+    Feed feed;
+    EXPECT_TRUE(feed.bytes(wire.bytes));
+    EXPECT_EQ(feed.description(), wire.items);
+    EXPECT_TRUE(feed.at_boundary());
+    EXPECT_EQ(feed.unread(), 0u);
+  }
+}
+
+TEST(RespReader, ReadsEachTextByteByByte) {
+  for (const Wire& wire : good_wires()) {
+    SCOPED_TRACE(wire.name);
+    Feed feed;
+    EXPECT_TRUE(feed.in_pieces(wire.bytes, 1));
+    EXPECT_EQ(feed.description(), wire.items);
+    EXPECT_TRUE(feed.at_boundary());
+  }
+}
+
+TEST(RespReader, ReadsEachTextSplitAnywhere) {
+  for (const Wire& wire : good_wires()) {
+    for (size_t at = 0; at <= wire.bytes.size(); ++at) {
+      SCOPED_TRACE(wire.name + " split at "s + std::to_string(at));
+      Feed feed;
+      EXPECT_TRUE(feed.bytes(std::string_view(wire.bytes).substr(0, at)));
+      EXPECT_TRUE(feed.bytes(std::string_view(wire.bytes).substr(at)));
+      EXPECT_EQ(feed.description(), wire.items);
+    }
+  }
+}
+
+TEST(RespReader, LeavesTheNextReplyAlone) {
+  for (const Wire& wire : good_wires()) {
+    for (const Wire& next : good_wires()) {
+      for (const size_t piece : {size_t{1}, size_t{7}, wire.bytes.size() + next.bytes.size()}) {
+        SCOPED_TRACE(wire.name + ", then "s + next.name + " in pieces of " + std::to_string(piece));
+        Feed feed;
+        EXPECT_TRUE(feed.in_pieces(wire.bytes + next.bytes, piece));
+        EXPECT_EQ(feed.description(), wire.items + next.items);
+      }
+    }
+  }
+}
+
+TEST(RespReader, WaitsForTheRestOfACutText) {
+  for (const Wire& wire : good_wires()) {
+    const bool one_reply = wire.items.find("last\n") + 5 == wire.items.size();
+    if (!one_reply) continue;
+    for (size_t size = 0; size < wire.bytes.size(); ++size) {
+      SCOPED_TRACE(wire.name + " cut at "s + std::to_string(size));
+      Feed feed;
+      EXPECT_TRUE(feed.bytes(std::string_view(wire.bytes).substr(0, size)));
+      EXPECT_EQ(feed.description().find("last"), std::string::npos);
+      EXPECT_EQ(feed.at_boundary(), size == 0);
+    }
+  }
+}
+
+TEST(RespReader, BreaksOnWhatIsNotRespAndStaysBroken) {
+  for (const auto& [name, bytes] : broken_wires()) {
+    for (const size_t piece : {size_t{1}, size_t{3}, bytes.size()}) {
+      SCOPED_TRACE(name + " in pieces of "s + std::to_string(piece));
+      Feed feed;
+      EXPECT_FALSE(feed.in_pieces(bytes, piece));
+      EXPECT_EQ(feed.description().find("last"), std::string::npos);
+    }
+  }
+}
+
+TEST(RespReader, BreaksWhereverTheTextIsSplit) {
+  for (const auto& [name, bytes] : broken_wires()) {
+    if (bytes.size() > 100) continue;
+    for (size_t at = 0; at <= bytes.size(); ++at) {
+      SCOPED_TRACE(name + " split at "s + std::to_string(at));
+      Feed feed;
+      feed.bytes(std::string_view(bytes).substr(0, at));
+      EXPECT_FALSE(feed.bytes(std::string_view(bytes).substr(at)));
+    }
+  }
+}
+
+TEST(RespReader, IsBrokenUntilReset) {
+  for (const auto& [name, bytes] : broken_wires()) {
+    SCOPED_TRACE(name);
+    Reader reader(1024);
+    const size_t size = std::min<size_t>(bytes.size(), 1024);
+    resp::Item item;
+    size_t used = 0;
+    size_t at = 0;
+    resp::Progress progress = resp::Progress::item;
+    while (progress == resp::Progress::item) {
+      progress = reader.next(bytes.data() + at, size - at, used, item);
+      at += used;
+    }
+    if (progress != resp::Progress::broken) {  // a line that fills the buffer
+      progress = reader.next(bytes.data() + at, std::min<size_t>(bytes.size() - at, 1024), used, item);
+    }
+    ASSERT_EQ(progress, resp::Progress::broken);
+    EXPECT_FALSE(reader.at_boundary());
+    for (const char* good : {"+OK\r\n", ":1\r\n+", "$1\r\na\r\n", ""}) {
+      EXPECT_EQ(reader.next(good, strlen(good), used, item), resp::Progress::broken);
+    }
+    reader.reset();
+    EXPECT_TRUE(reader.at_boundary());
+    EXPECT_EQ(reader.next("+OK\r\n", 5, used, item), resp::Progress::item);
+    EXPECT_TRUE(item.last && item.depth == 0 && !item.push);
+  }
+}
+
+TEST(RespReader, ResetForgetsWhatIsHalfRead) {
+  for (const Wire& wire : good_wires()) {
+    Feed feed;
+    for (size_t size = 0; size < wire.bytes.size(); ++size) {
+      SCOPED_TRACE(wire.name + " cut at "s + std::to_string(size));
+      feed.bytes(std::string_view(wire.bytes).substr(0, size));
+      feed.reset();
+      EXPECT_TRUE(feed.at_boundary());
+      feed.bytes("*1\r\n:7\r\n");
+      EXPECT_EQ(feed.description(), "0 array 1\n1 integer 7 last\n");
+      feed.reset();
+    }
+  }
+}
+
+// ---- lines ----------------------------------------------------------------------------------------------------
+
+// Bytes already searched are not looked at again before the line has ended: changing them to LF is not noticed.
+TEST(RespReader, SearchesALineOnce) {
+  Reader reader(64);
+  resp::Item item;
+  size_t used = 0;
+  ASSERT_EQ(reader.next("+abcd", 5, used, item), resp::Progress::need_more);
+  ASSERT_EQ(used, 0u);
+  ASSERT_EQ(reader.next("+\n\n\n\ne\r\n", 8, used, item), resp::Progress::item);
+  EXPECT_EQ(used, 8u);
+  EXPECT_TRUE(item.text == Bytes("\n\n\n\ne"));
+}
+
+TEST(RespReader, ALineMustFitIntoTheBuffer) {
+  for (const size_t capacity : {size_t{32}, size_t{33}, size_t{1024}}) {
+    const std::string longest(capacity - 3, 'x');
+    for (const size_t piece : {size_t{1}, capacity + 1}) {
+      Feed fits(capacity);
+      EXPECT_TRUE(fits.in_pieces("-" + longest + "\r\n", piece));
+      EXPECT_EQ(fits.description(), "0 error '" + longest + "' last\n");
+      Feed too_long(capacity);
+      EXPECT_FALSE(too_long.in_pieces("-" + longest + "x\r\n", piece));
+      EXPECT_EQ(too_long.description(), "");
+    }
+  }
+}
+
+TEST(RespReader, SaysAtTheFirstByteThatThisIsNoReply) {
+  const std::string types = "+-:$*_#,(!=%|~>";
+  for (int c = 0; c < 256; ++c) {
+    const char byte = static_cast<char>(c);
+    Feed feed;
+    EXPECT_EQ(feed.bytes(std::string_view(&byte, 1)), types.find(byte) != std::string::npos) << c;
+  }
+}
+
+// ---- numbers --------------------------------------------------------------------------------------------------
+
+// The dumb second implementation: a number is what printing gives back.
+bool is_number(const std::string& text, long long& value) {
+  value = strtoll(text.c_str(), nullptr, 10);
+  return std::to_string(value) == text;
+}
+
+template <class F>
+void for_each_short_text(std::string_view alphabet, size_t longest, F f) {
+  std::vector<std::string> texts = {""};
+  for (size_t i = 0; i < texts.size(); ++i) {
+    f(texts[i]);
+    if (texts[i].size() == longest) continue;
+    for (const char c : alphabet) {
+      std::string longer = texts[i] + c;
+      texts.push_back(std::move(longer));
+    }
+  }
+}
+
+TEST(RespReader, NumbersHaveOneSpelling) {
+  size_t tried = 0;
+  for_each_short_text("+-019 ", 4, [&](const std::string& text) {
+    ++tried;
+    long long value = 0;
+    const bool good = is_number(text, value);
+    for (const size_t piece : {size_t{1}, size_t{16}}) {
+      Feed feed;
+      EXPECT_EQ(feed.in_pieces(":" + text + "\r\n", piece), good) << '"' << text << '"';
+      EXPECT_EQ(feed.description(), good ? "0 integer " + std::to_string(value) + " last\n" : "") << text;
+    }
+  });
+  EXPECT_EQ(tried, 1u + 6 + 36 + 216 + 1296);
+}
+
+TEST(RespReader, LengthsHaveOneSpelling) {
+  for_each_short_text("+-019 ", 4, [&](const std::string& text) {
+    long long value = 0;
+    const bool number = is_number(text, value);
+    for (const char type : "$=!*%~>|"s) {
+      const bool null = type == '$' || type == '*';
+      const bool pairs = type == '%' || type == '|';
+      const bool string = type == '$' || type == '=' || type == '!';
+      const long long least = null ? -1 : type == '=' ? 4 : 0;
+      const long long most = string ? Reader::string_max : pairs ? Reader::children_max / 2 : Reader::children_max;
+      Feed feed;
+      EXPECT_EQ(feed.bytes(type + text + "\r\n"), number && value >= least && value <= most) << type << text;
+    }
+  });
+}
+
+TEST(RespReader, NumbersAtTheEdgesOf64Bits) {
+  std::mt19937_64 random(1);
+  std::vector<int64_t> values = {INT64_MAX, INT64_MAX - 1, INT64_MIN, INT64_MIN + 1};
+  for (int64_t power = 1; power <= INT64_MAX / 10; power *= 10) {
+    values.insert(values.end(), {power, power - 1, -power, 1 - power, power * 9});
+  }
+  for (int i = 0; i < 1000; ++i) values.push_back(static_cast<int64_t>(random()) >> (random() % 64));
+  for (const int64_t value : values) {
+    Feed feed;
+    feed.bytes(line(':', value));
+    EXPECT_EQ(feed.description(), "0 integer " + std::to_string(value) + " last\n");
+  }
+  // Every number of 19 digits and a sign that is out of range by its last digit, and longer ones.
+  for (const char* text : {"9223372036854775808", "9223372036854775809", "9999999999999999999", "10000000000000000000",
+                           "18446744073709551615", "18446744073709551616", "-9223372036854775809",
+                           "-9999999999999999999", "-18446744073709551616", "00000000000000000001",
+                           "99999999999999999999999999999999999999999"}) {
+    Feed feed;
+    EXPECT_FALSE(feed.bytes(":"s + text + "\r\n")) << text;
+  }
+}
+
+// ---- limits ---------------------------------------------------------------------------------------------------
+
+TEST(RespReader, DepthLimit) {
+  for (const char* open : {"*1\r\n", "%1\r\n+k\r\n", "~1\r\n"}) {
+    SCOPED_TRACE(open);
+    const std::string deepest = repeat(open, Reader::depth_max);
+    Feed fits;
+    EXPECT_TRUE(fits.bytes(deepest + ":1\r\n"));
+    EXPECT_EQ(describe(fits.items().back()), "8 integer 1 last");
+    for (const char* beyond : {"*1\r\n", "*0\r\n", "%0\r\n", "|1\r\n"}) {
+      Feed too_deep;
+      EXPECT_FALSE(too_deep.bytes(deepest + beyond)) << beyond;
+    }
+  }
+  static_assert(Reader::depth_max == 8);
+}
+
+TEST(RespReader, AttributesCountAsDepthWhileTheyAreOpen) {
+  const std::string outer = repeat("*1\r\n", Reader::depth_max - 1);
+  Feed fits;
+  EXPECT_TRUE(fits.bytes(outer + "|1\r\n+a\r\n+b\r\n*1\r\n:1\r\n"));
+  EXPECT_EQ(describe(fits.items().back()), "8 integer 1 last");
+  Feed too_deep;
+  EXPECT_FALSE(too_deep.bytes(outer + "|1\r\n+a\r\n*1\r\n"));
+
+  const std::string nested = repeat("|1\r\n+a\r\n", Reader::depth_max);
+  Feed all;
+  EXPECT_TRUE(all.bytes(nested + repeat("+v\r\n", Reader::depth_max) + ":1\r\n"));
+  EXPECT_EQ(all.description(), "0 integer 1 last\n");
+}
+
+TEST(RespReader, ChildrenLimit) {
+  for (const char type : "*~>"s) {
+    Feed fits;
+    EXPECT_TRUE(fits.bytes(line(type, Reader::children_max) + repeat("_\r\n", Reader::children_max - 1)));
+    EXPECT_FALSE(fits.at_boundary());
+    fits.bytes("+OK\r\n");
+    EXPECT_TRUE(fits.at_boundary());
+    EXPECT_EQ(fits.items().size(), size_t{Reader::children_max} + 1);
+    EXPECT_TRUE(fits.items().back().item.last);
+    Feed too_many;
+    EXPECT_FALSE(too_many.bytes(line(type, Reader::children_max + 1)));
+  }
+  for (const char type : "%|"s) {
+    Feed fits;
+    EXPECT_TRUE(fits.bytes(line(type, Reader::children_max / 2) + repeat("_\r\n", Reader::children_max - 1)));
+    EXPECT_FALSE(fits.at_boundary());
+    EXPECT_TRUE(fits.bytes("_\r\n" + ":1\r\n"s));
+    EXPECT_EQ(describe(fits.items().back()), "0 integer 1 last");
+    Feed too_many;
+    EXPECT_FALSE(too_many.bytes(line(type, Reader::children_max / 2 + 1)));
+  }
+}
+
+TEST(RespReader, StringLimit) {
+  for (const char type : "$=!"s) {
+    std::string text(Reader::string_max, 's');
+    text.replace(0, 4, "txt:");
+    Feed fits;
+    EXPECT_TRUE(fits.bytes(string_of(type, text) + ":1\r\n"));
+    const auto whole = fits.joined();
+    ASSERT_EQ(whole.size(), 2u);
+    EXPECT_TRUE(whole[0].text == (type == '=' ? text.substr(4) : text));
+    EXPECT_TRUE(whole[0].item.last);
+    EXPECT_EQ(whole[0].item.type, type == '!' ? resp::Type::error : resp::Type::string);
+    Feed too_long;
+    EXPECT_FALSE(too_long.bytes(line(type, Reader::string_max + 1)));
+  }
+}
+
+// ---- bodies ---------------------------------------------------------------------------------------------------
+
+TEST(RespReader, ABodyThatFitsComesOutWhole) {
+  for (const size_t capacity : {size_t{32}, size_t{64}, size_t{1024}}) {
+    const std::string text(capacity - 2, 'b');
+    for (const size_t piece : {size_t{1}, size_t{5}, size_t{31}, 2 * capacity}) {
+      SCOPED_TRACE(std::to_string(capacity) + " in pieces of " + std::to_string(piece));
+      Feed feed(capacity);
+      EXPECT_TRUE(feed.in_pieces(string_of('$', text), piece));
+      EXPECT_EQ(feed.description(), "0 string '" + text + "' last\n");
+      Feed verbatim(capacity);  // the prefix is not part of it
+      EXPECT_TRUE(verbatim.in_pieces(string_of('=', "txt:" + text), piece));
+      EXPECT_EQ(verbatim.description(), "0 string '" + text + "' last\n");
+    }
+  }
+}
+
+TEST(RespReader, ALongerBodyComesOutInPartsAndNoneIsEmpty) {
+  for (size_t size = 31; size < 200; ++size) {
+    std::string text;
+    for (size_t i = 0; i < size; ++i) text += static_cast<char>('a' + i % 26);
+    for (const size_t piece : {size_t{1}, size_t{3}, size_t{30}, size_t{31}, size_t{32}, size_t{1000}}) {
+      SCOPED_TRACE(std::to_string(size) + " in pieces of " + std::to_string(piece));
+      Feed feed(32);
+      EXPECT_TRUE(feed.in_pieces("*2\r\n" + string_of('$', text) + ":1\r\n", piece));
+      const auto& items = feed.items();
+      ASSERT_GE(items.size(), 4u);
+      for (size_t i = 1; i + 1 < items.size(); ++i) {
+        EXPECT_EQ(items[i].item.part, i + 2 < items.size());
+        EXPECT_EQ(items[i].item.depth, 1);
+        EXPECT_FALSE(items[i].item.last);
+        EXPECT_GT(items[i].text.size(), 0u);
+      }
+      EXPECT_EQ(describe(feed.joined()), "0 array 2\n1 string '" + text + "'\n1 integer 1 last\n");
+    }
+  }
+}
+
+TEST(RespReader, InfoOf4KilobytesThroughABufferOf1) {
+  std::string info = "# Server\r\nredis_version:7.0.15\r\n";
+  while (info.size() < 4096) info += "used_memory_" + std::to_string(info.size()) + ":1\r\n";
+  for (const char* prefix : {"", "txt:"}) {
+    const std::string bytes = string_of(*prefix ? '=' : '$', prefix + info) + "+OK\r\n";
+    for (const size_t piece : {size_t{1}, size_t{100}, size_t{1023}, size_t{1448}, bytes.size()}) {
+      SCOPED_TRACE(piece);
+      Feed feed(1024);
+      EXPECT_TRUE(feed.in_pieces(bytes, piece));
+      EXPECT_GT(feed.items().size(), 4u);
+      EXPECT_EQ(describe(feed.joined()), "0 string '" + info + "' last\n0 simple 'OK' last\n");
+      for (const SeenItem& seen : feed.items()) EXPECT_EQ(seen.item.last, !seen.item.part);
+    }
+  }
+}
+
+TEST(RespReader, ALongBodyInAnAttributeIsReadOver) {
+  const std::string bytes = "|1\r\n+a\r\n" + string_of('$', std::string(5000, 'x')) + "+OK\r\n";
+  for (const size_t piece : {size_t{1}, size_t{1448}, bytes.size()}) {
+    Feed feed(256);
+    EXPECT_TRUE(feed.in_pieces(bytes, piece));
+    EXPECT_EQ(feed.description(), "0 simple 'OK' last\n");
+  }
+}
+
+TEST(RespReader, ALongBodyMustEndInCrLfToo) {
+  for (const char* end : {"\n\r", "\r\r", "xx", "x\r\n"}) {
+    for (const size_t piece : {size_t{1}, size_t{1000}}) {
+      Feed feed(32);
+      EXPECT_FALSE(feed.in_pieces("$100\r\n" + std::string(100, 'y') + end, piece));
+      EXPECT_EQ(feed.description().find("last"), std::string::npos);
+    }
+  }
+}
+
+TEST(RespReader, TheSmallestBufferReadsWhateverHasShortLines) {
+  for (const Wire& wire : good_wires()) {
+    const bool long_line = wire.bytes.find("(3492") == 0;
+    for (const size_t piece : {size_t{1}, wire.bytes.size()}) {
+      SCOPED_TRACE(wire.name);
+      Feed feed(32);
+      EXPECT_EQ(feed.in_pieces(wire.bytes, piece), !long_line);
+      EXPECT_EQ(describe(feed.joined()), long_line ? "" : wire.items);
+    }
+  }
+}
+
+// ---- garbage --------------------------------------------------------------------------------------------------
+
+TEST(RespReader, RandomBytesAreBroken) {
+  std::mt19937 random(20260101);
+  for (int round = 0; round < 2000; ++round) {
+    std::string bytes;
+    for (int i = 0; i < 4096; ++i) bytes += static_cast<char>(random() & 0xFF);
+    Feed feed;
+    EXPECT_FALSE(feed.in_pieces(bytes, 1 + random() % 1500)) << round;
+  }
+}
+
+// Valid texts with a few bytes changed: whatever they mean now, they mean it in any pieces.
+TEST(RespReader, ADamagedTextMeansTheSameInAnyPieces) {
+  std::mt19937 random(7);
+  const std::string likely = "+-:$*_#,(!=%|~>0123456789\r\n\r\n\r\ntf?.";
+  size_t broken = 0;
+  size_t sound = 0;
+  for (int round = 0; round < 300; ++round) {
+    for (const Wire& wire : good_wires()) {
+      std::string bytes = wire.bytes + good_wires()[random() % good_wires().size()].bytes;
+      for (size_t n = 1 + random() % 3; n > 0; --n) bytes[random() % bytes.size()] = likely[random() % likely.size()];
+      Feed whole(64);
+      whole.bytes(bytes);
+      Feed pieces(64);
+      pieces.in_pieces(bytes, 1 + random() % 9);
+      ASSERT_EQ(whole.broken(), pieces.broken()) << bytes;
+      ASSERT_EQ(describe(whole.joined()), describe(pieces.joined())) << bytes;
+      ASSERT_EQ(whole.at_boundary(), pieces.at_boundary()) << bytes;
+      ++(whole.broken() ? broken : sound);
+    }
+  }
+  EXPECT_GT(broken, 1000u);
+  EXPECT_GT(sound, 1000u);
+}
+
+}  // namespace
+}  // namespace redlock::test

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+#include "master/scripts.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <regex>
+#include <string>
+#include <string_view>
+
+#include "test/support/sha1.hpp"
+
+namespace redlock {
+namespace {
+
+using test::Sha1;
+
+std::string_view body(const Script& script) { return {script.body.data, script.body.size}; }
+std::string_view sha(const Script& script) { return {script.sha.data, script.sha.size}; }
+
+struct Named {
+  const char* name;
+  const Script& script;
+};
+const Named all[] = {{"release", release_script}, {"extend", extend_script}};
+
+TEST(Sha1, known_digests) {
+  EXPECT_EQ(Sha1::hex(""), "da39a3ee5e6b4b0d3255bfef95601890afd80709");
+  EXPECT_EQ(Sha1::hex("abc"), "a9993e364706816aba3e25717850c26c9cd0d89d");
+}
+
+TEST(Scripts, digests_are_those_of_the_texts) {
+  for (const Named& n : all) {
+    EXPECT_EQ(sha(n.script), Sha1::hex(body(n.script))) << n.name;
+  }
+  EXPECT_NE(sha(release_script), sha(extend_script));
+}
+
+// Every line of the text stands in the file, in order; what is left out are comments and blank lines.
+TEST(Scripts, texts_are_the_files_without_comments) {
+  for (const Named& n : all) {
+    std::ifstream file(std::string(REDLOCK_SOURCE_DIR "/src/master/scripts/") + n.name + ".lua");
+    ASSERT_TRUE(file.good()) << n.name;
+    std::string expected;
+    for (std::string line; std::getline(file, line);) {
+      line.erase(0, line.find_first_not_of(" \t"));
+      if (!line.empty() && line.compare(0, 2, "--") != 0) expected += line + '\n';
+    }
+    EXPECT_EQ(body(n.script), expected) << n.name;
+  }
+}
+
+// This test must know every script: one that it does not look at has no digest to be wrong.
+TEST(Scripts, none_is_forgotten_here) {
+  size_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(REDLOCK_SOURCE_DIR "/src/master/scripts")) {
+    files += entry.path().extension() == ".lua";
+  }
+  EXPECT_EQ(files, std::size(all));
+}
+
+TEST(Scripts, no_shebang_and_reads_before_writes) {
+  for (const Named& n : all) {
+    EXPECT_NE(body(n.script).substr(0, 1), "#") << n.name << ": Redis refuses a script with a shebang at maxmemory";
+    EXPECT_EQ(body(n.script).find("redis.call"), body(n.script).find("redis.call('GET',KEYS[1])")) << n.name;
+    EXPECT_EQ(body(n.script).find("pcall"), std::string_view::npos) << n.name;
+  }
+}
+
+// A value or a token that went through a Lua number would lose digits.
+TEST(Scripts, a_value_never_becomes_a_number) {
+  const std::regex tonumber("tonumber\\(([^()]*)\\)");
+  for (const Named& n : all) {
+    const std::string text(body(n.script));
+    for (std::sregex_iterator it(text.begin(), text.end(), tonumber), end; it != end; ++it) {
+      EXPECT_EQ((*it)[1], "ARGV[2]") << n.name << ": only the ttl is a number";
+    }
+    size_t words = 0;
+    for (size_t at = 0; (at = text.find("tonumber", at)) != std::string::npos; ++at) ++words;
+    const auto matches =
+        std::distance(std::sregex_iterator(text.begin(), text.end(), tonumber), std::sregex_iterator());
+    EXPECT_EQ(static_cast<long>(words), matches) << n.name << ": a tonumber that the pattern does not understand";
+    // Arithmetic, or a comparison with < or >, would convert it as well.
+    EXPECT_FALSE(std::regex_search(text, std::regex("ARGV\\[1\\]\\s*[-+*/%<>]|[-+*/%<>]\\s*ARGV\\[1\\]"))) << n.name;
+  }
+}
+
+TEST(Scripts, never_lower_the_expiry_and_never_make_a_key) {
+  EXPECT_NE(body(extend_script).find("PTTL"), std::string_view::npos);
+  EXPECT_EQ(body(extend_script).find("SET"), std::string_view::npos);
+  EXPECT_EQ(body(release_script).find("SET"), std::string_view::npos);
+}
+
+}  // namespace
+}  // namespace redlock

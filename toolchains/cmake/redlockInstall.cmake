@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: MIT
+#
+# Two components: redlock-runtime is what a gateway needs, redlock-dev what its firmware is built with. The CMake
+# files hold no absolute path: a prefix may be moved and a sysroot be prepended; redlock.pc names its prefix once.
+include(CMakePackageConfigHelpers)
+set(redlock_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/redlock")
+
+install(TARGETS redlock EXPORT redlockTargets
+  LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT redlock-runtime NAMELINK_COMPONENT redlock-dev
+  ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT redlock-dev)
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/redlock" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
+  COMPONENT redlock-dev FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+install(EXPORT redlockTargets NAMESPACE redlock:: DESTINATION "${redlock_package_dir}" COMPONENT redlock-dev)
+
+configure_package_config_file("${PROJECT_SOURCE_DIR}/toolchains/cmake/redlockConfig.cmake.in"
+  "${PROJECT_BINARY_DIR}/redlockConfig.cmake" INSTALL_DESTINATION "${redlock_package_dir}")
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/redlockConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
+install(FILES
+  "${PROJECT_BINARY_DIR}/redlockConfig.cmake"
+  "${PROJECT_BINARY_DIR}/redlockConfigVersion.cmake"
+  "${PROJECT_SOURCE_DIR}/toolchains/cmake/redlockDependencies.cmake"
+  DESTINATION "${redlock_package_dir}" COMPONENT redlock-dev)
+
+# The prefix is known for certain only when installing (cmake --install --prefix).
+foreach(dir includedir libdir)
+  string(TOUPPER "CMAKE_INSTALL_${dir}" variable)
+  if(IS_ABSOLUTE "${${variable}}")
+    set(redlock_pc_${dir} "${${variable}}")
+  else()
+    set(redlock_pc_${dir} "\${prefix}/${${variable}}")
+  endif()
+endforeach()
+set(redlock_pc_prefix "@CMAKE_INSTALL_PREFIX@")
+configure_file("${PROJECT_SOURCE_DIR}/toolchains/cmake/redlock.pc.in" "${PROJECT_BINARY_DIR}/redlock.pc.in" @ONLY)
+install(CODE "configure_file(\"${PROJECT_BINARY_DIR}/redlock.pc.in\" \"${PROJECT_BINARY_DIR}/redlock.pc\" @ONLY)"
+  COMPONENT redlock-dev)
+install(FILES "${PROJECT_BINARY_DIR}/redlock.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT redlock-dev)

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: MIT
+#
+# Sourced by the scripts that set a machine up: install_missing INSTALL PACKAGE... installs Debian packages that are not
+# there, after it has printed which. With INSTALL=no it only prints them and fails.
+
+package_present() {
+  [[ $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null) == installed ]]
+}
+
+install_missing() {
+  local install=$1 package missing=() sudo=()
+  shift
+  if ! command -v dpkg-query >/dev/null; then
+    echo "This is no Debian: these packages, or what they are called here, are taken to be present: $*"
+    return 0
+  fi
+  for package in "$@"; do
+    package_present "$package" || missing+=("$package")
+  done
+  [[ ${#missing[@]} -gt 0 ]] || return 0
+
+  if [[ $install == no ]]; then
+    echo "Missing packages: ${missing[*]}" >&2
+    echo "Install them: apt-get install --no-install-recommends ${missing[*]}" >&2
+    return 1
+  fi
+  echo "Installing packages: ${missing[*]}"
+  if [[ $(id -u) -ne 0 ]]; then
+    command -v sudo >/dev/null || { echo "Neither root nor sudo: cannot install them." >&2; return 1; }
+    sudo=(sudo)
+  fi
+  "${sudo[@]}" apt-get -q update || echo "apt-get update failed; trying with the package lists that are here." >&2
+  "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y install --no-install-recommends "${missing[@]}" || {
+    echo "apt-get could not install: ${missing[*]}" >&2
+    return 1
+  }
+}
