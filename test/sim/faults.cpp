@@ -152,7 +152,8 @@ void World::at_master(Fault fault, unsigned m) {
     case Fault::forget: {
       if (master.down) return;
       using Keep = test::RedisDouble::Keep;
-      master.crash(fault == Fault::restart ? Keep::all : random_.coin() ? Keep::none : Keep::snapshot, random_.coin());
+      const Keep keep = fault == Fault::restart ? Keep::all : random_.coin() ? Keep::none : Keep::snapshot;
+      master.crash(keep, random_.coin());
       if (plan_.has(Fault::loading) && random_.coin()) {
         const Ns loaded = now_ + length + random_.spread(1 * ms, 500 * ms);
         master.redis.knobs.loading = true;
@@ -219,9 +220,11 @@ void World::refuse(Fault fault, unsigned m) {
     case 3:
       knobs.busy = true;
       break;
-    default:
-      masters_[m]->redis.fail_next(random_.pick(errors), random_.pick(commands));
+    default: {
+      const char* const error = random_.pick(errors);
+      masters_[m]->redis.fail_next(error, random_.pick(commands));
       break;
+    }
   }
 }
 

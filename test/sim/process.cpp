@@ -242,6 +242,7 @@ void Process::deliver(Instant now) {
     if (event.callback != nullptr) event.callback(nullptr, &event.event, event.user);
     world_.story().mark(static_cast<uint64_t>(event.event.type) << 32 | static_cast<uint32_t>(event.event.err),
                         event.event.lock.id);
+    if (event.event.type == REDLOCK_EV_MASTER && event.event.state == REDLOCK_MASTER_UP) ++ups_;
     if (world_.story().telling() && event.event.type == REDLOCK_EV_MASTER) {
       static constexpr const char* states[] = {"", "down", "connecting", "greeting", "up", "suspect"};
       world_.story().tell(t_, int(index_), int(event.event.master), "is %s (%d)", states[event.event.state],

@@ -34,6 +34,7 @@ struct User {
   Habit habit = Habit::shortly;
   Ns due = never;  // when it does something next
   Ns asked_at = 0;
+  unsigned ups_before = 0;  // Process::ups() when it asked
   bool left = false;  // has called release
   uint64_t handle = 0;
   uint64_t ended = 0;  // an older handle, stale by now
@@ -59,6 +60,7 @@ class Process {
   const std::vector<User>& users() const { return users_; }
   Ns held_until() const { return held_until_; }  // busy, paused or suspended
   unsigned incarnation() const { return incarnation_; }
+  unsigned ups() const { return ups_; }  // times that a master was told to be up
   bool closed() const { return closed_; }
   bool wants_close() const { return closing_; }
   Instant last_turn() const { return last_turn_; }
@@ -105,6 +107,7 @@ class Process {
   World& world_;
   unsigned index_;
   unsigned incarnation_ = 0;
+  unsigned ups_ = 0;
   Stream clock_random_;
   Stream user_random_;
   Stream shell_random_;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Stream: random numbers for one purpose. Every purpose, and every client and master within it, has a stream of its
-// own, so that one more draw in one of them leaves the history of all others as it was.
+// own, so that one more draw in one of them leaves the history of all others as it was. Two draws never stand among the
+// arguments of one call: compilers differ in which comes first, and a seed must tell the same story everywhere.
 #pragma once
 #include <cstddef>
 #include <cstdint>

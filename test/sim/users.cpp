@@ -47,6 +47,7 @@ void Process::ask(User& user) {
   o.renew = random.coin();
   user.resource = static_cast<unsigned>(random.below(plan.resources));
   user.asked_at = t_;
+  user.ups_before = ups_;
   user.left = false;
   const char* name = names[user.resource];
   const int err = client_->acquire(Bytes(name, strlen(name)), o, on_event, &user, user.handle);
