@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# count.sh WHAT PROGRAM INFLIGHT [LIMIT] [OPTION...]: what one cycle of PROGRAM costs with so many under way; fails when
+# it is more than LIMIT (- for none). WHAT is instructions (in user space, counted by callgrind) or syscalls (counted by
+# strace). The masters are those of MASTER_PORTS; the OPTIONs go to PROGRAM.
+#
+# It is the slope between two runs of different length, so that start-up, connections and the end cancel.
+set -euo pipefail
+
+what=$1 program=$2 inflight=$3 limit=${4:--}
+options=("${@:5}")
+few=$((inflight == 1 ? 300 : 40 * inflight))
+many=$((inflight == 1 ? 1300 : 200 * inflight))
+folder=$(mktemp -d "${TMPDIR:-/tmp}/redlock-count.XXXXXX")
+trap 'rm -rf "$folder"' EXIT
+
+need() {
+  command -v "$1" >/dev/null || { echo "$1 is missing: apt-get install --no-install-recommends $1" >&2; exit 1; }
+}
+
+# The program must have done all its cycles, or there is nothing to divide by.
+checked() {
+  local cycles=$1 result
+  shift
+  result=$("$@" --ports "$MASTER_PORTS" --mode throughput --inflight "$inflight" --warmup 20 --count "$cycles" "${options[@]}")
+  [[ $result == *"\"ok\":$cycles,\"fail\":0,"* ]] || { echo "not all cycles succeeded: $result" >&2; exit 1; }
+}
+
+instructions() {
+  checked "$1" valgrind --quiet --tool=callgrind --callgrind-out-file="$folder/callgrind" "$program"
+  awk '/^totals:/ { print $2 }' "$folder/callgrind"
+}
+
+syscalls() {
+  checked "$1" strace -f -c -o "$folder/strace" "$program"
+  awk '$1 ~ /^[0-9.]+$/ && $NF != "total" { calls += $4 } END { print calls }' "$folder/strace"
+}
+
+case $what in
+  instructions) need valgrind ;;
+  syscalls) need strace ;;
+  *) echo "count.sh: instructions or syscalls, not $what" >&2; exit 2 ;;
+esac
+
+low=$($what "$few") high=$($what "$many")
+[[ $low =~ ^[0-9]+$ && $high =~ ^[0-9]+$ ]] || { echo "count.sh: nothing counted: '$low' '$high'" >&2; exit 1; }
+awk -v low="$low" -v high="$high" -v cycles=$((many - few)) -v limit="$limit" -v what="$what" -v inflight="$inflight" 'BEGIN {
+  cost = (high - low) / cycles
+  printf "%s per cycle, %d under way: %.*f", what, inflight, cost < 100 ? 2 : 0, cost
+  if (limit != "-") printf " (limit %s)", limit
+  printf "\n"
+  exit cost <= 0 || (limit != "-" && cost > limit)
+}'

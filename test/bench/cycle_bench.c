@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The library as a user has it: the public C API on a libuv loop. A cycle ends with RELEASED, which the library reports
+ * when the deletes are handed to the kernel (--release sent); it does not tell when the masters have confirmed them.
+ *
+ *   --api loop        redlock_create_on_loop, all calls from callbacks */
+#include "cycle.h"
+
+#include <redlock/redlock.h>
+#include <uv.h>
+
+/* One of the K cycles under way. */
+typedef struct worker {
+  int64_t began, got, releasing;
+  uint32_t rounds;
+  uv_timer_t pause;
+  redlock_lock_t lock;
+} worker;
+
+static cycle_options opts;
+static cycle_record record;
+static uv_loop_t loop;
+static redlock_t *rl;
+static redlock_config_t *cfg;
+static FILE *logfile;
+static long begun, ended, wanted; /* cycles of this phase */
+static unsigned name;             /* of the next resource */
+static int64_t stop_at;
+static int closed;
+
+static void begin(worker *w);
+
+/* The time that --max-seconds allows is looked at by a timer, so that no cycle pays for it. */
+static void on_deadline(uv_timer_t *timer) {
+  (void)timer;
+  wanted = begun;
+  if (ended == begun) uv_stop(&loop);
+}
+
+/* ---- latency and throughput ----------------------------------------------------------------------------------- */
+
+static void next(worker *w) {
+  ended++;
+  if (begun < wanted) {
+    begin(w);
+  } else if (ended == wanted) {
+    uv_stop(&loop);
+  }
+}
+
+static void on_event(redlock_t *client, const redlock_event_t *event, void *user) {
+  worker *w = user;
+  switch (event->type) {
+    case REDLOCK_EV_ACQUIRED:
+      cycle_acquired(&record, w->began);
+      redlock_release_async(client, event->lock);
+      break;
+    case REDLOCK_EV_RELEASED:
+      cycle_ended(&record, w->began);
+      next(w);
+      break;
+    case REDLOCK_EV_FAILED:
+    case REDLOCK_EV_LOST:
+      record.failed++;
+      next(w);
+      break;
+    default:
+      break;
+  }
+}
+
+static void acquire(worker *w, redlock_resource_t resource, redlock_event_fn callback, int wait_ms) {
+  redlock_acquire_opts_t o = REDLOCK_ACQUIRE_OPTS_INIT;
+  o.ttl_ms = opts.ttl_ms;
+  o.wait_ms = wait_ms;
+  o.retry_delay_ms = opts.retry_us > 0 ? (uint32_t)((opts.retry_us + 999) / 1000) : 0;
+  o.callback = callback;
+  o.user = w;
+  const int err = redlock_acquire_async(rl, &resource, 1, &o, &w->lock);
+  if (err != 0) {
+    fprintf(stderr, "cycle_bench: acquire: %s\n", redlock_strerror(err));
+    exit(4);
+  }
+}
+
+/* The key is PREFIX:xxxxxxxx, as in the other programs. */
+static redlock_resource_t unique_resource(char *text, size_t size) {
+  const size_t prefix = strlen(opts.prefix);
+  if (prefix + 9 > size) exit(2);
+  memcpy(text, opts.prefix, prefix);
+  text[prefix] = ':';
+  for (unsigned i = 0, n = name++; i < 8; i++, n >>= 4) text[prefix + 8 - i] = "0123456789abcdef"[n & 15];
+  redlock_resource_t resource = {text, (uint32_t)(prefix + 9)};
+  return resource;
+}
+
+static void begin(worker *w) {
+  char text[REDLOCK_RESOURCE_MAX];
+  begun++;
+  w->began = cycle_now();
+  acquire(w, unique_resource(text, sizeof text), on_event, REDLOCK_WAIT_NONE);
+}
+
+static void run(worker *workers, long cycles) {
+  begun = ended = 0;
+  wanted = cycles;
+  for (unsigned i = 0; i < opts.inflight && begun < wanted; i++) begin(&workers[i]);
+  uv_run(&loop, UV_RUN_DEFAULT);
+}
+
+/* ---- contend: hold one resource, pause, ask for it again -------------------------------------------------------- */
+
+static void contend(worker *w);
+static uint64_t whole_ms(long us) { return (uint64_t)((us + 999) / 1000); }
+
+static void on_held_long_enough(uv_timer_t *timer) {
+  worker *w = timer->data;
+  w->releasing = cycle_now();
+  redlock_release_async(rl, w->lock);
+}
+
+static void on_paused(uv_timer_t *timer) { contend(timer->data); }
+
+static void on_contend_event(redlock_t *client, const redlock_event_t *event, void *user) {
+  worker *w = user;
+  (void)client;
+  switch (event->type) {
+    case REDLOCK_EV_ACQUIRED:
+      w->got = cycle_now();
+      w->rounds = event->rounds;
+      record.attempts += event->rounds;
+      cycle_acquired(&record, w->began);
+      uv_timer_start(&w->pause, on_held_long_enough, whole_ms(opts.hold_us), 0);
+      return;
+    case REDLOCK_EV_RELEASED:
+      cycle_ended(&record, w->began);
+      if (logfile != NULL) {
+        fprintf(logfile, "%ld %lld %lld %lld %lld %u\n", (long)getpid(), (long long)w->began, (long long)w->got,
+                (long long)w->releasing, (long long)cycle_now(), w->rounds);
+      }
+      break;
+    case REDLOCK_EV_FAILED:
+    case REDLOCK_EV_LOST:
+      record.failed++;
+      break;
+    default:
+      return;
+  }
+  if (++ended == wanted) {
+    uv_stop(&loop);
+  } else if (begun < wanted) {
+    uv_timer_start(&w->pause, on_paused, whole_ms(opts.think_us), 0);
+  }
+}
+
+static void contend(worker *w) {
+  redlock_resource_t resource = {opts.resource, (uint32_t)strlen(opts.resource)};
+  begun++;
+  w->began = cycle_now();
+  acquire(w, resource, on_contend_event, REDLOCK_WAIT_FOREVER);
+}
+
+static void run_contend(worker *w) {
+  begun = ended = 0;
+  wanted = opts.count;
+  contend(w);
+  uv_run(&loop, UV_RUN_DEFAULT);
+}
+
+/* ---- the client ----------------------------------------------------------------------------------------------- */
+
+static void on_client_event(redlock_t *client, const redlock_event_t *event, void *user) {
+  (void)client;
+  (void)user;
+  if (event->type == REDLOCK_EV_CLOSED) closed = 1;
+}
+
+static int set(const char *key, unsigned value) { return redlock_config_set_u32(cfg, key, value); }
+
+static int configure(void) {
+  if (redlock_config_new(&cfg) != 0) return -1;
+  for (unsigned m = 0; m < opts.masters; m++) {
+    char url[128];
+    snprintf(url, sizeof url, "redis://%s:%u", opts.host, opts.port[m]);
+    if (redlock_config_add_master(cfg, url) != 0) return -1;
+  }
+  /* A lock's slot is free when the callback of its last event has returned, and the next acquire is made in there. */
+  const unsigned locks = opts.table != 0 ? opts.table : opts.inflight + opts.held + 1;
+  if ((opts.table != 0 || locks > 32) && set("limits.locks", locks) != 0) return -1;
+  if (opts.node_timeout_ms != 0 && set("timing.node_timeout_ms", opts.node_timeout_ms) != 0) return -1;
+  redlock_config_set_event(cfg, on_client_event, NULL);
+  return 0;
+}
+
+/* All masters that can be reached are; no more than a second is given to those that cannot. */
+static void on_tick(uv_timer_t *timer) {
+  redlock_status_t status = {.size = sizeof status};
+  if (redlock_status(rl, &status) != 0 || status.masters_up == status.masters || cycle_now() > stop_at) {
+    uv_timer_stop(timer);
+    uv_stop(&loop);
+  }
+}
+
+static void meet_masters(uv_timer_t *timer) {
+  stop_at = cycle_now() + 1000000000;
+  uv_timer_start(timer, on_tick, 1, 1);
+  uv_run(&loop, UV_RUN_DEFAULT);
+}
+
+static void on_held(redlock_t *client, const redlock_event_t *event, void *user) {
+  (void)client;
+  (void)user;
+  if (event->type == REDLOCK_EV_ACQUIRED && ++ended == wanted) uv_stop(&loop);
+  if (event->type == REDLOCK_EV_FAILED || event->type == REDLOCK_EV_LOST) exit(4);
+}
+
+/* Locks that are held, and renewed, all the while. */
+static void hold_others(worker *w) {
+  char text[REDLOCK_RESOURCE_MAX];
+  ended = 0;
+  wanted = opts.held;
+  for (unsigned i = 0; i < opts.held; i++) acquire(w, unique_resource(text, sizeof text), on_held, 5000);
+  if (opts.held != 0) uv_run(&loop, UV_RUN_DEFAULT);
+}
+
+static int refuse(void) {
+  if (!cycle_is(opts.api, "loop")) return fprintf(stderr, "cycle_bench: no --api %s\n", opts.api);
+  if (!cycle_is(opts.wait, "quorum")) return fprintf(stderr, "cycle_bench: it never waits for more than a quorum\n");
+  if (!cycle_is(opts.release, "sent")) return fprintf(stderr, "cycle_bench: RELEASED tells that deletes were sent\n");
+  return 0;
+}
+
+int main(int argc, char **argv) {
+  if (cycle_parse(&opts, "cycle_bench", argc, argv) != 0) return 2;
+  if (*opts.api == '\0') opts.api = "loop";
+  if (*opts.release == '\0') opts.release = "sent";
+  if (refuse() != 0) return 2;
+  if (uv_loop_init(&loop) != 0 || configure() != 0 || redlock_create_on_loop(&rl, cfg, &loop) != 0) {
+    fprintf(stderr, "cycle_bench: %s\n", cfg != NULL ? redlock_config_error(cfg) : "no loop");
+    return 4;
+  }
+  redlock_config_free(cfg);
+
+  uv_timer_t timer;
+  uv_timer_init(&loop, &timer);
+  meet_masters(&timer);
+  worker *workers = calloc(opts.inflight, sizeof *workers);
+  if (workers == NULL) return 4;
+  cycle_record_init(&record, &opts);
+  name = (unsigned)cycle_now();
+  hold_others(workers);
+
+  uv_timer_start(&timer, on_deadline, (uint64_t)(opts.max_seconds * 1e3), 0);
+  if (cycle_is(opts.mode, "contend")) {
+    logfile = opts.log != NULL ? fopen(opts.log, "w") : NULL;
+    uv_timer_init(&loop, &workers[0].pause);
+    workers[0].pause.data = &workers[0];
+    cycle_begin(&record);
+    run_contend(&workers[0]);
+    cycle_end(&record);
+    if (logfile != NULL) fclose(logfile);
+  } else {
+    run(workers, opts.warmup);
+    cycle_begin(&record);
+    run(workers, opts.count);
+    cycle_end(&record);
+  }
+
+  uv_timer_stop(&timer);
+  const int result = cycle_print(&record);
+  if (redlock_close_async(rl, 1000) == 0) {
+    while (!closed) uv_run(&loop, UV_RUN_ONCE);
+  }
+  free(workers);
+  return result;
+}
