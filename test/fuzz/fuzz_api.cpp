@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The whole C API, src/c_api.cpp itself, called in any order and with anything: handles that are stale, of the other
+// The whole C API, src/c_api itself, called in any order and with anything: handles that are stale, of the other
 // client or invented, options out of range or of another size, small buffers, calls from callbacks, a table of one to
 // four locks. Two gateways share three masters (or one), which speak as Redis does; the input also lets masters be
 // slow, silent, dead, restarted with or without their keys, and lets time pass.
@@ -10,9 +10,8 @@
 // close comes to an end.
 #include <set>
 
-// The driver that c_api.cpp finds is the one of stand_in/.
-#include "src/c_api.cpp"
-
+// The driver that c_api/ finds is the one of stand_in/.
+#include "c_api/common.hpp"
 #include "claims_check.hpp"
 #include "input.hpp"
 #include "support/redis_double.hpp"

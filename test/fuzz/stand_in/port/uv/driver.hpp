@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Stands in for port/uv/driver.hpp where src/c_api.cpp is to run without libuv, sockets and clocks: the same class with
+// Stands in for port/uv/driver.hpp where src/c_api is to run without libuv, sockets and clocks: the same class with
 // a loop that the fuzzer provides.
 #pragma once
 #include "fuzz/bare_driver.hpp"

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+//
+// Asking for locks, extending them, letting them go.
+#include <string.h>
+
+#include "c_api/common.hpp"
+
+using redlock::Bytes;
+using redlock::Settings;
+using redlock::check_caller;
+
+namespace {
+
+int to_options(const redlock_t* rl, const redlock_acquire_opts_t* given, redlock_acquire_opts_t& opts,
+               redlock::Options& out) {
+  opts = REDLOCK_ACQUIRE_OPTS_INIT;
+  if (given != nullptr) {
+    if (given->size < sizeof given->size || given->size > 4096) return REDLOCK_E_INVAL;
+    memcpy(&opts, given, given->size < sizeof opts ? given->size : sizeof opts);
+  }
+  const Settings& settings = rl->client.settings();
+  if (opts.flags & REDLOCK_F_FENCING) return REDLOCK_E_NOTSUP;
+  if ((opts.flags & ~REDLOCK_F_NO_RENEW) != 0 || opts.reserved != 0) return REDLOCK_E_INVAL;
+  out.ttl_ms = opts.ttl_ms != 0 ? opts.ttl_ms : settings.ttl_ms;
+  out.wait_ms = opts.wait_ms;
+  out.min_validity_ms = opts.min_validity_ms;
+  out.max_hold_ms = opts.max_hold_ms;
+  out.retry_delay_ms = opts.retry_delay_ms != 0 ? opts.retry_delay_ms : settings.retry_delay_ms;
+  out.renew = (opts.flags & REDLOCK_F_NO_RENEW) == 0;
+  if (out.ttl_ms < REDLOCK_TTL_MS_MIN || out.ttl_ms > settings.max_ttl_ms) return REDLOCK_E_INVAL;
+  if (out.wait_ms < REDLOCK_WAIT_FOREVER || out.min_validity_ms >= out.ttl_ms) return REDLOCK_E_INVAL;
+  return out.retry_delay_ms > REDLOCK_RETRY_DELAY_MS_MAX ? REDLOCK_E_INVAL : 0;
+}
+
+}  // namespace
+
+extern "C" {
+
+int redlock_acquire_async(redlock_t* rl, const redlock_resource_t* resources, uint32_t count,
+                          const redlock_acquire_opts_t* opts, redlock_lock_t* lock) {
+  if (lock == nullptr) return REDLOCK_E_INVAL;
+  lock->id = 0;
+  int err = check_caller(rl);
+  if (err != 0) return err;
+  if (resources == nullptr || count == 0) return REDLOCK_E_INVAL;
+  if (count > 1) return REDLOCK_E_NOTSUP;
+  const Bytes resource(static_cast<const char*>(resources->data), resources->size);
+  if (resource.data == nullptr || resource.size == 0 || resource.size > REDLOCK_RESOURCE_MAX) return REDLOCK_E_INVAL;
+  redlock_acquire_opts_t full;
+  redlock::Options options;
+  err = to_options(rl, opts, full, options);
+  if (err != 0) return err;
+  return rl->client.acquire(resource, options, full.callback, full.user, lock->id);
+}
+
+int redlock_cancel(redlock_t* rl, redlock_lock_t lock) {
+  const int err = check_caller(rl);
+  return err != 0 ? err : rl->client.cancel(lock.id);
+}
+
+int redlock_extend_async(redlock_t* rl, redlock_lock_t lock, uint32_t ttl_ms) {
+  const int err = check_caller(rl);
+  if (err != 0) return err;
+  if (ttl_ms != 0 && (ttl_ms < REDLOCK_TTL_MS_MIN || ttl_ms > rl->client.settings().max_ttl_ms)) return REDLOCK_E_INVAL;
+  return rl->client.extend(lock.id, ttl_ms);
+}
+
+int redlock_release_async(redlock_t* rl, redlock_lock_t lock) {
+  const int err = check_caller(rl);
+  return err != 0 ? err : rl->client.release(lock.id);
+}
+
+int redlock_suspended(redlock_t* rl) {
+  const int err = check_caller(rl);
+  return err != 0 ? err : rl->client.suspended(rl->driver.now());
+}
+
+}  // extern "C"

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+//
+// Status: of the client, of a master, and as JSON.
+#include <string.h>
+
+#include "c_api/common.hpp"
+#include "config/report.hpp"
+
+using redlock::check_caller;
+
+namespace {
+
+template <class Status>
+int copy_out(const Status& full, Status* out) {
+  const uint32_t size = out->size;
+  memcpy(out, &full, size < sizeof full ? size : sizeof full);
+  out->size = size < sizeof full ? size : static_cast<uint32_t>(sizeof full);
+  return 0;
+}
+
+void fill_master_status(const redlock_t* rl, uint32_t index, redlock_master_status_t& out) {
+  out = {};
+  out.size = sizeof out;
+  rl->client.master_status(index, out);
+  const redlock::MasterSettings& master = rl->client.settings().master[index];
+  redlock::TextWriter(out.name, sizeof out.name).raw(master.name);
+  redlock::TextWriter address(out.address, sizeof out.address);
+  const bool v6 = !master.unix_socket && memchr(master.host.data, ':', master.host.size) != nullptr;
+  if (v6) address.raw("[");
+  address.raw(master.host);
+  if (v6) address.raw("]");
+  if (!master.unix_socket) address.raw(":").number(master.port);
+}
+
+}  // namespace
+
+extern "C" {
+
+int redlock_status(const redlock_t* rl, redlock_status_t* status) {
+  const int err = check_caller(rl);
+  if (err != 0) return err;
+  if (status == nullptr || status->size < offsetof(redlock_status_t, masters)) return REDLOCK_E_INVAL;
+  redlock_status_t full = {};
+  rl->client.status(full);
+  return copy_out(full, status);
+}
+
+int redlock_master_status(const redlock_t* rl, uint32_t index, redlock_master_status_t* status) {
+  const int err = check_caller(rl);
+  if (err != 0) return err;
+  if (status == nullptr || status->size < offsetof(redlock_master_status_t, state)) return REDLOCK_E_INVAL;
+  if (index >= rl->client.settings().masters) return REDLOCK_E_INVAL;
+  redlock_master_status_t full;
+  fill_master_status(rl, index, full);
+  return copy_out(full, status);
+}
+
+int redlock_status_json(const redlock_t* rl, char* buf, size_t* size) {
+  const int err = check_caller(rl);
+  if (err != 0) return err;
+  if (size == nullptr || (buf == nullptr && *size != 0)) return REDLOCK_E_INVAL;
+  redlock_status_t status = {};
+  rl->client.status(status);
+  redlock_master_status_t masters[REDLOCK_MASTERS_MAX];
+  for (uint32_t m = 0; m < status.masters; ++m) fill_master_status(rl, m, masters[m]);
+  const size_t capacity = *size;
+  *size = redlock::write_status_json(buf, capacity, status, masters, status.masters);
+  return *size <= capacity ? 0 : REDLOCK_E_TOOSMALL;
+}
+
+}  // extern "C"
