@@ -5,7 +5,8 @@
 # it is more than LIMIT (- for none). WHAT is instructions (in user space, counted by callgrind) or syscalls (counted by
 # strace). The masters are those of MASTER_PORTS; the OPTIONs go to PROGRAM.
 #
-# It is the slope between two runs of different length, so that start-up, connections and the end cancel.
+# It is the slope between two runs of different length, so that start-up, connections and the end cancel. Instructions are
+# those of the function run() and below, without the program's own statistics.
 set -euo pipefail
 
 what=$1 program=$2 inflight=$3 limit=${4:--}
@@ -28,7 +29,7 @@ checked() {
 }
 
 instructions() {
-  checked "$1" valgrind --quiet --tool=callgrind --callgrind-out-file="$folder/callgrind" "$program"
+  checked "$1" valgrind --quiet --tool=callgrind --toggle-collect=run --callgrind-out-file="$folder/callgrind" "$program"
   awk '/^totals:/ { print $2 }' "$folder/callgrind"
 }
 

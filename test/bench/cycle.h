@@ -41,6 +41,7 @@ typedef struct cycle_record {
   const cycle_options *options;
   uint32_t *acquire_ns, *cycle_ns; /* of the cycles that have ended, at most `count` of them */
   long acquired, ended, failed, attempts;
+  double replies; /* of all masters; 0: not counted */
   int64_t begin_ns, end_ns;
   struct rusage begin, end;
 } cycle_record;
@@ -110,6 +111,7 @@ static inline void cycle_record_init(cycle_record *r, const cycle_options *o) {
 
 static inline void cycle_begin(cycle_record *r) {
   r->acquired = r->ended = r->failed = r->attempts = 0;
+  r->replies = 0;
   getrusage(RUSAGE_SELF, &r->begin);
   r->begin_ns = cycle_now();
 }
@@ -171,12 +173,12 @@ static inline int cycle_print(cycle_record *r) {
   printf("{\"prog\":\"%s\",\"api\":\"%s\",\"mode\":\"%s\",\"n\":%u,\"inflight\":%u,\"count\":%ld,\"ok\":%ld,\"fail\":%ld,"
          "\"attempts\":%ld,\"acq_p50_us\":%.1f,\"acq_p99_us\":%.1f,\"acq_max_us\":%.1f,\"cyc_p50_us\":%.1f,"
          "\"cyc_p99_us\":%.1f,\"cycles_per_s\":%.1f,\"cpu_us_per_cycle\":%.2f,\"user_us_per_cycle\":%.2f,"
-         "\"sys_us_per_cycle\":%.2f,\"maxrss_kb\":%ld,\"wall_s\":%.3f}\n",
+         "\"sys_us_per_cycle\":%.2f,\"maxrss_kb\":%ld,\"wall_s\":%.3f,\"replies_per_cycle\":%.2f}\n",
          o->program, o->api, o->mode, o->masters, o->inflight, o->count, r->acquired, r->failed, r->attempts,
          cycle_us(r->acquire_ns, r->acquired, .5), cycle_us(r->acquire_ns, r->acquired, .99),
          cycle_us(r->acquire_ns, r->acquired, 1), cycle_us(r->cycle_ns, r->ended, .5),
          cycle_us(r->cycle_ns, r->ended, .99), wall > 0 ? (double)r->ended / wall : 0, user + sys, user, sys,
-         cycle_peak_kb(), wall);
+         cycle_peak_kb(), wall, r->replies / cycles);
   return r->acquired > 0 ? 0 : 5;
 }
 
