@@ -21,7 +21,27 @@ static_assert(REDLOCK_MASTERS_MAX <= 16, "a vote is a bit of MasterMask");
 
 constexpr MasterMask bit(MasterIndex m) { return static_cast<MasterMask>(1u << m); }
 constexpr MasterMask all_masters(unsigned n) { return static_cast<MasterMask>((1u << n) - 1u); }
-constexpr unsigned count(MasterMask mask) { return static_cast<unsigned>(__builtin_popcount(mask)); }
+// In pairs, fours, eights: without an instruction for it, as on ARM, __builtin_popcount is a call into the compiler's library.
+constexpr unsigned count(MasterMask mask) {
+  const unsigned pairs = mask - (mask >> 1 & 0x5555u);
+  const unsigned fours = (pairs & 0x3333u) + (pairs >> 2 & 0x3333u);
+  const unsigned eights = (fours + (fours >> 4)) & 0x0F0Fu;
+  return (eights + (eights >> 8)) & 0x1Fu;
+}
+
+// for (MasterIndex m : each(mask)): the masters of the mask, in order.
+struct each {
+  struct Iterator {
+    unsigned rest;
+    constexpr MasterIndex operator*() const { return static_cast<MasterIndex>(__builtin_ctz(rest)); }
+    constexpr Iterator& operator++() { return rest &= rest - 1, *this; }
+    friend constexpr bool operator!=(Iterator a, Iterator b) { return a.rest != b.rest; }
+  };
+  constexpr explicit each(unsigned masters) : mask(masters) {}
+  constexpr Iterator begin() const { return {mask}; }
+  constexpr Iterator end() const { return {0}; }
+  unsigned mask;
+};
 
 // What one master's answer means for the open round.
 enum class Vote : uint8_t { granted, refused, failed };

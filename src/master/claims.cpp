@@ -85,13 +85,8 @@ void Claims::end(uint16_t index, MasterMask targets, Instant now) {
   c.void_at = dead_by(c, now);
   deadline_ = earlier(deadline_, c.void_at);
   ++debts_;
-  for (MasterIndex m = 0; m < rules_.masters; ++m) {
-    if (targets & bit(m)) {
-      owe(c, m);
-    } else {
-      unreserve(c, m);
-    }
-  }
+  for (MasterIndex m : each(targets)) owe(c, m);
+  for (MasterIndex m : each(c.reserved & ~targets)) unreserve(c, m);
   recount(c, before);
   settle(index);
 }
@@ -169,9 +164,7 @@ uint16_t Claims::next_owed(MasterIndex m, uint16_t from) const {
 
 // It is too late for the old SETs to come. One that came behind the last repeated delete is met by one more.
 void Claims::strays_are_over(Claim& c, Instant now) {
-  for (MasterIndex m = 0; m < rules_.masters; ++m) {
-    if (c.heard & c.resting & bit(m)) owe(c, m);
-  }
+  for (MasterIndex m : each(c.heard & c.resting)) owe(c, m);
   const MasterMask keep = static_cast<MasterMask>(~c.heard);
   c.resting &= keep;
   c.stray &= keep;
@@ -192,9 +185,7 @@ Instant Claims::on_time(Instant now) {
       if (now >= c.stray_until) strays_are_over(c, now);
       if (now >= c.void_at) forget(c, static_cast<MasterMask>(~(c.stray | c.pending | c.deleting)));
       if (c.resting && now >= c.repeat_at) {
-        for (MasterIndex m = 0; m < rules_.masters; ++m) {
-          if (c.resting & bit(m)) owe(c, m);
-        }
+        for (MasterIndex m : each(c.resting)) owe(c, m);
         c.resting = 0;
         c.repeat_at = Instant::never();
       }
@@ -243,10 +234,8 @@ void Claims::owe_again(Claim& c, MasterIndex m) {
 
 void Claims::recount(const Claim& c, MasterMask before) {
   const MasterMask after = open(c);
-  for (MasterIndex m = 0; before != after && m < rules_.masters; ++m) {
-    if ((after & ~before) & bit(m)) ++open_[m];
-    if ((before & ~after) & bit(m)) --open_[m];
-  }
+  for (MasterIndex m : each(after & ~before)) ++open_[m];
+  for (MasterIndex m : each(before & ~after)) --open_[m];
 }
 
 void Claims::unreserve(Claim& c, MasterIndex m) {
@@ -257,8 +246,7 @@ void Claims::unreserve(Claim& c, MasterIndex m) {
 
 // Nothing more is owed by these masters: the value is not there, or can only end by expiry.
 void Claims::forget(Claim& c, MasterMask masters) {
-  for (MasterIndex m = 0; m < rules_.masters; ++m) {
-    if (!(masters & bit(m))) continue;
+  for (MasterIndex m : each(masters & (c.owed | c.reserved))) {
     if (c.owed & bit(m)) --owed_[m];
     unreserve(c, m);
   }
