@@ -203,11 +203,12 @@ void Client::turn(Instant now) {
 }
 
 void Client::start_rounds(Instant now) {
+  if (starts_.empty()) return;
+  const MasterMask votes = voting();
   for (uint16_t i = starts_.first(); i != no_slot;) {
     Lock& lock = table_[i];
     i = starts_.next(&table_[0], i);
     if (lock.wants == Wants::acquire) machine_.see(lock, now);
-    const MasterMask votes = voting();
     const MasterMask ready = able(votes, lock.wants, lock);
     if (lock.wants != Wants::nothing && !may_begin(lock, votes, ready, now)) {
       soon(machine_.deadline(lock));
@@ -264,8 +265,7 @@ void Client::begin_round(Lock& lock, MasterMask ready, Instant now) {
   Claim& c = claims_[claim];
   if (c.ttl_ms < lock.round.ttl_ms) c.ttl_ms = lock.round.ttl_ms;
   const Command command = acquire ? Command::acquire(s) : Command::extend(s);
-  for (MasterIndex m = 0; m < settings_.masters; ++m) {
-    if (!in(ready, m)) continue;
+  for (MasterIndex m : each(ready)) {
     if (!acquire && sessions_[m].spell_out()) {
       sessions_[m].ask(Op::extend, claim, lock.round.number, Command::spelled_out(Op::extend, s), now);
     } else {
@@ -281,8 +281,8 @@ void Client::begin_round(Lock& lock, MasterMask ready, Instant now) {
 
 Action Client::fail_votes(Lock& lock, MasterMask masters, Instant now) {
   Action action = Action::none;
-  for (MasterIndex m = 0; m < settings_.masters && lock.round.open; ++m) {
-    if (in(masters, m)) action = machine_.vote(lock, m, Vote::failed, why_unable(lock, m), now, random_);
+  for (MasterIndex m : each(masters)) {
+    if (lock.round.open) action = machine_.vote(lock, m, Vote::failed, why_unable(lock, m), now, random_);
   }
   return action;
 }
@@ -291,9 +291,10 @@ uint16_t Client::make_claim(Lock& lock) {
   const uint16_t claim = claims_.make(table_.index(lock), Bytes(lock.resource, lock.resource_size), lock.round.ttl_ms);
   unsigned char random[REDLOCK_VALUE_RANDOM];
   pool_.take(random, sizeof random);
-  for (unsigned i = 0; i < sizeof random; ++i) {
-    claims_[claim].value_hex[2 * i] = "0123456789abcdef"[random[i] >> 4];
-    claims_[claim].value_hex[2 * i + 1] = "0123456789abcdef"[random[i] & 15];
+  char* hex = claims_[claim].value_hex;
+  for (unsigned char byte : random) {
+    *hex++ = "0123456789abcdef"[byte >> 4];
+    *hex++ = "0123456789abcdef"[byte & 15];
   }
   return claim;
 }
@@ -310,8 +311,7 @@ MasterMask Client::voting() const {
 MasterMask Client::able(MasterMask votes, Wants wants, const Lock& lock) const {
   MasterMask mask = 0;
   const size_t bytes = command_size(lock.resource_size);
-  for (MasterIndex m = 0; m < settings_.masters; ++m) {
-    if (!in(votes, m)) continue;
+  for (MasterIndex m : each(votes)) {
     if (wants == Wants::extend) {
       if (in(claims_[lock.claim].sent, m) && sessions_[m].room(bytes, claims_.reserved(m) + 1)) mask |= bit(m);
     } else {
@@ -428,7 +428,8 @@ void Client::route_vote(MasterIndex m, const Reply& reply, uint16_t slot, Instan
   const Vote vote = reply.meaning.answer == Answer::yes  ? Vote::granted
                     : reply.meaning.answer == Answer::no ? Vote::refused
                                                          : Vote::failed;
-  perform(lock, machine_.vote(lock, m, vote, reply.meaning.error, now, random_), now);
+  const Action action = machine_.vote(lock, m, vote, reply.meaning.error, now, random_);
+  if (!lock.round.open) perform(lock, action, now);
 }
 
 void Client::route_delete(MasterIndex m, const Reply& reply, Instant now) {
@@ -453,9 +454,9 @@ void Client::send_deletes(uint16_t index, MasterMask masters, Instant now) {
   const size_t size = command_size(claim.resource_size);
   const Subject s = subject(index, 0);
   const Command by_name = Command::release(s);
-  for (MasterIndex m = 0; m < settings_.masters; ++m) {
+  for (MasterIndex m : each(masters)) {
     Session& session = sessions_[m];
-    if (!in(masters, m) || !session.connected()) continue;
+    if (!session.connected()) continue;
     const unsigned kept_for_others = claims_.reserved(m) - (in(claim.reserved, m) ? 1 : 0);
     if (!session.room(size, kept_for_others + 1)) continue;
     session.ask(Op::release, index, 0, session.spell_out() ? Command::spelled_out(Op::release, s) : by_name, now);

@@ -9,7 +9,10 @@ namespace {
 void write_key(resp::Writer& out, const Subject& s) { out.bulk(s.key_prefix, s.resource); }
 
 void write_value(resp::Writer& out, const Subject& s) {
-  out.bulk_header(s.value_hex.size + 1 + s.client_name.size).raw(s.value_hex).raw(":").raw(s.client_name).crlf();
+  constexpr size_t hex_size = 2 * REDLOCK_VALUE_RANDOM;  // a constant, so that it is copied in line
+  REDLOCK_ASSERT(s.value_hex.size == hex_size);
+  out.bulk_header(hex_size + 1 + s.client_name.size).raw(Bytes(s.value_hex.data, hex_size));
+  out.raw(":").raw(s.client_name).crlf();
 }
 
 struct Prefix {
@@ -33,10 +36,10 @@ constexpr Prefix prefixes[] = {
 Command Command::acquire(const Subject& s) {
   Command c;
   resp::Writer out(c.text_, sizeof c.text_);
-  out.array(6).bulk("SET");
+  out.raw("*6\r\n$3\r\nSET\r\n");
   write_key(out, s);
   write_value(out, s);
-  out.bulk("NX").bulk("PX").number(s.ttl_ms);
+  out.raw("$2\r\nNX\r\n$2\r\nPX\r\n").number(s.ttl_ms);
   REDLOCK_ASSERT(out.fits());
   c.size_ = c.splice_at_ = static_cast<uint16_t>(out.size());
   return c;
@@ -45,16 +48,18 @@ Command Command::acquire(const Subject& s) {
 Command Command::script(const Script& script, const Subject& s, bool with_ttl, bool by_name) {
   Command c;
   resp::Writer out(c.text_, sizeof c.text_);
-  out.array(with_ttl ? 6 : 5);
+  out.raw(with_ttl ? "*6\r\n" : "*5\r\n");
   if (by_name) {
-    out.bulk("EVALSHA").bulk(script.sha);
+    constexpr size_t sha_size = 40;
+    REDLOCK_ASSERT(script.sha.size == sha_size);
+    out.raw("$7\r\nEVALSHA\r\n$40\r\n").raw(Bytes(script.sha.data, sha_size)).crlf();
   } else {
     out.bulk("EVAL").bulk_header(script.body.size);
     c.splice_at_ = static_cast<uint16_t>(out.size());
     c.splice_ = script.body;
     out.crlf();
   }
-  out.bulk("1");
+  out.raw("$1\r\n1\r\n");
   write_key(out, s);
   write_value(out, s);
   if (with_ttl) out.number(s.ttl_ms);

@@ -215,12 +215,12 @@ char* Session::rx_room(size_t& size) {
 void Session::compact() {
   if (rx_head_ == 0) return;
   rx_size_ -= rx_head_;
-  memmove(rx_, rx_ + rx_head_, rx_size_);
+  if (rx_size_ != 0) memmove(rx_, rx_ + rx_head_, rx_size_);
   rx_head_ = 0;
 }
 
 bool Session::next(Instant now, Reply& out) {
-  while (wish_ != Wish::close && state_ != State::down) {
+  while (rx_head_ != rx_size_ && wish_ != Wish::close && state_ != State::down) {
     resp::Item item;
     size_t used = 0;
     const resp::Progress progress = reader_.next(rx_ + rx_head_, rx_size_ - rx_head_, used, item);

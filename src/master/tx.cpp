@@ -3,15 +3,11 @@
 
 namespace redlock {
 
-void Tx::append(Bytes bytes) {
-  REDLOCK_ASSERT(fits(bytes.size));
-  if (bytes.size > capacity_ - tail_) {  // the room is in front: close the gap
-    memmove(buffer_, buffer_ + head_, tail_ - head_);
-    tail_ -= head_;
-    head_ = 0;
-  }
-  if (bytes.size != 0) memcpy(buffer_ + tail_, bytes.data, bytes.size);
-  tail_ += bytes.size;
+// The room is in front of what is still to be sent.
+void Tx::close_gap() {
+  memmove(buffer_, buffer_ + head_, tail_ - head_);
+  tail_ -= head_;
+  head_ = 0;
 }
 
 void Tx::reference(Bytes bytes) {
@@ -32,7 +28,7 @@ unsigned Tx::gather(Bytes* out, unsigned max) const {
   return n;
 }
 
-void Tx::consume(size_t bytes) {
+void Tx::consume_part(size_t bytes) {
   while (bytes > 0) {
     const size_t copied = references_ > 0 ? reference_[0].at : tail_ - head_;
     const size_t now = bytes < copied ? bytes : copied;

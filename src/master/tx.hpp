@@ -20,18 +20,36 @@ class Tx {
   bool fits(size_t bytes, unsigned references = 0) const {
     return capacity_ - (tail_ - head_) >= bytes && references_ + references <= references_max;
   }
-  void append(Bytes bytes);     // must fit
+  void append(Bytes bytes) {    // must fit
+    REDLOCK_ASSERT(fits(bytes.size));
+    if (bytes.size > capacity_ - tail_) close_gap();
+    if (bytes.size != 0) memcpy(buffer_ + tail_, bytes.data, bytes.size);
+    tail_ += bytes.size;
+  }
   void reference(Bytes bytes);  // must fit; the bytes must stay until they are sent or cleared
 
-  // What to send next, as at most `max` runs of bytes; returns how many.
+  // What to send next, as at most `max` runs of bytes; returns how many. One run is all there is on any day without a
+  // script in it.
+  bool one_run() const { return references_ == 0; }
+  Bytes run() const { return Bytes(buffer_ + head_, tail_ - head_); }
   unsigned gather(Bytes* out, unsigned max) const;
-  void consume(size_t bytes);  // of what gather() gave, from the front
+  // Of what gather() or run() gave, from the front.
+  void consume(size_t bytes) {
+    if (references_ == 0 && bytes == tail_ - head_) {
+      clear();
+    } else {
+      consume_part(bytes);
+    }
+  }
 
  private:
   struct Reference {
     size_t at;  // copied bytes that come before it, counted from head_
     Bytes rest;
   };
+
+  void close_gap();
+  void consume_part(size_t bytes);
 
   char* buffer_ = nullptr;
   size_t capacity_ = 0;

@@ -31,16 +31,6 @@ char* put_crlf(char* at) {
 
 }  // namespace
 
-char* Writer::take(size_t n) {
-  if (n > static_cast<size_t>(end_ - at_)) {
-    at_ = end_ = nullptr;
-    return nullptr;
-  }
-  char* const space = at_;
-  at_ += n;
-  return space;
-}
-
 Writer& Writer::header(char type, size_t value) {
   const unsigned digits = digits_of(value);
   if (char* at = take(1 + digits + 2)) {
@@ -68,11 +58,6 @@ Writer& Writer::bulk(Bytes head, Bytes tail) {
 Writer& Writer::number(uint32_t value) {
   const unsigned digits = digits_of(value);
   if (char* at = open_bulk(digits)) put_number(at, value, digits);
-  return *this;
-}
-
-Writer& Writer::raw(Bytes bytes) {
-  if (char* at = take(bytes.size)) put_bytes(at, bytes);
   return *this;
 }
 

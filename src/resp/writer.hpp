@@ -21,7 +21,12 @@ class Writer {
   // The length line of a bulk string whose bytes and final CR LF are sent from elsewhere (by reference).
   Writer& bulk_header(size_t size) { return header('$', size); }
   Writer& crlf() { return raw(Bytes("\r\n")); }
-  Writer& raw(Bytes bytes);
+  // Bytes that are RESP already. In line, so that a literal is a few stores.
+  Writer& raw(Bytes bytes) {
+    char* at = take(bytes.size);
+    if (at != nullptr && bytes.size != 0) memcpy(at, bytes.data, bytes.size);  // data may be null when there are none
+    return *this;
+  }
 
   bool fits() const { return at_ != nullptr; }
   size_t size() const { return fits() ? static_cast<size_t>(at_ - begin_) : 0; }
@@ -32,7 +37,15 @@ class Writer {
   // Space for the `size` bytes of a bulk string, its length line and final CR LF written; nullptr if that does not fit.
   char* open_bulk(size_t size);
   // Space for n bytes, or nullptr for ever after.
-  char* take(size_t n);
+  char* take(size_t n) {
+    if (n > static_cast<size_t>(end_ - at_)) {
+      at_ = end_ = nullptr;
+      return nullptr;
+    }
+    char* const space = at_;
+    at_ += n;
+    return space;
+  }
 
   char* begin_;
   char* at_;
