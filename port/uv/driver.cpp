@@ -51,6 +51,22 @@ bool same_address(const sockaddr_storage& a, const sockaddr_storage& b) {
   return false;  // socket paths are compared by the configuration
 }
 
+// What is to be sent, with script bodies in it, in one call; total: how many bytes those are.
+ssize_t gather_write(int fd, const Tx& tx, size_t& total) {
+  Bytes chunks[Tx::chunks_max];
+  iovec parts[Tx::chunks_max];
+  const unsigned n = tx.gather(chunks, Tx::chunks_max);
+  total = 0;
+  for (unsigned i = 0; i < n; ++i) {
+    parts[i] = {const_cast<char*>(chunks[i].data), chunks[i].size};
+    total += chunks[i].size;
+  }
+  msghdr message = {};
+  message.msg_iov = parts;
+  message.msg_iovlen = n;
+  return sendmsg(fd, &message, MSG_NOSIGNAL);
+}
+
 uv_handle_t* as_handle(uv_poll_t* handle) { return reinterpret_cast<uv_handle_t*>(handle); }
 uv_handle_t* as_handle(uv_prepare_t* handle) { return reinterpret_cast<uv_handle_t*>(handle); }
 
@@ -408,18 +424,8 @@ void Driver::flush(Connection& c, Instant now) {
   if (c.state != Connection::State::open || (c.events & UV_WRITABLE)) return;
   const Tx& tx = client_.output(c.master);
   while (!tx.empty()) {
-    Bytes chunks[Tx::chunks_max];
-    iovec parts[Tx::chunks_max];
-    const unsigned n = tx.gather(chunks, Tx::chunks_max);
-    size_t total = 0;
-    for (unsigned i = 0; i < n; ++i) {
-      parts[i] = {const_cast<char*>(chunks[i].data), chunks[i].size};
-      total += chunks[i].size;
-    }
-    msghdr message = {};
-    message.msg_iov = parts;
-    message.msg_iovlen = n;
-    const ssize_t sent = sendmsg(c.fd, &message, MSG_NOSIGNAL);
+    size_t total = tx.run().size;
+    const ssize_t sent = tx.one_run() ? send(c.fd, tx.run().data, total, MSG_NOSIGNAL) : gather_write(c.fd, tx, total);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK) return broken(c);
     if (sent > 0) client_.sent(c.master, static_cast<size_t>(sent));
