@@ -182,7 +182,9 @@ void Client::received(MasterIndex m, size_t size, Instant now) {
   const bool was_up = session.votes();
   session.received(size);
   Reply reply;
-  while (session.next(now, reply)) route(m, reply, now);
+  while (session.next(now, reply)) {
+    if (reply.kind == Reply::Kind::answer) route(m, reply, now);
+  }
   if (!was_up && session.votes()) wake_waiters();
   soon(session.deadline());
   if (!starts_.empty() || claims_.owes(m)) again_ = true;
@@ -692,6 +694,7 @@ void Client::master_status(MasterIndex m, redlock_master_status_t& out) const {
   out.owed = claims_.debts_of(m);
   out.connects = session.connects();
   out.resp3 = session.resp3() ? 1 : 0;
+  out.tracked = session.tracked() ? 1 : 0;
   out.replies = session.replies();
   out.errors = session.errors();
 }

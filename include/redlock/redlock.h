@@ -395,6 +395,7 @@ typedef struct redlock_master_status_s {
   uint32_t owed;          /* deletes not answered yet */
   uint32_t connects;      /* connections made */
   uint32_t resp3;         /* 1: the connection speaks RESP3 */
+  uint32_t tracked;       /* 1: the server tells when a key that was read there changes */
   uint64_t replies;
   uint64_t errors;        /* error replies */
   char name[REDLOCK_MASTER_NAME_MAX + 1];

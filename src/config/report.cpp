@@ -59,6 +59,7 @@ void write_master(TextWriter& out, const redlock_master_status_t& master) {
   members.number("owed", master.owed);
   members.number("connects", master.connects);
   members.boolean("resp3", master.resp3 != 0);
+  members.boolean("tracked", master.tracked != 0);
   members.big_number("replies", master.replies);
   members.big_number("errors", master.errors);
   out.raw("}");

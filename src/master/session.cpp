@@ -54,6 +54,7 @@ void Session::connected(Instant now, uint32_t nonce) {
   nonce_state_ = nonce;
   give_up_at_ = now + settings_.connect_timeout;
   resp3_ = true;
+  tracked_ = false;
   spell_out_ = false;
   set_state(State::greeting);
   say_hello(now);
@@ -62,6 +63,7 @@ void Session::connected(Instant now, uint32_t nonce) {
 void Session::closed(Instant now, int reason, uint32_t random) {
   if (wish_ != Wish::close) reason_ = static_cast<int16_t>(reason);
   tried_ = true;
+  tracked_ = false;
   tx_.clear();
   reader_.reset();
   rx_head_ = rx_size_ = 0;
@@ -177,16 +179,18 @@ void Session::say_auth(Instant now) {
 }
 
 void Session::say_rest(Instant now) {
-  if (!resp3_) {
-    char text[32];
-    resp::Writer out(text, sizeof text);
+  char text[80];
+  resp::Writer out(text, sizeof text);
+  if (resp3_) {
+    tx_.append(out.array(5).bulk("CLIENT").bulk("TRACKING").bulk("on").bulk("OPTIN").bulk("NOLOOP").written());
+    push_request(kind_tracking, now);
+  } else {
     tx_.append(out.array(1).bulk("ROLE").written());
     push_request(kind_role, now);
   }
   const Script* const scripts[] = {&release_script, &extend_script};
   for (const Script* script : scripts) {
-    char text[64];
-    resp::Writer out(text, sizeof text);
+    out = resp::Writer(text, sizeof text);
     tx_.append(out.array(3).bulk("SCRIPT").bulk("LOAD").bulk_header(script->body.size).written());
     tx_.reference(script->body);
     tx_.append(Bytes("\r\n"));
@@ -230,12 +234,21 @@ bool Session::next(Instant now, Reply& out) {
       fail(REDLOCK_E_PROTOCOL);
       break;
     }
-    if (!item.push && handle(item, now, out)) return true;
+    if (item.push ? handle_push(item, out) : handle(item, now, out)) return true;
   }
   return false;
 }
 
-// One item; true when it is an answer about a claim.
+bool Session::handle_push(const resp::Item& item, Reply& out) {
+  const Tracking::Said said = tracking_.read(item);
+  if (said == Tracking::Said::nothing) return false;
+  out = {};
+  out.kind = said == Tracking::Said::key_changed ? Reply::Kind::key_changed : Reply::Kind::all_changed;
+  out.key = item.text;
+  return true;
+}
+
+// One item of a reply; true when it is an answer about a claim.
 bool Session::handle(const resp::Item& item, Instant now, Reply& out) {
   if (fifo_size_ == 0) {
     fail(item.type == resp::Type::error ? classify_error(item.text) : REDLOCK_E_PROTOCOL);
@@ -259,6 +272,9 @@ bool Session::handle(const resp::Item& item, Instant now, Reply& out) {
       } else {
         fail(item.type == resp::Type::error ? REDLOCK_E_AUTH : REDLOCK_E_PROTOCOL);
       }
+      break;
+    case kind_tracking:
+      handle_tracking(item);
       break;
     case kind_role:
       handle_role(item);
@@ -294,7 +310,8 @@ void Session::answered(Instant now) {
 }
 
 bool Session::handle_claim(Kind kind, const Request& request, const resp::Item& item, Reply& out) {
-  out = {static_cast<Op>(kind), request.claim, request.round, meaning(static_cast<Op>(kind), item)};
+  const Op op = static_cast<Op>(kind);
+  out = {Reply::Kind::answer, op, request.claim, request.round, meaning(op, item), Bytes()};
   const int error = out.meaning.error;
   if (!item.last || error == REDLOCK_E_PROTOCOL) {  // a master answers these with one scalar
     fail(REDLOCK_E_PROTOCOL);
@@ -336,6 +353,12 @@ void Session::hello_failed(int error, Instant now) {
   } else {
     say_rest(now);
   }
+}
+
+// A server that refuses it, or a user who may not ask for it, costs the wake-ups and no vote.
+void Session::handle_tracking(const resp::Item& item) {
+  tracked_ = item.type == resp::Type::simple && item.text == Bytes("OK");
+  if (!tracked_ && item.type != resp::Type::error) fail(REDLOCK_E_PROTOCOL);
 }
 
 // ROLE answers an array whose first element names the role; a server that forbids it is taken at its word on writes.

@@ -11,8 +11,8 @@
 // come back - closes the connection. A request whose round has been decided keeps its place in the FIFO.
 //
 // Greeting: HELLO 3 (with AUTH) alone, since nothing may be pipelined behind an AUTH that can fail; or, on a server that
-// does not know HELLO, AUTH alone and RESP2. Then the rest in one write: the role where HELLO did not tell it, the
-// scripts, a ping. The master is up when the ping is answered.
+// does not know HELLO, AUTH alone and RESP2. Then the rest in one write: tracking on RESP3, where it may be refused and
+// costs no vote; the role where HELLO did not tell it; the scripts; a ping. The master is up when the ping is answered.
 //
 // Suspect: a master whose oldest request is older than node_timeout gets no new acquire or extend until it has answered
 // everything; deletes still go to it, in order. After suspect_close it is disconnected.
@@ -21,6 +21,7 @@
 // and calls on_time() when deadline() has come.
 #pragma once
 #include "master/command.hpp"
+#include "master/tracking.hpp"
 #include "master/tx.hpp"
 #include "resp/reader.hpp"
 #include "settings.hpp"
@@ -29,12 +30,19 @@
 
 namespace redlock {
 
-// An answer about a claim, for the client to route.
+// What a master has said, for the client to route.
 struct Reply {
+  enum class Kind : uint8_t {
+    answer,       // about a claim
+    key_changed,  // unasked: this key is worth another look, and no longer tracked
+    all_changed,  // unasked: every key is, and none is tracked any more
+  };
+  Kind kind = Kind::answer;
   Op op = Op::acquire;
   uint16_t claim = 0;
   uint32_t round = 0;
   Meaning meaning;
+  Bytes key;  // with its prefix; good until the next call of the session
 };
 
 class Session {
@@ -69,7 +77,7 @@ class Session {
   Tx& tx() { return tx_; }
 
   // ---- for the client -----------------------------------------------------------------------------------------
-  // `size` bytes were put into rx_room(); next() then tells the replies about claims, one at a time, until false.
+  // `size` bytes were put into rx_room(); next() then tells what they say, one thing at a time, until false.
   void received(size_t size) { rx_size_ += size; }
   bool next(Instant now, Reply& out);
 
@@ -95,6 +103,7 @@ class Session {
   bool take_changed();
   bool tried() const { return tried_; }
   bool resp3() const { return resp3_; }
+  bool tracked() const { return tracked_; }  // the server has confirmed it for the present connection
   unsigned in_flight() const { return fifo_size_; }
   uint32_t connects() const { return connects_; }
   uint64_t replies() const { return replies_; }
@@ -102,7 +111,17 @@ class Session {
 
  private:
   // The first three are Op.
-  enum Kind : uint8_t { kind_acquire, kind_extend, kind_release, kind_hello, kind_auth, kind_role, kind_load, kind_ping };
+  enum Kind : uint8_t {
+    kind_acquire,
+    kind_extend,
+    kind_release,
+    kind_hello,
+    kind_auth,
+    kind_tracking,
+    kind_role,
+    kind_load,
+    kind_ping
+  };
 
   void set_state(State state);
   void fail(int reason);
@@ -111,9 +130,11 @@ class Session {
   void say_auth(Instant now);
   void say_rest(Instant now);
   void say_ping(Instant now);
+  bool handle_push(const resp::Item& item, Reply& out);
   bool handle(const resp::Item& item, Instant now, Reply& out);
   void handle_hello(const resp::Item& item, Instant now);
   void hello_failed(int error, Instant now);
+  void handle_tracking(const resp::Item& item);
   void handle_role(const resp::Item& item);
   void handle_ping(const resp::Item& item);
   bool handle_claim(Kind kind, const Request& request, const resp::Item& item, Reply& out);
@@ -125,6 +146,7 @@ class Session {
   const Bytes client_name_;
   Tx tx_;
   resp::Reader reader_;
+  Tracking tracking_;
   char* rx_;
   size_t rx_capacity_;
   size_t rx_head_ = 0;
@@ -140,6 +162,7 @@ class Session {
   bool changed_ = true;
   bool tried_ = false;      // a first attempt has come to an end
   bool resp3_ = false;
+  bool tracked_ = false;
   bool spell_out_ = false;
   bool quiet_ = false;
   bool role_known_ = false; // HELLO's reply has told it

@@ -33,6 +33,7 @@ const char* const sayings[] = {
     ">2\r\n+invalidate\r\n_\r\n", "|1\r\n+ttl\r\n:3\r\n", "%1\r\n$4\r\nrole\r\n$7\r\nreplica\r\n",
     "%2\r\n$4\r\nrole\r\n$6\r\nmaster\r\n$4\r\nmode\r\n$7\r\ncluster\r\n",
     "*4\r\n$4\r\nrole\r\n$6\r\nmaster\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n", "*1\r\n$5\r\nslave\r\n",
+    ">2\r\n$10\r\ninvalidate\r\n_\r\n", ">2\r\n$10\r\ninvalidate\r\n*2\r\n$1\r\na\r\n$6\r\nsite:a\r\n",
 };
 
 std::string bulk(const std::string& text) { return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n"; }
@@ -47,6 +48,7 @@ std::string good_answer(const Wire::Command& words, bool no) {
   }
   if (name == "AUTH") return no ? "-WRONGPASS invalid\r\n" : "+OK\r\n";
   if (name == "ROLE") return no ? "-NOPERM this user\r\n" : "*3\r\n" + bulk("master") + ":0\r\n*0\r\n";
+  if (name == "CLIENT") return no ? "-ERR unknown subcommand\r\n" : "+OK\r\n";
   if (name == "SCRIPT") return no ? "-ERR unknown command\r\n" : bulk(std::string(40, 'a'));
   if (name == "PING") return bulk(words[1]);
   if (name == "SET") return no ? "_\r\n" : "+OK\r\n";

@@ -96,6 +96,10 @@ class Wire {
       require(words.size() == 2 && words[1].size() == 8, "a ping has a nonce");
     } else if (name == "HELLO") {
       require(words.size() == 4 || words.size() == 7, "HELLO 3 [AUTH user password] SETNAME name");
+    } else if (name == "CLIENT") {
+      require(words.size() == 5 && words[1] == "TRACKING" && words[2] == "on" && words[3] == "OPTIN" &&
+                  words[4] == "NOLOOP",
+              "CLIENT TRACKING on OPTIN NOLOOP");
     } else if (name == "SCRIPT") {
       require(words.size() == 3 && words[1] == "LOAD", "SCRIPT LOAD text");
     } else {

@@ -287,7 +287,7 @@ void Player::master(const Words& words) {
       {"stuffed", Way::stuffed},   {"down", Way::down},     {"unreachable", Way::unreachable}};
   const auto way = ways.find(what);
   if (way != ways.end()) return stage().set_way(number, way->second);
-  if (set_knob(stage().redis(number), words) || touch_keys(number, words)) return;
+  if (set_knob(stage().redis(number), words) || touch_keys(number, words)) return stage().settle();
   if (what == "delay") {
     stage().set_delay_ms(number, to_ms(words.at(3)));
   } else if (what == "answer") {
@@ -298,6 +298,8 @@ void Player::master(const Words& words) {
     stage().reset(number, words.size() > 3 ? unread.at(words[3]) : Unread::dropped);
   } else if (what == "drains") {
     stage().drain(number);
+  } else if (what == "expires") {
+    stage().expire(number);
   } else if (what == "restart") {
     stage().restart(number, words.at(3) == "keeps" ? RedisDouble::Keep::all : RedisDouble::Keep::none);
   } else {
@@ -338,7 +340,7 @@ bool Player::set_knob(RedisDouble& redis, const Words& words) {
       {"misconf", &k.misconf},       {"noreplicas", &k.noreplicas}, {"masterdown", &k.masterdown},
       {"busy", &k.busy},             {"cluster", &k.cluster},       {"max_clients", &k.max_clients},
       {"denied", &k.denied},         {"no_hello", &k.no_hello},     {"no_scripts", &k.no_scripts},
-      {"modules", &k.nested_modules}};
+      {"modules", &k.nested_modules}, {"no_tracking", &k.no_tracking}};
   const auto flag = flags.find(words.at(2));
   if (flag != flags.end()) {
     *flag->second = words.size() < 4 || words[3] == "yes";
@@ -367,6 +369,7 @@ void Player::status(const Words& words) {
     client.master_status(m, ms);
     static constexpr const char* states[] = {"?", "down", "connecting", "greeting", "up", "suspect"};
     text += "; " + std::to_string(m + 1) + " " + states[ms.state];
+    if (ms.state >= REDLOCK_MASTER_UP && ms.tracked == 0) text += ", not tracked";
     if (ms.in_flight != 0) text += ", in flight " + std::to_string(ms.in_flight);
     if (ms.owed != 0) text += ", owed " + std::to_string(ms.owed);
   }

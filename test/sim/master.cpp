@@ -48,7 +48,10 @@ void Master::serve(Connection& c) {
   if (down) return c.waiting.clear();
   if (frozen) return;
   Story& story = world_.story();
-  if (c.redis == 0) c.redis = redis.open(world_.now());
+  if (c.redis == 0) {
+    c.redis = redis.open(world_.now());
+    connections_[c.redis] = c.id;
+  }
   if (!c.waiting.empty()) {
     if (story.telling()) {
       story.tell(world_.now(), static_cast<int>(c.client), static_cast<int>(index_), "%s> %s (#%u)",
@@ -57,6 +60,24 @@ void Master::serve(Connection& c) {
     redis.receive(c.redis, c.waiting, world_.now());
     c.waiting.clear();
   }
+  answer(c);
+  if (redis.closed_by_server(c.redis)) {
+    kill(c);
+  } else if (c.peer_ended) {
+    redis.close(c.redis);
+    c.master_gone = true;
+  }
+}
+
+void Master::tell_pushed() {
+  for (const int number : redis.take_pushed()) {
+    Connection& c = world_.network()[connections_[number]];
+    if (!c.master_gone && !frozen) answer(c);
+  }
+}
+
+void Master::answer(Connection& c) {
+  Story& story = world_.story();
   std::string& out = redis.out(c.redis);
   if (!out.empty()) {
     if (story.telling()) {
@@ -68,12 +89,6 @@ void Master::serve(Connection& c) {
       world_.violate(world_.now() - second, 1u << c.client, "m%u does not understand c%u", index_, c.client);
     }
     world_.network().reply(c, out);
-  }
-  if (redis.closed_by_server(c.redis)) {
-    kill(c);
-  } else if (c.peer_ended) {
-    redis.close(c.redis);
-    c.master_gone = true;
   }
 }
 

@@ -3,6 +3,8 @@
 // Master: a Redis double on its machine. It may stand still (its kernel goes on taking connections and bytes, which are
 // executed when it goes on), die and restart, or refuse.
 #pragma once
+#include <map>
+
 #include "network.hpp"
 #include "support/redis_double.hpp"
 
@@ -13,6 +15,7 @@ class Master {
   Master(World& world, unsigned index, uint64_t seed, int64_t rate_ppm);
 
   void serve(Connection& c);  // whatever has arrived on it
+  void tell_pushed();         // what it says unasked, also when nothing has arrived
   void freeze();
   void thaw();
   void crash(test::RedisDouble::Keep keep, bool silently);
@@ -28,8 +31,11 @@ class Master {
   bool clock_disturbed = false;    // stepped, slewed or stopped at any time
 
  private:
+  void answer(Connection& c);
+
   World& world_;
   unsigned index_;
+  std::map<int, uint32_t> connections_;  // the double's number → the network's
 };
 
 }  // namespace redlock::sim

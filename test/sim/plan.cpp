@@ -101,6 +101,8 @@ Plan draw_plan(uint64_t seed, bool swarm) {
   plan.close_at = plan.quiet_at + (share > needed ? share : needed);
   plan.give_up_at = plan.close_at + 2 * second;
   draw_settings(plan, random);
+  plan.untracked = random.chance(800) ? 0 : static_cast<uint32_t>(random.next());
+  plan.expires_actively = static_cast<uint32_t>(random.next());
   return plan;
 }
 

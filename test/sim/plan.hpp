@@ -73,6 +73,8 @@ struct Plan {
   int64_t client_ppm[clients_max];
   int64_t suspended_ppm[clients_max];
   int64_t master_ppm[masters_max];
+  uint32_t untracked;         // bits of masters that refuse CLIENT TRACKING
+  uint32_t expires_actively;  // bits of masters that find expired keys by themselves
   Settings settings;  // of every client; names are filled in by the client
 
   bool has(Fault fault) const { return faults >> static_cast<unsigned>(fault) & 1; }

@@ -31,6 +31,7 @@ World::World(uint64_t seed, bool swarm, Story& story)
   network_ = std::make_unique<Network>(*this);
   for (unsigned m = 0; m < plan_.masters; ++m) {
     masters_.push_back(std::make_unique<Master>(*this, m, seed * masters_max + m, plan_.master_ppm[m]));
+    masters_[m]->redis.knobs.no_tracking = plan_.untracked >> m & 1;
   }
   for (unsigned c = 0; c < plan_.clients; ++c) processes_.push_back(std::make_unique<Process>(*this, c));
   checker_ = std::make_unique<Checker>(*this);
@@ -56,6 +57,7 @@ void World::run() {
     ++totals.events;
     story_.mark(static_cast<uint64_t>(event.at), static_cast<uint64_t>(event.kind) << 32 | event.a);
     handle(event);
+    for (const auto& master : masters_) master->tell_pushed();
     if (totals.events > events_max)
       violate(now_ - 10 * ms, ~0u, "more than %llu events", static_cast<unsigned long long>(events_max));
   }
@@ -104,11 +106,20 @@ void World::handle(const Event& event) {
       return slew(event.a, 0);
     case Kind::sample:
       checker_->sample();
+      expire_actively();
       return heap_.push(now_ + sample_gap, Kind::sample);
     case Kind::quiet:
       return become_quiet();
     case Kind::close:
       return close_all();
+  }
+}
+
+// Some masters find expired keys quickly; others hold so many that they come across ours only when it is touched.
+void World::expire_actively() {
+  for (unsigned m = 0; m < plan_.masters; ++m) {
+    Master& master = *masters_[m];
+    if (plan_.expires_actively >> m & 1 && !master.down && !master.frozen) master.redis.tick(now_);
   }
 }
 

@@ -79,6 +79,7 @@ class World {
   void kill_some(unsigned master);
   void reset(Connection& c);
   void slew(unsigned client, int64_t ppm);
+  void expire_actively();
   void become_quiet();
   void close_all();
   bool all_closed();

@@ -391,10 +391,12 @@ void RedisDouble::push(int number, const std::string* key, bool after_reply) {
     text += "*1\r\n$" + std::to_string(key->size()) + "\r\n" + *key + "\r\n";
   else
     text += "_\r\n";
-  if (after_reply)
+  if (after_reply) {
     conn.late_pushes.push_back(std::move(text));
-  else
+  } else {
     conn.out += text;
+    pushed_.push_back(number);
+  }
 }
 
 // Registrations are used up by any change, also by the change that is not told to its author (NOLOOP).

@@ -19,6 +19,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace redlock::test {
@@ -130,6 +131,8 @@ class RedisDouble {
   void receive(int conn, std::string_view bytes, TrueTime now);
   std::string& out(int conn);             // the reader erases what it took; empty for an unknown connection
   bool closed_by_server(int conn) const;  // once out() is delivered, the peer sees the end
+  // Connections that were told something unasked since the last call, in order: their out() is to be taken.
+  std::vector<int> take_pushed() { return std::exchange(pushed_, {}); }
   void close(int conn);                   // the peer closed
 
   // -- the world
@@ -263,6 +266,7 @@ class RedisDouble {
   std::map<std::string, Entry> keys_;
   std::map<std::string, Entry> snapshot_;
   std::map<std::string, std::set<int>> trackers_;  // key → connections that read it
+  std::vector<int> pushed_;
   std::map<std::string, Script> scripts_;          // what the double can do, by SHA-1
   std::set<std::string> loaded_;                   // what the server has been taught
   std::deque<Failure> failures_;

@@ -52,6 +52,14 @@ std::optional<size_t> command_end(const std::string& bytes, std::vector<std::str
   return at;
 }
 
+// "invalidate" and a list of keys, or null: "bus changed", "all keys changed".
+std::string push_in_words(const std::string& bytes) {
+  const size_t list = bytes.find("\r\n*1\r\n$");
+  if (list == std::string::npos) return "all keys changed";
+  const size_t key = bytes.find("\r\n", list + 7) + 2;
+  return bytes.substr(key, bytes.find("\r\n", key) - key) + " changed";
+}
+
 std::string reply_in_words(const std::string& bytes) {
   if (bytes.empty()) return "no answer";
   const std::string line = bytes.substr(1, bytes.find('\r') - 1);
@@ -65,6 +73,8 @@ std::string reply_in_words(const std::string& bytes) {
     }
     case '_':
       return "nil";
+    case '>':
+      return push_in_words(bytes);
     case '$': {
       const size_t start = bytes.find('\n') + 1;
       return line == "-1" ? "nil" : bytes.substr(start, bytes.size() - start - 2);
@@ -77,8 +87,10 @@ std::string reply_in_words(const std::string& bytes) {
   }
 }
 
-bool is_greeting(const std::string& word) {
-  return word == "HELLO" || word == "AUTH" || word == "ROLE" || word == "SCRIPT" || word == "PING";
+bool is_greeting(const std::vector<std::string>& words) {
+  const std::string& word = words[0];
+  return word == "HELLO" || word == "AUTH" || word == "ROLE" || word == "SCRIPT" || word == "PING" ||
+         (word == "CLIENT" && words[1] == "TRACKING");
 }
 
 }  // namespace
@@ -505,6 +517,7 @@ void Stage::settle() {
   for (const auto& gateway : gateways_) {
     if (gateway->stepping_) return;  // called from a callback: the step under way comes to it
   }
+  for (unsigned m = 1; m <= masters(); ++m) tell_pushed(m);
   advance_ms(0);
 }
 
@@ -598,7 +611,7 @@ void Stage::arrive(uint64_t id, const std::string& bytes) {
     const Way way = master(socket.master).way;
     const bool waits = way == Way::frozen || way == Way::unreachable ||
                        blocked_.count({socket.gateway->name, socket.master}) != 0;
-    if (waits && (show_greetings || !is_greeting(words[0]))) {
+    if (waits && (show_greetings || !is_greeting(words))) {
       write_down(socket.gateway->name + " >", socket.master, in_words(words) + ": unread");
     }
   }
@@ -635,10 +648,30 @@ void Stage::execute(uint64_t id, Socket& socket, const Socket::Request& request)
     send_back(id, socket, reply, Input::Kind::bytes);
     if (m.delay > 0) fate = ", on its way";
   }
-  if (show_greetings || !is_greeting(words[0])) {
+  if (show_greetings || !is_greeting(words)) {
     write_down(socket.gateway->name + " >", socket.master, executed_.back().text + ": " + answer + fate);
   }
   if (socket.open && m.redis.closed_by_server(socket.conn)) send_back(id, socket, "", Input::Kind::end);
+  tell_pushed(socket.master);
+}
+
+// What the master says unasked goes the way of its replies.
+void Stage::tell_pushed(unsigned number) {
+  Master& m = master(number);
+  for (const int conn : m.redis.take_pushed()) {
+    std::string& bytes = m.redis.out(conn);
+    if (bytes.empty()) continue;
+    for (auto& [id, socket] : sockets_) {
+      if (socket.master != number || socket.conn != conn || !socket.open) continue;
+      write_down(socket.gateway->name + " <", number, reply_in_words(bytes) + (m.way == Way::silent ? ", held back" : ""));
+      if (m.way == Way::silent) {
+        socket.held.push_back(bytes);
+      } else {
+        send_back(id, socket, bytes, Input::Kind::bytes);
+      }
+    }
+    bytes.clear();
+  }
 }
 
 // Replies keep their order also when the delay gets shorter.
@@ -753,6 +786,11 @@ void Stage::drain(unsigned number) {
     socket.stalled = false;
     read(id, socket);
   }
+  settle();
+}
+
+void Stage::expire(unsigned number) {
+  master(number).redis.tick(now_);
   settle();
 }
 

@@ -172,6 +172,7 @@ class Stage {
   void drain(unsigned master);                             // reads what stalled
   void block(Gateway& gateway, unsigned master, bool blocked);  // what this gateway sends stays on its way
   void restart(unsigned master, RedisDouble::Keep keep);   // a new process: connections and scripts are gone
+  void expire(unsigned master);                            // it looks for keys that have expired, and tells who read them
 
   // ---- the story
   bool show_greetings = false;
@@ -231,6 +232,7 @@ class Stage {
   void accept(uint64_t id, Socket& socket);
   void read(uint64_t id, Socket& socket);
   void execute(uint64_t id, Socket& socket, const Socket::Request& request);
+  void tell_pushed(unsigned master);
   void send_back(uint64_t id, Socket& socket, const std::string& bytes, Input::Kind kind);
   void hang_up(Gateway& gateway, uint64_t socket);
   void break_sockets(unsigned master, Unread unread);

@@ -30,7 +30,7 @@ redlock_master_status_t some_master(const std::string& name, const std::string& 
   redlock_master_status_t m{};
   m.size = sizeof m;
   m.state = REDLOCK_MASTER_UP;
-  m.in_flight = 1, m.owed = 2, m.connects = 3, m.resp3 = 1, m.replies = 9007199254740993u, m.errors = 5;
+  m.in_flight = 1, m.owed = 2, m.connects = 3, m.resp3 = 1, m.tracked = 1, m.replies = 9007199254740993u, m.errors = 5;
   memcpy(m.name, name.data(), std::min(name.size(), sizeof m.name));
   memcpy(m.address, address.data(), std::min(address.size(), sizeof m.address));
   return m;
@@ -65,14 +65,15 @@ TEST(Report, Literally) {
   redlock_master_status_t down = some_master("b", "[fe80::1]:6379");
   down.state = REDLOCK_MASTER_DOWN;
   down.err = REDLOCK_E_CONNECT;
-  down.resp3 = 0;
+  down.resp3 = down.tracked = 0;
   EXPECT_EQ(write(some_status(), {some_master("a", "10.0.0.1:6379"), down}),
             "{\"schema\":\"redlock.status/1\",\"version\":\"" + std::string(redlock_version_string()) +
                 R"(","quorum":2,"even":true,"masters_up":1,"masters":[)"
                 R"({"name":"a","address":"10.0.0.1:6379","state":"up","err":null,"in_flight":1,"owed":2,"connects":3,)"
-                R"("resp3":true,"replies":"9007199254740993","errors":"5"},)"
+                R"("resp3":true,"tracked":true,"replies":"9007199254740993","errors":"5"},)"
                 R"({"name":"b","address":"[fe80::1]:6379","state":"down","err":"REDLOCK_E_CONNECT","in_flight":1,)"
-                R"("owed":2,"connects":3,"resp3":false,"replies":"9007199254740993","errors":"5"}],)"
+                R"("owed":2,"connects":3,"resp3":false,"tracked":false,"replies":"9007199254740993",)"
+                R"("errors":"5"}],)"
                 R"("locks":{"held":3,"pending":4,"max":32},"debts":{"open":5,"max":64},)"
                 R"("counters":{"acquired":"6","failed_locked":"7","failed_no_quorum":"8","failed_other":"9",)"
                 R"("rounds":"10","renewed":"11","renew_failed":"12","released":"13","lost":"14",)"

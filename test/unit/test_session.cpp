@@ -41,6 +41,8 @@ std::string hello(const char* role = "master", const char* mode = "standalone") 
 const std::string loads = command({"SCRIPT", "LOAD", text(release_script.body)}) +
                           command({"SCRIPT", "LOAD", text(extend_script.body)});
 const std::string loaded = bulk(text(release_script.sha)) + bulk(text(extend_script.sha));
+const std::string tracking_command = command({"CLIENT", "TRACKING", "on", "OPTIN", "NOLOOP"});
+const std::string ready = "+OK\r\n" + loaded;  // tracking is on, the scripts are known
 const std::string hello_command = command({"HELLO", "3", "SETNAME", "gw-17"});
 
 Command any_command() {
@@ -85,7 +87,10 @@ struct Fixture {
       memcpy(to, s.data(), n);
       s.remove_prefix(n);
       session->received(n);
-      for (Reply reply; session->next(now, reply);) replies.push_back(reply);
+      for (Reply reply; session->next(now, reply);) {
+        replies.push_back(reply);
+        keys.push_back(text(reply.key));
+      }
     }
   }
   void connect(uint32_t nonce = 1) {
@@ -103,7 +108,7 @@ struct Fixture {
     connect();
     sent();
     receive(hello());
-    receive(loaded + bulk(nonce_of(sent())));
+    receive(ready + bulk(nonce_of(sent())));
     ASSERT_EQ(session->state(), State::up);
     session->take_changed();
   }
@@ -123,6 +128,7 @@ struct Fixture {
   std::unique_ptr<Session::Request[]> requests;
   std::unique_ptr<Session> session;
   std::vector<Reply> replies;
+  std::vector<std::string> keys;  // of each reply, since a Reply owns none
   Instant now = at(1'000);
 };
 
@@ -149,9 +155,11 @@ TEST(Session, greeting_on_resp3) {
   f.receive(hello());
   const std::string rest = f.sent();
   const std::string nonce = Fixture::nonce_of(rest);
-  EXPECT_EQ(rest, loads + command({"PING", nonce}));
-  EXPECT_EQ(f.session->in_flight(), 3u);
-  f.receive(loaded);
+  EXPECT_EQ(rest, tracking_command + loads + command({"PING", nonce}));
+  EXPECT_EQ(f.session->in_flight(), 4u);
+  EXPECT_FALSE(f.session->tracked()) << "until the server has said so";
+  f.receive(ready);
+  EXPECT_TRUE(f.session->tracked());
   EXPECT_EQ(f.session->state(), State::greeting);
   EXPECT_FALSE(f.session->votes() || f.session->connected());
   f.receive(bulk(nonce));
@@ -159,7 +167,7 @@ TEST(Session, greeting_on_resp3) {
   EXPECT_TRUE(f.session->votes() && f.session->connected() && f.session->tried() && f.session->resp3());
   EXPECT_EQ(f.session->in_flight(), 0u);
   EXPECT_EQ(f.session->connects(), 1u);
-  EXPECT_EQ(f.session->replies(), 4u);
+  EXPECT_EQ(f.session->replies(), 5u);
   EXPECT_EQ(f.session->errors(), 0u);
   EXPECT_EQ(f.session->reason(), 0);
 }
@@ -201,7 +209,7 @@ TEST(Session, greeting_on_resp2) {
     f.receive("*3\r\n" + bulk("master") + ":3129\r\n*1\r\n*3\r\n" + bulk("10.0.0.2") + bulk("6379") + bulk("3129"));
     f.receive(loaded + bulk(nonce));
     EXPECT_EQ(f.session->state(), State::up) << refusal;
-    EXPECT_FALSE(f.session->resp3());
+    EXPECT_FALSE(f.session->resp3() || f.session->tracked());
     EXPECT_EQ(f.session->errors(), 1u);
   }
 }
@@ -241,7 +249,7 @@ TEST(Session, a_hello_of_another_shape) {
     f.sent();
     f.receive(shape);
     EXPECT_EQ(f.session->wish(), Wish::none) << shape;
-    EXPECT_EQ(f.sent().rfind(loads, 0), 0u) << shape;
+    EXPECT_EQ(f.sent().rfind(tracking_command + loads, 0), 0u) << shape;
   }
 }
 
@@ -340,7 +348,7 @@ TEST(Session, scripts_that_cannot_be_loaded_are_no_refusal) {
     f.connect();
     f.receive(hello());
     const std::string nonce = Fixture::nonce_of(f.sent());
-    f.receive(std::string(error) + error + bulk(nonce));
+    f.receive("+OK\r\n" + std::string(error) + error + bulk(nonce));
     EXPECT_EQ(f.session->state(), State::up) << error;
     EXPECT_EQ(f.session->errors(), 2u);
   }
@@ -350,7 +358,7 @@ TEST(Session, scripts_that_cannot_be_loaded_are_no_refusal) {
     Fixture f;
     f.connect();
     f.receive(hello());
-    f.receive(r.reply);
+    f.receive("+OK\r\n" + std::string(r.reply));
     f.expect_closing(r.reason, r.what);
   }
 }
@@ -367,13 +375,13 @@ TEST(Session, refused_at_ping) {
   for (const Refusal& r : refusals) {
     Fixture f;
     f.connect();
-    f.receive(hello() + loaded + r.reply);
+    f.receive(hello() + ready + r.reply);
     f.expect_closing(r.reason, r.what);
     EXPECT_NE(f.session->state(), State::up) << r.what;
   }
   Fixture f;
   f.connect();
-  f.receive(hello() + loaded + "-NOPERM no permissions to run the 'ping' command\r\n");
+  f.receive(hello() + ready + "-NOPERM no permissions to run the 'ping' command\r\n");
   EXPECT_EQ(f.session->state(), State::up) << "a user without PING answers in order all the same";
 }
 
@@ -446,14 +454,88 @@ TEST(Session, votes_of_each_kind) {
 TEST(Session, pushes_and_attributes_answer_nothing) {
   Fixture f;
   f.greet();
-  f.receive(">2\r\n" + bulk("invalidate") + "*1\r\n" + bulk("k"));
-  EXPECT_EQ(f.session->wish(), Wish::none);
   f.ask(1);
   f.receive(">1\r\n+OK\r\n" + std::string("|1\r\n+a\r\n:1\r\n") + "_\r\n>0\r\n");
   ASSERT_EQ(f.replies.size(), 1u);
   EXPECT_EQ(f.replies[0].meaning.answer, Answer::no);
   EXPECT_EQ(f.session->in_flight(), 0u);
   EXPECT_EQ(f.session->wish(), Wish::none);
+}
+
+TEST(Session, tracking_that_is_refused_costs_no_vote) {
+  for (const char* refusal : {"-ERR unknown subcommand 'TRACKING'. Try CLIENT HELP.\r\n",
+                              "-NOPERM this user has no permissions to run the 'client|tracking' command\r\n"}) {
+    Fixture f;
+    f.connect();
+    f.sent();
+    f.receive(hello());
+    f.receive(refusal + loaded + bulk(Fixture::nonce_of(f.sent())));
+    EXPECT_TRUE(f.session->votes()) << refusal;
+    EXPECT_FALSE(f.session->tracked()) << refusal;
+  }
+  for (const char* nonsense : {":1\r\n", "$2\r\nOK\r\n", "+YES\r\n", "*0\r\n"}) {
+    Fixture f;
+    f.connect();
+    f.receive(hello());
+    f.receive(nonsense);
+    f.expect_closing(REDLOCK_E_PROTOCOL, nonsense);
+  }
+}
+
+TEST(Session, tracking_is_of_one_connection) {
+  Fixture f;
+  f.greet();
+  EXPECT_TRUE(f.session->tracked());
+  f.break_off();
+  EXPECT_FALSE(f.session->tracked());
+  f.connect();
+  f.receive(hello());
+  EXPECT_FALSE(f.session->tracked());
+}
+
+TEST(Session, changed_keys_are_told_in_their_place_between_answers) {
+  const std::string wire = "+OK\r\n>2\r\n" + bulk("invalidate") + "*2\r\n" + bulk("a:valve") + bulk("a:bus") + "_\r\n" +
+                           ">2\r\n" + bulk("invalidate") + "_\r\n";
+  for (size_t split = 0; split <= wire.size(); ++split) {
+    Fixture f;
+    f.greet();
+    f.ask(1);
+    f.ask(2);
+    f.receive(wire.substr(0, split));
+    f.receive(wire.substr(split));
+    std::string told;
+    for (size_t i = 0; i < f.replies.size(); ++i) {
+      const Reply& r = f.replies[i];
+      told += r.kind == Reply::Kind::answer        ? std::to_string(r.claim) + " "
+              : r.kind == Reply::Kind::key_changed ? f.keys[i] + " "
+                                                   : "all ";
+    }
+    ASSERT_EQ(told, "1 a:valve a:bus 2 all ") << "split at " << split;
+    EXPECT_EQ(f.session->in_flight(), 0u);
+    EXPECT_EQ(f.session->wish(), Wish::none);
+  }
+}
+
+TEST(Session, other_pushes_say_nothing) {
+  const std::string others[] = {
+      ">3\r\n" + bulk("message") + bulk("invalidate") + bulk("k"),
+      ">2\r\n" + bulk("message") + "*1\r\n" + bulk("k"),
+      ">2\r\n" + bulk("tracking-redir-broken") + ":7\r\n",
+      ">2\r\n" + bulk("message") + "_\r\n",
+      ">2\r\n" + bulk("invalidate") + "*1\r\n*1\r\n" + bulk("k"),
+      ">2\r\n" + bulk("invalidate") + "*1\r\n" + bulk(std::string(1'000, 'k')),  // longer than any key of ours
+      ">2\r\n" + bulk("invalidate") + "*1\r\n:1\r\n",
+      ">1\r\n_\r\n",
+  };
+  for (const std::string& other : others) {
+    Fixture f;
+    f.greet();
+    f.receive(other);
+    EXPECT_TRUE(f.replies.empty()) << other;
+    EXPECT_EQ(f.session->wish(), Wish::none) << other;
+    f.receive(">2\r\n" + bulk("invalidate") + "*1\r\n" + bulk("k"));
+    EXPECT_EQ(f.replies.size(), 1u) << "after " << other;
+  }
 }
 
 TEST(Session, a_reply_that_nobody_asked_for_closes) {
@@ -557,7 +639,7 @@ TEST(Session, any_pieces_of_input_are_the_same) {
     std::string wire = f.sent();
     feed(f, hello());
     wire += f.sent();
-    feed(f, ">2\r\n" + bulk("invalidate") + "_\r\n" + loaded + bulk(Fixture::nonce_of(wire)));
+    feed(f, ">2\r\n" + bulk("invalidate") + "_\r\n" + ready + bulk(Fixture::nonce_of(wire)));
     EXPECT_EQ(f.session->state(), State::up);
     for (uint16_t i = 0; i < 5; ++i) f.ask(i, i < 3 ? Op::acquire : Op::release);
     wire += f.sent();
@@ -567,7 +649,7 @@ TEST(Session, any_pieces_of_input_are_the_same) {
       wire += std::to_string(r.claim) + ' ' + std::to_string(static_cast<int>(r.meaning.answer)) + ' ' +
               std::to_string(r.meaning.error) + '\n';
     }
-    EXPECT_EQ(f.replies.size(), 5u);
+    EXPECT_EQ(f.replies.size(), 6u) << "and the push";
     EXPECT_EQ(f.session->in_flight(), 0u);
     return wire;
   };
@@ -605,7 +687,7 @@ TEST(Session, a_greeting_that_does_not_end) {
   f.now = at(1'400);
   f.session->connected(f.now, 1);
   EXPECT_EQ(f.session->deadline(), at(1'900)) << "connect and greeting, each";
-  f.receive(hello() + loaded);
+  f.receive(hello() + ready);
   f.session->on_time(at(1'899));
   EXPECT_EQ(f.session->wish(), Wish::none);
   f.session->on_time(at(1'900));
@@ -898,7 +980,7 @@ TEST(Session, a_hello_as_an_array_serves_as_well) {
   f.sent();
   f.receive("*4\r\n" + bulk("mode") + bulk("standalone") + bulk("role") + bulk("master"));
   EXPECT_EQ(f.session->wish(), Wish::none);
-  EXPECT_EQ(f.sent().substr(0, loads.size()), loads);
+  EXPECT_EQ(f.sent().rfind(tracking_command, 0), 0u);
 }
 
 TEST(Session, a_hello_with_a_text_longer_than_the_buffer) {
@@ -907,7 +989,7 @@ TEST(Session, a_hello_with_a_text_longer_than_the_buffer) {
   f.sent();
   f.receive(map({bulk("version"), bulk(std::string(1'000, 'v')), bulk("role"), bulk("master")}));
   EXPECT_EQ(f.session->wish(), Wish::none);
-  EXPECT_EQ(f.sent().substr(0, loads.size()), loads);
+  EXPECT_EQ(f.sent().rfind(tracking_command, 0), 0u);
 }
 
 TEST(Session, a_hello_whose_last_word_is_the_refusal) {
