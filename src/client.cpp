@@ -407,7 +407,7 @@ void Client::route(MasterIndex m, const Reply& reply, Instant now) {
       break;
     case Op::extend:
       // An older one may be followed by another that is still unanswered.
-      if (slot != no_slot && table_[slot].round.number == reply.round) claims_.extend_answered(reply.claim, m);
+      if (slot != no_slot && table_[slot].round.number == reply.round) claims_.extend_answered(reply.claim, m, now);
       route_vote(m, reply, slot, now);
       break;
     case Op::release:

@@ -75,6 +75,12 @@ void Claims::set_answered(uint16_t index, MasterIndex m, bool refused, Instant n
   settle(index);
 }
 
+void Claims::extend_answered(uint16_t index, MasterIndex m, Instant now) {
+  Claim& c = table_[index];
+  c.extending &= static_cast<MasterMask>(~bit(m));
+  hear(c, m, now);
+}
+
 void Claims::end(uint16_t index, MasterMask targets, Instant now) {
   Claim& c = table_[index];
   REDLOCK_ASSERT(c.used && !c.ended && (targets & ~c.sent) == 0);
@@ -117,11 +123,7 @@ void Claims::delete_answered(uint16_t index, MasterIndex m, Deleted how, Instant
   if (how == Deleted::yes || (how == Deleted::absent && !stray)) {
     forget(c, bit(m));
   } else {
-    if (stray && !(c.heard & bit(m))) {
-      c.heard |= bit(m);
-      const Instant until = now + lifetime(c.ttl_ms);
-      c.stray_until = c.stray_until == Instant::never() ? until : later(c.stray_until, until);
-    }
+    hear(c, m, now);
     rest(c, m, now);
   }
   recount(c, before);
@@ -140,7 +142,7 @@ void Claims::broke(MasterIndex m) {
     if (!c.used) continue;
     unreserve(c, m);
     if (c.extending & bit(m)) {
-      extend_answered(i, m);
+      c.extending &= static_cast<MasterMask>(~bit(m));
       if (c.stray_extends < UINT8_MAX) ++c.stray_extends;
       if (c.ended) {
         c.void_at = c.void_at + lifetime(c.ttl_ms);
@@ -162,15 +164,26 @@ uint16_t Claims::next_owed(MasterIndex m, uint16_t from) const {
   return no_slot;
 }
 
+// An answer of a master that has a stray SET comes on a later connection: the time runs in which the SET may yet come.
+void Claims::hear(Claim& c, MasterIndex m, Instant now) {
+  if (!(c.stray & ~c.heard & bit(m))) return;
+  c.heard |= bit(m);
+  const Instant until = now + lifetime(c.ttl_ms);
+  c.stray_until = c.stray_until == Instant::never() ? until : later(c.stray_until, until);
+  deadline_ = earlier(deadline_, c.stray_until);
+}
+
 // It is too late for the old SETs to come. One that came behind the last repeated delete is met by one more.
 void Claims::strays_are_over(Claim& c, Instant now) {
+  const MasterMask before = open(c);
   for (MasterIndex m : each(c.heard & c.resting)) owe(c, m);
   const MasterMask keep = static_cast<MasterMask>(~c.heard);
   c.resting &= keep;
   c.stray &= keep;
   c.heard = 0;
   c.stray_until = Instant::never();
-  c.void_at = later(c.void_at, dead_by(c, now));
+  if (c.ended) c.void_at = later(c.void_at, dead_by(c, now));
+  recount(c, before);
 }
 
 Instant Claims::on_time(Instant now) {
@@ -180,9 +193,9 @@ Instant Claims::on_time(Instant now) {
     Claim& c = table_[i];
     if (!c.used) continue;
     if (!c.ended && now >= c.end_at) end(i, c.sent, now);
+    if (now >= c.stray_until) strays_are_over(c, now);
     if (c.ended) {
       const MasterMask before = open(c);
-      if (now >= c.stray_until) strays_are_over(c, now);
       if (now >= c.void_at) forget(c, static_cast<MasterMask>(~(c.stray | c.pending | c.deleting)));
       if (c.resting && now >= c.repeat_at) {
         for (MasterIndex m : each(c.resting)) owe(c, m);

@@ -14,8 +14,8 @@
 //                                        (a frozen server executes what lies in its socket when it thaws)
 //     end: owed ──delete queued──► deleting ──:1──► paid
 //            ▲                        ├──:0, not stray──► paid
-//            │                        ├──:0, stray──► owed again, with back-off, until ttl + drift after the first
-//            └──connection broke──────┘               answer on a later connection; then the old SET is too late to come
+//            │                        ├──:0, stray──► owed again, with back-off, until ttl + drift after the first answer
+//            └──connection broke──────┘               about it on a later connection; then the old SET is too late to come
 //                                     └──error──► owed again, with back-off
 //
 // A debt without a stray SET ends by itself: the master's key expires. It is kept for twice (ttl + drift) from the end, or
@@ -50,7 +50,7 @@ struct Claim {
   MasterMask owed;      // a delete is to be queued as soon as there is room
   MasterMask deleting;  // a delete is unanswered on the present connection
   MasterMask resting;   // a delete is owed again after repeat_at
-  MasterMask heard;     // of stray: answered a delete on a later connection
+  MasterMask heard;     // of stray: answered an extend or a delete on a later connection
   MasterMask extending; // an extend is unanswered on the present connection
   MasterMask reserved;  // a place in the session's FIFO is kept for the delete
 
@@ -85,7 +85,7 @@ class Claims {
   void set_sent(uint16_t index, MasterIndex m);
   void set_answered(uint16_t index, MasterIndex m, bool refused, Instant now);
   void extend_sent(uint16_t index, MasterIndex m) { table_[index].extending |= bit(m); }
-  void extend_answered(uint16_t index, MasterIndex m) { table_[index].extending &= static_cast<MasterMask>(~bit(m)); }
+  void extend_answered(uint16_t index, MasterIndex m, Instant now);
 
   // End: a delete is due on each master of `targets`; frees the claim when there is none.
   void end(uint16_t index, MasterMask targets, Instant now);
@@ -122,6 +122,7 @@ class Claims {
   void owe_again(Claim& claim, MasterIndex m);
   void unreserve(Claim& claim, MasterIndex m);
   void forget(Claim& claim, MasterMask masters);
+  void hear(Claim& claim, MasterIndex m, Instant now);
   void strays_are_over(Claim& claim, Instant now);
   void recount(const Claim& claim, MasterMask before);
   void rest(Claim& claim, MasterIndex m, Instant now);

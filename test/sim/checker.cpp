@@ -13,12 +13,14 @@ constexpr const char* names[] = {"r0", "r1", "r2"};
 
 // Stated bounds of the quiet phase.
 constexpr Ns settled_after = 2200 * ms;  // every connection is up again
-constexpr Ns nobody_bound = 2000 * ms;   // somebody waits and nobody holds
 constexpr Ns delete_bound = 250 * ms;    // a key whose end the client knows
 constexpr Ns stray_bound = 1600 * ms;    // at most, while deletes are repeated: after late bytes, errors
 constexpr Ns lost_bound = 20 * ms;       // LOST after the end of the validity, while the process runs
 
 Ns lifetime(uint32_t ttl_ms) { return ttl_ms * ms * 1011 / 1000 + 5 * ms; }
+
+// Somebody waits and nobody holds: a waiter sleeps for max_ttl at most, and may lose its round to one that loses too.
+Ns nobody_bound(const Plan& plan) { return plan.settings.max_ttl_ms * ms * 3 / 2 + 300 * ms; }
 
 }  // namespace
 
@@ -164,8 +166,10 @@ void Checker::sample_process(unsigned client) {
 
 // ---- ghosts ---------------------------------------------------------------------------------------------------
 
-void Checker::late_bytes(const Connection& c, Ns t, bool arrived) {
-  if (arrived && t - c.closed_at > late_limit_) arrived_late_at_[c.client][c.master] = t;
+// Bytes of a closed connection that a master receives, or reads after it stood still.
+void Checker::late_bytes(Connection& c, Ns t, bool arrived) {
+  if (arrived && t - c.closed_at > late_limit_) c.came_late = true;
+  if (c.came_late) arrived_late_at_[c.client][c.master] = t;
   // A process in a slow callback closes in its own present, which the world has yet to come to.
   const Ns since = std::max(Ns{0}, t - c.closed_at);
   // Deletes are repeated at doubling intervals, so the longest is about the time since the connection broke.
@@ -283,8 +287,8 @@ void Checker::sample_progress() {
     if (nobody_since_[r] == never) nobody_since_[r] = now;
     const Ns gap = now - std::max(nobody_since_[r], settled);
     marks.gap = std::max(marks.gap, gap);
-    if (gap > nobody_bound && !plan.has(Fault::wall_step)) {
-      world_.violate(now - nobody_bound, ~0u, "no progress: %s is waited for and held by nobody for %.0f ms", names[r],
+    if (gap > nobody_bound(plan) && !plan.has(Fault::wall_step)) {
+      world_.violate(now - nobody_bound(plan), ~0u, "no progress: %s is waited for and held by nobody for %.0f ms", names[r],
                      static_cast<double>(gap) / 1e6);
     }
   }

@@ -47,7 +47,7 @@ class Checker {
   void over(unsigned client, uint64_t handle);
   void died(unsigned client, Ns t);
   void compare(unsigned client);  // now
-  void late_bytes(const Connection& c, Ns t, bool arrived);
+  void late_bytes(Connection& c, Ns t, bool arrived);
   void sample();
   void closed(unsigned client, Process& process);
   void ended(unsigned client, const User& user, uint32_t rounds, Ns t);

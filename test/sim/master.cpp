@@ -57,6 +57,7 @@ void Master::serve(Connection& c) {
       story.tell(world_.now(), static_cast<int>(c.client), static_cast<int>(index_), "%s> %s (#%u)",
                  c.gone ? "late " : "", readable(c.waiting).c_str(), c.id);
     }
+    if (c.gone) world_.checker().late_bytes(c, world_.now(), false);
     redis.receive(c.redis, c.waiting, world_.now());
     c.waiting.clear();
   }

@@ -40,7 +40,7 @@ void draw_settings(Plan& plan, Stream& random) {
   static constexpr uint32_t rooms[] = {256, 300, 1024};
   s.masters = plan.masters;
   s.ttl_ms = plan.ttl_ms[0];
-  s.max_ttl_ms = 3000;
+  s.max_ttl_ms = plan.ttl_max_ms;
   s.node_timeout = Duration::ms(random.pick(node_timeouts));
   s.connect_timeout = Duration::ms(random.pick(connect_timeouts));
   s.suspect_close = Duration::ms(random.pick(suspects));

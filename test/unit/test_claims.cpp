@@ -334,6 +334,39 @@ TEST(Claims, a_stray_set_never_ends_unheard) {
   }
 }
 
+// A lock that goes on for long after a connection broke owes no patience at its end: the master has answered its extends.
+TEST(Claims, a_stray_set_is_heard_of_by_an_extend) {
+  Fixture f;
+  const uint16_t c = f.stray();
+  f.claims.extend_sent(c, 0);
+  f.claims.extend_answered(c, 0, at(100));
+  f.claims.extend_sent(c, 0);
+  f.claims.extend_answered(c, 0, at(200));
+  EXPECT_EQ(f.claims[c].stray_until, at(100 + lifetime_ms)) << "from the first answer, not from the last";
+  EXPECT_LE(f.claims.deadline(), at(100 + lifetime_ms));
+  EXPECT_EQ(f.claims.on_time(at(100 + lifetime_ms)), Instant::never()) << "handled, and not due again";
+  f.claims.end(c, bit(0), at(5'000));
+  f.claims.delete_queued(c, 0);
+  f.claims.delete_answered(c, 0, Deleted::absent, at(5'001));
+  EXPECT_TRUE(f.freed(c));
+}
+
+TEST(Claims, a_stray_set_that_was_heard_of_shortly_before_the_end) {
+  Fixture f;
+  const uint16_t c = f.stray();
+  f.claims.extend_sent(c, 0);
+  f.claims.extend_answered(c, 0, at(100));
+  f.claims.end(c, bit(0), at(200));
+  f.claims.delete_queued(c, 0);
+  f.claims.delete_answered(c, 0, Deleted::absent, at(210));
+  EXPECT_FALSE(f.freed(c)) << "it may still come";
+  f.claims.on_time(at(100 + lifetime_ms));
+  EXPECT_TRUE(f.claims.owes(0)) << "one last delete";
+  f.claims.delete_queued(c, 0);
+  f.claims.delete_answered(c, 0, Deleted::absent, at(101 + lifetime_ms));
+  EXPECT_TRUE(f.freed(c));
+}
+
 // ---- ends by itself -------------------------------------------------------------------------------------------
 
 TEST(Claims, a_debt_ends_by_itself_when_every_key_must_have_expired) {
@@ -434,7 +467,7 @@ TEST(Claims, a_stray_extend_keeps_the_debt_for_longer) {
   f.claims.extend_sent(c, 0);
   f.claims.broke(0);
   f.claims.extend_sent(c, 0);
-  f.claims.extend_answered(c, 0);
+  f.claims.extend_answered(c, 0, at(0));
   f.claims.broke(0);
   f.claims.end(c, bit(0), at(0));
   f.claims.on_time(Instant::from_ns(at(4 * lifetime_ms).ns() - 1));
@@ -616,7 +649,7 @@ struct Model {
         p.set_stray = p.heard = false;
         if (p.debt == Place::resting) p.debt = Place::owed;  // one last delete, behind what came late
       }
-      if (strays_end) c.void_at = std::max(*c.void_at, now + 2 * lifetime_ms);
+      if (strays_end && c.ended) c.void_at = std::max(*c.void_at, now + 2 * lifetime_ms);
       for (auto& [m, p] : c.at) {
         const bool voided =
             c.void_at && now >= *c.void_at && !p.set_stray && !p.set_unanswered && p.debt != Place::asked;
@@ -636,6 +669,12 @@ struct Model {
   void sweep() {
     for (auto it = claims.begin(); it != claims.end();) it = it->second.over() ? claims.erase(it) : std::next(it);
   }
+  void hear(One& c, unsigned m, int64_t now) {
+    Place& p = c.at[m];
+    if (!p.set_stray || p.heard) return;
+    p.heard = true;
+    c.stray_until = std::max(c.stray_until.value_or(0), now + lifetime_ms);
+  }
   void answered(One& c, unsigned m, Deleted how, int64_t now) {
     Place& p = c.at[m];
     if (how == Deleted::yes || (how == Deleted::absent && !p.set_stray)) {
@@ -645,10 +684,7 @@ struct Model {
       for (auto& [n, q] : c.at) any_heard |= q.heard;
       if (!any_heard) c.stray_until.reset();
     } else {
-      if (p.set_stray && !p.heard) {
-        p.heard = true;
-        c.stray_until = std::max(c.stray_until.value_or(0), now + lifetime_ms);
-      }
+      hear(c, m, now);
       bool any_resting = false;
       for (auto& [n, q] : c.at) any_resting |= q.debt == Place::resting;
       if (!any_resting) {
@@ -725,6 +761,15 @@ struct Walk {
     claims.end(index, targets, at(now));
     model.end(c, now, spare);
     model.sweep();
+  }
+  // A lock is extended, and this master answers at once.
+  void extend(unsigned m) {
+    for (auto& [index, c] : model.claims) {
+      if (c.ended || !c.at[m].sent || c.at[m].set_unanswered || roll(2) == 0) continue;
+      claims.extend_sent(index, m);
+      claims.extend_answered(index, m, at(now));
+      model.hear(c, m, now);
+    }
   }
   void queue_delete(unsigned m) {
     const uint16_t index = claims.next_owed(m, 0);
@@ -823,7 +868,7 @@ struct Walk {
 
   void step() {
     const unsigned m = roll(masters);
-    switch (roll(12)) {
+    switch (roll(13)) {
       case 0:
       case 1:
         return make();
@@ -839,6 +884,8 @@ struct Walk {
       case 8:
         if (roll(10) == 0) broke(m);
         return;
+      case 9:
+        return extend(m);
       default:
         return answer(m, false);
     }
