@@ -95,9 +95,10 @@
 /* limits.tx_bytes: transmit buffer per master; 0 = so that every lock can send its SET in one turn. */
 #define REDLOCK_TX_BYTES_MIN 1024
 #define REDLOCK_TX_BYTES_MAX 4194304
-/* limits.rx_bytes: receive buffer per master; longer replies are read in pieces. */
+/* limits.rx_bytes: receive buffer per master; longer replies are read in pieces, but the longest error of a
+ * server (MISCONF, about 300 bytes) must fit. */
 #define REDLOCK_RX_BYTES_DEFAULT 1024
-#define REDLOCK_RX_BYTES_MIN 256
+#define REDLOCK_RX_BYTES_MIN 512
 #define REDLOCK_RX_BYTES_MAX 65536
 
 #endif /* REDLOCK_LIMITS_H */

@@ -258,7 +258,7 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_config_add_master(redlock_config_t *cf
  *   limits.in_flight            u32  2 * limits.locks .. 16384 (min. 8) 64; 4 * limits.locks, if locks is above 32
  *   limits.debts                u32  limits.locks + 1 .. 16384          64; 2 * limits.locks, if locks is above 32
  *   limits.tx_bytes             u32  0 or 1024 .. 4194304               0
- *   limits.rx_bytes             u32  256 .. 65536                       1024
+ *   limits.rx_bytes             u32  512 .. 65536                       1024
  *
  * JSON nests at the dots: { "client_name": "gw-17", "timing": { "node_timeout_ms": 50 }, "masters": [ ... ] }, where a
  * master is a URL or { "url": ..., "name": ..., "username": ..., "password": ..., "password_file": ... }. */

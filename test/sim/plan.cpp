@@ -37,7 +37,7 @@ void draw_settings(Plan& plan, Stream& random) {
   static constexpr int64_t pings[] = {300, 1000, 5000};
   static constexpr uint32_t retries[] = {60, 100, 200, 300};
   static constexpr uint32_t fifos[] = {8, 12, 64};
-  static constexpr uint32_t rooms[] = {256, 300, 1024};
+  static constexpr uint32_t rooms[] = {REDLOCK_RX_BYTES_MIN, 600, 1024};
   s.masters = plan.masters;
   s.ttl_ms = plan.ttl_ms[0];
   s.max_ttl_ms = plan.ttl_max_ms;

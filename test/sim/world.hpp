@@ -46,10 +46,7 @@ class World {
   bool on(Fault fault) const { return !quiet_ && plan_.has(fault); }
   // A fault that begins at t lasts no longer than into the first moments of the quiet phase.
   Ns clip(Ns t, Ns length) const { return std::max(1 * ms, std::min(length, plan_.quiet_at + 200 * ms - t)); }
-  // A master's longest error (MISCONF) does not fit into the smaller receive buffers.
-  bool may_look_broken() const {
-    return plan_.has(Fault::garbage) || (plan_.has(Fault::errors) && plan_.settings.rx_bytes < 512);
-  }
+  bool may_look_broken() const { return plan_.has(Fault::garbage); }
   void count(Fault fault) { ++totals.faults[static_cast<unsigned>(fault)]; }
 
   Heap& heap() { return heap_; }

@@ -58,7 +58,7 @@ constexpr NumberCase numbers[] = {
     {"limits.in_flight", 8, 16384, 64, &Values::in_flight},
     {"limits.debts", 2, 16384, 64, &Values::debts},
     {"limits.tx_bytes", 1024, 4194304, 0, &Values::tx_bytes, true},
-    {"limits.rx_bytes", 256, 65536, 1024, &Values::rx_bytes},
+    {"limits.rx_bytes", 512, 65536, 1024, &Values::rx_bytes},
 };
 
 std::string range_of(const NumberCase& n) {
