@@ -10,7 +10,7 @@ usage() {
   cat <<'TEXT'
 usage: test/run.sh [--all] [--no-install]
   (nothing)      native build with warnings as errors, and ASan + UBSan; all tests: about 10 minutes on two cores
-  --all          also clang, TSan, the release builds, the fuzzers and the mutants: within 45 minutes
+  --all          also clang, TSan, the release builds, coverage, the fuzzers and the mutants: within 45 minutes
   --no-install   do not install missing packages: print them and fail
 TEXT
 }
@@ -27,7 +27,7 @@ done
 
 packages=(build-essential cmake ninja-build pkg-config libuv1-dev libcjson-dev redis-server
   libgtest-dev libgmock-dev libbenchmark-dev spin universal-ctags)
-if [[ $all == yes ]]; then packages+=(clang libclang-rt-dev ccache); fi
+if [[ $all == yes ]]; then packages+=(clang libclang-rt-dev ccache gcovr); fi
 source toolchains/packages.sh
 install_missing "$install" "${packages[@]}" || exit 1
 
@@ -104,6 +104,7 @@ if [[ $all == yes ]]; then
   run_stage tsan cmake --workflow --preset tsan
   run_stage release cmake --workflow --preset release
   run_stage static cmake --workflow --preset static
+  run_stage coverage test/coverage.sh
   run_stage fuzz cmake --workflow --preset fuzz
   run_stage mutants test/sim/mutants.sh --jobs "$jobs"
 fi
