@@ -17,6 +17,10 @@ struct MasterSettings {
   bool unix_socket = false;
 };
 
+// How sure must a client be that a master has kept its keys before it lets it vote? weak: of the record, not of the
+// server's identity, for services whose INFO is not to be had.
+enum class GuardMode : uint8_t { off, weak, strict };
+
 struct Settings {
   unsigned masters = 0;  // N
   MasterSettings master[REDLOCK_MASTERS_MAX];
@@ -29,6 +33,11 @@ struct Settings {
   uint32_t retry_delay_ms = REDLOCK_RETRY_DELAY_MS_DEFAULT;
   uint32_t drift_ppm = REDLOCK_DRIFT_PPM_DEFAULT;
   uint32_t drift_fixed_ms = REDLOCK_DRIFT_FIXED_MS_DEFAULT;
+
+  GuardMode guard = GuardMode::off;
+  bool commission = false;  // what is found within the first guard time is sealed at once
+  Bytes meta_key;           // the guard's record and what must stand there; made by the client
+  Bytes fingerprint;
 
   Duration node_timeout = Duration::ms(REDLOCK_NODE_TIMEOUT_MS_DEFAULT);
   Duration connect_timeout = Duration::ms(REDLOCK_CONNECT_TIMEOUT_MS_DEFAULT);

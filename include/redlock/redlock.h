@@ -152,7 +152,14 @@ static inline redlock_resource_t redlock_resource(const char *name) {
   X(DENIED, -72, "runs in protected mode")                                                          \
   X(SERVER, -73, "answered an error of another kind")                                               \
   X(TLS, -74, "TLS is not supported by this version")                                               \
-  X(GONE, -75, "the key is gone or foreign")
+  X(GONE, -75, "the key is gone or foreign")                                                        \
+  /* one master: why the guard does not let it vote */                                              \
+  X(UNREAD, -80, "its guard record has not been read, or may have changed since")                   \
+  X(UNWATCHED, -81, "may have forgotten keys: not yet watched for the guard time")                  \
+  X(FINGERPRINT, -82, "is used by clients of another configuration: masters, max_ttl_ms")           \
+  X(IDENTITY, -83, "does not tell its run id and replication id")                                   \
+  X(MAXMEMORY, -84, "may evict keys: maxmemory is set and its policy is not noeviction")            \
+  X(WALL_CLOCK, -85, "its clock was stepped, runs off rate, or keys were evicted")
 
 #define REDLOCK_ERROR_ENUM(name, number, text) REDLOCK_E_##name = number,
 enum redlock_err { REDLOCK_OK = 0, REDLOCK_ERROR_MAP(REDLOCK_ERROR_ENUM) REDLOCK_E_LAST_ = -99 };

@@ -66,6 +66,12 @@ constexpr Frozen frozen[] = {
     {-73, "REDLOCK_E_SERVER"},
     {-74, "REDLOCK_E_TLS"},
     {-75, "REDLOCK_E_GONE"},
+    {-80, "REDLOCK_E_UNREAD"},
+    {-81, "REDLOCK_E_UNWATCHED"},
+    {-82, "REDLOCK_E_FINGERPRINT"},
+    {-83, "REDLOCK_E_IDENTITY"},
+    {-84, "REDLOCK_E_MAXMEMORY"},
+    {-85, "REDLOCK_E_WALL_CLOCK"},
 };
 
 TEST(Errors, NumbersAndNamesAreFrozen) {

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+//
+// ClockWatch: does a master's wall clock run as ours does? Redis expires keys by the wall clock, so a step forward ends
+// locks early, and so does a clock that runs too fast.
+//
+// A sample is the server's TIME and our clock before the request and after the reply: the difference of the two clocks
+// lies within known bounds, the narrower the faster the answer. From one sample to the next it may move by the sum of both
+// rate errors (drift_ppm) and a millisecond; a sample outside of that is a step, or a rate beyond the allowance, and
+// nobody can tell which. The difference of two clocks is no length of time, so this file counts in plain nanoseconds.
+#pragma once
+#include "time.hpp"
+
+namespace redlock {
+
+class ClockWatch {
+ public:
+  enum class Verdict : uint8_t { first, steady, stepped };
+
+  // by: how far the server's clock is beyond what was allowed; negative: behind.
+  Verdict sample(Instant sent, Instant received, int64_t server_us, uint32_t ppm, Duration& by);
+  // Our own clock has jumped, or it is another server: what was known is worth nothing.
+  void forget() { known_ = false; }
+  bool known() const { return known_; }
+  Instant last() const { return at_; }  // of the last sample
+
+ private:
+  bool known_ = false;
+  Instant at_;
+  int64_t low_ = 0;   // server - ours, at least
+  int64_t high_ = 0;  // and at most
+};
+
+}  // namespace redlock

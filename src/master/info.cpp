@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+#include "master/info.hpp"
+
+namespace redlock {
+namespace {
+
+// What follows "name:" in this line, if that is how it begins.
+bool value_of(Bytes line, Bytes name, Bytes& value) {
+  if (line.size <= name.size || line.data[name.size] != ':' || Bytes(line.data, name.size) != name) return false;
+  value = Bytes(line.data + name.size + 1, line.size - name.size - 1);
+  return true;
+}
+
+bool copy_id(char* to, Bytes value) {
+  if (value.size < InfoFacts::id_size) return false;
+  memcpy(to, value.data, InfoFacts::id_size);
+  return true;
+}
+
+uint64_t number_in(Bytes digits) {
+  uint64_t n = 0;
+  for (size_t i = 0; i < digits.size && digits.data[i] >= '0' && digits.data[i] <= '9'; ++i) {
+    n = n * 10 + static_cast<uint64_t>(digits.data[i] - '0');
+  }
+  return n;
+}
+
+}  // namespace
+
+void InfoReader::begin() {
+  facts_ = {};
+  facts_.standalone = true;
+  limited_ = evicting_ = false;
+  size_ = 0;
+}
+
+void InfoReader::read(Bytes part) {
+  for (size_t i = 0; i < part.size; ++i) {
+    const char c = part.data[i];
+    if (c == '\n') {
+      line();
+      size_ = 0;
+    } else if (c != '\r' && size_ < sizeof line_) {
+      line_[size_++] = c;  // a line that fills it is none that is wanted
+    }
+  }
+}
+
+const InfoFacts& InfoReader::end() {
+  line();
+  size_ = 0;
+  facts_.evicts = limited_ && evicting_;
+  return facts_;
+}
+
+void InfoReader::line() {
+  const Bytes text(line_, size_);
+  Bytes value;
+  if (value_of(text, "run_id", value)) {
+    facts_.has_run_id = copy_id(facts_.run_id, value);
+  } else if (value_of(text, "master_replid", value)) {
+    facts_.has_replid = copy_id(facts_.replid, value);
+  } else if (value_of(text, "role", value)) {
+    facts_.replica = value != Bytes("master");
+  } else if (value_of(text, "redis_mode", value) || value_of(text, "server_mode", value)) {
+    facts_.standalone = facts_.standalone && value == Bytes("standalone");
+  } else if (value_of(text, "loading", value) || value_of(text, "async_loading", value)) {
+    facts_.loading = facts_.loading || value != Bytes("0");
+  } else if (value_of(text, "maxmemory", value)) {
+    limited_ = value != Bytes("0");
+  } else if (value_of(text, "maxmemory_policy", value)) {
+    evicting_ = value != Bytes("noeviction");
+  } else if (value_of(text, "evicted_keys", value)) {
+    facts_.evicted_keys = number_in(value);
+  }
+}
+
+}  // namespace redlock

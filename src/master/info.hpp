@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+//
+// Info: the few facts that the guard wants from INFO's five kilobytes, read line by line as the reader gives the text out
+// in parts. Nothing of it is kept but the present line, as far as it could be one that is wanted.
+#pragma once
+#include "resp/reader.hpp"
+#include "types.hpp"
+
+namespace redlock {
+
+struct InfoFacts {
+  static constexpr size_t id_size = 16;  // of the 40 hex digits: enough to tell servers apart
+  char run_id[id_size];
+  char replid[id_size];
+  bool has_run_id;
+  bool has_replid;
+  bool replica;
+  bool standalone;  // false: a cluster node or a sentinel
+  bool loading;
+  bool evicts;      // maxmemory is set, and the policy is not noeviction
+  uint64_t evicted_keys;
+};
+
+class InfoReader {
+ public:
+  void begin();
+  void read(Bytes part);
+  const InfoFacts& end();  // the text is over
+
+ private:
+  void line();
+
+  InfoFacts facts_ = {};
+  bool limited_ = false;   // maxmemory is set
+  bool evicting_ = false;  // the policy
+  uint8_t size_ = 0;
+  char line_[72];          // "master_replid:" and 40 digits is the longest that is wanted
+};
+
+}  // namespace redlock

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+#include "master/info.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+
+namespace redlock {
+namespace {
+
+// As Redis 7.0 says it, shortened.
+const std::string redis7 =
+    "# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\n"
+    "run_id:b236baf9976a2bb9393b99dbf730ae58d09aa084\r\nexecutable:/usr/bin/redis-server\r\n"
+    "\r\n# Memory\r\nmaxmemory:0\r\nmaxmemory_human:0B\r\nmaxmemory_policy:noeviction\r\n"
+    "\r\n# Persistence\r\nloading:0\r\nasync_loading:0\r\n\r\n# Stats\r\nevicted_keys:18446744073709551615\r\n"
+    "\r\n# Replication\r\nrole:master\r\nmaster_replid:f6e98a0f09967f6d2423cd5791992dc33d4b3bbb\r\n"
+    "master_replid2:0000000000000000000000000000000000000000\r\n";
+
+InfoFacts read(std::string_view text, size_t piece = 1'000'000) {
+  InfoReader reader;
+  reader.begin();
+  for (size_t at = 0; at < text.size(); at += piece) {
+    const std::string_view part = text.substr(at, piece);
+    reader.read(Bytes(part.data(), part.size()));
+  }
+  return reader.end();
+}
+std::string with(std::string text, const std::string& from, const std::string& to) {
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+std::string id(const char (&id)[InfoFacts::id_size]) { return std::string(id, sizeof id); }
+
+TEST(Info, the_facts_of_a_plain_master_however_the_text_is_cut) {
+  for (size_t piece = 1; piece <= redis7.size(); ++piece) {
+    const InfoFacts facts = read(redis7, piece);
+    ASSERT_TRUE(facts.has_run_id && facts.has_replid) << piece;
+    ASSERT_EQ(id(facts.run_id), "b236baf9976a2bb9") << piece;
+    ASSERT_EQ(id(facts.replid), "f6e98a0f09967f6d") << piece;
+    ASSERT_TRUE(facts.standalone && !facts.replica && !facts.loading && !facts.evicts) << piece;
+    ASSERT_EQ(facts.evicted_keys, UINT64_MAX) << piece;
+  }
+}
+
+TEST(Info, every_fact_that_refuses) {
+  EXPECT_TRUE(read(with(redis7, "role:master", "role:slave")).replica);
+  EXPECT_FALSE(read(with(redis7, "redis_mode:standalone", "redis_mode:cluster")).standalone);
+  EXPECT_FALSE(read(with(redis7, "redis_mode:standalone", "server_mode:sentinel")).standalone);
+  EXPECT_FALSE(read("redis_mode:standalone\r\nserver_mode:cluster\r\n").standalone);
+  EXPECT_TRUE(read(with(redis7, "\nloading:0", "\nloading:1")).loading);
+  EXPECT_TRUE(read(with(redis7, "async_loading:0", "async_loading:1")).loading);
+  EXPECT_FALSE(read(with(redis7, "run_id:b2", "run_xx:b2")).has_run_id);
+  EXPECT_FALSE(read(with(redis7, "run_id:b236baf9976a2bb9393b99dbf730ae58d09aa084", "run_id:b236")).has_run_id);
+  EXPECT_FALSE(read(with(redis7, "master_replid:f6", "master_xxxxxx:f6")).has_replid);
+}
+
+// volatile-* evicts just the lock keys, allkeys-* may; without a limit no policy evicts anything.
+TEST(Info, evicts_only_with_a_limit_and_a_policy) {
+  const std::string limited = with(redis7, "maxmemory:0", "maxmemory:1000000");
+  EXPECT_FALSE(read(limited).evicts);
+  for (const char* policy : {"volatile-ttl", "volatile-lru", "allkeys-lru", "allkeys-random", "something-new"}) {
+    const std::string change = std::string("maxmemory_policy:") + policy;
+    EXPECT_TRUE(read(with(limited, "maxmemory_policy:noeviction", change)).evicts) << policy;
+    EXPECT_FALSE(read(with(redis7, "maxmemory_policy:noeviction", change)).evicts) << policy;
+  }
+}
+
+TEST(Info, long_lines_empty_text_and_a_missing_end_of_line_do_no_harm) {
+  EXPECT_FALSE(read("").has_run_id);
+  EXPECT_FALSE(read("run_id").has_run_id);
+  EXPECT_FALSE(read("run_id:").has_run_id);
+  EXPECT_TRUE(read("run_id:b236baf9976a2bb9393b99dbf730ae58d09aa084").has_run_id);
+  const std::string noise = std::string(10'000, 'x') + "run_id:\r\n";
+  EXPECT_FALSE(read(noise).has_run_id);
+  EXPECT_TRUE(read(noise + redis7).has_run_id);
+  InfoReader again;
+  again.begin();
+  again.read(Bytes(redis7.data(), redis7.size()));
+  again.begin();
+  EXPECT_FALSE(again.end().has_run_id) << "the next text begins with nothing";
+}
+
+}  // namespace
+}  // namespace redlock
