@@ -12,6 +12,24 @@ constexpr Duration entropy_retry = Duration::ms(50);
 
 bool in(MasterMask mask, MasterIndex m) { return mask & bit(m); }
 
+// Four digits at once: 0 .. 9 are '0' .. '9', and those above are 39 further on.
+void write_hex_digits(char* out, uint32_t nibbles) {
+  const uint32_t letters = (nibbles + 0x06060606u) >> 4 & 0x01010101u;
+  const uint32_t digits = nibbles + 0x30303030u + letters * ('a' - '0' - 10);
+  memcpy(out, &digits, sizeof digits);
+}
+
+// Which digit stands for which bits of a random value is all the same.
+void write_hex(const unsigned char (&random)[REDLOCK_VALUE_RANDOM], char* out) {
+  static_assert(sizeof random % sizeof(uint32_t) == 0);
+  for (size_t i = 0; i < sizeof random; i += sizeof(uint32_t)) {
+    uint32_t word;
+    memcpy(&word, random + i, sizeof word);
+    write_hex_digits(out + 2 * i, word & 0x0F0F0F0Fu);
+    write_hex_digits(out + 2 * i + sizeof word, word >> 4 & 0x0F0F0F0Fu);
+  }
+}
+
 uint32_t lesser(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
 }  // namespace
@@ -186,6 +204,7 @@ void Client::received(MasterIndex m, size_t size, Instant now) {
     if (reply.kind == Reply::Kind::answer) route(m, reply, now);
   }
   if (!was_up && session.votes()) wake_waiters();
+  soon(claims_.deadline());
   soon(session.deadline());
   if (!starts_.empty() || claims_.owes(m)) again_ = true;
 }
@@ -293,11 +312,7 @@ uint16_t Client::make_claim(Lock& lock) {
   const uint16_t claim = claims_.make(table_.index(lock), Bytes(lock.resource, lock.resource_size), lock.round.ttl_ms);
   unsigned char random[REDLOCK_VALUE_RANDOM];
   pool_.take(random, sizeof random);
-  char* hex = claims_[claim].value_hex;
-  for (unsigned char byte : random) {
-    *hex++ = "0123456789abcdef"[byte >> 4];
-    *hex++ = "0123456789abcdef"[byte & 15];
-  }
+  write_hex(random, claims_[claim].value_hex);
   return claim;
 }
 
@@ -397,12 +412,11 @@ void Client::tell(Lock& lock) {
 
 // ---- answers --------------------------------------------------------------------------------------------------
 
-void Client::route(MasterIndex m, const Reply& reply, Instant now) {
+inline void Client::route(MasterIndex m, const Reply& reply, Instant now) {
   const uint16_t slot = claims_[reply.claim].slot;
   switch (reply.op) {
     case Op::acquire:
       claims_.set_answered(reply.claim, m, reply.meaning.answer == Answer::no, now);
-      soon(claims_.deadline());
       route_vote(m, reply, slot, now);
       break;
     case Op::extend:
@@ -416,7 +430,7 @@ void Client::route(MasterIndex m, const Reply& reply, Instant now) {
   }
 }
 
-void Client::route_vote(MasterIndex m, const Reply& reply, uint16_t slot, Instant now) {
+inline void Client::route_vote(MasterIndex m, const Reply& reply, uint16_t slot, Instant now) {
   if (slot == no_slot) return;
   Lock& lock = table_[slot];
   if (lock.claim != reply.claim || lock.round.number != reply.round || !lock.round.open) return;
@@ -434,10 +448,9 @@ void Client::route_vote(MasterIndex m, const Reply& reply, uint16_t slot, Instan
   if (!lock.round.open) perform(lock, action, now);
 }
 
-void Client::route_delete(MasterIndex m, const Reply& reply, Instant now) {
+inline void Client::route_delete(MasterIndex m, const Reply& reply, Instant now) {
   if (reply.meaning.error == REDLOCK_E_NOSCRIPT) {
     claims_.delete_unknown(reply.claim, m);
-    soon(claims_.deadline());
     send_deletes(reply.claim, bit(m), now);
     return;
   }
@@ -445,7 +458,6 @@ void Client::route_delete(MasterIndex m, const Reply& reply, Instant now) {
                               : reply.meaning.answer == Answer::no ? Claims::Deleted::absent
                                                                    : Claims::Deleted::error;
   claims_.delete_answered(reply.claim, m, how, now);
-  soon(claims_.deadline());
 }
 
 // ---- deletes --------------------------------------------------------------------------------------------------
@@ -461,10 +473,14 @@ void Client::send_deletes(uint16_t index, MasterMask masters, Instant now) {
     if (!session.connected()) continue;
     const unsigned kept_for_others = claims_.reserved(m) - (in(claim.reserved, m) ? 1 : 0);
     if (!session.room(size, kept_for_others + 1)) continue;
-    session.ask(Op::release, index, 0, session.spell_out() ? Command::spelled_out(Op::release, s) : by_name, now);
+    if (session.spell_out()) {
+      session.ask(Op::release, index, 0, Command::spelled_out(Op::release, s), now);
+    } else {
+      session.ask(Op::release, index, 0, by_name, now);
+    }
     claims_.delete_queued(index, m);
-    soon(session.deadline());
   }
+  soon(now + settings_.node_timeout);
 }
 
 void Client::pay_debts(Instant now) {

@@ -105,9 +105,9 @@ class Client {
   uint16_t make_claim(Lock& lock);
   void wake_waiters();
 
-  void route(MasterIndex m, const Reply& reply, Instant now);
-  void route_vote(MasterIndex m, const Reply& reply, uint16_t slot, Instant now);
-  void route_delete(MasterIndex m, const Reply& reply, Instant now);
+  inline void route(MasterIndex m, const Reply& reply, Instant now);
+  inline void route_vote(MasterIndex m, const Reply& reply, uint16_t slot, Instant now);
+  inline void route_delete(MasterIndex m, const Reply& reply, Instant now);
   void send_deletes(uint16_t claim, MasterMask masters, Instant now);
   void pay_debts(Instant now);
   Subject subject(uint16_t claim, uint32_t ttl_ms) const;

@@ -45,9 +45,9 @@ class Instant {
   friend constexpr bool operator<=(Instant a, Instant b) { return !(b < a); }
   friend constexpr bool operator>=(Instant a, Instant b) { return !(a < b); }
   friend constexpr Instant operator+(Instant t, Duration d) {
-    if (d.ns() > 0 && t.ns_ > INT64_MAX - d.ns()) return never();
-    if (d.ns() < 0 && t.ns_ < INT64_MIN - d.ns()) return Instant(INT64_MIN);
-    return Instant(t.ns_ + d.ns());
+    int64_t sum = 0;
+    if (!__builtin_add_overflow(t.ns_, d.ns(), &sum)) return Instant(sum);
+    return d.ns() > 0 ? never() : Instant(INT64_MIN);
   }
 
  private:

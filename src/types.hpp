@@ -23,6 +23,7 @@ constexpr MasterMask bit(MasterIndex m) { return static_cast<MasterMask>(1u << m
 constexpr MasterMask all_masters(unsigned n) { return static_cast<MasterMask>((1u << n) - 1u); }
 // In pairs, fours, eights: without an instruction for it, as on ARM, __builtin_popcount is a call into the compiler's library.
 constexpr unsigned count(MasterMask mask) {
+  if (mask == 0) return 0;  // most masks are
   const unsigned pairs = mask - (mask >> 1 & 0x5555u);
   const unsigned fours = (pairs & 0x3333u) + (pairs >> 2 & 0x3333u);
   const unsigned eights = (fours + (fours >> 4)) & 0x0F0Fu;

@@ -7,11 +7,6 @@ namespace {
 constexpr Duration first_rest = Duration::ms(20);
 constexpr unsigned rest_doublings_max = 6;  // up to 1.28 s
 
-// The masters that owe an answer about the claim, or are owed a delete.
-MasterMask open(const Claim& c) {
-  return static_cast<MasterMask>(c.pending | c.stray | c.owed | c.deleting | c.resting);
-}
-
 }  // namespace
 
 void Claims::init(const Rules& rules, Claim* table, unsigned capacity) {
@@ -49,29 +44,11 @@ uint16_t Claims::make(uint16_t slot, Bytes resource, uint32_t ttl_ms) {
   return index;
 }
 
-void Claims::set_sent(uint16_t index, MasterIndex m) {
+void Claims::answered_late(uint16_t index, bool refused, Instant now) {
   Claim& c = table_[index];
-  REDLOCK_ASSERT(c.used && !c.ended && !((c.pending | c.stray) & bit(m)));
-  c.sent |= bit(m);
-  c.pending |= bit(m);
-  c.reserved |= bit(m);
-  ++open_[m];
-  ++reserved_[m];
-}
-
-void Claims::set_answered(uint16_t index, MasterIndex m, bool refused, Instant now) {
-  Claim& c = table_[index];
-  REDLOCK_ASSERT(c.used && (c.pending & bit(m)));
-  const MasterMask before = open(c);
-  c.pending &= static_cast<MasterMask>(~bit(m));
-  recount(c, before);
-  if (refused) {
-    c.refused |= bit(m);
-  } else if (c.ended) {
-    c.void_at = later(c.void_at, dead_by(c, now));  // the key is this young
-  }
+  if (!refused) c.void_at = later(c.void_at, dead_by(c, now));  // the key is this young
   // An unanswered SET keeps its debt past the end; that end, old or new, is to be seen to again.
-  if (c.ended) deadline_ = earlier(deadline_, c.void_at);
+  deadline_ = earlier(deadline_, c.void_at);
   settle(index);
 }
 
@@ -105,20 +82,7 @@ void Claims::linger(uint16_t index, Instant at) {
   deadline_ = earlier(deadline_, at);
 }
 
-void Claims::delete_queued(uint16_t index, MasterIndex m) {
-  Claim& c = table_[index];
-  REDLOCK_ASSERT(c.owed & bit(m));
-  c.owed &= static_cast<MasterMask>(~bit(m));
-  --owed_[m];
-  c.deleting |= bit(m);
-  unreserve(c, m);
-}
-
-void Claims::delete_answered(uint16_t index, MasterIndex m, Deleted how, Instant now) {
-  Claim& c = table_[index];
-  REDLOCK_ASSERT(c.used && c.ended && (c.deleting & bit(m)));
-  const MasterMask before = open(c);
-  c.deleting &= static_cast<MasterMask>(~bit(m));
+void Claims::delete_counted(Claim& c, MasterIndex m, Deleted how, Instant now) {
   const bool stray = c.stray & bit(m);
   if (how == Deleted::yes || (how == Deleted::absent && !stray)) {
     forget(c, bit(m));
@@ -126,8 +90,6 @@ void Claims::delete_answered(uint16_t index, MasterIndex m, Deleted how, Instant
     hear(c, m, now);
     rest(c, m, now);
   }
-  recount(c, before);
-  settle(index);
 }
 
 void Claims::delete_unknown(uint16_t index, MasterIndex m) {
@@ -251,14 +213,9 @@ void Claims::recount(const Claim& c, MasterMask before) {
   for (MasterIndex m : each(before & ~after)) --open_[m];
 }
 
-void Claims::unreserve(Claim& c, MasterIndex m) {
-  if (!(c.reserved & bit(m))) return;
-  c.reserved &= static_cast<MasterMask>(~bit(m));
-  --reserved_[m];
-}
-
 // Nothing more is owed by these masters: the value is not there, or can only end by expiry.
 void Claims::forget(Claim& c, MasterMask masters) {
+  if (!(bookkeeping(c) & masters)) return;
   for (MasterIndex m : each(masters & (c.owed | c.reserved))) {
     if (c.owed & bit(m)) --owed_[m];
     unreserve(c, m);

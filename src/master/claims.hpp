@@ -82,8 +82,23 @@ class Claims {
   // May this master be sent another SET? False while it owes answers about its share of the table.
   bool may_send(MasterIndex m) const { return open_[m] < share_; }
 
-  void set_sent(uint16_t index, MasterIndex m);
-  void set_answered(uint16_t index, MasterIndex m, bool refused, Instant now);
+  void set_sent(uint16_t index, MasterIndex m) {
+    Claim& c = table_[index];
+    REDLOCK_ASSERT(c.used && !c.ended && !((c.pending | c.stray) & bit(m)));
+    c.sent |= bit(m);
+    c.pending |= bit(m);
+    c.reserved |= bit(m);
+    ++open_[m];
+    ++reserved_[m];
+  }
+  void set_answered(uint16_t index, MasterIndex m, bool refused, Instant now) {
+    Claim& c = table_[index];
+    REDLOCK_ASSERT(c.used && (c.pending & bit(m)));
+    c.pending &= static_cast<MasterMask>(~bit(m));
+    if (!(open(c) & bit(m))) --open_[m];
+    if (refused) c.refused |= bit(m);
+    if (c.ended) answered_late(index, refused, now);
+  }
   void extend_sent(uint16_t index, MasterIndex m) { table_[index].extending |= bit(m); }
   void extend_answered(uint16_t index, MasterIndex m, Instant now);
 
@@ -91,9 +106,24 @@ class Claims {
   void end(uint16_t index, MasterMask targets, Instant now);
   // The lock is over, but a check already answered may be relied on until then: end() is carried out at `at`.
   void linger(uint16_t index, Instant at);
-  void delete_queued(uint16_t index, MasterIndex m);
+  void delete_queued(uint16_t index, MasterIndex m) {
+    Claim& c = table_[index];
+    REDLOCK_ASSERT(c.owed & bit(m));
+    c.owed &= static_cast<MasterMask>(~bit(m));
+    --owed_[m];
+    c.deleting |= bit(m);
+    unreserve(c, m);
+  }
   enum class Deleted : uint8_t { yes, absent, error };
-  void delete_answered(uint16_t index, MasterIndex m, Deleted how, Instant now);
+  void delete_answered(uint16_t index, MasterIndex m, Deleted how, Instant now) {
+    Claim& c = table_[index];
+    REDLOCK_ASSERT(c.used && c.ended && (c.deleting & bit(m)));
+    c.deleting &= static_cast<MasterMask>(~bit(m));
+    if (how != Deleted::yes || (bookkeeping(c) & bit(m))) delete_counted(c, m, how, now);
+    const MasterMask still_open = open(c);
+    if (!(still_open & bit(m))) --open_[m];
+    if (still_open == 0) settle(index);
+  }
   // The claim has left the queue that `place` links.
   void unqueued(uint16_t index) { settle(index); }
   // NOSCRIPT: the same delete is to go out again at once.
@@ -116,11 +146,25 @@ class Claims {
   unsigned debts_of(MasterIndex m) const;
 
  private:
+  // The masters that owe an answer about the claim, or are owed a delete.
+  static MasterMask open(const Claim& c) {
+    return static_cast<MasterMask>(c.pending | c.stray | c.owed | c.deleting | c.resting);
+  }
+  // The masters about which there is something to forget.
+  static MasterMask bookkeeping(const Claim& c) {
+    return static_cast<MasterMask>(c.owed | c.reserved | c.resting | c.stray | c.heard);
+  }
+  void delete_counted(Claim& claim, MasterIndex m, Deleted how, Instant now);
+  void answered_late(uint16_t index, bool refused, Instant now);
   Duration lifetime(uint32_t ttl_ms) const;  // ttl + drift
   Instant dead_by(const Claim& claim, Instant now) const;
   void owe(Claim& claim, MasterIndex m);
   void owe_again(Claim& claim, MasterIndex m);
-  void unreserve(Claim& claim, MasterIndex m);
+  void unreserve(Claim& c, MasterIndex m) {
+    if (!(c.reserved & bit(m))) return;
+    c.reserved &= static_cast<MasterMask>(~bit(m));
+    --reserved_[m];
+  }
   void forget(Claim& claim, MasterMask masters);
   void hear(Claim& claim, MasterIndex m, Instant now);
   void strays_are_over(Claim& claim, Instant now);

@@ -117,24 +117,6 @@ bool Session::take_changed() {
 
 // ---- requests -------------------------------------------------------------------------------------------------
 
-void Session::ask(Op op, uint16_t claim, uint32_t round, const Command& command, Instant now) {
-  REDLOCK_ASSERT(connected() && room(command.text_size(), 1));
-  tx_.append(command.head());
-  if (command.splice().size != 0) {
-    tx_.reference(command.splice());
-    tx_.append(command.tail());
-  }
-  push_request(static_cast<Kind>(op), now, claim, round);
-}
-
-void Session::push_request(Kind kind, Instant now, uint16_t claim, uint32_t round) {
-  REDLOCK_ASSERT(fifo_size_ < fifo_capacity_);
-  unsigned at = fifo_head_ + unsigned{fifo_size_};
-  if (at >= fifo_capacity_) at -= fifo_capacity_;
-  fifo_[at] = {now, round, claim, kind};
-  ++fifo_size_;
-}
-
 void Session::say_hello(Instant now) {
   char text[128];
   resp::Writer out(text, sizeof text);
@@ -223,7 +205,7 @@ void Session::compact() {
   rx_head_ = 0;
 }
 
-bool Session::next(Instant now, Reply& out) {
+bool Session::next_item(Instant now, Reply& out) {
   while (rx_head_ != rx_size_ && wish_ != Wish::close && state_ != State::down) {
     resp::Item item;
     size_t used = 0;
@@ -298,10 +280,7 @@ bool Session::handle(const resp::Item& item, Instant now, Reply& out) {
 // The head of the FIFO has its whole answer.
 void Session::answered(Instant now) {
   const uint8_t kind = fifo_[fifo_head_].kind;
-  ++replies_;
-  fifo_head_ = static_cast<uint16_t>(fifo_head_ + 1 < fifo_capacity_ ? fifo_head_ + 1 : 0);
-  --fifo_size_;
-  ping_at_ = now + settings_.ping_interval;
+  pop_request(now);
   if (wish_ == Wish::close) return;
   if (state_ == State::greeting && kind == kind_ping) set_state(State::up);
   if (state_ != State::suspect) return;

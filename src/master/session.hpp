@@ -79,7 +79,7 @@ class Session {
   // ---- for the client -----------------------------------------------------------------------------------------
   // `size` bytes were put into rx_room(); next() then tells what they say, one thing at a time, until false.
   void received(size_t size) { rx_size_ += size; }
-  bool next(Instant now, Reply& out);
+  bool next(Instant now, Reply& out) { return plain_yes(now, out) || next_item(now, out); }
 
   // Takes acquires and extends now?
   bool votes() const { return state_ == State::up && wish_ == Wish::none; }
@@ -87,7 +87,15 @@ class Session {
   bool connected() const { return (state_ == State::up || state_ == State::suspect) && wish_ == Wish::none; }
   // Is there room for a command of so many copied bytes, and for so many requests?
   bool room(size_t bytes, unsigned requests) const { return fifo_size_ + requests <= fifo_capacity_ && tx_.fits(bytes, 1); }
-  void ask(Op op, uint16_t claim, uint32_t round, const Command& command, Instant now);
+  void ask(Op op, uint16_t claim, uint32_t round, const Command& command, Instant now) {
+    REDLOCK_ASSERT(connected() && room(command.text_size(), 1));
+    tx_.append(command.head());
+    if (command.splice().size != 0) {
+      tx_.reference(command.splice());
+      tx_.append(command.tail());
+    }
+    push_request(static_cast<Kind>(op), now, claim, round);
+  }
   // The master has lost its scripts: send their text until it shows that it knows them again.
   bool spell_out() const { return spell_out_; }
 
@@ -125,12 +133,21 @@ class Session {
 
   void set_state(State state);
   void fail(int reason);
-  void push_request(Kind kind, Instant now, uint16_t claim = 0, uint32_t round = 0);
+  void push_request(Kind kind, Instant now, uint16_t claim = 0, uint32_t round = 0) {
+    REDLOCK_ASSERT(fifo_size_ < fifo_capacity_);
+    unsigned at = fifo_head_ + unsigned{fifo_size_};
+    if (at >= fifo_capacity_) at -= fifo_capacity_;
+    fifo_[at] = {now, round, claim, kind};
+    ++fifo_size_;
+  }
+  inline void pop_request(Instant now);
   void say_hello(Instant now);
   void say_auth(Instant now);
   void say_rest(Instant now);
   void say_ping(Instant now);
   bool handle_push(const resp::Item& item, Reply& out);
+  inline bool plain_yes(Instant now, Reply& out);
+  bool next_item(Instant now, Reply& out);
   bool handle(const resp::Item& item, Instant now, Reply& out);
   void handle_hello(const resp::Item& item, Instant now);
   void hello_failed(int error, Instant now);
@@ -177,5 +194,29 @@ class Session {
   uint64_t replies_ = 0;
   uint64_t errors_ = 0;
 };
+
+inline void Session::pop_request(Instant now) {
+  ++replies_;
+  fifo_head_ = static_cast<uint16_t>(fifo_head_ + 1 < fifo_capacity_ ? fifo_head_ + 1 : 0);
+  if (--fifo_size_ == 0) ping_at_ = now + settings_.ping_interval;
+}
+
+// What a master that is well answers to nearly every request, seen whole: +OK or :1. To say the same with the reader and
+// handle() takes six times as long.
+inline bool Session::plain_yes(Instant now, Reply& out) {
+  if (!votes() || fifo_size_ == 0 || !reader_.at_boundary()) return false;
+  const Request& request = fifo_[fifo_head_];
+  if (request.kind > kind_release) return false;
+  const bool acquire = request.kind == kind_acquire;
+  const char* const at = rx_ + rx_head_;
+  const size_t size = acquire ? 5 : 4;
+  if (rx_size_ - rx_head_ < size) return false;
+  if (acquire ? memcmp(at, "+OK\r\n", 5) != 0 : memcmp(at, ":1\r\n", 4) != 0) return false;
+  rx_head_ += size;
+  if (!acquire) spell_out_ = false;
+  out = {Reply::Kind::answer, static_cast<Op>(request.kind), request.claim, request.round, {Answer::yes, 0}, {}};
+  pop_request(now);
+  return true;
+}
 
 }  // namespace redlock

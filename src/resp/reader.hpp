@@ -77,7 +77,6 @@ class Reader {
   enum class Step : uint8_t { item, need_more, broken, again };
 
   static Progress progress(Step step) { return static_cast<Progress>(step); }
-  Progress any(const char* data, size_t size, size_t& used, Item& out);
   Step line(const char* data, size_t size, size_t& used, Item& out);
   Step unfinished(const char* data, size_t size, size_t searched);
   Step meaning(char type, Bytes text, Item& out);

@@ -4,17 +4,23 @@
 namespace redlock::resp {
 namespace {
 
+constexpr unsigned digits_max = sizeof(size_t) == 8 ? 20 : 10;
+
 // size_t is the machine's word: no 64-bit division on a 32-bit gateway.
 unsigned digits_of(size_t value) {
   unsigned n = 1;
-  for (; value >= 10; value /= 10) ++n;
+  for (size_t bound = 10; value >= bound; bound *= 10) {
+    if (++n == digits_max) break;
+  }
   return n;
 }
 
 // The `digits` decimal digits of value from `at` on; returns what follows them.
 char* put_number(char* at, size_t value, unsigned digits) {
   char* const end = at + digits;
-  for (char* p = end; p != at; value /= 10) *--p = static_cast<char>('0' + value % 10);
+  char* p = end;
+  for (; value >= 10; value /= 10) *--p = static_cast<char>('0' + value % 10);
+  *--p = static_cast<char>('0' + value);
   return end;
 }
 
