@@ -26,6 +26,7 @@ Ns nobody_bound(const Plan& plan) { return plan.settings.max_ttl_ms * ms * 3 / 2
 
 Checker::Checker(World& world) : world_(world) {
   for (auto& row : healthy_since_) std::fill(std::begin(row), std::end(row), never);
+  for (auto& row : slow_until_) std::fill(std::begin(row), std::end(row), -never);
   for (auto& row : late_at_) std::fill(std::begin(row), std::end(row), -never);
   for (auto& row : arrived_late_at_) std::fill(std::begin(row), std::end(row), -never);
   for (auto& row : too_late_at_) std::fill(std::begin(row), std::end(row), -never);
@@ -166,6 +167,11 @@ void Checker::sample_process(unsigned client) {
 
 // ---- ghosts ---------------------------------------------------------------------------------------------------
 
+void Checker::slow_bytes(const Connection& c, Ns arrive) {
+  Ns& until = slow_until_[c.client][c.master];
+  until = std::max(until, arrive);
+}
+
 // Bytes of a closed connection that a master receives, or reads after it stood still.
 void Checker::late_bytes(Connection& c, Ns t, bool arrived) {
   if (arrived && t - c.closed_at > late_limit_) c.came_late = true;
@@ -244,7 +250,7 @@ void Checker::judge_orphan(unsigned master, unsigned resource, int owner) {
   if (owner < 0 || healthy_since_[owner][master] == never || world_.master(master).clock_disturbed) return;
   const Ns late = late_at_[owner][master];
   if (too_late_at_[owner][master] > now - lifetime(plan.ttl_max_ms)) return;  // too late for any debt: it expires
-  const Ns since = std::max(orphan.since, std::max(healthy_since_[owner][master], late));
+  const Ns since = std::max({orphan.since, healthy_since_[owner][master], late, slow_until_[owner][master]});
   marks.orphan = std::max(marks.orphan, now - since);
   Ns bound = late > now - 4 * second ? late_bound_[owner][master] : delete_bound;
   if (now < world_.master(master).troubled_until + 3 * second) bound = stray_bound;

@@ -47,6 +47,7 @@ class Checker {
   void over(unsigned client, uint64_t handle);
   void died(unsigned client, Ns t);
   void compare(unsigned client);  // now
+  void slow_bytes(const Connection& c, Ns arrive);
   void late_bytes(Connection& c, Ns t, bool arrived);
   void sample();
   void closed(unsigned client, Process& process);
@@ -75,6 +76,7 @@ class Checker {
   std::vector<Belief> beliefs_;
   Orphan orphans_[masters_max][resources_max];
   Ns healthy_since_[clients_max][masters_max];
+  Ns slow_until_[clients_max][masters_max];  // then all bytes have arrived that a fault held up
   Ns late_at_[clients_max][masters_max];
   Ns arrived_late_at_[clients_max][masters_max];  // not only its end
   Ns too_late_at_[clients_max][masters_max];

@@ -38,6 +38,7 @@ void Network::put(Connection& c, Flow& flow, bool up, uint32_t size, Ns t) {
   const Ns blocked = up ? up_blocked_[c.client][c.master] : down_blocked_[c.client][c.master];
   const Ns arrives = std::max(flow.last(), std::max(std::max(t, blocked), c.stalled_until) + delay(c.client, c.master));
   flow.parts.push_back({arrives, size});
+  if (arrives - t > 10 * ms) world_.checker().slow_bytes(c, arrives);
   world_.heap().push(arrives, up ? Kind::up : Kind::down, c.id);
 }
 
