@@ -39,18 +39,24 @@ lock_holes=(KEYS_LOST)
 debt_flags=(SILENT_SKIPPED LOST_ROUND_KEEPS BREAK_FORGETS ABSENT_PAYS HELD_OWES EXTEND_RECREATES STRAY_FROM_END
   VOID_AFTER_ONE_LIFETIME VOID_FROM_END)
 debt_holes=(TWO_STRAY_EXTENDS)
+token_flags=(INCR_ONLY NOT_STRICT EQUAL_WILL_DO WITHOUT_QUORUM INHERITED FORGOTTEN_IS_ZERO NO_GUARD NO_PIN
+  SEAL_NOT_COMPARED)
+guard_flags=(NO_DRIFT NO_QUARANTINE_ID OWN_TTL SEAL_AT_CONNECT QUARANTINE_NOT_COMPARED NO_IDENTITY WATCH_ANY_STATE)
+token_happens=(CAN_FAST CAN_SLOW)
+guard_happens=(CAN_ADMIT)
 lock_happens=(CAN_RENEW)
 debt_happens=(CAN_PAY_STRAY CAN_WRITE_OFF_STRAY CAN_WRITE_OFF)
 weak_lock='-DONLY_EXCLUSION' weak_debt='-DNV=1 -DTTL=2'
 
 # ---- one search ---------------------------------------------------------------------------------------------------
 
-# Breadth first, so that a story is the shortest one. The depths are below 200; -m only has to be above. For a weakened
-# rule the compiler takes longer than the search.
+# Breadth first, so that a story is the shortest one; depth first for tokens, whose worlds are wide and never deep. The
+# depths are below 200; -m only has to be above. For a weakened rule the compiler takes longer than the search.
 search() {
-  local dir=$1 want=$2 model=$3 bits=$4 build=-O0 begin=${EPOCHREALTIME/./} end
+  local dir=$1 want=$2 model=$3 bits=$4 build=-O0 order='-DBFS -DNOREDUCE' begin=${EPOCHREALTIME/./} end
   shift 4
-  if [[ $want == holds ]]; then build=-O2; fi
+  if [[ $want == holds || $model == token ]]; then build=-O2; fi
+  if [[ $model == token ]]; then order=; fi
   if [[ $bits -ge 24 ]]; then build+=' -DCOLLAPSE'; fi
   mkdir "$dir"
   cp "$model.pml" "$dir"
@@ -58,8 +64,8 @@ search() {
   {
     spin -a "$@" "$model.pml"
     # shellcheck disable=SC2086
-    gcc $build -w -DSAFETY -DBFS -DNOREDUCE -DMEMLIM="$memory_mb" -o pan pan.c
-    ./pan -m10000 -w"$bits"
+    gcc $build -w -DSAFETY $order -DMEMLIM="$memory_mb" -o pan pan.c
+    ./pan -E -m10000 -w"$bits"
   } >out 2>&1 || true
   end=${EPOCHREALTIME/./}
   echo $(((end - begin) / 100000)) >tenths
@@ -71,6 +77,9 @@ verdict() {
   broken=$(grep -m1 'assertion violated' "$out" || true)
   case $broken in
     *'violated  !('*) echo 'happens' ;;
+    *before*) echo 'violated: a token is not above the earlier ones' ;;
+    *given*) echo 'violated: a token is given twice' ;;
+    *age*) echo 'violated: a grant while the forgotten lock is held' ;;
     *life*) echo 'violated: the validity outlives the majority' ;;
     *valid*) echo 'violated: two clients believe' ;;
     *'v!=current'*) echo 'violated: a live value is deleted' ;;
@@ -103,6 +112,8 @@ add() {
 tell() {
   local model=lock weak=$weak_lock
   case " ${debt_flags[*]} ${debt_holes[*]} ${debt_happens[*]} " in *" $1 "*) model=debt weak=$weak_debt ;; esac
+  case " ${token_flags[*]} ${token_happens[*]} " in *" $1 "*) model=token weak= ;; esac
+  case " ${guard_flags[*]} ${guard_happens[*]} " in *" $1 "*) [[ $1 == NO_DRIFT ]] || model=guard weak= ;; esac
   grep -qw "ifn*def $1" "$model.pml" || { echo "no such flag: $1" >&2; exit 2; }
   # shellcheck disable=SC2086
   (search "$work/0" violated "$model" 20 $weak "-D$1")
@@ -121,10 +132,19 @@ add holds lock 20 -DNC=2 -DTTL=3
 add holds lock 22 -DNC=3 -DTTL=3
 add holds lock 22 -DNC=2 -DTTL=4
 add holds debt 20 -DNV=1 -DTTL=4
+add holds token 20 -DNA=2 -DLOSSES=0
+add holds token 20 -DNA=2 -DLOSSES=0 -DVALUE_ONLY
+add holds token 20 -DNA=2 -DLOSSES=0 -DSTRICT_ONLY
+add holds guard 20 -DNC=2 -DLOSSES=2
 if [[ $size == long ]]; then
   add holds debt 25 -DNV=2 -DTTL=2
   add holds lock 25 -DNC=3 -DTTL=4
   add holds lock 25 -DNC=2 -DTTL=6
+  add holds token 25 -DNA=2 -DLOSSES=1
+  add holds token 25 -DNA=2 -DLOSSES=1 -DVALUE_ONLY
+  add holds token 25 -DNA=2 -DLOSSES=1 -DSTRICT_ONLY
+  add holds token 25 -DNA=2 -DLOSSES=0 -DFLOOR
+  add holds guard 25 -DNC=2 -DLOSSES=3
 fi
 # shellcheck disable=SC2086
 add_flags() {
@@ -134,14 +154,18 @@ add_flags() {
 }
 add_flags violated lock "$weak_lock" "${lock_flags[@]}"
 add_flags violated debt "$weak_debt" "${debt_flags[@]}"
+add_flags violated token '' "${token_flags[@]}"
+add_flags violated guard '' "${guard_flags[@]}"
 add_flags 'named hole' lock "$weak_lock" "${lock_holes[@]}"
 add_flags 'named hole' debt "$weak_debt" "${debt_holes[@]}"
 add_flags happens lock "$weak_lock" "${lock_happens[@]}"
 add_flags happens debt "$weak_debt" "${debt_happens[@]}"
+add_flags happens token '' "${token_happens[@]}"
+add_flags happens guard '' "${guard_happens[@]}"
 wait
 
 failed=0
-printf '%-29s %10s %6s %8s  %-11s %s\n' model states depth seconds wanted result
+printf '%-36s %10s %6s %8s  %-11s %s\n' model states depth seconds wanted result
 for i in "${!names[@]}"; do
   out=$work/$i/out result=$(verdict "$work/$i") tenths=$(cat "$work/$i/tenths") mark=
   states=$(sed -nE 's/^ *([0-9.e+]+) states, stored.*/\1/p' "$out")
@@ -150,7 +174,7 @@ for i in "${!names[@]}"; do
     holds:holds | happens:happens | violated:violated* | 'named hole':violated*) ;;
     *) mark='  <-- NOT AS WANTED' failed=$((failed + 1)) ;;
   esac
-  printf '%-29s %10.0f %6s %6d.%d  %-11s %s%s\n' "${names[i]}" "${states:-0}" "${depth:--}" $((tenths / 10)) \
+  printf '%-36s %10.0f %6s %6d.%d  %-11s %s%s\n' "${names[i]}" "${states:-0}" "${depth:--}" $((tenths / 10)) \
     $((tenths % 10)) "${wanted[i]}" "$result" "$mark"
 done
 echo "$((${#names[@]} - failed)) of ${#names[@]} searches gave what is wanted"
