@@ -83,6 +83,9 @@ class Client {
   const Claims& claims() const { return claims_; }
   void status(redlock_status_t& out) const;
   void master_status(MasterIndex m, redlock_master_status_t& out) const;
+  bool present(uint64_t handle) { Lock* lock; return table_.find(handle, lock) == Table::Found::present; }
+  // Is an extend of this lock asked for and not decided yet?
+  bool extend_open(uint16_t slot) const { return table_[slot].wants == Wants::extend || table_[slot].round.open; }
 
  private:
   enum class Phase : uint8_t { open, draining, disconnecting };

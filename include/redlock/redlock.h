@@ -18,35 +18,57 @@
  *     that acquire has ended the handle is stale, which is an error and never somebody else's lock.
  *  4. Structs that you fill or receive start with their size. Use the initializers; new fields are only ever appended,
  *     and 0 means default. Inputs (configuration, names, options) are copied before the call returns.
- *  5. Threads: every function says [loop], [any] or [setup].
- *       [loop]  only on the thread that runs the client's loop (before the loop runs: the thread that created the
- *               client); may be called from inside event callbacks. Elsewhere: REDLOCK_E_THREAD.
- *       [any]   any thread, also inside callbacks, without a lock or a wait; not after CLOSED.
+ *  5. Threads: every function says [own], [any], [block] or [setup].
+ *       [own]   in loop and polled mode only on the client's thread: the one that runs the loop or calls
+ *               redlock_process(), and before that the one that created the client; elsewhere REDLOCK_E_THREAD. In
+ *               thread mode any thread, which may then wait for a turn of the client's thread, never for the network
+ *               or for a callback. In every mode also inside callbacks.
+ *       [any]   any thread in every mode, also inside callbacks, without a lock or a wait.
+ *       [block] thread mode only, any thread but the client's own; waits for an event.
  *       [setup] works on its arguments only; one thread at a time per object.
+ *     Not after CLOSED, and not once redlock_destroy() has returned: the client is gone then.
  *     In a forked child every call on a client returns REDLOCK_E_FORKED and sends nothing.
- *  6. Event callbacks run inside uv_run(), in its prepare phase, after the library's state is final and never from
- *     inside the call that started something. Any function below may be called there. (With UV_RUN_ONCE the loop still
- *     waits for its next event after them; uv_stop() in the callback prevents that.)
- *  7. After redlock_create_* nothing is allocated, except by the system's resolver for masters given by host name.
- *  8. The library never prints, aborts, blocks, raises SIGPIPE or installs a signal handler. Secrets appear in no
- *     event, status, error or log.
+ *  6. Event callbacks run in uv_run(), in redlock_process() or on the client's own thread, according to the mode; after
+ *     the library's state is final, without a lock held, and never from inside the call that started something. (Loop
+ *     mode: they run in the prepare phase; with UV_RUN_ONCE the loop still waits for its next event after them;
+ *     uv_stop() in the callback prevents that.)
+ *  7. After create nothing is allocated, except by the system's resolver for masters given by host name.
+ *  8. The library never prints, aborts, raises SIGPIPE or installs a signal handler, and blocks only in calls marked
+ *     [block]. Secrets appear in no event, status, error or log.
  *
- *  function                  loop thread   other thread   inside a callback
- *  ------------------------  -----------   ------------   -----------------
- *  redlock_acquire_async     yes           E_THREAD       yes
- *  redlock_cancel            yes           E_THREAD       yes
- *  redlock_extend_async      yes           E_THREAD       yes
- *  redlock_release_async     yes           E_THREAD       yes
- *  redlock_close_async       yes           E_THREAD       yes (CLOSED comes later)
- *  redlock_suspended         yes           E_THREAD       yes
- *  redlock_status*           yes           E_THREAD       yes
- *  redlock_master_status     yes           E_THREAD       yes
- *  redlock_check             yes           yes            yes
- *  redlock_validity_ms       yes           yes            yes
- *  redlock_deadline_ns       yes           yes            yes
- *  redlock_create_on_loop*   the thread that owns the loop; another client's callback is fine
- *  redlock_config_*          any one thread at a time per configuration
- *  redlock_strerror, redlock_err_name, redlock_version*: everywhere
+ * Ways to run a client
+ *   loop mode    redlock_create_on_loop   on your libuv loop; no thread, no lock
+ *   polled mode  redlock_create_polled    one descriptor for poll, epoll, uloop, sd-event, GLib; no thread, no lock
+ *   thread mode  redlock_create           a thread of its own; blocking calls, and asynchronous ones from any thread
+ *
+ * Which call may be made where: "yes", or the error that it returns (REDLOCK_E_...).
+ *
+ *                            loop mode          polled mode        thread   inside a callback, by mode
+ *  function                  own      other     own      other     any      loop      polled    thread
+ *  ------------------------  -------- --------  -------- --------  -------- --------  --------  --------
+ *  redlock_acquire           DEADLOCK THREAD    DEADLOCK THREAD    yes      DEADLOCK  DEADLOCK  DEADLOCK
+ *  redlock_extend            DEADLOCK THREAD    DEADLOCK THREAD    yes      DEADLOCK  DEADLOCK  DEADLOCK
+ *  redlock_release           DEADLOCK THREAD    DEADLOCK THREAD    yes      DEADLOCK  DEADLOCK  DEADLOCK
+ *  redlock_destroy           DEADLOCK THREAD    DEADLOCK THREAD    yes      DEADLOCK  DEADLOCK  DEADLOCK
+ *  redlock_acquire_async     yes      THREAD    yes      THREAD    yes      yes       yes       yes
+ *  redlock_cancel            yes      THREAD    yes      THREAD    yes      yes       yes       yes
+ *  redlock_extend_async      yes      THREAD    yes      THREAD    yes      yes       yes       yes
+ *  redlock_release_async     yes      THREAD    yes      THREAD    yes      yes       yes       yes
+ *  redlock_suspended         yes      THREAD    yes      THREAD    yes      yes       yes       yes
+ *  redlock_status            yes      THREAD    yes      THREAD    yes      yes       yes       yes
+ *  redlock_master_status     yes      THREAD    yes      THREAD    yes      yes       yes       yes
+ *  redlock_status_json       yes      THREAD    yes      THREAD    yes      yes       yes       yes
+ *  redlock_close_async       yes      THREAD    yes      THREAD    NOTSUP   yes       yes       NOTSUP
+ *  redlock_process           NOTSUP   NOTSUP    yes      THREAD    NOTSUP   NOTSUP    DEADLOCK  NOTSUP
+ *  redlock_timeout_ms        NOTSUP   NOTSUP    yes      THREAD    NOTSUP   NOTSUP    yes       NOTSUP
+ *  redlock_fd                NOTSUP   NOTSUP    yes      yes       NOTSUP   NOTSUP    yes       NOTSUP
+ *  redlock_check             yes      yes       yes      yes       yes      yes       yes       yes
+ *  redlock_validity_ms       yes      yes       yes      yes       yes      yes       yes       yes
+ *  redlock_deadline_ns       yes      yes       yes      yes       yes      yes       yes       yes
+ *
+ *  redlock_create*: any thread; in loop mode the one that owns the loop; inside a callback of another client too.
+ *  redlock_config_*, redlock_memory_size: one thread at a time per configuration. redlock_strerror, redlock_err_name,
+ *  redlock_version*: everywhere.
  */
 #ifndef REDLOCK_REDLOCK_H
 #define REDLOCK_REDLOCK_H
@@ -74,7 +96,7 @@ extern "C" {
 
 /* ---- 1. Types ------------------------------------------------------------------------------------------------- */
 
-typedef struct redlock_s redlock_t;               /* client: N masters, one loop, many locks */
+typedef struct redlock_s redlock_t;               /* client: N masters, many locks         */
 typedef struct redlock_config_s redlock_config_t; /* what a client is created from */
 struct uv_loop_s;                                 /* uv_loop_t; its header is not needed here */
 
@@ -266,6 +288,7 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_config_add_master(redlock_config_t *cf
  *   limits.debts                u32  limits.locks + 1 .. 16384          64; 2 * limits.locks, if locks is above 32
  *   limits.tx_bytes             u32  0 or 1024 .. 4194304               0
  *   limits.rx_bytes             u32  512 .. 65536                       1024
+ *   limits.stack_bytes          u32  32768 .. 8388608                   65536  (redlock_create only)
  *
  * JSON nests at the dots: { "client_name": "gw-17", "timing": { "node_timeout_ms": 50 }, "masters": [ ... ] }, where a
  * master is a URL or { "url": ..., "name": ..., "username": ..., "password": ..., "password_file": ... }. */
@@ -274,28 +297,68 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_str(redlock_config_t *cfg, 
 
 /* [setup] The callback for events that have none of their own, and for MASTER and CLOSED. NULL: none. */
 REDLOCK_API void redlock_config_set_event(redlock_config_t *cfg, redlock_event_fn fn, void *user);
-/* [setup] Where log lines up to this level go; they come on the loop's thread. NULL: nowhere. */
+/* [setup] Where log lines up to this level go; they come on the client's thread. NULL: nowhere. */
 REDLOCK_API void redlock_config_set_log(redlock_config_t *cfg, redlock_log_fn fn, void *user, int level);
 
 /* ---- 5. Life -------------------------------------------------------------------------------------------------- */
 
-/* [setup] Bytes that a client of this configuration needs, all of them; 0 when the configuration is not valid
- * (redlock_config_error() says why). */
+/* [setup] Bytes that a client of this configuration needs, all of them, in whichever mode; 0 when the configuration is
+ * not valid (redlock_config_error() says why). Thread mode has a stack besides: limits.stack_bytes. */
 REDLOCK_API size_t redlock_memory_size(const redlock_config_t *cfg);
 
-/* A client on the caller's libuv loop. Connections are opened as the loop runs. *out is NULL on error.
- * CONFIG: not valid, e.g. no master. CLOCK, SYSTEM, NOMEM. Memory is freed after CLOSED. */
+/* The six ways to create a client. Each sets *out, to NULL on error. The client then connects, and connects again, by
+ * itself. Those that end in _in take the client's memory from the caller: at least redlock_memory_size() bytes, aligned as
+ * malloc aligns, left alone until CLOSED was delivered or redlock_destroy() has returned 0; the others allocate and free
+ * it.
+ * CONFIG: not valid, e.g. no master. CLOCK. SYSTEM. NOMEM. INVAL: a pointer is NULL, or mem is not aligned. TOOSMALL: too
+ * few bytes. */
+
+/* Thread mode: the client runs on a thread of its own, named "redlock", with a stack of limits.stack_bytes and all
+ * signals blocked. Callbacks run on it. SYSTEM also: the thread cannot be started, e.g. as the stack is too small for
+ * the program's thread-local variables. End it with redlock_destroy(). */
+REDLOCK_API REDLOCK_NODISCARD int redlock_create(redlock_t **out, const redlock_config_t *cfg);
+REDLOCK_API REDLOCK_NODISCARD int redlock_create_in(void *mem, size_t size, redlock_t **out,
+                                                    const redlock_config_t *cfg);
+
+/* Polled mode: watch redlock_fd() for input in any loop, and call redlock_process() when it is readable. End it with
+ * redlock_close_async(). */
+REDLOCK_API REDLOCK_NODISCARD int redlock_create_polled(redlock_t **out, const redlock_config_t *cfg);
+REDLOCK_API REDLOCK_NODISCARD int redlock_create_polled_in(void *mem, size_t size, redlock_t **out,
+                                                           const redlock_config_t *cfg);
+
+/* Loop mode: the client lives on the caller's libuv loop, for as long as that runs. End it with redlock_close_async(). */
 REDLOCK_API REDLOCK_NODISCARD int redlock_create_on_loop(redlock_t **out, const redlock_config_t *cfg,
                                                          struct uv_loop_s *loop);
-/* The same in the caller's memory: at least redlock_memory_size() bytes, aligned as malloc aligns, left alone until
- * CLOSED was delivered. TOOSMALL: too few bytes. INVAL: NULL or not aligned. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_create_on_loop_in(void *mem, size_t size, redlock_t **out,
                                                             const redlock_config_t *cfg, struct uv_loop_s *loop);
 
-/* [loop] End: every pending acquire gets FAILED(CANCELED), every held lock RELEASED, the deletes are given at most
- * grace_ms (0 .. 60000) to be answered, then connections are closed and CLOSED is delivered; after it the client is
- * gone. A second call returns CLOSED. INVAL: grace_ms out of range. */
+/* [any] Polled mode: the descriptor to watch for input (POLLIN; level-triggered). It is readable whenever there is
+ * something to do: bytes, a deadline, also after a suspend, or a call of this API. The same one for the client's life;
+ * it belongs to the client: do not read or close it. NOTSUP: another mode. FORKED. */
+REDLOCK_API int redlock_fd(const redlock_t *rl);
+/* [own] Polled mode: what poll() takes. 0: there is something to do; -1: wait for the descriptor, however long. The
+ * descriptor alone is enough; this spares a wait that would end at once. NOTSUP: another mode. THREAD. FORKED. (None
+ * of the three is -1.) */
+REDLOCK_API int redlock_timeout_ms(const redlock_t *rl);
+/* [own] Polled mode: do what is to be done, without waiting: all input is handled and events are delivered here, and
+ * nowhere else. The thread that calls it first is the client's thread from then on. 0. CLOSED: CLOSED was delivered and
+ * the client is gone. DEADLOCK: inside a callback. NOTSUP: another mode. THREAD. FORKED. */
+REDLOCK_API int redlock_process(redlock_t *rl);
+
+/* [own] Loop and polled mode: the end. Every pending acquire gets FAILED(CANCELED), every held lock RELEASED, deletes
+ * are given at most grace_ms (0 .. 60000) to be answered, then connections are closed and CLOSED is delivered; after it
+ * the client is gone. INVAL: grace_ms out of range. CLOSED: a second call. NOTSUP: thread mode. THREAD. FORKED. */
 REDLOCK_API int redlock_close_async(redlock_t *rl, uint32_t grace_ms);
+
+/* [block] Thread mode: the same end, waited for; threads that are blocked in a call return with CANCELED. When it
+ * returns 0, CLOSED was delivered, the thread is joined and the client is gone; at most grace_ms (0 .. 60000) and 2 s
+ * later, also when masters are silent. No other call may begin once this one has.
+ * TIMEOUT: the thread cannot end yet, because a callback does not return or the system's resolver is looking up a
+ * master's host name. It ends by itself when they let it, and frees the memory; CLOSED is not delivered. In memory of
+ * the caller's (_in) this call waits for them instead. CLOSED: another thread is destroying it. INVAL: grace_ms.
+ * DEADLOCK: inside a callback; or, not in thread mode, on the client's thread. THREAD: not in thread mode. FORKED: the
+ * child's copy of the client stays where it is. */
+REDLOCK_API int redlock_destroy(redlock_t *rl, uint32_t grace_ms);
 
 /* ---- 6. Locking ----------------------------------------------------------------------------------------------- */
 
@@ -325,7 +388,7 @@ typedef struct redlock_acquire_opts_s {
 #define REDLOCK_ACQUIRE_OPTS_INIT {sizeof(redlock_acquire_opts_t), 0, 0, 0, 0, 0, 0, 0, NULL, NULL}
 #endif
 
-/* [loop] Ask for a resource (Redlock page, "The Redlock algorithm"). The SETs leave together in this turn of the loop.
+/* [own] Ask for a resource (Redlock page, "The Redlock algorithm"). The SETs leave together in the next turn of the loop.
  * ACQUIRED or FAILED follows, never from inside this call. Until a first connection attempt to each master has ended or
  * a quorum is up, an acquire waits for that, at most timing.connect_timeout_ms twice or its wait budget.
  * opts may be NULL: all defaults. *lock is the handle, 0 on error.
@@ -335,21 +398,39 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_acquire_async(redlock_t *rl, const red
                                                         uint32_t count, const redlock_acquire_opts_t *opts,
                                                         redlock_lock_t *lock);
 
-/* [loop] Give up an acquire that has not been reported ACQUIRED: it gets FAILED(CANCELED), its keys are deleted.
+/* [own] Give up an acquire that has not been reported ACQUIRED: it gets FAILED(CANCELED), its keys are deleted.
  * 0 also when its acquire has ended. BUSY: already acquired; release it. STALE: never issued. THREAD. FORKED. */
 REDLOCK_API int redlock_cancel(redlock_t *rl, redlock_lock_t lock);
 
-/* [loop] Extend a held lock: ttl_ms from now (20 .. timing.max_ttl_ms; 0: the ttl of the acquire). RENEWED or AT_RISK
+/* [own] Extend a held lock: ttl_ms from now (20 .. timing.max_ttl_ms; 0: the ttl of the acquire). RENEWED or AT_RISK
  * follows (or LOST, RELEASED, if the lock ends first). The validity never gets shorter, a key that is gone is never made
  * again. (Redlock page, "Making the algorithm more reliable: Extending the lock".)
  * INVAL: ttl_ms. STALE. NOT_HELD: not acquired yet. LOST: expired. BUSY: an extend round is open. HOLD_LIMIT. CLOSED.
  * THREAD. FORKED. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_extend_async(redlock_t *rl, redlock_lock_t lock, uint32_t ttl_ms);
 
-/* [loop] Let go: from now on the lock is not held; the compare-and-delete goes to every master that was sent anything
- * (Redlock page, "Releasing the lock"), again on a later connection where one breaks; RELEASED follows in this turn of
- * the loop. Before ACQUIRED it cancels. 0 also when the lock has ended. STALE: never issued. THREAD. FORKED. */
+/* [own] Let go: from now on the lock is not held; the compare-and-delete goes to every master that was sent anything
+ * (Redlock page, "Releasing the lock"), again on a later connection where one breaks; RELEASED follows in the next
+ * turn of the loop. Before ACQUIRED it cancels. 0 also when the lock has ended. STALE: never issued. THREAD. FORKED. */
 REDLOCK_API int redlock_release_async(redlock_t *rl, redlock_lock_t lock);
+
+/* The same three, waited for: thread mode, from any thread but the client's own. Events are delivered as always; when a
+ * call returns, the callback of the event that it waited for has returned. CANCELED: released, canceled or destroyed
+ * meanwhile. DEADLOCK: inside a callback; or, not in thread mode, on the client's thread. THREAD: not in thread mode.
+ * SYSTEM: no condition variable. */
+
+/* [block] Until the resource is acquired, or wait_ms is over as redlock_acquire_async() counts it. 0: *lock is held; on
+ * any error *lock is 0 and nothing is held. The errors of redlock_acquire_async() and of FAILED: LOCKED, NO_QUORUM, TOO_SLOW,
+ * TIMEOUT, CANCELED, LOST. TIMEOUT also: a callback has kept the client's thread for 2 s beyond the budget; the acquire was
+ * given up, and its FAILED is delivered when the callback returns. */
+REDLOCK_API REDLOCK_NODISCARD int redlock_acquire(redlock_t *rl, const redlock_resource_t *resources, uint32_t count,
+                                                  const redlock_acquire_opts_t *opts, redlock_lock_t *lock);
+/* [block] 0: RENEWED. On an error the lock is as valid as it was: the errors of redlock_extend_async() and of AT_RISK.
+ * LOST: the lock ended first. TIMEOUT: as above; the extend may still be won. */
+REDLOCK_API REDLOCK_NODISCARD int redlock_extend(redlock_t *rl, redlock_lock_t lock, uint32_t ttl_ms);
+/* [block] 0: the lock is not held and the deletes are on their way; does not wait for the masters' answers. STALE: never
+ * issued. TIMEOUT: let go, but a callback keeps the client's thread from sending the deletes. */
+REDLOCK_API int redlock_release(redlock_t *rl, redlock_lock_t lock);
 
 /* ---- 7. Holding: any thread, no I/O, no lock, two to four clock reads ------------------------------------------- */
 
@@ -364,7 +445,7 @@ REDLOCK_API int64_t redlock_validity_ms(const redlock_t *rl, redlock_lock_t lock
  * RENEWED. Errors as redlock_validity_ms; 0: held no more. */
 REDLOCK_API int64_t redlock_deadline_ns(const redlock_t *rl, redlock_lock_t lock);
 
-/* [loop] For a power manager on machines whose kernel does not count suspend in CLOCK_BOOTTIME: the machine was
+/* [own] For a power manager on machines whose kernel does not count suspend in CLOCK_BOOTTIME: the machine was
  * suspended; every lock held is LOST, every open round starts anew. 0, CLOSED, THREAD, FORKED. */
 REDLOCK_API int redlock_suspended(redlock_t *rl);
 
@@ -409,11 +490,11 @@ typedef struct redlock_master_status_s {
   char address[REDLOCK_HOST_MAX + 8]; /* "10.0.0.11:6379", "[fe80::1]:6379", "/run/redis.sock" */
 } redlock_master_status_t;
 
-/* [loop] Fill *status up to the size it starts with. INVAL: size too small for the first fields, or index out of
+/* [own] Fill *status up to the size it starts with. INVAL: size too small for the first fields, or index out of
  * range. THREAD. FORKED. */
 REDLOCK_API int redlock_status(const redlock_t *rl, redlock_status_t *status);
 REDLOCK_API int redlock_master_status(const redlock_t *rl, uint32_t index, redlock_master_status_t *status);
-/* [loop] All of it as one JSON object, schema "redlock.status/1", NUL-terminated; 64-bit numbers as strings. *size: in,
+/* [own] All of it as one JSON object, schema "redlock.status/1", NUL-terminated; 64-bit numbers as strings. *size: in,
  * the bytes of buf; out, the bytes needed with the NUL. TOOSMALL: buf holds an empty string. INVAL. THREAD. FORKED. */
 REDLOCK_API int redlock_status_json(const redlock_t *rl, char *buf, size_t *size);
 

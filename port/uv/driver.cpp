@@ -72,6 +72,22 @@ uv_handle_t* as_handle(uv_prepare_t* handle) { return reinterpret_cast<uv_handle
 
 }  // namespace
 
+// While it lives, no other thread is at the client.
+class Driver::Visit {
+ public:
+  explicit Visit(const Owner& owner) : owner_(owner) {
+    if (owner_.enter != nullptr) owner_.enter(owner_.self);
+  }
+  ~Visit() {
+    if (owner_.leave != nullptr) owner_.leave(owner_.self);
+  }
+  Visit(const Visit&) = delete;
+  Visit& operator=(const Visit&) = delete;
+
+ private:
+  const Owner& owner_;
+};
+
 // ---- life -----------------------------------------------------------------------------------------------------
 
 Driver::Driver(Client& client, const Owner& owner, void* memory)
@@ -155,11 +171,12 @@ void Driver::handle_closed() {
 
 void Driver::on_prepare(uv_prepare_t* handle) {
   Driver& driver = *static_cast<Driver*>(handle->data);
-  if (driver.touched_ || driver.client_.wants_turn()) driver.step();
+  if (driver.stepping_ || driver.closing_ || driver.owner_.foreign(driver.owner_.self)) return;
+  const Visit visit(driver.owner_);
+  if (driver.pending()) driver.step();
 }
 
 void Driver::step() {
-  if (stepping_ || closing_ || owner_.foreign(owner_.self)) return;
   stepping_ = true;
   touched_ = false;
   turns();
@@ -299,6 +316,7 @@ void Driver::on_resolved(uv_getaddrinfo_t* request, int status, addrinfo* result
   if (result != nullptr) uv_freeaddrinfo(result);
   if (driver.owner_.foreign(driver.owner_.self)) return;
   if (driver.closing_) return driver.handle_closed();
+  const Visit visit(driver.owner_);
   driver.touched_ = true;
   if (c.state != Connection::State::resolving) return;  // given up meanwhile
   const Instant now = driver.read_clock();
@@ -386,6 +404,7 @@ void Driver::on_poll(uv_poll_t* handle, int status, int events) {
   Connection& c = *static_cast<Connection*>(handle->data);
   Driver& driver = *c.driver;
   if (driver.closing_ || c.fd < 0 || driver.owner_.foreign(driver.owner_.self)) return;
+  const Visit visit(driver.owner_);
   driver.touched_ = true;
   if (c.state == Connection::State::connecting) {
     int err = 0;

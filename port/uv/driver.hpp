@@ -26,12 +26,16 @@ using SystemClock = Clock<PosixClockSource>;
 
 class Driver {
  public:
-  // What the driver tells its owner. Both are called from the loop.
+  // What the driver tells its owner, from the loop.
   struct Owner {
     void* self;
     void (*event)(void* self, const Client::Event& event);
     void (*closed)(void* self);  // every handle is closed; the driver may be gone when this returns
     bool (*foreign)(void* self);  // a forked child must not touch the parent's connections
+    // Around all that touches the client, where other threads call it too; both are null where none does. The owner
+    // may let others in during `event`.
+    void (*enter)(void* self);
+    void (*leave)(void* self);
   };
 
   struct Connection {
@@ -54,12 +58,16 @@ class Driver {
   Driver(Client& client, const Owner& owner, void* memory);
 
   int open(uv_loop_t* loop);  // 0 or enum redlock_err, and then nothing is left on the loop
-  void step();                // all that is due, outside of the loop's own calls
+  // Is something to be done before the loop may wait? On the loop's thread, between its runs.
+  bool pending() const { return touched_ || client_.wants_turn(); }
   Instant now() { return read_clock(); }
   const SystemClock& clock() const { return clock_; }
 
  private:
+  class Visit;
+
   Instant read_clock();
+  void step();
   void turns();
   void deliver(Instant now);
   void refill();

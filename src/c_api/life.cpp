@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The life of a client: its memory, the events that it tells, its end.
+// The life of a client: who may come in, the events that it tells, its memory; and the mode on the caller's loop.
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,19 +13,36 @@
 
 namespace redlock {
 
+// ---- who may come in --------------------------------------------------------------------------------------------
+
 uintptr_t this_thread() { return reinterpret_cast<uintptr_t>(reinterpret_cast<void*>(pthread_self())); }
 
 bool forked(const redlock_t* rl) { return rl->fork_generation != fork_generation(); }
 
-int check_caller(const redlock_t* rl) {
-  if (rl == nullptr) return REDLOCK_E_INVAL;
-  if (forked(rl)) return REDLOCK_E_FORKED;
-  return __atomic_load_n(&rl->thread, __ATOMIC_RELAXED) == this_thread() ? 0 : REDLOCK_E_THREAD;
+bool on_own_thread(const redlock_t* rl) { return __atomic_load_n(&rl->thread, __ATOMIC_RELAXED) == this_thread(); }
+
+Entry::Entry(const redlock_t* rl, For purpose) : err(0), rl_(rl), purpose_(purpose) {
+  if (rl == nullptr) {
+    err = REDLOCK_E_INVAL;
+  } else if (forked(rl)) {
+    err = REDLOCK_E_FORKED;
+  } else if (rl->mode == Mode::thread) {
+    const_cast<redlock_t*>(rl)->gate.enter();
+  } else if (!on_own_thread(rl)) {
+    err = REDLOCK_E_THREAD;
+  }
+}
+
+// Woken inside the gate: outside, the client may be gone already.
+Entry::~Entry() {
+  if (err != 0) return;
+  redlock_t* rl = const_cast<redlock_t*>(rl_);
+  if (purpose_ == For::asking && rl->wake != nullptr) rl->wake(rl);
+  if (rl->mode == Mode::thread) rl->gate.leave();
 }
 
 namespace {
 
-constexpr uint32_t grace_ms_max = 60000;
 constexpr size_t alignment = alignof(max_align_t);
 
 constexpr size_t aligned(size_t size) { return (size + alignment - 1) & ~(alignment - 1); }
@@ -51,49 +68,52 @@ void log_master(const redlock_t* rl, const redlock_event_t& event) {
   rl->log(level, text, rl->log_user);
 }
 
-void on_event(void* self, const Client::Event& event) {
-  redlock_t* rl = static_cast<redlock_t*>(self);
-  redlock_event_t copy = event.event;
-  copy.size = sizeof copy;
-  if (copy.type == REDLOCK_EV_MASTER) log_master(rl, copy);
-  if (event.callback != nullptr) {
-    event.callback(rl, &copy, event.user);
+void tell(redlock_t* rl, redlock_event_t event, redlock_event_fn callback, void* user) {
+  event.size = sizeof event;
+  if (event.type == REDLOCK_EV_MASTER) log_master(rl, event);
+  if (callback != nullptr) {
+    callback(rl, &event, user);
   } else if (rl->event != nullptr) {
-    rl->event(rl, &copy, rl->event_user);
+    rl->event(rl, &event, rl->event_user);
   }
 }
 
-// The memory holds passwords and values.
-void give_back(redlock_t* rl) {
-  const bool owns_memory = rl->owns_memory;
-  explicit_bzero(static_cast<void*>(rl), rl->size);
-  if (owns_memory) free(rl);
+void on_event(void* self, const Client::Event& event) {
+  tell(static_cast<redlock_t*>(self), event.event, event.callback, event.user);
+}
+
+void on_event_of_thread(void* self, const Client::Event& event) {
+  redlock_t* rl = static_cast<redlock_t*>(self);
+  if (event.slot != no_slot) rl->blocked.mark(event.event, rl->client.extend_open(event.slot));
+  rl->gate.leave();
+  tell(rl, event.event, event.callback, event.user);
+  rl->gate.enter();
+  if (event.slot != no_slot) rl->blocked.wake(event.event);
 }
 
 void on_closed(void* self) {
   redlock_t* rl = static_cast<redlock_t*>(self);
-  if (rl->event != nullptr) {
-    redlock_event_t event = {};
-    event.size = sizeof event;
-    event.type = REDLOCK_EV_CLOSED;
-    event.failed = rl->client.claims().debts();
-    rl->event(rl, &event, rl->event_user);
-  }
+  tell_closed(rl);
   give_back(rl);
 }
+
+void enter(void* self) { static_cast<redlock_t*>(self)->gate.enter(); }
+void leave(void* self) { static_cast<redlock_t*>(self)->gate.leave(); }
 
 // ---- memory ---------------------------------------------------------------------------------------------------
 
 size_t size_of(const Settings& settings) {
-  return aligned(sizeof(redlock_s)) + aligned(Client::memory_size(settings)) + Driver::memory_size(settings.masters);
+  return aligned(sizeof(redlock_s)) + aligned(mode_bytes) + aligned(Client::memory_size(settings)) +
+         Driver::memory_size(settings.masters);
 }
 
-int create(void* memory, bool owns_memory, redlock_t** out, const redlock_config_t& cfg, const Settings& settings,
-           uv_loop_t* loop) {
-  char* at = static_cast<char*>(memory);
-  char* arrays = at + aligned(sizeof(redlock_s));
+redlock_t* construct(void* memory, const redlock_config_t& cfg, const Settings& settings, Mode mode,
+                     void (*closed)(void* self)) {
+  char* own = static_cast<char*>(memory) + aligned(sizeof(redlock_s));
+  char* arrays = own + aligned(mode_bytes);
   char* connections = arrays + aligned(Client::memory_size(settings));
-  const Driver::Owner owner = {memory, on_event, on_closed, is_foreign};
+  Driver::Owner owner = {memory, on_event, closed, is_foreign, nullptr, nullptr};
+  if (mode == Mode::thread) owner = {memory, on_event_of_thread, closed, is_foreign, enter, leave};
   redlock_t* rl = new (memory) redlock_s(settings, arrays, connections, owner);
   rl->event = cfg.event;
   rl->event_user = cfg.event_user;
@@ -103,8 +123,56 @@ int create(void* memory, bool owns_memory, redlock_t** out, const redlock_config
   rl->fork_generation = fork_generation();
   rl->thread = this_thread();
   rl->size = size_of(settings);
-  rl->owns_memory = owns_memory;
-  const int err = rl->fork_generation != 0 ? rl->driver.open(loop) : REDLOCK_E_SYSTEM;
+  rl->own = own;
+  rl->mode = mode;
+  return rl;
+}
+
+}  // namespace
+
+int make(redlock_t*& rl, const redlock_config_t* cfg, const Place& place, Mode mode, void (*closed)(void* self)) {
+  if (cfg == nullptr) return REDLOCK_E_INVAL;
+  if (place.given && (place.at == nullptr || reinterpret_cast<uintptr_t>(place.at) % alignment != 0)) {
+    return REDLOCK_E_INVAL;
+  }
+  Settings settings;
+  const int err = finish(*cfg, settings);
+  if (err != 0) return err;
+  if (place.given && place.size < size_of(settings)) return REDLOCK_E_TOOSMALL;
+  if (fork_generation() == 0) return REDLOCK_E_SYSTEM;
+  void* memory = place.given ? place.at : malloc(size_of(settings));
+  if (memory == nullptr) return REDLOCK_E_NOMEM;
+  rl = construct(memory, *cfg, settings, mode, closed);
+  rl->owns_memory = !place.given;
+  return 0;
+}
+
+void tell_closed(redlock_t* rl) {
+  if (rl->event == nullptr) return;
+  redlock_event_t event = {};
+  event.type = REDLOCK_EV_CLOSED;
+  event.failed = rl->client.claims().debts();
+  tell(rl, event, nullptr, nullptr);
+}
+
+void give_back(redlock_t* rl) {
+  const bool owns_memory = rl->owns_memory;
+  explicit_bzero(static_cast<void*>(rl), rl->size);
+  if (owns_memory) free(rl);
+}
+
+// ---- on the caller's loop ---------------------------------------------------------------------------------------
+
+namespace {
+
+int create_on_loop(redlock_t** out, const redlock_config_t* cfg, const Place& place, uv_loop_s* loop) {
+  if (out == nullptr) return REDLOCK_E_INVAL;
+  *out = nullptr;
+  if (loop == nullptr) return REDLOCK_E_INVAL;
+  redlock_t* rl = nullptr;
+  int err = make(rl, cfg, place, Mode::loop, on_closed);
+  if (err != 0) return err;
+  err = rl->driver.open(loop);
   if (err != 0) {
     give_back(rl);
   } else {
@@ -126,30 +194,17 @@ size_t redlock_memory_size(const redlock_config_t* cfg) {
 }
 
 int redlock_create_on_loop(redlock_t** out, const redlock_config_t* cfg, uv_loop_s* loop) {
-  if (out == nullptr || cfg == nullptr || loop == nullptr) return REDLOCK_E_INVAL;
-  *out = nullptr;
-  Settings settings;
-  const int err = finish(*cfg, settings);
-  if (err != 0) return err;
-  void* memory = malloc(size_of(settings));
-  if (memory == nullptr) return REDLOCK_E_NOMEM;
-  return create(memory, true, out, *cfg, settings, loop);
+  return create_on_loop(out, cfg, Place{}, loop);
 }
 
 int redlock_create_on_loop_in(void* mem, size_t size, redlock_t** out, const redlock_config_t* cfg, uv_loop_s* loop) {
-  if (out == nullptr || cfg == nullptr || loop == nullptr) return REDLOCK_E_INVAL;
-  *out = nullptr;
-  if (mem == nullptr || reinterpret_cast<uintptr_t>(mem) % alignment != 0) return REDLOCK_E_INVAL;
-  Settings settings;
-  const int err = finish(*cfg, settings);
-  if (err != 0) return err;
-  if (size < size_of(settings)) return REDLOCK_E_TOOSMALL;
-  return create(mem, false, out, *cfg, settings, loop);
+  return create_on_loop(out, cfg, Place{true, mem, size}, loop);
 }
 
 int redlock_close_async(redlock_t* rl, uint32_t grace_ms) {
-  const int err = check_caller(rl);
-  if (err != 0) return err;
+  const Entry entry(rl, Entry::For::asking);
+  if (entry.err != 0) return entry.err;
+  if (rl->mode == Mode::thread) return REDLOCK_E_NOTSUP;
   if (grace_ms > grace_ms_max) return REDLOCK_E_INVAL;
   return rl->client.close(Duration::ms(grace_ms), rl->driver.now());
 }

@@ -5,14 +5,11 @@
 
 #include "c_api/common.hpp"
 
-using redlock::Bytes;
-using redlock::Settings;
-using redlock::check_caller;
-
+namespace redlock {
 namespace {
 
 int to_options(const redlock_t* rl, const redlock_acquire_opts_t* given, redlock_acquire_opts_t& opts,
-               redlock::Options& out) {
+               Options& out) {
   opts = REDLOCK_ACQUIRE_OPTS_INIT;
   if (given != nullptr) {
     if (given->size < sizeof given->size || given->size > 4096) return REDLOCK_E_INVAL;
@@ -34,45 +31,64 @@ int to_options(const redlock_t* rl, const redlock_acquire_opts_t* given, redlock
 
 }  // namespace
 
+int to_request(const redlock_t* rl, const redlock_resource_t* resources, uint32_t count,
+               const redlock_acquire_opts_t* opts, Request& out) {
+  if (resources == nullptr || count == 0) return REDLOCK_E_INVAL;
+  if (count > 1) return REDLOCK_E_NOTSUP;
+  out.resource = Bytes(static_cast<const char*>(resources->data), resources->size);
+  if (out.resource.data == nullptr || out.resource.size == 0 || out.resource.size > REDLOCK_RESOURCE_MAX) {
+    return REDLOCK_E_INVAL;
+  }
+  redlock_acquire_opts_t full;
+  const int err = to_options(rl, opts, full, out.options);
+  out.callback = full.callback;
+  out.user = full.user;
+  return err;
+}
+
+int check_ttl(const redlock_t* rl, uint32_t ttl_ms) {
+  const bool in_range = ttl_ms >= REDLOCK_TTL_MS_MIN && ttl_ms <= rl->client.settings().max_ttl_ms;
+  return ttl_ms == 0 || in_range ? 0 : REDLOCK_E_INVAL;
+}
+
+}  // namespace redlock
+
+using namespace redlock;
+
 extern "C" {
 
 int redlock_acquire_async(redlock_t* rl, const redlock_resource_t* resources, uint32_t count,
                           const redlock_acquire_opts_t* opts, redlock_lock_t* lock) {
   if (lock == nullptr) return REDLOCK_E_INVAL;
   lock->id = 0;
-  int err = check_caller(rl);
+  const Entry entry(rl, Entry::For::asking);
+  if (entry.err != 0) return entry.err;
+  Request request;
+  const int err = to_request(rl, resources, count, opts, request);
   if (err != 0) return err;
-  if (resources == nullptr || count == 0) return REDLOCK_E_INVAL;
-  if (count > 1) return REDLOCK_E_NOTSUP;
-  const Bytes resource(static_cast<const char*>(resources->data), resources->size);
-  if (resource.data == nullptr || resource.size == 0 || resource.size > REDLOCK_RESOURCE_MAX) return REDLOCK_E_INVAL;
-  redlock_acquire_opts_t full;
-  redlock::Options options;
-  err = to_options(rl, opts, full, options);
-  if (err != 0) return err;
-  return rl->client.acquire(resource, options, full.callback, full.user, lock->id);
+  return rl->client.acquire(request.resource, request.options, request.callback, request.user, lock->id);
 }
 
 int redlock_cancel(redlock_t* rl, redlock_lock_t lock) {
-  const int err = check_caller(rl);
-  return err != 0 ? err : rl->client.cancel(lock.id);
+  const Entry entry(rl, Entry::For::asking);
+  return entry.err != 0 ? entry.err : rl->client.cancel(lock.id);
 }
 
 int redlock_extend_async(redlock_t* rl, redlock_lock_t lock, uint32_t ttl_ms) {
-  const int err = check_caller(rl);
-  if (err != 0) return err;
-  if (ttl_ms != 0 && (ttl_ms < REDLOCK_TTL_MS_MIN || ttl_ms > rl->client.settings().max_ttl_ms)) return REDLOCK_E_INVAL;
-  return rl->client.extend(lock.id, ttl_ms);
+  const Entry entry(rl, Entry::For::asking);
+  if (entry.err != 0) return entry.err;
+  const int err = check_ttl(rl, ttl_ms);
+  return err != 0 ? err : rl->client.extend(lock.id, ttl_ms);
 }
 
 int redlock_release_async(redlock_t* rl, redlock_lock_t lock) {
-  const int err = check_caller(rl);
-  return err != 0 ? err : rl->client.release(lock.id);
+  const Entry entry(rl, Entry::For::asking);
+  return entry.err != 0 ? entry.err : rl->client.release(lock.id);
 }
 
 int redlock_suspended(redlock_t* rl) {
-  const int err = check_caller(rl);
-  return err != 0 ? err : rl->client.suspended(rl->driver.now());
+  const Entry entry(rl, Entry::For::asking);
+  return entry.err != 0 ? entry.err : rl->client.suspended(rl->driver.now());
 }
 
 }  // extern "C"

@@ -6,7 +6,7 @@
 #include "c_api/common.hpp"
 #include "config/report.hpp"
 
-using redlock::check_caller;
+using redlock::Entry;
 
 namespace {
 
@@ -37,8 +37,8 @@ void fill_master_status(const redlock_t* rl, uint32_t index, redlock_master_stat
 extern "C" {
 
 int redlock_status(const redlock_t* rl, redlock_status_t* status) {
-  const int err = check_caller(rl);
-  if (err != 0) return err;
+  const Entry entry(rl, Entry::For::reading);
+  if (entry.err != 0) return entry.err;
   if (status == nullptr || status->size < offsetof(redlock_status_t, masters)) return REDLOCK_E_INVAL;
   redlock_status_t full = {};
   rl->client.status(full);
@@ -46,8 +46,8 @@ int redlock_status(const redlock_t* rl, redlock_status_t* status) {
 }
 
 int redlock_master_status(const redlock_t* rl, uint32_t index, redlock_master_status_t* status) {
-  const int err = check_caller(rl);
-  if (err != 0) return err;
+  const Entry entry(rl, Entry::For::reading);
+  if (entry.err != 0) return entry.err;
   if (status == nullptr || status->size < offsetof(redlock_master_status_t, state)) return REDLOCK_E_INVAL;
   if (index >= rl->client.settings().masters) return REDLOCK_E_INVAL;
   redlock_master_status_t full;
@@ -56,8 +56,8 @@ int redlock_master_status(const redlock_t* rl, uint32_t index, redlock_master_st
 }
 
 int redlock_status_json(const redlock_t* rl, char* buf, size_t* size) {
-  const int err = check_caller(rl);
-  if (err != 0) return err;
+  const Entry entry(rl, Entry::For::reading);
+  if (entry.err != 0) return entry.err;
   if (size == nullptr || (buf == nullptr && *size != 0)) return REDLOCK_E_INVAL;
   redlock_status_t status = {};
   rl->client.status(status);

@@ -80,6 +80,8 @@ constexpr Key keys[key_count] = {
     number_or_zero("limits.tx_bytes", REDLOCK_TX_BYTES_MIN, REDLOCK_TX_BYTES_MAX, &Values::tx_bytes),
     number("limits.rx_bytes", REDLOCK_RX_BYTES_MIN, REDLOCK_RX_BYTES_MAX, REDLOCK_RX_BYTES_DEFAULT,
            &Values::rx_bytes),
+    number("limits.stack_bytes", REDLOCK_STACK_BYTES_MIN, REDLOCK_STACK_BYTES_MAX, REDLOCK_STACK_BYTES_DEFAULT,
+           &Values::stack_bytes),
 };
 
 const Key* find_key(Bytes dotted_name) {

@@ -18,7 +18,7 @@ struct Key {
   bool plain = false;             // only A-Z a-z 0-9 . _ -
 };
 
-constexpr unsigned key_count = 20;
+constexpr unsigned key_count = 21;
 extern const Key keys[key_count];
 
 // Null when there is none.

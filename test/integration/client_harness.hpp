@@ -74,6 +74,28 @@ struct Settings {
   std::vector<std::pair<std::string, std::string>> strings;
 };
 
+// The caller frees it.
+inline redlock_config_t* configure(const Settings& settings) {
+  redlock_config_t* cfg = nullptr;
+  if (redlock_config_new(&cfg) != 0) throw std::runtime_error("redlock_config_new");
+  const auto must = [cfg](int err, const std::string& what) {
+    if (err != 0) throw std::runtime_error(what + ": " + redlock_err_name(err) + ": " + redlock_config_error(cfg));
+  };
+  for (const std::string& url : settings.urls) must(redlock_config_add_master(cfg, url.c_str()), url);
+  must(redlock_config_set_str(cfg, "client_name", settings.name.c_str()), "client_name");
+  // Patient with a loaded machine, quick to connect again.
+  for (const auto& [key, value] : std::vector<std::pair<std::string, uint32_t>>{{"timing.suspect_close_ms", 10'000},
+                                                                                {"timing.node_timeout_ms", 2'000},
+                                                                                {"timing.connect_timeout_ms", 5'000},
+                                                                                {"timing.reconnect_min_ms", 10},
+                                                                                {"timing.reconnect_max_ms", 100}}) {
+    must(redlock_config_set_u32(cfg, key.c_str(), value), key);
+  }
+  for (const auto& [key, value] : settings.numbers) must(redlock_config_set_u32(cfg, key.c_str(), value), key);
+  for (const auto& [key, value] : settings.strings) must(redlock_config_set_str(cfg, key.c_str(), value.c_str()), key);
+  return cfg;
+}
+
 class Client;
 
 // One acquire and what became of it.
@@ -103,6 +125,8 @@ class Client {
  public:
   Client(Loop& loop, const Settings& settings) : loop_(loop) {
     redlock_config_t* cfg = configure(settings);
+    redlock_config_set_event(cfg, &Client::on_client_event, this);
+    redlock_config_set_log(cfg, &Client::on_log, this, 7);
     const int err = redlock_create_on_loop(&rl_, cfg, loop.get());
     redlock_config_free(cfg);
     if (err != 0) throw std::runtime_error(std::string("create: ") + redlock_err_name(err));
@@ -183,30 +207,6 @@ class Client {
   }
 
  private:
-  redlock_config_t* configure(const Settings& settings) {
-    redlock_config_t* cfg = nullptr;
-    if (redlock_config_new(&cfg) != 0) throw std::runtime_error("redlock_config_new");
-    const auto must = [cfg](int err, const std::string& what) {
-      if (err != 0) throw std::runtime_error(what + ": " + redlock_err_name(err) + ": " + redlock_config_error(cfg));
-    };
-    for (const std::string& url : settings.urls) must(redlock_config_add_master(cfg, url.c_str()), url);
-    must(redlock_config_set_str(cfg, "client_name", settings.name.c_str()), "client_name");
-    // Patient with a loaded machine, quick to connect again.
-    for (const auto& [key, value] : std::vector<std::pair<std::string, uint32_t>>{{"timing.suspect_close_ms", 10'000},
-                                                                                  {"timing.node_timeout_ms", 2'000},
-                                                                                  {"timing.connect_timeout_ms", 5'000},
-                                                                                  {"timing.reconnect_min_ms", 10},
-                                                                                  {"timing.reconnect_max_ms", 100}}) {
-      must(redlock_config_set_u32(cfg, key.c_str(), value), key);
-    }
-    for (const auto& [key, value] : settings.numbers) must(redlock_config_set_u32(cfg, key.c_str(), value), key);
-    for (const auto& [key, value] : settings.strings)
-      must(redlock_config_set_str(cfg, key.c_str(), value.c_str()), key);
-    redlock_config_set_event(cfg, &Client::on_client_event, this);
-    redlock_config_set_log(cfg, &Client::on_log, this, 7);
-    return cfg;
-  }
-
   static void on_lock_event(redlock_t*, const redlock_event_t* event, void* user) {
     Lock& lock = *static_cast<Lock*>(user);
     lock.events.push_back(*event);

@@ -59,6 +59,7 @@ constexpr NumberCase numbers[] = {
     {"limits.debts", 2, 16384, 64, &Values::debts},
     {"limits.tx_bytes", 1024, 4194304, 0, &Values::tx_bytes, true},
     {"limits.rx_bytes", 512, 65536, 1024, &Values::rx_bytes},
+    {"limits.stack_bytes", 32768, 8388608, 65536, &Values::stack_bytes},
 };
 
 std::string range_of(const NumberCase& n) {
@@ -336,6 +337,7 @@ TEST(ConfigFinish, EverySettingArrives) {
       {"timing.drift_ppm", 10010},        {"timing.drift_fixed_ms", 11},       {"limits.locks", 12},
       {"limits.in_flight", 24},           {"limits.debts", 14},                {"limits.tx_bytes", 1515},
       {"limits.rx_bytes", 1616},
+      {"limits.stack_bytes", 171717},
   };
   for (const Setting& s : given) ASSERT_EQ(redlock_config_set_u32(cfg.get(), s.key, s.value), 0) << s.key;
   ASSERT_EQ(redlock_config_set_str(cfg.get(), "client_name", "gw-17"), 0);
@@ -358,6 +360,7 @@ TEST(ConfigFinish, EverySettingArrives) {
   EXPECT_EQ(s.debts, 14u);
   EXPECT_EQ(s.tx_bytes, 1515u);
   EXPECT_EQ(s.rx_bytes, 1616u);
+  EXPECT_EQ(s.stack_bytes, 171717u);
   EXPECT_EQ(text(s.client_name), "gw-17");
   EXPECT_EQ(text(s.key_prefix), "plant:");
   EXPECT_EQ(s.client_name.data, cfg->values.client_name.data) << "points into the configuration";

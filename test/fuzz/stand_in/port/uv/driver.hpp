@@ -23,6 +23,8 @@ class Driver : public test::BareDriver {
     void (*event)(void* self, const Client::Event& event);
     void (*closed)(void* self);
     bool (*foreign)(void* self);
+    void (*enter)(void* self);
+    void (*leave)(void* self);
   };
   struct BootClock {
     uv_loop_t* loop = nullptr;

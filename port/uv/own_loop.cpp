@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+#include "port/uv/own_loop.hpp"
+
+#include <redlock/redlock.h>
+#include <signal.h>
+#include <sys/prctl.h>
+
+namespace redlock {
+
+// The run registers the handle: libuv tells the kernel what it watches only when it runs, and until then its descriptor
+// would not become readable, whatever happens.
+int OwnLoop::open() {
+  if (uv_loop_init(&loop_) != 0) return REDLOCK_E_SYSTEM;
+  if (uv_async_init(&loop_, &wake_, [](uv_async_t*) {}) != 0) {
+    uv_loop_close(&loop_);
+    return REDLOCK_E_SYSTEM;
+  }
+  run_once();
+  return 0;
+}
+
+void OwnLoop::let_go() { uv_close(reinterpret_cast<uv_handle_t*>(&wake_), nullptr); }
+
+void OwnLoop::close() {
+  run();
+  uv_loop_close(&loop_);
+}
+
+int start_thread(pthread_t& thread, size_t stack_bytes, void* (*main)(void*), void* argument) {
+  pthread_attr_t attributes;
+  if (pthread_attr_init(&attributes) != 0) return REDLOCK_E_SYSTEM;
+  sigset_t all, before;
+  sigfillset(&all);
+  bool started = pthread_attr_setstacksize(&attributes, stack_bytes) == 0 &&
+                 pthread_sigmask(SIG_SETMASK, &all, &before) == 0;
+  if (started) {
+    started = pthread_create(&thread, &attributes, main, argument) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+  pthread_attr_destroy(&attributes);
+  return started ? 0 : REDLOCK_E_SYSTEM;
+}
+
+void name_this_thread() { prctl(PR_SET_NAME, "redlock"); }
+
+}  // namespace redlock

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+//
+// OwnLoop: a libuv loop that belongs to the client, for programs that have none, or one of another kind. Its descriptor is
+// readable whenever there is something to do; wake() makes it so from any thread. It may be run by a thread of its own, with
+// a small stack, a name, and all signals blocked: they are for the program's threads.
+#pragma once
+#include <pthread.h>
+#include <uv.h>
+
+namespace redlock {
+
+class OwnLoop {
+ public:
+  int open();          // 0 or enum redlock_err, and then there is nothing to close
+  void let_go();       // on the loop: no more waking; a run ends when the driver has let go too
+  void close();        // after that; runs the loop for what is left to close
+  void wake() { uv_async_send(&wake_); }
+
+  uv_loop_t* get() { return &loop_; }
+  void run() { uv_run(&loop_, UV_RUN_DEFAULT); }
+  void run_once() { uv_run(&loop_, UV_RUN_NOWAIT); }
+  int fd() const { return uv_backend_fd(&loop_); }
+  bool idle() const { return uv_backend_timeout(&loop_) != 0; }
+
+ private:
+  uv_loop_t loop_;
+  uv_async_t wake_;
+};
+
+// 0 or enum redlock_err.
+int start_thread(pthread_t& thread, size_t stack_bytes, void* (*main)(void*), void* argument);
+void name_this_thread();
+
+}  // namespace redlock

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT
+//
+// A client with a thread of its own, and the calls that block. The thread opens the loop, runs it, and closes it; who
+// creates waits for the first and who destroys for the last. Destroying has an end even when the thread does not come to
+// one, because a user's callback does not return or the system's resolver looks a name up: then the thread is left alone
+// with the client's memory and gives it back itself. Only memory of the caller's cannot be left behind.
+#include <new>
+
+#include "c_api/common.hpp"
+#include "port/uv/own_loop.hpp"
+
+namespace redlock {
+namespace {
+
+// What a call that blocks waits beyond its own budget for the client's thread, which a callback may hold up.
+constexpr int64_t patience_ms = 2000;
+
+struct Runner {
+  enum class Phase : uint8_t { starting, running, failed, closing, finished };
+
+  OwnLoop loop;
+  pthread_t thread;
+  Bell changed;
+  Phase phase = Phase::starting;
+  int err = 0;
+  bool destroying = false;
+  bool abandoned = false;
+};
+static_assert(sizeof(Runner) <= mode_bytes);
+
+Runner& runner(redlock_t* rl) { return *static_cast<Runner*>(rl->own); }
+
+void give_back_all(redlock_t* rl) {
+  runner(rl).changed.close();
+  rl->gate.close();
+  give_back(rl);
+}
+
+// ---- the thread -------------------------------------------------------------------------------------------------
+
+// Inside the gate. Who was blocked until the end comes here when there is nothing left to wake.
+void wake_thread(redlock_t* rl) {
+  if (runner(rl).phase == Runner::Phase::running && !on_own_thread(rl)) runner(rl).loop.wake();
+}
+
+void on_thread_closed(void* self) {
+  redlock_t* rl = static_cast<redlock_t*>(self);
+  rl->gate.enter();
+  runner(rl).phase = Runner::Phase::closing;
+  const bool abandoned = runner(rl).abandoned;
+  rl->gate.leave();
+  runner(rl).loop.let_go();
+  if (!abandoned) tell_closed(rl);
+}
+
+int open_loop(redlock_t* rl) {
+  Runner& r = runner(rl);
+  int err = r.loop.open();
+  if (err != 0) return err;
+  err = rl->driver.open(r.loop.get());
+  if (err != 0) {
+    r.loop.let_go();
+    r.loop.close();
+  }
+  return err;
+}
+
+void enter_phase(redlock_t* rl, Runner::Phase phase) {
+  runner(rl).phase = phase;
+  runner(rl).changed.ring();
+}
+
+void finish_thread(redlock_t* rl) {
+  Runner& r = runner(rl);
+  rl->gate.enter();
+  enter_phase(rl, Runner::Phase::finished);
+  while (r.abandoned && !rl->blocked.empty()) r.changed.wait(rl->gate);
+  const bool abandoned = r.abandoned;
+  rl->gate.leave();
+  if (abandoned) give_back_all(rl);
+}
+
+void* run_thread(void* self) {
+  redlock_t* rl = static_cast<redlock_t*>(self);
+  Runner& r = runner(rl);
+  name_this_thread();
+  const int err = open_loop(rl);
+  rl->gate.enter();
+  __atomic_store_n(&rl->thread, this_thread(), __ATOMIC_RELAXED);
+  r.err = err;
+  enter_phase(rl, err == 0 ? Runner::Phase::running : Runner::Phase::failed);
+  rl->gate.leave();
+  if (err != 0) return nullptr;
+  r.loop.run();
+  r.loop.close();
+  finish_thread(rl);
+  return nullptr;
+}
+
+int start(redlock_t* rl) {
+  Runner& r = *new (rl->own) Runner();
+  if (!rl->gate.open()) return give_back(rl), REDLOCK_E_SYSTEM;
+  if (!r.changed.open()) return rl->gate.close(), give_back(rl), REDLOCK_E_SYSTEM;
+  int err = start_thread(r.thread, rl->client.settings().stack_bytes, run_thread, rl);
+  if (err == 0) {
+    rl->gate.enter();
+    while (r.phase == Runner::Phase::starting) r.changed.wait(rl->gate);
+    err = r.err;
+    rl->gate.leave();
+    if (err != 0) pthread_join(r.thread, nullptr);
+  }
+  if (err != 0) give_back_all(rl);
+  return err;
+}
+
+int create(redlock_t** out, const redlock_config_t* cfg, const Place& place) {
+  if (out == nullptr) return REDLOCK_E_INVAL;
+  *out = nullptr;
+  redlock_t* rl = nullptr;
+  int err = make(rl, cfg, place, Mode::thread, on_thread_closed);
+  if (err != 0) return err;
+  rl->wake = wake_thread;
+  err = start(rl);
+  if (err == 0) *out = rl;
+  return err;
+}
+
+// ---- calls that block -------------------------------------------------------------------------------------------
+
+// What no Entry says: these calls wait for the client's thread, so they cannot be made where it is to do its work.
+int check_blocking(const redlock_t* rl) {
+  if (rl == nullptr) return REDLOCK_E_INVAL;
+  if (forked(rl)) return REDLOCK_E_FORKED;
+  if (on_own_thread(rl)) return REDLOCK_E_DEADLOCK;
+  return rl->mode == Mode::thread ? 0 : REDLOCK_E_THREAD;
+}
+
+// Inside the gate, after the client has accepted the call: waits for its answer. budget_ms below 0: for ever.
+int wait_for(redlock_t* rl, uint64_t lock, Blocked::On on, int64_t budget_ms) {
+  Blocked me = {lock, on};
+  if (!me.bell.open()) return REDLOCK_E_SYSTEM;
+  const timespec until = Bell::from_now(budget_ms + patience_ms);
+  rl->blocked.add(me);
+  rl->wake(rl);
+  bool in_time = true;
+  while (!me.done && in_time) {
+    if (budget_ms < 0) {
+      me.bell.wait(rl->gate);
+    } else {
+      in_time = me.bell.wait_until(rl->gate, until);
+    }
+  }
+  rl->blocked.remove(me);
+  me.bell.close();
+  if (rl->blocked.empty() && runner(rl).destroying) runner(rl).changed.ring();
+  return me.done ? me.err : REDLOCK_E_TIMEOUT;
+}
+
+int64_t ms_of(Duration duration) { return duration.ns() / 1'000'000; }
+
+// The longest that the client itself may take for it: its first connections, then a round.
+int64_t round_ms(const redlock_t* rl) {
+  const Settings& s = rl->client.settings();
+  return 2 * ms_of(s.connect_timeout) + ms_of(s.node_timeout);
+}
+
+// ---- the end ----------------------------------------------------------------------------------------------------
+
+bool finished(redlock_t* rl) { return runner(rl).phase == Runner::Phase::finished && rl->blocked.empty(); }
+
+// Inside the gate; leaves it.
+int wait_for_end(redlock_t* rl, uint32_t grace_ms) {
+  Runner& r = runner(rl);
+  const timespec until = Bell::from_now(grace_ms + patience_ms);
+  bool in_time = true;
+  while (!finished(rl) && in_time) in_time = r.changed.wait_until(rl->gate, until);
+  while (!finished(rl) && !rl->owns_memory) r.changed.wait(rl->gate);
+  if (!finished(rl) && r.phase != Runner::Phase::finished) {
+    r.abandoned = true;
+    pthread_detach(r.thread);
+    rl->gate.leave();
+    return REDLOCK_E_TIMEOUT;
+  }
+  while (!finished(rl)) r.changed.wait(rl->gate);
+  rl->gate.leave();
+  pthread_join(r.thread, nullptr);
+  give_back_all(rl);
+  return 0;
+}
+
+}  // namespace
+}  // namespace redlock
+
+using namespace redlock;
+
+extern "C" {
+
+int redlock_create(redlock_t** out, const redlock_config_t* cfg) { return create(out, cfg, Place{}); }
+
+int redlock_create_in(void* mem, size_t size, redlock_t** out, const redlock_config_t* cfg) {
+  return create(out, cfg, Place{true, mem, size});
+}
+
+int redlock_destroy(redlock_t* rl, uint32_t grace_ms) {
+  const int err = check_blocking(rl);
+  if (err != 0) return err;
+  if (grace_ms > grace_ms_max) return REDLOCK_E_INVAL;
+  Runner& r = runner(rl);
+  rl->gate.enter();
+  if (r.destroying) {
+    rl->gate.leave();
+    return REDLOCK_E_CLOSED;
+  }
+  r.destroying = true;
+  (void)rl->client.close(Duration::ms(grace_ms), rl->driver.now());
+  rl->wake(rl);
+  return wait_for_end(rl, grace_ms);
+}
+
+int redlock_acquire(redlock_t* rl, const redlock_resource_t* resources, uint32_t count,
+                    const redlock_acquire_opts_t* opts, redlock_lock_t* lock) {
+  if (lock == nullptr) return REDLOCK_E_INVAL;
+  lock->id = 0;
+  int err = check_blocking(rl);
+  if (err != 0) return err;
+  const Entry entry(rl, Entry::For::asking);
+  Request request;
+  err = to_request(rl, resources, count, opts, request);
+  if (err != 0) return err;
+  uint64_t handle = 0;
+  err = rl->client.acquire(request.resource, request.options, request.callback, request.user, handle);
+  if (err != 0) return err;
+  const int32_t wait_ms = request.options.wait_ms;
+  err = wait_for(rl, handle, Blocked::On::acquire, wait_ms < 0 ? -1 : wait_ms + round_ms(rl));
+  if (err == 0) {
+    lock->id = handle;
+  } else if (err == REDLOCK_E_TIMEOUT || err == REDLOCK_E_SYSTEM) {
+    (void)rl->client.release(handle);  // of what has ended by itself: nothing happens
+  }
+  return err;
+}
+
+int redlock_extend(redlock_t* rl, redlock_lock_t lock, uint32_t ttl_ms) {
+  int err = check_blocking(rl);
+  if (err != 0) return err;
+  const Entry entry(rl, Entry::For::asking);
+  err = check_ttl(rl, ttl_ms);
+  if (err == 0) err = rl->client.extend(lock.id, ttl_ms);
+  return err != 0 ? err : wait_for(rl, lock.id, Blocked::On::extend, round_ms(rl));
+}
+
+int redlock_release(redlock_t* rl, redlock_lock_t lock) {
+  int err = check_blocking(rl);
+  if (err != 0) return err;
+  const Entry entry(rl, Entry::For::asking);
+  err = rl->client.release(lock.id);
+  if (err != 0 || !rl->client.present(lock.id)) return err;
+  return wait_for(rl, lock.id, Blocked::On::release, 0);
+}
+
+}  // extern "C"

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+//
+// redlock_create_polled(): a client behind one descriptor, in a plain poll() loop.
+#include "polled_harness.hpp"
+
+#include <thread>
+
+#include "support/redis_server.hpp"
+
+namespace redlock::test {
+namespace {
+
+class Polled : public ::testing::TestWithParam<int> {};
+
+TEST_P(Polled, AcquireExtendRelease) {
+  Cluster masters(static_cast<size_t>(GetParam()));
+  PolledClient client(masters.urls());
+  EXPECT_TRUE(client.events.empty()) << "nothing is told by create";
+  EXPECT_EQ(redlock_timeout_ms(client.get()), 0) << "there are connections to make";
+  redlock_lock_t lock{0};
+  ASSERT_EQ(client.acquire_async("bus", lock, options(20'000)), 0);
+  ASSERT_TRUE(client.run_until([&] { return client.count(REDLOCK_EV_ACQUIRED) == 1; }));
+  EXPECT_EQ(redlock_check(client.get(), lock, 10'000), 0);
+  EXPECT_EQ(redlock_extend_async(client.get(), lock, 30'000), 0);
+  ASSERT_TRUE(client.run_until([&] { return client.count(REDLOCK_EV_RENEWED) == 1; }));
+  EXPECT_EQ(redlock_release_async(client.get(), lock), 0);
+  ASSERT_TRUE(client.run_until([&] { return client.count(REDLOCK_EV_RELEASED) == 1; }));
+  ASSERT_TRUE(client.run_until([&] { return masters.holders("bus") == 0; }));
+}
+INSTANTIATE_TEST_SUITE_P(Masters, Polled, ::testing::Values(1, 3));
+
+// Deadlines make the descriptor readable too: renewals come while nobody calls, and a waiter's budget ends.
+TEST(PolledLoop, TimeAloneWakesIt) {
+  RedisServer master;
+  PolledClient client({master.url()});
+  redlock_lock_t lock{0}, waiter{0};
+  ASSERT_EQ(client.acquire_async("bus", lock, options(600)), 0);
+  ASSERT_TRUE(client.run_until([&] { return client.count(REDLOCK_EV_RENEWED) == 3; }));
+  ASSERT_EQ(client.acquire_async("bus", waiter, options(600, 300)), 0);
+  ASSERT_TRUE(client.run_until([&] { return client.count(REDLOCK_EV_FAILED) == 1; }));
+  EXPECT_EQ(redlock_check(client.get(), lock, 0), 0);
+}
+
+TEST(PolledLoop, RestsWhenThereIsNothingToDo) {
+  RedisServer master;
+  PolledClient client({master.url()});
+  redlock_lock_t lock{0};
+  ASSERT_EQ(client.acquire_async("bus", lock, options(30'000, 0, REDLOCK_F_NO_RENEW)), 0);
+  ASSERT_TRUE(client.run_until([&] { return client.count(REDLOCK_EV_ACQUIRED) == 1; }));
+  while (redlock_timeout_ms(client.get()) == 0) ASSERT_EQ(client.process(), 0);
+  EXPECT_EQ(redlock_timeout_ms(client.get()), -1);
+  pollfd wait{redlock_fd(client.get()), POLLIN, 0};
+  EXPECT_EQ(::poll(&wait, 1, 0), 0) << "nothing to do";
+  EXPECT_EQ(redlock_release_async(client.get(), lock), 0);
+  EXPECT_EQ(redlock_timeout_ms(client.get()), 0);
+  EXPECT_EQ(::poll(&wait, 1, 0), 1) << "a call makes it readable";
+}
+
+TEST(PolledLoop, BelongsToTheThreadThatProcessesFirst) {
+  RedisServer master;
+  PolledClient client({master.url()});
+  redlock_lock_t lock{0};
+  ASSERT_EQ(client.acquire_async("bus", lock), 0) << "the creator, before";
+  std::thread([&] {
+    EXPECT_EQ(client.acquire_async("pump", lock), REDLOCK_E_THREAD);
+    ASSERT_TRUE(client.run_until([&] { return client.count(REDLOCK_EV_ACQUIRED) == 1; }));
+    EXPECT_EQ(redlock_timeout_ms(client.get()) < -1, false);
+  }).join();
+  EXPECT_EQ(redlock_process(client.get()), REDLOCK_E_THREAD);
+  EXPECT_EQ(redlock_timeout_ms(client.get()), REDLOCK_E_THREAD);
+  EXPECT_EQ(redlock_close_async(client.get(), 0), REDLOCK_E_THREAD);
+  std::thread([&] { client.close(); }).join();
+}
+
+TEST(PolledLoop, ClosesInACallback) {
+  RedisServer master;
+  PolledClient client({master.url()});
+  client.also = [](redlock_t* rl, const redlock_event_t& event) {
+    if (event.type != REDLOCK_EV_ACQUIRED) return;
+    EXPECT_EQ(redlock_process(rl), REDLOCK_E_DEADLOCK);
+    EXPECT_EQ(redlock_close_async(rl, 2'000), 0);
+  };
+  redlock_lock_t lock{0};
+  ASSERT_EQ(client.acquire_async("bus", lock), 0);
+  ASSERT_TRUE(client.run_until([&] { return client.get() == nullptr; }));
+  EXPECT_EQ(client.count(REDLOCK_EV_RELEASED), 1u);
+  EXPECT_EQ(client.count(REDLOCK_EV_CLOSED), 1u);
+  EXPECT_FALSE(master.exists("bus"));
+}
+
+TEST(PolledLoop, LivesInTheCallersMemory) {
+  RedisServer master;
+  std::vector<max_align_t> memory(1 << 14);
+  const size_t size = memory.size() * sizeof(max_align_t);
+  for (int i = 0; i < 3; ++i) {
+    PolledClient client(Settings{{master.url()}, "test", {{"limits.locks", 4}}, {}}, memory.data(), size);
+    redlock_lock_t lock{0};
+    ASSERT_EQ(client.acquire_async("bus", lock), 0);
+    ASSERT_TRUE(client.run_until([&] { return client.count(REDLOCK_EV_ACQUIRED) == 1; }));
+    client.close(1'000);
+    EXPECT_FALSE(master.exists("bus"));
+  }
+  redlock_t* rl = nullptr;
+  redlock_config_t* cfg = configure(Settings{{master.url()}, "test", {}, {}});
+  EXPECT_EQ(redlock_create_polled_in(memory.data(), redlock_memory_size(cfg) - 1, &rl, cfg), REDLOCK_E_TOOSMALL);
+  EXPECT_EQ(redlock_create_polled_in(nullptr, size, &rl, cfg), REDLOCK_E_INVAL);
+  EXPECT_EQ(redlock_create_polled(nullptr, cfg), REDLOCK_E_INVAL);
+  EXPECT_EQ(redlock_create_polled(&rl, nullptr), REDLOCK_E_INVAL);
+  redlock_config_free(cfg);
+}
+
+}  // namespace
+}  // namespace redlock::test
