@@ -57,6 +57,20 @@ void draw_settings(Plan& plan, Stream& random) {
   s.tx_bytes = random.coin() ? 1024 : 0;
 }
 
+void make_ring(Plan& plan) {
+  plan.ring = true;
+  plan.masters = plan.clients = plan.settings.masters = 3;
+  plan.resources = 1;
+  plan.faults = 0;
+  plan.wait_choice = 0;
+  plan.untracked = ~uint32_t{0};
+  plan.delay = 1 * ms;
+  for (unsigned& users : plan.users) users = 1;
+  for (int64_t& ppm : plan.client_ppm) ppm = 0;
+  for (int64_t& ppm : plan.suspended_ppm) ppm = 0;
+  for (int64_t& ppm : plan.master_ppm) ppm = 0;
+}
+
 }  // namespace
 
 const char* fault_name(Fault fault) {
@@ -103,6 +117,7 @@ Plan draw_plan(uint64_t seed, bool swarm) {
   draw_settings(plan, random);
   plan.untracked = random.chance(800) ? 0 : static_cast<uint32_t>(random.next());
   plan.expires_actively = static_cast<uint32_t>(random.next());
+  if (random.chance(30)) make_ring(plan);
   return plan;
 }
 

@@ -70,6 +70,7 @@ struct Plan {
   uint32_t wait_choice;  // how patient the users are
   uint32_t think_ms;
   Ns delay;  // ordinary delay on a connection, one way
+  bool ring; // three clients, each nearest to another of three masters, all in step: only jitter lets one of them win
   int64_t client_ppm[clients_max];
   int64_t suspended_ppm[clients_max];
   int64_t master_ppm[masters_max];

@@ -83,7 +83,7 @@ void Process::start() {
     users_[i] = User();
     users_[i].process = this;
     users_[i].index = i;
-    users_[i].due = t_ + user_random_.spread(100 * us, 100 * ms);
+    users_[i].due = t_ + (world_.plan().ring ? 1 * ms : user_random_.spread(100 * us, 100 * ms));
   }
   touched_ = true;
   armed_for_ = Instant::never();
@@ -359,22 +359,40 @@ void Process::read(MasterIndex m) {
   close(m, room > 0 ? REDLOCK_E_DISCONNECTED : REDLOCK_E_PROTOCOL, false, now);
 }
 
-void Process::flush(MasterIndex m, Instant) {
-  Connection* c = connections_[m];
-  if (c == nullptr || !c->told || c->blocked) return;
-  const Tx& tx = client_->output(m);
-  while (!tx.empty()) {
-    Bytes chunks[Tx::chunks_max];
-    const unsigned n = tx.gather(chunks, Tx::chunks_max);
-    size_t total = 0;
-    for (unsigned i = 0; i < n; ++i) total += chunks[i].size;
-    const size_t sent = world_.network().send(*c, chunks, n, t_);
-    if (sent > 0) client_->sent(m, sent);
-    if (sent < total) {
-      c->blocked = true;
-      return;
+// A master that was suspect already when its bytes were last looked at gets no SET and no extend among the new ones.
+void Process::watch_suspect(MasterIndex m, const Bytes* chunks, unsigned n) {
+  const bool suspect = client_->session(m).state() == Session::State::suspect;
+  if (suspect && suspect_[m]) {
+    std::string text;
+    for (unsigned i = 0; i < n; ++i) text.append(chunks[i].data, chunks[i].size);
+    text.erase(0, unsent_[m]);
+    const std::string extend(extend_script.sha.data, extend_script.sha.size);
+    if (text.find("\r\nSET\r\n") != text.npos || text.find(extend) != text.npos) {
+      world_.violate(t_ - second, 1u << index_, "m%u is suspect and is asked for a vote", m);
     }
   }
+  suspect_[m] = suspect;
+}
+
+void Process::flush(MasterIndex m, Instant) {
+  Connection* c = connections_[m];
+  const Tx& tx = client_->output(m);
+  Bytes chunks[Tx::chunks_max];
+  unsigned n = tx.gather(chunks, Tx::chunks_max);
+  watch_suspect(m, chunks, n);
+  const auto size = [&] {
+    size_t total = 0;
+    for (unsigned i = 0; i < n; ++i) total += chunks[i].size;
+    return total;
+  };
+  while (n > 0 && c != nullptr && c->told && !c->blocked) {
+    const size_t total = size();
+    const size_t sent = world_.network().send(*c, chunks, n, t_);
+    if (sent > 0) client_->sent(m, sent);
+    c->blocked = sent < total;
+    n = tx.gather(chunks, Tx::chunks_max);
+  }
+  unsent_[m] = size();
 }
 
 }  // namespace redlock::sim

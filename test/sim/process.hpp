@@ -76,6 +76,7 @@ class Process {
   void step();
   void turns();
   void flush(MasterIndex m, Instant now);
+  void watch_suspect(MasterIndex m, const Bytes* chunks, unsigned n);
   void act_on_wishes(Instant now);
   void connect(MasterIndex m, Instant now);
   void close(MasterIndex m, int reason, bool polite, Instant now);
@@ -118,6 +119,8 @@ class Process {
   char name_[8] = {};
   std::vector<User> users_;
   Connection* connections_[masters_max] = {};
+  bool suspect_[masters_max] = {};   // when its bytes were last looked at
+  size_t unsent_[masters_max] = {};  // of those
 
   Ns t_ = 0;  // the process' own true time
   Ns boot_read_at_ = 0;

@@ -40,7 +40,7 @@ void Process::ask(User& user) {
   Options& o = user.options;
   o.ttl_ms = plan.ttl_ms[random.below(2)];
   o.wait_ms = plan.wait_choice == 0 ? -1 : plan.wait_choice == 1 ? static_cast<int32_t>(random.between(1, 3000)) : 0;
-  if (random.chance(250)) o.wait_ms = random.coin() ? 0 : static_cast<int32_t>(random.between(1, 1000));
+  if (!plan.ring && random.chance(250)) o.wait_ms = random.coin() ? 0 : static_cast<int32_t>(random.between(1, 1000));
   o.min_validity_ms = random.chance(100) ? o.ttl_ms / 2 : 0;
   o.max_hold_ms = random.pick(holds);
   o.retry_delay_ms = plan.settings.retry_delay_ms;
@@ -64,7 +64,7 @@ void Process::ask(User& user) {
     return;
   }
   user.state = User::State::pending;
-  if (random.chance(60)) user.due = t_ + random.spread(10 * us, 300 * ms);
+  if (!world_.plan().ring && random.chance(60)) user.due = t_ + random.spread(10 * us, 300 * ms);
 }
 
 void Process::work(User& user) {
