@@ -10,7 +10,7 @@ usage() {
   cat <<'TEXT'
 usage: test/run.sh [--all] [--no-install]
   (nothing)      native build with warnings as errors, and ASan + UBSan; all tests: about 10 minutes on two cores
-  --all          also clang, TSan, the release builds, coverage, the fuzzers and the mutants: within 45 minutes
+  --all          also clang, TSan, the release builds, ARM under qemu, coverage, the fuzzers and the mutants: within 45 minutes
   --no-install   do not install missing packages: print them and fail
 TEXT
 }
@@ -97,6 +97,26 @@ summary() {
     $((tests_total > 0 ? (tests_total - tests_failed) * 100 / tests_total : 0)) "$tests_failed" "$tests_total"
 }
 
+# cross_stage PRESET ARCH TRIPLET: the same tests on another processor, under qemu. 77 where it cannot be built for.
+cross_stage() {
+  # shellcheck disable=SC2046
+  if ! install_missing "$install" $(cross_packages "$2" "$3") || ! command -v "$3-g++"; then
+    echo "the packages of a cross build for $2 cannot be installed here"
+    return 77
+  fi
+  cmake --workflow --preset "$1"
+}
+
+# A static build with musl, and libuv and cJSON built with it from Debian's sources.
+musl_stage() {
+  if ! install_missing "$install" gcc-arm-linux-gnueabihf g++-arm-linux-gnueabihf musl-dev:armhf qemu-user patch xz-utils ||
+    ! toolchains/dependencies.sh arm-linux-musleabihf; then
+    echo "musl for armhf, or the sources of libuv and cJSON, cannot be had here"
+    return 77
+  fi
+  cmake --workflow --preset musl
+}
+
 run_stage dev cmake --workflow --preset dev
 run_stage asan cmake --workflow --preset asan
 if [[ $all == yes ]]; then
@@ -105,6 +125,9 @@ if [[ $all == yes ]]; then
   run_stage release cmake --workflow --preset release
   run_stage static cmake --workflow --preset static
   run_stage coverage test/coverage.sh
+  run_stage armhf cross_stage armhf armhf arm-linux-gnueabihf
+  run_stage aarch64 cross_stage aarch64 arm64 aarch64-linux-gnu
+  run_stage musl musl_stage
   run_stage fuzz cmake --workflow --preset fuzz
   run_stage mutants test/sim/mutants.sh --jobs "$jobs"
 fi

@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: MIT
 #
 # Sourced by the scripts that set a machine up: install_missing INSTALL PACKAGE... installs Debian packages that are not
-# there, after it has printed which. With INSTALL=no it only prints them and fails.
+# there, after it has printed which. With INSTALL=no it only prints them and fails. A package of another architecture is
+# written NAME:ARCH; cross_packages ARCH TRIPLET prints the ones that a cross build needs.
 
 package_present() {
   [[ $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null) == installed ]]
 }
 
+cross_packages() {
+  echo "gcc-$2 g++-$2 qemu-user libuv1-dev:$1 libcjson-dev:$1 libstdc++6:$1 libgtest-dev:$1 libgmock-dev:$1"
+}
+
 install_missing() {
-  local install=$1 package missing=() sudo=()
+  local install=$1 package foreign missing=() sudo=()
   shift
   if ! command -v dpkg-query >/dev/null; then
     echo "This is no Debian: these packages, or what they are called here, are taken to be present: $*"
@@ -29,6 +34,9 @@ install_missing() {
     command -v sudo >/dev/null || { echo "Neither root nor sudo: cannot install them." >&2; return 1; }
     sudo=(sudo)
   fi
+  for foreign in $(printf '%s\n' "${missing[@]}" | sed -n 's/.*://p' | sort -u); do
+    [[ $foreign == "$(dpkg --print-architecture)" ]] || "${sudo[@]}" dpkg --add-architecture "$foreign" || return 1
+  done
   "${sudo[@]}" apt-get -q update || echo "apt-get update failed; trying with the package lists that are here." >&2
   "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y install --no-install-recommends "${missing[@]}" || {
     echo "apt-get could not install: ${missing[*]}" >&2

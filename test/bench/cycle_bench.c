@@ -131,7 +131,7 @@ static void on_contend_event(redlock_t *client, const redlock_event_t *event, vo
     case REDLOCK_EV_ACQUIRED:
       w->got = cycle_now();
       w->rounds = event->rounds;
-      record.attempts += event->rounds;
+      record.attempts += (long)event->rounds;
       cycle_acquired(&record, w->began);
       uv_timer_start(&w->pause, on_held_long_enough, whole_ms(opts.hold_us), 0);
       return;
@@ -233,7 +233,7 @@ static void on_held(redlock_t *client, const redlock_event_t *event, void *user)
 static void hold_others(worker *w) {
   char text[REDLOCK_RESOURCE_MAX];
   ended = 0;
-  wanted = opts.held;
+  wanted = (long)opts.held;
   for (unsigned i = 0; i < opts.held; i++) acquire(w, unique_resource(text, sizeof text), on_held, 5000);
   if (opts.held != 0) uv_run(&loop, UV_RUN_DEFAULT);
 }

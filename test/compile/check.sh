@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: MIT
 #
 # One check of what a customer compiles: check.sh CHECK [ARGUMENT]. Told by the environment: SOURCE, BUILD and WORK
-# folders, CC, CXX and their FLAGS, CMAKE, SHARED. Exit 77: there is nothing to check.
+# folders, CC, CXX and their FLAGS and LINK_FLAGS, CMAKE, SHARED, READELF; in a cross build also EMULATOR and TOOLCHAIN.
+# Exit 77: there is nothing to check.
 set -euo pipefail
+: "${LINK_FLAGS:=}" "${EMULATOR:=}" "${TOOLCHAIN:=}" "${READELF:=readelf}"
 
 fail() {
   printf '%s\n' "$@" >&2
@@ -51,6 +53,27 @@ check_headers() {
   echo "$count compilations"
 }
 
+# The table in layout.c holds for each compiler that is here, and for each width of time_t that it offers.
+check_layout() {
+  local compiler bytes option seen=()
+  for compiler in "$CC" gcc clang arm-linux-gnueabihf-gcc aarch64-linux-gnu-gcc arm-linux-musleabihf-gcc; do
+    compiler=$(command -v "$compiler") || continue
+    [[ " ${seen[*]} " != *" ${compiler##*/}: "* ]] || continue
+    seen+=("${compiler##*/}:")
+    for bytes in 4 8; do
+      for option in '' -D_TIME_BITS=64; do
+        printf '#include <time.h>\nchar width[sizeof(time_t) == %d ? 1 : -1];\n' "$bytes" |
+          "$compiler" -x c -D_FILE_OFFSET_BITS=64 $option -fsyntax-only - 2>/dev/null || continue
+        "$compiler" -std=c11 -Wall -Wextra -Werror -I"$SOURCE/include" -DTIME_T_BYTES="$bytes" -D_FILE_OFFSET_BITS=64 \
+          $option -fsyntax-only "$SOURCE/test/compile/layout.c" || fail "$compiler: not the layout of test/compile/layout.c"
+        seen+=("$((8 * bytes))-bit time_t")
+        break
+      done
+    done
+  done
+  echo "${seen[*]}"
+}
+
 # Writes each code block of the README that follows <!-- example: NAME [run] [masters=N] --> to WORK/readme/NAME.EXT and
 # a line "NAME.EXT OPTIONS" for it.
 extract_examples() {
@@ -95,12 +118,13 @@ check_readme() {
     [[ $file == *.c ]] || compiler=$CXX
     # shellcheck disable=SC2086
     "$compiler" $FLAGS -Wall -Wextra -Werror -I"$SOURCE/include" "$WORK/readme/$file" -o "$WORK/readme/${file%.*}" \
-      "$library" -Wl,-rpath,"${library%/*}" $(pkg-config --libs libuv libcjson) ||
+      "$library" -Wl,-rpath,"${library%/*}" $LINK_FLAGS $(pkg-config --cflags --libs libuv libcjson) ||
       fail "the README's example $file does not build"
     [[ $options == *run* ]] || continue
     masters=()
     [[ ! $options =~ masters=([0-9]+) ]] || start_masters "${BASH_REMATCH[1]}"
-    timeout 30 "$WORK/readme/${file%.*}" "${masters[@]}" || fail "the README's example $file failed: exit $?"
+    # shellcheck disable=SC2086
+    timeout 30 $EMULATOR "$WORK/readme/${file%.*}" "${masters[@]}" || fail "the README's example $file failed: exit $?"
   done <<<"$examples"
   echo "built:" $(cut -d' ' -f1 <<<"$examples")
 }
@@ -120,23 +144,24 @@ check_package() {
 }
 
 build_consumer() {
-  local build=$WORK/$1
+  local build=$WORK/$1 compiler=(-DCMAKE_C_COMPILER="$CC" -DCMAKE_CXX_COMPILER="$CXX")
+  [[ -z $TOOLCHAIN ]] || compiler=(-DCMAKE_TOOLCHAIN_FILE="$TOOLCHAIN" -DCMAKE_FIND_ROOT_PATH="$WORK/prefix")
   rm -rf "$build"
-  "$CMAKE" -S "$SOURCE/test/compile/consumer" -B "$build" -DCMAKE_C_COMPILER="$CC" "${@:2}" >"$WORK/$1.log" 2>&1 ||
+  "$CMAKE" -S "$SOURCE/test/compile/consumer" -B "$build" "${compiler[@]}" "${@:2}" >"$WORK/$1.log" 2>&1 ||
     fail "$(cat "$WORK/$1.log")"
   "$CMAKE" --build "$build" >>"$WORK/$1.log" 2>&1 || fail "$(cat "$WORK/$1.log")"
   run_consumer "$build/consumer"
 }
 
 run_consumer() {
-  "$1" || fail "the consumer failed: exit $?"
-  ! readelf -d "$1" | grep -E 'NEEDED.*(libstdc|libc\+\+|libgcc)' || fail "a C program was linked with the C++ runtime"
+  $EMULATOR "$1" || fail "the consumer failed: exit $?"
+  ! "$READELF" -d "$1" | grep -E 'NEEDED.*(libstdc|libc\+\+|libgcc)' || fail "a C program was linked with the C++ runtime"
 }
 
 check_find_package() { build_consumer find_package -DCMAKE_PREFIX_PATH="$WORK/prefix"; }
 
 check_add_subdirectory() {
-  build_consumer add_subdirectory -DREDLOCK_FROM="$SOURCE" -DCMAKE_CXX_COMPILER="$CXX" -DBUILD_SHARED_LIBS="$SHARED"
+  build_consumer add_subdirectory -DREDLOCK_FROM="$SOURCE" -DBUILD_SHARED_LIBS="$SHARED"
 }
 
 check_pkg_config() {
@@ -145,7 +170,7 @@ check_pkg_config() {
   [[ $SHARED == ON ]] || static=(--static)
   flags=$(PKG_CONFIG_PATH=${pc%/*} pkg-config "${static[@]}" --cflags --libs redlock)
   # shellcheck disable=SC2086
-  "$CC" "$SOURCE/test/compile/consumer/main.c" -o "$WORK/pkg_config" $flags -Wl,-rpath,"${pc%/*}/.."
+  "$CC" "$SOURCE/test/compile/consumer/main.c" -o "$WORK/pkg_config" $LINK_FLAGS $flags -Wl,-rpath,"${pc%/*}/.."
   run_consumer "$WORK/pkg_config"
 }
 

@@ -49,10 +49,11 @@ class Wire {
       uint64_t size = 0;
       if (!number(bytes, at, '$', size)) return 0;
       require(size <= 4096, "a word has at most 4096 bytes");
-      if (bytes.size() < at + size + 2) return 0;
-      words.emplace_back(bytes.substr(at, size));
-      require(bytes.substr(at + size, 2) == "\r\n", "a word ends with CR LF");
-      at += size + 2;
+      const size_t length = static_cast<size_t>(size);
+      if (bytes.size() < at + length + 2) return 0;
+      words.emplace_back(bytes.substr(at, length));
+      require(bytes.substr(at + length, 2) == "\r\n", "a word ends with CR LF");
+      at += length + 2;
     }
     return at;
   }

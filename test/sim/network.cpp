@@ -48,7 +48,7 @@ void Network::cut(Connection& c, Flow& flow, bool up, size_t size, Ns t) {
   while (size > 0) {
     size_t part = size;
     if (world_.on(Fault::split) && size > 1 && random_.chance(150)) {
-      part = 1 + random_.below(size);
+      part = 1 + random_.index_below(size);
       world_.count(Fault::split);
     }
     put(c, flow, up, static_cast<uint32_t>(part), t);
@@ -60,7 +60,7 @@ size_t Network::send(Connection& c, const Bytes* chunks, unsigned n, Ns t) {
   const size_t pending = c.up.bytes.size() - c.up.taken;
   size_t room = pending < kernel_buffer ? kernel_buffer - pending : 0;
   if (world_.on(Fault::partial_write) && random_.chance(100)) {
-    room = std::min<size_t>(room, random_.below(120));
+    room = std::min(room, random_.index_below(120));
     world_.count(Fault::partial_write);
   }
   size_t sent = 0;

@@ -350,7 +350,7 @@ void Process::read(MasterIndex m) {
   size_t room = 0;
   char* at = client_->rx_room(m, room);
   size_t n = std::min(room, c.in.size() - c.in_taken);
-  if (n > 1 && world_.on(Fault::split) && shell_random_.chance(200)) n = 1 + shell_random_.below(n);
+  if (n > 1 && world_.on(Fault::split) && shell_random_.chance(200)) n = 1 + shell_random_.index_below(n);
   memcpy(at, c.in.data() + c.in_taken, n);
   c.in_taken += n;
   if (c.in_taken == c.in.size()) c.in.clear(), c.in_taken = 0;

@@ -17,7 +17,8 @@ class Stream {
       : state_(mix(mix(seed * 0x9E3779B97F4A7C15u + static_cast<uint64_t>(purpose)) + index * 0xD1342543DE82EF95u)) {}
 
   uint64_t next() { return mix(state_ += 0x9E3779B97F4A7C15u); }  // splitmix64
-  uint64_t below(uint64_t n) { return static_cast<uint64_t>((static_cast<unsigned __int128>(next()) * n) >> 64); }
+  uint64_t below(uint64_t n) { return high_half(next(), n); }
+  size_t index_below(size_t n) { return static_cast<size_t>(below(n)); }
   int64_t between(int64_t low, int64_t high) {  // both inclusive
     return low + static_cast<int64_t>(below(static_cast<uint64_t>(high - low) + 1));
   }
@@ -40,6 +41,13 @@ class Stream {
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
     return z ^ (z >> 31);
+  }
+  // The upper 64 bits of a product of 128, which 32-bit compilers have no type for.
+  static uint64_t high_half(uint64_t a, uint64_t b) {
+    constexpr uint64_t low = 0xFFFFFFFFu;
+    const uint64_t middle = (a >> 32) * (b & low) + (((a & low) * (b & low)) >> 32);
+    const uint64_t other = (a & low) * (b >> 32) + (middle & low);
+    return (a >> 32) * (b >> 32) + (middle >> 32) + (other >> 32);
   }
   uint64_t state_;
 };

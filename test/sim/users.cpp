@@ -219,7 +219,7 @@ void Process::ended(User& user) {
 
 // API calls from inside a callback.
 void Process::meddle(User& user) {
-  User& other = users_[user_random_.below(users_.size())];
+  User& other = users_[user_random_.index_below(users_.size())];
   switch (user_random_.below(4)) {
     case 0:
       if (user.state == User::State::held && !user.left) let_go(user);

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Where each field of the C API's structs lies: firmware that was built against an older header goes on using these
+ * numbers. Every processor and every width of time_t must agree with this table at compile time.
+ *
+ * Structs grow at their end only. After adding a field: one FIELD line for it, and the new END. Nothing else may change
+ * once a release has shipped it.
+ *
+ *   FIELD(struct, field, offset where pointers have 64 bits, offset where they have 32)
+ *   END(struct, last field, size where pointers have 64 bits, size where they have 32)
+ */
+#include <redlock/redlock.h>
+#include <time.h>
+
+#if UINTPTR_MAX > 0xFFFFFFFFu
+#define HERE(on64, on32) (on64)
+#else
+#define HERE(on64, on32) (on32)
+#endif
+
+#define FIELD(type, field, on64, on32) \
+  _Static_assert(offsetof(type, field) == HERE(on64, on32), #type "." #field " is not where the table says");
+/* Behind the last field there is padding at most: who appends a field has to name it here. */
+#define END(type, last, on64, on32)                                                                           \
+  _Static_assert(sizeof(type) == HERE(on64, on32), #type " has another size: see the head of this file");     \
+  _Static_assert(sizeof(type) - offsetof(type, last) - sizeof(((type *)0)->last) < 8, #type ": not its last field");
+
+FIELD(redlock_lock_t, id, 0, 0)
+END(redlock_lock_t, id, 8, 8)
+
+FIELD(redlock_resource_t, data, 0, 0)
+FIELD(redlock_resource_t, size, 8, 4)
+END(redlock_resource_t, size, 16, 8)
+
+FIELD(redlock_event_t, size, 0, 0)
+FIELD(redlock_event_t, type, 4, 4)
+FIELD(redlock_event_t, err, 8, 8)
+FIELD(redlock_event_t, master_err, 12, 12)
+FIELD(redlock_event_t, lock, 16, 16)
+FIELD(redlock_event_t, validity_ms, 24, 24)
+FIELD(redlock_event_t, granted, 32, 32)
+FIELD(redlock_event_t, refused, 36, 36)
+FIELD(redlock_event_t, failed, 40, 40)
+FIELD(redlock_event_t, master, 44, 44)
+FIELD(redlock_event_t, state, 48, 48)
+FIELD(redlock_event_t, rounds, 52, 52)
+END(redlock_event_t, rounds, 56, 56)
+
+FIELD(redlock_acquire_opts_t, size, 0, 0)
+FIELD(redlock_acquire_opts_t, flags, 4, 4)
+FIELD(redlock_acquire_opts_t, ttl_ms, 8, 8)
+FIELD(redlock_acquire_opts_t, wait_ms, 12, 12)
+FIELD(redlock_acquire_opts_t, min_validity_ms, 16, 16)
+FIELD(redlock_acquire_opts_t, max_hold_ms, 20, 20)
+FIELD(redlock_acquire_opts_t, retry_delay_ms, 24, 24)
+FIELD(redlock_acquire_opts_t, reserved, 28, 28)
+FIELD(redlock_acquire_opts_t, callback, 32, 32)
+FIELD(redlock_acquire_opts_t, user, 40, 36)
+END(redlock_acquire_opts_t, user, 48, 40)
+
+FIELD(redlock_status_t, size, 0, 0)
+FIELD(redlock_status_t, masters, 4, 4)
+FIELD(redlock_status_t, masters_up, 8, 8)
+FIELD(redlock_status_t, quorum, 12, 12)
+FIELD(redlock_status_t, locks_held, 16, 16)
+FIELD(redlock_status_t, locks_pending, 20, 20)
+FIELD(redlock_status_t, locks_max, 24, 24)
+FIELD(redlock_status_t, debts, 28, 28)
+FIELD(redlock_status_t, debts_max, 32, 32)
+FIELD(redlock_status_t, even, 36, 36)
+FIELD(redlock_status_t, acquired, 40, 40)
+FIELD(redlock_status_t, failed_locked, 48, 48)
+FIELD(redlock_status_t, failed_no_quorum, 56, 56)
+FIELD(redlock_status_t, failed_other, 64, 64)
+FIELD(redlock_status_t, rounds, 72, 72)
+FIELD(redlock_status_t, renewed, 80, 80)
+FIELD(redlock_status_t, renew_failed, 88, 88)
+FIELD(redlock_status_t, released, 96, 96)
+FIELD(redlock_status_t, lost, 104, 104)
+FIELD(redlock_status_t, clock_jumps, 112, 112)
+END(redlock_status_t, clock_jumps, 120, 120)
+
+FIELD(redlock_master_status_t, size, 0, 0)
+FIELD(redlock_master_status_t, index, 4, 4)
+FIELD(redlock_master_status_t, state, 8, 8)
+FIELD(redlock_master_status_t, err, 12, 12)
+FIELD(redlock_master_status_t, in_flight, 16, 16)
+FIELD(redlock_master_status_t, owed, 20, 20)
+FIELD(redlock_master_status_t, connects, 24, 24)
+FIELD(redlock_master_status_t, resp3, 28, 28)
+FIELD(redlock_master_status_t, tracked, 32, 32)
+FIELD(redlock_master_status_t, replies, 40, 40)
+FIELD(redlock_master_status_t, errors, 48, 48)
+FIELD(redlock_master_status_t, name, 56, 56)
+FIELD(redlock_master_status_t, address, 89, 89)
+END(redlock_master_status_t, address, 208, 208)
+
+/* What this compilation is meant to be. */
+_Static_assert(sizeof(time_t) == TIME_T_BYTES, "time_t has another width");

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: MIT
+#
+# 32-bit ARM with hard float and musl, for static programs on small gateways. The compilers are a toolchain of that name
+# where there is one. Debian has one for C (musl-dev:armhf); for C++ there is debian/arm-linux-musleabihf-g++, which can
+# build the library, since it needs no C++ runtime, but not the C++ programs among the tests.
+#   REDLOCK_DEPENDENCIES   where libuv and cJSON for musl are installed: toolchains/dependencies.sh builds them
+include("${CMAKE_CURRENT_LIST_DIR}/cmake/redlockCross.cmake")
+
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR armv7l)
+set(CMAKE_C_COMPILER arm-linux-musleabihf-gcc)
+set(CMAKE_CROSSCOMPILING_EMULATOR qemu-arm)
+
+find_program(REDLOCK_MUSL_CXX arm-linux-musleabihf-g++ PATHS "${CMAKE_CURRENT_LIST_DIR}/debian" REQUIRED)
+mark_as_advanced(REDLOCK_MUSL_CXX)
+set(CMAKE_CXX_COMPILER "${REDLOCK_MUSL_CXX}")
+if(REDLOCK_MUSL_CXX MATCHES "/debian/")
+  set(REDLOCK_NO_CXX_RUNTIME ON)
+endif()
+set(CMAKE_EXE_LINKER_FLAGS_INIT "-static")
+# Only archives are ever linked, and neither compiler can link a C++ program.
+set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
+
+get_filename_component(redlock_top "${CMAKE_CURRENT_LIST_DIR}/.." ABSOLUTE)
+set(REDLOCK_DEPENDENCIES "${redlock_top}/build/dependencies/arm-linux-musleabihf" CACHE PATH
+  "Where libuv and cJSON are installed")
+list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES REDLOCK_DEPENDENCIES)
+list(APPEND CMAKE_FIND_ROOT_PATH "${REDLOCK_DEPENDENCIES}")
+redlock_look_only_in_root()
+set(ENV{PKG_CONFIG_LIBDIR} "${REDLOCK_DEPENDENCIES}/lib/pkgconfig")
