@@ -84,8 +84,13 @@ void Claims::linger(uint16_t index, Instant at) {
 
 void Claims::delete_counted(Claim& c, MasterIndex m, Deleted how, Instant now) {
   const bool stray = c.stray & bit(m);
+  const bool stray_over = (c.heard & bit(m)) && c.stray_until == Instant::never();
   if (how == Deleted::yes || (how == Deleted::absent && !stray)) {
     forget(c, bit(m));
+  } else if (stray_over) {
+    stray_is_over(c, bit(m), now);
+    owe(c, m);
+    deadline_ = earlier(deadline_, c.void_at);
   } else {
     hear(c, m, now);
     rest(c, m, now);
@@ -135,17 +140,23 @@ void Claims::hear(Claim& c, MasterIndex m, Instant now) {
   deadline_ = earlier(deadline_, c.stray_until);
 }
 
-// It is too late for the old SETs to come. One that came behind the last repeated delete is met by one more.
+// It is too late for the old SETs to come. One that came behind the last repeated delete is met by one more; a delete
+// under way was sent before this and may be read before that SET, so its answer is not the last word.
 void Claims::strays_are_over(Claim& c, Instant now) {
   const MasterMask before = open(c);
-  for (MasterIndex m : each(c.heard & c.resting)) owe(c, m);
-  const MasterMask keep = static_cast<MasterMask>(~c.heard);
+  const MasterMask over = static_cast<MasterMask>(c.heard & ~c.deleting);
+  for (MasterIndex m : each(over & c.resting)) owe(c, m);
+  c.stray_until = Instant::never();
+  stray_is_over(c, over, now);
+  recount(c, before);
+}
+
+void Claims::stray_is_over(Claim& c, MasterMask masters, Instant now) {
+  const MasterMask keep = static_cast<MasterMask>(~masters);
   c.resting &= keep;
   c.stray &= keep;
-  c.heard = 0;
-  c.stray_until = Instant::never();
+  c.heard &= keep;
   if (c.ended) c.void_at = later(c.void_at, dead_by(c, now));
-  recount(c, before);
 }
 
 Instant Claims::on_time(Instant now) {

@@ -56,7 +56,7 @@ struct Claim {
 
   Instant end_at;       // lingers until then (never: not lingering)
   Instant void_at;      // debts without a stray SET end then
-  Instant stray_until;  // debts with a stray SET that was heard of end then
+  Instant stray_until;  // debts with a stray SET that was heard of end then, or with a delete that was under way then
   Instant repeat_at;
 };
 
@@ -168,6 +168,7 @@ class Claims {
   void forget(Claim& claim, MasterMask masters);
   void hear(Claim& claim, MasterIndex m, Instant now);
   void strays_are_over(Claim& claim, Instant now);
+  void stray_is_over(Claim& claim, MasterMask masters, Instant now);
   void recount(const Claim& claim, MasterMask before);
   void rest(Claim& claim, MasterIndex m, Instant now);
   void settle(uint16_t index);

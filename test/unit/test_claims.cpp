@@ -292,6 +292,26 @@ TEST(Claims, a_stray_set_that_was_not_there_is_asked_for_again) {
   EXPECT_TRUE(f.freed(c)) << "it is too late for the SET to come now";
 }
 
+// A frozen master may read the delete of one connection before the SET of another.
+TEST(Claims, a_delete_under_way_when_the_time_was_over_is_not_the_last) {
+  Fixture f;
+  const uint16_t c = f.stray();
+  f.claims.end(c, bit(0), at(0));
+  f.claims.delete_queued(c, 0);
+  f.claims.delete_answered(c, 0, Deleted::absent, at(100));
+  f.claims.on_time(at(120));
+  f.claims.delete_queued(c, 0);
+  f.claims.on_time(at(100 + lifetime_ms));
+  EXPECT_FALSE(f.claims.owes(0));
+  f.claims.delete_answered(c, 0, Deleted::absent, at(2'000));
+  ASSERT_FALSE(f.freed(c));
+  EXPECT_TRUE(f.claims.owes(0)) << "at once: one more";
+  EXPECT_LE(f.claims.deadline(), at(2'000 + 2 * lifetime_ms));
+  f.claims.delete_queued(c, 0);
+  f.claims.delete_answered(c, 0, Deleted::absent, at(2'001));
+  EXPECT_TRUE(f.freed(c));
+}
+
 TEST(Claims, two_stray_sets_are_heard_of_each_in_its_time) {
   for (const bool in_order : {true, false}) {
     Fixture f(5);
@@ -644,8 +664,9 @@ struct Model {
     for (auto& [index, c] : claims) {
       if (!c.ended && c.end_at && now >= *c.end_at) end(c, now, false);
       const bool strays_end = c.stray_until && now >= *c.stray_until;
+      if (strays_end) c.stray_until.reset();
       for (auto& [m, p] : c.at) {
-        if (!strays_end || !p.heard) continue;
+        if (!strays_end || !p.heard || p.debt == Place::asked) continue;
         p.set_stray = p.heard = false;
         if (p.debt == Place::resting) p.debt = Place::owed;  // one last delete, behind what came late
       }
@@ -683,6 +704,10 @@ struct Model {
       bool any_heard = false;
       for (auto& [n, q] : c.at) any_heard |= q.heard;
       if (!any_heard) c.stray_until.reset();
+    } else if (p.heard && !c.stray_until) {
+      p.set_stray = p.heard = false;
+      p.debt = Place::owed;  // the one last delete
+      c.void_at = std::max(*c.void_at, now + 2 * lifetime_ms);
     } else {
       hear(c, m, now);
       bool any_resting = false;
@@ -817,7 +842,7 @@ struct Walk {
       if (!c.ended) may_be(c.end_at);
       for (const auto& [m, p] : c.at) {
         if (p.debt == Place::resting) may_be(c.repeat_at);
-        if (p.heard) may_be(c.stray_until);
+        if (p.heard && c.stray_until) may_be(c.stray_until);
         if (p.debt == Place::owed || p.debt == Place::resting) may_be(c.void_at);
       }
     }
