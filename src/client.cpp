@@ -57,7 +57,17 @@ struct Client::Layout {
 
   // Half of it is a value for every lock, and it is refilled below that: one turn never runs out of values.
   static size_t random_bytes(const Settings& s) {
-    return 2 * (s.locks * size_t{REDLOCK_VALUE_RANDOM} + sizeof(uint64_t));
+    const size_t seeds = 1 + (s.guard != GuardMode::off ? s.masters : 0);
+    return 2 * (s.locks * size_t{REDLOCK_VALUE_RANDOM} + seeds * sizeof(uint64_t));
+  }
+
+  Bytes meta_key(const Settings& s) {
+    char text[meta_key_max];
+    return copy(write_meta_key(s, text));
+  }
+  Bytes fingerprint(const Settings& s) {
+    char text[fingerprint_max];
+    return copy(write_fingerprint(s, quorum_of(s.masters), text));
   }
 
   static size_t tx_bytes(const Settings& s) {
@@ -68,8 +78,8 @@ struct Client::Layout {
 
   Session::Memory session(const Settings& s) {
     Session::Memory memory;
-    memory.requests = cut<Session::Request>(s.in_flight);
-    memory.requests_size = s.in_flight;
+    memory.requests_size = s.in_flight + Session::own_requests;
+    memory.requests = cut<Session::Request>(memory.requests_size);
     memory.tx_size = tx_bytes(s);
     memory.tx = cut<char>(memory.tx_size);
     memory.rx_size = s.rx_bytes;
@@ -93,6 +103,8 @@ size_t Client::memory_size(const Settings& s) {
   layout.cut<unsigned char>(Layout::random_bytes(s));
   layout.copy(s.client_name);
   layout.copy(s.key_prefix);
+  layout.meta_key(s);
+  layout.fingerprint(s);
   return layout.size;
 }
 
@@ -120,6 +132,8 @@ Client::Client(const Settings& settings, void* memory) : settings_(settings) {
   pool_.init(layout.cut<unsigned char>(Layout::random_bytes(settings)), Layout::random_bytes(settings));
   settings_.client_name = layout.copy(settings.client_name);
   settings_.key_prefix = layout.copy(settings.key_prefix);
+  settings_.meta_key = layout.meta_key(settings);
+  settings_.fingerprint = layout.fingerprint(settings);
   for (MasterIndex m = 0; m < settings.masters; ++m) {
     new (&sessions_[m]) Session(settings_, settings_.master[m], settings_.client_name, parts[m]);
   }
@@ -142,7 +156,9 @@ void Client::on_time(Instant now) {
     if (now >= machine_.deadline(lock)) perform(lock, machine_.on_time(lock, now, random_), now);
     soon(machine_.deadline(lock));
   }
+  const MasterMask votes = voting();
   for (MasterIndex m = 0; m < settings_.masters; ++m) soon(sessions_[m].on_time(now));
+  if ((voting() & ~votes) != 0) wake_waiters();
   soon(claims_.on_time(now));
   soon(close_by_);
 }
@@ -154,6 +170,7 @@ void Client::clock_jumped(Instant now) {
       perform(table_[i], machine_.jumped(table_[i], now), now);
     }
   }
+  for (MasterIndex m = 0; m < settings_.masters; ++m) sessions_[m].clock_jumped(now);
   deadline_ = now;  // every deadline is judged anew
 }
 
@@ -170,13 +187,19 @@ void Client::add_entropy(const void* bytes, size_t size) {
 }
 
 void Client::connecting(MasterIndex m, Instant now) {
+  if (settings_.commission) {
+    settings_.commission = false;
+    commission(now);
+  }
   sessions_[m].connecting(now);
   soon(sessions_[m].deadline());
 }
 
 void Client::connected(MasterIndex m, Instant now) {
   on_time(now);
-  sessions_[m].connected(now, random_.next());
+  uint64_t seed = 0;
+  if (sessions_[m].guard().on() && pool_.has(sizeof seed)) pool_.take(reinterpret_cast<unsigned char*>(&seed), sizeof seed);
+  sessions_[m].connected(now, random_.next(), seed);
   soon(sessions_[m].deadline());
 }
 
@@ -185,6 +208,8 @@ void Client::closed(MasterIndex m, int reason, Instant now) {
   sessions_[m].closed(now, reason, random_.next());
   claims_.broke(m);
   soon(claims_.deadline());
+  if (sessions_[m].reason() == REDLOCK_E_READONLY) withdrawn(m, now);
+  identified(m, now);
   for (unsigned i = 0; i < table_.capacity(); ++i) {
     Lock& lock = table_[i];
     if (lock.state != State::free && lock.round.open) perform(lock, fail_votes(lock, bit(m), now), now);
@@ -201,8 +226,25 @@ void Client::received(MasterIndex m, size_t size, Instant now) {
   session.received(size);
   Reply reply;
   while (session.next(now, reply)) {
-    if (reply.kind == Reply::Kind::answer) route(m, reply, now);
+    switch (reply.kind) {
+      case Reply::Kind::answer:
+        route(m, reply, now);
+        break;
+      case Reply::Kind::identified:
+        identified(m, now);
+        break;
+      case Reply::Kind::withdrawn:
+        withdrawn(m, now);
+        break;
+      case Reply::Kind::clock_stepped:
+        clock_stepped(m, reply.by, now);
+        break;
+      case Reply::Kind::key_changed:
+      case Reply::Kind::all_changed:
+        break;
+    }
   }
+  if (stepped_ != 0) quarantine_stepped(now);
   if (!was_up && session.votes()) wake_waiters();
   soon(claims_.deadline());
   soon(session.deadline());
@@ -341,6 +383,7 @@ MasterMask Client::able(MasterMask votes, Wants wants, const Lock& lock) const {
 int Client::why_unable(const Lock& lock, MasterIndex m) const {
   switch (sessions_[m].state()) {
     case Session::State::up:
+      if (sessions_[m].guarded()) return sessions_[m].reason();
       // An extend is not for a master that was never sent the SET.
       return lock.state == State::held && !in(claims_[lock.claim].sent, m) ? REDLOCK_E_GONE : REDLOCK_E_NO_ROOM;
     case Session::State::suspect:
@@ -433,6 +476,7 @@ inline void Client::route(MasterIndex m, const Reply& reply, Instant now) {
 inline void Client::route_vote(MasterIndex m, const Reply& reply, uint16_t slot, Instant now) {
   if (slot == no_slot) return;
   Lock& lock = table_[slot];
+  if (lock.claim == reply.claim && reply.meaning.answer == Answer::yes) lock.owners |= bit(m);
   if (lock.claim != reply.claim || lock.round.number != reply.round || !lock.round.open) return;
   if (reply.meaning.error == REDLOCK_E_NOSCRIPT && reply.op == Op::extend &&
       sessions_[m].room(command_size(lock.resource_size), claims_.reserved(m) + 1)) {
@@ -534,8 +578,9 @@ bool Client::next_event(Event& out, Instant now) {
     out.slot = no_slot;
     out.event.type = REDLOCK_EV_MASTER;
     out.event.master = m;
-    out.event.state = static_cast<int32_t>(sessions_[m].state()) + REDLOCK_MASTER_DOWN;
+    out.event.state = shown_state(m);
     out.event.err = sessions_[m].reason();
+    out.event.guard_ms = guard_ms_of(m, now);
     return true;
   }
   return false;
@@ -557,6 +602,7 @@ bool Client::take_event(uint16_t slot, Event& out, Instant now) {
   out.event.refused = count(lock.round.refused);
   out.event.failed = count(lock.round.failed);
   out.event.rounds = lock.rounds;
+  out.event.guard_ms = lock.event_err == REDLOCK_E_GUARD ? guard_ms(now) : 0;
   lock.event = 0;
   count_event(out.event);
   return true;
@@ -684,7 +730,7 @@ bool Client::is_closed() const {
 
 // ---- status ---------------------------------------------------------------------------------------------------
 
-void Client::status(redlock_status_t& out) const {
+void Client::status(redlock_status_t& out, Instant now) const {
   out = counters_;
   out.size = sizeof out;
   out.masters = settings_.masters;
@@ -699,12 +745,13 @@ void Client::status(redlock_status_t& out) const {
   out.debts = claims_.debts();
   out.debts_max = claims_.capacity();
   out.even = settings_.masters % 2 == 0 ? 1 : 0;
+  out.guard_ms = guard_ms(now);
 }
 
-void Client::master_status(MasterIndex m, redlock_master_status_t& out) const {
+void Client::master_status(MasterIndex m, redlock_master_status_t& out, Instant now) const {
   const Session& session = sessions_[m];
   out.index = m;
-  out.state = static_cast<int32_t>(session.state()) + REDLOCK_MASTER_DOWN;
+  out.state = shown_state(m);
   out.err = session.reason();
   out.in_flight = session.in_flight();
   out.owed = claims_.debts_of(m);
@@ -713,6 +760,7 @@ void Client::master_status(MasterIndex m, redlock_master_status_t& out) const {
   out.tracked = session.tracked() ? 1 : 0;
   out.replies = session.replies();
   out.errors = session.errors();
+  out.guard_ms = guard_ms_of(m, now);
 }
 
 }  // namespace redlock

@@ -73,6 +73,7 @@ class Client {
   int release(uint64_t handle);
   int close(Duration grace, Instant now);
   int suspended(Instant now);
+  int commission(Instant now);
 
   // ---- any thread -------------------------------------------------------------------------------------------------
   const ValidityCell* cell(uint64_t handle) const { return table_.cell(handle); }
@@ -81,8 +82,10 @@ class Client {
   const Settings& settings() const { return settings_; }
   const Session& session(MasterIndex m) const { return sessions_[m]; }
   const Claims& claims() const { return claims_; }
-  void status(redlock_status_t& out) const;
-  void master_status(MasterIndex m, redlock_master_status_t& out) const;
+  void status(redlock_status_t& out) const { status(out, now_); }
+  void status(redlock_status_t& out, Instant now) const;
+  void master_status(MasterIndex m, redlock_master_status_t& out) const { master_status(m, out, now_); }
+  void master_status(MasterIndex m, redlock_master_status_t& out, Instant now) const;
   bool present(uint64_t handle) { Lock* lock; return table_.find(handle, lock) == Table::Found::present; }
   // Is an extend of this lock asked for and not decided yet?
   bool extend_open(uint16_t slot) const { return table_[slot].wants == Wants::extend || table_[slot].round.open; }
@@ -107,6 +110,15 @@ class Client {
   int why_unable(const Lock& lock, MasterIndex m) const;
   uint16_t make_claim(Lock& lock);
   void wake_waiters();
+
+  Instant guarded_until() const;
+  int64_t guard_ms(Instant now) const;
+  int64_t guard_ms_of(MasterIndex m, Instant now) const;
+  int32_t shown_state(MasterIndex m) const;
+  void identified(MasterIndex m, Instant now);
+  void withdrawn(MasterIndex m, Instant now);
+  void clock_stepped(MasterIndex m, Duration by, Instant now);
+  void quarantine_stepped(Instant now);
 
   inline void route(MasterIndex m, const Reply& reply, Instant now);
   inline void route_vote(MasterIndex m, const Reply& reply, uint16_t slot, Instant now);
@@ -135,6 +147,8 @@ class Client {
   bool introduced_ = false;
   bool seeded_ = false;
   unsigned events_ = 0;
+  MasterMask stepped_ = 0;  // their clocks, and not all clients know it yet
+  Instant stepped_at_;
   Instant now_;  // the latest input
   redlock_status_t counters_ = {};
 };

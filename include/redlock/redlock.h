@@ -55,6 +55,7 @@
  *  redlock_extend_async      yes      THREAD    yes      THREAD    yes      yes       yes       yes
  *  redlock_release_async     yes      THREAD    yes      THREAD    yes      yes       yes       yes
  *  redlock_suspended         yes      THREAD    yes      THREAD    yes      yes       yes       yes
+ *  redlock_commission        yes      THREAD    yes      THREAD    yes      yes       yes       yes
  *  redlock_status            yes      THREAD    yes      THREAD    yes      yes       yes       yes
  *  redlock_master_status     yes      THREAD    yes      THREAD    yes      yes       yes       yes
  *  redlock_status_json       yes      THREAD    yes      THREAD    yes      yes       yes       yes
@@ -211,12 +212,15 @@ enum redlock_event_type {
   REDLOCK_EV_CLOSED = 8    /* the last event; failed counts the deletes that were not answered (unpaid debts) */
 };
 
+#define REDLOCK_GUARD_UNKNOWN (-1)
+
 enum redlock_master_state {
   REDLOCK_MASTER_DOWN = 1,       /* not connected; err says why; a new attempt follows by itself */
   REDLOCK_MASTER_CONNECTING = 2, /* resolving or connecting */
   REDLOCK_MASTER_GREETING = 3,   /* connected; HELLO, AUTH, scripts are being exchanged */
   REDLOCK_MASTER_UP = 4,         /* votes */
-  REDLOCK_MASTER_SUSPECT = 5     /* has an unanswered request older than node_timeout_ms: gets no new ones */
+  REDLOCK_MASTER_SUSPECT = 5,    /* has an unanswered request older than node_timeout_ms: gets no new ones */
+  REDLOCK_MASTER_GUARDED = 6     /* connected, but the guard does not let it vote; err says why */
 };
 
 typedef struct redlock_event_s {
@@ -232,6 +236,8 @@ typedef struct redlock_event_s {
   uint32_t master;      /* MASTER: index in the order of the configuration */
   int32_t state;        /* MASTER: enum redlock_master_state */
   uint32_t rounds;      /* acquire rounds so far */
+  int64_t guard_ms;     /* FAILED(GUARD): until the guard will have admitted a quorum; MASTER: until it admits this one;
+                           REDLOCK_GUARD_UNKNOWN: no watch is under way that would end it; else 0 */
 } redlock_event_t;
 
 /* user: from the options of the acquire, or from redlock_config_set_event(). The event is valid during the call. FAILED,
@@ -272,6 +278,8 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_config_add_master(redlock_config_t *cf
  *   client_name                 str  1..16 bytes of A-Z a-z 0-9 . _ -   default: host name, cut
  *   key_prefix                  str  0..32 bytes                        ""
  *   username, password          str  for masters that name none         ""
+ *   guard                       str  strict, weak or off                off
+ *   commission                  u32  0 or 1: redlock_commission() when the first connection is opened   0
  *   defaults.ttl_ms             u32  20 .. timing.max_ttl_ms            10000
  *   defaults.retry_delay_ms     u32  1 .. 5000                          100
  *   timing.max_ttl_ms           u32  20 .. 86400000                     30000
@@ -449,6 +457,12 @@ REDLOCK_API int64_t redlock_deadline_ns(const redlock_t *rl, redlock_lock_t lock
  * suspended; every lock held is LOST, every open round starts anew. 0, CLOSED, THREAD, FORKED. */
 REDLOCK_API int redlock_suspended(redlock_t *rl);
 
+/* [own] For a new site, or after an outage: the operator states that no lock of these keys is held and no other client
+ * is running. Each master whose state is found within one guard time (timing.max_ttl_ms and a percent) from now is
+ * admitted at once instead of being watched for that time. Once per master: what it loses afterwards is watched again.
+ * Wrongly used it makes two holders possible. 0, CLOSED, THREAD, FORKED; without effect when the guard is off. */
+REDLOCK_API int redlock_commission(redlock_t *rl);
+
 /* ---- 8. Seeing ------------------------------------------------------------------------------------------------ */
 
 typedef struct redlock_status_s {
@@ -472,6 +486,8 @@ typedef struct redlock_status_s {
   uint64_t released;
   uint64_t lost;
   uint64_t clock_jumps;   /* suspends and clock misreadings noticed */
+  uint64_t clock_steps;   /* of masters' wall clocks: steps, or rates beyond the allowance */
+  int64_t guard_ms;       /* until the guard will have admitted a quorum; 0: it has, or is off; REDLOCK_GUARD_UNKNOWN */
 } redlock_status_t;
 
 typedef struct redlock_master_status_s {
@@ -488,6 +504,7 @@ typedef struct redlock_master_status_s {
   uint64_t errors;        /* error replies */
   char name[REDLOCK_MASTER_NAME_MAX + 1];
   char address[REDLOCK_HOST_MAX + 8]; /* "10.0.0.11:6379", "[fe80::1]:6379", "/run/redis.sock" */
+  int64_t guard_ms;       /* until the guard admits it; 0: it votes, or the guard is off; REDLOCK_GUARD_UNKNOWN */
 } redlock_master_status_t;
 
 /* [own] Fill *status up to the size it starts with. INVAL: size too small for the first fields, or index out of

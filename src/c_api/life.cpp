@@ -59,7 +59,7 @@ bool is_foreign(void* self) {
 void log_master(const redlock_t* rl, const redlock_event_t& event) {
   const int level = event.err != 0 ? 4 : 6;
   if (rl->log == nullptr || level > rl->log_level) return;
-  static constexpr const char* states[] = {"", "down", "connecting", "greeting", "up", "suspect"};
+  static constexpr const char* states[] = {"", "down", "connecting", "greeting", "up", "suspect", "guarded"};
   char text[160];
   TextWriter out(text, sizeof text);
   out.raw("master ").raw(rl->client.settings().master[event.master].name).raw(": ");

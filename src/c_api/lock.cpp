@@ -91,4 +91,8 @@ int redlock_suspended(redlock_t* rl) {
   return entry.err != 0 ? entry.err : rl->client.suspended(rl->driver.now());
 }
 
+int redlock_commission(redlock_t* rl) {
+  const Entry entry(rl, Entry::For::asking);
+  return entry.err != 0 ? entry.err : rl->client.commission(rl->driver.now());
+}
 }  // extern "C"

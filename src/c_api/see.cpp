@@ -10,6 +10,13 @@ using redlock::Entry;
 
 namespace {
 
+// As for a check: without a change of the client.
+redlock::Instant time_of(const redlock_t* rl) {
+  redlock::Instant now;
+  rl->driver.clock().check(now);
+  return now;
+}
+
 template <class Status>
 int copy_out(const Status& full, Status* out) {
   const uint32_t size = out->size;
@@ -18,10 +25,10 @@ int copy_out(const Status& full, Status* out) {
   return 0;
 }
 
-void fill_master_status(const redlock_t* rl, uint32_t index, redlock_master_status_t& out) {
+void fill_master_status(const redlock_t* rl, uint32_t index, redlock_master_status_t& out, redlock::Instant now) {
   out = {};
   out.size = sizeof out;
-  rl->client.master_status(index, out);
+  rl->client.master_status(index, out, now);
   const redlock::MasterSettings& master = rl->client.settings().master[index];
   redlock::TextWriter(out.name, sizeof out.name).raw(master.name);
   redlock::TextWriter address(out.address, sizeof out.address);
@@ -41,7 +48,7 @@ int redlock_status(const redlock_t* rl, redlock_status_t* status) {
   if (entry.err != 0) return entry.err;
   if (status == nullptr || status->size < offsetof(redlock_status_t, masters)) return REDLOCK_E_INVAL;
   redlock_status_t full = {};
-  rl->client.status(full);
+  rl->client.status(full, time_of(rl));
   return copy_out(full, status);
 }
 
@@ -51,7 +58,7 @@ int redlock_master_status(const redlock_t* rl, uint32_t index, redlock_master_st
   if (status == nullptr || status->size < offsetof(redlock_master_status_t, state)) return REDLOCK_E_INVAL;
   if (index >= rl->client.settings().masters) return REDLOCK_E_INVAL;
   redlock_master_status_t full;
-  fill_master_status(rl, index, full);
+  fill_master_status(rl, index, full, time_of(rl));
   return copy_out(full, status);
 }
 
@@ -60,9 +67,10 @@ int redlock_status_json(const redlock_t* rl, char* buf, size_t* size) {
   if (entry.err != 0) return entry.err;
   if (size == nullptr || (buf == nullptr && *size != 0)) return REDLOCK_E_INVAL;
   redlock_status_t status = {};
-  rl->client.status(status);
+  const redlock::Instant now = time_of(rl);
+  rl->client.status(status, now);
   redlock_master_status_t masters[REDLOCK_MASTERS_MAX];
-  for (uint32_t m = 0; m < status.masters; ++m) fill_master_status(rl, m, masters[m]);
+  for (uint32_t m = 0; m < status.masters; ++m) fill_master_status(rl, m, masters[m], now);
   const size_t capacity = *size;
   *size = redlock::write_status_json(buf, capacity, status, masters, status.masters);
   return *size <= capacity ? 0 : REDLOCK_E_TOOSMALL;

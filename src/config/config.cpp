@@ -163,6 +163,10 @@ int finish(const Values& values, Settings& out, TextWriter& why) {
   fill_numbers(values, out);
   out.client_name = values.client_name.bytes();
   out.key_prefix = values.key_prefix.bytes();
+  out.guard = values.guard.bytes() == Bytes("strict") ? GuardMode::strict
+              : values.guard.bytes() == Bytes("weak") ? GuardMode::weak
+                                                      : GuardMode::off;
+  out.commission = values.commission != 0;
   int result = check_relations(values, out.in_flight, out.debts, why);
   if (result == 0) result = check_validity(values, why);
   if (result == 0) result = fill_masters(values, out, why);

@@ -22,6 +22,8 @@ constexpr Key plain_text(const char* name, uint32_t max, Text Values::*place) {
   return Key{name, 1, max, 0, nullptr, place, false, true};
 }
 
+bool is_mode(Bytes text) { return text == Bytes("strict") || text == Bytes("weak") || text == Bytes("off"); }
+
 bool is_plain(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
 }
@@ -51,6 +53,8 @@ constexpr Key keys[key_count] = {
     text("key_prefix", REDLOCK_KEY_PREFIX_MAX, &Values::key_prefix),
     text("username", REDLOCK_USER_MAX, &Values::username),
     text("password", REDLOCK_PASSWORD_MAX, &Values::password),
+    Key{"guard", 0, Text::max, 0, nullptr, &Values::guard, false, false, true},
+    number("commission", 0, 1, 0, &Values::commission),
     number("defaults.ttl_ms", REDLOCK_TTL_MS_MIN, REDLOCK_MAX_TTL_MS_MAX, REDLOCK_TTL_MS_DEFAULT, &Values::ttl_ms),
     number("defaults.retry_delay_ms", 1, REDLOCK_RETRY_DELAY_MS_MAX, REDLOCK_RETRY_DELAY_MS_DEFAULT,
            &Values::retry_delay_ms),
@@ -105,6 +109,7 @@ void set_defaults(Values& values) {
     if (key.number != nullptr) values.*key.number = key.initial;
   }
   set_client_name_to_host_name(values.client_name);
+  values.guard.assign("off");
 }
 
 int set_number(Values& values, const Key& key, uint32_t value, TextWriter& why) {
@@ -127,6 +132,10 @@ int set_text(Values& values, const Key& key, Bytes value, TextWriter& why) {
   }
   if (key.plain && !all_plain(value)) {
     why.raw(bytes_of(key.name)).raw(": ").quoted(value).raw(" is not of A-Z a-z 0-9 . _ -");
+    return REDLOCK_E_CONFIG;
+  }
+  if (key.mode && !is_mode(value)) {
+    why.raw(bytes_of(key.name)).raw(": ").quoted(value).raw(" is not strict, weak or off");
     return REDLOCK_E_CONFIG;
   }
   (values.*key.text).assign(value);

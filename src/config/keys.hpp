@@ -16,9 +16,10 @@ struct Key {
   Text Values::*text;
   bool or_zero = false;           // 0 is allowed below min
   bool plain = false;             // only A-Z a-z 0-9 . _ -
+  bool mode = false;              // strict, weak or off
 };
 
-constexpr unsigned key_count = 21;
+constexpr unsigned key_count = 23;
 extern const Key keys[key_count];
 
 // Null when there is none.

@@ -13,6 +13,7 @@ Bytes state_name(int32_t state) {
     case REDLOCK_MASTER_GREETING: return "greeting";
     case REDLOCK_MASTER_UP: return "up";
     case REDLOCK_MASTER_SUSPECT: return "suspect";
+    case REDLOCK_MASTER_GUARDED: return "guarded";
     default: return "unknown";
   }
 }

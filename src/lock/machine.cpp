@@ -17,6 +17,9 @@ void report(Lock& lock, int event, int err) {
 // The wait budget is over: the last round's cause, or that none was finished.
 int out_of_time(const Lock& lock) { return lock.last_cause != 0 ? int{lock.last_cause} : int{REDLOCK_E_TIMEOUT}; }
 
+// Is this why the guard does not let a master vote?
+bool is_guards(int error) { return error <= REDLOCK_E_UNREAD && error >= REDLOCK_E_WALL_CLOCK; }
+
 bool told_acquired(const Lock& lock) { return lock.event != REDLOCK_EV_ACQUIRED; }
 
 }  // namespace
@@ -33,6 +36,7 @@ void Machine::accept(Lock& lock, const Options& options) const {
   lock.rounds = 0;
   lock.event = 0;
   lock.last_cause = 0;
+  lock.owners = 0;
   lock.seen = false;
   lock.cell.begin(lock.generation);
 }
@@ -58,11 +62,12 @@ bool Machine::begin(Lock& lock, Instant t0) {
   } else {
     REDLOCK_ASSERT(lock.state == State::waiting);
     lock.state = State::acquiring;
+    lock.owners = 0;
     ++lock.rounds;
   }
   lock.wants = Wants::nothing;
   lock.wake_at = lock.defer_until = Instant::never();
-  lock.round = {t0, t0 + rules_.node_timeout, ttl_ms, ++rounds_, true, 0, 0, 0, 0};
+  lock.round = {t0, t0 + rules_.node_timeout, ttl_ms, ++rounds_, true, 0, 0, 0, 0, 0};
   return true;
 }
 
@@ -80,10 +85,23 @@ Action Machine::vote(Lock& lock, MasterIndex m, Vote vote, int error, Instant no
       break;
     case Vote::failed:
       round.failed |= bit(m);
+      if (is_guards(error)) round.guarded |= bit(m);
       if (round.first_error == 0) round.first_error = static_cast<int16_t>(error);
       break;
   }
   return decided(lock, now, random);
+}
+
+Action Machine::revoke(Lock& lock, MasterIndex m, int error, Instant now, Random& random) const {
+  if (!lock.round.open || ((lock.round.refused | lock.round.failed) & bit(m)) != 0) return Action::none;
+  lock.round.granted &= static_cast<MasterMask>(~bit(m));
+  return vote(lock, m, Vote::failed, error, now, random);
+}
+
+Action Machine::distrust(Lock& lock, MasterMask masters) const {
+  if (lock.state != State::held) return Action::none;
+  const unsigned owners = count(static_cast<MasterMask>(lock.owners & ~masters));
+  return owners < quorum_of(rules_.masters) ? lost_early(lock) : Action::none;
 }
 
 Action Machine::decided(Lock& lock, Instant now, Random& random) const {
@@ -99,7 +117,7 @@ Action Machine::decided(Lock& lock, Instant now, Random& random) const {
       break;
   }
   lock.round.open = false;
-  const int cause = lost_because(rules_.masters, failed);
+  const int cause = lost_because(rules_.masters, failed, count(round.guarded));
   if (lock.state == State::acquiring) return lost(lock, cause, now, random);
   extend_lost(lock, cause == REDLOCK_E_LOCKED ? REDLOCK_E_GONE : cause, now, random);
   return Action::none;

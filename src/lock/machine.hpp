@@ -58,6 +58,7 @@ struct Round {
   MasterMask granted;
   MasterMask refused;
   MasterMask failed;
+  MasterMask guarded;   // those of the failed that the guard does not let vote
   int16_t first_error;  // of the first master that failed
 };
 
@@ -78,6 +79,7 @@ struct Lock {
   uint16_t claim;      // the value of its round; none while it waits
   State state = State::free;
   Wants wants;
+  MasterMask owners;   // masters that have granted its value
   bool seen;           // its budget has begun to run
   bool urgent;         // its LOST is among the first to be told
   uint8_t event;       // enum redlock_event_type that waits to be delivered; 0: none
@@ -110,6 +112,11 @@ class Machine {
   // that max_hold_ms is kept; false: it allows no later validity, which is told as AT_RISK, and no round begins.
   bool begin(Lock& lock, Instant t0);
   Action vote(Lock& lock, MasterIndex m, Vote vote, int error, Instant now, Random& random) const;
+
+  // This master may have forgotten what it granted: its vote for an open round does not count any more.
+  Action revoke(Lock& lock, MasterIndex m, int error, Instant now, Random& random) const;
+  // These masters are not believed any more: a held lock needs a quorum of others.
+  Action distrust(Lock& lock, MasterMask masters) const;
 
   Action on_time(Lock& lock, Instant now, Random& random) const;
   Instant deadline(const Lock& lock) const;

@@ -20,9 +20,11 @@ constexpr Decision decide(unsigned masters, unsigned granted, unsigned refused, 
 }
 
 // Why a lost round was lost: when so many failed that the others could not have made a quorum, the masters are to
-// blame; else it is held by others.
-constexpr int lost_because(unsigned masters, unsigned failed) {
-  return failed > masters - quorum_of(masters) ? REDLOCK_E_NO_QUORUM : REDLOCK_E_LOCKED;
+// blame - or the guard, if without its part they could have; else it is held by others.
+constexpr int lost_because(unsigned masters, unsigned failed, unsigned guarded = 0) {
+  const unsigned spare = masters - quorum_of(masters);
+  if (failed <= spare) return REDLOCK_E_LOCKED;
+  return failed - guarded <= spare ? REDLOCK_E_GUARD : REDLOCK_E_NO_QUORUM;
 }
 
 }  // namespace redlock

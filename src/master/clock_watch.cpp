@@ -18,6 +18,7 @@ ClockWatch::Verdict ClockWatch::sample(Instant sent, Instant received, int64_t s
   const bool was_known = known_;
   known_ = true;
   at_ = received;
+  sent_ = sent;
   if (was_known && low <= highest && high >= lowest) {
     low_ = low > lowest ? low : lowest;
     high_ = high < highest ? high : highest;

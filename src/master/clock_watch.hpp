@@ -21,11 +21,12 @@ class ClockWatch {
   // Our own clock has jumped, or it is another server: what was known is worth nothing.
   void forget() { known_ = false; }
   bool known() const { return known_; }
-  Instant last() const { return at_; }  // of the last sample
+  Instant asked() const { return sent_; }  // for the last sample
 
  private:
   bool known_ = false;
   Instant at_;
+  Instant sent_;
   int64_t low_ = 0;   // server - ours, at least
   int64_t high_ = 0;  // and at most
 };

@@ -1,12 +1,44 @@
 // SPDX-License-Identifier: MIT
 #include "master/guard.hpp"
 
+#include "resp/writer.hpp"
+
 namespace redlock {
 namespace {
 
 constexpr Duration half(Duration d) { return Duration::ns(d.ns() / 2); }
 
+// FNV-1a, and then so that a sum over several names depends on every bit of each.
+uint64_t hash_of(Bytes text) {
+  uint64_t hash = 0xCBF29CE484222325u;
+  for (size_t i = 0; i < text.size; ++i) hash = (hash ^ static_cast<unsigned char>(text.data[i])) * 0x100000001B3u;
+  return (hash ^ (hash >> 29)) * 0xBF58476D1CE4E5B9u;
+}
+
+void write_digits(resp::Writer& out, uint64_t value, unsigned base, unsigned width) {
+  char digits[20];
+  unsigned n = 0;
+  for (; n < width || value != 0; value /= base) digits[sizeof digits - ++n] = "0123456789abcdef"[value % base];
+  out.raw(Bytes(digits + sizeof digits - n, n));
+}
+
 }  // namespace
+
+Bytes write_meta_key(const Settings& settings, char (&text)[meta_key_max]) {
+  resp::Writer out(text, sizeof text);
+  return out.raw("redlock:").raw(settings.key_prefix).raw(":meta").written();
+}
+
+Bytes write_fingerprint(const Settings& settings, unsigned quorum, char (&text)[fingerprint_max]) {
+  resp::Writer out(text, sizeof text);
+  uint64_t ids = 0;
+  for (MasterIndex m = 0; m < settings.masters; ++m) ids += hash_of(settings.master[m].name);
+  write_digits(out.raw("v1 n="), settings.masters, 10, 1);
+  write_digits(out.raw(" q="), quorum, 10, 1);
+  write_digits(out.raw(" max_ttl_ms="), settings.max_ttl_ms, 10, 1);
+  write_digits(out.raw(" ids="), ids, 16, 16);
+  return out.written();
+}
 
 // ---- the connection -------------------------------------------------------------------------------------------
 
@@ -69,14 +101,15 @@ Guard::Next Guard::end_reading(Instant now) {
   const Duration lifetime = reading_lifetime(settings_.max_ttl_ms);
   reading_ = false;
   lapses_at_ = sent_ + lifetime;
-  read_at_ = now < lapses_at_ ? sent_ + half(lifetime) : now;  // a late answer is no longer true
-  fresh_ = now < lapses_at_;
+  fresh_ = now < lapses_at_;  // a late answer is no longer true
   if (has_q_ && memcmp(watched_, seal_, seal_size) != 0) {
     memcpy(watched_, seal_, seal_size);
     since_ = now;
   }
   judge(now);
+  read_at_ = fresh_ ? earlier(sent_ + half(lifetime), later(watched_at(), now)) : now;
   if (write_error_ != 0) {  // not at once again
+    read_at_ = now + half(lifetime);
     write_error_ = 0;
     return Next::nothing;
   }
@@ -130,7 +163,11 @@ void Guard::distrust(Instant until) {
   reason_ = REDLOCK_E_WALL_CLOCK;
 }
 
-void Guard::set_duplicate(bool duplicate) { duplicate_ = duplicate; }
+void Guard::set_duplicate(bool duplicate, Instant now) {
+  if (duplicate == duplicate_) return;
+  duplicate_ = duplicate;
+  judge(now);
+}
 
 // Instants of before the jump say nothing any more: watches begin again, and readings are made anew.
 void Guard::clock_jumped(Instant now) {
@@ -145,13 +182,13 @@ void Guard::on_time(Instant now) {
     judge(now);
   }
   if (reason_ == REDLOCK_E_WALL_CLOCK && now >= distrust_until_) judge(now);
-  if (!reading_ && now >= watched_at()) read_at_ = now;
 }
 
 Instant Guard::deadline() const {
   if (!on()) return Instant::never();
   const Instant lapse = fresh_ ? lapses_at_ : Instant::never();
-  return reading_ ? lapse : earlier(lapse, earlier(read_at_, watched_at()));
+  const Instant trust = reason_ == REDLOCK_E_WALL_CLOCK ? distrust_until_ : Instant::never();
+  return earlier(earlier(lapse, trust), reading_ ? Instant::never() : read_at_);
 }
 
 }  // namespace redlock

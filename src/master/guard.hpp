@@ -34,6 +34,13 @@ constexpr Duration guard_time(uint32_t max_ttl_ms, uint32_t drift_ppm, uint32_t 
   return Duration::ns(int64_t{max_ttl_ms} * (1'000'000 + int64_t{drift_ppm}) + int64_t{drift_fixed_ms} * 1'000'000);
 }
 
+// The name of the record, and what must stand in it as desc: the same for all clients of these keys, whatever the order
+// of their masters. Names, never addresses, for two gateways may reach one master by different ones.
+constexpr size_t meta_key_max = REDLOCK_KEY_PREFIX_MAX + 16;
+constexpr size_t fingerprint_max = 80;
+Bytes write_meta_key(const Settings& settings, char (&text)[meta_key_max]);
+Bytes write_fingerprint(const Settings& settings, unsigned quorum, char (&text)[fingerprint_max]);
+
 class Guard {
  public:
   static constexpr size_t id_size = InfoFacts::id_size;
@@ -72,18 +79,19 @@ class Guard {
   // An in-band reading of the seal alone.
   bool matches(bool absent, Bytes text) const { return !absent && text == seal(); }
   bool reading() const { return reading_; }
-  bool desc_absent() const { return desc_ == Found::absent; }
+  bool sealed() const { return sealed_; }
+  Bytes desc() const { return desc_ == Found::ours ? settings_.fingerprint : Bytes(); }  // as read, unless foreign
 
   // ---- what may come at any time
   void withdraw(int reason, Instant now);  // read again at once
   void distrust(Instant until);            // its clock: no vote before
-  void set_duplicate(bool duplicate);
+  void set_duplicate(bool duplicate, Instant now);
   void commission(Instant until) { commission_until_ = until; }  // seal what is found until then, once
   void clock_jumped(Instant now);
   void on_time(Instant now);
   Instant deadline() const;
   bool wants_reading(Instant now) const { return on() && !reading_ && now >= read_at_; }
-  void postpone_reading(Instant until) { read_at_ = until; }
+  void postpone_reading(Instant until) { read_at_ = until; }  // or bring it forward
 
  private:
   enum class Found : uint8_t { absent, ours, foreign };

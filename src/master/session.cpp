@@ -34,7 +34,8 @@ Session::Session(const Settings& settings, const MasterSettings& master, Bytes c
       rx_(memory.rx),
       rx_capacity_(memory.rx_size),
       fifo_(memory.requests),
-      fifo_capacity_(static_cast<uint16_t>(memory.requests_size)) {
+      fifo_capacity_(static_cast<uint16_t>(memory.requests_size)),
+      guard_(settings) {
   tx_.init(memory.tx, memory.tx_size);
 }
 
@@ -47,7 +48,7 @@ void Session::connecting(Instant now) {
   set_state(State::connecting);
 }
 
-void Session::connected(Instant now, uint32_t nonce) {
+void Session::connected(Instant now, uint32_t nonce, uint64_t seed) {
   REDLOCK_ASSERT(state_ == State::connecting);
   if (wish_ == Wish::close) return;
   ++connects_;
@@ -55,7 +56,12 @@ void Session::connected(Instant now, uint32_t nonce) {
   give_up_at_ = now + settings_.connect_timeout;
   resp3_ = true;
   tracked_ = false;
-  spell_out_ = false;
+  spell_out_ = greeted_ = false;
+  seeded_ = seed != 0;
+  quarantines_.seed(seed);
+  guard_.connected();
+  guard_told_ = static_cast<int16_t>(guard_.reason());
+  info_.begin();
   set_state(State::greeting);
   say_hello(now);
 }
@@ -67,7 +73,10 @@ void Session::closed(Instant now, int reason, uint32_t random) {
   tx_.clear();
   reader_.reset();
   rx_head_ = rx_size_ = 0;
-  fifo_head_ = fifo_size_ = 0;
+  fifo_head_ = fifo_size_ = own_in_flight_ = 0;
+  holding_ = identified_ = stepped_ = false;
+  guard_.connected();
+  guard_told_ = static_cast<int16_t>(guard_.reason());
   wish_ = Wish::none;
   int64_t ceiling = int64_t{settings_.reconnect_min_ms} << (failures_ < 16 ? failures_ : 16);
   if (ceiling > settings_.reconnect_max_ms || is_configuration_fault(reason_)) ceiling = settings_.reconnect_max_ms;
@@ -178,6 +187,10 @@ void Session::say_rest(Instant now) {
     tx_.append(Bytes("\r\n"));
     push_request(kind_load, now);
   }
+  if (guard_.on()) {
+    say_info(now);
+    say_reading(now, resp3_);
+  }
   say_ping(now);
 }
 
@@ -207,6 +220,7 @@ void Session::compact() {
 
 bool Session::next_item(Instant now, Reply& out) {
   while (rx_head_ != rx_size_ && wish_ != Wish::close && state_ != State::down) {
+    if (guard_says(out)) return true;
     resp::Item item;
     size_t used = 0;
     const resp::Progress progress = reader_.next(rx_ + rx_head_, rx_size_ - rx_head_, used, item);
@@ -216,14 +230,18 @@ bool Session::next_item(Instant now, Reply& out) {
       fail(REDLOCK_E_PROTOCOL);
       break;
     }
-    if (item.push ? handle_push(item, out) : handle(item, now, out)) return true;
+    if (item.push ? handle_push(item, now, out) : handle(item, now, out)) return true;
   }
-  return false;
+  return guard_says(out);
 }
 
-bool Session::handle_push(const resp::Item& item, Reply& out) {
+bool Session::handle_push(const resp::Item& item, Instant now, Reply& out) {
   const Tracking::Said said = tracking_.read(item);
   if (said == Tracking::Said::nothing) return false;
+  if (said == Tracking::Said::all_changed || item.text == settings_.meta_key) {
+    guard_.withdraw(REDLOCK_E_UNREAD, now);
+    guard_changed();
+  }
   out = {};
   out.kind = said == Tracking::Said::key_changed ? Reply::Kind::key_changed : Reply::Kind::all_changed;
   out.key = item.text;
@@ -237,13 +255,19 @@ bool Session::handle(const resp::Item& item, Instant now, Reply& out) {
     return false;
   }
   const Request request = fifo_[fifo_head_];
-  const Kind kind = static_cast<Kind>(request.kind);
+  const Kind kind = static_cast<Kind>(request.kind & ~in_band);
   bool for_client = false;
+  if (holding_) {
+    for_client = handle_seal(item, now, out);
+    if (item.last) answered(now);
+    return for_client;
+  }
   switch (kind) {
     case kind_acquire:
     case kind_extend:
     case kind_release:
       for_client = handle_claim(kind, request, item, out);
+      if (holding_) return false;
       break;
     case kind_hello:
       handle_hello(item, now);
@@ -268,8 +292,25 @@ bool Session::handle(const resp::Item& item, Instant now, Reply& out) {
         fail(REDLOCK_E_PROTOCOL);
       }
       break;
+    case kind_info:
+      handle_info(item, now);
+      break;
+    case kind_caching:  // refused where tracking was: the seal is read behind every request
+      if (item.type != resp::Type::simple && item.type != resp::Type::error) fail(REDLOCK_E_PROTOCOL);
+      break;
+    case kind_record:
+      handle_record(item, now);
+      break;
+    case kind_time:
+      handle_time(item, request.sent, now);
+      break;
+    case kind_write:
+      handle_write(item);
+      break;
     case kind_ping:
       handle_ping(item);
+      break;
+    case in_band:
       break;
   }
   if (item.depth == 0 && item.type == resp::Type::error) ++errors_;
@@ -279,10 +320,12 @@ bool Session::handle(const resp::Item& item, Instant now, Reply& out) {
 
 // The head of the FIFO has its whole answer.
 void Session::answered(Instant now) {
-  const uint8_t kind = fifo_[fifo_head_].kind;
+  const uint8_t kind = fifo_[fifo_head_].kind & static_cast<uint8_t>(~in_band);
+  if (kind > kind_release) --own_in_flight_;
   pop_request(now);
   if (wish_ == Wish::close) return;
-  if (state_ == State::greeting && kind == kind_ping) set_state(State::up);
+  greeted_ = greeted_ || kind == kind_ping;
+  if (state_ == State::greeting && greeted_ && !guard_.reading()) set_state(State::up);
   if (state_ != State::suspect) return;
   if (fifo_size_ == 0) return set_state(State::up);
   give_up_at_ = later(give_up_at_, fifo_[fifo_head_].sent + settings_.suspect_close);
@@ -290,7 +333,7 @@ void Session::answered(Instant now) {
 
 bool Session::handle_claim(Kind kind, const Request& request, const resp::Item& item, Reply& out) {
   const Op op = static_cast<Op>(kind);
-  out = {Reply::Kind::answer, op, request.claim, request.round, meaning(op, item), Bytes()};
+  out = {Reply::Kind::answer, op, request.claim, request.round, meaning(op, item), Bytes(), Duration()};
   const int error = out.meaning.error;
   if (!item.last || error == REDLOCK_E_PROTOCOL) {  // a master answers these with one scalar
     fail(REDLOCK_E_PROTOCOL);
@@ -299,6 +342,14 @@ bool Session::handle_claim(Kind kind, const Request& request, const resp::Item& 
   if (kind != kind_acquire) spell_out_ = error == REDLOCK_E_NOSCRIPT;
   // It is not the master that was greeted any more: greet again.
   if (error == REDLOCK_E_READONLY || error == REDLOCK_E_AUTH) fail(error);
+  if ((request.kind & in_band) != 0 && wish_ != Wish::close) {
+    held_ = out;
+    holding_ = true;
+    return false;
+  }
+  if (kind != kind_release && out.meaning.answer == Answer::yes && !guard_.admitted()) {
+    out.meaning = {Answer::error, guard_.reason()};  // granted by a state that is not known
+  }
   return true;
 }
 
@@ -382,6 +433,7 @@ Instant Session::on_time(Instant now) {
         // After a stall of our own the answers may be waiting unread: they are given one more node_timeout.
         give_up_at_ = later(fifo_[fifo_head_].sent + settings_.suspect_close, now + settings_.node_timeout);
       }
+      read_when_due(now);
       if (fifo_size_ == 0 && now >= ping_at_ && tx_.fits(48)) say_ping(now);
       break;
     case State::suspect:
@@ -403,7 +455,8 @@ Instant Session::deadline() const {
     case State::up:
       break;
   }
-  return fifo_size_ != 0 ? fifo_[fifo_head_].sent + settings_.node_timeout : ping_at_;
+  const Instant next = fifo_size_ != 0 ? fifo_[fifo_head_].sent + settings_.node_timeout : ping_at_;
+  return earlier(next, guard_.deadline());
 }
 
 }  // namespace redlock

@@ -12,7 +12,8 @@
 //
 // Greeting: HELLO 3 (with AUTH) alone, since nothing may be pipelined behind an AUTH that can fail; or, on a server that
 // does not know HELLO, AUTH alone and RESP2. Then the rest in one write: tracking on RESP3, where it may be refused and
-// costs no vote; the role where HELLO did not tell it; the scripts; a ping. The master is up when the ping is answered.
+// costs no vote; the role where HELLO did not tell it; the scripts; what the guard wants to know; a ping. The master is up
+// when all that is answered, and votes when the guard admits it (master/guard, and session_guard.cpp for its words).
 //
 // Suspect: a master whose oldest request is older than node_timeout gets no new acquire or extend until it has answered
 // everything; deletes still go to it, in order. After suspect_close it is disconnected.
@@ -20,9 +21,13 @@
 // The session knows no socket. Its driver asks for its wish, tells it what happened to the connection, moves its bytes,
 // and calls on_time() when deadline() has come.
 #pragma once
+#include "master/clock_watch.hpp"
 #include "master/command.hpp"
+#include "master/guard.hpp"
+#include "master/info.hpp"
 #include "master/tracking.hpp"
 #include "master/tx.hpp"
+#include "random.hpp"
 #include "resp/reader.hpp"
 #include "settings.hpp"
 #include "time.hpp"
@@ -36,13 +41,17 @@ struct Reply {
     answer,       // about a claim
     key_changed,  // unasked: this key is worth another look, and no longer tracked
     all_changed,  // unasked: every key is, and none is tracked any more
+    identified,     // its run id was told: is it another master's, too?
+    withdrawn,      // it may have forgotten keys: its votes of open rounds do not count any more
+    clock_stepped,  // its wall clock was, or runs off rate
   };
   Kind kind = Kind::answer;
   Op op = Op::acquire;
   uint16_t claim = 0;
   uint32_t round = 0;
   Meaning meaning;
-  Bytes key;  // with its prefix; good until the next call of the session
+  Bytes key;    // with its prefix; good until the next call of the session
+  Duration by;  // clock_stepped: how far; negative: back
 };
 
 class Session {
@@ -55,13 +64,14 @@ class Session {
     uint16_t claim;
     uint8_t kind;
   };
+  static constexpr unsigned own_requests = 12;  // of its own in flight, at most: the greeting's
   struct Memory {
     char* tx;
     size_t tx_size;
     char* rx;
     size_t rx_size;
     Request* requests;
-    unsigned requests_size;
+    unsigned requests_size;  // settings.in_flight and own_requests
   };
 
   Session(const Settings& settings, const MasterSettings& master, Bytes client_name, const Memory& memory);
@@ -69,7 +79,8 @@ class Session {
   // ---- for the driver -----------------------------------------------------------------------------------------
   Wish wish() const { return wish_; }
   void connecting(Instant now);  // the wish to connect is being fulfilled
-  void connected(Instant now, uint32_t nonce);
+  // seed: random, for quarantine ids; 0: there is none, and none is made.
+  void connected(Instant now, uint32_t nonce, uint64_t seed = 0);
   // The connection, or the attempt, is over; everything in flight is forgotten. `reason` is kept unless the session
   // itself wished to close and knows better.
   void closed(Instant now, int reason, uint32_t random);
@@ -82,11 +93,13 @@ class Session {
   bool next(Instant now, Reply& out) { return plain_yes(now, out) || next_item(now, out); }
 
   // Takes acquires and extends now?
-  bool votes() const { return state_ == State::up && wish_ == Wish::none; }
+  bool votes() const { return state_ == State::up && wish_ == Wish::none && guard_.admitted(); }
   // Deletes can be given to it.
   bool connected() const { return (state_ == State::up || state_ == State::suspect) && wish_ == Wish::none; }
   // Is there room for a command of so many copied bytes, and for so many requests?
-  bool room(size_t bytes, unsigned requests) const { return fifo_size_ + requests <= fifo_capacity_ && tx_.fits(bytes, 1); }
+  bool room(size_t bytes, unsigned requests) const {
+    return fifo_size_ - own_in_flight_ + requests + own_requests <= fifo_capacity_ && tx_.fits(bytes + in_band_size(), 1);
+  }
   void ask(Op op, uint16_t claim, uint32_t round, const Command& command, Instant now) {
     REDLOCK_ASSERT(connected() && room(command.text_size(), 1));
     tx_.append(command.head());
@@ -94,7 +107,7 @@ class Session {
       tx_.reference(command.splice());
       tx_.append(command.tail());
     }
-    push_request(static_cast<Kind>(op), now, claim, round);
+    push_request(op == Op::release ? kind_release : followed_by_seal(op), now, claim, round);
   }
   // The master has lost its scripts: send their text until it shows that it knows them again.
   bool spell_out() const { return spell_out_; }
@@ -104,9 +117,21 @@ class Session {
   void disconnect(int reason);  // wish to close, for a reason that only the client or driver can see
   void close_quietly();         // no more connections: the client is closing
 
+  // ---- the guard, for the client ----------------------------------------------------------------------------------
+  const Guard& guard() const { return guard_; }
+  void set_duplicate(bool duplicate, Instant now);
+  void distrust(Instant until);
+  void quarantine(Instant now);  // write that nobody may trust it, for all clients to see
+  void commission(Instant until, Instant now);
+  void clock_jumped(Instant now);
+  void read_now(Instant now) { guard_.postpone_reading(now); }
+  // A sample that was asked for since then has come, and it was steady or the first.
+  bool samples_clock(Instant since) const { return watch_.known() && watch_.asked() >= since; }
+
   // ---- for the status -----------------------------------------------------------------------------------------
   State state() const { return state_; }
-  int reason() const { return reason_; }
+  int reason() const { return guarded() ? guard_.reason() : int{reason_}; }
+  bool guarded() const { return state_ == State::up && !guard_.admitted(); }
   bool changed() const { return changed_; }  // since the last take_changed()
   bool take_changed();
   bool tried() const { return tried_; }
@@ -128,7 +153,13 @@ class Session {
     kind_tracking,
     kind_role,
     kind_load,
-    kind_ping
+    kind_info,
+    kind_caching,
+    kind_record,
+    kind_time,
+    kind_write,
+    kind_ping,
+    in_band = 0x80  // a reading of the seal follows in the same write
   };
 
   void set_state(State state);
@@ -139,13 +170,14 @@ class Session {
     if (at >= fifo_capacity_) at -= fifo_capacity_;
     fifo_[at] = {now, round, claim, kind};
     ++fifo_size_;
+    if ((kind & ~in_band) > kind_release) ++own_in_flight_;
   }
   inline void pop_request(Instant now);
   void say_hello(Instant now);
   void say_auth(Instant now);
   void say_rest(Instant now);
   void say_ping(Instant now);
-  bool handle_push(const resp::Item& item, Reply& out);
+  bool handle_push(const resp::Item& item, Instant now, Reply& out);
   inline bool plain_yes(Instant now, Reply& out);
   bool next_item(Instant now, Reply& out);
   bool handle(const resp::Item& item, Instant now, Reply& out);
@@ -157,6 +189,28 @@ class Session {
   bool handle_claim(Kind kind, const Request& request, const resp::Item& item, Reply& out);
   void answered(Instant now);
   void compact();
+
+  // The guard's words: session_guard.cpp.
+  size_t in_band_size() const { return guard_.on() && !tracked_ ? 64 + settings_.meta_key.size : 0; }
+  void say_info(Instant now);
+  void say_reading(Instant now, bool track);
+  void say_write(const Script& script, Bytes first, Bytes second, Bytes third, Bytes fourth, Instant now);
+  Kind followed_by_seal(Op op) {
+    if (in_band_size() == 0) return static_cast<Kind>(op);
+    say_seal_read();
+    return static_cast<Kind>(static_cast<uint8_t>(op) | in_band);
+  }
+  void say_seal_read();
+  void begin_state(Bytes desc, Bytes q, Instant now);
+  bool own_room() const;
+  void read_when_due(Instant now);
+  void handle_info(const resp::Item& item, Instant now);
+  void handle_record(const resp::Item& item, Instant now);
+  void handle_time(const resp::Item& item, Instant sent, Instant now);
+  void handle_write(const resp::Item& item);
+  bool handle_seal(const resp::Item& item, Instant now, Reply& out);
+  bool guard_says(Reply& out);
+  void guard_changed();
 
   const Settings& settings_;
   const MasterSettings& master_;
@@ -172,6 +226,22 @@ class Session {
   uint16_t fifo_capacity_;
   uint16_t fifo_head_ = 0;
   uint16_t fifo_size_ = 0;
+  uint16_t own_in_flight_ = 0;
+
+  Guard guard_;
+  ClockWatch watch_;
+  InfoReader info_;
+  Random quarantines_;
+  Reply held_;                // its vote counts when the seal behind it fits
+  Duration clock_by_;         // the step that is to be told
+  int64_t server_us_ = 0;     // while TIME's reply is read
+  int16_t guard_told_ = 0;    // the guard's reason when the client was last told
+  bool holding_ = false;      // held_ waits for the seal
+  bool identified_ = false;   // to be told
+  bool stepped_ = false;      // to be told
+  bool seeded_ = false;
+  bool greeted_ = false;      // the greeting's ping is answered
+  uint8_t readings_ = 0;      // since the last INFO
 
   State state_ = State::down;
   Wish wish_ = Wish::connect;
@@ -214,7 +284,7 @@ inline bool Session::plain_yes(Instant now, Reply& out) {
   if (acquire ? memcmp(at, "+OK\r\n", 5) != 0 : memcmp(at, ":1\r\n", 4) != 0) return false;
   rx_head_ += size;
   if (!acquire) spell_out_ = false;
-  out = {Reply::Kind::answer, static_cast<Op>(request.kind), request.claim, request.round, {Answer::yes, 0}, {}};
+  out = {Reply::Kind::answer, static_cast<Op>(request.kind), request.claim, request.round, {Answer::yes, 0}, {}, {}};
   pop_request(now);
   return true;
 }

@@ -302,6 +302,7 @@ class World {
       case 14:
         expect(redlock_close_async(rl, 60001 + input_.byte()), {REDLOCK_E_INVAL});
         expect(redlock_suspended(nullptr), {REDLOCK_E_INVAL});
+        expect(redlock_commission(nullptr), {REDLOCK_E_INVAL});
         return;
       default:
         if (what < 0xE0) return;

@@ -195,6 +195,8 @@ bool Player::call_api(const Words& words) {
     answered(who(words).close(extras.ms("grace", 0)));
   } else if (verb == "suspended") {
     answered(who(words).suspended());
+  } else if (verb == "commission") {
+    answered(who(words).commission());
   } else {
     return false;
   }
@@ -238,6 +240,7 @@ void Player::add_client(const Words& words) {
   const std::string password = extras.text("password", "");
   const std::string user = extras.text("user", "");
   const std::string prefix = extras.text("prefix", "");
+  const std::string guard = extras.text("guard", "off");
   stage().add(
       words.at(1),
       [&](Settings& s) {
@@ -255,6 +258,8 @@ void Player::add_client(const Words& words) {
         s.in_flight = extras.ms("in_flight", s.in_flight);
         s.tx_bytes = extras.ms("tx_bytes", s.tx_bytes);
         s.key_prefix = Bytes(prefix.data(), prefix.size());
+        s.guard = guard == "strict" ? GuardMode::strict : guard == "weak" ? GuardMode::weak : GuardMode::off;
+        s.commission = extras.take("commission");
         for (unsigned m = 0; m < s.masters; ++m) {
           s.master[m].password = Bytes(password.data(), password.size());
           s.master[m].user = Bytes(user.data(), user.size());
@@ -321,6 +326,9 @@ bool Player::touch_keys(unsigned number, const Words& words) {
     redis.flush_all();
   } else if (what == "script_flush") {
     redis.script_flush();
+  } else if (what == "maxmemory") {
+    redis.knobs.maxmemory = 1'000'000;
+    redis.knobs.maxmemory_policy = words.at(3);
   } else if (what == "clock") {
     redis.wall.step_ms(static_cast<int64_t>(to_ms(words.at(3))), stage().now());
   } else if (what == "fails_next") {
@@ -367,7 +375,7 @@ void Player::status(const Words& words) {
   for (MasterIndex m = 0; m < s.masters; ++m) {
     redlock_master_status_t ms = {};
     client.master_status(m, ms);
-    static constexpr const char* states[] = {"?", "down", "connecting", "greeting", "up", "suspect"};
+    static constexpr const char* states[] = {"?", "down", "connecting", "greeting", "up", "suspect", "guarded"};
     text += "; " + std::to_string(m + 1) + " " + states[ms.state];
     if (ms.state >= REDLOCK_MASTER_UP && ms.tracked == 0) text += ", not tracked";
     if (ms.in_flight != 0) text += ", in flight " + std::to_string(ms.in_flight);

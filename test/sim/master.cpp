@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "master/scripts.hpp"
+#include "support/guard_scripts.hpp"
 #include "world.hpp"
 
 namespace redlock::sim {
@@ -41,6 +42,7 @@ Master::Master(World& world, unsigned index, uint64_t seed, int64_t rate_ppm)
   redis.wall.set_rate_ppm(rate_ppm, 0);
   redis.register_script(text_of(release_script), run_release);
   redis.register_script(text_of(extend_script), run_extend);
+  test::register_guard_scripts(redis);
 }
 
 void Master::serve(Connection& c) {

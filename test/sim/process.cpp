@@ -244,7 +244,7 @@ void Process::deliver(Instant now) {
                         event.event.lock.id);
     if (event.event.type == REDLOCK_EV_MASTER && event.event.state == REDLOCK_MASTER_UP) ++ups_;
     if (world_.story().telling() && event.event.type == REDLOCK_EV_MASTER) {
-      static constexpr const char* states[] = {"", "down", "connecting", "greeting", "up", "suspect"};
+      static constexpr const char* states[] = {"", "down", "connecting", "greeting", "up", "suspect", "guarded"};
       world_.story().tell(t_, int(index_), int(event.event.master), "is %s (%d)", states[event.event.state],
                           event.event.err);
     }

@@ -277,7 +277,10 @@ const RedisDouble::Command* RedisDouble::find(const std::string& name) const {
       {"EXISTS", {&D::cmd_exists, -2, read | keyed}},
       {"FLUSHALL", {&D::cmd_flushall, -1, write}},
       {"GET", {&D::cmd_get, 2, read | keyed}},
+      {"HDEL", {&D::cmd_hdel, -3, write | keyed}},
       {"HELLO", {&D::cmd_hello, -1, no_auth | always | while_busy}},
+      {"HGET", {&D::cmd_hget, 3, read | keyed}},
+      {"HMGET", {&D::cmd_hmget, -3, read | keyed}},
       {"HSET", {&D::cmd_hset, -4, write | deny_oom | keyed}},
       {"INFO", {&D::cmd_info, -1, always}},
       {"PEXPIRE", {&D::cmd_pexpire, -3, write | keyed}},
@@ -439,12 +442,12 @@ void RedisDouble::evict(const std::string& key) {
 }
 
 void RedisDouble::put(const std::string& key, const std::string& value, int64_t ttl_ms, TrueTime now) {
-  keys_[key] = Entry{value, ttl_ms == 0 ? 0 : wall.ms(now) + ttl_ms, false};
+  keys_[key] = Entry{value, ttl_ms == 0 ? 0 : wall.ms(now) + ttl_ms, false, {}};
   changed(key, -1, false);
 }
 
 void RedisDouble::put_hash(const std::string& key) {
-  keys_[key] = Entry{"", 0, true};
+  keys_[key] = Entry{"", 0, true, {}};
   changed(key, -1, false);
 }
 
@@ -619,7 +622,7 @@ Reply RedisDouble::cmd_set(int number, const Args& args, TrueTime now) {
   const Entry* old = find_key(args[1], now, number);
   if ((nx && old) || (xx && !old)) return Reply::make_nil();
   if (keep && old) when = old->when_ms;
-  keys_[args[1]] = Entry{args[2], when, false};
+  keys_[args[1]] = Entry{args[2], when, false, {}};
   changed(args[1], number, true);
   return Reply::ok();
 }
@@ -632,11 +635,46 @@ Reply RedisDouble::cmd_get(int number, const Args& args, TrueTime now) {
 
 Reply RedisDouble::cmd_hset(int number, const Args& args, TrueTime now) {
   if (args.size() % 2 != 0) return err("ERR wrong number of arguments for 'hset' command");
+  Entry* entry = find_key(args[1], now, number);
+  if (entry && !entry->hash) return wrong_type();
+  if (!entry) {
+    entry = &keys_[args[1]];
+    *entry = Entry{"", 0, true, {}};
+  }
+  int64_t added = 0;
+  for (size_t i = 2; i < args.size(); i += 2) {
+    added += entry->fields.count(args[i]) == 0;
+    entry->fields[args[i]] = args[i + 1];
+  }
+  changed(args[1], number, true);
+  return Reply::make_integer(added);
+}
+
+Reply RedisDouble::cmd_hget(int number, const Args& args, TrueTime now) {
+  const Reply all = cmd_hmget(number, args, now);
+  return all.is_error() ? all : all.items[0];
+}
+
+Reply RedisDouble::cmd_hmget(int number, const Args& args, TrueTime now) {
   const Entry* entry = find_key(args[1], now, number);
   if (entry && !entry->hash) return wrong_type();
-  keys_[args[1]] = Entry{"", entry ? entry->when_ms : 0, true};
-  changed(args[1], number, true);
-  return Reply::make_integer(static_cast<int64_t>(args.size() / 2 - 1));
+  std::vector<Reply> values;
+  for (size_t i = 2; i < args.size(); ++i) {
+    const bool present = entry && entry->fields.count(args[i]) != 0;
+    values.push_back(present ? Reply::make_bulk(entry->fields.at(args[i])) : Reply::make_nil());
+  }
+  return Reply::make_array(std::move(values));
+}
+
+Reply RedisDouble::cmd_hdel(int number, const Args& args, TrueTime now) {
+  Entry* entry = find_key(args[1], now, number);
+  if (!entry) return Reply::make_integer(0);
+  if (!entry->hash) return wrong_type();
+  int64_t deleted = 0;
+  for (size_t i = 2; i < args.size(); ++i) deleted += static_cast<int64_t>(entry->fields.erase(args[i]));
+  if (entry->fields.empty()) keys_.erase(args[1]);
+  if (deleted != 0) changed(args[1], number, true);
+  return Reply::make_integer(deleted);
 }
 
 Reply RedisDouble::cmd_del(int number, const Args& args, TrueTime now) {

@@ -95,6 +95,7 @@ class RedisDouble {
     std::string value;
     int64_t when_ms = 0;  // by the double's wall clock; 0: never expires
     bool hash = false;    // a key of another type
+    std::map<std::string, std::string> fields;  // of a hash
   };
 
   // What may be wrong with a master; all of it can be changed at any moment.
@@ -245,6 +246,9 @@ class RedisDouble {
   Reply cmd_flushall(int conn, const Args& args, TrueTime now);
   Reply cmd_get(int conn, const Args& args, TrueTime now);
   Reply cmd_hello(int conn, const Args& args, TrueTime now);
+  Reply cmd_hdel(int conn, const Args& args, TrueTime now);
+  Reply cmd_hget(int conn, const Args& args, TrueTime now);
+  Reply cmd_hmget(int conn, const Args& args, TrueTime now);
   Reply cmd_hset(int conn, const Args& args, TrueTime now);
   Reply cmd_info(int conn, const Args& args, TrueTime now);
   Reply cmd_pexpire(int conn, const Args& args, TrueTime now);

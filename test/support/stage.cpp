@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <optional>
 
+#include "guard_scripts.hpp"
 #include "lock/validity.hpp"
 #include "master/scripts.hpp"
 
@@ -90,8 +91,10 @@ std::string reply_in_words(const std::string& bytes) {
 bool is_greeting(const std::vector<std::string>& words) {
   const std::string& word = words[0];
   return word == "HELLO" || word == "AUTH" || word == "ROLE" || word == "SCRIPT" || word == "PING" ||
-         (word == "CLIENT" && words[1] == "TRACKING");
+         (word == "CLIENT" && words[1] == "TRACKING") || word == "INFO" || word == "HMGET" || word == "TIME";
 }
+
+bool is_caching(const std::vector<std::string>& words) { return words[0] == "CLIENT" && words[1] == "CACHING"; }
 
 }  // namespace
 
@@ -122,6 +125,7 @@ void register_scripts(RedisDouble& redis) {
     }
     return Reply::make_integer(1);
   });
+  register_guard_scripts(redis);
 }
 
 // ---- gateway: the API -----------------------------------------------------------------------------------------
@@ -177,6 +181,12 @@ int Gateway::close(uint32_t grace_ms) {
 
 int Gateway::suspended() {
   const int err = client_->suspended(local(stage_.now_));
+  after_call();
+  return err;
+}
+
+int Gateway::commission() {
+  const int err = client_->commission(read_clock());
   after_call();
   return err;
 }
@@ -249,7 +259,7 @@ const char* event_name(int type) {
 }
 
 const char* state_name(int state) {
-  static constexpr const char* names[] = {"?", "down", "connecting", "greeting", "up", "suspect"};
+  static constexpr const char* names[] = {"?", "down", "connecting", "greeting", "up", "suspect", "guarded"};
   return names[state];
 }
 
@@ -267,6 +277,7 @@ std::string event_text(const std::string& label, const redlock_event_t& e) {
   count(e.failed, " failed");
   if (e.failed != 0 && e.master_err != 0) votes += " (" + short_name(e.master_err) + ")";
   count(e.rounds > 1 ? e.rounds : 0, " rounds");
+  if (e.guard_ms != 0) votes += e.guard_ms < 0 ? ", guard without end" : ", guard for " + std::to_string(e.guard_ms) + " ms";
   return text + votes;
 }
 
@@ -624,15 +635,18 @@ void Stage::read(uint64_t id, Socket& socket) {
   if (way != Way::answering && way != Way::silent && way != Way::stuffed) return;
   std::vector<Socket::Request> requests;
   requests.swap(socket.unread);
-  for (const Socket::Request& request : requests) execute(id, socket, request);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    execute(id, socket, requests[i], i + 1 < requests.size() ? &requests[i + 1] : nullptr);
+  }
   if (!socket.open) master(socket.master).redis.close(socket.conn);
 }
 
-void Stage::execute(uint64_t id, Socket& socket, const Socket::Request& request) {
+void Stage::execute(uint64_t id, Socket& socket, const Socket::Request& request, const Socket::Request* next) {
   Master& m = master(socket.master);
   std::vector<std::string> words;
   command_end(request.bytes, words);
   if (m.redis.closed_by_server(socket.conn)) return;
+  const bool of_a_reading = is_caching(words) && next != nullptr && next->bytes.find("HMGET") != std::string::npos;
   m.redis.receive(socket.conn, request.bytes, now_);
   const std::string reply = m.redis.out(socket.conn);
   m.redis.out(socket.conn).clear();
@@ -648,7 +662,7 @@ void Stage::execute(uint64_t id, Socket& socket, const Socket::Request& request)
     send_back(id, socket, reply, Input::Kind::bytes);
     if (m.delay > 0) fate = ", on its way";
   }
-  if (show_greetings || !is_greeting(words)) {
+  if (show_greetings || !(is_greeting(words) || of_a_reading)) {
     write_down(socket.gateway->name + " >", socket.master, executed_.back().text + ": " + answer + fate);
   }
   if (socket.open && m.redis.closed_by_server(socket.conn)) send_back(id, socket, "", Input::Kind::end);
@@ -818,7 +832,8 @@ std::string Stage::label_of(const std::string& value) const {
 std::string Stage::in_words(const std::vector<std::string>& words) const {
   static const std::map<std::string, std::string> names = {
       {sha_of(release_script), "release"},           {text_of(release_script.body), "release"},
-      {sha_of(extend_script), "extend"},             {text_of(extend_script.body), "extend"}};
+      {sha_of(extend_script), "extend"},             {text_of(extend_script.body), "extend"},
+      {text_of(seal_script.body), "seal"},           {text_of(quarantine_script.body), "quarantine"}};
   std::string text;
   for (size_t i = 0; i < words.size(); ++i) {
     if (words[0] == "PING" && i == 1) break;
@@ -827,6 +842,7 @@ std::string Stage::in_words(const std::vector<std::string>& words) const {
     const auto script = names.find(words[i]);
     const bool secret = words[0] == "AUTH" ? i + 1 == words.size() && i > 0
                                            : words[0] == "HELLO" && i == 4 && words.size() == 7;
+    if (i == 3 && (text == "EVAL seal " || text == "EVAL quarantine ")) return text + words[i];
     text += secret ? "***" : script != names.end() ? script->second : label_of(words[i]);
   }
   return text;

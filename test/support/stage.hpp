@@ -72,6 +72,7 @@ class Gateway {
   int release(const std::string& label);
   int close(uint32_t grace_ms);
   int suspended();
+  int commission();
   int check(const std::string& label, uint32_t need_ms = 0) const;  // as redlock_check()
   int64_t validity_ms(const std::string& label) const;              // as redlock_validity_ms()
   bool holds(const std::string& label) const { return check(label) == 0; }
@@ -231,7 +232,7 @@ class Stage {
   void arrive(uint64_t socket, const std::string& bytes);
   void accept(uint64_t id, Socket& socket);
   void read(uint64_t id, Socket& socket);
-  void execute(uint64_t id, Socket& socket, const Socket::Request& request);
+  void execute(uint64_t id, Socket& socket, const Socket::Request& request, const Socket::Request* next);
   void tell_pushed(unsigned master);
   void send_back(uint64_t id, Socket& socket, const std::string& bytes, Input::Kind kind);
   void hang_up(Gateway& gateway, uint64_t socket);

@@ -259,9 +259,11 @@ void expect_enough_and_not_wasteful(const Settings& s) {
     tx = std::max<size_t>(REDLOCK_TX_BYTES_MIN,
                           s.locks * (96 + s.key_prefix.size + REDLOCK_RESOURCE_MAX + REDLOCK_VALUE_MAX));
   size_t parts = s.locks * sizeof(Lock) + s.debts * sizeof(Claim) + s.masters * sizeof(Session);
-  size_t texts = s.client_name.size + s.key_prefix.size;
+  char key[meta_key_max], fingerprint[fingerprint_max];
+  size_t texts = s.client_name.size + s.key_prefix.size + write_meta_key(s, key).size;
+  texts += write_fingerprint(s, s.masters / 2 + 1, fingerprint).size;
   for (unsigned m = 0; m < s.masters; ++m) {
-    parts += s.in_flight * sizeof(Session::Request) + tx + s.rx_bytes;
+    parts += (s.in_flight + Session::own_requests) * sizeof(Session::Request) + tx + s.rx_bytes;
     const MasterSettings& master = s.master[m];
     texts += master.name.size + master.host.size + master.user.size + master.password.size;
   }

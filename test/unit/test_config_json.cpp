@@ -89,6 +89,7 @@ TEST(ConfigJson, EveryKey) {
   const Config cfg = make();
   ASSERT_EQ(load(cfg, R"({
     "client_name": "gw-17", "key_prefix": "plant:", "username": "u", "password": "p",
+    "guard": "weak", "commission": 1,
     "defaults": { "ttl_ms": 8001, "retry_delay_ms": 102 },
     "timing": { "max_ttl_ms": 20003, "node_timeout_ms": 54, "connect_timeout_ms": 505, "reconnect_min_ms": 106,
                 "reconnect_max_ms": 5007, "suspect_close_ms": 2008, "ping_interval_ms": 5009, "drift_ppm": 10010,
@@ -97,14 +98,15 @@ TEST(ConfigJson, EveryKey) {
                "stack_bytes": 171717 }
   })"), 0) << redlock_config_error(cfg.get());
   const Values& v = cfg->values;
-  EXPECT_EQ(text(v.client_name) + text(v.key_prefix) + text(v.username) + text(v.password), "gw-17plant:up");
+  EXPECT_EQ(text(v.client_name) + text(v.key_prefix) + text(v.username) + text(v.password) + text(v.guard),
+            "gw-17plant:upweak");
   const uint32_t numbers[] = {v.ttl_ms,           v.retry_delay_ms,   v.max_ttl_ms,       v.node_timeout_ms,
                               v.connect_timeout_ms, v.reconnect_min_ms, v.reconnect_max_ms, v.suspect_close_ms,
                               v.ping_interval_ms, v.drift_ppm,        v.drift_fixed_ms,   v.locks,
                               v.in_flight,        v.debts,            v.tx_bytes,         v.rx_bytes,
-                              v.stack_bytes};
+                              v.stack_bytes,      v.commission};
   const uint32_t expected[] = {8001, 102, 20003, 54, 505, 106, 5007, 2008, 5009, 10010, 11, 12, 13, 14, 1515, 1616,
-                               171717};
+                               171717, 1};
   EXPECT_TRUE(std::equal(std::begin(numbers), std::end(numbers), std::begin(expected)));
   EXPECT_EQ(v.given, (1u << redlock::key_count) - 1);
 }
@@ -158,6 +160,7 @@ TEST(ConfigJson, NumbersAtBelowAndAboveTheirRange) {
     const std::string name = key.name;
     const size_t dot = name.find('.');
     const auto with = [&](const std::string& value) {
+      if (dot == std::string::npos) return "{\"" + name + "\":" + value + "}";
       return "{\"" + name.substr(0, dot) + "\":{\"" + name.substr(dot + 1) + "\":" + value + "}}";
     };
     const std::string range =

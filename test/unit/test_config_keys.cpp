@@ -60,14 +60,42 @@ constexpr NumberCase numbers[] = {
     {"limits.tx_bytes", 1024, 4194304, 0, &Values::tx_bytes, true},
     {"limits.rx_bytes", 512, 65536, 1024, &Values::rx_bytes},
     {"limits.stack_bytes", 32768, 8388608, 65536, &Values::stack_bytes},
+    {"commission", 0, 1, 0, &Values::commission},
 };
 
 std::string range_of(const NumberCase& n) {
   return std::string(n.or_zero ? "0 or in " : "in ") + std::to_string(n.min) + ".." + std::to_string(n.max);
 }
 
-TEST(ConfigKeys, TableHasTheseAndFourStrings) {
-  EXPECT_EQ(redlock::key_count, sizeof numbers / sizeof numbers[0] + 4);
+TEST(ConfigKeys, TableHasTheseAndFiveStrings) {
+  EXPECT_EQ(redlock::key_count, sizeof numbers / sizeof numbers[0] + 5);
+}
+
+TEST(ConfigKeys, GuardIsOneOfThreeWords) {
+  const Config cfg = make_with_master();
+  redlock::Settings settings;
+  using redlock::GuardMode;
+  for (const auto& [word, mode] : {std::pair<const char*, GuardMode>{"strict", GuardMode::strict},
+                                   {"weak", GuardMode::weak},
+                                   {"off", GuardMode::off}}) {
+    ASSERT_EQ(redlock_config_set_str(cfg.get(), "guard", word), 0) << word;
+    ASSERT_EQ(redlock::finish(*cfg, settings), 0);
+    EXPECT_EQ(settings.guard, mode) << word;
+  }
+  for (const char* word : {"", "Strict", "strict ", "on", "true"}) {
+    EXPECT_EQ(redlock_config_set_str(cfg.get(), "guard", word), REDLOCK_E_CONFIG) << word;
+    EXPECT_EQ(redlock_config_error(cfg.get()), "guard: \"" + std::string(word) + "\" is not strict, weak or off");
+  }
+}
+
+TEST(ConfigKeys, CommissionReachesTheSettings) {
+  const Config cfg = make_with_master();
+  redlock::Settings settings;
+  ASSERT_EQ(redlock::finish(*cfg, settings), 0);
+  EXPECT_FALSE(settings.commission);
+  ASSERT_EQ(redlock_config_set_u32(cfg.get(), "commission", 1), 0);
+  ASSERT_EQ(redlock::finish(*cfg, settings), 0);
+  EXPECT_TRUE(settings.commission);
 }
 
 TEST(ConfigKeys, NumbersBeginAtTheirDefault) {
@@ -89,7 +117,7 @@ TEST(ConfigKeys, NumbersAtTheEndsOfTheirRange) {
 TEST(ConfigKeys, NumbersOutsideTheirRangeChangeNothing) {
   for (const NumberCase& n : numbers) {
     for (const uint32_t bad : {n.min - 1, n.max + 1, uint32_t{0}, UINT32_MAX}) {
-      if (bad == 0 && n.or_zero) continue;
+      if (bad == 0 && (n.or_zero || n.min == 0)) continue;
       const Config cfg = make();
       EXPECT_EQ(redlock_config_set_u32(cfg.get(), n.name, bad), REDLOCK_E_CONFIG) << n.name << " " << bad;
       EXPECT_EQ(cfg->values.*n.place, n.initial) << n.name;

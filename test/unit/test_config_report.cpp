@@ -88,7 +88,7 @@ TEST(Report, NoMasters) {
 }
 
 TEST(Report, States) {
-  const char* const names[] = {"unknown", "down", "connecting", "greeting", "up", "suspect", "unknown"};
+  const char* const names[] = {"unknown", "down", "connecting", "greeting", "up", "suspect", "guarded", "unknown"};
   for (int state = 0; state <= 6; ++state) {
     redlock_master_status_t master = some_master("a", "a");
     master.state = state;

@@ -318,11 +318,11 @@ TEST(Guard, a_record_that_cannot_be_read_says_why) {
 TEST(Guard, a_duplicate_neither_votes_nor_seals) {
   Fixture f;
   f.create();
-  f.guard.set_duplicate(true);
+  f.guard.set_duplicate(true, f.now);
   EXPECT_EQ(f.read(), Next::nothing);
   EXPECT_EQ(f.guard.reason(), REDLOCK_E_DUPLICATE);
   EXPECT_EQ(f.until(100'000), Next::nothing);
-  f.guard.set_duplicate(false);
+  f.guard.set_duplicate(false, f.now);
   EXPECT_EQ(f.read(), Next::seal);
 }
 

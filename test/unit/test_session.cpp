@@ -56,7 +56,7 @@ Command any_command() {
 
 struct Fixture {
   explicit Fixture(unsigned in_flight = 16, size_t rx_size = 256)
-      : tx(new char[1'024]), rx(new char[rx_size]), requests(new Session::Request[in_flight]) {
+      : tx(new char[1'024]), rx(new char[rx_size]), requests(new Session::Request[in_flight + Session::own_requests]) {
     settings.node_timeout = Duration::ms(50);
     settings.suspect_close = Duration::ms(2'000);
     settings.connect_timeout = Duration::ms(500);
@@ -64,7 +64,8 @@ struct Fixture {
     settings.reconnect_min_ms = 100;
     settings.reconnect_max_ms = 5'000;
     session = std::make_unique<Session>(settings, master, bytes("gw-17"),
-                                        Session::Memory{tx.get(), 1'024, rx.get(), rx_size, requests.get(), in_flight});
+                                        Session::Memory{tx.get(), 1'024, rx.get(), rx_size, requests.get(),
+                                                        in_flight + Session::own_requests});
   }
   Fixture(const Fixture&) = delete;
 

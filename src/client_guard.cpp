@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT
+//
+// What the client does for the guard: it is the only one who sees all masters at once.
+#include "client.hpp"
+#include "lock/quorum.hpp"
+#include "lock/validity.hpp"
+
+namespace redlock {
+namespace {
+
+Duration guard_time_of(const Settings& s) { return guard_time(s.max_ttl_ms, s.drift_ppm, s.drift_fixed_ms); }
+
+int64_t ms_until(Instant until, Instant now) {
+  if (until == Instant::never()) return REDLOCK_GUARD_UNKNOWN;
+  return remaining_ms(until + Duration::ns(999'999), now);  // a wait is rounded up
+}
+
+}  // namespace
+
+int Client::commission(Instant now) {
+  if (phase_ != Phase::open) return REDLOCK_E_CLOSED;
+  for (MasterIndex m = 0; m < settings_.masters; ++m) {
+    sessions_[m].commission(now + guard_time_of(settings_), now);
+    soon(sessions_[m].deadline());
+  }
+  again_ = true;
+  return 0;
+}
+
+// One server under two names has one vote, that of the first.
+void Client::identified(MasterIndex, Instant now) {
+  for (MasterIndex m = 0; m < settings_.masters; ++m) {
+    const Bytes id = sessions_[m].guard().run_id();
+    bool duplicate = false;
+    for (MasterIndex k = 0; k < m && id.size != 0; ++k) duplicate = duplicate || sessions_[k].guard().run_id() == id;
+    sessions_[m].set_duplicate(duplicate, now);
+  }
+}
+
+void Client::withdrawn(MasterIndex m, Instant now) {
+  for (unsigned i = 0; i < table_.capacity(); ++i) {
+    Lock& lock = table_[i];
+    if (lock.state == State::free || !lock.round.open) continue;
+    perform(lock, machine_.revoke(lock, m, REDLOCK_E_UNREAD, now, random_), now);
+  }
+}
+
+// A clock that is ahead ends locks before their time, so a held lock needs a quorum of other owners; one that is behind
+// harms nobody. Neither votes for a guard time.
+void Client::clock_stepped(MasterIndex m, Duration by, Instant now) {
+  ++counters_.clock_steps;
+  sessions_[m].distrust(now + guard_time_of(settings_));
+  withdrawn(m, now);
+  MasterMask wrong = 0;
+  for (MasterIndex k = 0; k < settings_.masters; ++k) {
+    if (sessions_[k].guard().reason() == REDLOCK_E_WALL_CLOCK) {
+      wrong |= bit(k);
+    } else {
+      sessions_[k].read_now(now);
+    }
+    soon(sessions_[k].deadline());
+  }
+  for (unsigned i = 0; i < table_.capacity() && by > Duration(); ++i) {
+    if (table_[i].state == State::held) perform(table_[i], machine_.distrust(table_[i], wrong), now);
+  }
+  stepped_ |= bit(m);
+  stepped_at_ = now;
+  again_ = true;
+}
+
+// Other clients are told, by a new quarantine id, only when it is surely the masters' clocks that are wrong and not our own:
+// when a quorum of others, asked after the step was seen, agrees with ours. With one or two masters nobody can tell.
+void Client::quarantine_stepped(Instant now) {
+  unsigned agree = 0;
+  for (MasterIndex k = 0; k < settings_.masters; ++k) {
+    const bool wrong = sessions_[k].guard().reason() == REDLOCK_E_WALL_CLOCK;
+    if (!wrong && sessions_[k].samples_clock(stepped_at_)) ++agree;
+  }
+  if (settings_.masters > 2 && agree >= quorum_of(settings_.masters)) {
+    for (MasterIndex m = 0; m < settings_.masters; ++m) {
+      if ((stepped_ & bit(m)) != 0) sessions_[m].quarantine(now);
+    }
+    stepped_ = 0;
+  } else if (now >= stepped_at_ + reading_lifetime(settings_.max_ttl_ms)) {
+    stepped_ = 0;
+  }
+}
+
+// ---- for events and the status ----------------------------------------------------------------------------------
+
+// When the guard will have admitted a quorum: the k-th of the watches under way, if k masters are missing.
+Instant Client::guarded_until() const {
+  unsigned missing = quorum_of(settings_.masters);
+  Instant watches[REDLOCK_MASTERS_MAX];
+  unsigned n = 0;
+  for (MasterIndex m = 0; m < settings_.masters && missing > 0; ++m) {
+    if (sessions_[m].votes()) {
+      --missing;
+    } else if (sessions_[m].guarded()) {
+      unsigned at = n++;
+      const Instant until = sessions_[m].guard().watched_at();
+      for (; at > 0 && until < watches[at - 1]; --at) watches[at] = watches[at - 1];
+      watches[at] = until;
+    }
+  }
+  if (missing == 0) return Instant::from_ns(INT64_MIN);
+  return missing <= n ? watches[missing - 1] : Instant::never();
+}
+
+int64_t Client::guard_ms(Instant now) const {
+  return settings_.guard == GuardMode::off ? 0 : ms_until(guarded_until(), now);
+}
+
+int64_t Client::guard_ms_of(MasterIndex m, Instant now) const {
+  return sessions_[m].guarded() ? ms_until(sessions_[m].guard().watched_at(), now) : 0;
+}
+
+int32_t Client::shown_state(MasterIndex m) const {
+  if (sessions_[m].guarded()) return REDLOCK_MASTER_GUARDED;
+  return static_cast<int32_t>(sessions_[m].state()) + REDLOCK_MASTER_DOWN;
+}
+
+}  // namespace redlock

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: MIT
+//
+// What a session says and hears for the guard: INFO, the record, the server's time, and the two scripts that write the
+// record. It decides nothing; master/guard does.
+//
+// A reading is CLIENT CACHING yes, HMGET, TIME, in one write. On a tracked connection the next change of the record, or a
+// null push, is told before the reply of anything that came after it, so nothing more is needed. Where tracking is not
+// confirmed, each acquire and extend is followed in the same write by a reading of the seal; the two replies share one
+// place in the FIFO, and the first is held until the second has come.
+#include "master/session.hpp"
+#include "resp/writer.hpp"
+
+namespace redlock {
+namespace {
+
+constexpr unsigned readings_per_info = 6;  // every 1.5 longest ttls or so
+constexpr int64_t seconds_max = 9'000'000'000;
+
+bool to_number(Bytes digits, int64_t& out) {
+  out = 0;
+  if (digits.size == 0 || digits.size > 11) return false;
+  for (size_t i = 0; i < digits.size; ++i) {
+    if (digits.data[i] < '0' || digits.data[i] > '9') return false;
+    out = out * 10 + (digits.data[i] - '0');
+  }
+  return true;
+}
+
+}  // namespace
+
+// ---- words ----------------------------------------------------------------------------------------------------
+
+void Session::say_info(Instant now) {
+  tx_.append(Bytes("*1\r\n$4\r\nINFO\r\n"));
+  push_request(kind_info, now);
+  readings_ = 0;
+}
+
+void Session::say_reading(Instant now, bool track) {
+  char text[192];
+  resp::Writer out(text, sizeof text);
+  if (track) {
+    out.array(3).bulk("CLIENT").bulk("CACHING").bulk("yes");
+    push_request(kind_caching, now);
+  }
+  out.array(5).bulk("HMGET").bulk(settings_.meta_key).bulk("desc").bulk("q").bulk("seal");
+  push_request(kind_record, now);
+  out.array(1).bulk("TIME");
+  push_request(kind_time, now);
+  tx_.append(out.written());
+  guard_.begin_reading(now);
+}
+
+void Session::say_seal_read() {
+  char text[96];
+  resp::Writer out(text, sizeof text);
+  tx_.append(out.array(3).bulk("HGET").bulk(settings_.meta_key).bulk("seal").written());
+}
+
+// One of the guard's scripts, with two or four arguments, and a reading of what came of it.
+void Session::say_write(const Script& script, Bytes first, Bytes second, Bytes third, Bytes fourth, Instant now) {
+  char text[384];
+  resp::Writer out(text, sizeof text);
+  out.array(third.size != 0 ? 8 : 6).bulk("EVAL").bulk_header(script.body.size);
+  tx_.append(out.written());
+  tx_.reference(script.body);
+  out = resp::Writer(text, sizeof text);
+  out.crlf().bulk("1").bulk(settings_.meta_key).bulk(first).bulk(second);
+  if (third.size != 0) out.bulk(third).bulk(fourth);
+  REDLOCK_ASSERT(out.fits());
+  tx_.append(out.written());
+  push_request(kind_write, now);
+  say_reading(now, tracked_);
+}
+
+// A state with a new quarantine id, which this process has never used and nobody else will.
+void Session::begin_state(Bytes desc, Bytes q, Instant now) {
+  if (!seeded_) return guard_.write_failed(REDLOCK_E_SYSTEM);
+  char fresh[Guard::id_size];
+  for (unsigned i = 0; i < sizeof fresh; i += 8) {
+    const uint32_t word = quarantines_.next();
+    for (unsigned d = 0; d < 8; ++d) fresh[i + d] = "0123456789abcdef"[word >> (28 - 4 * d) & 0xF];
+  }
+  say_write(quarantine_script, desc, q, settings_.fingerprint, Bytes(fresh, sizeof fresh), now);
+}
+
+bool Session::own_room() const { return own_in_flight_ + 5u <= own_requests && tx_.fits(768, 1); }
+
+void Session::read_when_due(Instant now) {
+  guard_.on_time(now);
+  if (guard_.wants_reading(now)) {
+    if (own_room()) {
+      if (++readings_ >= readings_per_info) say_info(now);
+      say_reading(now, tracked_);
+    } else {
+      guard_.postpone_reading(now + settings_.node_timeout);
+    }
+  }
+  guard_changed();
+}
+
+// ---- answers --------------------------------------------------------------------------------------------------
+
+void Session::handle_info(const resp::Item& item, Instant now) {
+  using resp::Type;
+  if (item.type == Type::error) {
+    guard_.unidentified(classify_error(item.text));
+  } else if (item.type != Type::string) {
+    fail(REDLOCK_E_PROTOCOL);
+  } else {
+    info_.read(item.text);
+    if (!item.last) return;
+    guard_.identify(info_.end(), now);
+    identified_ = true;
+  }
+  info_.begin();
+  guard_changed();
+}
+
+// HMGET answers three strings or nulls. A string that comes in parts is longer than any of ours.
+void Session::handle_record(const resp::Item& item, Instant now) {
+  using resp::Type;
+  if (item.depth == 0 && item.type == Type::error) {
+    guard_.reading_failed(classify_error(item.text));
+    return guard_changed();
+  }
+  if (item.depth == 0) {
+    field_ = 0;
+    if (item.type != Type::array || item.integer != 3) fail(REDLOCK_E_PROTOCOL);
+    return;
+  }
+  if (item.part) return guard_.read(field_, false, Bytes());
+  guard_.read(field_++, item.type != Type::string, item.text);
+  if (!item.last) return;
+  switch (guard_.end_reading(now)) {
+    case Guard::Next::nothing:
+      break;
+    case Guard::Next::create:
+      if (own_room()) begin_state(guard_.desc(), "*", now);
+      break;
+    case Guard::Next::seal:
+      if (own_room()) say_write(seal_script, guard_.quarantine(), guard_.seal(), Bytes(), Bytes(), now);
+      break;
+  }
+  guard_changed();
+}
+
+// TIME answers seconds and microseconds, as strings.
+void Session::handle_time(const resp::Item& item, Instant sent, Instant now) {
+  if (item.depth == 0) {
+    server_us_ = -1;
+    return;
+  }
+  int64_t n = 0;
+  if (item.part || !to_number(item.text, n) || n > seconds_max) return fail(REDLOCK_E_PROTOCOL);
+  if (!item.last) {
+    server_us_ = n * 1'000'000;
+  } else if (server_us_ >= 0) {
+    stepped_ = watch_.sample(sent, now, server_us_ + n, settings_.drift_ppm, clock_by_) == ClockWatch::Verdict::stepped;
+  }
+}
+
+void Session::handle_write(const resp::Item& item) {
+  if (item.type == resp::Type::error) {
+    guard_.write_failed(classify_error(item.text));
+  } else if (item.type != resp::Type::integer) {
+    fail(REDLOCK_E_PROTOCOL);
+  }
+}
+
+// The seal behind an acquire or extend on a connection without tracking: its vote counts only if it fits.
+bool Session::handle_seal(const resp::Item& item, Instant now, Reply& out) {
+  using resp::Type;
+  if (item.depth != 0 || !(item.type == Type::string || item.type == Type::null || item.type == Type::error)) {
+    fail(REDLOCK_E_PROTOCOL);
+  }
+  if (item.part) return false;
+  holding_ = false;
+  out = held_;
+  const bool fits = guard_.admitted() && guard_.matches(item.type != Type::string, item.text);
+  const int reason = item.type == Type::error ? classify_error(item.text) : int{REDLOCK_E_UNREAD};
+  if (!fits && guard_.admitted()) guard_.withdraw(reason, now);
+  if (!fits && out.meaning.answer == Answer::yes) out.meaning = {Answer::error, guard_.reason()};
+  guard_changed();
+  return true;
+}
+
+// What the client is to be told, one thing at a time.
+bool Session::guard_says(Reply& out) {
+  if (!(identified_ || stepped_ || guard_told_ != guard_.reason())) return false;
+  out = {};
+  if (identified_) {
+    identified_ = false;
+    out.kind = Reply::Kind::identified;
+    return true;
+  }
+  if (stepped_) {
+    stepped_ = false;
+    out.kind = Reply::Kind::clock_stepped;
+    out.by = clock_by_;
+    return true;
+  }
+  const bool was_admitted = guard_told_ == 0;
+  guard_told_ = static_cast<int16_t>(guard_.reason());
+  out.kind = Reply::Kind::withdrawn;
+  return was_admitted;
+}
+
+void Session::guard_changed() {
+  if (state_ == State::up && guard_told_ != guard_.reason()) changed_ = true;
+}
+
+// ---- the client's part ------------------------------------------------------------------------------------------
+
+void Session::set_duplicate(bool duplicate, Instant now) {
+  guard_.set_duplicate(duplicate, now);
+  guard_changed();
+}
+
+void Session::distrust(Instant until) {
+  guard_.distrust(until);
+  guard_changed();
+}
+
+void Session::quarantine(Instant now) {
+  if (state_ == State::up && guard_.sealed() && guard_.desc().size != 0 && own_room()) {
+    begin_state(guard_.desc(), guard_.quarantine(), now);
+  }
+}
+
+void Session::commission(Instant until, Instant now) {
+  guard_.commission(until);
+  if (state_ == State::up) read_now(now);
+}
+
+void Session::clock_jumped(Instant now) {
+  watch_.forget();
+  guard_.clock_jumped(now);
+  guard_changed();
+}
+
+}  // namespace redlock

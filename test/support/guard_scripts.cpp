@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+#include "guard_scripts.hpp"
+
+#include "master/scripts.hpp"
+
+namespace redlock::test {
+namespace {
+
+Reply run_seal(ScriptCall& call) {
+  const Reply q = call.call({"HGET", call.keys.at(0), "q"});
+  if (call.failed()) return q;
+  if (q.kind != Reply::bulk || q.text != call.argv.at(0)) return Reply::make_integer(0);
+  const Reply set = call.call({"HSET", call.keys.at(0), "seal", call.argv.at(1)});
+  return call.failed() ? set : Reply::make_integer(1);
+}
+
+Reply run_quarantine(ScriptCall& call) {
+  const Reply m = call.call({"HMGET", call.keys.at(0), "desc", "q"});
+  if (call.failed()) return m;
+  if (m.items.at(0).text != call.argv.at(0)) return Reply::make_integer(0);
+  if (call.argv.at(1) != "*" && m.items.at(1).text != call.argv.at(1)) return Reply::make_integer(0);
+  const Reply set = call.call({"HSET", call.keys.at(0), "desc", call.argv.at(2), "q", call.argv.at(3)});
+  if (call.failed()) return set;
+  const Reply del = call.call({"HDEL", call.keys.at(0), "seal"});
+  return call.failed() ? del : Reply::make_integer(1);
+}
+
+std::string text_of(const Script& script) { return std::string(script.body.data, script.body.size); }
+
+}  // namespace
+
+void register_guard_scripts(RedisDouble& redis) {
+  redis.register_script(text_of(seal_script), run_seal);
+  redis.register_script(text_of(quarantine_script), run_quarantine);
+}
+
+}  // namespace redlock::test
