@@ -27,7 +27,7 @@ done
 
 packages=(build-essential cmake ninja-build pkg-config libuv1-dev libcjson-dev redis-server
   libgtest-dev libgmock-dev libbenchmark-dev spin universal-ctags)
-if [[ $all == yes ]]; then packages+=(clang libclang-rt-dev ccache gcovr); fi
+if [[ $all == yes ]]; then packages+=(clang libclang-rt-dev ccache python3 gcovr); fi
 source toolchains/packages.sh
 install_missing "$install" "${packages[@]}" || exit 1
 

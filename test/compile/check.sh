@@ -129,6 +129,18 @@ check_readme() {
   echo "built:" $(cut -d' ' -f1 <<<"$examples")
 }
 
+# A whole gateway program takes a lock on real servers: also where no C++ program can be built (musl).
+check_gateway() {
+  rm -rf "$WORK/gateway"
+  mkdir -p "$WORK/gateway" "$WORK/readme"
+  # shellcheck disable=SC2046,SC2086
+  "$CC" $FLAGS -I"$SOURCE/include" "$SOURCE/test/size/gateway.c" -o "$WORK/gateway/gateway" "$1" \
+    -Wl,-rpath,"${1%/*}" -Wl,--gc-sections $LINK_FLAGS $(pkg-config --cflags --libs libuv libcjson)
+  start_masters 3
+  printf '{ "client_name": "gw", "masters": ["%s", "%s", "%s"] }\n' "${masters[@]}" >"$WORK/gateway/gateway.json"
+  timeout 60 $EMULATOR "$WORK/gateway/gateway" "$WORK/gateway/gateway.json" bus-1 || fail "the gateway failed: exit $?"
+}
+
 # Installs into WORK/prefix, for the checks below too, and looks at what is there.
 check_package() {
   local prefix=$WORK/prefix unexpected

@@ -1,0 +1,291 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+#
+# What the library weighs on each processor whose compiler is here: built as it ships (MinSizeRel, no asserts), then
+# asked with size(1), with the linker's map, with redlock_memory_size() and with the compiler's own record of stack use
+# and calls. Prints one table of everything; exits 1 when a budget is missed. The numbers in the README come from here.
+#   footprint.py SOURCE_FOLDER WORK_FOLDER [CMAKE]
+import collections
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+Target = collections.namedtuple('Target', 'name triplet emulator')
+TARGETS = [Target('armhf', 'arm-linux-gnueabihf', ['qemu-arm']),
+           Target('aarch64', 'aarch64-linux-gnu', ['qemu-aarch64']),
+           Target('x86-64', '', [])]
+MUSL = 'arm-linux-musleabihf'
+KIB = 1024
+
+# What we want, on armhf, and what fails: the same, or more where the goal is not met yet. A limit is lowered as soon as
+# it can be.
+Budget = collections.namedtuple('Budget', 'what goal limit')
+BUDGETS = [
+    Budget('text core and ports', 36 * KIB, 36 * KIB),
+    Budget('text whole library', 46 * KIB, 72 * KIB),       # with configuration, JSON and all texts
+    Budget('RAM 5 masters, 32 locks', 48 * KIB, 76 * KIB),  # most of it so that 32 locks can send at once, to each master
+    Budget('RAM 3 masters, 1 lock', 12 * KIB, 12 * KIB),
+    Budget('stack lock path', 2 * KIB, 2 * KIB),
+    Budget('static musl gateway', 140 * KIB, 140 * KIB),
+]
+
+
+def run(command, **options):
+    done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          **options)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))}\n{done.stdout}")
+    return done.stdout
+
+
+def tool(target, name):
+    return f'{target.triplet}-{name}' if target.triplet else name
+
+
+def configure_and_build(cmake, source, build, toolchain, shared, flags, what):
+    command = [cmake, '-S', source, '-B', build, '-DCMAKE_BUILD_TYPE=MinSizeRel', f'-DBUILD_SHARED_LIBS={shared}',
+               '-DREDLOCK_ASSERTS=OFF', '-DREDLOCK_BUILD_TESTS=OFF', '-DREDLOCK_BUILD_EXAMPLES=OFF',
+               '-DREDLOCK_INSTALL=OFF', f'-DCMAKE_CXX_FLAGS={flags}']
+    if toolchain:
+        command.append(f'-DCMAKE_TOOLCHAIN_FILE={source}/toolchains/{toolchain}.cmake')
+    run(command)
+    run([cmake, '--build', build, '--target', what, '--parallel', '2'])
+
+
+# ---- sizes -----------------------------------------------------------------------------------------------------------
+
+def berkeley(target, files):
+    """{file: (text, data, bss)}; text is all that is read-only."""
+    lines = run([tool(target, 'size'), *files]).splitlines()[1:]
+    return {fields[5]: tuple(map(int, fields[:3])) for fields in (line.split(None, 5) for line in lines)}
+
+
+def source_name(path):
+    return re.sub(r'^.*?/[A-Za-z_]+\.dir/', '', str(path))[:-len('.o')]
+
+
+def objects(target, build):
+    """{source file: (text, data, bss)}"""
+    found = sorted(build.rglob('*.cpp.o'))
+    sizes = berkeley(target, found)
+    rooms = {}
+    for path in found:
+        folder = 'port/' if 'redlock_uv.dir' in str(path) else '' if 'redlock.dir' in str(path) else 'src/'
+        rooms[folder + source_name(path)] = sizes[str(path)]
+    return rooms
+
+
+def total(sizes, wanted):
+    chosen = [size for name, size in sizes.items() if wanted(name)]
+    return tuple(sum(column) for column in zip(*chosen))
+
+
+def is_config(name):
+    return name.startswith('src/config/') or name == 'src/errors.cpp'
+
+
+def is_api(name):
+    return name.startswith('src/c_api')
+
+
+def kept_of_archive(map_text, archive):
+    """(text, data, bss) that a link with --gc-sections kept of an archive, from the linker's map."""
+    sums = collections.Counter()
+    joined = re.sub(r'\n( \.[^\s]+)\n', r'\n\1', map_text.split('Linker script and memory map')[1])
+    section = r'^ (\.[^\s]+) +0x[0-9a-f]+ +0x([0-9a-f]+) [^\n]*' + re.escape(archive) + r'\('
+    for line in re.finditer(section, joined, re.M):
+        kind = line[1].split('.')[1]
+        if kind in ('text', 'rodata', 'ARM', 'eh_frame'):
+            sums['text'] += int(line[2], 16)
+        elif kind in ('data', 'init_array', 'bss'):
+            sums['bss' if kind == 'bss' else 'data'] += int(line[2], 16)
+    return sums['text'], sums['data'], sums['bss']
+
+
+def static_program(target, source, build, work):
+    """What stays of the library in the gateway program, with libuv and cJSON shared."""
+    archive = work / 'libredlock.a'
+    archive.unlink(missing_ok=True)
+    run([tool(target, 'ar'), 'rcs', archive, *sorted(build.rglob('*.cpp.o'))])
+    map_file = work / 'gateway.map'
+    run([tool(target, 'gcc'), '-Os', f'-I{source}/include', source / 'test/size/gateway.c', '-o', work / 'gateway',
+         archive, '-luv', '-lcjson', '-Wl,--gc-sections', f'-Wl,-Map={map_file}'])
+    return kept_of_archive(map_file.read_text(), 'libredlock.a')
+
+
+def memory(target, source, build, work):
+    run([tool(target, 'gcc'), '-Os', f'-I{source}/include', source / 'test/size/memory.c', '-o', work / 'memory',
+         build / 'libredlock.so', f'-Wl,-rpath,{build}'])
+    lines = run([*target.emulator, work / 'memory']).splitlines()
+    return {name: int(value) for name, value in map(str.split, lines)}
+
+
+def musl_gateway(cmake, source, work):
+    """The bytes of the stripped file, or None where musl or the libraries for it are missing."""
+    if not (shutil.which(f'{MUSL}-gcc') and (source / 'build/dependencies' / MUSL / 'complete').exists()):
+        return None
+    prefix = source / 'build/dependencies' / MUSL
+    build = work / 'musl'
+    configure_and_build(cmake, source, build, MUSL, 'OFF', '', 'redlock')
+    run([f'{MUSL}-gcc', '-static', '-s', '-Os', f'-I{source}/include', f'-I{prefix}/include',
+         source / 'test/size/gateway.c', '-o', build / 'gateway', build / 'libredlock.a', f'-L{prefix}/lib', '-luv',
+         '-lcjson', '-Wl,--gc-sections'])
+    return (build / 'gateway').stat().st_size
+
+
+# ---- stack -----------------------------------------------------------------------------------------------------------
+
+class Calls:
+    """Who calls whom and how much stack each function takes, as gcc recorded it (-fcallgraph-info=su). What is
+    outside of the library counts nothing. A call through a pointer goes, from the ports, to the API's hooks; from the
+    API, to the user's callback, which may call any function of the API again."""
+
+    def __init__(self, folder):
+        self.frames, self.edges, self.names, self.files = {}, collections.defaultdict(set), {}, {}
+        for path in folder.rglob('*.ci'):
+            for line in path.read_text().splitlines():
+                self.read(line)
+        called = set().union(*self.edges.values())
+        self.roots = [f for f in self.frames if f not in called]
+        self.deepest = {}
+
+    def read(self, line):
+        node = re.match(r'node: \{ title: "([^"]*)" label: "([^"]*)"', line)
+        edge = re.match(r'edge: \{ sourcename: "([^"]*)" targetname: "([^"]*)"', line)
+        if edge:
+            self.edges[edge[1]].add(edge[2])
+        stack = node and re.search(r'\\n(\d+) bytes \(([\w,]+)\)', node[2])
+        if stack:
+            if stack[2] == 'dynamic':
+                sys.exit(f'{node[2]}: the stack it takes is not bounded')
+            self.frames[node[1]] = int(stack[1])
+            self.names[node[1]] = re.sub(r'^.*?([\w:~{}]+)\(.*$', r'\1', node[2].split('\\n')[0])
+            self.files[node[1]] = node[2].split('\\n')[1]
+
+    def targets(self, function):
+        """The functions that it may call, on this stack."""
+        for target in self.edges[function]:
+            if target == function and '/src/config/' in self.files[function]:
+                continue  # walks a JSON tree: as deep as the file, counted once
+            if target != '__indirect_call':
+                yield target
+            elif '/c_api' not in self.files[function]:
+                yield from (f for f in self.roots
+                            if '/c_api' in self.files[f] and not self.names[f].startswith('redlock_'))
+
+    def depth(self, function, path=()):
+        """(bytes, call chain) of the deepest stack below a function, itself included."""
+        if function in path:
+            sys.exit('recursion: ' + ' -> '.join(self.names[f] for f in (*path, function)))
+        if function not in self.frames:
+            return 0, ()
+        if function not in self.deepest:
+            below = max((self.depth(t, (*path, function)) for t in self.targets(function)), default=(0, ()))
+            self.deepest[function] = self.frames[function] + below[0], (function, *below[1])
+        return self.deepest[function]
+
+    def of(self, wanted):
+        return max((self.depth(f) for f in self.roots if wanted(self.names[f], self.files[f])), default=(0, ()))
+
+    def chain(self, functions):
+        return ' > '.join(f'{self.names[f]} {self.frames[f]}' for f in functions)
+
+
+def stacks(build):
+    calls = Calls(build)
+    setup = re.compile(r'redlock_(config_|create|memory_size|status_json)')
+    # The deepest call of the API from inside a callback, on top of the deepest that the loop does.
+    api = calls.of(lambda name, file: name.startswith('redlock_') and not setup.match(name))
+    loop = calls.of(lambda name, file: '/port/uv/' in file)
+    return {
+        'lock path': api[0] + loop[0],
+        'of the loop': loop[0],
+        'of a call': api[0],
+        'set up and status': calls.of(lambda name, file: bool(setup.match(name)))[0],
+        'chains': [f'loop: {calls.chain(loop[1])}', f'call: {calls.chain(api[1])}'],
+    }
+
+
+# ---- the table -------------------------------------------------------------------------------------------------------
+
+def measure(cmake, source, work, target):
+    build = work / target.name
+    configure_and_build(cmake, source, build, target.triplet, 'ON', '-fcallgraph-info=su', 'redlock')
+    return {
+        'objects': objects(target, build),
+        'shared': berkeley(target, [build / 'libredlock.so'])[str(build / 'libredlock.so')],
+        'static': static_program(target, source, build, build),
+        'memory': memory(target, source, build, build),
+        'stack': stacks(build),
+    }
+
+
+def print_table(measured, musl):
+    names = list(measured)
+    print(f"{'bytes':34}" + ''.join(f'{name:>24}' for name in names))
+    print(f"{'':34}" + ''.join(f"{'text':>10}{'data':>7}{'bss':>7}" for _ in names))
+
+    def row(label, sizes):
+        print(f'{label:34}' + ''.join(f'{size[0]:>10}{size[1]:>7}{size[2]:>7}' for size in sizes))
+
+    for source in sorted(measured[names[0]]['objects']):
+        row(source, [measured[name]['objects'].get(source, (0, 0, 0)) for name in names])
+    parts = {'core and ports': lambda f: not is_config(f) and not is_api(f), 'configuration and texts': is_config,
+             'C API': is_api, 'all objects': lambda f: True}
+    for label, wanted in parts.items():
+        row(label, [total(measured[name]['objects'], wanted) for name in names])
+    row('libredlock.so', [measured[name]['shared'] for name in names])
+    row('static, in the gateway program', [measured[name]['static'] for name in names])
+
+    def line(label, values):
+        print(f'{label:34}' + ''.join(f'{value:>24}' for value in values))
+
+    for label, key in (('RAM 5 masters, 32 locks', 'usual'), ('RAM of one more master', 'master'),
+                       ('RAM of one more lock', 'lock'), ('RAM 3 masters, 1 lock, least limits', 'least')):
+        line(label, [measured[name]['memory'][key] for name in names])
+    for key in ('lock path', 'of the loop', 'of a call', 'set up and status'):
+        line('stack ' + key, [measured[name]['stack'][key] for name in names])
+    for name in names:
+        for chain in measured[name]['stack']['chains']:
+            print(f'deepest on {name}, {chain}')
+    print(f"static musl gateway, the whole file: {musl if musl is not None else 'not measured, no musl here'}")
+
+
+def main():
+    source, work = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
+    cmake = sys.argv[3] if len(sys.argv) > 3 else 'cmake'
+    measured = {}
+    for target in TARGETS:
+        if shutil.which(tool(target, 'g++')) and all(map(shutil.which, target.emulator)):
+            measured[target.name] = measure(cmake, source, work, target)
+        else:
+            print(f'{target.name}: not measured, no {tool(target, "g++")} or no qemu here')
+    musl = musl_gateway(cmake, source, work)
+    print_table(measured, musl)
+
+    return judge(measured['armhf'], musl) if 'armhf' in measured else 0
+
+
+def judge(here, musl):
+    missed = 0
+    for budget in BUDGETS:
+        value = {
+            'text core and ports': total(here['objects'], lambda f: not is_config(f) and not is_api(f))[0],
+            'text whole library': here['shared'][0],
+            'RAM 5 masters, 32 locks': here['memory']['usual'],
+            'RAM 3 masters, 1 lock': here['memory']['least'],
+            'stack lock path': here['stack']['lock path'],
+            'static musl gateway': musl,
+        }[budget.what]
+        if value is None:
+            continue
+        missed += value > budget.limit
+        verdict = 'as wanted' if value <= budget.goal else 'accepted' if value <= budget.limit else 'TOO MUCH'
+        print(f'{budget.what} on armhf: {value}, goal {budget.goal}, limit {budget.limit}: {verdict}')
+    return 1 if missed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A whole gateway program, for its weight: gateway CONFIG.json RESOURCE takes the lock, asks redlock_check() before it
+ * would touch the device, lets go and ends. Exit 0: it had the lock and every delete was answered.
+ */
+#include <redlock/redlock.h>
+#include <stdio.h>
+#include <uv.h>
+
+static int touched, unpaid = 1;
+
+static void on_event(redlock_t *rl, const redlock_event_t *event, void *user) {
+  (void)user;
+  switch (event->type) {
+    case REDLOCK_EV_ACQUIRED:
+      touched = redlock_check(rl, event->lock, 100) == REDLOCK_OK;
+      redlock_release_async(rl, event->lock);
+      break;
+    case REDLOCK_EV_FAILED:
+      fputs(redlock_strerror(event->err), stderr);
+      redlock_close_async(rl, 1000);
+      break;
+    case REDLOCK_EV_RELEASED:
+    case REDLOCK_EV_LOST:
+      redlock_close_async(rl, 1000);
+      break;
+    case REDLOCK_EV_CLOSED:
+      unpaid = event->failed != 0;
+      break;
+    default:
+      break;
+  }
+}
+
+int main(int argc, char **argv) {
+  redlock_config_t *cfg;
+  redlock_t *rl;
+  redlock_lock_t lock;
+  redlock_resource_t bus;
+  uv_loop_t loop;
+  redlock_acquire_opts_t opts = REDLOCK_ACQUIRE_OPTS_INIT;
+  if (argc != 3 || uv_loop_init(&loop) != 0 || redlock_config_new(&cfg) != 0) return 2;
+  redlock_config_set_event(cfg, on_event, NULL);
+  if (redlock_config_load_file(cfg, argv[1]) != 0 || redlock_create_on_loop(&rl, cfg, &loop) != 0) {
+    fputs(redlock_config_error(cfg), stderr);
+    return 2;
+  }
+  redlock_config_free(cfg);
+  bus = redlock_resource(argv[2]);
+  opts.wait_ms = 10000;
+  if (redlock_acquire_async(rl, &bus, 1, &opts, &lock) != 0) return 2;
+  uv_run(&loop, UV_RUN_DEFAULT);
+  return touched && !unpaid && uv_loop_close(&loop) == 0 ? 0 : 1;
+}
