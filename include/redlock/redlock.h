@@ -362,8 +362,8 @@ REDLOCK_API int redlock_close_async(redlock_t *rl, uint32_t grace_ms);
  * returns 0, CLOSED was delivered, the thread is joined and the client is gone; at most grace_ms (0 .. 60000) and 2 s
  * later, also when masters are silent. No other call may begin once this one has.
  * TIMEOUT: the thread cannot end yet, because a callback does not return or the system's resolver is looking up a
- * master's host name. It ends by itself when they let it, and frees the memory; CLOSED is not delivered. In memory of
- * the caller's (_in) this call waits for them instead. CLOSED: another thread is destroying it. INVAL: grace_ms.
+ * master's host name. It ends by itself when they let it, and frees the memory; no other callback begins, not even
+ * that of CLOSED. In memory of the caller's (_in) this call waits for them instead. CLOSED: another thread is destroying it. INVAL: grace_ms.
  * DEADLOCK: inside a callback; or, not in thread mode, on the client's thread. THREAD: not in thread mode. FORKED: the
  * child's copy of the client stays where it is. */
 REDLOCK_API int redlock_destroy(redlock_t *rl, uint32_t grace_ms);

@@ -46,6 +46,7 @@ struct redlock_s {
   redlock::BlockedList blocked;        // thread mode
   redlock::Mode mode = redlock::Mode::loop;
   bool owns_memory = false;
+  bool silent = false;      // thread mode: whom the events are for has given up waiting for the thread
   bool processing = false;  // polled mode: redlock_process() is under way
 };
 

@@ -85,9 +85,11 @@ void on_event(void* self, const Client::Event& event) {
 void on_event_of_thread(void* self, const Client::Event& event) {
   redlock_t* rl = static_cast<redlock_t*>(self);
   if (event.slot != no_slot) rl->blocked.mark(event.event, rl->client.extend_open(event.slot));
-  rl->gate.leave();
-  tell(rl, event.event, event.callback, event.user);
-  rl->gate.enter();
+  if (!rl->silent) {
+    rl->gate.leave();
+    tell(rl, event.event, event.callback, event.user);
+    rl->gate.enter();
+  }
   if (event.slot != no_slot) rl->blocked.wake(event.event);
 }
 

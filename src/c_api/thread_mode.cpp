@@ -24,7 +24,6 @@ struct Runner {
   Phase phase = Phase::starting;
   int err = 0;
   bool destroying = false;
-  bool abandoned = false;
 };
 static_assert(sizeof(Runner) <= mode_bytes);
 
@@ -47,10 +46,10 @@ void on_thread_closed(void* self) {
   redlock_t* rl = static_cast<redlock_t*>(self);
   rl->gate.enter();
   runner(rl).phase = Runner::Phase::closing;
-  const bool abandoned = runner(rl).abandoned;
+  const bool silent = rl->silent;
   rl->gate.leave();
   runner(rl).loop.let_go();
-  if (!abandoned) tell_closed(rl);
+  if (!silent) tell_closed(rl);
 }
 
 int open_loop(redlock_t* rl) {
@@ -74,10 +73,10 @@ void finish_thread(redlock_t* rl) {
   Runner& r = runner(rl);
   rl->gate.enter();
   enter_phase(rl, Runner::Phase::finished);
-  while (r.abandoned && !rl->blocked.empty()) r.changed.wait(rl->gate);
-  const bool abandoned = r.abandoned;
+  while (rl->silent && !rl->blocked.empty()) r.changed.wait(rl->gate);
+  const bool left_alone = rl->silent;
   rl->gate.leave();
-  if (abandoned) give_back_all(rl);
+  if (left_alone) give_back_all(rl);
 }
 
 void* run_thread(void* self) {
@@ -176,7 +175,7 @@ int wait_for_end(redlock_t* rl, uint32_t grace_ms) {
   while (!finished(rl) && in_time) in_time = r.changed.wait_until(rl->gate, until);
   while (!finished(rl) && !rl->owns_memory) r.changed.wait(rl->gate);
   if (!finished(rl) && r.phase != Runner::Phase::finished) {
-    r.abandoned = true;
+    rl->silent = true;
     pthread_detach(r.thread);
     rl->gate.leave();
     return REDLOCK_E_TIMEOUT;

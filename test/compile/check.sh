@@ -74,6 +74,36 @@ check_layout() {
   echo "${seen[*]}"
 }
 
+# A program over redlock.hpp asks for functions of the C API and for nothing else: no C++ runtime, no heap, also where
+# exceptions and RTTI are switched off.
+check_raii() {
+  local compiler standard others object=$WORK/raii.o count=0
+  for compiler in $(compilers c++); do
+    for standard in c++11 c++17 c++20; do
+      "$compiler" -x c++ -std="$standard" -O1 -fno-exceptions -fno-rtti -fno-stack-protector -Wall -Wextra -Werror \
+        -I"$SOURCE/include" -c -o "$object" - <<'TEXT' || fail "redlock.hpp does not compile: $compiler -std=$standard"
+#include <redlock/redlock.hpp>
+bool more_work(int);
+int job(redlock_t *rl);
+int job(redlock_t *rl) {
+  redlock::lock bus;
+  const int err = redlock::acquire(rl, "bus", redlock::options().ttl(std::chrono::seconds(5)).wait_forever(), bus);
+  if (err != 0) return err;
+  redlock::lock mine(static_cast<redlock::lock &&>(bus));
+  for (int i = 0; mine.valid_for(std::chrono::milliseconds(300)); ++i) {
+    if (mine.validity() < std::chrono::seconds(1)) return mine.extend(std::chrono::seconds(5));
+  }
+  return mine.release();
+}
+TEXT
+      others=$(nm --undefined-only "$object" | awk '{ print $2 }' | grep -vE '^(redlock_[a-z_]+|_GLOBAL_OFFSET_TABLE_)$' || true)
+      [[ -z $others ]] || fail "a program over redlock.hpp needs more than the C API ($compiler -std=$standard):" "$others"
+      count=$((count + 1))
+    done
+  done
+  echo "$count compilations, which ask for:" $(nm --undefined-only "$object" | awk '{ print $2 }')
+}
+
 # Writes each code block of the README that follows <!-- example: NAME [run] [masters=N] --> to WORK/readme/NAME.EXT and
 # a line "NAME.EXT OPTIONS" for it.
 extract_examples() {

@@ -185,11 +185,11 @@ TEST(CallTable, PolledMode) {
 }
 
 TEST(CallTable, ThreadMode) {
+  Flag walked;
   RedisServer master;
   ThreadClient client({master.url()});
   walk(thread_any, client.get());
   walk_elsewhere(thread_any, client.get());
-  Flag walked;
   client.also = [&](redlock_t* rl, const redlock_event_t&) {
     if (!walked.is_set()) walk(in_thread, rl);
     walked.set();

@@ -141,8 +141,8 @@ TEST(Release, ByMoreThanOne) {
 
 TEST(Callbacks, MayCallButNotBlock) {
   RedisServer master;
-  ThreadClient client({master.url()});
   Flag released;
+  ThreadClient client({master.url()});
   client.also = [&](redlock_t* rl, const redlock_event_t& event) {
     if (event.type == REDLOCK_EV_RELEASED) released.set();
     if (event.type != REDLOCK_EV_ACQUIRED) return;
@@ -165,9 +165,9 @@ TEST(Callbacks, MayCallButNotBlock) {
 // callback ends only when the other thread has made all of its calls.
 TEST(Callbacks, HoldNobodyUp) {
   RedisServer master;
+  Flag in_callback, called;
   ThreadClient client({master.url()});
   std::mutex of_the_program;
-  Flag in_callback, called;
   client.also = [&](redlock_t*, const redlock_event_t& event) {
     if (event.type != REDLOCK_EV_ACQUIRED || in_callback.is_set()) return;
     in_callback.set();
@@ -196,8 +196,8 @@ TEST(Callbacks, HoldNobodyUp) {
 // A callback that does not return keeps blocked callers no longer than their budget, and what they gave up leaves no key.
 TEST(Callbacks, StuckOnesEndInATimeout) {
   RedisServer master;
-  ThreadClient client(Settings{{master.url()}, "test", {{"timing.connect_timeout_ms", 10}, {"timing.node_timeout_ms", 50}}, {}});
   Flag in_callback, go_on;
+  ThreadClient client(Settings{{master.url()}, "test", {{"timing.connect_timeout_ms", 10}, {"timing.node_timeout_ms", 50}}, {}});
   client.also = [&](redlock_t*, const redlock_event_t& event) {
     if (event.type != REDLOCK_EV_ACQUIRED || in_callback.is_set()) return;
     in_callback.set();
@@ -256,9 +256,9 @@ TEST(Thread, KeepsToItsSmallStack) {
 #endif
   constexpr size_t stack_bytes = REDLOCK_STACK_BYTES_DEFAULT;
   Cluster masters(3);
+  Flag looked;
   ThreadClient client(masters.urls());
   size_t given = 0, used = 0;
-  Flag looked;
   client.also = [&](redlock_t*, const redlock_event_t& event) {
     if (event.type != REDLOCK_EV_RELEASED || looked.is_set()) return;
     pthread_attr_t attributes;
@@ -353,8 +353,8 @@ TEST(Destroy, HasAnEndOnAHalfOpenNetwork) {
 
 TEST(Destroy, DoesNotWaitForAStuckCallback) {
   RedisServer master;
-  auto client = std::make_unique<ThreadClient>(std::vector<std::string>{master.url()});
   Flag in_callback, go_on, done;
+  auto client = std::make_unique<ThreadClient>(std::vector<std::string>{master.url()});
   client->also = [&](redlock_t*, const redlock_event_t& event) {
     if (event.type != REDLOCK_EV_ACQUIRED) return;
     in_callback.set();
@@ -367,17 +367,20 @@ TEST(Destroy, DoesNotWaitForAStuckCallback) {
   EXPECT_EQ(client->destroy(0), REDLOCK_E_TIMEOUT);
   go_on.set();
   EXPECT_TRUE(done.wait());
+#if !defined(__SANITIZE_THREAD__)  // which takes the second life of a descriptor's number for a race
   EXPECT_TRUE(ThreadClient::eventually([] { return task_with_name("redlock").empty(); })) << "it ends by itself";
+#endif
   EXPECT_EQ(client->count(REDLOCK_EV_CLOSED), 0u);
+  EXPECT_EQ(client->count(REDLOCK_EV_RELEASED), 0u) << "nothing is told to whom has left";
   EXPECT_TRUE(ThreadClient::eventually([&] { return !master.exists("bus"); }));
 }
 
 TEST(Destroy, InTheCallersMemoryWaitsForAStuckCallback) {
   RedisServer master;
   std::vector<max_align_t> memory(1 << 14);
+  Flag in_callback, go_on;
   ThreadClient client(Settings{{master.url()}, "test", {{"limits.locks", 4}}, {}}, memory.data(),
                       memory.size() * sizeof(max_align_t));
-  Flag in_callback, go_on;
   client.also = [&](redlock_t*, const redlock_event_t& event) {
     if (event.type != REDLOCK_EV_ACQUIRED) return;
     in_callback.set();

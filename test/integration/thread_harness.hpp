@@ -10,7 +10,7 @@
 
 namespace redlock::test {
 
-// Something that one thread says and others wait for. The budget ends a broken test; it measures nothing.
+// Something that one thread says and others wait for. It outlives a client whose callbacks set it. The budget ends a broken test; it measures nothing.
 class Flag {
  public:
   void set() {
@@ -91,7 +91,7 @@ class ThreadClient {
   bool wait_for(int type, redlock_lock_t lock = {0}) {
     return eventually([&] { return count(type, lock) != 0; });
   }
-  // Called on the client's thread, after the event is kept.
+  // Called on the client's thread, after the event is kept; set it before the first acquire. MASTER is kept only.
   std::function<void(redlock_t*, const redlock_event_t&)> also;
 
   static bool eventually(const std::function<bool()>& holds) {
@@ -110,7 +110,7 @@ class ThreadClient {
       const std::lock_guard guard(client.mutex_);
       client.events_.push_back(*event);
     }
-    if (client.also && event->type != REDLOCK_EV_MASTER) client.also(rl, *event);
+    if (event->type != REDLOCK_EV_MASTER && client.also) client.also(rl, *event);
   }
 
   redlock_t* rl_ = nullptr;

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT
+//
+// The examples, as they are built, run against real masters: each does what its first lines promise.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <regex>
+#include <sstream>
+#include <thread>
+
+#include "support/redis_server.hpp"
+
+extern char** environ;
+
+namespace redlock::test {
+namespace {
+
+using Words = std::vector<std::string>;
+
+// One running example, with its output in a file.
+class Program {
+ public:
+  Program(const std::string& name, const Words& arguments, const std::string& dir, const std::string& input = "")
+      : out_(dir + "/" + name + "." + std::to_string(++number_)) {
+    const std::string path = std::string(REDLOCK_BINARY_DIR) + "/examples/" + name;
+    Words words = arguments;
+    words.insert(words.begin(), path);
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    const std::string in = out_ + ".in";
+    std::ofstream(in) << input;
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 0, in.c_str(), O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&actions, 1, out_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    posix_spawn_file_actions_adddup2(&actions, 1, 2);
+    EXPECT_EQ(::posix_spawn(&pid_, path.c_str(), &actions, nullptr, argv.data(), environ), 0) << path;
+    posix_spawn_file_actions_destroy(&actions);
+  }
+  ~Program() {
+    if (pid_ > 0) {
+      ::kill(pid_, SIGKILL);
+      exit_status();
+    }
+  }
+
+  int exit_status() {
+    int status = 0;
+    if (pid_ <= 0 || ::waitpid(pid_, &status, 0) != pid_) return -1;
+    pid_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+  void signal(int number) { ::kill(pid_, number); }
+  std::string output() const {
+    std::stringstream text;
+    text << std::ifstream(out_).rdbuf();
+    return text.str();
+  }
+
+ private:
+  static inline int number_ = 0;
+  std::string out_;
+  pid_t pid_ = -1;
+};
+
+Words operator+(Words a, const Words& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+class Example : public ::testing::Test {
+ protected:
+  Cluster masters_{3};
+  std::string dir_ = masters_[0].dir();
+};
+
+TEST_F(Example, BlockingService) {
+  Program service("blocking_service", Words{"--jobs", "3"} + masters_.urls(), dir_);
+  EXPECT_EQ(service.exit_status(), 0) << service.output();
+  EXPECT_NE(service.output().find("3 jobs done"), std::string::npos) << service.output();
+  EXPECT_EQ(masters_.holders("plant1/rs485-a"), 0u) << "released";
+}
+
+TEST_F(Example, BlockingServiceEndsOnSigterm) {
+  for (size_t m = 0; m < 2; ++m) masters_[m].command({"SET", "plant1/rs485-a", "somebody"});
+  Program service("blocking_service", masters_.urls(), dir_);
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // likely waiting for the bus by now
+  service.signal(SIGTERM);
+  EXPECT_EQ(service.exit_status(), 0) << service.output();
+  EXPECT_NE(service.output().find("0 jobs done"), std::string::npos) << service.output();
+}
+
+TEST_F(Example, BlockingServiceSaysWhatIsWrongWithItsConfiguration) {
+  const std::string path = dir_ + "/wrong.json";
+  std::ofstream(path) << R"({"masters": ["redis://127.0.0.1:70000"]})";
+  Program service("blocking_service", {path}, dir_);
+  EXPECT_EQ(service.exit_status(), 78);
+  EXPECT_NE(service.output().find("70000 is not in 1..65535"), std::string::npos) << service.output();
+}
+
+TEST_F(Example, ServiceFilesAreWellFormed) {
+  const std::string dir = std::string(REDLOCK_SOURCE_DIR) + "/examples/";
+  EXPECT_EQ(std::system(("sh -n " + dir + "blocking_service.init").c_str()), 0);
+  std::stringstream unit;
+  unit << std::ifstream(dir + "blocking_service.service").rdbuf();
+  for (const char* line : {"[Unit]", "[Service]", "[Install]", "\nExecStart=/", "\nRestartPreventExitStatus=78\n"}) {
+    EXPECT_NE(unit.str().find(line), std::string::npos) << line;
+  }
+}
+
+TEST_F(Example, UvApp) {
+  Program first("uv_app", Words{"23"} + masters_.urls(), dir_);
+  Program second("uv_app", Words{"23"} + masters_.urls(), dir_);
+  EXPECT_EQ(first.exit_status(), 0) << first.output();
+  EXPECT_EQ(second.exit_status(), 0) << second.output();
+  EXPECT_NE(first.output().find("23 readings written, 0 not"), std::string::npos) << first.output();
+}
+
+TEST_F(Example, PollApp) {
+  Program app("poll_app", masters_.urls(), dir_, "open the valve\nclose the valve\nlast words");
+  EXPECT_EQ(app.exit_status(), 0) << app.output();
+  EXPECT_NE(app.output().find("3 commands done, 0 failed"), std::string::npos) << app.output();
+  EXPECT_NE(app.output().find("open the valve\nclose the valve\nlast words\n"), std::string::npos) << app.output();
+}
+
+// Two processes of eight threads each: not one turn is missing in the file.
+TEST_F(Example, Threads) {
+  const std::string file = dir_ + "/number";
+  Program first("threads", Words{"5", file} + masters_.urls(), dir_);
+  Program second("threads", Words{"5", file} + masters_.urls(), dir_);
+  EXPECT_EQ(first.exit_status(), 0) << first.output();
+  EXPECT_EQ(second.exit_status(), 0) << second.output();
+  long number = 0;
+  std::ifstream(file) >> number;
+  EXPECT_EQ(number, 80);
+}
+
+TEST_F(Example, Raii) {
+  Program raii("raii", masters_.urls(), dir_);
+  EXPECT_EQ(raii.exit_status(), 0) << raii.output();
+  EXPECT_NE(raii.output().find("job: REDLOCK_OK; with a broken device: REDLOCK_E_SYSTEM; again: REDLOCK_OK"),
+            std::string::npos) << raii.output();
+}
+
+// Four members, three hand-overs: one leader at a time, and the one that takes over after a kill has waited for the keys.
+TEST_F(Example, Leader) {
+  Program leader("leader", Words{"4", "700"} + masters_.urls(), dir_);
+  EXPECT_EQ(leader.exit_status(), 0) << leader.output();
+  const std::string text = leader.output();
+  const std::regex line("gateway-([0-3]) (stepped down|was killed): gateway-([0-3]) leads after ([0-9.]+) ms");
+  std::string last;
+  size_t hand_overs = 0;
+  for (std::sregex_iterator it(text.begin(), text.end(), line), end; it != end; ++it, ++hand_overs) {
+    EXPECT_TRUE(last.empty() || (*it)[1] == last) << text;
+    EXPECT_NE((*it)[1], (*it)[3]) << text;
+    last = (*it)[3];
+  }
+  EXPECT_EQ(hand_overs, 3u) << text;
+  EXPECT_NE(text.find("(ttl 700 ms)"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace redlock::test
