@@ -300,10 +300,10 @@ void Checker::sample_progress() {
   }
 }
 
-// A waiter tries again after its random pause, and when a master has come back.
+// A waiter tries again after its random pause, which max_ttl bounds, and when a master has come back.
 void Checker::ended(unsigned client, const User& user, uint32_t rounds, Ns t) {
   marks.rounds = std::max(marks.rounds, rounds);
-  const Ns retry = user.options.retry_delay_ms * ms;
+  const Ns retry = std::min(user.options.retry_delay_ms, world_.plan().settings.max_ttl_ms) * ms;
   const Ns bound = 12 + 8 * (t - user.asked_at) / retry + (user.process->ups() - user.ups_before);
   if (rounds > bound) {
     world_.violate(user.asked_at, 1u << client, "%u rounds in %.0f ms: more than %lld", rounds,
