@@ -26,7 +26,7 @@ for argument in "$@"; do
 done
 
 packages=(build-essential cmake ninja-build pkg-config libuv1-dev libcjson-dev redis-server
-  libgtest-dev libgmock-dev libbenchmark-dev spin universal-ctags)
+  libgtest-dev libgmock-dev libbenchmark-dev spin universal-ctags abigail-tools)
 if [[ $all == yes ]]; then packages+=(clang libclang-rt-dev ccache python3 gcovr); fi
 source toolchains/packages.sh
 install_missing "$install" "${packages[@]}" || exit 1

@@ -65,7 +65,7 @@ check_layout() {
         printf '#include <time.h>\nchar width[sizeof(time_t) == %d ? 1 : -1];\n' "$bytes" |
           "$compiler" -x c -D_FILE_OFFSET_BITS=64 $option -fsyntax-only - 2>/dev/null || continue
         "$compiler" -std=c11 -Wall -Wextra -Werror -I"$SOURCE/include" -DTIME_T_BYTES="$bytes" -D_FILE_OFFSET_BITS=64 \
-          $option -fsyntax-only "$SOURCE/test/compile/layout.c" || fail "$compiler: not the layout of test/compile/layout.c"
+          $option -fsyntax-only "$SOURCE/test/compile/layout.c" || fail "$compiler: not the layout of layout.c"
         seen+=("$((8 * bytes))-bit time_t")
         break
       done
@@ -171,6 +171,35 @@ check_gateway() {
   timeout 60 $EMULATOR "$WORK/gateway/gateway" "$WORK/gateway/gateway.json" bus-1 || fail "the gateway failed: exit $?"
 }
 
+# redlock.abi lists the symbols of the last release and the types they speak of. What differs from it has to be named in
+# CHANGELOG.md, in an item of "Unreleased" that begins with **ABI**. Numbers of errors are kept by unit/test_errors.
+dump_abi() {
+  abidw --no-corpus-path --no-show-locs --no-comp-dir-path --no-elf-needed --headers-dir "$SOURCE/include/redlock" \
+    --drop-private-types --drop-undefined-syms --exported-interfaces-only --out-file "$2" "$1"
+}
+
+check_abi() {
+  command -v abidw abidiff >/dev/null || { echo "abidw is not here (abigail-tools)"; exit 77; }
+  local changes status=0 names name announced missing=()
+  dump_abi "$1" "$WORK/redlock.abi"
+  changes=$(abidiff --leaf-changes-only --harmless --no-show-locs "$SOURCE/test/compile/redlock.abi" \
+    "$WORK/redlock.abi") || status=$?
+  [[ $((status & 3)) -eq 0 ]] || fail "abidiff failed:" "$changes"
+  names=$(sed -nE "s/^ *\[[ACD]\] .*[ *](redlock_[a-z0-9_]+)\(.*/\1/p
+    s/^ *'(struct|enum|union) (redlock_[a-z0-9_]+)[ '].*changed:.*/\2/p" <<<"$changes" | sort -u)
+  announced=$(awk '/^## / { here = /^## Unreleased/ } /^(- |$)/ { item = /^- \*\*ABI\*\*/ } here && item' \
+    "$SOURCE/CHANGELOG.md")
+  for name in $names; do
+    grep -qE "\<${name/%_s/_[st]}\>" <<<"$announced" || missing+=("$name")
+  done
+  [[ ${#missing[@]} -eq 0 ]] || fail "$changes" "" "The ABI is not that of test/compile/redlock.abi." \
+    "Name in CHANGELOG.md, in an item of \"Unreleased\" that begins with **ABI**: ${missing[*]}"
+  echo "differs from the last release, as announced: $(xargs <<<"${names:-in nothing}")"
+}
+
+# For a release, when its changes have been announced: cmake --build --preset dev --target refresh_abi
+check_refresh_abi() { dump_abi "$1" "$SOURCE/test/compile/redlock.abi"; }
+
 # Installs into WORK/prefix, for the checks below too, and looks at what is there.
 check_package() {
   local prefix=$WORK/prefix unexpected
@@ -204,6 +233,10 @@ check_find_package() { build_consumer find_package -DCMAKE_PREFIX_PATH="$WORK/pr
 
 check_add_subdirectory() {
   build_consumer add_subdirectory -DREDLOCK_FROM="$SOURCE" -DBUILD_SHARED_LIBS="$SHARED"
+}
+
+check_fetch_content() {
+  build_consumer fetch_content -DREDLOCK_FETCH="$SOURCE" -DBUILD_SHARED_LIBS="$SHARED"
 }
 
 check_pkg_config() {
