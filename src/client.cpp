@@ -146,9 +146,7 @@ Client::Client(const Settings& settings, void* memory) : settings_(settings) {
 
 // ---- inputs ---------------------------------------------------------------------------------------------------
 
-void Client::on_time(Instant now) {
-  now_ = now;
-  if (now < deadline_) return;
+void Client::run_due(Instant now) {
   deadline_ = Instant::never();
   for (unsigned i = 0; i < table_.capacity(); ++i) {
     Lock& lock = table_[i];
@@ -226,6 +224,7 @@ void Client::received(MasterIndex m, size_t size, Instant now) {
   session.received(size);
   Reply reply;
   while (session.next(now, reply)) {
+    if (reply.kind != Reply::Kind::answer) again_ = true;  // the guard's doings are not about this master alone
     switch (reply.kind) {
       case Reply::Kind::answer:
         route(m, reply, now);
@@ -248,12 +247,7 @@ void Client::received(MasterIndex m, size_t size, Instant now) {
   if (!was_up && session.votes()) wake_waiters();
   soon(claims_.deadline());
   soon(session.deadline());
-  if (!starts_.empty() || claims_.owes(m)) again_ = true;
-}
-
-void Client::sent(MasterIndex m, size_t size) {
-  sessions_[m].tx().consume(size);
-  if (!starts_.empty() || claims_.owes(m)) again_ = true;
+  if (!session.idle() || !starts_.empty() || claims_.owes(m) || phase_ != Phase::open) again_ = true;
 }
 
 // ---- rounds ---------------------------------------------------------------------------------------------------
@@ -268,12 +262,13 @@ void Client::turn(Instant now) {
 void Client::start_rounds(Instant now) {
   if (starts_.empty()) return;
   const MasterMask votes = voting();
+  const bool quorum_votes = count(votes) >= quorum_of(settings_.masters);
   for (uint16_t i = starts_.first(); i != no_slot;) {
     Lock& lock = table_[i];
     i = starts_.next(&table_[0], i);
     if (lock.wants == Wants::acquire) machine_.see(lock, now);
     const MasterMask ready = able(votes, lock.wants, lock);
-    if (lock.wants != Wants::nothing && !may_begin(lock, votes, ready, now)) {
+    if (lock.wants != Wants::nothing && !may_begin(lock, quorum_votes, ready, now)) {
       soon(machine_.deadline(lock));
       continue;
     }
@@ -283,21 +278,20 @@ void Client::start_rounds(Instant now) {
 }
 
 // Does the round begin now, or wait for room of our own? A lack of masters is for the round to find out.
-bool Client::may_begin(Lock& lock, MasterMask votes, MasterMask ready, Instant now) {
+bool Client::may_begin(Lock& lock, bool quorum_votes, MasterMask ready, Instant now) {
   if (lock.event != 0) {  // it tells the votes of the last round: first it, then the next round
     again_ = true;
     return false;
   }
   if (lock.wants == Wants::acquire && !introduced()) return false;
-  const unsigned quorum = quorum_of(settings_.masters);
-  if (count(votes) < quorum) return true;
+  if (!quorum_votes) return true;
   const bool acquire = lock.wants == Wants::acquire;
   if (acquire && !pool_.has(REDLOCK_VALUE_RANDOM)) {
     lock.defer_until = Instant::never();
     soon(now + entropy_retry);
     return false;
   }
-  if (count(ready) >= quorum && !(acquire && claims_.full())) return true;
+  if (count(ready) >= quorum_of(settings_.masters) && !(acquire && claims_.full())) return true;
   if (lock.defer_until == Instant::never()) lock.defer_until = now + settings_.node_timeout;
   return now >= lock.defer_until;
 }
@@ -370,12 +364,11 @@ MasterMask Client::voting() const {
 MasterMask Client::able(MasterMask votes, Wants wants, const Lock& lock) const {
   MasterMask mask = 0;
   const size_t bytes = command_size(lock.resource_size);
-  for (MasterIndex m : each(votes)) {
-    if (wants == Wants::extend) {
-      if (in(claims_[lock.claim].sent, m) && sessions_[m].room(bytes, claims_.reserved(m) + 1)) mask |= bit(m);
-    } else {
-      if (claims_.may_send(m) && sessions_[m].room(bytes, claims_.reserved(m) + 2)) mask |= bit(m);
-    }
+  const bool acquire = wants != Wants::extend;
+  const unsigned requests = acquire ? 2 : 1;
+  for (MasterIndex m : each(acquire ? votes : votes & claims_[lock.claim].sent)) {
+    if (acquire && !claims_.may_send(m)) continue;
+    if (sessions_[m].room(bytes, claims_.reserved(m) + requests)) mask |= bit(m);
   }
   return mask;
 }
@@ -460,22 +453,18 @@ inline void Client::route(MasterIndex m, const Reply& reply, Instant now) {
   switch (reply.op) {
     case Op::acquire:
       claims_.set_answered(reply.claim, m, reply.meaning.answer == Answer::no, now);
-      route_vote(m, reply, slot, now);
       break;
     case Op::extend:
       // An older one may be followed by another that is still unanswered.
       if (slot != no_slot && table_[slot].round.number == reply.round) claims_.extend_answered(reply.claim, m, now);
-      route_vote(m, reply, slot, now);
       break;
     case Op::release:
-      route_delete(m, reply, now);
-      break;
+      return route_delete(m, reply, now);
   }
+  if (slot != no_slot) route_vote(m, reply, table_[slot], now);
 }
 
-inline void Client::route_vote(MasterIndex m, const Reply& reply, uint16_t slot, Instant now) {
-  if (slot == no_slot) return;
-  Lock& lock = table_[slot];
+inline void Client::route_vote(MasterIndex m, const Reply& reply, Lock& lock, Instant now) {
   if (lock.claim == reply.claim && reply.meaning.answer == Answer::yes) lock.owners |= bit(m);
   if (lock.claim != reply.claim || lock.round.number != reply.round || !lock.round.open) return;
   if (reply.meaning.error == REDLOCK_E_NOSCRIPT && reply.op == Op::extend &&
@@ -534,6 +523,7 @@ void Client::pay_debts(Instant now) {
     if (claims_[index].owed != 0) send_deletes(index, claims_[index].owed, now);
     claims_.unqueued(index);
   }
+  if (!claims_.owes()) return;
   for (MasterIndex m = 0; m < settings_.masters; ++m) {
     if (!claims_.owes(m) || !sessions_[m].connected()) continue;
     for (uint16_t i = claims_.next_owed(m, 0); i != no_slot; i = claims_.next_owed(m, static_cast<uint16_t>(i + 1))) {
@@ -575,6 +565,7 @@ bool Client::next_event(Event& out, Instant now) {
   for (MasterIndex m = 0; m < settings_.masters; ++m) {
     if (!sessions_[m].take_changed()) continue;
     out = {};
+    out.event.size = sizeof out.event;
     out.slot = no_slot;
     out.event.type = REDLOCK_EV_MASTER;
     out.event.master = m;
@@ -590,6 +581,7 @@ bool Client::take_event(uint16_t slot, Event& out, Instant now) {
   Lock& lock = table_[slot];
   --events_;
   out = {};
+  out.event.size = sizeof out.event;
   out.slot = slot;
   out.callback = lock.callback;
   out.user = lock.user;

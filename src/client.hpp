@@ -41,7 +41,10 @@ class Client {
   Client(const Settings& settings, void* memory);
 
   // ---- inputs from the driver -----------------------------------------------------------------------------------
-  void on_time(Instant now);
+  void on_time(Instant now) {
+    now_ = now;
+    if (now >= deadline_) run_due(now);
+  }
   void clock_jumped(Instant now);
   void add_entropy(const void* bytes, size_t size);
   size_t entropy_wanted() const { return pool_.wanted(); }
@@ -51,11 +54,15 @@ class Client {
   void disconnect(MasterIndex m, int reason) { sessions_[m].disconnect(reason); }
   char* rx_room(MasterIndex m, size_t& size) { return sessions_[m].rx_room(size); }
   void received(MasterIndex m, size_t size, Instant now);
-  void sent(MasterIndex m, size_t size);
+  void sent(MasterIndex m, size_t size) {
+    sessions_[m].tx().consume(size);
+    if (!starts_.empty() || claims_.owes(m)) again_ = true;
+  }
 
   // ---- outputs --------------------------------------------------------------------------------------------------
   void turn(Instant now);
   bool wants_turn() const { return again_; }  // something became possible after the last turn
+  bool has_lock_events() const { return events_ != 0; }
   void flushed(Instant now);                  // all that could be sent was sent: a closing client may go on
   Session::Wish wish(MasterIndex m) const { return sessions_[m].wish(); }
   bool polite(MasterIndex m) const { return sessions_[m].reason() == REDLOCK_E_CLOSED; }
@@ -94,6 +101,7 @@ class Client {
   enum class Phase : uint8_t { open, draining, disconnecting };
   struct Layout;
 
+  void run_due(Instant now);
   void soon(Instant t) { deadline_ = earlier(deadline_, t); }
   void perform(Lock& lock, Action action, Instant now);
   void tell(Lock& lock);
@@ -104,7 +112,7 @@ class Client {
   MasterMask able(MasterMask voting, Wants wants, const Lock& lock) const;
   bool introduced() const;
   void start_rounds(Instant now);
-  bool may_begin(Lock& lock, MasterMask voting, MasterMask able, Instant now);
+  bool may_begin(Lock& lock, bool quorum_votes, MasterMask able, Instant now);
   void begin_round(Lock& lock, MasterMask able, Instant now);
   Action fail_votes(Lock& lock, MasterMask masters, Instant now);
   int why_unable(const Lock& lock, MasterIndex m) const;
@@ -121,7 +129,7 @@ class Client {
   void quarantine_stepped(Instant now);
 
   inline void route(MasterIndex m, const Reply& reply, Instant now);
-  inline void route_vote(MasterIndex m, const Reply& reply, uint16_t slot, Instant now);
+  inline void route_vote(MasterIndex m, const Reply& reply, Lock& lock, Instant now);
   inline void route_delete(MasterIndex m, const Reply& reply, Instant now);
   void send_deletes(uint16_t claim, MasterMask masters, Instant now);
   void pay_debts(Instant now);

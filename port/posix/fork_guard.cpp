@@ -3,23 +3,25 @@
 
 #include <pthread.h>
 
-namespace redlock {
+namespace redlock::fork_guard {
+
+uint32_t generation = 0;
+
 namespace {
 
 pthread_once_t once = PTHREAD_ONCE_INIT;
-uint32_t generation = 0;
 
 void in_child() { __atomic_fetch_add(&generation, 1, __ATOMIC_RELAXED); }
 
-void install() {
+void add_handler() {
   if (pthread_atfork(nullptr, nullptr, in_child) == 0) __atomic_store_n(&generation, 1, __ATOMIC_RELAXED);
 }
 
 }  // namespace
 
-uint32_t fork_generation() {
-  pthread_once(&once, install);
+uint32_t install() {
+  pthread_once(&once, add_handler);
   return __atomic_load_n(&generation, __ATOMIC_RELAXED);
 }
 
-}  // namespace redlock
+}  // namespace redlock::fork_guard

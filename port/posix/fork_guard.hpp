@@ -8,7 +8,15 @@
 
 namespace redlock {
 
+namespace fork_guard {
+extern uint32_t generation;  // 0: the handler is not installed yet
+uint32_t install();
+}  // namespace fork_guard
+
 // Any thread. 0: the system has no memory for the fork handler; create nothing that relies on it.
-uint32_t fork_generation();
+inline uint32_t fork_generation() {
+  const uint32_t generation = __atomic_load_n(&fork_guard::generation, __ATOMIC_RELAXED);
+  return generation != 0 ? generation : fork_guard::install();
+}
 
 }  // namespace redlock

@@ -14,6 +14,7 @@
 #include <new>
 
 #include "port/posix/entropy.hpp"
+#include "port/posix/fork_guard.hpp"
 
 namespace redlock {
 namespace {
@@ -49,22 +50,6 @@ bool same_address(const sockaddr_storage& a, const sockaddr_storage& b) {
            memcmp(&x.sin6_addr, &y.sin6_addr, sizeof x.sin6_addr) == 0;
   }
   return false;  // socket paths are compared by the configuration
-}
-
-// What is to be sent, with script bodies in it, in one call; total: how many bytes those are.
-ssize_t gather_write(int fd, const Tx& tx, size_t& total) {
-  Bytes chunks[Tx::chunks_max];
-  iovec parts[Tx::chunks_max];
-  const unsigned n = tx.gather(chunks, Tx::chunks_max);
-  total = 0;
-  for (unsigned i = 0; i < n; ++i) {
-    parts[i] = {const_cast<char*>(chunks[i].data), chunks[i].size};
-    total += chunks[i].size;
-  }
-  msghdr message = {};
-  message.msg_iov = parts;
-  message.msg_iovlen = n;
-  return sendmsg(fd, &message, MSG_NOSIGNAL);
 }
 
 uv_handle_t* as_handle(uv_poll_t* handle) { return reinterpret_cast<uv_handle_t*>(handle); }
@@ -107,6 +92,7 @@ Driver::Driver(Client& client, const Owner& owner, void* memory)
 // the caller of a failed create has nothing to run it for.
 int Driver::open(uv_loop_t* loop) {
   loop_ = loop;
+  fork_generation_ = fork_generation();
   if (!clock_.start()) return REDLOCK_E_CLOCK;
   timer_fd_ = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
   if (timer_fd_ < 0) return REDLOCK_E_SYSTEM;
@@ -173,12 +159,15 @@ void Driver::on_prepare(uv_prepare_t* handle) {
   Driver& driver = *static_cast<Driver*>(handle->data);
   if (driver.stepping_ || driver.closing_ || driver.owner_.foreign(driver.owner_.self)) return;
   const Visit visit(driver.owner_);
-  if (driver.pending()) driver.step();
+  if (driver.pending()) {
+    driver.step();
+  } else {
+    driver.arm();  // what was read may have brought a deadline nearer, and nothing else
+  }
 }
 
 void Driver::step() {
   stepping_ = true;
-  touched_ = false;
   turns();
   stepping_ = false;
   if (client_.is_closed()) {
@@ -191,15 +180,23 @@ void Driver::step() {
 void Driver::turns() {
   for (unsigned i = 0; i < turns_max; ++i) {
     const Instant now = read_clock();
-    refill();
-    client_.turn(now);
-    for (MasterIndex m = 0; m < masters_; ++m) flush(connections_[m], now);
-    client_.flushed(now);
-    act_on_wishes(now);
+    client_.on_time(now);
+    if (touched_ || client_.wants_turn()) turn(now);  // else there are only events
     deliver(now);
-    if (!client_.wants_turn()) return;
+    if (!touched_ && !client_.wants_turn()) return;
   }
   touched_ = true;
+}
+
+void Driver::turn(Instant now) {
+  touched_ = false;
+  refill();
+  client_.turn(now);
+  for (MasterIndex m = 0; m < masters_; ++m) {
+    if (!client_.output(m).empty()) flush(connections_[m], now);
+  }
+  client_.flushed(now);
+  act_on_wishes(now);
 }
 
 // Only the events that are there now: what a callback adds is told after the next turn.
@@ -252,16 +249,13 @@ void Driver::on_timer(uv_poll_t* handle, int, int) {
 
 void Driver::act_on_wishes(Instant now) {
   for (MasterIndex m = 0; m < masters_; ++m) {
+    const Session::Wish wish = client_.wish(m);
+    if (wish == Session::Wish::none) continue;
     Connection& c = connections_[m];
-    switch (client_.wish(m)) {
-      case Session::Wish::none:
-        break;
-      case Session::Wish::connect:
-        if (!c.polling && !c.lookup_pending) connect(c, now);
-        break;
-      case Session::Wish::close:
-        close(c, 0, client_.polite(m), now);
-        break;
+    if (wish == Session::Wish::close) {
+      close(c, 0, client_.polite(m), now);
+    } else if (!c.polling && !c.lookup_pending) {
+      connect(c, now);
     }
   }
 }
@@ -403,10 +397,10 @@ bool Driver::watch(Connection& c, int events) {
 void Driver::on_poll(uv_poll_t* handle, int status, int events) {
   Connection& c = *static_cast<Connection*>(handle->data);
   Driver& driver = *c.driver;
-  if (driver.closing_ || c.fd < 0 || driver.owner_.foreign(driver.owner_.self)) return;
+  if (driver.closing_ || c.fd < 0 || driver.fork_generation_ != fork_generation()) return;
   const Visit visit(driver.owner_);
-  driver.touched_ = true;
   if (c.state == Connection::State::connecting) {
+    driver.touched_ = true;
     int err = 0;
     socklen_t size = sizeof err;
     const Instant now = driver.read_clock();
@@ -417,6 +411,7 @@ void Driver::on_poll(uv_poll_t* handle, int status, int events) {
   }
   if (status < 0) return driver.broken(c);
   if (events & UV_WRITABLE) {
+    driver.touched_ = true;
     driver.watch(c, UV_READABLE);
     driver.flush(c, driver.read_clock());
   }
@@ -442,17 +437,38 @@ void Driver::broken(Connection& c) {
 void Driver::flush(Connection& c, Instant now) {
   if (c.state != Connection::State::open || (c.events & UV_WRITABLE)) return;
   const Tx& tx = client_.output(c.master);
+  if (!tx.one_run()) return flush_woven(c, tx, now);
+  const Bytes run = tx.run();
+  const ssize_t sent = send(c.fd, run.data, run.size, MSG_NOSIGNAL);
+  if (sent != static_cast<ssize_t>(run.size)) return sent_part(c, sent, now);
+  client_.sent(c.master, run.size);
+}
+
+// With script bodies in it: as far as possible in one call. Apart, since these lists are no part of an ordinary turn.
+void Driver::flush_woven(Connection& c, const Tx& tx, Instant now) {
   while (!tx.empty()) {
-    size_t total = tx.run().size;
-    const ssize_t sent = tx.one_run() ? send(c.fd, tx.run().data, total, MSG_NOSIGNAL) : gather_write(c.fd, tx, total);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK) return broken(c);
-    if (sent > 0) client_.sent(c.master, static_cast<size_t>(sent));
-    if (sent < 0 || static_cast<size_t>(sent) < total) {
-      if (!watch(c, UV_READABLE | UV_WRITABLE)) close(c, REDLOCK_E_SYSTEM, false, now);
-      return;
+    Bytes chunks[Tx::chunks_max];
+    iovec parts[Tx::chunks_max];
+    const unsigned n = tx.gather(chunks, Tx::chunks_max);
+    size_t total = 0;
+    for (unsigned i = 0; i < n; ++i) {
+      parts[i] = {const_cast<char*>(chunks[i].data), chunks[i].size};
+      total += chunks[i].size;
     }
+    msghdr message = {};
+    message.msg_iov = parts;
+    message.msg_iovlen = n;
+    const ssize_t sent = sendmsg(c.fd, &message, MSG_NOSIGNAL);
+    if (sent != static_cast<ssize_t>(total)) return sent_part(c, sent, now);
+    client_.sent(c.master, total);
   }
+}
+
+// The socket's buffer is full, or the connection is gone.
+void Driver::sent_part(Connection& c, ssize_t sent, Instant now) {
+  if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) return broken(c);
+  if (sent > 0) client_.sent(c.master, static_cast<size_t>(sent));
+  if (!watch(c, UV_READABLE | UV_WRITABLE)) close(c, REDLOCK_E_SYSTEM, false, now);
 }
 
 }  // namespace redlock

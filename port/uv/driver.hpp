@@ -59,7 +59,7 @@ class Driver {
 
   int open(uv_loop_t* loop);  // 0 or enum redlock_err, and then nothing is left on the loop
   // Is something to be done before the loop may wait? On the loop's thread, between its runs.
-  bool pending() const { return touched_ || client_.wants_turn(); }
+  bool pending() const { return touched_ || client_.wants_turn() || client_.has_lock_events(); }
   Instant now() { return read_clock(); }
   const SystemClock& clock() const { return clock_; }
 
@@ -69,6 +69,7 @@ class Driver {
   Instant read_clock();
   void step();
   void turns();
+  void turn(Instant now);
   void deliver(Instant now);
   void refill();
   void arm();
@@ -83,6 +84,8 @@ class Driver {
   void read(Connection& c);
   void broken(Connection& c);
   void flush(Connection& c, Instant now);
+  void flush_woven(Connection& c, const Tx& tx, Instant now);
+  void sent_part(Connection& c, ssize_t sent, Instant now);
   bool watch(Connection& c, int events);
   void close_handles();
   void handle_closed();
@@ -106,9 +109,10 @@ class Driver {
   uv_poll_t timer_;
   uv_poll_t spare_;  // grows the loop's table of descriptors
   int timer_fd_ = -1;
+  uint32_t fork_generation_ = 0;  // what foreign() asks too, once more for each descriptor, without a call
   Instant armed_for_ = Instant::never();
   unsigned own_open_ = 0;  // of prepare_, timer_, spare_: not yet closed
-  bool touched_ = true;    // an input came since the last turn
+  bool touched_ = true;    // an input came since the last turn; of those that were read the client itself says
   bool stepping_ = false;
   bool closing_ = false;
 };

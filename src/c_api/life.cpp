@@ -68,8 +68,7 @@ void log_master(const redlock_t* rl, const redlock_event_t& event) {
   rl->log(level, text, rl->log_user);
 }
 
-void tell(redlock_t* rl, redlock_event_t event, redlock_event_fn callback, void* user) {
-  event.size = sizeof event;
+void tell(redlock_t* rl, const redlock_event_t& event, redlock_event_fn callback, void* user) {
   if (event.type == REDLOCK_EV_MASTER) log_master(rl, event);
   if (callback != nullptr) {
     callback(rl, &event, user);
@@ -152,6 +151,7 @@ int make(redlock_t*& rl, const redlock_config_t* cfg, const Place& place, Mode m
 void tell_closed(redlock_t* rl) {
   if (rl->event == nullptr) return;
   redlock_event_t event = {};
+  event.size = sizeof event;
   event.type = REDLOCK_EV_CLOSED;
   event.failed = rl->client.claims().debts();
   tell(rl, event, nullptr, nullptr);

@@ -13,7 +13,11 @@ int to_options(const redlock_t* rl, const redlock_acquire_opts_t* given, redlock
   opts = REDLOCK_ACQUIRE_OPTS_INIT;
   if (given != nullptr) {
     if (given->size < sizeof given->size || given->size > 4096) return REDLOCK_E_INVAL;
-    memcpy(&opts, given, given->size < sizeof opts ? given->size : sizeof opts);
+    if (given->size == sizeof opts) {
+      opts = *given;
+    } else {
+      memcpy(&opts, given, given->size < sizeof opts ? given->size : sizeof opts);
+    }
   }
   const Settings& settings = rl->client.settings();
   if (opts.flags & REDLOCK_F_FENCING) return REDLOCK_E_NOTSUP;

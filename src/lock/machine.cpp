@@ -104,10 +104,9 @@ Action Machine::distrust(Lock& lock, MasterMask masters) const {
   return owners < quorum_of(rules_.masters) ? lost_early(lock) : Action::none;
 }
 
-Action Machine::decided(Lock& lock, Instant now, Random& random) const {
+inline Action Machine::decided(Lock& lock, Instant now, Random& random) const {
   const Round& round = lock.round;
-  const unsigned failed = count(round.failed);
-  switch (decide(rules_.masters, count(round.granted), count(round.refused), failed)) {
+  switch (decide(rules_.masters, count(round.granted), count(round.refused), count(round.failed))) {
     case Decision::pending:
       return Action::none;
     case Decision::won:
@@ -117,7 +116,7 @@ Action Machine::decided(Lock& lock, Instant now, Random& random) const {
       break;
   }
   lock.round.open = false;
-  const int cause = lost_because(rules_.masters, failed, count(round.guarded));
+  const int cause = lost_because(rules_.masters, count(round.failed), count(round.guarded));
   if (lock.state == State::acquiring) return lost(lock, cause, now, random);
   extend_lost(lock, cause == REDLOCK_E_LOCKED ? REDLOCK_E_GONE : cause, now, random);
   return Action::none;

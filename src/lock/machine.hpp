@@ -130,7 +130,7 @@ class Machine {
   Action jumped(Lock& lock, Instant now) const;
 
  private:
-  Action decided(Lock& lock, Instant now, Random& random) const;
+  inline Action decided(Lock& lock, Instant now, Random& random) const;
   Action won(Lock& lock, Instant now, Random& random) const;
   Action lost(Lock& lock, int cause, Instant now, Random& random) const;
   Action extended(Lock& lock) const;

@@ -209,6 +209,7 @@ void Claims::owe(Claim& c, MasterIndex m) {
   REDLOCK_ASSERT(!(c.owed & bit(m)));
   c.owed |= bit(m);
   ++owed_[m];
+  ++owed_in_all_;
 }
 
 // Like rest(): a delete under way had no deadline; if its debt would have ended meanwhile, that is due now.
@@ -228,7 +229,7 @@ void Claims::recount(const Claim& c, MasterMask before) {
 void Claims::forget(Claim& c, MasterMask masters) {
   if (!(bookkeeping(c) & masters)) return;
   for (MasterIndex m : each(masters & (c.owed | c.reserved))) {
-    if (c.owed & bit(m)) --owed_[m];
+    if (c.owed & bit(m)) --owed_[m], --owed_in_all_;
     unreserve(c, m);
   }
   const MasterMask keep = static_cast<MasterMask>(~masters);

@@ -111,6 +111,7 @@ class Claims {
     REDLOCK_ASSERT(c.owed & bit(m));
     c.owed &= static_cast<MasterMask>(~bit(m));
     --owed_[m];
+    --owed_in_all_;
     c.deleting |= bit(m);
     unreserve(c, m);
   }
@@ -135,6 +136,7 @@ class Claims {
   unsigned reserved(MasterIndex m) const { return reserved_[m]; }
 
   // Deletes that wait for room: has any, and the next one at or after `from` (no_slot: none).
+  bool owes() const { return owed_in_all_ != 0; }
   bool owes(MasterIndex m) const { return owed_[m] != 0; }
   uint16_t next_owed(MasterIndex m, uint16_t from) const;
 
@@ -181,6 +183,7 @@ class Claims {
   uint16_t debts_ = 0;
   uint16_t open_[REDLOCK_MASTERS_MAX] = {};  // claims about which something is unanswered or owed
   uint16_t owed_[REDLOCK_MASTERS_MAX] = {};
+  uint32_t owed_in_all_ = 0;
   uint16_t reserved_[REDLOCK_MASTERS_MAX] = {};
   Instant deadline_ = Instant::never();
 };

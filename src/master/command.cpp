@@ -11,8 +11,7 @@ void write_key(resp::Writer& out, const Subject& s) { out.bulk(s.key_prefix, s.r
 void write_value(resp::Writer& out, const Subject& s) {
   constexpr size_t hex_size = 2 * REDLOCK_VALUE_RANDOM;  // a constant, so that it is copied in line
   REDLOCK_ASSERT(s.value_hex.size == hex_size);
-  out.bulk_header(hex_size + 1 + s.client_name.size).raw(Bytes(s.value_hex.data, hex_size));
-  out.raw(":").raw(s.client_name).crlf();
+  out.bulk(Bytes(s.value_hex.data, hex_size), ":", s.client_name);
 }
 
 struct Prefix {

@@ -205,14 +205,7 @@ void Session::say_ping(Instant now) {
 
 // ---- replies --------------------------------------------------------------------------------------------------
 
-char* Session::rx_room(size_t& size) {
-  compact();
-  size = rx_capacity_ - rx_size_;
-  return rx_ + rx_size_;
-}
-
 void Session::compact() {
-  if (rx_head_ == 0) return;
   rx_size_ -= rx_head_;
   if (rx_size_ != 0) memmove(rx_, rx_ + rx_head_, rx_size_);
   rx_head_ = 0;
@@ -320,7 +313,7 @@ bool Session::handle(const resp::Item& item, Instant now, Reply& out) {
 
 // The head of the FIFO has its whole answer.
 void Session::answered(Instant now) {
-  const uint8_t kind = fifo_[fifo_head_].kind & static_cast<uint8_t>(~in_band);
+  const unsigned kind = fifo_[fifo_head_].kind & ~unsigned{in_band};
   if (kind > kind_release) --own_in_flight_;
   pop_request(now);
   if (wish_ == Wish::close) return;

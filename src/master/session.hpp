@@ -62,7 +62,7 @@ class Session {
     Instant sent;
     uint32_t round;
     uint16_t claim;
-    uint8_t kind;
+    uint16_t kind;  // enum Kind; as wide as what is left of 16 bytes, so that it is written without a gap
   };
   static constexpr unsigned own_requests = 12;  // of its own in flight, at most: the greeting's
   struct Memory {
@@ -84,13 +84,19 @@ class Session {
   // The connection, or the attempt, is over; everything in flight is forgotten. `reason` is kept unless the session
   // itself wished to close and knows better.
   void closed(Instant now, int reason, uint32_t random);
-  char* rx_room(size_t& size);
+  char* rx_room(size_t& size) {
+    if (rx_head_ != 0) compact();
+    size = rx_capacity_ - rx_size_;
+    return rx_ + rx_size_;
+  }
   Tx& tx() { return tx_; }
 
   // ---- for the client -----------------------------------------------------------------------------------------
   // `size` bytes were put into rx_room(); next() then tells what they say, one thing at a time, until false.
   void received(size_t size) { rx_size_ += size; }
-  bool next(Instant now, Reply& out) { return plain_yes(now, out) || next_item(now, out); }
+  bool next(Instant now, Reply& out) {
+    return plain_yes(now, out) || (rx_head_ != rx_size_ && next_item(now, out));
+  }
 
   // Takes acquires and extends now?
   bool votes() const { return state_ == State::up && wish_ == Wish::none && guard_.admitted(); }
@@ -100,6 +106,8 @@ class Session {
   bool room(size_t bytes, unsigned requests) const {
     return fifo_size_ - own_in_flight_ + requests + own_requests <= fifo_capacity_ && tx_.fits(bytes + in_band_size(), 1);
   }
+  // Nothing to send, to wish or to tell.
+  bool idle() const { return tx_.empty() && wish_ == Wish::none && !changed_; }
   void ask(Op op, uint16_t claim, uint32_t round, const Command& command, Instant now) {
     REDLOCK_ASSERT(connected() && room(command.text_size(), 1));
     tx_.append(command.head());

@@ -14,17 +14,18 @@ class Writer {
 
   // The header of a command of `count` arguments; that many calls below must follow.
   Writer& array(unsigned count) { return header('*', count); }
-  Writer& bulk(Bytes text) { return bulk(text, Bytes()); }
-  // One bulk string from two pieces, e.g. key prefix and resource.
-  Writer& bulk(Bytes head, Bytes tail);
+  // One bulk string, of up to three pieces, e.g. key prefix and resource.
+  Writer& bulk(Bytes head, Bytes middle = Bytes(), Bytes tail = Bytes()) {
+    if (char* at = open_bulk(head.size + middle.size + tail.size)) put_bytes(put_bytes(put_bytes(at, head), middle), tail);
+    return *this;
+  }
   Writer& number(uint32_t value);
   // The length line of a bulk string whose bytes and final CR LF are sent from elsewhere (by reference).
   Writer& bulk_header(size_t size) { return header('$', size); }
   Writer& crlf() { return raw(Bytes("\r\n")); }
   // Bytes that are RESP already. In line, so that a literal is a few stores.
   Writer& raw(Bytes bytes) {
-    char* at = take(bytes.size);
-    if (at != nullptr && bytes.size != 0) memcpy(at, bytes.data, bytes.size);  // data may be null when there are none
+    if (char* at = take(bytes.size)) put_bytes(at, bytes);
     return *this;
   }
 
@@ -33,9 +34,44 @@ class Writer {
   Bytes written() const { return Bytes(begin_, size()); }
 
  private:
-  Writer& header(char type, size_t value);
+  static unsigned digits_of(size_t value);
+  static char* put_long(char* at, size_t value, unsigned digits);
+
+  // The `digits` decimal digits of value from `at` on; returns what follows them. Names and values have one or two.
+  static char* put_number(char* at, size_t value, unsigned digits) {
+    if (digits > 2) return put_long(at, value, digits);
+    if (digits == 2) *at++ = static_cast<char>('0' + value / 10);
+    *at++ = static_cast<char>('0' + value % 10);
+    return at;
+  }
+  static char* put_bytes(char* at, Bytes bytes) {
+    if (bytes.size != 0) memcpy(at, bytes.data, bytes.size);  // data may be null when there are none
+    return at + bytes.size;
+  }
+  static char* put_crlf(char* at) {
+    at[0] = '\r';
+    at[1] = '\n';
+    return at + 2;
+  }
+
+  Writer& header(char type, size_t value) {
+    const unsigned digits = value < 10 ? 1 : value < 100 ? 2 : digits_of(value);
+    if (char* at = take(1 + digits + 2)) {
+      *at = type;
+      put_crlf(put_number(at + 1, value, digits));
+    }
+    return *this;
+  }
   // Space for the `size` bytes of a bulk string, its length line and final CR LF written; nullptr if that does not fit.
-  char* open_bulk(size_t size);
+  char* open_bulk(size_t size) {
+    const unsigned digits = size < 10 ? 1 : size < 100 ? 2 : digits_of(size);
+    char* at = take(1 + digits + 2 + size + 2);
+    if (at == nullptr) return nullptr;
+    *at = '$';
+    at = put_crlf(put_number(at + 1, size, digits));
+    put_crlf(at + size);
+    return at;
+  }
   // Space for n bytes, or nullptr for ever after.
   char* take(size_t n) {
     if (n > static_cast<size_t>(end_ - at_)) {

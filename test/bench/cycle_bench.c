@@ -85,22 +85,20 @@ static void acquire(worker *w, redlock_resource_t resource, redlock_event_fn cal
   }
 }
 
-/* The key is PREFIX:xxxxxxxx, as in the other programs. */
-static redlock_resource_t unique_resource(char *text, size_t size) {
-  const size_t prefix = strlen(opts.prefix);
-  if (prefix + 9 > size) exit(2);
-  memcpy(text, opts.prefix, prefix);
-  text[prefix] = ':';
-  for (unsigned i = 0, n = name++; i < 8; i++, n >>= 4) text[prefix + 8 - i] = "0123456789abcdef"[n & 15];
-  redlock_resource_t resource = {text, (uint32_t)(prefix + 9)};
-  return resource;
+/* The key is as long as in the other programs. The library keeps a copy of it. */
+static redlock_resource_t unique_resource(void) {
+  static char text[REDLOCK_RESOURCE_MAX + 1];
+  static unsigned size;
+  if (size == 0) size = (unsigned)snprintf(text, sizeof text, "%.*s:00000000", REDLOCK_RESOURCE_MAX - 9, opts.prefix);
+  char *at = text + size;
+  for (unsigned n = name++; n != 0; n >>= 6) *--at = (char)('0' + (n & 63));
+  return (redlock_resource_t){text, size};
 }
 
 static void begin(worker *w) {
-  char text[REDLOCK_RESOURCE_MAX];
   begun++;
   w->began = cycle_now();
-  acquire(w, unique_resource(text, sizeof text), on_event, REDLOCK_WAIT_NONE);
+  acquire(w, unique_resource(), on_event, REDLOCK_WAIT_NONE);
 }
 
 /* What is counted is what happens in here: see count.sh. */
@@ -191,7 +189,8 @@ static int configure(void) {
   const unsigned locks = opts.table != 0 ? opts.table : opts.inflight + opts.held + 1;
   if ((opts.table != 0 || locks > 32) && set("limits.locks", locks) != 0) return -1;
   /* The slowest master may lag behind the others by many cycles, and is still to be sent all of them. */
-  if (opts.inflight > 1 && (set("limits.debts", LIMIT_MAX) != 0 || set("limits.in_flight", LIMIT_MAX) != 0)) return -1;
+  const unsigned room = opts.inflight > 1 ? LIMIT_MAX : 1024;
+  if (set("limits.debts", room) != 0 || set("limits.in_flight", room) != 0) return -1;
   if (opts.node_timeout_ms != 0 && set("timing.node_timeout_ms", opts.node_timeout_ms) != 0) return -1;
   redlock_config_set_event(cfg, on_client_event, NULL);
   return 0;
@@ -231,10 +230,9 @@ static void on_held(redlock_t *client, const redlock_event_t *event, void *user)
 
 /* Locks that are held, and renewed, all the while. */
 static void hold_others(worker *w) {
-  char text[REDLOCK_RESOURCE_MAX];
   ended = 0;
   wanted = (long)opts.held;
-  for (unsigned i = 0; i < opts.held; i++) acquire(w, unique_resource(text, sizeof text), on_held, 5000);
+  for (unsigned i = 0; i < opts.held; i++) acquire(w, unique_resource(), on_held, 5000);
   if (opts.held != 0) uv_run(&loop, UV_RUN_DEFAULT);
 }
 
@@ -262,7 +260,7 @@ int main(int argc, char **argv) {
   worker *workers = calloc(opts.inflight, sizeof *workers);
   if (workers == NULL) return 4;
   cycle_record_init(&record, &opts);
-  name = (unsigned)cycle_now();
+  name = (unsigned)cycle_now() & 0xfffffff;
   hold_others(workers);
 
   uv_timer_start(&timer, on_deadline, (uint64_t)(opts.max_seconds * 1e3), 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The k-th system call fails, for every k until a run has no k-th call left: socket, connect, sendmsg, recv and the
+// The k-th system call fails, for every k until a run has no k-th call left: socket, connect, send, recv and the
 // rest, each with the errors that a kernel gives. A client on three real masters (and on one, by TCP and unix socket)
 // locks and releases twice meanwhile; create may refuse with a clear error, everything else recovers. Afterwards
 // nothing is left on the loop and no descriptor is open that was not before. The same for the k-th malloc of a
@@ -32,7 +32,7 @@ namespace {
 enum Call {
   call_socket,
   call_connect,
-  call_sendmsg,
+  call_send,  // sendmsg too
   call_recv,
   call_setsockopt,
   call_getsockopt,
@@ -46,7 +46,7 @@ enum Call {
   calls_count
 };
 
-constexpr const char* call_names[] = {"socket",     "connect",        "sendmsg",         "recv",  "setsockopt",
+constexpr const char* call_names[] = {"socket",     "connect",        "send",            "recv",  "setsockopt",
                                       "getsockopt", "timerfd_create", "timerfd_settime", "fcntl", "epoll_ctl",
                                       "ioctl",      "getrandom",      "malloc"};
 static_assert(std::size(call_names) == calls_count);
@@ -57,8 +57,8 @@ struct Fault {
   int error = 0;
   unsigned k = 0;
   unsigned times = 1;
-  size_t bytes_at_most = SIZE_MAX;  // sendmsg and recv move no more at a time
-  bool every_other = false;         // of sendmsg and recv is told to come again
+  size_t bytes_at_most = SIZE_MAX;  // send, sendmsg and recv move no more at a time
+  bool every_other = false;         // of them is told to come again
   std::array<unsigned, calls_count> seen{};
   bool fired = false;
 
@@ -66,7 +66,7 @@ struct Fault {
   ~Fault();
   bool fails(Call made) {
     const unsigned n = ++seen[made];
-    if (every_other && (made == call_sendmsg || made == call_recv) && n % 2 == 1) {
+    if (every_other && (made == call_send || made == call_recv) && n % 2 == 1) {
       errno = n % 4 == 1 ? EAGAIN : EINTR;
       return true;
     }
@@ -108,8 +108,14 @@ int connect(int fd, const sockaddr* address, socklen_t size) {
   return fails(call_connect) ? -1 : REAL(connect)(fd, address, size);
 }
 
+ssize_t send(int fd, const void* bytes, size_t size, int flags) {
+  if (fails(call_send)) return -1;
+  const size_t most = fault != nullptr ? fault->bytes_at_most : SIZE_MAX;
+  return REAL(send)(fd, bytes, size < most ? size : most, flags);
+}
+
 ssize_t sendmsg(int fd, const msghdr* message, int flags) {
-  if (fails(call_sendmsg)) return -1;
+  if (fails(call_send)) return -1;
   const size_t most = fault != nullptr ? fault->bytes_at_most : SIZE_MAX;
   if (most == SIZE_MAX || message->msg_iovlen == 0) return REAL(sendmsg)(fd, message, flags);
   iovec part = message->msg_iov[0];
@@ -363,7 +369,7 @@ TEST_P(FailingCalls, NoneFails) {
   bool fired = false;
   EXPECT_EQ(live([](Fault&) {}, fired), 0);
   EXPECT_FALSE(fired);
-  EXPECT_GT(seen_[call_sendmsg], 4u);
+  EXPECT_GT(seen_[call_send], 4u);
   EXPECT_GT(seen_[call_recv], 4u);
 }
 
@@ -378,7 +384,7 @@ TEST_P(FailingCalls, Connect) {
 }
 
 TEST_P(FailingCalls, Send) {
-  for (const int error : {EPIPE, ECONNRESET, ETIMEDOUT, ENOBUFS, ENOMEM, EAGAIN, EINTR}) fail_each(call_sendmsg, error);
+  for (const int error : {EPIPE, ECONNRESET, ETIMEDOUT, ENOBUFS, ENOMEM, EAGAIN, EINTR}) fail_each(call_send, error);
 }
 
 TEST_P(FailingCalls, Receive) {
@@ -412,7 +418,7 @@ TEST_P(FailingCalls, Randomness) {
 TEST_P(FailingCalls, OneByteAtATime) {
   bool fired = false;
   EXPECT_EQ(live([](Fault& faults) { faults.bytes_at_most = 1; }, fired), 0);
-  EXPECT_GT(seen_[call_sendmsg], 500u);
+  EXPECT_GT(seen_[call_send], 500u);
   EXPECT_GT(seen_[call_recv], 100u);
 }
 
