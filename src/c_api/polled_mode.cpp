@@ -107,8 +107,8 @@ int redlock_process(redlock_t* rl) {
   for (unsigned i = 0; i < runs_max && (i == 0 || (!p.closed && has_work(rl))); ++i) p.loop.run_once();
   rl->processing = false;
   if (p.closed) {
-    p.loop.close();
     tell_closed(rl);
+    p.loop.close();
     give_back(rl);
     return REDLOCK_E_CLOSED;
   }
