@@ -8,7 +8,7 @@ set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build=$root/build/demo
-masters=5 gateways=4 seconds=6 jobs=0 install=yes programs=
+masters=5 gateways=4 seconds=6 jobs=0 style=loop install=yes programs=
 columns=88       # of the timelines, which are 12 wider than that
 think_ms=60      # a gateway's mean pause between two jobs
 freeze_after=0.3 # seconds from the kill of one master to the freeze of another
@@ -19,9 +19,10 @@ usage: examples/demo.sh [options]
   --gateways N     gateways that share the device, 2 .. 16 (default $gateways)
   --masters N      private redis-servers, 1 .. 15 (default $masters); fewer than 3 survive no failure
   --seconds N      length of each act, 2 .. 600 (default $seconds)
+  --style STYLE    how the gateways are written: loop (gateway.c, the default) or blocking (blocking_gateway.c)
   --jobs N         end each act when every gateway has tried N jobs, instead of after --seconds
   --no-install     install nothing: list what is missing, and fail
-  --programs DIR   use the programs device, gateway and timeline in DIR, and build nothing
+  --programs DIR   use the programs in DIR (device, timeline, and the gateway), and build nothing
   --help
 END
 }
@@ -42,7 +43,7 @@ parse() {
     case $1 in
       --help) usage && exit 0 ;;
       --no-install) install=no && shift && continue ;;
-      --gateways | --masters | --seconds | --jobs | --programs) (($# > 1)) || fail "$1 needs a value" ;;
+      --gateways | --masters | --seconds | --jobs | --style | --programs) (($# > 1)) || fail "$1 needs a value" ;;
       *) usage >&2 && exit 2 ;;
     esac
     case $1 in
@@ -50,10 +51,16 @@ parse() {
       --masters) masters=$(number "$1" "$2" 1 15) ;;
       --seconds) seconds=$(number "$1" "$2" 2 600) ;;
       --jobs) jobs=$(number "$1" "$2" 1 100000) ;;
+      --style) style=$2 ;;
       --programs) programs=$2 ;;
     esac
     shift 2
   done
+  case $style in
+    loop) gateway=gateway ;;
+    blocking) gateway=blocking_gateway ;;
+    *) fail "--style: '$style' is neither loop nor blocking" ;;
+  esac
 }
 
 # ---- Taking down --------------------------------------------------------------------------------------------------
@@ -95,7 +102,7 @@ build_programs() {
   say "Building into $build (about a minute the first time)"
   if ! cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DREDLOCK_BUILD_TESTS=OFF >"$log" 2>&1 ||
     ! cmake --build "$build" -j "$(nproc)" \
-      --target example_device --target example_gateway --target example_timeline >>"$log" 2>&1; then
+      --target example_device --target "example_$gateway" --target example_timeline >>"$log" 2>&1; then
     tail -n 30 "$log" >&2
     fail "the build failed; all of its output is in $log"
   fi
@@ -178,7 +185,7 @@ start_act() { # directory, gateway's option
   act_began_us=${EPOCHREALTIME/[.,]/}
   gateway_pids=()
   for ((i = 1; i <= gateways; ++i)); do
-    "${tied[@]}" "$programs/gateway" --id "$i" --device "$address" --masters "$urls" "$2" --jobs "$jobs" \
+    "${tied[@]}" "$programs/$gateway" --id "$i" --device "$address" --masters "$urls" "$2" --jobs "$jobs" \
       --think-ms "$think_ms" >"$1/gateway-$i.json" 2>"$1/gateway-$i.err" &
     gateway_pids[i]=$!
     running[$!]="gateway $i"

@@ -150,6 +150,17 @@ TEST_F(Example, Raii) {
             std::string::npos) << raii.output();
 }
 
+// Both ways to write a gateway: they collide without the lock, never with it, and not when masters fail. The demo judges.
+class Demo : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(Demo, NothingCollidesWithTheLock) {
+  const std::string root = REDLOCK_SOURCE_DIR, programs = std::string(REDLOCK_BINARY_DIR) + "/examples";
+  const std::string command = root + "/examples/demo.sh --no-install --seconds 3 --style " + GetParam() +
+                              " --programs " + programs + " >/dev/null";
+  EXPECT_EQ(std::system(command.c_str()), 0);
+}
+INSTANTIATE_TEST_SUITE_P(Style, Demo, ::testing::Values("loop", "blocking"));
+
 // Four members, three hand-overs: one leader at a time, and the one that takes over after a kill has waited for the keys.
 TEST_F(Example, Leader) {
   Program leader("leader", Words{"4", "700"} + masters_.urls(), dir_);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // Somebody else holds it: foreign keys, waiters, and clients that contend.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <thread>
 
@@ -166,6 +169,40 @@ TEST_P(Contention, OneAtATimeAndEverybodyGetsTurns) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Masters, Contention, ::testing::Values(1, 3));
+
+// Eight gateways as they are on the field: processes, which share nothing but the masters.
+TEST(Processes, EightOnOneResource) {
+  constexpr int processes = 8, turns = 10;
+  Cluster masters(3);
+  const std::vector<std::string> urls = masters.urls();
+  int ends[2] = {-1, -1};
+  ASSERT_EQ(::pipe(ends), 0);
+  std::vector<pid_t> children;
+  for (int number = 0; number < processes; ++number) {
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      const std::vector<Interval> held = gateway(urls, number, turns);
+      const size_t size = held.size() * sizeof(Interval);  // below PIPE_BUF: in one piece
+      ::_exit(::write(ends[1], held.data(), size) == static_cast<ssize_t>(size) && !::testing::Test::HasFailure() ? 0 : 1);
+    }
+    children.push_back(child);
+  }
+  ::close(ends[1]);
+  std::vector<Interval> all;
+  for (Interval interval{}; ::read(ends[0], &interval, sizeof interval) == static_cast<ssize_t>(sizeof interval);) {
+    all.push_back(interval);
+  }
+  ::close(ends[0]);
+  for (const pid_t child : children) {
+    int status = -1;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  }
+  EXPECT_EQ(all.size(), static_cast<size_t>(processes * turns)) << "everybody has had all turns";
+  expect_exclusion(all);
+  EXPECT_EQ(masters.holders("bus"), 0u);
+}
 
 TEST(OneClient, TwoLocksOfOneName) {
   Loop loop;

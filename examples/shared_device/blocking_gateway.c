@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT
+//
+// blocking_gateway: what gateway.c does, by calls that block. The steps of a job stand one below the other, as in most
+// firmware; the client runs on a thread of its own.
+//
+//   one_job      asks for the lock and waits for it, sends the frames, gives the lock back
+//   exchange     asks redlock_check() before each frame, sends it, waits for the answer
+#define _GNU_SOURCE 1
+#include <poll.h>
+#include <redlock/redlock.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+
+#include "bus.h"
+#include "options.h"
+#include "waits.h"
+
+enum {
+  FRAMES_PER_JOB = 4,
+  GAP_MS = 2,            // between the answer to a frame and the next frame
+  ANSWER_MS = 100,       // the device has answered by then, or not at all
+  CLOSE_GRACE_MS = 300,  // for the last deletes to be answered
+  NEED_MS = BUS_SILENCE_MS + 50,  // as in gateway.c
+};
+
+struct gateway {
+  struct options options;
+  redlock_t *rl;  // NULL: without the lock
+  int fd;
+  struct frame_reader reader;
+  struct frame frame;  // of this job, the last one sent
+  struct waits waits;
+  unsigned intact, ruined, failed, lost;
+};
+
+enum outcome { INTACT, RUINED, STOPPED, BROKEN };
+
+static volatile sig_atomic_t stopping;
+
+static void on_signal(int number) {
+  (void)number;
+  stopping = 1;
+}
+
+static uint64_t now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void pause_ms(uint64_t ms) {
+  const struct timespec time = {(time_t)(ms / 1000), (long)(ms % 1000) * 1000000};
+  nanosleep(&time, NULL);
+}
+
+static void note(const struct gateway *g, const char *what, const char *why) {
+  fprintf(stderr, "gateway %u: job %u: %s: %s\n", g->options.id, g->frame.job, what, why);
+}
+
+// ---- A job ------------------------------------------------------------------------------------------------------
+
+// Late answers, and on a pty those to other gateways, are passed over.
+static bool is_answer(const struct gateway *g, const struct frame *answer) {
+  return answer->gateway == g->frame.gateway && answer->job == g->frame.job && answer->index == g->frame.index;
+}
+
+static enum outcome await_answer(struct gateway *g) {
+  const uint64_t until = now_ns() + (uint64_t)ANSWER_MS * 1000000;
+  for (uint64_t now = now_ns(); now < until; now = now_ns()) {
+    struct pollfd wire = {g->fd, POLLIN, 0};
+    if (poll(&wire, 1, (int)((until - now) / 1000000) + 1) <= 0) continue;  // a signal, or the time is over
+    if (frame_read(&g->reader, g->fd) <= 0) return note(g, "stopped", "the device is gone"), BROKEN;
+    struct frame answer;
+    while (frame_next(&g->reader, &answer)) {
+      if (!is_answer(g, &answer)) continue;
+      if (answer.status == FRAME_OUT_OF_ORDER) return note(g, "stopped", "the device has forgotten it"), STOPPED;
+      return answer.status == FRAME_RUINED ? RUINED : INTACT;
+    }
+  }
+  return note(g, "stopped", "the device does not answer"), STOPPED;
+}
+
+static enum outcome exchange(struct gateway *g, redlock_lock_t lock) {
+  uint8_t bytes[FRAME_BYTES];
+  frame_encode(&g->frame, bytes);
+  const int err = g->rl != NULL ? redlock_check(g->rl, lock, NEED_MS) : 0;  // nothing between this and write()
+  if (err == 0 && write(g->fd, bytes, sizeof bytes) == (ssize_t)sizeof bytes) return await_answer(g);
+  note(g, "stopped", err != 0 ? redlock_strerror(err) : "the device is gone");
+  g->lost += err == REDLOCK_E_LOST;
+  return err != 0 ? STOPPED : BROKEN;
+}
+
+// The answer to the last frame tells how the job went.
+static enum outcome send_frames(struct gateway *g, redlock_lock_t lock) {
+  enum outcome outcome = INTACT;
+  for (uint8_t i = 0; i < FRAMES_PER_JOB && outcome < STOPPED; ++i) {
+    if (i > 0) pause_ms(GAP_MS);
+    g->frame.index = i;
+    outcome = exchange(g, lock);
+  }
+  if (outcome >= STOPPED) pause_ms(BUS_SILENCE_MS);  // until the device has forgotten the unfinished command
+  return outcome;
+}
+
+static int acquire(struct gateway *g, redlock_lock_t *lock) {
+  const redlock_resource_t resource = redlock_resource(g->options.resource);
+  redlock_acquire_opts_t opts = REDLOCK_ACQUIRE_OPTS_INIT;
+  opts.ttl_ms = g->options.ttl_ms;
+  opts.wait_ms = (int32_t)g->options.wait_ms;
+  opts.retry_delay_ms = g->options.retry_ms;
+  opts.min_validity_ms = NEED_MS;
+  return redlock_acquire(g->rl, &resource, 1, &opts, lock);
+}
+
+static enum outcome one_job(struct gateway *g) {
+  redlock_lock_t lock = {0};
+  const uint64_t asked_ns = now_ns();
+  const int err = g->rl != NULL ? acquire(g, &lock) : 0;
+  if (err != 0) return note(g, "not acquired", redlock_strerror(err)), STOPPED;
+  waits_add(&g->waits, now_ns() - asked_ns);
+  const enum outcome outcome = send_frames(g, lock);
+  if (g->rl != NULL) redlock_release(g->rl, lock);  // right also for a lock that was lost: its keys must go
+  return outcome;
+}
+
+// ---- The program --------------------------------------------------------------------------------------------------
+
+static bool create_client(struct gateway *g) {
+  redlock_config_t *config = NULL;
+  char name[REDLOCK_CLIENT_NAME_MAX + 1], *rest = g->options.masters;
+  snprintf(name, sizeof name, "gateway-%u", g->options.id);
+  int err = redlock_config_new(&config);
+  if (err == 0) err = redlock_config_set_str(config, "client_name", name);
+  if (err == 0 && g->options.config != NULL) err = redlock_config_load_file(config, g->options.config);
+  while (err == 0 && rest != NULL && *rest != '\0') err = redlock_config_add_master(config, strsep(&rest, ","));
+  if (err == 0) err = redlock_create(&g->rl, config);
+  if (err != 0) note(g, redlock_strerror(err), config != NULL ? redlock_config_error(config) : "");
+  redlock_config_free(config);
+  return err == 0;
+}
+
+static bool work(struct gateway *g) {
+  enum outcome outcome = INTACT;
+  while (!stopping && outcome != BROKEN && (g->options.jobs == 0 || g->frame.job < g->options.jobs)) {
+    const uint64_t mean = g->options.think_ms;
+    pause_ms(mean / 2 + (uint64_t)random() % (mean + 1));
+    g->frame = (struct frame){.gateway = (uint8_t)g->options.id, .count = FRAMES_PER_JOB, .job = g->frame.job + 1};
+    outcome = one_job(g);
+    ++*(outcome == INTACT ? &g->intact : outcome == RUINED ? &g->ruined : &g->failed);
+  }
+  return outcome != BROKEN;
+}
+
+int main(int argc, char **argv) {
+  static struct gateway g;
+  int exit_status = 1;
+  if (!parse_options(argc, argv, &g.options, &exit_status)) return exit_status;
+  const struct sigaction action = {.sa_handler = on_signal};
+  sigaction(SIGTERM, &action, NULL);
+  sigaction(SIGINT, &action, NULL);
+  signal(SIGPIPE, SIG_IGN);  // for our own write(); the library needs no help
+  srandom(g.options.id);
+  g.fd = bus_open(g.options.device);
+  if (g.fd < 0) return perror(g.options.device), 1;
+  if (g.options.lock && !create_client(&g)) return 1;
+  const bool well = work(&g);
+  if (g.rl != NULL) redlock_destroy(g.rl, CLOSE_GRACE_MS);
+  close(g.fd);
+  printf("{\"gateway\":%u,\"lock\":%s,\"jobs\":%u,\"ruined\":%u,\"failed\":%u,\"lost\":%u,", g.options.id,
+         g.options.lock ? "true" : "false", g.intact, g.ruined, g.failed, g.lost);
+  waits_print_json(&g.waits);
+  puts("}");
+  free(g.waits.us);
+  return well ? 0 : 1;
+}
