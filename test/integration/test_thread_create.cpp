@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT
+//
+// redlock_create() when the system refuses something, on the caller's thread or on the new one: a clear error, and nothing
+// is left of it, no thread, no descriptor. The program's own definitions of these functions stand in front of libc's.
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+
+#include <atomic>
+
+#include "client_harness.hpp"
+
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)  // which stand in front of libc themselves
+
+namespace redlock::test {
+namespace {
+
+enum Call { call_thread, call_condition, call_mutex, call_epoll, call_eventfd, call_timerfd, calls_count };
+std::atomic<int> refused{calls_count};
+std::atomic<bool> fired{false};
+
+bool refuses(Call call) {
+  if (refused != call) return false;
+  fired = true;
+  return true;
+}
+
+template <class Function>
+Function* real(Function*, const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+}
+
+}  // namespace
+}  // namespace redlock::test
+
+using namespace redlock::test;
+
+extern "C" {
+
+int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*main)(void*), void* argument) noexcept {
+  return refuses(call_thread) ? EAGAIN : real(&::pthread_create, "pthread_create")(thread, attributes, main, argument);
+}
+int pthread_cond_init(pthread_cond_t* condition, const pthread_condattr_t* attributes) noexcept {
+  return refuses(call_condition) ? ENOMEM : real(&::pthread_cond_init, "pthread_cond_init")(condition, attributes);
+}
+int pthread_mutex_init(pthread_mutex_t* mutex, const pthread_mutexattr_t* attributes) noexcept {
+  return refuses(call_mutex) ? ENOMEM : real(&::pthread_mutex_init, "pthread_mutex_init")(mutex, attributes);
+}
+int epoll_create1(int flags) noexcept {
+  if (!refuses(call_epoll)) return real(&::epoll_create1, "epoll_create1")(flags);
+  errno = EMFILE;
+  return -1;
+}
+int eventfd(unsigned count, int flags) noexcept {
+  if (!refuses(call_eventfd)) return real(&::eventfd, "eventfd")(count, flags);
+  errno = EMFILE;
+  return -1;
+}
+int timerfd_create(int clock, int flags) noexcept {
+  if (!refuses(call_timerfd)) return real(&::timerfd_create, "timerfd_create")(clock, flags);
+  errno = EMFILE;
+  return -1;
+}
+
+}  // extern "C"
+
+namespace redlock::test {
+namespace {
+
+unsigned entries(const char* folder) {
+  DIR* dir = ::opendir(folder);
+  unsigned count = 0;
+  while (::readdir(dir) != nullptr) ++count;
+  ::closedir(dir);
+  return count;
+}
+
+class Refused : public ::testing::TestWithParam<Call> {
+ protected:
+  void SetUp() override {
+    cfg_ = configure(Settings{{"redis://127.0.0.1:1"}, "test", {}, {}});
+    redlock_t* rl = nullptr;  // once before: libuv keeps what it opens first
+    ASSERT_EQ(redlock_create(&rl, cfg_), 0);
+    ASSERT_EQ(redlock_destroy(rl, 0), 0);
+    descriptors_ = entries("/proc/self/fd");
+    tasks_ = entries("/proc/self/task");
+    fired = false;
+    refused = GetParam();
+  }
+  void TearDown() override {
+    refused = calls_count;
+    // libuv 1.44's uv_loop_init() itself leaves its epoll descriptor open when its eventfd is refused.
+    const unsigned of_libuv = GetParam() == call_eventfd ? 1 : 0;
+    EXPECT_LE(entries("/proc/self/fd"), descriptors_ + of_libuv);
+    EXPECT_EQ(entries("/proc/self/task"), tasks_);
+    redlock_t* rl = nullptr;
+    EXPECT_EQ(redlock_create(&rl, cfg_), 0) << "the next one is well";
+    EXPECT_EQ(redlock_destroy(rl, 0), 0);
+    redlock_config_free(cfg_);
+  }
+  redlock_config_t* cfg_ = nullptr;
+  unsigned descriptors_ = 0, tasks_ = 0;
+};
+
+TEST_P(Refused, Thread) {
+  redlock_t* rl = reinterpret_cast<redlock_t*>(this);
+  EXPECT_EQ(redlock_create(&rl, cfg_), REDLOCK_E_SYSTEM);
+  EXPECT_EQ(rl, nullptr);
+  EXPECT_TRUE(fired);
+}
+
+TEST_P(Refused, Polled) {
+  redlock_t* rl = reinterpret_cast<redlock_t*>(this);
+  const int err = redlock_create_polled(&rl, cfg_);
+  refused = calls_count;
+  if (!fired) {  // it needs no thread and no condition
+    EXPECT_EQ(err, 0);
+    EXPECT_EQ(redlock_close_async(rl, 0), 0);
+    while (redlock_process(rl) != REDLOCK_E_CLOSED) continue;
+    return;
+  }
+  EXPECT_EQ(err, REDLOCK_E_SYSTEM);
+  EXPECT_EQ(rl, nullptr);
+}
+
+INSTANTIATE_TEST_SUITE_P(Calls, Refused,
+                         ::testing::Values(call_thread, call_condition, call_mutex, call_epoll, call_eventfd,
+                                           call_timerfd));
+
+}  // namespace
+}  // namespace redlock::test
+
+#else
+TEST(Refused, NeedsNoSanitizer) { GTEST_SKIP() << "sanitizers stand in front of libc themselves"; }
+#endif
