@@ -32,11 +32,11 @@ static void pause_ms(long ms) {
   nanosleep(&time, NULL);
 }
 
-static redlock_t *create(int number, char **urls) {
+static redlock_t *create(unsigned number, char **urls) {
   redlock_config_t *cfg = NULL;
   redlock_t *rl = NULL;
   char name[REDLOCK_CLIENT_NAME_MAX + 1];
-  snprintf(name, sizeof name, "gateway-%d", number);
+  snprintf(name, sizeof name, "gateway-%u", number % 100);
   int err = redlock_config_new(&cfg);
   if (err == 0) err = redlock_config_set_str(cfg, "client_name", name);
   for (; err == 0 && *urls != NULL; ++urls) err = redlock_config_add_master(cfg, *urls);
@@ -48,7 +48,7 @@ static redlock_t *create(int number, char **urls) {
 
 // Stands by until it leads; leads until it is told to step down, or may not lead any more.
 static int member(int number, uint32_t ttl_ms, char **urls, int watcher) {
-  redlock_t *rl = create(number, urls);
+  redlock_t *rl = create((unsigned)number, urls);
   if (rl == NULL) return 1;
   const redlock_resource_t role = redlock_resource("plant1/active-gateway");
   redlock_acquire_opts_t opts = REDLOCK_ACQUIRE_OPTS_INIT;

@@ -43,6 +43,7 @@ std::map<std::string, Call> make_calls() {
   calls["redlock_close_async"] = [=](redlock_t* rl) { return redlock_close_async(rl, grace_out_of_range); };
   calls["redlock_commission"] = [](redlock_t* rl) { return redlock_commission(rl); };
   calls["redlock_suspended"] = [](redlock_t* rl) { return redlock_suspended(rl); };
+  calls["redlock_commission"] = [](redlock_t* rl) { return redlock_commission(rl); };
   calls["redlock_status"] = [](redlock_t* rl) {
     redlock_status_t status = {};
     status.size = sizeof status;

@@ -352,6 +352,9 @@ TEST(Destroy, HasAnEndOnAHalfOpenNetwork) {
 }
 
 TEST(Destroy, DoesNotWaitForAStuckCallback) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "ThreadSanitizer takes the second life of a descriptor's number for a race with a thread nobody joins";
+#endif
   RedisServer master;
   Flag in_callback, go_on, done;
   auto client = std::make_unique<ThreadClient>(std::vector<std::string>{master.url()});
@@ -367,9 +370,7 @@ TEST(Destroy, DoesNotWaitForAStuckCallback) {
   EXPECT_EQ(client->destroy(0), REDLOCK_E_TIMEOUT);
   go_on.set();
   EXPECT_TRUE(done.wait());
-#if !defined(__SANITIZE_THREAD__)  // which takes the second life of a descriptor's number for a race
   EXPECT_TRUE(ThreadClient::eventually([] { return task_with_name("redlock").empty(); })) << "it ends by itself";
-#endif
   EXPECT_EQ(client->count(REDLOCK_EV_CLOSED), 0u);
   EXPECT_EQ(client->count(REDLOCK_EV_RELEASED), 0u) << "nothing is told to whom has left";
   EXPECT_TRUE(ThreadClient::eventually([&] { return !master.exists("bus"); }));
@@ -449,7 +450,8 @@ TEST(Threads, AllCallsAtOnce) {
       while (!stop) {
         redlock_lock_t lock{0};
         const int err = client.acquire(t == 0 ? "bus" : "pump", lock, options(1'000, 50));
-        EXPECT_TRUE(err == 0 || err == REDLOCK_E_LOCKED || err == REDLOCK_E_TIMEOUT || err == REDLOCK_E_TABLE_FULL) << err;
+        EXPECT_TRUE(err == 0 || err == REDLOCK_E_LOCKED || err == REDLOCK_E_TIMEOUT || err == REDLOCK_E_TABLE_FULL ||
+                    err == REDLOCK_E_NO_QUORUM || err == REDLOCK_E_LOST) << err;  // LOST: suspended before it was told
         if (err != 0) continue;
         last = lock.id;
         (void)client.extend(lock);
