@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * The library as a user has it: the public C API on a libuv loop. A cycle ends with RELEASED, which the library reports
- * when the deletes are handed to the kernel (--release sent); it does not tell when the masters have confirmed them.
+ * The library as a user has it: the public C API. A cycle ends with RELEASED, which the library reports when the deletes
+ * are handed to the kernel (--release sent). It does not tell when the masters have confirmed them: with --release
+ * confirmed, for one lock at a time, the status is asked until no delete of any master is unanswered.
  *
- *   --api loop        redlock_create_on_loop, all calls from callbacks */
+ *   --api loop      redlock_create_on_loop, all calls from callbacks
+ *   --api blocking  redlock_create, redlock_acquire and redlock_release; one lock at a time */
 #include "cycle.h"
 
 #include <redlock/redlock.h>
@@ -39,6 +41,8 @@ static void on_deadline(uv_timer_t *timer) {
   if (ended == begun) uv_stop(&loop);
 }
 
+static uv_check_t confirming; /* --release confirmed: looks after each round of the loop */
+
 /* ---- latency and throughput ----------------------------------------------------------------------------------- */
 
 static void next(worker *w) {
@@ -58,6 +62,7 @@ static void on_event(redlock_t *client, const redlock_event_t *event, void *user
       redlock_release_async(client, event->lock);
       break;
     case REDLOCK_EV_RELEASED:
+      if (confirming.data != NULL) break;
       cycle_ended(&record, w->began);
       next(w);
       break;
@@ -69,6 +74,15 @@ static void on_event(redlock_t *client, const redlock_event_t *event, void *user
     default:
       break;
   }
+}
+
+static void on_check(uv_check_t *check) {
+  redlock_status_t status = {.size = sizeof status};
+  worker *w = check->data;
+  if (ended == begun || redlock_status(rl, &status) != 0 || status.debts != 0) return;
+  if (status.locks_held + status.locks_pending != 0) return;
+  cycle_ended(&record, w->began);
+  next(w);
 }
 
 static void acquire(worker *w, redlock_resource_t resource, redlock_event_fn callback, int wait_ms) {
@@ -107,6 +121,36 @@ __attribute__((noinline, noclone)) static void run(worker *workers, long cycles)
   wanted = cycles;
   for (unsigned i = 0; i < opts.inflight && begun < wanted; i++) begin(&workers[i]);
   uv_run(&loop, UV_RUN_DEFAULT);
+}
+
+/* ---- blocking ------------------------------------------------------------------------------------------------- */
+
+static void run_blocking(long cycles) {
+  const int64_t until = cycle_now() + (int64_t)(opts.max_seconds * 1e9);
+  for (long i = 0; i < cycles && cycle_now() < until; i++) {
+    redlock_acquire_opts_t o = REDLOCK_ACQUIRE_OPTS_INIT;
+    const redlock_resource_t resource = unique_resource();
+    redlock_lock_t lock;
+    o.ttl_ms = opts.ttl_ms;
+    const int64_t began = cycle_now();
+    if (redlock_acquire(rl, &resource, 1, &o, &lock) != 0) {
+      record.failed++;
+      continue;
+    }
+    cycle_acquired(&record, began);
+    redlock_release(rl, lock);
+    cycle_ended(&record, began);
+  }
+}
+
+static void blocking(void) {
+  redlock_status_t status = {.size = sizeof status};
+  const int64_t until = cycle_now() + 1000000000;
+  while (redlock_status(rl, &status) == 0 && status.masters_up != status.masters && cycle_now() < until) usleep(1000);
+  run_blocking(opts.warmup);
+  cycle_begin(&record);
+  run_blocking(opts.count);
+  cycle_end(&record);
 }
 
 /* ---- contend: hold one resource, pause, ask for it again -------------------------------------------------------- */
@@ -237,33 +281,31 @@ static void hold_others(worker *w) {
 }
 
 static int refuse(void) {
-  if (!cycle_is(opts.api, "loop")) return fprintf(stderr, "cycle_bench: no --api %s\n", opts.api);
+  const int loops = cycle_is(opts.api, "loop"), confirmed = cycle_is(opts.release, "confirmed");
+  if (!loops && !cycle_is(opts.api, "blocking")) return fprintf(stderr, "cycle_bench: no --api %s\n", opts.api);
+  if (!loops && (opts.inflight != 1 || opts.held != 0 || cycle_is(opts.mode, "contend") || confirmed)) {
+    return fprintf(stderr, "cycle_bench: --api blocking does one lock at a time\n");
+  }
+  if (confirmed && opts.inflight != 1) return fprintf(stderr, "cycle_bench: --release confirmed: one lock at a time\n");
   if (!cycle_is(opts.wait, "quorum")) return fprintf(stderr, "cycle_bench: it never waits for more than a quorum\n");
-  if (!cycle_is(opts.release, "sent")) return fprintf(stderr, "cycle_bench: RELEASED tells that deletes were sent\n");
+  if (!confirmed && !cycle_is(opts.release, "sent")) return fprintf(stderr, "cycle_bench: no --release %s\n", opts.release);
   return 0;
 }
 
-int main(int argc, char **argv) {
-  if (cycle_parse(&opts, "cycle_bench", argc, argv) != 0) return 2;
-  if (*opts.api == '\0') opts.api = "loop";
-  if (*opts.release == '\0') opts.release = "sent";
-  if (refuse() != 0) return 2;
-  if (uv_loop_init(&loop) != 0 || configure() != 0 || redlock_create_on_loop(&rl, cfg, &loop) != 0) {
-    fprintf(stderr, "cycle_bench: %s\n", cfg != NULL ? redlock_config_error(cfg) : "no loop");
-    return 4;
-  }
+static int fail(void) {
+  fprintf(stderr, "cycle_bench: %s\n", cfg != NULL ? redlock_config_error(cfg) : "no configuration");
+  return 4;
+}
+
+static int main_blocking(void) {
+  if (configure() != 0 || redlock_create(&rl, cfg) != 0) return fail();
   redlock_config_free(cfg);
+  blocking();
+  const int result = cycle_print(&record);
+  return redlock_destroy(rl, 1000) == 0 ? result : 4;
+}
 
-  uv_timer_t timer;
-  uv_timer_init(&loop, &timer);
-  meet_masters(&timer);
-  worker *workers = calloc(opts.inflight, sizeof *workers);
-  if (workers == NULL) return 4;
-  cycle_record_init(&record, &opts);
-  name = (unsigned)cycle_now() & 0xfffffff;
-  hold_others(workers);
-
-  uv_timer_start(&timer, on_deadline, (uint64_t)(opts.max_seconds * 1e3), 0);
+static void measure(worker *workers) {
   if (cycle_is(opts.mode, "contend")) {
     logfile = opts.log != NULL ? fopen(opts.log, "w") : NULL;
     uv_timer_init(&loop, &workers[0].pause);
@@ -272,15 +314,32 @@ int main(int argc, char **argv) {
     run_contend(&workers[0]);
     cycle_end(&record);
     if (logfile != NULL) fclose(logfile);
-  } else {
-    run(workers, opts.warmup);
-    const double before = answered();
-    cycle_begin(&record);
-    run(workers, opts.count);
-    cycle_end(&record);
-    record.replies = answered() - before;
+    return;
   }
+  run(workers, opts.warmup);
+  const double before = answered();
+  cycle_begin(&record);
+  run(workers, opts.count);
+  cycle_end(&record);
+  record.replies = answered() - before;
+}
 
+static int main_loop(void) {
+  if (uv_loop_init(&loop) != 0 || configure() != 0 || redlock_create_on_loop(&rl, cfg, &loop) != 0) return fail();
+  redlock_config_free(cfg);
+  uv_timer_t timer;
+  uv_timer_init(&loop, &timer);
+  meet_masters(&timer);
+  worker *workers = calloc(opts.inflight, sizeof *workers);
+  if (workers == NULL) return 4;
+  hold_others(workers);
+  if (cycle_is(opts.release, "confirmed")) {
+    uv_check_init(&loop, &confirming);
+    confirming.data = workers;
+    uv_check_start(&confirming, on_check);
+  }
+  uv_timer_start(&timer, on_deadline, (uint64_t)(opts.max_seconds * 1e3), 0);
+  measure(workers);
   uv_timer_stop(&timer);
   const int result = cycle_print(&record);
   if (redlock_close_async(rl, 1000) == 0) {
@@ -288,4 +347,14 @@ int main(int argc, char **argv) {
   }
   free(workers);
   return result;
+}
+
+int main(int argc, char **argv) {
+  if (cycle_parse(&opts, "cycle_bench", argc, argv) != 0) return 2;
+  if (*opts.api == '\0') opts.api = "loop";
+  if (*opts.release == '\0') opts.release = "sent";
+  if (refuse() != 0) return 2;
+  cycle_record_init(&record, &opts);
+  name = (unsigned)cycle_now() & 0xfffffff;
+  return cycle_is(opts.api, "blocking") ? main_blocking() : main_loop();
 }

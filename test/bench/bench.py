@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: MIT
+"""Measures cycles beside the limit; run.sh builds what it needs. Every run has redis-servers of its own, and the programs
+take turns (A B C A B C), so that what the machine does besides falls on all of them. A ratio is taken within a turn;
+what is printed is the median of all turns, with the least and the greatest."""
+import argparse
+import json
+import os
+import pathlib
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BENCH = ROOT / "build/bench/test/bench"
+SMALL = ROOT / "build/release/test/bench"
+PLOT = ROOT / "build/bench/plot"
+
+LIMIT = ("limit", [BENCH / "raw_limit"])
+LIMIT_SENT = ("limit, release not awaited", [BENCH / "raw_limit", "--release", "sent"])
+HIREDIS = ("hiredis + libuv", [BENCH / "hiredis_uv"])
+HIREDIS_ONCE = ("hiredis + libuv, formatted once", [BENCH / "hiredis_uv", "--api", "formatted"])
+REDLOCK = ("redlock -O2", [BENCH / "cycle_bench"])
+REDLOCK_CONFIRMED = ("redlock -O2, waits until all deletes are answered", [BENCH / "cycle_bench", "--release", "confirmed"])
+REDLOCK_SMALL = ("redlock -Os", [SMALL / "cycle_bench"])
+
+
+def programs(*wanted):
+    return [row for row in wanted if pathlib.Path(row[1][0]).exists()]
+
+
+def cycle(command, masters=5, wrapper=(), ports="{ports}", timeout=180, **options):
+    """One run; its line of JSON."""
+    words = [str(w) for w in command] + ["--ports", ports]
+    for key, value in options.items():
+        words += ["--" + key.replace("_", "-"), str(value)]
+    done = subprocess.run([str(BENCH / "with_masters"), str(masters), *map(str, wrapper), *words],
+                          stdout=subprocess.PIPE, text=True, timeout=timeout)
+    line = next((l for l in done.stdout.splitlines() if l.startswith("{")), None)
+    if line is None:
+        raise SystemExit("no result: " + " ".join(words))
+    return json.loads(line)
+
+
+def spread(values, form="{:.2f}"):
+    if not values:
+        return "-"
+    return (form + " [" + form + "-" + form + "]").format(statistics.median(values), min(values), max(values))
+
+
+def table(title, head, rows):
+    print("\n## " + title + "\n")
+    print("| " + " | ".join(head) + " |")
+    print("|" + "---|" * len(head))
+    for row in rows:
+        print("| " + " | ".join(row) + " |")
+    sys.stdout.flush()
+
+
+def in_turn(rows, rounds, **options):
+    """{name: [result of each round]}"""
+    results = {name: [] for name, _ in rows}
+    for _ in range(rounds):
+        for name, command in rows:
+            results[name].append(cycle(command, **options))
+    return results
+
+
+def ratios(results, name, base, key):
+    return [ours[key] / limit[key] for ours, limit in zip(results[name], results[base]) if limit[key]]
+
+
+def compare(title, results, base, columns):
+    head = ["", *(c[1] for c in columns), *("x limit: " + c[1].split(",")[0] for c in columns)]
+    rows = []
+    for name, runs in results.items():
+        cells = [spread([r[key] for r in runs], form) for key, _, form in columns]
+        rows.append([name, *cells, *(spread(ratios(results, name, base, key)) for key, _, _ in columns)])
+    table(title, head, rows)
+
+
+COST = [("cpu_us_per_cycle", "client CPU, us per cycle", "{:.2f}")]
+P50 = [("acq_p50_us", "acquire p50, us", "{:.0f}"), ("cyc_p50_us", "cycle p50, us", "{:.0f}")]
+RATE = [("cycles_per_s", "cycles per second", "{:.0f}")]
+ALL = (LIMIT, LIMIT_SENT, HIREDIS, HIREDIS_ONCE, REDLOCK, REDLOCK_SMALL)
+
+
+def latency(o):
+    results = in_turn(programs(*ALL, REDLOCK_CONFIRMED), o.rounds, mode="latency", inflight=1, count=o.cycles(3000))
+    compare("One lock at a time (K = 1)", results, LIMIT[0], P50 + COST)
+
+
+def throughput(o):
+    results = in_turn(programs(*ALL), o.rounds, mode="throughput", inflight=64, count=o.cycles(60000))
+    compare("64 locks in flight (K = 64)", results, LIMIT[0], RATE + COST)
+
+
+# ---- a round trip of 20 ms ---------------------------------------------------------------------------------------------
+
+def rtt(o):
+    """Runs itself below with_masters, to set the proxies up for its ports."""
+    rows = []
+    for name, command in programs(LIMIT, HIREDIS, REDLOCK):
+        runs = [cycle(command, wrapper=(sys.executable, __file__, "--below", "delay"), mode="latency", inflight=1,
+                      count=o.cycles(60, 10), warmup=3) for _ in range(min(o.rounds, 3))]
+        rows.append([name, spread([r["acq_p50_us"] / 20000 for r in runs]), spread([r["cyc_p50_us"] / 20000 for r in runs])])
+    table("20 ms of round trip (10 ms each way, by proxy)", ["", "acquire p50, RTT", "cycle p50, RTT"], rows)
+
+
+def free_ports(n):
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(n)]
+    ports = [s.getsockname()[1] for s in sockets]
+    for s in sockets:
+        s.close()
+    return ports
+
+
+def below_delay(words):
+    to = os.environ["MASTER_PORTS"].split(",")
+    ports = free_ports(len(to))
+    proxy = subprocess.Popen([str(BENCH / "delay_proxy"), "10000", *(f"{f}:{t}" for f, t in zip(ports, to))])
+    words[words.index("--ports") + 1] = ",".join(map(str, ports))
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", ports[-1]), 1).close()
+            break
+        except ConnectionRefusedError:
+            pass
+    code = subprocess.run(words).returncode
+    proxy.terminate()
+    proxy.wait()
+    return code
+
+
+# ---- one or two of five masters frozen or killed ------------------------------------------------------------------------
+
+def degraded(o):
+    rows = []
+    faults = ("none", "STOP 1", "STOP 2", "KILL 1", "KILL 2")
+    runs = {fault: [] for fault in faults}
+    for _ in range(min(o.rounds, 5)):
+        for fault in faults:
+            runs[fault].append(cycle(REDLOCK[1], wrapper=(sys.executable, __file__, "--below", fault), mode="latency",
+                                     inflight=1, count=o.cycles(1500), warmup=50))
+    for fault in faults:
+        rows.append([fault, spread([r["acq_p50_us"] for r in runs[fault]], "{:.0f}"),
+                     spread(ratios(runs, fault, "none", "acq_p50_us")), str(sum(r["fail"] for r in runs[fault])),
+                     spread([r["acq_max_us"] / 1e3 for r in runs[fault]], "{:.1f}"),
+                     str(sum(r["keys_left"] for r in runs[fault]))])
+    table("redlock, masters of five stopped (SIGSTOP) or killed before the start, default settings", [
+        "", "acquire p50, us", "x healthy", "failures", "slowest acquire, ms", "keys left"], rows)
+
+
+def keys_of(port):
+    with socket.create_connection(("127.0.0.1", port), 5) as s:
+        s.sendall(b"DBSIZE\r\n")
+        return int(s.recv(64).split(b":")[1])
+
+
+def below_fault(fault, words):
+    pids = [int(p) for p in os.environ["MASTER_PIDS"].split(",")]
+    ports = [int(p) for p in os.environ["MASTER_PORTS"].split(",")]
+    name, n = (fault.split() + ["0"])[:2] if fault != "none" else ("STOP", "0")
+    for pid in pids[:int(n)]:
+        os.kill(pid, getattr(signal, "SIG" + name))
+    done = subprocess.run(words, stdout=subprocess.PIPE, text=True)
+    if name == "STOP":
+        for pid in pids[:int(n)]:
+            os.kill(pid, signal.SIGCONT)
+    if done.stdout.startswith("{"):
+        result = json.loads(done.stdout)
+        result["keys_left"] = sum(keys_of(p) for p in ports[int(n):])
+        print(json.dumps(result))
+    return done.returncode
+
+
+# ---- growth -------------------------------------------------------------------------------------------------------------
+
+def growth(o):
+    n = o.cycles(20000)
+    rows = []
+    for masters in (1, 3, 5, 7, 9, 15):
+        runs = [cycle(REDLOCK[1], masters=masters, mode="throughput", inflight=16, count=n) for _ in range(3)]
+        user = [r["user_us_per_cycle"] for r in runs]
+        rows.append([f"{masters} masters", spread(user), spread([u / masters for u in user], "{:.3f}")])
+    for held in (0, 63, 1023, 4000):
+        runs = [cycle(REDLOCK[1], mode="throughput", inflight=16, count=n, table=4096, held=held) for _ in range(3)]
+        rows.append([f"{held} other locks held, table of 4096", spread([r["user_us_per_cycle"] for r in runs]), ""])
+    for table_size in (32, 4096):
+        runs = [cycle(REDLOCK[1], mode="throughput", inflight=16, count=n, table=table_size) for _ in range(3)]
+        rows.append([f"table of {table_size}, no other lock", spread([r["user_us_per_cycle"] for r in runs]), ""])
+    for inflight in (64, 256, 1024):
+        runs = [cycle(REDLOCK[1], mode="throughput", inflight=inflight, count=3 * n) for _ in range(3)]
+        rows.append([f"{inflight} in flight", spread([r["user_us_per_cycle"] for r in runs]), ""])
+    table("Growth: client CPU in user space per cycle", ["", "us per cycle", "us per cycle and master"], rows)
+
+
+# ---- counts -------------------------------------------------------------------------------------------------------------
+
+def counts(o):
+    rows = []
+    for name, command in programs(LIMIT, LIMIT_SENT, REDLOCK, REDLOCK_SMALL, HIREDIS, HIREDIS_ONCE):
+        cells = [name]
+        for what in ("instructions", "syscalls"):
+            for inflight in ("1", "64"):
+                done = subprocess.run([str(BENCH / "with_masters"), "5", str(ROOT / "test/bench/count.sh"), what,
+                                       str(command[0]), inflight, "-", *map(str, command[1:])],
+                                      stdout=subprocess.PIPE, text=True)
+                cells.append(done.stdout.rsplit(": ", 1)[-1].strip() if done.returncode == 0 else "-")
+        rows.append(cells)
+    table("Counted per cycle", ["", "instructions K=1", "instructions K=64", "system calls K=1", "system calls K=64"], rows)
+
+
+# ---- plots --------------------------------------------------------------------------------------------------------------
+
+def plot(o):
+    PLOT.mkdir(parents=True, exist_ok=True)
+    curves = []
+    for name, command in programs(LIMIT, HIREDIS, REDLOCK):
+        base = PLOT / name.replace(" ", "_").replace("+_", "")
+        with tempfile.NamedTemporaryFile() as samples:
+            cycle(command, mode="latency", inflight=1, count=o.cycles(5000), samples=samples.name)
+            acquires = sorted(int(l.split()[0]) for l in open(samples.name))
+        with open(f"{base}.latency", "w") as f:
+            for i in range(0, len(acquires), max(1, len(acquires) // 1000)):
+                f.write(f"{acquires[i] / 1000} {100 * (i + 1) / len(acquires)}\n")
+        with open(f"{base}.rate", "w") as f:
+            for inflight in (1, 2, 4, 8, 16, 32, 64, 128, 256):
+                run = cycle(command, mode="throughput", inflight=inflight, count=o.cycles(2000 + 300 * inflight))
+                f.write(f"{inflight} {run['cycles_per_s']}\n")
+        curves.append((name, base))
+    script = "set terminal svg size 900,500; set key left top; set grid\n"
+    script += f"set output '{PLOT}/latency.svg'; set logscale x; set xlabel 'acquire, us'; set ylabel '% of acquires'\n"
+    script += "plot " + ", ".join(f"'{b}.latency' with lines title '{n}'" for n, b in curves) + "\n"
+    script += f"set output '{PLOT}/rate.svg'; set logscale xy; set xlabel 'locks in flight'; set ylabel 'cycles per second'\n"
+    script += "plot " + ", ".join(f"'{b}.rate' with linespoints title '{n}'" for n, b in curves) + "\n"
+    subprocess.run(["gnuplot"], input=script, text=True, check=True)
+    print(f"\nplots: {PLOT}/latency.svg {PLOT}/rate.svg")
+
+
+PHASES = {"latency": latency, "throughput": throughput, "rtt": rtt, "degraded": degraded, "growth": growth, "counts": counts}
+
+
+def main():
+    if sys.argv[1:2] == ["--below"]:
+        below = below_delay if sys.argv[2] == "delay" else lambda words: below_fault(sys.argv[2], words)
+        raise SystemExit(below(sys.argv[3:]))
+    parser = argparse.ArgumentParser()
+    parser.add_argument("phases", nargs="*", metavar="PHASE", help=", ".join(PHASES))
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--plot", action="store_true")
+    o = parser.parse_args()
+    unknown = set(o.phases) - set(PHASES)
+    if unknown:
+        parser.error("no such phase: " + ", ".join(sorted(unknown)))
+    o.cycles = lambda n, least=100: max(least, n // 10) if o.quick else n
+    print("load of the machine before: %.1f on %d CPUs; %d rounds" % (os.getloadavg()[0], os.cpu_count(), o.rounds))
+    for phase in o.phases or PHASES:
+        PHASES[phase](o)
+    if o.plot:
+        plot(o)
+    print("\nload of the machine after: %.1f" % os.getloadavg()[0])
+
+
+if __name__ == "__main__":
+    main()
