@@ -176,7 +176,11 @@ void Process::loop() {
     }
   }
   if (!(order & 1)) on_timer();
-  if (touched_ || client_->wants_turn()) step();
+  if (touched_ || client_->wants_turn() || client_->has_lock_events()) {
+    step();
+  } else {
+    arm();
+  }
   held_until_ = std::max(held_until_, t_);
   if (client_->is_closed()) {
     closed_ = true;
@@ -213,7 +217,6 @@ void Process::on_timer() {
 }
 
 void Process::step() {
-  touched_ = false;
   turns();
   if (!client_->is_closed()) arm();
 }
@@ -221,16 +224,22 @@ void Process::step() {
 void Process::turns() {
   for (unsigned i = 0; i < turns_max; ++i) {
     const Instant now = read_clock();
-    refill();
-    client_->turn(now);
-    for (MasterIndex m = 0; m < world_.plan().masters; ++m) flush(m, now);
-    client_->flushed(now);
-    act_on_wishes(now);
+    client_->on_time(now);
+    if (touched_ || client_->wants_turn()) turn(now);
     deliver(now);
     last_turn_ = now;
-    if (!client_->wants_turn()) return;
+    if (!touched_ && !client_->wants_turn()) return;
   }
   touched_ = true;
+}
+
+void Process::turn(Instant now) {
+  touched_ = false;
+  refill();
+  client_->turn(now);
+  for (MasterIndex m = 0; m < world_.plan().masters; ++m) flush(m, now);
+  client_->flushed(now);
+  act_on_wishes(now);
 }
 
 void Process::deliver(Instant now) {
@@ -346,7 +355,6 @@ void Process::poll(MasterIndex m) {
 
 void Process::read(MasterIndex m) {
   Connection& c = *connections_[m];
-  touched_ = true;
   size_t room = 0;
   char* at = client_->rx_room(m, room);
   size_t n = std::min(room, c.in.size() - c.in_taken);

@@ -75,6 +75,7 @@ class Process {
   Instant read_clock();
   void step();
   void turns();
+  void turn(Instant now);
   void flush(MasterIndex m, Instant now);
   void watch_suspect(MasterIndex m, const Bytes* chunks, unsigned n);
   void act_on_wishes(Instant now);

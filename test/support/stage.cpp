@@ -331,7 +331,6 @@ Instant Gateway::read_clock() {
 void Gateway::step() {
   if (stepping_ || closed_) return;
   stepping_ = true;
-  touched_ = false;
   ++steps_;
   turns();
   stepping_ = false;
@@ -340,35 +339,45 @@ void Gateway::step() {
     const unsigned debts = client_->claims().debts();
     stage_.note(name + ": CLOSED" + (debts != 0 ? ", " + std::to_string(debts) + " debts unpaid" : ""));
   } else {
-    const Instant deadline = touched_ ? Instant::from_ns(0) : client_->deadline();
-    if (deadline < armed_for_) armed_for_ = deadline;
+    arm();
   }
   stage_.check_exclusion();
+}
+
+void Gateway::arm() {
+  const Instant deadline = touched_ ? Instant::from_ns(0) : client_->deadline();
+  if (deadline < armed_for_) armed_for_ = deadline;
 }
 
 void Gateway::turns() {
   for (unsigned i = 0; i < turns_max; ++i) {
     const Instant now = read_clock();
-    refill();
-    client_->turn(now);
-    for (MasterIndex m = 0; m < connections_.size(); ++m) flush(m, now);
-    client_->flushed(now);
-    for (MasterIndex m = 0; m < connections_.size(); ++m) {
-      switch (client_->wish(m)) {
-        case Session::Wish::none:
-          break;
-        case Session::Wish::connect:
-          connect(m, now);
-          break;
-        case Session::Wish::close:
-          close_connection(m, 0, now);
-          break;
-      }
-    }
+    client_->on_time(now);
+    if (touched_ || client_->wants_turn()) turn(now);
     deliver(now);
-    if (!client_->wants_turn()) return;
+    if (!touched_ && !client_->wants_turn()) return;
   }
   touched_ = true;
+}
+
+void Gateway::turn(Instant now) {
+  touched_ = false;
+  refill();
+  client_->turn(now);
+  for (MasterIndex m = 0; m < connections_.size(); ++m) flush(m, now);
+  client_->flushed(now);
+  for (MasterIndex m = 0; m < connections_.size(); ++m) {
+    switch (client_->wish(m)) {
+      case Session::Wish::none:
+        break;
+      case Session::Wish::connect:
+        connect(m, now);
+        break;
+      case Session::Wish::close:
+        close_connection(m, 0, now);
+        break;
+    }
+  }
 }
 
 void Gateway::refill() {
@@ -464,8 +473,11 @@ void Gateway::read(MasterIndex m, std::string bytes) {
       bytes.erase(0, size);
       client_->received(m, size, now);
     }
-    touched_ = true;
-    step();
+    if (touched_ || client_->wants_turn() || client_->has_lock_events()) {
+      step();
+    } else {
+      arm();
+    }
   }
 }
 

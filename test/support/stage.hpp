@@ -110,6 +110,8 @@ class Gateway {
   Instant read_clock();
   void step();
   void turns();
+  void turn(Instant now);
+  void arm();
   void refill();
   void deliver(Instant now);
   void after_call();
