@@ -38,7 +38,7 @@ uint16_t Claims::make(uint16_t slot, Bytes resource, uint32_t ttl_ms) {
   c.repeats = 0;
   c.slot = slot;
   c.ttl_ms = ttl_ms;
-  c.sent = c.refused = c.pending = c.stray = c.owed = c.deleting = c.resting = c.heard = c.extending = c.reserved = 0;
+  c.sent = c.refused = c.pending = c.stray = c.owed = c.deleting = c.resting = c.heard = c.last = c.extending = c.reserved = 0;
   c.stray_extends = 0;
   c.end_at = c.void_at = c.stray_until = c.repeat_at = Instant::never();
   return index;
@@ -83,14 +83,12 @@ void Claims::linger(uint16_t index, Instant at) {
 }
 
 void Claims::delete_counted(Claim& c, MasterIndex m, Deleted how, Instant now) {
-  const bool stray = c.stray & bit(m);
-  const bool stray_over = (c.heard & bit(m)) && c.stray_until == Instant::never();
-  if (how == Deleted::yes || (how == Deleted::absent && !stray)) {
+  const bool last = c.last & bit(m);
+  c.last &= static_cast<MasterMask>(~bit(m));
+  if (how == Deleted::yes || (how == Deleted::absent && (last || !(c.stray & bit(m))))) {
     forget(c, bit(m));
-  } else if (stray_over) {
-    stray_is_over(c, bit(m), now);
+  } else if (how == Deleted::absent && stray_is_over(c, m)) {
     owe(c, m);
-    deadline_ = earlier(deadline_, c.void_at);
   } else {
     hear(c, m, now);
     rest(c, m, now);
@@ -140,23 +138,12 @@ void Claims::hear(Claim& c, MasterIndex m, Instant now) {
   deadline_ = earlier(deadline_, c.stray_until);
 }
 
-// It is too late for the old SETs to come. One that came behind the last repeated delete is met by one more; a delete
-// under way was sent before this and may be read before that SET, so its answer is not the last word.
-void Claims::strays_are_over(Claim& c, Instant now) {
-  const MasterMask before = open(c);
-  const MasterMask over = static_cast<MasterMask>(c.heard & ~c.deleting);
-  for (MasterIndex m : each(over & c.resting)) owe(c, m);
+// It is too late for the old SETs to come. What is left is one more delete, for one that came behind the last; only a
+// delete that leaves after this is the last, for a master that stood still may read older ones before the SET.
+void Claims::strays_are_over(Claim& c) {
+  for (MasterIndex m : each(c.heard & c.resting)) owe(c, m);
+  c.resting &= static_cast<MasterMask>(~c.heard);
   c.stray_until = Instant::never();
-  stray_is_over(c, over, now);
-  recount(c, before);
-}
-
-void Claims::stray_is_over(Claim& c, MasterMask masters, Instant now) {
-  const MasterMask keep = static_cast<MasterMask>(~masters);
-  c.resting &= keep;
-  c.stray &= keep;
-  c.heard &= keep;
-  if (c.ended) c.void_at = later(c.void_at, dead_by(c, now));
 }
 
 Instant Claims::on_time(Instant now) {
@@ -166,7 +153,7 @@ Instant Claims::on_time(Instant now) {
     Claim& c = table_[i];
     if (!c.used) continue;
     if (!c.ended && now >= c.end_at) end(i, c.sent, now);
-    if (now >= c.stray_until) strays_are_over(c, now);
+    if (now >= c.stray_until) strays_are_over(c);
     if (c.ended) {
       const MasterMask before = open(c);
       if (now >= c.void_at) forget(c, static_cast<MasterMask>(~(c.stray | c.pending | c.deleting)));
@@ -215,6 +202,7 @@ void Claims::owe(Claim& c, MasterIndex m) {
 // Like rest(): a delete under way had no deadline; if its debt would have ended meanwhile, that is due now.
 void Claims::owe_again(Claim& c, MasterIndex m) {
   c.deleting &= static_cast<MasterMask>(~bit(m));
+  c.last &= static_cast<MasterMask>(~bit(m));
   owe(c, m);
   deadline_ = earlier(deadline_, c.void_at);
 }

@@ -15,7 +15,8 @@
 //     end: owed ──delete queued──► deleting ──:1──► paid
 //            ▲                        ├──:0, not stray──► paid
 //            │                        ├──:0, stray──► owed again, with back-off, until ttl + drift after the first answer
-//            └──connection broke──────┘               about it on a later connection; then the old SET is too late to come
+//            └──connection broke──────┘               about it on a later connection; then the old SET is too late to come,
+//                                     │               and the first delete that leaves after that and is answered pays
 //                                     └──error──► owed again, with back-off
 //
 // A debt without a stray SET ends by itself: the master's key expires. It is kept for twice (ttl + drift) from the end, or
@@ -51,12 +52,13 @@ struct Claim {
   MasterMask deleting;  // a delete is unanswered on the present connection
   MasterMask resting;   // a delete is owed again after repeat_at
   MasterMask heard;     // of stray: answered an extend or a delete on a later connection
+  MasterMask last;      // of deleting: left when the stray SET was too late already
   MasterMask extending; // an extend is unanswered on the present connection
   MasterMask reserved;  // a place in the session's FIFO is kept for the delete
 
   Instant end_at;       // lingers until then (never: not lingering)
   Instant void_at;      // debts without a stray SET end then
-  Instant stray_until;  // debts with a stray SET that was heard of end then, or with a delete that was under way then
+  Instant stray_until;  // the stray SETs that were heard of are too late then
   Instant repeat_at;
 };
 
@@ -113,6 +115,7 @@ class Claims {
     --owed_[m];
     --owed_in_all_;
     c.deleting |= bit(m);
+    if (stray_is_over(c, m)) c.last |= bit(m);
     unreserve(c, m);
   }
   enum class Deleted : uint8_t { yes, absent, error };
@@ -169,8 +172,10 @@ class Claims {
   }
   void forget(Claim& claim, MasterMask masters);
   void hear(Claim& claim, MasterIndex m, Instant now);
-  void strays_are_over(Claim& claim, Instant now);
-  void stray_is_over(Claim& claim, MasterMask masters, Instant now);
+  void strays_are_over(Claim& claim);
+  static bool stray_is_over(const Claim& c, MasterIndex m) {
+    return (c.heard & bit(m)) && c.stray_until == Instant::never();
+  }
   void recount(const Claim& claim, MasterMask before);
   void rest(Claim& claim, MasterIndex m, Instant now);
   void settle(uint16_t index);

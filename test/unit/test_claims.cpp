@@ -306,9 +306,30 @@ TEST(Claims, a_delete_under_way_when_the_time_was_over_is_not_the_last) {
   f.claims.delete_answered(c, 0, Deleted::absent, at(2'000));
   ASSERT_FALSE(f.freed(c));
   EXPECT_TRUE(f.claims.owes(0)) << "at once: one more";
-  EXPECT_LE(f.claims.deadline(), at(2'000 + 2 * lifetime_ms));
   f.claims.delete_queued(c, 0);
   f.claims.delete_answered(c, 0, Deleted::absent, at(2'001));
+  EXPECT_TRUE(f.freed(c));
+}
+
+// Nothing but an answer ends it: a master that stood still ever since may read that SET when it goes on.
+TEST(Claims, a_stray_set_that_was_heard_of_does_not_end_unanswered) {
+  Fixture f;
+  const uint16_t c = f.stray();
+  f.claims.end(c, bit(0), at(0));
+  f.claims.delete_queued(c, 0);
+  f.claims.delete_answered(c, 0, Deleted::absent, at(100));
+  f.claims.on_time(at(100 + lifetime_ms));
+  f.claims.delete_queued(c, 0);
+  f.claims.broke(0);
+  f.claims.on_time(at(1'000'000));
+  ASSERT_FALSE(f.freed(c));
+  ASSERT_TRUE(f.claims.owes(0));
+  f.claims.delete_queued(c, 0);
+  f.claims.delete_answered(c, 0, Deleted::error, at(1'000'000));
+  ASSERT_FALSE(f.freed(c));
+  f.claims.on_time(at(1'002'000));
+  f.claims.delete_queued(c, 0);
+  f.claims.delete_answered(c, 0, Deleted::absent, at(1'002'000));
   EXPECT_TRUE(f.freed(c));
 }
 
@@ -628,6 +649,7 @@ struct Place {
   bool sent = false, refused = false;
   bool set_unanswered = false;  // on the present connection
   bool set_stray = false, heard = false;
+  bool last = false;  // the delete that was asked left when the stray SET was too late
   enum { none, owed, asked, resting } debt = none;
   bool reserved = false;
 };
@@ -666,11 +688,8 @@ struct Model {
       const bool strays_end = c.stray_until && now >= *c.stray_until;
       if (strays_end) c.stray_until.reset();
       for (auto& [m, p] : c.at) {
-        if (!strays_end || !p.heard || p.debt == Place::asked) continue;
-        p.set_stray = p.heard = false;
-        if (p.debt == Place::resting) p.debt = Place::owed;  // one last delete, behind what came late
+        if (strays_end && p.heard && p.debt == Place::resting) p.debt = Place::owed;  // behind what came late
       }
-      if (strays_end && c.ended) c.void_at = std::max(*c.void_at, now + 2 * lifetime_ms);
       for (auto& [m, p] : c.at) {
         const bool voided =
             c.void_at && now >= *c.void_at && !p.set_stray && !p.set_unanswered && p.debt != Place::asked;
@@ -698,16 +717,16 @@ struct Model {
   }
   void answered(One& c, unsigned m, Deleted how, int64_t now) {
     Place& p = c.at[m];
-    if (how == Deleted::yes || (how == Deleted::absent && !p.set_stray)) {
+    const bool last = p.last;
+    p.last = false;
+    if (how == Deleted::yes || (how == Deleted::absent && (last || !p.set_stray))) {
       p.debt = Place::none;
       p.set_stray = p.heard = false;
       bool any_heard = false;
       for (auto& [n, q] : c.at) any_heard |= q.heard;
       if (!any_heard) c.stray_until.reset();
-    } else if (p.heard && !c.stray_until) {
-      p.set_stray = p.heard = false;
-      p.debt = Place::owed;  // the one last delete
-      c.void_at = std::max(*c.void_at, now + 2 * lifetime_ms);
+    } else if (how == Deleted::absent && p.heard && !c.stray_until) {
+      p.debt = Place::owed;  // it left before the SET was too late
     } else {
       hear(c, m, now);
       bool any_resting = false;
@@ -803,6 +822,7 @@ struct Walk {
     Place& p = model.claims[index].at[m];
     ASSERT_EQ(p.debt, Place::owed);
     p.debt = Place::asked;
+    p.last = p.heard && !model.claims[index].stray_until;
     p.reserved = false;
     fifo[m].push_back({false, index});
   }
