@@ -264,7 +264,7 @@ void Checker::judge_orphan(unsigned master, unsigned resource, int owner) {
 void Checker::sample_progress() {
   const Ns now = world_.now();
   const Plan& plan = world_.plan();
-  const Ns settled = plan.quiet_at + std::max(settled_after, 310 * ms + lifetime(plan.ttl_max_ms));
+  const Ns settled = plan.quiet_at + std::max(settled_after, 310 * ms + lifetime(plan.ttl_max_ms)) + plan.guard_time();
   bool waited_for[resources_max] = {};
   for (unsigned c = 0; c < plan.clients; ++c) {
     Process& process = world_.process(c);

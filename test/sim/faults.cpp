@@ -204,7 +204,10 @@ void World::refuse(Fault fault, unsigned m) {
   test::RedisDouble::Knobs& knobs = masters_[m]->redis.knobs;
   if (fault == Fault::garbage) return masters_[m]->redis.garbage_next(random_.pick(nonsense));
   if (fault == Fault::loading) knobs.loading = true;
-  if (fault == Fault::role) masters_[m]->redis.become_replica();
+  if (fault == Fault::role) {
+    if (plan_.has(Fault::flushall) && random_.coin()) masters_[m]->redis.flush_all();  // it takes over its master's data
+    masters_[m]->redis.become_replica();
+  }
   if (fault == Fault::max_clients) (random_.coin() ? knobs.max_clients : knobs.denied) = true;
   if (fault != Fault::errors) return;
   switch (random_.below(6)) {

@@ -71,6 +71,25 @@ void make_ring(Plan& plan) {
   for (int64_t& ppm : plan.master_ppm) ppm = 0;
 }
 
+// A stream of its own: the worlds without a guard are what they were before it was built.
+void draw_guard(uint64_t seed, Plan& plan) {
+  Stream random(seed, Purpose::guard);
+  for (unsigned m = 0; m < masters_max; ++m) plan.server[m] = m;
+  if (!random.chance(500)) return;
+  plan.settings.guard = GuardMode::strict;
+  plan.settings.max_ttl_ms = plan.ttl_max_ms;
+  plan.sealed = random.chance(850);
+  const bool twice = random.chance(100);
+  const bool forgets = random.chance(600);
+  const bool flushes = random.chance(600);
+  if (random.chance(800)) plan.faults &= (1u << first_hopeless) - 1;
+  if (forgets) plan.faults |= 1u << static_cast<unsigned>(Fault::forget);
+  if (flushes) plan.faults |= 1u << static_cast<unsigned>(Fault::flushall);
+  if (twice && plan.masters > 1) plan.server[plan.masters - 1] = 0;
+  plan.close_at += plan.guard_time();
+  plan.give_up_at += plan.guard_time();
+}
+
 }  // namespace
 
 const char* fault_name(Fault fault) {
@@ -115,6 +134,7 @@ Plan draw_plan(uint64_t seed, bool swarm) {
   plan.close_at = plan.quiet_at + (share > needed ? share : needed);
   plan.give_up_at = plan.close_at + 2 * second;
   draw_settings(plan, random);
+  draw_guard(seed, plan);
   plan.untracked = random.chance(800) ? 0 : static_cast<uint32_t>(random.next());
   plan.expires_actively = static_cast<uint32_t>(random.next());
   if (random.chance(30)) make_ring(plan);

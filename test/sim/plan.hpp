@@ -37,9 +37,10 @@ constexpr unsigned users_max = 3;  // per client
   X(role, "a master is a replica for a while")                                       \
   X(max_clients, "a master accepts nobody")                                          \
   X(wall_freeze, "a master's wall clock stands still")                               \
-  /* Beyond what the algorithm assumes; exclusion is not demanded of such a seed: */ \
+  /* Beyond what the algorithm assumes without the guard: */                           \
   X(forget, "a master restarts without its keys, or with old ones")                  \
   X(flushall, "FLUSHALL")                                                            \
+  /* Beyond what anybody promises: */                                                \
   X(evict, "a key is evicted")                                                       \
   X(wall_step, "a master's wall clock is stepped")                                   \
   X(wall_slew, "a master's wall clock is slewed")
@@ -52,6 +53,7 @@ enum class Fault : unsigned {
 };
 constexpr unsigned fault_count = static_cast<unsigned>(Fault::count);
 constexpr unsigned first_beyond = static_cast<unsigned>(Fault::forget);
+constexpr unsigned first_hopeless = static_cast<unsigned>(Fault::evict);
 const char* fault_name(Fault fault);
 const char* fault_text(Fault fault);
 
@@ -67,6 +69,8 @@ struct Plan {
   Ns give_up_at;
   uint32_t ttl_ms[2];
   uint32_t ttl_max_ms;
+  bool sealed;           // the site has been watched before
+  unsigned server[masters_max];  // behind each master of the list: one may stand there twice
   uint32_t wait_choice;  // how patient the users are
   uint32_t think_ms;
   Ns delay;  // ordinary delay on a connection, one way
@@ -79,7 +83,10 @@ struct Plan {
   Settings settings;  // of every client; names are filled in by the client
 
   bool has(Fault fault) const { return faults >> static_cast<unsigned>(fault) & 1; }
-  bool beyond() const { return faults >> first_beyond != 0; }  // exclusion is not demanded
+  bool beyond() const { return faults >> (guarded() ? first_hopeless : first_beyond) != 0; }  // exclusion is not demanded
+  bool guarded() const { return settings.guard != GuardMode::off; }
+  // The longest that a state may have to be watched, by the slowest clock, once everything is well.
+  Ns guard_time() const { return guarded() ? settings.max_ttl_ms * ms * 1021 / 1000 + 600 * ms : 0; }
 };
 
 Plan draw_plan(uint64_t seed, bool swarm);

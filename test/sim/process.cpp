@@ -320,7 +320,7 @@ void Process::act_on_wishes(Instant now) {
 
 void Process::connect(MasterIndex m, Instant now) {
   client_->connecting(m, now);
-  connections_[m] = &world_.network().open(index_, m, t_);
+  connections_[m] = &world_.network().open(index_, world_.plan().server[m], t_);
 }
 
 void Process::close(MasterIndex m, int reason, bool polite, Instant now) {

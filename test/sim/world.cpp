@@ -35,6 +35,22 @@ World::World(uint64_t seed, bool swarm, Story& story)
   }
   for (unsigned c = 0; c < plan_.clients; ++c) processes_.push_back(std::make_unique<Process>(*this, c));
   checker_ = std::make_unique<Checker>(*this);
+  if (plan_.guarded() && plan_.sealed) seal_all();
+}
+
+// The site has been in use before: a seal stands on every master.
+void World::seal_all() {
+  Settings settings = plan_.settings;
+  for (MasterIndex m = 0; m < settings.masters; ++m) settings.master[m].name = Bytes("m");
+  char key[meta_key_max], desc[fingerprint_max];
+  const Bytes k = write_meta_key(settings, key);
+  const Bytes d = write_fingerprint(settings, settings.masters / 2 + 1, desc);
+  for (const auto& master : masters_) {
+    test::RedisDouble& redis = master->redis;
+    const std::string q = redis.replid().substr(20, 16);
+    const std::string seal = redis.run_id().substr(0, 16) + ":" + redis.replid().substr(0, 16) + ":" + q;
+    redis.put_fields(std::string(k.data, k.size), {{"desc", std::string(d.data, d.size)}, {"q", q}, {"seal", seal}});
+  }
 }
 
 void World::run() {

@@ -77,6 +77,7 @@ class World {
   void reset(Connection& c);
   void slew(unsigned client, int64_t ppm);
   void expire_actively();
+  void seal_all();
   void become_quiet();
   void close_all();
   bool all_closed();

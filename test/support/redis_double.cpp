@@ -446,8 +446,8 @@ void RedisDouble::put(const std::string& key, const std::string& value, int64_t 
   changed(key, -1, false);
 }
 
-void RedisDouble::put_hash(const std::string& key) {
-  keys_[key] = Entry{"", 0, true, {}};
+void RedisDouble::put_fields(const std::string& key, std::map<std::string, std::string> fields) {
+  keys_[key] = Entry{"", 0, true, std::move(fields)};
   changed(key, -1, false);
 }
 

@@ -145,7 +145,8 @@ class RedisDouble {
   void flush_all(int by_conn = -1);
   void evict(const std::string& key);
   void put(const std::string& key, const std::string& value, int64_t ttl_ms, TrueTime now);  // ttl 0: none
-  void put_hash(const std::string& key);
+  void put_hash(const std::string& key) { put_fields(key, {}); }
+  void put_fields(const std::string& key, std::map<std::string, std::string> fields);
   void script_flush() { loaded_.clear(); }
   // The next command (of this name, upper case; "": any) is not executed and answered by "-text".
   void fail_next(std::string text, std::string command = "") {
