@@ -185,7 +185,7 @@ start_act() { # directory, gateway's option
   act_began_us=${EPOCHREALTIME/[.,]/}
   gateway_pids=()
   for ((i = 1; i <= gateways; ++i)); do
-    "${tied[@]}" "$programs/$gateway" --id "$i" --device "$address" --masters "$urls" "$2" --jobs "$jobs" \
+    "${tied[@]}" "$programs/$gateway" --id "$i" --device "$address" --masters "$urls" "$2" --commission --jobs "$jobs" \
       --think-ms "$think_ms" >"$1/gateway-$i.json" 2>"$1/gateway-$i.err" &
     gateway_pids[i]=$!
     running[$!]="gateway $i"

@@ -133,6 +133,7 @@ static bool create_client(struct gateway *g) {
   int err = redlock_config_new(&config);
   if (err == 0) err = redlock_config_set_str(config, "client_name", name);
   if (err == 0 && g->options.config != NULL) err = redlock_config_load_file(config, g->options.config);
+  if (err == 0 && g->options.commission) err = redlock_config_set_u32(config, "commission", 1);
   while (err == 0 && rest != NULL && *rest != '\0') err = redlock_config_add_master(config, strsep(&rest, ","));
   if (err == 0) err = redlock_create(&g->rl, config);
   if (err != 0) note(g, redlock_strerror(err), config != NULL ? redlock_config_error(config) : "");

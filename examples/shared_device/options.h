@@ -12,7 +12,7 @@
 
 struct options {
   uint32_t id, jobs, think_ms, wait_ms, ttl_ms, retry_ms;
-  bool lock;
+  bool lock, commission;
   const char *device, *resource, *config;
   char *masters;
 };
@@ -24,6 +24,7 @@ static const char k_usage[] =
     "  --device ADDRESS   127.0.0.1:PORT or /dev/..., as the device printed it\n"
     "  --masters URLS     Redis masters, e.g. redis://127.0.0.1:6379,redis://127.0.0.1:6380\n"
     "  --config FILE      the same and more as JSON (redlock.h, part 4)\n"
+    "  --commission       the masters are new, and no lock is held: do not watch them for the guard time first\n"
     "  --no-lock          talk to the device without asking (--lock is the default)\n"
     "  --id N             number of this gateway, 1 .. 64 (default 1)\n"
     "  --jobs N           end after N jobs; 0: never (default)\n"
@@ -50,7 +51,8 @@ static inline bool parse_options(int argc, char **argv, struct options *o, int *
       {"jobs", required_argument, NULL, 'j'},     {"resource", required_argument, NULL, 'r'},
       {"think-ms", required_argument, NULL, 't'}, {"wait-ms", required_argument, NULL, 'w'},
       {"retry-ms", required_argument, NULL, 'y'}, {"ttl-ms", required_argument, NULL, 'x'},
-      {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0}};
+      {"commission", no_argument, NULL, 'o'},     {"help", no_argument, NULL, 'h'},
+      {NULL, 0, NULL, 0}};
   *o = (struct options){.id = 1, .think_ms = 20, .wait_ms = 5000, .ttl_ms = 2000, .retry_ms = 30, .lock = true};
   o->resource = "shared-device";
   bool valid = true;
@@ -61,6 +63,7 @@ static inline bool parse_options(int argc, char **argv, struct options *o, int *
       case 'c': o->config = optarg; break;
       case 'l': o->lock = true; break;
       case 'n': o->lock = false; break;
+      case 'o': o->commission = true; break;
       case 'r': o->resource = optarg; break;
       case 'i': valid = parse_u32(optarg, 1, 64, &o->id); break;
       case 'j': valid = parse_u32(optarg, 0, 1000000, &o->jobs); break;

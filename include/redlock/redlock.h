@@ -3,13 +3,15 @@
  * redlock/redlock.h - the whole C API: distributed locks through N independent Redis or Valkey masters, for gateways
  * that share one piece of hardware. C99 and C++11; includes neither uv.h nor cJSON.h.
  *
- * What it promises. While clocks run at nearly the same rate (each within 0.5 %) and the masters keep their keys, two
- * clients never hold one resource at the same time. A holder that is paused past the end of its validity must not
- * touch the device any more: call redlock_check() before each device transaction, with the longest time that the
+ * What it promises. While clocks run at nearly the same rate (each within 0.5 %) and no master's wall clock is stepped
+ * forward, two clients never hold one resource at the same time. A master that may have forgotten keys - it restarted, was
+ * flushed, changed its role, or is another server now - takes part in no quorum until every lock granted before has ended:
+ * that is the guard, on unless the configuration says otherwise. A holder that is paused past the end of its validity must
+ * not touch the device any more: call redlock_check() before each device transaction, with the longest time that the
  * transaction takes. It is the authority; events are only hints and may come late.
- * What it cannot promise. A pause between redlock_check() and the device; a master that forgot its keys and came back
- * within the ttl (restart without persistence, FLUSHALL, failover behind one address); a master whose wall clock
- * is stepped forward: Redis expires keys by the wall clock.
+ * What it cannot promise. A pause between redlock_check() and the device; a wall clock stepped forward between two looks
+ * at it (Redis expires keys by the wall clock; a step that is seen costs the master its vote); keys that are deleted by
+ * hand or evicted; a proxy that changes servers behind a connection. README.md names the test of each claim.
  *
  * Conventions
  *  1. Functions return 0 or a positive result when all is well, else one of the frozen negative REDLOCK_E_* numbers.
@@ -200,7 +202,7 @@ REDLOCK_API const char *redlock_version_string(void);
 enum redlock_event_type {
   /* Of an acquire, exactly one of the two: */
   REDLOCK_EV_ACQUIRED = 1, /* validity_ms is left */
-  REDLOCK_EV_FAILED = 2,   /* terminal; err: LOCKED, NO_QUORUM, TOO_SLOW, TIMEOUT, CANCELED, LOST (expired, or the
+  REDLOCK_EV_FAILED = 2,   /* terminal; err: LOCKED, NO_QUORUM, GUARD, TOO_SLOW, TIMEOUT, CANCELED, LOST (expired, or the
                               clock jumped, before this event) */
   /* Of a held lock: */
   REDLOCK_EV_RENEWED = 3,  /* an extend round was won; validity_ms is left */
@@ -278,7 +280,9 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_config_add_master(redlock_config_t *cf
  *   client_name                 str  1..16 bytes of A-Z a-z 0-9 . _ -   default: host name, cut
  *   key_prefix                  str  0..32 bytes                        ""
  *   username, password          str  for masters that name none         ""
- *   guard                       str  strict, weak or off                off
+ *   guard                       str  strict, weak or off                strict
+ *                                    strict: a master votes only when nothing it may have forgotten can still be held;
+ *                                    weak: the same where INFO is not to be had, blind to a restart from an old snapshot
  *   commission                  u32  0 or 1: redlock_commission() when the first connection is opened   0
  *   defaults.ttl_ms             u32  20 .. timing.max_ttl_ms            10000
  *   defaults.retry_delay_ms     u32  1 .. 5000                          100

@@ -109,7 +109,7 @@ void set_defaults(Values& values) {
     if (key.number != nullptr) values.*key.number = key.initial;
   }
   set_client_name_to_host_name(values.client_name);
-  values.guard.assign("off");
+  values.guard.assign("strict");
 }
 
 int set_number(Values& values, const Key& key, uint32_t value, TextWriter& why) {

@@ -224,6 +224,7 @@ static int set(const char *key, unsigned value) { return redlock_config_set_u32(
 
 static int configure(void) {
   if (redlock_config_new(&cfg) != 0) return -1;
+  if (set("commission", 1) != 0) return -1;  /* its masters are new, and nobody else uses them */
   for (unsigned m = 0; m < opts.masters; m++) {
     char url[128];
     snprintf(url, sizeof url, "redis://%s:%u", opts.host, opts.port[m]);

@@ -131,6 +131,7 @@ class World {
     }
     const uint32_t locks = 1 + (kind >> 1 & 3);
     must(redlock_config_set_str(cfg, "client_name", g == 0 ? "a" : "b"));
+    must(redlock_config_set_str(cfg, "guard", "off"));
     if (kind & 8) must(redlock_config_set_str(cfg, "key_prefix", "site:"));
     must(redlock_config_set_u32(cfg, "limits.locks", locks));
     must(redlock_config_set_u32(cfg, "limits.debts", locks + 1 + (kind >> 4 & 3)));

@@ -15,6 +15,7 @@
 #include <sstream>
 #include <thread>
 
+#include "client_harness.hpp"
 #include "support/redis_server.hpp"
 
 extern char** environ;
@@ -78,6 +79,9 @@ Words operator+(Words a, const Words& b) {
 
 class Example : public ::testing::Test {
  protected:
+  // The examples trust masters that have been watched; these are new, and an operator says that nothing is held.
+  void SetUp() override { commission(masters_.urls()); }
+
   Cluster masters_{3};
   std::string dir_ = masters_[0].dir();
 };

@@ -214,6 +214,7 @@ redlock_config_t* configure(const std::vector<std::string>& urls, Told& told) {
   };
   must(redlock_config_new(&cfg));
   for (const std::string& url : urls) must(redlock_config_add_master(cfg, url.c_str()));
+  must(redlock_config_set_str(cfg, "guard", "off"));
   must(redlock_config_set_u32(cfg, "timing.suspect_close_ms", 5'000));
   must(redlock_config_set_u32(cfg, "timing.node_timeout_ms", 1'000));
   must(redlock_config_set_u32(cfg, "timing.connect_timeout_ms", 5'000));

@@ -122,6 +122,10 @@ class NoHeap : public ::testing::Test {
     redlock_config_t* cfg = nullptr;
     ASSERT_EQ(redlock_config_new(&cfg), 0);
     for (const auto& master : masters_) ASSERT_EQ(redlock_config_add_master(cfg, master->url().c_str()), 0);
+    // What a restarted master may have forgotten cannot be held for longer than this.
+    ASSERT_EQ(redlock_config_set_u32(cfg, "commission", 1), 0);
+    ASSERT_EQ(redlock_config_set_u32(cfg, "timing.max_ttl_ms", 3'000), 0);
+    ASSERT_EQ(redlock_config_set_u32(cfg, "defaults.ttl_ms", 3'000), 0);
     // Patient with a loaded machine, quick to connect again.
     ASSERT_EQ(redlock_config_set_u32(cfg, "timing.suspect_close_ms", 10'000), 0);
     ASSERT_EQ(redlock_config_set_u32(cfg, "timing.node_timeout_ms", 2'000), 0);

@@ -42,6 +42,9 @@ class NoHeapInOtherModes : public ::testing::Test {
     }
     ASSERT_EQ(redlock_config_new(&cfg_), 0);
     for (const auto& master : masters_) ASSERT_EQ(redlock_config_add_master(cfg_, master->url().c_str()), 0);
+    ASSERT_EQ(redlock_config_set_u32(cfg_, "commission", 1), 0);
+    ASSERT_EQ(redlock_config_set_u32(cfg_, "timing.max_ttl_ms", 3'000), 0);
+    ASSERT_EQ(redlock_config_set_u32(cfg_, "defaults.ttl_ms", 3'000), 0);
     ASSERT_EQ(redlock_config_set_u32(cfg_, "timing.suspect_close_ms", 10'000), 0);
     ASSERT_EQ(redlock_config_set_u32(cfg_, "timing.node_timeout_ms", 2'000), 0);
     ASSERT_EQ(redlock_config_set_u32(cfg_, "timing.reconnect_min_ms", 10), 0);
