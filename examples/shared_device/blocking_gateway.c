@@ -71,7 +71,7 @@ static enum outcome await_answer(struct gateway *g) {
     struct pollfd wire = {g->fd, POLLIN, 0};
     if (poll(&wire, 1, (int)((until - now) / 1000000) + 1) <= 0) continue;  // a signal, or the time is over
     if (frame_read(&g->reader, g->fd) <= 0) return note(g, "stopped", "the device is gone"), BROKEN;
-    struct frame answer;
+    struct frame answer = {0};
     while (frame_next(&g->reader, &answer)) {
       if (!is_answer(g, &answer)) continue;
       if (answer.status == FRAME_OUT_OF_ORDER) return note(g, "stopped", "the device has forgotten it"), STOPPED;

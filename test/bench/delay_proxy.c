@@ -102,7 +102,7 @@ static void arm(void) {
   for (int i = 0; i < ends_size; i++)
     if (ends[i].first != NULL && ends[i].first->due < next) next = ends[i].first->due;
   if (next == INT64_MAX) return;
-  struct itimerspec at = {.it_value = {next / 1000000000, next % 1000000000}};
+  struct itimerspec at = {.it_value = {(time_t)(next / 1000000000), (long)(next % 1000000000)}};
   timerfd_settime(timer, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
