@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "client.hpp"
 
-#include <new>
-
 #include "lock/quorum.hpp"
 
 namespace redlock {
@@ -30,119 +28,7 @@ void write_hex(const unsigned char (&random)[REDLOCK_VALUE_RANDOM], char* out) {
   }
 }
 
-uint32_t lesser(uint32_t a, uint32_t b) { return a < b ? a : b; }
-
 }  // namespace
-
-// ---- memory ---------------------------------------------------------------------------------------------------
-
-// One block, cut into arrays; `cut` with a null base only counts.
-struct Client::Layout {
-  char* base;
-  size_t size = 0;
-
-  template <class T>
-  T* cut(size_t n) {
-    size = (size + alignof(T) - 1) & ~(alignof(T) - 1);
-    T* at = base != nullptr ? reinterpret_cast<T*>(base + size) : nullptr;
-    size += n * sizeof(T);
-    return at;
-  }
-
-  Bytes copy(Bytes text) {
-    char* at = cut<char>(text.size);
-    if (at != nullptr && text.size != 0) memcpy(at, text.data, text.size);
-    return Bytes(at, text.size);
-  }
-
-  // Half of it is a value for every lock, and it is refilled below that: one turn never runs out of values.
-  static size_t random_bytes(const Settings& s) {
-    const size_t seeds = 1 + (s.guard != GuardMode::off ? s.masters : 0);
-    return 2 * (s.locks * size_t{REDLOCK_VALUE_RANDOM} + seeds * sizeof(uint64_t));
-  }
-
-  Bytes meta_key(const Settings& s) {
-    char text[meta_key_max];
-    return copy(write_meta_key(s, text));
-  }
-  Bytes fingerprint(const Settings& s) {
-    char text[fingerprint_max];
-    return copy(write_fingerprint(s, quorum_of(s.masters), text));
-  }
-
-  static size_t tx_bytes(const Settings& s) {
-    if (s.tx_bytes != 0) return s.tx_bytes;
-    const size_t sets = s.locks * (96 + s.key_prefix.size + REDLOCK_RESOURCE_MAX + REDLOCK_VALUE_MAX);
-    return sets > REDLOCK_TX_BYTES_MIN ? sets : REDLOCK_TX_BYTES_MIN;
-  }
-
-  Session::Memory session(const Settings& s) {
-    Session::Memory memory;
-    memory.requests_size = s.in_flight + Session::own_requests;
-    memory.requests = cut<Session::Request>(memory.requests_size);
-    memory.tx_size = tx_bytes(s);
-    memory.tx = cut<char>(memory.tx_size);
-    memory.rx_size = s.rx_bytes;
-    memory.rx = cut<char>(memory.rx_size);
-    return memory;
-  }
-};
-
-size_t Client::memory_size(const Settings& s) {
-  Layout layout{nullptr};
-  layout.cut<Lock>(s.locks);
-  layout.cut<Claim>(s.debts);
-  layout.cut<Session>(s.masters);
-  for (MasterIndex m = 0; m < s.masters; ++m) {
-    layout.session(s);
-    layout.copy(s.master[m].name);
-    layout.copy(s.master[m].host);
-    layout.copy(s.master[m].user);
-    layout.copy(s.master[m].password);
-  }
-  layout.cut<unsigned char>(Layout::random_bytes(s));
-  layout.copy(s.client_name);
-  layout.copy(s.key_prefix);
-  layout.meta_key(s);
-  layout.fingerprint(s);
-  return layout.size;
-}
-
-Client::Client(const Settings& settings, void* memory) : settings_(settings) {
-  Layout layout{static_cast<char*>(memory)};
-  Lock* locks = layout.cut<Lock>(settings.locks);
-  for (unsigned i = 0; i < settings.locks; ++i) new (&locks[i]) Lock;
-  table_.init(locks, settings.locks);
-
-  const unsigned quorum = quorum_of(settings.masters);
-  Claim* claims = layout.cut<Claim>(settings.debts);
-  claims_.init({settings.masters, quorum, settings.locks, settings.drift_ppm, settings.drift_fixed_ms}, claims,
-               settings.debts);
-
-  sessions_ = layout.cut<Session>(settings.masters);
-  Session::Memory parts[REDLOCK_MASTERS_MAX];
-  for (MasterIndex m = 0; m < settings.masters; ++m) {
-    MasterSettings& master = settings_.master[m];
-    parts[m] = layout.session(settings);
-    master.name = layout.copy(master.name);
-    master.host = layout.copy(master.host);
-    master.user = layout.copy(master.user);
-    master.password = layout.copy(master.password);
-  }
-  pool_.init(layout.cut<unsigned char>(Layout::random_bytes(settings)), Layout::random_bytes(settings));
-  settings_.client_name = layout.copy(settings.client_name);
-  settings_.key_prefix = layout.copy(settings.key_prefix);
-  settings_.meta_key = layout.meta_key(settings);
-  settings_.fingerprint = layout.fingerprint(settings);
-  for (MasterIndex m = 0; m < settings.masters; ++m) {
-    new (&sessions_[m]) Session(settings_, settings_.master[m], settings_.client_name, parts[m]);
-  }
-  machine_.init({settings.masters,
-                 {settings.drift_ppm, settings.drift_fixed_ms},
-                 settings.node_timeout,
-                 settings.max_ttl_ms,
-                 lesser(settings.max_ttl_ms, REDLOCK_WAIT_SLEEP_MS_MAX)});
-}
 
 // ---- inputs ---------------------------------------------------------------------------------------------------
 
@@ -156,7 +42,7 @@ void Client::run_due(Instant now) {
   }
   const MasterMask votes = voting();
   for (MasterIndex m = 0; m < settings_.masters; ++m) soon(sessions_[m].on_time(now));
-  if ((voting() & ~votes) != 0) wake_waiters();
+  for (MasterIndex m : each(static_cast<MasterMask>(voting() & ~votes))) wake_waiters(m, now);
   soon(claims_.on_time(now));
   soon(close_by_);
 }
@@ -211,6 +97,7 @@ void Client::closed(MasterIndex m, int reason, Instant now) {
   for (unsigned i = 0; i < table_.capacity(); ++i) {
     Lock& lock = table_[i];
     if (lock.state != State::free && lock.round.open) perform(lock, fail_votes(lock, bit(m), now), now);
+    if (lock.state == State::waiting || lock.state == State::acquiring) machine_.master_left(lock, m, now, random_);
   }
   if (phase_ == Phase::disconnecting) sessions_[m].close_quietly();
   soon(sessions_[m].deadline());
@@ -238,16 +125,16 @@ void Client::received(MasterIndex m, size_t size, Instant now) {
       case Reply::Kind::clock_stepped:
         clock_stepped(m, reply.by, now);
         break;
-      case Reply::Kind::key_changed:
-      case Reply::Kind::all_changed:
+      default:
+        hear(m, reply, now);
         break;
     }
   }
   if (stepped_ != 0) quarantine_stepped(now);
-  if (!was_up && session.votes()) wake_waiters();
+  if (!was_up && session.votes()) wake_waiters(m, now);
   soon(claims_.deadline());
   soon(session.deadline());
-  if (!session.idle() || !starts_.empty() || claims_.owes(m) || phase_ != Phase::open) again_ = true;
+  if (!session.idle() || !starts_.empty() || looks_ || claims_.owes(m) || phase_ != Phase::open) again_ = true;
 }
 
 // ---- rounds ---------------------------------------------------------------------------------------------------
@@ -257,6 +144,7 @@ void Client::turn(Instant now) {
   on_time(now);
   pay_debts(now);
   start_rounds(now);
+  if (looks_) send_looks(now);
 }
 
 void Client::start_rounds(Instant now) {
@@ -267,6 +155,11 @@ void Client::start_rounds(Instant now) {
     Lock& lock = table_[i];
     i = starts_.next(&table_[0], i);
     if (lock.wants == Wants::acquire) machine_.see(lock, now);
+    if (lock.behind != no_slot || (lock.yields && lock.wants != Wants::nothing)) {
+      starts_.remove(&table_[0], table_.index(lock));
+      perform(lock, lock.behind != no_slot ? machine_.queue(lock) : machine_.yield(lock, now, random_), now);
+      continue;
+    }
     const MasterMask ready = able(votes, lock.wants, lock);
     if (lock.wants != Wants::nothing && !may_begin(lock, quorum_votes, ready, now)) {
       soon(machine_.deadline(lock));
@@ -330,6 +223,7 @@ void Client::begin_round(Lock& lock, MasterMask ready, Instant now) {
     }
     if (acquire) {
       claims_.set_sent(claim, m);
+      if (lock.rounds > 1) look_behind(lock, m, now);
     } else {
       claims_.extend_sent(claim, m);
     }
@@ -386,14 +280,6 @@ int Client::why_unable(const Lock& lock, MasterIndex m) const {
   }
 }
 
-void Client::wake_waiters() {
-  for (unsigned i = 0; i < table_.capacity(); ++i) {
-    Lock& lock = table_[i];
-    if (lock.state == State::waiting && lock.last_cause != REDLOCK_E_LOCKED) perform(lock, machine_.wake(lock), now_);
-  }
-  again_ = true;
-}
-
 // ---- what follows from a step ---------------------------------------------------------------------------------
 
 void Client::perform(Lock& lock, Action action, Instant now) {
@@ -407,6 +293,10 @@ void Client::perform(Lock& lock, Action action, Instant now) {
     case Action::drop:
       end_claim(lock, true, now);
       break;
+    case Action::watch:
+      end_claim(lock, true, now);
+      watch(lock, now);
+      break;
     case Action::release:
       end_claim(lock, false, now);
       break;
@@ -416,9 +306,13 @@ void Client::perform(Lock& lock, Action action, Instant now) {
       soon(lock.valid_until);
       break;
   }
-  if (lock.state == State::over) starts_.remove(&table_[0], table_.index(lock));
   tell(lock);
   soon(machine_.deadline(lock));
+  if (lock.state != State::over) return;
+  starts_.remove(&table_[0], table_.index(lock));
+  for (uint16_t next = queue_.next_first(lock); next != no_slot; next = queue_.next_first(lock)) {
+    perform(table_[next], machine_.first(table_[next], lock), now);
+  }
 }
 
 void Client::end_claim(Lock& lock, bool spare_refused, Instant now) {
@@ -490,6 +384,8 @@ inline void Client::route_delete(MasterIndex m, const Reply& reply, Instant now)
   const Claims::Deleted how = reply.meaning.answer == Answer::yes  ? Claims::Deleted::yes
                               : reply.meaning.answer == Answer::no ? Claims::Deleted::absent
                                                                    : Claims::Deleted::error;
+  // The server does not tell us of changes that we made ourselves.
+  if (how == Claims::Deleted::yes && watched_) changed(m, Bytes(claims_[reply.claim].resource, claims_[reply.claim].resource_size), now);
   claims_.delete_answered(reply.claim, m, how, now);
 }
 
@@ -648,6 +544,7 @@ int Client::acquire(Bytes resource, const Options& options, redlock_event_fn cal
   lock->claim = no_slot;
   lock->resource_size = static_cast<uint8_t>(resource.size);
   memcpy(lock->resource, resource.data, resource.size);
+  queue_.enter(*lock);
   machine_.accept(*lock, options);
   perform(*lock, Action::start, now_);
   handle = table_.handle(*lock);
@@ -718,41 +615,6 @@ bool Client::is_closed() const {
     if (sessions_[m].state() != Session::State::down) return false;
   }
   return true;
-}
-
-// ---- status ---------------------------------------------------------------------------------------------------
-
-void Client::status(redlock_status_t& out, Instant now) const {
-  out = counters_;
-  out.size = sizeof out;
-  out.masters = settings_.masters;
-  out.masters_up = count(voting());
-  out.quorum = quorum_of(settings_.masters);
-  out.locks_max = settings_.locks;
-  for (unsigned i = 0; i < table_.capacity(); ++i) {
-    const State state = table_[i].state;
-    if (state == State::held) ++out.locks_held;
-    if (state == State::waiting || state == State::acquiring) ++out.locks_pending;
-  }
-  out.debts = claims_.debts();
-  out.debts_max = claims_.capacity();
-  out.even = settings_.masters % 2 == 0 ? 1 : 0;
-  out.guard_ms = guard_ms(now);
-}
-
-void Client::master_status(MasterIndex m, redlock_master_status_t& out, Instant now) const {
-  const Session& session = sessions_[m];
-  out.index = m;
-  out.state = shown_state(m);
-  out.err = session.reason();
-  out.in_flight = session.in_flight();
-  out.owed = claims_.debts_of(m);
-  out.connects = session.connects();
-  out.resp3 = session.resp3() ? 1 : 0;
-  out.tracked = session.tracked() ? 1 : 0;
-  out.replies = session.replies();
-  out.errors = session.errors();
-  out.guard_ms = guard_ms_of(m, now);
 }
 
 }  // namespace redlock

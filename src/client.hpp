@@ -19,7 +19,7 @@
 #pragma once
 #include "entropy_pool.hpp"
 #include "queue.hpp"
-#include "lock/table.hpp"
+#include "lock/local_queue.hpp"
 #include "master/claims.hpp"
 #include "master/session.hpp"
 #include "settings.hpp"
@@ -56,7 +56,7 @@ class Client {
   void received(MasterIndex m, size_t size, Instant now);
   void sent(MasterIndex m, size_t size) {
     sessions_[m].tx().consume(size);
-    if (!starts_.empty() || claims_.owes(m)) again_ = true;
+    if (!starts_.empty() || looks_ || claims_.owes(m)) again_ = true;
   }
 
   // ---- outputs --------------------------------------------------------------------------------------------------
@@ -117,7 +117,16 @@ class Client {
   Action fail_votes(Lock& lock, MasterMask masters, Instant now);
   int why_unable(const Lock& lock, MasterIndex m) const;
   uint16_t make_claim(Lock& lock);
-  void wake_waiters();
+
+  // client_waiting.cpp
+  void wake_waiters(MasterIndex m, Instant now);
+  void watch(Lock& lock, Instant now);
+  void send_looks(Instant now);
+  bool look(Lock& lock, MasterIndex m, const Command& read, Instant now);
+  void look_behind(Lock& lock, MasterIndex m, Instant now);
+  void hear(MasterIndex m, const Reply& reply, Instant now);
+  void changed(MasterIndex m, Bytes resource, Instant now);
+  void change(Lock& lock, MasterIndex m, Instant now);
 
   Instant guarded_until() const;
   int64_t guard_ms(Instant now) const;
@@ -140,6 +149,7 @@ class Client {
   Settings settings_;
   Machine machine_;
   Table table_;
+  LocalQueue queue_{table_};
   Claims claims_;
   EntropyPool pool_;
   Random random_;
@@ -152,6 +162,8 @@ class Client {
   Instant close_by_ = Instant::never();
   Phase phase_ = Phase::open;
   bool again_ = false;
+  bool watched_ = false;  // some lock may watch the masters
+  bool looks_ = false;  // some waiter wants to look at some master
   bool introduced_ = false;
   bool seeded_ = false;
   unsigned events_ = 0;

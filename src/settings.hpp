@@ -31,6 +31,8 @@ struct Settings {
   uint32_t ttl_ms = REDLOCK_TTL_MS_DEFAULT;
   uint32_t max_ttl_ms = REDLOCK_MAX_TTL_MS_DEFAULT;
   uint32_t retry_delay_ms = REDLOCK_RETRY_DELAY_MS_DEFAULT;
+  uint32_t local_turns = REDLOCK_LOCAL_TURNS_DEFAULT;
+  bool wakeups = true;
   uint32_t drift_ppm = REDLOCK_DRIFT_PPM_DEFAULT;
   uint32_t drift_fixed_ms = REDLOCK_DRIFT_FIXED_MS_DEFAULT;
 

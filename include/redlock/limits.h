@@ -69,6 +69,13 @@
 /* defaults.retry_delay_ms: a waiter's pause after a lost round is uniform in 0 .. this (full jitter). */
 #define REDLOCK_RETRY_DELAY_MS_DEFAULT 100
 #define REDLOCK_RETRY_DELAY_MS_MAX 5000
+/* defaults.wakeups: 1: a waiter watches the masters (CLIENT TRACKING, where the server has it) and tries when the key may
+ * be free; 0: it tries again after each pause, as it does where no master tells of changes. */
+#define REDLOCK_WAKEUPS_DEFAULT 1
+/* defaults.local_turns: how often in a row a lock goes from one acquire of a client to the next that waits in the same
+ * client before other clients get the first try. */
+#define REDLOCK_LOCAL_TURNS_DEFAULT 1
+#define REDLOCK_LOCAL_TURNS_MAX 1000
 /* A waiter's sleep is never above min(timing.max_ttl_ms, this). */
 #define REDLOCK_WAIT_SLEEP_MS_MAX 5000
 /* timing.drift_ppm, timing.drift_fixed_ms: drift = ttl * ppm / 1e6 + fixed. The default, ttl/100 + 2 ms, covers the

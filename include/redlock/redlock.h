@@ -286,6 +286,8 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_config_add_master(redlock_config_t *cf
  *   commission                  u32  0 or 1: redlock_commission() when the first connection is opened   0
  *   defaults.ttl_ms             u32  20 .. timing.max_ttl_ms            10000
  *   defaults.retry_delay_ms     u32  1 .. 5000                          100
+ *   defaults.wakeups            u32  0 .. 1                             1
+ *   defaults.local_turns        u32  0 .. 1000                          1
  *   timing.max_ttl_ms           u32  20 .. 86400000                     30000
  *   timing.node_timeout_ms      u32  5 .. 10000                         50
  *   timing.connect_timeout_ms   u32  10 .. 60000                        500

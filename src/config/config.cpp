@@ -108,6 +108,8 @@ void fill_numbers(const Values& v, Settings& out) {
   out.ttl_ms = v.ttl_ms;
   out.max_ttl_ms = v.max_ttl_ms;
   out.retry_delay_ms = v.retry_delay_ms;
+  out.wakeups = v.wakeups != 0;
+  out.local_turns = v.local_turns;
   out.drift_ppm = v.drift_ppm;
   out.drift_fixed_ms = v.drift_fixed_ms;
   out.node_timeout = Duration::ms(v.node_timeout_ms);

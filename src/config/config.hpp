@@ -42,7 +42,7 @@ struct Master {
 
 // What loading changes as a whole or not at all.
 struct Values {
-  uint32_t ttl_ms, retry_delay_ms;
+  uint32_t ttl_ms, retry_delay_ms, wakeups, local_turns;
   uint32_t max_ttl_ms, node_timeout_ms, connect_timeout_ms, reconnect_min_ms, reconnect_max_ms;
   uint32_t suspect_close_ms, ping_interval_ms, drift_ppm, drift_fixed_ms;
   uint32_t locks, in_flight, debts, tx_bytes, rx_bytes, stack_bytes;

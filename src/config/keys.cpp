@@ -58,6 +58,8 @@ constexpr Key keys[key_count] = {
     number("defaults.ttl_ms", REDLOCK_TTL_MS_MIN, REDLOCK_MAX_TTL_MS_MAX, REDLOCK_TTL_MS_DEFAULT, &Values::ttl_ms),
     number("defaults.retry_delay_ms", 1, REDLOCK_RETRY_DELAY_MS_MAX, REDLOCK_RETRY_DELAY_MS_DEFAULT,
            &Values::retry_delay_ms),
+    number("defaults.wakeups", 0, 1, REDLOCK_WAKEUPS_DEFAULT, &Values::wakeups),
+    number("defaults.local_turns", 0, REDLOCK_LOCAL_TURNS_MAX, REDLOCK_LOCAL_TURNS_DEFAULT, &Values::local_turns),
     number("timing.max_ttl_ms", REDLOCK_TTL_MS_MIN, REDLOCK_MAX_TTL_MS_MAX, REDLOCK_MAX_TTL_MS_DEFAULT,
            &Values::max_ttl_ms),
     number("timing.node_timeout_ms", REDLOCK_NODE_TIMEOUT_MS_MIN, REDLOCK_NODE_TIMEOUT_MS_MAX,

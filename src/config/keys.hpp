@@ -19,7 +19,7 @@ struct Key {
   bool mode = false;              // strict, weak or off
 };
 
-constexpr unsigned key_count = 23;
+constexpr unsigned key_count = 25;
 extern const Key keys[key_count];
 
 // Null when there is none.

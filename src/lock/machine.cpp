@@ -38,6 +38,11 @@ void Machine::accept(Lock& lock, const Options& options) const {
   lock.last_cause = 0;
   lock.owners = 0;
   lock.seen = false;
+  lock.turns = 0;
+  lock.collisions = 0;
+  lock.yields = false;
+  lock.not_before = Instant();
+  lock.outlook.reset();
   lock.cell.begin(lock.generation);
 }
 
@@ -63,6 +68,7 @@ bool Machine::begin(Lock& lock, Instant t0) {
     REDLOCK_ASSERT(lock.state == State::waiting);
     lock.state = State::acquiring;
     lock.owners = 0;
+    lock.outlook.round_begins();
     ++lock.rounds;
   }
   lock.wants = Wants::nothing;
@@ -130,6 +136,7 @@ Action Machine::won(Lock& lock, Instant now, Random& random) const {
   }
   lock.state = State::held;
   lock.valid_until = until;
+  lock.round_took = left(now, round.t0);
   if (lock.options.max_hold_ms != 0) lock.hold_until = round.t0 + Duration::ms(lock.options.max_hold_ms);
   if (!lock.cell.publish(lock.generation, until)) return end(lock, REDLOCK_EV_FAILED, REDLOCK_E_LOST, Action::release);
   plan_renewal(lock);
@@ -139,6 +146,14 @@ Action Machine::won(Lock& lock, Instant now, Random& random) const {
 
 Action Machine::lost(Lock& lock, int cause, Instant now, Random& random) const {
   lock.last_cause = static_cast<int16_t>(cause);
+  lock.turns = 0;
+  if (lock.round.granted == 0) {
+    lock.collisions = 0;
+  } else if (lock.collisions < UINT8_MAX) {
+    ++lock.collisions;
+  }
+  lock.round_took = left(now, lock.round.t0);
+  lock.not_before = now;
   if (lock.options.wait_ms == 0 || now >= lock.wait_until) {
     fail(lock, cause);
     return Action::drop;
@@ -152,7 +167,7 @@ Action Machine::lost(Lock& lock, int cause, Instant now, Random& random) const {
   }
   lock.state = State::waiting;
   lock.wake_at = now + pause;
-  return Action::drop;
+  return cause == REDLOCK_E_LOCKED ? Action::watch : Action::drop;
 }
 
 // The deciding vote is handled before the old valid_until, since on_time() comes first on every input.
@@ -237,6 +252,90 @@ Action Machine::wake(Lock& lock) const {
   lock.wake_at = Instant::never();
   lock.wants = Wants::acquire;
   return Action::start;
+}
+
+// ---- waiting --------------------------------------------------------------------------------------------------
+
+// wake_at is what the plain timer says. It stays so where no master tells of changes; and for a master that failed, since
+// a key that is not there says nothing about why a SET was not taken.
+void Machine::watch(Lock& lock, MasterMask votes, MasterMask tracked, Instant now, Random& random) const {
+  tracked &= static_cast<MasterMask>(~lock.round.failed);
+  if (tracked == 0) return;
+  const Duration half = Duration::us(int64_t{rules_.sleep_max_ms} * 500);
+  lock.net_at = now + half + part_of(half, random.next());
+  lock.outlook.wait(votes, tracked, lock.round.refused, lock.wake_at);
+  plan_round(lock, true, now, random);
+}
+
+void Machine::look_sent(Lock& lock, MasterIndex m, Instant now, Random& random) const {
+  lock.outlook.look_sent(m);
+  plan_round(lock, false, now, random);
+}
+
+void Machine::look_away(Lock& lock, MasterIndex m, bool votes, Instant now, Random& random) const {
+  lock.outlook.look_away(m, votes ? poll_at(lock, now, random) : Instant::never());
+  plan_round(lock, false, now, random);
+}
+
+void Machine::looked(Lock& lock, MasterIndex m, int64_t ttl, Instant now, Random& random) const {
+  lock.outlook.looked(m, ttl, now, poll_at(lock, now, random));
+  plan_round(lock, false, now, random);
+}
+
+void Machine::changed(Lock& lock, MasterIndex m, Instant now, Random& random) const {
+  lock.outlook.changed(m, now);
+  plan_round(lock, false, now, random);
+}
+
+void Machine::master_left(Lock& lock, MasterIndex m, Instant now, Random& random) const {
+  lock.outlook.left(m);
+  plan_round(lock, false, now, random);
+}
+
+void Machine::master_back(Lock& lock, MasterIndex m, bool tracked, Instant now, Random& random) const {
+  lock.outlook.back(m, tracked, poll_at(lock, now, random));
+  plan_round(lock, false, now, random);
+}
+
+// Every news may bring the next round nearer or put it off; the same news draws no new lot.
+void Machine::plan_round(Lock& lock, bool anew, Instant now, Random& random) const {
+  if (lock.state != State::waiting || !lock.outlook.waits() || lock.wants != Wants::nothing) return;
+  const Instant at = lock.outlook.quorum_at();
+  const bool as_before = at == lock.planned_for || (at <= now && lock.planned_for <= now);
+  if (as_before && !anew) return;
+  lock.planned_for = at;
+  const Duration window = race_window(lock.round_took, lock.collisions, lock.options.retry_delay_ms);
+  lock.wake_at = earlier(lock.net_at, later(at, later(now, lock.not_before)) + part_of(window, random.next()));
+}
+
+Instant Machine::poll_at(const Lock& lock, Instant now, Random& random) const {
+  return now + part_of(Duration::ms(lock.options.retry_delay_ms), random.next());
+}
+
+Action Machine::queue(Lock& lock) const {
+  lock.wants = Wants::nothing;
+  lock.wake_at = lock.defer_until = Instant::never();
+  lock.last_cause = REDLOCK_E_LOCKED;
+  return lock.options.wait_ms == 0 ? fail(lock, REDLOCK_E_LOCKED) : Action::none;
+}
+
+Action Machine::first(Lock& lock, const Lock& before) const {
+  if (lock.state != State::waiting || lock.wants != Wants::nothing) return Action::none;  // not even looked at yet
+  const bool was_held = before.valid_until != Instant::never();
+  lock.turns = static_cast<uint16_t>(was_held ? before.turns + 1 : before.turns);
+  lock.yields = lock.turns > rules_.local_turns;
+  lock.round_took = before.round_took;
+  return wake(lock);
+}
+
+// Long enough for another client to be told, to look, and to try.
+Action Machine::yield(Lock& lock, Instant now, Random& random) const {
+  lock.yields = false;
+  lock.turns = 0;
+  lock.wants = Wants::nothing;
+  lock.not_before = now + race_window(lock.round_took, 2, lock.options.retry_delay_ms);
+  lock.wake_at = poll_at(lock, now, random);
+  return Action::watch;
 }
 
 // ---- the owner's wishes, and the clock ------------------------------------------------------------------------

@@ -19,6 +19,7 @@
 // acquire that ends before ACQUIRED was delivered becomes the one FAILED.
 #pragma once
 #include "lock/cell.hpp"
+#include "lock/outlook.hpp"
 #include "queue.hpp"
 #include "lock/validity.hpp"
 #include "random.hpp"
@@ -34,6 +35,7 @@ enum class Action : uint8_t {
   none,
   start,    // the lock wants a round (Lock::wants) in this turn
   drop,     // a round was lost: delete the value where it was not refused
+  watch,    // a round was lost to others, or another's turn has come: as drop, and look when their key will be gone
   release,  // the lock has ended: delete the value wherever anything was sent
   linger,   // the lock has ended before its time: delete the value only when the validity is over
 };
@@ -72,6 +74,11 @@ struct Lock {
   Instant wake_at;     // waiting: the next round; held: the next renewal
   Instant defer_until; // a round that lacks our own room is begun then at the latest
   Instant hold_until;
+  Instant net_at;      // a waiter that watches: the next round at the latest
+  Instant planned_for; // a waiter that watches: when it expects a quorum to be free
+  Instant not_before;  // ... and leaves others the first try
+  Duration round_took; // the last acquire round, until it was decided
+  Outlook outlook;
   redlock_event_fn callback;
   void* user;
   uint32_t rounds;     // acquire rounds so far
@@ -81,7 +88,12 @@ struct Lock {
   Wants wants;
   MasterMask owners;   // masters that have granted its value
   bool seen;           // its budget has begun to run
+  bool yields;         // it is to let other clients try before its next round
   bool urgent;         // its LOST is among the first to be told
+  uint16_t behind;     // the lock of this client that it waits for, see lock/local_queue
+  uint16_t turns;      // how often in a row the lock went from one of this client to the next, up to this one
+  uint64_t ticket;     // order of arrival
+  uint8_t collisions;  // rounds in a row that were lost although some master granted them
   uint8_t event;       // enum redlock_event_type that waits to be delivered; 0: none
   int16_t event_err;
   int16_t last_cause;  // of the last lost round; 0: none was finished
@@ -91,6 +103,10 @@ struct Lock {
   char resource[REDLOCK_RESOURCE_MAX];
 };
 
+inline bool same_resource(const Lock& a, const Lock& b) {
+  return a.resource_size == b.resource_size && memcmp(a.resource, b.resource, a.resource_size) == 0;
+}
+
 class Machine {
  public:
   struct Rules {
@@ -99,6 +115,7 @@ class Machine {
     Duration node_timeout;
     uint32_t max_ttl_ms;
     uint32_t sleep_max_ms;
+    uint32_t local_turns;
   };
 
   void init(const Rules& rules) { rules_ = rules; }
@@ -123,6 +140,21 @@ class Machine {
   // Masters came back, or there is room again: a waiter need not sleep on.
   Action wake(Lock& lock) const;
 
+  // ---- a waiter that watches the masters instead of asking again and again
+  void watch(Lock& lock, MasterMask votes, MasterMask tracked, Instant now, Random& random) const;
+  void look_sent(Lock& lock, MasterIndex m, Instant now, Random& random) const;
+  void look_away(Lock& lock, MasterIndex m, bool votes, Instant now, Random& random) const;
+  void looked(Lock& lock, MasterIndex m, int64_t ttl, Instant now, Random& random) const;
+  void changed(Lock& lock, MasterIndex m, Instant now, Random& random) const;
+  void master_left(Lock& lock, MasterIndex m, Instant now, Random& random) const;
+  void master_back(Lock& lock, MasterIndex m, bool tracked, Instant now, Random& random) const;
+
+  // ---- a waiter behind another of this client
+  Action queue(Lock& lock) const;  // it is not its turn: it sends nothing
+  // The one before it is over: its turn, but that of other clients first when it yields.
+  Action first(Lock& lock, const Lock& before) const;
+  Action yield(Lock& lock, Instant now, Random& random) const;
+
   int extend(Lock& lock, uint32_t ttl_ms) const;  // 0 or enum redlock_err
   Action cancel(Lock& lock, int err) const;       // waiting, acquiring, or acquired and not yet told
   Action release(Lock& lock) const;
@@ -138,6 +170,8 @@ class Machine {
   Action fail(Lock& lock, int err) const;
   Action lost_early(Lock& lock) const;
   void plan_renewal(Lock& lock) const;
+  void plan_round(Lock& lock, bool anew, Instant now, Random& random) const;
+  Instant poll_at(const Lock& lock, Instant now, Random& random) const;
   Action end(Lock& lock, int event, int err, Action action) const;
 
   Rules rules_ = {};

@@ -71,6 +71,16 @@ Command Command::script(const Script& script, const Subject& s, bool with_ttl, b
 Command Command::extend(const Subject& s) { return script(extend_script, s, true, true); }
 Command Command::release(const Subject& s) { return script(release_script, s, false, true); }
 
+Command Command::look(Bytes key_prefix, Bytes resource) {
+  Command c;
+  resp::Writer out(c.text_, sizeof c.text_);
+  out.array(3).bulk("CLIENT").bulk("CACHING").bulk("yes");
+  out.array(2).bulk("PTTL").bulk(key_prefix, resource);
+  REDLOCK_ASSERT(out.fits());
+  c.size_ = c.splice_at_ = static_cast<uint16_t>(out.size());
+  return c;
+}
+
 Command Command::spelled_out(Op op, const Subject& s) {
   REDLOCK_ASSERT(op != Op::acquire);
   return op == Op::extend ? script(extend_script, s, true, false) : script(release_script, s, false, false);

@@ -2,7 +2,7 @@
 //
 // Command: what is said to a master about one claim, and what its reply means. The bytes are the same for every
 // master, so a command is encoded once and copied to each session. This is the only file that knows the words SET, NX,
-// EVALSHA, and what +OK, null, :1 and an error prefix stand for.
+// PTTL, EVALSHA, and what +OK, null, :1 and an error prefix stand for.
 #pragma once
 #include "master/scripts.hpp"
 #include "resp/reader.hpp"
@@ -29,6 +29,9 @@ class Command {
   static Command acquire(const Subject& subject);
   static Command extend(const Subject& subject);
   static Command release(const Subject& subject);
+  // Two requests: register what is read next, and read the key's time to live.
+  static Command look(Bytes key_prefix, Bytes resource);
+  static constexpr unsigned look_requests = 2;
   // The same with the script's text instead of its name, for a master that does not know it (NOSCRIPT).
   static Command spelled_out(Op op, const Subject& subject);
 

@@ -126,6 +126,13 @@ bool Session::take_changed() {
 
 // ---- requests -------------------------------------------------------------------------------------------------
 
+void Session::look(uint16_t who, uint32_t number, const Command& command, Instant now) {
+  REDLOCK_ASSERT(connected() && room(command.text_size(), Command::look_requests));
+  tx_.append(command.head());
+  push_request(kind_look_caching, now);
+  push_request(kind_look, now, who, number);
+}
+
 void Session::say_hello(Instant now) {
   char text[128];
   resp::Writer out(text, sizeof text);
@@ -262,6 +269,13 @@ bool Session::handle(const resp::Item& item, Instant now, Reply& out) {
       for_client = handle_claim(kind, request, item, out);
       if (holding_) return false;
       break;
+    case kind_look_caching:
+    case kind_caching:
+      handle_caching(item);
+      break;
+    case kind_look:
+      for_client = handle_look(request, item, out);
+      break;
     case kind_hello:
       handle_hello(item, now);
       break;
@@ -278,18 +292,11 @@ bool Session::handle(const resp::Item& item, Instant now, Reply& out) {
     case kind_role:
       handle_role(item);
       break;
-    case kind_load:  // may be refused: a script that is not known is sent as text when it is needed
-      if (item.type == resp::Type::error) {
-        if (classify_error(item.text) == REDLOCK_E_LOADING) fail(REDLOCK_E_LOADING);
-      } else if (item.type != resp::Type::string) {
-        fail(REDLOCK_E_PROTOCOL);
-      }
+    case kind_load:
+      handle_load(item);
       break;
     case kind_info:
       handle_info(item, now);
-      break;
-    case kind_caching:  // refused where tracking was: the seal is read behind every request
-      if (item.type != resp::Type::simple && item.type != resp::Type::error) fail(REDLOCK_E_PROTOCOL);
       break;
     case kind_record:
       handle_record(item, now);
@@ -314,7 +321,7 @@ bool Session::handle(const resp::Item& item, Instant now, Reply& out) {
 // The head of the FIFO has its whole answer.
 void Session::answered(Instant now) {
   const unsigned kind = fifo_[fifo_head_].kind & ~unsigned{in_band};
-  if (kind > kind_release) --own_in_flight_;
+  if (kind > kind_look) --own_in_flight_;
   pop_request(now);
   if (wish_ == Wish::close) return;
   greeted_ = greeted_ || kind == kind_ping;
@@ -326,7 +333,7 @@ void Session::answered(Instant now) {
 
 bool Session::handle_claim(Kind kind, const Request& request, const resp::Item& item, Reply& out) {
   const Op op = static_cast<Op>(kind);
-  out = {Reply::Kind::answer, op, request.claim, request.round, meaning(op, item), Bytes(), Duration()};
+  out = {Reply::Kind::answer, op, request.claim, request.round, meaning(op, item), 0, Bytes(), Duration()};
   const int error = out.meaning.error;
   if (!item.last || error == REDLOCK_E_PROTOCOL) {  // a master answers these with one scalar
     fail(REDLOCK_E_PROTOCOL);
@@ -382,6 +389,38 @@ void Session::hello_failed(int error, Instant now) {
 void Session::handle_tracking(const resp::Item& item) {
   tracked_ = item.type == resp::Type::simple && item.text == Bytes("OK");
   if (!tracked_ && item.type != resp::Type::error) fail(REDLOCK_E_PROTOCOL);
+}
+
+// May be refused: a script that is not known is sent as text when it is needed.
+void Session::handle_load(const resp::Item& item) {
+  if (item.type == resp::Type::error) {
+    if (classify_error(item.text) == REDLOCK_E_LOADING) fail(REDLOCK_E_LOADING);
+  } else if (item.type != resp::Type::string) {
+    fail(REDLOCK_E_PROTOCOL);
+  }
+}
+
+// Registers the key that the next command reads. Refused, nobody will be told: as if there were no tracking.
+void Session::handle_caching(const resp::Item& item) {
+  if (item.type == resp::Type::error) {
+    tracked_ = false;
+  } else if (item.type != resp::Type::simple) {
+    fail(REDLOCK_E_PROTOCOL);
+  }
+}
+
+bool Session::handle_look(const Request& request, const resp::Item& item, Reply& out) {
+  const bool error = item.type == resp::Type::error;
+  if (!error && (item.type != resp::Type::integer || item.integer < -2)) {
+    fail(REDLOCK_E_PROTOCOL);
+    return false;
+  }
+  out = {};
+  out.kind = Reply::Kind::looked;
+  out.claim = request.claim;
+  out.round = request.round;
+  out.ttl = error || !tracked_ ? -3 : item.integer;
+  return true;
 }
 
 // ROLE answers an array whose first element names the role; a server that forbids it is taken at its word on writes.

@@ -39,6 +39,7 @@ namespace redlock {
 struct Reply {
   enum class Kind : uint8_t {
     answer,       // about a claim
+    looked,       // the key's time to live, as PTTL tells it; -3: an error, or nothing will be told
     key_changed,  // unasked: this key is worth another look, and no longer tracked
     all_changed,  // unasked: every key is, and none is tracked any more
     identified,     // its run id was told: is it another master's, too?
@@ -50,6 +51,7 @@ struct Reply {
   uint16_t claim = 0;
   uint32_t round = 0;
   Meaning meaning;
+  int64_t ttl = 0;  // looked
   Bytes key;    // with its prefix; good until the next call of the session
   Duration by;  // clock_stepped: how far; negative: back
 };
@@ -117,6 +119,8 @@ class Session {
     }
     push_request(op == Op::release ? kind_release : followed_by_seal(op), now, claim, round);
   }
+  // Ask for a key's time to live, and to be told when it changes; `who` and `number` come back with the answer.
+  void look(uint16_t who, uint32_t number, const Command& command, Instant now);
   // The master has lost its scripts: send their text until it shows that it knows them again.
   bool spell_out() const { return spell_out_; }
 
@@ -156,6 +160,8 @@ class Session {
     kind_acquire,
     kind_extend,
     kind_release,
+    kind_look_caching,
+    kind_look,
     kind_hello,
     kind_auth,
     kind_tracking,
@@ -178,7 +184,7 @@ class Session {
     if (at >= fifo_capacity_) at -= fifo_capacity_;
     fifo_[at] = {now, round, claim, kind};
     ++fifo_size_;
-    if ((kind & ~in_band) > kind_release) ++own_in_flight_;
+    if ((kind & ~in_band) > kind_look) ++own_in_flight_;
   }
   inline void pop_request(Instant now);
   void say_hello(Instant now);
@@ -192,6 +198,9 @@ class Session {
   void handle_hello(const resp::Item& item, Instant now);
   void hello_failed(int error, Instant now);
   void handle_tracking(const resp::Item& item);
+  void handle_caching(const resp::Item& item);
+  bool handle_look(const Request& request, const resp::Item& item, Reply& out);
+  void handle_load(const resp::Item& item);
   void handle_role(const resp::Item& item);
   void handle_ping(const resp::Item& item);
   bool handle_claim(Kind kind, const Request& request, const resp::Item& item, Reply& out);
@@ -292,7 +301,7 @@ inline bool Session::plain_yes(Instant now, Reply& out) {
   if (acquire ? memcmp(at, "+OK\r\n", 5) != 0 : memcmp(at, ":1\r\n", 4) != 0) return false;
   rx_head_ += size;
   if (!acquire) spell_out_ = false;
-  out = {Reply::Kind::answer, static_cast<Op>(request.kind), request.claim, request.round, {Answer::yes, 0}, {}, {}};
+  out = {Reply::Kind::answer, static_cast<Op>(request.kind), request.claim, request.round, {Answer::yes, 0}, 0, {}, {}};
   pop_request(now);
   return true;
 }

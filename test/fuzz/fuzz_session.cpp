@@ -49,6 +49,7 @@ std::string good_answer(const Wire::Command& words, bool no) {
   if (name == "AUTH") return no ? "-WRONGPASS invalid\r\n" : "+OK\r\n";
   if (name == "ROLE") return no ? "-NOPERM this user\r\n" : "*3\r\n" + bulk("master") + ":0\r\n*0\r\n";
   if (name == "CLIENT") return no ? "-ERR unknown subcommand\r\n" : "+OK\r\n";
+  if (name == "PTTL") return no ? ":-2\r\n" : ":700\r\n";
   if (name == "SCRIPT") return no ? "-ERR unknown command\r\n" : bulk(std::string(40, 'a'));
   if (name == "PING") return bulk(words[1]);
   if (name == "SET") return no ? "_\r\n" : "+OK\r\n";

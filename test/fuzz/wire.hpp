@@ -98,9 +98,12 @@ class Wire {
     } else if (name == "HELLO") {
       require(words.size() == 4 || words.size() == 7, "HELLO 3 [AUTH user password] SETNAME name");
     } else if (name == "CLIENT") {
-      require(words.size() == 5 && words[1] == "TRACKING" && words[2] == "on" && words[3] == "OPTIN" &&
-                  words[4] == "NOLOOP",
-              "CLIENT TRACKING on OPTIN NOLOOP");
+      const bool tracking = words.size() == 5 && words[1] == "TRACKING" && words[2] == "on" && words[3] == "OPTIN" &&
+                            words[4] == "NOLOOP";
+      const bool caching = words.size() == 3 && words[1] == "CACHING" && words[2] == "yes";
+      require(tracking || caching, "CLIENT TRACKING on OPTIN NOLOOP, or CLIENT CACHING yes");
+    } else if (name == "PTTL") {
+      require(words.size() == 2 && !words[1].empty(), "PTTL key");
     } else if (name == "SCRIPT") {
       require(words.size() == 3 && words[1] == "LOAD", "SCRIPT LOAD text");
     } else {

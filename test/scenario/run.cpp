@@ -254,6 +254,8 @@ void Player::add_client(const Words& words) {
         s.reconnect_min_ms = extras.ms("reconnect_min", s.reconnect_min_ms);
         s.reconnect_max_ms = extras.ms("reconnect_max", s.reconnect_max_ms);
         s.locks = extras.ms("locks", s.locks);
+        s.local_turns = extras.ms("local_turns", s.local_turns);
+        s.wakeups = extras.text("wakeups", "on") == "on";
         s.debts = extras.ms("debts", s.debts);
         s.in_flight = extras.ms("in_flight", s.in_flight);
         s.tx_bytes = extras.ms("tx_bytes", s.tx_bytes);

@@ -17,11 +17,12 @@ std::vector<double> attempts(const Stage& stage, const std::string& gateway) {
 }
 
 // A client that did not get the lock tries again after a random delay, so that clients that collide once do not collide
-// again and again.
+// again and again. This is the plain timer; where masters tell of changes a waiter asks less often (scenario/wake_ups.txt).
 TEST(Retry, AfterARandomDelay) {
   Stage stage(3);
-  Gateway& a = stage.add("a");
-  Gateway& b = stage.add("b");
+  const auto plain = [](Settings& s) { s.wakeups = false; };
+  Gateway& a = stage.add("a", plain);
+  Gateway& b = stage.add("b", plain);
   for (unsigned m = 1; m <= 2; ++m) stage.redis(m).put("bus", "other", 60'000, stage.now());
   Options options = Gateway::options(1000, REDLOCK_WAIT_FOREVER);
   options.retry_delay_ms = 100;

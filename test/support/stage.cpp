@@ -91,7 +91,7 @@ std::string reply_in_words(const std::string& bytes) {
 bool is_greeting(const std::vector<std::string>& words) {
   const std::string& word = words[0];
   return word == "HELLO" || word == "AUTH" || word == "ROLE" || word == "SCRIPT" || word == "PING" ||
-         (word == "CLIENT" && words[1] == "TRACKING") || word == "INFO" || word == "HMGET" || word == "TIME";
+         word == "CLIENT" || word == "INFO" || word == "HMGET" || word == "TIME";
 }
 
 bool is_caching(const std::vector<std::string>& words) { return words[0] == "CLIENT" && words[1] == "CACHING"; }
@@ -674,7 +674,9 @@ void Stage::execute(uint64_t id, Socket& socket, const Socket::Request& request,
     send_back(id, socket, reply, Input::Kind::bytes);
     if (m.delay > 0) fate = ", on its way";
   }
-  if (show_greetings || !(is_greeting(words) || of_a_reading)) {
+  if (words[0] == "PTTL") {  // with the CLIENT CACHING before it
+    write_down(socket.gateway->name + " >", socket.master, "look " + words[1] + ": " + answer + fate);
+  } else if (show_greetings || !(is_greeting(words) || of_a_reading)) {
     write_down(socket.gateway->name + " >", socket.master, executed_.back().text + ": " + answer + fate);
   }
   if (socket.open && m.redis.closed_by_server(socket.conn)) send_back(id, socket, "", Input::Kind::end);
@@ -863,12 +865,12 @@ std::string Stage::in_words(const std::vector<std::string>& words) const {
 void Stage::note(const std::string& text) { story_.push_back({now_, text, {}, ""}); }
 
 void Stage::write_down(const std::string& before, unsigned number, const std::string& after) {
-  if (!story_.empty()) {
-    Line& last = story_.back();
+  for (size_t i = story_.size(); i-- > 0 && story_[i].at == now_;) {
+    Line& last = story_[i];
     const bool next = !last.masters.empty() && last.masters.back() < number;
-    if (next && last.at == now_ && last.before == before && last.after == after) {
-      return last.masters.push_back(number);
-    }
+    if (next && last.before == before && last.after == after) return last.masters.push_back(number);
+    const bool aside = last.after.compare(0, 5, "look ") == 0 || last.after.find("changed") != std::string::npos;
+    if (!aside) break;
   }
   story_.push_back({now_, before, {number}, after});
 }

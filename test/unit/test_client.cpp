@@ -258,7 +258,7 @@ void expect_enough_and_not_wasteful(const Settings& s) {
   if (tx == 0)
     tx = std::max<size_t>(REDLOCK_TX_BYTES_MIN,
                           s.locks * (96 + s.key_prefix.size + REDLOCK_RESOURCE_MAX + REDLOCK_VALUE_MAX));
-  size_t parts = s.locks * sizeof(Lock) + s.debts * sizeof(Claim) + s.masters * sizeof(Session);
+  size_t parts = s.locks * (sizeof(Lock) + s.masters * sizeof(Instant)) + s.debts * sizeof(Claim) + s.masters * sizeof(Session);
   char key[meta_key_max], fingerprint[fingerprint_max];
   size_t texts = s.client_name.size + s.key_prefix.size + write_meta_key(s, key).size;
   texts += write_fingerprint(s, s.masters / 2 + 1, fingerprint).size;
@@ -280,10 +280,11 @@ void live_in_it(const Site& site) {
   World w(site);
   w.all_up();
   std::vector<uint64_t> handles;
-  const std::string resource(REDLOCK_RESOURCE_MAX, 'r');
+  std::string resource(REDLOCK_RESOURCE_MAX, 'r');
   Options options = usual();
   options.wait_ms = REDLOCK_WAIT_FOREVER;
   for (unsigned i = 0; i < s.locks; ++i) {
+    memcpy(resource.data(), &i, sizeof i);  // or they would wait for each other
     handles.push_back(w.acquire(resource, options));
     ASSERT_NE(handles.back(), 0u);
   }
@@ -379,7 +380,9 @@ TEST(ClientMemory, every_lock_sends_its_set_in_one_turn) {
     site.settings.client_name = site.keep(std::string(REDLOCK_CLIENT_NAME_MAX, 'c'));
     World w(site);
     w.all_up();
-    for (unsigned i = 0; i < locks; ++i) ASSERT_NE(w.acquire(std::string(REDLOCK_RESOURCE_MAX, 'r'), usual()), 0u);
+    for (unsigned i = 0; i < locks; ++i) {
+      ASSERT_NE(w.acquire(std::string(REDLOCK_RESOURCE_MAX - 1, 'r') + static_cast<char>(i), usual()), 0u);
+    }
     w.client->turn(w.now);
     for (MasterIndex m = 0; m < 3; ++m) {
       w.flush(m);
@@ -563,7 +566,7 @@ TEST(ClientDeadline, never_late_and_never_stuck) {
     site.settings.ping_interval = Duration::ms(300);
     if (seed % 3 == 0) site.settings.tx_bytes = REDLOCK_TX_BYTES_MIN;
     Storm storm(site, seed);
-    storm.run(5'000);
+    storm.run(12'000);
     if (HasFatalFailure()) return;
     for (const redlock_event_t& e : storm.told) {
       acquired += e.type == REDLOCK_EV_ACQUIRED;

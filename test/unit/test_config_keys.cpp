@@ -45,6 +45,8 @@ using redlock::Values;
 constexpr NumberCase numbers[] = {
     {"defaults.ttl_ms", 20, 86400000, 10000, &Values::ttl_ms},
     {"defaults.retry_delay_ms", 1, 5000, 100, &Values::retry_delay_ms},
+    {"defaults.wakeups", 0, 1, 1, &Values::wakeups},
+    {"defaults.local_turns", 0, 1000, 1, &Values::local_turns},
     {"timing.max_ttl_ms", 20, 86400000, 30000, &Values::max_ttl_ms},
     {"timing.node_timeout_ms", 5, 10000, 50, &Values::node_timeout_ms},
     {"timing.connect_timeout_ms", 10, 60000, 500, &Values::connect_timeout_ms},
@@ -117,7 +119,7 @@ TEST(ConfigKeys, NumbersAtTheEndsOfTheirRange) {
 TEST(ConfigKeys, NumbersOutsideTheirRangeChangeNothing) {
   for (const NumberCase& n : numbers) {
     for (const uint32_t bad : {n.min - 1, n.max + 1, uint32_t{0}, UINT32_MAX}) {
-      if (bad == 0 && (n.or_zero || n.min == 0)) continue;
+      if ((bad == 0 && n.or_zero) || (bad >= n.min && bad <= n.max)) continue;
       const Config cfg = make();
       EXPECT_EQ(redlock_config_set_u32(cfg.get(), n.name, bad), REDLOCK_E_CONFIG) << n.name << " " << bad;
       EXPECT_EQ(cfg->values.*n.place, n.initial) << n.name;
@@ -366,6 +368,7 @@ TEST(ConfigFinish, EverySettingArrives) {
       {"limits.in_flight", 24},           {"limits.debts", 14},                {"limits.tx_bytes", 1515},
       {"limits.rx_bytes", 1616},
       {"limits.stack_bytes", 171717},
+      {"defaults.wakeups", 0},            {"defaults.local_turns", 7},
   };
   for (const Setting& s : given) ASSERT_EQ(redlock_config_set_u32(cfg.get(), s.key, s.value), 0) << s.key;
   ASSERT_EQ(redlock_config_set_str(cfg.get(), "client_name", "gw-17"), 0);
@@ -374,6 +377,8 @@ TEST(ConfigFinish, EverySettingArrives) {
   ASSERT_EQ(redlock::finish(*cfg, s), 0) << redlock_config_error(cfg.get());
   EXPECT_EQ(s.ttl_ms, 8001u);
   EXPECT_EQ(s.retry_delay_ms, 102u);
+  EXPECT_FALSE(s.wakeups);
+  EXPECT_EQ(s.local_turns, 7u);
   EXPECT_EQ(s.max_ttl_ms, 20003u);
   EXPECT_EQ(s.node_timeout, redlock::Duration::ms(54));
   EXPECT_EQ(s.connect_timeout, redlock::Duration::ms(505));

@@ -43,7 +43,7 @@ Options with_hold(uint32_t max_hold_ms, uint32_t ttl_ms = 10'000) {
 // One lock and its client: it does at once what an Action asks for, as far as the machine is concerned.
 struct Life {
   explicit Life(const Options& options = usual()) {
-    machine.init({masters, drift, Duration::ms(node_timeout_ms), 30'000, sleep_max_ms});
+    machine.init({masters, drift, Duration::ms(node_timeout_ms), 30'000, sleep_max_ms, 1});
     ++lock.generation;
     machine.accept(lock, options);
     machine.see(lock, now);
@@ -178,7 +178,7 @@ TEST(Machine, acquiring_to_waiting_and_again) {
     const Instant t0 = l.now;
     ASSERT_TRUE(l.machine.begin(l.lock, t0));
     EXPECT_EQ(l.lock.round.number, round);
-    EXPECT_EQ(l.votes(0, 3, Vote::refused), Action::drop);
+    EXPECT_EQ(l.votes(0, 3, Vote::refused), Action::watch);
     EXPECT_EQ(l.lock.state, State::waiting);
     EXPECT_EQ(l.lock.event, 0);
     EXPECT_EQ(l.lock.wants, Wants::nothing);
@@ -401,7 +401,7 @@ TEST(Machine, won_too_late_to_be_of_use) {
 
 TEST(Machine, an_even_number_of_masters) {
   Life l;
-  l.machine.init({4, drift, Duration::ms(node_timeout_ms), 30'000, sleep_max_ms});
+  l.machine.init({4, drift, Duration::ms(node_timeout_ms), 30'000, sleep_max_ms, 1});
   l.begin(0);
   l.votes(0, 2, Vote::granted);
   EXPECT_EQ(l.lock.state, State::acquiring);

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT
+//
+// The client's memory: one block, whose size follows from the settings, cut into arrays.
+#include <new>
+
+#include "client.hpp"
+#include "lock/quorum.hpp"
+#include "master/guard.hpp"
+
+namespace redlock {
+namespace {
+
+uint32_t lesser(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+}  // namespace
+
+// One block, cut into arrays; `cut` with a null base only counts.
+struct Client::Layout {
+  char* base;
+  size_t size = 0;
+
+  template <class T>
+  T* cut(size_t n) {
+    size = (size + alignof(T) - 1) & ~(alignof(T) - 1);
+    T* at = base != nullptr ? reinterpret_cast<T*>(base + size) : nullptr;
+    size += n * sizeof(T);
+    return at;
+  }
+
+  Bytes copy(Bytes text) {
+    char* at = cut<char>(text.size);
+    if (at != nullptr && text.size != 0) memcpy(at, text.data, text.size);
+    return Bytes(at, text.size);
+  }
+
+  // Half of it is a value for every lock, and it is refilled below that: one turn never runs out of values.
+  static size_t random_bytes(const Settings& s) {
+    const size_t seeds = 1 + (s.guard != GuardMode::off ? s.masters : 0);
+    return 2 * (s.locks * size_t{REDLOCK_VALUE_RANDOM} + seeds * sizeof(uint64_t));
+  }
+
+  Bytes meta_key(const Settings& s) {
+    char text[meta_key_max];
+    return copy(write_meta_key(s, text));
+  }
+  Bytes fingerprint(const Settings& s) {
+    char text[fingerprint_max];
+    return copy(write_fingerprint(s, quorum_of(s.masters), text));
+  }
+
+  static size_t tx_bytes(const Settings& s) {
+    if (s.tx_bytes != 0) return s.tx_bytes;
+    const size_t sets = s.locks * (96 + s.key_prefix.size + REDLOCK_RESOURCE_MAX + REDLOCK_VALUE_MAX);
+    return sets > REDLOCK_TX_BYTES_MIN ? sets : REDLOCK_TX_BYTES_MIN;
+  }
+
+  Session::Memory session(const Settings& s) {
+    Session::Memory memory;
+    memory.requests_size = s.in_flight + Session::own_requests;
+    memory.requests = cut<Session::Request>(memory.requests_size);
+    memory.tx_size = tx_bytes(s);
+    memory.tx = cut<char>(memory.tx_size);
+    memory.rx_size = s.rx_bytes;
+    memory.rx = cut<char>(memory.rx_size);
+    return memory;
+  }
+};
+
+size_t Client::memory_size(const Settings& s) {
+  Layout layout{nullptr};
+  layout.cut<Lock>(s.locks);
+  layout.cut<Instant>(size_t{s.locks} * s.masters);
+  layout.cut<Claim>(s.debts);
+  layout.cut<Session>(s.masters);
+  for (MasterIndex m = 0; m < s.masters; ++m) {
+    layout.session(s);
+    layout.copy(s.master[m].name);
+    layout.copy(s.master[m].host);
+    layout.copy(s.master[m].user);
+    layout.copy(s.master[m].password);
+  }
+  layout.cut<unsigned char>(Layout::random_bytes(s));
+  layout.copy(s.client_name);
+  layout.copy(s.key_prefix);
+  layout.meta_key(s);
+  layout.fingerprint(s);
+  return layout.size;
+}
+
+Client::Client(const Settings& settings, void* memory) : settings_(settings) {
+  Layout layout{static_cast<char*>(memory)};
+  Lock* locks = layout.cut<Lock>(settings.locks);
+  Instant* free_at = layout.cut<Instant>(size_t{settings.locks} * settings.masters);
+  for (unsigned i = 0; i < settings.locks; ++i) {
+    new (&locks[i]) Lock;
+    locks[i].outlook.use(free_at + size_t{i} * settings.masters, settings.masters);
+  }
+  table_.init(locks, settings.locks);
+
+  const unsigned quorum = quorum_of(settings.masters);
+  Claim* claims = layout.cut<Claim>(settings.debts);
+  claims_.init({settings.masters, quorum, settings.locks, settings.drift_ppm, settings.drift_fixed_ms}, claims,
+               settings.debts);
+
+  sessions_ = layout.cut<Session>(settings.masters);
+  Session::Memory parts[REDLOCK_MASTERS_MAX];
+  for (MasterIndex m = 0; m < settings.masters; ++m) {
+    MasterSettings& master = settings_.master[m];
+    parts[m] = layout.session(settings);
+    master.name = layout.copy(master.name);
+    master.host = layout.copy(master.host);
+    master.user = layout.copy(master.user);
+    master.password = layout.copy(master.password);
+  }
+  pool_.init(layout.cut<unsigned char>(Layout::random_bytes(settings)), Layout::random_bytes(settings));
+  settings_.client_name = layout.copy(settings.client_name);
+  settings_.key_prefix = layout.copy(settings.key_prefix);
+  settings_.meta_key = layout.meta_key(settings);
+  settings_.fingerprint = layout.fingerprint(settings);
+  for (MasterIndex m = 0; m < settings.masters; ++m) {
+    new (&sessions_[m]) Session(settings_, settings_.master[m], settings_.client_name, parts[m]);
+  }
+  machine_.init({settings.masters,
+                 {settings.drift_ppm, settings.drift_fixed_ms},
+                 settings.node_timeout,
+                 settings.max_ttl_ms,
+                 lesser(settings.max_ttl_ms, REDLOCK_WAIT_SLEEP_MS_MAX),
+                 settings.local_turns});
+}
+
+}  // namespace redlock

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT
+//
+// Waiters and masters: which masters a waiter looks at, and what they tell it. What follows is the machine's to say.
+#include "client.hpp"
+
+namespace redlock {
+
+// m votes again: a waiter that found too few masters need not sleep on, one that watches looks there too.
+void Client::wake_waiters(MasterIndex m, Instant now) {
+  for (unsigned i = 0; i < table_.capacity(); ++i) {
+    Lock& lock = table_[i];
+    if (lock.state != State::waiting || lock.behind != no_slot) continue;
+    if (lock.last_cause != REDLOCK_E_LOCKED) {
+      perform(lock, machine_.wake(lock), now);
+    } else {
+      machine_.master_back(lock, m, sessions_[m].tracked(), now, random_);
+      soon(machine_.deadline(lock));
+      if (lock.outlook.look() != 0) looks_ = true;
+    }
+  }
+  again_ = true;
+}
+
+void Client::watch(Lock& lock, Instant now) {
+  if (!settings_.wakeups) return;
+  MasterMask votes = 0, tracked = 0;
+  for (MasterIndex m = 0; m < settings_.masters; ++m) {
+    if (!sessions_[m].votes()) continue;
+    votes |= bit(m);
+    if (sessions_[m].tracked()) tracked |= bit(m);
+  }
+  machine_.watch(lock, votes, tracked, now, random_);
+  watched_ = true;
+  if (lock.outlook.look() != 0) looks_ = again_ = true;
+}
+
+// Behind the deletes of the same turn, so that a look does not find a value of our own.
+void Client::send_looks(Instant now) {
+  looks_ = false;
+  for (unsigned i = 0; i < table_.capacity(); ++i) {
+    Lock& lock = table_[i];
+    if (lock.state != State::waiting || lock.outlook.look() == 0) continue;
+    const Command read = Command::look(settings_.key_prefix, Bytes(lock.resource, lock.resource_size));
+    for (MasterIndex m : each(lock.outlook.look())) {
+      const bool votes = sessions_[m].votes();
+      if (!votes || !sessions_[m].tracked()) {
+        machine_.look_away(lock, m, votes, now, random_);
+      } else if (!look(lock, m, read, now)) {
+        looks_ = true;
+      }
+    }
+    soon(machine_.deadline(lock));
+  }
+}
+
+// Looks take no place that a delete or a round needs.
+bool Client::look(Lock& lock, MasterIndex m, const Command& read, Instant now) {
+  Session& session = sessions_[m];
+  if (!session.room(read.text_size(), claims_.reserved(m) + 2 + Command::look_requests)) return false;
+  session.look(table_.index(lock), static_cast<uint32_t>(lock.generation), read, now);
+  machine_.look_sent(lock, m, now, random_);
+  soon(session.deadline());
+  return true;
+}
+
+// Behind the SET of a retry, in the same write: should it be refused, this tells for how long.
+void Client::look_behind(Lock& lock, MasterIndex m, Instant now) {
+  if (!settings_.wakeups || lock.last_cause != REDLOCK_E_LOCKED || !sessions_[m].tracked()) return;
+  look(lock, m, Command::look(settings_.key_prefix, Bytes(lock.resource, lock.resource_size)), now);
+}
+
+void Client::hear(MasterIndex m, const Reply& reply, Instant now) {
+  switch (reply.kind) {
+    case Reply::Kind::looked: {
+      Lock& lock = table_[reply.claim];
+      if (static_cast<uint32_t>(lock.generation) != reply.round) return;
+      machine_.looked(lock, m, reply.ttl, now, random_);
+      return soon(machine_.deadline(lock));
+    }
+    case Reply::Kind::key_changed: {
+      const Bytes prefix = settings_.key_prefix;
+      if (reply.key.size < prefix.size || Bytes(reply.key.data, prefix.size) != prefix) return;
+      return changed(m, Bytes(reply.key.data + prefix.size, reply.key.size - prefix.size), now);
+    }
+    case Reply::Kind::all_changed:
+      for (unsigned i = 0; i < table_.capacity(); ++i) change(table_[i], m, now);
+      break;
+    default:
+      break;
+  }
+}
+
+void Client::changed(MasterIndex m, Bytes resource, Instant now) {
+  watched_ = false;
+  for (unsigned i = 0; i < table_.capacity(); ++i) {
+    Lock& lock = table_[i];
+    if (lock.state != State::waiting && lock.state != State::acquiring) continue;
+    watched_ = watched_ || lock.rounds > 0;
+    if (Bytes(lock.resource, lock.resource_size) != resource) continue;
+    change(lock, m, now);
+  }
+}
+
+void Client::change(Lock& lock, MasterIndex m, Instant now) {
+  if (lock.state != State::waiting && lock.state != State::acquiring) return;
+  machine_.changed(lock, m, now, random_);
+  soon(machine_.deadline(lock));
+  if (lock.outlook.look() != 0) looks_ = again_ = true;
+}
+
+}  // namespace redlock

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+#include "lock/outlook.hpp"
+
+namespace redlock {
+namespace {
+
+constexpr Duration ration_of = Duration::ms(1000);
+constexpr Duration server_rounding = Duration::ms(2);
+constexpr int64_t ttl_believed_ms = int64_t{REDLOCK_MAX_TTL_MS_MAX} * 2;
+
+}  // namespace
+
+void Outlook::reset() {
+  look_ = looked_ = 0;
+  waits_ = false;
+  ration_ = 0;
+  ration_until_ = Instant();
+  memset(unanswered_, 0, sizeof unanswered_);
+}
+
+void Outlook::round_begins() {
+  waits_ = false;
+  look_ = looked_ = 0;
+}
+
+void Outlook::wait(MasterMask votes, MasterMask tracked, MasterMask refused, Instant poll_at) {
+  waits_ = true;
+  const MasterMask known = static_cast<MasterMask>(looked_ & refused);
+  for (MasterIndex m = 0; m < masters_; ++m) {
+    if (known & tracked & bit(m)) continue;
+    free_at_[m] = votes & ~tracked & bit(m) ? poll_at : Instant::never();
+  }
+  look_ = static_cast<MasterMask>(votes & tracked & ~known);
+}
+
+void Outlook::look_sent(MasterIndex m) {
+  if (unanswered_[m] < UINT8_MAX) ++unanswered_[m];
+  free_at_[m] = Instant::never();
+  look_ &= static_cast<MasterMask>(~bit(m));
+  if (!waits_) looked_ |= bit(m);
+}
+
+void Outlook::looked(MasterIndex m, int64_t ttl, Instant now, Instant poll_at) {
+  if (unanswered_[m] == 0 || --unanswered_[m] != 0) return;
+  if (ttl == ttl_gone) {
+    free_at_[m] = now;
+  } else if (ttl >= 0) {
+    free_at_[m] = now + Duration::ms(ttl < ttl_believed_ms ? ttl : ttl_believed_ms) + server_rounding;
+  } else {
+    free_at_[m] = ttl == ttl_none ? Instant::never() : poll_at;
+  }
+}
+
+// An answer that is under way was given after the push: it knows better.
+void Outlook::changed(MasterIndex m, Instant now) {
+  if (unanswered_[m] != 0) return;
+  looked_ &= static_cast<MasterMask>(~bit(m));
+  if (!waits_ || look_ & bit(m)) return;
+  if (now >= ration_until_) {
+    ration_until_ = now + ration_of;
+    ration_ = static_cast<uint16_t>(ration_per_master * masters_);
+  }
+  if (ration_ == 0) {
+    free_at_[m] = ration_until_;
+    return;
+  }
+  --ration_;
+  free_at_[m] = Instant::never();
+  look_ |= bit(m);
+}
+
+void Outlook::left(MasterIndex m) {
+  forget(m);
+  unanswered_[m] = 0;
+}
+
+void Outlook::back(MasterIndex m, bool tracked, Instant poll_at) {
+  if (!waits_) return;
+  if (tracked) {
+    look_ |= bit(m);
+  } else {
+    free_at_[m] = poll_at;
+  }
+}
+
+void Outlook::look_away(MasterIndex m, Instant free_at) {
+  forget(m);
+  free_at_[m] = free_at;
+}
+
+void Outlook::forget(MasterIndex m) {
+  looked_ &= static_cast<MasterMask>(~bit(m));
+  look_ &= static_cast<MasterMask>(~bit(m));
+  free_at_[m] = Instant::never();
+}
+
+}  // namespace redlock

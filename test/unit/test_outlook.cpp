@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MIT
+//
+// When is a quorum plausibly free? The rule over all small inputs against a dumb second answer, and what one waiter
+// learns, step by step.
+#include "lock/outlook.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace redlock {
+namespace {
+
+constexpr Instant never = Instant::never();
+Instant at(int64_t ms) { return Instant::from_ns(ms * 1'000'000); }
+
+// Every assignment of four times to up to five masters: sorted, the Q-th.
+TEST(QuorumFreeAt, is_the_qth_smallest) {
+  const Instant times[] = {at(0), at(10), at(20), never};
+  for (unsigned masters = 1; masters <= 5; ++masters) {
+    unsigned all = 1;
+    for (unsigned m = 0; m < masters; ++m) all *= 4;
+    for (unsigned code = 0; code < all; ++code) {
+      std::vector<Instant> free_at;
+      for (unsigned m = 0, rest = code; m < masters; ++m, rest /= 4) free_at.push_back(times[rest % 4]);
+      std::vector<Instant> sorted = free_at;
+      std::sort(sorted.begin(), sorted.end());
+      for (unsigned quorum = 1; quorum <= masters; ++quorum) {
+        ASSERT_EQ(quorum_free_at(free_at.data(), masters, quorum), sorted[quorum - 1]) << masters << " " << code;
+      }
+    }
+  }
+}
+
+TEST(RaceWindow, follows_the_round_and_the_collisions_within_bounds) {
+  EXPECT_EQ(race_window(Duration::ms(1), 0, 100), Duration::ms(2));
+  EXPECT_EQ(race_window(Duration::ms(1), 1, 100), Duration::ms(4));
+  EXPECT_EQ(race_window(Duration::ms(1), 5, 100), Duration::ms(64));
+  EXPECT_EQ(race_window(Duration::ms(1), 4'000'000'000u, 100), Duration::ms(64));
+  EXPECT_EQ(race_window(Duration::ms(9), 5, 100), Duration::ms(100)) << "never longer than the plain pause";
+  EXPECT_EQ(race_window(Duration(), 0, 100), Duration::us(200)) << "a round that took no time is still raced for";
+  EXPECT_EQ(race_window(Duration::ms(50), 5, 1), Duration::ms(1));
+}
+
+struct Waiter {
+  explicit Waiter(unsigned n) : free_at(n) {
+    outlook.use(free_at.data(), n);
+    outlook.reset();
+  }
+  // Lost the first round to a holder on all masters, and has looked.
+  static Waiter looking(unsigned n = 3) {
+    Waiter w(n);
+    const MasterMask all = all_masters(n);
+    w.outlook.round_begins();
+    w.outlook.wait(all, all, all, at(50));
+    for (MasterIndex m = 0; m < n; ++m) w.outlook.look_sent(m);
+    return w;
+  }
+  void looked(MasterIndex m, int64_t ttl, int64_t now_ms) { outlook.looked(m, ttl, at(now_ms), at(now_ms + 60)); }
+
+  std::vector<Instant> free_at;
+  Outlook outlook;
+};
+
+TEST(Outlook, looks_where_it_is_told_of_changes_and_polls_the_rest) {
+  Waiter w(5);
+  w.outlook.round_begins();
+  w.outlook.wait(0b01111, 0b00111, 0b11111, at(50));
+  EXPECT_EQ(w.outlook.look(), 0b00111);
+  EXPECT_EQ(w.free_at[0], never);
+  EXPECT_EQ(w.free_at[3], at(50)) << "votes, but tells nothing";
+  EXPECT_EQ(w.free_at[4], never) << "does not vote";
+  EXPECT_TRUE(w.outlook.waits());
+  w.outlook.round_begins();
+  EXPECT_EQ(w.outlook.look(), 0);
+  EXPECT_FALSE(w.outlook.waits());
+}
+
+TEST(Outlook, what_a_look_says) {
+  Waiter w = Waiter::looking();
+  EXPECT_EQ(w.outlook.look(), 0);
+  EXPECT_EQ(w.outlook.quorum_at(), never) << "nothing is known yet";
+  w.looked(0, 700, 10);
+  EXPECT_EQ(w.free_at[0], at(712)) << "the server's milliseconds, and expired is after";
+  w.looked(1, ttl_gone, 10);
+  EXPECT_EQ(w.free_at[1], at(10));
+  EXPECT_EQ(w.outlook.quorum_at(), at(712));
+  w.looked(2, ttl_none, 10);
+  EXPECT_EQ(w.free_at[2], never);
+  Waiter refused = Waiter::looking();
+  refused.looked(0, ttl_unknown, 10);
+  EXPECT_EQ(refused.free_at[0], at(70));
+  Waiter foreign = Waiter::looking();
+  foreign.looked(0, INT64_MAX, 10);
+  EXPECT_LT(foreign.free_at[0], never) << "far, but a time";
+}
+
+TEST(Outlook, a_change_is_worth_a_look_and_nothing_is_known_until_it_is_answered) {
+  Waiter w = Waiter::looking();
+  for (MasterIndex m = 0; m < 3; ++m) w.looked(m, 700, 10);
+  w.outlook.changed(1, at(20));
+  EXPECT_EQ(w.outlook.look(), 0b010);
+  EXPECT_EQ(w.free_at[1], never);
+  w.outlook.look_sent(1);
+  w.outlook.changed(1, at(21));
+  EXPECT_EQ(w.outlook.look(), 0) << "the answer under way was given after the push";
+  w.looked(1, 700, 22);
+  EXPECT_EQ(w.outlook.quorum_at(), at(712)) << "renewed: as before";
+}
+
+TEST(Outlook, only_the_last_of_several_answers_counts) {
+  Waiter w = Waiter::looking();
+  w.outlook.look_sent(0);
+  w.looked(0, ttl_gone, 10);
+  EXPECT_EQ(w.free_at[0], never) << "asked before something that we did ourselves";
+  w.looked(0, 300, 11);
+  EXPECT_EQ(w.free_at[0], at(313));
+  w.looked(0, ttl_gone, 12);
+  EXPECT_EQ(w.free_at[0], at(313)) << "nobody asked";
+}
+
+TEST(Outlook, a_look_behind_a_refused_set_need_not_be_repeated) {
+  Waiter w(3);
+  w.outlook.round_begins();
+  for (MasterIndex m = 0; m < 3; ++m) w.outlook.look_sent(m);
+  w.looked(0, 500, 10);  // refused
+  w.looked(1, 900, 10);  // granted: this is our own key
+  w.outlook.wait(0b111, 0b111, 0b101, at(50));
+  EXPECT_EQ(w.outlook.look(), 0b010) << "only where our own key was";
+  EXPECT_EQ(w.free_at[0], at(512));
+  EXPECT_EQ(w.free_at[2], never) << "its answer is under way";
+  w.looked(2, ttl_gone, 11);
+  EXPECT_EQ(w.free_at[2], at(11));
+}
+
+TEST(Outlook, a_look_behind_a_set_that_was_followed_by_a_change_is_repeated) {
+  Waiter w(3);
+  w.outlook.round_begins();
+  for (MasterIndex m = 0; m < 3; ++m) w.outlook.look_sent(m);
+  w.looked(0, 500, 10);
+  w.outlook.changed(0, at(11));
+  w.outlook.changed(2, at(11));
+  w.outlook.wait(0b111, 0b111, 0b111, at(50));
+  EXPECT_EQ(w.outlook.look(), 0b001);
+}
+
+TEST(Outlook, a_connection_takes_what_was_asked_with_it) {
+  Waiter w = Waiter::looking();
+  w.looked(0, ttl_gone, 10);
+  w.outlook.left(0);
+  EXPECT_EQ(w.free_at[0], never);
+  w.outlook.left(1);
+  w.outlook.back(1, true, at(90));
+  EXPECT_EQ(w.outlook.look(), 0b010);
+  w.outlook.look_sent(1);
+  w.looked(1, ttl_gone, 20);
+  EXPECT_EQ(w.free_at[1], at(20)) << "the old question is not counted";
+  w.outlook.left(2);
+  w.outlook.back(2, false, at(90));
+  EXPECT_EQ(w.free_at[2], at(90));
+}
+
+TEST(Outlook, looks_are_rationed) {
+  Waiter w = Waiter::looking();
+  for (MasterIndex m = 0; m < 3; ++m) w.looked(m, 5'000, 10);
+  unsigned looks = 0;
+  for (unsigned i = 0; i < 1'000; ++i) {
+    const MasterIndex m = i % 3;
+    w.outlook.changed(m, at(100 + i / 2));
+    if (w.outlook.look() == 0) continue;
+    ++looks;
+    w.outlook.look_sent(m);
+    w.looked(m, 5'000, 100 + i / 2);
+  }
+  EXPECT_EQ(looks, 3 * Outlook::ration_per_master);
+  EXPECT_EQ(w.outlook.quorum_at(), at(1'100)) << "the plain timer goes on meanwhile, once in the time of a ration";
+  w.outlook.changed(0, at(1'100));
+  EXPECT_EQ(w.outlook.look(), 0b001);
+}
+
+TEST(Outlook, a_look_that_is_not_to_be) {
+  Waiter w = Waiter::looking();
+  w.looked(0, 500, 10);
+  w.outlook.changed(0, at(20));
+  w.outlook.look_away(0, at(77));
+  EXPECT_EQ(w.outlook.look(), 0);
+  EXPECT_EQ(w.free_at[0], at(77));
+}
+
+}  // namespace
+}  // namespace redlock
