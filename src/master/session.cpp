@@ -74,7 +74,7 @@ void Session::closed(Instant now, int reason, uint32_t random) {
   reader_.reset();
   rx_head_ = rx_size_ = 0;
   fifo_head_ = fifo_size_ = own_in_flight_ = 0;
-  holding_ = identified_ = stepped_ = false;
+  holding_ = identified_ = stepped_ = news_ = false;
   guard_.connected();
   guard_told_ = static_cast<int16_t>(guard_.reason());
   wish_ = Wish::none;

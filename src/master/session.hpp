@@ -97,7 +97,7 @@ class Session {
   // `size` bytes were put into rx_room(); next() then tells what they say, one thing at a time, until false.
   void received(size_t size) { rx_size_ += size; }
   bool next(Instant now, Reply& out) {
-    return plain_yes(now, out) || (rx_head_ != rx_size_ && next_item(now, out));
+    return plain_yes(now, out) || ((rx_head_ != rx_size_ || news_) && next_item(now, out));
   }
 
   // Takes acquires and extends now?
@@ -143,7 +143,7 @@ class Session {
   // ---- for the status -----------------------------------------------------------------------------------------
   State state() const { return state_; }
   int reason() const { return guarded() ? guard_.reason() : int{reason_}; }
-  bool guarded() const { return state_ == State::up && !guard_.admitted(); }
+  bool guarded() const { return state_ == State::up && wish_ == Wish::none && !guard_.admitted(); }
   bool changed() const { return changed_; }  // since the last take_changed()
   bool take_changed();
   bool tried() const { return tried_; }
@@ -254,6 +254,7 @@ class Session {
   int64_t server_us_ = 0;     // while TIME's reply is read
   int16_t guard_told_ = 0;    // the guard's reason when the client was last told
   bool holding_ = false;      // held_ waits for the seal
+  bool news_ = false;         // one of the following is to be told, also when no byte is left to read
   bool identified_ = false;   // to be told
   bool stepped_ = false;      // to be told
   bool seeded_ = false;

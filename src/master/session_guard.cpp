@@ -111,7 +111,7 @@ void Session::handle_info(const resp::Item& item, Instant now) {
     info_.read(item.text);
     if (!item.last) return;
     guard_.identify(info_.end(), now);
-    identified_ = true;
+    identified_ = news_ = true;
   }
   info_.begin();
   guard_changed();
@@ -157,6 +157,7 @@ void Session::handle_time(const resp::Item& item, Instant sent, Instant now) {
     server_us_ = n * 1'000'000;
   } else if (server_us_ >= 0) {
     stepped_ = watch_.sample(sent, now, server_us_ + n, settings_.drift_ppm, clock_by_) == ClockWatch::Verdict::stepped;
+    news_ = news_ || stepped_;
   }
 }
 
@@ -187,7 +188,7 @@ bool Session::handle_seal(const resp::Item& item, Instant now, Reply& out) {
 
 // What the client is to be told, one thing at a time.
 bool Session::guard_says(Reply& out) {
-  if (!(identified_ || stepped_ || guard_told_ != guard_.reason())) return false;
+  if (!news_) return false;
   out = {};
   if (identified_) {
     identified_ = false;
@@ -200,14 +201,17 @@ bool Session::guard_says(Reply& out) {
     out.by = clock_by_;
     return true;
   }
-  const bool was_admitted = guard_told_ == 0;
+  const bool withdrawn = guard_told_ == 0 && !guard_.admitted();
   guard_told_ = static_cast<int16_t>(guard_.reason());
+  news_ = false;
   out.kind = Reply::Kind::withdrawn;
-  return was_admitted;
+  return withdrawn;
 }
 
 void Session::guard_changed() {
-  if (state_ == State::up && guard_told_ != guard_.reason()) changed_ = true;
+  if (guard_told_ == guard_.reason()) return;
+  news_ = true;
+  if (state_ == State::up) changed_ = true;
 }
 
 // ---- the client's part ------------------------------------------------------------------------------------------
