@@ -490,7 +490,7 @@ bool Client::take_event(uint16_t slot, Event& out, Instant now) {
   out.event.refused = count(lock.round.refused);
   out.event.failed = count(lock.round.failed);
   out.event.rounds = lock.rounds;
-  out.event.guard_ms = lock.event_err == REDLOCK_E_GUARD ? guard_ms(now) : 0;
+  if (lock.event_err == REDLOCK_E_GUARD) out.event.guard_ms = guard_ms(now);
   lock.event = 0;
   count_event(out.event);
   return true;

@@ -129,7 +129,7 @@ bool Session::take_changed() {
 void Session::look(uint16_t who, uint32_t number, const Command& command, Instant now) {
   REDLOCK_ASSERT(connected() && room(command.text_size(), Command::look_requests));
   tx_.append(command.head());
-  push_request(kind_look_caching, now);
+  push_request(kind_look_caching, now, 0, 0);
   push_request(kind_look, now, who, number);
 }
 
@@ -154,7 +154,7 @@ void Session::say_hello(Instant now) {
   tx_.append(out.written());
   field_ = field_other;
   role_known_ = false;
-  push_request(kind_hello, now);
+  push_own(kind_hello, now);
 }
 
 void Session::say_auth(Instant now) {
@@ -173,7 +173,7 @@ void Session::say_auth(Instant now) {
   tx_.append(out.written());
   tx_.reference(master_.password);
   tx_.append(Bytes("\r\n"));
-  push_request(kind_auth, now);
+  push_own(kind_auth, now);
 }
 
 void Session::say_rest(Instant now) {
@@ -181,10 +181,10 @@ void Session::say_rest(Instant now) {
   resp::Writer out(text, sizeof text);
   if (resp3_) {
     tx_.append(out.array(5).bulk("CLIENT").bulk("TRACKING").bulk("on").bulk("OPTIN").bulk("NOLOOP").written());
-    push_request(kind_tracking, now);
+    push_own(kind_tracking, now);
   } else {
     tx_.append(out.array(1).bulk("ROLE").written());
-    push_request(kind_role, now);
+    push_own(kind_role, now);
   }
   const Script* const scripts[] = {&release_script, &extend_script};
   for (const Script* script : scripts) {
@@ -192,7 +192,7 @@ void Session::say_rest(Instant now) {
     tx_.append(out.array(3).bulk("SCRIPT").bulk("LOAD").bulk_header(script->body.size).written());
     tx_.reference(script->body);
     tx_.append(Bytes("\r\n"));
-    push_request(kind_load, now);
+    push_own(kind_load, now);
   }
   if (guard_.on()) {
     say_info(now);
@@ -207,7 +207,18 @@ void Session::say_ping(Instant now) {
   char text[48];
   resp::Writer out(text, sizeof text);
   tx_.append(out.array(2).bulk("PING").bulk(Bytes(nonce_, sizeof nonce_)).written());
-  push_request(kind_ping, now);
+  push_own(kind_ping, now);
+}
+
+// The text of a script between the copied bytes.
+void Session::weave(const Command& command) {
+  tx_.reference(command.splice());
+  tx_.append(command.tail());
+}
+
+Session::Kind Session::followed_by_seal(Op op) {
+  say_seal_read();
+  return static_cast<Kind>(static_cast<uint8_t>(op) | in_band);
 }
 
 // ---- replies --------------------------------------------------------------------------------------------------

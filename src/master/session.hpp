@@ -113,11 +113,8 @@ class Session {
   void ask(Op op, uint16_t claim, uint32_t round, const Command& command, Instant now) {
     REDLOCK_ASSERT(connected() && room(command.text_size(), 1));
     tx_.append(command.head());
-    if (command.splice().size != 0) {
-      tx_.reference(command.splice());
-      tx_.append(command.tail());
-    }
-    push_request(op == Op::release ? kind_release : followed_by_seal(op), now, claim, round);
+    if (command.splice().size != 0) weave(command);
+    push_request(op == Op::release || in_band_size() == 0 ? static_cast<Kind>(op) : followed_by_seal(op), now, claim, round);
   }
   // Ask for a key's time to live, and to be told when it changes; `who` and `number` come back with the answer.
   void look(uint16_t who, uint32_t number, const Command& command, Instant now);
@@ -178,13 +175,16 @@ class Session {
 
   void set_state(State state);
   void fail(int reason);
-  void push_request(Kind kind, Instant now, uint16_t claim = 0, uint32_t round = 0) {
+  void push_request(Kind kind, Instant now, uint16_t claim, uint32_t round) {
     REDLOCK_ASSERT(fifo_size_ < fifo_capacity_);
     unsigned at = fifo_head_ + unsigned{fifo_size_};
     if (at >= fifo_capacity_) at -= fifo_capacity_;
     fifo_[at] = {now, round, claim, kind};
     ++fifo_size_;
-    if ((kind & ~in_band) > kind_look) ++own_in_flight_;
+  }
+  void push_own(Kind kind, Instant now) {
+    push_request(kind, now, 0, 0);
+    ++own_in_flight_;
   }
   inline void pop_request(Instant now);
   void say_hello(Instant now);
@@ -208,15 +208,12 @@ class Session {
   void compact();
 
   // The guard's words: session_guard.cpp.
-  size_t in_band_size() const { return guard_.on() && !tracked_ ? 64 + settings_.meta_key.size : 0; }
+  size_t in_band_size() const { return !tracked_ && guard_.on() ? 64 + settings_.meta_key.size : 0; }
   void say_info(Instant now);
   void say_reading(Instant now, bool track);
   void say_write(const Script& script, Bytes first, Bytes second, Bytes third, Bytes fourth, Instant now);
-  Kind followed_by_seal(Op op) {
-    if (in_band_size() == 0) return static_cast<Kind>(op);
-    say_seal_read();
-    return static_cast<Kind>(static_cast<uint8_t>(op) | in_band);
-  }
+  Kind followed_by_seal(Op op);
+  void weave(const Command& command);
   void say_seal_read();
   void begin_state(Bytes desc, Bytes q, Instant now);
   bool own_room() const;

@@ -32,7 +32,7 @@ bool to_number(Bytes digits, int64_t& out) {
 
 void Session::say_info(Instant now) {
   tx_.append(Bytes("*1\r\n$4\r\nINFO\r\n"));
-  push_request(kind_info, now);
+  push_own(kind_info, now);
   readings_ = 0;
 }
 
@@ -41,12 +41,12 @@ void Session::say_reading(Instant now, bool track) {
   resp::Writer out(text, sizeof text);
   if (track) {
     out.array(3).bulk("CLIENT").bulk("CACHING").bulk("yes");
-    push_request(kind_caching, now);
+    push_own(kind_caching, now);
   }
   out.array(5).bulk("HMGET").bulk(settings_.meta_key).bulk("desc").bulk("q").bulk("seal");
-  push_request(kind_record, now);
+  push_own(kind_record, now);
   out.array(1).bulk("TIME");
-  push_request(kind_time, now);
+  push_own(kind_time, now);
   tx_.append(out.written());
   guard_.begin_reading(now);
 }
@@ -69,7 +69,7 @@ void Session::say_write(const Script& script, Bytes first, Bytes second, Bytes t
   if (third.size != 0) out.bulk(third).bulk(fourth);
   REDLOCK_ASSERT(out.fits());
   tx_.append(out.written());
-  push_request(kind_write, now);
+  push_own(kind_write, now);
   say_reading(now, tracked_);
 }
 
