@@ -203,6 +203,8 @@ void Client::begin_round(Lock& lock, MasterMask ready, Instant now) {
   introduced_ = true;
   const bool acquire = lock.wants == Wants::acquire;
   if (!machine_.begin(lock, now)) return tell(lock);
+  const bool fenced = lock.options.fenced;
+  if (acquire && fenced) propose(lock);
   if (acquire) ++counters_.rounds;
   if (acquire && claims_.full()) ready = 0;
   soon(machine_.deadline(lock));
@@ -216,7 +218,9 @@ void Client::begin_round(Lock& lock, MasterMask ready, Instant now) {
   if (c.ttl_ms < lock.round.ttl_ms) c.ttl_ms = lock.round.ttl_ms;
   const Command command = acquire ? Command::acquire(s) : Command::extend(s);
   for (MasterIndex m : each(ready)) {
-    if (!acquire && sessions_[m].spell_out()) {
+    if (fenced) {
+      ask_fenced(acquire ? Op::acquire_fenced : Op::extend, lock, m, now);
+    } else if (!acquire && sessions_[m].spell_out()) {
       sessions_[m].ask(Op::extend, claim, lock.round.number, Command::spelled_out(Op::extend, s), now);
     } else {
       sessions_[m].ask(acquire ? Op::acquire : Op::extend, claim, lock.round.number, command, now);
@@ -257,7 +261,7 @@ MasterMask Client::voting() const {
 // Which of the voting masters can be sent this round: a SET needs room for itself and, later, for its delete.
 MasterMask Client::able(MasterMask votes, Wants wants, const Lock& lock) const {
   MasterMask mask = 0;
-  const size_t bytes = command_size(lock.resource_size);
+  const size_t bytes = round_size(lock);
   const bool acquire = wants != Wants::extend;
   const unsigned requests = acquire ? 2 : 1;
   for (MasterIndex m : each(acquire ? votes : votes & claims_[lock.claim].sent)) {
@@ -305,6 +309,9 @@ void Client::perform(Lock& lock, Action action, Instant now) {
       lock.claim = no_slot;
       soon(lock.valid_until);
       break;
+    case Action::store:
+      store_token(lock, now);
+      break;
   }
   tell(lock);
   soon(machine_.deadline(lock));
@@ -346,33 +353,49 @@ inline void Client::route(MasterIndex m, const Reply& reply, Instant now) {
   const uint16_t slot = claims_[reply.claim].slot;
   switch (reply.op) {
     case Op::acquire:
+    case Op::acquire_fenced:
+      if (slot != no_slot && ask_again(m, reply, table_[slot], now)) return;  // the SET is as unanswered as before
       claims_.set_answered(reply.claim, m, reply.meaning.answer == Answer::no, now);
       break;
     case Op::extend:
       // An older one may be followed by another that is still unanswered.
       if (slot != no_slot && table_[slot].round.number == reply.round) claims_.extend_answered(reply.claim, m, now);
       break;
+    case Op::token:
+      break;
     case Op::release:
       return route_delete(m, reply, now);
   }
-  if (slot != no_slot) route_vote(m, reply, table_[slot], now);
+  if (slot == no_slot) return;
+  route_vote(m, reply, table_[slot], now);
+  if (reply.op == Op::acquire_fenced) route_late_grant(m, reply, table_[slot], now);
+}
+
+// NOSCRIPT of a round that is still wanted: the same with the script's text.
+bool Client::ask_again(MasterIndex m, const Reply& reply, Lock& lock, Instant now) {
+  if (reply.meaning.error != REDLOCK_E_NOSCRIPT || reply.op == Op::acquire) return false;
+  if (lock.claim != reply.claim || lock.round.number != reply.round) return false;
+  const bool wanted = reply.op == Op::token ? lock.state == State::held || lock.fence.storing
+                                            : lock.round.open && !lock.fence.storing;
+  if (!wanted) return false;
+  if (!sessions_[m].room(round_size(lock), claims_.reserved(m) + 1)) return false;
+  sessions_[m].ask(reply.op, reply.claim, reply.round, round_command(reply.op, lock, m, false), now);
+  if (reply.op == Op::extend) claims_.extend_sent(reply.claim, m);
+  again_ = true;
+  return true;
 }
 
 inline void Client::route_vote(MasterIndex m, const Reply& reply, Lock& lock, Instant now) {
   if (lock.claim == reply.claim && reply.meaning.answer == Answer::yes) lock.owners |= bit(m);
+  if (reply.op != Op::acquire_fenced && ask_again(m, reply, lock, now)) return;
   if (lock.claim != reply.claim || lock.round.number != reply.round || !lock.round.open) return;
-  if (reply.meaning.error == REDLOCK_E_NOSCRIPT && reply.op == Op::extend &&
-      sessions_[m].room(command_size(lock.resource_size), claims_.reserved(m) + 1)) {
-    const Subject s = subject(reply.claim, lock.round.ttl_ms);
-    sessions_[m].ask(Op::extend, reply.claim, reply.round, Command::spelled_out(Op::extend, s), now);
-    claims_.extend_sent(reply.claim, m);
-    return;
-  }
+  if (lock.state == State::acquiring && lock.fence.storing != (reply.op == Op::token)) return;  // of the first part, late
+  if (reply.op == Op::acquire_fenced) hear(lock, m, reply.meaning.counter);
   const Vote vote = reply.meaning.answer == Answer::yes  ? Vote::granted
                     : reply.meaning.answer == Answer::no ? Vote::refused
                                                          : Vote::failed;
   const Action action = machine_.vote(lock, m, vote, reply.meaning.error, now, random_);
-  if (!lock.round.open) perform(lock, action, now);
+  if (!lock.round.open || action != Action::none) perform(lock, action, now);
 }
 
 inline void Client::route_delete(MasterIndex m, const Reply& reply, Instant now) {
@@ -439,6 +462,10 @@ size_t Client::command_size(uint8_t resource_size) const {
   return Command::frame_max + settings_.key_prefix.size + resource_size + REDLOCK_VALUE_MAX;
 }
 
+size_t Client::round_size(const Lock& lock) const {
+  return command_size(lock.resource_size) + (lock.options.fenced ? Command::fencing_max : 0);
+}
+
 // ---- events ---------------------------------------------------------------------------------------------------
 
 unsigned Client::events() const {
@@ -491,6 +518,7 @@ bool Client::take_event(uint16_t slot, Event& out, Instant now) {
   out.event.failed = count(lock.round.failed);
   out.event.rounds = lock.rounds;
   if (lock.event_err == REDLOCK_E_GUARD) out.event.guard_ms = guard_ms(now);
+  if (lock.state == State::held) tell_token(lock, out.event);
   lock.event = 0;
   count_event(out.event);
   return true;

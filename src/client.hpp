@@ -81,6 +81,7 @@ class Client {
   int close(Duration grace, Instant now);
   int suspended(Instant now);
   int commission(Instant now);
+  int fence_init(Bytes resource);
 
   // ---- any thread -------------------------------------------------------------------------------------------------
   const ValidityCell* cell(uint64_t handle) const { return table_.cell(handle); }
@@ -140,10 +141,22 @@ class Client {
   inline void route(MasterIndex m, const Reply& reply, Instant now);
   inline void route_vote(MasterIndex m, const Reply& reply, Lock& lock, Instant now);
   inline void route_delete(MasterIndex m, const Reply& reply, Instant now);
+  void route_late_grant(MasterIndex m, const Reply& reply, Lock& lock, Instant now);
+  bool ask_again(MasterIndex m, const Reply& reply, Lock& lock, Instant now);
   void send_deletes(uint16_t claim, MasterMask masters, Instant now);
   void pay_debts(Instant now);
   Subject subject(uint16_t claim, uint32_t ttl_ms) const;
   size_t command_size(uint8_t resource_size) const;
+  size_t round_size(const Lock& lock) const;
+
+  // client_fence.cpp
+  void propose(Lock& lock);
+  Command round_command(Op op, const Lock& lock, MasterIndex m, bool by_name) const;
+  void ask_fenced(Op op, const Lock& lock, MasterIndex m, Instant now);
+  void store_token(Lock& lock, Instant now);
+  void spread_token(Lock& lock, MasterMask granted, Instant now);
+  void hear(Lock& lock, MasterIndex m, const Counter& counter);
+  void tell_token(const Lock& lock, redlock_event_t& event);
   void count_event(const redlock_event_t& event);
 
   Settings settings_;
@@ -152,6 +165,7 @@ class Client {
   LocalQueue queue_{table_};
   Claims claims_;
   EntropyPool pool_;
+  Proposals proposals_;
   Random random_;
   Session* sessions_;
   Queue<Lock, &Lock::start> starts_;

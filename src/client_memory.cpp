@@ -80,6 +80,7 @@ size_t Client::memory_size(const Settings& s) {
     layout.copy(s.master[m].password);
   }
   layout.cut<unsigned char>(Layout::random_bytes(s));
+  layout.cut<Proposals::Place>(s.locks);
   layout.copy(s.client_name);
   layout.copy(s.key_prefix);
   layout.meta_key(s);
@@ -113,6 +114,7 @@ Client::Client(const Settings& settings, void* memory) : settings_(settings) {
     master.password = layout.copy(master.password);
   }
   pool_.init(layout.cut<unsigned char>(Layout::random_bytes(settings)), Layout::random_bytes(settings));
+  proposals_.init(layout.cut<Proposals::Place>(settings.locks), settings.locks);
   settings_.client_name = layout.copy(settings.client_name);
   settings_.key_prefix = layout.copy(settings.key_prefix);
   settings_.meta_key = layout.meta_key(settings);
@@ -125,7 +127,8 @@ Client::Client(const Settings& settings, void* memory) : settings_(settings) {
                  settings.node_timeout,
                  settings.max_ttl_ms,
                  lesser(settings.max_ttl_ms, REDLOCK_WAIT_SLEEP_MS_MAX),
-                 settings.local_turns});
+                 settings.local_turns,
+                 !settings.fence_strict});
 }
 
 }  // namespace redlock

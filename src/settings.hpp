@@ -40,6 +40,7 @@ struct Settings {
   bool commission = false;  // what is found within the first guard time is sealed at once
   Bytes meta_key;           // the guard's record and what must stand there; made by the client
   Bytes fingerprint;
+  bool fence_strict = false;  // no floor: a resource whose counters are unknown gets no token
 
   Duration node_timeout = Duration::ms(REDLOCK_NODE_TIMEOUT_MS_DEFAULT);
   Duration connect_timeout = Duration::ms(REDLOCK_CONNECT_TIMEOUT_MS_DEFAULT);

@@ -47,8 +47,23 @@ struct each {
 // What one master's answer means for the open round.
 enum class Vote : uint8_t { granted, refused, failed };
 
-// What is asked of a master about one claim.
-enum class Op : uint8_t { acquire, extend, release };
+// What is asked of a master about one claim. A fenced acquire is the same as an acquire, and asks for a token as well.
+enum class Op : uint8_t { acquire, extend, release, acquire_fenced, token };
+
+constexpr uint64_t token_max = INT64_MAX;
+
+// What one master knows of a resource's fencing token (lock/fence).
+struct Counter {
+  enum class State : uint8_t {
+    none,   // said nothing about it
+    ack,    // has stored the proposal
+    known,  // this is the last token that it acknowledged
+    hint,   // it has forgotten, or was never told: this is what is left
+  };
+  State state = State::none;
+  uint64_t value = 0;
+  uint64_t server_ms = 0;  // its wall clock; 0: not told
+};
 
 // A run of bytes that belongs to somebody else.
 struct Bytes {

@@ -56,6 +56,7 @@
  *  redlock_cancel            yes      THREAD    yes      THREAD    yes      yes       yes       yes
  *  redlock_extend_async      yes      THREAD    yes      THREAD    yes      yes       yes       yes
  *  redlock_release_async     yes      THREAD    yes      THREAD    yes      yes       yes       yes
+ *  redlock_fence_init        yes      THREAD    yes      THREAD    yes      yes       yes       yes
  *  redlock_suspended         yes      THREAD    yes      THREAD    yes      yes       yes       yes
  *  redlock_commission        yes      THREAD    yes      THREAD    yes      yes       yes       yes
  *  redlock_status            yes      THREAD    yes      THREAD    yes      yes       yes       yes
@@ -68,10 +69,11 @@
  *  redlock_check             yes      yes       yes      yes       yes      yes       yes       yes
  *  redlock_validity_ms       yes      yes       yes      yes       yes      yes       yes       yes
  *  redlock_deadline_ns       yes      yes       yes      yes       yes      yes       yes       yes
+ *  redlock_fencing_token     yes      yes       yes      yes       yes      yes       yes       yes
  *
  *  redlock_create*: any thread; in loop mode the one that owns the loop; inside a callback of another client too.
  *  redlock_config_*, redlock_memory_size: one thread at a time per configuration. redlock_strerror, redlock_err_name,
- *  redlock_version*: everywhere.
+ *  redlock_version*, redlock_fence_check: everywhere.
  */
 #ifndef REDLOCK_REDLOCK_H
 #define REDLOCK_REDLOCK_H
@@ -134,6 +136,9 @@ static inline redlock_resource_t redlock_resource(const char *name) {
   X(CANCELED, -5, "canceled, released or closed before it was acquired")                            \
   X(LOST, -6, "the validity is over or can no longer be relied on")                                 \
   X(GUARD, -7, "too few masters are admitted yet")                                                  \
+  X(FENCE_UNKNOWN, -8, "too few masters know this resource's token, and fence is strict")           \
+  X(FENCE_RANGE, -9, "no larger fencing token is left")                                             \
+  X(FENCED, -10, "a larger fencing token was seen: somebody else has held the lock since")          \
   /* what the caller did */                                                                         \
   X(INVAL, -20, "an argument is out of range")                                                      \
   X(CONFIG, -21, "the configuration is not valid; redlock_config_error() says where")               \
@@ -184,7 +189,8 @@ static inline redlock_resource_t redlock_resource(const char *name) {
   X(FINGERPRINT, -82, "is used by clients of another configuration: masters, max_ttl_ms")           \
   X(IDENTITY, -83, "does not tell its run id and replication id")                                   \
   X(MAXMEMORY, -84, "may evict keys: maxmemory is set and its policy is not noeviction")            \
-  X(WALL_CLOCK, -85, "its clock was stepped, runs off rate, or keys were evicted")
+  X(WALL_CLOCK, -85, "its clock was stepped, runs off rate, or keys were evicted")                    \
+  X(SEAL, -86, "is not in the state in which the guard admitted it")
 
 #define REDLOCK_ERROR_ENUM(name, number, text) REDLOCK_E_##name = number,
 enum redlock_err { REDLOCK_OK = 0, REDLOCK_ERROR_MAP(REDLOCK_ERROR_ENUM) REDLOCK_E_LAST_ = -99 };
@@ -203,7 +209,7 @@ enum redlock_event_type {
   /* Of an acquire, exactly one of the two: */
   REDLOCK_EV_ACQUIRED = 1, /* validity_ms is left */
   REDLOCK_EV_FAILED = 2,   /* terminal; err: LOCKED, NO_QUORUM, GUARD, TOO_SLOW, TIMEOUT, CANCELED, LOST (expired, or the
-                              clock jumped, before this event) */
+                              clock jumped, before this event), FENCE_UNKNOWN, FENCE_RANGE */
   /* Of a held lock: */
   REDLOCK_EV_RENEWED = 3,  /* an extend round was won; validity_ms is left */
   REDLOCK_EV_AT_RISK = 4,  /* an extend round was lost (err says why); the lock is as valid as it was: validity_ms */
@@ -240,7 +246,12 @@ typedef struct redlock_event_s {
   uint32_t rounds;      /* acquire rounds so far */
   int64_t guard_ms;     /* FAILED(GUARD): until the guard will have admitted a quorum; MASTER: until it admits this one;
                            REDLOCK_GUARD_UNKNOWN: no watch is under way that would end it; else 0 */
+  uint64_t token;       /* ACQUIRED, RENEWED, AT_RISK: the fencing token; 0: acquired without REDLOCK_F_FENCING */
+  uint32_t flags;       /* REDLOCK_EV_F_* */
+  uint32_t reserved;    /* 0 */
 } redlock_event_t;
+
+#define REDLOCK_EV_F_FLOORED (1u << 0) /* the token leans on the masters' wall clocks (section 9) */
 
 /* user: from the options of the acquire, or from redlock_config_set_event(). The event is valid during the call. FAILED,
  * LOST and RELEASED: the slot is free and the handle stale as soon as the callback returns. */
@@ -284,6 +295,7 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_config_add_master(redlock_config_t *cf
  *                                    strict: a master votes only when nothing it may have forgotten can still be held;
  *                                    weak: the same where INFO is not to be had, blind to a restart from an old snapshot
  *   commission                  u32  0 or 1: redlock_commission() when the first connection is opened   0
+ *   fence                       str  "floor", "strict" (section 9)       "floor"
  *   defaults.ttl_ms             u32  20 .. timing.max_ttl_ms            10000
  *   defaults.retry_delay_ms     u32  1 .. 5000                          100
  *   defaults.wakeups            u32  0 .. 1                             1
@@ -380,7 +392,7 @@ REDLOCK_API int redlock_destroy(redlock_t *rl, uint32_t grace_ms);
 #define REDLOCK_WAIT_FOREVER (-1) /* until it is acquired or canceled */
 
 #define REDLOCK_F_NO_RENEW (1u << 0) /* do not extend automatically */
-#define REDLOCK_F_FENCING (1u << 1)  /* with a fencing token; NOTSUP in this version */
+#define REDLOCK_F_FENCING (1u << 1)  /* with a fencing token (section 9) */
 
 typedef struct redlock_acquire_opts_s {
   uint32_t size;            /* sizeof, set by REDLOCK_ACQUIRE_OPTS_INIT */
@@ -406,7 +418,7 @@ typedef struct redlock_acquire_opts_s {
  * ACQUIRED or FAILED follows, never from inside this call. Until a first connection attempt to each master has ended or
  * a quorum is up, an acquire waits for that, at most timing.connect_timeout_ms twice or its wait budget.
  * opts may be NULL: all defaults. *lock is the handle, 0 on error.
- * INVAL: a resource, an option or the size is out of range. NOTSUP: count > 1, REDLOCK_F_FENCING. TABLE_FULL. CLOSED.
+ * INVAL: a resource, an option or the size is out of range. NOTSUP: count > 1. TABLE_FULL. CLOSED.
  * THREAD. FORKED. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_acquire_async(redlock_t *rl, const redlock_resource_t *resources,
                                                         uint32_t count, const redlock_acquire_opts_t *opts,
@@ -520,6 +532,47 @@ REDLOCK_API int redlock_master_status(const redlock_t *rl, uint32_t index, redlo
 /* [own] All of it as one JSON object, schema "redlock.status/1", NUL-terminated; 64-bit numbers as strings. *size: in,
  * the bytes of buf; out, the bytes needed with the NUL. TOOSMALL: buf holds an empty string. INVAL. THREAD. FORKED. */
 REDLOCK_API int redlock_status_json(const redlock_t *rl, char *buf, size_t *size);
+
+/* ---- 9. Fencing tokens ---------------------------------------------------------------------------------------- */
+
+/* A lock cannot stop a holder that was paused after its check and wakes up when somebody else holds the lock. A device
+ * that compares a number can. With REDLOCK_F_FENCING an acquire comes with a token; hand it to the device with each
+ * write, and let the device refuse what is smaller than the largest it has seen.
+ *
+ * Claimed, for the tokens of one resource under one key_prefix:
+ *  1. A token is given once, and is larger than every token that was given before its acquire began, whatever clocks,
+ *     pauses and the network do, while fewer than a quorum of masters have lost their counters since those were last
+ *     written; any number of such losses one after the other, with the guard on. (test/model/token.pml; redlock_sim, also in
+ *     the runs where exclusion is off; test/integration/test_fencing.cpp.)
+ *  2. When too few masters that know the counter answer, the token is taken from their wall clocks and flagged
+ *     REDLOCK_EV_F_FLOORED: it is larger than all before if those clocks were not set back. With "fence": "strict" there is
+ *     no such token: FENCE_UNKNOWN. (test/unit/test_fence.cpp, test/scenario/fencing.txt.)
+ *  3. A token is never handed on: the next local waiter of the same client gets its own. (test/scenario/fencing.txt.)
+ * Not claimed: that the lock excludes (the token is for when it does not); an order between acquires that overlap in time;
+ * tokens without gaps; an order between resources or prefixes; anything against somebody who deletes or writes the counters
+ * (the hash redlock:{prefix}:fence) and keeps the guard's record.
+ * One round trip when this client's guess is right, else two. Tokens are 1 .. 2^63 - 1; in floor mode they are of the size of
+ * milliseconds since 1970, so a device needs 64 bits. */
+
+/* [any] The token of a lock acquired with REDLOCK_F_FENCING, from ACQUIRED until the handle is stale, also when the validity
+ * is over: the device decides. 0, which redlock_fence_check() refuses: none, not acquired yet, a stale handle, a forked
+ * child, or NULL. */
+REDLOCK_API uint64_t redlock_fencing_token(const redlock_t *rl, redlock_lock_t lock);
+
+/* [own] "fence": "strict" only: this resource is new, or whoever checks its tokens was reset; the next acquire of it by
+ * this client may take a token from the masters' clocks, once. 0. INVAL: the resource. TABLE_FULL: too many such permissions
+ * wait to be used. CLOSED. THREAD. FORKED. */
+REDLOCK_API REDLOCK_NODISCARD int redlock_fence_init(redlock_t *rl, const redlock_resource_t *resource);
+
+/* [any] For firmware that owns the device; needs nothing but this header. *high_water is the largest token seen: 0 at
+ * power-up, kept as long as the device keeps what the lock protects; one thread at a time. 0: take the write, *high_water is
+ * now the token (an equal one is the same holder's next write). FENCED: refuse it, it is older. INVAL: 0 is no token. */
+static inline int redlock_fence_check(uint64_t *high_water, uint64_t token) {
+  if (token == 0) return REDLOCK_E_INVAL;
+  if (token < *high_water) return REDLOCK_E_FENCED;
+  *high_water = token;
+  return 0;
+}
 
 #ifdef __cplusplus
 }

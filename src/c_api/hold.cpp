@@ -59,4 +59,10 @@ int64_t redlock_deadline_ns(const redlock_t* rl, redlock_lock_t lock) {
   return rl->driver.clock().boottime_ns(until);
 }
 
+uint64_t redlock_fencing_token(const redlock_t* rl, redlock_lock_t lock) {
+  if (rl == nullptr || redlock::forked(rl)) return 0;
+  const ValidityCell* cell = rl->client.cell(lock.id);
+  return cell != nullptr ? cell->token(redlock::Table::generation(lock.id)) : 0;
+}
+
 }  // extern "C"

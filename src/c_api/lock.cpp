@@ -20,14 +20,14 @@ int to_options(const redlock_t* rl, const redlock_acquire_opts_t* given, redlock
     }
   }
   const Settings& settings = rl->client.settings();
-  if (opts.flags & REDLOCK_F_FENCING) return REDLOCK_E_NOTSUP;
-  if ((opts.flags & ~REDLOCK_F_NO_RENEW) != 0 || opts.reserved != 0) return REDLOCK_E_INVAL;
+  if ((opts.flags & ~(REDLOCK_F_NO_RENEW | REDLOCK_F_FENCING)) != 0 || opts.reserved != 0) return REDLOCK_E_INVAL;
   out.ttl_ms = opts.ttl_ms != 0 ? opts.ttl_ms : settings.ttl_ms;
   out.wait_ms = opts.wait_ms;
   out.min_validity_ms = opts.min_validity_ms;
   out.max_hold_ms = opts.max_hold_ms;
   out.retry_delay_ms = opts.retry_delay_ms != 0 ? opts.retry_delay_ms : settings.retry_delay_ms;
   out.renew = (opts.flags & REDLOCK_F_NO_RENEW) == 0;
+  out.fenced = (opts.flags & REDLOCK_F_FENCING) != 0;
   if (out.ttl_ms < REDLOCK_TTL_MS_MIN || out.ttl_ms > settings.max_ttl_ms) return REDLOCK_E_INVAL;
   if (out.wait_ms < REDLOCK_WAIT_FOREVER || out.min_validity_ms >= out.ttl_ms) return REDLOCK_E_INVAL;
   return out.retry_delay_ms > REDLOCK_RETRY_DELAY_MS_MAX ? REDLOCK_E_INVAL : 0;
@@ -88,6 +88,14 @@ int redlock_extend_async(redlock_t* rl, redlock_lock_t lock, uint32_t ttl_ms) {
 int redlock_release_async(redlock_t* rl, redlock_lock_t lock) {
   const Entry entry(rl, Entry::For::asking);
   return entry.err != 0 ? entry.err : rl->client.release(lock.id);
+}
+
+int redlock_fence_init(redlock_t* rl, const redlock_resource_t* resource) {
+  const Entry entry(rl, Entry::For::asking);
+  if (entry.err != 0) return entry.err;
+  if (resource == nullptr || resource->data == nullptr) return REDLOCK_E_INVAL;
+  if (resource->size == 0 || resource->size > REDLOCK_RESOURCE_MAX) return REDLOCK_E_INVAL;
+  return rl->client.fence_init(Bytes(static_cast<const char*>(resource->data), resource->size));
 }
 
 int redlock_suspended(redlock_t* rl) {

@@ -169,6 +169,7 @@ int finish(const Values& values, Settings& out, TextWriter& why) {
               : values.guard.bytes() == Bytes("weak") ? GuardMode::weak
                                                       : GuardMode::off;
   out.commission = values.commission != 0;
+  out.fence_strict = values.fence.bytes() == Bytes("strict");
   int result = check_relations(values, out.in_flight, out.debts, why);
   if (result == 0) result = check_validity(values, why);
   if (result == 0) result = fill_masters(values, out, why);

@@ -22,6 +22,10 @@ constexpr Key plain_text(const char* name, uint32_t max, Text Values::*place) {
   return Key{name, 1, max, 0, nullptr, place, false, true};
 }
 
+constexpr Key choice(const char* name, const char* first, const char* second, Text Values::*place) {
+  return Key{name, 1, Text::max, 0, nullptr, place, false, false, false, first, second};
+}
+
 bool is_mode(Bytes text) { return text == Bytes("strict") || text == Bytes("weak") || text == Bytes("off"); }
 
 bool is_plain(char c) {
@@ -55,6 +59,7 @@ constexpr Key keys[key_count] = {
     text("password", REDLOCK_PASSWORD_MAX, &Values::password),
     Key{"guard", 0, Text::max, 0, nullptr, &Values::guard, false, false, true},
     number("commission", 0, 1, 0, &Values::commission),
+    choice("fence", "floor", "strict", &Values::fence),
     number("defaults.ttl_ms", REDLOCK_TTL_MS_MIN, REDLOCK_MAX_TTL_MS_MAX, REDLOCK_TTL_MS_DEFAULT, &Values::ttl_ms),
     number("defaults.retry_delay_ms", 1, REDLOCK_RETRY_DELAY_MS_MAX, REDLOCK_RETRY_DELAY_MS_DEFAULT,
            &Values::retry_delay_ms),
@@ -109,6 +114,7 @@ void set_defaults(Values& values) {
   memset(&values, 0, sizeof values);
   for (const Key& key : keys) {
     if (key.number != nullptr) values.*key.number = key.initial;
+    if (key.first_word != nullptr) (values.*key.text).assign(bytes_of(key.first_word));
   }
   set_client_name_to_host_name(values.client_name);
   values.guard.assign("strict");
@@ -138,6 +144,11 @@ int set_text(Values& values, const Key& key, Bytes value, TextWriter& why) {
   }
   if (key.mode && !is_mode(value)) {
     why.raw(bytes_of(key.name)).raw(": ").quoted(value).raw(" is not strict, weak or off");
+    return REDLOCK_E_CONFIG;
+  }
+  if (key.first_word != nullptr && value != bytes_of(key.first_word) && value != bytes_of(key.second_word)) {
+    why.raw(bytes_of(key.name)).raw(": ").quoted(value).raw(" is not ").raw(bytes_of(key.first_word));
+    why.raw(" or ").raw(bytes_of(key.second_word));
     return REDLOCK_E_CONFIG;
   }
   (values.*key.text).assign(value);

@@ -17,9 +17,11 @@ struct Key {
   bool or_zero = false;           // 0 is allowed below min
   bool plain = false;             // only A-Z a-z 0-9 . _ -
   bool mode = false;              // strict, weak or off
+  const char* first_word = nullptr;  // only this word, the initial one, or the second
+  const char* second_word = nullptr;
 };
 
-constexpr unsigned key_count = 25;
+constexpr unsigned key_count = 26;
 extern const Key keys[key_count];
 
 // Null when there is none.

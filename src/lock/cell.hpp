@@ -94,6 +94,23 @@ class ValidityCell {
     latch_.write({generation, not_yet()});
   }
 
+  // Driver: before the first publish() of a generation; 0: none.
+  void set_token(uint64_t token) {
+    __atomic_store_n(&token_[0], static_cast<uint32_t>(token), __ATOMIC_RELAXED);
+    __atomic_store_n(&token_[1], static_cast<uint32_t>(token >> 32), __ATOMIC_RELAXED);
+  }
+
+  // Any thread: the token of this generation; 0: it has none, or is not held, or its handle is stale. The token stays as
+  // it is from the first publish() to the next begin(), so a generation that is the same before and after vouches for it.
+  uint64_t token(uint64_t generation) const {
+    const Snapshot before = read();
+    if (before.generation != generation || before.valid_until == not_yet()) return 0;
+    const uint32_t low = __atomic_load_n(&token_[0], __ATOMIC_RELAXED);
+    const uint32_t high = __atomic_load_n(&token_[1], __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    return read().generation == generation ? uint64_t{high} << 32 | low : 0;
+  }
+
   // Driver: the lock is valid until then. False: a check has failed for expiry before, the lock is LOST.
   [[nodiscard]] bool publish(uint64_t generation, Instant valid_until) {
     latch_.write({generation, valid_until});
@@ -131,6 +148,7 @@ class ValidityCell {
   static constexpr bool before(uint32_t a, uint32_t b) { return static_cast<int32_t>(b - a) > 0; }
 
   Latch<Snapshot> latch_;
+  uint32_t token_[2] = {};
   mutable uint32_t over_ = 0;
 };
 

@@ -43,6 +43,7 @@ void Machine::accept(Lock& lock, const Options& options) const {
   lock.yields = false;
   lock.not_before = Instant();
   lock.outlook.reset();
+  lock.fence = {};
   lock.cell.begin(lock.generation);
 }
 
@@ -77,6 +78,12 @@ bool Machine::begin(Lock& lock, Instant t0) {
   return true;
 }
 
+void Machine::propose(Lock& lock, uint64_t proposal, bool may_floor) const {
+  lock.fence = {};
+  lock.fence.proposal = proposal;
+  lock.fence.may_floor = may_floor || rules_.may_floor;
+}
+
 // ---- votes ----------------------------------------------------------------------------------------------------
 
 Action Machine::vote(Lock& lock, MasterIndex m, Vote vote, int error, Instant now, Random& random) const {
@@ -101,6 +108,7 @@ Action Machine::vote(Lock& lock, MasterIndex m, Vote vote, int error, Instant no
 Action Machine::revoke(Lock& lock, MasterIndex m, int error, Instant now, Random& random) const {
   if (!lock.round.open || ((lock.round.refused | lock.round.failed) & bit(m)) != 0) return Action::none;
   lock.round.granted &= static_cast<MasterMask>(~bit(m));
+  lock.fence.counters.forget(m);
   return vote(lock, m, Vote::failed, error, now, random);
 }
 
@@ -110,7 +118,55 @@ Action Machine::distrust(Lock& lock, MasterMask masters) const {
   return owners < quorum_of(rules_.masters) ? lost_early(lock) : Action::none;
 }
 
+void Machine::hear(Lock& lock, MasterIndex m, const Counter& counter) const {
+  const Round& round = lock.round;
+  if (!((round.granted | round.refused | round.failed) & bit(m))) lock.fence.counters.hear(m, counter);
+}
+
+Action Machine::decided_fenced(Lock& lock, Instant now, Random& random) const {
+  using What = TokenChoice::What;
+  Round& round = lock.round;
+  Fence& fence = lock.fence;
+  const TokenChoice choice = choose_token(rules_.masters, count(round.granted), count(round.refused), count(round.failed),
+                                          fence.counters, fence.proposal, fence.may_floor);
+  switch (choice.what) {
+    case What::wait:
+      return Action::none;
+    case What::store:
+    case What::floor:
+      fence.floored = choice.what == What::floor;
+      return store(lock, choice.token, now);
+    case What::proposed:
+      fence.token = choice.token;
+      fence.told = fence.counters.acked;
+      round.open = false;
+      return won(lock, now, random);
+    case What::lost:
+    case What::unknown:
+    case What::exhausted:
+      break;
+  }
+  round.open = false;
+  const int cause = choice.what == What::unknown     ? REDLOCK_E_FENCE_UNKNOWN
+                    : choice.what == What::exhausted ? REDLOCK_E_FENCE_RANGE
+                                                     : lost_because(rules_.masters, count(round.failed), count(round.guarded));
+  return lost(lock, cause, now, random);
+}
+
+// The second part of a fenced round: only who granted the names is asked, and has a whole node_timeout again.
+Action Machine::store(Lock& lock, uint64_t token, Instant now) const {
+  Round& round = lock.round;
+  lock.fence.token = token;
+  lock.fence.storing = true;
+  lock.fence.told = round.granted;
+  round.failed = static_cast<MasterMask>(all_masters(rules_.masters) & ~round.granted);
+  round.granted = round.refused = 0;
+  round.deadline = now + rules_.node_timeout;
+  return Action::store;
+}
+
 inline Action Machine::decided(Lock& lock, Instant now, Random& random) const {
+  if (lock.options.fenced && lock.state == State::acquiring && !lock.fence.storing) return decided_fenced(lock, now, random);
   const Round& round = lock.round;
   switch (decide(rules_.masters, count(round.granted), count(round.refused), count(round.failed))) {
     case Decision::pending:
@@ -138,6 +194,7 @@ Action Machine::won(Lock& lock, Instant now, Random& random) const {
   lock.valid_until = until;
   lock.round_took = left(now, round.t0);
   if (lock.options.max_hold_ms != 0) lock.hold_until = round.t0 + Duration::ms(lock.options.max_hold_ms);
+  lock.cell.set_token(lock.fence.token);
   if (!lock.cell.publish(lock.generation, until)) return end(lock, REDLOCK_EV_FAILED, REDLOCK_E_LOST, Action::release);
   plan_renewal(lock);
   report(lock, REDLOCK_EV_ACQUIRED, 0);

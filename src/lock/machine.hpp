@@ -14,11 +14,16 @@
 // never be extended by a reply that waited in a buffer. A round that is over is over: a later vote for it is not heard.
 // And what follows from a step - deletes, a next round - is returned as an Action for the client to route.
 //
+// A fenced round has two parts. When a quorum holds the names and the proposed token is not acknowledged, the round stays
+// open, the votes begin anew, and the masters that granted are asked to store a larger one (lock/fence); t0 and number stay
+// those of the round, so the validity is still counted from before the first byte.
+//
 // A lock owes its owner exactly one of ACQUIRED and FAILED, and after ACQUIRED exactly one of RELEASED and LOST. At most
 // one event is waiting to be delivered: the latest, since RENEWED and AT_RISK only tell the present state, and an
 // acquire that ends before ACQUIRED was delivered becomes the one FAILED.
 #pragma once
 #include "lock/cell.hpp"
+#include "lock/fence.hpp"
 #include "lock/outlook.hpp"
 #include "queue.hpp"
 #include "lock/validity.hpp"
@@ -38,6 +43,7 @@ enum class Action : uint8_t {
   watch,    // a round was lost to others, or another's turn has come: as drop, and look when their key will be gone
   release,  // the lock has ended: delete the value wherever anything was sent
   linger,   // the lock has ended before its time: delete the value only when the validity is over
+  store,    // the names are won; ask Fence::told to store the token
 };
 
 enum class Wants : uint8_t { nothing, acquire, extend };
@@ -49,6 +55,7 @@ struct Options {
   uint32_t max_hold_ms;
   uint32_t retry_delay_ms;
   bool renew;
+  bool fenced = false;
 };
 
 struct Round {
@@ -83,6 +90,7 @@ struct Lock {
   void* user;
   uint32_t rounds;     // acquire rounds so far
   uint32_t extend_ttl_ms;
+  Fence fence;
   uint16_t claim;      // the value of its round; none while it waits
   State state = State::free;
   Wants wants;
@@ -116,6 +124,7 @@ class Machine {
     uint32_t max_ttl_ms;
     uint32_t sleep_max_ms;
     uint32_t local_turns;
+    bool may_floor = true;
   };
 
   void init(const Rules& rules) { rules_ = rules; }
@@ -128,6 +137,10 @@ class Machine {
   // The wanted round begins: t0 was read before its first byte is handed to a transport. For an extend the ttl is cut so
   // that max_hold_ms is kept; false: it allows no later validity, which is told as AT_RISK, and no round begins.
   bool begin(Lock& lock, Instant t0);
+  // A fenced acquire begins with this proposal; may_floor: the floor is allowed this once.
+  void propose(Lock& lock, uint64_t proposal, bool may_floor) const;
+  // What a master says of the counter, before its vote.
+  void hear(Lock& lock, MasterIndex m, const Counter& counter) const;
   Action vote(Lock& lock, MasterIndex m, Vote vote, int error, Instant now, Random& random) const;
 
   // This master may have forgotten what it granted: its vote for an open round does not count any more.
@@ -163,6 +176,8 @@ class Machine {
 
  private:
   inline Action decided(Lock& lock, Instant now, Random& random) const;
+  Action decided_fenced(Lock& lock, Instant now, Random& random) const;
+  Action store(Lock& lock, uint64_t token, Instant now) const;
   Action won(Lock& lock, Instant now, Random& random) const;
   Action lost(Lock& lock, int cause, Instant now, Random& random) const;
   Action extended(Lock& lock) const;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "master/command.hpp"
 
-#include "resp/writer.hpp"
-
 namespace redlock {
 namespace {
 
@@ -44,20 +42,24 @@ Command Command::acquire(const Subject& s) {
   return c;
 }
 
-Command Command::script(const Script& script, const Subject& s, bool with_ttl, bool by_name) {
-  Command c;
-  resp::Writer out(c.text_, sizeof c.text_);
-  out.raw(with_ttl ? "*6\r\n" : "*5\r\n");
+void Command::write_script(resp::Writer& out, const Script& script, bool by_name) {
   if (by_name) {
     constexpr size_t sha_size = 40;
     REDLOCK_ASSERT(script.sha.size == sha_size);
     out.raw("$7\r\nEVALSHA\r\n$40\r\n").raw(Bytes(script.sha.data, sha_size)).crlf();
   } else {
     out.bulk("EVAL").bulk_header(script.body.size);
-    c.splice_at_ = static_cast<uint16_t>(out.size());
-    c.splice_ = script.body;
+    splice_at_ = static_cast<uint16_t>(out.size());
+    splice_ = script.body;
     out.crlf();
   }
+}
+
+Command Command::script(const Script& script, const Subject& s, bool with_ttl, bool by_name) {
+  Command c;
+  resp::Writer out(c.text_, sizeof c.text_);
+  out.raw(with_ttl ? "*6\r\n" : "*5\r\n");
+  c.write_script(out, script, by_name);
   out.raw("$1\r\n1\r\n");
   write_key(out, s);
   write_value(out, s);
@@ -86,12 +88,92 @@ Command Command::spelled_out(Op op, const Subject& s) {
   return op == Op::extend ? script(extend_script, s, true, false) : script(release_script, s, false, false);
 }
 
+Command Command::fenced(Op op, const Subject& s, const Fencing& f, bool by_name) {
+  Command c;
+  resp::Writer out(c.text_, sizeof c.text_);
+  const bool extends = op == Op::extend;
+  const bool acquires = op == Op::acquire_fenced;
+  REDLOCK_ASSERT(extends || acquires || op == Op::token);
+  // Keys: the name, the record, and but for an extend the counters. Arguments: the value, the ttl of all but the token's
+  // script, the seal, and but for an extend the token.
+  out.array(acquires ? 10 : extends ? 8 : 9);
+  c.write_script(out, acquires ? acquire_fenced_script : extends ? extend_fenced_script : token_script, by_name);
+  out.number(extends ? 2 : 3);
+  write_key(out, s);
+  out.bulk(f.meta_key);
+  if (!extends) out.bulk_header(8 + s.key_prefix.size + 6).raw("redlock:").raw(s.key_prefix).raw(":fence").crlf();
+  write_value(out, s);
+  if (op != Op::token) out.number(s.ttl_ms);
+  out.bulk(f.seal);
+  if (!extends) {
+    char digits[20];
+    out.bulk(to_decimal(f.token, digits));
+  }
+  REDLOCK_ASSERT(out.fits());
+  c.size_ = static_cast<uint16_t>(out.size());
+  if (by_name) c.splice_at_ = c.size_;
+  return c;
+}
+
 int classify_error(Bytes text) {
   for (const Prefix& p : prefixes) {
     if (text.size < p.word.size || memcmp(text.data, p.word.data, p.word.size) != 0) continue;
     if (text.size == p.word.size || text.data[p.word.size] == ' ') return p.error;
   }
   return REDLOCK_E_SERVER;
+}
+
+namespace {
+
+// The next word of a text, which loses it.
+Bytes take_word(Bytes& text) {
+  size_t n = 0;
+  while (n < text.size && text.data[n] != ' ') ++n;
+  const Bytes word(text.data, n);
+  const size_t used = n < text.size ? n + 1 : n;
+  text = Bytes(text.data + used, text.size - used);
+  return word;
+}
+
+// A number that is too large for 64 bits is as good as the largest: no token is left above it.
+bool take_number(Bytes& text, uint64_t& out) {
+  const Bytes word = take_word(text);
+  out = 0;
+  for (size_t i = 0; i < word.size; ++i) {
+    const unsigned digit = static_cast<unsigned char>(word.data[i]) - unsigned{'0'};
+    if (digit > 9) return false;
+    out = out > (UINT64_MAX - digit) / 10 ? UINT64_MAX : out * 10 + digit;
+  }
+  return word.size != 0;
+}
+
+// "held known 41", "ack 42", "known 41 1700000000000", "hint 0 1700000000000"
+Meaning fenced_meaning(Bytes text) {
+  Meaning out = {Answer::yes, 0};
+  Bytes word = take_word(text);
+  const bool held = word == Bytes("held");
+  if (held) {
+    out.answer = Answer::no;
+    word = take_word(text);
+  }
+  out.counter.state = word == Bytes("known")          ? Counter::State::known
+                      : word == Bytes("hint")         ? Counter::State::hint
+                      : word == Bytes("ack") && !held ? Counter::State::ack
+                                                      : Counter::State::none;
+  bool well_formed = out.counter.state != Counter::State::none && take_number(text, out.counter.value);
+  if (!held && out.counter.state != Counter::State::ack) well_formed = well_formed && take_number(text, out.counter.server_ms);
+  return well_formed && text.size == 0 ? out : Meaning{};
+}
+
+}  // namespace
+
+Bytes to_decimal(uint64_t number, char (&digits)[20]) {
+  size_t at = sizeof digits;
+  do {
+    digits[--at] = static_cast<char>('0' + number % 10);
+    number /= 10;
+  } while (number != 0);
+  return Bytes(digits + at, sizeof digits - at);
 }
 
 Meaning meaning(Op op, const resp::Item& item) {
@@ -105,7 +187,11 @@ Meaning meaning(Op op, const resp::Item& item) {
   if (op == Op::acquire) {
     if (item.type == Type::simple && item.text == Bytes("OK")) return {Answer::yes, 0};
     if (item.type == Type::null) return {Answer::no, 0};
+  } else if (op == Op::acquire_fenced && item.type == Type::string) {
+    return fenced_meaning(item.text);
   } else if (item.type == Type::integer) {
+    if (item.integer == -1 && op != Op::release) return {Answer::error, REDLOCK_E_SEAL};
+    if (op == Op::acquire_fenced) return {};
     if (item.integer == 1) return {Answer::yes, 0};
     if (item.integer == 0) return {Answer::no, 0};
   }

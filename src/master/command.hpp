@@ -6,6 +6,7 @@
 #pragma once
 #include "master/scripts.hpp"
 #include "resp/reader.hpp"
+#include "resp/writer.hpp"
 #include "types.hpp"
 
 namespace redlock {
@@ -19,12 +20,22 @@ struct Subject {
   uint32_t ttl_ms = 0;
 };
 
+// What a fenced round adds to it. The seal is the one that this master was admitted under; empty: no guard.
+struct Fencing {
+  Bytes meta_key;
+  Bytes seal;
+  uint64_t token = 0;  // the proposal, or the token to be stored
+};
+
 // An encoded command: bytes, and at most one text (a script body) that is sent by reference from between them.
 class Command {
  public:
   // Everything but key and value: EVALSHA, a digest, two numbers and the headers of six arguments.
   static constexpr size_t frame_max = 144;
-  static constexpr size_t text_max = frame_max + REDLOCK_KEY_PREFIX_MAX + REDLOCK_RESOURCE_MAX + REDLOCK_VALUE_MAX;
+  // What fencing adds: the keys of the guard's record and of the counters, the seal, a token.
+  static constexpr size_t fencing_max = 2 * (REDLOCK_KEY_PREFIX_MAX + 24) + 64 + 32;
+  static constexpr size_t text_max =
+      frame_max + REDLOCK_KEY_PREFIX_MAX + REDLOCK_RESOURCE_MAX + REDLOCK_VALUE_MAX + fencing_max;
 
   static Command acquire(const Subject& subject);
   static Command extend(const Subject& subject);
@@ -34,6 +45,8 @@ class Command {
   static constexpr unsigned look_requests = 2;
   // The same with the script's text instead of its name, for a master that does not know it (NOSCRIPT).
   static Command spelled_out(Op op, const Subject& subject);
+  // acquire_fenced, token and extend of a fenced lock; by name, or with the script's text.
+  static Command fenced(Op op, const Subject& subject, const Fencing& fencing, bool by_name);
 
   Bytes head() const { return Bytes(text_, splice_at_); }
   Bytes splice() const { return splice_; }
@@ -42,6 +55,7 @@ class Command {
 
  private:
   static Command script(const Script& script, const Subject& subject, bool with_ttl, bool by_name);
+  void write_script(resp::Writer& out, const Script& script, bool by_name);
 
   uint16_t size_ = 0;
   uint16_t splice_at_ = 0;
@@ -55,10 +69,14 @@ enum class Answer : uint8_t { yes, no, error };
 struct Meaning {
   Answer answer = Answer::error;
   int error = REDLOCK_E_PROTOCOL;  // enum redlock_err, with Answer::error
+  Counter counter = {};            // of an acquire_fenced
 };
 
 // What an item of depth 0 says to a request. PROTOCOL: an item that no master answers to it.
 Meaning meaning(Op op, const resp::Item& item);
+
+// 64 bits in decimal, at the end of `digits`: a token is text on its way to the masters, never a Lua number.
+Bytes to_decimal(uint64_t number, char (&digits)[20]);
 
 // The first word of an error reply, as enum redlock_err.
 int classify_error(Bytes text);

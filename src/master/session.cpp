@@ -277,7 +277,9 @@ bool Session::handle(const resp::Item& item, Instant now, Reply& out) {
     case kind_acquire:
     case kind_extend:
     case kind_release:
-      for_client = handle_claim(kind, request, item, out);
+    case kind_acquire_fenced:
+    case kind_token:
+      for_client = handle_claim(kind, request, item, now, out);
       if (holding_) return false;
       break;
     case kind_look_caching:
@@ -342,7 +344,7 @@ void Session::answered(Instant now) {
   give_up_at_ = later(give_up_at_, fifo_[fifo_head_].sent + settings_.suspect_close);
 }
 
-bool Session::handle_claim(Kind kind, const Request& request, const resp::Item& item, Reply& out) {
+bool Session::handle_claim(Kind kind, const Request& request, const resp::Item& item, Instant now, Reply& out) {
   const Op op = static_cast<Op>(kind);
   out = {Reply::Kind::answer, op, request.claim, request.round, meaning(op, item), 0, Bytes(), Duration()};
   const int error = out.meaning.error;
@@ -353,6 +355,10 @@ bool Session::handle_claim(Kind kind, const Request& request, const resp::Item& 
   if (kind != kind_acquire) spell_out_ = error == REDLOCK_E_NOSCRIPT;
   // It is not the master that was greeted any more: greet again.
   if (error == REDLOCK_E_READONLY || error == REDLOCK_E_AUTH) fail(error);
+  if (error == REDLOCK_E_SEAL) {  // a script has seen what nobody told us
+    guard_.withdraw(REDLOCK_E_UNREAD, now);
+    guard_changed();
+  }
   if ((request.kind & in_band) != 0 && wish_ != Wish::close) {
     held_ = out;
     holding_ = true;

@@ -118,6 +118,9 @@ class Session {
   }
   // Ask for a key's time to live, and to be told when it changes; `who` and `number` come back with the answer.
   void look(uint16_t who, uint32_t number, const Command& command, Instant now);
+  // What the guard admitted this master under, and where that stands; empty: there is no guard.
+  Bytes seal() const { return guard_.on() ? guard_.seal() : Bytes(); }
+  Bytes meta_key() const { return settings_.meta_key; }
   // The master has lost its scripts: send their text until it shows that it knows them again.
   bool spell_out() const { return spell_out_; }
 
@@ -152,11 +155,13 @@ class Session {
   uint64_t errors() const { return errors_; }
 
  private:
-  // The first three are Op.
+  // The first five are Op.
   enum Kind : uint8_t {
     kind_acquire,
     kind_extend,
     kind_release,
+    kind_acquire_fenced,
+    kind_token,
     kind_look_caching,
     kind_look,
     kind_hello,
@@ -203,7 +208,7 @@ class Session {
   void handle_load(const resp::Item& item);
   void handle_role(const resp::Item& item);
   void handle_ping(const resp::Item& item);
-  bool handle_claim(Kind kind, const Request& request, const resp::Item& item, Reply& out);
+  bool handle_claim(Kind kind, const Request& request, const resp::Item& item, Instant now, Reply& out);
   void answered(Instant now);
   void compact();
 

@@ -193,6 +193,10 @@ bool Player::call_api(const Words& words) {
   } else if (verb == "close") {
     Extras extras(words, 2);
     answered(who(words).close(extras.ms("grace", 0)));
+  } else if (verb == "token") {
+    stage().note("token of " + words.at(2) + ": " + std::to_string(who(words).token(words.at(2))));
+  } else if (verb == "fence_init") {
+    answered(who(words).fence_init(words.at(2)));
   } else if (verb == "suspended") {
     answered(who(words).suspended());
   } else if (verb == "commission") {
@@ -241,6 +245,7 @@ void Player::add_client(const Words& words) {
   const std::string user = extras.text("user", "");
   const std::string prefix = extras.text("prefix", "");
   const std::string guard = extras.text("guard", "off");
+  const std::string fence = extras.text("fence", "floor");
   stage().add(
       words.at(1),
       [&](Settings& s) {
@@ -259,6 +264,7 @@ void Player::add_client(const Words& words) {
         s.debts = extras.ms("debts", s.debts);
         s.in_flight = extras.ms("in_flight", s.in_flight);
         s.tx_bytes = extras.ms("tx_bytes", s.tx_bytes);
+        s.fence_strict = fence == "strict";
         s.key_prefix = Bytes(prefix.data(), prefix.size());
         s.guard = guard == "strict" ? GuardMode::strict : guard == "weak" ? GuardMode::weak : GuardMode::off;
         s.commission = extras.take("commission");
@@ -281,6 +287,7 @@ void Player::acquire(const Words& words) {
   options.max_hold_ms = extras.ms("max_hold", 0);
   options.retry_delay_ms = extras.ms("retry_delay", options.retry_delay_ms);
   options.renew = extras.take("renew");
+  options.fenced = extras.take("fenced");
   const std::string label = extras.text("as", "");
   extras.done();
   answered(gateway.acquire(words.at(2), options, label));
@@ -322,6 +329,8 @@ bool Player::touch_keys(unsigned number, const Words& words) {
     redis.put(words.at(3), words.at(4), words.size() > 5 ? static_cast<int64_t>(to_ms(words[5])) : 0, stage().now());
   } else if (what == "put_hash") {
     redis.put_hash(words.at(3));
+  } else if (what == "put_field") {
+    redis.put_fields(words.at(3), {{words.at(4), words.at(5)}});
   } else if (what == "evict") {
     redis.evict(words.at(3));
   } else if (what == "flush_all") {

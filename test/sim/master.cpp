@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "master/scripts.hpp"
+#include "support/fence_scripts.hpp"
 #include "support/guard_scripts.hpp"
 #include "world.hpp"
 
@@ -43,6 +44,7 @@ Master::Master(World& world, unsigned index, uint64_t seed, int64_t rate_ppm)
   redis.register_script(text_of(release_script), run_release);
   redis.register_script(text_of(extend_script), run_extend);
   test::register_guard_scripts(redis);
+  test::register_fence_scripts(redis);
 }
 
 void Master::serve(Connection& c) {

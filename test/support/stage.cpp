@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <optional>
 
+#include "fence_scripts.hpp"
 #include "guard_scripts.hpp"
 #include "lock/validity.hpp"
 #include "master/scripts.hpp"
@@ -126,6 +127,7 @@ void register_scripts(RedisDouble& redis) {
     return Reply::make_integer(1);
   });
   register_guard_scripts(redis);
+  register_fence_scripts(redis);
 }
 
 // ---- gateway: the API -----------------------------------------------------------------------------------------
@@ -165,6 +167,16 @@ int Gateway::extend(const std::string& label, uint32_t ttl_ms) {
   const int err = client_->extend(handles_.at(label).id, ttl_ms);
   after_call();
   return err;
+}
+
+int Gateway::fence_init(const std::string& resource) {
+  return client_->fence_init(Bytes(resource.data(), resource.size()));
+}
+
+uint64_t Gateway::token(const std::string& label) const {
+  const uint64_t id = handles_.at(label).id;
+  const ValidityCell* cell = client_->cell(id);
+  return cell != nullptr ? cell->token(Table::generation(id)) : 0;
 }
 
 int Gateway::release(const std::string& label) {
@@ -266,6 +278,8 @@ const char* state_name(int state) {
 std::string event_text(const std::string& label, const redlock_event_t& e) {
   std::string text = std::string(event_name(e.type)) + " " + label;
   if (e.err != 0 && e.type != REDLOCK_EV_LOST) text += " " + short_name(e.err);
+  if (e.type == REDLOCK_EV_ACQUIRED && e.token != 0) text += ", token " + std::to_string(e.token);
+  if (e.flags & REDLOCK_EV_F_FLOORED) text += " (floored)";
   if (e.validity_ms != 0) text += ", " + std::to_string(e.validity_ms) + " ms left";
   if (e.type == REDLOCK_EV_LOST || e.type == REDLOCK_EV_RELEASED) return text;
   std::string votes;
@@ -847,11 +861,18 @@ std::string Stage::in_words(const std::vector<std::string>& words) const {
   static const std::map<std::string, std::string> names = {
       {sha_of(release_script), "release"},           {text_of(release_script.body), "release"},
       {sha_of(extend_script), "extend"},             {text_of(extend_script.body), "extend"},
-      {text_of(seal_script.body), "seal"},           {text_of(quarantine_script.body), "quarantine"}};
+      {text_of(seal_script.body), "seal"},           {text_of(quarantine_script.body), "quarantine"},
+      {sha_of(acquire_fenced_script), "acquire_fenced"}, {text_of(acquire_fenced_script.body), "acquire_fenced"},
+      {sha_of(token_script), "token"},               {text_of(token_script.body), "token"},
+      {sha_of(extend_fenced_script), "extend_fenced"}, {text_of(extend_fenced_script.body), "extend_fenced"}};
   std::string text;
   for (size_t i = 0; i < words.size(); ++i) {
     if (words[0] == "PING" && i == 1) break;
-    if ((words[0] == "EVALSHA" || words[0] == "EVAL") && i == 2) continue;  // the number of keys, always 1
+    const bool script_word = words[0] == "EVALSHA" || words[0] == "EVAL";
+    if (script_word && i == 2) continue;  // the number of keys
+    const bool fenced = script_word && i > 2 && (words[2] == "3" || words[1] == sha_of(extend_fenced_script) ||
+                                                 words[1] == text_of(extend_fenced_script.body));
+    if (fenced && (words[i].compare(0, 8, "redlock:") == 0 || words[i].empty())) continue;  // bookkeeping; no seal
     if (i > 0) text += " ";
     const auto script = names.find(words[i]);
     const bool secret = words[0] == "AUTH" ? i + 1 == words.size() && i > 0

@@ -73,6 +73,8 @@ class Gateway {
   int close(uint32_t grace_ms);
   int suspended();
   int commission();
+  int fence_init(const std::string& resource);
+  uint64_t token(const std::string& label) const;  // as redlock_fencing_token()
   int check(const std::string& label, uint32_t need_ms = 0) const;  // as redlock_check()
   int64_t validity_ms(const std::string& label) const;              // as redlock_validity_ms()
   bool holds(const std::string& label) const { return check(label) == 0; }

@@ -165,7 +165,7 @@ TEST(Command, meaning_of_every_reply) {
       {{":1", item(Type::integer, {}, 1)}, "pyy"},
       {{":0", item(Type::integer, {}, 0)}, "pnn"},
       {{":2", item(Type::integer, {}, 2)}, "ppp"},
-      {{":-1", item(Type::integer, {}, -1)}, "ppp"},
+      {{":-1", item(Type::integer, {}, -1)}, "psp"},
       {{":2^32+1", item(Type::integer, {}, (int64_t{1} << 32) + 1)}, "ppp"},
       {{":min", item(Type::integer, {}, INT64_MIN)}, "ppp"},
       {{"$OK", item(Type::string, "OK")}, "ppp"},
@@ -186,9 +186,87 @@ TEST(Command, meaning_of_every_reply) {
       const char expected = row.acquire_extend_release[op];
       const Answer answer = expected == 'y' ? Answer::yes : expected == 'n' ? Answer::no : Answer::error;
       EXPECT_EQ(m.answer, answer) << row.said.what << " to op " << op;
-      EXPECT_EQ(m.error, expected == 'p' ? REDLOCK_E_PROTOCOL : 0) << row.said.what << " to op " << op;
+      EXPECT_EQ(m.error, expected == 'p' ? REDLOCK_E_PROTOCOL : expected == 's' ? REDLOCK_E_SEAL : 0) << row.said.what << " to op " << op;
     }
   }
+}
+
+// ---- fenced ------------------------------------------------------------------------------------------------------
+
+const std::string seal(50, 's');
+
+Fencing fencing(uint64_t token) { return {Bytes("redlock:plant::meta"), Bytes(seal.data(), seal.size()), token}; }
+
+TEST(Command, fenced_words) {
+  const std::string meta = "redlock:plant::meta", fence = "redlock:plant::fence";
+  const auto sha = [](const Script& script) { return std::string(script.sha.data, 40); };
+  EXPECT_EQ(wire(Command::fenced(Op::acquire_fenced, subject(), fencing(42), true)),
+            bulks({"EVALSHA", sha(acquire_fenced_script), "3", "plant:valve", meta, fence, value, "10000", seal, "42"}));
+  EXPECT_EQ(wire(Command::fenced(Op::token, subject(), fencing(9007199254740993u), true)),
+            bulks({"EVALSHA", sha(token_script), "3", "plant:valve", meta, fence, value, seal, "9007199254740993"}));
+  EXPECT_EQ(wire(Command::fenced(Op::extend, subject(), fencing(0), true)),
+            bulks({"EVALSHA", sha(extend_fenced_script), "2", "plant:valve", meta, value, "10000", seal}));
+  EXPECT_EQ(wire(Command::fenced(Op::token, subject(), fencing(UINT64_MAX), false)),
+            bulks({"EVAL", text(token_script.body), "3", "plant:valve", meta, fence, value, seal, "18446744073709551615"}));
+}
+
+TEST(Command, the_longest_fenced_command_fits) {
+  const std::string prefix(REDLOCK_KEY_PREFIX_MAX, 'p'), resource(REDLOCK_RESOURCE_MAX, 'r');
+  const std::string client(REDLOCK_CLIENT_NAME_MAX, 'c'), digits(40, 'f'), meta = "redlock:" + prefix + ":meta";
+  const Subject s = {Bytes(prefix.data(), prefix.size()), Bytes(resource.data(), resource.size()),
+                     Bytes(digits.data(), digits.size()), Bytes(client.data(), client.size()), UINT32_MAX};
+  const Fencing f = {Bytes(meta.data(), meta.size()), Bytes(seal.data(), seal.size()), UINT64_MAX};
+  for (const Op op : {Op::acquire_fenced, Op::token, Op::extend}) {
+    for (const bool by_name : {true, false}) {
+      const Command c = Command::fenced(op, s, f, by_name);
+      EXPECT_GT(c.text_size(), 0u);
+      EXPECT_LE(c.text_size(), Command::frame_max + prefix.size() + resource.size() + REDLOCK_VALUE_MAX + Command::fencing_max);
+    }
+  }
+}
+
+TEST(Command, what_a_fenced_acquire_answers) {
+  struct Row {
+    const char* said;
+    Answer answer;
+    Counter::State state;
+    uint64_t value, ms;
+  };
+  using State = Counter::State;
+  const Row rows[] = {
+      {"ack 42", Answer::yes, State::ack, 42, 0},
+      {"known 41 1700000000000", Answer::yes, State::known, 41, 1700000000000},
+      {"hint 0 1700000000000", Answer::yes, State::hint, 0, 1700000000000},
+      {"held known 41", Answer::no, State::known, 41, 0},
+      {"held hint 0", Answer::no, State::hint, 0, 0},
+      {"ack 9007199254740993", Answer::yes, State::ack, 9007199254740993u, 0},
+      {"ack 18446744073709551615", Answer::yes, State::ack, UINT64_MAX, 0},
+      {"ack 18446744073709551616", Answer::yes, State::ack, UINT64_MAX, 0},
+      {"ack 99999999999999999999999", Answer::yes, State::ack, UINT64_MAX, 0},
+  };
+  for (const Row& row : rows) {
+    const Meaning m = meaning(Op::acquire_fenced, item(Type::string, Bytes(row.said, strlen(row.said))));
+    EXPECT_EQ(m.answer, row.answer) << row.said;
+    EXPECT_EQ(m.error, 0) << row.said;
+    EXPECT_EQ(m.counter.state, row.state) << row.said;
+    EXPECT_EQ(m.counter.value, row.value) << row.said;
+    EXPECT_EQ(m.counter.server_ms, row.ms) << row.said;
+  }
+  for (const char* said : {"", "ack", "ack ", "ack x", "ack 4 2", "ack -1", "ack 4x", "known 41", "known 41 ", "hint", "held",
+                           "held 41", "held ack 41", "held known", "held known 41 1", "OK", "held  known 41", "1 41"}) {
+    const Meaning m = meaning(Op::acquire_fenced, item(Type::string, Bytes(said, strlen(said))));
+    EXPECT_EQ(m.answer, Answer::error) << said;
+    EXPECT_EQ(m.error, REDLOCK_E_PROTOCOL) << said;
+  }
+  for (const Op op : {Op::acquire_fenced, Op::token, Op::extend}) {
+    EXPECT_EQ(meaning(op, item(Type::integer, {}, -1)).error, REDLOCK_E_SEAL);
+    EXPECT_EQ(meaning(op, item(Type::simple, "OK")).error, REDLOCK_E_PROTOCOL);
+    EXPECT_EQ(meaning(op, item(Type::null)).error, REDLOCK_E_PROTOCOL);
+  }
+  EXPECT_EQ(meaning(Op::acquire_fenced, item(Type::integer, {}, 1)).error, REDLOCK_E_PROTOCOL);
+  EXPECT_EQ(meaning(Op::token, item(Type::integer, {}, 1)).answer, Answer::yes);
+  EXPECT_EQ(meaning(Op::token, item(Type::integer, {}, 0)).answer, Answer::no);
+  EXPECT_EQ(meaning(Op::token, item(Type::string, "ack 42")).error, REDLOCK_E_PROTOCOL);
 }
 
 // An error is never a refusal and never a grant; but what is of another kind is not ours to delete.

@@ -89,7 +89,7 @@ TEST(ConfigJson, EveryKey) {
   const Config cfg = make();
   ASSERT_EQ(load(cfg, R"({
     "client_name": "gw-17", "key_prefix": "plant:", "username": "u", "password": "p",
-    "guard": "weak", "commission": 1,
+    "guard": "weak", "commission": 1, "fence": "strict",
     "defaults": { "ttl_ms": 8001, "retry_delay_ms": 102, "wakeups": 0, "local_turns": 7 },
     "timing": { "max_ttl_ms": 20003, "node_timeout_ms": 54, "connect_timeout_ms": 505, "reconnect_min_ms": 106,
                 "reconnect_max_ms": 5007, "suspect_close_ms": 2008, "ping_interval_ms": 5009, "drift_ppm": 10010,

@@ -69,8 +69,8 @@ std::string range_of(const NumberCase& n) {
   return std::string(n.or_zero ? "0 or in " : "in ") + std::to_string(n.min) + ".." + std::to_string(n.max);
 }
 
-TEST(ConfigKeys, TableHasTheseAndFiveStrings) {
-  EXPECT_EQ(redlock::key_count, sizeof numbers / sizeof numbers[0] + 5);
+TEST(ConfigKeys, TableHasTheseAndSixStrings) {
+  EXPECT_EQ(redlock::key_count, sizeof numbers / sizeof numbers[0] + 6);
 }
 
 TEST(ConfigKeys, GuardIsOneOfThreeWords) {
@@ -98,6 +98,23 @@ TEST(ConfigKeys, CommissionReachesTheSettings) {
   ASSERT_EQ(redlock_config_set_u32(cfg.get(), "commission", 1), 0);
   ASSERT_EQ(redlock::finish(*cfg, settings), 0);
   EXPECT_TRUE(settings.commission);
+}
+
+TEST(ConfigKeys, FenceIsFloorOrStrict) {
+  const Config cfg = make();
+  EXPECT_EQ(redlock_config_add_master(cfg.get(), "redis://10.0.0.1"), 0);
+  redlock::Settings settings;
+  ASSERT_EQ(redlock::finish(*cfg, settings), 0);
+  EXPECT_FALSE(settings.fence_strict);
+  EXPECT_EQ(redlock_config_set_str(cfg.get(), "fence", "strict"), 0);
+  ASSERT_EQ(redlock::finish(*cfg, settings), 0);
+  EXPECT_TRUE(settings.fence_strict);
+  for (const char* bad : {"", "Strict", "off", "strict "}) {
+    EXPECT_EQ(redlock_config_set_str(cfg.get(), "fence", bad), REDLOCK_E_CONFIG) << bad;
+  }
+  EXPECT_STREQ(redlock_config_error(cfg.get()), "fence: \"strict \" is not floor or strict");
+  ASSERT_EQ(redlock::finish(*cfg, settings), 0);
+  EXPECT_TRUE(settings.fence_strict);
 }
 
 TEST(ConfigKeys, NumbersBeginAtTheirDefault) {

@@ -72,6 +72,10 @@ constexpr Frozen frozen[] = {
     {-83, "REDLOCK_E_IDENTITY"},
     {-84, "REDLOCK_E_MAXMEMORY"},
     {-85, "REDLOCK_E_WALL_CLOCK"},
+    {-86, "REDLOCK_E_SEAL"},
+    {-8, "REDLOCK_E_FENCE_UNKNOWN"},
+    {-9, "REDLOCK_E_FENCE_RANGE"},
+    {-10, "REDLOCK_E_FENCED"},
 };
 
 TEST(Errors, NumbersAndNamesAreFrozen) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -27,7 +28,10 @@ struct Named {
 const Named all[] = {{"release", release_script},
                      {"extend", extend_script},
                      {"seal", seal_script},
-                     {"quarantine", quarantine_script}};
+                     {"quarantine", quarantine_script},
+                     {"acquire_fenced", acquire_fenced_script},
+                     {"token", token_script},
+                     {"extend_fenced", extend_fenced_script}};
 
 TEST(Sha1, known_digests) {
   EXPECT_EQ(Sha1::hex(""), "da39a3ee5e6b4b0d3255bfef95601890afd80709");
@@ -67,8 +71,17 @@ TEST(Scripts, none_is_forgotten_here) {
 TEST(Scripts, no_shebang_and_reads_before_writes) {
   for (const Named& n : all) {
     EXPECT_NE(body(n.script).substr(0, 1), "#") << n.name << ": Redis refuses a script with a shebang at maxmemory";
-    const std::regex first_call("^[^.]*redis\\.call\\('(GET|HGET|HMGET)',KEYS\\[1\\]");
-    EXPECT_TRUE(std::regex_search(std::string(body(n.script)), first_call)) << n.name;
+    const std::regex first("redis\\.call\\('(GET|EXISTS|HGET|HMGET)',KEYS\\[(1|i)\\][,)]");
+    std::cmatch found;
+    const std::string_view text = body(n.script);
+    ASSERT_TRUE(std::regex_search(text.data(), text.data() + text.size(), found, first)) << n.name;
+    EXPECT_EQ(text.find("redis.call"), static_cast<size_t>(found.position(0))) << n.name;
+    size_t first_write = text.size(), last_read = 0;
+    for (const char* write : {"'SET'", "'HSET'", "'HDEL'", "'DEL'", "'PEXPIRE'"}) first_write = std::min(first_write, text.find(write));
+    for (const char* read : {"'GET'", "'EXISTS'", "'HGET'", "'HMGET'", "'TIME'"}) {
+      if (text.rfind(read) != std::string_view::npos) last_read = std::max(last_read, text.rfind(read));
+    }
+    EXPECT_LT(last_read, first_write) << n.name;
     EXPECT_EQ(body(n.script).find("pcall"), std::string_view::npos) << n.name;
   }
 }
@@ -87,7 +100,10 @@ TEST(Scripts, a_value_never_becomes_a_number) {
         std::distance(std::sregex_iterator(text.begin(), text.end(), tonumber), std::sregex_iterator());
     EXPECT_EQ(static_cast<long>(words), matches) << n.name << ": a tonumber that the pattern does not understand";
     // Arithmetic, or a comparison with < or >, would convert it as well.
-    EXPECT_FALSE(std::regex_search(text, std::regex("ARGV\\[1\\]\\s*[-+*/%<>]|[-+*/%<>]\\s*ARGV\\[1\\]"))) << n.name;
+    const std::string other = n.script.body == extend_fenced_script.body ? "[13]" : "[^2]";
+    const std::string argument = "ARGV\\[" + other + "\\]";
+    EXPECT_FALSE(std::regex_search(text, std::regex(argument + "\\s*[-+*/%<>]|[-+*/%<>]\\s*" + argument))) << n.name;
+    EXPECT_EQ(text.find("..token+"), std::string::npos) << n.name;
   }
 }
 

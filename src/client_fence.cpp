@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+//
+// The client's part of a fenced round: which words go to which master, and what is remembered between rounds.
+#include "client.hpp"
+
+namespace redlock {
+
+void Client::propose(Lock& lock) {
+  const Bytes resource(lock.resource, lock.resource_size);
+  machine_.propose(lock, proposals_.next(resource), proposals_.may_floor(resource));
+}
+
+void Client::hear(Lock& lock, MasterIndex m, const Counter& counter) {
+  machine_.hear(lock, m, counter);
+  proposals_.heard(Bytes(lock.resource, lock.resource_size), counter.value);
+}
+
+// A command of the lock's open round. That of a fenced one is each master's own, since each has a seal of its own.
+Command Client::round_command(Op op, const Lock& lock, MasterIndex m, bool by_name) const {
+  const Subject s = subject(lock.claim, lock.round.ttl_ms);
+  if (!lock.options.fenced) return by_name ? Command::extend(s) : Command::spelled_out(op, s);
+  const uint64_t token = op == Op::token ? lock.fence.token : lock.fence.proposal;
+  return Command::fenced(op, s, {sessions_[m].meta_key(), sessions_[m].seal(), token}, by_name);
+}
+
+void Client::ask_fenced(Op op, const Lock& lock, MasterIndex m, Instant now) {
+  sessions_[m].ask(op, lock.claim, lock.round.number, round_command(op, lock, m, !sessions_[m].spell_out()), now);
+}
+
+// The token is known before it is stored: whoever proposes next, wins or loses, starts above it.
+void Client::store_token(Lock& lock, Instant now) {
+  proposals_.heard(Bytes(lock.resource, lock.resource_size), lock.fence.token);
+  MasterMask unable = 0;
+  for (MasterIndex m : each(lock.fence.told)) {
+    if (sessions_[m].votes() && sessions_[m].room(round_size(lock), claims_.reserved(m) + 1)) {
+      ask_fenced(Op::token, lock, m, now);
+    } else {
+      unable |= bit(m);
+    }
+  }
+  again_ = true;
+  soon(machine_.deadline(lock));
+  const Action action = fail_votes(lock, unable, now);
+  if (action != Action::none) perform(lock, action, now);
+}
+
+// After a vote: the round may have been won just now, by others that granted; or long before, without this master.
+void Client::route_late_grant(MasterIndex m, const Reply& reply, Lock& lock, Instant now) {
+  if (lock.claim != reply.claim || lock.round.number != reply.round || reply.meaning.answer != Answer::yes) return;
+  const Counter& counter = reply.meaning.counter;
+  if (counter.state == Counter::State::ack && counter.value == lock.fence.token) lock.fence.told |= bit(m);
+  spread_token(lock, static_cast<MasterMask>(lock.round.granted | bit(m)), now);
+}
+
+// Masters that granted and have not the token are told it: the fewer know it, the fewer may be lost.
+void Client::spread_token(Lock& lock, MasterMask granted, Instant now) {
+  if (lock.state != State::held && !lock.fence.storing) return;
+  for (MasterIndex m : each(granted & ~lock.fence.told)) {
+    if (!sessions_[m].votes() || !sessions_[m].room(round_size(lock), claims_.reserved(m) + 1)) continue;
+    lock.fence.told |= bit(m);
+    ask_fenced(Op::token, lock, m, now);
+    again_ = true;
+  }
+}
+
+void Client::tell_token(const Lock& lock, redlock_event_t& event) {
+  event.token = lock.fence.token;
+  if (!lock.fence.floored) return;
+  event.flags = REDLOCK_EV_F_FLOORED;
+  if (event.type == REDLOCK_EV_ACQUIRED) proposals_.floor_taken(Bytes(lock.resource, lock.resource_size));
+}
+
+int Client::fence_init(Bytes resource) {
+  if (phase_ != Phase::open) return REDLOCK_E_CLOSED;
+  return proposals_.allow_floor(resource) ? 0 : REDLOCK_E_TABLE_FULL;
+}
+
+}  // namespace redlock

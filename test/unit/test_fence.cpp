@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: MIT
+#include "lock/fence.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace redlock {
+namespace {
+
+using What = TokenChoice::What;
+using State = Counter::State;
+
+const char* name_of(What what) {
+  static constexpr const char* names[] = {"wait", "lost", "proposed", "store", "floor", "unknown", "exhausted"};
+  return names[static_cast<int>(what)];
+}
+
+// ---- a dumb second implementation ------------------------------------------------------------------------------
+
+struct Said {
+  bool answered = false;
+  bool failed = false;
+  bool granted = false;
+  State state = State::none;
+  uint64_t value = 0;
+  uint64_t ms = 0;
+};
+
+// What one master may say: nothing yet, nothing for good, refused or granted, each with what it knows of the counter.
+const std::vector<Said> vocabulary = {
+    {},
+    {true, true},
+    {true, false, false, State::known, 4},
+    {true, false, false, State::hint, 9},
+    {true, false, true, State::ack, 7},
+    {true, false, true, State::known, 5, 100},
+    {true, false, true, State::hint, 6, 200},
+    {true, false, true, State::hint, 0, 3},
+};
+
+// In the words of the protocol, and in no hurry.
+TokenChoice dumb(const std::vector<Said>& said, uint64_t proposal, bool may_floor) {
+  const long quorum = static_cast<long>(said.size() / 2 + 1);
+  const auto all = [&](auto what) { return std::count_if(said.begin(), said.end(), what); };
+  const long waiting = all([](const Said& s) { return !s.answered; });
+  const long grants = all([](const Said& s) { return s.granted; });
+  const long acks = all([](const Said& s) { return s.state == State::ack; });
+  const long knows = all([](const Said& s) { return s.state == State::ack || s.state == State::known; });
+  uint64_t top = 0, ms = 0;
+  for (const Said& s : said) top = std::max(top, s.value), ms = std::max(ms, s.ms);
+  if (grants + waiting < quorum) return {What::lost};
+  const bool could_be_fast = acks + waiting >= quorum;
+  const bool could_be_slow = knows + waiting >= quorum;
+  if (acks >= quorum) return {What::proposed, proposal};
+  if (grants < quorum || could_be_fast) return {What::wait};
+  if (knows >= quorum) return {What::store, top + 1};
+  if (could_be_slow) return {What::wait};
+  if (!may_floor) return {What::unknown};
+  return {What::floor, std::max({top + 1, ms + 1, proposal})};
+}
+
+TokenChoice shipped(const std::vector<Said>& said, uint64_t proposal, bool may_floor) {
+  unsigned granted = 0, refused = 0, failed = 0;
+  Counters counters;
+  for (MasterIndex m = 0; m < said.size(); ++m) {
+    if (!said[m].answered) continue;
+    if (said[m].failed) {
+      ++failed;
+    } else {
+      said[m].granted ? ++granted : ++refused;
+      counters.hear(m, {said[m].state, said[m].value, said[m].ms});
+    }
+  }
+  return choose_token(static_cast<unsigned>(said.size()), granted, refused, failed, counters, proposal, may_floor);
+}
+
+// Every combination of answers, for one to five masters, with and without the floor.
+TEST(Fence, says_what_the_dumb_one_says) {
+  size_t combinations = 0;
+  std::vector<int> seen(7, 0);
+  for (size_t masters = 1; masters <= 5; ++masters) {
+    std::vector<size_t> at(masters, 0);
+    for (bool more = true; more;) {
+      std::vector<Said> said;
+      std::string text;
+      for (const size_t word : at) said.push_back(vocabulary[word]), text += std::to_string(word) + " ";
+      for (const bool may_floor : {false, true}) {
+        const TokenChoice wanted = dumb(said, 7, may_floor), got = shipped(said, 7, may_floor);
+        ASSERT_STREQ(name_of(got.what), name_of(wanted.what)) << text << may_floor;
+        ASSERT_EQ(got.token, wanted.token) << text << may_floor;
+        ++seen[static_cast<size_t>(got.what)];
+        ++combinations;
+      }
+      size_t i = 0;
+      while (i < masters && ++at[i] == vocabulary.size()) at[i++] = 0;
+      more = i < masters;
+    }
+  }
+  EXPECT_EQ(combinations, 2u * (8 + 64 + 512 + 4096 + 32768));
+  for (int what = 0; what <= static_cast<int>(What::unknown); ++what) {
+    EXPECT_GT(seen[static_cast<size_t>(what)], 0) << name_of(static_cast<What>(what));
+  }
+}
+
+TEST(Fence, whatever_is_still_to_come_changes_no_decision) {
+  // All but "wait" stand: any further answer gives the same verdict, and for a stored token one that is as good.
+  for (size_t a = 0; a < vocabulary.size(); ++a) {
+    for (size_t b = 0; b < vocabulary.size(); ++b) {
+      const std::vector<Said> now = {vocabulary[a], vocabulary[b], {}};
+      const TokenChoice early = shipped(now, 7, true);
+      if (early.what == What::wait) continue;
+      for (size_t c = 1; c < vocabulary.size(); ++c) {
+        const TokenChoice late = shipped({vocabulary[a], vocabulary[b], vocabulary[c]}, 7, true);
+        if (early.what == What::store) {
+          EXPECT_NE(late.what, What::proposed) << a << b << c;
+        }
+        if (early.what == What::floor) {
+          EXPECT_EQ(late.what, What::floor) << a << b << c;
+        }
+        if (early.what == What::lost) {
+          EXPECT_EQ(late.what, What::lost) << a << b << c;
+        }
+        if (early.what == What::proposed) {
+          EXPECT_EQ(late.what, What::proposed) << a << b << c;
+        }
+      }
+    }
+  }
+}
+
+TEST(Fence, the_floor_waits_for_a_master_that_may_know) {
+  EXPECT_EQ(shipped({vocabulary[5], vocabulary[6], {}}, 7, true).what, What::wait);
+  EXPECT_EQ(shipped({vocabulary[5], vocabulary[6], vocabulary[1]}, 7, true).what, What::floor);
+  EXPECT_EQ(shipped({vocabulary[5], vocabulary[6], vocabulary[2]}, 7, true).what, What::store);
+}
+
+TEST(Fence, a_single_master_is_a_quorum) {
+  EXPECT_EQ(shipped({vocabulary[4]}, 7, true).what, What::proposed);
+  EXPECT_EQ(shipped({vocabulary[5]}, 7, true).token, 6u);
+  EXPECT_EQ(shipped({vocabulary[6]}, 7, true).what, What::floor);
+  EXPECT_EQ(shipped({vocabulary[6]}, 7, true).token, 201u);
+  EXPECT_EQ(shipped({vocabulary[6]}, 7, false).what, What::unknown);
+}
+
+TEST(Fence, numbers_beyond_a_double_keep_every_digit) {
+  const uint64_t odd = 9007199254740993u;  // 2^53 + 1
+  EXPECT_EQ(shipped({{true, false, true, State::known, odd, 0}}, 1, true).token, odd + 1);
+  EXPECT_EQ(shipped({{true, false, true, State::known, odd - 2, 0}}, 1, true).token, odd - 1);
+}
+
+TEST(Fence, the_last_number_is_given_and_none_after_it) {
+  EXPECT_EQ(shipped({{true, false, true, State::known, token_max - 1, 0}}, 1, true).token, token_max);
+  EXPECT_EQ(shipped({{true, false, true, State::known, token_max, 0}}, 1, true).what, What::exhausted);
+  EXPECT_EQ(shipped({{true, false, true, State::hint, UINT64_MAX, 0}}, 1, true).what, What::exhausted);
+  EXPECT_EQ(shipped({{true, false, true, State::hint, 1, UINT64_MAX - 1}}, 1, true).what, What::exhausted);
+}
+
+TEST(Fence, the_floor_is_not_below_what_the_client_remembers) {
+  EXPECT_EQ(shipped({vocabulary[7]}, 41, true).token, 41u);
+  EXPECT_EQ(shipped({vocabulary[6]}, 41, true).token, 201u);
+}
+
+// ---- what is remembered ----------------------------------------------------------------------------------------
+
+struct Remembered {
+  explicit Remembered(unsigned size) : places(size) { proposals.init(places.data(), size); }
+  std::vector<Proposals::Place> places;
+  Proposals proposals;
+};
+
+TEST(Proposals, the_largest_heard_of_plus_one) {
+  Remembered r(8);
+  EXPECT_EQ(r.proposals.next("bus"), 1u);
+  r.proposals.heard("bus", 41);
+  r.proposals.heard("bus", 40);
+  EXPECT_EQ(r.proposals.next("bus"), 42u);
+  r.proposals.heard("bus", token_max);
+  EXPECT_EQ(r.proposals.next("bus"), 0u);
+}
+
+TEST(Proposals, the_latest_resource_takes_the_place) {
+  Remembered r(1);
+  r.proposals.heard("bus", 41);
+  r.proposals.heard("valve", 7);
+  EXPECT_EQ(r.proposals.next("valve"), 8u);
+  EXPECT_EQ(r.proposals.next("bus"), 1u);
+}
+
+TEST(Proposals, a_permission_is_kept_until_it_is_used) {
+  Remembered r(1);
+  EXPECT_FALSE(r.proposals.may_floor("bus"));
+  EXPECT_TRUE(r.proposals.allow_floor("bus"));
+  EXPECT_TRUE(r.proposals.allow_floor("bus"));
+  EXPECT_FALSE(r.proposals.allow_floor("valve"));
+  r.proposals.heard("valve", 7);
+  EXPECT_TRUE(r.proposals.may_floor("bus"));
+  EXPECT_FALSE(r.proposals.may_floor("valve"));
+  r.proposals.heard("bus", 3);
+  EXPECT_TRUE(r.proposals.may_floor("bus"));
+  r.proposals.floor_taken("valve");
+  EXPECT_TRUE(r.proposals.may_floor("bus"));
+  r.proposals.floor_taken("bus");
+  EXPECT_FALSE(r.proposals.may_floor("bus"));
+  EXPECT_EQ(r.proposals.next("bus"), 4u);
+  EXPECT_TRUE(r.proposals.allow_floor("valve"));
+}
+
+// ---- the device's side -----------------------------------------------------------------------------------------
+
+TEST(FenceCheck, power_up_equality_and_order) {
+  uint64_t high_water = 0;
+  EXPECT_EQ(redlock_fence_check(&high_water, 0), REDLOCK_E_INVAL);
+  EXPECT_EQ(redlock_fence_check(&high_water, 5), 0);
+  EXPECT_EQ(redlock_fence_check(&high_water, 5), 0);
+  EXPECT_EQ(redlock_fence_check(&high_water, 4), REDLOCK_E_FENCED);
+  EXPECT_EQ(high_water, 5u);
+  EXPECT_EQ(redlock_fence_check(&high_water, uint64_t{1} << 40), 0);
+  EXPECT_EQ(redlock_fence_check(&high_water, 6), REDLOCK_E_FENCED);
+  EXPECT_EQ(high_water, uint64_t{1} << 40);
+}
+
+}  // namespace
+}  // namespace redlock
