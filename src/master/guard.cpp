@@ -52,8 +52,6 @@ void Guard::connected() {
   reason_ = REDLOCK_E_UNREAD;
 }
 
-void Guard::disconnected() { connected(); }
-
 void Guard::identify(const InfoFacts& facts, Instant now) {
   const bool weak = settings_.guard == GuardMode::weak;
   fault_ = static_cast<int16_t>(facts.replica                                        ? REDLOCK_E_ROLE

@@ -66,7 +66,6 @@ class Guard {
 
   // ---- the connection
   void connected();
-  void disconnected();
   void identify(const InfoFacts& facts, Instant now);
   void unidentified(int error);  // INFO was refused
 

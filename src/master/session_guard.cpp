@@ -84,7 +84,7 @@ void Session::begin_state(Bytes desc, Bytes q, Instant now) {
   say_write(quarantine_script, desc, q, settings_.fingerprint, Bytes(fresh, sizeof fresh), now);
 }
 
-bool Session::own_room() const { return own_in_flight_ + 5u <= own_requests && tx_.fits(768, 1); }
+bool Session::own_room() const { return tx_.fits(768, 1); }
 
 void Session::read_when_due(Instant now) {
   guard_.on_time(now);
@@ -152,12 +152,12 @@ void Session::handle_time(const resp::Item& item, Instant sent, Instant now) {
     return;
   }
   int64_t n = 0;
-  if (item.part || !to_number(item.text, n) || n > seconds_max) return fail(REDLOCK_E_PROTOCOL);
+  if (!to_number(item.text, n) || n > seconds_max) return fail(REDLOCK_E_PROTOCOL);
   if (!item.last) {
     server_us_ = n * 1'000'000;
   } else if (server_us_ >= 0) {
-    stepped_ = watch_.sample(sent, now, server_us_ + n, settings_.drift_ppm, clock_by_) == ClockWatch::Verdict::stepped;
-    news_ = news_ || stepped_;
+    const ClockWatch::Verdict verdict = watch_.sample(sent, now, server_us_ + n, settings_.drift_ppm, clock_by_);
+    if (verdict == ClockWatch::Verdict::stepped) stepped_ = news_ = true;
   }
 }
 
@@ -172,9 +172,7 @@ void Session::handle_write(const resp::Item& item) {
 // The seal behind an acquire or extend on a connection without tracking: its vote counts only if it fits.
 bool Session::handle_seal(const resp::Item& item, Instant now, Reply& out) {
   using resp::Type;
-  if (item.depth != 0 || !(item.type == Type::string || item.type == Type::null || item.type == Type::error)) {
-    fail(REDLOCK_E_PROTOCOL);
-  }
+  if (item.type != Type::string && item.type != Type::null && item.type != Type::error) fail(REDLOCK_E_PROTOCOL);
   if (item.part) return false;
   holding_ = false;
   out = held_;

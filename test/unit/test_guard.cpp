@@ -246,6 +246,62 @@ TEST(Guard, a_record_that_lacks_one_field_is_made_anew) {
   }
 }
 
+TEST(Guard, a_quarantine_id_of_another_length_is_none) {
+  Fixture f;
+  f.create("aaaa");
+  EXPECT_EQ(f.read(), Next::create);
+}
+
+TEST(Guard, weak_does_without_ids) {
+  Fixture f;
+  f.settings.guard = GuardMode::weak;
+  f.facts.has_run_id = f.facts.has_replid = false;
+  f.guard.connected();
+  f.guard.identify(f.facts, f.now);
+  f.create();
+  f.read();
+  EXPECT_EQ(f.guard.reason(), REDLOCK_E_UNWATCHED);
+
+  f.settings.guard = GuardMode::strict;
+  f.facts.has_run_id = true;
+  f.guard.connected();
+  f.guard.identify(f.facts, f.now);
+  EXPECT_EQ(f.guard.reason(), REDLOCK_E_IDENTITY) << "one of the two is not enough";
+}
+
+TEST(Guard, the_record_is_named_and_the_fingerprint_says_what_must_agree) {
+  Settings a;
+  a.masters = 3;
+  a.key_prefix = "plant:";
+  a.master[0].name = "x";
+  a.master[1].name = "y";
+  a.master[2].name = "z";
+  Settings b = a;
+  b.master[0].name = "z";
+  b.master[2].name = "x";
+  char key[meta_key_max], one[fingerprint_max], two[fingerprint_max];
+  const Bytes k = write_meta_key(a, key);
+  EXPECT_EQ(std::string(k.data, k.size), "redlock:plant::meta");
+  const Bytes f = write_fingerprint(a, 2, one);
+  EXPECT_EQ(std::string(f.data, f.size).substr(0, 30), "v1 n=3 q=2 max_ttl_ms=30000 id");
+  EXPECT_TRUE(f == write_fingerprint(b, 2, two)) << "in any order";
+  b.master[0].name = "w";
+  EXPECT_TRUE(f != write_fingerprint(b, 2, two));
+  b = a;
+  b.max_ttl_ms = 20'000;
+  EXPECT_TRUE(f != write_fingerprint(b, 2, two));
+}
+
+TEST(Guard, off_is_off_whatever_happens) {
+  Settings settings;
+  Guard guard(settings);
+  guard.clock_jumped(at(0));
+  guard.distrust(at(100));
+  guard.set_duplicate(true, at(0));
+  guard.set_duplicate(true, at(0));
+  EXPECT_TRUE(guard.admitted());
+}
+
 TEST(Guard, withdrawn_admission_comes_back_by_a_reading) {
   Fixture f;
   f.admit();

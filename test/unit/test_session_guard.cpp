@@ -264,6 +264,51 @@ TEST(SessionGuard, time_refused_costs_the_samples_and_no_vote) {
   EXPECT_FALSE(f.session->samples_clock(at(0)));
 }
 
+TEST(SessionGuard, half_a_time_is_no_sample) {
+  Fixture f;
+  f.greet_up_to_info();
+  f.receive(bulk(info_text) + f.caching() + f.record() + list({bulk("5")}) + f.ping());
+  EXPECT_TRUE(f.session->votes());
+  EXPECT_FALSE(f.session->samples_clock(at(0)));
+}
+
+TEST(SessionGuard, info_may_be_longer_than_the_buffer) {
+  Fixture f;
+  f.greet_up_to_info();
+  f.receive(bulk(std::string(3'000, '#') + "\r\n" + info_text) + f.caching() + f.record() + f.time() + f.ping());
+  EXPECT_TRUE(f.session->votes());
+}
+
+TEST(SessionGuard, without_tracking_the_record_is_read_again_all_the_same) {
+  Fixture f(false);
+  f.greet();
+  const std::string reading = f.due(5'000);
+  EXPECT_TRUE(holds(reading, "HMGET"));
+  EXPECT_FALSE(holds(reading, "CACHING"));
+}
+
+TEST(SessionGuard, nobody_quarantines_another_configuration_or_without_room) {
+  Fixture f;
+  f.greet_up_to_info();
+  f.receive(bulk(info_text) + f.caching() + list({bulk("v1 n=5"), bulk(q), bulk(seal)}) + f.time() + f.ping());
+  f.session->quarantine(f.now);
+  EXPECT_FALSE(holds(f.sent(), "EVAL"));
+  Fixture g(true, 7, 1'024);
+  g.greet();
+  while (g.session->tx().fits(200, 1)) g.ask(Op::release);
+  g.session->quarantine(g.now);
+  EXPECT_FALSE(holds(g.sent(), bulk(q)));
+}
+
+TEST(SessionGuard, a_state_is_not_begun_without_room) {
+  Fixture f(true, 7, 1'024);
+  f.greet("");
+  f.due(5'000);
+  while (f.session->tx().fits(200, 1)) f.ask(Op::release);
+  f.receive(f.caching() + "*3\r\n_\r\n_\r\n_\r\n" + f.time(1'700'000'005));
+  EXPECT_FALSE(holds(f.sent(), bulk("v1 n=3")));
+}
+
 TEST(SessionGuard, a_record_that_cannot_be_read_is_the_reason) {
   Fixture f;
   f.greet_up_to_info();
