@@ -58,7 +58,7 @@ TEST(Foreign, WaitBudgetEndsAsLocked) {
   Loop loop;
   RedisServer master;
   master.command({"SET", "bus", "somebody"});
-  Client client(loop, {master.url()});
+  Client client(loop, Settings{{master.url()}, "test", {{"defaults.wakeups", 0}}, {}});
   client.wait_up(1);
   redlock_acquire_opts_t opts = options(10'000, 300);
   opts.retry_delay_ms = 20;

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT
+//
+// Waiters on real servers: woken by a release, by an expiry and by nothing at all, many at once, and where the server makes
+// it hard. Attempts are counted, at the client by its rounds and at the master by its SETs.
+#include <memory>
+#include <vector>
+
+#include "client_harness.hpp"
+#include "support/redis_server.hpp"
+
+namespace redlock::test {
+namespace {
+
+redlock_acquire_opts_t forever(uint32_t ttl_ms = 20'000) { return options(ttl_ms, REDLOCK_WAIT_FOREVER); }
+
+// Executions of a command, as the server counts them.
+uint64_t calls(RedisServer& master, const std::string& command) {
+  const std::string stats = master.command({"INFO", "commandstats"});
+  const std::string name = "cmdstat_" + command + ":calls=";
+  const size_t at = stats.find(name);
+  return at == std::string::npos ? 0 : std::stoull(stats.substr(at + name.size()));
+}
+
+TEST(Waiting, ReleaseIsHandedOverAtTheSecondTry) {
+  Loop loop;
+  Cluster masters(3);
+  Client holder(loop, Settings{masters.urls(), "holder", {}, {}}), waiter(loop, Settings{masters.urls(), "waiter", {}, {}});
+  holder.wait_up(3);
+  waiter.wait_up(3);
+  Lock& held = holder.acquire("bus", forever());
+  Lock& waits = waiter.start("bus", forever());
+  ASSERT_TRUE(loop.run_until([&] { return calls(masters[0], "pttl") > 0 && calls(masters[1], "pttl") > 0; }));
+  loop.run_for(300);
+  EXPECT_EQ(waiter.status().rounds, 1u) << "it waits to be told";
+  holder.release(held);
+  EXPECT_TRUE(loop.run_until([&] { return waits.decided(); }));
+  EXPECT_LE(waits.first(REDLOCK_EV_ACQUIRED).rounds, 4u);
+}
+
+// The holder is gone without a word: nothing is pushed, since nobody touches the keys, and the waiter comes all the same.
+TEST(Waiting, DeadHolderCostsItsTtlAndHardlyMore) {
+  Loop loop;
+  Cluster masters(3);
+  Client waiter(loop, masters.urls());
+  waiter.wait_up(3);
+  // Other keys that expire, so that the servers are slow to find this one.
+  for (size_t m = 0; m < 3; ++m) {
+    for (int i = 0; i < 2000; ++i) masters[m].command({"SET", "other" + std::to_string(i), "x", "PX", "1000000"});
+    masters[m].command({"SET", "bus", "dead", "PX", "1500"});
+  }
+  const int64_t begin = boot_ns();
+  Lock& waits = waiter.acquire("bus", forever());
+  const redlock_event_t& acquired = waits.first(REDLOCK_EV_ACQUIRED);
+  EXPECT_GE(boot_ns(), begin + 1'000'000'000);
+  EXPECT_LE(acquired.rounds, 3u) << "it knew when";
+  waiter.release(waits);
+}
+
+TEST(Waiting, RenewalsMakeNobodyTry) {
+  constexpr unsigned waiters = 50;
+  Loop loop;
+  RedisServer master;
+  Client holder(loop, Settings{{master.url()}, "holder", {}, {}});
+  holder.wait_up(1);
+  Lock& held = holder.acquire("bus", options(900));
+  std::vector<std::unique_ptr<Client>> clients;
+  for (unsigned i = 0; i < waiters; ++i) {
+    clients.push_back(std::make_unique<Client>(loop, Settings{{master.url()}, "w" + std::to_string(i), {}, {}}));
+    clients.back()->start("bus", forever());
+  }
+  ASSERT_TRUE(loop.run_until([&] { return calls(master, "pttl") >= waiters; }));
+  const uint64_t sets = calls(master, "set"), looks = calls(master, "pttl");
+  const size_t renewals = held.count(REDLOCK_EV_RENEWED);
+  ASSERT_TRUE(loop.run_until([&] { return held.count(REDLOCK_EV_RENEWED) >= renewals + 6; }));
+  EXPECT_GE(calls(master, "pttl"), looks + 3 * waiters) << "they were told, and looked";
+  EXPECT_LE(calls(master, "set"), sets + waiters) << "one for each at most: the local timer";
+  EXPECT_EQ(held.count(REDLOCK_EV_LOST), 0u);
+}
+
+TEST(Waiting, SixtyFourInOneClientTakeTurns) {
+  constexpr unsigned waiters = 64;
+  Loop loop;
+  Cluster masters(3);
+  Client client(loop, Settings{masters.urls(), "many", {{"limits.locks", 80}}, {}});
+  client.wait_up(3);
+  unsigned held = 0, done = 0, together = 0;
+  for (unsigned i = 0; i < waiters; ++i) {
+    Lock& lock = client.start("bus", forever());
+    lock.on_event = [&](const redlock_event_t& event) {
+      if (event.type == REDLOCK_EV_ACQUIRED) {
+        together += held++ > 0 ? 1u : 0u;
+        EXPECT_EQ(redlock_release_async(client.get(), event.lock), 0);
+      } else if (event.type == REDLOCK_EV_RELEASED) {
+        --held;
+        ++done;
+      }
+    };
+  }
+  EXPECT_TRUE(loop.run_until([&] { return done == waiters; })) << done;
+  EXPECT_EQ(together, 0u);
+  EXPECT_LE(client.status().rounds, waiters + waiters / 4) << "only the first of the line asks";
+}
+
+// A table of one key: each look by one waiter makes the server forget, and tell, the other's.
+TEST(Waiting, TrackingTableThatForgets) {
+  Loop loop;
+  RedisServer master({{"--tracking-table-max-keys", "1"}, "", false});
+  Client client(loop, {master.url()});
+  client.wait_up(1);
+  for (int i = 0; i < 4; ++i) master.command({"SET", "r" + std::to_string(i), "somebody", "PX", "100000"});
+  std::vector<Lock*> locks;
+  for (int i = 0; i < 4; ++i) locks.push_back(&client.start("r" + std::to_string(i), forever()));
+  ASSERT_TRUE(loop.run_until([&] { return calls(master, "pttl") >= 4; }));
+  loop.run_for(2'000);
+  EXPECT_LE(calls(master, "pttl"), 4u * 3 * 40) << "looks are rationed";
+  for (int i = 0; i < 4; ++i) master.command({"DEL", "r" + std::to_string(i)});
+  EXPECT_TRUE(loop.run_until([&] {
+    bool all = true;
+    for (const Lock* lock : locks) all = all && lock->has(REDLOCK_EV_ACQUIRED);
+    return all;
+  }));
+}
+
+// The server closes connections that were idle for a second: registrations go with them, and come back.
+TEST(Waiting, ServerThatClosesIdleConnections) {
+  Loop loop;
+  RedisServer master({{"--timeout", "1"}, "", false});
+  master.command({"SET", "bus", "somebody", "PX", "100000"});
+  Client client(loop, Settings{{master.url()}, "test", {{"timing.ping_interval_ms", 60'000}}, {}});
+  client.wait_up(1);
+  Lock& lock = client.start("bus", forever());
+  EXPECT_TRUE(loop.run_until([&] { return client.master(0).connects >= 3 && client.status().masters_up == 1; }));
+  const std::string stats = master.connect().command({"INFO", "commandstats"});  // our own was closed as well
+  EXPECT_EQ(stats.find("cmdstat_pttl:calls=1,"), std::string::npos) << "it looks again on each connection";
+  master.connect().command({"DEL", "bus"});
+  EXPECT_TRUE(loop.run_until([&] { return lock.has(REDLOCK_EV_ACQUIRED); }));
+}
+
+// A user who may not ask for tracking, as on a server with RESP2 only: the plain timer alone.
+TEST(Waiting, WhereNothingIsTold) {
+  Loop loop;
+  RedisServer master;
+  master.command({"ACL", "SETUSER", "gateway", "on", ">secret", "~*", "+@all", "-client|tracking"});
+  Client holder(loop, Settings{{master.url()}, "holder", {}, {}});
+  holder.wait_up(1);
+  const std::string url = "redis://gateway:secret@127.0.0.1:" + std::to_string(master.port());
+  Client waiter(loop, Settings{{url}, "waiter", {}, {}});
+  waiter.wait_up(1);
+  EXPECT_EQ(waiter.master(0).tracked, 0u);
+  Lock& held = holder.acquire("bus", forever());
+  redlock_acquire_opts_t opts = forever();
+  opts.retry_delay_ms = 20;
+  Lock& waits = waiter.start("bus", opts);
+  EXPECT_TRUE(loop.run_until([&] { return waiter.status().rounds >= 5; })) << "it asks again and again";
+  EXPECT_EQ(calls(master, "pttl"), 0u);
+  holder.release(held);
+  EXPECT_TRUE(loop.run_until([&] { return waits.decided(); }));
+  waiter.release(waits);
+}
+
+}  // namespace
+}  // namespace redlock::test
