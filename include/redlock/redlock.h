@@ -542,10 +542,10 @@ REDLOCK_API int redlock_status_json(const redlock_t *rl, char *buf, size_t *size
  * Claimed, for the tokens of one resource under one key_prefix:
  *  1. A token is given once, and is larger than every token that was given before its acquire began, whatever clocks,
  *     pauses and the network do, while fewer than a quorum of masters have lost their counters since those were last
- *     written; any number of such losses one after the other, with the guard on. (test/model/token.pml; redlock_sim, also in
- *     the runs where exclusion is off; test/integration/test_fencing.cpp.)
+ *     written; any number of such losses one after the other, with the guard on. (test/model/token.pml; redlock_sim, also
+ *     in the runs where exclusion is off.)
  *  2. When too few masters that know the counter answer, the token is taken from their wall clocks and flagged
- *     REDLOCK_EV_F_FLOORED: it is larger than all before if those clocks were not set back. With "fence": "strict" there is
+ *     REDLOCK_EV_F_FLOORED: it is larger than all before if those clocks agree and were not set back. With "fence": "strict" there is
  *     no such token: FENCE_UNKNOWN. (test/unit/test_fence.cpp, test/scenario/fencing.txt.)
  *  3. A token is never handed on: the next local waiter of the same client gets its own. (test/scenario/fencing.txt.)
  * Not claimed: that the lock excludes (the token is for when it does not); an order between acquires that overlap in time;

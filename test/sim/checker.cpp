@@ -63,6 +63,30 @@ void Checker::acquired(unsigned client, const User& user, Ns t) {
   world_.heap().push(t, Kind::belief, client);
 }
 
+void Checker::token_given(unsigned client, const User& user, const redlock_event_t& event, Ns t) {
+  const Plan& plan = world_.plan();
+  if (event.token == 0) {
+    if (plan.fenced) world_.violate(user.asked_at, 1u << client, "a fenced lock without a token");
+    return;
+  }
+  Process& process = world_.process(client);
+  if (process.client().cell(user.handle)->token(Table::generation(user.handle)) != event.token) {
+    world_.violate(user.asked_at, 1u << client, "two tokens for one lock");
+  }
+  const bool forgets = plan.has(Fault::forget) || plan.has(Fault::flushall) || plan.has(Fault::evict);
+  const bool claimed = (event.flags & REDLOCK_EV_F_FLOORED) == 0 && (!forgets || plan.guarded());
+  for (const Token& other : tokens_) {
+    if (!claimed || other.resource != user.resource) continue;
+    const unsigned long long mine = event.token, theirs = other.token;
+    if (other.token == event.token) {
+      world_.violate(user.asked_at, 1u << client, "token %llu was given before", mine);
+    } else if (other.token > event.token && other.told_at < user.asked_at) {
+      world_.violate(user.asked_at, 1u << client, "token %llu after %llu", mine, theirs);
+    }
+  }
+  tokens_.push_back({user.resource, event.token, t});
+}
+
 void Checker::checked(unsigned client, const User& user, Ns t, Instant reading, Ns boot_read_at) {
   Belief* b = find(client, user.handle);
   if (b == nullptr) return world_.violate(t - second, 1u << client, "a check says held before ACQUIRED");

@@ -6,6 +6,10 @@
 // released or until its own machine's clock, perfectly observed, reaches the validity. Two beliefs in one resource
 // never meet. Beliefs are compared when the world has reached the moment, since processes live a little ahead of it.
 //
+// Tokens. One that is not flagged was never given before, and is larger than every one that was told before its acquire was
+// asked for; demanded whatever clocks do, also where exclusion is not, as long as masters that lose their counters are
+// guarded.
+//
 // Ghosts. In the quiet phase a key belongs to a claim of a lock that is being acquired or held, or goes soon: at once
 // where the client knows of it, within the longest ttl after the last byte in any case.
 #pragma once
@@ -41,6 +45,7 @@ class Checker {
   explicit Checker(World& world);
 
   void acquired(unsigned client, const User& user, Ns t);
+  void token_given(unsigned client, const User& user, const redlock_event_t& event, Ns t);
   void checked(unsigned client, const User& user, Ns t, Instant reading, Ns boot_read_at);
   void published(unsigned client, const User& user, Instant valid_until, Ns t);
   void released(unsigned client, uint64_t handle, Ns t);
@@ -72,8 +77,15 @@ class Checker {
   void sample_progress();
   int owner_of(const std::string& value, bool& claimed) const;
 
+  struct Token {
+    unsigned resource;
+    uint64_t token;
+    Ns told_at;
+  };
+
   World& world_;
   std::vector<Belief> beliefs_;
+  std::vector<Token> tokens_;
   Orphan orphans_[masters_max][resources_max];
   Ns healthy_since_[clients_max][masters_max];
   Ns slow_until_[clients_max][masters_max];  // then all bytes have arrived that a fault held up

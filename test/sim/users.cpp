@@ -45,6 +45,7 @@ void Process::ask(User& user) {
   o.max_hold_ms = random.pick(holds);
   o.retry_delay_ms = plan.settings.retry_delay_ms;
   o.renew = random.coin();
+  o.fenced = plan.fenced;
   user.resource = static_cast<unsigned>(random.below(plan.resources));
   user.asked_at = t_;
   user.ups_before = ups_;
@@ -187,10 +188,11 @@ void Process::on_user_event(User& user, const redlock_event_t& event) {
   if (user_random_.chance(50)) meddle(user);
 }
 
-void Process::told_acquired(User& user, const redlock_event_t&) {
+void Process::told_acquired(User& user, const redlock_event_t& event) {
   user.state = User::State::held;
   ++world_.totals.grants;
   world_.checker().acquired(index_, user, t_);
+  world_.checker().token_given(index_, user, event, t_);
   Stream& random = user_random_;
   const uint64_t habit = random.below(3);
   const Ns ttl = user.options.ttl_ms * ms;
