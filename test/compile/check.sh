@@ -159,7 +159,7 @@ check_readme() {
   echo "built:" $(cut -d' ' -f1 <<<"$examples")
 }
 
-# A whole gateway program takes a lock on real servers: also where no C++ program can be built (musl).
+# A whole gateway program takes a lock on a new site of real servers: also where no C++ program can be built (musl).
 check_gateway() {
   rm -rf "$WORK/gateway"
   mkdir -p "$WORK/gateway" "$WORK/readme"
@@ -167,7 +167,7 @@ check_gateway() {
   "$CC" $FLAGS -I"$SOURCE/include" "$SOURCE/test/size/gateway.c" -o "$WORK/gateway/gateway" "$1" \
     -Wl,-rpath,"${1%/*}" -Wl,--gc-sections $LINK_FLAGS $(pkg-config --cflags --libs libuv libcjson)
   start_masters 3
-  printf '{ "client_name": "gw", "masters": ["%s", "%s", "%s"] }\n' "${masters[@]}" >"$WORK/gateway/gateway.json"
+  printf '{ "client_name": "gw", "commission": 1, "masters": ["%s", "%s", "%s"] }\n' "${masters[@]}" >"$WORK/gateway/gateway.json"
   timeout 60 $EMULATOR "$WORK/gateway/gateway" "$WORK/gateway/gateway.json" bus-1 || fail "the gateway failed: exit $?"
 }
 
