@@ -179,6 +179,26 @@ TEST(Outlook, looks_are_rationed) {
   EXPECT_EQ(w.outlook.look(), 0b001);
 }
 
+TEST(Outlook, a_wait_that_is_over_takes_no_more_looks) {
+  Waiter w = Waiter::looking();
+  w.outlook.round_begins();
+  w.outlook.back(1, true, at(90));
+  EXPECT_EQ(w.outlook.look(), 0);
+  for (unsigned i = 0; i < 300; ++i) w.outlook.look_sent(0);
+  for (unsigned i = 0; i < 254; ++i) w.looked(0, ttl_gone, 10);
+  EXPECT_EQ(w.free_at[0], never) << "as many as can be counted";
+  w.looked(0, ttl_gone, 11);
+  EXPECT_EQ(w.free_at[0], at(11));
+}
+
+TEST(Outlook, a_change_that_is_to_be_looked_at_is_enough) {
+  Waiter w = Waiter::looking();
+  w.looked(0, 500, 10);
+  w.outlook.changed(0, at(20));
+  w.outlook.changed(0, at(21));
+  EXPECT_EQ(w.outlook.look(), 0b001);
+}
+
 TEST(Outlook, a_look_that_is_not_to_be) {
   Waiter w = Waiter::looking();
   w.looked(0, 500, 10);

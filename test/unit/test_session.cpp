@@ -517,6 +517,63 @@ TEST(Session, changed_keys_are_told_in_their_place_between_answers) {
   }
 }
 
+// ---- looks ----------------------------------------------------------------------------------------------------
+
+void look(Fixture& f, uint16_t who) { f.session->look(who, 70u + who, Command::look("a:", "valve"), f.now); }
+
+TEST(Session, a_look_is_two_requests_and_one_answer) {
+  Fixture f;
+  f.greet();
+  f.ask(1);
+  look(f, 5);
+  EXPECT_EQ(f.sent(), text(any_command().head()) + command({"CLIENT", "CACHING", "yes"}) + command({"PTTL", "a:valve"}));
+  EXPECT_EQ(f.session->in_flight(), 3u);
+  f.receive("_\r\n+OK\r\n:700\r\n");
+  ASSERT_EQ(f.replies.size(), 2u);
+  EXPECT_EQ(f.replies[1].kind, Reply::Kind::looked);
+  EXPECT_EQ(f.replies[1].claim, 5);
+  EXPECT_EQ(f.replies[1].round, 75u);
+  EXPECT_EQ(f.replies[1].ttl, 700);
+  EXPECT_EQ(f.session->in_flight(), 0u);
+}
+
+TEST(Session, what_a_look_may_say) {
+  for (const auto& [said, ttl] : {std::pair<const char*, int64_t>{":-2\r\n", -2}, {":-1\r\n", -1}, {":0\r\n", 0},
+                                  {"-NOPERM no\r\n", -3}, {"-LOADING now\r\n", -3}}) {
+    Fixture f;
+    f.greet();
+    look(f, 1);
+    f.receive(std::string("+OK\r\n") + said);
+    ASSERT_EQ(f.replies.size(), 1u) << said;
+    EXPECT_EQ(f.replies[0].ttl, ttl) << said;
+    EXPECT_EQ(f.session->wish(), Wish::none) << said;
+  }
+  for (const char* nonsense : {":-3\r\n", "+OK\r\n", "$1\r\n7\r\n", "_\r\n", "*1\r\n:1\r\n"}) {
+    Fixture f;
+    f.greet();
+    look(f, 1);
+    f.receive(std::string("+OK\r\n") + nonsense);
+    f.expect_closing(REDLOCK_E_PROTOCOL, nonsense);
+    EXPECT_TRUE(f.replies.empty()) << nonsense;
+  }
+}
+
+TEST(Session, a_look_that_registers_nothing_is_no_tracking) {
+  Fixture f;
+  f.greet();
+  look(f, 1);
+  f.receive("-NOPERM this user has no permissions to run the 'client|caching' command\r\n:700\r\n");
+  EXPECT_FALSE(f.session->tracked());
+  ASSERT_EQ(f.replies.size(), 1u);
+  EXPECT_EQ(f.replies[0].ttl, -3) << "nobody will tell when that changes";
+  EXPECT_EQ(f.session->wish(), Wish::none);
+  Fixture broken;
+  broken.greet();
+  look(broken, 1);
+  broken.receive(":1\r\n");
+  broken.expect_closing(REDLOCK_E_PROTOCOL);
+}
+
 TEST(Session, other_pushes_say_nothing) {
   const std::string others[] = {
       ">3\r\n" + bulk("message") + bulk("invalidate") + bulk("k"),
