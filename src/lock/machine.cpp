@@ -7,11 +7,20 @@
 namespace redlock {
 namespace {
 
+constexpr unsigned misjudged_max = 4;
 constexpr unsigned renew_share = 3;  // renewals start after a third of the ttl
 
 void report(Lock& lock, int event, int err) {
   lock.event = static_cast<uint8_t>(event);
   lock.event_err = static_cast<int16_t>(err);
+}
+
+void count_loss(Lock& lock) {
+  const bool collided = lock.round.granted != 0;
+  if (collided && lock.collisions < UINT8_MAX) ++lock.collisions;
+  if (!collided) lock.collisions = 0;
+  if (!collided && lock.misjudged < UINT8_MAX) ++lock.misjudged;
+  if (collided) lock.misjudged = 0;
 }
 
 // The wait budget is over: the last round's cause, or that none was finished.
@@ -39,7 +48,7 @@ void Machine::accept(Lock& lock, const Options& options) const {
   lock.owners = 0;
   lock.seen = false;
   lock.turns = 0;
-  lock.collisions = 0;
+  lock.collisions = lock.misjudged = 0;
   lock.yields = false;
   lock.not_before = Instant();
   lock.outlook.reset();
@@ -204,11 +213,7 @@ Action Machine::won(Lock& lock, Instant now, Random& random) const {
 Action Machine::lost(Lock& lock, int cause, Instant now, Random& random) const {
   lock.last_cause = static_cast<int16_t>(cause);
   lock.turns = 0;
-  if (lock.round.granted == 0) {
-    lock.collisions = 0;
-  } else if (lock.collisions < UINT8_MAX) {
-    ++lock.collisions;
-  }
+  count_loss(lock);
   lock.round_took = left(now, lock.round.t0);
   lock.not_before = now;
   if (lock.options.wait_ms == 0 || now >= lock.wait_until) {
@@ -224,6 +229,8 @@ Action Machine::lost(Lock& lock, int cause, Instant now, Random& random) const {
   }
   lock.state = State::waiting;
   lock.wake_at = now + pause;
+  // What it believes of the masters is wrong: a wall clock stands still, say. It asks no more often than the plain timer.
+  if (lock.misjudged > misjudged_max) lock.not_before = lock.wake_at;
   return cause == REDLOCK_E_LOCKED ? Action::watch : Action::drop;
 }
 

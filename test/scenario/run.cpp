@@ -341,7 +341,11 @@ bool Player::touch_keys(unsigned number, const Words& words) {
     redis.knobs.maxmemory = 1'000'000;
     redis.knobs.maxmemory_policy = words.at(3);
   } else if (what == "clock") {
-    redis.wall.step_ms(static_cast<int64_t>(to_ms(words.at(3))), stage().now());
+    if (words.at(3) == "stops") {
+      redis.wall.freeze(stage().now());
+    } else {
+      redis.wall.step_ms(static_cast<int64_t>(to_ms(words.at(3))), stage().now());
+    }
   } else if (what == "fails_next") {
     redis.fail_next(words.at(3), words.size() > 4 ? words[4] : "");
   } else if (what == "says_next") {
