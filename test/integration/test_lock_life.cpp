@@ -121,6 +121,7 @@ TEST(Lock, InTheCallersMemory) {
   redlock_config_t* cfg = nullptr;
   ASSERT_EQ(redlock_config_new(&cfg), 0);
   ASSERT_EQ(redlock_config_add_master(cfg, master.url().c_str()), 0);
+  ASSERT_EQ(redlock_config_set_str(cfg, "guard", "off"), 0);
   bool closed = false;
   redlock_config_set_event(
       cfg,
