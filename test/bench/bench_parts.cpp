@@ -46,7 +46,7 @@ void Read(benchmark::State& state, const std::string& reply) {
     }
     benchmark::DoNotOptimize(item);
   }
-  state.SetBytesProcessed(static_cast<int64_t>(state.iterations() * reply.size()));
+  state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(reply.size()));
 }
 BENCHMARK_CAPTURE(Read, ok, "+OK\r\n");
 BENCHMARK_CAPTURE(Read, null, "_\r\n");

@@ -116,7 +116,7 @@ static void begin(worker *w) {
 }
 
 /* What is counted is what happens in here: see count.sh. */
-__attribute__((noinline, noclone)) static void run(worker *workers, long cycles) {
+BENCH_APART static void run(worker *workers, long cycles) {
   begun = ended = 0;
   wanted = cycles;
   for (unsigned i = 0; i < opts.inflight && begun < wanted; i++) begin(&workers[i]);

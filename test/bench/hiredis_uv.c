@@ -115,7 +115,7 @@ static void on_loaded(redisAsyncContext *c, void *reply_, void *user) {
   if (++up == opts.masters) uv_stop(&loop);
 }
 
-__attribute__((noinline, noclone)) static void run(long cycles) {
+BENCH_APART static void run(long cycles) {
   begun = ended = 0;
   wanted = cycles;
   for (unsigned i = 0; i < opts.inflight && begun < wanted; i++) begin(&workers[i]);

@@ -200,7 +200,7 @@ static void read_in(master *m) {
   memmove(m->in, at, m->in_size);
 }
 
-__attribute__((noinline, noclone)) static void run(long cycles) {
+BENCH_APART static void run(long cycles) {
   begun = ended = 0;
   wanted = cycles;
   for (unsigned i = 0; i < opts.inflight && begun < wanted; i++) begin(&slots[i]);
