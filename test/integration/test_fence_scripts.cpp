@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
 // The scripts of fenced rounds on a real server. Scenarios and the simulator never run the Lua: they run what
-// support/fence_scripts.cpp says in C++. Here both are told the same and compared: the bytes of each reply, and then the
-// keys, their expiry and the counters. Only what must differ is masked: the server's time, which is held against TIME, and
-// the script's line in an error. The last tests ask for tokens through the public header, on three real servers.
+// support/fence_scripts.cpp says in C++. Here both are told the same and compared: the bytes of each reply, and then
+// the keys, their expiry and the counters. Only what must differ is masked: the server's time, which is held against
+// TIME, and the script's line in an error. The last tests ask for tokens through the public header, on three real
+// servers.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -20,7 +21,7 @@ namespace {
 
 const std::string meta = "redlock::meta";
 const std::string counters = "redlock::fence";
-const std::string lone = "100000";  // a ttl that outlives the test
+const std::string once = "100000";  // a ttl that outlives the test
 const std::string twice = "200000";
 
 std::string readable(const std::string& bytes) {
@@ -75,8 +76,8 @@ class FenceScripts : public ::testing::Test {
     return said(reply);
   }
 
-  std::string acquire(const Args& names, const std::string& value, const std::string& seal, const std::string& proposal) {
-    return run(acquire_fenced_script, names, {meta, counters}, {value, lone, seal, proposal});
+  std::string acquire(const Args& names, const std::string& value, const std::string& seal, const std::string& next) {
+    return run(acquire_fenced_script, names, {meta, counters}, {value, once, seal, next});
   }
   std::string store(const Args& names, const std::string& value, const std::string& seal, const std::string& token) {
     return run(token_script, names, {meta, counters}, {value, seal, token});
@@ -167,7 +168,7 @@ TEST_F(FenceScripts, ALife) {
   EXPECT_EQ(acquire({"a"}, "v2", "s", "7"), "held known 6");
   EXPECT_EQ(extend({"a"}, "v2", twice, "s"), "0");
   EXPECT_EQ(extend({"a"}, "v1", twice, "s"), "1");
-  EXPECT_EQ(extend({"a"}, "v1", lone, "s"), "1") << "and the expiry is not lowered";
+  EXPECT_EQ(extend({"a"}, "v1", once, "s"), "1") << "and the expiry is not lowered";
   EXPECT_GT(std::stoll(real.command({"PTTL", "a"})), 100'000);
   both({"DEL", "a"});
   EXPECT_EQ(extend({"a"}, "v1", twice, "s"), "0");
@@ -183,7 +184,7 @@ TEST_F(FenceScripts, AnotherSealIsAskedForFirst) {
   count("a", "5 old");
   EXPECT_EQ(acquire({"a"}, "v", "old", "6"), "-1");
   EXPECT_EQ(value("a"), "(nil)");
-  both({"SET", "a", "v", "PX", lone});
+  both({"SET", "a", "v", "PX", once});
   EXPECT_EQ(acquire({"a"}, "w", "old", "6"), "-1") << "also where it is held";
   EXPECT_EQ(store({"a"}, "v", "old", "6"), "-1");
   EXPECT_EQ(store({"a"}, "w", "old", "6"), "0") << "a name that is not ours goes before the seal";
@@ -257,8 +258,26 @@ TEST_F(FenceScripts, NoProposalIsNeverStored) {
 
 // What nobody of ours writes, but somebody may: all of it must mean the same to both.
 TEST_F(FenceScripts, StrangeCounters) {
-  for (const char* field : {"", " ", "5", "5 ", " 5 s", "5  s", "5 s ", "5 s\n", "-5 s", "+5 s", "5.0 s", "5e3 s", "0x5 s",
-                            "x s", "007 s", "000 s", "00000000000000000000000000000009 s", "5\ts", "5 S", "5 s t"}) {
+  for (const char* field : {"",
+                            " ",
+                            "5",
+                            "5 ",
+                            " 5 s",
+                            "5  s",
+                            "5 s ",
+                            "5 s\n",
+                            "-5 s",
+                            "+5 s",
+                            "5.0 s",
+                            "5e3 s",
+                            "0x5 s",
+                            "x s",
+                            "007 s",
+                            "000 s",
+                            "00000000000000000000000000000009 s",
+                            "5\ts",
+                            "5 S",
+                            "5 s t"}) {
     for (const char* seal : {"s", "", " s", "s t"}) {
       both({"FLUSHALL"});
       seal_with(seal);
@@ -293,7 +312,7 @@ TEST_F(FenceScripts, SeveralNamesAllOrNone) {
   both({"DEL", "c"});
   EXPECT_EQ(acquire(names, "w", "s", "9007199254740995"), "ack 9007199254740995");
   for (const std::string& name : names) EXPECT_EQ(counter(name), "9007199254740995 s");
-  both({"SET", "b", "foreign", "PX", lone});
+  both({"SET", "b", "foreign", "PX", once});
   EXPECT_EQ(extend(names, "w", twice, "s"), "0");
   EXPECT_LE(std::stoll(real.command({"PTTL", "a"})), 100'000) << "none is extended";
   EXPECT_EQ(acquire({"d", "d"}, "v", "s", "1"), "hint 0 now");
@@ -340,9 +359,20 @@ TEST_F(FenceScripts, AServerThatMayNotWrite) {
 TEST_F(FenceScripts, AnyOrder) {
   std::mt19937 random(1);
   const auto one_of = [&](const Args& words) { return words[random() % words.size()]; };
-  const Args tokens = {"0", "1", "2", "9", "10", "11", "9007199254740992", "9007199254740993", "9223372036854775807",
-                       "9223372036854775808", "18446744073709551614", "18446744073709551615"};
-  const Args seals = {"s", "s", "s", "t", ""}, values = {"v", "v", "w"}, ttls = {lone, twice};
+  const Args tokens = {"0",
+                       "1",
+                       "2",
+                       "9",
+                       "10",
+                       "11",
+                       "9007199254740992",
+                       "9007199254740993",
+                       "9223372036854775807",
+                       "9223372036854775808",
+                       "18446744073709551614",
+                       "18446744073709551615"};
+  Args seals = {"s", "s", "s", "t", ""};  // the first three: the record's
+  const Args values = {"v", "v", "w"}, ttls = {once, twice};
   const std::vector<Args> lists = {{"a"}, {"b"}, {"a", "b"}, {"b", "a"}, {"a", "b", "c"}, {"c", "c"}};
   std::map<std::string, int> heard;
   seal_with("s");
@@ -352,19 +382,33 @@ TEST_F(FenceScripts, AnyOrder) {
     SCOPED_TRACE("step " + std::to_string(i));
     std::string reply;
     switch (random() % 8) {
-      case 0: case 1: case 2: reply = "acquire " + acquire(names, value, seal, token); break;
-      case 3: case 4: reply = "store " + store(names, value, seal, token); break;
-      case 5: reply = "extend " + extend(names, value, one_of(ttls), seal); break;
-      case 6: both({"DEL", one_of({"a", "b", "c"}), one_of({"a", "b", "c"})}); break;
+      case 0:
+      case 1:
+      case 2:
+        reply = "acquire " + acquire(names, value, seal, token);
+        break;
+      case 3:
+      case 4:
+        reply = "store " + store(names, value, seal, token);
+        break;
+      case 5:
+        reply = "extend " + extend(names, value, one_of(ttls), seal);
+        break;
+      case 6:
+        both({"DEL", one_of({"a", "b", "c"}), one_of({"a", "b", "c"})});
+        break;
       default:
-        if (random() % 4 == 0) seal_with(one_of({"s", "t"}));
-        if (random() % 4 == 0) both({"HDEL", counters, one_of({"a", "b", "c"})});
-        if (random() % 4 == 0) count(one_of({"a", "b", "c"}), token + " " + seal);
+        count(one_of({"a", "b", "c"}), token + " " + seal);
+        if (random() % 8 == 0) both({"HDEL", counters, one_of({"a", "b", "c"})});
+        if (random() % 8 == 0) {
+          seals[0] = seals[1] = seals[2] = one_of({"s", "t"});
+          seal_with(seals[0]);
+        }
     }
     ++heard[reply.substr(0, reply.find(' ', reply.find(' ') + 1))];
   }
-  for (const char* each : {"acquire ack", "acquire known", "acquire hint", "acquire held", "acquire -1", "store 1", "store 0",
-                           "store -1", "extend 1", "extend 0", "extend -1"})
+  for (const char* each : {"acquire ack", "acquire known", "acquire hint", "acquire held", "acquire -1", "store 1",
+                           "store 0", "store -1", "extend 1", "extend 0", "extend -1"})
     EXPECT_GT(heard[each], 0) << each;
 }
 
@@ -408,7 +452,8 @@ class Turns {
   }
 
   // Acquires, shows the token, does what else is to be done while it holds, releases.
-  void take(int turns, const std::function<void()>& while_held = [] {}) {
+  void take(
+      int turns, const std::function<void()>& while_held = [] {}) {
     for (int i = 0; i < turns && !::testing::Test::HasFailure(); ++i) {
       Client& client = turn_++ % 2 == 0 ? a_ : b_;
       Lock& lock = client.acquire("bus", patient());
@@ -426,7 +471,8 @@ class Turns {
   void wait_away(uint32_t index) {
     EXPECT_TRUE(loop_.run_until([&] {
       return a_.master(index).state != REDLOCK_MASTER_UP && b_.master(index).state != REDLOCK_MASTER_UP;
-    })) << "nobody noticed what became of master " << index;
+    })) << "nobody noticed what became of master "
+        << index;
   }
   static redlock_acquire_opts_t patient() {
     return options(max_ttl_ms, REDLOCK_WAIT_FOREVER, REDLOCK_F_FENCING | REDLOCK_F_NO_RENEW);
@@ -471,7 +517,7 @@ TEST(FencingTokens, RiseWithTheGuard) {
   EXPECT_EQ(turns.floored(), 1);
 }
 
-// The last number is given and none after it, and none is made smaller on the way: 2^63 - 1 is above what a double holds.
+// The last number is given and none after it, and no digit is lost on the way: 2^63 - 1 is above what a double holds.
 TEST(FencingTokens, EndAtTheLargest) {
   Cluster masters(3);
   Loop loop;
