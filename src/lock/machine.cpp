@@ -26,8 +26,9 @@ void count_loss(Lock& lock) {
 // The wait budget is over: the last round's cause, or that none was finished.
 int out_of_time(const Lock& lock) { return lock.last_cause != 0 ? int{lock.last_cause} : int{REDLOCK_E_TIMEOUT}; }
 
-// Is this why the guard does not let a master vote?
-bool is_guards(int error) { return error <= REDLOCK_E_UNREAD && error >= REDLOCK_E_WALL_CLOCK; }
+// Is this why the guard does not let a master vote? Its reasons, the seal that a script found broken included, are the
+// last of the list.
+bool is_guards(int error) { return error <= REDLOCK_E_UNREAD; }
 
 bool told_acquired(const Lock& lock) { return lock.event != REDLOCK_EV_ACQUIRED; }
 

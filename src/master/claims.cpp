@@ -216,8 +216,9 @@ void Claims::recount(const Claim& c, MasterMask before) {
 // Nothing more is owed by these masters: the value is not there, or can only end by expiry.
 void Claims::forget(Claim& c, MasterMask masters) {
   if (!(bookkeeping(c) & masters)) return;
-  for (MasterIndex m : each(masters & (c.owed | c.reserved))) {
-    if (c.owed & bit(m)) --owed_[m], --owed_in_all_;
+  for (MasterIndex m : each(masters & c.owed)) {  // no place is reserved for an ended one where nothing is owed
+    --owed_[m];
+    --owed_in_all_;
     unreserve(c, m);
   }
   const MasterMask keep = static_cast<MasterMask>(~masters);
@@ -239,7 +240,8 @@ void Claims::rest(Claim& c, MasterIndex m, Instant now) {
 
 void Claims::settle(uint16_t index) {
   Claim& c = table_[index];
-  if (!c.used || !c.ended || c.place.queued || open(c) != 0) return;
+  REDLOCK_ASSERT(c.ended);
+  if (!c.used || c.place.queued || open(c) != 0) return;
   c.used = false;
   c.place.next = free_;
   free_ = index;

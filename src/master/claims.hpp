@@ -155,9 +155,9 @@ class Claims {
   static MasterMask open(const Claim& c) {
     return static_cast<MasterMask>(c.pending | c.stray | c.owed | c.deleting | c.resting);
   }
-  // The masters about which there is something to forget.
+  // The masters about which there is something to forget once it has ended.
   static MasterMask bookkeeping(const Claim& c) {
-    return static_cast<MasterMask>(c.owed | c.reserved | c.resting | c.stray | c.heard);
+    return static_cast<MasterMask>(c.owed | c.resting | c.stray | c.heard);
   }
   void delete_counted(Claim& claim, MasterIndex m, Deleted how, Instant now);
   void answered_late(uint16_t index, bool refused, Instant now);

@@ -230,7 +230,7 @@ void Session::compact() {
 }
 
 bool Session::next_item(Instant now, Reply& out) {
-  while (rx_head_ != rx_size_ && wish_ != Wish::close && state_ != State::down) {
+  while (rx_head_ != rx_size_ && wish_ != Wish::close) {  // closed() has emptied it
     if (guard_says(out)) return true;
     resp::Item item;
     size_t used = 0;
@@ -322,8 +322,6 @@ bool Session::handle(const resp::Item& item, Instant now, Reply& out) {
       break;
     case kind_ping:
       handle_ping(item);
-      break;
-    case in_band:
       break;
   }
   if (item.depth == 0 && item.type == resp::Type::error) ++errors_;

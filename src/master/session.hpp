@@ -175,8 +175,8 @@ class Session {
     kind_time,
     kind_write,
     kind_ping,
-    in_band = 0x80  // a reading of the seal follows in the same write
   };
+  static constexpr uint8_t in_band = 0x80;  // beside a kind: a reading of the seal follows in the same write
 
   void set_state(State state);
   void fail(int reason);

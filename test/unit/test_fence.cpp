@@ -163,6 +163,14 @@ TEST(Fence, the_floor_is_not_below_what_the_client_remembers) {
   EXPECT_EQ(shipped({vocabulary[6]}, 41, true).token, 201u);
 }
 
+TEST(Fence, who_says_nothing_of_its_counter_is_not_heard) {
+  Counters counters;
+  counters.hear(1, {State::none, 41, 1'000});
+  EXPECT_EQ(counters.known | counters.acked, 0);
+  EXPECT_EQ(counters.top, 0u);
+  EXPECT_EQ(counters.server_ms, 0u);
+}
+
 // ---- what is remembered ----------------------------------------------------------------------------------------
 
 struct Remembered {

@@ -417,6 +417,17 @@ TEST(Guard, commissioning_is_over_after_the_guard_time) {
   EXPECT_EQ(f.guard.reason(), REDLOCK_E_UNWATCHED);
 }
 
+TEST(Guard, its_quarantine_is_the_one_last_read_or_none) {
+  Fixture f;
+  EXPECT_EQ(f.guard.quarantine().size, 0u);
+  f.create();
+  f.read();
+  EXPECT_EQ(std::string(f.guard.quarantine().data, f.guard.quarantine().size), "aaaaaaaaaaaaaaaa");
+  f.record.q = "";
+  EXPECT_EQ(f.read(), Next::create);
+  EXPECT_EQ(f.guard.quarantine().size, 0u);
+}
+
 TEST(Guard, a_jump_of_our_clock_begins_the_watch_anew_and_asks_for_a_reading) {
   Fixture f;
   f.create();

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <vector>
 
@@ -322,6 +323,73 @@ TEST(Machine, a_master_votes_once_per_round) {
   l.vote(2, Vote::failed, REDLOCK_E_OOM);
   l.vote(2, Vote::granted);
   EXPECT_EQ(l.lock.state, State::acquiring);
+}
+
+TEST(Machine, a_counter_is_heard_with_the_first_answer_only) {
+  Life l;
+  l.begin(0);
+  l.machine.hear(l.lock, 0, {Counter::State::known, 4});
+  EXPECT_EQ(l.lock.fence.counters.top, 4u);
+  l.vote(0, Vote::granted);
+  l.vote(1, Vote::refused);
+  l.vote(2, Vote::failed, REDLOCK_E_OOM);
+  for (MasterIndex m = 0; m < 3; ++m) l.machine.hear(l.lock, m, {Counter::State::ack, 9});
+  EXPECT_EQ(l.lock.fence.counters.top, 4u);
+  EXPECT_EQ(l.lock.fence.counters.acked, 0);
+}
+
+TEST(Machine, what_a_round_that_is_over_was_granted_is_not_revoked) {
+  Life l = Life::holding();
+  EXPECT_EQ(l.machine.revoke(l.lock, 0, REDLOCK_E_UNREAD, l.now, l.random), Action::none);
+  EXPECT_EQ(l.lock.state, State::held);
+  EXPECT_EQ(l.lock.round.granted, bit(0) | bit(1) | bit(2));
+  EXPECT_EQ(l.lock.round.failed, 0);
+}
+
+TEST(Machine, only_a_held_lock_is_lost_to_distrust) {
+  Life l(with_wait(REDLOCK_WAIT_FOREVER));
+  EXPECT_EQ(l.machine.distrust(l.lock, 31), Action::none);
+  l.begin(0);
+  l.votes(0, 2, Vote::granted);
+  EXPECT_EQ(l.machine.distrust(l.lock, 31), Action::none);
+  EXPECT_EQ(l.lock.state, State::acquiring);
+  EXPECT_EQ(l.lock.event, 0);
+}
+
+TEST(Machine, a_seal_that_a_script_found_broken_is_the_guards_reason) {
+  Life l;
+  l.begin(0);
+  EXPECT_EQ(l.votes(0, 3, Vote::failed, REDLOCK_E_SEAL), Action::drop);
+  EXPECT_EQ(l.lock.round.guarded, bit(0) | bit(1) | bit(2));
+  expect_over(l, REDLOCK_EV_FAILED, REDLOCK_E_GUARD);
+}
+
+TEST(Machine, lost_rounds_are_counted_up_to_a_limit) {
+  Life l(with_wait(REDLOCK_WAIT_FOREVER));
+  const auto lose = [&l](bool collided) {
+    l.lock.wants = Wants::acquire;
+    ASSERT_TRUE(l.begin(0));
+    if (collided) l.vote(4, Vote::granted);
+    l.votes(0, 3, Vote::refused);
+  };
+  for (unsigned i = 1; i <= 300; ++i) {
+    lose(true);
+    ASSERT_EQ(l.lock.collisions, std::min(i, 255u));
+  }
+  EXPECT_EQ(l.lock.misjudged, 0);
+  for (unsigned i = 1; i <= 300; ++i) {
+    lose(false);
+    ASSERT_EQ(l.lock.misjudged, std::min(i, 255u));
+  }
+  EXPECT_EQ(l.lock.collisions, 0);
+}
+
+TEST(Machine, its_turn_begins_nothing_for_who_is_past_waiting) {
+  const Lock before = Life::holding().lock;
+  Life l = Life::holding();
+  EXPECT_EQ(l.machine.first(l.lock, before), Action::none);
+  EXPECT_EQ(l.lock.state, State::held);
+  EXPECT_EQ(l.lock.turns, 0);
 }
 
 TEST(Machine, late_votes_of_a_round_that_is_over_are_not_heard) {

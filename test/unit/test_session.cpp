@@ -596,6 +596,22 @@ TEST(Session, other_pushes_say_nothing) {
   }
 }
 
+TEST(Session, the_rest_of_a_long_word_is_not_the_word) {
+  Fixture f;
+  f.greet();
+  f.receive(">2\r\n$1010\r\n" + std::string(1'000, 'x'));
+  f.receive("invalidate\r\n*1\r\n" + bulk("k"));
+  EXPECT_TRUE(f.replies.empty());
+  EXPECT_EQ(f.session->wish(), Wish::none);
+}
+
+TEST(Session, without_a_guard_there_is_no_seal) {
+  Fixture f;
+  f.settings.guard = GuardMode::off;
+  f.greet();
+  EXPECT_EQ(f.session->seal().size, 0u);
+}
+
 TEST(Session, a_reply_that_nobody_asked_for_closes) {
   const Refusal refusals[] = {
       {"OK", "+OK\r\n", REDLOCK_E_PROTOCOL},

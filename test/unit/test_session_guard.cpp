@@ -132,6 +132,12 @@ TEST(SessionGuard, a_seal_that_fits_lets_it_vote) {
   EXPECT_LT(f.rest.find("TRACKING"), f.rest.find("INFO"));
 }
 
+TEST(SessionGuard, its_seal_is_of_the_state_found_on_this_connection) {
+  Fixture f;
+  f.greet();
+  EXPECT_EQ(std::string(f.session->seal().data, f.session->seal().size), seal);
+}
+
 TEST(SessionGuard, the_greeting_tells_that_it_is_identified) {
   Fixture f;
   f.greet_up_to_info();
@@ -337,6 +343,24 @@ TEST(SessionGuard, a_write_answered_by_another_type_closes) {
   f.greet_up_to_info();
   f.receive(bulk(info_text) + f.caching() + "*3\r\n_\r\n_\r\n_\r\n" + f.time() + f.ping() + "+OK\r\n");
   f.expect_closing(REDLOCK_E_PROTOCOL);
+}
+
+// A fenced script compares the seal itself: what it found broken is read anew, and nothing is voted before that.
+TEST(SessionGuard, a_script_that_finds_another_seal_withdraws_it) {
+  Fixture f;
+  f.greet();
+  ASSERT_TRUE(f.session->votes());
+  f.ask(Op::extend);
+  f.receive(":-1\r\n");
+  ASSERT_EQ(f.told(Reply::Kind::answer), 1u);
+  for (const Reply& r : f.replies) {
+    if (r.kind != Reply::Kind::answer) continue;
+    EXPECT_EQ(r.meaning.answer, Answer::error);
+    EXPECT_EQ(r.meaning.error, REDLOCK_E_SEAL);
+  }
+  EXPECT_FALSE(f.session->votes());
+  EXPECT_EQ(f.session->reason(), REDLOCK_E_UNREAD);
+  EXPECT_TRUE(holds(f.due(0), bulk("redlock::meta"))) << "read again at once";
 }
 
 // ---- without tracking: the seal behind each request ------------------------------------------------------------------

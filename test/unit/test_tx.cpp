@@ -48,6 +48,19 @@ std::string fill(Tx& tx) {
   return word + "abcde" + body + word + "fgh" + body;
 }
 
+TEST(Tx, without_a_reference_it_is_one_run) {
+  Fixture f(16);
+  f.tx.append("abcde");
+  ASSERT_TRUE(f.tx.one_run());
+  f.tx.consume(2);
+  EXPECT_EQ(std::string(f.tx.run().data, f.tx.run().size), "cde");
+  f.tx.reference(bytes(body));
+  EXPECT_FALSE(f.tx.one_run());
+  f.tx.consume(3 + body.size());
+  EXPECT_TRUE(f.tx.one_run());
+  EXPECT_EQ(f.tx.run().size, 0u);
+}
+
 TEST(Tx, empty) {
   Fixture f(16);
   EXPECT_TRUE(f.tx.empty());
