@@ -37,7 +37,8 @@ inline void check_claims(const Client& client) {
     require((open[m] < share) == claims.may_send(m), "what a master owes answers about is counted");
     require((owed[m] != 0) == claims.owes(m), "owed deletes are counted");
     const Session& session = client.session(m);
-    require(session.in_flight() + (session.connected() ? claims.reserved(m) : 0) <= settings.in_flight,
+    const unsigned places = settings.in_flight + Session::own_requests;
+    require(session.in_flight() + (session.connected() ? claims.reserved(m) : 0) <= places,
             "there is a place for each delete");
   }
 }
