@@ -287,8 +287,19 @@ int Client::why_unable(const Lock& lock, MasterIndex m) const {
 // ---- what follows from a step ---------------------------------------------------------------------------------
 
 void Client::perform(Lock& lock, Action action, Instant now) {
+  while (action == Action::store) action = store_token(lock, now);
+  carry_out(lock, action, now);
+  if (lock.state != State::over) return;
+  starts_.remove(&table_[0], table_.index(lock));
+  for (uint16_t next = queue_.next_first(lock); next != no_slot; next = queue_.next_first(lock)) {
+    carry_out(table_[next], machine_.first(table_[next], lock), now);
+  }
+}
+
+void Client::carry_out(Lock& lock, Action action, Instant now) {
   switch (action) {
     case Action::none:
+    case Action::store:  // done by perform()
       break;
     case Action::start:
       starts_.push(&table_[0], table_.index(lock));
@@ -309,17 +320,9 @@ void Client::perform(Lock& lock, Action action, Instant now) {
       lock.claim = no_slot;
       soon(lock.valid_until);
       break;
-    case Action::store:
-      store_token(lock, now);
-      break;
   }
   tell(lock);
   soon(machine_.deadline(lock));
-  if (lock.state != State::over) return;
-  starts_.remove(&table_[0], table_.index(lock));
-  for (uint16_t next = queue_.next_first(lock); next != no_slot; next = queue_.next_first(lock)) {
-    perform(table_[next], machine_.first(table_[next], lock), now);
-  }
 }
 
 void Client::end_claim(Lock& lock, bool spare_refused, Instant now) {

@@ -105,6 +105,7 @@ class Client {
   void run_due(Instant now);
   void soon(Instant t) { deadline_ = earlier(deadline_, t); }
   void perform(Lock& lock, Action action, Instant now);
+  void carry_out(Lock& lock, Action action, Instant now);
   void tell(Lock& lock);
   void end_claim(Lock& lock, bool spare_refused, Instant now);
   bool take_event(uint16_t slot, Event& out, Instant now);
@@ -153,7 +154,7 @@ class Client {
   void propose(Lock& lock);
   Command round_command(Op op, const Lock& lock, MasterIndex m, bool by_name) const;
   void ask_fenced(Op op, const Lock& lock, MasterIndex m, Instant now);
-  void store_token(Lock& lock, Instant now);
+  Action store_token(Lock& lock, Instant now);
   void spread_token(Lock& lock, MasterMask granted, Instant now);
   void hear(Lock& lock, MasterIndex m, const Counter& counter);
   void tell_token(const Lock& lock, redlock_event_t& event);

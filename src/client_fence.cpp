@@ -28,7 +28,7 @@ void Client::ask_fenced(Op op, const Lock& lock, MasterIndex m, Instant now) {
 }
 
 // The token is known before it is stored: whoever proposes next, wins or loses, starts above it.
-void Client::store_token(Lock& lock, Instant now) {
+Action Client::store_token(Lock& lock, Instant now) {
   proposals_.heard(Bytes(lock.resource, lock.resource_size), lock.fence.token);
   MasterMask unable = 0;
   for (MasterIndex m : each(lock.fence.told)) {
@@ -40,8 +40,7 @@ void Client::store_token(Lock& lock, Instant now) {
   }
   again_ = true;
   soon(machine_.deadline(lock));
-  const Action action = fail_votes(lock, unable, now);
-  if (action != Action::none) perform(lock, action, now);
+  return fail_votes(lock, unable, now);
 }
 
 // After a vote: the round may have been won just now, by others that granted; or long before, without this master.

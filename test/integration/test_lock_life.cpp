@@ -443,7 +443,6 @@ TEST(Call, ArgumentsOutOfRange) {
   EXPECT_EQ(acquire(bus, 1, options(30'001)), REDLOCK_E_INVAL);
   EXPECT_EQ(acquire(bus, 1, options(0, -2)), REDLOCK_E_INVAL);
   EXPECT_EQ(acquire(bus, 1, options(0, 0, 1u << 31)), REDLOCK_E_INVAL);
-  EXPECT_EQ(acquire(bus, 1, options(0, 0, REDLOCK_F_FENCING)), REDLOCK_E_NOTSUP);
   redlock_acquire_opts_t no_size = options(0);
   no_size.size = 0;
   EXPECT_EQ(acquire(bus, 1, no_size), REDLOCK_E_INVAL);
