@@ -27,6 +27,7 @@ Ns nobody_bound(const Plan& plan) { return plan.settings.max_ttl_ms * ms * 3 / 2
 Checker::Checker(World& world) : world_(world) {
   for (auto& row : healthy_since_) std::fill(std::begin(row), std::end(row), never);
   for (auto& row : slow_until_) std::fill(std::begin(row), std::end(row), -never);
+  std::fill(std::begin(lost_at_), std::end(lost_at_), -never);
   for (auto& row : late_at_) std::fill(std::begin(row), std::end(row), -never);
   for (auto& row : arrived_late_at_) std::fill(std::begin(row), std::end(row), -never);
   for (auto& row : too_late_at_) std::fill(std::begin(row), std::end(row), -never);
@@ -76,7 +77,7 @@ void Checker::token_given(unsigned client, const User& user, const redlock_event
   const bool forgets = plan.has(Fault::forget) || plan.has(Fault::flushall) || plan.has(Fault::evict);
   const bool claimed = (event.flags & REDLOCK_EV_F_FLOORED) == 0 && (!forgets || plan.guarded());
   for (const Token& other : tokens_) {
-    if (!claimed || other.resource != user.resource) continue;
+    if (!claimed || other.resource != user.resource || quorum_lost_since(other.asked_at)) continue;
     const unsigned long long mine = event.token, theirs = other.token;
     if (other.token == event.token) {
       world_.violate(user.asked_at, 1u << client, "token %llu was given before", mine);
@@ -84,7 +85,16 @@ void Checker::token_given(unsigned client, const User& user, const redlock_event
       world_.violate(user.asked_at, 1u << client, "token %llu after %llu", mine, theirs);
     }
   }
-  tokens_.push_back({user.resource, event.token, t});
+  tokens_.push_back({user.resource, event.token, user.asked_at, t});
+}
+
+// Tokens are claimed to be in order while fewer than a quorum of the masters have lost their counters; after that a floor
+// is taken from their wall clocks, by an attempt that may have been lost, so that later tokens bear no flag.
+bool Checker::quorum_lost_since(Ns t) const {
+  const unsigned masters = world_.plan().masters;
+  unsigned lost = 0;
+  for (unsigned m = 0; m < masters; ++m) lost += lost_at_[m] >= t ? 1u : 0u;
+  return lost >= masters / 2 + 1;
 }
 
 void Checker::checked(unsigned client, const User& user, Ns t, Instant reading, Ns boot_read_at) {

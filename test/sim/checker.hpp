@@ -52,6 +52,7 @@ class Checker {
   void over(unsigned client, uint64_t handle);
   void died(unsigned client, Ns t);
   void compare(unsigned client);  // now
+  void master_forgot(unsigned master, Ns t) { lost_at_[master] = t; }
   void slow_bytes(const Connection& c, Ns arrive);
   void late_bytes(Connection& c, Ns t, bool arrived);
   void sample();
@@ -75,17 +76,20 @@ class Checker {
   void sample_keys(unsigned master);
   void judge_orphan(unsigned master, unsigned resource, int owner);
   void sample_progress();
+  bool quorum_lost_since(Ns t) const;
   int owner_of(const std::string& value, bool& claimed) const;
 
   struct Token {
     unsigned resource;
     uint64_t token;
+    Ns asked_at;
     Ns told_at;
   };
 
   World& world_;
   std::vector<Belief> beliefs_;
   std::vector<Token> tokens_;
+  Ns lost_at_[masters_max];  // the last time that a master forgot something
   Orphan orphans_[masters_max][resources_max];
   Ns healthy_since_[clients_max][masters_max];
   Ns slow_until_[clients_max][masters_max];  // then all bytes have arrived that a fault held up

@@ -153,6 +153,7 @@ void World::at_master(Fault fault, unsigned m) {
       if (master.down) return;
       using Keep = test::RedisDouble::Keep;
       const Keep keep = fault == Fault::restart ? Keep::all : random_.coin() ? Keep::none : Keep::snapshot;
+      if (keep != Keep::all) checker_->master_forgot(m, now_);
       master.crash(keep, random_.coin());
       if (plan_.has(Fault::loading) && random_.coin()) {
         const Ns loaded = now_ + length + random_.spread(1 * ms, 500 * ms);
@@ -165,6 +166,7 @@ void World::at_master(Fault fault, unsigned m) {
     case Fault::script_flush:
       return master.redis.script_flush();
     case Fault::flushall:
+      checker_->master_forgot(m, now_);
       return master.redis.flush_all();
     case Fault::evict:
       return master.redis.evict("r0");
@@ -205,7 +207,10 @@ void World::refuse(Fault fault, unsigned m) {
   if (fault == Fault::garbage) return masters_[m]->redis.garbage_next(random_.pick(nonsense));
   if (fault == Fault::loading) knobs.loading = true;
   if (fault == Fault::role) {
-    if (plan_.has(Fault::flushall) && random_.coin()) masters_[m]->redis.flush_all();  // it takes over its master's data
+    if (plan_.has(Fault::flushall) && random_.coin()) {  // it takes over its master's data
+      checker_->master_forgot(m, now_);
+      masters_[m]->redis.flush_all();
+    }
     masters_[m]->redis.become_replica();
   }
   if (fault == Fault::max_clients) (random_.coin() ? knobs.max_clients : knobs.denied) = true;
