@@ -40,7 +40,7 @@ install_packages() {
 }
 
 package_debian() {
-  local root=$work/root arch libdir unwanted
+  local root=$work/target arch libdir unwanted
   configure "$work/build" -DCMAKE_BUILD_TYPE=MinSizeRel -DREDLOCK_BUILD_TESTS=OFF -DREDLOCK_BUILD_EXAMPLES=OFF
   quietly "$CMAKE" --build "$work/build" --parallel 2
   (cd "$work/build" && quietly "${CMAKE%/*}/cpack" -B "$work/packages")
@@ -91,9 +91,9 @@ compile:
 	cmake --build $(PKG_BUILD_DIR) --parallel 2
 	DESTDIR=$(PKG_INSTALL_DIR) cmake --install $(PKG_BUILD_DIR)
 TEXT
-  quietly make -C "$recipe" TOPDIR="$work" ROOT="$work/root"
+  quietly make -C "$recipe" TOPDIR="$work" ROOT="$work/target"
   local found
-  found=$(cd "$work/root" && find . ! -type d | sort | xargs)
+  found=$(cd "$work/target" && find . ! -type d | sort | xargs)
   [[ $found == "./libredlock/usr/lib/libredlock.so.0 ./libredlock/usr/lib/libredlock.so.0.1.0 \
 ./redlock-gateway/etc/init.d/redlock-gateway ./redlock-gateway/etc/redlock.json \
 ./redlock-gateway/usr/bin/redlock-gateway" ]] ||
@@ -105,10 +105,10 @@ TEXT
     config_load() { :; }; config_get_bool() { eval "$1=$4"; }; config_get() { eval "$1=$4"; }
     procd_open_instance() { :; }; procd_close_instance() { echo; }
     procd_set_param() { [ "$1" != command ] || { shift; echo "$*"; }; }
-    . "$1"; start_service' sh "$work/root/redlock-gateway/etc/init.d/redlock-gateway")
+    . "$1"; start_service' sh "$work/target/redlock-gateway/etc/init.d/redlock-gateway")
   # shellcheck disable=SC2086
   set -- $started
-  [[ -x $work/root/redlock-gateway$1 ]] || fail "procd would start $1, which is not in the package"
+  [[ -x $work/target/redlock-gateway$1 ]] || fail "procd would start $1, which is not in the package"
   for option in "${@:2}"; do
     [[ $option != --* ]] || grep -q -- "  $option " "$SOURCE/examples/shared_device/options.h" ||
       fail "the gateway does not know $option"

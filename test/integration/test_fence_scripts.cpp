@@ -524,7 +524,7 @@ TEST(FencingTokens, EndAtTheLargest) {
   Client client(loop, fenced(masters, "a", "off", "floor"));
   client.wait_up(3);
   for (size_t m = 0; m < 3; ++m) masters[m].command({"HSET", counters, "bus", "9223372036854775805 "});
-  for (const uint64_t expected : {INT64_MAX - 1, INT64_MAX}) {
+  for (const uint64_t expected : {uint64_t{INT64_MAX} - 1, uint64_t{INT64_MAX}}) {
     Lock& lock = client.acquire("bus", Turns::patient());
     ASSERT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
     EXPECT_EQ(lock.first(REDLOCK_EV_ACQUIRED).token, expected);
