@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# demo.sh: several gateways share one device, in three acts: without the lock, with it, and with it while masters fail.
-# Installs what is missing, builds, starts its own redis-servers, shows who held the device when, and takes everything
-# down again. Exit status 0: the gateways collided without the lock and never with it.
+# demo.sh: several gateways share one device, in five acts: without the lock, with it, with a gateway that freezes
+# between its check and its write, the same with a device that checks fencing tokens, and while masters fail. Installs
+# what is missing, builds, starts its own redis-servers, shows who held the device when, and takes everything down
+# again. Exit status 0: the gateways collided without the lock and never with it, and the late write of the frozen
+# gateway collided unless the device checked its token: then it was refused.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -12,6 +14,7 @@ masters=5 gateways=4 seconds=6 jobs=0 style=loop install=yes programs=
 columns=88       # of the timelines, which are 12 wider than that
 think_ms=60      # a gateway's mean pause between two jobs
 freeze_after=0.3 # seconds from the kill of one master to the freeze of another
+frozen_ttl_ms=400 # of the locks in the acts in which gateway 1 freezes; it is thawed some time after that
 
 usage() {
   cat <<END
@@ -161,20 +164,35 @@ if [[ -t 1 ]]; then
 fi
 if [[ $tty == yes && -z ${NO_COLOR:-} && ${TERM:-dumb} != dumb ]]; then color=(--color); fi
 
-problems=() rows=()
+problems=() rows=() frozen_collisions=0 frozen_refused=0
 device='' gateway_pids=()
 
 elapsed_ms() { echo $(((${EPOCHREALTIME/[.,]/} - act_began_us) / 1000)); }
 
-count() { # intact ruined collisions, so far
-  awk '{ ++n[$1 == "end" ? $5 : $1] } END { printf "%d %d %d\n", n["intact"], n["ruined"], n["collision"] }' "$log"
+count() { # intact ruined collisions refused, so far
+  awk '{ ++n[$1 == "end" ? $5 : $1] }
+    END { printf "%d %d %d %d\n", n["intact"], n["ruined"], n["collision"], n["refused"] }' "$log"
 }
 
-start_act() { # directory, gateway's option
-  local i address=
+# What the programs are told to do differently in an act of this kind.
+options_of() { # kind
+  device_options=() gateway_options=(--lock) frozen_options=()
+  case $1 in
+    unlocked) gateway_options=(--no-lock) ;;
+    frozen | fenced)
+      gateway_options=(--fencing --ttl-ms "$frozen_ttl_ms")
+      frozen_options=(--freeze-every 3)
+      ;;
+  esac
+  [[ $1 != fenced ]] || device_options=(--check-tokens)
+}
+
+start_act() { # directory, kind
+  local i address='' special
   mkdir "$1"
   log=$1/device.log
-  "${tied[@]}" "$programs/device" --log "$log" >"$1/device.out" 2>"$1/device.err" &
+  options_of "$2"
+  "${tied[@]}" "$programs/device" --log "$log" "${device_options[@]}" >"$1/device.out" 2>"$1/device.err" &
   device=$!
   running[$device]=device
   for ((i = 0; i < 250; ++i)); do
@@ -183,10 +201,12 @@ start_act() { # directory, gateway's option
   done
   [[ -n $address ]] || fail "the device does not start: $(cat "$1/device.err")"
   act_began_us=${EPOCHREALTIME/[.,]/}
-  gateway_pids=()
+  gateway_pids=() frozen_us=0 thaws=0
   for ((i = 1; i <= gateways; ++i)); do
-    "${tied[@]}" "$programs/$gateway" --id "$i" --device "$address" --masters "$urls" "$2" --commission --jobs "$jobs" \
-      --think-ms "$think_ms" >"$1/gateway-$i.json" 2>"$1/gateway-$i.err" &
+    special=()
+    if ((i == 1)); then special=("${frozen_options[@]}"); fi
+    "${tied[@]}" "$programs/$gateway" --id "$i" --device "$address" --masters "$urls" "${gateway_options[@]}" \
+      "${special[@]}" --commission --jobs "$jobs" --think-ms "$think_ms" >"$1/gateway-$i.json" 2>"$1/gateway-$i.err" &
     gateway_pids[i]=$!
     running[$!]="gateway $i"
   done
@@ -200,12 +220,32 @@ gateways_left() {
   echo "$left"
 }
 
+# Has gateway 1 stopped itself? Then it is thawed when its lock is long over, in the middle of somebody else's job if
+# there is one in time.
+mind_frozen() {
+  local state='' now_us=${EPOCHREALTIME/[.,]/}
+  state=$(awk '{ sub(/.*\) /, ""); print $1 }' "/proc/${gateway_pids[1]}/stat" 2>/dev/null) || true
+  if [[ $state != T ]]; then
+    frozen_us=0
+  elif ((frozen_us == 0)); then
+    frozen_us=$now_us
+    kill -USR1 "$device"
+  elif ((now_us - frozen_us > 1000 * (frozen_ttl_ms + 50))) &&
+    { [[ $(tail -n 1 "$log") == begin* ]] || ((now_us - frozen_us > 5000 * frozen_ttl_ms)); }; then
+    kill -USR2 "$device"
+    kill -CONT "${gateway_pids[1]}"
+    frozen_us=0 thaws=$((thaws + 1))
+  fi
+}
+
 # Until the act's time is over (or, with --jobs, until all gateways have ended).
-watch_act() { # title, yes: masters fail half-way
-  local intact ruined collisions ms percent shown=-1 faults=$2
+watch_act() { # title, kind
+  local intact ruined collisions refused ms percent shown=-1 faults=no pause=0.1
+  [[ $2 != failing ]] || faults=yes # half-way
+  if ((${#frozen_options[@]} > 0)); then pause=0.01; fi
   while :; do
     ms=$(elapsed_ms)
-    read -r intact ruined collisions < <(count)
+    read -r intact ruined collisions refused < <(count)
     percent=$((jobs > 0 ? 100 * (intact + ruined) / (gateways * jobs) : ms / (10 * seconds)))
     if [[ $tty == yes ]]; then
       printf '\r  %-27s %5.1f s   %5d jobs done   %5d collisions ' "$1" "${ms}e-3" "$intact" "$collisions"
@@ -217,8 +257,9 @@ watch_act() { # title, yes: masters fail half-way
       fail_masters
       faults=no
     fi
+    if ((${#frozen_options[@]} > 0)); then mind_frozen; fi
     if ((jobs == 0 ? percent >= 100 : $(gateways_left) == 0 || ms > 600000)); then break; fi
-    sleep 0.1
+    sleep "$pause"
   done
   if [[ $tty == yes ]]; then echo; fi
   if [[ $faults == yes ]]; then problems+=("$1: it was over before a master could fail; give it more jobs"); fi
@@ -229,7 +270,10 @@ end_act() { # directory, title
   local i pid patience=100 status
   act_ms=$(elapsed_ms)
   for pid in "${gateway_pids[@]}"; do kill -TERM "$pid" 2>/dev/null || true; done
-  while (($(gateways_left) > 0 && patience-- > 0)); do sleep 0.1; done
+  while (($(gateways_left) > 0 && patience-- > 0)); do
+    kill -CONT "${gateway_pids[1]}" 2>/dev/null || true # it may freeze again in its last job
+    sleep 0.1
+  done
   for ((i = 1; i <= gateways; ++i)); do
     pid=${gateway_pids[i]}
     status=0
@@ -252,42 +296,54 @@ percentile() { # of the numbers on stdin, sorted; by nearest rank
   awk -v p="$1" '{ v[NR] = $1 } END { r = int((NR * p + 99) / 100); printf "%.0f\n", NR ? v[r < 1 ? 1 : r] : 0 }'
 }
 
-row() { printf '  %-27s %9s %7s %11s %9s %9s %7s' "$@"; }
+row() { printf '  %-27s %9s %7s %11s %8s %9s %9s %7s' "$@"; }
 
-judge_act() { # directory, title, lock: yes or no
-  local intact ruined collisions i p50 p99 rate
-  read -r intact ruined collisions < <(count)
+judge_act() { # directory, title, kind
+  local intact ruined collisions refused i p50 p99 rate
+  read -r intact ruined collisions refused < <(count)
   sed -n 's/.*"waits_ms":\[\([^]]*\)\].*/\1/p' "$1"/gateway-*.json | tr ',' '\n' | sed '/^$/d' | sort -n >"$1/waits"
   p50=$(percentile 50 <"$1/waits")
   p99=$(percentile 99 <"$1/waits")
   rate=$(awk -v n="$intact" -v ms="$act_ms" 'BEGIN { printf "%.1f", (ms > 0 ? n * 1000 / ms : 0) }')
-  rows+=("$(row "$2" "$intact" "$ruined" "$collisions" "$p50 ms" "$p99 ms" "$rate")")
-  if [[ $3 == no ]]; then
+  rows+=("$(row "$2" "$intact" "$ruined" "$collisions" "$refused" "$p50 ms" "$p99 ms" "$rate")")
+  if [[ $3 == unlocked || $3 == frozen ]]; then
     ((collisions > 0)) || problems+=("$2: no collisions, so this run proves nothing; try more --gateways or --seconds")
-    return
+  else
+    ((collisions == 0 && ruined == 0)) || problems+=("$2: $collisions collisions, $ruined jobs ruined WITH the lock")
   fi
-  ((collisions == 0 && ruined == 0)) || problems+=("$2: $collisions collisions, $ruined jobs ruined WITH the lock")
-  for ((i = 1; i <= gateways; ++i)); do
+  case $3 in
+    unlocked) return ;;
+    frozen) frozen_collisions=$collisions ;;
+    fenced)
+      frozen_refused=$refused
+      ((refused > 0)) || problems+=("$2: no late write was refused")
+      ;;
+  esac
+  ((${#frozen_options[@]} == 0 || thaws > 0)) ||
+    problems+=("$2: gateway 1 did not freeze and wake; try more --seconds or --jobs")
+  for ((i = 1 + (${#frozen_options[@]} > 0); i <= gateways; ++i)); do # one that freezes may get nothing done
     grep -q '"jobs":[1-9]' "$1/gateway-$i.json" ||
       problems+=("$2: gateway $i did no job: $(tail -n 1 "$1/gateway-$i.err")")
   done
-  awk '$1 == "mark" { mark = 1; n = 0 } $1 == "begin" { ++n } END { exit mark && n == 0 }' "$log" ||
+  [[ $3 != failing ]] ||
+    awk '$1 == "mark" { mark = 1; n = 0 } $1 == "begin" { ++n } END { exit mark && n == 0 }' "$log" ||
     problems+=("$2: no job was begun after the masters had failed")
 }
 
-act() { # directory, title, lock: yes or no, masters fail: yes or no
-  local option=--lock
-  [[ $3 == yes ]] || option=--no-lock
-  start_act "$1" "$option"
-  watch_act "$2" "$4"
+act() { # directory, title, kind: unlocked, locked, frozen, fenced or failing
+  start_act "$1" "$3"
+  watch_act "$2" "$3"
   end_act "$1" "$2"
   judge_act "$1" "$2" "$3"
   echo
   "$programs/timeline" --gateways "$gateways" --columns "$columns" --ms $((columns * 10)) "${color[@]}" "$log" ||
     problems+=("$2: the timeline cannot be drawn")
-  if [[ $4 == yes ]]; then
-    say "            1: master $masters is killed$( ((masters < 5)) || say ", 2: master $((masters - 1)) is frozen")"
-  fi
+  case $3 in
+    frozen | fenced) say "            1: gateway 1 freezes between its check and its write, 2: it wakes, and writes" ;;
+    failing)
+      say "            1: master $masters is killed$( ((masters < 5)) || say ", 2: master $((masters - 1)) is frozen")"
+      ;;
+  esac
   echo
 }
 
@@ -304,24 +360,27 @@ main() {
   run=$(mktemp -d "$build/run.XXXXXX")
   for ((i = 1; i <= masters; ++i)); do start_master "$i"; done
   say "$gateways gateways, one device, $masters redis-servers; a job is a command of 4 frames"
-  say "Timelines: # held the device   ! frames of two gateways collided   . did not; a column is 10 ms"
+  say "Timelines: # held the device   ! frames of two gateways collided   x refused   . did not; a column is 10 ms"
   echo
-  act "$run/act-1" "1 without the lock" no no
-  act "$run/act-2" "2 with the lock" yes no
+  act "$run/act-1" "1 without the lock" unlocked
+  act "$run/act-2" "2 with the lock" locked
+  act "$run/act-3" "3 with it, one freezes" frozen
+  act "$run/act-4" "4 the same, tokens checked" fenced
   if ((masters >= 3)); then
-    act "$run/act-3" "3 with it, masters failing" yes yes
+    act "$run/act-5" "5 with it, masters failing" failing
   else
-    say "  No third act: the quorum of $masters is $((masters / 2 + 1)), so no master may fail. Try --masters 5."
+    say "  No fifth act: the quorum of $masters is $((masters / 2 + 1)), so no master may fail. Try --masters 5."
     echo
   fi
-  row act 'jobs done' ruined collisions 'wait p50' 'wait p99' jobs/s
+  row act 'jobs done' ruined collisions refused 'wait p50' 'wait p99' jobs/s
   printf '\n'
   printf '%s\n' "${rows[@]}" ''
   if ((${#problems[@]} > 0)); then
     printf 'demo: FAILED: %s\n' "${problems[@]}" >&2
     exit 1
   fi
-  say "Collisions with the lock: 0."
+  say "Collisions with the lock: 0. With a gateway that freezes past its validity, then writes: $frozen_collisions;" \
+    "0 when the device checks tokens: it refused $frozen_refused of its frames."
 }
 
 main "$@"

@@ -6,9 +6,13 @@
 // another gateway in between ruins them. That is a collision: here it is counted, in a plant it opens the wrong
 // valve.
 //
+// With --check-tokens it looks at the fencing token of each frame (redlock_fence_check(), the one thing of the library
+// that firmware needs) and does nothing for one that is older than the newest it has seen, or has none: that frame is
+// refused. The newest token is 0 at power-up, and lives as long as what the gateways do to the device.
+//
 // The log (--log) has one line per happening, with CLOCK_MONOTONIC in nanoseconds:
-//   begin NS GATEWAY JOB | end NS GATEWAY JOB intact|ruined|abandoned | collision NS GATEWAY JOB
-//   mark NS 1|2
+//   begin NS GATEWAY JOB | end NS GATEWAY JOB intact|ruined|abandoned
+//   collision NS GATEWAY JOB | refused NS GATEWAY JOB | mark NS 1|2
 // SIGUSR1 and SIGUSR2 write marks 1 and 2. SIGTERM and SIGINT end the program, which prints its totals as one JSON
 // line.
 #define _GNU_SOURCE 1
@@ -16,6 +20,7 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <poll.h>
+#include <redlock/redlock.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,11 +54,13 @@ struct device {
   int listener;  // -1 with a pty
   int64_t wire_ns;
   FILE *log;
+  bool check_tokens;
+  uint64_t newest_token;
   struct peer peers[GATEWAYS_MAX];
   nfds_t peer_count;
   struct command commands[GATEWAYS_MAX + 1];  // by gateway
   unsigned last_gateway;                      // whose frame was on the wire last
-  unsigned frames, skipped, intact, ruined, abandoned, collisions;
+  unsigned frames, skipped, intact, ruined, abandoned, collisions, refused;
 };
 
 static volatile sig_atomic_t g_stop, g_mark;
@@ -71,10 +78,10 @@ static int64_t now_ns(void) {
   return (int64_t)t.tv_sec * 1000 * NS_PER_MS + t.tv_nsec;
 }
 
-static void log_line(struct device *d, const char *what, int64_t ns, unsigned gateway, const char *end) {
+static void log_line(struct device *d, const char *what, int64_t ns, unsigned gateway, uint32_t job, const char *end) {
   if (d->log == NULL) return;
-  const unsigned long job = d->commands[gateway].job;
-  fprintf(d->log, "%s %lld %u %lu%s%s\n", what, (long long)ns, gateway, job, end[0] != '\0' ? " " : "", end);
+  const char *space = end[0] != '\0' ? " " : "";
+  fprintf(d->log, "%s %lld %u %lu%s%s\n", what, (long long)ns, gateway, (unsigned long)job, space, end);
 }
 
 // ---- Commands ---------------------------------------------------------------------------------------------------
@@ -82,7 +89,7 @@ static void log_line(struct device *d, const char *what, int64_t ns, unsigned ga
 static void end_command(struct device *d, unsigned gateway, int64_t ns, bool complete) {
   struct command *c = &d->commands[gateway];
   ++*(!complete ? &d->abandoned : c->ruined ? &d->ruined : &d->intact);
-  log_line(d, "end", ns, gateway, !complete ? "abandoned" : c->ruined ? "ruined" : "intact");
+  log_line(d, "end", ns, gateway, c->job, !complete ? "abandoned" : c->ruined ? "ruined" : "intact");
   c->open = false;
 }
 
@@ -93,7 +100,7 @@ static void begin_command(struct device *d, const struct frame *frame, int64_t n
   c->ruined = false;
   c->job = frame->job;
   c->next = 0;
-  log_line(d, "begin", now, frame->gateway, "");
+  log_line(d, "begin", now, frame->gateway, frame->job, "");
 }
 
 // Forget commands that nobody went on with.
@@ -113,9 +120,30 @@ static bool is_interleaved(const struct device *d, const struct frame *frame) {
   return frame->index > 0 && d->last_gateway != frame->gateway;
 }
 
+// The status goes out when the wire has had its time.
+static void answer_later(struct device *d, int fd, const struct frame *frame, uint8_t status, int64_t now) {
+  struct command *c = &d->commands[frame->gateway];
+  c->answering = true;
+  c->answer = *frame;
+  c->answer.status = status;
+  c->answer_ns = now + d->wire_ns;
+  c->fd = fd;
+}
+
+static void refuse(struct device *d, int fd, const struct frame *frame, int64_t now) {
+  ++d->refused;
+  log_line(d, "refused", now, frame->gateway, frame->job, "");
+  answer_later(d, fd, frame, FRAME_REFUSED, now);
+}
+
 static void on_frame(struct device *d, int fd, const struct frame *frame, int64_t now) {
   struct command *c = &d->commands[frame->gateway];
   forget_silent(d, now);
+  ++d->frames;
+  if (d->check_tokens && redlock_fence_check(&d->newest_token, frame->token) != 0) {
+    refuse(d, fd, frame, now);
+    return;
+  }
   const bool interleaved = is_interleaved(d, frame);
   if (frame->index == 0) begin_command(d, frame, now);
   const bool expected = c->open && c->job == frame->job && c->next == frame->index;
@@ -125,16 +153,11 @@ static void on_frame(struct device *d, int fd, const struct frame *frame, int64_
   }
   if (interleaved) {
     ++d->collisions;
-    log_line(d, "collision", now, frame->gateway, "");
+    log_line(d, "collision", now, frame->gateway, c->job, "");
     for (unsigned gateway = 1; gateway <= GATEWAYS_MAX; ++gateway) d->commands[gateway].ruined = true;
   }
-  ++d->frames;
   d->last_gateway = frame->gateway;
-  c->answering = true;
-  c->answer = *frame;
-  c->answer.status = expected ? FRAME_OK : FRAME_OUT_OF_ORDER;
-  c->answer_ns = now + d->wire_ns;
-  c->fd = fd;
+  answer_later(d, fd, frame, expected ? FRAME_OK : FRAME_OUT_OF_ORDER, now);
 }
 
 // Send the answers that are due. Returns when the next one is, or INT64_MAX.
@@ -255,24 +278,26 @@ static void print_totals(struct device *d) {
   for (unsigned gateway = 1; gateway <= GATEWAYS_MAX; ++gateway)
     if (d->commands[gateway].open) end_command(d, gateway, now_ns(), false);
   while (d->peer_count > 0) drop_peer(d, 0);
-  printf("{\"frames\":%u,\"skipped_bytes\":%u,\"intact\":%u,\"ruined\":%u,\"abandoned\":%u,\"collisions\":%u}\n",
-         d->frames, d->skipped, d->intact, d->ruined, d->abandoned, d->collisions);
+  printf("{\"frames\":%u,\"skipped_bytes\":%u,\"intact\":%u,\"ruined\":%u,\"abandoned\":%u,\"collisions\":%u,"
+         "\"refused\":%u}\n",
+         d->frames, d->skipped, d->intact, d->ruined, d->abandoned, d->collisions, d->refused);
 }
 
 static const char k_usage[] =
     "usage: device [options]\n"
     "A device on a shared wire. Prints where to connect, and its totals when it is ended with SIGTERM.\n"
-    "  --port N      TCP port on 127.0.0.1; 0: any free one (default)\n"
-    "  --pty         a pseudo terminal instead of TCP\n"
-    "  --wire-ms N   how long a frame and its answer take on the wire (default 8)\n"
-    "  --log FILE    who held the device when, for timeline\n"
+    "  --port N        TCP port on 127.0.0.1; 0: any free one (default)\n"
+    "  --pty           a pseudo terminal instead of TCP\n"
+    "  --wire-ms N     how long a frame and its answer take on the wire (default 8)\n"
+    "  --check-tokens  refuse frames with an older fencing token than the newest seen, or none\n"
+    "  --log FILE      who held the device when, for timeline\n"
     "  --help\n";
 
 int main(int argc, char **argv) {
   static const struct option options[] = {
       {"port", required_argument, NULL, 'p'}, {"pty", no_argument, NULL, 't'},
       {"wire-ms", required_argument, NULL, 'w'}, {"log", required_argument, NULL, 'l'},
-      {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
+      {"check-tokens", no_argument, NULL, 'k'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
   static struct device d = {.listener = -1, .wire_ns = 8 * NS_PER_MS};
   unsigned long port = 0;
   bool pty = false;
@@ -280,6 +305,7 @@ int main(int argc, char **argv) {
     switch (c) {
       case 'p': port = strtoul(optarg, NULL, 10); break;
       case 't': pty = true; break;
+      case 'k': d.check_tokens = true; break;
       case 'w': d.wire_ns = (int64_t)strtoul(optarg, NULL, 10) * NS_PER_MS; break;
       case 'l': d.log = fopen(optarg, "we"); break;
       case 'h': fputs(k_usage, stdout); return 0;

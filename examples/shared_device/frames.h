@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// Frames: what travels on the shared wire, in the manner of Modbus RTU. All frames are 12 bytes, both ways:
+// Frames: what travels on the shared wire, in the manner of Modbus RTU. All frames are 20 bytes, both ways:
 //
-//   0 device address | 1 function | 2 gateway | 3 index | 4 count | 5 status | 6-9 job, high byte first | 10-11 CRC-16
+//   0 device address | 1 function | 2 gateway | 3 index | 4 count | 5 status | 6-9 job | 10-17 token | 18-19 CRC-16
+//
+// Job and token have the high byte first; the token is 0 when the gateway has none.
 //
 // A command is `count` frames with indexes 0 .. count-1 of one gateway and one job. The device answers each frame with
 // the same frame and a status. It forgets a command whose next frame does not come within BUS_SILENCE_MS.
@@ -20,7 +22,7 @@ enum {
   BUS_ADDRESS = 0x11,   // of the device
   BUS_FUNCTION = 0x41,  // the first function code that Modbus leaves to the user
   BUS_SILENCE_MS = 100,
-  FRAME_BYTES = 12,
+  FRAME_BYTES = 20,
   GATEWAYS_MAX = 64,
 };
 
@@ -28,6 +30,7 @@ enum frame_status {
   FRAME_OK = 0,
   FRAME_RUINED = 1,        // frames of another gateway came in between: the command is spoilt
   FRAME_OUT_OF_ORDER = 2,  // belongs to no command that the device remembers
+  FRAME_REFUSED = 3,       // its fencing token is not the newest: the device has done nothing
 };
 
 struct frame {
@@ -36,6 +39,7 @@ struct frame {
   uint8_t count;
   uint8_t status;  // enum frame_status; 0 in a command
   uint32_t job;
+  uint64_t token;  // fencing token; 0: none
 };
 
 // CRC-16/MODBUS: reflected polynomial 0xA001, starts at 0xFFFF; the low byte goes out first.
@@ -56,17 +60,20 @@ static inline void frame_encode(const struct frame *frame, uint8_t out[FRAME_BYT
   out[4] = frame->count;
   out[5] = frame->status;
   for (int i = 0; i < 4; ++i) out[6 + i] = (uint8_t)(frame->job >> (24 - 8 * i));
+  for (int i = 0; i < 8; ++i) out[10 + i] = (uint8_t)(frame->token >> (56 - 8 * i));
   const uint16_t crc = frame_crc(out, FRAME_BYTES - 2);
-  out[10] = (uint8_t)(crc & 0xFF);
-  out[11] = (uint8_t)(crc >> 8);
+  out[FRAME_BYTES - 2] = (uint8_t)(crc & 0xFF);
+  out[FRAME_BYTES - 1] = (uint8_t)(crc >> 8);
 }
 
 static inline bool frame_decode(const uint8_t in[FRAME_BYTES], struct frame *frame) {
   const uint16_t crc = frame_crc(in, FRAME_BYTES - 2);
-  if (in[0] != BUS_ADDRESS || in[1] != BUS_FUNCTION || in[10] != (crc & 0xFF) || in[11] != crc >> 8) return false;
+  if (in[0] != BUS_ADDRESS || in[1] != BUS_FUNCTION) return false;
+  if (in[FRAME_BYTES - 2] != (crc & 0xFF) || in[FRAME_BYTES - 1] != crc >> 8) return false;
   if (in[2] < 1 || in[2] > GATEWAYS_MAX || in[3] >= in[4]) return false;
   *frame = (struct frame){.gateway = in[2], .index = in[3], .count = in[4], .status = in[5]};
   for (int i = 0; i < 4; ++i) frame->job = frame->job << 8 | in[6 + i];
+  for (int i = 0; i < 8; ++i) frame->token = frame->token << 8 | in[10 + i];
   return true;
 }
 

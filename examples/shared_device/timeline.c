@@ -2,7 +2,8 @@
 //
 // timeline: draws the device's log. One row for each gateway, time from left to right. Each column is one instant, so
 // two rows that are marked in one column held the device at the same time; '!' marks the columns in which a frame of
-// this gateway collided. The window begins a bit before the first mark in the log, else in the middle of the log.
+// this gateway collided, 'x' those in which the device refused one. The window begins a bit before the first mark in
+// the log, else in the middle of the log.
 #define _GNU_SOURCE 1
 #include <getopt.h>
 #include <stdio.h>
@@ -13,7 +14,7 @@
 enum { COLUMNS_MAX = 400, NS_PER_MS = 1000000 };
 
 struct happening {
-  char kind;  // first letter of the line: b, e, c, m
+  char kind;  // first letter of the line: b, e, c, r, m
   int64_t ns;
   unsigned gateway;  // of a mark: its number
 };
@@ -81,9 +82,10 @@ static void fill(struct view *view, const struct log *log) {
     if (h->kind == 'b') begun[h->gateway] = h->ns;
     if (h->kind == 'e')
       for (int64_t column = column_at(view, begun[h->gateway]); column < at && column < columns; ++column)
-        if (view->rows[h->gateway][column] != '!') view->rows[h->gateway][column] = '#';
+        if (view->rows[h->gateway][column] == '.') view->rows[h->gateway][column] = '#';
     if (h->ns < view->from_ns || at >= columns) continue;
     if (h->kind == 'c') view->rows[h->gateway][at] = '!';
+    if (h->kind == 'r') view->rows[h->gateway][at] = 'x';
     if (h->kind == 'm') view->rows[0][at] = (char)('0' + h->gateway % 10);
   }
 }
@@ -91,7 +93,10 @@ static void fill(struct view *view, const struct log *log) {
 static void print_row(const struct view *view, const char *row) {
   const char *now = "";
   for (unsigned column = 0; column < view->columns; ++column) {
-    const char *color = row[column] == '#' ? "\033[32m" : row[column] == '!' ? "\033[1;31m" : "\033[0m";
+    const char *color = row[column] == '#'   ? "\033[32m"
+                        : row[column] == '!' ? "\033[1;31m"
+                        : row[column] == 'x' ? "\033[1;33m"
+                                             : "\033[0m";
     if (view->color && strcmp(color, now) != 0) fputs(now = color, stdout);
     putchar(row[column]);
   }
