@@ -8,26 +8,6 @@ namespace {
 
 constexpr Duration entropy_retry = Duration::ms(50);
 
-bool in(MasterMask mask, MasterIndex m) { return mask & bit(m); }
-
-// Four digits at once: 0 .. 9 are '0' .. '9', and those above are 39 further on.
-void write_hex_digits(char* out, uint32_t nibbles) {
-  const uint32_t letters = (nibbles + 0x06060606u) >> 4 & 0x01010101u;
-  const uint32_t digits = nibbles + 0x30303030u + letters * ('a' - '0' - 10);
-  memcpy(out, &digits, sizeof digits);
-}
-
-// Which digit stands for which bits of a random value is all the same.
-void write_hex(const unsigned char (&random)[REDLOCK_VALUE_RANDOM], char* out) {
-  static_assert(sizeof random % sizeof(uint32_t) == 0);
-  for (size_t i = 0; i < sizeof random; i += sizeof(uint32_t)) {
-    uint32_t word;
-    memcpy(&word, random + i, sizeof word);
-    write_hex_digits(out + 2 * i, word & 0x0F0F0F0Fu);
-    write_hex_digits(out + 2 * i + sizeof word, word >> 4 & 0x0F0F0F0Fu);
-  }
-}
-
 }  // namespace
 
 // ---- inputs ---------------------------------------------------------------------------------------------------
@@ -93,7 +73,7 @@ void Client::closed(MasterIndex m, int reason, Instant now) {
   claims_.broke(m);
   soon(claims_.deadline());
   if (sessions_[m].reason() == REDLOCK_E_READONLY) withdrawn(m, now);
-  identified(m, now);
+  identified(now);
   for (unsigned i = 0; i < table_.capacity(); ++i) {
     Lock& lock = table_[i];
     if (lock.state != State::free && lock.round.open) perform(lock, fail_votes(lock, bit(m), now), now);
@@ -117,7 +97,7 @@ void Client::received(MasterIndex m, size_t size, Instant now) {
         route(m, reply, now);
         break;
       case Reply::Kind::identified:
-        identified(m, now);
+        identified(now);
         break;
       case Reply::Kind::withdrawn:
         withdrawn(m, now);
@@ -244,9 +224,7 @@ Action Client::fail_votes(Lock& lock, MasterMask masters, Instant now) {
 
 uint16_t Client::make_claim(Lock& lock) {
   const uint16_t claim = claims_.make(table_.index(lock), Bytes(lock.resource, lock.resource_size), lock.round.ttl_ms);
-  unsigned char random[REDLOCK_VALUE_RANDOM];
-  pool_.take(random, sizeof random);
-  write_hex(random, claims_[claim].value_hex);
+  pool_.take_hex(claims_[claim].value_hex);
   return claim;
 }
 
@@ -337,19 +315,6 @@ void Client::end_claim(Lock& lock, bool spare_refused, Instant now) {
   again_ = true;
 }
 
-void Client::tell(Lock& lock) {
-  if (lock.event == 0 || lock.urgent) return;
-  const uint16_t slot = table_.index(lock);
-  if (!lock.told.queued) ++events_;
-  if (lock.event == REDLOCK_EV_LOST) {
-    told_.remove(&table_[0], slot);
-    lost_.push(&table_[0], slot);
-    lock.urgent = true;
-  } else {
-    told_.push(&table_[0], slot);
-  }
-}
-
 // ---- answers --------------------------------------------------------------------------------------------------
 
 inline void Client::route(MasterIndex m, const Reply& reply, Instant now) {
@@ -415,45 +380,6 @@ inline void Client::route_delete(MasterIndex m, const Reply& reply, Instant now)
   claims_.delete_answered(reply.claim, m, how, now);
 }
 
-// ---- deletes --------------------------------------------------------------------------------------------------
-
-// Queue the deletes that a claim owes these masters, where there is room; the others stay owed.
-void Client::send_deletes(uint16_t index, MasterMask masters, Instant now) {
-  const Claim& claim = claims_[index];
-  const size_t size = command_size(claim.resource_size);
-  const Subject s = subject(index, 0);
-  const Command by_name = Command::release(s);
-  for (MasterIndex m : each(masters)) {
-    Session& session = sessions_[m];
-    if (!session.connected()) continue;
-    const unsigned kept_for_others = claims_.reserved(m) - (in(claim.reserved, m) ? 1 : 0);
-    if (!session.room(size, kept_for_others + 1)) continue;
-    if (session.spell_out()) {
-      session.ask(Op::release, index, 0, Command::spelled_out(Op::release, s), now);
-    } else {
-      session.ask(Op::release, index, 0, by_name, now);
-    }
-    claims_.delete_queued(index, m);
-  }
-  soon(now + settings_.node_timeout);
-}
-
-void Client::pay_debts(Instant now) {
-  while (!ended_.empty()) {
-    const uint16_t index = ended_.first();
-    ended_.remove(&claims_[0], index);
-    if (claims_[index].owed != 0) send_deletes(index, claims_[index].owed, now);
-    claims_.unqueued(index);
-  }
-  if (!claims_.owes()) return;
-  for (MasterIndex m = 0; m < settings_.masters; ++m) {
-    if (!claims_.owes(m) || !sessions_[m].connected()) continue;
-    for (uint16_t i = claims_.next_owed(m, 0); i != no_slot; i = claims_.next_owed(m, static_cast<uint16_t>(i + 1))) {
-      send_deletes(i, bit(m), now);
-    }
-  }
-}
-
 Subject Client::subject(uint16_t index, uint32_t ttl_ms) const {
   const Claim& c = claims_[index];
   return {settings_.key_prefix, Bytes(c.resource, c.resource_size), Bytes(c.value_hex, sizeof c.value_hex),
@@ -467,101 +393,6 @@ size_t Client::command_size(uint8_t resource_size) const {
 
 size_t Client::round_size(const Lock& lock) const {
   return command_size(lock.resource_size) + (lock.options.fenced ? Command::fencing_max : 0);
-}
-
-// ---- events ---------------------------------------------------------------------------------------------------
-
-unsigned Client::events() const {
-  unsigned n = events_;
-  for (MasterIndex m = 0; m < settings_.masters; ++m) n += sessions_[m].changed() ? 1u : 0u;
-  return n;
-}
-
-bool Client::next_event(Event& out, Instant now) {
-  if (!lost_.empty()) {
-    const uint16_t slot = lost_.first();
-    lost_.remove(&table_[0], slot);
-    return take_event(slot, out, now);
-  }
-  if (!told_.empty()) {
-    const uint16_t slot = told_.first();
-    told_.remove(&table_[0], slot);
-    return take_event(slot, out, now);
-  }
-  for (MasterIndex m = 0; m < settings_.masters; ++m) {
-    if (!sessions_[m].take_changed()) continue;
-    out = {};
-    out.event.size = sizeof out.event;
-    out.slot = no_slot;
-    out.event.type = REDLOCK_EV_MASTER;
-    out.event.master = m;
-    out.event.state = shown_state(m);
-    out.event.err = sessions_[m].reason();
-    out.event.guard_ms = guard_ms_of(m, now);
-    return true;
-  }
-  return false;
-}
-
-bool Client::take_event(uint16_t slot, Event& out, Instant now) {
-  Lock& lock = table_[slot];
-  --events_;
-  out = {};
-  out.event.size = sizeof out.event;
-  out.slot = slot;
-  out.callback = lock.callback;
-  out.user = lock.user;
-  out.event.type = lock.event;
-  out.event.err = lock.event_err;
-  out.event.master_err = lock.round.first_error;
-  out.event.lock.id = table_.handle(lock);
-  out.event.validity_ms = lock.state == State::held ? remaining_ms(lock.valid_until, now) : 0;
-  out.event.granted = count(lock.round.granted);
-  out.event.refused = count(lock.round.refused);
-  out.event.failed = count(lock.round.failed);
-  out.event.rounds = lock.rounds;
-  if (lock.event_err == REDLOCK_E_GUARD) out.event.guard_ms = guard_ms(now);
-  if (lock.state == State::held) tell_token(lock, out.event);
-  lock.event = 0;
-  count_event(out.event);
-  return true;
-}
-
-void Client::delivered(const Event& event) {
-  if (event.slot == no_slot) return;
-  Lock& lock = table_[event.slot];
-  if (lock.state == State::over && lock.event == 0) table_.give_back(lock);
-}
-
-void Client::count_event(const redlock_event_t& event) {
-  switch (event.type) {
-    case REDLOCK_EV_ACQUIRED:
-      ++counters_.acquired;
-      break;
-    case REDLOCK_EV_FAILED:
-      if (event.err == REDLOCK_E_LOCKED) {
-        ++counters_.failed_locked;
-      } else if (event.err == REDLOCK_E_NO_QUORUM) {
-        ++counters_.failed_no_quorum;
-      } else {
-        ++counters_.failed_other;
-      }
-      break;
-    case REDLOCK_EV_RENEWED:
-      ++counters_.renewed;
-      break;
-    case REDLOCK_EV_AT_RISK:
-      ++counters_.renew_failed;
-      break;
-    case REDLOCK_EV_LOST:
-      ++counters_.lost;
-      break;
-    case REDLOCK_EV_RELEASED:
-      ++counters_.released;
-      break;
-    default:
-      break;
-  }
 }
 
 // ---- the API --------------------------------------------------------------------------------------------------

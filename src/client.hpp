@@ -106,9 +106,12 @@ class Client {
   void soon(Instant t) { deadline_ = earlier(deadline_, t); }
   void perform(Lock& lock, Action action, Instant now);
   void carry_out(Lock& lock, Action action, Instant now);
-  void tell(Lock& lock);
   void end_claim(Lock& lock, bool spare_refused, Instant now);
+
+  // client_events.cpp
+  void tell(Lock& lock);
   bool take_event(uint16_t slot, Event& out, Instant now);
+  void count_event(const redlock_event_t& event);
 
   MasterMask voting() const;
   MasterMask able(MasterMask voting, Wants wants, const Lock& lock) const;
@@ -130,11 +133,12 @@ class Client {
   void changed(MasterIndex m, Bytes resource, Instant now);
   void change(Lock& lock, MasterIndex m, Instant now);
 
+  // client_guard.cpp
   Instant guarded_until() const;
   int64_t guard_ms(Instant now) const;
   int64_t guard_ms_of(MasterIndex m, Instant now) const;
   int32_t shown_state(MasterIndex m) const;
-  void identified(MasterIndex m, Instant now);
+  void identified(Instant now);
   void withdrawn(MasterIndex m, Instant now);
   void clock_stepped(MasterIndex m, Duration by, Instant now);
   void quarantine_stepped(Instant now);
@@ -144,11 +148,13 @@ class Client {
   inline void route_delete(MasterIndex m, const Reply& reply, Instant now);
   void route_late_grant(MasterIndex m, const Reply& reply, Lock& lock, Instant now);
   bool ask_again(MasterIndex m, const Reply& reply, Lock& lock, Instant now);
-  void send_deletes(uint16_t claim, MasterMask masters, Instant now);
-  void pay_debts(Instant now);
   Subject subject(uint16_t claim, uint32_t ttl_ms) const;
   size_t command_size(uint8_t resource_size) const;
   size_t round_size(const Lock& lock) const;
+
+  // client_deletes.cpp
+  void send_deletes(uint16_t claim, MasterMask masters, Instant now);
+  void pay_debts(Instant now);
 
   // client_fence.cpp
   void propose(Lock& lock);
@@ -158,7 +164,6 @@ class Client {
   void spread_token(Lock& lock, MasterMask granted, Instant now);
   void hear(Lock& lock, MasterIndex m, const Counter& counter);
   void tell_token(const Lock& lock, redlock_event_t& event);
-  void count_event(const redlock_event_t& event);
 
   Settings settings_;
   Machine machine_;

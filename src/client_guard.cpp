@@ -28,7 +28,7 @@ int Client::commission(Instant now) {
 }
 
 // One server under two names has one vote, that of the first.
-void Client::identified(MasterIndex, Instant now) {
+void Client::identified(Instant now) {
   for (MasterIndex m = 0; m < settings_.masters; ++m) {
     const Bytes id = sessions_[m].guard().run_id();
     bool duplicate = false;

@@ -28,7 +28,27 @@ class EntropyPool {
     memset(bytes_ + size_, 0, size);
   }
 
+  // A value's random part in hexadecimal. Which digit stands for which bits of it is all the same.
+  void take_hex(char (&out)[2 * REDLOCK_VALUE_RANDOM]) {
+    unsigned char random[REDLOCK_VALUE_RANDOM];
+    static_assert(sizeof random % sizeof(uint32_t) == 0);
+    take(random, sizeof random);
+    for (size_t i = 0; i < sizeof random; i += sizeof(uint32_t)) {
+      uint32_t word;
+      memcpy(&word, random + i, sizeof word);
+      write_digits(out + 2 * i, word & 0x0F0F0F0Fu);
+      write_digits(out + 2 * i + sizeof word, word >> 4 & 0x0F0F0F0Fu);
+    }
+  }
+
  private:
+  // Four digits at once: 0 .. 9 are '0' .. '9', and those above are 39 further on.
+  static void write_digits(char* out, uint32_t nibbles) {
+    const uint32_t letters = (nibbles + 0x06060606u) >> 4 & 0x01010101u;
+    const uint32_t digits = nibbles + 0x30303030u + letters * ('a' - '0' - 10);
+    memcpy(out, &digits, sizeof digits);
+  }
+
   unsigned char* bytes_ = nullptr;
   size_t capacity_ = 0;
   size_t size_ = 0;

@@ -20,6 +20,7 @@ using MasterMask = uint16_t;  // one bit per master
 static_assert(REDLOCK_MASTERS_MAX <= 16, "a vote is a bit of MasterMask");
 
 constexpr MasterMask bit(MasterIndex m) { return static_cast<MasterMask>(1u << m); }
+constexpr bool in(MasterMask mask, MasterIndex m) { return mask & bit(m); }
 constexpr MasterMask all_masters(unsigned n) { return static_cast<MasterMask>((1u << n) - 1u); }
 // In pairs, fours, eights: without an instruction for it, as on ARM, __builtin_popcount is a call into the compiler's library.
 constexpr unsigned count(MasterMask mask) {

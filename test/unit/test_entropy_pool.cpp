@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "random.hpp"
@@ -112,6 +113,37 @@ TEST(Random, a_late_seed_counts) {
   EXPECT_EQ(seeded.next(), unseeded.next());
   seeded.seed(1);
   EXPECT_NE(seeded.next(), unseeded.next());
+}
+
+TEST(EntropyPool, a_value_shows_every_bit_of_its_bytes_in_small_hexadecimal_digits) {
+  unsigned char bytes[REDLOCK_VALUE_RANDOM];
+  std::set<std::string> values;
+  for (size_t bit = 0; bit < 8 * sizeof bytes; ++bit) {
+    EntropyPool pool;
+    pool.init(bytes, sizeof bytes);
+    unsigned char one[sizeof bytes] = {};
+    one[bit / 8] = static_cast<unsigned char>(1u << bit % 8);
+    pool.add(one, sizeof one);
+    char hex[2 * sizeof bytes];
+    pool.take_hex(hex);
+    const std::string value(hex, sizeof hex);
+    EXPECT_EQ(std::count(value.begin(), value.end(), '0'), static_cast<long>(sizeof hex - 1)) << value;
+    values.insert(value);
+  }
+  EXPECT_EQ(values.size(), 8 * sizeof bytes);
+
+  // All sixteen digits: each byte holds two of them.
+  EntropyPool pool;
+  pool.init(bytes, sizeof bytes);
+  unsigned char all[sizeof bytes];
+  for (size_t i = 0; i < sizeof all; ++i) all[i] = static_cast<unsigned char>(0x11 * (i % 16));
+  pool.add(all, sizeof all);
+  char hex[2 * sizeof bytes];
+  pool.take_hex(hex);
+  std::string value(hex, sizeof hex);
+  std::sort(value.begin(), value.end());
+  value.erase(std::unique(value.begin(), value.end()), value.end());
+  EXPECT_EQ(value, std::string("0123456789abcdef"));
 }
 
 }  // namespace

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+//
+// Deletes that claims owe to masters: queued when there is room, behind whatever was sent to the same master before.
+#include "client.hpp"
+
+namespace redlock {
+
+// Queue the deletes that a claim owes these masters, where there is room; the others stay owed.
+void Client::send_deletes(uint16_t index, MasterMask masters, Instant now) {
+  const Claim& claim = claims_[index];
+  const size_t size = command_size(claim.resource_size);
+  const Subject s = subject(index, 0);
+  const Command by_name = Command::release(s);
+  for (MasterIndex m : each(masters)) {
+    Session& session = sessions_[m];
+    if (!session.connected()) continue;
+    const unsigned kept_for_others = claims_.reserved(m) - (in(claim.reserved, m) ? 1 : 0);
+    if (!session.room(size, kept_for_others + 1)) continue;
+    if (session.spell_out()) {
+      session.ask(Op::release, index, 0, Command::spelled_out(Op::release, s), now);
+    } else {
+      session.ask(Op::release, index, 0, by_name, now);
+    }
+    claims_.delete_queued(index, m);
+  }
+  soon(now + settings_.node_timeout);
+}
+
+void Client::pay_debts(Instant now) {
+  while (!ended_.empty()) {
+    const uint16_t index = ended_.first();
+    ended_.remove(&claims_[0], index);
+    if (claims_[index].owed != 0) send_deletes(index, claims_[index].owed, now);
+    claims_.unqueued(index);
+  }
+  if (!claims_.owes()) return;
+  for (MasterIndex m = 0; m < settings_.masters; ++m) {
+    if (!claims_.owes(m) || !sessions_[m].connected()) continue;
+    for (uint16_t i = claims_.next_owed(m, 0); i != no_slot; i = claims_.next_owed(m, static_cast<uint16_t>(i + 1))) {
+      send_deletes(i, bit(m), now);
+    }
+  }
+}
+
+}  // namespace redlock
