@@ -38,7 +38,8 @@ uint16_t Claims::make(uint16_t slot, Bytes resource, uint32_t ttl_ms) {
   c.repeats = 0;
   c.slot = slot;
   c.ttl_ms = ttl_ms;
-  c.sent = c.refused = c.pending = c.stray = c.owed = c.deleting = c.resting = c.heard = c.last = c.extending = c.reserved = 0;
+  c.sent = c.refused = c.pending = c.stray = c.owed = c.deleting = c.resting = c.heard = 0;
+  c.after = c.last = c.extending = c.reserved = 0;
   c.stray_extends = 0;
   c.end_at = c.void_at = c.stray_until = c.repeat_at = Instant::never();
   return index;
@@ -83,11 +84,12 @@ void Claims::linger(uint16_t index, Instant at) {
 }
 
 void Claims::delete_counted(Claim& c, MasterIndex m, Deleted how, Instant now) {
-  const bool last = c.last & bit(m);
-  c.last &= static_cast<MasterMask>(~bit(m));
-  if (how == Deleted::yes || (how == Deleted::absent && (last || !(c.stray & bit(m))))) {
+  const MasterMask after = c.after & bit(m);
+  c.after &= static_cast<MasterMask>(~after);
+  if (how == Deleted::yes || (how == Deleted::absent && ((c.last | ~c.stray) & bit(m)))) {
     forget(c, bit(m));
   } else if (how == Deleted::absent && stray_is_over(c, m)) {
+    c.last |= after;
     owe(c, m);
   } else {
     hear(c, m, now);
@@ -138,8 +140,7 @@ void Claims::hear(Claim& c, MasterIndex m, Instant now) {
   deadline_ = earlier(deadline_, c.stray_until);
 }
 
-// It is too late for the old SETs to come. What is left is one more delete, for one that came behind the last; only a
-// delete that leaves after this is the last, for a master that stood still may read older ones before the SET.
+// It is too late for the old SETs to come. What is left are the deletes for one that came behind those so far.
 void Claims::strays_are_over(Claim& c) {
   for (MasterIndex m : each(c.heard & c.resting)) owe(c, m);
   c.resting &= static_cast<MasterMask>(~c.heard);
@@ -202,7 +203,7 @@ void Claims::owe(Claim& c, MasterIndex m) {
 // Like rest(): a delete under way had no deadline; if its debt would have ended meanwhile, that is due now.
 void Claims::owe_again(Claim& c, MasterIndex m) {
   c.deleting &= static_cast<MasterMask>(~bit(m));
-  c.last &= static_cast<MasterMask>(~bit(m));
+  c.after &= static_cast<MasterMask>(~bit(m));
   owe(c, m);
   deadline_ = earlier(deadline_, c.void_at);
 }
@@ -226,6 +227,7 @@ void Claims::forget(Claim& c, MasterMask masters) {
   c.resting &= keep;
   c.stray &= keep;
   c.heard &= keep;
+  c.last &= keep;
   if (c.heard == 0) c.stray_until = Instant::never();
 }
 

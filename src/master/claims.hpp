@@ -15,9 +15,17 @@
 //     end: owed ──delete queued──► deleting ──:1──► paid
 //            ▲                        ├──:0, not stray──► paid
 //            │                        ├──:0, stray──► owed again, with back-off, until ttl + drift after the first answer
-//            └──connection broke──────┘               about it on a later connection; then the old SET is too late to come,
-//                                     │               and the first delete that leaves after that and is answered pays
+//            └──connection broke──────┘               about it on a later connection, the stray time; then the old SET has
+//                                     │               reached its master or never will, and two more deletes pay: below
 //                                     └──error──► owed again, with back-off
+//
+// The last delete behind a stray SET. The SET may lie in the socket of a frozen master when the stray time ends, and a
+// delete with it, on the newer connection: which of them the master reads first is chance. So the first delete that leaves
+// after the stray time only asks. Its answer proves that the master has gone through its sockets since: Redis answers when
+// it has served all that were readable, the old one among them. The next delete is behind the SET for certain, and its
+// answer pays. Nothing less is enough: an answer that merely arrives after the stray time may have been given before it.
+// What remains are bytes that the network holds back for longer than the stray time. Then a key of nobody lies on that
+// master for its ttl: others are refused there for so long, and nobody holds what he should not.
 //
 // A debt without a stray SET ends by itself: the master's key expires. It is kept for twice (ttl + drift) from the end, or
 // from a grant that came later, because an unanswered extend may have raised the expiry once more; each extend that was
@@ -52,7 +60,8 @@ struct Claim {
   MasterMask deleting;  // a delete is unanswered on the present connection
   MasterMask resting;   // a delete is owed again after repeat_at
   MasterMask heard;     // of stray: answered an extend or a delete on a later connection
-  MasterMask last;      // of deleting: left when the stray SET was too late already
+  MasterMask after;     // of deleting: left after the stray time
+  MasterMask last;      // of stray: a delete that left after the stray time has been answered, so the next one is the last
   MasterMask extending; // an extend is unanswered on the present connection
   MasterMask reserved;  // a place in the session's FIFO is kept for the delete
 
@@ -115,7 +124,7 @@ class Claims {
     --owed_[m];
     --owed_in_all_;
     c.deleting |= bit(m);
-    if (stray_is_over(c, m)) c.last |= bit(m);
+    if (stray_is_over(c, m)) c.after |= bit(m);
     unreserve(c, m);
   }
   enum class Deleted : uint8_t { yes, absent, error };

@@ -44,6 +44,10 @@ struct Fixture {
     claims.broke(0);
     return c;
   }
+  void delete_absent(uint16_t c, MasterIndex m, Instant when) {
+    claims.delete_queued(c, m);
+    claims.delete_answered(c, m, Deleted::absent, when);
+  }
   bool freed(uint16_t c) const { return !claims[c].used; }
 
   std::vector<Claim> table;
@@ -287,9 +291,55 @@ TEST(Claims, a_stray_set_that_was_not_there_is_asked_for_again) {
   EXPECT_FALSE(f.freed(c) || f.claims.owes(0));
   f.claims.on_time(until);
   EXPECT_TRUE(f.claims.owes(0)) << "the SET may have come behind the last delete: one more";
-  f.claims.delete_queued(c, 0);
-  f.claims.delete_answered(c, 0, Deleted::absent, until);
-  EXPECT_TRUE(f.freed(c)) << "it is too late for the SET to come now";
+  f.delete_absent(c, 0, until);
+  ASSERT_FALSE(f.freed(c));
+  EXPECT_TRUE(f.claims.owes(0)) << "or behind this one, in the same socket of a frozen master: one more, at once";
+  f.delete_absent(c, 0, until);
+  EXPECT_TRUE(f.freed(c)) << "the master has gone through its sockets since it was too late for the SET to come";
+}
+
+// Which of two sockets a master reads first when it thaws is chance, and the SET may be in the other one.
+TEST(Claims, the_last_delete_leaves_after_an_answer_to_one_that_left_after_the_time) {
+  for (const char* fate : {"answered", "broke", "unknown", "error"}) {
+    Fixture f;
+    const uint16_t c = f.stray();
+    f.claims.end(c, bit(0), at(0));
+    f.delete_absent(c, 0, at(100));
+    f.claims.on_time(at(100 + lifetime_ms));
+    f.claims.delete_queued(c, 0);  // into the frozen master
+    if (fate == std::string("broke")) f.claims.broke(0);
+    if (fate == std::string("unknown")) f.claims.delete_unknown(c, 0);
+    if (fate == std::string("error")) f.claims.delete_answered(c, 0, Deleted::error, at(5'000));
+    if (fate == std::string("answered")) {
+      f.claims.delete_answered(c, 0, Deleted::absent, at(5'000));
+    } else {
+      f.claims.on_time(at(6'000));
+      f.delete_absent(c, 0, at(6'000));
+    }
+    ASSERT_FALSE(f.freed(c)) << fate;
+    ASSERT_TRUE(f.claims.owes(0)) << fate;
+    f.delete_absent(c, 0, at(6'001));
+    EXPECT_TRUE(f.freed(c)) << fate;
+  }
+}
+
+// What one answer has proven stays proven, whatever becomes of the last delete.
+TEST(Claims, the_last_delete_is_the_last_however_often_it_must_leave) {
+  for (const char* fate : {"broke", "unknown", "error"}) {
+    Fixture f;
+    const uint16_t c = f.stray();
+    f.claims.end(c, bit(0), at(0));
+    f.delete_absent(c, 0, at(100));
+    f.claims.on_time(at(100 + lifetime_ms));
+    f.delete_absent(c, 0, at(5'000));
+    f.claims.delete_queued(c, 0);
+    if (fate == std::string("broke")) f.claims.broke(0);
+    if (fate == std::string("unknown")) f.claims.delete_unknown(c, 0);
+    if (fate == std::string("error")) f.claims.delete_answered(c, 0, Deleted::error, at(5'001));
+    f.claims.on_time(at(6'000));
+    f.delete_absent(c, 0, at(6'000));
+    EXPECT_TRUE(f.freed(c)) << fate;
+  }
 }
 
 // A frozen master may read the delete of one connection before the SET of another.
@@ -304,10 +354,11 @@ TEST(Claims, a_delete_under_way_when_the_time_was_over_is_not_the_last) {
   f.claims.on_time(at(100 + lifetime_ms));
   EXPECT_FALSE(f.claims.owes(0));
   f.claims.delete_answered(c, 0, Deleted::absent, at(2'000));
-  ASSERT_FALSE(f.freed(c));
-  EXPECT_TRUE(f.claims.owes(0)) << "at once: one more";
-  f.claims.delete_queued(c, 0);
-  f.claims.delete_answered(c, 0, Deleted::absent, at(2'001));
+  for (const int64_t now : {2'001, 2'002}) {
+    ASSERT_FALSE(f.freed(c));
+    EXPECT_TRUE(f.claims.owes(0)) << "at once: one more";
+    f.delete_absent(c, 0, at(now));
+  }
   EXPECT_TRUE(f.freed(c));
 }
 
@@ -328,8 +379,8 @@ TEST(Claims, a_stray_set_that_was_heard_of_does_not_end_unanswered) {
   f.claims.delete_answered(c, 0, Deleted::error, at(1'000'000));
   ASSERT_FALSE(f.freed(c));
   f.claims.on_time(at(1'002'000));
-  f.claims.delete_queued(c, 0);
-  f.claims.delete_answered(c, 0, Deleted::absent, at(1'002'000));
+  f.delete_absent(c, 0, at(1'002'000));
+  f.delete_absent(c, 0, at(1'002'001));
   EXPECT_TRUE(f.freed(c));
 }
 
@@ -354,9 +405,8 @@ TEST(Claims, two_stray_sets_are_heard_of_each_in_its_time) {
     EXPECT_FALSE(f.freed(c)) << "they may still come";
     f.claims.on_time(at(lifetime_ms + 10));
     EXPECT_TRUE(f.claims.owes(0) && f.claims.owes(1));
-    for (const MasterIndex m : {0u, 1u}) {
-      f.claims.delete_queued(c, m);
-      f.claims.delete_answered(c, m, Deleted::absent, at(lifetime_ms + 10));
+    for (const int64_t now : {lifetime_ms + 10, lifetime_ms + 11}) {
+      for (const MasterIndex m : {0u, 1u}) f.delete_absent(c, m, at(now));
     }
     EXPECT_TRUE(f.freed(c));
   }
@@ -387,8 +437,9 @@ TEST(Claims, a_stray_set_is_heard_of_by_an_extend) {
   EXPECT_LE(f.claims.deadline(), at(100 + lifetime_ms));
   EXPECT_EQ(f.claims.on_time(at(100 + lifetime_ms)), Instant::never()) << "handled, and not due again";
   f.claims.end(c, bit(0), at(5'000));
-  f.claims.delete_queued(c, 0);
-  f.claims.delete_answered(c, 0, Deleted::absent, at(5'001));
+  f.delete_absent(c, 0, at(5'001));
+  EXPECT_TRUE(f.claims.owes(0)) << "at once";
+  f.delete_absent(c, 0, at(5'002));
   EXPECT_TRUE(f.freed(c));
 }
 
@@ -402,9 +453,9 @@ TEST(Claims, a_stray_set_that_was_heard_of_shortly_before_the_end) {
   f.claims.delete_answered(c, 0, Deleted::absent, at(210));
   EXPECT_FALSE(f.freed(c)) << "it may still come";
   f.claims.on_time(at(100 + lifetime_ms));
-  EXPECT_TRUE(f.claims.owes(0)) << "one last delete";
-  f.claims.delete_queued(c, 0);
-  f.claims.delete_answered(c, 0, Deleted::absent, at(101 + lifetime_ms));
+  EXPECT_TRUE(f.claims.owes(0)) << "the last deletes";
+  f.delete_absent(c, 0, at(101 + lifetime_ms));
+  f.delete_absent(c, 0, at(102 + lifetime_ms));
   EXPECT_TRUE(f.freed(c));
 }
 
@@ -598,9 +649,10 @@ TEST(Claims, a_master_has_its_share_of_unanswered_sets) {
     f.claims.delete_answered(all[0], 0, Deleted::absent, at(0));
     EXPECT_FALSE(f.claims.may_send(0)) << "the SET may still come";
     f.claims.on_time(at(lifetime_ms));
-    EXPECT_FALSE(f.claims.may_send(0)) << "the last delete is unanswered";
-    f.claims.delete_queued(all[0], 0);
-    f.claims.delete_answered(all[0], 0, Deleted::absent, at(lifetime_ms));
+    EXPECT_FALSE(f.claims.may_send(0)) << "the last deletes are unanswered";
+    f.delete_absent(all[0], 0, at(lifetime_ms));
+    EXPECT_FALSE(f.claims.may_send(0)) << "the last one is unanswered";
+    f.delete_absent(all[0], 0, at(lifetime_ms));
     EXPECT_TRUE(f.claims.may_send(0));
   }
 }
@@ -649,7 +701,8 @@ struct Place {
   bool sent = false, refused = false;
   bool set_unanswered = false;  // on the present connection
   bool set_stray = false, heard = false;
-  bool last = false;  // the delete that was asked left when the stray SET was too late
+  bool after = false;   // the delete that was asked left when the stray SET was too late
+  bool proven = false;  // one that did was answered
   enum { none, owed, asked, resting } debt = none;
   bool reserved = false;
 };
@@ -717,16 +770,17 @@ struct Model {
   }
   void answered(One& c, unsigned m, Deleted how, int64_t now) {
     Place& p = c.at[m];
-    const bool last = p.last;
-    p.last = false;
-    if (how == Deleted::yes || (how == Deleted::absent && (last || !p.set_stray))) {
+    const bool asked_after = p.after;
+    p.after = false;
+    if (how == Deleted::yes || (how == Deleted::absent && (p.proven || !p.set_stray))) {
       p.debt = Place::none;
-      p.set_stray = p.heard = false;
+      p.set_stray = p.heard = p.proven = false;
       bool any_heard = false;
       for (auto& [n, q] : c.at) any_heard |= q.heard;
       if (!any_heard) c.stray_until.reset();
     } else if (how == Deleted::absent && p.heard && !c.stray_until) {
-      p.debt = Place::owed;  // it left before the SET was too late
+      p.debt = Place::owed;  // and read, perhaps, before the SET
+      if (asked_after) p.proven = true;
     } else {
       hear(c, m, now);
       bool any_resting = false;
@@ -822,7 +876,7 @@ struct Walk {
     Place& p = model.claims[index].at[m];
     ASSERT_EQ(p.debt, Place::owed);
     p.debt = Place::asked;
-    p.last = p.heard && !model.claims[index].stray_until;
+    p.after = p.heard && !model.claims[index].stray_until;
     p.reserved = false;
     fifo[m].push_back({false, index});
   }
