@@ -7,22 +7,11 @@
 //   exchange     asks redlock_check() before each frame, sends it, waits for the answer
 #define _GNU_SOURCE 1
 #include <poll.h>
-#include <redlock/redlock.h>
 #include <signal.h>
 #include <string.h>
 #include <time.h>
 
-#include "bus.h"
-#include "options.h"
-#include "waits.h"
-
-enum {
-  FRAMES_PER_JOB = 4,
-  GAP_MS = 2,            // between the answer to a frame and the next frame
-  ANSWER_MS = 100,       // the device has answered by then, or not at all
-  CLOSE_GRACE_MS = 300,  // for the last deletes to be answered
-  NEED_MS = BUS_SILENCE_MS + 50,  // as in gateway.c
-};
+#include "job.h"
 
 struct gateway {
   struct options options;
@@ -30,8 +19,7 @@ struct gateway {
   int fd;
   struct frame_reader reader;
   struct frame frame;  // of this job, the last one sent
-  struct waits waits;
-  unsigned intact, ruined, failed, lost;
+  struct tally tally;
 };
 
 enum outcome { INTACT, RUINED, STOPPED, BROKEN };
@@ -55,15 +43,10 @@ static void pause_ms(uint64_t ms) {
 }
 
 static void note(const struct gateway *g, const char *what, const char *why) {
-  fprintf(stderr, "gateway %u: job %u: %s: %s\n", g->options.id, g->frame.job, what, why);
+  job_note(&g->options, &g->frame, what, why);
 }
 
 // ---- A job ------------------------------------------------------------------------------------------------------
-
-// Late answers, and on a pty those to other gateways, are passed over.
-static bool is_answer(const struct gateway *g, const struct frame *answer) {
-  return answer->gateway == g->frame.gateway && answer->job == g->frame.job && answer->index == g->frame.index;
-}
 
 static enum outcome await_answer(struct gateway *g) {
   const uint64_t until = now_ns() + (uint64_t)ANSWER_MS * 1000000;
@@ -73,7 +56,7 @@ static enum outcome await_answer(struct gateway *g) {
     if (frame_read(&g->reader, g->fd) <= 0) return note(g, "stopped", "the device is gone"), BROKEN;
     struct frame answer = {0};
     while (frame_next(&g->reader, &answer)) {
-      if (!is_answer(g, &answer)) continue;
+      if (!is_answer(&g->frame, &answer)) continue;
       if (answer.status == FRAME_REFUSED) return note(g, "stopped", redlock_strerror(REDLOCK_E_FENCED)), STOPPED;
       if (answer.status == FRAME_OUT_OF_ORDER) return note(g, "stopped", "the device has forgotten it"), STOPPED;
       return answer.status == FRAME_RUINED ? RUINED : INTACT;
@@ -82,22 +65,15 @@ static enum outcome await_answer(struct gateway *g) {
   return note(g, "stopped", "the device does not answer"), STOPPED;
 }
 
-// What a scheduler, a slow flash or a debugger may do to any program at any instruction, done here where it hurts
-// most. A gateway of yours has no such line.
-static void maybe_freeze(const struct gateway *g) {
-  const uint32_t every = g->options.freeze_every;
-  if (every > 0 && (g->frame.job - 1) % every == 0 && g->frame.index == FRAMES_PER_JOB / 2) raise(SIGSTOP);
-}
-
 static enum outcome exchange(struct gateway *g, redlock_lock_t lock) {
   uint8_t bytes[FRAME_BYTES];
   frame_encode(&g->frame, bytes);
   // Between this and write() there is nothing but the demo's freeze.
   const int err = g->rl != NULL ? redlock_check(g->rl, lock, NEED_MS) : 0;
-  if (err == 0) maybe_freeze(g);
+  if (err == 0) maybe_freeze(&g->options, &g->frame);
   if (err == 0 && write(g->fd, bytes, sizeof bytes) == (ssize_t)sizeof bytes) return await_answer(g);
   note(g, "stopped", err != 0 ? redlock_strerror(err) : "the device is gone");
-  g->lost += err == REDLOCK_E_LOST;
+  g->tally.lost += err == REDLOCK_E_LOST;
   return err != 0 ? STOPPED : BROKEN;
 }
 
@@ -115,12 +91,7 @@ static enum outcome send_frames(struct gateway *g, redlock_lock_t lock) {
 
 static int acquire(struct gateway *g, redlock_lock_t *lock) {
   const redlock_resource_t resource = redlock_resource(g->options.resource);
-  redlock_acquire_opts_t opts = REDLOCK_ACQUIRE_OPTS_INIT;
-  opts.ttl_ms = g->options.ttl_ms;
-  opts.wait_ms = (int32_t)g->options.wait_ms;
-  opts.retry_delay_ms = g->options.retry_ms;
-  opts.min_validity_ms = NEED_MS;
-  if (g->options.fencing) opts.flags |= REDLOCK_F_FENCING;
+  const redlock_acquire_opts_t opts = lock_options(&g->options);
   return redlock_acquire(g->rl, &resource, 1, &opts, lock);
 }
 
@@ -129,7 +100,7 @@ static enum outcome one_job(struct gateway *g) {
   const uint64_t asked_ns = now_ns();
   const int err = g->rl != NULL ? acquire(g, &lock) : 0;
   if (err != 0) return note(g, "not acquired", redlock_strerror(err)), STOPPED;
-  waits_add(&g->waits, now_ns() - asked_ns);
+  waits_add(&g->tally.waits, now_ns() - asked_ns);
   if (g->rl != NULL) g->frame.token = redlock_fencing_token(g->rl, lock);  // 0 without --fencing
   const enum outcome outcome = send_frames(g, lock);
   if (g->rl != NULL) redlock_release(g->rl, lock);  // right also for a lock that was lost: its keys must go
@@ -140,13 +111,7 @@ static enum outcome one_job(struct gateway *g) {
 
 static bool create_client(struct gateway *g) {
   redlock_config_t *config = NULL;
-  char name[REDLOCK_CLIENT_NAME_MAX + 1], *rest = g->options.masters;
-  snprintf(name, sizeof name, "gateway-%u", g->options.id);
-  int err = redlock_config_new(&config);
-  if (err == 0) err = redlock_config_set_str(config, "client_name", name);
-  if (err == 0 && g->options.config != NULL) err = redlock_config_load_file(config, g->options.config);
-  if (err == 0 && g->options.commission) err = redlock_config_set_u32(config, "commission", 1);
-  while (err == 0 && rest != NULL && *rest != '\0') err = redlock_config_add_master(config, strsep(&rest, ","));
+  int err = new_config(&g->options, &config);
   if (err == 0) err = redlock_create(&g->rl, config);
   if (err != 0) note(g, redlock_strerror(err), config != NULL ? redlock_config_error(config) : "");
   redlock_config_free(config);
@@ -155,12 +120,11 @@ static bool create_client(struct gateway *g) {
 
 static bool work(struct gateway *g) {
   enum outcome outcome = INTACT;
-  while (!stopping && outcome != BROKEN && (g->options.jobs == 0 || g->frame.job < g->options.jobs)) {
-    const uint64_t mean = g->options.think_ms;
-    pause_ms(mean / 2 + (uint64_t)random() % (mean + 1));
-    g->frame = (struct frame){.gateway = (uint8_t)g->options.id, .count = FRAMES_PER_JOB, .job = g->frame.job + 1};
+  while (!stopping && outcome != BROKEN && !all_jobs_done(&g->options, g->frame.job)) {
+    pause_ms(think_time_ms(&g->options));
+    g->frame = first_frame(&g->options, g->frame.job + 1);
     outcome = one_job(g);
-    ++*(outcome == INTACT ? &g->intact : outcome == RUINED ? &g->ruined : &g->failed);
+    ++*(outcome == INTACT ? &g->tally.intact : outcome == RUINED ? &g->tally.ruined : &g->tally.failed);
   }
   return outcome != BROKEN;
 }
@@ -180,10 +144,6 @@ int main(int argc, char **argv) {
   const bool well = work(&g);
   if (g.rl != NULL) redlock_destroy(g.rl, CLOSE_GRACE_MS);
   close(g.fd);
-  printf("{\"gateway\":%u,\"lock\":%s,\"jobs\":%u,\"ruined\":%u,\"failed\":%u,\"lost\":%u,", g.options.id,
-         g.options.lock ? "true" : "false", g.intact, g.ruined, g.failed, g.lost);
-  waits_print_json(&g.waits);
-  puts("}");
-  free(g.waits.us);
+  print_tally(&g.options, &g.tally);
   return well ? 0 : 1;
 }

@@ -12,23 +12,10 @@
 // All of it runs on one libuv loop and never blocks. Events only report: whether the lock is held is for
 // redlock_check() to say.
 #define _GNU_SOURCE 1
-#include <redlock/redlock.h>
 #include <signal.h>
 #include <uv.h>
 
-#include "bus.h"
-#include "options.h"
-#include "waits.h"
-
-enum {
-  FRAMES_PER_JOB = 4,
-  GAP_MS = 2,            // between the answer to a frame and the next frame
-  ANSWER_MS = 100,       // the device has answered by then, or not at all
-  CLOSE_GRACE_MS = 300,  // for the last deletes to be answered
-  // What a frame needs: should it be the last that we may send, then the device must have forgotten the command before
-  // anybody else can get the lock. The 50 ms are for us and the wire, to get the frame there.
-  NEED_MS = BUS_SILENCE_MS + 50,
-};
+#include "job.h"
 
 enum state { THINKING, WAITING, WORKING, STOPPED, CLOSING };
 
@@ -47,15 +34,14 @@ struct gateway {
   struct frame_reader reader;
   struct frame frame;  // of this job, the last one sent
   uint64_t asked_ns;   // when this job asked for the lock
-  struct waits waits;
-  unsigned intact, ruined, failed, lost;
+  struct tally tally;
 };
 
 static void send_frame(uv_timer_t *timer);
 static void start_job(uv_timer_t *timer);
 
 static void note(const struct gateway *g, const char *what, const char *why) {
-  fprintf(stderr, "gateway %u: job %u: %s: %s\n", g->options.id, g->frame.job, what, why);
+  job_note(&g->options, &g->frame, what, why);
 }
 
 static void close_handles(struct gateway *g) {
@@ -82,9 +68,8 @@ static void on_signal(uv_signal_t *handle, int number) {
 // ---- A job ------------------------------------------------------------------------------------------------------
 
 static void think(struct gateway *g) {
-  const uint64_t mean = g->stopping ? 0 : g->options.think_ms;
   g->state = THINKING;
-  uv_timer_start(&g->timer, start_job, mean / 2 + (uint64_t)random() % (mean + 1), 0);
+  uv_timer_start(&g->timer, start_job, g->stopping ? 0 : think_time_ms(&g->options), 0);
 }
 
 static void end_job(uv_timer_t *timer) {
@@ -95,7 +80,7 @@ static void end_job(uv_timer_t *timer) {
 
 static void stop_job(struct gateway *g, const char *why) {
   note(g, "stopped", why);
-  ++g->failed;
+  ++g->tally.failed;
   g->state = STOPPED;
   uv_poll_stop(&g->wire);
   uv_timer_start(&g->timer, end_job, BUS_SILENCE_MS, 0);
@@ -118,7 +103,7 @@ static void on_answer(struct gateway *g, uint8_t status) {
     ++g->frame.index;
     uv_timer_start(&g->timer, send_frame, GAP_MS, 0);
   } else {
-    ++*(status == FRAME_RUINED ? &g->ruined : &g->intact);
+    ++*(status == FRAME_RUINED ? &g->tally.ruined : &g->tally.intact);
     end_job(&g->timer);
   }
 }
@@ -131,18 +116,11 @@ static void on_wire(uv_poll_t *wire, int status, int events) {
     return;
   }
   struct frame answer;
-  while (frame_next(&g->reader, &answer)) {  // late answers, and on a pty those to other gateways, are passed over
-    if (answer.gateway != g->frame.gateway || answer.job != g->frame.job || answer.index != g->frame.index) continue;
+  while (frame_next(&g->reader, &answer)) {
+    if (!is_answer(&g->frame, &answer)) continue;
     on_answer(g, answer.status);
     return;
   }
-}
-
-// What a scheduler, a slow flash or a debugger may do to any program at any instruction, done here where it hurts
-// most. A gateway of yours has no such line.
-static void maybe_freeze(const struct gateway *g) {
-  const uint32_t every = g->options.freeze_every;
-  if (every > 0 && (g->frame.job - 1) % every == 0 && g->frame.index == FRAMES_PER_JOB / 2) raise(SIGSTOP);
 }
 
 static void send_frame(uv_timer_t *timer) {
@@ -155,7 +133,7 @@ static void send_frame(uv_timer_t *timer) {
     stop_job(g, redlock_strerror(err));
     return;
   }
-  maybe_freeze(g);
+  maybe_freeze(&g->options, &g->frame);
   if (write(g->fd, bytes, sizeof bytes) != (ssize_t)sizeof bytes) {
     device_gone(g);
   } else {
@@ -165,7 +143,7 @@ static void send_frame(uv_timer_t *timer) {
 }
 
 static void begin_job(struct gateway *g) {
-  waits_add(&g->waits, uv_hrtime() - g->asked_ns);
+  waits_add(&g->tally.waits, uv_hrtime() - g->asked_ns);
   g->state = WORKING;
   if (g->rl != NULL) g->frame.token = redlock_fencing_token(g->rl, g->lock);  // 0 without --fencing
   send_frame(&g->timer);
@@ -173,29 +151,24 @@ static void begin_job(struct gateway *g) {
 
 static int acquire(struct gateway *g) {
   const redlock_resource_t resource = redlock_resource(g->options.resource);
-  redlock_acquire_opts_t opts = REDLOCK_ACQUIRE_OPTS_INIT;
-  opts.ttl_ms = g->options.ttl_ms;
-  opts.wait_ms = (int32_t)g->options.wait_ms;
-  opts.retry_delay_ms = g->options.retry_ms;
-  opts.min_validity_ms = NEED_MS;
-  if (g->options.fencing) opts.flags |= REDLOCK_F_FENCING;
+  const redlock_acquire_opts_t opts = lock_options(&g->options);
   g->state = WAITING;
   return redlock_acquire_async(g->rl, &resource, 1, &opts, &g->lock);
 }
 
 static void not_acquired(struct gateway *g, int err) {
   note(g, "not acquired", redlock_strerror(err));
-  ++g->failed;
+  ++g->tally.failed;
   think(g);
 }
 
 static void start_job(uv_timer_t *timer) {
   struct gateway *g = timer->data;
-  if (g->stopping || (g->options.jobs > 0 && g->frame.job == g->options.jobs)) {
+  if (g->stopping || all_jobs_done(&g->options, g->frame.job)) {
     finish(g);
     return;
   }
-  g->frame = (struct frame){.gateway = (uint8_t)g->options.id, .count = FRAMES_PER_JOB, .job = g->frame.job + 1};
+  g->frame = first_frame(&g->options, g->frame.job + 1);
   g->asked_ns = uv_hrtime();
   if (g->rl == NULL) {
     begin_job(g);
@@ -219,7 +192,7 @@ static void on_event(redlock_t *rl, const redlock_event_t *event, void *user) {
       note(g, "not extended", redlock_strerror(event->err));
       break;
     case REDLOCK_EV_LOST:  // the next redlock_check() would say the same; there is no need to wait for it
-      ++g->lost;
+      ++g->tally.lost;
       if (g->state == WORKING) stop_job(g, "the lock is lost");
       break;
     case REDLOCK_EV_MASTER:
@@ -237,13 +210,7 @@ static void on_event(redlock_t *rl, const redlock_event_t *event, void *user) {
 
 static bool create_client(struct gateway *g) {
   redlock_config_t *config = NULL;
-  char name[REDLOCK_CLIENT_NAME_MAX + 1], *rest = g->options.masters;
-  snprintf(name, sizeof name, "gateway-%u", g->options.id);
-  int err = redlock_config_new(&config);
-  if (err == 0) err = redlock_config_set_str(config, "client_name", name);
-  if (err == 0 && g->options.config != NULL) err = redlock_config_load_file(config, g->options.config);
-  if (err == 0 && g->options.commission) err = redlock_config_set_u32(config, "commission", 1);
-  while (err == 0 && rest != NULL && *rest != '\0') err = redlock_config_add_master(config, strsep(&rest, ","));
+  int err = new_config(&g->options, &config);
   if (err == 0) {
     redlock_config_set_event(config, on_event, g);
     err = redlock_create_on_loop(&g->rl, config, &g->loop);
@@ -279,10 +246,6 @@ int main(int argc, char **argv) {
   uv_run(&g.loop, UV_RUN_DEFAULT);
   uv_loop_close(&g.loop);
   close(g.fd);
-  printf("{\"gateway\":%u,\"lock\":%s,\"jobs\":%u,\"ruined\":%u,\"failed\":%u,\"lost\":%u,", g.options.id,
-         g.options.lock ? "true" : "false", g.intact, g.ruined, g.failed, g.lost);
-  waits_print_json(&g.waits);
-  puts("}");
-  free(g.waits.us);
+  print_tally(&g.options, &g.tally);
   return g.broken ? 1 : 0;
 }

@@ -4,7 +4,7 @@
 // the library's, libuv's and the test's own. So the test lets the loop run only inside counted(), where its own code
 // stores into what is there already, and does everything else - servers, expectations - outside.
 //
-// The three masters are two by TCP and one by unix socket. Host names are the exception that redlock.h names.
+// Host names are the exception that redlock.h names.
 #include <gtest/gtest.h>
 #include <heap_count.h>
 #include <redlock/redlock.h>
@@ -15,12 +15,12 @@
 #include <memory>
 #include <vector>
 
-#include "support/redis_server.hpp"
+#include "support/counted_masters.hpp"
 
 namespace redlock::test {
 namespace {
 
-constexpr uint32_t masters_count = 3;
+constexpr uint32_t masters_count = CountedMasters::count;
 
 struct Seen {
   unsigned events[REDLOCK_EV_CLOSED + 1] = {};
@@ -41,11 +41,7 @@ class NoHeap : public ::testing::Test {
  protected:
   void SetUp() override {
     if (heap_count_total == nullptr) GTEST_SKIP() << "a sanitizer has its own heap";
-    RedisServer::Options unix_socket;
-    unix_socket.unix_socket = true;
-    for (uint32_t m = 0; m < masters_count; ++m) {
-      masters_.push_back(std::make_unique<RedisServer>(m == 2 ? unix_socket : RedisServer::Options{}));
-    }
+    masters_.start();
     ASSERT_EQ(uv_loop_init(&loop_), 0);
     seen_.loop = &loop_;
     create();
@@ -109,7 +105,7 @@ class NoHeap : public ::testing::Test {
     return until_told(REDLOCK_EV_RELEASED);
   }
 
-  std::vector<std::unique_ptr<RedisServer>> masters_;
+  CountedMasters masters_;
   uv_loop_t loop_{};
   redlock_t* rl_ = nullptr;
   redlock_lock_t lock_{0};
@@ -120,17 +116,8 @@ class NoHeap : public ::testing::Test {
  private:
   void create() {
     redlock_config_t* cfg = nullptr;
-    ASSERT_EQ(redlock_config_new(&cfg), 0);
-    for (const auto& master : masters_) ASSERT_EQ(redlock_config_add_master(cfg, master->url().c_str()), 0);
-    // What a restarted master may have forgotten cannot be held for longer than this.
-    ASSERT_EQ(redlock_config_set_u32(cfg, "commission", 1), 0);
-    ASSERT_EQ(redlock_config_set_u32(cfg, "timing.max_ttl_ms", 3'000), 0);
-    ASSERT_EQ(redlock_config_set_u32(cfg, "defaults.ttl_ms", 3'000), 0);
-    // Patient with a loaded machine, quick to connect again.
-    ASSERT_EQ(redlock_config_set_u32(cfg, "timing.suspect_close_ms", 10'000), 0);
-    ASSERT_EQ(redlock_config_set_u32(cfg, "timing.node_timeout_ms", 2'000), 0);
-    ASSERT_EQ(redlock_config_set_u32(cfg, "timing.reconnect_min_ms", 10), 0);
-    ASSERT_EQ(redlock_config_set_u32(cfg, "timing.reconnect_max_ms", 20), 0);
+    masters_.configure(cfg);
+    ASSERT_NE(cfg, nullptr);
     redlock_config_set_event(cfg, on_event, &seen_);
     memory_.resize(redlock_memory_size(cfg) / sizeof(max_align_t) + 1);
     ASSERT_EQ(redlock_create_on_loop_in(memory_.data(), memory_.size() * sizeof(max_align_t), &rl_, cfg, &loop_), 0);
@@ -185,7 +172,7 @@ TEST_F(NoHeap, ExtendCancelAndBeRefused) {
     ASSERT_EQ(counted([this] { return redlock_cancel(rl_, lock_); }), 0);
     ASSERT_TRUE(until_told(REDLOCK_EV_FAILED));
   }
-  for (const auto& master : masters_) master->command({"SET", "valve", "somebody"});
+  for (const auto& master : masters_.servers) master->command({"SET", "valve", "somebody"});
   ASSERT_TRUE(start("valve", 300) && until_told(REDLOCK_EV_FAILED));
   EXPECT_EQ(calls_, 0ul);
 }
@@ -216,7 +203,7 @@ TEST_F(NoHeap, AHundredReconnects) {
   for (unsigned i = 0; i < 100; ++i) {
     ASSERT_TRUE(start("bus", 20'000) && until_told(REDLOCK_EV_ACQUIRED));
     const unsigned up = seen_.up;
-    masters_[i % masters_count]->command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
+    masters_.servers[i % masters_count]->command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
     ASSERT_TRUE(run_until([&] { return seen_.up > up; })) << "reconnect " << i;
     ASSERT_EQ(counted([this] { return redlock_release_async(rl_, lock_); }), 0);
     ASSERT_TRUE(until_told(REDLOCK_EV_RELEASED));
@@ -234,7 +221,7 @@ TEST_F(NoHeap, AHundredReconnects) {
 
 // A master that is gone for a while: connections are refused, then it comes back as a new process.
 TEST_F(NoHeap, RefusedAndRestarted) {
-  for (const auto& master : masters_) {
+  for (const auto& master : masters_.servers) {
     master->kill_hard();
     ASSERT_TRUE(run_until([this] { return status().masters_up == masters_count - 1; }));
     for (int i = 0; i < 20; ++i) ASSERT_TRUE(acquire_and_release());

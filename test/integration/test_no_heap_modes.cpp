@@ -12,12 +12,12 @@
 #include <memory>
 #include <vector>
 
-#include "support/redis_server.hpp"
+#include "support/counted_masters.hpp"
 
 namespace redlock::test {
 namespace {
 
-constexpr uint32_t masters_count = 3;
+constexpr uint32_t masters_count = CountedMasters::count;
 constexpr int threads_count = 8;
 
 struct Seen {
@@ -35,20 +35,9 @@ class NoHeapInOtherModes : public ::testing::Test {
  protected:
   void SetUp() override {
     if (heap_count_total == nullptr) GTEST_SKIP() << "a sanitizer has its own heap";
-    RedisServer::Options unix_socket;
-    unix_socket.unix_socket = true;
-    for (uint32_t m = 0; m < masters_count; ++m) {
-      masters_.push_back(std::make_unique<RedisServer>(m == 2 ? unix_socket : RedisServer::Options{}));
-    }
-    ASSERT_EQ(redlock_config_new(&cfg_), 0);
-    for (const auto& master : masters_) ASSERT_EQ(redlock_config_add_master(cfg_, master->url().c_str()), 0);
-    ASSERT_EQ(redlock_config_set_u32(cfg_, "commission", 1), 0);
-    ASSERT_EQ(redlock_config_set_u32(cfg_, "timing.max_ttl_ms", 3'000), 0);
-    ASSERT_EQ(redlock_config_set_u32(cfg_, "defaults.ttl_ms", 3'000), 0);
-    ASSERT_EQ(redlock_config_set_u32(cfg_, "timing.suspect_close_ms", 10'000), 0);
-    ASSERT_EQ(redlock_config_set_u32(cfg_, "timing.node_timeout_ms", 2'000), 0);
-    ASSERT_EQ(redlock_config_set_u32(cfg_, "timing.reconnect_min_ms", 10), 0);
-    ASSERT_EQ(redlock_config_set_u32(cfg_, "timing.reconnect_max_ms", 20), 0);
+    masters_.start();
+    masters_.configure(cfg_);
+    ASSERT_NE(cfg_, nullptr);
     redlock_config_set_event(cfg_, on_event, &seen_);
   }
   void TearDown() override { redlock_config_free(cfg_); }
@@ -68,7 +57,7 @@ class NoHeapInOtherModes : public ::testing::Test {
     return sum;
   }
 
-  std::vector<std::unique_ptr<RedisServer>> masters_;
+  CountedMasters masters_;
   redlock_config_t* cfg_ = nullptr;
   redlock_t* rl_ = nullptr;
   Seen seen_;
@@ -116,7 +105,7 @@ TEST_F(NoHeapInOtherModes, Thread) {
     workers[i] = {rl_, &both, false};
     ASSERT_EQ(pthread_create(&threads[i], nullptr, work, &workers[i]), 0);
   }
-  RedisConnection killer = masters_[0]->connect();
+  RedisConnection killer = masters_.servers[0]->connect();
   const std::string kill = resp_command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
   const uint32_t connects_before = connects();
 
@@ -156,7 +145,7 @@ bool poll_until(redlock_t* rl, Predicate predicate) {
 TEST_F(NoHeapInOtherModes, Polled) {
   ASSERT_EQ(redlock_create_polled(&rl_, cfg_), 0);
   ASSERT_TRUE(poll_until(rl_, [this] { return masters_up() == masters_count; }));
-  RedisConnection killer = masters_[1]->connect();
+  RedisConnection killer = masters_.servers[1]->connect();
   const std::string kill = resp_command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
   const uint32_t connects_before = connects();
   const redlock_resource_t bus = redlock_resource("bus");

@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "support/session_wire.hpp"
+
 namespace redlock {
 namespace {
 
@@ -54,7 +56,7 @@ Command any_command() {
   return Command::acquire(s);
 }
 
-struct Fixture {
+struct Fixture : test::SessionWire {
   explicit Fixture(unsigned in_flight = 16, size_t rx_size = 256)
       : tx(new char[1'024]), rx(new char[rx_size]), requests(new Session::Request[in_flight + Session::own_requests]) {
     settings.node_timeout = Duration::ms(50);
@@ -63,47 +65,18 @@ struct Fixture {
     settings.ping_interval = Duration::ms(5'000);
     settings.reconnect_min_ms = 100;
     settings.reconnect_max_ms = 5'000;
+    now = at(1'000);
     session = std::make_unique<Session>(settings, master, bytes("gw-17"),
                                         Session::Memory{tx.get(), 1'024, rx.get(), rx_size, requests.get(),
                                                         in_flight + Session::own_requests});
   }
   Fixture(const Fixture&) = delete;
 
-  // What it has to send goes out, all of it.
-  std::string sent() {
-    Bytes chunk[Tx::chunks_max];
-    const unsigned n = session->tx().gather(chunk, Tx::chunks_max);
-    std::string all;
-    for (unsigned i = 0; i < n; ++i) all.append(chunk[i].data, chunk[i].size);
-    session->tx().consume(all.size());
-    return all;
-  }
-  // Bytes arrive; the answers about claims are kept.
-  void receive(std::string_view s) {
-    while (!s.empty()) {
-      size_t room = 0;
-      char* to = session->rx_room(room);
-      if (room == 0) break;  // it wishes to close and reads no more
-      const size_t n = std::min(room, s.size());
-      memcpy(to, s.data(), n);
-      s.remove_prefix(n);
-      session->received(n);
-      for (Reply reply; session->next(now, reply);) {
-        replies.push_back(reply);
-        keys.push_back(text(reply.key));
-      }
-    }
-  }
   void connect(uint32_t nonce = 1) {
     if (session->wish() == Wish::none) session->on_time(later(now, session->deadline()));
     ASSERT_EQ(session->wish(), Wish::connect);
     session->connecting(now);
     session->connected(now, nonce);
-  }
-  // The word behind the last PING that was sent.
-  static std::string nonce_of(const std::string& wire) {
-    const size_t ping = wire.rfind("PING\r\n$8\r\n");
-    return ping == std::string::npos ? "" : wire.substr(ping + 10, 8);
   }
   void greet() {
     connect();
@@ -127,10 +100,6 @@ struct Fixture {
   MasterSettings master;
   std::unique_ptr<char[]> tx, rx;
   std::unique_ptr<Session::Request[]> requests;
-  std::unique_ptr<Session> session;
-  std::vector<Reply> replies;
-  std::vector<std::string> keys;  // of each reply, since a Reply owns none
-  Instant now = at(1'000);
 };
 
 // ---- greeting -------------------------------------------------------------------------------------------------

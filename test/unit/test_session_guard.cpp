@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "support/session_wire.hpp"
+
 namespace redlock {
 namespace {
 
@@ -31,13 +33,14 @@ const std::string info_text =
 const std::string q = "3333333333333333";
 const std::string seal = "1111111111111111:2222222222222222:" + q;
 
-struct Fixture {
+struct Fixture : test::SessionWire {
   explicit Fixture(bool resp3 = true, uint64_t seed = 7, size_t tx_size = 4'096) : tracked(resp3), tx(new char[tx_size]) {
     settings.guard = GuardMode::strict;
     settings.max_ttl_ms = 30'000;
     settings.meta_key = "redlock::meta";
     settings.fingerprint = "v1 n=3";
     settings.rx_bytes = 512;
+    now = at(0);
     session = std::make_unique<Session>(
         settings, master, Bytes("gw"),
         Session::Memory{tx.get(), tx_size, rx, sizeof rx, requests,
@@ -47,26 +50,6 @@ struct Fixture {
   }
   Fixture(const Fixture&) = delete;
 
-  std::string sent() {
-    Bytes chunk[Tx::chunks_max];
-    const unsigned n = session->tx().gather(chunk, Tx::chunks_max);
-    std::string all;
-    for (unsigned i = 0; i < n; ++i) all.append(chunk[i].data, chunk[i].size);
-    session->tx().consume(all.size());
-    return all;
-  }
-  void receive(std::string_view s) {
-    while (!s.empty()) {
-      size_t room = 0;
-      char* to = session->rx_room(room);
-      const size_t n = std::min(room, s.size());
-      if (n == 0) break;
-      memcpy(to, s.data(), n);
-      s.remove_prefix(n);
-      session->received(n);
-      for (Reply reply; session->next(now, reply);) replies.push_back(reply);
-    }
-  }
   // HELLO, tracking, scripts.
   void greet_up_to_info() {
     sent();
@@ -79,7 +62,7 @@ struct Fixture {
     return list({bulk("v1 n=3"), bulk(q), the_seal.empty() ? "_\r\n" : bulk(the_seal)});
   }
   static std::string time(int64_t seconds = 1'700'000'000) { return list({bulk(std::to_string(seconds)), bulk("5")}); }
-  std::string ping() const { return bulk(rest.substr(rest.rfind("PING\r\n$8\r\n") + 10, 8)); }
+  std::string ping() const { return bulk(nonce_of(rest)); }
   void greet(const std::string& the_seal = seal) {
     greet_up_to_info();
     receive(bulk(info_text) + caching() + record(the_seal) + time() + ping());
@@ -116,10 +99,7 @@ struct Fixture {
   std::unique_ptr<char[]> tx;
   char rx[512];
   Session::Request requests[16 + Session::own_requests];
-  std::unique_ptr<Session> session;
-  std::vector<Reply> replies;
   std::string rest;
-  Instant now = at(0);
 };
 
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }

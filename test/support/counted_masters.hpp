@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+//
+// What the tests that count calls of the heap have in common: three masters, two by TCP and one by unix socket, and a
+// configuration that is patient with a loaded machine and quick to connect again.
+#pragma once
+#include <gtest/gtest.h>
+#include <redlock/redlock.h>
+
+#include <memory>
+#include <vector>
+
+#include "support/redis_server.hpp"
+
+namespace redlock::test {
+
+struct CountedMasters {
+  static constexpr uint32_t count = 3;
+  std::vector<std::unique_ptr<RedisServer>> servers;
+
+  void start() {
+    RedisServer::Options unix_socket;
+    unix_socket.unix_socket = true;
+    for (uint32_t m = 0; m < count; ++m) {
+      servers.push_back(std::make_unique<RedisServer>(m == 2 ? unix_socket : RedisServer::Options{}));
+    }
+  }
+
+  void configure(redlock_config_t*& cfg) const {
+    ASSERT_EQ(redlock_config_new(&cfg), 0);
+    for (const auto& server : servers) ASSERT_EQ(redlock_config_add_master(cfg, server->url().c_str()), 0);
+    // What a restarted master may have forgotten cannot be held for longer than max_ttl.
+    const struct {
+      const char* field;
+      uint32_t value;
+    } fields[] = {{"commission", 1},
+                  {"timing.max_ttl_ms", 3'000},
+                  {"defaults.ttl_ms", 3'000},
+                  {"timing.suspect_close_ms", 10'000},
+                  {"timing.node_timeout_ms", 2'000},
+                  {"timing.reconnect_min_ms", 10},
+                  {"timing.reconnect_max_ms", 20}};
+    for (const auto& f : fields) ASSERT_EQ(redlock_config_set_u32(cfg, f.field, f.value), 0) << f.field;
+  }
+};
+
+}  // namespace redlock::test

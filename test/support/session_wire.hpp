@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+//
+// SessionWire: a session's connection as a test holds it: what goes out is taken, what comes in is fed, and what the
+// session makes of it is kept.
+#pragma once
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "master/session.hpp"
+
+namespace redlock::test {
+
+struct SessionWire {
+  // What it has to send goes out, all of it.
+  std::string sent() {
+    Bytes chunk[Tx::chunks_max];
+    const unsigned n = session->tx().gather(chunk, Tx::chunks_max);
+    std::string all;
+    for (unsigned i = 0; i < n; ++i) all.append(chunk[i].data, chunk[i].size);
+    session->tx().consume(all.size());
+    return all;
+  }
+
+  // Bytes arrive; a session that wishes to close reads no more.
+  void receive(std::string_view s) {
+    while (!s.empty()) {
+      size_t room = 0;
+      char* to = session->rx_room(room);
+      if (room == 0) break;
+      const size_t n = std::min(room, s.size());
+      memcpy(to, s.data(), n);
+      s.remove_prefix(n);
+      session->received(n);
+      for (Reply reply; session->next(now, reply);) {
+        replies.push_back(reply);
+        keys.emplace_back(reply.key.data, reply.key.size);
+      }
+    }
+  }
+
+  // The word behind the last PING that was sent.
+  static std::string nonce_of(const std::string& wire) {
+    const size_t ping = wire.rfind("PING\r\n$8\r\n");
+    return ping == std::string::npos ? "" : wire.substr(ping + 10, 8);
+  }
+
+  std::unique_ptr<Session> session;
+  std::vector<Reply> replies;
+  std::vector<std::string> keys;  // of each reply, since a Reply owns none
+  Instant now;
+};
+
+}  // namespace redlock::test
