@@ -11,7 +11,7 @@ constexpr int64_t ttl_believed_ms = int64_t{REDLOCK_MAX_TTL_MS_MAX} * 2;
 }  // namespace
 
 void Outlook::reset() {
-  look_ = looked_ = 0;
+  look_ = looked_ = plain_ = 0;
   waits_ = false;
   ration_ = 0;
   ration_until_ = Instant();
@@ -20,7 +20,7 @@ void Outlook::reset() {
 
 void Outlook::round_begins() {
   waits_ = false;
-  look_ = looked_ = 0;
+  look_ = looked_ = plain_ = 0;
 }
 
 void Outlook::wait(MasterMask votes, MasterMask tracked, MasterMask refused, Instant poll_at) {
@@ -31,6 +31,7 @@ void Outlook::wait(MasterMask votes, MasterMask tracked, MasterMask refused, Ins
     free_at_[m] = votes & ~tracked & bit(m) ? poll_at : Instant::never();
   }
   look_ = static_cast<MasterMask>(votes & tracked & ~known);
+  plain_ = static_cast<MasterMask>(votes & ~tracked);
 }
 
 void Outlook::look_sent(MasterIndex m) {
@@ -41,7 +42,7 @@ void Outlook::look_sent(MasterIndex m) {
 }
 
 void Outlook::looked(MasterIndex m, int64_t ttl, Instant now, Instant poll_at) {
-  if (unanswered_[m] == 0 || --unanswered_[m] != 0) return;
+  if (unanswered_[m] == 0 || --unanswered_[m] != 0 || (plain_ & bit(m))) return;
   if (ttl == ttl_gone) {
     free_at_[m] = now;
   } else if (ttl >= 0) {
@@ -55,7 +56,7 @@ void Outlook::looked(MasterIndex m, int64_t ttl, Instant now, Instant poll_at) {
 void Outlook::changed(MasterIndex m, Instant now) {
   if (unanswered_[m] != 0) return;
   looked_ &= static_cast<MasterMask>(~bit(m));
-  if (!waits_ || look_ & bit(m)) return;
+  if (!waits_ || (look_ | plain_) & bit(m)) return;
   if (now >= ration_until_) {
     ration_until_ = now + ration_of;
     ration_ = static_cast<uint16_t>(ration_per_master * masters_);
@@ -79,6 +80,7 @@ void Outlook::back(MasterIndex m, bool tracked, Instant poll_at) {
   if (tracked) {
     look_ |= bit(m);
   } else {
+    plain_ |= bit(m);
     free_at_[m] = poll_at;
   }
 }
@@ -91,6 +93,7 @@ void Outlook::look_away(MasterIndex m, Instant free_at) {
 void Outlook::forget(MasterIndex m) {
   looked_ &= static_cast<MasterMask>(~bit(m));
   look_ &= static_cast<MasterMask>(~bit(m));
+  plain_ &= static_cast<MasterMask>(~bit(m));
   free_at_[m] = Instant::never();
 }
 

@@ -9,6 +9,8 @@
 //     lives for t              now + t + 2 ms: the server's milliseconds, and "expired" is after, not at
 //     without expiry, unanswered, or the master does not vote: never
 //     the server does not track, or answers an error: when the plain timer would try again
+//     it was not sent the last SET, or failed: likewise, and no push changes that. An empty place there is no vote; and
+//     waiters that lose for want of one push each other with every SET and delete
 //
 // A quorum is plausibly free from the Q-th smallest of these. Before that a round could not be won and none is begun:
 // a renewal by the holder is only another look at the key. At that instant every waiter knows as much as any other, so
@@ -61,7 +63,7 @@ class Outlook {
   void round_begins();  // what was known is about to change
 
   // The round was lost to others: `look` becomes the masters to read. votes: those that could take part in a round now;
-  // tracked: those of them that tell of changes; refused: that answered the last SET with "held by another". poll_at:
+  // tracked: those of them that tell of changes and did not fail; refused: that answered the last SET with "held by another". poll_at:
   // when the plain timer would try.
   void wait(MasterMask votes, MasterMask tracked, MasterMask refused, Instant poll_at);
   bool waits() const { return waits_; }
@@ -86,6 +88,7 @@ class Outlook {
   Instant ration_until_;
   uint16_t ration_ = 0;
   MasterMask look_ = 0;
+  MasterMask plain_ = 0;   // left to the plain timer until the next round, whatever is heard of them
   MasterMask looked_ = 0;  // read behind this round's SET, and not changed since
   bool waits_ = false;
   uint8_t masters_ = 0;

@@ -179,6 +179,37 @@ TEST(Outlook, looks_are_rationed) {
   EXPECT_EQ(w.outlook.look(), 0b001);
 }
 
+// Two masters are free and a third lives; the fourth took no SET, for want of room, and others' attempts make it push.
+TEST(Outlook, a_master_that_took_no_set_is_left_to_the_plain_timer) {
+  Waiter w(5);
+  w.outlook.round_begins();
+  w.outlook.look_sent(3);  // behind the SET, and not answered yet
+  w.outlook.wait(0b01111, 0b00111, 0b00100, at(50));
+  for (const MasterIndex m : {0u, 1u, 2u}) {
+    w.outlook.look_sent(m);
+    w.looked(m, m == 2 ? 1'000 : ttl_gone, 1);
+  }
+  w.looked(3, ttl_gone, 2);
+  EXPECT_EQ(w.outlook.quorum_at(), at(50));
+  w.outlook.changed(3, at(3));
+  EXPECT_EQ(w.outlook.look(), 0);
+  EXPECT_EQ(w.outlook.quorum_at(), at(50));
+  w.outlook.left(3);
+  w.outlook.back(3, true, at(70));
+  EXPECT_EQ(w.outlook.look(), 0b01000) << "on a new connection it may take one";
+  w.outlook.look_sent(3);
+  w.looked(3, ttl_gone, 5);
+  EXPECT_EQ(w.outlook.quorum_at(), at(5));
+  w.outlook.left(3);
+  w.outlook.back(3, false, at(70));
+  w.outlook.changed(3, at(6));
+  EXPECT_EQ(w.outlook.look(), 0);
+  EXPECT_EQ(w.outlook.quorum_at(), at(70));
+  w.outlook.round_begins();
+  w.outlook.wait(0b11111, 0b11111, 0b11111, at(100));
+  EXPECT_EQ(w.outlook.look(), 0b11111) << "each round shows anew";
+}
+
 TEST(Outlook, a_wait_that_is_over_takes_no_more_looks) {
   Waiter w = Waiter::looking();
   w.outlook.round_begins();
