@@ -28,6 +28,7 @@ Checker::Checker(World& world) : world_(world) {
   for (auto& row : healthy_since_) std::fill(std::begin(row), std::end(row), never);
   for (auto& row : slow_until_) std::fill(std::begin(row), std::end(row), -never);
   std::fill(std::begin(lost_at_), std::end(lost_at_), -never);
+  std::fill(std::begin(old_keys_at_), std::end(old_keys_at_), -never);
   for (auto& row : late_at_) std::fill(std::begin(row), std::end(row), -never);
   for (auto& row : arrived_late_at_) std::fill(std::begin(row), std::end(row), -never);
   for (auto& row : too_late_at_) std::fill(std::begin(row), std::end(row), -never);
@@ -237,7 +238,7 @@ int Checker::owner_of(const std::string& value, bool& claimed) const {
 void Checker::sample_forgotten(unsigned master) {
   const Ns now = world_.now();
   const Plan& plan = world_.plan();
-  if (world_.master(master).clock_disturbed || plan.has(Fault::forget)) return;
+  if (world_.master(master).clock_disturbed || has_old_keys(master)) return;
   for (unsigned r = 0; r < plan.resources; ++r) {
     const auto entry = world_.master(master).redis.peek(names[r], now);
     bool claimed = false;
@@ -254,6 +255,11 @@ void Checker::sample_forgotten(unsigned master) {
                      entry->value.c_str(), owner);
     }
   }
+}
+
+// A key that was deleted is there again, with what was left of its ttl. Nobody knows of it, and it expires.
+bool Checker::has_old_keys(unsigned master) const {
+  return world_.now() < old_keys_at_[master] + lifetime(world_.plan().ttl_max_ms);
 }
 
 void Checker::sample_keys(unsigned master) {
@@ -282,6 +288,7 @@ void Checker::judge_orphan(unsigned master, unsigned resource, int owner) {
   }
   // A debt also ends when the key must have expired; a disturbed wall clock may keep the key for longer.
   if (owner < 0 || healthy_since_[owner][master] == never || world_.master(master).clock_disturbed) return;
+  if (has_old_keys(master)) return;
   const Ns late = late_at_[owner][master];
   if (too_late_at_[owner][master] > now - lifetime(plan.ttl_max_ms)) return;  // too late for any debt: it expires
   const Ns since = std::max({orphan.since, healthy_since_[owner][master], late, slow_until_[owner][master]});

@@ -53,6 +53,7 @@ class Checker {
   void died(unsigned client, Ns t);
   void compare(unsigned client);  // now
   void master_forgot(unsigned master, Ns t) { lost_at_[master] = t; }
+  void old_keys_come_back(unsigned master, Ns t) { old_keys_at_[master] = t; }
   void slow_bytes(const Connection& c, Ns arrive);
   void late_bytes(Connection& c, Ns t, bool arrived);
   void sample();
@@ -77,6 +78,7 @@ class Checker {
   void judge_orphan(unsigned master, unsigned resource, int owner);
   void sample_progress();
   bool quorum_lost_since(Ns t) const;
+  bool has_old_keys(unsigned master) const;
   int owner_of(const std::string& value, bool& claimed) const;
 
   struct Token {
@@ -89,7 +91,8 @@ class Checker {
   World& world_;
   std::vector<Belief> beliefs_;
   std::vector<Token> tokens_;
-  Ns lost_at_[masters_max];  // the last time that a master forgot something
+  Ns lost_at_[masters_max];      // the last time that a master forgot something
+  Ns old_keys_at_[masters_max];  // the last time that it came back with keys that were gone
   Orphan orphans_[masters_max][resources_max];
   Ns healthy_since_[clients_max][masters_max];
   Ns slow_until_[clients_max][masters_max];  // then all bytes have arrived that a fault held up

@@ -154,6 +154,7 @@ void World::at_master(Fault fault, unsigned m) {
       using Keep = test::RedisDouble::Keep;
       const Keep keep = fault == Fault::restart ? Keep::all : random_.coin() ? Keep::none : Keep::snapshot;
       if (keep != Keep::all) checker_->master_forgot(m, now_);
+      if (keep == Keep::snapshot) checker_->old_keys_come_back(m, now_);
       master.crash(keep, random_.coin());
       if (plan_.has(Fault::loading) && random_.coin()) {
         const Ns loaded = now_ + length + random_.spread(1 * ms, 500 * ms);

@@ -27,7 +27,7 @@ void Totals::add(const Totals& more) {
 }
 
 World::World(uint64_t seed, bool swarm, Story& story)
-    : seed_(seed), plan_(draw_plan(seed, swarm)), story_(story), random_(seed, Purpose::faults) {
+    : seed_(seed), plan_(draw_plan(seed, swarm)), story_(story), random_(seed, Purpose::faults), saves_(seed, Purpose::saves) {
   network_ = std::make_unique<Network>(*this);
   for (unsigned m = 0; m < plan_.masters; ++m) {
     masters_.push_back(std::make_unique<Master>(*this, m, seed * masters_max + m, plan_.master_ppm[m]));
@@ -123,6 +123,7 @@ void World::handle(const Event& event) {
     case Kind::sample:
       checker_->sample();
       expire_actively();
+      save_some();
       return heap_.push(now_ + sample_gap, Kind::sample);
     case Kind::quiet:
       return become_quiet();
@@ -136,6 +137,14 @@ void World::expire_actively() {
   for (unsigned m = 0; m < plan_.masters; ++m) {
     Master& master = *masters_[m];
     if (plan_.expires_actively >> m & 1 && !master.down && !master.frozen) master.redis.tick(now_);
+  }
+}
+
+// Masters write their keys to a disk from time to time, and may come back with them much later.
+void World::save_some() {
+  if (!on(Fault::forget)) return;
+  for (const auto& master : masters_) {
+    if (saves_.chance(50) && !master->down && !master->frozen) master->redis.snapshot(now_);
   }
 }
 

@@ -77,6 +77,7 @@ class World {
   void reset(Connection& c);
   void slew(unsigned client, int64_t ppm);
   void expire_actively();
+  void save_some();
   void seal_all();
   void become_quiet();
   void close_all();
@@ -87,6 +88,7 @@ class World {
   Story& story_;
   Heap heap_;
   Stream random_;
+  Stream saves_;
   Ns now_ = 0;
   bool quiet_ = false;
   bool closing_ = false;
