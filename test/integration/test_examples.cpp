@@ -154,6 +154,34 @@ TEST_F(Example, Raii) {
             std::string::npos) << raii.output();
 }
 
+// Stopped between check and write until the lock is over: what is then written is late, and with the guard nothing is.
+struct Writes {
+  int stopped = -1, in_time = -1, late = -1, refused = -1;
+};
+
+Writes writes_of(const std::string& text) {
+  static const std::regex line("stopped ([0-9]+) times .*; ([0-9]+) writes were in time .*, ([0-9]+) late, ([0-9]+) refused");
+  std::smatch match;
+  if (!std::regex_search(text, match, line)) return {};
+  return {std::stoi(match[1]), std::stoi(match[2]), std::stoi(match[3]), std::stoi(match[4])};
+}
+
+TEST_F(Example, DeadlineGuard) {
+  Program without("deadline_guard", Words{"--no-guard", "20", dir_ + "/device"} + masters_.urls(), dir_);
+  EXPECT_EQ(without.exit_status(), 0) << without.output();
+  Writes writes = writes_of(without.output());
+  EXPECT_GT(writes.late, 0) << without.output();
+  EXPECT_EQ(writes.refused, 0) << without.output();
+  EXPECT_EQ(writes.late + writes.in_time, writes.stopped) << without.output();
+
+  Program with("deadline_guard", Words{"20", dir_ + "/device"} + masters_.urls(), dir_);
+  EXPECT_EQ(with.exit_status(), 0) << with.output();
+  writes = writes_of(with.output());
+  EXPECT_EQ(writes.late, 0) << with.output();
+  EXPECT_GT(writes.refused, 0) << with.output();
+  EXPECT_EQ(writes.refused + writes.in_time, writes.stopped) << with.output();
+}
+
 // Both ways to write a gateway: they collide without the lock, never with it, and not when masters fail. The demo judges.
 class Demo : public ::testing::TestWithParam<const char*> {};
 
