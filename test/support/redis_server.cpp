@@ -292,6 +292,10 @@ bool RedisServer::spawn_and_wait() {
   std::vector<char*> argv;
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
+  std::vector<char*> environment;
+  for (const std::string& entry : options_.environment) environment.push_back(const_cast<char*>(entry.c_str()));
+  for (char** entry = environ; *entry != nullptr; ++entry) environment.push_back(*entry);
+  environment.push_back(nullptr);
   const pid_t parent = ::getpid();
   const pid_t child = ::fork();
   if (child < 0) fail(std::string("fork: ") + std::strerror(errno));
@@ -300,7 +304,7 @@ bool RedisServer::spawn_and_wait() {
     if (::getppid() != parent) ::_exit(1);
     const int nowhere = ::open("/dev/null", O_RDWR);
     for (int fd = 0; fd < 3; ++fd) ::dup2(nowhere, fd);
-    ::execv(argv[0], argv.data());
+    ::execve(argv[0], argv.data(), environment.data());
     ::_exit(127);
   }
   pid_ = child;
