@@ -3,15 +3,28 @@
  * redlock/redlock.h - the whole C API: distributed locks through N independent Redis or Valkey masters, for gateways
  * that share one piece of hardware. C99 and C++11; includes neither uv.h nor cJSON.h.
  *
- * What it promises. While clocks run at nearly the same rate (each within 0.5 %) and no master's wall clock is stepped
- * forward, two clients never hold one resource at the same time. A master that may have forgotten keys - it restarted, was
- * flushed, changed its role, or is another server now - takes part in no quorum until every lock granted before has ended:
- * that is the guard, on unless the configuration says otherwise. A holder that is paused past the end of its validity must
- * not touch the device any more: call redlock_check() before each device transaction, with the longest time that the
- * transaction takes. It is the authority; events are only hints and may come late.
- * What it cannot promise. A pause between redlock_check() and the device; a wall clock stepped forward between two looks
- * at it (Redis expires keys by the wall clock; a step that is seen costs the master its vote); keys that are deleted by
- * hand or evicted; a proxy that changes servers behind a connection. README.md names the test of each claim.
+ * What a lock promises. While clocks run at nearly the same rate (each within 0.5 %) and no master's wall clock is
+ * stepped forward, two clients never hold one resource at the same time (redlock_sim, test/spec/safety.cpp,
+ * test/model/lock.pml).
+ *  - The validity counts from before the first byte was sent (test/spec/safety.cpp), and neither a suspend nor a pause
+ *    makes it longer (test/unit/test_clock.cpp, test/scenario/clock.txt). A holder that is paused past its end must not
+ *    touch the device any more: call redlock_check() before each device transaction, with the longest time that the
+ *    transaction takes. It is the authority; events are only hints and may come late.
+ *  - A master that may have forgotten keys - it restarted, was flushed, changed its role, or is another server now -
+ *    takes part in no quorum until every lock granted before has ended: that is the guard, on unless the configuration
+ *    says otherwise (test/integration/test_guard.cpp, test/model/guard.pml). One server under two names has one vote
+ *    (the same test).
+ *  - A master whose wall clock is stepped or runs off rate has no vote for a guard time from the next look at it on,
+ *    and a held lock that needed it is LOST (test/integration/test_server_clock.cpp).
+ *  - No key is left behind, also on masters that were silent (test/scenario/debts.txt,
+ *    test/integration/test_lock_faults.cpp).
+ * What it cannot promise. A pause between redlock_check() and the device: use a fencing token, or what
+ * examples/deadline_guard.c does. A wall clock stepped forward between two looks at it, which are
+ * max(timing.max_ttl_ms / 6, 500 ms) apart (Redis expires keys by the wall clock). Keys that are deleted by hand,
+ * SWAPDB, and keys evicted before a changed policy was noticed. A proxy that changes servers behind a connection. With
+ * "guard": "weak" a restart from an old snapshot on a server that hides its run id; with "off" all that the guard is
+ * for. What a fencing token promises, and what not, stands in section 9. README.md has the same claims, with more of
+ * their tests.
  *
  * Conventions
  *  1. Functions return 0 or a positive result when all is well, else one of the frozen negative REDLOCK_E_* numbers.
@@ -281,7 +294,8 @@ REDLOCK_API const char *redlock_config_error(const redlock_config_t *cfg);
 
 /* [setup] One more master: redis://[user[:password]@]host[:port] with a numeric IPv4 address, an IPv6 address in
  * brackets or a host name, or unix:///path/of/socket. Port 6379 when none is given. %XX escapes are understood in user
- * and password. CONFIG: not such a URL, a part too long, more than REDLOCK_MASTERS_MAX, or the same address twice.
+ * and password. A client has 1 .. REDLOCK_MASTERS_MAX; recommended are 3, 5 or 7, or 1 where its failure may stop the work.
+ * An even number costs a master and buys nothing. CONFIG: not such a URL, a part too long, more than REDLOCK_MASTERS_MAX, or the same address twice.
  * NOTSUP: rediss://. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_add_master(redlock_config_t *cfg, const char *url);
 
@@ -467,7 +481,7 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_check(const redlock_t *rl, redlock_loc
 /* [any] Milliseconds of validity left, rounded down; 0: held no more; negative: NOT_HELD, STALE, FORKED. */
 REDLOCK_API int64_t redlock_validity_ms(const redlock_t *rl, redlock_lock_t lock);
 /* [any] The end of the validity as an absolute CLOCK_BOOTTIME time in ns, for timerfd or timer_create with
- * TIMER_ABSTIME; computed anew at each call so that slewing of the system clock cannot make it late: ask again after
+ * TIMER_ABSTIME (examples/deadline_guard.c); computed anew at each call so that slewing of the system clock cannot make it late: ask again after
  * RENEWED. Errors as redlock_validity_ms; 0: held no more. */
 REDLOCK_API int64_t redlock_deadline_ns(const redlock_t *rl, redlock_lock_t lock);
 
@@ -543,11 +557,13 @@ REDLOCK_API int redlock_status_json(const redlock_t *rl, char *buf, size_t *size
  *  1. A token is given once, and is larger than every token that was given before its acquire began, whatever clocks,
  *     pauses and the network do, while fewer than a quorum of masters have lost their counters since those were last
  *     written; any number of such losses one after the other, with the guard on. (test/model/token.pml; redlock_sim, also
- *     in the runs where exclusion is off.)
+ *     in the runs where exclusion is off; test/integration/test_fence_scripts.cpp.)
  *  2. When too few masters that know the counter answer, the token is taken from their wall clocks and flagged
  *     REDLOCK_EV_F_FLOORED: it is larger than all before if those clocks agree and were not set back. With "fence": "strict" there is
  *     no such token: FENCE_UNKNOWN. (test/unit/test_fence.cpp, test/scenario/fencing.txt.)
  *  3. A token is never handed on: the next local waiter of the same client gets its own. (test/scenario/fencing.txt.)
+ *  4. A device that compares refuses the write of a holder that was frozen between its check and its write.
+ *     (test/integration/test_examples.cpp, which runs examples/demo.sh.)
  * Not claimed: that the lock excludes (the token is for when it does not); an order between acquires that overlap in time;
  * tokens without gaps; an order between resources or prefixes; anything against somebody who deletes or writes the counters
  * (the hash redlock:{prefix}:fence) and keeps the guard's record.
