@@ -51,7 +51,7 @@ class RedisServer {
     std::vector<std::string> args;  // e.g. {"--maxmemory", "1mb"}
     std::string password;           // requirepass, used by command() too
     bool unix_socket = false;       // instead of TCP
-    std::vector<std::string> environment;  // of the server only, besides ours, e.g. {"LD_PRELOAD=..."}
+    std::vector<std::string> environment = {};  // of the server only, besides ours, e.g. {"LD_PRELOAD=..."}
   };
 
   RedisServer() : RedisServer(Options{}) {}
