@@ -78,7 +78,8 @@ void Checker::token_given(unsigned client, const User& user, const redlock_event
   const bool forgets = plan.has(Fault::forget) || plan.has(Fault::flushall) || plan.has(Fault::evict);
   const bool claimed = (event.flags & REDLOCK_EV_F_FLOORED) == 0 && (!forgets || plan.guarded());
   for (const Token& other : tokens_) {
-    if (!claimed || other.resource != user.resource || quorum_lost_since(other.asked_at)) continue;
+    if (!claimed || other.resource != user.resource) continue;
+    if (world_.witness().floored_below(user.resource, other.token, other.asked_at)) continue;
     const unsigned long long mine = event.token, theirs = other.token;
     if (other.token == event.token) {
       world_.violate(user.asked_at, 1u << client, "token %llu was given before", mine);
@@ -87,15 +88,6 @@ void Checker::token_given(unsigned client, const User& user, const redlock_event
     }
   }
   tokens_.push_back({user.resource, event.token, user.asked_at, t});
-}
-
-// Tokens are claimed to be in order while fewer than a quorum of the masters have lost their counters; after that a floor
-// is taken from their wall clocks, by an attempt that may have been lost, so that later tokens bear no flag.
-bool Checker::quorum_lost_since(Ns t) const {
-  const unsigned masters = world_.plan().masters;
-  unsigned lost = 0;
-  for (unsigned m = 0; m < masters; ++m) lost += lost_at_[m] >= t ? 1u : 0u;
-  return lost >= masters / 2 + 1;
 }
 
 void Checker::checked(unsigned client, const User& user, Ns t, Instant reading, Ns boot_read_at) {
@@ -108,13 +100,14 @@ void Checker::checked(unsigned client, const User& user, Ns t, Instant reading, 
   world_.heap().push(t, Kind::belief, client);
 }
 
-void Checker::published(unsigned client, const User& user, Instant valid_until, Ns t) {
+// Has the end moved?
+bool Checker::published(unsigned client, const User& user, Instant valid_until, Ns t) {
   Belief* b = find(client, user.handle);
-  if (b == nullptr) return;
+  if (b == nullptr) return false;
   if (valid_until <= world_.process(client).last_turn()) {
     world_.violate(b->asked_at, 1u << client, "the validity was over when time was handled, but no LOST was told");
   }
-  if (valid_until == b->valid_until) return;
+  if (valid_until == b->valid_until) return false;
   if (valid_until < b->valid_until) world_.violate(b->asked_at, 1u << client, "the validity got shorter");
   if (b->valid_until <= world_.process(client).loop_began()) {
     world_.violate(b->asked_at, 1u << client, "extended after the validity was over");
@@ -122,6 +115,7 @@ void Checker::published(unsigned client, const User& user, Instant valid_until, 
   if (valid_until > b->hold_until) world_.violate(b->asked_at, 1u << client, "extended beyond max_hold_ms");
   b->valid_until = valid_until;
   world_.heap().push(t, Kind::belief, client);
+  return true;
 }
 
 void Checker::released(unsigned client, uint64_t handle, Ns t) {

@@ -8,7 +8,7 @@
 //
 // Tokens. One that is not flagged was never given before, and is larger than every one that was told before its acquire was
 // asked for; demanded whatever clocks do, also where exclusion is not, as long as masters that lose their counters are
-// guarded.
+// guarded, and no floor was stored below the earlier one: those lean on clocks, and so does what is built upon them.
 //
 // Ghosts. In the quiet phase a key belongs to a claim of a lock that is being acquired or held, or goes soon: at once
 // where the client knows of it, within the longest ttl after the last byte in any case.
@@ -47,13 +47,15 @@ class Checker {
   void acquired(unsigned client, const User& user, Ns t);
   void token_given(unsigned client, const User& user, const redlock_event_t& event, Ns t);
   void checked(unsigned client, const User& user, Ns t, Instant reading, Ns boot_read_at);
-  void published(unsigned client, const User& user, Instant valid_until, Ns t);
+  bool published(unsigned client, const User& user, Instant valid_until, Ns t);
   void released(unsigned client, uint64_t handle, Ns t);
   void over(unsigned client, uint64_t handle);
   void died(unsigned client, Ns t);
   void compare(unsigned client);  // now
   void master_forgot(unsigned master, Ns t) { lost_at_[master] = t; }
   void old_keys_come_back(unsigned master, Ns t) { old_keys_at_[master] = t; }
+  bool lost_since(unsigned master, Ns t) const { return lost_at_[master] >= t; }
+  bool healthy_since(unsigned client, unsigned master, Ns t) const { return healthy_since_[client][master] <= t; }
   void slow_bytes(const Connection& c, Ns arrive);
   void late_bytes(Connection& c, Ns t, bool arrived);
   void sample();
@@ -77,7 +79,6 @@ class Checker {
   void sample_keys(unsigned master);
   void judge_orphan(unsigned master, unsigned resource, int owner);
   void sample_progress();
-  bool quorum_lost_since(Ns t) const;
   bool has_old_keys(unsigned master) const;
   int owner_of(const std::string& value, bool& claimed) const;
 

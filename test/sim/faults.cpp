@@ -191,6 +191,17 @@ void World::at_master(Fault fault, unsigned m) {
   }
 }
 
+void World::freeze_later(unsigned master, Ns at, Ns until) {
+  heap_.push(at, Kind::freeze, master, static_cast<uint32_t>((until - at) / us));
+}
+
+void World::freeze(unsigned master, Ns length) {
+  tell_master(master, "FAULT a master stands still, as old bytes come");
+  count(Fault::freeze);
+  masters_[master]->freeze();
+  heap_.push(now_ + length, Kind::thaw, master);
+}
+
 void World::refuse(Fault fault, unsigned m) {
   static constexpr const char* errors[] = {"ERR something else",
                                            "READONLY You can't write against a read only replica.",
@@ -202,7 +213,8 @@ void World::refuse(Fault fault, unsigned m) {
                                            "MASTERDOWN link",
                                            "CLUSTERDOWN hash slot"};
   static constexpr const char* nonsense[] = {"$5\r\nhello\r\n", ":7\r\n",        "*1\r\n+OK\r\n",
-                                             "+QUEUED\r\n",     "gibberish\r\n", "+O"};
+                                             "+QUEUED\r\n",     "gibberish\r\n", "+O",
+                                             "?OK\r\n",         "~OK\r\n"};
   static constexpr const char* commands[] = {"", "SET", "EVALSHA", "PING", "HELLO"};
   test::RedisDouble::Knobs& knobs = masters_[m]->redis.knobs;
   if (fault == Fault::garbage) return masters_[m]->redis.garbage_next(random_.pick(nonsense));

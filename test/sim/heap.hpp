@@ -27,6 +27,7 @@ enum class Kind : uint8_t {
   reset,           // connection a breaks
   client_restart,  // client a
   master_restart,  // master a
+  freeze,          // master a, for b us
   thaw,            // master a
   mend,            // master a: error states, role and the like are over
   slew,            // client a: the system's clocks change their rate

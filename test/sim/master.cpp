@@ -45,6 +45,9 @@ Master::Master(World& world, unsigned index, uint64_t seed, int64_t rate_ppm)
   redis.register_script(text_of(extend_script), run_extend);
   test::register_guard_scripts(redis);
   test::register_fence_scripts(redis);
+  redis.observer = [this](int number, const test::Args& args, const Reply& reply, test::TrueTime now) {
+    world_.witness().executed(world_.network()[connections_[number]], args, reply, now);
+  };
 }
 
 void Master::serve(Connection& c) {

@@ -77,13 +77,25 @@ size_t Network::send(Connection& c, const Bytes* chunks, unsigned n, Ns t) {
   return sent;
 }
 
+// They come where it hurts most: into a master that stands still when the time is over in which they were waited for, so
+// that they lie there beside the delete that leaves then.
+Ns Network::aim_late(const Connection& c, Ns t) {
+  const Ns ttl = world_.plan().ttl_ms[random_.below(2)] * ms;
+  const Ns freeze = random_.between(ttl * 70 / 100, ttl * 95 / 100);
+  const Ns later = random_.between(freeze, ttl * 98 / 100);
+  const Ns thaw = ttl + random_.between(20 * ms, 400 * ms);
+  world_.freeze_later(c.master, t + freeze, t + thaw);
+  return later;
+}
+
 // What was sent and has not arrived: it is lost with the connection, or it arrives all the same, in order.
 void Network::finish_up(Connection& c, bool deliver, Ns t) {
   if (!deliver) {
     c.up.parts.resize(c.up.first);
     c.up.bytes.resize(c.up.taken);
   } else if (world_.on(Fault::late) && !c.up.idle()) {
-    const Ns later = random_.coin() ? random_.spread(1 * ms, 100 * ms) : random_.spread(20 * ms, 3000 * ms);
+    Ns later = random_.coin() ? random_.spread(1 * ms, 100 * ms) : random_.spread(20 * ms, 3000 * ms);
+    if (world_.on(Fault::freeze) && random_.chance(250)) later = aim_late(c, t);
     for (size_t i = c.up.first; i < c.up.parts.size(); ++i) {
       c.up.parts[i].arrives += later;
       world_.heap().push(c.up.parts[i].arrives, Kind::up, c.id);

@@ -51,6 +51,7 @@ struct Connection {
   int redis = 0;  // the double's number for it
   bool master_gone = false;
   bool peer_ended = false;  // the client's end has arrived
+  std::string released;     // the value that it last asked to delete
   std::string waiting;      // arrived while the master stood still
   Ns stalled_until = 0;
   Flow up;
@@ -90,6 +91,7 @@ class Network {
   Ns delay(unsigned client, unsigned master);
   void put(Connection& c, Flow& flow, bool up, uint32_t size, Ns t);
   void cut(Connection& c, Flow& flow, bool up, size_t size, Ns t);
+  Ns aim_late(const Connection& c, Ns t);
   void finish_up(Connection& c, bool deliver, Ns t);
 
   World& world_;

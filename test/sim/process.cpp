@@ -122,7 +122,12 @@ void Process::learn_ahead() {
   exact_ = true;
   ahead_known_ = clock_.check(now);
   exact_ = false;
-  if (ahead_known_) ahead_ = now.ns() - machine.own(t_);
+  if (!ahead_known_) return;
+  ahead_ = now.ns() - machine.own(t_);
+  if (ahead_ < 0) {
+    world_.violate(t_ - second, 1u << index_, "the clock of c%u is %.3f ms behind", index_,
+                   static_cast<double>(-ahead_) / 1e6);
+  }
 }
 
 void Process::call_close() {
@@ -190,7 +195,8 @@ void Process::loop() {
   for (const User& user : users_) {
     if (user.state != User::State::held || user.left) continue;
     const Instant valid_until = client_->cell(user.handle)->read().valid_until;
-    world_.checker().published(index_, user, valid_until, t_);
+    if (!world_.checker().published(index_, user, valid_until, t_)) continue;
+    world_.witness().published(index_, user, valid_until, t_);
   }
   learn_ahead();
   plan_wake();

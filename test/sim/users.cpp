@@ -167,6 +167,7 @@ void Process::on_user_event(User& user, const redlock_event_t& event) {
   if (event.type == REDLOCK_EV_RELEASED && !user.left && !closing_) {
     w.violate(user.asked_at, me, "u%u got RELEASED and did not ask for it", user.index);
   }
+  if (!held) w.witness().counted(index_, user, event);
   switch (event.type) {
     case REDLOCK_EV_ACQUIRED:
       told_acquired(user, event);
@@ -192,6 +193,7 @@ void Process::told_acquired(User& user, const redlock_event_t& event) {
   user.state = User::State::held;
   ++world_.totals.grants;
   world_.checker().acquired(index_, user, t_);
+  world_.witness().published(index_, user, client_->cell(user.handle)->read().valid_until, t_);
   world_.checker().token_given(index_, user, event, t_);
   Stream& random = user_random_;
   const uint64_t habit = random.below(3);

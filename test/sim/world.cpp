@@ -35,10 +35,11 @@ World::World(uint64_t seed, bool swarm, Story& story)
   }
   for (unsigned c = 0; c < plan_.clients; ++c) processes_.push_back(std::make_unique<Process>(*this, c));
   checker_ = std::make_unique<Checker>(*this);
+  witness_ = std::make_unique<Witness>(*this);
   if (plan_.guarded() && plan_.sealed) seal_all();
 }
 
-// The site has been in use before: a seal stands on every master.
+// The site has been in use before: a seal stands on every master, and tokens may have passed what a double can count.
 void World::seal_all() {
   Settings settings = plan_.settings;
   for (MasterIndex m = 0; m < settings.masters; ++m) settings.master[m].name = Bytes("m");
@@ -50,6 +51,9 @@ void World::seal_all() {
     const std::string q = redis.replid().substr(20, 16);
     const std::string seal = redis.run_id().substr(0, 16) + ":" + redis.replid().substr(0, 16) + ":" + q;
     redis.put_fields(std::string(k.data, k.size), {{"desc", std::string(d.data, d.size)}, {"q", q}, {"seal", seal}});
+    if (!plan_.fenced || seed_ % 2 != 0) continue;
+    const std::string beyond_doubles = "9007199254740993 " + seal;
+    redis.put_fields("redlock::fence", {{"r0", beyond_doubles}, {"r1", beyond_doubles}, {"r2", beyond_doubles}});
   }
 }
 
@@ -113,6 +117,9 @@ void World::handle(const Event& event) {
       return;
     case Kind::master_restart:
       return masters_[event.a]->restart();
+    case Kind::freeze:
+      if (!quiet_) freeze(event.a, clip(now_, event.b * us));
+      return;
     case Kind::thaw:
       return masters_[event.a]->thaw();
     case Kind::mend:

@@ -10,6 +10,7 @@
 #include "plan.hpp"
 #include "process.hpp"
 #include "story.hpp"
+#include "witness.hpp"
 
 namespace redlock::sim {
 
@@ -53,11 +54,13 @@ class World {
   Story& story() { return story_; }
   Network& network() { return *network_; }
   Checker& checker() { return *checker_; }
+  Witness& witness() { return *witness_; }
   Master& master(unsigned m) { return *masters_[m]; }
   Process& process(unsigned c) { return *processes_[c]; }
 
   void granted(unsigned client, Ns t);   // faults like to come right after
   void sent(const Connection& c, Ns t);  // and right after a request
+  void freeze_later(unsigned master, Ns at, Ns until);
   void violate(Ns since, uint32_t clients, const char* format, ...) __attribute__((format(printf, 4, 5)));
   const Violation& violation() const { return violation_; }
   void tell_master(unsigned m, const char* text);
@@ -74,6 +77,7 @@ class World {
   void at_master(Fault fault, unsigned master);
   void refuse(Fault fault, unsigned master);
   void kill_some(unsigned master);
+  void freeze(unsigned master, Ns length);
   void reset(Connection& c);
   void slew(unsigned client, int64_t ppm);
   void expire_actively();
@@ -95,6 +99,7 @@ class World {
   Violation violation_;
   std::unique_ptr<Network> network_;
   std::unique_ptr<Checker> checker_;
+  std::unique_ptr<Witness> witness_;
   std::vector<std::unique_ptr<Master>> masters_;
   std::vector<std::unique_ptr<Process>> processes_;
 };

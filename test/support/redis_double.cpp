@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 #include <limits>
+#include <unordered_map>
 
 #include "sha1.hpp"
 
@@ -41,6 +42,14 @@ Reply err(std::string text) { return Reply::make_error(std::move(text)); }
 Reply not_an_integer() { return err("ERR value is not an integer or out of range"); }
 Reply syntax_error() { return err("ERR syntax error"); }
 Reply wrong_type() { return err("WRONGTYPE Operation against a key holding the wrong kind of value"); }
+
+// The same few texts again and again.
+const std::string& sha_of(const std::string& text) {
+  static thread_local std::unordered_map<std::string, std::string> known;
+  std::string& sha = known[text];
+  if (sha.empty()) sha = Sha1::hex(text);
+  return sha;
+}
 
 constexpr char kNoScript[] = "NOSCRIPT No matching script. Please use EVAL.";
 constexpr char kWrongPass[] = "WRONGPASS invalid username-password pair or user is disabled.";
@@ -357,6 +366,7 @@ Reply RedisDouble::execute(int number, const Args& args, TrueTime now) {
 void RedisDouble::answer(int number, const Args& args, TrueTime now) {
   ++received_;
   const Reply reply = execute(number, args, now);
+  if (observer) observer(number, args, reply, now);
   Connection& conn = conns_.at(number);
   if (!garbage_.empty()) {
     conn.out += garbage_.front();
@@ -488,7 +498,7 @@ void RedisDouble::become_master() {
 }
 
 std::string RedisDouble::register_script(const std::string& body, Script native) {
-  const std::string sha = Sha1::hex(body);
+  const std::string sha = sha_of(body);
   scripts_[sha] = std::move(native);
   return sha;
 }
@@ -530,6 +540,7 @@ Reply RedisDouble::script_call(ScriptCall& call, const Args& args) {
   if (!command) return err("ERR Unknown Redis command called from script");
   if (std::optional<Reply> refusal = refuse(conns_.at(call.conn_), *command, name, true)) return *refusal;
   ++calls_[name];
+  if (name == "GET" || name == "PTTL" || name == "EXISTS") ++script_reads_;
   return (this->*command->run)(call.conn_, args, call.now_);
 }
 
@@ -540,7 +551,7 @@ Reply RedisDouble::cmd_eval(int number, const Args& args, TrueTime now) {
     return err("ERR Number of keys can't be greater than number of args");
   if (*count < 0) return err("ERR Number of keys can't be negative");
   const bool by_sha = upper(args[0]) == "EVALSHA";
-  const std::string sha = by_sha ? lower(args[1]) : Sha1::hex(args[1]);
+  const std::string sha = by_sha ? lower(args[1]) : sha_of(args[1]);
   if (by_sha && loaded_.count(sha) == 0) return err(kNoScript);
   loaded_.insert(sha);
   if (knobs.masterdown) return err(kMasterDown);
@@ -551,11 +562,11 @@ Reply RedisDouble::cmd_eval(int number, const Args& args, TrueTime now) {
   const auto first_arg = args.begin() + 3 + static_cast<Args::difference_type>(*count);
   call.keys.assign(args.begin() + 3, first_arg);
   call.argv.assign(first_arg, args.end());
-  const uint64_t reads = calls("GET") + calls("PTTL") + calls("EXISTS");
+  const uint64_t reads = script_reads_;
   Reply result = script->second(call);
   // A script that read anything is tracked for all the keys it declared.
   const Connection& conn = conns_.at(number);
-  const bool has_read = calls("GET") + calls("PTTL") + calls("EXISTS") != reads;
+  const bool has_read = script_reads_ != reads;
   if (has_read && conn.tracking && (!conn.optin || conn.caching) && !(conn.optout && conn.caching)) {
     for (const std::string& key : call.keys) trackers_[key].insert(number);
   }
@@ -565,7 +576,7 @@ Reply RedisDouble::cmd_eval(int number, const Args& args, TrueTime now) {
 Reply RedisDouble::cmd_script(int, const Args& args, TrueTime) {
   const std::string sub = upper(args[1]);
   if (sub == "LOAD" && args.size() == 3) {
-    const std::string sha = Sha1::hex(args[2]);
+    const std::string sha = sha_of(args[2]);
     loaded_.insert(sha);
     return Reply::make_bulk(sha);
   }

@@ -176,6 +176,8 @@ class RedisDouble {
 
   WallClock wall;
   Knobs knobs;
+  // Sees each request and its true reply, also where garbage is said instead.
+  std::function<void(int conn, const Args&, const Reply&, TrueTime now)> observer;
 
  private:
   friend class ScriptCall;
@@ -278,6 +280,7 @@ class RedisDouble {
   std::deque<std::string> garbage_;
   std::map<std::string, uint64_t> calls_;
   uint64_t received_ = 0;
+  uint64_t script_reads_ = 0;  // of keys, by scripts
   std::string run_id_;
   std::string replid_;
   int64_t started_wall_ns_;  // uptime is wall clock arithmetic, also in Redis

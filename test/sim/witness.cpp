@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT
+#include "witness.hpp"
+
+#include <cstdlib>
+#include <cstring>
+
+#include "master/scripts.hpp"
+#include "world.hpp"
+
+namespace redlock::sim {
+namespace {
+
+constexpr const char* names[] = {"r0", "r1", "r2"};
+
+int index_of(const std::string& resource) {
+  for (int r = 0; r < static_cast<int>(resources_max); ++r) {
+    if (resource == names[r]) return r;
+  }
+  return -1;
+}
+
+bool is(const Script& script, const test::Args& args) {
+  const Bytes wanted = args[0] == "EVALSHA" ? Bytes(script.sha.data, script.sha.size) : script.body;
+  return (args[0] == "EVALSHA" || args[0] == "EVAL") && args.size() > 4 && Bytes(args[1].data(), args[1].size()) == wanted;
+}
+
+}  // namespace
+
+Witness::Witness(World& world) : world_(world) {
+  for (auto& row : granted_at_) std::fill(std::begin(row), std::end(row), -never);
+  for (auto& row : refused_at_) std::fill(std::begin(row), std::end(row), -never);
+}
+
+void Witness::executed(Connection& c, const test::Args& args, const test::Reply& reply, Ns t) {
+  using test::Reply;
+  const bool set = args[0] == "SET" && args.size() > 3;
+  if (!set && args[0] != "EVALSHA" && args[0] != "EVAL") return;
+  const bool fenced_set = is(acquire_fenced_script, args), token = is(token_script, args);
+  const bool plain_extend = is(extend_script, args), fenced_extend = is(extend_fenced_script, args);
+  const size_t key = set ? 1 : 3;
+  const int r = args.size() > key ? index_of(args[key]) : -1;
+  if (r < 0) return;
+  const std::string& value = args[set ? 2 : fenced_set || token ? 6 : fenced_extend ? 5 : 4];
+  if (is(release_script, args)) {
+    c.released = value;
+  } else if (c.released == value) {
+    world_.violate(t - second, 1u << c.client, "c%u asks m%u again for what it has released", c.client, c.master);
+  }
+  if (set || fenced_set || token) {
+    const bool held = fenced_set && reply.text.compare(0, 5, "held ") == 0;
+    if (set ? reply.kind == Reply::status : fenced_set && reply.kind == Reply::bulk && !held) {
+      granted_at_[c.client][c.master] = t;
+    }
+    if (fenced_set && !held && reply.text.compare(0, 5, "hint ") != 0 && reply.kind == Reply::bulk) {
+      ++attempt(c.client, value).known;
+    }
+    if (token && reply.number == 1 && attempt(c.client, value).known < world_.plan().masters / 2 + 1) {
+      floors_.push_back({static_cast<unsigned>(r), strtoull(args[8].c_str(), nullptr, 10), t});
+    }
+    if (set ? reply.kind == Reply::nil : fenced_set ? held : reply.kind == Reply::integer && reply.number == 0) {
+      refused_at_[c.client][c.master] = t;
+    }
+  }
+  if ((plain_extend || fenced_extend) && reply.kind == Reply::integer && reply.number == 1) {
+    extended(c, args[key], value, t);
+  }
+  seen_[c.master][r] = world_.master(c.master).redis.peek(args[key], t).value_or(test::RedisDouble::Entry());
+}
+
+Witness::Attempt& Witness::attempt(unsigned client, const std::string& value) {
+  for (Attempt& a : attempts_[client]) {
+    if (a.value == value) return a;
+  }
+  Attempt& a = attempts_[client][next_attempt_[client]++ % (2 * users_max)];
+  a = {value, 0};
+  return a;
+}
+
+bool Witness::floored_below(unsigned resource, uint64_t token, Ns t) const {
+  for (const Floor& f : floors_) {
+    if (f.resource == resource && f.token < token && f.at >= t) return true;
+  }
+  return false;
+}
+
+void Witness::extended(const Connection& c, const std::string& resource, const std::string& value, Ns t) {
+  const test::RedisDouble& redis = world_.master(c.master).redis;
+  const auto entry = redis.peek(resource, t);
+  const test::RedisDouble::Entry& before = seen_[c.master][index_of(resource)];
+  const bool was_there = before.value == value && redis.wall_ms(t) <= before.when_ms;
+  if (!was_there || !entry || entry->value != value) {
+    world_.violate(t - second, 1u << c.client, "an extend of c%u made a key on m%u", c.client, c.master);
+  } else if (entry->when_ms < before.when_ms) {
+    world_.violate(t - second, 1u << c.client, "an extend of c%u shortened the life of a key on m%u", c.client, c.master);
+  }
+}
+
+void Witness::counted(unsigned client, const User& user, const redlock_event_t& event) {
+  unsigned granted = 0, refused = 0;
+  for (unsigned m = 0; m < world_.plan().masters; ++m) {
+    granted += granted_at_[client][m] >= user.asked_at ? 1u : 0u;
+    refused += refused_at_[client][m] >= user.asked_at ? 1u : 0u;
+  }
+  if (event.granted > granted || event.refused > refused) {
+    world_.violate(user.asked_at, 1u << client, "c%u counts %u that granted and %u that refused; there were %u and %u",
+                   client, event.granted, event.refused, granted, refused);
+  }
+  if (event.type == REDLOCK_EV_FAILED && event.failed != 0 && all_well(client, user.asked_at)) {
+    world_.violate(user.asked_at, 1u << client, "c%u counts %u that failed, and all are well", client, event.failed);
+  }
+}
+
+void Witness::published(unsigned client, const User& user, Instant valid_until, Ns t) {
+  const Plan& plan = world_.plan();
+  Process& process = world_.process(client);
+  const Claims& claims = process.client().claims();
+  const char* value = nullptr;
+  for (uint16_t i = 0; i < claims.capacity(); ++i) {
+    if (claims[i].used && !claims[i].ended && claims[i].slot == (user.handle & 0xFFFF) - 1) value = claims[i].value_hex;
+  }
+  if (value == nullptr) return;
+  const Ns left = valid_until.ns() - process.machine.own(t) - process.ahead();
+  const Ns end = t + left / (1'000'000 + plan.client_ppm[client]) * 1'000'000;
+  unsigned sure = 0, doubtful = 0;
+  for (unsigned m = 0; m < plan.masters; ++m) {
+    const Master& master = world_.master(m);
+    const auto entry = master.redis.peek(names[user.resource], world_.now());
+    const bool ours = entry && memcmp(entry->value.data(), value, sizeof(Claim::value_hex)) == 0;
+    if (ours && master.redis.wall_ms(end) <= entry->when_ms) {
+      ++sure;
+    } else if (master.clock_disturbed || world_.checker().lost_since(m, user.asked_at)) {
+      ++doubtful;
+    }
+  }
+  if (plan.has(Fault::evict) || sure + doubtful >= plan.masters / 2 + 1) return;
+  world_.violate(user.asked_at, 1u << client, "c%u holds %s for another %.3f ms, and %u masters have its key until then",
+                 client, names[user.resource], static_cast<double>(left) / 1e6, sure);
+}
+
+// No master has a reason to fail: all are connected and quick, and the client has room for whatever one user asks.
+bool Witness::all_well(unsigned client, Ns since) const {
+  const Plan& plan = world_.plan();
+  const Settings& s = plan.settings;
+  const Ns settled = plan.quiet_at + 3 * second;
+  if (since < settled || world_.closing() || plan.guarded() || s.node_timeout < Duration::ms(50)) return false;
+  if (plan.users[client] > 1 || s.in_flight < 64 || s.tx_bytes != 0 || s.debts - s.locks < 2 * plan.masters) return false;
+  for (unsigned m = 0; m < plan.masters; ++m) {
+    if (!world_.checker().healthy_since(client, m, since)) return false;
+  }
+  return true;
+}
+
+}  // namespace redlock::sim

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+//
+// Witness: what the masters really did, held against what the clients say. It stands beside every master and sees each
+// command and what came of it, which no client does.
+//
+// Votes. No event counts more masters that granted, or that refused, than have done so since the acquire was asked for;
+// and in the quiet phase a master that is well is not told as one that failed.
+//
+// Keys. Whenever a validity is published, a quorum of masters has the lock's value, and keeps it until that end. Masters
+// that have lost something since, or whose clock is not what it should be, may have had it.
+//
+// Expiry. No extend makes a key, or shortens the life of one.
+//
+// Floors. A token that was stored although fewer than a quorum of counters answered as known leans on wall clocks, whether
+// the attempt was won or not.
+//
+// Order. What a client has asked to delete it does not ask for again: nothing about the value follows on that connection.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "plan.hpp"
+#include "support/redis_double.hpp"
+#include "types.hpp"
+
+struct redlock_event_s;
+
+namespace redlock::sim {
+
+class World;
+struct Connection;
+struct User;
+
+class Witness {
+ public:
+  explicit Witness(World& world);
+
+  void executed(Connection& c, const test::Args& args, const test::Reply& reply, Ns t);
+  void counted(unsigned client, const User& user, const redlock_event_s& event);
+  void published(unsigned client, const User& user, Instant valid_until, Ns t);
+  // Was a floor stored after t that is below this token? Then later ones may be, too.
+  bool floored_below(unsigned resource, uint64_t token, Ns t) const;
+
+ private:
+  struct Floor {
+    unsigned resource;
+    uint64_t token;
+    Ns at;
+  };
+  struct Attempt {
+    std::string value;
+    unsigned known = 0;  // masters that acknowledged, or know their counter
+  };
+  Attempt& attempt(unsigned client, const std::string& value);
+  void extended(const Connection& c, const std::string& resource, const std::string& value, Ns t);
+  bool all_well(unsigned client, Ns since) const;
+
+  World& world_;
+  Ns granted_at_[clients_max][masters_max];  // the last time that a SET of this client was
+  Ns refused_at_[clients_max][masters_max];
+  Attempt attempts_[clients_max][2 * users_max];  // the last ones that came to a master
+  unsigned next_attempt_[clients_max] = {};
+  std::vector<Floor> floors_;
+  test::RedisDouble::Entry seen_[masters_max][resources_max];  // behind the last command about it; empty: no key
+};
+
+}  // namespace redlock::sim
