@@ -559,8 +559,10 @@ REDLOCK_API int redlock_status_json(const redlock_t *rl, char *buf, size_t *size
  *     written; any number of such losses one after the other, with the guard on. (test/model/token.pml; redlock_sim, also
  *     in the runs where exclusion is off; test/integration/test_fence_scripts.cpp.)
  *  2. When too few masters that know the counter answer, the token is taken from their wall clocks and flagged
- *     REDLOCK_EV_F_FLOORED: it is larger than all before if those clocks agree and were not set back. With "fence": "strict" there is
- *     no such token: FENCE_UNKNOWN. (test/unit/test_fence.cpp, test/scenario/fencing.txt.)
+ *     REDLOCK_EV_F_FLOORED: it is larger than all before if those clocks agree and were not set back. Later ones are larger
+ *     than it, and lean on the clocks as much when compared with those before it; that an attempt which failed has taken
+ *     a floor is told to nobody. With "fence": "strict" there is no such token: FENCE_UNKNOWN. (test/unit/test_fence.cpp,
+ *     test/scenario/fencing.txt.)
  *  3. A token is never handed on: the next local waiter of the same client gets its own. (test/scenario/fencing.txt.)
  *  4. A device that compares refuses the write of a holder that was frozen between its check and its write.
  *     (test/integration/test_examples.cpp, which runs examples/demo.sh.)

@@ -21,7 +21,8 @@ int index_of(const std::string& resource) {
 
 bool is(const Script& script, const test::Args& args) {
   const Bytes wanted = args[0] == "EVALSHA" ? Bytes(script.sha.data, script.sha.size) : script.body;
-  return (args[0] == "EVALSHA" || args[0] == "EVAL") && args.size() > 4 && Bytes(args[1].data(), args[1].size()) == wanted;
+  return (args[0] == "EVALSHA" || args[0] == "EVAL") && args.size() > 4 &&
+         Bytes(args[1].data(), args[1].size()) == wanted;
 }
 
 }  // namespace
@@ -91,7 +92,8 @@ void Witness::extended(const Connection& c, const std::string& resource, const s
   if (!was_there || !entry || entry->value != value) {
     world_.violate(t - second, 1u << c.client, "an extend of c%u made a key on m%u", c.client, c.master);
   } else if (entry->when_ms < before.when_ms) {
-    world_.violate(t - second, 1u << c.client, "an extend of c%u shortened the life of a key on m%u", c.client, c.master);
+    world_.violate(t - second, 1u << c.client, "an extend of c%u shortened the life of a key on m%u", c.client,
+                   c.master);
   }
 }
 
@@ -133,8 +135,9 @@ void Witness::published(unsigned client, const User& user, Instant valid_until, 
     }
   }
   if (plan.has(Fault::evict) || sure + doubtful >= plan.masters / 2 + 1) return;
-  world_.violate(user.asked_at, 1u << client, "c%u holds %s for another %.3f ms, and %u masters have its key until then",
-                 client, names[user.resource], static_cast<double>(left) / 1e6, sure);
+  world_.violate(user.asked_at, 1u << client,
+                 "c%u holds %s for another %.3f ms, and %u masters have its key until then", client,
+                 names[user.resource], static_cast<double>(left) / 1e6, sure);
 }
 
 // No master has a reason to fail: all are connected and quick, and the client has room for whatever one user asks.
@@ -143,7 +146,8 @@ bool Witness::all_well(unsigned client, Ns since) const {
   const Settings& s = plan.settings;
   const Ns settled = plan.quiet_at + 3 * second;
   if (since < settled || world_.closing() || plan.guarded() || s.node_timeout < Duration::ms(50)) return false;
-  if (plan.users[client] > 1 || s.in_flight < 64 || s.tx_bytes != 0 || s.debts - s.locks < 2 * plan.masters) return false;
+  if (plan.users[client] > 1 || s.in_flight < 64 || s.tx_bytes != 0 || s.debts - s.locks < 2 * plan.masters)
+    return false;
   for (unsigned m = 0; m < plan.masters; ++m) {
     if (!world_.checker().healthy_since(client, m, since)) return false;
   }

@@ -6,15 +6,16 @@
 // Votes. No event counts more masters that granted, or that refused, than have done so since the acquire was asked for;
 // and in the quiet phase a master that is well is not told as one that failed.
 //
-// Keys. Whenever a validity is published, a quorum of masters has the lock's value, and keeps it until that end. Masters
-// that have lost something since, or whose clock is not what it should be, may have had it.
+// Keys. Whenever a validity is published, a quorum of masters has the lock's value, and keeps it until that end.
+// Masters that have lost something since, or whose clock is not what it should be, may have had it.
 //
 // Expiry. No extend makes a key, or shortens the life of one.
 //
-// Floors. A token that was stored although fewer than a quorum of counters answered as known leans on wall clocks, whether
-// the attempt was won or not.
+// Floors. A token that was stored although fewer than a quorum of counters answered as known leans on wall clocks,
+// whether the attempt was won or not.
 //
-// Order. What a client has asked to delete it does not ask for again: nothing about the value follows on that connection.
+// Order. What a client has asked to delete it does not ask for again: nothing about the value follows on that
+// connection.
 #pragma once
 #include <string>
 #include <vector>
