@@ -56,21 +56,10 @@ class Clock {
   // is: the next readings and every check() find the same contradiction again, so nothing can be held until there is
   // one.
   Reading read() {
-    Sample sample = take();
-    bool jumped = sample.excludes(known_);
-    if (jumped) {
-      sample = narrow_sample(sample);
-      if (sample.narrow()) learn(sample);
-    }
-    if (!sample.readable()) return {last_, true};
-    const Instant now = sum(sample, known_);
-    if (now + Duration::ns(uncertainty_ns) < last_) {  // RAW itself fell back: go on from where we were
-      jumped = true;
-      known_.base += last_.ns() - now.ns();
-      shared_.write(known_);
-    }
-    last_ = later(last_, now);
-    return {last_, jumped};
+    const Sample sample = take();
+    if (sample.excludes(known_) || sum(sample, known_) < last_) return doubtful(sample);
+    last_ = sum(sample, known_);
+    return {last_, false};
   }
 
   // Any thread, no lock, no wait. False: the clock has jumped, `now` says nothing. Also a wide sample proves that, so
@@ -123,6 +112,24 @@ class Clock {
   // Where one clock comes from the vDSO and another from a system call, they may disagree by nanoseconds while the
   // kernel updates them, and on a coarse counter a sample is 0 wide. That must not look like a suspend.
   static constexpr int64_t margin_ns = 20'000;
+
+  // A reading that contradicts what is known, or seems to go back.
+  Reading doubtful(Sample sample) {
+    bool jumped = sample.excludes(known_);
+    if (jumped) {
+      sample = narrow_sample(sample);
+      if (sample.narrow()) learn(sample);
+    }
+    if (!sample.readable()) return {last_, true};
+    const Instant now = sum(sample, known_);
+    if (now + Duration::ns(uncertainty_ns) < last_) {  // RAW itself fell back: go on from where we were
+      jumped = true;
+      known_.base += last_.ns() - now.ns();
+      shared_.write(known_);
+    }
+    last_ = later(last_, now);
+    return {last_, jumped};
+  }
 
   int64_t boottime_ns(Instant deadline, int64_t offset) const {
     const int64_t mono = source_.monotonic_ns();

@@ -88,33 +88,32 @@ void Client::received(MasterIndex m, size_t size, Instant now) {
   on_time(now);
   Session& session = sessions_[m];
   const bool was_up = session.votes();
+  bool plain = session.plain();
   session.received(size);
-  Reply reply;
-  while (session.next(now, reply)) {
-    if (reply.kind != Reply::Kind::answer) again_ = true;  // the guard's doings are not about this master alone
-    switch (reply.kind) {
-      case Reply::Kind::answer:
-        route(m, reply, now);
-        break;
-      case Reply::Kind::identified:
-        identified(now);
-        break;
-      case Reply::Kind::withdrawn:
-        withdrawn(m, now);
-        break;
-      case Reply::Kind::clock_stepped:
-        clock_stepped(m, reply.by, now);
-        break;
-      default:
-        hear(m, reply, now);
-        break;
+  for (Reply reply;;) {
+    if (!plain || !session.plain_yes(now, reply)) {
+      if (!session.unread()) break;
+      plain = false;
+      if (!session.next_item(now, reply)) break;
+    }
+    if (reply.kind != Reply::Kind::answer) {
+      hear(m, reply, now);
+    } else if (reply.op == Op::release) {
+      route_delete(m, reply, now);
+    } else {
+      route_round(m, reply, now);
     }
   }
-  if (stepped_ != 0) quarantine_stepped(now);
-  if (!was_up && session.votes()) wake_waiters(m, now);
+  if (!plain) {
+    if (stepped_ != 0) quarantine_stepped(now);
+    if (!was_up && session.votes()) wake_waiters(m, now);
+    if (!session.idle()) again_ = true;
+    soon(session.deadline());
+  } else if (session.in_flight() == 0) {
+    soon(session.ping_at());
+  }
   soon(claims_.deadline());
-  soon(session.deadline());
-  if (!session.idle() || !starts_.empty() || looks_ || claims_.owes(m) || phase_ != Phase::open) again_ = true;
+  if (!starts_.empty() || looks_ || claims_.owes(m) || phase_ != Phase::open) again_ = true;
 }
 
 // ---- rounds ---------------------------------------------------------------------------------------------------
@@ -188,29 +187,46 @@ void Client::begin_round(Lock& lock, MasterMask ready, Instant now) {
   if (acquire) ++counters_.rounds;
   if (acquire && claims_.full()) ready = 0;
   soon(machine_.deadline(lock));
-  const Action action = fail_votes(lock, static_cast<MasterMask>(all_masters(settings_.masters) & ~ready), now);
+  const MasterMask unable = static_cast<MasterMask>(all_masters(settings_.masters) & ~ready);
+  const Action action = unable != 0 ? fail_votes(lock, unable, now) : Action::none;
   if (!lock.round.open) return perform(lock, action, now);  // lost before a byte was sent
 
   if (acquire) lock.claim = make_claim(lock);
   const uint16_t claim = lock.claim;
-  const Subject s = subject(claim, lock.round.ttl_ms);
-  Claim& c = claims_[claim];
-  if (c.ttl_ms < lock.round.ttl_ms) c.ttl_ms = lock.round.ttl_ms;
-  const Command command = acquire ? Command::acquire(s) : Command::extend(s);
+  if (claims_[claim].ttl_ms < lock.round.ttl_ms) claims_[claim].ttl_ms = lock.round.ttl_ms;
   for (MasterIndex m : each(ready)) {
-    if (fenced) {
-      ask_fenced(acquire ? Op::acquire_fenced : Op::extend, lock, m, now);
-    } else if (!acquire && sessions_[m].spell_out()) {
-      sessions_[m].ask(Op::extend, claim, lock.round.number, Command::spelled_out(Op::extend, s), now);
-    } else {
-      sessions_[m].ask(acquire ? Op::acquire : Op::extend, claim, lock.round.number, command, now);
-    }
     if (acquire) {
       claims_.set_sent(claim, m);
-      if (lock.rounds > 1) look_behind(lock, m, now);
     } else {
       claims_.extend_sent(claim, m);
     }
+  }
+  if (fenced) {
+    for (MasterIndex m : each(ready)) ask_fenced(acquire ? Op::acquire_fenced : Op::extend, lock, m, now);
+  } else {
+    ask(acquire ? Op::acquire : Op::extend, claim, lock.round.number, lock.round.ttl_ms, ready, now);
+  }
+  if (!acquire || lock.rounds == 1) return;
+  for (MasterIndex m : each(ready)) look_behind(lock, m, now);
+}
+
+// The same bytes for every master, but for those that have lost their scripts.
+void Client::ask(Op op, uint16_t claim, uint32_t round, uint32_t ttl_ms, MasterMask masters, Instant now) {
+  const Subject s = subject(claim, ttl_ms);
+  const Session::Request request = {now, round, claim, static_cast<uint16_t>(op)};
+  for (bool by_name = true; masters != 0; by_name = false) {
+    const Command command = Command::plain(op, s, by_name);
+    const bool may_be_unknown = by_name && op != Op::acquire;
+    MasterMask others = 0;
+    for (MasterIndex m : each(masters)) {
+      Session& session = sessions_[m];
+      if (may_be_unknown && session.spell_out()) {
+        others |= bit(m);
+      } else {
+        session.ask(request, command);
+      }
+    }
+    masters = others;
   }
 }
 
@@ -267,7 +283,11 @@ int Client::why_unable(const Lock& lock, MasterIndex m) const {
 void Client::perform(Lock& lock, Action action, Instant now) {
   while (action == Action::store) action = store_token(lock, now);
   carry_out(lock, action, now);
-  if (lock.state != State::over) return;
+  if (lock.state == State::over) hand_on(lock, now);
+}
+
+// The lock is over: whoever is next in line for its resource.
+void Client::hand_on(Lock& lock, Instant now) {
   starts_.remove(&table_[0], table_.index(lock));
   for (uint16_t next = queue_.next_first(lock); next != no_slot; next = queue_.next_first(lock)) {
     carry_out(table_[next], machine_.first(table_[next], lock), now);
@@ -317,32 +337,27 @@ void Client::end_claim(Lock& lock, bool spare_refused, Instant now) {
 
 // ---- answers --------------------------------------------------------------------------------------------------
 
-inline void Client::route(MasterIndex m, const Reply& reply, Instant now) {
+inline void Client::route_round(MasterIndex m, const Reply& reply, Instant now) {
   const uint16_t slot = claims_[reply.claim].slot;
-  switch (reply.op) {
-    case Op::acquire:
-    case Op::acquire_fenced:
-      if (slot != no_slot && ask_again(m, reply, table_[slot], now)) return;  // the SET is as unanswered as before
-      claims_.set_answered(reply.claim, m, reply.meaning.answer == Answer::no, now);
-      break;
-    case Op::extend:
-      // An older one may be followed by another that is still unanswered.
-      if (slot != no_slot && table_[slot].round.number == reply.round) claims_.extend_answered(reply.claim, m, now);
-      break;
-    case Op::token:
-      break;
-    case Op::release:
-      return route_delete(m, reply, now);
+  const bool unknown = reply.meaning.error == REDLOCK_E_NOSCRIPT;
+  if (reply.op == Op::acquire || reply.op == Op::acquire_fenced) {
+    // Asked again, the SET is as unanswered as before.
+    if (unknown && slot != no_slot && ask_again(m, reply, table_[slot], now)) return;
+    claims_.set_answered(reply.claim, m, reply.meaning.answer == Answer::no, now);
+  } else if (reply.op == Op::extend && slot != no_slot && table_[slot].round.number == reply.round) {
+    claims_.extend_answered(reply.claim, m, now);  // an older one may be followed by another that is still unanswered
   }
-  if (slot == no_slot) return;
-  route_vote(m, reply, table_[slot], now);
-  if (reply.op == Op::acquire_fenced) route_late_grant(m, reply, table_[slot], now);
+  if (slot == no_slot || table_[slot].claim != reply.claim) return;
+  Lock& lock = table_[slot];
+  if (reply.meaning.answer == Answer::yes) lock.owners |= bit(m);
+  if (unknown && reply.op != Op::acquire_fenced && ask_again(m, reply, lock, now)) return;
+  if (lock.round.number == reply.round && lock.round.open) route_vote(m, reply, lock, now);
+  if (reply.op == Op::acquire_fenced) route_late_grant(m, reply, lock, now);
 }
 
 // NOSCRIPT of a round that is still wanted: the same with the script's text.
 bool Client::ask_again(MasterIndex m, const Reply& reply, Lock& lock, Instant now) {
-  if (reply.meaning.error != REDLOCK_E_NOSCRIPT || reply.op == Op::acquire) return false;
-  if (lock.claim != reply.claim || lock.round.number != reply.round) return false;
+  if (reply.op == Op::acquire || lock.claim != reply.claim || lock.round.number != reply.round) return false;
   const bool wanted = reply.op == Op::token ? lock.state == State::held || lock.fence.storing
                                             : lock.round.open && !lock.fence.storing;
   if (!wanted) return false;
@@ -354,9 +369,6 @@ bool Client::ask_again(MasterIndex m, const Reply& reply, Lock& lock, Instant no
 }
 
 inline void Client::route_vote(MasterIndex m, const Reply& reply, Lock& lock, Instant now) {
-  if (lock.claim == reply.claim && reply.meaning.answer == Answer::yes) lock.owners |= bit(m);
-  if (reply.op != Op::acquire_fenced && ask_again(m, reply, lock, now)) return;
-  if (lock.claim != reply.claim || lock.round.number != reply.round || !lock.round.open) return;
   if (lock.state == State::acquiring && lock.fence.storing != (reply.op == Op::token)) return;  // of the first part, late
   if (reply.op == Op::acquire_fenced) hear(lock, m, reply.meaning.counter);
   const Vote vote = reply.meaning.answer == Answer::yes  ? Vote::granted
@@ -408,7 +420,8 @@ int Client::acquire(Bytes resource, const Options& options, redlock_event_fn cal
   memcpy(lock->resource, resource.data, resource.size);
   queue_.enter(*lock);
   machine_.accept(*lock, options);
-  perform(*lock, Action::start, now_);
+  starts_.push(&table_[0], table_.index(*lock));
+  again_ = true;
   handle = table_.handle(*lock);
   return 0;
 }

@@ -106,11 +106,12 @@ class Client {
   void soon(Instant t) { deadline_ = earlier(deadline_, t); }
   void perform(Lock& lock, Action action, Instant now);
   void carry_out(Lock& lock, Action action, Instant now);
+  void hand_on(Lock& lock, Instant now);
   void end_claim(Lock& lock, bool spare_refused, Instant now);
 
   // client_events.cpp
   void tell(Lock& lock);
-  bool take_event(uint16_t slot, Event& out, Instant now);
+  bool take_event(Queue<Lock, &Lock::told>& from, Event& out, Instant now);
   void count_event(const redlock_event_t& event);
 
   MasterMask voting() const;
@@ -119,6 +120,7 @@ class Client {
   void start_rounds(Instant now);
   bool may_begin(Lock& lock, bool quorum_votes, MasterMask able, Instant now);
   void begin_round(Lock& lock, MasterMask able, Instant now);
+  void ask(Op op, uint16_t claim, uint32_t round, uint32_t ttl_ms, MasterMask masters, Instant now);
   Action fail_votes(Lock& lock, MasterMask masters, Instant now);
   int why_unable(const Lock& lock, MasterIndex m) const;
   uint16_t make_claim(Lock& lock);
@@ -143,9 +145,10 @@ class Client {
   void clock_stepped(MasterIndex m, Duration by, Instant now);
   void quarantine_stepped(Instant now);
 
-  inline void route(MasterIndex m, const Reply& reply, Instant now);
-  inline void route_vote(MasterIndex m, const Reply& reply, Lock& lock, Instant now);
-  inline void route_delete(MasterIndex m, const Reply& reply, Instant now);
+  // Once for each reply, in received(); in line there, which the compiler does by itself only for size.
+  [[gnu::always_inline]] inline void route_round(MasterIndex m, const Reply& reply, Instant now);
+  [[gnu::always_inline]] inline void route_vote(MasterIndex m, const Reply& reply, Lock& lock, Instant now);
+  [[gnu::always_inline]] inline void route_delete(MasterIndex m, const Reply& reply, Instant now);
   void route_late_grant(MasterIndex m, const Reply& reply, Lock& lock, Instant now);
   bool ask_again(MasterIndex m, const Reply& reply, Lock& lock, Instant now);
   Subject subject(uint16_t claim, uint32_t ttl_ms) const;

@@ -9,20 +9,15 @@ namespace redlock {
 void Client::send_deletes(uint16_t index, MasterMask masters, Instant now) {
   const Claim& claim = claims_[index];
   const size_t size = command_size(claim.resource_size);
-  const Subject s = subject(index, 0);
-  const Command by_name = Command::release(s);
+  MasterMask sent = 0;
   for (MasterIndex m : each(masters)) {
-    Session& session = sessions_[m];
+    const Session& session = sessions_[m];
     if (!session.connected()) continue;
-    const unsigned kept_for_others = claims_.reserved(m) - (in(claim.reserved, m) ? 1 : 0);
-    if (!session.room(size, kept_for_others + 1)) continue;
-    if (session.spell_out()) {
-      session.ask(Op::release, index, 0, Command::spelled_out(Op::release, s), now);
-    } else {
-      session.ask(Op::release, index, 0, by_name, now);
-    }
+    if (!(in(claim.reserved, m) ? session.room_for_kept(size) : session.room(size, claims_.reserved(m) + 1))) continue;
     claims_.delete_queued(index, m);
+    sent |= bit(m);
   }
+  ask(Op::release, index, 0, 0, sent, now);
   soon(now + settings_.node_timeout);
 }
 

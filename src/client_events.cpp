@@ -26,16 +26,8 @@ unsigned Client::events() const {
 }
 
 bool Client::next_event(Event& out, Instant now) {
-  if (!lost_.empty()) {
-    const uint16_t slot = lost_.first();
-    lost_.remove(&table_[0], slot);
-    return take_event(slot, out, now);
-  }
-  if (!told_.empty()) {
-    const uint16_t slot = told_.first();
-    told_.remove(&table_[0], slot);
-    return take_event(slot, out, now);
-  }
+  if (!lost_.empty()) return take_event(lost_, out, now);
+  if (!told_.empty()) return take_event(told_, out, now);
   for (MasterIndex m = 0; m < settings_.masters; ++m) {
     if (!sessions_[m].take_changed()) continue;
     out = {};
@@ -51,8 +43,10 @@ bool Client::next_event(Event& out, Instant now) {
   return false;
 }
 
-bool Client::take_event(uint16_t slot, Event& out, Instant now) {
+bool Client::take_event(Queue<Lock, &Lock::told>& from, Event& out, Instant now) {
+  const uint16_t slot = from.first();
   Lock& lock = table_[slot];
+  from.remove(&table_[0], slot);
   --events_;
   out = {};
   out.event.size = sizeof out.event;

@@ -18,7 +18,7 @@ void Client::hear(Lock& lock, MasterIndex m, const Counter& counter) {
 // A command of the lock's open round. That of a fenced one is each master's own, since each has a seal of its own.
 Command Client::round_command(Op op, const Lock& lock, MasterIndex m, bool by_name) const {
   const Subject s = subject(lock.claim, lock.round.ttl_ms);
-  if (!lock.options.fenced) return by_name ? Command::extend(s) : Command::spelled_out(op, s);
+  if (!lock.options.fenced) return Command::plain(op, s, by_name);
   const uint64_t token = op == Op::token ? lock.fence.token : lock.fence.proposal;
   return Command::fenced(op, s, {sessions_[m].meta_key(), sessions_[m].seal(), token}, by_name);
 }

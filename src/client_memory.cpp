@@ -70,6 +70,7 @@ size_t Client::memory_size(const Settings& s) {
   Layout layout{nullptr};
   layout.cut<Lock>(s.locks);
   layout.cut<Instant>(size_t{s.locks} * s.masters);
+  layout.cut<LocalQueue::Row>(s.locks);
   layout.cut<Claim>(s.debts);
   layout.cut<Session>(s.masters);
   for (MasterIndex m = 0; m < s.masters; ++m) {
@@ -97,6 +98,9 @@ Client::Client(const Settings& settings, void* memory) : settings_(settings) {
     locks[i].outlook.use(free_at + size_t{i} * settings.masters, settings.masters);
   }
   table_.init(locks, settings.locks);
+  LocalQueue::Row* rows = layout.cut<LocalQueue::Row>(settings.locks);
+  for (unsigned i = 0; i < settings.locks; ++i) new (&rows[i]) LocalQueue::Row;
+  queue_.init(rows, settings.locks);
 
   const unsigned quorum = quorum_of(settings.masters);
   Claim* claims = layout.cut<Claim>(settings.debts);

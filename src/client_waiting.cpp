@@ -70,7 +70,16 @@ void Client::look_behind(Lock& lock, MasterIndex m, Instant now) {
 }
 
 void Client::hear(MasterIndex m, const Reply& reply, Instant now) {
+  again_ = true;  // the guard's doings are not about this master alone
   switch (reply.kind) {
+    case Reply::Kind::answer:
+      break;
+    case Reply::Kind::identified:
+      return identified(now);
+    case Reply::Kind::withdrawn:
+      return withdrawn(m, now);
+    case Reply::Kind::clock_stepped:
+      return clock_stepped(m, reply.by, now);
     case Reply::Kind::looked: {
       Lock& lock = table_[reply.claim];
       if (static_cast<uint32_t>(lock.generation) != reply.round) return;
@@ -84,8 +93,6 @@ void Client::hear(MasterIndex m, const Reply& reply, Instant now) {
     }
     case Reply::Kind::all_changed:
       for (unsigned i = 0; i < table_.capacity(); ++i) change(table_[i], m, now);
-      break;
-    default:
       break;
   }
 }

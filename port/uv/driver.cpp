@@ -193,7 +193,8 @@ void Driver::turn(Instant now) {
   refill();
   client_.turn(now);
   for (MasterIndex m = 0; m < masters_; ++m) {
-    if (!client_.output(m).empty()) flush(connections_[m], now);
+    const Tx& tx = client_.output(m);
+    if (!tx.empty()) flush(connections_[m], tx, now);
   }
   client_.flushed(now);
   act_on_wishes(now);
@@ -357,7 +358,7 @@ void Driver::established(Connection& c, Instant now) {
   c.state = Connection::State::open;
   if (!watch(c, UV_READABLE)) return close(c, REDLOCK_E_SYSTEM, true, now);
   client_.connected(c.master, now);
-  flush(c, now);
+  flush(c, client_.output(c.master), now);
 }
 
 // A broken connection is reset, so that the peer's kernel drops it as well; a polite end lets what was written arrive.
@@ -394,6 +395,16 @@ bool Driver::watch(Connection& c, int events) {
   return uv_poll_start(&c.poll, events, on_poll) == 0;
 }
 
+inline void Driver::read(Connection& c) {
+  size_t room = 0;
+  char* at = client_.rx_room(c.master, room);
+  const ssize_t n = room > 0 ? recv(c.fd, at, room, 0) : 0;
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  const Instant now = read_clock();
+  if (n > 0) return client_.received(c.master, static_cast<size_t>(n), now);
+  close(c, room > 0 ? REDLOCK_E_DISCONNECTED : REDLOCK_E_PROTOCOL, false, now);
+}
+
 void Driver::on_poll(uv_poll_t* handle, int status, int events) {
   Connection& c = *static_cast<Connection*>(handle->data);
   Driver& driver = *c.driver;
@@ -413,19 +424,9 @@ void Driver::on_poll(uv_poll_t* handle, int status, int events) {
   if (events & UV_WRITABLE) {
     driver.touched_ = true;
     driver.watch(c, UV_READABLE);
-    driver.flush(c, driver.read_clock());
+    driver.flush(c, driver.client_.output(c.master), driver.read_clock());
   }
   if ((events & UV_READABLE) && c.fd >= 0) driver.read(c);
-}
-
-void Driver::read(Connection& c) {
-  size_t room = 0;
-  char* at = client_.rx_room(c.master, room);
-  const ssize_t n = room > 0 ? recv(c.fd, at, room, 0) : 0;
-  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  const Instant now = read_clock();
-  if (n > 0) return client_.received(c.master, static_cast<size_t>(n), now);
-  close(c, room > 0 ? REDLOCK_E_DISCONNECTED : REDLOCK_E_PROTOCOL, false, now);
 }
 
 // The server's last words, if any, say why: -ERR max number of clients reached, -DENIED.
@@ -434,9 +435,8 @@ void Driver::broken(Connection& c) {
   if (c.fd >= 0) close(c, REDLOCK_E_DISCONNECTED, false, read_clock());
 }
 
-void Driver::flush(Connection& c, Instant now) {
+void Driver::flush(Connection& c, const Tx& tx, Instant now) {
   if (c.state != Connection::State::open || (c.events & UV_WRITABLE)) return;
-  const Tx& tx = client_.output(c.master);
   if (!tx.one_run()) return flush_woven(c, tx, now);
   const Bytes run = tx.run();
   const ssize_t sent = send(c.fd, run.data, run.size, MSG_NOSIGNAL);

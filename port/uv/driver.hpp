@@ -81,9 +81,9 @@ class Driver {
   bool is_duplicate(const Connection& c) const;
   void established(Connection& c, Instant now);
   void close(Connection& c, int reason, bool polite, Instant now);
-  void read(Connection& c);
+  inline void read(Connection& c);
   void broken(Connection& c);
-  void flush(Connection& c, Instant now);
+  void flush(Connection& c, const Tx& tx, Instant now);
   void flush_woven(Connection& c, const Tx& tx, Instant now);
   void sent_part(Connection& c, ssize_t sent, Instant now);
   bool watch(Connection& c, int events);

@@ -72,6 +72,7 @@ class Latch {
   // The fence pairs with the one in read(): who sees one of these words sees that the sequence has moved on.
   static void fill(uint32_t* copy, const uint32_t* words) {
     __atomic_thread_fence(__ATOMIC_RELEASE);
+#pragma GCC unroll 4
     for (unsigned i = 0; i < words_; ++i) __atomic_store_n(&copy[i], words[i], __ATOMIC_RELAXED);
   }
 

@@ -4,39 +4,36 @@
 namespace redlock {
 
 void LocalQueue::enter(Lock& lock) {
-  lock.ticket = ++tickets_;
-  lock.behind = of_kind_[kind_of(lock)]++ != 0 ? nearest_before(lock) : no_slot;
-  if (lock.behind != no_slot) ++waiting_;
+  lock.row = row_of(lock);
+  rows_[lock.row].push(&table_[0], table_.index(lock));
+  lock.behind = nearest_before(lock);
 }
 
 uint16_t LocalQueue::next_first(Lock& over) {
-  if (over.ticket != 0) --of_kind_[kind_of(over)];
-  over.ticket = 0;
-  if (over.behind != no_slot) {
-    over.behind = no_slot;
-    --waiting_;
-  }
+  if (!over.place.queued) return no_slot;
   const uint16_t gone = table_.index(over);
-  for (unsigned i = 0; i < table_.capacity() && waiting_ != 0; ++i) {
-    Lock& lock = table_[i];
-    if (lock.state != State::waiting || lock.behind != gone) continue;
-    lock.behind = nearest_before(lock);
-    if (lock.behind != no_slot) continue;
-    --waiting_;
-    return static_cast<uint16_t>(i);
-  }
-  return no_slot;
+  uint16_t next = over.place.next;
+  while (next != no_slot && table_[next].behind != gone) next = table_[next].place.next;
+  rows_[over.row].remove(&table_[0], gone);
+  over.behind = no_slot;
+  if (next == no_slot) return no_slot;
+  table_[next].behind = nearest_before(table_[next]);
+  return table_[next].behind == no_slot ? next : no_slot;
+}
+
+// By the end of its name: names of one kind differ there.
+uint16_t LocalQueue::row_of(const Lock& lock) const {
+  uint32_t end[2] = {};
+  const size_t size = lock.resource_size < sizeof end ? lock.resource_size : sizeof end;
+  memcpy(end, lock.resource + lock.resource_size - size, size);
+  const uint32_t hash = (end[0] * 0x9E3779B1u ^ end[1]) * 0x85EBCA77u;
+  return static_cast<uint16_t>(uint64_t{hash} * count_ >> 32);
 }
 
 uint16_t LocalQueue::nearest_before(const Lock& lock) const {
-  uint16_t nearest = no_slot;
-  for (unsigned i = 0; i < table_.capacity(); ++i) {
-    const Lock& other = table_[i];
-    if (other.state == State::free || other.state == State::over || other.ticket >= lock.ticket) continue;
-    if (nearest != no_slot && other.ticket < table_[nearest].ticket) continue;
-    if (same_resource(other, lock)) nearest = static_cast<uint16_t>(i);
-  }
-  return nearest;
+  uint16_t i = lock.place.previous;
+  while (i != no_slot && (table_[i].state == State::over || !same_resource(table_[i], lock))) i = table_[i].place.previous;
+  return i;
 }
 
 }  // namespace redlock

@@ -2,7 +2,6 @@
 #include "lock/machine.hpp"
 
 #include "lock/backoff.hpp"
-#include "lock/quorum.hpp"
 
 namespace redlock {
 namespace {
@@ -96,21 +95,14 @@ void Machine::propose(Lock& lock, uint64_t proposal, bool may_floor) const {
 
 // ---- votes ----------------------------------------------------------------------------------------------------
 
-Action Machine::vote(Lock& lock, MasterIndex m, Vote vote, int error, Instant now, Random& random) const {
+Action Machine::vote_against(Lock& lock, MasterIndex m, Vote vote, int error, Instant now, Random& random) const {
   Round& round = lock.round;
-  if (!round.open || ((round.granted | round.refused | round.failed) & bit(m))) return Action::none;
-  switch (vote) {
-    case Vote::granted:
-      round.granted |= bit(m);
-      break;
-    case Vote::refused:
-      round.refused |= bit(m);
-      break;
-    case Vote::failed:
-      round.failed |= bit(m);
-      if (is_guards(error)) round.guarded |= bit(m);
-      if (round.first_error == 0) round.first_error = static_cast<int16_t>(error);
-      break;
+  if (vote == Vote::refused) {
+    round.refused |= bit(m);
+  } else {
+    round.failed |= bit(m);
+    if (is_guards(error)) round.guarded |= bit(m);
+    if (round.first_error == 0) round.first_error = static_cast<int16_t>(error);
   }
   return decided(lock, now, random);
 }
@@ -175,7 +167,7 @@ Action Machine::store(Lock& lock, uint64_t token, Instant now) const {
   return Action::store;
 }
 
-inline Action Machine::decided(Lock& lock, Instant now, Random& random) const {
+Action Machine::decided(Lock& lock, Instant now, Random& random) const {
   if (lock.options.fenced && lock.state == State::acquiring && !lock.fence.storing) return decided_fenced(lock, now, random);
   const Round& round = lock.round;
   switch (decide(rules_.masters, count(round.granted), count(round.refused), count(round.failed))) {

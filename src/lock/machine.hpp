@@ -25,6 +25,7 @@
 #include "lock/cell.hpp"
 #include "lock/fence.hpp"
 #include "lock/outlook.hpp"
+#include "lock/quorum.hpp"
 #include "queue.hpp"
 #include "lock/validity.hpp"
 #include "random.hpp"
@@ -100,7 +101,6 @@ struct Lock {
   bool urgent;         // its LOST is among the first to be told
   uint16_t behind;     // the lock of this client that it waits for, see lock/local_queue
   uint16_t turns;      // how often in a row the lock went from one of this client to the next, up to this one
-  uint64_t ticket;     // order of arrival
   uint8_t collisions;  // rounds in a row that were lost although some master granted them
   uint8_t misjudged;   // rounds in a row that nobody granted
   uint8_t event;       // enum redlock_event_type that waits to be delivered; 0: none
@@ -108,6 +108,8 @@ struct Lock {
   int16_t last_cause;  // of the last lost round; 0: none was finished
   Link start;          // its place among the locks that want a round
   Link told;           // its place among the locks with an event
+  Link place;          // its place in its row of the local queue
+  uint16_t row;
   uint8_t resource_size;
   char resource[REDLOCK_RESOURCE_MAX];
 };
@@ -142,7 +144,13 @@ class Machine {
   void propose(Lock& lock, uint64_t proposal, bool may_floor) const;
   // What a master says of the counter, before its vote.
   void hear(Lock& lock, MasterIndex m, const Counter& counter) const;
-  Action vote(Lock& lock, MasterIndex m, Vote vote, int error, Instant now, Random& random) const;
+  Action vote(Lock& lock, MasterIndex m, Vote vote, int error, Instant now, Random& random) const {
+    Round& round = lock.round;
+    if (!round.open || ((round.granted | round.refused | round.failed) & bit(m))) return Action::none;
+    if (vote != Vote::granted) return vote_against(lock, m, vote, error, now, random);
+    round.granted |= bit(m);  // it may win the round, and never loses it
+    return count(round.granted) < quorum_of(rules_.masters) ? Action::none : decided(lock, now, random);
+  }
 
   // This master may have forgotten what it granted: its vote for an open round does not count any more.
   Action revoke(Lock& lock, MasterIndex m, int error, Instant now, Random& random) const;
@@ -176,7 +184,8 @@ class Machine {
   Action jumped(Lock& lock, Instant now) const;
 
  private:
-  inline Action decided(Lock& lock, Instant now, Random& random) const;
+  Action vote_against(Lock& lock, MasterIndex m, Vote vote, int error, Instant now, Random& random) const;
+  Action decided(Lock& lock, Instant now, Random& random) const;
   Action decided_fenced(Lock& lock, Instant now, Random& random) const;
   Action store(Lock& lock, uint64_t token, Instant now) const;
   Action won(Lock& lock, Instant now, Random& random) const;

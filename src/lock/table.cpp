@@ -18,7 +18,7 @@ Lock* Table::take() {
   free_ = lock.start.next;
   ++used_;
   ++lock.generation;
-  lock.start = lock.told = {};
+  lock.start = lock.told = lock.place = {};
   lock.urgent = false;
   return &lock;
 }

@@ -30,18 +30,6 @@ constexpr Prefix prefixes[] = {
 
 }  // namespace
 
-Command Command::acquire(const Subject& s) {
-  Command c;
-  resp::Writer out(c.text_, sizeof c.text_);
-  out.raw("*6\r\n$3\r\nSET\r\n");
-  write_key(out, s);
-  write_value(out, s);
-  out.raw("$2\r\nNX\r\n$2\r\nPX\r\n").number(s.ttl_ms);
-  REDLOCK_ASSERT(out.fits());
-  c.size_ = c.splice_at_ = static_cast<uint16_t>(out.size());
-  return c;
-}
-
 void Command::write_script(resp::Writer& out, const Script& script, bool by_name) {
   if (by_name) {
     constexpr size_t sha_size = 40;
@@ -55,23 +43,25 @@ void Command::write_script(resp::Writer& out, const Script& script, bool by_name
   }
 }
 
-Command Command::script(const Script& script, const Subject& s, bool with_ttl, bool by_name) {
+Command Command::plain(Op op, const Subject& s, bool by_name) {
   Command c;
   resp::Writer out(c.text_, sizeof c.text_);
-  out.raw(with_ttl ? "*6\r\n" : "*5\r\n");
-  c.write_script(out, script, by_name);
-  out.raw("$1\r\n1\r\n");
+  if (op == Op::acquire) {
+    out.raw("*6\r\n$3\r\nSET\r\n");
+  } else {
+    out.raw(op == Op::extend ? "*6\r\n" : "*5\r\n");
+    c.write_script(out, op == Op::extend ? extend_script : release_script, by_name);
+    out.raw("$1\r\n1\r\n");
+  }
   write_key(out, s);
   write_value(out, s);
-  if (with_ttl) out.number(s.ttl_ms);
+  if (op == Op::acquire) out.raw("$2\r\nNX\r\n$2\r\nPX\r\n");
+  if (op != Op::release) out.number(s.ttl_ms);
   REDLOCK_ASSERT(out.fits());
   c.size_ = static_cast<uint16_t>(out.size());
-  if (by_name) c.splice_at_ = c.size_;
+  if (c.splice_.size == 0) c.splice_at_ = c.size_;
   return c;
 }
-
-Command Command::extend(const Subject& s) { return script(extend_script, s, true, true); }
-Command Command::release(const Subject& s) { return script(release_script, s, false, true); }
 
 Command Command::look(Bytes key_prefix, Bytes resource) {
   Command c;
@@ -81,11 +71,6 @@ Command Command::look(Bytes key_prefix, Bytes resource) {
   REDLOCK_ASSERT(out.fits());
   c.size_ = c.splice_at_ = static_cast<uint16_t>(out.size());
   return c;
-}
-
-Command Command::spelled_out(Op op, const Subject& s) {
-  REDLOCK_ASSERT(op != Op::acquire);
-  return op == Op::extend ? script(extend_script, s, true, false) : script(release_script, s, false, false);
 }
 
 Command Command::fenced(Op op, const Subject& s, const Fencing& f, bool by_name) {

@@ -37,14 +37,12 @@ class Command {
   static constexpr size_t text_max =
       frame_max + REDLOCK_KEY_PREFIX_MAX + REDLOCK_RESOURCE_MAX + REDLOCK_VALUE_MAX + fencing_max;
 
-  static Command acquire(const Subject& subject);
-  static Command extend(const Subject& subject);
-  static Command release(const Subject& subject);
+  // acquire, extend, release; the latter two by the script's name, or with its text for a master that does not know it
+  // (NOSCRIPT).
+  static Command plain(Op op, const Subject& subject, bool by_name);
   // Two requests: register what is read next, and read the key's time to live.
   static Command look(Bytes key_prefix, Bytes resource);
   static constexpr unsigned look_requests = 2;
-  // The same with the script's text instead of its name, for a master that does not know it (NOSCRIPT).
-  static Command spelled_out(Op op, const Subject& subject);
   // acquire_fenced, token and extend of a fenced lock; by name, or with the script's text.
   static Command fenced(Op op, const Subject& subject, const Fencing& fencing, bool by_name);
 
@@ -54,7 +52,6 @@ class Command {
   size_t text_size() const { return size_; }
 
  private:
-  static Command script(const Script& script, const Subject& subject, bool with_ttl, bool by_name);
   void write_script(resp::Writer& out, const Script& script, bool by_name);
 
   uint16_t size_ = 0;

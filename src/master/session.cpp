@@ -73,7 +73,7 @@ void Session::closed(Instant now, int reason, uint32_t random) {
   tx_.clear();
   reader_.reset();
   rx_head_ = rx_size_ = 0;
-  fifo_head_ = fifo_size_ = own_in_flight_ = 0;
+  fifo_head_ = fifo_tail_ = fifo_size_ = own_in_flight_ = 0;
   holding_ = identified_ = stepped_ = news_ = false;
   guard_.connected();
   guard_told_ = static_cast<int16_t>(guard_.reason());
@@ -129,8 +129,8 @@ bool Session::take_changed() {
 void Session::look(uint16_t who, uint32_t number, const Command& command, Instant now) {
   REDLOCK_ASSERT(connected() && room(command.text_size(), Command::look_requests));
   tx_.append(command.head());
-  push_request(kind_look_caching, now, 0, 0);
-  push_request(kind_look, now, who, number);
+  push_request({now, 0, 0, kind_look_caching});
+  push_request({now, number, who, kind_look});
 }
 
 void Session::say_hello(Instant now) {
@@ -216,9 +216,9 @@ void Session::weave(const Command& command) {
   tx_.append(command.tail());
 }
 
-Session::Kind Session::followed_by_seal(Op op) {
+void Session::follow_by_seal() {
   say_seal_read();
-  return static_cast<Kind>(static_cast<uint8_t>(op) | in_band);
+  fifo_[(fifo_tail_ != 0 ? fifo_tail_ : fifo_capacity_) - 1].kind |= in_band;
 }
 
 // ---- replies --------------------------------------------------------------------------------------------------

@@ -97,8 +97,14 @@ class Session {
   // `size` bytes were put into rx_room(); next() then tells what they say, one thing at a time, until false.
   void received(size_t size) { rx_size_ += size; }
   bool next(Instant now, Reply& out) {
-    return plain_yes(now, out) || ((rx_head_ != rx_size_ || news_) && next_item(now, out));
+    return (plain() && plain_yes(now, out)) || (unread() && next_item(now, out));
   }
+  // The same in parts. plain_yes() may be called while plain() is true; it leaves that as it is, and changes nothing but
+  // the FIFO's length.
+  bool plain() const { return votes() && reader_.at_boundary(); }
+  inline bool plain_yes(Instant now, Reply& out);
+  bool unread() const { return rx_head_ != rx_size_ || news_; }
+  bool next_item(Instant now, Reply& out);
 
   // Takes acquires and extends now?
   bool votes() const { return state_ == State::up && wish_ == Wish::none && guard_.admitted(); }
@@ -108,13 +114,19 @@ class Session {
   bool room(size_t bytes, unsigned requests) const {
     return fifo_size_ - own_in_flight_ + requests + own_requests <= fifo_capacity_ && tx_.fits(bytes + in_band_size(), 1);
   }
+  // The same for a request whose place in the FIFO is kept.
+  bool room_for_kept(size_t bytes) const { return tx_.fits(bytes, 1); }
   // Nothing to send, to wish or to tell.
   bool idle() const { return tx_.empty() && wish_ == Wish::none && !changed_; }
   void ask(Op op, uint16_t claim, uint32_t round, const Command& command, Instant now) {
+    ask({now, round, claim, static_cast<uint16_t>(op)}, command);
+  }
+  void ask(const Request& request, const Command& command) {  // its kind is an Op
     REDLOCK_ASSERT(connected() && room(command.text_size(), 1));
     tx_.append(command.head());
     if (command.splice().size != 0) weave(command);
-    push_request(op == Op::release || in_band_size() == 0 ? static_cast<Kind>(op) : followed_by_seal(op), now, claim, round);
+    push_request(request);
+    if (request.kind != kind_release && in_band_size() != 0) follow_by_seal();
   }
   // Ask for a key's time to live, and to be told when it changes; `who` and `number` come back with the answer.
   void look(uint16_t who, uint32_t number, const Command& command, Instant now);
@@ -126,6 +138,7 @@ class Session {
 
   Instant on_time(Instant now);  // what is due; returns deadline()
   Instant deadline() const;
+  Instant ping_at() const { return ping_at_; }  // with nothing in flight
   void disconnect(int reason);  // wish to close, for a reason that only the client or driver can see
   void close_quietly();         // no more connections: the client is closing
 
@@ -180,15 +193,14 @@ class Session {
 
   void set_state(State state);
   void fail(int reason);
-  void push_request(Kind kind, Instant now, uint16_t claim, uint32_t round) {
+  void push_request(const Request& request) {
     REDLOCK_ASSERT(fifo_size_ < fifo_capacity_);
-    unsigned at = fifo_head_ + unsigned{fifo_size_};
-    if (at >= fifo_capacity_) at -= fifo_capacity_;
-    fifo_[at] = {now, round, claim, kind};
+    fifo_[fifo_tail_] = request;
+    if (++fifo_tail_ == fifo_capacity_) fifo_tail_ = 0;
     ++fifo_size_;
   }
   void push_own(Kind kind, Instant now) {
-    push_request(kind, now, 0, 0);
+    push_request({now, 0, 0, kind});
     ++own_in_flight_;
   }
   inline void pop_request(Instant now);
@@ -197,8 +209,6 @@ class Session {
   void say_rest(Instant now);
   void say_ping(Instant now);
   bool handle_push(const resp::Item& item, Instant now, Reply& out);
-  inline bool plain_yes(Instant now, Reply& out);
-  bool next_item(Instant now, Reply& out);
   bool handle(const resp::Item& item, Instant now, Reply& out);
   void handle_hello(const resp::Item& item, Instant now);
   void hello_failed(int error, Instant now);
@@ -217,7 +227,7 @@ class Session {
   void say_info(Instant now);
   void say_reading(Instant now, bool track);
   void say_write(const Script& script, Bytes first, Bytes second, Bytes third, Bytes fourth, Instant now);
-  Kind followed_by_seal(Op op);
+  void follow_by_seal();
   void weave(const Command& command);
   void say_seal_read();
   void begin_state(Bytes desc, Bytes q, Instant now);
@@ -244,6 +254,7 @@ class Session {
   Request* fifo_;
   uint16_t fifo_capacity_;
   uint16_t fifo_head_ = 0;
+  uint16_t fifo_tail_ = 0;  // where the next request goes
   uint16_t fifo_size_ = 0;
   uint16_t own_in_flight_ = 0;
 
@@ -287,24 +298,32 @@ class Session {
 
 inline void Session::pop_request(Instant now) {
   ++replies_;
-  fifo_head_ = static_cast<uint16_t>(fifo_head_ + 1 < fifo_capacity_ ? fifo_head_ + 1 : 0);
+  if (++fifo_head_ == fifo_capacity_) fifo_head_ = 0;
   if (--fifo_size_ == 0) ping_at_ = now + settings_.ping_interval;
 }
 
 // What a master that is well answers to nearly every request, seen whole: +OK or :1. To say the same with the reader and
 // handle() takes six times as long.
 inline bool Session::plain_yes(Instant now, Reply& out) {
-  if (!votes() || fifo_size_ == 0 || !reader_.at_boundary()) return false;
+  if (fifo_size_ == 0) return false;
   const Request& request = fifo_[fifo_head_];
   if (request.kind > kind_release) return false;
-  const bool acquire = request.kind == kind_acquire;
   const char* const at = rx_ + rx_head_;
-  const size_t size = acquire ? 5 : 4;
-  if (rx_size_ - rx_head_ < size) return false;
-  if (acquire ? memcmp(at, "+OK\r\n", 5) != 0 : memcmp(at, ":1\r\n", 4) != 0) return false;
-  rx_head_ += size;
-  if (!acquire) spell_out_ = false;
-  out = {Reply::Kind::answer, static_cast<Op>(request.kind), request.claim, request.round, {Answer::yes, 0}, 0, {}, {}};
+  const size_t size = rx_size_ - rx_head_;
+  if (request.kind == kind_acquire) {
+    if (size < 5 || memcmp(at, "+OK\r", 4) != 0 || at[4] != '\n') return false;
+    rx_head_ += 5;
+  } else {
+    if (size < 4 || memcmp(at, ":1\r\n", 4) != 0) return false;
+    rx_head_ += 4;
+    spell_out_ = false;
+  }
+  out.kind = Reply::Kind::answer;
+  out.op = static_cast<Op>(request.kind);
+  out.claim = request.claim;
+  out.round = request.round;
+  out.meaning.answer = Answer::yes;
+  out.meaning.error = 0;
   pop_request(now);
   return true;
 }

@@ -6,8 +6,8 @@ namespace redlock::resp {
 // size_t is the machine's word: no 64-bit division on a 32-bit gateway.
 unsigned Writer::digits_of(size_t value) {
   unsigned n = 1;
-  for (; value >= 100; value /= 100) n += 2;
-  return value >= 10 ? n + 1 : n;
+  for (; value >= 1000; value /= 1000) n += 3;
+  return value >= 100 ? n + 2 : value >= 10 ? n + 1 : n;
 }
 
 char* Writer::put_long(char* at, size_t value, unsigned digits) {

@@ -19,7 +19,7 @@ const Subject subject = {Bytes(), "cycle:00000001", "0123456789abcdef0123456789a
 
 void WriteSet(benchmark::State& state) {
   for (auto _ : state) {
-    const Command command = Command::acquire(subject);
+    const Command command = Command::plain(Op::acquire, subject, true);
     benchmark::DoNotOptimize(command.head().data);
   }
 }
@@ -27,7 +27,7 @@ BENCHMARK(WriteSet);
 
 void WriteDelete(benchmark::State& state) {
   for (auto _ : state) {
-    const Command command = Command::release(subject);
+    const Command command = Command::plain(Op::release, subject, true);
     benchmark::DoNotOptimize(command.head().data);
   }
 }

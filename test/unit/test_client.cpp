@@ -258,7 +258,8 @@ void expect_enough_and_not_wasteful(const Settings& s) {
   if (tx == 0)
     tx = std::max<size_t>(REDLOCK_TX_BYTES_MIN,
                           s.locks * (96 + s.key_prefix.size + REDLOCK_RESOURCE_MAX + REDLOCK_VALUE_MAX));
-  size_t parts = s.locks * (sizeof(Lock) + sizeof(Proposals::Place) + s.masters * sizeof(Instant)) + s.debts * sizeof(Claim) + s.masters * sizeof(Session);
+  size_t parts = s.locks * (sizeof(Lock) + sizeof(LocalQueue::Row) + sizeof(Proposals::Place) + s.masters * sizeof(Instant));
+  parts += s.debts * sizeof(Claim) + s.masters * sizeof(Session);
   char key[meta_key_max], fingerprint[fingerprint_max];
   size_t texts = s.client_name.size + s.key_prefix.size + write_meta_key(s, key).size;
   texts += write_fingerprint(s, s.masters / 2 + 1, fingerprint).size;

@@ -29,6 +29,8 @@ Subject subject() {
   return s;
 }
 
+Command by_name(Op op, const Subject& s) { return Command::plain(op, s, true); }
+
 std::string wire(const Command& command) {
   return text(command.head()) + text(command.splice()) + text(command.tail());
 }
@@ -44,25 +46,25 @@ const std::string release_sha(release_script.sha.data, 40);
 const std::string extend_sha(extend_script.sha.data, 40);
 
 TEST(Command, exact_bytes) {
-  EXPECT_EQ(wire(Command::acquire(subject())),
+  EXPECT_EQ(wire(by_name(Op::acquire, subject())),
             "*6\r\n$3\r\nSET\r\n$11\r\nplant:valve\r\n"
             "$46\r\n00112233445566778899aabbccddeeff00112233:gw-17\r\n$2\r\nNX\r\n$2\r\nPX\r\n$5\r\n10000\r\n");
-  EXPECT_EQ(wire(Command::release(subject())), bulks({"EVALSHA", release_sha, "1", "plant:valve", value}));
-  EXPECT_EQ(wire(Command::extend(subject())), bulks({"EVALSHA", extend_sha, "1", "plant:valve", value, "10000"}));
+  EXPECT_EQ(wire(by_name(Op::release, subject())), bulks({"EVALSHA", release_sha, "1", "plant:valve", value}));
+  EXPECT_EQ(wire(by_name(Op::extend, subject())), bulks({"EVALSHA", extend_sha, "1", "plant:valve", value, "10000"}));
 }
 
 TEST(Command, a_script_spelled_out_goes_by_reference) {
-  const Command release = Command::spelled_out(Op::release, subject());
+  const Command release = Command::plain(Op::release, subject(), false);
   EXPECT_EQ(wire(release), bulks({"EVAL", text(release_script.body), "1", "plant:valve", value}));
   EXPECT_EQ(release.splice().data, release_script.body.data);
-  const Command extend = Command::spelled_out(Op::extend, subject());
+  const Command extend = Command::plain(Op::extend, subject(), false);
   EXPECT_EQ(wire(extend), bulks({"EVAL", text(extend_script.body), "1", "plant:valve", value, "10000"}));
   EXPECT_EQ(extend.splice().data, extend_script.body.data);
   for (const Command* c : {&release, &extend}) {
     EXPECT_EQ(c->text_size(), c->head().size + c->tail().size);
     EXPECT_GT(c->tail().size, 2u);
   }
-  for (const Command& c : {Command::acquire(subject()), Command::release(subject()), Command::extend(subject())}) {
+  for (const Command& c : {by_name(Op::acquire, subject()), by_name(Op::release, subject()), by_name(Op::extend, subject())}) {
     EXPECT_EQ(c.splice().size, 0u);
     EXPECT_EQ(c.tail().size, 0u);
     EXPECT_EQ(c.text_size(), c.head().size);
@@ -76,8 +78,8 @@ TEST(Command, no_prefix_no_name_any_bytes) {
   const std::string resource("\r\n\0*$ \xff", 7);
   s.resource = bytes(resource);
   s.ttl_ms = UINT32_MAX;
-  EXPECT_EQ(wire(Command::acquire(s)), bulks({"SET", resource, std::string(hex) + ":", "NX", "PX", "4294967295"}));
-  EXPECT_EQ(wire(Command::release(s)), bulks({"EVALSHA", release_sha, "1", resource, std::string(hex) + ":"}));
+  EXPECT_EQ(wire(by_name(Op::acquire, s)), bulks({"SET", resource, std::string(hex) + ":", "NX", "PX", "4294967295"}));
+  EXPECT_EQ(wire(by_name(Op::release, s)), bulks({"EVALSHA", release_sha, "1", resource, std::string(hex) + ":"}));
 }
 
 // frame_max is what the client reserves beside key and value: enough for the longest, and not far above.
@@ -87,8 +89,8 @@ TEST(Command, the_longest_fit_their_frame) {
   Subject s{bytes(prefix), bytes(resource), Bytes(hex), bytes(name), UINT32_MAX};
   const size_t payload = prefix.size() + resource.size() + REDLOCK_VALUE_MAX;
   size_t longest = 0;
-  for (const Command& c : {Command::acquire(s), Command::release(s), Command::extend(s),
-                           Command::spelled_out(Op::release, s), Command::spelled_out(Op::extend, s)}) {
+  for (const Command& c : {by_name(Op::acquire, s), by_name(Op::release, s), by_name(Op::extend, s),
+                           Command::plain(Op::release, s, false), Command::plain(Op::extend, s, false)}) {
     EXPECT_LE(c.text_size(), payload + Command::frame_max);
     longest = std::max(longest, c.text_size());
   }

@@ -13,9 +13,13 @@ namespace redlock {
 namespace {
 
 constexpr unsigned capacity = 12;
+constexpr unsigned rows_count = 3;  // so few that unlike names meet
 
 struct Line {
-  Line() : locks(new Lock[capacity]) { table.init(locks.get(), capacity); }
+  Line() : locks(new Lock[capacity]) {
+    table.init(locks.get(), capacity);
+    queue.init(rows, rows_count);
+  }
 
   uint16_t enter(const std::string& resource) {
     Lock* lock = table.take();
@@ -39,6 +43,7 @@ struct Line {
 
   std::unique_ptr<Lock[]> locks;
   Table table;
+  LocalQueue::Row rows[rows_count];
   LocalQueue queue{table};
 };
 

@@ -53,7 +53,7 @@ Command any_command() {
   s.value_hex = "0011223344556677889900112233445566778899";
   s.client_name = "gw-17";
   s.ttl_ms = 1'000;
-  return Command::acquire(s);
+  return Command::plain(Op::acquire, s, true);
 }
 
 struct Fixture : test::SessionWire {
@@ -668,7 +668,7 @@ TEST(Session, a_command_with_its_script_by_reference) {
   s.resource = "valve";
   s.value_hex = "0011223344556677889900112233445566778899";
   s.client_name = "gw-17";
-  const Command release = Command::spelled_out(Op::release, s);
+  const Command release = Command::plain(Op::release, s, false);
   f.session->ask(Op::release, 1, 0, release, f.now);
   f.ask(2);
   EXPECT_EQ(f.sent(),
