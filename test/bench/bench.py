@@ -24,6 +24,9 @@ HIREDIS = ("hiredis + libuv", [BENCH / "hiredis_uv"])
 HIREDIS_ONCE = ("hiredis + libuv, formatted once", [BENCH / "hiredis_uv", "--api", "formatted"])
 REDLOCK = ("redlock -O2", [BENCH / "cycle_bench"])
 REDLOCK_CONFIRMED = ("redlock -O2, waits until all deletes are answered", [BENCH / "cycle_bench", "--release", "confirmed"])
+REDLOCK_FENCED = ("with a fencing token", [BENCH / "cycle_bench", "--api", "fenced"])
+REDLOCK_FIRST = ("with the first token of a resource", [BENCH / "cycle_bench", "--api", "fenced-first"])
+REDLOCK_UNGUARDED = ("without the guard", [BENCH / "cycle_bench", "--api", "unguarded"])
 REDLOCK_SMALL = ("redlock -Os", [SMALL / "cycle_bench"])
 
 
@@ -213,6 +216,44 @@ def counts(o):
     table("Counted per cycle", ["", "instructions K=1", "instructions K=64", "system calls K=1", "system calls K=64"], rows)
 
 
+# ---- what tokens and the guard cost -------------------------------------------------------------------------------------
+
+def counted(what, command, *options):
+    done = subprocess.run([str(BENCH / "with_masters"), "5", str(ROOT / "test/bench/count.sh"), what, str(command[0]), "1",
+                           "-", *map(str, command[1:]), *options], stdout=subprocess.PIPE, text=True)
+    return done.stdout.rsplit(": ", 1)[-1].strip() if done.returncode == 0 else "-"
+
+
+def delayed(command, **options):
+    return cycle(command, wrapper=(sys.executable, __file__, "--below", "delay"), inflight=1, **options)
+
+
+def fencing(o):
+    plain = ("plain", REDLOCK[1])
+    results = in_turn((plain, REDLOCK_FENCED, REDLOCK_FIRST), o.rounds, mode="latency", inflight=1, count=o.cycles(3000))
+    rows = []
+    for name, command in (plain, REDLOCK_FENCED, REDLOCK_FIRST):
+        trips = [delayed(command, mode="latency", count=o.cycles(60, 10), warmup=3)["acq_p50_us"] / 20000 for _ in range(3)]
+        rows.append([name, spread(trips), spread([r["acq_p50_us"] for r in results[name]], "{:.0f}"),
+                     spread(ratios(results, name, "plain", "acq_p50_us")),
+                     spread([r["replies_per_cycle"] for r in results[name]], "{:.1f}"), counted("bytes", command),
+                     counted("instructions", command)])
+    table("Fencing tokens, five masters, one lock at a time", [
+        "", "acquire, round trips of 20 ms", "acquire p50, us", "x plain", "requests per cycle", "bytes per cycle",
+        "instructions per cycle"], rows)
+
+
+def guard(o):
+    rows = []
+    for name, command in (REDLOCK_UNGUARDED, ("with it, the masters sealed", REDLOCK[1])):
+        trips = [delayed(command, mode="connect", count=10)["acq_p50_us"] / 20000 for _ in range(3)]
+        run = cycle(command, mode="connect", count=o.cycles(200, 20))
+        rows.append([name, spread(trips), "%.1f" % (run["replies_per_cycle"] / run["n"]),
+                     "%.0f" % (float(counted("bytes", command, "--mode", "connect")) / run["n"])])
+    table("The guard: from create until all of five masters vote", [
+        "", "round trips of 20 ms", "requests per master", "bytes per master"], rows)
+
+
 # ---- plots --------------------------------------------------------------------------------------------------------------
 
 def plot(o):
@@ -240,7 +281,8 @@ def plot(o):
     print(f"\nplots: {PLOT}/latency.svg {PLOT}/rate.svg")
 
 
-PHASES = {"latency": latency, "throughput": throughput, "rtt": rtt, "degraded": degraded, "growth": growth, "counts": counts}
+PHASES = {"latency": latency, "throughput": throughput, "rtt": rtt, "degraded": degraded, "growth": growth, "counts": counts,
+          "fencing": fencing, "guard": guard}
 
 
 def main():

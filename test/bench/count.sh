@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # count.sh WHAT PROGRAM INFLIGHT [LIMIT] [OPTION...]: what one cycle of PROGRAM costs with so many under way; fails when
-# it is more than LIMIT (- for none). WHAT is instructions (in user space, counted by callgrind) or syscalls (counted by
-# strace). The masters are those of MASTER_PORTS; the OPTIONs go to PROGRAM.
+# it is more than LIMIT (- for none). WHAT is instructions (in user space, counted by callgrind), syscalls (counted by strace) or
+# bytes (both ways, counted by the masters). The masters are those of MASTER_PORTS; the OPTIONs go to PROGRAM.
 #
 # It is the slope between two runs of different length, so that start-up, connections and the end cancel. Instructions are
 # those of the function run() and below, without the program's own statistics.
@@ -24,7 +24,8 @@ need() {
 checked() {
   local cycles=$1 result
   shift
-  result=$("$@" --ports "$MASTER_PORTS" --mode throughput --inflight "$inflight" --warmup 20 --count "$cycles" "${options[@]}")
+  result=$("$@" --ports "$MASTER_PORTS" --mode throughput --inflight "$inflight" --warmup 20 --count "$cycles" \
+    --node-timeout-ms 1500 "${options[@]}")
   [[ $result == *"\"ok\":$cycles,\"fail\":0,"* ]] || { echo "not all cycles succeeded: $result" >&2; exit 1; }
 }
 
@@ -38,10 +39,36 @@ syscalls() {
   awk '$1 ~ /^[0-9.]+$/ && $NF != "total" { calls += $4 } END { print calls }' "$folder/strace"
 }
 
+# INFO's own bytes are the same each time, and cancel.
+net_bytes() {
+  local port line sum=0 ports
+  IFS=, read -ra ports <<<"$MASTER_PORTS"
+  for port in "${ports[@]}"; do
+    exec 3<>"/dev/tcp/127.0.0.1/$port"
+    printf 'INFO stats\r\n' >&3
+    while read -r line <&3; do
+      case $line in
+        total_net_input_bytes:*) line=${line#*:} sum=$((sum + ${line%$'\r'})) ;;
+        total_net_output_bytes:*) line=${line#*:} sum=$((sum + ${line%$'\r'})) && break ;;
+      esac
+    done
+    exec 3>&-
+  done
+  echo "$sum"
+}
+
+bytes() {
+  local before
+  before=$(net_bytes)
+  checked "$1" "$program"
+  echo $(($(net_bytes) - before))
+}
+
 case $what in
+  bytes) ;;
   instructions) need valgrind ;;
   syscalls) need strace ;;
-  *) echo "count.sh: instructions or syscalls, not $what" >&2; exit 2 ;;
+  *) echo "count.sh: instructions, syscalls or bytes, not $what" >&2; exit 2 ;;
 esac
 
 low=$($what "$few") high=$($what "$many")

@@ -3,7 +3,7 @@
  * What every program of this bench shares, so that their figures can be compared: the command line, the clocks, and the
  * one line of JSON that they print.
  *
- *     PROGRAM --ports 7601,7602,... [--host 127.0.0.1] [--mode latency|throughput|contend] [--inflight K] [--count C]
+ *     PROGRAM --ports 7601,7602,... [--host 127.0.0.1] [--mode latency|throughput|contend|connect] [--inflight K] [--count C]
  *             [--warmup W] [--ttl-ms 10000] [--node-timeout-ms T] [--prefix P] [--api VARIANT] [--max-seconds S]
  *             [--wait quorum|all] [--release confirmed|sent] [--samples FILE] [--table LOCKS] [--held LOCKS]
  *             contend: [--resource KEY] [--hold-us 5000] [--retry-us MEAN] [--think-us 0] [--log FILE]

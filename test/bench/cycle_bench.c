@@ -4,8 +4,14 @@
  * are handed to the kernel (--release sent). It does not tell when the masters have confirmed them: with --release
  * confirmed, for one lock at a time, the status is asked until no delete of any master is unanswered.
  *
- *   --api loop      redlock_create_on_loop, all calls from callbacks
- *   --api blocking  redlock_create, redlock_acquire and redlock_release; one lock at a time */
+ *   --api loop          redlock_create_on_loop, all calls from callbacks
+ *   --api blocking      redlock_create, redlock_acquire and redlock_release; one lock at a time
+ *   --api fenced        as loop, with fencing tokens; each lock in flight has one resource, so the client knows the counter
+ *   --api fenced-first  as loop, with the first token of a new resource each time: nobody knows a counter
+ *   --api unguarded     as loop, with "guard": "off"
+ *
+ * --mode connect: a cycle is a client that is created, has all masters vote, and is closed; its acquire lasts until they
+ * vote. The masters are sealed by the first. */
 #include "cycle.h"
 
 #include <redlock/redlock.h>
@@ -30,6 +36,8 @@ static FILE *logfile;
 static long begun, ended, wanted; /* cycles of this phase */
 static unsigned name;             /* of the next resource */
 static int64_t stop_at;
+static uint32_t flags; /* of each acquire */
+static worker *workers;
 static int closed;
 
 static void begin(worker *w);
@@ -89,6 +97,7 @@ static void acquire(worker *w, redlock_resource_t resource, redlock_event_fn cal
   redlock_acquire_opts_t o = REDLOCK_ACQUIRE_OPTS_INIT;
   o.ttl_ms = opts.ttl_ms;
   o.wait_ms = wait_ms;
+  o.flags = flags;
   o.retry_delay_ms = opts.retry_us > 0 ? (uint32_t)((opts.retry_us + 999) / 1000) : 0;
   o.callback = callback;
   o.user = w;
@@ -109,14 +118,21 @@ static redlock_resource_t unique_resource(void) {
   return (redlock_resource_t){text, size};
 }
 
+/* The same each time, for this one of those in flight. */
+static redlock_resource_t own_resource(const worker *w) {
+  static char text[REDLOCK_RESOURCE_MAX + 1];
+  const int size = snprintf(text, sizeof text, "%.*s:%08u", REDLOCK_RESOURCE_MAX - 9, opts.prefix, (unsigned)(w - workers));
+  return (redlock_resource_t){text, (uint32_t)size};
+}
+
 static void begin(worker *w) {
   begun++;
   w->began = cycle_now();
-  acquire(w, unique_resource(), on_event, REDLOCK_WAIT_NONE);
+  acquire(w, cycle_is(opts.api, "fenced") ? own_resource(w) : unique_resource(), on_event, REDLOCK_WAIT_NONE);
 }
 
 /* What is counted is what happens in here: see count.sh. */
-BENCH_APART static void run(worker *workers, long cycles) {
+BENCH_APART static void run(long cycles) {
   begun = ended = 0;
   wanted = cycles;
   for (unsigned i = 0; i < opts.inflight && begun < wanted; i++) begin(&workers[i]);
@@ -225,6 +241,7 @@ static int set(const char *key, unsigned value) { return redlock_config_set_u32(
 static int configure(void) {
   if (redlock_config_new(&cfg) != 0) return -1;
   if (set("commission", 1) != 0) return -1;  /* its masters are new, and nobody else uses them */
+  if (cycle_is(opts.api, "unguarded") && redlock_config_set_str(cfg, "guard", "off") != 0) return -1;
   for (unsigned m = 0; m < opts.masters; m++) {
     char url[128];
     snprintf(url, sizeof url, "redis://%s:%u", opts.host, opts.port[m]);
@@ -282,9 +299,13 @@ static void hold_others(worker *w) {
 }
 
 static int refuse(void) {
-  const int loops = cycle_is(opts.api, "loop"), confirmed = cycle_is(opts.release, "confirmed");
+  static const char *const on_loop[] = {"loop", "fenced", "fenced-first", "unguarded"};
+  const int confirmed = cycle_is(opts.release, "confirmed");
+  int loops = 0;
+  for (size_t i = 0; i < sizeof on_loop / sizeof *on_loop; i++) loops = loops || cycle_is(opts.api, on_loop[i]);
   if (!loops && !cycle_is(opts.api, "blocking")) return fprintf(stderr, "cycle_bench: no --api %s\n", opts.api);
-  if (!loops && (opts.inflight != 1 || opts.held != 0 || cycle_is(opts.mode, "contend") || confirmed)) {
+  if (!loops && (opts.inflight != 1 || opts.held != 0 || cycle_is(opts.mode, "contend") ||
+                 cycle_is(opts.mode, "connect") || confirmed)) {
     return fprintf(stderr, "cycle_bench: --api blocking does one lock at a time\n");
   }
   if (confirmed && opts.inflight != 1) return fprintf(stderr, "cycle_bench: --release confirmed: one lock at a time\n");
@@ -306,7 +327,7 @@ static int main_blocking(void) {
   return redlock_destroy(rl, 1000) == 0 ? result : 4;
 }
 
-static void measure(worker *workers) {
+static void measure(void) {
   if (cycle_is(opts.mode, "contend")) {
     logfile = opts.log != NULL ? fopen(opts.log, "w") : NULL;
     uv_timer_init(&loop, &workers[0].pause);
@@ -317,12 +338,38 @@ static void measure(worker *workers) {
     if (logfile != NULL) fclose(logfile);
     return;
   }
-  run(workers, opts.warmup);
+  run(opts.warmup);
   const double before = answered();
   cycle_begin(&record);
-  run(workers, opts.count);
+  run(opts.count);
   cycle_end(&record);
   record.replies = answered() - before;
+}
+
+static void close_client(void) {
+  closed = 0;
+  if (redlock_close_async(rl, 1000) != 0) return;
+  while (!closed) uv_run(&loop, UV_RUN_ONCE);
+}
+
+static int main_connect(void) {
+  uv_timer_t timer;
+  if (uv_loop_init(&loop) != 0 || uv_timer_init(&loop, &timer) != 0) return 4;
+  for (long i = -1; i < opts.count; i++) { /* the first one seals, and is not counted */
+    if (i == 0) cycle_begin(&record);
+    const int64_t began = cycle_now();
+    if (configure() != 0 || redlock_create_on_loop(&rl, cfg, &loop) != 0) return fail();
+    redlock_config_free(cfg);
+    meet_masters(&timer);
+    redlock_status_t status = {.size = sizeof status};
+    if (redlock_status(rl, &status) != 0 || status.masters_up != opts.masters) return 5;
+    cycle_acquired(&record, began);
+    if (i >= 0) record.replies += answered();
+    close_client();
+    cycle_ended(&record, began);
+  }
+  cycle_end(&record);
+  return cycle_print(&record);
 }
 
 static int main_loop(void) {
@@ -331,7 +378,7 @@ static int main_loop(void) {
   uv_timer_t timer;
   uv_timer_init(&loop, &timer);
   meet_masters(&timer);
-  worker *workers = calloc(opts.inflight, sizeof *workers);
+  workers = calloc(opts.inflight, sizeof *workers);
   if (workers == NULL) return 4;
   hold_others(workers);
   if (cycle_is(opts.release, "confirmed")) {
@@ -340,12 +387,10 @@ static int main_loop(void) {
     uv_check_start(&confirming, on_check);
   }
   uv_timer_start(&timer, on_deadline, (uint64_t)(opts.max_seconds * 1e3), 0);
-  measure(workers);
+  measure();
   uv_timer_stop(&timer);
   const int result = cycle_print(&record);
-  if (redlock_close_async(rl, 1000) == 0) {
-    while (!closed) uv_run(&loop, UV_RUN_ONCE);
-  }
+  close_client();
   free(workers);
   return result;
 }
@@ -355,7 +400,9 @@ int main(int argc, char **argv) {
   if (*opts.api == '\0') opts.api = "loop";
   if (*opts.release == '\0') opts.release = "sent";
   if (refuse() != 0) return 2;
+  if (opts.api[0] == 'f') flags = REDLOCK_F_FENCING;
   cycle_record_init(&record, &opts);
   name = (unsigned)cycle_now() & 0xfffffff;
+  if (cycle_is(opts.mode, "connect")) return main_connect();
   return cycle_is(opts.api, "blocking") ? main_blocking() : main_loop();
 }
