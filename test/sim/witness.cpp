@@ -58,6 +58,11 @@ void Witness::executed(Connection& c, const test::Args& args, const test::Reply&
     if (token && reply.number == 1 && attempt(c.client, value).known < world_.plan().masters / 2 + 1) {
       floors_.push_back({static_cast<unsigned>(r), strtoull(args[8].c_str(), nullptr, 10), t});
     }
+    if (fenced_set) counter_said(c, static_cast<unsigned>(r), reply, t);
+    const bool acked = fenced_set && reply.text.compare(0, 4, "ack ") == 0;
+    if (acked || (token && reply.number == 1)) {
+      stored_[c.master][r] = {strtoull(args[acked ? 9 : 8].c_str(), nullptr, 10), t};
+    }
     if (set ? reply.kind == Reply::nil : fenced_set ? held : reply.kind == Reply::integer && reply.number == 0) {
       refused_at_[c.client][c.master] = t;
     }
@@ -66,6 +71,17 @@ void Witness::executed(Connection& c, const test::Args& args, const test::Reply&
     extended(c, args[key], value, t);
   }
   seen_[c.master][r] = world_.master(c.master).redis.peek(args[key], t).value_or(test::RedisDouble::Entry());
+}
+
+// "ack N", "known N MS", "hint N MS", "held known N"
+void Witness::counter_said(const Connection& c, unsigned resource, const test::Reply& reply, Ns t) {
+  const size_t at = reply.text.find_first_of("0123456789");
+  const Stored& stored = stored_[c.master][resource];
+  if (reply.kind != test::Reply::bulk || at == std::string::npos || world_.checker().lost_since(c.master, stored.at))
+    return;
+  const unsigned long long number = strtoull(reply.text.c_str() + at, nullptr, 10), before = stored.number;
+  if (number >= before) return;
+  world_.violate(t - second, 1u << c.client, "m%u says %llu, and has stored the token %llu", c.master, number, before);
 }
 
 Witness::Attempt& Witness::attempt(unsigned client, const std::string& value) {

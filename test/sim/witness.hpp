@@ -11,6 +11,8 @@
 //
 // Expiry. No extend makes a key, or shortens the life of one.
 //
+// Counters. A master answers no smaller number than it stored last, until it loses something.
+//
 // Floors. A token that was stored although fewer than a quorum of counters answered as known leans on wall clocks,
 // whether the attempt was won or not.
 //
@@ -48,11 +50,16 @@ class Witness {
     uint64_t token;
     Ns at;
   };
+  struct Stored {
+    uint64_t number = 0;
+    Ns at = -never;
+  };
   struct Attempt {
     std::string value;
     unsigned known = 0;  // masters that acknowledged, or know their counter
   };
   Attempt& attempt(unsigned client, const std::string& value);
+  void counter_said(const Connection& c, unsigned resource, const test::Reply& reply, Ns t);
   void extended(const Connection& c, const std::string& resource, const std::string& value, Ns t);
   bool all_well(unsigned client, Ns since) const;
 
@@ -62,6 +69,7 @@ class Witness {
   Attempt attempts_[clients_max][2 * users_max];  // the last ones that came to a master
   unsigned next_attempt_[clients_max] = {};
   std::vector<Floor> floors_;
+  Stored stored_[masters_max][resources_max];
   test::RedisDouble::Entry seen_[masters_max][resources_max];  // behind the last command about it; empty: no key
 };
 

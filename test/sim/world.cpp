@@ -37,9 +37,17 @@ World::World(uint64_t seed, bool swarm, Story& story)
   checker_ = std::make_unique<Checker>(*this);
   witness_ = std::make_unique<Witness>(*this);
   if (plan_.guarded() && plan_.sealed) seal_all();
+  for (const auto& master : masters_) {
+    if (!plan_.guarded() && has_large_tokens()) put_tokens(master->redis, "");
+  }
 }
 
 // The site has been in use before: a seal stands on every master, and tokens may have passed what a double can count.
+void World::put_tokens(test::RedisDouble& redis, const std::string& seal) {
+  const std::string beyond_doubles = "9007199254740993 " + seal;
+  redis.put_fields("redlock::fence", {{"r0", beyond_doubles}, {"r1", beyond_doubles}, {"r2", beyond_doubles}});
+}
+
 void World::seal_all() {
   Settings settings = plan_.settings;
   for (MasterIndex m = 0; m < settings.masters; ++m) settings.master[m].name = Bytes("m");
@@ -51,9 +59,7 @@ void World::seal_all() {
     const std::string q = redis.replid().substr(20, 16);
     const std::string seal = redis.run_id().substr(0, 16) + ":" + redis.replid().substr(0, 16) + ":" + q;
     redis.put_fields(std::string(k.data, k.size), {{"desc", std::string(d.data, d.size)}, {"q", q}, {"seal", seal}});
-    if (!plan_.fenced || seed_ % 2 != 0) continue;
-    const std::string beyond_doubles = "9007199254740993 " + seal;
-    redis.put_fields("redlock::fence", {{"r0", beyond_doubles}, {"r1", beyond_doubles}, {"r2", beyond_doubles}});
+    if (has_large_tokens()) put_tokens(redis, seal);
   }
 }
 

@@ -83,6 +83,8 @@ class World {
   void expire_actively();
   void save_some();
   void seal_all();
+  bool has_large_tokens() const { return plan_.fenced && seed_ % 2 == 0; }
+  static void put_tokens(test::RedisDouble& redis, const std::string& seal);
   void become_quiet();
   void close_all();
   bool all_closed();
