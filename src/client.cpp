@@ -181,11 +181,12 @@ bool Client::introduced() const {
 void Client::begin_round(Lock& lock, MasterMask ready, Instant now) {
   introduced_ = true;
   const bool acquire = lock.wants == Wants::acquire;
-  if (!machine_.begin(lock, now)) return tell(lock);
+  if (!machine_.begin(lock, now)) return carry_out(lock, Action::none, now);
   const bool fenced = lock.options.fenced;
   if (acquire && fenced) propose(lock);
   if (acquire) ++counters_.rounds;
   if (acquire && claims_.full()) ready = 0;
+  if (acquire) lock.lacking = static_cast<MasterMask>(all_masters(settings_.masters) & ~ready);
   soon(machine_.deadline(lock));
   const MasterMask unable = static_cast<MasterMask>(all_masters(settings_.masters) & ~ready);
   const Action action = unable != 0 ? fail_votes(lock, unable, now) : Action::none;
@@ -223,6 +224,7 @@ void Client::ask(Op op, uint16_t claim, uint32_t round, uint32_t ttl_ms, MasterM
       if (may_be_unknown && session.spell_out()) {
         others |= bit(m);
       } else {
+        if (op == Op::extend) session.track_next(now);
         session.ask(request, command);
       }
     }
@@ -255,11 +257,11 @@ MasterMask Client::voting() const {
 // Which of the voting masters can be sent this round: a SET needs room for itself and, later, for its delete.
 MasterMask Client::able(MasterMask votes, Wants wants, const Lock& lock) const {
   MasterMask mask = 0;
-  const size_t bytes = round_size(lock);
   const bool acquire = wants != Wants::extend;
-  const unsigned requests = acquire ? 2 : 1;
+  const size_t bytes = round_size(lock) + (acquire ? 0 : Command::caching().size);
   for (MasterIndex m : each(acquire ? votes : votes & claims_[lock.claim].sent)) {
     if (acquire && !claims_.may_send(m)) continue;
+    const unsigned requests = acquire ? 2 : sessions_[m].extend_requests();
     if (sessions_[m].room(bytes, claims_.reserved(m) + requests)) mask |= bit(m);
   }
   return mask;
@@ -313,6 +315,9 @@ void Client::carry_out(Lock& lock, Action action, Instant now) {
     case Action::release:
       end_claim(lock, false, now);
       break;
+    case Action::put_back:
+      put_back(lock, now);
+      break;
     case Action::linger:
       claims_.linger(lock.claim, lock.valid_until);
       lock.claim = no_slot;
@@ -337,6 +342,12 @@ void Client::end_claim(Lock& lock, bool spare_refused, Instant now) {
 
 // ---- answers --------------------------------------------------------------------------------------------------
 
+// Does the master have the key? What this tells is more than a vote: it is true whatever round asked.
+inline bool Client::hear_of_key(MasterIndex m, const Reply& reply, Lock& lock, Instant now) {
+  if (reply.meaning.answer == Answer::yes) machine_.has(lock, m);
+  return reply.meaning.answer == Answer::no && lacks_key(m, reply, lock, now);
+}
+
 inline void Client::route_round(MasterIndex m, const Reply& reply, Instant now) {
   const uint16_t slot = claims_[reply.claim].slot;
   const bool unknown = reply.meaning.error == REDLOCK_E_NOSCRIPT;
@@ -349,7 +360,7 @@ inline void Client::route_round(MasterIndex m, const Reply& reply, Instant now) 
   }
   if (slot == no_slot || table_[slot].claim != reply.claim) return;
   Lock& lock = table_[slot];
-  if (reply.meaning.answer == Answer::yes) lock.owners |= bit(m);
+  if (hear_of_key(m, reply, lock, now)) return;
   if (unknown && reply.op != Op::acquire_fenced && ask_again(m, reply, lock, now)) return;
   if (lock.round.number == reply.round && lock.round.open) route_vote(m, reply, lock, now);
   if (reply.op == Op::acquire_fenced) route_late_grant(m, reply, lock, now);

@@ -125,6 +125,14 @@ class Client {
   int why_unable(const Lock& lock, MasterIndex m) const;
   uint16_t make_claim(Lock& lock);
 
+  // client_hold.cpp
+  inline bool hear_of_key(MasterIndex m, const Reply& reply, Lock& lock, Instant now);
+  bool lacks_key(MasterIndex m, const Reply& reply, Lock& lock, Instant now);
+  void put_back(Lock& lock, Instant now);
+  void alarm(Lock& lock, MasterIndex m, Instant now);
+  void alarm_all(MasterIndex m, Instant now);
+  void forgotten(MasterIndex m, Instant now);
+
   // client_waiting.cpp
   void wake_waiters(MasterIndex m, Instant now);
   void watch(Lock& lock, Instant now);

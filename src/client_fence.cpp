@@ -24,7 +24,9 @@ Command Client::round_command(Op op, const Lock& lock, MasterIndex m, bool by_na
 }
 
 void Client::ask_fenced(Op op, const Lock& lock, MasterIndex m, Instant now) {
-  sessions_[m].ask(op, lock.claim, lock.round.number, round_command(op, lock, m, !sessions_[m].spell_out()), now);
+  const Command command = round_command(op, lock, m, !sessions_[m].spell_out());
+  if (op == Op::extend) sessions_[m].track_next(now);
+  sessions_[m].ask(op, lock.claim, lock.round.number, command, now);
 }
 
 // The token is known before it is stored: whoever proposes next, wins or loses, starts above it.

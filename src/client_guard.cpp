@@ -43,6 +43,7 @@ void Client::withdrawn(MasterIndex m, Instant now) {
     if (lock.state == State::free || !lock.round.open) continue;
     perform(lock, machine_.revoke(lock, m, REDLOCK_E_UNREAD, now, random_), now);
   }
+  if (sessions_[m].guard().forgot()) forgotten(m, now);
 }
 
 // A clock that is ahead ends locks before their time, so a held lock needs a quorum of other owners; one that is behind

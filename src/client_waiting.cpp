@@ -7,6 +7,7 @@ namespace redlock {
 
 // m votes again: a waiter that found too few masters need not sleep on, one that watches looks there too.
 void Client::wake_waiters(MasterIndex m, Instant now) {
+  alarm_all(m, now);
   for (unsigned i = 0; i < table_.capacity(); ++i) {
     Lock& lock = table_[i];
     if (lock.state != State::waiting || lock.behind != no_slot) continue;
@@ -93,6 +94,7 @@ void Client::hear(MasterIndex m, const Reply& reply, Instant now) {
     }
     case Reply::Kind::all_changed:
       for (unsigned i = 0; i < table_.capacity(); ++i) change(table_[i], m, now);
+      alarm_all(m, now);
       break;
   }
 }
@@ -101,10 +103,15 @@ void Client::changed(MasterIndex m, Bytes resource, Instant now) {
   watched_ = false;
   for (unsigned i = 0; i < table_.capacity(); ++i) {
     Lock& lock = table_[i];
-    if (lock.state != State::waiting && lock.state != State::acquiring) continue;
-    watched_ = watched_ || lock.rounds > 0;
+    const bool held = lock.state == State::held;
+    if (!held && lock.state != State::waiting && lock.state != State::acquiring) continue;
+    watched_ = watched_ || (!held && lock.rounds > 0);
     if (Bytes(lock.resource, lock.resource_size) != resource) continue;
-    change(lock, m, now);
+    if (held) {
+      alarm(lock, m, now);
+    } else {
+      change(lock, m, now);
+    }
   }
 }
 

@@ -226,7 +226,9 @@ enum redlock_event_type {
   /* Of a held lock: */
   REDLOCK_EV_RENEWED = 3,  /* an extend round was won; validity_ms is left */
   REDLOCK_EV_AT_RISK = 4,  /* an extend round was lost (err says why); the lock is as valid as it was: validity_ms */
-  REDLOCK_EV_LOST = 5,     /* terminal; the validity is over, or the clock jumped */
+  REDLOCK_EV_LOST = 5,     /* terminal; the validity is over, the clock jumped, or so many masters have lost the key
+                            * that no quorum is left: told as soon as they say so, at the latest after a third of the ttl.
+                            * check() has failed since; keys that are left are deleted when the validity would have ended */
   REDLOCK_EV_RELEASED = 6, /* terminal; the deletes are queued to every master that was sent anything */
   /* Of the client: */
   REDLOCK_EV_MASTER = 7,   /* master, state, err: a master changed its state */
@@ -405,7 +407,8 @@ REDLOCK_API int redlock_destroy(redlock_t *rl, uint32_t grace_ms);
 #define REDLOCK_WAIT_NONE 0       /* one round */
 #define REDLOCK_WAIT_FOREVER (-1) /* until it is acquired or canceled */
 
-#define REDLOCK_F_NO_RENEW (1u << 0) /* do not extend automatically */
+#define REDLOCK_F_NO_RENEW (1u << 0) /* do not extend automatically; the masters are still asked every third of the ttl whether
+                                      * they have the key */
 #define REDLOCK_F_FENCING (1u << 1)  /* with a fencing token (section 9) */
 
 typedef struct redlock_acquire_opts_s {

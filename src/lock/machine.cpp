@@ -8,6 +8,7 @@ namespace {
 
 constexpr unsigned misjudged_max = 4;
 constexpr unsigned renew_share = 3;  // renewals start after a third of the ttl
+constexpr unsigned hurried_max = 8;  // a full tracking table of a server pushes without end
 
 void report(Lock& lock, int event, int err) {
   lock.event = static_cast<uint8_t>(event);
@@ -29,6 +30,8 @@ int out_of_time(const Lock& lock) { return lock.last_cause != 0 ? int{lock.last_
 // last of the list.
 bool is_guards(int error) { return error <= REDLOCK_E_UNREAD; }
 
+Duration third(uint32_t ttl_ms) { return Duration::ns(Duration::ms(ttl_ms).ns() / renew_share); }
+
 bool told_acquired(const Lock& lock) { return lock.event != REDLOCK_EV_ACQUIRED; }
 
 }  // namespace
@@ -45,7 +48,9 @@ void Machine::accept(Lock& lock, const Options& options) const {
   lock.rounds = 0;
   lock.event = 0;
   lock.last_cause = 0;
-  lock.owners = 0;
+  lock.owners = lock.lacking = 0;
+  lock.asks = lock.alarmed = false;
+  lock.hurried = 0;
   lock.seen = false;
   lock.turns = 0;
   lock.collisions = lock.misjudged = 0;
@@ -67,21 +72,24 @@ bool Machine::begin(Lock& lock, Instant t0) {
   uint32_t ttl_ms = lock.options.ttl_ms;
   if (lock.wants == Wants::extend) {
     REDLOCK_ASSERT(lock.state == State::held);
-    ttl_ms = ttl_within(t0, lock.extend_ttl_ms, rules_.drift, lock.hold_until);
+    ttl_ms = lock.asks ? lock.extend_ttl_ms : ttl_within(t0, lock.extend_ttl_ms, rules_.drift, lock.hold_until);
     if (ttl_ms < lock.extend_ttl_ms && valid_until(t0, ttl_ms, rules_.drift) <= lock.valid_until) {
       lock.wants = Wants::nothing;
-      lock.wake_at = lock.defer_until = Instant::never();
+      lock.hold_until = lock.valid_until;
+      lock.defer_until = Instant::never();
+      lock.wake_at = t0 + third(lock.pace_ms);
       if (told_acquired(lock)) report(lock, REDLOCK_EV_AT_RISK, REDLOCK_E_HOLD_LIMIT);
       return false;
     }
   } else {
     REDLOCK_ASSERT(lock.state == State::waiting);
     lock.state = State::acquiring;
-    lock.owners = 0;
+    lock.owners = lock.lacking = 0;
     lock.outlook.round_begins();
     ++lock.rounds;
   }
   lock.wants = Wants::nothing;
+  lock.alarmed = false;
   lock.wake_at = lock.defer_until = Instant::never();
   lock.round = {t0, t0 + rules_.node_timeout, ttl_ms, ++rounds_, true, 0, 0, 0, 0, 0};
   return true;
@@ -116,8 +124,35 @@ Action Machine::revoke(Lock& lock, MasterIndex m, int error, Instant now, Random
 
 Action Machine::distrust(Lock& lock, MasterMask masters) const {
   if (lock.state != State::held) return Action::none;
+  lock.lacking |= masters;
   const unsigned owners = count(static_cast<MasterMask>(lock.owners & ~masters));
   return owners < quorum_of(rules_.masters) ? lost_early(lock) : Action::none;
+}
+
+Action Machine::lacks(Lock& lock, MasterIndex m, uint32_t extend_round) const {
+  lock.lacking |= bit(m);
+  lock.owners &= static_cast<MasterMask>(~bit(m));
+  if (lock.state != State::held) return Action::none;
+  const unsigned quorum = quorum_of(rules_.masters);
+  if (count(static_cast<MasterMask>(all_masters(rules_.masters) & ~lock.lacking)) < quorum) return lost_early(lock);
+  const bool won_before = !lock.round.open && lock.round.number == extend_round && count(lock.round.granted) >= quorum;
+  return won_before ? Action::put_back : Action::none;
+}
+
+uint32_t Machine::put_back_ttl(const Lock& lock, Instant now) const {
+  if (lock.state != State::held) return 0;
+  const uint32_t ttl_ms = ttl_within(now, lock.pace_ms, rules_.drift, lock.valid_until);
+  return ttl_ms != 0 && ttl_ms < lock.pace_ms ? ttl_ms + 1 : ttl_ms;  // not short of it by a part of a millisecond
+}
+
+// Another's key is no loss. Word that came behind an answer of the open round is newer than that answer; an answer yet to come knows better.
+void Machine::alarm(Lock& lock, MasterIndex m, Instant now) const {
+  const Round& round = lock.round;
+  if (lock.state != State::held || (lock.lacking & bit(m)) != 0 || lock.alarmed || lock.hurried == hurried_max) return;
+  if (round.open && !((round.granted | round.refused | round.failed) & bit(m))) return;
+  lock.alarmed = true;
+  ++lock.hurried;
+  if (!round.open && lock.wants == Wants::nothing) lock.wake_at = now;
 }
 
 void Machine::hear(Lock& lock, MasterIndex m, const Counter& counter) const {
@@ -198,7 +233,8 @@ Action Machine::won(Lock& lock, Instant now, Random& random) const {
   if (lock.options.max_hold_ms != 0) lock.hold_until = round.t0 + Duration::ms(lock.options.max_hold_ms);
   lock.cell.set_token(lock.fence.token);
   if (!lock.cell.publish(lock.generation, until)) return end(lock, REDLOCK_EV_FAILED, REDLOCK_E_LOST, Action::release);
-  plan_renewal(lock);
+  lock.pace_ms = round.ttl_ms;
+  plan_next(lock);
   report(lock, REDLOCK_EV_ACQUIRED, 0);
   return Action::none;
 }
@@ -232,21 +268,22 @@ Action Machine::extended(Lock& lock) const {
   lock.valid_until = later(lock.valid_until, valid_until(lock.round.t0, lock.round.ttl_ms, rules_.drift));
   // A check on another thread may have found the old validity over just now; it never becomes valid again after that.
   if (!lock.cell.publish(lock.generation, lock.valid_until)) return lost_early(lock);
-  plan_renewal(lock);
-  if (told_acquired(lock)) report(lock, REDLOCK_EV_RENEWED, 0);
-  return Action::none;
+  if (!lock.asks) lock.pace_ms = lock.round.ttl_ms;
+  plan_next(lock);
+  if (!lock.asks && told_acquired(lock)) report(lock, REDLOCK_EV_RENEWED, 0);
+  return lock.lacking != 0 ? Action::put_back : Action::none;
 }
 
 void Machine::extend_lost(Lock& lock, int cause, Instant now, Random& random) const {
+  plan_next(lock);
+  lock.wake_at = later(lock.wake_at, now + rules_.node_timeout);
+  if (lock.asks) return;
   if (lock.options.renew) lock.wake_at = now + rules_.node_timeout + part_of(rules_.node_timeout, random.next());
   if (told_acquired(lock)) report(lock, REDLOCK_EV_AT_RISK, cause);
 }
 
-void Machine::plan_renewal(Lock& lock) const {
-  lock.wake_at = Instant::never();
-  if (lock.options.renew && lock.valid_until < lock.hold_until) {
-    lock.wake_at = lock.round.t0 + Duration::ns(Duration::ms(lock.round.ttl_ms).ns() / renew_share);
-  }
+void Machine::plan_next(Lock& lock) const {
+  lock.wake_at = lock.alarmed ? lock.round.t0 : lock.round.t0 + third(lock.pace_ms);
 }
 
 // ---- time -----------------------------------------------------------------------------------------------------
@@ -271,11 +308,13 @@ Action Machine::on_time(Lock& lock, Instant now, Random& random) const {
       }
       if (lock.cell.expired(lock.generation)) return lost_early(lock);
       if (now >= lock.wake_at) {
-        REDLOCK_ASSERT(!lock.round.open);  // a renewal is planned when a round has ended, and given up when one begins
+        REDLOCK_ASSERT(!lock.round.open);  // a round is planned when one has ended, and given up when one begins
         lock.wake_at = Instant::never();
         if (lock.wants != Wants::nothing) return Action::none;  // the owner's own extend waits for its turn
+        if (!lock.alarmed) lock.hurried = 0;
         lock.wants = Wants::extend;
-        lock.extend_ttl_ms = lock.options.ttl_ms;
+        lock.asks = !renews(lock);
+        lock.extend_ttl_ms = lock.asks ? 1 : lock.options.ttl_ms;
         return Action::start;
       }
       break;
@@ -400,8 +439,9 @@ Action Machine::yield(Lock& lock, Instant now, Random& random) const {
 int Machine::extend(Lock& lock, uint32_t ttl_ms) const {
   if (lock.state == State::over) return REDLOCK_E_LOST;
   if (lock.state != State::held) return REDLOCK_E_NOT_HELD;
-  if (lock.round.open || lock.wants != Wants::nothing) return REDLOCK_E_BUSY;
+  if (!lock.asks && (lock.round.open || lock.wants != Wants::nothing)) return REDLOCK_E_BUSY;
   if (lock.valid_until >= lock.hold_until) return REDLOCK_E_HOLD_LIMIT;
+  lock.round.open = lock.asks = false;
   lock.wants = Wants::extend;
   lock.extend_ttl_ms = ttl_ms;
   return 0;

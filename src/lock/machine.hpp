@@ -14,6 +14,13 @@
 // never be extended by a reply that waited in a buffer. A round that is over is over: a later vote for it is not heard.
 // And what follows from a step - deletes, a next round - is returned as an Action for the client to route.
 //
+// A held lock keeps asking. Every third of its ttl there is an extend round; one that is not to be renewed asks for a ttl of
+// 1 ms, which raises nothing and so only compares. Behind that the key is tracked (master/tracking), and word that it has
+// changed brings the next round forward: no other reading is needed, and a lock that ends within a third of its ttl costs
+// not a byte more. A master that answered "gone or foreign", or was never asked, lacks the key; one that is silent, or has
+// not read a SET yet, may have it. When fewer than a quorum may have it the lock is LOST at once. Those that lack it get it
+// back behind a round that a quorum won: the lock does not stay on a bare quorum until the next master fails.
+//
 // A fenced round has two parts. When a quorum holds the names and the proposed token is not acknowledged, the round stays
 // open, the votes begin anew, and the masters that granted are asked to store a larger one (lock/fence); t0 and number stay
 // those of the round, so the validity is still counted from before the first byte.
@@ -45,6 +52,7 @@ enum class Action : uint8_t {
   release,  // the lock has ended: delete the value wherever anything was sent
   linger,   // the lock has ended before its time: delete the value only when the validity is over
   store,    // the names are won; ask Fence::told to store the token
+  put_back, // a round was won by keys that were there: write the value where it lacks (Lock::lacking)
 };
 
 enum class Wants : uint8_t { nothing, acquire, extend };
@@ -95,7 +103,12 @@ struct Lock {
   uint16_t claim;      // the value of its round; none while it waits
   State state = State::free;
   Wants wants;
+  uint32_t pace_ms;    // held: a third of this from round to round
   MasterMask owners;   // masters that have granted its value
+  MasterMask lacking;  // masters that surely do not have it
+  bool asks;           // the extend round wanted or under way raises nothing
+  bool alarmed;        // the next round is brought forward
+  uint8_t hurried;     // rounds in a row that were
   bool seen;           // its budget has begun to run
   bool yields;         // it is to let other clients try before its next round
   bool urgent;         // its LOST is among the first to be told
@@ -154,6 +167,19 @@ class Machine {
 
   // This master may have forgotten what it granted: its vote for an open round does not count any more.
   Action revoke(Lock& lock, MasterIndex m, int error, Instant now, Random& random) const;
+  // What a master says of the lock's value, in whatever round it was asked.
+  void has(Lock& lock, MasterIndex m) const {
+    lock.owners |= bit(m);
+    lock.lacking &= static_cast<MasterMask>(~bit(m));
+  }
+  // Gone or foreign there. extend_round: the round that asked, if it was an extend; else 0.
+  Action lacks(Lock& lock, MasterIndex m, uint32_t extend_round) const;
+  // For how long a key is put back: as long as the lock is valid; 0: it is not worth it.
+  uint32_t put_back_ttl(const Lock& lock, Instant now) const;
+  // The key is being put back there: until that is answered the master may have it.
+  void put_back_sent(Lock& lock, MasterIndex m) const { lock.lacking &= static_cast<MasterMask>(~bit(m)); }
+  // The key may have changed there.
+  void alarm(Lock& lock, MasterIndex m, Instant now) const;
   // These masters are not believed any more: a held lock needs a quorum of others.
   Action distrust(Lock& lock, MasterMask masters) const;
 
@@ -194,7 +220,8 @@ class Machine {
   void extend_lost(Lock& lock, int cause, Instant now, Random& random) const;
   Action fail(Lock& lock, int err) const;
   Action lost_early(Lock& lock) const;
-  void plan_renewal(Lock& lock) const;
+  bool renews(const Lock& lock) const { return lock.options.renew && lock.valid_until < lock.hold_until; }
+  void plan_next(Lock& lock) const;
   void plan_round(Lock& lock, bool anew, Instant now, Random& random) const;
   Instant poll_at(const Lock& lock, Instant now, Random& random) const;
   Action end(Lock& lock, int event, int err, Action action) const;

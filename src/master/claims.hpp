@@ -102,6 +102,18 @@ class Claims {
     ++open_[m];
     ++reserved_[m];
   }
+  // The SET of a held lock's value again, for a master that lacks it.
+  bool may_put_back(uint16_t index, MasterIndex m) const {
+    const Claim& c = table_[index];
+    return may_send(m) && !((c.pending | c.stray) & bit(m));
+  }
+  void put_back_sent(uint16_t index, MasterIndex m) {
+    Claim& c = table_[index];
+    const bool reserved = c.reserved & bit(m);
+    set_sent(index, m);
+    if (reserved) --reserved_[m];
+    c.refused &= static_cast<MasterMask>(~bit(m));
+  }
   void set_answered(uint16_t index, MasterIndex m, bool refused, Instant now) {
     Claim& c = table_[index];
     REDLOCK_ASSERT(c.used && (c.pending & bit(m)));

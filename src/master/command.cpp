@@ -66,7 +66,7 @@ Command Command::plain(Op op, const Subject& s, bool by_name) {
 Command Command::look(Bytes key_prefix, Bytes resource) {
   Command c;
   resp::Writer out(c.text_, sizeof c.text_);
-  out.array(3).bulk("CLIENT").bulk("CACHING").bulk("yes");
+  out.raw(caching());
   out.array(2).bulk("PTTL").bulk(key_prefix, resource);
   REDLOCK_ASSERT(out.fits());
   c.size_ = c.splice_at_ = static_cast<uint16_t>(out.size());

@@ -43,6 +43,8 @@ class Command {
   // Two requests: register what is read next, and read the key's time to live.
   static Command look(Bytes key_prefix, Bytes resource);
   static constexpr unsigned look_requests = 2;
+  // Ahead of a command: what it reads is tracked.
+  static constexpr Bytes caching() { return "*3\r\n$6\r\nCLIENT\r\n$7\r\nCACHING\r\n$3\r\nyes\r\n"; }
   // acquire_fenced, token and extend of a fenced lock; by name, or with the script's text.
   static Command fenced(Op op, const Subject& subject, const Fencing& fencing, bool by_name);
 

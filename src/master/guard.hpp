@@ -58,6 +58,8 @@ class Guard {
   bool on() const { return settings_.guard != GuardMode::off; }
   bool admitted() const { return reason_ == 0; }
   int reason() const { return reason_; }  // enum redlock_err; 0: may vote
+  // What it holds is surely not what was admitted: it is another state, or no master any more.
+  bool forgot() const { return reason_ == REDLOCK_E_UNWATCHED || reason_ == REDLOCK_E_ROLE || reason_ == REDLOCK_E_MODE; }
   // When the watch under way will be over; never() when none is, or something else stands in the way.
   Instant watched_at() const;
   Bytes seal() const { return Bytes(seal_, seal_size); }  // of the state found on this connection

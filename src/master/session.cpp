@@ -133,6 +133,12 @@ void Session::look(uint16_t who, uint32_t number, const Command& command, Instan
   push_request({now, number, who, kind_look});
 }
 
+void Session::track_next(Instant now) {
+  if (!tracked_) return;
+  tx_.append(Command::caching());
+  push_request(kind_look_caching, now, 0, 0);
+}
+
 void Session::say_hello(Instant now) {
   char text[128];
   resp::Writer out(text, sizeof text);

@@ -43,7 +43,7 @@ struct Reply {
     key_changed,  // unasked: this key is worth another look, and no longer tracked
     all_changed,  // unasked: every key is, and none is tracked any more
     identified,     // its run id was told: is it another master's, too?
-    withdrawn,      // it may have forgotten keys: its votes of open rounds do not count any more
+    withdrawn,      // it may have forgotten keys, or surely has: its votes of open rounds do not count any more
     clock_stepped,  // its wall clock was, or runs off rate
   };
   Kind kind = Kind::answer;
@@ -128,6 +128,9 @@ class Session {
     push_request(request);
     if (request.kind != kind_release && in_band_size() != 0) follow_by_seal();
   }
+  // Behind the extend that is asked next the key is tracked, where the server does that; both are so many requests.
+  void track_next(Instant now);
+  unsigned extend_requests() const { return tracked_ ? 2 : 1; }
   // Ask for a key's time to live, and to be told when it changes; `who` and `number` come back with the answer.
   void look(uint16_t who, uint32_t number, const Command& command, Instant now);
   // What the guard admitted this master under, and where that stands; empty: there is no guard.

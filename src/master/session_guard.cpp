@@ -199,7 +199,7 @@ bool Session::guard_says(Reply& out) {
     out.by = clock_by_;
     return true;
   }
-  const bool withdrawn = guard_told_ == 0 && !guard_.admitted();
+  const bool withdrawn = (guard_told_ == 0 && !guard_.admitted()) || (guard_told_ != guard_.reason() && guard_.forgot());
   guard_told_ = static_cast<int16_t>(guard_.reason());
   news_ = false;
   out.kind = Reply::Kind::withdrawn;

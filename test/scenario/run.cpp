@@ -349,7 +349,7 @@ bool Player::touch_keys(unsigned number, const Words& words) {
   } else if (what == "fails_next") {
     redis.fail_next(words.at(3), words.size() > 4 ? words[4] : "");
   } else if (what == "says_next") {
-    redis.garbage_next(words.at(3));
+    redis.garbage_next(words.at(3), words.size() > 4 ? words[4] : "");
   } else {
     return false;
   }

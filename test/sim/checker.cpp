@@ -118,6 +118,24 @@ bool Checker::published(unsigned client, const User& user, Instant valid_until, 
   return true;
 }
 
+// Not judged where masters are disowned for another reason: guarded ones that may have forgotten, clocks that step; nor
+// where a master gets keys back that it had lost.
+void Checker::lost(unsigned client, const User& user, Ns t) {
+  const Plan& plan = world_.plan();
+  const Belief* const b = find(client, user.handle);
+  if (b == nullptr || plan.guarded() || plan.has(Fault::forget) || plan.has(Fault::wall_step)) return;
+  if (world_.process(client).machine.own(t) + b->ahead + 5 * ms >= b->valid_until.ns()) return;
+  ++marks.lost_early;
+  unsigned there = 0;
+  for (unsigned m = 0; m < plan.masters; ++m) {
+    const auto entry = world_.master(m).redis.peek(names[b->resource], world_.now());
+    if (entry && memcmp(entry->value.data(), user.value, sizeof user.value) == 0) ++there;
+  }
+  if (there >= plan.masters / 2 + 1) {
+    world_.violate(b->asked_at, 1u << client, "LOST before its time, and %u masters have the key", there);
+  }
+}
+
 void Checker::released(unsigned client, uint64_t handle, Ns t) {
   if (Belief* b = find(client, handle)) b->until = std::min(b->until, t);
 }

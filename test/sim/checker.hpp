@@ -6,6 +6,9 @@
 // released or until its own machine's clock, perfectly observed, reaches the validity. Two beliefs in one resource
 // never meet. Beliefs are compared when the world has reached the moment, since processes live a little ahead of it.
 //
+// LOST before the validity is over is told only when the key is gone on so many masters that no quorum is left: not when
+// masters are silent, and not while a SET is on its way.
+//
 // Tokens. One that is not flagged was never given before, and is larger than every one that was told before its acquire was
 // asked for; demanded whatever clocks do, also where exclusion is not, as long as masters that lose their counters are
 // guarded, and no floor was stored below the earlier one: those lean on clocks, and so does what is built upon them.
@@ -48,6 +51,7 @@ class Checker {
   void token_given(unsigned client, const User& user, const redlock_event_t& event, Ns t);
   void checked(unsigned client, const User& user, Ns t, Instant reading, Ns boot_read_at);
   bool published(unsigned client, const User& user, Instant valid_until, Ns t);
+  void lost(unsigned client, const User& user, Ns t);
   void released(unsigned client, uint64_t handle, Ns t);
   void over(unsigned client, uint64_t handle);
   void died(unsigned client, Ns t);
@@ -63,7 +67,7 @@ class Checker {
   void ended(unsigned client, const User& user, uint32_t rounds, Ns t);
 
   struct Marks {
-    unsigned debts = 0, claims = 0, rounds = 0;
+    unsigned debts = 0, claims = 0, rounds = 0, lost_early = 0;
     Ns gap = 0, orphan = 0;
   } marks;
 

@@ -124,9 +124,9 @@ void print_progress(const Totals& t, double seconds, const char* end) {
 
 void print_summary(const Totals& t, double seconds) {
   using ull = unsigned long long;
-  printf("%llu seeds in %.1f s (%.0f/s), %.2f simulated hours, %llu events, %llu grants; exclusion demanded in %llu\n",
+  printf("%llu seeds in %.1f s (%.0f/s), %.2f simulated hours, %llu events, %llu grants, %llu lost early; exclusion demanded in %llu\n",
          ull(t.seeds), seconds, static_cast<double>(t.seeds) / seconds, static_cast<double>(t.simulated_ms) / 3.6e6,
-         ull(t.events), ull(t.grants), ull(t.exclusive));
+         ull(t.events), ull(t.grants), ull(t.lost_early), ull(t.exclusive));
   printf(
       "high-water marks: debts %llu, claims %llu, rounds of one acquire %llu, bytes unsent %llu; quiet phase: longest "
       "without a holder %llu ms, longest ghost %llu ms\nfaults:",

@@ -28,7 +28,10 @@ Reply run_release(ScriptCall& call) {
 Reply run_extend(ScriptCall& call) {
   if (!is_ours(call)) return Reply::make_integer(0);
   const Reply left = call.call({"PTTL", call.keys[0]});
-  if (left.number < std::atoll(call.argv[1].c_str())) call.call({"PEXPIRE", call.keys[0], call.argv[1]});
+  if (left.number < std::atoll(call.argv[1].c_str())) {
+    call.call({"PEXPIRE", call.keys[0], call.argv[1]});
+    call.call({"EXISTS", call.keys[0]});
+  }
   return Reply::make_integer(1);
 }
 

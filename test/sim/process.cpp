@@ -269,11 +269,29 @@ void Process::deliver(Instant now) {
     client_->delivered(event);
   }
   in_callback_ = false;
+  jumped_ = false;
+  remember_sets();
+}
+
+const Claim* Process::claim_of(const User& user) const {
+  const Claims& claims = client_->claims();
+  for (uint16_t i = 0; i < claims.capacity(); ++i) {
+    if (claims[i].used && memcmp(claims[i].value_hex, user.value, sizeof user.value) == 0) return &claims[i];
+  }
+  return nullptr;
+}
+
+void Process::remember_sets() {
+  for (User& user : users_) {
+    const Claim* const claim = user.state == User::State::held ? claim_of(user) : nullptr;
+    user.unanswered = claim != nullptr ? claim->pending : MasterMask{0};
+  }
 }
 
 Instant Process::read_clock() {
   const Reading reading = clock_.read();
   if (reading.jumped) {
+    jumped_ = true;
     if (world_.story().telling()) world_.story().tell(t_, int(index_), -1, "clock jumped");
     client_->clock_jumped(reading.now);
     for (const User& user : users_) {

@@ -40,6 +40,8 @@ struct User {
   uint64_t ended = 0;  // an older handle, stale by now
   unsigned resource = 0;
   unsigned patience = 0;  // steps until it lets go
+  char value[40];         // held: the random half of what its keys hold
+  MasterMask unanswered = 0;  // held: masters that owed an answer to a SET after the last turn
   Options options = {};
 };
 
@@ -84,6 +86,8 @@ class Process {
   void poll(MasterIndex m);
   void read(MasterIndex m);
   void deliver(Instant now);
+  const Claim* claim_of(const User& user) const;
+  void remember_sets();
   void refill();
   void arm();
   void on_timer();
@@ -95,6 +99,7 @@ class Process {
   // users
   static void on_event(redlock_t*, const redlock_event_t* event, void* user);
   void on_user_event(User& user, const redlock_event_t& event);
+  void told_lost_round(User& user);
   void told_acquired(User& user, const redlock_event_t& event);
   void act(User& user);
   void ask(User& user);
@@ -135,6 +140,7 @@ class Process {
   bool touched_ = true;
   bool in_callback_ = false;
   bool other_event_told_ = false;
+  bool jumped_ = false;  // the clock, since the last delivery
   bool closing_ = false;
   bool close_called_ = false;
   bool closed_ = false;

@@ -175,6 +175,12 @@ void Process::on_user_event(User& user, const redlock_event_t& event) {
     case REDLOCK_EV_RENEWED:
     case REDLOCK_EV_AT_RISK:
       if (event.validity_ms < 0) w.violate(user.asked_at, me, "negative validity");
+      if (event.type == REDLOCK_EV_AT_RISK && event.refused > 0) told_lost_round(user);
+      break;
+    case REDLOCK_EV_LOST:
+      if (!jumped_) w.checker().lost(index_, user, t_);
+      w.checker().ended(index_, user, event.rounds, t_);
+      ended(user);
       break;
     default:
       w.checker().ended(index_, user, event.rounds, t_);
@@ -189,8 +195,21 @@ void Process::on_user_event(User& user, const redlock_event_t& event) {
   if (user_random_.chance(50)) meddle(user);
 }
 
+// Masters have said in this turn that the key is gone there, and the round is lost: nothing is put back.
+void Process::told_lost_round(User& user) {
+  const Claim* const claim = claim_of(user);
+  if (claim != nullptr && (claim->pending & ~user.unanswered) != 0) {
+    world_.violate(user.asked_at, 1u << index_, "a key is put back after a lost round");
+  }
+}
+
 void Process::told_acquired(User& user, const redlock_event_t& event) {
   user.state = User::State::held;
+  const Claims& claims = client_->claims();
+  for (uint16_t i = 0; i < claims.capacity(); ++i) {
+    const bool its = claims[i].used && claims[i].slot == (user.handle & 0xFFFF) - 1;
+    if (its) memcpy(user.value, claims[i].value_hex, sizeof user.value);
+  }
   ++world_.totals.grants;
   world_.checker().acquired(index_, user, t_);
   world_.witness().published(index_, user, client_->cell(user.handle)->read().valid_until, t_);

@@ -15,6 +15,7 @@ void Totals::add(const Totals& more) {
   seeds += more.seeds;
   events += more.events;
   grants += more.grants;
+  lost_early += more.lost_early;
   simulated_ms += more.simulated_ms;
   exclusive += more.exclusive;
   for (unsigned i = 0; i < fault_count; ++i) faults[i] += more.faults[i];
@@ -90,6 +91,7 @@ void World::run() {
   totals.seeds = 1;
   totals.simulated_ms = static_cast<uint64_t>(now_ / ms);
   totals.exclusive = plan_.beyond() ? 0 : 1;
+  totals.lost_early = checker_->marks.lost_early;
   totals.debts_max = checker_->marks.debts;
   totals.claims_max = checker_->marks.claims;
   totals.rounds_max = checker_->marks.rounds;

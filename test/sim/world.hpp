@@ -26,6 +26,7 @@ struct Totals {
   uint64_t seeds = 0;
   uint64_t events = 0;
   uint64_t grants = 0;
+  uint64_t lost_early = 0;  // locks, where that is judged
   uint64_t simulated_ms = 0;
   uint64_t exclusive = 0;  // seeds in which exclusion was demanded
   uint64_t faults[fault_count] = {};

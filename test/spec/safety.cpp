@@ -38,7 +38,8 @@ TEST(Safety, NobodyAcquiresAHeldLock) {
   Gateway& b = stage.add("b");
   stage.set_way(4, Way::down);
   stage.set_way(5, Way::down);
-  a.acquire("bus", Gateway::options(500));  // holds exactly three keys
+  a.acquire("bus", Gateway::options(500));  // holds exactly three keys, and cannot put it back on the others
+  for (const unsigned m : {4u, 5u}) stage.block(a, m, true);
   stage.set_way(4, Way::answering);
   stage.set_way(5, Way::answering);
   stage.advance_ms(300);

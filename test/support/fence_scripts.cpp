@@ -85,7 +85,9 @@ Reply run_extend(ScriptCall& call) {
   if (other_seal(call, call.keys.at(n), call.argv.at(2))) return Reply::make_integer(-1);
   for (size_t i = 0; i < n; ++i) {
     const Reply left = call.call({"PTTL", call.keys.at(i)});
-    if (left.number < std::stoll(call.argv.at(1))) call.call({"PEXPIRE", call.keys.at(i), call.argv.at(1)});
+    if (left.number >= std::stoll(call.argv.at(1))) continue;
+    call.call({"PEXPIRE", call.keys.at(i), call.argv.at(1)});
+    call.call({"EXISTS", call.keys.at(i)});
   }
   return Reply::make_integer(1);
 }

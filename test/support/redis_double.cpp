@@ -368,8 +368,8 @@ void RedisDouble::answer(int number, const Args& args, TrueTime now) {
   const Reply reply = execute(number, args, now);
   if (observer) observer(number, args, reply, now);
   Connection& conn = conns_.at(number);
-  if (!garbage_.empty()) {
-    conn.out += garbage_.front();
+  if (!garbage_.empty() && (garbage_.front().command.empty() || garbage_.front().command == upper(args[0]))) {
+    conn.out += garbage_.front().text;
     garbage_.pop_front();
   } else {
     reply.encode(conn.resp, conn.out);
@@ -540,8 +540,13 @@ Reply RedisDouble::script_call(ScriptCall& call, const Args& args) {
   if (!command) return err("ERR Unknown Redis command called from script");
   if (std::optional<Reply> refusal = refuse(conns_.at(call.conn_), *command, name, true)) return *refusal;
   ++calls_[name];
-  if (name == "GET" || name == "PTTL" || name == "EXISTS") ++script_reads_;
-  return (this->*command->run)(call.conn_, args, call.now_);
+  Reply reply = (this->*command->run)(call.conn_, args, call.now_);
+  // What a script reads is tracked for all the keys it declared, from that read on: a write behind it ends that.
+  const Connection& conn = conns_.at(call.conn_);
+  if ((command->flags & read) && conn.tracking && (!conn.optin || conn.caching) && !(conn.optout && conn.caching)) {
+    for (const std::string& key : call.keys) trackers_[key].insert(call.conn_);
+  }
+  return reply;
 }
 
 Reply RedisDouble::cmd_eval(int number, const Args& args, TrueTime now) {
@@ -562,14 +567,7 @@ Reply RedisDouble::cmd_eval(int number, const Args& args, TrueTime now) {
   const auto first_arg = args.begin() + 3 + static_cast<Args::difference_type>(*count);
   call.keys.assign(args.begin() + 3, first_arg);
   call.argv.assign(first_arg, args.end());
-  const uint64_t reads = script_reads_;
   Reply result = script->second(call);
-  // A script that read anything is tracked for all the keys it declared.
-  const Connection& conn = conns_.at(number);
-  const bool has_read = script_reads_ != reads;
-  if (has_read && conn.tracking && (!conn.optin || conn.caching) && !(conn.optout && conn.caching)) {
-    for (const std::string& key : call.keys) trackers_[key].insert(number);
-  }
   return call.error_ ? *call.error_ : result;
 }
 

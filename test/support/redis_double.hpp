@@ -153,7 +153,7 @@ class RedisDouble {
     failures_.push_back({std::move(text), std::move(command)});
   }
   // The next command's reply is replaced by these bytes; it is executed.
-  void garbage_next(std::string bytes) { garbage_.push_back(std::move(bytes)); }
+  void garbage_next(std::string bytes, std::string command = "") { garbage_.push_back({std::move(bytes), std::move(command)}); }
   void no_more_failures() { failures_.clear(), garbage_.clear(); }
   // Known scripts; returns the SHA-1 of the body.
   std::string register_script(const std::string& body, Script native);
@@ -277,10 +277,9 @@ class RedisDouble {
   std::map<std::string, Script> scripts_;          // what the double can do, by SHA-1
   std::set<std::string> loaded_;                   // what the server has been taught
   std::deque<Failure> failures_;
-  std::deque<std::string> garbage_;
+  std::deque<Failure> garbage_;
   std::map<std::string, uint64_t> calls_;
   uint64_t received_ = 0;
-  uint64_t script_reads_ = 0;  // of keys, by scripts
   std::string run_id_;
   std::string replid_;
   int64_t started_wall_ns_;  // uptime is wall clock arithmetic, also in Redis

@@ -23,6 +23,8 @@ constexpr Drift drift = {10'000, 2};
 
 Instant at(int64_t ms) { return Instant::from_ns(ms * 1'000'000); }
 
+Instant a_third_after(int64_t ms) { return at(ms) + Duration::ns(10'000'000'000 / 3); }
+
 Options usual() { return {10'000, REDLOCK_WAIT_NONE, 0, 0, 100, true}; }
 Options with_wait(int32_t wait_ms) {
   Options o = usual();
@@ -202,6 +204,10 @@ TEST(Machine, held_to_over_by_release) {
 
 TEST(Machine, held_to_over_by_expiry_which_is_judged_first) {
   Life l = Life::holding(no_renew());
+  ASSERT_EQ(l.time(3'334), Action::start);
+  ASSERT_TRUE(l.begin(3'334));
+  l.votes(0, 5, Vote::failed, REDLOCK_E_SUSPECT);
+  ASSERT_EQ(l.time(6'668), Action::start);
   EXPECT_EQ(l.machine.deadline(l.lock), at(9'898));
   EXPECT_EQ(l.time(Instant::from_ns(at(9'898).ns() - 1)), Action::none);
   EXPECT_EQ(l.time(9'898), Action::release);
@@ -685,19 +691,126 @@ TEST(Machine, a_renewal_after_a_third_of_the_ttl) {
   EXPECT_EQ(l.machine.deadline(l.lock), at(4'000) + Duration::ns(10'000'000'000 / 3));
 }
 
-TEST(Machine, no_renewal_for_who_wants_none) {
+TEST(Machine, who_wants_no_renewal_asks_every_third_and_raises_nothing) {
   Life l = Life::holding(no_renew());
-  EXPECT_EQ(l.machine.deadline(l.lock), at(9'898));
-  EXPECT_EQ(l.time(9'000), Action::none);
-  EXPECT_EQ(l.lock.wants, Wants::nothing);
-  ASSERT_EQ(l.machine.extend(l.lock, 10'000), 0);
+  EXPECT_EQ(l.machine.deadline(l.lock), a_third_after(0));
+  for (const int64_t t : {3'334, 6'668}) {
+    ASSERT_EQ(l.time(t), Action::start);
+    ASSERT_TRUE(l.begin(t));
+    EXPECT_EQ(l.lock.round.ttl_ms, 1u);
+    l.votes(0, 3, Vote::granted);
+    EXPECT_EQ(l.lock.valid_until, at(9'898));
+    EXPECT_EQ(l.told(), 0);
+  }
+  ASSERT_EQ(l.machine.extend(l.lock, 30'000), 0);
   l.begin(9'000);
   l.votes(0, 3, Vote::granted);
-  EXPECT_EQ(l.machine.deadline(l.lock), at(18'898));
-  ASSERT_EQ(l.machine.extend(l.lock, 10'000), 0);
-  l.begin(9'100);
-  l.votes(0, 3, Vote::refused);
-  EXPECT_EQ(l.machine.deadline(l.lock), at(18'898));
+  EXPECT_EQ(l.told(), REDLOCK_EV_RENEWED);
+  EXPECT_EQ(l.machine.deadline(l.lock), at(19'000)) << "of the ttl that was won last";
+}
+
+// Asking is not the owner's: it tells nothing when it fails, and is no reason to refuse an extend.
+TEST(Machine, a_question_is_neither_told_nor_in_the_way) {
+  Life l = Life::holding(no_renew());
+  ASSERT_EQ(l.time(3'334), Action::start);
+  ASSERT_EQ(l.machine.extend(l.lock, 10'000), 0) << "before it has begun";
+  ASSERT_TRUE(l.begin(3'334));
+  EXPECT_EQ(l.lock.round.ttl_ms, 10'000u);
+  EXPECT_EQ(l.machine.extend(l.lock, 10'000), REDLOCK_E_BUSY) << "that one is the owner's";
+  l.votes(0, 3, Vote::granted);
+  EXPECT_EQ(l.told(), REDLOCK_EV_RENEWED);
+  ASSERT_EQ(l.time(6'668), Action::start);
+  ASSERT_TRUE(l.begin(6'668));
+  l.vote(0, Vote::granted);
+  ASSERT_EQ(l.machine.extend(l.lock, 10'000), 0) << "while it is open";
+  l.votes(1, 4, Vote::granted);
+  EXPECT_EQ(l.lock.event, 0) << "the question's answers";
+  ASSERT_TRUE(l.begin(6'670));
+  l.votes(0, 3, Vote::granted);
+  EXPECT_EQ(l.told(), REDLOCK_EV_RENEWED);
+  ASSERT_EQ(l.time(10'004), Action::start);
+  ASSERT_TRUE(l.begin(10'004));
+  l.votes(0, 5, Vote::failed, REDLOCK_E_SUSPECT);
+  EXPECT_EQ(l.told(), 0);
+  EXPECT_EQ(l.machine.deadline(l.lock), a_third_after(10'004));
+}
+
+// ---- what masters say of the key ------------------------------------------------------------------------------
+
+TEST(Machine, lost_at_once_when_fewer_than_a_quorum_may_have_the_key) {
+  Life l = Life::holding();
+  EXPECT_EQ(l.machine.lacks(l.lock, 0, 0), Action::none);
+  EXPECT_EQ(l.machine.lacks(l.lock, 0, 0), Action::none) << "one master is one";
+  EXPECT_EQ(l.machine.lacks(l.lock, 4, 0), Action::none);
+  l.machine.has(l.lock, 4);
+  EXPECT_EQ(l.machine.lacks(l.lock, 3, 0), Action::none);
+  l.machine.put_back_sent(l.lock, 3);
+  EXPECT_EQ(l.machine.lacks(l.lock, 4, 0), Action::none);
+  EXPECT_EQ(l.machine.lacks(l.lock, 1, 0), Action::linger) << "no key is deleted that a check vouched for";
+  expect_over(l, REDLOCK_EV_LOST, REDLOCK_E_LOST);
+  EXPECT_EQ(l.held(l.now), Held::lost);
+}
+
+TEST(Machine, a_key_is_put_back_behind_a_round_that_was_won_and_never_behind_another) {
+  Life l = Life::extending(4'000);
+  const uint32_t round = l.lock.round.number;
+  EXPECT_EQ(l.machine.lacks(l.lock, 0, round), Action::none) << "not decided";
+  l.vote(0, Vote::refused);
+  l.votes(1, 2, Vote::granted);
+  EXPECT_EQ(l.vote(3, Vote::granted), Action::put_back);
+  EXPECT_EQ(l.machine.put_back_ttl(l.lock, at(4'000)), 10'000u);
+  EXPECT_EQ(l.machine.put_back_ttl(l.lock, at(5'000)), 8'990u);
+  EXPECT_GE(at(5'000) + Duration::ns(8'990'000'000 * 99 / 100 - 2'000'000), l.lock.valid_until);
+  l.machine.put_back_sent(l.lock, 0);
+  EXPECT_EQ(l.machine.lacks(l.lock, 4, round), Action::put_back) << "the last answer of the same round";
+  EXPECT_EQ(l.machine.lacks(l.lock, 0, 0), Action::none) << "its SET was refused";
+  EXPECT_EQ(l.machine.put_back_ttl(l.lock, l.lock.valid_until), 0u);
+
+  Life lost = Life::extending(4'000);
+  const uint32_t lost_round = lost.lock.round.number;
+  EXPECT_EQ(lost.votes(0, 3, Vote::failed, REDLOCK_E_SUSPECT), Action::none);
+  EXPECT_EQ(lost.machine.lacks(lost.lock, 4, lost_round), Action::none);
+
+  Life over = Life::holding();
+  over.machine.release(over.lock);
+  EXPECT_EQ(over.machine.put_back_ttl(over.lock, at(1)), 0u);
+}
+
+TEST(Machine, word_of_a_change_brings_the_next_round_forward) {
+  Life l = Life::holding();
+  l.machine.alarm(l.lock, 2, at(100));
+  EXPECT_EQ(l.machine.deadline(l.lock), at(100));
+  ASSERT_EQ(l.time(100), Action::start);
+  ASSERT_TRUE(l.begin(100));
+  l.machine.alarm(l.lock, 2, at(101));
+  l.votes(0, 3, Vote::granted);
+  EXPECT_EQ(l.machine.deadline(l.lock), a_third_after(100)) << "the answer came behind the word";
+  ASSERT_EQ(l.time(3'434), Action::start);
+  ASSERT_TRUE(l.begin(3'434));
+  l.vote(0, Vote::granted);
+  l.machine.alarm(l.lock, 0, at(3'435));
+  l.votes(1, 2, Vote::granted);
+  EXPECT_LE(l.machine.deadline(l.lock), at(3'435)) << "the word came behind the answer";
+}
+
+TEST(Machine, word_without_end_brings_few_rounds) {
+  Life l = Life::holding();
+  unsigned rounds = 0;
+  for (int64_t t = 1; t <= 9'000; ++t) {
+    if (l.time(t) == Action::start) {
+      ASSERT_TRUE(l.begin(t));
+      l.votes(0, 3, Vote::granted);
+      l.told();
+      ++rounds;
+    }
+    l.machine.alarm(l.lock, static_cast<MasterIndex>(t % masters), l.now);
+  }
+  EXPECT_LE(rounds, 3u * 9u);
+  EXPECT_GE(rounds, 9u);
+  Life other = Life::holding();
+  other.machine.lacks(other.lock, 2, 0);
+  other.machine.alarm(other.lock, 2, at(1));
+  EXPECT_EQ(other.machine.deadline(other.lock), a_third_after(0)) << "another's key";
 }
 
 TEST(Machine, a_failed_renewal_is_repeated_soon) {
@@ -753,17 +866,17 @@ TEST(Machine, an_extend_that_cannot_come_nearer_to_max_hold_is_told_and_sends_no
   l.votes(0, 3, Vote::granted);
   EXPECT_EQ(l.lock.valid_until, at(6'700) + Duration::us(8'299'150));
   EXPECT_EQ(l.told(), REDLOCK_EV_RENEWED);
-  for (const int64_t no_later : {6'700, 6'890}) {
-    ASSERT_EQ(l.machine.extend(l.lock, 10'000), 0);
-    ASSERT_FALSE(l.begin(no_later));
-    EXPECT_EQ(l.lock.valid_until, at(6'700) + Duration::us(8'299'150));
-    EXPECT_EQ(l.told(), REDLOCK_EV_AT_RISK);
-  }
+  ASSERT_EQ(l.machine.extend(l.lock, 10'000), 0);
+  ASSERT_FALSE(l.begin(6'890));
+  EXPECT_EQ(l.lock.valid_until, at(6'700) + Duration::us(8'299'150));
+  EXPECT_EQ(l.told(), REDLOCK_EV_AT_RISK);
   EXPECT_EQ(l.lock.event_err, REDLOCK_E_HOLD_LIMIT);
+  EXPECT_EQ(l.machine.extend(l.lock, 10'000), REDLOCK_E_HOLD_LIMIT) << "told once";
   EXPECT_EQ(l.lock.state, State::held);
   EXPECT_EQ(l.lock.wants, Wants::nothing);
   EXPECT_FALSE(l.lock.round.open);
-  EXPECT_EQ(l.machine.deadline(l.lock), l.lock.valid_until) << "no renewal is planned any more";
+  ASSERT_EQ(l.time(l.lock.wake_at), Action::start);
+  EXPECT_TRUE(l.lock.asks) << "no renewal is planned any more";
   EXPECT_EQ(l.time(l.lock.valid_until), Action::release);
   expect_over(l, REDLOCK_EV_LOST, REDLOCK_E_LOST);
 }
@@ -772,7 +885,8 @@ TEST(Machine, a_validity_at_or_past_max_hold_cannot_be_extended) {
   for (const uint32_t hold : {9'898u, 1'000u}) {
     Life l = Life::holding(with_hold(hold));
     EXPECT_EQ(l.machine.extend(l.lock, 10'000), REDLOCK_E_HOLD_LIMIT);
-    EXPECT_EQ(l.machine.deadline(l.lock), at(9'898)) << "no renewal";
+    EXPECT_EQ(l.time(3'334), Action::start);
+    EXPECT_TRUE(l.lock.asks) << "no renewal";
     EXPECT_EQ(l.held(at(9'897)), Held::held) << "but what was won stays won";
   }
 }

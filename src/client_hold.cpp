@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+//
+// Holders and masters: what a held lock hears of its key, and how the key gets back to a master that has lost it. What
+// follows is the machine's to say.
+//
+// What it costs. A lock that is over within a third of its ttl: nothing. A longer one: behind each extend round the keys are
+// tracked, which is CLIENT CACHING ahead of the script, 38 bytes and an answer of 5 in the same write, and one more read
+// inside the script. To read the key apart, as waiters do, would be 73 bytes and two answers for each master and round, and
+// PTTL does not tell whose key it is. So a change within the first third of the ttl is found by the first round; one that
+// is told to everybody, as FLUSHALL is, at once.
+#include "client.hpp"
+
+namespace redlock {
+
+// "Gone or foreign" is final unless a SET of ours may still come there. A token's script says no for other reasons, too.
+bool Client::lacks_key(MasterIndex m, const Reply& reply, Lock& lock, Instant now) {
+  const Claim& claim = claims_[reply.claim];
+  if (reply.op == Op::token || ((claim.pending | claim.stray) & bit(m)) != 0) return false;
+  const Action action = machine_.lacks(lock, m, reply.op == Op::extend ? reply.round : 0);
+  if (action == Action::none) return false;
+  perform(lock, action, now);
+  return true;
+}
+
+// Like the SET of a round, but with what is left of the validity, and no vote: no round has the number 0.
+void Client::put_back(Lock& lock, Instant now) {
+  const uint32_t ttl_ms = machine_.put_back_ttl(lock, now);
+  if (ttl_ms == 0) return;
+  const uint16_t index = lock.claim;
+  const Command command = Command::plain(Op::acquire, subject(index, ttl_ms), true);
+  for (MasterIndex m : each(lock.lacking)) {
+    Session& session = sessions_[m];
+    if (!session.votes() || !claims_.may_put_back(index, m)) continue;
+    if (!session.room(command.text_size(), claims_.reserved(m) + 2)) continue;
+    session.ask(Op::acquire, index, 0, command, now);
+    claims_.put_back_sent(index, m);
+    machine_.put_back_sent(lock, m);
+    soon(session.deadline());
+    again_ = true;
+  }
+}
+
+void Client::alarm(Lock& lock, MasterIndex m, Instant now) {
+  machine_.alarm(lock, m, now);
+  soon(machine_.deadline(lock));
+  again_ = true;
+}
+
+// Its connection was lost, and what it told of keys with it: only an answer tells what it has now.
+void Client::alarm_all(MasterIndex m, Instant now) {
+  for (unsigned i = 0; i < table_.capacity(); ++i) {
+    if (table_[i].state == State::held) alarm(table_[i], m, now);
+  }
+}
+
+void Client::forgotten(MasterIndex m, Instant now) {
+  for (unsigned i = 0; i < table_.capacity(); ++i) {
+    Lock& lock = table_[i];
+    if (lock.state == State::held) perform(lock, machine_.lacks(lock, m, 0), now);
+  }
+}
+
+}  // namespace redlock
