@@ -92,7 +92,7 @@ TEST(Foreign, ReleaseDoesNotDeleteAnotherHoldersKey) {
   EXPECT_EQ(masters[1].command({"GET", "bus"}), "somebody");
 }
 
-TEST(Foreign, ExtendOfAStolenLockIsAtRiskAndMakesNoKey) {
+TEST(Foreign, ExtendOfAStolenLockIsLostAndMakesNoKey) {
   Loop loop;
   Cluster masters(3);
   Client client(loop, masters.urls());
@@ -101,14 +101,64 @@ TEST(Foreign, ExtendOfAStolenLockIsAtRiskAndMakesNoKey) {
   EXPECT_TRUE(loop.run_until([&] { return masters.holders("bus") == 3; }));
   masters[0].command({"DEL", "bus"});
   masters[1].command({"SET", "bus", "somebody"});
-  const int64_t deadline = redlock_deadline_ns(client.get(), lock.handle);
   ASSERT_EQ(redlock_extend_async(client.get(), lock.handle, 25'000), 0);
-  EXPECT_TRUE(loop.run_until([&] { return lock.has(REDLOCK_EV_AT_RISK); }));
-  EXPECT_EQ(client.check(lock), 0) << "a failed extend leaves the lock as valid as it was";
-  EXPECT_NEAR(static_cast<double>(redlock_deadline_ns(client.get(), lock.handle)), static_cast<double>(deadline), 5e6);
+  EXPECT_TRUE(loop.run_until([&] { return lock.ended(); }));
+  EXPECT_TRUE(lock.has(REDLOCK_EV_LOST));
+  EXPECT_FALSE(lock.has(REDLOCK_EV_RENEWED));
+  EXPECT_NE(client.check(lock), 0);
   EXPECT_FALSE(masters[0].exists("bus")) << "a key that is gone is never made again by an extend";
   EXPECT_EQ(masters[1].command({"GET", "bus"}), "somebody");
+  EXPECT_TRUE(masters[2].exists("bus")) << "a check that was answered before may still be relied upon";
+}
+
+// ---- what a holder hears of its keys ----------------------------------------------------------------------------------
+
+// Renewed once, so that its keys are tracked.
+Lock& renewed(Loop& loop, Client& client) {
+  Lock& lock = client.acquire("bus", options(6'000));
+  EXPECT_TRUE(loop.run_until([&] { return lock.has(REDLOCK_EV_RENEWED); }));
+  EXPECT_TRUE(loop.run_until([&] { return client.master(0).in_flight + client.master(1).in_flight + client.master(2).in_flight == 0; }));
+  return lock;
+}
+
+TEST(Holder, LosesTheLockAtOnceWhenAQuorumForgetsIt) {
+  for (const bool flush : {true, false}) {
+    Loop loop;
+    Cluster masters(3);
+    Client client(loop, masters.urls());
+    client.wait_up(3);
+    Lock& lock = renewed(loop, client);
+    for (size_t m = 0; m < 2; ++m) {
+      flush ? masters[m].command({"FLUSHALL"}) : masters[m].command({"DEL", "bus"});
+    }
+    int64_t lost_at = 0;
+    lock.on_event = [&](const redlock_event_t& event) {
+      if (event.type == REDLOCK_EV_LOST) lost_at = boot_ns();
+    };
+    const int64_t valid_until = redlock_deadline_ns(client.get(), lock.handle);
+    EXPECT_TRUE(loop.run_until([&] { return lock.ended(); }));
+    EXPECT_TRUE(lock.has(REDLOCK_EV_LOST));
+    EXPECT_LT(lost_at, valid_until - 4'000'000'000) << "not at the end of the validity, nor by the next renewal";
+    EXPECT_TRUE(masters[2].exists("bus"));
+  }
+}
+
+TEST(Holder, HasItsKeyPutBackOnAMinority) {
+  Loop loop;
+  Cluster masters(3);
+  Client client(loop, masters.urls());
+  client.wait_up(3);
+  Lock& lock = renewed(loop, client);
+  const std::string value = masters[0].command({"GET", "bus"});
+  masters[0].command({"DEL", "bus"});
+  EXPECT_TRUE(loop.run_until([&] { return masters.holders("bus") == 3; }));
+  EXPECT_EQ(masters[0].command({"GET", "bus"}), value);
+  masters[1].kill_hard();
+  masters[1].restart();
+  EXPECT_TRUE(loop.run_until([&] { return masters.holders("bus") == 3; })) << "it came back empty";
+  EXPECT_FALSE(lock.has(REDLOCK_EV_LOST));
   client.release(lock);
+  EXPECT_TRUE(loop.run_until([&] { return masters.holders("bus") == 0; }));
 }
 
 // ---- two clients ----------------------------------------------------------------------------------------------------

@@ -136,7 +136,31 @@ TEST(Waiting, ServerThatClosesIdleConnections) {
   EXPECT_TRUE(loop.run_until([&] { return lock.has(REDLOCK_EV_ACQUIRED); }));
 }
 
-// A user who may not ask for tracking, as on a server with RESP2 only: the plain timer alone.
+// Who may not say HELLO is left with RESP2, where nobody is told of anything: the plain timer alone. (The one who says
+// HELLO with AUTH is still the default user.)
+TEST(Waiting, WhereHelloIsRefused) {
+  Loop loop;
+  RedisServer master;
+  master.command({"ACL", "SETUSER", "default", "-hello"});
+  Client holder(loop, Settings{{master.url()}, "holder", {}, {}}), waiter(loop, Settings{{master.url()}, "waiter", {}, {}});
+  holder.wait_up(1);
+  waiter.wait_up(1);
+  EXPECT_EQ(waiter.master(0).resp3, 0u);
+  EXPECT_EQ(waiter.master(0).tracked, 0u);
+  Lock& held = holder.acquire("bus", forever());
+  redlock_acquire_opts_t opts = forever();
+  opts.retry_delay_ms = 20;
+  Lock& waits = waiter.start("bus", opts);
+  ASSERT_TRUE(loop.run_until([&] { return waiter.status().rounds >= 4; })) << "it asks again and again";
+  EXPECT_EQ(calls(master, "pttl"), 0u) << "and looks at nothing";
+  EXPECT_FALSE(waits.decided());
+  holder.release(held);
+  EXPECT_TRUE(loop.run_until([&] { return waits.decided(); }));
+  EXPECT_TRUE(waits.has(REDLOCK_EV_ACQUIRED));
+  waiter.release(waits);
+}
+
+// A user who may not ask for tracking: the same.
 TEST(Waiting, WhereNothingIsTold) {
   Loop loop;
   RedisServer master;

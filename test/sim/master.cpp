@@ -30,7 +30,7 @@ Reply run_extend(ScriptCall& call) {
   const Reply left = call.call({"PTTL", call.keys[0]});
   if (left.number < std::atoll(call.argv[1].c_str())) {
     call.call({"PEXPIRE", call.keys[0], call.argv[1]});
-    call.call({"EXISTS", call.keys[0]});
+    call.call({"PTTL", call.keys[0]});
   }
   return Reply::make_integer(1);
 }

@@ -87,7 +87,7 @@ Reply run_extend(ScriptCall& call) {
     const Reply left = call.call({"PTTL", call.keys.at(i)});
     if (left.number >= std::stoll(call.argv.at(1))) continue;
     call.call({"PEXPIRE", call.keys.at(i), call.argv.at(1)});
-    call.call({"EXISTS", call.keys.at(i)});
+    call.call({"PTTL", call.keys.at(i)});
   }
   return Reply::make_integer(1);
 }

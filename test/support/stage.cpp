@@ -123,7 +123,7 @@ void register_scripts(RedisDouble& redis) {
     if (left.number < std::stoll(call.argv.at(1))) {
       const Reply raised = call.call({"PEXPIRE", call.keys.at(0), call.argv.at(1)});
       if (call.failed()) return raised;
-      call.call({"EXISTS", call.keys.at(0)});
+      call.call({"PTTL", call.keys.at(0)});
     }
     return Reply::make_integer(1);
   });

@@ -6,6 +6,6 @@ return 0
 end
 if redis.call('PTTL',KEYS[1])<tonumber(ARGV[2]) then
 redis.call('PEXPIRE',KEYS[1],ARGV[2])
-redis.call('EXISTS',KEYS[1])
+redis.call('PTTL',KEYS[1])
 end
 return 1

@@ -13,7 +13,7 @@ end
 for i=1,n do
 if redis.call('PTTL',KEYS[i])<tonumber(ARGV[2]) then
 redis.call('PEXPIRE',KEYS[i],ARGV[2])
-redis.call('EXISTS',KEYS[i])
+redis.call('PTTL',KEYS[i])
 end
 end
 return 1
