@@ -136,7 +136,7 @@ void Session::look(uint16_t who, uint32_t number, const Command& command, Instan
 void Session::track_next(Instant now) {
   if (!tracked_) return;
   tx_.append(Command::caching());
-  push_request(kind_look_caching, now, 0, 0);
+  push_request({now, 0, 0, kind_look_caching});
 }
 
 void Session::say_hello(Instant now) {
