@@ -71,6 +71,7 @@ class Witness {
   std::vector<Floor> floors_;
   Stored stored_[masters_max][resources_max];
   test::RedisDouble::Entry seen_[masters_max][resources_max];  // behind the last command about it; empty: no key
+  Ns seen_at_[masters_max][resources_max] = {};
 };
 
 }  // namespace redlock::sim
