@@ -82,6 +82,10 @@ class Client {
   int suspended(Instant now);
   int commission(Instant now);
   int fence_init(Bytes resource);
+  bool move(MasterIndex m, Bytes from, Bytes to, Bytes quarantine, Bytes step, Instant now) {
+    again_ = true;
+    return sessions_[m].move(from, to, quarantine, step, now);
+  }
 
   // ---- any thread -------------------------------------------------------------------------------------------------
   const ValidityCell* cell(uint64_t handle) const { return table_.cell(handle); }

@@ -85,8 +85,8 @@
  *  redlock_fencing_token     yes      yes       yes      yes       yes      yes       yes       yes
  *
  *  redlock_create*: any thread; in loop mode the one that owns the loop; inside a callback of another client too.
- *  redlock_config_*, redlock_memory_size: one thread at a time per configuration. redlock_strerror, redlock_err_name,
- *  redlock_version*, redlock_fence_check: everywhere.
+ *  redlock_config_*, redlock_memory_size: one thread at a time per configuration; so redlock_reconfigure, which blocks.
+ *  redlock_strerror, redlock_err_name, redlock_version*, redlock_fence_check: everywhere.
  */
 #ifndef REDLOCK_REDLOCK_H
 #define REDLOCK_REDLOCK_H
@@ -498,6 +498,58 @@ REDLOCK_API int redlock_suspended(redlock_t *rl);
  * Wrongly used it makes two holders possible. 0, CLOSED, THREAD, FORKED; without effect when the guard is off. */
 REDLOCK_API int redlock_commission(redlock_t *rl);
 
+/* Another set of masters, or another timing.max_ttl_ms, while clients run. */
+#define REDLOCK_WRITTEN_NOTHING 0
+#define REDLOCK_WRITTEN_OLD 1  /* on old masters only */
+#define REDLOCK_WRITTEN_BOTH 2
+
+typedef struct redlock_reconfigure_report_s {
+  uint32_t size;        /* sizeof */
+  uint32_t written;     /* how far it came: REDLOCK_WRITTEN_* */
+  uint32_t old_masters; /* N of old_cfg */
+  uint32_t old_needed;  /* so many of them had to acknowledge: N - Q + 1, so that the others are no quorum */
+  uint32_t new_masters; /* N of new_cfg */
+  uint32_t new_needed;  /* Q of new_cfg */
+  /* By index in the order of each configuration: 0: it did what was last asked of it (nothing written: it could have been);
+   * else why not: RESOLVE, CONNECT, AUTH, NODE_TIMEOUT, NOPERM, ROLE ..., or FINGERPRINT: its record is of a third
+   * configuration. */
+  int32_t old_err[REDLOCK_MASTERS_MAX];
+  int32_t new_err[REDLOCK_MASTERS_MAX];
+} redlock_reconfigure_report_t;
+
+/* [setup] Any thread that may be blocked; it needs no client, and runs none of your callbacks. For a maintenance program,
+ * once for the whole site: the masters of old_cfg lose their votes for the clients of old_cfg, and only when so many have
+ * that the others are no quorum, those of new_cfg are given to the clients of new_cfg. Clients of old_cfg may go on running:
+ * they keep what they hold until its validity ends, renew nothing (AT_RISK, then LOST), and get nothing any more
+ * (GUARD; their masters say FINGERPRINT). Clients of new_cfg get their first lock a guard time after the call. So no
+ * lock of the one overlaps with one of the other.
+ *
+ * In order: it connects to all masters of both; reads their records; writes to the old ones; waits for a third of the old
+ * max_ttl_ms (1 s at least) and the drift, and for as much as the old max_ttl_ms is longer than the new one; writes
+ * to the new ones. Each of the other steps takes at most timing.suspect_close_ms and twice timing.connect_timeout_ms, of the
+ * slower configuration, and a name look-up under way is waited for at the end. It allocates its clients and frees them.
+ *
+ * 0: done. Above 0: done, and so many masters of new_cfg could not be written: the clients of new_cfg have a quorum, those
+ * masters do not vote for them; call it again when they are back. On an error nobody gets a lock that overlaps either:
+ * NO_QUORUM: too few old or new masters answered; the report says which and how far it came. Nothing written: nothing has
+ *   changed. On old masters only: those do not vote for anybody, and if they are old_needed, nobody can lock. On both: too
+ *   few for a quorum of new_cfg. Call it again, as often as necessary: what was done is not done again, and does not
+ *   disturb clients that lock already; or undo it by the opposite change, redlock_reconfigure(new_cfg, old_cfg, ...).
+ * FINGERPRINT: a master's record is of a third configuration: old_cfg is not what its clients use, or another change of it
+ *   was begun and neither ended nor undone. Nothing was written.
+ * CONFIG: a configuration is not valid, its guard is off (its clients would not notice), key_prefix differs, or names
+ *   and timing.max_ttl_ms are the same: redlock_config_error() of that one, or of new_cfg, says it. INVAL: an argument is NULL,
+ *   or the size of the report. NOMEM. CLOCK. SYSTEM. *report, which may be NULL, is filled in every case but INVAL.
+ *
+ * Start clients of new_cfg only when it has returned: before it, those masters of new_cfg that are not in old_cfg let them in
+ * if they are a quorum. Masters are compared by name; one whose address or server changes under the same name is no
+ * change for this call: switch the old server off first, and the guard takes the new one for one that restarted. An old
+ * master that loses its data after the change lets clients of old_cfg begin anew there: do not leave any behind.
+ * Fencing tokens go on: the next token of each resource is floored (section 9), and with "fence": "strict"
+ * each resource needs redlock_fence_init() once. */
+REDLOCK_API REDLOCK_NODISCARD int redlock_reconfigure(const redlock_config_t *old_cfg, const redlock_config_t *new_cfg,
+                                                      redlock_reconfigure_report_t *report);
+
 /* ---- 8. Seeing ------------------------------------------------------------------------------------------------ */
 
 typedef struct redlock_status_s {
@@ -546,8 +598,8 @@ typedef struct redlock_master_status_s {
  * range. THREAD. FORKED. */
 REDLOCK_API int redlock_status(const redlock_t *rl, redlock_status_t *status);
 REDLOCK_API int redlock_master_status(const redlock_t *rl, uint32_t index, redlock_master_status_t *status);
-/* [own] All of it as one JSON object, schema "redlock.status/1", NUL-terminated; 64-bit numbers as strings. *size: in,
- * the bytes of buf; out, the bytes needed with the NUL. TOOSMALL: buf holds an empty string. INVAL. THREAD. FORKED. */
+/* [own] All of it as one JSON object, schema "redlock.status/1", NUL-terminated; counters as strings, guard_ms as a
+ * number, or null for REDLOCK_GUARD_UNKNOWN. *size: in, the bytes of buf; out, the bytes needed with the NUL. TOOSMALL: buf holds an empty string. INVAL. THREAD. FORKED. */
 REDLOCK_API int redlock_status_json(const redlock_t *rl, char *buf, size_t *size);
 
 /* ---- 9. Fencing tokens ---------------------------------------------------------------------------------------- */

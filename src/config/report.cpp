@@ -29,6 +29,13 @@ class Members {
     return out_.quoted(bytes_of(name)).raw(":");
   }
   void number(const char* name, uint32_t value) { key(name).number(value); }
+  void wait(const char* name, int64_t ms) {  // null: it is not known
+    if (ms < 0) {
+      key(name).raw("null");
+    } else {
+      key(name).number(static_cast<uint64_t>(ms));
+    }
+  }
   void big_number(const char* name, uint64_t value) { key(name).raw("\"").number(value).raw("\""); }
   void boolean(const char* name, bool value) { key(name).raw(value ? Bytes("true") : Bytes("false")); }
   void text(const char* name, Bytes value) { key(name).quoted(value); }
@@ -56,6 +63,7 @@ void write_master(TextWriter& out, const redlock_master_status_t& master) {
   } else {
     members.text("err", bytes_of(redlock_err_name(master.err)));
   }
+  members.wait("guard_ms", master.guard_ms);
   members.number("in_flight", master.in_flight);
   members.number("owed", master.owed);
   members.number("connects", master.connects);
@@ -78,6 +86,7 @@ void write_counters(Members& members, const redlock_status_t& status) {
   members.big_number("released", status.released);
   members.big_number("lost", status.lost);
   members.big_number("clock_jumps", status.clock_jumps);
+  members.big_number("clock_steps", status.clock_steps);
   members.close();
 }
 
@@ -92,6 +101,7 @@ size_t write_status_json(char* buffer, size_t capacity, const redlock_status_t& 
   members.number("quorum", status.quorum);
   members.boolean("even", status.even != 0);
   members.number("masters_up", status.masters_up);
+  members.wait("guard_ms", status.guard_ms);
   members.key("masters").raw("[");
   for (unsigned i = 0; i < count; ++i) write_master(i == 0 ? out : out.raw(","), masters[i]);
   out.raw("]");

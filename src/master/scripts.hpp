@@ -18,6 +18,7 @@ inline constexpr Script release_script = {Bytes(scripts::release), Bytes(scripts
 inline constexpr Script extend_script = {Bytes(scripts::extend), Bytes(scripts::extend_sha1)};
 inline constexpr Script seal_script = {Bytes(scripts::seal), Bytes(scripts::seal_sha1)};
 inline constexpr Script quarantine_script = {Bytes(scripts::quarantine), Bytes(scripts::quarantine_sha1)};
+inline constexpr Script move_script = {Bytes(scripts::move), Bytes(scripts::move_sha1)};
 inline constexpr Script acquire_fenced_script = {Bytes(scripts::acquire_fenced), Bytes(scripts::acquire_fenced_sha1)};
 inline constexpr Script token_script = {Bytes(scripts::token), Bytes(scripts::token_sha1)};
 inline constexpr Script extend_fenced_script = {Bytes(scripts::extend_fenced), Bytes(scripts::extend_fenced_sha1)};

@@ -75,6 +75,7 @@ void Session::closed(Instant now, int reason, uint32_t random) {
   rx_head_ = rx_size_ = 0;
   fifo_head_ = fifo_tail_ = fifo_size_ = own_in_flight_ = 0;
   holding_ = identified_ = stepped_ = news_ = false;
+  if (moved_ == Moved::asked) moved_ = Moved::no;
   guard_.connected();
   guard_told_ = static_cast<int16_t>(guard_.reason());
   wish_ = Wish::none;
@@ -324,7 +325,8 @@ bool Session::handle(const resp::Item& item, Instant now, Reply& out) {
       handle_time(item, request.sent, now);
       break;
     case kind_write:
-      handle_write(item);
+    case kind_move:
+      kind == kind_move ? handle_move(item) : handle_write(item);
       break;
     case kind_ping:
       handle_ping(item);

@@ -153,6 +153,13 @@ class Session {
   void commission(Instant until, Instant now);
   void clock_jumped(Instant now);
   void read_now(Instant now) { guard_.postpone_reading(now); }
+  // Write the record for another configuration (src/reconfigure.hpp); `step` is a word of scripts/move.lua, `quarantine` an
+  // id that was never used. False: not now, or the last one is not answered. What came of it is moved(): `asked` until that
+  // is known, `no` when the connection broke before.
+  enum class Moved : uint8_t { no, asked, yes, foreign, failed };
+  bool move(Bytes from, Bytes to, Bytes quarantine, Bytes step, Instant now);
+  Moved moved() const { return moved_; }
+  int move_error() const { return move_error_; }  // failed: what it answered
   // A sample that was asked for since then has come, and it was steady or the first.
   bool samples_clock(Instant since) const { return watch_.known() && watch_.asked() >= since; }
 
@@ -190,6 +197,7 @@ class Session {
     kind_record,
     kind_time,
     kind_write,
+    kind_move,
     kind_ping,
   };
   static constexpr uint8_t in_band = 0x80;  // beside a kind: a reading of the seal follows in the same write
@@ -229,6 +237,7 @@ class Session {
   size_t in_band_size() const { return !tracked_ && guard_.on() ? 64 + settings_.meta_key.size : 0; }
   void say_info(Instant now);
   void say_reading(Instant now, bool track);
+  void say_script(const Script& script, Bytes first, Bytes second, Bytes third, Bytes fourth);
   void say_write(const Script& script, Bytes first, Bytes second, Bytes third, Bytes fourth, Instant now);
   void follow_by_seal();
   void weave(const Command& command);
@@ -240,6 +249,7 @@ class Session {
   void handle_record(const resp::Item& item, Instant now);
   void handle_time(const resp::Item& item, Instant sent, Instant now);
   void handle_write(const resp::Item& item);
+  void handle_move(const resp::Item& item);
   bool handle_seal(const resp::Item& item, Instant now, Reply& out);
   bool guard_says(Reply& out);
   void guard_changed();
@@ -276,6 +286,8 @@ class Session {
   bool seeded_ = false;
   bool greeted_ = false;      // the greeting's ping is answered
   uint8_t readings_ = 0;      // since the last INFO
+  Moved moved_ = Moved::no;
+  int16_t move_error_ = 0;
 
   State state_ = State::down;
   Wish wish_ = Wish::connect;

@@ -57,8 +57,8 @@ void Session::say_seal_read() {
   tx_.append(out.array(3).bulk("HGET").bulk(settings_.meta_key).bulk("seal").written());
 }
 
-// One of the guard's scripts, with two or four arguments, and a reading of what came of it.
-void Session::say_write(const Script& script, Bytes first, Bytes second, Bytes third, Bytes fourth, Instant now) {
+// One of the guard's scripts, with two or four arguments.
+void Session::say_script(const Script& script, Bytes first, Bytes second, Bytes third, Bytes fourth) {
   char text[384];
   resp::Writer out(text, sizeof text);
   out.array(third.size != 0 ? 8 : 6).bulk("EVAL").bulk_header(script.body.size);
@@ -69,6 +69,11 @@ void Session::say_write(const Script& script, Bytes first, Bytes second, Bytes t
   if (third.size != 0) out.bulk(third).bulk(fourth);
   REDLOCK_ASSERT(out.fits());
   tx_.append(out.written());
+}
+
+// The same, and a reading of what came of it.
+void Session::say_write(const Script& script, Bytes first, Bytes second, Bytes third, Bytes fourth, Instant now) {
+  say_script(script, first, second, third, fourth);
   push_own(kind_write, now);
   say_reading(now, tracked_);
 }
@@ -169,6 +174,17 @@ void Session::handle_write(const resp::Item& item) {
   }
 }
 
+void Session::handle_move(const resp::Item& item) {
+  if (item.type == resp::Type::error) {
+    moved_ = Moved::failed;
+    move_error_ = static_cast<int16_t>(classify_error(item.text));
+  } else if (item.type == resp::Type::integer) {
+    moved_ = item.integer > 0 ? Moved::yes : Moved::foreign;
+  } else {
+    fail(REDLOCK_E_PROTOCOL);
+  }
+}
+
 // The seal behind an acquire or extend on a connection without tracking: its vote counts only if it fits.
 bool Session::handle_seal(const resp::Item& item, Instant now, Reply& out) {
   using resp::Type;
@@ -228,6 +244,14 @@ void Session::quarantine(Instant now) {
   if (state_ == State::up && guard_.sealed() && guard_.desc().size != 0 && own_room()) {
     begin_state(guard_.desc(), guard_.quarantine(), now);
   }
+}
+
+bool Session::move(Bytes from, Bytes to, Bytes quarantine, Bytes step, Instant now) {
+  if (moved_ == Moved::asked || state_ != State::up || wish_ != Wish::none || !own_room()) return false;
+  say_script(move_script, from, to, quarantine, step);
+  push_own(kind_move, now);
+  moved_ = Moved::asked;
+  return true;
 }
 
 void Session::commission(Instant until, Instant now) {

@@ -136,6 +136,29 @@ TEST_F(Example, PollApp) {
 }
 
 // Two processes of eight threads each: not one turn is missing in the file.
+TEST_F(Example, Reconfigure) {
+  const auto write_file = [&](const std::string& name, const Words& urls) {
+    std::string list;
+    for (const std::string& url : urls) list += (list.empty() ? "\"" : ", \"") + url + "\"";
+    std::ofstream(dir_ + name) << R"({"masters": [)" << list
+                               << R"(], "defaults": {"ttl_ms": 1000}, "timing": {"max_ttl_ms": 1500}})";
+    return dir_ + name;
+  };
+  const std::string before = write_file("/old.json", {masters_.urls()[0]}), after = write_file("/new.json", masters_.urls());
+  for (size_t m = 0; m < masters_.size(); ++m) masters_[m].command({"FLUSHALL"});
+  Program change("reconfigure", {before, after}, dir_);
+  EXPECT_EQ(change.exit_status(), 0) << change.output();
+  EXPECT_NE(change.output().find("masters[2]: done"), std::string::npos) << change.output();
+  Program none("reconfigure", {after, after}, dir_);
+  EXPECT_EQ(none.exit_status(), 2);
+  EXPECT_NE(none.output().find("timing.max_ttl_ms"), std::string::npos) << none.output();
+  masters_[1].kill_hard();
+  masters_[2].kill_hard();
+  Program back("reconfigure", {after, before}, dir_);
+  EXPECT_EQ(back.exit_status(), 1);
+  EXPECT_NE(back.output().find("nothing was written"), std::string::npos) << back.output();
+}
+
 TEST_F(Example, Threads) {
   const std::string file = dir_ + "/number";
   Program first("threads", Words{"5", file} + masters_.urls(), dir_);

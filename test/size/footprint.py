@@ -195,7 +195,7 @@ class Calls:
 
 def stacks(build):
     calls = Calls(build)
-    setup = re.compile(r'redlock_(config_|create|memory_size|status_json)')
+    setup = re.compile(r'redlock_(config_|create|memory_size|reconfigure|status_json)')
     # The deepest call of the API from inside a callback, on top of the deepest that the loop does.
     api = calls.of(lambda name, file: name.startswith('redlock_') and not setup.match(name))
     loop = calls.of(lambda name, file: '/port/uv/' in file)

@@ -25,6 +25,24 @@ Reply run_quarantine(ScriptCall& call) {
   return call.failed() ? del : Reply::make_integer(1);
 }
 
+Reply run_move(ScriptCall& call) {
+  const std::string &before = call.argv.at(0), &after = call.argv.at(1), &step = call.argv.at(3);
+  const std::string moving = "moving " + before + " > " + after, back = "moving " + after + " > " + before;
+  const Reply m = call.call({"HMGET", call.keys.at(0), "desc", "from"});
+  if (call.failed()) return m;
+  const std::string desc = m.items.at(0).text;
+  const bool ours = desc.empty() || desc == after || desc == moving || desc == back;
+  if (!ours && (desc != before || step == "enter")) return Reply::make_integer(0);
+  if (step == "look") return Reply::make_integer(1);
+  const bool entered = desc == after && (step == "leave" || m.items.at(1).text == before);
+  if (entered || (desc == moving && step == "leave")) return Reply::make_integer(2);
+  const std::string next = step == "leave" ? moving : after;
+  const Reply set = call.call({"HSET", call.keys.at(0), "desc", next, "q", call.argv.at(2), "from", before});
+  if (call.failed()) return set;
+  const Reply del = call.call({"HDEL", call.keys.at(0), "seal"});
+  return call.failed() ? del : Reply::make_integer(1);
+}
+
 std::string text_of(const Script& script) { return std::string(script.body.data, script.body.size); }
 
 }  // namespace
@@ -32,6 +50,7 @@ std::string text_of(const Script& script) { return std::string(script.body.data,
 void register_guard_scripts(RedisDouble& redis) {
   redis.register_script(text_of(seal_script), run_seal);
   redis.register_script(text_of(quarantine_script), run_quarantine);
+  redis.register_script(text_of(move_script), run_move);
 }
 
 }  // namespace redlock::test

@@ -204,6 +204,17 @@ int Gateway::commission() {
   return err;
 }
 
+MasterIndex Gateway::index_of(unsigned number) const {
+  MasterIndex m = 0;
+  while (m < connections_.size() && number_of(m) != number) ++m;
+  return m;
+}
+
+void Gateway::act(const std::function<void(Instant now)>& input) {
+  input(read_clock());
+  after_call();
+}
+
 // Between two calls of the API the loop's prepare runs; inside a callback the turn under way goes on.
 void Gateway::after_call() {
   if (stepping_) return;
@@ -423,7 +434,7 @@ void Gateway::deliver(Instant now) {
 // One of ACQUIRED and FAILED, then one of RELEASED and LOST, and nothing after the end.
 void Gateway::watch(const std::string& label, const redlock_event_t& e) {
   if (e.type == REDLOCK_EV_MASTER) {
-    const unsigned m = e.master + 1;
+    const unsigned m = number_of(e.master);
     std::pair<int, int>& shown = shown_[m];
     const bool passing = e.state == REDLOCK_MASTER_CONNECTING || e.state == REDLOCK_MASTER_GREETING;
     if (shown == std::pair<int, int>(e.state, e.err) || (passing && !stage_.show_greetings)) return;
@@ -446,7 +457,7 @@ void Gateway::watch(const std::string& label, const redlock_event_t& e) {
 
 void Gateway::connect(MasterIndex m, Instant now) {
   client_->connecting(m, now);
-  connections_[m] = {Connection::State::connecting, stage_.open_socket(*this, m + 1), false};
+  connections_[m] = {Connection::State::connecting, stage_.open_socket(*this, number_of(m)), false};
 }
 
 void Gateway::close_connection(MasterIndex m, int reason, Instant now) {
@@ -461,7 +472,7 @@ void Gateway::flush(MasterIndex m, Instant) {
   if (c.state != Connection::State::open || c.full) return;
   const Tx& tx = client_->output(m);
   while (!tx.empty()) {
-    if (stage_.master(m + 1).way == Way::stuffed) {
+    if (stage_.master(number_of(m)).way == Way::stuffed) {
       c.full = true;
       return;
     }
@@ -515,6 +526,7 @@ Gateway& Stage::add(const std::string& name, const std::function<void(Settings&)
   for (unsigned m = 0; m < masters(); ++m) {
     settings.master[m].name = Bytes(names[m], strlen(names[m]));
     settings.master[m].host = Bytes("127.0.0.1");
+    settings.master[m].port = static_cast<uint16_t>(m + 1);
   }
   settings.client_name = Bytes(name.data(), name.size());
   if (change) change(settings);
@@ -587,7 +599,7 @@ bool Stage::run_one(TrueTime until) {
 
 void Stage::feed(Gateway& gateway, const Input& input) {
   const Socket& socket = sockets_.at(input.socket);
-  const MasterIndex m = socket.master - 1;
+  const MasterIndex m = gateway.index_of(socket.master);
   Gateway::Connection& c = gateway.connections_[m];
   if (!socket.open || c.id != input.socket || gateway.closed_) return;
   switch (input.kind) {
@@ -783,10 +795,10 @@ void Stage::set_way(unsigned number, Way way) {
   }
   if (before == Way::stuffed && way != Way::stuffed) {
     for (const auto& gateway : gateways_) {
-      Gateway::Connection& c = gateway->connections_[number - 1];
-      if (!c.full) continue;
-      c.full = false;
-      gateway->flush(number - 1, gateway->read_clock());
+      const MasterIndex at = gateway->index_of(number);
+      if (at == gateway->connections_.size() || !gateway->connections_[at].full) continue;
+      gateway->connections_[at].full = false;
+      gateway->flush(at, gateway->read_clock());
       gateway->touched_ = true;
       gateway->step();
     }

@@ -74,6 +74,8 @@ class Gateway {
   int suspended();
   int commission();
   int fence_init(const std::string& resource);
+  // Anything else that is done to the client from outside, between two turns.
+  void act(const std::function<void(Instant now)>& input);
   uint64_t token(const std::string& label) const;  // as redlock_fencing_token()
   int check(const std::string& label, uint32_t need_ms = 0) const;  // as redlock_check()
   int64_t validity_ms(const std::string& label) const;              // as redlock_validity_ms()
@@ -106,6 +108,9 @@ class Gateway {
   };
 
   Gateway(Stage& stage, std::string name, unsigned number, const Settings& settings, int64_t rate_ppm);
+  // A master's number on the stage is the port of its address; index_of: connections_.size() when it is none of ours.
+  unsigned number_of(MasterIndex m) const { return client_->settings().master[m].port; }
+  MasterIndex index_of(unsigned number) const;
   Instant local(TrueTime now) const;
   TrueTime due() const;  // when the timer fires, in true time
 
@@ -157,7 +162,8 @@ class Stage {
   explicit Stage(unsigned masters);
   ~Stage();
 
-  // A gateway whose client connects at once. rate_ppm: how fast its clock runs.
+  // A gateway whose client connects at once. rate_ppm: how fast its clock runs. Its masters are all of the stage; `change`
+  // may leave it some of them, named by their ports.
   Gateway& add(const std::string& name, const std::function<void(Settings&)>& change = nullptr, int64_t rate_ppm = 0);
   Gateway& gateway(const std::string& name);
   unsigned masters() const { return static_cast<unsigned>(masters_.size()); }

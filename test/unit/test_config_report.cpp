@@ -23,6 +23,7 @@ redlock_status_t some_status() {
   s.locks_held = 3, s.locks_pending = 4, s.locks_max = 32, s.debts = 5, s.debts_max = 64;
   s.acquired = 6, s.failed_locked = 7, s.failed_no_quorum = 8, s.failed_other = 9, s.rounds = 10;
   s.renewed = 11, s.renew_failed = 12, s.released = 13, s.lost = 14, s.clock_jumps = UINT64_MAX;
+  s.clock_steps = 15, s.guard_ms = 30'302;
   return s;
 }
 
@@ -65,19 +66,20 @@ TEST(Report, Literally) {
   redlock_master_status_t down = some_master("b", "[fe80::1]:6379");
   down.state = REDLOCK_MASTER_DOWN;
   down.err = REDLOCK_E_CONNECT;
+  down.guard_ms = REDLOCK_GUARD_UNKNOWN;
   down.resp3 = down.tracked = 0;
   EXPECT_EQ(write(some_status(), {some_master("a", "10.0.0.1:6379"), down}),
             "{\"schema\":\"redlock.status/1\",\"version\":\"" + std::string(redlock_version_string()) +
-                R"(","quorum":2,"even":true,"masters_up":1,"masters":[)"
-                R"({"name":"a","address":"10.0.0.1:6379","state":"up","err":null,"in_flight":1,"owed":2,"connects":3,)"
-                R"("resp3":true,"tracked":true,"replies":"9007199254740993","errors":"5"},)"
-                R"({"name":"b","address":"[fe80::1]:6379","state":"down","err":"REDLOCK_E_CONNECT","in_flight":1,)"
-                R"("owed":2,"connects":3,"resp3":false,"tracked":false,"replies":"9007199254740993",)"
+                R"(","quorum":2,"even":true,"masters_up":1,"guard_ms":30302,"masters":[)"
+                R"({"name":"a","address":"10.0.0.1:6379","state":"up","err":null,"guard_ms":0,"in_flight":1,"owed":2,)"
+                R"("connects":3,"resp3":true,"tracked":true,"replies":"9007199254740993","errors":"5"},)"
+                R"({"name":"b","address":"[fe80::1]:6379","state":"down","err":"REDLOCK_E_CONNECT","guard_ms":null,)"
+                R"("in_flight":1,"owed":2,"connects":3,"resp3":false,"tracked":false,"replies":"9007199254740993",)"
                 R"("errors":"5"}],)"
                 R"("locks":{"held":3,"pending":4,"max":32},"debts":{"open":5,"max":64},)"
                 R"("counters":{"acquired":"6","failed_locked":"7","failed_no_quorum":"8","failed_other":"9",)"
                 R"("rounds":"10","renewed":"11","renew_failed":"12","released":"13","lost":"14",)"
-                R"("clock_jumps":"18446744073709551615"}})");
+                R"("clock_jumps":"18446744073709551615","clock_steps":"15"}})");
 }
 
 TEST(Report, NoMasters) {

@@ -29,6 +29,7 @@ const Named all[] = {{"release", release_script},
                      {"extend", extend_script},
                      {"seal", seal_script},
                      {"quarantine", quarantine_script},
+                     {"move", move_script},
                      {"acquire_fenced", acquire_fenced_script},
                      {"token", token_script},
                      {"extend_fenced", extend_fenced_script}};

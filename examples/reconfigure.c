@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+//
+// reconfigure: another set of masters, or another timing.max_ttl_ms, while the gateways of the old configuration run. For an
+// operator, once for the whole site; then every gateway is given the new file and started again.
+//
+//     reconfigure OLD.json NEW.json
+//
+// Exit status: 0 done; 1 not, or not all of it: it says what is missing; call it again; 2 the files are not a change.
+#include <redlock/redlock.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static redlock_config_t *load(const char *path) {
+  redlock_config_t *cfg = NULL;
+  int err = redlock_config_new(&cfg);
+  if (err == 0) err = redlock_config_load_file(cfg, path);
+  if (err == 0) return cfg;
+  fprintf(stderr, "%s: %s: %s\n", path, redlock_strerror(err), redlock_config_error(cfg));
+  redlock_config_free(cfg);
+  exit(2);
+}
+
+static void tell(const char *set, uint32_t masters, uint32_t needed, const int32_t *err) {
+  printf("%s masters, of which %u are needed:\n", set, needed);
+  for (uint32_t m = 0; m < masters; ++m) printf("  masters[%u]: %s\n", m, err[m] == 0 ? "done" : redlock_strerror(err[m]));
+}
+
+static int explain(int result, const redlock_reconfigure_report_t *report) {
+  static const char *const written[] = {"nothing was written", "only old masters were written", "new masters were written"};
+  tell("old", report->old_masters, report->old_needed, report->old_err);
+  tell("new", report->new_masters, report->new_needed, report->new_err);
+  if (result == 0) return puts("done: give every gateway the new file"), 0;
+  if (result > 0) {
+    printf("done, but for %d of the new masters: call this again when they are back\n", result);
+  } else {
+    printf("%s: %s\n", redlock_strerror(result), written[report->written]);
+  }
+  return 1;
+}
+
+int main(int argc, char **argv) {
+  if (argc != 3) return fprintf(stderr, "usage: reconfigure OLD.json NEW.json\n"), 2;
+  redlock_config_t *old_cfg = load(argv[1]), *new_cfg = load(argv[2]);
+  redlock_reconfigure_report_t report = {0};
+  report.size = sizeof report;
+  const int result = redlock_reconfigure(old_cfg, new_cfg, &report);
+  int status = 2;
+  if (result == REDLOCK_E_CONFIG) {
+    fprintf(stderr, "%s%s\n", redlock_config_error(old_cfg), redlock_config_error(new_cfg));
+  } else {
+    status = explain(result, &report);
+  }
+  redlock_config_free(old_cfg);
+  redlock_config_free(new_cfg);
+  return status;
+}

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: MIT
+//
+// A changed set of masters, on real servers, with clients of the old one running.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "client_harness.hpp"
+#include "support/redis_server.hpp"
+
+namespace redlock::test {
+namespace {
+
+constexpr uint32_t max_ttl_ms = 1'000;
+
+struct Servers {
+  explicit Servers(unsigned n) {
+    for (unsigned i = 0; i < n; ++i) all.push_back(std::make_unique<RedisServer>());
+  }
+  RedisServer& operator[](unsigned i) { return *all.at(i); }
+  std::string field(unsigned i, const std::string& name) { return all.at(i)->command({"HGET", "redlock::meta", name}); }
+  std::vector<std::unique_ptr<RedisServer>> all;
+};
+
+// A client's or the call's settings for these of the servers.
+Settings of(Servers& servers, const std::vector<unsigned>& members, bool commission = false) {
+  Settings s;
+  for (const unsigned i : members) s.urls.push_back(servers[i].url());
+  s.strings = {{"guard", "strict"}};
+  s.numbers = {{"defaults.ttl_ms", 1'000},          {"timing.max_ttl_ms", max_ttl_ms}, {"timing.node_timeout_ms", 500},
+               {"timing.suspect_close_ms", 1'000},  {"timing.connect_timeout_ms", 250}, {"commission", commission ? 1u : 0u}};
+  return s;
+}
+
+using Report = redlock_reconfigure_report_t;
+
+int reconfigure(const Settings& before, const Settings& after, Report& report) {
+  redlock_config_t* old_cfg = configure(before);
+  redlock_config_t* new_cfg = configure(after);
+  report = {};
+  report.size = sizeof report;
+  const int result = redlock_reconfigure(old_cfg, new_cfg, &report);
+  if (result == REDLOCK_E_CONFIG) {
+    EXPECT_STRNE((std::string(redlock_config_error(old_cfg)) + redlock_config_error(new_cfg)).c_str(), "");
+  }
+  redlock_config_free(old_cfg);
+  redlock_config_free(new_cfg);
+  return result;
+}
+
+int reconfigure(const Settings& before, const Settings& after) {
+  Report report;
+  return reconfigure(before, after, report);
+}
+
+// The call blocks a thread of its own while the loop runs.
+struct Call {
+  Call(const Settings& before, const Settings& after) {
+    thread = std::thread([this, before, after] {
+      result = reconfigure(before, after, report);
+      done = true;
+    });
+  }
+  ~Call() { thread.join(); }
+  Report report{};
+  int result = -1;
+  std::atomic<bool> done{false};
+  std::thread thread;
+};
+
+redlock_acquire_opts_t held(int32_t wait_ms = REDLOCK_WAIT_NONE) { return options(1'000, wait_ms); }
+
+// 3 masters become 5. A gateway of the old set holds the bus and renews all the time; it loses it, gets nothing any more,
+// and nobody of the new set holds it before that.
+TEST(Reconfigure, ThreeBecomeFiveUnderARunningClient) {
+  Servers servers(5);
+  Loop loop;
+  const Settings three = of(servers, {0, 1, 2}), five = of(servers, {0, 1, 2, 3, 4});
+  Client first(loop, of(servers, {0, 1, 2}, true));
+  first.wait_up(3);
+  Client old_client(loop, three), early(loop, five);
+  old_client.wait_up(3);
+  Lock& old_lock = old_client.acquire("bus", held());
+  ASSERT_TRUE(old_lock.has(REDLOCK_EV_ACQUIRED));
+  EXPECT_TRUE(loop.run_until([&] { return old_lock.has(REDLOCK_EV_RENEWED); }));
+  Lock& old_waiter = first.start("bus", held(REDLOCK_WAIT_FOREVER));
+  Lock& new_waiter = early.start("bus", held(REDLOCK_WAIT_FOREVER));
+
+  bool overlap = false;
+  const auto look = [&] {
+    const int holders = (old_client.check(old_lock) == 0) + (first.check(old_waiter) == 0) + (early.check(new_waiter) == 0);
+    overlap = overlap || holders > 1;
+  };
+  {
+    Call call(three, five);
+    EXPECT_TRUE(loop.run_until([&] { return look(), call.done.load(); }));
+    EXPECT_EQ(call.result, 0);
+    EXPECT_EQ(call.report.written, REDLOCK_WRITTEN_BOTH);
+    EXPECT_EQ(call.report.old_needed, 2u);
+    EXPECT_EQ(call.report.new_needed, 3u);
+  }
+  EXPECT_TRUE(loop.run_until([&] { return look(), new_waiter.has(REDLOCK_EV_ACQUIRED); }));
+  EXPECT_FALSE(overlap);
+  EXPECT_TRUE(old_lock.has(REDLOCK_EV_LOST));
+  EXPECT_FALSE(old_waiter.decided());
+  for (uint32_t m = 0; m < 3; ++m) EXPECT_EQ(old_client.master(m).err, REDLOCK_E_FINGERPRINT) << m;
+  EXPECT_EQ(old_client.acquire("tap", held()).first(REDLOCK_EV_FAILED).err, REDLOCK_E_GUARD);
+  early.wait_up(5);
+  first.close(0);
+  old_client.close(0);
+}
+
+// The old gateway locks and unlocks as fast as it can, on a connection without tracking; once a majority has been taken
+// from it, it never gets another.
+TEST(Reconfigure, AClientWithoutTrackingLosesItsVotesToo) {
+  Servers servers(3);
+  for (unsigned i = 0; i < 3; ++i) servers[i].command({"ACL", "SETUSER", "default", "-client|tracking", "-hello"});
+  Loop loop;
+  const Settings one = of(servers, {0}), three = of(servers, {0, 1, 2});
+  Client old_client(loop, of(servers, {0}, true));
+  old_client.wait_up(1);
+  EXPECT_EQ(old_client.master(0).tracked, 0u);
+  int after_write = 0;
+  {
+    Call call(one, three);
+    EXPECT_TRUE(loop.run_until([&] {
+      const bool written = servers.field(0, "desc").rfind("v1", 0) != 0;
+      Lock& lock = old_client.acquire("bus", held());
+      if (lock.has(REDLOCK_EV_ACQUIRED)) {
+        after_write += written ? 1 : 0;
+        old_client.release(lock);
+      }
+      return call.done.load();
+    }));
+    EXPECT_EQ(call.result, 0);
+  }
+  EXPECT_EQ(after_write, 0);
+  EXPECT_EQ(old_client.acquire("bus", held()).first(REDLOCK_EV_FAILED).err, REDLOCK_E_GUARD);
+}
+
+// A site that nobody can be asked at is not changed: neither set is written.
+TEST(Reconfigure, TooFewMastersWriteNothing) {
+  Servers servers(6);
+  const Settings before = of(servers, {0, 1, 2}), after = of(servers, {3, 4, 5});
+  {
+    Loop loop;
+    Client client(loop, of(servers, {0, 1, 2}, true));
+    client.wait_up(3);
+  }
+  const std::string desc = servers.field(0, "desc"), q = servers.field(0, "q");
+  servers[1].kill_hard();
+  servers[2].kill_hard();
+  Report report;
+  EXPECT_EQ(reconfigure(before, after, report), REDLOCK_E_NO_QUORUM);
+  EXPECT_EQ(report.written, REDLOCK_WRITTEN_NOTHING);
+  EXPECT_EQ(report.old_err[0], 0);
+  EXPECT_EQ(report.old_err[1], REDLOCK_E_CONNECT);
+  EXPECT_EQ(report.new_err[0], 0);
+  servers[1].restart();
+  servers[3].kill_hard();
+  servers[4].kill_hard();
+  EXPECT_EQ(reconfigure(before, after, report), REDLOCK_E_NO_QUORUM);
+  EXPECT_EQ(report.written, REDLOCK_WRITTEN_NOTHING);
+  EXPECT_EQ(report.new_err[1], REDLOCK_E_CONNECT);
+  EXPECT_EQ(servers.field(0, "desc"), desc);
+  EXPECT_EQ(servers.field(0, "q"), q);
+  EXPECT_FALSE(servers[1].exists("redlock::meta"));
+  EXPECT_FALSE(servers[5].exists("redlock::meta"));
+}
+
+// A new master that is away is written by a repeated call, which does not disturb those that work already.
+TEST(Reconfigure, ARepeatedCallFinishes) {
+  Servers servers(5);
+  const Settings before = of(servers, {0}), after = of(servers, {1, 2, 3});
+  servers[3].kill_hard();
+  Report report;
+  EXPECT_EQ(reconfigure(before, after, report), 1);
+  EXPECT_EQ(report.written, REDLOCK_WRITTEN_BOTH);
+  EXPECT_EQ(report.new_err[2], REDLOCK_E_CONNECT);
+  Loop loop;
+  Client client(loop, after);
+  client.wait_up(2);
+  const std::string q = servers.field(1, "q");
+  servers[3].restart();
+  {
+    Call call(before, after);
+    bool always = true;
+    EXPECT_TRUE(loop.run_until([&] { return always = always && client.status().masters_up >= 2, call.done.load(); }));
+    EXPECT_EQ(call.result, 0);
+    EXPECT_TRUE(always) << "votes were taken away from clients that have them";
+  }
+  EXPECT_EQ(servers.field(1, "q"), q);
+  client.wait_up(3);
+}
+
+// Broken off after the old masters were written; undone by the opposite change.
+TEST(Reconfigure, TheOppositeChangeUndoesIt) {
+  Servers servers(4);
+  const Settings before = of(servers, {0}), after = of(servers, {1, 2, 3});
+  Loop loop;
+  Client client(loop, of(servers, {0}, true));
+  client.wait_up(1);
+  const std::string desc = servers.field(0, "desc");
+  EXPECT_EQ(reconfigure(before, after), 0);
+  EXPECT_TRUE(loop.run_until([&] { return client.master(0).err == REDLOCK_E_FINGERPRINT; }));
+  EXPECT_NE(servers.field(0, "desc"), desc);
+  EXPECT_EQ(reconfigure(after, before), 0);
+  EXPECT_EQ(servers.field(0, "desc"), desc);
+  client.wait_up(1);
+  EXPECT_TRUE(client.acquire("bus", held()).has(REDLOCK_EV_ACQUIRED));
+}
+
+TEST(Reconfigure, AThirdConfigurationIsLeftAlone) {
+  Servers servers(4);
+  Loop loop;
+  Client client(loop, of(servers, {0, 1}, true));
+  client.wait_up(2);
+  Report report;
+  EXPECT_EQ(reconfigure(of(servers, {1, 2}), of(servers, {2, 3}), report), REDLOCK_E_FINGERPRINT);
+  EXPECT_EQ(report.written, REDLOCK_WRITTEN_NOTHING);
+  EXPECT_EQ(report.old_err[0], REDLOCK_E_FINGERPRINT);
+  EXPECT_FALSE(servers[2].exists("redlock::meta"));
+  EXPECT_FALSE(servers[3].exists("redlock::meta"));
+  EXPECT_EQ(client.status().masters_up, 2u);
+}
+
+// A lock of the old clients may live longer than the new clients' guard time: the call waits for the difference.
+TEST(Reconfigure, AShorterLongestTtlIsWaitedFor) {
+  Servers servers(1);
+  Settings before = of(servers, {0}), after = of(servers, {0});
+  before.numbers.push_back({"timing.max_ttl_ms", 3'000});
+  Loop loop;
+  Client old_client(loop, [&] {
+    Settings s = before;
+    s.numbers.push_back({"commission", 1});
+    return s;
+  }());
+  old_client.wait_up(1);
+  Client new_client(loop, after);
+  Lock& old_lock = old_client.acquire("bus", options(3'000, REDLOCK_WAIT_NONE, REDLOCK_F_NO_RENEW));
+  ASSERT_TRUE(old_lock.has(REDLOCK_EV_ACQUIRED));
+  Lock& new_lock = new_client.start("bus", held(REDLOCK_WAIT_FOREVER));
+  const int64_t began = boot_ns();
+  bool overlap = false;
+  const auto look = [&] { overlap = overlap || (old_client.check(old_lock) == 0 && new_client.check(new_lock) == 0); };
+  {
+    Call call(before, after);
+    EXPECT_TRUE(loop.run_until([&] { return look(), call.done.load(); }));
+    EXPECT_EQ(call.result, 0);
+    EXPECT_GE(boot_ns() - began, int64_t{3'000} * 1'000'000);
+  }
+  EXPECT_TRUE(loop.run_until([&] { return look(), new_lock.has(REDLOCK_EV_ACQUIRED); }));
+  EXPECT_FALSE(overlap);
+}
+
+TEST(Reconfigure, BadInputSaysWhatIsWrong) {
+  Servers servers(1);
+  const Settings good = of(servers, {0});
+  Settings other = good;
+  EXPECT_EQ(reconfigure(good, good), REDLOCK_E_CONFIG) << "nothing changes";
+  other.numbers.push_back({"timing.max_ttl_ms", 2'000});
+  Settings off = other;
+  off.strings = {{"guard", "off"}};
+  EXPECT_EQ(reconfigure(good, off), REDLOCK_E_CONFIG);
+  EXPECT_EQ(reconfigure(off, good), REDLOCK_E_CONFIG);
+  Settings prefixed = other;
+  prefixed.strings.push_back({"key_prefix", "p:"});
+  EXPECT_EQ(reconfigure(good, prefixed), REDLOCK_E_CONFIG);
+  EXPECT_EQ(reconfigure(Settings{{}, "none", {}, {{"guard", "strict"}}}, good), REDLOCK_E_CONFIG);
+  redlock_config_t* cfg = configure(good);
+  EXPECT_EQ(redlock_reconfigure(nullptr, cfg, nullptr), REDLOCK_E_INVAL);
+  EXPECT_EQ(redlock_reconfigure(cfg, nullptr, nullptr), REDLOCK_E_INVAL);
+  Report report{};
+  EXPECT_EQ(redlock_reconfigure(cfg, cfg, &report), REDLOCK_E_INVAL);
+  EXPECT_EQ(redlock_reconfigure(cfg, cfg, nullptr), REDLOCK_E_CONFIG);
+  EXPECT_NE(std::string(redlock_config_error(cfg)).find("masters:"), std::string::npos);
+  redlock_config_free(cfg);
+  EXPECT_FALSE(servers[0].exists("redlock::meta"));
+}
+
+}  // namespace
+}  // namespace redlock::test
