@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// reconfigure: another set of masters, or another timing.max_ttl_ms, while the gateways of the old configuration run. For an
-// operator, once for the whole site; then every gateway is given the new file and started again.
+// reconfigure: another set of masters, or another timing.max_ttl_ms, while the gateways of the old configuration run. For
+// an operator, once for the whole site; then every gateway is given the new file and started again.
 //
 //     reconfigure OLD.json NEW.json
 //
@@ -22,11 +22,14 @@ static redlock_config_t *load(const char *path) {
 
 static void tell(const char *set, uint32_t masters, uint32_t needed, const int32_t *err) {
   printf("%s masters, of which %u are needed:\n", set, needed);
-  for (uint32_t m = 0; m < masters; ++m) printf("  masters[%u]: %s\n", m, err[m] == 0 ? "done" : redlock_strerror(err[m]));
+  for (uint32_t m = 0; m < masters; ++m) {
+    printf("  masters[%u]: %s\n", m, err[m] == 0 ? "done" : redlock_strerror(err[m]));
+  }
 }
 
 static int explain(int result, const redlock_reconfigure_report_t *report) {
-  static const char *const written[] = {"nothing was written", "only old masters were written", "new masters were written"};
+  static const char *const written[] = {"nothing was written", "only old masters were written",
+                                        "new masters were written"};
   tell("old", report->old_masters, report->old_needed, report->old_err);
   tell("new", report->new_masters, report->new_needed, report->new_err);
   if (result == 0) return puts("done: give every gateway the new file"), 0;

@@ -50,7 +50,8 @@ Duration patience_of(const Settings& s) { return s.suspect_close + s.connect_tim
 
 Duration Reconfiguration::wait_between(const Settings& old_set, const Settings& new_set) {
   const uint32_t ppm = old_set.drift_ppm > new_set.drift_ppm ? old_set.drift_ppm : new_set.drift_ppm;
-  const uint32_t fixed = old_set.drift_fixed_ms > new_set.drift_fixed_ms ? old_set.drift_fixed_ms : new_set.drift_fixed_ms;
+  const uint32_t fixed =
+      old_set.drift_fixed_ms > new_set.drift_fixed_ms ? old_set.drift_fixed_ms : new_set.drift_fixed_ms;
   const Duration lapse = reading_lifetime(old_set.max_ttl_ms);
   const uint32_t longer_ms = old_set.max_ttl_ms > new_set.max_ttl_ms ? old_set.max_ttl_ms - new_set.max_ttl_ms : 0;
   return lapse + Duration::ns(lapse.ns() / 1'000'000 * ppm) + guard_time(longer_ms, ppm, fixed);
@@ -80,7 +81,7 @@ void Reconfiguration::finish(int result) {
   result_ = result;
 }
 
-// Hear what was answered to this step, and ask those who have not been asked, or whose connection broke before the answer.
+// Hear what was answered to this step; ask those who have not been asked, or whose connection broke before the answer.
 void Reconfiguration::ask(Side& side, Instant now) {
   for (MasterIndex m = 0; m < side.client.settings().masters; ++m) {
     if (side.answer[m] != Answer::none) continue;

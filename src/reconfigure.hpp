@@ -5,20 +5,21 @@
 // Two quorums of different sets need not have a master in common, so nobody may win one of the new set while somebody may
 // hold one of the old. What tells a client that a master is not his any more is the guard's record there (master/guard):
 //
-//     look    ask every master of both sets whose record it has; one of a third configuration ends it, with nothing written
-//     leave   write to the old masters that they serve neither set, until N_old - Q_old + 1 have answered: the others are
-//             no quorum of the old set. Clients see it by push, by the seal they read behind each request, or when they read again
-//     wait    until every admission that stands on an older reading has lapsed, and for as much as the longest lock of the
-//             old clients outlives the new clients' guard time
-//     enter   only now write the new fingerprint, with a new quarantine id and without a seal, to the new masters: from the
-//             first reading of that on, new clients watch a guard time, and within it every lock of the old set has ended
+//     look    ask every master of both sets what its record says; a third configuration ends it, with nothing written
+//     leave   write to the old masters that they serve neither set, until N_old - Q_old + 1 have answered: the others
+//             are no quorum. Clients see it by push, by the seal that they read behind each request, or when they read
+//             the record again
+//     wait    until every admission that stands on an older reading has lapsed, and for as much as the longest lock of
+//             the old clients outlives the new clients' guard time
+//     enter   only now write the new fingerprint to the new masters, with a new quarantine id and without a seal: from
+//             then on new clients watch a guard time, and within it every lock of the old set has ended
 //
-// A master serves neither set between the two writes; if it were written once, those that were left early could be watched
-// and sealed by new clients while the old ones still have a quorum. Each write says what was there before and is done once,
-// so all of it may be broken off anywhere and done again, or undone by the opposite change.
+// A master serves neither set between the two writes. If it were written once, those that left early could be watched and
+// sealed by new clients while the old ones still have a quorum. Each write is done once, whatever was there before, so all
+// of it may be broken off anywhere and done again, or undone by the opposite change. test/model/move.pml searches it.
 //
-// It owns nothing and does no I/O: two clients without a guard of their own, one for each set, are moved by drivers; step()
-// is called after their turns.
+// It owns nothing and does no I/O: two clients without a guard of their own, one for each set, are moved by drivers, and
+// step() is called after their turns.
 #pragma once
 #include "client.hpp"
 

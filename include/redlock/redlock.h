@@ -510,8 +510,8 @@ typedef struct redlock_reconfigure_report_s {
   uint32_t old_needed;  /* so many of them had to acknowledge: N - Q + 1, so that the others are no quorum */
   uint32_t new_masters; /* N of new_cfg */
   uint32_t new_needed;  /* Q of new_cfg */
-  /* By index in the order of each configuration: 0: it did what was last asked of it (nothing written: it could have been);
-   * else why not: RESOLVE, CONNECT, AUTH, NODE_TIMEOUT, NOPERM, ROLE ..., or FINGERPRINT: its record is of a third
+  /* By index in the order of each configuration: 0: it did what was last asked of it (nothing written: it could have
+   * been); else why not: RESOLVE, CONNECT, AUTH, NODE_TIMEOUT, NOPERM, ROLE ..., or FINGERPRINT: its record is of a third
    * configuration. */
   int32_t old_err[REDLOCK_MASTERS_MAX];
   int32_t new_err[REDLOCK_MASTERS_MAX];
@@ -519,34 +519,35 @@ typedef struct redlock_reconfigure_report_s {
 
 /* [setup] Any thread that may be blocked; it needs no client, and runs none of your callbacks. For a maintenance program,
  * once for the whole site: the masters of old_cfg lose their votes for the clients of old_cfg, and only when so many have
- * that the others are no quorum, those of new_cfg are given to the clients of new_cfg. Clients of old_cfg may go on running:
- * they keep what they hold until its validity ends, renew nothing (AT_RISK, then LOST), and get nothing any more
- * (GUARD; their masters say FINGERPRINT). Clients of new_cfg get their first lock a guard time after the call. So no
- * lock of the one overlaps with one of the other.
+ * that the others are no quorum, those of new_cfg are given to the clients of new_cfg. Clients of old_cfg may go on
+ * running: they keep what they hold until its validity ends, renew nothing (AT_RISK, then LOST), and get nothing any more
+ * (GUARD; their masters say FINGERPRINT). Clients of new_cfg get their first lock a guard time after the call. So no lock
+ * of the one overlaps with one of the other.
  *
  * In order: it connects to all masters of both; reads their records; writes to the old ones; waits for a third of the old
- * max_ttl_ms (1 s at least) and the drift, and for as much as the old max_ttl_ms is longer than the new one; writes
- * to the new ones. Each of the other steps takes at most timing.suspect_close_ms and twice timing.connect_timeout_ms, of the
+ * max_ttl_ms (1 s at least) and the drift, and for as much as the old max_ttl_ms is longer than the new one; writes to
+ * the new ones. Each of the other steps takes at most timing.suspect_close_ms and twice timing.connect_timeout_ms, of the
  * slower configuration, and a name look-up under way is waited for at the end. It allocates its clients and frees them.
  *
- * 0: done. Above 0: done, and so many masters of new_cfg could not be written: the clients of new_cfg have a quorum, those
- * masters do not vote for them; call it again when they are back. On an error nobody gets a lock that overlaps either:
- * NO_QUORUM: too few old or new masters answered; the report says which and how far it came. Nothing written: nothing has
- *   changed. On old masters only: those do not vote for anybody, and if they are old_needed, nobody can lock. On both: too
+ * 0: done. Above 0: done, and so many masters of new_cfg could not be written: the clients of new_cfg have a quorum, and
+ * those masters do not vote for them; call it again when they are back. On an error no locks overlap either:
+ * NO_QUORUM: too few old or new masters answered; the report says which, and how far it came. Nothing written: nothing
+ *   has changed. On old masters only: those vote for nobody, and if they are old_needed, nobody can lock. On both: too
  *   few for a quorum of new_cfg. Call it again, as often as necessary: what was done is not done again, and does not
  *   disturb clients that lock already; or undo it by the opposite change, redlock_reconfigure(new_cfg, old_cfg, ...).
- * FINGERPRINT: a master's record is of a third configuration: old_cfg is not what its clients use, or another change of it
- *   was begun and neither ended nor undone. Nothing was written.
- * CONFIG: a configuration is not valid, its guard is off (its clients would not notice), key_prefix differs, or names
- *   and timing.max_ttl_ms are the same: redlock_config_error() of that one, or of new_cfg, says it. INVAL: an argument is NULL,
- *   or the size of the report. NOMEM. CLOCK. SYSTEM. *report, which may be NULL, is filled in every case but INVAL.
+ * FINGERPRINT: a master's record is of a third configuration: old_cfg is not what its clients use, or another change of
+ *   it was begun and neither ended nor undone. Nothing was written.
+ * CONFIG: a configuration is not valid, its guard is off (its clients would not notice), key_prefix differs, or names and
+ *   timing.max_ttl_ms are the same: redlock_config_error() of that one, or of new_cfg, says it. INVAL: a configuration is
+ *   NULL, or the size of the report is too small. NOMEM. CLOCK. SYSTEM.
+ * *report, which may be NULL, is filled in every case but INVAL.
  *
- * Start clients of new_cfg only when it has returned: before it, those masters of new_cfg that are not in old_cfg let them in
- * if they are a quorum. Masters are compared by name; one whose address or server changes under the same name is no
- * change for this call: switch the old server off first, and the guard takes the new one for one that restarted. An old
- * master that loses its data after the change lets clients of old_cfg begin anew there: do not leave any behind.
- * Fencing tokens go on: the next token of each resource is floored (section 9), and with "fence": "strict"
- * each resource needs redlock_fence_init() once. */
+ * Start clients of new_cfg only when it has returned: before it, those masters of new_cfg that are not in old_cfg let
+ * them in if they are a quorum. Masters are compared by name; one whose address or server changes under the same name is
+ * no change for this call: switch the old server off first, and the guard takes the new one for one that restarted. An
+ * old master that loses its data after the change lets clients of old_cfg begin anew there: do not leave any behind.
+ * Fencing tokens go on: the next token of each resource is floored (section 9), and with "fence": "strict" each resource
+ * needs redlock_fence_init() once. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_reconfigure(const redlock_config_t *old_cfg, const redlock_config_t *new_cfg,
                                                       redlock_reconfigure_report_t *report);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// redlock_reconfigure(): a call for maintenance programs. It blocks, and has a loop, two clients and memory of its own for
-// as long as it runs; the steps are those of src/reconfigure.
+// redlock_reconfigure(): a call for maintenance programs. It blocks, and has a loop, two clients and memory of its own
+// for as long as it runs; the steps are those of src/reconfigure.
 #include <stdlib.h>
 
 #include <new>
@@ -27,7 +27,7 @@ int check_one(const redlock_config_t& cfg, Settings& out) {
   const int err = finish(cfg, out);
   if (err != 0) return err;
   if (out.guard == GuardMode::off) {
-    return keep_error(cfg, REDLOCK_E_CONFIG, "guard: with \"off\" no client looks at what redlock_reconfigure() writes");
+    return keep_error(cfg, REDLOCK_E_CONFIG, "guard: with \"off\" no client sees what redlock_reconfigure() writes");
   }
   out.guard = GuardMode::off;  // of the clients here, which lock nothing and write the record themselves
   out.commission = false;
@@ -178,7 +178,8 @@ int run_all(Run& run, redlock_reconfigure_report_t& report) {
   return err;
 }
 
-int reconfigure(const redlock_config_t& old_cfg, const redlock_config_t& new_cfg, redlock_reconfigure_report_t& report) {
+int reconfigure(const redlock_config_t& old_cfg, const redlock_config_t& new_cfg,
+                redlock_reconfigure_report_t& report) {
   Settings before, after;
   int err = check_one(old_cfg, before);
   if (err == 0) err = check_one(new_cfg, after);

@@ -42,7 +42,9 @@ debt_holes=(TWO_STRAY_EXTENDS)
 token_flags=(INCR_ONLY NOT_STRICT EQUAL_WILL_DO WITHOUT_QUORUM INHERITED FORGOTTEN_IS_ZERO NO_GUARD NO_PIN
   SEAL_NOT_COMPARED)
 guard_flags=(NO_DRIFT NO_QUARANTINE_ID OWN_TTL SEAL_AT_CONNECT QUARANTINE_NOT_COMPARED NO_IDENTITY WATCH_ANY_STATE)
+move_flags=(NEW_FIRST ONE_STEP ONE_IS_ENOUGH NO_WAIT SHORT_GUARD)
 token_happens=(CAN_FAST CAN_SLOW)
+move_happens=(CAN_MOVE)
 guard_happens=(CAN_ADMIT)
 lock_happens=(CAN_RENEW)
 debt_happens=(CAN_PAY_STRAY CAN_WRITE_OFF_STRAY CAN_WRITE_OFF)
@@ -79,6 +81,7 @@ verdict() {
     *'violated  !('*) echo 'happens' ;;
     *before*) echo 'violated: a token is not above the earlier ones' ;;
     *given*) echo 'violated: a token is given twice' ;;
+    *_lock*) echo 'violated: a lock of the old set and one of the new' ;;
     *age*) echo 'violated: a grant while the forgotten lock is held' ;;
     *life*) echo 'violated: the validity outlives the majority' ;;
     *valid*) echo 'violated: two clients believe' ;;
@@ -114,6 +117,7 @@ tell() {
   case " ${debt_flags[*]} ${debt_holes[*]} ${debt_happens[*]} " in *" $1 "*) model=debt weak=$weak_debt ;; esac
   case " ${token_flags[*]} ${token_happens[*]} " in *" $1 "*) model=token weak= ;; esac
   case " ${guard_flags[*]} ${guard_happens[*]} " in *" $1 "*) [[ $1 == NO_DRIFT ]] || model=guard weak= ;; esac
+  case " ${move_flags[*]} ${move_happens[*]} " in *" $1 "*) model=move weak= ;; esac
   grep -qw "ifn*def $1" "$model.pml" || { echo "no such flag: $1" >&2; exit 2; }
   # shellcheck disable=SC2086
   (search "$work/0" violated "$model" 20 $weak "-D$1")
@@ -136,6 +140,7 @@ add holds token 20 -DNA=2 -DLOSSES=0
 add holds token 20 -DNA=2 -DLOSSES=0 -DVALUE_ONLY
 add holds token 20 -DNA=2 -DLOSSES=0 -DSTRICT_ONLY
 add holds guard 20 -DNC=2 -DLOSSES=2
+add holds move 20 -DTTL=2 -DLAPSE=1
 if [[ $size == long ]]; then
   add holds debt 25 -DNV=2 -DTTL=2
   add holds lock 25 -DNC=3 -DTTL=4
@@ -145,6 +150,7 @@ if [[ $size == long ]]; then
   add holds token 25 -DNA=2 -DLOSSES=1 -DSTRICT_ONLY
   add holds token 25 -DNA=2 -DLOSSES=0 -DFLOOR
   add holds guard 25 -DNC=2 -DLOSSES=3
+  add holds move 20 -DTTL=3 -DLAPSE=2
 fi
 # shellcheck disable=SC2086
 add_flags() {
@@ -156,12 +162,14 @@ add_flags violated lock "$weak_lock" "${lock_flags[@]}"
 add_flags violated debt "$weak_debt" "${debt_flags[@]}"
 add_flags violated token '' "${token_flags[@]}"
 add_flags violated guard '' "${guard_flags[@]}"
+add_flags violated move '' "${move_flags[@]}"
 add_flags 'named hole' lock "$weak_lock" "${lock_holes[@]}"
 add_flags 'named hole' debt "$weak_debt" "${debt_holes[@]}"
 add_flags happens lock "$weak_lock" "${lock_happens[@]}"
 add_flags happens debt "$weak_debt" "${debt_happens[@]}"
 add_flags happens token '' "${token_happens[@]}"
 add_flags happens guard '' "${guard_happens[@]}"
+add_flags happens move '' "${move_happens[@]}"
 wait
 
 failed=0
