@@ -182,8 +182,7 @@ void Client::begin_round(Lock& lock, MasterMask ready, Instant now) {
   introduced_ = true;
   const bool acquire = lock.wants == Wants::acquire;
   if (!machine_.begin(lock, now)) return carry_out(lock, Action::none, now);
-  const bool fenced = lock.options.fenced;
-  if (acquire && fenced) propose(lock);
+  if (acquire && lock.options.fenced) propose(lock);
   if (acquire) ++counters_.rounds;
   if (acquire && claims_.full()) ready = 0;
   if (acquire) lock.lacking = static_cast<MasterMask>(all_masters(settings_.masters) & ~ready);
@@ -202,8 +201,8 @@ void Client::begin_round(Lock& lock, MasterMask ready, Instant now) {
       claims_.extend_sent(claim, m);
     }
   }
-  if (fenced) {
-    for (MasterIndex m : each(ready)) ask_fenced(acquire ? Op::acquire_fenced : Op::extend, lock, m, now);
+  if (by_script(lock)) {
+    for (MasterIndex m : each(ready)) ask_script(acquire ? Op::acquire_fenced : Op::extend, lock, m, now);
   } else {
     ask(acquire ? Op::acquire : Op::extend, claim, lock.round.number, lock.round.ttl_ms, ready, now);
   }
@@ -241,7 +240,7 @@ Action Client::fail_votes(Lock& lock, MasterMask masters, Instant now) {
 }
 
 uint16_t Client::make_claim(Lock& lock) {
-  const uint16_t claim = claims_.make(table_.index(lock), Bytes(lock.resource, lock.resource_size), lock.round.ttl_ms);
+  const uint16_t claim = claims_.make(table_.index(lock), lock.names, lock.round.ttl_ms);
   pool_.take_hex(claims_[claim].value_hex);
   return claim;
 }
@@ -363,7 +362,7 @@ inline void Client::route_round(MasterIndex m, const Reply& reply, Instant now) 
   if (hear_of_key(m, reply, lock, now)) return;
   if (unknown && reply.op != Op::acquire_fenced && ask_again(m, reply, lock, now)) return;
   if (lock.round.number == reply.round && lock.round.open) route_vote(m, reply, lock, now);
-  if (reply.op == Op::acquire_fenced) route_late_grant(m, reply, lock, now);
+  if (reply.op == Op::acquire_fenced && lock.options.fenced) route_late_grant(m, reply, lock, now);
 }
 
 // NOSCRIPT of a round that is still wanted: the same with the script's text.
@@ -381,7 +380,7 @@ bool Client::ask_again(MasterIndex m, const Reply& reply, Lock& lock, Instant no
 
 inline void Client::route_vote(MasterIndex m, const Reply& reply, Lock& lock, Instant now) {
   if (lock.state == State::acquiring && lock.fence.storing != (reply.op == Op::token)) return;  // of the first part, late
-  if (reply.op == Op::acquire_fenced) hear(lock, m, reply.meaning.counter);
+  if (reply.op == Op::acquire_fenced && lock.options.fenced) hear(lock, m, reply.meaning.counter);
   const Vote vote = reply.meaning.answer == Answer::yes  ? Vote::granted
                     : reply.meaning.answer == Answer::no ? Vote::refused
                                                          : Vote::failed;
@@ -399,36 +398,40 @@ inline void Client::route_delete(MasterIndex m, const Reply& reply, Instant now)
                               : reply.meaning.answer == Answer::no ? Claims::Deleted::absent
                                                                    : Claims::Deleted::error;
   // The server does not tell us of changes that we made ourselves.
-  if (how == Claims::Deleted::yes && watched_) changed(m, Bytes(claims_[reply.claim].resource, claims_[reply.claim].resource_size), now);
+  if (how == Claims::Deleted::yes && watched_) {
+    for (Bytes name : claims_[reply.claim].names) changed(m, name, now);
+  }
   claims_.delete_answered(reply.claim, m, how, now);
 }
 
 Subject Client::subject(uint16_t index, uint32_t ttl_ms) const {
   const Claim& c = claims_[index];
-  return {settings_.key_prefix, Bytes(c.resource, c.resource_size), Bytes(c.value_hex, sizeof c.value_hex),
+  return {settings_.key_prefix, c.names, Bytes(c.value_hex, sizeof c.value_hex),
           settings_.client_name, ttl_ms};
 }
 
-// An upper bound for any command about this resource, script bodies apart.
-size_t Client::command_size(uint8_t resource_size) const {
-  return Command::frame_max + settings_.key_prefix.size + resource_size + REDLOCK_VALUE_MAX;
+// An upper bound for any command about these names, script bodies apart.
+size_t Client::command_size(const Names& names) const {
+  const size_t more = names.count() - 1;
+  return Command::frame_max + settings_.key_prefix.size + names.bytes() + REDLOCK_VALUE_MAX +
+         more * (settings_.key_prefix.size + Command::name_max);
 }
 
 size_t Client::round_size(const Lock& lock) const {
-  return command_size(lock.resource_size) + (lock.options.fenced ? Command::fencing_max : 0);
+  return command_size(lock.names) + (by_script(lock) ? Command::fencing_max : 0);
 }
 
 // ---- the API --------------------------------------------------------------------------------------------------
 
-int Client::acquire(Bytes resource, const Options& options, redlock_event_fn callback, void* user, uint64_t& handle) {
+int Client::acquire(const Names& names, const Options& options, redlock_event_fn callback, void* user, uint64_t& handle) {
   if (phase_ != Phase::open) return REDLOCK_E_CLOSED;
   Lock* lock = table_.take();
   if (lock == nullptr) return REDLOCK_E_TABLE_FULL;
   lock->callback = callback;
   lock->user = user;
   lock->claim = no_slot;
-  lock->resource_size = static_cast<uint8_t>(resource.size);
-  memcpy(lock->resource, resource.data, resource.size);
+  REDLOCK_ASSERT(names.bytes() <= settings_.resource_bytes);
+  lock->names.assign(names_ + size_t{table_.index(*lock)} * settings_.resource_bytes, names);
   queue_.enter(*lock);
   machine_.accept(*lock, options);
   starts_.push(&table_[0], table_.index(*lock));

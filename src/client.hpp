@@ -74,7 +74,8 @@ class Client {
   bool is_closed() const;  // close() was called and every connection is gone
 
   // ---- the API, on the loop's thread ------------------------------------------------------------------------------
-  int acquire(Bytes resource, const Options& options, redlock_event_fn callback, void* user, uint64_t& handle);
+  // names: of settings.resource_bytes together, at most; copied.
+  int acquire(const Names& names, const Options& options, redlock_event_fn callback, void* user, uint64_t& handle);
   int cancel(uint64_t handle);
   int extend(uint64_t handle, uint32_t ttl_ms);
   int release(uint64_t handle);
@@ -164,7 +165,7 @@ class Client {
   void route_late_grant(MasterIndex m, const Reply& reply, Lock& lock, Instant now);
   bool ask_again(MasterIndex m, const Reply& reply, Lock& lock, Instant now);
   Subject subject(uint16_t claim, uint32_t ttl_ms) const;
-  size_t command_size(uint8_t resource_size) const;
+  size_t command_size(const Names& names) const;
   size_t round_size(const Lock& lock) const;
 
   // client_deletes.cpp
@@ -174,7 +175,8 @@ class Client {
   // client_fence.cpp
   void propose(Lock& lock);
   Command round_command(Op op, const Lock& lock, MasterIndex m, bool by_name) const;
-  void ask_fenced(Op op, const Lock& lock, MasterIndex m, Instant now);
+  static bool by_script(const Lock& lock) { return lock.options.fenced || lock.names.count() > 1; }
+  void ask_script(Op op, const Lock& lock, MasterIndex m, Instant now);
   Action store_token(Lock& lock, Instant now);
   void spread_token(Lock& lock, MasterMask granted, Instant now);
   void hear(Lock& lock, MasterIndex m, const Counter& counter);
@@ -189,6 +191,7 @@ class Client {
   Proposals proposals_;
   Random random_;
   Session* sessions_;
+  char* names_;  // of each lock
   Queue<Lock, &Lock::start> starts_;
   Queue<Lock, &Lock::told> told_;
   Queue<Lock, &Lock::told> lost_;  // LOST is told before anything else

@@ -8,7 +8,7 @@ namespace redlock {
 // Queue the deletes that a claim owes these masters, where there is room; the others stay owed.
 void Client::send_deletes(uint16_t index, MasterMask masters, Instant now) {
   const Claim& claim = claims_[index];
-  const size_t size = command_size(claim.resource_size);
+  const size_t size = command_size(claim.names);
   MasterMask sent = 0;
   for (MasterIndex m : each(masters)) {
     const Session& session = sessions_[m];

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: MIT
 //
-// The client's part of a fenced round: which words go to which master, and what is remembered between rounds.
+// The client's part of a fenced round: which words go to which master, and what is remembered between rounds. The scripts take
+// any number of names, so a lock of several is asked for with them too, without a proposal when it is not fenced.
 #include "client.hpp"
 
 namespace redlock {
 
 void Client::propose(Lock& lock) {
-  const Bytes resource(lock.resource, lock.resource_size);
-  machine_.propose(lock, proposals_.next(resource), proposals_.may_floor(resource));
+  machine_.propose(lock, proposals_.next(lock.names), proposals_.may_floor(lock.names));
 }
 
 void Client::hear(Lock& lock, MasterIndex m, const Counter& counter) {
   machine_.hear(lock, m, counter);
-  proposals_.heard(Bytes(lock.resource, lock.resource_size), counter.value);
+  proposals_.heard(lock.names, counter.value);
 }
 
-// A command of the lock's open round. That of a fenced one is each master's own, since each has a seal of its own.
+// A command of the lock's open round. A script's is each master's own, since each has a seal of its own.
 Command Client::round_command(Op op, const Lock& lock, MasterIndex m, bool by_name) const {
   const Subject s = subject(lock.claim, lock.round.ttl_ms);
-  if (!lock.options.fenced) return Command::plain(op, s, by_name);
+  if (!by_script(lock)) return Command::plain(op, s, by_name);
   const uint64_t token = op == Op::token ? lock.fence.token : lock.fence.proposal;
   return Command::fenced(op, s, {sessions_[m].meta_key(), sessions_[m].seal(), token}, by_name);
 }
 
-void Client::ask_fenced(Op op, const Lock& lock, MasterIndex m, Instant now) {
+void Client::ask_script(Op op, const Lock& lock, MasterIndex m, Instant now) {
   const Command command = round_command(op, lock, m, !sessions_[m].spell_out());
   if (op == Op::extend) sessions_[m].track_next(now);
   sessions_[m].ask(op, lock.claim, lock.round.number, command, now);
@@ -31,11 +31,11 @@ void Client::ask_fenced(Op op, const Lock& lock, MasterIndex m, Instant now) {
 
 // The token is known before it is stored: whoever proposes next, wins or loses, starts above it.
 Action Client::store_token(Lock& lock, Instant now) {
-  proposals_.heard(Bytes(lock.resource, lock.resource_size), lock.fence.token);
+  proposals_.heard(lock.names, lock.fence.token);
   MasterMask unable = 0;
   for (MasterIndex m : each(lock.fence.told)) {
     if (sessions_[m].votes() && sessions_[m].room(round_size(lock), claims_.reserved(m) + 1)) {
-      ask_fenced(Op::token, lock, m, now);
+      ask_script(Op::token, lock, m, now);
     } else {
       unable |= bit(m);
     }
@@ -59,7 +59,7 @@ void Client::spread_token(Lock& lock, MasterMask granted, Instant now) {
   for (MasterIndex m : each(granted & ~lock.fence.told)) {
     if (!sessions_[m].votes() || !sessions_[m].room(round_size(lock), claims_.reserved(m) + 1)) continue;
     lock.fence.told |= bit(m);
-    ask_fenced(Op::token, lock, m, now);
+    ask_script(Op::token, lock, m, now);
     again_ = true;
   }
 }
@@ -68,7 +68,7 @@ void Client::tell_token(const Lock& lock, redlock_event_t& event) {
   event.token = lock.fence.token;
   if (!lock.fence.floored) return;
   event.flags = REDLOCK_EV_F_FLOORED;
-  if (event.type == REDLOCK_EV_ACQUIRED) proposals_.floor_taken(Bytes(lock.resource, lock.resource_size));
+  if (event.type == REDLOCK_EV_ACQUIRED) proposals_.floor_taken(lock.names);
 }
 
 int Client::fence_init(Bytes resource) {

@@ -22,17 +22,22 @@ bool Client::lacks_key(MasterIndex m, const Reply& reply, Lock& lock, Instant no
   return true;
 }
 
-// Like the SET of a round, but with what is left of the validity, and no vote: no round has the number 0.
+// Like the SET of a round, but with what is left of the validity, and no vote: no round has the number 0. Of several names
+// all or none, so a master that has lost only one of them stays without.
 void Client::put_back(Lock& lock, Instant now) {
   const uint32_t ttl_ms = machine_.put_back_ttl(lock, now);
   if (ttl_ms == 0) return;
   const uint16_t index = lock.claim;
-  const Command command = Command::plain(Op::acquire, subject(index, ttl_ms), true);
+  const bool several = lock.names.count() > 1;
+  const Op op = several ? Op::acquire_fenced : Op::acquire;
+  const Subject s = subject(index, ttl_ms);
   for (MasterIndex m : each(lock.lacking)) {
     Session& session = sessions_[m];
     if (!session.votes() || !claims_.may_put_back(index, m)) continue;
+    const Command command = several ? Command::fenced(op, s, {session.meta_key(), session.seal(), 0}, !session.spell_out())
+                                    : Command::plain(op, s, true);
     if (!session.room(command.text_size(), claims_.reserved(m) + 2)) continue;
-    session.ask(Op::acquire, index, 0, command, now);
+    session.ask(op, index, 0, command, now);
     claims_.put_back_sent(index, m);
     machine_.put_back_sent(lock, m);
     soon(session.deadline());

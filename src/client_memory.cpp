@@ -50,7 +50,7 @@ struct Client::Layout {
 
   static size_t tx_bytes(const Settings& s) {
     if (s.tx_bytes != 0) return s.tx_bytes;
-    const size_t sets = s.locks * (96 + s.key_prefix.size + REDLOCK_RESOURCE_MAX + REDLOCK_VALUE_MAX);
+    const size_t sets = s.locks * (96 + s.key_prefix.size + s.resource_bytes + REDLOCK_VALUE_MAX);
     return sets > REDLOCK_TX_BYTES_MIN ? sets : REDLOCK_TX_BYTES_MIN;
   }
 
@@ -72,6 +72,7 @@ size_t Client::memory_size(const Settings& s) {
   layout.cut<Instant>(size_t{s.locks} * s.masters);
   layout.cut<LocalQueue::Row>(s.locks);
   layout.cut<Claim>(s.debts);
+  layout.cut<char>(size_t{s.locks + s.debts} * s.resource_bytes);
   layout.cut<Session>(s.masters);
   for (MasterIndex m = 0; m < s.masters; ++m) {
     layout.session(s);
@@ -104,8 +105,9 @@ Client::Client(const Settings& settings, void* memory) : settings_(settings) {
 
   const unsigned quorum = quorum_of(settings.masters);
   Claim* claims = layout.cut<Claim>(settings.debts);
-  claims_.init({settings.masters, quorum, settings.locks, settings.drift_ppm, settings.drift_fixed_ms}, claims,
-               settings.debts);
+  names_ = layout.cut<char>(size_t{settings.locks + settings.debts} * settings.resource_bytes);
+  claims_.init({settings.masters, quorum, settings.locks, settings.drift_ppm, settings.drift_fixed_ms, settings.resource_bytes},
+               claims, settings.debts, names_ + size_t{settings.locks} * settings.resource_bytes);
 
   sessions_ = layout.cut<Session>(settings.masters);
   Session::Memory parts[REDLOCK_MASTERS_MAX];

@@ -41,7 +41,7 @@ void Client::send_looks(Instant now) {
   for (unsigned i = 0; i < table_.capacity(); ++i) {
     Lock& lock = table_[i];
     if (lock.state != State::waiting || lock.outlook.look() == 0) continue;
-    const Command read = Command::look(settings_.key_prefix, Bytes(lock.resource, lock.resource_size));
+    const Command read = Command::look(settings_.key_prefix, lock.names);
     for (MasterIndex m : each(lock.outlook.look())) {
       const bool votes = sessions_[m].votes();
       if (!votes || !sessions_[m].tracked()) {
@@ -67,7 +67,7 @@ bool Client::look(Lock& lock, MasterIndex m, const Command& read, Instant now) {
 // Behind the SET of a retry, in the same write: should it be refused, this tells for how long.
 void Client::look_behind(Lock& lock, MasterIndex m, Instant now) {
   if (!settings_.wakeups || lock.last_cause != REDLOCK_E_LOCKED || !sessions_[m].tracked()) return;
-  look(lock, m, Command::look(settings_.key_prefix, Bytes(lock.resource, lock.resource_size)), now);
+  look(lock, m, Command::look(settings_.key_prefix, lock.names), now);
 }
 
 void Client::hear(MasterIndex m, const Reply& reply, Instant now) {
@@ -105,8 +105,8 @@ void Client::changed(MasterIndex m, Bytes resource, Instant now) {
     Lock& lock = table_[i];
     const bool held = lock.state == State::held;
     if (!held && lock.state != State::waiting && lock.state != State::acquiring) continue;
-    watched_ = watched_ || (!held && lock.rounds > 0);
-    if (Bytes(lock.resource, lock.resource_size) != resource) continue;
+    watched_ = watched_ || (!held && (lock.rounds > 0 || lock.outlook.waits()));
+    if (!lock.names.has(resource)) continue;
     if (held) {
       alarm(lock, m, now);
     } else {

@@ -52,6 +52,7 @@ struct Settings {
   uint32_t locks = REDLOCK_LOCKS_DEFAULT;
   uint32_t in_flight = REDLOCK_IN_FLIGHT_DEFAULT;
   uint32_t debts = REDLOCK_DEBTS_DEFAULT;
+  uint32_t resource_bytes = REDLOCK_RESOURCE_BYTES_DEFAULT;  // of the names of one lock, together
   uint32_t rx_bytes = REDLOCK_RX_BYTES_DEFAULT;
   uint32_t stack_bytes = REDLOCK_STACK_BYTES_DEFAULT;  // of a thread of the client's own
   uint32_t tx_bytes = 0;  // 0: so that every lock can send its SET in one turn

@@ -13,7 +13,7 @@
 
 /* Masters in one client. Votes are bits of a 16-bit word. */
 #define REDLOCK_MASTERS_MAX 15
-/* Bytes of a resource name; binary-safe, at least 1. Cost: 1 per byte per claim (limits.debts). */
+/* Bytes of a resource name; binary-safe, at least 1. */
 #define REDLOCK_RESOURCE_MAX 64
 /* Bytes of key_prefix. The key on the masters is key_prefix + resource. Cost: once per client. */
 #define REDLOCK_KEY_PREFIX_MAX 32
@@ -31,7 +31,7 @@
 #define REDLOCK_VALUE_RANDOM 20
 /* Bytes of a value on the wire: hex digits, ':' and the client's name. */
 #define REDLOCK_VALUE_MAX (2 * REDLOCK_VALUE_RANDOM + 1 + REDLOCK_CLIENT_NAME_MAX)
-/* Resources of one acquire. */
+/* Resources of one acquire. Their names together take at most limits.resource_bytes. */
 #define REDLOCK_RESOURCES_PER_LOCK_MAX 4
 /* Bytes of a configuration file or text. */
 #define REDLOCK_CONFIG_BYTES_MAX 65536
@@ -99,6 +99,10 @@
  * whose delete is not yet answered everywhere. At least limits.locks + 1. Cost: about 140 each. */
 #define REDLOCK_DEBTS_DEFAULT 64
 #define REDLOCK_DEBTS_MAX 16384
+/* limits.resource_bytes: the names of one acquire, all together. The default holds one name of any size, or several short
+ * ones. Cost: its bytes, for each of limits.locks and limits.debts, and once per lock and master. */
+#define REDLOCK_RESOURCE_BYTES_DEFAULT REDLOCK_RESOURCE_MAX
+#define REDLOCK_RESOURCE_BYTES_MAX (REDLOCK_RESOURCES_PER_LOCK_MAX * REDLOCK_RESOURCE_MAX)
 /* limits.tx_bytes: transmit buffer per master; 0 = so that every lock can send its SET in one turn. */
 #define REDLOCK_TX_BYTES_MIN 1024
 #define REDLOCK_TX_BYTES_MAX 4194304

@@ -328,6 +328,7 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_config_add_master(redlock_config_t *cf
  *   limits.locks                u32  1 .. 4096                          32
  *   limits.in_flight            u32  2 * limits.locks .. 16384 (min. 8) 64; 4 * limits.locks, if locks is above 32
  *   limits.debts                u32  limits.locks + 1 .. 16384          64; 2 * limits.locks, if locks is above 32
+ *   limits.resource_bytes       u32  64 .. 256                          64     (the names of one acquire, together)
  *   limits.tx_bytes             u32  0 or 1024 .. 4194304               0
  *   limits.rx_bytes             u32  512 .. 65536                       1024
  *   limits.stack_bytes          u32  32768 .. 8388608                   65536  (redlock_create only)
@@ -431,12 +432,15 @@ typedef struct redlock_acquire_opts_s {
 #define REDLOCK_ACQUIRE_OPTS_INIT {sizeof(redlock_acquire_opts_t), 0, 0, 0, 0, 0, 0, 0, NULL, NULL}
 #endif
 
-/* [own] Ask for a resource (Redlock page, "The Redlock algorithm"). The SETs leave together in the next turn of the loop.
+/* [own] Ask for a resource (Redlock page, "The Redlock algorithm"), or for up to REDLOCK_RESOURCES_PER_LOCK_MAX at once, in any
+ * order: all of them or none, with one handle and one validity. A master grants all names in one step or none of them, so two
+ * that ask for the same names in another order never wait for each other; one that waits holds none. The SETs leave together
+ * in the next turn of the loop.
  * ACQUIRED or FAILED follows, never from inside this call. Until a first connection attempt to each master has ended or
  * a quorum is up, an acquire waits for that, at most timing.connect_timeout_ms twice or its wait budget.
  * opts may be NULL: all defaults. *lock is the handle, 0 on error.
- * INVAL: a resource, an option or the size is out of range. NOTSUP: count > 1. TABLE_FULL. CLOSED.
- * THREAD. FORKED. */
+ * INVAL: a resource, count, an option or the size is out of range; a resource stands there twice; the names together take
+ * more than limits.resource_bytes. TABLE_FULL. CLOSED. THREAD. FORKED. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_acquire_async(redlock_t *rl, const redlock_resource_t *resources,
                                                         uint32_t count, const redlock_acquire_opts_t *opts,
                                                         redlock_lock_t *lock);
@@ -622,6 +626,8 @@ REDLOCK_API int redlock_status_json(const redlock_t *rl, char *buf, size_t *size
  *  3. A token is never handed on: the next local waiter of the same client gets its own. (test/scenario/fencing.txt.)
  *  4. A device that compares refuses the write of a holder that was frozen between its check and its write.
  *     (test/integration/test_examples.cpp, which runs examples/demo.sh.)
+ *  5. The token of several resources is one number, larger than every token given before for any of them. With "fence": "strict"
+ *     a new one among them wants redlock_fence_init() for each. (test/scenario/several.txt.)
  * Not claimed: that the lock excludes (the token is for when it does not); an order between acquires that overlap in time;
  * tokens without gaps; an order between resources or prefixes; anything against somebody who deletes or writes the counters
  * (the hash redlock:{prefix}:fence) and keeps the guard's record.

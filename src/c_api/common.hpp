@@ -93,7 +93,8 @@ void give_back(redlock_t* rl);
 // ---- an acquire that was asked for ------------------------------------------------------------------------------
 
 struct Request {
-  Bytes resource;
+  Names names;
+  char packed[REDLOCK_RESOURCE_BYTES_MAX];  // several of them
   Options options;
   redlock_event_fn callback;
   void* user;

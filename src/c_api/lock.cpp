@@ -33,18 +33,37 @@ int to_options(const redlock_t* rl, const redlock_acquire_opts_t* given, redlock
   return out.retry_delay_ms > REDLOCK_RETRY_DELAY_MS_MAX ? REDLOCK_E_INVAL : 0;
 }
 
+bool to_bytes(const redlock_resource_t& resource, Bytes& out) {
+  out = Bytes(static_cast<const char*>(resource.data), resource.size);
+  return out.data != nullptr && out.size > 0 && out.size <= REDLOCK_RESOURCE_MAX;
+}
+
+// In order, and none twice.
+int to_names(const redlock_t* rl, const redlock_resource_t* resources, uint32_t count, Request& out) {
+  if (resources == nullptr || count == 0 || count > Names::max) return REDLOCK_E_INVAL;
+  Bytes names[Names::max];
+  size_t bytes = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (!to_bytes(resources[i], names[i])) return REDLOCK_E_INVAL;
+    bytes += names[i].size;
+  }
+  if (bytes > rl->client.settings().resource_bytes || !Names::sort(names, count)) return REDLOCK_E_INVAL;
+  if (count == 1) {
+    out.names = names[0];
+  } else {
+    out.names.assign(out.packed, names, count);
+  }
+  return 0;
+}
+
 }  // namespace
 
 int to_request(const redlock_t* rl, const redlock_resource_t* resources, uint32_t count,
                const redlock_acquire_opts_t* opts, Request& out) {
-  if (resources == nullptr || count == 0) return REDLOCK_E_INVAL;
-  if (count > 1) return REDLOCK_E_NOTSUP;
-  out.resource = Bytes(static_cast<const char*>(resources->data), resources->size);
-  if (out.resource.data == nullptr || out.resource.size == 0 || out.resource.size > REDLOCK_RESOURCE_MAX) {
-    return REDLOCK_E_INVAL;
-  }
+  int err = to_names(rl, resources, count, out);
+  if (err != 0) return err;
   redlock_acquire_opts_t full;
-  const int err = to_options(rl, opts, full, out.options);
+  err = to_options(rl, opts, full, out.options);
   out.callback = full.callback;
   out.user = full.user;
   return err;
@@ -70,7 +89,7 @@ int redlock_acquire_async(redlock_t* rl, const redlock_resource_t* resources, ui
   Request request;
   const int err = to_request(rl, resources, count, opts, request);
   if (err != 0) return err;
-  return rl->client.acquire(request.resource, request.options, request.callback, request.user, lock->id);
+  return rl->client.acquire(request.names, request.options, request.callback, request.user, lock->id);
 }
 
 int redlock_cancel(redlock_t* rl, redlock_lock_t lock) {
@@ -93,9 +112,9 @@ int redlock_release_async(redlock_t* rl, redlock_lock_t lock) {
 int redlock_fence_init(redlock_t* rl, const redlock_resource_t* resource) {
   const Entry entry(rl, Entry::For::asking);
   if (entry.err != 0) return entry.err;
-  if (resource == nullptr || resource->data == nullptr) return REDLOCK_E_INVAL;
-  if (resource->size == 0 || resource->size > REDLOCK_RESOURCE_MAX) return REDLOCK_E_INVAL;
-  return rl->client.fence_init(Bytes(static_cast<const char*>(resource->data), resource->size));
+  Bytes name;
+  if (resource == nullptr || !to_bytes(*resource, name)) return REDLOCK_E_INVAL;
+  return rl->client.fence_init(name);
 }
 
 int redlock_suspended(redlock_t* rl) {

@@ -227,7 +227,7 @@ int redlock_acquire(redlock_t* rl, const redlock_resource_t* resources, uint32_t
   err = to_request(rl, resources, count, opts, request);
   if (err != 0) return err;
   uint64_t handle = 0;
-  err = rl->client.acquire(request.resource, request.options, request.callback, request.user, handle);
+  err = rl->client.acquire(request.names, request.options, request.callback, request.user, handle);
   if (err != 0) return err;
   const int32_t wait_ms = request.options.wait_ms;
   err = wait_for(rl, handle, Blocked::On::acquire, wait_ms < 0 ? -1 : wait_ms + round_ms(rl));

@@ -121,6 +121,7 @@ void fill_numbers(const Values& v, Settings& out) {
   out.locks = v.locks;
   out.in_flight = following(v, &Values::in_flight, 4, REDLOCK_IN_FLIGHT_MAX);
   out.debts = following(v, &Values::debts, 2, REDLOCK_DEBTS_MAX);
+  out.resource_bytes = v.resource_bytes;
   out.rx_bytes = v.rx_bytes;
   out.stack_bytes = v.stack_bytes;
   out.tx_bytes = v.tx_bytes;

@@ -88,6 +88,8 @@ constexpr Key keys[key_count] = {
     number("limits.in_flight", REDLOCK_IN_FLIGHT_MIN, REDLOCK_IN_FLIGHT_MAX, REDLOCK_IN_FLIGHT_DEFAULT,
            &Values::in_flight),
     number("limits.debts", 2, REDLOCK_DEBTS_MAX, REDLOCK_DEBTS_DEFAULT, &Values::debts),
+    number("limits.resource_bytes", REDLOCK_RESOURCE_MAX, REDLOCK_RESOURCE_BYTES_MAX, REDLOCK_RESOURCE_BYTES_DEFAULT,
+           &Values::resource_bytes),
     number_or_zero("limits.tx_bytes", REDLOCK_TX_BYTES_MIN, REDLOCK_TX_BYTES_MAX, &Values::tx_bytes),
     number("limits.rx_bytes", REDLOCK_RX_BYTES_MIN, REDLOCK_RX_BYTES_MAX, REDLOCK_RX_BYTES_DEFAULT,
            &Values::rx_bytes),

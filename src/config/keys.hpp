@@ -21,7 +21,7 @@ struct Key {
   const char* second_word = nullptr;
 };
 
-constexpr unsigned key_count = 26;
+constexpr unsigned key_count = 27;
 extern const Key keys[key_count];
 
 // Null when there is none.

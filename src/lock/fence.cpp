@@ -15,21 +15,26 @@ uint32_t Proposals::hash_of(Bytes resource) {
   return hash;
 }
 
-uint64_t Proposals::next(Bytes resource) const {
-  const uint32_t name = hash_of(resource);
-  const Place& p = place(name);
-  if (p.name != name) return 1;
-  return p.top < token_max ? p.top + 1 : 0;
+uint64_t Proposals::next(const Names& names) const {
+  uint64_t top = 0;
+  for (Bytes resource : names) {
+    const uint32_t name = hash_of(resource);
+    const Place& p = place(name);
+    if (p.name == name && p.top > top) top = p.top;
+  }
+  return top < token_max ? top + 1 : 0;
 }
 
-void Proposals::heard(Bytes resource, uint64_t number) {
-  const uint32_t name = hash_of(resource);
-  Place& p = place(name);
-  if (p.name != name) {
-    if (p.may_floor) return;
-    p = {name, false, 0};
+void Proposals::heard(const Names& names, uint64_t number) {
+  for (Bytes resource : names) {
+    const uint32_t name = hash_of(resource);
+    Place& p = place(name);
+    if (p.name != name) {
+      if (p.may_floor) continue;
+      p = {name, false, 0};
+    }
+    if (number > p.top) p.top = number;
   }
-  if (number > p.top) p.top = number;
 }
 
 bool Proposals::allow_floor(Bytes resource) {
@@ -43,16 +48,21 @@ bool Proposals::allow_floor(Bytes resource) {
   return true;
 }
 
-bool Proposals::may_floor(Bytes resource) const {
-  const uint32_t name = hash_of(resource);
-  const Place& p = place(name);
-  return p.name == name && p.may_floor;
+bool Proposals::may_floor(const Names& names) const {
+  for (Bytes resource : names) {
+    const uint32_t name = hash_of(resource);
+    const Place& p = place(name);
+    if (p.name != name || !p.may_floor) return false;
+  }
+  return true;
 }
 
-void Proposals::floor_taken(Bytes resource) {
-  const uint32_t name = hash_of(resource);
-  Place& p = place(name);
-  if (p.name == name) p.may_floor = false;
+void Proposals::floor_taken(const Names& names) {
+  for (Bytes resource : names) {
+    const uint32_t name = hash_of(resource);
+    Place& p = place(name);
+    if (p.name == name) p.may_floor = false;
+  }
 }
 
 }  // namespace redlock

@@ -19,6 +19,7 @@
 // implementation in all combinations.
 #pragma once
 #include "lock/quorum.hpp"
+#include "names.hpp"
 #include "types.hpp"
 
 namespace redlock {
@@ -104,11 +105,12 @@ class Proposals {
   };
 
   void init(Place* places, unsigned size);
-  uint64_t next(Bytes resource) const;
-  void heard(Bytes resource, uint64_t number);
+  // Of several names: above each of them, and the floor only where it is allowed for them all.
+  uint64_t next(const Names& names) const;
+  void heard(const Names& names, uint64_t number);
   bool allow_floor(Bytes resource);  // false: its place is taken by another permission
-  bool may_floor(Bytes resource) const;
-  void floor_taken(Bytes resource);
+  bool may_floor(const Names& names) const;
+  void floor_taken(const Names& names);
 
  private:
   static uint32_t hash_of(Bytes resource);

@@ -33,6 +33,7 @@
 #include "lock/fence.hpp"
 #include "lock/outlook.hpp"
 #include "lock/quorum.hpp"
+#include "names.hpp"
 #include "queue.hpp"
 #include "lock/validity.hpp"
 #include "random.hpp"
@@ -123,13 +124,9 @@ struct Lock {
   Link told;           // its place among the locks with an event
   Link place;          // its place in its row of the local queue
   uint16_t row;
-  uint8_t resource_size;
-  char resource[REDLOCK_RESOURCE_MAX];
+  uint64_t ticket;     // order of arrival
+  Names names;
 };
-
-inline bool same_resource(const Lock& a, const Lock& b) {
-  return a.resource_size == b.resource_size && memcmp(a.resource, b.resource, a.resource_size) == 0;
-}
 
 class Machine {
  public:

@@ -9,10 +9,11 @@ constexpr unsigned rest_doublings_max = 6;  // up to 1.28 s
 
 }  // namespace
 
-void Claims::init(const Rules& rules, Claim* table, unsigned capacity) {
+void Claims::init(const Rules& rules, Claim* table, unsigned capacity, char* names) {
   REDLOCK_ASSERT(capacity > rules.locks && capacity < no_slot);
   rules_ = rules;
   table_ = table;
+  names_ = names;
   capacity_ = static_cast<uint16_t>(capacity);
   const unsigned minority = rules.masters - rules.quorum;
   const unsigned share = (capacity - rules.locks) / (minority > 1 ? minority : 1);
@@ -24,14 +25,13 @@ void Claims::init(const Rules& rules, Claim* table, unsigned capacity) {
   free_ = 0;
 }
 
-uint16_t Claims::make(uint16_t slot, Bytes resource, uint32_t ttl_ms) {
+uint16_t Claims::make(uint16_t slot, const Names& names, uint32_t ttl_ms) {
   if (free_ == no_slot) return no_slot;
   const uint16_t index = free_;
   Claim& c = table_[index];
   free_ = c.place.next;
-  REDLOCK_ASSERT(!c.used && resource.size <= sizeof c.resource);
-  memcpy(c.resource, resource.data, resource.size);
-  c.resource_size = static_cast<uint8_t>(resource.size);
+  REDLOCK_ASSERT(!c.used && names.bytes() <= rules_.resource_bytes);
+  c.names.assign(names_ + size_t{index} * rules_.resource_bytes, names);
   c.place = {};
   c.used = true;
   c.ended = false;

@@ -2,7 +2,7 @@
 //
 // Claims: which values may lie on which masters, and the deletes that are owed for them.
 //
-// A claim is one value under one key. It is made when a round starts, before its first SET is handed to any session,
+// A claim is one value under the names of one lock. It is made when a round starts, before its first SET is handed to any session,
 // and outlives the lock: it is dropped only when no master can have the value any more, or the value can only end by
 // expiry. An ended claim with an unanswered delete is a *debt*. Requests in flight name their claim by its index, so
 // the reply of one round can never be taken for that of another: the value is fresh, and so is the claim.
@@ -34,6 +34,7 @@
 // a frozen master stops taking claims, and rounds go on without it; what can still fill the table are locks held when one
 // master after another freezes, and those debts end by themselves.
 #pragma once
+#include "names.hpp"
 #include "queue.hpp"
 #include "time.hpp"
 #include "types.hpp"
@@ -41,9 +42,8 @@
 namespace redlock {
 
 struct Claim {
-  char resource[REDLOCK_RESOURCE_MAX];
+  Names names;
   char value_hex[2 * REDLOCK_VALUE_RANDOM];
-  uint8_t resource_size;
   bool used;
   bool ended;        // the lock has ended or the round is lost: every delete is due
   uint8_t repeats;
@@ -79,12 +79,14 @@ class Claims {
     unsigned locks;
     uint32_t drift_ppm;
     uint32_t drift_fixed_ms;
+    unsigned resource_bytes;  // of one claim, together
   };
 
-  void init(const Rules& rules, Claim* table, unsigned capacity);
+  // names: room for those of each claim.
+  void init(const Rules& rules, Claim* table, unsigned capacity, char* names);
 
   // A new claim for a lock's round, or no_slot when the table is full.
-  uint16_t make(uint16_t slot, Bytes resource, uint32_t ttl_ms);
+  uint16_t make(uint16_t slot, const Names& names, uint32_t ttl_ms);
   Claim& operator[](uint16_t index) { return table_[index]; }
   const Claim& operator[](uint16_t index) const { return table_[index]; }
   unsigned capacity() const { return capacity_; }
@@ -203,6 +205,7 @@ class Claims {
 
   Rules rules_ = {};
   Claim* table_ = nullptr;
+  char* names_ = nullptr;
   uint16_t capacity_ = 0;
   uint16_t free_ = no_slot;
   uint16_t share_ = 0;

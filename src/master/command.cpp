@@ -4,7 +4,9 @@
 namespace redlock {
 namespace {
 
-void write_key(resp::Writer& out, const Subject& s) { out.bulk(s.key_prefix, s.resource); }
+void write_keys(resp::Writer& out, Bytes key_prefix, const Names& names) {
+  for (Bytes name : names) out.bulk(key_prefix, name);
+}
 
 void write_value(resp::Writer& out, const Subject& s) {
   constexpr size_t hex_size = 2 * REDLOCK_VALUE_RANDOM;  // a constant, so that it is copied in line
@@ -43,33 +45,51 @@ void Command::write_script(resp::Writer& out, const Script& script, bool by_name
   }
 }
 
+void Command::finish(const resp::Writer& out) {
+  REDLOCK_ASSERT(out.fits());
+  size_ = static_cast<uint16_t>(out.size());
+  if (splice_.size == 0) splice_at_ = size_;
+}
+
 Command Command::plain(Op op, const Subject& s, bool by_name) {
   Command c;
   resp::Writer out(c.text_, sizeof c.text_);
+  const unsigned n = s.names.count();
+  REDLOCK_ASSERT(n == 1 || op == Op::release);
   if (op == Op::acquire) {
     out.raw("*6\r\n$3\r\nSET\r\n");
-  } else {
+  } else if (n == 1) {
     out.raw(op == Op::extend ? "*6\r\n" : "*5\r\n");
     c.write_script(out, op == Op::extend ? extend_script : release_script, by_name);
     out.raw("$1\r\n1\r\n");
+  } else {
+    out.array(4 + n);
+    c.write_script(out, release_several_script, by_name);
+    out.number(n);
   }
-  write_key(out, s);
+  write_keys(out, s.key_prefix, s.names);
   write_value(out, s);
   if (op == Op::acquire) out.raw("$2\r\nNX\r\n$2\r\nPX\r\n");
   if (op != Op::release) out.number(s.ttl_ms);
-  REDLOCK_ASSERT(out.fits());
-  c.size_ = static_cast<uint16_t>(out.size());
-  if (c.splice_.size == 0) c.splice_at_ = c.size_;
+  c.finish(out);
   return c;
 }
 
-Command Command::look(Bytes key_prefix, Bytes resource) {
+// Of several names by a script, so that there is one answer; always with its text, since nobody asks a look again.
+Command Command::look(Bytes key_prefix, const Names& names) {
   Command c;
   resp::Writer out(c.text_, sizeof c.text_);
+  const unsigned n = names.count();
   out.raw(caching());
-  out.array(2).bulk("PTTL").bulk(key_prefix, resource);
-  REDLOCK_ASSERT(out.fits());
-  c.size_ = c.splice_at_ = static_cast<uint16_t>(out.size());
+  if (n == 1) {
+    out.array(2).bulk("PTTL");
+  } else {
+    out.array(3 + n);
+    c.write_script(out, look_script, false);
+    out.number(n);
+  }
+  write_keys(out, key_prefix, names);
+  c.finish(out);
   return c;
 }
 
@@ -79,12 +99,13 @@ Command Command::fenced(Op op, const Subject& s, const Fencing& f, bool by_name)
   const bool extends = op == Op::extend;
   const bool acquires = op == Op::acquire_fenced;
   REDLOCK_ASSERT(extends || acquires || op == Op::token);
-  // Keys: the name, the record, and but for an extend the counters. Arguments: the value, the ttl of all but the token's
+  // Keys: the names, the record, and but for an extend the counters. Arguments: the value, the ttl of all but the token's
   // script, the seal, and but for an extend the token.
-  out.array(acquires ? 10 : extends ? 8 : 9);
+  const unsigned n = s.names.count();
+  out.array((acquires ? 9 : extends ? 7 : 8) + n);
   c.write_script(out, acquires ? acquire_fenced_script : extends ? extend_fenced_script : token_script, by_name);
-  out.number(extends ? 2 : 3);
-  write_key(out, s);
+  out.number(n + (extends ? 1 : 2));
+  write_keys(out, s.key_prefix, s.names);
   out.bulk(f.meta_key);
   if (!extends) out.bulk_header(8 + s.key_prefix.size + 6).raw("redlock:").raw(s.key_prefix).raw(":fence").crlf();
   write_value(out, s);
@@ -94,9 +115,7 @@ Command Command::fenced(Op op, const Subject& s, const Fencing& f, bool by_name)
     char digits[20];
     out.bulk(to_decimal(f.token, digits));
   }
-  REDLOCK_ASSERT(out.fits());
-  c.size_ = static_cast<uint16_t>(out.size());
-  if (by_name) c.splice_at_ = c.size_;
+  c.finish(out);
   return c;
 }
 

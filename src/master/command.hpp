@@ -5,6 +5,7 @@
 // PTTL, EVALSHA, and what +OK, null, :1 and an error prefix stand for.
 #pragma once
 #include "master/scripts.hpp"
+#include "names.hpp"
 #include "resp/reader.hpp"
 #include "resp/writer.hpp"
 #include "types.hpp"
@@ -14,17 +15,18 @@ namespace redlock {
 // What the commands of a round are about.
 struct Subject {
   Bytes key_prefix;
-  Bytes resource;
+  Names names;
   Bytes value_hex;    // the random half of the value
   Bytes client_name;  // ':' and this follow it
   uint32_t ttl_ms = 0;
 };
 
-// What a fenced round adds to it. The seal is the one that this master was admitted under; empty: no guard.
+// What the round of a fenced lock, or of one with several names, adds to it. The seal is the one that this master was
+// admitted under; empty: no guard.
 struct Fencing {
   Bytes meta_key;
   Bytes seal;
-  uint64_t token = 0;  // the proposal, or the token to be stored
+  uint64_t token = 0;  // the proposal, or the token to be stored; 0: none
 };
 
 // An encoded command: bytes, and at most one text (a script body) that is sent by reference from between them.
@@ -34,18 +36,20 @@ class Command {
   static constexpr size_t frame_max = 144;
   // What fencing adds: the keys of the guard's record and of the counters, the seal, a token.
   static constexpr size_t fencing_max = 2 * (REDLOCK_KEY_PREFIX_MAX + 24) + 64 + 32;
-  static constexpr size_t text_max =
-      frame_max + REDLOCK_KEY_PREFIX_MAX + REDLOCK_RESOURCE_MAX + REDLOCK_VALUE_MAX + fencing_max;
+  // The header of each name but the first.
+  static constexpr size_t name_max = 8;
+  static constexpr size_t text_max = frame_max + REDLOCK_VALUE_MAX + fencing_max +
+                                     Names::max * (name_max + REDLOCK_KEY_PREFIX_MAX + REDLOCK_RESOURCE_MAX);
 
-  // acquire, extend, release; the latter two by the script's name, or with its text for a master that does not know it
-  // (NOSCRIPT).
+  // acquire and extend of one name, release of any number; the latter two by the script's name, or with its text for a
+  // master that does not know it (NOSCRIPT).
   static Command plain(Op op, const Subject& subject, bool by_name);
-  // Two requests: register what is read next, and read the key's time to live.
-  static Command look(Bytes key_prefix, Bytes resource);
+  // Two requests: register what is read next, and read how long it is until all names are gone.
+  static Command look(Bytes key_prefix, const Names& names);
   static constexpr unsigned look_requests = 2;
   // Ahead of a command: what it reads is tracked.
   static constexpr Bytes caching() { return "*3\r\n$6\r\nCLIENT\r\n$7\r\nCACHING\r\n$3\r\nyes\r\n"; }
-  // acquire_fenced, token and extend of a fenced lock; by name, or with the script's text.
+  // acquire_fenced, token and extend of a fenced lock, or of one with several names; by name, or with the script's text.
   static Command fenced(Op op, const Subject& subject, const Fencing& fencing, bool by_name);
 
   Bytes head() const { return Bytes(text_, splice_at_); }
@@ -55,6 +59,7 @@ class Command {
 
  private:
   void write_script(resp::Writer& out, const Script& script, bool by_name);
+  void finish(const resp::Writer& out);
 
   uint16_t size_ = 0;
   uint16_t splice_at_ = 0;

@@ -130,6 +130,7 @@ bool Session::take_changed() {
 void Session::look(uint16_t who, uint32_t number, const Command& command, Instant now) {
   REDLOCK_ASSERT(connected() && room(command.text_size(), Command::look_requests));
   tx_.append(command.head());
+  if (command.splice().size != 0) weave(command);
   push_request({now, 0, 0, kind_look_caching});
   push_request({now, number, who, kind_look});
 }

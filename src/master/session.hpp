@@ -39,7 +39,7 @@ namespace redlock {
 struct Reply {
   enum class Kind : uint8_t {
     answer,       // about a claim
-    looked,       // the key's time to live, as PTTL tells it; -3: an error, or nothing will be told
+    looked,       // how long the keys will live, as PTTL tells it; -3: an error, or nothing will be told
     key_changed,  // unasked: this key is worth another look, and no longer tracked
     all_changed,  // unasked: every key is, and none is tracked any more
     identified,     // its run id was told: is it another master's, too?
@@ -131,7 +131,7 @@ class Session {
   // Behind the extend that is asked next the key is tracked, where the server does that; both are so many requests.
   void track_next(Instant now);
   unsigned extend_requests() const { return tracked_ ? 2 : 1; }
-  // Ask for a key's time to live, and to be told when it changes; `who` and `number` come back with the answer.
+  // Ask for how long keys will live, and to be told when one changes; `who` and `number` come back with the answer.
   void look(uint16_t who, uint32_t number, const Command& command, Instant now);
   // What the guard admitted this master under, and where that stands; empty: there is no guard.
   Bytes seal() const { return guard_.on() ? guard_.seal() : Bytes(); }

@@ -17,7 +17,7 @@ inline void check_claims(const Client& client) {
     if (!c.used) continue;
     ++used;
     debts += c.ended ? 1u : 0u;
-    require(c.resource_size >= 1 && c.resource_size <= REDLOCK_RESOURCE_MAX, "a claim has a resource");
+    require(c.names.first().size >= 1 && c.names.bytes() <= settings.resource_bytes, "a claim has a resource");
     const MasterMask any = c.refused | c.pending | c.stray | c.owed | c.deleting | c.resting | c.heard | c.reserved;
     require((any & ~c.sent) == 0 && (c.sent & ~all) == 0, "a claim is about masters that were sent it");
     require((c.pending & c.stray) == 0 && (c.owed & c.deleting) == 0 && (c.heard & ~c.stray) == 0, "one state each");

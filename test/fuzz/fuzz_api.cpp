@@ -28,7 +28,7 @@ class World;
 struct Record {
   unsigned gateway = 0;
   redlock_lock_t lock = {0};
-  std::string resource;
+  std::vector<std::string> resources;
   bool decided = false;
   bool ended = false;
 };
@@ -323,13 +323,17 @@ class World {
     opts.max_hold_ms = kind & 64 ? 1 + input_.byte() * 8u : 0;
     opts.callback = kind & 128 ? on_lock_event : nullptr;
     opts.user = &gateway;
-    const redlock_resource_t resource = {name.data(), static_cast<uint32_t>(name.size())};
+    const std::string& second = names[(kind + 1) % 3];
+    const redlock_resource_t resources[] = {{name.data(), static_cast<uint32_t>(name.size())},
+                                            {second.data(), static_cast<uint32_t>(second.size())}};
+    const uint32_t count = kind % 7 == 6 ? 2 : 1;
     redlock_lock_t lock = {77};
-    const int err = redlock_acquire_async(gateway.rl, &resource, 1, &opts, &lock);
+    const int err = redlock_acquire_async(gateway.rl, resources, count, &opts, &lock);
     require((err == 0) == (lock.id != 0), "a handle is given or it is 0");
     if (err == 0) {
       for (const Record& r : records_) require(r.gateway != gateway.number || r.lock.id != lock.id, "a fresh handle");
-      records_.push_back({gateway.number, lock, name, false, false});
+      records_.push_back({gateway.number, lock, {name}, false, false});
+      if (count == 2) records_.back().resources.push_back(second);
       ++gateway.open;
     } else if (gateway.closing) {
       require(err == REDLOCK_E_CLOSED, "a closing client takes nothing");
@@ -352,16 +356,22 @@ class World {
     std::vector<char> exact(std::max<size_t>(opts.size, sizeof opts.size));  // no more than it says is there
     memcpy(exact.data(), &opts, std::min(exact.size(), sizeof opts));
     const std::string name = input_.bytes(input_.byte() % 80);
-    const redlock_resource_t resource = {input_.flip() ? name.data() : nullptr, static_cast<uint32_t>(name.size())};
-    const uint32_t count = input_.byte() % 4;
+    const redlock_resource_t more = redlock_resource("valve"), last = redlock_resource("a");
+    const redlock_resource_t resources[] = {
+        {input_.flip() ? name.data() : nullptr, static_cast<uint32_t>(name.size())}, more, last, last};
+    const uint32_t count = input_.byte() % 4 + (name.size() % 8 == 7);
     redlock_lock_t lock = {77};
     const auto* given = reinterpret_cast<const redlock_acquire_opts_t*>(exact.data());
-    const int err = redlock_acquire_async(gateway.rl, &resource, count, given, &lock);
-    expect(err, {0, REDLOCK_E_INVAL, REDLOCK_E_NOTSUP, REDLOCK_E_TABLE_FULL, REDLOCK_E_CLOSED});
+    const int err = redlock_acquire_async(gateway.rl, resources, count, given, &lock);
+    expect(err, {0, REDLOCK_E_INVAL, REDLOCK_E_TABLE_FULL, REDLOCK_E_CLOSED});
     require((err == 0) == (lock.id != 0), "a handle is given or it is 0");
     if (err != 0) return;
-    require(count == 1 && !name.empty() && name.size() <= REDLOCK_RESOURCE_MAX, "a resource");
-    records_.push_back({gateway.number, lock, name, false, false});
+    require(count >= 1 && count <= 3 && !name.empty() && name.size() <= REDLOCK_RESOURCE_MAX, "a resource");
+    require(count == 1 || name != "valve", "none twice");
+    require(count < 3 || name != "a", "none twice");
+    records_.push_back({gateway.number, lock, {name}, false, false});
+    if (count > 1) records_.back().resources.push_back("valve");
+    if (count > 2) records_.back().resources.push_back("a");
     ++gateway.open;
   }
 
@@ -503,7 +513,9 @@ class World {
     std::set<std::string> held;
     for (const Record& record : records_) {
       if (keys_were_lost_ || record.ended || !holds(record)) continue;
-      require(held.insert(record.resource).second, "two do not hold one resource");
+      for (const std::string& resource : record.resources) {
+        require(held.insert(resource).second, "two do not hold one resource");
+      }
     }
     for (const Gateway& gateway : gateways_) {
       if (gateway.rl == nullptr) continue;

@@ -155,12 +155,16 @@ class Client {
 
   // Starts an acquire and returns at once.
   Lock& start(const std::string& resource, redlock_acquire_opts_t opts = REDLOCK_ACQUIRE_OPTS_INIT) {
+    return start(std::vector<std::string>{resource}, opts);
+  }
+  Lock& start(const std::vector<std::string>& resources, redlock_acquire_opts_t opts = REDLOCK_ACQUIRE_OPTS_INIT) {
     locks_.push_back(std::make_unique<Lock>());
     Lock& lock = *locks_.back();
     opts.callback = &Client::on_lock_event;
     opts.user = &lock;
-    const redlock_resource_t name{resource.data(), static_cast<uint32_t>(resource.size())};
-    const int err = redlock_acquire_async(rl_, &name, 1, &opts, &lock.handle);
+    std::vector<redlock_resource_t> names;
+    for (const std::string& r : resources) names.push_back({r.data(), static_cast<uint32_t>(r.size())});
+    const int err = redlock_acquire_async(rl_, names.data(), static_cast<uint32_t>(names.size()), &opts, &lock.handle);
     EXPECT_EQ(err, 0) << redlock_err_name(err);
     EXPECT_TRUE(lock.events.empty()) << "an event from inside the call";
     return lock;
@@ -168,8 +172,11 @@ class Client {
 
   // Starts an acquire and runs until it is decided.
   Lock& acquire(const std::string& resource, redlock_acquire_opts_t opts = REDLOCK_ACQUIRE_OPTS_INIT) {
-    Lock& lock = start(resource, opts);
-    EXPECT_TRUE(loop_.run_until([&lock] { return lock.decided(); })) << "no decision on " << resource;
+    return acquire(std::vector<std::string>{resource}, opts);
+  }
+  Lock& acquire(const std::vector<std::string>& resources, redlock_acquire_opts_t opts = REDLOCK_ACQUIRE_OPTS_INIT) {
+    Lock& lock = start(resources, opts);
+    EXPECT_TRUE(loop_.run_until([&lock] { return lock.decided(); })) << "no decision on " << resources.front();
     return lock;
   }
 

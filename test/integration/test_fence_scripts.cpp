@@ -85,6 +85,18 @@ class FenceScripts : public ::testing::Test {
   std::string extend(const Args& names, const std::string& value, const std::string& ttl, const std::string& seal) {
     return run(extend_fenced_script, names, {meta}, {value, ttl, seal});
   }
+  std::string release(const Args& names, const std::string& value) { return run(release_several_script, names, {}, {value}); }
+  // How long until the last is gone, in words: time passes on one side only.
+  std::string look(const Args& names) {
+    Args request = {"EVAL", std::string(look_script.body.data, look_script.body.size), std::to_string(names.size())};
+    request.insert(request.end(), names.begin(), names.end());
+    const std::string bytes = resp_command(request);
+    conn_.send(bytes);
+    const std::string reply = whole_ttls(conn_.receive(1));
+    redis.receive(twin_, bytes, 0);
+    EXPECT_EQ(reply, whole_ttls(take()));
+    return reply.substr(0, reply.size() - 1);
+  }
   void seal_with(const std::string& seal) { both({"HSET", meta, "seal", seal}); }
   void count(const std::string& name, const std::string& field) { both({"HSET", counters, name, field}); }
   std::string counter(const std::string& name) { return real.command({"HGET", counters, name}); }
@@ -316,6 +328,35 @@ TEST_F(FenceScripts, SeveralNamesAllOrNone) {
   EXPECT_EQ(extend(names, "w", twice, "s"), "0");
   EXPECT_LE(std::stoll(real.command({"PTTL", "a"})), 100'000) << "none is extended";
   EXPECT_EQ(acquire({"d", "d"}, "v", "s", "1"), "hint 0 now");
+}
+
+TEST_F(FenceScripts, SeveralNamesAreReleasedWhereverTheValueIs) {
+  const Args names = {"a", "b", "c"};
+  EXPECT_EQ(release(names, "v"), "0") << "nothing there";
+  acquire(names, "v", "", "0");
+  EXPECT_EQ(release(names, "w"), "0") << "foreign";
+  EXPECT_EQ(value("a"), "v");
+  both({"SET", "b", "foreign"});
+  EXPECT_EQ(release(names, "v"), "1");
+  EXPECT_EQ(value("a") + value("b") + value("c"), "(nil)foreign(nil)");
+  EXPECT_EQ(release(names, "v"), "0") << "once";
+  both({"DEL", "b"});
+  acquire(names, "v", "", "0");
+  both({"DEL", "a"});
+  both({"HSET", "a", "f", "v"});
+  EXPECT_EQ(release({"b", "a", "c"}, "v"), "1") << "a hash among them hides none";
+  EXPECT_EQ(value("b") + value("c"), "(nil)(nil)");
+}
+
+TEST_F(FenceScripts, ALookAtSeveralNamesIsAboutTheLast) {
+  EXPECT_EQ(look({"a", "b"}), "-2");
+  both({"SET", "b", "v", "PX", once});
+  EXPECT_EQ(look({"a", "b"}), once);
+  both({"SET", "a", "v", "PX", twice});
+  EXPECT_EQ(look({"a", "b"}), twice);
+  EXPECT_EQ(look({"b", "a"}), twice);
+  both({"SET", "c", "v"});
+  for (const Args& names : {Args{"c", "a", "b"}, Args{"a", "c", "b"}, Args{"a", "b", "c"}}) EXPECT_EQ(look(names), "-1");
 }
 
 TEST_F(FenceScripts, KeysOfAnotherKindChangeNothing) {

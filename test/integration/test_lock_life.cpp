@@ -446,9 +446,20 @@ TEST(Call, ArgumentsOutOfRange) {
   redlock_acquire_opts_t no_size = options(0);
   no_size.size = 0;
   EXPECT_EQ(acquire(bus, 1, no_size), REDLOCK_E_INVAL);
-  const redlock_resource_t both[2] = {bus, redlock_resource("pump")};
-  redlock_lock_t lock{7};
-  EXPECT_EQ(redlock_acquire_async(client.get(), both, 2, nullptr, &lock), REDLOCK_E_NOTSUP);
+  const auto acquire_all = [&](const std::vector<redlock_resource_t>& names) {
+    redlock_lock_t lock{7};
+    const int err = redlock_acquire_async(client.get(), names.data(), static_cast<uint32_t>(names.size()), nullptr, &lock);
+    EXPECT_EQ(err == 0, lock.id != 0);
+    return err;
+  };
+  const redlock_resource_t tap = redlock_resource("tap");
+  EXPECT_EQ(acquire_all({bus, tap, bus}), REDLOCK_E_INVAL) << "twice";
+  EXPECT_EQ(acquire_all({bus, redlock_resource("")}), REDLOCK_E_INVAL);
+  EXPECT_EQ(acquire_all({bus, redlock_resource(long_name.c_str())}), REDLOCK_E_INVAL);
+  EXPECT_EQ(acquire_all({bus, tap, redlock_resource("a"), redlock_resource("b"), redlock_resource("c")}), REDLOCK_E_INVAL);
+  const std::string rest(REDLOCK_RESOURCE_BYTES_DEFAULT - 2, 'r');
+  EXPECT_EQ(acquire_all({bus, redlock_resource(rest.c_str())}), REDLOCK_E_INVAL) << "a byte too many, together";
+  EXPECT_EQ(acquire_all({bus, redlock_resource(rest.c_str() + 1)}), 0);
 }
 
 TEST(Call, FromAnotherThread) {

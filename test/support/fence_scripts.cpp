@@ -92,6 +92,29 @@ Reply run_extend(ScriptCall& call) {
   return Reply::make_integer(1);
 }
 
+Reply run_release_several(ScriptCall& call) {
+  Args read = {"MGET"}, ours = {"DEL"};
+  read.insert(read.end(), call.keys.begin(), call.keys.end());
+  const Reply values = call.call(read);
+  if (call.failed()) return {};
+  for (size_t i = 0; i < call.keys.size(); ++i) {
+    const Reply& value = values.items.at(i);
+    if (value.kind == Reply::bulk && value.text == call.argv.at(0)) ours.push_back(call.keys.at(i));
+  }
+  if (ours.size() == 1) return Reply::make_integer(0);
+  call.call(ours);
+  return Reply::make_integer(1);
+}
+
+Reply run_look(ScriptCall& call) {
+  int64_t most = -2;
+  for (const std::string& key : call.keys) {
+    const int64_t left = call.call({"PTTL", key}).number;
+    if (left == -1 || (most != -1 && left > most)) most = left;
+  }
+  return Reply::make_integer(most);
+}
+
 std::string text_of(const Script& script) { return std::string(script.body.data, script.body.size); }
 
 }  // namespace
@@ -100,6 +123,8 @@ void register_fence_scripts(RedisDouble& redis) {
   redis.register_script(text_of(acquire_fenced_script), run_acquire);
   redis.register_script(text_of(token_script), run_token);
   redis.register_script(text_of(extend_fenced_script), run_extend);
+  redis.register_script(text_of(release_several_script), run_release_several);
+  redis.register_script(text_of(look_script), run_look);
 }
 
 }  // namespace redlock::test

@@ -292,6 +292,7 @@ const RedisDouble::Command* RedisDouble::find(const std::string& name) const {
       {"HMGET", {&D::cmd_hmget, -3, read | keyed}},
       {"HSET", {&D::cmd_hset, -4, write | deny_oom | keyed}},
       {"INFO", {&D::cmd_info, -1, always}},
+      {"MGET", {&D::cmd_mget, -2, read | keyed}},
       {"PEXPIRE", {&D::cmd_pexpire, -3, write | keyed}},
       {"PING", {&D::cmd_ping, -1, 0}},
       {"PTTL", {&D::cmd_pttl, 2, read | keyed}},
@@ -357,7 +358,7 @@ Reply RedisDouble::execute(int number, const Args& args, TrueTime now) {
   ++calls_[name];
   Reply reply = (this->*command->run)(number, args, now);
   if ((command->flags & read) && conn.tracking && (!conn.optin || conn.caching) && !(conn.optout && conn.caching)) {
-    const size_t keys = name == "EXISTS" ? args.size() : 2;
+    const size_t keys = name == "EXISTS" || name == "MGET" ? args.size() : 2;
     for (size_t i = 1; i < keys; ++i) trackers_[args[i]].insert(number);
   }
   return reply;
@@ -695,6 +696,16 @@ Reply RedisDouble::cmd_del(int number, const Args& args, TrueTime now) {
     ++deleted;
   }
   return Reply::make_integer(deleted);
+}
+
+// A key of another type is as good as none.
+Reply RedisDouble::cmd_mget(int number, const Args& args, TrueTime now) {
+  std::vector<Reply> values;
+  for (size_t i = 1; i < args.size(); ++i) {
+    const Entry* entry = find_key(args[i], now, number);
+    values.push_back(entry != nullptr && !entry->hash ? Reply::make_bulk(entry->value) : Reply::make_nil());
+  }
+  return Reply::make_array(std::move(values));
 }
 
 Reply RedisDouble::cmd_exists(int number, const Args& args, TrueTime now) {

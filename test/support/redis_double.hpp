@@ -252,6 +252,7 @@ class RedisDouble {
   Reply cmd_hdel(int conn, const Args& args, TrueTime now);
   Reply cmd_hget(int conn, const Args& args, TrueTime now);
   Reply cmd_hmget(int conn, const Args& args, TrueTime now);
+  Reply cmd_mget(int conn, const Args& args, TrueTime now);
   Reply cmd_hset(int conn, const Args& args, TrueTime now);
   Reply cmd_info(int conn, const Args& args, TrueTime now);
   Reply cmd_pexpire(int conn, const Args& args, TrueTime now);

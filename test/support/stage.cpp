@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "stage.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
@@ -146,12 +147,26 @@ Options Gateway::options(uint32_t ttl_ms, int32_t wait_ms) {
   return {ttl_ms, wait_ms, 0, 0, REDLOCK_RETRY_DELAY_MS_DEFAULT, false};
 }
 
+// "bus+valve": two names, in any order.
 int Gateway::acquire(const std::string& resource, const Options& options, const std::string& label) {
+  Bytes names[Names::max];
+  unsigned n = 0;
+  std::vector<std::string> keys;
+  for (size_t at = 0; at <= resource.size(); ++n) {
+    const size_t end = std::min(resource.find('+', at), resource.size());
+    names[n] = Bytes(resource.data() + at, end - at);
+    keys.push_back(text_of(client_->settings().key_prefix) + text_of(names[n]));
+    at = end + 1;
+  }
+  char packed[REDLOCK_RESOURCE_BYTES_MAX];
+  Names of;
+  if (!Names::sort(names, n)) return REDLOCK_E_INVAL;
+  of.assign(packed, names, n);
   uint64_t handle = 0;
-  const int err = client_->acquire(Bytes(resource.data(), resource.size()), options, nullptr, nullptr, handle);
+  const int err = client_->acquire(of, options, nullptr, nullptr, handle);
   if (err == 0) {
     const std::string& key = label.empty() ? resource : label;
-    handles_[key] = {handle, text_of(client_->settings().key_prefix) + resource, false, false};
+    handles_[key] = {handle, keys, false, false};
     labels_[handle] = key;
   }
   after_call();
@@ -701,8 +716,10 @@ void Stage::execute(uint64_t id, Socket& socket, const Socket::Request& request,
     send_back(id, socket, reply, Input::Kind::bytes);
     if (m.delay > 0) fate = ", on its way";
   }
-  if (words[0] == "PTTL") {  // with the CLIENT CACHING before it
-    write_down(socket.gateway->name + " >", socket.master, "look " + words[1] + ": " + answer + fate);
+  const bool looks = words[0] == "EVAL" && words[1] == text_of(look_script.body);
+  if (words[0] == "PTTL" || looks) {  // with the CLIENT CACHING before it
+    const std::string names = looks ? executed_.back().text.substr(sizeof "EVAL look") : words[1];
+    write_down(socket.gateway->name + " >", socket.master, "look " + names + ": " + answer + fate);
   } else if (show_greetings || !(is_greeting(words) || of_a_reading)) {
     write_down(socket.gateway->name + " >", socket.master, executed_.back().text + ": " + answer + fate);
   }
@@ -873,6 +890,8 @@ std::string Stage::label_of(const std::string& value) const {
 std::string Stage::in_words(const std::vector<std::string>& words) const {
   static const std::map<std::string, std::string> names = {
       {sha_of(release_script), "release"},           {text_of(release_script.body), "release"},
+      {sha_of(release_several_script), "release_several"}, {text_of(release_several_script.body), "release_several"},
+      {text_of(look_script.body), "look"},
       {sha_of(extend_script), "extend"},             {text_of(extend_script.body), "extend"},
       {text_of(seal_script.body), "seal"},           {text_of(quarantine_script.body), "quarantine"},
       {sha_of(acquire_fenced_script), "acquire_fenced"}, {text_of(acquire_fenced_script.body), "acquire_fenced"},
@@ -883,8 +902,9 @@ std::string Stage::in_words(const std::vector<std::string>& words) const {
     if (words[0] == "PING" && i == 1) break;
     const bool script_word = words[0] == "EVALSHA" || words[0] == "EVAL";
     if (script_word && i == 2) continue;  // the number of keys
-    const bool fenced = script_word && i > 2 && (words[2] == "3" || words[1] == sha_of(extend_fenced_script) ||
-                                                 words[1] == text_of(extend_fenced_script.body));
+    const auto called = script_word ? names.find(words[1]) : names.end();
+    const bool fenced = i > 2 && called != names.end() && (called->second == "acquire_fenced" || called->second == "token" ||
+                                                           called->second == "extend_fenced");
     if (fenced && (words[i].compare(0, 8, "redlock:") == 0 || words[i].empty())) continue;  // bookkeeping; no seal
     if (i > 0) text += " ";
     const auto script = names.find(words[i]);
@@ -965,10 +985,12 @@ void Stage::check_exclusion() {
     for (const auto& [label, handle] : gateway->handles_) {
       if (!gateway->could_act(handle.id)) continue;
       const std::string who = gateway->name + "'s " + label;
-      const auto [other, first] = held.insert({handle.key, who});
-      if (first || !accused_.insert(other->second + " " + who).second) continue;
-      ++violations_;
-      note("VIOLATION: " + handle.key + " is held as " + other->second + " and as " + who);
+      for (const std::string& key : handle.keys) {
+        const auto [other, first] = held.insert({key, who});
+        if (first || !accused_.insert(other->second + " " + who).second) continue;
+        ++violations_;
+        note("VIOLATION: " + key + " is held as " + other->second + " and as " + who);
+      }
     }
   }
 }

@@ -64,7 +64,7 @@ class Gateway {
  public:
   const std::string name;
 
-  // ---- the API. A lock is called by the resource's name, or by the label that its acquire gave it.
+  // ---- the API. A lock is called by the resource's name ("bus+valve": two at once), or by the label that its acquire gave it.
   static Options options(uint32_t ttl_ms, int32_t wait_ms = 0);
   int acquire(const std::string& resource, const Options& options, const std::string& label = "");
   int cancel(const std::string& label);
@@ -131,7 +131,7 @@ class Gateway {
 
   struct Handle {
     uint64_t id = 0;
-    std::string key;
+    std::vector<std::string> keys;
     bool decided = false;
     bool ended = false;
   };

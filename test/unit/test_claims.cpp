@@ -19,13 +19,15 @@ namespace {
 using Deleted = Claims::Deleted;
 
 constexpr uint32_t ttl = 1'000;
+constexpr unsigned resource_bytes = 12;
 constexpr int64_t lifetime_ms = 1'012;  // ttl + drift
 
 Instant at(int64_t ms) { return Instant::from_ns(ms * 1'000'000); }
 
 struct Fixture {
-  explicit Fixture(unsigned masters = 3, unsigned locks = 4, unsigned capacity = 10) : table(capacity) {
-    claims.init({masters, masters / 2 + 1, locks, 10'000, 2}, table.data(), capacity);
+  explicit Fixture(unsigned masters = 3, unsigned locks = 4, unsigned capacity = 10)
+      : table(capacity), names(capacity * resource_bytes) {
+    claims.init({masters, masters / 2 + 1, locks, 10'000, 2, resource_bytes}, table.data(), capacity, names.data());
   }
   uint16_t make() { return claims.make(7, "valve", ttl); }
   // A claim whose SET was sent to masters 0 and 1 and granted there.
@@ -51,8 +53,24 @@ struct Fixture {
   bool freed(uint16_t c) const { return !claims[c].used; }
 
   std::vector<Claim> table;
+  std::vector<char> names;
   Claims claims;
 };
+
+TEST(Claims, several_names_are_copied) {
+  Fixture f;
+  char memory[8];
+  const Bytes both[] = {"bus", "valve"};
+  Names names;
+  names.assign(memory, both, 2);
+  f.make();
+  const uint16_t c = f.claims.make(7, names, ttl);
+  f.make();
+  memset(memory, 'x', sizeof memory);
+  EXPECT_EQ(f.claims[c].names.count(), 2u);
+  EXPECT_TRUE(f.claims[c].names.has("bus"));
+  EXPECT_TRUE(f.claims[c].names.has("valve"));
+}
 
 TEST(Claims, a_new_one) {
   Fixture f;
@@ -62,7 +80,9 @@ TEST(Claims, a_new_one) {
   EXPECT_TRUE(claim.used);
   EXPECT_FALSE(claim.ended);
   EXPECT_EQ(claim.slot, 7);
-  EXPECT_EQ(std::string(claim.resource, claim.resource_size), "valve");
+  EXPECT_EQ(claim.names.count(), 1u);
+  EXPECT_EQ(claim.names.first(), Bytes("valve"));
+  EXPECT_EQ(claim.names.first().data, f.names.data() + size_t{c} * resource_bytes) << "a copy";
   EXPECT_EQ(claim.ttl_ms, ttl);
   EXPECT_EQ(claim.sent | claim.refused | claim.pending | claim.stray | claim.owed | claim.deleting | claim.resting, 0);
   EXPECT_EQ(f.claims.debts(), 0u);

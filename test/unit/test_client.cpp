@@ -257,9 +257,10 @@ void expect_enough_and_not_wasteful(const Settings& s) {
   size_t tx = s.tx_bytes;
   if (tx == 0)
     tx = std::max<size_t>(REDLOCK_TX_BYTES_MIN,
-                          s.locks * (96 + s.key_prefix.size + REDLOCK_RESOURCE_MAX + REDLOCK_VALUE_MAX));
+                          s.locks * (96 + s.key_prefix.size + s.resource_bytes + REDLOCK_VALUE_MAX));
   size_t parts = s.locks * (sizeof(Lock) + sizeof(LocalQueue::Row) + sizeof(Proposals::Place) + s.masters * sizeof(Instant));
   parts += s.debts * sizeof(Claim) + s.masters * sizeof(Session);
+  parts += size_t{s.locks + s.debts} * s.resource_bytes;
   char key[meta_key_max], fingerprint[fingerprint_max];
   size_t texts = s.client_name.size + s.key_prefix.size + write_meta_key(s, key).size;
   texts += write_fingerprint(s, s.masters / 2 + 1, fingerprint).size;

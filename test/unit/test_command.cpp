@@ -22,7 +22,7 @@ std::string text(Bytes b) { return std::string(b.data, b.size); }
 Subject subject() {
   Subject s;
   s.key_prefix = "plant:";
-  s.resource = "valve";
+  s.names = "valve";
   s.value_hex = Bytes(hex);
   s.client_name = "gw-17";
   s.ttl_ms = 10'000;
@@ -76,10 +76,71 @@ TEST(Command, no_prefix_no_name_any_bytes) {
   s.key_prefix = {};
   s.client_name = {};
   const std::string resource("\r\n\0*$ \xff", 7);
-  s.resource = bytes(resource);
+  s.names = bytes(resource);
   s.ttl_ms = UINT32_MAX;
   EXPECT_EQ(wire(by_name(Op::acquire, s)), bulks({"SET", resource, std::string(hex) + ":", "NX", "PX", "4294967295"}));
   EXPECT_EQ(wire(by_name(Op::release, s)), bulks({"EVALSHA", release_sha, "1", resource, std::string(hex) + ":"}));
+}
+
+// ---- several names ---------------------------------------------------------------------------------------------
+
+Subject two_names() {
+  static char memory[REDLOCK_RESOURCE_BYTES_MAX];
+  const Bytes names[] = {"bus", "valve"};
+  Subject s = subject();
+  s.names.assign(memory, names, 2);
+  return s;
+}
+
+TEST(Command, several_names_are_keys_of_one_script) {
+  const auto sha = [](const Script& script) { return std::string(script.sha.data, 40); };
+  const Subject s = two_names();
+  EXPECT_EQ(wire(Command::plain(Op::release, s, true)), bulks({"EVALSHA", sha(release_several_script), "2", "plant:bus", "plant:valve", value}));
+  EXPECT_EQ(wire(Command::plain(Op::release, s, false)),
+            bulks({"EVAL", text(release_several_script.body), "2", "plant:bus", "plant:valve", value}));
+  const Fencing none = {"redlock:plant::meta", Bytes(), 0};
+  EXPECT_EQ(wire(Command::fenced(Op::acquire_fenced, s, none, true)),
+            bulks({"EVALSHA", sha(acquire_fenced_script), "4", "plant:bus", "plant:valve", "redlock:plant::meta",
+                   "redlock:plant::fence", value, "10000", "", "0"}));
+  EXPECT_EQ(wire(Command::fenced(Op::token, s, {"redlock:plant::meta", Bytes(), 42}, false)),
+            bulks({"EVAL", text(token_script.body), "4", "plant:bus", "plant:valve", "redlock:plant::meta",
+                   "redlock:plant::fence", value, "", "42"}));
+  EXPECT_EQ(wire(Command::fenced(Op::extend, s, none, true)),
+            bulks({"EVALSHA", sha(extend_fenced_script), "3", "plant:bus", "plant:valve", "redlock:plant::meta", value,
+                   "10000", ""}));
+}
+
+TEST(Command, a_look_at_several_names_is_two_requests_too) {
+  EXPECT_EQ(wire(Command::look("plant:", "valve")), bulks({"CLIENT", "CACHING", "yes"}) + bulks({"PTTL", "plant:valve"}));
+  const Command look = Command::look("plant:", two_names().names);
+  EXPECT_EQ(wire(look), bulks({"CLIENT", "CACHING", "yes"}) +
+                            bulks({"EVAL", text(look_script.body), "2", "plant:bus", "plant:valve"}));
+  EXPECT_EQ(look.splice().data, look_script.body.data);
+}
+
+TEST(Command, four_of_the_longest_names_fit) {
+  const std::string prefix(REDLOCK_KEY_PREFIX_MAX, 'p'), name(REDLOCK_CLIENT_NAME_MAX, 'n'), seal_text(50, 's');
+  const std::string meta = "redlock:" + prefix + ":meta";
+  std::string names[Names::max];
+  Bytes views[Names::max];
+  for (unsigned i = 0; i < Names::max; ++i) {
+    names[i] = std::string(REDLOCK_RESOURCE_MAX, static_cast<char>('a' + i));
+    views[i] = bytes(names[i]);
+  }
+  char memory[REDLOCK_RESOURCE_BYTES_MAX];
+  Subject s{bytes(prefix), Names(), Bytes(hex), bytes(name), UINT32_MAX};
+  s.names.assign(memory, views, Names::max);
+  const Fencing f = {bytes(meta), bytes(seal_text), UINT64_MAX};
+  const size_t keys = Names::max * (prefix.size() + REDLOCK_RESOURCE_MAX) + (Names::max - 1) * Command::name_max;
+  for (const bool by_name : {true, false}) {
+    for (const Op op : {Op::acquire_fenced, Op::token, Op::extend}) {
+      const size_t size = Command::fenced(op, s, f, by_name).text_size();
+      EXPECT_LE(size, Command::frame_max + keys + REDLOCK_VALUE_MAX + Command::fencing_max);
+      EXPECT_GT(size, keys);
+    }
+  }
+  EXPECT_LE(Command::plain(Op::release, s, true).text_size(), Command::frame_max + keys + REDLOCK_VALUE_MAX);
+  EXPECT_LE(Command::look(s.key_prefix, s.names).text_size(), Command::frame_max + keys);
 }
 
 // frame_max is what the client reserves beside key and value: enough for the longest, and not far above.

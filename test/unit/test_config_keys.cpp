@@ -59,6 +59,7 @@ constexpr NumberCase numbers[] = {
     {"limits.locks", 1, 4096, 32, &Values::locks},
     {"limits.in_flight", 8, 16384, 64, &Values::in_flight},
     {"limits.debts", 2, 16384, 64, &Values::debts},
+    {"limits.resource_bytes", 64, 256, 64, &Values::resource_bytes},
     {"limits.tx_bytes", 1024, 4194304, 0, &Values::tx_bytes, true},
     {"limits.rx_bytes", 512, 65536, 1024, &Values::rx_bytes},
     {"limits.stack_bytes", 32768, 8388608, 65536, &Values::stack_bytes},
@@ -383,7 +384,7 @@ TEST(ConfigFinish, EverySettingArrives) {
       {"timing.reconnect_max_ms", 5007},  {"timing.suspect_close_ms", 2008},   {"timing.ping_interval_ms", 5009},
       {"timing.drift_ppm", 10010},        {"timing.drift_fixed_ms", 11},       {"limits.locks", 12},
       {"limits.in_flight", 24},           {"limits.debts", 14},                {"limits.tx_bytes", 1515},
-      {"limits.rx_bytes", 1616},
+      {"limits.rx_bytes", 1616},          {"limits.resource_bytes", 115},
       {"limits.stack_bytes", 171717},
       {"defaults.wakeups", 0},            {"defaults.local_turns", 7},
   };
@@ -410,6 +411,7 @@ TEST(ConfigFinish, EverySettingArrives) {
   EXPECT_EQ(s.debts, 14u);
   EXPECT_EQ(s.tx_bytes, 1515u);
   EXPECT_EQ(s.rx_bytes, 1616u);
+  EXPECT_EQ(s.resource_bytes, 115u);
   EXPECT_EQ(s.stack_bytes, 171717u);
   EXPECT_EQ(text(s.client_name), "gw-17");
   EXPECT_EQ(text(s.key_prefix), "plant:");

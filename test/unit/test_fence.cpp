@@ -216,6 +216,42 @@ TEST(Proposals, a_permission_is_kept_until_it_is_used) {
   EXPECT_TRUE(r.proposals.allow_floor("valve"));
 }
 
+struct TwoNames {
+  TwoNames() {
+    const Bytes both[] = {"bus", "valve"};
+    names.assign(memory, both, 2);
+  }
+  char memory[8];
+  Names names;
+};
+
+TEST(Proposals, of_several_names_is_above_each) {
+  Remembered r(64);
+  const TwoNames two;
+  EXPECT_EQ(r.proposals.next(two.names), 1u);
+  r.proposals.heard("valve", 12);
+  EXPECT_EQ(r.proposals.next(two.names), 13u);
+  r.proposals.heard("bus", 41);
+  EXPECT_EQ(r.proposals.next(two.names), 42u);
+  r.proposals.heard(two.names, 50);
+  EXPECT_EQ(r.proposals.next("bus"), 51u);
+  EXPECT_EQ(r.proposals.next("valve"), 51u);
+  r.proposals.heard("valve", token_max);
+  EXPECT_EQ(r.proposals.next(two.names), 0u) << "no token is left for one of them";
+}
+
+TEST(Proposals, the_floor_of_several_names_wants_permission_for_each) {
+  Remembered r(64);
+  const TwoNames two;
+  EXPECT_TRUE(r.proposals.allow_floor("bus"));
+  EXPECT_FALSE(r.proposals.may_floor(two.names));
+  EXPECT_TRUE(r.proposals.allow_floor("valve"));
+  EXPECT_TRUE(r.proposals.may_floor(two.names));
+  r.proposals.floor_taken(two.names);
+  EXPECT_FALSE(r.proposals.may_floor("bus"));
+  EXPECT_FALSE(r.proposals.may_floor("valve"));
+}
+
 // ---- the device's side -----------------------------------------------------------------------------------------
 
 TEST(FenceCheck, power_up_equality_and_order) {

@@ -5,6 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -21,11 +25,19 @@ struct Line {
     queue.init(rows, rows_count);
   }
 
-  uint16_t enter(const std::string& resource) {
+  // "a+b": two, in order
+  uint16_t enter(const std::string& resources) {
     Lock* lock = table.take();
     EXPECT_NE(lock, nullptr);
-    lock->resource_size = static_cast<uint8_t>(resource.size());
-    memcpy(lock->resource, resource.data(), resource.size());
+    Bytes names[Names::max];
+    unsigned n = 0;
+    for (size_t at = 0; at < resources.size(); ++n) {
+      const size_t end = std::min(resources.find('+', at), resources.size());
+      names[n] = Bytes(resources.data() + at, end - at);
+      at = end + 1;
+    }
+    memory.emplace_back();
+    lock->names.assign(memory.back().data(), names, n);
     queue.enter(*lock);
     lock->state = State::waiting;
     return table.index(*lock);
@@ -42,6 +54,7 @@ struct Line {
   bool waits(uint16_t index) { return table[index].behind != no_slot; }
 
   std::unique_ptr<Lock[]> locks;
+  std::deque<std::array<char, 64>> memory;
   Table table;
   LocalQueue::Row rows[rows_count];
   LocalQueue queue{table};
@@ -83,6 +96,69 @@ TEST(LocalQueue, names_of_which_one_begins_the_other_are_two) {
   EXPECT_FALSE(line.waits(line.enter("bus2")));
   EXPECT_FALSE(line.waits(line.enter("bu")));
   EXPECT_TRUE(line.waits(line.enter("bus2")));
+}
+
+TEST(LocalQueue, several_names_stand_in_every_line) {
+  Line line;
+  const uint16_t bus = line.enter("bus"), both = line.enter("bus+valve"), valve = line.enter("valve"), tap = line.enter("tap");
+  EXPECT_TRUE(line.waits(both));
+  EXPECT_TRUE(line.waits(valve)) << "behind the one that waits, though nobody has it";
+  EXPECT_FALSE(line.waits(tap));
+  const uint16_t again = line.enter("bus");
+  EXPECT_EQ(line.leave(bus), std::vector<uint16_t>{both});
+  EXPECT_EQ(line.leave(tap), std::vector<uint16_t>{});
+  EXPECT_EQ(line.leave(both), (std::vector<uint16_t>{valve, again})) << "one of each line";
+  EXPECT_EQ(line.leave(valve), std::vector<uint16_t>{});
+  EXPECT_EQ(line.leave(again), std::vector<uint16_t>{});
+  EXPECT_FALSE(line.waits(line.enter("bus+valve")));
+}
+
+TEST(LocalQueue, two_names_of_one_kind) {
+  Line line;
+  const uint16_t both = line.enter("x1yz+x2yz");  // alike at their ends
+  EXPECT_FALSE(line.waits(both));
+  EXPECT_FALSE(line.waits(line.enter("x3yz")));
+  EXPECT_TRUE(line.waits(line.enter("x2yz")));
+}
+
+// All sets of three names: nobody goes before an older one that shares a name, and everybody else may.
+TEST(LocalQueue, as_a_list_of_sets_would_do) {
+  std::mt19937 dice(11);
+  Line line;
+  struct Entry {
+    uint16_t index;
+    unsigned set;
+  };
+  std::vector<Entry> list;
+  const auto is_first = [&](size_t i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (list[j].set & list[i].set) return false;
+    }
+    return true;
+  };
+  for (unsigned step = 0; step < 20'000; ++step) {
+    if (list.size() < capacity && (list.empty() || dice() % 2 != 0)) {
+      const unsigned set = 1 + static_cast<unsigned>(dice() % 15);
+      std::string names;
+      for (unsigned n = 0; n < 4; ++n) {
+        if (set >> n & 1) names += (names.empty() ? "" : "+") + std::string(1, static_cast<char>('a' + n));
+      }
+      list.push_back({line.enter(names), set});
+    } else {
+      const size_t i = dice() % list.size();
+      std::vector<uint16_t> waited, expected;
+      for (const Entry& e : list) waited.push_back(line.waits(e.index));
+      const std::vector<uint16_t> first = line.leave(list[i].index);
+      waited.erase(waited.begin() + static_cast<std::ptrdiff_t>(i));
+      list.erase(list.begin() + static_cast<std::ptrdiff_t>(i));
+      for (size_t k = 0; k < list.size(); ++k) {
+        if (waited[k] && is_first(k)) expected.push_back(list[k].index);
+      }
+      std::sort(expected.begin(), expected.end());
+      ASSERT_EQ(first, expected) << "who came to be first is told, at step " << step;
+    }
+    for (size_t i = 0; i < list.size(); ++i) ASSERT_EQ(line.waits(list[i].index), !is_first(i)) << "step " << step;
+  }
 }
 
 TEST(LocalQueue, as_a_list_would_do) {

@@ -26,6 +26,8 @@ struct Named {
   const Script& script;
 };
 const Named all[] = {{"release", release_script},
+                     {"release_several", release_several_script},
+                     {"look", look_script},
                      {"extend", extend_script},
                      {"seal", seal_script},
                      {"quarantine", quarantine_script},
@@ -72,14 +74,14 @@ TEST(Scripts, none_is_forgotten_here) {
 TEST(Scripts, no_shebang_and_reads_before_writes) {
   for (const Named& n : all) {
     EXPECT_NE(body(n.script).substr(0, 1), "#") << n.name << ": Redis refuses a script with a shebang at maxmemory";
-    const std::regex first("redis\\.call\\('(GET|EXISTS|HGET|HMGET)',KEYS\\[(1|i)\\][,)]");
+    const std::regex first("redis\\.call\\('(GET|EXISTS|HGET|HMGET|PTTL|MGET)',(unpack\\(KEYS\\)|KEYS\\[(1|i)\\])[,)]");
     std::cmatch found;
     const std::string_view text = body(n.script);
     ASSERT_TRUE(std::regex_search(text.data(), text.data() + text.size(), found, first)) << n.name;
     EXPECT_EQ(text.find("redis.call"), static_cast<size_t>(found.position(0))) << n.name;
     size_t first_write = text.size(), last_read = 0;
     for (const char* write : {"'SET'", "'HSET'", "'HDEL'", "'DEL'", "'PEXPIRE'"}) first_write = std::min(first_write, text.find(write));
-    for (const char* read : {"'GET'", "'EXISTS'", "'HGET'", "'HMGET'", "'TIME'"}) {
+    for (const char* read : {"'GET'", "'MGET'", "'EXISTS'", "'HGET'", "'HMGET'", "'TIME'"}) {
       if (text.rfind(read) != std::string_view::npos) last_read = std::max(last_read, text.rfind(read));
     }
     EXPECT_LT(last_read, first_write) << n.name;

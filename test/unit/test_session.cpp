@@ -49,7 +49,7 @@ const std::string hello_command = command({"HELLO", "3", "SETNAME", "gw-17"});
 
 Command any_command() {
   Subject s;
-  s.resource = "valve";
+  s.names = "valve";
   s.value_hex = "0011223344556677889900112233445566778899";
   s.client_name = "gw-17";
   s.ttl_ms = 1'000;
@@ -506,6 +506,19 @@ TEST(Session, a_look_is_two_requests_and_one_answer) {
   EXPECT_EQ(f.session->in_flight(), 0u);
 }
 
+TEST(Session, a_look_at_several_keys_takes_its_script_along) {
+  Fixture f;
+  f.greet();
+  f.sent();
+  char memory[8];
+  const Bytes both[] = {"bus", "valve"};
+  Names names;
+  names.assign(memory, both, 2);
+  f.session->look(5, 75, Command::look("a:", names), f.now);
+  EXPECT_EQ(f.session->in_flight(), 2u);
+  EXPECT_EQ(f.sent(), command({"CLIENT", "CACHING", "yes"}) + command({"EVAL", text(look_script.body), "2", "a:bus", "a:valve"}));
+}
+
 TEST(Session, what_a_look_may_say) {
   for (const auto& [said, ttl] : {std::pair<const char*, int64_t>{":-2\r\n", -2}, {":-1\r\n", -1}, {":0\r\n", 0},
                                   {"-NOPERM no\r\n", -3}, {"-LOADING now\r\n", -3}}) {
@@ -665,7 +678,7 @@ TEST(Session, a_command_with_its_script_by_reference) {
   Fixture f;
   f.greet();
   Subject s;
-  s.resource = "valve";
+  s.names = "valve";
   s.value_hex = "0011223344556677889900112233445566778899";
   s.client_name = "gw-17";
   const Command release = Command::plain(Op::release, s, false);

@@ -82,7 +82,7 @@ struct Fixture : test::SessionWire {
   }
   void ask(Op op) {
     Subject s;
-    s.resource = "bus";
+    s.names = "bus";
     s.value_hex = "0011223344556677889900112233445566778899";
     s.client_name = "gw";
     s.ttl_ms = 1'000;

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+#include "names.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace redlock {
+namespace {
+
+std::string text(Bytes b) { return std::string(b.data, b.size); }
+
+struct Kept {
+  explicit Kept(const std::vector<std::string>& given) : texts(given) {
+    std::vector<Bytes> bytes;
+    for (const std::string& t : texts) bytes.emplace_back(t.data(), t.size());
+    sorted = Names::sort(bytes.data(), static_cast<unsigned>(bytes.size()));
+    if (sorted) names.assign(memory, bytes.data(), static_cast<unsigned>(bytes.size()));
+  }
+  std::vector<std::string> all() const {
+    std::vector<std::string> out;
+    for (Bytes name : names) out.push_back(text(name));
+    return out;
+  }
+  std::vector<std::string> texts;
+  char memory[REDLOCK_RESOURCE_BYTES_MAX];
+  Names names;
+  bool sorted;
+};
+
+TEST(Names, one_is_a_view) {
+  const std::string name(REDLOCK_RESOURCE_MAX, 'r');
+  const Names names = Bytes(name.data(), name.size());
+  EXPECT_EQ(names.count(), 1u);
+  EXPECT_EQ(names.bytes(), name.size());
+  EXPECT_EQ(names.first().data, name.data());
+  unsigned n = 0;
+  for (Bytes one : names) {
+    ++n;
+    EXPECT_EQ(text(one), name);
+  }
+  EXPECT_EQ(n, 1u);
+}
+
+TEST(Names, any_number_in_any_order_and_any_bytes) {
+  const std::vector<std::string> sorted = {std::string("\0", 1), "bus", "bus1", std::string(REDLOCK_RESOURCE_MAX, '\xff')};
+  for (size_t count = 1; count <= Names::max; ++count) {
+    std::vector<std::string> expected(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(count)), given = expected;
+    std::sort(given.begin(), given.end());
+    do {
+      const Kept kept(given);
+      ASSERT_TRUE(kept.sorted);
+      EXPECT_EQ(kept.names.count(), count);
+      EXPECT_EQ(kept.all(), expected);
+      EXPECT_EQ(text(kept.names.first()), expected[0]);
+    } while (std::next_permutation(given.begin(), given.end()));
+  }
+}
+
+TEST(Names, the_longest_fill_the_memory) {
+  std::vector<std::string> given;
+  for (unsigned i = 0; i < Names::max; ++i) given.emplace_back(REDLOCK_RESOURCE_MAX, static_cast<char>('a' + i));
+  const Kept kept(given);
+  EXPECT_EQ(kept.names.bytes(), size_t{REDLOCK_RESOURCE_BYTES_MAX});
+  EXPECT_EQ(kept.all(), given);
+}
+
+TEST(Names, twice_the_same_is_told_wherever_it_stands) {
+  const std::vector<std::string> given = {"bus", "tap", "valve", "bus"};
+  for (std::vector<std::string> order = given; std::next_permutation(order.begin(), order.end());) {
+    EXPECT_FALSE(Kept(order).sorted);
+  }
+  EXPECT_FALSE(Kept({"bus", "bus"}).sorted);
+}
+
+TEST(Names, a_copy_in_other_memory) {
+  const Kept kept({"valve", "bus"});
+  char memory[8];
+  Names copy;
+  copy.assign(memory, kept.names);
+  EXPECT_EQ(copy.first().data, memory);
+  EXPECT_EQ(copy.count(), 2u);
+  EXPECT_EQ(std::string(memory, sizeof memory), "busvalve");
+}
+
+// Against sets, over all pairs of random choices of few short names, some of them the beginning of another.
+TEST(Names, has_and_meets) {
+  const std::vector<std::string> words = {"a", "b", "ab", "aba", "ba", "bab"};
+  std::mt19937 dice(7);
+  for (int i = 0; i < 20'000; ++i) {
+    std::set<std::string> sets[2];
+    for (std::set<std::string>& s : sets) {
+      const size_t count = 1 + dice() % Names::max;
+      while (s.size() < count) s.insert(words[dice() % words.size()]);
+    }
+    const Kept a({sets[0].begin(), sets[0].end()}), b({sets[1].begin(), sets[1].end()});
+    const bool meet = std::any_of(sets[0].begin(), sets[0].end(), [&](const std::string& w) { return sets[1].count(w) != 0; });
+    EXPECT_EQ(a.names.meets(b.names), meet);
+    for (const std::string& w : words) EXPECT_EQ(a.names.has(Bytes(w.data(), w.size())), sets[0].count(w) != 0);
+  }
+}
+
+}  // namespace
+}  // namespace redlock
