@@ -60,7 +60,7 @@ void Checker::acquired(unsigned client, const User& user, Ns t) {
   const Instant limit = user.options.max_hold_ms == 0
                             ? Instant::never()
                             : later(until, process.loop_began() + Duration::ms(user.options.max_hold_ms));
-  beliefs_.push_back({client, process.incarnation(), user.handle, user.resource, user.asked_at, t, never, until, limit,
+  beliefs_.push_back({client, process.incarnation(), user.handle, user.resources, user.asked_at, t, never, until, limit,
                       process.ahead(), false});
   world_.heap().push(t, Kind::belief, client);
 }
@@ -78,8 +78,8 @@ void Checker::token_given(unsigned client, const User& user, const redlock_event
   const bool forgets = plan.has(Fault::forget) || plan.has(Fault::flushall) || plan.has(Fault::evict);
   const bool claimed = (event.flags & REDLOCK_EV_F_FLOORED) == 0 && (!forgets || plan.guarded());
   for (const Token& other : tokens_) {
-    if (!claimed || other.resource != user.resource) continue;
-    if (world_.witness().floored_below(user.resource, other.token, other.asked_at)) continue;
+    if (!claimed || (other.resources & user.resources) == 0) continue;
+    if (world_.witness().floored_below(user.resources, other.token, other.asked_at)) continue;
     const unsigned long long mine = event.token, theirs = other.token;
     if (other.token == event.token) {
       world_.violate(user.asked_at, 1u << client, "token %llu was given before", mine);
@@ -87,7 +87,7 @@ void Checker::token_given(unsigned client, const User& user, const redlock_event
       world_.violate(user.asked_at, 1u << client, "token %llu after %llu", mine, theirs);
     }
   }
-  tokens_.push_back({user.resource, event.token, user.asked_at, t});
+  tokens_.push_back({user.resources, event.token, user.asked_at, t});
 }
 
 void Checker::checked(unsigned client, const User& user, Ns t, Instant reading, Ns boot_read_at) {
@@ -129,11 +129,15 @@ void Checker::lost(unsigned client, const User& user, Ns t) {
   ++marks.lost_early;
   unsigned there = 0;
   for (unsigned m = 0; m < plan.masters; ++m) {
-    const auto entry = world_.master(m).redis.peek(names[b->resource], world_.now());
-    if (entry && memcmp(entry->value.data(), user.value, sizeof user.value) == 0) ++there;
+    bool ours = true;
+    for (unsigned r : each(b->resources)) {
+      const auto entry = world_.master(m).redis.peek(names[r], world_.now());
+      ours = ours && entry && memcmp(entry->value.data(), user.value, sizeof user.value) == 0;
+    }
+    there += ours ? 1u : 0u;
   }
   if (there >= plan.masters / 2 + 1) {
-    world_.violate(b->asked_at, 1u << client, "LOST before its time, and %u masters have the key", there);
+    world_.violate(b->asked_at, 1u << client, "LOST before its time, and %u masters have the keys", there);
   }
 }
 
@@ -157,11 +161,12 @@ void Checker::compare(unsigned client) {
   for (const Belief& mine : beliefs_) {
     if (mine.client != client || !active(mine, now)) continue;
     for (const Belief& other : beliefs_) {
-      if (&other == &mine || other.resource != mine.resource || !active(other, now)) continue;
+      const unsigned both = mine.resources & other.resources;
+      if (&other == &mine || both == 0 || !active(other, now)) continue;
       world_.violate(
           std::min(mine.asked_at, other.asked_at), 1u << mine.client | 1u << other.client,
           "c%u and c%u hold %s at the same time (for another %.3f and %.3f ms)", mine.client, other.client,
-          names[mine.resource],
+          names[__builtin_ctz(both)],
           static_cast<double>(mine.valid_until.ns() - world_.process(mine.client).machine.own(now) - mine.ahead) / 1e6,
           static_cast<double>(other.valid_until.ns() - world_.process(other.client).machine.own(now) - other.ahead) /
               1e6);
@@ -329,7 +334,7 @@ void Checker::sample_progress() {
     for (const User& user : process.users()) {
       if (user.state != User::State::pending) continue;
       const int32_t wait = user.options.wait_ms;
-      if (wait < 0 || wait > 1000) waited_for[user.resource] = true;
+      for (unsigned r : each(wait < 0 || wait > 1000 ? user.resources : 0)) waited_for[r] = true;
       const Ns budget =
           wait * ms * 111 / 100 + Ns{2 * plan.settings.connect_timeout.ns()} + plan.settings.node_timeout.ns() * 2;
       if (wait >= 0 && now - std::max(settled, user.asked_at) > budget + 100 * ms) {
@@ -339,7 +344,10 @@ void Checker::sample_progress() {
   }
   for (unsigned r = 0; r < plan.resources; ++r) {
     bool held = false;
-    for (const Belief& b : beliefs_) held = held || (b.resource == r && !b.over && b.until == never);
+    // Who waits for several may wait for another of them, and others of its client behind it.
+    for (const Belief& b : beliefs_) {
+      held = held || ((plan.several || b.resources >> r & 1) && !b.over && b.until == never);
+    }
     if (held || !waited_for[r]) {
       nobody_since_[r] = never;
       continue;

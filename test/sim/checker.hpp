@@ -33,7 +33,7 @@ struct Belief {
   uint32_t client;
   uint32_t incarnation;
   uint64_t handle;
-  unsigned resource;
+  unsigned resources;  // bits
   Ns asked_at;
   Ns from;
   Ns until;  // released, or its process died
@@ -87,7 +87,7 @@ class Checker {
   int owner_of(const std::string& value, bool& claimed) const;
 
   struct Token {
-    unsigned resource;
+    unsigned resources;
     uint64_t token;
     Ns asked_at;
     Ns told_at;

@@ -136,6 +136,7 @@ Plan draw_plan(uint64_t seed, bool swarm) {
   draw_settings(plan, random);
   draw_guard(seed, plan);
   plan.fenced = seed % 3 == 1 && !plan.ring;  // no draw: the other worlds are what they were
+  plan.several = plan.resources > 1 && Stream(seed, Purpose::several).coin();
   plan.untracked = random.chance(800) ? 0 : static_cast<uint32_t>(random.next());
   plan.expires_actively = static_cast<uint32_t>(random.next());
   if (random.chance(30)) make_ring(plan);

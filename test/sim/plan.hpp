@@ -85,6 +85,7 @@ struct Plan {
   bool has(Fault fault) const { return faults >> static_cast<unsigned>(fault) & 1; }
   bool beyond() const { return faults >> (guarded() ? first_hopeless : first_beyond) != 0; }  // exclusion is not demanded
   bool fenced;  // every lock comes with a token
+  bool several; // some want more than one resource at once
   bool guarded() const { return settings.guard != GuardMode::off; }
   // The longest that a state may have to be watched, by the slowest clock, once everything is well.
   Ns guard_time() const { return guarded() ? settings.max_ttl_ms * ms * 1021 / 1000 + 600 * ms : 0; }

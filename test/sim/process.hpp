@@ -38,7 +38,7 @@ struct User {
   bool left = false;  // has called release
   uint64_t handle = 0;
   uint64_t ended = 0;  // an older handle, stale by now
-  unsigned resource = 0;
+  unsigned resources = 0;  // bits
   unsigned patience = 0;  // steps until it lets go
   char value[40];         // held: the random half of what its keys hold
   MasterMask unanswered = 0;  // held: masters that owed an answer to a SET after the last turn

@@ -3,6 +3,7 @@
 // The users of a process: they ask for locks, hold them shortly, for about their ttl, or work until the validity ends,
 // and call the API from wherever it may be called.
 #include <cstring>
+#include <string>
 
 #include "process.hpp"
 #include "world.hpp"
@@ -46,14 +47,22 @@ void Process::ask(User& user) {
   o.retry_delay_ms = plan.settings.retry_delay_ms;
   o.renew = random.coin();
   o.fenced = plan.fenced;
-  user.resource = static_cast<unsigned>(random.below(plan.resources));
+  user.resources = 1u << random.below(plan.resources);
+  if (plan.several && random.coin()) user.resources |= 1u << random.below(plan.resources);
+  if (plan.several && random.chance(200)) user.resources = (1u << plan.resources) - 1;
   user.asked_at = t_;
   user.ups_before = ups_;
   user.left = false;
-  const char* name = names[user.resource];
-  const int err = client_->acquire(Bytes(name, strlen(name)), o, on_event, &user, user.handle);
+  Bytes wanted[resources_max];
+  unsigned n = 0;
+  for (unsigned r : each(user.resources)) wanted[n++] = Bytes(names[r], strlen(names[r]));
+  char packed[2 * resources_max];
+  Names resources;
+  resources.assign(packed, wanted, n);
+  const int err = client_->acquire(resources, o, on_event, &user, user.handle);
   if (world_.story().telling()) {
-    world_.story().tell(t_, int(index_), -1, "u%u acquires %s ttl %u wait %d%s: %d", user.index, name, o.ttl_ms,
+    const std::string name(packed, resources.bytes());
+    world_.story().tell(t_, int(index_), -1, "u%u acquires %s ttl %u wait %d%s: %d", user.index, name.c_str(), o.ttl_ms,
                         o.wait_ms, o.renew ? " renew" : "", err);
   }
   if (err == REDLOCK_E_CLOSED) return;

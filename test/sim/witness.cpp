@@ -38,11 +38,14 @@ void Witness::executed(Connection& c, const test::Args& args, const test::Reply&
   if (!set && args[0] != "EVALSHA" && args[0] != "EVAL") return;
   const bool fenced_set = is(acquire_fenced_script, args), token = is(token_script, args);
   const bool plain_extend = is(extend_script, args), fenced_extend = is(extend_fenced_script, args);
-  const size_t key = set ? 1 : 3;
-  const int r = args.size() > key ? index_of(args[key]) : -1;
-  if (r < 0) return;
-  const std::string& value = args[set ? 2 : fenced_set || token ? 6 : fenced_extend ? 5 : 4];
-  if (is(release_script, args)) {
+  const size_t first = set ? 1 : 3, keys = set ? 1 : strtoul(args[2].c_str(), nullptr, 10);
+  unsigned resources = 0;
+  for (size_t i = first; i < first + keys && i < args.size(); ++i) {
+    if (const int r = index_of(args[i]); r >= 0) resources |= 1u << r;
+  }
+  if (resources == 0 || args.size() <= first + keys) return;  // the guard's, or a look
+  const std::string& value = args[first + keys];
+  if (is(release_script, args) || is(release_several_script, args)) {
     c.released = value;
   } else if (c.released == value) {
     world_.violate(t - second, 1u << c.client, "c%u asks m%u again for what it has released", c.client, c.master);
@@ -56,22 +59,25 @@ void Witness::executed(Connection& c, const test::Args& args, const test::Reply&
       ++attempt(c.client, value).known;
     }
     if (token && reply.number == 1 && attempt(c.client, value).known < world_.plan().masters / 2 + 1) {
-      floors_.push_back({static_cast<unsigned>(r), strtoull(args[8].c_str(), nullptr, 10), t});
+      floors_.push_back({resources, strtoull(args[first + keys + 2].c_str(), nullptr, 10), t});
     }
-    if (fenced_set) counter_said(c, static_cast<unsigned>(r), reply, t);
+    for (unsigned r : each(fenced_set ? resources : 0)) counter_said(c, r, reply, t);
     const bool acked = fenced_set && reply.text.compare(0, 4, "ack ") == 0;
     if (acked || (token && reply.number == 1)) {
-      stored_[c.master][r] = {strtoull(args[acked ? 9 : 8].c_str(), nullptr, 10), t};
+      const Stored stored = {strtoull(args[first + keys + (acked ? 3 : 2)].c_str(), nullptr, 10), t};
+      for (unsigned r : each(resources)) stored_[c.master][r] = stored;
     }
     if (set ? reply.kind == Reply::nil : fenced_set ? held : reply.kind == Reply::integer && reply.number == 0) {
       refused_at_[c.client][c.master] = t;
     }
   }
   if ((plain_extend || fenced_extend) && reply.kind == Reply::integer && reply.number == 1) {
-    extended(c, args[key], value, t);
+    for (unsigned r : each(resources)) extended(c, r, value, t);
   }
-  seen_[c.master][r] = world_.master(c.master).redis.peek(args[key], t).value_or(test::RedisDouble::Entry());
-  seen_at_[c.master][r] = t;
+  for (unsigned r : each(resources)) {
+    seen_[c.master][r] = world_.master(c.master).redis.peek(names[r], t).value_or(test::RedisDouble::Entry());
+    seen_at_[c.master][r] = t;
+  }
 }
 
 // "ack N", "known N MS", "hint N MS", "held known N"
@@ -94,20 +100,19 @@ Witness::Attempt& Witness::attempt(unsigned client, const std::string& value) {
   return a;
 }
 
-bool Witness::floored_below(unsigned resource, uint64_t token, Ns t) const {
+bool Witness::floored_below(unsigned resources, uint64_t token, Ns t) const {
   for (const Floor& f : floors_) {
-    if (f.resource == resource && f.token < token && f.at >= t) return true;
+    if ((f.resources & resources) != 0 && f.token < token && f.at >= t) return true;
   }
   return false;
 }
 
 // A master that came back with old keys since has more than was seen.
-void Witness::extended(const Connection& c, const std::string& resource, const std::string& value, Ns t) {
-  const int r = index_of(resource);
-  if (world_.checker().lost_since(c.master, seen_at_[c.master][r])) return;
+void Witness::extended(const Connection& c, unsigned resource, const std::string& value, Ns t) {
+  if (world_.checker().lost_since(c.master, seen_at_[c.master][resource])) return;
   const test::RedisDouble& redis = world_.master(c.master).redis;
-  const auto entry = redis.peek(resource, t);
-  const test::RedisDouble::Entry& before = seen_[c.master][r];
+  const auto entry = redis.peek(names[resource], t);
+  const test::RedisDouble::Entry& before = seen_[c.master][resource];
   const bool was_there = before.value == value && redis.wall_ms(t) <= before.when_ms;
   if (!was_there || !entry || entry->value != value) {
     world_.violate(t - second, 1u << c.client, "an extend of c%u made a key on m%u", c.client, c.master);
@@ -146,9 +151,13 @@ void Witness::published(unsigned client, const User& user, Instant valid_until, 
   unsigned sure = 0, doubtful = 0;
   for (unsigned m = 0; m < plan.masters; ++m) {
     const Master& master = world_.master(m);
-    const auto entry = master.redis.peek(names[user.resource], world_.now());
-    const bool ours = entry && memcmp(entry->value.data(), value, sizeof(Claim::value_hex)) == 0;
-    if (ours && master.redis.wall_ms(end) <= entry->when_ms) {
+    bool ours = true;
+    for (unsigned r : each(user.resources)) {
+      const auto entry = master.redis.peek(names[r], world_.now());
+      ours = ours && entry && memcmp(entry->value.data(), value, sizeof(Claim::value_hex)) == 0 &&
+             master.redis.wall_ms(end) <= entry->when_ms;
+    }
+    if (ours) {
       ++sure;
     } else if (master.clock_disturbed || world_.checker().lost_since(m, user.asked_at)) {
       ++doubtful;
@@ -156,8 +165,8 @@ void Witness::published(unsigned client, const User& user, Instant valid_until, 
   }
   if (plan.has(Fault::evict) || sure + doubtful >= plan.masters / 2 + 1) return;
   world_.violate(user.asked_at, 1u << client,
-                 "c%u holds %s for another %.3f ms, and %u masters have its key until then", client,
-                 names[user.resource], static_cast<double>(left) / 1e6, sure);
+                 "c%u holds %s for another %.3f ms, and %u masters have its keys until then", client,
+                 names[__builtin_ctz(user.resources)], static_cast<double>(left) / 1e6, sure);
 }
 
 // No master has a reason to fail: all are connected and quick, and the client has room for whatever one user asks.

@@ -42,11 +42,11 @@ class Witness {
   void counted(unsigned client, const User& user, const redlock_event_s& event);
   void published(unsigned client, const User& user, Instant valid_until, Ns t);
   // Was a floor stored after t that is below this token? Then later ones may be, too.
-  bool floored_below(unsigned resource, uint64_t token, Ns t) const;
+  bool floored_below(unsigned resources, uint64_t token, Ns t) const;
 
  private:
   struct Floor {
-    unsigned resource;
+    unsigned resources;  // bits
     uint64_t token;
     Ns at;
   };
@@ -60,7 +60,7 @@ class Witness {
   };
   Attempt& attempt(unsigned client, const std::string& value);
   void counter_said(const Connection& c, unsigned resource, const test::Reply& reply, Ns t);
-  void extended(const Connection& c, const std::string& resource, const std::string& value, Ns t);
+  void extended(const Connection& c, unsigned resource, const std::string& value, Ns t);
   bool all_well(unsigned client, Ns since) const;
 
   World& world_;
