@@ -23,11 +23,11 @@ KIB = 1024
 # it can be.
 Budget = collections.namedtuple('Budget', 'what goal limit')
 BUDGETS = [
-    Budget('text core and ports', 36 * KIB, 52 * KIB),
-    Budget('text whole library', 46 * KIB, 88 * KIB),       # with configuration, JSON and all texts
+    Budget('text core and ports', 36 * KIB, 58 * KIB),
+    Budget('text whole library', 46 * KIB, 95 * KIB),       # with configuration, JSON and all texts
     Budget('RAM 5 masters, 32 locks', 48 * KIB, 81 * KIB),  # most of it lets 32 locks send at once, to each master
     Budget('RAM 3 masters, 1 lock', 12 * KIB, 12 * KIB),
-    Budget('stack lock path', 2 * KIB, 3840),
+    Budget('stack lock path', 2 * KIB, 4608),
     Budget('static musl gateway', 140 * KIB, 152 * KIB),
 ]
 
