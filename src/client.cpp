@@ -399,7 +399,7 @@ inline void Client::route_delete(MasterIndex m, const Reply& reply, Instant now)
                                                                    : Claims::Deleted::error;
   // The server does not tell us of changes that we made ourselves.
   if (how == Claims::Deleted::yes && watched_) {
-    for (Bytes name : claims_[reply.claim].names) changed(m, name, now);
+    for (Bytes name : claims_[reply.claim].names) changed(m, name, false, now);
   }
   claims_.delete_answered(reply.claim, m, how, now);
 }

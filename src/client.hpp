@@ -145,7 +145,7 @@ class Client {
   bool look(Lock& lock, MasterIndex m, const Command& read, Instant now);
   void look_behind(Lock& lock, MasterIndex m, Instant now);
   void hear(MasterIndex m, const Reply& reply, Instant now);
-  void changed(MasterIndex m, Bytes resource, Instant now);
+  void changed(MasterIndex m, Bytes resource, bool told, Instant now);
   void change(Lock& lock, MasterIndex m, Instant now);
 
   // client_guard.cpp

@@ -90,7 +90,7 @@ void Client::hear(MasterIndex m, const Reply& reply, Instant now) {
     case Reply::Kind::key_changed: {
       const Bytes prefix = settings_.key_prefix;
       if (reply.key.size < prefix.size || Bytes(reply.key.data, prefix.size) != prefix) return;
-      return changed(m, Bytes(reply.key.data + prefix.size, reply.key.size - prefix.size), now);
+      return changed(m, Bytes(reply.key.data + prefix.size, reply.key.size - prefix.size), true, now);
     }
     case Reply::Kind::all_changed:
       for (unsigned i = 0; i < table_.capacity(); ++i) change(table_[i], m, now);
@@ -99,7 +99,8 @@ void Client::hear(MasterIndex m, const Reply& reply, Instant now) {
   }
 }
 
-void Client::changed(MasterIndex m, Bytes resource, Instant now) {
+// Told by the server, or deleted by ourselves: that was not the key of any lock that is held.
+void Client::changed(MasterIndex m, Bytes resource, bool told, Instant now) {
   watched_ = false;
   for (unsigned i = 0; i < table_.capacity(); ++i) {
     Lock& lock = table_[i];
@@ -107,10 +108,10 @@ void Client::changed(MasterIndex m, Bytes resource, Instant now) {
     if (!held && lock.state != State::waiting && lock.state != State::acquiring) continue;
     watched_ = watched_ || (!held && (lock.rounds > 0 || lock.outlook.waits()));
     if (!lock.names.has(resource)) continue;
-    if (held) {
-      alarm(lock, m, now);
-    } else {
+    if (!held) {
       change(lock, m, now);
+    } else if (told) {
+      alarm(lock, m, now);
     }
   }
 }

@@ -337,6 +337,8 @@ class World {
       ++gateway.open;
     } else if (gateway.closing) {
       require(err == REDLOCK_E_CLOSED, "a closing client takes nothing");
+    } else if (count == 2 && name.size() + second.size() > REDLOCK_RESOURCE_BYTES_DEFAULT) {
+      require(err == REDLOCK_E_INVAL, "more bytes than there is room for");
     } else {
       require(err == REDLOCK_E_TABLE_FULL, "acquire");
       require(gateway.open + gateway.leaving >= gateway.rl->client.settings().locks, "only a full table refuses");
