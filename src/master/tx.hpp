@@ -23,7 +23,7 @@ class Tx {
   void append(Bytes bytes) {    // must fit
     REDLOCK_ASSERT(fits(bytes.size));
     if (bytes.size > capacity_ - tail_) close_gap();
-    memcpy(buffer_ + tail_, bytes.data, bytes.size);
+    if (bytes.size != 0) memcpy(buffer_ + tail_, bytes.data, bytes.size);
     tail_ += bytes.size;
   }
   void reference(Bytes bytes);  // must fit; the bytes must stay until they are sent or cleared

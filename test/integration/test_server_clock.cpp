@@ -163,6 +163,7 @@ TEST_F(ServerClock, AMajorityThatStepsEndsLocksAndHasNoVote) {
   const int64_t began = boot_ns();
   for (const unsigned m : {0u, 1u}) masters_[m]->step(hour_us);
   for (const unsigned m : {0u, 1u}) wait_distrusted(m);
+  EXPECT_TRUE(loop_.run_until([&] { return held.ended(); }));
   EXPECT_TRUE(held.has(REDLOCK_EV_LOST));
   EXPECT_NE(a_->check(held), 0);
   Lock& refused = b_->acquire("tap", once());
