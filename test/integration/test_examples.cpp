@@ -59,7 +59,9 @@ class Program {
     pid_ = -1;
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
-  void signal(int number) { ::kill(pid_, number); }
+  void signal(int number) {
+    if (pid_ > 0) ::kill(pid_, number);
+  }
   std::string output() const {
     std::stringstream text;
     text << std::ifstream(out_).rdbuf();

@@ -348,6 +348,7 @@ void RedisServer::kill_hard() {
 }
 
 void RedisServer::freeze() {
+  if (pid_ <= 0) fail("redis-server does not run");  // to -1 the signal would go to every process there is
   int status = 0;
   ::kill(pid_, SIGSTOP);
   while (::waitpid(pid_, &status, WUNTRACED) < 0 && errno == EINTR) {
@@ -357,6 +358,7 @@ void RedisServer::freeze() {
 }
 
 void RedisServer::thaw() {
+  if (pid_ <= 0) fail("redis-server does not run");
   int status = 0;
   ::kill(pid_, SIGCONT);
   while (::waitpid(pid_, &status, WCONTINUED) < 0 && errno == EINTR) {
