@@ -335,10 +335,10 @@ class World {
       records_.push_back({gateway.number, lock, {name}, false, false});
       if (count == 2) records_.back().resources.push_back(second);
       ++gateway.open;
-    } else if (gateway.closing) {
-      require(err == REDLOCK_E_CLOSED, "a closing client takes nothing");
     } else if (count == 2 && name.size() + second.size() > REDLOCK_RESOURCE_BYTES_DEFAULT) {
       require(err == REDLOCK_E_INVAL, "more bytes than there is room for");
+    } else if (gateway.closing) {
+      require(err == REDLOCK_E_CLOSED, "a closing client takes nothing");
     } else {
       require(err == REDLOCK_E_TABLE_FULL, "acquire");
       require(gateway.open + gateway.leaving >= gateway.rl->client.settings().locks, "only a full table refuses");

@@ -4,8 +4,8 @@
 // other: it answers what was asked, well or badly, or says any bytes; connections come about, are refused, break, take
 // few bytes; time passes, the clock jumps, random bytes run out; the API is called, also from callbacks.
 //
-// After each decision: what was sent is RESP and a command we know; each value is SET once per master and never after
-// its end, and scripts speak only of values that were; requests sent, answered and in flight add up; the counters of
+// After each decision: what was sent is RESP and a command we know; each value is SET, and put back, but never
+// after its end, and scripts speak only of values that were; requests sent, answered and in flight add up; the counters of
 // claims and status are right; each accepted acquire gets one verdict and one end. At the end the client is closed,
 // which must come to an end however the world goes on.
 #include <deque>
@@ -320,8 +320,9 @@ class World : public BareDriver::Peer {
   // ---- what must be -----------------------------------------------------------------------------------------------
   void note(Link& link, const Wire::Command& words) {
     if (words[0] == "SET") {
-      require(link.values.count(words[2]) == 0, "a value is SET once");
-      require(std::stoul(words[5]) >= REDLOCK_TTL_MS_MIN && std::stoul(words[5]) <= settings_.max_ttl_ms, "the ttl");
+      const auto value = link.values.find(words[2]);
+      require(value == link.values.end() || !value->second, "a value that was deleted is not SET again");
+      require(std::stoul(words[5]) >= 1 && std::stoul(words[5]) <= settings_.max_ttl_ms, "the ttl, or what is left of it");
       link.values[words[2]] = false;
     } else if (words[0] == "EVALSHA" || words[0] == "EVAL") {
       const auto value = link.values.find(words[4]);
