@@ -9,6 +9,7 @@
 #include <functional>
 #include <optional>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -67,7 +68,9 @@ struct Site {
     to = &stage.add("op-new", set_of(new_set.first, new_set.last, GuardMode::off, new_set.max_ttl_ms));
     from->act([&](Instant now) { change.emplace(from->client(), to->client(), seed_, now); });
   }
+  // A change that never ends would be waited for without end.
   void advance(double ms, double grain = 1) {
+    if (stage.now_ms() > 300'000) throw std::runtime_error("five minutes have passed");
     for (double done = 0; done < ms; done += grain) {
       stage.advance_ms(grain);
       if (!change || change->over()) continue;
