@@ -6,8 +6,6 @@ import argparse
 import json
 import os
 import pathlib
-import signal
-import socket
 import statistics
 import subprocess
 import sys
@@ -32,6 +30,10 @@ REDLOCK_SMALL = ("redlock -Os", [SMALL / "cycle_bench"])
 
 def programs(*wanted):
     return [row for row in wanted if pathlib.Path(row[1][0]).exists()]
+
+
+def below(*what):
+    return (sys.executable, pathlib.Path(__file__).with_name("below.py"), *what)
 
 
 def cycle(command, masters=5, wrapper=(), ports="{ports}", timeout=180, **options):
@@ -87,11 +89,13 @@ def compare(title, results, base, columns):
 COST = [("cpu_us_per_cycle", "client CPU, us per cycle", "{:.2f}")]
 P50 = [("acq_p50_us", "acquire p50, us", "{:.0f}"), ("cyc_p50_us", "cycle p50, us", "{:.0f}")]
 RATE = [("cycles_per_s", "cycles per second", "{:.0f}")]
-ALL = (LIMIT, LIMIT_SENT, HIREDIS, HIREDIS_ONCE, REDLOCK, REDLOCK_SMALL)
+REDLOCK_POLLED = ("redlock -O2, polled", [BENCH / "cycle_bench", "--api", "polled"])
+REDLOCK_BLOCKING = ("redlock -O2, blocking", [BENCH / "cycle_bench", "--api", "blocking"])
+ALL = (LIMIT, LIMIT_SENT, HIREDIS, HIREDIS_ONCE, REDLOCK, REDLOCK_POLLED, REDLOCK_SMALL)
 
 
 def latency(o):
-    results = in_turn(programs(*ALL, REDLOCK_CONFIRMED), o.rounds, mode="latency", inflight=1, count=o.cycles(3000))
+    results = in_turn(programs(*ALL, REDLOCK_BLOCKING, REDLOCK_CONFIRMED), o.rounds, mode="latency", inflight=1, count=o.cycles(3000))
     compare("One lock at a time (K = 1)", results, LIMIT[0], P50 + COST)
 
 
@@ -103,38 +107,12 @@ def throughput(o):
 # ---- a round trip of 20 ms ---------------------------------------------------------------------------------------------
 
 def rtt(o):
-    """Runs itself below with_masters, to set the proxies up for its ports."""
     rows = []
     for name, command in programs(LIMIT, HIREDIS, REDLOCK):
-        runs = [cycle(command, wrapper=(sys.executable, __file__, "--below", "delay"), mode="latency", inflight=1,
+        runs = [cycle(command, wrapper=below("delay", BENCH / "delay_proxy"), mode="latency", inflight=1,
                       count=o.cycles(60, 10), warmup=3) for _ in range(min(o.rounds, 3))]
         rows.append([name, spread([r["acq_p50_us"] / 20000 for r in runs]), spread([r["cyc_p50_us"] / 20000 for r in runs])])
     table("20 ms of round trip (10 ms each way, by proxy)", ["", "acquire p50, RTT", "cycle p50, RTT"], rows)
-
-
-def free_ports(n):
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(n)]
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
-
-
-def below_delay(words):
-    to = os.environ["MASTER_PORTS"].split(",")
-    ports = free_ports(len(to))
-    proxy = subprocess.Popen([str(BENCH / "delay_proxy"), "10000", *(f"{f}:{t}" for f, t in zip(ports, to))])
-    words[words.index("--ports") + 1] = ",".join(map(str, ports))
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", ports[-1]), 1).close()
-            break
-        except ConnectionRefusedError:
-            pass
-    code = subprocess.run(words).returncode
-    proxy.terminate()
-    proxy.wait()
-    return code
 
 
 # ---- one or two of five masters frozen or killed ------------------------------------------------------------------------
@@ -145,7 +123,7 @@ def degraded(o):
     runs = {fault: [] for fault in faults}
     for _ in range(min(o.rounds, 5)):
         for fault in faults:
-            runs[fault].append(cycle(REDLOCK[1], wrapper=(sys.executable, __file__, "--below", fault), mode="latency",
+            runs[fault].append(cycle(REDLOCK[1], wrapper=below("fault", fault), mode="latency",
                                      inflight=1, count=o.cycles(1500), warmup=50))
     for fault in faults:
         rows.append([fault, spread([r["acq_p50_us"] for r in runs[fault]], "{:.0f}"),
@@ -154,29 +132,6 @@ def degraded(o):
                      str(sum(r["keys_left"] for r in runs[fault]))])
     table("redlock, masters of five stopped (SIGSTOP) or killed before the start, default settings", [
         "", "acquire p50, us", "x healthy", "failures", "slowest acquire, ms", "keys left"], rows)
-
-
-def keys_of(port):
-    with socket.create_connection(("127.0.0.1", port), 5) as s:
-        s.sendall(b"DBSIZE\r\n")
-        return int(s.recv(64).split(b":")[1])
-
-
-def below_fault(fault, words):
-    pids = [int(p) for p in os.environ["MASTER_PIDS"].split(",")]
-    ports = [int(p) for p in os.environ["MASTER_PORTS"].split(",")]
-    name, n = (fault.split() + ["0"])[:2] if fault != "none" else ("STOP", "0")
-    for pid in pids[:int(n)]:
-        os.kill(pid, getattr(signal, "SIG" + name))
-    done = subprocess.run(words, stdout=subprocess.PIPE, text=True)
-    if name == "STOP":
-        for pid in pids[:int(n)]:
-            os.kill(pid, signal.SIGCONT)
-    if done.stdout.startswith("{"):
-        result = json.loads(done.stdout)
-        result["keys_left"] = sum(keys_of(p) for p in ports[int(n):])
-        print(json.dumps(result))
-    return done.returncode
 
 
 # ---- growth -------------------------------------------------------------------------------------------------------------
@@ -225,7 +180,7 @@ def counted(what, command, *options):
 
 
 def delayed(command, **options):
-    return cycle(command, wrapper=(sys.executable, __file__, "--below", "delay"), inflight=1, **options)
+    return cycle(command, wrapper=below("delay", BENCH / "delay_proxy"), inflight=1, **options)
 
 
 def fencing(o):
@@ -286,9 +241,6 @@ PHASES = {"latency": latency, "throughput": throughput, "rtt": rtt, "degraded": 
 
 
 def main():
-    if sys.argv[1:2] == ["--below"]:
-        below = below_delay if sys.argv[2] == "delay" else lambda words: below_fault(sys.argv[2], words)
-        raise SystemExit(below(sys.argv[3:]))
     parser = argparse.ArgumentParser()
     parser.add_argument("phases", nargs="*", metavar="PHASE", help=", ".join(PHASES))
     parser.add_argument("--rounds", type=int, default=7)

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # count.sh WHAT PROGRAM INFLIGHT [LIMIT] [OPTION...]: what one cycle of PROGRAM costs with so many under way; fails when
-# it is more than LIMIT (- for none). WHAT is instructions (in user space, counted by callgrind), syscalls (counted by strace) or
-# bytes (both ways, counted by the masters). The masters are those of MASTER_PORTS; the OPTIONs go to PROGRAM.
+# it is more than LIMIT (- for none). WHAT is instructions (in user space, counted by callgrind), syscalls (counted by strace),
+# bytes (both ways, counted by the masters) or heap (calls, counted by the library HEAP_COUNT). The masters are those of MASTER_PORTS; the OPTIONs go to PROGRAM.
 #
 # It is the slope between two runs of different length, so that start-up, connections and the end cancel. Instructions are
 # those of the function run() and below, without the program's own statistics.
@@ -22,7 +22,7 @@ need() {
 
 # The program must have done all its cycles, or there is nothing to divide by.
 checked() {
-  local cycles=$1 result
+  local cycles=$1
   shift
   result=$("$@" --ports "$MASTER_PORTS" --mode throughput --inflight "$inflight" --warmup 20 --count "$cycles" \
     --node-timeout-ms 1500 "${options[@]}")
@@ -64,19 +64,26 @@ bytes() {
   echo $(($(net_bytes) - before))
 }
 
+# The program says how many it saw while it did its cycles; -1: nobody counted.
+heap() {
+  checked "$1" env LD_PRELOAD="$HEAP_COUNT" "$program"
+  sed -E 's/.*"heap_calls":(-?[0-9]+).*/\1/' <<<"$result"
+}
+
 case $what in
   bytes) ;;
+  heap) [[ -f ${HEAP_COUNT:-} ]] || { echo "HEAP_COUNT is not libredlock_heap_count.so" >&2; exit 2; } ;;
   instructions) need valgrind ;;
   syscalls) need strace ;;
-  *) echo "count.sh: instructions, syscalls or bytes, not $what" >&2; exit 2 ;;
+  *) echo "count.sh: instructions, syscalls, bytes or heap, not $what" >&2; exit 2 ;;
 esac
 
 low=$($what "$few") high=$($what "$many")
 [[ $low =~ ^[0-9]+$ && $high =~ ^[0-9]+$ ]] || { echo "count.sh: nothing counted: '$low' '$high'" >&2; exit 1; }
 awk -v low="$low" -v high="$high" -v cycles=$((many - few)) -v limit="$limit" -v what="$what" -v inflight="$inflight" 'BEGIN {
   cost = (high - low) / cycles
-  printf "%s per cycle, %d under way: %.*f", what, inflight, cost < 100 ? 2 : 0, cost
+  printf "%s per cycle, %d under way: %.*f", what, inflight, cost < 100 && cost != int(cost) ? 2 : 0, cost
   if (limit != "-") printf " (limit %s)", limit
   printf "\n"
-  exit cost <= 0 || (limit != "-" && cost > limit)
+  exit cost < 0 || (cost == 0 && what != "heap") || (limit != "-" && cost > limit)
 }'

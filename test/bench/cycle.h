@@ -24,6 +24,9 @@
 #include <time.h>
 #include <unistd.h>
 
+/* Calls to the heap so far, of this process; NULL unless test/size/heap_count.c is preloaded. */
+__attribute__((weak)) unsigned long heap_count_total(void);
+
 /* A function that count.sh finds by its name: neither inlined nor cloned. */
 #ifdef __clang__
 #define BENCH_APART __attribute__((noinline))
@@ -50,6 +53,7 @@ typedef struct cycle_record {
   long acquired, ended, failed, attempts;
   double replies; /* of all masters; 0: not counted */
   int64_t begin_ns, end_ns;
+  unsigned long heap_calls;
   struct rusage begin, end;
 } cycle_record;
 
@@ -116,14 +120,18 @@ static inline void cycle_record_init(cycle_record *r, const cycle_options *o) {
   if (r->acquire_ns == NULL || r->cycle_ns == NULL) abort();
 }
 
+static inline unsigned long cycle_heap_calls(void) { return heap_count_total != NULL ? heap_count_total() : 0; }
+
 static inline void cycle_begin(cycle_record *r) {
   r->acquired = r->ended = r->failed = r->attempts = 0;
   r->replies = 0;
+  r->heap_calls = cycle_heap_calls();
   getrusage(RUSAGE_SELF, &r->begin);
   r->begin_ns = cycle_now();
 }
 
 static inline void cycle_end(cycle_record *r) {
+  r->heap_calls = cycle_heap_calls() - r->heap_calls;
   r->end_ns = cycle_now();
   getrusage(RUSAGE_SELF, &r->end);
 }
@@ -180,12 +188,13 @@ static inline int cycle_print(cycle_record *r) {
   printf("{\"prog\":\"%s\",\"api\":\"%s\",\"mode\":\"%s\",\"n\":%u,\"inflight\":%u,\"count\":%ld,\"ok\":%ld,\"fail\":%ld,"
          "\"attempts\":%ld,\"acq_p50_us\":%.1f,\"acq_p99_us\":%.1f,\"acq_max_us\":%.1f,\"cyc_p50_us\":%.1f,"
          "\"cyc_p99_us\":%.1f,\"cycles_per_s\":%.1f,\"cpu_us_per_cycle\":%.2f,\"user_us_per_cycle\":%.2f,"
-         "\"sys_us_per_cycle\":%.2f,\"maxrss_kb\":%ld,\"wall_s\":%.3f,\"replies_per_cycle\":%.2f}\n",
+         "\"sys_us_per_cycle\":%.2f,\"maxrss_kb\":%ld,\"wall_s\":%.3f,\"replies_per_cycle\":%.2f,"
+         "\"heap_calls\":%ld}\n",
          o->program, o->api, o->mode, o->masters, o->inflight, o->count, r->acquired, r->failed, r->attempts,
          cycle_us(r->acquire_ns, r->acquired, .5), cycle_us(r->acquire_ns, r->acquired, .99),
          cycle_us(r->acquire_ns, r->acquired, 1), cycle_us(r->cycle_ns, r->ended, .5),
          cycle_us(r->cycle_ns, r->ended, .99), wall > 0 ? (double)r->ended / wall : 0, user + sys, user, sys,
-         cycle_peak_kb(), wall, r->replies / cycles);
+         cycle_peak_kb(), wall, r->replies / cycles, heap_count_total != NULL ? (long)r->heap_calls : -1);
   return r->acquired > 0 ? 0 : 5;
 }
 

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: MIT
+"""below.py WHAT PROGRAM...: runs a cycle program on the masters that with_masters has started, and prints its line of JSON.
+
+  delay PROXY    behind a delay_proxy: a round trip of 20 ms
+  fault NAME     masters are frozen or killed: none, "STOP 2", "KILL 1"; "STOP 2 later" while it runs
+  checked        fails unless all cycles succeeded and no key is left on any master
+"""
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+GUARD_OR_TOKENS = re.compile(r"redlock:.*:(meta|fence)$")
+PORTS = [int(p) for p in os.environ.get("MASTER_PORTS", "").split(",") if p]
+PIDS = [int(p) for p in os.environ.get("MASTER_PIDS", "").split(",") if p]
+
+
+# ---- what is asked of a master --------------------------------------------------------------------------------------
+
+def ask(port, *words):
+    """One command; the lines of the answer, without the types."""
+    with socket.create_connection(("127.0.0.1", port), 5) as s:
+        s.sendall((" ".join(words) + "\r\nQUIT\r\n").encode())
+        answer = b""
+        while chunk := s.recv(65536):
+            answer += chunk
+    return answer.decode().splitlines()[:-1]
+
+
+def keys_left(port):
+    """Every key but the guard's record and the counters of tokens is one that somebody forgot."""
+    return sum(1 for line in ask(port, "KEYS", "*") if line[:1] not in "*$" and not GUARD_OR_TOKENS.match(line))
+
+
+def calls(port):
+    """{command: how often}, scripts' own calls included."""
+    lines = (l.split(":", 1) for l in ask(port, "INFO", "commandstats") if l.startswith("cmdstat_"))
+    return {name[len("cmdstat_"):]: int(rest.split(",")[0].split("=")[1]) for name, rest in lines}
+
+
+def run(words):
+    done = subprocess.run(words, stdout=subprocess.PIPE, text=True)
+    if not done.stdout.startswith("{"):
+        raise SystemExit("no result, exit code %d: %s" % (done.returncode, " ".join(words)))
+    return json.loads(done.stdout)
+
+
+# ---- delay ----------------------------------------------------------------------------------------------------------
+
+def free_ports(n):
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(n)]
+    ports = [s.getsockname()[1] for s in sockets]
+    for s in sockets:
+        s.close()
+    return ports
+
+
+def delay(words):
+    ports = free_ports(len(PORTS))
+    proxy = subprocess.Popen([words.pop(0), "10000", *(f"{f}:{t}" for f, t in zip(ports, PORTS))])
+    words[words.index("--ports") + 1] = ",".join(map(str, ports))
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", ports[-1]), 1).close()
+            break
+        except ConnectionRefusedError:
+            time.sleep(0.01)
+    result = run(words)
+    proxy.terminate()
+    proxy.wait()
+    return result
+
+
+# ---- faults ---------------------------------------------------------------------------------------------------------
+
+def fault(words):
+    name, n, later = (words.pop(0).split() + ["0", ""])[:3]
+    hit = PIDS[:int(n)]
+    number = signal.SIGKILL if name == "KILL" else signal.SIGSTOP
+    if later:
+        program = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+        cycles = int(words[words.index("--count") + 1])
+        wait_for_calls("set", cycles // 10)
+    for pid in hit:
+        os.kill(pid, number)
+    if later:
+        wait_for_calls("set", cycles)  # the warm-up too is counted there, so it still runs
+    else:
+        program = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+        program.wait()
+    if name == "STOP":
+        for pid in hit:
+            os.kill(pid, signal.SIGCONT)
+    result = json.loads(program.communicate()[0])
+    result["keys_left"] = sum(keys_left(p) for p, pid in zip(PORTS, PIDS) if name != "KILL" or pid not in hit)
+    return result
+
+
+def wait_for_calls(command, n):
+    """On the last master, which no fault hits."""
+    while calls(PORTS[-1]).get(command, 0) < n:
+        time.sleep(0.002)
+
+
+# ---- checked --------------------------------------------------------------------------------------------------------
+
+def checked(words):
+    result = run(words)
+    wanted = int(words[words.index("--count") + 1])
+    left = {port: ask(port, "KEYS", "*") for port in PORTS if keys_left(port) != 0}
+    asked = [calls(port).get("set", 0) for port in PORTS]
+    if result["ok"] != wanted or result["fail"] != 0 or left:
+        raise SystemExit("%s\nkeys left: %s" % (result, left))
+    if min(asked) < wanted:
+        raise SystemExit("SETs at the masters: %s, for %d cycles" % (asked, wanted))
+    return result
+
+
+def main():
+    what = {"delay": delay, "fault": fault, "checked": checked}
+    print(json.dumps(what[sys.argv[1]](sys.argv[2:])))
+
+
+if __name__ == "__main__":
+    main()

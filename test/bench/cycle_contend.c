@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * --mode contend: hold one resource, pause, ask for it again, while other processes do the same. */
+#include "cycle_bench.h"
+
+#include <uv.h>
+
+static uv_timer_t pause_timer;
+static int64_t began, got, releasing;
+static uint32_t rounds;
+static long asked, over;
+static redlock_lock_t held;
+static FILE *logfile;
+
+static void ask(void);
+static uint64_t whole_ms(long us) { return (uint64_t)((us + 999) / 1000); }
+
+static void on_held_long_enough(uv_timer_t *timer) {
+  (void)timer;
+  releasing = cycle_now();
+  redlock_release_async(rl, held);
+}
+
+static void on_paused(uv_timer_t *timer) {
+  (void)timer;
+  ask();
+}
+
+static void on_acquired(const redlock_event_t *event) {
+  got = cycle_now();
+  rounds = event->rounds;
+  record.attempts += (long)event->rounds;
+  cycle_acquired(&record, began);
+  uv_timer_start(&pause_timer, on_held_long_enough, whole_ms(opts.hold_us), 0);
+}
+
+static void on_released(void) {
+  cycle_ended(&record, began);
+  if (logfile == NULL) return;
+  fprintf(logfile, "%ld %lld %lld %lld %lld %u\n", (long)getpid(), (long long)began, (long long)got, (long long)releasing,
+          (long long)cycle_now(), rounds);
+}
+
+static void on_event(redlock_t *client, const redlock_event_t *event, void *user) {
+  (void)client;
+  (void)user;
+  switch (event->type) {
+    case REDLOCK_EV_ACQUIRED: on_acquired(event); return;
+    case REDLOCK_EV_RELEASED: on_released(); break;
+    case REDLOCK_EV_FAILED:
+    case REDLOCK_EV_LOST: record.failed++; break;
+    default: return;
+  }
+  if (++over == opts.count) {
+    on_loop.stop();
+  } else if (asked < opts.count) {
+    uv_timer_start(&pause_timer, on_paused, whole_ms(opts.think_us), 0);
+  }
+}
+
+static void ask(void) {
+  const redlock_resource_t resource = {opts.resource, (uint32_t)strlen(opts.resource)};
+  asked++;
+  began = cycle_now();
+  acquire(resource, REDLOCK_WAIT_FOREVER, on_event, NULL, &held);
+}
+
+static void on_too_late(void) {
+  fprintf(stderr, "cycle_bench: out of time\n");
+  exit(5);
+}
+
+void contend(void) {
+  logfile = opts.log != NULL ? fopen(opts.log, "w") : NULL;
+  uv_timer_init(loop_of_on_loop(), &pause_timer);
+  on_loop.limit(on_too_late);
+  const double before = answered();
+  cycle_begin(&record);
+  ask();
+  on_loop.run();
+  cycle_end(&record);
+  record.replies = answered() - before;
+  if (logfile != NULL) fclose(logfile);
+}
