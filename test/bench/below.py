@@ -4,6 +4,7 @@
   delay PROXY    behind a delay_proxy: a round trip of 20 ms
   fault NAME     masters are frozen or killed: none, "STOP 2", "KILL 1"; "STOP 2 later" while it runs
   checked        fails unless all cycles succeeded and no key is left on any master
+  handover N     N processes contend for one resource; fails unless all got it as often as they asked, never two at once
 """
 import json
 import os
@@ -13,6 +14,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 
 GUARD_OR_TOKENS = re.compile(r"redlock:.*:(meta|fence)$")
@@ -121,8 +123,75 @@ def checked(words):
     return result
 
 
+# ---- handover -------------------------------------------------------------------------------------------------------
+
+COMMANDS = ("set", "evalsha", "eval", "pttl", "client|caching")  # of a cycle; get, del and others are called by the scripts
+
+
+class Grant:
+    """One line of --log."""
+    def __init__(self, line):
+        self.pid, self.want, self.got, self.released, self.end, self.rounds = map(int, line.split())
+
+
+def all_commands():
+    sums = {}
+    for port in PORTS:
+        for name, n in calls(port).items():
+            sums[name] = sums.get(name, 0) + n
+    return sums
+
+
+def contend(words, processes, folder):
+    """All begin at once. (grants in order of time, {command: calls})"""
+    ready_read, ready_write = os.pipe()
+    go_read, go_write = os.pipe()
+    logs = [os.path.join(folder, str(i)) for i in range(processes)]
+    run([*words, "--mode", "latency", "--count", "1", "--warmup", "0"])  # seals the masters
+    programs = [subprocess.Popen([*words, "--mode", "contend", "--log", log, "--gate", f"{ready_write},{go_read}"],
+                                 stdout=subprocess.PIPE, text=True, pass_fds=(ready_write, go_read)) for log in logs]
+    os.close(ready_write)
+    waiting = processes
+    while waiting > 0:
+        waiting -= len(os.read(ready_read, waiting)) or sys.exit("a process ended before all were ready")
+    before = all_commands()
+    os.close(go_write)
+    codes = [(p.communicate(), p.returncode)[1] for p in programs]
+    if any(codes):
+        raise SystemExit("exit codes: %s" % codes)
+    after = all_commands()
+    grants = [Grant(line) for log in logs for line in open(log)]
+    return sorted(grants, key=lambda g: g.got), {c: after.get(c, 0) - before.get(c, 0) for c in COMMANDS}
+
+
+def share(values, part):
+    return sorted(values)[min(len(values) - 1, int(part * len(values)))] if values else 0
+
+
+def handover(words):
+    processes = int(words.pop(0))
+    asked = processes * int(words[words.index("--count") + 1])
+    with tempfile.TemporaryDirectory() as folder:
+        grants, commands = contend(words, processes, folder)
+    pairs = list(zip(grants, grants[1:]))
+    overlaps = sum(1 for one, other in pairs if other.got < one.released)
+    looks = commands["pttl"] != 0
+    if len(grants) != asked or overlaps or len({g.pid for g in grants}) != processes or commands["set"] < asked * len(PORTS) // 2:
+        raise SystemExit("%d asked, %d granted, %d overlaps, %s" % (asked, len(grants), overlaps, commands))
+    if looks == ("timer" in words):
+        raise SystemExit("wake-ups, though off, or none, though on: %s" % commands)
+    # Only where somebody waited at the release is the time until the next grant the library's.
+    waited = [(one, other) for one, other in pairs if any(g.want < one.released < g.got for g in grants)]
+    us = [(other.got - one.released) / 1e3 for one, other in waited]
+    return {"processes": processes, "grants": len(grants), "handovers": len(us), "p50_us": share(us, .5), "p99_us": share(us, .99),
+            "commands": sum(commands.values()) / asked, "wasted": sum(g.rounds - 1 for g in grants) / asked,
+            "same_process": sum(1 for one, other in waited if one.pid == other.pid) / max(1, len(us)),
+            "longest_wait_ms": max(g.got - g.want for g in grants) / 1e6,
+            "seconds": (max(g.end for g in grants) - min(g.want for g in grants)) / 1e9, "by_command": commands}
+
+
 def main():
-    what = {"delay": delay, "fault": fault, "checked": checked}
+    what = {"delay": delay, "fault": fault, "checked": checked, "handover": handover}
     print(json.dumps(what[sys.argv[1]](sys.argv[2:])))
 
 

@@ -155,6 +155,28 @@ def growth(o):
     table("Growth: client CPU in user space per cycle", ["", "us per cycle", "us per cycle and master"], rows)
 
 
+# ---- from one process to the next ----------------------------------------------------------------------------------------
+
+def handover(o):
+    ways = (("told (RESP3)", "loop"), ("timer alone", "timer"))
+    rows = []
+    for processes, count in ((8, 25), (64, 8)):
+        runs = {name: [] for name, _ in ways}
+        for _ in range(min(o.rounds, 5)):
+            for name, api in ways:
+                runs[name].append(cycle([BENCH / "cycle_bench", "--api", api], wrapper=below("handover", processes),
+                                        count=max(2, count // 4) if o.quick else count, hold_us=5000, think_us=10000))
+        for name, results in runs.items():
+            def column(key, form, unit=1):
+                return spread([r[key] / unit for r in results], form)
+            rows.append([f"{processes} processes, {name}", column("p50_us", "{:.2f}", 1000), column("p99_us", "{:.1f}", 1000),
+                         column("commands", "{:.0f}"), column("wasted", "{:.2f}"), column("longest_wait_ms", "{:.0f}"),
+                         column("seconds", "{:.2f}")])
+    table("One resource, held for 5 ms and asked for again 10 ms later: from a release to the next grant", [
+        "", "p50, ms", "p99, ms", "commands per grant, five masters", "wasted rounds per grant", "longest wait, ms",
+        "all, s"], rows)
+
+
 # ---- counts -------------------------------------------------------------------------------------------------------------
 
 def counts(o):
@@ -236,8 +258,8 @@ def plot(o):
     print(f"\nplots: {PLOT}/latency.svg {PLOT}/rate.svg")
 
 
-PHASES = {"latency": latency, "throughput": throughput, "rtt": rtt, "degraded": degraded, "growth": growth, "counts": counts,
-          "fencing": fencing, "guard": guard}
+PHASES = {"latency": latency, "throughput": throughput, "rtt": rtt, "degraded": degraded, "growth": growth,
+          "handover": handover, "counts": counts, "fencing": fencing, "guard": guard}
 
 
 def main():

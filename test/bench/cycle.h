@@ -6,13 +6,14 @@
  *     PROGRAM --ports 7601,7602,... [--host 127.0.0.1] [--mode latency|throughput|contend|connect] [--inflight K] [--count C]
  *             [--warmup W] [--ttl-ms 10000] [--node-timeout-ms T] [--prefix P] [--api VARIANT] [--max-seconds S]
  *             [--wait quorum|all] [--release confirmed|sent] [--samples FILE] [--table LOCKS] [--held LOCKS]
- *             contend: [--resource KEY] [--hold-us 5000] [--retry-us MEAN] [--think-us 0] [--log FILE]
+ *             contend: [--resource KEY] [--hold-us 5000] [--retry-us MEAN] [--think-us 0] [--log FILE] [--gate READY,GO]
  *
  * A cycle is: acquire one uncontended lock on all masters, then release it; K of them are under way at once. Its acquire
  * lasts from the call to the caller's knowing that it holds; the cycle until the release is done: known to be done on a
  * quorum (confirmed) or handed to the kernel (sent). What a program cannot do it refuses.
  *
  * --log: one line per acquisition, "pid want_ns got_ns release_start_ns release_end_ns attempts", CLOCK_MONOTONIC.
+ * --gate: two descriptors: when its masters vote it writes a byte to READY, and begins when GO is at its end.
  * --samples: one line per cycle, "acquire_ns cycle_ns", for a plot of the distribution. */
 #ifndef REDLOCK_BENCH_CYCLE_H
 #define REDLOCK_BENCH_CYCLE_H
@@ -38,7 +39,7 @@ enum { CYCLE_MASTERS_MAX = 15 };
 
 typedef struct cycle_options {
   const char *program;
-  const char *host, *mode, *api, *wait, *release, *prefix, *resource, *log, *samples;
+  const char *host, *mode, *api, *wait, *release, *prefix, *resource, *log, *samples, *gate;
   unsigned masters;
   unsigned port[CYCLE_MASTERS_MAX];
   unsigned inflight, ttl_ms, node_timeout_ms, table, held;
@@ -74,7 +75,8 @@ static inline int cycle_ports(cycle_options *o, const char *list) {
 static inline int cycle_option(cycle_options *o, const char *key, const char *value) {
   const struct { const char *key; const char **at; } texts[] = {
       {"--host", &o->host}, {"--mode", &o->mode}, {"--api", &o->api}, {"--wait", &o->wait}, {"--release", &o->release},
-      {"--prefix", &o->prefix}, {"--resource", &o->resource}, {"--log", &o->log}, {"--samples", &o->samples}};
+      {"--prefix", &o->prefix}, {"--resource", &o->resource}, {"--log", &o->log}, {"--samples", &o->samples},
+      {"--gate", &o->gate}};
   const struct { const char *key; unsigned *at; } numbers[] = {
       {"--inflight", &o->inflight}, {"--ttl-ms", &o->ttl_ms}, {"--node-timeout-ms", &o->node_timeout_ms},
       {"--table", &o->table}, {"--held", &o->held}};

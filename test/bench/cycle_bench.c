@@ -10,6 +10,7 @@
  *   --api fenced        as loop, with fencing tokens; each lock in flight has one resource, so the client knows the counter
  *   --api fenced-first  as loop, with the first token of a new resource each time: nobody knows a counter
  *   --api unguarded     as loop, with "guard": "off"
+ *   --api timer         as loop, with "defaults.wakeups": 0: a waiter tries again after a pause, and is told nothing
  *
  * --mode connect: a cycle is a client that is created, has all masters vote, and is closed; its acquire lasts until they
  * vote. The masters are sealed by the first. */
@@ -137,7 +138,7 @@ BENCH_APART static void run(long cycles) {
   begun = ended = 0;
   wanted = cycles;
   for (unsigned i = 0; i < opts.inflight && begun < wanted; i++) begin(&workers[i]);
-  way->run();
+  if (cycles != 0) way->run();
 }
 
 /* ---- the client ----------------------------------------------------------------------------------------------- */
@@ -154,6 +155,7 @@ static int configure(void) {
   if (redlock_config_new(&cfg) != 0) return -1;
   if (set("commission", 1) != 0) return -1;  /* its masters are new, and nobody else uses them */
   if (cycle_is(opts.api, "unguarded") && redlock_config_set_str(cfg, "guard", "off") != 0) return -1;
+  if (cycle_is(opts.api, "timer") && set("defaults.wakeups", 0) != 0) return -1;
   for (unsigned m = 0; m < opts.masters; m++) {
     char url[128];
     snprintf(url, sizeof url, "redis://%s:%u", opts.host, opts.port[m]);
@@ -234,7 +236,7 @@ static int is_one_of(const char *value, const char *const *words, size_t n) {
 }
 
 static int refuse(void) {
-  static const char *const loops[] = {"loop", "fenced", "fenced-first", "unguarded"};
+  static const char *const loops[] = {"loop", "fenced", "fenced-first", "unguarded", "timer"};
   const int loop = is_one_of(opts.api, loops, sizeof loops / sizeof *loops);
   const int blocks = cycle_is(opts.api, "blocking"), confirmed = cycle_is(opts.release, "confirmed");
   if (!loop && !blocks && !cycle_is(opts.api, "polled")) return fprintf(stderr, "cycle_bench: no --api %s\n", opts.api);

@@ -11,6 +11,7 @@ static uint32_t rounds;
 static long asked, over;
 static redlock_lock_t held;
 static FILE *logfile;
+static uv_poll_t gate;
 
 static void ask(void);
 static uint64_t whole_ms(long us) { return (uint64_t)((us + 999) / 1000); }
@@ -70,13 +71,34 @@ static void on_too_late(void) {
   exit(5);
 }
 
+static void on_go(uv_poll_t *go, int status, int events) {
+  (void)status;
+  (void)events;
+  uv_poll_stop(go);
+  ask();
+}
+
+/* Processes that are ready earlier must not have the lock for themselves. */
+static void wait_at_gate(void) {
+  int ready, go;
+  if (sscanf(opts.gate, "%d,%d", &ready, &go) != 2 || write(ready, "+", 1) != 1 ||
+      uv_poll_init(loop_of_on_loop(), &gate, go) != 0 || uv_poll_start(&gate, UV_READABLE, on_go) != 0) {
+    fprintf(stderr, "cycle_bench: --gate %s\n", opts.gate);
+    exit(2);
+  }
+}
+
 void contend(void) {
   logfile = opts.log != NULL ? fopen(opts.log, "w") : NULL;
   uv_timer_init(loop_of_on_loop(), &pause_timer);
   on_loop.limit(on_too_late);
   const double before = answered();
   cycle_begin(&record);
-  ask();
+  if (opts.gate != NULL) {
+    wait_at_gate();
+  } else {
+    ask();
+  }
   on_loop.run();
   cycle_end(&record);
   record.replies = answered() - before;

@@ -9,7 +9,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 usage() {
   cat <<'TEXT'
 usage: test/bench/run.sh [--rounds R] [--quick] [--plot] [--no-install] [PHASE...]
-  PHASE        latency throughput rtt degraded growth counts fencing guard; all of them when none is named
+  PHASE        latency throughput rtt degraded growth handover counts fencing guard; all of them when none is named
   --rounds R   each program so often, in turn (7)
   --quick      a tenth of the cycles: to see that it works
   --plot       also build/bench/plot/*.svg: distributions of latency, cycles per second against locks in flight
