@@ -91,7 +91,7 @@ bool Machine::begin(Lock& lock, Instant t0) {
   lock.wants = Wants::nothing;
   lock.alarmed = false;
   lock.wake_at = lock.defer_until = Instant::never();
-  lock.round = {t0, t0 + rules_.node_timeout, ttl_ms, ++rounds_, true, 0, 0, 0, 0, 0};
+  lock.round = {t0, t0 + rules_.node_timeout, ttl_ms, ++rounds_, true, 0, 0, 0, 0, 0, 0};
   return true;
 }
 
@@ -149,7 +149,7 @@ uint32_t Machine::put_back_ttl(const Lock& lock, Instant now) const {
 void Machine::alarm(Lock& lock, MasterIndex m, Instant now) const {
   const Round& round = lock.round;
   if (lock.state != State::held || (lock.lacking & bit(m)) != 0 || lock.alarmed || lock.hurried == hurried_max) return;
-  if (round.open && !((round.granted | round.refused | round.failed) & bit(m))) return;
+  if (round.open && !(voted(round) & bit(m))) return;
   lock.alarmed = true;
   ++lock.hurried;
   if (!round.open && lock.wants == Wants::nothing) lock.wake_at = now;
@@ -157,7 +157,7 @@ void Machine::alarm(Lock& lock, MasterIndex m, Instant now) const {
 
 void Machine::hear(Lock& lock, MasterIndex m, const Counter& counter) const {
   const Round& round = lock.round;
-  if (!((round.granted | round.refused | round.failed) & bit(m))) lock.fence.counters.hear(m, counter);
+  if (!(voted(round) & bit(m))) lock.fence.counters.hear(m, counter);
 }
 
 Action Machine::decided_fenced(Lock& lock, Instant now, Random& random) const {
@@ -186,7 +186,7 @@ Action Machine::decided_fenced(Lock& lock, Instant now, Random& random) const {
   round.open = false;
   const int cause = choice.what == What::unknown     ? REDLOCK_E_FENCE_UNKNOWN
                     : choice.what == What::exhausted ? REDLOCK_E_FENCE_RANGE
-                                                     : lost_because(rules_.masters, count(round.failed), count(round.guarded));
+                                                     : why_lost(round);
   return lost(lock, cause, now, random);
 }
 
@@ -196,8 +196,8 @@ Action Machine::store(Lock& lock, uint64_t token, Instant now) const {
   lock.fence.token = token;
   lock.fence.storing = true;
   lock.fence.told = round.granted;
-  round.failed = static_cast<MasterMask>(all_masters(rules_.masters) & ~round.granted);
-  round.granted = round.refused = 0;
+  round.unasked = static_cast<MasterMask>(all_masters(rules_.masters) & ~voted(round));
+  round.granted = 0;
   round.deadline = now + rules_.node_timeout;
   return Action::store;
 }
@@ -205,7 +205,8 @@ Action Machine::store(Lock& lock, uint64_t token, Instant now) const {
 Action Machine::decided(Lock& lock, Instant now, Random& random) const {
   if (lock.options.fenced && lock.state == State::acquiring && !lock.fence.storing) return decided_fenced(lock, now, random);
   const Round& round = lock.round;
-  switch (decide(rules_.masters, count(round.granted), count(round.refused), count(round.failed))) {
+  const unsigned against = count(static_cast<MasterMask>(round.failed | round.unasked));
+  switch (decide(rules_.masters, count(round.granted), count(round.refused), against)) {
     case Decision::pending:
       return Action::none;
     case Decision::won:
@@ -215,10 +216,16 @@ Action Machine::decided(Lock& lock, Instant now, Random& random) const {
       break;
   }
   lock.round.open = false;
-  const int cause = lost_because(rules_.masters, count(round.failed), count(round.guarded));
+  const int cause = why_lost(round);
   if (lock.state == State::acquiring) return lost(lock, cause, now, random);
   extend_lost(lock, cause == REDLOCK_E_LOCKED ? REDLOCK_E_GONE : cause, now, random);
   return Action::none;
+}
+
+// Who was not asked to store the token has not refused it, either.
+int Machine::why_lost(const Round& round) const {
+  const unsigned without = count(static_cast<MasterMask>(round.failed | round.unasked));
+  return lost_because(rules_.masters, without, count(round.guarded));
 }
 
 Action Machine::won(Lock& lock, Instant now, Random& random) const {
@@ -321,7 +328,7 @@ Action Machine::on_time(Lock& lock, Instant now, Random& random) const {
   }
   if (!lock.round.open || now < lock.round.deadline) return Action::none;
   Round& round = lock.round;
-  const MasterMask silent = static_cast<MasterMask>(all_masters(rules_.masters) & ~(round.granted | round.refused | round.failed));
+  const MasterMask silent = static_cast<MasterMask>(all_masters(rules_.masters) & ~voted(round));
   round.failed |= silent;
   if (round.first_error == 0) round.first_error = REDLOCK_E_NODE_TIMEOUT;
   return decided(lock, now, random);

@@ -22,8 +22,9 @@
 // back behind a round that a quorum won: the lock does not stay on a bare quorum until the next master fails.
 //
 // A fenced round has two parts. When a quorum holds the names and the proposed token is not acknowledged, the round stays
-// open, the votes begin anew, and the masters that granted are asked to store a larger one (lock/fence); t0 and number stay
-// those of the round, so the validity is still counted from before the first byte.
+// open, and the masters that granted vote anew: they are asked to store a larger one (lock/fence). The others' votes stand;
+// one that is still to come cannot help any more, and is not told as one that failed. t0 and number stay those of the round,
+// so the validity is still counted from before the first byte.
 //
 // A lock owes its owner exactly one of ACQUIRED and FAILED, and after ACQUIRED exactly one of RELEASED and LOST. At most
 // one event is waiting to be delivered: the latest, since RENEWED and AT_RISK only tell the present state, and an
@@ -78,6 +79,7 @@ struct Round {
   MasterMask refused;
   MasterMask failed;
   MasterMask guarded;   // those of the failed that the guard does not let vote
+  MasterMask unasked;   // second part of a fenced round: those that had not voted on the names when it began
   int16_t first_error;  // of the first master that failed
 };
 
@@ -156,7 +158,7 @@ class Machine {
   void hear(Lock& lock, MasterIndex m, const Counter& counter) const;
   Action vote(Lock& lock, MasterIndex m, Vote vote, int error, Instant now, Random& random) const {
     Round& round = lock.round;
-    if (!round.open || ((round.granted | round.refused | round.failed) & bit(m))) return Action::none;
+    if (!round.open || (voted(round) & bit(m))) return Action::none;
     if (vote != Vote::granted) return vote_against(lock, m, vote, error, now, random);
     round.granted |= bit(m);  // it may win the round, and never loses it
     return count(round.granted) < quorum_of(rules_.masters) ? Action::none : decided(lock, now, random);
@@ -217,6 +219,11 @@ class Machine {
   void extend_lost(Lock& lock, int cause, Instant now, Random& random) const;
   Action fail(Lock& lock, int err) const;
   Action lost_early(Lock& lock) const;
+  // Nothing more is heard of these in the round.
+  static MasterMask voted(const Round& round) {
+    return static_cast<MasterMask>(round.granted | round.refused | round.failed | round.unasked);
+  }
+  int why_lost(const Round& round) const;
   bool renews(const Lock& lock) const { return lock.options.renew && lock.valid_until < lock.hold_until; }
   void plan_next(Lock& lock) const;
   void plan_round(Lock& lock, bool anew, Instant now, Random& random) const;

@@ -132,7 +132,7 @@ void Witness::counted(unsigned client, const User& user, const redlock_event_t& 
     world_.violate(user.asked_at, 1u << client, "c%u counts %u that granted and %u that refused; there were %u and %u",
                    client, event.granted, event.refused, granted, refused);
   }
-  if (event.type == REDLOCK_EV_FAILED && event.failed != 0 && all_well(client, user.asked_at)) {
+  if (event.failed != 0 && all_well(client, user.asked_at)) {
     world_.violate(user.asked_at, 1u << client, "c%u counts %u that failed, and all are well", client, event.failed);
   }
 }

@@ -344,6 +344,52 @@ TEST(Machine, a_counter_is_heard_with_the_first_answer_only) {
   EXPECT_EQ(l.lock.fence.counters.acked, 0);
 }
 
+// Three grant, one refuses, and one has not answered: the three are asked to store a token, and only they vote on it.
+struct Storing : Life {
+  Storing() : Life(fenced()) {
+    begin(0);
+    machine.propose(lock, 7, true);
+    vote(3, Vote::refused);
+    for (MasterIndex m = 0; m < 3; ++m) {
+      machine.hear(lock, m, {Counter::State::known, 9});
+      asked = vote(m, Vote::granted);
+    }
+  }
+  static Options fenced() {
+    Options o = usual();
+    o.fenced = true;
+    return o;
+  }
+  Action asked = Action::none;
+};
+
+TEST(Machine, the_second_part_of_a_fenced_round_knows_who_refused_and_who_has_not_voted) {
+  Storing l;
+  ASSERT_EQ(l.asked, Action::store);
+  EXPECT_EQ(l.lock.fence.token, 10u);
+  EXPECT_EQ(l.lock.round.refused, bit(3));
+  EXPECT_EQ(l.lock.round.failed, 0) << "nobody has failed";
+  l.vote(4, Vote::failed, REDLOCK_E_OOM);  // of the first part
+  l.vote(4, Vote::granted);
+  EXPECT_EQ(l.lock.round.granted | l.lock.round.failed, 0);
+  l.votes(0, 3, Vote::granted);
+  EXPECT_EQ(l.lock.state, State::held);
+  EXPECT_EQ(l.lock.round.granted, bit(0) | bit(1) | bit(2));
+  EXPECT_EQ(l.lock.round.refused, bit(3));
+  EXPECT_EQ(l.lock.round.failed, 0);
+}
+
+TEST(Machine, a_token_that_too_few_store_is_for_the_masters_to_answer) {
+  Storing l;
+  l.vote(0, Vote::failed, REDLOCK_E_OOM);  // two could still store it, and three must
+  EXPECT_EQ(l.lock.state, State::over);
+  EXPECT_EQ(l.lock.event_err, REDLOCK_E_LOCKED) << "one refused, one failed, one was not asked";
+  Storing silent;
+  silent.time(node_timeout_ms);
+  EXPECT_EQ(silent.lock.event_err, REDLOCK_E_NO_QUORUM);
+  EXPECT_EQ(silent.lock.round.failed, bit(0) | bit(1) | bit(2));
+}
+
 TEST(Machine, what_a_round_that_is_over_was_granted_is_not_revoked) {
   Life l = Life::holding();
   EXPECT_EQ(l.machine.revoke(l.lock, 0, REDLOCK_E_UNREAD, l.now, l.random), Action::none);
