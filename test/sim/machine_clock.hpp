@@ -30,6 +30,7 @@ class MachineClock {
     begin(now, false);
   }
   void suspend(Ns now, Ns length) {
+    ++sleeps_;
     begin(now, true);
     begin(now + length, false);
   }
@@ -45,6 +46,7 @@ class MachineClock {
     const Times times = at(t);
     return times.raw + times.boot - times.mono;
   }
+  unsigned sleeps() const { return sleeps_; }
   // The true time at or after `now` when BOOT will have reached `boot`, if nothing changes until then.
   Ns when_boot(Ns now, Ns boot) const {
     const Ns left = boot - at(now).boot;
@@ -74,6 +76,7 @@ class MachineClock {
   }
 
   std::vector<Piece> pieces_;
+  unsigned sleeps_ = 0;
   int64_t rate_ppm_ = 0;
   int64_t suspended_ppm_ = 0;
   int64_t slew_ppm_ = 0;

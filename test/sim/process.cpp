@@ -6,6 +6,7 @@
 
 #include <cstring>
 #include <new>
+#include <string_view>
 
 #include "world.hpp"
 
@@ -61,10 +62,12 @@ Ns Process::tick(bool may_preempt) {
 void Process::start() {
   t_ = std::max(world_.now(), held_until_);
   clock_ = Clock<ClockSource>(ClockSource{this});
+  const unsigned sleeps = machine.sleeps();
   if (!clock_.start()) {  // never closely enough together: the program ends with an error, and is started again
     world_.heap().push(t_ + 50 * ms, Kind::client_restart, index_);
     return;
   }
+  sleeps_known_ = sleeps;
   ahead_known_ = false;
   learn_ahead();
   ++incarnation_;
@@ -289,9 +292,15 @@ void Process::remember_sets() {
 }
 
 Instant Process::read_clock() {
+  const unsigned sleeps = machine.sleeps();
   const Reading reading = clock_.read();
   if (reading.jumped) {
     jumped_ = true;
+    // What the clock has learned about suspend holds until the next one.
+    if (machine.sleeps() == sleeps_known_) {
+      world_.violate(t_ - second, 1u << index_, "the clock of c%u had a wrong idea of the time in suspend", index_);
+    }
+    sleeps_known_ = sleeps;
     if (world_.story().telling()) world_.story().tell(t_, int(index_), -1, "clock jumped");
     client_->clock_jumped(reading.now);
     for (const User& user : users_) {
@@ -387,23 +396,11 @@ void Process::read(MasterIndex m) {
   c.in_taken += n;
   if (c.in_taken == c.in.size()) c.in.clear(), c.in_taken = 0;
   const Instant now = read_clock();
-  if (n > 0) return client_->received(m, n, now);
-  close(m, room > 0 ? REDLOCK_E_DISCONNECTED : REDLOCK_E_PROTOCOL, false, now);
-}
-
-// A master that was suspect already when its bytes were last looked at gets no SET and no extend among the new ones.
-void Process::watch_suspect(MasterIndex m, const Bytes* chunks, unsigned n) {
-  const bool suspect = client_->session(m).state() == Session::State::suspect;
-  if (suspect && suspect_[m]) {
-    std::string text;
-    for (unsigned i = 0; i < n; ++i) text.append(chunks[i].data, chunks[i].size);
-    text.erase(0, unsent_[m]);
-    const std::string extend(extend_script.sha.data, extend_script.sha.size);
-    if (text.find("\r\nSET\r\n") != text.npos || text.find(extend) != text.npos) {
-      world_.violate(t_ - second, 1u << index_, "m%u is suspect and is asked for a vote", m);
-    }
-  }
-  suspect_[m] = suspect;
+  if (n == 0) return close(m, room > 0 ? REDLOCK_E_DISCONNECTED : REDLOCK_E_PROTOCOL, false, now);
+  const bool unknown = std::string_view(at, n).find("NOSCRIPT") != std::string_view::npos;
+  const uint32_t open = open_rounds();
+  client_->received(m, n, now);
+  if (unknown) watch_dead_rounds(m, open);
 }
 
 void Process::flush(MasterIndex m, Instant) {

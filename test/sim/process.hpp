@@ -79,7 +79,10 @@ class Process {
   void turns();
   void turn(Instant now);
   void flush(MasterIndex m, Instant now);
+  std::string not_yet_seen(MasterIndex m, const Bytes* chunks, unsigned n) const;
   void watch_suspect(MasterIndex m, const Bytes* chunks, unsigned n);
+  uint32_t open_rounds() const;
+  void watch_dead_rounds(MasterIndex m, uint32_t open);
   void act_on_wishes(Instant now);
   void connect(MasterIndex m, Instant now);
   void close(MasterIndex m, int reason, bool polite, Instant now);
@@ -132,6 +135,7 @@ class Process {
   Ns boot_read_at_ = 0;
   int64_t ahead_ = 0;
   bool ahead_known_ = false;
+  unsigned sleeps_known_ = 0;  // machine.sleeps() when the clock began to learn what it knows
   bool exact_ = false;  // clock reads take no time
   Ns held_until_ = 0;
   Ns wake_at_ = never;
