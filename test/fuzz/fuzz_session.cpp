@@ -4,10 +4,11 @@
 // other: it answers what was asked, well or badly, or says any bytes; connections come about, are refused, break, take
 // few bytes; time passes, the clock jumps, random bytes run out; the API is called, also from callbacks.
 //
-// After each decision: what was sent is RESP and a command we know; each value is SET, and put back, but never
-// after its end, and scripts speak only of values that were; requests sent, answered and in flight add up; the counters of
-// claims and status are right; each accepted acquire gets one verdict and one end. At the end the client is closed,
-// which must come to an end however the world goes on.
+// After each decision: what was sent is RESP and a command we know; each value is SET with the ttl that was asked for, and
+// put back with no more of it behind extends to a quorum, never after its end; scripts speak only of values that were;
+// requests sent, answered and in flight add up; the counters of claims and status are right; each accepted acquire gets one
+// verdict and one end. At the end the client is closed, which must come to an end however the world goes on.
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <set>
@@ -55,6 +56,14 @@ std::string good_answer(const Wire::Command& words, bool no) {
   if (name == "SET") return no ? "_\r\n" : "+OK\r\n";
   return no ? ":0\r\n" : ":1\r\n";
 }
+
+// What was sent about one value, to all masters.
+struct Life {
+  unsigned long ttl = 0;      // of the acquire
+  unsigned long ttl_max = 0;  // extends included
+  unsigned extends = 0;
+  MasterMask extended = 0;
+};
 
 struct Record {
   bool decided = false;
@@ -138,6 +147,7 @@ class World : public BareDriver::Peer {
     size_t room = SIZE_MAX;           // of the socket
     uint64_t answered_before = 0;
     std::map<std::string, bool> values;  // ever SET here → its delete was sent
+    std::map<std::string, unsigned> put_back;  // times, at least
     bool gap = false;                    // a connection broke with something unsent: perhaps a SET
   };
 
@@ -175,7 +185,7 @@ class World : public BareDriver::Peer {
         return everything_goes_well();
       case 7: {
         std::string& in = links_[m].in;
-        if (driver_.is_open(m)) in += input_.bytes(1 + input_.below(64));
+        if (driver_.is_open(m)) in += input_.bytes(1 + input_.below(64)), wild_ = true;
         return driver_.readable(m, in, SIZE_MAX);
       }
       case 8:
@@ -305,6 +315,7 @@ class World : public BareDriver::Peer {
     if (closing_) return require(err == REDLOCK_E_CLOSED, "a closing client takes nothing");
     if (err != 0) return require(err == REDLOCK_E_TABLE_FULL && open_ + leaving_ >= settings_.locks, "full");
     require(handle != 0 && records_.count(handle) == 0, "a handle names one acquire for ever");
+    ttls_.insert(options.ttl_ms);
     records_[handle] = {};
     issued_.push_back(handle);
     ++open_;
@@ -320,17 +331,39 @@ class World : public BareDriver::Peer {
   // ---- what must be -----------------------------------------------------------------------------------------------
   void note(Link& link, const Wire::Command& words) {
     if (words[0] == "SET") {
-      const auto value = link.values.find(words[2]);
-      require(value == link.values.end() || !value->second, "a value that was deleted is not SET again");
-      require(std::stoul(words[5]) >= 1 && std::stoul(words[5]) <= settings_.max_ttl_ms, "the ttl, or what is left of it");
-      link.values[words[2]] = false;
+      note_set(link, words[2], std::stoul(words[5]));
     } else if (words[0] == "EVALSHA" || words[0] == "EVAL") {
       const auto value = link.values.find(words[4]);
       require(link.gap || value != link.values.end(), "a script is about a value that was SET here");
+      if (words.size() == 6) note_extend(link, words[4], std::stoul(words[5]));
       if (value == link.values.end()) return;
       if (words.size() == 5) value->second = true;
       require(words.size() == 5 || !value->second, "a value that was deleted is not extended");
     }
+  }
+
+  void note_set(Link& link, const std::string& value, unsigned long ttl) {
+    const auto here = link.values.find(value);
+    require(here == link.values.end() || !here->second, "a value that was deleted is not SET again");
+    Life& life = lives_[value];
+    if (life.ttl == 0) {
+      require(wild_ || ttls_.count(ttl) != 0, "the ttl of an acquire");
+      life.ttl = life.ttl_max = ttl;
+    } else if (here != link.values.end() || ttl != life.ttl) {
+      const unsigned quorum = settings_.masters / 2 + 1;
+      require(ttl >= 1 && ttl <= settings_.max_ttl_ms, "what is left of a ttl");
+      require(wild_ || ttl <= life.ttl_max, "what is left of this ttl");
+      require(wild_ || count(life.extended) >= quorum, "a key is put back behind an extend round");
+      require(wild_ || ++link.put_back[value] <= life.extends / quorum, "once behind each round");
+    }
+    link.values[value] = false;
+  }
+
+  void note_extend(Link& link, const std::string& value, unsigned long ttl) {
+    Life& life = lives_[value];
+    life.ttl_max = std::max(life.ttl_max, ttl);
+    life.extended |= bit(static_cast<MasterIndex>(&link - links_));
+    ++life.extends;
   }
 
   void lock_event(const redlock_event_t& e) {
@@ -396,6 +429,8 @@ class World : public BareDriver::Peer {
   BareDriver driver_;
   Link links_[3];
   std::map<uint64_t, Record> records_;
+  std::map<std::string, Life> lives_;
+  std::set<unsigned long> ttls_;  // of acquires
   std::vector<uint64_t> issued_;
   std::map<int, uint64_t> told_;
   unsigned open_ = 0;
@@ -406,6 +441,7 @@ class World : public BareDriver::Peer {
   bool entropy_ = true;
   bool jumped_ = false;
   bool closing_ = false;
+  bool wild_ = false;  // any bytes were said: they may answer what has not been sent
 };
 
 }  // namespace

@@ -119,12 +119,13 @@ bool Checker::published(unsigned client, const User& user, Instant valid_until, 
 }
 
 // Not judged where masters are disowned for another reason: guarded ones that may have forgotten, clocks that step; nor
-// where a master gets keys back that it had lost, or says nonsense in place of one answer too many.
+// where a master gets keys back that it had lost. Nor when nonsense was said to this client while it wanted the lock: once
+// said for two answers, it moves the next answer to the extend's place.
 void Checker::lost(unsigned client, const User& user, Ns t) {
   const Plan& plan = world_.plan();
   const Belief* const b = find(client, user.handle);
   if (b == nullptr || plan.guarded() || plan.has(Fault::forget) || plan.has(Fault::wall_step)) return;
-  if (world_.may_look_broken()) return;
+  if (world_.network().heard_nonsense(client, ~0u, b->asked_at)) return;
   if (world_.process(client).machine.own(t) + b->ahead + 5 * ms >= b->valid_until.ns()) return;
   ++marks.lost_early;
   unsigned there = 0;

@@ -69,6 +69,7 @@ void Master::serve(Connection& c) {
     }
     if (c.gone) world_.checker().late_bytes(c, world_.now(), false);
     redis.receive(c.redis, c.waiting, world_.now());
+    c.garbled = c.garbled || redis.garbled(c.redis);
     c.waiting.clear();
   }
   answer(c);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "network.hpp"
 
+#include <algorithm>
+
 #include "world.hpp"
 
 namespace redlock::sim {
@@ -121,6 +123,12 @@ void Network::vanish(Connection& c, Ns t) {
   c.gone = true;
   c.closed_at = t;
   c.down.parts.resize(c.down.first);
+}
+
+bool Network::heard_nonsense(unsigned client, unsigned masters, Ns t) const {
+  return std::any_of(connections_.begin(), connections_.end(), [=](const Connection& c) {
+    return c.garbled && c.client == client && (masters >> c.master & 1) && (!c.gone || c.closed_at >= t);
+  });
 }
 
 // ---- the master's side ----------------------------------------------------------------------------------------

@@ -51,6 +51,7 @@ struct Connection {
   int redis = 0;  // the double's number for it
   bool master_gone = false;
   bool peer_ended = false;  // the client's end has arrived
+  bool garbled = false;     // nonsense was said on it, so that answers may be taken for those of other requests
   std::string released;     // the value that it last asked to delete
   std::string waiting;      // arrived while the master stood still
   Ns stalled_until = 0;
@@ -69,6 +70,9 @@ class Network {
   size_t send(Connection& c, const Bytes* chunks, unsigned n, Ns t);  // 0: not writable now
   void close(Connection& c, bool polite, Ns t);
   void vanish(Connection& c, Ns t);  // the machine lost its power: nobody is told
+
+  // Was nonsense said to this client by one of these masters, on a connection that lived at or after t?
+  bool heard_nonsense(unsigned client, unsigned masters, Ns t) const;
 
   // The master's side.
   void reply(Connection& c, std::string& bytes);

@@ -266,7 +266,8 @@ void Process::deliver(Instant now) {
       world_.story().tell(t_, int(index_), int(event.event.master), "is %s (%d)", states[event.event.state],
                           event.event.err);
     }
-    if (event.event.type == REDLOCK_EV_MASTER && event.event.err == REDLOCK_E_PROTOCOL && !world_.may_look_broken()) {
+    if (event.event.type == REDLOCK_EV_MASTER && event.event.err == REDLOCK_E_PROTOCOL &&
+        !world_.network().heard_nonsense(index_, 1u << world_.plan().server[event.event.master], 0)) {
       world_.violate(t_ - second, 1u << index_, "m%u is said to break the protocol, and never did", event.event.master);
     }
     client_->delivered(event);

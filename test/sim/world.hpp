@@ -48,7 +48,6 @@ class World {
   bool on(Fault fault) const { return !quiet_ && plan_.has(fault); }
   // A fault that begins at t lasts no longer than into the first moments of the quiet phase.
   Ns clip(Ns t, Ns length) const { return std::max(1 * ms, std::min(length, plan_.quiet_at + 200 * ms - t)); }
-  bool may_look_broken() const { return plan_.has(Fault::garbage); }
   void count(Fault fault) { ++totals.faults[static_cast<unsigned>(fault)]; }
 
   Heap& heap() { return heap_; }

@@ -200,6 +200,11 @@ bool RedisDouble::closed_by_server(int conn) const {
   return found == conns_.end() || found->second.closing;
 }
 
+bool RedisDouble::garbled(int conn) const {
+  const auto found = conns_.find(conn);
+  return found != conns_.end() && found->second.garbled;
+}
+
 void RedisDouble::receive(int number, std::string_view bytes, TrueTime now) {
   const auto found = conns_.find(number);
   if (found == conns_.end() || found->second.closing) return;
@@ -371,6 +376,7 @@ void RedisDouble::answer(int number, const Args& args, TrueTime now) {
   Connection& conn = conns_.at(number);
   if (!garbage_.empty() && (garbage_.front().command.empty() || garbage_.front().command == upper(args[0]))) {
     conn.out += garbage_.front().text;
+    conn.garbled = true;
     garbage_.pop_front();
   } else {
     reply.encode(conn.resp, conn.out);

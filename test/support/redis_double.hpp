@@ -132,6 +132,7 @@ class RedisDouble {
   void receive(int conn, std::string_view bytes, TrueTime now);
   std::string& out(int conn);             // the reader erases what it took; empty for an unknown connection
   bool closed_by_server(int conn) const;  // once out() is delivered, the peer sees the end
+  bool garbled(int conn) const;           // garbage was said on it in place of an answer
   // Connections that were told something unasked since the last call, in order: their out() is to be taken.
   std::vector<int> take_pushed() { return std::exchange(pushed_, {}); }
   void close(int conn);                   // the peer closed
@@ -189,6 +190,7 @@ class RedisDouble {
     int resp = 2;
     bool authenticated = false;
     bool closing = false;
+    bool garbled = false;  // garbage was said
     bool tracking = false;
     bool optin = false;
     bool optout = false;
