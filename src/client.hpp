@@ -19,6 +19,7 @@
 #pragma once
 #include "entropy_pool.hpp"
 #include "queue.hpp"
+#include "lock/agenda.hpp"
 #include "lock/local_queue.hpp"
 #include "master/claims.hpp"
 #include "master/session.hpp"
@@ -105,10 +106,17 @@ class Client {
 
  private:
   enum class Phase : uint8_t { open, draining, disconnecting };
+  enum class Changed : uint8_t { by_another, by_us };
   struct Layout;
 
   void run_due(Instant now);
+  void run_locks(unsigned page, Instant now);
   void soon(Instant t) { deadline_ = earlier(deadline_, t); }
+  void plan(const Lock& lock) {
+    const Instant due = machine_.deadline(lock);
+    agenda_.note(table_.index(lock), due);
+    soon(due);
+  }
   void perform(Lock& lock, Action action, Instant now);
   void carry_out(Lock& lock, Action action, Instant now);
   void hand_on(Lock& lock, Instant now);
@@ -119,6 +127,7 @@ class Client {
   bool take_event(Queue<Lock, &Lock::told>& from, Event& out, Instant now);
   void count_event(const redlock_event_t& event);
 
+  // client_rounds.cpp
   MasterMask voting() const;
   MasterMask able(MasterMask voting, Wants wants, const Lock& lock) const;
   bool introduced() const;
@@ -129,9 +138,11 @@ class Client {
   Action fail_votes(Lock& lock, MasterMask masters, Instant now);
   int why_unable(const Lock& lock, MasterIndex m) const;
   uint16_t make_claim(Lock& lock);
+  Subject subject(uint16_t claim, uint32_t ttl_ms) const;
+  size_t command_size(const Names& names) const;
+  size_t round_size(const Lock& lock) const;
 
   // client_hold.cpp
-  inline bool hear_of_key(MasterIndex m, const Reply& reply, Lock& lock, Instant now);
   bool lacks_key(MasterIndex m, const Reply& reply, Lock& lock, Instant now);
   void put_back(Lock& lock, Instant now);
   void alarm(Lock& lock, MasterIndex m, Instant now);
@@ -144,8 +155,7 @@ class Client {
   void send_looks(Instant now);
   bool look(Lock& lock, MasterIndex m, const Command& read, Instant now);
   void look_behind(Lock& lock, MasterIndex m, Instant now);
-  void hear(MasterIndex m, const Reply& reply, Instant now);
-  void changed(MasterIndex m, Bytes resource, bool told, Instant now);
+  void changed(MasterIndex m, Bytes resource, Changed by, Instant now);
   void change(Lock& lock, MasterIndex m, Instant now);
 
   // client_guard.cpp
@@ -159,14 +169,13 @@ class Client {
   void quarantine_stepped(Instant now);
 
   // Once for each reply, in received(); in line there, which the compiler does by itself only for size.
+  [[gnu::always_inline]] inline void route_answer(MasterIndex m, const Reply& reply, Instant now);
   [[gnu::always_inline]] inline void route_round(MasterIndex m, const Reply& reply, Instant now);
   [[gnu::always_inline]] inline void route_vote(MasterIndex m, const Reply& reply, Lock& lock, Instant now);
   [[gnu::always_inline]] inline void route_delete(MasterIndex m, const Reply& reply, Instant now);
-  void route_late_grant(MasterIndex m, const Reply& reply, Lock& lock, Instant now);
+  [[gnu::always_inline]] inline bool hear_of_key(MasterIndex m, const Reply& reply, Lock& lock, Instant now);
   bool ask_again(MasterIndex m, const Reply& reply, Lock& lock, Instant now);
-  Subject subject(uint16_t claim, uint32_t ttl_ms) const;
-  size_t command_size(const Names& names) const;
-  size_t round_size(const Lock& lock) const;
+  void hear_news(MasterIndex m, const Reply& reply, Instant now);
 
   // client_deletes.cpp
   void send_deletes(uint16_t claim, MasterMask masters, Instant now);
@@ -180,12 +189,14 @@ class Client {
   Action store_token(Lock& lock, Instant now);
   void spread_token(Lock& lock, MasterMask granted, Instant now);
   void hear(Lock& lock, MasterIndex m, const Counter& counter);
+  void route_late_grant(MasterIndex m, const Reply& reply, Lock& lock, Instant now);
   void tell_token(const Lock& lock, redlock_event_t& event);
 
   Settings settings_;
   Machine machine_;
   Table table_;
   LocalQueue queue_{table_};
+  Agenda agenda_;
   Claims claims_;
   EntropyPool pool_;
   Proposals proposals_;

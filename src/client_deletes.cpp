@@ -14,9 +14,9 @@ void Client::send_deletes(uint16_t index, MasterMask masters, Instant now) {
     const Session& session = sessions_[m];
     if (!session.connected()) continue;
     if (!(in(claim.reserved, m) ? session.room_for_kept(size) : session.room(size, claims_.reserved(m) + 1))) continue;
-    claims_.delete_queued(index, m);
     sent |= bit(m);
   }
+  claims_.deletes_queued(index, sent);
   ask(Op::release, index, 0, 0, sent, now);
   soon(now + settings_.node_timeout);
 }

@@ -41,7 +41,7 @@ Action Client::store_token(Lock& lock, Instant now) {
     }
   }
   again_ = true;
-  soon(machine_.deadline(lock));
+  plan(lock);
   return fail_votes(lock, unable, now);
 }
 

@@ -47,7 +47,7 @@ void Client::put_back(Lock& lock, Instant now) {
 
 void Client::alarm(Lock& lock, MasterIndex m, Instant now) {
   machine_.alarm(lock, m, now);
-  soon(machine_.deadline(lock));
+  plan(lock);
   again_ = true;
 }
 

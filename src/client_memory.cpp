@@ -71,6 +71,7 @@ size_t Client::memory_size(const Settings& s) {
   layout.cut<Lock>(s.locks);
   layout.cut<Instant>(size_t{s.locks} * s.masters);
   layout.cut<LocalQueue::Row>(s.locks);
+  layout.cut<Instant>(Agenda::pages_of(s.locks));
   layout.cut<Claim>(s.debts);
   layout.cut<char>(size_t{s.locks + s.debts} * s.resource_bytes);
   layout.cut<Session>(s.masters);
@@ -102,6 +103,7 @@ Client::Client(const Settings& settings, void* memory) : settings_(settings) {
   LocalQueue::Row* rows = layout.cut<LocalQueue::Row>(settings.locks);
   for (unsigned i = 0; i < settings.locks; ++i) new (&rows[i]) LocalQueue::Row;
   queue_.init(rows, settings.locks);
+  agenda_.init(layout.cut<Instant>(Agenda::pages_of(settings.locks)), settings.locks);
 
   const unsigned quorum = quorum_of(settings.masters);
   Claim* claims = layout.cut<Claim>(settings.debts);

@@ -15,7 +15,7 @@ void Client::wake_waiters(MasterIndex m, Instant now) {
       perform(lock, machine_.wake(lock), now);
     } else {
       machine_.master_back(lock, m, sessions_[m].tracked(), now, random_);
-      soon(machine_.deadline(lock));
+      plan(lock);
       if (lock.outlook.look() != 0) looks_ = true;
     }
   }
@@ -50,7 +50,7 @@ void Client::send_looks(Instant now) {
         looks_ = true;
       }
     }
-    soon(machine_.deadline(lock));
+    plan(lock);
   }
 }
 
@@ -70,37 +70,8 @@ void Client::look_behind(Lock& lock, MasterIndex m, Instant now) {
   look(lock, m, Command::look(settings_.key_prefix, lock.names), now);
 }
 
-void Client::hear(MasterIndex m, const Reply& reply, Instant now) {
-  again_ = true;  // the guard's doings are not about this master alone
-  switch (reply.kind) {
-    case Reply::Kind::answer:
-      break;
-    case Reply::Kind::identified:
-      return identified(now);
-    case Reply::Kind::withdrawn:
-      return withdrawn(m, now);
-    case Reply::Kind::clock_stepped:
-      return clock_stepped(m, reply.by, now);
-    case Reply::Kind::looked: {
-      Lock& lock = table_[reply.claim];
-      if (static_cast<uint32_t>(lock.generation) != reply.round) return;
-      machine_.looked(lock, m, reply.ttl, now, random_);
-      return soon(machine_.deadline(lock));
-    }
-    case Reply::Kind::key_changed: {
-      const Bytes prefix = settings_.key_prefix;
-      if (reply.key.size < prefix.size || Bytes(reply.key.data, prefix.size) != prefix) return;
-      return changed(m, Bytes(reply.key.data + prefix.size, reply.key.size - prefix.size), true, now);
-    }
-    case Reply::Kind::all_changed:
-      for (unsigned i = 0; i < table_.capacity(); ++i) change(table_[i], m, now);
-      alarm_all(m, now);
-      break;
-  }
-}
-
-// Told by the server, or deleted by ourselves: that was not the key of any lock that is held.
-void Client::changed(MasterIndex m, Bytes resource, bool told, Instant now) {
+// What we deleted ourselves was not the key of any lock that is held.
+void Client::changed(MasterIndex m, Bytes resource, Changed by, Instant now) {
   watched_ = false;
   for (unsigned i = 0; i < table_.capacity(); ++i) {
     Lock& lock = table_[i];
@@ -110,7 +81,7 @@ void Client::changed(MasterIndex m, Bytes resource, bool told, Instant now) {
     if (!lock.names.has(resource)) continue;
     if (!held) {
       change(lock, m, now);
-    } else if (told) {
+    } else if (by == Changed::by_another) {
       alarm(lock, m, now);
     }
   }
@@ -119,7 +90,7 @@ void Client::changed(MasterIndex m, Bytes resource, bool told, Instant now) {
 void Client::change(Lock& lock, MasterIndex m, Instant now) {
   if (lock.state != State::waiting && lock.state != State::acquiring) return;
   machine_.changed(lock, m, now, random_);
-  soon(machine_.deadline(lock));
+  plan(lock);
   if (lock.outlook.look() != 0) looks_ = again_ = true;
 }
 

@@ -31,22 +31,27 @@ class EntropyPool {
   // A value's random part in hexadecimal. Which digit stands for which bits of it is all the same.
   void take_hex(char (&out)[2 * REDLOCK_VALUE_RANDOM]) {
     unsigned char random[REDLOCK_VALUE_RANDOM];
-    static_assert(sizeof random % sizeof(uint32_t) == 0);
     take(random, sizeof random);
-    for (size_t i = 0; i < sizeof random; i += sizeof(uint32_t)) {
-      uint32_t word;
-      memcpy(&word, random + i, sizeof word);
-      write_digits(out + 2 * i, word & 0x0F0F0F0Fu);
-      write_digits(out + 2 * i + sizeof word, word >> 4 & 0x0F0F0F0Fu);
-    }
+    size_t at = 0;
+    for (; at + sizeof(uint64_t) <= sizeof random; at += sizeof(uint64_t)) write_digits<uint64_t>(random + at, out + 2 * at);
+    static_assert(sizeof random % sizeof(uint64_t) == sizeof(uint32_t));
+    write_digits<uint32_t>(random + at, out + 2 * at);
   }
 
  private:
-  // Four digits at once: 0 .. 9 are '0' .. '9', and those above are 39 further on.
-  static void write_digits(char* out, uint32_t nibbles) {
-    const uint32_t letters = (nibbles + 0x06060606u) >> 4 & 0x01010101u;
-    const uint32_t digits = nibbles + 0x30303030u + letters * ('a' - '0' - 10);
-    memcpy(out, &digits, sizeof digits);
+  // The digits of a word, half of them at once, one in each byte: 0 .. 9 are '0' .. '9', and those above are 39 further on.
+  template <class Word>
+  static void write_digits(const unsigned char* random, char* out) {
+    constexpr Word each = static_cast<Word>(0x0101010101010101u);
+    Word word;
+    memcpy(&word, random, sizeof word);
+    const Word halves[] = {word & 0x0F * each, word >> 4 & 0x0F * each};
+    for (const Word nibbles : halves) {
+      const Word letters = (nibbles + 6 * each) >> 4 & each;
+      const Word digits = nibbles + '0' * each + letters * ('a' - '0' - 10);
+      memcpy(out, &digits, sizeof digits);
+      out += sizeof digits;
+    }
   }
 
   unsigned char* bytes_ = nullptr;

@@ -69,8 +69,8 @@ void Claims::end(uint16_t index, MasterMask targets, Instant now) {
   c.void_at = dead_by(c, now);
   deadline_ = earlier(deadline_, c.void_at);
   ++debts_;
-  for (MasterIndex m : each(targets)) owe(c, m);
-  for (MasterIndex m : each(c.reserved & ~targets)) unreserve(c, m);
+  owe(c, targets);
+  unreserve(c, static_cast<MasterMask>(~targets));
   recount(c, before);
   settle(index);
 }
@@ -90,7 +90,7 @@ void Claims::delete_counted(Claim& c, MasterIndex m, Deleted how, Instant now) {
     forget(c, bit(m));
   } else if (how == Deleted::absent && stray_is_over(c, m)) {
     c.last |= after;
-    owe(c, m);
+    owe(c, bit(m));
   } else {
     hear(c, m, now);
     rest(c, m, now);
@@ -107,7 +107,7 @@ void Claims::broke(MasterIndex m) {
   for (uint16_t i = 0; i < capacity_; ++i) {
     Claim& c = table_[i];
     if (!c.used) continue;
-    unreserve(c, m);
+    unreserve(c, bit(m));
     if (c.extending & bit(m)) {
       c.extending &= static_cast<MasterMask>(~bit(m));
       if (c.stray_extends < UINT8_MAX) ++c.stray_extends;
@@ -142,7 +142,7 @@ void Claims::hear(Claim& c, MasterIndex m, Instant now) {
 
 // It is too late for the old SETs to come. What is left are the deletes for one that came behind those so far.
 void Claims::strays_are_over(Claim& c) {
-  for (MasterIndex m : each(c.heard & c.resting)) owe(c, m);
+  owe(c, c.heard & c.resting);
   c.resting &= static_cast<MasterMask>(~c.heard);
   c.stray_until = Instant::never();
 }
@@ -159,7 +159,7 @@ Instant Claims::on_time(Instant now) {
       const MasterMask before = open(c);
       if (now >= c.void_at) forget(c, static_cast<MasterMask>(~(c.stray | c.pending | c.deleting)));
       if (c.resting && now >= c.repeat_at) {
-        for (MasterIndex m : each(c.resting)) owe(c, m);
+        owe(c, c.resting);
         c.resting = 0;
         c.repeat_at = Instant::never();
       }
@@ -193,18 +193,18 @@ Instant Claims::dead_by(const Claim& c, Instant now) const {
   return now + Duration::ns(lifetime(c.ttl_ms).ns() * (2 + c.stray_extends));
 }
 
-void Claims::owe(Claim& c, MasterIndex m) {
-  REDLOCK_ASSERT(!(c.owed & bit(m)));
-  c.owed |= bit(m);
-  ++owed_[m];
-  ++owed_in_all_;
+void Claims::owe(Claim& c, MasterMask masters) {
+  REDLOCK_ASSERT(!(c.owed & masters));
+  c.owed |= masters;
+  owed_in_all_ += count(masters);
+  for (MasterIndex m : each(masters)) ++owed_[m];
 }
 
 // Like rest(): a delete under way had no deadline; if its debt would have ended meanwhile, that is due now.
 void Claims::owe_again(Claim& c, MasterIndex m) {
   c.deleting &= static_cast<MasterMask>(~bit(m));
   c.after &= static_cast<MasterMask>(~bit(m));
-  owe(c, m);
+  owe(c, bit(m));
   deadline_ = earlier(deadline_, c.void_at);
 }
 
@@ -217,11 +217,9 @@ void Claims::recount(const Claim& c, MasterMask before) {
 // Nothing more is owed by these masters: the value is not there, or can only end by expiry.
 void Claims::forget(Claim& c, MasterMask masters) {
   if (!(bookkeeping(c) & masters)) return;
-  for (MasterIndex m : each(masters & c.owed)) {  // no place is reserved for an ended one where nothing is owed
-    --owed_[m];
-    --owed_in_all_;
-    unreserve(c, m);
-  }
+  owed_in_all_ -= count(c.owed & masters);
+  for (MasterIndex m : each(c.owed & masters)) --owed_[m];
+  unreserve(c, c.owed & masters);  // no place is reserved for an ended one where nothing is owed
   const MasterMask keep = static_cast<MasterMask>(~masters);
   c.owed &= keep;
   c.resting &= keep;

@@ -95,15 +95,18 @@ class Claims {
   // May this master be sent another SET? False while it owes answers about its share of the table.
   bool may_send(MasterIndex m) const { return open_[m] < share_; }
 
-  void set_sent(uint16_t index, MasterIndex m) {
+  void sets_sent(uint16_t index, MasterMask masters) {
     Claim& c = table_[index];
-    REDLOCK_ASSERT(c.used && !c.ended && !((c.pending | c.stray) & bit(m)));
-    c.sent |= bit(m);
-    c.pending |= bit(m);
-    c.reserved |= bit(m);
-    ++open_[m];
-    ++reserved_[m];
+    REDLOCK_ASSERT(c.used && !c.ended && !((c.pending | c.stray) & masters));
+    c.sent |= masters;
+    c.pending |= masters;
+    c.reserved |= masters;
+    for (MasterIndex m : each(masters)) {
+      ++open_[m];
+      ++reserved_[m];
+    }
   }
+  void set_sent(uint16_t index, MasterIndex m) { sets_sent(index, bit(m)); }
   // The SET of a held lock's value again, for a master that lacks it.
   bool may_put_back(uint16_t index, MasterIndex m) const {
     const Claim& c = table_[index];
@@ -124,23 +127,28 @@ class Claims {
     if (refused) c.refused |= bit(m);
     if (c.ended) answered_late(index, refused, now);
   }
-  void extend_sent(uint16_t index, MasterIndex m) { table_[index].extending |= bit(m); }
+  void extends_sent(uint16_t index, MasterMask masters) { table_[index].extending |= masters; }
+  void extend_sent(uint16_t index, MasterIndex m) { extends_sent(index, bit(m)); }
   void extend_answered(uint16_t index, MasterIndex m, Instant now);
 
   // End: a delete is due on each master of `targets`; frees the claim when there is none.
   void end(uint16_t index, MasterMask targets, Instant now);
   // The lock is over, but a check already answered may be relied on until then: end() is carried out at `at`.
   void linger(uint16_t index, Instant at);
-  void delete_queued(uint16_t index, MasterIndex m) {
+  void deletes_queued(uint16_t index, MasterMask masters) {
     Claim& c = table_[index];
-    REDLOCK_ASSERT(c.owed & bit(m));
-    c.owed &= static_cast<MasterMask>(~bit(m));
-    --owed_[m];
-    --owed_in_all_;
-    c.deleting |= bit(m);
-    if (stray_is_over(c, m)) c.after |= bit(m);
-    unreserve(c, m);
+    REDLOCK_ASSERT((masters & ~c.owed) == 0);
+    c.owed &= static_cast<MasterMask>(~masters);
+    owed_in_all_ -= count(masters);
+    for (MasterIndex m : each(masters)) {
+      --owed_[m];
+      reserved_[m] = static_cast<uint16_t>(reserved_[m] - (c.reserved >> m & 1u));
+    }
+    c.reserved &= static_cast<MasterMask>(~masters);
+    c.deleting |= masters;
+    if (c.stray_until == Instant::never()) c.after |= c.heard & masters;
   }
+  void delete_queued(uint16_t index, MasterIndex m) { deletes_queued(index, bit(m)); }
   enum class Deleted : uint8_t { yes, absent, error };
   void delete_answered(uint16_t index, MasterIndex m, Deleted how, Instant now) {
     Claim& c = table_[index];
@@ -186,12 +194,11 @@ class Claims {
   void answered_late(uint16_t index, bool refused, Instant now);
   Duration lifetime(uint32_t ttl_ms) const;  // ttl + drift
   Instant dead_by(const Claim& claim, Instant now) const;
-  void owe(Claim& claim, MasterIndex m);
+  void owe(Claim& claim, MasterMask masters);
   void owe_again(Claim& claim, MasterIndex m);
-  void unreserve(Claim& c, MasterIndex m) {
-    if (!(c.reserved & bit(m))) return;
-    c.reserved &= static_cast<MasterMask>(~bit(m));
-    --reserved_[m];
+  void unreserve(Claim& c, MasterMask masters) {
+    for (MasterIndex m : each(c.reserved & masters)) --reserved_[m];
+    c.reserved &= static_cast<MasterMask>(~masters);
   }
   void forget(Claim& claim, MasterMask masters);
   void hear(Claim& claim, MasterIndex m, Instant now);

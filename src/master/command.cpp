@@ -4,8 +4,12 @@
 namespace redlock {
 namespace {
 
-void write_keys(resp::Writer& out, Bytes key_prefix, const Names& names) {
-  for (Bytes name : names) out.bulk(key_prefix, name);
+void write_keys(resp::Writer& out, Bytes key_prefix, const Names& names, unsigned n) {
+  if (n == 1) {  // in nearly all commands
+    out.bulk(key_prefix, names.first());
+  } else {
+    for (Bytes name : names) out.bulk(key_prefix, name);
+  }
 }
 
 void write_value(resp::Writer& out, const Subject& s) {
@@ -67,7 +71,7 @@ Command Command::plain(Op op, const Subject& s, bool by_name) {
     c.write_script(out, release_several_script, by_name);
     out.number(n);
   }
-  write_keys(out, s.key_prefix, s.names);
+  write_keys(out, s.key_prefix, s.names, n);
   write_value(out, s);
   if (op == Op::acquire) out.raw("$2\r\nNX\r\n$2\r\nPX\r\n");
   if (op != Op::release) out.number(s.ttl_ms);
@@ -88,7 +92,7 @@ Command Command::look(Bytes key_prefix, const Names& names) {
     c.write_script(out, look_script, false);
     out.number(n);
   }
-  write_keys(out, key_prefix, names);
+  write_keys(out, key_prefix, names, n);
   c.finish(out);
   return c;
 }
@@ -105,7 +109,7 @@ Command Command::fenced(Op op, const Subject& s, const Fencing& f, bool by_name)
   out.array((acquires ? 9 : extends ? 7 : 8) + n);
   c.write_script(out, acquires ? acquire_fenced_script : extends ? extend_fenced_script : token_script, by_name);
   out.number(n + (extends ? 1 : 2));
-  write_keys(out, s.key_prefix, s.names);
+  write_keys(out, s.key_prefix, s.names, n);
   out.bulk(f.meta_key);
   if (!extends) out.bulk_header(8 + s.key_prefix.size + 6).raw("redlock:").raw(s.key_prefix).raw(":fence").crlf();
   write_value(out, s);

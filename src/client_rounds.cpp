@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT
+//
+// Rounds: when one begins, with which masters, and what is sent to each of them. Whoever cannot be asked has failed to vote
+// before the first byte leaves.
+#include "client.hpp"
+
+#include "lock/quorum.hpp"
+
+namespace redlock {
+namespace {
+
+constexpr Duration entropy_retry = Duration::ms(50);
+
+}  // namespace
+
+void Client::start_rounds(Instant now) {
+  if (starts_.empty()) return;
+  const MasterMask votes = voting();
+  const bool quorum_votes = count(votes) >= quorum_of(settings_.masters);
+  for (uint16_t i = starts_.first(); i != no_slot;) {
+    Lock& lock = table_[i];
+    i = starts_.next(&table_[0], i);
+    if (lock.wants == Wants::acquire) machine_.see(lock, now);
+    if (lock.behind != no_slot || (lock.yields && lock.wants != Wants::nothing)) {
+      starts_.remove(&table_[0], table_.index(lock));
+      perform(lock, lock.behind != no_slot ? machine_.queue(lock) : machine_.yield(lock, now, random_), now);
+      continue;
+    }
+    const MasterMask ready = able(votes, lock.wants, lock);
+    if (lock.wants != Wants::nothing && !may_begin(lock, quorum_votes, ready, now)) {
+      plan(lock);
+      continue;
+    }
+    starts_.remove(&table_[0], table_.index(lock));
+    if (lock.wants != Wants::nothing) begin_round(lock, ready, now);
+  }
+}
+
+// Does the round begin now, or wait for room of our own? A lack of masters is for the round to find out.
+bool Client::may_begin(Lock& lock, bool quorum_votes, MasterMask ready, Instant now) {
+  if (lock.event != 0) {  // it tells the votes of the last round: first it, then the next round
+    again_ = true;
+    return false;
+  }
+  if (lock.wants == Wants::acquire && !introduced()) return false;
+  if (!quorum_votes) return true;
+  const bool acquire = lock.wants == Wants::acquire;
+  if (acquire && !pool_.has(REDLOCK_VALUE_RANDOM)) {
+    lock.defer_until = Instant::never();
+    soon(now + entropy_retry);
+    return false;
+  }
+  if (count(ready) >= quorum_of(settings_.masters) && !(acquire && claims_.full())) return true;
+  if (lock.defer_until == Instant::never()) lock.defer_until = now + settings_.node_timeout;
+  return now >= lock.defer_until;
+}
+
+// A first attempt to reach every master has ended, or a quorum is there: until then a round would only tell that
+// the client has just been created.
+bool Client::introduced() const {
+  if (introduced_ || count(voting()) >= quorum_of(settings_.masters)) return true;
+  for (MasterIndex m = 0; m < settings_.masters; ++m) {
+    if (!sessions_[m].tried()) return false;
+  }
+  return true;
+}
+
+void Client::begin_round(Lock& lock, MasterMask ready, Instant now) {
+  introduced_ = true;
+  const bool acquire = lock.wants == Wants::acquire;
+  if (!machine_.begin(lock, now)) return carry_out(lock, Action::none, now);
+  if (acquire && lock.options.fenced) propose(lock);
+  if (acquire) ++counters_.rounds;
+  if (acquire && claims_.full()) ready = 0;
+  if (acquire) lock.lacking = static_cast<MasterMask>(all_masters(settings_.masters) & ~ready);
+  plan(lock);
+  const MasterMask unable = static_cast<MasterMask>(all_masters(settings_.masters) & ~ready);
+  const Action action = unable != 0 ? fail_votes(lock, unable, now) : Action::none;
+  if (!lock.round.open) return perform(lock, action, now);  // lost before a byte was sent
+
+  if (acquire) lock.claim = make_claim(lock);
+  const uint16_t claim = lock.claim;
+  if (claims_[claim].ttl_ms < lock.round.ttl_ms) claims_[claim].ttl_ms = lock.round.ttl_ms;
+  if (acquire) {
+    claims_.sets_sent(claim, ready);
+  } else {
+    claims_.extends_sent(claim, ready);
+  }
+  if (by_script(lock)) {
+    for (MasterIndex m : each(ready)) ask_script(acquire ? Op::acquire_fenced : Op::extend, lock, m, now);
+  } else {
+    ask(acquire ? Op::acquire : Op::extend, claim, lock.round.number, lock.round.ttl_ms, ready, now);
+  }
+  if (!acquire || lock.rounds == 1) return;
+  for (MasterIndex m : each(ready)) look_behind(lock, m, now);
+}
+
+// The same bytes for every master, but for those that have lost their scripts.
+void Client::ask(Op op, uint16_t claim, uint32_t round, uint32_t ttl_ms, MasterMask masters, Instant now) {
+  const Subject s = subject(claim, ttl_ms);
+  const Session::Request request = {now, round, claim, static_cast<uint16_t>(op)};
+  for (bool by_name = true; masters != 0; by_name = false) {
+    const Command command = Command::plain(op, s, by_name);
+    const bool may_be_unknown = by_name && op != Op::acquire;
+    MasterMask others = 0;
+    for (MasterIndex m : each(masters)) {
+      Session& session = sessions_[m];
+      if (may_be_unknown && session.spell_out()) {
+        others |= bit(m);
+      } else {
+        if (op == Op::extend) session.track_next(now);
+        session.ask(request, command);
+      }
+    }
+    masters = others;
+  }
+}
+
+Action Client::fail_votes(Lock& lock, MasterMask masters, Instant now) {
+  Action action = Action::none;
+  for (MasterIndex m : each(masters)) {
+    if (lock.round.open) action = machine_.vote(lock, m, Vote::failed, why_unable(lock, m), now, random_);
+  }
+  return action;
+}
+
+uint16_t Client::make_claim(Lock& lock) {
+  const uint16_t claim = claims_.make(table_.index(lock), lock.names, lock.round.ttl_ms);
+  pool_.take_hex(claims_[claim].value_hex);
+  return claim;
+}
+
+MasterMask Client::voting() const {
+  MasterMask mask = 0;
+  for (MasterIndex m = 0; m < settings_.masters; ++m) {
+    if (sessions_[m].votes()) mask |= bit(m);
+  }
+  return mask;
+}
+
+// Which of the voting masters can be sent this round: a SET needs room for itself and, later, for its delete.
+MasterMask Client::able(MasterMask votes, Wants wants, const Lock& lock) const {
+  MasterMask mask = 0;
+  const bool acquire = wants != Wants::extend;
+  const size_t bytes = round_size(lock) + (acquire ? 0 : Command::caching().size);
+  for (MasterIndex m : each(acquire ? votes : votes & claims_[lock.claim].sent)) {
+    if (acquire && !claims_.may_send(m)) continue;
+    const unsigned requests = acquire ? 2 : sessions_[m].extend_requests();
+    if (sessions_[m].room(bytes, claims_.reserved(m) + requests)) mask |= bit(m);
+  }
+  return mask;
+}
+
+int Client::why_unable(const Lock& lock, MasterIndex m) const {
+  switch (sessions_[m].state()) {
+    case Session::State::up:
+      if (sessions_[m].guarded()) return sessions_[m].reason();
+      // An extend is not for a master that was never sent the SET.
+      return lock.state == State::held && !in(claims_[lock.claim].sent, m) ? REDLOCK_E_GONE : REDLOCK_E_NO_ROOM;
+    case Session::State::suspect:
+      return REDLOCK_E_SUSPECT;
+    default:
+      return sessions_[m].reason() != 0 ? sessions_[m].reason() : REDLOCK_E_DISCONNECTED;
+  }
+}
+
+Subject Client::subject(uint16_t index, uint32_t ttl_ms) const {
+  const Claim& c = claims_[index];
+  return {settings_.key_prefix, c.names, Bytes(c.value_hex, sizeof c.value_hex),
+          settings_.client_name, ttl_ms};
+}
+
+// An upper bound for any command about these names, script bodies apart.
+size_t Client::command_size(const Names& names) const {
+  const size_t more = names.count() - 1;
+  return Command::frame_max + settings_.key_prefix.size + names.bytes() + REDLOCK_VALUE_MAX +
+         more * (settings_.key_prefix.size + Command::name_max);
+}
+
+size_t Client::round_size(const Lock& lock) const {
+  return command_size(lock.names) + (by_script(lock) ? Command::fencing_max : 0);
+}
+
+}  // namespace redlock
