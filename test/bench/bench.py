@@ -6,10 +6,12 @@ import argparse
 import json
 import os
 import pathlib
+import re
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BENCH = ROOT / "build/bench/test/bench"
@@ -119,40 +121,57 @@ def rtt(o):
 
 def degraded(o):
     rows = []
-    faults = ("none", "STOP 1", "STOP 2", "KILL 1", "KILL 2")
+    faults = ("none", "STOP 1", "STOP 2", "KILL 1", "KILL 2", "STOP 1 later", "STOP 2 later", "KILL 1 later", "KILL 2 later")
     runs = {fault: [] for fault in faults}
     for _ in range(min(o.rounds, 5)):
         for fault in faults:
-            runs[fault].append(cycle(REDLOCK[1], wrapper=below("fault", fault), mode="latency",
-                                     inflight=1, count=o.cycles(1500), warmup=50))
+            runs[fault].append(cycle(REDLOCK[1], wrapper=below("fault", fault), mode="latency", inflight=1,
+                                     count=o.cycles(1500), warmup=50))
     for fault in faults:
         rows.append([fault, spread([r["acq_p50_us"] for r in runs[fault]], "{:.0f}"),
                      spread(ratios(runs, fault, "none", "acq_p50_us")), str(sum(r["fail"] for r in runs[fault])),
                      spread([r["acq_max_us"] / 1e3 for r in runs[fault]], "{:.1f}"),
                      str(sum(r["keys_left"] for r in runs[fault]))])
-    table("redlock, masters of five stopped (SIGSTOP) or killed before the start, default settings", [
+    table("redlock, masters of five stopped (SIGSTOP) or killed before the start, or later while it runs; default settings", [
         "", "acquire p50, us", "x healthy", "failures", "slowest acquire, ms", "keys left"], rows)
 
 
 # ---- growth -------------------------------------------------------------------------------------------------------------
 
+def callgrind(command, out, count, **options):
+    """Counts the instructions of `count` cycles and of 20 before them; start and end are not counted."""
+    cycle(command, count=count, warmup=20, node_timeout_ms=1500, ttl_ms=30000, mode="throughput",
+          wrapper=("valgrind", "--quiet", "--tool=callgrind", "--toggle-collect=run", "--callgrind-out-file=" + out), **options)
+
+
+def instructions(command, count, **options):
+    with tempfile.NamedTemporaryFile() as out:
+        callgrind(command, out.name, count, **options)
+        return int(next(l for l in open(out.name) if l.startswith("totals:")).split()[1]) / (count + 20)
+
+
 def growth(o):
-    n = o.cycles(20000)
+    n = o.cycles(10000)
     rows = []
+
+    def row(name, per=1, limit=True, **options):
+        counted = instructions(REDLOCK[1], max(n // 4, 4 * options["inflight"]), **options)
+        bare = instructions(LIMIT[1], max(n // 4, 4 * options["inflight"]), **options) if limit else 0
+        turns = in_turn([LIMIT, REDLOCK] if limit else [REDLOCK], min(o.rounds, 3), mode="throughput", count=n, **options)
+        rows.append([name, f"{counted:.0f}", f"{counted / per:.0f}", f"{counted / bare:.2f}" if limit else "",
+                     spread([r["cpu_us_per_cycle"] for r in turns[REDLOCK[0]]]),
+                     spread(ratios(turns, REDLOCK[0], LIMIT[0], "cpu_us_per_cycle")) if limit else ""])
+
     for masters in (1, 3, 5, 7, 9, 15):
-        runs = [cycle(REDLOCK[1], masters=masters, mode="throughput", inflight=16, count=n) for _ in range(3)]
-        user = [r["user_us_per_cycle"] for r in runs]
-        rows.append([f"{masters} masters", spread(user), spread([u / masters for u in user], "{:.3f}")])
-    for held in (0, 63, 1023, 4000):
-        runs = [cycle(REDLOCK[1], mode="throughput", inflight=16, count=n, table=4096, held=held) for _ in range(3)]
-        rows.append([f"{held} other locks held, table of 4096", spread([r["user_us_per_cycle"] for r in runs]), ""])
-    for table_size in (32, 4096):
-        runs = [cycle(REDLOCK[1], mode="throughput", inflight=16, count=n, table=table_size) for _ in range(3)]
-        rows.append([f"table of {table_size}, no other lock", spread([r["user_us_per_cycle"] for r in runs]), ""])
-    for inflight in (64, 256, 1024):
-        runs = [cycle(REDLOCK[1], mode="throughput", inflight=inflight, count=3 * n) for _ in range(3)]
-        rows.append([f"{inflight} in flight", spread([r["user_us_per_cycle"] for r in runs]), ""])
-    table("Growth: client CPU in user space per cycle", ["", "us per cycle", "us per cycle and master"], rows)
+        row(f"{masters} masters", per=masters, masters=masters, inflight=16)
+    for size in (32, 4096):
+        row(f"table of {size}, no other lock held", per=5, limit=False, inflight=16, table=size)
+    for held in (1, 64, 1024, 4000):
+        row(f"table of 4096, {held} other locks held", per=5, limit=False, inflight=16, table=4096, held=held)
+    for inflight in (1, 16, 64, 256, 1024):
+        row(f"{inflight} in flight", per=5, inflight=inflight)
+    table("Growth: what a cycle costs the client, redlock -O2; five masters and 16 in flight unless it says otherwise", [
+        "", "instructions per cycle", "per master", "x limit", "CPU, us per cycle", "x limit"], rows)
 
 
 # ---- from one process to the next ----------------------------------------------------------------------------------------
@@ -179,27 +198,67 @@ def handover(o):
 
 # ---- counts -------------------------------------------------------------------------------------------------------------
 
+def counted(what, command, inflight, *options):
+    """What count.sh says; None: it failed."""
+    done = subprocess.run([str(BENCH / "with_masters"), "5", str(ROOT / "test/bench/count.sh"), what, str(command[0]),
+                           str(inflight), "-", *map(str, command[1:]), *options], stdout=subprocess.PIPE, text=True,
+                          env={**os.environ, "HEAP_COUNT": str(BENCH.parent / "libredlock_heap_count.so")})
+    return float(done.stdout.rsplit(": ", 1)[-1]) if done.returncode == 0 else None
+
+
 def counts(o):
-    rows = []
-    for name, command in programs(LIMIT, LIMIT_SENT, REDLOCK, REDLOCK_SMALL, HIREDIS, HIREDIS_ONCE):
+    limits, rows = {}, []
+    for name, command in programs(LIMIT, LIMIT_SENT, REDLOCK, REDLOCK_POLLED, REDLOCK_SMALL, HIREDIS):
         cells = [name]
-        for what in ("instructions", "syscalls"):
-            for inflight in ("1", "64"):
-                done = subprocess.run([str(BENCH / "with_masters"), "5", str(ROOT / "test/bench/count.sh"), what,
-                                       str(command[0]), inflight, "-", *map(str, command[1:])],
-                                      stdout=subprocess.PIPE, text=True)
-                cells.append(done.stdout.rsplit(": ", 1)[-1].strip() if done.returncode == 0 else "-")
+        for inflight in (1, 64):
+            for what in ("instructions", "syscalls", "heap"):
+                found = [counted(what, command, inflight) for _ in range(1 if what == "heap" else min(o.rounds, 3))]
+                found = [f for f in found if f is not None]
+                base = limits.setdefault((what, inflight), statistics.median(found)) if found else 0
+                form = "{:.0f}" if what != "syscalls" else "{:.2f}"
+                cells.append(f"{found[0]:g}" if what == "heap" and found else spread(found, form) +
+                             (f" x {statistics.median(found) / base:.2f}" if base else ""))
         rows.append(cells)
-    table("Counted per cycle", ["", "instructions K=1", "instructions K=64", "system calls K=1", "system calls K=64"], rows)
+    what = ("instructions", "system calls", "heap calls")
+    table("Counted per cycle", ["", *(f"{w}, K = 1" for w in what), *(f"{w}, K = 64" for w in what)], rows)
+
+
+# ---- where the instructions go ------------------------------------------------------------------------------------------
+
+def annotated(callgrind_out):
+    """(instructions, where the source of it is, the function that it was inlined into) of each line of the annotation."""
+    text = subprocess.run(["callgrind_annotate", "--threshold=100", "--show-percs=no", callgrind_out],
+                          stdout=subprocess.PIPE, text=True, check=True).stdout
+    for n, file, function in re.findall(r"^ *([0-9,]+) +(\S+?):(\S.*)$", text, re.MULTILINE):
+        function, _, binary = re.sub(r"'\d+", "", function).partition(" [")
+        if "libuv" in binary:
+            place = function = "libuv"
+        elif str(ROOT) in binary or "/../src/" in file or "/../port/" in file or "/../test/" in file:
+            place = re.sub(r".*?/((src|port|include|test)/)", r"\1", file)
+        else:
+            place = "libc"
+        if "(" in function:
+            function = re.sub(r"\(anonymous namespace\)::|redlock::", "", function).split("(")[0]
+        yield int(n.replace(",", "")), place, function
+
+
+def profile(o):
+    for inflight, count in ((1, o.cycles(2000)), (64, o.cycles(20000, 1000))):
+        with tempfile.TemporaryDirectory() as folder:
+            out = folder + "/callgrind"
+            callgrind(REDLOCK[1], out, count, inflight=inflight)
+            lines = list(annotated(out))
+        for title, key in (("source file", 1), ("function, with what is inlined", 2)):
+            sums = {}
+            for line in lines:
+                sums[line[key]] = sums.get(line[key], 0) + line[0] / (count + 20)
+            total = sum(sums.values())
+            most = sorted(sums.items(), key=lambda item: -item[1])[:25]
+            table(f"Instructions per cycle, K = {inflight}: {total:.0f}, by {title}", ["", "instructions", "%"],
+                  [[name, f"{n:.0f}", f"{100 * n / total:.1f}"] for name, n in most])
 
 
 # ---- what tokens and the guard cost -------------------------------------------------------------------------------------
-
-def counted(what, command, *options):
-    done = subprocess.run([str(BENCH / "with_masters"), "5", str(ROOT / "test/bench/count.sh"), what, str(command[0]), "1",
-                           "-", *map(str, command[1:]), *options], stdout=subprocess.PIPE, text=True)
-    return done.stdout.rsplit(": ", 1)[-1].strip() if done.returncode == 0 else "-"
-
 
 def delayed(command, **options):
     return cycle(command, wrapper=below("delay", BENCH / "delay_proxy"), inflight=1, **options)
@@ -213,8 +272,8 @@ def fencing(o):
         trips = [delayed(command, mode="latency", count=o.cycles(60, 10), warmup=3)["acq_p50_us"] / 20000 for _ in range(3)]
         rows.append([name, spread(trips), spread([r["acq_p50_us"] for r in results[name]], "{:.0f}"),
                      spread(ratios(results, name, "plain", "acq_p50_us")),
-                     spread([r["replies_per_cycle"] for r in results[name]], "{:.1f}"), counted("bytes", command),
-                     counted("instructions", command)])
+                     spread([r["replies_per_cycle"] for r in results[name]], "{:.1f}"), "%g" % counted("bytes", command, 1),
+                     "%.0f" % counted("instructions", command, 1)])
     table("Fencing tokens, five masters, one lock at a time", [
         "", "acquire, round trips of 20 ms", "acquire p50, us", "x plain", "requests per cycle", "bytes per cycle",
         "instructions per cycle"], rows)
@@ -226,7 +285,7 @@ def guard(o):
         trips = [delayed(command, mode="connect", count=10)["acq_p50_us"] / 20000 for _ in range(3)]
         run = cycle(command, mode="connect", count=o.cycles(200, 20))
         rows.append([name, spread(trips), "%.1f" % (run["replies_per_cycle"] / run["n"]),
-                     "%.0f" % (float(counted("bytes", command, "--mode", "connect")) / run["n"])])
+                     "%.0f" % (counted("bytes", command, 1, "--mode", "connect") / run["n"])])
     table("The guard: from create until all of five masters vote", [
         "", "round trips of 20 ms", "requests per master", "bytes per master"], rows)
 
@@ -259,13 +318,13 @@ def plot(o):
 
 
 PHASES = {"latency": latency, "throughput": throughput, "rtt": rtt, "degraded": degraded, "growth": growth,
-          "handover": handover, "counts": counts, "fencing": fencing, "guard": guard}
+          "handover": handover, "counts": counts, "profile": profile, "fencing": fencing, "guard": guard}
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("phases", nargs="*", metavar="PHASE", help=", ".join(PHASES))
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--plot", action="store_true")
     o = parser.parse_args()
@@ -275,10 +334,11 @@ def main():
     o.cycles = lambda n, least=100: max(least, n // 10) if o.quick else n
     print("load of the machine before: %.1f on %d CPUs; %d rounds" % (os.getloadavg()[0], os.cpu_count(), o.rounds))
     for phase in o.phases or PHASES:
+        begin = time.monotonic()
         PHASES[phase](o)
+        print("\n%s: %.0f s, load %.1f" % (phase, time.monotonic() - begin, os.getloadavg()[0]))
     if o.plot:
         plot(o)
-    print("\nload of the machine after: %.1f" % os.getloadavg()[0])
 
 
 if __name__ == "__main__":

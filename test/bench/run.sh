@@ -9,8 +9,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 usage() {
   cat <<'TEXT'
 usage: test/bench/run.sh [--rounds R] [--quick] [--plot] [--no-install] [PHASE...]
-  PHASE        latency throughput rtt degraded growth handover counts fencing guard; all of them when none is named
-  --rounds R   each program so often, in turn (7)
+  PHASE        latency throughput rtt degraded growth handover counts profile fencing guard; all of them when none is named
+  --rounds R   each program so often, in turn (5)
   --quick      a tenth of the cycles: to see that it works
   --plot       also build/bench/plot/*.svg: distributions of latency, cycles per second against locks in flight
 TEXT
@@ -31,7 +31,7 @@ install_missing "$install" "${packages[@]}" || exit 1
 
 for preset in bench release; do
   cmake --preset $preset >/dev/null
-  cmake --build --preset $preset --target cycle_bench with_masters raw_limit delay_proxy >/dev/null
+  cmake --build --preset $preset --target cycle_bench with_masters raw_limit delay_proxy redlock_heap_count >/dev/null
 done
 cmake --build --preset bench --target hiredis_uv >/dev/null || echo "hiredis is not there: without its rows" >&2
 exec python3 test/bench/bench.py "${arguments[@]}"
