@@ -115,7 +115,7 @@ static void on_wire(uv_poll_t *wire, int status, int events) {
     device_gone(g);
     return;
   }
-  struct frame answer;
+  struct frame answer = {0};
   while (frame_next(&g->reader, &answer)) {
     if (!is_answer(&g->frame, &answer)) continue;
     on_answer(g, answer.status);
