@@ -111,9 +111,10 @@
 #define REDLOCK_RX_BYTES_DEFAULT 1024
 #define REDLOCK_RX_BYTES_MIN 512
 #define REDLOCK_RX_BYTES_MAX 65536
-/* limits.stack_bytes: stack of the thread that redlock_create() starts. libuv and the library use about 16 KB of it; the
- * rest is for your callbacks, which run on it, and for what the C library takes from it (glibc: the program's
- * thread-local variables). Cost: address space; memory as it is used, outside of redlock_memory_size(). */
+/* limits.stack_bytes: stack of the thread that redlock_create() starts. libuv and the library use 16 to 24 KB of it (ARM: 24);
+ * the rest is for your callbacks, which run on it, and for what the C library takes from it (glibc: the program's
+ * thread-local variables). Where the C library asks for more it gets more: 128 KB with glibc on 64-bit ARM. Cost: address
+ * space; memory as it is used, outside of redlock_memory_size(). */
 #define REDLOCK_STACK_BYTES_DEFAULT 65536
 #define REDLOCK_STACK_BYTES_MIN 32768
 #define REDLOCK_STACK_BYTES_MAX 8388608

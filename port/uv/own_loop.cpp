@@ -4,6 +4,7 @@
 #include <redlock/redlock.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 namespace redlock {
 
@@ -26,7 +27,10 @@ void OwnLoop::close() {
   uv_loop_close(&loop_);
 }
 
+// A C library refuses a stack that is smaller than its own least: 128 KB with glibc on 64-bit ARM.
 int start_thread(pthread_t& thread, size_t stack_bytes, void* (*main)(void*), void* argument) {
+  const long least = sysconf(_SC_THREAD_STACK_MIN);
+  if (least > 0 && stack_bytes < static_cast<size_t>(least)) stack_bytes = static_cast<size_t>(least);
   pthread_attr_t attributes;
   if (pthread_attr_init(&attributes) != 0) return REDLOCK_E_SYSTEM;
   sigset_t all, before;

@@ -27,7 +27,7 @@ class OwnLoop {
   uv_async_t wake_;
 };
 
-// 0 or enum redlock_err.
+// 0 or enum redlock_err. The stack is larger where the C library wants that.
 int start_thread(pthread_t& thread, size_t stack_bytes, void* (*main)(void*), void* argument);
 void name_this_thread();
 

@@ -5,8 +5,11 @@
 
 #include <dirent.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <fstream>
 #include <sstream>
@@ -197,7 +200,7 @@ TEST(Callbacks, HoldNobodyUp) {
 TEST(Callbacks, StuckOnesEndInATimeout) {
   RedisServer master;
   Flag in_callback, go_on;
-  ThreadClient client(Settings{{master.url()}, "test", {{"timing.connect_timeout_ms", 10}, {"timing.node_timeout_ms", 50}}, {}});
+  ThreadClient client(Settings{{master.url()}, "test", {{"timing.connect_timeout_ms", 300}, {"timing.node_timeout_ms", 50}}, {}});
   client.also = [&](redlock_t*, const redlock_event_t& event) {
     if (event.type != REDLOCK_EV_ACQUIRED || in_callback.is_set()) return;
     in_callback.set();
@@ -277,9 +280,18 @@ TEST(Thread, KeepsToItsSmallStack) {
   ASSERT_EQ(client.extend(lock), 0);
   ASSERT_EQ(client.release(lock), 0);
   ASSERT_TRUE(looked.wait());
-  RecordProperty("stack_used", static_cast<int>(used));
-  EXPECT_EQ(given, stack_bytes);
-  EXPECT_LT(used, stack_bytes / 3) << "the rest is for callbacks";
+  printf("deepest stack of the client's own thread, libuv and the C library with it: %zu of %zu bytes\n", used, given);
+  EXPECT_EQ(given, std::max<size_t>(stack_bytes, static_cast<size_t>(::sysconf(_SC_THREAD_STACK_MIN))));
+  EXPECT_LT(used, 26u * 1024) << "libuv alone takes 12 KB, on ARM 16 KB; the rest is for callbacks";
+}
+
+TEST(Thread, StartsWithTheSmallestStackThatMayBeConfigured) {
+  redlock_config_t* cfg = configure(Settings{{"redis://127.0.0.1:1"}, "test", {}, {}});
+  ASSERT_EQ(redlock_config_set_u32(cfg, "limits.stack_bytes", REDLOCK_STACK_BYTES_MIN), 0);
+  redlock_t* rl = nullptr;
+  ASSERT_EQ(redlock_create(&rl, cfg), 0) << "glibc on 64-bit ARM refuses less than 128 KB";
+  EXPECT_EQ(redlock_destroy(rl, 0), 0);
+  redlock_config_free(cfg);
 }
 
 TEST(Thread, LivesInTheCallersMemory) {
