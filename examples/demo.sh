@@ -25,7 +25,8 @@ usage: examples/demo.sh [options]
   --style STYLE    how the gateways are written: loop (gateway.c, the default) or blocking (blocking_gateway.c)
   --jobs N         end each act when every gateway has tried N jobs, instead of after --seconds
   --no-install     install nothing: list what is missing, and fail
-  --programs DIR   use the programs in DIR (device, timeline, and the gateway), and build nothing
+  --programs DIR   use the programs in DIR (device, timeline, and the gateway), and build nothing; they are run by
+                   \$REDLOCK_EMULATOR if that is set
   --help
 END
 }
@@ -91,6 +92,7 @@ trap 'exit 129' HUP
 
 tied=() # what starts a process that ends with us, even when we are killed
 if command -v setpriv >/dev/null; then tied=(setpriv --pdeathsig KILL); fi
+read -ra emulator <<<"${REDLOCK_EMULATOR:-}" || true
 
 # ---- Installing and building ---------------------------------------------------------------------------------------
 
@@ -192,7 +194,7 @@ start_act() { # directory, kind
   mkdir "$1"
   log=$1/device.log
   options_of "$2"
-  "${tied[@]}" "$programs/device" --log "$log" "${device_options[@]}" >"$1/device.out" 2>"$1/device.err" &
+  "${tied[@]}" "${emulator[@]}" "$programs/device" --log "$log" "${device_options[@]}" >"$1/device.out" 2>"$1/device.err" &
   device=$!
   running[$device]=device
   for ((i = 0; i < 250; ++i)); do
@@ -205,7 +207,7 @@ start_act() { # directory, kind
   for ((i = 1; i <= gateways; ++i)); do
     special=()
     if ((i == 1)); then special=("${frozen_options[@]}"); fi
-    "${tied[@]}" "$programs/$gateway" --id "$i" --device "$address" --masters "$urls" "${gateway_options[@]}" \
+    "${tied[@]}" "${emulator[@]}" "$programs/$gateway" --id "$i" --device "$address" --masters "$urls" "${gateway_options[@]}" \
       "${special[@]}" --commission --jobs "$jobs" --think-ms "$think_ms" >"$1/gateway-$i.json" 2>"$1/gateway-$i.err" &
     gateway_pids[i]=$!
     running[$!]="gateway $i"
@@ -337,7 +339,7 @@ act() { # directory, title, kind: unlocked, locked, frozen, fenced or failing
   end_act "$1" "$2"
   judge_act "$1" "$2" "$3"
   echo
-  "$programs/timeline" --gateways "$gateways" --columns "$columns" --ms $((columns * 10)) "${color[@]}" "$log" ||
+  "${emulator[@]}" "$programs/timeline" --gateways "$gateways" --columns "$columns" --ms $((columns * 10)) "${color[@]}" "$log" ||
     problems+=("$2: the timeline cannot be drawn")
   case $3 in
     frozen | fenced) say "            1: gateway 1 freezes between its check and its write, 2: it wakes, and writes" ;;

@@ -33,6 +33,10 @@ class Program {
     const std::string path = std::string(REDLOCK_BINARY_DIR) + "/examples/" + name;
     Words words = arguments;
     words.insert(words.begin(), path);
+    std::stringstream emulator(REDLOCK_EMULATOR);
+    Words before;
+    for (std::string word; emulator >> word;) before.push_back(word);
+    words.insert(words.begin(), before.begin(), before.end());
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
@@ -43,7 +47,7 @@ class Program {
     posix_spawn_file_actions_addopen(&actions, 0, in.c_str(), O_RDONLY, 0);
     posix_spawn_file_actions_addopen(&actions, 1, out_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     posix_spawn_file_actions_adddup2(&actions, 1, 2);
-    EXPECT_EQ(::posix_spawn(&pid_, path.c_str(), &actions, nullptr, argv.data(), environ), 0) << path;
+    EXPECT_EQ(::posix_spawnp(&pid_, argv[0], &actions, nullptr, argv.data(), environ), 0) << path;
     posix_spawn_file_actions_destroy(&actions);
   }
   ~Program() {
@@ -212,6 +216,7 @@ class Demo : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(Demo, NothingCollidesWithTheLock) {
   const std::string root = REDLOCK_SOURCE_DIR, programs = std::string(REDLOCK_BINARY_DIR) + "/examples";
+  ::setenv("REDLOCK_EMULATOR", REDLOCK_EMULATOR, 1);
   const std::string command = root + "/examples/demo.sh --no-install --seconds 3 --style " + GetParam() +
                               " --programs " + programs + " >/dev/null";
   EXPECT_EQ(std::system(command.c_str()), 0);

@@ -41,7 +41,7 @@ check_runtime_checked_std() { check_runtime "$@"; }
 # socket, no clock, no heap, no file, no thread.
 check_pure() {
   local allowed='^(mem(cpy|move|set|cmp|chr)|strlen|__stack_chk_(fail|guard)|_GLOBAL_OFFSET_TABLE_'
-  allowed+='|__aeabi_[a-z0-9_]+|__(u?div|u?mod|u?divmod|mul|popcount|clz|ctz|bswap|ashl|ashr|lshr)[a-z]+[0-9])$'
+  allowed+='|__aeabi_[a-z0-9_]+|__aarch64_(cas|swp|ldadd|ldclr|ldeor|ldset)[0-9]+_[a-z_]+|__(u?div|u?mod|u?divmod|mul|popcount|clz|ctz|bswap|ashl|ashr|lshr)[a-z]+[0-9])$'
   local others
   others=$(comm -23 <(undefined "$@" | cut -d' ' -f2 | sort -u) <(defined "$@"))
   refuse "the core refers to" "$(grep -vE "$allowed" <<<"$others" || true)"

@@ -79,10 +79,10 @@ struct Site {
       if (!change || change->over()) continue;
       from->act([&](Instant now) { change->step(now); });
       to->act([](Instant) {});
-      for (unsigned m = new_set.first; m <= new_set.last; ++m) {
-        if (entered(m) && first_entered_ms == 0) first_entered_ms = stage.now_ms();
+      for (unsigned m = new_set.first; m <= new_set.last && first_entered_ms == 0; ++m) {
+        if (entered(m)) first_entered_ms = stage.now_ms();
       }
-      if (left() >= needed() && left_ms == 0) left_ms = stage.now_ms();
+      if (left_ms == 0 && left() >= needed()) left_ms = stage.now_ms();
     }
   }
   void all_well() {
