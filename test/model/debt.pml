@@ -10,6 +10,9 @@
 // One assumption bounds a stray: a master that answers a command of a later connection has read what the earlier ones
 // left it, in the same tick. Without it no debt could ever be written off.
 //
+// With PUT_BACK the master may forget the key of a held lock, and a client that was told so by an extend writes it again: a
+// SET of the same value, as owed and as remembered as the first one.
+//
 // Here keys live for up to ttl + drift of the client's ticks. Values are numbers, used again only when nothing is left
 // of them. Each flag is one weakened rule.
 
@@ -20,6 +23,19 @@
 #define TTL 1
 #endif
 #define LIFETIME (TTL + 1)  // ttl + drift
+
+#ifdef PUT_BACK_AFTER_END
+#define PUT_BACK
+#endif
+#ifdef PUT_BACK_NOT_REMEMBERED
+#define PUT_BACK
+#endif
+#ifdef PUT_BACK_UNASKED
+#define PUT_BACK
+#endif
+#ifdef CAN_PAY_PUT_BACK
+#define PUT_BACK
+#endif
 
 #define FREE 0
 #define OTHERS (NV + 1)  // somebody else's key
@@ -46,10 +62,22 @@ bit due[NV + 1];                              // read in this tick, or lost
 bit came;  // a stray, after the first answer to a delete
 #endif
 
+#ifdef PUT_BACK
+bit held;     // a lock that was put back is held: its round is not lost any more
+bit lacking;  // an extend was answered: the key is gone
+#define losable (current != 0 && !held)
+#else
+#define losable (current != 0)
+#endif
+#ifdef CAN_PAY_PUT_BACK
+bit back;  // the key that lies there was put back
+#endif
+
 byte i;  // 0 between steps, like the next three
 byte v;
 mtype op = ERROR, how = ERROR;
 
+#define unasked(x) (!pending[x] && !stray[x])
 #define owes(x) (owed[x] || deleting[x] || resting[x])
 #define in_flight (len(to_master) + len(to_client))
 
@@ -105,6 +133,10 @@ inline end_current(release) {
   :: else
   fi;
   settle(current);
+#ifdef PUT_BACK
+  held = 0;
+  lacking = 0;
+#endif
   current = 0
 }
 
@@ -157,6 +189,29 @@ inline start() {
   v = 0
 }
 
+#ifdef PUT_BACK
+#ifdef PUT_BACK_AFTER_END
+#define may_put(x) (used[x] && unasked(x))
+#else
+#ifdef PUT_BACK_UNASKED
+#define may_put(x) (current == x && unasked(x))
+#else
+#define may_put(x) (current == x && unasked(x) && lacking)
+#endif
+#endif
+
+inline put_back(x) {
+  held = (x == current);
+  lacking = 0;
+#ifndef PUT_BACK_NOT_REMEMBERED
+  pending[x] = 1;
+#endif
+  refused[x] = 0;
+  to_master!SET, x;
+  printf("client: value %d is put back\n", x)
+}
+#endif
+
 #ifdef TWO_STRAY_EXTENDS
 #define STRAYS 2
 #else
@@ -171,6 +226,9 @@ inline answer() {
   if
   :: op == SET -> set_answered(v, how)
   :: op == DELETE -> delete_answered(v, how)
+#ifdef PUT_BACK
+  :: op == EXTEND && v == current && how == NO && unasked(v) -> lacking = 1
+#endif
   :: else
   fi;
   op = ERROR;
@@ -244,7 +302,11 @@ proctype client() {
   do
   :: d_step { up && current == 0 && fresh != 0 && in_flight + 2 <= ROOM -> start() }
   :: d_step { up && current != 0 && !extend_unanswered && in_flight + 2 <= ROOM -> extend() }
-  :: d_step { current != 0 -> printf("client: round lost\n"); end_current(0) }
+#ifdef PUT_BACK
+  :: d_step { up && may_put(1) && in_flight + 2 <= ROOM -> put_back(1) }
+  :: d_step { up && may_put(NV) && in_flight + 2 <= ROOM -> put_back(NV) }
+#endif
+  :: d_step { losable -> printf("client: round lost\n"); end_current(0) }
   :: d_step { current != 0 -> printf("client: lock over\n"); end_current(1) }
   :: d_step { up && owed[1] && in_flight + (current != 0) < ROOM -> send_delete(1) }
   :: d_step { up && owed[NV] && in_flight + (current != 0) < ROOM -> send_delete(NV) }
@@ -266,7 +328,13 @@ proctype client() {
 inline set_key(x, ttl) {
   how = NO;
   if
-  :: key == FREE -> key = x; life = ttl; how = YES
+  :: key == FREE ->
+    key = x;
+    life = ttl;
+    how = YES;
+#ifdef CAN_PAY_PUT_BACK
+    back = held && x == current
+#endif
   :: else
   fi
 }
@@ -286,7 +354,13 @@ inline delete_key(x) {
   how = NO;
   assert(x != current);  // what is held or wanted is never deleted
   if
-  :: key == x -> key = FREE; life = 0; how = YES
+  :: key == x ->
+#ifdef CAN_PAY_PUT_BACK
+    assert(!(back));
+#endif
+    key = FREE;
+    life = 0;
+    how = YES
   :: else
   fi
 }
@@ -329,6 +403,9 @@ proctype master() {
   :: d_step { len(to_master) > 0 -> execute(TTL) }
   :: d_step { to_master?[DELETE, _] -> refuse_delete() }
   :: d_step { key == FREE -> key = OTHERS; printf("master: a key of somebody else\n") }
+#ifdef PUT_BACK
+  :: d_step { key != FREE && key == current -> key = FREE; life = 0; printf("master: forgets the key\n") }
+#endif
   :: d_step { key == OTHERS -> key = FREE; printf("master: the key of somebody else is gone\n") }
   od
 }

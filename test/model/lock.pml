@@ -17,6 +17,11 @@
 // Clock errors of up to one tick per ttl are all on the masters' side: a key lives for its ttl or one tick less. This
 // is what the drift (one tick) has to cover.
 //
+// PUT_BACK is the world in which masters forget: one that does is guarded for as long as a lock that was granted before may
+// be valid, and grants nothing, nor do the votes count that it gave to open rounds. A holder behind an extend round that
+// was won puts its key back: a SET NX of the held value, with what is left of its validity or less, and no vote. It may come
+// at any moment as long as the lock is held, or never; afterwards it is a ghost's.
+//
 // Each flag below is one weakened rule; run.sh wants every one of them found out.
 
 #ifndef NC
@@ -41,6 +46,22 @@
 
 #if defined(NO_COMPARE) || defined(VALUE_REUSED)
 #define DELETES_COUNT  // a delete may hit a key that is somebody's, so where one is under way must be known
+#endif
+
+#ifdef PUT_BACK_WITHOUT_NX
+#define PUT_BACK
+#endif
+#ifdef PUT_BACK_VOTES
+#define PUT_BACK
+#endif
+#ifdef CAN_PUT_BACK
+#define PUT_BACK
+#endif
+#ifdef GUARD_TOO_SHORT
+#define PUT_BACK
+#define GUARD (TTL - DRIFT - 1)
+#else
+#define GUARD (TTL - DRIFT)
 #endif
 
 #define FREE 0
@@ -75,6 +96,14 @@ bit del[NC * NM];
 #ifdef KEYS_LOST
 bit lost;
 #endif
+#ifdef PUT_BACK
+byte guard[NM];    // ticks until a master that forgot may grant again
+bit may_put[NC];   // the last extend round was won, and no other has begun
+bit put[NC * NM];  // a put-back on its way
+#define votes_again(m) (guard[m] == 0)
+#else
+#define votes_again(m) true
+#endif
 
 byte i, j;  // 0 between steps
 
@@ -93,6 +122,9 @@ inline acquire(c) {
 }
 
 inline end_extend(c) {
+#ifdef PUT_BACK
+  may_put[c] = 0;
+#endif
   ext_ttl[c] = 0;
   round_valid[c] = 0;
   for (i : 0 .. NM - 1) {
@@ -126,6 +158,9 @@ inline end(c) {
 #endif
 #ifdef DELETES_COUNT
     del[at(c, i)] = 1;
+#endif
+#ifdef PUT_BACK
+    put[at(c, i)] = 0;
 #endif
 #ifndef VALUE_REUSED
     if
@@ -163,6 +198,9 @@ inline won(c) {
 }
 
 inline extend(c, ttl) {
+#ifdef PUT_BACK
+  may_put[c] = 0;
+#endif
   ext_ttl[c] = ttl;
   round_valid[c] = ttl - DRIFT;
   for (i : 0 .. NM - 1) {
@@ -182,7 +220,10 @@ inline extended(c) {
   :: round_valid[c] > valid[c] -> valid[c] = round_valid[c]
   :: else
   fi;
-  end_extend(c)
+  end_extend(c);
+#ifdef PUT_BACK
+  may_put[c] = 1
+#endif
 }
 
 #define extendable(c) (state[c] == HELD && valid[c] > 0 && ext_ttl[c] == 0)
@@ -232,10 +273,53 @@ inline delete(m) {
 
 #define ours(c, m) (key[m] == VALUE(c))
 
+#ifdef PUT_BACK
+// What it finds there is its own key, or nobody's.
+#ifdef PUT_BACK_WITHOUT_NX
+#define puttable(c, m) (put[at(c, m)] && key[m] != VALUE(c))
+#else
+#define puttable(c, m) (put[at(c, m)] && key[m] == FREE)
+#endif
+
+inline execute_put_back(c, m, ttl) {
+#ifdef CAN_PUT_BACK
+  assert(!(key[m] == FREE));
+#endif
+  put[at(c, m)] = 0;
+  key[m] = VALUE(c);
+  life[m] = ttl;
+#ifdef PUT_BACK_VOTES
+  ext[at(c, m)] = (ext[at(c, m)] == SENT -> GRANTED : ext[at(c, m)]);
+#endif
+  printf("master %d: put-back of client %d, lives for %d\n", m, c, ttl)
+}
+
+// A restart without keys, FLUSHALL: what was granted to open rounds is not counted any more.
+inline forget(m) {
+  delete(m);
+  guard[m] = GUARD;
+  for (i : 0 .. NC - 1) {
+    set[at(i, m)] = (set[at(i, m)] == GRANTED -> NONE : set[at(i, m)]);
+    ext[at(i, m)] = (ext[at(i, m)] == GRANTED -> NONE : ext[at(i, m)])
+  };
+  i = 0;
+  printf("master %d: forgets\n", m)
+}
+#endif
+
 proctype link(byte c; byte m) {
   do
-  :: d_step { set[at(c, m)] == SENT && settable(c, m) -> execute_set(c, m, TTL) }
-  :: d_step { set[at(c, m)] == SENT && settable(c, m) -> execute_set(c, m, TTL - 1) }
+  :: d_step { set[at(c, m)] == SENT && votes_again(m) && settable(c, m) -> execute_set(c, m, TTL) }
+  :: d_step { set[at(c, m)] == SENT && votes_again(m) && settable(c, m) -> execute_set(c, m, TTL - 1) }
+#ifdef PUT_BACK
+  :: d_step {
+    may_put[c] && votes_again(m) && !ours(c, m) && set[at(c, m)] == NONE && !put[at(c, m)] ->
+    put[at(c, m)] = 1;
+    printf("client %d: puts its key back on master %d\n", c, m)
+  }
+  :: d_step { puttable(c, m) -> execute_put_back(c, m, valid[c]) }
+  :: d_step { puttable(c, m) -> execute_put_back(c, m, 1) }
+#endif
   :: d_step { ext[at(c, m)] == SENT && ours(c, m) -> raise(c, m, ext_ttl[c]); ext[at(c, m)] = GRANTED }
   :: d_step { ext[at(c, m)] == SENT && ours(c, m) -> raise(c, m, ext_ttl[c] - 1); ext[at(c, m)] = GRANTED }
 #ifndef EXTEND_LOWERS
@@ -281,6 +365,9 @@ proctype master(byte m) {
 #ifdef KEYS_LOST
   :: d_step { !lost && key[m] != FREE -> lost = 1; delete(m) }
 #endif
+#ifdef PUT_BACK
+  :: d_step { key[m] != FREE && key[m] != GHOST -> forget(m) }
+#endif
   od
 }
 
@@ -313,6 +400,9 @@ proctype clock() {
     true ->
     for (j : 0 .. NM - 1) {
       pass(life[j]);
+#ifdef PUT_BACK
+      pass(guard[j]);
+#endif
       if
       :: life[j] == 0 && key[j] != GHOST -> key[j] = FREE
       :: else
@@ -333,8 +423,13 @@ proctype clock() {
 
 #define believes(c) (valid[c] > 0)
 
-// For as long as the lock is believed, a majority keeps its key: now, and for all of the validity that is left.
+// For as long as the lock is believed, a majority keeps its key: now, and for all of the validity that is left. A master that
+// forgot it and grants nothing to anybody for so long is as good.
+#ifdef PUT_BACK
+#define keeps(c, m) ((ours(c, m) && life[m] >= valid[c]) || guard[m] >= valid[c])
+#else
 #define keeps(c, m) (ours(c, m) && life[m] >= valid[c])
+#endif
 #define covered(c) (!believes(c) || keeps(c, 0) + keeps(c, 1) + keeps(c, 2) >= NM / 2 + 1)
 
 #if NC == 2

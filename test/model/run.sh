@@ -34,10 +34,11 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/redlock-model.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
 lock_flags=(QUORUM_HALF NO_DRIFT VALID_FROM_DECISION TIMEOUT_GRANTS SET_WITHOUT_NX NO_COMPARE VALUE_REUSED LATE_REPLY
-  LATE_EXTEND EXTEND_AFTER_EXPIRY EXTEND_FROM_DECISION EXTEND_LOWERS EXTEND_COUNTS_GONE LOSS_DELETES)
+  LATE_EXTEND EXTEND_AFTER_EXPIRY EXTEND_FROM_DECISION EXTEND_LOWERS EXTEND_COUNTS_GONE LOSS_DELETES
+  PUT_BACK_WITHOUT_NX PUT_BACK_VOTES GUARD_TOO_SHORT)
 lock_holes=(KEYS_LOST)
 debt_flags=(SILENT_SKIPPED LOST_ROUND_KEEPS BREAK_FORGETS ABSENT_PAYS HELD_OWES EXTEND_RECREATES STRAY_FROM_END
-  VOID_AFTER_ONE_LIFETIME VOID_FROM_END)
+  VOID_AFTER_ONE_LIFETIME VOID_FROM_END PUT_BACK_AFTER_END PUT_BACK_NOT_REMEMBERED PUT_BACK_UNASKED)
 debt_holes=(TWO_STRAY_EXTENDS)
 token_flags=(INCR_ONLY NOT_STRICT EQUAL_WILL_DO WITHOUT_QUORUM INHERITED FORGOTTEN_IS_ZERO NO_GUARD NO_PIN
   SEAL_NOT_COMPARED)
@@ -46,8 +47,8 @@ move_flags=(NEW_FIRST ONE_STEP ONE_IS_ENOUGH NO_WAIT SHORT_GUARD)
 token_happens=(CAN_FAST CAN_SLOW)
 move_happens=(CAN_MOVE)
 guard_happens=(CAN_ADMIT)
-lock_happens=(CAN_RENEW)
-debt_happens=(CAN_PAY_STRAY CAN_WRITE_OFF_STRAY CAN_WRITE_OFF)
+lock_happens=(CAN_RENEW CAN_PUT_BACK)
+debt_happens=(CAN_PAY_STRAY CAN_WRITE_OFF_STRAY CAN_WRITE_OFF CAN_PAY_PUT_BACK)
 weak_lock='-DONLY_EXCLUSION' weak_debt='-DNV=1 -DTTL=2'
 
 # ---- one search ---------------------------------------------------------------------------------------------------
@@ -135,6 +136,8 @@ add holds debt 22 -DNV=2 -DTTL=1
 add holds lock 20 -DNC=2 -DTTL=3
 add holds lock 22 -DNC=3 -DTTL=3
 add holds lock 22 -DNC=2 -DTTL=4
+add holds lock 22 -DNC=2 -DTTL=3 -DPUT_BACK
+add holds debt 20 -DNV=1 -DTTL=4 -DPUT_BACK
 add holds debt 20 -DNV=1 -DTTL=4
 add holds token 20 -DNA=2 -DLOSSES=0
 add holds token 20 -DNA=2 -DLOSSES=0 -DVALUE_ONLY
@@ -143,6 +146,7 @@ add holds guard 20 -DNC=2 -DLOSSES=2
 add holds move 20 -DTTL=2 -DLAPSE=1
 if [[ $size == long ]]; then
   add holds debt 25 -DNV=2 -DTTL=2
+  add holds debt 25 -DNV=2 -DTTL=1 -DPUT_BACK
   add holds lock 25 -DNC=3 -DTTL=4
   add holds lock 25 -DNC=2 -DTTL=6
   add holds token 25 -DNA=2 -DLOSSES=1
