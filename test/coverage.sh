@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 #
 # What do the tests reach? Builds the preset `coverage`, runs the tests that need no server, and prints with gcovr the
-# lines and branches of each file. src/lock, src/resp and src/master are to be reached entirely; what is missing of that is
-# printed, and this fails where it becomes more than the percentages at the end. The others are shown for information, since much of them is reached by integration tests, which do not run here.
+# lines and branches of each file. src/lock, src/resp and src/master are to be reached entirely: what is missing is printed,
+# and this fails. The others are shown for information, since much of them is reached by integration tests, which do not
+# run here.
 #
 # Counted are the library's own objects, and the unit tests' for what stands in headers. Not counted is the branch of a
 # `switch` for a value that its enum does not have: that each enumerator has a case is the compiler's to see (-Wswitch),
@@ -45,5 +46,5 @@ echo "For information:"
 report --filter 'src/[a-z_]*\.[ch]pp' --filter src/config/ --filter port/
 report --branches --filter 'src/[a-z_]*\.[ch]pp' --filter src/config/ --filter port/
 echo "To be reached entirely:"
-report --filter 'src/(lock|resp|master)/' --fail-under-line 99.9
-report --branches --filter 'src/(lock|resp|master)/' --fail-under-branch 99
+report --filter 'src/(lock|resp|master)/' --fail-under-line 100
+report --branches --filter 'src/(lock|resp|master)/' --fail-under-branch 100

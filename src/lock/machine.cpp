@@ -148,7 +148,8 @@ uint32_t Machine::put_back_ttl(const Lock& lock, Instant now) const {
 // Another's key is no loss. Word that came behind an answer of the open round is newer than that answer; an answer yet to come knows better.
 void Machine::alarm(Lock& lock, MasterIndex m, Instant now) const {
   const Round& round = lock.round;
-  if (lock.state != State::held || (lock.lacking & bit(m)) != 0 || lock.alarmed || lock.hurried == hurried_max) return;
+  REDLOCK_ASSERT(lock.state == State::held);
+  if ((lock.lacking & bit(m)) != 0 || lock.alarmed || lock.hurried == hurried_max) return;
   if (round.open && !(voted(round) & bit(m))) return;
   lock.alarmed = true;
   ++lock.hurried;

@@ -177,7 +177,7 @@ class Machine {
   uint32_t put_back_ttl(const Lock& lock, Instant now) const;
   // The key is being put back there: until that is answered the master may have it.
   void put_back_sent(Lock& lock, MasterIndex m) const { lock.lacking &= static_cast<MasterMask>(~bit(m)); }
-  // The key may have changed there.
+  // The key of a held lock may have changed there.
   void alarm(Lock& lock, MasterIndex m, Instant now) const;
   // These masters are not believed any more: a held lock needs a quorum of others.
   Action distrust(Lock& lock, MasterMask masters) const;

@@ -645,6 +645,22 @@ TEST(Claims, one_that_stands_in_a_queue_is_not_given_away) {
   EXPECT_EQ(f.make(), c);
 }
 
+TEST(Claims, a_key_is_put_back_where_no_set_is_on_its_way_and_the_share_allows_it) {
+  Fixture f(5, 4, 10);  // a share of 3
+  const uint16_t c = f.granted();
+  EXPECT_TRUE(f.claims.may_put_back(c, 0));
+  f.claims.put_back_sent(c, 0);
+  EXPECT_FALSE(f.claims.may_put_back(c, 0)) << "unanswered";
+  EXPECT_TRUE(f.claims.may_put_back(c, 1));
+  f.claims.broke(0);
+  EXPECT_FALSE(f.claims.may_put_back(c, 0)) << "it may still come";
+  for (unsigned i = 0; i < 3; ++i) {
+    EXPECT_TRUE(f.claims.may_put_back(c, 1)) << i;
+    f.claims.set_sent(f.make(), 1);
+  }
+  EXPECT_FALSE(f.claims.may_put_back(c, 1)) << "it owes answers enough";
+}
+
 // ---- shares ---------------------------------------------------------------------------------------------------
 
 TEST(Claims, a_master_has_its_share_of_unanswered_sets) {

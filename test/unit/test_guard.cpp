@@ -179,6 +179,7 @@ TEST(Guard, what_the_server_says_of_itself_can_refuse_it) {
     c.change(changed);
     f.guard.identify(changed, f.now);
     EXPECT_EQ(f.guard.reason(), c.reason);
+    EXPECT_EQ(f.guard.forgot(), c.reason == REDLOCK_E_ROLE || c.reason == REDLOCK_E_MODE) << c.reason;
     EXPECT_EQ(f.read(), Next::nothing);
     EXPECT_EQ(f.guard.reason(), c.reason) << "a reading does not mend it";
     f.guard.identify(f.facts, f.now);
@@ -190,11 +191,14 @@ TEST(Guard, an_identity_that_changes_on_a_connection_is_read_again) {
   Fixture f;
   f.admit();
   memcpy(f.facts.replid, "4444444444444444", 16);
+  EXPECT_FALSE(f.guard.forgot());
   f.guard.identify(f.facts, f.now);
   EXPECT_FALSE(f.guard.admitted());
+  EXPECT_FALSE(f.guard.forgot()) << "not before it was read";
   EXPECT_TRUE(f.guard.wants_reading(f.now));
   f.read();
   EXPECT_EQ(f.guard.reason(), REDLOCK_E_UNWATCHED);
+  EXPECT_TRUE(f.guard.forgot());
 }
 
 TEST(Guard, evicted_keys_are_as_good_as_forgotten) {

@@ -90,6 +90,24 @@ TEST(LocalQueue, who_comes_back_is_the_last) {
   EXPECT_EQ(line.leave(b), std::vector<uint16_t>{again});
 }
 
+// Its callback asks again, before the slot is free.
+TEST(LocalQueue, nobody_waits_for_one_that_is_over) {
+  Line line;
+  const uint16_t a = line.enter("bus");
+  line.table[a].state = State::over;
+  const uint16_t again = line.enter("bus");
+  EXPECT_FALSE(line.waits(again));
+  const uint16_t next = line.enter("bus");
+  EXPECT_EQ(line.queue.next_first(line.table[a]), no_slot) << "nobody waited for it";
+  EXPECT_EQ(line.leave(again), std::vector<uint16_t>{next});
+
+  Line rows;
+  const uint16_t both = rows.enter("bus+valve");
+  rows.table[both].state = State::over;
+  EXPECT_FALSE(rows.waits(rows.enter("bus+valve")));
+  EXPECT_TRUE(rows.waits(rows.enter("valve")));
+}
+
 TEST(LocalQueue, names_of_which_one_begins_the_other_are_two) {
   Line line;
   line.enter("bus");

@@ -859,6 +859,27 @@ TEST(Machine, word_without_end_brings_few_rounds) {
   EXPECT_EQ(other.machine.deadline(other.lock), a_third_after(0)) << "another's key";
 }
 
+// A master that votes but tells of no change is asked again as the plain timer would; one that does not vote is not.
+TEST(Machine, where_no_look_can_be_sent_a_waiter_tries_or_waits) {
+  for (const bool votes : {true, false}) {
+    Instant free_at[masters];
+    Life l(with_wait(REDLOCK_WAIT_FOREVER));
+    l.lock.outlook.use(free_at, masters);
+    l.begin(0);
+    ASSERT_EQ(l.votes(0, 3, Vote::refused), Action::watch);
+    l.machine.watch(l.lock, 31, 31, l.now, l.random);
+    ASSERT_EQ(l.lock.outlook.look(), 31);
+    for (MasterIndex m = 0; m < masters; ++m) l.machine.look_sent(l.lock, m, l.now, l.random);
+    EXPECT_GE(l.lock.wake_at, at(sleep_max_ms / 2)) << "nothing is known: its own timer";
+    for (MasterIndex m = 0; m < 3; ++m) l.machine.look_away(l.lock, m, votes, l.now, l.random);
+    if (votes) {
+      EXPECT_LE(l.lock.wake_at, at(2 * 100)) << "the plain timer, and the others' first try";
+    } else {
+      EXPECT_GE(l.lock.wake_at, at(sleep_max_ms / 2));
+    }
+  }
+}
+
 TEST(Machine, a_failed_renewal_is_repeated_soon) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     Life l = Life::extending(4'000);

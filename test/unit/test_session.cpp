@@ -619,7 +619,7 @@ TEST(Session, a_reply_that_nobody_asked_for_closes) {
 TEST(Session, a_reply_of_an_impossible_type_closes_and_is_not_told) {
   for (const std::string& reply :
        {std::string(":1\r\n"), std::string("*0\r\n"), bulk("OK"), std::string("*2\r\n+OK\r\n+OK\r\n"),
-        std::string("#t\r\n"), std::string("+QUEUED\r\n"), std::string("OK\r\n")}) {
+        std::string("#t\r\n"), std::string("+QUEUED\r\n"), std::string("OK\r\n"), std::string("+OK\r?")}) {
     Fixture f;
     f.greet();
     f.ask(1);

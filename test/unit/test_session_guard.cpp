@@ -394,6 +394,22 @@ TEST(SessionGuard, a_second_request_behind_a_seal_that_failed_is_no_grant_either
   }
 }
 
+// Wherever in its ring the FIFO's end is.
+TEST(SessionGuard, the_seal_behind_each_of_many_requests) {
+  Fixture f(false);
+  f.greet();
+  for (unsigned i = 1; i <= 2 * std::size(f.requests); ++i) {
+    f.ask(Op::acquire);
+    ASSERT_TRUE(holds(f.sent(), "HGET"));
+    f.receive("+OK\r\n");
+    ASSERT_EQ(f.told(Reply::Kind::answer), i - 1) << "held until the seal has come";
+    f.receive(bulk(seal));
+    ASSERT_EQ(f.told(Reply::Kind::answer), i);
+    ASSERT_EQ(f.replies.back().meaning.answer, Answer::yes);
+  }
+  EXPECT_TRUE(f.session->votes());
+}
+
 TEST(SessionGuard, a_delete_reads_no_seal) {
   Fixture f(false);
   f.greet();
@@ -470,6 +486,55 @@ TEST(SessionGuard, distrust_duplicate_and_a_jump_end_the_votes) {
   f.session->clock_jumped(f.now);
   EXPECT_EQ(f.session->reason(), REDLOCK_E_UNREAD);
   EXPECT_FALSE(f.session->samples_clock(at(0)));
+}
+
+TEST(SessionGuard, a_record_is_moved_by_one_script_at_a_time) {
+  Fixture f;
+  const auto move = [](Fixture& g) { return g.session->move("v1 n=3", "v1 n=5", "4444444444444444", "enter", g.now); };
+  EXPECT_FALSE(move(f)) << "it is not up";
+  EXPECT_FALSE(holds(f.sent(), "v1 n=5"));
+  f.greet();
+  ASSERT_TRUE(move(f));
+  EXPECT_TRUE(holds(f.sent(), bulk("v1 n=3") + bulk("v1 n=5") + bulk("4444444444444444") + bulk("enter")));
+  EXPECT_EQ(f.session->moved(), Session::Moved::asked);
+  EXPECT_FALSE(move(f)) << "the first is not answered";
+  EXPECT_EQ(f.sent(), "");
+  f.receive(":1\r\n");
+  EXPECT_EQ(f.session->moved(), Session::Moved::yes);
+  ASSERT_TRUE(move(f));
+  f.receive(":0\r\n");
+  EXPECT_EQ(f.session->moved(), Session::Moved::foreign);
+  ASSERT_TRUE(move(f));
+  f.receive("-NOPERM no\r\n");
+  EXPECT_EQ(f.session->moved(), Session::Moved::failed);
+  EXPECT_EQ(f.session->move_error(), REDLOCK_E_NOPERM);
+}
+
+TEST(SessionGuard, a_move_answered_by_another_type_closes) {
+  Fixture f;
+  f.greet();
+  ASSERT_TRUE(f.session->move("v1 n=3", "v1 n=5", "4444444444444444", "enter", f.now));
+  f.sent();
+  f.receive("+OK\r\n");
+  f.expect_closing(REDLOCK_E_PROTOCOL);
+  f.receive(":1\r\n");
+  EXPECT_EQ(f.session->moved(), Session::Moved::asked) << "nothing is heard any more";
+}
+
+TEST(SessionGuard, nothing_is_moved_on_a_connection_that_closes_or_without_room) {
+  Fixture f;
+  f.greet();
+  f.receive(":1\r\n");  // nobody asked
+  ASSERT_EQ(f.session->wish(), Wish::close);
+  ASSERT_EQ(f.session->state(), State::up);
+  EXPECT_FALSE(f.session->move("v1 n=3", "v1 n=5", "4444444444444444", "enter", f.now));
+  EXPECT_EQ(f.session->moved(), Session::Moved::no);
+
+  Fixture g(true, 7, 1'024);
+  g.greet();
+  while (g.session->tx().fits(200, 1)) g.ask(Op::release);
+  EXPECT_FALSE(g.session->move("v1 n=3", "v1 n=5", "4444444444444444", "enter", g.now));
+  EXPECT_FALSE(holds(g.sent(), "v1 n=5"));
 }
 
 // A transmit buffer that is full of requests: the reading waits, and the admission lapses in time.
