@@ -81,8 +81,8 @@ class Clock {
     return boottime_ns(deadline, known.low - known.base);
   }
 
-  // The same for the driver's timer, with the upper end of the offset: at that BOOT time `deadline` has come, by no more
-  // than `uncertainty` ago. With the lower end the timer would expire again and again before its time.
+  // The same for the driver's timer, with the upper end of the offset: at that BOOT time `deadline` has come, by no
+  // more than `uncertainty` ago. With the lower end the timer would expire again and again before its time.
   int64_t timer_ns(Instant deadline) const { return boottime_ns(deadline, known_.high - known_.base); }
 
  private:

@@ -66,7 +66,9 @@ void Client::connecting(MasterIndex m, Instant now) {
 void Client::connected(MasterIndex m, Instant now) {
   on_time(now);
   uint64_t seed = 0;
-  if (sessions_[m].guard().on() && pool_.has(sizeof seed)) pool_.take(reinterpret_cast<unsigned char*>(&seed), sizeof seed);
+  if (sessions_[m].guard().on() && pool_.has(sizeof seed)) {
+    pool_.take(reinterpret_cast<unsigned char*>(&seed), sizeof seed);
+  }
   sessions_[m].connected(now, random_.next(), seed);
   soon(sessions_[m].deadline());
 }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
 //
-// Client: where locks and masters meet. It owns the table of locks, one session per master and the claims between them,
-// and only routes: a lock's round to every session, a session's answer to its lock, a lock's end to the claims. It compares
-// no replies and subtracts no times.
+// Client: where locks and masters meet. It owns the table of locks, one session per master and the claims between
+// them, and only routes: a lock's round to every session, a session's answer to its lock, a lock's end to the claims.
+// It compares no replies and subtracts no times.
 //
-// A driver moves it (port/uv, or a simulator). After any input - bytes, a connection's fate, time, a call of the API - the
-// driver does the same steps, until there is nothing more to do:
+// A driver moves it (port/uv, or a simulator). After any input - bytes, a connection's fate, time, a call of the API
+// - the driver does the same steps, until there is nothing more to do:
 //
 //     turn(now)            deletes that are owed go out, rounds that were asked for begin
 //     flush                what each session has to send, in one write per master; each wish to connect or close
 //     next_event(...)      user callbacks, last of all, on consistent state: as many as events() said
 //     deadline()           re-arm the one timer
 //
-// A call of the API only notes what is wanted; the next turn, which reads the clock first, carries it out. So a callback may
-// take its time, and a RELEASED is told after the turn in which its deletes were queued.
+// A call of the API only notes what is wanted; the next turn, which reads the clock first, carries it out. So a
+// callback may take its time, and a RELEASED is told after the turn in which its deletes were queued.
 //
 // Every input takes `now`, read after the input arrived, and handles time before anything else.
 #pragma once

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The client's part of a fenced round: which words go to which master, and what is remembered between rounds. The scripts take
-// any number of names, so a lock of several is asked for with them too, without a proposal when it is not fenced.
+// The client's part of a fenced round: which words go to which master, and what is remembered between rounds. The
+// scripts take any number of names, so a lock of several is asked for with them too, without a proposal when it is
+// not fenced.
 #include "client.hpp"
 
 namespace redlock {

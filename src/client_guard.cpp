@@ -69,8 +69,9 @@ void Client::clock_stepped(MasterIndex m, Duration by, Instant now) {
   again_ = true;
 }
 
-// Other clients are told, by a new quarantine id, only when it is surely the masters' clocks that are wrong and not our own:
-// when a quorum of others, asked after the step was seen, agrees with ours. With one or two masters nobody can tell.
+// Other clients are told, by a new quarantine id, only when it is surely the masters' clocks that are wrong and not
+// our own: when a quorum of others, asked after the step was seen, agrees with ours. With one or two masters nobody
+// can tell.
 void Client::quarantine_stepped(Instant now) {
   unsigned agree = 0;
   for (MasterIndex k = 0; k < settings_.masters; ++k) {

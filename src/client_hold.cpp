@@ -3,16 +3,17 @@
 // Holders and masters: what a held lock hears of its key, and how the key gets back to a master that has lost it. What
 // follows is the machine's to say.
 //
-// What it costs. A lock that is over within a third of its ttl: nothing. A longer one: behind each extend round the keys are
-// tracked, which is CLIENT CACHING ahead of the script, 38 bytes and an answer of 5 in the same write, and one more read
-// inside the script. To read the key apart, as waiters do, would be 73 bytes and two answers for each master and round, and
-// PTTL does not tell whose key it is. So a change within the first third of the ttl is found by the first round; one that
-// is told to everybody, as FLUSHALL is, at once.
+// What it costs. A lock that is over within a third of its ttl: nothing. A longer one: behind each extend round the
+// keys are tracked, which is CLIENT CACHING ahead of the script, 38 bytes and an answer of 5 in the same write, and
+// one more read inside the script. To read the key apart, as waiters do, would be 73 bytes and two answers for each
+// master and round, and PTTL does not tell whose key it is. So a change within the first third of the ttl is found by
+// the first round; one that is told to everybody, as FLUSHALL is, at once.
 #include "client.hpp"
 
 namespace redlock {
 
-// "Gone or foreign" is final unless a SET of ours may still come there. A token's script says no for other reasons, too.
+// "Gone or foreign" is final unless a SET of ours may still come there. A token's script says no for other reasons,
+// too.
 bool Client::lacks_key(MasterIndex m, const Reply& reply, Lock& lock, Instant now) {
   const Claim& claim = claims_[reply.claim];
   if (reply.op == Op::token || ((claim.pending | claim.stray) & bit(m)) != 0) return false;
@@ -22,8 +23,8 @@ bool Client::lacks_key(MasterIndex m, const Reply& reply, Lock& lock, Instant no
   return true;
 }
 
-// Like the SET of a round, but with what is left of the validity, and no vote: no round has the number 0. Of several names
-// all or none, so a master that has lost only one of them stays without.
+// Like the SET of a round, but with what is left of the validity, and no vote: no round has the number 0. Of several
+// names all or none, so a master that has lost only one of them stays without.
 void Client::put_back(Lock& lock, Instant now) {
   const uint32_t ttl_ms = machine_.put_back_ttl(lock, now);
   if (ttl_ms == 0) return;
@@ -34,8 +35,9 @@ void Client::put_back(Lock& lock, Instant now) {
   for (MasterIndex m : each(lock.lacking)) {
     Session& session = sessions_[m];
     if (!session.votes() || !claims_.may_put_back(index, m)) continue;
-    const Command command = several ? Command::fenced(op, s, {session.meta_key(), session.seal(), 0}, !session.spell_out())
-                                    : Command::plain(op, s, true);
+    const Command command = several
+                                ? Command::fenced(op, s, {session.meta_key(), session.seal(), 0}, !session.spell_out())
+                                : Command::plain(op, s, true);
     if (!session.room(command.text_size(), claims_.reserved(m) + 2)) continue;
     session.ask(op, index, 0, command, now);
     claims_.put_back_sent(index, m);

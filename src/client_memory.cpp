@@ -108,8 +108,9 @@ Client::Client(const Settings& settings, void* memory) : settings_(settings) {
   const unsigned quorum = quorum_of(settings.masters);
   Claim* claims = layout.cut<Claim>(settings.debts);
   names_ = layout.cut<char>(size_t{settings.locks + settings.debts} * settings.resource_bytes);
-  claims_.init({settings.masters, quorum, settings.locks, settings.drift_ppm, settings.drift_fixed_ms, settings.resource_bytes},
-               claims, settings.debts, names_ + size_t{settings.locks} * settings.resource_bytes);
+  claims_.init(
+      {settings.masters, quorum, settings.locks, settings.drift_ppm, settings.drift_fixed_ms, settings.resource_bytes},
+      claims, settings.debts, names_ + size_t{settings.locks} * settings.resource_bytes);
 
   sessions_ = layout.cut<Session>(settings.masters);
   Session::Memory parts[REDLOCK_MASTERS_MAX];

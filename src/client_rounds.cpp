@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Rounds: when one begins, with which masters, and what is sent to each of them. Whoever cannot be asked has failed to vote
-// before the first byte leaves.
+// Rounds: when one begins, with which masters, and what is sent to each of them. Whoever cannot be asked has failed
+// to vote before the first byte leaves.
 #include "client.hpp"
 
 #include "lock/quorum.hpp"

@@ -33,13 +33,16 @@ class EntropyPool {
     unsigned char random[REDLOCK_VALUE_RANDOM];
     take(random, sizeof random);
     size_t at = 0;
-    for (; at + sizeof(uint64_t) <= sizeof random; at += sizeof(uint64_t)) write_digits<uint64_t>(random + at, out + 2 * at);
+    for (; at + sizeof(uint64_t) <= sizeof random; at += sizeof(uint64_t)) {
+      write_digits<uint64_t>(random + at, out + 2 * at);
+    }
     static_assert(sizeof random % sizeof(uint64_t) == sizeof(uint32_t));
     write_digits<uint32_t>(random + at, out + 2 * at);
   }
 
  private:
-  // The digits of a word, half of them at once, one in each byte: 0 .. 9 are '0' .. '9', and those above are 39 further on.
+  // The digits of a word, half of them at once, one in each byte: 0 .. 9 are '0' .. '9', and those above are 39
+  // further on.
   template <class Word>
   static void write_digits(const unsigned char* random, char* out) {
     constexpr Word each = static_cast<Word>(0x0101010101010101u);

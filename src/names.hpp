@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Names: what one lock is of. One resource, or several that are taken all or none: sorted, none of them twice, their bytes
-// one behind the other. One name needs no more than its bytes and their number.
+// Names: what one lock is of. One resource, or several that are taken all or none: sorted, none of them twice, their
+// bytes one behind the other. One name needs no more than its bytes and their number.
 #pragma once
 #include "types.hpp"
 
@@ -23,7 +23,8 @@ class Names {
     *this = Names();
     data_ = memory;
     for (unsigned i = 0; i < count; ++i) {
-      REDLOCK_ASSERT(names[i].size > 0 && names[i].size <= REDLOCK_RESOURCE_MAX && (i == 0 || less(names[i - 1], names[i])));
+      REDLOCK_ASSERT(names[i].size > 0 && names[i].size <= REDLOCK_RESOURCE_MAX &&
+                     (i == 0 || less(names[i - 1], names[i])));
       size_[i] = static_cast<uint8_t>(names[i].size);
       memcpy(memory, names[i].data, names[i].size);
       memory += names[i].size;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Random: a small generator for jitter, seeded once from the entropy pool. Values that mark ownership never come from it.
+// Random: a small generator for jitter, seeded once from the entropy pool. Values that mark ownership never come from
+// it.
 #pragma once
 #include <stdint.h>
 

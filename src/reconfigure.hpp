@@ -2,8 +2,9 @@
 //
 // Reconfiguration: from one set of masters to another while clients run.
 //
-// Two quorums of different sets need not have a master in common, so nobody may win one of the new set while somebody may
-// hold one of the old. What tells a client that a master is not his any more is the guard's record there (master/guard):
+// Two quorums of different sets need not have a master in common, so nobody may win one of the new set while somebody
+// may hold one of the old. What tells a client that a master is not his any more is the guard's record there
+// (master/guard):
 //
 //     look    ask every master of both sets what its record says; a third configuration ends it, with nothing written
 //     leave   write to the old masters that they serve neither set, until N_old - Q_old + 1 have answered: the others
@@ -14,12 +15,13 @@
 //     enter   only now write the new fingerprint to the new masters, with a new quarantine id and without a seal: from
 //             then on new clients watch a guard time, and within it every lock of the old set has ended
 //
-// A master serves neither set between the two writes. If it were written once, those that left early could be watched and
-// sealed by new clients while the old ones still have a quorum. Each write is done once, whatever was there before, so all
-// of it may be broken off anywhere and done again, or undone by the opposite change. test/model/move.pml searches it.
+// A master serves neither set between the two writes. If it were written once, those that left early could be watched
+// and sealed by new clients while the old ones still have a quorum. Each write is done once, whatever was there
+// before, so all of it may be broken off anywhere and done again, or undone by the opposite change.
+// test/model/move.pml searches it.
 //
-// It owns nothing and does no I/O: two clients without a guard of their own, one for each set, are moved by drivers, and
-// step() is called after their turns.
+// It owns nothing and does no I/O: two clients without a guard of their own, one for each set, are moved by drivers,
+// and step() is called after their turns.
 #pragma once
 #include "client.hpp"
 

@@ -22,7 +22,8 @@ static_assert(REDLOCK_MASTERS_MAX <= 15, "a vote is a bit of MasterMask, and cou
 constexpr MasterMask bit(MasterIndex m) { return static_cast<MasterMask>(1u << m); }
 constexpr bool in(MasterMask mask, MasterIndex m) { return mask & bit(m); }
 constexpr MasterMask all_masters(unsigned n) { return static_cast<MasterMask>((1u << n) - 1u); }
-// In pairs and fours: without an instruction for it, as on ARM, __builtin_popcount is a call into the compiler's library.
+// In pairs and fours: without an instruction for it, as on ARM, __builtin_popcount is a call into the compiler's
+// library.
 constexpr unsigned count(MasterMask mask) {
   if (mask == 0) return 0;  // most masks are
   const unsigned pairs = mask - (mask >> 1 & 0x5555u);
@@ -76,7 +77,9 @@ struct Bytes {
   constexpr Bytes(const char (&literal)[N]) : data(literal), size(N - 1) {}
 };
 
-inline bool operator==(Bytes a, Bytes b) { return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0); }
+inline bool operator==(Bytes a, Bytes b) {
+  return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
+}
 inline bool operator!=(Bytes a, Bytes b) { return !(a == b); }
 
 }  // namespace redlock

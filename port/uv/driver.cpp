@@ -26,7 +26,9 @@ constexpr int keepalive_interval_s = 1;
 constexpr int keepalive_probes = 3;
 constexpr int user_timeout_ms = 3000;    // unacknowledged data: keepalive is silent while there is some
 
-bool set_option(int fd, int level, int name, int value) { return setsockopt(fd, level, name, &value, sizeof value) == 0; }
+bool set_option(int fd, int level, int name, int value) {
+  return setsockopt(fd, level, name, &value, sizeof value) == 0;
+}
 
 bool tune(int fd) {
   return set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1) && set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1) &&
@@ -110,8 +112,8 @@ int Driver::open(uv_loop_t* loop) {
   return 0;
 }
 
-// libuv keeps its watchers in an array indexed by descriptor and reallocates it when a higher one than ever comes, which
-// the host program may cause at any time. Showing it a high one now keeps reconnects off the heap.
+// libuv keeps its watchers in an array indexed by descriptor and reallocates it when a higher one than ever comes,
+// which the host program may cause at any time. Showing it a high one now keeps reconnects off the heap.
 void Driver::grow_watchers() {
   rlimit limit = {};
   int wanted = watcher_slots;

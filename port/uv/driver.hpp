@@ -4,10 +4,11 @@
 // nothing.
 //
 // Sockets are our own and are only watched by libuv (uv_poll_t): so a send can carry MSG_NOSIGNAL (uv_write and
-// uv_try_write raise SIGPIPE on a closed peer), a script body can leave in the same gather write as the bytes around it,
-// and a broken connection can be reset. A uv_prepare_t runs the client's turn right before the loop blocks: whatever a loop
-// turn has asked for leaves in one write per master. The one deadline is a timerfd on CLOCK_BOOTTIME, which also counts
-// while the machine is suspended and fires at once on resume; it is armed only when the deadline moves nearer.
+// uv_try_write raise SIGPIPE on a closed peer), a script body can leave in the same gather write as the bytes around
+// it, and a broken connection can be reset. A uv_prepare_t runs the client's turn right before the loop blocks:
+// whatever a loop turn has asked for leaves in one write per master. The one deadline is a timerfd on CLOCK_BOOTTIME,
+// which also counts while the machine is suspended and fires at once on resume; it is armed only when the deadline
+// moves nearer.
 //
 // Nothing is allocated here after open(): the handles stand in the client's memory, and the loop's table of
 // descriptors is grown ahead.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// OwnLoop: a libuv loop that belongs to the client, for programs that have none, or one of another kind. Its descriptor is
-// readable whenever there is something to do; wake() makes it so from any thread. It may be run by a thread of its own, with
-// a small stack, a name, and all signals blocked: they are for the program's threads.
+// OwnLoop: a libuv loop that belongs to the client, for programs that have none, or one of another kind. Its
+// descriptor is readable whenever there is something to do; wake() makes it so from any thread. It may be run by a
+// thread of its own, with a small stack, a name, and all signals blocked: they are for the program's threads.
 #pragma once
 #include <pthread.h>
 #include <uv.h>

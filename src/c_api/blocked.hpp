@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
-// Blocked: a thread that waits in redlock_acquire(), _extend() or _release() for the event that answers it. It stands on
-// that thread's stack, in a list of the client, and all of it is used inside the gate only.
+// Blocked: a thread that waits in redlock_acquire(), _extend() or _release() for the event that answers it. It stands
+// on that thread's stack, in a list of the client, and all of it is used inside the gate only.
 //
-// An event is told to the user's callback first, and only then to who is blocked: so when a call returns, the callback of
-// what it waited for has returned too. While the callback runs the gate is open: somebody may give up and be gone, or
-// come and begin to wait. So who is answered is marked before the callback, and those who are marked and still there are
-// woken after it. The end of a lock answers all who wait for it, whenever they came.
+// An event is told to the user's callback first, and only then to who is blocked: so when a call returns, the
+// callback of what it waited for has returned too. While the callback runs the gate is open: somebody may give up and
+// be gone, or come and begin to wait. So who is answered is marked before the callback, and those who are marked and
+// still there are woken after it. The end of a lock answers all who wait for it, whenever they came.
 #pragma once
 #include <redlock/redlock.h>
 

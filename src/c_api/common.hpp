@@ -6,9 +6,10 @@
 // library's or the caller's, and is wiped when the client is gone.
 //
 // One client, three ways to run it: on the caller's loop and polled, where one thread does everything and nothing is
-// locked; or by a thread of its own, where any thread may call and one at a time is inside the gate. The gate, and not a
-// queue of commands for the thread: so a call has its true result at once (a handle, TABLE_FULL, STALE), no queue can be
-// full, and no call waits for a callback. The client only notes what is asked for; its next turn carries it out.
+// locked; or by a thread of its own, where any thread may call and one at a time is inside the gate. The gate, and
+// not a queue of commands for the thread: so a call has its true result at once (a handle, TABLE_FULL, STALE), no
+// queue can be full, and no call waits for a callback. The client only notes what is asked for; its next turn carries
+// it out.
 #pragma once
 #include "c_api/blocked.hpp"
 #include "client.hpp"

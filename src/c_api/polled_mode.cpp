@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A client behind one descriptor, for loops of any other kind. A call of the API makes the descriptor readable, as a reply
-// or a deadline does, so it is enough to watch it; redlock_timeout_ms() saves a wait that would end at once.
+// A client behind one descriptor, for loops of any other kind. A call of the API makes the descriptor readable, as a
+// reply or a deadline does, so it is enough to watch it; redlock_timeout_ms() saves a wait that would end at once.
 #include <new>
 
 #include "c_api/common.hpp"

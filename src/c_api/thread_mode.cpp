@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // A client with a thread of its own, and the calls that block. The thread opens the loop, runs it, and closes it; who
-// creates waits for the first and who destroys for the last. Destroying has an end even when the thread does not come to
-// one, because a user's callback does not return or the system's resolver looks a name up: then the thread is left alone
-// with the client's memory and gives it back itself. Only memory of the caller's cannot be left behind.
+// creates waits for the first and who destroys for the last. Destroying has an end even when the thread does not come
+// to one, because a user's callback does not return or the system's resolver looks a name up: then the thread is left
+// alone with the client's memory and gives it back itself. Only memory of the caller's cannot be left behind.
 #include <new>
 
 #include "c_api/common.hpp"

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Agenda: when a lock of the table is due. It keeps one instant for each page of 64 locks, before which nothing on that page
-// is due, and the table's owner looks through a page when its instant comes. So a table of thousands of held locks, some of
-// which is due at any moment, costs a look at each page and through one of them; a table of up to 64 is one page.
+// Agenda: when a lock of the table is due. It keeps one instant for each page of 64 locks, before which nothing on
+// that page is due, and the table's owner looks through a page when its instant comes. So a table of thousands of
+// held locks, some of which is due at any moment, costs a look at each page and through one of them; a table of up to
+// 64 is one page.
 //
 // An instant may be early, never late: it only moves nearer, and when the page has been looked through it is set anew.
 #pragma once

@@ -101,8 +101,9 @@ class ValidityCell {
     __atomic_store_n(&token_[1], static_cast<uint32_t>(token >> 32), __ATOMIC_RELAXED);
   }
 
-  // Any thread: the token of this generation; 0: it has none, or is not held, or its handle is stale. The token stays as
-  // it is from the first publish() to the next begin(), so a generation that is the same before and after vouches for it.
+  // Any thread: the token of this generation; 0: it has none, or is not held, or its handle is stale. The token stays
+  // as it is from the first publish() to the next begin(), so a generation that is the same before and after vouches
+  // for it.
   uint64_t token(uint64_t generation) const {
     const Snapshot before = read();
     if (before.generation != generation || before.valid_until == not_yet()) return 0;

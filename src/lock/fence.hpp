@@ -4,19 +4,20 @@
 // larger than every one given before its acquire began, whatever clocks and networks do.
 //
 // Each master keeps a counter per resource, and the guard's seal beside it: a counter that goes with another seal has
-// survived a loss, or is absent, and is a *hint*; else it is *known*. The acquire proposes a token, the largest that this
-// client has heard of plus 1, and a master that grants, knows its counter and finds it smaller stores it at once: *ack*.
+// survived a loss, or is absent, and is a *hint*; else it is *known*. The acquire proposes a token, the largest that
+// this client has heard of plus 1, and a master that grants, knows its counter and finds it smaller stores it at
+// once: *ack*.
 //
 //     Q acks                    the proposal is the token: one round trip
 //     Q grants, Q known         the largest counter plus 1, to be stored by a second script: Q acks of that
 //     Q grants, too few known   the floor: the masters' wall clock in ms, or the largest number left anywhere, plus 1;
 //                               flagged, since it leans on clocks; stored likewise. Where it is not allowed: UNKNOWN
 //
-// The second and third are chosen only when no answer that is still to come could bring the one above. Once the token is
-// chosen, every other master that granted is told it as well, and nobody waits for that: what one loses, others know. Any two sets of Q
-// masters meet in one that acknowledged both tokens, and no counter ever stands still or goes back: so the numbers differ,
-// and the later one is larger. test/model/token.pml searches the protocol; the tests hold this file against a second
-// implementation in all combinations.
+// The second and third are chosen only when no answer that is still to come could bring the one above. Once the token
+// is chosen, every other master that granted is told it as well, and nobody waits for that: what one loses, others
+// know. Any two sets of Q masters meet in one that acknowledged both tokens, and no counter ever stands still or goes
+// back: so the numbers differ, and the later one is larger. test/model/token.pml searches the protocol; the tests
+// hold this file against a second implementation in all combinations.
 #pragma once
 #include "lock/quorum.hpp"
 #include "names.hpp"
@@ -93,9 +94,9 @@ struct Fence {
   bool floored = false;
 };
 
-// The largest token heard of for each resource, to propose the next one. A guess that is wrong costs a round trip or leaves a
-// gap and nothing else, so one place per lock is enough, found by the name's hash, and the latest resource takes it. Also
-// remembered here: that the floor is allowed once, for a resource that is new (redlock_fence_init).
+// The largest token heard of for each resource, to propose the next one. A guess that is wrong costs a round trip or
+// leaves a gap and nothing else, so one place per lock is enough, found by the name's hash, and the latest resource
+// takes it. Also remembered here: that the floor is allowed once, for a resource that is new (redlock_fence_init).
 class Proposals {
  public:
   struct Place {

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT
 //
-// Local queue: locks of one client that want the same resource wait for each other here and not at the masters. Only the
-// first sends anything; who comes later is behind the nearest one before it. When a lock is over, whoever was right
-// behind it moves up, and starts a round of its own if nobody is left before it. Nothing but the turn is handed on.
+// Local queue: locks of one client that want the same resource wait for each other here and not at the masters. Only
+// the first sends anything; who comes later is behind the nearest one before it. When a lock is over, whoever was
+// right behind it moves up, and starts a round of its own if nobody is left before it. Nothing but the turn is handed
+// on.
 //
-// Locks stand in rows, in order of arrival, chosen by the resource's hash: as many rows as locks, so that a row is short
-// however many there are. Two resources in one row cost a look at each other's names, no more.
+// Locks stand in rows, in order of arrival, chosen by the resource's hash: as many rows as locks, so that a row is
+// short however many there are. Two resources in one row cost a look at each other's names, no more.
 //
-// A lock of several resources is behind the nearest one before it that has any of them, and who comes later and wants any
-// is behind it: so it stands in the line of each and is first when it heads them all. All lines are in order of arrival, so no
-// two locks can wait for each other. While there are such locks the whole table is searched instead of a row.
+// A lock of several resources is behind the nearest one before it that has any of them, and who comes later and wants
+// any is behind it: so it stands in the line of each and is first when it heads them all. All lines are in order of
+// arrival, so no two locks can wait for each other. While there are such locks the whole table is searched instead of
+// a row.
 #pragma once
 #include "lock/table.hpp"
 

@@ -145,7 +145,8 @@ uint32_t Machine::put_back_ttl(const Lock& lock, Instant now) const {
   return ttl_ms != 0 && ttl_ms < lock.pace_ms ? ttl_ms + 1 : ttl_ms;  // not short of it by a part of a millisecond
 }
 
-// Another's key is no loss. Word that came behind an answer of the open round is newer than that answer; an answer yet to come knows better.
+// Another's key is no loss. Word that came behind an answer of the open round is newer than that answer; an answer
+// yet to come knows better.
 void Machine::alarm(Lock& lock, MasterIndex m, Instant now) const {
   const Round& round = lock.round;
   REDLOCK_ASSERT(lock.state == State::held);
@@ -165,8 +166,8 @@ Action Machine::decided_fenced(Lock& lock, Instant now, Random& random) const {
   using What = TokenChoice::What;
   Round& round = lock.round;
   Fence& fence = lock.fence;
-  const TokenChoice choice = choose_token(rules_.masters, count(round.granted), count(round.refused), count(round.failed),
-                                          fence.counters, fence.proposal, fence.may_floor);
+  const TokenChoice choice = choose_token(rules_.masters, count(round.granted), count(round.refused),
+                                          count(round.failed), fence.counters, fence.proposal, fence.may_floor);
   switch (choice.what) {
     case What::wait:
       return Action::none;
@@ -204,7 +205,9 @@ Action Machine::store(Lock& lock, uint64_t token, Instant now) const {
 }
 
 Action Machine::decided(Lock& lock, Instant now, Random& random) const {
-  if (lock.options.fenced && lock.state == State::acquiring && !lock.fence.storing) return decided_fenced(lock, now, random);
+  if (lock.options.fenced && lock.state == State::acquiring && !lock.fence.storing) {
+    return decided_fenced(lock, now, random);
+  }
   const Round& round = lock.round;
   const unsigned against = count(static_cast<MasterMask>(round.failed | round.unasked));
   switch (decide(rules_.masters, count(round.granted), count(round.refused), against)) {
@@ -266,7 +269,8 @@ Action Machine::lost(Lock& lock, int cause, Instant now, Random& random) const {
   }
   lock.state = State::waiting;
   lock.wake_at = now + pause;
-  // What it believes of the masters is wrong: a wall clock stands still, say. It asks no more often than the plain timer.
+  // What it believes of the masters is wrong: a wall clock stands still, say. It asks no more often than the plain
+  // timer.
   if (lock.misjudged > misjudged_max) lock.not_before = lock.wake_at;
   return cause == REDLOCK_E_LOCKED ? Action::watch : Action::drop;
 }
@@ -360,8 +364,8 @@ Action Machine::wake(Lock& lock) const {
 
 // ---- waiting --------------------------------------------------------------------------------------------------
 
-// wake_at is what the plain timer says. It stays so where no master tells of changes; and for a master that failed, since
-// a key that is not there says nothing about why a SET was not taken.
+// wake_at is what the plain timer says. It stays so where no master tells of changes; and for a master that failed,
+// since a key that is not there says nothing about why a SET was not taken.
 void Machine::watch(Lock& lock, MasterMask votes, MasterMask tracked, Instant now, Random& random) const {
   tracked &= static_cast<MasterMask>(~lock.round.failed);
   if (tracked == 0) return;
@@ -480,8 +484,8 @@ Action Machine::jumped(Lock& lock, Instant now) const {
   return Action::drop;
 }
 
-// The owner did not ask for this end, and the validity last published is not over: a check already answered may be relied
-// on until then, so no key is deleted before.
+// The owner did not ask for this end, and the validity last published is not over: a check already answered may be
+// relied on until then, so no key is deleted before.
 Action Machine::lost_early(Lock& lock) const {
   return end(lock, told_acquired(lock) ? REDLOCK_EV_LOST : REDLOCK_EV_FAILED, REDLOCK_E_LOST, Action::linger);
 }

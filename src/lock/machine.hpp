@@ -14,21 +14,22 @@
 // never be extended by a reply that waited in a buffer. A round that is over is over: a later vote for it is not heard.
 // And what follows from a step - deletes, a next round - is returned as an Action for the client to route.
 //
-// A held lock keeps asking. Every third of its ttl there is an extend round; one that is not to be renewed asks for a ttl of
-// 1 ms, which raises nothing and so only compares. Behind that the key is tracked (master/tracking), and word that it has
-// changed brings the next round forward: no other reading is needed, and a lock that ends within a third of its ttl costs
-// not a byte more. A master that answered "gone or foreign", or was never asked, lacks the key; one that is silent, or has
-// not read a SET yet, may have it. When fewer than a quorum may have it the lock is LOST at once. Those that lack it get it
-// back behind a round that a quorum won: the lock does not stay on a bare quorum until the next master fails.
+// A held lock keeps asking. Every third of its ttl there is an extend round; one that is not to be renewed asks for a
+// ttl of 1 ms, which raises nothing and so only compares. Behind that the key is tracked (master/tracking), and word
+// that it has changed brings the next round forward: no other reading is needed, and a lock that ends within a third
+// of its ttl costs not a byte more. A master that answered "gone or foreign", or was never asked, lacks the key; one
+// that is silent, or has not read a SET yet, may have it. When fewer than a quorum may have it the lock is LOST at
+// once. Those that lack it get it back behind a round that a quorum won: the lock does not stay on a bare quorum
+// until the next master fails.
 //
-// A fenced round has two parts. When a quorum holds the names and the proposed token is not acknowledged, the round stays
-// open, and the masters that granted vote anew: they are asked to store a larger one (lock/fence). The others' votes stand;
-// one that is still to come cannot help any more, and is not told as one that failed. t0 and number stay those of the round,
-// so the validity is still counted from before the first byte.
+// A fenced round has two parts. When a quorum holds the names and the proposed token is not acknowledged, the round
+// stays open, and the masters that granted vote anew: they are asked to store a larger one (lock/fence). The others'
+// votes stand; one that is still to come cannot help any more, and is not told as one that failed. t0 and number stay
+// those of the round, so the validity is still counted from before the first byte.
 //
-// A lock owes its owner exactly one of ACQUIRED and FAILED, and after ACQUIRED exactly one of RELEASED and LOST. At most
-// one event is waiting to be delivered: the latest, since RENEWED and AT_RISK only tell the present state, and an
-// acquire that ends before ACQUIRED was delivered becomes the one FAILED.
+// A lock owes its owner exactly one of ACQUIRED and FAILED, and after ACQUIRED exactly one of RELEASED and LOST. At
+// most one event is waiting to be delivered: the latest, since RENEWED and AT_RISK only tell the present state, and
+// an acquire that ends before ACQUIRED was delivered becomes the one FAILED.
 #pragma once
 #include "lock/cell.hpp"
 #include "lock/fence.hpp"
@@ -149,8 +150,8 @@ class Machine {
   // The first turn that looks at a new lock: its wait budget begins.
   void see(Lock& lock, Instant now) const;
 
-  // The wanted round begins: t0 was read before its first byte is handed to a transport. For an extend the ttl is cut so
-  // that max_hold_ms is kept; false: it allows no later validity, which is told as AT_RISK, and no round begins.
+  // The wanted round begins: t0 was read before its first byte is handed to a transport. For an extend the ttl is cut
+  // so that max_hold_ms is kept; false: it allows no later validity, which is told as AT_RISK, and no round begins.
   bool begin(Lock& lock, Instant t0);
   // A fenced acquire begins with this proposal; may_floor: the floor is allowed this once.
   void propose(Lock& lock, uint64_t proposal, bool may_floor) const;

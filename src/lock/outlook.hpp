@@ -2,8 +2,9 @@
 //
 // Outlook: when is a quorum plausibly free? What one waiter knows of the masters, and what follows for its next round.
 //
-// A waiter that lost to another holder reads, behind its deletes, how long the key will live on each master, and is told
-// when the key changes (CLIENT TRACKING). So for every master there is an instant from which its key may be free:
+// A waiter that lost to another holder reads, behind its deletes, how long the key will live on each master, and is
+// told when the key changes (CLIENT TRACKING). So for every master there is an instant from which its key may be
+// free:
 //
 //     gone                     now
 //     lives for t              now + t + 2 ms: the server's milliseconds, and "expired" is after, not at
@@ -62,9 +63,9 @@ class Outlook {
   void reset();         // a new acquire
   void round_begins();  // what was known is about to change
 
-  // The round was lost to others: `look` becomes the masters to read. votes: those that could take part in a round now;
-  // tracked: those of them that tell of changes and did not fail; refused: that answered the last SET with "held by another". poll_at:
-  // when the plain timer would try.
+  // The round was lost to others: `look` becomes the masters to read. votes: those that could take part in a round
+  // now; tracked: those of them that tell of changes and did not fail; refused: that answered the last SET with "held
+  // by another". poll_at: when the plain timer would try.
   void wait(MasterMask votes, MasterMask tracked, MasterMask refused, Instant poll_at);
   bool waits() const { return waits_; }
 

@@ -7,7 +7,9 @@ void Table::init(Lock* slots, unsigned capacity) {
   REDLOCK_ASSERT(capacity > 0 && capacity < no_slot);
   slots_ = slots;
   capacity_ = static_cast<uint16_t>(capacity);
-  for (unsigned i = 0; i < capacity; ++i) slots_[i].start.next = static_cast<uint16_t>(i + 1 < capacity ? i + 1 : no_slot);
+  for (unsigned i = 0; i < capacity; ++i) {
+    slots_[i].start.next = static_cast<uint16_t>(i + 1 < capacity ? i + 1 : no_slot);
+  }
   free_ = 0;
 }
 

@@ -36,7 +36,8 @@ constexpr Instant valid_until(Instant t0, uint32_t ttl_ms, Drift drift) {
 constexpr uint32_t ttl_within(Instant t0, uint32_t ttl_ms, Drift drift, Instant limit) {
   if (valid_until(t0, ttl_ms, drift) <= limit) return ttl_ms;
   if (limit <= t0) return 0;
-  return static_cast<uint32_t>((left(limit, t0) + Duration::ms(drift.fixed_ms)).ns() / (1'000'000 - int64_t{drift.ppm}));
+  return static_cast<uint32_t>((left(limit, t0) + Duration::ms(drift.fixed_ms)).ns() /
+                               (1'000'000 - int64_t{drift.ppm}));
 }
 
 }  // namespace redlock

@@ -2,10 +2,11 @@
 //
 // Claims: which values may lie on which masters, and the deletes that are owed for them.
 //
-// A claim is one value under the names of one lock. It is made when a round starts, before its first SET is handed to any session,
-// and outlives the lock: it is dropped only when no master can have the value any more, or the value can only end by
-// expiry. An ended claim with an unanswered delete is a *debt*. Requests in flight name their claim by its index, so
-// the reply of one round can never be taken for that of another: the value is fresh, and so is the claim.
+// A claim is one value under the names of one lock. It is made when a round starts, before its first SET is handed to
+// any session, and outlives the lock: it is dropped only when no master can have the value any more, or the value can
+// only end by expiry. An ended claim with an unanswered delete is a *debt*. Requests in flight name their claim by
+// its index, so the reply of one round can never be taken for that of another: the value is fresh, and so is the
+// claim.
 //
 // Per master a claim goes this way (bits of the masks below):
 //
@@ -14,25 +15,27 @@
 //                                        (a frozen server executes what lies in its socket when it thaws)
 //     end: owed ──delete queued──► deleting ──:1──► paid
 //            ▲                        ├──:0, not stray──► paid
-//            │                        ├──:0, stray──► owed again, with back-off, until ttl + drift after the first answer
-//            └──connection broke──────┘               about it on a later connection, the stray time; then the old SET has
+//            │                        ├──:0, stray──► owed again, with back-off, until ttl + drift after the first
+//            answer └──connection broke──────┘               about it on a later connection, the stray time; then the
+//            old SET has
 //                                     │               reached its master or never will, and two more deletes pay: below
 //                                     └──error──► owed again, with back-off
 //
-// The last delete behind a stray SET. The SET may lie in the socket of a frozen master when the stray time ends, and a
-// delete with it, on the newer connection: which of them the master reads first is chance. So the first delete that leaves
-// after the stray time only asks. Its answer proves that the master has gone through its sockets since: Redis answers when
-// it has served all that were readable, the old one among them. The next delete is behind the SET for certain, and its
-// answer pays. Nothing less is enough: an answer that merely arrives after the stray time may have been given before it.
-// What remains are bytes that the network holds back for longer than the stray time. Then a key of nobody lies on that
-// master for its ttl: others are refused there for so long, and nobody holds what he should not.
+// The last delete behind a stray SET. The SET may lie in the socket of a frozen master when the stray time ends, and
+// a delete with it, on the newer connection: which of them the master reads first is chance. So the first delete that
+// leaves after the stray time only asks. Its answer proves that the master has gone through its sockets since: Redis
+// answers when it has served all that were readable, the old one among them. The next delete is behind the SET for
+// certain, and its answer pays. Nothing less is enough: an answer that merely arrives after the stray time may have
+// been given before it. What remains are bytes that the network holds back for longer than the stray time. Then a key
+// of nobody lies on that master for its ttl: others are refused there for so long, and nobody holds what he should
+// not.
 //
-// A debt without a stray SET ends by itself: the master's key expires. It is kept for twice (ttl + drift) from the end, or
-// from a grant that came later, because an unanswered extend may have raised the expiry once more; each extend that was
-// unanswered when its connection broke may do so once again, and counts as much again. A stray SET has no such bound, so
-// its number is bounded instead: no master is sent a SET while it owes answers about its share of the table (may_send). So
-// a frozen master stops taking claims, and rounds go on without it; what can still fill the table are locks held when one
-// master after another freezes, and those debts end by themselves.
+// A debt without a stray SET ends by itself: the master's key expires. It is kept for twice (ttl + drift) from the
+// end, or from a grant that came later, because an unanswered extend may have raised the expiry once more; each
+// extend that was unanswered when its connection broke may do so once again, and counts as much again. A stray SET
+// has no such bound, so its number is bounded instead: no master is sent a SET while it owes answers about its share
+// of the table (may_send). So a frozen master stops taking claims, and rounds go on without it; what can still fill
+// the table are locks held when one master after another freezes, and those debts end by themselves.
 #pragma once
 #include "names.hpp"
 #include "queue.hpp"

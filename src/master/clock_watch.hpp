@@ -3,10 +3,11 @@
 // ClockWatch: does a master's wall clock run as ours does? Redis expires keys by the wall clock, so a step forward ends
 // locks early, and so does a clock that runs too fast.
 //
-// A sample is the server's TIME and our clock before the request and after the reply: the difference of the two clocks
-// lies within known bounds, the narrower the faster the answer. From one sample to the next it may move by the sum of both
-// rate errors (drift_ppm) and a millisecond; a sample outside of that is a step, or a rate beyond the allowance, and
-// nobody can tell which. The difference of two clocks is no length of time, so this file counts in plain nanoseconds.
+// A sample is the server's TIME and our clock before the request and after the reply: the difference of the two
+// clocks lies within known bounds, the narrower the faster the answer. From one sample to the next it may move by the
+// sum of both rate errors (drift_ppm) and a millisecond; a sample outside of that is a step, or a rate beyond the
+// allowance, and nobody can tell which. The difference of two clocks is no length of time, so this file counts in
+// plain nanoseconds.
 #pragma once
 #include "time.hpp"
 

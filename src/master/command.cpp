@@ -103,8 +103,8 @@ Command Command::fenced(Op op, const Subject& s, const Fencing& f, bool by_name)
   const bool extends = op == Op::extend;
   const bool acquires = op == Op::acquire_fenced;
   REDLOCK_ASSERT(extends || acquires || op == Op::token);
-  // Keys: the names, the record, and but for an extend the counters. Arguments: the value, the ttl of all but the token's
-  // script, the seal, and but for an extend the token.
+  // Keys: the names, the record, and but for an extend the counters. Arguments: the value, the ttl of all but the
+  // token's script, the seal, and but for an extend the token.
   const unsigned n = s.names.count();
   out.array((acquires ? 9 : extends ? 7 : 8) + n);
   c.write_script(out, acquires ? acquire_fenced_script : extends ? extend_fenced_script : token_script, by_name);
@@ -169,7 +169,9 @@ Meaning fenced_meaning(Bytes text) {
                       : word == Bytes("ack") && !held ? Counter::State::ack
                                                       : Counter::State::none;
   bool well_formed = out.counter.state != Counter::State::none && take_number(text, out.counter.value);
-  if (!held && out.counter.state != Counter::State::ack) well_formed = well_formed && take_number(text, out.counter.server_ms);
+  if (!held && out.counter.state != Counter::State::ack) {
+    well_formed = well_formed && take_number(text, out.counter.server_ms);
+  }
   return well_formed && text.size == 0 ? out : Meaning{};
 }
 

@@ -49,7 +49,8 @@ class Command {
   static constexpr unsigned look_requests = 2;
   // Ahead of a command: what it reads is tracked.
   static constexpr Bytes caching() { return "*3\r\n$6\r\nCLIENT\r\n$7\r\nCACHING\r\n$3\r\nyes\r\n"; }
-  // acquire_fenced, token and extend of a fenced lock, or of one with several names; by name, or with the script's text.
+  // acquire_fenced, token and extend of a fenced lock, or of one with several names; by name, or with the script's
+  // text.
   static Command fenced(Op op, const Subject& subject, const Fencing& fencing, bool by_name);
 
   Bytes head() const { return Bytes(text_, splice_at_); }

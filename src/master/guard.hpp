@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Guard: may this master vote? A master that has forgotten keys - restarted, flushed, replaced by another server - would
-// grant a lock that somebody still holds. So it takes part in no quorum until its present state has been watched for a
-// guard time G, within which every lock granted before has ended.
+// Guard: may this master vote? A master that has forgotten keys - restarted, flushed, replaced by another server -
+// would grant a lock that somebody still holds. So it takes part in no quorum until its present state has been
+// watched for a guard time G, within which every lock granted before has ended.
 //
 // What is watched is a record on the master itself, the hash redlock:{prefix}:meta:
 //
@@ -10,13 +10,14 @@
 //     q      a random quarantine id: whoever finds none writes one, so a new state has a new id
 //     seal   "run id : replication id : q", each cut to 16 digits: somebody has watched this very state for G
 //
-// A seal that fits admits the master for everybody at once. Without it the watch begins when the record was read and ends
-// G later by our own clock; then the seal is written, by a script that compares q. The watch belongs to the state, not to
-// the connection: it goes on over reconnects as long as the same three ids are found. No clock of the server is used.
+// A seal that fits admits the master for everybody at once. Without it the watch begins when the record was read and
+// ends G later by our own clock; then the seal is written, by a script that compares q. The watch belongs to the
+// state, not to the connection: it goes on over reconnects as long as the same three ids are found. No clock of the
+// server is used.
 //
-// The admission stands on the last reading, and lapses a reading's lifetime after that was asked for; so a record that an
-// operator has changed (redlock_reconfigure) is known to be seen by everybody in time. The session reads again well
-// before, and at once when anything said that the record may have changed.
+// The admission stands on the last reading, and lapses a reading's lifetime after that was asked for; so a record
+// that an operator has changed (redlock_reconfigure) is known to be seen by everybody in time. The session reads
+// again well before, and at once when anything said that the record may have changed.
 #pragma once
 #include "master/info.hpp"
 #include "settings.hpp"
@@ -59,7 +60,9 @@ class Guard {
   bool admitted() const { return reason_ == 0; }
   int reason() const { return reason_; }  // enum redlock_err; 0: may vote
   // What it holds is surely not what was admitted: it is another state, or no master any more.
-  bool forgot() const { return reason_ == REDLOCK_E_UNWATCHED || reason_ == REDLOCK_E_ROLE || reason_ == REDLOCK_E_MODE; }
+  bool forgot() const {
+    return reason_ == REDLOCK_E_UNWATCHED || reason_ == REDLOCK_E_ROLE || reason_ == REDLOCK_E_MODE;
+  }
   // When the watch under way will be over; never() when none is, or something else stands in the way.
   Instant watched_at() const;
   Bytes seal() const { return Bytes(seal_, seal_size); }  // of the state found on this connection

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Info: the few facts that the guard wants from INFO's five kilobytes, read line by line as the reader gives the text out
-// in parts. Nothing of it is kept but the present line, as far as it could be one that is wanted.
+// Info: the few facts that the guard wants from INFO's five kilobytes, read line by line as the reader gives the text
+// out in parts. Nothing of it is kept but the present line, as far as it could be one that is wanted.
 #pragma once
 #include "resp/reader.hpp"
 #include "types.hpp"

@@ -15,7 +15,8 @@ struct Script {
 };
 
 inline constexpr Script release_script = {Bytes(scripts::release), Bytes(scripts::release_sha1)};
-inline constexpr Script release_several_script = {Bytes(scripts::release_several), Bytes(scripts::release_several_sha1)};
+inline constexpr Script release_several_script = {Bytes(scripts::release_several),
+                                                  Bytes(scripts::release_several_sha1)};
 inline constexpr Script look_script = {Bytes(scripts::look), Bytes(scripts::look_sha1)};
 inline constexpr Script extend_script = {Bytes(scripts::extend), Bytes(scripts::extend_sha1)};
 inline constexpr Script seal_script = {Bytes(scripts::seal), Bytes(scripts::seal_sha1)};

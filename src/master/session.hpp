@@ -10,10 +10,11 @@
 // whoever is unsure of the count - a reply nobody asked for, a reply of an impossible type, a ping whose nonce does not
 // come back - closes the connection. A request whose round has been decided keeps its place in the FIFO.
 //
-// Greeting: HELLO 3 (with AUTH) alone, since nothing may be pipelined behind an AUTH that can fail; or, on a server that
-// does not know HELLO, AUTH alone and RESP2. Then the rest in one write: tracking on RESP3, where it may be refused and
-// costs no vote; the role where HELLO did not tell it; the scripts; what the guard wants to know; a ping. The master is up
-// when all that is answered, and votes when the guard admits it (master/guard, and session_guard.cpp for its words).
+// Greeting: HELLO 3 (with AUTH) alone, since nothing may be pipelined behind an AUTH that can fail; or, on a server
+// that does not know HELLO, AUTH alone and RESP2. Then the rest in one write: tracking on RESP3, where it may be
+// refused and costs no vote; the role where HELLO did not tell it; the scripts; what the guard wants to know; a ping.
+// The master is up when all that is answered, and votes when the guard admits it (master/guard, and session_guard.cpp
+// for its words).
 //
 // Suspect: a master whose oldest request is older than node_timeout gets no new acquire or extend until it has answered
 // everything; deletes still go to it, in order. After suspect_close it is disconnected.
@@ -99,8 +100,8 @@ class Session {
   bool next(Instant now, Reply& out) {
     return (plain() && plain_yes(now, out)) || (unread() && next_item(now, out));
   }
-  // The same in parts. plain_yes() may be called while plain() is true; it leaves that as it is, and changes nothing but
-  // the FIFO's length.
+  // The same in parts. plain_yes() may be called while plain() is true; it leaves that as it is, and changes nothing
+  // but the FIFO's length.
   bool plain() const { return votes() && reader_.at_boundary(); }
   inline bool plain_yes(Instant now, Reply& out);
   bool unread() const { return rx_head_ != rx_size_ || news_; }
@@ -112,7 +113,8 @@ class Session {
   bool connected() const { return (state_ == State::up || state_ == State::suspect) && wish_ == Wish::none; }
   // Is there room for a command of so many copied bytes, and for so many requests?
   bool room(size_t bytes, unsigned requests) const {
-    return fifo_size_ - own_in_flight_ + requests + own_requests <= fifo_capacity_ && tx_.fits(bytes + in_band_size(), 1);
+    return fifo_size_ - own_in_flight_ + requests + own_requests <= fifo_capacity_ &&
+           tx_.fits(bytes + in_band_size(), 1);
   }
   // The same for a request whose place in the FIFO is kept.
   bool room_for_kept(size_t bytes) const { return tx_.fits(bytes, 1); }
@@ -153,9 +155,9 @@ class Session {
   void commission(Instant until, Instant now);
   void clock_jumped(Instant now);
   void read_now(Instant now) { guard_.postpone_reading(now); }
-  // Write the record for another configuration (src/reconfigure.hpp); `step` is a word of scripts/move.lua, `quarantine`
-  // an id that was never used. False: not now, or the last one is not answered. What came of it is moved(): `asked` until
-  // that is known, `no` when the connection broke before.
+  // Write the record for another configuration (src/reconfigure.hpp); `step` is a word of scripts/move.lua,
+  // `quarantine` an id that was never used. False: not now, or the last one is not answered. What came of it is
+  // moved(): `asked` until that is known, `no` when the connection broke before.
   enum class Moved : uint8_t { no, asked, yes, foreign, failed };
   bool move(Bytes from, Bytes to, Bytes quarantine, Bytes step, Instant now);
   Moved moved() const { return moved_; }
@@ -317,8 +319,8 @@ inline void Session::pop_request(Instant now) {
   if (--fifo_size_ == 0) ping_at_ = now + settings_.ping_interval;
 }
 
-// What a master that is well answers to nearly every request, seen whole: +OK or :1. To say the same with the reader and
-// handle() takes six times as long.
+// What a master that is well answers to nearly every request, seen whole: +OK or :1. To say the same with the reader
+// and handle() takes six times as long.
 inline bool Session::plain_yes(Instant now, Reply& out) {
   if (fifo_size_ == 0) return false;
   const Request& request = fifo_[fifo_head_];

@@ -3,10 +3,10 @@
 // What a session says and hears for the guard: INFO, the record, the server's time, and the two scripts that write the
 // record. It decides nothing; master/guard does.
 //
-// A reading is CLIENT CACHING yes, HMGET, TIME, in one write. On a tracked connection the next change of the record, or a
-// null push, is told before the reply of anything that came after it, so nothing more is needed. Where tracking is not
-// confirmed, each acquire and extend is followed in the same write by a reading of the seal; the two replies share one
-// place in the FIFO, and the first is held until the second has come.
+// A reading is CLIENT CACHING yes, HMGET, TIME, in one write. On a tracked connection the next change of the record,
+// or a null push, is told before the reply of anything that came after it, so nothing more is needed. Where tracking
+// is not confirmed, each acquire and extend is followed in the same write by a reading of the seal; the two replies
+// share one place in the FIFO, and the first is held until the second has come.
 #include "master/session.hpp"
 #include "resp/writer.hpp"
 
@@ -215,7 +215,8 @@ bool Session::guard_says(Reply& out) {
     out.by = clock_by_;
     return true;
   }
-  const bool withdrawn = (guard_told_ == 0 && !guard_.admitted()) || (guard_told_ != guard_.reason() && guard_.forgot());
+  const bool withdrawn =
+      (guard_told_ == 0 && !guard_.admitted()) || (guard_told_ != guard_.reason() && guard_.forgot());
   guard_told_ = static_cast<int16_t>(guard_.reason());
   news_ = false;
   out.kind = Reply::Kind::withdrawn;

@@ -16,7 +16,9 @@ class Writer {
   Writer& array(unsigned count) { return header('*', count); }
   // One bulk string, of up to three pieces, e.g. key prefix and resource.
   Writer& bulk(Bytes head, Bytes middle = Bytes(), Bytes tail = Bytes()) {
-    if (char* at = open_bulk(head.size + middle.size + tail.size)) put_bytes(put_bytes(put_bytes(at, head), middle), tail);
+    if (char* at = open_bulk(head.size + middle.size + tail.size)) {
+      put_bytes(put_bytes(put_bytes(at, head), middle), tail);
+    }
     return *this;
   }
   Writer& number(uint32_t value);
