@@ -61,7 +61,7 @@ void Checker::acquired(unsigned client, const User& user, Ns t) {
                             ? Instant::never()
                             : later(until, process.loop_began() + Duration::ms(user.options.max_hold_ms));
   beliefs_.push_back({client, process.incarnation(), user.handle, user.resources, user.asked_at, t, never, until, limit,
-                      process.ahead(), false});
+                      process.ahead(), false, false});
   world_.heap().push(t, Kind::belief, client);
 }
 
@@ -100,6 +100,10 @@ void Checker::checked(unsigned client, const User& user, Ns t, Instant reading, 
   world_.heap().push(t, Kind::belief, client);
 }
 
+void Checker::doubted(unsigned client, const User& user) {
+  if (Belief* b = find(client, user.handle)) b->doubted = true;
+}
+
 // Has the end moved?
 bool Checker::published(unsigned client, const User& user, Instant valid_until, Ns t) {
   Belief* b = find(client, user.handle);
@@ -119,12 +123,12 @@ bool Checker::published(unsigned client, const User& user, Instant valid_until, 
 }
 
 // Not judged where masters are disowned for another reason: guarded ones that may have forgotten, clocks that step; nor
-// where a master gets keys back that it had lost. Nor when nonsense was said to this client while it wanted the lock: once
-// said for two answers, it moves the next answer to the extend's place.
+// where a master gets keys back that it had lost; nor where a check said no after a suspend. Nor when nonsense was said to
+// this client while it wanted the lock: once said for two answers, it moves the next answer to the extend's place.
 void Checker::lost(unsigned client, const User& user, Ns t) {
   const Plan& plan = world_.plan();
   const Belief* const b = find(client, user.handle);
-  if (b == nullptr || plan.guarded() || plan.has(Fault::forget) || plan.has(Fault::wall_step)) return;
+  if (b == nullptr || b->doubted || plan.guarded() || plan.has(Fault::forget) || plan.has(Fault::wall_step)) return;
   if (world_.network().heard_nonsense(client, ~0u, b->asked_at)) return;
   if (world_.process(client).machine.own(t) + b->ahead + 5 * ms >= b->valid_until.ns()) return;
   ++marks.lost_early;

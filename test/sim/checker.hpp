@@ -41,6 +41,7 @@ struct Belief {
   Instant hold_until;  // no extend carries the validity past it
   int64_t ahead;       // of the client's clock over the perfect one; the least seen
   bool over;           // the client knows that it has ended
+  bool doubted;        // a check said no because the machine had slept: LOST follows
 };
 
 class Checker {
@@ -50,6 +51,7 @@ class Checker {
   void acquired(unsigned client, const User& user, Ns t);
   void token_given(unsigned client, const User& user, const redlock_event_t& event, Ns t);
   void checked(unsigned client, const User& user, Ns t, Instant reading, Ns boot_read_at);
+  void doubted(unsigned client, const User& user);
   bool published(unsigned client, const User& user, Instant valid_until, Ns t);
   void lost(unsigned client, const User& user, Ns t);
   void released(unsigned client, uint64_t handle, Ns t);

@@ -298,7 +298,7 @@ Instant Process::read_clock() {
   if (reading.jumped) {
     jumped_ = true;
     // What the clock has learned about suspend holds until the next one.
-    if (machine.sleeps() == sleeps_known_) {
+    if (!slept_since_learned()) {
       world_.violate(t_ - second, 1u << index_, "the clock of c%u had a wrong idea of the time in suspend", index_);
     }
     sleeps_known_ = sleeps;

@@ -135,6 +135,7 @@ class Process {
   Ns boot_read_at_ = 0;
   int64_t ahead_ = 0;
   bool ahead_known_ = false;
+  bool slept_since_learned() const { return machine.sleeps() != sleeps_known_; }
   unsigned sleeps_known_ = 0;  // machine.sleeps() when the clock began to learn what it knows
   bool exact_ = false;  // clock reads take no time
   Ns held_until_ = 0;

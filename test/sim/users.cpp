@@ -106,6 +106,7 @@ void Process::check(User& user) {
                         verdict.held == Held::held ? "held" : "no");
   }
   if (verdict.held == Held::held) world_.checker().checked(index_, user, t_, now, boot_read_at_);
+  if (!agrees && slept_since_learned()) world_.checker().doubted(index_, user);
 }
 
 void Process::extend(User& user) {
