@@ -222,7 +222,8 @@ enum redlock_event_type {
   /* Of an acquire, exactly one of the two: */
   REDLOCK_EV_ACQUIRED = 1, /* validity_ms is left */
   REDLOCK_EV_FAILED = 2,   /* terminal; err: LOCKED, NO_QUORUM, GUARD, TOO_SLOW, TIMEOUT, CANCELED, LOST (expired, or the
-                              clock jumped, before this event), FENCE_UNKNOWN, FENCE_RANGE */
+                              clock jumped, before this event), FENCE_UNKNOWN, FENCE_RANGE (at once,
+                              whatever wait_ms says) */
   /* Of a held lock: */
   REDLOCK_EV_RENEWED = 3,  /* an extend round was won; validity_ms is left */
   REDLOCK_EV_AT_RISK = 4,  /* an extend round was lost (err says why); the lock is as valid as it was: validity_ms */

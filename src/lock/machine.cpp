@@ -256,7 +256,8 @@ Action Machine::lost(Lock& lock, int cause, Instant now, Random& random) const {
   count_loss(lock);
   lock.round_took = left(now, lock.round.t0);
   lock.not_before = now;
-  if (lock.options.wait_ms == 0 || now >= lock.wait_until) {
+  const bool hopeless = cause == REDLOCK_E_FENCE_RANGE;  // no counter ever goes back
+  if (lock.options.wait_ms == 0 || now >= lock.wait_until || hopeless) {
     fail(lock, cause);
     return Action::drop;
   }
