@@ -32,7 +32,7 @@ void Client::put_back(Lock& lock, Instant now) {
   const bool several = lock.names.count() > 1;
   const Op op = several ? Op::acquire_fenced : Op::acquire;
   const Subject s = subject(index, ttl_ms);
-  for (MasterIndex m : each(lock.lacking)) {
+  for (MasterIndex m : each(lock.gone)) {
     Session& session = sessions_[m];
     if (!session.votes() || !claims_.may_put_back(index, m)) continue;
     const Command command = several

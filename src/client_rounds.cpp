@@ -72,7 +72,7 @@ void Client::begin_round(Lock& lock, MasterMask ready, Instant now) {
   if (acquire && lock.options.fenced) propose(lock);
   if (acquire) ++counters_.rounds;
   if (acquire && claims_.full()) ready = 0;
-  if (acquire) lock.lacking = static_cast<MasterMask>(all_masters(settings_.masters) & ~ready);
+  if (acquire) lock.lacking = lock.gone = static_cast<MasterMask>(all_masters(settings_.masters) & ~ready);
   plan(lock);
   const MasterMask unable = static_cast<MasterMask>(all_masters(settings_.masters) & ~ready);
   const Action action = unable != 0 ? fail_votes(lock, unable, now) : Action::none;

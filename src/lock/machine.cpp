@@ -48,7 +48,7 @@ void Machine::accept(Lock& lock, const Options& options) const {
   lock.rounds = 0;
   lock.event = 0;
   lock.last_cause = 0;
-  lock.owners = lock.lacking = 0;
+  lock.owners = lock.lacking = lock.gone = 0;
   lock.asks = lock.alarmed = false;
   lock.hurried = 0;
   lock.seen = false;
@@ -84,7 +84,7 @@ bool Machine::begin(Lock& lock, Instant t0) {
   } else {
     REDLOCK_ASSERT(lock.state == State::waiting);
     lock.state = State::acquiring;
-    lock.owners = lock.lacking = 0;
+    lock.owners = lock.lacking = lock.gone = 0;
     lock.outlook.round_begins();
     ++lock.rounds;
   }
@@ -125,12 +125,17 @@ Action Machine::revoke(Lock& lock, MasterIndex m, int error, Instant now, Random
 Action Machine::distrust(Lock& lock, MasterMask masters) const {
   if (lock.state != State::held) return Action::none;
   lock.lacking |= masters;
+  lock.gone &= static_cast<MasterMask>(~masters);
   const unsigned owners = count(static_cast<MasterMask>(lock.owners & ~masters));
   return owners < quorum_of(rules_.masters) ? lost_early(lock) : Action::none;
 }
 
+// Only what it has itself said of the key lets it be put back: where the first one may still lie, a delete could find that
+// and be taken for the delete of the second, which may be on its way.
 Action Machine::lacks(Lock& lock, MasterIndex m, uint32_t extend_round) const {
   lock.lacking |= bit(m);
+  lock.gone &= static_cast<MasterMask>(~bit(m));
+  if (extend_round != 0) lock.gone |= bit(m);
   lock.owners &= static_cast<MasterMask>(~bit(m));
   if (lock.state != State::held) return Action::none;
   const unsigned quorum = quorum_of(rules_.masters);
@@ -284,7 +289,7 @@ Action Machine::extended(Lock& lock) const {
   if (!lock.asks) lock.pace_ms = lock.round.ttl_ms;
   plan_next(lock);
   if (!lock.asks && told_acquired(lock)) report(lock, REDLOCK_EV_RENEWED, 0);
-  return lock.lacking != 0 ? Action::put_back : Action::none;
+  return lock.gone != 0 ? Action::put_back : Action::none;
 }
 
 void Machine::extend_lost(Lock& lock, int cause, Instant now, Random& random) const {

@@ -55,7 +55,7 @@ enum class Action : uint8_t {
   release,  // the lock has ended: delete the value wherever anything was sent
   linger,   // the lock has ended before its time: delete the value only when the validity is over
   store,    // the names are won; ask Fence::told to store the token
-  put_back, // a round was won by keys that were there: write the value where it lacks (Lock::lacking)
+  put_back, // a round was won by keys that were there: write the value where it is gone (Lock::gone)
 };
 
 enum class Wants : uint8_t { nothing, acquire, extend };
@@ -109,7 +109,8 @@ struct Lock {
   Wants wants;
   uint32_t pace_ms;    // held: a third of this from round to round
   MasterMask owners;   // masters that have granted its value
-  MasterMask lacking;  // masters that surely do not have it
+  MasterMask lacking;  // masters that do not count as having it
+  MasterMask gone;     // those that were not sent it, or have answered an extend: gone
   bool asks;           // the extend round wanted or under way raises nothing
   bool alarmed;        // the next round is brought forward
   uint8_t hurried;     // rounds in a row that were
@@ -171,13 +172,17 @@ class Machine {
   void has(Lock& lock, MasterIndex m) const {
     lock.owners |= bit(m);
     lock.lacking &= static_cast<MasterMask>(~bit(m));
+    lock.gone &= static_cast<MasterMask>(~bit(m));
   }
   // Gone or foreign there. extend_round: the round that asked, if it was an extend; else 0.
   Action lacks(Lock& lock, MasterIndex m, uint32_t extend_round) const;
   // For how long a key is put back: as long as the lock is valid; 0: it is not worth it.
   uint32_t put_back_ttl(const Lock& lock, Instant now) const;
   // The key is being put back there: until that is answered the master may have it.
-  void put_back_sent(Lock& lock, MasterIndex m) const { lock.lacking &= static_cast<MasterMask>(~bit(m)); }
+  void put_back_sent(Lock& lock, MasterIndex m) const {
+    lock.lacking &= static_cast<MasterMask>(~bit(m));
+    lock.gone &= static_cast<MasterMask>(~bit(m));
+  }
   // The key of a held lock may have changed there.
   void alarm(Lock& lock, MasterIndex m, Instant now) const;
   // These masters are not believed any more: a held lock needs a quorum of others.

@@ -822,6 +822,26 @@ TEST(Machine, a_key_is_put_back_behind_a_round_that_was_won_and_never_behind_ano
   EXPECT_EQ(over.machine.put_back_ttl(over.lock, at(1)), 0u);
 }
 
+// One whose clock ran ahead, or that is not the server it was, may have the first key still.
+TEST(Machine, a_key_is_put_back_only_where_the_master_has_said_that_it_is_gone) {
+  for (const bool distrusted : {true, false}) {
+    Life l = Life::extending(4'000);
+    for (MasterIndex m = 0; m < 5; ++m) l.machine.has(l.lock, m);
+    const uint32_t round = l.lock.round.number;
+    EXPECT_EQ(distrusted ? l.machine.distrust(l.lock, bit(4)) : l.machine.lacks(l.lock, 4, 0), Action::none);
+    EXPECT_EQ(l.lock.lacking, bit(4));
+    EXPECT_EQ(l.votes(0, 3, Vote::granted), Action::none);
+    EXPECT_EQ(l.machine.lacks(l.lock, 4, round), Action::put_back);
+    EXPECT_EQ(l.lock.gone, bit(4));
+    l.machine.put_back_sent(l.lock, 4);
+    EXPECT_EQ(l.lock.gone | l.lock.lacking, 0);
+  }
+  Life gone = Life::extending(4'000);
+  gone.machine.lacks(gone.lock, 4, gone.lock.round.number);
+  gone.machine.distrust(gone.lock, bit(4));
+  EXPECT_EQ(gone.lock.gone, 0) << "it may come back with an old key";
+}
+
 TEST(Machine, word_of_a_change_brings_the_next_round_forward) {
   Life l = Life::holding();
   l.machine.alarm(l.lock, 2, at(100));
