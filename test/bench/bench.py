@@ -110,11 +110,12 @@ def throughput(o):
 
 def rtt(o):
     rows = []
-    for name, command in programs(LIMIT, HIREDIS, REDLOCK):
+    for name, command in programs(LIMIT, HIREDIS, REDLOCK, REDLOCK_CONFIRMED):
         runs = [cycle(command, wrapper=below("delay", BENCH / "delay_proxy"), mode="latency", inflight=1,
                       count=o.cycles(60, 10), warmup=3) for _ in range(min(o.rounds, 3))]
-        rows.append([name, spread([r["acq_p50_us"] / 20000 for r in runs]), spread([r["cyc_p50_us"] / 20000 for r in runs])])
-    table("20 ms of round trip (10 ms each way, by proxy)", ["", "acquire p50, RTT", "cycle p50, RTT"], rows)
+        rows.append([name, spread([r["acq_p50_us"] / 20000 for r in runs]), spread([r["cyc_p50_us"] / 20000 for r in runs]),
+                     str(sum(r["fail"] for r in runs))])
+    table("20 ms of round trip (10 ms each way, by proxy)", ["", "acquire p50, RTT", "cycle p50, RTT", "failures"], rows)
 
 
 # ---- one or two of five masters frozen or killed ------------------------------------------------------------------------
