@@ -209,11 +209,12 @@ def counted(what, command, inflight, *options):
 
 def counts(o):
     limits, rows = {}, []
-    for name, command in programs(LIMIT, LIMIT_SENT, REDLOCK, REDLOCK_POLLED, REDLOCK_SMALL, HIREDIS):
+    for name, command in programs(LIMIT, REDLOCK, REDLOCK_POLLED, REDLOCK_SMALL, HIREDIS):
         cells = [name]
         for inflight in (1, 64):
             for what in ("instructions", "syscalls", "heap"):
-                found = [counted(what, command, inflight) for _ in range(1 if what == "heap" else min(o.rounds, 3))]
+                once = what == "heap" or command[0].name == "hiredis_uv"
+                found = [counted(what, command, inflight) for _ in range(1 if once else min(o.rounds, 3))]
                 found = [f for f in found if f is not None]
                 base = limits.setdefault((what, inflight), statistics.median(found)) if found else 0
                 form = "{:.0f}" if what != "syscalls" else "{:.2f}"
