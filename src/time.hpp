@@ -55,8 +55,9 @@ class Instant {
   int64_t ns_ = 0;
 };
 
-constexpr Instant earlier(Instant a, Instant b) { return b < a ? b : a; }
-constexpr Instant later(Instant a, Instant b) { return a < b ? b : a; }
+// Chosen by number, not by object: on 32-bit ARM the compiler puts two objects into memory and chooses an address.
+constexpr Instant earlier(Instant a, Instant b) { return Instant::from_ns(b.ns() < a.ns() ? b.ns() : a.ns()); }
+constexpr Instant later(Instant a, Instant b) { return Instant::from_ns(a.ns() < b.ns() ? b.ns() : a.ns()); }
 
 // A random part of a duration, above zero and up to all of it; every value of `random` is equally likely.
 constexpr Duration part_of(Duration whole, uint32_t random) {

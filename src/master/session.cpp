@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "master/session.hpp"
 
+#include "resp/words.hpp"
 #include "resp/writer.hpp"
 
 namespace redlock {
@@ -141,65 +142,61 @@ void Session::track_next(Instant now) {
   push_request({now, 0, 0, kind_look_caching});
 }
 
-void Session::say_hello(Instant now) {
-  char text[128];
+// One word of a command.
+void Session::put(Bytes word) {
+  char text[16];
   resp::Writer out(text, sizeof text);
-  const bool auth = master_.password.size != 0;
-  out.array(auth ? 7 : 4).bulk("HELLO").bulk("3");
-  if (auth) {
-    const Bytes user = master_.user.size != 0 ? master_.user : Bytes("default");
-    out.bulk("AUTH").bulk_header(user.size);
-    tx_.append(out.written());
-    tx_.reference(user);
-    out = resp::Writer(text, sizeof text);
-    out.crlf().bulk_header(master_.password.size);
-    tx_.append(out.written());
-    tx_.reference(master_.password);
-    out = resp::Writer(text, sizeof text);
-    out.crlf();
+  tx_.append(out.bulk_header(word.size).written());
+  tx_.append(word);
+  tx_.append("\r\n");
+}
+
+// The same, of which no copy is made.
+void Session::refer(Bytes word) {
+  char text[16];
+  resp::Writer out(text, sizeof text);
+  tx_.append(out.bulk_header(word.size).written());
+  tx_.reference(word);
+  tx_.append("\r\n");
+}
+
+void Session::say_hello(Instant now) {
+  static constexpr auto hello = resp::words<2>("HELLO", "3");
+  static constexpr auto hello_auth = resp::words<4>("HELLO", "3", "AUTH");
+  if (master_.password.size != 0) {
+    tx_.append(hello_auth);
+    refer(master_.user.size != 0 ? master_.user : Bytes("default"));
+    refer(master_.password);
+  } else {
+    tx_.append(hello);
   }
-  out.bulk("SETNAME").bulk(client_name_);
-  tx_.append(out.written());
+  put("SETNAME");
+  put(client_name_);
   field_ = field_other;
   role_known_ = false;
   push_own(kind_hello, now);
 }
 
 void Session::say_auth(Instant now) {
-  char text[64];
-  resp::Writer out(text, sizeof text);
+  static constexpr auto auth = resp::words<1>("AUTH");
+  static constexpr auto auth_user = resp::words<2>("AUTH");
   const bool user = master_.user.size != 0;
-  out.array(user ? 3 : 2).bulk("AUTH");
-  if (user) {
-    out.bulk_header(master_.user.size);
-    tx_.append(out.written());
-    tx_.reference(master_.user);
-    out = resp::Writer(text, sizeof text);
-    out.crlf();
-  }
-  out.bulk_header(master_.password.size);
-  tx_.append(out.written());
-  tx_.reference(master_.password);
-  tx_.append(Bytes("\r\n"));
+  tx_.append(user ? Bytes(auth_user) : Bytes(auth));
+  if (user) refer(master_.user);
+  refer(master_.password);
   push_own(kind_auth, now);
 }
 
 void Session::say_rest(Instant now) {
-  char text[80];
-  resp::Writer out(text, sizeof text);
-  if (resp3_) {
-    tx_.append(out.array(5).bulk("CLIENT").bulk("TRACKING").bulk("on").bulk("OPTIN").bulk("NOLOOP").written());
-    push_own(kind_tracking, now);
-  } else {
-    tx_.append(out.array(1).bulk("ROLE").written());
-    push_own(kind_role, now);
-  }
+  static constexpr auto tracking = resp::words("CLIENT", "TRACKING", "on", "OPTIN", "NOLOOP");
+  static constexpr auto role = resp::words("ROLE");
+  static constexpr auto load = resp::words<1>("SCRIPT", "LOAD");
+  tx_.append(resp3_ ? Bytes(tracking) : Bytes(role));
+  push_own(resp3_ ? kind_tracking : kind_role, now);
   const Script* const scripts[] = {&release_script, &extend_script};
   for (const Script* script : scripts) {
-    out = resp::Writer(text, sizeof text);
-    tx_.append(out.array(3).bulk("SCRIPT").bulk("LOAD").bulk_header(script->body.size).written());
-    tx_.reference(script->body);
-    tx_.append(Bytes("\r\n"));
+    tx_.append(load);
+    refer(script->body);
     push_own(kind_load, now);
   }
   if (guard_.on()) {
@@ -210,11 +207,11 @@ void Session::say_rest(Instant now) {
 }
 
 void Session::say_ping(Instant now) {
+  static constexpr auto ping = resp::words<1>("PING");
   nonce_state_ = nonce_state_ * 1664525u + 1013904223u;
   for (unsigned i = 0; i < sizeof nonce_; ++i) nonce_[i] = "0123456789abcdef"[nonce_state_ >> (28 - 4 * i) & 0xF];
-  char text[48];
-  resp::Writer out(text, sizeof text);
-  tx_.append(out.array(2).bulk("PING").bulk(Bytes(nonce_, sizeof nonce_)).written());
+  tx_.append(ping);
+  put(Bytes(nonce_, sizeof nonce_));
   push_own(kind_ping, now);
 }
 

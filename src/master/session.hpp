@@ -217,6 +217,8 @@ class Session {
     ++own_in_flight_;
   }
   inline void pop_request(Instant now);
+  void put(Bytes word);
+  void refer(Bytes word);
   void say_hello(Instant now);
   void say_auth(Instant now);
   void say_rest(Instant now);

@@ -8,7 +8,7 @@
 // is not confirmed, each acquire and extend is followed in the same write by a reading of the seal; the two replies
 // share one place in the FIFO, and the first is held until the second has come.
 #include "master/session.hpp"
-#include "resp/writer.hpp"
+#include "resp/words.hpp"
 
 namespace redlock {
 namespace {
@@ -31,44 +31,50 @@ bool to_number(Bytes digits, int64_t& out) {
 // ---- words ----------------------------------------------------------------------------------------------------
 
 void Session::say_info(Instant now) {
-  tx_.append(Bytes("*1\r\n$4\r\nINFO\r\n"));
+  static constexpr auto info = resp::words("INFO");
+  tx_.append(info);
   push_own(kind_info, now);
   readings_ = 0;
 }
 
 void Session::say_reading(Instant now, bool track) {
-  char text[192];
-  resp::Writer out(text, sizeof text);
+  static constexpr auto hmget = resp::words<4>("HMGET");
+  static constexpr auto time = resp::words("TIME");
+  static constexpr Bytes fields = "$4\r\ndesc\r\n$1\r\nq\r\n$4\r\nseal\r\n";
   if (track) {
-    out.array(3).bulk("CLIENT").bulk("CACHING").bulk("yes");
+    tx_.append(Command::caching());
     push_own(kind_caching, now);
   }
-  out.array(5).bulk("HMGET").bulk(settings_.meta_key).bulk("desc").bulk("q").bulk("seal");
+  tx_.append(hmget);
+  put(settings_.meta_key);
+  tx_.append(fields);
   push_own(kind_record, now);
-  out.array(1).bulk("TIME");
+  tx_.append(time);
   push_own(kind_time, now);
-  tx_.append(out.written());
   guard_.begin_reading(now);
 }
 
 void Session::say_seal_read() {
-  char text[96];
-  resp::Writer out(text, sizeof text);
-  tx_.append(out.array(3).bulk("HGET").bulk(settings_.meta_key).bulk("seal").written());
+  static constexpr auto hget = resp::words<2>("HGET");
+  tx_.append(hget);
+  put(settings_.meta_key);
+  put("seal");
 }
 
 // One of the guard's scripts, with two or four arguments.
 void Session::say_script(const Script& script, Bytes first, Bytes second, Bytes third, Bytes fourth) {
-  char text[384];
-  resp::Writer out(text, sizeof text);
-  out.array(third.size != 0 ? 8 : 6).bulk("EVAL").bulk_header(script.body.size);
-  tx_.append(out.written());
-  tx_.reference(script.body);
-  out = resp::Writer(text, sizeof text);
-  out.crlf().bulk("1").bulk(settings_.meta_key).bulk(first).bulk(second);
-  if (third.size != 0) out.bulk(third).bulk(fourth);
-  REDLOCK_ASSERT(out.fits());
-  tx_.append(out.written());
+  static constexpr auto eval_two = resp::words<5>("EVAL");
+  static constexpr auto eval_four = resp::words<7>("EVAL");
+  const bool four = third.size != 0;
+  tx_.append(four ? Bytes(eval_four) : Bytes(eval_two));
+  refer(script.body);
+  put("1");
+  put(settings_.meta_key);
+  put(first);
+  put(second);
+  if (!four) return;
+  put(third);
+  put(fourth);
 }
 
 // The same, and a reading of what came of it.

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+//
+// Words: the fixed words of a command, encoded when the library is compiled, so that a greeting is a copy and no code.
+//
+//     static constexpr auto eval = words<6>("EVAL");   // an array of 7, of which 6 follow
+#pragma once
+#include "types.hpp"
+
+namespace redlock::resp {
+
+template <size_t size>
+struct Words {
+  char text[size] = {};
+  constexpr operator Bytes() const { return Bytes(text, size); }
+};
+
+constexpr size_t header_size(size_t value) { return (value < 10 ? 1u : value < 100 ? 2u : 3u) + 3u; }
+
+constexpr char* put_header(char* at, char type, size_t value) {
+  const size_t size = header_size(value);
+  at[0] = type;
+  for (size_t i = size - 3; i > 0; --i, value /= 10) at[i] = static_cast<char>('0' + value % 10);
+  at[size - 2] = '\r';
+  at[size - 1] = '\n';
+  return at + size;
+}
+
+template <size_t n>
+constexpr char* put_word(char* at, const char (&word)[n]) {
+  static_assert(n - 1 < 1000);
+  at = put_header(at, '$', n - 1);
+  for (size_t i = 0; i + 1 < n; ++i) *at++ = word[i];
+  *at++ = '\r';
+  *at++ = '\n';
+  return at;
+}
+
+// `more` arguments follow these.
+template <size_t more = 0, size_t... n>
+constexpr auto words(const char (&...word)[n]) {
+  constexpr size_t count = sizeof...(n) + more;
+  Words<header_size(count) + ((header_size(n - 1) + (n - 1) + 2) + ...)> out;
+  char* at = put_header(out.text, '*', count);
+  ((at = put_word(at, word)), ...);
+  return out;
+}
+
+}  // namespace redlock::resp
