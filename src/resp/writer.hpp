@@ -14,8 +14,16 @@ class Writer {
 
   // The header of a command of `count` arguments; that many calls below must follow.
   Writer& array(unsigned count) { return header('*', count); }
-  // One bulk string, of up to three pieces, e.g. key prefix and resource.
-  Writer& bulk(Bytes head, Bytes middle = Bytes(), Bytes tail = Bytes()) {
+  // One bulk string, in one piece or of several, e.g. key prefix and resource.
+  Writer& bulk(Bytes bytes) {
+    if (char* at = open_bulk(bytes.size)) put_bytes(at, bytes);
+    return *this;
+  }
+  Writer& bulk(Bytes head, Bytes tail) {
+    if (char* at = open_bulk(head.size + tail.size)) put_bytes(put_bytes(at, head), tail);
+    return *this;
+  }
+  Writer& bulk(Bytes head, Bytes middle, Bytes tail) {
     if (char* at = open_bulk(head.size + middle.size + tail.size)) {
       put_bytes(put_bytes(put_bytes(at, head), middle), tail);
     }
