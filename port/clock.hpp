@@ -114,7 +114,7 @@ class Clock {
   static constexpr int64_t margin_ns = 20'000;
 
   // A reading that contradicts what is known, or seems to go back.
-  Reading doubtful(Sample sample) {
+  [[gnu::noinline]] Reading doubtful(Sample sample) {
     bool jumped = sample.excludes(known_);
     if (jumped) {
       sample = narrow_sample(sample);

@@ -264,8 +264,13 @@ void Driver::act_on_wishes(Instant now) {
 }
 
 void Driver::connect(Connection& c, Instant now) {
-  const MasterSettings& master = client_.settings().master[c.master];
   client_.connecting(c.master, now);
+  has_address(c) ? open_socket(c, now) : resolve(c, now);
+}
+
+// Fills in the address, unless it is a name. Not in line: the text must not lie on the stack below the connection's first steps.
+[[gnu::noinline]] bool Driver::has_address(Connection& c) {
+  const MasterSettings& master = client_.settings().master[c.master];
   char host[REDLOCK_HOST_MAX + 1];
   memcpy(host, master.host.data, master.host.size);
   host[master.host.size] = '\0';
@@ -280,9 +285,9 @@ void Driver::connect(Connection& c, Instant now) {
   } else if (uv_ip6_addr(host, master.port, &reinterpret_cast<sockaddr_in6&>(c.address)) == 0) {
     c.address_size = sizeof(sockaddr_in6);
   } else {
-    return resolve(c, now);
+    return false;
   }
-  open_socket(c, now);
+  return true;
 }
 
 // The one thing that allocates and uses libuv's thread pool; numeric addresses never come here.
@@ -437,6 +442,21 @@ void Driver::broken(Connection& c) {
   if (c.fd >= 0) close(c, REDLOCK_E_DISCONNECTED, false, read_clock());
 }
 
+// `total`: bytes that there were to send. Not in line: these lists must not lie on the stack below a step that follows.
+[[gnu::noinline]] static ssize_t send_runs(int fd, const Tx& tx, size_t& total) {
+  Bytes chunks[Tx::chunks_max];
+  iovec parts[Tx::chunks_max];
+  const unsigned n = tx.gather(chunks, Tx::chunks_max);
+  for (unsigned i = 0; i < n; ++i) {
+    parts[i] = {const_cast<char*>(chunks[i].data), chunks[i].size};
+    total += chunks[i].size;
+  }
+  msghdr message = {};
+  message.msg_iov = parts;
+  message.msg_iovlen = n;
+  return sendmsg(fd, &message, MSG_NOSIGNAL);
+}
+
 void Driver::flush(Connection& c, const Tx& tx, Instant now) {
   if (c.state != Connection::State::open || (c.events & UV_WRITABLE)) return;
   if (!tx.one_run()) return flush_woven(c, tx, now);
@@ -446,21 +466,11 @@ void Driver::flush(Connection& c, const Tx& tx, Instant now) {
   client_.sent(c.master, run.size);
 }
 
-// With script bodies in it: as far as possible in one call. Apart, since these lists are no part of an ordinary turn.
+// With script bodies in it: as far as possible in one call.
 void Driver::flush_woven(Connection& c, const Tx& tx, Instant now) {
   while (!tx.empty()) {
-    Bytes chunks[Tx::chunks_max];
-    iovec parts[Tx::chunks_max];
-    const unsigned n = tx.gather(chunks, Tx::chunks_max);
     size_t total = 0;
-    for (unsigned i = 0; i < n; ++i) {
-      parts[i] = {const_cast<char*>(chunks[i].data), chunks[i].size};
-      total += chunks[i].size;
-    }
-    msghdr message = {};
-    message.msg_iov = parts;
-    message.msg_iovlen = n;
-    const ssize_t sent = sendmsg(c.fd, &message, MSG_NOSIGNAL);
+    const ssize_t sent = send_runs(c.fd, tx, total);
     if (sent != static_cast<ssize_t>(total)) return sent_part(c, sent, now);
     client_.sent(c.master, total);
   }

@@ -77,6 +77,7 @@ class Driver {
 
   void act_on_wishes(Instant now);
   void connect(Connection& c, Instant now);
+  bool has_address(Connection& c);
   void resolve(Connection& c, Instant now);
   void open_socket(Connection& c, Instant now);
   bool is_duplicate(const Connection& c) const;
