@@ -50,7 +50,9 @@ struct Client::Layout {
 
   static size_t tx_bytes(const Settings& s) {
     if (s.tx_bytes != 0) return s.tx_bytes;
-    const size_t sets = s.locks * (96 + s.key_prefix.size + s.resource_bytes + REDLOCK_VALUE_MAX);
+    const size_t set = Command::set_frame_max + s.key_prefix.size + s.resource_bytes + REDLOCK_VALUE_MAX;
+    // Ahead of the last one there must be room for any command.
+    const size_t sets = s.locks * set + (Command::frame_max - Command::set_frame_max);
     return sets > REDLOCK_TX_BYTES_MIN ? sets : REDLOCK_TX_BYTES_MIN;
   }
 

@@ -34,6 +34,8 @@ class Command {
  public:
   // Everything but key and value: EVALSHA, a digest, two numbers and the headers of six arguments.
   static constexpr size_t frame_max = 144;
+  // The same of a SET, which is shorter.
+  static constexpr size_t set_frame_max = 60;
   // What fencing adds: the keys of the guard's record and of the counters, the seal, a token.
   static constexpr size_t fencing_max = 2 * (REDLOCK_KEY_PREFIX_MAX + 24) + 64 + 32;
   // The header of each name but the first.

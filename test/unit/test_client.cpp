@@ -257,7 +257,7 @@ void expect_enough_and_not_wasteful(const Settings& s) {
   size_t tx = s.tx_bytes;
   if (tx == 0)
     tx = std::max<size_t>(REDLOCK_TX_BYTES_MIN,
-                          s.locks * (96 + s.key_prefix.size + s.resource_bytes + REDLOCK_VALUE_MAX));
+                          84 + s.locks * (60 + s.key_prefix.size + s.resource_bytes + REDLOCK_VALUE_MAX));
   size_t parts = s.locks * (sizeof(Lock) + sizeof(LocalQueue::Row) + sizeof(Proposals::Place) + s.masters * sizeof(Instant));
   parts += Agenda::pages_of(s.locks) * sizeof(Instant);
   parts += s.debts * sizeof(Claim) + s.masters * sizeof(Session);

@@ -156,6 +156,9 @@ TEST(Command, the_longest_fit_their_frame) {
     longest = std::max(longest, c.text_size());
   }
   EXPECT_GT(longest + 48, payload + Command::frame_max) << "frame_max is too generous";
+  const size_t set = by_name(Op::acquire, s).text_size();
+  EXPECT_LE(set, payload + Command::set_frame_max);
+  EXPECT_GT(set + 4, payload + Command::set_frame_max) << "set_frame_max is too generous";
 }
 
 // Platform facts, A7: every first word that a server was seen to answer.
