@@ -1,29 +1,55 @@
 // SPDX-License-Identifier: MIT
 #include <redlock/redlock.h>
+#include <stddef.h>
 
 #define REDLOCK_TEXT(x) #x
 #define REDLOCK_TEXT_OF(x) REDLOCK_TEXT(x)
 
-extern "C" const char* redlock_strerror(int err) {
-  switch (err) {
-    case REDLOCK_OK: return "no error";
-#define REDLOCK_CASE(name, number, text) \
-  case number: return text;
-      REDLOCK_ERROR_MAP(REDLOCK_CASE)
-#undef REDLOCK_CASE
-    default: return "not an error number of this library";
+// One run of characters and a row of offsets for each number: a table of pointers would be relocated when the library is loaded,
+// and a switch is as much code as this is table.
+namespace {
+
+struct Characters {
+#define REDLOCK_FIELDS(name, number, text) \
+  char name_##name[sizeof "REDLOCK_E_" #name]; \
+  char text_##name[sizeof text];
+  REDLOCK_ERROR_MAP(REDLOCK_FIELDS)
+#undef REDLOCK_FIELDS
+};
+
+constexpr Characters characters = {
+#define REDLOCK_CHARACTERS(name, number, text) "REDLOCK_E_" #name, text,
+    REDLOCK_ERROR_MAP(REDLOCK_CHARACTERS)
+#undef REDLOCK_CHARACTERS
+};
+
+struct Row {
+  int16_t number;
+  uint16_t name;
+  uint16_t text;
+};
+
+constexpr Row rows[] = {
+#define REDLOCK_ROW(name, number, text) {number, offsetof(Characters, name_##name), offsetof(Characters, text_##name)},
+    REDLOCK_ERROR_MAP(REDLOCK_ROW)
+#undef REDLOCK_ROW
+};
+
+const char* find(int err, uint16_t Row::*column, const char* otherwise) {
+  for (const Row& row : rows) {
+    if (row.number == err) return reinterpret_cast<const char*>(&characters) + row.*column;
   }
+  return otherwise;
+}
+
+}  // namespace
+
+extern "C" const char* redlock_strerror(int err) {
+  return err == REDLOCK_OK ? "no error" : find(err, &Row::text, "not an error number of this library");
 }
 
 extern "C" const char* redlock_err_name(int err) {
-  switch (err) {
-    case REDLOCK_OK: return "REDLOCK_OK";
-#define REDLOCK_CASE(name, number, text) \
-  case number: return "REDLOCK_E_" #name;
-      REDLOCK_ERROR_MAP(REDLOCK_CASE)
-#undef REDLOCK_CASE
-    default: return "REDLOCK_E_UNKNOWN";
-  }
+  return err == REDLOCK_OK ? "REDLOCK_OK" : find(err, &Row::name, "REDLOCK_E_UNKNOWN");
 }
 
 extern "C" uint32_t redlock_version(void) { return REDLOCK_VERSION_NUM; }
