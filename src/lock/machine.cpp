@@ -15,12 +15,14 @@ void report(Lock& lock, int event, int err) {
   lock.event_err = static_cast<int16_t>(err);
 }
 
-void count_loss(Lock& lock) {
+// A quorum that refuses says that somebody has the lock, whatever the others granted.
+void count_loss(Lock& lock, unsigned quorum) {
   const bool collided = lock.round.granted != 0;
+  const bool owned = count(lock.round.refused) >= quorum;
   if (collided && lock.collisions < UINT8_MAX) ++lock.collisions;
   if (!collided) lock.collisions = 0;
-  if (!collided && lock.misjudged < UINT8_MAX) ++lock.misjudged;
-  if (collided) lock.misjudged = 0;
+  if ((owned || !collided) && lock.misjudged < UINT8_MAX) ++lock.misjudged;
+  if (collided && !owned) lock.misjudged = 0;
 }
 
 // The wait budget is over: the last round's cause, or that none was finished.
@@ -258,7 +260,7 @@ Action Machine::won(Lock& lock, Instant now, Random& random) const {
 Action Machine::lost(Lock& lock, int cause, Instant now, Random& random) const {
   lock.last_cause = static_cast<int16_t>(cause);
   lock.turns = 0;
-  count_loss(lock);
+  count_loss(lock, quorum_of(rules_.masters));
   lock.round_took = left(now, lock.round.t0);
   lock.not_before = now;
   const bool hopeless = cause == REDLOCK_E_FENCE_RANGE;  // no counter ever goes back

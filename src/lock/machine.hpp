@@ -120,7 +120,7 @@ struct Lock {
   uint16_t behind;     // the lock of this client that it waits for, see lock/local_queue
   uint16_t turns;      // how often in a row the lock went from one of this client to the next, up to this one
   uint8_t collisions;  // rounds in a row that were lost although some master granted them
-  uint8_t misjudged;   // rounds in a row that nobody granted
+  uint8_t misjudged;   // rounds in a row that a quorum refused, or nobody granted
   uint8_t event;       // enum redlock_event_type that waits to be delivered; 0: none
   int16_t event_err;
   int16_t last_cause;  // of the last lost round; 0: none was finished

@@ -45,11 +45,14 @@ constexpr Instant quorum_free_at(const Instant* free_at, unsigned masters, unsig
   return at;
 }
 
-// How long after that instant a waiter tries at the latest.
+// How long after that instant a waiter tries at the latest. Twice as long after each round in a row that was split with
+// others, up to the plain pause: who splits a round again and again does not race for the lock, but for what is left
+// beside an owner whom it takes for gone.
 constexpr Duration race_window(Duration round_took, unsigned collisions, uint32_t retry_delay_ms) {
   const Duration least = Duration::us(100), most = Duration::ms(retry_delay_ms);
   const Duration took = round_took < least ? least : round_took;
-  const Duration wide = Duration::ns(took.ns() << (1 + (collisions < 5 ? collisions : 5)));
+  constexpr unsigned doublings_max = 20;
+  const Duration wide = Duration::ns(took.ns() << (1 + (collisions < doublings_max ? collisions : doublings_max)));
   return wide < most ? wide : most;
 }
 

@@ -418,19 +418,25 @@ TEST(Machine, a_seal_that_a_script_found_broken_is_the_guards_reason) {
 
 TEST(Machine, lost_rounds_are_counted_up_to_a_limit) {
   Life l(with_wait(REDLOCK_WAIT_FOREVER));
-  const auto lose = [&l](bool collided) {
+  const auto lose = [&l](bool granted, Vote third) {
     l.lock.wants = Wants::acquire;
     ASSERT_TRUE(l.begin(0));
-    if (collided) l.vote(4, Vote::granted);
-    l.votes(0, 3, Vote::refused);
+    if (granted) l.vote(4, Vote::granted);
+    l.votes(0, 2, Vote::refused);
+    l.vote(2, third);
   };
   for (unsigned i = 1; i <= 300; ++i) {
-    lose(true);
+    lose(true, Vote::failed);
     ASSERT_EQ(l.lock.collisions, std::min(i, 255u));
   }
-  EXPECT_EQ(l.lock.misjudged, 0);
-  for (unsigned i = 1; i <= 300; ++i) {
-    lose(false);
+  EXPECT_EQ(l.lock.misjudged, 0) << "nobody need have it";
+  for (unsigned i = 1; i <= 10; ++i) {
+    lose(true, Vote::refused);
+    ASSERT_EQ(l.lock.misjudged, i) << "a quorum refused";
+  }
+  EXPECT_EQ(l.lock.collisions, 255);
+  for (unsigned i = 11; i <= 300; ++i) {
+    lose(false, Vote::refused);
     ASSERT_EQ(l.lock.misjudged, std::min(i, 255u));
   }
   EXPECT_EQ(l.lock.collisions, 0);

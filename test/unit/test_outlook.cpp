@@ -37,7 +37,9 @@ TEST(RaceWindow, follows_the_round_and_the_collisions_within_bounds) {
   EXPECT_EQ(race_window(Duration::ms(1), 0, 100), Duration::ms(2));
   EXPECT_EQ(race_window(Duration::ms(1), 1, 100), Duration::ms(4));
   EXPECT_EQ(race_window(Duration::ms(1), 5, 100), Duration::ms(64));
-  EXPECT_EQ(race_window(Duration::ms(1), 4'000'000'000u, 100), Duration::ms(64));
+  EXPECT_EQ(race_window(Duration::ms(1), 6, 1'000), Duration::ms(128)) << "it grows on";
+  EXPECT_EQ(race_window(Duration::ms(1), 20, 10'000'000), Duration::ms(2'097'152));
+  EXPECT_EQ(race_window(Duration::ms(1), 4'000'000'000u, 10'000'000), Duration::ms(2'097'152));
   EXPECT_EQ(race_window(Duration::ms(9), 5, 100), Duration::ms(100)) << "never longer than the plain pause";
   EXPECT_EQ(race_window(Duration(), 0, 100), Duration::us(200)) << "a round that took no time is still raced for";
   EXPECT_EQ(race_window(Duration::ms(50), 5, 1), Duration::ms(1));
