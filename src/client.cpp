@@ -262,7 +262,8 @@ bool Client::ask_again(MasterIndex m, const Reply& reply, Lock& lock, Instant no
   const bool wanted = reply.op == Op::token ? lock.state == State::held || lock.fence.storing
                                             : lock.round.open && !lock.fence.storing;
   if (!wanted) return false;
-  if (!sessions_[m].room(round_size(lock), claims_.reserved(m) + 1)) return false;
+  // It may have said nonsense right behind this answer, or have lost its vote.
+  if (!sessions_[m].votes() || !sessions_[m].room(round_size(lock), claims_.reserved(m) + 1)) return false;
   sessions_[m].ask(reply.op, reply.claim, reply.round, round_command(reply.op, lock, m, false), now);
   if (reply.op == Op::extend) claims_.extend_sent(reply.claim, m);
   again_ = true;
