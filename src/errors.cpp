@@ -5,8 +5,8 @@
 #define REDLOCK_TEXT(x) #x
 #define REDLOCK_TEXT_OF(x) REDLOCK_TEXT(x)
 
-// One run of characters and a row of offsets for each number: a table of pointers would be relocated when the library is
-// loaded, and a switch is more code than this is table.
+// One run of characters and a row of offsets for each number: a table of pointers would be relocated when the library
+// is loaded, and a switch is more code than this is table.
 namespace {
 
 struct Characters {

@@ -268,8 +268,8 @@ void Driver::connect(Connection& c, Instant now) {
   has_address(c) ? open_socket(c, now) : resolve(c, now);
 }
 
-// Fills in the address, unless it is a name. Not in line: the text must not lie on the stack below the connection's first
-// steps.
+// Fills in the address, unless it is a name. Not in line: the text must not lie on the stack below the connection's
+// first steps.
 [[gnu::noinline]] bool Driver::has_address(Connection& c) {
   const MasterSettings& master = client_.settings().master[c.master];
   char host[REDLOCK_HOST_MAX + 1];
