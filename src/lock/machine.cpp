@@ -425,7 +425,8 @@ void Machine::plan_round(Lock& lock, bool anew, Instant now, Random& random) con
 }
 
 Instant Machine::poll_at(const Lock& lock, Instant now, Random& random) const {
-  return now + part_of(Duration::ms(lock.options.retry_delay_ms), random.next());
+  const uint32_t retry_ms = lock.options.retry_delay_ms;
+  return now + part_of(Duration::ms(retry_ms < rules_.sleep_max_ms ? retry_ms : rules_.sleep_max_ms), random.next());
 }
 
 Action Machine::queue(Lock& lock) const {

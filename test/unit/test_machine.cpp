@@ -450,6 +450,16 @@ TEST(Machine, its_turn_begins_nothing_for_who_is_past_waiting) {
   EXPECT_EQ(l.lock.turns, 0);
 }
 
+TEST(Machine, who_lets_others_try_sleeps_no_longer_than_any_waiter) {
+  Options options = with_wait(REDLOCK_WAIT_FOREVER);
+  options.retry_delay_ms = 60'000;
+  Life l(options);
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(l.machine.yield(l.lock, at(0), l.random), Action::watch);
+    EXPECT_LE(l.lock.wake_at, at(sleep_max_ms));
+  }
+}
+
 TEST(Machine, late_votes_of_a_round_that_is_over_are_not_heard) {
   Life l(with_wait(REDLOCK_WAIT_FOREVER));
   l.begin(0);
