@@ -6,7 +6,7 @@
 namespace redlock {
 namespace {
 
-constexpr unsigned misjudged_max = 4;
+constexpr unsigned hasty_max = 6;  // rounds of a waiter within its plain pause
 constexpr unsigned renew_share = 3;  // renewals start after a third of the ttl
 constexpr unsigned hurried_max = 8;  // a full tracking table of a server pushes without end
 
@@ -15,14 +15,10 @@ void report(Lock& lock, int event, int err) {
   lock.event_err = static_cast<int16_t>(err);
 }
 
-// A quorum that refuses says that somebody has the lock, whatever the others granted.
-void count_loss(Lock& lock, unsigned quorum) {
+void count_loss(Lock& lock) {
   const bool collided = lock.round.granted != 0;
-  const bool owned = count(lock.round.refused) >= quorum;
   if (collided && lock.collisions < UINT8_MAX) ++lock.collisions;
   if (!collided) lock.collisions = 0;
-  if ((owned || !collided) && lock.misjudged < UINT8_MAX) ++lock.misjudged;
-  if (collided && !owned) lock.misjudged = 0;
 }
 
 // The wait budget is over: the last round's cause, or that none was finished.
@@ -55,7 +51,8 @@ void Machine::accept(Lock& lock, const Options& options) const {
   lock.hurried = 0;
   lock.seen = false;
   lock.turns = 0;
-  lock.collisions = lock.misjudged = 0;
+  lock.collisions = lock.hasty = 0;
+  lock.hasty_until = Instant();
   lock.yields = false;
   lock.not_before = Instant();
   lock.outlook.reset();
@@ -260,7 +257,7 @@ Action Machine::won(Lock& lock, Instant now, Random& random) const {
 Action Machine::lost(Lock& lock, int cause, Instant now, Random& random) const {
   lock.last_cause = static_cast<int16_t>(cause);
   lock.turns = 0;
-  count_loss(lock, quorum_of(rules_.masters));
+  count_loss(lock);
   lock.round_took = left(now, lock.round.t0);
   lock.not_before = now;
   const bool hopeless = cause == REDLOCK_E_FENCE_RANGE;  // no counter ever goes back
@@ -277,9 +274,13 @@ Action Machine::lost(Lock& lock, int cause, Instant now, Random& random) const {
   }
   lock.state = State::waiting;
   lock.wake_at = now + pause;
-  // What it believes of the masters is wrong: a wall clock stands still, say. It asks no more often than the plain
-  // timer.
-  if (lock.misjudged > misjudged_max) lock.not_before = lock.wake_at;
+  // Who is told again and again that a quorum is free, and then is refused, is told wrong: a server's clock stands still, say.
+  // It asks no more often than the plain timer.
+  if (now >= lock.hasty_until) {
+    lock.hasty_until = now + plain_pause(lock);
+    lock.hasty = 0;
+  }
+  if (++lock.hasty > hasty_max) lock.not_before = lock.wake_at;
   return cause == REDLOCK_E_LOCKED ? Action::watch : Action::drop;
 }
 
@@ -399,7 +400,7 @@ void Machine::looked(Lock& lock, MasterIndex m, int64_t ttl, Instant now, Random
 }
 
 void Machine::changed(Lock& lock, MasterIndex m, Instant now, Random& random) const {
-  lock.outlook.changed(m, now);
+  if (!lock.outlook.changed(m, now)) lock.outlook.look_away(m, poll_at(lock, now, random));
   plan_round(lock, false, now, random);
 }
 
@@ -424,9 +425,13 @@ void Machine::plan_round(Lock& lock, bool anew, Instant now, Random& random) con
   lock.wake_at = earlier(lock.net_at, later(at, later(now, lock.not_before)) + part_of(window, random.next()));
 }
 
-Instant Machine::poll_at(const Lock& lock, Instant now, Random& random) const {
+Duration Machine::plain_pause(const Lock& lock) const {
   const uint32_t retry_ms = lock.options.retry_delay_ms;
-  return now + part_of(Duration::ms(retry_ms < rules_.sleep_max_ms ? retry_ms : rules_.sleep_max_ms), random.next());
+  return Duration::ms(retry_ms < rules_.sleep_max_ms ? retry_ms : rules_.sleep_max_ms);
+}
+
+Instant Machine::poll_at(const Lock& lock, Instant now, Random& random) const {
+  return now + part_of(plain_pause(lock), random.next());
 }
 
 Action Machine::queue(Lock& lock) const {

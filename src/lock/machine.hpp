@@ -97,6 +97,7 @@ struct Lock {
   Instant net_at;      // a waiter that watches: the next round at the latest
   Instant planned_for; // a waiter that watches: when it expects a quorum to be free
   Instant not_before;  // ... and leaves others the first try
+  Instant hasty_until; // ... one plain pause later they are counted anew
   Duration round_took; // the last acquire round, until it was decided
   Outlook outlook;
   redlock_event_fn callback;
@@ -120,7 +121,7 @@ struct Lock {
   uint16_t behind;     // the lock of this client that it waits for, see lock/local_queue
   uint16_t turns;      // how often in a row the lock went from one of this client to the next, up to this one
   uint8_t collisions;  // rounds in a row that were lost although some master granted them
-  uint8_t misjudged;   // rounds in a row that a quorum refused, or nobody granted
+  uint8_t hasty;       // rounds that were lost since hasty_until was set
   uint8_t event;       // enum redlock_event_type that waits to be delivered; 0: none
   int16_t event_err;
   int16_t last_cause;  // of the last lost round; 0: none was finished
@@ -233,6 +234,7 @@ class Machine {
   bool renews(const Lock& lock) const { return lock.options.renew && lock.valid_until < lock.hold_until; }
   void plan_next(Lock& lock) const;
   void plan_round(Lock& lock, bool anew, Instant now, Random& random) const;
+  Duration plain_pause(const Lock& lock) const;  // the longest of its pauses while others hold the lock
   Instant poll_at(const Lock& lock, Instant now, Random& random) const;
   Action end(Lock& lock, int event, int err, Action action) const;
 

@@ -53,21 +53,19 @@ void Outlook::looked(MasterIndex m, int64_t ttl, Instant now, Instant poll_at) {
 }
 
 // An answer that is under way was given after the push: it knows better.
-void Outlook::changed(MasterIndex m, Instant now) {
-  if (unanswered_[m] != 0) return;
+bool Outlook::changed(MasterIndex m, Instant now) {
+  if (unanswered_[m] != 0) return true;
   looked_ &= static_cast<MasterMask>(~bit(m));
-  if (!waits_ || (look_ | plain_) & bit(m)) return;
+  if (!waits_ || (look_ | plain_) & bit(m)) return true;
   if (now >= ration_until_) {
     ration_until_ = now + ration_of;
     ration_ = static_cast<uint16_t>(ration_per_master * masters_);
   }
-  if (ration_ == 0) {
-    free_at_[m] = ration_until_;
-    return;
-  }
+  if (ration_ == 0) return false;
   --ration_;
   free_at_[m] = Instant::never();
   look_ |= bit(m);
+  return true;
 }
 
 void Outlook::left(MasterIndex m) {

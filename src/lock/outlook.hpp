@@ -21,7 +21,8 @@
 //
 // Nothing of this is relied on. Pushes may come late, or never, and looks may be refused: the local timer (net_at)
 // tries again in any case. Looks are rationed, because a server whose tracking table is full drops a registration for
-// each new one, and two waiters would push each other for ever.
+// each new one, and two waiters would push each other for ever. Where a lock goes from hand to hand many times in a second,
+// they are used up soon, and pushes alone bring the plain timer forward.
 #pragma once
 #include "lock/quorum.hpp"
 #include "time.hpp"
@@ -59,7 +60,7 @@ constexpr Duration race_window(Duration round_took, unsigned collisions, uint32_
 class Outlook {
  public:
   // Looks at one master in a second, on average over all masters.
-  static constexpr unsigned ration_per_master = 32;
+  static constexpr unsigned ration_per_master = 8;
 
   // free_at: one for each master.
   void use(Instant* free_at, unsigned masters) { free_at_ = free_at, masters_ = static_cast<uint8_t>(masters); }
@@ -75,7 +76,8 @@ class Outlook {
   void look_sent(MasterIndex m);
   void looked(MasterIndex m, int64_t ttl, Instant now, Instant poll_at);
   // The key has changed there, or may have: it is worth another look.
-  void changed(MasterIndex m, Instant now);
+  // False: the looks of this second are used up, so it is as with a master that cannot be looked at.
+  bool changed(MasterIndex m, Instant now);
   void left(MasterIndex m);  // its connection is gone, and with it what was asked
   // It votes again; poll_at as above.
   void back(MasterIndex m, bool tracked, Instant poll_at);

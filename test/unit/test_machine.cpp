@@ -416,30 +416,42 @@ TEST(Machine, a_seal_that_a_script_found_broken_is_the_guards_reason) {
   expect_over(l, REDLOCK_EV_FAILED, REDLOCK_E_GUARD);
 }
 
-TEST(Machine, lost_rounds_are_counted_up_to_a_limit) {
+TEST(Machine, split_rounds_in_a_row_are_counted_up_to_a_limit) {
   Life l(with_wait(REDLOCK_WAIT_FOREVER));
-  const auto lose = [&l](bool granted, Vote third) {
+  const auto lose = [&l](bool collided) {
     l.lock.wants = Wants::acquire;
     ASSERT_TRUE(l.begin(0));
-    if (granted) l.vote(4, Vote::granted);
-    l.votes(0, 2, Vote::refused);
-    l.vote(2, third);
+    if (collided) l.vote(4, Vote::granted);
+    l.votes(0, 3, Vote::refused);
   };
   for (unsigned i = 1; i <= 300; ++i) {
-    lose(true, Vote::failed);
+    lose(true);
     ASSERT_EQ(l.lock.collisions, std::min(i, 255u));
   }
-  EXPECT_EQ(l.lock.misjudged, 0) << "nobody need have it";
-  for (unsigned i = 1; i <= 10; ++i) {
-    lose(true, Vote::refused);
-    ASSERT_EQ(l.lock.misjudged, i) << "a quorum refused";
-  }
-  EXPECT_EQ(l.lock.collisions, 255);
-  for (unsigned i = 11; i <= 300; ++i) {
-    lose(false, Vote::refused);
-    ASSERT_EQ(l.lock.misjudged, std::min(i, 255u));
-  }
+  lose(false);
   EXPECT_EQ(l.lock.collisions, 0);
+}
+
+// Whoever grants in between: a round that is lost is lost.
+TEST(Machine, a_waiter_is_hasty_a_few_times_within_its_plain_pause) {
+  Options options = with_wait(REDLOCK_WAIT_FOREVER);
+  options.retry_delay_ms = 100;
+  Life l(options);
+  const auto not_before = [&l](int64_t ms, bool granted) {
+    l.lock.wants = Wants::acquire;
+    EXPECT_TRUE(l.begin(ms));
+    if (granted) l.vote(4, Vote::granted);
+    l.votes(0, 3, Vote::refused);
+    EXPECT_LE(l.lock.wake_at, at(ms + 100));
+    return l.lock.not_before;
+  };
+  for (int64_t pause : {0, 100, 200}) {
+    for (int64_t ms = pause; ms < pause + 6; ++ms) EXPECT_EQ(not_before(ms, ms % 2 != 0), at(ms)) << "at once, if all is free";
+    for (int64_t ms = pause + 6; ms < pause + 100; ++ms) {
+      EXPECT_EQ(not_before(ms, ms % 3 != 0), l.lock.wake_at);
+      EXPECT_GT(l.lock.not_before, at(ms));
+    }
+  }
 }
 
 TEST(Machine, its_turn_begins_nothing_for_who_is_past_waiting) {
