@@ -4,8 +4,11 @@
 # there, after it has printed which. With INSTALL=no it only prints them and fails. A package of another architecture is
 # written NAME:ARCH; cross_packages ARCH TRIPLET prints the ones that a cross build needs.
 
+# A name without an architecture means this machine's; the package may be there for others, too.
 package_present() {
-  [[ $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null) == installed ]]
+  local architecture=${1#*:}
+  if [[ $architecture == "$1" ]]; then architecture=$(dpkg --print-architecture); fi
+  dpkg-query -W -f '${db:Status-Status} ${Architecture}\n' "$1" 2>/dev/null | grep -qxE "installed ($architecture|all)"
 }
 
 cross_packages() {
