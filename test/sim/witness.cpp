@@ -173,12 +173,17 @@ void Witness::published(unsigned client, const User& user, Instant valid_until, 
 bool Witness::all_well(unsigned client, Ns since) const {
   const Plan& plan = world_.plan();
   const Settings& s = plan.settings;
-  const Ns settled = plan.quiet_at + 3 * second;
+  const Ns settled = plan.quiet_at + 3 * second + plan.ttl_max_ms * ms;
   if (since < settled || world_.closing() || plan.guarded() || s.node_timeout < Duration::ms(50)) return false;
   if (plan.users[client] > 1 || s.in_flight < 64 || s.tx_bytes != 0 || s.debts - s.locks < 2 * plan.masters)
     return false;
   for (unsigned m = 0; m < plan.masters; ++m) {
     if (!world_.checker().healthy_since(client, m, since)) return false;
+  }
+  // A master that owes answers about old SETs is left out of new rounds.
+  const Claims& claims = world_.process(client).client().claims();
+  for (uint16_t i = 0; i < claims.capacity(); ++i) {
+    if (claims[i].used && claims[i].stray != 0) return false;
   }
   return true;
 }
