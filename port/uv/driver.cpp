@@ -265,7 +265,11 @@ void Driver::act_on_wishes(Instant now) {
 
 void Driver::connect(Connection& c, Instant now) {
   client_.connecting(c.master, now);
-  has_address(c) ? open_socket(c, now) : resolve(c, now);
+  if (has_address(c)) {
+    open_socket(c, now);
+  } else {
+    resolve(c, now);
+  }
 }
 
 // Fills in the address, unless it is a name. Not in line: the text must not lie on the stack below the connection's
