@@ -505,6 +505,17 @@ class Turns {
     }
   }
 
+  // Takes until all of them have the counter: a token is stored by a quorum, and told to the others while it is held.
+  void take_until_all_know(Cluster& masters) {
+    take(1, [&] {
+      EXPECT_TRUE(loop_.run_until([&] {
+        bool all = true;
+        for (unsigned m = 0; m < masters.size(); ++m) all = all && masters[m].command({"HLEN", counters}) == "1";
+        return all;
+      }));
+    });
+  }
+
   void wait_up(uint32_t masters) {
     a_.wait_up(masters);
     b_.wait_up(masters);
@@ -587,13 +598,15 @@ TEST(FencingTokens, RiseOverLossesOneAfterTheOther) {
   EXPECT_EQ(refused.first(REDLOCK_EV_FAILED).err, REDLOCK_E_FENCE_UNKNOWN);
   const redlock_resource_t bus = {"bus", 3};
   ASSERT_EQ(redlock_fence_init(turns.a().get(), &bus), 0);
-  turns.take(10);
+  turns.take(9);
+  turns.take_until_all_know(masters);
   turns.take(1, [&] { masters[0].command({"FLUSHALL"}); });
   turns.wait_away(0);
   turns.take(10);
   EXPECT_EQ(masters[0].command({"HLEN", "redlock::fence"}), "0") << "it is not asked before it is admitted";
   turns.wait_up(3);
-  turns.take(10);
+  turns.take(9);
+  turns.take_until_all_know(masters);
   turns.take(1, [&] {
     masters[1].kill_hard();
     masters[1].restart();

@@ -147,6 +147,7 @@ void Witness::published(unsigned client, const User& user, Instant valid_until, 
   }
   if (value == nullptr) return;
   const Ns left = valid_until.ns() - process.machine.own(t) - process.ahead();
+  if (left <= 0) return;  // it slept before it could tell
   const Ns end = t + left / (1'000'000 + plan.client_ppm[client]) * 1'000'000;
   unsigned sure = 0, doubtful = 0;
   for (unsigned m = 0; m < plan.masters; ++m) {
