@@ -100,7 +100,7 @@ TEST(RespWriter, WhatDoesNotFitNeverFitsAgain) {
   Writer out(buffer, sizeof buffer);
   out.raw("abc").raw("123456");
   EXPECT_FALSE(out.fits());
-  out.raw("d").crlf().array(1).bulk("").number(1).raw(Bytes());
+  out.raw("d").crlf().array(1).bulk("").bulk("a", "b").bulk("a", "b", "c").number(1).raw(Bytes());
   EXPECT_FALSE(out.fits());
   EXPECT_EQ(std::string(buffer, sizeof buffer), std::string("abc\0\0\0\0\0", 8));
 }
