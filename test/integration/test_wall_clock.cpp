@@ -102,7 +102,10 @@ TEST_P(WallClockStep, ChangesNothing) {
   EXPECT_EQ(holder.release(held), 0);
   thread.join();
   EXPECT_EQ(waiter.check(got, 10'000), 0);
-  EXPECT_EQ(waiter.extend(got), 0);
+  // A master tells late that the other's key is gone, and the client may be asking for its own just now.
+  int err = REDLOCK_E_BUSY;
+  EXPECT_TRUE(ThreadClient::eventually([&] { return (err = waiter.extend(got)) != REDLOCK_E_BUSY; }));
+  EXPECT_EQ(err, 0);
   EXPECT_EQ(waiter.release(got), 0);
   EXPECT_EQ(wall_clock_reads, reads) << "the library has no use for the wall clock";
 }
