@@ -151,7 +151,6 @@ class Claims {
     c.deleting |= masters;
     if (c.stray_until == Instant::never()) c.after |= c.heard & masters;
   }
-  void delete_queued(uint16_t index, MasterIndex m) { deletes_queued(index, bit(m)); }
   enum class Deleted : uint8_t { yes, absent, error };
   void delete_answered(uint16_t index, MasterIndex m, Deleted how, Instant now) {
     Claim& c = table_[index];

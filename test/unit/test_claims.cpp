@@ -47,7 +47,7 @@ struct Fixture {
     return c;
   }
   void delete_absent(uint16_t c, MasterIndex m, Instant when) {
-    claims.delete_queued(c, m);
+    claims.deletes_queued(c, bit(m));
     claims.delete_answered(c, m, Deleted::absent, when);
   }
   bool freed(uint16_t c) const { return !claims[c].used; }
@@ -133,7 +133,7 @@ TEST(Claims, ended_deleted_and_paid) {
   EXPECT_EQ(f.claims.next_owed(0, 0), c);
   EXPECT_EQ(f.claims.next_owed(0, static_cast<uint16_t>(c + 1)), no_slot);
   EXPECT_EQ(f.claims.next_owed(2, 0), no_slot);
-  f.claims.delete_queued(c, 0);
+  f.claims.deletes_queued(c, bit(0));
   EXPECT_FALSE(f.claims.owes(0));
   EXPECT_EQ(f.claims.reserved(0), 0u) << "the place is taken";
   EXPECT_EQ(f.claims.reserved(1), 1u);
@@ -141,7 +141,7 @@ TEST(Claims, ended_deleted_and_paid) {
   f.claims.delete_answered(c, 0, Deleted::yes, at(1));
   EXPECT_EQ(f.claims.debts_of(0), 0u);
   EXPECT_FALSE(f.freed(c));
-  f.claims.delete_queued(c, 1);
+  f.claims.deletes_queued(c, bit(1));
   f.claims.delete_answered(c, 1, Deleted::absent, at(1));
   EXPECT_TRUE(f.freed(c)) << "already expired is a normal answer";
   EXPECT_EQ(f.claims.debts(), 0u);
@@ -157,7 +157,7 @@ TEST(Claims, masters_that_refused_are_spared_and_give_their_places_back) {
   f.claims.end(c, bit(1), at(0));
   EXPECT_EQ(f.claims.reserved(0) + f.claims.reserved(2), 0u);
   EXPECT_EQ(f.claims.reserved(1), 1u);
-  f.claims.delete_queued(c, 1);
+  f.claims.deletes_queued(c, bit(1));
   f.claims.delete_answered(c, 1, Deleted::yes, at(1));
   EXPECT_TRUE(f.freed(c));
 }
@@ -186,7 +186,7 @@ TEST(Claims, a_delete_behind_an_unanswered_set) {
   const uint16_t c = f.make();
   f.claims.set_sent(c, 0);
   f.claims.end(c, bit(0), at(0));
-  f.claims.delete_queued(c, 0);
+  f.claims.deletes_queued(c, bit(0));
   f.claims.set_answered(c, 0, false, at(0));
   EXPECT_FALSE(f.freed(c));
   f.claims.delete_answered(c, 0, Deleted::yes, at(1));
@@ -199,7 +199,7 @@ TEST(Claims, an_error_rests_and_is_owed_again) {
   f.claims.end(c, bit(0), at(0));
   int64_t now = 0;
   for (const int64_t rest : {20, 40, 80, 160, 320, 640, 1'280, 1'280, 1'280}) {
-    f.claims.delete_queued(c, 0);
+    f.claims.deletes_queued(c, bit(0));
     // void_at is not the matter here
     f.claims[c].void_at = Instant::never();
     f.claims.delete_answered(c, 0, Deleted::error, at(now));
@@ -220,7 +220,7 @@ TEST(Claims, two_masters_rest_together) {
   const uint16_t c = f.granted();
   f.claims.end(c, bit(0) | bit(1), at(0));
   for (const MasterIndex m : {0u, 1u}) {
-    f.claims.delete_queued(c, m);
+    f.claims.deletes_queued(c, bit(m));
     f.claims.delete_answered(c, m, Deleted::error, at(m * 10));
   }
   f.claims.on_time(at(20));
@@ -231,11 +231,11 @@ TEST(Claims, an_unknown_script_is_owed_at_once) {
   Fixture f;
   const uint16_t c = f.granted();
   f.claims.end(c, bit(0), at(0));
-  f.claims.delete_queued(c, 0);
+  f.claims.deletes_queued(c, bit(0));
   f.claims.delete_unknown(c, 0);
   EXPECT_TRUE(f.claims.owes(0));
   EXPECT_EQ(f.claims.reserved(0), 0u);
-  f.claims.delete_queued(c, 0);
+  f.claims.deletes_queued(c, bit(0));
   f.claims.delete_answered(c, 0, Deleted::yes, at(0));
   EXPECT_TRUE(f.freed(c));
 }
@@ -264,8 +264,8 @@ TEST(Claims, broke_while_granted_owed_deleting_and_resting) {
 
   const uint16_t owed = f.granted(), deleting = f.granted(), resting = f.granted();
   for (const uint16_t c : {owed, deleting, resting}) f.claims.end(c, bit(0), at(0));
-  f.claims.delete_queued(deleting, 0);
-  f.claims.delete_queued(resting, 0);
+  f.claims.deletes_queued(deleting, bit(0));
+  f.claims.deletes_queued(resting, bit(0));
   f.claims.delete_answered(resting, 0, Deleted::error, at(0));
   f.claims.broke(0);
   EXPECT_EQ(f.claims.reserved(0), 0u);
@@ -284,7 +284,7 @@ TEST(Claims, a_stray_set_that_was_deleted_is_paid) {
   Fixture f;
   const uint16_t c = f.stray();
   f.claims.end(c, bit(0), at(0));
-  f.claims.delete_queued(c, 0);
+  f.claims.deletes_queued(c, bit(0));
   f.claims.delete_answered(c, 0, Deleted::yes, at(5));
   EXPECT_TRUE(f.freed(c));
 }
@@ -297,7 +297,7 @@ TEST(Claims, a_stray_set_that_was_not_there_is_asked_for_again) {
   int64_t now = 100;
   const Instant until = at(now + lifetime_ms);
   for (int i = 0; i < 4; ++i) {
-    f.claims.delete_queued(c, 0);
+    f.claims.deletes_queued(c, bit(0));
     f.claims.delete_answered(c, 0, i % 2 ? Deleted::error : Deleted::absent, at(now));
     ASSERT_FALSE(f.freed(c));
     EXPECT_EQ(f.claims[c].stray_until, until) << "from the first answer, not from the last";
@@ -306,7 +306,7 @@ TEST(Claims, a_stray_set_that_was_not_there_is_asked_for_again) {
     ASSERT_TRUE(f.claims.owes(0));
   }
   f.claims.on_time(until + Duration::ns(-1));
-  f.claims.delete_queued(c, 0);
+  f.claims.deletes_queued(c, bit(0));
   f.claims.delete_answered(c, 0, Deleted::absent, until + Duration::ns(-1));
   EXPECT_FALSE(f.freed(c) || f.claims.owes(0));
   f.claims.on_time(until);
@@ -326,7 +326,7 @@ TEST(Claims, the_last_delete_leaves_after_an_answer_to_one_that_left_after_the_t
     f.claims.end(c, bit(0), at(0));
     f.delete_absent(c, 0, at(100));
     f.claims.on_time(at(100 + lifetime_ms));
-    f.claims.delete_queued(c, 0);  // into the frozen master
+    f.claims.deletes_queued(c, bit(0));  // into the frozen master
     if (fate == std::string("broke")) f.claims.broke(0);
     if (fate == std::string("unknown")) f.claims.delete_unknown(c, 0);
     if (fate == std::string("error")) f.claims.delete_answered(c, 0, Deleted::error, at(5'000));
@@ -352,7 +352,7 @@ TEST(Claims, the_last_delete_is_the_last_however_often_it_must_leave) {
     f.delete_absent(c, 0, at(100));
     f.claims.on_time(at(100 + lifetime_ms));
     f.delete_absent(c, 0, at(5'000));
-    f.claims.delete_queued(c, 0);
+    f.claims.deletes_queued(c, bit(0));
     if (fate == std::string("broke")) f.claims.broke(0);
     if (fate == std::string("unknown")) f.claims.delete_unknown(c, 0);
     if (fate == std::string("error")) f.claims.delete_answered(c, 0, Deleted::error, at(5'001));
@@ -367,10 +367,10 @@ TEST(Claims, a_delete_under_way_when_the_time_was_over_is_not_the_last) {
   Fixture f;
   const uint16_t c = f.stray();
   f.claims.end(c, bit(0), at(0));
-  f.claims.delete_queued(c, 0);
+  f.claims.deletes_queued(c, bit(0));
   f.claims.delete_answered(c, 0, Deleted::absent, at(100));
   f.claims.on_time(at(120));
-  f.claims.delete_queued(c, 0);
+  f.claims.deletes_queued(c, bit(0));
   f.claims.on_time(at(100 + lifetime_ms));
   EXPECT_FALSE(f.claims.owes(0));
   f.claims.delete_answered(c, 0, Deleted::absent, at(2'000));
@@ -387,15 +387,15 @@ TEST(Claims, a_stray_set_that_was_heard_of_does_not_end_unanswered) {
   Fixture f;
   const uint16_t c = f.stray();
   f.claims.end(c, bit(0), at(0));
-  f.claims.delete_queued(c, 0);
+  f.claims.deletes_queued(c, bit(0));
   f.claims.delete_answered(c, 0, Deleted::absent, at(100));
   f.claims.on_time(at(100 + lifetime_ms));
-  f.claims.delete_queued(c, 0);
+  f.claims.deletes_queued(c, bit(0));
   f.claims.broke(0);
   f.claims.on_time(at(1'000'000));
   ASSERT_FALSE(f.freed(c));
   ASSERT_TRUE(f.claims.owes(0));
-  f.claims.delete_queued(c, 0);
+  f.claims.deletes_queued(c, bit(0));
   f.claims.delete_answered(c, 0, Deleted::error, at(1'000'000));
   ASSERT_FALSE(f.freed(c));
   f.claims.on_time(at(1'002'000));
@@ -414,12 +414,12 @@ TEST(Claims, two_stray_sets_are_heard_of_each_in_its_time) {
     }
     f.claims.end(c, bit(0) | bit(1), at(0));
     for (const MasterIndex m : {in_order ? 0u : 1u, in_order ? 1u : 0u}) {
-      f.claims.delete_queued(c, m);
+      f.claims.deletes_queued(c, bit(m));
       f.claims.delete_answered(c, m, Deleted::absent, at(m * 10));
     }
     f.claims.on_time(at(lifetime_ms + 9));
     for (const MasterIndex m : {0u, 1u}) {
-      f.claims.delete_queued(c, m);
+      f.claims.deletes_queued(c, bit(m));
       f.claims.delete_answered(c, m, Deleted::absent, at(lifetime_ms + 9));
     }
     EXPECT_FALSE(f.freed(c)) << "they may still come";
@@ -437,7 +437,7 @@ TEST(Claims, a_stray_set_never_ends_unheard) {
   const uint16_t c = f.stray();
   f.claims.end(c, bit(0), at(0));
   for (int i = 0; i < 5; ++i) {  // the delete goes out again and again and is never answered
-    f.claims.delete_queued(c, 0);
+    f.claims.deletes_queued(c, bit(0));
     f.claims.broke(0);
     f.claims.on_time(at(1'000'000 * (i + 1)));
     EXPECT_FALSE(f.freed(c));
@@ -469,7 +469,7 @@ TEST(Claims, a_stray_set_that_was_heard_of_shortly_before_the_end) {
   f.claims.extend_sent(c, 0);
   f.claims.extend_answered(c, 0, at(100));
   f.claims.end(c, bit(0), at(200));
-  f.claims.delete_queued(c, 0);
+  f.claims.deletes_queued(c, bit(0));
   f.claims.delete_answered(c, 0, Deleted::absent, at(210));
   EXPECT_FALSE(f.freed(c)) << "it may still come";
   f.claims.on_time(at(100 + lifetime_ms));
@@ -510,7 +510,7 @@ TEST(Claims, a_delete_under_way_outlasts_the_debt) {
     Fixture f;
     const uint16_t c = f.granted();
     f.claims.end(c, bit(0), at(0));
-    f.claims.delete_queued(c, 0);
+    f.claims.deletes_queued(c, bit(0));
     const Instant late = at(2 * lifetime_ms + 500);
     EXPECT_EQ(f.claims.on_time(late), Instant::never()) << fate;
     ASSERT_FALSE(f.freed(c)) << fate;
@@ -535,7 +535,7 @@ TEST(Claims, a_late_grant_begins_the_debt_anew) {
     const uint16_t c = f.make();
     f.claims.set_sent(c, 0);
     f.claims.end(c, f.claims[c].sent, at(0));
-    f.claims.delete_queued(c, 0);
+    f.claims.deletes_queued(c, bit(0));
     const int64_t late = 2 * lifetime_ms + 500;
     f.claims.on_time(at(late));
     f.claims.set_answered(c, 0, false, at(late));
@@ -681,7 +681,7 @@ TEST(Claims, a_master_has_its_share_of_unanswered_sets) {
     EXPECT_FALSE(f.claims.may_send(0)) << "a broken connection answers nothing";
     f.claims.end(all[0], bit(0), at(0));
     EXPECT_FALSE(f.claims.may_send(0));
-    f.claims.delete_queued(all[0], 0);
+    f.claims.deletes_queued(all[0], bit(0));
     f.claims.delete_answered(all[0], 0, Deleted::absent, at(0));
     EXPECT_FALSE(f.claims.may_send(0)) << "the SET may still come";
     f.claims.on_time(at(lifetime_ms));
@@ -703,7 +703,7 @@ TEST(Claims, unanswered_deletes_fill_the_share) {
   }
   for (const uint16_t c : held) f.claims.end(c, bit(0) | bit(1), at(0));
   EXPECT_FALSE(f.claims.may_send(0));
-  f.claims.delete_queued(held[0], 0);
+  f.claims.deletes_queued(held[0], bit(0));
   f.claims.delete_answered(held[0], 0, Deleted::yes, at(0));
   EXPECT_TRUE(f.claims.may_send(0));
   EXPECT_FALSE(f.claims.may_send(1));
@@ -725,7 +725,7 @@ TEST(Claims, what_cannot_happen_traps) {
   const uint16_t c = f.granted();
   EXPECT_DEATH(f.claims.set_answered(c, 0, false, at(0)), "") << "answered twice";
   EXPECT_DEATH(f.claims.end(c, bit(2), at(0)), "") << "nothing was sent there";
-  EXPECT_DEATH(f.claims.delete_queued(c, 0), "") << "not owed";
+  EXPECT_DEATH(f.claims.deletes_queued(c, bit(0)), "") << "not owed";
   EXPECT_DEATH(f.claims.delete_answered(c, 0, Deleted::yes, at(0)), "") << "not asked";
 }
 #endif
@@ -908,7 +908,7 @@ struct Walk {
   void queue_delete(unsigned m) {
     const uint16_t index = claims.next_owed(m, 0);
     if (index == no_slot) return;
-    claims.delete_queued(index, m);
+    claims.deletes_queued(index, bit(m));
     Place& p = model.claims[index].at[m];
     ASSERT_EQ(p.debt, Place::owed);
     p.debt = Place::asked;
