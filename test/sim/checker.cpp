@@ -2,6 +2,7 @@
 #include "checker.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 
 #include "world.hpp"
@@ -136,7 +137,7 @@ void Checker::lost(unsigned client, const User& user, Ns t) {
   for (unsigned m = 0; m < plan.masters; ++m) {
     bool ours = true;
     for (unsigned r : each(b->resources)) {
-      const auto entry = world_.master(m).redis.peek(names[r], world_.now());
+      const auto* const entry = world_.master(m).redis.peek(names[r], world_.now());
       ours = ours && entry && memcmp(entry->value.data(), user.value, sizeof user.value) == 0;
     }
     there += ours ? 1u : 0u;
@@ -246,7 +247,10 @@ void Checker::late_bytes(Connection& c, Ns t, bool arrived) {
 int Checker::owner_of(const std::string& value, bool& claimed) const {
   claimed = false;
   unsigned client = 0, incarnation = 0;
-  if (value.size() < 42 || sscanf(value.c_str() + 40, ":c%u.%u", &client, &incarnation) != 2) return -1;
+  if (value.size() < 42 || value[40] != ':' || value[41] != 'c') return -1;
+  const char* const end = value.data() + value.size();
+  const char* const dot = std::from_chars(value.data() + 42, end, client).ptr;
+  if (dot == end || *dot != '.' || std::from_chars(dot + 1, end, incarnation).ptr != end) return -1;
   Process& process = world_.process(client);
   if (!process.running() || process.incarnation() % 1000 != incarnation) return -1;
   const Claims& claims = process.client().claims();
@@ -263,7 +267,7 @@ void Checker::sample_forgotten(unsigned master) {
   const Plan& plan = world_.plan();
   if (world_.master(master).clock_disturbed || has_old_keys(master)) return;
   for (unsigned r = 0; r < plan.resources; ++r) {
-    const auto entry = world_.master(master).redis.peek(names[r], now);
+    const auto* const entry = world_.master(master).redis.peek(names[r], now);
     bool claimed = false;
     const int owner = entry ? owner_of(entry->value, claimed) : -1;
     if (owner < 0 || claimed || now < world_.process(static_cast<unsigned>(owner)).held_until()) continue;
@@ -288,7 +292,7 @@ bool Checker::has_old_keys(unsigned master) const {
 void Checker::sample_keys(unsigned master) {
   for (unsigned r = 0; r < world_.plan().resources; ++r) {
     Orphan& orphan = orphans_[master][r];
-    const auto entry = world_.master(master).redis.peek(names[r], world_.now());
+    const auto* const entry = world_.master(master).redis.peek(names[r], world_.now());
     bool claimed = false;
     const int owner = entry ? owner_of(entry->value, claimed) : -1;
     if (!entry || claimed) {

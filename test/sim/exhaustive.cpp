@@ -447,7 +447,7 @@ uint64_t Explorer::hash(const World& w) const {
   for (const std::shared_ptr<RedisDouble>& redis : w.redis) {
     h = mixed(h, uint64_t{1});
     for (const std::string& key : redis->keys(w.now)) {
-      const auto entry = redis->peek(key, w.now);
+      const auto* const entry = redis->peek(key, w.now);
       h = mixed(mixed(h, entry->value), static_cast<uint64_t>(entry->when_ms));
     }
   }

@@ -38,7 +38,7 @@ enum class Kind : uint8_t {
 
 struct Event {
   Ns at;
-  uint64_t sequence;
+  uint32_t sequence;  // a world of more events is a violation
   Kind kind;
   uint32_t a;
   uint32_t b;
@@ -48,22 +48,25 @@ class Heap {
  public:
   void push(Ns at, Kind kind, uint32_t a = 0, uint32_t b = 0) {
     events_.push_back({at, ++sequence_, kind, a, b});
-    std::push_heap(events_.begin(), events_.end(), later);
+    std::push_heap(events_.begin(), events_.end(), Later());
   }
   bool empty() const { return events_.empty(); }
   Event pop() {
-    std::pop_heap(events_.begin(), events_.end(), later);
+    std::pop_heap(events_.begin(), events_.end(), Later());
     const Event event = events_.back();
     events_.pop_back();
     return event;
   }
-  uint64_t pushed() const { return sequence_; }
   void clear() { events_.clear(), sequence_ = 0; }
 
  private:
-  static bool later(const Event& x, const Event& y) { return x.at != y.at ? x.at > y.at : x.sequence > y.sequence; }
+  struct Later {  // not a function: its address would be called
+    bool operator()(const Event& x, const Event& y) const {
+      return x.at != y.at ? x.at > y.at : x.sequence > y.sequence;
+    }
+  };
   std::vector<Event> events_;
-  uint64_t sequence_ = 0;
+  uint32_t sequence_ = 0;
 };
 
 }  // namespace redlock::sim

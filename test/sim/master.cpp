@@ -48,7 +48,7 @@ Master::Master(World& world, unsigned index, uint64_t seed, int64_t rate_ppm)
   redis.register_script(text_of(extend_script), run_extend);
   test::register_guard_scripts(redis);
   test::register_fence_scripts(redis);
-  redis.observer = [this](int number, const test::Args& args, const Reply& reply, test::TrueTime now) {
+  redis.observer = [this](int number, test::Request args, const Reply& reply, test::TrueTime now) {
     world_.witness().executed(world_.network()[connections_[number]], args, reply, now);
   };
 }

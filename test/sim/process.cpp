@@ -407,6 +407,11 @@ void Process::read(MasterIndex m) {
 void Process::flush(MasterIndex m, Instant) {
   Connection* c = connections_[m];
   const Tx& tx = client_->output(m);
+  if (tx.empty()) {
+    watch_suspect(m, nullptr, 0);
+    unsent_[m] = 0;
+    return;
+  }
   Bytes chunks[Tx::chunks_max];
   unsigned n = tx.gather(chunks, Tx::chunks_max);
   watch_suspect(m, chunks, n);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "witness.hpp"
 
-#include <cstdlib>
+#include <charconv>
 #include <cstring>
 
 #include "master/scripts.hpp"
@@ -12,17 +12,23 @@ namespace {
 
 constexpr const char* names[] = {"r0", "r1", "r2"};
 
-int index_of(const std::string& resource) {
+int index_of(std::string_view resource) {
   for (int r = 0; r < static_cast<int>(resources_max); ++r) {
     if (resource == names[r]) return r;
   }
   return -1;
 }
 
-bool is(const Script& script, const test::Args& args) {
-  const Bytes wanted = args[0] == "EVALSHA" ? Bytes(script.sha.data, script.sha.size) : script.body;
-  return (args[0] == "EVALSHA" || args[0] == "EVAL") && args.size() > 4 &&
-         Bytes(args[1].data(), args[1].size()) == wanted;
+// The script's name or its text.
+bool is(const Script& script, std::string_view said) {
+  const Bytes wanted = said.size() == script.sha.size ? script.sha : script.body;
+  return Bytes(said.data(), said.size()) == wanted;
+}
+
+uint64_t number_in(std::string_view text) {
+  uint64_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
 }
 
 }  // namespace
@@ -32,20 +38,21 @@ Witness::Witness(World& world) : world_(world) {
   for (auto& row : refused_at_) std::fill(std::begin(row), std::end(row), -never);
 }
 
-void Witness::executed(Connection& c, const test::Args& args, const test::Reply& reply, Ns t) {
+void Witness::executed(Connection& c, test::Request args, const test::Reply& reply, Ns t) {
   using test::Reply;
   const bool set = args[0] == "SET" && args.size() > 3;
   if (!set && args[0] != "EVALSHA" && args[0] != "EVAL") return;
-  const bool fenced_set = is(acquire_fenced_script, args), token = is(token_script, args);
-  const bool plain_extend = is(extend_script, args), fenced_extend = is(extend_fenced_script, args);
-  const size_t first = set ? 1 : 3, keys = set ? 1 : strtoul(args[2].c_str(), nullptr, 10);
+  const std::string_view script = set || args.size() <= 4 ? std::string_view() : args[1];
+  const bool fenced_set = is(acquire_fenced_script, script), token = is(token_script, script);
+  const bool plain_extend = is(extend_script, script), fenced_extend = is(extend_fenced_script, script);
+  const size_t first = set ? 1 : 3, keys = set ? 1 : static_cast<size_t>(number_in(args[2]));
   unsigned resources = 0;
   for (size_t i = first; i < first + keys && i < args.size(); ++i) {
     if (const int r = index_of(args[i]); r >= 0) resources |= 1u << r;
   }
   if (resources == 0 || args.size() <= first + keys) return;  // the guard's, or a look
-  const std::string& value = args[first + keys];
-  if (is(release_script, args) || is(release_several_script, args)) {
+  const std::string_view value = args[first + keys];
+  if (is(release_script, script) || is(release_several_script, script)) {
     c.released = value;
   } else if (c.released == value) {
     world_.violate(t - second, 1u << c.client, "c%u asks m%u again for what it has released", c.client, c.master);
@@ -59,12 +66,12 @@ void Witness::executed(Connection& c, const test::Args& args, const test::Reply&
       ++attempt(c.client, value).known;
     }
     if (token && reply.number == 1 && attempt(c.client, value).known < world_.plan().masters / 2 + 1) {
-      floors_.push_back({resources, strtoull(args[first + keys + 2].c_str(), nullptr, 10), t});
+      floors_.push_back({resources, number_in(args[first + keys + 2]), t});
     }
     for (unsigned r : each(fenced_set ? resources : 0)) counter_said(c, r, reply, t);
     const bool acked = fenced_set && reply.text.compare(0, 4, "ack ") == 0;
     if (acked || (token && reply.number == 1)) {
-      const Stored stored = {strtoull(args[first + keys + (acked ? 3 : 2)].c_str(), nullptr, 10), t};
+      const Stored stored = {number_in(args[first + keys + (acked ? 3 : 2)]), t};
       for (unsigned r : each(resources)) stored_[c.master][r] = stored;
     }
     if (set ? reply.kind == Reply::nil : fenced_set ? held : reply.kind == Reply::integer && reply.number == 0) {
@@ -75,7 +82,9 @@ void Witness::executed(Connection& c, const test::Args& args, const test::Reply&
     for (unsigned r : each(resources)) extended(c, r, value, t);
   }
   for (unsigned r : each(resources)) {
-    seen_[c.master][r] = world_.master(c.master).redis.peek(names[r], t).value_or(test::RedisDouble::Entry());
+    const auto* const entry = world_.master(c.master).redis.peek(names[r], t);
+    seen_[c.master][r].value = entry != nullptr ? std::string_view(entry->value) : std::string_view();
+    seen_[c.master][r].when_ms = entry != nullptr ? entry->when_ms : 0;
     seen_at_[c.master][r] = t;
   }
 }
@@ -86,17 +95,18 @@ void Witness::counter_said(const Connection& c, unsigned resource, const test::R
   const Stored& stored = stored_[c.master][resource];
   if (reply.kind != test::Reply::bulk || at == std::string::npos || world_.checker().lost_since(c.master, stored.at))
     return;
-  const unsigned long long number = strtoull(reply.text.c_str() + at, nullptr, 10), before = stored.number;
+  const unsigned long long number = number_in(std::string_view(reply.text).substr(at)), before = stored.number;
   if (number >= before) return;
   world_.violate(t - second, 1u << c.client, "m%u says %llu, and has stored the token %llu", c.master, number, before);
 }
 
-Witness::Attempt& Witness::attempt(unsigned client, const std::string& value) {
+Witness::Attempt& Witness::attempt(unsigned client, std::string_view value) {
   for (Attempt& a : attempts_[client]) {
     if (a.value == value) return a;
   }
   Attempt& a = attempts_[client][next_attempt_[client]++ % (2 * users_max)];
-  a = {value, 0};
+  a.value = value;
+  a.known = 0;
   return a;
 }
 
@@ -109,11 +119,11 @@ bool Witness::floored_below(unsigned resources, uint64_t token, Ns t) const {
 
 // A master that came back with old keys since has more than was seen; and so has one whose clock steps back, where a key
 // that had expired and was not found yet lives on.
-void Witness::extended(const Connection& c, unsigned resource, const std::string& value, Ns t) {
+void Witness::extended(const Connection& c, unsigned resource, std::string_view value, Ns t) {
   if (world_.checker().lost_since(c.master, seen_at_[c.master][resource]) || world_.plan().has(Fault::wall_step)) return;
   const test::RedisDouble& redis = world_.master(c.master).redis;
-  const auto entry = redis.peek(names[resource], t);
-  const test::RedisDouble::Entry& before = seen_[c.master][resource];
+  const auto* const entry = redis.peek(names[resource], t);
+  const Seen& before = seen_[c.master][resource];
   const bool was_there = before.value == value && redis.wall_ms(t) <= before.when_ms;
   if (!was_there || !entry || entry->value != value) {
     world_.violate(t - second, 1u << c.client, "an extend of c%u made a key on m%u", c.client, c.master);
@@ -155,7 +165,7 @@ void Witness::published(unsigned client, const User& user, Instant valid_until, 
     const Master& master = world_.master(m);
     bool ours = true;
     for (unsigned r : each(user.resources)) {
-      const auto entry = master.redis.peek(names[r], world_.now());
+      const auto* const entry = master.redis.peek(names[r], world_.now());
       ours = ours && entry && memcmp(entry->value.data(), value, sizeof(Claim::value_hex)) == 0 &&
              master.redis.wall_ms(end) <= entry->when_ms;
     }

@@ -38,7 +38,7 @@ class Witness {
  public:
   explicit Witness(World& world);
 
-  void executed(Connection& c, const test::Args& args, const test::Reply& reply, Ns t);
+  void executed(Connection& c, test::Request args, const test::Reply& reply, Ns t);
   void counted(unsigned client, const User& user, const redlock_event_s& event);
   void published(unsigned client, const User& user, Instant valid_until, Ns t);
   // Was a floor stored after t that is below this token? Then later ones may be, too.
@@ -58,9 +58,9 @@ class Witness {
     std::string value;
     unsigned known = 0;  // masters that acknowledged, or know their counter
   };
-  Attempt& attempt(unsigned client, const std::string& value);
+  Attempt& attempt(unsigned client, std::string_view value);
   void counter_said(const Connection& c, unsigned resource, const test::Reply& reply, Ns t);
-  void extended(const Connection& c, unsigned resource, const std::string& value, Ns t);
+  void extended(const Connection& c, unsigned resource, std::string_view value, Ns t);
   bool all_well(unsigned client, Ns since) const;
 
   World& world_;
@@ -70,7 +70,11 @@ class Witness {
   unsigned next_attempt_[clients_max] = {};
   std::vector<Floor> floors_;
   Stored stored_[masters_max][resources_max];
-  test::RedisDouble::Entry seen_[masters_max][resources_max];  // behind the last command about it; empty: no key
+  struct Seen {
+    std::string value;
+    int64_t when_ms = 0;
+  };
+  Seen seen_[masters_max][resources_max];  // behind the last command about it; empty: no key
   Ns seen_at_[masters_max][resources_max] = {};
 };
 

@@ -84,7 +84,9 @@ void World::run() {
     ++totals.events;
     story_.mark(static_cast<uint64_t>(event.at), static_cast<uint64_t>(event.kind) << 32 | event.a);
     handle(event);
-    for (const auto& master : masters_) master->tell_pushed();
+    for (const auto& master : masters_) {
+      if (master->redis.has_pushed()) master->tell_pushed();
+    }
     if (totals.events > events_max)
       violate(now_ - 10 * ms, ~0u, "more than %llu events", static_cast<unsigned long long>(events_max));
   }

@@ -2,7 +2,7 @@
 #include "redis_double.hpp"
 
 #include <algorithm>
-#include <cctype>
+#include <charconv>
 #include <limits>
 #include <unordered_map>
 
@@ -12,15 +12,45 @@ namespace redlock::test {
 
 namespace {
 
-std::string upper(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  return text;
+constexpr char upper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; }
+
+std::string lower(std::string_view text) {
+  std::string small(text);
+  for (char& c : small) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
+  }
+  return small;
 }
 
-std::string lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
+// Is the text this word, which is given in capitals?
+bool is(std::string_view text, std::string_view word) {
+  if (text.size() != word.size()) return false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (upper(text[i]) != word[i]) return false;
+  }
+  return true;
 }
+
+// The name of a command as a number: none that the double knows is longer. 0: too long.
+constexpr uint64_t number_of(std::string_view name) {
+  if (name.size() > 8) return 0;
+  uint64_t number = 0;
+  for (const char c : name) number = number << 8 | static_cast<unsigned char>(upper(c));
+  return number;
+}
+
+void append(std::string& out, int64_t number) {
+  char digits[20];
+  out.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
+}
+
+void append_line(std::string& out, char mark, int64_t number) {
+  out += mark;
+  append(out, number);
+  out.append("\r\n", 2);
+}
+
+void append_line(std::string& out, std::string_view text) { out.append(text).append("\r\n", 2); }
 
 // Redis string2ll: no blanks, no plus sign, no leading zero.
 std::optional<int64_t> to_int(std::string_view text) {
@@ -44,9 +74,9 @@ Reply syntax_error() { return err("ERR syntax error"); }
 Reply wrong_type() { return err("WRONGTYPE Operation against a key holding the wrong kind of value"); }
 
 // The same few texts again and again.
-const std::string& sha_of(const std::string& text) {
+const std::string& sha_of(std::string_view text) {
   static thread_local std::unordered_map<std::string, std::string> known;
-  std::string& sha = known[text];
+  std::string& sha = known[std::string(text)];
   if (sha.empty()) sha = Sha1::hex(text);
   return sha;
 }
@@ -105,35 +135,33 @@ void WallClock::thaw(TrueTime now) {
 Reply Reply::make_status(std::string text) { return Reply{status, std::move(text), 0, {}}; }
 Reply Reply::make_error(std::string text) { return Reply{error, std::move(text), 0, {}}; }
 Reply Reply::make_integer(int64_t number) { return Reply{integer, {}, number, {}}; }
-Reply Reply::make_bulk(std::string text) { return Reply{bulk, std::move(text), 0, {}}; }
+Reply Reply::make_bulk(std::string_view text) { return Reply{bulk, std::string(text), 0, {}}; }
 Reply Reply::make_array(std::vector<Reply> items) { return Reply{array, {}, 0, std::move(items)}; }
 
 void Reply::encode(int resp, std::string& out) const {
-  const auto sized = [&out](char mark, size_t size) { out += mark + std::to_string(size) + "\r\n"; };
+  const auto sized = [&out](char mark, size_t size) { append_line(out, mark, static_cast<int64_t>(size)); };
   switch (kind) {
     case status:
-      out += "+" + text + "\r\n";
-      return;
+      out += '+';
+      return append_line(out, text);
     case error:
-      out += "-" + text + "\r\n";
-      return;
+      out += '-';
+      return append_line(out, text);
     case integer:
-      out += ":" + std::to_string(number) + "\r\n";
-      return;
+      return append_line(out, ':', number);
     case nil:
       out += resp == 3 ? "_\r\n" : "$-1\r\n";
       return;
     case verbatim:
       if (resp == 3) {
         sized('=', text.size() + 4);
-        out += "txt:" + text + "\r\n";
-        return;
+        out += "txt:";
+        return append_line(out, text);
       }
       [[fallthrough]];
     case bulk:
       sized('$', text.size());
-      out += text + "\r\n";
-      return;
+      return append_line(out, text);
     case array:
       sized('*', items.size());
       break;
@@ -181,10 +209,7 @@ int RedisDouble::open(TrueTime) {
 
 void RedisDouble::close(int conn) {
   conns_.erase(conn);
-  for (auto tracked = trackers_.begin(); tracked != trackers_.end();) {
-    tracked->second.erase(conn);
-    tracked = tracked->second.empty() ? trackers_.erase(tracked) : std::next(tracked);
-  }
+  for (auto& [key, readers] : trackers_) std::erase(readers, conn);
 }
 
 std::string& RedisDouble::out(int conn) {
@@ -205,17 +230,25 @@ bool RedisDouble::garbled(int conn) const {
   return found != conns_.end() && found->second.garbled;
 }
 
+// The words of a request lie where it came in: only what is not complete yet is kept.
 void RedisDouble::receive(int number, std::string_view bytes, TrueTime now) {
   const auto found = conns_.find(number);
   if (found == conns_.end() || found->second.closing) return;
   Connection& conn = found->second;
-  conn.in += bytes;
-  Args args;
-  while (!conn.closing) {
-    const Parse parsed = parse(conn, args);
-    if (parsed != Parse::complete) return;
-    if (!args.empty()) answer(number, args, now);
+  const bool more = !conn.in.empty();
+  if (more) bytes = conn.in += bytes;
+  static thread_local std::vector<std::string_view> spare;
+  std::vector<std::string_view> words = std::move(spare);
+  size_t taken = 0;
+  while (!conn.closing && parse(conn, bytes, taken, words) == Parse::complete) {
+    if (!words.empty()) answer(number, words, now);
   }
+  if (more) {
+    conn.in.erase(0, taken);
+  } else {
+    conn.in = bytes.substr(taken);
+  }
+  spare = std::move(words);
 }
 
 RedisDouble::Parse RedisDouble::broken(Connection& conn, const std::string& what) {
@@ -225,35 +258,33 @@ RedisDouble::Parse RedisDouble::broken(Connection& conn, const std::string& what
 }
 
 // One request off the input. Inline requests are words on a line.
-RedisDouble::Parse RedisDouble::parse(Connection& conn, Args& args) {
-  args.clear();
-  if (conn.in.empty()) return Parse::need_more;
-  if (conn.in[0] == '*') return parse_multibulk(conn, args);
-  const size_t end = conn.in.find('\n');
-  if (end == std::string::npos)
-    return conn.in.size() > 65536 ? broken(conn, "too big inline request") : Parse::need_more;
-  std::string word;
-  for (size_t i = 0; i <= end; ++i) {
-    const char c = conn.in[i];
-    if (c != ' ' && c != '\r' && c != '\n') {
-      word += c;
-    } else if (!word.empty()) {
-      args.push_back(std::move(word));
-      word.clear();
-    }
+RedisDouble::Parse RedisDouble::parse(Connection& conn, std::string_view bytes, size_t& taken,
+                                      std::vector<std::string_view>& words) {
+  words.clear();
+  const std::string_view in = bytes.substr(taken);
+  if (in.empty()) return Parse::need_more;
+  if (in[0] == '*') return parse_multibulk(conn, in, taken, words);
+  const size_t end = in.find('\n');
+  if (end == std::string::npos) return in.size() > 65536 ? broken(conn, "too big inline request") : Parse::need_more;
+  constexpr std::string_view blanks = " \r\n";
+  for (size_t at = 0; (at = in.find_first_not_of(blanks, at)) < end;) {
+    const size_t behind = in.find_first_of(blanks, at);
+    words.push_back(in.substr(at, behind - at));
+    at = behind;
   }
-  conn.in.erase(0, end + 1);
+  taken += end + 1;
   return Parse::complete;
 }
 
-RedisDouble::Parse RedisDouble::parse_multibulk(Connection& conn, Args& args) {
-  const std::string& in = conn.in;
+RedisDouble::Parse RedisDouble::parse_multibulk(Connection& conn, std::string_view in, size_t& taken,
+                                                std::vector<std::string_view>& words) {
   size_t at = 0;
   // The number behind a mark: nothing while its line is incomplete.
   const auto line = [&](std::optional<int64_t>& number) {
-    const size_t end = in.find('\r', at);
-    if (end == std::string::npos || end + 1 >= in.size()) return false;
-    number = to_int(std::string_view(in).substr(at + 1, end - at - 1));
+    size_t end = at;
+    while (end < in.size() && in[end] != '\r') ++end;
+    if (end + 1 >= in.size()) return false;
+    number = to_int(in.substr(at + 1, end - at - 1));
     at = end + 2;
     return true;
   };
@@ -270,69 +301,76 @@ RedisDouble::Parse RedisDouble::parse_multibulk(Connection& conn, Args& args) {
     if (*size > 16384 && !conn.authenticated) return broken(conn, "unauthenticated bulk length");
     const size_t length = static_cast<size_t>(*size);
     if (in.size() < at + length + 2) return Parse::need_more;
-    args.push_back(in.substr(at, length));
+    words.push_back(in.substr(at, length));
     at += length + 2;
   }
-  conn.in.erase(0, at);
+  taken += at;
   return Parse::complete;
 }
 
 // ---- commands: may it run? ------------------------------------------------------------------------------------------
 
-const RedisDouble::Command* RedisDouble::find(const std::string& name) const {
-  using D = RedisDouble;
-  static constexpr unsigned always = while_loading | while_stale;
-  static const std::map<std::string, Command> table = {
-      {"AUTH", {&D::cmd_auth, -2, no_auth | always | while_busy}},
-      {"CLIENT", {&D::cmd_client, -2, always}},
-      {"DEL", {&D::cmd_del, -2, write | keyed}},
-      {"EVAL", {&D::cmd_eval, -3, while_stale}},
-      {"EVALSHA", {&D::cmd_eval, -3, while_stale}},
-      {"EXISTS", {&D::cmd_exists, -2, read | keyed}},
-      {"FLUSHALL", {&D::cmd_flushall, -1, write}},
-      {"GET", {&D::cmd_get, 2, read | keyed}},
-      {"HDEL", {&D::cmd_hdel, -3, write | keyed}},
-      {"HELLO", {&D::cmd_hello, -1, no_auth | always | while_busy}},
-      {"HGET", {&D::cmd_hget, 3, read | keyed}},
-      {"HMGET", {&D::cmd_hmget, -3, read | keyed}},
-      {"HSET", {&D::cmd_hset, -4, write | deny_oom | keyed}},
-      {"INFO", {&D::cmd_info, -1, always}},
-      {"MGET", {&D::cmd_mget, -2, read | keyed}},
-      {"PEXPIRE", {&D::cmd_pexpire, -3, write | keyed}},
-      {"PING", {&D::cmd_ping, -1, 0}},
-      {"PTTL", {&D::cmd_pttl, 2, read | keyed}},
-      {"QUIT", {&D::cmd_quit, -1, no_auth | always | while_busy}},
-      {"ROLE", {&D::cmd_role, 1, always}},
-      {"SCRIPT", {&D::cmd_script, -2, while_stale}},
-      {"SET", {&D::cmd_set, -3, write | deny_oom | keyed}},
-      {"TIME", {&D::cmd_time, 1, always}},
-  };
-  if (knobs.no_hello && name == "HELLO") return nullptr;
-  if (knobs.no_scripts && (name == "EVAL" || name == "EVALSHA" || name == "SCRIPT")) return nullptr;
-  const auto found = table.find(name);
-  return found == table.end() ? nullptr : &found->second;
+constexpr RedisDouble::Command RedisDouble::table[] = {
+    {"AUTH", &RedisDouble::cmd_auth, -2, no_auth | always | while_busy},
+    {"CLIENT", &RedisDouble::cmd_client, -2, always},
+    {"DEL", &RedisDouble::cmd_del, -2, write | keyed},
+    {"EVAL", &RedisDouble::cmd_eval, -3, while_stale | scripted},
+    {"EVALSHA", &RedisDouble::cmd_eval, -3, while_stale | scripted},
+    {"EXISTS", &RedisDouble::cmd_exists, -2, read | keyed | several},
+    {"FLUSHALL", &RedisDouble::cmd_flushall, -1, write},
+    {"GET", &RedisDouble::cmd_get, 2, read | keyed},
+    {"HDEL", &RedisDouble::cmd_hdel, -3, write | keyed},
+    {"HELLO", &RedisDouble::cmd_hello, -1, no_auth | always | while_busy},
+    {"HGET", &RedisDouble::cmd_hget, 3, read | keyed},
+    {"HMGET", &RedisDouble::cmd_hmget, -3, read | keyed},
+    {"HSET", &RedisDouble::cmd_hset, -4, write | deny_oom | keyed},
+    {"INFO", &RedisDouble::cmd_info, -1, always},
+    {"MGET", &RedisDouble::cmd_mget, -2, read | keyed | several},
+    {"PEXPIRE", &RedisDouble::cmd_pexpire, -3, write | keyed},
+    {"PING", &RedisDouble::cmd_ping, -1, 0},
+    {"PTTL", &RedisDouble::cmd_pttl, 2, read | keyed},
+    {"QUIT", &RedisDouble::cmd_quit, -1, no_auth | always | while_busy},
+    {"ROLE", &RedisDouble::cmd_role, 1, always},
+    {"SCRIPT", &RedisDouble::cmd_script, -2, while_stale | scripted},
+    {"SET", &RedisDouble::cmd_set, -3, write | deny_oom | keyed},
+    {"TIME", &RedisDouble::cmd_time, 1, always},
+};
+
+const RedisDouble::Command* RedisDouble::find(std::string_view name) const {
+  static constexpr auto numbers = [] {
+    std::array<uint64_t, commands> all = {};
+    for (size_t i = 0; i < commands; ++i) all[i] = number_of(table[i].name);
+    return all;
+  }();
+  const auto found = std::find(numbers.begin(), numbers.end(), number_of(name));
+  if (found == numbers.end()) return nullptr;
+  const Command& command = table[found - numbers.begin()];
+  if (command.name.size() != name.size()) return nullptr;
+  if (knobs.no_hello && command.run == &RedisDouble::cmd_hello) return nullptr;
+  if (knobs.no_scripts && (command.flags & scripted)) return nullptr;
+  return &command;
 }
 
-Reply RedisDouble::unknown(const Args& args) const {
-  std::string text = "ERR unknown command '" + args[0].substr(0, 128) + "', with args beginning with: ";
-  for (size_t i = 1; i < args.size() && text.size() < 256; ++i) text += "'" + args[i].substr(0, 128) + "' ";
+Reply RedisDouble::unknown(Request args) const {
+  std::string text = "ERR unknown command '" + std::string(args[0].substr(0, 128)) + "', with args beginning with: ";
+  for (size_t i = 1; i < args.size() && text.size() < 256; ++i)
+    text += "'" + std::string(args[i].substr(0, 128)) + "' ";
   std::replace(text.begin(), text.end(), '\r', ' ');
   std::replace(text.begin(), text.end(), '\n', ' ');
   return err(text);
 }
 
 // Reasons not to run a known command, in the order in which Redis looks for them.
-std::optional<Reply> RedisDouble::refuse(const Connection& conn, const Command& command, const std::string& name,
-                                         bool in_script) const {
+std::optional<Reply> RedisDouble::refuse(const Connection& conn, const Command& command, bool in_script) const {
   const bool writes = (command.flags & write) != 0;
   if (!conn.authenticated && !(command.flags & no_auth)) return err("NOAUTH Authentication required.");
-  if (knobs.noperm.count(name) != 0 && !(command.flags & no_auth)) {
+  if (!knobs.noperm.empty() && knobs.noperm.count(command.name) != 0 && !(command.flags & no_auth)) {
     if (in_script) return err("ERR The user executing the script can't run this command or subcommand");
-    return err("NOPERM this user has no permissions to run the '" + lower(name) + "' command");
+    return err("NOPERM this user has no permissions to run the '" + lower(command.name) + "' command");
   }
   if (knobs.cluster && (command.flags & keyed)) return err("CLUSTERDOWN Hash slot not served");
   if (knobs.oom && (command.flags & deny_oom)) return err("OOM command not allowed when used memory > 'maxmemory'.");
-  if (!knobs.replica && knobs.misconf && (writes || name == "PING")) return err(kMisconf);
+  if (!knobs.replica && knobs.misconf && (writes || command.name == "PING")) return err(kMisconf);
   if (!knobs.replica && knobs.noreplicas && writes) return err("NOREPLICAS Not enough good replicas to write.");
   if (knobs.replica && writes) return err("READONLY You can't write against a read only replica.");
   if (knobs.masterdown && !(command.flags & while_stale)) {
@@ -345,36 +383,36 @@ std::optional<Reply> RedisDouble::refuse(const Connection& conn, const Command& 
   return std::nullopt;
 }
 
-Reply RedisDouble::execute(int number, const Args& args, TrueTime now) {
-  const std::string name = upper(args[0]);
-  if (!failures_.empty() && (failures_.front().command.empty() || failures_.front().command == name)) {
+Reply RedisDouble::execute(int number, Request args, TrueTime now) {
+  if (!failures_.empty() && (failures_.front().command.empty() || is(args[0], failures_.front().command))) {
     Reply reply = err(failures_.front().text);
     failures_.pop_front();
     return reply;
   }
-  const Command* command = find(name);
+  const Command* command = find(args[0]);
   if (!command) return unknown(args);
   const int count = static_cast<int>(args.size());
   if (command->arity > 0 ? count != command->arity : count < -command->arity) {
-    return err("ERR wrong number of arguments for '" + lower(name) + "' command");
+    return err("ERR wrong number of arguments for '" + lower(args[0]) + "' command");
   }
   Connection& conn = conns_.at(number);
-  if (std::optional<Reply> refusal = refuse(conn, *command, name, false)) return *refusal;
-  ++calls_[name];
-  Reply reply = (this->*command->run)(number, args, now);
-  if ((command->flags & read) && conn.tracking && (!conn.optin || conn.caching) && !(conn.optout && conn.caching)) {
-    const size_t keys = name == "EXISTS" || name == "MGET" ? args.size() : 2;
-    for (size_t i = 1; i < keys; ++i) trackers_[args[i]].insert(number);
-  }
+  if (std::optional<Reply> refusal = refuse(conn, *command, false)) return std::move(*refusal);
+  Reply reply = run(*command, number, args, now);
+  if (tracks(conn, *command)) track(args.subspan(1, command->flags & several ? args.size() - 1 : 1), number);
   return reply;
 }
 
-void RedisDouble::answer(int number, const Args& args, TrueTime now) {
+Reply RedisDouble::run(const Command& command, int number, Request args, TrueTime now) {
+  ++calls_[static_cast<size_t>(&command - table)];
+  return (this->*command.run)(number, args, now);
+}
+
+void RedisDouble::answer(int number, Request args, TrueTime now) {
   ++received_;
   const Reply reply = execute(number, args, now);
   if (observer) observer(number, args, reply, now);
   Connection& conn = conns_.at(number);
-  if (!garbage_.empty() && (garbage_.front().command.empty() || garbage_.front().command == upper(args[0]))) {
+  if (!garbage_.empty() && (garbage_.front().command.empty() || is(args[0], garbage_.front().command))) {
     conn.out += garbage_.front().text;
     conn.garbled = true;
     garbage_.pop_front();
@@ -383,7 +421,7 @@ void RedisDouble::answer(int number, const Args& args, TrueTime now) {
   }
   for (const std::string& late : conn.late_pushes) conn.out += late;
   conn.late_pushes.clear();
-  if (upper(args[0]) != "CLIENT") conn.caching = false;
+  if (conn.caching && !is(args[0], "CLIENT")) conn.caching = false;
 }
 
 // ---- keys and those who track them ----------------------------------------------------------------------------------
@@ -393,7 +431,7 @@ bool RedisDouble::expired(const Entry& entry, TrueTime now) const {
 }
 
 // A replica does not delete what has expired: it waits for its master to say so.
-RedisDouble::Entry* RedisDouble::find_key(const std::string& key, TrueTime now, int conn) {
+RedisDouble::Entry* RedisDouble::find_key(std::string_view key, TrueTime now, int conn) {
   const auto found = keys_.find(key);
   if (found == keys_.end()) return nullptr;
   if (!expired(found->second, now)) return &found->second;
@@ -403,14 +441,26 @@ RedisDouble::Entry* RedisDouble::find_key(const std::string& key, TrueTime now, 
   return nullptr;
 }
 
-void RedisDouble::push(int number, const std::string* key, bool after_reply) {
+RedisDouble::Entry& RedisDouble::made(std::string_view key) {
+  const auto found = keys_.find(key);
+  return found != keys_.end() ? found->second : keys_.emplace(key, Entry()).first->second;
+}
+
+void RedisDouble::drop(std::string_view key) {
+  if (const auto found = keys_.find(key); found != keys_.end()) keys_.erase(found);
+}
+
+void RedisDouble::push(int number, const std::string_view* key, bool after_reply) {
   Connection& conn = conns_.at(number);
   if (conn.resp != 3) return;
   std::string text = ">2\r\n$10\r\ninvalidate\r\n";
-  if (key)
-    text += "*1\r\n$" + std::to_string(key->size()) + "\r\n" + *key + "\r\n";
-  else
+  if (key) {
+    append_line(text, '*', 1);
+    append_line(text, '$', static_cast<int64_t>(key->size()));
+    append_line(text, *key);
+  } else {
     text += "_\r\n";
+  }
   if (after_reply) {
     conn.late_pushes.push_back(std::move(text));
   } else {
@@ -419,18 +469,32 @@ void RedisDouble::push(int number, const std::string* key, bool after_reply) {
   }
 }
 
+bool RedisDouble::tracks(const Connection& conn, const Command& command) {
+  return (command.flags & read) && conn.tracking && (!conn.optin || conn.caching) && !(conn.optout && conn.caching);
+}
+
+template <class Keys>
+void RedisDouble::track(const Keys& keys, int number) {
+  for (const auto& key : keys) {
+    auto entry = trackers_.find(key);
+    if (entry == trackers_.end()) entry = trackers_.emplace(key, std::vector<int>()).first;
+    std::vector<int>& readers = entry->second;
+    const auto at = std::lower_bound(readers.begin(), readers.end(), number);
+    if (at == readers.end() || *at != number) readers.insert(at, number);
+  }
+}
+
 // Registrations are used up by any change, also by the change that is not told to its author (NOLOOP).
-void RedisDouble::changed(const std::string& key, int by_conn, bool executing) {
+void RedisDouble::changed(std::string_view key, int by_conn, bool executing) {
   const auto found = trackers_.find(key);
   if (found == trackers_.end()) return;
-  const std::set<int> readers = std::move(found->second);
-  trackers_.erase(found);
-  for (const int reader : readers) {
+  for (const int reader : found->second) {
     const auto conn = conns_.find(reader);
     if (conn == conns_.end() || !conn->second.tracking || conn->second.closing) continue;
     if (reader == by_conn && conn->second.noloop) continue;
     push(reader, &key, executing && reader == by_conn);
   }
+  found->second.clear();
 }
 
 void RedisDouble::tick(TrueTime now) {
@@ -463,7 +527,7 @@ void RedisDouble::put(const std::string& key, const std::string& value, int64_t 
   changed(key, -1, false);
 }
 
-void RedisDouble::put_fields(const std::string& key, std::map<std::string, std::string> fields) {
+void RedisDouble::put_fields(const std::string& key, Fields fields) {
   keys_[key] = Entry{"", 0, true, std::move(fields)};
   changed(key, -1, false);
 }
@@ -487,7 +551,7 @@ void RedisDouble::crash(Keep keep, TrueTime now) {
     conn.out.clear();
   }
   trackers_.clear();
-  loaded_.clear();
+  script_flush();
   failures_.clear();
   garbage_.clear();
   run_id_ = random_id();
@@ -505,15 +569,28 @@ void RedisDouble::become_master() {
 }
 
 std::string RedisDouble::register_script(const std::string& body, Script native) {
-  const std::string sha = sha_of(body);
-  scripts_[sha] = std::move(native);
+  const std::string& sha = sha_of(body);
+  script(sha).native = std::move(native);
   return sha;
 }
 
-std::optional<RedisDouble::Entry> RedisDouble::peek(const std::string& key, TrueTime now) const {
+const RedisDouble::Known* RedisDouble::find_script(std::string_view sha) const {
+  const auto found = std::find_if(scripts_.begin(), scripts_.end(), [sha](const Known& k) { return k.sha == sha; });
+  return found == scripts_.end() ? nullptr : &*found;
+}
+
+RedisDouble::Known& RedisDouble::script(std::string_view sha) {
+  if (const Known* const known = find_script(sha)) return scripts_[static_cast<size_t>(known - scripts_.data())];
+  return scripts_.emplace_back(Known{std::string(sha), nullptr, false});
+}
+
+void RedisDouble::script_flush() {
+  for (Known& known : scripts_) known.loaded = false;
+}
+
+const RedisDouble::Entry* RedisDouble::peek(std::string_view key, TrueTime now) const {
   const auto found = keys_.find(key);
-  if (found == keys_.end() || expired(found->second, now)) return std::nullopt;
-  return found->second;
+  return found == keys_.end() || expired(found->second, now) ? nullptr : &found->second;
 }
 
 std::vector<std::string> RedisDouble::keys(TrueTime now) const {
@@ -524,102 +601,105 @@ std::vector<std::string> RedisDouble::keys(TrueTime now) const {
   return names;
 }
 
-uint64_t RedisDouble::calls(const std::string& command) const {
-  const auto found = calls_.find(command);
-  return found == calls_.end() ? 0 : found->second;
+uint64_t RedisDouble::calls(std::string_view command) const {
+  const Command* const found = find(command);
+  return found == nullptr ? 0 : calls_[static_cast<size_t>(found - table)];
 }
 
 // ---- scripts --------------------------------------------------------------------------------------------------------
 
-Reply ScriptCall::call(Args command) {
+Reply ScriptCall::run(Request command) {
   if (error_) return *error_;
   Reply reply = redis_.script_call(*this, command);
   if (reply.is_error()) {
-    reply.text += " script: " + sha_ + ", on @user_script:1.";
+    reply.text.append(" script: ").append(sha_).append(", on @user_script:1.");
     error_ = reply;
   }
   return reply;
 }
 
-Reply RedisDouble::script_call(ScriptCall& call, const Args& args) {
-  const std::string name = upper(args.at(0));
-  const Command* command = find(name);
+Reply ScriptCall::call(const Args& command) {
+  const std::vector<std::string_view> words(command.begin(), command.end());
+  return run(words);
+}
+
+Reply RedisDouble::script_call(ScriptCall& call, Request args) {
+  const Command* command = find(args[0]);
   if (!command) return err("ERR Unknown Redis command called from script");
-  if (std::optional<Reply> refusal = refuse(conns_.at(call.conn_), *command, name, true)) return *refusal;
-  ++calls_[name];
-  Reply reply = (this->*command->run)(call.conn_, args, call.now_);
-  // What a script reads is tracked for all the keys it declared, from that read on: a write behind it ends that.
   const Connection& conn = conns_.at(call.conn_);
-  if ((command->flags & read) && conn.tracking && (!conn.optin || conn.caching) && !(conn.optout && conn.caching)) {
-    for (const std::string& key : call.keys) trackers_[key].insert(call.conn_);
-  }
+  if (std::optional<Reply> refusal = refuse(conn, *command, true)) return std::move(*refusal);
+  Reply reply = run(*command, call.conn_, args, call.now_);
+  // What a script reads is tracked for all the keys it declared, from that read on: a write behind it ends that.
+  if (tracks(conn, *command)) track(call.keys, call.conn_);
   return reply;
 }
 
-Reply RedisDouble::cmd_eval(int number, const Args& args, TrueTime now) {
+Reply RedisDouble::cmd_eval(int number, Request args, TrueTime now) {
   const std::optional<int64_t> count = to_int(args[2]);
   if (!count) return not_an_integer();
   if (*count > static_cast<int64_t>(args.size()) - 3)
     return err("ERR Number of keys can't be greater than number of args");
   if (*count < 0) return err("ERR Number of keys can't be negative");
-  const bool by_sha = upper(args[0]) == "EVALSHA";
-  const std::string sha = by_sha ? lower(args[1]) : sha_of(args[1]);
-  if (by_sha && loaded_.count(sha) == 0) return err(kNoScript);
-  loaded_.insert(sha);
+  const bool by_sha = is(args[0], "EVALSHA");
+  const Known* known = find_script(by_sha ? args[1] : sha_of(args[1]));
+  if (by_sha && known == nullptr) known = find_script(lower(args[1]));
+  if (by_sha && (known == nullptr || !known->loaded)) return err(kNoScript);
+  if (!by_sha) {
+    Known& taught = script(sha_of(args[1]));
+    taught.loaded = true;
+    known = &taught;
+  }
   if (knobs.masterdown) return err(kMasterDown);
-  const auto script = scripts_.find(sha);
-  if (script == scripts_.end()) return err("ERR the double was not taught script " + sha);
+  if (!known->native) return err("ERR the double was not taught script " + known->sha);
   if (knobs.cluster && *count > 0) return err("CLUSTERDOWN Hash slot not served");
-  ScriptCall call(*this, sha, number, now);
-  const auto first_arg = args.begin() + 3 + static_cast<Args::difference_type>(*count);
+  ScriptCall call(*this, known->sha, number, now);
+  const auto first_arg = args.begin() + 3 + static_cast<std::ptrdiff_t>(*count);
   call.keys.assign(args.begin() + 3, first_arg);
   call.argv.assign(first_arg, args.end());
-  Reply result = script->second(call);
+  Reply result = known->native(call);
   return call.error_ ? *call.error_ : result;
 }
 
-Reply RedisDouble::cmd_script(int, const Args& args, TrueTime) {
-  const std::string sub = upper(args[1]);
-  if (sub == "LOAD" && args.size() == 3) {
-    const std::string sha = sha_of(args[2]);
-    loaded_.insert(sha);
+Reply RedisDouble::cmd_script(int, Request args, TrueTime) {
+  const std::string_view sub = args[1];
+  if (is(sub, "LOAD") && args.size() == 3) {
+    const std::string& sha = sha_of(args[2]);
+    script(sha).loaded = true;
     return Reply::make_bulk(sha);
   }
-  if (sub == "FLUSH") {
-    const bool valid =
-        args.size() == 2 || (args.size() == 3 && (upper(args[2]) == "SYNC" || upper(args[2]) == "ASYNC"));
+  if (is(sub, "FLUSH")) {
+    const bool valid = args.size() == 2 || (args.size() == 3 && (is(args[2], "SYNC") || is(args[2], "ASYNC")));
     if (!valid) return err("ERR SCRIPT FLUSH only support SYNC|ASYNC option");
-    loaded_.clear();
+    script_flush();
     return Reply::ok();
   }
-  if (sub == "EXISTS" && args.size() > 2) {
+  if (is(sub, "EXISTS") && args.size() > 2) {
     std::vector<Reply> known;
-    for (size_t i = 2; i < args.size(); ++i)
-      known.push_back(Reply::make_integer(loaded_.count(lower(args[i])) ? 1 : 0));
+    for (size_t i = 2; i < args.size(); ++i) known.push_back(Reply::make_integer(loaded(lower(args[i])) ? 1 : 0));
     return Reply::make_array(std::move(known));
   }
-  if (sub == "LOAD" || sub == "EXISTS")
+  if (is(sub, "LOAD") || is(sub, "EXISTS"))
     return err("ERR wrong number of arguments for 'script|" + lower(sub) + "' command");
-  return err("ERR unknown subcommand '" + args[1].substr(0, 128) + "'. Try SCRIPT HELP.");
+  return err("ERR unknown subcommand '" + std::string(args[1].substr(0, 128)) + "'. Try SCRIPT HELP.");
 }
 
 // ---- commands on keys -----------------------------------------------------------------------------------------------
 
-Reply RedisDouble::cmd_set(int number, const Args& args, TrueTime now) {
+Reply RedisDouble::cmd_set(int number, Request args, TrueTime now) {
   bool nx = false, xx = false, keep = false;
-  const std::string* expiry = nullptr;
+  const std::string_view* expiry = nullptr;
   int64_t unit = 1;
   for (size_t i = 3; i < args.size(); ++i) {
-    const std::string option = upper(args[i]);
+    const std::string_view option = args[i];
     const bool has_value = i + 1 < args.size();
-    if (option == "NX" && !xx)
+    if (is(option, "NX") && !xx)
       nx = true;
-    else if (option == "XX" && !nx)
+    else if (is(option, "XX") && !nx)
       xx = true;
-    else if (option == "KEEPTTL" && !expiry)
+    else if (is(option, "KEEPTTL") && !expiry)
       keep = true;
-    else if ((option == "PX" || option == "EX") && !expiry && !keep && has_value) {
-      unit = option == "EX" ? 1000 : 1;
+    else if ((is(option, "PX") || is(option, "EX")) && !expiry && !keep && has_value) {
+      unit = is(option, "EX") ? 1000 : 1;
       expiry = &args[++i];
     } else {
       return syntax_error();
@@ -638,66 +718,85 @@ Reply RedisDouble::cmd_set(int number, const Args& args, TrueTime now) {
   const Entry* old = find_key(args[1], now, number);
   if ((nx && old) || (xx && !old)) return Reply::make_nil();
   if (keep && old) when = old->when_ms;
-  keys_[args[1]] = Entry{args[2], when, false, {}};
+  Entry& entry = made(args[1]);
+  entry.value = args[2];
+  entry.when_ms = when;
+  entry.hash = false;
+  entry.fields.clear();
   changed(args[1], number, true);
   return Reply::ok();
 }
 
-Reply RedisDouble::cmd_get(int number, const Args& args, TrueTime now) {
+Reply RedisDouble::cmd_get(int number, Request args, TrueTime now) {
   const Entry* entry = find_key(args[1], now, number);
   if (!entry) return Reply::make_nil();
   return entry->hash ? wrong_type() : Reply::make_bulk(entry->value);
 }
 
-Reply RedisDouble::cmd_hset(int number, const Args& args, TrueTime now) {
+Reply RedisDouble::cmd_hset(int number, Request args, TrueTime now) {
   if (args.size() % 2 != 0) return err("ERR wrong number of arguments for 'hset' command");
   Entry* entry = find_key(args[1], now, number);
   if (entry && !entry->hash) return wrong_type();
   if (!entry) {
-    entry = &keys_[args[1]];
+    entry = &made(args[1]);
     *entry = Entry{"", 0, true, {}};
   }
   int64_t added = 0;
   for (size_t i = 2; i < args.size(); i += 2) {
-    added += entry->fields.count(args[i]) == 0;
-    entry->fields[args[i]] = args[i + 1];
+    const auto field = entry->fields.find(args[i]);
+    if (field != entry->fields.end()) {
+      field->second = args[i + 1];
+    } else {
+      entry->fields.emplace(args[i], args[i + 1]);
+      ++added;
+    }
   }
   changed(args[1], number, true);
   return Reply::make_integer(added);
 }
 
-Reply RedisDouble::cmd_hget(int number, const Args& args, TrueTime now) {
-  const Reply all = cmd_hmget(number, args, now);
-  return all.is_error() ? all : all.items[0];
+Reply RedisDouble::value_of(const Entry* hash, std::string_view field) {
+  if (hash == nullptr) return Reply::make_nil();
+  const auto found = hash->fields.find(field);
+  return found == hash->fields.end() ? Reply::make_nil() : Reply::make_bulk(found->second);
 }
 
-Reply RedisDouble::cmd_hmget(int number, const Args& args, TrueTime now) {
+Reply RedisDouble::cmd_hget(int number, Request args, TrueTime now) {
+  const Entry* entry = find_key(args[1], now, number);
+  return entry && !entry->hash ? wrong_type() : value_of(entry, args[2]);
+}
+
+Reply RedisDouble::cmd_hmget(int number, Request args, TrueTime now) {
   const Entry* entry = find_key(args[1], now, number);
   if (entry && !entry->hash) return wrong_type();
   std::vector<Reply> values;
   for (size_t i = 2; i < args.size(); ++i) {
-    const bool present = entry && entry->fields.count(args[i]) != 0;
-    values.push_back(present ? Reply::make_bulk(entry->fields.at(args[i])) : Reply::make_nil());
+    values.push_back(value_of(entry, args[i]));
   }
   return Reply::make_array(std::move(values));
 }
 
-Reply RedisDouble::cmd_hdel(int number, const Args& args, TrueTime now) {
+Reply RedisDouble::cmd_hdel(int number, Request args, TrueTime now) {
   Entry* entry = find_key(args[1], now, number);
   if (!entry) return Reply::make_integer(0);
   if (!entry->hash) return wrong_type();
   int64_t deleted = 0;
-  for (size_t i = 2; i < args.size(); ++i) deleted += static_cast<int64_t>(entry->fields.erase(args[i]));
-  if (entry->fields.empty()) keys_.erase(args[1]);
+  for (size_t i = 2; i < args.size(); ++i) {
+    const auto field = entry->fields.find(args[i]);
+    if (field == entry->fields.end()) continue;
+    entry->fields.erase(field);
+    ++deleted;
+  }
+  if (entry->fields.empty()) drop(args[1]);
   if (deleted != 0) changed(args[1], number, true);
   return Reply::make_integer(deleted);
 }
 
-Reply RedisDouble::cmd_del(int number, const Args& args, TrueTime now) {
+Reply RedisDouble::cmd_del(int number, Request args, TrueTime now) {
   int64_t deleted = 0;
   for (size_t i = 1; i < args.size(); ++i) {
     if (!find_key(args[i], now, number)) continue;
-    keys_.erase(args[i]);
+    drop(args[i]);
     changed(args[i], number, true);
     ++deleted;
   }
@@ -705,7 +804,7 @@ Reply RedisDouble::cmd_del(int number, const Args& args, TrueTime now) {
 }
 
 // A key of another type is as good as none.
-Reply RedisDouble::cmd_mget(int number, const Args& args, TrueTime now) {
+Reply RedisDouble::cmd_mget(int number, Request args, TrueTime now) {
   std::vector<Reply> values;
   for (size_t i = 1; i < args.size(); ++i) {
     const Entry* entry = find_key(args[i], now, number);
@@ -714,33 +813,33 @@ Reply RedisDouble::cmd_mget(int number, const Args& args, TrueTime now) {
   return Reply::make_array(std::move(values));
 }
 
-Reply RedisDouble::cmd_exists(int number, const Args& args, TrueTime now) {
+Reply RedisDouble::cmd_exists(int number, Request args, TrueTime now) {
   int64_t found = 0;
   for (size_t i = 1; i < args.size(); ++i) found += find_key(args[i], now, number) ? 1 : 0;
   return Reply::make_integer(found);
 }
 
-Reply RedisDouble::cmd_pttl(int number, const Args& args, TrueTime now) {
+Reply RedisDouble::cmd_pttl(int number, Request args, TrueTime now) {
   const Entry* entry = find_key(args[1], now, number);
   if (!entry) return Reply::make_integer(-2);
   return Reply::make_integer(entry->when_ms == 0 ? -1 : std::max<int64_t>(0, entry->when_ms - wall.ms(now)));
 }
 
-Reply RedisDouble::cmd_pexpire(int number, const Args& args, TrueTime now) {
+Reply RedisDouble::cmd_pexpire(int number, Request args, TrueTime now) {
   const std::optional<int64_t> ttl = to_int(args[2]);
   bool nx = false, xx = false, gt = false, lt = false;
   for (size_t i = 3; i < args.size(); ++i) {
-    const std::string option = upper(args[i]);
-    if (option == "NX")
+    const std::string_view option = args[i];
+    if (is(option, "NX"))
       nx = true;
-    else if (option == "XX")
+    else if (is(option, "XX"))
       xx = true;
-    else if (option == "GT")
+    else if (is(option, "GT"))
       gt = true;
-    else if (option == "LT")
+    else if (is(option, "LT"))
       lt = true;
     else
-      return err("ERR Unsupported option " + args[i]);
+      return err("ERR Unsupported option " + std::string(args[i]));
   }
   if (nx && (xx || gt || lt)) return err("ERR NX and XX, GT or LT options at the same time are not compatible");
   if (gt && lt) return err("ERR GT and LT options at the same time are not compatible");
@@ -755,15 +854,15 @@ Reply RedisDouble::cmd_pexpire(int number, const Args& args, TrueTime now) {
   if ((nx && entry->when_ms != 0) || (xx && entry->when_ms == 0)) return Reply::make_integer(0);
   if ((gt && when <= old) || (lt && when >= old)) return Reply::make_integer(0);
   if (*ttl <= 0)
-    keys_.erase(args[1]);
+    drop(args[1]);
   else
     entry->when_ms = when;
   changed(args[1], number, true);
   return Reply::make_integer(1);
 }
 
-Reply RedisDouble::cmd_flushall(int number, const Args& args, TrueTime) {
-  const bool valid = args.size() == 1 || (args.size() == 2 && (upper(args[1]) == "SYNC" || upper(args[1]) == "ASYNC"));
+Reply RedisDouble::cmd_flushall(int number, Request args, TrueTime) {
+  const bool valid = args.size() == 1 || (args.size() == 2 && (is(args[1], "SYNC") || is(args[1], "ASYNC")));
   if (!valid) return syntax_error();
   flush_all(number);
   return Reply::ok();
@@ -771,21 +870,21 @@ Reply RedisDouble::cmd_flushall(int number, const Args& args, TrueTime) {
 
 // ---- commands on the connection -------------------------------------------------------------------------------------
 
-std::optional<Reply> RedisDouble::authenticate(Connection& conn, const std::string& user, const std::string& password) {
+std::optional<Reply> RedisDouble::authenticate(Connection& conn, std::string_view user, std::string_view password) {
   const bool open_user = knobs.password.empty() && user == "default";
   if (!open_user && (user != knobs.user || password != knobs.password)) return err(kWrongPass);
   conn.authenticated = true;
   return std::nullopt;
 }
 
-Reply RedisDouble::cmd_auth(int number, const Args& args, TrueTime) {
+Reply RedisDouble::cmd_auth(int number, Request args, TrueTime) {
   if (args.size() > 3) return syntax_error();
   if (args.size() == 2 && knobs.password.empty()) {
     return err(
         "ERR AUTH <password> called without any password configured for the default user. "
         "Are you sure your configuration is correct?");
   }
-  const std::string user = args.size() == 3 ? args[1] : "default";
+  const std::string_view user = args.size() == 3 ? args[1] : "default";
   const std::optional<Reply> refused = authenticate(conns_.at(number), user, args.back());
   return refused ? *refused : Reply::ok();
 }
@@ -809,7 +908,7 @@ Reply RedisDouble::hello_text(const Connection& conn) const {
                 text(knobs.replica ? "replica" : "master"), text("modules"), Reply::make_array(std::move(modules))}};
 }
 
-Reply RedisDouble::cmd_hello(int number, const Args& args, TrueTime) {
+Reply RedisDouble::cmd_hello(int number, Request args, TrueTime) {
   Connection& conn = conns_.at(number);
   int64_t version = conn.resp;
   if (args.size() > 1) {
@@ -818,16 +917,16 @@ Reply RedisDouble::cmd_hello(int number, const Args& args, TrueTime) {
     if (*asked < 2 || *asked > 3) return err("NOPROTO unsupported protocol version");
     version = *asked;
   }
-  const std::string* name = nullptr;
+  const std::string_view* name = nullptr;
   for (size_t i = 2; i < args.size(); ++i) {
-    const std::string option = upper(args[i]);
-    if (option == "AUTH" && i + 2 < args.size()) {
+    const std::string_view option = args[i];
+    if (is(option, "AUTH") && i + 2 < args.size()) {
       if (std::optional<Reply> refused = authenticate(conn, args[i + 1], args[i + 2])) return *refused;
       i += 2;
-    } else if (option == "SETNAME" && i + 1 < args.size()) {
+    } else if (is(option, "SETNAME") && i + 1 < args.size()) {
       name = &args[++i];
     } else {
-      return err("ERR Syntax error in HELLO option '" + args[i] + "'");
+      return err("ERR Syntax error in HELLO option '" + std::string(args[i]) + "'");
     }
   }
   if (!conn.authenticated) {
@@ -840,93 +939,94 @@ Reply RedisDouble::cmd_hello(int number, const Args& args, TrueTime) {
   return hello_text(conn);
 }
 
-Reply RedisDouble::cmd_client_tracking(Connection& conn, const Args& args) {
+Reply RedisDouble::cmd_client_tracking(Connection& conn, Request args) {
   if (args.size() < 3) return err("ERR wrong number of arguments for 'client|tracking' command");
   bool optin = false, optout = false, noloop = false;
   for (size_t i = 3; i < args.size(); ++i) {
-    const std::string option = upper(args[i]);
-    if (option == "OPTIN")
+    const std::string_view option = args[i];
+    if (is(option, "OPTIN"))
       optin = true;
-    else if (option == "OPTOUT")
+    else if (is(option, "OPTOUT"))
       optout = true;
-    else if (option == "NOLOOP")
+    else if (is(option, "NOLOOP"))
       noloop = true;
     else
       return syntax_error();
   }
-  const std::string mode = upper(args[2]);
-  if (mode != "ON" && mode != "OFF") return syntax_error();
+  const std::string_view mode = args[2];
+  if (!is(mode, "ON") && !is(mode, "OFF")) return syntax_error();
   if (optin && optout) return err("ERR You can't specify both OPTIN mode and OPTOUT mode");
-  conn.tracking = mode == "ON";
+  conn.tracking = is(mode, "ON");
   conn.optin = conn.tracking && optin;
   conn.optout = conn.tracking && optout;
   conn.noloop = conn.tracking && noloop;
   return Reply::ok();
 }
 
-Reply RedisDouble::cmd_client_caching(Connection& conn, const Args& args) {
+Reply RedisDouble::cmd_client_caching(Connection& conn, Request args) {
   if (args.size() != 3) return err("ERR wrong number of arguments for 'client|caching' command");
   if (!conn.tracking) {
     return err(
         "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled");
   }
-  const std::string mode = upper(args[2]);
-  if (mode != "YES" && mode != "NO") return syntax_error();
-  if (mode == "YES" && !conn.optin) {
+  const std::string_view mode = args[2];
+  if (!is(mode, "YES") && !is(mode, "NO")) return syntax_error();
+  if (is(mode, "YES") && !conn.optin) {
     return err("ERR CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode.");
   }
-  if (mode == "NO" && !conn.optout) {
+  if (is(mode, "NO") && !conn.optout) {
     return err("ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.");
   }
   conn.caching = true;
   return Reply::ok();
 }
 
-Reply RedisDouble::cmd_client(int number, const Args& args, TrueTime) {
+Reply RedisDouble::cmd_client(int number, Request args, TrueTime) {
   Connection& conn = conns_.at(number);
-  const std::string sub = upper(args[1]);
-  if (sub == "TRACKING" && !knobs.no_tracking && !knobs.no_hello) return cmd_client_tracking(conn, args);
-  if (sub == "CACHING" && !knobs.no_tracking && !knobs.no_hello) return cmd_client_caching(conn, args);
-  if (sub == "ID" && args.size() == 2) return Reply::make_integer(conn.id);
-  if (sub == "GETNAME" && args.size() == 2) return conn.name.empty() ? Reply::make_nil() : Reply::make_bulk(conn.name);
-  if (sub == "SETINFO" && knobs.setinfo && args.size() == 4) return Reply::ok();
-  if (sub == "SETNAME" && args.size() == 3) {
+  const std::string_view sub = args[1];
+  if (is(sub, "TRACKING") && !knobs.no_tracking && !knobs.no_hello) return cmd_client_tracking(conn, args);
+  if (is(sub, "CACHING") && !knobs.no_tracking && !knobs.no_hello) return cmd_client_caching(conn, args);
+  if (is(sub, "ID") && args.size() == 2) return Reply::make_integer(conn.id);
+  if (is(sub, "GETNAME") && args.size() == 2)
+    return conn.name.empty() ? Reply::make_nil() : Reply::make_bulk(conn.name);
+  if (is(sub, "SETINFO") && knobs.setinfo && args.size() == 4) return Reply::ok();
+  if (is(sub, "SETNAME") && args.size() == 3) {
     for (const char c : args[2]) {
       if (c < '!' || c > '~') return err("ERR Client names cannot contain spaces, newlines or special characters.");
     }
     conn.name = args[2];
     return Reply::ok();
   }
-  if (sub == "ID" || sub == "GETNAME" || sub == "SETNAME" || (sub == "SETINFO" && knobs.setinfo)) {
+  if (is(sub, "ID") || is(sub, "GETNAME") || is(sub, "SETNAME") || (is(sub, "SETINFO") && knobs.setinfo)) {
     return err("ERR wrong number of arguments for 'client|" + lower(sub) + "' command");
   }
-  return err("ERR unknown subcommand '" + args[1].substr(0, 128) + "'. Try CLIENT HELP.");
+  return err("ERR unknown subcommand '" + std::string(args[1].substr(0, 128)) + "'. Try CLIENT HELP.");
 }
 
-Reply RedisDouble::cmd_ping(int, const Args& args, TrueTime) {
+Reply RedisDouble::cmd_ping(int, Request args, TrueTime) {
   if (args.size() > 2) return err("ERR wrong number of arguments for 'ping' command");
   return args.size() == 2 ? Reply::make_bulk(args[1]) : Reply::make_status("PONG");
 }
 
-Reply RedisDouble::cmd_quit(int number, const Args&, TrueTime) {
+Reply RedisDouble::cmd_quit(int number, Request, TrueTime) {
   conns_.at(number).closing = true;
   return Reply::ok();
 }
 
-Reply RedisDouble::cmd_role(int, const Args&, TrueTime) {
+Reply RedisDouble::cmd_role(int, Request, TrueTime) {
   if (!knobs.replica)
     return Reply::make_array({Reply::make_bulk("master"), Reply::make_integer(0), Reply::make_array({})});
   return Reply::make_array({Reply::make_bulk("slave"), Reply::make_bulk("127.0.0.1"), Reply::make_integer(1),
                             Reply::make_bulk("connect"), Reply::make_integer(-1)});
 }
 
-Reply RedisDouble::cmd_time(int, const Args&, TrueTime now) {
+Reply RedisDouble::cmd_time(int, Request, TrueTime now) {
   const int64_t micros = wall.ns(now) / 1'000;
   return Reply::make_array(
       {Reply::make_bulk(std::to_string(micros / 1'000'000)), Reply::make_bulk(std::to_string(micros % 1'000'000))});
 }
 
-std::string RedisDouble::info_section(const std::string& section, TrueTime now) const {
+std::string RedisDouble::info_section(std::string_view section, TrueTime now) const {
   const auto number = [](int64_t n) { return std::to_string(n); };
   if (section == "server") {
     const int64_t uptime = (wall.ns(now) - started_wall_ns_) / 1'000'000'000;
@@ -956,15 +1056,14 @@ std::string RedisDouble::info_section(const std::string& section, TrueTime now) 
   return "";
 }
 
-Reply RedisDouble::cmd_info(int, const Args& args, TrueTime now) {
+Reply RedisDouble::cmd_info(int, Request args, TrueTime now) {
   static constexpr const char* sections[] = {"server", "memory", "persistence", "stats", "replication"};
   std::string text;
   for (const char* section : sections) {
-    const bool wanted =
-        args.size() == 1 || std::any_of(args.begin() + 1, args.end(), [section](const std::string& arg) {
-          const std::string asked = lower(arg);
-          return asked == section || asked == "all" || asked == "default" || asked == "everything";
-        });
+    const bool wanted = args.size() == 1 || std::any_of(args.begin() + 1, args.end(), [section](std::string_view arg) {
+                          const std::string asked = lower(arg);
+                          return asked == section || asked == "all" || asked == "default" || asked == "everything";
+                        });
     if (!wanted) continue;
     if (!text.empty()) text += "\r\n";
     text += info_section(section, now);

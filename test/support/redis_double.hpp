@@ -11,12 +11,15 @@
 // that does what the script does; it reaches the keys through ScriptCall::call(), which obeys role, memory and
 // permissions as redis.call() does, and whose first error ends the script.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,6 +29,7 @@ namespace redlock::test {
 
 using TrueTime = int64_t;  // nanoseconds of simulated real time
 using Args = std::vector<std::string>;
+using Request = std::span<const std::string_view>;  // the words of a command, which lie where it came in
 
 // A master's wall clock as a function of true time: steps, a rate error, or no progress at all.
 class WallClock {
@@ -58,7 +62,7 @@ struct Reply {
   static Reply make_status(std::string text);
   static Reply make_error(std::string text);  // without the '-'
   static Reply make_integer(int64_t number);
-  static Reply make_bulk(std::string text);
+  static Reply make_bulk(std::string_view text);
   static Reply make_nil() { return {}; }
   static Reply make_array(std::vector<Reply> items);
   bool is_error() const { return kind == error; }
@@ -73,15 +77,17 @@ class ScriptCall {
   Args keys;
   Args argv;
   // redis.call(): after the first error every further call does nothing and the script's result is that error.
-  Reply call(Args command);
+  Reply call(std::initializer_list<std::string_view> command) { return run(Request(command.begin(), command.size())); }
+  Reply call(const Args& command);
   bool failed() const { return error_.has_value(); }
 
  private:
   friend class RedisDouble;
-  ScriptCall(RedisDouble& redis, std::string sha, int conn, TrueTime now)
-      : redis_(redis), sha_(std::move(sha)), conn_(conn), now_(now) {}
+  ScriptCall(RedisDouble& redis, std::string_view sha, int conn, TrueTime now)
+      : redis_(redis), sha_(sha), conn_(conn), now_(now) {}
+  Reply run(Request command);
   RedisDouble& redis_;
-  std::string sha_;
+  std::string_view sha_;
   int conn_;
   TrueTime now_;
   std::optional<Reply> error_;
@@ -91,11 +97,12 @@ class RedisDouble {
  public:
   using Script = std::function<Reply(ScriptCall&)>;
 
+  using Fields = std::map<std::string, std::string, std::less<>>;
   struct Entry {
     std::string value;
     int64_t when_ms = 0;  // by the double's wall clock; 0: never expires
     bool hash = false;    // a key of another type
-    std::map<std::string, std::string> fields;  // of a hash
+    Fields fields;        // of a hash
   };
 
   // What may be wrong with a master; all of it can be changed at any moment.
@@ -116,8 +123,8 @@ class RedisDouble {
     bool setinfo = false;         // knows CLIENT SETINFO (7.2)
     bool nested_modules = false;  // HELLO lists modules as Redis 8 and Valkey 9 do, four levels deep
     std::string user = "default";
-    std::string password;          // empty: none needed
-    std::set<std::string> noperm;  // commands (upper case) that the user may not run
+    std::string password;                       // empty: none needed
+    std::set<std::string, std::less<>> noperm;  // commands (upper case) that the user may not run
     std::string version = "7.0.15";
     std::string maxmemory_policy = "noeviction";
     int64_t maxmemory = 0;
@@ -135,7 +142,8 @@ class RedisDouble {
   bool garbled(int conn) const;           // garbage was said on it in place of an answer
   // Connections that were told something unasked since the last call, in order: their out() is to be taken.
   std::vector<int> take_pushed() { return std::exchange(pushed_, {}); }
-  void close(int conn);                   // the peer closed
+  bool has_pushed() const { return !pushed_.empty(); }
+  void close(int conn);  // the peer closed
 
   // -- the world
   void tick(TrueTime now);              // active expiry: deletes what is expired and tells trackers
@@ -147,14 +155,16 @@ class RedisDouble {
   void evict(const std::string& key);
   void put(const std::string& key, const std::string& value, int64_t ttl_ms, TrueTime now);  // ttl 0: none
   void put_hash(const std::string& key) { put_fields(key, {}); }
-  void put_fields(const std::string& key, std::map<std::string, std::string> fields);
-  void script_flush() { loaded_.clear(); }
+  void put_fields(const std::string& key, Fields fields);
+  void script_flush();
   // The next command (of this name, upper case; "": any) is not executed and answered by "-text".
   void fail_next(std::string text, std::string command = "") {
     failures_.push_back({std::move(text), std::move(command)});
   }
   // The next command's reply is replaced by these bytes; it is executed.
-  void garbage_next(std::string bytes, std::string command = "") { garbage_.push_back({std::move(bytes), std::move(command)}); }
+  void garbage_next(std::string bytes, std::string command = "") {
+    garbage_.push_back({std::move(bytes), std::move(command)});
+  }
   void no_more_failures() { failures_.clear(), garbage_.clear(); }
   // Known scripts; returns the SHA-1 of the body.
   std::string register_script(const std::string& body, Script native);
@@ -162,13 +172,18 @@ class RedisDouble {
   int64_t wall_ms(TrueTime now) const { return wall.ms(now); }
 
   // -- inspection
-  std::optional<Entry> peek(const std::string& key, TrueTime now) const;  // nothing when expired; changes nothing
+  const Entry* peek(std::string_view key, TrueTime now) const;  // nothing when expired; until the next change
   std::vector<std::string> keys(TrueTime now) const;
-  uint64_t calls(const std::string& command) const;  // executed, also from scripts; upper case
-  const std::map<std::string, uint64_t>& all_calls() const { return calls_; }
+  uint64_t calls(std::string_view command) const;  // executed, also from scripts
   uint64_t received() const { return received_; }  // requests, answered by whatever
-  bool loaded(const std::string& sha) const { return loaded_.count(sha) != 0; }
-  bool tracked(const std::string& key) const { return trackers_.count(key) != 0; }
+  bool loaded(std::string_view sha) const {
+    const Known* const known = find_script(sha);
+    return known != nullptr && known->loaded;
+  }
+  bool tracked(std::string_view key) const {
+    const auto found = trackers_.find(key);
+    return found != trackers_.end() && !found->second.empty();
+  }
   size_t connections() const { return conns_.size(); }
   const std::string& run_id() const { return run_id_; }
   const std::string& replid() const { return replid_; }
@@ -178,7 +193,7 @@ class RedisDouble {
   WallClock wall;
   Knobs knobs;
   // Sees each request and its true reply, also where garbage is said instead.
-  std::function<void(int conn, const Args&, const Reply&, TrueTime now)> observer;
+  std::function<void(int conn, Request, const Reply&, TrueTime now)> observer;
 
  private:
   friend class ScriptCall;
@@ -203,8 +218,15 @@ class RedisDouble {
     std::string text;
     std::string command;
   };
+  // A script that the double was taught, or that it was sent and does not know.
+  struct Known {
+    std::string sha;
+    Script native;
+    bool loaded;
+  };
   struct Command {
-    Reply (RedisDouble::*run)(int conn, const Args& args, TrueTime now);
+    std::string_view name;
+    Reply (RedisDouble::*run)(int conn, Request args, TrueTime now);
     int arity;  // as Redis counts: negative means at least
     unsigned flags;
   };
@@ -216,72 +238,84 @@ class RedisDouble {
     while_loading = 16,
     while_stale = 32,
     while_busy = 64,
-    keyed = 128
+    always = while_loading | while_stale,
+    keyed = 128,
+    scripted = 256,
+    several = 512  // all words behind the name are keys
   };
+  static constexpr size_t commands = 23;
+  static const Command table[commands];
   enum class Parse { need_more, complete, broken };
 
   // requests
-  Parse parse(Connection& conn, Args& args);
-  Parse parse_multibulk(Connection& conn, Args& args);
+  Parse parse(Connection& conn, std::string_view bytes, size_t& taken, std::vector<std::string_view>& words);
+  Parse parse_multibulk(Connection& conn, std::string_view in, size_t& taken, std::vector<std::string_view>& words);
   Parse broken(Connection& conn, const std::string& what);
-  void answer(int conn, const Args& args, TrueTime now);
-  Reply execute(int conn, const Args& args, TrueTime now);
-  std::optional<Reply> refuse(const Connection& conn, const Command& command, const std::string& name,
-                              bool in_script) const;
-  const Command* find(const std::string& name) const;
-  Reply unknown(const Args& args) const;
-  Reply script_call(ScriptCall& call, const Args& args);
+  void answer(int conn, Request args, TrueTime now);
+  Reply execute(int conn, Request args, TrueTime now);
+  Reply run(const Command& command, int conn, Request args, TrueTime now);
+  std::optional<Reply> refuse(const Connection& conn, const Command& command, bool in_script) const;
+  const Command* find(std::string_view name) const;
+  Reply unknown(Request args) const;
+  Reply script_call(ScriptCall& call, Request args);
+  const Known* find_script(std::string_view sha) const;
+  Known& script(std::string_view sha);
 
   // keys
-  Entry* find_key(const std::string& key, TrueTime now, int conn);
+  Entry* find_key(std::string_view key, TrueTime now, int conn);
+  Entry& made(std::string_view key);  // as it is, or a new one
+  void drop(std::string_view key);
+  static Reply value_of(const Entry* hash, std::string_view field);
   bool expired(const Entry& entry, TrueTime now) const;
-  void changed(const std::string& key, int by_conn, bool executing);
-  void push(int conn, const std::string* key, bool after_reply);
+  static bool tracks(const Connection& conn, const Command& command);
+  template <class Keys>
+  void track(const Keys& keys, int conn);
+  void changed(std::string_view key, int by_conn, bool executing);
+  void push(int conn, const std::string_view* key, bool after_reply);
   void forget_connections();
   std::string random_id();
 
   // commands
-  Reply cmd_auth(int conn, const Args& args, TrueTime now);
-  Reply cmd_client(int conn, const Args& args, TrueTime now);
-  Reply cmd_client_tracking(Connection& conn, const Args& args);
-  Reply cmd_client_caching(Connection& conn, const Args& args);
-  Reply cmd_del(int conn, const Args& args, TrueTime now);
-  Reply cmd_eval(int conn, const Args& args, TrueTime now);
-  Reply cmd_exists(int conn, const Args& args, TrueTime now);
-  Reply cmd_flushall(int conn, const Args& args, TrueTime now);
-  Reply cmd_get(int conn, const Args& args, TrueTime now);
-  Reply cmd_hello(int conn, const Args& args, TrueTime now);
-  Reply cmd_hdel(int conn, const Args& args, TrueTime now);
-  Reply cmd_hget(int conn, const Args& args, TrueTime now);
-  Reply cmd_hmget(int conn, const Args& args, TrueTime now);
-  Reply cmd_mget(int conn, const Args& args, TrueTime now);
-  Reply cmd_hset(int conn, const Args& args, TrueTime now);
-  Reply cmd_info(int conn, const Args& args, TrueTime now);
-  Reply cmd_pexpire(int conn, const Args& args, TrueTime now);
-  Reply cmd_ping(int conn, const Args& args, TrueTime now);
-  Reply cmd_pttl(int conn, const Args& args, TrueTime now);
-  Reply cmd_quit(int conn, const Args& args, TrueTime now);
-  Reply cmd_role(int conn, const Args& args, TrueTime now);
-  Reply cmd_script(int conn, const Args& args, TrueTime now);
-  Reply cmd_set(int conn, const Args& args, TrueTime now);
-  Reply cmd_time(int conn, const Args& args, TrueTime now);
-  std::optional<Reply> authenticate(Connection& conn, const std::string& user, const std::string& password);
+  Reply cmd_auth(int conn, Request args, TrueTime now);
+  Reply cmd_client(int conn, Request args, TrueTime now);
+  Reply cmd_client_tracking(Connection& conn, Request args);
+  Reply cmd_client_caching(Connection& conn, Request args);
+  Reply cmd_del(int conn, Request args, TrueTime now);
+  Reply cmd_eval(int conn, Request args, TrueTime now);
+  Reply cmd_exists(int conn, Request args, TrueTime now);
+  Reply cmd_flushall(int conn, Request args, TrueTime now);
+  Reply cmd_get(int conn, Request args, TrueTime now);
+  Reply cmd_hello(int conn, Request args, TrueTime now);
+  Reply cmd_hdel(int conn, Request args, TrueTime now);
+  Reply cmd_hget(int conn, Request args, TrueTime now);
+  Reply cmd_hmget(int conn, Request args, TrueTime now);
+  Reply cmd_mget(int conn, Request args, TrueTime now);
+  Reply cmd_hset(int conn, Request args, TrueTime now);
+  Reply cmd_info(int conn, Request args, TrueTime now);
+  Reply cmd_pexpire(int conn, Request args, TrueTime now);
+  Reply cmd_ping(int conn, Request args, TrueTime now);
+  Reply cmd_pttl(int conn, Request args, TrueTime now);
+  Reply cmd_quit(int conn, Request args, TrueTime now);
+  Reply cmd_role(int conn, Request args, TrueTime now);
+  Reply cmd_script(int conn, Request args, TrueTime now);
+  Reply cmd_set(int conn, Request args, TrueTime now);
+  Reply cmd_time(int conn, Request args, TrueTime now);
+  std::optional<Reply> authenticate(Connection& conn, std::string_view user, std::string_view password);
   Reply hello_text(const Connection& conn) const;
-  std::string info_section(const std::string& section, TrueTime now) const;
+  std::string info_section(std::string_view section, TrueTime now) const;
 
   uint64_t random_;
   std::map<int, Connection> conns_;
   int next_conn_ = 1;
   int64_t next_id_ = 3;
-  std::map<std::string, Entry> keys_;
-  std::map<std::string, Entry> snapshot_;
-  std::map<std::string, std::set<int>> trackers_;  // key → connections that read it
+  std::map<std::string, Entry, std::less<>> keys_;
+  std::map<std::string, Entry, std::less<>> snapshot_;
+  std::map<std::string, std::vector<int>, std::less<>> trackers_;  // key → connections that read it, in order
   std::vector<int> pushed_;
-  std::map<std::string, Script> scripts_;          // what the double can do, by SHA-1
-  std::set<std::string> loaded_;                   // what the server has been taught
+  std::vector<Known> scripts_;
   std::deque<Failure> failures_;
   std::deque<Failure> garbage_;
-  std::map<std::string, uint64_t> calls_;
+  std::array<uint64_t, commands> calls_ = {};
   uint64_t received_ = 0;
   std::string run_id_;
   std::string replid_;
