@@ -75,7 +75,7 @@ make_copy() {
   while read -r file; do
     if [[ ! -e $origin/$file ]]; then rm "$tree/$file"; fi
   done < <(cd "$tree" && find . -type f)
-  cmake -S "$tree" -B "$objects" -G Ninja -DCMAKE_BUILD_TYPE=Release -DREDLOCK_ASSERTS=ON -DREDLOCK_BUILD_EXAMPLES=OFF \
+  cmake -S "$tree" -B "$objects" -G Ninja -DCMAKE_BUILD_TYPE=Release -DREDLOCK_ASSERTS=ON -DREDLOCK_LTO=OFF -DREDLOCK_BUILD_EXAMPLES=OFF \
     -DREDLOCK_INSTALL=OFF -DREDLOCK_CCACHE=ON >"$build/configure.log"
 }
 

@@ -1,7 +1,20 @@
 # SPDX-License-Identifier: MIT
 #
 # What every library target of ours is compiled with: C++20 without the C++ runtime, symbols hidden, sections that a
-# linker can drop. Optimisation, hardening, -march and -Werror belong to whoever builds.
+# linker can drop. Optimisation, hardening, -march and -Werror belong to whoever builds; but for one: the shared library
+# is optimised as a whole where that is possible, because a lock's way leads through every room.
+include(CheckIPOSupported)
+
+# REDLOCK_LTO: each object holds both forms. libredlock.so is linked from what the compiler remembers, while tests and
+# whoever links a static library see plain objects. Only GCC can do that; a static library is for a compiler not known
+# here, which may not read them.
+function(redlock_lto_option)
+  set(default OFF)
+  if(BUILD_SHARED_LIBS AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
+    check_ipo_supported(RESULT default OUTPUT why LANGUAGES CXX)
+  endif()
+  option(REDLOCK_LTO "Optimise libredlock as a whole when it is linked (GCC)" ${default})
+endfunction()
 
 function(redlock_library_options target)
   target_compile_features(${target} PRIVATE cxx_std_20)
@@ -22,6 +35,9 @@ function(redlock_library_options target)
     # Nothing unwinds through the library; on small ARM the tables would be a tenth of its size.
     $<$<NOT:$<CONFIG:Debug>>:-fno-unwind-tables>
     $<$<NOT:$<CONFIG:Debug>>:-fno-asynchronous-unwind-tables>)
+  if(REDLOCK_LTO)
+    target_compile_options(${target} PRIVATE -flto=auto -ffat-lto-objects)
+  endif()
   target_compile_definitions(${target} PRIVATE $<$<BOOL:${REDLOCK_ASSERTS}>:REDLOCK_ASSERTS>)
 endfunction()
 
@@ -34,4 +50,7 @@ function(redlock_room target)
     "${PROJECT_SOURCE_DIR}/src"
     "${PROJECT_SOURCE_DIR}"
     "${REDLOCK_GENERATED_DIR}")
+  if(REDLOCK_LTO)
+    target_link_options(${target} INTERFACE -fno-lto)
+  endif()
 endfunction()
