@@ -46,7 +46,7 @@ class Client {
     now_ = now;
     if (now >= deadline_) run_due(now);
   }
-  void clock_jumped(Instant now);
+  [[gnu::noinline]] void clock_jumped(Instant now);
   void add_entropy(const void* bytes, size_t size);
   size_t entropy_wanted() const { return pool_.wanted(); }
   void connecting(MasterIndex m, Instant now);
@@ -57,7 +57,11 @@ class Client {
   void received(MasterIndex m, size_t size, Instant now);
   void sent(MasterIndex m, size_t size) {
     sessions_[m].tx().consume(size);
-    if (!starts_.empty() || looks_ || claims_.owes(m)) again_ = true;
+    gained_room(m);
+  }
+  void all_sent(MasterIndex m) {
+    sessions_[m].tx().clear();
+    gained_room(m);
   }
 
   // ---- outputs --------------------------------------------------------------------------------------------------
@@ -109,6 +113,9 @@ class Client {
   enum class Changed : uint8_t { by_another, by_us };
   struct Layout;
 
+  void gained_room(MasterIndex m) {
+    if (!starts_.empty() || looks_ || claims_.owes(m)) again_ = true;
+  }
   void run_due(Instant now);
   void run_locks(unsigned page, Instant now);
   void soon(Instant t) { deadline_ = earlier(deadline_, t); }
@@ -135,6 +142,7 @@ class Client {
   bool may_begin(Lock& lock, bool quorum_votes, MasterMask able, Instant now);
   void begin_round(Lock& lock, MasterMask able, Instant now);
   void ask(Op op, uint16_t claim, uint32_t round, uint32_t ttl_ms, MasterMask masters, Instant now);
+  void say(const Session::Request& request, MasterMask masters, const Subject& subject, bool by_name);
   Action fail_votes(Lock& lock, MasterMask masters, Instant now);
   int why_unable(const Lock& lock, MasterIndex m) const;
   uint16_t make_claim(Lock& lock);
@@ -153,7 +161,7 @@ class Client {
   void wake_waiters(MasterIndex m, Instant now);
   void watch(Lock& lock, Instant now);
   void send_looks(Instant now);
-  bool look(Lock& lock, MasterIndex m, const Command& read, Instant now);
+  bool look(Lock& lock, MasterIndex m, Instant now);
   void look_behind(Lock& lock, MasterIndex m, Instant now);
   void changed(MasterIndex m, Bytes resource, Changed by, Instant now);
   void change(Lock& lock, MasterIndex m, Instant now);
@@ -175,7 +183,7 @@ class Client {
   [[gnu::always_inline]] inline void route_delete(MasterIndex m, const Reply& reply, Instant now);
   [[gnu::always_inline]] inline bool hear_of_key(MasterIndex m, const Reply& reply, Lock& lock, Instant now);
   bool ask_again(MasterIndex m, const Reply& reply, Lock& lock, Instant now);
-  void hear_news(MasterIndex m, const Reply& reply, Instant now);
+  [[gnu::noinline]] void hear_news(MasterIndex m, const Reply& reply, Instant now);
 
   // client_deletes.cpp
   void send_deletes(uint16_t claim, MasterMask masters, Instant now);
@@ -183,7 +191,7 @@ class Client {
 
   // client_fence.cpp
   void propose(Lock& lock);
-  Command round_command(Op op, const Lock& lock, MasterIndex m, bool by_name) const;
+  Command round_command(Op op, const Lock& lock, MasterIndex m, bool by_name);
   static bool by_script(const Lock& lock) { return lock.options.fenced || lock.names.count() > 1; }
   void ask_script(Op op, const Lock& lock, MasterIndex m, Instant now);
   Action store_token(Lock& lock, Instant now);

@@ -17,16 +17,17 @@ void Client::hear(Lock& lock, MasterIndex m, const Counter& counter) {
 }
 
 // A command of the lock's open round. A script's is each master's own, since each has a seal of its own.
-Command Client::round_command(Op op, const Lock& lock, MasterIndex m, bool by_name) const {
+Command Client::round_command(Op op, const Lock& lock, MasterIndex m, bool by_name) {
   const Subject s = subject(lock.claim, lock.round.ttl_ms);
-  if (!by_script(lock)) return Command::plain(op, s, by_name);
+  if (!by_script(lock)) return Command::plain(sessions_[m].space(), op, s, by_name);
   const uint64_t token = op == Op::token ? lock.fence.token : lock.fence.proposal;
-  return Command::fenced(op, s, {sessions_[m].meta_key(), sessions_[m].seal(), token}, by_name);
+  const Fencing fencing = {sessions_[m].meta_key(), sessions_[m].seal(), token};
+  return Command::fenced(sessions_[m].space(), op, s, fencing, by_name);
 }
 
 void Client::ask_script(Op op, const Lock& lock, MasterIndex m, Instant now) {
-  const Command command = round_command(op, lock, m, !sessions_[m].spell_out());
   if (op == Op::extend) sessions_[m].track_next(now);
+  const Command command = round_command(op, lock, m, !sessions_[m].spell_out());
   sessions_[m].ask(op, lock.claim, lock.round.number, command, now);
 }
 

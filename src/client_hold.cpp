@@ -35,10 +35,10 @@ void Client::put_back(Lock& lock, Instant now) {
   for (MasterIndex m : each(lock.gone)) {
     Session& session = sessions_[m];
     if (!session.votes() || !claims_.may_put_back(index, m)) continue;
-    const Command command = several
-                                ? Command::fenced(op, s, {session.meta_key(), session.seal(), 0}, !session.spell_out())
-                                : Command::plain(op, s, true);
-    if (!session.room(command.text_size(), claims_.reserved(m) + 2)) continue;
+    const Command command = several ? Command::fenced(session.space(), op, s, {session.meta_key(), session.seal(), 0},
+                                                      !session.spell_out())
+                                    : Command::plain(session.space(), op, s, true);
+    if (!command.fits() || !session.room(command.text_size(), claims_.reserved(m) + 2)) continue;
     session.ask(op, index, 0, command, now);
     claims_.put_back_sent(index, m);
     machine_.put_back_sent(lock, m);

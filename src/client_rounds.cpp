@@ -99,21 +99,23 @@ void Client::begin_round(Lock& lock, MasterMask ready, Instant now) {
 void Client::ask(Op op, uint16_t claim, uint32_t round, uint32_t ttl_ms, MasterMask masters, Instant now) {
   const Subject s = subject(claim, ttl_ms);
   const Session::Request request = {now, round, claim, static_cast<uint16_t>(op)};
-  for (bool by_name = true; masters != 0; by_name = false) {
-    const Command command = Command::plain(op, s, by_name);
-    const bool may_be_unknown = by_name && op != Op::acquire;
-    MasterMask others = 0;
+  MasterMask forgetful = 0;
+  if (op != Op::acquire) {
     for (MasterIndex m : each(masters)) {
-      Session& session = sessions_[m];
-      if (may_be_unknown && session.spell_out()) {
-        others |= bit(m);
-      } else {
-        if (op == Op::extend) session.track_next(now);
-        session.ask(request, command);
-      }
+      if (sessions_[m].spell_out()) forgetful |= bit(m);
+      if (op == Op::extend) sessions_[m].track_next(now);
     }
-    masters = others;
   }
+  say(request, static_cast<MasterMask>(masters & ~forgetful), s, true);
+  if (forgetful != 0) say(request, forgetful, s, false);
+}
+
+// Encoded where the first of them is sent it from.
+void Client::say(const Session::Request& request, MasterMask masters, const Subject& s, bool by_name) {
+  if (masters == 0) return;
+  const MasterIndex first = *each(masters).begin();
+  const Command command = Command::plain(sessions_[first].space(), static_cast<Op>(request.kind), s, by_name);
+  for (MasterIndex m : each(masters)) sessions_[m].ask(request, command);
 }
 
 Action Client::fail_votes(Lock& lock, MasterMask masters, Instant now) {

@@ -41,12 +41,11 @@ void Client::send_looks(Instant now) {
   for (unsigned i = 0; i < table_.capacity(); ++i) {
     Lock& lock = table_[i];
     if (lock.state != State::waiting || lock.outlook.look() == 0) continue;
-    const Command read = Command::look(settings_.key_prefix, lock.names);
     for (MasterIndex m : each(lock.outlook.look())) {
       const bool votes = sessions_[m].votes();
       if (!votes || !sessions_[m].tracked()) {
         machine_.look_away(lock, m, votes, now, random_);
-      } else if (!look(lock, m, read, now)) {
+      } else if (!look(lock, m, now)) {
         looks_ = true;
       }
     }
@@ -55,9 +54,10 @@ void Client::send_looks(Instant now) {
 }
 
 // Looks take no place that a delete or a round needs.
-bool Client::look(Lock& lock, MasterIndex m, const Command& read, Instant now) {
+bool Client::look(Lock& lock, MasterIndex m, Instant now) {
   Session& session = sessions_[m];
-  if (!session.room(read.text_size(), claims_.reserved(m) + 2 + Command::look_requests)) return false;
+  const Command read = Command::look(session.space(), settings_.key_prefix, lock.names);
+  if (!read.fits() || !session.room(read.text_size(), claims_.reserved(m) + 2 + Command::look_requests)) return false;
   session.look(table_.index(lock), static_cast<uint32_t>(lock.generation), read, now);
   machine_.look_sent(lock, m, now, random_);
   soon(session.deadline());
@@ -67,7 +67,7 @@ bool Client::look(Lock& lock, MasterIndex m, const Command& read, Instant now) {
 // Behind the SET of a retry, in the same write: should it be refused, this tells for how long.
 void Client::look_behind(Lock& lock, MasterIndex m, Instant now) {
   if (!settings_.wakeups || lock.last_cause != REDLOCK_E_LOCKED || !sessions_[m].tracked()) return;
-  look(lock, m, Command::look(settings_.key_prefix, lock.names), now);
+  look(lock, m, now);
 }
 
 // What we deleted ourselves was not the key of any lock that is held.

@@ -77,6 +77,12 @@ struct Bytes {
   constexpr Bytes(const char (&literal)[N]) : data(literal), size(N - 1) {}
 };
 
+// Room for bytes, of somebody else's.
+struct Space {
+  char* data;
+  size_t size;
+};
+
 inline bool operator==(Bytes a, Bytes b) {
   return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
 }

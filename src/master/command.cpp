@@ -50,14 +50,13 @@ void Command::write_script(resp::Writer& out, const Script& script, bool by_name
 }
 
 void Command::finish(const resp::Writer& out) {
-  REDLOCK_ASSERT(out.fits());
   size_ = static_cast<uint16_t>(out.size());
   if (splice_.size == 0) splice_at_ = size_;
 }
 
-Command Command::plain(Op op, const Subject& s, bool by_name) {
-  Command c;
-  resp::Writer out(c.text_, sizeof c.text_);
+Command Command::plain(Space space, Op op, const Subject& s, bool by_name) {
+  Command c(space);
+  resp::Writer out(space.data, space.size);
   const unsigned n = s.names.count();
   REDLOCK_ASSERT(n == 1 || op == Op::release);
   if (op == Op::acquire) {
@@ -80,9 +79,9 @@ Command Command::plain(Op op, const Subject& s, bool by_name) {
 }
 
 // Of several names by a script, so that there is one answer; always with its text, since nobody asks a look again.
-Command Command::look(Bytes key_prefix, const Names& names) {
-  Command c;
-  resp::Writer out(c.text_, sizeof c.text_);
+Command Command::look(Space space, Bytes key_prefix, const Names& names) {
+  Command c(space);
+  resp::Writer out(space.data, space.size);
   const unsigned n = names.count();
   out.raw(caching());
   if (n == 1) {
@@ -97,9 +96,9 @@ Command Command::look(Bytes key_prefix, const Names& names) {
   return c;
 }
 
-Command Command::fenced(Op op, const Subject& s, const Fencing& f, bool by_name) {
-  Command c;
-  resp::Writer out(c.text_, sizeof c.text_);
+Command Command::fenced(Space space, Op op, const Subject& s, const Fencing& f, bool by_name) {
+  Command c(space);
+  resp::Writer out(space.data, space.size);
   const bool extends = op == Op::extend;
   const bool acquires = op == Op::acquire_fenced;
   REDLOCK_ASSERT(extends || acquires || op == Op::token);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Command: what is said to a master about one claim, and what its reply means. The bytes are the same for every
-// master, so a command is encoded once and copied to each session. This is the only file that knows the words SET, NX,
+// Command: what is said to a master about one claim, and what its reply means. The bytes of a SET or of a script are the
+// same for every master, so they are encoded once, where the first master's are sent from, and copied to the others. This is the only file that knows the words SET, NX,
 // PTTL, EVALSHA, and what +OK, null, :1 and an error prefix stand for.
 #pragma once
 #include "master/scripts.hpp"
@@ -29,7 +29,8 @@ struct Fencing {
   uint64_t token = 0;  // the proposal, or the token to be stored; 0: none
 };
 
-// An encoded command: bytes, and at most one text (a script body) that is sent by reference from between them.
+// An encoded command: bytes in a space of somebody else's, and at most one text (a script body) that is sent by reference
+// from between them. Where the space was too small there is nothing to send: fits() is false.
 class Command {
  public:
   // Everything but key and value: EVALSHA, a digest, two numbers and the headers of six arguments.
@@ -40,34 +41,34 @@ class Command {
   static constexpr size_t fencing_max = 2 * (REDLOCK_KEY_PREFIX_MAX + 24) + 64 + 32;
   // The header of each name but the first.
   static constexpr size_t name_max = 8;
-  static constexpr size_t text_max = frame_max + REDLOCK_VALUE_MAX + fencing_max +
-                                     Names::max * (name_max + REDLOCK_KEY_PREFIX_MAX + REDLOCK_RESOURCE_MAX);
 
   // acquire and extend of one name, release of any number; the latter two by the script's name, or with its text for a
   // master that does not know it (NOSCRIPT).
-  static Command plain(Op op, const Subject& subject, bool by_name);
+  static Command plain(Space space, Op op, const Subject& subject, bool by_name);
   // Two requests: register what is read next, and read how long it is until all names are gone.
-  static Command look(Bytes key_prefix, const Names& names);
+  static Command look(Space space, Bytes key_prefix, const Names& names);
   static constexpr unsigned look_requests = 2;
   // Ahead of a command: what it reads is tracked.
   static constexpr Bytes caching() { return "*3\r\n$6\r\nCLIENT\r\n$7\r\nCACHING\r\n$3\r\nyes\r\n"; }
   // acquire_fenced, token and extend of a fenced lock, or of one with several names; by name, or with the script's
   // text.
-  static Command fenced(Op op, const Subject& subject, const Fencing& fencing, bool by_name);
+  static Command fenced(Space space, Op op, const Subject& subject, const Fencing& fencing, bool by_name);
 
   Bytes head() const { return Bytes(text_, splice_at_); }
   Bytes splice() const { return splice_; }
   Bytes tail() const { return Bytes(text_ + splice_at_, static_cast<size_t>(size_ - splice_at_)); }
   size_t text_size() const { return size_; }
+  bool fits() const { return size_ != 0; }
 
  private:
+  explicit Command(Space space) : text_(space.data) {}
   void write_script(resp::Writer& out, const Script& script, bool by_name);
   void finish(const resp::Writer& out);
 
   uint16_t size_ = 0;
   uint16_t splice_at_ = 0;
   Bytes splice_;
-  char text_[text_max];
+  const char* text_;
 };
 
 // yes: +OK of a SET, :1 of a script. no: null, :0. error: an error reply; never a refusal and never a grant.

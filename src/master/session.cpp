@@ -129,8 +129,8 @@ bool Session::take_changed() {
 // ---- requests -------------------------------------------------------------------------------------------------
 
 void Session::look(uint16_t who, uint32_t number, const Command& command, Instant now) {
-  REDLOCK_ASSERT(connected() && room(command.text_size(), Command::look_requests));
-  tx_.append(command.head());
+  REDLOCK_ASSERT(connected() && command.fits() && room(command.text_size(), Command::look_requests));
+  tx_.take(command.head());
   if (command.splice().size != 0) weave(command);
   push_request({now, 0, 0, kind_look_caching});
   push_request({now, number, who, kind_look});
@@ -218,7 +218,7 @@ void Session::say_ping(Instant now) {
 // The text of a script between the copied bytes.
 void Session::weave(const Command& command) {
   tx_.reference(command.splice());
-  tx_.append(command.tail());
+  tx_.take(command.tail());
 }
 
 void Session::follow_by_seal() {

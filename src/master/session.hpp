@@ -105,7 +105,7 @@ class Session {
   bool plain() const { return votes() && reader_.at_boundary(); }
   inline bool plain_yes(Instant now, Reply& out);
   bool unread() const { return rx_head_ != rx_size_ || news_; }
-  bool next_item(Instant now, Reply& out);
+  [[gnu::noinline]] bool next_item(Instant now, Reply& out);  // what it needs must not lie below what follows
 
   // Takes acquires and extends now?
   bool votes() const { return state_ == State::up && wish_ == Wish::none && guard_.admitted(); }
@@ -120,12 +120,14 @@ class Session {
   bool room_for_kept(size_t bytes) const { return tx_.fits(bytes, 1); }
   // Nothing to send, to wish or to tell.
   bool idle() const { return tx_.empty() && wish_ == Wish::none && !changed_; }
+  // Where a command is encoded that this master is asked next, or another.
+  Space space() { return tx_.space(); }
   void ask(Op op, uint16_t claim, uint32_t round, const Command& command, Instant now) {
     ask({now, round, claim, static_cast<uint16_t>(op)}, command);
   }
   void ask(const Request& request, const Command& command) {  // its kind is an Op
-    REDLOCK_ASSERT(connected() && room(command.text_size(), 1));
-    tx_.append(command.head());
+    REDLOCK_ASSERT(connected() && command.fits() && room(command.text_size(), 1));
+    tx_.take(command.head());
     if (command.splice().size != 0) weave(command);
     push_request(request);
     if (request.kind != kind_release && in_band_size() != 0) follow_by_seal();

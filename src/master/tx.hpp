@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Tx: what is still to be sent on one connection. Copied bytes stand in a fixed buffer; long texts that live elsewhere
-// (script bodies, passwords) are woven in by reference, so they need no room and leave no copy.
+// (script bodies, passwords) are woven in by reference, so they need no room and leave no copy. A command is encoded
+// behind what stands there already, and copied from there for the other masters.
 #pragma once
 #include "types.hpp"
 
@@ -25,6 +26,19 @@ class Tx {
     if (bytes.size > capacity_ - tail_) close_gap();
     if (bytes.size != 0) memcpy(buffer_ + tail_, bytes.data, bytes.size);
     tail_ += bytes.size;
+  }
+  // The same of bytes that were written into a space(), perhaps this one's: then they are where they belong.
+  void take(Bytes bytes) {
+    if (bytes.data == buffer_ + tail_) {
+      tail_ += bytes.size;
+    } else {
+      append(bytes);
+    }
+  }
+  // All the room there is, in one run; good until the next append().
+  Space space() {
+    if (head_ != 0) close_gap();
+    return {buffer_ + tail_, capacity_ - tail_};
   }
   void reference(Bytes bytes);  // must fit; the bytes must stay until they are sent or cleared
 

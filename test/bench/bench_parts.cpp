@@ -18,16 +18,18 @@ namespace {
 const Subject subject = {Bytes(), "cycle:00000001", "0123456789abcdef0123456789abcdef01234567", "gateway-17", 10000};
 
 void WriteSet(benchmark::State& state) {
+  char text[256];
   for (auto _ : state) {
-    const Command command = Command::plain(Op::acquire, subject, true);
+    const Command command = Command::plain({text, sizeof text}, Op::acquire, subject, true);
     benchmark::DoNotOptimize(command.head().data);
   }
 }
 BENCHMARK(WriteSet);
 
 void WriteDelete(benchmark::State& state) {
+  char text[256];
   for (auto _ : state) {
-    const Command command = Command::plain(Op::release, subject, true);
+    const Command command = Command::plain({text, sizeof text}, Op::release, subject, true);
     benchmark::DoNotOptimize(command.head().data);
   }
 }

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "support/space.hpp"
+
 namespace redlock {
 namespace {
 
@@ -29,7 +31,7 @@ Subject subject() {
   return s;
 }
 
-Command by_name(Op op, const Subject& s) { return Command::plain(op, s, true); }
+Command by_name(Op op, const Subject& s) { return Command::plain(test::space(), op, s, true); }
 
 std::string wire(const Command& command) {
   return text(command.head()) + text(command.splice()) + text(command.tail());
@@ -54,10 +56,10 @@ TEST(Command, exact_bytes) {
 }
 
 TEST(Command, a_script_spelled_out_goes_by_reference) {
-  const Command release = Command::plain(Op::release, subject(), false);
+  const Command release = Command::plain(test::space(), Op::release, subject(), false);
   EXPECT_EQ(wire(release), bulks({"EVAL", text(release_script.body), "1", "plant:valve", value}));
   EXPECT_EQ(release.splice().data, release_script.body.data);
-  const Command extend = Command::plain(Op::extend, subject(), false);
+  const Command extend = Command::plain(test::space(), Op::extend, subject(), false);
   EXPECT_EQ(wire(extend), bulks({"EVAL", text(extend_script.body), "1", "plant:valve", value, "10000"}));
   EXPECT_EQ(extend.splice().data, extend_script.body.data);
   for (const Command* c : {&release, &extend}) {
@@ -95,24 +97,24 @@ Subject two_names() {
 TEST(Command, several_names_are_keys_of_one_script) {
   const auto sha = [](const Script& script) { return std::string(script.sha.data, 40); };
   const Subject s = two_names();
-  EXPECT_EQ(wire(Command::plain(Op::release, s, true)), bulks({"EVALSHA", sha(release_several_script), "2", "plant:bus", "plant:valve", value}));
-  EXPECT_EQ(wire(Command::plain(Op::release, s, false)),
+  EXPECT_EQ(wire(Command::plain(test::space(), Op::release, s, true)), bulks({"EVALSHA", sha(release_several_script), "2", "plant:bus", "plant:valve", value}));
+  EXPECT_EQ(wire(Command::plain(test::space(), Op::release, s, false)),
             bulks({"EVAL", text(release_several_script.body), "2", "plant:bus", "plant:valve", value}));
   const Fencing none = {"redlock:plant::meta", Bytes(), 0};
-  EXPECT_EQ(wire(Command::fenced(Op::acquire_fenced, s, none, true)),
+  EXPECT_EQ(wire(Command::fenced(test::space(), Op::acquire_fenced, s, none, true)),
             bulks({"EVALSHA", sha(acquire_fenced_script), "4", "plant:bus", "plant:valve", "redlock:plant::meta",
                    "redlock:plant::fence", value, "10000", "", "0"}));
-  EXPECT_EQ(wire(Command::fenced(Op::token, s, {"redlock:plant::meta", Bytes(), 42}, false)),
+  EXPECT_EQ(wire(Command::fenced(test::space(), Op::token, s, {"redlock:plant::meta", Bytes(), 42}, false)),
             bulks({"EVAL", text(token_script.body), "4", "plant:bus", "plant:valve", "redlock:plant::meta",
                    "redlock:plant::fence", value, "", "42"}));
-  EXPECT_EQ(wire(Command::fenced(Op::extend, s, none, true)),
+  EXPECT_EQ(wire(Command::fenced(test::space(), Op::extend, s, none, true)),
             bulks({"EVALSHA", sha(extend_fenced_script), "3", "plant:bus", "plant:valve", "redlock:plant::meta", value,
                    "10000", ""}));
 }
 
 TEST(Command, a_look_at_several_names_is_two_requests_too) {
-  EXPECT_EQ(wire(Command::look("plant:", "valve")), bulks({"CLIENT", "CACHING", "yes"}) + bulks({"PTTL", "plant:valve"}));
-  const Command look = Command::look("plant:", two_names().names);
+  EXPECT_EQ(wire(Command::look(test::space(), "plant:", "valve")), bulks({"CLIENT", "CACHING", "yes"}) + bulks({"PTTL", "plant:valve"}));
+  const Command look = Command::look(test::space(), "plant:", two_names().names);
   EXPECT_EQ(wire(look), bulks({"CLIENT", "CACHING", "yes"}) +
                             bulks({"EVAL", text(look_script.body), "2", "plant:bus", "plant:valve"}));
   EXPECT_EQ(look.splice().data, look_script.body.data);
@@ -134,13 +136,27 @@ TEST(Command, four_of_the_longest_names_fit) {
   const size_t keys = Names::max * (prefix.size() + REDLOCK_RESOURCE_MAX) + (Names::max - 1) * Command::name_max;
   for (const bool by_name : {true, false}) {
     for (const Op op : {Op::acquire_fenced, Op::token, Op::extend}) {
-      const size_t size = Command::fenced(op, s, f, by_name).text_size();
+      const size_t size = Command::fenced(test::space(), op, s, f, by_name).text_size();
       EXPECT_LE(size, Command::frame_max + keys + REDLOCK_VALUE_MAX + Command::fencing_max);
       EXPECT_GT(size, keys);
     }
   }
-  EXPECT_LE(Command::plain(Op::release, s, true).text_size(), Command::frame_max + keys + REDLOCK_VALUE_MAX);
-  EXPECT_LE(Command::look(s.key_prefix, s.names).text_size(), Command::frame_max + keys);
+  EXPECT_LE(Command::plain(test::space(), Op::release, s, true).text_size(), Command::frame_max + keys + REDLOCK_VALUE_MAX);
+  EXPECT_LE(Command::look(test::space(), s.key_prefix, s.names).text_size(), Command::frame_max + keys);
+}
+
+TEST(Command, one_that_does_not_fit_is_none) {
+  const Subject s = subject();
+  const Fencing f = {"redlock:plant::meta", "seal", 42};
+  const size_t sizes[] = {Command::plain(test::space(), Op::acquire, s, true).text_size(),
+                          Command::fenced(test::space(), Op::extend, s, f, false).text_size(),
+                          Command::look(test::space(), s.key_prefix, s.names).text_size()};
+  char text[512];
+  for (size_t room = 0; room < sizeof text; ++room) {
+    EXPECT_EQ(Command::plain({text, room}, Op::acquire, s, true).fits(), room >= sizes[0]);
+    EXPECT_EQ(Command::fenced({text, room}, Op::extend, s, f, false).fits(), room >= sizes[1]);
+    EXPECT_EQ(Command::look({text, room}, s.key_prefix, s.names).fits(), room >= sizes[2]);
+  }
 }
 
 // frame_max is what the client reserves beside key and value: enough for the longest, and not far above.
@@ -151,7 +167,8 @@ TEST(Command, the_longest_fit_their_frame) {
   const size_t payload = prefix.size() + resource.size() + REDLOCK_VALUE_MAX;
   size_t longest = 0;
   for (const Command& c : {by_name(Op::acquire, s), by_name(Op::release, s), by_name(Op::extend, s),
-                           Command::plain(Op::release, s, false), Command::plain(Op::extend, s, false)}) {
+                           Command::plain(test::space(), Op::release, s, false),
+                           Command::plain(test::space(), Op::extend, s, false)}) {
     EXPECT_LE(c.text_size(), payload + Command::frame_max);
     longest = std::max(longest, c.text_size());
   }
@@ -266,13 +283,13 @@ Fencing fencing(uint64_t token) { return {Bytes("redlock:plant::meta"), Bytes(se
 TEST(Command, fenced_words) {
   const std::string meta = "redlock:plant::meta", fence = "redlock:plant::fence";
   const auto sha = [](const Script& script) { return std::string(script.sha.data, 40); };
-  EXPECT_EQ(wire(Command::fenced(Op::acquire_fenced, subject(), fencing(42), true)),
+  EXPECT_EQ(wire(Command::fenced(test::space(), Op::acquire_fenced, subject(), fencing(42), true)),
             bulks({"EVALSHA", sha(acquire_fenced_script), "3", "plant:valve", meta, fence, value, "10000", seal, "42"}));
-  EXPECT_EQ(wire(Command::fenced(Op::token, subject(), fencing(9007199254740993u), true)),
+  EXPECT_EQ(wire(Command::fenced(test::space(), Op::token, subject(), fencing(9007199254740993u), true)),
             bulks({"EVALSHA", sha(token_script), "3", "plant:valve", meta, fence, value, seal, "9007199254740993"}));
-  EXPECT_EQ(wire(Command::fenced(Op::extend, subject(), fencing(0), true)),
+  EXPECT_EQ(wire(Command::fenced(test::space(), Op::extend, subject(), fencing(0), true)),
             bulks({"EVALSHA", sha(extend_fenced_script), "2", "plant:valve", meta, value, "10000", seal}));
-  EXPECT_EQ(wire(Command::fenced(Op::token, subject(), fencing(UINT64_MAX), false)),
+  EXPECT_EQ(wire(Command::fenced(test::space(), Op::token, subject(), fencing(UINT64_MAX), false)),
             bulks({"EVAL", text(token_script.body), "3", "plant:valve", meta, fence, value, seal, "18446744073709551615"}));
 }
 
@@ -284,7 +301,7 @@ TEST(Command, the_longest_fenced_command_fits) {
   const Fencing f = {Bytes(meta.data(), meta.size()), Bytes(seal.data(), seal.size()), UINT64_MAX};
   for (const Op op : {Op::acquire_fenced, Op::token, Op::extend}) {
     for (const bool by_name : {true, false}) {
-      const Command c = Command::fenced(op, s, f, by_name);
+      const Command c = Command::fenced(test::space(), op, s, f, by_name);
       EXPECT_GT(c.text_size(), 0u);
       EXPECT_LE(c.text_size(), Command::frame_max + prefix.size() + resource.size() + REDLOCK_VALUE_MAX + Command::fencing_max);
     }

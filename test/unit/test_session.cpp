@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "support/space.hpp"
 #include "support/session_wire.hpp"
 
 namespace redlock {
@@ -53,7 +54,7 @@ Command any_command() {
   s.value_hex = "0011223344556677889900112233445566778899";
   s.client_name = "gw-17";
   s.ttl_ms = 1'000;
-  return Command::plain(Op::acquire, s, true);
+  return Command::plain(test::space(), Op::acquire, s, true);
 }
 
 struct Fixture : test::SessionWire {
@@ -488,7 +489,7 @@ TEST(Session, changed_keys_are_told_in_their_place_between_answers) {
 
 // ---- looks ----------------------------------------------------------------------------------------------------
 
-void look(Fixture& f, uint16_t who) { f.session->look(who, 70u + who, Command::look("a:", "valve"), f.now); }
+void look(Fixture& f, uint16_t who) { f.session->look(who, 70u + who, Command::look(test::space(), "a:", "valve"), f.now); }
 
 TEST(Session, a_look_is_two_requests_and_one_answer) {
   Fixture f;
@@ -514,7 +515,7 @@ TEST(Session, a_look_at_several_keys_takes_its_script_along) {
   const Bytes both[] = {"bus", "valve"};
   Names names;
   names.assign(memory, both, 2);
-  f.session->look(5, 75, Command::look("a:", names), f.now);
+  f.session->look(5, 75, Command::look(test::space(), "a:", names), f.now);
   EXPECT_EQ(f.session->in_flight(), 2u);
   EXPECT_EQ(f.sent(), command({"CLIENT", "CACHING", "yes"}) + command({"EVAL", text(look_script.body), "2", "a:bus", "a:valve"}));
 }
@@ -681,7 +682,7 @@ TEST(Session, a_command_with_its_script_by_reference) {
   s.names = "valve";
   s.value_hex = "0011223344556677889900112233445566778899";
   s.client_name = "gw-17";
-  const Command release = Command::plain(Op::release, s, false);
+  const Command release = Command::plain(test::space(), Op::release, s, false);
   f.session->ask(Op::release, 1, 0, release, f.now);
   f.ask(2);
   EXPECT_EQ(f.sent(),

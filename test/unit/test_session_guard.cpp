@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "support/space.hpp"
 #include "support/session_wire.hpp"
 
 namespace redlock {
@@ -86,7 +87,7 @@ struct Fixture : test::SessionWire {
     s.value_hex = "0011223344556677889900112233445566778899";
     s.client_name = "gw";
     s.ttl_ms = 1'000;
-    session->ask(op, 1, 1, Command::plain(op, s, true), now);
+    session->ask(op, 1, 1, Command::plain(test::space(), op, s, true), now);
   }
   void expect_closing(int reason) {
     EXPECT_EQ(session->wish(), Wish::close);

@@ -48,6 +48,23 @@ std::string fill(Tx& tx) {
   return word + "abcde" + body + word + "fgh" + body;
 }
 
+// What is written in place is there when it is appended, with a reference in its midst too, and can be appended elsewhere.
+TEST(Tx, bytes_in_place) {
+  Fixture f(16), other(16);
+  f.tx.append("abcdef");
+  f.tx.consume(4);
+  const Space space = f.tx.space();
+  ASSERT_EQ(space.size, 14u) << "all that there is, whatever was sent";
+  memcpy(space.data, "ghijklmnopqrst", 14);
+  f.tx.take(Bytes(space.data, 5));
+  f.tx.reference(bytes(body));
+  f.tx.take(Bytes(space.data + 5, 9));
+  EXPECT_FALSE(f.tx.fits(1));
+  EXPECT_EQ(f.gathered(), "efghijk" + body + "lmnopqrst");
+  other.tx.take(Bytes(space.data, 5));
+  EXPECT_EQ(other.gathered(), "ghijk");
+}
+
 TEST(Tx, without_a_reference_it_is_one_run) {
   Fixture f(16);
   f.tx.append("abcde");
