@@ -190,6 +190,15 @@ void Driver::turns() {
   touched_ = true;
 }
 
+inline void Driver::flush(Connection& c, const Tx& tx, Instant now) {
+  if (c.state != Connection::State::open || (c.events & UV_WRITABLE)) return;
+  if (!tx.one_run()) return flush_woven(c, tx, now);
+  const Bytes run = tx.run();
+  const ssize_t sent = send(c.fd, run.data, run.size, MSG_NOSIGNAL);
+  if (sent != static_cast<ssize_t>(run.size)) return sent_part(c, sent, now);
+  client_.all_sent(c.master);
+}
+
 void Driver::turn(Instant now) {
   touched_ = false;
   refill();
@@ -370,7 +379,7 @@ void Driver::established(Connection& c, Instant now) {
   c.state = Connection::State::open;
   if (!watch(c, UV_READABLE)) return close(c, REDLOCK_E_SYSTEM, true, now);
   client_.connected(c.master, now);
-  flush(c, client_.output(c.master), now);
+  flush_apart(c, now);
 }
 
 // A broken connection is reset, so that the peer's kernel drops it as well; a polite end lets what was written arrive.
@@ -436,7 +445,7 @@ void Driver::on_poll(uv_poll_t* handle, int status, int events) {
   if (events & UV_WRITABLE) {
     driver.touched_ = true;
     driver.watch(c, UV_READABLE);
-    driver.flush(c, driver.client_.output(c.master), driver.read_clock());
+    driver.flush_apart(c, driver.read_clock());
   }
   if ((events & UV_READABLE) && c.fd >= 0) driver.read(c);
 }
@@ -462,14 +471,7 @@ void Driver::broken(Connection& c) {
   return sendmsg(fd, &message, MSG_NOSIGNAL);
 }
 
-void Driver::flush(Connection& c, const Tx& tx, Instant now) {
-  if (c.state != Connection::State::open || (c.events & UV_WRITABLE)) return;
-  if (!tx.one_run()) return flush_woven(c, tx, now);
-  const Bytes run = tx.run();
-  const ssize_t sent = send(c.fd, run.data, run.size, MSG_NOSIGNAL);
-  if (sent != static_cast<ssize_t>(run.size)) return sent_part(c, sent, now);
-  client_.sent(c.master, run.size);
-}
+void Driver::flush_apart(Connection& c, Instant now) { flush(c, client_.output(c.master), now); }
 
 // With script bodies in it: as far as possible in one call.
 void Driver::flush_woven(Connection& c, const Tx& tx, Instant now) {

@@ -76,18 +76,20 @@ class Driver {
   void arm();
 
   void act_on_wishes(Instant now);
-  void connect(Connection& c, Instant now);
+  [[gnu::noinline]] void connect(Connection& c, Instant now);
   bool has_address(Connection& c);
-  void resolve(Connection& c, Instant now);
+  [[gnu::noinline]] void resolve(Connection& c, Instant now);
   void open_socket(Connection& c, Instant now);
   bool is_duplicate(const Connection& c) const;
   void established(Connection& c, Instant now);
-  void close(Connection& c, int reason, bool polite, Instant now);
+  [[gnu::noinline]] void close(Connection& c, int reason, bool polite, Instant now);
   inline void read(Connection& c);
-  void broken(Connection& c);
-  void flush(Connection& c, const Tx& tx, Instant now);
-  void flush_woven(Connection& c, const Tx& tx, Instant now);
-  void sent_part(Connection& c, ssize_t sent, Instant now);
+  [[gnu::noinline]] void broken(Connection& c);
+  // In line in turn(), which does it for every master each time.
+  [[gnu::always_inline]] inline void flush(Connection& c, const Tx& tx, Instant now);
+  void flush_apart(Connection& c, Instant now);
+  [[gnu::noinline]] void flush_woven(Connection& c, const Tx& tx, Instant now);
+  [[gnu::noinline]] void sent_part(Connection& c, ssize_t sent, Instant now);
   bool watch(Connection& c, int events);
   void close_handles();
   void handle_closed();
