@@ -23,11 +23,11 @@ KIB = 1024
 # it can be.
 Budget = collections.namedtuple('Budget', 'what goal limit')
 BUDGETS = [
-    Budget('text core and ports', 36 * KIB, 57 * KIB),
-    Budget('text whole library', 46 * KIB, 94 * KIB),       # with configuration, JSON and all texts
+    Budget('text core and ports', 36 * KIB, 58 * KIB),
+    Budget('text whole library', 46 * KIB, 89 * KIB),       # with configuration, JSON and all texts
     Budget('RAM 5 masters, 32 locks', 48 * KIB, 76 * KIB),  # most of it lets 32 locks send at once, to each master
     Budget('RAM 3 masters, 1 lock', 12 * KIB, 12 * KIB),
-    Budget('stack lock path', 2 * KIB, 3840),
+    Budget('stack lock path', 2 * KIB, 2 * KIB),
     Budget('static musl gateway', 140 * KIB, 152 * KIB),
 ]
 
@@ -47,7 +47,7 @@ def tool(target, name):
 def configure_and_build(cmake, source, build, toolchain, shared, flags, what):
     command = [cmake, '-S', source, '-B', build, '-DCMAKE_BUILD_TYPE=MinSizeRel', f'-DBUILD_SHARED_LIBS={shared}',
                '-DREDLOCK_ASSERTS=OFF', '-DREDLOCK_BUILD_TESTS=OFF', '-DREDLOCK_BUILD_EXAMPLES=OFF',
-               '-DREDLOCK_INSTALL=OFF', f'-DCMAKE_CXX_FLAGS={flags}']
+               '-DREDLOCK_INSTALL=OFF', f'-DCMAKE_CXX_FLAGS={flags}', f'-DCMAKE_SHARED_LINKER_FLAGS={flags}']
     if toolchain:
         command.append(f'-DCMAKE_TOOLCHAIN_FILE={source}/toolchains/{toolchain}.cmake')
     run(command)
@@ -68,7 +68,7 @@ def source_name(path):
 
 def objects(target, build):
     """{source file: (text, data, bss)}"""
-    found = sorted(build.rglob('*.cpp.o'))
+    found = sorted(path for path in build.rglob('*.cpp.o') if '.dir' in str(path) and '_CMakeLTOTest' not in str(path))
     sizes = berkeley(target, found)
     rooms = {}
     for path in found:
@@ -111,7 +111,7 @@ def static_program(target, source, build, work):
     run([tool(target, 'ar'), 'rcs', archive, *sorted(build.rglob('*.cpp.o'))])
     map_file = work / 'gateway.map'
     run([tool(target, 'gcc'), '-Os', f'-I{source}/include', source / 'test/size/gateway.c', '-o', work / 'gateway',
-         archive, '-luv', '-lcjson', '-Wl,--gc-sections', f'-Wl,-Map={map_file}'])
+         archive, '-luv', '-lcjson', '-fno-lto', '-Wl,--gc-sections', f'-Wl,-Map={map_file}'])
     return kept_of_archive(map_file.read_text(), 'libredlock.a')
 
 
@@ -140,15 +140,24 @@ def musl_gateway(cmake, source, work):
 class Calls:
     """Who calls whom and how much stack each function takes, as gcc recorded it (-fcallgraph-info=su). What is
     outside of the library counts nothing. A call through a pointer goes, from the ports, to the API's hooks; from the
-    API, to the user's callback, which may call any function of the API again."""
+    hooks that tell the user something, to a callback, which may call any function of the API but those that block or run
+    the loop (they are refused there) and those that set up; from these, to the hooks that wake a loop. Where a loop is
+    run, libuv calls the ports."""
+
+    SETUP = re.compile(r'redlock_(config_|create|memory_size|reconfigure|status_json)')
+    BLOCKING = re.compile(r'redlock_(acquire|extend|release|destroy|process)$')
+    HOOK = re.compile(r'(.*::)?(on_\w+|enter|leave|is_foreign|wake_\w+)( .*)?$')
+    TELLING = re.compile(r'(.*::)?(tell\w*|log_\w+|on_(event|closed)\w*)$')
 
     def __init__(self, folder):
         self.frames, self.edges, self.names, self.files = {}, collections.defaultdict(set), {}, {}
-        for path in folder.rglob('*.ci'):
+        for path in folder.glob('*.ci'):  # one, of the library as it is linked
             for line in path.read_text().splitlines():
                 self.read(line)
         called = set().union(*self.edges.values())
         self.roots = [f for f in self.frames if f not in called]
+        self.hooks = [f for f in self.roots
+                      if '/c_api' in self.files[f] and self.HOOK.match(self.names[f])]
         self.deepest = {}
 
     def read(self, line):
@@ -169,11 +178,20 @@ class Calls:
         for target in self.edges[function]:
             if target == function and '/src/config/' in self.files[function]:
                 continue  # walks a JSON tree: as deep as the file, counted once
-            if target != '__indirect_call':
+            if target == 'uv_run':
+                yield from (f for f in self.roots if '/port/uv/' in self.files[f])
+            elif target != '__indirect_call':
                 yield target
             elif '/c_api' not in self.files[function]:
-                yield from (f for f in self.roots
-                            if '/c_api' in self.files[f] and not self.names[f].startswith('redlock_'))
+                yield from self.hooks
+            elif self.TELLING.match(self.names[function]):
+                yield from (f for f in self.roots if self.is_call(self.names[f]))
+            else:
+                yield from (f for f in self.hooks if 'wake' in self.names[f])
+
+    def is_call(self, name):
+        """Of the API, from a callback."""
+        return name.startswith('redlock_') and not self.SETUP.match(name) and not self.BLOCKING.match(name)
 
     def depth(self, function, path=()):
         """(bytes, call chain) of the deepest stack below a function, itself included."""
@@ -195,19 +213,15 @@ class Calls:
 
 def stacks(build):
     calls = Calls(build)
-    setup = re.compile(r'redlock_(config_|create|memory_size|reconfigure|status_json)')
-    # The deepest call of the API from inside a callback, on top of the deepest that the loop does. One that blocks is refused
-    # there (DEADLOCK), and has a thread of its own below it.
-    blocking = re.compile(r'redlock_(acquire|extend|release|destroy)$')
-    blocked = calls.of(lambda name, file: bool(blocking.match(name)))
-    api = calls.of(lambda name, file: name.startswith('redlock_') and not setup.match(name) and not blocking.match(name))
-    loop = calls.of(lambda name, file: '/port/uv/' in file)
+    blocked = calls.of(lambda name, file: bool(calls.BLOCKING.match(name)))
+    api = calls.of(lambda name, file: calls.is_call(name))
+    loop = calls.of(lambda name, file: '/port/uv/' in file)  # with what callbacks call
     return {
-        'lock path': max(api[0] + loop[0], blocked[0]),
+        'lock path': max(api[0], loop[0], blocked[0]),
         'of the loop': loop[0],
         'of a call': api[0],
         'of a blocking call': blocked[0],
-        'set up and status': calls.of(lambda name, file: bool(setup.match(name)))[0],
+        'set up and status': calls.of(lambda name, file: bool(calls.SETUP.match(name)))[0],
         'chains': [f'loop: {calls.chain(loop[1])}', f'call: {calls.chain(api[1])}'],
     }
 
