@@ -168,7 +168,7 @@ void Checker::compare(unsigned client) {
     if (mine.client != client || !active(mine, now)) continue;
     for (const Belief& other : beliefs_) {
       const unsigned both = mine.resources & other.resources;
-      if (&other == &mine || both == 0 || !active(other, now)) continue;
+      if (&other == &mine || both == 0 || !active(other, now) || excused(mine, other, now)) continue;
       world_.violate(
           std::min(mine.asked_at, other.asked_at), 1u << mine.client | 1u << other.client,
           "c%u and c%u hold %s at the same time (for another %.3f and %.3f ms)", mine.client, other.client,
@@ -207,6 +207,7 @@ void Checker::sample_process(unsigned client) {
     }
   }
   if (!runs) return;
+  for (unsigned m = 0; m < world_.plan().masters; ++m) sample_look(client, m);
   const Claims& claims = process.client().claims();
   unsigned used = 0;
   for (uint16_t i = 0; i < claims.capacity(); ++i) used += claims[i].used ? 1u : 0u;

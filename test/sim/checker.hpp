@@ -6,6 +6,8 @@
 // released or until its own machine's clock, perfectly observed, reaches the validity. Two beliefs in one resource
 // never meet. Beliefs are compared when the world has reached the moment, since processes live a little ahead of it.
 //
+// Where masters' wall clocks are stepped, some are excused: see clocks.cpp.
+//
 // LOST before the validity is over is told only when the key is gone on so many masters that no quorum is left: not when
 // masters are silent, and not while a SET is on its way.
 //
@@ -55,6 +57,7 @@ class Checker {
   bool published(unsigned client, const User& user, Instant valid_until, Ns t);
   void lost(unsigned client, const User& user, Ns t);
   void released(unsigned client, uint64_t handle, Ns t);
+  void looked(unsigned client, bool forward, Ns t);
   void over(unsigned client, uint64_t handle);
   void died(unsigned client, Ns t);
   void compare(unsigned client);  // now
@@ -80,7 +83,9 @@ class Checker {
   };
   Belief* find(unsigned client, uint64_t handle);
   bool active(const Belief& belief, Ns t) const;
+  bool excused(const Belief& one, const Belief& other, Ns t) const;
   void sample_process(unsigned client);
+  void sample_look(unsigned client, unsigned master);
   void sample_forgotten(unsigned master);
   void sample_keys(unsigned master);
   void judge_orphan(unsigned master, unsigned resource, int owner);

@@ -71,7 +71,8 @@ void World::cause_one(unsigned client) {
     if (plan_.has(Fault(i)) && !is_passive(Fault(i))) choice[n++] = Fault(i);
   }
   if (n == 0) return;
-  const Fault fault = choice[random_.below(n)];
+  Fault fault = choice[random_.below(n)];
+  if (plan_.clocks && random_.chance(300)) fault = Fault::wall_step;
   const unsigned master = static_cast<unsigned>(random_.below(plan_.masters));
   if (is_at_client(fault)) return at_client(fault, client, master);
   at_master(fault, master);
@@ -137,6 +138,7 @@ void World::at_connection(Fault fault, unsigned client, unsigned master, Ns leng
 }
 
 void World::at_master(Fault fault, unsigned m) {
+  if (plan_.clocks && fault == Fault::wall_step) return step_clock(m);
   Master& master = *masters_[m];
   const Ns length = clip(now_, random_.spread(1 * ms, plan_.ttl_max_ms * ms * 3 / 2));
   if (story_.telling())

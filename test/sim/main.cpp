@@ -22,15 +22,16 @@ struct Arguments {
   uint64_t count = 1000;
   unsigned jobs = 1;
   bool trace = false;
-  bool swarm = true;
+  Worlds worlds = Worlds::swarm;
   bool quiet = false;
 };
 
 volatile uint64_t seed_now = 0;
 
 const char usage_text[] =
-    "usage: redlock_sim [--first-seed N] [--seeds M] [--jobs J] [--no-swarm] [--no-progress]\n"
-    "       redlock_sim --seed N [--trace] [--no-swarm]\n"
+    "usage: redlock_sim [--first-seed N] [--seeds M] [--jobs J] [--no-swarm|--clocks] [--no-progress]\n"
+    "       redlock_sim --seed N [--trace] [--no-swarm|--clocks]\n"
+    "--no-swarm: all classes of faults in each seed. --clocks: masters' wall clocks are stepped.\n"
     "Exit: 0 clean, 1 a violation (its seed and story are printed), 2 usage.\n";
 
 // An assert of the library has trapped.
@@ -55,33 +56,36 @@ double seconds_now() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
 }
 
-void tell_violation(uint64_t seed, bool swarm) {
+const char* option_of(Worlds worlds) {
+  return worlds == Worlds::swarm ? "" : worlds == Worlds::clocks ? " --clocks" : " --no-swarm";
+}
+
+void tell_violation(uint64_t seed, Worlds worlds) {
   Story story(Telling::collect);
-  World world(seed, swarm, story);
+  World world(seed, worlds, story);
   world.run();
   const Violation& v = world.violation();
   printf("\nVIOLATION in seed %llu at %.6f s: %s\n", static_cast<unsigned long long>(seed),
          static_cast<double>(v.at) / 1e9, v.text.c_str());
   story.print_end(v.since - 20 * ms, v.clients, 90);
-  printf("replay: redlock_sim --seed %llu%s --trace\n", static_cast<unsigned long long>(seed),
-         swarm ? "" : " --no-swarm");
+  printf("replay: redlock_sim --seed %llu%s --trace\n", static_cast<unsigned long long>(seed), option_of(worlds));
   fflush(stdout);
 }
 
 // True when the seed is clean.
-bool run_seed(uint64_t seed, bool swarm, bool twice, Totals& totals) {
+bool run_seed(uint64_t seed, Worlds worlds, bool twice, Totals& totals) {
   seed_now = seed;
   Story story(Telling::hash_only);
-  World world(seed, swarm, story);
+  World world(seed, worlds, story);
   world.run();
   totals.add(world.totals);
   if (world.violation().found) {
-    tell_violation(seed, swarm);
+    tell_violation(seed, worlds);
     return false;
   }
   if (!twice) return true;
   Story again(Telling::hash_only);
-  World second_world(seed, swarm, again);
+  World second_world(seed, worlds, again);
   second_world.run();
   if (again.hash() == story.hash()) return true;
   printf("\nVIOLATION in seed %llu: two runs differ\n", static_cast<unsigned long long>(seed));
@@ -103,7 +107,7 @@ int run_job(const Arguments& args, unsigned job, int out) {
   report.clean = true;
   for (uint64_t i = job; i < args.count && report.clean; i += args.jobs) {
     report.seed = args.first + i;
-    report.clean = run_seed(report.seed, args.swarm, report.seed % 100 == 0, report.totals);
+    report.clean = run_seed(report.seed, args.worlds, report.seed % 100 == 0, report.totals);
     if (seconds_now() - told_at < 1 && report.clean) continue;
     told_at = seconds_now();
     if (write(out, &report, sizeof report) != sizeof report) return 1;
@@ -198,9 +202,11 @@ bool parse(int argc, char** argv, Arguments& args, bool& one) {
     if (strcmp(name, "--trace") == 0) {
       args.trace = true;
     } else if (strcmp(name, "--swarm") == 0) {
-      args.swarm = true;
+      args.worlds = Worlds::swarm;
     } else if (strcmp(name, "--no-swarm") == 0) {
-      args.swarm = false;
+      args.worlds = Worlds::every_fault;
+    } else if (strcmp(name, "--clocks") == 0) {
+      args.worlds = Worlds::clocks;
     } else if (strcmp(name, "--no-progress") == 0) {
       args.quiet = true;
     } else {
@@ -238,13 +244,13 @@ int main(int argc, char** argv) {
   seed_now = args.first;
   if (args.trace) {
     Story story(Telling::print);
-    World world(args.first, args.swarm, story);
+    World world(args.first, args.worlds, story);
     world.run();
     printf("trace hash %016llx\n", static_cast<unsigned long long>(story.hash()));
     return world.violation().found ? 1 : 0;
   }
   Totals totals;
-  const bool clean = run_seed(args.first, args.swarm, true, totals);
+  const bool clean = run_seed(args.first, args.worlds, true, totals);
   if (clean) printf("seed %llu: clean\n", static_cast<unsigned long long>(args.first));
   return clean ? 0 : 1;
 }

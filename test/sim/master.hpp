@@ -10,6 +10,13 @@
 
 namespace redlock::sim {
 
+// The last step of a wall clock.
+struct Step {
+  unsigned count = 0;  // of its clock
+  Ns at = -never;
+  bool forward = false;
+};
+
 class Master {
  public:
   Master(World& world, unsigned index, uint64_t seed, int64_t rate_ppm);
@@ -29,6 +36,7 @@ class Master {
   bool frozen = false;
   Ns troubled_until = -never / 2;  // answered errors
   bool clock_disturbed = false;    // stepped, slewed or stopped at any time
+  Step step;                       // in Worlds::clocks
 
  private:
   void answer(Connection& c);

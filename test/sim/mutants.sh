@@ -86,6 +86,7 @@ target_of() {
   case $1 in
     '') echo redlock_sim ;;
     scenario_*) echo scenario_run ;;
+    redlock_sim_*) echo redlock_sim ;;
     *) echo "$1" ;;
   esac
 }
@@ -122,8 +123,10 @@ ask_level() {
   if run_ctest "$level" >"$log" 2>&1; then
     tell "$name" ESCAPED "$level passes"
   else
-    line=$(sed -nE '\#^.*/(test/[a-z_/]+[.]cpp:[0-9]+): Failure$# { s##\1#p; q }' "$log")
-    tell "$name" caught "$level${line:+: $line}"
+    line=$(sed -nE -e '\#^.*/(test/[a-z_/]+[.]cpp:[0-9]+): Failure$# { s##\1#p; q }' \
+      -e '/^VIOLATION in (seed [0-9]+)[^:]*(: .*)$/ { s//\1\2/p; q }' "$log")
+    line=$level${line:+: $line}
+    tell "$name" caught "${line:0:150}"
   fi
 }
 

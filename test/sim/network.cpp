@@ -136,6 +136,8 @@ bool Network::heard_nonsense(unsigned client, unsigned masters, Ns t) const {
 void Network::reply(Connection& c, std::string& bytes) {
   if (!c.gone) {
     c.down.bytes += bytes;
+    c.said += bytes.size();
+    if (c.looked) c.look.said = c.said, c.looked = false;
     cut(c, c.down, false, bytes.size(), world_.now());
   }
   bytes.clear();

@@ -29,6 +29,12 @@ struct Flow {
   Ns last() const { return idle() ? 0 : parts.back().arrives; }
 };
 
+// A look at a master's wall clock: how often that had been stepped, and where the answer ends.
+struct Look {
+  unsigned steps = 0;
+  uint64_t said = UINT64_MAX;
+};
+
 struct Connection {
   uint32_t id;
   unsigned client;
@@ -53,6 +59,10 @@ struct Connection {
   bool peer_ended = false;  // the client's end has arrived
   bool garbled = false;     // nonsense was said on it, so that answers may be taken for those of other requests
   std::string released;     // the value that it last asked to delete
+  uint64_t said = 0;        // bytes by the master ...
+  uint64_t heard = 0;       // ... and by the client
+  Look look;                // the last that the master answered
+  bool looked = false;      // and it is not among what was said yet
   std::string waiting;      // arrived while the master stood still
   Ns stalled_until = 0;
   Flow up;

@@ -14,14 +14,14 @@ int64_t draw_rate(Stream& random) {
   return random.between(-rate_edge_ppm, rate_edge_ppm);
 }
 
-uint32_t draw_faults(uint64_t seed, Stream& random, bool swarm) {
+uint32_t draw_faults(uint64_t seed, Stream& random, Worlds worlds) {
   constexpr uint32_t within = (1u << first_beyond) - 1;
   constexpr uint32_t all = (1u << fault_count) - 1;
   const uint32_t some = static_cast<uint32_t>(random.next());
   const uint32_t more = static_cast<uint32_t>(random.next());
   const bool few = random.chance(300);
   const bool beyond = random.chance(200);
-  if (!swarm) return seed % 4 == 0 ? all : within;
+  if (worlds == Worlds::every_fault) return seed % 4 == 0 ? all : within;
   uint32_t faults = few ? some & more : some;
   if (!beyond) faults &= within;
   return faults & all;
@@ -75,7 +75,8 @@ void make_ring(Plan& plan) {
 void draw_guard(uint64_t seed, Plan& plan) {
   Stream random(seed, Purpose::guard);
   for (unsigned m = 0; m < masters_max; ++m) plan.server[m] = m;
-  if (!random.chance(500)) return;
+  const bool guarded = random.chance(500);
+  if (!guarded && !plan.clocks) return;
   plan.settings.guard = GuardMode::strict;
   plan.settings.max_ttl_ms = plan.ttl_max_ms;
   plan.sealed = random.chance(850);
@@ -88,6 +89,14 @@ void draw_guard(uint64_t seed, Plan& plan) {
   if (twice && plan.masters > 1) plan.server[plan.masters - 1] = 0;
   plan.close_at += plan.guard_time();
   plan.give_up_at += plan.guard_time();
+}
+
+// Whose clock is stepped answers TIME truly and by itself: what else moves a clock, or answers, may hide a step.
+void make_clocks(Plan& plan) {
+  static constexpr Fault left_out[] = {Fault::garbage, Fault::wall_freeze, Fault::evict, Fault::wall_slew};
+  for (const Fault fault : left_out) plan.faults &= ~(1u << static_cast<unsigned>(fault));
+  plan.faults |= 1u << static_cast<unsigned>(Fault::wall_step);
+  for (unsigned m = 0; m < masters_max; ++m) plan.server[m] = m;
 }
 
 }  // namespace
@@ -106,12 +115,13 @@ const char* fault_text(Fault fault) {
   return texts[static_cast<unsigned>(fault)];
 }
 
-Plan draw_plan(uint64_t seed, bool swarm) {
+Plan draw_plan(uint64_t seed, Worlds worlds) {
   Stream random(seed, Purpose::plan);
   static constexpr unsigned ns[] = {1, 3, 3, 3, 5};
   static constexpr uint32_t ttls[] = {300, 700, 1000, 1900, 2900};
   static constexpr uint32_t thinks[] = {5, 50, 200};
   Plan plan = {};
+  plan.clocks = worlds == Worlds::clocks;
   plan.masters = random.pick(ns);
   plan.clients = static_cast<unsigned>(random.between(2, random.coin() ? 3 : clients_max));
   plan.resources = random.chance(700) ? 1 : static_cast<unsigned>(random.between(2, resources_max));
@@ -125,7 +135,7 @@ Plan draw_plan(uint64_t seed, bool swarm) {
   for (int64_t& ppm : plan.client_ppm) ppm = draw_rate(random);
   for (int64_t& ppm : plan.suspended_ppm) ppm = draw_rate(random);
   for (int64_t& ppm : plan.master_ppm) ppm = draw_rate(random);
-  plan.faults = draw_faults(seed, random, swarm);
+  plan.faults = draw_faults(seed, random, worlds);
   plan.fault_gap = random.spread(20 * ms, 800 * ms);
   const Ns ttl = plan.ttl_max_ms * ms;
   plan.quiet_at = random.between(2 * second, 4 * second) + ttl;
@@ -139,7 +149,8 @@ Plan draw_plan(uint64_t seed, bool swarm) {
   plan.several = plan.resources > 1 && Stream(seed, Purpose::several).coin();
   plan.untracked = random.chance(800) ? 0 : static_cast<uint32_t>(random.next());
   plan.expires_actively = static_cast<uint32_t>(random.next());
-  if (random.chance(30)) make_ring(plan);
+  if (random.chance(30) && !plan.clocks) make_ring(plan);
+  if (plan.clocks) make_clocks(plan);
   return plan;
 }
 

@@ -57,6 +57,10 @@ constexpr unsigned first_hopeless = static_cast<unsigned>(Fault::evict);
 const char* fault_name(Fault fault);
 const char* fault_text(Fault fault);
 
+// Which worlds are drawn. Clocks: guarded ones in which masters' wall clocks are stepped, far and one at a time, and
+// exclusion is demanded all the same of those who have looked at them since.
+enum class Worlds { swarm, every_fault, clocks };
+
 struct Plan {
   unsigned masters;
   unsigned clients;
@@ -83,14 +87,16 @@ struct Plan {
   Settings settings;  // of every client; names are filled in by the client
 
   bool has(Fault fault) const { return faults >> static_cast<unsigned>(fault) & 1; }
-  bool beyond() const { return faults >> (guarded() ? first_hopeless : first_beyond) != 0; }  // exclusion is not demanded
+  // Exclusion is not demanded.
+  bool beyond() const { return !clocks && faults >> (guarded() ? first_hopeless : first_beyond) != 0; }
   bool fenced;  // every lock comes with a token
   bool several; // some want more than one resource at once
+  bool clocks;  // Worlds::clocks
   bool guarded() const { return settings.guard != GuardMode::off; }
   // The longest that a state may have to be watched, by the slowest clock, once everything is well.
   Ns guard_time() const { return guarded() ? settings.max_ttl_ms * ms * 1021 / 1000 + 600 * ms : 0; }
 };
 
-Plan draw_plan(uint64_t seed, bool swarm);
+Plan draw_plan(uint64_t seed, Worlds worlds);
 
 }  // namespace redlock::sim

@@ -82,6 +82,7 @@ void Process::start() {
   memory_.reset(new char[front + Client::memory_size(settings)]);
   client_ = new (memory_.get()) Client(settings, memory_.get() + front);
   for (Connection*& c : connections_) c = nullptr;
+  for (unsigned m = 0; m < world_.plan().masters; ++m) known_[m] = {world_.master(m).step.count, t_, false};
   for (unsigned i = 0; i < users_.size(); ++i) {
     users_[i] = User();
     users_[i].process = this;
@@ -395,13 +396,18 @@ void Process::read(MasterIndex m) {
   if (n > 1 && world_.on(Fault::split) && shell_random_.chance(200)) n = 1 + shell_random_.index_below(n);
   memcpy(at, c.in.data() + c.in_taken, n);
   c.in_taken += n;
+  c.heard += n;
   if (c.in_taken == c.in.size()) c.in.clear(), c.in_taken = 0;
   const Instant now = read_clock();
   if (n == 0) return close(m, room > 0 ? REDLOCK_E_DISCONNECTED : REDLOCK_E_PROTOCOL, false, now);
   const bool unknown = std::string_view(at, n).find("NOSCRIPT") != std::string_view::npos;
   const uint32_t open = open_rounds();
+  const uint64_t steps = steps_counted(now);
   client_->received(m, n, now);
   if (unknown) watch_dead_rounds(m, open);
+  const bool counted = steps_counted(now) != steps;
+  // Who is about to close may have read no further than to an error.
+  if (counted || client_->wish(m) == Session::Wish::none) learn_step(c, counted);
 }
 
 void Process::flush(MasterIndex m, Instant) {

@@ -15,6 +15,7 @@
 
 namespace redlock::sim {
 
+struct Step;
 class Process;
 
 struct ClockSource {
@@ -58,7 +59,7 @@ class Process {
   void suspend(Ns length);
   void close_client();
 
-  Client& client() { return *client_; }
+  Client& client() const { return *client_; }
   const std::vector<User>& users() const { return users_; }
   Ns held_until() const { return held_until_; }  // busy, paused or suspended
   unsigned incarnation() const { return incarnation_; }
@@ -68,6 +69,9 @@ class Process {
   Instant last_turn() const { return last_turn_; }
   Instant loop_began() const { return loop_began_; }  // the first reading of the clock in this run of the loop
   int64_t ahead() const { return ahead_; }            // of the client's clock over the perfect one
+  // At t it has looked at this master's clock since that was stepped; and has said that it was stepped.
+  bool knows(const Step& step, unsigned master, Ns t) const;
+  bool noticed(const Step& step, unsigned master, Ns t) const;
 
   MachineClock machine;
 
@@ -88,6 +92,8 @@ class Process {
   void close(MasterIndex m, int reason, bool polite, Instant now);
   void poll(MasterIndex m);
   void read(MasterIndex m);
+  uint64_t steps_counted(Instant now) const;
+  void learn_step(const Connection& c, bool counted);
   void deliver(Instant now);
   const Claim* claim_of(const User& user) const;
   void remember_sets();
@@ -130,6 +136,12 @@ class Process {
   Connection* connections_[masters_max] = {};
   bool suspect_[masters_max] = {};   // when its bytes were last looked at
   size_t unsent_[masters_max] = {};  // of those
+  struct Known {
+    unsigned steps;
+    Ns at;
+    bool noticed;
+  };
+  Known known_[masters_max] = {};  // of the masters' clocks
 
   Ns t_ = 0;  // the process' own true time
   Ns boot_read_at_ = 0;

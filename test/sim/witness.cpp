@@ -41,6 +41,10 @@ Witness::Witness(World& world) : world_(world) {
 void Witness::executed(Connection& c, test::Request args, const test::Reply& reply, Ns t) {
   using test::Reply;
   const bool set = args[0] == "SET" && args.size() > 3;
+  if (args[0] == "TIME" && reply.kind == Reply::array) {
+    c.look = {world_.master(c.master).step.count, UINT64_MAX};
+    c.looked = true;
+  }
   if (!set && args[0] != "EVALSHA" && args[0] != "EVAL") return;
   const std::string_view script = set || args.size() <= 4 ? std::string_view() : args[1];
   const bool fenced_set = is(acquire_fenced_script, script), token = is(token_script, script);

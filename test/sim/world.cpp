@@ -27,8 +27,12 @@ void Totals::add(const Totals& more) {
   in_flight_max = std::max(in_flight_max, more.in_flight_max);
 }
 
-World::World(uint64_t seed, bool swarm, Story& story)
-    : seed_(seed), plan_(draw_plan(seed, swarm)), story_(story), random_(seed, Purpose::faults), saves_(seed, Purpose::saves) {
+World::World(uint64_t seed, Worlds worlds, Story& story)
+    : seed_(seed),
+      plan_(draw_plan(seed, worlds)),
+      story_(story),
+      random_(seed, Purpose::faults),
+      saves_(seed, Purpose::saves) {
   network_ = std::make_unique<Network>(*this);
   for (unsigned m = 0; m < plan_.masters; ++m) {
     masters_.push_back(std::make_unique<Master>(*this, m, seed * masters_max + m, plan_.master_ppm[m]));

@@ -36,7 +36,7 @@ struct Totals {
 
 class World {
  public:
-  World(uint64_t seed, bool swarm, Story& story);
+  World(uint64_t seed, Worlds worlds, Story& story);
   void run();
 
   uint64_t seed() const { return seed_; }
@@ -76,6 +76,8 @@ class World {
   void at_connection(Fault fault, unsigned client, unsigned master, Ns length);
   void at_master(Fault fault, unsigned master);
   void refuse(Fault fault, unsigned master);
+  void step_clock(unsigned master);
+  bool all_know_the_clocks() const;
   void kill_some(unsigned master);
   void freeze(unsigned master, Ns length);
   void reset(Connection& c);
