@@ -3,7 +3,8 @@
 #
 # Do the tests see? Each patch in mutants/ is one deliberate bug. It is applied to a scratch copy, only what it touches
 # is built again, and the simulator runs from seed 1 on until it finds the bug. A patch that no seed finds is a hole in
-# the simulated world. Before that the copy itself must be clean, or nothing would be shown.
+# the simulated world. Before that the copy itself must be clean, or nothing would be shown. There are as many copies,
+# each with its own build, as jobs: each takes the next patch that no other has taken.
 #
 # A bug that no simulation can see names in its first line the test of ctest that must see it, and says below why:
 #   # caught-by: unit_resp_reader
@@ -49,11 +50,13 @@ done
 run_limit=1200  # seconds of one run: a bug that makes the library turn in circles ends here
 mkdir -p "$build"
 build=$(cd "$build" && pwd)
-origin=$build/origin tree=$build/tree objects=$build/objects programs=$build/programs results=$build/results
-rm -rf "$origin" "$programs" "$results"
-if [[ -e $build/mutated ]]; then rm -rf "$objects"; fi  # a run was interrupted: its objects may be newer than the files
-mkdir -p "$origin" "$tree" "$programs" "$results"
-export CCACHE_DIR=$build/ccache  # what was restored after a mutant is not compiled again
+origin=$build/origin logs=$build/logs results=$build/results taken=$build/taken
+rm -rf "$origin" "$logs" "$results" "$taken"
+mkdir -p "$origin" "$logs" "$results" "$taken"
+# What was restored after a mutant, or is the same in another copy, is not compiled again: there only the preprocessor's
+# output is equal.
+export CCACHE_DIR=$build/ccache CCACHE_BASEDIR=$build
+unset CCACHE_DEPEND
 
 # ---- the copy: a file whose content differs is written anew, so that its time tells the build -----------------------
 
@@ -67,16 +70,21 @@ make_same() {
   done
 }
 
+use_copy() { copy=$build/copy-$1 tree=$build/copy-$1/tree objects=$build/copy-$1/objects; }
+
 make_copy() {
   local file
-  cp -r CMakeLists.txt include src port toolchains test "$origin"
-  mapfile -t all_files < <(cd "$origin" && find . -type f)
+  use_copy "$1"
+  if [[ -e $copy/mutated ]]; then rm -rf "$copy"; fi  # a run was interrupted: its objects may be newer than the files
+  mkdir -p "$tree"
   make_same "$origin" "$tree" "${all_files[@]}"
   while read -r file; do
     if [[ ! -e $origin/$file ]]; then rm "$tree/$file"; fi
   done < <(cd "$tree" && find . -type f)
-  cmake -S "$tree" -B "$objects" -G Ninja -DCMAKE_BUILD_TYPE=Release -DREDLOCK_ASSERTS=ON -DREDLOCK_LTO=OFF -DREDLOCK_BUILD_EXAMPLES=OFF \
-    -DREDLOCK_INSTALL=OFF -DREDLOCK_CCACHE=ON >"$build/configure.log"
+  cmake -S "$tree" -B "$objects" -G Ninja -DCMAKE_BUILD_TYPE=MinSizeRel -DREDLOCK_ASSERTS=ON -DREDLOCK_LTO=OFF \
+    -DREDLOCK_BUILD_EXAMPLES=OFF -DREDLOCK_INSTALL=OFF -DREDLOCK_CCACHE=ON >"$copy/configure.log"
+  build_target redlock_sim >"$copy/build.log" || { tail -n 30 "$copy/build.log"; exit 1; }
+  cp "$objects/test/redlock_sim" "$copy/origin_sim"
 }
 
 touched_by() { sed -n 's|^+++ b/||p' "$patches/$1.patch"; }
@@ -105,8 +113,8 @@ tell() {  # NAME caught|ESCAPED|BROKEN TEXT
 }
 
 simulate() {
-  local name=$1 log=$programs/$1.log status=0 line
-  timeout "$run_limit" "$programs/$name" --seeds "$seeds" --no-progress >"$log" 2>&1 || status=$?
+  local name=$1 log=$logs/$1.log status=0 line
+  timeout "$run_limit" "$objects/test/redlock_sim" --seeds "$seeds" --no-progress >"$log" 2>&1 || status=$?
   line=$(grep -m1 '^VIOLATION in seed' "$log" | sed -E 's/^VIOLATION in (seed [0-9]+)[^:]*: /\1: /' || true)
   if [[ $status -eq 1 && -n $line ]]; then
     tell "$name" caught "${line:0:150}"
@@ -115,11 +123,10 @@ simulate() {
   else
     tell "$name" BROKEN "exit $status, see $log"
   fi
-  rm -f "$programs/$name"
 }
 
 ask_level() {
-  local name=$1 level=$2 log=$programs/$1.log line
+  local name=$1 level=$2 log=$logs/$1.log line
   if run_ctest "$level" >"$log" 2>&1; then
     tell "$name" ESCAPED "$level passes"
   else
@@ -139,32 +146,38 @@ prove() {
     tell "$name" BROKEN "$level fails without any mutant, see $build/$level.log"
     return
   fi
-  touch "$build/mutated"
-  if ! patch -d "$tree" -p1 -F1 -s --no-backup-if-mismatch <"$patches/$name.patch" >"$programs/$name.log" 2>&1; then
+  touch "$copy/mutated"
+  if ! patch -d "$tree" -p1 -F1 -s --no-backup-if-mismatch <"$patches/$name.patch" >"$logs/$name.log" 2>&1; then
     tell "$name" BROKEN "the patch no longer applies"
-  elif ! build_target "$target" >"$programs/$name.log" 2>&1; then
-    tell "$name" BROKEN "does not compile, see $programs/$name.log"
+  elif ! build_target "$target" >"$logs/$name.log" 2>&1; then
+    tell "$name" BROKEN "does not compile, see $logs/$name.log"
   elif [[ -n $level ]]; then
     ask_level "$name" "$level"
-  elif cmp -s "$objects/test/redlock_sim" "$programs/origin"; then
+  elif cmp -s "$objects/test/redlock_sim" "$copy/origin_sim"; then
     tell "$name" BROKEN "the patch changes nothing"
   else
-    cp "$objects/test/redlock_sim" "$programs/$name"
-    while [[ $(jobs -rp | wc -l) -ge $jobs ]]; do wait -n || true; done
-    simulate "$name" &
+    simulate "$name"
   fi
   rm -f "$tree"/*.rej "$tree"/src/*.rej "$tree"/src/*/*.rej
   make_same "$origin" "$tree" "${touched[@]}"
-  rm "$build/mutated"
+  rm "$copy/mutated"
+}
+
+prove_what_is_left() {
+  local name
+  use_copy "$1"
+  for name in "${names[@]}"; do
+    if mkdir "$taken/$name" 2>/dev/null; then prove "$name"; fi
+  done
 }
 
 # ---- all ------------------------------------------------------------------------------------------------------------
 
 begin=$SECONDS
-make_copy
-build_target redlock_sim >"$build/build.log" || { tail -n 30 "$build/build.log"; exit 1; }
-cp "$objects/test/redlock_sim" "$programs/origin"
-if ! "$programs/origin" --seeds "$seeds" --jobs "$jobs" --no-progress; then
+cp -r CMakeLists.txt include src port toolchains test "$origin"
+mapfile -t all_files < <(cd "$origin" && find . -type f)
+for ((i = jobs; i > 0; i--)); do make_copy "$i"; done
+if ! "$copy/origin_sim" --seeds "$seeds" --jobs "$jobs" --no-progress; then
   echo "the unchanged library is not clean: mutants show nothing" >&2
   exit 1
 fi
@@ -177,7 +190,7 @@ for level in "${levels[@]}"; do
   fi
 done
 
-for name in "${names[@]}"; do prove "$name"; done
+for ((i = 1; i <= jobs; i++)); do prove_what_is_left "$i" & done
 wait
 
 caught=$(cat "$results"/* | grep -c '^caught$' || true)
