@@ -26,14 +26,7 @@ source toolchains/packages.sh
 install_missing no gcovr || exit 1
 
 cmake --preset coverage -B "$build"
-targets=(scenario_run redlock_sim)
-for kind in unit spec; do
-  for source in test/$kind/*.cpp; do
-    name=$(basename "$source" .cpp)
-    targets+=("${kind}_${name#test_}")
-  done
-done
-cmake --build "$build" --target "${targets[@]}"
+cmake --build "$build" --target unit_tests spec_tests scenario_run redlock_sim
 find "$build" -name '*.gcda' -delete
 ctest --test-dir "$build" -L '^(unit|spec|scenario|sim)$' --output-on-failure
 
