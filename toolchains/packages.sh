@@ -40,9 +40,20 @@ install_missing() {
   for foreign in $(printf '%s\n' "${missing[@]}" | sed -n 's/.*://p' | sort -u); do
     [[ $foreign == "$(dpkg --print-architecture)" ]] || "${sudo[@]}" dpkg --add-architecture "$foreign" || return 1
   done
-  "${sudo[@]}" apt-get -q update || echo "apt-get update failed; trying with the package lists that are here." >&2
-  "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y install --no-install-recommends "${missing[@]}" || {
+  apt_install "${missing[@]}" || {
+    echo "A second try, in half a minute." >&2
+    sleep 30
+    apt_install "${missing[@]}"
+  } || {
     echo "apt-get could not install: ${missing[*]}" >&2
     return 1
   }
+}
+
+# A mirror that is being updated has lists that do not fit together, often of an architecture or a suite that is not needed:
+# what apt could read, now or earlier, may do. Uses the variable `sudo` of install_missing.
+apt_install() {
+  local options=(-q -y -o Acquire::Retries=3)
+  "${sudo[@]}" apt-get "${options[@]}" update || echo "apt-get update failed; trying with the package lists that are here." >&2
+  "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get "${options[@]}" install --no-install-recommends "$@"
 }
