@@ -262,7 +262,8 @@ int Checker::owner_of(const std::string& value, bool& claimed) const {
 }
 
 // A claim is kept for as long as any master may have its value. Not judged: late bytes, which may come after the last
-// delete of a debt, and masters whose clock or memory is not what it should be.
+// delete of a debt, masters whose clock or memory is not what it should be, and answers that stand one place further
+// since nonsense has eaten one: a delete was then said to be answered that was not.
 void Checker::sample_forgotten(unsigned master) {
   const Ns now = world_.now();
   const Plan& plan = world_.plan();
@@ -273,6 +274,9 @@ void Checker::sample_forgotten(unsigned master) {
     const int owner = entry ? owner_of(entry->value, claimed) : -1;
     if (owner < 0 || claimed || now < world_.process(static_cast<unsigned>(owner)).held_until()) continue;
     if (arrived_late_at_[owner][master] > now - 2 * lifetime(plan.ttl_max_ms)) continue;
+    if (world_.network().heard_nonsense(static_cast<unsigned>(owner), 1u << master, now - 2 * lifetime(plan.ttl_max_ms))) {
+      continue;
+    }
     const Claims& claims = world_.process(static_cast<unsigned>(owner)).client().claims();
     bool known = false;
     for (uint16_t i = 0; i < claims.capacity() && !known; ++i) {
