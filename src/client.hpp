@@ -69,6 +69,8 @@ class Client {
   bool wants_turn() const { return again_; }  // something became possible after the last turn
   bool has_lock_events() const { return events_ != 0; }
   void flushed(Instant now);                  // all that could be sent was sent: a closing client may go on
+  // Does any master wish or tell something? Else there is no need to look at each.
+  bool called();
   Session::Wish wish(MasterIndex m) const { return sessions_[m].wish(); }
   bool polite(MasterIndex m) const { return sessions_[m].reason() == REDLOCK_E_CLOSED; }
   const Tx& output(MasterIndex m) { return sessions_[m].tx(); }
@@ -219,6 +221,7 @@ class Client {
   Instant close_by_ = Instant::never();
   Phase phase_ = Phase::open;
   bool again_ = false;
+  bool called_ = true;  // by a session
   bool watched_ = false;  // some lock may watch the masters
   bool looks_ = false;  // some waiter wants to look at some master
   bool introduced_ = false;

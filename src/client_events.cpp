@@ -19,8 +19,18 @@ void Client::tell(Lock& lock) {
   }
 }
 
+bool Client::called() {
+  if (!called_) return false;
+  called_ = false;
+  for (MasterIndex m = 0; m < settings_.masters; ++m) {
+    if (sessions_[m].changed() || sessions_[m].wish() != Session::Wish::none) called_ = true;
+  }
+  return called_;
+}
+
 unsigned Client::events() const {
   unsigned n = events_;
+  if (!called_) return n;
   for (MasterIndex m = 0; m < settings_.masters; ++m) n += sessions_[m].changed() ? 1u : 0u;
   return n;
 }

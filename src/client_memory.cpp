@@ -57,7 +57,7 @@ struct Client::Layout {
   }
 
   Session::Memory session(const Settings& s) {
-    Session::Memory memory;
+    Session::Memory memory = {};
     memory.requests_size = s.in_flight + Session::own_requests;
     memory.requests = cut<Session::Request>(memory.requests_size);
     memory.tx_size = tx_bytes(s);
@@ -119,6 +119,7 @@ Client::Client(const Settings& settings, void* memory) : settings_(settings) {
   for (MasterIndex m = 0; m < settings.masters; ++m) {
     MasterSettings& master = settings_.master[m];
     parts[m] = layout.session(settings);
+    parts[m].calls = &called_;
     master.name = layout.copy(master.name);
     master.host = layout.copy(master.host);
     master.user = layout.copy(master.user);

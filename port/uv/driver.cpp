@@ -208,7 +208,7 @@ void Driver::turn(Instant now) {
     if (!tx.empty()) flush(connections_[m], tx, now);
   }
   client_.flushed(now);
-  act_on_wishes(now);
+  if (client_.called()) act_on_wishes(now);
 }
 
 // Only the events that are there now: what a callback adds is told after the next turn.
@@ -221,11 +221,13 @@ void Driver::deliver(Instant now) {
   }
 }
 
-Instant Driver::read_clock() {
+inline Instant Driver::read_clock_in_line() {
   const Reading reading = clock_.read();
   if (reading.jumped) client_.clock_jumped(reading.now);
   return reading.now;
 }
+
+Instant Driver::read_clock() { return read_clock_in_line(); }
 
 void Driver::refill() {
   unsigned char bytes[256];
@@ -421,7 +423,7 @@ inline void Driver::read(Connection& c) {
   char* at = client_.rx_room(c.master, room);
   const ssize_t n = room > 0 ? recv(c.fd, at, room, 0) : 0;
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  const Instant now = read_clock();
+  const Instant now = read_clock_in_line();
   if (n > 0) return client_.received(c.master, static_cast<size_t>(n), now);
   close(c, room > 0 ? REDLOCK_E_DISCONNECTED : REDLOCK_E_PROTOCOL, false, now);
 }

@@ -68,6 +68,7 @@ class Driver {
   class Visit;
 
   Instant read_clock();
+  [[gnu::always_inline]] inline Instant read_clock_in_line();  // for what is read again and again
   void step();
   void turns();
   void turn(Instant now);

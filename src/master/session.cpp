@@ -36,6 +36,7 @@ Session::Session(const Settings& settings, const MasterSettings& master, Bytes c
       rx_capacity_(memory.rx_size),
       fifo_(memory.requests),
       fifo_capacity_(static_cast<uint16_t>(memory.requests_size)),
+      calls_(memory.calls),
       guard_(settings) {
   tx_.init(memory.tx, memory.tx_size);
 }
@@ -106,13 +107,13 @@ void Session::close_quietly() {
 void Session::fail(int reason) {
   if (wish_ == Wish::close) return;
   reason_ = static_cast<int16_t>(reason);
-  wish_ = Wish::close;
+  wish(Wish::close);
 }
 
 void Session::set_state(State state) {
   if (state_ == state) return;
   state_ = state;
-  changed_ = true;
+  note_change();
   if (state == State::up) {
     tried_ = true;
     reason_ = 0;
@@ -472,7 +473,7 @@ void Session::handle_ping(const resp::Item& item) {
 Instant Session::on_time(Instant now) {
   switch (state_) {
     case State::down:
-      if (now >= retry_at_ && !quiet_) wish_ = Wish::connect;
+      if (now >= retry_at_ && !quiet_) wish(Wish::connect);
       break;
     case State::connecting:
       if (now >= give_up_at_) fail(REDLOCK_E_CONNECT);

@@ -75,6 +75,7 @@ class Session {
     size_t rx_size;
     Request* requests;
     unsigned requests_size;  // settings.in_flight and own_requests
+    bool* calls;             // set when a wish or a change is there to be seen
   };
 
   Session(const Settings& settings, const MasterSettings& master, Bytes client_name, const Memory& memory);
@@ -207,6 +208,11 @@ class Session {
   static constexpr uint8_t in_band = 0x80;  // beside a kind: a reading of the seal follows in the same write
 
   void set_state(State state);
+  void wish(Wish wish) {
+    wish_ = wish;
+    *calls_ = true;
+  }
+  void note_change() { changed_ = *calls_ = true; }
   void fail(int reason);
   void push_request(const Request& request) {
     REDLOCK_ASSERT(fifo_size_ < fifo_capacity_);
@@ -276,6 +282,7 @@ class Session {
   uint16_t fifo_tail_ = 0;  // where the next request goes
   uint16_t fifo_size_ = 0;
   uint16_t own_in_flight_ = 0;
+  bool* const calls_;
 
   Guard guard_;
   ClockWatch watch_;

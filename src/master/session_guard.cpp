@@ -232,7 +232,7 @@ bool Session::guard_says(Reply& out) {
 void Session::guard_changed() {
   if (guard_told_ == guard_.reason()) return;
   news_ = true;
-  if (state_ == State::up) changed_ = true;
+  if (state_ == State::up) note_change();
 }
 
 // ---- the client's part ------------------------------------------------------------------------------------------

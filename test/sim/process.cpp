@@ -339,6 +339,7 @@ void Process::arm() {
 // ---- connections ----------------------------------------------------------------------------------------------
 
 void Process::act_on_wishes(Instant now) {
+  if (!client_->called()) return;
   for (MasterIndex m = 0; m < world_.plan().masters; ++m) {
     switch (client_->wish(m)) {
       case Session::Wish::none:

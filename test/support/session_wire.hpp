@@ -52,6 +52,7 @@ struct SessionWire {
   std::vector<Reply> replies;
   std::vector<std::string> keys;  // of each reply, since a Reply owns none
   Instant now;
+  bool called = false;  // by the session
 };
 
 }  // namespace redlock::test

@@ -407,6 +407,7 @@ void Gateway::turn(Instant now) {
   client_->turn(now);
   for (MasterIndex m = 0; m < connections_.size(); ++m) flush(m, now);
   client_->flushed(now);
+  if (!client_->called()) return;
   for (MasterIndex m = 0; m < connections_.size(); ++m) {
     switch (client_->wish(m)) {
       case Session::Wish::none:

@@ -113,7 +113,9 @@ struct World {
       client->turn(now);
       for (MasterIndex m = 0; m < masters.size(); ++m) flush(m);
       client->flushed(now);
+      const bool called = client->called();
       for (MasterIndex m = 0; m < masters.size(); ++m) {
+        EXPECT_TRUE(called || client->wish(m) == Session::Wish::none);
         if (client->wish(m) == Session::Wish::connect) client->connecting(m, now);
         if (client->wish(m) == Session::Wish::close) hang_up(m, 0);
       }

@@ -69,7 +69,7 @@ struct Fixture : test::SessionWire {
     now = at(1'000);
     session = std::make_unique<Session>(settings, master, bytes("gw-17"),
                                         Session::Memory{tx.get(), 1'024, rx.get(), rx_size, requests.get(),
-                                                        in_flight + Session::own_requests});
+                                                        in_flight + Session::own_requests, &called});
   }
   Fixture(const Fixture&) = delete;
 

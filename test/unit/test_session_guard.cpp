@@ -45,7 +45,7 @@ struct Fixture : test::SessionWire {
     session = std::make_unique<Session>(
         settings, master, Bytes("gw"),
         Session::Memory{tx.get(), tx_size, rx, sizeof rx, requests,
-                        static_cast<unsigned>(std::size(requests))});
+                        static_cast<unsigned>(std::size(requests)), &called});
     session->connecting(now);
     session->connected(now, 1, seed);
   }
