@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Command: what is said to a master about one claim, and what its reply means. The bytes of a SET or of a script are the
-// same for every master, so they are encoded once, where the first master's are sent from, and copied to the others. This is the only file that knows the words SET, NX,
-// PTTL, EVALSHA, and what +OK, null, :1 and an error prefix stand for.
+// Command: what is said to a master about one claim, and what its reply means. The bytes of a SET or of a script are
+// the same for every master, so they are encoded once, where the first master's are sent from, and copied to the
+// others. This is the only file that knows the words SET, NX, PTTL, EVALSHA, and what +OK, null, :1 and an error prefix
+// stand for.
 #pragma once
 #include "master/scripts.hpp"
 #include "names.hpp"
@@ -29,8 +30,8 @@ struct Fencing {
   uint64_t token = 0;  // the proposal, or the token to be stored; 0: none
 };
 
-// An encoded command: bytes in a space of somebody else's, and at most one text (a script body) that is sent by reference
-// from between them. Where the space was too small there is nothing to send: fits() is false.
+// An encoded command: bytes in a space of somebody else's, and at most one text (a script body) that is sent by
+// reference from between them. Where the space was too small there is nothing to send: fits() is false.
 class Command {
  public:
   // Everything but key and value: EVALSHA, a digest, two numbers and the headers of six arguments.
