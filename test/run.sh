@@ -75,7 +75,16 @@ run_stage() {
     result="FAILED before its tests: $(first_error "$log")"
     broken=$((broken + 1)) tests_total=$((tests_total + 1)) tests_failed=$((tests_failed + 1))
   fi
-  names+=("$name") results+=("$result") times+=($((SECONDS - begin))) commands+=("$*")
+  names+=("$name") results+=("$result") times+=($((SECONDS - begin))) commands+=("$(again "$@")")
+}
+
+# What to type to see a stage again.
+again() {
+  case $1 in
+    cross_stage) echo "cmake --workflow --preset $2" ;;
+    musl_stage) echo "cmake --workflow --preset musl" ;;
+    *) echo "$*" ;;
+  esac
 }
 
 failed_tests() {
