@@ -274,9 +274,7 @@ void Checker::sample_forgotten(unsigned master) {
     const int owner = entry ? owner_of(entry->value, claimed) : -1;
     if (owner < 0 || claimed || now < world_.process(static_cast<unsigned>(owner)).held_until()) continue;
     if (arrived_late_at_[owner][master] > now - 2 * lifetime(plan.ttl_max_ms)) continue;
-    if (world_.network().heard_nonsense(static_cast<unsigned>(owner), 1u << master, now - 2 * lifetime(plan.ttl_max_ms))) {
-      continue;
-    }
+    if (world_.network().answers_moved(static_cast<unsigned>(owner), master, now - 2 * lifetime(plan.ttl_max_ms))) continue;
     const Claims& claims = world_.process(static_cast<unsigned>(owner)).client().claims();
     bool known = false;
     for (uint16_t i = 0; i < claims.capacity() && !known; ++i) {

@@ -70,6 +70,7 @@ void Master::serve(Connection& c) {
     if (c.gone) world_.checker().late_bytes(c, world_.now(), false);
     redis.receive(c.redis, c.waiting, world_.now());
     c.garbled = c.garbled || redis.garbled(c.redis);
+    c.swallowed = c.swallowed || redis.swallowed(c.redis);
     c.waiting.clear();
   }
   answer(c);

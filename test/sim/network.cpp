@@ -131,6 +131,12 @@ bool Network::heard_nonsense(unsigned client, unsigned masters, Ns t) const {
   });
 }
 
+bool Network::answers_moved(unsigned client, unsigned master, Ns t) const {
+  return std::any_of(connections_.begin(), connections_.end(), [=](const Connection& c) {
+    return c.swallowed && c.client == client && c.master == master && (!c.gone || c.closed_at >= t);
+  });
+}
+
 // ---- the master's side ----------------------------------------------------------------------------------------
 
 void Network::reply(Connection& c, std::string& bytes) {

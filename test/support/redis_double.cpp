@@ -230,6 +230,11 @@ bool RedisDouble::garbled(int conn) const {
   return found != conns_.end() && found->second.garbled;
 }
 
+bool RedisDouble::swallowed(int conn) const {
+  const auto found = conns_.find(conn);
+  return found != conns_.end() && found->second.swallowed;
+}
+
 // The words of a request lie where it came in: only what is not complete yet is kept.
 void RedisDouble::receive(int number, std::string_view bytes, TrueTime now) {
   const auto found = conns_.find(number);
@@ -415,6 +420,7 @@ void RedisDouble::answer(int number, Request args, TrueTime now) {
   if (!garbage_.empty() && (garbage_.front().command.empty() || is(args[0], garbage_.front().command))) {
     conn.out += garbage_.front().text;
     conn.garbled = true;
+    conn.swallowed = conn.swallowed || garbage_.front().text.back() != '\n';
     garbage_.pop_front();
   } else {
     reply.encode(conn.resp, conn.out);

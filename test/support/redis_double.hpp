@@ -140,6 +140,7 @@ class RedisDouble {
   std::string& out(int conn);             // the reader erases what it took; empty for an unknown connection
   bool closed_by_server(int conn) const;  // once out() is delivered, the peer sees the end
   bool garbled(int conn) const;           // garbage was said on it in place of an answer
+  bool swallowed(int conn) const;         // and had no end, so that it took the next answer with it
   // Connections that were told something unasked since the last call, in order: their out() is to be taken.
   std::vector<int> take_pushed() { return std::exchange(pushed_, {}); }
   bool has_pushed() const { return !pushed_.empty(); }
@@ -206,6 +207,7 @@ class RedisDouble {
     bool authenticated = false;
     bool closing = false;
     bool garbled = false;  // garbage was said
+    bool swallowed = false;
     bool tracking = false;
     bool optin = false;
     bool optout = false;
