@@ -8,7 +8,8 @@
 // - the driver does the same steps, until there is nothing more to do:
 //
 //     turn(now)            deletes that are owed go out, rounds that were asked for begin
-//     flush                what each session has to send, in one write per master; each wish to connect or close
+//     flush                what each session has to send, in one write per master; each wish to connect or close, if a
+//                          master has called()
 //     next_event(...)      user callbacks, last of all, on consistent state: as many as events() said
 //     deadline()           re-arm the one timer
 //

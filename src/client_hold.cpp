@@ -38,7 +38,7 @@ void Client::put_back(Lock& lock, Instant now) {
     const Command command = several ? Command::fenced(session.space(), op, s, {session.meta_key(), session.seal(), 0},
                                                       !session.spell_out())
                                     : Command::plain(session.space(), op, s, true);
-    if (!command.fits() || !session.room(command.text_size(), claims_.reserved(m) + 2)) continue;
+    if (!session.room(command, claims_.reserved(m) + 2)) continue;
     session.ask(op, index, 0, command, now);
     claims_.put_back_sent(index, m);
     machine_.put_back_sent(lock, m);

@@ -57,7 +57,7 @@ void Client::send_looks(Instant now) {
 bool Client::look(Lock& lock, MasterIndex m, Instant now) {
   Session& session = sessions_[m];
   const Command read = Command::look(session.space(), settings_.key_prefix, lock.names);
-  if (!read.fits() || !session.room(read.text_size(), claims_.reserved(m) + 2 + Command::look_requests)) return false;
+  if (!session.room(read, claims_.reserved(m) + 2 + Command::look_requests)) return false;
   session.look(table_.index(lock), static_cast<uint32_t>(lock.generation), read, now);
   machine_.look_sent(lock, m, now, random_);
   soon(session.deadline());

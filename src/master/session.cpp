@@ -130,7 +130,7 @@ bool Session::take_changed() {
 // ---- requests -------------------------------------------------------------------------------------------------
 
 void Session::look(uint16_t who, uint32_t number, const Command& command, Instant now) {
-  REDLOCK_ASSERT(connected() && command.fits() && room(command.text_size(), Command::look_requests));
+  REDLOCK_ASSERT(connected() && room(command, Command::look_requests));
   tx_.take(command.head());
   if (command.splice().size != 0) weave(command);
   push_request({now, 0, 0, kind_look_caching});

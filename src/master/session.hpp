@@ -117,6 +117,9 @@ class Session {
     return fifo_size_ - own_in_flight_ + requests + own_requests <= fifo_capacity_ &&
            tx_.fits(bytes + in_band_size(), 1);
   }
+  bool room(const Command& command, unsigned requests) const {
+    return command.fits() && room(command.text_size(), requests);
+  }
   // The same for a request whose place in the FIFO is kept.
   bool room_for_kept(size_t bytes) const { return tx_.fits(bytes, 1); }
   // Nothing to send, to wish or to tell.
@@ -127,7 +130,7 @@ class Session {
     ask({now, round, claim, static_cast<uint16_t>(op)}, command);
   }
   void ask(const Request& request, const Command& command) {  // its kind is an Op
-    REDLOCK_ASSERT(connected() && command.fits() && room(command.text_size(), 1));
+    REDLOCK_ASSERT(connected() && room(command, 1));
     tx_.take(command.head());
     if (command.splice().size != 0) weave(command);
     push_request(request);

@@ -273,9 +273,11 @@ void Checker::sample_forgotten(unsigned master) {
     bool claimed = false;
     const int owner = entry ? owner_of(entry->value, claimed) : -1;
     if (owner < 0 || claimed || now < world_.process(static_cast<unsigned>(owner)).held_until()) continue;
-    if (arrived_late_at_[owner][master] > now - 2 * lifetime(plan.ttl_max_ms)) continue;
-    if (world_.network().answers_moved(static_cast<unsigned>(owner), master, now - 2 * lifetime(plan.ttl_max_ms))) continue;
-    const Claims& claims = world_.process(static_cast<unsigned>(owner)).client().claims();
+    const unsigned client = static_cast<unsigned>(owner);
+    const Ns since = now - 2 * lifetime(plan.ttl_max_ms);
+    if (arrived_late_at_[owner][master] > since) continue;
+    if (world_.network().heard_nonsense(client, 1u << master, since, Garbage::endless)) continue;
+    const Claims& claims = world_.process(client).client().claims();
     bool known = false;
     for (uint16_t i = 0; i < claims.capacity() && !known; ++i) {
       known = claims[i].used && memcmp(claims[i].value_hex, entry->value.data(), sizeof claims[i].value_hex) == 0;

@@ -69,8 +69,7 @@ void Master::serve(Connection& c) {
     }
     if (c.gone) world_.checker().late_bytes(c, world_.now(), false);
     redis.receive(c.redis, c.waiting, world_.now());
-    c.garbled = c.garbled || redis.garbled(c.redis);
-    c.swallowed = c.swallowed || redis.swallowed(c.redis);
+    c.nonsense = std::max(c.nonsense, redis.garbage(c.redis));
     c.waiting.clear();
   }
   answer(c);

@@ -125,15 +125,9 @@ void Network::vanish(Connection& c, Ns t) {
   c.down.parts.resize(c.down.first);
 }
 
-bool Network::heard_nonsense(unsigned client, unsigned masters, Ns t) const {
+bool Network::heard_nonsense(unsigned client, unsigned masters, Ns t, Garbage least) const {
   return std::any_of(connections_.begin(), connections_.end(), [=](const Connection& c) {
-    return c.garbled && c.client == client && (masters >> c.master & 1) && (!c.gone || c.closed_at >= t);
-  });
-}
-
-bool Network::answers_moved(unsigned client, unsigned master, Ns t) const {
-  return std::any_of(connections_.begin(), connections_.end(), [=](const Connection& c) {
-    return c.swallowed && c.client == client && c.master == master && (!c.gone || c.closed_at >= t);
+    return c.nonsense >= least && c.client == client && (masters >> c.master & 1) && (!c.gone || c.closed_at >= t);
   });
 }
 

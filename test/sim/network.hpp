@@ -8,9 +8,12 @@
 #include <vector>
 
 #include "plan.hpp"
+#include "support/redis_double.hpp"
 #include "types.hpp"
 
 namespace redlock::sim {
+
+using Garbage = test::RedisDouble::Garbage;
 
 class World;
 
@@ -57,8 +60,7 @@ struct Connection {
   int redis = 0;  // the double's number for it
   bool master_gone = false;
   bool peer_ended = false;  // the client's end has arrived
-  bool garbled = false;     // nonsense was said on it, so that answers may be taken for those of other requests
-  bool swallowed = false;   // it had no end, so that answers stand one place further since
+  Garbage nonsense = Garbage::none;  // said on it; answers may be taken for those of other requests
   std::string released;     // the value that it last asked to delete
   uint64_t said = 0;        // bytes by the master ...
   uint64_t heard = 0;       // ... and by the client
@@ -83,9 +85,7 @@ class Network {
   void vanish(Connection& c, Ns t);  // the machine lost its power: nobody is told
 
   // Was nonsense said to this client by one of these masters, on a connection that lived at or after t?
-  bool heard_nonsense(unsigned client, unsigned masters, Ns t) const;
-  // The same, and the nonsense took an answer with it?
-  bool answers_moved(unsigned client, unsigned master, Ns t) const;
+  bool heard_nonsense(unsigned client, unsigned masters, Ns t, Garbage least = Garbage::whole) const;
 
   // The master's side.
   void reply(Connection& c, std::string& bytes);

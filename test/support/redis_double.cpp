@@ -225,14 +225,9 @@ bool RedisDouble::closed_by_server(int conn) const {
   return found == conns_.end() || found->second.closing;
 }
 
-bool RedisDouble::garbled(int conn) const {
+RedisDouble::Garbage RedisDouble::garbage(int conn) const {
   const auto found = conns_.find(conn);
-  return found != conns_.end() && found->second.garbled;
-}
-
-bool RedisDouble::swallowed(int conn) const {
-  const auto found = conns_.find(conn);
-  return found != conns_.end() && found->second.swallowed;
+  return found != conns_.end() ? found->second.garbage : Garbage::none;
 }
 
 // The words of a request lie where it came in: only what is not complete yet is kept.
@@ -419,8 +414,7 @@ void RedisDouble::answer(int number, Request args, TrueTime now) {
   Connection& conn = conns_.at(number);
   if (!garbage_.empty() && (garbage_.front().command.empty() || is(args[0], garbage_.front().command))) {
     conn.out += garbage_.front().text;
-    conn.garbled = true;
-    conn.swallowed = conn.swallowed || garbage_.front().text.back() != '\n';
+    conn.garbage = std::max(conn.garbage, garbage_.front().text.back() == '\n' ? Garbage::whole : Garbage::endless);
     garbage_.pop_front();
   } else {
     reply.encode(conn.resp, conn.out);

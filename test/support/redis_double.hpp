@@ -139,8 +139,9 @@ class RedisDouble {
   void receive(int conn, std::string_view bytes, TrueTime now);
   std::string& out(int conn);             // the reader erases what it took; empty for an unknown connection
   bool closed_by_server(int conn) const;  // once out() is delivered, the peer sees the end
-  bool garbled(int conn) const;           // garbage was said on it in place of an answer
-  bool swallowed(int conn) const;         // and had no end, so that it took the next answer with it
+  // Said on it in place of an answer; endless: it took the next answer with it.
+  enum class Garbage : uint8_t { none, whole, endless };
+  Garbage garbage(int conn) const;
   // Connections that were told something unasked since the last call, in order: their out() is to be taken.
   std::vector<int> take_pushed() { return std::exchange(pushed_, {}); }
   bool has_pushed() const { return !pushed_.empty(); }
@@ -206,8 +207,7 @@ class RedisDouble {
     int resp = 2;
     bool authenticated = false;
     bool closing = false;
-    bool garbled = false;  // garbage was said
-    bool swallowed = false;
+    Garbage garbage = Garbage::none;  // the worst
     bool tracking = false;
     bool optin = false;
     bool optout = false;
