@@ -48,13 +48,13 @@ const std::string tracking_command = command({"CLIENT", "TRACKING", "on", "OPTIN
 const std::string ready = "+OK\r\n" + loaded;  // tracking is on, the scripts are known
 const std::string hello_command = command({"HELLO", "3", "SETNAME", "gw-17"});
 
-Command any_command() {
+Command any_command(Space space = test::space()) {
   Subject s;
   s.names = "valve";
   s.value_hex = "0011223344556677889900112233445566778899";
   s.client_name = "gw-17";
   s.ttl_ms = 1'000;
-  return Command::plain(test::space(), Op::acquire, s, true);
+  return Command::plain(space, Op::acquire, s, true);
 }
 
 struct Fixture : test::SessionWire {
@@ -398,6 +398,8 @@ TEST(Session, room) {
   EXPECT_FALSE(f.session->room(size, 9));
   EXPECT_TRUE(f.session->room(1'024, 1));
   EXPECT_FALSE(f.session->room(1'025, 1));
+  EXPECT_TRUE(f.session->room(any_command(), 8));
+  EXPECT_FALSE(f.session->room(any_command(), 9));
   for (uint16_t i = 0; i < 8; ++i) f.ask(i);
   EXPECT_FALSE(f.session->room(1, 1));
   f.sent();
@@ -405,6 +407,21 @@ TEST(Session, room) {
   f.receive("+OK\r\n");
   EXPECT_TRUE(f.session->room(1, 1));
   EXPECT_FALSE(f.session->room(1, 2));
+}
+
+// Encoded behind what waits to be sent, it can be too long for what is left; its size says nothing then.
+TEST(Session, a_command_that_did_not_fit_has_no_room) {
+  Fixture f(100);
+  f.greet();
+  uint16_t asked = 0;
+  while (f.session->room(any_command(), 1)) f.ask(asked++);
+  const Command command = any_command(f.session->space());
+  EXPECT_GT(f.session->space().size, 0u);
+  EXPECT_FALSE(command.fits());
+  EXPECT_EQ(command.text_size(), 0u);
+  EXPECT_FALSE(f.session->room(command, 1));
+  f.sent();
+  EXPECT_TRUE(f.session->room(any_command(f.session->space()), 1));
 }
 
 TEST(Session, votes_of_each_kind) {
