@@ -47,7 +47,9 @@ void Client::put_back(Lock& lock, Instant now) {
   }
 }
 
+// What a master tells ahead of its answer to our SET is older than our key: it is of the lock's last owner.
 void Client::alarm(Lock& lock, MasterIndex m, Instant now) {
+  if ((claims_[lock.claim].pending & bit(m)) != 0) return;
   machine_.alarm(lock, m, now);
   plan(lock);
   again_ = true;
