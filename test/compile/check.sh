@@ -160,16 +160,21 @@ check_readme() {
   echo "built:" $(cut -d' ' -f1 <<<"$examples")
 }
 
-# A whole gateway program takes a lock on a new site of real servers: also where no C++ program can be built (musl).
+# A whole gateway program takes a lock on a new site of real servers, which a file names or its arguments: also where no
+# C++ program can be built (musl).
 check_gateway() {
   rm -rf "$WORK/gateway"
   mkdir -p "$WORK/gateway" "$WORK/readme"
-  # shellcheck disable=SC2046,SC2086
-  "$CC" $FLAGS -I"$SOURCE/include" "$SOURCE/test/size/gateway.c" -o "$WORK/gateway/gateway" "$1" \
-    -Wl,-rpath,"${1%/*}" -Wl,--gc-sections $LINK_FLAGS $(pkg-config --cflags --libs libuv libcjson)
+  local name
+  for name in FILE URL; do
+    # shellcheck disable=SC2046,SC2086
+    "$CC" $FLAGS -DMASTERS_BY_$name -I"$SOURCE/include" "$SOURCE/test/size/gateway.c" -o "$WORK/gateway/by_$name" "$1" \
+      -Wl,-rpath,"${1%/*}" -Wl,--gc-sections $LINK_FLAGS $(pkg-config --cflags --libs libuv libcjson)
+  done
   start_masters 3
   printf '{ "client_name": "gw", "commission": 1, "masters": ["%s", "%s", "%s"] }\n' "${masters[@]}" >"$WORK/gateway/gateway.json"
-  timeout 60 $EMULATOR "$WORK/gateway/gateway" "$WORK/gateway/gateway.json" bus-1 || fail "the gateway failed: exit $?"
+  timeout 60 $EMULATOR "$WORK/gateway/by_FILE" bus-1 "$WORK/gateway/gateway.json" || fail "the gateway failed: exit $?"
+  timeout 60 $EMULATOR "$WORK/gateway/by_URL" bus-1 "${masters[@]}" || fail "the gateway without a file failed: exit $?"
 }
 
 # redlock.abi lists the symbols of the last release and the types they speak of. What differs from it has to be named in

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A whole gateway program, for its weight: gateway CONFIG.json RESOURCE takes the lock, asks redlock_check() before it
- * would touch the device, lets go and ends. Exit 0: it had the lock and every delete was answered.
+ * A whole gateway program, for its weight: gateway RESOURCE CONFIG.json takes the lock, asks redlock_check() before it
+ * would touch the device, lets go and ends. Exit 0: it had the lock and every delete was answered. With -DMASTERS_BY_URL
+ * it is gateway RESOURCE URL..., which needs neither files nor JSON.
  */
 #include <redlock/redlock.h>
 #include <stdio.h>
@@ -32,6 +33,16 @@ static void on_event(redlock_t *rl, const redlock_event_t *event, void *user) {
   }
 }
 
+#ifdef MASTERS_BY_URL
+static int configure(redlock_config_t *cfg, char **urls) {
+  int err = redlock_config_set_u32(cfg, "commission", 1);
+  for (; err == 0 && *urls != NULL; ++urls) err = redlock_config_add_master(cfg, *urls);
+  return err;
+}
+#else
+static int configure(redlock_config_t *cfg, char **paths) { return redlock_config_load_file(cfg, paths[0]); }
+#endif
+
 int main(int argc, char **argv) {
   redlock_config_t *cfg;
   redlock_t *rl;
@@ -39,14 +50,14 @@ int main(int argc, char **argv) {
   redlock_resource_t bus;
   uv_loop_t loop;
   redlock_acquire_opts_t opts = REDLOCK_ACQUIRE_OPTS_INIT;
-  if (argc != 3 || uv_loop_init(&loop) != 0 || redlock_config_new(&cfg) != 0) return 2;
+  if (argc < 3 || uv_loop_init(&loop) != 0 || redlock_config_new(&cfg) != 0) return 2;
   redlock_config_set_event(cfg, on_event, NULL);
-  if (redlock_config_load_file(cfg, argv[1]) != 0 || redlock_create_on_loop(&rl, cfg, &loop) != 0) {
+  if (configure(cfg, argv + 2) != 0 || redlock_create_on_loop(&rl, cfg, &loop) != 0) {
     fputs(redlock_config_error(cfg), stderr);
     return 2;
   }
   redlock_config_free(cfg);
-  bus = redlock_resource(argv[2]);
+  bus = redlock_resource(argv[1]);
   opts.wait_ms = 10000;
   if (redlock_acquire_async(rl, &bus, 1, &opts, &lock) != 0) return 2;
   uv_run(&loop, UV_RUN_DEFAULT);
