@@ -215,7 +215,7 @@ void Client::hear_news(MasterIndex m, const Reply& reply, Instant now) {
     case Reply::Kind::key_changed: {
       const Bytes prefix = settings_.key_prefix;
       if (reply.key.size < prefix.size || Bytes(reply.key.data, prefix.size) != prefix) return;
-      return changed(m, Bytes(reply.key.data + prefix.size, reply.key.size - prefix.size), Changed::by_another, now);
+      return changed(m, Bytes(reply.key.data + prefix.size, reply.key.size - prefix.size), now);
     }
     case Reply::Kind::all_changed:
       for (unsigned i = 0; i < table_.capacity(); ++i) change(table_[i], m, now);
@@ -291,7 +291,7 @@ inline void Client::route_delete(MasterIndex m, const Reply& reply, Instant now)
                                                                    : Claims::Deleted::error;
   // The server does not tell us of changes that we made ourselves.
   if (how == Claims::Deleted::yes && watched_) {
-    for (Bytes name : claims_[reply.claim].names) changed(m, name, Changed::by_us, now);
+    for (Bytes name : claims_[reply.claim].names) changed(m, name, now);
   }
   claims_.delete_answered(reply.claim, m, how, now);
 }

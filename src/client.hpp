@@ -113,7 +113,6 @@ class Client {
 
  private:
   enum class Phase : uint8_t { open, draining, disconnecting };
-  enum class Changed : uint8_t { by_another, by_us };
   struct Layout;
 
   void gained_room(MasterIndex m) {
@@ -166,7 +165,7 @@ class Client {
   void send_looks(Instant now);
   bool look(Lock& lock, MasterIndex m, Instant now);
   void look_behind(Lock& lock, MasterIndex m, Instant now);
-  void changed(MasterIndex m, Bytes resource, Changed by, Instant now);
+  void changed(MasterIndex m, Bytes resource, Instant now);
   void change(Lock& lock, MasterIndex m, Instant now);
 
   // client_guard.cpp

@@ -70,8 +70,7 @@ void Client::look_behind(Lock& lock, MasterIndex m, Instant now) {
   look(lock, m, now);
 }
 
-// What we deleted ourselves was not the key of any lock that is held.
-void Client::changed(MasterIndex m, Bytes resource, Changed by, Instant now) {
+void Client::changed(MasterIndex m, Bytes resource, Instant now) {
   watched_ = false;
   for (unsigned i = 0; i < table_.capacity(); ++i) {
     Lock& lock = table_[i];
@@ -79,10 +78,10 @@ void Client::changed(MasterIndex m, Bytes resource, Changed by, Instant now) {
     if (!held && lock.state != State::waiting && lock.state != State::acquiring) continue;
     watched_ = watched_ || (!held && (lock.rounds > 0 || lock.outlook.waits()));
     if (!lock.names.has(resource)) continue;
-    if (!held) {
-      change(lock, m, now);
-    } else if (by == Changed::by_another) {
+    if (held) {
       alarm(lock, m, now);
+    } else {
+      change(lock, m, now);
     }
   }
 }
