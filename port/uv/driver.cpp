@@ -54,8 +54,10 @@ bool same_address(const sockaddr_storage& a, const sockaddr_storage& b) {
   return false;  // socket paths are compared by the configuration
 }
 
-uv_handle_t* as_handle(uv_poll_t* handle) { return reinterpret_cast<uv_handle_t*>(handle); }
-uv_handle_t* as_handle(uv_prepare_t* handle) { return reinterpret_cast<uv_handle_t*>(handle); }
+template <class Handle>
+uv_handle_t* as_handle(Handle* handle) {
+  return reinterpret_cast<uv_handle_t*>(handle);
+}
 
 }  // namespace
 
@@ -107,13 +109,15 @@ int Driver::open(uv_loop_t* loop) {
   uv_prepare_init(loop_, &prepare_);
   prepare_.data = this;
   uv_prepare_start(&prepare_, on_prepare);
-  own_open_ = 2;
+  uv_idle_init(loop_, &idle_);
+  idle_.data = this;
   grow_watchers();
   return 0;
 }
 
 // libuv keeps its watchers in an array indexed by descriptor and reallocates it when a higher one than ever comes,
-// which the host program may cause at any time. Showing it a high one now keeps reconnects off the heap.
+// which the host program may cause at any time. Showing it a high one now keeps reconnects off the heap; it is shown by
+// the handle of a connection that does not begin before that is closed.
 void Driver::grow_watchers() {
   rlimit limit = {};
   int wanted = watcher_slots;
@@ -122,22 +126,22 @@ void Driver::grow_watchers() {
   }
   const int high = fcntl(timer_fd_, F_DUPFD_CLOEXEC, wanted);
   if (high < 0) return;  // every descriptor up there is in use: the table has been that large already
-  if (uv_poll_init(loop_, &spare_, high) == 0) {
-    spare_.data = this;
-    ++own_open_;
-    uv_poll_start(&spare_, UV_READABLE, on_timer);
-    uv_poll_stop(&spare_);
-    uv_close(as_handle(&spare_), on_own_closed);
+  Connection& c = connections_[0];
+  if (uv_poll_init(loop_, &c.poll, high) == 0) {
+    c.poll.data = &c;
+    c.polling = c.poll_closing = true;
+    uv_poll_start(&c.poll, UV_READABLE, on_poll);
+    uv_close(as_handle(&c.poll), on_poll_closed);
   }
   ::close(high);
 }
 
 void Driver::close_handles() {
   closing_ = true;
-  uv_poll_stop(&timer_);
   uv_close(as_handle(&timer_), on_own_closed);
   ::close(timer_fd_);
   uv_close(as_handle(&prepare_), on_own_closed);
+  uv_close(as_handle(&idle_), on_own_closed);
 }
 
 void Driver::on_own_closed(uv_handle_t* handle) {
@@ -159,7 +163,8 @@ void Driver::handle_closed() {
 
 void Driver::on_prepare(uv_prepare_t* handle) {
   Driver& driver = *static_cast<Driver*>(handle->data);
-  if (driver.stepping_ || driver.closing_ || driver.owner_.foreign(driver.owner_.self)) return;
+  uv_idle_stop(&driver.idle_);
+  if (driver.stepping_ || driver.owner_.foreign(driver.owner_.self)) return;
   const Visit visit(driver.owner_);
   if (driver.pending()) {
     driver.step();
@@ -171,12 +176,9 @@ void Driver::on_prepare(uv_prepare_t* handle) {
 void Driver::step() {
   stepping_ = true;
   turns();
+  if (client_.is_closed()) return close_handles();
   stepping_ = false;
-  if (client_.is_closed()) {
-    close_handles();
-  } else {
-    arm();
-  }
+  arm();
 }
 
 void Driver::turns() {
@@ -391,7 +393,6 @@ void Driver::close(Connection& c, int reason, bool polite, Instant now) {
       const linger reset = {1, 0};
       setsockopt(c.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
     }
-    uv_poll_stop(&c.poll);
     c.poll_closing = true;
     uv_close(as_handle(&c.poll), on_poll_closed);
     ::close(c.fd);

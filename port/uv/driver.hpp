@@ -61,6 +61,15 @@ class Driver {
   int open(uv_loop_t* loop);  // 0 or enum redlock_err, and then nothing is left on the loop
   // Is something to be done before the loop may wait? On the loop's thread, between its runs.
   bool pending() const { return touched_ || client_.wants_turn() || client_.has_lock_events(); }
+  // A call of the API, on the loop's thread and perhaps after this round's prepare: the loop must not wait before the
+  // next.
+  void wake() {
+    if (!stepping_) uv_idle_start(&idle_, [](uv_idle_t*) {});
+  }
+  // Who runs the loop stops running it: what was read last may have brought the deadline nearer.
+  void rest() {
+    if (!closing_) arm();
+  }
   Instant now() { return read_clock(); }
   const SystemClock& clock() const { return clock_; }
 
@@ -92,6 +101,7 @@ class Driver {
   [[gnu::noinline]] void flush_woven(Connection& c, const Tx& tx, Instant now);
   [[gnu::noinline]] void sent_part(Connection& c, ssize_t sent, Instant now);
   bool watch(Connection& c, int events);
+  void grow_watchers();
   void close_handles();
   void handle_closed();
 
@@ -102,8 +112,6 @@ class Driver {
   static void on_poll_closed(uv_handle_t* handle);
   static void on_own_closed(uv_handle_t* handle);
 
-  void grow_watchers();
-
   Client& client_;
   Owner owner_;
   SystemClock clock_;
@@ -112,13 +120,13 @@ class Driver {
   unsigned masters_;
   uv_prepare_t prepare_;
   uv_poll_t timer_;
-  uv_poll_t spare_;  // grows the loop's table of descriptors
+  uv_idle_t idle_;  // active: the loop does not wait
   int timer_fd_ = -1;
   uint32_t fork_generation_ = 0;  // what foreign() asks too, once more for each descriptor, without a call
   Instant armed_for_ = Instant::never();
-  unsigned own_open_ = 0;  // of prepare_, timer_, spare_: not yet closed
+  unsigned own_open_ = 3;  // prepare_, timer_, idle_: not yet closed
   bool touched_ = true;    // an input came since the last turn; of those that were read the client itself says
-  bool stepping_ = false;
+  bool stepping_ = false;  // for good when the last step is done
   bool closing_ = false;
 };
 

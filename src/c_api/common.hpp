@@ -42,7 +42,7 @@ struct redlock_s {
   uintptr_t thread = 0;  // of the loop; read by others only to be told that they are others
   size_t size = 0;
   void* own = nullptr;   // the mode's part of the memory
-  void (*wake)(redlock_t*) = nullptr;  // own loop: there is something to do
+  void (*wake)(redlock_t*) = nullptr;  // there is something to do
   redlock::Gate gate;                  // thread mode
   redlock::BlockedList blocked;        // thread mode
   redlock::Mode mode = redlock::Mode::loop;

@@ -37,7 +37,7 @@ Entry::Entry(const redlock_t* rl, For purpose) : err(0), rl_(rl), purpose_(purpo
 Entry::~Entry() {
   if (err != 0) return;
   redlock_t* rl = const_cast<redlock_t*>(rl_);
-  if (purpose_ == For::asking && rl->wake != nullptr) rl->wake(rl);
+  if (purpose_ == For::asking) rl->wake(rl);
   if (rl->mode == Mode::thread) rl->gate.leave();
 }
 
@@ -98,6 +98,8 @@ void on_closed(void* self) {
   give_back(rl);
 }
 
+void wake_loop(redlock_t* rl) { rl->driver.wake(); }
+
 void enter(void* self) { static_cast<redlock_t*>(self)->gate.enter(); }
 void leave(void* self) { static_cast<redlock_t*>(self)->gate.leave(); }
 
@@ -125,6 +127,7 @@ redlock_t* construct(void* memory, const redlock_config_t& cfg, const Settings& 
   rl->thread = this_thread();
   rl->size = size_of(settings);
   rl->own = own;
+  rl->wake = wake_loop;
   rl->mode = mode;
   return rl;
 }

@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 #include <thread>
+#include <utility>
 
 #include "client_harness.hpp"
 #include "support/redis_server.hpp"
@@ -485,6 +486,73 @@ TEST(Call, FromAnotherThread) {
   });
   other.join();
   EXPECT_EQ(client.check(lock), 0);
+}
+
+// A prepare of the program's that runs behind those of clients created after it.
+class LastPrepare {
+ public:
+  explicit LastPrepare(Loop& loop) : handle_(new uv_prepare_t()) {
+    uv_prepare_init(loop.get(), handle_);
+    handle_->data = this;
+    uv_prepare_start(handle_, [](uv_prepare_t* handle) {
+      const std::function<void()> now = std::exchange(static_cast<LastPrepare*>(handle->data)->act, nullptr);
+      if (now) now();
+    });
+  }
+  ~LastPrepare() {
+    uv_close(reinterpret_cast<uv_handle_t*>(handle_),
+             [](uv_handle_t* handle) { delete reinterpret_cast<uv_prepare_t*>(handle); });
+  }
+  LastPrepare(const LastPrepare&) = delete;
+  LastPrepare& operator=(const LastPrepare&) = delete;
+  std::function<void()> act;  // once
+
+ private:
+  uv_prepare_t* handle_;
+};
+
+// The client's own prepare has been in this round of the loop: it must not wait now, for nothing may come that wakes it.
+TEST(Call, FromAPrepareOfTheProgram) {
+  Loop loop;
+  LastPrepare last(loop);
+  RedisServer master;
+  Client client(loop, {master.url()});
+  client.wait_up(1);
+  Lock* lock = nullptr;
+  last.act = [&] {
+    lock = &client.start("bus");
+    EXPECT_EQ(uv_backend_timeout(loop.get()), 0);
+  };
+  EXPECT_TRUE(loop.run_until([&] { return lock != nullptr && lock->has(REDLOCK_EV_ACQUIRED); }));
+  last.act = [&] {
+    EXPECT_EQ(redlock_release_async(client.get(), lock->handle), 0);
+    EXPECT_EQ(uv_backend_timeout(loop.get()), 0);
+  };
+  EXPECT_TRUE(loop.run_until([&] { return lock->ended(); }));
+  EXPECT_TRUE(loop.run_until([&] { return uv_backend_timeout(loop.get()) != 0; })) << "and it rests again";
+}
+
+TEST(Call, FromACallbackOfAnotherClientOnTheLoop) {
+  Loop loop;
+  LastPrepare last(loop);
+  RedisServer master;
+  Client one(loop, {master.url()}), other(loop, {master.url()});
+  one.wait_up(1);
+  other.wait_up(1);
+  for (const auto& [told, asked] : {std::pair(&one, &other), std::pair(&other, &one)}) {
+    Lock* second = nullptr;
+    Lock& first = told->start("bus");
+    first.on_event = [&, asked = asked](const redlock_event_t&) {
+      second = &asked->start("pump");
+      last.act = [&] {
+        EXPECT_TRUE(asked->status().rounds == 1 || uv_backend_timeout(loop.get()) == 0) << "neither asked nor about to";
+      };
+    };
+    EXPECT_EQ(redlock_cancel(told->get(), first.handle), 0);
+    EXPECT_TRUE(loop.run_until([&] { return second != nullptr && second->has(REDLOCK_EV_ACQUIRED); }));
+    EXPECT_FALSE(last.act) << "it was looked at";
+    asked->release(*second);
+  }
 }
 
 TEST(Call, SuspendedLosesWhatIsHeld) {

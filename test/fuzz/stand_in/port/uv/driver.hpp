@@ -43,6 +43,7 @@ class Driver : public test::BareDriver {
     return 0;
   }
   Instant now() { return read_clock(); }
+  void wake() {}
   const BootClock& clock() const { return clock_; }
 
  private:
