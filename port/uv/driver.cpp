@@ -330,8 +330,10 @@ void Driver::on_resolved(uv_getaddrinfo_t* request, int status, addrinfo* result
   Driver& driver = *c.driver;
   c.lookup_pending = false;
   if (status == 0 && result != nullptr) {
-    memcpy(&c.address, result->ai_addr, result->ai_addrlen);
-    c.address_size = result->ai_addrlen;
+    const addrinfo* at = result;
+    for (unsigned n = c.tries++; n > 0; --n) at = at->ai_next != nullptr ? at->ai_next : result;
+    memcpy(&c.address, at->ai_addr, at->ai_addrlen);
+    c.address_size = at->ai_addrlen;
   }
   if (result != nullptr) uv_freeaddrinfo(result);
   if (driver.owner_.foreign(driver.owner_.self)) return;
@@ -348,7 +350,6 @@ void Driver::on_resolved(uv_getaddrinfo_t* request, int status, addrinfo* result
   } else {
     reinterpret_cast<sockaddr_in&>(c.address).sin_port = port;
   }
-  if (driver.is_duplicate(c)) return driver.client_.closed(c.master, REDLOCK_E_DUPLICATE, now);
   driver.open_socket(c, now);
 }
 
@@ -361,6 +362,7 @@ bool Driver::is_duplicate(const Connection& c) const {
 }
 
 void Driver::open_socket(Connection& c, Instant now) {
+  if (is_duplicate(c)) return client_.closed(c.master, REDLOCK_E_DUPLICATE, now);
   const int fd = socket(c.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) return client_.closed(c.master, REDLOCK_E_SYSTEM, now);
   const bool tcp = c.address.ss_family != AF_UNIX;
@@ -381,6 +383,7 @@ void Driver::open_socket(Connection& c, Instant now) {
 
 void Driver::established(Connection& c, Instant now) {
   c.state = Connection::State::open;
+  --c.tries;
   if (!watch(c, UV_READABLE)) return close(c, REDLOCK_E_SYSTEM, true, now);
   client_.connected(c.master, now);
   flush_apart(c, now);

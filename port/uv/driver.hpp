@@ -49,6 +49,7 @@ class Driver {
     int fd;
     int events;  // what the poll handle watches now
     MasterIndex master;
+    uint8_t tries;        // of a host name's addresses, by turns; the one that was reached is kept
     State state;
     bool polling;         // the poll handle is initialized and not yet closed
     bool poll_closing;
