@@ -105,13 +105,14 @@ int redlock_process(redlock_t* rl) {
   Poller& p = poller(rl);
   rl->processing = true;
   for (unsigned i = 0; i < runs_max && (i == 0 || (!p.closed && has_work(rl))); ++i) p.loop.run_once();
-  rl->processing = false;
   if (p.closed) {
     tell_closed(rl);
     p.loop.close();
     give_back(rl);
     return REDLOCK_E_CLOSED;
   }
+  rl->processing = false;
+  rl->driver.rest();
   if (has_work(rl)) rl->wake(rl);
   return 0;
 }

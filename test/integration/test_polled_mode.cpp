@@ -41,6 +41,19 @@ TEST(PolledLoop, TimeAloneWakesIt) {
   EXPECT_EQ(redlock_check(client.get(), lock, 0), 0);
 }
 
+// An answer that tells nothing may bring the next deadline nearer than the one that the timer is set to.
+TEST(PolledLoop, TheNextDeadlineIsSetWhenAnAnswerIsAllThatCame) {
+  RedisServer master;
+  PolledClient client({master.url()});  // node_timeout_ms: longer than a third of the ttl
+  redlock_lock_t lock{0};
+  ASSERT_EQ(client.acquire_async("bus", lock, options(3'000, 0, REDLOCK_F_NO_RENEW)), 0);
+  const auto asked = [&] {
+    return master.command({"INFO", "commandstats"}).find("cmdstat_evalsha:calls=2,") != std::string::npos;
+  };
+  ASSERT_TRUE(client.run_until([&] { return asked() || client.count(REDLOCK_EV_LOST) != 0; }));
+  EXPECT_EQ(client.count(REDLOCK_EV_LOST), 0u) << "asked after a third of the ttl, and never again";
+}
+
 TEST(PolledLoop, RestsWhenThereIsNothingToDo) {
   RedisServer master;
   PolledClient client({master.url()});
@@ -86,6 +99,17 @@ TEST(PolledLoop, ClosesInACallback) {
   EXPECT_EQ(client.count(REDLOCK_EV_RELEASED), 1u);
   EXPECT_EQ(client.count(REDLOCK_EV_CLOSED), 1u);
   EXPECT_FALSE(master.exists("bus"));
+}
+
+TEST(PolledLoop, TheCallbackOfClosedIsACallbackToo) {
+  RedisServer master;
+  PolledClient client({master.url()});
+  client.also = [](redlock_t* rl, const redlock_event_t& event) {
+    if (event.type != REDLOCK_EV_CLOSED) return;
+    EXPECT_EQ(redlock_process(rl), REDLOCK_E_DEADLOCK);
+    EXPECT_EQ(redlock_close_async(rl, 0), REDLOCK_E_CLOSED);
+  };
+  client.close();
 }
 
 TEST(PolledLoop, LivesInTheCallersMemory) {
