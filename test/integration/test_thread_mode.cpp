@@ -85,6 +85,24 @@ TEST(Acquire, IsCanceledFromAnotherThread) {
   thread.join();
 }
 
+// Both parts of a round with a token may take a whole node_timeout_ms: no callback holds anything up, so this is no TIMEOUT.
+TEST(Acquire, WithATokenWaitsForBothParts) {
+  Cluster masters(3);
+  for (size_t m = 1; m < 3; ++m) masters[m].command({"HSET", "redlock::fence", "bus", "100 "});  // above its first guess
+  ThreadClient client(Settings{
+      masters.urls(), "test", {{"timing.node_timeout_ms", 3'000}, {"timing.connect_timeout_ms", 300}}, {}});
+  ASSERT_TRUE(ThreadClient::eventually([&] { return client.status().masters_up == 3; }));
+  masters[2].freeze();  // the first part waits for what it knows
+  std::thread thread([&] {
+    redlock_lock_t lock{7};
+    EXPECT_EQ(client.acquire("bus", lock, options(20'000, REDLOCK_WAIT_NONE, REDLOCK_F_FENCING)), REDLOCK_E_NO_QUORUM);
+    EXPECT_EQ(lock.id, 0u);
+  });
+  EXPECT_TRUE(ThreadClient::eventually([&] { return masters[1].exists("bus"); }));
+  masters[1].freeze();  // and the second for this one
+  thread.join();
+}
+
 TEST(Extend, TellsWhyNot) {
   RedisServer master;
   ThreadClient client({master.url()});
