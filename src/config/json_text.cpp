@@ -36,10 +36,18 @@ class Scanner {
     if (static_cast<unsigned char>(c) < 0x20) return "a control character in a string";
     if (c == '"') in_string_ = false;
     if (c != '\\') return nullptr;
-    if (rest().size >= 6 && memcmp(rest().data, "\\u0000", 6) == 0) return "\\u0000 in a string";
+    if (at(at_ + 1) == 'u') return unicode_escape();
     // Only these two could be taken for something else when they are looked at alone.
     escape_ = at(at_ + 1) == '\\' || at(at_ + 1) == '"';
     return nullptr;
+  }
+
+  // cJSON takes digits that are none for a NUL, and a string ends there.
+  const char* unicode_escape() const {
+    int any = 0;
+    for (size_t i = 2; i < 6; ++i) any |= hex_value(at(at_ + i));
+    if (any < 0) return "\\u without four hex digits";
+    return any == 0 ? "\\u0000 in a string" : nullptr;
   }
 
   const char* between_strings() {

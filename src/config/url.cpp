@@ -57,12 +57,6 @@ int bad_size(TextWriter& why, Bytes field, size_t size, size_t max) {
 // What RFC 3986 lets stand in them as it is: unreserved characters and sub-delimiters.
 bool is_literal(char c) { return is_letter(c) || is_digit(c) || find("-._~!$&'()*+,;=:", c) != none; }
 
-int hex_value(char c) {
-  if (is_digit(c)) return c - '0';
-  const char l = lower(c);
-  return l >= 'a' && l <= 'f' ? l - 'a' + 10 : -1;
-}
-
 // The byte that %XX stands for; 0, which is not allowed, when it is no such escape.
 char escaped_byte(Bytes text) {
   if (text.size < 3) return '\0';

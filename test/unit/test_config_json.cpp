@@ -321,6 +321,10 @@ TEST(ConfigJson, TextThatCjsonWouldLetPass) {
   EXPECT_EQ(refused("{\"username\":\"a\\u0000b\"}"), "line 1, column 15: \\u0000 in a string");
   EXPECT_EQ(refused("{\"user\\u0000name\":\"a\"}"), "line 1, column 7: \\u0000 in a string");
   EXPECT_EQ(refused("{\"username\":\"\\\"\\u0000\"}"), "line 1, column 16: \\u0000 in a string");
+  EXPECT_EQ(refused("{\"username\":\"a\\uZZZZb\"}"), "line 1, column 15: \\u without four hex digits");
+  EXPECT_EQ(refused("{\"username\":\"a\\u004gb\"}"), "line 1, column 15: \\u without four hex digits");
+  EXPECT_EQ(refused("{\"username\":\"a\\u004\"}"), "line 1, column 15: \\u without four hex digits");
+  EXPECT_EQ(refused("{\"username\":\"a\\u00"), "line 1, column 15: \\u without four hex digits");
   EXPECT_EQ(refused("{\"username\":\"\xFF\"}"), "line 1, column 14: a byte that is not UTF-8");
   EXPECT_EQ(refused("{\"limits\":{\"locks\":01}}"), "line 1, column 20: a number with a leading zero");
   EXPECT_EQ(refused("{\"limits\":{\"locks\":-01}}"), "line 1, column 21: a number with a leading zero");
@@ -334,6 +338,8 @@ TEST(ConfigJson, TextThatOnlyLooksSuspicious) {
   EXPECT_EQ(load(cfg, R"({"username":"\\u0000","password":"01 [[[[[[[[[ \"","limits":{"locks":100,"tx_bytes":0}})"), 0)
       << redlock_config_error(cfg.get());
   EXPECT_EQ(text(cfg->values.username), "\\u0000");
+  EXPECT_EQ(load(cfg, R"({"key_prefix":"\u0041\u00e9\u0100\u1000\uD83D\uDE00"})"), 0) << redlock_config_error(cfg.get());
+  EXPECT_EQ(text(cfg->values.key_prefix), "A\u00e9\u0100\u1000\U0001F600");
 }
 
 TEST(ConfigJson, Size) {
