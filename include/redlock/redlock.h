@@ -29,8 +29,9 @@
  * Conventions
  *  1. Functions return 0 or a positive result when all is well, else one of the frozen negative REDLOCK_E_* numbers.
  *  2. Times are milliseconds, in fixed-width integers, unless the name ends in _ns. Validity is rounded down, waits up.
- *  3. A redlock_lock_t is a value, not a pointer: copy it, keep it, forget it. It names one acquire for ever; when
- *     that acquire has ended the handle is stale, which is an error and never somebody else's lock.
+ *  3. A redlock_lock_t is a value, not a pointer: copy it, keep it, forget it. It names one acquire of its client for
+ *     ever; when that acquire has ended the handle is stale, which is an error and never somebody else's lock. Another
+ *     client, also one created later, has handles of its own with the same numbers: never hand it this one.
  *  4. Structs that you fill or receive start with their size. Use the initializers; new fields are only ever appended,
  *     and 0 means default. Inputs (configuration, names, options) are copied before the call returns.
  *  5. Threads: every function says [own], [any], [block] or [setup].
@@ -42,7 +43,8 @@
  *       [block] thread mode only, any thread but the client's own; waits for an event.
  *       [setup] works on its arguments only; one thread at a time per object.
  *     Not after CLOSED, and not once redlock_destroy() has returned: the client is gone then.
- *     In a forked child every call on a client returns REDLOCK_E_FORKED and sends nothing.
+ *     In a forked child every call on a client returns REDLOCK_E_FORKED and sends nothing; do not run the client's
+ *     loop there either: what comes for the parent would keep it spinning.
  *  6. Event callbacks run in uv_run(), in redlock_process() or on the client's own thread, according to the mode; after
  *     the library's state is final, without a lock held, and never from inside the call that started something. (Loop
  *     mode: they run in the prepare phase; with UV_RUN_ONCE the loop still waits for its next event after them;
@@ -295,8 +297,9 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_config_load_file(redlock_config_t *cfg
  * when nothing failed. Owned by cfg, valid until the next call on it. Holds no secret. */
 REDLOCK_API const char *redlock_config_error(const redlock_config_t *cfg);
 
-/* [setup] One more master: redis://[user[:password]@]host[:port] with a numeric IPv4 address, an IPv6 address in
- * brackets or a host name, or unix:///path/of/socket. Port 6379 when none is given. %XX escapes are understood in user
+/* [setup] One more master: redis://[user[:password]@]host[:port] with a numeric IPv4 address, an IPv6 address
+ * without a zone in brackets, or a host name, whose addresses are tried by turns; or unix:///path/of/socket. Port 6379
+ * when none is given. %XX escapes are understood in user
  * and password. A client has 1 .. REDLOCK_MASTERS_MAX; recommended are 3, 5 or 7, or 1 where its failure may stop the work.
  * An even number costs a master and buys nothing. CONFIG: not such a URL, a part too long, more than REDLOCK_MASTERS_MAX, or the same address twice.
  * NOTSUP: rediss://. */
@@ -318,7 +321,7 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_config_add_master(redlock_config_t *cf
  *   defaults.wakeups            u32  0 .. 1                             1
  *   defaults.local_turns        u32  0 .. 1000                          1
  *   timing.max_ttl_ms           u32  20 .. 86400000                     30000
- *   timing.node_timeout_ms      u32  5 .. 10000                         50
+ *   timing.node_timeout_ms      u32  5 .. 10000                         50     (below defaults.ttl_ms)
  *   timing.connect_timeout_ms   u32  10 .. 60000                        500
  *   timing.reconnect_min_ms     u32  10 .. 600000                       100
  *   timing.reconnect_max_ms     u32  timing.reconnect_min_ms .. 600000  5000
@@ -352,8 +355,8 @@ REDLOCK_API size_t redlock_memory_size(const redlock_config_t *cfg);
 
 /* The six ways to create a client. Each sets *out, to NULL on error. The client then connects, and connects again, by
  * itself. Those that end in _in take the client's memory from the caller: at least redlock_memory_size() bytes, aligned as
- * malloc aligns, left alone until CLOSED was delivered or redlock_destroy() has returned 0; the others allocate and free
- * it.
+ * malloc aligns, left alone until the client is gone: the callback of CLOSED has returned (loop mode), redlock_process()
+ * has returned CLOSED (polled mode), redlock_destroy() has returned 0 (thread mode). The others allocate and free it.
  * CONFIG: not valid, e.g. no master. CLOCK. SYSTEM. NOMEM. INVAL: a pointer is NULL, or mem is not aligned. TOOSMALL: too
  * few bytes. */
 
@@ -390,8 +393,8 @@ REDLOCK_API int redlock_timeout_ms(const redlock_t *rl);
 REDLOCK_API int redlock_process(redlock_t *rl);
 
 /* [own] Loop and polled mode: the end. Every pending acquire gets FAILED(CANCELED), every held lock RELEASED, deletes
- * are given at most grace_ms (0 .. 60000) to be answered, then connections are closed and CLOSED is delivered; after it
- * the client is gone. INVAL: grace_ms out of range. CLOSED: a second call. NOTSUP: thread mode. THREAD. FORKED. */
+ * are given at most grace_ms (0 .. 60000) to be answered, then connections are closed and CLOSED is delivered, behind a
+ * name look-up under way; after it the client is gone. INVAL: grace_ms out of range. CLOSED: a second call. NOTSUP: thread mode. THREAD. FORKED. */
 REDLOCK_API int redlock_close_async(redlock_t *rl, uint32_t grace_ms);
 
 /* [block] Thread mode: the same end, waited for; threads that are blocked in a call return with CANCELED. When it
@@ -596,7 +599,7 @@ typedef struct redlock_master_status_s {
   uint64_t replies;
   uint64_t errors;        /* error replies */
   char name[REDLOCK_MASTER_NAME_MAX + 1];
-  char address[REDLOCK_HOST_MAX + 8]; /* "10.0.0.11:6379", "[fe80::1]:6379", "/run/redis.sock" */
+  char address[REDLOCK_HOST_MAX + 8]; /* "10.0.0.11:6379", "[fd00::1]:6379", "/run/redis.sock" */
   int64_t guard_ms;       /* until the guard admits it; 0: it votes, or the guard is off; REDLOCK_GUARD_UNKNOWN */
 } redlock_master_status_t;
 
