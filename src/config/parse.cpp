@@ -19,22 +19,25 @@ namespace {
 
 constexpr size_t shown_bytes = 40;  // of a name or value from the text, in an error text
 
+// What cJSON_IsString() and the like ask, for less than a call.
+bool is(const cJSON& item, int type) { return (item.type & 0xFF) == type; }
+
 // ---- error texts
 
 Bytes kind_of(const cJSON& item) {
-  if (cJSON_IsString(&item)) return "a string";
-  if (cJSON_IsNumber(&item)) return "a number";
-  if (cJSON_IsObject(&item)) return "an object";
-  if (cJSON_IsArray(&item)) return "an array";
-  if (cJSON_IsNull(&item)) return "null";
-  return cJSON_IsTrue(&item) ? Bytes("true") : Bytes("false");
+  if (is(item, cJSON_String)) return "a string";
+  if (is(item, cJSON_Number)) return "a number";
+  if (is(item, cJSON_Object)) return "an object";
+  if (is(item, cJSON_Array)) return "an array";
+  if (is(item, cJSON_NULL)) return "null";
+  return is(item, cJSON_True) ? Bytes("true") : Bytes("false");
 }
 
 // Only where no secret can stand.
 void write_value(TextWriter& why, const cJSON& item) {
-  if (cJSON_IsString(&item)) {
+  if (is(item, cJSON_String)) {
     why.quoted(bytes_of(item.valuestring), shown_bytes);
-  } else if (cJSON_IsNumber(&item)) {
+  } else if (is(item, cJSON_Number)) {
     char digits[32];
     snprintf(digits, sizeof digits, "%.15g", item.valuedouble);
     why.raw(bytes_of(digits));
@@ -94,7 +97,7 @@ int sort_master_field(const cJSON& item, MasterFields& fields, TextWriter& why) 
     if (field.name != name) continue;
     const bool before = fields.*field.place != nullptr;
     fields.*field.place = &item;
-    if (!before && cJSON_IsString(&item)) return 0;
+    if (!before && is(item, cJSON_String)) return 0;
     why.raw(".").raw(name);
     return before ? fail(why, ": given twice") : not_a("a string", item, why);
   }
@@ -152,8 +155,8 @@ class Steps {
 };
 
 int fill_master(const cJSON& item, Master& master, TextWriter& why) {
-  if (cJSON_IsString(&item)) return parse_url(bytes_of(item.valuestring), master, why);
-  if (!cJSON_IsObject(&item)) return not_a("a URL or an object", item, why);
+  if (is(item, cJSON_String)) return parse_url(bytes_of(item.valuestring), master, why);
+  if (!is(item, cJSON_Object)) return not_a("a URL or an object", item, why);
   MasterFields fields{};
   for (const cJSON* child = item.child; child != nullptr; child = child->next) {
     const int result = sort_master_field(*child, fields, why);
@@ -170,7 +173,7 @@ int fill_master(const cJSON& item, Master& master, TextWriter& why) {
 }
 
 int read_masters(const cJSON& list, Values& values, TextWriter& why) {
-  if (!cJSON_IsArray(&list)) return not_a("an array", list, why.raw("masters"));
+  if (!is(list, cJSON_Array)) return not_a("an array", list, why.raw("masters"));
   const TextWriter start = why;
   for (const cJSON* item = list.child; item != nullptr; item = item->next) {
     why = start;
@@ -188,7 +191,7 @@ int read_masters(const cJSON& list, Values& values, TextWriter& why) {
 
 int read_number(const cJSON& item, const Key& key, Values& values, TextWriter& why) {
   const double value = item.valuedouble;
-  const bool is_number = cJSON_IsNumber(&item);
+  const bool is_number = is(item, cJSON_Number);
   if (is_number && value >= 0 && value <= UINT32_MAX) {
     const uint32_t whole = static_cast<uint32_t>(value);
     if (whole == value) return set_number(values, key, whole, why);
@@ -204,7 +207,7 @@ int read_number(const cJSON& item, const Key& key, Values& values, TextWriter& w
 
 int read_key(const cJSON& item, const Key& key, Values& values, TextWriter& why) {
   if (key.number != nullptr) return read_number(item, key, values, why);
-  if (!cJSON_IsString(&item)) return not_a("a string", item, why.raw(bytes_of(key.name)));
+  if (!is(item, cJSON_String)) return not_a("a string", item, why.raw(bytes_of(key.name)));
   return set_text(values, key, bytes_of(item.valuestring), why);
 }
 
@@ -218,7 +221,7 @@ const Key* find_in_section(Bytes section, Bytes name) {
 
 int read_section(const cJSON& section, Values& values, TextWriter& why) {
   const Bytes name = bytes_of(section.string);
-  if (!cJSON_IsObject(&section)) return not_a("an object", section, why.raw(name));
+  if (!is(section, cJSON_Object)) return not_a("an object", section, why.raw(name));
   uint32_t seen = 0;
   for (const cJSON* item = section.child; item != nullptr; item = item->next) {
     const Key* key = find_in_section(name, bytes_of(item->string));
@@ -248,7 +251,7 @@ int read_member(const cJSON& item, const cJSON* earlier, Values& values, TextWri
 }
 
 int read_root(const cJSON& root, Values& values, TextWriter& why) {
-  if (!cJSON_IsObject(&root)) return not_a("an object", root, why.raw("configuration"));
+  if (!is(root, cJSON_Object)) return not_a("an object", root, why.raw("configuration"));
   for (const cJSON* item = root.child; item != nullptr; item = item->next) {
     const int result = read_member(*item, root.child, values, why);
     if (result != 0) return result;
