@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "port/uv/driver.hpp"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/timerfd.h>
@@ -52,6 +54,12 @@ bool same_address(const sockaddr_storage& a, const sockaddr_storage& b) {
            memcmp(&x.sin6_addr, &y.sin6_addr, sizeof x.sin6_addr) == 0;
   }
   return false;  // socket paths are compared by the configuration
+}
+
+// It stands at the same place in both.
+static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
+void set_port(sockaddr_storage& address, uint16_t port) {
+  reinterpret_cast<sockaddr_in&>(address).sin_port = htons(port);
 }
 
 template <class Handle>
@@ -298,13 +306,16 @@ void Driver::connect(Connection& c, Instant now) {
     address.sun_family = AF_UNIX;
     memcpy(address.sun_path, host, master.host.size + 1);
     c.address_size = sizeof address;
-  } else if (uv_ip4_addr(host, master.port, &reinterpret_cast<sockaddr_in&>(c.address)) == 0) {
+  } else if (inet_pton(AF_INET, host, &reinterpret_cast<sockaddr_in&>(c.address).sin_addr) == 1) {
+    c.address.ss_family = AF_INET;
     c.address_size = sizeof(sockaddr_in);
-  } else if (uv_ip6_addr(host, master.port, &reinterpret_cast<sockaddr_in6&>(c.address)) == 0) {
+  } else if (inet_pton(AF_INET6, host, &reinterpret_cast<sockaddr_in6&>(c.address).sin6_addr) == 1) {
+    c.address.ss_family = AF_INET6;
     c.address_size = sizeof(sockaddr_in6);
   } else {
     return false;
   }
+  if (!master.unix_socket) set_port(c.address, master.port);
   return true;
 }
 
@@ -344,12 +355,7 @@ void Driver::on_resolved(uv_getaddrinfo_t* request, int status, addrinfo* result
   const Instant now = driver.read_clock();
   c.state = Connection::State::idle;
   if (status != 0) return driver.client_.closed(c.master, REDLOCK_E_RESOLVE, now);
-  const uint16_t port = htons(driver.client_.settings().master[c.master].port);
-  if (c.address.ss_family == AF_INET6) {
-    reinterpret_cast<sockaddr_in6&>(c.address).sin6_port = port;
-  } else {
-    reinterpret_cast<sockaddr_in&>(c.address).sin_port = port;
-  }
+  set_port(c.address, driver.client_.settings().master[c.master].port);
   driver.open_socket(c, now);
 }
 

@@ -4,14 +4,25 @@
 #include <redlock/redlock.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 namespace redlock {
 
+// libuv aborts when the first loop of a process finds a descriptor for itself and none for the pipe that it keeps for
+// signals.
+static bool descriptors_left() {
+  int last = 0;
+  int fds[3];
+  for (int& fd : fds) fd = last = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+  for (int fd : fds) ::close(fd);
+  return last >= 0;
+}
+
 // The run registers the handle: libuv tells the kernel what it watches only when it runs, and until then its descriptor
 // would not become readable, whatever happens.
 int OwnLoop::open() {
-  if (uv_loop_init(&loop_) != 0) return REDLOCK_E_SYSTEM;
+  if (!descriptors_left() || uv_loop_init(&loop_) != 0) return REDLOCK_E_SYSTEM;
   if (uv_async_init(&loop_, &wake_, [](uv_async_t*) {}) != 0) {
     uv_loop_close(&loop_);
     return REDLOCK_E_SYSTEM;

@@ -8,10 +8,13 @@
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/timerfd.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <thread>
 
 #include "client_harness.hpp"
@@ -144,6 +147,26 @@ TEST_P(Refused, Polled) {
 INSTANTIATE_TEST_SUITE_P(Calls, Refused,
                          ::testing::Values(call_thread, call_condition, call_mutex, call_epoll, call_eventfd,
                                            call_timerfd));
+
+// With so many descriptors left; 0: create has returned, and well or with SYSTEM.
+int create_with_descriptors_left(unsigned left) {
+  redlock_config_t* cfg = configure(Settings{{"redis://127.0.0.1:1"}, "test", {}, {}});
+  const int lowest = ::dup(0);
+  ::close(lowest);
+  const rlimit limit = {static_cast<rlim_t>(lowest) + left, static_cast<rlim_t>(lowest) + left};
+  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) return 2;
+  redlock_t* rl = nullptr;
+  const int err = redlock_create_polled(&rl, cfg);
+  return err == 0 || err == REDLOCK_E_SYSTEM ? 0 : 1;
+}
+
+// In a process of its own each time, which has never had a loop: libuv aborts when it cannot open what the first one needs.
+TEST(FirstLoopDeathTest, IsRefusedWhereDescriptorsAreShort) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  for (unsigned left = 0; left < 10; ++left) {
+    EXPECT_EXIT(::exit(create_with_descriptors_left(left)), ::testing::ExitedWithCode(0), "") << left << " left";
+  }
+}
 
 }  // namespace
 }  // namespace redlock::test
