@@ -44,14 +44,20 @@ void Client::clock_jumped(Instant now) {
 
 void Client::add_entropy(const void* bytes, size_t size) {
   pool_.add(bytes, size);
-  if (!seeded_ && pool_.has(sizeof(uint64_t))) {
-    unsigned char seed[sizeof(uint64_t)];
-    uint64_t word;
-    pool_.take(seed, sizeof seed);
-    memcpy(&word, seed, sizeof word);
-    random_.seed(word);
+  uint64_t seed;
+  if (!seeded_ && take_seed(seed)) {
+    random_.seed(seed);
     seeded_ = true;
   }
+  for (MasterIndex m = 0; m < settings_.masters; ++m) {
+    if (sessions_[m].wants_seed() && take_seed(seed)) sessions_[m].seed(seed);
+  }
+}
+
+bool Client::take_seed(uint64_t& seed) {
+  if (!pool_.has(sizeof seed)) return false;
+  pool_.take(reinterpret_cast<unsigned char*>(&seed), sizeof seed);
+  return true;
 }
 
 void Client::connecting(MasterIndex m, Instant now) {
@@ -65,11 +71,7 @@ void Client::connecting(MasterIndex m, Instant now) {
 
 void Client::connected(MasterIndex m, Instant now) {
   on_time(now);
-  uint64_t seed = 0;
-  if (sessions_[m].guard().on() && pool_.has(sizeof seed)) {
-    pool_.take(reinterpret_cast<unsigned char*>(&seed), sizeof seed);
-  }
-  sessions_[m].connected(now, random_.next(), seed);
+  sessions_[m].connected(now, random_.next());
   soon(sessions_[m].deadline());
 }
 

@@ -118,6 +118,7 @@ class Client {
   void gained_room(MasterIndex m) {
     if (!starts_.empty() || looks_ || claims_.owes(m)) again_ = true;
   }
+  bool take_seed(uint64_t& seed);
   void run_due(Instant now);
   void run_locks(unsigned page, Instant now);
   void soon(Instant t) { deadline_ = earlier(deadline_, t); }

@@ -286,10 +286,11 @@ Action Machine::lost(Lock& lock, int cause, Instant now, Random& random) const {
 
 // The deciding vote is handled before the old valid_until, since on_time() comes first on every input.
 Action Machine::extended(Lock& lock) const {
-  lock.valid_until = later(lock.valid_until, valid_until(lock.round.t0, lock.round.ttl_ms, rules_.drift));
+  const Instant until = valid_until(lock.round.t0, lock.round.ttl_ms, rules_.drift);
+  if (until > lock.valid_until || (lock.options.renew && !lock.asks)) lock.pace_ms = lock.round.ttl_ms;
+  lock.valid_until = later(lock.valid_until, until);
   // A check on another thread may have found the old validity over just now; it never becomes valid again after that.
   if (!lock.cell.publish(lock.generation, lock.valid_until)) return lost_early(lock);
-  if (!lock.asks) lock.pace_ms = lock.round.ttl_ms;
   plan_next(lock);
   if (!lock.asks && told_acquired(lock)) report(lock, REDLOCK_EV_RENEWED, 0);
   return lock.gone != 0 ? Action::put_back : Action::none;

@@ -50,7 +50,7 @@ void Session::connecting(Instant now) {
   set_state(State::connecting);
 }
 
-void Session::connected(Instant now, uint32_t nonce, uint64_t seed) {
+void Session::connected(Instant now, uint32_t nonce) {
   REDLOCK_ASSERT(state_ == State::connecting);
   if (wish_ == Wish::close) return;
   ++connects_;
@@ -59,8 +59,6 @@ void Session::connected(Instant now, uint32_t nonce, uint64_t seed) {
   resp3_ = true;
   tracked_ = false;
   spell_out_ = greeted_ = false;
-  seeded_ = seed != 0;
-  quarantines_.seed(seed);
   guard_.connected();
   guard_told_ = static_cast<int16_t>(guard_.reason());
   info_.begin();

@@ -83,8 +83,7 @@ class Session {
   // ---- for the driver -----------------------------------------------------------------------------------------
   Wish wish() const { return wish_; }
   void connecting(Instant now);  // the wish to connect is being fulfilled
-  // seed: random, for quarantine ids; 0: there is none, and none is made.
-  void connected(Instant now, uint32_t nonce, uint64_t seed = 0);
+  void connected(Instant now, uint32_t nonce);
   // The connection, or the attempt, is over; everything in flight is forgotten. `reason` is kept unless the session
   // itself wished to close and knows better.
   void closed(Instant now, int reason, uint32_t random);
@@ -155,6 +154,12 @@ class Session {
 
   // ---- the guard, for the client ----------------------------------------------------------------------------------
   const Guard& guard() const { return guard_; }
+  // Random bytes for quarantine ids, once; before that none is made, however long the connection may last.
+  bool wants_seed() const { return guard_.on() && !seeded_; }
+  void seed(uint64_t seed) {
+    quarantines_.seed(seed);
+    seeded_ = true;
+  }
   void set_duplicate(bool duplicate, Instant now);
   void distrust(Instant until);
   void quarantine(Instant now);  // write that nobody may trust it, for all clients to see

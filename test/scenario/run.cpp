@@ -246,6 +246,7 @@ void Player::add_client(const Words& words) {
   const std::string prefix = extras.text("prefix", "");
   const std::string guard = extras.text("guard", "off");
   const std::string fence = extras.text("fence", "floor");
+  const bool entropy = extras.text("entropy", "yes") == "yes";
   stage().add(
       words.at(1),
       [&](Settings& s) {
@@ -274,7 +275,7 @@ void Player::add_client(const Words& words) {
         }
         extras.done();
       },
-      std::stoll(rate));
+      std::stoll(rate), entropy);
 }
 
 void Player::acquire(const Words& words) {

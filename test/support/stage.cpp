@@ -534,7 +534,8 @@ Stage::Stage(unsigned masters) {
 
 Stage::~Stage() = default;
 
-Gateway& Stage::add(const std::string& name, const std::function<void(Settings&)>& change, int64_t rate_ppm) {
+Gateway& Stage::add(const std::string& name, const std::function<void(Settings&)>& change, int64_t rate_ppm,
+                    bool entropy) {
   static constexpr const char* names[] = {"m1", "m2",  "m3",  "m4",  "m5",  "m6",  "m7", "m8",
                                           "m9", "m10", "m11", "m12", "m13", "m14", "m15"};
   Settings settings;
@@ -549,6 +550,7 @@ Gateway& Stage::add(const std::string& name, const std::function<void(Settings&)
   const unsigned number = static_cast<unsigned>(gateways_.size()) + 1;
   gateways_.push_back(std::unique_ptr<Gateway>(new Gateway(*this, name, number, settings, rate_ppm)));
   Gateway& gateway = *gateways_.back();
+  gateway.set_entropy(entropy);
   gateway.step();
   settle();
   return gateway;

@@ -164,7 +164,8 @@ class Stage {
 
   // A gateway whose client connects at once. rate_ppm: how fast its clock runs. Its masters are all of the stage; `change`
   // may leave it some of them, named by their ports.
-  Gateway& add(const std::string& name, const std::function<void(Settings&)>& change = nullptr, int64_t rate_ppm = 0);
+  Gateway& add(const std::string& name, const std::function<void(Settings&)>& change = nullptr, int64_t rate_ppm = 0,
+               bool entropy = true);
   Gateway& gateway(const std::string& name);
   unsigned masters() const { return static_cast<unsigned>(masters_.size()); }
 

@@ -47,7 +47,8 @@ struct Fixture : test::SessionWire {
         Session::Memory{tx.get(), tx_size, rx, sizeof rx, requests,
                         static_cast<unsigned>(std::size(requests)), &called});
     session->connecting(now);
-    session->connected(now, 1, seed);
+    session->connected(now, 1);
+    if (seed != 0) session->seed(seed);
   }
   Fixture(const Fixture&) = delete;
 
