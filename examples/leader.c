@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -48,6 +49,7 @@ static redlock_t *create(unsigned number, char **urls) {
 
 // Stands by until it leads; leads until it is told to step down, or may not lead any more.
 static int member(int number, uint32_t ttl_ms, char **urls, int watcher) {
+  prctl(PR_SET_PDEATHSIG, SIGTERM);  // who watches may be ended first
   redlock_t *rl = create((unsigned)number, urls);
   if (rl == NULL) return 1;
   const redlock_resource_t role = redlock_resource("plant1/active-gateway");

@@ -48,7 +48,7 @@
 #define REDLOCK_NODE_TIMEOUT_MS_DEFAULT 50
 #define REDLOCK_NODE_TIMEOUT_MS_MIN 5
 #define REDLOCK_NODE_TIMEOUT_MS_MAX 10000
-/* timing.connect_timeout_ms: TCP connect and greeting, each. */
+/* timing.connect_timeout_ms: TCP connect, the look-up of a host name included, and greeting, each. */
 #define REDLOCK_CONNECT_TIMEOUT_MS_DEFAULT 500
 #define REDLOCK_CONNECT_TIMEOUT_MS_MIN 10
 #define REDLOCK_CONNECT_TIMEOUT_MS_MAX 60000

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -63,6 +64,7 @@ class Program {
     pid_ = -1;
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
+  pid_t pid() const { return pid_; }
   void signal(int number) {
     if (pid_ > 0) ::kill(pid_, number);
   }
@@ -238,6 +240,37 @@ TEST_F(Example, Leader) {
   }
   EXPECT_EQ(hand_overs, 3u) << text;
   EXPECT_NE(text.find("(ttl 700 ms)"), std::string::npos) << text;
+}
+
+std::vector<pid_t> children_of(pid_t pid) {
+  const std::string number = std::to_string(pid);
+  std::ifstream list("/proc/" + number + "/task/" + number + "/children");
+  std::vector<pid_t> children;
+  for (pid_t child = 0; list >> child;) children.push_back(child);
+  return children;
+}
+
+// No member can lead here, so each would wait for ever.
+TEST_F(Example, LeaderThatIsEndedLeavesNobodyBehind) {
+  ASSERT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);  // who is left is our child then
+  Program leader("leader", Words{"3", "1000", "redis://127.0.0.1:1"}, dir_);
+  std::vector<pid_t> members;
+  for (int tries = 0; members.size() < 3 && tries < 3000; ++tries) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    members = children_of(leader.pid());
+  }
+  ASSERT_EQ(members.size(), 3u);
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // likely all of them wait by now
+  leader.signal(SIGTERM);
+  EXPECT_EQ(leader.exit_status(), 128 + SIGTERM);
+  for (const pid_t member : members) {
+    int tries = 0, status = 0;
+    while (::waitpid(member, &status, WNOHANG) == 0 && ++tries < 1000) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    EXPECT_LT(tries, 1000) << "still there";
+    if (tries == 1000) ::kill(member, SIGKILL);
+  }
 }
 
 }  // namespace
