@@ -81,7 +81,8 @@ void Reconfiguration::finish(int result) {
   result_ = result;
 }
 
-// Hear what was answered to this step; ask those who have not been asked, or whose connection broke before the answer.
+// Hear what was answered to this step; ask those who have not been asked, whose connection broke before the answer, or
+// whose record was not what it was taken for.
 void Reconfiguration::ask(Side& side, Instant now) {
   for (MasterIndex m = 0; m < side.client.settings().masters; ++m) {
     if (side.answer[m] != Answer::none) continue;
@@ -89,11 +90,14 @@ void Reconfiguration::ask(Side& side, Instant now) {
     if (moved == Session::Moved::asked) continue;
     if (side.asked[m] == side.step) side.answer[m] = answer_of(moved);
     if (side.answer[m] != Answer::none) continue;
-    char id[Guard::id_size];
-    for (char& digit : id) digit = "0123456789abcdef"[ids_.next() & 0xF];
+    char ids[2 * Guard::id_size];
+    for (unsigned i = 0; i < Guard::id_size; ++i) ids[i] = "0123456789abcdef"[ids_.next() & 0xF];
+    const Bytes found = side.client.session(m).guard().quarantine();
+    memcpy(ids + Guard::id_size, found.data, found.size);
     const Bytes from = old_.client.settings().fingerprint;
     const Bytes to = new_.client.settings().fingerprint;
-    if (side.client.move(m, from, to, Bytes(id, sizeof id), word(side.step), now)) side.asked[m] = side.step;
+    const Bytes quarantine(ids, Guard::id_size + found.size);
+    if (side.client.move(m, from, to, quarantine, word(side.step), now)) side.asked[m] = side.step;
   }
 }
 

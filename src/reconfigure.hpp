@@ -17,8 +17,9 @@
 //
 // A master serves neither set between the two writes. If it were written once, those that left early could be watched
 // and sealed by new clients while the old ones still have a quorum. Each write is done once, whatever was there
-// before, so all of it may be broken off anywhere and done again, or undone by the opposite change.
-// test/model/move.pml searches it.
+// before, so all of it may be broken off anywhere and done again, or undone by the opposite change. Each names the
+// quarantine id that it was meant for and leaves a new one: what a call that was given up has sent does nothing when it
+// arrives after another has written. test/model/move.pml searches it, without such latecomers.
 //
 // It owns nothing and does no I/O: two clients without a guard of their own, one for each set, are moved by drivers,
 // and step() is called after their turns.

@@ -167,8 +167,9 @@ class Session {
   void clock_jumped(Instant now);
   void read_now(Instant now) { guard_.postpone_reading(now); }
   // Write the record for another configuration (src/reconfigure.hpp); `step` is a word of scripts/move.lua,
-  // `quarantine` an id that was never used. False: not now, or the last one is not answered. What came of it is
-  // moved(): `asked` until that is known, `no` when the connection broke before.
+  // `quarantine` an id that was never used, and behind it guard().quarantine(). False: not now, or the last one is not
+  // answered. What came of it is moved(): `asked` until that is known, `no` when the connection broke before, or when
+  // another id stood there, which is guard().quarantine() from then on.
   enum class Moved : uint8_t { no, asked, yes, foreign, failed };
   bool move(Bytes from, Bytes to, Bytes quarantine, Bytes step, Instant now);
   Moved moved() const { return moved_; }

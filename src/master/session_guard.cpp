@@ -186,6 +186,9 @@ void Session::handle_move(const resp::Item& item) {
     move_error_ = static_cast<int16_t>(classify_error(item.text));
   } else if (item.type == resp::Type::integer) {
     moved_ = item.integer > 0 ? Moved::yes : Moved::foreign;
+  } else if (item.type == resp::Type::string) {
+    moved_ = Moved::no;
+    guard_.read(1, false, item.text);
   } else {
     fail(REDLOCK_E_PROTOCOL);
   }

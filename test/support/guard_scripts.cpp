@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "guard_scripts.hpp"
 
+#include <algorithm>
+
 #include "master/scripts.hpp"
 
 namespace redlock::test {
@@ -28,16 +30,18 @@ Reply run_quarantine(ScriptCall& call) {
 Reply run_move(ScriptCall& call) {
   const std::string &before = call.argv.at(0), &after = call.argv.at(1), &step = call.argv.at(3);
   const std::string moving = "moving " + before + " > " + after, back = "moving " + after + " > " + before;
-  const Reply m = call.call({"HMGET", call.keys.at(0), "desc", "from"});
+  const Reply m = call.call({"HMGET", call.keys.at(0), "desc", "from", "q"});
   if (call.failed()) return m;
   const std::string desc = m.items.at(0).text;
   const bool ours = desc.empty() || desc == after || desc == moving || desc == back;
   if (!ours && (desc != before || step == "enter")) return Reply::make_integer(0);
   if (step == "look") return Reply::make_integer(1);
   const bool entered = desc == after && (step == "leave" || m.items.at(1).text == before);
-  if (entered || (desc == moving && step == "leave")) return Reply::make_integer(2);
+  if (entered) return Reply::make_integer(2);
+  const std::string q = m.items.at(2).text, found = q.size() == 16 ? q : "", &ids = call.argv.at(2);
+  if (found != ids.substr(std::min<size_t>(16, ids.size()))) return Reply::make_bulk(found);
   const std::string next = step == "leave" ? moving : after;
-  const Reply set = call.call({"HSET", call.keys.at(0), "desc", next, "q", call.argv.at(2), "from", before});
+  const Reply set = call.call({"HSET", call.keys.at(0), "desc", next, "q", ids.substr(0, 16), "from", before});
   if (call.failed()) return set;
   const Reply del = call.call({"HDEL", call.keys.at(0), "seal"});
   return call.failed() ? del : Reply::make_integer(1);

@@ -63,9 +63,11 @@ struct Site {
     o.renew = renew;
     gateway.acquire("bus", o);
   }
-  void begin() {
-    from = &stage.add("op-old", set_of(old_set.first, old_set.last, GuardMode::off, old_set.max_ttl_ms));
-    to = &stage.add("op-new", set_of(new_set.first, new_set.last, GuardMode::off, new_set.max_ttl_ms));
+  void begin() { begin(old_set, new_set); }
+  void begin_back() { begin(new_set, old_set); }
+  void begin(Range before, Range after) {
+    from = &stage.add("op-old", set_of(before.first, before.last, GuardMode::off, before.max_ttl_ms));
+    to = &stage.add("op-new", set_of(after.first, after.last, GuardMode::off, after.max_ttl_ms));
     from->act([&](Instant now) { change.emplace(from->client(), to->client(), seed_, now); });
   }
   // A change that never ends would be waited for without end.
@@ -279,6 +281,55 @@ TEST(Reconfigure, a_late_answer_is_not_the_next_steps) {
   EXPECT_EQ(site.finish(), 0);
   EXPECT_EQ(site.left(), 3u);
   EXPECT_EQ(site.stage.violations(), 0u);
+}
+
+// A call is given up while the new master has not read its last step, and undone by the opposite change. Then that is read.
+void a_latecomer(bool left_before) {
+  Site site(2, {1, 1}, {2, 2});
+  if (left_before) {
+    site.begin_back();
+    EXPECT_EQ(site.finish(), 0);
+  }
+  site.begin();
+  const auto found = [&] { return site.to->client().session(0).guard().quarantine(); };
+  while (site.change->stage() != Step::enter || (left_before && found().size == 0)) {
+    if (site.change->stage() == Step::wait && !left_before) site.stage.set_way(2, Way::frozen);
+    site.advance(1);
+  }
+  site.stage.set_way(2, Way::frozen);
+  site.advance(10);
+  site.stage.reset(2, Unread::stalled);
+  EXPECT_EQ(site.finish(), REDLOCK_E_NO_QUORUM);
+  site.all_well();
+  site.begin_back();
+  EXPECT_EQ(site.finish(), 0);
+  site.stage.drain(2);
+  site.advance(100);
+  EXPECT_EQ(site.desc(2).rfind("moving ", 0), 0u);
+  Gateway& fresh = site.add_new("n");
+  Site::want(fresh, 1'000, true);
+  Site::want(*site.old_a, 1'000, true);
+  site.advance(3 * longest_ms);
+  EXPECT_TRUE(site.old_a->holds("bus"));
+  EXPECT_FALSE(fresh.holds("bus"));
+  EXPECT_EQ(site.stage.violations(), 0u) << site.stage.take_story();
+}
+
+TEST(Reconfigure, what_a_call_that_was_given_up_has_sent_does_nothing) { a_latecomer(false); }
+
+// The opposite change finds the master as it is to be, and leaves a new id there all the same.
+TEST(Reconfigure, what_it_has_sent_to_a_master_that_had_left_already_does_nothing) { a_latecomer(true); }
+
+// Another client has begun a new state on the new master, between two steps of the call.
+TEST(Reconfigure, a_record_that_has_changed_is_written_all_the_same) {
+  Site site(2, {1, 1}, {2, 2});
+  site.begin();
+  while (site.change->stage() != Step::enter) {
+    if (site.change->stage() == Step::wait && site.desc(2).empty()) site.add_new("n");
+    site.advance(1);
+  }
+  EXPECT_EQ(site.finish(), 0);
+  EXPECT_TRUE(site.entered(2));
 }
 
 // Anything may happen to the masters meanwhile, and the call is repeated until it has succeeded.
