@@ -13,7 +13,6 @@ namespace {
 constexpr const char* names[] = {"r0", "r1", "r2"};
 
 // Stated bounds of the quiet phase.
-constexpr Ns settled_after = 2200 * ms;  // every connection is up again
 constexpr Ns delete_bound = 250 * ms;    // a key whose end the client knows
 constexpr Ns stray_bound = 1600 * ms;    // at most, while deletes are repeated: after late bytes, errors
 constexpr Ns lost_bound = 20 * ms;       // LOST after the end of the validity, while the process runs
@@ -63,6 +62,7 @@ void Checker::acquired(unsigned client, const User& user, Ns t) {
                             : later(until, process.loop_began() + Duration::ms(user.options.max_hold_ms));
   beliefs_.push_back({client, process.incarnation(), user.handle, user.resources, user.asked_at, t, never, until, limit,
                       process.ahead(), false, false});
+  for (unsigned r : each(user.resources)) nobody_since_[r] = never;  // it may be released before anybody looks
   world_.heap().push(t, Kind::belief, client);
 }
 
@@ -189,6 +189,7 @@ void Checker::sample() {
                 [&](const Belief& b) { return b.from < now && (b.until <= now || (b.over && !active(b, now))); });
   for (unsigned c = 0; c < world_.plan().clients; ++c) sample_process(c);
   for (unsigned m = 0; m < world_.plan().masters; ++m) sample_forgotten(m);
+  if (world_.plan().moves) sample_move();
   if (!world_.quiet() || world_.closing()) return;
   for (unsigned m = 0; m < world_.plan().masters; ++m) sample_keys(m);
   sample_progress();
@@ -199,7 +200,9 @@ void Checker::sample_process(unsigned client) {
   const Ns now = world_.now();
   const bool runs = process.running() && !process.closed() && now >= process.held_until();
   for (unsigned m = 0; m < world_.plan().masters; ++m) {
-    const bool healthy = runs && process.client().session(m).state() == Session::State::up;
+    const int place = process.set().place_of(m);
+    const bool healthy = runs && place >= 0 &&
+                         process.client().session(static_cast<MasterIndex>(place)).state() == Session::State::up;
     if (!healthy) {
       healthy_since_[client][m] = never;
     } else if (healthy_since_[client][m] == never) {
@@ -334,24 +337,33 @@ void Checker::judge_orphan(unsigned master, unsigned resource, int owner) {
 
 // ---- progress and work ----------------------------------------------------------------------------------------
 
+// Then every connection is up again, all keys of before have expired, and every master has been watched.
+Ns Checker::settled_at() const {
+  const Plan& plan = world_.plan();
+  const Ns known = plan.quiet_at + std::max(settled_after, 310 * ms + lifetime(plan.ttl_max_ms));
+  if (!plan.moves) return known + plan.guard_time();
+  return world_.moved_at() == never ? never : std::max(known, world_.moved_at()) + plan.guard_time();
+}
+
 void Checker::sample_progress() {
   const Ns now = world_.now();
   const Plan& plan = world_.plan();
-  const Ns settled = plan.quiet_at + std::max(settled_after, 310 * ms + lifetime(plan.ttl_max_ms)) + plan.guard_time();
+  const Ns settled = settled_at();
   bool waited_for[resources_max] = {};
   for (unsigned c = 0; c < plan.clients; ++c) {
     Process& process = world_.process(c);
     if (!process.running()) {
-      if (now > settled) world_.violate(plan.quiet_at, 1u << c, "c%u does not run", c);
+      if (now > settled && plan.set_of[c] == world_.last_set()) world_.violate(plan.quiet_at, 1u << c, "c%u does not run", c);
       continue;
     }
     for (const User& user : process.users()) {
       if (user.state != User::State::pending) continue;
       const int32_t wait = user.options.wait_ms;
-      for (unsigned r : each(wait < 0 || wait > 1000 ? user.resources : 0)) waited_for[r] = true;
+      const bool counts = (wait < 0 || wait > 1000) && (!plan.moves || plan.set_of[c] == world_.last_set());
+      for (unsigned r : each(counts ? user.resources : 0)) waited_for[r] = true;
       const Ns budget =
           wait * ms * 111 / 100 + Ns{2 * plan.settings.connect_timeout.ns()} + plan.settings.node_timeout.ns() * 2;
-      if (wait >= 0 && now - std::max(settled, user.asked_at) > budget + 100 * ms) {
+      if (wait >= 0 && settled < now && now - std::max(settled, user.asked_at) > budget + 100 * ms) {
         world_.violate(user.asked_at, 1u << c, "an acquire waits longer than its budget of %d ms", wait);
       }
     }
@@ -367,7 +379,7 @@ void Checker::sample_progress() {
       continue;
     }
     if (nobody_since_[r] == never) nobody_since_[r] = now;
-    const Ns gap = now - std::max(nobody_since_[r], settled);
+    const Ns gap = settled < now ? now - std::max(nobody_since_[r], settled) : 0;
     marks.gap = std::max(marks.gap, gap);
     if (gap > nobody_bound(plan) && !plan.has(Fault::wall_step)) {
       world_.violate(now - nobody_bound(plan), ~0u, "no progress: %s is waited for and held by nobody for %.0f ms", names[r],

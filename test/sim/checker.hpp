@@ -90,6 +90,8 @@ class Checker {
   void sample_keys(unsigned master);
   void judge_orphan(unsigned master, unsigned resource, int owner);
   void sample_progress();
+  void sample_move();
+  Ns settled_at() const;
   bool has_old_keys(unsigned master) const;
   int owner_of(const std::string& value, bool& claimed) const;
 

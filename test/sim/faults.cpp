@@ -33,7 +33,7 @@ bool is_at_client(Fault fault) {
 void World::next_fault() {
   if (quiet_) return;
   heap_.push(now_ + static_cast<Ns>(random_.below(static_cast<uint64_t>(2 * plan_.fault_gap))), Kind::fault);
-  cause_one(static_cast<unsigned>(random_.below(plan_.clients)));
+  cause_one(static_cast<unsigned>(random_.below(plan_.clients + (plan_.moves ? 1 : 0))));
 }
 
 void World::granted(unsigned client, Ns t) {
@@ -44,6 +44,9 @@ void World::granted(unsigned client, Ns t) {
 // A connection that breaks while something is on its way is worth more than an idle one; most of all shortly before the
 // quiet phase, in which the ghosts are looked for.
 void World::sent(const Connection& c, Ns t) {
+  if (c.client >= plan_.clients && !quiet_ && random_.chance(40)) {
+    heap_.push(t + random_.spread(10 * us, 4 * plan_.delay), Kind::aimed_fault, plan_.clients);
+  }
   if (!on(Fault::reset)) return;
   const bool soon_quiet = t > plan_.quiet_at - 1 * second;
   if (random_.chance(soon_quiet ? 80 : 4)) heap_.push(t + random_.spread(10 * us, 2 * plan_.delay), Kind::reset, c.id);
@@ -76,9 +79,12 @@ void World::cause_one(unsigned client) {
   const unsigned master = static_cast<unsigned>(random_.below(plan_.masters));
   if (is_at_client(fault)) return at_client(fault, client, master);
   at_master(fault, master);
+  if (plan_.moves) witness_->look_at_record(master, now_);
   // Several at once: a switch, a rack, a power line.
   for (unsigned m = 0; m < plan_.masters; ++m) {
-    if (m != master && random_.chance(150)) at_master(fault, m);
+    if (m == master || !random_.chance(150)) continue;
+    at_master(fault, m);
+    if (plan_.moves) witness_->look_at_record(m, now_);
   }
 }
 
@@ -92,6 +98,7 @@ void World::slew(unsigned client, int64_t ppm) {
 void World::at_client(Fault fault, unsigned client, unsigned master) {
   Process& process = *processes_[client];
   const Ns length = clip(now_, random_.spread(1 * ms, 2 * plan_.ttl_max_ms * ms));
+  if (client >= plan_.clients) return at_mover(fault, master, length);
   const bool busy = now_ < process.held_until();
   const bool connection = fault == Fault::stall || fault == Fault::reset || fault == Fault::partition;
   if (!process.running() || (busy && !connection && fault != Fault::pause)) return;
@@ -139,6 +146,7 @@ void World::at_connection(Fault fault, unsigned client, unsigned master, Ns leng
 
 void World::at_master(Fault fault, unsigned m) {
   if (plan_.clocks && fault == Fault::wall_step) return step_clock(m);
+  if ((fault == Fault::forget || fault == Fault::flushall) && !may_forget(m)) return;
   Master& master = *masters_[m];
   const Ns length = clip(now_, random_.spread(1 * ms, plan_.ttl_max_ms * ms * 3 / 2));
   if (story_.telling())
@@ -222,7 +230,7 @@ void World::refuse(Fault fault, unsigned m) {
   if (fault == Fault::garbage) return masters_[m]->redis.garbage_next(random_.pick(nonsense));
   if (fault == Fault::loading) knobs.loading = true;
   if (fault == Fault::role) {
-    if (plan_.has(Fault::flushall) && random_.coin()) {  // it takes over its master's data
+    if (plan_.has(Fault::flushall) && may_forget(m) && random_.coin()) {  // it takes over its master's data
       checker_->master_forgot(m, now_);
       masters_[m]->redis.flush_all();
     }

@@ -34,6 +34,7 @@ enum class Kind : uint8_t {
   sample,          // the checkers look at the world
   quiet,           // no more faults
   close,           // everybody closes
+  move,            // the next change of masters begins
 };
 
 struct Event {

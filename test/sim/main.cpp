@@ -29,9 +29,10 @@ struct Arguments {
 volatile uint64_t seed_now = 0;
 
 const char usage_text[] =
-    "usage: redlock_sim [--first-seed N] [--seeds M] [--jobs J] [--no-swarm|--clocks] [--no-progress]\n"
-    "       redlock_sim --seed N [--trace] [--no-swarm|--clocks]\n"
-    "--no-swarm: all classes of faults in each seed. --clocks: masters' wall clocks are stepped.\n"
+    "usage: redlock_sim [--first-seed N] [--seeds M] [--jobs J] [--no-swarm|--clocks|--moves] [--no-progress]\n"
+    "       redlock_sim --seed N [--trace] [--no-swarm|--clocks|--moves]\n"
+    "--no-swarm: all classes of faults in each seed. --clocks: masters' wall clocks are stepped. --moves: the site gets\n"
+    "another set of masters, while clients of both run.\n"
     "Exit: 0 clean, 1 a violation (its seed and story are printed), 2 usage.\n";
 
 // An assert of the library has trapped.
@@ -57,7 +58,17 @@ double seconds_now() {
 }
 
 const char* option_of(Worlds worlds) {
-  return worlds == Worlds::swarm ? "" : worlds == Worlds::clocks ? " --clocks" : " --no-swarm";
+  switch (worlds) {
+    case Worlds::swarm:
+      return "";
+    case Worlds::every_fault:
+      return " --no-swarm";
+    case Worlds::clocks:
+      return " --clocks";
+    case Worlds::moves:
+      return " --moves";
+  }
+  return "";
 }
 
 void tell_violation(uint64_t seed, Worlds worlds) {
@@ -137,6 +148,7 @@ void print_summary(const Totals& t, double seconds) {
       ull(t.debts_max), ull(t.claims_max), ull(t.rounds_max), ull(t.in_flight_max), ull(t.gap_max_ms),
       ull(t.orphan_max_ms));
   for (unsigned i = 0; i < fault_count; ++i) printf(" %s %llu", fault_name(Fault(i)), ull(t.faults[i]));
+  if (t.moves != 0) printf("\nchanges of masters that succeeded: %llu", ull(t.moves));
   printf("\n");
 }
 
@@ -207,6 +219,8 @@ bool parse(int argc, char** argv, Arguments& args, bool& one) {
       args.worlds = Worlds::every_fault;
     } else if (strcmp(name, "--clocks") == 0) {
       args.worlds = Worlds::clocks;
+    } else if (strcmp(name, "--moves") == 0) {
+      args.worlds = Worlds::moves;
     } else if (strcmp(name, "--no-progress") == 0) {
       args.quiet = true;
     } else {

@@ -6,14 +6,6 @@ namespace {
 
 constexpr int64_t rate_edge_ppm = 5000;  // half a percent: what the drift is made for
 
-// Often at the edge of what is allowed: that is where a margin shows whether it is one.
-int64_t draw_rate(Stream& random) {
-  const uint64_t how = random.below(4);
-  if (how == 0) return rate_edge_ppm;
-  if (how == 1) return -rate_edge_ppm;
-  return random.between(-rate_edge_ppm, rate_edge_ppm);
-}
-
 uint32_t draw_faults(uint64_t seed, Stream& random, Worlds worlds) {
   constexpr uint32_t within = (1u << first_beyond) - 1;
   constexpr uint32_t all = (1u << fault_count) - 1;
@@ -57,9 +49,14 @@ void draw_settings(Plan& plan, Stream& random) {
   s.tx_bytes = random.coin() ? 1024 : 0;
 }
 
+void list_all(Plan& plan) {
+  plan.sets[0].masters = plan.masters;
+  for (unsigned m = 0; m < list_max; ++m) plan.sets[0].server[m] = m;
+}
+
 void make_ring(Plan& plan) {
   plan.ring = true;
-  plan.masters = plan.clients = plan.settings.masters = 3;
+  plan.masters = plan.clients = plan.settings.masters = plan.sets[0].masters = 3;
   plan.resources = 1;
   plan.faults = 0;
   plan.wait_choice = 0;
@@ -74,9 +71,8 @@ void make_ring(Plan& plan) {
 // A stream of its own: the worlds without a guard are what they were before it was built.
 void draw_guard(uint64_t seed, Plan& plan) {
   Stream random(seed, Purpose::guard);
-  for (unsigned m = 0; m < masters_max; ++m) plan.server[m] = m;
   const bool guarded = random.chance(500);
-  if (!guarded && !plan.clocks) return;
+  if (!guarded && !plan.clocks && !plan.moves) return;
   plan.settings.guard = GuardMode::strict;
   plan.settings.max_ttl_ms = plan.ttl_max_ms;
   plan.sealed = random.chance(850);
@@ -86,7 +82,7 @@ void draw_guard(uint64_t seed, Plan& plan) {
   if (random.chance(800)) plan.faults &= (1u << first_hopeless) - 1;
   if (forgets) plan.faults |= 1u << static_cast<unsigned>(Fault::forget);
   if (flushes) plan.faults |= 1u << static_cast<unsigned>(Fault::flushall);
-  if (twice && plan.masters > 1) plan.server[plan.masters - 1] = 0;
+  if (twice && plan.masters > 1) plan.sets[0].server[plan.masters - 1] = 0;
   plan.close_at += plan.guard_time();
   plan.give_up_at += plan.guard_time();
 }
@@ -96,10 +92,38 @@ void make_clocks(Plan& plan) {
   static constexpr Fault left_out[] = {Fault::garbage, Fault::wall_freeze, Fault::evict, Fault::wall_slew};
   for (const Fault fault : left_out) plan.faults &= ~(1u << static_cast<unsigned>(fault));
   plan.faults |= 1u << static_cast<unsigned>(Fault::wall_step);
-  for (unsigned m = 0; m < masters_max; ++m) plan.server[m] = m;
+  list_all(plan);
 }
 
 }  // namespace
+
+// Often at the edge of what is allowed: that is where a margin shows whether it is one.
+int64_t draw_rate(Stream& random) {
+  const uint64_t how = random.below(4);
+  if (how == 0) return rate_edge_ppm;
+  if (how == 1) return -rate_edge_ppm;
+  return random.between(-rate_edge_ppm, rate_edge_ppm);
+}
+
+Settings settings_of(const Plan& plan, unsigned client) {
+  static constexpr const char* names[] = {"m0", "m1", "m2", "m3", "m4", "m5"};
+  const Set& set = plan.sets[plan.set_of[client]];
+  Settings settings = plan.settings;
+  settings.masters = set.masters;
+  for (MasterIndex m = 0; m < set.masters; ++m) {
+    settings.master[m].name = plan.moves ? Bytes(names[set.server[m]], 2) : Bytes("m");
+    settings.master[m].host = Bytes("127.0.0.1");
+  }
+  if (!plan.moves) return settings;
+  settings.max_ttl_ms = set.max_ttl_ms;
+  settings.ttl_ms = std::min(settings.ttl_ms, set.max_ttl_ms);
+  if (client < plan.clients) return settings;
+  settings.guard = GuardMode::off;
+  settings.locks = 1;
+  settings.in_flight = REDLOCK_IN_FLIGHT_MIN;
+  settings.debts = 2;
+  return settings;
+}
 
 const char* fault_name(Fault fault) {
 #define REDLOCK_SIM_FAULT(name, text) #name,
@@ -122,6 +146,7 @@ Plan draw_plan(uint64_t seed, Worlds worlds) {
   static constexpr uint32_t thinks[] = {5, 50, 200};
   Plan plan = {};
   plan.clocks = worlds == Worlds::clocks;
+  plan.moves = worlds == Worlds::moves;
   plan.masters = random.pick(ns);
   plan.clients = static_cast<unsigned>(random.between(2, random.coin() ? 3 : clients_max));
   plan.resources = random.chance(700) ? 1 : static_cast<unsigned>(random.between(2, resources_max));
@@ -134,7 +159,7 @@ Plan draw_plan(uint64_t seed, Worlds worlds) {
   plan.delay = random.spread(50 * us, 4 * ms);
   for (int64_t& ppm : plan.client_ppm) ppm = draw_rate(random);
   for (int64_t& ppm : plan.suspended_ppm) ppm = draw_rate(random);
-  for (int64_t& ppm : plan.master_ppm) ppm = draw_rate(random);
+  for (unsigned m = 0; m < list_max; ++m) plan.master_ppm[m] = draw_rate(random);
   plan.faults = draw_faults(seed, random, worlds);
   plan.fault_gap = random.spread(20 * ms, 800 * ms);
   const Ns ttl = plan.ttl_max_ms * ms;
@@ -144,13 +169,15 @@ Plan draw_plan(uint64_t seed, Worlds worlds) {
   plan.close_at = plan.quiet_at + (share > needed ? share : needed);
   plan.give_up_at = plan.close_at + 2 * second;
   draw_settings(plan, random);
+  list_all(plan);
   draw_guard(seed, plan);
   plan.fenced = seed % 3 == 1 && !plan.ring;  // no draw: the other worlds are what they were
   plan.several = plan.resources > 1 && Stream(seed, Purpose::several).coin();
   plan.untracked = random.chance(800) ? 0 : static_cast<uint32_t>(random.next());
   plan.expires_actively = static_cast<uint32_t>(random.next());
-  if (random.chance(30) && !plan.clocks) make_ring(plan);
+  if (random.chance(30) && !plan.clocks && !plan.moves) make_ring(plan);
   if (plan.clocks) make_clocks(plan);
+  if (plan.moves) make_moves(seed, plan);
   return plan;
 }
 

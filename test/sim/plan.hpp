@@ -8,10 +8,12 @@
 
 namespace redlock::sim {
 
-constexpr unsigned masters_max = 5;
+constexpr unsigned masters_max = 6;
+constexpr unsigned list_max = 5;  // masters of one configuration
 constexpr unsigned clients_max = 6;
 constexpr unsigned resources_max = 3;
 constexpr unsigned users_max = 3;  // per client
+constexpr Ns settled_after = 2200 * ms;  // of the quiet phase: every connection is up again
 
 #define REDLOCK_SIM_FAULTS(X)                                                        \
   X(tail, "long delays")                                                             \
@@ -58,12 +60,27 @@ const char* fault_name(Fault fault);
 const char* fault_text(Fault fault);
 
 // Which worlds are drawn. Clocks: guarded ones in which masters' wall clocks are stepped, far and one at a time, and
-// exclusion is demanded all the same of those who have looked at them since.
-enum class Worlds { swarm, every_fault, clocks };
+// exclusion is demanded all the same of those who have looked at them since. Moves: guarded ones with two sets of masters,
+// where a maintenance program takes the site from the one to the other (moves.cpp).
+enum class Worlds { swarm, every_fault, clocks, moves };
+
+// Masters as a configuration lists them.
+struct Set {
+  unsigned masters;
+  unsigned server[list_max];  // behind each of the list: one may stand there twice
+  uint32_t max_ttl_ms;
+
+  int place_of(unsigned master) const {  // -1: not in the list
+    for (unsigned m = 0; m < masters; ++m) {
+      if (server[m] == master) return static_cast<int>(m);
+    }
+    return -1;
+  }
+};
 
 struct Plan {
-  unsigned masters;
-  unsigned clients;
+  unsigned masters;  // that there are
+  unsigned clients;  // that lock; in Worlds::moves the maintenance program's two stand behind them
   unsigned resources;
   unsigned users[clients_max];  // how many locks each client wants at one time
   uint32_t faults;              // bits of Fault
@@ -74,7 +91,8 @@ struct Plan {
   uint32_t ttl_ms[2];
   uint32_t ttl_max_ms;
   bool sealed;           // the site has been watched before
-  unsigned server[masters_max];  // behind each master of the list: one may stand there twice
+  Set sets[2];                 // the old masters and the new ones; or all that there are
+  unsigned set_of[clients_max];
   uint32_t wait_choice;  // how patient the users are
   uint32_t think_ms;
   Ns delay;  // ordinary delay on a connection, one way
@@ -88,15 +106,24 @@ struct Plan {
 
   bool has(Fault fault) const { return faults >> static_cast<unsigned>(fault) & 1; }
   // Exclusion is not demanded.
-  bool beyond() const { return !clocks && faults >> (guarded() ? first_hopeless : first_beyond) != 0; }
+  bool beyond() const { return !clocks && !moves && faults >> (guarded() ? first_hopeless : first_beyond) != 0; }
   bool fenced;  // every lock comes with a token
   bool several; // some want more than one resource at once
   bool clocks;  // Worlds::clocks
+  bool moves;   // Worlds::moves
+  bool early;   // clients of the new set may run before the change
+  bool undone;  // the opposite change may be made
+  bool back;    // it is what remains in the end
+  Ns last_at;   // the last change begins, or later
   bool guarded() const { return settings.guard != GuardMode::off; }
   // The longest that a state may have to be watched, by the slowest clock, once everything is well.
   Ns guard_time() const { return guarded() ? settings.max_ttl_ms * ms * 1021 / 1000 + 600 * ms : 0; }
 };
 
 Plan draw_plan(uint64_t seed, Worlds worlds);
+int64_t draw_rate(Stream& random);
+void make_moves(uint64_t seed, Plan& plan);
+// Of a client; its name is not there yet.
+Settings settings_of(const Plan& plan, unsigned client);
 
 }  // namespace redlock::sim

@@ -25,19 +25,25 @@ int64_t ClockSource::boottime_ns() const {
   return process->machine.at(process->boot_read_at_).boot;
 }
 
-Process::Process(World& world, unsigned index)
-    : world_(world),
+Process::Process(World& world, unsigned index, Process* beside)
+    : machine(beside != nullptr ? beside->machine : own_machine_),
+      world_(world),
       index_(index),
       clock_random_(world.seed(), Purpose::clock, index),
       user_random_(world.seed(), Purpose::users, index),
       shell_random_(world.seed(), Purpose::shell, index),
       entropy_(world.seed(), Purpose::entropy, index),
       clock_(ClockSource{this}) {
+  users_.resize(world.plan().users[index]);
+  if (beside != nullptr) return;
+  move_to_another_machine(world.plan().client_ppm[index], world.plan().suspended_ppm[index]);
+}
+
+void Process::move_to_another_machine(int64_t rate_ppm, int64_t suspended_ppm) {
   const Ns raw = clock_random_.between(1 * second, 1'000'000 * second);
   const Ns mono = raw + clock_random_.between(-second / 2, second);
   const Ns boot = mono + (clock_random_.coin() ? 0 : clock_random_.between(0, 100'000 * second));
-  machine.start({raw, mono, boot}, world.plan().client_ppm[index], world.plan().suspended_ppm[index]);
-  users_.resize(world.plan().users[index]);
+  machine.start({raw, mono, boot}, rate_ppm, suspended_ppm);
 }
 
 // The true time of a clock read. Between any two the process may lose the processor, or the machine go to sleep.
@@ -64,6 +70,7 @@ void Process::start() {
   clock_ = Clock<ClockSource>(ClockSource{this});
   const unsigned sleeps = machine.sleeps();
   if (!clock_.start()) {  // never closely enough together: the program ends with an error, and is started again
+    held_until_ = t_;
     world_.heap().push(t_ + 50 * ms, Kind::client_restart, index_);
     return;
   }
@@ -72,12 +79,8 @@ void Process::start() {
   learn_ahead();
   ++incarnation_;
   snprintf(name_, sizeof name_, "c%u.%u", index_, incarnation_ % 1000);
-  Settings settings = world_.plan().settings;
+  Settings settings = settings_of(world_.plan(), index_);
   settings.client_name = Bytes(name_, strlen(name_));
-  for (MasterIndex m = 0; m < settings.masters; ++m) {
-    settings.master[m].name = Bytes("m");
-    settings.master[m].host = Bytes("127.0.0.1");
-  }
   constexpr size_t front = (sizeof(Client) + 15) & ~size_t{15};
   memory_.reset(new char[front + Client::memory_size(settings)]);
   client_ = new (memory_.get()) Client(settings, memory_.get() + front);
@@ -99,7 +102,7 @@ void Process::start() {
 
 void Process::die(bool politely) {
   if (client_ == nullptr) return;
-  for (MasterIndex m = 0; m < world_.plan().masters; ++m) {
+  for (MasterIndex m = 0; m < masters(); ++m) {
     if (connections_[m] == nullptr) continue;
     if (politely) {
       world_.network().close(*connections_[m], true, world_.now());
@@ -164,6 +167,7 @@ void Process::loop() {
   wake_at_ = never;
   if (client_ == nullptr || closed_) return;
   if (world_.now() < held_until_) return wake(held_until_);
+  ++loops_;
   t_ = world_.now();
   loop_began_ = Instant::never();
   world_.story().mark(static_cast<uint64_t>(t_), index_);
@@ -179,7 +183,7 @@ void Process::loop() {
       }
       if (closing_ && !close_called_) call_close();
     } else {
-      const unsigned n = world_.plan().masters;
+      const unsigned n = masters();
       const unsigned first = static_cast<unsigned>(order >> 8) % n;
       for (unsigned i = 0; i < n; ++i) poll((first + i) % n);
     }
@@ -210,7 +214,7 @@ void Process::plan_wake() {
   Ns next = never;
   if (armed_boot_ != never) next = machine.when_boot(t_, armed_boot_);
   for (const User& user : users_) next = std::min(next, user.due);
-  for (MasterIndex m = 0; m < world_.plan().masters; ++m) {
+  for (MasterIndex m = 0; m < masters(); ++m) {
     const Connection* c = connections_[m];
     if (c == nullptr) continue;
     if (c->answered && (!c->told || c->readable())) next = t_;
@@ -247,7 +251,7 @@ void Process::turn(Instant now) {
   touched_ = false;
   refill();
   client_->turn(now);
-  for (MasterIndex m = 0; m < world_.plan().masters; ++m) flush(m, now);
+  for (MasterIndex m = 0; m < masters(); ++m) flush(m, now);
   client_->flushed(now);
   act_on_wishes(now);
 }
@@ -268,7 +272,7 @@ void Process::deliver(Instant now) {
                           event.event.err);
     }
     if (event.event.type == REDLOCK_EV_MASTER && event.event.err == REDLOCK_E_PROTOCOL &&
-        !world_.network().heard_nonsense(index_, 1u << world_.plan().server[event.event.master], 0)) {
+        !world_.network().heard_nonsense(index_, 1u << set().server[event.event.master], 0)) {
       world_.violate(t_ - second, 1u << index_, "m%u is said to break the protocol, and never did", event.event.master);
     }
     client_->delivered(event);
@@ -340,7 +344,7 @@ void Process::arm() {
 
 void Process::act_on_wishes(Instant now) {
   if (!client_->called()) return;
-  for (MasterIndex m = 0; m < world_.plan().masters; ++m) {
+  for (MasterIndex m = 0; m < masters(); ++m) {
     switch (client_->wish(m)) {
       case Session::Wish::none:
         break;
@@ -356,7 +360,7 @@ void Process::act_on_wishes(Instant now) {
 
 void Process::connect(MasterIndex m, Instant now) {
   client_->connecting(m, now);
-  connections_[m] = &world_.network().open(index_, world_.plan().server[m], t_);
+  connections_[m] = &world_.network().open(index_, set().server[m], t_);
 }
 
 void Process::close(MasterIndex m, int reason, bool polite, Instant now) {

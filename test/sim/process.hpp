@@ -48,16 +48,19 @@ struct User {
 
 class Process {
  public:
-  Process(World& world, unsigned index);
+  // beside: another of the same machine
+  Process(World& world, unsigned index, Process* beside = nullptr);
 
   void start();  // with empty memory
   void die(bool politely);
   bool running() const { return client_ != nullptr; }
   void wake(Ns t);
   void loop();
+  uint64_t loops() const { return loops_; }
   void pause(Ns until);
   void suspend(Ns length);
   void close_client();
+  void move_to_another_machine(int64_t rate_ppm, int64_t suspended_ppm);  // while it does not run
 
   Client& client() const { return *client_; }
   const std::vector<User>& users() const { return users_; }
@@ -73,7 +76,12 @@ class Process {
   bool knows(const Step& step, unsigned master, Ns t) const;
   bool noticed(const Step& step, unsigned master, Ns t) const;
 
-  MachineClock machine;
+  const Set& set() const;
+  unsigned masters() const { return set().masters; }
+  unsigned quorum() const { return masters() / 2 + 1; }
+  Instant now();  // as the shell of a mover reads it
+
+  MachineClock& machine;
 
  private:
   friend struct ClockSource;
@@ -120,10 +128,12 @@ class Process {
   void meddle(User& user);
   void abuse(User& user);
 
+  MachineClock own_machine_;
   World& world_;
   unsigned index_;
   unsigned incarnation_ = 0;
   unsigned ups_ = 0;
+  uint64_t loops_ = 0;
   Stream clock_random_;
   Stream user_random_;
   Stream shell_random_;

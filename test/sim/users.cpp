@@ -39,7 +39,7 @@ void Process::ask(User& user) {
   const Plan& plan = world_.plan();
   Stream& random = user_random_;
   Options& o = user.options;
-  o.ttl_ms = plan.ttl_ms[random.below(2)];
+  o.ttl_ms = std::min(plan.ttl_ms[random.below(2)], client_->settings().max_ttl_ms);
   o.wait_ms = plan.wait_choice == 0 ? -1 : plan.wait_choice == 1 ? static_cast<int32_t>(random.between(1, 3000)) : 0;
   if (!plan.ring && random.chance(250)) o.wait_ms = random.coin() ? 0 : static_cast<int32_t>(random.between(1, 1000));
   o.min_validity_ms = random.chance(100) ? o.ttl_ms / 2 : 0;
@@ -110,7 +110,7 @@ void Process::check(User& user) {
 }
 
 void Process::extend(User& user) {
-  const uint32_t ttl = user_random_.coin() ? 0 : world_.plan().ttl_ms[1];
+  const uint32_t ttl = user_random_.coin() ? 0 : std::min(world_.plan().ttl_ms[1], client_->settings().max_ttl_ms);
   const int err = client_->extend(user.handle, ttl);
   if (world_.story().telling()) world_.story().tell(t_, int(index_), -1, "u%u extends by %u: %d", user.index, ttl, err);
   if (err == REDLOCK_E_STALE || err == REDLOCK_E_INVAL) {

@@ -47,6 +47,10 @@ void Witness::executed(Connection& c, test::Request args, const test::Reply& rep
   }
   if (!set && args[0] != "EVALSHA" && args[0] != "EVAL") return;
   const std::string_view script = set || args.size() <= 4 ? std::string_view() : args[1];
+  if (!set && args.size() > 4 && args[3] == meta_) {
+    if (is(move_script, script) && args.back() == "leave" && reply.kind == Reply::integer) world_.left();
+    return look_at_record(c.master, t);
+  }
   const bool fenced_set = is(acquire_fenced_script, script), token = is(token_script, script);
   const bool plain_extend = is(extend_script, script), fenced_extend = is(extend_fenced_script, script);
   const size_t first = set ? 1 : 3, keys = set ? 1 : static_cast<size_t>(number_in(args[2]));
@@ -65,11 +69,12 @@ void Witness::executed(Connection& c, test::Request args, const test::Reply& rep
     const bool held = fenced_set && reply.text.compare(0, 5, "held ") == 0;
     if (set ? reply.kind == Reply::status : fenced_set && reply.kind == Reply::bulk && !held) {
       granted_at_[c.client][c.master] = t;
+      if (world_.plan().moves) voted(c, value, t);
     }
     if (fenced_set && !held && reply.text.compare(0, 5, "hint ") != 0 && reply.kind == Reply::bulk) {
       ++attempt(c.client, value).known;
     }
-    if (token && reply.number == 1 && attempt(c.client, value).known < world_.plan().masters / 2 + 1) {
+    if (token && reply.number == 1 && attempt(c.client, value).known < world_.process(c.client).quorum()) {
       floors_.push_back({resources, number_in(args[first + keys + 2]), t});
     }
     for (unsigned r : each(fenced_set ? resources : 0)) counter_said(c, r, reply, t);
@@ -84,6 +89,7 @@ void Witness::executed(Connection& c, test::Request args, const test::Reply& rep
   }
   if ((plain_extend || fenced_extend) && reply.kind == Reply::integer && reply.number == 1) {
     for (unsigned r : each(resources)) extended(c, r, value, t);
+    if (world_.plan().moves) voted(c, value, t);
   }
   for (unsigned r : each(resources)) {
     const auto* const entry = world_.master(c.master).redis.peek(names[r], t);
@@ -163,9 +169,11 @@ void Witness::published(unsigned client, const User& user, Instant valid_until, 
   if (value == nullptr) return;
   const Ns left = valid_until.ns() - process.machine.own(t) - process.ahead();
   if (left <= 0) return;  // it slept before it could tell
+  if (plan.moves) judge_votes(client, user, std::string_view(value, sizeof(Claim::value_hex)));
   const Ns end = t + left / (1'000'000 + plan.client_ppm[client]) * 1'000'000;
   unsigned sure = 0, doubtful = 0;
   for (unsigned m = 0; m < plan.masters; ++m) {
+    if (process.set().place_of(m) < 0) continue;
     const Master& master = world_.master(m);
     bool ours = true;
     for (unsigned r : each(user.resources)) {
@@ -179,7 +187,7 @@ void Witness::published(unsigned client, const User& user, Instant valid_until, 
       ++doubtful;
     }
   }
-  if (plan.has(Fault::evict) || sure + doubtful >= plan.masters / 2 + 1) return;
+  if (plan.has(Fault::evict) || sure + doubtful >= process.quorum()) return;
   world_.violate(user.asked_at, 1u << client,
                  "c%u holds %s for another %.3f ms, and %u masters have its keys until then", client,
                  names[__builtin_ctz(user.resources)], static_cast<double>(left) / 1e6, sure);

@@ -43,6 +43,9 @@ class Witness {
   void published(unsigned client, const User& user, Instant valid_until, Ns t);
   // Was a floor stored after t that is below this token? Then later ones may be, too.
   bool floored_below(unsigned resources, uint64_t token, Ns t) const;
+  // Worlds::moves (moves.cpp)
+  void learn_sets();
+  void look_at_record(unsigned master, Ns t);  // it may have changed
 
  private:
   struct Floor {
@@ -63,6 +66,14 @@ class Witness {
   void extended(const Connection& c, unsigned resource, std::string_view value, Ns t);
   bool all_well(unsigned client, Ns since) const;
 
+  struct Vote {
+    unsigned client, master;
+    std::string value;
+  };
+  void voted(const Connection& c, std::string_view value, Ns t);
+  void judge_votes(unsigned client, const User& user, std::string_view value);
+  Ns admitted_until(unsigned client, unsigned master) const;
+
   World& world_;
   Ns granted_at_[clients_max][masters_max];  // the last time that a SET of this client was
   Ns refused_at_[clients_max][masters_max];
@@ -76,6 +87,9 @@ class Witness {
   };
   Seen seen_[masters_max][resources_max];  // behind the last command about it; empty: no key
   Ns seen_at_[masters_max][resources_max] = {};
+  std::string meta_, desc_[2];          // the record's key, and how each set is named there
+  Ns served_until_[2][masters_max] = {};  // each set by each master; never: now
+  std::vector<Vote> votes_;             // of masters that served the client's set
 };
 
 }  // namespace redlock::sim

@@ -18,6 +18,7 @@ void Totals::add(const Totals& more) {
   lost_early += more.lost_early;
   simulated_ms += more.simulated_ms;
   exclusive += more.exclusive;
+  moves += more.moves;
   for (unsigned i = 0; i < fault_count; ++i) faults[i] += more.faults[i];
   debts_max = std::max(debts_max, more.debts_max);
   claims_max = std::max(claims_max, more.claims_max);
@@ -35,10 +36,17 @@ World::World(uint64_t seed, Worlds worlds, Story& story)
       saves_(seed, Purpose::saves) {
   network_ = std::make_unique<Network>(*this);
   for (unsigned m = 0; m < plan_.masters; ++m) {
-    masters_.push_back(std::make_unique<Master>(*this, m, seed * masters_max + m, plan_.master_ppm[m]));
+    masters_.push_back(std::make_unique<Master>(*this, m, seed * list_max + m, plan_.master_ppm[m]));
     masters_[m]->redis.knobs.no_tracking = plan_.untracked >> m & 1;
   }
   for (unsigned c = 0; c < plan_.clients; ++c) processes_.push_back(std::make_unique<Process>(*this, c));
+  if (plan_.moves) {
+    for (unsigned half = 0; half < 2; ++half) {
+      Process* const beside = half == 0 ? nullptr : processes_.back().get();
+      processes_.push_back(std::make_unique<Process>(*this, plan_.clients + half, beside));
+    }
+    mover_ = std::make_unique<Mover>(*this, *processes_[plan_.clients], *processes_[plan_.clients + 1]);
+  }
   checker_ = std::make_unique<Checker>(*this);
   witness_ = std::make_unique<Witness>(*this);
   if (plan_.guarded() && plan_.sealed) seal_all();
@@ -54,13 +62,13 @@ void World::put_tokens(test::RedisDouble& redis, const std::string& seal) {
 }
 
 void World::seal_all() {
-  Settings settings = plan_.settings;
-  for (MasterIndex m = 0; m < settings.masters; ++m) settings.master[m].name = Bytes("m");
+  const Settings settings = settings_of(plan_, 0);
   char key[meta_key_max], desc[fingerprint_max];
   const Bytes k = write_meta_key(settings, key);
   const Bytes d = write_fingerprint(settings, settings.masters / 2 + 1, desc);
-  for (const auto& master : masters_) {
-    test::RedisDouble& redis = master->redis;
+  for (unsigned m = 0; m < plan_.masters; ++m) {
+    if (plan_.moves && plan_.sets[0].place_of(m) < 0) continue;
+    test::RedisDouble& redis = masters_[m]->redis;
     const std::string q = redis.replid().substr(20, 16);
     const std::string seal = redis.run_id().substr(0, 16) + ":" + redis.replid().substr(0, 16) + ":" + q;
     redis.put_fields(std::string(k.data, k.size), {{"desc", std::string(d.data, d.size)}, {"q", q}, {"seal", seal}});
@@ -77,11 +85,14 @@ void World::run() {
       if (plan_.has(Fault(i))) story_.tell(0, -1, -1, "fault class: %s", fault_text(Fault(i)));
     }
   }
-  for (auto& process : processes_) process->start();
+  if (plan_.moves) start_moves();
+  for (unsigned c = 0; c < plan_.clients; ++c) {
+    if (plan_.set_of[c] == 0) processes_[c]->start();
+  }
   heap_.push(random_.spread(1 * ms, plan_.fault_gap), Kind::fault);
   heap_.push(sample_gap, Kind::sample);
   heap_.push(plan_.quiet_at, Kind::quiet);
-  heap_.push(plan_.close_at, Kind::close);
+  if (!plan_.moves) heap_.push(plan_.close_at, Kind::close);
   while (!violation_.found && !all_closed()) {
     const Event event = heap_.pop();
     now_ = event.at;
@@ -109,7 +120,9 @@ void World::run() {
 void World::handle(const Event& event) {
   switch (event.kind) {
     case Kind::loop:
-      return processes_[event.a]->loop();
+      processes_[event.a]->loop();
+      if (event.a >= plan_.clients) mover_->looped(event.a - plan_.clients);
+      return;
     case Kind::syn:
       return network_->on_syn((*network_)[event.a]);
     case Kind::connect_done:
@@ -127,6 +140,7 @@ void World::handle(const Event& event) {
     case Kind::aimed_fault:
       return aimed_fault(event.a);
     case Kind::client_restart:
+      if (event.a >= plan_.clients) return mover_->start(event.a - plan_.clients);
       if (!processes_[event.a]->running()) processes_[event.a]->start();
       return;
     case Kind::master_restart:
@@ -150,6 +164,8 @@ void World::handle(const Event& event) {
       return become_quiet();
     case Kind::close:
       return close_all();
+    case Kind::move:
+      return mover_->begin();
   }
 }
 
@@ -182,7 +198,7 @@ void World::become_quiet() {
     master.redis.wall.set_rate_ppm(plan_.master_ppm[m], now_);
   }
   for (unsigned c = 0; c < plan_.clients; ++c) {
-    if (!processes_[c]->running()) heap_.push(now_, Kind::client_restart, c);
+    if (!processes_[c]->running() && !never_started(c)) heap_.push(now_, Kind::client_restart, c);
     heap_.push(now_, Kind::slew, c);
   }
 }
@@ -190,14 +206,14 @@ void World::become_quiet() {
 void World::close_all() {
   closing_ = true;
   if (story_.telling()) story_.tell(now_, -1, -1, "---- close ----");
-  for (auto& process : processes_) process->close_client();
+  for (unsigned c = 0; c < plan_.clients; ++c) processes_[c]->close_client();
 }
 
 bool World::all_closed() {
   if (!closing_) return false;
   uint32_t open = 0;
   for (unsigned c = 0; c < plan_.clients; ++c) {
-    if (!processes_[c]->closed()) open |= 1u << c;
+    if (!processes_[c]->closed() && !never_started(c)) open |= 1u << c;
   }
   if (open != 0 && now_ > plan_.give_up_at) violate(plan_.close_at - 10 * ms, open, "a client does not close");
   return open == 0;

@@ -6,6 +6,7 @@
 
 #include "checker.hpp"
 #include "master.hpp"
+#include "mover.hpp"
 #include "network.hpp"
 #include "plan.hpp"
 #include "process.hpp"
@@ -29,6 +30,7 @@ struct Totals {
   uint64_t lost_early = 0;  // locks, where that is judged
   uint64_t simulated_ms = 0;
   uint64_t exclusive = 0;  // seeds in which exclusion was demanded
+  uint64_t moves = 0;      // changes of masters that ended with success
   uint64_t faults[fault_count] = {};
   uint64_t debts_max = 0, claims_max = 0, rounds_max = 0, gap_max_ms = 0, orphan_max_ms = 0, in_flight_max = 0;
   void add(const Totals& more);
@@ -65,6 +67,14 @@ class World {
   const Violation& violation() const { return violation_; }
   void tell_master(unsigned m, const char* text);
 
+  // Worlds::moves
+  Mover& mover() { return *mover_; }
+  void moved(int result);
+  void hurt_write(unsigned set);
+  void left() { left_ = true; }
+  Ns moved_at() const { return moved_at_; }
+  unsigned last_set() const { return plan_.back ? 0 : 1; }
+
   Totals totals;
 
  private:
@@ -86,6 +96,11 @@ class World {
   void save_some();
   void seal_all();
   bool has_large_tokens() const { return plan_.fenced && seed_ % 2 == 0; }
+  bool may_forget(unsigned master) const;
+  void start_moves();
+  void start_new();
+  bool never_started(unsigned client) const;
+  void at_mover(Fault fault, unsigned master, Ns length);
   static void put_tokens(test::RedisDouble& redis, const std::string& seal);
   void become_quiet();
   void close_all();
@@ -106,6 +121,10 @@ class World {
   std::unique_ptr<Witness> witness_;
   std::vector<std::unique_ptr<Master>> masters_;
   std::vector<std::unique_ptr<Process>> processes_;
+  std::unique_ptr<Mover> mover_;
+  bool left_ = false;       // a master has left its set
+  bool new_begun_ = false;  // a client of the new set may have started
+  Ns moved_at_ = never;     // for the last time
 };
 
 }  // namespace redlock::sim
