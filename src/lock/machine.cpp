@@ -243,6 +243,7 @@ Action Machine::won(Lock& lock, Instant now, Random& random) const {
     return lost(lock, REDLOCK_E_TOO_SLOW, now, random);
   }
   lock.state = State::held;
+  lock.fence.storing = false;
   lock.valid_until = until;
   lock.round_took = left(now, round.t0);
   if (lock.options.max_hold_ms != 0) lock.hold_until = round.t0 + Duration::ms(lock.options.max_hold_ms);
@@ -298,9 +299,12 @@ Action Machine::extended(Lock& lock) const {
 
 void Machine::extend_lost(Lock& lock, int cause, Instant now, Random& random) const {
   plan_next(lock);
-  lock.wake_at = later(lock.wake_at, now + rules_.node_timeout);
+  // There is to be another try also where a node_timeout is as long as the ttl.
+  const Duration share = third(lock.pace_ms / 2);
+  const Duration pause = rules_.node_timeout < share ? rules_.node_timeout : share;
+  lock.wake_at = later(lock.wake_at, now + pause);
   if (lock.asks) return;
-  if (lock.options.renew) lock.wake_at = now + rules_.node_timeout + part_of(rules_.node_timeout, random.next());
+  if (lock.options.renew) lock.wake_at = now + pause + part_of(pause, random.next());
   if (told_acquired(lock)) report(lock, REDLOCK_EV_AT_RISK, cause);
 }
 

@@ -129,7 +129,8 @@ class Session {
     ask({now, round, claim, static_cast<uint16_t>(op)}, command);
   }
   void ask(const Request& request, const Command& command) {  // its kind is an Op
-    REDLOCK_ASSERT(connected() && room(command, 1));
+    REDLOCK_ASSERT(connected() && (room(command, 1) || request.kind == kind_release));
+    REDLOCK_ASSERT(room_for_kept(command.text_size()));
     tx_.take(command.head());
     if (command.splice().size != 0) weave(command);
     push_request(request);

@@ -550,6 +550,18 @@ TEST(SessionGuard, a_reading_that_finds_no_room_waits) {
   EXPECT_GT(f.session->deadline(), at(5'000));
 }
 
+// No reading of the seal follows a delete, so it needs no room for one.
+TEST(SessionGuard, a_delete_takes_the_last_room_on_a_connection_without_tracking) {
+  Fixture f(false, 7, 1'024);
+  f.greet();
+  while (f.session->room(110, 1)) f.ask(Op::acquire);
+  const size_t size = 130;  // of a delete
+  ASSERT_FALSE(f.session->room(size, 1));
+  ASSERT_TRUE(f.session->room_for_kept(size));
+  f.ask(Op::release);
+  EXPECT_TRUE(holds(f.sent(), "EVALSHA"));
+}
+
 TEST(SessionGuard, a_seal_that_finds_no_room_waits_for_the_next_reading) {
   Fixture f(true, 7, 1'024);
   f.greet("");
