@@ -24,7 +24,8 @@ bool Client::lacks_key(MasterIndex m, const Reply& reply, Lock& lock, Instant no
 }
 
 // Like the SET of a round, but with what is left of the validity, and no vote: no round has the number 0. Of several
-// names all or none, so a master that has lost only one of them stays without.
+// names all or none, so a master that has lost only one of them stays without; always with the script's text, since who has
+// lost its keys has often lost its scripts, too, and nobody asks a put-back again.
 void Client::put_back(Lock& lock, Instant now) {
   const uint32_t ttl_ms = machine_.put_back_ttl(lock, now);
   if (ttl_ms == 0) return;
@@ -35,8 +36,8 @@ void Client::put_back(Lock& lock, Instant now) {
   for (MasterIndex m : each(lock.gone)) {
     Session& session = sessions_[m];
     if (!session.votes() || !claims_.may_put_back(index, m)) continue;
-    const Command command = several ? Command::fenced(session.space(), op, s, {session.meta_key(), session.seal(), 0},
-                                                      !session.spell_out())
+    const Fencing fencing = {session.meta_key(), session.seal(), 0};
+    const Command command = several ? Command::fenced(session.space(), op, s, fencing, false)
                                     : Command::plain(session.space(), op, s, true);
     if (!session.room(command, claims_.reserved(m) + 2)) continue;
     session.ask(op, index, 0, command, now);
