@@ -90,7 +90,8 @@ bool Machine::begin(Lock& lock, Instant t0) {
   lock.wants = Wants::nothing;
   lock.alarmed = false;
   lock.wake_at = lock.defer_until = Instant::never();
-  lock.round = {t0, t0 + rules_.node_timeout, ttl_ms, ++rounds_, true, 0, 0, 0, 0, 0, 0};
+  if (++rounds_ == 0) ++rounds_;
+  lock.round = {t0, t0 + rules_.node_timeout, ttl_ms, rounds_, true, 0, 0, 0, 0, 0, 0};
   return true;
 }
 

@@ -239,7 +239,7 @@ class Machine {
   Action end(Lock& lock, int event, int err, Action action) const;
 
   Rules rules_ = {};
-  uint32_t rounds_ = 0;
+  uint32_t rounds_ = UINT32_MAX - 8;  // the last number's successor is met soon, not after weeks. None has 0: a put-back has
 };
 
 }  // namespace redlock

@@ -78,9 +78,10 @@ void Guard::unidentified(int error) {
 
 // ---- readings -------------------------------------------------------------------------------------------------
 
+// Of two that are under way the answer that comes first is that of the older one.
 void Guard::begin_reading(Instant sent) {
+  if (!reading_) sent_ = sent;
   reading_ = true;
-  sent_ = sent;
   read_at_ = Instant::never();
 }
 

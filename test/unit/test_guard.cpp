@@ -332,6 +332,19 @@ TEST(Guard, an_admission_lapses_when_no_reading_follows) {
   EXPECT_EQ(f.guard.reason(), REDLOCK_E_UNREAD);
 }
 
+// A write that takes the seal away is followed by a reading of its own, while another is under way.
+TEST(Guard, of_two_readings_the_first_answer_is_as_old_as_the_first_question) {
+  Fixture f;
+  f.admit();
+  f.guard.begin_reading(at(5'000));
+  f.now = at(5'100);
+  EXPECT_EQ(f.read(), Next::nothing);
+  f.guard.on_time(at(14'999));
+  EXPECT_TRUE(f.guard.admitted());
+  f.guard.on_time(at(15'000));
+  EXPECT_EQ(f.guard.reason(), REDLOCK_E_UNREAD);
+}
+
 // It is as old as its question: what the master said is true of some instant after that was asked, no later one.
 TEST(Guard, an_answer_that_comes_too_late_admits_nobody) {
   Fixture f;

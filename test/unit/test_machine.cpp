@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <random>
+#include <set>
 #include <vector>
 
 #include "lock/backoff.hpp"
@@ -177,10 +178,11 @@ TEST(Machine, one_refusal_among_the_missing_is_enough_to_blame_the_holder) {
 
 TEST(Machine, acquiring_to_waiting_and_again) {
   Life l(with_wait(REDLOCK_WAIT_FOREVER));
+  std::set<uint32_t> numbers = {0};  // a put-back's
   for (unsigned round = 1; round < 20; ++round) {
     const Instant t0 = l.now;
     ASSERT_TRUE(l.machine.begin(l.lock, t0));
-    EXPECT_EQ(l.lock.round.number, round);
+    EXPECT_TRUE(numbers.insert(l.lock.round.number).second) << l.lock.round.number;
     EXPECT_EQ(l.votes(0, 3, Vote::refused), Action::watch);
     EXPECT_EQ(l.lock.state, State::waiting);
     EXPECT_EQ(l.lock.event, 0);
@@ -194,6 +196,7 @@ TEST(Machine, acquiring_to_waiting_and_again) {
     EXPECT_EQ(l.machine.deadline(l.lock), Instant::never());
   }
   EXPECT_EQ(l.lock.rounds, 19u);
+  EXPECT_EQ(numbers.count(UINT32_MAX), 1u) << "they have gone round";
 }
 
 TEST(Machine, held_to_over_by_release) {
@@ -683,7 +686,6 @@ TEST(Machine, extend_in_each_state) {
 
 TEST(Machine, an_extend_round_won) {
   Life l = Life::extending(1'000);
-  EXPECT_EQ(l.lock.round.number, 2u);
   EXPECT_EQ(l.lock.rounds, 1u) << "acquire rounds";
   EXPECT_EQ(l.lock.valid_until, at(9'898));
   l.now = at(1'030);
