@@ -553,7 +553,8 @@ typedef struct redlock_reconfigure_report_s {
  * Start clients of new_cfg only when it has returned: before it, those masters of new_cfg that are not in old_cfg let
  * them in if they are a quorum. Masters are compared by name; one whose address or server changes under the same name is
  * no change for this call: switch the old server off first, and the guard takes the new one for one that restarted. An
- * old master that loses its data after the change lets clients of old_cfg begin anew there: do not leave any behind.
+ * old master that loses its data after it was written to, also while the call goes on, lets clients of old_cfg begin anew
+ * there: do not leave any behind.
  * Fencing tokens go on: the next token of each resource is floored (section 9), and with "fence": "strict" each resource
  * needs redlock_fence_init() once. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_reconfigure(const redlock_config_t *old_cfg, const redlock_config_t *new_cfg,
