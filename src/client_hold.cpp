@@ -24,8 +24,8 @@ bool Client::lacks_key(MasterIndex m, const Reply& reply, Lock& lock, Instant no
 }
 
 // Like the SET of a round, but with what is left of the validity, and no vote: no round has the number 0. Of several
-// names all or none, so a master that has lost only one of them stays without; always with the script's text, since who has
-// lost its keys has often lost its scripts, too, and nobody asks a put-back again.
+// names all or none, so a master that has lost only one of them stays without; always with the script's text, since who
+// has lost its keys has often lost its scripts, too, and nobody asks a put-back again.
 void Client::put_back(Lock& lock, Instant now) {
   const uint32_t ttl_ms = machine_.put_back_ttl(lock, now);
   if (ttl_ms == 0) return;

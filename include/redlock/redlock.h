@@ -299,10 +299,9 @@ REDLOCK_API const char *redlock_config_error(const redlock_config_t *cfg);
 
 /* [setup] One more master: redis://[user[:password]@]host[:port] with a numeric IPv4 address, an IPv6 address
  * without a zone in brackets, or a host name, whose addresses are tried by turns; or unix:///path/of/socket. Port 6379
- * when none is given. %XX escapes are understood in user
- * and password. A client has 1 .. REDLOCK_MASTERS_MAX; recommended are 3, 5 or 7, or 1 where its failure may stop the work.
- * An even number costs a master and buys nothing. CONFIG: not such a URL, a part too long, more than REDLOCK_MASTERS_MAX, or the same address twice.
- * NOTSUP: rediss://. */
+ * when none is given. %XX escapes are understood in user and password. A client has 1 .. REDLOCK_MASTERS_MAX;
+ * recommended are 3, 5 or 7, or 1 where its failure may stop the work. An even number costs a master and buys nothing.
+ * CONFIG: not such a URL, a part too long, more than REDLOCK_MASTERS_MAX, or the same address twice. NOTSUP: rediss://. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_add_master(redlock_config_t *cfg, const char *url);
 
 /* [setup] The same settings as in JSON, by dotted key, e.g. "timing.node_timeout_ms". CONFIG: no such key, or the value
@@ -355,8 +354,9 @@ REDLOCK_API size_t redlock_memory_size(const redlock_config_t *cfg);
 
 /* The six ways to create a client. Each sets *out, to NULL on error. The client then connects, and connects again, by
  * itself. Those that end in _in take the client's memory from the caller: at least redlock_memory_size() bytes, aligned as
- * malloc aligns, left alone until the client is gone: the callback of CLOSED has returned (loop mode), redlock_process()
- * has returned CLOSED (polled mode), redlock_destroy() has returned 0 (thread mode). The others allocate and free it.
+ * malloc aligns, left alone until the client is gone: the callback of CLOSED has returned (loop mode),
+ * redlock_process() has returned CLOSED (polled mode), redlock_destroy() has returned 0 (thread mode). The others
+ * allocate and free it.
  * CONFIG: not valid, e.g. no master. CLOCK. SYSTEM. NOMEM. INVAL: a pointer is NULL, or mem is not aligned. TOOSMALL: too
  * few bytes. */
 
@@ -394,7 +394,8 @@ REDLOCK_API int redlock_process(redlock_t *rl);
 
 /* [own] Loop and polled mode: the end. Every pending acquire gets FAILED(CANCELED), every held lock RELEASED, deletes
  * are given at most grace_ms (0 .. 60000) to be answered, then connections are closed and CLOSED is delivered, behind a
- * name look-up under way; after it the client is gone. INVAL: grace_ms out of range. CLOSED: a second call. NOTSUP: thread mode. THREAD. FORKED. */
+ * name look-up under way; after it the client is gone.
+ * INVAL: grace_ms out of range. CLOSED: a second call. NOTSUP: thread mode. THREAD. FORKED. */
 REDLOCK_API int redlock_close_async(redlock_t *rl, uint32_t grace_ms);
 
 /* [block] Thread mode: the same end, waited for; threads that are blocked in a call return with CANCELED. When it
@@ -553,8 +554,8 @@ typedef struct redlock_reconfigure_report_s {
  * Start clients of new_cfg only when it has returned: before it, those masters of new_cfg that are not in old_cfg let
  * them in if they are a quorum. Masters are compared by name; one whose address or server changes under the same name is
  * no change for this call: switch the old server off first, and the guard takes the new one for one that restarted. An
- * old master that loses its data after it was written to, also while the call goes on, lets clients of old_cfg begin anew
- * there: do not leave any behind.
+ * old master that loses its data after it was written to, also while the call goes on, lets clients of old_cfg begin
+ * anew there: do not leave any behind.
  * Fencing tokens go on: the next token of each resource is floored (section 9), and with "fence": "strict" each resource
  * needs redlock_fence_init() once. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_reconfigure(const redlock_config_t *old_cfg, const redlock_config_t *new_cfg,

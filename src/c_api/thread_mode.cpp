@@ -157,8 +157,8 @@ int wait_for(redlock_t* rl, uint64_t lock, Blocked::On on, int64_t budget_ms) {
 
 int64_t ms_of(Duration duration) { return duration.ns() / 1'000'000; }
 
-// The longest that the client itself may take for it: its first connections, room in its buffers, then a round, of which
-// a fenced one has two parts.
+// The longest that the client itself may take for it: its first connections, room in its buffers, then a round; a
+// fenced one has two parts.
 int64_t round_ms(const redlock_t* rl) {
   const Settings& s = rl->client.settings();
   return 2 * ms_of(s.connect_timeout) + 3 * ms_of(s.node_timeout);

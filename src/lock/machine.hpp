@@ -239,7 +239,8 @@ class Machine {
   Action end(Lock& lock, int event, int err, Action action) const;
 
   Rules rules_ = {};
-  uint32_t rounds_ = UINT32_MAX - 8;  // the last number's successor is met soon, not after weeks. None has 0: a put-back has
+  // They go round soon, where a test sees it, and not after weeks. No round has 0: a put-back has.
+  uint32_t rounds_ = UINT32_MAX - 8;
 };
 
 }  // namespace redlock

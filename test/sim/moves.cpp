@@ -11,8 +11,8 @@
 //    of the set that remains get what they wait for.
 //
 // As the header demands, clients of the new set start before a call has succeeded, or one that undoes it, only where the
-// masters that are new to the site are no quorum; and no master loses its data from when it first left, since it would then be anybody's:
-// only those that no other set has, in a world without the opposite change.
+// masters that are new to the site are no quorum; and no master loses its data from when it first left, since it would
+// then be anybody's: only those that no other set has, in a world without the opposite change.
 #include <algorithm>
 
 #include "master/guard.hpp"

@@ -1,9 +1,10 @@
 -- Take a master from an old configuration to a new one, in two steps between which it serves neither.
 -- KEYS[1] the meta hash; ARGV[1], ARGV[2] the two fingerprints, old and new; ARGV[3] a new quarantine id and, right
--- behind its 16 digits, the one that is to be there now; ARGV[4] what to do: 'leave', the first step; 'enter', the second;
--- 'look', neither.
--- 1: done; 2: it was done before; 0: the record is of a third configuration, or entered before it was left; text: nothing
--- was done, for this id is there. So what was sent before somebody else changed the record does nothing when it arrives.
+-- behind its 16 digits, the one that is to be there now; ARGV[4] what to do: 'leave', the first step; 'enter', the
+-- second; 'look', neither.
+-- 1: done; 2: it was done before; 0: the record is of a third configuration, or entered before it was left; text:
+-- nothing was done, for this id is there. So what was sent before somebody else changed the record does nothing when
+-- it arrives.
 local old,new,step=ARGV[1],ARGV[2],ARGV[4]
 local moving='moving '..old..' > '..new
 local m=redis.call('HMGET',KEYS[1],'desc','from','q')
