@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: MIT
+"""Reads the deliberate bugs of mutants/*.txt, and writes one of them into a copy of the sources.
+
+  mutants.py list                    the mutants, one a line: NAME, and the test that must see the bug, if one is named
+  mutants.py apply NAME TREE         writes the bug into TREE, and prints the files that it changes
+  mutants.py check TREE [TEST...]    applies each mutant to TREE, without writing, and looks for its test among TEST...
+
+mutants/README.md describes the format. Exit: 0 done, 1 a mutant does not apply, 2 usage.
+"""
+import collections
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+FOLDER = pathlib.Path(__file__).resolve().parent / 'mutants'
+ROOTS = ('include', 'port', 'src', 'test/sim', 'test/support')  # the folders of all places
+TYPES = ('struct', 'class', 'union', 'enum')
+
+Mutant = collections.namedtuple('Mutant', 'name caught_by edits')
+Edit = collections.namedtuple('Edit', 'place old new')  # old, new: lines
+Region = collections.namedtuple('Region', 'path first last')  # first, last: numbers of lines
+Tag = collections.namedtuple('Tag', 'kind name signature region')  # name: scopes and name; signature: words
+Source = collections.namedtuple('Source', 'text tokens lines')  # lines: where each begins
+Token = collections.namedtuple('Token', 'word begin end')
+
+
+class Broken(Exception):
+    """A mutant is written wrongly or does not apply."""
+
+
+# ---- tokens: white space, line breaks and comments do not count ------------------------------------------------------
+
+COMMENT = {'C++': r'//[^\n]*|/\*.*?\*/', 'Lua': r'--[^\n]*'}
+WORD = r'''
+  R"(?P<raw>[^(\s]*)\(.*?\)(?P=raw)"
+  |"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'
+  |\.?\d(?:[eEpP][+-]|'\w|[\w.])*
+  |\w+
+  |<<=|>>=|->|\+\+|--|<<|>>|[-<>=!+*/%&|^~]=|&&|\|\||::|\.\.\.?
+  |\S'''
+LEXER = {language: re.compile(f'(?P<comment>{comment})|{WORD}', re.VERBOSE | re.DOTALL)
+         for language, comment in COMMENT.items()}
+
+
+def tokens_of(text, path):
+    lexer = LEXER['Lua' if path.endswith('.lua') else 'C++']
+    return [Token(found.group(), found.start(), found.end()) for found in lexer.finditer(text)
+            if not found.group('comment')]
+
+
+def words_of(text, path=''):
+    return [token.word for token in tokens_of(text, path)]
+
+
+# ---- the format ------------------------------------------------------------------------------------------------------
+
+def take(lines, mark):
+    """The lines at the beginning that have this mark, without the mark."""
+    taken = []
+    while lines and lines[0].startswith(mark):
+        taken.append(lines.pop(0)[2:])
+    return taken
+
+
+def edits_of(lines):
+    edits, place = [], None
+    while lines:
+        if lines[0][0] not in '-+':
+            place = lines.pop(0)
+        old, new = take(lines, '-'), take(lines, '+')
+        if not old:
+            raise Broken(f'{place}: no old text (-) follows')
+        if words_of('\n'.join(old)) == words_of('\n'.join(new)):
+            raise Broken(f'{place}: the new text is the old text')
+        edits.append(Edit(place, old, new))
+    return edits
+
+
+def mutant_of(lines):
+    """The lines are `mutant NAME`, the reason, `caught-by: TEST`, and edits, from above the first old text on."""
+    head = re.fullmatch(r'mutant ([a-z0-9-]+)', lines[0])
+    if not head:
+        raise Broken(f'"mutant NAME" is expected, not "{lines[0]}"')
+    name = head.group(1)
+    reason_end = next((i - 1 for i, line in enumerate(lines) if line.startswith('-')), 0)
+    caught_by = None
+    if reason_end > 0 and lines[reason_end - 1].startswith('caught-by: '):
+        caught_by = lines.pop(reason_end - 1).removeprefix('caught-by: ')
+        reason_end -= 1
+    if reason_end < 2:
+        raise Broken(f'{name}: the reason, a place or the old text is missing')
+    try:
+        return Mutant(name, caught_by, edits_of(lines[reason_end:]))
+    except Broken as broken:
+        raise Broken(f'{name}: {broken}') from None
+
+
+def mutants_in(text):
+    """Mutants are separated by blank lines. A line that begins with # is a comment."""
+    for paragraph in re.split(r'\n\s*\n', text.strip('\n')):
+        lines = [line for line in paragraph.split('\n') if not line.startswith('#')]
+        if lines:
+            yield mutant_of(lines)
+
+
+def read_mutants(folder):
+    mutants = {}
+    for path in sorted(folder.glob('*.txt')):
+        try:
+            for mutant in mutants_in(path.read_text()):
+                if mutant.name in mutants:
+                    raise Broken(f'{mutant.name}: another mutant has this name')
+                mutants[mutant.name] = mutant
+        except Broken as broken:
+            raise Broken(f'{path.name}: {broken}') from None
+    if not mutants:
+        raise Broken(f'no mutants in {folder}')
+    return mutants
+
+
+# ---- places ----------------------------------------------------------------------------------------------------------
+
+def ends_with(longer, shorter):
+    return longer[-len(shorter):] == shorter
+
+
+class Tree:
+    """The sources in which places are looked for."""
+
+    def __init__(self, root):
+        self.root = pathlib.Path(root)
+        self.roots = [folder for folder in ROOTS if (self.root / folder).is_dir()]
+        self.tags = self.read_tags()
+        self.sources = {}
+
+    def read_tags(self):
+        command = ['ctags', '--options=NONE', '--languages=C,C++', '--map-C++=+.h', '--fields=+neS',
+                   '--output-format=json', '-f', '-', '-R', *self.roots]
+        try:
+            done = subprocess.run(command, cwd=self.root, capture_output=True, text=True, check=True)
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise Broken(f'Universal Ctags does not read {self.root}: {error}') from None
+        tags = []
+        for found in map(json.loads, done.stdout.splitlines()):
+            if found['kind'] == 'function' or found['kind'] in TYPES:
+                names = [*found.get('scope', '').split('::'), found['name']]
+                tags.append(Tag(found['kind'], [name for name in names if name and not name.startswith('__anon')],
+                                words_of(found.get('signature', '')),
+                                Region(found['path'], found['line'], found['end'])))
+        return tags
+
+    def regions(self, place):
+        kind, _, name = place.rpartition(' ')
+        if kind in TYPES:
+            return [tag.region for tag in self.tags if tag.kind == kind and ends_with(tag.name, name.split('::'))]
+        if re.fullmatch(r'[\w/]+\.\w+', place):
+            return self.files(tuple(place.split('/')))
+        name, bracket, parameters = place.partition('(')
+        signature = words_of(bracket + parameters)
+        return [tag.region for tag in self.tags if tag.kind == 'function' and ends_with(tag.name, name.split('::'))
+                and tag.signature[:len(signature)] == signature]
+
+    def files(self, parts):
+        paths = (path.relative_to(self.root) for root in self.roots for path in (self.root / root).rglob(parts[-1]))
+        return [Region(str(path), 1, len(self.source(str(path)).lines)) for path in paths
+                if ends_with(path.parts, parts)]
+
+    def region(self, place):
+        regions = self.regions(place)
+        if not regions:
+            raise Broken(f'{place}: not found')
+        if len(regions) > 1:
+            raise Broken(f'{place}: ambiguous: ' + ', '.join(f'{region.path}:{region.first}' for region in regions))
+        return regions[0]
+
+    def source(self, path):
+        if path not in self.sources:
+            text = (self.root / path).read_text()
+            lines = [0] + [found.end() for found in re.finditer('\n', text)]
+            self.sources[path] = Source(text, tokens_of(text, path), lines)
+        return self.sources[path]
+
+    def span(self, edit):
+        """The file in which the old text stands, and where the old text begins and ends."""
+        path, first, last = self.region(edit.place)
+        source = self.source(path)
+        begin = source.lines[first - 1]
+        end = source.lines[last] if last < len(source.lines) else len(source.text)
+        tokens = [token for token in source.tokens if begin <= token.begin < end]
+        words, old = [token.word for token in tokens], words_of('\n'.join(edit.old), path)
+        found = [i for i in range(len(words)) if words[i:i + len(old)] == old]
+        if len(found) != 1:
+            raise Broken(f'{edit.place}: {len(found)} times in {path}:{first}-{last}: {" ".join(edit.old)}')
+        return path, tokens[found[0]].begin, tokens[found[0] + len(old) - 1].end
+
+    def changed(self, mutant):
+        """The text of each file that the mutant changes, with the bug."""
+        spans = sorted((*self.span(edit), edit.new) for edit in mutant.edits)
+        for one, next_one in zip(spans, spans[1:]):
+            if one[0] == next_one[0] and one[2] > next_one[1]:
+                raise Broken(f'two edits of {one[0]} overlap')
+        texts = {}
+        for path, begin, end, new in reversed(spans):
+            text = texts.get(path) or self.source(path).text
+            texts[path] = text[:begin] + '\n'.join(new) + text[end:]
+        return texts
+
+
+# ---- commands --------------------------------------------------------------------------------------------------------
+
+def faults(mutants, root, tests):
+    """What is wrong with the mutants, one line each. Without `tests` every test is taken to exist."""
+    tree = Tree(root)
+    for mutant in mutants.values():
+        if tests and mutant.caught_by and mutant.caught_by not in tests:
+            yield f'{mutant.name}: caught-by: there is no test {mutant.caught_by}'
+        try:
+            tree.changed(mutant)
+        except Broken as broken:
+            yield f'{mutant.name}: {broken}'
+
+
+def main(command, *arguments):
+    mutants = read_mutants(FOLDER)
+    if command == 'list' and not arguments:
+        for mutant in mutants.values():
+            print(mutant.name, mutant.caught_by or '')
+    elif command == 'apply' and len(arguments) == 2 and arguments[0] in mutants:
+        root = pathlib.Path(arguments[1])
+        for path, text in Tree(root).changed(mutants[arguments[0]]).items():
+            print(path, flush=True)
+            (root / path).write_text(text)
+    elif command == 'check' and arguments:
+        wrong = list(faults(mutants, arguments[0], arguments[1:]))
+        if wrong:
+            raise Broken('\n'.join(wrong))
+        print(f'{len(mutants)} mutants apply')
+    else:
+        print(__doc__, file=sys.stderr)
+        sys.exit(2)
+
+
+if __name__ == '__main__':
+    try:
+        main(*sys.argv[1:] or [''])
+    except Broken as problem:
+        sys.exit(str(problem))
