@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# Do the tests see? Each patch in mutants/ is one deliberate bug. It is applied to a scratch copy, only what it touches
-# is built again, and the simulator runs from seed 1 on until it finds the bug. A patch that no seed finds is a hole in
-# the simulated world. Before that the copy itself must be clean, or nothing would be shown. There are as many copies,
-# each with its own build, as jobs: each takes the next patch that no other has taken.
+# Do the tests see? Each mutant in mutants/ is one deliberate bug. mutants.py writes the bug into a scratch copy, only
+# the files that change are built again, and the simulator runs from seed 1 on until it finds the bug. A bug that no
+# seed finds is a hole in the simulated world. Before that the copy itself must be clean, or nothing would be shown.
+# There are as many copies, each with its own build, as jobs: each takes the next mutant that no other has taken.
 #
-# A bug that no simulation can see names in its first line the test of ctest that must see it, and says below why:
-#   # caught-by: unit_resp_reader
-# A patch that no longer applies, does not compile or changes no instruction counts as one that escapes.
+# A bug that no simulation can see names the test of ctest that must see the bug (mutants/README.md).
+# A mutant that no longer applies, does not compile or changes no instruction counts as one that escapes.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -18,7 +17,7 @@ usage: test/sim/mutants.sh [--seeds N] [--jobs J] [--build DIR] [NAME...]
   --seeds N    at most so many seeds for each (4000)
   --jobs J     so many at one time (2)
   --build DIR  where everything is written (build/mutants)
-  NAME         only these of test/sim/mutants/NAME.patch
+  NAME         only these mutants
 Exit: 0 all are caught, 1 one is not, 2 usage.
 TEXT
 }
@@ -33,18 +32,19 @@ while [[ $# -gt 0 ]]; do
       ;;
     --help | -h) usage; exit 0 ;;
     -*) usage >&2; exit 2 ;;
-    *) names+=("$(basename "$1" .patch)") ;;
+    *) names+=("$1") ;;
   esac
   shift
 done
 if [[ ! $seeds =~ ^[1-9][0-9]*$ || ! $jobs =~ ^[1-9][0-9]*$ ]]; then usage >&2; exit 2; fi
 
-patches=$PWD/test/sim/mutants
-if [[ ${#names[@]} -eq 0 ]]; then
-  for patch in "$patches"/*.patch; do names+=("$(basename "$patch" .patch)"); done
-fi
+mutants=$PWD/test/sim/mutants.py
+list=$(python3 "$mutants" list)
+declare -A level_of=()
+while read -r name level; do level_of[$name]=$level; done <<<"$list"
+if [[ ${#names[@]} -eq 0 ]]; then mapfile -t names < <(cut -d' ' -f1 <<<"$list"); fi
 for name in "${names[@]}"; do
-  if [[ ! -f $patches/$name.patch ]]; then echo "there is no $patches/$name.patch" >&2; exit 2; fi
+  if [[ ! -v level_of[$name] ]]; then echo "there is no mutant $name" >&2; exit 2; fi
 done
 
 run_limit=1200  # seconds of one run: a bug that makes the library turn in circles ends here
@@ -86,9 +86,6 @@ make_copy() {
   build_target redlock_sim >"$copy/build.log" || { tail -n 30 "$copy/build.log"; exit 1; }
   cp "$objects/test/redlock_sim" "$copy/origin_sim"
 }
-
-touched_by() { sed -n 's|^+++ b/||p' "$patches/$1.patch"; }
-level_of() { sed -nE '1 s/^# caught-by: ([a-z0-9_]+)$/\1/p' "$patches/$1.patch"; }
 
 target_of() {
   case $1 in
@@ -138,27 +135,25 @@ ask_level() {
 }
 
 prove() {
-  local name=$1 level target touched
-  mapfile -t touched < <(touched_by "$name")
-  level=$(level_of "$name")
+  local name=$1 level=${level_of[$1]} target touched
   target=$(target_of "$level")
   if [[ -n $level && -z ${level_is_sound[$level]:-} ]]; then
-    tell "$name" BROKEN "$level fails without any mutant, see $build/$level.log"
+    tell "$name" BROKEN "$level is not there, or fails without any mutant, see $build/$level.log"
     return
   fi
   touch "$copy/mutated"
-  if ! patch -d "$tree" -p1 -F1 -s --no-backup-if-mismatch <"$patches/$name.patch" >"$logs/$name.log" 2>&1; then
-    tell "$name" BROKEN "the patch no longer applies"
+  if ! python3 "$mutants" apply "$name" "$tree" >"$logs/$name.touched" 2>"$logs/$name.log"; then
+    tell "$name" BROKEN "$(tail -n 1 "$logs/$name.log")"
   elif ! build_target "$target" >"$logs/$name.log" 2>&1; then
     tell "$name" BROKEN "does not compile, see $logs/$name.log"
   elif [[ -n $level ]]; then
     ask_level "$name" "$level"
   elif cmp -s "$objects/test/redlock_sim" "$copy/origin_sim"; then
-    tell "$name" BROKEN "the patch changes nothing"
+    tell "$name" BROKEN "the bug changes no instruction"
   else
     simulate "$name"
   fi
-  rm -f "$tree"/*.rej "$tree"/src/*.rej "$tree"/src/*/*.rej
+  mapfile -t touched <"$logs/$name.touched"
   make_same "$origin" "$tree" "${touched[@]}"
   rm "$copy/mutated"
 }
@@ -182,7 +177,7 @@ if ! "$copy/origin_sim" --seeds "$seeds" --jobs "$jobs" --no-progress; then
   exit 1
 fi
 declare -A level_is_sound=()
-mapfile -t levels < <(for name in "${names[@]}"; do level_of "$name"; done | sort -u)
+mapfile -t levels < <(for name in "${names[@]}"; do echo "${level_of[$name]}"; done | sort -u)
 for level in "${levels[@]}"; do
   if [[ -z $level ]]; then continue; fi
   if { build_target "$(target_of "$level")" && run_ctest "$level"; } >"$build/$level.log" 2>&1; then
