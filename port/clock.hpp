@@ -85,6 +85,12 @@ class Clock {
   // more than `uncertainty` ago. With the lower end the timer would expire again and again before its time.
   int64_t timer_ns(Instant deadline) const { return boottime_ns(deadline, known_.high - known_.base); }
 
+  // CLOCK_BOOTTIME as it is now, in ms; negative when the clock cannot be read.
+  int64_t boot_ms() const {
+    const int64_t ns = source_.boottime_ns();
+    return ns < 0 ? ns : ns / 1'000'000;
+  }
+
  private:
   // The interval of the offset, and what is added to RAW. base is known.high at first and grows with it, but does not
   // follow it down: the sum would go back, or stand still while validity runs.

@@ -15,9 +15,13 @@ void Client::run_due(Instant now) {
   }
   const MasterMask votes = voting();
   for (MasterIndex m = 0; m < settings_.masters; ++m) soon(sessions_[m].on_time(now));
+  take_news(now);
   for (MasterIndex m : each(static_cast<MasterMask>(voting() & ~votes))) wake_waiters(m, now);
   soon(claims_.on_time(now));
   soon(close_by_);
+  // Between two callbacks an event or a wish may have come of it. Not while the client closes: close_by_ then stays due
+  // until all is told, and has the timer.
+  if (phase_ == Phase::open) again_ = true;
 }
 
 void Client::run_locks(unsigned page, Instant now) {
@@ -61,10 +65,6 @@ bool Client::take_seed(uint64_t& seed) {
 }
 
 void Client::connecting(MasterIndex m, Instant now) {
-  if (settings_.commission) {
-    settings_.commission = false;
-    commission(now);
-  }
   sessions_[m].connecting(now);
   soon(sessions_[m].deadline());
 }
@@ -78,10 +78,11 @@ void Client::connected(MasterIndex m, Instant now) {
 void Client::closed(MasterIndex m, int reason, Instant now) {
   on_time(now);
   sessions_[m].closed(now, reason, random_.next());
-  claims_.broke(m);
+  sessions_[m].leave_strays(claims_.broke(m));
   soon(claims_.deadline());
   if (sessions_[m].reason() == REDLOCK_E_READONLY) withdrawn(m, now);
-  identified(now);
+  identified();
+  take_news(now);
   for (unsigned i = 0; i < table_.capacity(); ++i) {
     Lock& lock = table_[i];
     if (lock.state != State::free && lock.round.open) perform(lock, fail_votes(lock, bit(m), now), now);
@@ -116,6 +117,7 @@ void Client::received(MasterIndex m, size_t size, Instant now) {
     }
   }
   if (!plain_only) {
+    take_news(now);
     if (stepped_ != 0) quarantine_stepped(now);
     if (!was_up && session.votes()) wake_waiters(m, now);
     if (!session.idle()) again_ = true;
@@ -128,8 +130,8 @@ void Client::received(MasterIndex m, size_t size, Instant now) {
 }
 
 void Client::turn(Instant now) {
-  again_ = false;
   on_time(now);
+  again_ = false;
   pay_debts(now);
   start_rounds(now);
   if (looks_) send_looks(now);
@@ -198,16 +200,10 @@ void Client::end_claim(Lock& lock, bool spare_refused, Instant now) {
 // ---- answers and news -----------------------------------------------------------------------------------------
 
 void Client::hear_news(MasterIndex m, const Reply& reply, Instant now) {
-  again_ = true;  // the guard's doings are not about this master alone
+  again_ = true;
   switch (reply.kind) {
     case Reply::Kind::answer:  // no news: route_answer()
       break;
-    case Reply::Kind::identified:
-      return identified(now);
-    case Reply::Kind::withdrawn:
-      return withdrawn(m, now);
-    case Reply::Kind::clock_stepped:
-      return clock_stepped(m, reply.by, now);
     case Reply::Kind::looked: {
       Lock& lock = table_[reply.claim];
       if (static_cast<uint32_t>(lock.generation) != reply.round) return;
@@ -247,27 +243,26 @@ inline void Client::route_round(MasterIndex m, const Reply& reply, Instant now) 
     // Asked again, the SET is as unanswered as before.
     if (unknown && slot != no_slot && ask_again(m, reply, table_[slot], now)) return;
     claims_.set_answered(reply.claim, m, reply.meaning.answer == Answer::no, now);
-  } else if (reply.op == Op::extend && slot != no_slot && table_[slot].round.number == reply.round) {
-    claims_.extend_answered(reply.claim, m, now);  // an older one may be followed by another that is still unanswered
   }
   if (slot == no_slot || table_[slot].claim != reply.claim) return;
   Lock& lock = table_[slot];
   if (hear_of_key(m, reply, lock, now)) return;
-  if (unknown && reply.op != Op::acquire_fenced && ask_again(m, reply, lock, now)) return;
+  const bool extends = reply.op == Op::extend || reply.op == Op::token;
+  if (unknown && extends && ask_again(m, reply, lock, now)) return;
   if (lock.round.number == reply.round && lock.round.open) route_vote(m, reply, lock, now);
   if (reply.op == Op::acquire_fenced && lock.options.fenced) route_late_grant(m, reply, lock, now);
 }
 
 // NOSCRIPT of a round that is still wanted: the same with the script's text.
 bool Client::ask_again(MasterIndex m, const Reply& reply, Lock& lock, Instant now) {
-  if (reply.op == Op::acquire || lock.claim != reply.claim || lock.round.number != reply.round) return false;
+  if (lock.claim != reply.claim || lock.round.number != reply.round) return false;
+  if (reply.op == Op::acquire && !by_script(lock, m)) return false;  // a SET, which is no script
   const bool wanted = reply.op == Op::token ? lock.state == State::held || lock.fence.storing
                                             : lock.round.open && !lock.fence.storing;
   if (!wanted) return false;
   // It may have said nonsense right behind this answer, or have lost its vote.
-  if (!sessions_[m].votes() || !sessions_[m].room(round_size(lock), claims_.reserved(m) + 1)) return false;
+  if (!sessions_[m].votes() || !sessions_[m].room(round_size(lock, m), claims_.reserved(m) + 1)) return false;
   sessions_[m].ask(reply.op, reply.claim, reply.round, round_command(reply.op, lock, m, false), now);
-  if (reply.op == Op::extend) claims_.extend_sent(reply.claim, m);
   again_ = true;
   return true;
 }

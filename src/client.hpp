@@ -10,7 +10,8 @@
 //     turn(now)            deletes that are owed go out, rounds that were asked for begin
 //     flush                what each session has to send, in one write per master; each wish to connect or close, if a
 //                          master has called()
-//     next_event(...)      user callbacks, last of all, on consistent state: as many as events() said
+//     next_event(...)      user callbacks, last of all, on consistent state: as many as events() said, each behind a
+//                          reading of the clock and on_time(), so that what it tells is true when it is told
 //     deadline()           re-arm the one timer
 //
 // A call of the API only notes what is wanted; the next turn, which reads the clock first, carries it out. So a
@@ -50,6 +51,9 @@ class Client {
   [[gnu::noinline]] void clock_jumped(Instant now);
   void add_entropy(const void* bytes, size_t size);
   size_t entropy_wanted() const { return pool_.wanted(); }
+  // Does the guard want CLOCK_BOOTTIME, read now? It is for clients that live for less than a guard time (master/guard).
+  bool wants_boot_time() const { return wants_boot_time_; }
+  void boot_time(int64_t ms, Instant now);
   void connecting(MasterIndex m, Instant now);
   void connected(MasterIndex m, Instant now);
   void closed(MasterIndex m, int reason, Instant now);
@@ -89,7 +93,8 @@ class Client {
   int release(uint64_t handle);
   int close(Duration grace, Instant now);
   int suspended(Instant now);
-  int commission(Instant now);
+  // One master, or all of them (m: Settings::masters).
+  int commission(MasterIndex m, Instant now);
   int fence_init(Bytes resource);
   bool move(MasterIndex m, Bytes from, Bytes to, Bytes quarantine, Bytes step, Instant now) {
     again_ = true;
@@ -134,16 +139,15 @@ class Client {
 
   // client_events.cpp
   void tell(Lock& lock);
-  bool take_event(Queue<Lock, &Lock::told>& from, Event& out, Instant now);
-  void count_event(const redlock_event_t& event);
+  void take_event(Event& out, Instant now);
 
   // client_rounds.cpp
   MasterMask voting() const;
-  MasterMask able(MasterMask voting, Wants wants, const Lock& lock) const;
+  MasterMask able(MasterMask voting, MasterMask by_script, Wants wants, const Lock& lock) const;
   bool introduced() const;
   void start_rounds(Instant now);
   bool may_begin(Lock& lock, bool quorum_votes, MasterMask able, Instant now);
-  void begin_round(Lock& lock, MasterMask able, Instant now);
+  void begin_round(Lock& lock, MasterMask able, MasterMask by_script, Instant now);
   void ask(Op op, uint16_t claim, uint32_t round, uint32_t ttl_ms, MasterMask masters, Instant now);
   void say(const Session::Request& request, MasterMask masters, const Subject& subject, bool by_name);
   Action fail_votes(Lock& lock, MasterMask masters, Instant now);
@@ -151,7 +155,7 @@ class Client {
   uint16_t make_claim(Lock& lock);
   Subject subject(uint16_t claim, uint32_t ttl_ms) const;
   size_t command_size(const Names& names) const;
-  size_t round_size(const Lock& lock) const;
+  size_t round_size(const Lock& lock, MasterIndex m) const;
 
   // client_hold.cpp
   bool lacks_key(MasterIndex m, const Reply& reply, Lock& lock, Instant now);
@@ -174,7 +178,8 @@ class Client {
   int64_t guard_ms(Instant now) const;
   int64_t guard_ms_of(MasterIndex m, Instant now) const;
   int32_t shown_state(MasterIndex m) const;
-  void identified(Instant now);
+  void take_news(Instant now);
+  void identified();
   void withdrawn(MasterIndex m, Instant now);
   void clock_stepped(MasterIndex m, Duration by, Instant now);
   void quarantine_stepped(Instant now);
@@ -195,7 +200,8 @@ class Client {
   // client_fence.cpp
   void propose(Lock& lock);
   Command round_command(Op op, const Lock& lock, MasterIndex m, bool by_name);
-  static bool by_script(const Lock& lock) { return lock.options.fenced || lock.names.count() > 1; }
+  static bool script_only(const Lock& lock) { return lock.options.fenced || lock.names.count() > 1; }
+  bool by_script(const Lock& lock, MasterIndex m) const { return script_only(lock) || sessions_[m].asked_by_script(); }
   void ask_script(Op op, const Lock& lock, MasterIndex m, Instant now);
   Action store_token(Lock& lock, Instant now);
   void spread_token(Lock& lock, MasterMask granted, Instant now);
@@ -215,14 +221,15 @@ class Client {
   Session* sessions_;
   char* names_;  // of each lock
   Queue<Lock, &Lock::start> starts_;
-  Queue<Lock, &Lock::told> told_;
-  Queue<Lock, &Lock::told> lost_;  // LOST is told before anything else
+  Queue<Lock, &Lock::told> told_;  // events that wait; LOST enters at the front
   Queue<Claim, &Claim::place> ended_;  // claims whose deletes go out in the next turn
   Instant deadline_;  // nothing is due before; may be early, never late
   Instant close_by_ = Instant::never();
   Phase phase_ = Phase::open;
   bool again_ = false;
   bool called_ = true;  // by a session
+  bool news_ = false;   // of a session's
+  bool wants_boot_time_ = false;
   bool watched_ = false;  // some lock may watch the masters
   bool looks_ = false;  // some waiter wants to look at some master
   bool introduced_ = false;

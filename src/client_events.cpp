@@ -5,15 +5,28 @@
 #include "client.hpp"
 
 namespace redlock {
+namespace {
+
+using Counter = uint64_t redlock_status_t::*;
+
+// What the status counts this event of a lock as; of_type is in the order of redlock_event_type.
+Counter counter_of(const redlock_event_t& event) {
+  static constexpr Counter of_type[REDLOCK_EV_RELEASED] = {
+      &redlock_status_t::acquired,     &redlock_status_t::failed_other, &redlock_status_t::renewed,
+      &redlock_status_t::renew_failed, &redlock_status_t::lost,         &redlock_status_t::released};
+  if (event.type == REDLOCK_EV_FAILED && event.err == REDLOCK_E_LOCKED) return &redlock_status_t::failed_locked;
+  if (event.type == REDLOCK_EV_FAILED && event.err == REDLOCK_E_NO_QUORUM) return &redlock_status_t::failed_no_quorum;
+  return of_type[event.type - REDLOCK_EV_ACQUIRED];
+}
+
+}  // namespace
 
 void Client::tell(Lock& lock) {
-  if (lock.event == 0 || lock.urgent) return;
+  if (lock.event == 0) return;
   const uint16_t slot = table_.index(lock);
   if (!lock.told.queued) ++events_;
   if (lock.event == REDLOCK_EV_LOST) {
-    told_.remove(&table_[0], slot);
-    lost_.push(&table_[0], slot);
-    lock.urgent = true;
+    told_.push_front(&table_[0], slot);
   } else {
     told_.push(&table_[0], slot);
   }
@@ -36,13 +49,12 @@ unsigned Client::events() const {
 }
 
 bool Client::next_event(Event& out, Instant now) {
-  if (!lost_.empty()) return take_event(lost_, out, now);
-  if (!told_.empty()) return take_event(told_, out, now);
+  out = {};
+  out.event.size = sizeof out.event;
+  if (!told_.empty()) return take_event(out, now), true;
+  out.slot = no_slot;
   for (MasterIndex m = 0; m < settings_.masters; ++m) {
     if (!sessions_[m].take_changed()) continue;
-    out = {};
-    out.event.size = sizeof out.event;
-    out.slot = no_slot;
     out.event.type = REDLOCK_EV_MASTER;
     out.event.master = m;
     out.event.state = shown_state(m);
@@ -53,13 +65,11 @@ bool Client::next_event(Event& out, Instant now) {
   return false;
 }
 
-bool Client::take_event(Queue<Lock, &Lock::told>& from, Event& out, Instant now) {
-  const uint16_t slot = from.first();
+void Client::take_event(Event& out, Instant now) {
+  const uint16_t slot = told_.first();
   Lock& lock = table_[slot];
-  from.remove(&table_[0], slot);
+  told_.remove(&table_[0], slot);
   --events_;
-  out = {};
-  out.event.size = sizeof out.event;
   out.slot = slot;
   out.callback = lock.callback;
   out.user = lock.user;
@@ -75,45 +85,13 @@ bool Client::take_event(Queue<Lock, &Lock::told>& from, Event& out, Instant now)
   if (lock.event_err == REDLOCK_E_GUARD) out.event.guard_ms = guard_ms(now);
   if (lock.state == State::held) tell_token(lock, out.event);
   lock.event = 0;
-  count_event(out.event);
-  return true;
+  ++(counters_.*counter_of(out.event));
 }
 
 void Client::delivered(const Event& event) {
   if (event.slot == no_slot) return;
   Lock& lock = table_[event.slot];
   if (lock.state == State::over && lock.event == 0) table_.give_back(lock);
-}
-
-void Client::count_event(const redlock_event_t& event) {
-  switch (event.type) {
-    case REDLOCK_EV_ACQUIRED:
-      ++counters_.acquired;
-      break;
-    case REDLOCK_EV_FAILED:
-      if (event.err == REDLOCK_E_LOCKED) {
-        ++counters_.failed_locked;
-      } else if (event.err == REDLOCK_E_NO_QUORUM) {
-        ++counters_.failed_no_quorum;
-      } else {
-        ++counters_.failed_other;
-      }
-      break;
-    case REDLOCK_EV_RENEWED:
-      ++counters_.renewed;
-      break;
-    case REDLOCK_EV_AT_RISK:
-      ++counters_.renew_failed;
-      break;
-    case REDLOCK_EV_LOST:
-      ++counters_.lost;
-      break;
-    case REDLOCK_EV_RELEASED:
-      ++counters_.released;
-      break;
-    default:
-      break;
-  }
 }
 
 }  // namespace redlock

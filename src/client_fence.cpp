@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The client's part of a fenced round: which words go to which master, and what is remembered between rounds. The
-// scripts take any number of names, so a lock of several is asked for with them too, without a proposal when it is
-// not fenced.
+// The client's part of a round by script: which words go to which master, and what is remembered between rounds. A script
+// asks for fencing tokens, takes any number of names, and compares the guard's state by itself.
 #include "client.hpp"
 
 namespace redlock {
@@ -19,10 +18,11 @@ void Client::hear(Lock& lock, MasterIndex m, const Counter& counter) {
 // A command of the lock's open round. A script's is each master's own, since each has a seal of its own.
 Command Client::round_command(Op op, const Lock& lock, MasterIndex m, bool by_name) {
   const Subject s = subject(lock.claim, lock.round.ttl_ms);
-  if (!by_script(lock)) return Command::plain(sessions_[m].space(), op, s, by_name);
+  const Sealed state = sessions_[m].sealed();
+  const bool nothing_to_compare = op == Op::extend && state.seal.size == 0;
+  if (!by_script(lock, m) || nothing_to_compare) return Command::plain(sessions_[m].space(), op, s, by_name);
   const uint64_t token = op == Op::token ? lock.fence.token : lock.fence.proposal;
-  const Fencing fencing = {sessions_[m].meta_key(), sessions_[m].seal(), token};
-  return Command::fenced(sessions_[m].space(), op, s, fencing, by_name);
+  return Command::sealed(sessions_[m].space(), op, s, state, token, by_name);
 }
 
 void Client::ask_script(Op op, const Lock& lock, MasterIndex m, Instant now) {
@@ -36,7 +36,7 @@ Action Client::store_token(Lock& lock, Instant now) {
   proposals_.heard(lock.names, lock.fence.token);
   MasterMask unable = 0;
   for (MasterIndex m : each(lock.fence.told)) {
-    if (sessions_[m].votes() && sessions_[m].room(round_size(lock), claims_.reserved(m) + 1)) {
+    if (sessions_[m].votes() && sessions_[m].room(round_size(lock, m), claims_.reserved(m) + 1)) {
       ask_script(Op::token, lock, m, now);
     } else {
       unable |= bit(m);
@@ -59,7 +59,7 @@ void Client::route_late_grant(MasterIndex m, const Reply& reply, Lock& lock, Ins
 void Client::spread_token(Lock& lock, MasterMask granted, Instant now) {
   if (lock.state != State::held && !lock.fence.storing) return;
   for (MasterIndex m : each(granted & ~lock.fence.told)) {
-    if (!sessions_[m].votes() || !sessions_[m].room(round_size(lock), claims_.reserved(m) + 1)) continue;
+    if (!sessions_[m].votes() || !sessions_[m].room(round_size(lock, m), claims_.reserved(m) + 1)) continue;
     lock.fence.told |= bit(m);
     ask_script(Op::token, lock, m, now);
     again_ = true;

@@ -17,23 +17,51 @@ int64_t ms_until(Instant until, Instant now) {
 
 }  // namespace
 
-int Client::commission(Instant now) {
+// Who is told that nothing is held there may not vouch for masters that it reaches only later.
+int Client::commission(MasterIndex m, Instant now) {
   if (phase_ != Phase::open) return REDLOCK_E_CLOSED;
-  for (MasterIndex m = 0; m < settings_.masters; ++m) {
-    sessions_[m].commission(now + guard_time_of(settings_), now);
-    soon(sessions_[m].deadline());
+  const Instant until = now + settings_.connect_timeout + settings_.connect_timeout;
+  for (MasterIndex k = 0; k < settings_.masters; ++k) {
+    if (m != settings_.masters && m != k) continue;
+    sessions_[k].commission(until, now);
+    soon(sessions_[k].deadline());
   }
   again_ = true;
   return 0;
 }
 
+void Client::boot_time(int64_t ms, Instant now) {
+  wants_boot_time_ = false;
+  for (MasterIndex m = 0; m < settings_.masters; ++m) {
+    sessions_[m].boot_time(ms, now);
+    soon(sessions_[m].deadline());
+  }
+}
+
+// What one session tells may be news of another: a server that has two names, say.
+void Client::take_news(Instant now) {
+  while (news_) {
+    news_ = false;
+    for (MasterIndex m = 0; m < settings_.masters; ++m) {
+      const News news = sessions_[m].take_news();
+      if (news.strays == Strays::ended) claims_.strays_ended(m, now);
+      if (news.strays == Strays::at_large) claims_.strays_at_large(m, now);
+      wants_boot_time_ = wants_boot_time_ || news.wants_boot_time;
+      if (news.identified) identified();
+      if (news.withdrawn) withdrawn(m, now);
+      if (news.stepped) clock_stepped(m, news.by, now);
+    }
+    again_ = true;
+  }
+}
+
 // One server under two names has one vote, that of the first.
-void Client::identified(Instant now) {
+void Client::identified() {
   for (MasterIndex m = 0; m < settings_.masters; ++m) {
     const Bytes id = sessions_[m].guard().run_id();
     bool duplicate = false;
     for (MasterIndex k = 0; k < m && id.size != 0; ++k) duplicate = duplicate || sessions_[k].guard().run_id() == id;
-    sessions_[m].set_duplicate(duplicate, now);
+    sessions_[m].set_duplicate(duplicate);
   }
 }
 

@@ -30,17 +30,15 @@ void Client::put_back(Lock& lock, Instant now) {
   const uint32_t ttl_ms = machine_.put_back_ttl(lock, now);
   if (ttl_ms == 0) return;
   const uint16_t index = lock.claim;
-  const bool several = lock.names.count() > 1;
-  const Op op = several ? Op::acquire_fenced : Op::acquire;
   const Subject s = subject(index, ttl_ms);
   for (MasterIndex m : each(lock.gone)) {
     Session& session = sessions_[m];
-    if (!session.votes() || !claims_.may_put_back(index, m)) continue;
-    const Fencing fencing = {session.meta_key(), session.seal(), 0};
-    const Command command = several ? Command::fenced(session.space(), op, s, fencing, false)
-                                    : Command::plain(session.space(), op, s, true);
+    if (!session.votes() || !claims_.may_put_back(index, m, now)) continue;
+    const bool by_script = lock.names.count() > 1 || session.asked_by_script();
+    const Command command = by_script ? Command::sealed(session.space(), Op::acquire, s, session.sealed(), 0, false)
+                                      : Command::plain(session.space(), Op::acquire, s, true);
     if (!session.room(command, claims_.reserved(m) + 2)) continue;
-    session.ask(op, index, 0, command, now);
+    session.ask(Op::acquire, index, 0, command, now);
     claims_.put_back_sent(index, m);
     machine_.put_back_sent(lock, m);
     soon(session.deadline());
@@ -48,9 +46,10 @@ void Client::put_back(Lock& lock, Instant now) {
   }
 }
 
-// What a master tells ahead of its answer to our SET is older than our key: it is of the lock's last owner.
+// What a master tells ahead of its answer to our SET is older than our key: it is of the lock's last owner. Ahead of its
+// answer to our extend it may tell of that very extend: servers before 6.2.8 and 7.0.5 do not heed NOLOOP in scripts.
 void Client::alarm(Lock& lock, MasterIndex m, Instant now) {
-  if ((claims_[lock.claim].pending & bit(m)) != 0) return;
+  if (sessions_[m].owes_answer(lock.claim)) return;
   machine_.alarm(lock, m, now);
   plan(lock);
   again_ = true;

@@ -43,6 +43,10 @@ struct Client::Layout {
     char text[meta_key_max];
     return copy(write_meta_key(s, text));
   }
+  Bytes seen_key(const Settings& s) {
+    char text[meta_key_max];
+    return copy(write_seen_key(s, text));
+  }
   Bytes fingerprint(const Settings& s) {
     char text[fingerprint_max];
     return copy(write_fingerprint(s, quorum_of(s.masters), text));
@@ -89,6 +93,7 @@ size_t Client::memory_size(const Settings& s) {
   layout.copy(s.client_name);
   layout.copy(s.key_prefix);
   layout.meta_key(s);
+  layout.seen_key(s);
   layout.fingerprint(s);
   return layout.size;
 }
@@ -120,6 +125,7 @@ Client::Client(const Settings& settings, void* memory) : settings_(settings) {
     MasterSettings& master = settings_.master[m];
     parts[m] = layout.session(settings);
     parts[m].calls = &called_;
+    parts[m].news = &news_;
     master.name = layout.copy(master.name);
     master.host = layout.copy(master.host);
     master.user = layout.copy(master.user);
@@ -130,6 +136,7 @@ Client::Client(const Settings& settings, void* memory) : settings_(settings) {
   settings_.client_name = layout.copy(settings.client_name);
   settings_.key_prefix = layout.copy(settings.key_prefix);
   settings_.meta_key = layout.meta_key(settings);
+  settings_.seen_key = layout.seen_key(settings);
   settings_.fingerprint = layout.fingerprint(settings);
   for (MasterIndex m = 0; m < settings.masters; ++m) {
     new (&sessions_[m]) Session(settings_, settings_.master[m], settings_.client_name, parts[m]);

@@ -17,6 +17,10 @@ void Client::start_rounds(Instant now) {
   if (starts_.empty()) return;
   const MasterMask votes = voting();
   const bool quorum_votes = count(votes) >= quorum_of(settings_.masters);
+  MasterMask comparing = 0;
+  for (MasterIndex m : each(votes)) {
+    if (sessions_[m].asked_by_script()) comparing |= bit(m);
+  }
   for (uint16_t i = starts_.first(); i != no_slot;) {
     Lock& lock = table_[i];
     i = starts_.next(&table_[0], i);
@@ -26,13 +30,14 @@ void Client::start_rounds(Instant now) {
       perform(lock, lock.behind != no_slot ? machine_.queue(lock) : machine_.yield(lock, now, random_), now);
       continue;
     }
-    const MasterMask ready = able(votes, lock.wants, lock);
+    const MasterMask by_script = script_only(lock) ? votes : comparing;
+    const MasterMask ready = able(votes, by_script, lock.wants, lock);
     if (lock.wants != Wants::nothing && !may_begin(lock, quorum_votes, ready, now)) {
       plan(lock);
       continue;
     }
     starts_.remove(&table_[0], table_.index(lock));
-    if (lock.wants != Wants::nothing) begin_round(lock, ready, now);
+    if (lock.wants != Wants::nothing) begin_round(lock, ready, by_script, now);
   }
 }
 
@@ -65,7 +70,7 @@ bool Client::introduced() const {
   return true;
 }
 
-void Client::begin_round(Lock& lock, MasterMask ready, Instant now) {
+void Client::begin_round(Lock& lock, MasterMask ready, MasterMask by_script, Instant now) {
   introduced_ = true;
   const bool acquire = lock.wants == Wants::acquire;
   if (!machine_.begin(lock, now)) return carry_out(lock, Action::none, now);
@@ -81,16 +86,12 @@ void Client::begin_round(Lock& lock, MasterMask ready, Instant now) {
   if (acquire) lock.claim = make_claim(lock);
   const uint16_t claim = lock.claim;
   if (claims_[claim].ttl_ms < lock.round.ttl_ms) claims_[claim].ttl_ms = lock.round.ttl_ms;
-  if (acquire) {
-    claims_.sets_sent(claim, ready);
-  } else {
-    claims_.extends_sent(claim, ready);
+  if (acquire) claims_.sets_sent(claim, ready);
+  const MasterMask plain = static_cast<MasterMask>(ready & ~by_script);
+  for (MasterIndex m : each(ready & by_script)) {
+    ask_script(!acquire ? Op::extend : lock.options.fenced ? Op::acquire_fenced : Op::acquire, lock, m, now);
   }
-  if (by_script(lock)) {
-    for (MasterIndex m : each(ready)) ask_script(acquire ? Op::acquire_fenced : Op::extend, lock, m, now);
-  } else {
-    ask(acquire ? Op::acquire : Op::extend, claim, lock.round.number, lock.round.ttl_ms, ready, now);
-  }
+  ask(acquire ? Op::acquire : Op::extend, claim, lock.round.number, lock.round.ttl_ms, plain, now);
   if (!acquire || lock.rounds == 1) return;
   for (MasterIndex m : each(ready)) look_behind(lock, m, now);
 }
@@ -141,13 +142,14 @@ MasterMask Client::voting() const {
 }
 
 // Which of the voting masters can be sent this round: a SET needs room for itself and, later, for its delete.
-MasterMask Client::able(MasterMask votes, Wants wants, const Lock& lock) const {
+MasterMask Client::able(MasterMask votes, MasterMask by_script, Wants wants, const Lock& lock) const {
   MasterMask mask = 0;
   const bool acquire = wants != Wants::extend;
-  const size_t bytes = round_size(lock) + (acquire ? 0 : Command::caching().size);
+  const size_t plain = command_size(lock.names) + (acquire ? 0 : Command::caching().size);
   for (MasterIndex m : each(acquire ? votes : votes & claims_[lock.claim].sent)) {
     if (acquire && !claims_.may_send(m)) continue;
     const unsigned requests = acquire ? 2 : sessions_[m].extend_requests();
+    const size_t bytes = plain + (in(by_script, m) ? Command::sealed_max : 0);
     if (sessions_[m].room(bytes, claims_.reserved(m) + requests)) mask |= bit(m);
   }
   return mask;
@@ -179,8 +181,8 @@ size_t Client::command_size(const Names& names) const {
          more * (settings_.key_prefix.size + Command::name_max);
 }
 
-size_t Client::round_size(const Lock& lock) const {
-  return command_size(lock.names) + (by_script(lock) ? Command::fencing_max : 0);
+size_t Client::round_size(const Lock& lock, MasterIndex m) const {
+  return command_size(lock.names) + (by_script(lock, m) ? Command::sealed_max : 0);
 }
 
 }  // namespace redlock

@@ -28,7 +28,7 @@ void Client::master_status(MasterIndex m, redlock_master_status_t& out, Instant 
   const Session& session = sessions_[m];
   out.index = m;
   out.state = shown_state(m);
-  out.err = session.reason();
+  out.err = session.last_error();
   out.in_flight = session.in_flight();
   out.owed = claims_.debts_of(m);
   out.connects = session.connects();

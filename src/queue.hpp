@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Queue: slots in order of arrival, linked through the slots themselves, so that it can neither overflow nor allocate,
-// and any member can leave from the middle.
+// Queue: slots in order of arrival, linked through the slots themselves, so that it can neither overflow nor allocate.
+// Any member can leave from the middle, and one that is urgent can enter at the front.
 #pragma once
 #include <stdint.h>
 
@@ -32,6 +32,18 @@ class Queue {
       (slots[last_].*link).next = index;
     }
     last_ = index;
+  }
+
+  // From wherever it stands.
+  void push_front(Slot* slots, uint16_t index) {
+    remove(slots, index);
+    slots[index].*link = {first_, no_slot, true};
+    if (first_ == no_slot) {
+      last_ = index;
+    } else {
+      (slots[first_].*link).previous = index;
+    }
+    first_ = index;
   }
 
   void remove(Slot* slots, uint16_t index) {

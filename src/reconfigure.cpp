@@ -8,40 +8,39 @@ namespace {
 
 using Side = Reconfiguration::Side;
 using Stage = Reconfiguration::Stage;
-using Answer = Reconfiguration::Answer;
+using Moved = Session::Moved;
 
 constexpr Duration longer(Duration a, Duration b) { return a < b ? b : a; }
 
-unsigned count(const Side& side, Answer answer) {
-  unsigned n = 0;
-  for (MasterIndex m = 0; m < side.client.settings().masters; ++m) n += side.answer[m] == answer ? 1u : 0u;
-  return n;
-}
+bool enough(const Side& side) { return count(side.done) >= side.needed; }
 
-bool enough(const Side& side) { return count(side, Answer::yes) >= side.needed; }
+// Those of them whose record says one of these.
+MasterMask that_say(const Side& side, MasterMask masters, Moved one, Moved other) {
+  MasterMask out = 0;
+  for (MasterIndex m : each(masters)) {
+    const Moved said = side.client.session(m).moved();
+    if (said == one || said == other) out |= bit(m);
+  }
+  return out;
+}
 
 // Has every master that could be reached answered?
 bool settled(const Side& side) {
-  for (MasterIndex m = 0; m < side.client.settings().masters; ++m) {
+  for (MasterIndex m : each(side.open)) {
     const Session& session = side.client.session(m);
-    if (side.answer[m] == Answer::none && (session.connected() || !session.tried())) return false;
+    if (session.connected() || !session.tried()) return false;
   }
   return true;
 }
 
-bool complete(const Side& side) { return count(side, Answer::none) == 0; }
-
-Bytes word(Stage step) {
-  return step == Stage::look ? Bytes("look") : step == Stage::leave ? Bytes("leave") : Bytes("enter");
-}
-
-Answer answer_of(Session::Moved moved) {
-  switch (moved) {
-    case Session::Moved::yes: return Answer::yes;
-    case Session::Moved::foreign: return Answer::foreign;
-    case Session::Moved::failed: return Answer::failed;
-    default: return Answer::none;
+MasterMask in_both(const Settings& before, const Settings& after) {
+  MasterMask out = 0;
+  for (MasterIndex m = 0; m < after.masters; ++m) {
+    for (MasterIndex o = 0; o < before.masters; ++o) {
+      if (after.master[m].name == before.master[o].name) out |= bit(m);
+    }
   }
+  return out;
 }
 
 Duration patience_of(const Settings& s) { return s.suspect_close + s.connect_timeout + s.connect_timeout; }
@@ -57,23 +56,24 @@ Duration Reconfiguration::wait_between(const Settings& old_set, const Settings& 
   return lapse + Duration::ns(lapse.ns() / 1'000'000 * ppm) + guard_time(longer_ms, ppm, fixed);
 }
 
+Side::Side(Client& client_given)
+    : client(client_given),
+      needed(quorum_of(client_given.settings().masters)),
+      open(all_masters(client_given.settings().masters)) {}
+
 Reconfiguration::Reconfiguration(Client& old_set, Client& new_set, uint64_t seed, Instant now)
-    : old_(old_set, old_set.settings().masters - quorum_of(old_set.settings().masters) + 1),
-      new_(new_set, quorum_of(new_set.settings().masters)),
+    : old_(old_set),
+      new_(new_set),
       patience_(longer(patience_of(old_set.settings()), patience_of(new_set.settings()))),
       between_(wait_between(old_set.settings(), new_set.settings())),
-      until_(now + patience_) {
+      until_(now + patience_),
+      twins_(in_both(old_set.settings(), new_set.settings())) {
   ids_.seed(seed);
-  begin(old_, Stage::look);
-  begin(new_, Stage::look);
+  draw_id(id_);
 }
 
-void Reconfiguration::begin(Side& side, Stage step) {
-  side.step = step;
-  for (MasterIndex m = 0; m < side.client.settings().masters; ++m) {
-    side.asked[m] = Stage::over;
-    side.answer[m] = Answer::none;
-  }
+void Reconfiguration::draw_id(char* id) {
+  for (unsigned i = 0; i < Guard::id_size; ++i) id[i] = "0123456789abcdef"[ids_.next() & 0xF];
 }
 
 void Reconfiguration::finish(int result) {
@@ -81,43 +81,106 @@ void Reconfiguration::finish(int result) {
   result_ = result;
 }
 
-// Hear what was answered to this step; ask those who have not been asked, whose connection broke before the answer, or
-// whose record was not what it was taken for.
+void Reconfiguration::too_few() { finish(lost_ ? REDLOCK_E_RECORD_LOST : REDLOCK_E_NO_QUORUM); }
+
+// Ask these for the next step. Of the others that stays done which they did last.
+void Reconfiguration::begin(Stage stage, MasterMask old_masters, MasterMask new_masters, Instant now) {
+  stage_ = stage;
+  until_ = now + patience_;
+  old_.open = old_masters;
+  new_.open = new_masters;
+  old_.done &= static_cast<MasterMask>(~old_masters);
+  new_.done &= static_cast<MasterMask>(~new_masters);
+  old_.asked = new_.asked = 0;
+  ask(old_, now);
+  ask(new_, now);
+}
+
+// Hear what was answered to this step; ask those who have not been asked, or whose connection broke before the answer.
 void Reconfiguration::ask(Side& side, Instant now) {
-  for (MasterIndex m = 0; m < side.client.settings().masters; ++m) {
-    if (side.answer[m] != Answer::none) continue;
-    const Session::Moved moved = side.client.session(m).moved();
-    if (moved == Session::Moved::asked) continue;
-    if (side.asked[m] == side.step) side.answer[m] = answer_of(moved);
-    if (side.answer[m] != Answer::none) continue;
+  for (MasterIndex m : each(side.open)) {
+    const Session& session = side.client.session(m);
+    if (session.moved() == Moved::asked) continue;
+    if (in(side.asked, m) && session.moved() != Moved::no) hear(side, m);
+    if (stage_ == Stage::over) return;
+    side.asked &= static_cast<MasterMask>(~bit(m));
+    if (!in(side.open, m)) continue;
+    const bool enters = stage_ == Stage::enter;
     char ids[2 * Guard::id_size];
-    for (unsigned i = 0; i < Guard::id_size; ++i) ids[i] = "0123456789abcdef"[ids_.next() & 0xF];
-    const Bytes found = side.client.session(m).guard().quarantine();
-    memcpy(ids + Guard::id_size, found.data, found.size);
-    const Bytes from = old_.client.settings().fingerprint;
-    const Bytes to = new_.client.settings().fingerprint;
-    const Bytes quarantine(ids, Guard::id_size + found.size);
-    if (side.client.move(m, from, to, quarantine, word(side.step), now)) side.asked[m] = side.step;
+    if (enters) draw_id(ids);
+    if (!enters) memcpy(ids, id_, sizeof id_);
+    const Bytes there = enters ? Bytes(id_, sizeof id_) : session.guard().quarantine();
+    memcpy(ids + Guard::id_size, there.data, there.size);
+    const Bytes from = old_.client.settings().fingerprint, to = new_.client.settings().fingerprint;
+    const Bytes word = enters ? Bytes("enter") : marks() ? Bytes("mark") : Bytes("look");
+    if (side.client.move(m, from, to, Bytes(ids, Guard::id_size + there.size), word, now)) side.asked |= bit(m);
+  }
+}
+
+void Reconfiguration::hear(Side& side, MasterIndex m) {
+  const Session& session = side.client.session(m);
+  const Moved said = session.moved();
+  const bool own = said == Moved::marked && session.guard().quarantine() == Bytes(id_, sizeof id_);
+  const bool unmarked = said == Moved::blank || said == Moved::old_set || said == Moved::new_set;
+  if (marks() && (unmarked || said == Moved::by_another)) return;  // clients have changed it since it was read
+  const bool yes = stage_ == Stage::look                            ? said != Moved::third
+                   : marks() || (stage_ == Stage::again && !mends_) ? own
+                   : stage_ == Stage::again                         ? said == Moved::entered
+                                                                    : said == Moved::entered || said == Moved::new_set;
+  side.open &= static_cast<MasterMask>(~bit(m));
+  if (said == Moved::failed) {
+    side.err[m] = static_cast<int16_t>(session.move_error());
+  } else if (yes) {
+    side.done |= bit(m);
+  } else if (unmarked) {
+    side.err[m] = REDLOCK_E_RECORD_LOST;
+    lost_ = true;
+  } else {
+    side.err[m] = stage_ == Stage::look ? REDLOCK_E_FINGERPRINT : REDLOCK_E_CHANGING;
+    finish(side.err[m]);
   }
 }
 
 void Reconfiguration::step(Instant now) {
-  if (stage_ == Stage::over) return;
-  ask(old_, now);
-  if (stage_ == Stage::look || stage_ == Stage::enter) ask(new_, now);
+  if (!over()) ask(old_, now);
+  if (!over()) ask(new_, now);
+  if (!over() && due(now)) next(now);
+}
+
+bool Reconfiguration::due(Instant now) const {
+  if (now >= until_) return true;
+  if (stage_ == Stage::look && settled(old_) && settled(new_) && enough(old_) && enough(new_)) return true;
+  return stage_ != Stage::wait && (old_.open | new_.open) == 0;
+}
+
+void Reconfiguration::next(Instant now) {
+  const bool both = enough(old_) && enough(new_);
   switch (stage_) {
     case Stage::look:
       return after_look(now);
-    case Stage::leave:
-      return after_leave(now);
+    case Stage::mark_new:
+      if (mends_) return begin(Stage::again, 0, that_say(new_, new_.done, Moved::entered, Moved::entered), now);
+      if (!enough(new_)) return too_few();
+      written_ = REDLOCK_WRITTEN_OLD;
+      return begin(Stage::mark_old, old_.done, new_.done & twins_, now);
+    case Stage::mark_old:
+      if (!both) return too_few();
+      begin(Stage::wait, 0, 0, now);
+      until_ = now + between_;
+      return;
     case Stage::wait:
-      if (now < until_) return;
-      stage_ = Stage::enter;
-      until_ = now + patience_;
-      begin(new_, Stage::enter);
-      return ask(new_, now);
+      return begin(Stage::again, old_.done, new_.done, now);
+    case Stage::again:
+      if (mends_ ? count(that_say(new_, new_.done, Moved::entered, Moved::entered)) < new_.needed : !both) {
+        return too_few();
+      }
+      written_ = REDLOCK_WRITTEN_BOTH;
+      return begin(Stage::enter, 0, that_say(new_, new_.done, Moved::marked, Moved::marked), now);
     case Stage::enter:
-      return after_enter(now);
+      return begin(Stage::check, 0, new_.done, now);
+    case Stage::check:
+      if (!enough(new_)) return too_few();
+      return finish(static_cast<int>(new_.client.settings().masters - count(new_.done)));
     case Stage::over:
       return;
   }
@@ -125,29 +188,12 @@ void Reconfiguration::step(Instant now) {
 
 // Nothing is written unless it can be brought to its end.
 void Reconfiguration::after_look(Instant now) {
-  if (count(old_, Answer::foreign) + count(new_, Answer::foreign) != 0) return finish(REDLOCK_E_FINGERPRINT);
-  const bool all = settled(old_) && settled(new_);
-  if (now < until_ && !(all && enough(old_) && enough(new_))) return;
-  if (!enough(old_) || !enough(new_)) return finish(REDLOCK_E_NO_QUORUM);
-  stage_ = Stage::leave;
-  until_ = now + patience_;
-  begin(old_, Stage::leave);
-  ask(old_, now);
-}
-
-void Reconfiguration::after_leave(Instant now) {
-  if (enough(old_)) {
-    stage_ = Stage::wait;
-    until_ = now + between_;
-  } else if (now >= until_ || complete(old_)) {
-    finish(REDLOCK_E_NO_QUORUM);
-  }
-}
-
-void Reconfiguration::after_enter(Instant now) {
-  if (!complete(new_) && now < until_) return;
-  const unsigned written = count(new_, Answer::yes);
-  finish(enough(new_) ? static_cast<int>(new_.client.settings().masters - written) : int{REDLOCK_E_NO_QUORUM});
+  mends_ = count(that_say(new_, new_.done, Moved::entered, Moved::entered)) >= new_.needed;
+  if (!mends_ && (!enough(old_) || !enough(new_))) return finish(REDLOCK_E_NO_QUORUM);
+  const MasterMask done = mends_ ? that_say(new_, new_.done, Moved::entered, Moved::new_set) : twins_;
+  const MasterMask to_mark = new_.done & static_cast<MasterMask>(~done);
+  written_ = mends_ ? REDLOCK_WRITTEN_BOTH : to_mark != 0 ? REDLOCK_WRITTEN_NEW : REDLOCK_WRITTEN_NOTHING;
+  begin(Stage::mark_new, 0, to_mark, now);
 }
 
 void Reconfiguration::clock_jumped(Instant now) {

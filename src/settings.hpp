@@ -37,8 +37,11 @@ struct Settings {
   uint32_t drift_fixed_ms = REDLOCK_DRIFT_FIXED_MS_DEFAULT;
 
   GuardMode guard = GuardMode::off;
-  bool commission = false;  // what is found within the first guard time is sealed at once
-  Bytes meta_key;           // the guard's record and what must stand there; made by the client
+  static constexpr size_t boot_id_size = 36;
+  char boot_id[boot_id_size];  // of this machine, so that its short-lived clients watch together
+  bool has_boot_id = false;    // false: each watches alone
+  Bytes meta_key;     // the guard's record and what must stand there; made by the client
+  Bytes seen_key;     // the hash of short visits; made by the client
   Bytes fingerprint;
   bool fence_strict = false;  // no floor: a resource whose counters are unknown gets no token
 

@@ -48,7 +48,7 @@ struct each {
 // What one master's answer means for the open round.
 enum class Vote : uint8_t { granted, refused, failed };
 
-// What is asked of a master about one claim. A fenced acquire is the same as an acquire, and asks for a token as well.
+// What is asked of a master about one claim. A fenced acquire asks for a token as well.
 enum class Op : uint8_t { acquire, extend, release, acquire_fenced, token };
 
 constexpr uint64_t token_max = INT64_MAX;

@@ -113,6 +113,7 @@ static bool create_client(struct gateway *g) {
   redlock_config_t *config = NULL;
   int err = new_config(&g->options, &config);
   if (err == 0) err = redlock_create(&g->rl, config);
+  if (err == 0) err = commission(&g->options, g->rl);
   if (err != 0) note(g, redlock_strerror(err), config != NULL ? redlock_config_error(config) : "");
   redlock_config_free(config);
   return err == 0;

@@ -214,6 +214,7 @@ static bool create_client(struct gateway *g) {
   if (err == 0) {
     redlock_config_set_event(config, on_event, g);
     err = redlock_create_on_loop(&g->rl, config, &g->loop);
+    if (err == 0) err = commission(&g->options, g->rl);
   }
   if (err != 0) note(g, redlock_strerror(err), config != NULL ? redlock_config_error(config) : "");
   redlock_config_free(config);

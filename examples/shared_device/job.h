@@ -75,9 +75,13 @@ static inline int new_config(const struct options *options, redlock_config_t **c
   int err = redlock_config_new(config);
   if (err == 0) err = redlock_config_set_str(*config, "client_name", name);
   if (err == 0 && options->config != NULL) err = redlock_config_load_file(*config, options->config);
-  if (err == 0 && options->commission) err = redlock_config_set_u32(*config, "commission", 1);
   while (err == 0 && rest != NULL && *rest != '\0') err = redlock_config_add_master(*config, strsep(&rest, ","));
   return err;
+}
+
+// --commission is the operator's word about this moment: a call, and no setting that each start would repeat.
+static inline int commission(const struct options *options, redlock_t *rl) {
+  return options->commission ? redlock_commission(rl) : 0;
 }
 
 static inline void print_tally(const struct options *options, struct tally *tally) {

@@ -44,10 +44,13 @@
  *       [setup] works on its arguments only; one thread at a time per object.
  *     Not after CLOSED, and not once redlock_destroy() has returned: the client is gone then.
  *     In a forked child every call on a client returns REDLOCK_E_FORKED and sends nothing; do not run the client's
- *     loop there either: what comes for the parent would keep it spinning.
+ *     loop there either: what comes for the parent would keep it spinning. A child of _Fork() or of a bare clone() is
+ *     noticed too, on Linux 4.14 and later. One that shares the parent's memory (vfork(), CLONE_VM) never is: let it
+ *     call nothing here.
  *  6. Event callbacks run in uv_run(), in redlock_process() or on the client's own thread, according to the mode; after
- *     the library's state is final, without a lock held, and never from inside the call that started something. (Loop
- *     mode: they run in the prepare phase; with UV_RUN_ONCE the loop still waits for its next event after them;
+ *     the library's state is final, without a lock held, and never from inside the call that started something. The
+ *     clock is read before each: a lock that expired while another callback ran is never told ACQUIRED or RENEWED.
+ *     (Loop mode: they run in the prepare phase; with UV_RUN_ONCE the loop still waits for its next event after them;
  *     uv_stop() in the callback prevents that.)
  *  7. After create nothing is allocated, except by the system's resolver for masters given by host name.
  *  8. The library never prints, aborts, raises SIGPIPE or installs a signal handler, and blocks only in calls marked
@@ -74,6 +77,7 @@
  *  redlock_fence_init        yes      THREAD    yes      THREAD    yes      yes       yes       yes
  *  redlock_suspended         yes      THREAD    yes      THREAD    yes      yes       yes       yes
  *  redlock_commission        yes      THREAD    yes      THREAD    yes      yes       yes       yes
+ *  redlock_commission_master yes      THREAD    yes      THREAD    yes      yes       yes       yes
  *  redlock_status            yes      THREAD    yes      THREAD    yes      yes       yes       yes
  *  redlock_master_status     yes      THREAD    yes      THREAD    yes      yes       yes       yes
  *  redlock_status_json       yes      THREAD    yes      THREAD    yes      yes       yes       yes
@@ -125,7 +129,8 @@ typedef struct redlock_lock_s {
   uint64_t id;
 } redlock_lock_t;
 
-/* The name of what is locked: 1 .. REDLOCK_RESOURCE_MAX bytes, any bytes. */
+/* The name of what is locked: 1 .. REDLOCK_RESOURCE_MAX bytes, any bytes. Its key on the masters is key_prefix and the
+ * name. Keys that begin with redlock:{key_prefix}: are the library's own, and such names are refused with RESERVED. */
 typedef struct redlock_resource_s {
   const void *data;
   uint32_t size; /* bytes */
@@ -143,7 +148,7 @@ static inline redlock_resource_t redlock_resource(const char *name) {
 /* ---- 2. Errors: name, number, text. Numbers are frozen. ------------------------------------------------------- */
 
 #define REDLOCK_ERROR_MAP(X)                                                                        \
-  /* how an acquire, an extend or a lock ended */                                                   \
+  /* how an acquire, an extend, a lock or a change of masters ended */                              \
   X(LOCKED, -1, "held by somebody else on too many masters")                                        \
   X(NO_QUORUM, -2, "too few masters gave a usable answer")                                          \
   X(TOO_SLOW, -3, "won, but too little of the validity was left")                                   \
@@ -154,6 +159,8 @@ static inline redlock_resource_t redlock_resource(const char *name) {
   X(FENCE_UNKNOWN, -8, "too few masters know this resource's token, and fence is strict")           \
   X(FENCE_RANGE, -9, "no larger fencing token is left")                                             \
   X(FENCED, -10, "a larger fencing token was seen: somebody else has held the lock since")          \
+  X(CHANGING, -11, "another change of the masters is under way, or was given up")                   \
+  X(RECORD_LOST, -12, "too few masters have kept what the change wrote")                            \
   /* what the caller did */                                                                         \
   X(INVAL, -20, "an argument is out of range")                                                      \
   X(CONFIG, -21, "the configuration is not valid; redlock_config_error() says where")               \
@@ -171,6 +178,7 @@ static inline redlock_resource_t redlock_resource(const char *name) {
   X(CLOCK, -33, "the system's clocks cannot be read closely enough together")                       \
   X(SYSTEM, -34, "the system refused a descriptor, a timer or random bytes")                        \
   X(NOT_HELD, -35, "the acquire has not been decided yet")                                          \
+  X(RESERVED, -36, "makes a key of the library's own: redlock:{key_prefix}:...")                     \
   /* one master: why it gave no vote, or is not up */                                               \
   X(RESOLVE, -50, "the host name cannot be resolved")                                               \
   X(CONNECT, -51, "the connection was refused or timed out")                                        \
@@ -205,7 +213,9 @@ static inline redlock_resource_t redlock_resource(const char *name) {
   X(IDENTITY, -83, "does not tell its run id and replication id")                                   \
   X(MAXMEMORY, -84, "may evict keys: maxmemory is set and its policy is not noeviction")            \
   X(WALL_CLOCK, -85, "its clock was stepped, runs off rate, or keys were evicted")                    \
-  X(SEAL, -86, "is not in the state in which the guard admitted it")
+  X(SEAL, -86, "is not in the state in which the guard admitted it")                                \
+  X(REPLID, -90, "its replication id has changed, as for a backup or a first replica: watched again")   \
+  X(NO_GREETING, -91, "closed the connection before its first answer: does this port speak TLS only?")
 
 #define REDLOCK_ERROR_ENUM(name, number, text) REDLOCK_E_##name = number,
 enum redlock_err { REDLOCK_OK = 0, REDLOCK_ERROR_MAP(REDLOCK_ERROR_ENUM) REDLOCK_E_LAST_ = -99 };
@@ -255,7 +265,7 @@ typedef struct redlock_event_s {
   int32_t err;          /* 0 or enum redlock_err */
   int32_t master_err;   /* the first cause given by a master in the round that decided; 0: none */
   redlock_lock_t lock;  /* id 0 for MASTER and CLOSED */
-  int64_t validity_ms;  /* what is left of the validity when the event was made; 0 when the lock is not held */
+  int64_t validity_ms;  /* what is left of the validity when the callback begins; 0 when the lock is not held */
   uint32_t granted;     /* votes of the round that decided */
   uint32_t refused;
   uint32_t failed;
@@ -313,7 +323,6 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_config_add_master(redlock_config_t *cf
  *   guard                       str  strict, weak or off                strict
  *                                    strict: a master votes only when nothing it may have forgotten can still be held;
  *                                    weak: the same where INFO is not to be had, blind to a restart from an old snapshot
- *   commission                  u32  0 or 1: redlock_commission() when the first connection is opened   0
  *   fence                       str  "floor", "strict" (section 9)       "floor"
  *   defaults.ttl_ms             u32  20 .. timing.max_ttl_ms            10000
  *   defaults.retry_delay_ms     u32  1 .. 5000                          100
@@ -398,9 +407,10 @@ REDLOCK_API int redlock_process(redlock_t *rl);
  * INVAL: grace_ms out of range. CLOSED: a second call. NOTSUP: thread mode. THREAD. FORKED. */
 REDLOCK_API int redlock_close_async(redlock_t *rl, uint32_t grace_ms);
 
-/* [block] Thread mode: the same end, waited for; threads that are blocked in a call return with CANCELED. When it
- * returns 0, CLOSED was delivered, the thread is joined and the client is gone; at most grace_ms (0 .. 60000) and 2 s
- * later, also when masters are silent. No other call may begin once this one has.
+/* [block] Thread mode: the same end, waited for; threads that are blocked in a call return with CANCELED, or with LOST
+ * where their acquire or extend had just been won. When it returns 0, CLOSED was delivered, the thread is joined and the
+ * client is gone; at most grace_ms (0 .. 60000) and 2 s later, also when masters are silent. No other call may begin
+ * once this one has.
  * TIMEOUT: the thread cannot end yet, because a callback does not return or the system's resolver is looking up a
  * master's host name. It ends by itself when they let it, and frees the memory; no other callback begins, not even
  * that of CLOSED. In memory of the caller's (_in) this call waits for them instead. CLOSED: another thread is destroying it. INVAL: grace_ms.
@@ -445,7 +455,8 @@ typedef struct redlock_acquire_opts_s {
  * a quorum is up, an acquire waits for that, at most timing.connect_timeout_ms twice or its wait budget.
  * opts may be NULL: all defaults. *lock is the handle, 0 on error.
  * INVAL: a resource, count, an option or the size is out of range; a resource stands there twice; the names together take
- * more than limits.resource_bytes. TABLE_FULL. CLOSED. THREAD. FORKED. */
+ * more than limits.resource_bytes. RESERVED: one of the names makes a key of the library's own. TABLE_FULL. CLOSED.
+ * THREAD. FORKED. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_acquire_async(redlock_t *rl, const redlock_resource_t *resources,
                                                         uint32_t count, const redlock_acquire_opts_t *opts,
                                                         redlock_lock_t *lock);
@@ -457,8 +468,8 @@ REDLOCK_API int redlock_cancel(redlock_t *rl, redlock_lock_t lock);
 /* [own] Extend a held lock: ttl_ms from now (20 .. timing.max_ttl_ms; 0: the ttl of the acquire). RENEWED or AT_RISK
  * follows (or LOST, RELEASED, if the lock ends first). The validity never gets shorter, a key that is gone is never made
  * again. (Redlock page, "Making the algorithm more reliable: Extending the lock".)
- * INVAL: ttl_ms. STALE. NOT_HELD: not acquired yet. LOST: expired. BUSY: an extend round is open. HOLD_LIMIT. CLOSED.
- * THREAD. FORKED. */
+ * INVAL: ttl_ms. STALE. NOT_HELD: not acquired yet. LOST: expired, or a redlock_check() on some thread has found it
+ * over. BUSY: an extend round is open. HOLD_LIMIT. CLOSED. THREAD. FORKED. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_extend_async(redlock_t *rl, redlock_lock_t lock, uint32_t ttl_ms);
 
 /* [own] Let go: from now on the lock is not held; the compare-and-delete goes to every master that was sent anything
@@ -473,12 +484,13 @@ REDLOCK_API int redlock_release_async(redlock_t *rl, redlock_lock_t lock);
 
 /* [block] Until the resource is acquired, or wait_ms is over as redlock_acquire_async() counts it. 0: *lock is held; on
  * any error *lock is 0 and nothing is held. The errors of redlock_acquire_async() and of FAILED: LOCKED, NO_QUORUM, TOO_SLOW,
- * TIMEOUT, CANCELED, LOST. TIMEOUT also: a callback has kept the client's thread for 2 s beyond the budget; the acquire was
- * given up, and its FAILED is delivered when the callback returns. */
+ * TIMEOUT, CANCELED, LOST. LOST also: it was ACQUIRED, and its callback, which comes first, took longer than the
+ * validity or let it go; LOST or RELEASED is delivered besides. TIMEOUT also: a callback has kept the client's thread
+ * for 2 s beyond the budget; the acquire was given up, and its FAILED is delivered when the callback returns. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_acquire(redlock_t *rl, const redlock_resource_t *resources, uint32_t count,
                                                   const redlock_acquire_opts_t *opts, redlock_lock_t *lock);
 /* [block] 0: RENEWED. On an error the lock is as valid as it was: the errors of redlock_extend_async() and of AT_RISK.
- * LOST: the lock ended first. TIMEOUT: as above; the extend may still be won. */
+ * LOST: the lock ended before this call could return. TIMEOUT: as above; the extend may still be won. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_extend(redlock_t *rl, redlock_lock_t lock, uint32_t ttl_ms);
 /* [block] 0: the lock is not held and the deletes are on their way; does not wait for the masters' answers. STALE: never
  * issued. TIMEOUT: let go, but a callback keeps the client's thread from sending the deletes. */
@@ -502,62 +514,78 @@ REDLOCK_API int64_t redlock_deadline_ns(const redlock_t *rl, redlock_lock_t lock
 REDLOCK_API int redlock_suspended(redlock_t *rl);
 
 /* [own] For a new site, or after an outage: the operator states that no lock of these keys is held and no other client
- * is running. Each master whose state is found within one guard time (timing.max_ttl_ms and a percent) from now is
- * admitted at once instead of being watched for that time. Once per master: what it loses afterwards is watched again.
- * Wrongly used it makes two holders possible. 0, CLOSED, THREAD, FORKED; without effect when the guard is off. */
+ * is running. Each master that is reached, and whose state is read, within twice timing.connect_timeout_ms from now is
+ * admitted at once instead of being watched for a guard time (timing.max_ttl_ms and a percent). A master that is reached
+ * later is watched: the statement does not vouch for what happened to that master meanwhile. Once per master: what it
+ * loses afterwards is watched again. Wrongly used, the call makes two holders possible. There is no setting for it, since
+ * a setting would state the same at each start. 0, CLOSED, THREAD, FORKED; without effect when the guard is off. */
 REDLOCK_API int redlock_commission(redlock_t *rl);
+/* [own] The same for one master, by its index in the configuration. INVAL: there is no such master. */
+REDLOCK_API int redlock_commission_master(redlock_t *rl, uint32_t master);
 
 /* Another set of masters, or another timing.max_ttl_ms, while clients run. */
 #define REDLOCK_WRITTEN_NOTHING 0
-#define REDLOCK_WRITTEN_OLD 1  /* on old masters only */
-#define REDLOCK_WRITTEN_BOTH 2
+#define REDLOCK_WRITTEN_OLD 1  /* masters of old_cfg were marked: they vote for nobody */
+#define REDLOCK_WRITTEN_BOTH 2 /* masters were given to the clients of new_cfg */
+#define REDLOCK_WRITTEN_NEW 3  /* masters that are in new_cfg alone were marked; the clients of old_cfg go on */
 
 typedef struct redlock_reconfigure_report_s {
   uint32_t size;        /* sizeof */
   uint32_t written;     /* how far it came: REDLOCK_WRITTEN_* */
   uint32_t old_masters; /* N of old_cfg */
-  uint32_t old_needed;  /* so many of them had to acknowledge: N - Q + 1, so that the others are no quorum */
+  uint32_t old_needed;  /* Q of old_cfg: so many of them have to do each step */
   uint32_t new_masters; /* N of new_cfg */
   uint32_t new_needed;  /* Q of new_cfg */
   /* By index in the order of each configuration: 0: it did what was last asked of it (nothing written: it could have
-   * been); else why not: RESOLVE, CONNECT, AUTH, NODE_TIMEOUT, NOPERM, ROLE ..., or FINGERPRINT: its record is of a third
-   * configuration. */
+   * been); else why not: RESOLVE, CONNECT, AUTH, NODE_TIMEOUT, NOPERM, ROLE ...; FINGERPRINT: its record is of a third
+   * configuration; CHANGING: it bears the mark of another call; RECORD_LOST: it has lost what this call wrote. */
   int32_t old_err[REDLOCK_MASTERS_MAX];
   int32_t new_err[REDLOCK_MASTERS_MAX];
 } redlock_reconfigure_report_t;
 
 /* [setup] Any thread that may be blocked; it needs no client, and runs none of your callbacks. For a maintenance program,
- * once for the whole site: the masters of old_cfg lose their votes for the clients of old_cfg, and only when so many have
- * that the others are no quorum, those of new_cfg are given to the clients of new_cfg. Clients of old_cfg may go on
- * running: they keep what they hold until its validity ends, renew nothing (AT_RISK, then LOST), and get nothing any more
- * (GUARD; their masters say FINGERPRINT). Clients of new_cfg get their first lock a guard time after the call. So no lock
- * of the one overlaps with one of the other.
+ * once for the whole site: the masters of both sets are marked, so that they vote for nobody, and when every client
+ * must have seen that, those of new_cfg are given to the clients of new_cfg. Clients of old_cfg may go on running: they
+ * keep what they hold until its validity ends, renew nothing (AT_RISK, then LOST), and get nothing any more (GUARD;
+ * their masters say FINGERPRINT). Clients of new_cfg get their first lock a guard time after the call. So no lock of
+ * the one overlaps with one of the other.
  *
- * In order: it connects to all masters of both; reads their records; writes to the old ones; waits for a third of the old
- * max_ttl_ms (1 s at least) and the drift, and for as much as the old max_ttl_ms is longer than the new one; writes to
- * the new ones. Each of the other steps takes at most timing.suspect_close_ms and twice timing.connect_timeout_ms, of the
- * slower configuration, and a name look-up under way is waited for at the end. It allocates its clients and frees them.
+ * In order: it connects to all masters of both and reads their records; marks those that are in new_cfg alone; marks
+ * those of old_cfg; waits for a third of the old max_ttl_ms (1 s at least) and the drift, and for as much as the old
+ * max_ttl_ms is longer than the new one; reads the marks again; writes to the masters of new_cfg; reads what came of
+ * it. Each step but the wait takes at most timing.suspect_close_ms and twice timing.connect_timeout_ms, of the slower
+ * configuration, and a name look-up under way is waited for at the end. It allocates its clients and frees them.
  *
- * 0: done. Above 0: done, and so many masters of new_cfg could not be written: the clients of new_cfg have a quorum, and
- * those masters do not vote for them; call it again when they are back. On an error no locks overlap either:
- * NO_QUORUM: too few old or new masters answered; the report says which, and how far it came. Nothing written: nothing
- *   has changed. On old masters only: those vote for nobody, and if they are old_needed, nobody can lock. On both: too
- *   few for a quorum of new_cfg. Call it again, as often as necessary: what was done is not done again, and does not
- *   disturb clients that lock already; or undo it by the opposite change, redlock_reconfigure(new_cfg, old_cfg, ...).
+ * 0: done. Above 0: done, and so many masters of new_cfg could not be written: the clients of new_cfg have a quorum,
+ * and those masters do not vote for them; call it again when they are back. On an error no locks overlap either:
+ * NO_QUORUM: too few old or new masters answered. CHANGING: another call has marked a master since this one read it.
+ *   RECORD_LOST: too few masters have kept their marks. For all three the report says which masters, and how far the
+ *   call came. Nothing written: nothing has changed. On masters of new_cfg alone: the clients of old_cfg go on. On old
+ *   ones: if old_needed of them are marked, nobody can lock. On both: too few for a quorum of new_cfg. Call it again,
+ *   as often as necessary; or undo it by the opposite change, redlock_reconfigure(new_cfg, old_cfg, ...). A call that
+ *   finds new_needed masters of new_cfg given to its clients already completes the others, and does not disturb clients
+ *   that lock; any other call begins anew.
  * FINGERPRINT: a master's record is of a third configuration: old_cfg is not what its clients use, or another change of
  *   it was begun and neither ended nor undone. Nothing was written.
- * CONFIG: a configuration is not valid, its guard is off (its clients would not notice), key_prefix differs, or names and
- *   timing.max_ttl_ms are the same: redlock_config_error() of that one, or of new_cfg, says it. INVAL: a configuration is
- *   NULL, or the size of the report is too small. NOMEM. CLOCK. SYSTEM.
+ * CONFIG: a configuration is not valid, its guard is off (its clients would not notice), key_prefix differs, or names
+ *   and timing.max_ttl_ms are the same: redlock_config_error() of that one, or of new_cfg, says it. INVAL: a
+ *   configuration is NULL, or the size of the report is too small. NOMEM. CLOCK. SYSTEM.
  * *report, which may be NULL, is filled in every case but INVAL.
  *
- * Start clients of new_cfg only when it has returned: before it, those masters of new_cfg that are not in old_cfg let
- * them in if they are a quorum. Masters are compared by name; one whose address or server changes under the same name is
- * no change for this call: switch the old server off first, and the guard takes the new one for one that restarted. An
- * old master that loses its data after it was written to, also while the call goes on, lets clients of old_cfg begin
- * anew there: do not leave any behind.
- * Fencing tokens go on: the next token of each resource is floored (section 9), and with "fence": "strict" each resource
- * needs redlock_fence_init() once. */
+ * One change at a time. A call that begins while another is under way, anywhere, takes the site over, and the earlier
+ * one ends with CHANGING, unless it was done first. Two that begin at the same moment may both end so, and opposite ones
+ * may leave a site on which nobody can lock. Then one operator alone repeats the call whose new_cfg the gateways are to
+ * have. Two calls from one old_cfg to two different new_cfg, both given up, may leave marks at which every call ends
+ * with FINGERPRINT. Then end all gateways, delete the key redlock:{key_prefix}:meta on all masters, and start the
+ * gateways of one set.
+ *
+ * Start clients of new_cfg only when it has returned: before the call marks them, the masters that are in new_cfg alone
+ * let these clients in if they are a quorum. From its marks until its end they do not. Masters are compared by name;
+ * one whose address or server changes under the same name is no change for this call: switch the old server off first,
+ * and the guard takes the new one for one that restarted. An old master that loses its data when the call has read its
+ * marks again, or later, lets clients of old_cfg begin anew there: do not leave any behind. Fencing tokens go on: the
+ * next token of each resource is floored (section 9), and with "fence": "strict" each resource needs
+ * redlock_fence_init() once. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_reconfigure(const redlock_config_t *old_cfg, const redlock_config_t *new_cfg,
                                                       redlock_reconfigure_report_t *report);
 
@@ -592,7 +620,8 @@ typedef struct redlock_master_status_s {
   uint32_t size;
   uint32_t index;
   int32_t state;          /* enum redlock_master_state */
-  int32_t err;            /* why it is not up, or the last error it answered; 0: none */
+  int32_t err;            /* why it is not up; else NOPERM while it refuses deletes, or the last error that it
+                             answered on this connection (NOSCRIPT apart); 0: none */
   uint32_t in_flight;     /* unanswered requests */
   uint32_t owed;          /* deletes not answered yet */
   uint32_t connects;      /* connections made */
@@ -646,8 +675,8 @@ REDLOCK_API int redlock_status_json(const redlock_t *rl, char *buf, size_t *size
 REDLOCK_API uint64_t redlock_fencing_token(const redlock_t *rl, redlock_lock_t lock);
 
 /* [own] "fence": "strict" only: this resource is new, or whoever checks its tokens was reset; the next acquire of it by
- * this client may take a token from the masters' clocks, once. 0. INVAL: the resource. TABLE_FULL: too many such permissions
- * wait to be used. CLOSED. THREAD. FORKED. */
+ * this client may take a token from the masters' clocks, once. 0. INVAL: the resource. RESERVED: it makes a key of the
+ * library's own. TABLE_FULL: too many such permissions wait to be used. CLOSED. THREAD. FORKED. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_fence_init(redlock_t *rl, const redlock_resource_t *resource);
 
 /* [any] For firmware that owns the device; needs nothing but this header. *high_water is the largest token seen: 0 at

@@ -2,26 +2,45 @@
 #include "port/posix/fork_guard.hpp"
 
 #include <pthread.h>
+#include <sys/mman.h>
 
-namespace redlock::fork_guard {
-
-uint32_t generation = 0;
-
+namespace redlock {
+namespace fork_guard {
 namespace {
 
 pthread_once_t once = PTHREAD_ONCE_INIT;
+uint32_t in_memory = 0;    // where no page is wiped
+uint32_t generations = 0;  // of this process and those it was forked from; 0: there is no handler
 
-void in_child() { __atomic_fetch_add(&generation, 1, __ATOMIC_RELAXED); }
+// Also where the page was wiped: an emulated system call may not do what it says. The child has only this thread yet.
+void in_child() { *place = ++generations; }
 
-void add_handler() {
-  if (pthread_atfork(nullptr, nullptr, in_child) == 0) __atomic_store_n(&generation, 1, __ATOMIC_RELAXED);
+void install() {
+  if (pthread_atfork(nullptr, nullptr, in_child) != 0) return;
+  generations = 1;
+#ifdef MADV_WIPEONFORK
+  // Both round up to a page. One that cannot be wiped is never touched, and takes no memory.
+  void* const page = mmap(nullptr, sizeof *place, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const bool wiped = page != MAP_FAILED && madvise(page, sizeof *place, MADV_WIPEONFORK) == 0;
+  if (wiped) __atomic_store_n(&place, static_cast<uint32_t*>(page), __ATOMIC_RELAXED);
+#endif
 }
 
 }  // namespace
 
-uint32_t install() {
-  pthread_once(&once, add_handler);
-  return __atomic_load_n(&generation, __ATOMIC_RELAXED);
+uint32_t* place = &in_memory;
+
+}  // namespace fork_guard
+
+// Threads of a child may come at the same time: the first gives the generation.
+uint32_t fork_generation() {
+  using namespace fork_guard;
+  pthread_once(&once, install);
+  uint32_t generation = __atomic_load_n(place, __ATOMIC_RELAXED);
+  if (generation != 0 || __atomic_load_n(&generations, __ATOMIC_RELAXED) == 0) return generation;
+  const uint32_t next = __atomic_add_fetch(&generations, 1, __ATOMIC_RELAXED);
+  const bool first = __atomic_compare_exchange_n(place, &generation, next, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  return first ? next : generation;
 }
 
-}  // namespace redlock::fork_guard
+}  // namespace redlock

@@ -1,22 +1,29 @@
 // SPDX-License-Identifier: MIT
 //
 // Fork guard: lets an object find out that it lives in a forked child. It keeps the generation it was created in; in
-// the child the generation is another. Not noticed: children made without fork()'s handlers (vfork, _Fork, a bare clone
-// system call), which may do next to nothing before exec anyway.
+// the child the generation is another.
+//
+// The generation stands on a page of its own that the kernel wipes in a child (MADV_WIPEONFORK, Linux 4.14), however
+// the child was made: by fork(), by _Fork(), by a bare clone. Reading it is a load, where getpid() is a system call. On
+// an older kernel it stands in ordinary memory, and only fork() changes it, through a handler of pthread_atfork().
+// Children that share the memory of the parent (vfork, CLONE_VM) are never noticed; they may do next to nothing before
+// exec anyway.
 #pragma once
 #include <stdint.h>
 
 namespace redlock {
 
 namespace fork_guard {
-extern uint32_t generation;  // 0: the handler is not installed yet
-uint32_t install();
+extern uint32_t* place;  // of the generation; 0 there: none yet, or wiped
 }  // namespace fork_guard
 
 // Any thread. 0: the system has no memory for the fork handler; create nothing that relies on it.
-inline uint32_t fork_generation() {
-  const uint32_t generation = __atomic_load_n(&fork_guard::generation, __ATOMIC_RELAXED);
-  return generation != 0 ? generation : fork_guard::install();
+uint32_t fork_generation();
+
+// Any thread: is this another process than the one of this generation?
+inline bool forked_since(uint32_t generation) {
+  const uint32_t* const place = __atomic_load_n(&fork_guard::place, __ATOMIC_RELAXED);
+  return __atomic_load_n(place, __ATOMIC_RELAXED) != generation;
 }
 
 }  // namespace redlock

@@ -191,10 +191,10 @@ void Driver::step() {
 
 void Driver::turns() {
   for (unsigned i = 0; i < turns_max; ++i) {
-    const Instant now = read_clock();
-    client_.on_time(now);
-    if (touched_ || client_.wants_turn()) turn(now);  // else there are only events
-    deliver(now);
+    const Instant now = handle_time();
+    const bool turns = touched_ || client_.wants_turn();  // else there are only events
+    if (turns) turn(now);
+    deliver(now, turns);
     if (!touched_ && !client_.wants_turn()) return;
   }
   touched_ = true;
@@ -212,6 +212,7 @@ inline void Driver::flush(Connection& c, const Tx& tx, Instant now) {
 void Driver::turn(Instant now) {
   touched_ = false;
   refill();
+  if (client_.wants_boot_time()) client_.boot_time(clock_.boot_ms(), now);
   client_.turn(now);
   for (MasterIndex m = 0; m < masters_; ++m) {
     const Tx& tx = client_.output(m);
@@ -221,9 +222,11 @@ void Driver::turn(Instant now) {
   if (client_.called()) act_on_wishes(now);
 }
 
-// Only the events that are there now: what a callback adds is told after the next turn.
-void Driver::deliver(Instant now) {
-  for (unsigned n = client_.events(); n > 0; --n) {
+// As many events as are there now: what a callback adds is told after the next turn. The clock is read before each,
+// since a callback takes its time, and so does a turn. late: something came behind the reading of `now`.
+void Driver::deliver(Instant now, bool late) {
+  for (unsigned n = client_.events(); n > 0; --n, late = true) {
+    if (late) now = handle_time();
     Client::Event event;
     if (!client_.next_event(event, now)) return;
     owner_.event(owner_.self, event);
@@ -238,6 +241,12 @@ inline Instant Driver::read_clock_in_line() {
 }
 
 Instant Driver::read_clock() { return read_clock_in_line(); }
+
+Instant Driver::handle_time() {
+  const Instant now = read_clock();
+  client_.on_time(now);
+  return now;
+}
 
 void Driver::refill() {
   unsigned char bytes[256];
@@ -441,7 +450,7 @@ inline void Driver::read(Connection& c) {
 void Driver::on_poll(uv_poll_t* handle, int status, int events) {
   Connection& c = *static_cast<Connection*>(handle->data);
   Driver& driver = *c.driver;
-  if (driver.closing_ || c.fd < 0 || driver.fork_generation_ != fork_generation()) return;
+  if (driver.closing_ || c.fd < 0 || forked_since(driver.fork_generation_)) return;
   const Visit visit(driver.owner_);
   if (c.state == Connection::State::connecting) {
     driver.touched_ = true;

@@ -79,10 +79,11 @@ class Driver {
 
   Instant read_clock();
   [[gnu::always_inline]] inline Instant read_clock_in_line();  // for what is read again and again
+  Instant handle_time();  // reads the clock, and lets the client handle what is due
   void step();
   void turns();
   void turn(Instant now);
-  void deliver(Instant now);
+  void deliver(Instant now, bool late);
   void refill();
   void arm();
 

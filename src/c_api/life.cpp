@@ -9,6 +9,7 @@
 
 #include "c_api/common.hpp"
 #include "config/report.hpp"
+#include "port/posix/boot_id.hpp"
 #include "port/posix/fork_guard.hpp"
 
 namespace redlock {
@@ -17,7 +18,7 @@ namespace redlock {
 
 uintptr_t this_thread() { return reinterpret_cast<uintptr_t>(reinterpret_cast<void*>(pthread_self())); }
 
-bool forked(const redlock_t* rl) { return rl->fork_generation != fork_generation(); }
+bool forked(const redlock_t* rl) { return forked_since(rl->fork_generation); }
 
 bool on_own_thread(const redlock_t* rl) { return __atomic_load_n(&rl->thread, __ATOMIC_RELAXED) == this_thread(); }
 
@@ -142,6 +143,7 @@ int make(redlock_t*& rl, const redlock_config_t* cfg, const Place& place, Mode m
   Settings settings;
   const int err = finish(*cfg, settings);
   if (err != 0) return err;
+  settings.has_boot_id = read_boot_id(settings.boot_id);
   if (place.given && place.size < size_of(settings)) return REDLOCK_E_TOOSMALL;
   if (fork_generation() == 0) return REDLOCK_E_SYSTEM;
   void* memory = place.given ? place.at : malloc(size_of(settings));

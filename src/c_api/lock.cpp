@@ -33,9 +33,22 @@ int to_options(const redlock_t* rl, const redlock_acquire_opts_t* given, redlock
   return out.retry_delay_ms > REDLOCK_RETRY_DELAY_MS_MAX ? REDLOCK_E_INVAL : 0;
 }
 
-bool to_bytes(const redlock_resource_t& resource, Bytes& out) {
+// Does the key of this name begin with redlock:{key_prefix}: as the key of the guard's record does?
+bool is_reserved(const Settings& settings, Bytes name) {
+  constexpr size_t around = sizeof "redlock::" - 1;
+  const Bytes prefix = settings.key_prefix;
+  if (name.size < around) return false;
+  for (size_t i = 0; i < prefix.size + around; ++i) {
+    const char c = i < prefix.size ? prefix.data[i] : name.data[i - prefix.size];
+    if (c != settings.meta_key.data[i]) return false;
+  }
+  return true;
+}
+
+int to_name(const redlock_t* rl, const redlock_resource_t& resource, Bytes& out) {
   out = Bytes(static_cast<const char*>(resource.data), resource.size);
-  return out.data != nullptr && out.size > 0 && out.size <= REDLOCK_RESOURCE_MAX;
+  if (out.data == nullptr || out.size == 0 || out.size > REDLOCK_RESOURCE_MAX) return REDLOCK_E_INVAL;
+  return is_reserved(rl->client.settings(), out) ? REDLOCK_E_RESERVED : 0;
 }
 
 // In order, and none twice.
@@ -44,7 +57,8 @@ int to_names(const redlock_t* rl, const redlock_resource_t* resources, uint32_t 
   Bytes names[Names::max];
   size_t bytes = 0;
   for (uint32_t i = 0; i < count; ++i) {
-    if (!to_bytes(resources[i], names[i])) return REDLOCK_E_INVAL;
+    const int err = to_name(rl, resources[i], names[i]);
+    if (err != 0) return err;
     bytes += names[i].size;
   }
   if (bytes > rl->client.settings().resource_bytes || !Names::sort(names, count)) return REDLOCK_E_INVAL;
@@ -113,8 +127,9 @@ int redlock_fence_init(redlock_t* rl, const redlock_resource_t* resource) {
   const Entry entry(rl, Entry::For::asking);
   if (entry.err != 0) return entry.err;
   Bytes name;
-  if (resource == nullptr || !to_bytes(*resource, name)) return REDLOCK_E_INVAL;
-  return rl->client.fence_init(name);
+  if (resource == nullptr) return REDLOCK_E_INVAL;
+  const int err = to_name(rl, *resource, name);
+  return err != 0 ? err : rl->client.fence_init(name);
 }
 
 int redlock_suspended(redlock_t* rl) {
@@ -124,6 +139,13 @@ int redlock_suspended(redlock_t* rl) {
 
 int redlock_commission(redlock_t* rl) {
   const Entry entry(rl, Entry::For::asking);
-  return entry.err != 0 ? entry.err : rl->client.commission(rl->driver.now());
+  return entry.err != 0 ? entry.err : rl->client.commission(rl->client.settings().masters, rl->driver.now());
+}
+
+int redlock_commission_master(redlock_t* rl, uint32_t master) {
+  const Entry entry(rl, Entry::For::asking);
+  if (entry.err != 0) return entry.err;
+  if (master >= rl->client.settings().masters) return REDLOCK_E_INVAL;
+  return rl->client.commission(master, rl->driver.now());
 }
 }  // extern "C"

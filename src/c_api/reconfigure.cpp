@@ -30,7 +30,6 @@ int check_one(const redlock_config_t& cfg, Settings& out) {
     return keep_error(cfg, REDLOCK_E_CONFIG, "guard: with \"off\" no client sees what redlock_reconfigure() writes");
   }
   out.guard = GuardMode::off;  // of the clients here, which lock nothing and write the record themselves
-  out.commission = false;
   out.locks = 1;
   out.in_flight = REDLOCK_IN_FLIGHT_MIN;
   out.debts = 2;
@@ -65,7 +64,7 @@ struct Half {
 
 void on_event(void*, const Client::Event&) {}
 void on_closed(void* self) { static_cast<Half*>(self)->open = false; }
-bool is_foreign(void* self) { return static_cast<Half*>(self)->generation != fork_generation(); }
+bool is_foreign(void* self) { return forked_since(static_cast<Half*>(self)->generation); }
 
 Half* make_half(const Settings& settings) {
   const size_t arrays = aligned(sizeof(Half));
@@ -108,30 +107,15 @@ void close_half(Run& run, Half* half) {
 
 void tell_side(const Reconfiguration::Side& side, int32_t* out) {
   for (MasterIndex m = 0; m < side.client.settings().masters; ++m) {
-    const Session& session = side.client.session(m);
-    switch (side.answer[m]) {
-      case Reconfiguration::Answer::yes:
-        out[m] = 0;
-        break;
-      case Reconfiguration::Answer::foreign:
-        out[m] = REDLOCK_E_FINGERPRINT;
-        break;
-      case Reconfiguration::Answer::failed:
-        out[m] = session.move_error();
-        break;
-      case Reconfiguration::Answer::none:
-        out[m] = session.reason() != 0 ? session.reason() : int{REDLOCK_E_NODE_TIMEOUT};
-        break;
-    }
+    const int reason = side.err[m] != 0 ? int{side.err[m]} : side.client.session(m).reason();
+    out[m] = in(side.done, m) ? 0 : reason != 0 ? reason : int{REDLOCK_E_NODE_TIMEOUT};
   }
 }
 
 void tell(const Reconfiguration& change, redlock_reconfigure_report_t& out) {
   const Reconfiguration::Side& old_side = change.old_side();
   const Reconfiguration::Side& new_side = change.new_side();
-  out.written = new_side.step == Reconfiguration::Stage::enter   ? REDLOCK_WRITTEN_BOTH
-                : old_side.step == Reconfiguration::Stage::leave ? REDLOCK_WRITTEN_OLD
-                                                                 : REDLOCK_WRITTEN_NOTHING;
+  out.written = change.written();
   out.old_masters = old_side.client.settings().masters;
   out.old_needed = old_side.needed;
   out.new_masters = new_side.client.settings().masters;

@@ -152,7 +152,10 @@ int wait_for(redlock_t* rl, uint64_t lock, Blocked::On on, int64_t budget_ms) {
   rl->blocked.remove(me);
   me.bell.close();
   if (rl->blocked.empty() && runner(rl).destroying) runner(rl).changed.ring();
-  return me.done ? me.err : REDLOCK_E_TIMEOUT;
+  if (!me.done) return REDLOCK_E_TIMEOUT;
+  // The callback that came first may have taken longer than the lock was valid, or let it go.
+  const bool over = me.err == 0 && on != Blocked::On::release && redlock_check(rl, {lock}, 0) != 0;
+  return over ? REDLOCK_E_LOST : me.err;
 }
 
 int64_t ms_of(Duration duration) { return duration.ns() / 1'000'000; }

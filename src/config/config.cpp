@@ -169,7 +169,6 @@ int finish(const Values& values, Settings& out, TextWriter& why) {
   out.guard = values.guard.bytes() == Bytes("strict") ? GuardMode::strict
               : values.guard.bytes() == Bytes("weak") ? GuardMode::weak
                                                       : GuardMode::off;
-  out.commission = values.commission != 0;
   out.fence_strict = values.fence.bytes() == Bytes("strict");
   int result = check_relations(values, out.in_flight, out.debts, why);
   if (result == 0) result = check_validity(values, why);

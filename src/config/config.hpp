@@ -46,7 +46,6 @@ struct Values {
   uint32_t max_ttl_ms, node_timeout_ms, connect_timeout_ms, reconnect_min_ms, reconnect_max_ms;
   uint32_t suspect_close_ms, ping_interval_ms, drift_ppm, drift_fixed_ms;
   uint32_t locks, in_flight, debts, resource_bytes, tx_bytes, rx_bytes, stack_bytes;
-  uint32_t commission;
   Text client_name, key_prefix, username, password, guard, fence;
   uint32_t given;  // bit i: key i of the table was set, it is not the default
   unsigned masters;

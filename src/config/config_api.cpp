@@ -25,7 +25,7 @@ const Key* find_settable(const char* name, bool is_text, int& result, TextWriter
     why.raw(": TLS is not supported by this version");
     result = REDLOCK_E_NOTSUP;
   } else if (key == nullptr) {
-    why.raw(": no such key");
+    why.raw(no_such_key(wanted));
   } else {
     why.raw(is_text ? Bytes(": takes a number") : Bytes(": takes a string"));
   }

@@ -58,7 +58,6 @@ constexpr Key keys[key_count] = {
     text("username", REDLOCK_USER_MAX, &Values::username),
     text("password", REDLOCK_PASSWORD_MAX, &Values::password),
     Key{"guard", 0, Text::max, 0, nullptr, &Values::guard, false, false, true},
-    number("commission", 0, 1, 0, &Values::commission),
     choice("fence", "floor", "strict", &Values::fence),
     number("defaults.ttl_ms", REDLOCK_TTL_MS_MIN, REDLOCK_MAX_TTL_MS_MAX, REDLOCK_TTL_MS_DEFAULT, &Values::ttl_ms),
     number("defaults.retry_delay_ms", 1, REDLOCK_RETRY_DELAY_MS_MAX, REDLOCK_RETRY_DELAY_MS_DEFAULT,
@@ -102,6 +101,11 @@ const Key* find_key(Bytes dotted_name) {
     if (bytes_of(key.name) == dotted_name) return &key;
   }
   return nullptr;
+}
+
+Bytes no_such_key(Bytes dotted_name) {
+  if (dotted_name == Bytes("commission")) return ": is no setting any more: call redlock_commission(), once for a new site";
+  return ": no such key";
 }
 
 bool is_section(Bytes name) {

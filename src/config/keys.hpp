@@ -21,11 +21,13 @@ struct Key {
   const char* second_word = nullptr;
 };
 
-constexpr unsigned key_count = 27;
+constexpr unsigned key_count = 26;
 extern const Key keys[key_count];
 
 // Null when there is none.
 const Key* find_key(Bytes dotted_name);
+// What is wrong with a name that is no key, behind that name.
+Bytes no_such_key(Bytes dotted_name);
 // Do keys begin with this name and a dot?
 bool is_section(Bytes name);
 inline uint32_t key_bit(const Key& key) { return 1u << (&key - keys); }

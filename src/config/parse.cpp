@@ -246,7 +246,7 @@ int read_member(const cJSON& item, const cJSON* earlier, Values& values, TextWri
   if (name == Bytes("tls")) return no_tls(why.raw(name));
   if (is_section(name)) return read_section(item, values, why);
   const Key* key = memchr(name.data, '.', name.size) == nullptr ? find_key(name) : nullptr;
-  if (key == nullptr) return fail(why.escaped(name, shown_bytes), ": no such key");
+  if (key == nullptr) return fail(why.escaped(name, shown_bytes), no_such_key(name));
   return read_key(item, *key, values, why);
 }
 

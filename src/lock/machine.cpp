@@ -26,7 +26,7 @@ int out_of_time(const Lock& lock) { return lock.last_cause != 0 ? int{lock.last_
 
 // Is this why the guard does not let a master vote? Its reasons, the seal that a script found broken included, are the
 // last of the list.
-bool is_guards(int error) { return error <= REDLOCK_E_UNREAD; }
+bool is_guards(int error) { return error <= REDLOCK_E_UNREAD && error >= REDLOCK_E_REPLID; }
 
 Duration third(uint32_t ttl_ms) { return Duration::ns(Duration::ms(ttl_ms).ns() / renew_share); }
 
@@ -469,7 +469,7 @@ Action Machine::yield(Lock& lock, Instant now, Random& random) const {
 // ---- the owner's wishes, and the clock ------------------------------------------------------------------------
 
 int Machine::extend(Lock& lock, uint32_t ttl_ms) const {
-  if (lock.state == State::over) return REDLOCK_E_LOST;
+  if (lock.cell.expired(lock.generation)) return REDLOCK_E_LOST;  // over, or found to be by a check just now
   if (lock.state != State::held) return REDLOCK_E_NOT_HELD;
   if (!lock.asks && (lock.round.open || lock.wants != Wants::nothing)) return REDLOCK_E_BUSY;
   if (lock.valid_until >= lock.hold_until) return REDLOCK_E_HOLD_LIMIT;

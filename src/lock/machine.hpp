@@ -117,7 +117,6 @@ struct Lock {
   uint8_t hurried;     // rounds in a row that were
   bool seen;           // its budget has begun to run
   bool yields;         // it is to let other clients try before its next round
-  bool urgent;         // its LOST is among the first to be told
   uint16_t behind;     // the lock of this client that it waits for, see lock/local_queue
   uint16_t turns;      // how often in a row the lock went from one of this client to the next, up to this one
   uint8_t collisions;  // rounds in a row that were lost although some master granted them

@@ -21,7 +21,6 @@ Lock* Table::take() {
   ++used_;
   ++lock.generation;
   lock.start = lock.told = lock.place = {};
-  lock.urgent = false;
   return &lock;
 }
 

@@ -18,6 +18,7 @@ void Claims::init(const Rules& rules, Claim* table, unsigned capacity, char* nam
   const unsigned minority = rules.masters - rules.quorum;
   const unsigned share = (capacity - rules.locks) / (minority > 1 ? minority : 1);
   share_ = static_cast<uint16_t>(share > 0 ? share : 1);
+  for (Instant& at : back_at_) at = Instant::never();
   for (unsigned i = 0; i < capacity; ++i) {
     table_[i].used = false;
     table_[i].place.next = i + 1 < capacity ? static_cast<uint16_t>(i + 1) : no_slot;
@@ -38,10 +39,8 @@ uint16_t Claims::make(uint16_t slot, const Names& names, uint32_t ttl_ms) {
   c.repeats = 0;
   c.slot = slot;
   c.ttl_ms = ttl_ms;
-  c.sent = c.refused = c.pending = c.stray = c.owed = c.deleting = c.resting = c.heard = 0;
-  c.after = c.last = c.extending = c.reserved = 0;
-  c.stray_extends = 0;
-  c.end_at = c.void_at = c.stray_until = c.repeat_at = Instant::never();
+  c.sent = c.refused = c.pending = c.stray = c.owed = c.deleting = c.resting = c.reserved = 0;
+  c.end_at = c.void_at = c.repeat_at = Instant::never();
   return index;
 }
 
@@ -51,12 +50,6 @@ void Claims::answered_late(uint16_t index, bool refused, Instant now) {
   // An unanswered SET keeps its debt past the end; that end, old or new, is to be seen to again.
   deadline_ = earlier(deadline_, c.void_at);
   settle(index);
-}
-
-void Claims::extend_answered(uint16_t index, MasterIndex m, Instant now) {
-  Claim& c = table_[index];
-  c.extending &= static_cast<MasterMask>(~bit(m));
-  hear(c, m, now);
 }
 
 void Claims::end(uint16_t index, MasterMask targets, Instant now) {
@@ -83,18 +76,12 @@ void Claims::linger(uint16_t index, Instant at) {
   deadline_ = earlier(deadline_, at);
 }
 
+// With a stray SET no answer pays: not even one that found a key, which another listing of the same server may have put
+// back. When the SET is too late, the next delete is behind it.
 void Claims::delete_counted(Claim& c, MasterIndex m, Deleted how, Instant now) {
-  const MasterMask after = c.after & bit(m);
-  c.after &= static_cast<MasterMask>(~after);
-  if (how == Deleted::yes || (how == Deleted::absent && ((c.last | ~c.stray) & bit(m)))) {
-    forget(c, bit(m));
-  } else if (how == Deleted::absent && stray_is_over(c, m)) {
-    c.last |= after;
-    owe(c, bit(m));
-  } else {
-    hear(c, m, now);
-    rest(c, m, now);
-  }
+  if (how == Deleted::error || now < strays_until(c, m)) return rest(c, m, now);
+  owe(c, bit(m));
+  drop_stray(c, m, now);
 }
 
 void Claims::delete_unknown(uint16_t index, MasterIndex m) {
@@ -103,25 +90,20 @@ void Claims::delete_unknown(uint16_t index, MasterIndex m) {
   owe_again(c, m);
 }
 
-void Claims::broke(MasterIndex m) {
+bool Claims::broke(MasterIndex m) {
+  bool strays = false;
   for (uint16_t i = 0; i < capacity_; ++i) {
     Claim& c = table_[i];
     if (!c.used) continue;
     unreserve(c, bit(m));
-    if (c.extending & bit(m)) {
-      c.extending &= static_cast<MasterMask>(~bit(m));
-      if (c.stray_extends < UINT8_MAX) ++c.stray_extends;
-      if (c.ended) {
-        c.void_at = c.void_at + lifetime(c.ttl_ms);
-        deadline_ = earlier(deadline_, c.void_at);
-      }
-    }
     if (c.pending & bit(m)) {
       c.pending &= static_cast<MasterMask>(~bit(m));
       c.stray |= bit(m);
     }
+    strays = strays || (c.stray & bit(m)) != 0;
     if (c.deleting & bit(m)) owe_again(c, m);
   }
+  return strays;
 }
 
 uint16_t Claims::next_owed(MasterIndex m, uint16_t from) const {
@@ -131,20 +113,24 @@ uint16_t Claims::next_owed(MasterIndex m, uint16_t from) const {
   return no_slot;
 }
 
-// An answer of a master that has a stray SET comes on a later connection: the time runs in which the SET may yet come.
-void Claims::hear(Claim& c, MasterIndex m, Instant now) {
-  if (!(c.stray & ~c.heard & bit(m))) return;
-  c.heard |= bit(m);
-  const Instant until = now + lifetime(c.ttl_ms);
-  c.stray_until = c.stray_until == Instant::never() ? until : later(c.stray_until, until);
-  deadline_ = earlier(deadline_, c.stray_until);
+// Older connections than the last one may have left strays at large: those keep their time.
+void Claims::strays_ended(MasterIndex m, Instant now) {
+  for (uint16_t i = 0; i < capacity_; ++i) {
+    Claim& c = table_[i];
+    const bool older = back_at_[m] != Instant::never() && now < strays_until(c, m);
+    if (!c.used || !(c.stray & bit(m)) || older) continue;
+    drop_stray(c, m, now);
+    if (c.ended) settle(i);
+  }
 }
 
-// It is too late for the old SETs to come. What is left are the deletes for one that came behind those so far.
-void Claims::strays_are_over(Claim& c) {
-  owe(c, c.heard & c.resting);
-  c.resting &= static_cast<MasterMask>(~c.heard);
-  c.stray_until = Instant::never();
+// The SET may have been executed a moment ago: the key is that young.
+void Claims::drop_stray(Claim& c, MasterIndex m, Instant now) {
+  const MasterMask before = open(c);
+  c.stray &= static_cast<MasterMask>(~bit(m));
+  recount(c, before);
+  c.void_at = later(c.void_at, dead_by(c, now));
+  deadline_ = earlier(deadline_, c.void_at);
 }
 
 Instant Claims::on_time(Instant now) {
@@ -154,7 +140,6 @@ Instant Claims::on_time(Instant now) {
     Claim& c = table_[i];
     if (!c.used) continue;
     if (!c.ended && now >= c.end_at) end(i, c.sent, now);
-    if (now >= c.stray_until) strays_are_over(c);
     if (c.ended) {
       const MasterMask before = open(c);
       if (now >= c.void_at) forget(c, static_cast<MasterMask>(~(c.stray | c.pending | c.deleting)));
@@ -169,7 +154,6 @@ Instant Claims::on_time(Instant now) {
     if (!c.used) continue;
     deadline_ = earlier(deadline_, c.end_at);
     if (now < c.void_at) deadline_ = earlier(deadline_, c.void_at);
-    deadline_ = earlier(deadline_, c.stray_until);
     if (c.resting) deadline_ = earlier(deadline_, c.repeat_at);
   }
   return deadline_;
@@ -188,11 +172,6 @@ Duration Claims::lifetime(uint32_t ttl_ms) const {
   return Duration::ms(ttl_ms) + Duration::ns(int64_t{ttl_ms} * rules_.drift_ppm) + Duration::ms(rules_.drift_fixed_ms);
 }
 
-// When no key that was written before now, however often extends raise its expiry, can be left.
-Instant Claims::dead_by(const Claim& c, Instant now) const {
-  return now + Duration::ns(lifetime(c.ttl_ms).ns() * (2 + c.stray_extends));
-}
-
 void Claims::owe(Claim& c, MasterMask masters) {
   REDLOCK_ASSERT(!(c.owed & masters));
   c.owed |= masters;
@@ -203,7 +182,6 @@ void Claims::owe(Claim& c, MasterMask masters) {
 // Like rest(): a delete under way had no deadline; if its debt would have ended meanwhile, that is due now.
 void Claims::owe_again(Claim& c, MasterIndex m) {
   c.deleting &= static_cast<MasterMask>(~bit(m));
-  c.after &= static_cast<MasterMask>(~bit(m));
   owe(c, bit(m));
   deadline_ = earlier(deadline_, c.void_at);
 }
@@ -216,17 +194,13 @@ void Claims::recount(const Claim& c, MasterMask before) {
 
 // Nothing more is owed by these masters: the value is not there, or can only end by expiry.
 void Claims::forget(Claim& c, MasterMask masters) {
-  if (!(bookkeeping(c) & masters)) return;
+  if (((c.owed | c.resting) & masters) == 0) return;
   owed_in_all_ -= count(c.owed & masters);
   for (MasterIndex m : each(c.owed & masters)) --owed_[m];
   unreserve(c, c.owed & masters);  // no place is reserved for an ended one where nothing is owed
   const MasterMask keep = static_cast<MasterMask>(~masters);
   c.owed &= keep;
   c.resting &= keep;
-  c.stray &= keep;
-  c.heard &= keep;
-  c.last &= keep;
-  if (c.heard == 0) c.stray_until = Instant::never();
 }
 
 void Claims::rest(Claim& c, MasterIndex m, Instant now) {
@@ -234,6 +208,7 @@ void Claims::rest(Claim& c, MasterIndex m, Instant now) {
     c.repeat_at = now + Duration::ns(first_rest.ns() << c.repeats);
     if (c.repeats < rest_doublings_max) ++c.repeats;
   }
+  if ((c.stray & bit(m)) != 0) c.repeat_at = earlier(c.repeat_at, later(strays_until(c, m), now + first_rest));
   c.resting |= bit(m);
   deadline_ = earlier(deadline_, earlier(c.repeat_at, c.void_at));
 }

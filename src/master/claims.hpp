@@ -8,31 +8,25 @@
 // its index, so the reply of one round can never be taken for that of another: the value is fresh, and so is the
 // claim.
 //
-// Per master a claim goes this way (bits of the masks below):
+// What a claim knows of one master:
 //
-//     sent ──► pending ──answer──► (granted, refused or an error: nothing outstanding)
-//                 └──connection broke──► stray: the SET may still be read by the master at any time, even seconds later
-//                                        (a frozen server executes what lies in its socket when it thaws)
-//     end: owed ──delete queued──► deleting ──:1──► paid
-//            ▲                        ├──:0, not stray──► paid
-//            │                        ├──:0, stray──► owed again, with back-off, until ttl + drift after the first
-//            answer └──connection broke──────┘               about it on a later connection, the stray time; then the
-//            old SET has
-//                                     │               reached its master or never will, and two more deletes pay: below
-//                                     └──error──► owed again, with back-off
+//     sent --> pending --answer--> nothing outstanding
+//                 |
+//                 +--connection broke--> stray: the server may still execute the SET
 //
-// The last delete behind a stray SET. The SET may lie in the socket of a frozen master when the stray time ends, and
-// a delete with it, on the newer connection: which of them the master reads first is chance. So the first delete that
-// leaves after the stray time only asks. Its answer proves that the master has gone through its sockets since: Redis
-// answers when it has served all that were readable, the old one among them. The next delete is behind the SET for
-// certain, and its answer pays. Nothing less is enough: an answer that merely arrives after the stray time may have
-// been given before it. What remains are bytes that the network holds back for longer than the stray time. Then a key
-// of nobody lies on that master for its ttl: others are refused there for so long, and nobody holds what he should
-// not.
+//     end: owed --delete sent--> deleting --answer, no stray--> paid
+//           ^                       |
+//           |                       +--answer, stray-----> resting, until a repeat is due
+//           +---connection broke----+--error-------------> resting, until a repeat is due
+//
+// Strays. The next greeting usually ends the old connection on the server (master/session). Then no stray is left, and
+// one delete behind that is final, whatever it answers. Where the server does not let us, or is not known to be the same
+// process, a stray SET may be executed behind any delete. So deletes are repeated with back-off until ttl + drift after
+// the connection was up again, and one more follows. A SET that comes even later leaves a key that belongs to no client:
+// others are refused there until the key expires, and no two hold the lock.
 //
 // A debt without a stray SET ends by itself: the master's key expires. It is kept for twice (ttl + drift) from the
-// end, or from a grant that came later, because an unanswered extend may have raised the expiry once more; each
-// extend that was unanswered when its connection broke may do so once again, and counts as much again. A stray SET
+// end, or from a grant that came later, because an unanswered extend may have raised the expiry once more. A stray SET
 // has no such bound, so its number is bounded instead: no master is sent a SET while it owes answers about its share
 // of the table (may_send). So a frozen master stops taking claims, and rounds go on without it; what can still fill
 // the table are locks held when one master after another freezes, and those debts end by themselves.
@@ -50,7 +44,6 @@ struct Claim {
   bool used;
   bool ended;        // the lock has ended or the round is lost: every delete is due
   uint8_t repeats;
-  uint8_t stray_extends;  // unanswered when their connection broke
   uint16_t slot;     // the lock it serves; no_slot once it ended or lingers
   Link place;        // free: among the free ones; ended: among those whose deletes go out next
   uint32_t ttl_ms;   // the longest ttl sent for it
@@ -62,15 +55,10 @@ struct Claim {
   MasterMask owed;      // a delete is to be queued as soon as there is room
   MasterMask deleting;  // a delete is unanswered on the present connection
   MasterMask resting;   // a delete is owed again after repeat_at
-  MasterMask heard;     // of stray: answered an extend or a delete on a later connection
-  MasterMask after;     // of deleting: left after the stray time
-  MasterMask last;      // of stray: a delete that left after the stray time has been answered, so the next one is the last
-  MasterMask extending; // an extend is unanswered on the present connection
   MasterMask reserved;  // a place in the session's FIFO is kept for the delete
 
   Instant end_at;       // lingers until then (never: not lingering)
   Instant void_at;      // debts without a stray SET end then
-  Instant stray_until;  // the stray SETs that were heard of are too late then
   Instant repeat_at;
 };
 
@@ -110,10 +98,11 @@ class Claims {
     }
   }
   void set_sent(uint16_t index, MasterIndex m) { sets_sent(index, bit(m)); }
-  // The SET of a held lock's value again, for a master that lacks it.
-  bool may_put_back(uint16_t index, MasterIndex m) const {
-    const Claim& c = table_[index];
-    return may_send(m) && !((c.pending | c.stray) & bit(m));
+  // The SET of a held lock's value again, for a master that lacks it. Not while the first one may still be executed: a
+  // delete could find that and be taken for the delete of the second.
+  bool may_put_back(uint16_t index, MasterIndex m, Instant now) {
+    if ((table_[index].stray & bit(m)) != 0 && now >= strays_until(table_[index], m)) drop_stray(table_[index], m, now);
+    return may_send(m) && !((table_[index].pending | table_[index].stray) & bit(m));
   }
   void put_back_sent(uint16_t index, MasterIndex m) {
     Claim& c = table_[index];
@@ -130,9 +119,6 @@ class Claims {
     if (refused) c.refused |= bit(m);
     if (c.ended) answered_late(index, refused, now);
   }
-  void extends_sent(uint16_t index, MasterMask masters) { table_[index].extending |= masters; }
-  void extend_sent(uint16_t index, MasterIndex m) { extends_sent(index, bit(m)); }
-  void extend_answered(uint16_t index, MasterIndex m, Instant now);
 
   // End: a delete is due on each master of `targets`; frees the claim when there is none.
   void end(uint16_t index, MasterMask targets, Instant now);
@@ -149,14 +135,13 @@ class Claims {
     }
     c.reserved &= static_cast<MasterMask>(~masters);
     c.deleting |= masters;
-    if (c.stray_until == Instant::never()) c.after |= c.heard & masters;
   }
   enum class Deleted : uint8_t { yes, absent, error };
   void delete_answered(uint16_t index, MasterIndex m, Deleted how, Instant now) {
     Claim& c = table_[index];
     REDLOCK_ASSERT(c.used && c.ended && (c.deleting & bit(m)));
     c.deleting &= static_cast<MasterMask>(~bit(m));
-    if (how != Deleted::yes || (bookkeeping(c) & bit(m))) delete_counted(c, m, how, now);
+    if (how == Deleted::error || (c.stray & bit(m)) != 0) delete_counted(c, m, how, now);
     const MasterMask still_open = open(c);
     if (!(still_open & bit(m))) --open_[m];
     if (still_open == 0) settle(index);
@@ -165,8 +150,11 @@ class Claims {
   void unqueued(uint16_t index) { settle(index); }
   // NOSCRIPT: the same delete is to go out again at once.
   void delete_unknown(uint16_t index, MasterIndex m);
-  // The connection to m is gone, with all that was unanswered on it.
-  void broke(MasterIndex m);
+  // The connection to m is gone, with all that was unanswered on it. Has it, or an older one, left strays?
+  bool broke(MasterIndex m);
+  // A connection to m is up again, and what older ones left unanswered was executed or never will be; or may still be.
+  void strays_ended(MasterIndex m, Instant now);
+  void strays_at_large(MasterIndex m, Instant now) { back_at_[m] = now; }
 
   // Places in m's FIFO that are kept for the deletes of values sent on its present connection.
   unsigned reserved(MasterIndex m) const { return reserved_[m]; }
@@ -188,14 +176,13 @@ class Claims {
   static MasterMask open(const Claim& c) {
     return static_cast<MasterMask>(c.pending | c.stray | c.owed | c.deleting | c.resting);
   }
-  // The masters about which there is something to forget once it has ended.
-  static MasterMask bookkeeping(const Claim& c) {
-    return static_cast<MasterMask>(c.owed | c.resting | c.stray | c.heard);
-  }
   void delete_counted(Claim& claim, MasterIndex m, Deleted how, Instant now);
   void answered_late(uint16_t index, bool refused, Instant now);
   Duration lifetime(uint32_t ttl_ms) const;  // ttl + drift
-  Instant dead_by(const Claim& claim, Instant now) const;
+  // When no key that was written before now, and raised by an extend that was unanswered, can be left.
+  Instant dead_by(const Claim& claim, Instant now) const {
+    return now + lifetime(claim.ttl_ms) + lifetime(claim.ttl_ms);
+  }
   void owe(Claim& claim, MasterMask masters);
   void owe_again(Claim& claim, MasterIndex m);
   void unreserve(Claim& c, MasterMask masters) {
@@ -203,11 +190,9 @@ class Claims {
     c.reserved &= static_cast<MasterMask>(~masters);
   }
   void forget(Claim& claim, MasterMask masters);
-  void hear(Claim& claim, MasterIndex m, Instant now);
-  void strays_are_over(Claim& claim);
-  static bool stray_is_over(const Claim& c, MasterIndex m) {
-    return (c.heard & bit(m)) && c.stray_until == Instant::never();
-  }
+  // Strays that no greeting has ended are too late then.
+  Instant strays_until(const Claim& claim, MasterIndex m) const { return back_at_[m] + lifetime(claim.ttl_ms); }
+  void drop_stray(Claim& claim, MasterIndex m, Instant now);
   void recount(const Claim& claim, MasterMask before);
   void rest(Claim& claim, MasterIndex m, Instant now);
   void settle(uint16_t index);
@@ -223,6 +208,7 @@ class Claims {
   uint16_t owed_[REDLOCK_MASTERS_MAX] = {};
   uint32_t owed_in_all_ = 0;
   uint16_t reserved_[REDLOCK_MASTERS_MAX] = {};
+  Instant back_at_[REDLOCK_MASTERS_MAX];  // a connection was up again, and strays were at large; never(): none has been
   Instant deadline_ = Instant::never();
 };
 

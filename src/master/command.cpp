@@ -42,38 +42,64 @@ void Command::write_script(resp::Writer& out, const Script& script, bool by_name
     REDLOCK_ASSERT(script.sha.size == sha_size);
     out.raw("$7\r\nEVALSHA\r\n$40\r\n").raw(Bytes(script.sha.data, sha_size)).crlf();
   } else {
-    out.bulk("EVAL").bulk_header(script.body.size);
-    splice_at_ = static_cast<uint16_t>(out.size());
-    splice_ = script.body;
+    out.bulk("EVAL").bulk_header(script.size());
+    script_at_ = static_cast<uint16_t>(out.size());
+    script_ = &script;
     out.crlf();
   }
 }
 
 void Command::finish(const resp::Writer& out) {
   size_ = static_cast<uint16_t>(out.size());
-  if (splice_.size == 0) splice_at_ = size_;
+  if (script_ == nullptr) script_at_ = size_;
 }
 
 Command Command::plain(Space space, Op op, const Subject& s, bool by_name) {
   Command c(space);
   resp::Writer out(space.data, space.size);
   const unsigned n = s.names.count();
-  REDLOCK_ASSERT(n == 1 || op == Op::release);
   if (op == Op::acquire) {
+    REDLOCK_ASSERT(n == 1);
     out.raw("*6\r\n$3\r\nSET\r\n");
-  } else if (n == 1) {
-    out.raw(op == Op::extend ? "*6\r\n" : "*5\r\n");
-    c.write_script(out, op == Op::extend ? extend_script : release_script, by_name);
-    out.raw("$1\r\n1\r\n");
   } else {
-    out.array(4 + n);
-    c.write_script(out, release_several_script, by_name);
-    out.number(n);
+    const bool extends = op == Op::extend;
+    if (n == 1) {  // in nearly all commands
+      out.raw(extends ? "*6\r\n" : "*5\r\n");
+    } else {
+      out.array((extends ? 5 : 4) + n);
+    }
+    c.write_script(out, extends ? extend_script : release_script, by_name);
+    n == 1 ? out.raw("$1\r\n1\r\n") : out.number(n);
   }
   write_keys(out, s.key_prefix, s.names, n);
   write_value(out, s);
   if (op == Op::acquire) out.raw("$2\r\nNX\r\n$2\r\nPX\r\n");
   if (op != Op::release) out.number(s.ttl_ms);
+  c.finish(out);
+  return c;
+}
+
+Command Command::sealed(Space space, Op op, const Subject& s, const Sealed& state, uint64_t token, bool by_name) {
+  Command c(space);
+  resp::Writer out(space.data, space.size);
+  REDLOCK_ASSERT(op != Op::release && (op != Op::extend || state.seal.size != 0));
+  // Keys: the names, the record, and where a token is asked for or stored the counters. Arguments: the value, the ttl of
+  // all but the token's script, the seal, the token.
+  const unsigned n = s.names.count();
+  const bool counts = op == Op::acquire_fenced || op == Op::token;
+  out.array((op == Op::acquire_fenced ? 9 : counts ? 8 : 7) + n);
+  c.write_script(out, op == Op::extend ? extend_script : op == Op::token ? token_script : acquire_script, by_name);
+  out.number(n + (counts ? 2 : 1));
+  write_keys(out, s.key_prefix, s.names, n);
+  out.bulk(state.meta_key);
+  if (counts) out.bulk_header(8 + s.key_prefix.size + 6).raw("redlock:").raw(s.key_prefix).raw(":fence").crlf();
+  write_value(out, s);
+  if (op != Op::token) out.number(s.ttl_ms);
+  out.bulk(state.seal);
+  if (counts) {
+    char digits[20];
+    out.bulk(to_decimal(token, digits));
+  }
   c.finish(out);
   return c;
 }
@@ -96,38 +122,30 @@ Command Command::look(Space space, Bytes key_prefix, const Names& names) {
   return c;
 }
 
-Command Command::fenced(Space space, Op op, const Subject& s, const Fencing& f, bool by_name) {
-  Command c(space);
-  resp::Writer out(space.data, space.size);
-  const bool extends = op == Op::extend;
-  const bool acquires = op == Op::acquire_fenced;
-  REDLOCK_ASSERT(extends || acquires || op == Op::token);
-  // Keys: the names, the record, and but for an extend the counters. Arguments: the value, the ttl of all but the
-  // token's script, the seal, and but for an extend the token.
-  const unsigned n = s.names.count();
-  out.array((acquires ? 9 : extends ? 7 : 8) + n);
-  c.write_script(out, acquires ? acquire_fenced_script : extends ? extend_fenced_script : token_script, by_name);
-  out.number(n + (extends ? 1 : 2));
-  write_keys(out, s.key_prefix, s.names, n);
-  out.bulk(f.meta_key);
-  if (!extends) out.bulk_header(8 + s.key_prefix.size + 6).raw("redlock:").raw(s.key_prefix).raw(":fence").crlf();
-  write_value(out, s);
-  if (op != Op::token) out.number(s.ttl_ms);
-  out.bulk(f.seal);
-  if (!extends) {
-    char digits[20];
-    out.bulk(to_decimal(f.token, digits));
+namespace {
+
+// What stands behind these words in a text; nothing when the text does not hold them.
+Bytes behind(Bytes text, Bytes words) {
+  for (size_t at = 0; at + words.size <= text.size; ++at) {
+    const size_t end = at + words.size;
+    if (memcmp(text.data + at, words.data, words.size) == 0) return Bytes(text.data + end, text.size - end);
   }
-  c.finish(out);
-  return c;
+  return Bytes();
 }
 
+}  // namespace
+
 int classify_error(Bytes text) {
-  for (const Prefix& p : prefixes) {
-    if (text.size < p.word.size || memcmp(text.data, p.word.data, p.word.size) != 0) continue;
-    if (text.size == p.word.size || text.data[p.word.size] == ' ') return p.error;
+  // Redis 6 puts the error that ended a script behind words of its own; a permission that a script lacks has no word.
+  for (Bytes inner = text; inner.size != 0; inner = behind(text, ": -")) {
+    text = inner;
+    for (const Prefix& p : prefixes) {
+      if (text.size < p.word.size || memcmp(text.data, p.word.data, p.word.size) != 0) continue;
+      if (text.size == p.word.size || text.data[p.word.size] == ' ') return p.error;
+    }
   }
-  return REDLOCK_E_SERVER;
+  const bool before_7_2 = behind(text, "executing the script can't").data != nullptr;
+  return before_7_2 || behind(text, "has no permissions").data != nullptr ? REDLOCK_E_NOPERM : REDLOCK_E_SERVER;
 }
 
 namespace {
@@ -189,18 +207,17 @@ Meaning meaning(Op op, const resp::Item& item) {
   using resp::Type;
   if (item.type == Type::error) {
     const int error = classify_error(item.text);
-    // A key of another kind is not ours: the compare would fail, and nothing of ours is left to delete.
-    if (op == Op::release && error == REDLOCK_E_WRONGTYPE) return {Answer::no, 0};
-    return {Answer::error, error};
+    // A key of another kind is not ours: the compare would fail, and nothing of ours is left there.
+    const bool foreign = error == REDLOCK_E_WRONGTYPE && (op == Op::release || op == Op::extend);
+    return foreign ? Meaning{Answer::no, 0} : Meaning{Answer::error, error};
   }
+  if (item.type == Type::integer && item.integer == -1 && op != Op::release) return {Answer::error, REDLOCK_E_SEAL};
   if (op == Op::acquire) {
     if (item.type == Type::simple && item.text == Bytes("OK")) return {Answer::yes, 0};
     if (item.type == Type::null) return {Answer::no, 0};
-  } else if (op == Op::acquire_fenced && item.type == Type::string) {
-    return fenced_meaning(item.text);
+  } else if (op == Op::acquire_fenced) {
+    if (item.type == Type::string) return fenced_meaning(item.text);
   } else if (item.type == Type::integer) {
-    if (item.integer == -1 && op != Op::release) return {Answer::error, REDLOCK_E_SEAL};
-    if (op == Op::acquire_fenced) return {};
     if (item.integer == 1) return {Answer::yes, 0};
     if (item.integer == 0) return {Answer::no, 0};
   }

@@ -22,42 +22,40 @@ struct Subject {
   uint32_t ttl_ms = 0;
 };
 
-// What the round of a fenced lock, or of one with several names, adds to it. The seal is the one that this master was
-// admitted under; empty: no guard.
-struct Fencing {
+// The state that a master was admitted in: the record's key, and the seal that must stand there. Seal empty: no guard.
+struct Sealed {
   Bytes meta_key;
   Bytes seal;
-  uint64_t token = 0;  // the proposal, or the token to be stored; 0: none
 };
 
-// An encoded command: bytes in a space of somebody else's, and at most one text (a script body) that is sent by
-// reference from between them. Where the space was too small there is nothing to send: fits() is false.
+// An encoded command: bytes in a space of somebody else's, and at most one script whose text is sent by reference from
+// between them. Where the space was too small there is nothing to send: fits() is false.
 class Command {
  public:
   // Everything but key and value: EVALSHA, a digest, two numbers and the headers of six arguments.
   static constexpr size_t frame_max = 144;
   // The same of a SET, which is shorter.
   static constexpr size_t set_frame_max = 60;
-  // What fencing adds: the keys of the guard's record and of the counters, the seal, a token.
-  static constexpr size_t fencing_max = 2 * (REDLOCK_KEY_PREFIX_MAX + 24) + 64 + 32;
+  // What a script that compares the guard's state adds: the keys of the record and of the counters, the seal, a token.
+  static constexpr size_t sealed_max = 2 * (REDLOCK_KEY_PREFIX_MAX + 24) + 64 + 32;
   // The header of each name but the first.
   static constexpr size_t name_max = 8;
 
-  // acquire and extend of one name, release of any number; the latter two by the script's name, or with its text for a
-  // master that does not know it (NOSCRIPT).
+  // acquire of one name by SET; extend and release of any number by the script's name, or with its text for a master
+  // that does not know it (NOSCRIPT).
   static Command plain(Space space, Op op, const Subject& subject, bool by_name);
+  // acquire, extend, acquire_fenced and token of any number of names, by a script that compares the guard's state in
+  // itself. token: the proposal of an acquire_fenced (0: none), or what is to be stored.
+  static Command sealed(Space space, Op op, const Subject& subject, const Sealed& state, uint64_t token, bool by_name);
   // Two requests: register what is read next, and read how long it is until all names are gone.
   static Command look(Space space, Bytes key_prefix, const Names& names);
   static constexpr unsigned look_requests = 2;
   // Ahead of a command: what it reads is tracked.
   static constexpr Bytes caching() { return "*3\r\n$6\r\nCLIENT\r\n$7\r\nCACHING\r\n$3\r\nyes\r\n"; }
-  // acquire_fenced, token and extend of a fenced lock, or of one with several names; by name, or with the script's
-  // text.
-  static Command fenced(Space space, Op op, const Subject& subject, const Fencing& fencing, bool by_name);
 
-  Bytes head() const { return Bytes(text_, splice_at_); }
-  Bytes splice() const { return splice_; }
-  Bytes tail() const { return Bytes(text_ + splice_at_, static_cast<size_t>(size_ - splice_at_)); }
+  Bytes head() const { return Bytes(text_, script_at_); }
+  const Script* script() const { return script_; }  // whose text stands behind the head; nullptr: none
+  Bytes tail() const { return Bytes(text_ + script_at_, static_cast<size_t>(size_ - script_at_)); }
   size_t text_size() const { return size_; }
   bool fits() const { return size_ != 0; }
 
@@ -67,12 +65,12 @@ class Command {
   void finish(const resp::Writer& out);
 
   uint16_t size_ = 0;
-  uint16_t splice_at_ = 0;
-  Bytes splice_;
+  uint16_t script_at_ = 0;
+  const Script* script_ = nullptr;
   const char* text_;
 };
 
-// yes: +OK of a SET, :1 of a script. no: null, :0. error: an error reply; never a refusal and never a grant.
+// yes: +OK of an acquire, :1 of the other scripts. no: null, :0. error: an error reply; never a refusal and never a grant.
 enum class Answer : uint8_t { yes, no, error };
 
 struct Meaning {

@@ -22,11 +22,38 @@ void write_digits(resp::Writer& out, uint64_t value, unsigned base, unsigned wid
   out.raw(Bytes(digits + sizeof digits - n, n));
 }
 
+// "replication id:quarantine id", as a visit is written under it.
+constexpr size_t state_size = 2 * InfoFacts::id_size + 1;
+
+// The CLOCK_BOOTTIME that a visit has left in this state; -1: it was another state, or this is no time.
+int64_t visit_in(Bytes text, Bytes state) {
+  if (text.size <= state.size + 1 || text.size > state.size + 1 + 18) return -1;
+  if (Bytes(text.data, state.size) != state || text.data[state.size] != ' ') return -1;
+  int64_t ms = 0;
+  for (size_t i = state.size + 1; i < text.size; ++i) {
+    if (text.data[i] < '0' || text.data[i] > '9') return -1;
+    ms = ms * 10 + (text.data[i] - '0');
+  }
+  return ms;
+}
+
+}  // namespace
+
+namespace {
+
+Bytes write_own_key(const Settings& settings, Bytes name, char (&text)[meta_key_max]) {
+  resp::Writer out(text, sizeof text);
+  return out.raw("redlock:").raw(settings.key_prefix).raw(name).written();
+}
+
 }  // namespace
 
 Bytes write_meta_key(const Settings& settings, char (&text)[meta_key_max]) {
-  resp::Writer out(text, sizeof text);
-  return out.raw("redlock:").raw(settings.key_prefix).raw(":meta").written();
+  return write_own_key(settings, ":meta", text);
+}
+
+Bytes write_seen_key(const Settings& settings, char (&text)[meta_key_max]) {
+  return write_own_key(settings, ":seen", text);
 }
 
 Bytes write_fingerprint(const Settings& settings, unsigned quorum, char (&text)[fingerprint_max]) {
@@ -46,148 +73,212 @@ void Guard::connected() {
   if (!on()) return;
   memset(seal_, '0', seal_size);
   seal_[id_size] = seal_[2 * id_size + 1] = ':';
-  identified_ = has_q_ = sealed_ = fresh_ = reading_ = false;
-  fault_ = write_error_ = 0;
+  identified_ = has_q_ = sealed_ = fresh_ = alone_ = wants_boot_time_ = false;
+  server_fault_ = role_fault_ = clock_fault_ = read_error_ = write_error_ = 0;
+  write_later_ = false;
+  answered_ = asked_;
+  counts_from_ = asked_ + 1;
   read_at_ = lapses_at_ = Instant::never();
-  reason_ = REDLOCK_E_UNREAD;
+  judge();
 }
 
-void Guard::identify(const InfoFacts& facts, Instant now) {
-  const bool weak = settings_.guard == GuardMode::weak;
-  fault_ = static_cast<int16_t>(facts.replica                                        ? REDLOCK_E_ROLE
-                                : !facts.standalone                                  ? REDLOCK_E_MODE
-                                : facts.loading                                      ? REDLOCK_E_LOADING
-                                : facts.evicts                                       ? REDLOCK_E_MAXMEMORY
-                                : !weak && !(facts.has_run_id && facts.has_replid) ? REDLOCK_E_IDENTITY
-                                                                                     : 0);
-  const bool other = (facts.has_run_id && memcmp(seal_, facts.run_id, id_size) != 0) ||
-                     (facts.has_replid && memcmp(seal_ + id_size + 1, facts.replid, id_size) != 0);
+bool Guard::identify(const InfoFacts& facts, Instant now) {
+  const bool same = !identified_ || (facts.has_run_id && memcmp(seal_, facts.run_id, id_size) == 0);
+  const bool nameless = settings_.guard == GuardMode::strict && !facts.has_run_id;
+  server_fault_ = static_cast<int16_t>(!facts.standalone ? REDLOCK_E_MODE
+                                       : facts.loading   ? REDLOCK_E_LOADING
+                                       : facts.evicts    ? REDLOCK_E_MAXMEMORY
+                                       : nameless        ? REDLOCK_E_IDENTITY
+                                                         : 0);
   if (facts.has_run_id) memcpy(seal_, facts.run_id, id_size);
-  if (facts.has_replid) memcpy(seal_ + id_size + 1, facts.replid, id_size);
-  if (other && fresh_) withdraw(REDLOCK_E_UNREAD, now);
   const bool evicted = identified_ && facts.evicted_keys > evicted_keys_;
   evicted_keys_ = facts.evicted_keys;
   identified_ = facts.has_run_id;
-  if (evicted) distrust(now + guard_time(settings_.max_ttl_ms, settings_.drift_ppm, settings_.drift_fixed_ms));
-  judge(now);
+  if (evicted) distrust(now + time_to_watch());
+  judge();
+  return same;
 }
 
 void Guard::unidentified(int error) {
-  if (settings_.guard == GuardMode::strict) fault_ = static_cast<int16_t>(error);
+  if (settings_.guard == GuardMode::strict) server_fault_ = static_cast<int16_t>(error);
+  judge();
 }
 
 // ---- readings -------------------------------------------------------------------------------------------------
 
-// Of two that are under way the answer that comes first is that of the older one.
-void Guard::begin_reading(Instant sent) {
-  if (!reading_) sent_ = sent;
-  reading_ = true;
+uint32_t Guard::begin_reading() {
   read_at_ = Instant::never();
+  return ++asked_;
 }
 
-void Guard::read(unsigned field, bool absent, Bytes text) {
-  if (field == 0) {
-    desc_ = absent ? Found::absent : text == settings_.fingerprint ? Found::ours : Found::foreign;
-  } else if (field == 1) {
-    has_q_ = !absent && text.size == id_size;
-    if (has_q_) memcpy(seal_ + 2 * (id_size + 1), text.data, id_size);
+void Guard::read_role(const InfoFacts& facts) {
+  wants_boot_time_ = false;  // from here on the state is half of this reading, and half of the last one
+  const bool nameless = settings_.guard == GuardMode::strict && !facts.has_replid;
+  role_fault_ = static_cast<int16_t>(!facts.master ? REDLOCK_E_ROLE : nameless ? REDLOCK_E_IDENTITY : 0);
+  reads_alone_ = facts.alone;
+  has_replid_ = facts.has_replid;
+  if (has_replid_) {
+    memcpy(seal_ + id_size + 1, facts.replid, id_size);
   } else {
-    sealed_ = matches(absent, text);
+    memset(seal_ + id_size + 1, '0', id_size);
   }
 }
 
-Guard::Next Guard::end_reading(Instant now) {
+void Guard::read_no_role(int error) {
+  read_role({});
+  role_fault_ = static_cast<int16_t>(settings_.guard == GuardMode::strict ? error : 0);
+}
+
+void Guard::read(Field field, bool absent, Bytes text) {
+  switch (field) {
+    case Field::desc:
+      desc_ = absent ? Found::absent : text == settings_.fingerprint ? Found::ours : Found::foreign;
+      break;
+    case Field::q:
+      has_q_ = !absent && text.size == id_size;
+      if (has_q_) memcpy(seal_ + 2 * (id_size + 1), text.data, id_size);
+      break;
+    case Field::seal:
+      sealed_ = !absent && text == seal();
+      break;
+    case Field::visit:
+      visit_ms_ = absent ? -1 : visit_in(text, Bytes(seal_ + id_size + 1, state_size));
+      break;
+  }
+}
+
+// Without its time nobody would see that its clock was stepped. "weak" goes without.
+void Guard::read_clock(int error) {
+  clock_fault_ = static_cast<int16_t>(settings_.guard == GuardMode::strict ? error : 0);
+  judge();
+}
+
+Guard::Next Guard::end_reading(uint32_t number, Instant sent, Instant now) {
   const Duration lifetime = reading_lifetime(settings_.max_ttl_ms);
-  reading_ = false;
-  lapses_at_ = sent_ + lifetime;
+  answered_ = number;
+  if (number < counts_from_) return Next::nothing;
+  read_error_ = 0;
+  alone_ = reads_alone_;
+  lapses_at_ = sent + lifetime;
   fresh_ = now < lapses_at_;  // a late answer is no longer true
   if (has_q_ && memcmp(watched_, seal_, seal_size) != 0) {
+    constexpr size_t q_at = 2 * (id_size + 1);
+    replid_changed_ = memcmp(watched_, seal_, id_size) == 0 && memcmp(watched_ + q_at, seal_ + q_at, id_size) == 0;
     memcpy(watched_, seal_, seal_size);
     since_ = now;
   }
-  judge(now);
-  read_at_ = fresh_ ? earlier(sent_ + half(lifetime), later(watched_at(), now)) : now;
-  if (write_error_ != 0) {  // not at once again
+  visited_at_ = Instant::never();  // until boot_time() tells it anew
+  judge();
+  read_at_ = fresh_ ? earlier(sent + half(lifetime), later(watched_at(), now)) : now;
+  if (write_later_) {
+    write_later_ = false;
     read_at_ = now + half(lifetime);
-    write_error_ = 0;
     return Next::nothing;
   }
-  if (fault_ != 0 || duplicate_ || !fresh_ || desc_ == Found::foreign) return Next::nothing;
+  if (role_fault_ != 0 || server_fault_ != 0 || duplicate_ || !fresh_ || desc_ == Found::foreign) return Next::nothing;
   if (!has_q_ || desc_ == Found::absent) return Next::create;
+  const bool commissioned = now < commission_until_;
+  if (sealed_ || commissioned) commission_until_ = now;  // it was for the state found now, and for no later one
   if (sealed_) {
-    commission_until_ = now;  // it was for the state found then, and for no later one
+    write_error_ = 0;  // whichever client it was has written
     return Next::nothing;
   }
-  return now < commission_until_ || now >= watched_at() ? Next::seal : Next::nothing;
+  if (commissioned || now >= since_ + time_to_watch()) return Next::seal;
+  wants_boot_time_ = has_replid_ && settings_.has_boot_id;
+  return Next::nothing;
 }
 
-void Guard::reading_failed(int error) {
-  reading_ = fresh_ = false;
-  read_at_ = sent_ + half(reading_lifetime(settings_.max_ttl_ms));
-  write_error_ = 0;
-  reason_ = static_cast<int16_t>(error);
+void Guard::reading_failed(uint32_t number, int error, Instant sent, Instant now) {
+  answered_ = number;
+  if (number < counts_from_) return;
+  fresh_ = false;
+  read_error_ = static_cast<int16_t>(error);
+  read_at_ = later(sent + half(reading_lifetime(settings_.max_ttl_ms)), now);
+  judge();
+}
+
+void Guard::written(int error) {
+  write_error_ = static_cast<int16_t>(error);
+  write_later_ = error != 0;
+  judge();
+}
+
+// A time in the future was not measured by the clock that we read: it is not believed; nor is a negative one.
+Guard::Next Guard::boot_time(int64_t ms, Instant now) {
+  wants_boot_time_ = false;
+  if (!fresh_ || ms < 0) return Next::nothing;
+  if (visit_ms_ < 0) return Next::visit;
+  if (visit_ms_ > ms) return Next::nothing;
+  const int64_t wanted_ms = time_to_watch().ns() * 9 / 8'000'000 + 2;  // rounded up, as both times were rounded down
+  const int64_t age_ms = ms - visit_ms_;
+  if (age_ms >= wanted_ms) return Next::seal;
+  visited_at_ = now + Duration::ms(wanted_ms - age_ms);
+  read_at_ = earlier(read_at_, visited_at_);
+  return Next::nothing;
 }
 
 // ---- the verdict ----------------------------------------------------------------------------------------------
 
-void Guard::judge(Instant now) {
+void Guard::judge() {
   if (!on()) return;
-  const int reason = fault_ != 0                 ? int{fault_}
+  const int unsealed = write_error_ != 0 ? int{write_error_} : replid_changed_ ? REDLOCK_E_REPLID : REDLOCK_E_UNWATCHED;
+  const int reason = role_fault_ != 0            ? int{role_fault_}
+                     : server_fault_ != 0        ? int{server_fault_}
+                     : clock_fault_ != 0         ? int{clock_fault_}
                      : duplicate_                ? REDLOCK_E_DUPLICATE
-                     : now < distrust_until_     ? REDLOCK_E_WALL_CLOCK
+                     : distrusted_               ? REDLOCK_E_WALL_CLOCK
+                     : read_error_ != 0          ? int{read_error_}
                      : !fresh_                   ? REDLOCK_E_UNREAD
                      : desc_ == Found::foreign   ? REDLOCK_E_FINGERPRINT
-                     : write_error_ != 0         ? int{write_error_}
-                     : !(sealed_ && desc_ == Found::ours && has_q_) ? REDLOCK_E_UNWATCHED
+                     : !(sealed_ && desc_ == Found::ours && has_q_) ? unsealed
                                                  : 0;
   reason_ = static_cast<int16_t>(reason);
 }
 
 Instant Guard::watched_at() const {
   if (reason_ == REDLOCK_E_WALL_CLOCK) return distrust_until_;
-  if (reason_ != REDLOCK_E_UNWATCHED || !has_q_) return Instant::never();
-  return since_ + guard_time(settings_.max_ttl_ms, settings_.drift_ppm, settings_.drift_fixed_ms);
+  if ((reason_ != REDLOCK_E_UNWATCHED && reason_ != REDLOCK_E_REPLID) || !has_q_) return Instant::never();
+  return earlier(since_ + time_to_watch(), visited_at_);
 }
 
-void Guard::withdraw(int reason, Instant now) {
+void Guard::withdraw(Instant now) {
   if (!on()) return;
-  fresh_ = sealed_ = false;
-  reason_ = static_cast<int16_t>(reason);
+  fresh_ = false;
+  counts_from_ = asked_ + 1;
   read_at_ = now;
+  judge();
 }
 
 void Guard::distrust(Instant until) {
   if (!on()) return;
   distrust_until_ = later(distrust_until_, until);
-  reason_ = REDLOCK_E_WALL_CLOCK;
+  distrusted_ = true;
+  judge();
 }
 
-void Guard::set_duplicate(bool duplicate, Instant now) {
-  if (duplicate == duplicate_) return;
+void Guard::set_duplicate(bool duplicate) {
   duplicate_ = duplicate;
-  judge(now);
+  judge();
 }
 
 // Instants of before the jump say nothing any more: watches begin again, and readings are made anew.
 void Guard::clock_jumped(Instant now) {
   if (since_ != Instant::never()) since_ = now;
-  if (fresh_) withdraw(REDLOCK_E_UNREAD, now);
+  visited_at_ = Instant::never();
+  if (fresh_) withdraw(now);
 }
 
 void Guard::on_time(Instant now) {
-  if (!on()) return;
-  if (fresh_ && now >= lapses_at_) {
-    fresh_ = false;
-    judge(now);
-  }
-  if (reason_ == REDLOCK_E_WALL_CLOCK && now >= distrust_until_) judge(now);
+  if (now >= lapses_at_) fresh_ = false;
+  if (now >= distrust_until_) distrusted_ = false;
+  judge();
 }
 
 Instant Guard::deadline() const {
   if (!on()) return Instant::never();
   const Instant lapse = fresh_ ? lapses_at_ : Instant::never();
-  const Instant trust = reason_ == REDLOCK_E_WALL_CLOCK ? distrust_until_ : Instant::never();
-  return earlier(earlier(lapse, trust), reading_ ? Instant::never() : read_at_);
+  const Instant trust = distrusted_ ? distrust_until_ : Instant::never();
+  return earlier(earlier(lapse, trust), may_read() ? read_at_ : Instant::never());
 }
 
 }  // namespace redlock

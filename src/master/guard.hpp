@@ -1,23 +1,35 @@
 // SPDX-License-Identifier: MIT
 //
-// Guard: may this master vote? A master that has forgotten keys - restarted, flushed, replaced by another server -
-// would grant a lock that somebody still holds. So it takes part in no quorum until its present state has been
-// watched for a guard time G, within which every lock granted before has ended.
+// Guard: may this master vote? A master that has forgotten keys - restarted, flushed, overwritten by another server's
+// data - would grant a lock that somebody still holds. So a master takes part in no quorum until its present state has
+// been watched for a guard time G, within which every lock granted before has ended.
 //
-// What is watched is a record on the master itself, the hash redlock:{prefix}:meta:
+// A state is named by three ids. The run id is the server process. The replication id is the server's line of data: it
+// changes when a server restarts, or becomes a master. The quarantine id is random and stands on the master itself, in
+// the record, the hash redlock:{prefix}:meta:
 //
-//     desc   the fingerprint of the configuration: everybody who uses these keys must have the same
-//     q      a random quarantine id: whoever finds none writes one, so a new state has a new id
-//     seal   "run id : replication id : q", each cut to 16 digits: somebody has watched this very state for G
+//     desc   the fingerprint of the configuration: all clients that use these keys must have the same
+//     q      the quarantine id: a client that finds none writes one, so a new state has a new id
+//     seal   "run id:replication id:quarantine id", 16 digits each: some client has watched this very state for G
 //
-// A seal that fits admits the master for everybody at once. Without it the watch begins when the record was read and
-// ends G later by our own clock; then the seal is written, by a script that compares q. The watch belongs to the
-// state, not to the connection: it goes on over reconnects as long as the same three ids are found. No clock of the
-// server is used.
+// The record is ordinary data, so a replica's copy or a restored backup brings it back. Nothing that a connection
+// remembers can tell that. So a *reading* is one script that returns the record and the server's role and replication
+// id of the same instant, and only a seal that fits both admits the master. Seal and quarantine id are written by a script
+// that compares the replication id with the one that the server has then. A run id needs no second look: a new process
+// is a new connection.
 //
-// The admission stands on the last reading, and lapses a reading's lifetime after that was asked for; so a record
-// that an operator has changed (redlock_reconfigure) is known to be seen by everybody in time. The session reads
-// again well before, and at once when anything said that the record may have changed.
+// A seal that fits admits the master for all clients at once. Without a seal the watch begins when the reading was
+// answered and ends G later by our own clock. The watch belongs to the state, not to the connection: the watch goes on over
+// reconnects as long as the same three ids are found. No clock of the server is used.
+//
+// Clients that live for less than G watch together. The first one of a machine leaves the CLOCK_BOOTTIME of its reading
+// in a second hash, redlock:{prefix}:seen, under the machine's boot id; the watch of a later one is also over when that
+// time is 1.125 G old. The eighth more is for the slewing of that clock, 10 % at most.
+//
+// The admission stands on the last reading, and lapses a reading's lifetime after that was asked for; so a record that
+// an operator has changed (redlock_reconfigure) is known to be seen by all clients in time. The session reads again well
+// before, and at once when anything said that the state may have changed. Then only a reading that was asked for later
+// counts.
 #pragma once
 #include "master/info.hpp"
 #include "settings.hpp"
@@ -40,6 +52,7 @@ constexpr Duration guard_time(uint32_t max_ttl_ms, uint32_t drift_ppm, uint32_t 
 constexpr size_t meta_key_max = REDLOCK_KEY_PREFIX_MAX + 16;
 constexpr size_t fingerprint_max = 80;
 Bytes write_meta_key(const Settings& settings, char (&text)[meta_key_max]);
+Bytes write_seen_key(const Settings& settings, char (&text)[meta_key_max]);
 Bytes write_fingerprint(const Settings& settings, unsigned quorum, char (&text)[fingerprint_max]);
 
 class Guard {
@@ -47,12 +60,15 @@ class Guard {
   static constexpr size_t id_size = InfoFacts::id_size;
   static constexpr size_t seal_size = 3 * id_size + 2;
 
-  // What is to be said to the master after a reading.
+  // What is to be written after a reading.
   enum class Next : uint8_t {
     nothing,
     create,  // the record lacks something: begin a new state
     seal,    // the watch is over
+    visit,   // leave word of this visit
   };
+  // The answers of a reading, in order; INFO replication comes before them.
+  enum class Field : uint8_t { desc, q, seal, visit };
 
   explicit Guard(const Settings& settings) : settings_(settings) {}
 
@@ -61,65 +77,94 @@ class Guard {
   int reason() const { return reason_; }  // enum redlock_err; 0: may vote
   // What it holds is surely not what was admitted: it is another state, or no master any more.
   bool forgot() const {
-    return reason_ == REDLOCK_E_UNWATCHED || reason_ == REDLOCK_E_ROLE || reason_ == REDLOCK_E_MODE;
+    return reason_ == REDLOCK_E_UNWATCHED || reason_ == REDLOCK_E_REPLID || reason_ == REDLOCK_E_ROLE ||
+           reason_ == REDLOCK_E_MODE;
   }
+  // By the last reading no replica could come back with other data: neither is one connected, nor does a backlog wait.
+  bool alone() const { return alone_; }
   // When the watch under way will be over; never() when none is, or something else stands in the way.
   Instant watched_at() const;
-  Bytes seal() const { return Bytes(seal_, seal_size); }  // of the state found on this connection
+  Bytes seal() const { return Bytes(seal_, seal_size); }  // of the state as it was last read
+  Bytes replid() const { return Bytes(seal_ + id_size + 1, id_size); }
   Bytes quarantine() const { return Bytes(seal_ + 2 * (id_size + 1), has_q_ ? id_size : 0); }
   Bytes run_id() const { return Bytes(seal_, identified_ ? id_size : 0); }
+  Bytes desc() const { return desc_ == Found::ours ? settings_.fingerprint : Bytes(); }  // as read, unless foreign
+  bool sealed() const { return sealed_; }
 
   // ---- the connection
   void connected();
-  void identify(const InfoFacts& facts, Instant now);
+  // The whole INFO. False: it is another server than before on this connection.
+  bool identify(const InfoFacts& facts, Instant now);
   void unidentified(int error);  // INFO was refused
+  bool wants_info() const { return server_fault_ != 0; }
 
-  // ---- a reading of the record: desc, q and seal in this order
-  void begin_reading(Instant sent);
-  void read(unsigned field, bool absent, Bytes text);
-  Next end_reading(Instant now);
-  void reading_failed(int error);
-  void write_failed(int error) { write_error_ = static_cast<int16_t>(error); }
-  // An in-band reading of the seal alone.
-  bool matches(bool absent, Bytes text) const { return !absent && text == seal(); }
-  bool reading() const { return reading_; }
-  bool sealed() const { return sealed_; }
-  Bytes desc() const { return desc_ == Found::ours ? settings_.fingerprint : Bytes(); }  // as read, unless foreign
+  // ---- a reading
+  uint32_t begin_reading();                             // its number
+  void read_role(const InfoFacts& facts);               // INFO replication of the same instant
+  void read_no_role(int error);                         // ... was refused
+  void read(Field field, bool absent, Bytes text);
+  void read_clock(int error);                           // TIME behind the reading; 0: it was answered
+  Next end_reading(uint32_t number, Instant sent, Instant now);
+  void reading_failed(uint32_t number, int error, Instant sent, Instant now);
+  void written(int error);  // 0: done, or the state was another one
+  bool reading() const { return asked_ != answered_; }
+
+  // ---- short visits: CLOCK_BOOTTIME, read since the reading was answered; what follows is to be written at once
+  bool wants_boot_time() const { return wants_boot_time_; }
+  Next boot_time(int64_t ms, Instant now);
 
   // ---- what may come at any time
-  void withdraw(int reason, Instant now);  // read again at once
-  void distrust(Instant until);            // its clock: no vote before
-  void set_duplicate(bool duplicate, Instant now);
+  void withdraw(Instant now);     // only a reading that is asked for from now on counts
+  void distrust(Instant until);   // its clock: no vote before
+  void set_duplicate(bool duplicate);
   void commission(Instant until) { commission_until_ = until; }  // seal what is found until then, once
   void clock_jumped(Instant now);
   void on_time(Instant now);
   Instant deadline() const;
-  bool wants_reading(Instant now) const { return on() && !reading_ && now >= read_at_; }
+  bool wants_reading(Instant now) const { return on() && may_read() && now >= read_at_; }
   void postpone_reading(Instant until) { read_at_ = until; }  // or bring it forward
 
  private:
   enum class Found : uint8_t { absent, ours, foreign };
 
-  void judge(Instant now);
+  Duration time_to_watch() const {
+    return guard_time(settings_.max_ttl_ms, settings_.drift_ppm, settings_.drift_fixed_ms);
+  }
+  // None is under way, or only one that does not count any more.
+  bool may_read() const { return !reading() || (asked_ < counts_from_ && answered_ + 1 == asked_); }
+  void judge();
 
   const Settings& settings_;
-  Instant since_ = Instant::never();  // the watch under way began
+  Instant since_ = Instant::never();      // the watch under way began
+  Instant visited_at_ = Instant::never(); // that of an earlier visit will be over then
   Instant read_at_ = Instant::never();
-  Instant sent_ = Instant::never();   // the reading under way, or the last one
   Instant lapses_at_ = Instant::never();
   Instant distrust_until_ = Instant::from_ns(INT64_MIN);
   Instant commission_until_ = Instant::from_ns(INT64_MIN);
   uint64_t evicted_keys_ = 0;
-  int16_t reason_ = 0;
-  int16_t fault_ = 0;        // of the server, as INFO tells it
-  int16_t write_error_ = 0;  // of the last write to the record
+  int64_t visit_ms_ = -1;     // CLOCK_BOOTTIME that an earlier visit to this state has left; -1: none
+  uint32_t asked_ = 0;        // readings
+  uint32_t answered_ = 0;
+  uint32_t counts_from_ = 0;  // older readings say nothing any more
+  int16_t reason_ = 0;        // judge() writes it, and nothing else
+  int16_t server_fault_ = 0;  // as the whole INFO tells it
+  int16_t role_fault_ = 0;    // as a reading's INFO tells it
+  int16_t clock_fault_ = 0;   // TIME was refused
+  int16_t read_error_ = 0;    // of the last reading
+  int16_t write_error_ = 0;   // of the last write to the record
+  bool write_later_ = false;  // that write has just failed
   Found desc_ = Found::absent;
   bool identified_ = false;
+  bool has_replid_ = false;
   bool has_q_ = false;
   bool sealed_ = false;
-  bool reading_ = false;
-  bool fresh_ = false;       // a reading of this connection stands
+  bool fresh_ = false;         // a reading of this connection stands
+  bool alone_ = false;
+  bool reads_alone_ = false;  // the reading that is being read says so
+  bool distrusted_ = false;
   bool duplicate_ = false;
+  bool replid_changed_ = false;  // and nothing else of the state that was watched before
+  bool wants_boot_time_ = false;
   char seal_[seal_size] = {};     // of the state as it was last read
   char watched_[seal_size] = {};  // of the state whose watch began at since_
 };

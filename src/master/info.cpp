@@ -11,9 +11,11 @@ bool value_of(Bytes line, Bytes name, Bytes& value) {
   return true;
 }
 
+// Zeros stand for "not known" in a seal, so an id of zeros is none.
 bool copy_id(char* to, Bytes value) {
-  if (value.size < InfoFacts::id_size) return false;
-  memcpy(to, value.data, InfoFacts::id_size);
+  constexpr size_t size = InfoFacts::id_size;
+  if (value.size < size || Bytes(value.data, size) == Bytes("0000000000000000")) return false;
+  memcpy(to, value.data, size);
   return true;
 }
 
@@ -30,6 +32,7 @@ uint64_t number_in(Bytes digits) {
 void InfoReader::begin() {
   facts_ = {};
   facts_.standalone = true;
+  none_ = 0;
   limited_ = evicting_ = false;
   size_ = 0;
 }
@@ -50,6 +53,7 @@ const InfoFacts& InfoReader::end() {
   line();
   size_ = 0;
   facts_.evicts = limited_ && evicting_;
+  facts_.alone = facts_.master && none_ == 3;
   return facts_;
 }
 
@@ -61,7 +65,11 @@ void InfoReader::line() {
   } else if (value_of(text, "master_replid", value)) {
     facts_.has_replid = copy_id(facts_.replid, value);
   } else if (value_of(text, "role", value)) {
-    facts_.replica = value != Bytes("master");
+    facts_.master = value == Bytes("master");
+  } else if (value_of(text, "connected_slaves", value)) {
+    if (value == Bytes("0")) none_ |= 1;
+  } else if (value_of(text, "repl_backlog_active", value)) {
+    if (value == Bytes("0")) none_ |= 2;
   } else if (value_of(text, "redis_mode", value) || value_of(text, "server_mode", value)) {
     facts_.standalone = facts_.standalone && value == Bytes("standalone");
   } else if (value_of(text, "loading", value) || value_of(text, "async_loading", value)) {

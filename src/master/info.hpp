@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Info: the few facts that the guard wants from INFO's five kilobytes, read line by line as the reader gives the text
-// out in parts. Nothing of it is kept but the present line, as far as it could be one that is wanted.
+// Info: the few facts that the guard wants from INFO's five kilobytes, or from its section "replication", read line by
+// line as the reader gives the text out in parts. Nothing of it is kept but the present line, as far as it could be one
+// that is wanted.
 #pragma once
 #include "resp/reader.hpp"
 #include "types.hpp"
@@ -14,7 +15,8 @@ struct InfoFacts {
   char replid[id_size];
   bool has_run_id;
   bool has_replid;
-  bool replica;
+  bool master;
+  bool alone;       // no replica is connected, and no backlog waits for one
   bool standalone;  // false: a cluster node or a sentinel
   bool loading;
   bool evicts;      // maxmemory is set, and the policy is not noeviction
@@ -31,6 +33,7 @@ class InfoReader {
   void line();
 
   InfoFacts facts_ = {};
+  uint8_t none_ = 0;       // of replicas: 1: none is connected; of a backlog: 2: there is none
   bool limited_ = false;   // maxmemory is set
   bool evicting_ = false;  // the policy
   uint8_t size_ = 0;

@@ -10,20 +10,21 @@
 namespace redlock {
 
 struct Script {
+  Bytes common;  // what stands in front of the body in several scripts; empty in the others
   Bytes body;
   Bytes sha;
+
+  constexpr size_t size() const { return common.size + body.size; }
 };
 
-inline constexpr Script release_script = {Bytes(scripts::release), Bytes(scripts::release_sha1)};
-inline constexpr Script release_several_script = {Bytes(scripts::release_several),
-                                                  Bytes(scripts::release_several_sha1)};
-inline constexpr Script look_script = {Bytes(scripts::look), Bytes(scripts::look_sha1)};
-inline constexpr Script extend_script = {Bytes(scripts::extend), Bytes(scripts::extend_sha1)};
-inline constexpr Script seal_script = {Bytes(scripts::seal), Bytes(scripts::seal_sha1)};
-inline constexpr Script quarantine_script = {Bytes(scripts::quarantine), Bytes(scripts::quarantine_sha1)};
-inline constexpr Script move_script = {Bytes(scripts::move), Bytes(scripts::move_sha1)};
-inline constexpr Script acquire_fenced_script = {Bytes(scripts::acquire_fenced), Bytes(scripts::acquire_fenced_sha1)};
-inline constexpr Script token_script = {Bytes(scripts::token), Bytes(scripts::token_sha1)};
-inline constexpr Script extend_fenced_script = {Bytes(scripts::extend_fenced), Bytes(scripts::extend_fenced_sha1)};
+inline constexpr Script acquire_script = {Bytes(scripts::common), Bytes(scripts::acquire), Bytes(scripts::acquire_sha1)};
+inline constexpr Script extend_script = {Bytes(scripts::common), Bytes(scripts::extend), Bytes(scripts::extend_sha1)};
+inline constexpr Script release_script = {Bytes(), Bytes(scripts::release), Bytes(scripts::release_sha1)};
+inline constexpr Script token_script = {Bytes(scripts::common), Bytes(scripts::token), Bytes(scripts::token_sha1)};
+inline constexpr Script look_script = {Bytes(), Bytes(scripts::look), Bytes(scripts::look_sha1)};
+inline constexpr Script reading_script = {Bytes(), Bytes(scripts::reading), Bytes(scripts::reading_sha1)};
+inline constexpr Script record_script = {Bytes(scripts::common), Bytes(scripts::record), Bytes(scripts::record_sha1)};
+inline constexpr Script visit_script = {Bytes(scripts::common), Bytes(scripts::visit), Bytes(scripts::visit_sha1)};
+inline constexpr Script move_script = {Bytes(), Bytes(scripts::move), Bytes(scripts::move_sha1)};
 
 }  // namespace redlock

@@ -7,7 +7,7 @@
 namespace redlock {
 namespace {
 
-enum Field : uint8_t { field_other, field_role, field_mode };
+enum Field : uint8_t { field_other, field_role, field_mode, field_id };
 
 // Nothing that the gateway repeats quickly will mend these.
 bool is_configuration_fault(int reason) {
@@ -37,7 +37,8 @@ Session::Session(const Settings& settings, const MasterSettings& master, Bytes c
       fifo_(memory.requests),
       fifo_capacity_(static_cast<uint16_t>(memory.requests_size)),
       calls_(memory.calls),
-      guard_(settings) {
+      guard_(settings),
+      has_news_(memory.news) {
   tx_.init(memory.tx, memory.tx_size);
 }
 
@@ -58,7 +59,10 @@ void Session::connected(Instant now, uint32_t nonce) {
   give_up_at_ = now + settings_.connect_timeout;
   resp3_ = true;
   tracked_ = false;
-  spell_out_ = greeted_ = false;
+  spell_out_ = greeted_ = killing_ = false;
+  id_ = 0;
+  last_error_ = 0;
+  greeting_from_ = replies_;
   guard_.connected();
   guard_told_ = static_cast<int16_t>(guard_.reason());
   info_.begin();
@@ -68,13 +72,17 @@ void Session::connected(Instant now, uint32_t nonce) {
 
 void Session::closed(Instant now, int reason, uint32_t random) {
   if (wish_ != Wish::close) reason_ = static_cast<int16_t>(reason);
+  if (state_ == State::greeting && fifo_size_ == 1 && replies_ == greeting_from_ && reason_ == REDLOCK_E_DISCONNECTED) {
+    reason_ = REDLOCK_E_NO_GREETING;
+  }
   tried_ = true;
   tracked_ = false;
+  keep_old_connection();
   tx_.clear();
   reader_.reset();
   rx_head_ = rx_size_ = 0;
   fifo_head_ = fifo_tail_ = fifo_size_ = own_in_flight_ = 0;
-  holding_ = identified_ = stepped_ = news_ = false;
+  news_ = {};
   if (moved_ == Moved::asked) moved_ = Moved::no;
   guard_.connected();
   guard_told_ = static_cast<int16_t>(guard_.reason());
@@ -86,6 +94,14 @@ void Session::closed(Instant now, int reason, uint32_t random) {
   retry_at_ = now + half + part_of(half, random);
   if (failures_ < 16) ++failures_;
   set_state(State::down);
+}
+
+// Commands about claims were sent on connections that were up, and on no other: what is kept may be of an older one.
+void Session::keep_old_connection() {
+  if (state_ != State::up && state_ != State::suspect) return;
+  const Bytes run_id = guard_.run_id();
+  old_id_ = run_id.size != 0 ? id_ : 0;
+  if (old_id_ != 0) memcpy(old_run_id_, run_id.data, sizeof old_run_id_);
 }
 
 void Session::disconnect(int reason) {
@@ -130,7 +146,7 @@ bool Session::take_changed() {
 void Session::look(uint16_t who, uint32_t number, const Command& command, Instant now) {
   REDLOCK_ASSERT(connected() && room(command, Command::look_requests));
   tx_.take(command.head());
-  if (command.splice().size != 0) weave(command);
+  if (command.script() != nullptr) weave(command);
   push_request({now, 0, 0, kind_look_caching});
   push_request({now, number, who, kind_look});
 }
@@ -151,11 +167,12 @@ void Session::put(Bytes word) {
 }
 
 // The same, of which no copy is made.
-void Session::refer(Bytes word) {
+void Session::refer(Bytes first, Bytes second) {
   char text[16];
   resp::Writer out(text, sizeof text);
-  tx_.append(out.bulk_header(word.size).written());
-  tx_.reference(word);
+  tx_.append(out.bulk_header(first.size + second.size).written());
+  tx_.reference(first);
+  tx_.reference(second);
   tx_.append("\r\n");
 }
 
@@ -189,13 +206,19 @@ void Session::say_auth(Instant now) {
 void Session::say_rest(Instant now) {
   static constexpr auto tracking = resp::words("CLIENT", "TRACKING", "on", "OPTIN", "NOLOOP");
   static constexpr auto role = resp::words("ROLE");
+  static constexpr auto id = resp::words("CLIENT", "ID");
   static constexpr auto load = resp::words<1>("SCRIPT", "LOAD");
   tx_.append(resp3_ ? Bytes(tracking) : Bytes(role));
   push_own(resp3_ ? kind_tracking : kind_role, now);
-  const Script* const scripts[] = {&release_script, &extend_script};
-  for (const Script* script : scripts) {
+  if (!resp3_ && guard_.on()) {
+    tx_.append(id);
+    push_own(kind_id, now);
+  }
+  // Without tracking every acquire is a script.
+  const Script* const scripts[] = {&release_script, &extend_script, &acquire_script};
+  for (unsigned i = 0; i < (resp3_ || !guard_.on() ? 2 : 3); ++i) {
     tx_.append(load);
-    refer(script->body);
+    refer(scripts[i]->common, scripts[i]->body);
     push_own(kind_load, now);
   }
   if (guard_.on()) {
@@ -216,13 +239,9 @@ void Session::say_ping(Instant now) {
 
 // The text of a script between the copied bytes.
 void Session::weave(const Command& command) {
-  tx_.reference(command.splice());
+  tx_.reference(command.script()->common);
+  tx_.reference(command.script()->body);
   tx_.take(command.tail());
-}
-
-void Session::follow_by_seal() {
-  say_seal_read();
-  fifo_[(fifo_tail_ != 0 ? fifo_tail_ : fifo_capacity_) - 1].kind |= in_band;
 }
 
 // ---- replies --------------------------------------------------------------------------------------------------
@@ -235,26 +254,32 @@ void Session::compact() {
 
 bool Session::next_item(Instant now, Reply& out) {
   while (rx_head_ != rx_size_ && wish_ != Wish::close) {  // closed() has emptied it
-    if (guard_says(out)) return true;
     resp::Item item;
     size_t used = 0;
     const resp::Progress progress = reader_.next(rx_ + rx_head_, rx_size_ - rx_head_, used, item);
     rx_head_ += used;
     if (progress == resp::Progress::need_more) break;
     if (progress == resp::Progress::broken) {
-      fail(REDLOCK_E_PROTOCOL);
+      fail(why_broken());
       break;
     }
     if (item.push ? handle_push(item, now, out) : handle(item, now, out)) return true;
   }
-  return guard_says(out);
+  return false;
+}
+
+// An error may be longer than the buffer, as that of protected mode is: its first words are there.
+int Session::why_broken() const {
+  if (rx_head_ == rx_size_ || rx_[rx_head_] != '-') return REDLOCK_E_PROTOCOL;
+  const int error = classify_error(Bytes(rx_ + rx_head_ + 1, rx_size_ - rx_head_ - 1));
+  return error != REDLOCK_E_SERVER ? error : int{REDLOCK_E_PROTOCOL};
 }
 
 bool Session::handle_push(const resp::Item& item, Instant now, Reply& out) {
   const Tracking::Said said = tracking_.read(item);
   if (said == Tracking::Said::nothing) return false;
   if (said == Tracking::Said::all_changed || item.text == settings_.meta_key) {
-    guard_.withdraw(REDLOCK_E_UNREAD, now);
+    guard_.withdraw(now);
     guard_changed();
   }
   out = {};
@@ -270,13 +295,8 @@ bool Session::handle(const resp::Item& item, Instant now, Reply& out) {
     return false;
   }
   const Request request = fifo_[fifo_head_];
-  const Kind kind = static_cast<Kind>(request.kind & ~in_band);
+  const Kind kind = static_cast<Kind>(request.kind);
   bool for_client = false;
-  if (holding_) {
-    for_client = handle_seal(item, now, out);
-    if (item.last) answered(now);
-    return for_client;
-  }
   switch (kind) {
     case kind_acquire:
     case kind_extend:
@@ -284,7 +304,6 @@ bool Session::handle(const resp::Item& item, Instant now, Reply& out) {
     case kind_acquire_fenced:
     case kind_token:
       for_client = handle_claim(kind, request, item, now, out);
-      if (holding_) return false;
       break;
     case kind_look_caching:
     case kind_caching:
@@ -297,11 +316,7 @@ bool Session::handle(const resp::Item& item, Instant now, Reply& out) {
       handle_hello(item, now);
       break;
     case kind_auth:
-      if (item.type == resp::Type::simple) {
-        say_rest(now);
-      } else {
-        fail(item.type == resp::Type::error ? REDLOCK_E_AUTH : REDLOCK_E_PROTOCOL);
-      }
+      handle_auth(item, now);
       break;
     case kind_tracking:
       handle_tracking(item);
@@ -315,57 +330,94 @@ bool Session::handle(const resp::Item& item, Instant now, Reply& out) {
     case kind_info:
       handle_info(item, now);
       break;
-    case kind_record:
-      handle_record(item, now);
+    case kind_reading:
+      handle_reading(item, request, now);
       break;
     case kind_time:
       handle_time(item, request.sent, now);
       break;
     case kind_write:
+      handle_write(item);
+      break;
+    case kind_visit:
+      break;  // refused, clients of this machine do not watch together: each watches by itself
     case kind_move:
-      kind == kind_move ? handle_move(item) : handle_write(item);
+      handle_move(item);
+      break;
+    case kind_id:
+      handle_id(item);
+      break;
+    case kind_kill:
+      handle_kill(item);
       break;
     case kind_ping:
       handle_ping(item);
       break;
   }
-  if (item.depth == 0 && item.type == resp::Type::error) ++errors_;
+  if (item.depth == 0 && item.type == resp::Type::error) note_error(classify_error(item.text));
   if (item.last) answered(now);
   return for_client;
 }
 
 // The head of the FIFO has its whole answer.
 void Session::answered(Instant now) {
-  const unsigned kind = fifo_[fifo_head_].kind & ~unsigned{in_band};
+  const unsigned kind = fifo_[fifo_head_].kind;
   if (kind > kind_look) --own_in_flight_;
   pop_request(now);
   if (wish_ == Wish::close) return;
   greeted_ = greeted_ || kind == kind_ping;
-  if (state_ == State::greeting && greeted_ && !guard_.reading()) set_state(State::up);
+  if (state_ == State::greeting && greeted_ && !guard_.reading() && !killing_) come_up();
   if (state_ != State::suspect) return;
   if (fifo_size_ == 0) return set_state(State::up);
   give_up_at_ = later(give_up_at_, fifo_[fifo_head_].sent + settings_.suspect_close);
 }
 
+void Session::note_error(int error) {
+  ++errors_;
+  if (error != REDLOCK_E_NOSCRIPT) last_error_ = static_cast<int16_t>(error);
+}
+
+// Keys stay behind, where a user may acquire and not delete.
+void Session::note_denied(bool denied) {
+  if (state_ != State::up || denied == (reason_ == REDLOCK_E_NOPERM)) return;
+  reason_ = denied ? REDLOCK_E_NOPERM : 0;
+  note_change();
+}
+
+bool Session::owes_answer(uint16_t claim) const {
+  unsigned at = fifo_head_;
+  for (unsigned i = 0; i < fifo_size_; ++i) {
+    const Request& request = fifo_[at];
+    if (request.claim == claim && request.kind <= kind_token && request.kind != kind_release) return true;
+    if (++at == fifo_capacity_) at = 0;
+  }
+  return false;
+}
+
+void Session::come_up() {
+  set_state(State::up);
+  if (!strays_) return;
+  strays_ = false;
+  news_.strays = Strays::at_large;
+  *has_news_ = true;
+}
+
 bool Session::handle_claim(Kind kind, const Request& request, const resp::Item& item, Instant now, Reply& out) {
   const Op op = static_cast<Op>(kind);
-  out = {Reply::Kind::answer, op, request.claim, request.round, meaning(op, item), 0, Bytes(), Duration()};
+  out = {Reply::Kind::answer, op, request.claim, request.round, meaning(op, item), 0, Bytes()};
   const int error = out.meaning.error;
   if (!item.last || error == REDLOCK_E_PROTOCOL) {  // a master answers these with one scalar
     fail(REDLOCK_E_PROTOCOL);
     return false;
   }
-  if (kind != kind_acquire) spell_out_ = error == REDLOCK_E_NOSCRIPT;
-  // It is not the master that was greeted any more: greet again.
+  spell_out_ = error == REDLOCK_E_NOSCRIPT;
+  if (kind == kind_release && !spell_out_) note_denied(error == REDLOCK_E_NOPERM);
+  // The server's role or login changed since the greeting: reconnect.
   if (error == REDLOCK_E_READONLY || error == REDLOCK_E_AUTH) fail(error);
-  if (error == REDLOCK_E_SEAL) {  // a script has seen what nobody told us
-    guard_.withdraw(REDLOCK_E_UNREAD, now);
+  // A script has found another state, or the server takes over another one's data.
+  if (error == REDLOCK_E_SEAL || error == REDLOCK_E_LOADING) {
+    guard_.withdraw(now);
     guard_changed();
-  }
-  if ((request.kind & in_band) != 0 && wish_ != Wish::close) {
-    held_ = out;
-    holding_ = true;
-    return false;
   }
   if (kind != kind_release && out.meaning.answer == Answer::yes && !guard_.admitted()) {
     out.meaning = {Answer::error, guard_.reason()};  // granted by a state that is not known
@@ -373,7 +425,7 @@ bool Session::handle_claim(Kind kind, const Request& request, const resp::Item& 
   return true;
 }
 
-// HELLO answers a map: the values of "role" and "mode" stand at depth 1.
+// HELLO answers a map: the values of "role", "mode" and "id" stand at depth 1.
 void Session::handle_hello(const resp::Item& item, Instant now) {
   using resp::Type;
   if (item.depth == 0 && item.type == Type::error) return hello_failed(classify_error(item.text), now);
@@ -388,7 +440,11 @@ void Session::handle_hello(const resp::Item& item, Instant now) {
     field_ = !is_key                        ? field_other
              : item.text == Bytes("role")   ? field_role
              : item.text == Bytes("mode")   ? field_mode
+             : item.text == Bytes("id")     ? field_id
                                             : field_other;
+  } else if (item.depth == 1 && item.type == Type::integer && field_ == field_id) {
+    id_ = item.integer;
+    field_ = field_other;
   }
   if (!item.last || wish_ == Wish::close) return;
   if (!role_known_) return fail(REDLOCK_E_PROTOCOL);
@@ -403,6 +459,11 @@ void Session::hello_failed(int error, Instant now) {
   } else {
     say_rest(now);
   }
+}
+
+void Session::handle_auth(const resp::Item& item, Instant now) {
+  if (item.type == resp::Type::simple) return say_rest(now);
+  fail(item.type == resp::Type::error ? REDLOCK_E_AUTH : REDLOCK_E_PROTOCOL);
 }
 
 // A server that refuses it, or a user who may not ask for it, costs the wake-ups and no vote.
@@ -455,6 +516,33 @@ void Session::handle_role(const resp::Item& item) {
     if (item.text == Bytes("sentinel")) return fail(REDLOCK_E_MODE);
     if (item.text != Bytes("master")) fail(REDLOCK_E_ROLE);
   }
+}
+
+// ---- strays -----------------------------------------------------------------------------------------------------
+
+// Ids begin anew with each process: in another one the id may be anybody's, and the old connection is gone.
+void Session::end_old_connection(Instant now) {
+  static constexpr auto kill = resp::words<1>("CLIENT", "KILL", "ID");
+  if (!strays_ || old_id_ <= 0) return;  // none are left once it is up
+  if (guard_.run_id() != Bytes(old_run_id_, sizeof old_run_id_)) return;
+  char digits[20];
+  tx_.append(kill);
+  put(to_decimal(static_cast<uint64_t>(old_id_), digits));
+  push_own(kind_kill, now);
+  killing_ = true;
+}
+
+void Session::handle_id(const resp::Item& item) {
+  if (item.type == resp::Type::integer) id_ = item.integer;
+}
+
+// 0: the server had closed it by itself.
+void Session::handle_kill(const resp::Item& item) {
+  killing_ = false;
+  if (item.type != resp::Type::integer) return;
+  strays_ = false;
+  news_.strays = Strays::ended;
+  *has_news_ = true;
 }
 
 void Session::handle_ping(const resp::Item& item) {

@@ -12,9 +12,15 @@
 //
 // Greeting: HELLO 3 (with AUTH) alone, since nothing may be pipelined behind an AUTH that can fail; or, on a server
 // that does not know HELLO, AUTH alone and RESP2. Then the rest in one write: tracking on RESP3, where it may be
-// refused and costs no vote; the role where HELLO did not tell it; the scripts; what the guard wants to know; a ping.
-// The master is up when all that is answered, and votes when the guard admits it (master/guard, and session_guard.cpp
-// for its words).
+// refused and costs no vote; the role and the connection's id where HELLO did not tell them; the scripts; what the guard
+// wants to know; a ping. The master is up when all that is answered, and votes when the guard admits it (master/guard,
+// and session_guard.cpp for its words).
+//
+// Strays. A connection that broke may have left commands in the server's socket that the server executes at any later
+// time: when it thaws, say. So the next greeting ends the old connection on the server: CLIENT KILL ID, once INFO has
+// shown that it is the same process, whose ids are still the same. Behind that answer nothing of the old connection can
+// be executed any more. No command about a claim leaves before it, so the id of one old connection is enough. Where the
+// server refuses, or an id is not known, the client is told that strays may still come (Strays::at_large).
 //
 // Suspect: a master whose oldest request is older than node_timeout gets no new acquire or extend until it has answered
 // everything; deletes still go to it, in order. After suspect_close it is disconnected.
@@ -43,9 +49,6 @@ struct Reply {
     looked,       // how long the keys will live, as PTTL tells it; -3: an error, or nothing will be told
     key_changed,  // unasked: this key is worth another look, and no longer tracked
     all_changed,  // unasked: every key is, and none is tracked any more
-    identified,     // its run id was told: is it another master's, too?
-    withdrawn,      // it may have forgotten keys, or surely has: its votes of open rounds do not count any more
-    clock_stepped,  // its wall clock was, or runs off rate
   };
   Kind kind = Kind::answer;
   Op op = Op::acquire;
@@ -54,7 +57,23 @@ struct Reply {
   Meaning meaning;
   int64_t ttl = 0;  // looked
   Bytes key;    // with its prefix; good until the next call of the session
-  Duration by;  // clock_stepped: how far; negative: back
+};
+
+// What has become of commands that an older connection left unanswered.
+enum class Strays : uint8_t {
+  none,      // nothing about them has changed
+  ended,     // they were executed, or never will be
+  at_large,  // they may still be executed
+};
+
+// What happened to a master beside its answers, since the client last asked.
+struct News {
+  bool identified = false;  // its run id was told: is it another master's, too?
+  bool withdrawn = false;   // it may have forgotten keys, or surely has: its votes of open rounds do not count any more
+  bool stepped = false;     // its wall clock was, or runs off rate
+  Duration by;              // how far; negative: back
+  Strays strays = Strays::none;
+  bool wants_boot_time = false;
 };
 
 class Session {
@@ -76,6 +95,7 @@ class Session {
     Request* requests;
     unsigned requests_size;  // settings.in_flight and own_requests
     bool* calls;             // set when a wish or a change is there to be seen
+    bool* news;              // set when there is something for take_news()
   };
 
   Session(const Settings& settings, const MasterSettings& master, Bytes client_name, const Memory& memory);
@@ -87,6 +107,8 @@ class Session {
   // The connection, or the attempt, is over; everything in flight is forgotten. `reason` is kept unless the session
   // itself wished to close and knows better.
   void closed(Instant now, int reason, uint32_t random);
+  // Behind closed(): are there SETs that older connections have left unanswered?
+  void leave_strays(bool any) { strays_ = any; }
   char* rx_room(size_t& size) {
     if (rx_head_ != 0) compact();
     size = rx_capacity_ - rx_size_;
@@ -102,9 +124,9 @@ class Session {
   }
   // The same in parts. plain_yes() may be called while plain() is true; it leaves that as it is, and changes nothing
   // but the FIFO's length.
-  bool plain() const { return votes() && reader_.at_boundary(); }
+  bool plain() const { return votes() && reason_ == 0 && reader_.at_boundary(); }
   inline bool plain_yes(Instant now, Reply& out);
-  bool unread() const { return rx_head_ != rx_size_ || news_; }
+  bool unread() const { return rx_head_ != rx_size_; }
   [[gnu::noinline]] bool next_item(Instant now, Reply& out);  // what it needs must not lie below what follows
 
   // Takes acquires and extends now?
@@ -114,13 +136,13 @@ class Session {
   // Is there room for a command of so many copied bytes, and for so many requests?
   bool room(size_t bytes, unsigned requests) const {
     return fifo_size_ - own_in_flight_ + requests + own_requests <= fifo_capacity_ &&
-           tx_.fits(bytes + in_band_size(), 1);
+           tx_.fits(bytes, references_max);
   }
   bool room(const Command& command, unsigned requests) const {
     return command.fits() && room(command.text_size(), requests);
   }
   // The same for a request whose place in the FIFO is kept.
-  bool room_for_kept(size_t bytes) const { return tx_.fits(bytes, 1); }
+  bool room_for_kept(size_t bytes) const { return tx_.fits(bytes, references_max); }
   // Nothing to send, to wish or to tell.
   bool idle() const { return tx_.empty() && wish_ == Wish::none && !changed_; }
   // Where a command is encoded that this master is asked next, or another.
@@ -132,20 +154,23 @@ class Session {
     REDLOCK_ASSERT(connected() && (room(command, 1) || request.kind == kind_release));
     REDLOCK_ASSERT(room_for_kept(command.text_size()));
     tx_.take(command.head());
-    if (command.splice().size != 0) weave(command);
+    if (command.script() != nullptr) weave(command);
     push_request(request);
-    if (request.kind != kind_release && in_band_size() != 0) follow_by_seal();
   }
   // Behind the extend that is asked next the key is tracked, where the server does that; both are so many requests.
   void track_next(Instant now);
   unsigned extend_requests() const { return tracked_ ? 2 : 1; }
   // Ask for how long keys will live, and to be told when one changes; `who` and `number` come back with the answer.
   void look(uint16_t who, uint32_t number, const Command& command, Instant now);
-  // What the guard admitted this master under, and where that stands; empty: there is no guard.
-  Bytes seal() const { return guard_.on() ? guard_.seal() : Bytes(); }
-  Bytes meta_key() const { return settings_.meta_key; }
+  // The state that the guard admitted this master in.
+  Sealed sealed() const { return {settings_.meta_key, guard_.on() ? guard_.seal() : Bytes()}; }
+  // Must commands compare that state by themselves? A master without replicas tells us of each change that matters before
+  // its next answer, on a connection with tracking. A partial resynchronization is not told at all.
+  bool asked_by_script() const { return guard_.on() && !(tracked_ && guard_.alone()); }
   // The master has lost its scripts: send their text until it shows that it knows them again.
   bool spell_out() const { return spell_out_; }
+  // Has it not answered yet what it was asked about this claim, deletes apart?
+  bool owes_answer(uint16_t claim) const;
 
   Instant on_time(Instant now);  // what is due; returns deadline()
   Instant deadline() const;
@@ -161,17 +186,21 @@ class Session {
     quarantines_.seed(seed);
     seeded_ = true;
   }
-  void set_duplicate(bool duplicate, Instant now);
+  News take_news();
+  void boot_time(int64_t ms, Instant now);  // CLOCK_BOOTTIME, where News has asked for it
+  void set_duplicate(bool duplicate);
   void distrust(Instant until);
   void quarantine(Instant now);  // write that nobody may trust it, for all clients to see
   void commission(Instant until, Instant now);
   void clock_jumped(Instant now);
   void read_now(Instant now) { guard_.postpone_reading(now); }
-  // Write the record for another configuration (src/reconfigure.hpp); `step` is a word of scripts/move.lua,
-  // `quarantine` an id that was never used, and behind it guard().quarantine(). False: not now, or the last one is not
-  // answered. What came of it is moved(): `asked` until that is known, `no` when the connection broke before, or when
-  // another id stood there, which is guard().quarantine() from then on.
-  enum class Moved : uint8_t { no, asked, yes, foreign, failed };
+  // Read the record, or write it for another configuration (src/reconfigure.hpp); `step` is a word of scripts/move.lua,
+  // `quarantine` an id for what is written, and behind it the one that is to be there. False: not now, or the last one
+  // is not answered. moved(): `asked` until the answer has come, `no` when the connection broke before; then what the
+  // record says, in the order of the script's letters, with guard().quarantine().
+  enum class Moved : uint8_t {
+    no, asked, failed, blank, old_set, new_set, entered, by_another, marked, opposite, third,
+  };
   bool move(Bytes from, Bytes to, Bytes quarantine, Bytes step, Instant now);
   Moved moved() const { return moved_; }
   int move_error() const { return move_error_; }  // failed: what it answered
@@ -180,7 +209,9 @@ class Session {
 
   // ---- for the status -----------------------------------------------------------------------------------------
   State state() const { return state_; }
+  // Why it is not up. Of one that is up: that it refuses deletes, since the user lacks a permission.
   int reason() const { return guarded() ? guard_.reason() : int{reason_}; }
+  int last_error() const { return reason() != 0 ? reason() : int{last_error_}; }
   bool guarded() const { return state_ == State::up && wish_ == Wish::none && !guard_.admitted(); }
   bool changed() const { return changed_; }  // since the last take_changed()
   bool take_changed();
@@ -209,15 +240,21 @@ class Session {
     kind_load,
     kind_info,
     kind_caching,
-    kind_record,
+    kind_reading,
     kind_time,
     kind_write,
+    kind_visit,
     kind_move,
+    kind_id,
+    kind_kill,
     kind_ping,
   };
-  static constexpr uint8_t in_band = 0x80;  // beside a kind: a reading of the seal follows in the same write
+  static constexpr unsigned references_max = 2;  // of one command: the texts of a script
 
   void set_state(State state);
+  int why_broken() const;
+  void note_error(int error);
+  void note_denied(bool denied);
   void wish(Wish wish) {
     wish_ = wish;
     *calls_ = true;
@@ -236,7 +273,7 @@ class Session {
   }
   inline void pop_request(Instant now);
   void put(Bytes word);
-  void refer(Bytes word);
+  void refer(Bytes first, Bytes second = Bytes());
   void say_hello(Instant now);
   void say_auth(Instant now);
   void say_rest(Instant now);
@@ -245,6 +282,7 @@ class Session {
   bool handle(const resp::Item& item, Instant now, Reply& out);
   void handle_hello(const resp::Item& item, Instant now);
   void hello_failed(int error, Instant now);
+  void handle_auth(const resp::Item& item, Instant now);
   void handle_tracking(const resp::Item& item);
   void handle_caching(const resp::Item& item);
   bool handle_look(const Request& request, const resp::Item& item, Reply& out);
@@ -256,25 +294,30 @@ class Session {
   void compact();
 
   // The guard's words: session_guard.cpp.
-  size_t in_band_size() const { return !tracked_ && guard_.on() ? 64 + settings_.meta_key.size : 0; }
+  Bytes boot_id() const { return Bytes(settings_.boot_id, settings_.has_boot_id ? settings_.boot_id_size : 0); }
   void say_info(Instant now);
   void say_reading(Instant now, bool track);
-  void say_script(const Script& script, Bytes first, Bytes second, Bytes third, Bytes fourth);
-  void say_write(const Script& script, Bytes first, Bytes second, Bytes third, Bytes fourth, Instant now);
-  void follow_by_seal();
+  void say_script(const Script& script, const Bytes* arguments, unsigned count);
+  void say_record(Bytes desc, Bytes q, Bytes new_q, Bytes seal, Instant now);
   void weave(const Command& command);
-  void say_seal_read();
   void begin_state(Bytes desc, Bytes q, Instant now);
+  void write_next(Guard::Next next, int64_t boot_ms, Instant now);
   bool own_room() const;
   void read_when_due(Instant now);
   void handle_info(const resp::Item& item, Instant now);
-  void handle_record(const resp::Item& item, Instant now);
+  void handle_reading(const resp::Item& item, const Request& request, Instant now);
+  void read_role(const resp::Item& item);
   void handle_time(const resp::Item& item, Instant sent, Instant now);
   void handle_write(const resp::Item& item);
   void handle_move(const resp::Item& item);
-  bool handle_seal(const resp::Item& item, Instant now, Reply& out);
-  bool guard_says(Reply& out);
   void guard_changed();
+
+  // Strays.
+  void keep_old_connection();
+  void come_up();
+  void end_old_connection(Instant now);
+  void handle_id(const resp::Item& item);
+  void handle_kill(const resp::Item& item);
 
   const Settings& settings_;
   const MasterSettings& master_;
@@ -298,16 +341,14 @@ class Session {
   ClockWatch watch_;
   InfoReader info_;
   Random quarantines_;
-  Reply held_;                // its vote counts when the seal behind it fits
-  Duration clock_by_;         // the step that is to be told
   int64_t server_us_ = 0;     // while TIME's reply is read
+  News news_;                 // but for `withdrawn`
+  bool* const has_news_;
   int16_t guard_told_ = 0;    // the guard's reason when the client was last told
-  bool holding_ = false;      // held_ waits for the seal
-  bool news_ = false;         // one of the following is to be told, also when no byte is left to read
-  bool identified_ = false;   // to be told
-  bool stepped_ = false;      // to be told
   bool seeded_ = false;
   bool greeted_ = false;      // the greeting's ping is answered
+  bool overlong_ = false;     // the field of a reading that is under way is longer than any of ours
+  bool killing_ = false;      // CLIENT KILL is unanswered
   uint8_t readings_ = 0;      // since the last INFO
   Moved moved_ = Moved::no;
   int16_t move_error_ = 0;
@@ -315,6 +356,7 @@ class Session {
   State state_ = State::down;
   Wish wish_ = Wish::connect;
   int16_t reason_ = 0;
+  int16_t last_error_ = 0;  // that it answered
   bool changed_ = true;
   bool tried_ = false;      // a first attempt has come to an end
   bool resp3_ = false;
@@ -330,7 +372,12 @@ class Session {
   char nonce_[8] = {};
   uint32_t nonce_state_ = 0;
   uint32_t connects_ = 0;
+  int64_t id_ = 0;            // of this connection on the server; 0: not known
+  int64_t old_id_ = 0;        // of the one that broke with something unanswered
+  char old_run_id_[Guard::id_size] = {};
+  bool strays_ = false;       // there are, and the client was not told yet what became of them
   uint64_t replies_ = 0;
+  uint64_t greeting_from_ = 0;  // replies_ when this connection was made
   uint64_t errors_ = 0;
 };
 
@@ -354,8 +401,8 @@ inline bool Session::plain_yes(Instant now, Reply& out) {
   } else {
     if (size < 4 || memcmp(at, ":1\r\n", 4) != 0) return false;
     rx_head_ += 4;
-    spell_out_ = false;
   }
+  spell_out_ = false;
   out.kind = Reply::Kind::answer;
   out.op = static_cast<Op>(request.kind);
   out.claim = request.claim;

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// What a session says and hears for the guard: INFO, the record, the server's time, and the two scripts that write the
-// record. It decides nothing; master/guard does.
+// What a session says and hears for the guard: INFO, readings, the server's time, and the scripts that write. The session
+// decides nothing of it; master/guard does.
 //
-// A reading is CLIENT CACHING yes, HMGET, TIME, in one write. On a tracked connection the next change of the record,
-// or a null push, is told before the reply of anything that came after it, so nothing more is needed. Where tracking
-// is not confirmed, each acquire and extend is followed in the same write by a reading of the seal; the two replies
-// share one place in the FIFO, and the first is held until the second has come.
+// A reading is CLIENT CACHING yes, the script, TIME, in one write. On a connection with tracking the next change of the
+// record, or a null push, is told before the reply of anything that came after it.
 #include "master/session.hpp"
 #include "resp/words.hpp"
 
@@ -37,71 +35,73 @@ void Session::say_info(Instant now) {
   readings_ = 0;
 }
 
+// The script is always sent as text: that is shorter than to repeat a reading whose script was not known.
 void Session::say_reading(Instant now, bool track) {
-  static constexpr auto hmget = resp::words<4>("HMGET");
   static constexpr auto time = resp::words("TIME");
-  static constexpr Bytes fields = "$4\r\ndesc\r\n$1\r\nq\r\n$4\r\nseal\r\n";
   if (track) {
     tx_.append(Command::caching());
     push_own(kind_caching, now);
   }
-  tx_.append(hmget);
-  put(settings_.meta_key);
-  tx_.append(fields);
-  push_own(kind_record, now);
+  const Bytes machine = boot_id();
+  say_script(reading_script, &machine, 1);
+  push_request({now, guard_.begin_reading(), 0, kind_reading});
+  ++own_in_flight_;
   tx_.append(time);
   push_own(kind_time, now);
-  guard_.begin_reading(now);
 }
 
-void Session::say_seal_read() {
-  static constexpr auto hget = resp::words<2>("HGET");
-  tx_.append(hget);
+// One of the guard's scripts, all of which have the record and the short visits for keys.
+void Session::say_script(const Script& script, const Bytes* arguments, unsigned count) {
+  char text[16];
+  resp::Writer out(text, sizeof text);
+  tx_.append(out.array(5 + count).written());
+  put("EVAL");
+  refer(script.common, script.body);
+  put("2");
   put(settings_.meta_key);
-  put("seal");
+  put(settings_.seen_key);
+  for (unsigned i = 0; i < count; ++i) put(arguments[i]);
 }
 
-// One of the guard's scripts, with two or four arguments.
-void Session::say_script(const Script& script, Bytes first, Bytes second, Bytes third, Bytes fourth) {
-  static constexpr auto eval_two = resp::words<5>("EVAL");
-  static constexpr auto eval_four = resp::words<7>("EVAL");
-  const bool four = third.size != 0;
-  tx_.append(four ? Bytes(eval_four) : Bytes(eval_two));
-  refer(script.body);
-  put("1");
-  put(settings_.meta_key);
-  put(first);
-  put(second);
-  if (!four) return;
-  put(third);
-  put(fourth);
-}
-
-// The same, and a reading of what came of it.
-void Session::say_write(const Script& script, Bytes first, Bytes second, Bytes third, Bytes fourth, Instant now) {
-  say_script(script, first, second, third, fourth);
+// Write the record if it and the server are still what was read, and read what came of it.
+void Session::say_record(Bytes desc, Bytes q, Bytes new_q, Bytes seal, Instant now) {
+  const Bytes arguments[] = {desc, q, guard_.replid(), settings_.fingerprint, new_q, seal};
+  say_script(record_script, arguments, 6);
   push_own(kind_write, now);
   say_reading(now, tracked_);
 }
 
 // A state with a new quarantine id, which this process has never used and nobody else will.
 void Session::begin_state(Bytes desc, Bytes q, Instant now) {
-  if (!seeded_) return guard_.write_failed(REDLOCK_E_SYSTEM);
+  if (!seeded_) return guard_.written(REDLOCK_E_SYSTEM);
   char fresh[Guard::id_size];
   for (unsigned i = 0; i < sizeof fresh; i += 8) {
     const uint32_t word = quarantines_.next();
     for (unsigned d = 0; d < 8; ++d) fresh[i + d] = "0123456789abcdef"[word >> (28 - 4 * d) & 0xF];
   }
-  say_write(quarantine_script, desc, q, settings_.fingerprint, Bytes(fresh, sizeof fresh), now);
+  say_record(desc, q, Bytes(fresh, sizeof fresh), Bytes(), now);
 }
 
-bool Session::own_room() const { return tx_.fits(768, 1); }
+// For what the guard says at one time: a write, and a reading of what came of it.
+bool Session::own_room() const { return tx_.fits(768, 2 * references_max) && own_in_flight_ + 5u <= own_requests; }
+
+void Session::write_next(Guard::Next next, int64_t boot_ms, Instant now) {
+  if (next == Guard::Next::nothing || !own_room()) return;
+  if (next == Guard::Next::create) return begin_state(guard_.desc(), "*", now);
+  if (next == Guard::Next::seal) {
+    return say_record(guard_.desc(), guard_.quarantine(), guard_.quarantine(), guard_.seal(), now);
+  }
+  char digits[20];
+  const Bytes arguments[] = {boot_id(), guard_.seal(), to_decimal(static_cast<uint64_t>(boot_ms), digits)};
+  say_script(visit_script, arguments, 3);
+  push_own(kind_visit, now);
+}
 
 void Session::read_when_due(Instant now) {
   guard_.on_time(now);
   if (guard_.wants_reading(now)) {
     if (own_room()) {
-      if (++readings_ >= readings_per_info) say_info(now);
+      if (++readings_ >= readings_per_info || guard_.wants_info()) say_info(now);
       say_reading(now, tracked_);
     } else {
       guard_.postpone_reading(now + settings_.node_timeout);
@@ -121,61 +121,77 @@ void Session::handle_info(const resp::Item& item, Instant now) {
   } else {
     info_.read(item.text);
     if (!item.last) return;
-    guard_.identify(info_.end(), now);
-    identified_ = news_ = true;
+    if (!guard_.identify(info_.end(), now)) return fail(REDLOCK_E_DISCONNECTED);
+    news_.identified = *has_news_ = true;
   }
   info_.begin();
+  end_old_connection(now);
   guard_changed();
 }
 
-// HMGET answers three strings or nulls. A string that comes in parts is longer than any of ours.
-void Session::handle_record(const resp::Item& item, Instant now) {
+// INFO replication, then the fields: strings or nulls.
+void Session::handle_reading(const resp::Item& item, const Request& request, Instant now) {
   using resp::Type;
   if (item.depth == 0 && item.type == Type::error) {
-    guard_.reading_failed(classify_error(item.text));
+    guard_.reading_failed(request.round, classify_error(item.text), request.sent, now);
     return guard_changed();
   }
   if (item.depth == 0) {
     field_ = 0;
-    if (item.type != Type::array || item.integer != 3) fail(REDLOCK_E_PROTOCOL);
+    overlong_ = false;
+    if (item.type != Type::array || item.integer != 5) fail(REDLOCK_E_PROTOCOL);
     return;
   }
-  if (item.part) return guard_.read(field_, false, Bytes());
-  guard_.read(field_++, item.type != Type::string, item.text);
+  if (field_ == 0) return read_role(item);
+  if (item.type != Type::string && item.type != Type::null) return fail(REDLOCK_E_PROTOCOL);
+  // A string that comes in parts is longer than any of ours: neither a part nor what is left behind it is the field.
+  overlong_ = overlong_ || item.part;
+  if (item.part) return;
+  guard_.read(static_cast<Guard::Field>(field_++ - 1), item.type != Type::string, overlong_ ? Bytes() : item.text);
+  overlong_ = false;
   if (!item.last) return;
-  switch (guard_.end_reading(now)) {
-    case Guard::Next::nothing:
-      break;
-    case Guard::Next::create:
-      if (own_room()) begin_state(guard_.desc(), "*", now);
-      break;
-    case Guard::Next::seal:
-      if (own_room()) say_write(seal_script, guard_.quarantine(), guard_.seal(), Bytes(), Bytes(), now);
-      break;
-  }
+  write_next(guard_.end_reading(request.round, request.sent, now), 0, now);
+  if (guard_.wants_boot_time()) *has_news_ = true;
   guard_changed();
+}
+
+void Session::read_role(const resp::Item& item) {
+  if (item.type == resp::Type::error) {
+    guard_.read_no_role(classify_error(item.text));
+  } else if (item.type != resp::Type::string) {
+    return fail(REDLOCK_E_PROTOCOL);
+  } else {
+    info_.read(item.text);
+    if (item.part) return;
+    guard_.read_role(info_.end());
+  }
+  info_.begin();
+  ++field_;
 }
 
 // TIME answers seconds and microseconds, as strings.
 void Session::handle_time(const resp::Item& item, Instant sent, Instant now) {
   if (item.depth == 0) {
     server_us_ = -1;
-    return;
+    guard_.read_clock(item.type == resp::Type::error ? classify_error(item.text) : 0);
+    return guard_changed();
   }
   int64_t n = 0;
   if (!to_number(item.text, n) || n > seconds_max) return fail(REDLOCK_E_PROTOCOL);
   if (!item.last) {
     server_us_ = n * 1'000'000;
   } else if (server_us_ >= 0) {
-    const ClockWatch::Verdict verdict = watch_.sample(sent, now, server_us_ + n, settings_.drift_ppm, clock_by_);
-    if (verdict == ClockWatch::Verdict::stepped) stepped_ = news_ = true;
+    const ClockWatch::Verdict verdict = watch_.sample(sent, now, server_us_ + n, settings_.drift_ppm, news_.by);
+    if (verdict == ClockWatch::Verdict::stepped) news_.stepped = *has_news_ = true;
   }
 }
 
 void Session::handle_write(const resp::Item& item) {
   if (item.type == resp::Type::error) {
-    guard_.write_failed(classify_error(item.text));
-  } else if (item.type != resp::Type::integer) {
+    guard_.written(classify_error(item.text));
+  } else if (item.type == resp::Type::integer) {
+    guard_.written(0);
+  } else {
     fail(REDLOCK_E_PROTOCOL);
   }
 }
@@ -184,64 +200,40 @@ void Session::handle_move(const resp::Item& item) {
   if (item.type == resp::Type::error) {
     moved_ = Moved::failed;
     move_error_ = static_cast<int16_t>(classify_error(item.text));
-  } else if (item.type == resp::Type::integer) {
-    moved_ = item.integer > 0 ? Moved::yes : Moved::foreign;
-  } else if (item.type == resp::Type::string) {
-    moved_ = Moved::no;
-    guard_.read(1, false, item.text);
-  } else {
-    fail(REDLOCK_E_PROTOCOL);
+    return;
   }
-}
-
-// The seal behind an acquire or extend on a connection without tracking: its vote counts only if it fits.
-bool Session::handle_seal(const resp::Item& item, Instant now, Reply& out) {
-  using resp::Type;
-  if (item.type != Type::string && item.type != Type::null && item.type != Type::error) fail(REDLOCK_E_PROTOCOL);
-  if (item.part) return false;
-  holding_ = false;
-  out = held_;
-  const bool fits = guard_.admitted() && guard_.matches(item.type != Type::string, item.text);
-  const int reason = item.type == Type::error ? classify_error(item.text) : int{REDLOCK_E_UNREAD};
-  if (!fits && guard_.admitted()) guard_.withdraw(reason, now);
-  if (!fits && out.meaning.answer == Answer::yes) out.meaning = {Answer::error, guard_.reason()};
-  guard_changed();
-  return true;
-}
-
-// What the client is to be told, one thing at a time.
-bool Session::guard_says(Reply& out) {
-  if (!news_) return false;
-  out = {};
-  if (identified_) {
-    identified_ = false;
-    out.kind = Reply::Kind::identified;
-    return true;
-  }
-  if (stepped_) {
-    stepped_ = false;
-    out.kind = Reply::Kind::clock_stepped;
-    out.by = clock_by_;
-    return true;
-  }
-  const bool withdrawn =
-      (guard_told_ == 0 && !guard_.admitted()) || (guard_told_ != guard_.reason() && guard_.forgot());
-  guard_told_ = static_cast<int16_t>(guard_.reason());
-  news_ = false;
-  out.kind = Reply::Kind::withdrawn;
-  return withdrawn;
+  static constexpr Bytes letters = "noweumbt";  // in the order of Moved
+  const bool is_text = item.type == resp::Type::string && item.text.size != 0;
+  const void* letter = is_text ? memchr(letters.data, item.text.data[0], letters.size) : nullptr;
+  if (letter == nullptr) return fail(REDLOCK_E_PROTOCOL);
+  const auto place = static_cast<const char*>(letter) - letters.data;
+  moved_ = static_cast<Moved>(static_cast<int>(Moved::blank) + place);
+  guard_.read(Guard::Field::q, false, Bytes(item.text.data + 1, item.text.size - 1));
 }
 
 void Session::guard_changed() {
   if (guard_told_ == guard_.reason()) return;
-  news_ = true;
+  *has_news_ = true;
   if (state_ == State::up) note_change();
 }
 
 // ---- the client's part ------------------------------------------------------------------------------------------
 
-void Session::set_duplicate(bool duplicate, Instant now) {
-  guard_.set_duplicate(duplicate, now);
+News Session::take_news() {
+  News out = news_;
+  out.withdrawn = (guard_told_ == 0 && !guard_.admitted()) || (guard_told_ != guard_.reason() && guard_.forgot());
+  out.wants_boot_time = guard_.wants_boot_time();
+  guard_told_ = static_cast<int16_t>(guard_.reason());
+  news_ = {};
+  return out;
+}
+
+void Session::boot_time(int64_t ms, Instant now) {
+  if (guard_.wants_boot_time()) write_next(guard_.boot_time(ms, now), ms, now);
+}
+
+void Session::set_duplicate(bool duplicate) {
+  guard_.set_duplicate(duplicate);
   guard_changed();
 }
 
@@ -258,7 +250,8 @@ void Session::quarantine(Instant now) {
 
 bool Session::move(Bytes from, Bytes to, Bytes quarantine, Bytes step, Instant now) {
   if (moved_ == Moved::asked || state_ != State::up || wish_ != Wish::none || !own_room()) return false;
-  say_script(move_script, from, to, quarantine, step);
+  const Bytes arguments[] = {from, to, quarantine, step};
+  say_script(move_script, arguments, 4);
   push_own(kind_move, now);
   moved_ = Moved::asked;
   return true;

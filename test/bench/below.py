@@ -4,6 +4,8 @@
   delay PROXY    behind a delay_proxy: a round trip of 20 ms
   fault NAME     masters are frozen or killed: none, "STOP 2", "KILL 1"; "STOP 2 later" while it runs
   checked        fails unless all cycles succeeded and no key is left on any master
+  server_cpu MAX the masters' CPU time of a cycle whose acquires are scripts, in proportion to one of plain SETs, taken by
+                 turns; fails when the median is above MAX
   handover N     N processes contend for one resource; fails unless all got it as often as they asked, never two at once
 """
 import json
@@ -17,7 +19,7 @@ import sys
 import tempfile
 import time
 
-GUARD_OR_TOKENS = re.compile(r"redlock:.*:(meta|fence)$")
+GUARD_OR_TOKENS = re.compile(r"redlock:.*:(meta|seen|fence)$")
 PORTS = [int(p) for p in os.environ.get("MASTER_PORTS", "").split(",") if p]
 PIDS = [int(p) for p in os.environ.get("MASTER_PIDS", "").split(",") if p]
 
@@ -123,6 +125,36 @@ def checked(words):
     return result
 
 
+# ---- server_cpu -----------------------------------------------------------------------------------------------------
+
+def cpu_seconds():
+    return sum(float(line.split(":")[1]) for port in PORTS for line in ask(port, "INFO", "cpu")
+               if line.startswith(("used_cpu_sys:", "used_cpu_user:")))
+
+
+def cpu_us(words, tracking):
+    """Of all masters, per cycle. A user without tracking is asked by scripts."""
+    for port in PORTS:
+        ask(port, "ACL", "SETUSER", "default", tracking + "client|tracking")
+    before = cpu_seconds()
+    result = run(words)
+    if result["fail"] != 0:
+        raise SystemExit("not all cycles succeeded: %s" % result)
+    return (cpu_seconds() - before) * 1e6 / result["count"]
+
+
+def server_cpu(words):
+    limit = float(words.pop(0))
+    run([*words, "--count", "1"])  # seals the masters
+    turns = [(cpu_us(words, "+"), cpu_us(words, "-")) for _ in range(7)]
+    ratios = sorted(script / plain for plain, script in turns)
+    result = {"plain_us": min(t[0] for t in turns), "script_us": min(t[1] for t in turns), "ratio": ratios[3],
+              "from": ratios[0], "to": ratios[-1], "limit": limit}
+    if result["ratio"] > limit:
+        raise SystemExit("a cycle by script costs the masters too much: %s" % result)
+    return result
+
+
 # ---- handover -------------------------------------------------------------------------------------------------------
 
 COMMANDS = ("set", "evalsha", "eval", "pttl", "client|caching")  # of a cycle; get, del and others are called by the scripts
@@ -191,7 +223,7 @@ def handover(words):
 
 
 def main():
-    what = {"delay": delay, "fault": fault, "checked": checked, "handover": handover}
+    what = {"delay": delay, "fault": fault, "checked": checked, "server_cpu": server_cpu, "handover": handover}
     print(json.dumps(what[sys.argv[1]](sys.argv[2:])))
 
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// with_masters N COMMAND...: starts N redis-servers of its own, runs the command and ends with its exit code; the servers
-// end with it. {ports} in the command stands for their ports, with commas between; the command also finds them in
-// MASTER_PORTS, and their processes in MASTER_PIDS, to freeze or to kill them.
+// with_masters [--untracked] N COMMAND...: starts N redis-servers of its own, runs the command and ends with its exit code; the
+// servers end with it. {ports} in the command stands for their ports, with commas between; the command also finds them in
+// MASTER_PORTS, and their processes in MASTER_PIDS, to freeze or to kill them. --untracked: their user may not ask for
+// tracking, so with the guard each acquire is a script.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -39,8 +40,10 @@ int run(std::vector<std::string> words) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
-int with_masters(size_t n, char** words, int count) {
-  redlock::test::Cluster masters(n);
+int with_masters(bool untracked, size_t n, char** words, int count) {
+  redlock::test::RedisServer::Options options;
+  if (untracked) options.args = {"--user", "default", "on", "nopass", "~*", "&*", "+@all", "-client|tracking"};
+  redlock::test::Cluster masters(n, options);
   std::string ports, pids;
   for (size_t m = 0; m < n; ++m) {
     ports += (m == 0 ? "" : ",") + std::to_string(masters[m].port());
@@ -56,13 +59,15 @@ int with_masters(size_t n, char** words, int count) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  const bool untracked = argc > 1 && std::string(argv[1]) == "--untracked";
+  if (untracked) --argc, ++argv;
   const long n = argc > 2 ? strtol(argv[1], nullptr, 10) : 0;
   if (n < 1) {
-    fprintf(stderr, "usage: with_masters N COMMAND...\n");
+    fprintf(stderr, "usage: with_masters [--untracked] N COMMAND...\n");
     return 2;
   }
   try {
-    return with_masters(static_cast<size_t>(n), argv + 2, argc - 2);
+    return with_masters(untracked, static_cast<size_t>(n), argv + 2, argc - 2);
   } catch (const std::exception& e) {
     fprintf(stderr, "with_masters: %s\n", e.what());
     return 1;

@@ -172,7 +172,7 @@ check_gateway() {
       -Wl,-rpath,"${1%/*}" -Wl,--gc-sections $LINK_FLAGS $(pkg-config --cflags --libs libuv libcjson)
   done
   start_masters 3
-  printf '{ "client_name": "gw", "commission": 1, "masters": ["%s", "%s", "%s"] }\n' "${masters[@]}" >"$WORK/gateway/gateway.json"
+  printf '{ "client_name": "gw", "masters": ["%s", "%s", "%s"] }\n' "${masters[@]}" >"$WORK/gateway/gateway.json"
   timeout 60 $EMULATOR "$WORK/gateway/by_FILE" bus-1 "$WORK/gateway/gateway.json" || fail "the gateway failed: exit $?"
   timeout 60 $EMULATOR "$WORK/gateway/by_URL" bus-1 "${masters[@]}" || fail "the gateway without a file failed: exit $?"
 }

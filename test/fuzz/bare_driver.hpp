@@ -32,6 +32,7 @@ class BareDriver {
     virtual ~Peer() = default;
     virtual Instant now() = 0;
     virtual bool clock_jumped() = 0;  // since the last time it was asked
+    virtual int64_t boot_ms() = 0;
     virtual Connect connect(MasterIndex m) = 0;
     virtual void connected(MasterIndex m) = 0;
     virtual size_t send(MasterIndex m, std::string_view bytes) = 0;  // takes so many from the front
@@ -126,18 +127,22 @@ class BareDriver {
     for (unsigned i = 0; i < turns_max; ++i) {
       const Instant now = read_clock();
       refill();
+      if (client_.wants_boot_time()) client_.boot_time(peer_->boot_ms(), now);
       client_.turn(now);
       for (MasterIndex m = 0; m < masters_; ++m) flush(m, now);
       client_.flushed(now);
       act_on_wishes(now);
-      deliver(now);
+      deliver();
       if (!client_.wants_turn()) return;
     }
     touched_ = true;
   }
 
-  void deliver(Instant now) {
+  // Behind a turn, which takes its time.
+  void deliver() {
     for (unsigned n = client_.events(); n > 0; --n) {
+      const Instant now = read_clock();
+      client_.on_time(now);
       Client::Event event;
       if (!client_.next_event(event, now)) return;
       peer_->event(event);

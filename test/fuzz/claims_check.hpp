@@ -18,9 +18,9 @@ inline void check_claims(const Client& client) {
     ++used;
     debts += c.ended ? 1u : 0u;
     require(c.names.first().size >= 1 && c.names.bytes() <= settings.resource_bytes, "a claim has a resource");
-    const MasterMask any = c.refused | c.pending | c.stray | c.owed | c.deleting | c.resting | c.heard | c.reserved;
+    const MasterMask any = c.refused | c.pending | c.stray | c.owed | c.deleting | c.resting | c.reserved;
     require((any & ~c.sent) == 0 && (c.sent & ~all) == 0, "a claim is about masters that were sent it");
-    require((c.pending & c.stray) == 0 && (c.owed & c.deleting) == 0 && (c.heard & ~c.stray) == 0, "one state each");
+    require((c.pending & c.stray) == 0 && (c.owed & c.deleting) == 0, "one state each");
     require(c.ended || (c.owed | c.deleting | c.resting) == 0, "only a value that has ended is deleted");
     for (MasterIndex m = 0; m < settings.masters; ++m) {
       reserved[m] += c.reserved & bit(m) ? 1u : 0u;

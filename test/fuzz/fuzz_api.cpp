@@ -59,6 +59,7 @@ class Gateway : public BareDriver::Peer {
     jumped = false;
     return was;
   }
+  int64_t boot_ms() override { return now().ns() / 1'000'000; }
   BareDriver::Connect connect(MasterIndex m) override;
   void connected(MasterIndex m) override;
   size_t send(MasterIndex m, std::string_view bytes) override {
@@ -304,6 +305,9 @@ class World {
         expect(redlock_close_async(rl, 60001 + input_.byte()), {REDLOCK_E_INVAL});
         expect(redlock_suspended(nullptr), {REDLOCK_E_INVAL});
         expect(redlock_commission(nullptr), {REDLOCK_E_INVAL});
+        expect(redlock_commission_master(nullptr, 0), {REDLOCK_E_INVAL});
+        expect(redlock_commission_master(rl, masters_), {REDLOCK_E_INVAL});
+        expect(redlock_commission_master(rl, 0), {0, gateway.closing ? REDLOCK_E_CLOSED : 0});
         return;
       default:
         if (what < 0xE0) return;
@@ -365,7 +369,7 @@ class World {
     redlock_lock_t lock = {77};
     const auto* given = reinterpret_cast<const redlock_acquire_opts_t*>(exact.data());
     const int err = redlock_acquire_async(gateway.rl, resources, count, given, &lock);
-    expect(err, {0, REDLOCK_E_INVAL, REDLOCK_E_TABLE_FULL, REDLOCK_E_CLOSED});
+    expect(err, {0, REDLOCK_E_INVAL, REDLOCK_E_RESERVED, REDLOCK_E_TABLE_FULL, REDLOCK_E_CLOSED});
     require((err == 0) == (lock.id != 0), "a handle is given or it is 0");
     if (err != 0) return;
     require(count >= 1 && count <= 3 && !name.empty() && name.size() <= REDLOCK_RESOURCE_MAX, "a resource");

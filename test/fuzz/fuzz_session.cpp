@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
 //
-// A whole client with one or three masters and no sockets. The input is what the world does, one decision after the
-// other: it answers what was asked, well or badly, or says any bytes; connections come about, are refused, break, take
-// few bytes; time passes, the clock jumps, random bytes run out; the API is called, also from callbacks.
+// A whole client with one or three masters and no sockets, with a guard or without. The input is what the world does,
+// one decision after the other: it answers what was asked, well or badly, or says any bytes; connections come about,
+// are refused, break, take few bytes; time passes, the clock jumps, random bytes run out; the API is called, also from
+// callbacks.
 //
-// After each decision: what was sent is RESP and a command we know; each value is SET with the ttl that was asked for, and
-// put back with no more of it behind extends to a quorum, never after its end; scripts speak only of values that were;
-// requests sent, answered and in flight add up; the counters of claims and status are right; each accepted acquire gets one
-// verdict and one end. At the end the client is closed, which must come to an end however the world goes on.
+// After each decision: what was sent is RESP and a command we know; each value is SET with the ttl that was asked for,
+// and put back with no more of it behind extends to a quorum, never after its end; scripts speak only of values that
+// were; requests sent, answered and in flight add up; the counters of claims and status are right; each accepted
+// acquire gets one verdict and one end. At the end the client is closed, which must come to an end however the world
+// goes on.
 #include <algorithm>
 #include <deque>
 #include <map>
@@ -37,6 +39,14 @@ const char* const sayings[] = {
     ">2\r\n$10\r\ninvalidate\r\n_\r\n", ">2\r\n$10\r\ninvalidate\r\n*2\r\n$1\r\na\r\n$6\r\nsite:a\r\n",
 };
 
+// And those that are asked for their state.
+const char* const readings[] = {
+    "*5\r\n$11\r\nrole:slave\n\r\n_\r\n_\r\n_\r\n_\r\n", "*5\r\n-ERR can't run this command\r\n_\r\n_\r\n_\r\n_\r\n",
+    "*5\r\n$0\r\n\r\n$6\r\nv1 n=9\r\n_\r\n_\r\n_\r\n", "*5\r\n$3\r\nabc\r\n*1\r\n:1\r\n_\r\n_\r\n_\r\n",
+    "*4\r\n$0\r\n\r\n_\r\n_\r\n_\r\n", "*2\r\n$2\r\n17\r\n$1\r\n5\r\n", ":-1\r\n",
+    ">2\r\n$10\r\ninvalidate\r\n*1\r\n$13\r\nredlock::meta\r\n", "$9\r\nloading:1\r\n", "$12\r\nrole:master\r\n\r\n",
+};
+
 std::string bulk(const std::string& text) { return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n"; }
 
 // What a good master answers; no: somebody else holds the key, or the value is not there.
@@ -44,16 +54,16 @@ std::string good_answer(const Wire::Command& words, bool no) {
   const std::string& name = words[0];
   if (name == "HELLO") {
     if (no) return "-ERR unknown command `HELLO`\r\n";
-    return "%3\r\n" + bulk("server") + bulk("redis") + bulk("mode") + bulk("standalone") + bulk("role") +
-           bulk("master");
+    return "%3\r\n" + bulk("id") + ":7\r\n" + bulk("mode") + bulk("standalone") + bulk("role") + bulk("master");
   }
   if (name == "AUTH") return no ? "-WRONGPASS invalid\r\n" : "+OK\r\n";
   if (name == "ROLE") return no ? "-NOPERM this user\r\n" : "*3\r\n" + bulk("master") + ":0\r\n*0\r\n";
+  if (name == "CLIENT" && (words[1] == "ID" || words[1] == "KILL")) return no ? "-NOPERM this user\r\n" : ":1\r\n";
   if (name == "CLIENT") return no ? "-ERR unknown subcommand\r\n" : "+OK\r\n";
   if (name == "PTTL") return no ? ":-2\r\n" : ":700\r\n";
   if (name == "SCRIPT") return no ? "-ERR unknown command\r\n" : bulk(std::string(40, 'a'));
   if (name == "PING") return bulk(words[1]);
-  if (name == "SET") return no ? "_\r\n" : "+OK\r\n";
+  if (name == "SET" || script_of(words) == &acquire_script) return no ? "_\r\n" : "+OK\r\n";
   return no ? ":0\r\n" : ":1\r\n";
 }
 
@@ -96,6 +106,7 @@ class World : public BareDriver::Peer {
     jumped_ = false;
     return jumped;
   }
+  int64_t boot_ms() override { return now_.ns() / 1'000'000; }
   BareDriver::Connect connect(MasterIndex) override { return static_cast<BareDriver::Connect>(connect_ % 3); }
   void connected(MasterIndex m) override {
     Link& link = links_[m];
@@ -129,7 +140,7 @@ class World : public BareDriver::Peer {
   void event(const Client::Event& event) override {
     const redlock_event_t& e = event.event;
     if (e.type == REDLOCK_EV_MASTER) {
-      require(e.master < settings_.masters && e.state >= REDLOCK_MASTER_DOWN && e.state <= REDLOCK_MASTER_SUSPECT,
+      require(e.master < settings_.masters && e.state >= REDLOCK_MASTER_DOWN && e.state <= REDLOCK_MASTER_GUARDED,
               "a master's event names its state");
     } else {
       lock_event(e);
@@ -146,9 +157,11 @@ class World : public BareDriver::Peer {
     std::string in;                   // has arrived at the client's socket
     size_t room = SIZE_MAX;           // of the socket
     uint64_t answered_before = 0;
-    std::map<std::string, bool> values;  // ever SET here → its delete was sent
+    std::map<std::string, bool> values;        // ever SET here → its delete was sent
     std::map<std::string, unsigned> put_back;  // times, at least
-    bool gap = false;                    // a connection broke with something unsent: perhaps a SET
+    std::string desc, q, seal, visit;          // its record
+    unsigned data = 1;                         // each replication id has a number
+    bool gap = false;                          // a connection broke with something unsent: perhaps a SET
   };
 
   Settings choose_settings() {
@@ -161,6 +174,11 @@ class World : public BareDriver::Peer {
       s.master[m].host = Bytes("127.0.0.1");
       if (kind & 2) s.master[m].password = Bytes("secret");
       if (kind & 4) s.master[m].user = Bytes("gateway");
+    }
+    if ((kind & 6) == 4) {  // a user without a password is nobody
+      s.guard = kind & 16 ? GuardMode::weak : GuardMode::strict;
+      s.has_boot_id = true;
+      memset(s.boot_id, 'b', sizeof s.boot_id);
     }
     s.client_name = Bytes("gw");
     if (kind & 8) s.key_prefix = Bytes("site:");
@@ -226,11 +244,37 @@ class World : public BareDriver::Peer {
     const unsigned count = 1 + input_.below(8);
     for (unsigned i = 0; i < count && !link.asked.empty(); ++i) {
       const unsigned said = kind / 4 % (2 * std::size(sayings));
-      link.in += kind % 4 < 2 || said >= std::size(sayings) ? good_answer(link.asked.front(), kind % 2 != 0)
-                                                            : sayings[said];
+      const bool well = kind % 4 < 2 || said >= std::size(sayings);
+      const bool of_a_state = settings_.guard != GuardMode::off && said - std::size(sayings) < std::size(readings);
+      link.in += kind % 4 >= 2 && of_a_state ? readings[said - std::size(sayings)]
+                 : well                      ? answer_of(m, link.asked.front(), kind % 2 != 0)
+                                             : sayings[said];
       link.asked.pop_front();
     }
     driver_.readable(m, link.in, kind % 4 == 3 ? 1 + input_.byte() : SIZE_MAX);
+  }
+
+  // What a good master says of its state; no: its data have just been replaced, or it says nothing.
+  std::string answer_of(MasterIndex m, const Wire::Command& words, bool no) {
+    Link& link = links_[m];
+    const std::string id(15, '1');
+    const auto field = [](const std::string& text) { return text.empty() ? "_\r\n" : bulk(text); };
+    if (words[0] == "INFO" && !no) return bulk("redis_mode:standalone\r\nrun_id:" + id + std::to_string(m) + "\r\n");
+    if (words[0] == "INFO") return "-NOPERM this user\r\n";
+    if (words[0] == "TIME" && no) return "-NOPERM this user\r\n";
+    if (words[0] == "TIME") return "*2\r\n" + bulk(std::to_string(now_.ns() / 1'000'000'000)) + bulk("0");
+    const Script* const script = script_of(words);
+    if (script == &reading_script) {
+      link.data += no;
+      const std::string number = std::to_string(10'000'000 + link.data);
+      return "*5\r\n" +
+             bulk("role:master\r\nconnected_slaves:0\r\nmaster_replid:22222222" + number +
+                  "\r\nrepl_backlog_active:" + (link.data % 4 == 3 ? "1\r\n" : "0\r\n")) +
+             field(link.desc) + field(link.q) + field(link.seal) + field(link.visit);
+    }
+    if (script == &record_script && !no) link.desc = words[8], link.q = words[9], link.seal = words[10];
+    if (script == &visit_script && !no) link.visit = words[6].substr(17) + " " + words[7];
+    return good_answer(words, no);
   }
 
   void everything_goes_well() {
@@ -240,7 +284,7 @@ class World : public BareDriver::Peer {
         driver_.established(m);
         link.room = SIZE_MAX;
         driver_.writable(m);
-        for (; !link.asked.empty(); link.asked.pop_front()) link.in += good_answer(link.asked.front(), false);
+        for (; !link.asked.empty(); link.asked.pop_front()) link.in += answer_of(m, link.asked.front(), false);
         driver_.readable(m, link.in, SIZE_MAX);
       }
       driver_.prepare();
@@ -291,8 +335,10 @@ class World : public BareDriver::Peer {
         require(!record.ended || err != 0, "what has ended is not extended");
         return;
       case 14:
-        err = client_.suspended(now_);
-        require(err == (closing_ ? REDLOCK_E_CLOSED : 0), "suspended");
+        err = settings_.guard != GuardMode::off && what >= 128
+                  ? client_.commission(what % (settings_.masters + 1), now_)
+                  : client_.suspended(now_);
+        require(err == (closing_ ? REDLOCK_E_CLOSED : 0), "suspended, or a new site");
         return;
       default:
         if (what < 0xC0) return;  // else hardly anything would be seen of an open client
@@ -330,15 +376,20 @@ class World : public BareDriver::Peer {
 
   // ---- what must be -----------------------------------------------------------------------------------------------
   void note(Link& link, const Wire::Command& words) {
+    const Script* const script = script_of(words);
     if (words[0] == "SET") {
       note_set(link, words[2], std::stoul(words[5]));
-    } else if (words[0] == "EVALSHA" || words[0] == "EVAL") {
-      const auto value = link.values.find(words[4]);
+    } else if (script == &acquire_script) {
+      note_set(link, words[5], std::stoul(words[6]));
+    } else if (script == &extend_script || script == &release_script) {
+      const size_t at = words[2] == "2" ? 5 : 4;
+      const auto value = link.values.find(words[at]);
       require(link.gap || value != link.values.end(), "a script is about a value that was SET here");
-      if (words.size() == 6) note_extend(link, words[4], std::stoul(words[5]));
+      const bool deletes = script == &release_script;
+      if (!deletes) note_extend(link, words[at], std::stoul(words[at + 1]));
       if (value == link.values.end()) return;
-      if (words.size() == 5) value->second = true;
-      require(words.size() == 5 || !value->second, "a value that was deleted is not extended");
+      if (deletes) value->second = true;
+      require(deletes || !value->second, "a value that was deleted is not extended");
     }
   }
 

@@ -11,8 +11,22 @@
 #include <vector>
 
 #include "bare_driver.hpp"
+#include "master/scripts.hpp"
 
 namespace redlock::test {
+
+// The script that a command calls, by its text or its name; null: it calls none.
+inline const Script* script_of(const std::vector<std::string>& words) {
+  static constexpr const Script* all[] = {&acquire_script, &extend_script,  &release_script, &token_script,
+                                          &look_script,    &reading_script, &record_script,  &visit_script};
+  if (words.size() < 3 || (words[0] != "EVAL" && words[0] != "EVALSHA")) return nullptr;
+  for (const Script* const script : all) {
+    std::string text(script->common.data, script->common.size);
+    text.append(script->body.data, script->body.size);
+    if (words[1] == (words[0] == "EVAL" ? text : std::string(script->sha.data, script->sha.size))) return script;
+  }
+  return nullptr;
+}
 
 class Wire {
  public:
@@ -44,7 +58,7 @@ class Wire {
     size_t at = 0;
     uint64_t count = 0;
     if (!number(bytes, at, '*', count)) return 0;
-    require(count >= 1 && count <= 8, "a command has 1 to 8 words");
+    require(count >= 1 && count <= 11, "a command has 1 to 11 words");
     for (uint64_t i = 0; i < count; ++i) {
       uint64_t size = 0;
       if (!number(bytes, at, '$', size)) return 0;
@@ -89,10 +103,7 @@ class Wire {
       require(words.size() == 6 && words[3] == "NX" && words[4] == "PX", "SET key value NX PX ttl");
       require(!words[1].empty() && is_value(words[2]) && is_number(words[5]), "SET of a value of ours");
     } else if (name == "EVALSHA" || name == "EVAL") {
-      require(words.size() == 5 || words.size() == 6, "a script has a key, a value and perhaps a ttl");
-      require(name == "EVAL" || words[1].size() == 40, "a digest has 40 digits");
-      require(words[2] == "1" && is_value(words[4]), "a script about a value of ours");
-      require(words.size() == 5 || is_number(words[5]), "a ttl is a number");
+      check_script(words);
     } else if (name == "PING") {
       require(words.size() == 2 && words[1].size() == 8, "a ping has a nonce");
     } else if (name == "HELLO") {
@@ -101,14 +112,40 @@ class Wire {
       const bool tracking = words.size() == 5 && words[1] == "TRACKING" && words[2] == "on" && words[3] == "OPTIN" &&
                             words[4] == "NOLOOP";
       const bool caching = words.size() == 3 && words[1] == "CACHING" && words[2] == "yes";
-      require(tracking || caching, "CLIENT TRACKING on OPTIN NOLOOP, or CLIENT CACHING yes");
+      const bool id = words.size() == 2 && words[1] == "ID";
+      const bool kill = words.size() == 4 && words[1] == "KILL" && words[2] == "ID" && is_number(words[3]);
+      require(tracking || caching || id || kill, "CLIENT TRACKING on OPTIN NOLOOP, CACHING yes, ID, or KILL ID");
     } else if (name == "PTTL") {
       require(words.size() == 2 && !words[1].empty(), "PTTL key");
     } else if (name == "SCRIPT") {
       require(words.size() == 3 && words[1] == "LOAD", "SCRIPT LOAD text");
     } else {
-      require((name == "AUTH" && words.size() <= 3) || (name == "ROLE" && words.size() == 1), "a command we know");
+      const bool alone = name == "ROLE" || name == "INFO" || name == "TIME";
+      require((name == "AUTH" && words.size() <= 3) || (alone && words.size() == 1), "a command we know");
     }
+  }
+
+  static bool is_seal(const std::string& word) { return word.size() == 50 && word[16] == ':' && word[33] == ':'; }
+
+  static void check_script(const Command& words) {
+    const Script* const script = script_of(words);
+    require(script != nullptr, "a script of ours");
+    if (script == &reading_script || script == &record_script || script == &visit_script) {
+      const size_t arguments = script == &reading_script ? 1 : script == &record_script ? 6 : 3;
+      require(words[0] == "EVAL" && words[2] == "2" && words.size() == 5 + arguments, "a script about the record");
+      require(words[3].size() >= 13 && words[4].size() == words[3].size(), "the record and the visits");
+      if (script == &reading_script) require(words[5].empty() || words[5].size() == 36, "a boot id");
+      if (script == &visit_script) require(is_seal(words[6]) && is_number(words[7]), "a state and a time");
+      if (script == &record_script) require(words[10].empty() || is_seal(words[10]), "a seal or none");
+      return;
+    }
+    const bool sealed = words[2] == "2";
+    const size_t value = sealed ? 5 : 4, ttl = script == &release_script ? 0 : 1;
+    require(words.size() == value + 1 + ttl + (sealed ? 1 : 0), "a key, a value, perhaps a ttl and a seal");
+    require(is_value(words[value]), "a script about a value of ours");
+    require(ttl == 0 || is_number(words[value + 1]), "a ttl is a number");
+    require(!sealed || (is_seal(words.back()) && script != &release_script), "a state to be compared");
+    require(sealed || script != &acquire_script, "an acquire of one name without a state is a SET");
   }
 
   std::string rest_;

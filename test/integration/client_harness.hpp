@@ -15,6 +15,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 namespace redlock::test {
@@ -72,6 +73,8 @@ struct Settings {
   std::string name = "test";
   std::vector<std::pair<std::string, uint32_t>> numbers;  // override the patient defaults below
   std::vector<std::pair<std::string, std::string>> strings;
+  bool commission = false;              // redlock_commission() right after the create
+  std::vector<std::string> names = {};  // of the masters, where clients reach them by different addresses
 };
 
 // The caller frees it.
@@ -81,7 +84,16 @@ inline redlock_config_t* configure(const Settings& settings) {
   const auto must = [cfg](int err, const std::string& what) {
     if (err != 0) throw std::runtime_error(what + ": " + redlock_err_name(err) + ": " + redlock_config_error(cfg));
   };
-  for (const std::string& url : settings.urls) must(redlock_config_add_master(cfg, url.c_str()), url);
+  if (settings.names.empty()) {
+    for (const std::string& url : settings.urls) must(redlock_config_add_master(cfg, url.c_str()), url);
+  } else {
+    std::string list;
+    for (size_t m = 0; m < settings.urls.size(); ++m) {
+      list += (m == 0 ? "" : ",") + ("{\"url\":\"" + settings.urls[m] + "\",\"name\":\"" + settings.names.at(m) + "\"}");
+    }
+    const std::string json = "{\"masters\":[" + list + "]}";
+    must(redlock_config_load_json(cfg, json.data(), json.size()), json);
+  }
   must(redlock_config_set_str(cfg, "client_name", settings.name.c_str()), "client_name");
   // Its masters come and go, and most tests are not about that; test_guard.cpp asks for strict.
   must(redlock_config_set_str(cfg, "guard", "off"), "guard");
@@ -96,6 +108,16 @@ inline redlock_config_t* configure(const Settings& settings) {
   for (const auto& [key, value] : settings.numbers) must(redlock_config_set_u32(cfg, key.c_str(), value), key);
   for (const auto& [key, value] : settings.strings) must(redlock_config_set_str(cfg, key.c_str(), value.c_str()), key);
   return cfg;
+}
+
+// Until a check says that the lock is over; nothing of the client's runs meanwhile. What it says last.
+inline int outlive(const redlock_t* rl, redlock_lock_t lock) {
+  int err = redlock_check(rl, lock, 0);
+  while (err == 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    err = redlock_check(rl, lock, 0);
+  }
+  return err;
 }
 
 class Client;
@@ -132,6 +154,7 @@ class Client {
     const int err = redlock_create_on_loop(&rl_, cfg, loop.get());
     redlock_config_free(cfg);
     if (err != 0) throw std::runtime_error(std::string("create: ") + redlock_err_name(err));
+    EXPECT_EQ(settings.commission ? redlock_commission(rl_) : 0, 0);
   }
   Client(Loop& loop, const std::vector<std::string>& urls) : Client(loop, Settings{urls, "test", {}, {}}) {}
 
@@ -227,6 +250,7 @@ class Client {
   static void on_client_event(redlock_t*, const redlock_event_t* event, void* user) {
     Client& client = *static_cast<Client*>(user);
     EXPECT_FALSE(client.closed_) << "an event after CLOSED";
+    EXPECT_EQ(event->size, sizeof *event);
     if (event->type == REDLOCK_EV_CLOSED) {
       client.closed_ = true;
       client.closed_event_ = *event;
@@ -265,7 +289,7 @@ class Client {
 // Seals these masters as an operator does for a new site, so that clients with the guard need not watch them first.
 inline void commission(const std::vector<std::string>& urls) {
   Loop loop;
-  Client client(loop, Settings{urls, "operator", {{"commission", 1}}, {{"guard", "strict"}}});
+  Client client(loop, Settings{urls, "operator", {}, {{"guard", "strict"}}, true});
   client.wait_up(static_cast<uint32_t>(urls.size()));
 }
 

@@ -17,6 +17,7 @@ class PolledClient {
         memory != nullptr ? redlock_create_polled_in(memory, size, &rl_, cfg) : redlock_create_polled(&rl_, cfg);
     redlock_config_free(cfg);
     if (err != 0) throw std::runtime_error(std::string("create: ") + redlock_err_name(err));
+    EXPECT_EQ(settings.commission ? redlock_commission(rl_) : 0, 0);
   }
   explicit PolledClient(const std::vector<std::string>& urls) : PolledClient(Settings{urls, "test", {}, {}}) {}
   ~PolledClient() {

@@ -42,10 +42,10 @@ std::map<std::string, Call> make_calls() {
   calls["redlock_destroy"] = [=](redlock_t* rl) { return redlock_destroy(rl, grace_out_of_range); };
   calls["redlock_close_async"] = [=](redlock_t* rl) { return redlock_close_async(rl, grace_out_of_range); };
   calls["redlock_commission"] = [](redlock_t* rl) { return redlock_commission(rl); };
+  calls["redlock_commission_master"] = [](redlock_t* rl) { return redlock_commission_master(rl, 0); };
   calls["redlock_fence_init"] = [](redlock_t* rl) { return redlock_fence_init(rl, &pump); };
   calls["redlock_fencing_token"] = [=](redlock_t* rl) { return static_cast<int>(redlock_fencing_token(rl, none)); };
   calls["redlock_suspended"] = [](redlock_t* rl) { return redlock_suspended(rl); };
-  calls["redlock_commission"] = [](redlock_t* rl) { return redlock_commission(rl); };
   calls["redlock_status"] = [](redlock_t* rl) {
     redlock_status_t status = {};
     status.size = sizeof status;

@@ -227,7 +227,7 @@ TEST(Campaign, KillsAndFlushes) {
   const std::vector<std::string> urls = fate.urls();
   {
     Settings operators = settings(urls, "operator", "strict");
-    operators.numbers.push_back({"commission", 1});
+    operators.commission = true;
     ThreadClient commissioner(operators);
     ASSERT_TRUE(ThreadClient::eventually([&] { return commissioner.status().masters_up == urls.size(); }));
   }

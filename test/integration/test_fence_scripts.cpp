@@ -1,52 +1,22 @@
 // SPDX-License-Identifier: MIT
 //
-// The scripts of fenced rounds on a real server. Scenarios and the simulator never run the Lua: they run what
-// support/fence_scripts.cpp says in C++. Here both are told the same and compared: the bytes of each reply, and then
-// the keys, their expiry and the counters. Only what must differ is masked: the server's time, which is held against
-// TIME, and the script's line in an error. The last tests ask for tokens through the public header, on three real
-// servers.
+// The scripts of rounds on a real server: acquire, extend, token, release and look. Scenarios and the simulator never run
+// the Lua: they run what support/lock_scripts.cpp says in C++. Here both are told the same and compared: the bytes of each
+// reply, and then the keys, their expiry and the counters. The last tests ask for tokens through the public header, on three
+// real servers.
 #include <gtest/gtest.h>
 
 #include <map>
 #include <random>
 
 #include "client_harness.hpp"
-#include "master/scripts.hpp"
-#include "support/fence_scripts.hpp"
-#include "support/redis_double.hpp"
-#include "support/redis_server.hpp"
+#include "twins.hpp"
 
 namespace redlock::test {
 namespace {
 
-const std::string meta = "redlock::meta";
-const std::string counters = "redlock::fence";
 const std::string once = "100000";  // a ttl that outlives the test
 const std::string twice = "200000";
-
-std::string readable(const std::string& bytes) {
-  std::string text;
-  for (const char c : bytes)
-    text += c == '\r' ? std::string("\\r") : c == '\n' ? std::string("\\n") : std::string(1, c);
-  return text;
-}
-
-// An error names the script's line, and the double has none.
-std::string without_line(std::string bytes) {
-  static const std::string mark = "@user_script:";
-  const size_t at = bytes.find(mark);
-  if (at == std::string::npos) return bytes;
-  const size_t line = at + mark.size();
-  return bytes.replace(line, bytes.find('.', line) - line, "1");
-}
-
-// A single reply as text: of an error its first word.
-std::string said(const std::string& bytes) {
-  const size_t line = bytes.find("\r\n");
-  if (bytes[0] == ':') return bytes.substr(1, line - 1);
-  if (bytes[0] == '-') return bytes.substr(0, bytes.find(' '));
-  return bytes.substr(line + 2, bytes.size() - line - 4);
-}
 
 // Time to live passes on one side only: rounded up to the ttl that was given.
 std::string whole_ttls(const std::string& bytes) {
@@ -60,42 +30,34 @@ std::string whole_ttls(const std::string& bytes) {
   return out;
 }
 
-class FenceScripts : public ::testing::Test {
+class FenceScripts : public Twins {
  protected:
-  FenceScripts() : twin_(redis.open(0)) { register_fence_scripts(redis); }
-
-  // The same request to both, answered by the same bytes; this is what they said.
-  std::string both(const Args& request) {
-    const std::string bytes = resp_command(request);
-    const int64_t before = real_ms();
-    conn_.send(bytes);
-    const std::string reply = without_line(take_time(conn_.receive(1), before, [this] { return real_ms(); }));
-    redis.receive(twin_, bytes, 0);
-    const std::string twin = take_time(take(), redis.wall_ms(0), [this] { return redis.wall_ms(0); });
-    EXPECT_EQ(readable(reply), readable(twin)) << readable(bytes);
-    return said(reply);
+  // Without a proposal: no token is asked for.
+  std::string take(const Args& names, const std::string& value, const std::string& seal) {
+    return run(acquire_script, names, {meta}, {value, once, seal});
   }
-
   std::string acquire(const Args& names, const std::string& value, const std::string& seal, const std::string& next) {
-    return run(acquire_fenced_script, names, {meta, counters}, {value, once, seal, next});
+    return run(acquire_script, names, {meta, counters}, {value, once, seal, next});
   }
   std::string store(const Args& names, const std::string& value, const std::string& seal, const std::string& token) {
     return run(token_script, names, {meta, counters}, {value, seal, token});
   }
   std::string extend(const Args& names, const std::string& value, const std::string& ttl, const std::string& seal) {
-    return run(extend_fenced_script, names, {meta}, {value, ttl, seal});
+    return run(extend_script, names, {meta}, {value, ttl, seal});
   }
-  std::string release(const Args& names, const std::string& value) { return run(release_several_script, names, {}, {value}); }
+  // As it is sent where there is nothing to compare.
+  std::string extend(const Args& names, const std::string& value, const std::string& ttl) {
+    return run(extend_script, names, {}, {value, ttl});
+  }
+  std::string release(const Args& names, const std::string& value) { return run(release_script, names, {}, {value}); }
   // How long until the last is gone, in words: time passes on one side only.
   std::string look(const Args& names) {
-    Args request = {"EVAL", std::string(look_script.body.data, look_script.body.size), std::to_string(names.size())};
+    Args request = {"EVAL", text_of(look_script), std::to_string(names.size())};
     request.insert(request.end(), names.begin(), names.end());
-    const std::string bytes = resp_command(request);
-    conn_.send(bytes);
-    const std::string reply = whole_ttls(conn_.receive(1));
-    redis.receive(twin_, bytes, 0);
-    EXPECT_EQ(reply, whole_ttls(take()));
-    return reply.substr(0, reply.size() - 1);
+    const auto [real_reply, twin_reply] = answers(resp_command(request), 1);
+    EXPECT_EQ(whole_ttls(real_reply), whole_ttls(twin_reply));
+    const std::string ttls = whole_ttls(real_reply);
+    return ttls.substr(0, ttls.size() - 1);
   }
   void seal_with(const std::string& seal) { both({"HSET", meta, "seal", seal}); }
   void count(const std::string& name, const std::string& field) { both({"HSET", counters, name, field}); }
@@ -104,28 +66,26 @@ class FenceScripts : public ::testing::Test {
   // A counter of this size, known, and nobody holds the name: what does a proposal get?
   std::string proposed_to(const std::string& token, const std::string& proposal) {
     both({"FLUSHALL"});
-    seal_with("s");
-    count("a", token + " s");
-    return acquire({"a"}, "v", "s", proposal);
+    seal_with(s);
+    count("a", token + " " + s);
+    return acquire({"a"}, "v", s, proposal);
   }
   // The same to the script that stores.
   std::string stored_above(const std::string& token, const std::string& next) {
     both({"FLUSHALL"});
-    seal_with("s");
-    count("a", token + " s");
+    seal_with(s);
+    count("a", token + " " + s);
     both({"SET", "a", "v"});
-    return store({"a"}, "v", "s", next);
+    return store({"a"}, "v", s, next);
   }
 
-  RedisServer real;
-  RedisDouble redis{1, WallClock(1'700'000'000'012)};  // a time whose microseconds begin with a zero
+  const std::string s = seal_of("5"), t = seal_of("7");
 
  private:
   std::string run(const Script& script, const Args& names, const Args& records, const Args& argv) {
-    Args request = {"EVAL", std::string(script.body.data, script.body.size),
-                    std::to_string(names.size() + records.size())};
-    for (const Args* part : {&names, &records, &argv}) request.insert(request.end(), part->begin(), part->end());
-    const std::string reply = both(request);
+    Args keys = names;
+    keys.insert(keys.end(), records.begin(), records.end());
+    const std::string reply = Twins::run(script, keys, argv);
     compare_state(names);
     return reply;
   }
@@ -136,77 +96,54 @@ class FenceScripts : public ::testing::Test {
       reads += resp_command({"GET", name}) + resp_command({"HGET", counters, name});
       ttls += resp_command({"PTTL", name});
     }
-    conn_.send(reads + ttls);
-    redis.receive(twin_, reads, 0);
-    EXPECT_EQ(readable(conn_.receive(2 * names.size())), readable(take()));
-    redis.receive(twin_, ttls, 0);
-    EXPECT_EQ(whole_ttls(conn_.receive(names.size())), whole_ttls(take()));
+    const auto [real_values, twin_values] = answers(reads, 2 * names.size());
+    EXPECT_EQ(readable(real_values), readable(twin_values));
+    const auto [real_ttls, twin_ttls] = answers(ttls, names.size());
+    EXPECT_EQ(whole_ttls(real_ttls), whole_ttls(twin_ttls));
   }
-
-  std::string take() { return std::exchange(redis.out(twin_), {}); }
-
-  int64_t real_ms() {
-    const std::string time = real.command({"TIME"});
-    const size_t blank = time.find(' ');
-    return std::stoll(time.substr(0, blank)) * 1'000 + std::stoll(time.substr(blank + 1)) / 1'000;
-  }
-
-  // "known 41 1700000000000" becomes "known 41 now", if it was.
-  template <typename Clock>
-  static std::string take_time(std::string bytes, int64_t before, Clock&& clock) {
-    const std::string text = said(bytes);
-    if (!text.starts_with("known ") && !text.starts_with("hint ")) return bytes;
-    const size_t at = bytes.rfind(' ') + 1;
-    const std::string ms = bytes.substr(at, bytes.size() - at - 2);
-    EXPECT_EQ(ms.find_first_not_of("0123456789"), std::string::npos) << ms;
-    EXPECT_GE(std::stoll(ms), before);
-    EXPECT_LE(std::stoll(ms), clock());
-    return bytes.replace(at, ms.size(), "now");
-  }
-
-  RedisConnection conn_ = real.connect();
-  int twin_;
 };
 
 TEST_F(FenceScripts, ALife) {
-  seal_with("s");
-  EXPECT_EQ(acquire({"a"}, "v1", "s", "1"), "hint 0 now") << "no counter yet: granted, and the proposal is not stored";
+  seal_with(s);
+  EXPECT_EQ(acquire({"a"}, "v1", s, "1"), "hint 0 now") << "no counter yet: granted, and the proposal is not stored";
   EXPECT_EQ(counter("a"), "(nil)");
-  EXPECT_EQ(store({"a"}, "v1", "s", "5"), "1");
-  EXPECT_EQ(store({"a"}, "v1", "s", "5"), "0") << "strict";
-  EXPECT_EQ(store({"a"}, "v1", "s", "4"), "0");
-  EXPECT_EQ(store({"a"}, "v1", "s", "6"), "1");
-  EXPECT_EQ(store({"a"}, "v2", "s", "7"), "0") << "somebody else's";
-  EXPECT_EQ(acquire({"a"}, "v2", "s", "7"), "held known 6");
-  EXPECT_EQ(extend({"a"}, "v2", twice, "s"), "0");
-  EXPECT_EQ(extend({"a"}, "v1", twice, "s"), "1");
-  EXPECT_EQ(extend({"a"}, "v1", once, "s"), "1") << "and the expiry is not lowered";
+  EXPECT_EQ(store({"a"}, "v1", s, "5"), "1");
+  EXPECT_EQ(store({"a"}, "v1", s, "5"), "0") << "strict";
+  EXPECT_EQ(store({"a"}, "v1", s, "4"), "0");
+  EXPECT_EQ(store({"a"}, "v1", s, "6"), "1");
+  EXPECT_EQ(store({"a"}, "v2", s, "7"), "0") << "somebody else's";
+  EXPECT_EQ(acquire({"a"}, "v2", s, "7"), "held known 6");
+  EXPECT_EQ(extend({"a"}, "v2", twice, s), "0");
+  EXPECT_EQ(extend({"a"}, "v1", twice, s), "1");
+  EXPECT_EQ(extend({"a"}, "v1", once, s), "1") << "and the expiry is not lowered";
   EXPECT_GT(std::stoll(real.command({"PTTL", "a"})), 100'000);
   both({"DEL", "a"});
-  EXPECT_EQ(extend({"a"}, "v1", twice, "s"), "0");
-  EXPECT_EQ(store({"a"}, "v1", "s", "9"), "0") << "stale: it is gone";
-  EXPECT_EQ(counter("a"), "6 s");
-  EXPECT_EQ(acquire({"a"}, "v2", "s", "7"), "ack 7");
+  EXPECT_EQ(extend({"a"}, "v1", twice, s), "0");
+  EXPECT_EQ(store({"a"}, "v1", s, "9"), "0") << "stale: it is gone";
+  EXPECT_EQ(counter("a"), "6 " + s);
+  EXPECT_EQ(acquire({"a"}, "v2", s, "7"), "ack 7");
   EXPECT_EQ(value("a"), "v2");
-  EXPECT_EQ(counter("a"), "7 s");
+  EXPECT_EQ(counter("a"), "7 " + s);
 }
 
 TEST_F(FenceScripts, AnotherSealIsAskedForFirst) {
-  seal_with("new");
-  count("a", "5 old");
-  EXPECT_EQ(acquire({"a"}, "v", "old", "6"), "-1");
+  seal_with(t);
+  count("a", "5 " + s);
+  EXPECT_EQ(acquire({"a"}, "v", s, "6"), "-1");
   EXPECT_EQ(value("a"), "(nil)");
   both({"SET", "a", "v", "PX", once});
-  EXPECT_EQ(acquire({"a"}, "w", "old", "6"), "-1") << "also where it is held";
-  EXPECT_EQ(store({"a"}, "v", "old", "6"), "-1");
-  EXPECT_EQ(store({"a"}, "w", "old", "6"), "0") << "a name that is not ours goes before the seal";
-  EXPECT_EQ(extend({"a"}, "v", twice, "old"), "-1");
-  EXPECT_EQ(extend({"a"}, "w", twice, "old"), "0");
-  EXPECT_EQ(counter("a"), "5 old");
+  EXPECT_EQ(acquire({"a"}, "w", s, "6"), "-1") << "also where it is held";
+  EXPECT_EQ(store({"a"}, "v", s, "6"), "-1");
+  EXPECT_EQ(store({"a"}, "w", s, "6"), "-1") << "also where a name is not ours";
+  EXPECT_EQ(extend({"a"}, "v", twice, s), "-1");
+  EXPECT_EQ(extend({"a"}, "w", twice, s), "-1");
+  EXPECT_EQ(take({"b"}, "v", s), "-1");
+  EXPECT_EQ(take({"a"}, "w", s), "-1");
+  EXPECT_EQ(counter("a"), "5 " + s);
   both({"DEL", meta});
-  EXPECT_EQ(acquire({"b"}, "v", "new", "6"), "-1") << "a record that is gone is another seal";
-  EXPECT_EQ(store({"a"}, "v", "new", "6"), "-1");
-  EXPECT_EQ(extend({"a"}, "v", twice, "new"), "-1");
+  EXPECT_EQ(acquire({"b"}, "v", t, "6"), "-1") << "a record that is gone is another seal";
+  EXPECT_EQ(store({"a"}, "v", t, "6"), "-1");
+  EXPECT_EQ(extend({"a"}, "v", twice, t), "-1");
 }
 
 TEST_F(FenceScripts, WithoutTheGuardThereIsNoSeal) {
@@ -215,20 +152,102 @@ TEST_F(FenceScripts, WithoutTheGuardThereIsNoSeal) {
   EXPECT_EQ(store({"a"}, "v", "", "3"), "1");
   EXPECT_EQ(counter("a"), "3 ");
   EXPECT_EQ(store({"a"}, "v", "", "3"), "0");
-  EXPECT_EQ(extend({"a"}, "v", twice, ""), "1");
+  EXPECT_EQ(extend({"a"}, "v", twice), "1");
   both({"DEL", "a"});
+  EXPECT_EQ(take({"a", "b"}, "v", ""), "OK");
+  both({"DEL", "a", "b"});
   EXPECT_EQ(acquire({"a"}, "v", "", "4"), "ack 4");
+}
+
+// The record is ordinary data: a copy of it fits the seal, and the server is another one all the same.
+TEST_F(FenceScripts, ACopyOfTheRecordIsNoState) {
+  seal_with(s);
+  count("a", "5 " + s);
+  both({"SET", "held", "v", "PX", once});
+  EXPECT_EQ(take({"b"}, "v", s), "OK");
+  both({"DEL", "b"});
+  cycle_roles();
+  ASSERT_NE(seal_of("5"), s) << "another replication id";
+  const auto refused = [this] {
+    EXPECT_EQ(take({"b"}, "v", s), "-1");
+    EXPECT_EQ(take({"held"}, "w", s), "-1");
+    EXPECT_EQ(acquire({"a"}, "v", s, "6"), "-1");
+    EXPECT_EQ(store({"held"}, "v", s, "6"), "-1");
+    EXPECT_EQ(extend({"held"}, "v", twice, s), "-1");
+  };
+  refused();
+  seal_with(seal_of("5"));
+  EXPECT_EQ(extend({"held"}, "v", twice, s), "-1") << "the right record, and we have admitted another state";
+  EXPECT_EQ(extend({"held"}, "v", twice, seal_of("5")), "1");
+  EXPECT_EQ(acquire({"a"}, "v", seal_of("5"), "6"), "hint 5 now") << "the counter goes with the state before";
+  both({"DEL", "a"});
+  seal_with(s);
+  refused();
+  EXPECT_EQ(counter("a"), "5 " + s);
+  EXPECT_EQ(release({"held"}, "v"), "1") << "a delete is right in any state";
+}
+
+// guard: weak, of a user who may not ask for INFO: the record alone is compared.
+TEST_F(FenceScripts, WithoutAReplicationIdTheRecordIsCompared) {
+  const std::string weak = seal_of("5", "0000000000000000");
+  seal_with(weak);
+  cycle_roles();
+  EXPECT_EQ(take({"a"}, "v", weak), "OK");
+  EXPECT_EQ(extend({"a"}, "v", twice, weak), "1");
+  EXPECT_EQ(store({"a"}, "v", weak, "3"), "1");
+  EXPECT_EQ(extend({"a"}, "v", twice, seal_of("6", "0000000000000000")), "-1");
+}
+
+TEST_F(FenceScripts, SeveralNamesWithoutAToken) {
+  seal_with(s);
+  EXPECT_EQ(take({"a", "b"}, "v", s), "OK");
+  EXPECT_EQ(take({"c", "b"}, "w", s), "(nil)");
+  EXPECT_EQ(value("c"), "(nil)");
+  EXPECT_EQ(extend({"a", "b"}, "v", twice, s), "1");
+  EXPECT_EQ(release({"a", "b"}, "v"), "1");
+  EXPECT_EQ(take({"c", "b"}, "w", s), "OK");
+}
+
+// An ACL that takes away what the scripts say: the error ends the script, and nothing was written.
+TEST_F(FenceScripts, AUserWithoutTheWords) {
+  seal_with(s);
+  both({"SET", "held", "v", "PX", once});
+  deny("INFO");
+  EXPECT_EQ(take({"a"}, "v", s), "-ERR");
+  EXPECT_EQ(acquire({"a"}, "v", s, "1"), "-ERR");
+  EXPECT_EQ(store({"held"}, "v", s, "1"), "-ERR");
+  EXPECT_EQ(extend({"held"}, "v", twice, s), "-ERR");
+  EXPECT_EQ(take({"a"}, "v", seal_of("5", "0000000000000000")), "-1") << "the record comes first";
+  EXPECT_EQ(value("a"), "(nil)");
+  deny("HGET");
+  EXPECT_EQ(take({"a"}, "v", s), "-ERR");
+  deny("SET");
+  EXPECT_EQ(take({"a"}, "v", ""), "-ERR");
+  deny("DEL");
+  EXPECT_EQ(release({"held"}, "v"), "-ERR");
+}
+
+// release.lua goes on behind an error, and answers with one that is not about the key's type.
+TEST_F(FenceScripts, AReleaseThatMayNotRead) {
+  both({"SET", "a", "v", "PX", once});
+  redis.knobs.noperm = {"GET"};
+  real.command({"ACL", "SETUSER", "default", "-get"});
+  const Args request = {"EVAL", text_of(release_script), "1", "a", "v"};
+  EXPECT_EQ(both(request), "-ERR");
+  speak_resp3();
+  EXPECT_EQ(both(request), "-ERR");
+  EXPECT_TRUE(real.exists("a"));
 }
 
 // A counter that goes with another seal is no reason to say yes or no to a token, and its number is still told.
 TEST_F(FenceScripts, AnUnknownCounterIsAHint) {
-  seal_with("new");
-  count("a", "41 old");
-  EXPECT_EQ(acquire({"a"}, "v", "new", "50"), "hint 41 now");
-  EXPECT_EQ(counter("a"), "41 old");
-  EXPECT_EQ(acquire({"a"}, "w", "new", "50"), "held hint 41");
-  EXPECT_EQ(store({"a"}, "v", "new", "7"), "1") << "it may be set back";
-  EXPECT_EQ(counter("a"), "7 new");
+  seal_with(t);
+  count("a", "41 " + s);
+  EXPECT_EQ(acquire({"a"}, "v", t, "50"), "hint 41 now");
+  EXPECT_EQ(counter("a"), "41 " + s);
+  EXPECT_EQ(acquire({"a"}, "w", t, "50"), "held hint 41");
+  EXPECT_EQ(store({"a"}, "v", t, "7"), "1") << "it may be set back";
+  EXPECT_EQ(counter("a"), "7 " + t);
 }
 
 TEST_F(FenceScripts, ProposalsAreComparedAsNumbersOfAnySize) {
@@ -251,15 +270,15 @@ TEST_F(FenceScripts, ProposalsAreComparedAsNumbersOfAnySize) {
   for (const Args& pair : rising) {
     const std::string &small = pair[0], &large = pair[1];
     EXPECT_EQ(proposed_to(small, large), "ack " + large);
-    EXPECT_EQ(counter("a"), large + " s");
+    EXPECT_EQ(counter("a"), large + " " + s);
     EXPECT_EQ(proposed_to(small, small), "known " + small + " now") << "equal is not above";
     EXPECT_EQ(proposed_to(large, small), "known " + large + " now");
-    EXPECT_EQ(counter("a"), large + " s");
+    EXPECT_EQ(counter("a"), large + " " + s);
     EXPECT_EQ(stored_above(small, large), "1");
-    EXPECT_EQ(counter("a"), large + " s");
+    EXPECT_EQ(counter("a"), large + " " + s);
     EXPECT_EQ(stored_above(small, small), "0");
     EXPECT_EQ(stored_above(large, small), "0");
-    EXPECT_EQ(counter("a"), large + " s");
+    EXPECT_EQ(counter("a"), large + " " + s);
   }
 }
 
@@ -307,27 +326,27 @@ TEST_F(FenceScripts, StrangeCounters) {
 
 TEST_F(FenceScripts, SeveralNamesAllOrNone) {
   const Args names = {"a", "b", "c"};
-  seal_with("s");
-  count("a", "9 s");
-  count("b", "9007199254740993 s");
-  EXPECT_EQ(acquire(names, "v", "s", "9007199254740994"), "hint 9007199254740993 now") << "one unknown, none stored";
-  EXPECT_EQ(counter("a"), "9 s");
-  EXPECT_EQ(store(names, "v", "s", "9007199254740993"), "0") << "above two of three";
-  EXPECT_EQ(counter("a"), "9 s");
-  EXPECT_EQ(store(names, "v", "s", "9007199254740994"), "1");
-  EXPECT_EQ(counter("c"), "9007199254740994 s");
+  seal_with(s);
+  count("a", "9 " + s);
+  count("b", "9007199254740993 " + s);
+  EXPECT_EQ(acquire(names, "v", s, "9007199254740994"), "hint 9007199254740993 now") << "one unknown, none stored";
+  EXPECT_EQ(counter("a"), "9 " + s);
+  EXPECT_EQ(store(names, "v", s, "9007199254740993"), "0") << "above two of three";
+  EXPECT_EQ(counter("a"), "9 " + s);
+  EXPECT_EQ(store(names, "v", s, "9007199254740994"), "1");
+  EXPECT_EQ(counter("c"), "9007199254740994 " + s);
   both({"DEL", "a", "b"});
-  EXPECT_EQ(acquire(names, "w", "s", "9007199254740995"), "held known 9007199254740994");
+  EXPECT_EQ(acquire(names, "w", s, "9007199254740995"), "held known 9007199254740994");
   EXPECT_EQ(value("a"), "(nil)") << "none is set, also before the one that is held";
-  EXPECT_EQ(extend(names, "v", twice, "s"), "0");
-  EXPECT_EQ(store(names, "v", "s", "9007199254740995"), "0");
+  EXPECT_EQ(extend(names, "v", twice, s), "0");
+  EXPECT_EQ(store(names, "v", s, "9007199254740995"), "0");
   both({"DEL", "c"});
-  EXPECT_EQ(acquire(names, "w", "s", "9007199254740995"), "ack 9007199254740995");
-  for (const std::string& name : names) EXPECT_EQ(counter(name), "9007199254740995 s");
+  EXPECT_EQ(acquire(names, "w", s, "9007199254740995"), "ack 9007199254740995");
+  for (const std::string& name : names) EXPECT_EQ(counter(name), "9007199254740995 " + s);
   both({"SET", "b", "foreign", "PX", once});
-  EXPECT_EQ(extend(names, "w", twice, "s"), "0");
+  EXPECT_EQ(extend(names, "w", twice, s), "0");
   EXPECT_LE(std::stoll(real.command({"PTTL", "a"})), 100'000) << "none is extended";
-  EXPECT_EQ(acquire({"d", "d"}, "v", "s", "1"), "hint 0 now");
+  EXPECT_EQ(acquire({"d", "d"}, "v", s, "1"), "hint 0 now");
 }
 
 TEST_F(FenceScripts, SeveralNamesAreReleasedWhereverTheValueIs) {
@@ -360,39 +379,43 @@ TEST_F(FenceScripts, ALookAtSeveralNamesIsAboutTheLast) {
 }
 
 TEST_F(FenceScripts, KeysOfAnotherKindChangeNothing) {
-  seal_with("s");
+  seal_with(s);
   both({"HSET", "a", "f", "v"});
-  EXPECT_EQ(acquire({"a"}, "v", "s", "1"), "held hint 0");
-  EXPECT_EQ(store({"a"}, "v", "s", "1"), "-WRONGTYPE");
-  EXPECT_EQ(extend({"a"}, "v", twice, "s"), "-WRONGTYPE");
+  EXPECT_EQ(acquire({"a"}, "v", s, "1"), "held hint 0");
+  EXPECT_EQ(store({"a"}, "v", s, "1"), "-WRONGTYPE");
+  EXPECT_EQ(extend({"a"}, "v", twice, s), "-WRONGTYPE");
   both({"FLUSHALL"});
   both({"SET", meta, "no hash"});
-  EXPECT_EQ(acquire({"a"}, "v", "s", "1"), "-WRONGTYPE");
+  EXPECT_EQ(acquire({"a"}, "v", s, "1"), "-WRONGTYPE");
   EXPECT_EQ(acquire({"a"}, "v", "", "1"), "hint 0 now") << "without the guard nobody reads it";
   both({"FLUSHALL"});
-  seal_with("s");
+  seal_with(s);
   both({"SET", counters, "no hash"});
-  EXPECT_EQ(acquire({"a"}, "v", "s", "1"), "-WRONGTYPE");
+  EXPECT_EQ(acquire({"a"}, "v", s, "1"), "-WRONGTYPE");
   EXPECT_EQ(value("a"), "(nil)");
 }
 
 TEST_F(FenceScripts, AServerThatMayNotWrite) {
-  seal_with("s");
-  count("a", "5 s");
+  seal_with(s);
+  count("a", "5 " + s);
   both({"SET", "held", "v"});
   real.command({"CONFIG", "SET", "maxmemory", "1"});
   redis.knobs.oom = true;
-  EXPECT_EQ(acquire({"held"}, "w", "s", "6"), "held hint 0") << "nothing to write";
-  EXPECT_EQ(acquire({"a"}, "v", "s", "6"), "-OOM");
-  EXPECT_EQ(store({"held"}, "v", "s", "6"), "-OOM");
-  EXPECT_EQ(extend({"held"}, "v", twice, "s"), "1");
+  EXPECT_EQ(acquire({"held"}, "w", s, "6"), "held hint 0") << "nothing to write";
+  EXPECT_EQ(acquire({"a"}, "v", s, "6"), "-OOM");
+  EXPECT_EQ(store({"held"}, "v", s, "6"), "-OOM");
+  EXPECT_EQ(extend({"held"}, "v", twice, s), "1");
   real.command({"CONFIG", "SET", "maxmemory", "0"});
   redis.knobs.oom = false;
   real.command({"REPLICAOF", "127.0.0.1", "1"});
   redis.become_replica();
-  EXPECT_EQ(acquire({"held"}, "w", "s", "6"), "held hint 0");
-  EXPECT_EQ(acquire({"a"}, "v", "s", "6"), "-READONLY");
-  EXPECT_EQ(store({"held"}, "v", "s", "6"), "-READONLY");
+  EXPECT_EQ(acquire({"held"}, "w", s, "6"), "-1") << "a replica is another server";
+  EXPECT_EQ(acquire({"held"}, "w", "", "6"), "held hint 0");
+  EXPECT_EQ(acquire({"a"}, "v", "", "6"), "-READONLY");
+  EXPECT_EQ(take({"a"}, "v", ""), "-READONLY");
+  EXPECT_EQ(store({"held"}, "v", "", "6"), "-READONLY");
+  EXPECT_EQ(extend({"held"}, "v", "100000000"), "-READONLY");
+  EXPECT_EQ(release({"held"}, "v"), "-READONLY");
   EXPECT_EQ(value("a"), "(nil)");
 }
 
@@ -412,11 +435,11 @@ TEST_F(FenceScripts, AnyOrder) {
                        "9223372036854775808",
                        "18446744073709551614",
                        "18446744073709551615"};
-  Args seals = {"s", "s", "s", "t", ""};  // the first three: the record's
+  Args seals = {s, s, s, t, seal_of("5", "0123456789abcdef"), ""};  // the first three: the record's
   const Args values = {"v", "v", "w"}, ttls = {once, twice};
   const std::vector<Args> lists = {{"a"}, {"b"}, {"a", "b"}, {"b", "a"}, {"a", "b", "c"}, {"c", "c"}};
   std::map<std::string, int> heard;
-  seal_with("s");
+  seal_with(s);
   for (int i = 0; i < 2'000 && !HasFailure(); ++i) {
     const Args& names = lists[random() % lists.size()];
     const std::string value = one_of(values), seal = one_of(seals), token = one_of(tokens);
@@ -426,14 +449,14 @@ TEST_F(FenceScripts, AnyOrder) {
       case 0:
       case 1:
       case 2:
-        reply = "acquire " + acquire(names, value, seal, token);
+        reply = "acquire " + (random() % 3 == 0 ? take(names, value, seal) : acquire(names, value, seal, token));
         break;
       case 3:
       case 4:
         reply = "store " + store(names, value, seal, token);
         break;
       case 5:
-        reply = "extend " + extend(names, value, one_of(ttls), seal);
+        reply = "extend " + (seal.empty() ? extend(names, value, one_of(ttls)) : extend(names, value, one_of(ttls), seal));
         break;
       case 6:
         both({"DEL", one_of({"a", "b", "c"}), one_of({"a", "b", "c"})});
@@ -442,13 +465,13 @@ TEST_F(FenceScripts, AnyOrder) {
         count(one_of({"a", "b", "c"}), token + " " + seal);
         if (random() % 8 == 0) both({"HDEL", counters, one_of({"a", "b", "c"})});
         if (random() % 8 == 0) {
-          seals[0] = seals[1] = seals[2] = one_of({"s", "t"});
+          seals[0] = seals[1] = seals[2] = one_of({s, t, seals[4]});
           seal_with(seals[0]);
         }
     }
     ++heard[reply.substr(0, reply.find(' ', reply.find(' ') + 1))];
   }
-  for (const char* each : {"acquire ack", "acquire known", "acquire hint", "acquire held", "acquire -1", "store 1",
+  for (const char* each : {"acquire OK", "acquire (nil)", "acquire ack", "acquire known", "acquire hint", "acquire held", "acquire -1", "store 1",
                            "store 0", "store -1", "extend 1", "extend 0", "extend -1"})
     EXPECT_GT(heard[each], 0) << each;
 }
@@ -478,7 +501,7 @@ Settings fenced(const Cluster& masters, const std::string& name, const std::stri
 // Sealed by an operator, for the max_ttl_ms of these tests.
 void seal_new_site(const Cluster& masters) {
   Settings settings = fenced(masters, "operator", "strict", "floor");
-  settings.numbers.push_back({"commission", 1});
+  settings.commission = true;
   Loop loop;
   Client client(loop, settings);
   client.wait_up(static_cast<uint32_t>(masters.size()));

@@ -9,45 +9,16 @@
 #include <string>
 #include <vector>
 
-#include "client_harness.hpp"
-#include "support/redis_server.hpp"
+#include "guard_site.hpp"
 
 namespace redlock::test {
 namespace {
 
-constexpr uint32_t max_ttl_ms = 1'000;
 constexpr int64_t guard_ms = 1'012;
-
-struct Site {
-  explicit Site(unsigned n) {
-    for (unsigned i = 0; i < n; ++i) masters.push_back(std::make_unique<RedisServer>());
-  }
-  std::vector<std::string> urls() const {
-    std::vector<std::string> all;
-    for (const auto& master : masters) all.push_back(master->url());
-    return all;
-  }
-  Settings settings(bool commission = true) const {
-    Settings s;
-    s.urls = urls();
-    s.strings = {{"guard", "strict"}};
-    s.numbers = {{"defaults.ttl_ms", 1'000},          {"timing.max_ttl_ms", max_ttl_ms},
-                 {"timing.node_timeout_ms", 500},     {"timing.suspect_close_ms", 5'000},
-                 {"commission", commission ? 1u : 0u}};
-    return s;
-  }
-  std::vector<std::unique_ptr<RedisServer>> masters;
-  Loop loop;
-};
 
 redlock_acquire_opts_t one_second(int32_t wait_ms = REDLOCK_WAIT_NONE) { return options(1'000, wait_ms, REDLOCK_F_NO_RENEW); }
 
-// Runs until this master is guarded for this reason.
-void wait_guarded(Site& site, Client& client, uint32_t index, int err) {
-  EXPECT_TRUE(site.loop.run_until([&] {
-    return client.master(index).state == REDLOCK_MASTER_GUARDED && client.master(index).err == err;
-  })) << client.master(index).state << " " << redlock_err_name(client.master(index).err);
-}
+void wait_guarded(Site& site, Client& client, uint32_t index, int err) { wait_guarded(site.loop, client, index, err); }
 
 TEST(Guard, ANewSiteIsWatchedOnceForAll) {
   Site site(3);
@@ -181,20 +152,126 @@ TEST(Guard, AnotherConfigurationIsRefused) {
   EXPECT_TRUE(a.acquire("bus", one_second()).has(REDLOCK_EV_ACQUIRED));
 }
 
-// The ACL that the README names is enough for everything the guard does.
-TEST(Guard, AUserWithoutInfoIsRefusedUnlessWeak) {
-  Site site(1);
-  site.masters[0]->command({"ACL", "SETUSER", "locker", "on", ">secret", "~*", "+@all", "-info"});
+// ---- what a user may not do -----------------------------------------------------------------------------------------
+
+class AclUser : public ::testing::Test {
+ protected:
+  Settings settings_without(const std::vector<std::string>& permissions, const char* mode = "strict") {
+    deny(site[0], permissions);
+    Settings s = site.settings();
+    s.strings = {{"guard", mode}};
+    log_in(s);
+    return s;
+  }
+  // One life of a lock. How many SETs of it were no script's?
+  size_t plain_sets(Client& client) {
+    Monitor monitor(site[0]);
+    Lock& lock = client.acquire("bus", one_second());
+    EXPECT_TRUE(lock.has(REDLOCK_EV_ACQUIRED)) << redlock_err_name(lock.events.front().err);
+    EXPECT_EQ(redlock_extend_async(client.get(), lock.handle, 0), 0);
+    EXPECT_TRUE(site.loop.run_until([&] { return lock.has(REDLOCK_EV_RENEWED); }));
+    client.release(lock);
+    EXPECT_TRUE(site.loop.run_until([&] { return !site[0].exists("bus"); }));
+    return monitor.plain("SET");
+  }
+  Site site{1};
+};
+
+TEST_F(AclUser, WithEverythingAsksByPlainSet) {
+  Client client(site.loop, settings_without({}));
+  client.wait_up(1);
+  EXPECT_EQ(plain_sets(client), 1u);
+}
+
+TEST_F(AclUser, WithoutInfoIsRefusedUnlessWeak) {
+  Client strict(site.loop, settings_without({"-info"}));
+  wait_guarded(site, strict, 0, REDLOCK_E_NOPERM);
+  EXPECT_TRUE(strict.acquire("bus", one_second()).has(REDLOCK_EV_FAILED));
+  Client weak(site.loop, settings_without({"-info"}, "weak"));
+  weak.wait_up(1);
+  EXPECT_EQ(plain_sets(weak), 0u) << "nothing says that there is no replica";
+}
+
+TEST_F(AclUser, WithoutTrackingAsksByScript) {
+  Client client(site.loop, settings_without({"-client|tracking"}));
+  client.wait_up(1);
+  EXPECT_FALSE(client.master(0).tracked);
+  EXPECT_EQ(plain_sets(client), 0u);
+}
+
+TEST_F(AclUser, WithoutTheGuardIsAskedByPlainSetAsEver) {
+  Client client(site.loop, settings_without({"-info", "-client|tracking", "-hmget"}, "off"));
+  client.wait_up(1);
+  EXPECT_EQ(plain_sets(client), 1u);
+}
+
+// INFO may be taken away while the client runs, and comes back.
+TEST_F(AclUser, ThatLosesInfoAndGetsItBack) {
+  Client client(site.loop, settings_without({}));
+  client.wait_up(1);
+  site[0].command({"ACL", "SETUSER", "locker", "-info"});
+  wait_guarded(site, client, 0, REDLOCK_E_NOPERM);
+  site[0].command({"ACL", "SETUSER", "locker", "+info"});
+  client.wait_up(1);
+  EXPECT_TRUE(client.acquire("bus", one_second()).has(REDLOCK_EV_ACQUIRED));
+}
+
+// ---- commission -----------------------------------------------------------------------------------------------------
+
+// Nothing may be held anywhere, the operator has said. That is no word about a master which is reached only later.
+TEST(Commission, IsNoWordAboutAMasterThatIsReachedLater) {
+  Site site(3, 20'000);
+  site[2].kill_hard();
   Settings s = site.settings();
-  s.strings.push_back({"username", "locker"});
-  s.strings.push_back({"password", "secret"});
-  Client a(site.loop, s);
-  wait_guarded(site, a, 0, REDLOCK_E_NOPERM);
-  s.strings.push_back({"guard", "weak"});
-  s.name = "weak";
-  Client b(site.loop, s);
-  b.wait_up(1);
-  EXPECT_TRUE(b.acquire("bus", one_second()).has(REDLOCK_EV_ACQUIRED));
+  s.numbers.push_back({"timing.connect_timeout_ms", 250});
+  Client client(site.loop, s);
+  client.wait_up(2);
+  site.loop.run_for(550);
+  site[2].restart();
+  wait_guarded(site, client, 2, REDLOCK_E_UNWATCHED);
+  EXPECT_GT(client.master(2).guard_ms, 15'000);
+  EXPECT_EQ(redlock_commission_master(client.get(), 2), 0);
+  client.wait_up(3);
+}
+
+TEST(Commission, OfOneMasterIsNoWordAboutTheOthers) {
+  Site site(3, 20'000);
+  Client client(site.loop, site.settings(false));
+  for (const unsigned m : {0u, 1u, 2u}) wait_guarded(site, client, m, REDLOCK_E_UNWATCHED);
+  EXPECT_EQ(redlock_commission_master(client.get(), 3), REDLOCK_E_INVAL);
+  EXPECT_EQ(redlock_commission_master(client.get(), 1), 0);
+  EXPECT_TRUE(site.loop.run_until([&] { return client.master(1).state == REDLOCK_MASTER_UP; }));
+  site.loop.run_for(300);
+  for (const unsigned m : {0u, 2u}) EXPECT_EQ(client.master(m).err, REDLOCK_E_UNWATCHED);
+  EXPECT_EQ(redlock_commission(client.get()), 0);
+  client.wait_up(3);
+}
+
+// What is lost afterwards is watched again, also within the time of the call.
+TEST(Commission, IsUsedUpByTheFirstSeal) {
+  Site site(1, 20'000);
+  Client client(site.loop, site.settings());
+  client.wait_up(1);
+  site[0].command({"FLUSHALL"});
+  wait_guarded(site, client, 0, REDLOCK_E_UNWATCHED);
+  site.loop.run_for(300);
+  EXPECT_EQ(client.master(0).err, REDLOCK_E_UNWATCHED);
+}
+
+// A setting would say the same at each start.
+TEST(Commission, IsNoSetting) {
+  redlock_config_t* cfg = nullptr;
+  ASSERT_EQ(redlock_config_new(&cfg), 0);
+  const auto expect_told = [&](int err) {
+    EXPECT_EQ(err, REDLOCK_E_CONFIG);
+    EXPECT_NE(std::string(redlock_config_error(cfg)).find("redlock_commission()"), std::string::npos)
+        << redlock_config_error(cfg);
+  };
+  const std::string json = R"({"commission": 1})";
+  expect_told(redlock_config_load_json(cfg, json.data(), json.size()));
+  expect_told(redlock_config_set_u32(cfg, "commission", 1));
+  expect_told(redlock_config_set_str(cfg, "commission", "1"));
+  redlock_config_free(cfg);
 }
 
 }  // namespace

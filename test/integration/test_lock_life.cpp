@@ -11,6 +11,7 @@
 
 #include "client_harness.hpp"
 #include "support/redis_server.hpp"
+#include "support/wiped_page.hpp"
 
 namespace redlock::test {
 namespace {
@@ -243,6 +244,39 @@ TEST(Hold, ExtendAsksForReason) {
   EXPECT_EQ(redlock_extend_async(client.get(), pending.handle, 0), REDLOCK_E_STALE);
 }
 
+TEST(Hold, ExtendOfWhatACheckHasFoundOver) {
+  Loop loop;
+  RedisServer master;
+  Client client(loop, {master.url()});
+  Lock& lock = client.acquire("bus", options(200, 0, REDLOCK_F_NO_RENEW));
+  EXPECT_EQ(outlive(client.get(), lock.handle), REDLOCK_E_LOST);
+  EXPECT_EQ(redlock_extend_async(client.get(), lock.handle, 0), REDLOCK_E_LOST);
+  EXPECT_TRUE(loop.run_until([&] { return lock.ended(); }));
+  EXPECT_TRUE(lock.has(REDLOCK_EV_LOST));
+}
+
+// Both are won in one turn, and the callback of the first takes longer than both are valid.
+TEST(Hold, EndsInTheCallbackBeforeItsAcquired) {
+  Loop loop;
+  RedisServer master;
+  Client client(loop, {master.url()});
+  client.wait_up(1);
+  Lock& bus = client.start("bus", options(300, 0, REDLOCK_F_NO_RENEW));
+  Lock& tap = client.start("tap", options(300, 0, REDLOCK_F_NO_RENEW));
+  std::vector<std::string> told;
+  bus.on_event = [&](const redlock_event_t& event) {
+    told.push_back("bus " + std::to_string(event.type));
+    if (event.type != REDLOCK_EV_ACQUIRED) return;
+    EXPECT_EQ(client.check(tap), 0) << "won in the same turn, or this test shows nothing";
+    EXPECT_EQ(outlive(client.get(), tap.handle), REDLOCK_E_LOST);
+    EXPECT_EQ(outlive(client.get(), bus.handle), REDLOCK_E_LOST);
+  };
+  tap.on_event = [&](const redlock_event_t& event) { told.push_back("tap " + std::to_string(event.type)); };
+  EXPECT_TRUE(loop.run_until([&] { return tap.ended(); }));
+  EXPECT_EQ(told, (std::vector<std::string>{"bus 1", "bus 5", "tap 2"})) << "ACQUIRED, LOST, FAILED";
+  EXPECT_EQ(tap.events.back().err, REDLOCK_E_LOST);
+}
+
 TEST(Hold, AutomaticRenewalOutlivesTheTtl) {
   Loop loop;
   Cluster masters(3);
@@ -463,6 +497,46 @@ TEST(Call, ArgumentsOutOfRange) {
   client.release(client.acquire({"bus", rest.substr(1)}));
 }
 
+// The guard's record and the tokens' counters lie beside the locks, and no lock may take their place.
+TEST(Call, NamesOfTheLibrarysOwnKeys) {
+  Loop loop;
+  RedisServer master;
+  struct Case {
+    std::string prefix;
+    std::vector<std::string> reserved, free;
+  };
+  const std::vector<Case> cases = {
+      {"", {"redlock::", "redlock::meta", "redlock::x"}, {"redlock:", "redlock:site:meta", "Redlock::meta"}},
+      {"red", {"lock:red:", "lock:red:meta"}, {"lock::meta", "redlock:red:meta", "lock:red", "lock:rest:meta"}},
+      {"site/", {}, {"redlock::meta", "redlock:site/:meta"}},
+      {"redlock:", {"redlock::meta"}, {":meta", "redlock:meta"}}};
+  for (const Case& c : cases) {
+    Client client(loop, Settings{{master.url()}, "test", {}, {{"key_prefix", c.prefix}, {"fence", "strict"}}});
+    const auto acquire = [&](const std::vector<std::string>& names) {
+      std::vector<redlock_resource_t> resources;
+      for (const std::string& name : names) resources.push_back(redlock_resource(name.c_str()));
+      redlock_lock_t lock{7};
+      const uint32_t count = static_cast<uint32_t>(resources.size());
+      const int err = redlock_acquire_async(client.get(), resources.data(), count, nullptr, &lock);
+      EXPECT_EQ(lock.id, 0u);
+      return err;
+    };
+    const auto init = [&](const std::string& name) {
+      const redlock_resource_t resource = redlock_resource(name.c_str());
+      return redlock_fence_init(client.get(), &resource);
+    };
+    for (const std::string& name : c.reserved) {
+      EXPECT_EQ(acquire({name}), REDLOCK_E_RESERVED) << c.prefix << " " << name;
+      EXPECT_EQ(acquire({"bus", name, "tap"}), REDLOCK_E_RESERVED) << c.prefix << " " << name;
+      EXPECT_EQ(init(name), REDLOCK_E_RESERVED) << c.prefix << " " << name;
+    }
+    for (const std::string& name : c.free) {
+      client.start(name);
+      EXPECT_EQ(init(name), 0) << c.prefix << " " << name;
+    }
+  }
+}
+
 TEST(Call, FromAnotherThread) {
   Loop loop;
   RedisServer master;
@@ -595,6 +669,24 @@ TEST(Call, InAForkedChild) {
   EXPECT_TRUE(master.exists("bus"));
   client.release(lock);
   EXPECT_TRUE(loop.run_until([&] { return !master.exists("bus"); }));
+}
+
+// As _Fork() and a bare clone make one: without the handlers of fork().
+TEST(Call, InAChildThatForkDoesNotKnow) {
+  if (!pages_are_wiped()) GTEST_SKIP() << "this system does not wipe pages in children";
+  Loop loop;
+  RedisServer master;
+  Client client(loop, {master.url()});
+  Lock& lock = client.acquire("bus", options(20'000));
+  const pid_t child = bare_clone();
+  if (child == 0) {
+    const bool forked = redlock_check(client.get(), lock.handle, 0) == REDLOCK_E_FORKED &&
+                        redlock_release_async(client.get(), lock.handle) == REDLOCK_E_FORKED;
+    ::_exit(forked ? 0 : 1);
+  }
+  EXPECT_TRUE(ended_well(child));
+  EXPECT_EQ(client.check(lock), 0);
+  client.release(lock);
 }
 
 }  // namespace

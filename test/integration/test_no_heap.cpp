@@ -121,6 +121,7 @@ class NoHeap : public ::testing::Test {
     redlock_config_set_event(cfg, on_event, &seen_);
     memory_.resize(redlock_memory_size(cfg) / sizeof(max_align_t) + 1);
     ASSERT_EQ(redlock_create_on_loop_in(memory_.data(), memory_.size() * sizeof(max_align_t), &rl_, cfg, &loop_), 0);
+    ASSERT_EQ(redlock_commission(rl_), 0);
     redlock_config_free(cfg);
   }
 

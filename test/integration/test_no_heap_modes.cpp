@@ -96,6 +96,7 @@ void* work(void* user) {
 
 TEST_F(NoHeapInOtherModes, Thread) {
   ASSERT_EQ(redlock_create(&rl_, cfg_), 0);
+  ASSERT_EQ(redlock_commission(rl_), 0);
   while (masters_up() != masters_count) continue;
   pthread_barrier_t both;
   ASSERT_EQ(pthread_barrier_init(&both, nullptr, threads_count + 1), 0);
@@ -144,6 +145,7 @@ bool poll_until(redlock_t* rl, Predicate predicate) {
 
 TEST_F(NoHeapInOtherModes, Polled) {
   ASSERT_EQ(redlock_create_polled(&rl_, cfg_), 0);
+  ASSERT_EQ(redlock_commission(rl_), 0);
   ASSERT_TRUE(poll_until(rl_, [this] { return masters_up() == masters_count; }));
   RedisConnection killer = masters_.servers[1]->connect();
   const std::string kill = resp_command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});

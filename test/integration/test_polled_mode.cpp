@@ -18,6 +18,7 @@ TEST_P(Polled, AcquireExtendRelease) {
   EXPECT_TRUE(client.events.empty()) << "nothing is told by create";
   EXPECT_EQ(redlock_timeout_ms(client.get()), 0) << "there are connections to make";
   redlock_lock_t lock{0};
+  EXPECT_EQ(client.acquire_async("redlock::meta", lock), REDLOCK_E_RESERVED);
   ASSERT_EQ(client.acquire_async("bus", lock, options(20'000)), 0);
   ASSERT_TRUE(client.run_until([&] { return client.count(REDLOCK_EV_ACQUIRED) == 1; }));
   EXPECT_EQ(redlock_check(client.get(), lock, 10'000), 0);
@@ -39,6 +40,17 @@ TEST(PolledLoop, TimeAloneWakesIt) {
   ASSERT_EQ(client.acquire_async("bus", waiter, options(600, 300)), 0);
   ASSERT_TRUE(client.run_until([&] { return client.count(REDLOCK_EV_FAILED) == 1; }));
   EXPECT_EQ(redlock_check(client.get(), lock, 0), 0);
+}
+
+TEST(PolledLoop, ExtendOfWhatACheckHasFoundOver) {
+  RedisServer master;
+  PolledClient client({master.url()});
+  redlock_lock_t lock{0};
+  ASSERT_EQ(client.acquire_async("bus", lock, options(200, 0, REDLOCK_F_NO_RENEW)), 0);
+  ASSERT_TRUE(client.run_until([&] { return client.count(REDLOCK_EV_ACQUIRED) == 1; }));
+  EXPECT_EQ(outlive(client.get(), lock), REDLOCK_E_LOST);
+  EXPECT_EQ(redlock_extend_async(client.get(), lock, 0), REDLOCK_E_LOST);
+  EXPECT_TRUE(client.run_until([&] { return client.count(REDLOCK_EV_LOST) == 1; }));
 }
 
 // An answer that tells nothing may bring the next deadline nearer than the one that the timer is set to.

@@ -4,9 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <fstream>
 #include <functional>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <thread>
@@ -35,7 +33,8 @@ Settings of(Servers& servers, const std::vector<unsigned>& members, bool commiss
   for (const unsigned i : members) s.urls.push_back(servers[i].url());
   s.strings = {{"guard", "strict"}};
   s.numbers = {{"defaults.ttl_ms", 1'000},          {"timing.max_ttl_ms", max_ttl_ms}, {"timing.node_timeout_ms", 500},
-               {"timing.suspect_close_ms", 1'000},  {"timing.connect_timeout_ms", 250}, {"commission", commission ? 1u : 0u}};
+               {"timing.suspect_close_ms", 1'000},  {"timing.connect_timeout_ms", 250}};
+  s.commission = commission;
   return s;
 }
 
@@ -219,30 +218,6 @@ TEST(Reconfigure, TheOppositeChangeUndoesIt) {
   EXPECT_TRUE(client.acquire("bus", held()).has(REDLOCK_EV_ACQUIRED));
 }
 
-// What a call that was given up has sent may arrive much later: scripts/move.lua, with Redis's own Lua.
-TEST(Reconfigure, AStepThatWasMeantForAnotherStateDoesNothing) {
-  Servers servers(1);
-  std::ifstream file(REDLOCK_SOURCE_DIR "/src/master/scripts/move.lua");
-  const std::string script((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  const auto move = [&](const char* from, const char* to, const std::string& ids, const char* step) {
-    return servers[0].command({"EVAL", script, "1", "redlock::meta", from, to, ids, step});
-  };
-  const std::string first(16, '1'), second(16, '2'), third(16, '3');
-  EXPECT_EQ(move("new", "old", second, "leave"), "1") << "by the opposite change";
-  EXPECT_EQ(servers.field(0, "q"), second);
-  EXPECT_EQ(move("old", "new", first, "enter"), second) << "it was meant for a master without a record";
-  EXPECT_EQ(servers.field(0, "desc"), "moving new > old");
-  EXPECT_EQ(move("new", "old", third + second, "leave"), "1") << "it is there, and gets a new id all the same";
-  EXPECT_EQ(move("old", "new", first + second, "enter"), third);
-  EXPECT_EQ(servers.field(0, "desc"), "moving new > old");
-  EXPECT_EQ(move("old", "new", first + third, "enter"), "1");
-  EXPECT_EQ(servers.field(0, "desc"), "new");
-  EXPECT_EQ(move("old", "new", third, "enter"), "2") << "what was done is not done again";
-  EXPECT_EQ(servers.field(0, "q"), first);
-  servers[0].command({"HSET", "redlock::meta", "q", "of no size"});
-  EXPECT_EQ(move("new", "old", second, "leave"), "1") << "no id at all";
-}
-
 TEST(Reconfigure, AThirdConfigurationIsLeftAlone) {
   Servers servers(4);
   Loop loop;
@@ -265,7 +240,7 @@ TEST(Reconfigure, AShorterLongestTtlIsWaitedFor) {
   Loop loop;
   Client old_client(loop, [&] {
     Settings s = before;
-    s.numbers.push_back({"commission", 1});
+    s.commission = true;
     return s;
   }());
   old_client.wait_up(1);

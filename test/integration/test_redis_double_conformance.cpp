@@ -8,6 +8,8 @@
 
 #include <filesystem>
 
+#include "master/scripts.hpp"
+#include "support/guard_scripts.hpp"
 #include "support/redis_double.hpp"
 #include "support/redis_server.hpp"
 
@@ -173,12 +175,24 @@ TEST_F(Conformance, Errors) {
       {"HSET", "h", "f", "v"},
       {"HSET", "h", "f"},
       {"GET", "h"},
+      {"HLEN", "h"},
+      {"HLEN", "none"},
+      {"HLEN"},
       {"SET", "h", "v", "NX"},
+      {"SET", "k", "v"},
+      {"HLEN", "k"},
       {"PTTL", "h"},
       {"INFO", "nosuch"},
       {"CLIENT"},
       {"CLIENT", "FOO"},
       {"CLIENT", "SETINFO", "LIB-NAME", "x"},
+      {"CLIENT", "KILL"},
+      {"CLIENT", "KILL", "ID"},
+      {"CLIENT", "KILL", "ID", "0"},
+      {"CLIENT", "KILL", "ID", "-1"},
+      {"CLIENT", "KILL", "ID", "x"},
+      {"CLIENT", "KILL", "ID", "9223372036854775808"},
+      {"CLIENT", "KILL", "ID", "9223372036854775807"},
       {"CLIENT", "GETNAME"},
       {"CLIENT", "SETNAME", "gw-1:a"},
       {"CLIENT", "SETNAME", "a b"},
@@ -240,6 +254,15 @@ TEST_F(Conformance, Password) {
 
 const char* const kRelease = "if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('del',KEYS[1]) end return 0";
 
+// An error that a script does not raise: among the elements of its answer, or as its answer.
+const char* const kPcall = "return {redis.pcall('get',KEYS[1]),false,'behind it'}";
+const char* const kReturnsError = "return redis.pcall('get',KEYS[1])";
+const char* const kInfo =
+    "local i=redis.pcall('info','replication') if type(i)=='table' then return i end "
+    "local function has(t) return string.find(i,t,1,true) and 1 or 0 end "
+    "return {has('role:master'),has('role:slave'),has('connected_slaves:0'),has('repl_backlog_active:0'),"
+    "has('repl_backlog_active:1')}";
+
 class ScriptConformance : public Conformance {
  protected:
   ScriptConformance() {
@@ -255,6 +278,17 @@ class ScriptConformance : public Conformance {
       return call.call({"PEXPIRE", call.keys.at(0), "500000"});
     });
     redis.register_script("return false", [](ScriptCall&) { return Reply::make_nil(); });
+    redis.register_script(kPcall, [](ScriptCall& call) {
+      return Reply::make_array({call.pcall({"GET", call.keys.at(0)}), Reply::make_nil(), Reply::make_bulk("behind it")});
+    });
+    redis.register_script(kReturnsError, [](ScriptCall& call) { return call.pcall({"GET", call.keys.at(0)}); });
+    redis.register_script(kInfo, [](ScriptCall& call) {
+      const Reply info = call.pcall({"INFO", "replication"});
+      const auto has = [&](const char* text) { return Reply::make_integer(info.text.find(text) != std::string::npos); };
+      return info.is_error() ? info
+                             : Reply::make_array({has("role:master"), has("role:slave"), has("connected_slaves:0"),
+                                                  has("repl_backlog_active:0"), has("repl_backlog_active:1")});
+    });
   }
 };
 
@@ -290,6 +324,86 @@ TEST_F(ScriptConformance, LoadEvalFlush) {
       {"EVAL", kRelease, "1", "k", "mine"},
       {"SCRIPT", "FLUSH", "SYNC"},
   }));
+}
+
+TEST_F(ScriptConformance, ErrorsThatAreNotRaised) {
+  start();
+  compare({{0, {{"HSET", "h", "f", "v"}, {"SET", "k", "mine"}}}, {1, {{"HELLO", "3"}}}});
+  for (size_t conn = 0; conn < 2; ++conn) {
+    for (const char* script : {kPcall, kReturnsError}) {
+      for (const char* key : {"k", "none", "h"}) compare({{conn, {{"EVAL", script, "1", key}}}});
+    }
+  }
+  real().command({"ACL", "SETUSER", "default", "-get", "-info"});
+  redis.knobs.noperm = {"GET", "INFO"};
+  for (size_t conn = 0; conn < 2; ++conn) {
+    for (const char* script : {kPcall, kReturnsError, kInfo}) compare({{conn, {{"EVAL", script, "1", "k"}}}});
+  }
+}
+
+// A replica that comes, and the backlog that it leaves.
+TEST_F(ScriptConformance, InfoInScripts) {
+  start();
+  const std::vector<Step> ask = {{1, {{"HELLO", "3"}}}, {0, {{"EVAL", kInfo, "0"}}}, {1, {{"EVAL", kInfo, "0"}}}};
+  const auto connected = [this](const char* replicas) {
+    const std::string line = std::string("connected_slaves:") + replicas + "\r";
+    while (real().command({"INFO", "replication"}).find(line) == std::string::npos) {
+    }
+  };
+  compare(ask);
+  {
+    RedisServer replica;
+    replica.command({"REPLICAOF", "127.0.0.1", std::to_string(real().port())});
+    connected("1");
+    redis.attach_replica();
+    compare(ask);
+  }
+  connected("0");
+  redis.knobs.replicas = 0;
+  compare(ask);
+  real().command({"REPLICAOF", "127.0.0.1", "1"});
+  redis.become_replica();
+  compare(ask);
+  real().command({"REPLICAOF", "NO", "ONE"});
+  redis.become_master();
+  compare(ask);
+}
+
+// scripts/move.lua and what the double has in its place: every step over every record.
+TEST_F(Conformance, MovesOfTheRecord) {
+  start();
+  register_guard_scripts(redis);
+  const std::string body(move_script.body.data, move_script.body.size), meta = "redlock::meta";
+  const std::string q(16, 'f'), fresh(16, 'a'), other(16, 'b');
+  const std::vector<Args> fields = {{},
+                                    {"desc", "old"},
+                                    {"desc", "old", "from", "new"},
+                                    {"desc", "old", "from", "third"},
+                                    {"desc", "new"},
+                                    {"desc", "new", "from", "old"},
+                                    {"desc", "new", "from", "third"},
+                                    {"desc", "moving old > new", "from", "old"},
+                                    {"desc", "moving new > old", "from", "new"},
+                                    {"desc", "moving old > third"},
+                                    {"desc", "third"}};
+  std::vector<Step> steps = {{1, {{"HELLO", "3"}}}};
+  for (const Args& record : fields) {
+    for (const std::string& there : {std::string(), q, std::string("short")}) {
+      for (const char* step : {"look", "mark", "enter"}) {
+        for (const std::string& ids : {fresh, fresh + q, fresh + other}) {
+          std::vector<Args> commands = {{"DEL", meta}};
+          Args write = {"HSET", meta, "seal", "x"};
+          write.insert(write.end(), record.begin(), record.end());
+          if (!there.empty()) write.insert(write.end(), {"q", there});
+          if (!record.empty()) commands.push_back(write);
+          commands.push_back({"EVAL", body, "2", meta, "redlock::seen", "old", "new", ids, step});
+          commands.push_back({"HMGET", meta, "desc", "q", "from", "seal"});
+          steps.push_back({1, commands});
+        }
+      }
+    }
+  }
+  compare(steps);
 }
 
 TEST_F(ScriptConformance, Replica) {
@@ -379,6 +493,9 @@ TEST_F(ScriptConformance, Permissions) {
   redis.put("k", "mine", 0, now);
   real().command({"ACL", "SETUSER", "default", "-set", "-del", "-client|tracking", "-hello"});
   redis.knobs.noperm = {"SET", "DEL", "HELLO"};
+  real().command({"ACL", "SETUSER", "default", "-client|kill"});
+  redis.knobs.noperm.insert("CLIENT|KILL");
+  compare({{0, {{"CLIENT", "KILL", "ID", "9999"}}}});
   compare({{0, {{"SET", "k", "v"}}},
            {0, {{"GET", "k"}}},
            {0, {{"HELLO", "3"}}},
@@ -491,6 +608,42 @@ TEST_F(Conformance, ExpiryIsPushed) {
   compare({{2, {{"GET", "k"}}}, {2, {{"SET", "k", "v"}}}});
 }
 
+// The killed connection reads its end, and nothing of what it had sent and nobody had read is executed; a connection does not
+// kill itself so. The ids differ, so each is asked for its own.
+TEST_F(Conformance, KillById) {
+  start();
+  RedisConnection victim = real().connect(), killer = real().connect();
+  const int twin_victim = redis.open(now), twin_killer = redis.open(now);
+  const auto twin_says = [this](int conn, const Args& command) {
+    redis.receive(conn, resp_command(command), now);
+    return std::exchange(redis.out(conn), {});
+  };
+  const auto number = [](const std::string& reply) { return reply.substr(1, reply.size() - 3); };
+  const auto id_of = [&](RedisConnection& conn) { return conn.command({"CLIENT", "ID"}); };
+  const auto twin_id_of = [&](int conn) { return number(twin_says(conn, {"CLIENT", "ID"})); };
+  const std::string victims_id = id_of(victim), killers_id = id_of(killer);
+  const std::string twin_victims_id = twin_id_of(twin_victim), twin_killers_id = twin_id_of(twin_killer);
+  const auto kill = [&](const std::string& id, const std::string& twin_id) {
+    killer.send(resp_command({"CLIENT", "KILL", "ID", id}));
+    const std::string said = killer.receive(1);
+    EXPECT_EQ(readable(said), readable(twin_says(twin_killer, {"CLIENT", "KILL", "ID", twin_id})));
+    return said;
+  };
+  EXPECT_EQ(kill(killers_id, twin_killers_id), ":0\r\n") << "not itself";
+  const std::string half = "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\n";
+  victim.send(half);
+  redis.receive(twin_victim, half, now);
+  EXPECT_EQ(kill(victims_id, twin_victims_id), ":1\r\n");
+  EXPECT_EQ(victim.receive(1), "");
+  EXPECT_TRUE(victim.closed());
+  redis.receive(twin_victim, "v\r\n", now);
+  EXPECT_TRUE(redis.closed_by_server(twin_victim));
+  EXPECT_EQ(redis.out(twin_victim), "");
+  EXPECT_EQ(kill(victims_id, twin_victims_id), ":0\r\n") << "it is gone";
+  EXPECT_FALSE(real().exists("k"));
+  EXPECT_EQ(redis.peek("k", now), nullptr);
+}
+
 TEST_F(Conformance, TooManyClients) {
   RedisServer::Options options;
   options.args = {"--maxclients", "1"};
@@ -508,7 +661,8 @@ TEST_F(Conformance, InfoSaysWhatTheLibraryReads) {
   redis.receive(twin, resp_command({"INFO"}), now);
   const std::string twin_info = redis.out(twin);
   for (const std::string field : {"redis_version:", "redis_mode:", "run_id:", "server_time_usec:", "uptime_in_seconds:",
-                                  "role:", "master_replid:", "maxmemory:", "maxmemory_policy:", "loading:",
+                                  "role:", "master_replid:", "connected_slaves:", "repl_backlog_active:",
+                                  "maxmemory:", "maxmemory_policy:", "loading:",
                                   "evicted_keys:", "aof_enabled:", "rdb_last_bgsave_status:"}) {
     EXPECT_NE(real_info.find("\r\n" + field), std::string::npos) << field;
     EXPECT_NE(twin_info.find("\r\n" + field), std::string::npos) << field;

@@ -70,8 +70,8 @@ class ServerClock : public ::testing::Test {
     s.name = name;
     s.strings = {{"guard", "strict"}};
     s.numbers = {{"defaults.ttl_ms", max_ttl_ms},   {"timing.max_ttl_ms", max_ttl_ms},
-                 {"timing.node_timeout_ms", 500},   {"timing.suspect_close_ms", 5'000},
-                 {"commission", commission ? 1u : 0u}};
+                 {"timing.node_timeout_ms", 500},   {"timing.suspect_close_ms", 5'000}};
+    s.commission = commission;
     return std::make_unique<Client>(loop_, s);
   }
 

@@ -104,9 +104,9 @@ TEST(Several, WithTheGuardAndAnAclUser) {
   RedisServer master;
   master.command({"ACL", "SETUSER", "locker", "on", ">secret", "~*", "-@all", "+set", "+get", "+del", "+pttl", "+pexpire",
                   "+evalsha", "+eval", "+script|load", "+ping", "+info", "+time", "+hget", "+hmget", "+hset", "+hdel",
-                  "+client|tracking", "+client|caching", "+exists", "+mget"});
-  Client client(loop, Settings{{master.url()}, "acl", {{"commission", 1}},
-                               {{"guard", "strict"}, {"username", "locker"}, {"password", "secret"}}});
+                  "+client|tracking", "+client|caching", "+exists"});
+  Client client(loop, Settings{{master.url()}, "acl", {},
+                               {{"guard", "strict"}, {"username", "locker"}, {"password", "secret"}}, true});
   client.wait_up(1);
   for (const uint32_t flags : {0u, REDLOCK_F_FENCING}) {
     Lock& lock = client.acquire(Resources{"bus", "valve"}, options(20'000, 0, flags));

@@ -50,6 +50,7 @@ TEST(Acquire, TellsWhyNot) {
   EXPECT_EQ(lock.id, 0u);
   EXPECT_EQ(client.acquire("bus", lock, options(0, 200)), REDLOCK_E_LOCKED) << "the budget is over";
   EXPECT_EQ(client.acquire("", lock), REDLOCK_E_INVAL);
+  EXPECT_EQ(client.acquire("redlock::meta", lock), REDLOCK_E_RESERVED);
   EXPECT_EQ(client.acquire("bus", lock, options(19)), REDLOCK_E_INVAL);
   EXPECT_EQ(redlock_acquire(client.get(), nullptr, 1, nullptr, &lock), REDLOCK_E_INVAL);
   EXPECT_EQ(redlock_acquire(nullptr, nullptr, 1, nullptr, &lock), REDLOCK_E_INVAL);
@@ -101,6 +102,68 @@ TEST(Acquire, WithATokenWaitsForBothParts) {
   EXPECT_TRUE(ThreadClient::eventually([&] { return masters[1].exists("bus"); }));
   masters[1].freeze();  // and the second for this one
   thread.join();
+}
+
+// The callback of ACQUIRED, which comes first, takes longer than the lock is valid, or lets it go.
+TEST(Acquire, DoesNotReturnWhatIsOver) {
+  RedisServer master;
+  ThreadClient client({master.url()});
+  client.also = [](redlock_t* rl, const redlock_event_t& event) {
+    if (event.type != REDLOCK_EV_ACQUIRED) return;
+    EXPECT_EQ(outlive(rl, event.lock), REDLOCK_E_LOST);
+  };
+  redlock_lock_t lock{7};
+  EXPECT_EQ(client.acquire("bus", lock, options(200, 0, REDLOCK_F_NO_RENEW)), REDLOCK_E_LOST);
+  EXPECT_EQ(lock.id, 0u);
+  EXPECT_TRUE(client.wait_for(REDLOCK_EV_LOST)) << "told as for any other";
+}
+
+TEST(Acquire, DoesNotReturnWhatItsCallbackReleased) {
+  RedisServer master;
+  ThreadClient client({master.url()});
+  client.also = [](redlock_t* rl, const redlock_event_t& event) {
+    if (event.type != REDLOCK_EV_ACQUIRED) return;
+    EXPECT_EQ(redlock_release_async(rl, event.lock), 0);
+  };
+  redlock_lock_t lock{7};
+  EXPECT_EQ(client.acquire("bus", lock), REDLOCK_E_LOST);
+  EXPECT_EQ(lock.id, 0u);
+  EXPECT_TRUE(client.wait_for(REDLOCK_EV_RELEASED));
+}
+
+TEST(Extend, DoesNotReturnWhatIsOver) {
+  RedisServer master;
+  ThreadClient client({master.url()});
+  client.also = [](redlock_t* rl, const redlock_event_t& event) {
+    if (event.type != REDLOCK_EV_RENEWED) return;
+    EXPECT_EQ(outlive(rl, event.lock), REDLOCK_E_LOST);
+  };
+  redlock_lock_t lock{0};
+  ASSERT_EQ(client.acquire("bus", lock, options(500, 0, REDLOCK_F_NO_RENEW)), 0);
+  EXPECT_EQ(client.extend(lock), REDLOCK_E_LOST);
+}
+
+// While a callback keeps the client's thread, only the check of another thread knows that the lock is over.
+TEST(Extend, OfWhatACheckHasFoundOver) {
+  RedisServer master;
+  Flag in_callback, go_on;
+  ThreadClient client({master.url()});
+  redlock_lock_t lock{0}, other{0};
+  client.also = [&](redlock_t*, const redlock_event_t& event) {
+    if (event.type != REDLOCK_EV_ACQUIRED || event.lock.id == lock.id) return;
+    in_callback.set();
+    EXPECT_TRUE(go_on.wait());
+  };
+  ASSERT_EQ(client.acquire_async("bus", lock, options(1'000, 0, REDLOCK_F_NO_RENEW)), 0);
+  ASSERT_TRUE(client.wait_for(REDLOCK_EV_ACQUIRED, lock));
+  ASSERT_EQ(client.acquire_async("tap", other), 0);
+  ASSERT_TRUE(in_callback.wait());
+  EXPECT_EQ(outlive(client.get(), lock), REDLOCK_E_LOST);
+  EXPECT_EQ(client.count(REDLOCK_EV_LOST, lock), 0u);
+  EXPECT_EQ(redlock_extend_async(client.get(), lock, 0), REDLOCK_E_LOST);
+  EXPECT_EQ(client.extend(lock), REDLOCK_E_LOST);
+  go_on.set();
+  EXPECT_TRUE(client.wait_for(REDLOCK_EV_LOST, lock));
 }
 
 TEST(Extend, TellsWhyNot) {

@@ -41,6 +41,7 @@ class ThreadClient {
     const int err = memory != nullptr ? redlock_create_in(memory, size, &rl_, cfg) : redlock_create(&rl_, cfg);
     redlock_config_free(cfg);
     if (err != 0) throw std::runtime_error(std::string("create: ") + redlock_err_name(err));
+    EXPECT_EQ(settings.commission ? redlock_commission(rl_) : 0, 0);
   }
   explicit ThreadClient(const std::vector<std::string>& urls) : ThreadClient(Settings{urls, "test", {}, {}}) {}
   ~ThreadClient() {

@@ -213,6 +213,10 @@ bool Player::bend_process(const Words& words) {
     who(words).pause();
   } else if (verb == "resume") {
     who(words).resume();
+  } else if (verb == "busy") {  // its callback takes its time, and all others go on
+    who(words).pause();
+    stage().advance_ms(to_ms(words.at(2)));
+    who(words).resume();
   } else if (verb == "suspend") {  // the machine sleeps; its clock knows when it wakes
     who(words).pause();
     stage().advance_ms(to_ms(words.at(2)));
@@ -247,6 +251,8 @@ void Player::add_client(const Words& words) {
   const std::string guard = extras.text("guard", "off");
   const std::string fence = extras.text("fence", "floor");
   const bool entropy = extras.text("entropy", "yes") == "yes";
+  const bool commission = extras.take("commission");
+  const std::string machine = extras.text("machine", "");
   stage().add(
       words.at(1),
       [&](Settings& s) {
@@ -267,15 +273,16 @@ void Player::add_client(const Words& words) {
         s.tx_bytes = extras.ms("tx_bytes", s.tx_bytes);
         s.fence_strict = fence == "strict";
         s.key_prefix = Bytes(prefix.data(), prefix.size());
+        s.has_boot_id = !machine.empty();
+        for (size_t i = 0; i < s.boot_id_size; ++i) s.boot_id[i] = i < machine.size() ? machine[i] : '-';
         s.guard = guard == "strict" ? GuardMode::strict : guard == "weak" ? GuardMode::weak : GuardMode::off;
-        s.commission = extras.take("commission");
         for (unsigned m = 0; m < s.masters; ++m) {
           s.master[m].password = Bytes(password.data(), password.size());
           s.master[m].user = Bytes(user.data(), user.size());
         }
         extras.done();
       },
-      std::stoll(rate), entropy);
+      std::stoll(rate), entropy, commission);
 }
 
 void Player::acquire(const Words& words) {
@@ -338,6 +345,15 @@ bool Player::touch_keys(unsigned number, const Words& words) {
     redis.flush_all();
   } else if (what == "script_flush") {
     redis.script_flush();
+  } else if (what == "replica_attaches") {
+    redis.attach_replica();
+  } else if (what == "copied") {
+    redis.snapshot(stage().now());
+  } else if (what == "resyncs") {
+    redis.take_over_snapshot(words.at(3) == "full" ? RedisDouble::Resync::full : RedisDouble::Resync::partial);
+    if (words.size() > 4) redis.become_master();
+  } else if (what == "promoted") {
+    redis.become_master();
   } else if (what == "maxmemory") {
     redis.knobs.maxmemory = 1'000'000;
     redis.knobs.maxmemory_policy = words.at(3);
@@ -363,6 +379,7 @@ bool Player::set_knob(RedisDouble& redis, const Words& words) {
       {"replica", &k.replica},       {"loading", &k.loading},       {"oom", &k.oom},
       {"misconf", &k.misconf},       {"noreplicas", &k.noreplicas}, {"masterdown", &k.masterdown},
       {"busy", &k.busy},             {"cluster", &k.cluster},       {"max_clients", &k.max_clients},
+      {"loops", &k.loops},           {"script_errors", &k.script_errors}, {"hangs_up", &k.hangs_up},
       {"denied", &k.denied},         {"no_hello", &k.no_hello},     {"no_scripts", &k.no_scripts},
       {"modules", &k.nested_modules}, {"no_tracking", &k.no_tracking}};
   const auto flag = flags.find(words.at(2));

@@ -76,7 +76,7 @@ void Checker::token_given(unsigned client, const User& user, const redlock_event
   if (process.client().cell(user.handle)->token(Table::generation(user.handle)) != event.token) {
     world_.violate(user.asked_at, 1u << client, "two tokens for one lock");
   }
-  const bool forgets = plan.has(Fault::forget) || plan.has(Fault::flushall) || plan.has(Fault::evict);
+  const bool forgets = plan.forgets() || plan.has(Fault::evict);
   const bool claimed = (event.flags & REDLOCK_EV_F_FLOORED) == 0 && (!forgets || plan.guarded());
   for (const Token& other : tokens_) {
     if (!claimed || (other.resources & user.resources) == 0) continue;
@@ -129,7 +129,7 @@ bool Checker::published(unsigned client, const User& user, Instant valid_until, 
 void Checker::lost(unsigned client, const User& user, Ns t) {
   const Plan& plan = world_.plan();
   const Belief* const b = find(client, user.handle);
-  if (b == nullptr || b->doubted || plan.guarded() || plan.has(Fault::forget) || plan.has(Fault::wall_step)) return;
+  if (b == nullptr || b->doubted || plan.guarded() || plan.forgets() || plan.has(Fault::wall_step)) return;
   if (world_.network().heard_nonsense(client, ~0u, b->asked_at)) return;
   if (world_.process(client).machine.own(t) + b->ahead + 5 * ms >= b->valid_until.ns()) return;
   ++marks.lost_early;
@@ -201,8 +201,7 @@ void Checker::sample_process(unsigned client) {
   const bool runs = process.running() && !process.closed() && now >= process.held_until();
   for (unsigned m = 0; m < world_.plan().masters; ++m) {
     const int place = process.set().place_of(m);
-    const bool healthy = runs && place >= 0 &&
-                         process.client().session(static_cast<MasterIndex>(place)).state() == Session::State::up;
+    const bool healthy = runs && place >= 0 && process.told_connected(static_cast<unsigned>(place));
     if (!healthy) {
       healthy_since_[client][m] = never;
     } else if (healthy_since_[client][m] == never) {
@@ -247,9 +246,8 @@ void Checker::late_bytes(Connection& c, Ns t, bool arrived) {
   if (since > late_limit_) too_late_at_[c.client][c.master] = t;
 }
 
-// The client that made a value, or -1 when it has died since; is the value of a lock that is acquiring or held?
-int Checker::owner_of(const std::string& value, bool& claimed) const {
-  claimed = false;
+// The client that made a value, or -1 when it has died since.
+int Checker::maker_of(std::string_view value) const {
   unsigned client = 0, incarnation = 0;
   if (value.size() < 42 || value[40] != ':' || value[41] != 'c') return -1;
   const char* const end = value.data() + value.size();
@@ -257,11 +255,19 @@ int Checker::owner_of(const std::string& value, bool& claimed) const {
   if (dot == end || *dot != '.' || std::from_chars(dot + 1, end, incarnation).ptr != end) return -1;
   Process& process = world_.process(client);
   if (!process.running() || process.incarnation() % 1000 != incarnation) return -1;
-  const Claims& claims = process.client().claims();
+  return static_cast<int>(client);
+}
+
+// Its maker; is it the value of a lock that is acquiring or held?
+int Checker::owner_of(const std::string& value, bool& claimed) const {
+  claimed = false;
+  const int client = maker_of(value);
+  if (client < 0) return -1;
+  const Claims& claims = world_.process(static_cast<unsigned>(client)).client().claims();
   for (uint16_t i = 0; i < claims.capacity(); ++i) {
     if (claims[i].used && !claims[i].ended && memcmp(claims[i].value_hex, value.data(), 40) == 0) claimed = true;
   }
-  return static_cast<int>(client);
+  return client;
 }
 
 // A claim is kept for as long as any master may have its value. Not judged: late bytes, which may come after the last
@@ -316,7 +322,8 @@ void Checker::judge_orphan(unsigned master, unsigned resource, int owner) {
   const Orphan& orphan = orphans_[master][resource];
   const Ns now = world_.now();
   const Plan& plan = world_.plan();
-  if (!plan.has(Fault::wall_step) && now > plan.quiet_at + 310 * ms + lifetime(plan.ttl_max_ms) &&
+  const Ns no_deaths_since = std::max(plan.quiet_at + 310 * ms, world_.ended_at());
+  if (!plan.has(Fault::wall_step) && now > no_deaths_since + lifetime(plan.ttl_max_ms) &&
       now - orphan.since > delete_bound) {
     world_.violate(now - lifetime(plan.ttl_max_ms) - second, ~0u, "ghost: m%u still has %s = %s of nobody", master,
                    names[resource], orphan.value.c_str());
@@ -381,17 +388,20 @@ void Checker::sample_progress() {
     if (nobody_since_[r] == never) nobody_since_[r] = now;
     const Ns gap = settled < now ? now - std::max(nobody_since_[r], settled) : 0;
     marks.gap = std::max(marks.gap, gap);
-    if (gap > nobody_bound(plan) && !plan.has(Fault::wall_step)) {
+    // Without a floor nobody gets a token of a resource whose counters too few masters know.
+    const bool unknown = plan.fenced && plan.settings.fence_strict;
+    if (gap > nobody_bound(plan) && !plan.has(Fault::wall_step) && !unknown) {
       world_.violate(now - nobody_bound(plan), ~0u, "no progress: %s is waited for and held by nobody for %.0f ms", names[r],
                      static_cast<double>(gap) / 1e6);
     }
   }
 }
 
-// A waiter tries again after its random pause, which max_ttl bounds, and when a master has come back.
+// A waiter tries again after its random pause, which the max_ttl of its own configuration bounds, and when a master has
+// come back.
 void Checker::ended(unsigned client, const User& user, uint32_t rounds, Ns t) {
   marks.rounds = std::max(marks.rounds, rounds);
-  const Ns retry = std::min(user.options.retry_delay_ms, world_.plan().settings.max_ttl_ms) * ms;
+  const Ns retry = std::min(user.options.retry_delay_ms, user.process->client().settings().max_ttl_ms) * ms;
   const Ns bound = 12 + 8 * (t - user.asked_at) / retry + (user.process->ups() - user.ups_before);
   if (rounds > bound) {
     world_.violate(user.asked_at, 1u << client, "%u rounds in %.0f ms: more than %lld", rounds,

@@ -19,6 +19,7 @@
 // where the client knows of it, within the longest ttl after the last byte in any case.
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "plan.hpp"
@@ -65,6 +66,7 @@ class Checker {
   void old_keys_come_back(unsigned master, Ns t) { old_keys_at_[master] = t; }
   bool lost_since(unsigned master, Ns t) const { return lost_at_[master] >= t; }
   bool healthy_since(unsigned client, unsigned master, Ns t) const { return healthy_since_[client][master] <= t; }
+  int maker_of(std::string_view value) const;
   void slow_bytes(const Connection& c, Ns arrive);
   void late_bytes(Connection& c, Ns t, bool arrived);
   void sample();

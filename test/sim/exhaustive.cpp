@@ -289,6 +289,7 @@ void Explorer::hang_up(World& w, unsigned c, MasterIndex m, int reason) {
 void Explorer::tell(World& w, unsigned c) {
   Party& party = w.party[c];
   for (unsigned n = client(c).events(); n > 0; --n) {
+    client(c).on_time(local(w.now));
     Client::Event event;
     if (!client(c).next_event(event, local(w.now))) return;
     switch (event.event.type) {

@@ -33,7 +33,7 @@ bool is_at_client(Fault fault) {
 void World::next_fault() {
   if (quiet_) return;
   heap_.push(now_ + static_cast<Ns>(random_.below(static_cast<uint64_t>(2 * plan_.fault_gap))), Kind::fault);
-  cause_one(static_cast<unsigned>(random_.below(plan_.clients + (plan_.moves ? 1 : 0))));
+  cause_one(static_cast<unsigned>(random_.below(plan_.clients + plan_.movers)));
 }
 
 void World::granted(unsigned client, Ns t) {
@@ -45,7 +45,8 @@ void World::granted(unsigned client, Ns t) {
 // quiet phase, in which the ghosts are looked for.
 void World::sent(const Connection& c, Ns t) {
   if (c.client >= plan_.clients && !quiet_ && random_.chance(40)) {
-    heap_.push(t + random_.spread(10 * us, 4 * plan_.delay), Kind::aimed_fault, plan_.clients);
+    heap_.push(t + random_.spread(10 * us, 4 * plan_.delay), Kind::aimed_fault,
+               plan_.clients + (c.client - plan_.clients) / 2);
   }
   if (!on(Fault::reset)) return;
   const bool soon_quiet = t > plan_.quiet_at - 1 * second;
@@ -76,6 +77,7 @@ void World::cause_one(unsigned client) {
   if (n == 0) return;
   Fault fault = choice[random_.below(n)];
   if (plan_.clocks && random_.chance(300)) fault = Fault::wall_step;
+  if (!plan_.clocks && on(Fault::resync) && random_.chance(200)) fault = Fault::resync;
   const unsigned master = static_cast<unsigned>(random_.below(plan_.masters));
   if (is_at_client(fault)) return at_client(fault, client, master);
   at_master(fault, master);
@@ -96,9 +98,9 @@ void World::slew(unsigned client, int64_t ppm) {
 }
 
 void World::at_client(Fault fault, unsigned client, unsigned master) {
-  Process& process = *processes_[client];
   const Ns length = clip(now_, random_.spread(1 * ms, 2 * plan_.ttl_max_ms * ms));
-  if (client >= plan_.clients) return at_mover(fault, master, length);
+  if (client >= plan_.clients) return at_mover(fault, client - plan_.clients, master, length);
+  Process& process = *processes_[client];
   const bool busy = now_ < process.held_until();
   const bool connection = fault == Fault::stall || fault == Fault::reset || fault == Fault::partition;
   if (!process.running() || (busy && !connection && fault != Fault::pause)) return;
@@ -146,7 +148,7 @@ void World::at_connection(Fault fault, unsigned client, unsigned master, Ns leng
 
 void World::at_master(Fault fault, unsigned m) {
   if (plan_.clocks && fault == Fault::wall_step) return step_clock(m);
-  if ((fault == Fault::forget || fault == Fault::flushall) && !may_forget(m)) return;
+  if (fault >= Fault::forget && fault <= Fault::resync && !may_forget(m)) return;
   Master& master = *masters_[m];
   const Ns length = clip(now_, random_.spread(1 * ms, plan_.ttl_max_ms * ms * 3 / 2));
   if (story_.telling())
@@ -162,7 +164,8 @@ void World::at_master(Fault fault, unsigned m) {
     case Fault::forget: {
       if (master.down) return;
       using Keep = test::RedisDouble::Keep;
-      const Keep keep = fault == Fault::restart ? Keep::all : random_.coin() ? Keep::none : Keep::snapshot;
+      const bool old_keys = random_.coin() && !(plan_.nameless >> m & 1);
+      const Keep keep = fault == Fault::restart ? Keep::all : old_keys ? Keep::snapshot : Keep::none;
       if (keep != Keep::all) checker_->master_forgot(m, now_);
       if (keep == Keep::snapshot) checker_->old_keys_come_back(m, now_);
       master.crash(keep, random_.coin());
@@ -179,8 +182,21 @@ void World::at_master(Fault fault, unsigned m) {
     case Fault::flushall:
       checker_->master_forgot(m, now_);
       return master.redis.flush_all();
+    case Fault::resync:
+      if (master.down || master.redis.knobs.replica || plan_.nameless >> m & 1) return;
+      checker_->master_forgot(m, now_);
+      checker_->old_keys_come_back(m, now_);
+      master.resync(random_.coin());
+      return heap_.push(now_ + length, Kind::mend, m);
     case Fault::evict:
       return master.redis.evict("r0");
+    case Fault::overflow:
+      return master.redis.overflow_trackers();
+    case Fault::clone: {
+      const Process& process = *processes_[random_.below(plan_.clients)];
+      const int64_t boot_ms = process.machine.at(now_).boot / ms;
+      return master.leave_visit(process.boot_id(), boot_ms + random_.spread(1, 3'600'000));
+    }
     case Fault::kill:
       return kill_some(m);
     case Fault::wall_freeze:
@@ -228,6 +244,9 @@ void World::refuse(Fault fault, unsigned m) {
   static constexpr const char* commands[] = {"", "SET", "EVALSHA", "PING", "HELLO"};
   test::RedisDouble::Knobs& knobs = masters_[m]->redis.knobs;
   if (fault == Fault::garbage) return masters_[m]->redis.garbage_next(random_.pick(nonsense));
+  static constexpr const char* permissions[] = {"INFO", "TIME", "CLIENT|KILL", "HLEN", "EXISTS"};
+  if (fault == Fault::acl && random_.coin()) knobs.no_tracking = !knobs.no_tracking;
+  if (fault == Fault::acl) knobs.noperm.insert(random_.pick(permissions));
   if (fault == Fault::loading) knobs.loading = true;
   if (fault == Fault::role) {
     if (plan_.has(Fault::flushall) && may_forget(m) && random_.coin()) {  // it takes over its master's data

@@ -1,53 +1,22 @@
 // SPDX-License-Identifier: MIT
 #include "master.hpp"
 
-#include <cstdlib>
-
-#include "master/scripts.hpp"
-#include "support/fence_scripts.hpp"
+#include "support/lock_scripts.hpp"
 #include "support/guard_scripts.hpp"
 #include "world.hpp"
 
 namespace redlock::sim {
-namespace {
 
 using test::RedisDouble;
 using test::Reply;
-using test::ScriptCall;
-
-// What scripts/release.lua and scripts/extend.lua say.
-bool is_ours(ScriptCall& call) {
-  const Reply value = call.call({"GET", call.keys[0]});
-  return value.kind == Reply::bulk && value.text == call.argv[0];
-}
-
-Reply run_release(ScriptCall& call) {
-  return is_ours(call) ? call.call({"DEL", call.keys[0]}) : Reply::make_integer(0);
-}
-
-Reply run_extend(ScriptCall& call) {
-  if (!is_ours(call)) return Reply::make_integer(0);
-  const Reply left = call.call({"PTTL", call.keys[0]});
-  if (left.number < std::atoll(call.argv[1].c_str())) {
-    call.call({"PEXPIRE", call.keys[0], call.argv[1]});
-    call.call({"PTTL", call.keys[0]});
-  }
-  return Reply::make_integer(1);
-}
-
-std::string text_of(const Script& script) { return std::string(script.body.data, script.body.size); }
-
-}  // namespace
 
 Master::Master(World& world, unsigned index, uint64_t seed, int64_t rate_ppm)
     : redis(seed, test::WallClock(1'700'000'000'000 + static_cast<int64_t>(seed % 1009))),
       world_(world),
       index_(index) {
   redis.wall.set_rate_ppm(rate_ppm, 0);
-  redis.register_script(text_of(release_script), run_release);
-  redis.register_script(text_of(extend_script), run_extend);
   test::register_guard_scripts(redis);
-  test::register_fence_scripts(redis);
+  test::register_lock_scripts(redis);
   redis.observer = [this](int number, test::Request args, const Reply& reply, test::TrueTime now) {
     world_.witness().executed(world_.network()[connections_[number]], args, reply, now);
   };
@@ -147,12 +116,36 @@ void Master::restart() {
   }
 }
 
+// Its replica was promoted while it went on serving, and now it takes over that one's data: all of them, or what changed.
+// A partial resynchronization is told to nobody; it needs a replica that was there for as long as a reading of the guard
+// may be old. Its clock is not its replica's: the keys that lie there live for as long as they would have lived here.
+void Master::resync(bool back_at_once) {
+  const Ns longest_reading = std::max<Ns>(second, world_.plan().settings.max_ttl_ms * ms / 3) * 1010 / 1000 + 50 * ms;
+  const bool partly = replica_at != never && world_.now() > replica_at + longest_reading;
+  redis.take_over_snapshot(partly ? RedisDouble::Resync::partial : RedisDouble::Resync::full);
+  world_.tell_master(index_, partly ? "takes over its replica's data, partly" : "takes over its replica's data");
+  if (back_at_once) redis.become_master();
+}
+
 void Master::mend() {
   RedisDouble::Knobs& knobs = redis.knobs;
   knobs.loading = knobs.oom = knobs.misconf = knobs.noreplicas = knobs.busy = knobs.max_clients = knobs.denied = false;
   knobs.masterdown = false;
+  const Plan& plan = world_.plan();
+  knobs.noperm.clear();
+  if (plan.nameless >> index_ & 1) knobs.noperm.insert("INFO");
+  knobs.no_tracking = plan.untracked >> index_ & 1;
   redis.no_more_failures();
   if (knobs.replica) redis.become_master();
+}
+
+// A clone of a client's machine has the machine's name, and a clock of its own: here one that is ahead.
+void Master::leave_visit(const std::string& machine, int64_t boot_ms) {
+  const auto* const record = redis.peek("redlock::meta", world_.now());
+  const auto q = record != nullptr ? record->fields.find("q") : test::RedisDouble::Fields::const_iterator();
+  if (record == nullptr || q == record->fields.end()) return;
+  const std::string state = redis.replid().substr(0, 16) + ":" + q->second;
+  redis.put_fields("redlock::seen", {{machine, state + " " + std::to_string(boot_ms)}});
 }
 
 }  // namespace redlock::sim

@@ -29,6 +29,8 @@ class Master {
   void restart();
   void kill(Connection& c);  // closed by the server
   void mend();               // no error state any more
+  void resync(bool back_at_once);
+  void leave_visit(const std::string& machine, int64_t boot_ms);
 
   test::RedisDouble redis;
   bool down = false;
@@ -37,6 +39,7 @@ class Master {
   Ns troubled_until = -never / 2;  // answered errors
   bool clock_disturbed = false;    // stepped, slewed or stopped at any time
   Step step;                       // in Worlds::clocks
+  Ns replica_at = never;           // its first replica connected
 
  private:
   void answer(Connection& c);

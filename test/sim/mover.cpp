@@ -21,49 +21,47 @@ uint64_t jumps(const Client& client) {
 
 }  // namespace
 
-Mover::Mover(World& world, Process& old_set, Process& new_set)
-    : world_(world), halves_{&old_set, &new_set}, random_(world.seed(), Purpose::moves, 1) {}
+Mover::Mover(World& world, unsigned index, Process& one, Process& other)
+    : world_(world), index_(index), halves_{&one, &other}, random_(world.seed(), Purpose::moves, 3 + index) {}
 
-// Until the quiet phase any direction; then the one that remains.
-bool Mover::draw_back() {
-  const Plan& plan = world_.plan();
-  if (world_.quiet()) return plan.back;
-  return plan.undone && began_at_ != never && random_.coin();
-}
-
-void Mover::begin() {
+void Mover::begin(unsigned from, unsigned to) {
   if (under_way_) return;
-  back_ = draw_back();
+  from_ = from;
+  to_ = to;
   began_at_ = world_.now();
+  checked_at_ = never;
   under_way_ = true;
   flushes_[0] = flushes_[1] = false;
+  world_.set_half(index_, from, to);
   if (halves_[0]->incarnation() != 0 && random_.coin()) {
     const int64_t rate = draw_rate(random_);
     halves_[0]->move_to_another_machine(rate, draw_rate(random_));
   }
-  tell(back_ ? "begins to move back" : "begins to move");
-  for (unsigned set = 0; set < 2; ++set) start(set);
+  char text[48];
+  snprintf(text, sizeof text, "begins to move from set %u to set %u", from, to);
+  tell(text);
+  for (unsigned half = 0; half < 2; ++half) start(half);
 }
 
 // Its clock may not be had at once: it is tried again.
-void Mover::start(unsigned set) {
-  if (!under_way_ || halves_[set]->running()) return;
-  halves_[set]->start();
+void Mover::start(unsigned half) {
+  if (!under_way_ || halves_[half]->running()) return;
+  halves_[half]->start();
   hold_together();
 }
 
-void Mover::looped(unsigned set) {
-  if (!under_way_ || loops_[set] == halves_[set]->loops()) return;  // it did not run, it waits for the other
-  loops_[set] = halves_[set]->loops();
+void Mover::looped(unsigned half) {
+  if (!under_way_ || loops_[half] == halves_[half]->loops()) return;  // it did not run, it waits for the other
+  loops_[half] = halves_[half]->loops();
   hold_together();
   if (!halves_[0]->running() || !halves_[1]->running()) return;
-  if (!std::exchange(flushes_[set], false)) step();
+  if (!std::exchange(flushes_[half], false)) step();
   if (!under_way_) return;
-  for (Process* half : halves_) half->wake(world_.now() + look_every);
+  for (Process* both : halves_) both->wake(world_.now() + look_every);
 }
 
 void Mover::step() {
-  Process &from = *halves_[back_ ? 1 : 0], &to = *halves_[back_ ? 0 : 1];
+  Process &from = *halves_[0], &to = *halves_[1];
   const Instant now = from.now();
   if (!change_) {
     told_ = Stage::look;
@@ -74,17 +72,29 @@ void Mover::step() {
   jumps_ = jumps(from.client());
   change_->step(now);
   hold_together();
-  if (change_->stage() != told_) {
-    static constexpr const char* names[] = {"looks", "leaves", "waits", "enters", "is over"};
-    told_ = change_->stage();
-    tell(names[static_cast<unsigned>(told_)]);
-    if (told_ == Stage::leave || told_ == Stage::enter) world_.hurt_write((told_ == Stage::enter) == back_ ? 0 : 1);
-  }
+  if (change_->stage() != told_) reached(told_ = change_->stage());
   if (change_->over()) return finish();
-  for (unsigned set = 0; set < 2; ++set) {
-    flushes_[set] = halves_[set]->client().wants_turn();
-    if (flushes_[set]) halves_[set]->wake(world_.now());
+  for (unsigned half = 0; half < 2; ++half) {
+    flushes_[half] = halves_[half]->client().wants_turn();
+    if (flushes_[half]) halves_[half]->wake(world_.now());
   }
+}
+
+// What a call is about to write is hurt on its way; and a call that is about to look again, or to write for the last
+// time, is stopped for so long that others come and go.
+void Mover::reached(Stage stage) {
+  static constexpr const char* names[] = {
+      "looks", "marks new masters", "marks old masters", "waits", "looks again", "enters", "checks", "is over"};
+  tell(names[static_cast<unsigned>(stage)]);
+  if (stage == Stage::mark_new || stage == Stage::enter) world_.hurt_write(index_, 1);
+  if (stage == Stage::mark_old) world_.hurt_write(index_, 0);
+  if (stage == Stage::enter && !change_->mends()) world_.passed(to_);
+  if (stage == Stage::check) checked_at_ = world_.now();
+  const bool hurts = stage == Stage::mark_old || stage == Stage::wait || stage == Stage::again || stage == Stage::enter;
+  if (!hurts || !world_.on(Fault::pause) || !random_.chance(150)) return;
+  world_.count(Fault::pause);
+  tell("is stopped");
+  hold(world_.now() + world_.clip(world_.now(), random_.spread(100 * ms, 8 * second)));
 }
 
 void Mover::finish() {
@@ -94,7 +104,7 @@ void Mover::finish() {
   tell(text);
   world_.story().mark(static_cast<uint64_t>(result));
   die(true);
-  world_.moved(result);
+  world_.moved(*this, result);
 }
 
 void Mover::die(bool politely) {
@@ -110,17 +120,20 @@ void Mover::hold(Ns until) {
 }
 
 Ns Mover::bound() const {
-  const Plan& plan = world_.plan();
-  const Settings before = settings_of(plan, plan.clients + (back_ ? 1 : 0));
-  const Settings after = settings_of(plan, plan.clients + (back_ ? 0 : 1));
+  const unsigned first = world_.plan().clients + 2 * index_;
+  const Settings before = settings_of(world_.plan(), first), after = settings_of(world_.plan(), first + 1);
   const Duration patience = before.suspect_close + before.connect_timeout + before.connect_timeout;  // and after's
-  const Duration between = Reconfiguration::wait_between(before, after);
-  return (3 * Ns{patience.ns()} + Ns{between.ns()}) * 1006 / 1000 + 10 * look_every;
+  const Ns excess = std::max<Ns>(Ns{before.max_ttl_ms} - Ns{after.max_ttl_ms}, 0) * ms;
+  const Ns ppm = std::max(before.drift_ppm, after.drift_ppm);
+  const Ns fixed = std::max(before.drift_fixed_ms, after.drift_fixed_ms) * ms;
+  const Ns between = (reading_age(before.max_ttl_ms) + excess) * (1'000'000 + ppm) / 1'000'000 + fixed;
+  return (6 * Ns{patience.ns()} + between) * 1006 / 1000 + 10 * look_every;
 }
 
 void Mover::tell(const char* text) {
   if (!world_.story().telling()) return;
-  world_.story().tell(world_.now(), static_cast<int>(world_.plan().clients), -1, "the mover %s", text);
+  world_.story().tell(world_.now(), static_cast<int>(world_.plan().clients + 2 * index_), -1, "mover %u %s", index_,
+                      text);
 }
 
 }  // namespace redlock::sim

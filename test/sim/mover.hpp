@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// Mover: the maintenance program that calls redlock_reconfigure(). Two processes of one machine, each a client of one set
-// without a guard of its own, and the shipping Reconfiguration over them; it takes the steps of src/c_api/reconfigure.cpp.
-// The two are one thread: while one is busy, so is the other. When a call has ended, or its process has died, another
-// process begins anew some time later, on this machine or another.
+// Mover: a maintenance program that calls redlock_reconfigure(). Two processes of one machine, each a client of one set
+// without a guard of its own, and the shipping Reconfiguration over them; it takes the steps of
+// src/c_api/reconfigure.cpp. The two are one thread: while one is busy, so is the other. When a call has ended, or its
+// process has died, another process begins anew some time later, on this machine or another. There are two movers: two
+// calls may live at one time.
 //
-// A call that ends closes its connections politely; what redlock_close() does beside that is about locks, and it has none.
+// A call that ends closes its connections politely; what redlock_close() does beside that is about locks, and it has
+// none.
 #pragma once
 #include <optional>
 
@@ -16,33 +18,40 @@ namespace redlock::sim {
 
 class Mover {
  public:
-  Mover(World& world, Process& old_set, Process& new_set);
+  Mover(World& world, unsigned index, Process& one, Process& other);
 
-  void begin();  // the next call
-  void start(unsigned set);
-  void looped(unsigned set);  // a half's loop has run
+  void begin(unsigned from, unsigned to);  // the next call: sets
+  void start(unsigned half);
+  void looped(unsigned half);  // its loop has run
   void die(bool politely);
   void hold(Ns until);
   bool under_way() const { return under_way_; }
   Ns began_at() const { return began_at_; }
+  Ns checked_at() const { return checked_at_; }
+  unsigned from() const { return from_; }
+  unsigned to() const { return to_; }
+  // From its second look on it takes the old set for left.
+  bool looks_again() const { return change_ && change_->stage() >= Reconfiguration::Stage::again; }
   bool busy(Ns t) const { return t < halves_[0]->held_until(); }
-  Process& half(unsigned set) { return *halves_[set]; }
+  Process& half(unsigned which) { return *halves_[which]; }
   // It ends within this, by the slowest clock, when every master is well.
   Ns bound() const;  // of the one under way
 
  private:
-  bool draw_back();
   void step();
+  void reached(Reconfiguration::Stage stage);
   void hold_together();
   void tell(const char* text);
   void finish();
 
   World& world_;
-  Process* halves_[2];  // by set
+  unsigned index_;
+  Process* halves_[2];  // of the old set of the call under way, and of the new one
   Stream random_;
   bool under_way_ = false;
   Ns began_at_ = never;
-  bool back_ = false;  // the opposite change
+  Ns checked_at_ = never;  // began to look what came of it
+  unsigned from_ = 0, to_ = 1;
   Reconfiguration::Stage told_ = Reconfiguration::Stage::look;
   uint64_t jumps_ = 0;
   uint64_t loops_[2] = {};

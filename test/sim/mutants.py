@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Reads the deliberate bugs of mutants/*.txt, and writes one of them into a copy of the sources.
 
+  mutants.py --mutants FOLDER ...    reads the bugs of FOLDER instead
   mutants.py list                    the mutants, one a line: NAME, and the test that must see the bug, if one is named
   mutants.py apply NAME TREE         writes the bug into TREE, and prints the files that it changes
   mutants.py check TREE [TEST...]    applies each mutant to TREE, without writing, and looks for its test among TEST...
@@ -223,7 +224,10 @@ def faults(mutants, root, tests):
 
 
 def main(command, *arguments):
-    mutants = read_mutants(FOLDER)
+    folder = FOLDER
+    if command == '--mutants' and len(arguments) > 1:
+        folder, command, *arguments = arguments
+    mutants = read_mutants(pathlib.Path(folder))
     if command == 'list' and not arguments:
         for mutant in mutants.values():
             print(mutant.name, mutant.caught_by or '')

@@ -13,19 +13,21 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 usage() {
   cat <<'TEXT'
-usage: test/sim/mutants.sh [--seeds N] [--jobs J] [--build DIR] [NAME...]
-  --seeds N    at most so many seeds for each (4000)
-  --jobs J     so many at one time (2)
-  --build DIR  where everything is written (build/mutants)
-  NAME         only these mutants
+usage: test/sim/mutants.sh [--seeds N] [--jobs J] [--build DIR] [--mutants DIR] [--tests REGEX] [NAME...]
+  --seeds N      at most so many seeds for each (4000)
+  --jobs J       so many at one time (2)
+  --build DIR    where everything is written (build/mutants)
+  --mutants DIR  the mutants (test/sim/mutants)
+  --tests REGEX  tests of ctest that are asked where no seed finds a bug and the mutant names no test (none)
+  NAME           only these mutants
 Exit: 0 all are caught, 1 one is not, 2 usage.
 TEXT
 }
 
-seeds=4000 jobs=2 build=build/mutants names=()
+seeds=4000 jobs=2 build=build/mutants mutants=test/sim/mutants tests='' names=()
 while [[ $# -gt 0 ]]; do
   case $1 in
-    --seeds | --jobs | --build)
+    --seeds | --jobs | --build | --mutants | --tests)
       if [[ $# -lt 2 ]]; then usage >&2; exit 2; fi
       printf -v "${1#--}" %s "$2"
       shift
@@ -38,8 +40,8 @@ while [[ $# -gt 0 ]]; do
 done
 if [[ ! $seeds =~ ^[1-9][0-9]*$ || ! $jobs =~ ^[1-9][0-9]*$ ]]; then usage >&2; exit 2; fi
 
-mutants=$PWD/test/sim/mutants.py
-list=$(python3 "$mutants" list)
+mutants=("$PWD/test/sim/mutants.py" --mutants "$(cd "$mutants" && pwd)")
+list=$(python3 "${mutants[@]}" list)
 declare -A level_of=()
 while read -r name level; do level_of[$name]=$level; done <<<"$list"
 if [[ ${#names[@]} -eq 0 ]]; then mapfile -t names < <(cut -d' ' -f1 <<<"$list"); fi
@@ -115,10 +117,26 @@ simulate() {
   line=$(grep -m1 '^VIOLATION in seed' "$log" | sed -E 's/^VIOLATION in (seed [0-9]+)[^:]*: /\1: /' || true)
   if [[ $status -eq 1 && -n $line ]]; then
     tell "$name" caught "${line:0:150}"
+  elif [[ $status -eq 0 && -n $tests ]]; then
+    ask_tests "$name"
   elif [[ $status -eq 0 ]]; then
     tell "$name" ESCAPED "$seeds seeds are clean"
   else
     tell "$name" BROKEN "exit $status, see $log"
+  fi
+}
+
+# The scenarios have one program for all.
+ask_tests() {
+  local name=$1 log=$logs/$1.log targets
+  mapfile -t targets < <(cd "$objects" && ctest -N -R "$tests" | sed -nE 's/^ *Test +#[0-9]+: //p' |
+    sed 's/^scenario_.*/scenario_run/' | sort -u)
+  if ! cmake --build "$objects" --target "${targets[@]}" --parallel "$jobs" >"$log" 2>&1; then
+    tell "$name" BROKEN "does not compile, see $log"
+  elif (cd "$objects" && ctest -R "$tests" --no-tests=error --stop-on-failure --timeout 300) >>"$log" 2>&1; then
+    tell "$name" ESCAPED "$seeds seeds are clean, and the tests pass"
+  else
+    tell "$name" caught "$(sed -nE 's/.*: ([a-z_]+) \.+ *\**(Failed|Exception|Timeout|Subprocess).*/\1/p' "$log" | head -n 1)"
   fi
 }
 
@@ -142,7 +160,7 @@ prove() {
     return
   fi
   touch "$copy/mutated"
-  if ! python3 "$mutants" apply "$name" "$tree" >"$logs/$name.touched" 2>"$logs/$name.log"; then
+  if ! python3 "${mutants[@]}" apply "$name" "$tree" >"$logs/$name.touched" 2>"$logs/$name.log"; then
     tell "$name" BROKEN "$(tail -n 1 "$logs/$name.log")"
   elif ! build_target "$target" >"$logs/$name.log" 2>&1; then
     tell "$name" BROKEN "does not compile, see $logs/$name.log"

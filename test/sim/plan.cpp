@@ -8,7 +8,7 @@ constexpr int64_t rate_edge_ppm = 5000;  // half a percent: what the drift is ma
 
 uint32_t draw_faults(uint64_t seed, Stream& random, Worlds worlds) {
   constexpr uint32_t within = (1u << first_beyond) - 1;
-  constexpr uint32_t all = (1u << fault_count) - 1;
+  constexpr uint32_t all = ~uint32_t{0} >> (32 - fault_count);
   const uint32_t some = static_cast<uint32_t>(random.next());
   const uint32_t more = static_cast<uint32_t>(random.next());
   const bool few = random.chance(300);
@@ -79,12 +79,49 @@ void draw_guard(uint64_t seed, Plan& plan) {
   const bool twice = random.chance(100);
   const bool forgets = random.chance(600);
   const bool flushes = random.chance(600);
+  const bool resyncs = random.chance(600);
+  plan.replicated = static_cast<uint32_t>(random.next() & random.next());
   if (random.chance(800)) plan.faults &= (1u << first_hopeless) - 1;
   if (forgets) plan.faults |= 1u << static_cast<unsigned>(Fault::forget);
   if (flushes) plan.faults |= 1u << static_cast<unsigned>(Fault::flushall);
-  if (twice && plan.masters > 1) plan.sets[0].server[plan.masters - 1] = 0;
+  if (resyncs) plan.faults |= 1u << static_cast<unsigned>(Fault::resync);
+  if (twice && plan.masters > 2) plan.sets[0].server[plan.masters - 1] = 0;
   plan.close_at += plan.guard_time();
   plan.give_up_at += plan.guard_time();
+}
+
+// Mostly the usual numbers; any number up to 7 is allowed, and an even one, too.
+unsigned draw_masters(uint64_t seed, Stream& random) {
+  static constexpr unsigned usual[] = {1, 3, 3, 3, 5};
+  const unsigned masters = random.pick(usual);
+  Stream others(seed, Purpose::worlds, 1);
+  return others.chance(250) ? static_cast<unsigned>(others.between(1, list_max)) : masters;
+}
+
+// What makes worlds differ besides: a stream of its own.
+void draw_variety(uint64_t seed, Plan& plan) {
+  Stream random(seed, Purpose::worlds);
+  plan.idle = random.chance(300) ? static_cast<uint32_t>(random.next()) : 0;
+  plan.detached = static_cast<uint32_t>(random.next());
+  const bool strict_tokens = random.chance(200);
+  const uint32_t nameless = random.chance(150) ? static_cast<uint32_t>(random.next()) : 0;
+  const bool commissions = random.coin();
+  static constexpr uint32_t factors[] = {2, 5, 10, 30};
+  const uint32_t longer_ms = plan.ttl_max_ms * random.pick(factors);
+  const bool long_ttl = random.chance(80) && longer_ms <= 15'000;
+  plan.settings.fence_strict = strict_tokens;
+  if (!plan.guarded() || plan.clocks || plan.moves) return;
+  if (nameless != 0) {
+    plan.settings.guard = GuardMode::weak;
+    const bool twice = plan.sets[0].server[plan.masters - 1] == 0 && plan.masters > 1;
+    plan.nameless = twice ? nameless & ~1u : nameless;  // only its run id tells that it is the same server
+  }
+  plan.commissioned = commissions && !plan.sealed;
+  if (!long_ttl) return;
+  const Ns before = plan.guard_time();
+  plan.settings.max_ttl_ms = longer_ms;
+  plan.close_at += plan.guard_time() - before;
+  plan.give_up_at += plan.guard_time() - before;
 }
 
 // Whose clock is stepped answers TIME truly and by itself: what else moves a clock, or answers, may hide a step.
@@ -106,7 +143,7 @@ int64_t draw_rate(Stream& random) {
 }
 
 Settings settings_of(const Plan& plan, unsigned client) {
-  static constexpr const char* names[] = {"m0", "m1", "m2", "m3", "m4", "m5"};
+  static constexpr const char* names[] = {"m0", "m1", "m2", "m3", "m4", "m5", "m6"};
   const Set& set = plan.sets[plan.set_of[client]];
   Settings settings = plan.settings;
   settings.masters = set.masters;
@@ -141,24 +178,25 @@ const char* fault_text(Fault fault) {
 
 Plan draw_plan(uint64_t seed, Worlds worlds) {
   Stream random(seed, Purpose::plan);
-  static constexpr unsigned ns[] = {1, 3, 3, 3, 5};
   static constexpr uint32_t ttls[] = {300, 700, 1000, 1900, 2900};
   static constexpr uint32_t thinks[] = {5, 50, 200};
   Plan plan = {};
   plan.clocks = worlds == Worlds::clocks;
   plan.moves = worlds == Worlds::moves;
-  plan.masters = random.pick(ns);
-  plan.clients = static_cast<unsigned>(random.between(2, random.coin() ? 3 : clients_max));
+  plan.masters = draw_masters(seed, random);
+  plan.clients = static_cast<unsigned>(random.between(2, random.coin() ? 3 : lockers_max));
   plan.resources = random.chance(700) ? 1 : static_cast<unsigned>(random.between(2, resources_max));
-  for (unsigned& users : plan.users) users = random.chance(700) ? 1 : static_cast<unsigned>(random.between(2, users_max));
+  for (unsigned c = 0; c < lockers_max; ++c) {
+    plan.users[c] = random.chance(700) ? 1 : static_cast<unsigned>(random.between(2, users_max));
+  }
   plan.ttl_ms[0] = random.pick(ttls);
   plan.ttl_ms[1] = random.coin() ? plan.ttl_ms[0] : random.pick(ttls);
   plan.ttl_max_ms = plan.ttl_ms[0] > plan.ttl_ms[1] ? plan.ttl_ms[0] : plan.ttl_ms[1];
   plan.wait_choice = static_cast<uint32_t>(random.below(3));
   plan.think_ms = random.pick(thinks);
   plan.delay = random.spread(50 * us, 4 * ms);
-  for (int64_t& ppm : plan.client_ppm) ppm = draw_rate(random);
-  for (int64_t& ppm : plan.suspended_ppm) ppm = draw_rate(random);
+  for (unsigned c = 0; c < lockers_max; ++c) plan.client_ppm[c] = draw_rate(random);
+  for (unsigned c = 0; c < lockers_max; ++c) plan.suspended_ppm[c] = draw_rate(random);
   for (unsigned m = 0; m < list_max; ++m) plan.master_ppm[m] = draw_rate(random);
   plan.faults = draw_faults(seed, random, worlds);
   plan.fault_gap = random.spread(20 * ms, 800 * ms);
@@ -171,6 +209,7 @@ Plan draw_plan(uint64_t seed, Worlds worlds) {
   draw_settings(plan, random);
   list_all(plan);
   draw_guard(seed, plan);
+  draw_variety(seed, plan);
   plan.fenced = seed % 3 == 1 && !plan.ring;  // no draw: the other worlds are what they were
   plan.several = plan.resources > 1 && Stream(seed, Purpose::several).coin();
   plan.untracked = random.chance(800) ? 0 : static_cast<uint32_t>(random.next());

@@ -2,15 +2,20 @@
 //
 // Plan: what a seed's world is made of, drawn before it starts.
 #pragma once
+#include <algorithm>
+
 #include "heap.hpp"
 #include "random.hpp"
 #include "settings.hpp"
 
 namespace redlock::sim {
 
-constexpr unsigned masters_max = 6;
-constexpr unsigned list_max = 5;  // masters of one configuration
-constexpr unsigned clients_max = 6;
+constexpr unsigned masters_max = 7;
+constexpr unsigned list_max = 7;  // masters of one configuration
+constexpr unsigned lockers_max = 6;  // clients that lock
+constexpr unsigned movers_max = 2;
+constexpr unsigned clients_max = 8;  // processes: those that lock, and in Worlds::moves two for each mover
+constexpr unsigned sets_max = 3;
 constexpr unsigned resources_max = 3;
 constexpr unsigned users_max = 3;  // per client
 constexpr Ns settled_after = 2200 * ms;  // of the quiet phase: every connection is up again
@@ -39,9 +44,13 @@ constexpr Ns settled_after = 2200 * ms;  // of the quiet phase: every connection
   X(role, "a master is a replica for a while")                                       \
   X(max_clients, "a master accepts nobody")                                          \
   X(wall_freeze, "a master's wall clock stands still")                               \
+  X(acl, "permissions are taken away for a while")                                   \
+  X(overflow, "a master forgets which keys are tracked")                             \
+  X(clone, "a clone of a client's machine leaves a visit of a later time")           \
   /* Beyond what the algorithm assumes without the guard: */                           \
   X(forget, "a master restarts without its keys, or with old ones")                  \
   X(flushall, "FLUSHALL")                                                            \
+  X(resync, "a master takes over its replica's data")                                \
   /* Beyond what anybody promises: */                                                \
   X(evict, "a key is evicted")                                                       \
   X(wall_step, "a master's wall clock is stepped")                                   \
@@ -60,8 +69,8 @@ const char* fault_name(Fault fault);
 const char* fault_text(Fault fault);
 
 // Which worlds are drawn. Clocks: guarded ones in which masters' wall clocks are stepped, far and one at a time, and
-// exclusion is demanded all the same of those who have looked at them since. Moves: guarded ones with two sets of masters,
-// where a maintenance program takes the site from the one to the other (moves.cpp).
+// exclusion is demanded all the same of those who have looked at them since. Moves: guarded ones with two or three sets
+// of masters, where maintenance programs take the site from the one to the other (moves.cpp).
 enum class Worlds { swarm, every_fault, clocks, moves };
 
 // Masters as a configuration lists them.
@@ -78,9 +87,12 @@ struct Set {
   }
 };
 
+// The longest time that a client may lock by what it has read of a master: a third of max_ttl, and at least a second.
+constexpr Ns reading_age(uint32_t max_ttl_ms) { return std::max<Ns>(Ns{max_ttl_ms} * ms / 3, 1 * second); }
+
 struct Plan {
   unsigned masters;  // that there are
-  unsigned clients;  // that lock; in Worlds::moves the maintenance program's two stand behind them
+  unsigned clients;  // that lock; in Worlds::moves those of the maintenance programs stand behind them
   unsigned resources;
   unsigned users[clients_max];  // how many locks each client wants at one time
   uint32_t faults;              // bits of Fault
@@ -91,8 +103,8 @@ struct Plan {
   uint32_t ttl_ms[2];
   uint32_t ttl_max_ms;
   bool sealed;           // the site has been watched before
-  Set sets[2];                 // the old masters and the new ones; or all that there are
-  unsigned set_of[clients_max];
+  Set sets[sets_max];          // the old masters, the new ones and others; or all that there are
+  unsigned set_of[clients_max];  // of a mover's: during a call
   uint32_t wait_choice;  // how patient the users are
   uint32_t think_ms;
   Ns delay;  // ordinary delay on a connection, one way
@@ -101,10 +113,16 @@ struct Plan {
   int64_t suspended_ppm[clients_max];
   int64_t master_ppm[masters_max];
   uint32_t untracked;         // bits of masters that refuse CLIENT TRACKING
+  uint32_t replicated;        // bits of masters that have a replica
+  uint32_t detached;          // bits of those whose replica is away
+  uint32_t nameless;          // bits of masters that refuse INFO, for clients whose guard is weak
+  uint32_t idle;              // bits of clients that seldom want anything
+  bool commissioned;          // the first client states that nothing is held, before any client has locked
   uint32_t expires_actively;  // bits of masters that find expired keys by themselves
   Settings settings;  // of every client; names are filled in by the client
 
   bool has(Fault fault) const { return faults >> static_cast<unsigned>(fault) & 1; }
+  bool forgets() const { return has(Fault::forget) || has(Fault::flushall) || has(Fault::resync); }
   // Exclusion is not demanded.
   bool beyond() const { return !clocks && !moves && faults >> (guarded() ? first_hopeless : first_beyond) != 0; }
   bool fenced;  // every lock comes with a token
@@ -114,6 +132,8 @@ struct Plan {
   bool early;   // clients of the new set may run before the change
   bool undone;  // the opposite change may be made
   bool back;    // it is what remains in the end
+  bool third;   // there are changes to a third set, too
+  unsigned movers;
   Ns last_at;   // the last change begins, or later
   bool guarded() const { return settings.guard != GuardMode::off; }
   // The longest that a state may have to be watched, by the slowest clock, once everything is well.

@@ -16,6 +16,11 @@ namespace {
 constexpr unsigned turns_max = 16;
 constexpr Ns read_cost = 40;  // of a clock
 
+Bytes name_of(unsigned resource) {
+  static constexpr const char* names[] = {"r0", "r1", "r2"};
+  return Bytes(names[resource], 2);
+}
+
 }  // namespace
 
 int64_t ClockSource::monotonic_raw_ns() const { return process->machine.at(process->tick(true)).raw; }
@@ -78,19 +83,26 @@ void Process::start() {
   ahead_known_ = false;
   learn_ahead();
   ++incarnation_;
+  std::fill(std::begin(told_), std::end(told_), 0);
   snprintf(name_, sizeof name_, "c%u.%u", index_, incarnation_ % 1000);
   Settings settings = settings_of(world_.plan(), index_);
   settings.client_name = Bytes(name_, strlen(name_));
+  settings.has_boot_id = !(world_.plan().idle >> index_ & world_.plan().untracked >> index_ & 1);
+  memcpy(settings.boot_id, boot_id().data(), sizeof settings.boot_id);
   constexpr size_t front = (sizeof(Client) + 15) & ~size_t{15};
   memory_.reset(new char[front + Client::memory_size(settings)]);
   client_ = new (memory_.get()) Client(settings, memory_.get() + front);
   for (Connection*& c : connections_) c = nullptr;
+  if (world_.plan().commissioned && index_ == 0 && incarnation_ == 1) {
+    client_->commission(settings.masters, clock_.read().now);
+  }
+  for (unsigned r = 0; r < world_.plan().resources && settings.fence_strict; ++r) client_->fence_init(name_of(r));
   for (unsigned m = 0; m < world_.plan().masters; ++m) known_[m] = {world_.master(m).step.count, t_, false};
   for (unsigned i = 0; i < users_.size(); ++i) {
     users_[i] = User();
     users_[i].process = this;
     users_[i].index = i;
-    users_[i].due = t_ + (world_.plan().ring ? 1 * ms : user_random_.spread(100 * us, 100 * ms));
+    users_[i].due = t_ + (world_.plan().ring ? 1 * ms : user_random_.spread(100 * us, idle() ? 5 * second : 100 * ms));
   }
   touched_ = true;
   armed_for_ = Instant::never();
@@ -99,6 +111,14 @@ void Process::start() {
   if (world_.story().telling()) world_.story().tell(t_, int(index_), -1, "starts as %s", name_);
   wake(t_);
 }
+
+std::string Process::boot_id() const {
+  std::string id = "machine-of-" + std::to_string(index_);
+  id.resize(Settings::boot_id_size, '-');
+  return id;
+}
+
+bool Process::idle() const { return world_.plan().idle >> index_ & 1; }
 
 void Process::die(bool politely) {
   if (client_ == nullptr) return;
@@ -237,11 +257,10 @@ void Process::step() {
 
 void Process::turns() {
   for (unsigned i = 0; i < turns_max; ++i) {
-    const Instant now = read_clock();
-    client_->on_time(now);
-    if (touched_ || client_->wants_turn()) turn(now);
-    deliver(now);
-    last_turn_ = now;
+    const Instant now = handle_time();
+    const bool turns = touched_ || client_->wants_turn();
+    if (turns) turn(now);
+    deliver(now, turns);
     if (!touched_ && !client_->wants_turn()) return;
   }
   touched_ = true;
@@ -250,22 +269,26 @@ void Process::turns() {
 void Process::turn(Instant now) {
   touched_ = false;
   refill();
+  if (client_->wants_boot_time()) client_->boot_time(machine.at(tick(true)).boot / ms, now);
   client_->turn(now);
   for (MasterIndex m = 0; m < masters(); ++m) flush(m, now);
   client_->flushed(now);
   act_on_wishes(now);
 }
 
-void Process::deliver(Instant now) {
-  other_event_told_ = false;
+void Process::deliver(Instant now, bool late) {
   in_callback_ = true;
-  for (unsigned n = client_->events(); n > 0; --n) {
+  for (unsigned n = client_->events(); n > 0; --n, late = true) {
+    if (late) now = handle_time();
     Client::Event event;
     if (!client_->next_event(event, now)) break;
     if (event.callback != nullptr) event.callback(nullptr, &event.event, event.user);
     world_.story().mark(static_cast<uint64_t>(event.event.type) << 32 | static_cast<uint32_t>(event.event.err),
                         event.event.lock.id);
-    if (event.event.type == REDLOCK_EV_MASTER && event.event.state == REDLOCK_MASTER_UP) ++ups_;
+    if (event.event.type == REDLOCK_EV_MASTER) {
+      told_[event.event.master] = event.event.state;
+      ups_ += event.event.state == REDLOCK_MASTER_UP ? 1u : 0u;
+    }
     if (world_.story().telling() && event.event.type == REDLOCK_EV_MASTER) {
       static constexpr const char* states[] = {"", "down", "connecting", "greeting", "up", "suspect", "guarded"};
       world_.story().tell(t_, int(index_), int(event.event.master), "is %s (%d)", states[event.event.state],
@@ -278,7 +301,7 @@ void Process::deliver(Instant now) {
     client_->delivered(event);
   }
   in_callback_ = false;
-  jumped_ = false;
+  if (!client_->has_lock_events()) jumped_ = false;
   remember_sets();
 }
 
@@ -319,6 +342,12 @@ Instant Process::read_clock() {
   }
   loop_began_ = earlier(loop_began_, reading.now);
   return reading.now;
+}
+
+Instant Process::handle_time() {
+  last_turn_ = read_clock();
+  client_->on_time(last_turn_);
+  return last_turn_;
 }
 
 void Process::refill() {
@@ -406,10 +435,10 @@ void Process::read(MasterIndex m) {
   const Instant now = read_clock();
   if (n == 0) return close(m, room > 0 ? REDLOCK_E_DISCONNECTED : REDLOCK_E_PROTOCOL, false, now);
   const bool unknown = std::string_view(at, n).find("NOSCRIPT") != std::string_view::npos;
-  const uint32_t open = open_rounds();
+  const uint32_t open = open_rounds(), asked = claims_asked(m);
   const uint64_t steps = steps_counted(now);
   client_->received(m, n, now);
-  if (unknown) watch_dead_rounds(m, open);
+  if (unknown) watch_dead_rounds(m, open, asked);
   const bool counted = steps_counted(now) != steps;
   // Who is about to close may have read no further than to an error.
   if (counted || client_->wish(m) == Session::Wish::none) learn_step(c, counted);

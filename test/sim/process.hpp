@@ -67,9 +67,10 @@ class Process {
   Ns held_until() const { return held_until_; }  // busy, paused or suspended
   unsigned incarnation() const { return incarnation_; }
   unsigned ups() const { return ups_; }  // times that a master was told to be up
+  bool told_connected(unsigned m) const { return told_[m] == REDLOCK_MASTER_UP || told_[m] == REDLOCK_MASTER_GUARDED; }
   bool closed() const { return closed_; }
   bool wants_close() const { return closing_; }
-  Instant last_turn() const { return last_turn_; }
+  Instant last_turn() const { return last_turn_; }  // when time was handled last
   Instant loop_began() const { return loop_began_; }  // the first reading of the clock in this run of the loop
   int64_t ahead() const { return ahead_; }            // of the client's clock over the perfect one
   // At t it has looked at this master's clock since that was stepped; and has said that it was stepped.
@@ -77,6 +78,8 @@ class Process {
   bool noticed(const Step& step, unsigned master, Ns t) const;
 
   const Set& set() const;
+  std::string boot_id() const;  // of its machine
+  bool idle() const;            // it seldom wants anything
   unsigned masters() const { return set().masters; }
   unsigned quorum() const { return masters() / 2 + 1; }
   Instant now();  // as the shell of a mover reads it
@@ -87,6 +90,7 @@ class Process {
   friend struct ClockSource;
   // shell
   Instant read_clock();
+  Instant handle_time();
   void step();
   void turns();
   void turn(Instant now);
@@ -94,7 +98,9 @@ class Process {
   std::string not_yet_seen(MasterIndex m, const Bytes* chunks, unsigned n) const;
   void watch_suspect(MasterIndex m, const Bytes* chunks, unsigned n);
   uint32_t open_rounds() const;
-  void watch_dead_rounds(MasterIndex m, uint32_t open);
+  uint32_t claims_asked(MasterIndex m) const;
+  void watch_instant(const User& user, const redlock_event_t& event);
+  void watch_dead_rounds(MasterIndex m, uint32_t open, uint32_t asked);
   void act_on_wishes(Instant now);
   void connect(MasterIndex m, Instant now);
   void close(MasterIndex m, int reason, bool polite, Instant now);
@@ -102,7 +108,7 @@ class Process {
   void read(MasterIndex m);
   uint64_t steps_counted(Instant now) const;
   void learn_step(const Connection& c, bool counted);
-  void deliver(Instant now);
+  void deliver(Instant now, bool late);
   const Claim* claim_of(const User& user) const;
   void remember_sets();
   void refill();
@@ -133,6 +139,7 @@ class Process {
   unsigned index_;
   unsigned incarnation_ = 0;
   unsigned ups_ = 0;
+  int told_[masters_max] = {};  // each master's state: enum redlock_master_state
   uint64_t loops_ = 0;
   Stream clock_random_;
   Stream user_random_;
@@ -166,8 +173,7 @@ class Process {
   Ns armed_boot_ = never;
   bool touched_ = true;
   bool in_callback_ = false;
-  bool other_event_told_ = false;
-  bool jumped_ = false;  // the clock, since the last delivery
+  bool jumped_ = false;  // the clock, and what followed is not all told
   bool closing_ = false;
   bool close_called_ = false;
   bool closed_ = false;

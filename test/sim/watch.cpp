@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "lock/validity.hpp"
 #include "master/scripts.hpp"
 #include "process.hpp"
 #include "world.hpp"
@@ -21,6 +22,16 @@ uint32_t Process::open_rounds() const {
   return open;
 }
 
+// Claims about which this master owes an answer.
+uint32_t Process::claims_asked(MasterIndex m) const {
+  uint32_t asked = 0;
+  const Claims& claims = client_->claims();
+  for (uint16_t i = 0; i < claims.capacity(); ++i) {
+    if (claims[i].used && client_->session(m).owes_answer(i)) asked |= 1u << i;
+  }
+  return asked;
+}
+
 // Behind what was left to send when the master's bytes were last looked at.
 std::string Process::not_yet_seen(MasterIndex m, const Bytes* chunks, unsigned n) const {
   std::string text;
@@ -29,22 +40,50 @@ std::string Process::not_yet_seen(MasterIndex m, const Bytes* chunks, unsigned n
   return text;
 }
 
-// The master did not know a script. It is told its text while the round is open, and not when that is over.
-void Process::watch_dead_rounds(MasterIndex m, uint32_t open) {
+// The master did not know a script. It is told its text while the round is open, and not when that is over. But what it
+// has answered to an extend in the same bytes may be that the key is gone: several names are put back with the script's
+// text.
+void Process::watch_dead_rounds(MasterIndex m, uint32_t open, uint32_t asked) {
   Bytes chunks[Tx::chunks_max];
   const unsigned n = client_->output(m).gather(chunks, Tx::chunks_max);
   const std::string text = not_yet_seen(m, chunks, n);
   const Claims& claims = client_->claims();
-  for (const Script* const script : {&acquire_fenced_script, &extend_script, &extend_fenced_script}) {
+  for (const Script* const script : {&acquire_script, &extend_script}) {
     const size_t at = text.find(script->body.data, 0, script->body.size);
     if (at == text.npos) continue;
+    const uint32_t wanted = script == &acquire_script ? open | asked : open;
     const std::string_view command(text.data() + at, std::min(text.find("\r\n*", at), text.size()) - at);
     for (uint16_t i = 0; i < claims.capacity(); ++i) {
       const bool its = claims[i].used && command.find(claims[i].value_hex, 0, sizeof claims[i].value_hex) != command.npos;
-      if (its && !(open >> i & 1)) {
+      if (its && !(wanted >> i & 1)) {
         world_.violate(t_ - second, 1u << index_, "m%u did not know a script, and is told it for a round that is over", m);
       }
     }
+  }
+}
+
+// An event is true at the instant it is told, however long the callback before it took: the validity is what is left,
+// and no lock that is over waits for its LOST behind another's event. After a suspend that the clock has not found yet
+// nothing is known.
+void Process::watch_instant(const User& user, const redlock_event_t& event) {
+  Instant now;
+  exact_ = true;
+  const bool agrees = clock_.check(now);
+  exact_ = false;
+  if (!agrees) return;
+  const auto until = [&](const User& of) { return client_->cell(of.handle)->read().valid_until; };
+  const int type = event.type;
+  const bool told = type == REDLOCK_EV_ACQUIRED || type == REDLOCK_EV_RENEWED || type == REDLOCK_EV_AT_RISK;
+  if (told && event.validity_ms != remaining_ms(until(user), now)) {
+    world_.violate(user.asked_at, 1u << index_, "u%u is told of a validity of %lld ms, and it is %lld", user.index,
+                   static_cast<long long>(event.validity_ms), static_cast<long long>(remaining_ms(until(user), now)));
+  }
+  for (const User& other : users_) {
+    const bool holds = other.state == User::State::held && !other.left && !close_called_;
+    if (!holds || type == REDLOCK_EV_LOST) continue;
+    if (until(other) > now && !client_->cell(other.handle)->expired(Table::generation(other.handle))) continue;
+    world_.violate(other.asked_at, 1u << index_, "u%u is told something, and u%u has lost its lock and is not told",
+                   user.index, other.index);
   }
 }
 
@@ -53,8 +92,10 @@ void Process::watch_suspect(MasterIndex m, const Bytes* chunks, unsigned n) {
   const bool suspect = client_->session(m).state() == Session::State::suspect;
   if (suspect && suspect_[m]) {
     const std::string text = not_yet_seen(m, chunks, n);
-    const std::string extend(extend_script.sha.data, extend_script.sha.size);
-    if (text.find("\r\nSET\r\n") != text.npos || text.find(extend) != text.npos) {
+    const auto says = [&](const Script& script) {
+      return text.find(script.sha.data, 0, script.sha.size) != text.npos;
+    };
+    if (text.find("\r\nSET\r\n") != text.npos || says(acquire_script) || says(extend_script)) {
       world_.violate(t_ - second, 1u << index_, "m%u is suspect and is asked for a vote", m);
     }
   }

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "master/scripts.hpp"
+#include "support/lock_scripts.hpp"
 #include "world.hpp"
 
 namespace redlock::sim {
@@ -21,8 +22,8 @@ int index_of(std::string_view resource) {
 
 // The script's name or its text.
 bool is(const Script& script, std::string_view said) {
-  const Bytes wanted = said.size() == script.sha.size ? script.sha : script.body;
-  return Bytes(said.data(), said.size()) == wanted;
+  if (said.size() == script.sha.size) return Bytes(said.data(), said.size()) == script.sha;
+  return said == test::text_of(script);
 }
 
 uint64_t number_in(std::string_view text) {
@@ -47,12 +48,8 @@ void Witness::executed(Connection& c, test::Request args, const test::Reply& rep
   }
   if (!set && args[0] != "EVALSHA" && args[0] != "EVAL") return;
   const std::string_view script = set || args.size() <= 4 ? std::string_view() : args[1];
-  if (!set && args.size() > 4 && args[3] == meta_) {
-    if (is(move_script, script) && args.back() == "leave" && reply.kind == Reply::integer) world_.left();
-    return look_at_record(c.master, t);
-  }
-  const bool fenced_set = is(acquire_fenced_script, script), token = is(token_script, script);
-  const bool plain_extend = is(extend_script, script), fenced_extend = is(extend_fenced_script, script);
+  if (!set && args.size() > 4 && args[3] == meta_) return look_at_record(c.master, t);
+  const bool token = is(token_script, script), extend = is(extend_script, script);
   const size_t first = set ? 1 : 3, keys = set ? 1 : static_cast<size_t>(number_in(args[2]));
   unsigned resources = 0;
   for (size_t i = first; i < first + keys && i < args.size(); ++i) {
@@ -60,14 +57,16 @@ void Witness::executed(Connection& c, test::Request args, const test::Reply& rep
   }
   if (resources == 0 || args.size() <= first + keys) return;  // the guard's, or a look
   const std::string_view value = args[first + keys];
-  if (is(release_script, script) || is(release_several_script, script)) {
+  const bool fenced_set = is(acquire_script, script) && args.size() > first + keys + 3;
+  const bool plain_set = set || (is(acquire_script, script) && !fenced_set);
+  if (is(release_script, script)) {
     c.released = value;
   } else if (c.released == value) {
     world_.violate(t - second, 1u << c.client, "c%u asks m%u again for what it has released", c.client, c.master);
   }
-  if (set || fenced_set || token) {
+  if (plain_set || fenced_set || token) {
     const bool held = fenced_set && reply.text.compare(0, 5, "held ") == 0;
-    if (set ? reply.kind == Reply::status : fenced_set && reply.kind == Reply::bulk && !held) {
+    if (plain_set ? reply.kind == Reply::status : fenced_set && reply.kind == Reply::bulk && !held) {
       granted_at_[c.client][c.master] = t;
       if (world_.plan().moves) voted(c, value, t);
     }
@@ -83,11 +82,11 @@ void Witness::executed(Connection& c, test::Request args, const test::Reply& rep
       const Stored stored = {number_in(args[first + keys + (acked ? 3 : 2)]), t};
       for (unsigned r : each(resources)) stored_[c.master][r] = stored;
     }
-    if (set ? reply.kind == Reply::nil : fenced_set ? held : reply.kind == Reply::integer && reply.number == 0) {
+    if (plain_set ? reply.kind == Reply::nil : fenced_set ? held : reply.kind == Reply::integer && reply.number == 0) {
       refused_at_[c.client][c.master] = t;
     }
   }
-  if ((plain_extend || fenced_extend) && reply.kind == Reply::integer && reply.number == 1) {
+  if (extend && reply.kind == Reply::integer && reply.number == 1) {
     for (unsigned r : each(resources)) extended(c, r, value, t);
     if (world_.plan().moves) voted(c, value, t);
   }
@@ -127,10 +126,11 @@ bool Witness::floored_below(unsigned resources, uint64_t token, Ns t) const {
   return false;
 }
 
-// A master that came back with old keys since has more than was seen; and so has one whose clock steps back, where a key
-// that had expired and was not found yet lives on.
+// A master that came back with old keys since has more than was seen; and so has one whose clock steps back, where a
+// key that had expired and was not found yet lives on.
 void Witness::extended(const Connection& c, unsigned resource, std::string_view value, Ns t) {
-  if (world_.checker().lost_since(c.master, seen_at_[c.master][resource]) || world_.plan().has(Fault::wall_step)) return;
+  if (world_.checker().lost_since(c.master, seen_at_[c.master][resource]) || world_.plan().has(Fault::wall_step))
+    return;
   const test::RedisDouble& redis = world_.master(c.master).redis;
   const auto* const entry = redis.peek(names[resource], t);
   const Seen& before = seen_[c.master][resource];
@@ -158,35 +158,46 @@ void Witness::counted(unsigned client, const User& user, const redlock_event_t& 
   }
 }
 
+// What a master has for all of these until then; empty: nothing, or different values.
+std::string Witness::value_on(unsigned master, unsigned resources, Ns until) const {
+  const test::RedisDouble& redis = world_.master(master).redis;
+  std::string value;
+  for (unsigned r : each(resources)) {
+    const auto* const entry = redis.peek(names[r], world_.now());
+    const bool there = entry != nullptr && redis.wall_ms(until) <= entry->when_ms;
+    if (!there || (!value.empty() && entry->value != value)) return {};
+    value = entry->value;
+  }
+  return value;
+}
+
+// Which of its process's values is the user's is not known to anybody but the client. One must be on a quorum.
 void Witness::published(unsigned client, const User& user, Instant valid_until, Ns t) {
   const Plan& plan = world_.plan();
-  Process& process = world_.process(client);
-  const Claims& claims = process.client().claims();
-  const char* value = nullptr;
-  for (uint16_t i = 0; i < claims.capacity(); ++i) {
-    if (claims[i].used && !claims[i].ended && claims[i].slot == (user.handle & 0xFFFF) - 1) value = claims[i].value_hex;
-  }
-  if (value == nullptr) return;
+  const Process& process = world_.process(client);
   const Ns left = valid_until.ns() - process.machine.own(t) - process.ahead();
   if (left <= 0) return;  // it slept before it could tell
-  if (plan.moves) judge_votes(client, user, std::string_view(value, sizeof(Claim::value_hex)));
   const Ns end = t + left / (1'000'000 + plan.client_ppm[client]) * 1'000'000;
-  unsigned sure = 0, doubtful = 0;
+  std::string values[masters_max], best;
   for (unsigned m = 0; m < plan.masters; ++m) {
-    if (process.set().place_of(m) < 0) continue;
-    const Master& master = world_.master(m);
-    bool ours = true;
-    for (unsigned r : each(user.resources)) {
-      const auto* const entry = master.redis.peek(names[r], world_.now());
-      ours = ours && entry && memcmp(entry->value.data(), value, sizeof(Claim::value_hex)) == 0 &&
-             master.redis.wall_ms(end) <= entry->when_ms;
-    }
-    if (ours) {
-      ++sure;
-    } else if (master.clock_disturbed || world_.checker().lost_since(m, user.asked_at)) {
-      ++doubtful;
-    }
+    if (process.set().place_of(m) >= 0) values[m] = value_on(m, user.resources, end);
+    if (world_.checker().maker_of(values[m]) != static_cast<int>(client)) values[m].clear();
   }
+  unsigned sure = 0, doubtful = 0;
+  for (const std::string& value : values) {
+    unsigned have = 0, may = 0;
+    for (unsigned m = 0; m < plan.masters; ++m) {
+      const bool lost = world_.master(m).clock_disturbed || world_.checker().lost_since(m, user.asked_at);
+      const bool has = !value.empty() && values[m] == value;
+      have += has ? 1u : 0u;
+      may += !has && lost && process.set().place_of(m) >= 0 ? 1u : 0u;
+    }
+    if (have + may < sure + doubtful || (have + may == sure + doubtful && have <= sure)) continue;
+    sure = have;
+    doubtful = may;
+    best = value;
+  }
+  if (plan.moves && !best.empty()) judge_votes(client, user, best);
   if (plan.has(Fault::evict) || sure + doubtful >= process.quorum()) return;
   world_.violate(user.asked_at, 1u << client,
                  "c%u holds %s for another %.3f ms, and %u masters have its keys until then", client,
@@ -203,11 +214,6 @@ bool Witness::all_well(unsigned client, Ns since) const {
     return false;
   for (unsigned m = 0; m < plan.masters; ++m) {
     if (!world_.checker().healthy_since(client, m, since)) return false;
-  }
-  // A master that owes answers about old SETs is left out of new rounds.
-  const Claims& claims = world_.process(client).client().claims();
-  for (uint16_t i = 0; i < claims.capacity(); ++i) {
-    if (claims[i].used && claims[i].stray != 0) return false;
   }
   return true;
 }

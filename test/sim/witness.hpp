@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Witness: what the masters really did, held against what the clients say. It stands beside every master and sees each
-// command and what came of it, which no client does.
+// command and what came of it, which no client does. It takes nothing from the code under test: what a client holds is
+// what its events said, and bounds are computed here from the configuration.
 //
 // Votes. No event counts more masters that granted, or that refused, than have done so since the acquire was asked for;
 // and in the quiet phase a master that is well is not told as one that failed.
@@ -46,6 +47,7 @@ class Witness {
   // Worlds::moves (moves.cpp)
   void learn_sets();
   void look_at_record(unsigned master, Ns t);  // it may have changed
+  unsigned have_said(unsigned set, Ns since) const;  // masters whose record was of the set at any time since then
 
  private:
   struct Floor {
@@ -64,6 +66,7 @@ class Witness {
   Attempt& attempt(unsigned client, std::string_view value);
   void counter_said(const Connection& c, unsigned resource, const test::Reply& reply, Ns t);
   void extended(const Connection& c, unsigned resource, std::string_view value, Ns t);
+  std::string value_on(unsigned master, unsigned resources, Ns until) const;
   bool all_well(unsigned client, Ns since) const;
 
   struct Vote {
@@ -87,8 +90,9 @@ class Witness {
   };
   Seen seen_[masters_max][resources_max];  // behind the last command about it; empty: no key
   Ns seen_at_[masters_max][resources_max] = {};
-  std::string meta_, desc_[2];          // the record's key, and how each set is named there
-  Ns served_until_[2][masters_max] = {};  // each set by each master; never: now
+  std::string meta_, desc_[sets_max];   // the record's key, and how each set is named there
+  Ns served_until_[sets_max][masters_max] = {};  // each set by each master; never: now
+  Ns said_until_[sets_max][masters_max] = {};    // the same, sealed or not
   std::vector<Vote> votes_;             // of masters that served the client's set
 };
 

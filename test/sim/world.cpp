@@ -38,14 +38,19 @@ World::World(uint64_t seed, Worlds worlds, Story& story)
   for (unsigned m = 0; m < plan_.masters; ++m) {
     masters_.push_back(std::make_unique<Master>(*this, m, seed * list_max + m, plan_.master_ppm[m]));
     masters_[m]->redis.knobs.no_tracking = plan_.untracked >> m & 1;
+    if (plan_.replicated >> m & 1) {
+      masters_[m]->redis.attach_replica();
+      if (plan_.detached >> m & 1) masters_[m]->redis.detach_replica();
+      masters_[m]->replica_at = 0;
+    }
+    masters_[m]->mend();
   }
   for (unsigned c = 0; c < plan_.clients; ++c) processes_.push_back(std::make_unique<Process>(*this, c));
-  if (plan_.moves) {
-    for (unsigned half = 0; half < 2; ++half) {
-      Process* const beside = half == 0 ? nullptr : processes_.back().get();
-      processes_.push_back(std::make_unique<Process>(*this, plan_.clients + half, beside));
-    }
-    mover_ = std::make_unique<Mover>(*this, *processes_[plan_.clients], *processes_[plan_.clients + 1]);
+  for (unsigned i = 0; i < plan_.movers; ++i) {
+    const unsigned first = plan_.clients + 2 * i;
+    processes_.push_back(std::make_unique<Process>(*this, first));
+    processes_.push_back(std::make_unique<Process>(*this, first + 1, processes_[first].get()));
+    movers_[i] = std::make_unique<Mover>(*this, i, *processes_[first], *processes_[first + 1]);
   }
   checker_ = std::make_unique<Checker>(*this);
   witness_ = std::make_unique<Witness>(*this);
@@ -70,7 +75,9 @@ void World::seal_all() {
     if (plan_.moves && plan_.sets[0].place_of(m) < 0) continue;
     test::RedisDouble& redis = masters_[m]->redis;
     const std::string q = redis.replid().substr(20, 16);
-    const std::string seal = redis.run_id().substr(0, 16) + ":" + redis.replid().substr(0, 16) + ":" + q;
+    const bool nameless = plan_.nameless >> m & 1;
+    const std::string server = redis.run_id().substr(0, 16) + ":" + redis.replid().substr(0, 16);
+    const std::string seal = (nameless ? "0000000000000000:0000000000000000" : server) + ":" + q;
     redis.put_fields(std::string(k.data, k.size), {{"desc", std::string(d.data, d.size)}, {"q", q}, {"seal", seal}});
     if (has_large_tokens()) put_tokens(redis, seal);
   }
@@ -121,7 +128,7 @@ void World::handle(const Event& event) {
   switch (event.kind) {
     case Kind::loop:
       processes_[event.a]->loop();
-      if (event.a >= plan_.clients) mover_->looped(event.a - plan_.clients);
+      if (event.a >= plan_.clients) mover_of(event.a).looped((event.a - plan_.clients) % 2);
       return;
     case Kind::syn:
       return network_->on_syn((*network_)[event.a]);
@@ -140,8 +147,8 @@ void World::handle(const Event& event) {
     case Kind::aimed_fault:
       return aimed_fault(event.a);
     case Kind::client_restart:
-      if (event.a >= plan_.clients) return mover_->start(event.a - plan_.clients);
-      if (!processes_[event.a]->running()) processes_[event.a]->start();
+      if (event.a >= plan_.clients) return mover_of(event.a).start((event.a - plan_.clients) % 2);
+      if (!processes_[event.a]->running() && (retired_ >> event.a & 1) == 0) processes_[event.a]->start();
       return;
     case Kind::master_restart:
       return masters_[event.a]->restart();
@@ -165,7 +172,7 @@ void World::handle(const Event& event) {
     case Kind::close:
       return close_all();
     case Kind::move:
-      return mover_->begin();
+      return begin_move(event.a);
   }
 }
 
@@ -179,7 +186,7 @@ void World::expire_actively() {
 
 // Masters write their keys to a disk from time to time, and may come back with them much later.
 void World::save_some() {
-  if (!on(Fault::forget)) return;
+  if (!on(Fault::forget) && !on(Fault::resync)) return;
   for (const auto& master : masters_) {
     if (saves_.chance(50) && !master->down && !master->frozen) master->redis.snapshot(now_);
   }
@@ -213,7 +220,7 @@ bool World::all_closed() {
   if (!closing_) return false;
   uint32_t open = 0;
   for (unsigned c = 0; c < plan_.clients; ++c) {
-    if (!processes_[c]->closed() && !never_started(c)) open |= 1u << c;
+    if (!processes_[c]->closed() && !never_started(c) && (retired_ >> c & 1) == 0) open |= 1u << c;
   }
   if (open != 0 && now_ > plan_.give_up_at) violate(plan_.close_at - 10 * ms, open, "a client does not close");
   return open == 0;

@@ -68,17 +68,22 @@ class World {
   void tell_master(unsigned m, const char* text);
 
   // Worlds::moves
-  Mover& mover() { return *mover_; }
-  void moved(int result);
-  void hurt_write(unsigned set);
-  void left() { left_ = true; }
+  Mover& mover(unsigned i) { return *movers_[i]; }
+  void set_half(unsigned mover, unsigned from, unsigned to);
+  void begin_move(unsigned mover);
+  void passed(unsigned to);  // a call has looked again with success
+  void moved(const Mover& mover, int result);
+  void begin_last();
+  void hurt_write(unsigned mover, unsigned half);
   Ns moved_at() const { return moved_at_; }
-  unsigned last_set() const { return plan_.back ? 0 : 1; }
+  Ns ended_at() const { return ended_at_; }  // the gateways, by hand
+  unsigned last_set() const { return plan_.back || plan_.third ? 0 : 1; }
 
   Totals totals;
 
  private:
   void handle(const Event& event);
+  Mover& mover_of(unsigned process) { return *movers_[(process - plan_.clients) / 2]; }
   void next_fault();
   void aimed_fault(unsigned client);
   void cause_one(unsigned client);
@@ -98,9 +103,12 @@ class World {
   bool has_large_tokens() const { return plan_.fenced && seed_ % 2 == 0; }
   bool may_forget(unsigned master) const;
   void start_moves();
-  void start_new();
+  void start_clients(unsigned set);
+  void start_anew_by_hand();
+  void tried_last(int result);
+  bool was_left(unsigned set) const;
   bool never_started(unsigned client) const;
-  void at_mover(Fault fault, unsigned master, Ns length);
+  void at_mover(Fault fault, unsigned mover, unsigned master, Ns length);
   static void put_tokens(test::RedisDouble& redis, const std::string& seal);
   void become_quiet();
   void close_all();
@@ -121,10 +129,15 @@ class World {
   std::unique_ptr<Witness> witness_;
   std::vector<std::unique_ptr<Master>> masters_;
   std::vector<std::unique_ptr<Process>> processes_;
-  std::unique_ptr<Mover> mover_;
-  bool left_ = false;       // a master has left its set
-  bool new_begun_ = false;  // a client of the new set may have started
-  Ns moved_at_ = never;     // for the last time
+  std::unique_ptr<Mover> movers_[movers_max];
+  unsigned home_ = 0;       // the set that the last call to look again goes to
+  unsigned begun_ = 1;      // bits of sets whose clients may have started
+  unsigned tried_ = 0;      // calls of the quiet phase
+  unsigned refused_ = 0;    // of those that found a third configuration
+  unsigned disturbed_ = 0;  // of those that found a mark
+  Ns ended_at_ = -never;
+  uint32_t retired_ = 0;  // bits of clients that do not start again
+  Ns moved_at_ = never;   // for the last time
 };
 
 }  // namespace redlock::sim

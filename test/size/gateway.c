@@ -35,7 +35,7 @@ static void on_event(redlock_t *rl, const redlock_event_t *event, void *user) {
 
 #ifdef MASTERS_BY_URL
 static int configure(redlock_config_t *cfg, char **urls) {
-  int err = redlock_config_set_u32(cfg, "commission", 1);
+  int err = 0;
   for (; err == 0 && *urls != NULL; ++urls) err = redlock_config_add_master(cfg, *urls);
   return err;
 }
@@ -57,6 +57,7 @@ int main(int argc, char **argv) {
     return 2;
   }
   redlock_config_free(cfg);
+  redlock_commission(rl); /* of a new site */
   bus = redlock_resource(argv[1]);
   opts.wait_ms = 10000;
   if (redlock_acquire_async(rl, &bus, 1, &opts, &lock) != 0) return 2;

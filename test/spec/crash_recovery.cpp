@@ -17,8 +17,8 @@ struct Restart {
   Gateway& b;
 
   explicit Restart(GuardMode guard = GuardMode::off)
-      : a(stage.add("a", [guard](Settings& s) { configure(s, guard); })),
-        b(stage.add("b", [guard](Settings& s) { configure(s, guard); })) {
+      : a(stage.add("a", [guard](Settings& s) { configure(s, guard); }, 0, true, true)),
+        b(stage.add("b", [guard](Settings& s) { configure(s, guard); }, 0, true, true)) {
     stage.set_way(4, Way::down);
     stage.set_way(5, Way::down);
     a.acquire("bus", Gateway::options(5000));
@@ -28,7 +28,6 @@ struct Restart {
   }
   static void configure(Settings& s, GuardMode guard) {
     s.guard = guard;
-    s.commission = true;
     s.max_ttl_ms = 10'000;
   }
   void b_tries(const std::string& label) {

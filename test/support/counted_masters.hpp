@@ -32,8 +32,7 @@ struct CountedMasters {
     const struct {
       const char* field;
       uint32_t value;
-    } fields[] = {{"commission", 1},
-                  {"timing.max_ttl_ms", 3'000},
+    } fields[] = {{"timing.max_ttl_ms", 3'000},
                   {"defaults.ttl_ms", 3'000},
                   {"timing.suspect_close_ms", 10'000},
                   {"timing.node_timeout_ms", 2'000},

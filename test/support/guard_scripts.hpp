@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What scripts/seal.lua and scripts/quarantine.lua say, for a RedisDouble.
+// What the guard's scripts say (src/master/scripts/reading, record, visit, move), in C++ for a RedisDouble;
+// test/integration/test_guard_scripts.cpp holds both against a real server.
 #pragma once
 #include "redis_double.hpp"
 

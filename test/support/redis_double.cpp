@@ -92,8 +92,15 @@ constexpr char kMisconf[] =
 constexpr char kMasterDown[] = "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.";
 constexpr char kDenied[] =
     "-DENIED Redis is running in protected mode because protected mode is enabled and no password is set for the "
-    "default "
-    "user.\r\n";
+    "default user. In this mode connections are only accepted from the loopback interface. If you want to connect from "
+    "external computers to Redis you may adopt one of the following solutions: 1) Just disable protected mode sending "
+    "the command 'CONFIG SET protected-mode no' from the loopback interface by connecting to Redis from the same host "
+    "the server is running, however MAKE SURE Redis is not publicly accessible from internet if you do so. Use CONFIG "
+    "REWRITE to make this change permanent. 2) Alternatively you can just disable the protected mode by editing the "
+    "Redis configuration file, and setting the protected mode option to 'no', and then restarting the server. 3) If "
+    "you started the server manually just for testing, restart it with the '--protected-mode no' option. 4) Set up an "
+    "authentication password for the default user. NOTE: You only need to do one of the above things in order for the "
+    "server to start accepting connections from the outside.\r\n";
 
 }  // namespace
 
@@ -235,6 +242,10 @@ void RedisDouble::receive(int number, std::string_view bytes, TrueTime now) {
   const auto found = conns_.find(number);
   if (found == conns_.end() || found->second.closing) return;
   Connection& conn = found->second;
+  if (knobs.hangs_up) {
+    conn.closing = true;
+    return;
+  }
   const bool more = !conn.in.empty();
   if (more) bytes = conn.in += bytes;
   static thread_local std::vector<std::string_view> spare;
@@ -322,6 +333,7 @@ constexpr RedisDouble::Command RedisDouble::table[] = {
     {"HDEL", &RedisDouble::cmd_hdel, -3, write | keyed},
     {"HELLO", &RedisDouble::cmd_hello, -1, no_auth | always | while_busy},
     {"HGET", &RedisDouble::cmd_hget, 3, read | keyed},
+    {"HLEN", &RedisDouble::cmd_hlen, 2, read | keyed},
     {"HMGET", &RedisDouble::cmd_hmget, -3, read | keyed},
     {"HSET", &RedisDouble::cmd_hset, -4, write | deny_oom | keyed},
     {"INFO", &RedisDouble::cmd_info, -1, always},
@@ -491,8 +503,9 @@ void RedisDouble::changed(std::string_view key, int by_conn, bool executing) {
   for (const int reader : found->second) {
     const auto conn = conns_.find(reader);
     if (conn == conns_.end() || !conn->second.tracking || conn->second.closing) continue;
-    if (reader == by_conn && conn->second.noloop) continue;
-    push(reader, &key, executing && reader == by_conn);
+    const bool own = reader == by_conn;
+    if (own && conn->second.noloop && !(knobs.loops && in_script_)) continue;
+    push(reader, &key, executing && own && !(knobs.loops && in_script_));
   }
   found->second.clear();
 }
@@ -562,10 +575,43 @@ void RedisDouble::crash(Keep keep, TrueTime now) {
 
 void RedisDouble::become_replica() { knobs.replica = true; }
 
+void RedisDouble::attach_replica() {
+  if (!knobs.backlog) replid_ = random_id();
+  knobs.backlog = true;
+  ++knobs.replicas;
+}
+
+void RedisDouble::take_over_snapshot(Resync how) {
+  const auto before = std::exchange(keys_, snapshot_);
+  become_replica();
+  if (how == Resync::full) {
+    trackers_.clear();
+    for (auto& [number, conn] : conns_) {
+      if (conn.tracking && !conn.closing) push(number, nullptr, false);
+    }
+    return;
+  }
+  for (const auto& [key, entry] : before) {
+    const auto now = keys_.find(key);
+    if (now == keys_.end() || now->second.value != entry.value || now->second.fields != entry.fields) {
+      changed(key, -1, false);
+    }
+  }
+  for (const auto& [key, entry] : keys_) {
+    if (before.find(key) == before.end()) changed(key, -1, false);
+  }
+}
+
 void RedisDouble::become_master() {
   knobs.replica = false;
   knobs.masterdown = false;
   replid_ = random_id();
+}
+
+void RedisDouble::overflow_trackers() {
+  std::vector<std::string> tracked_keys;
+  for (const auto& [key, readers] : trackers_) tracked_keys.push_back(key);
+  for (const std::string& key : tracked_keys) changed(key, -1, false);
 }
 
 std::string RedisDouble::register_script(const std::string& body, Script native) {
@@ -612,9 +658,23 @@ Reply ScriptCall::run(Request command) {
   if (error_) return *error_;
   Reply reply = redis_.script_call(*this, command);
   if (reply.is_error()) {
-    reply.text.append(" script: ").append(sha_).append(", on @user_script:1.");
+    if (redis_.knobs.script_errors) {
+      const bool word = reply.text.rfind("ERR ", 0) != 0;
+      const std::string said = word ? "-" + reply.text : reply.text.substr(4);
+      reply.text = "ERR Error running script (call to f_" + std::string(sha_) + "): @user_script:1: @user_script: 1: " + said;
+    } else {
+      reply.text.append(" script: ").append(sha_).append(", on @user_script:1.");
+    }
     error_ = reply;
   }
+  return reply;
+}
+
+// INFO is a string in Lua, whatever the connection speaks.
+Reply ScriptCall::pcall(std::initializer_list<std::string_view> command) {
+  if (error_) return *error_;
+  Reply reply = redis_.script_call(*this, Request(command.begin(), command.size()));
+  if (reply.kind == Reply::verbatim) reply.kind = Reply::bulk;
   return reply;
 }
 
@@ -656,7 +716,9 @@ Reply RedisDouble::cmd_eval(int number, Request args, TrueTime now) {
   const auto first_arg = args.begin() + 3 + static_cast<std::ptrdiff_t>(*count);
   call.keys.assign(args.begin() + 3, first_arg);
   call.argv.assign(first_arg, args.end());
+  in_script_ = true;
   Reply result = known->native(call);
+  in_script_ = false;
   return call.error_ ? *call.error_ : result;
 }
 
@@ -764,6 +826,12 @@ Reply RedisDouble::value_of(const Entry* hash, std::string_view field) {
 Reply RedisDouble::cmd_hget(int number, Request args, TrueTime now) {
   const Entry* entry = find_key(args[1], now, number);
   return entry && !entry->hash ? wrong_type() : value_of(entry, args[2]);
+}
+
+Reply RedisDouble::cmd_hlen(int number, Request args, TrueTime now) {
+  const Entry* entry = find_key(args[1], now, number);
+  if (entry && !entry->hash) return wrong_type();
+  return Reply::make_integer(entry ? static_cast<int64_t>(entry->fields.size()) : 0);
 }
 
 Reply RedisDouble::cmd_hmget(int number, Request args, TrueTime now) {
@@ -981,12 +1049,31 @@ Reply RedisDouble::cmd_client_caching(Connection& conn, Request args) {
   return Reply::ok();
 }
 
+// Only as the library says it. What the killed connection has sent and nobody has read yet is never executed.
+Reply RedisDouble::cmd_client_kill(const Connection& by, Request args) {
+  if (knobs.noperm.count("CLIENT|KILL") != 0) {
+    return err("NOPERM this user has no permissions to run the 'client|kill' command");
+  }
+  if (args.size() < 3) return err("ERR wrong number of arguments for 'client|kill' command");
+  if (args.size() == 3) return err("ERR No such client");  // by its address
+  const std::optional<int64_t> id = args.size() == 4 && is(args[2], "ID") ? to_int(args[3]) : std::nullopt;
+  if (!id || *id <= 0) return err("ERR client-id should be greater than 0");
+  for (auto& [number, conn] : conns_) {
+    if (conn.id != *id || conn.closing || &conn == &by) continue;
+    conn.closing = true;
+    conn.in.clear();
+    return Reply::make_integer(1);
+  }
+  return Reply::make_integer(0);
+}
+
 Reply RedisDouble::cmd_client(int number, Request args, TrueTime) {
   Connection& conn = conns_.at(number);
   const std::string_view sub = args[1];
   if (is(sub, "TRACKING") && !knobs.no_tracking && !knobs.no_hello) return cmd_client_tracking(conn, args);
   if (is(sub, "CACHING") && !knobs.no_tracking && !knobs.no_hello) return cmd_client_caching(conn, args);
   if (is(sub, "ID") && args.size() == 2) return Reply::make_integer(conn.id);
+  if (is(sub, "KILL")) return cmd_client_kill(conn, args);
   if (is(sub, "GETNAME") && args.size() == 2)
     return conn.name.empty() ? Reply::make_nil() : Reply::make_bulk(conn.name);
   if (is(sub, "SETINFO") && knobs.setinfo && args.size() == 4) return Reply::ok();
@@ -1038,8 +1125,9 @@ std::string RedisDouble::info_section(std::string_view section, TrueTime now) co
   }
   if (section == "replication") {
     return std::string("# Replication\r\nrole:") + (knobs.replica ? "slave" : "master") +
-           "\r\nconnected_slaves:0\r\nmaster_failover_state:no-failover\r\nmaster_replid:" + replid_ +
-           "\r\nmaster_replid2:" + std::string(40, '0') + "\r\nmaster_repl_offset:0\r\nsecond_repl_offset:-1\r\n";
+           "\r\nconnected_slaves:" + number(knobs.replicas) + "\r\nmaster_failover_state:no-failover\r\nmaster_replid:" + replid_ +
+           "\r\nmaster_replid2:" + std::string(40, '0') + "\r\nmaster_repl_offset:0\r\nsecond_repl_offset:-1" +
+           "\r\nrepl_backlog_active:" + (knobs.backlog || knobs.replicas != 0 ? "1" : "0") + "\r\n";
   }
   if (section == "memory") {
     return "# Memory\r\nused_memory:" + number(1'000'000 + static_cast<int64_t>(keys_.size()) * 100) +

@@ -79,6 +79,8 @@ class ScriptCall {
   // redis.call(): after the first error every further call does nothing and the script's result is that error.
   Reply call(std::initializer_list<std::string_view> command) { return run(Request(command.begin(), command.size())); }
   Reply call(const Args& command);
+  // redis.pcall(): an error is the answer, and the script goes on.
+  Reply pcall(std::initializer_list<std::string_view> command);
   bool failed() const { return error_.has_value(); }
 
  private:
@@ -120,7 +122,12 @@ class RedisDouble {
     bool no_hello = false;        // a server older than 6.0: no HELLO, no tracking
     bool no_tracking = false;     // CLIENT TRACKING is an unknown subcommand
     bool no_scripts = false;      // a server without Lua
+    bool loops = false;           // before 6.2.8, and 7.0.0 to 7.0.4: a script's own writes are told in spite of NOLOOP
+    bool script_errors = false;   // before 7.0: an error that ends a script stands behind other words
+    bool hangs_up = false;        // a port for TLS only: what comes in the clear ends the connection
     bool setinfo = false;         // knows CLIENT SETINFO (7.2)
+    unsigned replicas = 0;        // so many are connected
+    bool backlog = false;         // the replication backlog is kept, as after the first replica
     bool nested_modules = false;  // HELLO lists modules as Redis 8 and Valkey 9 do, four levels deep
     std::string user = "default";
     std::string password;                       // empty: none needed
@@ -153,12 +160,21 @@ class RedisDouble {
   void snapshot(TrueTime now);          // what Keep::snapshot comes back to
   void become_replica();
   void become_master();  // with a new replication id
+  // The first replica connects: the backlog begins, and with it a new replication id. Nothing is lost.
+  void attach_replica();
+  // It takes over the data of a replica of its own, which had the snapshot, and goes on as a replica. A full
+  // resynchronization is told to all trackers; after a partial one only those of the keys that changed hear of it.
+  void detach_replica() { knobs.replicas = 0; }  // the backlog waits for it
+  enum class Resync { full, partial };
+  void take_over_snapshot(Resync how);
   void flush_all(int by_conn = -1);
   void evict(const std::string& key);
   void put(const std::string& key, const std::string& value, int64_t ttl_ms, TrueTime now);  // ttl 0: none
   void put_hash(const std::string& key) { put_fields(key, {}); }
   void put_fields(const std::string& key, Fields fields);
   void script_flush();
+  // The table of tracked keys is full: all are forgotten, and their readers are told that they changed.
+  void overflow_trackers();
   // The next command (of this name, upper case; "": any) is not executed and answered by "-text".
   void fail_next(std::string text, std::string command = "") {
     failures_.push_back({std::move(text), std::move(command)});
@@ -189,6 +205,7 @@ class RedisDouble {
   size_t connections() const { return conns_.size(); }
   const std::string& run_id() const { return run_id_; }
   const std::string& replid() const { return replid_; }
+  void set_replid(std::string id) { replid_ = std::move(id); }
   const std::string& client_name(int conn) const { return conns_.at(conn).name; }
   int resp(int conn) const { return conns_.at(conn).resp; }
 
@@ -245,7 +262,7 @@ class RedisDouble {
     scripted = 256,
     several = 512  // all words behind the name are keys
   };
-  static constexpr size_t commands = 23;
+  static constexpr size_t commands = 24;
   static const Command table[commands];
   enum class Parse { need_more, complete, broken };
 
@@ -282,6 +299,7 @@ class RedisDouble {
   Reply cmd_client(int conn, Request args, TrueTime now);
   Reply cmd_client_tracking(Connection& conn, Request args);
   Reply cmd_client_caching(Connection& conn, Request args);
+  Reply cmd_client_kill(const Connection& by, Request args);
   Reply cmd_del(int conn, Request args, TrueTime now);
   Reply cmd_eval(int conn, Request args, TrueTime now);
   Reply cmd_exists(int conn, Request args, TrueTime now);
@@ -289,6 +307,7 @@ class RedisDouble {
   Reply cmd_get(int conn, Request args, TrueTime now);
   Reply cmd_hello(int conn, Request args, TrueTime now);
   Reply cmd_hdel(int conn, Request args, TrueTime now);
+  Reply cmd_hlen(int conn, Request args, TrueTime now);
   Reply cmd_hget(int conn, Request args, TrueTime now);
   Reply cmd_hmget(int conn, Request args, TrueTime now);
   Reply cmd_mget(int conn, Request args, TrueTime now);
@@ -319,6 +338,7 @@ class RedisDouble {
   std::deque<Failure> garbage_;
   std::array<uint64_t, commands> calls_ = {};
   uint64_t received_ = 0;
+  bool in_script_ = false;
   std::string run_id_;
   std::string replid_;
   int64_t started_wall_ns_;  // uptime is wall clock arithmetic, also in Redis

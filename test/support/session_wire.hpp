@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
 // SessionWire: a session's connection as a test holds it: what goes out is taken, what comes in is fed, and what the
-// session makes of it is kept.
+// session makes of it is kept. As the client does, it takes the session's news after each input.
 #pragma once
 #include <algorithm>
 #include <cstring>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "master/session.hpp"
@@ -35,11 +36,15 @@ struct SessionWire {
       memcpy(to, s.data(), n);
       s.remove_prefix(n);
       session->received(n);
-      for (Reply reply; session->next(now, reply);) {
+      for (redlock::Reply reply; session->next(now, reply);) {
         replies.push_back(reply);
         keys.emplace_back(reply.key.data, reply.key.size);
       }
+      take_news();
     }
+  }
+  void take_news() {
+    while (std::exchange(has_news, false)) news.push_back(session->take_news());
   }
 
   // The word behind the last PING that was sent.
@@ -49,10 +54,12 @@ struct SessionWire {
   }
 
   std::unique_ptr<Session> session;
-  std::vector<Reply> replies;
+  std::vector<redlock::Reply> replies;
   std::vector<std::string> keys;  // of each reply, since a Reply owns none
   Instant now;
-  bool called = false;  // by the session
+  std::vector<News> news;
+  bool called = false;    // by the session
+  bool has_news = false;  // for take_news()
 };
 
 }  // namespace redlock::test

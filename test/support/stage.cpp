@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <optional>
 
-#include "fence_scripts.hpp"
+#include "lock_scripts.hpp"
 #include "guard_scripts.hpp"
 #include "lock/validity.hpp"
 #include "master/scripts.hpp"
@@ -21,7 +21,7 @@ constexpr int64_t local_at_zero = 1'000'000 * ns_per_ms;  // a gateway's clock h
 constexpr unsigned turns_max = 16;                        // as in port/uv/driver.cpp
 constexpr unsigned inputs_max = 200'000;                  // at one instant: more is a loop without end
 
-std::string text_of(Bytes bytes) { return std::string(bytes.data, bytes.size); }
+std::string text_in(Bytes bytes) { return std::string(bytes.data, bytes.size); }
 std::string sha_of(const Script& script) { return std::string(script.sha.data, script.sha.size); }
 
 std::string short_name(int err) { return std::string(redlock_err_name(err)).substr(sizeof "REDLOCK_E_" - 1); }
@@ -80,7 +80,8 @@ std::string reply_in_words(const std::string& bytes) {
       return push_in_words(bytes);
     case '$': {
       const size_t start = bytes.find('\n') + 1;
-      return line == "-1" ? "nil" : bytes.substr(start, bytes.size() - start - 2);
+      if (line == "-1") return "nil";
+      return bytes.find('\n', start) + 1 < bytes.size() ? "(bytes)" : bytes.substr(start, bytes.size() - start - 2);
     }
     case '%':
     case '*':
@@ -93,7 +94,7 @@ std::string reply_in_words(const std::string& bytes) {
 bool is_greeting(const std::vector<std::string>& words) {
   const std::string& word = words[0];
   return word == "HELLO" || word == "AUTH" || word == "ROLE" || word == "SCRIPT" || word == "PING" ||
-         word == "CLIENT" || word == "INFO" || word == "HMGET" || word == "TIME";
+         word == "CLIENT" || word == "INFO" || word == "TIME" || (word == "EVAL" && words[1] == text_of(reading_script));
 }
 
 bool is_caching(const std::vector<std::string>& words) { return words[0] == "CLIENT" && words[1] == "CACHING"; }
@@ -110,26 +111,8 @@ std::string ms_text(TrueTime ns) {
 }
 
 void register_scripts(RedisDouble& redis) {
-  redis.register_script(text_of(release_script.body), [](ScriptCall& call) {
-    const Reply value = call.call({"GET", call.keys.at(0)});
-    if (call.failed()) return value;
-    if (value.kind != Reply::bulk || value.text != call.argv.at(0)) return Reply::make_integer(0);
-    return call.call({"DEL", call.keys.at(0)});
-  });
-  redis.register_script(text_of(extend_script.body), [](ScriptCall& call) {
-    const Reply value = call.call({"GET", call.keys.at(0)});
-    if (call.failed()) return value;
-    if (value.kind != Reply::bulk || value.text != call.argv.at(0)) return Reply::make_integer(0);
-    const Reply left = call.call({"PTTL", call.keys.at(0)});
-    if (left.number < std::stoll(call.argv.at(1))) {
-      const Reply raised = call.call({"PEXPIRE", call.keys.at(0), call.argv.at(1)});
-      if (call.failed()) return raised;
-      call.call({"PTTL", call.keys.at(0)});
-    }
-    return Reply::make_integer(1);
-  });
   register_guard_scripts(redis);
-  register_fence_scripts(redis);
+  register_lock_scripts(redis);
 }
 
 // ---- gateway: the API -----------------------------------------------------------------------------------------
@@ -155,7 +138,7 @@ int Gateway::acquire(const std::string& resource, const Options& options, const 
   for (size_t at = 0; at <= resource.size(); ++n) {
     const size_t end = std::min(resource.find('+', at), resource.size());
     names[n] = Bytes(resource.data() + at, end - at);
-    keys.push_back(text_of(client_->settings().key_prefix) + text_of(names[n]));
+    keys.push_back(text_in(client_->settings().key_prefix) + text_in(names[n]));
     at = end + 1;
   }
   char packed[REDLOCK_RESOURCE_BYTES_MAX];
@@ -214,7 +197,7 @@ int Gateway::suspended() {
 }
 
 int Gateway::commission() {
-  const int err = client_->commission(read_clock());
+  const int err = client_->commission(client_->settings().masters, read_clock());
   after_call();
   return err;
 }
@@ -367,6 +350,12 @@ Instant Gateway::read_clock() {
   return now;
 }
 
+Instant Gateway::handle_time() {
+  const Instant now = read_clock();
+  client_->on_time(now);
+  return now;
+}
+
 // ---- gateway: the steps of port/uv/driver.cpp -----------------------------------------------------------------
 
 void Gateway::step() {
@@ -392,10 +381,10 @@ void Gateway::arm() {
 
 void Gateway::turns() {
   for (unsigned i = 0; i < turns_max; ++i) {
-    const Instant now = read_clock();
-    client_->on_time(now);
-    if (touched_ || client_->wants_turn()) turn(now);
-    deliver(now);
+    const Instant now = handle_time();
+    const bool turns = touched_ || client_->wants_turn();
+    if (turns) turn(now);
+    deliver(now, turns);
     if (!touched_ && !client_->wants_turn()) return;
   }
   touched_ = true;
@@ -404,6 +393,7 @@ void Gateway::turns() {
 void Gateway::turn(Instant now) {
   touched_ = false;
   refill();
+  if (client_->wants_boot_time()) client_->boot_time(stage_.now_ / 1'000'000, now);
   client_->turn(now);
   for (MasterIndex m = 0; m < connections_.size(); ++m) flush(m, now);
   client_->flushed(now);
@@ -434,8 +424,9 @@ void Gateway::refill() {
   }
 }
 
-void Gateway::deliver(Instant now) {
-  for (unsigned n = client_->events(); n > 0; --n) {
+void Gateway::deliver(Instant now, bool late) {
+  for (unsigned n = client_->events(); n > 0; --n, late = true) {
+    if (late) now = handle_time();
     Client::Event event;
     if (!client_->next_event(event, now)) return;
     const auto found = labels_.find(event.event.lock.id);
@@ -535,7 +526,7 @@ Stage::Stage(unsigned masters) {
 Stage::~Stage() = default;
 
 Gateway& Stage::add(const std::string& name, const std::function<void(Settings&)>& change, int64_t rate_ppm,
-                    bool entropy) {
+                    bool entropy, bool commission) {
   static constexpr const char* names[] = {"m1", "m2",  "m3",  "m4",  "m5",  "m6",  "m7", "m8",
                                           "m9", "m10", "m11", "m12", "m13", "m14", "m15"};
   Settings settings;
@@ -551,6 +542,7 @@ Gateway& Stage::add(const std::string& name, const std::function<void(Settings&)
   gateways_.push_back(std::unique_ptr<Gateway>(new Gateway(*this, name, number, settings, rate_ppm)));
   Gateway& gateway = *gateways_.back();
   gateway.set_entropy(entropy);
+  if (commission) gateway.client_->commission(settings.masters, gateway.read_clock());
   gateway.step();
   settle();
   return gateway;
@@ -578,7 +570,7 @@ void Stage::advance_ms(double ms) {
       std::abort();
     }
   }
-  now_ = until;
+  if (now_ < until) now_ = until;  // a callback may have taken longer
 }
 
 void Stage::settle() {
@@ -703,7 +695,7 @@ void Stage::execute(uint64_t id, Socket& socket, const Socket::Request& request,
   std::vector<std::string> words;
   command_end(request.bytes, words);
   if (m.redis.closed_by_server(socket.conn)) return;
-  const bool of_a_reading = is_caching(words) && next != nullptr && next->bytes.find("HMGET") != std::string::npos;
+  const bool of_a_reading = is_caching(words) && next != nullptr && next->bytes.find(text_of(reading_script)) != std::string::npos;
   m.redis.receive(socket.conn, request.bytes, now_);
   const std::string reply = m.redis.out(socket.conn);
   m.redis.out(socket.conn).clear();
@@ -719,7 +711,7 @@ void Stage::execute(uint64_t id, Socket& socket, const Socket::Request& request,
     send_back(id, socket, reply, Input::Kind::bytes);
     if (m.delay > 0) fate = ", on its way";
   }
-  const bool looks = words[0] == "EVAL" && words[1] == text_of(look_script.body);
+  const bool looks = words[0] == "EVAL" && words[1] == text_of(look_script);
   if (words[0] == "PTTL" || looks) {  // with the CLIENT CACHING before it
     const std::string names = looks ? executed_.back().text.substr(sizeof "EVAL look") : words[1];
     write_down(socket.gateway->name + " >", socket.master, "look " + names + ": " + answer + fate);
@@ -890,31 +882,37 @@ std::string Stage::label_of(const std::string& value) const {
   return found != values_.end() ? found->second : value;
 }
 
+namespace {
+
+// "run id:replication id:quarantine id", 16 digits each.
+bool is_seal(const std::string& word) {
+  return word.size() == 50 && word[16] == ':' && word[33] == ':' &&
+         word.find_first_not_of("0123456789abcdef:") == std::string::npos;
+}
+
+}  // namespace
+
 std::string Stage::in_words(const std::vector<std::string>& words) const {
   static const std::map<std::string, std::string> names = {
-      {sha_of(release_script), "release"},           {text_of(release_script.body), "release"},
-      {sha_of(release_several_script), "release_several"}, {text_of(release_several_script.body), "release_several"},
-      {text_of(look_script.body), "look"},
-      {sha_of(extend_script), "extend"},             {text_of(extend_script.body), "extend"},
-      {text_of(seal_script.body), "seal"},           {text_of(quarantine_script.body), "quarantine"},
-      {sha_of(acquire_fenced_script), "acquire_fenced"}, {text_of(acquire_fenced_script.body), "acquire_fenced"},
-      {sha_of(token_script), "token"},               {text_of(token_script.body), "token"},
-      {sha_of(extend_fenced_script), "extend_fenced"}, {text_of(extend_fenced_script.body), "extend_fenced"}};
+      {sha_of(release_script), "release"}, {text_of(release_script), "release"}, {text_of(look_script), "look"},
+      {sha_of(extend_script), "extend"},   {text_of(extend_script), "extend"},   {text_of(reading_script), "reading"},
+      {sha_of(acquire_script), "acquire"}, {text_of(acquire_script), "acquire"}, {text_of(record_script), "record"},
+      {sha_of(token_script), "token"},     {text_of(token_script), "token"},     {text_of(visit_script), "visit"}};
   std::string text;
   for (size_t i = 0; i < words.size(); ++i) {
     if (words[0] == "PING" && i == 1) break;
     const bool script_word = words[0] == "EVALSHA" || words[0] == "EVAL";
+    if (i == 2 && (text == "EVAL reading" || text == "EVAL visit")) return text;
+    if (i == 2 && text == "EVAL record") return text + (words.back().empty() ? " quarantine" : " seal");
     if (script_word && i == 2) continue;  // the number of keys
     const auto called = script_word ? names.find(words[1]) : names.end();
-    const bool fenced = i > 2 && called != names.end() && (called->second == "acquire_fenced" || called->second == "token" ||
-                                                           called->second == "extend_fenced");
-    if (fenced && (words[i].compare(0, 8, "redlock:") == 0 || words[i].empty())) continue;  // bookkeeping; no seal
+    // The library's own keys, and the seal.
+    if (i > 2 && called != names.end() && (words[i].compare(0, 8, "redlock:") == 0 || words[i].empty())) continue;
     if (i > 0) text += " ";
     const auto script = names.find(words[i]);
     const bool secret = words[0] == "AUTH" ? i + 1 == words.size() && i > 0
                                            : words[0] == "HELLO" && i == 4 && words.size() == 7;
-    if (i == 3 && (text == "EVAL seal " || text == "EVAL quarantine ")) return text + words[i];
-    text += secret ? "***" : script != names.end() ? script->second : label_of(words[i]);
+    text += secret ? "***" : is_seal(words[i]) ? "seal" : script != names.end() ? script->second : label_of(words[i]);
   }
   return text;
 }

@@ -115,12 +115,13 @@ class Gateway {
   TrueTime due() const;  // when the timer fires, in true time
 
   Instant read_clock();
+  Instant handle_time();
   void step();
   void turns();
   void turn(Instant now);
   void arm();
   void refill();
-  void deliver(Instant now);
+  void deliver(Instant now, bool late);
   void after_call();
   void connect(MasterIndex m, Instant now);
   void close_connection(MasterIndex m, int reason, Instant now);
@@ -165,7 +166,7 @@ class Stage {
   // A gateway whose client connects at once. rate_ppm: how fast its clock runs. Its masters are all of the stage; `change`
   // may leave it some of them, named by their ports.
   Gateway& add(const std::string& name, const std::function<void(Settings&)>& change = nullptr, int64_t rate_ppm = 0,
-               bool entropy = true);
+               bool entropy = true, bool commission = false);
   Gateway& gateway(const std::string& name);
   unsigned masters() const { return static_cast<unsigned>(masters_.size()); }
 

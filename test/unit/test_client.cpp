@@ -9,13 +9,16 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <random>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lock/quorum.hpp"
+#include "test/support/lock_scripts.hpp"
 #include "test/support/resp_feed.hpp"
 
 namespace redlock {
@@ -92,7 +95,10 @@ struct Site {
 // A driver in the order of client.hpp, and masters that answer what a test, or chance, lets them answer.
 struct World {
   explicit World(const Site& site_given)
-      : site(site_given), block(Client::memory_size(site.settings)), masters(site.settings.masters) {
+      : site(site_given),
+        block(Client::memory_size(site.settings)),
+        masters(site.settings.masters),
+        states(site.settings.masters) {
     client = new (storage) Client(site.settings, block.base());
   }
   ~World() {
@@ -103,13 +109,19 @@ struct World {
 
   struct Master {
     bool open = false;
-    std::string incoming;                         // a command that has not come whole
-    std::deque<std::vector<std::string>> asked;   // commands without an answer
+    std::string incoming;                        // a command that has not come whole
+    std::deque<std::vector<std::string>> asked;  // commands without an answer
+  };
+  // What it keeps when its connection breaks.
+  struct State {
+    std::string desc, q, seal, visit;  // the guard's record
+    unsigned data = 1;                 // each replication id has a number
   };
 
   void step() {
     for (int i = 0; i < 16; ++i) {
       refill();
+      if (client->wants_boot_time()) client->boot_time(now.ns() / 1'000'000, now);
       client->turn(now);
       for (MasterIndex m = 0; m < masters.size(); ++m) flush(m);
       client->flushed(now);
@@ -120,9 +132,13 @@ struct World {
         if (client->wish(m) == Session::Wish::close) hang_up(m, 0);
       }
       for (unsigned n = client->events(); n > 0; --n) {
+        if (jumped) client->clock_jumped(now);
+        jumped = false;
+        client->on_time(now);
         Client::Event event;
         if (!client->next_event(event, now)) break;
         told.push_back(event.event);
+        if (callback) callback(event.event);
         client->delivered(event);
       }
       if (!client->wants_turn()) return;
@@ -198,16 +214,41 @@ struct World {
     }
   }
   // The answer of a master that has everything and refuses nothing.
-  static std::string good_answer(const std::vector<std::string>& words) {
-    if (words[0] == "HELLO") return "%2\r\n" + bulk("role") + bulk("master") + bulk("mode") + bulk("standalone");
+  std::string good_answer(MasterIndex m, const std::vector<std::string>& words) {
+    const bool tells_id = words[0] == "CLIENT" && (words[1] == "ID" || words[1] == "KILL");
+    if (words[0] == "HELLO") {
+      return "%3\r\n" + bulk("id") + ":7\r\n" + bulk("role") + bulk("master") + bulk("mode") + bulk("standalone");
+    }
     if (words[0] == "PING") return bulk(words[1]);
-    if (words[0] == "CLIENT") return "+OK\r\n";
+    if (words[0] == "CLIENT" && !tells_id) return "+OK\r\n";
     if (words[0] == "SCRIPT") return bulk("digest");
-    return words[0] == "SET" ? "+OK\r\n" : ":1\r\n";
+    if (words[0] == "INFO") return bulk("redis_mode:standalone\r\nrun_id:111111111111111" + std::to_string(m) + "\r\n");
+    if (words[0] == "TIME") {
+      const int64_t us = now.ns() / 1'000;
+      return "*2\r\n" + bulk(std::to_string(us / 1'000'000)) + bulk(std::to_string(us % 1'000'000));
+    }
+    if (says(words, reading_script)) return reading(m);
+    if (says(words, record_script)) states[m] = {words[8], words[9], words[10], "", states[m].data};
+    if (says(words, visit_script)) states[m].visit = words[6].substr(17) + " " + words[7];
+    return words[0] == "SET" || says(words, acquire_script) ? "+OK\r\n" : ":1\r\n";
+  }
+  static bool says(const std::vector<std::string>& words, const Script& script) {
+    if (words[0] != "EVAL" && words[0] != "EVALSHA") return false;
+    return words[1] == test::text_of(script) || Bytes(words[1].data(), words[1].size()) == script.sha;
+  }
+  std::string reading(MasterIndex m, const std::string& role = "master") const {
+    const State& state = states[m];
+    const std::string id = std::to_string(10'000'000 + state.data) + "22222222";
+    std::string all = "*5\r\n" + bulk("role:" + role + "\r\nconnected_slaves:0\r\nmaster_replid:" + id +
+                                      "\r\nrepl_backlog_active:" + (state.data % 3 == 0 ? "1" : "0") + "\r\n");
+    for (const std::string* field : {&state.desc, &state.q, &state.seal, &state.visit}) {
+      all += field->empty() ? "_\r\n" : bulk(*field);
+    }
+    return all;
   }
   void answer(MasterIndex m, const std::string& reply = "") {
     if (masters[m].asked.empty()) return;
-    const std::string said = reply.empty() ? good_answer(masters[m].asked.front()) : reply;
+    const std::string said = reply.empty() ? good_answer(m, masters[m].asked.front()) : reply;
     masters[m].asked.pop_front();
     receive(m, said);
   }
@@ -243,7 +284,10 @@ struct World {
   alignas(Client) unsigned char storage[sizeof(Client)];
   Client* client;
   std::vector<Master> masters;
+  std::vector<State> states;
   std::vector<redlock_event_t> told;
+  std::function<void(const redlock_event_t&)> callback;
+  bool jumped = false;  // the next reading of the clock finds it
   std::mt19937 dice{1};
   Instant now = at(1'000);
   size_t socket_room = SIZE_MAX;  // how much all sockets take until there is room again
@@ -260,12 +304,13 @@ void expect_enough_and_not_wasteful(const Settings& s) {
   if (tx == 0)
     tx = std::max<size_t>(REDLOCK_TX_BYTES_MIN,
                           84 + s.locks * (60 + s.key_prefix.size + s.resource_bytes + REDLOCK_VALUE_MAX));
-  size_t parts = s.locks * (sizeof(Lock) + sizeof(LocalQueue::Row) + sizeof(Proposals::Place) + s.masters * sizeof(Instant));
+  size_t parts =
+      s.locks * (sizeof(Lock) + sizeof(LocalQueue::Row) + sizeof(Proposals::Place) + s.masters * sizeof(Instant));
   parts += Agenda::pages_of(s.locks) * sizeof(Instant);
   parts += s.debts * sizeof(Claim) + s.masters * sizeof(Session);
   parts += size_t{s.locks + s.debts} * s.resource_bytes;
   char key[meta_key_max], fingerprint[fingerprint_max];
-  size_t texts = s.client_name.size + s.key_prefix.size + write_meta_key(s, key).size;
+  size_t texts = s.client_name.size + s.key_prefix.size + write_meta_key(s, key).size + write_seen_key(s, key).size;
   texts += write_fingerprint(s, s.masters / 2 + 1, fingerprint).size;
   for (unsigned m = 0; m < s.masters; ++m) {
     parts += (s.in_flight + Session::own_requests) * sizeof(Session::Request) + tx + s.rx_bytes;
@@ -465,7 +510,119 @@ TEST(ClientDeadline, closing_does_not_keep_the_timer_running) {
   EXPECT_GT(w.client->deadline(), w.now);
 }
 
-// Long random lives.
+// ---- events: each is true when it is told ------------------------------------------------------------------------
+
+// What was told from the first of these events on, of locks, as text; the locks are called a, b, c by their handles.
+std::string story(const World& w, const std::vector<uint64_t>& handles) {
+  static constexpr const char* names[] = {"", "ACQUIRED", "FAILED", "RENEWED", "AT_RISK", "LOST", "RELEASED", "MASTER"};
+  std::string text;
+  for (const redlock_event_t& e : w.told) {
+    const auto lock = std::find(handles.begin(), handles.end(), e.lock.id);
+    if (lock == handles.end()) continue;
+    text += text.empty() ? "" : ", ";
+    text += names[e.type];
+    text += std::string(" ") + static_cast<char>('a' + (lock - handles.begin()));
+    if (e.type == REDLOCK_EV_FAILED && e.err == REDLOCK_E_LOST) text += " LOST";
+    if (e.validity_ms != 0) text += " " + std::to_string(e.validity_ms);
+  }
+  return text;
+}
+
+// Locks on one master, or on three of which the last is silent; the answers are there, and nothing is told yet.
+struct Batch {
+  explicit Batch(unsigned masters = 1) : site(masters), w(site) { w.all_up(); }
+  void acquire(const std::vector<uint32_t>& ttls_ms) {
+    Options options = usual();
+    options.renew = false;
+    for (const uint32_t ttl_ms : ttls_ms) {
+      options.ttl_ms = ttl_ms;
+      locks.push_back(w.acquire("r" + std::to_string(locks.size()), options));
+    }
+    w.step();
+    answer();
+  }
+  void answer() {
+    for (MasterIndex m = 0; m == 0 || m + 1 < w.masters.size(); ++m) {
+      while (!w.masters[m].asked.empty()) w.answer(m);
+    }
+  }
+  // The first callback of this type takes so long.
+  void slow(int type, int64_t ms) {
+    w.callback = [this, type, left = ms](const redlock_event_t& e) mutable {
+      if (e.type == type) w.now = w.now + Duration::ms(std::exchange(left, 0));
+    };
+  }
+  Site site;
+  World w;
+  std::vector<uint64_t> locks;
+};
+
+TEST(ClientEvents, a_lock_that_ends_in_the_callback_before_its_acquired_has_failed) {
+  Batch batch;
+  batch.slow(REDLOCK_EV_ACQUIRED, 1'500);
+  batch.acquire({1'000, 1'000});
+  batch.w.step();
+  EXPECT_EQ(story(batch.w, batch.locks), "ACQUIRED a 988, LOST a, FAILED b LOST");
+}
+
+TEST(ClientEvents, the_validity_is_that_of_the_instant_when_it_is_told) {
+  Batch batch;
+  batch.slow(REDLOCK_EV_ACQUIRED, 100);
+  batch.acquire({1'000, 1'000});
+  batch.w.step();
+  EXPECT_EQ(story(batch.w, batch.locks), "ACQUIRED a 988, ACQUIRED b 888");
+  batch.w.told.clear();
+  for (const uint64_t lock : batch.locks) ASSERT_EQ(batch.w.client->extend(lock, 5'000), 0);
+  batch.slow(REDLOCK_EV_RENEWED, 4'000);
+  batch.w.step();
+  batch.answer();
+  batch.w.step();
+  EXPECT_EQ(story(batch.w, batch.locks), "RENEWED a 4948, RENEWED b 948");
+}
+
+TEST(ClientEvents, lost_is_told_before_what_waits) {
+  Batch batch;
+  batch.acquire({200});
+  batch.w.step();
+  batch.slow(REDLOCK_EV_ACQUIRED, 300);
+  batch.acquire({1'000, 1'000});
+  batch.w.step();
+  EXPECT_EQ(story(batch.w, batch.locks), "ACQUIRED a 196, ACQUIRED b 988, LOST a, ACQUIRED c 688");
+}
+
+TEST(ClientEvents, a_jump_between_two_callbacks) {
+  Batch batch;
+  batch.w.callback = [&](const redlock_event_t& e) { batch.w.jumped = e.type == REDLOCK_EV_ACQUIRED; };
+  batch.acquire({1'000, 1'000});
+  batch.w.step();
+  EXPECT_EQ(story(batch.w, batch.locks), "ACQUIRED a 988, LOST a, FAILED b LOST");
+}
+
+// A master that owes an answer becomes suspect while a callback runs, and no other input follows.
+TEST(ClientEvents, what_falls_due_in_a_callback_is_told_without_another_input) {
+  Batch batch(3);
+  batch.slow(REDLOCK_EV_ACQUIRED, 100);
+  batch.acquire({10'000, 10'000});
+  batch.w.step();
+  EXPECT_EQ(story(batch.w, batch.locks), "ACQUIRED a 9898, ACQUIRED b 9798");
+  EXPECT_EQ(batch.w.told.back().type, REDLOCK_EV_MASTER);
+  EXPECT_EQ(batch.w.told.back().state, REDLOCK_MASTER_SUSPECT);
+}
+
+TEST(ClientEvents, all_begin_with_their_size) {
+  Batch batch;
+  batch.acquire({1'000});
+  batch.w.step();
+  for (const int type : {REDLOCK_EV_MASTER, REDLOCK_EV_ACQUIRED}) {
+    const auto of_type = [type](const redlock_event_t& e) { return e.type == type; };
+    const auto event = std::find_if(batch.w.told.begin(), batch.w.told.end(), of_type);
+    ASSERT_NE(event, batch.w.told.end());
+    EXPECT_EQ(event->size, sizeof(redlock_event_t));
+  }
+}
+
+// ---- long random lives ---------------------------------------------------------------------------------------------
+
 struct Storm : World {
   Storm(const Site& s, unsigned seed) : World(s) { dice.seed(seed); }
 
@@ -483,17 +640,28 @@ struct Storm : World {
   }
   uint64_t some() { return handles.empty() ? 0 : handles[roll(static_cast<unsigned>(handles.size()))]; }
 
-  std::string chance(const std::vector<std::string>& words) {
+  std::string chance(MasterIndex m, const std::vector<std::string>& words) {
     const unsigned n = roll(100);
     if (n == 0) return "-LOADING\r\n";
     if (words[0] == "HELLO")
-      return n == 1 ? "-ERR unknown command\r\n" : n == 2 ? "-WRONGPASS\r\n" : good_answer(words);
+      return n == 1 ? "-ERR unknown command\r\n" : n == 2 ? "-WRONGPASS\r\n" : good_answer(m, words);
+    if (says(words, reading_script)) {
+      if (n == 4) ++states[m].data;
+      if (n == 3 && roll(3) == 0) states[m] = {};
+      return n == 5 ? reading(m, "slave") : n == 6 ? "-NOPERM\r\n" : good_answer(m, words);
+    }
+    if (says(words, record_script) || says(words, visit_script)) {
+      return n < 5 ? ":0\r\n" : n < 8 ? "-OOM\r\n" : good_answer(m, words);
+    }
+    if (says(words, acquire_script)) return n < 4 ? "-NOSCRIPT\r\n" : n < 8 ? "_\r\n" : n == 8 ? ":-1\r\n" : "+OK\r\n";
+    if (words[0] == "TIME" || words[0] == "INFO") return n == 1 ? "-NOPERM\r\n" : good_answer(m, words);
+    if (words[0] == "CLIENT" && words[1] == "KILL") return n < 50 ? ":1\r\n" : "-NOPERM\r\n";
     if (words[0] == "ROLE") return "*1\r\n" + bulk("master");
     if (words[0] == "SET") return n < 8 ? "_\r\n" : n == 9 ? "-OOM\r\n" : "+OK\r\n";
     if (words[0] == "EVALSHA" && n < 4) return "-NOSCRIPT\r\n";
     if (words[0].compare(0, 4, "EVAL") == 0)
       return n < 8 ? ":0\r\n" : n == 9 ? "-OOM\r\n" : n == 10 ? "-READONLY\r\n" : ":1\r\n";
-    return good_answer(words);
+    return good_answer(m, words);
   }
 
   const char* input() {
@@ -509,13 +677,15 @@ struct Storm : World {
         return "release";
       case 3:
         if (roll(4) == 0) client->cancel(some());
-        return "cancel";
+        if (roll(20) == 0 && client->commission(roll(static_cast<unsigned>(masters.size()) + 1), now) != 0) return "?";
+        return "cancel, or a new site";
       case 4:
         client->extend(some(), roll(2) ? 0 : 20 + roll(2'000));
         return "extend";
       case 5:
         if (roll(200) == 0) client->clock_jumped(now);
-        return "a jump";
+        if (roll(20) == 0 && client->session(m).tracked()) receive(m, ">2\r\n" + bulk("invalidate") + "_\r\n");
+        return "a jump, or a null push";
       case 6:
         if (roll(10) == 0 && masters[m].open) hang_up(m, REDLOCK_E_DISCONNECTED);
         return "a break";
@@ -534,7 +704,7 @@ struct Storm : World {
         return "a connect";
       default:
         for (unsigned n = 1 + roll(8); n > 0 && !masters[m].asked.empty(); --n) {
-          const std::string reply = chance(masters[m].asked.front());
+          const std::string reply = chance(m, masters[m].asked.front());
           answer(m, reply);
         }
         return "replies";
@@ -561,20 +731,46 @@ struct Storm : World {
   std::vector<uint64_t> handles;
 };
 
+// The status counts what was told.
+void expect_counted(const World& w) {
+  redlock_status_t s = {};
+  w.client->status(s);
+  const auto told = [&](int type, const std::vector<int>& errs = {}, bool other = false) {
+    return static_cast<uint64_t>(std::count_if(w.told.begin(), w.told.end(), [&](const redlock_event_t& e) {
+      const bool among = std::find(errs.begin(), errs.end(), e.err) != errs.end();
+      return e.type == type && (errs.empty() || among != other);
+    }));
+  };
+  EXPECT_EQ(s.acquired, told(REDLOCK_EV_ACQUIRED));
+  EXPECT_EQ(s.failed_locked, told(REDLOCK_EV_FAILED, {REDLOCK_E_LOCKED}));
+  EXPECT_EQ(s.failed_no_quorum, told(REDLOCK_EV_FAILED, {REDLOCK_E_NO_QUORUM}));
+  EXPECT_EQ(s.failed_other, told(REDLOCK_EV_FAILED, {REDLOCK_E_LOCKED, REDLOCK_E_NO_QUORUM}, true));
+  EXPECT_EQ(s.renewed, told(REDLOCK_EV_RENEWED));
+  EXPECT_EQ(s.renew_failed, told(REDLOCK_EV_AT_RISK));
+  EXPECT_EQ(s.lost, told(REDLOCK_EV_LOST));
+  EXPECT_EQ(s.released, told(REDLOCK_EV_RELEASED));
+}
+
 TEST(ClientDeadline, never_late_and_never_stuck) {
-  unsigned acquired = 0, lost = 0, renewed = 0;
-  for (unsigned seed = 0; seed < 30; ++seed) {
+  unsigned acquired = 0, lost = 0, renewed = 0, guarded = 0;
+  for (unsigned seed = 0; seed < 40; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Site site(seed % 5 + 1, 4);
     site.settings.suspect_close = Duration::ms(seed % 2 ? 200 : 3'000);
     site.settings.reconnect_min_ms = 10;
     site.settings.ping_interval = Duration::ms(300);
     if (seed % 3 == 0) site.settings.tx_bytes = REDLOCK_TX_BYTES_MIN;
+    if (seed % 4 == 3) {
+      site.settings.guard = seed % 8 == 3 ? GuardMode::strict : GuardMode::weak;
+      site.settings.max_ttl_ms = 2'100;
+      site.settings.has_boot_id = true;
+    }
     Storm storm(site, seed);
     storm.run(12'000);
     if (HasFatalFailure()) return;
     for (const redlock_event_t& e : storm.told) {
       acquired += e.type == REDLOCK_EV_ACQUIRED;
+      guarded += e.type == REDLOCK_EV_ACQUIRED && site.settings.guard != GuardMode::off;
       lost += e.type == REDLOCK_EV_LOST;
       renewed += e.type == REDLOCK_EV_RENEWED;
     }
@@ -585,8 +781,10 @@ TEST(ClientDeadline, never_late_and_never_stuck) {
       storm.now = later(storm.now, storm.client->deadline() == Instant::never() ? storm.now : storm.client->deadline());
     }
     ASSERT_TRUE(storm.client->is_closed());
+    expect_counted(storm);
   }
   EXPECT_GT(acquired, 1'000u);
+  EXPECT_GT(guarded, 100u);
   EXPECT_GT(lost, 50u);
   EXPECT_GT(renewed, 200u);
 }

@@ -378,6 +378,18 @@ TEST(Clock, deadline_of_never_and_of_the_past) {
   EXPECT_LT(f.clock.boottime_ns(Instant::from_ns(INT64_MIN)), INT64_MIN / 2);
 }
 
+TEST(Clock, boot_time_in_ms) {
+  Fixture f;
+  f.world.boot_skew = 0;
+  f.world.raw = 2'999'999;
+  f.world.read_cost = 0;
+  f.world.suspended = 4'000'000'000;
+  EXPECT_GE(f.clock.boot_ms(), 4'002);
+  EXPECT_LE(f.clock.boot_ms(), 4'003);
+  f.world.broken = World::boottime;
+  EXPECT_LT(f.clock.boot_ms(), 0) << "and not the time of the boot itself";
+}
+
 TEST(PosixClock, agrees_with_itself) {
   Clock<PosixClockSource> clock;
   ASSERT_TRUE(clock.start());

@@ -2,12 +2,14 @@
 #include "master/command.hpp"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "support/lock_scripts.hpp"
 #include "support/space.hpp"
 
 namespace redlock {
@@ -34,7 +36,8 @@ Subject subject() {
 Command by_name(Op op, const Subject& s) { return Command::plain(test::space(), op, s, true); }
 
 std::string wire(const Command& command) {
-  return text(command.head()) + text(command.splice()) + text(command.tail());
+  const Script* const script = command.script();
+  return text(command.head()) + (script != nullptr ? test::text_of(*script) : "") + text(command.tail());
 }
 
 std::string bulks(const std::vector<std::string>& words) {
@@ -44,8 +47,8 @@ std::string bulks(const std::vector<std::string>& words) {
 }
 
 const std::string value = std::string(hex) + ":gw-17";
-const std::string release_sha(release_script.sha.data, 40);
-const std::string extend_sha(extend_script.sha.data, 40);
+std::string sha(const Script& script) { return std::string(script.sha.data, 40); }
+const std::string release_sha = sha(release_script), extend_sha = sha(extend_script);
 
 TEST(Command, exact_bytes) {
   EXPECT_EQ(wire(by_name(Op::acquire, subject())),
@@ -57,17 +60,18 @@ TEST(Command, exact_bytes) {
 
 TEST(Command, a_script_spelled_out_goes_by_reference) {
   const Command release = Command::plain(test::space(), Op::release, subject(), false);
-  EXPECT_EQ(wire(release), bulks({"EVAL", text(release_script.body), "1", "plant:valve", value}));
-  EXPECT_EQ(release.splice().data, release_script.body.data);
+  EXPECT_EQ(wire(release), bulks({"EVAL", test::text_of(release_script), "1", "plant:valve", value}));
+  EXPECT_EQ(release.script(), &release_script);
   const Command extend = Command::plain(test::space(), Op::extend, subject(), false);
-  EXPECT_EQ(wire(extend), bulks({"EVAL", text(extend_script.body), "1", "plant:valve", value, "10000"}));
-  EXPECT_EQ(extend.splice().data, extend_script.body.data);
+  EXPECT_EQ(wire(extend), bulks({"EVAL", test::text_of(extend_script), "1", "plant:valve", value, "10000"}));
+  EXPECT_EQ(extend.script(), &extend_script);
   for (const Command* c : {&release, &extend}) {
     EXPECT_EQ(c->text_size(), c->head().size + c->tail().size);
     EXPECT_GT(c->tail().size, 2u);
   }
-  for (const Command& c : {by_name(Op::acquire, subject()), by_name(Op::release, subject()), by_name(Op::extend, subject())}) {
-    EXPECT_EQ(c.splice().size, 0u);
+  for (const Command& c :
+       {by_name(Op::acquire, subject()), by_name(Op::release, subject()), by_name(Op::extend, subject())}) {
+    EXPECT_EQ(c.script(), nullptr);
     EXPECT_EQ(c.tail().size, 0u);
     EXPECT_EQ(c.text_size(), c.head().size);
   }
@@ -95,29 +99,21 @@ Subject two_names() {
 }
 
 TEST(Command, several_names_are_keys_of_one_script) {
-  const auto sha = [](const Script& script) { return std::string(script.sha.data, 40); };
   const Subject s = two_names();
-  EXPECT_EQ(wire(Command::plain(test::space(), Op::release, s, true)), bulks({"EVALSHA", sha(release_several_script), "2", "plant:bus", "plant:valve", value}));
+  EXPECT_EQ(wire(by_name(Op::release, s)), bulks({"EVALSHA", release_sha, "2", "plant:bus", "plant:valve", value}));
   EXPECT_EQ(wire(Command::plain(test::space(), Op::release, s, false)),
-            bulks({"EVAL", text(release_several_script.body), "2", "plant:bus", "plant:valve", value}));
-  const Fencing none = {"redlock:plant::meta", Bytes(), 0};
-  EXPECT_EQ(wire(Command::fenced(test::space(), Op::acquire_fenced, s, none, true)),
-            bulks({"EVALSHA", sha(acquire_fenced_script), "4", "plant:bus", "plant:valve", "redlock:plant::meta",
-                   "redlock:plant::fence", value, "10000", "", "0"}));
-  EXPECT_EQ(wire(Command::fenced(test::space(), Op::token, s, {"redlock:plant::meta", Bytes(), 42}, false)),
-            bulks({"EVAL", text(token_script.body), "4", "plant:bus", "plant:valve", "redlock:plant::meta",
-                   "redlock:plant::fence", value, "", "42"}));
-  EXPECT_EQ(wire(Command::fenced(test::space(), Op::extend, s, none, true)),
-            bulks({"EVALSHA", sha(extend_fenced_script), "3", "plant:bus", "plant:valve", "redlock:plant::meta", value,
-                   "10000", ""}));
+            bulks({"EVAL", test::text_of(release_script), "2", "plant:bus", "plant:valve", value}));
+  EXPECT_EQ(wire(by_name(Op::extend, s)),
+            bulks({"EVALSHA", extend_sha, "2", "plant:bus", "plant:valve", value, "10000"}));
 }
 
 TEST(Command, a_look_at_several_names_is_two_requests_too) {
-  EXPECT_EQ(wire(Command::look(test::space(), "plant:", "valve")), bulks({"CLIENT", "CACHING", "yes"}) + bulks({"PTTL", "plant:valve"}));
+  EXPECT_EQ(wire(Command::look(test::space(), "plant:", "valve")),
+            bulks({"CLIENT", "CACHING", "yes"}) + bulks({"PTTL", "plant:valve"}));
   const Command look = Command::look(test::space(), "plant:", two_names().names);
   EXPECT_EQ(wire(look), bulks({"CLIENT", "CACHING", "yes"}) +
-                            bulks({"EVAL", text(look_script.body), "2", "plant:bus", "plant:valve"}));
-  EXPECT_EQ(look.splice().data, look_script.body.data);
+                            bulks({"EVAL", test::text_of(look_script), "2", "plant:bus", "plant:valve"}));
+  EXPECT_EQ(look.script(), &look_script);
 }
 
 TEST(Command, four_of_the_longest_names_fit) {
@@ -132,30 +128,37 @@ TEST(Command, four_of_the_longest_names_fit) {
   char memory[REDLOCK_RESOURCE_BYTES_MAX];
   Subject s{bytes(prefix), Names(), Bytes(hex), bytes(name), UINT32_MAX};
   s.names.assign(memory, views, Names::max);
-  const Fencing f = {bytes(meta), bytes(seal_text), UINT64_MAX};
+  const Sealed state = {bytes(meta), bytes(seal_text)};
   const size_t keys = Names::max * (prefix.size() + REDLOCK_RESOURCE_MAX) + (Names::max - 1) * Command::name_max;
+  size_t longest = 0;
   for (const bool by_name : {true, false}) {
-    for (const Op op : {Op::acquire_fenced, Op::token, Op::extend}) {
-      const size_t size = Command::fenced(test::space(), op, s, f, by_name).text_size();
-      EXPECT_LE(size, Command::frame_max + keys + REDLOCK_VALUE_MAX + Command::fencing_max);
+    for (const Op op : {Op::acquire, Op::acquire_fenced, Op::token, Op::extend}) {
+      const size_t size = Command::sealed(test::space(), op, s, state, UINT64_MAX, by_name).text_size();
+      EXPECT_LE(size, Command::frame_max + keys + REDLOCK_VALUE_MAX + Command::sealed_max);
       EXPECT_GT(size, keys);
+      longest = std::max(longest, size);
     }
   }
-  EXPECT_LE(Command::plain(test::space(), Op::release, s, true).text_size(), Command::frame_max + keys + REDLOCK_VALUE_MAX);
+  EXPECT_GT(longest + 64, Command::frame_max + keys + REDLOCK_VALUE_MAX + Command::sealed_max) << "too generous";
+  for (const Op op : {Op::release, Op::extend}) {
+    EXPECT_LE(by_name(op, s).text_size(), Command::frame_max + keys + REDLOCK_VALUE_MAX);
+  }
   EXPECT_LE(Command::look(test::space(), s.key_prefix, s.names).text_size(), Command::frame_max + keys);
 }
 
 TEST(Command, one_that_does_not_fit_is_none) {
   const Subject s = subject();
-  const Fencing f = {"redlock:plant::meta", "seal", 42};
+  const Sealed state = {"redlock:plant::meta", "seal"};
   const size_t sizes[] = {Command::plain(test::space(), Op::acquire, s, true).text_size(),
-                          Command::fenced(test::space(), Op::extend, s, f, false).text_size(),
+                          Command::sealed(test::space(), Op::extend, s, state, 0, false).text_size(),
+                          Command::sealed(test::space(), Op::acquire_fenced, s, state, 42, true).text_size(),
                           Command::look(test::space(), s.key_prefix, s.names).text_size()};
   char text[512];
   for (size_t room = 0; room < sizeof text; ++room) {
     EXPECT_EQ(Command::plain({text, room}, Op::acquire, s, true).fits(), room >= sizes[0]);
-    EXPECT_EQ(Command::fenced({text, room}, Op::extend, s, f, false).fits(), room >= sizes[1]);
-    EXPECT_EQ(Command::look({text, room}, s.key_prefix, s.names).fits(), room >= sizes[2]);
+    EXPECT_EQ(Command::sealed({text, room}, Op::extend, s, state, 0, false).fits(), room >= sizes[1]);
+    EXPECT_EQ(Command::sealed({text, room}, Op::acquire_fenced, s, state, 42, true).fits(), room >= sizes[2]);
+    EXPECT_EQ(Command::look({text, room}, s.key_prefix, s.names).fits(), room >= sizes[3]);
   }
 }
 
@@ -166,9 +169,9 @@ TEST(Command, the_longest_fit_their_frame) {
   Subject s{bytes(prefix), bytes(resource), Bytes(hex), bytes(name), UINT32_MAX};
   const size_t payload = prefix.size() + resource.size() + REDLOCK_VALUE_MAX;
   size_t longest = 0;
-  for (const Command& c : {by_name(Op::acquire, s), by_name(Op::release, s), by_name(Op::extend, s),
-                           Command::plain(test::space(), Op::release, s, false),
-                           Command::plain(test::space(), Op::extend, s, false)}) {
+  for (const Command& c :
+       {by_name(Op::acquire, s), by_name(Op::release, s), by_name(Op::extend, s),
+        Command::plain(test::space(), Op::release, s, false), Command::plain(test::space(), Op::extend, s, false)}) {
     EXPECT_LE(c.text_size(), payload + Command::frame_max);
     longest = std::max(longest, c.text_size());
   }
@@ -180,15 +183,28 @@ TEST(Command, the_longest_fit_their_frame) {
 
 // Platform facts, A7: every first word that a server was seen to answer.
 TEST(Command, error_words) {
-  const std::map<std::string, int> known = {
-      {"READONLY", REDLOCK_E_READONLY},   {"MASTERDOWN", REDLOCK_E_READONLY}, {"LOADING", REDLOCK_E_LOADING},
-      {"OOM", REDLOCK_E_OOM},             {"BUSY", REDLOCK_E_SCRIPT_BUSY},    {"MISCONF", REDLOCK_E_MISCONF},
-      {"NOREPLICAS", REDLOCK_E_NOREPLICAS}, {"NOAUTH", REDLOCK_E_AUTH},       {"WRONGPASS", REDLOCK_E_AUTH},
-      {"NOPERM", REDLOCK_E_NOPERM},       {"DENIED", REDLOCK_E_DENIED},       {"NOSCRIPT", REDLOCK_E_NOSCRIPT},
-      {"MOVED", REDLOCK_E_CLUSTER},       {"ASK", REDLOCK_E_CLUSTER},         {"CLUSTERDOWN", REDLOCK_E_CLUSTER},
-      {"CROSSSLOT", REDLOCK_E_CLUSTER},   {"TRYAGAIN", REDLOCK_E_CLUSTER},    {"WRONGTYPE", REDLOCK_E_WRONGTYPE},
-      {"ERR", REDLOCK_E_SERVER},          {"NOPROTO", REDLOCK_E_SERVER},      {"EXECABORT", REDLOCK_E_SERVER},
-      {"UNKILLABLE", REDLOCK_E_SERVER}};
+  const std::map<std::string, int> known = {{"READONLY", REDLOCK_E_READONLY},
+                                            {"MASTERDOWN", REDLOCK_E_READONLY},
+                                            {"LOADING", REDLOCK_E_LOADING},
+                                            {"OOM", REDLOCK_E_OOM},
+                                            {"BUSY", REDLOCK_E_SCRIPT_BUSY},
+                                            {"MISCONF", REDLOCK_E_MISCONF},
+                                            {"NOREPLICAS", REDLOCK_E_NOREPLICAS},
+                                            {"NOAUTH", REDLOCK_E_AUTH},
+                                            {"WRONGPASS", REDLOCK_E_AUTH},
+                                            {"NOPERM", REDLOCK_E_NOPERM},
+                                            {"DENIED", REDLOCK_E_DENIED},
+                                            {"NOSCRIPT", REDLOCK_E_NOSCRIPT},
+                                            {"MOVED", REDLOCK_E_CLUSTER},
+                                            {"ASK", REDLOCK_E_CLUSTER},
+                                            {"CLUSTERDOWN", REDLOCK_E_CLUSTER},
+                                            {"CROSSSLOT", REDLOCK_E_CLUSTER},
+                                            {"TRYAGAIN", REDLOCK_E_CLUSTER},
+                                            {"WRONGTYPE", REDLOCK_E_WRONGTYPE},
+                                            {"ERR", REDLOCK_E_SERVER},
+                                            {"NOPROTO", REDLOCK_E_SERVER},
+                                            {"EXECABORT", REDLOCK_E_SERVER},
+                                            {"UNKILLABLE", REDLOCK_E_SERVER}};
   for (const auto& [word, error] : known) {
     EXPECT_EQ(classify_error(bytes(word)), error) << word;
     EXPECT_EQ(classify_error(bytes(word + " and more")), error) << word;
@@ -214,9 +230,71 @@ TEST(Command, error_sentences_as_servers_write_them) {
   EXPECT_EQ(error("OOM command not allowed when used memory > 'maxmemory'."), REDLOCK_E_OOM);
   EXPECT_EQ(error("BUSYKEY Target key name already exists."), REDLOCK_E_SERVER);
   EXPECT_EQ(error("MOVED 3999 127.0.0.1:6381"), REDLOCK_E_CLUSTER);
-  EXPECT_EQ(error("ERR ACL failure in script: this user has no permissions"), REDLOCK_E_SERVER);
   EXPECT_EQ(error("readonly in lower case"), REDLOCK_E_SERVER);
   EXPECT_EQ(classify_error(Bytes()), REDLOCK_E_SERVER);
+}
+
+// A script may run what its user may not: the refusal has no word of its own.
+TEST(Command, a_permission_that_a_script_lacks) {
+  const auto error = [](const std::string& sentence) { return classify_error(bytes(sentence)); };
+  const std::string behind = " script: 0123456789abcdef0123456789abcdef01234567, on @user_script:1.";
+  const std::string seven = "The user executing the script can't run this command or subcommand";
+  EXPECT_EQ(error("ERR " + seven), REDLOCK_E_NOPERM);
+  EXPECT_EQ(error("ERR " + seven + behind), REDLOCK_E_NOPERM);
+  EXPECT_EQ(error("ERR Error running script (call to f_0123): @user_script:1: @user_script: 1: " + seven),
+            REDLOCK_E_NOPERM);
+  EXPECT_EQ(error("ERR Error running script (call to f_0123): @user_script:1: @user_script: 1: -ERR " + seven),
+            REDLOCK_E_NOPERM);
+  EXPECT_EQ(error("ERR The user executing the script can't access at least one of the keys mentioned in the command "
+                  "arguments" +
+                  behind),
+            REDLOCK_E_NOPERM);
+  EXPECT_EQ(error("ERR ACL failure in script: User gw has no permissions to run the 'del' command" + behind),
+            REDLOCK_E_NOPERM)
+      << "since Redis 7.2, and in Valkey";
+  EXPECT_EQ(error("ERR ACL failure in script: User gw has no permissions to access the 'bus' key" + behind),
+            REDLOCK_E_NOPERM);
+  EXPECT_EQ(error("ERR the script can't be run"), REDLOCK_E_SERVER);
+  EXPECT_EQ(error("ERR has no permission"), REDLOCK_E_SERVER);
+}
+
+// Before Redis 7 the error that ended a script stands behind other words.
+TEST(Command, an_error_inside_a_script_of_redis_6) {
+  const auto error = [](const std::string& sentence) {
+    return classify_error(
+        bytes("ERR Error running script (call to f_0123): @user_script:1: @user_script: 1: " + sentence));
+  };
+  EXPECT_EQ(error("-READONLY You can't write against a read only replica."), REDLOCK_E_READONLY);
+  EXPECT_EQ(error("-OOM command not allowed when used memory > 'maxmemory'."), REDLOCK_E_OOM);
+  EXPECT_EQ(error("-MISCONF Redis is configured to save RDB snapshots, but"), REDLOCK_E_MISCONF);
+  EXPECT_EQ(error("-WRONGTYPE Operation against a key holding the wrong kind of value"), REDLOCK_E_WRONGTYPE);
+  EXPECT_EQ(error("-NOREPLICAS Not enough good replicas to write."), REDLOCK_E_NOREPLICAS);
+  EXPECT_EQ(error("Write commands not allowed after non deterministic commands."), REDLOCK_E_SERVER);
+  EXPECT_EQ(error("READONLY without its dash"), REDLOCK_E_SERVER);
+  EXPECT_EQ(error("-"), REDLOCK_E_SERVER);
+  EXPECT_EQ(error("-READONLYX"), REDLOCK_E_SERVER) << "only whole words count";
+  EXPECT_EQ(error("-ERR Error running script (call to f_4567): @user_script:1: -READONLY no"), REDLOCK_E_READONLY);
+  EXPECT_EQ(classify_error("OOM no: -READONLY no"), REDLOCK_E_OOM) << "the first word goes before";
+}
+
+// A server may say what it likes, in as many bytes as the receive buffer has; a thread's stack may be small.
+TEST(Command, an_error_inside_an_error_inside_an_error) {
+  static std::string text;
+  while (text.size() < REDLOCK_RX_BYTES_MAX) text += ": -";
+  text += "READONLY no";
+  static int found = 0;
+  pthread_attr_t attributes;
+  ASSERT_EQ(pthread_attr_init(&attributes), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&attributes, 256 * 1024), 0);
+  pthread_t thread;
+  const auto classify = [](void*) -> void* {
+    found = classify_error(bytes(text));
+    return nullptr;
+  };
+  ASSERT_EQ(pthread_create(&thread, &attributes, classify, nullptr), 0);
+  ASSERT_EQ(pthread_join(thread, nullptr), 0);
+  pthread_attr_destroy(&attributes);
+  EXPECT_EQ(found, REDLOCK_E_READONLY);
 }
 
 struct Said {
@@ -248,7 +326,7 @@ TEST(Command, meaning_of_every_reply) {
       {{":1", item(Type::integer, {}, 1)}, "pyy"},
       {{":0", item(Type::integer, {}, 0)}, "pnn"},
       {{":2", item(Type::integer, {}, 2)}, "ppp"},
-      {{":-1", item(Type::integer, {}, -1)}, "psp"},
+      {{":-1", item(Type::integer, {}, -1)}, "ssp"},
       {{":2^32+1", item(Type::integer, {}, (int64_t{1} << 32) + 1)}, "ppp"},
       {{":min", item(Type::integer, {}, INT64_MIN)}, "ppp"},
       {{"$OK", item(Type::string, "OK")}, "ppp"},
@@ -269,7 +347,10 @@ TEST(Command, meaning_of_every_reply) {
       const char expected = row.acquire_extend_release[op];
       const Answer answer = expected == 'y' ? Answer::yes : expected == 'n' ? Answer::no : Answer::error;
       EXPECT_EQ(m.answer, answer) << row.said.what << " to op " << op;
-      EXPECT_EQ(m.error, expected == 'p' ? REDLOCK_E_PROTOCOL : expected == 's' ? REDLOCK_E_SEAL : 0) << row.said.what << " to op " << op;
+      EXPECT_EQ(m.error, expected == 'p'   ? REDLOCK_E_PROTOCOL
+                         : expected == 's' ? REDLOCK_E_SEAL
+                                           : 0)
+          << row.said.what << " to op " << op;
     }
   }
 }
@@ -278,35 +359,62 @@ TEST(Command, meaning_of_every_reply) {
 
 const std::string seal(50, 's');
 
-Fencing fencing(uint64_t token) { return {Bytes("redlock:plant::meta"), Bytes(seal.data(), seal.size()), token}; }
+const std::string meta = "redlock:plant::meta", fence = "redlock:plant::fence";
 
-TEST(Command, fenced_words) {
-  const std::string meta = "redlock:plant::meta", fence = "redlock:plant::fence";
-  const auto sha = [](const Script& script) { return std::string(script.sha.data, 40); };
-  EXPECT_EQ(wire(Command::fenced(test::space(), Op::acquire_fenced, subject(), fencing(42), true)),
-            bulks({"EVALSHA", sha(acquire_fenced_script), "3", "plant:valve", meta, fence, value, "10000", seal, "42"}));
-  EXPECT_EQ(wire(Command::fenced(test::space(), Op::token, subject(), fencing(9007199254740993u), true)),
+Sealed state() { return {bytes(meta), bytes(seal)}; }
+Command sealed(Op op, const Subject& s, uint64_t token, bool by_name = true) {
+  return Command::sealed(test::space(), op, s, state(), token, by_name);
+}
+
+// Each compares the state that it is meant for, in itself.
+TEST(Command, sealed_words) {
+  EXPECT_EQ(wire(sealed(Op::acquire, subject(), 0)),
+            bulks({"EVALSHA", sha(acquire_script), "2", "plant:valve", meta, value, "10000", seal}));
+  EXPECT_EQ(wire(sealed(Op::extend, subject(), 0)),
+            bulks({"EVALSHA", extend_sha, "2", "plant:valve", meta, value, "10000", seal}));
+  EXPECT_EQ(wire(sealed(Op::acquire_fenced, subject(), 42)),
+            bulks({"EVALSHA", sha(acquire_script), "3", "plant:valve", meta, fence, value, "10000", seal, "42"}));
+  EXPECT_EQ(wire(sealed(Op::token, subject(), 9007199254740993u)),
             bulks({"EVALSHA", sha(token_script), "3", "plant:valve", meta, fence, value, seal, "9007199254740993"}));
-  EXPECT_EQ(wire(Command::fenced(test::space(), Op::extend, subject(), fencing(0), true)),
-            bulks({"EVALSHA", sha(extend_fenced_script), "2", "plant:valve", meta, value, "10000", seal}));
-  EXPECT_EQ(wire(Command::fenced(test::space(), Op::token, subject(), fencing(UINT64_MAX), false)),
-            bulks({"EVAL", text(token_script.body), "3", "plant:valve", meta, fence, value, seal, "18446744073709551615"}));
+  EXPECT_EQ(wire(sealed(Op::token, subject(), UINT64_MAX, false)),
+            bulks({"EVAL", test::text_of(token_script), "3", "plant:valve", meta, fence, value, seal,
+                   "18446744073709551615"}));
+  EXPECT_EQ(wire(sealed(Op::acquire_fenced, subject(), 0, false)),
+            bulks({"EVAL", test::text_of(acquire_script), "3", "plant:valve", meta, fence, value, "10000", seal, "0"}));
 }
 
-TEST(Command, the_longest_fenced_command_fits) {
-  const std::string prefix(REDLOCK_KEY_PREFIX_MAX, 'p'), resource(REDLOCK_RESOURCE_MAX, 'r');
-  const std::string client(REDLOCK_CLIENT_NAME_MAX, 'c'), digits(40, 'f'), meta = "redlock:" + prefix + ":meta";
-  const Subject s = {Bytes(prefix.data(), prefix.size()), Bytes(resource.data(), resource.size()),
-                     Bytes(digits.data(), digits.size()), Bytes(client.data(), client.size()), UINT32_MAX};
-  const Fencing f = {Bytes(meta.data(), meta.size()), Bytes(seal.data(), seal.size()), UINT64_MAX};
-  for (const Op op : {Op::acquire_fenced, Op::token, Op::extend}) {
-    for (const bool by_name : {true, false}) {
-      const Command c = Command::fenced(test::space(), op, s, f, by_name);
-      EXPECT_GT(c.text_size(), 0u);
-      EXPECT_LE(c.text_size(), Command::frame_max + prefix.size() + resource.size() + REDLOCK_VALUE_MAX + Command::fencing_max);
-    }
-  }
+TEST(Command, sealed_words_of_several_names) {
+  const Subject s = two_names();
+  EXPECT_EQ(wire(sealed(Op::acquire, s, 0)),
+            bulks({"EVALSHA", sha(acquire_script), "3", "plant:bus", "plant:valve", meta, value, "10000", seal}));
+  EXPECT_EQ(wire(sealed(Op::acquire_fenced, s, 7)), bulks({"EVALSHA", sha(acquire_script), "4", "plant:bus",
+                                                           "plant:valve", meta, fence, value, "10000", seal, "7"}));
+  EXPECT_EQ(wire(sealed(Op::token, s, 42, false)), bulks({"EVAL", test::text_of(token_script), "4", "plant:bus",
+                                                          "plant:valve", meta, fence, value, seal, "42"}));
+  EXPECT_EQ(wire(sealed(Op::extend, s, 0)),
+            bulks({"EVALSHA", extend_sha, "3", "plant:bus", "plant:valve", meta, value, "10000", seal}));
 }
+
+// Without a guard there is no seal; an acquire of several names, and one with a token, is a script all the same.
+TEST(Command, a_script_without_a_seal_has_nothing_to_compare) {
+  const Sealed none = {bytes(meta), Bytes()};
+  EXPECT_EQ(wire(Command::sealed(test::space(), Op::acquire, two_names(), none, 0, true)),
+            bulks({"EVALSHA", sha(acquire_script), "3", "plant:bus", "plant:valve", meta, value, "10000", ""}));
+  EXPECT_EQ(wire(Command::sealed(test::space(), Op::acquire_fenced, subject(), none, 1, true)),
+            bulks({"EVALSHA", sha(acquire_script), "3", "plant:valve", meta, fence, value, "10000", "", "1"}));
+  EXPECT_EQ(wire(Command::sealed(test::space(), Op::token, subject(), none, 1, true)),
+            bulks({"EVALSHA", sha(token_script), "3", "plant:valve", meta, fence, value, "", "1"}));
+}
+
+#if defined(REDLOCK_ASSERTS)
+TEST(Command, what_cannot_be_said_traps) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const Sealed none = {bytes(meta), Bytes()};
+  EXPECT_DEATH(by_name(Op::acquire, two_names()), "") << "SET is of one key";
+  EXPECT_DEATH(sealed(Op::release, subject(), 0), "") << "a delete compares no state";
+  EXPECT_DEATH(Command::sealed(test::space(), Op::extend, subject(), none, 0, true), "") << "a plain one does";
+}
+#endif
 
 TEST(Command, what_a_fenced_acquire_answers) {
   struct Row {
@@ -335,8 +443,9 @@ TEST(Command, what_a_fenced_acquire_answers) {
     EXPECT_EQ(m.counter.value, row.value) << row.said;
     EXPECT_EQ(m.counter.server_ms, row.ms) << row.said;
   }
-  for (const char* said : {"", "ack", "ack ", "ack x", "ack 4 2", "ack -1", "ack 4x", "known 41", "known 41 ", "hint", "held",
-                           "held 41", "held ack 41", "held known", "held known 41 1", "OK", "held  known 41", "1 41"}) {
+  for (const char* said :
+       {"", "ack", "ack ", "ack x", "ack 4 2", "ack -1", "ack 4x", "known 41", "known 41 ", "hint", "held", "held 41",
+        "held ack 41", "held known", "held known 41 1", "OK", "held  known 41", "1 41"}) {
     const Meaning m = meaning(Op::acquire_fenced, item(Type::string, Bytes(said, strlen(said))));
     EXPECT_EQ(m.answer, Answer::error) << said;
     EXPECT_EQ(m.error, REDLOCK_E_PROTOCOL) << said;
@@ -354,13 +463,14 @@ TEST(Command, what_a_fenced_acquire_answers) {
 
 // An error is never a refusal and never a grant; but what is of another kind is not ours to delete.
 TEST(Command, meaning_of_every_error) {
-  const std::string words[] = {"READONLY", "MASTERDOWN", "LOADING",  "OOM",     "BUSY", "MISCONF",     "NOREPLICAS",
-                               "NOAUTH",   "WRONGPASS",  "NOPERM",   "DENIED",  "MOVED", "CLUSTERDOWN", "NOSCRIPT",
-                               "ERR",      "WRONGTYPE",  "EXECABORT", "TRYAGAIN", "OK",   ""};
+  const std::string words[] = {"READONLY",  "MASTERDOWN", "LOADING",     "OOM",       "BUSY",
+                               "MISCONF",   "NOREPLICAS", "NOAUTH",      "WRONGPASS", "NOPERM",
+                               "DENIED",    "MOVED",      "CLUSTERDOWN", "NOSCRIPT",  "ERR",
+                               "WRONGTYPE", "EXECABORT",  "TRYAGAIN",    "OK",        ""};
   for (const std::string& word : words) {
-    for (const Op op : {Op::acquire, Op::extend, Op::release}) {
+    for (const Op op : {Op::acquire, Op::extend, Op::release, Op::acquire_fenced, Op::token}) {
       const Meaning m = meaning(op, item(Type::error, bytes(word)));
-      if (op == Op::release && word == "WRONGTYPE") {
+      if ((op == Op::extend || op == Op::release) && word == "WRONGTYPE") {  // a key of another kind: ours is gone
         EXPECT_EQ(m.answer, Answer::no);
         EXPECT_EQ(m.error, 0);
       } else {

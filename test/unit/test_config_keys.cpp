@@ -63,7 +63,6 @@ constexpr NumberCase numbers[] = {
     {"limits.tx_bytes", 1024, 4194304, 0, &Values::tx_bytes, true},
     {"limits.rx_bytes", 512, 65536, 1024, &Values::rx_bytes},
     {"limits.stack_bytes", 32768, 8388608, 65536, &Values::stack_bytes},
-    {"commission", 0, 1, 0, &Values::commission},
 };
 
 std::string range_of(const NumberCase& n) {
@@ -91,14 +90,21 @@ TEST(ConfigKeys, GuardIsOneOfThreeWords) {
   }
 }
 
-TEST(ConfigKeys, CommissionReachesTheSettings) {
+// What an operator states is a call, not a setting that would state the same at each start.
+TEST(ConfigKeys, CommissionIsACall) {
   const Config cfg = make_with_master();
-  redlock::Settings settings;
-  ASSERT_EQ(redlock::finish(*cfg, settings), 0);
-  EXPECT_FALSE(settings.commission);
-  ASSERT_EQ(redlock_config_set_u32(cfg.get(), "commission", 1), 0);
-  ASSERT_EQ(redlock::finish(*cfg, settings), 0);
-  EXPECT_TRUE(settings.commission);
+  const std::string names_the_call = "commission: is no setting any more: call redlock_commission(), once for a new site";
+  EXPECT_EQ(redlock_config_set_u32(cfg.get(), "commission", 1), REDLOCK_E_CONFIG);
+  EXPECT_EQ(redlock_config_error(cfg.get()), names_the_call);
+  EXPECT_EQ(redlock_config_set_str(cfg.get(), "commission", "yes"), REDLOCK_E_CONFIG);
+  EXPECT_EQ(redlock_config_error(cfg.get()), names_the_call);
+  for (const char* json : {R"({"commission": 1})", R"({"commission": 0})", R"({"commission": {}})"}) {
+    const Config from_json = make();
+    EXPECT_EQ(redlock_config_load_json(from_json.get(), json, strlen(json)), REDLOCK_E_CONFIG) << json;
+    EXPECT_EQ(redlock_config_error(from_json.get()), names_the_call) << json;
+  }
+  EXPECT_EQ(redlock_config_set_u32(cfg.get(), "commissions", 1), REDLOCK_E_CONFIG);
+  EXPECT_EQ(redlock_config_error(cfg.get()), std::string("commissions: no such key"));
 }
 
 TEST(ConfigKeys, FenceIsFloorOrStrict) {

@@ -40,6 +40,7 @@ constexpr Frozen frozen[] = {
     {-33, "REDLOCK_E_CLOCK"},
     {-34, "REDLOCK_E_SYSTEM"},
     {-35, "REDLOCK_E_NOT_HELD"},
+    {-36, "REDLOCK_E_RESERVED"},
     {-50, "REDLOCK_E_RESOLVE"},
     {-51, "REDLOCK_E_CONNECT"},
     {-52, "REDLOCK_E_DISCONNECTED"},
@@ -73,9 +74,13 @@ constexpr Frozen frozen[] = {
     {-84, "REDLOCK_E_MAXMEMORY"},
     {-85, "REDLOCK_E_WALL_CLOCK"},
     {-86, "REDLOCK_E_SEAL"},
+    {-90, "REDLOCK_E_REPLID"},
+    {-91, "REDLOCK_E_NO_GREETING"},
     {-8, "REDLOCK_E_FENCE_UNKNOWN"},
     {-9, "REDLOCK_E_FENCE_RANGE"},
     {-10, "REDLOCK_E_FENCED"},
+    {-11, "REDLOCK_E_CHANGING"},
+    {-12, "REDLOCK_E_RECORD_LOST"},
 };
 
 TEST(Errors, NumbersAndNamesAreFrozen) {

@@ -419,6 +419,22 @@ TEST(Machine, a_seal_that_a_script_found_broken_is_the_guards_reason) {
   expect_over(l, REDLOCK_EV_FAILED, REDLOCK_E_GUARD);
 }
 
+TEST(Machine, which_reasons_are_the_guards) {
+  for (const int error : {REDLOCK_E_UNREAD, REDLOCK_E_UNWATCHED, REDLOCK_E_WALL_CLOCK, REDLOCK_E_REPLID}) {
+    Life l;
+    l.begin(0);
+    l.votes(0, 3, Vote::failed, error);
+    expect_over(l, REDLOCK_EV_FAILED, REDLOCK_E_GUARD);
+  }
+  for (const int error : {REDLOCK_E_NO_GREETING, REDLOCK_E_GONE, REDLOCK_E_DENIED}) {
+    Life l;
+    l.begin(0);
+    l.votes(0, 3, Vote::failed, error);
+    EXPECT_EQ(l.lock.round.guarded, 0) << redlock_err_name(error);
+    expect_over(l, REDLOCK_EV_FAILED, REDLOCK_E_NO_QUORUM);
+  }
+}
+
 TEST(Machine, split_rounds_in_a_row_are_counted_up_to_a_limit) {
   Life l(with_wait(REDLOCK_WAIT_FOREVER));
   const auto lose = [&l](bool collided) {
@@ -730,6 +746,15 @@ TEST(Machine, an_extend_round_lost_leaves_the_lock_as_valid_as_it_was) {
   EXPECT_EQ(silent.lock.round.first_error, REDLOCK_E_NODE_TIMEOUT);
   EXPECT_EQ(silent.time(9'898), Action::release);
   expect_over(silent, REDLOCK_EV_LOST, REDLOCK_E_LOST);
+}
+
+TEST(Machine, an_extend_that_is_asked_for_behind_a_check_that_failed_is_lost) {
+  Life l;
+  l.begin(0);
+  l.votes(0, 3, Vote::granted);
+  l.lock.cell.mark_expired(l.lock.generation);
+  EXPECT_EQ(l.machine.extend(l.lock, 1'000), REDLOCK_E_LOST);
+  EXPECT_EQ(l.lock.wants, Wants::nothing);
 }
 
 TEST(Machine, an_extend_that_a_check_overtook_is_lost) {

@@ -57,6 +57,18 @@ TEST(Queue, order_of_arrival) {
   EXPECT_EQ((walk<One, &Slot::one>(queue, slots)), (std::vector<uint16_t>{0}));
 }
 
+TEST(Queue, what_is_urgent_enters_at_the_front) {
+  std::vector<Slot> slots(4);
+  One queue;
+  queue.push_front(slots.data(), 1);
+  queue.push(slots.data(), 2);
+  queue.push(slots.data(), 3);
+  queue.push_front(slots.data(), 0);
+  EXPECT_EQ((walk<One, &Slot::one>(queue, slots)), (std::vector<uint16_t>{0, 1, 2, 3}));
+  for (const uint16_t i : {uint16_t{2}, uint16_t{3}, uint16_t{3}}) queue.push_front(slots.data(), i);  // moved there
+  EXPECT_EQ((walk<One, &Slot::one>(queue, slots)), (std::vector<uint16_t>{3, 2, 0, 1}));
+}
+
 TEST(Queue, against_a_deque) {
   constexpr uint16_t size = 9;
   std::vector<Slot> slots(size);
@@ -67,9 +79,14 @@ TEST(Queue, against_a_deque) {
   const auto step = [&](auto& queue, std::deque<uint16_t>& model) {
     const uint16_t i = static_cast<uint16_t>(random() % size);
     const auto place = std::find(model.begin(), model.end(), i);
-    if (random() % 2 == 0) {
+    const unsigned what = static_cast<unsigned>(random() % 4);
+    if (what < 2) {
       queue.push(slots.data(), i);
       if (place == model.end()) model.push_back(i);
+    } else if (what == 2) {
+      queue.push_front(slots.data(), i);
+      if (place != model.end()) model.erase(place);
+      model.push_front(i);
     } else {
       queue.remove(slots.data(), i);
       if (place != model.end()) model.erase(place);

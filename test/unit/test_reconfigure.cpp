@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT
 //
-// Reconfiguration on a stage: gateways of the old set and of the new one want one resource all the time, the masters are
-// slow, frozen, broken, or away, and the stage looks at every instant whether two of them hold it.
+// Reconfiguration on a stage: gateways of the old set and of the new one want one resource all the time, the masters
+// are slow, frozen, broken, or away, one or two calls change the set, and the stage looks at every instant whether two
+// of the gateways hold the resource.
 #include "reconfigure.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <deque>
 #include <functional>
+#include <map>
 #include <optional>
 #include <random>
 #include <string>
@@ -28,15 +31,14 @@ using Step = Reconfiguration::Stage;
 constexpr uint32_t longest_ms = 3'000;
 
 // The masters from `first` to `last` of the stage.
-std::function<void(Settings&)> set_of(unsigned first, unsigned last, GuardMode guard, uint32_t max_ttl_ms = longest_ms,
-                                      bool commission = false) {
+std::function<void(Settings&)> set_of(unsigned first, unsigned last, GuardMode guard,
+                                      uint32_t max_ttl_ms = longest_ms) {
   return [=](Settings& s) {
     s.masters = last - first + 1;
     for (unsigned m = 0; m < s.masters; ++m) s.master[m] = s.master[first - 1 + m];
     s.guard = guard;
     s.max_ttl_ms = max_ttl_ms;
     s.ttl_ms = 1'000;
-    s.commission = commission;
   };
 }
 
@@ -45,30 +47,61 @@ struct Range {
   uint32_t max_ttl_ms = longest_ms;
 };
 
-// Old gateways that are at work, new ones that were started too early, and the two clients of the call.
+// One call: its two clients, and what takes its steps.
+struct Call {
+  Gateway *from, *to;
+  Range before, after;
+  std::optional<Reconfiguration> change;
+  bool stopped = false;
+
+  Step stage() const { return change->stage(); }
+  bool over() const { return change->over(); }
+  void stop() {  // SIGSTOP
+    stopped = true;
+    from->pause();
+    to->pause();
+  }
+  void go_on() {
+    stopped = false;
+    from->resume();
+    to->resume();
+  }
+};
+
+// Old gateways that are at work, new ones that were started too early, and calls.
 struct Site {
   Site(unsigned masters, Range old_range, Range new_range, uint64_t seed = 1)
       : stage(masters), old_set(old_range), new_set(new_range), seed_(seed) {
-    old_a = &stage.add("a", set_of(old_set.first, old_set.last, GuardMode::strict, old_set.max_ttl_ms, true));
+    old_a = &stage.add("a", set_of(old_set.first, old_set.last, GuardMode::strict, old_set.max_ttl_ms), 0, true, true);
     stage.advance_ms(500);
     old_b = &stage.add("b", set_of(old_set.first, old_set.last, GuardMode::strict, old_set.max_ttl_ms), -5'000);
     stage.advance_ms(500);
   }
-  Gateway& add_new(const std::string& name, int64_t rate_ppm = 5'000) {
-    return stage.add(name, set_of(new_set.first, new_set.last, GuardMode::strict, new_set.max_ttl_ms), rate_ppm);
+  Gateway& add(const std::string& name, Range set, int64_t rate_ppm = 5'000) {
+    return stage.add(name, set_of(set.first, set.last, GuardMode::strict, set.max_ttl_ms), rate_ppm);
   }
-  // A lock that is renewed, or as long as may be: one that somebody else gets only when it ends.
-  static void want(Gateway& gateway, uint32_t ttl_ms, bool renew) {
+  Gateway& add_new(const std::string& name) { return add(name, new_set); }
+  // A lock that is renewed, or as long as may be: one that somebody else gets only when it ends. Once at a time.
+  void want(Gateway& gateway, uint32_t ttl_ms, bool renew) {
+    unsigned& asked = wanted[&gateway];
+    const unsigned decided =
+        gateway.told_count("bus", REDLOCK_EV_ACQUIRED) + gateway.told_count("bus", REDLOCK_EV_FAILED);
+    if (asked > decided || (asked != 0 && gateway.holds("bus"))) return;
+    ++asked;
     Options o = Gateway::options(ttl_ms, REDLOCK_WAIT_FOREVER);
     o.renew = renew;
     gateway.acquire("bus", o);
   }
-  void begin() { begin(old_set, new_set); }
-  void begin_back() { begin(new_set, old_set); }
-  void begin(Range before, Range after) {
-    from = &stage.add("op-old", set_of(before.first, before.last, GuardMode::off, before.max_ttl_ms));
-    to = &stage.add("op-new", set_of(after.first, after.last, GuardMode::off, after.max_ttl_ms));
-    from->act([&](Instant now) { change.emplace(from->client(), to->client(), seed_, now); });
+  Call& begin() { return begin(old_set, new_set); }
+  Call& begin_back() { return begin(new_set, old_set); }
+  Call& begin(Range before, Range after) {
+    const std::string name = "op" + std::to_string(calls.size());
+    Gateway& from = stage.add(name + "f", set_of(before.first, before.last, GuardMode::off, before.max_ttl_ms));
+    Gateway& to = stage.add(name + "t", set_of(after.first, after.last, GuardMode::off, after.max_ttl_ms));
+    Call& call = calls.emplace_back(Call{&from, &to, before, after, {}});
+    const uint64_t seed = seed_ + 1'000 * calls.size();
+    from.act([&](Instant now) { call.change.emplace(from.client(), to.client(), seed, now); });
+    return call;
   }
   // A change that never ends would be waited for without end.
   void advance(double ms, double grain = 1) {
@@ -78,82 +111,94 @@ struct Site {
     }
     for (double done = 0; done < ms; done += grain) {
       stage.advance_ms(grain);
-      if (!change || change->over()) continue;
-      from->act([&](Instant now) { change->step(now); });
-      to->act([](Instant) {});
+      for (Call& call : calls) {
+        if (call.stopped || call.over()) continue;
+        call.from->act([&](Instant now) { call.change->step(now); });
+        call.to->act([](Instant) {});
+      }
       for (unsigned m = new_set.first; m <= new_set.last && first_entered_ms == 0; ++m) {
         if (entered(m)) first_entered_ms = stage.now_ms();
       }
       if (left_ms == 0 && left() >= needed()) left_ms = stage.now_ms();
     }
   }
+  void until(Call& call, Step step) {
+    while (call.stage() != step && !call.over()) advance(1);
+    EXPECT_EQ(call.stage(), step);
+  }
   void all_well() {
     for (unsigned m = 1; m <= stage.masters(); ++m) stage.set_way(m, Way::answering);
   }
-  int finish() {
-    for (int turns = 0; turns < 6'000 && !change->over(); ++turns) advance(10);
-    EXPECT_TRUE(change->over());
-    from->close(0);
-    to->close(0);
-    return change->result();
+  int finish(Call& call) {
+    for (int turns = 0; turns < 6'000 && !call.over(); ++turns) advance(10, call.stage() == Step::wait ? 5 : 1);
+    EXPECT_TRUE(call.over());
+    call.from->close(0);
+    call.to->close(0);
+    return call.change->result();
   }
+  int change() { return finish(begin()); }
+  int change_back() { return finish(begin_back()); }
   std::string field(unsigned m, const std::string& name) {
     const auto meta = stage.redis(m).peek("redlock::meta", stage.now());
     return meta && meta->fields.count(name) != 0 ? meta->fields.at(name) : "";
   }
   std::string desc(unsigned m) { return field(m, "desc"); }
+  bool marked(unsigned m) { return desc(m).rfind("moving ", 0) == 0; }
   bool entered(unsigned m) { return field(m, "from") != "" && desc(m).rfind("v1 ", 0) == 0; }
   unsigned left() {
     unsigned n = 0;
     for (unsigned m = old_set.first; m <= old_set.last; ++m) n += field(m, "from") != "" ? 1u : 0u;
     return n;
   }
-  unsigned needed() const {
-    const unsigned n = old_set.last - old_set.first + 1;
-    return n - (n / 2 + 1) + 1;
+  unsigned needed() const { return (old_set.last - old_set.first + 1) / 2 + 1; }
+  // Everybody wants the bus, and has had the time to get it.
+  void try_all(std::initializer_list<Gateway*> gateways) {
+    for (Gateway* gateway : gateways) want(*gateway, 1'000, true);
+    advance(4 * longest_ms, 50);
+    EXPECT_EQ(stage.violations(), 0u) << stage.take_story();
   }
 
   Stage stage;
   Range old_set, new_set;
   uint64_t seed_;
-  Gateway *old_a = nullptr, *old_b = nullptr, *from = nullptr, *to = nullptr;
-  std::optional<Reconfiguration> change;
+  Gateway *old_a = nullptr, *old_b = nullptr;
+  std::deque<Call> calls;
+  std::map<Gateway*, unsigned> wanted;
   double left_ms = 0, first_entered_ms = 0;
 };
 
 TEST(Reconfigure, three_become_five) {
   Site site(5, {1, 3}, {1, 5});
   Gateway& fresh = site.add_new("n");
-  Site::want(*site.old_a, 1'000, true);
+  site.want(*site.old_a, 1'000, true);
   site.advance(500);
   EXPECT_TRUE(site.old_a->holds("bus"));
-  Site::want(fresh, 1'000, true);
-  site.begin();
-  EXPECT_EQ(site.finish(), 0);
+  site.want(fresh, 1'000, true);
+  EXPECT_EQ(site.change(), 0);
   EXPECT_FALSE(site.old_a->holds("bus")) << "it could not be renewed";
   EXPECT_EQ(site.old_a->outcome("bus"), "LOST");
   EXPECT_FALSE(fresh.holds("bus")) << "the guard time begins with the change";
   site.advance(longest_ms + 100);
   EXPECT_TRUE(fresh.holds("bus"));
-  Site::want(*site.old_b, 1'000, false);
+  site.want(*site.old_b, 1'000, false);
   site.advance(2 * longest_ms);
   EXPECT_FALSE(site.old_b->holds("bus"));
   EXPECT_EQ(site.stage.violations(), 0u);
 }
 
-// The sets have no master in common, and clients of the new one were started with the change: nothing but the order keeps
-// them apart from the old ones, whose masters are slow to leave.
+// The sets have no master in common, and clients of the new one were started with the change: nothing but the order
+// keeps them apart from the old ones, whose masters are slow to leave.
 TEST(Reconfigure, the_new_masters_come_last) {
   Site site(6, {1, 3}, {4, 6});
   for (unsigned m = 1; m <= 3; ++m) site.stage.set_way(m, Way::frozen);
   Gateway& fresh = site.add_new("n");
-  Site::want(fresh, 1'000, true);
-  site.begin();
+  site.want(fresh, 1'000, true);
+  Call& call = site.begin();
   site.advance(1'000);
   for (unsigned m = 1; m <= 3; ++m) site.stage.set_way(m, Way::answering);
-  Site::want(*site.old_a, longest_ms, false);
+  site.want(*site.old_a, longest_ms, false);
   site.advance(10);
-  EXPECT_EQ(site.finish(), 0);
+  EXPECT_EQ(site.finish(call), 0);
   EXPECT_GT(site.left_ms, 0);
   EXPECT_GE(site.first_entered_ms, site.left_ms + longest_ms / 3);
   site.advance(2 * longest_ms);
@@ -161,17 +206,16 @@ TEST(Reconfigure, the_new_masters_come_last) {
   EXPECT_EQ(site.stage.violations(), 0u) << site.stage.take_story();
 }
 
-// A master that was left serves neither set: else the new clients would have it, and what is new, while the change has
+// A master that is marked serves neither set: else the new clients would have it, and what is new, while the change has
 // failed and the old ones still have a quorum.
-TEST(Reconfigure, what_was_left_is_in_between) {
+TEST(Reconfigure, what_is_marked_is_in_between) {
   Site site(5, {1, 3}, {1, 5});
   Gateway& fresh = site.add_new("n");
   site.advance(2 * longest_ms);
-  site.begin();
+  Call& call = site.begin();
   site.stage.set_delay_ms(2, 30);
   site.stage.set_delay_ms(3, 30);
-  const auto looked = [&](unsigned at) { return site.change->old_side().asked[at] == Step::look; };
-  while (!looked(1) || !looked(2)) site.advance(1);
+  site.until(call, Step::mark_new);
   site.stage.set_way(2, Way::frozen);  // it will not read the next step
   site.stage.set_way(3, Way::frozen);
   while (site.left() == 0) site.advance(1);
@@ -179,34 +223,45 @@ TEST(Reconfigure, what_was_left_is_in_between) {
   ASSERT_EQ(site.left(), 1u);
   site.stage.set_way(2, Way::down);
   site.stage.set_way(3, Way::down);
-  EXPECT_EQ(site.finish(), REDLOCK_E_NO_QUORUM);
-  EXPECT_EQ(site.change->new_side().step, Step::look) << "no new master was written";
-  EXPECT_EQ(site.desc(1).rfind("moving ", 0), 0u);
+  EXPECT_EQ(site.finish(call), REDLOCK_E_NO_QUORUM);
+  EXPECT_EQ(call.change->written(), uint32_t{REDLOCK_WRITTEN_OLD});
+  for (const unsigned m : {1u, 4u, 5u}) EXPECT_TRUE(site.marked(m)) << m;
   site.stage.set_way(2, Way::answering);
   site.stage.set_way(3, Way::answering);
-  Site::want(*site.old_a, 1'000, true);
-  Site::want(fresh, 1'000, true);
-  site.advance(5 * longest_ms);
+  site.try_all({site.old_a, &fresh});
   EXPECT_TRUE(site.old_a->holds("bus")) << "two of three are a quorum";
-  EXPECT_FALSE(fresh.holds("bus")) << "and two of five are none";
+  EXPECT_FALSE(fresh.holds("bus"));
 
-  site.begin();  // the repeated call
-  EXPECT_EQ(site.finish(), 0);
+  EXPECT_EQ(site.change(), 0) << "the repeated call";
   site.advance(2 * longest_ms);
   EXPECT_FALSE(site.old_a->holds("bus"));
   EXPECT_TRUE(fresh.holds("bus"));
   EXPECT_EQ(site.stage.violations(), 0u);
 }
 
+// A call that is stopped by a conflict on the new masters leaves the old site at work.
+TEST(Reconfigure, the_new_masters_are_marked_first) {
+  Site site(4, {1, 2}, {3, 4});
+  Call& call = site.begin();
+  site.stage.set_delay_ms(3, 30);
+  site.advance(5);
+  site.stage.redis(4).knobs.misconf = true;
+  EXPECT_EQ(site.finish(call), REDLOCK_E_NO_QUORUM);
+  EXPECT_EQ(call.change->written(), uint32_t{REDLOCK_WRITTEN_NEW});
+  EXPECT_EQ(site.left(), 0u);
+  site.try_all({site.old_a});
+  EXPECT_TRUE(site.old_a->holds("bus"));
+}
+
 // A client whose connection tells it of nothing keeps its admission until the reading lapses. That is waited for.
 TEST(Reconfigure, an_admission_that_lapses_is_waited_for) {
   Site site(6, {1, 3}, {4, 6});
-  site.begin();
+  Call& call = site.begin();
   site.advance(3);
   while (site.left() < site.needed()) site.advance(1);
   EXPECT_EQ(site.first_entered_ms, 0);
   const double left = site.stage.now_ms();
-  EXPECT_EQ(site.finish(), 0);
+  EXPECT_EQ(site.finish(call), 0);
   EXPECT_GE(site.first_entered_ms - left, longest_ms / 3 + longest_ms / 300);
 }
 
@@ -227,14 +282,14 @@ TEST(Reconfigure, the_wait_is_the_lapse_and_what_the_old_ttl_is_longer) {
 
 TEST(Reconfigure, a_jump_of_the_clock_begins_the_wait_anew) {
   Site site(2, {1, 1}, {2, 2});
-  site.begin();
-  while (site.change->stage() != Step::wait) site.advance(1);
+  Call& call = site.begin();
+  site.until(call, Step::wait);
   site.advance(longest_ms / 3 - 100);
-  site.from->act([&](Instant now) { site.change->clock_jumped(now); });
+  call.from->act([&](Instant now) { call.change->clock_jumped(now); });
   site.advance(longest_ms / 3 - 100);
-  EXPECT_EQ(site.change->stage(), Step::wait);
+  EXPECT_EQ(call.stage(), Step::wait);
   site.advance(200);
-  EXPECT_EQ(site.finish(), 0);
+  EXPECT_EQ(site.finish(call), 0);
 }
 
 TEST(Reconfigure, too_few_write_nothing) {
@@ -242,9 +297,9 @@ TEST(Reconfigure, too_few_write_nothing) {
     Site site(6, {1, 3}, {4, 6});
     site.stage.set_way(away, Way::down);
     site.stage.set_way(away + 1, Way::down);
-    site.begin();
-    EXPECT_EQ(site.finish(), REDLOCK_E_NO_QUORUM);
-    EXPECT_EQ(site.change->old_side().step, Step::look);
+    Call& call = site.begin();
+    EXPECT_EQ(site.finish(call), REDLOCK_E_NO_QUORUM);
+    EXPECT_EQ(call.change->written(), uint32_t{REDLOCK_WRITTEN_NOTHING});
     EXPECT_EQ(site.left(), 0u);
     EXPECT_EQ(site.first_entered_ms, 0);
   }
@@ -252,21 +307,20 @@ TEST(Reconfigure, too_few_write_nothing) {
 
 TEST(Reconfigure, a_third_configuration_is_not_touched) {
   Site site(4, {1, 2}, {3, 4});
-  site.stage.add("x", set_of(4, 4, GuardMode::strict, longest_ms, true));
+  site.stage.add("x", set_of(4, 4, GuardMode::strict), 0, true, true);
   site.stage.advance_ms(100);
-  site.begin();
-  EXPECT_EQ(site.finish(), REDLOCK_E_FINGERPRINT);
-  EXPECT_EQ(site.change->new_side().answer[1], Reconfiguration::Answer::foreign);
+  Call& call = site.begin();
+  EXPECT_EQ(site.finish(call), REDLOCK_E_FINGERPRINT);
+  EXPECT_EQ(call.change->new_side().err[1], REDLOCK_E_FINGERPRINT);
   EXPECT_EQ(site.left(), 0u);
 }
 
-TEST(Reconfigure, a_master_that_refuses_has_not_left) {
+TEST(Reconfigure, a_master_that_refuses_is_not_marked) {
   Site site(2, {1, 1}, {2, 2});
-  site.begin();
+  Call& call = site.begin();
   site.stage.redis(1).knobs.misconf = true;
-  EXPECT_EQ(site.finish(), REDLOCK_E_NO_QUORUM);
-  EXPECT_EQ(site.change->old_side().answer[0], Reconfiguration::Answer::failed);
-  EXPECT_EQ(site.from->client().session(0).move_error(), REDLOCK_E_MISCONF);
+  EXPECT_EQ(site.finish(call), REDLOCK_E_NO_QUORUM);
+  EXPECT_EQ(call.change->old_side().err[0], REDLOCK_E_MISCONF);
   EXPECT_EQ(site.left(), 0u);
 }
 
@@ -274,104 +328,314 @@ TEST(Reconfigure, a_master_that_refuses_has_not_left) {
 TEST(Reconfigure, a_late_answer_is_not_the_next_steps) {
   Site site(4, {1, 3}, {4, 4});
   site.stage.set_way(3, Way::silent);
-  site.begin();
+  Call& call = site.begin();
   site.stage.set_delay_ms(2, 4);
-  site.advance(4);
+  site.until(call, Step::mark_new);
   site.stage.set_way(3, Way::answering);
-  EXPECT_EQ(site.finish(), 0);
-  EXPECT_EQ(site.left(), 3u);
+  EXPECT_EQ(site.finish(call), 0);
+  EXPECT_FALSE(site.marked(3)) << "its answer to the look is not one to the mark";
   EXPECT_EQ(site.stage.violations(), 0u);
 }
 
-// A call is given up while the new master has not read its last step, and undone by the opposite change. Then that is read.
-void a_latecomer(bool left_before) {
+// A call is given up while a master has not read its last write, and undone by the opposite change. Then that is read.
+void a_latecomer(Step step) {
   Site site(2, {1, 1}, {2, 2});
-  if (left_before) {
-    site.begin_back();
-    EXPECT_EQ(site.finish(), 0);
-  }
-  site.begin();
-  const auto found = [&] { return site.to->client().session(0).guard().quarantine(); };
-  while (site.change->stage() != Step::enter || (left_before && found().size == 0)) {
-    if (site.change->stage() == Step::wait && !left_before) site.stage.set_way(2, Way::frozen);
-    site.advance(1);
+  Call& call = site.begin();
+  site.stage.set_delay_ms(2, 5);
+  while (call.stage() != step) {
+    if (step == Step::mark_new && call.stage() == Step::look && site.stage.now_ms() > 1'008) {
+      site.stage.set_way(2, Way::silent);  // it has answered the look, and that is all
+    }
+    site.advance(0.5, 0.5);
   }
   site.stage.set_way(2, Way::frozen);
   site.advance(10);
   site.stage.reset(2, Unread::stalled);
-  EXPECT_EQ(site.finish(), REDLOCK_E_NO_QUORUM);
+  EXPECT_NE(site.finish(call), 0);
   site.all_well();
-  site.begin_back();
-  EXPECT_EQ(site.finish(), 0);
+  EXPECT_EQ(site.change_back(), 0);
+  const std::string desc = site.desc(2);
   site.stage.drain(2);
   site.advance(100);
-  EXPECT_EQ(site.desc(2).rfind("moving ", 0), 0u);
+  EXPECT_EQ(site.desc(2), desc);
   Gateway& fresh = site.add_new("n");
-  Site::want(fresh, 1'000, true);
-  Site::want(*site.old_a, 1'000, true);
-  site.advance(3 * longest_ms);
+  site.try_all({&fresh, site.old_a});
   EXPECT_TRUE(site.old_a->holds("bus"));
   EXPECT_FALSE(fresh.holds("bus"));
-  EXPECT_EQ(site.stage.violations(), 0u) << site.stage.take_story();
 }
 
-TEST(Reconfigure, what_a_call_that_was_given_up_has_sent_does_nothing) { a_latecomer(false); }
+TEST(Reconfigure, a_late_mark_does_nothing) { a_latecomer(Step::mark_new); }
+TEST(Reconfigure, a_late_entry_does_nothing) { a_latecomer(Step::enter); }
 
-// The opposite change finds the master as it is to be, and leaves a new id there all the same.
-TEST(Reconfigure, what_it_has_sent_to_a_master_that_had_left_already_does_nothing) { a_latecomer(true); }
-
-// Another client has begun a new state on the new master, between two steps of the call.
-TEST(Reconfigure, a_record_that_has_changed_is_written_all_the_same) {
+// Clients of the new set begin a state on the new master between the look and the mark.
+TEST(Reconfigure, a_record_that_clients_have_changed_is_marked_all_the_same) {
   Site site(2, {1, 1}, {2, 2});
-  site.begin();
-  while (site.change->stage() != Step::enter) {
-    if (site.change->stage() == Step::wait && site.desc(2).empty()) site.add_new("n");
-    site.advance(1);
-  }
-  EXPECT_EQ(site.finish(), 0);
+  Call& call = site.begin();
+  site.stage.set_delay_ms(1, 100);
+  while (!in(call.change->new_side().done, 0)) site.advance(1);
+  site.add_new("n");
+  EXPECT_EQ(site.finish(call), 0);
   EXPECT_TRUE(site.entered(2));
 }
 
-// Anything may happen to the masters meanwhile, and the call is repeated until it has succeeded.
+// ---- two calls ------------------------------------------------------------------------------------------------------
+
+// The opposite call begins at any moment of the first one. Never do both sets serve, and whoever is to have the site in
+// the end gets it by a call that is repeated.
+TEST(Reconfigure, opposite_calls_that_overlap) {
+  static constexpr Range sets[][2] = {
+      {{1, 1}, {2, 2}}, {{1, 3}, {3, 5}}, {{1, 2}, {3, 4}}, {{1, 4}, {2, 5}}, {{1, 3, 3'000}, {1, 3, 2'000}}};
+  static constexpr int later[] = {0, 1, 2, 3, 4, 5, 7, 700, 1'020, 1'025, 1'030, 1'035, 1'040};
+  for (size_t i = 0; i < std::size(later) && !HasFailure(); ++i) {
+    const auto& pair = sets[i % std::size(sets)];
+    Site site(5, pair[0], pair[1]);
+    Gateway& fresh = site.add_new("n");
+    for (unsigned m = 1; m <= 5; ++m) site.stage.set_delay_ms(m, m);
+    site.want(*site.old_a, 1'000, true);
+    site.want(fresh, 1'000, true);
+    Call& one = site.begin();
+    site.advance(later[i]);
+    Call& other = site.begin_back();
+    const int first = site.finish(one), second = site.finish(other);
+    EXPECT_TRUE(first == 0 || first == REDLOCK_E_CHANGING);
+    EXPECT_TRUE(second == 0 || second == REDLOCK_E_CHANGING);
+    EXPECT_FALSE(first == 0 && second == 0 && later[i] < 1'000) << "not one after the other";
+    site.try_all({site.old_a, &fresh});
+    if (first != 0 && second != 0) {
+      EXPECT_EQ(site.change_back(), 0);
+      site.try_all({site.old_a, &fresh});
+    }
+    EXPECT_TRUE((first == 0 && second != 0 ? fresh : *site.old_a).holds("bus"));
+    EXPECT_FALSE(HasFailure()) << later[i] << " ms later: " << first << ", " << second;
+  }
+}
+
+// A call is stopped when it has waited, and overtaken.
+TEST(Reconfigure, a_call_that_slept_finds_a_foreign_mark) {
+  Site site(2, {1, 1}, {2, 2});
+  Gateway& fresh = site.add_new("n");
+  Call& call = site.begin();
+  site.until(call, Step::wait);
+  call.stop();
+  EXPECT_EQ(site.change_back(), 0);
+  site.try_all({site.old_a, &fresh});
+  EXPECT_TRUE(site.old_a->holds("bus"));
+  call.go_on();
+  EXPECT_EQ(site.finish(call), REDLOCK_E_CHANGING);
+  EXPECT_EQ(call.change->written(), uint32_t{REDLOCK_WRITTEN_OLD});
+  EXPECT_EQ(call.change->old_side().err[0], REDLOCK_E_CHANGING);
+  site.try_all({site.old_a, &fresh});
+  EXPECT_TRUE(site.old_a->holds("bus"));
+}
+
+// Two equal calls: the later one takes over, and the site is changed once.
+TEST(Reconfigure, equal_calls_that_overlap) {
+  Site site(5, {1, 3}, {3, 5});
+  Call& one = site.begin();
+  site.advance(700);
+  Call& other = site.begin();
+  EXPECT_EQ(site.finish(one), REDLOCK_E_CHANGING);
+  EXPECT_EQ(site.finish(other), 0);
+  Gateway& fresh = site.add_new("n");
+  site.try_all({site.old_a, &fresh});
+  EXPECT_TRUE(fresh.holds("bus"));
+}
+
+// Four old masters, three of them a quorum. Two calls to different sets each mark two: neither may go on, although the
+// two that it has keep the others from a quorum.
+TEST(Reconfigure, half_of_an_even_set_is_not_enough) {
+  Site site(6, {1, 4}, {5, 5});
+  Call& one = site.begin();
+  Call& other = site.begin({1, 4}, {6, 6});
+  while (one.stage() != Step::mark_new || other.stage() != Step::mark_new) site.advance(0.1, 0.1);
+  for (const unsigned m : {1u, 2u}) site.stage.block(*other.from, m, true);
+  for (const unsigned m : {3u, 4u}) site.stage.block(*one.from, m, true);
+  EXPECT_EQ(site.finish(one), REDLOCK_E_NO_QUORUM);
+  EXPECT_EQ(site.finish(other), REDLOCK_E_NO_QUORUM);
+  EXPECT_EQ(site.left(), 4u);
+  Gateway &five = site.add("n5", {5, 5}), &six = site.add("n6", {6, 6});
+  site.try_all({site.old_a, &five, &six});
+  EXPECT_FALSE(five.holds("bus") && six.holds("bus"));
+}
+
+// One new master was away when the call marked. It is not entered, whatever stands there by then.
+TEST(Reconfigure, only_what_was_marked_is_entered) {
+  Site site(4, {1, 1}, {2, 4});
+  site.stage.set_way(4, Way::down);
+  Call& call = site.begin();
+  site.until(call, Step::wait);
+  site.stage.set_way(4, Way::answering);
+  EXPECT_EQ(site.finish(call), 1);
+  EXPECT_EQ(site.desc(4), "");
+  Gateway& fresh = site.add_new("n");
+  site.try_all({&fresh});
+  EXPECT_TRUE(fresh.holds("bus"));
+
+  const std::string q = site.field(2, "q");
+  Call& again = site.begin();
+  EXPECT_EQ(site.finish(again), 0) << "the repeated call writes the last one";
+  EXPECT_EQ(again.change->written(), uint32_t{REDLOCK_WRITTEN_BOTH});
+  EXPECT_EQ(site.field(2, "q"), q) << "and disturbs nobody";
+  EXPECT_TRUE(fresh.holds("bus"));
+  EXPECT_EQ(site.change(), 0) << "nothing is left to do";
+}
+
+// Two of three new masters are entered, and the last one bears something else: the old set, where a master of both sets
+// was away; what clients have made of nothing; the mark of a call that died, or of the opposite one.
+TEST(Reconfigure, a_repeated_call_writes_what_is_left) {
+  for (const int left : {0, 1, 2, 3}) {
+    Site site(5, {1, 3}, {3, 5});
+    site.stage.set_way(3, Way::down);
+    EXPECT_EQ(site.change(), 1);
+    site.stage.set_way(3, Way::answering);
+    Gateway& fresh = site.add_new("n");
+    site.try_all({&fresh});
+    if (left == 1) site.stage.redis(3).flush_all();
+    if (left >= 2) {
+      Call& dead = left == 2 ? site.begin() : site.begin_back();
+      site.until(dead, Step::mark_new);
+      for (const unsigned m : {4u, 5u}) {
+        for (Gateway* half : {dead.from, dead.to}) {
+          if (left == 3) site.stage.block(*half, m, true);
+        }
+      }
+      while (!site.marked(3)) site.advance(0.1, 0.1);
+      dead.stop();
+    }
+    EXPECT_EQ(site.marked(3), left >= 2);
+    for (const unsigned m : {1u, 2u}) site.stage.set_way(m, Way::down);  // the old ones are switched off
+    EXPECT_EQ(site.change(), 0) << left;
+    EXPECT_EQ(site.desc(3), site.desc(4)) << left;
+    EXPECT_TRUE(fresh.holds("bus"));
+    EXPECT_EQ(site.stage.violations(), 0u);
+  }
+}
+
+// ---- lost records ---------------------------------------------------------------------------------------------------
+
+TEST(Reconfigure, a_lost_mark_does_not_count) {
+  for (const unsigned lost : {1u, 2u}) {
+    Site site(4, {1, 3}, {4, 4});
+    Call& call = site.begin();
+    site.until(call, Step::wait);
+    for (unsigned m = 1; m <= lost; ++m) site.stage.restart(m, RedisDouble::Keep::none);
+    EXPECT_EQ(site.finish(call), lost == 1 ? 0 : REDLOCK_E_RECORD_LOST);
+    EXPECT_EQ(call.change->old_side().err[0], REDLOCK_E_RECORD_LOST);
+    Gateway& fresh = site.add_new("n");
+    site.try_all({&fresh, site.old_a});
+    EXPECT_EQ(fresh.holds("bus"), lost == 1);
+    EXPECT_EQ(site.old_a->holds("bus"), lost == 2);
+  }
+}
+
+// A master that is marked after the wait has begun was not waited for: it does not count when the call looks again.
+TEST(Reconfigure, a_mark_that_comes_late_does_not_count) {
+  Site site(4, {1, 3}, {4, 4});
+  Call& call = site.begin();
+  site.until(call, Step::mark_new);
+  site.stage.block(*call.from, 3, true);
+  site.until(call, Step::wait);
+  EXPECT_FALSE(site.marked(3));
+  site.stage.restart(1, RedisDouble::Keep::none);
+  site.advance(longest_ms / 3 - 20);
+  EXPECT_EQ(call.stage(), Step::wait);
+  site.stage.block(*call.from, 3, false);
+  EXPECT_EQ(site.finish(call), REDLOCK_E_RECORD_LOST);
+}
+
+// A mark was asked for twice, since a connection broke, and one of the two arrives when the master has lost the mark
+// and clients have begun a new state there: it was not meant for that.
+TEST(Reconfigure, a_mark_does_not_come_twice) {
+  Site site(2, {1, 1}, {2, 2});
+  Call& call = site.begin();
+  site.until(call, Step::mark_new);
+  site.stage.block(*call.from, 1, true);
+  site.until(call, Step::mark_old);
+  site.advance(5);
+  site.stage.reset(1, Unread::stalled);
+  site.stage.block(*call.from, 1, false);
+  site.until(call, Step::wait);
+  EXPECT_TRUE(site.marked(1));
+  call.stop();
+  site.stage.restart(1, RedisDouble::Keep::none);
+  site.try_all({site.old_a});
+  EXPECT_TRUE(site.old_a->holds("bus"));
+  site.stage.drain(1);
+  site.advance(10);
+  EXPECT_FALSE(site.marked(1));
+  call.go_on();
+  EXPECT_EQ(site.finish(call), REDLOCK_E_RECORD_LOST);
+  EXPECT_TRUE(site.old_a->holds("bus"));
+}
+
+// ---- anything -------------------------------------------------------------------------------------------------------
+
+// Anything may happen to the masters meanwhile, two operators change the set as they like, and in the end one of them
+// repeats the change until it has succeeded.
 void any_life(uint64_t seed) {
   std::mt19937_64 random(seed);
   const auto below = [&](unsigned n) { return static_cast<unsigned>(random() % n); };
-  static constexpr Range olds[] = {{1, 3}, {1, 3}, {1, 1}, {1, 5}, {1, 3, 4'000}};
-  static constexpr Range news[] = {{1, 5}, {4, 6}, {1, 3}, {3, 5}, {2, 4, 2'000}};
-  const unsigned kind = below(5);
+  static constexpr Range olds[] = {{1, 3}, {1, 3}, {1, 1}, {1, 5}, {1, 3, 4'000}, {1, 4}};
+  static constexpr Range news[] = {{1, 5}, {4, 6}, {1, 3}, {3, 5}, {2, 4, 2'000}, {5, 6}};
+  const unsigned kind = below(6);
   Site site(6, olds[kind], news[kind], seed);
-  const bool overlapping = news[kind].first <= olds[kind].last;
   for (unsigned m = 1; m <= 6; ++m) site.stage.set_delay_ms(m, below(20));
-  Gateway* fresh = overlapping ? &site.add_new("n") : nullptr;
-  for (int call = 0; call < 6; ++call) {
-    site.begin();
-    while (!site.change->over()) {
-      if (site.old_a->outcome("bus").rfind("ACQUIRED", 0) != 0) Site::want(*site.old_a, 1'000 + below(2) * 1'000, below(2));
-      site.advance(20 + below(300), 5);
-      const unsigned m = 1 + below(6);
-      switch (below(6)) {
-        case 0: site.stage.reset(m, below(2) ? Unread::kept : Unread::dropped); break;
-        case 1: site.stage.set_way(m, Way::frozen); break;
-        case 2: site.stage.set_way(m, Way::down); break;
-        case 3: site.stage.set_delay_ms(m, below(40)); break;
-        default: site.all_well();
+  Gateway* fresh = nullptr;
+  const bool two = below(2);
+  const auto live = [&] {
+    if (below(3) == 0) site.want(*site.old_a, 1'000 + below(2) * 1'000, below(2));
+    site.advance(20 + below(300), 5);
+    const unsigned m = 1 + below(6);
+    switch (below(6)) {
+      case 0:
+        site.stage.reset(m, below(2) ? Unread::kept : Unread::dropped);
+        break;
+      case 1:
+        site.stage.set_way(m, Way::frozen);
+        break;
+      case 2:
+        site.stage.set_way(m, Way::down);
+        break;
+      case 3:
+        site.stage.set_delay_ms(m, below(40));
+        break;
+      default:
+        site.all_well();
+    }
+    for (Call& call : site.calls) {
+      if (call.change->written() == REDLOCK_WRITTEN_BOTH && fresh == nullptr) {
+        fresh = &site.add_new("n");
+        site.want(*fresh, 1'000, true);
       }
     }
-    if (site.finish() == 0) break;
+  };
+  for (int call = 0; call < 4; ++call) {
+    Call& one = call != 0 && below(3) == 0 ? site.begin_back() : site.begin();
+    for (unsigned turns = below(12); two && turns > 0 && !one.over(); --turns) live();
+    Call& other = two ? (below(2) ? site.begin_back() : site.begin()) : one;
+    if (below(3) == 0) one.stop();
+    for (unsigned turns = 0; (one.stopped || !one.over() || !other.over()) && turns < 40; ++turns) {
+      live();
+      if (turns == 30 || other.over()) one.go_on();
+    }
+    site.finish(one);
+    if (two) site.finish(other);
     site.all_well();
   }
-  site.all_well();
+  for (int call = 0; call < 2 && site.change() != 0; ++call) {
+  }
   if (fresh == nullptr) fresh = &site.add_new("n");
-  Site::want(*fresh, 1'000, true);
-  Site::want(*site.old_b, 1'000, true);
+  site.advance(longest_ms, 100);  // one that it holds may be ending
+  site.want(*fresh, 1'000, true);
+  site.want(*site.old_b, 1'000, true);
   site.advance(4 * longest_ms, 100);
-  EXPECT_EQ(site.change->result(), 0) << "seed " << seed;
+  EXPECT_EQ(site.calls.back().change->result(), 0) << "seed " << seed;
   EXPECT_TRUE(fresh->holds("bus")) << "seed " << seed;
   EXPECT_EQ(site.stage.violations(), 0u) << "seed " << seed << "\n" << site.stage.take_story();
 }
 
 TEST(Reconfigure, whatever_happens_to_the_masters) {
-  for (uint64_t seed = 1; seed <= 24 && !HasFailure(); ++seed) any_life(seed);
+  for (uint64_t seed = 1; seed <= 8 && !HasFailure(); ++seed) any_life(seed);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "test/support/lock_scripts.hpp"
 #include "test/support/sha1.hpp"
 
 namespace redlock {
@@ -24,26 +25,48 @@ std::string_view sha(const Script& script) { return {script.sha.data, script.sha
 struct Named {
   const char* name;
   const Script& script;
+  bool common;  // the text of common.lua stands in front
 };
-const Named all[] = {{"release", release_script},
-                     {"release_several", release_several_script},
-                     {"look", look_script},
-                     {"extend", extend_script},
-                     {"seal", seal_script},
-                     {"quarantine", quarantine_script},
-                     {"move", move_script},
-                     {"acquire_fenced", acquire_fenced_script},
-                     {"token", token_script},
-                     {"extend_fenced", extend_fenced_script}};
+const Named all[] = {
+    {"acquire", acquire_script, true}, {"extend", extend_script, true}, {"release", release_script, false},
+    {"token", token_script, true},     {"look", look_script, false},    {"reading", reading_script, false},
+    {"record", record_script, true},   {"visit", visit_script, true},   {"move", move_script, false}};
+
+// A file's lines without comments and white space in front.
+std::string source(const std::string& name) {
+  std::ifstream file(REDLOCK_SOURCE_DIR "/src/master/scripts/" + name + ".lua");
+  EXPECT_TRUE(file.good()) << name;
+  std::string text;
+  for (std::string line; std::getline(file, line);) {
+    line.erase(0, line.find_first_not_of(" \t"));
+    if (!line.empty() && line.compare(0, 2, "--") != 0) text += line + '\n';
+  }
+  return text;
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  for (size_t at = 0; (at = text.find(from, at)) != text.npos; at += to.size()) text.replace(at, from.size(), to);
+  return text;
+}
+
+// What the build makes of it: the words that all scripts repeat have short names, which come first of all.
+std::string shortened(const std::string& text) {
+  return replaced(replaced(replaced(text, "redis.call(", "r("), "KEYS", "K"), "ARGV", "A");
+}
+const std::string short_names = "local r,K,A=redis.call,KEYS,ARGV\n";
 
 TEST(Sha1, known_digests) {
   EXPECT_EQ(Sha1::hex(""), "da39a3ee5e6b4b0d3255bfef95601890afd80709");
   EXPECT_EQ(Sha1::hex("abc"), "a9993e364706816aba3e25717850c26c9cd0d89d");
 }
 
+// EVALSHA names all that EVAL sends.
 TEST(Scripts, digests_are_those_of_the_texts) {
   for (const Named& n : all) {
-    EXPECT_EQ(sha(n.script), Sha1::hex(body(n.script))) << n.name;
+    const std::string text = test::text_of(n.script);
+    EXPECT_EQ(sha(n.script), Sha1::hex(text)) << n.name;
+    EXPECT_EQ(n.script.size(), text.size()) << n.name;
+    EXPECT_EQ(text.find("\r"), text.npos) << n.name;
   }
   EXPECT_NE(sha(release_script), sha(extend_script));
 }
@@ -51,14 +74,30 @@ TEST(Scripts, digests_are_those_of_the_texts) {
 // Every line of the text stands in the file, in order; what is left out are comments and blank lines.
 TEST(Scripts, texts_are_the_files_without_comments) {
   for (const Named& n : all) {
-    std::ifstream file(std::string(REDLOCK_SOURCE_DIR "/src/master/scripts/") + n.name + ".lua");
-    ASSERT_TRUE(file.good()) << n.name;
-    std::string expected;
-    for (std::string line; std::getline(file, line);) {
-      line.erase(0, line.find_first_not_of(" \t"));
-      if (!line.empty() && line.compare(0, 2, "--") != 0) expected += line + '\n';
-    }
-    EXPECT_EQ(body(n.script), expected) << n.name;
+    EXPECT_EQ(body(n.script), (n.common ? "" : short_names) + shortened(source(n.name))) << n.name;
+    EXPECT_EQ(test::text_of(n.script), short_names + shortened((n.common ? source("common") : "") + source(n.name)))
+        << n.name;
+  }
+}
+
+// A script that used one of them for something of its own would call that, and one that said "KEYSTONE" would not mean
+// it.
+TEST(Scripts, the_short_names_are_nobodys_own) {
+  for (const std::string name :
+       {"common", "acquire", "extend", "release", "token", "look", "reading", "record", "visit", "move"}) {
+    const std::string text = source(name);
+    EXPECT_FALSE(std::regex_search(text, std::regex("\\b[rKA]\\b"))) << name;
+    EXPECT_FALSE(std::regex_search(text, std::regex("\\w(KEYS|ARGV)|(KEYS|ARGV)\\w"))) << name;
+    EXPECT_FALSE(std::regex_search(text, std::regex("redis\\.call[^(]|\\wredis"))) << name;
+  }
+}
+
+// In the program once, whoever sends it.
+TEST(Scripts, the_common_text_is_one) {
+  for (const Named& n : all) {
+    EXPECT_EQ(n.script.common.data, n.common ? acquire_script.common.data : nullptr) << n.name;
+    const bool uses = body(n.script).find("other_s") != std::string_view::npos;
+    EXPECT_EQ(uses, n.common) << n.name << ": a function that is not there, or bytes for nothing";
   }
 }
 
@@ -68,24 +107,71 @@ TEST(Scripts, none_is_forgotten_here) {
   for (const auto& entry : std::filesystem::directory_iterator(REDLOCK_SOURCE_DIR "/src/master/scripts")) {
     files += entry.path().extension() == ".lua";
   }
-  EXPECT_EQ(files, std::size(all));
+  EXPECT_EQ(files, std::size(all) + 1) << "and common.lua";
+}
+
+// The calls of a script in the order in which they are made, as far as a text can tell: what a function does is done
+// where the function is called, and an acquire without a token ends before one with a token goes on.
+std::string in_order(const Named& n, bool fenced) {
+  std::string text = source(n.name);
+  const std::string set = "local function set()\n";
+  const size_t from = text.find(set);
+  if (from != text.npos) {
+    const std::string end = "end\nend\n";
+    const size_t to = text.find(end, from) + end.size();
+    const std::string what = text.substr(from + set.size(), to - from - set.size() - 4);
+    text = replaced(text.substr(0, from) + text.substr(to), "set()", what);
+  }
+  const size_t plain = text.find("if not fenced then\n");
+  if (plain != text.npos) {
+    const std::string end = "return redis.status_reply('OK')\nend\n";
+    const size_t behind = text.find(end) + end.size();
+    text = fenced ? text.substr(0, plain) + text.substr(behind) : text.substr(0, behind);
+  }
+  text = replaced(text, "other_state(", "redis.call('HGET',KEYS[1])redis.call('INFO',");
+  return replaced(text, "other_server(", "redis.call('INFO',");
 }
 
 TEST(Scripts, no_shebang_and_reads_before_writes) {
   for (const Named& n : all) {
-    EXPECT_NE(body(n.script).substr(0, 1), "#") << n.name << ": Redis refuses a script with a shebang at maxmemory";
-    const std::regex first("redis\\.call\\('(GET|EXISTS|HGET|HMGET|PTTL|MGET)',(unpack\\(KEYS\\)|KEYS\\[(1|i)\\])[,)]");
-    std::cmatch found;
-    const std::string_view text = body(n.script);
-    ASSERT_TRUE(std::regex_search(text.data(), text.data() + text.size(), found, first)) << n.name;
-    EXPECT_EQ(text.find("redis.call"), static_cast<size_t>(found.position(0))) << n.name;
-    size_t first_write = text.size(), last_read = 0;
-    for (const char* write : {"'SET'", "'HSET'", "'HDEL'", "'DEL'", "'PEXPIRE'"}) first_write = std::min(first_write, text.find(write));
-    for (const char* read : {"'GET'", "'MGET'", "'EXISTS'", "'HGET'", "'HMGET'", "'TIME'"}) {
-      if (text.rfind(read) != std::string_view::npos) last_read = std::max(last_read, text.rfind(read));
+    EXPECT_NE(test::text_of(n.script).substr(0, 1), "#")
+        << n.name << ": Redis refuses a script with a shebang at maxmemory";
+    for (const bool fenced : {false, true}) {
+      const std::string text = in_order(n, fenced);
+      const std::regex first("redis\\.p?call\\('(GET|EXISTS|HGET|HMGET|PTTL)',KEYS\\[(1|i)\\][,)]");
+      std::smatch found;
+      ASSERT_TRUE(std::regex_search(text, found, first)) << n.name;
+      EXPECT_EQ(std::min(text.find("redis.call"), text.find("redis.pcall")), static_cast<size_t>(found.position(0)))
+          << n.name;
+      size_t first_write = text.size(), last_read = 0;
+      for (const char* write : {"'SET'", "'HSET'", "'HDEL'", "'DEL'", "'PEXPIRE'"}) {
+        first_write = std::min(first_write, text.find(write));
+      }
+      // No write is left alone because a later call is refused.
+      for (const char* read : {"'GET'", "'EXISTS'", "'HGET'", "'HLEN'", "'HMGET'", "'TIME'", "'INFO'"}) {
+        if (text.rfind(read) != text.npos) last_read = std::max(last_read, text.rfind(read));
+      }
+      EXPECT_LT(last_read, first_write) << n.name;
+      const bool goes_on = n.script.body == release_script.body || n.script.body == reading_script.body;
+      EXPECT_EQ(text.find("pcall") != text.npos, goes_on) << n.name << ": an error ends the others";
     }
-    EXPECT_LT(last_read, first_write) << n.name;
-    EXPECT_EQ(body(n.script).find("pcall"), std::string_view::npos) << n.name;
+  }
+}
+
+// The identity is compared before anything of the state is believed, and in the same script as the write.
+TEST(Scripts, whatever_acquires_extends_or_writes_compares_the_server_first) {
+  EXPECT_NE(source("common").find("redis.call('INFO','replication')"), std::string::npos);
+  for (const Named& n : all) {
+    if (!n.common) continue;
+    for (const bool fenced : {false, true}) {
+      const std::string text = in_order(n, fenced);
+      size_t first_write = text.size();
+      for (const char* write : {"'SET'", "'HSET'", "'HDEL'", "'DEL'", "'PEXPIRE'"}) {
+        first_write = std::min(first_write, text.find(write));
+      }
+      EXPECT_LT(first_write, text.size()) << n.name;
+      EXPECT_LT(text.find("redis.call('INFO',"), first_write) << n.name;
+    }
   }
 }
 
@@ -93,7 +179,7 @@ TEST(Scripts, no_shebang_and_reads_before_writes) {
 TEST(Scripts, a_value_never_becomes_a_number) {
   const std::regex tonumber("tonumber\\(([^()]*)\\)");
   for (const Named& n : all) {
-    const std::string text(body(n.script));
+    const std::string text = source(n.name);
     for (std::sregex_iterator it(text.begin(), text.end(), tonumber), end; it != end; ++it) {
       EXPECT_EQ((*it)[1], "ARGV[2]") << n.name << ": only the ttl is a number";
     }
@@ -103,8 +189,7 @@ TEST(Scripts, a_value_never_becomes_a_number) {
         std::distance(std::sregex_iterator(text.begin(), text.end(), tonumber), std::sregex_iterator());
     EXPECT_EQ(static_cast<long>(words), matches) << n.name << ": a tonumber that the pattern does not understand";
     // Arithmetic, or a comparison with < or >, would convert it as well.
-    const std::string other = n.script.body == extend_fenced_script.body ? "[13]" : "[^2]";
-    const std::string argument = "ARGV\\[" + other + "\\]";
+    const std::string argument = "ARGV\\[[^2]\\]";
     EXPECT_FALSE(std::regex_search(text, std::regex(argument + "\\s*[-+*/%<>]|[-+*/%<>]\\s*" + argument))) << n.name;
     EXPECT_EQ(text.find("..token+"), std::string::npos) << n.name;
   }
@@ -112,8 +197,9 @@ TEST(Scripts, a_value_never_becomes_a_number) {
 
 TEST(Scripts, never_lower_the_expiry_and_never_make_a_key) {
   EXPECT_NE(body(extend_script).find("PTTL"), std::string_view::npos);
-  EXPECT_EQ(body(extend_script).find("SET"), std::string_view::npos);
-  EXPECT_EQ(body(release_script).find("SET"), std::string_view::npos);
+  for (const Script* const script : {&extend_script, &release_script, &token_script}) {
+    EXPECT_EQ(body(*script).find("'SET'"), std::string_view::npos);
+  }
 }
 
 }  // namespace

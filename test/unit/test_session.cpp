@@ -12,8 +12,9 @@
 #include <string_view>
 #include <vector>
 
-#include "support/space.hpp"
+#include "support/lock_scripts.hpp"
 #include "support/session_wire.hpp"
+#include "support/space.hpp"
 
 namespace redlock {
 namespace {
@@ -41,8 +42,8 @@ std::string hello(const char* role = "master", const char* mode = "standalone") 
   return map({bulk("server"), bulk("redis"), bulk("version"), bulk("7.0.15"), bulk("proto"), ":3\r\n", bulk("id"),
               ":10\r\n", bulk("mode"), bulk(mode), bulk("role"), bulk(role), bulk("modules"), "*0\r\n"});
 }
-const std::string loads = command({"SCRIPT", "LOAD", text(release_script.body)}) +
-                          command({"SCRIPT", "LOAD", text(extend_script.body)});
+const std::string loads = command({"SCRIPT", "LOAD", test::text_of(release_script)}) +
+                          command({"SCRIPT", "LOAD", test::text_of(extend_script)});
 const std::string loaded = bulk(text(release_script.sha)) + bulk(text(extend_script.sha));
 const std::string tracking_command = command({"CLIENT", "TRACKING", "on", "OPTIN", "NOLOOP"});
 const std::string ready = "+OK\r\n" + loaded;  // tracking is on, the scripts are known
@@ -69,7 +70,7 @@ struct Fixture : test::SessionWire {
     now = at(1'000);
     session = std::make_unique<Session>(settings, master, bytes("gw-17"),
                                         Session::Memory{tx.get(), 1'024, rx.get(), rx_size, requests.get(),
-                                                        in_flight + Session::own_requests, &called});
+                                                        in_flight + Session::own_requests, &called, &has_news});
   }
   Fixture(const Fixture&) = delete;
 
@@ -506,14 +507,17 @@ TEST(Session, changed_keys_are_told_in_their_place_between_answers) {
 
 // ---- looks ----------------------------------------------------------------------------------------------------
 
-void look(Fixture& f, uint16_t who) { f.session->look(who, 70u + who, Command::look(test::space(), "a:", "valve"), f.now); }
+void look(Fixture& f, uint16_t who) {
+  f.session->look(who, 70u + who, Command::look(test::space(), "a:", "valve"), f.now);
+}
 
 TEST(Session, a_look_is_two_requests_and_one_answer) {
   Fixture f;
   f.greet();
   f.ask(1);
   look(f, 5);
-  EXPECT_EQ(f.sent(), text(any_command().head()) + command({"CLIENT", "CACHING", "yes"}) + command({"PTTL", "a:valve"}));
+  EXPECT_EQ(f.sent(),
+            text(any_command().head()) + command({"CLIENT", "CACHING", "yes"}) + command({"PTTL", "a:valve"}));
   EXPECT_EQ(f.session->in_flight(), 3u);
   f.receive("_\r\n+OK\r\n:700\r\n");
   ASSERT_EQ(f.replies.size(), 2u);
@@ -534,12 +538,16 @@ TEST(Session, a_look_at_several_keys_takes_its_script_along) {
   names.assign(memory, both, 2);
   f.session->look(5, 75, Command::look(test::space(), "a:", names), f.now);
   EXPECT_EQ(f.session->in_flight(), 2u);
-  EXPECT_EQ(f.sent(), command({"CLIENT", "CACHING", "yes"}) + command({"EVAL", text(look_script.body), "2", "a:bus", "a:valve"}));
+  EXPECT_EQ(f.sent(), command({"CLIENT", "CACHING", "yes"}) +
+                          command({"EVAL", test::text_of(look_script), "2", "a:bus", "a:valve"}));
 }
 
 TEST(Session, what_a_look_may_say) {
-  for (const auto& [said, ttl] : {std::pair<const char*, int64_t>{":-2\r\n", -2}, {":-1\r\n", -1}, {":0\r\n", 0},
-                                  {"-NOPERM no\r\n", -3}, {"-LOADING now\r\n", -3}}) {
+  for (const auto& [said, ttl] : {std::pair<const char*, int64_t>{":-2\r\n", -2},
+                                  {":-1\r\n", -1},
+                                  {":0\r\n", 0},
+                                  {"-NOPERM no\r\n", -3},
+                                  {"-LOADING now\r\n", -3}}) {
     Fixture f;
     f.greet();
     look(f, 1);
@@ -610,7 +618,8 @@ TEST(Session, without_a_guard_there_is_no_seal) {
   Fixture f;
   f.settings.guard = GuardMode::off;
   f.greet();
-  EXPECT_EQ(f.session->seal().size, 0u);
+  EXPECT_EQ(f.session->sealed().seal.size, 0u);
+  EXPECT_FALSE(f.session->asked_by_script()) << "there is nothing to compare";
 }
 
 TEST(Session, a_reply_that_nobody_asked_for_closes) {
@@ -631,6 +640,43 @@ TEST(Session, a_reply_that_nobody_asked_for_closes) {
     behind.receive("+OK\r\n" + r.reply);
     behind.expect_closing(r.reason, r.what);
     EXPECT_EQ(behind.replies.size(), 1u) << r.what;
+  }
+}
+
+// What stands in the buffer behind the last byte received is of an older reply, or of nobody.
+TEST(Session, nonsense_in_the_last_bytes_received_is_looked_at_no_further) {
+  for (const size_t size : {64u, 255u, 256u}) {
+    Fixture f;
+    f.greet();
+    size_t room = 0;
+    memset(f.session->rx_room(room), '-', 256);
+    ASSERT_EQ(room, 256u);
+    const std::string nonsense = "$-2\r\n";
+    f.receive(">1\r\n+" + std::string(size - nonsense.size() - 7, 'x') + "\r\n" + nonsense);
+    f.expect_closing(REDLOCK_E_PROTOCOL);
+  }
+}
+
+// As protected mode says it, in a thousand bytes.
+TEST(Session, an_error_longer_than_the_buffer_closes_with_its_own_reason) {
+  const Refusal refusals[] = {
+      {"protected", "-DENIED Redis is running in protected mode because", REDLOCK_E_DENIED},
+      {"a replica", "-READONLY You can't write against a read only replica.", REDLOCK_E_READONLY},
+      {"anything", "-ERR and so on", REDLOCK_E_PROTOCOL},
+      {"no error", "+OK and so on", REDLOCK_E_PROTOCOL},
+  };
+  for (const Refusal& r : refusals) {
+    Fixture f;
+    f.connect();
+    f.sent();
+    f.receive(r.reply + std::string(1'000, 'x') + "\r\n");
+    f.expect_closing(r.reason, r.what);
+    Fixture up;
+    up.greet();
+    up.ask(1);
+    up.receive(r.reply + std::string(1'000, 'x') + "\r\n");
+    up.expect_closing(r.reason, r.what);
+    EXPECT_TRUE(up.replies.empty());
   }
 }
 
@@ -678,12 +724,17 @@ TEST(Session, scripts_are_spelled_out_until_they_are_known) {
   EXPECT_TRUE(f.session->spell_out());
   ASSERT_EQ(f.replies.size(), 1u);
   EXPECT_EQ(f.replies[0].meaning.error, REDLOCK_E_NOSCRIPT);
-  f.ask(2);
-  f.receive("+OK\r\n");
-  EXPECT_TRUE(f.session->spell_out()) << "a SET says nothing about scripts";
-  f.ask(3, Op::release);
+  f.ask(2, Op::release);
   f.receive(":1\r\n");
   EXPECT_FALSE(f.session->spell_out());
+  for (const char* answer : {"+OK\r\n", "_\r\n", "-OOM no\r\n"}) {
+    f.ask(3);
+    f.receive("-NOSCRIPT none\r\n");
+    EXPECT_TRUE(f.session->spell_out());
+    f.ask(3);
+    f.receive(answer);
+    EXPECT_FALSE(f.session->spell_out()) << "an acquire may be a script, too: " << answer;
+  }
   f.ask(4, Op::extend);
   f.receive("-NOSCRIPT\r\n");
   EXPECT_TRUE(f.session->spell_out());
@@ -703,7 +754,13 @@ TEST(Session, a_command_with_its_script_by_reference) {
   f.session->ask(Op::release, 1, 0, release, f.now);
   f.ask(2);
   EXPECT_EQ(f.sent(),
-            text(release.head()) + text(release.splice()) + text(release.tail()) + text(any_command().head()));
+            text(release.head()) + test::text_of(release_script) + text(release.tail()) + text(any_command().head()));
+  const Command extend = Command::plain(test::space(), Op::extend, s, false);
+  f.session->ask(Op::extend, 1, 0, extend, f.now);
+  f.ask(2);
+  EXPECT_EQ(f.sent(),
+            text(extend.head()) + test::text_of(extend_script) + text(extend.tail()) + text(any_command().head()))
+      << "of two texts";
 }
 
 // One connection's whole life, its input cut in two at every place, and byte by byte.
@@ -897,6 +954,168 @@ TEST(Session, a_connection_in_use_is_not_tried) {
   f.session->on_time(at(6'000));
   EXPECT_EQ(f.sent(), "");
   EXPECT_EQ(f.session->deadline(), at(10'999));
+}
+
+// ---- strays, where no run id is known -----------------------------------------------------------------------------
+
+TEST(Session, without_a_guard_strays_stay_at_large) {
+  for (const bool resp3 : {true, false}) {
+    Fixture f;
+    f.greet();
+    f.ask(1);
+    f.break_off();
+    f.session->leave_strays(true);
+    f.news.clear();
+    f.connect();
+    std::string said = f.sent();
+    f.receive(resp3 ? hello() : "-ERR unknown command 'HELLO'\r\n");
+    const std::string rest = f.sent();
+    f.receive(resp3 ? ready : "*1\r\n" + bulk("master") + loaded);
+    f.take_news();
+    EXPECT_TRUE(f.news.empty()) << "not before it is up";
+    f.receive(bulk(Fixture::nonce_of(rest)));
+    EXPECT_EQ(f.session->state(), State::up);
+    said += rest + f.sent();
+    for (const char* word : {"KILL", "INFO", "ID"}) EXPECT_EQ(said.find(bulk(word)), std::string::npos) << word;
+    ASSERT_EQ(f.news.size(), 1u);
+    EXPECT_EQ(f.news[0].strays, Strays::at_large);
+    EXPECT_FALSE(f.news[0].identified || f.news[0].withdrawn || f.news[0].stepped || f.news[0].wants_boot_time);
+    EXPECT_EQ(f.session->take_news().strays, Strays::none) << "told once";
+  }
+}
+
+TEST(Session, without_strays_nothing_is_told_of_them) {
+  Fixture f;
+  f.greet();
+  f.break_off();
+  f.session->leave_strays(false);
+  f.greet();
+  f.take_news();
+  EXPECT_TRUE(f.news.empty());
+}
+
+TEST(Session, strays_are_told_of_when_a_connection_is_up_at_last) {
+  Fixture f;
+  f.greet();
+  f.ask(1);
+  f.break_off();
+  f.session->leave_strays(true);
+  for (int i = 0; i < 3; ++i) {
+    f.connect();
+    f.receive(hello());
+    f.sent();
+    f.break_off();
+    f.session->leave_strays(true);
+    EXPECT_TRUE(f.news.empty());
+  }
+  f.greet();
+  ASSERT_EQ(f.news.size(), 1u);
+  EXPECT_EQ(f.news[0].strays, Strays::at_large);
+}
+
+// ---- what is told of a master ---------------------------------------------------------------------------------
+
+TEST(Session, the_last_error_is_of_this_connection_and_no_missing_script) {
+  Fixture f;
+  f.greet();
+  EXPECT_EQ(f.session->last_error(), 0);
+  f.ask(1);
+  f.receive("-OOM no\r\n");
+  EXPECT_EQ(f.session->last_error(), REDLOCK_E_OOM);
+  f.ask(2, Op::release);
+  f.receive("-NOSCRIPT no\r\n");
+  EXPECT_EQ(f.session->last_error(), REDLOCK_E_OOM);
+  f.ask(3);
+  f.receive("+OK\r\n");
+  EXPECT_EQ(f.session->last_error(), REDLOCK_E_OOM) << "the last one, not one of now";
+  EXPECT_EQ(f.session->reason(), 0);
+  EXPECT_EQ(f.session->errors(), 2u);
+  f.break_off();
+  EXPECT_EQ(f.session->last_error(), REDLOCK_E_DISCONNECTED) << "why it is not up";
+  f.greet();
+  EXPECT_EQ(f.session->last_error(), 0);
+}
+
+// A user who may acquire and not delete leaves keys behind: this must not happen without a word.
+TEST(Session, a_delete_that_is_not_permitted_is_told_as_long_as_it_is) {
+  Fixture f;
+  f.greet();
+  const auto answer = [&f](Op op, const char* bytes) {
+    f.ask(1, op);
+    f.sent();
+    f.receive(bytes);
+    return f.session->take_changed();
+  };
+  EXPECT_FALSE(answer(Op::acquire, "-NOPERM no\r\n")) << "that is a vote";
+  EXPECT_EQ(f.session->reason(), 0);
+  EXPECT_TRUE(answer(Op::release, "-NOPERM no\r\n"));
+  EXPECT_EQ(f.session->reason(), REDLOCK_E_NOPERM);
+  EXPECT_TRUE(f.session->votes()) << "and it is up all the same";
+  EXPECT_FALSE(answer(Op::release, "-NOPERM no\r\n")) << "told once";
+  EXPECT_FALSE(answer(Op::acquire, "+OK\r\n"));
+  EXPECT_FALSE(answer(Op::release, "-NOSCRIPT no\r\n")) << "says nothing of permissions";
+  EXPECT_EQ(f.session->reason(), REDLOCK_E_NOPERM);
+  EXPECT_TRUE(answer(Op::release, ":1\r\n"));
+  EXPECT_EQ(f.session->reason(), 0);
+  EXPECT_TRUE(answer(Op::release, "-NOPERM no\r\n"));
+  EXPECT_TRUE(answer(Op::release, ":0\r\n")) << "deleted or not: it is permitted";
+  EXPECT_FALSE(answer(Op::release, "-OOM no\r\n"));
+  EXPECT_TRUE(answer(Op::release, "-NOPERM no\r\n"));
+  f.break_off();
+  EXPECT_EQ(f.session->reason(), REDLOCK_E_DISCONNECTED);
+}
+
+// A port that speaks TLS only closes, or says what is no RESP.
+TEST(Session, a_connection_that_is_closed_before_its_first_answer_has_a_reason_of_its_own) {
+  Fixture f;
+  f.greet();
+  f.break_off();
+  EXPECT_EQ(f.session->reason(), REDLOCK_E_DISCONNECTED) << "it has answered";
+  f.connect();
+  f.break_off();
+  EXPECT_EQ(f.session->reason(), REDLOCK_E_NO_GREETING);
+  f.connect();
+  f.receive(hello());
+  f.break_off();
+  EXPECT_EQ(f.session->reason(), REDLOCK_E_DISCONNECTED);
+  f.master.password = "secret";
+  f.connect();
+  f.receive("-ERR unknown command 'HELLO'\r\n");  // and AUTH is alone in flight
+  f.break_off();
+  EXPECT_EQ(f.session->reason(), REDLOCK_E_DISCONNECTED);
+  f.connect();
+  f.break_off(REDLOCK_E_NODE_TIMEOUT);
+  EXPECT_EQ(f.session->reason(), REDLOCK_E_NODE_TIMEOUT);
+  f.session->on_time(f.session->deadline());
+  f.session->connecting(f.now);
+  f.break_off();
+  EXPECT_EQ(f.session->reason(), REDLOCK_E_DISCONNECTED) << "nobody was asked";
+}
+
+TEST(Session, owes_an_answer_about_a_claim_until_all_are_there_deletes_apart) {
+  Fixture f(8);
+  f.greet();
+  for (int round = 0; round < 10; ++round) {  // around the FIFO
+    EXPECT_FALSE(f.session->owes_answer(5));
+    f.ask(5);
+    f.ask(6, Op::extend);
+    f.ask(7, Op::release);
+    look(f, 8);
+    f.ask(5, Op::extend);
+    EXPECT_TRUE(f.session->owes_answer(5));
+    EXPECT_TRUE(f.session->owes_answer(6));
+    EXPECT_FALSE(f.session->owes_answer(7)) << "a delete";
+    EXPECT_FALSE(f.session->owes_answer(8)) << "a look is about a waiter, and has numbers of its own";
+    EXPECT_FALSE(f.session->owes_answer(0)) << "nor are the session's own requests about the first claim";
+    f.receive("+OK\r\n:1\r\n");
+    EXPECT_TRUE(f.session->owes_answer(5));
+    EXPECT_FALSE(f.session->owes_answer(6));
+    f.receive(":1\r\n+OK\r\n:5\r\n:1\r\n");
+    f.sent();
+  }
+  f.ask(5);
+  f.break_off();
+  EXPECT_FALSE(f.session->owes_answer(5));
 }
 
 // ---- ends and beginnings --------------------------------------------------------------------------------------

@@ -115,11 +115,9 @@ TEST(Table, generations_grow_past_32_bits) {
 TEST(Table, a_slot_begins_clean) {
   Fixture f(2);
   Lock* lock = f.begin();
-  lock->urgent = true;
   lock->told = {1, 1, false};
   f.end(*lock);
   lock = f.begin();
-  EXPECT_FALSE(lock->urgent);
   for (const Link& link : {lock->start, lock->told}) {
     EXPECT_FALSE(link.queued);
     EXPECT_EQ(link.next, no_slot);

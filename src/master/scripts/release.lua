@@ -1,7 +1,14 @@
--- Compare-and-delete (Redlock page, "Correct implementation with a single instance").
--- KEYS[1] the key, ARGV[1] the value. 1: it was ours and is deleted; 0: gone or foreign.
+-- Compare-and-delete of all names (Redlock page, "Correct implementation with a single instance").
+-- KEYS: the names, ARGV[1] the value. 1: a name was ours, and all that were are deleted; 0: all are gone or foreign.
+-- A key of another type is foreign: it must not hide the names behind it. Any other error ends the script.
 -- No shebang: with one, Redis would refuse the script at maxmemory. Reads before it writes.
-if redis.call('GET',KEYS[1])==ARGV[1] then
-return redis.call('DEL',KEYS[1])
+local ours=0
+for i=1,#KEYS do
+local value=redis.pcall('GET',KEYS[i])
+if value==ARGV[1] then
+ours=redis.call('DEL',KEYS[i])
+elseif type(value)=='table' and not string.find(value.err,'WRONGTYPE',1,true) then
+return value
 end
-return 0
+end
+return ours

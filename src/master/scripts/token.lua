@@ -1,14 +1,15 @@
--- Store a token for names that are held, where no counter is as large already.
--- KEYS: the names, then the guard's record, then the counters. ARGV: value, seal, token.
--- 1: stored; 0: a name is gone or foreign, or a known counter is not smaller; -1: another seal.
+-- Store a token for names that are held, where no counter is as large already, while the guard's state still stands.
+-- KEYS: the names, then the guard's record, then the counters. ARGV: value, seal (empty: there is no guard), token.
+-- 1: stored; 0: a name is gone or foreign, or a known counter is not smaller; -1: another state.
+--:common
 local n=#KEYS-2
+if ARGV[2]~='' and other_state(KEYS[n+1],ARGV[2]) then
+return -1
+end
 for i=1,n do
 if redis.call('GET',KEYS[i])~=ARGV[1] then
 return 0
 end
-end
-if ARGV[2]~='' and redis.call('HGET',KEYS[n+1],'seal')~=ARGV[2] then
-return -1
 end
 local function below(a,b)
 return #a<#b or (#a==#b and a<b)

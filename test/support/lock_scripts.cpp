@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "fence_scripts.hpp"
+#include "lock_scripts.hpp"
 
 #include "master/scripts.hpp"
 
@@ -21,12 +21,6 @@ Kept kept(const Reply& field, const std::string& seal) {
   return {field.text.substr(0, space), field.text.substr(space + 1) == seal};
 }
 
-bool other_seal(ScriptCall& call, const std::string& meta, const std::string& seal) {
-  if (seal.empty()) return false;
-  const Reply found = call.call({"HGET", meta, "seal"});
-  return found.kind != Reply::bulk || found.text != seal;
-}
-
 // The value is under each of the first n names.
 bool ours(ScriptCall& call, size_t n) {
   for (size_t i = 0; i < n; ++i) {
@@ -43,11 +37,21 @@ std::string to_ms(const Reply& time) {
 }
 
 Reply run_acquire(ScriptCall& call) {
-  const size_t n = call.keys.size() - 2;
-  const std::string &seal = call.argv.at(2), &proposal = call.argv.at(3);
+  const bool fenced = call.argv.size() > 3;
+  const size_t n = call.keys.size() - (fenced ? 2 : 1);
+  const std::string& seal = call.argv.at(2);
+  if (!seal.empty() && is_other_state(call, call.keys.at(n), seal)) return Reply::make_integer(-1);
   bool held = false;
   for (size_t i = 0; i < n; ++i) held |= call.call({"EXISTS", call.keys.at(i)}).number == 1;
-  if (other_seal(call, call.keys.at(n), seal)) return Reply::make_integer(-1);
+  const auto set = [&] {
+    for (size_t i = 0; i < n; ++i) call.call({"SET", call.keys.at(i), call.argv.at(0), "NX", "PX", call.argv.at(1)});
+  };
+  if (!fenced) {
+    if (held) return Reply::make_nil();
+    set();
+    return Reply::ok();
+  }
+  const std::string& proposal = call.argv.at(3);
   Kept all{"0", true};
   for (size_t i = 0; i < n; ++i) {
     const Kept one = kept(call.call({"HGET", call.keys.at(n + 1), call.keys.at(i)}), seal);
@@ -58,7 +62,7 @@ Reply run_acquire(ScriptCall& call) {
   if (held) return Reply::make_bulk("held " + word + all.token);
   const Reply time = call.call({"TIME"});
   if (call.failed()) return {};
-  for (size_t i = 0; i < n; ++i) call.call({"SET", call.keys.at(i), call.argv.at(0), "NX", "PX", call.argv.at(1)});
+  set();
   if (all.known && below(all.token, proposal)) {
     for (size_t i = 0; i < n; ++i) call.call({"HSET", call.keys.at(n + 1), call.keys.at(i), proposal + " " + seal});
     return Reply::make_bulk("ack " + proposal);
@@ -69,8 +73,8 @@ Reply run_acquire(ScriptCall& call) {
 Reply run_token(ScriptCall& call) {
   const size_t n = call.keys.size() - 2;
   const std::string &seal = call.argv.at(1), &token = call.argv.at(2);
+  if (!seal.empty() && is_other_state(call, call.keys.at(n), seal)) return Reply::make_integer(-1);
   if (!ours(call, n)) return Reply::make_integer(0);
-  if (other_seal(call, call.keys.at(n), seal)) return Reply::make_integer(-1);
   for (size_t i = 0; i < n; ++i) {
     const Kept one = kept(call.call({"HGET", call.keys.at(n + 1), call.keys.at(i)}), seal);
     if (one.known && !below(one.token, token)) return Reply::make_integer(0);
@@ -80,9 +84,12 @@ Reply run_token(ScriptCall& call) {
 }
 
 Reply run_extend(ScriptCall& call) {
-  const size_t n = call.keys.size() - 1;
+  size_t n = call.keys.size();
+  if (call.argv.size() > 2) {
+    --n;
+    if (is_other_state(call, call.keys.at(n), call.argv.at(2))) return Reply::make_integer(-1);
+  }
   if (!ours(call, n)) return Reply::make_integer(0);
-  if (other_seal(call, call.keys.at(n), call.argv.at(2))) return Reply::make_integer(-1);
   for (size_t i = 0; i < n; ++i) {
     const Reply left = call.call({"PTTL", call.keys.at(i)});
     if (left.number >= std::stoll(call.argv.at(1))) continue;
@@ -92,18 +99,17 @@ Reply run_extend(ScriptCall& call) {
   return Reply::make_integer(1);
 }
 
-Reply run_release_several(ScriptCall& call) {
-  Args read = {"MGET"}, ours = {"DEL"};
-  read.insert(read.end(), call.keys.begin(), call.keys.end());
-  const Reply values = call.call(read);
-  if (call.failed()) return {};
-  for (size_t i = 0; i < call.keys.size(); ++i) {
-    const Reply& value = values.items.at(i);
-    if (value.kind == Reply::bulk && value.text == call.argv.at(0)) ours.push_back(call.keys.at(i));
+Reply run_release(ScriptCall& call) {
+  Reply deleted = Reply::make_integer(0);
+  for (const std::string& key : call.keys) {
+    const Reply value = call.pcall({"GET", key});
+    if (value.kind == Reply::bulk && value.text == call.argv.at(0)) {
+      deleted = call.call({"DEL", key});
+    } else if (value.is_error() && value.text.find("WRONGTYPE") == std::string::npos) {
+      return value;
+    }
   }
-  if (ours.size() == 1) return Reply::make_integer(0);
-  call.call(ours);
-  return Reply::make_integer(1);
+  return deleted;
 }
 
 Reply run_look(ScriptCall& call) {
@@ -115,15 +121,31 @@ Reply run_look(ScriptCall& call) {
   return Reply::make_integer(most);
 }
 
-std::string text_of(const Script& script) { return std::string(script.body.data, script.body.size); }
-
 }  // namespace
 
-void register_fence_scripts(RedisDouble& redis) {
-  redis.register_script(text_of(acquire_fenced_script), run_acquire);
+bool is_other_server(ScriptCall& call, const std::string& replid) {
+  if (replid == "0000000000000000") return false;
+  const Reply info = call.call({"INFO", "replication"});
+  const auto has = [&](const std::string& text) { return info.text.find(text) != std::string::npos; };
+  return !has("role:master") || !has("master_replid:" + replid);
+}
+
+bool is_other_state(ScriptCall& call, const std::string& meta_key, const std::string& seal) {
+  const Reply found = call.call({"HGET", meta_key, "seal"});
+  // Lua's sub() takes what is there.
+  const std::string replid = seal.size() > 17 ? seal.substr(17, 16) : "";
+  return found.kind != Reply::bulk || found.text != seal || is_other_server(call, replid);
+}
+
+std::string text_of(const Script& script) {
+  return std::string(script.common.data, script.common.size).append(script.body.data, script.body.size);
+}
+
+void register_lock_scripts(RedisDouble& redis) {
+  redis.register_script(text_of(acquire_script), run_acquire);
+  redis.register_script(text_of(extend_script), run_extend);
+  redis.register_script(text_of(release_script), run_release);
   redis.register_script(text_of(token_script), run_token);
-  redis.register_script(text_of(extend_fenced_script), run_extend);
-  redis.register_script(text_of(release_several_script), run_release_several);
   redis.register_script(text_of(look_script), run_look);
 }
 

@@ -1,0 +1,19 @@
+-- Leave word that this machine has found a state that nobody has sealed yet, and when: clients that live for less than a
+-- guard time watch it together.
+-- KEYS: the record, then the hash of short visits. ARGV: boot id, seal of the state, CLOCK_BOOTTIME in ms.
+-- 1: written; 0: another state, sealed meanwhile, known since an earlier visit, or too many machines.
+--:common
+local state=string.sub(ARGV[2],18)
+local m=redis.call('HMGET',KEYS[1],'q','seal')
+if m[1]~=string.sub(state,18) or m[2]==ARGV[2] or other_server(string.sub(state,1,16)) then
+return 0
+end
+local visit=redis.call('HGET',KEYS[2],ARGV[1])
+if visit and string.sub(visit,1,33)==state then
+return 0
+end
+if not visit and redis.call('HLEN',KEYS[2])>=16 then
+return 0
+end
+redis.call('HSET',KEYS[2],ARGV[1],state..' '..ARGV[3])
+return 1

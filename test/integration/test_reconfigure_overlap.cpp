@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: MIT
+//
+// Calls of redlock_reconfigure that overlap in time, on real servers: each in a process of its own, which is stopped,
+// killed and begun again, while clients of all configurations try to lock all the time. No two of them ever hold the
+// lock.
+#include <gtest/gtest.h>
+#include <redlock/redlock.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "client_harness.hpp"
+#include "support/redis_server.hpp"
+
+namespace redlock::test {
+namespace {
+
+constexpr int max_ttl_ms = 1'000;
+using Members = std::vector<unsigned>;
+
+struct Servers {
+  explicit Servers(unsigned n) {
+    for (unsigned i = 0; i < n; ++i) all.push_back(std::make_unique<RedisServer>());
+  }
+  RedisServer& operator[](unsigned i) { return *all.at(i); }
+  std::string field(unsigned i, const std::string& name) {
+    return all.at(i)->running() ? all.at(i)->command({"HGET", "redlock::meta", name}) : "";
+  }
+  bool marked(unsigned i) { return field(i, "desc").rfind("moving ", 0) == 0; }
+  std::vector<std::unique_ptr<RedisServer>> all;
+};
+
+Settings of(Servers& servers, const Members& members, bool commission = false) {
+  Settings s;
+  for (const unsigned i : members) s.urls.push_back(servers[i].url());
+  s.strings = {{"guard", "strict"}};
+  s.numbers = {{"defaults.ttl_ms", 1'000},         {"timing.max_ttl_ms", uint32_t{max_ttl_ms}},
+               {"timing.node_timeout_ms", 500},    {"timing.suspect_close_ms", 1'000},
+               {"timing.connect_timeout_ms", 250}};
+  s.commission = commission;
+  return s;
+}
+
+// ---- a call in a process of its own
+
+// The same masters by the same names; to those of `away` there is no way from here: nobody listens on ports 1 and up.
+redlock_config_t* config_of(Servers& servers, const Members& members, const Members& away) {
+  std::string masters;
+  for (const unsigned i : members) {
+    const std::string host = "127.0.0.1:", name = host + std::to_string(servers[i].port());
+    const bool reached = std::find(away.begin(), away.end(), i) == away.end();
+    masters += std::string(masters.empty() ? "" : ", ") + "{\"url\": \"redis://" +
+               (reached ? name : host + std::to_string(1 + i)) + "\", \"name\": \"" + name + "\"}";
+  }
+  const std::string text =
+      "{\"masters\": [" + masters +
+      "], \"guard\": \"strict\", \"defaults\": {\"ttl_ms\": 1000}, \"timing\": {\"max_ttl_ms\": 1000, "
+      "\"suspect_close_ms\": 1000, \"connect_timeout_ms\": 250, \"reconnect_max_ms\": 100}}";
+  redlock_config_t* cfg = nullptr;
+  if (redlock_config_new(&cfg) != 0 || redlock_config_load_json(cfg, text.c_str(), text.size()) != 0) {
+    throw std::runtime_error(cfg != nullptr ? redlock_config_error(cfg) : "no memory");
+  }
+  return cfg;
+}
+
+class Call {
+ public:
+  Call(Servers& servers, const Members& before, const Members& after, const Members& away = {}) {
+    redlock_config_t* old_cfg = config_of(servers, before, away);
+    redlock_config_t* new_cfg = config_of(servers, after, away);
+    int ends[2];
+    if (::pipe(ends) != 0) throw std::runtime_error("pipe");
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::close(ends[0]);
+      const int result = redlock_reconfigure(old_cfg, new_cfg, nullptr);
+      ::_exit(::write(ends[1], &result, sizeof result) == sizeof result ? 0 : 1);
+    }
+    ::close(ends[1]);
+    in_ = ends[0];
+    redlock_config_free(old_cfg);
+    redlock_config_free(new_cfg);
+  }
+  ~Call() {
+    kill();
+    ::close(in_);
+  }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+  void stop() { ::kill(pid_, SIGSTOP); }
+  void go_on() { ::kill(pid_, SIGCONT); }
+  void kill() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+    pid_ = 0;
+  }
+  bool over() {
+    if (pid_ <= 0 || ::waitpid(pid_, nullptr, WNOHANG) == 0) return pid_ <= 0;
+    pid_ = 0;
+    if (::read(in_, &result_, sizeof result_) != sizeof result_) ADD_FAILURE() << "the call has died";
+    return true;
+  }
+  int result() const { return result_; }
+
+ private:
+  pid_t pid_ = 0;
+  int in_ = -1;
+  int result_ = -1000;
+};
+
+// ---- clients that try all the time
+
+class Site {
+ public:
+  Site(Servers& servers, const Members& old_set) : servers_(servers) {
+    Client first(loop, of(servers, old_set, true));
+    first.wait_up(static_cast<uint32_t>(old_set.size()));
+    add(old_set);
+  }
+  void add(const Members& set) { triers_.push_back(std::make_unique<Trier>(loop, of(servers_, set))); }
+
+  // All of them try.
+  bool until(const std::function<bool()>& condition) {
+    return loop.run_until([&] {
+      for (size_t i = 0; i < triers_.size(); ++i) turn(i);
+      return condition();
+    });
+  }
+  bool until_over(Call& call) {
+    return until([&] { return call.over(); });
+  }
+  void run_for(int ms) {
+    const int64_t end = boot_ns() + int64_t{ms} * 1'000'000;
+    until([&] { return boot_ns() >= end; });
+  }
+  // Clients of this set get the lock from now on, and no others; or nobody does.
+  void expect_only(const std::set<size_t>& expected) {
+    if (expected.empty()) run_for(max_ttl_ms);  // what is held now ends
+    held_.clear();
+    EXPECT_TRUE(until([&] { return std::includes(held_.begin(), held_.end(), expected.begin(), expected.end()); }));
+    run_for(3 * max_ttl_ms / 2);
+    EXPECT_EQ(held_, expected);
+    EXPECT_FALSE(overlap_);
+  }
+
+  Loop loop;
+
+ private:
+  struct Trier {
+    Trier(Loop& l, const Settings& settings) : client(l, settings) {}
+    Client client;
+    Lock* lock = nullptr;
+    int64_t since = 0;
+    bool left = false;
+    bool holds() { return lock != nullptr && !left && lock->has(REDLOCK_EV_ACQUIRED) && client.check(*lock) == 0; }
+  };
+
+  void turn(size_t i) {
+    Trier& t = *triers_[i];
+    if (t.lock == nullptr || t.lock->ended()) {
+      t.lock = &t.client.start("bus", options(1'000, REDLOCK_WAIT_FOREVER));
+      t.left = false;
+      t.since = 0;
+    }
+    if (!t.holds()) return;
+    held_.insert(i);
+    for (auto& other : triers_) {
+      if (other.get() != &t && other->holds() && t.holds()) overlap_ = true;
+    }
+    if (t.since == 0) t.since = boot_ns();
+    if (boot_ns() - t.since < 300'000'000) return;
+    t.left = true;
+    EXPECT_EQ(redlock_release_async(t.client.get(), t.lock->handle), 0);
+  }
+
+  Servers& servers_;
+  std::vector<std::unique_ptr<Trier>> triers_;
+  std::set<size_t> held_;
+  bool overlap_ = false;
+};
+
+constexpr size_t old_set = 0, new_set = 1;  // as the tests add them
+
+// A call waits: it has marked these, and is stopped before it looks again.
+void stop_in_its_wait(Servers& servers, Site& site, Call& call, const Members& marked) {
+  EXPECT_TRUE(site.until([&] {
+    for (const unsigned i : marked) {
+      if (!servers.marked(i)) return false;
+    }
+    return true;
+  }));
+  call.stop();
+}
+
+// ---- two calls
+
+// The operator undoes the change while it waits.
+TEST(ReconfigureOverlap, TheOppositeCallTakesTheSiteBack) {
+  Servers servers(6);
+  const Members before = {0, 1, 2}, after = {3, 4, 5};
+  Site site(servers, before);
+  Call one(servers, before, after);
+  site.run_for(700);
+  EXPECT_FALSE(one.over());
+  Call other(servers, after, before);
+  EXPECT_TRUE(site.until_over(one));
+  EXPECT_TRUE(site.until_over(other));
+  EXPECT_EQ(one.result(), REDLOCK_E_CHANGING);
+  EXPECT_EQ(other.result(), 0);
+  site.add(after);
+  site.expect_only({old_set});
+}
+
+TEST(ReconfigureOverlap, WithMastersOfBothSets) {
+  Servers servers(4);
+  const Members before = {0, 1, 2}, after = {1, 2, 3};
+  Site site(servers, before);
+  site.add(after);
+  Call one(servers, before, after);
+  site.run_for(700);
+  Call other(servers, after, before);
+  EXPECT_TRUE(site.until_over(one));
+  EXPECT_TRUE(site.until_over(other));
+  EXPECT_EQ(one.result(), REDLOCK_E_CHANGING);
+  EXPECT_EQ(other.result(), 0);
+  site.expect_only({old_set});
+}
+
+TEST(ReconfigureOverlap, OfTwoEqualCallsTheLaterOneGoesOn) {
+  Servers servers(5);
+  const Members before = {0, 1, 2}, after = {2, 3, 4};
+  Site site(servers, before);
+  Call one(servers, before, after);
+  site.run_for(700);
+  Call other(servers, before, after);
+  EXPECT_TRUE(site.until_over(one));
+  EXPECT_TRUE(site.until_over(other));
+  EXPECT_EQ(one.result(), REDLOCK_E_CHANGING);
+  EXPECT_EQ(other.result(), 0);
+  site.add(after);
+  site.expect_only({new_set});
+}
+
+TEST(ReconfigureOverlap, ACallThatSleptFindsTheSiteTakenBack) {
+  Servers servers(2);
+  const Members before = {0}, after = {1};
+  Site site(servers, before);
+  Call one(servers, before, after);
+  stop_in_its_wait(servers, site, one, {0});
+  Call undo(servers, after, before);
+  EXPECT_TRUE(site.until_over(undo));
+  EXPECT_EQ(undo.result(), 0);
+  site.expect_only({old_set});
+  one.go_on();
+  EXPECT_TRUE(site.until_over(one));
+  EXPECT_EQ(one.result(), REDLOCK_E_CHANGING);
+  site.add(after);
+  site.expect_only({old_set});
+}
+
+TEST(ReconfigureOverlap, ACallThatWasKilledIsRepeated) {
+  Servers servers(4);
+  const Members before = {0}, after = {1, 2, 3};
+  Site site(servers, before);
+  {
+    Call one(servers, before, after);
+    EXPECT_TRUE(site.until([&] { return servers.marked(0); }));
+  }
+  Call again(servers, before, after);
+  EXPECT_TRUE(site.until_over(again));
+  EXPECT_EQ(again.result(), 0);
+  site.add(after);
+  site.expect_only({new_set});
+}
+
+// Both have failed, and nobody can lock. The call whose new set the gateways are to have is repeated.
+TEST(ReconfigureOverlap, WhenBothHaveFailedOneIsRepeated) {
+  for (const bool back : {false, true}) {
+    Servers servers(4);
+    const Members before = {0}, after = {1, 2, 3};
+    Site site(servers, before);
+    Call one(servers, before, after);
+    stop_in_its_wait(servers, site, one, {0, 1, 2, 3});
+    {
+      Call other(servers, after, before);
+      const std::string q = servers.field(0, "q");
+      EXPECT_TRUE(site.until([&] { return servers.field(0, "q") != q && servers.field(2, "q") != q; }));
+    }  // it is killed
+    one.go_on();
+    EXPECT_TRUE(site.until_over(one));
+    EXPECT_EQ(one.result(), REDLOCK_E_CHANGING);
+    site.expect_only({});
+    Call last(servers, back ? after : before, back ? before : after);
+    EXPECT_TRUE(site.until_over(last));
+    EXPECT_EQ(last.result(), 0);
+    site.add(after);
+    site.expect_only({back ? old_set : new_set});
+  }
+}
+
+// ---- schedules in which a call that only looked again at what it had found would go wrong
+
+// Four old masters. Each of two calls, to different sets, reaches two of them: the rest is no quorum, and that is not
+// enough.
+TEST(ReconfigureOverlap, HalfOfAnEvenSetIsNotEnough) {
+  Servers servers(6);
+  const Members before = {0, 1, 2, 3}, after = {4}, third = {5};
+  Site site(servers, before);
+  Call one(servers, before, after, {2, 3}), other(servers, before, third, {0, 1});
+  EXPECT_TRUE(site.until_over(one));
+  EXPECT_TRUE(site.until_over(other));
+  EXPECT_EQ(one.result(), REDLOCK_E_NO_QUORUM);
+  EXPECT_EQ(other.result(), REDLOCK_E_NO_QUORUM);
+  site.expect_only({old_set});  // nothing was written
+}
+
+// The first call does not see the last new master, and the opposite one does not see the first.
+TEST(ReconfigureOverlap, AMasterThatIsSeenLaterIsNotEntered) {
+  Servers servers(4);
+  const Members before = {0}, after = {1, 2, 3};
+  Site site(servers, before);
+  servers[3].kill_hard();
+  Call one(servers, before, after);
+  stop_in_its_wait(servers, site, one, {0, 1, 2});
+  servers[3].restart();
+  Call undo(servers, after, before, {1});
+  EXPECT_TRUE(site.until_over(undo));
+  EXPECT_EQ(undo.result(), 0);
+  one.go_on();
+  EXPECT_TRUE(site.until_over(one));
+  EXPECT_EQ(one.result(), REDLOCK_E_CHANGING);
+  site.add(after);
+  site.expect_only({old_set});
+}
+
+// The new masters had no record. The opposite call marks two of them, one loses its mark, and the first call goes on.
+TEST(ReconfigureOverlap, WhereNothingStandsNothingIsEntered) {
+  Servers servers(4);
+  const Members before = {0}, after = {1, 2, 3};
+  Site site(servers, before);
+  Call one(servers, before, after);
+  stop_in_its_wait(servers, site, one, {0, 1, 2, 3});
+  Call undo(servers, after, before, {3});
+  const std::string q = servers.field(2, "q");
+  EXPECT_TRUE(site.until([&] { return servers.field(1, "q") != q && servers.field(2, "q") != q; }));
+  servers[1].command({"FLUSHALL"});
+  EXPECT_TRUE(site.until_over(undo));
+  EXPECT_EQ(undo.result(), REDLOCK_E_RECORD_LOST);
+  one.go_on();
+  EXPECT_TRUE(site.until_over(one));
+  EXPECT_EQ(one.result(), REDLOCK_E_CHANGING);
+  Call again(servers, after, before);
+  EXPECT_TRUE(site.until_over(again));
+  EXPECT_EQ(again.result(), 0);
+  site.add(after);
+  site.expect_only({old_set});
+}
+
+// ---- scripts/move.lua, with Redis's own Lua
+
+class MoveScript : public ::testing::Test {
+ protected:
+  MoveScript() : servers_(1) {
+    std::ifstream file(REDLOCK_SOURCE_DIR "/src/master/scripts/move.lua");
+    script_.assign(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+  }
+  std::string say(const char* from, const char* to, const std::string& ids, const char* step) {
+    return servers_[0].command({"EVAL", script_, "2", "redlock::meta", "redlock::seen", from, to, ids, step});
+  }
+  std::string there(const std::string& ids, const char* step) { return say("old", "new", ids, step); }
+  std::string back(const std::string& ids, const char* step) { return say("new", "old", ids, step); }
+  std::string desc() { return servers_.field(0, "desc"); }
+
+  Servers servers_;
+  std::string script_;
+  const std::string a = std::string(16, 'a'), b = std::string(16, 'b'), c = std::string(16, 'c'),
+                    q = std::string(16, 'f');
+};
+
+TEST_F(MoveScript, MarksAndEnters) {
+  EXPECT_EQ(there(a, "look"), "n");
+  EXPECT_FALSE(servers_[0].exists("redlock::meta"));
+  EXPECT_EQ(there(a, "mark"), "m" + a);
+  EXPECT_EQ(desc(), "moving old > new");
+  EXPECT_EQ(there(a, "mark"), "m" + a) << "asked again, since the answer was lost";
+  EXPECT_EQ(there(q + a, "enter"), "e" + q);
+  EXPECT_EQ(desc(), "new");
+  EXPECT_EQ(there(c + a, "enter"), "e" + q) << "asked again";
+  EXPECT_EQ(back(a, "look"), "u" + q);
+}
+
+// The plain overlap.
+TEST_F(MoveScript, DoesNotPassOverAForeignMark) {
+  EXPECT_EQ(there(a, "mark"), "m" + a);
+  EXPECT_EQ(back(b + a, "mark"), "m" + b);
+  EXPECT_EQ(there(q + a, "enter"), "b" + b);
+  EXPECT_EQ(there(q + b, "enter"), "b" + b) << "nor with the id that it finds";
+  EXPECT_EQ(there(c + a, "mark"), "b" + b) << "nor does it take the master back";
+  EXPECT_EQ(desc(), "moving new > old");
+}
+
+// a. A call to another set.
+TEST_F(MoveScript, DoesNotTouchAThirdChange) {
+  EXPECT_EQ(say("old", "third", a, "mark"), "m" + a);
+  for (const char* step : {"look", "mark", "enter"}) EXPECT_EQ(there(b + a, step), "t" + a);
+  EXPECT_EQ(desc(), "moving old > third");
+}
+
+// b. A master that was not seen at first.
+TEST_F(MoveScript, DoesNotEnterWhatWasNotMarked) {
+  EXPECT_EQ(there(q, "enter"), "n");
+  servers_[0].command({"HSET", "redlock::meta", "desc", "old", "q", b});
+  EXPECT_EQ(there(q + b, "enter"), "o" + b);
+  servers_[0].command({"HSET", "redlock::meta", "desc", "new"});
+  EXPECT_EQ(there(q + b, "enter"), "w" + b);
+}
+
+// c. An id that is absent, or of no size.
+TEST_F(MoveScript, DoesNotEnterWithoutAnId) {
+  EXPECT_EQ(there(a, "mark"), "m" + a);
+  servers_[0].command({"HSET", "redlock::meta", "q", "of no size"});
+  EXPECT_EQ(there(q, "enter"), "m");
+  servers_[0].command({"HDEL", "redlock::meta", "q"});
+  EXPECT_EQ(there(q, "enter"), "m");
+  EXPECT_EQ(there(b, "mark"), "m" + b);
+  servers_[0].command({"DEL", "redlock::meta"});
+  EXPECT_EQ(there(q + b, "enter"), "n");
+}
+
+// d. A master of both sets is marked over either way, with one id.
+TEST_F(MoveScript, MarksAMasterOfBothSetsOnce) {
+  servers_[0].command({"HSET", "redlock::meta", "desc", "old", "q", q, "seal", "x"});
+  EXPECT_EQ(there(a + q, "mark"), "m" + a);
+  EXPECT_EQ(servers_[0].command({"HEXISTS", "redlock::meta", "seal"}), "0");
+  EXPECT_EQ(there(a + q, "mark"), "m" + a) << "by way of the other set";
+  EXPECT_EQ(there(b + a, "enter"), "e" + b);
+}
+
+// What was sent over a record that clients have made anew since does nothing.
+TEST_F(MoveScript, DoesNotMarkTwice) {
+  servers_[0].command({"HSET", "redlock::meta", "desc", "old", "q", q});
+  EXPECT_EQ(there(a + q, "mark"), "m" + a);
+  servers_[0].command({"DEL", "redlock::meta"});
+  servers_[0].command({"HSET", "redlock::meta", "desc", "old", "q", c});
+  EXPECT_EQ(there(a + q, "mark"), "o" + c);
+  EXPECT_EQ(desc(), "old");
+}
+
+}  // namespace
+}  // namespace redlock::test

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: MIT
+//
+// What a broken connection leaves on its way: a SET that the server executes when it thaws, or when the network lets it
+// through, however late. The next greeting ends the old connection on the server, so nothing of it is executed any more and one
+// delete is enough. Where that is not allowed, or not possible, a key of nobody may stay for its time to live; how
+// often is counted here, and printed.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+
+#include "guard_site.hpp"
+#include "support/proxy.hpp"
+
+namespace redlock::test {
+namespace {
+
+constexpr uint32_t minute_ms = 60'000;
+
+// Gives a silent master up at once.
+Settings impatient(const Site& site) {
+  Settings s = site.settings();
+  s.numbers.insert(s.numbers.end(), {{"timing.node_timeout_ms", 50}, {"timing.suspect_close_ms", 50},
+                                     {"timing.reconnect_min_ms", 10}, {"timing.reconnect_max_ms", 10}});
+  return s;
+}
+
+bool owes_nothing(const Client& client) { return client.status().masters_up == 1 && client.status().debts == 0; }
+
+// How often a command was executed, also by scripts; "client|kill".
+uint64_t executed(RedisServer& server, const std::string& command) {
+  const std::string stats = server.command({"INFO", "commandstats"});
+  const std::string mark = "cmdstat_" + command + ":calls=";
+  const size_t at = stats.find(mark);
+  return at == std::string::npos ? 0 : std::stoull(stats.substr(at + mark.size()));
+}
+
+// How the command of an acquire begins and ends on the wire.
+struct Words {
+  std::string begin, end;
+};
+Words plain_set(const Site& site) {
+  const std::string ttl = std::to_string(site.max_ttl_ms);
+  return {"$3\r\nSET\r\n", "PX\r\n$" + std::to_string(ttl.size()) + "\r\n" + ttl + "\r\n"};
+}
+Words script(Site& site) { return {"$7\r\nEVALSHA\r\n", site.record(0, "seal") + "\r\n"}; }
+
+// An acquire whose command has left, and whose connection breaks before it is answered, and before the delete leaves.
+void lose_the_connection(Site& site, Client& client, Proxy& proxy, const Words& words) {
+  proxy.hold_from(words.begin);
+  Lock& lock = client.start("bus", site.longest());
+  EXPECT_TRUE(site.loop.run_until([&] { return proxy.held().find(words.end) != std::string::npos; }));
+  proxy.cut();
+  EXPECT_TRUE(site.loop.run_until([&] { return lock.decided(); }));
+  EXPECT_TRUE(lock.has(REDLOCK_EV_FAILED));
+}
+
+// The master stands still meanwhile. When it goes on it finds the old connection's SET, its reset, and a new connection.
+TEST(Strays, NoGhostOfAMasterThatThaws) {
+  constexpr unsigned trials = 100;
+  Site site(1, minute_ms);
+  Proxy proxy(site[0].port());
+  Settings s = impatient(site);
+  s.urls = {proxy.url()};
+  Client client(site.loop, s);
+  client.wait_up(1);
+  for (unsigned i = 0; i < trials && !::testing::Test::HasFailure(); ++i) {
+    SCOPED_TRACE("trial " + std::to_string(i));
+    site[0].freeze();
+    lose_the_connection(site, client, proxy, plain_set(site));
+    proxy.pass_up_to(plain_set(site).end, Proxy::Then::reset);
+    EXPECT_TRUE(site.loop.run_until([&] { return client.master(0).state == REDLOCK_MASTER_GREETING; }));
+    site[0].thaw();
+    ASSERT_TRUE(site.loop.run_until([&] { return owes_nothing(client); }, 10'000))
+        << client.status().debts << " debts: it does not know what became of the SET";
+    EXPECT_FALSE(site[0].exists("bus")) << "a key of nobody";
+  }
+  EXPECT_EQ(executed(site[0], "client|kill"), trials);
+  std::printf("%u trials: %llu SETs were executed before the old connection was ended\n", trials,
+              static_cast<unsigned long long>(executed(site[0], "set")));
+}
+
+// The network has the SET, and lets it through when nobody thinks of it any more.
+class Late : public ::testing::Test {
+ protected:
+  explicit Late(uint32_t ttl_ms, RedisServer::Options options = {}) : site(1, ttl_ms, std::move(options)) {}
+  Late() : Late(500) {}
+
+  Settings settings() {
+    Settings s = impatient(site);
+    s.urls = {proxy.url()};
+    return s;
+  }
+  Settings settings_without(const std::vector<std::string>& permissions) {
+    deny(site[0], permissions);
+    Settings s = settings();
+    log_in(s);
+    return s;
+  }
+  // What was held has been read by the server, or never will be.
+  void let_it_through(const Words& words) {
+    proxy.pass_up_to(words.end, Proxy::Then::end);
+    EXPECT_TRUE(site.loop.run_until([&] { return proxy.only_living(); }));
+  }
+  void wait_for_the_debt(Client& client) {
+    EXPECT_TRUE(site.loop.run_until([&] { return owes_nothing(client); })) << client.status().debts << " debts";
+  }
+  void expect_no_ghost(Client& client, const Words& words) {
+    lose_the_connection(site, client, proxy, words);
+    wait_for_the_debt(client);
+    EXPECT_EQ(executed(site[0], "client|kill"), 1u);
+    let_it_through(words);
+    EXPECT_FALSE(site[0].exists("bus"));
+    EXPECT_EQ(executed(site[0], "set"), 0u) << "it was never executed";
+    EXPECT_TRUE(client.acquire("bus", site.longest()).has(REDLOCK_EV_ACQUIRED));
+  }
+  // How many of these trials leave a key behind, which is gone after its time to live.
+  unsigned ghosts(Client& client, unsigned trials, const Words& words) {
+    unsigned left = 0;
+    for (unsigned i = 0; i < trials; ++i) {
+      client.wait_up(1);
+      lose_the_connection(site, client, proxy, words);
+      wait_for_the_debt(client);
+      let_it_through(words);
+      left += site[0].exists("bus") ? 1 : 0;
+      EXPECT_TRUE(site.loop.run_until([&] { return !site[0].exists("bus"); }));
+    }
+    EXPECT_EQ(executed(site[0], "client|kill"), 0u);
+    return left;
+  }
+
+  Site site;
+  Proxy proxy{site[0].port()};
+};
+
+TEST_F(Late, TheServerHasEndedItsConnection) {
+  Client client(site.loop, settings());
+  client.wait_up(1);
+  expect_no_ghost(client, plain_set(site));
+}
+
+// What the permission is for.
+TEST_F(Late, WithoutThePermissionAKeyOfNobodyMayStay) {
+  constexpr unsigned trials = 5;
+  Client client(site.loop, settings_without({"-client|kill"}));
+  const unsigned left = ghosts(client, trials, plain_set(site));
+  std::printf("without +client|kill: %u of %u late SETs leave a key until it expires\n", left, trials);
+}
+
+// A server that does not know HELLO tells no id in the greeting: it is asked for.
+class LateInRespTwo : public Late {
+ protected:
+  static RedisServer::Options without_hello() {
+    RedisServer::Options options;
+    options.args = {"--rename-command", "HELLO", ""};
+    return options;
+  }
+  LateInRespTwo() : Late(500, without_hello()) {}
+};
+
+TEST_F(LateInRespTwo, TheServerHasEndedItsConnection) {
+  Client client(site.loop, settings());
+  client.wait_up(1);
+  EXPECT_FALSE(client.master(0).tracked);
+  expect_no_ghost(client, script(site));
+}
+
+TEST_F(LateInRespTwo, WithoutAnIdAKeyOfNobodyMayStay) {
+  constexpr unsigned trials = 3;
+  Client client(site.loop, settings_without({"-client|id"}));
+  client.wait_up(1);
+  const unsigned left = ghosts(client, trials, script(site));
+  std::printf("without +client|id in RESP2: %u of %u late scripts leave a key until it expires\n", left, trials);
+}
+
+class EarlyEnough : public Late {
+ protected:
+  EarlyEnough() : Late(minute_ms) {}
+};
+
+// Within the time to live deletes are repeated, so what comes by then does not stay.
+TEST_F(EarlyEnough, DeletesAreRepeated) {
+  Client client(site.loop, settings_without({"-client|kill"}));
+  client.wait_up(1);
+  lose_the_connection(site, client, proxy, plain_set(site));
+  client.wait_up(1);
+  let_it_through(plain_set(site));
+  EXPECT_TRUE(site.loop.run_until([&] { return !site[0].exists("bus"); }));
+  EXPECT_EQ(executed(site[0], "set"), 1u) << "it came";
+  EXPECT_NE(client.status().debts, 0u) << "and might come again, for all that is known";
+}
+
+// A new process counts its connections anew: the old id may be anybody's.
+TEST(Strays, NobodyIsKilledInAnotherProcess) {
+  Site site(1, 500);
+  Client client(site.loop, impatient(site));
+  client.wait_up(1);
+  site[0].freeze();
+  EXPECT_TRUE(client.acquire("bus", site.longest()).has(REDLOCK_EV_FAILED));
+  site[0].restart();
+  EXPECT_TRUE(site.loop.run_until([&] { return owes_nothing(client); }));
+  EXPECT_EQ(executed(site[0], "client|kill"), 0u);
+  EXPECT_TRUE(client.acquire("bus", site.longest()).has(REDLOCK_EV_ACQUIRED));
+}
+
+}  // namespace
+}  // namespace redlock::test

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT
+//
+// Clients that live for less than a guard time watch a restarted master together, by the boot time that the first one leaves
+// on it. What is believed of such a visit, and what is not.
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <functional>
+
+#include "guard_site.hpp"
+
+namespace redlock::test {
+namespace {
+
+const std::string seen = "redlock::seen";
+
+std::string boot_id() {
+  std::string id;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
+  return id;
+}
+int64_t boot_ms() { return boot_ns() / 1'000'000; }
+
+RedisServer::Options that_keeps_everything() {
+  RedisServer::Options options;
+  options.args = {"--appendonly", "yes", "--appendfsync", "always"};
+  return options;
+}
+
+class Visits : public ::testing::Test {
+ protected:
+  // A client that lives for three tenths of the guard time. True: the master was admitted meanwhile.
+  bool short_life() {
+    Client client(site.loop, site.settings(false));
+    return site.loop.run_until([&] { return client.status().masters_up == 1; }, static_cast<int>(site.guard_ns() * 3 / 10'000'000));
+  }
+  std::string visits() { return site[0].command({"HLEN", seen}); }
+  // Runs until the client has read the state, and has left word if it does so.
+  void until_read(Client& client) {
+    EXPECT_TRUE(site.loop.run_until([&] { return client.status().guard_ms > 0; }));
+    site.loop.run_for(50);
+  }
+  // The state as a visit names it: "replication id:quarantine id".
+  std::string state() {
+    const std::string info = site[0].command({"INFO", "replication"});
+    const size_t at = info.find("master_replid:") + 14;
+    return info.substr(at, 16) + ":" + site.record(0, "q");
+  }
+  void leave_word(const std::string& of_state, int64_t ms) {
+    site[0].command({"HSET", seen, boot_id(), of_state + " " + std::to_string(ms)});
+  }
+  // A state that nobody has watched yet.
+  void begin_a_state() {
+    Client client(site.loop, site.settings(false));
+    until_read(client);
+    site[0].command({"DEL", seen});
+  }
+  Site site{1, 1'500, that_keeps_everything()};
+};
+
+TEST_F(Visits, ShortLivesAddUp) {
+  Client(site.loop, site.settings()).wait_up(1);
+  site[0].kill_hard();
+  site[0].restart();
+  const int64_t restarted = boot_ns();
+  int lives = 1;
+  while (!short_life() && lives < 40) ++lives;
+  const int64_t took = boot_ns() - restarted;
+  EXPECT_LT(lives, 40) << "such a site never gets its master back";
+  EXPECT_GE(took, site.guard_ns()) << "a lock of before may be held";
+  EXPECT_GE(took, site.guard_ns() / 8 * 9) << "the clock that is read may have been slewed";
+  EXPECT_EQ(visits(), "0") << "the seal makes visits void";
+  std::printf("admitted after %d lives and %.3f guard times\n", lives, double(took) / double(site.guard_ns()));
+}
+
+TEST_F(Visits, OneIsLeftInAnUnsealedState) {
+  const int64_t before = boot_ms();
+  Client client(site.loop, site.settings(false));
+  until_read(client);
+  const std::string text = site[0].command({"HGET", seen, boot_id()});
+  ASSERT_TRUE(text.starts_with(state() + " ")) << text;
+  const int64_t told = std::stoll(text.substr(text.find(' ')));
+  EXPECT_GE(told, before);
+  EXPECT_LE(told, boot_ms());
+  Client second(site.loop, site.settings(false));
+  until_read(second);
+  EXPECT_EQ(site[0].command({"HGET", seen, boot_id()}), text) << "the first one counts";
+}
+
+TEST_F(Visits, AnOldOneEndsTheWatch) {
+  begin_a_state();
+  leave_word(state(), boot_ms() - site.guard_ns() / 800'000 - 10);  // 1.25 guard times
+  Client client(site.loop, site.settings(false));
+  EXPECT_TRUE(site.loop.run_until([&] { return client.status().masters_up == 1; }, 1'000)) << "at once";
+}
+
+// One that is too young, of another state, of the future, or no time at all: the client watches for itself.
+TEST_F(Visits, OthersDoNot) {
+  const struct {
+    const char* what;
+    std::string state;  // empty: the present one
+    int64_t ago_ms;
+  } cases[] = {{"of the future", "", -1'000},
+               {"far in the future", "", -1'000'000'000},
+               {"too young", "", 300},
+               {"of another replication id", "0123456789abcdef:" + std::string(16, '0'), 1'000'000},
+               {"of another process's state", "of nothing", 1'000'000}};
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.what);
+    site[0].command({"FLUSHALL"});
+    begin_a_state();
+    leave_word(c.state.empty() ? state() : c.state, boot_ms() - c.ago_ms);
+    const int64_t began = boot_ns();
+    Client client(site.loop, site.settings(false));
+    client.wait_up(1);
+    const int64_t wait = c.ago_ms == 300 ? site.guard_ns() / 8 * 9 - 300'000'000 : site.guard_ns();
+    EXPECT_GE(boot_ns() - began, wait < site.guard_ns() ? wait : site.guard_ns());
+  }
+}
+
+TEST_F(Visits, NoneWithoutTheGuardOrWithoutInfo) {
+  Settings off = site.settings(false);
+  off.strings = {{"guard", "off"}};
+  Client client(site.loop, off);
+  client.wait_up(1);
+  Settings weak = site.settings(false);
+  deny(site[0], {"-info"});
+  log_in(weak);
+  weak.strings.push_back({"guard", "weak"});
+  Client blind(site.loop, weak);
+  until_read(blind);
+  EXPECT_EQ(visits(), "0");
+}
+
+// In a process of its own, whose clocks have an offset; its result is what the work returns. -1: not permitted here.
+int in_a_time_namespace(const char* offsets, const std::function<int()>& work) {
+  const pid_t child = fork();
+  if (child == 0) {
+    if (unshare(CLONE_NEWTIME) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWTIME) != 0) _exit(99);
+    std::ofstream("/proc/self/timens_offsets") << offsets << std::flush;
+    // Only a child is in the new namespace.
+    const pid_t inside = fork();
+    if (inside == 0) _exit(work());
+    int status = 0;
+    waitpid(inside, &status, 0);
+    _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 98);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  const int result = WIFEXITED(status) ? WEXITSTATUS(status) : 98;
+  return result == 99 ? -1 : result;
+}
+
+// A container's clock may be told to run ahead of the machine's.
+TEST_F(Visits, NoneInATimeNamespace) {
+  begin_a_state();
+  const auto admitted_at_once = [this] {
+    Loop loop;
+    Client client(loop, site.settings(false));
+    if (!loop.run_until([&] { return client.status().guard_ms > 0; })) return 2;
+    loop.run_for(100);
+    return client.status().masters_up == 1 ? 1 : 0;
+  };
+  const int result = in_a_time_namespace("boottime 1000000 0\n", admitted_at_once);
+  if (result == -1) GTEST_SKIP() << "time namespaces are not permitted here";
+  EXPECT_EQ(result, 0);
+  EXPECT_EQ(visits(), "0") << "none is written";
+  leave_word(state(), boot_ms() - 10'000);
+  EXPECT_EQ(in_a_time_namespace("boottime 1000000 0\n", admitted_at_once), 0) << "none is read";
+  EXPECT_EQ(in_a_time_namespace("boottime 0 0\n", admitted_at_once), 1) << "without an offset it is the machine's clock";
+}
+
+}  // namespace
+}  // namespace redlock::test

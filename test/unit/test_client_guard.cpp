@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT
+//
+// What the client does for the guard, over all its masters: the operator's statement that nothing is held, by its time
+// and for the masters that it names; and how commands are chosen, plain or by a script that compares.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "support/stage.hpp"
+
+namespace redlock {
+namespace {
+
+using test::Gateway;
+using test::Stage;
+using test::Way;
+
+constexpr double connect_ms = 500;
+
+void quick(Settings& s) {
+  s.guard = GuardMode::strict;
+  s.max_ttl_ms = 10'000;
+  s.connect_timeout = Duration::ms(static_cast<int64_t>(connect_ms));
+  s.reconnect_min_ms = s.reconnect_max_ms = 10;
+}
+
+int error_of(const Gateway& gateway, unsigned master) {
+  redlock_master_status_t status = {};
+  status.size = sizeof status;
+  gateway.client().master_status(master - 1, status);
+  return status.err;
+}
+
+bool sealed(const Stage& stage, unsigned master) {
+  for (const test::Executed& e : stage.executed("EVAL", master)) {
+    if (e.text == "EVAL record seal") return true;
+  }
+  return false;
+}
+
+int commission(Gateway& gateway, MasterIndex m) {
+  int err = 0;
+  gateway.act([&](Instant now) { err = gateway.client().commission(m, now); });
+  return err;
+}
+
+TEST(ClientGuard, commissioning_admits_what_is_read_at_once) {
+  Stage stage(3);
+  Gateway& a = stage.add("a", quick);
+  stage.advance_ms(100);
+  for (const unsigned m : {1u, 2u, 3u}) EXPECT_EQ(error_of(a, m), REDLOCK_E_UNWATCHED);
+  EXPECT_EQ(commission(a, 3), 0);
+  stage.settle();
+  for (const unsigned m : {1u, 2u, 3u}) {
+    EXPECT_EQ(error_of(a, m), 0);
+    EXPECT_TRUE(sealed(stage, m));
+  }
+}
+
+TEST(ClientGuard, commissioning_one_master_says_nothing_of_the_others) {
+  Stage stage(3);
+  Gateway& a = stage.add("a", quick);
+  EXPECT_EQ(commission(a, 1), 0);
+  stage.advance_ms(100);
+  EXPECT_EQ(error_of(a, 1), REDLOCK_E_UNWATCHED);
+  EXPECT_EQ(error_of(a, 2), 0);
+  EXPECT_EQ(error_of(a, 3), REDLOCK_E_UNWATCHED);
+}
+
+// Whoever states that nothing is held on a master may not vouch for what happens to it until it is reached.
+TEST(ClientGuard, commissioning_is_for_masters_that_are_read_within_twice_the_connect_timeout) {
+  for (const bool in_time : {true, false}) {
+    Stage stage(1);
+    stage.set_way(1, Way::down);
+    Gateway& a = stage.add("a", quick);
+    stage.advance_ms(100);
+    EXPECT_EQ(commission(a, 1), 0);
+    stage.advance_ms(2 * connect_ms - (in_time ? 20 : 0));
+    stage.set_way(1, Way::answering);
+    stage.advance_ms(20);  // a connection is tried each 10 ms at least
+    EXPECT_EQ(error_of(a, 1), in_time ? 0 : REDLOCK_E_UNWATCHED);
+    EXPECT_EQ(sealed(stage, 1), in_time);
+    stage.advance_ms(10'000);
+    EXPECT_EQ(sealed(stage, 1), in_time) << "the watch is longer than that";
+    stage.advance_ms(200);
+    EXPECT_TRUE(sealed(stage, 1));
+  }
+}
+
+// Reached in time, and read too late.
+TEST(ClientGuard, commissioning_counts_until_the_state_is_read) {
+  Stage stage(1);
+  stage.set_way(1, Way::down);
+  Gateway& a = stage.add("a", quick);
+  EXPECT_EQ(commission(a, 1), 0);
+  stage.advance_ms(2 * connect_ms - 60);
+  stage.set_delay_ms(1, 40);  // two answers of the greeting
+  stage.set_way(1, Way::answering);
+  stage.advance_ms(300);
+  EXPECT_EQ(error_of(a, 1), REDLOCK_E_UNWATCHED);
+}
+
+TEST(ClientGuard, a_closed_client_commissions_nothing) {
+  Stage stage(1);
+  Gateway& a = stage.add("a", quick);
+  a.close(100);
+  EXPECT_EQ(commission(a, 0), REDLOCK_E_CLOSED);
+}
+
+// One operator's word, one loss: what is lost behind it is watched.
+TEST(ClientGuard, commissioning_is_over_with_the_first_state_that_is_found) {
+  Stage stage(1);
+  Gateway& a = stage.add("a", quick);
+  EXPECT_EQ(commission(a, 1), 0);
+  stage.advance_ms(100);
+  EXPECT_EQ(error_of(a, 1), 0);
+  stage.restart(1, test::RedisDouble::Keep::none);
+  stage.advance_ms(100);
+  EXPECT_EQ(error_of(a, 1), REDLOCK_E_UNWATCHED);
+}
+
+}  // namespace
+}  // namespace redlock
