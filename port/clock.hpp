@@ -23,8 +23,8 @@
 #pragma once
 #include <stdint.h>
 
-#include "lock/cell.hpp"
-#include "time.hpp"
+#include "base/latch.hpp"
+#include "base/time.hpp"
 
 namespace redlock {
 

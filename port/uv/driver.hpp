@@ -17,7 +17,7 @@
 #include <sys/socket.h>
 #include <uv.h>
 
-#include "client.hpp"
+#include "client/client.hpp"
 #include "port/clock.hpp"
 #include "port/posix/clock.hpp"
 

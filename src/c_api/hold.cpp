@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // What any thread may ask about a lock, without a lock and without a wait.
-#include "c_api/common.hpp"
 #include "lock/validity.hpp"
+#include "run/instance.hpp"
 
 using redlock::Duration;
 using redlock::Instant;

@@ -3,7 +3,7 @@
 // Asking for locks, extending them, letting them go.
 #include <string.h>
 
-#include "c_api/common.hpp"
+#include "run/instance.hpp"
 
 namespace redlock {
 namespace {

@@ -3,8 +3,8 @@
 // Status: of the client, of a master, and as JSON.
 #include <string.h>
 
-#include "c_api/common.hpp"
 #include "config/report.hpp"
+#include "run/instance.hpp"
 
 using redlock::Entry;
 

@@ -7,8 +7,8 @@
 // Functions that can fail return 0 or a REDLOCK_E_* number and then write one sentence into `why`: path of the field,
 // value, range. A password, or text that could be one, is never part of it.
 #pragma once
+#include "base/settings.hpp"
 #include "config/text.hpp"
-#include "settings.hpp"
 
 namespace redlock {
 

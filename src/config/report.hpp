@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-#include "types.hpp"
+#include "base/types.hpp"
 
 namespace redlock {
 

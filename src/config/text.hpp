@@ -4,7 +4,7 @@
 // written, so the caller learns how much was needed; the buffer always ends with a NUL. Text from outside is escaped
 // as in JSON strings: no control character and no broken UTF-8 leaves the library, in an error text neither.
 #pragma once
-#include "types.hpp"
+#include "base/types.hpp"
 
 namespace redlock {
 

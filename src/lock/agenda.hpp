@@ -7,7 +7,7 @@
 //
 // An instant may be early, never late: it only moves nearer, and when the page has been looked through it is set anew.
 #pragma once
-#include "time.hpp"
+#include "base/time.hpp"
 
 namespace redlock {
 

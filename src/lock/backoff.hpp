@@ -5,8 +5,8 @@
 // the ceiling is retry_delay, since they may release at any time; when masters are missing it doubles with every round,
 // since asking faster brings none back. `random` is an argument, so the function is pure.
 #pragma once
-#include "time.hpp"
-#include "types.hpp"
+#include "base/time.hpp"
+#include "base/types.hpp"
 
 namespace redlock {
 

@@ -2,11 +2,6 @@
 //
 // Cell: the validity of one lock, written by the driver's thread, read by any thread without a lock or a wait.
 //
-// Latch. Two copies and a sequence number. The writer turns the sequence odd, which sends readers to copy 1, writes
-// copy 0, turns it even, which sends them to copy 0, and writes copy 1. One copy is whole at every instant, so a writer
-// that is preempted half-way holds nobody up: a reader repeats only when the writer went on meanwhile. All words have
-// 32 bits, because ARMv6 has no wider atomic load and libatomic would bring a lock.
-//
 // The mark. A check that finds the validity over must never be followed by one that finds it going on, although an
 // extension may be on its way to the cell at that moment. So each cell has a mark, "every generation up to this one is
 // over", that only moves forward:
@@ -27,58 +22,11 @@
 // with a validity that has been extended since, and would end a lock that is held.
 #pragma once
 #include <stdint.h>
-#include <string.h>
 
-#include "time.hpp"
+#include "base/latch.hpp"
+#include "base/time.hpp"
 
 namespace redlock {
-
-template <class Value>
-class Latch {
- public:
-  static_assert(__is_trivially_copyable(Value) && sizeof(Value) % sizeof(uint32_t) == 0, "a Value is copied by words");
-
-  // One thread.
-  void write(const Value& value) {
-    uint32_t words[words_];
-    memcpy(words, &value, sizeof(value));
-    const uint32_t sequence = __atomic_load_n(&sequence_, __ATOMIC_RELAXED);
-    __atomic_store_n(&sequence_, sequence + 1, __ATOMIC_RELEASE);
-    fill(copy_[0], words);
-    __atomic_store_n(&sequence_, sequence + 2, __ATOMIC_RELEASE);
-    fill(copy_[1], words);
-  }
-
-  // Any thread. Nothing that the caller reads afterwards is read earlier than this.
-  Value read() const {
-    uint32_t words[words_];
-    uint32_t sequence = __atomic_load_n(&sequence_, __ATOMIC_ACQUIRE);
-    for (;;) {
-      const uint32_t* copy = copy_[sequence & 1];
-      for (unsigned i = 0; i < words_; ++i) words[i] = __atomic_load_n(&copy[i], __ATOMIC_RELAXED);
-      __atomic_thread_fence(__ATOMIC_ACQUIRE);
-      const uint32_t again = __atomic_load_n(&sequence_, __ATOMIC_ACQUIRE);
-      if (again == sequence) break;
-      sequence = again;
-    }
-    Value value;
-    memcpy(&value, words, sizeof(value));
-    return value;
-  }
-
- private:
-  static constexpr unsigned words_ = sizeof(Value) / sizeof(uint32_t);
-
-  // The fence pairs with the one in read(): who sees one of these words sees that the sequence has moved on.
-  static void fill(uint32_t* copy, const uint32_t* words) {
-    __atomic_thread_fence(__ATOMIC_RELEASE);
-#pragma GCC unroll 4
-    for (unsigned i = 0; i < words_; ++i) __atomic_store_n(&copy[i], words[i], __ATOMIC_RELAXED);
-  }
-
-  uint32_t sequence_ = 0;
-  uint32_t copy_[2][words_] = {};
-};
 
 class ValidityCell {
  public:

@@ -19,9 +19,9 @@
 // back: so the numbers differ, and the later one is larger. test/model/token.pml searches the protocol; the tests
 // hold this file against a second implementation in all combinations.
 #pragma once
+#include "base/names.hpp"
+#include "base/types.hpp"
 #include "lock/quorum.hpp"
-#include "names.hpp"
-#include "types.hpp"
 
 namespace redlock {
 

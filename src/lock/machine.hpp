@@ -31,16 +31,16 @@
 // most one event is waiting to be delivered: the latest, since RENEWED and AT_RISK only tell the present state, and
 // an acquire that ends before ACQUIRED was delivered becomes the one FAILED.
 #pragma once
+#include "base/names.hpp"
+#include "base/queue.hpp"
+#include "base/random.hpp"
+#include "base/time.hpp"
+#include "base/types.hpp"
 #include "lock/cell.hpp"
 #include "lock/fence.hpp"
 #include "lock/outlook.hpp"
 #include "lock/quorum.hpp"
-#include "names.hpp"
-#include "queue.hpp"
 #include "lock/validity.hpp"
-#include "random.hpp"
-#include "time.hpp"
-#include "types.hpp"
 
 namespace redlock {
 

@@ -24,9 +24,9 @@
 // each new one, and two waiters would push each other for ever. Where a lock goes from hand to hand many times in a second,
 // they are used up soon, and pushes alone bring the plain timer forward.
 #pragma once
+#include "base/time.hpp"
+#include "base/types.hpp"
 #include "lock/quorum.hpp"
-#include "time.hpp"
-#include "types.hpp"
 
 namespace redlock {
 

@@ -4,7 +4,7 @@
 // *configured* masters, whoever is reachable: two clients that reach different halves must not both win. A round is won
 // at the Q-th grant and lost as soon as a Q-th grant cannot come; nobody waits for the slowest master.
 #pragma once
-#include "types.hpp"
+#include "base/types.hpp"
 
 namespace redlock {
 

@@ -9,7 +9,7 @@
 // time needs no measuring.) The drift covers the sum of the holder's and a master's rate errors and the master's
 // millisecond. What is left is rounded down; a wait is rounded up.
 #pragma once
-#include "time.hpp"
+#include "base/time.hpp"
 
 namespace redlock {
 

@@ -9,7 +9,7 @@
 // allowance, and nobody can tell which. The difference of two clocks is no length of time, so this file counts in
 // plain nanoseconds.
 #pragma once
-#include "time.hpp"
+#include "base/time.hpp"
 
 namespace redlock {
 

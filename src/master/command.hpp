@@ -5,11 +5,11 @@
 // others. This is the only file that knows the words SET, NX, PTTL, EVALSHA, and what +OK, null, :1 and an error prefix
 // stand for.
 #pragma once
+#include "base/names.hpp"
+#include "base/types.hpp"
 #include "master/scripts.hpp"
-#include "names.hpp"
 #include "resp/reader.hpp"
 #include "resp/writer.hpp"
-#include "types.hpp"
 
 namespace redlock {
 

@@ -31,9 +31,9 @@
 // before, and at once when anything said that the state may have changed. Then only a reading that was asked for later
 // counts.
 #pragma once
+#include "base/settings.hpp"
+#include "base/time.hpp"
 #include "master/info.hpp"
-#include "settings.hpp"
-#include "time.hpp"
 
 namespace redlock {
 

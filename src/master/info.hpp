@@ -4,8 +4,8 @@
 // line as the reader gives the text out in parts. Nothing of it is kept but the present line, as far as it could be one
 // that is wanted.
 #pragma once
+#include "base/types.hpp"
 #include "resp/reader.hpp"
-#include "types.hpp"
 
 namespace redlock {
 

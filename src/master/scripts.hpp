@@ -5,7 +5,7 @@
 #pragma once
 #include <scripts_text.hpp>  // generated: namespace redlock::scripts
 
-#include "types.hpp"
+#include "base/types.hpp"
 
 namespace redlock {
 

@@ -28,17 +28,17 @@
 // The session knows no socket. Its driver asks for its wish, tells it what happened to the connection, moves its bytes,
 // and calls on_time() when deadline() has come.
 #pragma once
+#include "base/random.hpp"
+#include "base/settings.hpp"
+#include "base/time.hpp"
+#include "base/types.hpp"
 #include "master/clock_watch.hpp"
 #include "master/command.hpp"
 #include "master/guard.hpp"
 #include "master/info.hpp"
 #include "master/tracking.hpp"
 #include "master/tx.hpp"
-#include "random.hpp"
 #include "resp/reader.hpp"
-#include "settings.hpp"
-#include "time.hpp"
-#include "types.hpp"
 
 namespace redlock {
 
@@ -194,7 +194,7 @@ class Session {
   void commission(Instant until, Instant now);
   void clock_jumped(Instant now);
   void read_now(Instant now) { guard_.postpone_reading(now); }
-  // Read the record, or write it for another configuration (src/reconfigure.hpp); `step` is a word of scripts/move.lua,
+  // Read the record, or write it for another configuration (src/site/reconfiguration.hpp); `step` is a word of scripts/move.lua,
   // `quarantine` an id for what is written, and behind it the one that is to be there. False: not now, or the last one
   // is not answered. moved(): `asked` until the answer has come, `no` when the connection broke before; then what the
   // record says, in the order of the script's letters, with guard().quarantine().

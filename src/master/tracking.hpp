@@ -10,8 +10,8 @@
 // free, only that it is worth another look; and since an expiry may be told late without bound, nobody may wait for a
 // push alone.
 #pragma once
+#include "base/types.hpp"
 #include "resp/reader.hpp"
-#include "types.hpp"
 
 namespace redlock {
 

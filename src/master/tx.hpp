@@ -4,7 +4,7 @@
 // (script bodies, passwords) are woven in by reference, so they need no room and leave no copy. A command is encoded
 // behind what stands there already, and copied from there for the other masters.
 #pragma once
-#include "types.hpp"
+#include "base/types.hpp"
 
 namespace redlock {
 

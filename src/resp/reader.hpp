@@ -26,7 +26,7 @@
 // Streamed strings and aggregates ("$?", "*?"), which no server sends, are broken. A line is searched only once for its
 // end, however small the pieces it arrives in.
 #pragma once
-#include "types.hpp"
+#include "base/types.hpp"
 
 namespace redlock::resp {
 

@@ -4,7 +4,7 @@
 //
 //     static constexpr auto eval = words<6>("EVAL");   // an array of 7, of which 6 follow
 #pragma once
-#include "types.hpp"
+#include "base/types.hpp"
 
 namespace redlock::resp {
 

@@ -4,7 +4,7 @@
 // byte of a name or value can ever be read as a command by the server. When the buffer is too small nothing is to be
 // sent: fits() turns false for good and no byte is written past the end.
 #pragma once
-#include "types.hpp"
+#include "base/types.hpp"
 
 namespace redlock::resp {
 

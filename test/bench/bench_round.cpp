@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "client.hpp"
+#include "client/client.hpp"
 
 namespace redlock {
 namespace {

@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-#include "client.hpp"
+#include "client/client.hpp"
 
 namespace redlock::test {
 

@@ -11,9 +11,9 @@
 #include <set>
 
 // The driver that c_api/ finds is the one of stand_in/.
-#include "c_api/common.hpp"
 #include "claims_check.hpp"
 #include "input.hpp"
+#include "run/instance.hpp"
 #include "support/redis_double.hpp"
 #include "support/stage.hpp"
 

@@ -2,7 +2,7 @@
 //
 // Debts: does a dead value's key stay on a master while its client lives and owes nothing for it?
 //
-// One client, one master, and the rules of src/master/claims.hpp. The other masters are the moods of the client: a
+// One client, one master, and the rules of src/client/claims.hpp. The other masters are the moods of the client: a
 // round is lost, won, extended, released at any moment. A connection is a FIFO of requests and one of replies. When it
 // breaks, the replies are gone and each unread SET or extend becomes a stray, which the master may read at any later
 // moment, or never (a frozen server executes what lies in its socket when it thaws).

@@ -22,8 +22,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/types.hpp"
 #include "plan.hpp"
-#include "types.hpp"
 
 namespace redlock::sim {
 

@@ -33,7 +33,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "client.hpp"
+#include "client/client.hpp"
 #include "support/redis_double.hpp"
 #include "support/stage.hpp"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "master.hpp"
 
-#include "support/lock_scripts.hpp"
 #include "support/guard_scripts.hpp"
+#include "support/lock_scripts.hpp"
 #include "world.hpp"
 
 namespace redlock::sim {

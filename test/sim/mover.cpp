@@ -11,7 +11,7 @@ namespace {
 
 using Stage = Reconfiguration::Stage;
 
-constexpr Ns look_every = 10 * ms;  // as src/c_api/reconfigure.cpp
+constexpr Ns look_every = 10 * ms;  // as src/site/reconfigure.cpp
 
 uint64_t jumps(const Client& client) {
   redlock_status_t status = {};

@@ -2,7 +2,7 @@
 //
 // Mover: a maintenance program that calls redlock_reconfigure(). Two processes of one machine, each a client of one set
 // without a guard of its own, and the shipping Reconfiguration over them; it takes the steps of
-// src/c_api/reconfigure.cpp. The two are one thread: while one is busy, so is the other. When a call has ended, or its
+// src/site/reconfigure.cpp. The two are one thread: while one is busy, so is the other. When a call has ended, or its
 // process has died, another process begins anew some time later, on this machine or another. There are two movers: two
 // calls may live at one time.
 //
@@ -12,7 +12,7 @@
 #include <optional>
 
 #include "process.hpp"
-#include "reconfigure.hpp"
+#include "site/reconfiguration.hpp"
 
 namespace redlock::sim {
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "base/types.hpp"
 #include "plan.hpp"
 #include "support/redis_double.hpp"
-#include "types.hpp"
 
 namespace redlock::sim {
 

@@ -4,9 +4,9 @@
 #pragma once
 #include <algorithm>
 
+#include "base/settings.hpp"
 #include "heap.hpp"
 #include "random.hpp"
-#include "settings.hpp"
 
 namespace redlock::sim {
 

@@ -8,7 +8,7 @@
 #pragma once
 #include <memory>
 
-#include "client.hpp"
+#include "client/client.hpp"
 #include "machine_clock.hpp"
 #include "network.hpp"
 #include "port/clock.hpp"

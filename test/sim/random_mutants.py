@@ -12,7 +12,7 @@ import sys
 
 import mutants
 
-PARTS = ('src/lock/*', 'src/master/*', 'src/client/*', 'src/client*.[ch]pp', 'src/master/scripts/*.lua')
+PARTS = ('src/lock/*', 'src/master/*', 'src/client/*', 'src/master/scripts/*.lua')
 SPACED = {'<': '<=', '<=': '<', '>': '>=', '>=': '>', '==': '!=', '!=': '==', '&&': '||', '||': '&&', '+': '-',
           '-': '+', '|': '&', '&': '|', '|=': '&=', '&=': '|=', '+=': '-=', '-=': '+=', '*': '/', '/': '*'}
 ANYWHERE = {'true': 'false', 'false': 'true', '!': '', '++': '--', '--': '++', 'break': '', 'continue': ''}

@@ -23,9 +23,9 @@
 #include <string>
 #include <vector>
 
+#include "base/types.hpp"
 #include "plan.hpp"
 #include "support/redis_double.hpp"
-#include "types.hpp"
 
 struct redlock_event_s;
 

@@ -85,11 +85,11 @@ def total(sizes, wanted):
 
 
 def is_config(name):
-    return name.startswith('src/config/') or name == 'src/errors.cpp'
+    return name.startswith('src/config/') or name in ('src/c_api/errors.cpp', 'src/c_api/configure.cpp')
 
 
 def is_api(name):
-    return name.startswith('src/c_api')
+    return not is_config(name) and name.startswith(('src/c_api/', 'src/run/', 'src/site/reconfigure.cpp'))
 
 
 def kept_of_archive(map_text, archive):
@@ -153,6 +153,7 @@ class Calls:
 
     SETUP = re.compile(r'redlock_(config_|create|memory_size|reconfigure|status_json)')
     BLOCKING = re.compile(r'redlock_(acquire|extend|release|destroy|process)$')
+    API = re.compile('/src/(c_api|run|site)/')
     HOOK = re.compile(r'(.*::)?(on_\w+|enter|leave|is_foreign|wake_\w+)( .*)?$')
     TELLING = re.compile(r'(.*::)?(tell\w*|log_\w+|on_(event|closed)\w*)$')
 
@@ -164,7 +165,7 @@ class Calls:
         called = set().union(*self.edges.values())
         self.roots = [f for f in self.frames if f not in called]
         self.hooks = [f for f in self.roots
-                      if '/c_api' in self.files[f] and self.HOOK.match(self.names[f])]
+                      if self.API.search(self.files[f]) and self.HOOK.match(self.names[f])]
         self.deepest = {}
 
     def read(self, line):
@@ -189,7 +190,7 @@ class Calls:
                 yield from (f for f in self.roots if '/port/uv/' in self.files[f])
             elif target != '__indirect_call':
                 yield target
-            elif '/c_api' not in self.files[function]:
+            elif not self.API.search(self.files[function]):
                 yield from self.hooks
             elif self.TELLING.match(self.names[function]):
                 yield from (f for f in self.roots if self.is_call(self.names[f]))

@@ -5,7 +5,7 @@
 #include <array>
 #include <deque>
 
-#include "types.hpp"
+#include "base/types.hpp"
 
 namespace redlock::test {
 

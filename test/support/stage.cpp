@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <optional>
 
-#include "lock_scripts.hpp"
 #include "guard_scripts.hpp"
 #include "lock/validity.hpp"
+#include "lock_scripts.hpp"
 #include "master/scripts.hpp"
 
 namespace redlock::test {

@@ -27,7 +27,7 @@
 #include <string>
 #include <vector>
 
-#include "client.hpp"
+#include "client/client.hpp"
 #include "redis_double.hpp"
 
 namespace redlock::test {

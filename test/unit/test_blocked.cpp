@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Which event answers which blocked call, in whatever order callers come and go while it is told.
-#include "c_api/blocked.cpp"
+#include "run/blocked.cpp"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 // Claims: each arrow of the drawing in claims.hpp by itself, then long random walks of valid operations: beside a model
 // that keeps one plain record per claim and master, and beside servers that execute what they read, and read when they
 // like.
-#include "master/claims.hpp"
+#include "client/claims.hpp"
 
 #include <gtest/gtest.h>
 

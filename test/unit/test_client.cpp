@@ -3,7 +3,7 @@
 // Client: its memory and its one deadline. What it does with locks and masters is told by test/scenario; here it lives
 // in a block of exactly the size that it asked for, between canaries and a guard page, and its deadline is compared
 // with those of all that it owns after every input of long random lives.
-#include "client.hpp"
+#include "client/client.hpp"
 
 #include <gtest/gtest.h>
 

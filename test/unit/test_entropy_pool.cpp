@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "entropy_pool.hpp"
+#include "base/entropy_pool.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "random.hpp"
+#include "base/random.hpp"
 
 namespace redlock {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "names.hpp"
+#include "base/names.hpp"
 
 #include <gtest/gtest.h>
 

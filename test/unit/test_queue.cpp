@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "queue.hpp"
+#include "base/queue.hpp"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 // Reconfiguration on a stage: gateways of the old set and of the new one want one resource all the time, the masters
 // are slow, frozen, broken, or away, one or two calls change the set, and the stage looks at every instant whether two
 // of the gateways hold the resource.
-#include "reconfigure.hpp"
+#include "site/reconfiguration.hpp"
 
 #include <gtest/gtest.h>
 

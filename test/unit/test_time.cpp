@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "time.hpp"
+#include "base/time.hpp"
 
 #include <gtest/gtest.h>
 

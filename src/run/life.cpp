@@ -7,10 +7,10 @@
 
 #include <new>
 
-#include "c_api/common.hpp"
 #include "config/report.hpp"
 #include "port/posix/boot_id.hpp"
 #include "port/posix/fork_guard.hpp"
+#include "run/instance.hpp"
 
 namespace redlock {
 

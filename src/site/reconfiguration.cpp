@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "reconfigure.hpp"
+#include "site/reconfiguration.hpp"
 
 #include "lock/quorum.hpp"
 

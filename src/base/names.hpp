@@ -3,7 +3,7 @@
 // Names: what one lock is of. One resource, or several that are taken all or none: sorted, none of them twice, their
 // bytes one behind the other. One name needs no more than its bytes and their number.
 #pragma once
-#include "types.hpp"
+#include "base/types.hpp"
 
 namespace redlock {
 

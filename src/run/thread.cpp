@@ -6,8 +6,8 @@
 // alone with the client's memory and gives it back itself. Only memory of the caller's cannot be left behind.
 #include <new>
 
-#include "c_api/common.hpp"
 #include "port/uv/own_loop.hpp"
+#include "run/instance.hpp"
 
 namespace redlock {
 namespace {

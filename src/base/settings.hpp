@@ -3,8 +3,8 @@
 // Settings: what a client is created from, checked and in the core's own words. config/ fills it, nobody else checks it
 // again. Strings belong to whoever filled it; the client copies what it keeps.
 #pragma once
-#include "time.hpp"
-#include "types.hpp"
+#include "base/time.hpp"
+#include "base/types.hpp"
 
 namespace redlock {
 

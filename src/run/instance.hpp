@@ -11,11 +11,11 @@
 // queue can be full, and no call waits for a callback. The client only notes what is asked for; its next turn carries
 // it out.
 #pragma once
-#include "c_api/blocked.hpp"
-#include "client.hpp"
+#include "client/client.hpp"
 #include "config/config.hpp"
 #include "port/posix/gate.hpp"
 #include "port/uv/driver.hpp"
+#include "run/blocked.hpp"
 
 namespace redlock {
 

@@ -8,7 +8,7 @@
 // one more read inside the script. To read the key apart, as waiters do, would be 73 bytes and two answers for each
 // master and round, and PTTL does not tell whose key it is. So a change within the first third of the ttl is found by
 // the first round; one that is told to everybody, as FLUSHALL is, at once.
-#include "client.hpp"
+#include "client/client.hpp"
 
 namespace redlock {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // What the client does for the guard: it is the only one who sees all masters at once.
-#include "client.hpp"
+#include "client/client.hpp"
 #include "lock/quorum.hpp"
 #include "lock/validity.hpp"
 

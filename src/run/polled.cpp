@@ -4,8 +4,8 @@
 // reply or a deadline does, so it is enough to watch it; redlock_timeout_ms() saves a wait that would end at once.
 #include <new>
 
-#include "c_api/common.hpp"
 #include "port/uv/own_loop.hpp"
+#include "run/instance.hpp"
 
 namespace redlock {
 namespace {

@@ -2,7 +2,7 @@
 //
 // What the user is told, and when: an outcome is noted in the lock's slot at the step that brings it and delivered
 // last of all, LOST before anything else. A slot holds one outcome at a time; the next round waits until it is taken.
-#include "client.hpp"
+#include "client/client.hpp"
 
 namespace redlock {
 namespace {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
 //
 // redlock_reconfigure(): a call for maintenance programs. It blocks, and has a loop, two clients and memory of its own
-// for as long as it runs; the steps are those of src/reconfigure.
+// for as long as it runs; the steps are those of src/site/reconfiguration.
 #include <stdlib.h>
 
 #include <new>
 
-#include "c_api/common.hpp"
 #include "lock/quorum.hpp"
 #include "port/posix/entropy.hpp"
 #include "port/posix/fork_guard.hpp"
 #include "port/uv/own_loop.hpp"
-#include "reconfigure.hpp"
+#include "run/instance.hpp"
+#include "site/reconfiguration.hpp"
 
 namespace redlock {
 namespace {

@@ -32,7 +32,7 @@
 // It owns nothing and does no I/O: two clients without a guard of their own, one for each set, are moved by drivers,
 // and step() is called after their turns.
 #pragma once
-#include "client.hpp"
+#include "client/client.hpp"
 
 namespace redlock {
 

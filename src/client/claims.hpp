@@ -31,10 +31,10 @@
 // of the table (may_send). So a frozen master stops taking claims, and rounds go on without it; what can still fill
 // the table are locks held when one master after another freezes, and those debts end by themselves.
 #pragma once
-#include "names.hpp"
-#include "queue.hpp"
-#include "time.hpp"
-#include "types.hpp"
+#include "base/names.hpp"
+#include "base/queue.hpp"
+#include "base/time.hpp"
+#include "base/types.hpp"
 
 namespace redlock {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // What a client tells of itself: status of its locks and masters.
-#include "client.hpp"
+#include "client/client.hpp"
 #include "lock/quorum.hpp"
 
 namespace redlock {

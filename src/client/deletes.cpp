@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Deletes that claims owe to masters: queued when there is room, behind whatever was sent to the same master before.
-#include "client.hpp"
+#include "client/client.hpp"
 
 namespace redlock {
 

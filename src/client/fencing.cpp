@@ -2,7 +2,7 @@
 //
 // The client's part of a round by script: which words go to which master, and what is remembered between rounds. A script
 // asks for fencing tokens, takes any number of names, and compares the guard's state by itself.
-#include "client.hpp"
+#include "client/client.hpp"
 
 namespace redlock {
 

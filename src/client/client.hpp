@@ -19,13 +19,13 @@
 //
 // Every input takes `now`, read after the input arrived, and handles time before anything else.
 #pragma once
-#include "entropy_pool.hpp"
-#include "queue.hpp"
+#include "base/entropy_pool.hpp"
+#include "base/queue.hpp"
+#include "base/settings.hpp"
+#include "client/claims.hpp"
 #include "lock/agenda.hpp"
 #include "lock/local_queue.hpp"
-#include "master/claims.hpp"
 #include "master/session.hpp"
-#include "settings.hpp"
 
 namespace redlock {
 
@@ -137,11 +137,11 @@ class Client {
   void hand_on(Lock& lock, Instant now);
   void end_claim(Lock& lock, bool spare_refused, Instant now);
 
-  // client_events.cpp
+  // events.cpp
   void tell(Lock& lock);
   void take_event(Event& out, Instant now);
 
-  // client_rounds.cpp
+  // rounds.cpp
   MasterMask voting() const;
   MasterMask able(MasterMask voting, MasterMask by_script, Wants wants, const Lock& lock) const;
   bool introduced() const;
@@ -157,14 +157,14 @@ class Client {
   size_t command_size(const Names& names) const;
   size_t round_size(const Lock& lock, MasterIndex m) const;
 
-  // client_hold.cpp
+  // holding.cpp
   bool lacks_key(MasterIndex m, const Reply& reply, Lock& lock, Instant now);
   void put_back(Lock& lock, Instant now);
   void alarm(Lock& lock, MasterIndex m, Instant now);
   void alarm_all(MasterIndex m, Instant now);
   void forgotten(MasterIndex m, Instant now);
 
-  // client_waiting.cpp
+  // waiting.cpp
   void wake_waiters(MasterIndex m, Instant now);
   void watch(Lock& lock, Instant now);
   void send_looks(Instant now);
@@ -173,7 +173,7 @@ class Client {
   void changed(MasterIndex m, Bytes resource, Instant now);
   void change(Lock& lock, MasterIndex m, Instant now);
 
-  // client_guard.cpp
+  // guarding.cpp
   Instant guarded_until() const;
   int64_t guard_ms(Instant now) const;
   int64_t guard_ms_of(MasterIndex m, Instant now) const;
@@ -193,11 +193,11 @@ class Client {
   bool ask_again(MasterIndex m, const Reply& reply, Lock& lock, Instant now);
   [[gnu::noinline]] void hear_news(MasterIndex m, const Reply& reply, Instant now);
 
-  // client_deletes.cpp
+  // deletes.cpp
   void send_deletes(uint16_t claim, MasterMask masters, Instant now);
   void pay_debts(Instant now);
 
-  // client_fence.cpp
+  // fencing.cpp
   void propose(Lock& lock);
   Command round_command(Op op, const Lock& lock, MasterIndex m, bool by_name);
   static bool script_only(const Lock& lock) { return lock.options.fenced || lock.names.count() > 1; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "client.hpp"
+#include "client/client.hpp"
 
 #include "lock/quorum.hpp"
 

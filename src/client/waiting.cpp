@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Waiters and masters: which masters a waiter looks at, and what they tell it. What follows is the machine's to say.
-#include "client.hpp"
+#include "client/client.hpp"
 
 namespace redlock {
 

@@ -3,7 +3,7 @@
 // EntropyPool: random bytes for values. The driver fills it from the system without ever blocking; each byte is used
 // once and wiped. When it is empty rounds wait for it; nothing weaker takes its place.
 #pragma once
-#include "types.hpp"
+#include "base/types.hpp"
 
 namespace redlock {
 

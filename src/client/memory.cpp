@@ -3,7 +3,7 @@
 // The client's memory: one block, whose size follows from the settings, cut into arrays.
 #include <new>
 
-#include "client.hpp"
+#include "client/client.hpp"
 #include "lock/quorum.hpp"
 #include "master/guard.hpp"
 

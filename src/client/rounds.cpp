@@ -2,7 +2,7 @@
 //
 // Rounds: when one begins, with which masters, and what is sent to each of them. Whoever cannot be asked has failed
 // to vote before the first byte leaves.
-#include "client.hpp"
+#include "client/client.hpp"
 
 #include "lock/quorum.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "master/claims.hpp"
+#include "client/claims.hpp"
 
 namespace redlock {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "c_api/blocked.hpp"
+#include "run/blocked.hpp"
 
 namespace redlock {
 namespace {
