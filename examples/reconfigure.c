@@ -5,7 +5,7 @@
 //
 //     reconfigure OLD.json NEW.json
 //
-// Exit status: 0 done; 1 not, or not all of it: it says what is missing; call it again; 2 the files are not a change.
+// Exit status: 0 done; 1 not, or not all of it: it says what is missing, and what to do; 2 the files are not a change.
 #include <redlock/redlock.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,6 +38,7 @@ static int explain(int result, const redlock_reconfigure_report_t *report) {
     printf("done, but for %d of the new masters: call this again when they are back\n", result);
   } else {
     printf("%s: %s\n", redlock_strerror(result), written[report->written]);
+    if (result == REDLOCK_E_CHANGING) puts("one operator alone goes on: see to it that no other call runs");
   }
   return 1;
 }

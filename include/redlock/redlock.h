@@ -12,19 +12,30 @@
  *    transaction takes. It is the authority; events are only hints and may come late.
  *  - A master that may have forgotten keys - it restarted, was flushed, changed its role, or is another server now -
  *    takes part in no quorum until every lock granted before has ended: that is the guard, on unless the configuration
- *    says otherwise (test/integration/test_guard.cpp, test/model/guard.pml). One server under two names has one vote
- *    (the same test).
+ *    says otherwise (test/integration/test_guard.cpp, test_roles.cpp, test/model/guard.pml). One server under two names
+ *    has one vote (test_guard.cpp). A lock's master has no replica: if it has, its replication id may change without a
+ *    loss, and the master is watched then as if it had lost something (REPLID).
  *  - A master whose wall clock is stepped or runs off rate has no vote for a guard time from the next look at it on,
  *    and a held lock that needed it is LOST (test/integration/test_server_clock.cpp).
  *  - No key is left behind, also on masters that were silent (test/scenario/debts.txt,
- *    test/integration/test_lock_faults.cpp).
- * What it cannot promise. A pause between redlock_check() and the device: use a fencing token, or what
- * examples/deadline_guard.c does. A wall clock stepped forward between two looks at it, which are
- * max(timing.max_ttl_ms / 6, 500 ms) apart (Redis expires keys by the wall clock). Keys that are deleted by hand,
- * SWAPDB, and keys evicted before a changed policy was noticed. A proxy that changes servers behind a connection. With
- * "guard": "weak" a restart from an old snapshot on a server that hides its run id; with "off" all that the guard is
- * for. What a fencing token promises, and what not, stands in section 9. README.md has the same claims, with more of
- * their tests.
+ *    test/integration/test_lock_faults.cpp). Where the client may not end its own old connections (CLIENT KILL), knows no
+ *    run id ("guard": "off"), or meets another process at the address while the old one lives on, a key that nobody
+ *    owns may stay for its ttl: its SET came later than a ttl behind the next connection (test_strays.cpp).
+ * What it cannot promise.
+ *  - A pause between redlock_check() and the device: use a fencing token, or what examples/deadline_guard.c does.
+ *  - A wall clock stepped forward between two looks at it, which are max(timing.max_ttl_ms / 6, 500 ms) apart (Redis
+ *    expires keys by the wall clock).
+ *  - Keys that are deleted by hand, SWAPDB, and keys evicted before a changed policy was noticed.
+ *  - Data replaced inside a running server (DEBUG RELOAD NOSAVE, DEBUG LOADAOF). A server or a gateway restored from a
+ *    snapshot of its machine; a gateway in a guest that its hypervisor stops; guests cloned or restored with the same
+ *    boot id.
+ *  - A role cycle of a master without replicas between two looks at it: a replica attaches, is promoted, passes its
+ *    data on by a partial resynchronization, and the master is promoted again.
+ *  - A proxy that changes servers behind a connection.
+ *  - With "guard": "weak", where a server refuses INFO, a restart from an old snapshot, a role cycle whose new data are
+ *    a copy, and one server listed twice; with "off" all that the guard is for.
+ * What a fencing token promises, and what not, stands in section 9. README.md has the same claims, with more of their
+ * tests, and says what the guard costs.
  *
  * Conventions
  *  1. Functions return 0 or a positive result when all is well, else one of the frozen negative REDLOCK_E_* numbers.
@@ -322,7 +333,8 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_config_add_master(redlock_config_t *cf
  *   username, password          str  for masters that name none         ""
  *   guard                       str  strict, weak or off                strict
  *                                    strict: a master votes only when nothing it may have forgotten can still be held;
- *                                    weak: the same where INFO is not to be had, blind to a restart from an old snapshot
+ *                                    weak: the same where INFO is not to be had, blind there to a restart from an old
+ *                                    snapshot, a role cycle with a copy of the data, and a server listed twice
  *   fence                       str  "floor", "strict" (section 9)       "floor"
  *   defaults.ttl_ms             u32  20 .. timing.max_ttl_ms            10000
  *   defaults.retry_delay_ms     u32  1 .. 5000                          100
@@ -525,9 +537,9 @@ REDLOCK_API int redlock_commission_master(redlock_t *rl, uint32_t master);
 
 /* Another set of masters, or another timing.max_ttl_ms, while clients run. */
 #define REDLOCK_WRITTEN_NOTHING 0
-#define REDLOCK_WRITTEN_OLD 1  /* masters of old_cfg were marked: they vote for nobody */
-#define REDLOCK_WRITTEN_BOTH 2 /* masters were given to the clients of new_cfg */
-#define REDLOCK_WRITTEN_NEW 3  /* masters that are in new_cfg alone were marked; the clients of old_cfg go on */
+#define REDLOCK_WRITTEN_OLD 1  /* old masters were to be marked: those marked vote for nobody */
+#define REDLOCK_WRITTEN_BOTH 2 /* new masters were to be given to the clients of new_cfg */
+#define REDLOCK_WRITTEN_NEW 3  /* masters that are in new_cfg alone were to be marked; the clients of old_cfg go on */
 
 typedef struct redlock_reconfigure_report_s {
   uint32_t size;        /* sizeof */
@@ -550,21 +562,27 @@ typedef struct redlock_reconfigure_report_s {
  * their masters say FINGERPRINT). Clients of new_cfg get their first lock a guard time after the call. So no lock of
  * the one overlaps with one of the other.
  *
- * In order: it connects to all masters of both and reads their records; marks those that are in new_cfg alone; marks
- * those of old_cfg; waits for a third of the old max_ttl_ms (1 s at least) and the drift, and for as much as the old
- * max_ttl_ms is longer than the new one; reads the marks again; writes to the masters of new_cfg; reads what came of
- * it. Each step but the wait takes at most timing.suspect_close_ms and twice timing.connect_timeout_ms, of the slower
+ * In order, and each step needs a quorum of each set that it asks:
+ *  1. It connects to all masters of both, and reads their records. A record of a third configuration ends the call.
+ *  2. It marks the masters that are in new_cfg alone. What ends the call here leaves the old site at work.
+ *  3. It marks the masters of old_cfg, those of both sets once for both. From here on the site is down: nobody can lock.
+ *  4. It waits for a third of the old max_ttl_ms (1 s at least) and the drift, and for as much as the old max_ttl_ms is
+ *     longer than the new one.
+ *  5. It reads the marks again. A master that has lost its mark does not count; a mark of another call ends this one.
+ *  6. It writes to the masters of new_cfg that still bear its mark, and reads what came of it.
+ * Each step but the wait takes at most timing.suspect_close_ms and twice timing.connect_timeout_ms, of the slower
  * configuration, and a name look-up under way is waited for at the end. It allocates its clients and frees them.
+ * Repair: if new_needed masters of new_cfg have been given to its clients already, the change is over. Then nothing that
+ * was given is touched, so clients of new_cfg keep their locks, and the other new masters follow without a wait.
  *
  * 0: done. Above 0: done, and so many masters of new_cfg could not be written: the clients of new_cfg have a quorum,
  * and those masters do not vote for them; call it again when they are back. On an error no locks overlap either:
  * NO_QUORUM: too few old or new masters answered. CHANGING: another call has marked a master since this one read it.
  *   RECORD_LOST: too few masters have kept their marks. For all three the report says which masters, and how far the
- *   call came. Nothing written: nothing has changed. On masters of new_cfg alone: the clients of old_cfg go on. On old
- *   ones: if old_needed of them are marked, nobody can lock. On both: too few for a quorum of new_cfg. Call it again,
- *   as often as necessary; or undo it by the opposite change, redlock_reconfigure(new_cfg, old_cfg, ...). A call that
- *   finds new_needed masters of new_cfg given to its clients already completes the others, and does not disturb clients
- *   that lock; any other call begins anew.
+ *   call came. WRITTEN_NOTHING, which the first step alone leaves: nothing has changed. WRITTEN_NEW: the clients of
+ *   old_cfg go on. WRITTEN_OLD: if the old masters without a mark are no quorum, nobody can lock. WRITTEN_BOTH: too few
+ *   for a quorum of new_cfg are known to be written. Call it again, as often as necessary; or undo it by the opposite
+ *   change, redlock_reconfigure(new_cfg, old_cfg, ...). Either begins anew, with the whole wait, unless it is a repair.
  * FINGERPRINT: a master's record is of a third configuration: old_cfg is not what its clients use, or another change of
  *   it was begun and neither ended nor undone. Nothing was written.
  * CONFIG: a configuration is not valid, its guard is off (its clients would not notice), key_prefix differs, or names
