@@ -98,7 +98,7 @@ TEST(Several, OverlappingSetsTakeTurns) {
   EXPECT_TRUE(loop.run_until([&] { return no_key(masters, {"bus", "valve", "tap"}); }));
 }
 
-// With the guard, and with the commands that the README names and no others.
+// With the guard, and without the permissions that may be left out (test_acl.cpp has all that README names).
 TEST(Several, WithTheGuardAndAnAclUser) {
   Loop loop;
   RedisServer master;
