@@ -539,7 +539,7 @@ REDLOCK_API int redlock_commission_master(redlock_t *rl, uint32_t master);
 #define REDLOCK_WRITTEN_NOTHING 0
 #define REDLOCK_WRITTEN_OLD 1  /* old masters were to be marked: those marked vote for nobody */
 #define REDLOCK_WRITTEN_BOTH 2 /* new masters were to be given to the clients of new_cfg */
-#define REDLOCK_WRITTEN_NEW 3  /* masters that are in new_cfg alone were to be marked; the clients of old_cfg go on */
+#define REDLOCK_WRITTEN_NEW 3  /* masters that are in new_cfg alone were to be marked */
 
 typedef struct redlock_reconfigure_report_s {
   uint32_t size;        /* sizeof */
@@ -565,24 +565,25 @@ typedef struct redlock_reconfigure_report_s {
  * In order, and each step needs a quorum of each set that it asks:
  *  1. It connects to all masters of both, and reads their records. A record of a third configuration ends the call.
  *  2. It marks the masters that are in new_cfg alone. What ends the call here leaves the old site at work.
- *  3. It marks the masters of old_cfg, those of both sets once for both. From here on the site is down: nobody can lock.
+ *  3. It marks the masters of old_cfg; those of both sets count for both. From here on the site is down: nobody can lock.
  *  4. It waits for a third of the old max_ttl_ms (1 s at least) and the drift, and for as much as the old max_ttl_ms is
  *     longer than the new one.
  *  5. It reads the marks again. A master that has lost its mark does not count; a mark of another call ends this one.
  *  6. It writes to the masters of new_cfg that still bear its mark, and reads what came of it.
  * Each step but the wait takes at most timing.suspect_close_ms and twice timing.connect_timeout_ms, of the slower
  * configuration, and a name look-up under way is waited for at the end. It allocates its clients and frees them.
- * Repair: if new_needed masters of new_cfg have been given to its clients already, the change is over. Then nothing that
+ * Repair: if this change has given new_needed masters to the clients of new_cfg already, it is over. Then nothing that
  * was given is touched, so clients of new_cfg keep their locks, and the other new masters follow without a wait.
  *
  * 0: done. Above 0: done, and so many masters of new_cfg could not be written: the clients of new_cfg have a quorum,
  * and those masters do not vote for them; call it again when they are back. On an error no locks overlap either:
  * NO_QUORUM: too few old or new masters answered. CHANGING: another call has marked a master since this one read it.
  *   RECORD_LOST: too few masters have kept their marks. For all three the report says which masters, and how far the
- *   call came. WRITTEN_NOTHING, which the first step alone leaves: nothing has changed. WRITTEN_NEW: the clients of
- *   old_cfg go on. WRITTEN_OLD: if the old masters without a mark are no quorum, nobody can lock. WRITTEN_BOTH: too few
- *   for a quorum of new_cfg are known to be written. Call it again, as often as necessary; or undo it by the opposite
- *   change, redlock_reconfigure(new_cfg, old_cfg, ...). Either begins anew, with the whole wait, unless it is a repair.
+ *   call came. WRITTEN_NOTHING, which the first step alone leaves: nothing has changed. WRITTEN_NEW: nothing has changed
+ *   for the clients of old_cfg. WRITTEN_OLD: if the old masters without a mark are no quorum, nobody can lock.
+ *   WRITTEN_BOTH: too few for a quorum of new_cfg are known to be written. Call it again, as often as necessary; or undo
+ *   it by the opposite change, redlock_reconfigure(new_cfg, old_cfg, ...). Either begins anew, with the whole wait,
+ *   unless it is a repair.
  * FINGERPRINT: a master's record is of a third configuration: old_cfg is not what its clients use, or another change of
  *   it was begun and neither ended nor undone. Nothing was written.
  * CONFIG: a configuration is not valid, its guard is off (its clients would not notice), key_prefix differs, or names
