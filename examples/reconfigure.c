@@ -30,7 +30,8 @@ static void tell(const char *set, uint32_t masters, uint32_t needed, const int32
 static int explain(int result, const redlock_reconfigure_report_t *report) {
   static const char *const written[] = {
       "nothing was written", "old masters were marked: call this again, or the other way round to undo it",
-      "new masters were written: call this again", "only new masters were marked: nothing has changed for the old gateways"};
+      "new masters were written: call this again",
+      "only new masters were marked: nothing has changed for the old gateways"};
   tell("old", report->old_masters, report->old_needed, report->old_err);
   tell("new", report->new_masters, report->new_needed, report->new_err);
   if (result == 0) return puts("done: give every gateway the new file"), 0;

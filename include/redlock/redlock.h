@@ -565,7 +565,8 @@ typedef struct redlock_reconfigure_report_s {
  * In order, and each step needs a quorum of each set that it asks:
  *  1. It connects to all masters of both, and reads their records. A record of a third configuration ends the call.
  *  2. It marks the masters that are in new_cfg alone. What ends the call here leaves the old site at work.
- *  3. It marks the masters of old_cfg; those of both sets count for both. From here on the site is down: nobody can lock.
+ *  3. It marks the masters of old_cfg; those of both sets count for both. From here on the site is down: nobody can
+ *     lock.
  *  4. It waits for a third of the old max_ttl_ms (1 s at least) and the drift, and for as much as the old max_ttl_ms is
  *     longer than the new one.
  *  5. It reads the marks again. A master that has lost its mark does not count; a mark of another call ends this one.
