@@ -16,34 +16,6 @@
 namespace redlock {
 
 using MasterIndex = unsigned;
-using MasterMask = uint16_t;  // one bit per master
-static_assert(REDLOCK_MASTERS_MAX <= 15, "a vote is a bit of MasterMask, and count() counts to 15");
-
-constexpr MasterMask bit(MasterIndex m) { return static_cast<MasterMask>(1u << m); }
-constexpr bool in(MasterMask mask, MasterIndex m) { return mask & bit(m); }
-constexpr MasterMask all_masters(unsigned n) { return static_cast<MasterMask>((1u << n) - 1u); }
-// In pairs and fours: without an instruction for it, as on ARM, __builtin_popcount is a call into the compiler's
-// library.
-constexpr unsigned count(MasterMask mask) {
-  if (mask == 0) return 0;  // most masks are
-  const unsigned pairs = mask - (mask >> 1 & 0x5555u);
-  const unsigned fours = (pairs & 0x3333u) + (pairs >> 2 & 0x3333u);
-  return fours * 0x1111u >> 12 & 0xFu;  // the sum of all four, which is 15 at most
-}
-
-// for (MasterIndex m : each(mask)): the masters of the mask, in order.
-struct each {
-  struct Iterator {
-    unsigned rest;
-    constexpr MasterIndex operator*() const { return static_cast<MasterIndex>(__builtin_ctz(rest)); }
-    constexpr Iterator& operator++() { return rest &= rest - 1, *this; }
-    friend constexpr bool operator!=(Iterator a, Iterator b) { return a.rest != b.rest; }
-  };
-  constexpr explicit each(unsigned masters) : mask(masters) {}
-  constexpr Iterator begin() const { return {mask}; }
-  constexpr Iterator end() const { return {0}; }
-  unsigned mask;
-};
 
 // What one master's answer means for the open round.
 enum class Vote : uint8_t { granted, refused, failed };

@@ -39,7 +39,7 @@ uint16_t Claims::make(uint16_t slot, const Names& names, uint32_t ttl_ms) {
   c.repeats = 0;
   c.slot = slot;
   c.ttl_ms = ttl_ms;
-  c.sent = c.refused = c.pending = c.stray = c.owed = c.deleting = c.resting = c.reserved = 0;
+  c.sent = c.refused = c.pending = c.stray = c.owed = c.deleting = c.resting = c.reserved = {};
   c.end_at = c.void_at = c.repeat_at = Instant::never();
   return index;
 }
@@ -52,10 +52,10 @@ void Claims::answered_late(uint16_t index, bool refused, Instant now) {
   settle(index);
 }
 
-void Claims::end(uint16_t index, MasterMask targets, Instant now) {
+void Claims::end(uint16_t index, Masters targets, Instant now) {
   Claim& c = table_[index];
-  REDLOCK_ASSERT(c.used && !c.ended && (targets & ~c.sent) == 0);
-  const MasterMask before = open(c);
+  REDLOCK_ASSERT(c.used && !c.ended && (targets - c.sent).empty());
+  const Masters before = open(c);
   c.ended = true;
   c.slot = no_slot;
   c.end_at = Instant::never();
@@ -63,7 +63,7 @@ void Claims::end(uint16_t index, MasterMask targets, Instant now) {
   deadline_ = earlier(deadline_, c.void_at);
   ++debts_;
   owe(c, targets);
-  unreserve(c, static_cast<MasterMask>(~targets));
+  unreserve(c, c.sent - targets);
   recount(c, before);
   settle(index);
 }
@@ -80,13 +80,13 @@ void Claims::linger(uint16_t index, Instant at) {
 // back. When the SET is too late, the next delete is behind it.
 void Claims::delete_counted(Claim& c, MasterIndex m, Deleted how, Instant now) {
   if (how == Deleted::error || now < strays_until(c, m)) return rest(c, m, now);
-  owe(c, bit(m));
+  owe(c, Masters::of(m));
   drop_stray(c, m, now);
 }
 
 void Claims::delete_unknown(uint16_t index, MasterIndex m) {
   Claim& c = table_[index];
-  REDLOCK_ASSERT(c.used && c.ended && (c.deleting & bit(m)));
+  REDLOCK_ASSERT(c.used && c.ended && c.deleting.has(m));
   owe_again(c, m);
 }
 
@@ -95,20 +95,20 @@ bool Claims::broke(MasterIndex m) {
   for (uint16_t i = 0; i < capacity_; ++i) {
     Claim& c = table_[i];
     if (!c.used) continue;
-    unreserve(c, bit(m));
-    if (c.pending & bit(m)) {
-      c.pending &= static_cast<MasterMask>(~bit(m));
-      c.stray |= bit(m);
+    unreserve(c, Masters::of(m));
+    if (c.pending.has(m)) {
+      c.pending.remove(m);
+      c.stray.add(m);
     }
-    strays = strays || (c.stray & bit(m)) != 0;
-    if (c.deleting & bit(m)) owe_again(c, m);
+    strays = strays || c.stray.has(m);
+    if (c.deleting.has(m)) owe_again(c, m);
   }
   return strays;
 }
 
 uint16_t Claims::next_owed(MasterIndex m, uint16_t from) const {
   for (uint16_t i = from; i < capacity_; ++i) {
-    if (table_[i].used && (table_[i].owed & bit(m))) return i;
+    if (table_[i].used && table_[i].owed.has(m)) return i;
   }
   return no_slot;
 }
@@ -118,7 +118,7 @@ void Claims::strays_ended(MasterIndex m, Instant now) {
   for (uint16_t i = 0; i < capacity_; ++i) {
     Claim& c = table_[i];
     const bool older = back_at_[m] != Instant::never() && now < strays_until(c, m);
-    if (!c.used || !(c.stray & bit(m)) || older) continue;
+    if (!c.used || !c.stray.has(m) || older) continue;
     drop_stray(c, m, now);
     if (c.ended) settle(i);
   }
@@ -126,8 +126,8 @@ void Claims::strays_ended(MasterIndex m, Instant now) {
 
 // The SET may have been executed a moment ago: the key is that young.
 void Claims::drop_stray(Claim& c, MasterIndex m, Instant now) {
-  const MasterMask before = open(c);
-  c.stray &= static_cast<MasterMask>(~bit(m));
+  const Masters before = open(c);
+  c.stray.remove(m);
   recount(c, before);
   c.void_at = later(c.void_at, dead_by(c, now));
   deadline_ = earlier(deadline_, c.void_at);
@@ -141,11 +141,11 @@ Instant Claims::on_time(Instant now) {
     if (!c.used) continue;
     if (!c.ended && now >= c.end_at) end(i, c.sent, now);
     if (c.ended) {
-      const MasterMask before = open(c);
-      if (now >= c.void_at) forget(c, static_cast<MasterMask>(~(c.stray | c.pending | c.deleting)));
-      if (c.resting && now >= c.repeat_at) {
+      const Masters before = open(c);
+      if (now >= c.void_at) forget(c, c.sent - (c.stray | c.pending | c.deleting));
+      if (!c.resting.empty() && now >= c.repeat_at) {
         owe(c, c.resting);
-        c.resting = 0;
+        c.resting = {};
         c.repeat_at = Instant::never();
       }
       recount(c, before);
@@ -154,7 +154,7 @@ Instant Claims::on_time(Instant now) {
     if (!c.used) continue;
     deadline_ = earlier(deadline_, c.end_at);
     if (now < c.void_at) deadline_ = earlier(deadline_, c.void_at);
-    if (c.resting) deadline_ = earlier(deadline_, c.repeat_at);
+    if (!c.resting.empty()) deadline_ = earlier(deadline_, c.repeat_at);
   }
   return deadline_;
 }
@@ -163,7 +163,7 @@ unsigned Claims::debts_of(MasterIndex m) const {
   unsigned n = 0;
   for (uint16_t i = 0; i < capacity_; ++i) {
     const Claim& c = table_[i];
-    if (c.used && c.ended && ((c.owed | c.deleting | c.resting) & bit(m))) ++n;
+    if (c.used && c.ended && (c.owed | c.deleting | c.resting).has(m)) ++n;
   }
   return n;
 }
@@ -172,51 +172,50 @@ Duration Claims::lifetime(uint32_t ttl_ms) const {
   return Duration::ms(ttl_ms) + Duration::ns(int64_t{ttl_ms} * rules_.drift_ppm) + Duration::ms(rules_.drift_fixed_ms);
 }
 
-void Claims::owe(Claim& c, MasterMask masters) {
-  REDLOCK_ASSERT(!(c.owed & masters));
+void Claims::owe(Claim& c, Masters masters) {
+  REDLOCK_ASSERT((c.owed & masters).empty());
   c.owed |= masters;
-  owed_in_all_ += count(masters);
-  for (MasterIndex m : each(masters)) ++owed_[m];
+  owed_in_all_ += masters.count();
+  for (MasterIndex m : masters) ++owed_[m];
 }
 
 // Like rest(): a delete under way had no deadline; if its debt would have ended meanwhile, that is due now.
 void Claims::owe_again(Claim& c, MasterIndex m) {
-  c.deleting &= static_cast<MasterMask>(~bit(m));
-  owe(c, bit(m));
+  c.deleting.remove(m);
+  owe(c, Masters::of(m));
   deadline_ = earlier(deadline_, c.void_at);
 }
 
-void Claims::recount(const Claim& c, MasterMask before) {
-  const MasterMask after = open(c);
-  for (MasterIndex m : each(after & ~before)) ++open_[m];
-  for (MasterIndex m : each(before & ~after)) --open_[m];
+void Claims::recount(const Claim& c, Masters before) {
+  const Masters after = open(c);
+  for (MasterIndex m : after - before) ++open_[m];
+  for (MasterIndex m : before - after) --open_[m];
 }
 
 // Nothing more is owed by these masters: the value is not there, or can only end by expiry.
-void Claims::forget(Claim& c, MasterMask masters) {
-  if (((c.owed | c.resting) & masters) == 0) return;
-  owed_in_all_ -= count(c.owed & masters);
-  for (MasterIndex m : each(c.owed & masters)) --owed_[m];
+void Claims::forget(Claim& c, Masters masters) {
+  if (((c.owed | c.resting) & masters).empty()) return;
+  owed_in_all_ -= (c.owed & masters).count();
+  for (MasterIndex m : c.owed & masters) --owed_[m];
   unreserve(c, c.owed & masters);  // no place is reserved for an ended one where nothing is owed
-  const MasterMask keep = static_cast<MasterMask>(~masters);
-  c.owed &= keep;
-  c.resting &= keep;
+  c.owed -= masters;
+  c.resting -= masters;
 }
 
 void Claims::rest(Claim& c, MasterIndex m, Instant now) {
-  if (c.resting == 0) {
+  if (c.resting.empty()) {
     c.repeat_at = now + Duration::ns(first_rest.ns() << c.repeats);
     if (c.repeats < rest_doublings_max) ++c.repeats;
   }
-  if ((c.stray & bit(m)) != 0) c.repeat_at = earlier(c.repeat_at, later(strays_until(c, m), now + first_rest));
-  c.resting |= bit(m);
+  if (c.stray.has(m)) c.repeat_at = earlier(c.repeat_at, later(strays_until(c, m), now + first_rest));
+  c.resting.add(m);
   deadline_ = earlier(deadline_, earlier(c.repeat_at, c.void_at));
 }
 
 void Claims::settle(uint16_t index) {
   Claim& c = table_[index];
   REDLOCK_ASSERT(c.ended);
-  if (!c.used || c.place.queued || open(c) != 0) return;
+  if (!c.used || c.place.queued || !open(c).empty()) return;
   c.used = false;
   c.place.next = free_;
   free_ = index;

@@ -31,6 +31,7 @@
 // of the table (may_send). So a frozen master stops taking claims, and rounds go on without it; what can still fill
 // the table are locks held when one master after another freezes, and those debts end by themselves.
 #pragma once
+#include "base/masters.hpp"
 #include "base/names.hpp"
 #include "base/queue.hpp"
 #include "base/time.hpp"
@@ -48,14 +49,14 @@ struct Claim {
   Link place;        // free: among the free ones; ended: among those whose deletes go out next
   uint32_t ttl_ms;   // the longest ttl sent for it
 
-  MasterMask sent;      // may have been given anything about this value
-  MasterMask refused;   // answered the SET with "held by another"
-  MasterMask pending;   // the SET is unanswered on the present connection
-  MasterMask stray;     // the SET was unanswered when its connection broke
-  MasterMask owed;      // a delete is to be queued as soon as there is room
-  MasterMask deleting;  // a delete is unanswered on the present connection
-  MasterMask resting;   // a delete is owed again after repeat_at
-  MasterMask reserved;  // a place in the session's FIFO is kept for the delete
+  Masters sent;      // may have been given anything about this value
+  Masters refused;   // answered the SET with "held by another"
+  Masters pending;   // the SET is unanswered on the present connection
+  Masters stray;     // the SET was unanswered when its connection broke
+  Masters owed;      // a delete is to be queued as soon as there is room
+  Masters deleting;  // a delete is unanswered on the present connection
+  Masters resting;   // a delete is owed again after repeat_at
+  Masters reserved;  // a place in the session's FIFO is kept for the delete
 
   Instant end_at;       // lingers until then (never: not lingering)
   Instant void_at;      // debts without a stray SET end then
@@ -86,65 +87,65 @@ class Claims {
   // May this master be sent another SET? False while it owes answers about its share of the table.
   bool may_send(MasterIndex m) const { return open_[m] < share_; }
 
-  void sets_sent(uint16_t index, MasterMask masters) {
+  void sets_sent(uint16_t index, Masters masters) {
     Claim& c = table_[index];
-    REDLOCK_ASSERT(c.used && !c.ended && !((c.pending | c.stray) & masters));
+    REDLOCK_ASSERT(c.used && !c.ended && ((c.pending | c.stray) & masters).empty());
     c.sent |= masters;
     c.pending |= masters;
     c.reserved |= masters;
-    for (MasterIndex m : each(masters)) {
+    for (MasterIndex m : masters) {
       ++open_[m];
       ++reserved_[m];
     }
   }
-  void set_sent(uint16_t index, MasterIndex m) { sets_sent(index, bit(m)); }
+  void set_sent(uint16_t index, MasterIndex m) { sets_sent(index, Masters::of(m)); }
   // The SET of a held lock's value again, for a master that lacks it. Not while the first one may still be executed: a
   // delete could find that and be taken for the delete of the second.
   bool may_put_back(uint16_t index, MasterIndex m, Instant now) {
-    if ((table_[index].stray & bit(m)) != 0 && now >= strays_until(table_[index], m)) drop_stray(table_[index], m, now);
-    return may_send(m) && !((table_[index].pending | table_[index].stray) & bit(m));
+    if (table_[index].stray.has(m) && now >= strays_until(table_[index], m)) drop_stray(table_[index], m, now);
+    return may_send(m) && !((table_[index].pending | table_[index].stray).has(m));
   }
   void put_back_sent(uint16_t index, MasterIndex m) {
     Claim& c = table_[index];
-    const bool reserved = c.reserved & bit(m);
+    const bool reserved = c.reserved.has(m);
     set_sent(index, m);
     if (reserved) --reserved_[m];
-    c.refused &= static_cast<MasterMask>(~bit(m));
+    c.refused.remove(m);
   }
   void set_answered(uint16_t index, MasterIndex m, bool refused, Instant now) {
     Claim& c = table_[index];
-    REDLOCK_ASSERT(c.used && (c.pending & bit(m)));
-    c.pending &= static_cast<MasterMask>(~bit(m));
-    if (!(open(c) & bit(m))) --open_[m];
-    if (refused) c.refused |= bit(m);
+    REDLOCK_ASSERT(c.used && c.pending.has(m));
+    c.pending.remove(m);
+    if (!open(c).has(m)) --open_[m];
+    if (refused) c.refused.add(m);
     if (c.ended) answered_late(index, refused, now);
   }
 
   // End: a delete is due on each master of `targets`; frees the claim when there is none.
-  void end(uint16_t index, MasterMask targets, Instant now);
+  void end(uint16_t index, Masters targets, Instant now);
   // The lock is over, but a check already answered may be relied on until then: end() is carried out at `at`.
   void linger(uint16_t index, Instant at);
-  void deletes_queued(uint16_t index, MasterMask masters) {
+  void deletes_queued(uint16_t index, Masters masters) {
     Claim& c = table_[index];
-    REDLOCK_ASSERT((masters & ~c.owed) == 0);
-    c.owed &= static_cast<MasterMask>(~masters);
-    owed_in_all_ -= count(masters);
-    for (MasterIndex m : each(masters)) {
+    REDLOCK_ASSERT((masters - c.owed).empty());
+    c.owed -= masters;
+    owed_in_all_ -= masters.count();
+    for (MasterIndex m : masters) {
       --owed_[m];
-      reserved_[m] = static_cast<uint16_t>(reserved_[m] - (c.reserved >> m & 1u));
+      reserved_[m] = static_cast<uint16_t>(reserved_[m] - (c.reserved.has(m) ? 1u : 0u));
     }
-    c.reserved &= static_cast<MasterMask>(~masters);
+    c.reserved -= masters;
     c.deleting |= masters;
   }
   enum class Deleted : uint8_t { yes, absent, error };
   void delete_answered(uint16_t index, MasterIndex m, Deleted how, Instant now) {
     Claim& c = table_[index];
-    REDLOCK_ASSERT(c.used && c.ended && (c.deleting & bit(m)));
-    c.deleting &= static_cast<MasterMask>(~bit(m));
-    if (how == Deleted::error || (c.stray & bit(m)) != 0) delete_counted(c, m, how, now);
-    const MasterMask still_open = open(c);
-    if (!(still_open & bit(m))) --open_[m];
-    if (still_open == 0) settle(index);
+    REDLOCK_ASSERT(c.used && c.ended && c.deleting.has(m));
+    c.deleting.remove(m);
+    if (how == Deleted::error || c.stray.has(m)) delete_counted(c, m, how, now);
+    const Masters still_open = open(c);
+    if (!still_open.has(m)) --open_[m];
+    if (still_open.empty()) settle(index);
   }
   // The claim has left the queue that `place` links.
   void unqueued(uint16_t index) { settle(index); }
@@ -173,8 +174,8 @@ class Claims {
 
  private:
   // The masters that owe an answer about the claim, or are owed a delete.
-  static MasterMask open(const Claim& c) {
-    return static_cast<MasterMask>(c.pending | c.stray | c.owed | c.deleting | c.resting);
+  static Masters open(const Claim& c) {
+    return c.pending | c.stray | c.owed | c.deleting | c.resting;
   }
   void delete_counted(Claim& claim, MasterIndex m, Deleted how, Instant now);
   void answered_late(uint16_t index, bool refused, Instant now);
@@ -183,17 +184,17 @@ class Claims {
   Instant dead_by(const Claim& claim, Instant now) const {
     return now + lifetime(claim.ttl_ms) + lifetime(claim.ttl_ms);
   }
-  void owe(Claim& claim, MasterMask masters);
+  void owe(Claim& claim, Masters masters);
   void owe_again(Claim& claim, MasterIndex m);
-  void unreserve(Claim& c, MasterMask masters) {
-    for (MasterIndex m : each(c.reserved & masters)) --reserved_[m];
-    c.reserved &= static_cast<MasterMask>(~masters);
+  void unreserve(Claim& c, Masters masters) {
+    for (MasterIndex m : c.reserved & masters) --reserved_[m];
+    c.reserved -= masters;
   }
-  void forget(Claim& claim, MasterMask masters);
+  void forget(Claim& claim, Masters masters);
   // Strays that no greeting has ended are too late then.
   Instant strays_until(const Claim& claim, MasterIndex m) const { return back_at_[m] + lifetime(claim.ttl_ms); }
   void drop_stray(Claim& claim, MasterIndex m, Instant now);
-  void recount(const Claim& claim, MasterMask before);
+  void recount(const Claim& claim, Masters before);
   void rest(Claim& claim, MasterIndex m, Instant now);
   void settle(uint16_t index);
 

@@ -13,10 +13,10 @@ void Client::run_due(Instant now) {
     if (now >= agenda_.due(page)) run_locks(page, now);
     soon(agenda_.due(page));
   }
-  const MasterMask votes = voting();
+  const Masters votes = voting();
   for (MasterIndex m = 0; m < settings_.masters; ++m) soon(sessions_[m].on_time(now));
   take_news(now);
-  for (MasterIndex m : each(static_cast<MasterMask>(voting() & ~votes))) wake_waiters(m, now);
+  for (MasterIndex m : voting() - votes) wake_waiters(m, now);
   soon(claims_.on_time(now));
   soon(close_by_);
   // Between two callbacks an event or a wish may have come of it. Not while the client closes: close_by_ then stays due
@@ -85,7 +85,7 @@ void Client::closed(MasterIndex m, int reason, Instant now) {
   take_news(now);
   for (unsigned i = 0; i < table_.capacity(); ++i) {
     Lock& lock = table_[i];
-    if (lock.state != State::free && lock.round.open) perform(lock, fail_votes(lock, bit(m), now), now);
+    if (lock.state != State::free && lock.round.open) perform(lock, fail_votes(lock, Masters::of(m), now), now);
     if (lock.state == State::waiting || lock.state == State::acquiring) {
       machine_.master_left(lock, m, now, random_);
       plan(lock);
@@ -118,7 +118,7 @@ void Client::received(MasterIndex m, size_t size, Instant now) {
   }
   if (!plain_only) {
     take_news(now);
-    if (stepped_ != 0) quarantine_stepped(now);
+    if (!stepped_.empty()) quarantine_stepped(now);
     if (!was_up && session.votes()) wake_waiters(m, now);
     if (!session.idle()) again_ = true;
     soon(session.deadline());
@@ -190,9 +190,9 @@ void Client::end_claim(Lock& lock, bool spare_refused, Instant now) {
   if (index == no_slot) return;
   lock.claim = no_slot;
   const Claim& claim = claims_[index];
-  const MasterMask owed = spare_refused ? static_cast<MasterMask>(claim.sent & ~claim.refused) : claim.sent;
+  const Masters owed = spare_refused ? claim.sent - claim.refused : claim.sent;
   claims_.end(index, owed, now);
-  if (owed != 0) ended_.push(&claims_[0], index);
+  if (!owed.empty()) ended_.push(&claims_[0], index);
   soon(claims_.deadline());
   again_ = true;
 }
@@ -280,7 +280,7 @@ inline void Client::route_vote(MasterIndex m, const Reply& reply, Lock& lock, In
 inline void Client::route_delete(MasterIndex m, const Reply& reply, Instant now) {
   if (reply.meaning.error == REDLOCK_E_NOSCRIPT) {
     claims_.delete_unknown(reply.claim, m);
-    send_deletes(reply.claim, bit(m), now);
+    send_deletes(reply.claim, Masters::of(m), now);
     return;
   }
   const Claims::Deleted how = reply.meaning.answer == Answer::yes  ? Claims::Deleted::yes

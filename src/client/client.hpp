@@ -142,15 +142,15 @@ class Client {
   void take_event(Event& out, Instant now);
 
   // rounds.cpp
-  MasterMask voting() const;
-  MasterMask able(MasterMask voting, MasterMask by_script, Wants wants, const Lock& lock) const;
+  Masters voting() const;
+  Masters able(Masters voting, Masters by_script, Wants wants, const Lock& lock) const;
   bool introduced() const;
   void start_rounds(Instant now);
-  bool may_begin(Lock& lock, bool quorum_votes, MasterMask able, Instant now);
-  void begin_round(Lock& lock, MasterMask able, MasterMask by_script, Instant now);
-  void ask(Op op, uint16_t claim, uint32_t round, uint32_t ttl_ms, MasterMask masters, Instant now);
-  void say(const Session::Request& request, MasterMask masters, const Subject& subject, bool by_name);
-  Action fail_votes(Lock& lock, MasterMask masters, Instant now);
+  bool may_begin(Lock& lock, bool quorum_votes, Masters able, Instant now);
+  void begin_round(Lock& lock, Masters able, Masters by_script, Instant now);
+  void ask(Op op, uint16_t claim, uint32_t round, uint32_t ttl_ms, Masters masters, Instant now);
+  void say(const Session::Request& request, Masters masters, const Subject& subject, bool by_name);
+  Action fail_votes(Lock& lock, Masters masters, Instant now);
   int why_unable(const Lock& lock, MasterIndex m) const;
   uint16_t make_claim(Lock& lock);
   Subject subject(uint16_t claim, uint32_t ttl_ms) const;
@@ -194,7 +194,7 @@ class Client {
   [[gnu::noinline]] void hear_news(MasterIndex m, const Reply& reply, Instant now);
 
   // deletes.cpp
-  void send_deletes(uint16_t claim, MasterMask masters, Instant now);
+  void send_deletes(uint16_t claim, Masters masters, Instant now);
   void pay_debts(Instant now);
 
   // fencing.cpp
@@ -204,7 +204,7 @@ class Client {
   bool by_script(const Lock& lock, MasterIndex m) const { return script_only(lock) || sessions_[m].asked_by_script(); }
   void ask_script(Op op, const Lock& lock, MasterIndex m, Instant now);
   Action store_token(Lock& lock, Instant now);
-  void spread_token(Lock& lock, MasterMask granted, Instant now);
+  void spread_token(Lock& lock, Masters granted, Instant now);
   void hear(Lock& lock, MasterIndex m, const Counter& counter);
   void route_late_grant(MasterIndex m, const Reply& reply, Lock& lock, Instant now);
   void tell_token(const Lock& lock, redlock_event_t& event);
@@ -235,7 +235,7 @@ class Client {
   bool introduced_ = false;
   bool seeded_ = false;
   unsigned events_ = 0;
-  MasterMask stepped_ = 0;  // their clocks, and not all clients know it yet
+  Masters stepped_;  // their clocks, and not all clients know it yet
   Instant stepped_at_;
   Instant now_;  // the latest input
   redlock_status_t counters_ = {};

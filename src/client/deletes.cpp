@@ -6,15 +6,15 @@
 namespace redlock {
 
 // Queue the deletes that a claim owes these masters, where there is room; the others stay owed.
-void Client::send_deletes(uint16_t index, MasterMask masters, Instant now) {
+void Client::send_deletes(uint16_t index, Masters masters, Instant now) {
   const Claim& claim = claims_[index];
   const size_t size = command_size(claim.names);
-  MasterMask sent = 0;
-  for (MasterIndex m : each(masters)) {
+  Masters sent;
+  for (MasterIndex m : masters) {
     const Session& session = sessions_[m];
     if (!session.connected()) continue;
-    if (!(in(claim.reserved, m) ? session.room_for_kept(size) : session.room(size, claims_.reserved(m) + 1))) continue;
-    sent |= bit(m);
+    if (!(claim.reserved.has(m) ? session.room_for_kept(size) : session.room(size, claims_.reserved(m) + 1))) continue;
+    sent.add(m);
   }
   claims_.deletes_queued(index, sent);
   ask(Op::release, index, 0, 0, sent, now);
@@ -25,14 +25,14 @@ void Client::pay_debts(Instant now) {
   while (!ended_.empty()) {
     const uint16_t index = ended_.first();
     ended_.remove(&claims_[0], index);
-    if (claims_[index].owed != 0) send_deletes(index, claims_[index].owed, now);
+    if (!claims_[index].owed.empty()) send_deletes(index, claims_[index].owed, now);
     claims_.unqueued(index);
   }
   if (!claims_.owes()) return;
   for (MasterIndex m = 0; m < settings_.masters; ++m) {
     if (!claims_.owes(m) || !sessions_[m].connected()) continue;
     for (uint16_t i = claims_.next_owed(m, 0); i != no_slot; i = claims_.next_owed(m, static_cast<uint16_t>(i + 1))) {
-      send_deletes(i, bit(m), now);
+      send_deletes(i, Masters::of(m), now);
     }
   }
 }

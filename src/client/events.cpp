@@ -78,9 +78,9 @@ void Client::take_event(Event& out, Instant now) {
   out.event.master_err = lock.round.first_error;
   out.event.lock.id = table_.handle(lock);
   out.event.validity_ms = lock.state == State::held ? remaining_ms(lock.valid_until, now) : 0;
-  out.event.granted = count(lock.round.granted);
-  out.event.refused = count(lock.round.refused);
-  out.event.failed = count(lock.round.failed);
+  out.event.granted = lock.round.granted.count();
+  out.event.refused = lock.round.refused.count();
+  out.event.failed = lock.round.failed.count();
   out.event.rounds = lock.rounds;
   if (lock.event_err == REDLOCK_E_GUARD) out.event.guard_ms = guard_ms(now);
   if (lock.state == State::held) tell_token(lock, out.event);

@@ -34,12 +34,12 @@ void Client::ask_script(Op op, const Lock& lock, MasterIndex m, Instant now) {
 // The token is known before it is stored: whoever proposes next, wins or loses, starts above it.
 Action Client::store_token(Lock& lock, Instant now) {
   proposals_.heard(lock.names, lock.fence.token);
-  MasterMask unable = 0;
-  for (MasterIndex m : each(lock.fence.told)) {
+  Masters unable;
+  for (MasterIndex m : lock.fence.told) {
     if (sessions_[m].votes() && sessions_[m].room(round_size(lock, m), claims_.reserved(m) + 1)) {
       ask_script(Op::token, lock, m, now);
     } else {
-      unable |= bit(m);
+      unable.add(m);
     }
   }
   again_ = true;
@@ -51,16 +51,16 @@ Action Client::store_token(Lock& lock, Instant now) {
 void Client::route_late_grant(MasterIndex m, const Reply& reply, Lock& lock, Instant now) {
   if (lock.claim != reply.claim || lock.round.number != reply.round || reply.meaning.answer != Answer::yes) return;
   const Counter& counter = reply.meaning.counter;
-  if (counter.state == Counter::State::ack && counter.value == lock.fence.token) lock.fence.told |= bit(m);
-  spread_token(lock, static_cast<MasterMask>(lock.round.granted | bit(m)), now);
+  if (counter.state == Counter::State::ack && counter.value == lock.fence.token) lock.fence.told.add(m);
+  spread_token(lock, lock.round.granted | Masters::of(m), now);
 }
 
 // Masters that granted and have not the token are told it: the fewer know it, the fewer may be lost.
-void Client::spread_token(Lock& lock, MasterMask granted, Instant now) {
+void Client::spread_token(Lock& lock, Masters granted, Instant now) {
   if (lock.state != State::held && !lock.fence.storing) return;
-  for (MasterIndex m : each(granted & ~lock.fence.told)) {
+  for (MasterIndex m : granted - lock.fence.told) {
     if (!sessions_[m].votes() || !sessions_[m].room(round_size(lock, m), claims_.reserved(m) + 1)) continue;
-    lock.fence.told |= bit(m);
+    lock.fence.told.add(m);
     ask_script(Op::token, lock, m, now);
     again_ = true;
   }

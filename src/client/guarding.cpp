@@ -80,10 +80,10 @@ void Client::clock_stepped(MasterIndex m, Duration by, Instant now) {
   ++counters_.clock_steps;
   sessions_[m].distrust(now + guard_time_of(settings_));
   withdrawn(m, now);
-  MasterMask wrong = 0;
+  Masters wrong;
   for (MasterIndex k = 0; k < settings_.masters; ++k) {
     if (sessions_[k].guard().reason() == REDLOCK_E_WALL_CLOCK) {
-      wrong |= bit(k);
+      wrong.add(k);
     } else {
       sessions_[k].read_now(now);
     }
@@ -92,7 +92,7 @@ void Client::clock_stepped(MasterIndex m, Duration by, Instant now) {
   for (unsigned i = 0; i < table_.capacity() && by > Duration(); ++i) {
     if (table_[i].state == State::held) perform(table_[i], machine_.distrust(table_[i], wrong), now);
   }
-  stepped_ |= bit(m);
+  stepped_.add(m);
   stepped_at_ = now;
   again_ = true;
 }
@@ -108,11 +108,11 @@ void Client::quarantine_stepped(Instant now) {
   }
   if (settings_.masters > 2 && agree >= quorum_of(settings_.masters)) {
     for (MasterIndex m = 0; m < settings_.masters; ++m) {
-      if ((stepped_ & bit(m)) != 0) sessions_[m].quarantine(now);
+      if (stepped_.has(m)) sessions_[m].quarantine(now);
     }
-    stepped_ = 0;
+    stepped_ = {};
   } else if (now >= stepped_at_ + reading_lifetime(settings_.max_ttl_ms)) {
-    stepped_ = 0;
+    stepped_ = {};
   }
 }
 

@@ -16,7 +16,7 @@ namespace redlock {
 // too.
 bool Client::lacks_key(MasterIndex m, const Reply& reply, Lock& lock, Instant now) {
   const Claim& claim = claims_[reply.claim];
-  if (reply.op == Op::token || ((claim.pending | claim.stray) & bit(m)) != 0) return false;
+  if (reply.op == Op::token || (claim.pending | claim.stray).has(m)) return false;
   const Action action = machine_.lacks(lock, m, reply.op == Op::extend ? reply.round : 0);
   if (action == Action::none) return false;
   perform(lock, action, now);
@@ -31,7 +31,7 @@ void Client::put_back(Lock& lock, Instant now) {
   if (ttl_ms == 0) return;
   const uint16_t index = lock.claim;
   const Subject s = subject(index, ttl_ms);
-  for (MasterIndex m : each(lock.gone)) {
+  for (MasterIndex m : lock.gone) {
     Session& session = sessions_[m];
     if (!session.votes() || !claims_.may_put_back(index, m, now)) continue;
     const bool by_script = lock.names.count() > 1 || session.asked_by_script();

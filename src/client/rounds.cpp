@@ -15,11 +15,11 @@ constexpr Duration entropy_retry = Duration::ms(50);
 
 void Client::start_rounds(Instant now) {
   if (starts_.empty()) return;
-  const MasterMask votes = voting();
-  const bool quorum_votes = count(votes) >= quorum_of(settings_.masters);
-  MasterMask comparing = 0;
-  for (MasterIndex m : each(votes)) {
-    if (sessions_[m].asked_by_script()) comparing |= bit(m);
+  const Masters votes = voting();
+  const bool quorum_votes = votes.count() >= quorum_of(settings_.masters);
+  Masters comparing;
+  for (MasterIndex m : votes) {
+    if (sessions_[m].asked_by_script()) comparing.add(m);
   }
   for (uint16_t i = starts_.first(); i != no_slot;) {
     Lock& lock = table_[i];
@@ -30,8 +30,8 @@ void Client::start_rounds(Instant now) {
       perform(lock, lock.behind != no_slot ? machine_.queue(lock) : machine_.yield(lock, now, random_), now);
       continue;
     }
-    const MasterMask by_script = script_only(lock) ? votes : comparing;
-    const MasterMask ready = able(votes, by_script, lock.wants, lock);
+    const Masters by_script = script_only(lock) ? votes : comparing;
+    const Masters ready = able(votes, by_script, lock.wants, lock);
     if (lock.wants != Wants::nothing && !may_begin(lock, quorum_votes, ready, now)) {
       plan(lock);
       continue;
@@ -42,7 +42,7 @@ void Client::start_rounds(Instant now) {
 }
 
 // Does the round begin now, or wait for room of our own? A lack of masters is for the round to find out.
-bool Client::may_begin(Lock& lock, bool quorum_votes, MasterMask ready, Instant now) {
+bool Client::may_begin(Lock& lock, bool quorum_votes, Masters ready, Instant now) {
   if (lock.event != 0) {  // it tells the votes of the last round: first it, then the next round
     again_ = true;
     return false;
@@ -55,7 +55,7 @@ bool Client::may_begin(Lock& lock, bool quorum_votes, MasterMask ready, Instant 
     soon(now + entropy_retry);
     return false;
   }
-  if (count(ready) >= quorum_of(settings_.masters) && !(acquire && claims_.full())) return true;
+  if (ready.count() >= quorum_of(settings_.masters) && !(acquire && claims_.full())) return true;
   if (lock.defer_until == Instant::never()) lock.defer_until = now + settings_.node_timeout;
   return now >= lock.defer_until;
 }
@@ -63,65 +63,65 @@ bool Client::may_begin(Lock& lock, bool quorum_votes, MasterMask ready, Instant 
 // A first attempt to reach every master has ended, or a quorum is there: until then a round would only tell that
 // the client has just been created.
 bool Client::introduced() const {
-  if (introduced_ || count(voting()) >= quorum_of(settings_.masters)) return true;
+  if (introduced_ || voting().count() >= quorum_of(settings_.masters)) return true;
   for (MasterIndex m = 0; m < settings_.masters; ++m) {
     if (!sessions_[m].tried()) return false;
   }
   return true;
 }
 
-void Client::begin_round(Lock& lock, MasterMask ready, MasterMask by_script, Instant now) {
+void Client::begin_round(Lock& lock, Masters ready, Masters by_script, Instant now) {
   introduced_ = true;
   const bool acquire = lock.wants == Wants::acquire;
   if (!machine_.begin(lock, now)) return carry_out(lock, Action::none, now);
   if (acquire && lock.options.fenced) propose(lock);
   if (acquire) ++counters_.rounds;
-  if (acquire && claims_.full()) ready = 0;
-  if (acquire) lock.lacking = lock.gone = static_cast<MasterMask>(all_masters(settings_.masters) & ~ready);
+  if (acquire && claims_.full()) ready = {};
+  if (acquire) lock.lacking = lock.gone = Masters::all(settings_.masters) - ready;
   plan(lock);
-  const MasterMask unable = static_cast<MasterMask>(all_masters(settings_.masters) & ~ready);
-  const Action action = unable != 0 ? fail_votes(lock, unable, now) : Action::none;
+  const Masters unable = Masters::all(settings_.masters) - ready;
+  const Action action = !unable.empty() ? fail_votes(lock, unable, now) : Action::none;
   if (!lock.round.open) return perform(lock, action, now);  // lost before a byte was sent
 
   if (acquire) lock.claim = make_claim(lock);
   const uint16_t claim = lock.claim;
   if (claims_[claim].ttl_ms < lock.round.ttl_ms) claims_[claim].ttl_ms = lock.round.ttl_ms;
   if (acquire) claims_.sets_sent(claim, ready);
-  const MasterMask plain = static_cast<MasterMask>(ready & ~by_script);
-  for (MasterIndex m : each(ready & by_script)) {
+  const Masters plain = ready - by_script;
+  for (MasterIndex m : ready & by_script) {
     ask_script(!acquire ? Op::extend : lock.options.fenced ? Op::acquire_fenced : Op::acquire, lock, m, now);
   }
   ask(acquire ? Op::acquire : Op::extend, claim, lock.round.number, lock.round.ttl_ms, plain, now);
   if (!acquire || lock.rounds == 1) return;
-  for (MasterIndex m : each(ready)) look_behind(lock, m, now);
+  for (MasterIndex m : ready) look_behind(lock, m, now);
 }
 
 // The same bytes for every master, but for those that have lost their scripts.
-void Client::ask(Op op, uint16_t claim, uint32_t round, uint32_t ttl_ms, MasterMask masters, Instant now) {
+void Client::ask(Op op, uint16_t claim, uint32_t round, uint32_t ttl_ms, Masters masters, Instant now) {
   const Subject s = subject(claim, ttl_ms);
   const Session::Request request = {now, round, claim, static_cast<uint16_t>(op)};
-  MasterMask forgetful = 0;
+  Masters forgetful;
   if (op != Op::acquire) {
-    for (MasterIndex m : each(masters)) {
-      if (sessions_[m].spell_out()) forgetful |= bit(m);
+    for (MasterIndex m : masters) {
+      if (sessions_[m].spell_out()) forgetful.add(m);
       if (op == Op::extend) sessions_[m].track_next(now);
     }
   }
-  say(request, static_cast<MasterMask>(masters & ~forgetful), s, true);
-  if (forgetful != 0) say(request, forgetful, s, false);
+  say(request, masters - forgetful, s, true);
+  if (!forgetful.empty()) say(request, forgetful, s, false);
 }
 
 // Encoded where the first of them is sent it from.
-void Client::say(const Session::Request& request, MasterMask masters, const Subject& s, bool by_name) {
-  if (masters == 0) return;
-  const MasterIndex first = *each(masters).begin();
+void Client::say(const Session::Request& request, Masters masters, const Subject& s, bool by_name) {
+  if (masters.empty()) return;
+  const MasterIndex first = *masters.begin();
   const Command command = Command::plain(sessions_[first].space(), static_cast<Op>(request.kind), s, by_name);
-  for (MasterIndex m : each(masters)) sessions_[m].ask(request, command);
+  for (MasterIndex m : masters) sessions_[m].ask(request, command);
 }
 
-Action Client::fail_votes(Lock& lock, MasterMask masters, Instant now) {
+Action Client::fail_votes(Lock& lock, Masters masters, Instant now) {
   Action action = Action::none;
-  for (MasterIndex m : each(masters)) {
+  for (MasterIndex m : masters) {
     if (lock.round.open) action = machine_.vote(lock, m, Vote::failed, why_unable(lock, m), now, random_);
   }
   return action;
@@ -133,24 +133,24 @@ uint16_t Client::make_claim(Lock& lock) {
   return claim;
 }
 
-MasterMask Client::voting() const {
-  MasterMask mask = 0;
+Masters Client::voting() const {
+  Masters mask;
   for (MasterIndex m = 0; m < settings_.masters; ++m) {
-    if (sessions_[m].votes()) mask |= bit(m);
+    if (sessions_[m].votes()) mask.add(m);
   }
   return mask;
 }
 
 // Which of the voting masters can be sent this round: a SET needs room for itself and, later, for its delete.
-MasterMask Client::able(MasterMask votes, MasterMask by_script, Wants wants, const Lock& lock) const {
-  MasterMask mask = 0;
+Masters Client::able(Masters votes, Masters by_script, Wants wants, const Lock& lock) const {
+  Masters mask;
   const bool acquire = wants != Wants::extend;
   const size_t plain = command_size(lock.names) + (acquire ? 0 : Command::caching().size);
-  for (MasterIndex m : each(acquire ? votes : votes & claims_[lock.claim].sent)) {
+  for (MasterIndex m : acquire ? votes : votes & claims_[lock.claim].sent) {
     if (acquire && !claims_.may_send(m)) continue;
     const unsigned requests = acquire ? 2 : sessions_[m].extend_requests();
-    const size_t bytes = plain + (in(by_script, m) ? Command::sealed_max : 0);
-    if (sessions_[m].room(bytes, claims_.reserved(m) + requests)) mask |= bit(m);
+    const size_t bytes = plain + (by_script.has(m) ? Command::sealed_max : 0);
+    if (sessions_[m].room(bytes, claims_.reserved(m) + requests)) mask.add(m);
   }
   return mask;
 }
@@ -160,7 +160,7 @@ int Client::why_unable(const Lock& lock, MasterIndex m) const {
     case Session::State::up:
       if (sessions_[m].guarded()) return sessions_[m].reason();
       // An extend is not for a master that was never sent the SET.
-      return lock.state == State::held && !in(claims_[lock.claim].sent, m) ? REDLOCK_E_GONE : REDLOCK_E_NO_ROOM;
+      return lock.state == State::held && !claims_[lock.claim].sent.has(m) ? REDLOCK_E_GONE : REDLOCK_E_NO_ROOM;
     case Session::State::suspect:
       return REDLOCK_E_SUSPECT;
     default:

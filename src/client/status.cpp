@@ -10,7 +10,7 @@ void Client::status(redlock_status_t& out, Instant now) const {
   out = counters_;
   out.size = sizeof out;
   out.masters = settings_.masters;
-  out.masters_up = count(voting());
+  out.masters_up = voting().count();
   out.quorum = quorum_of(settings_.masters);
   out.locks_max = settings_.locks;
   for (unsigned i = 0; i < table_.capacity(); ++i) {

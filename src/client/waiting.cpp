@@ -16,7 +16,7 @@ void Client::wake_waiters(MasterIndex m, Instant now) {
     } else {
       machine_.master_back(lock, m, sessions_[m].tracked(), now, random_);
       plan(lock);
-      if (lock.outlook.look() != 0) looks_ = true;
+      if (!lock.outlook.look().empty()) looks_ = true;
     }
   }
   again_ = true;
@@ -24,15 +24,15 @@ void Client::wake_waiters(MasterIndex m, Instant now) {
 
 void Client::watch(Lock& lock, Instant now) {
   if (!settings_.wakeups) return;
-  MasterMask votes = 0, tracked = 0;
+  Masters votes, tracked;
   for (MasterIndex m = 0; m < settings_.masters; ++m) {
     if (!sessions_[m].votes()) continue;
-    votes |= bit(m);
-    if (sessions_[m].tracked()) tracked |= bit(m);
+    votes.add(m);
+    if (sessions_[m].tracked()) tracked.add(m);
   }
   machine_.watch(lock, votes, tracked, now, random_);
   watched_ = true;
-  if (lock.outlook.look() != 0) looks_ = again_ = true;
+  if (!lock.outlook.look().empty()) looks_ = again_ = true;
 }
 
 // Behind the deletes of the same turn, so that a look does not find a value of our own.
@@ -40,8 +40,8 @@ void Client::send_looks(Instant now) {
   looks_ = false;
   for (unsigned i = 0; i < table_.capacity(); ++i) {
     Lock& lock = table_[i];
-    if (lock.state != State::waiting || lock.outlook.look() == 0) continue;
-    for (MasterIndex m : each(lock.outlook.look())) {
+    if (lock.state != State::waiting || lock.outlook.look().empty()) continue;
+    for (MasterIndex m : lock.outlook.look()) {
       const bool votes = sessions_[m].votes();
       if (!votes || !sessions_[m].tracked()) {
         machine_.look_away(lock, m, votes, now, random_);
@@ -90,7 +90,7 @@ void Client::change(Lock& lock, MasterIndex m, Instant now) {
   if (lock.state != State::waiting && lock.state != State::acquiring) return;
   machine_.changed(lock, m, now, random_);
   plan(lock);
-  if (lock.outlook.look() != 0) looks_ = again_ = true;
+  if (!lock.outlook.look().empty()) looks_ = again_ = true;
 }
 
 }  // namespace redlock

@@ -19,6 +19,7 @@
 // back: so the numbers differ, and the later one is larger. test/model/token.pml searches the protocol; the tests
 // hold this file against a second implementation in all combinations.
 #pragma once
+#include "base/masters.hpp"
 #include "base/names.hpp"
 #include "base/types.hpp"
 #include "lock/quorum.hpp"
@@ -27,22 +28,22 @@ namespace redlock {
 
 // What the masters of one acquire round have said about their counters.
 struct Counters {
-  MasterMask acked = 0;
-  MasterMask known = 0;  // those that acknowledged included
+  Masters acked;
+  Masters known;  // those that acknowledged included
   uint64_t top = 0;      // the largest number heard of, hints included
   uint64_t server_ms = 0;
 
   constexpr void hear(MasterIndex m, const Counter& counter) {
     if (counter.state == Counter::State::none) return;
-    if (counter.state == Counter::State::ack) acked |= bit(m);
-    if (counter.state != Counter::State::hint) known |= bit(m);
+    if (counter.state == Counter::State::ack) acked.add(m);
+    if (counter.state != Counter::State::hint) known.add(m);
     if (counter.value > top) top = counter.value;
     if (counter.server_ms > server_ms) server_ms = counter.server_ms;
   }
   // What it acknowledged or knew it may have forgotten since.
   constexpr void forget(MasterIndex m) {
-    acked &= static_cast<MasterMask>(~bit(m));
-    known &= static_cast<MasterMask>(~bit(m));
+    acked.remove(m);
+    known.remove(m);
   }
 };
 
@@ -65,8 +66,8 @@ constexpr TokenChoice choose_token(unsigned masters, unsigned granted, unsigned 
   using What = TokenChoice::What;
   const unsigned quorum = quorum_of(masters);
   const unsigned pending = masters - granted - refused - failed;
-  const unsigned acked = count(counters.acked);
-  const unsigned known = count(counters.known);
+  const unsigned acked = counters.acked.count();
+  const unsigned known = counters.known.count();
   if (granted + pending < quorum) return {What::lost};
   if (granted < quorum) return {What::wait};
   if (acked >= quorum) return {What::proposed, proposal};
@@ -88,7 +89,7 @@ struct Fence {
   Counters counters;
   uint64_t proposal = 0;  // 0: none
   uint64_t token = 0;
-  MasterMask told = 0;  // who has the token, or was asked to store it
+  Masters told;  // who has the token, or was asked to store it
   bool storing = false;
   bool may_floor = false;
   bool floored = false;

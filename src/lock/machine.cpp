@@ -16,7 +16,7 @@ void report(Lock& lock, int event, int err) {
 }
 
 void count_loss(Lock& lock) {
-  const bool collided = lock.round.granted != 0;
+  const bool collided = !lock.round.granted.empty();
   if (collided && lock.collisions < UINT8_MAX) ++lock.collisions;
   if (!collided) lock.collisions = 0;
 }
@@ -46,7 +46,7 @@ void Machine::accept(Lock& lock, const Options& options) const {
   lock.rounds = 0;
   lock.event = 0;
   lock.last_cause = 0;
-  lock.owners = lock.lacking = lock.gone = 0;
+  lock.owners = lock.lacking = lock.gone = {};
   lock.asks = lock.alarmed = false;
   lock.hurried = 0;
   lock.seen = false;
@@ -83,7 +83,7 @@ bool Machine::begin(Lock& lock, Instant t0) {
   } else {
     REDLOCK_ASSERT(lock.state == State::waiting);
     lock.state = State::acquiring;
-    lock.owners = lock.lacking = lock.gone = 0;
+    lock.owners = lock.lacking = lock.gone = {};
     lock.outlook.round_begins();
     ++lock.rounds;
   }
@@ -91,7 +91,7 @@ bool Machine::begin(Lock& lock, Instant t0) {
   lock.alarmed = false;
   lock.wake_at = lock.defer_until = Instant::never();
   if (++rounds_ == 0) ++rounds_;
-  lock.round = {t0, t0 + rules_.node_timeout, ttl_ms, rounds_, true, 0, 0, 0, 0, 0, 0};
+  lock.round = {t0, t0 + rules_.node_timeout, ttl_ms, rounds_, true, {}, {}, {}, {}, {}, 0};
   return true;
 }
 
@@ -106,41 +106,41 @@ void Machine::propose(Lock& lock, uint64_t proposal, bool may_floor) const {
 Action Machine::vote_against(Lock& lock, MasterIndex m, Vote vote, int error, Instant now, Random& random) const {
   Round& round = lock.round;
   if (vote == Vote::refused) {
-    round.refused |= bit(m);
+    round.refused.add(m);
   } else {
-    round.failed |= bit(m);
-    if (is_guards(error)) round.guarded |= bit(m);
+    round.failed.add(m);
+    if (is_guards(error)) round.guarded.add(m);
     if (round.first_error == 0) round.first_error = static_cast<int16_t>(error);
   }
   return decided(lock, now, random);
 }
 
 Action Machine::revoke(Lock& lock, MasterIndex m, int error, Instant now, Random& random) const {
-  if (!lock.round.open || ((lock.round.refused | lock.round.failed) & bit(m)) != 0) return Action::none;
-  lock.round.granted &= static_cast<MasterMask>(~bit(m));
+  if (!lock.round.open || (lock.round.refused | lock.round.failed).has(m)) return Action::none;
+  lock.round.granted.remove(m);
   lock.fence.counters.forget(m);
   return vote(lock, m, Vote::failed, error, now, random);
 }
 
-Action Machine::distrust(Lock& lock, MasterMask masters) const {
+Action Machine::distrust(Lock& lock, Masters masters) const {
   if (lock.state != State::held) return Action::none;
   lock.lacking |= masters;
-  lock.gone &= static_cast<MasterMask>(~masters);
-  const unsigned owners = count(static_cast<MasterMask>(lock.owners & ~masters));
+  lock.gone -= masters;
+  const unsigned owners = (lock.owners - masters).count();
   return owners < quorum_of(rules_.masters) ? lost_early(lock) : Action::none;
 }
 
 // Only what it has itself said of the key lets it be put back: where the first one may still lie, a delete could find that
 // and be taken for the delete of the second, which may be on its way.
 Action Machine::lacks(Lock& lock, MasterIndex m, uint32_t extend_round) const {
-  lock.lacking |= bit(m);
-  lock.gone &= static_cast<MasterMask>(~bit(m));
-  if (extend_round != 0) lock.gone |= bit(m);
-  lock.owners &= static_cast<MasterMask>(~bit(m));
+  lock.lacking.add(m);
+  lock.gone.remove(m);
+  if (extend_round != 0) lock.gone.add(m);
+  lock.owners.remove(m);
   if (lock.state != State::held) return Action::none;
   const unsigned quorum = quorum_of(rules_.masters);
-  if (count(static_cast<MasterMask>(all_masters(rules_.masters) & ~lock.lacking)) < quorum) return lost_early(lock);
-  const bool won_before = !lock.round.open && lock.round.number == extend_round && count(lock.round.granted) >= quorum;
+  if ((Masters::all(rules_.masters) - lock.lacking).count() < quorum) return lost_early(lock);
+  const bool won_before = !lock.round.open && lock.round.number == extend_round && lock.round.granted.count() >= quorum;
   return won_before ? Action::put_back : Action::none;
 }
 
@@ -155,8 +155,8 @@ uint32_t Machine::put_back_ttl(const Lock& lock, Instant now) const {
 void Machine::alarm(Lock& lock, MasterIndex m, Instant now) const {
   const Round& round = lock.round;
   REDLOCK_ASSERT(lock.state == State::held);
-  if ((lock.lacking & bit(m)) != 0 || lock.alarmed || lock.hurried == hurried_max) return;
-  if (round.open && !(voted(round) & bit(m))) return;
+  if (lock.lacking.has(m) || lock.alarmed || lock.hurried == hurried_max) return;
+  if (round.open && !voted(round).has(m)) return;
   lock.alarmed = true;
   ++lock.hurried;
   if (!round.open && lock.wants == Wants::nothing) lock.wake_at = now;
@@ -164,15 +164,15 @@ void Machine::alarm(Lock& lock, MasterIndex m, Instant now) const {
 
 void Machine::hear(Lock& lock, MasterIndex m, const Counter& counter) const {
   const Round& round = lock.round;
-  if (!(voted(round) & bit(m))) lock.fence.counters.hear(m, counter);
+  if (!voted(round).has(m)) lock.fence.counters.hear(m, counter);
 }
 
 Action Machine::decided_fenced(Lock& lock, Instant now, Random& random) const {
   using What = TokenChoice::What;
   Round& round = lock.round;
   Fence& fence = lock.fence;
-  const TokenChoice choice = choose_token(rules_.masters, count(round.granted), count(round.refused),
-                                          count(round.failed), fence.counters, fence.proposal, fence.may_floor);
+  const TokenChoice choice = choose_token(rules_.masters, round.granted.count(), round.refused.count(),
+                                          round.failed.count(), fence.counters, fence.proposal, fence.may_floor);
   switch (choice.what) {
     case What::wait:
       return Action::none;
@@ -203,8 +203,8 @@ Action Machine::store(Lock& lock, uint64_t token, Instant now) const {
   lock.fence.token = token;
   lock.fence.storing = true;
   lock.fence.told = round.granted;
-  round.unasked = static_cast<MasterMask>(all_masters(rules_.masters) & ~voted(round));
-  round.granted = 0;
+  round.unasked = Masters::all(rules_.masters) - voted(round);
+  round.granted = {};
   round.deadline = now + rules_.node_timeout;
   return Action::store;
 }
@@ -214,8 +214,8 @@ Action Machine::decided(Lock& lock, Instant now, Random& random) const {
     return decided_fenced(lock, now, random);
   }
   const Round& round = lock.round;
-  const unsigned against = count(static_cast<MasterMask>(round.failed | round.unasked));
-  switch (decide(rules_.masters, count(round.granted), count(round.refused), against)) {
+  const unsigned against = (round.failed | round.unasked).count();
+  switch (decide(rules_.masters, round.granted.count(), round.refused.count(), against)) {
     case Decision::pending:
       return Action::none;
     case Decision::won:
@@ -233,8 +233,8 @@ Action Machine::decided(Lock& lock, Instant now, Random& random) const {
 
 // Who was not asked to store the token has not refused it, either.
 int Machine::why_lost(const Round& round) const {
-  const unsigned without = count(static_cast<MasterMask>(round.failed | round.unasked));
-  return lost_because(rules_.masters, without, count(round.guarded));
+  const unsigned without = (round.failed | round.unasked).count();
+  return lost_because(rules_.masters, without, round.guarded.count());
 }
 
 Action Machine::won(Lock& lock, Instant now, Random& random) const {
@@ -295,7 +295,7 @@ Action Machine::extended(Lock& lock) const {
   if (!lock.cell.publish(lock.generation, lock.valid_until)) return lost_early(lock);
   plan_next(lock);
   if (!lock.asks && told_acquired(lock)) report(lock, REDLOCK_EV_RENEWED, 0);
-  return lock.gone != 0 ? Action::put_back : Action::none;
+  return !lock.gone.empty() ? Action::put_back : Action::none;
 }
 
 void Machine::extend_lost(Lock& lock, int cause, Instant now, Random& random) const {
@@ -348,7 +348,7 @@ Action Machine::on_time(Lock& lock, Instant now, Random& random) const {
   }
   if (!lock.round.open || now < lock.round.deadline) return Action::none;
   Round& round = lock.round;
-  const MasterMask silent = static_cast<MasterMask>(all_masters(rules_.masters) & ~voted(round));
+  const Masters silent = Masters::all(rules_.masters) - voted(round);
   round.failed |= silent;
   if (round.first_error == 0) round.first_error = REDLOCK_E_NODE_TIMEOUT;
   return decided(lock, now, random);
@@ -381,9 +381,9 @@ Action Machine::wake(Lock& lock) const {
 
 // wake_at is what the plain timer says. It stays so where no master tells of changes; and for a master that failed,
 // since a key that is not there says nothing about why a SET was not taken.
-void Machine::watch(Lock& lock, MasterMask votes, MasterMask tracked, Instant now, Random& random) const {
-  tracked &= static_cast<MasterMask>(~lock.round.failed);
-  if (tracked == 0) return;
+void Machine::watch(Lock& lock, Masters votes, Masters tracked, Instant now, Random& random) const {
+  tracked -= lock.round.failed;
+  if (tracked.empty()) return;
   const Duration half = Duration::us(int64_t{rules_.sleep_max_ms} * 500);
   lock.net_at = now + half + part_of(half, random.next());
   lock.outlook.wait(votes, tracked, lock.round.refused, lock.wake_at);

@@ -76,11 +76,11 @@ struct Round {
   uint32_t ttl_ms;
   uint32_t number;  // no other round of this client has it, so a late reply finds no round but its own
   bool open;
-  MasterMask granted;
-  MasterMask refused;
-  MasterMask failed;
-  MasterMask guarded;   // those of the failed that the guard does not let vote
-  MasterMask unasked;   // second part of a fenced round: those that had not voted on the names when it began
+  Masters granted;
+  Masters refused;
+  Masters failed;
+  Masters guarded;      // those of the failed that the guard does not let vote
+  Masters unasked;      // second part of a fenced round: those that had not voted on the names when it began
   int16_t first_error;  // of the first master that failed
 };
 
@@ -109,9 +109,9 @@ struct Lock {
   State state = State::free;
   Wants wants;
   uint32_t pace_ms;    // held: a third of this from round to round
-  MasterMask owners;   // masters that have granted its value
-  MasterMask lacking;  // masters that do not count as having it
-  MasterMask gone;     // those that were not sent it, or have answered an extend: gone
+  Masters owners;      // masters that have granted its value
+  Masters lacking;     // masters that do not count as having it
+  Masters gone;        // those that were not sent it, or have answered an extend: gone
   bool asks;           // the extend round wanted or under way raises nothing
   bool alarmed;        // the next round is brought forward
   uint8_t hurried;     // rounds in a row that were
@@ -160,19 +160,19 @@ class Machine {
   void hear(Lock& lock, MasterIndex m, const Counter& counter) const;
   Action vote(Lock& lock, MasterIndex m, Vote vote, int error, Instant now, Random& random) const {
     Round& round = lock.round;
-    if (!round.open || (voted(round) & bit(m))) return Action::none;
+    if (!round.open || voted(round).has(m)) return Action::none;
     if (vote != Vote::granted) return vote_against(lock, m, vote, error, now, random);
-    round.granted |= bit(m);  // it may win the round, and never loses it
-    return count(round.granted) < quorum_of(rules_.masters) ? Action::none : decided(lock, now, random);
+    round.granted.add(m);  // it may win the round, and never loses it
+    return round.granted.count() < quorum_of(rules_.masters) ? Action::none : decided(lock, now, random);
   }
 
   // This master may have forgotten what it granted: its vote for an open round does not count any more.
   Action revoke(Lock& lock, MasterIndex m, int error, Instant now, Random& random) const;
   // What a master says of the lock's value, in whatever round it was asked.
   void has(Lock& lock, MasterIndex m) const {
-    lock.owners |= bit(m);
-    lock.lacking &= static_cast<MasterMask>(~bit(m));
-    lock.gone &= static_cast<MasterMask>(~bit(m));
+    lock.owners.add(m);
+    lock.lacking.remove(m);
+    lock.gone.remove(m);
   }
   // Gone or foreign there. extend_round: the round that asked, if it was an extend; else 0.
   Action lacks(Lock& lock, MasterIndex m, uint32_t extend_round) const;
@@ -180,13 +180,13 @@ class Machine {
   uint32_t put_back_ttl(const Lock& lock, Instant now) const;
   // The key is being put back there: until that is answered the master may have it.
   void put_back_sent(Lock& lock, MasterIndex m) const {
-    lock.lacking &= static_cast<MasterMask>(~bit(m));
-    lock.gone &= static_cast<MasterMask>(~bit(m));
+    lock.lacking.remove(m);
+    lock.gone.remove(m);
   }
   // The key of a held lock may have changed there.
   void alarm(Lock& lock, MasterIndex m, Instant now) const;
   // These masters are not believed any more: a held lock needs a quorum of others.
-  Action distrust(Lock& lock, MasterMask masters) const;
+  Action distrust(Lock& lock, Masters masters) const;
 
   Action on_time(Lock& lock, Instant now, Random& random) const;
   Instant deadline(const Lock& lock) const;
@@ -194,7 +194,7 @@ class Machine {
   Action wake(Lock& lock) const;
 
   // ---- a waiter that watches the masters instead of asking again and again
-  void watch(Lock& lock, MasterMask votes, MasterMask tracked, Instant now, Random& random) const;
+  void watch(Lock& lock, Masters votes, Masters tracked, Instant now, Random& random) const;
   void look_sent(Lock& lock, MasterIndex m, Instant now, Random& random) const;
   void look_away(Lock& lock, MasterIndex m, bool votes, Instant now, Random& random) const;
   void looked(Lock& lock, MasterIndex m, int64_t ttl, Instant now, Random& random) const;
@@ -226,8 +226,8 @@ class Machine {
   Action fail(Lock& lock, int err) const;
   Action lost_early(Lock& lock) const;
   // Nothing more is heard of these in the round.
-  static MasterMask voted(const Round& round) {
-    return static_cast<MasterMask>(round.granted | round.refused | round.failed | round.unasked);
+  static Masters voted(const Round& round) {
+    return round.granted | round.refused | round.failed | round.unasked;
   }
   int why_lost(const Round& round) const;
   bool renews(const Lock& lock) const { return lock.options.renew && lock.valid_until < lock.hold_until; }

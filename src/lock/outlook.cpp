@@ -11,7 +11,7 @@ constexpr int64_t ttl_believed_ms = int64_t{REDLOCK_MAX_TTL_MS_MAX} * 2;
 }  // namespace
 
 void Outlook::reset() {
-  look_ = looked_ = plain_ = 0;
+  look_ = looked_ = plain_ = {};
   waits_ = false;
   ration_ = 0;
   ration_until_ = Instant();
@@ -20,29 +20,29 @@ void Outlook::reset() {
 
 void Outlook::round_begins() {
   waits_ = false;
-  look_ = looked_ = plain_ = 0;
+  look_ = looked_ = plain_ = {};
 }
 
-void Outlook::wait(MasterMask votes, MasterMask tracked, MasterMask refused, Instant poll_at) {
+void Outlook::wait(Masters votes, Masters tracked, Masters refused, Instant poll_at) {
   waits_ = true;
-  const MasterMask known = static_cast<MasterMask>(looked_ & refused);
+  const Masters known = looked_ & refused;
   for (MasterIndex m = 0; m < masters_; ++m) {
-    if (known & tracked & bit(m)) continue;
-    free_at_[m] = votes & ~tracked & bit(m) ? poll_at : Instant::never();
+    if ((known & tracked).has(m)) continue;
+    free_at_[m] = (votes - tracked).has(m) ? poll_at : Instant::never();
   }
-  look_ = static_cast<MasterMask>(votes & tracked & ~known);
-  plain_ = static_cast<MasterMask>(votes & ~tracked);
+  look_ = (votes & tracked) - known;
+  plain_ = votes - tracked;
 }
 
 void Outlook::look_sent(MasterIndex m) {
   if (unanswered_[m] < UINT8_MAX) ++unanswered_[m];
   free_at_[m] = Instant::never();
-  look_ &= static_cast<MasterMask>(~bit(m));
-  if (!waits_) looked_ |= bit(m);
+  look_.remove(m);
+  if (!waits_) looked_.add(m);
 }
 
 void Outlook::looked(MasterIndex m, int64_t ttl, Instant now, Instant poll_at) {
-  if (unanswered_[m] == 0 || --unanswered_[m] != 0 || (plain_ & bit(m))) return;
+  if (unanswered_[m] == 0 || --unanswered_[m] != 0 || plain_.has(m)) return;
   if (ttl == ttl_gone) {
     free_at_[m] = now;
   } else if (ttl >= 0) {
@@ -55,8 +55,8 @@ void Outlook::looked(MasterIndex m, int64_t ttl, Instant now, Instant poll_at) {
 // An answer that is under way was given after the push: it knows better.
 bool Outlook::changed(MasterIndex m, Instant now) {
   if (unanswered_[m] != 0) return true;
-  looked_ &= static_cast<MasterMask>(~bit(m));
-  if (!waits_ || (look_ | plain_) & bit(m)) return true;
+  looked_.remove(m);
+  if (!waits_ || (look_ | plain_).has(m)) return true;
   if (now >= ration_until_) {
     ration_until_ = now + ration_of;
     ration_ = static_cast<uint16_t>(ration_per_master * masters_);
@@ -64,7 +64,7 @@ bool Outlook::changed(MasterIndex m, Instant now) {
   if (ration_ == 0) return false;
   --ration_;
   free_at_[m] = Instant::never();
-  look_ |= bit(m);
+  look_.add(m);
   return true;
 }
 
@@ -76,9 +76,9 @@ void Outlook::left(MasterIndex m) {
 void Outlook::back(MasterIndex m, bool tracked, Instant poll_at) {
   if (!waits_) return;
   if (tracked) {
-    look_ |= bit(m);
+    look_.add(m);
   } else {
-    plain_ |= bit(m);
+    plain_.add(m);
     free_at_[m] = poll_at;
   }
 }
@@ -89,9 +89,9 @@ void Outlook::look_away(MasterIndex m, Instant free_at) {
 }
 
 void Outlook::forget(MasterIndex m) {
-  looked_ &= static_cast<MasterMask>(~bit(m));
-  look_ &= static_cast<MasterMask>(~bit(m));
-  plain_ &= static_cast<MasterMask>(~bit(m));
+  looked_.remove(m);
+  look_.remove(m);
+  plain_.remove(m);
   free_at_[m] = Instant::never();
 }
 

@@ -24,6 +24,7 @@
 // each new one, and two waiters would push each other for ever. Where a lock goes from hand to hand many times in a second,
 // they are used up soon, and pushes alone bring the plain timer forward.
 #pragma once
+#include "base/masters.hpp"
 #include "base/time.hpp"
 #include "base/types.hpp"
 #include "lock/quorum.hpp"
@@ -70,7 +71,7 @@ class Outlook {
   // The round was lost to others: `look` becomes the masters to read. votes: those that could take part in a round
   // now; tracked: those of them that tell of changes and did not fail; refused: that answered the last SET with "held
   // by another". poll_at: when the plain timer would try.
-  void wait(MasterMask votes, MasterMask tracked, MasterMask refused, Instant poll_at);
+  void wait(Masters votes, Masters tracked, Masters refused, Instant poll_at);
   bool waits() const { return waits_; }
 
   void look_sent(MasterIndex m);
@@ -82,7 +83,7 @@ class Outlook {
   // It votes again; poll_at as above.
   void back(MasterIndex m, bool tracked, Instant poll_at);
 
-  MasterMask look() const { return look_; }
+  Masters look() const { return look_; }
   // A look that is not to be: the master does not vote, or does not track.
   void look_away(MasterIndex m, Instant free_at);
   Instant quorum_at() const { return quorum_free_at(free_at_, masters_, quorum_of(masters_)); }
@@ -93,9 +94,9 @@ class Outlook {
   Instant* free_at_ = nullptr;
   Instant ration_until_;
   uint16_t ration_ = 0;
-  MasterMask look_ = 0;
-  MasterMask plain_ = 0;   // left to the plain timer until the next round, whatever is heard of them
-  MasterMask looked_ = 0;  // read behind this round's SET, and not changed since
+  Masters look_;
+  Masters plain_;   // left to the plain timer until the next round, whatever is heard of them
+  Masters looked_;  // read behind this round's SET, and not changed since
   bool waits_ = false;
   uint8_t masters_ = 0;
   uint8_t unanswered_[REDLOCK_MASTERS_MAX] = {};

@@ -12,32 +12,32 @@ using Moved = Session::Moved;
 
 constexpr Duration longer(Duration a, Duration b) { return a < b ? b : a; }
 
-bool enough(const Side& side) { return count(side.done) >= side.needed; }
+bool enough(const Side& side) { return side.done.count() >= side.needed; }
 
 // Those of them whose record says one of these.
-MasterMask that_say(const Side& side, MasterMask masters, Moved one, Moved other) {
-  MasterMask out = 0;
-  for (MasterIndex m : each(masters)) {
+Masters that_say(const Side& side, Masters masters, Moved one, Moved other) {
+  Masters out;
+  for (MasterIndex m : masters) {
     const Moved said = side.client.session(m).moved();
-    if (said == one || said == other) out |= bit(m);
+    if (said == one || said == other) out.add(m);
   }
   return out;
 }
 
 // Has every master that could be reached answered?
 bool settled(const Side& side) {
-  for (MasterIndex m : each(side.open)) {
+  for (MasterIndex m : side.open) {
     const Session& session = side.client.session(m);
     if (session.connected() || !session.tried()) return false;
   }
   return true;
 }
 
-MasterMask in_both(const Settings& before, const Settings& after) {
-  MasterMask out = 0;
+Masters in_both(const Settings& before, const Settings& after) {
+  Masters out;
   for (MasterIndex m = 0; m < after.masters; ++m) {
     for (MasterIndex o = 0; o < before.masters; ++o) {
-      if (after.master[m].name == before.master[o].name) out |= bit(m);
+      if (after.master[m].name == before.master[o].name) out.add(m);
     }
   }
   return out;
@@ -59,7 +59,7 @@ Duration Reconfiguration::wait_between(const Settings& old_set, const Settings& 
 Side::Side(Client& client_given)
     : client(client_given),
       needed(quorum_of(client_given.settings().masters)),
-      open(all_masters(client_given.settings().masters)) {}
+      open(Masters::all(client_given.settings().masters)) {}
 
 Reconfiguration::Reconfiguration(Client& old_set, Client& new_set, uint64_t seed, Instant now)
     : old_(old_set),
@@ -84,27 +84,27 @@ void Reconfiguration::finish(int result) {
 void Reconfiguration::too_few() { finish(lost_ ? REDLOCK_E_RECORD_LOST : REDLOCK_E_NO_QUORUM); }
 
 // Ask these for the next step. Of the others that stays done which they did last.
-void Reconfiguration::begin(Stage stage, MasterMask old_masters, MasterMask new_masters, Instant now) {
+void Reconfiguration::begin(Stage stage, Masters old_masters, Masters new_masters, Instant now) {
   stage_ = stage;
   until_ = now + patience_;
   old_.open = old_masters;
   new_.open = new_masters;
-  old_.done &= static_cast<MasterMask>(~old_masters);
-  new_.done &= static_cast<MasterMask>(~new_masters);
-  old_.asked = new_.asked = 0;
+  old_.done -= old_masters;
+  new_.done -= new_masters;
+  old_.asked = new_.asked = {};
   ask(old_, now);
   ask(new_, now);
 }
 
 // Hear what was answered to this step; ask those who have not been asked, or whose connection broke before the answer.
 void Reconfiguration::ask(Side& side, Instant now) {
-  for (MasterIndex m : each(side.open)) {
+  for (MasterIndex m : side.open) {
     const Session& session = side.client.session(m);
     if (session.moved() == Moved::asked) continue;
-    if (in(side.asked, m) && session.moved() != Moved::no) hear(side, m);
+    if (side.asked.has(m) && session.moved() != Moved::no) hear(side, m);
     if (stage_ == Stage::over) return;
-    side.asked &= static_cast<MasterMask>(~bit(m));
-    if (!in(side.open, m)) continue;
+    side.asked.remove(m);
+    if (!side.open.has(m)) continue;
     const bool enters = stage_ == Stage::enter;
     char ids[2 * Guard::id_size];
     if (enters) draw_id(ids);
@@ -113,7 +113,7 @@ void Reconfiguration::ask(Side& side, Instant now) {
     memcpy(ids + Guard::id_size, there.data, there.size);
     const Bytes from = old_.client.settings().fingerprint, to = new_.client.settings().fingerprint;
     const Bytes word = enters ? Bytes("enter") : marks() ? Bytes("mark") : Bytes("look");
-    if (side.client.move(m, from, to, Bytes(ids, Guard::id_size + there.size), word, now)) side.asked |= bit(m);
+    if (side.client.move(m, from, to, Bytes(ids, Guard::id_size + there.size), word, now)) side.asked.add(m);
   }
 }
 
@@ -127,11 +127,11 @@ void Reconfiguration::hear(Side& side, MasterIndex m) {
                    : marks() || (stage_ == Stage::again && !mends_) ? own
                    : stage_ == Stage::again                         ? said == Moved::entered
                                                                     : said == Moved::entered || said == Moved::new_set;
-  side.open &= static_cast<MasterMask>(~bit(m));
+  side.open.remove(m);
   if (said == Moved::failed) {
     side.err[m] = static_cast<int16_t>(session.move_error());
   } else if (yes) {
-    side.done |= bit(m);
+    side.done.add(m);
   } else if (unmarked) {
     side.err[m] = REDLOCK_E_RECORD_LOST;
     lost_ = true;
@@ -150,7 +150,7 @@ void Reconfiguration::step(Instant now) {
 bool Reconfiguration::due(Instant now) const {
   if (now >= until_) return true;
   if (stage_ == Stage::look && settled(old_) && settled(new_) && enough(old_) && enough(new_)) return true;
-  return stage_ != Stage::wait && (old_.open | new_.open) == 0;
+  return stage_ != Stage::wait && (old_.open | new_.open).empty();
 }
 
 void Reconfiguration::next(Instant now) {
@@ -159,28 +159,28 @@ void Reconfiguration::next(Instant now) {
     case Stage::look:
       return after_look(now);
     case Stage::mark_new:
-      if (mends_) return begin(Stage::again, 0, that_say(new_, new_.done, Moved::entered, Moved::entered), now);
+      if (mends_) return begin(Stage::again, {}, that_say(new_, new_.done, Moved::entered, Moved::entered), now);
       if (!enough(new_)) return too_few();
       written_ = REDLOCK_WRITTEN_OLD;
       return begin(Stage::mark_old, old_.done, new_.done & twins_, now);
     case Stage::mark_old:
       if (!both) return too_few();
-      begin(Stage::wait, 0, 0, now);
+      begin(Stage::wait, {}, {}, now);
       until_ = now + between_;
       return;
     case Stage::wait:
       return begin(Stage::again, old_.done, new_.done, now);
     case Stage::again:
-      if (mends_ ? count(that_say(new_, new_.done, Moved::entered, Moved::entered)) < new_.needed : !both) {
+      if (mends_ ? that_say(new_, new_.done, Moved::entered, Moved::entered).count() < new_.needed : !both) {
         return too_few();
       }
       written_ = REDLOCK_WRITTEN_BOTH;
-      return begin(Stage::enter, 0, that_say(new_, new_.done, Moved::marked, Moved::marked), now);
+      return begin(Stage::enter, {}, that_say(new_, new_.done, Moved::marked, Moved::marked), now);
     case Stage::enter:
-      return begin(Stage::check, 0, new_.done, now);
+      return begin(Stage::check, {}, new_.done, now);
     case Stage::check:
       if (!enough(new_)) return too_few();
-      return finish(static_cast<int>(new_.client.settings().masters - count(new_.done)));
+      return finish(static_cast<int>(new_.client.settings().masters - new_.done.count()));
     case Stage::over:
       return;
   }
@@ -188,12 +188,12 @@ void Reconfiguration::next(Instant now) {
 
 // Nothing is written unless it can be brought to its end.
 void Reconfiguration::after_look(Instant now) {
-  mends_ = count(that_say(new_, new_.done, Moved::entered, Moved::entered)) >= new_.needed;
+  mends_ = that_say(new_, new_.done, Moved::entered, Moved::entered).count() >= new_.needed;
   if (!mends_ && (!enough(old_) || !enough(new_))) return finish(REDLOCK_E_NO_QUORUM);
-  const MasterMask done = mends_ ? that_say(new_, new_.done, Moved::entered, Moved::new_set) : twins_;
-  const MasterMask to_mark = new_.done & static_cast<MasterMask>(~done);
-  written_ = mends_ ? REDLOCK_WRITTEN_BOTH : to_mark != 0 ? REDLOCK_WRITTEN_NEW : REDLOCK_WRITTEN_NOTHING;
-  begin(Stage::mark_new, 0, to_mark, now);
+  const Masters done = mends_ ? that_say(new_, new_.done, Moved::entered, Moved::new_set) : twins_;
+  const Masters to_mark = new_.done - done;
+  written_ = mends_ ? REDLOCK_WRITTEN_BOTH : !to_mark.empty() ? REDLOCK_WRITTEN_NEW : REDLOCK_WRITTEN_NOTHING;
+  begin(Stage::mark_new, {}, to_mark, now);
 }
 
 void Reconfiguration::clock_jumped(Instant now) {

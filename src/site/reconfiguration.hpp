@@ -45,9 +45,9 @@ class Reconfiguration {
     explicit Side(Client& client_given);
     Client& client;
     unsigned needed;  // so many have to do each step
-    MasterMask open;  // have not answered
-    MasterMask asked = 0;
-    MasterMask done = 0;
+    Masters open;  // have not answered
+    Masters asked;
+    Masters done;
     int16_t err[REDLOCK_MASTERS_MAX] = {};  // of those that answered something else
   };
 
@@ -75,7 +75,7 @@ class Reconfiguration {
   bool due(Instant now) const;
   void next(Instant now);
   void after_look(Instant now);
-  void begin(Stage stage, MasterMask old_masters, MasterMask new_masters, Instant now);
+  void begin(Stage stage, Masters old_masters, Masters new_masters, Instant now);
   void finish(int result);
   void too_few();
   void draw_id(char* id);
@@ -86,7 +86,7 @@ class Reconfiguration {
   Duration patience_;  // for one step
   Duration between_;
   Instant until_;         // of the present step
-  MasterMask twins_ = 0;  // new masters that are old ones, too
+  Masters twins_;  // new masters that are old ones, too
   Stage stage_ = Stage::look;
   bool mends_ = false;
   bool lost_ = false;   // a master has no mark any more

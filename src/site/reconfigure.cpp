@@ -108,7 +108,7 @@ void close_half(Run& run, Half* half) {
 void tell_side(const Reconfiguration::Side& side, int32_t* out) {
   for (MasterIndex m = 0; m < side.client.settings().masters; ++m) {
     const int reason = side.err[m] != 0 ? int{side.err[m]} : side.client.session(m).reason();
-    out[m] = in(side.done, m) ? 0 : reason != 0 ? reason : int{REDLOCK_E_NODE_TIMEOUT};
+    out[m] = side.done.has(m) ? 0 : reason != 0 ? reason : int{REDLOCK_E_NODE_TIMEOUT};
   }
 }
 

@@ -74,11 +74,11 @@ void TableTakeFindGiveBack(benchmark::State& state) {
 BENCHMARK(TableTakeFindGiveBack)->Arg(1)->Arg(32)->Arg(4096);
 
 void Decide(benchmark::State& state) {
-  const MasterMask granted = 0b10101;
+  const Masters granted = Masters::of(0, 2, 4);
   for (auto _ : state) {
-    MasterMask mask = granted;
+    Masters mask = granted;
     benchmark::DoNotOptimize(mask);
-    benchmark::DoNotOptimize(decide(5, count(mask), 0, 0));
+    benchmark::DoNotOptimize(decide(5, mask.count(), 0, 0));
   }
 }
 BENCHMARK(Decide);

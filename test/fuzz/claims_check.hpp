@@ -9,7 +9,7 @@ namespace redlock::test {
 inline void check_claims(const Client& client) {
   const Claims& claims = client.claims();
   const Settings& settings = client.settings();
-  const MasterMask all = all_masters(settings.masters);
+  const Masters all = Masters::all(settings.masters);
   unsigned used = 0, debts = 0;
   unsigned reserved[REDLOCK_MASTERS_MAX] = {}, open[REDLOCK_MASTERS_MAX] = {}, owed[REDLOCK_MASTERS_MAX] = {};
   for (uint16_t i = 0; i < claims.capacity(); ++i) {
@@ -18,14 +18,14 @@ inline void check_claims(const Client& client) {
     ++used;
     debts += c.ended ? 1u : 0u;
     require(c.names.first().size >= 1 && c.names.bytes() <= settings.resource_bytes, "a claim has a resource");
-    const MasterMask any = c.refused | c.pending | c.stray | c.owed | c.deleting | c.resting | c.reserved;
-    require((any & ~c.sent) == 0 && (c.sent & ~all) == 0, "a claim is about masters that were sent it");
-    require((c.pending & c.stray) == 0 && (c.owed & c.deleting) == 0, "one state each");
-    require(c.ended || (c.owed | c.deleting | c.resting) == 0, "only a value that has ended is deleted");
+    const Masters any = c.refused | c.pending | c.stray | c.owed | c.deleting | c.resting | c.reserved;
+    require((any - c.sent).empty() && (c.sent - all).empty(), "a claim is about masters that were sent it");
+    require((c.pending & c.stray).empty() && (c.owed & c.deleting).empty(), "one state each");
+    require(c.ended || (c.owed | c.deleting | c.resting).empty(), "only a value that has ended is deleted");
     for (MasterIndex m = 0; m < settings.masters; ++m) {
-      reserved[m] += c.reserved & bit(m) ? 1u : 0u;
-      open[m] += (c.pending | c.stray | c.owed | c.deleting | c.resting) & bit(m) ? 1u : 0u;
-      owed[m] += c.owed & bit(m) ? 1u : 0u;
+      reserved[m] += c.reserved.has(m) ? 1u : 0u;
+      open[m] += (c.pending | c.stray | c.owed | c.deleting | c.resting).has(m) ? 1u : 0u;
+      owed[m] += c.owed.has(m) ? 1u : 0u;
     }
   }
   require(debts == claims.debts(), "debts are counted");

@@ -72,7 +72,7 @@ struct Life {
   unsigned long ttl = 0;      // of the acquire
   unsigned long ttl_max = 0;  // extends included
   unsigned extends = 0;
-  MasterMask extended = 0;
+  Masters extended;
 };
 
 struct Record {
@@ -404,7 +404,7 @@ class World : public BareDriver::Peer {
       const unsigned quorum = settings_.masters / 2 + 1;
       require(ttl >= 1 && ttl <= settings_.max_ttl_ms, "what is left of a ttl");
       require(wild_ || ttl <= life.ttl_max, "what is left of this ttl");
-      require(wild_ || count(life.extended) >= quorum, "a key is put back behind an extend round");
+      require(wild_ || life.extended.count() >= quorum, "a key is put back behind an extend round");
       require(wild_ || ++link.put_back[value] <= life.extends / quorum, "once behind each round");
     }
     link.values[value] = false;
@@ -413,7 +413,7 @@ class World : public BareDriver::Peer {
   void note_extend(Link& link, const std::string& value, unsigned long ttl) {
     Life& life = lives_[value];
     life.ttl_max = std::max(life.ttl_max, ttl);
-    life.extended |= bit(static_cast<MasterIndex>(&link - links_));
+    life.extended.add(static_cast<MasterIndex>(&link - links_));
     ++life.extends;
   }
 

@@ -20,6 +20,23 @@ constexpr unsigned resources_max = 3;
 constexpr unsigned users_max = 3;  // per client
 constexpr Ns settled_after = 2200 * ms;  // of the quiet phase: every connection is up again
 
+// for (unsigned r : each(resources)): the resources of a set, which is kept as bits.
+struct each {
+  struct Iterator {
+    unsigned rest;
+    constexpr unsigned operator*() const { return static_cast<unsigned>(__builtin_ctz(rest)); }
+    constexpr Iterator& operator++() {
+      rest &= rest - 1;
+      return *this;
+    }
+    friend constexpr bool operator!=(Iterator a, Iterator b) { return a.rest != b.rest; }
+  };
+  constexpr explicit each(unsigned resources) : bits(resources) {}
+  constexpr Iterator begin() const { return {bits}; }
+  constexpr Iterator end() const { return {0}; }
+  unsigned bits;
+};
+
 #define REDLOCK_SIM_FAULTS(X)                                                        \
   X(tail, "long delays")                                                             \
   X(split, "reads cut anywhere")                                                     \

@@ -89,7 +89,7 @@ void Process::start() {
   settings.client_name = Bytes(name_, strlen(name_));
   settings.has_boot_id = !(world_.plan().idle >> index_ & world_.plan().untracked >> index_ & 1);
   memcpy(settings.boot_id, boot_id().data(), sizeof settings.boot_id);
-  constexpr size_t front = (sizeof(Client) + 15) & ~size_t{15};
+  constexpr size_t front = (sizeof(Client) + 15) - size_t{15};
   memory_.reset(new char[front + Client::memory_size(settings)]);
   client_ = new (memory_.get()) Client(settings, memory_.get() + front);
   for (Connection*& c : connections_) c = nullptr;
@@ -316,7 +316,7 @@ const Claim* Process::claim_of(const User& user) const {
 void Process::remember_sets() {
   for (User& user : users_) {
     const Claim* const claim = user.state == User::State::held ? claim_of(user) : nullptr;
-    user.unanswered = claim != nullptr ? claim->pending : MasterMask{0};
+    user.unanswered = claim != nullptr ? claim->pending : Masters();
   }
 }
 

@@ -42,7 +42,7 @@ struct User {
   unsigned resources = 0;  // bits
   unsigned patience = 0;  // steps until it lets go
   char value[40];         // held: the random half of what its keys hold
-  MasterMask unanswered = 0;  // held: masters that owed an answer to a SET after the last turn
+  Masters unanswered;  // held: masters that owed an answer to a SET after the last turn
   Options options = {};
 };
 

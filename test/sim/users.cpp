@@ -207,7 +207,7 @@ void Process::on_user_event(User& user, const redlock_event_t& event) {
 // Masters have said in this turn that the key is gone there, and the round is lost: nothing is put back.
 void Process::told_lost_round(User& user) {
   const Claim* const claim = claim_of(user);
-  if (claim != nullptr && (claim->pending & ~user.unanswered) != 0) {
+  if (claim != nullptr && !(claim->pending - user.unanswered).empty()) {
     world_.violate(user.asked_at, 1u << index_, "a key is put back after a lost round");
   }
 }

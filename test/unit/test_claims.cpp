@@ -49,7 +49,7 @@ struct Fixture {
     return c;
   }
   void delete_absent(uint16_t c, MasterIndex m, Instant when) {
-    claims.deletes_queued(c, bit(m));
+    claims.deletes_queued(c, Masters::of(m));
     claims.delete_answered(c, m, Deleted::absent, when);
   }
   bool freed(uint16_t c) const { return !claims[c].used; }
@@ -86,7 +86,7 @@ TEST(Claims, a_new_one) {
   EXPECT_EQ(claim.names.first(), Bytes("valve"));
   EXPECT_EQ(claim.names.first().data, f.names.data() + size_t{c} * resource_bytes) << "a copy";
   EXPECT_EQ(claim.ttl_ms, ttl);
-  EXPECT_EQ(claim.sent | claim.refused | claim.pending | claim.stray | claim.owed | claim.deleting | claim.resting, 0);
+  EXPECT_EQ(claim.sent | claim.refused | claim.pending | claim.stray | claim.owed | claim.deleting | claim.resting, Masters());
   EXPECT_EQ(f.claims.debts(), 0u);
   EXPECT_EQ(f.claims.deadline(), Instant::never());
   EXPECT_EQ(f.claims.on_time(at(1'000'000)), Instant::never());
@@ -101,7 +101,7 @@ TEST(Claims, full_and_again) {
   }
   EXPECT_TRUE(f.claims.full());
   EXPECT_EQ(f.make(), no_slot);
-  f.claims.end(all[3], 0, at(0));
+  f.claims.end(all[3], {}, at(0));
   EXPECT_FALSE(f.claims.full());
   EXPECT_EQ(f.make(), all[3]);
   EXPECT_TRUE(f.claims.full());
@@ -114,28 +114,28 @@ TEST(Claims, pending_then_answered) {
   const uint16_t c = f.make();
   f.claims.set_sent(c, 0);
   f.claims.set_sent(c, 2);
-  EXPECT_EQ(f.claims[c].sent, bit(0) | bit(2));
-  EXPECT_EQ(f.claims[c].pending, bit(0) | bit(2));
+  EXPECT_EQ(f.claims[c].sent, Masters::of(0, 2));
+  EXPECT_EQ(f.claims[c].pending, Masters::of(0, 2));
   EXPECT_EQ(f.claims.reserved(0), 1u);
   EXPECT_EQ(f.claims.reserved(1), 0u);
   f.claims.set_answered(c, 0, true, at(0));
   f.claims.set_answered(c, 2, false, at(0));
-  EXPECT_EQ(f.claims[c].pending, 0);
-  EXPECT_EQ(f.claims[c].refused, bit(0));
+  EXPECT_EQ(f.claims[c].pending, Masters());
+  EXPECT_EQ(f.claims[c].refused, Masters::of(0));
   EXPECT_EQ(f.claims.reserved(0), 1u) << "whether its delete is needed is for the end to say";
 }
 
 TEST(Claims, ended_deleted_and_paid) {
   Fixture f;
   const uint16_t c = f.granted();
-  f.claims.end(c, bit(0) | bit(1), at(0));
+  f.claims.end(c, Masters::of(0, 1), at(0));
   EXPECT_EQ(f.claims[c].slot, no_slot);
   EXPECT_EQ(f.claims.debts(), 1u);
   EXPECT_TRUE(f.claims.owes(0) && f.claims.owes(1) && !f.claims.owes(2));
   EXPECT_EQ(f.claims.next_owed(0, 0), c);
   EXPECT_EQ(f.claims.next_owed(0, static_cast<uint16_t>(c + 1)), no_slot);
   EXPECT_EQ(f.claims.next_owed(2, 0), no_slot);
-  f.claims.deletes_queued(c, bit(0));
+  f.claims.deletes_queued(c, Masters::of(0));
   EXPECT_FALSE(f.claims.owes(0));
   EXPECT_EQ(f.claims.reserved(0), 0u) << "the place is taken";
   EXPECT_EQ(f.claims.reserved(1), 1u);
@@ -143,7 +143,7 @@ TEST(Claims, ended_deleted_and_paid) {
   f.claims.delete_answered(c, 0, Deleted::yes, at(1));
   EXPECT_EQ(f.claims.debts_of(0), 0u);
   EXPECT_FALSE(f.freed(c));
-  f.claims.deletes_queued(c, bit(1));
+  f.claims.deletes_queued(c, Masters::of(1));
   f.claims.delete_answered(c, 1, Deleted::absent, at(1));
   EXPECT_TRUE(f.freed(c)) << "already expired is a normal answer";
   EXPECT_EQ(f.claims.debts(), 0u);
@@ -156,10 +156,10 @@ TEST(Claims, masters_that_refused_are_spared_and_give_their_places_back) {
     f.claims.set_sent(c, m);
     f.claims.set_answered(c, m, m != 1, at(0));
   }
-  f.claims.end(c, bit(1), at(0));
+  f.claims.end(c, Masters::of(1), at(0));
   EXPECT_EQ(f.claims.reserved(0) + f.claims.reserved(2), 0u);
   EXPECT_EQ(f.claims.reserved(1), 1u);
-  f.claims.deletes_queued(c, bit(1));
+  f.claims.deletes_queued(c, Masters::of(1));
   f.claims.delete_answered(c, 1, Deleted::yes, at(1));
   EXPECT_TRUE(f.freed(c));
 }
@@ -169,7 +169,7 @@ TEST(Claims, every_refusal_is_remembered) {
   const uint16_t c = f.make();
   for (const MasterIndex m : {0u, 1u, 2u}) f.claims.set_sent(c, m);
   for (const MasterIndex m : {0u, 2u}) f.claims.set_answered(c, m, true, at(0));
-  EXPECT_EQ(f.claims[c].refused, bit(0) | bit(2));
+  EXPECT_EQ(f.claims[c].refused, Masters::of(0, 2));
 }
 
 TEST(Claims, an_end_without_targets_is_over_at_once) {
@@ -177,7 +177,7 @@ TEST(Claims, an_end_without_targets_is_over_at_once) {
   const uint16_t c = f.make();
   f.claims.set_sent(c, 0);
   f.claims.set_answered(c, 0, true, at(0));
-  f.claims.end(c, 0, at(0));
+  f.claims.end(c, {}, at(0));
   EXPECT_TRUE(f.freed(c));
   EXPECT_EQ(f.claims.debts(), 0u);
   EXPECT_EQ(f.claims.reserved(0), 0u);
@@ -187,8 +187,8 @@ TEST(Claims, a_delete_behind_an_unanswered_set) {
   Fixture f;
   const uint16_t c = f.make();
   f.claims.set_sent(c, 0);
-  f.claims.end(c, bit(0), at(0));
-  f.claims.deletes_queued(c, bit(0));
+  f.claims.end(c, Masters::of(0), at(0));
+  f.claims.deletes_queued(c, Masters::of(0));
   f.claims.set_answered(c, 0, false, at(0));
   EXPECT_FALSE(f.freed(c));
   f.claims.delete_answered(c, 0, Deleted::yes, at(1));
@@ -198,10 +198,10 @@ TEST(Claims, a_delete_behind_an_unanswered_set) {
 TEST(Claims, an_error_rests_and_is_owed_again) {
   Fixture f;
   const uint16_t c = f.granted();
-  f.claims.end(c, bit(0), at(0));
+  f.claims.end(c, Masters::of(0), at(0));
   int64_t now = 0;
   for (const int64_t rest : {20, 40, 80, 160, 320, 640, 1'280, 1'280, 1'280}) {
-    f.claims.deletes_queued(c, bit(0));
+    f.claims.deletes_queued(c, Masters::of(0));
     // void_at is not the matter here
     f.claims[c].void_at = Instant::never();
     f.claims.delete_answered(c, 0, Deleted::error, at(now));
@@ -220,9 +220,9 @@ TEST(Claims, an_error_rests_and_is_owed_again) {
 TEST(Claims, two_masters_rest_together) {
   Fixture f;
   const uint16_t c = f.granted();
-  f.claims.end(c, bit(0) | bit(1), at(0));
+  f.claims.end(c, Masters::of(0, 1), at(0));
   for (const MasterIndex m : {0u, 1u}) {
-    f.claims.deletes_queued(c, bit(m));
+    f.claims.deletes_queued(c, Masters::of(m));
     f.claims.delete_answered(c, m, Deleted::error, at(m * 10));
   }
   f.claims.on_time(at(20));
@@ -232,12 +232,12 @@ TEST(Claims, two_masters_rest_together) {
 TEST(Claims, an_unknown_script_is_owed_at_once) {
   Fixture f;
   const uint16_t c = f.granted();
-  f.claims.end(c, bit(0), at(0));
-  f.claims.deletes_queued(c, bit(0));
+  f.claims.end(c, Masters::of(0), at(0));
+  f.claims.deletes_queued(c, Masters::of(0));
   f.claims.delete_unknown(c, 0);
   EXPECT_TRUE(f.claims.owes(0));
   EXPECT_EQ(f.claims.reserved(0), 0u);
-  f.claims.deletes_queued(c, bit(0));
+  f.claims.deletes_queued(c, Masters::of(0));
   f.claims.delete_answered(c, 0, Deleted::yes, at(0));
   EXPECT_TRUE(f.freed(c));
 }
@@ -250,8 +250,8 @@ TEST(Claims, broke_while_pending) {
   f.claims.set_sent(c, 0);
   f.claims.set_sent(c, 1);
   f.claims.broke(0);
-  EXPECT_EQ(f.claims[c].stray, bit(0));
-  EXPECT_EQ(f.claims[c].pending, bit(1));
+  EXPECT_EQ(f.claims[c].stray, Masters::of(0));
+  EXPECT_EQ(f.claims[c].pending, Masters::of(1));
   EXPECT_EQ(f.claims.reserved(0), 0u) << "the places were that connection's";
   EXPECT_EQ(f.claims.reserved(1), 1u);
   EXPECT_FALSE(f.claims.owes(0)) << "a lock that is held owes nothing";
@@ -261,19 +261,19 @@ TEST(Claims, broke_while_granted_owed_deleting_and_resting) {
   Fixture f;
   const uint16_t held = f.granted();
   f.claims.broke(0);
-  EXPECT_EQ(f.claims[held].stray, 0);
+  EXPECT_EQ(f.claims[held].stray, Masters());
   EXPECT_EQ(f.claims.reserved(0), 0u);
 
   const uint16_t owed = f.granted(), deleting = f.granted(), resting = f.granted();
-  for (const uint16_t c : {owed, deleting, resting}) f.claims.end(c, bit(0), at(0));
-  f.claims.deletes_queued(deleting, bit(0));
-  f.claims.deletes_queued(resting, bit(0));
+  for (const uint16_t c : {owed, deleting, resting}) f.claims.end(c, Masters::of(0), at(0));
+  f.claims.deletes_queued(deleting, Masters::of(0));
+  f.claims.deletes_queued(resting, Masters::of(0));
   f.claims.delete_answered(resting, 0, Deleted::error, at(0));
   f.claims.broke(0);
   EXPECT_EQ(f.claims.reserved(0), 0u);
-  for (const uint16_t c : {owed, deleting}) EXPECT_EQ(f.claims[c].owed, bit(0));
-  EXPECT_EQ(f.claims[deleting].deleting, 0);
-  EXPECT_EQ(f.claims[resting].resting, bit(0));
+  for (const uint16_t c : {owed, deleting}) EXPECT_EQ(f.claims[c].owed, Masters::of(0));
+  EXPECT_EQ(f.claims[deleting].deleting, Masters());
+  EXPECT_EQ(f.claims[resting].resting, Masters::of(0));
   f.claims.on_time(at(20));
   unsigned n = 0;
   for (uint16_t i = f.claims.next_owed(0, 0); i != no_slot; i = f.claims.next_owed(0, static_cast<uint16_t>(i + 1)))
@@ -303,7 +303,7 @@ TEST(Claims, a_broken_connection_tells_whether_strays_are_left) {
 TEST(Claims, a_stray_of_a_debt_is_left_until_its_last_delete_is_on_its_way) {
   Fixture f;
   const uint16_t c = f.stray();
-  f.claims.end(c, bit(0), at(0));
+  f.claims.end(c, Masters::of(0), at(0));
   EXPECT_TRUE(f.claims.broke(0));
   f.claims.strays_at_large(0, at(0));
   f.delete_absent(c, 0, at(1));
@@ -319,11 +319,11 @@ TEST(Claims, one_delete_behind_the_end_of_the_strays_is_final) {
   for (const Deleted how : {Deleted::yes, Deleted::absent}) {
     Fixture f;
     const uint16_t c = f.stray();
-    f.claims.end(c, bit(0), at(0));
+    f.claims.end(c, Masters::of(0), at(0));
     f.claims.strays_ended(0, at(5));
     EXPECT_FALSE(f.freed(c)) << "the delete is still owed";
     ASSERT_TRUE(f.claims.owes(0));
-    f.claims.deletes_queued(c, bit(0));
+    f.claims.deletes_queued(c, Masters::of(0));
     f.claims.delete_answered(c, 0, how, at(6));
     EXPECT_TRUE(f.freed(c));
   }
@@ -333,9 +333,9 @@ TEST(Claims, the_final_delete_is_final_when_it_was_executed) {
   for (const char* fate : {"broke", "unknown", "error"}) {
     Fixture f;
     const uint16_t c = f.stray();
-    f.claims.end(c, bit(0), at(0));
+    f.claims.end(c, Masters::of(0), at(0));
     f.claims.strays_ended(0, at(5));
-    f.claims.deletes_queued(c, bit(0));
+    f.claims.deletes_queued(c, Masters::of(0));
     if (fate == std::string("broke")) {
       EXPECT_FALSE(f.claims.broke(0));
     }
@@ -359,7 +359,7 @@ TEST(Claims, strays_end_on_one_master_and_for_all_claims) {
   f.claims.broke(0);
   f.claims.broke(1);
   f.claims.strays_ended(0, at(5));
-  for (const uint16_t c : {one, two}) EXPECT_EQ(f.claims[c].stray, bit(1));
+  for (const uint16_t c : {one, two}) EXPECT_EQ(f.claims[c].stray, Masters::of(1));
 }
 
 TEST(Claims, a_lock_that_is_held_has_no_stray_any_more) {
@@ -369,7 +369,7 @@ TEST(Claims, a_lock_that_is_held_has_no_stray_any_more) {
   f.claims.strays_ended(0, at(5));
   EXPECT_TRUE(f.claims.may_put_back(c, 0, at(5)));
   EXPECT_EQ(f.claims.deadline(), Instant::never());
-  f.claims.end(c, bit(0), at(10));
+  f.claims.end(c, Masters::of(0), at(10));
   EXPECT_EQ(f.claims[c].void_at, at(10 + 2 * lifetime_ms));
   f.delete_absent(c, 0, at(11));
   EXPECT_TRUE(f.freed(c));
@@ -380,7 +380,7 @@ TEST(Claims, the_final_delete_leaves_also_when_the_debt_would_have_ended) {
   for (const bool at_large : {false, true}) {
     Fixture f;
     const uint16_t c = f.stray();
-    f.claims.end(c, bit(0), at(0));
+    f.claims.end(c, Masters::of(0), at(0));
     int64_t now = 5 * lifetime_ms;
     f.claims.on_time(at(now));
     if (at_large) {
@@ -396,7 +396,7 @@ TEST(Claims, the_final_delete_leaves_also_when_the_debt_would_have_ended) {
     f.claims.linger(other, at(now));
     f.claims.on_time(at(now));
     ASSERT_FALSE(f.freed(c)) << at_large;
-    EXPECT_EQ(f.claims[c].owed, bit(0)) << at_large;
+    EXPECT_EQ(f.claims[c].owed, Masters::of(0)) << at_large;
     f.claims.on_time(at(now + 2 * lifetime_ms));
     EXPECT_TRUE(f.freed(c)) << "its key has expired: " << at_large;
   }
@@ -407,12 +407,12 @@ TEST(Claims, the_final_delete_leaves_also_when_the_debt_would_have_ended) {
 TEST(Claims, strays_at_large_are_deleted_again_and_again_and_once_more_when_their_time_is_over) {
   Fixture f;
   const uint16_t c = f.stray();
-  f.claims.end(c, bit(0), at(0));
+  f.claims.end(c, Masters::of(0), at(0));
   const int64_t back = 100, until = back + lifetime_ms;
   f.claims.strays_at_large(0, at(back));
   int64_t now = back;
   for (const int64_t rest : {20, 40, 80, 160, 320}) {
-    f.claims.deletes_queued(c, bit(0));
+    f.claims.deletes_queued(c, Masters::of(0));
     f.claims.delete_answered(c, 0, rest == 80 ? Deleted::error : Deleted::absent, at(now));
     ASSERT_FALSE(f.freed(c));
     EXPECT_FALSE(f.claims.owes(0));
@@ -426,7 +426,7 @@ TEST(Claims, strays_at_large_are_deleted_again_and_again_and_once_more_when_thei
   f.delete_absent(c, 0, at(now));
   EXPECT_EQ(f.claims.deadline(), at(until)) << "and not at the end of a longer rest";
   f.claims.on_time(at(until));
-  f.claims.deletes_queued(c, bit(0));
+  f.claims.deletes_queued(c, Masters::of(0));
   f.claims.delete_answered(c, 0, Deleted::absent, at(until));
   ASSERT_TRUE(f.claims.owes(0)) << "the SET may have come behind that one: one more, at once";
   f.delete_absent(c, 0, at(until));
@@ -437,17 +437,17 @@ TEST(Claims, strays_at_large_are_deleted_again_and_again_and_once_more_when_thei
 TEST(Claims, a_key_that_was_found_does_not_pay_for_a_stray) {
   Fixture f;
   const uint16_t c = f.stray();
-  f.claims.end(c, bit(0), at(0));
+  f.claims.end(c, Masters::of(0), at(0));
   f.claims.strays_at_large(0, at(10));
-  f.claims.deletes_queued(c, bit(0));
+  f.claims.deletes_queued(c, Masters::of(0));
   f.claims.delete_answered(c, 0, Deleted::yes, at(10));
   EXPECT_FALSE(f.freed(c));
-  EXPECT_EQ(f.claims[c].resting, bit(0));
+  EXPECT_EQ(f.claims[c].resting, Masters::of(0));
   f.claims.on_time(at(10 + lifetime_ms));
-  f.claims.deletes_queued(c, bit(0));
+  f.claims.deletes_queued(c, Masters::of(0));
   f.claims.delete_answered(c, 0, Deleted::yes, at(10 + lifetime_ms));
   EXPECT_TRUE(f.claims.owes(0));
-  f.claims.deletes_queued(c, bit(0));
+  f.claims.deletes_queued(c, Masters::of(0));
   f.claims.delete_answered(c, 0, Deleted::yes, at(11 + lifetime_ms));
   EXPECT_TRUE(f.freed(c));
 }
@@ -455,9 +455,9 @@ TEST(Claims, a_key_that_was_found_does_not_pay_for_a_stray) {
 TEST(Claims, a_delete_under_way_when_the_time_of_the_strays_was_over_is_not_the_last) {
   Fixture f;
   const uint16_t c = f.stray();
-  f.claims.end(c, bit(0), at(0));
+  f.claims.end(c, Masters::of(0), at(0));
   f.claims.strays_at_large(0, at(0));
-  f.claims.deletes_queued(c, bit(0));
+  f.claims.deletes_queued(c, Masters::of(0));
   f.claims.on_time(at(lifetime_ms));
   f.claims.delete_answered(c, 0, Deleted::absent, at(2'000));
   ASSERT_FALSE(f.freed(c));
@@ -469,7 +469,7 @@ TEST(Claims, a_delete_under_way_when_the_time_of_the_strays_was_over_is_not_the_
 TEST(Claims, the_time_of_strays_begins_anew_when_the_connection_broke_again) {
   Fixture f;
   const uint16_t c = f.stray();
-  f.claims.end(c, bit(0), at(0));
+  f.claims.end(c, Masters::of(0), at(0));
   f.claims.strays_at_large(0, at(0));
   f.delete_absent(c, 0, at(0));
   f.claims.broke(0);
@@ -487,7 +487,7 @@ TEST(Claims, the_time_of_strays_begins_anew_when_the_connection_broke_again) {
 TEST(Claims, an_end_of_the_last_connection_is_none_of_older_ones_at_large) {
   Fixture f;
   const uint16_t c = f.stray();
-  f.claims.end(c, bit(0), at(0));
+  f.claims.end(c, Masters::of(0), at(0));
   f.claims.strays_at_large(0, at(10));
   f.claims.broke(0);
   f.claims.strays_ended(0, at(20));
@@ -499,7 +499,7 @@ TEST(Claims, an_end_of_the_last_connection_is_none_of_older_ones_at_large) {
   EXPECT_TRUE(f.freed(c));
 
   const uint16_t d = f.stray();  // later, when the older ones are over
-  f.claims.end(d, bit(0), at(5'000));
+  f.claims.end(d, Masters::of(0), at(5'000));
   f.claims.strays_ended(0, at(5'000));
   f.delete_absent(d, 0, at(5'001));
   EXPECT_TRUE(f.freed(d));
@@ -509,7 +509,7 @@ TEST(Claims, the_longest_ttl_counts_for_strays) {
   Fixture f;
   const uint16_t c = f.stray();
   f.claims[c].ttl_ms = 30'000;  // as an extend does
-  f.claims.end(c, bit(0), at(0));
+  f.claims.end(c, Masters::of(0), at(0));
   f.claims.strays_at_large(0, at(0));
   f.claims.on_time(at(30'000));
   f.delete_absent(c, 0, at(30'301));
@@ -527,16 +527,16 @@ TEST(Claims, two_masters_with_strays_at_large_each_have_their_time) {
       f.claims.set_sent(c, m);
       f.claims.broke(m);
     }
-    f.claims.end(c, bit(0) | bit(1), at(0));
+    f.claims.end(c, Masters::of(0, 1), at(0));
     f.claims.strays_at_large(0, at(0));
     f.claims.strays_at_large(1, at(600));
     for (const MasterIndex m : {in_order ? 0u : 1u, in_order ? 1u : 0u}) f.delete_absent(c, m, at(1'000));
     EXPECT_EQ(f.claims.deadline(), at(1'020));
     f.claims.on_time(at(1'020));
     for (const MasterIndex m : {0u, 1u}) f.delete_absent(c, m, at(1'020));
-    EXPECT_EQ(f.claims[c].owed, bit(0)) << "the last of this one";
+    EXPECT_EQ(f.claims[c].owed, Masters::of(0)) << "the last of this one";
     f.delete_absent(c, 0, at(1'020));
-    EXPECT_EQ(f.claims[c].resting, bit(1));
+    EXPECT_EQ(f.claims[c].resting, Masters::of(1));
     f.claims.on_time(at(600 + lifetime_ms));
     f.delete_absent(c, 1, at(600 + lifetime_ms));
     f.delete_absent(c, 1, at(600 + lifetime_ms));
@@ -548,9 +548,9 @@ TEST(Claims, two_masters_with_strays_at_large_each_have_their_time) {
 TEST(Claims, a_stray_set_never_ends_unheard) {
   Fixture f;
   const uint16_t c = f.stray();
-  f.claims.end(c, bit(0), at(0));
+  f.claims.end(c, Masters::of(0), at(0));
   for (int i = 0; i < 5; ++i) {  // the delete goes out again and again and is never answered
-    f.claims.deletes_queued(c, bit(0));
+    f.claims.deletes_queued(c, Masters::of(0));
     f.claims.broke(0);
     f.claims.on_time(at(1'000'000 * (i + 1)));
     EXPECT_FALSE(f.freed(c));
@@ -563,7 +563,7 @@ TEST(Claims, a_stray_set_never_ends_unheard) {
 TEST(Claims, a_debt_ends_by_itself_when_every_key_must_have_expired) {
   Fixture f;
   const uint16_t c = f.granted();
-  f.claims.end(c, bit(0) | bit(1), at(5));
+  f.claims.end(c, Masters::of(0, 1), at(5));
   const Instant end = at(5 + 2 * lifetime_ms);
   EXPECT_EQ(f.claims.deadline(), end);
   f.claims.on_time(end + Duration::ns(-1));
@@ -578,7 +578,7 @@ TEST(Claims, its_longest_ttl_counts) {
   Fixture f;
   const uint16_t c = f.granted();
   f.claims[c].ttl_ms = 30'000;  // as an extend does
-  f.claims.end(c, bit(0), at(0));
+  f.claims.end(c, Masters::of(0), at(0));
   EXPECT_EQ(f.claims.deadline(), at(2 * (30'000 + 302)));
 }
 
@@ -588,8 +588,8 @@ TEST(Claims, a_delete_under_way_outlasts_the_debt) {
   for (const char* fate : {"yes", "error", "unknown", "broke"}) {
     Fixture f;
     const uint16_t c = f.granted();
-    f.claims.end(c, bit(0), at(0));
-    f.claims.deletes_queued(c, bit(0));
+    f.claims.end(c, Masters::of(0), at(0));
+    f.claims.deletes_queued(c, Masters::of(0));
     const Instant late = at(2 * lifetime_ms + 500);
     EXPECT_EQ(f.claims.on_time(late), Instant::never()) << fate;
     ASSERT_FALSE(f.freed(c)) << fate;
@@ -614,7 +614,7 @@ TEST(Claims, a_late_grant_begins_the_debt_anew) {
     const uint16_t c = f.make();
     f.claims.set_sent(c, 0);
     f.claims.end(c, f.claims[c].sent, at(0));
-    f.claims.deletes_queued(c, bit(0));
+    f.claims.deletes_queued(c, Masters::of(0));
     const int64_t late = 2 * lifetime_ms + 500;
     f.claims.on_time(at(late));
     f.claims.set_answered(c, 0, false, at(late));
@@ -636,7 +636,7 @@ TEST(Claims, a_late_answer_does_not_leave_a_debt_without_an_end) {
     Fixture f;
     const uint16_t c = f.make();
     f.claims.set_sent(c, 0);
-    f.claims.end(c, bit(0), at(0));
+    f.claims.end(c, Masters::of(0), at(0));
     const int64_t late = 2 * lifetime_ms + 500;
     f.claims.on_time(at(late));
     EXPECT_TRUE(f.claims.owes(0)) << "the SET is unanswered";
@@ -695,11 +695,11 @@ TEST(Claims, one_that_stands_in_a_queue_is_not_given_away) {
   Fixture f;
   Queue<Claim, &Claim::place> ended;
   const uint16_t c = f.granted();
-  f.claims.end(c, bit(0), at(0));
+  f.claims.end(c, Masters::of(0), at(0));
   ended.push(f.table.data(), c);
   f.claims.on_time(at(10'000));  // the debt ends meanwhile
   EXPECT_FALSE(f.freed(c));
-  EXPECT_EQ(f.claims[c].owed, 0);
+  EXPECT_EQ(f.claims[c].owed, Masters());
   ended.remove(f.table.data(), c);
   f.claims.unqueued(c);
   EXPECT_TRUE(f.freed(c));
@@ -736,7 +736,7 @@ TEST(Claims, a_key_that_was_put_back_is_deleted_where_the_first_set_was_refused)
   f.claims.set_answered(c, 0, true, at(0));
   EXPECT_EQ(f.claims.reserved(0), 1u);
   f.claims.put_back_sent(c, 0);
-  EXPECT_EQ(f.claims[c].refused, 0);
+  EXPECT_EQ(f.claims[c].refused, Masters());
   EXPECT_EQ(f.claims.reserved(0), 1u) << "one delete, one place";
   f.claims.broke(0);
   f.claims.strays_ended(0, at(1));
@@ -763,9 +763,9 @@ TEST(Claims, a_master_has_its_share_of_unanswered_sets) {
     f.claims.broke(0);
     EXPECT_FALSE(f.claims.may_send(0)) << "a broken connection answers nothing";
     f.claims.strays_at_large(0, at(0));
-    f.claims.end(all[0], bit(0), at(0));
+    f.claims.end(all[0], Masters::of(0), at(0));
     EXPECT_FALSE(f.claims.may_send(0));
-    f.claims.deletes_queued(all[0], bit(0));
+    f.claims.deletes_queued(all[0], Masters::of(0));
     f.claims.delete_answered(all[0], 0, Deleted::absent, at(0));
     EXPECT_FALSE(f.claims.may_send(0)) << "the SET may still come";
     f.claims.on_time(at(lifetime_ms));
@@ -785,9 +785,9 @@ TEST(Claims, unanswered_deletes_fill_the_share) {
     held.push_back(f.granted());
     EXPECT_TRUE(f.claims.may_send(0));
   }
-  for (const uint16_t c : held) f.claims.end(c, bit(0) | bit(1), at(0));
+  for (const uint16_t c : held) f.claims.end(c, Masters::of(0, 1), at(0));
   EXPECT_FALSE(f.claims.may_send(0));
-  f.claims.deletes_queued(held[0], bit(0));
+  f.claims.deletes_queued(held[0], Masters::of(0));
   f.claims.delete_answered(held[0], 0, Deleted::yes, at(0));
   EXPECT_TRUE(f.claims.may_send(0));
   EXPECT_FALSE(f.claims.may_send(1));
@@ -808,8 +808,8 @@ TEST(Claims, what_cannot_happen_traps) {
   Fixture f;
   const uint16_t c = f.granted();
   EXPECT_DEATH(f.claims.set_answered(c, 0, false, at(0)), "") << "answered twice";
-  EXPECT_DEATH(f.claims.end(c, bit(2), at(0)), "") << "nothing was sent there";
-  EXPECT_DEATH(f.claims.deletes_queued(c, bit(0)), "") << "not owed";
+  EXPECT_DEATH(f.claims.end(c, Masters::of(2), at(0)), "") << "nothing was sent there";
+  EXPECT_DEATH(f.claims.deletes_queued(c, Masters::of(0)), "") << "not owed";
   EXPECT_DEATH(f.claims.delete_answered(c, 0, Deleted::yes, at(0)), "") << "not asked";
 }
 #endif
@@ -1043,9 +1043,9 @@ struct Walk {
       return;
     }
     const bool spare = roll(2) == 0;
-    MasterMask targets = 0;
+    Masters targets;
     for (auto& [m, p] : c.at) {
-      if (p.sent && !(spare && p.refused)) targets = static_cast<MasterMask>(targets | bit(m));
+      if (p.sent && !(spare && p.refused)) targets.add(m);
     }
     claims.end(index, targets, at(now));
     model.end(c, now, spare);
@@ -1054,7 +1054,7 @@ struct Walk {
   void queue_delete(unsigned m) {
     const uint16_t index = claims.next_owed(m, 0);
     if (index == no_slot || !up[m]) return;
-    claims.deletes_queued(index, bit(m));
+    claims.deletes_queued(index, Masters::of(m));
     Model::One& c = model.claims[index];
     Place& p = c.at[m];
     ASSERT_EQ(p.debt, Place::owed);
@@ -1255,7 +1255,7 @@ struct Walk {
       for (uint16_t i = 0; i < capacity; ++i) {
         if (!claims[i].used) continue;
         claims.set_answered(i, m, true, at(0));
-        claims.end(i, 0, at(now));
+        claims.end(i, {}, at(now));
       }
     }
     unsigned free = 0;

@@ -166,7 +166,7 @@ TEST(Fence, the_floor_is_not_below_what_the_client_remembers) {
 TEST(Fence, who_says_nothing_of_its_counter_is_not_heard) {
   Counters counters;
   counters.hear(1, {State::none, 41, 1'000});
-  EXPECT_EQ(counters.known | counters.acked, 0);
+  EXPECT_EQ(counters.known | counters.acked, Masters());
   EXPECT_EQ(counters.top, 0u);
   EXPECT_EQ(counters.server_ms, 0u);
 }

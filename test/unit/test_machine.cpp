@@ -272,7 +272,7 @@ TEST(Machine, a_clock_that_jumped_in_each_state) {
   EXPECT_EQ(acquiring.machine.deadline(acquiring.lock), at(5));
   EXPECT_EQ(acquiring.time(5), Action::start);
   ASSERT_TRUE(acquiring.begin(6));
-  EXPECT_EQ(acquiring.lock.round.granted, 0u);
+  EXPECT_EQ(acquiring.lock.round.granted, Masters());
   acquiring.votes(0, 3, Vote::granted);
   EXPECT_EQ(acquiring.lock.valid_until, at(6 + 9'898));
 
@@ -324,8 +324,8 @@ TEST(Machine, a_master_votes_once_per_round) {
   EXPECT_EQ(l.vote(0, Vote::refused), Action::none);
   EXPECT_EQ(l.vote(0, Vote::failed, REDLOCK_E_OOM), Action::none);
   EXPECT_EQ(l.lock.state, State::acquiring);
-  EXPECT_EQ(l.lock.round.granted, bit(0));
-  EXPECT_EQ(l.lock.round.refused | l.lock.round.failed, 0);
+  EXPECT_EQ(l.lock.round.granted, Masters::of(0));
+  EXPECT_EQ(l.lock.round.refused | l.lock.round.failed, Masters());
   EXPECT_EQ(l.lock.round.first_error, 0);
   l.vote(1, Vote::refused);
   l.vote(1, Vote::granted);
@@ -344,7 +344,7 @@ TEST(Machine, a_counter_is_heard_with_the_first_answer_only) {
   l.vote(2, Vote::failed, REDLOCK_E_OOM);
   for (MasterIndex m = 0; m < 3; ++m) l.machine.hear(l.lock, m, {Counter::State::ack, 9});
   EXPECT_EQ(l.lock.fence.counters.top, 4u);
-  EXPECT_EQ(l.lock.fence.counters.acked, 0);
+  EXPECT_EQ(l.lock.fence.counters.acked, Masters());
 }
 
 // Three grant, one refuses, and one has not answered: the three are asked to store a token, and only they vote on it.
@@ -370,16 +370,16 @@ TEST(Machine, the_second_part_of_a_fenced_round_knows_who_refused_and_who_has_no
   Storing l;
   ASSERT_EQ(l.asked, Action::store);
   EXPECT_EQ(l.lock.fence.token, 10u);
-  EXPECT_EQ(l.lock.round.refused, bit(3));
-  EXPECT_EQ(l.lock.round.failed, 0) << "nobody has failed";
+  EXPECT_EQ(l.lock.round.refused, Masters::of(3));
+  EXPECT_EQ(l.lock.round.failed, Masters()) << "nobody has failed";
   l.vote(4, Vote::failed, REDLOCK_E_OOM);  // of the first part
   l.vote(4, Vote::granted);
-  EXPECT_EQ(l.lock.round.granted | l.lock.round.failed, 0);
+  EXPECT_EQ(l.lock.round.granted | l.lock.round.failed, Masters());
   l.votes(0, 3, Vote::granted);
   EXPECT_EQ(l.lock.state, State::held);
-  EXPECT_EQ(l.lock.round.granted, bit(0) | bit(1) | bit(2));
-  EXPECT_EQ(l.lock.round.refused, bit(3));
-  EXPECT_EQ(l.lock.round.failed, 0);
+  EXPECT_EQ(l.lock.round.granted, Masters::of(0, 1, 2));
+  EXPECT_EQ(l.lock.round.refused, Masters::of(3));
+  EXPECT_EQ(l.lock.round.failed, Masters());
 }
 
 TEST(Machine, a_token_that_too_few_store_is_for_the_masters_to_answer) {
@@ -390,23 +390,23 @@ TEST(Machine, a_token_that_too_few_store_is_for_the_masters_to_answer) {
   Storing silent;
   silent.time(node_timeout_ms);
   EXPECT_EQ(silent.lock.event_err, REDLOCK_E_NO_QUORUM);
-  EXPECT_EQ(silent.lock.round.failed, bit(0) | bit(1) | bit(2));
+  EXPECT_EQ(silent.lock.round.failed, Masters::of(0, 1, 2));
 }
 
 TEST(Machine, what_a_round_that_is_over_was_granted_is_not_revoked) {
   Life l = Life::holding();
   EXPECT_EQ(l.machine.revoke(l.lock, 0, REDLOCK_E_UNREAD, l.now, l.random), Action::none);
   EXPECT_EQ(l.lock.state, State::held);
-  EXPECT_EQ(l.lock.round.granted, bit(0) | bit(1) | bit(2));
-  EXPECT_EQ(l.lock.round.failed, 0);
+  EXPECT_EQ(l.lock.round.granted, Masters::of(0, 1, 2));
+  EXPECT_EQ(l.lock.round.failed, Masters());
 }
 
 TEST(Machine, only_a_held_lock_is_lost_to_distrust) {
   Life l(with_wait(REDLOCK_WAIT_FOREVER));
-  EXPECT_EQ(l.machine.distrust(l.lock, 31), Action::none);
+  EXPECT_EQ(l.machine.distrust(l.lock, Masters::all(5)), Action::none);
   l.begin(0);
   l.votes(0, 2, Vote::granted);
-  EXPECT_EQ(l.machine.distrust(l.lock, 31), Action::none);
+  EXPECT_EQ(l.machine.distrust(l.lock, Masters::all(5)), Action::none);
   EXPECT_EQ(l.lock.state, State::acquiring);
   EXPECT_EQ(l.lock.event, 0);
 }
@@ -415,7 +415,7 @@ TEST(Machine, a_seal_that_a_script_found_broken_is_the_guards_reason) {
   Life l;
   l.begin(0);
   EXPECT_EQ(l.votes(0, 3, Vote::failed, REDLOCK_E_SEAL), Action::drop);
-  EXPECT_EQ(l.lock.round.guarded, bit(0) | bit(1) | bit(2));
+  EXPECT_EQ(l.lock.round.guarded, Masters::of(0, 1, 2));
   expect_over(l, REDLOCK_EV_FAILED, REDLOCK_E_GUARD);
 }
 
@@ -430,7 +430,7 @@ TEST(Machine, which_reasons_are_the_guards) {
     Life l;
     l.begin(0);
     l.votes(0, 3, Vote::failed, error);
-    EXPECT_EQ(l.lock.round.guarded, 0) << redlock_err_name(error);
+    EXPECT_EQ(l.lock.round.guarded, Masters()) << redlock_err_name(error);
     expect_over(l, REDLOCK_EV_FAILED, REDLOCK_E_NO_QUORUM);
   }
 }
@@ -503,7 +503,7 @@ TEST(Machine, late_votes_of_a_round_that_is_over_are_not_heard) {
   Life held = Life::holding();
   EXPECT_EQ(held.votes(3, 2, Vote::failed, REDLOCK_E_OOM), Action::none);
   EXPECT_EQ(held.lock.state, State::held);
-  EXPECT_EQ(held.lock.round.failed, 0u);
+  EXPECT_EQ(held.lock.round.failed, Masters());
   EXPECT_EQ(held.lock.event, 0);
 }
 
@@ -515,7 +515,7 @@ TEST(Machine, who_is_silent_at_the_deadline_has_failed) {
   EXPECT_EQ(l.lock.state, State::acquiring);
   EXPECT_EQ(l.time(150), Action::drop);
   expect_over(l, REDLOCK_EV_FAILED, REDLOCK_E_NO_QUORUM);
-  EXPECT_EQ(count(l.lock.round.failed), 3u);
+  EXPECT_EQ(l.lock.round.failed.count(), 3u);
   EXPECT_EQ(l.lock.round.first_error, REDLOCK_E_NODE_TIMEOUT);
 }
 
@@ -525,7 +525,7 @@ TEST(Machine, the_first_error_is_kept_at_the_deadline) {
   l.vote(3, Vote::failed, REDLOCK_E_LOADING);
   l.time(50);
   EXPECT_EQ(l.lock.round.first_error, REDLOCK_E_LOADING);
-  EXPECT_EQ(count(l.lock.round.failed), masters);
+  EXPECT_EQ(l.lock.round.failed.count(), masters);
 }
 
 TEST(Machine, refusals_and_silence_together) {
@@ -883,18 +883,18 @@ TEST(Machine, a_key_is_put_back_only_where_the_master_has_said_that_it_is_gone) 
     Life l = Life::extending(4'000);
     for (MasterIndex m = 0; m < 5; ++m) l.machine.has(l.lock, m);
     const uint32_t round = l.lock.round.number;
-    EXPECT_EQ(distrusted ? l.machine.distrust(l.lock, bit(4)) : l.machine.lacks(l.lock, 4, 0), Action::none);
-    EXPECT_EQ(l.lock.lacking, bit(4));
+    EXPECT_EQ(distrusted ? l.machine.distrust(l.lock, Masters::of(4)) : l.machine.lacks(l.lock, 4, 0), Action::none);
+    EXPECT_EQ(l.lock.lacking, Masters::of(4));
     EXPECT_EQ(l.votes(0, 3, Vote::granted), Action::none);
     EXPECT_EQ(l.machine.lacks(l.lock, 4, round), Action::put_back);
-    EXPECT_EQ(l.lock.gone, bit(4));
+    EXPECT_EQ(l.lock.gone, Masters::of(4));
     l.machine.put_back_sent(l.lock, 4);
-    EXPECT_EQ(l.lock.gone | l.lock.lacking, 0);
+    EXPECT_EQ(l.lock.gone | l.lock.lacking, Masters());
   }
   Life gone = Life::extending(4'000);
   gone.machine.lacks(gone.lock, 4, gone.lock.round.number);
-  gone.machine.distrust(gone.lock, bit(4));
-  EXPECT_EQ(gone.lock.gone, 0) << "it may come back with an old key";
+  gone.machine.distrust(gone.lock, Masters::of(4));
+  EXPECT_EQ(gone.lock.gone, Masters()) << "it may come back with an old key";
 }
 
 TEST(Machine, word_of_a_change_brings_the_next_round_forward) {
@@ -942,8 +942,8 @@ TEST(Machine, where_no_look_can_be_sent_a_waiter_tries_or_waits) {
     l.lock.outlook.use(free_at, masters);
     l.begin(0);
     ASSERT_EQ(l.votes(0, 3, Vote::refused), Action::watch);
-    l.machine.watch(l.lock, 31, 31, l.now, l.random);
-    ASSERT_EQ(l.lock.outlook.look(), 31);
+    l.machine.watch(l.lock, Masters::all(5), Masters::all(5), l.now, l.random);
+    ASSERT_EQ(l.lock.outlook.look(), Masters::all(5));
     for (MasterIndex m = 0; m < masters; ++m) l.machine.look_sent(l.lock, m, l.now, l.random);
     EXPECT_GE(l.lock.wake_at, at(sleep_max_ms / 2)) << "nothing is known: its own timer";
     for (MasterIndex m = 0; m < 3; ++m) l.machine.look_away(l.lock, m, votes, l.now, l.random);

@@ -53,7 +53,7 @@ struct Waiter {
   // Lost the first round to a holder on all masters, and has looked.
   static Waiter looking(unsigned n = 3) {
     Waiter w(n);
-    const MasterMask all = all_masters(n);
+    const Masters all = Masters::all(n);
     w.outlook.round_begins();
     w.outlook.wait(all, all, all, at(50));
     for (MasterIndex m = 0; m < n; ++m) w.outlook.look_sent(m);
@@ -71,20 +71,20 @@ struct Waiter {
 TEST(Outlook, looks_where_it_is_told_of_changes_and_polls_the_rest) {
   Waiter w(5);
   w.outlook.round_begins();
-  w.outlook.wait(0b01111, 0b00111, 0b11111, at(50));
-  EXPECT_EQ(w.outlook.look(), 0b00111);
+  w.outlook.wait(Masters::all(4), Masters::all(3), Masters::all(5), at(50));
+  EXPECT_EQ(w.outlook.look(), Masters::all(3));
   EXPECT_EQ(w.free_at[0], never);
   EXPECT_EQ(w.free_at[3], at(50)) << "votes, but tells nothing";
   EXPECT_EQ(w.free_at[4], never) << "does not vote";
   EXPECT_TRUE(w.outlook.waits());
   w.outlook.round_begins();
-  EXPECT_EQ(w.outlook.look(), 0);
+  EXPECT_EQ(w.outlook.look(), Masters());
   EXPECT_FALSE(w.outlook.waits());
 }
 
 TEST(Outlook, what_a_look_says) {
   Waiter w = Waiter::looking();
-  EXPECT_EQ(w.outlook.look(), 0);
+  EXPECT_EQ(w.outlook.look(), Masters());
   EXPECT_EQ(w.outlook.quorum_at(), never) << "nothing is known yet";
   w.looked(0, 700, 10);
   EXPECT_EQ(w.free_at[0], at(712)) << "the server's milliseconds, and expired is after";
@@ -105,11 +105,11 @@ TEST(Outlook, a_change_is_worth_a_look_and_nothing_is_known_until_it_is_answered
   Waiter w = Waiter::looking();
   for (MasterIndex m = 0; m < 3; ++m) w.looked(m, 700, 10);
   w.changed(1, 20);
-  EXPECT_EQ(w.outlook.look(), 0b010);
+  EXPECT_EQ(w.outlook.look(), Masters::of(1));
   EXPECT_EQ(w.free_at[1], never);
   w.outlook.look_sent(1);
   w.changed(1, 21);
-  EXPECT_EQ(w.outlook.look(), 0) << "the answer under way was given after the push";
+  EXPECT_EQ(w.outlook.look(), Masters()) << "the answer under way was given after the push";
   w.looked(1, 700, 22);
   EXPECT_EQ(w.outlook.quorum_at(), at(712)) << "renewed: as before";
 }
@@ -131,8 +131,8 @@ TEST(Outlook, a_look_behind_a_refused_set_need_not_be_repeated) {
   for (MasterIndex m = 0; m < 3; ++m) w.outlook.look_sent(m);
   w.looked(0, 500, 10);  // refused
   w.looked(1, 900, 10);  // granted: this is our own key
-  w.outlook.wait(0b111, 0b111, 0b101, at(50));
-  EXPECT_EQ(w.outlook.look(), 0b010) << "only where our own key was";
+  w.outlook.wait(Masters::all(3), Masters::all(3), Masters::of(0, 2), at(50));
+  EXPECT_EQ(w.outlook.look(), Masters::of(1)) << "only where our own key was";
   EXPECT_EQ(w.free_at[0], at(512));
   EXPECT_EQ(w.free_at[2], never) << "its answer is under way";
   w.looked(2, ttl_gone, 11);
@@ -146,8 +146,8 @@ TEST(Outlook, a_look_behind_a_set_that_was_followed_by_a_change_is_repeated) {
   w.looked(0, 500, 10);
   w.changed(0, 11);
   w.changed(2, 11);
-  w.outlook.wait(0b111, 0b111, 0b111, at(50));
-  EXPECT_EQ(w.outlook.look(), 0b001);
+  w.outlook.wait(Masters::all(3), Masters::all(3), Masters::all(3), at(50));
+  EXPECT_EQ(w.outlook.look(), Masters::of(0));
 }
 
 TEST(Outlook, a_connection_takes_what_was_asked_with_it) {
@@ -157,7 +157,7 @@ TEST(Outlook, a_connection_takes_what_was_asked_with_it) {
   EXPECT_EQ(w.free_at[0], never);
   w.outlook.left(1);
   w.outlook.back(1, true, at(90));
-  EXPECT_EQ(w.outlook.look(), 0b010);
+  EXPECT_EQ(w.outlook.look(), Masters::of(1));
   w.outlook.look_sent(1);
   w.looked(1, ttl_gone, 20);
   EXPECT_EQ(w.free_at[1], at(20)) << "the old question is not counted";
@@ -173,7 +173,7 @@ TEST(Outlook, looks_are_rationed) {
   for (unsigned i = 0; i < 1'000; ++i) {
     const MasterIndex m = i % 3;
     w.changed(m, 100 + i / 2);
-    if (w.outlook.look() == 0) continue;
+    if (w.outlook.look().empty()) continue;
     ++looks;
     w.outlook.look_sent(m);
     w.looked(m, 5'000, 100 + i / 2);
@@ -181,7 +181,7 @@ TEST(Outlook, looks_are_rationed) {
   EXPECT_EQ(looks, 3 * Outlook::ration_per_master);
   EXPECT_EQ(w.outlook.quorum_at(), at(599 + 60)) << "who may not look is not deaf: the plain timer goes on meanwhile";
   w.changed(0, 1'100);
-  EXPECT_EQ(w.outlook.look(), 0b001);
+  EXPECT_EQ(w.outlook.look(), Masters::of(0));
 }
 
 // Two masters are free and a third lives; the fourth took no SET, for want of room, and others' attempts make it push.
@@ -189,7 +189,7 @@ TEST(Outlook, a_master_that_took_no_set_is_left_to_the_plain_timer) {
   Waiter w(5);
   w.outlook.round_begins();
   w.outlook.look_sent(3);  // behind the SET, and not answered yet
-  w.outlook.wait(0b01111, 0b00111, 0b00100, at(50));
+  w.outlook.wait(Masters::all(4), Masters::all(3), Masters::of(2), at(50));
   for (const MasterIndex m : {0u, 1u, 2u}) {
     w.outlook.look_sent(m);
     w.looked(m, m == 2 ? 1'000 : ttl_gone, 1);
@@ -197,29 +197,29 @@ TEST(Outlook, a_master_that_took_no_set_is_left_to_the_plain_timer) {
   w.looked(3, ttl_gone, 2);
   EXPECT_EQ(w.outlook.quorum_at(), at(50));
   w.changed(3, 3);
-  EXPECT_EQ(w.outlook.look(), 0);
+  EXPECT_EQ(w.outlook.look(), Masters());
   EXPECT_EQ(w.outlook.quorum_at(), at(50));
   w.outlook.left(3);
   w.outlook.back(3, true, at(70));
-  EXPECT_EQ(w.outlook.look(), 0b01000) << "on a new connection it may take one";
+  EXPECT_EQ(w.outlook.look(), Masters::of(3)) << "on a new connection it may take one";
   w.outlook.look_sent(3);
   w.looked(3, ttl_gone, 5);
   EXPECT_EQ(w.outlook.quorum_at(), at(5));
   w.outlook.left(3);
   w.outlook.back(3, false, at(70));
   w.changed(3, 6);
-  EXPECT_EQ(w.outlook.look(), 0);
+  EXPECT_EQ(w.outlook.look(), Masters());
   EXPECT_EQ(w.outlook.quorum_at(), at(70));
   w.outlook.round_begins();
-  w.outlook.wait(0b11111, 0b11111, 0b11111, at(100));
-  EXPECT_EQ(w.outlook.look(), 0b11111) << "each round shows anew";
+  w.outlook.wait(Masters::all(5), Masters::all(5), Masters::all(5), at(100));
+  EXPECT_EQ(w.outlook.look(), Masters::all(5)) << "each round shows anew";
 }
 
 TEST(Outlook, a_wait_that_is_over_takes_no_more_looks) {
   Waiter w = Waiter::looking();
   w.outlook.round_begins();
   w.outlook.back(1, true, at(90));
-  EXPECT_EQ(w.outlook.look(), 0);
+  EXPECT_EQ(w.outlook.look(), Masters());
   for (unsigned i = 0; i < 300; ++i) w.outlook.look_sent(0);
   for (unsigned i = 0; i < 254; ++i) w.looked(0, ttl_gone, 10);
   EXPECT_EQ(w.free_at[0], never) << "as many as can be counted";
@@ -232,7 +232,7 @@ TEST(Outlook, a_change_that_is_to_be_looked_at_is_enough) {
   w.looked(0, 500, 10);
   w.changed(0, 20);
   w.changed(0, 21);
-  EXPECT_EQ(w.outlook.look(), 0b001);
+  EXPECT_EQ(w.outlook.look(), Masters::of(0));
 }
 
 TEST(Outlook, a_look_that_is_not_to_be) {
@@ -240,7 +240,7 @@ TEST(Outlook, a_look_that_is_not_to_be) {
   w.looked(0, 500, 10);
   w.changed(0, 20);
   w.outlook.look_away(0, at(77));
-  EXPECT_EQ(w.outlook.look(), 0);
+  EXPECT_EQ(w.outlook.look(), Masters());
   EXPECT_EQ(w.free_at[0], at(77));
 }
 

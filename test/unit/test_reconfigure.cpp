@@ -372,7 +372,7 @@ TEST(Reconfigure, a_record_that_clients_have_changed_is_marked_all_the_same) {
   Site site(2, {1, 1}, {2, 2});
   Call& call = site.begin();
   site.stage.set_delay_ms(1, 100);
-  while (!in(call.change->new_side().done, 0)) site.advance(1);
+  while (!call.change->new_side().done.has(0)) site.advance(1);
   site.add_new("n");
   EXPECT_EQ(site.finish(call), 0);
   EXPECT_TRUE(site.entered(2));
