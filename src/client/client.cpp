@@ -29,7 +29,7 @@ void Client::run_locks(unsigned page, Instant now) {
   for (unsigned i = agenda_.begin(page); i < agenda_.end(page); ++i) {
     Lock& lock = table_[i];
     if (lock.state == State::free) continue;
-    if (now >= machine_.deadline(lock)) perform(lock, machine_.on_time(lock, now, random_), now);
+    if (now >= machine_.deadline(lock)) perform(lock, machine_.on_time(lock, now), now);
     plan(lock);
   }
 }
@@ -50,7 +50,7 @@ void Client::add_entropy(const void* bytes, size_t size) {
   pool_.add(bytes, size);
   uint64_t seed;
   if (!seeded_ && take_seed(seed)) {
-    random_.seed(seed);
+    machine_.seed(seed);
     seeded_ = true;
   }
   for (MasterIndex m = 0; m < settings_.masters; ++m) {
@@ -71,13 +71,13 @@ void Client::connecting(MasterIndex m, Instant now) {
 
 void Client::connected(MasterIndex m, Instant now) {
   on_time(now);
-  sessions_[m].connected(now, random_.next());
+  sessions_[m].connected(now, machine_.draw());
   soon(sessions_[m].deadline());
 }
 
 void Client::closed(MasterIndex m, int reason, Instant now) {
   on_time(now);
-  sessions_[m].closed(now, reason, random_.next());
+  sessions_[m].closed(now, reason, machine_.draw());
   sessions_[m].leave_strays(claims_.broke(m));
   soon(claims_.deadline());
   if (sessions_[m].reason() == REDLOCK_E_READONLY) withdrawn(m, now);
@@ -87,7 +87,7 @@ void Client::closed(MasterIndex m, int reason, Instant now) {
     Lock& lock = table_[i];
     if (lock.state != State::free && lock.round.open) perform(lock, fail_votes(lock, Masters::of(m), now), now);
     if (lock.state == State::waiting || lock.state == State::acquiring) {
-      machine_.master_left(lock, m, now, random_);
+      machine_.master_left(lock, m, now);
       plan(lock);
     }
   }
@@ -207,7 +207,7 @@ void Client::hear_news(MasterIndex m, const Reply& reply, Instant now) {
     case Reply::Kind::looked: {
       Lock& lock = table_[reply.claim];
       if (static_cast<uint32_t>(lock.generation) != reply.round) return;
-      machine_.looked(lock, m, reply.ttl, now, random_);
+      machine_.looked(lock, m, reply.ttl, now);
       return plan(lock);
     }
     case Reply::Kind::key_changed: {
@@ -273,7 +273,7 @@ inline void Client::route_vote(MasterIndex m, const Reply& reply, Lock& lock, In
   const Vote vote = reply.meaning.answer == Answer::yes  ? Vote::granted
                     : reply.meaning.answer == Answer::no ? Vote::refused
                                                          : Vote::failed;
-  const Action action = machine_.vote(lock, m, vote, reply.meaning.error, now, random_);
+  const Action action = machine_.vote(lock, m, vote, reply.meaning.error, now);
   if (!lock.round.open || action != Action::none) perform(lock, action, now);
 }
 

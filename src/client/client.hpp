@@ -217,7 +217,6 @@ class Client {
   Claims claims_;
   EntropyPool pool_;
   Proposals proposals_;
-  Random random_;
   Session* sessions_;
   char* names_;  // of each lock
   Queue<Lock, &Lock::start> starts_;

@@ -69,7 +69,7 @@ void Client::withdrawn(MasterIndex m, Instant now) {
   for (unsigned i = 0; i < table_.capacity(); ++i) {
     Lock& lock = table_[i];
     if (lock.state == State::free || !lock.round.open) continue;
-    perform(lock, machine_.revoke(lock, m, REDLOCK_E_UNREAD, now, random_), now);
+    perform(lock, machine_.revoke(lock, m, REDLOCK_E_UNREAD, now), now);
   }
   if (sessions_[m].guard().forgot()) forgotten(m, now);
 }

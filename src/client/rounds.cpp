@@ -27,7 +27,7 @@ void Client::start_rounds(Instant now) {
     if (lock.wants == Wants::acquire) machine_.see(lock, now);
     if (lock.behind != no_slot || (lock.yields && lock.wants != Wants::nothing)) {
       starts_.remove(&table_[0], table_.index(lock));
-      perform(lock, lock.behind != no_slot ? machine_.queue(lock) : machine_.yield(lock, now, random_), now);
+      perform(lock, lock.behind != no_slot ? machine_.queue(lock) : machine_.yield(lock, now), now);
       continue;
     }
     const Masters by_script = script_only(lock) ? votes : comparing;
@@ -122,7 +122,7 @@ void Client::say(const Session::Request& request, Masters masters, const Subject
 Action Client::fail_votes(Lock& lock, Masters masters, Instant now) {
   Action action = Action::none;
   for (MasterIndex m : masters) {
-    if (lock.round.open) action = machine_.vote(lock, m, Vote::failed, why_unable(lock, m), now, random_);
+    if (lock.round.open) action = machine_.vote(lock, m, Vote::failed, why_unable(lock, m), now);
   }
   return action;
 }

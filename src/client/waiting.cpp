@@ -14,7 +14,7 @@ void Client::wake_waiters(MasterIndex m, Instant now) {
     if (lock.last_cause != REDLOCK_E_LOCKED) {
       perform(lock, machine_.wake(lock), now);
     } else {
-      machine_.master_back(lock, m, sessions_[m].tracked(), now, random_);
+      machine_.master_back(lock, m, sessions_[m].tracked(), now);
       plan(lock);
       if (!lock.outlook.look().empty()) looks_ = true;
     }
@@ -30,7 +30,7 @@ void Client::watch(Lock& lock, Instant now) {
     votes.add(m);
     if (sessions_[m].tracked()) tracked.add(m);
   }
-  machine_.watch(lock, votes, tracked, now, random_);
+  machine_.watch(lock, votes, tracked, now);
   watched_ = true;
   if (!lock.outlook.look().empty()) looks_ = again_ = true;
 }
@@ -44,7 +44,7 @@ void Client::send_looks(Instant now) {
     for (MasterIndex m : lock.outlook.look()) {
       const bool votes = sessions_[m].votes();
       if (!votes || !sessions_[m].tracked()) {
-        machine_.look_away(lock, m, votes, now, random_);
+        machine_.look_away(lock, m, votes, now);
       } else if (!look(lock, m, now)) {
         looks_ = true;
       }
@@ -59,7 +59,7 @@ bool Client::look(Lock& lock, MasterIndex m, Instant now) {
   const Command read = Command::look(session.space(), settings_.key_prefix, lock.names);
   if (!session.room(read, claims_.reserved(m) + 2 + Command::look_requests)) return false;
   session.look(table_.index(lock), static_cast<uint32_t>(lock.generation), read, now);
-  machine_.look_sent(lock, m, now, random_);
+  machine_.look_sent(lock, m, now);
   soon(session.deadline());
   return true;
 }
@@ -88,7 +88,7 @@ void Client::changed(MasterIndex m, Bytes resource, Instant now) {
 
 void Client::change(Lock& lock, MasterIndex m, Instant now) {
   if (lock.state != State::waiting && lock.state != State::acquiring) return;
-  machine_.changed(lock, m, now, random_);
+  machine_.changed(lock, m, now);
   plan(lock);
   if (!lock.outlook.look().empty()) looks_ = again_ = true;
 }

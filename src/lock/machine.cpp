@@ -103,7 +103,7 @@ void Machine::propose(Lock& lock, uint64_t proposal, bool may_floor) const {
 
 // ---- votes ----------------------------------------------------------------------------------------------------
 
-Action Machine::vote_against(Lock& lock, MasterIndex m, Vote vote, int error, Instant now, Random& random) const {
+Action Machine::vote_against(Lock& lock, MasterIndex m, Vote vote, int error, Instant now) {
   Round& round = lock.round;
   if (vote == Vote::refused) {
     round.refused.add(m);
@@ -112,14 +112,14 @@ Action Machine::vote_against(Lock& lock, MasterIndex m, Vote vote, int error, In
     if (is_guards(error)) round.guarded.add(m);
     if (round.first_error == 0) round.first_error = static_cast<int16_t>(error);
   }
-  return decided(lock, now, random);
+  return decided(lock, now);
 }
 
-Action Machine::revoke(Lock& lock, MasterIndex m, int error, Instant now, Random& random) const {
+Action Machine::revoke(Lock& lock, MasterIndex m, int error, Instant now) {
   if (!lock.round.open || (lock.round.refused | lock.round.failed).has(m)) return Action::none;
   lock.round.granted.remove(m);
   lock.fence.counters.forget(m);
-  return vote(lock, m, Vote::failed, error, now, random);
+  return vote(lock, m, Vote::failed, error, now);
 }
 
 Action Machine::distrust(Lock& lock, Masters masters) const {
@@ -167,7 +167,7 @@ void Machine::hear(Lock& lock, MasterIndex m, const Counter& counter) const {
   if (!voted(round).has(m)) lock.fence.counters.hear(m, counter);
 }
 
-Action Machine::decided_fenced(Lock& lock, Instant now, Random& random) const {
+Action Machine::decided_fenced(Lock& lock, Instant now) {
   using What = TokenChoice::What;
   Round& round = lock.round;
   Fence& fence = lock.fence;
@@ -184,7 +184,7 @@ Action Machine::decided_fenced(Lock& lock, Instant now, Random& random) const {
       fence.token = choice.token;
       fence.told = fence.counters.acked;
       round.open = false;
-      return won(lock, now, random);
+      return won(lock, now);
     case What::lost:
     case What::unknown:
     case What::exhausted:
@@ -194,7 +194,7 @@ Action Machine::decided_fenced(Lock& lock, Instant now, Random& random) const {
   const int cause = choice.what == What::unknown     ? REDLOCK_E_FENCE_UNKNOWN
                     : choice.what == What::exhausted ? REDLOCK_E_FENCE_RANGE
                                                      : why_lost(round);
-  return lost(lock, cause, now, random);
+  return lost(lock, cause, now);
 }
 
 // The second part of a fenced round: only who granted the names is asked, and has a whole node_timeout again.
@@ -209,9 +209,9 @@ Action Machine::store(Lock& lock, uint64_t token, Instant now) const {
   return Action::store;
 }
 
-Action Machine::decided(Lock& lock, Instant now, Random& random) const {
+Action Machine::decided(Lock& lock, Instant now) {
   if (lock.options.fenced && lock.state == State::acquiring && !lock.fence.storing) {
-    return decided_fenced(lock, now, random);
+    return decided_fenced(lock, now);
   }
   const Round& round = lock.round;
   const unsigned against = (round.failed | round.unasked).count();
@@ -220,14 +220,14 @@ Action Machine::decided(Lock& lock, Instant now, Random& random) const {
       return Action::none;
     case Decision::won:
       lock.round.open = false;
-      return lock.state == State::acquiring ? won(lock, now, random) : extended(lock);
+      return lock.state == State::acquiring ? won(lock, now) : extended(lock);
     case Decision::lost:
       break;
   }
   lock.round.open = false;
   const int cause = why_lost(round);
-  if (lock.state == State::acquiring) return lost(lock, cause, now, random);
-  extend_lost(lock, cause == REDLOCK_E_LOCKED ? REDLOCK_E_GONE : cause, now, random);
+  if (lock.state == State::acquiring) return lost(lock, cause, now);
+  extend_lost(lock, cause == REDLOCK_E_LOCKED ? REDLOCK_E_GONE : cause, now);
   return Action::none;
 }
 
@@ -237,11 +237,11 @@ int Machine::why_lost(const Round& round) const {
   return lost_because(rules_.masters, without, round.guarded.count());
 }
 
-Action Machine::won(Lock& lock, Instant now, Random& random) const {
+Action Machine::won(Lock& lock, Instant now) {
   const Round& round = lock.round;
   const Instant until = valid_until(round.t0, round.ttl_ms, rules_.drift);
   if (until <= now || until < now + Duration::ms(lock.options.min_validity_ms)) {
-    return lost(lock, REDLOCK_E_TOO_SLOW, now, random);
+    return lost(lock, REDLOCK_E_TOO_SLOW, now);
   }
   lock.state = State::held;
   lock.fence.storing = false;
@@ -256,7 +256,7 @@ Action Machine::won(Lock& lock, Instant now, Random& random) const {
   return Action::none;
 }
 
-Action Machine::lost(Lock& lock, int cause, Instant now, Random& random) const {
+Action Machine::lost(Lock& lock, int cause, Instant now) {
   lock.last_cause = static_cast<int16_t>(cause);
   lock.turns = 0;
   count_loss(lock);
@@ -267,12 +267,12 @@ Action Machine::lost(Lock& lock, int cause, Instant now, Random& random) const {
     fail(lock, cause);
     return Action::drop;
   }
-  Duration pause = pause_after(cause, lock.options.retry_delay_ms, lock.rounds - 1, rules_.sleep_max_ms, random.next());
+  Duration pause = pause_after(cause, lock.options.retry_delay_ms, lock.rounds - 1, rules_.sleep_max_ms, random_.next());
   // A pause beyond the budget is cut for one more try, but not again and again as the end comes near.
   const Duration budget = left(lock.wait_until, now);
   if (pause >= budget) {
     const bool worthwhile = budget > Duration::us(int64_t{lock.options.retry_delay_ms} * 125);
-    pause = worthwhile ? part_of(budget, random.next()) : budget;
+    pause = worthwhile ? part_of(budget, random_.next()) : budget;
   }
   lock.state = State::waiting;
   lock.wake_at = now + pause;
@@ -298,14 +298,14 @@ Action Machine::extended(Lock& lock) const {
   return !lock.gone.empty() ? Action::put_back : Action::none;
 }
 
-void Machine::extend_lost(Lock& lock, int cause, Instant now, Random& random) const {
+void Machine::extend_lost(Lock& lock, int cause, Instant now) {
   plan_next(lock);
   // There is to be another try also where a node_timeout is as long as the ttl.
   const Duration share = third(lock.pace_ms / 2);
   const Duration pause = rules_.node_timeout < share ? rules_.node_timeout : share;
   lock.wake_at = later(lock.wake_at, now + pause);
   if (lock.asks) return;
-  if (lock.options.renew) lock.wake_at = now + pause + part_of(pause, random.next());
+  if (lock.options.renew) lock.wake_at = now + pause + part_of(pause, random_.next());
   if (told_acquired(lock)) report(lock, REDLOCK_EV_AT_RISK, cause);
 }
 
@@ -315,7 +315,7 @@ void Machine::plan_next(Lock& lock) const {
 
 // ---- time -----------------------------------------------------------------------------------------------------
 
-Action Machine::on_time(Lock& lock, Instant now, Random& random) const {
+Action Machine::on_time(Lock& lock, Instant now) {
   switch (lock.state) {
     case State::free:
     case State::over:
@@ -351,7 +351,7 @@ Action Machine::on_time(Lock& lock, Instant now, Random& random) const {
   const Masters silent = Masters::all(rules_.masters) - voted(round);
   round.failed |= silent;
   if (round.first_error == 0) round.first_error = REDLOCK_E_NODE_TIMEOUT;
-  return decided(lock, now, random);
+  return decided(lock, now);
 }
 
 Instant Machine::deadline(const Lock& lock) const {
@@ -381,54 +381,54 @@ Action Machine::wake(Lock& lock) const {
 
 // wake_at is what the plain timer says. It stays so where no master tells of changes; and for a master that failed,
 // since a key that is not there says nothing about why a SET was not taken.
-void Machine::watch(Lock& lock, Masters votes, Masters tracked, Instant now, Random& random) const {
+void Machine::watch(Lock& lock, Masters votes, Masters tracked, Instant now) {
   tracked -= lock.round.failed;
   if (tracked.empty()) return;
   const Duration half = Duration::us(int64_t{rules_.sleep_max_ms} * 500);
-  lock.net_at = now + half + part_of(half, random.next());
+  lock.net_at = now + half + part_of(half, random_.next());
   lock.outlook.wait(votes, tracked, lock.round.refused, lock.wake_at);
-  plan_round(lock, true, now, random);
+  plan_round(lock, true, now);
 }
 
-void Machine::look_sent(Lock& lock, MasterIndex m, Instant now, Random& random) const {
+void Machine::look_sent(Lock& lock, MasterIndex m, Instant now) {
   lock.outlook.look_sent(m);
-  plan_round(lock, false, now, random);
+  plan_round(lock, false, now);
 }
 
-void Machine::look_away(Lock& lock, MasterIndex m, bool votes, Instant now, Random& random) const {
-  lock.outlook.look_away(m, votes ? poll_at(lock, now, random) : Instant::never());
-  plan_round(lock, false, now, random);
+void Machine::look_away(Lock& lock, MasterIndex m, bool votes, Instant now) {
+  lock.outlook.look_away(m, votes ? poll_at(lock, now) : Instant::never());
+  plan_round(lock, false, now);
 }
 
-void Machine::looked(Lock& lock, MasterIndex m, int64_t ttl, Instant now, Random& random) const {
-  lock.outlook.looked(m, ttl, now, poll_at(lock, now, random));
-  plan_round(lock, false, now, random);
+void Machine::looked(Lock& lock, MasterIndex m, int64_t ttl, Instant now) {
+  lock.outlook.looked(m, ttl, now, poll_at(lock, now));
+  plan_round(lock, false, now);
 }
 
-void Machine::changed(Lock& lock, MasterIndex m, Instant now, Random& random) const {
-  if (!lock.outlook.changed(m, now)) lock.outlook.look_away(m, poll_at(lock, now, random));
-  plan_round(lock, false, now, random);
+void Machine::changed(Lock& lock, MasterIndex m, Instant now) {
+  if (!lock.outlook.changed(m, now)) lock.outlook.look_away(m, poll_at(lock, now));
+  plan_round(lock, false, now);
 }
 
-void Machine::master_left(Lock& lock, MasterIndex m, Instant now, Random& random) const {
+void Machine::master_left(Lock& lock, MasterIndex m, Instant now) {
   lock.outlook.left(m);
-  plan_round(lock, false, now, random);
+  plan_round(lock, false, now);
 }
 
-void Machine::master_back(Lock& lock, MasterIndex m, bool tracked, Instant now, Random& random) const {
-  lock.outlook.back(m, tracked, poll_at(lock, now, random));
-  plan_round(lock, false, now, random);
+void Machine::master_back(Lock& lock, MasterIndex m, bool tracked, Instant now) {
+  lock.outlook.back(m, tracked, poll_at(lock, now));
+  plan_round(lock, false, now);
 }
 
 // Every news may bring the next round nearer or put it off; the same news draws no new lot.
-void Machine::plan_round(Lock& lock, bool anew, Instant now, Random& random) const {
+void Machine::plan_round(Lock& lock, bool anew, Instant now) {
   if (lock.state != State::waiting || !lock.outlook.waits() || lock.wants != Wants::nothing) return;
   const Instant at = lock.outlook.quorum_at();
   const bool as_before = at == lock.planned_for || (at <= now && lock.planned_for <= now);
   if (as_before && !anew) return;
   lock.planned_for = at;
   const Duration window = race_window(lock.round_took, lock.collisions, lock.options.retry_delay_ms);
-  lock.wake_at = earlier(lock.net_at, later(at, later(now, lock.not_before)) + part_of(window, random.next()));
+  lock.wake_at = earlier(lock.net_at, later(at, later(now, lock.not_before)) + part_of(window, random_.next()));
 }
 
 Duration Machine::plain_pause(const Lock& lock) const {
@@ -436,8 +436,8 @@ Duration Machine::plain_pause(const Lock& lock) const {
   return Duration::ms(retry_ms < rules_.sleep_max_ms ? retry_ms : rules_.sleep_max_ms);
 }
 
-Instant Machine::poll_at(const Lock& lock, Instant now, Random& random) const {
-  return now + part_of(plain_pause(lock), random.next());
+Instant Machine::poll_at(const Lock& lock, Instant now) {
+  return now + part_of(plain_pause(lock), random_.next());
 }
 
 Action Machine::queue(Lock& lock) const {
@@ -457,12 +457,12 @@ Action Machine::first(Lock& lock, const Lock& before) const {
 }
 
 // Long enough for another client to be told, to look, and to try.
-Action Machine::yield(Lock& lock, Instant now, Random& random) const {
+Action Machine::yield(Lock& lock, Instant now) {
   lock.yields = false;
   lock.turns = 0;
   lock.wants = Wants::nothing;
   lock.not_before = now + race_window(lock.round_took, 2, lock.options.retry_delay_ms);
-  lock.wake_at = poll_at(lock, now, random);
+  lock.wake_at = poll_at(lock, now);
   return Action::watch;
 }
 

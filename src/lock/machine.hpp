@@ -145,6 +145,9 @@ class Machine {
   };
 
   void init(const Rules& rules) { rules_ = rules; }
+  // Pauses are drawn by lot, so that clients which lose at the same moment do not try again at the same moment.
+  void seed(uint64_t seed) { random_.seed(seed); }
+  uint32_t draw() { return random_.next(); }
 
   // free → waiting; the lock wants an acquire round.
   void accept(Lock& lock, const Options& options) const;
@@ -158,16 +161,16 @@ class Machine {
   void propose(Lock& lock, uint64_t proposal, bool may_floor) const;
   // What a master says of the counter, before its vote.
   void hear(Lock& lock, MasterIndex m, const Counter& counter) const;
-  Action vote(Lock& lock, MasterIndex m, Vote vote, int error, Instant now, Random& random) const {
+  Action vote(Lock& lock, MasterIndex m, Vote vote, int error, Instant now) {
     Round& round = lock.round;
     if (!round.open || voted(round).has(m)) return Action::none;
-    if (vote != Vote::granted) return vote_against(lock, m, vote, error, now, random);
+    if (vote != Vote::granted) return vote_against(lock, m, vote, error, now);
     round.granted.add(m);  // it may win the round, and never loses it
-    return round.granted.count() < quorum_of(rules_.masters) ? Action::none : decided(lock, now, random);
+    return round.granted.count() < quorum_of(rules_.masters) ? Action::none : decided(lock, now);
   }
 
   // This master may have forgotten what it granted: its vote for an open round does not count any more.
-  Action revoke(Lock& lock, MasterIndex m, int error, Instant now, Random& random) const;
+  Action revoke(Lock& lock, MasterIndex m, int error, Instant now);
   // What a master says of the lock's value, in whatever round it was asked.
   void has(Lock& lock, MasterIndex m) const {
     lock.owners.add(m);
@@ -188,25 +191,25 @@ class Machine {
   // These masters are not believed any more: a held lock needs a quorum of others.
   Action distrust(Lock& lock, Masters masters) const;
 
-  Action on_time(Lock& lock, Instant now, Random& random) const;
+  Action on_time(Lock& lock, Instant now);
   Instant deadline(const Lock& lock) const;
   // Masters came back, or there is room again: a waiter need not sleep on.
   Action wake(Lock& lock) const;
 
   // ---- a waiter that watches the masters instead of asking again and again
-  void watch(Lock& lock, Masters votes, Masters tracked, Instant now, Random& random) const;
-  void look_sent(Lock& lock, MasterIndex m, Instant now, Random& random) const;
-  void look_away(Lock& lock, MasterIndex m, bool votes, Instant now, Random& random) const;
-  void looked(Lock& lock, MasterIndex m, int64_t ttl, Instant now, Random& random) const;
-  void changed(Lock& lock, MasterIndex m, Instant now, Random& random) const;
-  void master_left(Lock& lock, MasterIndex m, Instant now, Random& random) const;
-  void master_back(Lock& lock, MasterIndex m, bool tracked, Instant now, Random& random) const;
+  void watch(Lock& lock, Masters votes, Masters tracked, Instant now);
+  void look_sent(Lock& lock, MasterIndex m, Instant now);
+  void look_away(Lock& lock, MasterIndex m, bool votes, Instant now);
+  void looked(Lock& lock, MasterIndex m, int64_t ttl, Instant now);
+  void changed(Lock& lock, MasterIndex m, Instant now);
+  void master_left(Lock& lock, MasterIndex m, Instant now);
+  void master_back(Lock& lock, MasterIndex m, bool tracked, Instant now);
 
   // ---- a waiter behind another of this client
   Action queue(Lock& lock) const;  // it is not its turn: it sends nothing
   // The one before it is over: its turn, but that of other clients first when it yields.
   Action first(Lock& lock, const Lock& before) const;
-  Action yield(Lock& lock, Instant now, Random& random) const;
+  Action yield(Lock& lock, Instant now);
 
   int extend(Lock& lock, uint32_t ttl_ms) const;  // 0 or enum redlock_err
   Action cancel(Lock& lock, int err) const;       // waiting, acquiring, or acquired and not yet told
@@ -215,14 +218,14 @@ class Machine {
   Action jumped(Lock& lock, Instant now) const;
 
  private:
-  Action vote_against(Lock& lock, MasterIndex m, Vote vote, int error, Instant now, Random& random) const;
-  Action decided(Lock& lock, Instant now, Random& random) const;
-  Action decided_fenced(Lock& lock, Instant now, Random& random) const;
+  Action vote_against(Lock& lock, MasterIndex m, Vote vote, int error, Instant now);
+  Action decided(Lock& lock, Instant now);
+  Action decided_fenced(Lock& lock, Instant now);
   Action store(Lock& lock, uint64_t token, Instant now) const;
-  Action won(Lock& lock, Instant now, Random& random) const;
-  Action lost(Lock& lock, int cause, Instant now, Random& random) const;
+  Action won(Lock& lock, Instant now);
+  Action lost(Lock& lock, int cause, Instant now);
   Action extended(Lock& lock) const;
-  void extend_lost(Lock& lock, int cause, Instant now, Random& random) const;
+  void extend_lost(Lock& lock, int cause, Instant now);
   Action fail(Lock& lock, int err) const;
   Action lost_early(Lock& lock) const;
   // Nothing more is heard of these in the round.
@@ -232,12 +235,13 @@ class Machine {
   int why_lost(const Round& round) const;
   bool renews(const Lock& lock) const { return lock.options.renew && lock.valid_until < lock.hold_until; }
   void plan_next(Lock& lock) const;
-  void plan_round(Lock& lock, bool anew, Instant now, Random& random) const;
+  void plan_round(Lock& lock, bool anew, Instant now);
   Duration plain_pause(const Lock& lock) const;  // the longest of its pauses while others hold the lock
-  Instant poll_at(const Lock& lock, Instant now, Random& random) const;
+  Instant poll_at(const Lock& lock, Instant now);
   Action end(Lock& lock, int event, int err, Action action) const;
 
   Rules rules_ = {};
+  Random random_;
   // They go round soon, where a test sees it, and not after weeks. No round has 0: a put-back has.
   uint32_t rounds_ = UINT32_MAX - 8;
 };

@@ -57,7 +57,7 @@ struct Life {
     now = at(ms);
     return machine.begin(lock, now);
   }
-  Action vote(MasterIndex m, Vote v, int error = 0) { return machine.vote(lock, m, v, error, now, random); }
+  Action vote(MasterIndex m, Vote v, int error = 0) { return machine.vote(lock, m, v, error, now); }
   Action votes(unsigned from, unsigned n, Vote v, int error = 0) {
     Action action = Action::none;
     for (unsigned i = 0; i < n; ++i) action = vote(from + i, v, error);
@@ -66,7 +66,7 @@ struct Life {
   Action time(int64_t ms) { return time(at(ms)); }
   Action time(Instant t) {
     now = t;
-    return machine.on_time(lock, now, random);
+    return machine.on_time(lock, now);
   }
   // The owner is told what is to be told.
   int told() {
@@ -96,7 +96,6 @@ struct Life {
 
   Machine machine;
   Lock lock;
-  Random random;
   Instant now = at(0);
 };
 
@@ -395,7 +394,7 @@ TEST(Machine, a_token_that_too_few_store_is_for_the_masters_to_answer) {
 
 TEST(Machine, what_a_round_that_is_over_was_granted_is_not_revoked) {
   Life l = Life::holding();
-  EXPECT_EQ(l.machine.revoke(l.lock, 0, REDLOCK_E_UNREAD, l.now, l.random), Action::none);
+  EXPECT_EQ(l.machine.revoke(l.lock, 0, REDLOCK_E_UNREAD, l.now), Action::none);
   EXPECT_EQ(l.lock.state, State::held);
   EXPECT_EQ(l.lock.round.granted, Masters::of(0, 1, 2));
   EXPECT_EQ(l.lock.round.failed, Masters());
@@ -486,7 +485,7 @@ TEST(Machine, who_lets_others_try_sleeps_no_longer_than_any_waiter) {
   options.retry_delay_ms = 60'000;
   Life l(options);
   for (int i = 0; i < 100; ++i) {
-    EXPECT_EQ(l.machine.yield(l.lock, at(0), l.random), Action::watch);
+    EXPECT_EQ(l.machine.yield(l.lock, at(0)), Action::watch);
     EXPECT_LE(l.lock.wake_at, at(sleep_max_ms));
   }
 }
@@ -630,7 +629,7 @@ TEST(Machine, the_last_pause_leaves_time_for_another_round) {
     unsigned early = 0;
     for (int i = 0; i < 200; ++i) {
       Life l(with_wait(40));
-      l.random.seed(static_cast<uint64_t>(i));
+      l.machine.seed(static_cast<uint64_t>(i));
       l.begin(0);
       l.now = at(worthwhile ? 27 : 28);
       l.votes(0, 3, Vote::refused);
@@ -649,7 +648,7 @@ TEST(Machine, pauses_grow_only_while_masters_are_missing) {
     Instant longest[8];
     for (int i = 0; i < 300; ++i) {
       Life l(with_wait(REDLOCK_WAIT_FOREVER));
-      l.random.seed(static_cast<uint64_t>(i));
+      l.machine.seed(static_cast<uint64_t>(i));
       for (Instant& longest_of_round : longest) {
         l.lock.wants = Wants::acquire;
         ASSERT_TRUE(l.machine.begin(l.lock, at(0)));
@@ -942,11 +941,11 @@ TEST(Machine, where_no_look_can_be_sent_a_waiter_tries_or_waits) {
     l.lock.outlook.use(free_at, masters);
     l.begin(0);
     ASSERT_EQ(l.votes(0, 3, Vote::refused), Action::watch);
-    l.machine.watch(l.lock, Masters::all(5), Masters::all(5), l.now, l.random);
+    l.machine.watch(l.lock, Masters::all(5), Masters::all(5), l.now);
     ASSERT_EQ(l.lock.outlook.look(), Masters::all(5));
-    for (MasterIndex m = 0; m < masters; ++m) l.machine.look_sent(l.lock, m, l.now, l.random);
+    for (MasterIndex m = 0; m < masters; ++m) l.machine.look_sent(l.lock, m, l.now);
     EXPECT_GE(l.lock.wake_at, at(sleep_max_ms / 2)) << "nothing is known: its own timer";
-    for (MasterIndex m = 0; m < 3; ++m) l.machine.look_away(l.lock, m, votes, l.now, l.random);
+    for (MasterIndex m = 0; m < 3; ++m) l.machine.look_away(l.lock, m, votes, l.now);
     if (votes) {
       EXPECT_LE(l.lock.wake_at, at(2 * 100)) << "the plain timer, and the others' first try";
     } else {
@@ -958,7 +957,7 @@ TEST(Machine, where_no_look_can_be_sent_a_waiter_tries_or_waits) {
 TEST(Machine, a_failed_renewal_is_repeated_soon) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     Life l = Life::extending(4'000);
-    l.random.seed(seed);
+    l.machine.seed(seed);
     l.now = at(4'010);
     l.votes(0, 3, Vote::failed, REDLOCK_E_SUSPECT);
     const Instant next = l.machine.deadline(l.lock);
