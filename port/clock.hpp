@@ -28,11 +28,6 @@
 
 namespace redlock {
 
-struct Reading {
-  Instant now;
-  bool jumped;  // every lock held is LOST, every open round begins anew
-};
-
 template <class Source>
 class Clock {
  public:

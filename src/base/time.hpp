@@ -55,6 +55,13 @@ class Instant {
   int64_t ns_ = 0;
 };
 
+// What a port's clock says. jumped: the machine was suspended, or its clocks were changed, since the reading before.
+// Every lock held is LOST then, and every open round begins anew.
+struct Reading {
+  Instant now;
+  bool jumped;
+};
+
 // Chosen by number, not by object: on 32-bit ARM the compiler puts two objects into memory and chooses an address.
 constexpr Instant earlier(Instant a, Instant b) { return Instant::from_ns(b.ns() < a.ns() ? b.ns() : a.ns()); }
 constexpr Instant later(Instant a, Instant b) { return Instant::from_ns(a.ns() < b.ns() ? b.ns() : a.ns()); }

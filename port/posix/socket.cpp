@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+#include "port/posix/socket.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+namespace redlock {
+namespace {
+
+constexpr int keepalive_idle_s = 5;
+constexpr int keepalive_interval_s = 1;
+constexpr int keepalive_probes = 3;
+constexpr int user_timeout_ms = 3000;  // for data without acknowledgement: keepalive sends no probes then
+
+bool set_option(int fd, int level, int name, int value) {
+  return setsockopt(fd, level, name, &value, sizeof value) == 0;
+}
+
+bool tune(int fd) {
+  return set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1) && set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1) &&
+         set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, keepalive_idle_s) &&
+         set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, keepalive_interval_s) &&
+         set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, keepalive_probes) &&
+         set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, user_timeout_ms);
+}
+
+}  // namespace
+
+// ---- addresses ------------------------------------------------------------------------------------------------
+
+void host_text(const MasterSettings& master, char (&out)[host_text_size]) {
+  memcpy(out, master.host.data, master.host.size);
+  out[master.host.size] = '\0';
+}
+
+bool numeric_address(const MasterSettings& master, Address& out) {
+  char host[host_text_size];
+  host_text(master, host);
+  memset(&out.storage, 0, sizeof out.storage);
+  if (master.unix_socket) {
+    auto& address = reinterpret_cast<sockaddr_un&>(out.storage);
+    address.sun_family = AF_UNIX;
+    memcpy(address.sun_path, host, master.host.size + 1);
+    out.size = sizeof address;
+  } else if (inet_pton(AF_INET, host, &reinterpret_cast<sockaddr_in&>(out.storage).sin_addr) == 1) {
+    out.storage.ss_family = AF_INET;
+    out.size = sizeof(sockaddr_in);
+  } else if (inet_pton(AF_INET6, host, &reinterpret_cast<sockaddr_in6&>(out.storage).sin6_addr) == 1) {
+    out.storage.ss_family = AF_INET6;
+    out.size = sizeof(sockaddr_in6);
+  } else {
+    return false;
+  }
+  if (!master.unix_socket) set_port(out, master.port);
+  return true;
+}
+
+// Both families have the port at the same place.
+static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
+void set_port(Address& address, uint16_t port) {
+  reinterpret_cast<sockaddr_in&>(address.storage).sin_port = htons(port);
+}
+
+bool same_address(const Address& a, const Address& b) {
+  if (a.storage.ss_family != b.storage.ss_family) return false;
+  if (a.storage.ss_family == AF_INET) {
+    const auto& x = reinterpret_cast<const sockaddr_in&>(a.storage);
+    const auto& y = reinterpret_cast<const sockaddr_in&>(b.storage);
+    return x.sin_port == y.sin_port && x.sin_addr.s_addr == y.sin_addr.s_addr;
+  }
+  if (a.storage.ss_family == AF_INET6) {
+    const auto& x = reinterpret_cast<const sockaddr_in6&>(a.storage);
+    const auto& y = reinterpret_cast<const sockaddr_in6&>(b.storage);
+    return x.sin6_port == y.sin6_port && x.sin6_scope_id == y.sin6_scope_id &&
+           memcmp(&x.sin6_addr, &y.sin6_addr, sizeof x.sin6_addr) == 0;
+  }
+  return false;
+}
+
+// ---- connections ----------------------------------------------------------------------------------------------
+
+int open_socket(const Address& address) {
+  const int fd = socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0 || address.storage.ss_family == AF_UNIX || tune(fd)) return fd;
+  ::close(fd);
+  return -1;
+}
+
+Connecting connect_socket(int fd, const Address& address) {
+  if (connect(fd, reinterpret_cast<const sockaddr*>(&address.storage), address.size) == 0) return Connecting::done;
+  return errno == EINPROGRESS ? Connecting::under_way : Connecting::failed;
+}
+
+bool is_connected(int fd) {
+  int err = 0;
+  socklen_t size = sizeof err;
+  return getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &size) == 0 && err == 0;
+}
+
+void close_socket(int fd, bool polite) {
+  if (!polite) {
+    const linger reset = {1, 0};
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+  }
+  ::close(fd);
+}
+
+// ---- bytes ----------------------------------------------------------------------------------------------------
+
+ssize_t send_runs(int fd, const Tx& tx, size_t& total) {
+  Bytes chunks[Tx::chunks_max];
+  iovec parts[Tx::chunks_max];
+  const unsigned n = tx.gather(chunks, Tx::chunks_max);
+  for (unsigned i = 0; i < n; ++i) {
+    parts[i] = {const_cast<char*>(chunks[i].data), chunks[i].size};
+    total += chunks[i].size;
+  }
+  msghdr message = {};
+  message.msg_iov = parts;
+  message.msg_iovlen = n;
+  return sendmsg(fd, &message, MSG_NOSIGNAL);
+}
+
+}  // namespace redlock

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+//
+// Connection: the way to one master on a libuv loop. It resolves names, opens and closes sockets and moves bytes; the
+// driver (port/uv/driver) decides when.
+//
+// Sockets are our own and libuv only watches them (uv_poll_t). So a send can carry MSG_NOSIGNAL, while uv_write and
+// uv_try_write raise SIGPIPE on a closed peer. A script body can leave in the same gather write as the bytes around it,
+// and a broken connection can be reset.
+#pragma once
+#include <uv.h>
+
+#include "client/client.hpp"
+#include "port/posix/socket.hpp"
+
+namespace redlock {
+
+class Driver;
+
+class Connection {
+ public:
+  Connection(Driver& driver, Client& client, MasterIndex m) : driver_(driver), client_(client), master_(m) {}
+
+  bool idle() const { return !polling_ && !lookup_pending_; }  // libuv owns nothing of it
+  [[gnu::noinline]] void connect(Instant now);
+  [[gnu::noinline]] void close(int reason, bool polite, Instant now);
+  // In line in each turn, which does it for every master.
+  [[gnu::always_inline]] void flush(const Tx& tx, Instant now) {
+    if (state_ != State::open || (events_ & UV_WRITABLE)) return;
+    if (!tx.one_run()) return flush_woven(tx, now);
+    const Bytes run = tx.run();
+    const ssize_t sent = send_run(fd_, run);
+    if (sent != static_cast<ssize_t>(run.size)) return sent_part(sent, now);
+    client_.all_sent(master_);
+  }
+  bool has_address(const Address& address) const { return fd_ >= 0 && same_address(address, address_); }
+  void show(uv_loop_t* loop, int fd);  // lets the loop see a descriptor, before the first connect()
+
+ private:
+  enum class State : uint8_t { idle, resolving, connecting, open };
+
+  [[gnu::noinline]] void resolve(Instant now);
+  void open(Instant now);
+  void established(Instant now);
+  inline void read();
+  [[gnu::noinline]] void broken();
+  [[gnu::noinline]] void flush_woven(const Tx& tx, Instant now);
+  [[gnu::noinline]] void sent_part(ssize_t sent, Instant now);
+  bool watch(int events);
+
+  static void on_poll(uv_poll_t* handle, int status, int events);
+  static void on_resolved(uv_getaddrinfo_t* request, int status, addrinfo* result);
+  static void on_poll_closed(uv_handle_t* handle);
+
+  Driver& driver_;
+  Client& client_;
+  uv_poll_t poll_ = {};
+  uv_getaddrinfo_t lookup_ = {};
+  Address address_ = {};
+  int fd_ = -1;
+  int events_ = 0;  // what the poll handle watches now
+  MasterIndex master_;
+  uint8_t tries_ = 0;            // of a host name's addresses, by turns; the one that was reached is kept
+  State state_ = State::idle;
+  bool polling_ = false;         // the poll handle is initialized and not yet closed
+  bool poll_closing_ = false;
+  bool lookup_pending_ = false;  // libuv owns `lookup_` until its callback
+};
+
+}  // namespace redlock

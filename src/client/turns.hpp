@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT
+//
+// Turns: the loop that moves a client. port/uv, the simulator, the explorer, the fuzzers and the tests' stage all run
+// this code, each with a port of its own: the class that derives from Turns<Port>.
+//
+// Whatever happens is an input: bytes, the fate of a connection, the timer, a call of the API. The port hands each
+// input in together with now(), read after the input arrived. Before its loop waits, the port calls before_wait(), and
+// turns follow until the client wants no more of them. One turn:
+//
+//   on_time        The client handles what is due.
+//   refill         The client gets the random bytes that it asked for. Without them it begins no rounds.
+//   turn           The client writes deletes that it owes, rounds that were asked for, and looks.
+//   flush          Each master's output leaves, in one write per master.
+//   flushed        A client that closes learns that nothing is left to write.
+//   wishes         The port closes and opens connections, if a session has called.
+//   events         As many events as there are now. The clock is read before each, because the callback of the event
+//                  before took its time: what an event tells is true when it is told.
+//
+// At the end the timer is armed. A call of the API inside a callback only notes what is wanted; a later turn of the
+// same step carries it out.
+//
+// A port supplies these functions. None of them waits, and none but event() calls the API:
+//
+//   Client& client()
+//   Reading clock_reading()                  reads port/clock
+//   int64_t boot_ms()                        CLOCK_BOOTTIME, negative when it cannot be read
+//   size_t fill_random(unsigned char* out, size_t size)   how many bytes it filled from the front; fewer: ask again later
+//   void flush(MasterIndex m, Instant now)   writes Client::output(m) as far as the socket takes it, and tells
+//                                            Client::sent or Client::all_sent; may have nothing to write, or no connection
+//   bool can_connect(MasterIndex m)          false: part of the connection before is not closed yet
+//   void connect(MasterIndex m, Instant now)   begins; connected() or closed() follows, at once or later
+//   void close(MasterIndex m, int reason, bool polite, Instant now)   no byte is sent or read after it; calls closed()
+//   void event(const Client::Event& event)
+//   bool arm(Instant deadline)               the timer is to fire then; false: it could not be set
+//   void ended()                             the client is closed and nothing is left to do; no turn follows
+#pragma once
+#include <string.h>
+
+#include "client/client.hpp"
+
+namespace redlock {
+
+template <class Port>
+class Turns {
+ public:
+  // ---- inputs. Bytes that arrived go to Client::received, calls of the API to the client --------------------------
+  void touch() { touched_ = true; }  // for an input after which the client itself does not ask for a turn
+  void timer_fired() {
+    armed_for_ = Instant::never();
+    touched_ = true;
+  }
+  void connected(MasterIndex m, Instant now) {
+    touched_ = true;
+    client().connected(m, now);
+    port().flush(m, now);
+  }
+  void closed(MasterIndex m, int reason, Instant now) {
+    touched_ = true;
+    client().closed(m, reason, now);
+  }
+  void writable(MasterIndex m) {
+    touched_ = true;
+    port().flush(m, now());
+  }
+
+  // A jump of the clock is told before anything that follows.
+  [[gnu::noinline]] Instant now() { return now_in_line(); }
+  [[gnu::always_inline]] Instant now_in_line() {  // where the clock is read for each read of a socket
+    const Reading reading = port().clock_reading();
+    if (reading.jumped) client().clock_jumped(reading.now);
+    return reading.now;
+  }
+
+  // ---- the loop ---------------------------------------------------------------------------------------------------
+  // Is there something to do before the loop may wait?
+  bool pending() const { return touched_ || client().wants_turn() || client().has_lock_events(); }
+  bool stepping() const { return stepping_; }  // inside of before_wait(); for good when the client has ended
+  Instant armed_for() const { return armed_for_; }
+
+  // Not while stepping().
+  void before_wait() {
+    if (pending()) {
+      step();
+    } else {
+      arm();  // bytes that were read may have brought the deadline nearer, and nothing else
+    }
+  }
+
+  // The timer is armed only when the deadline moves nearer: it may fire early, which costs one turn that does nothing.
+  void arm() {
+    const Instant deadline = touched_ ? Instant::from_ns(0) : client().deadline();
+    if (deadline >= armed_for_) return;
+    if (port().arm(deadline)) armed_for_ = deadline;
+  }
+
+ private:
+  static constexpr unsigned turns_max = 16;  // in one step; then the loop comes round first, for others on it
+
+  Port& port() { return static_cast<Port&>(*this); }
+  Client& client() const { return const_cast<Port&>(static_cast<const Port&>(*this)).client(); }
+
+  void step() {
+    REDLOCK_ASSERT(!stepping_);
+    stepping_ = true;
+    turns();
+    if (client().is_closed()) return port().ended();
+    stepping_ = false;
+    arm();
+  }
+
+  void turns() {
+    for (unsigned i = 0; i < turns_max; ++i) {
+      const Instant now = handle_time();
+      const bool turns = touched_ || client().wants_turn();  // else there are only events
+      if (turns) turn(now);
+      deliver(now, turns);
+      if (!touched_ && !client().wants_turn()) return;
+    }
+    touched_ = true;
+  }
+
+  Instant handle_time() {
+    const Instant now = this->now();
+    client().on_time(now);
+    return now;
+  }
+
+  void turn(Instant now) {
+    touched_ = false;
+    refill();
+    if (client().wants_boot_time()) client().boot_time(port().boot_ms(), now);
+    client().turn(now);
+    const unsigned masters = client().settings().masters;
+    for (MasterIndex m = 0; m < masters; ++m) port().flush(m, now);
+    client().flushed(now);
+    if (client().called()) act_on_wishes(now);
+  }
+
+  void refill() {
+    unsigned char bytes[256];
+    for (size_t wanted = client().entropy_wanted(); wanted > 0; wanted = client().entropy_wanted()) {
+      const size_t size = port().fill_random(bytes, wanted < sizeof bytes ? wanted : sizeof bytes);
+      if (size == 0) return;
+      client().add_entropy(bytes, size);
+      explicit_bzero(bytes, size);
+    }
+  }
+
+  void act_on_wishes(Instant now) {
+    const unsigned masters = client().settings().masters;
+    for (MasterIndex m = 0; m < masters; ++m) {
+      const Session::Wish wish = client().wish(m);
+      if (wish == Session::Wish::none) continue;
+      if (wish == Session::Wish::close) {
+        port().close(m, 0, client().polite(m), now);
+      } else if (port().can_connect(m)) {
+        client().connecting(m, now);
+        port().connect(m, now);
+      }
+    }
+  }
+
+  // As many events as are there now: what a callback adds is told after the next turn. late: time has passed since `now`
+  // was read.
+  void deliver(Instant now, bool late) {
+    for (unsigned n = client().events(); n > 0; --n, late = true) {
+      if (late) now = handle_time();
+      Client::Event event;
+      if (!client().next_event(event, now)) return;
+      port().event(event);
+      client().delivered(event);
+    }
+  }
+
+  Instant armed_for_ = Instant::never();
+  bool touched_ = true;  // an input came since the last turn
+  bool stepping_ = false;
+};
+
+}  // namespace redlock
