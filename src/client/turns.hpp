@@ -33,6 +33,7 @@
 //   void event(const Client::Event& event)
 //   bool arm(Instant deadline)               the timer is to fire then; false: it could not be set
 //   void ended()                             the client is closed and nothing is left to do; no turn follows
+//   void turn_ended()                        if there is one: all of a turn is done and told
 #pragma once
 #include <string.h>
 
@@ -114,6 +115,7 @@ class Turns {
       const bool turns = touched_ || client().wants_turn();  // else there are only events
       if (turns) turn(now);
       deliver(now, turns);
+      if constexpr (requires(Port& port) { port.turn_ended(); }) port().turn_ended();
       if (!touched_ && !client().wants_turn()) return;
     }
     touched_ = true;

@@ -62,7 +62,7 @@ void Mover::looped(unsigned half) {
 
 void Mover::step() {
   Process &from = *halves_[0], &to = *halves_[1];
-  const Instant now = from.now();
+  const Instant now = from.mover_time();
   if (!change_) {
     told_ = Stage::look;
     jumps_ = jumps(from.client());

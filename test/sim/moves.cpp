@@ -124,9 +124,9 @@ void make_moves(uint64_t seed, Plan& plan) {
 
 const Set& Process::set() const { return world_.plan().sets[world_.plan().set_of[index_]]; }
 
-Instant Process::now() {
+Instant Process::mover_time() {
   t_ = std::max({t_, held_until_, world_.now()});
-  const Instant now = read_clock();
+  const Instant now = input_time();
   held_until_ = std::max(held_until_, t_);
   return now;
 }

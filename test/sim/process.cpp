@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The shell of a process: the steps of port/uv/driver.cpp, one by one, over connections that are strings and a timer
-// that is a number. What its users do is in users.cpp.
+// The shell of a process: a port of the library's loop (client/turns), over connections that are strings and a timer that
+// is a number. What its users do is in users.cpp.
 #include "process.hpp"
 
 #include <cstring>
@@ -13,7 +13,6 @@
 namespace redlock::sim {
 namespace {
 
-constexpr unsigned turns_max = 16;
 constexpr Ns read_cost = 40;  // of a clock
 
 Bytes name_of(unsigned resource) {
@@ -104,9 +103,9 @@ void Process::start() {
     users_[i].index = i;
     users_[i].due = t_ + (world_.plan().ring ? 1 * ms : user_random_.spread(100 * us, idle() ? 5 * second : 100 * ms));
   }
-  touched_ = true;
-  armed_for_ = Instant::never();
+  timer_fired();  // nothing is armed, and everything is to be done
   armed_boot_ = never;
+  jump_unchecked_ = false;
   held_until_ = t_;
   if (world_.story().telling()) world_.story().tell(t_, int(index_), -1, "starts as %s", name_);
   wake(t_);
@@ -209,17 +208,10 @@ void Process::loop() {
     }
   }
   if (!(order & 1)) on_timer();
-  if (touched_ || client_->wants_turn() || client_->has_lock_events()) {
-    step();
-  } else {
-    arm();
-  }
+  before_wait();
+  check_jump();
   held_until_ = std::max(held_until_, t_);
-  if (client_->is_closed()) {
-    closed_ = true;
-    world_.checker().closed(index_, *this);
-    return;
-  }
+  if (closed_) return world_.checker().closed(index_, *this);
   for (const User& user : users_) {
     if (user.state != User::State::held || user.left) continue;
     const Instant valid_until = client_->cell(user.handle)->read().valid_until;
@@ -245,64 +237,30 @@ void Process::plan_wake() {
 
 void Process::on_timer() {
   if (armed_boot_ == never || machine.at(t_).boot < armed_boot_) return;
-  armed_for_ = Instant::never();
   armed_boot_ = never;
-  touched_ = true;
+  timer_fired();
 }
 
-void Process::step() {
-  turns();
-  if (!client_->is_closed()) arm();
-}
-
-void Process::turns() {
-  for (unsigned i = 0; i < turns_max; ++i) {
-    const Instant now = handle_time();
-    const bool turns = touched_ || client_->wants_turn();
-    if (turns) turn(now);
-    deliver(now, turns);
-    if (!touched_ && !client_->wants_turn()) return;
-  }
-  touched_ = true;
-}
-
-void Process::turn(Instant now) {
-  touched_ = false;
-  refill();
-  if (client_->wants_boot_time()) client_->boot_time(machine.at(tick(true)).boot / ms, now);
-  client_->turn(now);
-  for (MasterIndex m = 0; m < masters(); ++m) flush(m, now);
-  client_->flushed(now);
-  act_on_wishes(now);
-}
-
-void Process::deliver(Instant now, bool late) {
+void Process::event(const Client::Event& event) {
+  check_jump();
   in_callback_ = true;
-  for (unsigned n = client_->events(); n > 0; --n, late = true) {
-    if (late) now = handle_time();
-    Client::Event event;
-    if (!client_->next_event(event, now)) break;
-    if (event.callback != nullptr) event.callback(nullptr, &event.event, event.user);
-    world_.story().mark(static_cast<uint64_t>(event.event.type) << 32 | static_cast<uint32_t>(event.event.err),
-                        event.event.lock.id);
-    if (event.event.type == REDLOCK_EV_MASTER) {
-      told_[event.event.master] = event.event.state;
-      ups_ += event.event.state == REDLOCK_MASTER_UP ? 1u : 0u;
-    }
-    if (world_.story().telling() && event.event.type == REDLOCK_EV_MASTER) {
-      static constexpr const char* states[] = {"", "down", "connecting", "greeting", "up", "suspect", "guarded"};
-      world_.story().tell(t_, int(index_), int(event.event.master), "is %s (%d)", states[event.event.state],
-                          event.event.err);
-    }
-    if (event.event.type == REDLOCK_EV_MASTER && event.event.err == REDLOCK_E_PROTOCOL &&
-        !world_.network().heard_nonsense(index_, 1u << set().server[event.event.master], 0)) {
-      world_.violate(t_ - second, 1u << index_, "m%u is said to break the protocol, and never did", event.event.master);
-    }
-    client_->delivered(event);
+  if (event.callback != nullptr) event.callback(nullptr, &event.event, event.user);
+  world_.story().mark(static_cast<uint64_t>(event.event.type) << 32 | static_cast<uint32_t>(event.event.err),
+                      event.event.lock.id);
+  if (event.event.type == REDLOCK_EV_MASTER) {
+    told_[event.event.master] = event.event.state;
+    ups_ += event.event.state == REDLOCK_MASTER_UP ? 1u : 0u;
+  }
+  if (world_.story().telling() && event.event.type == REDLOCK_EV_MASTER) {
+    static constexpr const char* states[] = {"", "down", "connecting", "greeting", "up", "suspect", "guarded"};
+    world_.story().tell(t_, int(index_), int(event.event.master), "is %s (%d)", states[event.event.state],
+                        event.event.err);
+  }
+  if (event.event.type == REDLOCK_EV_MASTER && event.event.err == REDLOCK_E_PROTOCOL &&
+      !world_.network().heard_nonsense(index_, 1u << set().server[event.event.master], 0)) {
+    world_.violate(t_ - second, 1u << index_, "m%u is said to break the protocol, and never did", event.event.master);
   }
   in_callback_ = false;
-  if (!client_->has_lock_events()) jumped_ = false;
-  remember_sets();
 }
 
 const Claim* Process::claim_of(const User& user) const {
@@ -320,104 +278,89 @@ void Process::remember_sets() {
   }
 }
 
-Instant Process::read_clock() {
+Reading Process::clock_reading() {
+  check_jump();
   const unsigned sleeps = machine.sleeps();
   const Reading reading = clock_.read();
   if (reading.jumped) {
-    jumped_ = true;
+    jumped_ = jump_unchecked_ = true;
     // What the clock has learned about suspend holds until the next one.
     if (!slept_since_learned()) {
       world_.violate(t_ - second, 1u << index_, "the clock of c%u had a wrong idea of the time in suspend", index_);
     }
     sleeps_known_ = sleeps;
     if (world_.story().telling()) world_.story().tell(t_, int(index_), -1, "clock jumped");
-    client_->clock_jumped(reading.now);
-    for (const User& user : users_) {
-      if (user.state != User::State::held || client_->cell(user.handle)->expired(Table::generation(user.handle)))
-        continue;
-      world_.violate(user.asked_at, 1u << index_, "u%u holds on after the clock jumped", user.index);
-    }
     ahead_known_ = false;
     learn_ahead();
   }
   loop_began_ = earlier(loop_began_, reading.now);
-  return reading.now;
+  if (stepping()) last_turn_ = reading.now;
+  return reading;
 }
 
-Instant Process::handle_time() {
-  last_turn_ = read_clock();
-  client_->on_time(last_turn_);
-  return last_turn_;
+Instant Process::input_time() {
+  const Instant now = this->now();
+  check_jump();
+  return now;
 }
 
-void Process::refill() {
-  unsigned char bytes[256];
-  while (client_->entropy_wanted() >= 20) {
-    const size_t wanted = std::min(client_->entropy_wanted(), sizeof bytes);
-    for (size_t i = 0; i < wanted; i += 8) {
-      const uint64_t word = entropy_.next();
-      memcpy(bytes + i, &word, std::min<size_t>(8, wanted - i));
-    }
-    client_->add_entropy(bytes, wanted);
+// After the client knows of it, and before anything is told or the clock is read again.
+void Process::check_jump() {
+  if (!jump_unchecked_) return;
+  jump_unchecked_ = false;
+  for (const User& user : users_) {
+    if (user.state != User::State::held || client_->cell(user.handle)->expired(Table::generation(user.handle))) continue;
+    world_.violate(user.asked_at, 1u << index_, "u%u holds on after the clock jumped", user.index);
   }
 }
 
-void Process::arm() {
-  const Instant deadline = touched_ ? Instant::from_ns(0) : client_->deadline();
-  if (deadline >= armed_for_) return;
-  armed_for_ = deadline;
+// A client that needs less than a value's random bytes waits for more needs, which spares draws.
+size_t Process::fill_random(unsigned char* out, size_t size) {
+  if (size < 20) return 0;
+  for (size_t i = 0; i < size; i += 8) {
+    const uint64_t word = entropy_.next();
+    memcpy(out + i, &word, std::min<size_t>(8, size - i));
+  }
+  return size;
+}
+
+bool Process::arm(Instant deadline) {
   armed_boot_ = std::max<Ns>(1, clock_.timer_ns(deadline));
+  return true;
+}
+
+void Process::ended() { closed_ = true; }
+
+void Process::turn_ended() {
+  if (!client_->has_lock_events()) jumped_ = false;
+  remember_sets();
 }
 
 // ---- connections ----------------------------------------------------------------------------------------------
 
-void Process::act_on_wishes(Instant now) {
-  if (!client_->called()) return;
-  for (MasterIndex m = 0; m < masters(); ++m) {
-    switch (client_->wish(m)) {
-      case Session::Wish::none:
-        break;
-      case Session::Wish::connect:
-        if (connections_[m] == nullptr) connect(m, now);
-        break;
-      case Session::Wish::close:
-        close(m, 0, client_->polite(m), now);
-        break;
-    }
-  }
-}
-
-void Process::connect(MasterIndex m, Instant now) {
-  client_->connecting(m, now);
+void Process::connect(MasterIndex m, Instant) {
   connections_[m] = &world_.network().open(index_, set().server[m], t_);
 }
 
 void Process::close(MasterIndex m, int reason, bool polite, Instant now) {
   if (connections_[m] != nullptr) world_.network().close(*connections_[m], polite, t_);
   connections_[m] = nullptr;
-  touched_ = true;
-  client_->closed(m, reason, now);
+  Turns::closed(m, reason, now);
 }
 
 void Process::poll(MasterIndex m) {
   Connection* c = connections_[m];
   if (c == nullptr || !c->answered) return;
   if (!c->told) {
-    touched_ = true;
     c->told = true;
-    const Instant now = read_clock();
+    const Instant now = input_time();
     if (c->refused) return close(m, REDLOCK_E_CONNECT, true, now);
-    client_->connected(m, now);
-    return flush(m, now);
+    return connected(m, now);
   }
-  if (c->error) {
-    touched_ = true;
-    return close(m, REDLOCK_E_DISCONNECTED, false, read_clock());
-  }
+  if (c->error) return close(m, REDLOCK_E_DISCONNECTED, false, input_time());
   if (c->blocked && t_ >= c->blocked_until) {
-    touched_ = true;
     c->blocked = false;
-    flush(m, read_clock());
+    writable(m);
   }
   if (connections_[m] == c && c->readable()) read(m);
 }
@@ -432,7 +375,7 @@ void Process::read(MasterIndex m) {
   c.in_taken += n;
   c.heard += n;
   if (c.in_taken == c.in.size()) c.in.clear(), c.in_taken = 0;
-  const Instant now = read_clock();
+  const Instant now = input_time();
   if (n == 0) return close(m, room > 0 ? REDLOCK_E_DISCONNECTED : REDLOCK_E_PROTOCOL, false, now);
   const bool unknown = std::string_view(at, n).find("NOSCRIPT") != std::string_view::npos;
   const uint32_t open = open_rounds(), asked = claims_asked(m);

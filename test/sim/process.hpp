@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
-// Process: one gateway. A redlock::Client in memory of its own, the library's clock over the machine's clocks, a shell
-// that takes the very steps of port/uv/driver.cpp, and users who want locks.
+// Process: one gateway. A redlock::Client in memory of its own, the library's clock over the machine's clocks, the
+// library's loop (client/turns) over connections that are strings and a timer that is a number, and users who want locks.
 //
 // When its loop runs, the process lives a little ahead of the world: reading a clock may be preempted and a callback
 // may take its time, while what it sends is sent at its own time. Until the world has caught up, the process is busy.
 #pragma once
 #include <memory>
 
-#include "client/client.hpp"
+#include "client/turns.hpp"
 #include "machine_clock.hpp"
 #include "network.hpp"
 #include "port/clock.hpp"
@@ -46,7 +46,7 @@ struct User {
   Options options = {};
 };
 
-class Process {
+class Process : public Turns<Process> {
  public:
   // beside: another of the same machine
   Process(World& world, unsigned index, Process* beside = nullptr);
@@ -70,7 +70,7 @@ class Process {
   bool told_connected(unsigned m) const { return told_[m] == REDLOCK_MASTER_UP || told_[m] == REDLOCK_MASTER_GUARDED; }
   bool closed() const { return closed_; }
   bool wants_close() const { return closing_; }
-  Instant last_turn() const { return last_turn_; }  // when time was handled last
+  Instant last_turn() const { return last_turn_; }  // the latest reading of the clock in a turn
   Instant loop_began() const { return loop_began_; }  // the first reading of the clock in this run of the loop
   int64_t ahead() const { return ahead_; }            // of the client's clock over the perfect one
   // At t it has looked at this master's clock since that was stepped; and has said that it was stepped.
@@ -81,38 +81,41 @@ class Process {
   std::string boot_id() const;  // of its machine
   bool idle() const;            // it seldom wants anything
   unsigned masters() const { return set().masters; }
-  unsigned quorum() const { return masters() / 2 + 1; }
-  Instant now();  // as the shell of a mover reads it
+  unsigned quorum() const { return masters() / 2 + 1; }  void turn_ended();     // for Turns, which finds it only when it is public
+  Instant mover_time();  // as the shell of a mover reads it
 
   MachineClock& machine;
 
  private:
   friend struct ClockSource;
-  // shell
-  Instant read_clock();
-  Instant handle_time();
-  void step();
-  void turns();
-  void turn(Instant now);
+  friend class Turns<Process>;
+  // the port's functions, for Turns
+  Reading clock_reading();
+  int64_t boot_ms() { return machine.at(tick(true)).boot / ms; }
+  size_t fill_random(unsigned char* out, size_t size);
   void flush(MasterIndex m, Instant now);
+  bool can_connect(MasterIndex m) const { return connections_[m] == nullptr; }
+  void connect(MasterIndex m, Instant now);
+  void close(MasterIndex m, int reason, bool polite, Instant now);
+  void event(const Client::Event& event);
+  bool arm(Instant deadline);
+  void ended();
+
+  // shell
+  Instant input_time();
   std::string not_yet_seen(MasterIndex m, const Bytes* chunks, unsigned n) const;
   void watch_suspect(MasterIndex m, const Bytes* chunks, unsigned n);
   uint32_t open_rounds() const;
   uint32_t claims_asked(MasterIndex m) const;
   void watch_instant(const User& user, const redlock_event_t& event);
   void watch_dead_rounds(MasterIndex m, uint32_t open, uint32_t asked);
-  void act_on_wishes(Instant now);
-  void connect(MasterIndex m, Instant now);
-  void close(MasterIndex m, int reason, bool polite, Instant now);
   void poll(MasterIndex m);
   void read(MasterIndex m);
   uint64_t steps_counted(Instant now) const;
   void learn_step(const Connection& c, bool counted);
-  void deliver(Instant now, bool late);
   const Claim* claim_of(const User& user) const;
   void remember_sets();
-  void refill();
-  void arm();
+  void check_jump();
   void on_timer();
   void plan_wake();
   void call_close();
@@ -169,11 +172,10 @@ class Process {
   bool exact_ = false;  // clock reads take no time
   Ns held_until_ = 0;
   Ns wake_at_ = never;
-  Instant armed_for_ = Instant::never();
   Ns armed_boot_ = never;
-  bool touched_ = true;
   bool in_callback_ = false;
   bool jumped_ = false;  // the clock, and what followed is not all told
+  bool jump_unchecked_ = false;
   bool closing_ = false;
   bool close_called_ = false;
   bool closed_ = false;

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
+#include <utility>
 
 #include "guard_scripts.hpp"
 #include "lock/validity.hpp"
@@ -18,7 +19,6 @@ namespace {
 constexpr TrueTime ns_per_ms = 1'000'000;
 constexpr TrueTime never = INT64_MAX;
 constexpr int64_t local_at_zero = 1'000'000 * ns_per_ms;  // a gateway's clock has run for a while
-constexpr unsigned turns_max = 16;                        // as in port/uv/driver.cpp
 constexpr unsigned inputs_max = 200'000;                  // at one instant: more is a loop without end
 
 std::string text_in(Bytes bytes) { return std::string(bytes.data, bytes.size); }
@@ -197,7 +197,7 @@ int Gateway::suspended() {
 }
 
 int Gateway::commission() {
-  const int err = client_->commission(client_->settings().masters, read_clock());
+  const int err = client_->commission(client_->settings().masters, now());
   after_call();
   return err;
 }
@@ -209,14 +209,14 @@ MasterIndex Gateway::index_of(unsigned number) const {
 }
 
 void Gateway::act(const std::function<void(Instant now)>& input) {
-  input(read_clock());
+  input(now());
   after_call();
 }
 
 // Between two calls of the API the loop's prepare runs; inside a callback the turn under way goes on.
 void Gateway::after_call() {
-  if (stepping_) return;
-  if (touched_ || client_->wants_turn()) step();
+  if (stepping()) return;
+  loop();
   stage_.settle();
 }
 
@@ -322,13 +322,13 @@ Instant Gateway::local(TrueTime now) const {
 
 TrueTime Gateway::due() const {
   if (closed_) return never;
-  if (armed_for_ == Instant::never()) return never;
-  if (armed_for_ <= local(stage_.now_)) return stage_.now_;
-  const int64_t elapsed = armed_for_.ns() - local_at_zero;
+  if (armed_for() == Instant::never()) return never;
+  if (armed_for() <= local(stage_.now_)) return stage_.now_;
+  const int64_t elapsed = armed_for().ns() - local_at_zero;
   const double rate = 1.0 + static_cast<double>(rate_ppm_) / 1e6;
   TrueTime at = static_cast<TrueTime>(static_cast<double>(elapsed) / rate) - 1000;
   if (at < stage_.now_) at = stage_.now_;
-  while (local(at) < armed_for_) ++at;
+  while (local(at) < armed_for()) ++at;
   return at;
 }
 
@@ -341,101 +341,32 @@ void Gateway::resume() {
 
 void Gateway::jump() { jumped_ = true; }
 
-Instant Gateway::read_clock() {
-  const Instant now = local(stage_.now_);
-  if (jumped_) {
-    jumped_ = false;
-    client_->clock_jumped(now);
+// ---- gateway: the port's functions ----------------------------------------------------------------------------
+
+Reading Gateway::clock_reading() { return {local(stage_.now_), std::exchange(jumped_, false)}; }
+
+int64_t Gateway::boot_ms() const { return stage_.now_ / 1'000'000; }
+
+size_t Gateway::fill_random(unsigned char* out, size_t size) {
+  if (!entropy_available_) return 0;
+  for (size_t i = 0; i < size; ++i) {
+    out[i] = static_cast<unsigned char>(mix((uint64_t{number_} << 40) + ++entropy_) & 0xFF);
   }
-  return now;
+  return size;
 }
 
-Instant Gateway::handle_time() {
-  const Instant now = read_clock();
-  client_->on_time(now);
-  return now;
+void Gateway::event(const Client::Event& event) {
+  const auto found = labels_.find(event.event.lock.id);
+  const std::string label = found != labels_.end() ? found->second : "";
+  told_.push_back({stage_.now_ms(), label, event.event});
+  watch(label, event.event);
+  if (stage_.on_event) stage_.on_event(*this, label, event.event);
 }
 
-// ---- gateway: the steps of port/uv/driver.cpp -----------------------------------------------------------------
-
-void Gateway::step() {
-  if (stepping_ || closed_) return;
-  stepping_ = true;
-  ++steps_;
-  turns();
-  stepping_ = false;
-  if (client_->is_closed()) {
-    closed_ = true;
-    const unsigned debts = client_->claims().debts();
-    stage_.note(name + ": CLOSED" + (debts != 0 ? ", " + std::to_string(debts) + " debts unpaid" : ""));
-  } else {
-    arm();
-  }
-  stage_.check_exclusion();
-}
-
-void Gateway::arm() {
-  const Instant deadline = touched_ ? Instant::from_ns(0) : client_->deadline();
-  if (deadline < armed_for_) armed_for_ = deadline;
-}
-
-void Gateway::turns() {
-  for (unsigned i = 0; i < turns_max; ++i) {
-    const Instant now = handle_time();
-    const bool turns = touched_ || client_->wants_turn();
-    if (turns) turn(now);
-    deliver(now, turns);
-    if (!touched_ && !client_->wants_turn()) return;
-  }
-  touched_ = true;
-}
-
-void Gateway::turn(Instant now) {
-  touched_ = false;
-  refill();
-  if (client_->wants_boot_time()) client_->boot_time(stage_.now_ / 1'000'000, now);
-  client_->turn(now);
-  for (MasterIndex m = 0; m < connections_.size(); ++m) flush(m, now);
-  client_->flushed(now);
-  if (!client_->called()) return;
-  for (MasterIndex m = 0; m < connections_.size(); ++m) {
-    switch (client_->wish(m)) {
-      case Session::Wish::none:
-        break;
-      case Session::Wish::connect:
-        connect(m, now);
-        break;
-      case Session::Wish::close:
-        close_connection(m, 0, now);
-        break;
-    }
-  }
-}
-
-void Gateway::refill() {
-  constexpr size_t chunk = 256;
-  while (entropy_available_ && client_->entropy_wanted() > 0) {
-    unsigned char bytes[chunk];
-    const size_t size = client_->entropy_wanted() < chunk ? client_->entropy_wanted() : chunk;
-    for (size_t i = 0; i < size; ++i) {
-      bytes[i] = static_cast<unsigned char>(mix((uint64_t{number_} << 40) + ++entropy_) & 0xFF);
-    }
-    client_->add_entropy(bytes, size);
-  }
-}
-
-void Gateway::deliver(Instant now, bool late) {
-  for (unsigned n = client_->events(); n > 0; --n, late = true) {
-    if (late) now = handle_time();
-    Client::Event event;
-    if (!client_->next_event(event, now)) return;
-    const auto found = labels_.find(event.event.lock.id);
-    const std::string label = found != labels_.end() ? found->second : "";
-    told_.push_back({stage_.now_ms(), label, event.event});
-    watch(label, event.event);
-    if (stage_.on_event) stage_.on_event(*this, label, event.event);
-    client_->delivered(event);
-  }
+void Gateway::ended() {
+  closed_ = true;
+  const unsigned debts = client_->claims().debts();
+  stage_.note(name + ": CLOSED" + (debts != 0 ? ", " + std::to_string(debts) + " debts unpaid" : ""));
 }
 
 // One of ACQUIRED and FAILED, then one of RELEASED and LOST, and nothing after the end.
@@ -462,16 +393,14 @@ void Gateway::watch(const std::string& label, const redlock_event_t& e) {
   handle.ended = e.type == REDLOCK_EV_FAILED || e.type == REDLOCK_EV_LOST || e.type == REDLOCK_EV_RELEASED;
 }
 
-void Gateway::connect(MasterIndex m, Instant now) {
-  client_->connecting(m, now);
+void Gateway::connect(MasterIndex m, Instant) {
   connections_[m] = {Connection::State::connecting, stage_.open_socket(*this, number_of(m)), false};
 }
 
-void Gateway::close_connection(MasterIndex m, int reason, Instant now) {
+void Gateway::close(MasterIndex m, int reason, bool, Instant now) {
   stage_.hang_up(*this, connections_[m].id);
   connections_[m] = {};
-  touched_ = true;
-  client_->closed(m, reason, now);
+  Turns::closed(m, reason, now);
 }
 
 void Gateway::flush(MasterIndex m, Instant) {
@@ -492,25 +421,30 @@ void Gateway::flush(MasterIndex m, Instant) {
   }
 }
 
+// ---- gateway: its loop ----------------------------------------------------------------------------------------
+
+void Gateway::loop() {
+  if (stepping() || closed_) return;
+  if (pending()) ++steps_;
+  before_wait();
+  stage_.check_exclusion();
+}
+
 void Gateway::read(MasterIndex m, std::string bytes) {
   const uint64_t id = connections_[m].id;
   while (!bytes.empty() && connections_[m].id == id) {
     size_t room = 0;
     char* at = client_->rx_room(m, room);
-    const Instant now = read_clock();
+    const Instant now = this->now();
     if (room == 0) {
-      close_connection(m, REDLOCK_E_PROTOCOL, now);
+      close(m, REDLOCK_E_PROTOCOL, false, now);
     } else {
       const size_t size = bytes.size() < room ? bytes.size() : room;
       memcpy(at, bytes.data(), size);
       bytes.erase(0, size);
       client_->received(m, size, now);
     }
-    if (touched_ || client_->wants_turn() || client_->has_lock_events()) {
-      step();
-    } else {
-      arm();
-    }
+    loop();
   }
 }
 
@@ -542,8 +476,8 @@ Gateway& Stage::add(const std::string& name, const std::function<void(Settings&)
   gateways_.push_back(std::unique_ptr<Gateway>(new Gateway(*this, name, number, settings, rate_ppm)));
   Gateway& gateway = *gateways_.back();
   gateway.set_entropy(entropy);
-  if (commission) gateway.client_->commission(settings.masters, gateway.read_clock());
-  gateway.step();
+  if (commission) gateway.client_->commission(settings.masters, gateway.now());
+  gateway.loop();
   settle();
   return gateway;
 }
@@ -575,7 +509,7 @@ void Stage::advance_ms(double ms) {
 
 void Stage::settle() {
   for (const auto& gateway : gateways_) {
-    if (gateway->stepping_) return;  // called from a callback: the step under way comes to it
+    if (gateway->stepping()) return;  // called from a callback: the step under way comes to it
   }
   for (unsigned m = 1; m <= masters(); ++m) tell_pushed(m);
   advance_ms(0);
@@ -596,9 +530,8 @@ bool Stage::run_one(TrueTime until) {
   if (at > until || at == never) return false;
   if (now_ < at) now_ = at;
   if (timer != nullptr) {
-    timer->armed_for_ = Instant::never();
-    timer->touched_ = true;
-    timer->step();
+    timer->timer_fired();
+    timer->loop();
     return true;
   }
   const Input taken = input->second;
@@ -614,23 +547,20 @@ void Stage::feed(Gateway& gateway, const Input& input) {
   if (!socket.open || c.id != input.socket || gateway.closed_) return;
   switch (input.kind) {
     case Input::Kind::connected: {
-      const Instant now = gateway.read_clock();
       c.state = Gateway::Connection::State::open;
-      gateway.client_->connected(m, now);
-      gateway.flush(m, now);
+      gateway.connected(m, gateway.now());
       break;
     }
     case Input::Kind::refused:
-      gateway.close_connection(m, REDLOCK_E_CONNECT, gateway.read_clock());
+      gateway.close(m, REDLOCK_E_CONNECT, true, gateway.now());
       break;
     case Input::Kind::bytes:
       return gateway.read(m, input.bytes);
     case Input::Kind::end:
-      gateway.close_connection(m, REDLOCK_E_DISCONNECTED, gateway.read_clock());
+      gateway.close(m, REDLOCK_E_DISCONNECTED, false, gateway.now());
       break;
   }
-  gateway.touched_ = true;
-  gateway.step();
+  gateway.loop();
 }
 
 // ---- between gateways and masters -----------------------------------------------------------------------------
@@ -810,9 +740,8 @@ void Stage::set_way(unsigned number, Way way) {
       const MasterIndex at = gateway->index_of(number);
       if (at == gateway->connections_.size() || !gateway->connections_[at].full) continue;
       gateway->connections_[at].full = false;
-      gateway->flush(at, gateway->read_clock());
-      gateway->touched_ = true;
-      gateway->step();
+      gateway->writable(at);
+      gateway->loop();
     }
   }
   settle();

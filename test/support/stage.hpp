@@ -4,9 +4,9 @@
 // them. Time stands still until advance() is called; then everything that is due happens in order of its time, and in
 // order of its cause where times are equal, so that the same script always gives the same story.
 //
-// After each input of a gateway - bytes, a connection's fate, the timer, a call of the API - the stage does the very
-// steps of port/uv/driver.cpp: turn, flush, wishes, events, arm. It never does more: a client that forgets to say
-// that it wants a turn, or arms its timer too late, stands still here as it would on a device.
+// After each input of a gateway (bytes, a connection's fate, the timer, a call of the API) the loop that ships runs,
+// src/client/turns. A gateway is a port of that loop. A client that forgets to say that it wants a turn, or arms its
+// timer too late, stands still here as it would on a device.
 //
 // A master is a RedisDouble behind a way that the test bends:
 //
@@ -27,7 +27,7 @@
 #include <string>
 #include <vector>
 
-#include "client/client.hpp"
+#include "client/turns.hpp"
 #include "redis_double.hpp"
 
 namespace redlock::test {
@@ -60,7 +60,7 @@ struct Told {
   redlock_event_t event = {};
 };
 
-class Gateway {
+class Gateway : public Turns<Gateway> {
  public:
   const std::string name;
 
@@ -114,18 +114,21 @@ class Gateway {
   Instant local(TrueTime now) const;
   TrueTime due() const;  // when the timer fires, in true time
 
-  Instant read_clock();
-  Instant handle_time();
-  void step();
-  void turns();
-  void turn(Instant now);
-  void arm();
-  void refill();
-  void deliver(Instant now, bool late);
-  void after_call();
-  void connect(MasterIndex m, Instant now);
-  void close_connection(MasterIndex m, int reason, Instant now);
+  // ---- the port's functions, for Turns
+  friend class Turns<Gateway>;
+  Reading clock_reading();
+  int64_t boot_ms() const;
+  size_t fill_random(unsigned char* out, size_t size);
   void flush(MasterIndex m, Instant now);
+  static bool can_connect(MasterIndex) { return true; }
+  void connect(MasterIndex m, Instant now);
+  void close(MasterIndex m, int reason, bool polite, Instant now);
+  void event(const Client::Event& event);
+  static bool arm(Instant) { return true; }  // the stage asks for armed_for()
+  void ended();
+
+  void loop();
+  void after_call();
   void read(MasterIndex m, std::string bytes);
   void watch(const std::string& label, const redlock_event_t& event);
   bool could_act(uint64_t handle) const;
@@ -147,11 +150,8 @@ class Gateway {
   std::map<uint64_t, std::string> labels_;
   std::vector<Told> told_;
   std::map<unsigned, std::pair<int, int>> shown_;  // master → state and reason last written down
-  Instant armed_for_ = Instant::never();
   uint64_t entropy_ = 0;
   bool entropy_available_ = true;
-  bool touched_ = true;
-  bool stepping_ = false;
   bool paused_ = false;
   bool jumped_ = false;
   bool closed_ = false;
