@@ -95,7 +95,7 @@ class Driver : public Turns<Driver> {
   bool foreign() const { return owner_.foreign(owner_.self); }
   bool is_duplicate(const Address& address, const Connection& of) const;
   void grow_watchers();
-  void handle_closed();
+  [[gnu::noinline]] void handle_closed();
 
   static void on_prepare(uv_prepare_t* handle);
   static void on_timer(uv_poll_t* handle, int status, int events);

@@ -53,7 +53,7 @@ class Turns {
   void connected(MasterIndex m, Instant now) {
     touched_ = true;
     client().connected(m, now);
-    port().flush(m, now);
+    flush_apart(m, now);
   }
   void closed(MasterIndex m, int reason, Instant now) {
     touched_ = true;
@@ -61,7 +61,7 @@ class Turns {
   }
   void writable(MasterIndex m) {
     touched_ = true;
-    port().flush(m, now());
+    flush_apart(m, now());
   }
 
   // A jump of the clock is told before anything that follows.
@@ -138,7 +138,11 @@ class Turns {
     if (client().called()) act_on_wishes(now);
   }
 
-  void refill() {
+  // Not in line, where a port has flush() in line for the sake of turn().
+  [[gnu::noinline]] void flush_apart(MasterIndex m, Instant now) { port().flush(m, now); }
+
+  // Not in line: the bytes must not lie on the stack below the rest of the turn.
+  [[gnu::noinline]] void refill() {
     unsigned char bytes[256];
     for (size_t wanted = client().entropy_wanted(); wanted > 0; wanted = client().entropy_wanted()) {
       const size_t size = port().fill_random(bytes, wanted < sizeof bytes ? wanted : sizeof bytes);

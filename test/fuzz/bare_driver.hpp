@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// BareDriver: the very steps of port/uv/driver.cpp with no socket, timer or clock behind them. What the system would
-// answer - does the connection come about, how many bytes fit, what time is it - is asked of a Peer, so that a fuzzer's
-// input can decide it. It never does more than the driver: a client that forgets to say that it wants a turn, or to
-// arm its timer, stands still here as it would on a device.
+// BareDriver: a port of the library's loop (client/turns) with no socket, timer or clock behind it. What the system would
+// answer (does the connection come about, how many bytes fit, what time is it) is asked of a Peer, so that a fuzzer's
+// input can decide it. A client that forgets to say that it wants a turn, or to arm its timer, stands still here as it
+// would on a device.
 //
 // It stands in memory that the C API wipes without calling destructors, so it owns nothing.
 #pragma once
@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-#include "client/client.hpp"
+#include "client/turns.hpp"
 
 namespace redlock::test {
 
@@ -23,7 +23,7 @@ inline void require(bool condition, const char* what) {
   std::abort();
 }
 
-class BareDriver {
+class BareDriver : public Turns<BareDriver> {
  public:
   enum class Connect : uint8_t { later, at_once, refused };
 
@@ -41,141 +41,78 @@ class BareDriver {
     virtual void event(const Client::Event& event) = 0;
   };
 
-  BareDriver(Client& client, Peer* peer) : client_(client), peer_(peer), masters_(client.settings().masters) {}
+  BareDriver(Client& client, Peer* peer) : client_(client), peer_(peer) {}
 
   // ---- what the loop would tell ----------------------------------------------------------------------------------
   void prepare() {
-    if (!done_ && (touched_ || client_.wants_turn())) step();
+    if (!done_ && !stepping()) before_wait();
   }
   bool tick() {
-    if (done_ || armed_for_ > peer_->now()) return false;
-    armed_for_ = Instant::never();
-    touched_ = true;
+    if (done_ || armed_for() > peer_->now()) return false;
+    timer_fired();
     return true;
   }
   // The loop turns until there is nothing to do at this instant.
   void settle() {
     for (unsigned i = 0; i < turns_at_once; ++i) {
-      const bool due = tick();
-      if (done_ || !(due || touched_ || client_.wants_turn())) return;
+      tick();
+      if (done_ || !pending()) return;
       prepare();
     }
     require(false, "the client comes to rest");
   }
   void established(MasterIndex m) {
     if (done_ || state_[m] != State::connecting) return;
-    touched_ = true;
-    open(m, read_clock());
+    open(m, now());
   }
   void broke(MasterIndex m, int reason) {
     if (done_ || state_[m] == State::idle) return;
-    close(m, reason, read_clock());
+    close(m, reason, true, now());
   }
   void writable(MasterIndex m) {
     if (done_ || !full_[m]) return;
     full_[m] = false;
-    touched_ = true;
-    flush(m, read_clock());
+    Turns::writable(m);
   }
   // Takes what fits, at most `most`, from the front.
   void readable(MasterIndex m, std::string& bytes, size_t most) {
     if (done_ || state_[m] != State::open || bytes.empty()) return;
-    touched_ = true;
     size_t room = 0;
     char* at = client_.rx_room(m, room);
     const size_t size = std::min({room, bytes.size(), most});
     bytes.copy(at, size);
     bytes.erase(0, size);
-    const Instant now = read_clock();
+    const Instant now = this->now();
     if (size > 0) return client_.received(m, size, now);
-    close(m, REDLOCK_E_PROTOCOL, now);
+    close(m, REDLOCK_E_PROTOCOL, false, now);
   }
 
   bool done() const { return done_; }
-  bool stepping() const { return stepping_; }
   bool is_open(MasterIndex m) const { return state_[m] == State::open; }
   bool is_connecting(MasterIndex m) const { return state_[m] == State::connecting; }
-  Instant due() const { return done_ ? Instant::never() : armed_for_; }
-  Instant read_clock() {
-    if (peer_->clock_jumped()) client_.clock_jumped(peer_->now());
-    return peer_->now();
-  }
+  Instant due() const { return done_ ? Instant::never() : armed_for(); }
 
  protected:
   void set_peer(Peer* peer) { peer_ = peer; }
 
  private:
   enum class State : uint8_t { idle, connecting, open };
-  static constexpr unsigned turns_max = 16;  // as in port/uv/driver.cpp
   static constexpr unsigned turns_at_once = 200;
 
-  void step() {
-    if (stepping_) return;
-    stepping_ = true;
-    touched_ = false;
-    turns();
-    stepping_ = false;
-    if (client_.is_closed()) {
-      done_ = true;
-      return;
-    }
-    const Instant deadline = touched_ ? Instant::from_ns(0) : client_.deadline();
-    if (deadline < armed_for_) armed_for_ = deadline;
+  // ---- the port's functions, for Turns
+  friend class Turns<BareDriver>;
+  Client& client() { return client_; }
+  Reading clock_reading() {
+    const bool jumped = peer_->clock_jumped();
+    return {peer_->now(), jumped};
   }
-
-  void turns() {
-    for (unsigned i = 0; i < turns_max; ++i) {
-      const Instant now = read_clock();
-      refill();
-      if (client_.wants_boot_time()) client_.boot_time(peer_->boot_ms(), now);
-      client_.turn(now);
-      for (MasterIndex m = 0; m < masters_; ++m) flush(m, now);
-      client_.flushed(now);
-      act_on_wishes(now);
-      deliver();
-      if (!client_.wants_turn()) return;
-    }
-    touched_ = true;
-  }
-
-  // Behind a turn, which takes its time.
-  void deliver() {
-    for (unsigned n = client_.events(); n > 0; --n) {
-      const Instant now = read_clock();
-      client_.on_time(now);
-      Client::Event event;
-      if (!client_.next_event(event, now)) return;
-      peer_->event(event);
-      client_.delivered(event);
-    }
-  }
-
-  void refill() {
-    unsigned char bytes[256];
-    for (size_t wanted = client_.entropy_wanted(); wanted > 0; wanted = client_.entropy_wanted()) {
-      const size_t size = wanted < sizeof bytes ? wanted : sizeof bytes;
-      if (!peer_->entropy(bytes, size)) return;
-      client_.add_entropy(bytes, size);
-    }
-  }
-
-  void act_on_wishes(Instant now) {
-    for (MasterIndex m = 0; m < masters_; ++m) {
-      switch (client_.wish(m)) {
-        case Session::Wish::none:
-          break;
-        case Session::Wish::connect:
-          connect(m, now);
-          break;
-        case Session::Wish::close:
-          close(m, 0, now);
-          break;
-      }
-    }
-  }
-
+  int64_t boot_ms() { return peer_->boot_ms(); }
+  size_t fill_random(unsigned char* out, size_t size) { return peer_->entropy(out, size) ? size : 0; }
+  void event(const Client::Event& event) { peer_->event(event); }
+  static bool arm(Instant) { return true; }
+  void ended() { done_ = true; }
+  static bool can_connect(MasterIndex) { return true; }
   void connect(MasterIndex m, Instant now) {
-    client_.connecting(m, now);
     state_[m] = State::connecting;
     switch (peer_->connect(m)) {
       case Connect::later:
@@ -184,7 +121,7 @@ class BareDriver {
         open(m, now);
         break;
       case Connect::refused:
-        close(m, REDLOCK_E_CONNECT, now);
+        close(m, REDLOCK_E_CONNECT, true, now);
         break;
     }
   }
@@ -193,16 +130,14 @@ class BareDriver {
     state_[m] = State::open;
     full_[m] = false;
     peer_->connected(m);
-    client_.connected(m, now);
-    flush(m, now);
+    connected(m, now);
   }
 
-  void close(MasterIndex m, int reason, Instant now) {
+  void close(MasterIndex m, int reason, bool, Instant now) {
     state_[m] = State::idle;
     full_[m] = false;
-    touched_ = true;
     peer_->hang_up(m);
-    client_.closed(m, reason, now);
+    closed(m, reason, now);
   }
 
   void flush(MasterIndex m, Instant) {
@@ -225,12 +160,8 @@ class BareDriver {
 
   Client& client_;
   Peer* peer_;
-  unsigned masters_;
   State state_[REDLOCK_MASTERS_MAX] = {};
   bool full_[REDLOCK_MASTERS_MAX] = {};  // the socket took less than it was offered
-  Instant armed_for_ = Instant::never();
-  bool touched_ = true;
-  bool stepping_ = false;
   bool done_ = false;
 };
 

@@ -33,7 +33,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "client/client.hpp"
+#include "client/turns.hpp"
 #include "support/redis_double.hpp"
 #include "support/stage.hpp"
 
@@ -130,16 +130,13 @@ class Explorer {
   void report(double schedules) const;
 
  private:
-  // ---- the steps of port/uv/driver.cpp
+  // ---- a client and its port
+  class Port;
   Client& client(unsigned c) { return *reinterpret_cast<Client*>(block_[c].data()); }
   void load(const World& w, unsigned c);
   void save(World& w, unsigned c);
   void step(World& w, unsigned c);
-  void refill(World& w, unsigned c);
-  void flush(World& w, unsigned c, MasterIndex m);
-  void connect(World& w, unsigned c, MasterIndex m);
-  void hang_up(World& w, unsigned c, MasterIndex m, int reason);
-  void tell(World& w, unsigned c);
+  void hang_up(World& w, unsigned c, MasterIndex m);
   void read(World& w, unsigned c, MasterIndex m, const std::string& bytes);
 
   // ---- choices
@@ -202,7 +199,6 @@ void Explorer::save(World& w, unsigned c) {
   for (const uint64_t word : image->words) image->hash = mixed(image->hash, word);
   Party& party = w.party[c];
   party.image = loaded_[c] = image;
-  party.deadline = client(c).deadline();
   party.held_until = Instant::from_ns(INT64_MIN);
   const ValidityCell* cell = client(c).cell(party.handle);
   if (cell == nullptr) return;
@@ -211,57 +207,88 @@ void Explorer::save(World& w, unsigned c) {
   if (valid) party.held_until = seen.valid_until;
 }
 
-void Explorer::refill(World& w, unsigned c) {
-  while (client(c).entropy_wanted() > 0) {
-    unsigned char byte = static_cast<unsigned char>(mixed(c + 1, ++w.party[c].entropy) >> 32);
-    client(c).add_entropy(&byte, 1);
+// The library's loop over a world. Between two steps the loop is at rest, so it keeps nothing that belongs to a world but
+// the time that its timer was armed for; the deadline of a world is that of its own last step.
+class Explorer::Port : public Turns<Port> {
+ public:
+  Port(Explorer& explorer, World& w, unsigned c) : explorer_(explorer), w_(w), c_(c), party_(w.party[c]) {}
+
+  Client& client() { return explorer_.client(c_); }
+  Reading clock_reading() const { return {local(w_.now), false}; }
+  int64_t boot_ms() const { return w_.now / ns_per_ms; }
+  size_t fill_random(unsigned char* out, size_t size) {
+    for (size_t i = 0; i < size; ++i) out[i] = static_cast<unsigned char>(mixed(c_ + 1, ++party_.entropy) >> 32);
+    return size;
   }
-}
+  bool can_connect(MasterIndex) const { return true; }
+  void close(MasterIndex m, int reason, bool, Instant now) {
+    explorer_.hang_up(w_, c_, m);
+    closed(m, reason, now);
+  }
+  bool arm(Instant deadline) {
+    party_.deadline = deadline;
+    return true;
+  }
+  void ended() { explorer_.violation("a client ends that nobody closed"); }
+
+  void flush(MasterIndex m, Instant) {
+    const Tx& tx = client().output(m);
+    std::string bytes;
+    Bytes chunks[Tx::chunks_max];
+    const unsigned n = tx.gather(chunks, Tx::chunks_max);
+    for (unsigned i = 0; i < n; ++i) bytes.append(chunks[i].data, chunks[i].size);
+    if (bytes.empty()) return;
+    client().sent(m, bytes.size());
+    party_.wire[m].requests.push_back(bytes);
+  }
+
+  // A greeting is one step: nothing else depends on its order.
+  void connect(MasterIndex m, Instant now) {
+    Wire& wire = party_.wire[m];
+    w_.redis[m] = std::make_shared<RedisDouble>(*w_.redis[m]);
+    wire = {};
+    wire.conn = w_.redis[m]->open(w_.now);
+    wire.up = true;
+    connected(m, now);
+    while (client().session(m).state() == Session::State::greeting) {
+      flush(m, now);
+      if (wire.requests.empty()) explorer_.violation("a greeting does not go on");
+      const std::string reply = explorer_.execute(w_, m, wire.conn, wire.requests.front());
+      wire.requests.clear();
+      explorer_.read(w_, c_, m, reply);
+    }
+  }
+
+  void event(const Client::Event& event) {
+    switch (event.event.type) {
+      case REDLOCK_EV_ACQUIRED:
+        party_.acquired = true;
+        ++party_.verdicts;
+        break;
+      case REDLOCK_EV_FAILED:
+        ++party_.verdicts;
+        break;
+      case REDLOCK_EV_RELEASED:
+      case REDLOCK_EV_LOST:
+        ++party_.ends;
+        break;
+      default:
+        break;
+    }
+  }
+
+ private:
+  Explorer& explorer_;
+  World& w_;
+  unsigned c_;
+  Party& party_;
+};
 
 void Explorer::step(World& w, unsigned c) {
-  const Instant now = local(w.now);
-  do {
-    refill(w, c);
-    client(c).turn(now);
-    for (MasterIndex m = 0; m < masters; ++m) flush(w, c, m);
-    client(c).flushed(now);
-    for (MasterIndex m = 0; m < masters; ++m) {
-      const Session::Wish wish = client(c).wish(m);
-      if (wish == Session::Wish::connect) connect(w, c, m);
-      if (wish == Session::Wish::close) hang_up(w, c, m, 0);
-    }
-    tell(w, c);
-  } while (client(c).wants_turn());
-}
-
-void Explorer::flush(World& w, unsigned c, MasterIndex m) {
-  const Tx& tx = client(c).output(m);
-  std::string bytes;
-  Bytes chunks[Tx::chunks_max];
-  const unsigned n = tx.gather(chunks, Tx::chunks_max);
-  for (unsigned i = 0; i < n; ++i) bytes.append(chunks[i].data, chunks[i].size);
-  if (bytes.empty()) return;
-  client(c).sent(m, bytes.size());
-  w.party[c].wire[m].requests.push_back(bytes);
-}
-
-// A greeting is one step: nothing else depends on its order.
-void Explorer::connect(World& w, unsigned c, MasterIndex m) {
-  const Instant now = local(w.now);
-  Wire& wire = w.party[c].wire[m];
-  w.redis[m] = std::make_shared<RedisDouble>(*w.redis[m]);
-  wire = {};
-  wire.conn = w.redis[m]->open(w.now);
-  wire.up = true;
-  client(c).connecting(m, now);
-  client(c).connected(m, now);
-  while (client(c).session(m).state() == Session::State::greeting) {
-    flush(w, c, m);
-    if (wire.requests.empty()) violation("a greeting does not go on");
-    const std::string reply = execute(w, m, wire.conn, wire.requests.front());
-    wire.requests.clear();
-    read(w, c, m, reply);
-  }
+  w.party[c].deadline = Instant::never();
+  Port port(*this, w, c);
+  port.before_wait();
+  if (port.pending()) violation("a client does not come to rest");
 }
 
 void Explorer::read(World& w, unsigned c, MasterIndex m, const std::string& bytes) {
@@ -275,7 +302,7 @@ void Explorer::read(World& w, unsigned c, MasterIndex m, const std::string& byte
   }
 }
 
-void Explorer::hang_up(World& w, unsigned c, MasterIndex m, int reason) {
+void Explorer::hang_up(World& w, unsigned c, MasterIndex m) {
   Wire& wire = w.party[c].wire[m];
   if (w.fault == Fault::none_yet || w.fault_client != c || w.fault_master != m) violation("a healthy connection ends");
   w.unread = wire.requests;
@@ -283,32 +310,6 @@ void Explorer::hang_up(World& w, unsigned c, MasterIndex m, int reason) {
   w.fault = Fault::broken;
   w.advances = 0;
   wire = {};
-  client(c).closed(m, reason, local(w.now));
-}
-
-void Explorer::tell(World& w, unsigned c) {
-  Party& party = w.party[c];
-  for (unsigned n = client(c).events(); n > 0; --n) {
-    client(c).on_time(local(w.now));
-    Client::Event event;
-    if (!client(c).next_event(event, local(w.now))) return;
-    switch (event.event.type) {
-      case REDLOCK_EV_ACQUIRED:
-        party.acquired = true;
-        ++party.verdicts;
-        break;
-      case REDLOCK_EV_FAILED:
-        ++party.verdicts;
-        break;
-      case REDLOCK_EV_RELEASED:
-      case REDLOCK_EV_LOST:
-        ++party.ends;
-        break;
-      default:
-        break;
-    }
-    client(c).delivered(event);
-  }
 }
 
 // ---- choices ------------------------------------------------------------------------------------------------------
@@ -410,7 +411,8 @@ void Explorer::apply(World& w, const Choice& choice) {
     case Do::break_wire:
       load(w, c);
       w.fault = Fault::broken;
-      hang_up(w, c, m, REDLOCK_E_DISCONNECTED);
+      hang_up(w, c, m);
+      client(c).closed(m, REDLOCK_E_DISCONNECTED, local(w.now));
       break;
   }
   step(w, c);

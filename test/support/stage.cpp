@@ -215,7 +215,7 @@ void Gateway::act(const std::function<void(Instant now)>& input) {
 
 // Between two calls of the API the loop's prepare runs; inside a callback the turn under way goes on.
 void Gateway::after_call() {
-  if (stepping()) return;
+  if (stepping() && !closed_) return;
   loop();
   stage_.settle();
 }
@@ -509,7 +509,7 @@ void Stage::advance_ms(double ms) {
 
 void Stage::settle() {
   for (const auto& gateway : gateways_) {
-    if (gateway->stepping()) return;  // called from a callback: the step under way comes to it
+    if (gateway->stepping() && !gateway->closed_) return;  // called from a callback: the step under way comes to it
   }
   for (unsigned m = 1; m <= masters(); ++m) tell_pushed(m);
   advance_ms(0);

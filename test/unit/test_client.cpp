@@ -3,7 +3,7 @@
 // Client: its memory and its one deadline. What it does with locks and masters is told by test/scenario; here it lives
 // in a block of exactly the size that it asked for, between canaries and a guard page, and its deadline is compared
 // with those of all that it owns after every input of long random lives.
-#include "client/client.hpp"
+#include "client/turns.hpp"
 
 #include <gtest/gtest.h>
 
@@ -92,17 +92,17 @@ struct Site {
   std::vector<std::unique_ptr<std::string>> texts;
 };
 
-// A driver in the order of client.hpp, and masters that answer what a test, or chance, lets them answer.
-struct World {
+// A port of the library's loop (client/turns), and masters that answer what a test, or chance, lets them answer.
+struct World : Turns<World> {
   explicit World(const Site& site_given)
       : site(site_given),
         block(Client::memory_size(site.settings)),
         masters(site.settings.masters),
         states(site.settings.masters) {
-    client = new (storage) Client(site.settings, block.base());
+    client_ = new (storage) Client(site.settings, block.base());
   }
   ~World() {
-    client->~Client();
+    client_->~Client();
     block.expect_whole();
   }
   World(const World&) = delete;
@@ -118,53 +118,47 @@ struct World {
     unsigned data = 1;                 // each replication id has a number
   };
 
+  // Something happened, perhaps only that time has passed.
   void step() {
-    for (int i = 0; i < 16; ++i) {
-      refill();
-      if (client->wants_boot_time()) client->boot_time(now.ns() / 1'000'000, now);
-      client->turn(now);
-      for (MasterIndex m = 0; m < masters.size(); ++m) flush(m);
-      client->flushed(now);
-      const bool called = client->called();
-      for (MasterIndex m = 0; m < masters.size(); ++m) {
-        EXPECT_TRUE(called || client->wish(m) == Session::Wish::none);
-        if (client->wish(m) == Session::Wish::connect) client->connecting(m, now);
-        if (client->wish(m) == Session::Wish::close) hang_up(m, 0);
-      }
-      for (unsigned n = client->events(); n > 0; --n) {
-        if (jumped) client->clock_jumped(now);
-        jumped = false;
-        client->on_time(now);
-        Client::Event event;
-        if (!client->next_event(event, now)) break;
-        told.push_back(event.event);
-        if (callback) callback(event.event);
-        client->delivered(event);
-      }
-      if (!client->wants_turn()) return;
-    }
-    ADD_FAILURE() << "it wants a turn for ever";
-  }
-  void refill() {
-    if (!entropy) return;
-    while (client->entropy_wanted() > 0) {
-      unsigned char some[32];
-      const size_t n = std::min(sizeof some, client->entropy_wanted());
-      for (size_t i = 0; i < n; ++i) some[i] = static_cast<unsigned char>(dice());
-      client->add_entropy(some, n);
+    if (closed) return;
+    touch();
+    before_wait();
+    EXPECT_TRUE(closed || !pending()) << "it wants a turn for ever";
+    const bool called = client().called();
+    for (MasterIndex m = 0; m < masters.size(); ++m) {
+      EXPECT_TRUE(called || client().wish(m) == Session::Wish::none);
     }
   }
-  void flush(MasterIndex m) {
+
+  // ---- the port's functions, for Turns
+  Client& client() const { return *client_; }
+  Reading clock_reading() { return {now, std::exchange(jumped, false)}; }
+  int64_t boot_ms() const { return now.ns() / 1'000'000; }
+  size_t fill_random(unsigned char* out, size_t size) {
+    if (!entropy) return 0;
+    for (size_t i = 0; i < size; ++i) out[i] = static_cast<unsigned char>(dice());
+    return size;
+  }
+  bool can_connect(MasterIndex) const { return true; }
+  void connect(MasterIndex, Instant) {}  // a test decides when it comes about
+  void close(MasterIndex m, int reason, bool, Instant) { hang_up(m, reason); }
+  void event(const Client::Event& event) {
+    told.push_back(event.event);
+    if (callback) callback(event.event);
+  }
+  bool arm(Instant) { return true; }
+  void ended() { closed = true; }
+  void flush(MasterIndex m, Instant = {}) {
     if (!masters[m].open) return;
     Bytes chunk[Tx::chunks_max];
-    const unsigned n = client->output(m).gather(chunk, Tx::chunks_max);
+    const unsigned n = client().output(m).gather(chunk, Tx::chunks_max);
     std::string all;
     for (unsigned i = 0; i < n; ++i) all.append(chunk[i].data, chunk[i].size);
     if (all.size() > socket_room) all.resize(socket_room);
     if (socket_room != SIZE_MAX) socket_room -= all.size();
     if (all.empty()) return;
     masters[m].incoming += all;
-    client->sent(m, all.size());
+    client().sent(m, all.size());
     while (parse(masters[m])) {
     }
   }
@@ -196,21 +190,21 @@ struct World {
 
   void open(MasterIndex m) {
     masters[m].open = true;
-    client->connected(m, now);
+    connected(m, now);
   }
   void hang_up(MasterIndex m, int reason) {
     masters[m] = {};
-    client->closed(m, reason, now);
+    Turns::closed(m, reason, now);
   }
   void receive(MasterIndex m, std::string_view s) {
     while (!s.empty() && masters[m].open) {
       size_t room = 0;
-      char* to = client->rx_room(m, room);
+      char* to = client().rx_room(m, room);
       const size_t n = std::min(room, s.size());
       if (n == 0) return;
       memcpy(to, s.data(), n);
       s.remove_prefix(n);
-      client->received(m, n, now);
+      client().received(m, n, now);
     }
   }
   // The answer of a master that has everything and refuses nothing.
@@ -267,22 +261,22 @@ struct World {
     step();
     answer_all();
     redlock_status_t status;
-    client->status(status);
+    client().status(status);
     ASSERT_EQ(status.masters_up, masters.size());
   }
 
   uint64_t acquire(const std::string& resource, const Options& options) {
     uint64_t handle = 0;
-    return client->acquire(bytes(resource), options, nullptr, nullptr, handle) == 0 ? handle : 0;
+    return client().acquire(bytes(resource), options, nullptr, nullptr, handle) == 0 ? handle : 0;
   }
 
-  Table& table() { return client->*member_of(TableOf()); }
-  Machine& machine() { return client->*member_of(MachineOf()); }
+  Table& table() { return client().*member_of(TableOf()); }
+  Machine& machine() { return client().*member_of(MachineOf()); }
 
   const Site& site;
   Block block;
   alignas(Client) unsigned char storage[sizeof(Client)];
-  Client* client;
+  Client* client_;
   std::vector<Master> masters;
   std::vector<State> states;
   std::vector<redlock_event_t> told;
@@ -292,6 +286,7 @@ struct World {
   Instant now = at(1'000);
   size_t socket_room = SIZE_MAX;  // how much all sockets take until there is room again
   bool entropy = true;
+  bool closed = false;
 };
 
 Options usual() { return {10'000, REDLOCK_WAIT_NONE, 0, 0, 100, true}; }
@@ -339,15 +334,15 @@ void live_in_it(const Site& site) {
     ASSERT_NE(handles.back(), 0u);
   }
   uint64_t none = 0;
-  EXPECT_EQ(w.client->acquire("one more", options, nullptr, nullptr, none), REDLOCK_E_TABLE_FULL);
+  EXPECT_EQ(w.client().acquire("one more", options, nullptr, nullptr, none), REDLOCK_E_TABLE_FULL);
   w.step();
   w.answer_all();
   for (const uint64_t handle : handles) {
-    ASSERT_EQ(w.client->extend(handle, 20'000), 0) << "held";
+    ASSERT_EQ(w.client().extend(handle, 20'000), 0) << "held";
   }
   w.step();
   w.answer_all();
-  for (const uint64_t handle : handles) ASSERT_EQ(w.client->release(handle), 0);
+  for (const uint64_t handle : handles) ASSERT_EQ(w.client().release(handle), 0);
   w.step();
   w.answer_all();
   const auto told = [&](int type) {
@@ -356,20 +351,20 @@ void live_in_it(const Site& site) {
   EXPECT_EQ(told(REDLOCK_EV_ACQUIRED), s.locks);
   EXPECT_EQ(told(REDLOCK_EV_RENEWED), s.locks);
   EXPECT_EQ(told(REDLOCK_EV_RELEASED), s.locks);
-  EXPECT_EQ(w.client->claims().debts(), 0u);
+  EXPECT_EQ(w.client().claims().debts(), 0u);
   for (unsigned m = 0; m < s.masters; ++m) {
-    EXPECT_TRUE(w.client->settings().master[m].name == s.master[m].name);
-    EXPECT_TRUE(w.client->settings().master[m].host == s.master[m].host);
-    EXPECT_TRUE(w.client->settings().master[m].user == s.master[m].user);
-    EXPECT_TRUE(w.client->settings().master[m].password == s.master[m].password);
-    EXPECT_NE(w.client->settings().master[m].name.data, s.master[m].name.data) << "a copy";
+    EXPECT_TRUE(w.client().settings().master[m].name == s.master[m].name);
+    EXPECT_TRUE(w.client().settings().master[m].host == s.master[m].host);
+    EXPECT_TRUE(w.client().settings().master[m].user == s.master[m].user);
+    EXPECT_TRUE(w.client().settings().master[m].password == s.master[m].password);
+    EXPECT_NE(w.client().settings().master[m].name.data, s.master[m].name.data) << "a copy";
   }
-  EXPECT_TRUE(w.client->settings().client_name == s.client_name);
-  EXPECT_TRUE(w.client->settings().key_prefix == s.key_prefix);
-  EXPECT_EQ(w.client->close(Duration::ms(0), w.now), 0);
+  EXPECT_TRUE(w.client().settings().client_name == s.client_name);
+  EXPECT_TRUE(w.client().settings().key_prefix == s.key_prefix);
+  EXPECT_EQ(w.client().close(Duration::ms(0), w.now), 0);
   w.step();
   w.step();
-  EXPECT_TRUE(w.client->is_closed());
+  EXPECT_TRUE(w.client().is_closed());
 }
 
 TEST(ClientMemory, of_the_smallest) {
@@ -433,7 +428,7 @@ TEST(ClientMemory, every_lock_sends_its_set_in_one_turn) {
     for (unsigned i = 0; i < locks; ++i) {
       ASSERT_NE(w.acquire(std::string(REDLOCK_RESOURCE_MAX - 1, 'r') + static_cast<char>(i), usual()), 0u);
     }
-    w.client->turn(w.now);
+    w.client().turn(w.now);
     for (MasterIndex m = 0; m < 3; ++m) {
       w.flush(m);
       EXPECT_EQ(w.masters[m].asked.size(), locks);
@@ -447,14 +442,14 @@ TEST(ClientMemory, every_lock_sends_its_set_in_one_turn) {
 
 // What is due first of all that the client owns, asked one by one.
 Instant first_due(World& w) {
-  Instant first = w.client->claims().deadline();
+  Instant first = w.client().claims().deadline();
   for (unsigned i = 0; i < w.table().capacity(); ++i) first = earlier(first, w.machine().deadline(w.table()[i]));
-  for (MasterIndex m = 0; m < w.masters.size(); ++m) first = earlier(first, w.client->session(m).deadline());
+  for (MasterIndex m = 0; m < w.masters.size(); ++m) first = earlier(first, w.client().session(m).deadline());
   return first;
 }
 
 void expect_in_time(World& w, const char* after) {
-  ASSERT_LE(w.client->deadline(), later(first_due(w), w.now)) << "late, after " << after;
+  ASSERT_LE(w.client().deadline(), later(first_due(w), w.now)) << "late, after " << after;
 }
 
 TEST(ClientDeadline, a_budget_that_is_shorter_than_the_masters_time) {
@@ -466,7 +461,7 @@ TEST(ClientDeadline, a_budget_that_is_shorter_than_the_masters_time) {
   ASSERT_NE(w.acquire("valve", options), 0u);
   w.step();
   ASSERT_EQ(w.masters[0].asked.size(), 1u);
-  EXPECT_LE(w.client->deadline(), at(1'010));
+  EXPECT_LE(w.client().deadline(), at(1'010));
   w.now = at(1'010);
   w.step();
   ASSERT_FALSE(w.told.empty());
@@ -486,28 +481,28 @@ TEST(ClientDeadline, a_debt_of_a_master_that_stays_away) {
   w.step();
   w.answer(0);
   w.step();
-  ASSERT_EQ(w.client->release(handle), 0);
+  ASSERT_EQ(w.client().release(handle), 0);
   w.step();
-  ASSERT_EQ(w.client->claims().debts(), 1u);
+  ASSERT_EQ(w.client().claims().debts(), 1u);
   w.now = at(10'000);
   w.step();
-  ASSERT_EQ(w.client->claims().debts(), 1u) << "its reply may still come";
+  ASSERT_EQ(w.client().claims().debts(), 1u) << "its reply may still come";
   w.hang_up(0, REDLOCK_E_DISCONNECTED);
   w.step();
-  EXPECT_EQ(w.client->claims().debts(), 0u);
+  EXPECT_EQ(w.client().claims().debts(), 0u);
 }
 
 TEST(ClientDeadline, closing_does_not_keep_the_timer_running) {
   const Site site(2);
   World w(site);
   w.all_up();
-  ASSERT_EQ(w.client->close(Duration::ms(100), w.now), 0);
-  w.client->turn(w.now);
-  w.client->flushed(w.now);  // nothing is owed: the connections are to be closed, which takes them a while
-  EXPECT_EQ(w.client->wish(0), Session::Wish::close);
+  ASSERT_EQ(w.client().close(Duration::ms(100), w.now), 0);
+  w.client().turn(w.now);
+  w.client().flushed(w.now);  // nothing is owed: the connections are to be closed, which takes them a while
+  EXPECT_EQ(w.client().wish(0), Session::Wish::close);
   w.now = at(1'200);
-  w.client->turn(w.now);
-  EXPECT_GT(w.client->deadline(), w.now);
+  w.client().turn(w.now);
+  EXPECT_GT(w.client().deadline(), w.now);
 }
 
 // ---- events: each is true when it is told ------------------------------------------------------------------------
@@ -572,7 +567,7 @@ TEST(ClientEvents, the_validity_is_that_of_the_instant_when_it_is_told) {
   batch.w.step();
   EXPECT_EQ(story(batch.w, batch.locks), "ACQUIRED a 988, ACQUIRED b 888");
   batch.w.told.clear();
-  for (const uint64_t lock : batch.locks) ASSERT_EQ(batch.w.client->extend(lock, 5'000), 0);
+  for (const uint64_t lock : batch.locks) ASSERT_EQ(batch.w.client().extend(lock, 5'000), 0);
   batch.slow(REDLOCK_EV_RENEWED, 4'000);
   batch.w.step();
   batch.answer();
@@ -673,18 +668,18 @@ struct Storm : World {
         if ((handle = acquire("r" + std::to_string(roll(3)), options())) != 0) handles.push_back(handle);
         return "acquire";
       case 2:
-        client->release(some());
+        client().release(some());
         return "release";
       case 3:
-        if (roll(4) == 0) client->cancel(some());
-        if (roll(20) == 0 && client->commission(roll(static_cast<unsigned>(masters.size()) + 1), now) != 0) return "?";
+        if (roll(4) == 0) client().cancel(some());
+        if (roll(20) == 0 && client().commission(roll(static_cast<unsigned>(masters.size()) + 1), now) != 0) return "?";
         return "cancel, or a new site";
       case 4:
-        client->extend(some(), roll(2) ? 0 : 20 + roll(2'000));
+        client().extend(some(), roll(2) ? 0 : 20 + roll(2'000));
         return "extend";
       case 5:
-        if (roll(200) == 0) client->clock_jumped(now);
-        if (roll(20) == 0 && client->session(m).tracked()) receive(m, ">2\r\n" + bulk("invalidate") + "_\r\n");
+        if (roll(200) == 0) client().clock_jumped(now);
+        if (roll(20) == 0 && client().session(m).tracked()) receive(m, ">2\r\n" + bulk("invalidate") + "_\r\n");
         return "a jump, or a null push";
       case 6:
         if (roll(10) == 0 && masters[m].open) hang_up(m, REDLOCK_E_DISCONNECTED);
@@ -694,7 +689,7 @@ struct Storm : World {
         socket_room = roll(10) == 0 ? roll(300) : SIZE_MAX;
         return "nothing";
       case 8:
-        if (client->session(m).state() == Session::State::connecting && !masters[m].open) {
+        if (client().session(m).state() == Session::State::connecting && !masters[m].open) {
           if (roll(5) == 0) {
             hang_up(m, REDLOCK_E_CONNECT);
           } else {
@@ -714,7 +709,7 @@ struct Storm : World {
   void run(int inputs) {
     for (int i = 0; i < inputs; ++i) {
       // Sometimes exactly to the deadline, sometimes past it, often not that far.
-      const Instant due = client->deadline();
+      const Instant due = client().deadline();
       const Duration ahead = Duration::us(roll(roll(20) == 0 ? 100'000 : 1'000));
       now = roll(3) == 0 && due > now && due < now + Duration::ms(500) ? due : now + ahead;
       const char* after = input();
@@ -723,8 +718,8 @@ struct Storm : World {
       step();
       expect_in_time(*this, "the steps");
       if (testing::Test::HasFatalFailure()) return;
-      if (client->deadline() <= now) step();  // it may be early, but not again and again
-      ASSERT_GT(client->deadline(), now) << "the timer would fire again and again, after " << after;
+      if (client().deadline() <= now) step();  // it may be early, but not again and again
+      ASSERT_GT(client().deadline(), now) << "the timer would fire again and again, after " << after;
       if (handles.size() > 50) handles.erase(handles.begin());
     }
   }
@@ -734,7 +729,7 @@ struct Storm : World {
 // The status counts what was told.
 void expect_counted(const World& w) {
   redlock_status_t s = {};
-  w.client->status(s);
+  w.client().status(s);
   const auto told = [&](int type, const std::vector<int>& errs = {}, bool other = false) {
     return static_cast<uint64_t>(std::count_if(w.told.begin(), w.told.end(), [&](const redlock_event_t& e) {
       const bool among = std::find(errs.begin(), errs.end(), e.err) != errs.end();
@@ -774,13 +769,13 @@ TEST(ClientDeadline, never_late_and_never_stuck) {
       lost += e.type == REDLOCK_EV_LOST;
       renewed += e.type == REDLOCK_EV_RENEWED;
     }
-    ASSERT_EQ(storm.client->close(Duration::ms(500), storm.now), 0);
-    for (int i = 0; i < 200 && !storm.client->is_closed(); ++i) {
+    ASSERT_EQ(storm.client().close(Duration::ms(500), storm.now), 0);
+    for (int i = 0; i < 200 && !storm.client().is_closed(); ++i) {
       storm.step();
       expect_in_time(storm, "close");
-      storm.now = later(storm.now, storm.client->deadline() == Instant::never() ? storm.now : storm.client->deadline());
+      storm.now = later(storm.now, storm.client().deadline() == Instant::never() ? storm.now : storm.client().deadline());
     }
-    ASSERT_TRUE(storm.client->is_closed());
+    ASSERT_TRUE(storm.client().is_closed());
     expect_counted(storm);
   }
   EXPECT_GT(acquired, 1'000u);

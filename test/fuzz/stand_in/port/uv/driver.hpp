@@ -42,7 +42,6 @@ class Driver : public test::BareDriver {
     set_peer(loop->add(this, owner_.closed, owner_.self, owner_.event));
     return 0;
   }
-  Instant now() { return read_clock(); }
   void wake() {}
   const BootClock& clock() const { return clock_; }
 
