@@ -6,7 +6,7 @@
 //     reconfigure OLD.json NEW.json
 //
 // Exit status: 0 done; 1 not, or not all of it: it says what is missing, and what to do; 2 the files are not a change.
-#include <redlock/redlock.h>
+#include <redlock/site.h>
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -102,7 +102,7 @@
  *  redlock_fencing_token     yes      yes       yes      yes       yes      yes       yes       yes
  *
  *  redlock_create*: any thread; in loop mode the one that owns the loop; inside a callback of another client too.
- *  redlock_config_*, redlock_memory_size: one thread at a time per configuration; so redlock_reconfigure, which blocks.
+ *  redlock_config_*, redlock_memory_size: one thread at a time per configuration.
  *  redlock_strerror, redlock_err_name, redlock_version*, redlock_fence_check: everywhere.
  */
 #ifndef REDLOCK_REDLOCK_H
@@ -534,80 +534,6 @@ REDLOCK_API int redlock_suspended(redlock_t *rl);
 REDLOCK_API int redlock_commission(redlock_t *rl);
 /* [own] The same for one master, by its index in the configuration. INVAL: there is no such master. */
 REDLOCK_API int redlock_commission_master(redlock_t *rl, uint32_t master);
-
-/* Another set of masters, or another timing.max_ttl_ms, while clients run. */
-#define REDLOCK_WRITTEN_NOTHING 0
-#define REDLOCK_WRITTEN_OLD 1  /* old masters were to be marked: those marked vote for nobody */
-#define REDLOCK_WRITTEN_BOTH 2 /* new masters were to be given to the clients of new_cfg */
-#define REDLOCK_WRITTEN_NEW 3  /* masters that are in new_cfg alone were to be marked */
-
-typedef struct redlock_reconfigure_report_s {
-  uint32_t size;        /* sizeof */
-  uint32_t written;     /* how far it came: REDLOCK_WRITTEN_* */
-  uint32_t old_masters; /* N of old_cfg */
-  uint32_t old_needed;  /* Q of old_cfg: so many of them have to do each step */
-  uint32_t new_masters; /* N of new_cfg */
-  uint32_t new_needed;  /* Q of new_cfg */
-  /* By index in the order of each configuration: 0: it did what was last asked of it (nothing written: it could have
-   * been); else why not: RESOLVE, CONNECT, AUTH, NODE_TIMEOUT, NOPERM, ROLE ...; FINGERPRINT: its record is of a third
-   * configuration; CHANGING: it bears the mark of another call; RECORD_LOST: it has lost what this call wrote. */
-  int32_t old_err[REDLOCK_MASTERS_MAX];
-  int32_t new_err[REDLOCK_MASTERS_MAX];
-} redlock_reconfigure_report_t;
-
-/* [setup] Any thread that may be blocked; it needs no client, and runs none of your callbacks. For a maintenance program,
- * once for the whole site: the masters of both sets are marked, so that they vote for nobody, and when every client
- * must have seen that, those of new_cfg are given to the clients of new_cfg. Clients of old_cfg may go on running: they
- * keep what they hold until its validity ends, renew nothing (AT_RISK, then LOST), and get nothing any more (GUARD;
- * their masters say FINGERPRINT). Clients of new_cfg get their first lock a guard time after the call. So no lock of
- * the one overlaps with one of the other.
- *
- * In order, and each step needs a quorum of each set that it asks:
- *  1. It connects to all masters of both, and reads their records. A record of a third configuration ends the call.
- *  2. It marks the masters that are in new_cfg alone. What ends the call here leaves the old site at work.
- *  3. It marks the masters of old_cfg; those of both sets count for both. From here on the site is down: nobody can
- *     lock.
- *  4. It waits for a third of the old max_ttl_ms (1 s at least) and the drift, and for as much as the old max_ttl_ms is
- *     longer than the new one.
- *  5. It reads the marks again. A master that has lost its mark does not count; a mark of another call ends this one.
- *  6. It writes to the masters of new_cfg that still bear its mark, and reads what came of it.
- * Each step but the wait takes at most timing.suspect_close_ms and twice timing.connect_timeout_ms, of the slower
- * configuration, and a name look-up under way is waited for at the end. It allocates its clients and frees them.
- * Repair: if this change has given new_needed masters to the clients of new_cfg already, it is over. Then nothing that
- * was given is touched, so clients of new_cfg keep their locks, and the other new masters follow without a wait.
- *
- * 0: done. Above 0: done, and so many masters of new_cfg could not be written: the clients of new_cfg have a quorum,
- * and those masters do not vote for them; call it again when they are back. On an error no locks overlap either:
- * NO_QUORUM: too few old or new masters answered. CHANGING: another call has marked a master since this one read it.
- *   RECORD_LOST: too few masters have kept their marks. For all three the report says which masters, and how far the
- *   call came. WRITTEN_NOTHING, which the first step alone leaves: nothing has changed. WRITTEN_NEW: nothing has changed
- *   for the clients of old_cfg. WRITTEN_OLD: if the old masters without a mark are no quorum, nobody can lock.
- *   WRITTEN_BOTH: too few for a quorum of new_cfg are known to be written. Call it again, as often as necessary; or undo
- *   it by the opposite change, redlock_reconfigure(new_cfg, old_cfg, ...). Either begins anew, with the whole wait,
- *   unless it is a repair.
- * FINGERPRINT: a master's record is of a third configuration: old_cfg is not what its clients use, or another change of
- *   it was begun and neither ended nor undone. Nothing was written.
- * CONFIG: a configuration is not valid, its guard is off (its clients would not notice), key_prefix differs, or names
- *   and timing.max_ttl_ms are the same: redlock_config_error() of that one, or of new_cfg, says it. INVAL: a
- *   configuration is NULL, or the size of the report is too small. NOMEM. CLOCK. SYSTEM.
- * *report, which may be NULL, is filled in every case but INVAL.
- *
- * One change at a time. A call that begins while another is under way, anywhere, takes the site over, and the earlier
- * one ends with CHANGING, unless it was done first. Two that begin at the same moment may both end so, and opposite ones
- * may leave a site on which nobody can lock. Then one operator alone repeats the call whose new_cfg the gateways are to
- * have. Two calls from one old_cfg to two different new_cfg, both given up, may leave marks at which every call ends
- * with FINGERPRINT. Then end all gateways, delete the key redlock:{key_prefix}:meta on all masters, and start the
- * gateways of one set.
- *
- * Start clients of new_cfg only when it has returned: before the call marks them, the masters that are in new_cfg alone
- * let these clients in if they are a quorum. From its marks until its end they do not. Masters are compared by name;
- * one whose address or server changes under the same name is no change for this call: switch the old server off first,
- * and the guard takes the new one for one that restarted. An old master that loses its data when the call has read its
- * marks again, or later, lets clients of old_cfg begin anew there: do not leave any behind. Fencing tokens go on: the
- * next token of each resource is floored (section 9), and with "fence": "strict" each resource needs
- * redlock_fence_init() once. */
-REDLOCK_API REDLOCK_NODISCARD int redlock_reconfigure(const redlock_config_t *old_cfg, const redlock_config_t *new_cfg,
-                                                      redlock_reconfigure_report_t *report);
 
 /* ---- 8. Seeing ------------------------------------------------------------------------------------------------ */
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The public functions that fill a configuration, without JSON (that is parse.cpp).
+// The public functions that fill a configuration value by value. Those that read JSON are in load.cpp.
 #include "config/config.hpp"
 #include "config/keys.hpp"
 #include "config/url.hpp"

@@ -96,9 +96,9 @@ class Client {
   // One master, or all of them (m: Settings::masters).
   int commission(MasterIndex m, Instant now);
   int fence_init(Bytes resource);
-  bool move(MasterIndex m, Bytes from, Bytes to, Bytes quarantine, Bytes step, Instant now) {
+  bool ask_record(MasterIndex m, const Script& script, const Bytes* arguments, unsigned count, Instant now) {
     again_ = true;
-    return sessions_[m].move(from, to, quarantine, step, now);
+    return sessions_[m].ask_record(script, arguments, count, now);
   }
 
   // ---- any thread -------------------------------------------------------------------------------------------------

@@ -4,6 +4,8 @@
 // keys. The tree is walked, not asked by name: cJSON finds only the first of two equal keys and says nothing of those
 // that nobody asks for. Numbers are read as double, because cJSON's integers saturate. Everything goes into a copy that
 // replaces the configuration only when nothing was wrong; text, tree and copy may hold passwords and are wiped.
+#include "config/parse.hpp"
+
 #include "config/file.hpp"
 #include "config/json_text.hpp"
 #include "config/keys.hpp"
@@ -286,6 +288,8 @@ int parse_into(Values& values, Bytes json, TextWriter& why) {
   return result;
 }
 
+}  // namespace
+
 int load(Values& values, Bytes json, TextWriter& why) {
   Values* copy = static_cast<Values*>(malloc(sizeof(Values)));
   if (copy == nullptr) return REDLOCK_E_NOMEM;
@@ -297,61 +301,4 @@ int load(Values& values, Bytes json, TextWriter& why) {
   return result;
 }
 
-// The text in memory of our own, with room for `size` bytes and a NUL; wiped at the end.
-class OwnText {
- public:
-  explicit OwnText(size_t size) : size_(size + 1), data_(static_cast<char*>(malloc(size_))) {}
-  OwnText(const OwnText&) = delete;
-  OwnText& operator=(const OwnText&) = delete;
-  ~OwnText() {
-    if (data_ != nullptr) explicit_bzero(data_, size_);
-    free(data_);
-  }
-  char* data() { return data_; }
-  Bytes terminated(size_t size) {
-    data_[size] = '\0';
-    return Bytes(data_, size);
-  }
-
- private:
-  size_t size_;
-  char* data_;
-};
-
-}  // namespace
 }  // namespace redlock
-
-using namespace redlock;
-
-extern "C" int redlock_config_load_json(redlock_config_t* cfg, const char* json, size_t size) {
-  if (cfg == nullptr) return REDLOCK_E_INVAL;
-  if (json == nullptr) return keep_error(*cfg, REDLOCK_E_INVAL, "an argument is NULL");
-  char sentence[error_text_max];
-  TextWriter why(sentence, sizeof sentence);
-  if (size > REDLOCK_CONFIG_BYTES_MAX) {
-    why.raw("configuration: ").number(size).raw(" bytes are more than ").number(REDLOCK_CONFIG_BYTES_MAX);
-    return keep_error(*cfg, REDLOCK_E_CONFIG, sentence);
-  }
-  OwnText text(size);
-  if (text.data() == nullptr) return keep_error(*cfg, REDLOCK_E_NOMEM, "no memory");
-  if (size > 0) memcpy(text.data(), json, size);
-  const int result = load(cfg->values, text.terminated(size), why);
-  return keep_error(*cfg, result, result == REDLOCK_E_NOMEM ? "no memory" : sentence);
-}
-
-extern "C" int redlock_config_load_file(redlock_config_t* cfg, const char* path) {
-  if (cfg == nullptr) return REDLOCK_E_INVAL;
-  if (path == nullptr) return keep_error(*cfg, REDLOCK_E_INVAL, "an argument is NULL");
-  char sentence[error_text_max];
-  TextWriter why(sentence, sizeof sentence);
-  OwnText text(REDLOCK_CONFIG_BYTES_MAX);
-  if (text.data() == nullptr) return keep_error(*cfg, REDLOCK_E_NOMEM, "no memory");
-  size_t size = 0;
-  why.escaped(bytes_of(path), 128);
-  int result = read_file(path, text.data(), REDLOCK_CONFIG_BYTES_MAX, size, why);
-  if (result == 0) {
-    why = TextWriter(sentence, sizeof sentence);
-    result = load(cfg->values, text.terminated(size), why);
-  }
-  return keep_error(*cfg, result, result == REDLOCK_E_NOMEM ? "no memory" : sentence);
-}

@@ -25,6 +25,5 @@ inline constexpr Script look_script = {Bytes(), Bytes(scripts::look), Bytes(scri
 inline constexpr Script reading_script = {Bytes(), Bytes(scripts::reading), Bytes(scripts::reading_sha1)};
 inline constexpr Script record_script = {Bytes(scripts::common), Bytes(scripts::record), Bytes(scripts::record_sha1)};
 inline constexpr Script visit_script = {Bytes(scripts::common), Bytes(scripts::visit), Bytes(scripts::visit_sha1)};
-inline constexpr Script move_script = {Bytes(), Bytes(scripts::move), Bytes(scripts::move_sha1)};
 
 }  // namespace redlock

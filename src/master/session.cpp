@@ -83,7 +83,7 @@ void Session::closed(Instant now, int reason, uint32_t random) {
   rx_head_ = rx_size_ = 0;
   fifo_head_ = fifo_tail_ = fifo_size_ = own_in_flight_ = 0;
   news_ = {};
-  if (moved_ == Moved::asked) moved_ = Moved::no;
+  if (said_ == not_answered) said_ = not_asked;
   guard_.connected();
   guard_told_ = static_cast<int16_t>(guard_.reason());
   wish_ = Wish::none;
@@ -341,8 +341,8 @@ bool Session::handle(const resp::Item& item, Instant now, Reply& out) {
       break;
     case kind_visit:
       break;  // refused, clients of this machine do not watch together: each watches by itself
-    case kind_move:
-      handle_move(item);
+    case kind_record:
+      handle_record(item);
       break;
     case kind_id:
       handle_id(item);

@@ -194,16 +194,13 @@ class Session {
   void commission(Instant until, Instant now);
   void clock_jumped(Instant now);
   void read_now(Instant now) { guard_.postpone_reading(now); }
-  // Read the record, or write it for another configuration (src/site/reconfiguration.hpp); `step` is a word of scripts/move.lua,
-  // `quarantine` an id for what is written, and behind it the one that is to be there. False: not now, or the last one
-  // is not answered. moved(): `asked` until the answer has come, `no` when the connection broke before; then what the
-  // record says, in the order of the script's letters, with guard().quarantine().
-  enum class Moved : uint8_t {
-    no, asked, failed, blank, old_set, new_set, entered, by_another, marked, opposite, third,
-  };
-  bool move(Bytes from, Bytes to, Bytes quarantine, Bytes step, Instant now);
-  Moved moved() const { return moved_; }
-  int move_error() const { return move_error_; }  // failed: what it answered
+  // One question about the guard's record, by a script of the caller's: maintenance programs ask so (src/site), clients
+  // that lock never do. False: the master cannot be asked now, or the last question is not answered yet.
+  bool ask_record(const Script& script, const Bytes* arguments, unsigned count, Instant now);
+  // What the script answered: the first letter of its text; the rest of the text is guard().quarantine(). An error that
+  // the master answered is negative. A question whose connection broke counts as not asked.
+  enum Said : int16_t { not_asked = 256, not_answered };  // beside every letter
+  int said() const { return said_; }
   // A sample that was asked for since then has come, and it was steady or the first.
   bool samples_clock(Instant since) const { return watch_.known() && watch_.asked() >= since; }
 
@@ -244,7 +241,7 @@ class Session {
     kind_time,
     kind_write,
     kind_visit,
-    kind_move,
+    kind_record,
     kind_id,
     kind_kill,
     kind_ping,
@@ -309,7 +306,7 @@ class Session {
   void read_role(const resp::Item& item);
   void handle_time(const resp::Item& item, Instant sent, Instant now);
   void handle_write(const resp::Item& item);
-  void handle_move(const resp::Item& item);
+  void handle_record(const resp::Item& item);
   void guard_changed();
 
   // Strays.
@@ -350,8 +347,7 @@ class Session {
   bool overlong_ = false;     // the field of a reading that is under way is longer than any of ours
   bool killing_ = false;      // CLIENT KILL is unanswered
   uint8_t readings_ = 0;      // since the last INFO
-  Moved moved_ = Moved::no;
-  int16_t move_error_ = 0;
+  int16_t said_ = not_asked;
 
   State state_ = State::down;
   Wish wish_ = Wish::connect;

@@ -196,19 +196,15 @@ void Session::handle_write(const resp::Item& item) {
   }
 }
 
-void Session::handle_move(const resp::Item& item) {
+void Session::handle_record(const resp::Item& item) {
   if (item.type == resp::Type::error) {
-    moved_ = Moved::failed;
-    move_error_ = static_cast<int16_t>(classify_error(item.text));
-    return;
+    said_ = static_cast<int16_t>(classify_error(item.text));
+  } else if (item.type == resp::Type::string && item.text.size != 0) {
+    said_ = static_cast<unsigned char>(item.text.data[0]);
+    guard_.read(Guard::Field::q, false, Bytes(item.text.data + 1, item.text.size - 1));
+  } else {
+    fail(REDLOCK_E_PROTOCOL);
   }
-  static constexpr Bytes letters = "noweumbt";  // in the order of Moved
-  const bool is_text = item.type == resp::Type::string && item.text.size != 0;
-  const void* letter = is_text ? memchr(letters.data, item.text.data[0], letters.size) : nullptr;
-  if (letter == nullptr) return fail(REDLOCK_E_PROTOCOL);
-  const auto place = static_cast<const char*>(letter) - letters.data;
-  moved_ = static_cast<Moved>(static_cast<int>(Moved::blank) + place);
-  guard_.read(Guard::Field::q, false, Bytes(item.text.data + 1, item.text.size - 1));
 }
 
 void Session::guard_changed() {
@@ -248,12 +244,11 @@ void Session::quarantine(Instant now) {
   }
 }
 
-bool Session::move(Bytes from, Bytes to, Bytes quarantine, Bytes step, Instant now) {
-  if (moved_ == Moved::asked || state_ != State::up || wish_ != Wish::none || !own_room()) return false;
-  const Bytes arguments[] = {from, to, quarantine, step};
-  say_script(move_script, arguments, 4);
-  push_own(kind_move, now);
-  moved_ = Moved::asked;
+bool Session::ask_record(const Script& script, const Bytes* arguments, unsigned count, Instant now) {
+  if (said_ == not_answered || state_ != State::up || wish_ != Wish::none || !own_room()) return false;
+  say_script(script, arguments, count);
+  push_own(kind_record, now);
+  said_ = not_answered;
   return true;
 }
 

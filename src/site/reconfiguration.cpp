@@ -2,23 +2,37 @@
 #include "site/reconfiguration.hpp"
 
 #include "lock/quorum.hpp"
+#include "site/move_script.hpp"
 
 namespace redlock {
 namespace {
 
 using Side = Reconfiguration::Side;
 using Stage = Reconfiguration::Stage;
-using Moved = Session::Moved;
+
+// What the record of a master says, in the answer of scripts/move.lua.
+enum Letter : int {
+  blank = 'n',
+  old_set = 'o',
+  new_set = 'w',
+  entered = 'e',
+  by_another = 'u',
+  marked = 'm',
+  opposite = 'b',
+  third = 't',
+};
+
+bool is_letter(int said) { return memchr("noweumbt", said, 8) != nullptr; }
 
 constexpr Duration longer(Duration a, Duration b) { return a < b ? b : a; }
 
 bool enough(const Side& side) { return side.done.count() >= side.needed; }
 
 // Those of them whose record says one of these.
-Masters that_say(const Side& side, Masters masters, Moved one, Moved other) {
+Masters that_say(const Side& side, Masters masters, Letter one, Letter other) {
   Masters out;
   for (MasterIndex m : masters) {
-    const Moved said = side.client.session(m).moved();
+    const int said = side.client.session(m).said();
     if (said == one || said == other) out.add(m);
   }
   return out;
@@ -100,8 +114,8 @@ void Reconfiguration::begin(Stage stage, Masters old_masters, Masters new_master
 void Reconfiguration::ask(Side& side, Instant now) {
   for (MasterIndex m : side.open) {
     const Session& session = side.client.session(m);
-    if (session.moved() == Moved::asked) continue;
-    if (side.asked.has(m) && session.moved() != Moved::no) hear(side, m);
+    if (session.said() == Session::not_answered) continue;
+    if (side.asked.has(m) && session.said() != Session::not_asked) hear(side, m);
     if (stage_ == Stage::over) return;
     side.asked.remove(m);
     if (!side.open.has(m)) continue;
@@ -111,25 +125,29 @@ void Reconfiguration::ask(Side& side, Instant now) {
     if (!enters) memcpy(ids, id_, sizeof id_);
     const Bytes there = enters ? Bytes(id_, sizeof id_) : session.guard().quarantine();
     memcpy(ids + Guard::id_size, there.data, there.size);
-    const Bytes from = old_.client.settings().fingerprint, to = new_.client.settings().fingerprint;
-    const Bytes word = enters ? Bytes("enter") : marks() ? Bytes("mark") : Bytes("look");
-    if (side.client.move(m, from, to, Bytes(ids, Guard::id_size + there.size), word, now)) side.asked.add(m);
+    const Bytes arguments[] = {old_.client.settings().fingerprint, new_.client.settings().fingerprint,
+                               Bytes(ids, Guard::id_size + there.size),
+                               enters    ? Bytes("enter")
+                               : marks() ? Bytes("mark")
+                                         : Bytes("look")};
+    if (side.client.ask_record(m, move_script, arguments, 4, now)) side.asked.add(m);
   }
 }
 
 void Reconfiguration::hear(Side& side, MasterIndex m) {
   const Session& session = side.client.session(m);
-  const Moved said = session.moved();
-  const bool own = said == Moved::marked && session.guard().quarantine() == Bytes(id_, sizeof id_);
-  const bool unmarked = said == Moved::blank || said == Moved::old_set || said == Moved::new_set;
-  if (marks() && (unmarked || said == Moved::by_another)) return;  // clients have changed it since it was read
-  const bool yes = stage_ == Stage::look                            ? said != Moved::third
+  const int said = session.said();
+  if (said >= 0 && !is_letter(said)) return side.client.disconnect(m, REDLOCK_E_PROTOCOL);
+  const bool own = said == marked && session.guard().quarantine() == Bytes(id_, sizeof id_);
+  const bool unmarked = said == blank || said == old_set || said == new_set;
+  if (marks() && (unmarked || said == by_another)) return;  // clients have changed it since it was read
+  const bool yes = stage_ == Stage::look                            ? said != third
                    : marks() || (stage_ == Stage::again && !mends_) ? own
-                   : stage_ == Stage::again                         ? said == Moved::entered
-                                                                    : said == Moved::entered || said == Moved::new_set;
+                   : stage_ == Stage::again                         ? said == entered
+                                                                    : said == entered || said == new_set;
   side.open.remove(m);
-  if (said == Moved::failed) {
-    side.err[m] = static_cast<int16_t>(session.move_error());
+  if (said < 0) {
+    side.err[m] = static_cast<int16_t>(said);
   } else if (yes) {
     side.done.add(m);
   } else if (unmarked) {
@@ -159,7 +177,7 @@ void Reconfiguration::next(Instant now) {
     case Stage::look:
       return after_look(now);
     case Stage::mark_new:
-      if (mends_) return begin(Stage::again, {}, that_say(new_, new_.done, Moved::entered, Moved::entered), now);
+      if (mends_) return begin(Stage::again, {}, that_say(new_, new_.done, entered, entered), now);
       if (!enough(new_)) return too_few();
       written_ = REDLOCK_WRITTEN_OLD;
       return begin(Stage::mark_old, old_.done, new_.done & twins_, now);
@@ -171,11 +189,11 @@ void Reconfiguration::next(Instant now) {
     case Stage::wait:
       return begin(Stage::again, old_.done, new_.done, now);
     case Stage::again:
-      if (mends_ ? that_say(new_, new_.done, Moved::entered, Moved::entered).count() < new_.needed : !both) {
+      if (mends_ ? that_say(new_, new_.done, entered, entered).count() < new_.needed : !both) {
         return too_few();
       }
       written_ = REDLOCK_WRITTEN_BOTH;
-      return begin(Stage::enter, {}, that_say(new_, new_.done, Moved::marked, Moved::marked), now);
+      return begin(Stage::enter, {}, that_say(new_, new_.done, marked, marked), now);
     case Stage::enter:
       return begin(Stage::check, {}, new_.done, now);
     case Stage::check:
@@ -188,9 +206,9 @@ void Reconfiguration::next(Instant now) {
 
 // Nothing is written unless it can be brought to its end.
 void Reconfiguration::after_look(Instant now) {
-  mends_ = that_say(new_, new_.done, Moved::entered, Moved::entered).count() >= new_.needed;
+  mends_ = that_say(new_, new_.done, entered, entered).count() >= new_.needed;
   if (!mends_ && (!enough(old_) || !enough(new_))) return finish(REDLOCK_E_NO_QUORUM);
-  const Masters done = mends_ ? that_say(new_, new_.done, Moved::entered, Moved::new_set) : twins_;
+  const Masters done = mends_ ? that_say(new_, new_.done, entered, new_set) : twins_;
   const Masters to_mark = new_.done - done;
   written_ = mends_ ? REDLOCK_WRITTEN_BOTH : !to_mark.empty() ? REDLOCK_WRITTEN_NEW : REDLOCK_WRITTEN_NOTHING;
   begin(Stage::mark_new, {}, to_mark, now);

@@ -32,6 +32,8 @@
 // It owns nothing and does no I/O: two clients without a guard of their own, one for each set, are moved by drivers,
 // and step() is called after their turns.
 #pragma once
+#include <redlock/site.h>
+
 #include "client/client.hpp"
 
 namespace redlock {

@@ -2,15 +2,17 @@
 //
 // redlock_reconfigure(): a call for maintenance programs. It blocks, and has a loop, two clients and memory of its own
 // for as long as it runs; the steps are those of src/site/reconfiguration.
+#include <redlock/site.h>
 #include <stdlib.h>
 
 #include <new>
 
+#include "config/config.hpp"
 #include "lock/quorum.hpp"
 #include "port/posix/entropy.hpp"
 #include "port/posix/fork_guard.hpp"
+#include "port/uv/driver.hpp"
 #include "port/uv/own_loop.hpp"
-#include "run/instance.hpp"
 #include "site/reconfiguration.hpp"
 
 namespace redlock {
@@ -183,6 +185,8 @@ int reconfigure(const redlock_config_t& old_cfg, const redlock_config_t& new_cfg
 
 extern "C" int redlock_reconfigure(const redlock_config_t* old_cfg, const redlock_config_t* new_cfg,
                                    redlock_reconfigure_report_t* report) {
+  // libredlock has made the configurations. This code reads their inside, which may be another in another version.
+  if (redlock_version() != REDLOCK_VERSION_NUM) return REDLOCK_E_NOTSUP;
   if (old_cfg == nullptr || new_cfg == nullptr) return REDLOCK_E_INVAL;
   if (report != nullptr && report->size < sizeof *report) return REDLOCK_E_INVAL;
   redlock_reconfigure_report_t full = {};

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: MIT
 #
 # One check of what a customer compiles: check.sh CHECK [ARGUMENT]. Told by the environment: SOURCE, BUILD and WORK
-# folders, CC, CXX and their FLAGS and LINK_FLAGS, CMAKE, SHARED, READELF; in a cross build also EMULATOR and TOOLCHAIN.
+# folders, CC, CXX and their FLAGS and LINK_FLAGS, CMAKE, SHARED, READELF, AR; in a cross build also EMULATOR and TOOLCHAIN.
 # Exit 77: there is nothing to check.
 set -euo pipefail
-: "${LINK_FLAGS:=}" "${EMULATOR:=}" "${TOOLCHAIN:=}" "${READELF:=readelf}"
+: "${LINK_FLAGS:=}" "${EMULATOR:=}" "${TOOLCHAIN:=}" "${READELF:=readelf}" "${AR:=ar}"
 
 fail() {
   printf '%s\n' "$@" >&2
@@ -228,6 +228,7 @@ build_consumer() {
     fail "$(cat "$WORK/$1.log")"
   "$CMAKE" --build "$build" >>"$WORK/$1.log" 2>&1 || fail "$(cat "$WORK/$1.log")"
   run_consumer "$build/consumer"
+  run_consumer "$build/maintenance"
 }
 
 run_consumer() {
@@ -246,13 +247,40 @@ check_fetch_content() {
 }
 
 check_pkg_config() {
-  local pc static=() flags
+  local pc static=() flags program module
   pc=$(find "$WORK/prefix" -name redlock.pc)
   [[ $SHARED == ON ]] || static=(--static)
-  flags=$(PKG_CONFIG_PATH=${pc%/*} pkg-config "${static[@]}" --cflags --libs redlock)
-  # shellcheck disable=SC2086
-  "$CC" "$SOURCE/test/compile/consumer/main.c" -o "$WORK/pkg_config" $LINK_FLAGS $flags -Wl,-rpath,"${pc%/*}/.."
-  run_consumer "$WORK/pkg_config"
+  for program in main:redlock maintenance:redlock-site; do
+    module=${program#*:}
+    flags=$(PKG_CONFIG_PATH=${pc%/*} pkg-config "${static[@]}" --cflags --libs "$module")
+    # shellcheck disable=SC2086
+    "$CC" "$SOURCE/test/compile/consumer/${program%:*}.c" -DEXPECTED=REDLOCK_E_CONFIG -o "$WORK/pkg_config" $LINK_FLAGS \
+      $flags -Wl,-rpath,"${pc%/*}/.."
+    run_consumer "$WORK/pkg_config"
+  done
+}
+
+# redlock_site beside the library of this build, and beside a static library of the same objects, in each order of the
+# two: every symbol is found, and none twice. check_site SITE LIBRARY OBJECT...
+check_site() {
+  local site=$1 library=$2 archive=$WORK/site/libredlock.a set program=$WORK/site/maintenance
+  rm -rf "$WORK/site"
+  mkdir -p "$WORK/site"
+  "$AR" rcs "$archive" "${@:3}"
+  link_maintenance() { # EXPECTED LIBRARY...
+    # shellcheck disable=SC2046,SC2086
+    "$CC" $FLAGS -I"$SOURCE/include" -DEXPECTED="$1" "$SOURCE/test/compile/consumer/maintenance.c" -o "$program" "${@:2}" \
+      -fno-lto -Wl,-rpath,"${library%/*}" $LINK_FLAGS $(pkg-config --cflags --libs libuv libcjson) -pthread ||
+      fail "does not link: ${*:2}"
+    $EMULATOR "$program" || fail "failed with: ${*:2}"
+  }
+  for set in "$site $library" "$library $site $library" "$site $archive" "$archive $site $archive"; do
+    # shellcheck disable=SC2086
+    link_maintenance REDLOCK_E_CONFIG $set
+  done
+  # The library of another version may have other configurations.
+  printf 'unsigned __wrap_redlock_version(void) { return 1; }\n' >"$WORK/site/other.c"
+  link_maintenance REDLOCK_E_NOTSUP "$WORK/site/other.c" "$site" "$library" -Wl,--wrap=redlock_version
 }
 
 "check_$1" "${@:2}"

@@ -9,7 +9,7 @@
  *   FIELD(struct, field, offset where pointers have 64 bits, offset where they have 32)
  *   END(struct, last field, size where pointers have 64 bits, size where they have 32)
  */
-#include <redlock/redlock.h>
+#include <redlock/site.h>
 #include <time.h>
 
 #if UINTPTR_MAX > 0xFFFFFFFFu
@@ -101,6 +101,16 @@ FIELD(redlock_master_status_t, name, 56, 56)
 FIELD(redlock_master_status_t, address, 89, 89)
 FIELD(redlock_master_status_t, guard_ms, 208, 208)
 END(redlock_master_status_t, guard_ms, 216, 216)
+
+FIELD(redlock_reconfigure_report_t, size, 0, 0)
+FIELD(redlock_reconfigure_report_t, written, 4, 4)
+FIELD(redlock_reconfigure_report_t, old_masters, 8, 8)
+FIELD(redlock_reconfigure_report_t, old_needed, 12, 12)
+FIELD(redlock_reconfigure_report_t, new_masters, 16, 16)
+FIELD(redlock_reconfigure_report_t, new_needed, 20, 20)
+FIELD(redlock_reconfigure_report_t, old_err, 24, 24)
+FIELD(redlock_reconfigure_report_t, new_err, 84, 84)
+END(redlock_reconfigure_report_t, new_err, 144, 144)
 
 /* What this compilation is meant to be. */
 _Static_assert(sizeof(time_t) == TIME_T_BYTES, "time_t has another width");

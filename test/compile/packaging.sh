@@ -56,10 +56,12 @@ package_debian() {
   [[ -z $unwanted ]] || fail "not for a gateway:" "$unwanted"
 
   libdir=$(dirname "$(find "$root" -name 'libredlock.so')")
-  # shellcheck disable=SC2046
-  "$CC" "$SOURCE/test/compile/consumer/main.c" -o "$work/consumer" -L"$libdir" \
-    $(PKG_CONFIG_SYSROOT_DIR=$root PKG_CONFIG_PATH=$libdir/pkgconfig pkg-config --cflags --libs redlock)
-  LD_LIBRARY_PATH=$libdir $EMULATOR "$work/consumer"
+  for program in main:redlock maintenance:redlock-site; do
+    # shellcheck disable=SC2046
+    "$CC" "$SOURCE/test/compile/consumer/${program%:*}.c" -DEXPECTED=REDLOCK_E_CONFIG -o "$work/consumer" -L"$libdir" \
+      $(PKG_CONFIG_SYSROOT_DIR=$root PKG_CONFIG_PATH=$libdir/pkgconfig pkg-config --cflags --libs "${program#*:}")
+    LD_LIBRARY_PATH=$libdir $EMULATOR "$work/consumer"
+  done
 }
 
 # OpenWrt builds in the source folder and lets each package pick its files.

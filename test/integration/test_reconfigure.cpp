@@ -2,6 +2,7 @@
 //
 // A changed set of masters, on real servers, with clients of the old one running.
 #include <gtest/gtest.h>
+#include <redlock/site.h>
 
 #include <atomic>
 #include <functional>

@@ -4,7 +4,7 @@
 // killed and begun again, while clients of all configurations try to lock all the time. No two of them ever hold the
 // lock.
 #include <gtest/gtest.h>
-#include <redlock/redlock.h>
+#include <redlock/site.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -372,7 +372,7 @@ TEST(ReconfigureOverlap, WhereNothingStandsNothingIsEntered) {
 class MoveScript : public ::testing::Test {
  protected:
   MoveScript() : servers_(1) {
-    std::ifstream file(REDLOCK_SOURCE_DIR "/src/master/scripts/move.lua");
+    std::ifstream file(REDLOCK_SOURCE_DIR "/src/site/scripts/move.lua");
     script_.assign(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
   }
   std::string say(const char* from, const char* to, const std::string& ids, const char* step) {

@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "master/scripts.hpp"
+#include "site/move_script.hpp"
 #include "support/guard_scripts.hpp"
 #include "support/redis_double.hpp"
 #include "support/redis_server.hpp"

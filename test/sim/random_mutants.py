@@ -12,7 +12,8 @@ import sys
 
 import mutants
 
-PARTS = ('src/lock/*', 'src/master/*', 'src/client/*', 'src/master/scripts/*.lua')
+PARTS = ('src/lock/*', 'src/master/*', 'src/client/*', 'src/master/scripts/*.lua',
+         'src/site/scripts/*.lua')
 SPACED = {'<': '<=', '<=': '<', '>': '>=', '>=': '>', '==': '!=', '!=': '==', '&&': '||', '||': '&&', '+': '-',
           '-': '+', '|': '&', '&': '|', '|=': '&=', '&=': '|=', '+=': '-=', '-=': '+=', '*': '/', '/': '*'}
 ANYWHERE = {'true': 'false', 'false': 'true', '!': '', '++': '--', '--': '++', 'break': '', 'continue': ''}

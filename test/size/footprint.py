@@ -84,12 +84,15 @@ def total(sizes, wanted):
     return tuple(sum(column) for column in zip(*chosen))
 
 
+CONFIG_API = ('src/c_api/errors.cpp', 'src/c_api/configure.cpp', 'src/c_api/load.cpp')
+
+
 def is_config(name):
-    return name.startswith('src/config/') or name in ('src/c_api/errors.cpp', 'src/c_api/configure.cpp')
+    return name.startswith('src/config/') or name in CONFIG_API
 
 
 def is_api(name):
-    return not is_config(name) and name.startswith(('src/c_api/', 'src/run/', 'src/site/reconfigure.cpp'))
+    return not is_config(name) and name.startswith(('src/c_api/', 'src/run/'))
 
 
 def kept_of_archive(map_text, archive):
@@ -151,7 +154,7 @@ class Calls:
     those that block or run the loop, which are refused there. Their own pointers lead to the hooks that wake a loop.
     Where a loop is run, libuv calls the ports."""
 
-    SETUP = re.compile(r'redlock_(config_|create|memory_size|reconfigure|status_json)')
+    SETUP = re.compile(r'redlock_(config_|create|memory_size|status_json)')
     BLOCKING = re.compile(r'redlock_(acquire|extend|release|destroy|process)$')
     API = re.compile('/src/(c_api|run|site)/')
     HOOK = re.compile(r'(.*::)?(on_\w+|enter|leave|is_foreign|wake_\w+)( .*)?$')

@@ -5,6 +5,7 @@
 
 #include "lock_scripts.hpp"
 #include "master/scripts.hpp"
+#include "site/move_script.hpp"
 
 namespace redlock::test {
 namespace {

@@ -16,6 +16,8 @@
 #include <string>
 #include <vector>
 
+#include "site/move_script.hpp"
+#include "test/support/lock_scripts.hpp"
 #include "test/support/stage.hpp"
 
 namespace redlock {
@@ -321,6 +323,19 @@ TEST(Reconfigure, a_master_that_refuses_is_not_marked) {
   site.stage.redis(1).knobs.misconf = true;
   EXPECT_EQ(site.finish(call), REDLOCK_E_NO_QUORUM);
   EXPECT_EQ(call.change->old_side().err[0], REDLOCK_E_MISCONF);
+  EXPECT_EQ(site.left(), 0u);
+}
+
+// What answers no letter of the script's is no master of ours: the connection is closed, and nothing counts.
+TEST(Reconfigure, an_answer_that_is_no_letter_is_not_counted) {
+  Site site(2, {1, 1}, {2, 2});
+  site.stage.redis(2).register_script(test::text_of(move_script), [](test::ScriptCall&) {
+    return test::Reply::make_bulk("x0123456789abcdef");
+  });
+  Call& call = site.begin();
+  site.advance(100);
+  EXPECT_EQ(call.to->client().session(0).reason(), REDLOCK_E_PROTOCOL);
+  EXPECT_EQ(site.finish(call), REDLOCK_E_NO_QUORUM);
   EXPECT_EQ(site.left(), 0u);
 }
 

@@ -777,6 +777,13 @@ TEST(SessionGuard, a_reading_that_finds_no_room_waits) {
   EXPECT_GT(f.session->deadline(), at(5'000));
 }
 
+constexpr Script question = {Bytes(), Bytes("return 1\n"), Bytes()};
+
+bool ask_record(Fixture& f) {
+  const Bytes arguments[] = {"v1 n=3", "look"};
+  return f.session->ask_record(question, arguments, 2, f.now);
+}
+
 // Requests of its own that a silent master does not answer take no more places than were kept for them.
 TEST(SessionGuard, it_asks_no_more_than_it_has_places_for) {
   Fixture f;
@@ -786,7 +793,7 @@ TEST(SessionGuard, it_asks_no_more_than_it_has_places_for) {
     f.receive(null_push);
     f.due(ms);
     f.session->quarantine(f.now);
-    f.session->move("v1 n=3", "v1 n=5", "4444444444444444", "enter", f.now);
+    ask_record(f);
     f.sent();
     ASSERT_LE(f.session->in_flight(), Session::own_requests);
   }
@@ -1176,64 +1183,58 @@ TEST(SessionGuard, distrust_duplicate_and_a_jump_end_the_votes) {
   EXPECT_FALSE(f.session->samples_clock(at(0)));
 }
 
-TEST(SessionGuard, a_record_is_moved_by_one_script_at_a_time) {
+TEST(SessionGuard, a_record_is_asked_about_by_one_script_at_a_time) {
   Fixture f;
-  const auto move = [](Fixture& g) { return g.session->move("v1 n=3", "v1 n=5", "4444444444444444", "enter", g.now); };
-  EXPECT_FALSE(move(f)) << "it is not up";
-  EXPECT_FALSE(holds(f.sent(), "v1 n=5"));
+  EXPECT_FALSE(ask_record(f)) << "it is not up";
+  EXPECT_FALSE(holds(f.sent(), "return 1"));
   f.greet();
-  ASSERT_TRUE(move(f));
-  EXPECT_EQ(f.sent(), command({"EVAL", test::text_of(move_script), "2", meta, seen, "v1 n=3", "v1 n=5",
-                               "4444444444444444", "enter"}));
-  EXPECT_EQ(f.session->moved(), Session::Moved::asked);
-  EXPECT_FALSE(move(f)) << "the first is not answered";
+  EXPECT_EQ(f.session->said(), Session::not_asked);
+  ASSERT_TRUE(ask_record(f));
+  EXPECT_EQ(f.sent(), command({"EVAL", "return 1\n", "2", meta, seen, "v1 n=3", "look"}));
+  EXPECT_EQ(f.session->said(), Session::not_answered);
+  EXPECT_FALSE(ask_record(f)) << "the first is not answered";
   EXPECT_EQ(f.sent(), "");
-  using Moved = Session::Moved;
-  static constexpr struct {
-    char letter;
-    Moved moved;
-  } answers[] = {{'n', Moved::blank},     {'o', Moved::old_set}, {'w', Moved::new_set},  {'e', Moved::entered},
-                 {'u', Moved::by_another}, {'m', Moved::marked},  {'b', Moved::opposite}, {'t', Moved::third}};
-  for (const auto& answer : answers) {
-    const std::string id = answer.letter == 'n' ? "" : "123456789abcdef" + std::string(1, answer.letter);
+  for (const char letter : {'n', 'm', '\xff', '\0'}) {
+    const std::string id = letter == 'n' ? "" : "123456789abcdefm";
     f.sent();
-    f.receive(bulk(answer.letter + id));
-    EXPECT_EQ(f.session->moved(), answer.moved) << answer.letter;
+    f.receive(bulk(letter + id));
+    EXPECT_EQ(f.session->said(), static_cast<unsigned char>(letter)) << letter;
     EXPECT_EQ(std::string(f.session->guard().quarantine().data, f.session->guard().quarantine().size), id);
-    ASSERT_TRUE(move(f));
+    ASSERT_TRUE(ask_record(f));
   }
   f.receive("-NOPERM no\r\n");
-  EXPECT_EQ(f.session->moved(), Session::Moved::failed);
-  EXPECT_EQ(f.session->move_error(), REDLOCK_E_NOPERM);
+  EXPECT_EQ(f.session->said(), REDLOCK_E_NOPERM);
 }
 
-TEST(SessionGuard, a_move_answered_by_another_type_closes) {
-  for (const char* answer : {"+OK\r\n", ":1\r\n", "$0\r\n\r\n", "$2\r\nx1\r\n"}) {
+TEST(SessionGuard, a_question_that_another_type_answers_closes) {
+  for (const char* answer : {"+OK\r\n", ":1\r\n", "$0\r\n\r\n"}) {
     Fixture f;
     f.greet();
-    ASSERT_TRUE(f.session->move("v1 n=3", "v1 n=5", "4444444444444444", "enter", f.now));
+    ASSERT_TRUE(ask_record(f));
     f.sent();
     f.receive(answer);
     f.expect_closing(REDLOCK_E_PROTOCOL);
     f.receive(bulk("n"));
-    EXPECT_EQ(f.session->moved(), Session::Moved::asked) << "nothing is heard any more";
+    EXPECT_EQ(f.session->said(), Session::not_answered) << "nothing is heard any more";
+    f.session->closed(f.now, REDLOCK_E_DISCONNECTED, 0);
+    EXPECT_EQ(f.session->said(), Session::not_asked);
   }
 }
 
-TEST(SessionGuard, nothing_is_moved_on_a_connection_that_closes_or_without_room) {
+TEST(SessionGuard, no_question_on_a_connection_that_closes_or_without_room) {
   Fixture f;
   f.greet();
   f.receive(":1\r\n");  // nobody asked
   ASSERT_EQ(f.session->wish(), Wish::close);
   ASSERT_EQ(f.session->state(), State::up);
-  EXPECT_FALSE(f.session->move("v1 n=3", "v1 n=5", "4444444444444444", "enter", f.now));
-  EXPECT_EQ(f.session->moved(), Session::Moved::no);
+  EXPECT_FALSE(ask_record(f));
+  EXPECT_EQ(f.session->said(), Session::not_asked);
 
   Fixture g(Link::tracked, 7, 1'024);
   g.greet();
   while (g.session->tx().fits(200, 1)) g.ask(Op::release);
-  EXPECT_FALSE(g.session->move("v1 n=3", "v1 n=5", "4444444444444444", "enter", g.now));
-  EXPECT_FALSE(holds(g.sent(), "v1 n=5"));
+  EXPECT_FALSE(ask_record(g));
+  EXPECT_FALSE(holds(g.sent(), "return 1"));
 }
 
 }  // namespace

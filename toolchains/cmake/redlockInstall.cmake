@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: MIT
 #
 # Two components: redlock-runtime is what a gateway needs, redlock-dev what its firmware is built with. The CMake
-# files hold no absolute path: a prefix may be moved and a sysroot be prepended; redlock.pc names its prefix once.
+# files hold no absolute path: a prefix may be moved and a sysroot be prepended; the .pc files name their prefix once.
 include(CMakePackageConfigHelpers)
 set(redlock_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/redlock")
 
 install(TARGETS redlock EXPORT redlockTargets
   LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT redlock-runtime NAMELINK_COMPONENT redlock-dev
   ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT redlock-dev)
+install(TARGETS redlock_site EXPORT redlockSiteTargets
+  ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT redlock-dev)
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/redlock" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
   COMPONENT redlock-dev FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
-install(EXPORT redlockTargets NAMESPACE redlock:: DESTINATION "${redlock_package_dir}" COMPONENT redlock-dev)
+foreach(targets IN ITEMS redlockTargets redlockSiteTargets)
+  install(EXPORT ${targets} NAMESPACE redlock:: DESTINATION "${redlock_package_dir}" COMPONENT redlock-dev)
+endforeach()
 
 configure_package_config_file("${PROJECT_SOURCE_DIR}/toolchains/cmake/redlockConfig.cmake.in"
   "${PROJECT_BINARY_DIR}/redlockConfig.cmake" INSTALL_DESTINATION "${redlock_package_dir}")
@@ -31,7 +35,9 @@ foreach(dir includedir libdir)
   endif()
 endforeach()
 set(redlock_pc_prefix "@CMAKE_INSTALL_PREFIX@")
-configure_file("${PROJECT_SOURCE_DIR}/toolchains/cmake/redlock.pc.in" "${PROJECT_BINARY_DIR}/redlock.pc.in" @ONLY)
-install(CODE "configure_file(\"${PROJECT_BINARY_DIR}/redlock.pc.in\" \"${PROJECT_BINARY_DIR}/redlock.pc\" @ONLY)"
-  COMPONENT redlock-dev)
-install(FILES "${PROJECT_BINARY_DIR}/redlock.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT redlock-dev)
+foreach(module IN ITEMS redlock redlock-site)
+  set(made "${PROJECT_BINARY_DIR}/${module}.pc")
+  configure_file("${PROJECT_SOURCE_DIR}/toolchains/cmake/${module}.pc.in" "${made}.in" @ONLY)
+  install(CODE "configure_file(\"${made}.in\" \"${made}\" @ONLY)" COMPONENT redlock-dev)
+  install(FILES "${made}" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT redlock-dev)
+endforeach()

@@ -7,7 +7,7 @@ set(CPACK_PACKAGE_NAME redlock)
 set(CPACK_PACKAGE_VENDOR redlock)
 set(CPACK_PACKAGE_CONTACT "redlock maintainers <redlock@example.org>" CACHE STRING "Maintainer of the packages")
 set(CPACK_VERBATIM_VARIABLES ON)
-set(CPACK_SET_DESTDIR ON)  # redlock.pc holds the prefix, which is not the staging folder's
+set(CPACK_SET_DESTDIR ON)  # the .pc files hold the prefix, which is not the staging folder's
 set(CPACK_COMPONENTS_ALL redlock-runtime redlock-dev)
 set(CPACK_STRIP_FILES ON)
 
@@ -26,6 +26,6 @@ set(CPACK_DEBIAN_REDLOCK-RUNTIME_DESCRIPTION "Redis distributed locks (Redlock) 
 set(CPACK_DEBIAN_REDLOCK-RUNTIME_PACKAGE_DEPENDS "libc6, libuv1 (>= 1.40), libcjson1 (>= 1.7.14)")
 set(CPACK_DEBIAN_REDLOCK-DEV_PACKAGE_NAME libredlock-dev)
 set(CPACK_DEBIAN_REDLOCK-DEV_PACKAGE_SECTION libdevel)
-set(CPACK_DEBIAN_REDLOCK-DEV_DESCRIPTION "Redis distributed locks (Redlock): header and package files")
+set(CPACK_DEBIAN_REDLOCK-DEV_DESCRIPTION "Redis distributed locks (Redlock): headers, package files, redlock_site")
 set(CPACK_DEBIAN_REDLOCK-DEV_PACKAGE_DEPENDS "libredlock0 (= ${PROJECT_VERSION}), libuv1-dev, libcjson-dev")
 include(CPack)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 #
 # The Lua scripts are written as files that a person can read, and shipped as the text that goes over the wire: without
-# comments, indentation and blank lines. <build>/generated/scripts_text.hpp holds for each src/master/scripts/NAME.lua
+# comments, indentation and blank lines. <build>/generated/scripts_text.hpp holds for each script NAME.lua
 #   redlock::scripts::NAME        the text
 #   redlock::scripts::NAME_sha1   what EVALSHA calls it
 # No script's meaning may hang on leading white space (a string over several lines), and comments are whole lines. The
@@ -26,12 +26,15 @@ function(redlock_read_script path out)
   set(${out} "${text}" PARENT_SCOPE)
 endfunction()
 
-function(redlock_embed_scripts folder)
-  file(GLOB scripts CONFIGURE_DEPENDS "${folder}/*.lua")
+# redlock_embed_scripts(<source folder> <folder of scripts>...); the first of these holds common.lua.
+function(redlock_embed_scripts source folder)
+  list(TRANSFORM ARGN PREPEND "${source}/" OUTPUT_VARIABLE others)
+  list(TRANSFORM others APPEND "/*.lua")
+  file(GLOB scripts CONFIGURE_DEPENDS "${source}/${folder}/*.lua" ${others})
   set(names "local r,K,A=redis.call,KEYS,ARGV\n")
-  redlock_read_script("${folder}/common.lua" common)
+  redlock_read_script("${source}/${folder}/common.lua" common)
   set(common "${names}${common}")
-  set(header "// Generated from src/master/scripts/*.lua.\n#pragma once\n\nnamespace redlock::scripts {\n")
+  set(header "// Generated from the scripts of src.\n#pragma once\n\nnamespace redlock::scripts {\n")
   foreach(script IN LISTS scripts)
     get_filename_component(name "${script}" NAME_WE)
     redlock_read_script("${script}" text)
