@@ -105,7 +105,7 @@ build_programs() {
   local log=$build/build.log
   [[ -z $programs ]] || return 0
   say "Building into $build (about a minute the first time)"
-  if ! cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DREDLOCK_BUILD_TESTS=OFF >"$log" 2>&1 ||
+  if ! cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DREDLOCK_BUILD_EXAMPLES=ON >"$log" 2>&1 ||
     ! cmake --build "$build" -j "$(nproc)" \
       --target example_device --target "example_$gateway" --target example_timeline >>"$log" 2>&1; then
     tail -n 30 "$log" >&2

@@ -84,7 +84,7 @@ make_copy() {
     if [[ ! -e $origin/$file ]]; then rm "$tree/$file"; fi
   done < <(cd "$tree" && find . -type f)
   cmake -S "$tree" -B "$objects" -G Ninja -DCMAKE_BUILD_TYPE=MinSizeRel -DREDLOCK_ASSERTS=ON -DREDLOCK_LTO=OFF \
-    -DREDLOCK_BUILD_EXAMPLES=OFF -DREDLOCK_INSTALL=OFF -DREDLOCK_CCACHE=ON >"$copy/configure.log"
+    -DREDLOCK_BUILD_TESTS=ON -DREDLOCK_INSTALL=OFF -DREDLOCK_CCACHE=ON >"$copy/configure.log"
   build_target redlock_sim >"$copy/build.log" || { tail -n 30 "$copy/build.log"; exit 1; }
   cp "$objects/test/redlock_sim" "$copy/origin_sim"
 }
