@@ -9,27 +9,41 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 usage() {
   cat <<'TEXT'
 usage: test/run.sh [--all] [--cross] [--no-install]
+       test/run.sh --room NAME [--no-install]
   (nothing)      native build with warnings as errors, and ASan + UBSan; all tests: about 10 minutes on two cores
   --all          also clang, TSan, the release builds, what a cycle costs (counted), 32- and 64-bit ARM under qemu with a short
                  selection of tests, coverage, the fuzzers and the mutants: within 45 minutes
   --cross        also 32- and 64-bit ARM with all tests, and static musl; its time is not part of those 45 minutes
+  --room NAME    only what one room of src/, or port/, needs, built natively, and its tests: about a minute. NAME is one of
+                 ROOMS
   --no-install   do not install missing packages: print them and fail
 TEXT
 }
 
-all=no cross=no install=yes
-for argument in "$@"; do
-  case $argument in
+# The rooms and their tests stand in test/CMakeLists.txt.
+rooms=$(sed -nE 's/^set\(redlock_rooms (.*)\)$/\1/p' test/CMakeLists.txt)
+all=no cross=no install=yes room=
+while [[ $# -gt 0 ]]; do
+  case $1 in
     --all) all=yes ;;
     --cross) cross=yes ;;
     --no-install) install=no ;;
-    --help | -h) usage; exit 0 ;;
-    *) usage >&2; exit 2 ;;
+    --room)
+      room=${2:-}
+      if [[ -z $room || " $rooms " != *" $room "* ]]; then
+        echo "--room wants one of: $rooms" >&2
+        exit 2
+      fi
+      shift
+      ;;
+    --help | -h) usage | sed "s/ROOMS/$rooms/"; exit 0 ;;
+    *) usage | sed "s/ROOMS/$rooms/" >&2; exit 2 ;;
   esac
+  shift
 done
 
-packages=(build-essential cmake ninja-build pkg-config libuv1-dev libcjson-dev redis-server
-  libgtest-dev libgmock-dev libbenchmark-dev spin universal-ctags abigail-tools python3)
+packages=(build-essential cmake ninja-build pkg-config libuv1-dev libcjson-dev redis-server libgtest-dev libgmock-dev python3)
+if [[ -z $room ]]; then packages+=(libbenchmark-dev spin universal-ctags abigail-tools); fi
 if [[ $all == yes ]]; then packages+=(clang libclang-rt-dev ccache gcovr valgrind strace); fi
 source toolchains/packages.sh
 install_missing "$install" "${packages[@]}" || exit 1
@@ -83,6 +97,7 @@ again() {
   case $1 in
     cross_stage) echo "cmake --workflow --preset $2" ;;
     musl_stage) echo "cmake --workflow --preset musl" ;;
+    room_stage) echo "test/run.sh --room $2" ;;
     *) echo "$*" ;;
   esac
 }
@@ -130,6 +145,19 @@ musl_stage() {
   fi
   cmake --workflow --preset musl
 }
+
+# The tests of one room. The whole dev preset is configured, so that its build folder serves every room.
+room_stage() {
+  cmake --preset dev >/dev/null && cmake --build --preset dev --target "room_$1" &&
+    ctest --preset dev -L "^room_$1\$"
+}
+
+if [[ -n $room ]]; then
+  run_stage "$room" room_stage "$room"
+  summary
+  [[ $broken -eq 0 && $tests_total -gt 0 ]]
+  exit
+fi
 
 run_stage dev cmake --workflow --preset dev
 run_stage asan cmake --workflow --preset asan
