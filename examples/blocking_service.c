@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// blocking_service: a service without a loop of its own. It asks for the bus, works while it may, gives it back, and sleeps.
-// The client runs on its own small thread; redlock_acquire() just blocks. Started by systemd or procd with the files beside
-// this one.
+// blocking_service: a service without a loop of its own. It asks for the bus, works while it may, gives it back, and
+// sleeps. The client runs on its own small thread; redlock_acquire() just blocks. Started by systemd or procd with the
+// files beside this one.
 //
 //     blocking_service [--jobs N] CONFIG.json | URL...
 //

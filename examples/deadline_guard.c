@@ -6,11 +6,11 @@
 // pending when it goes on, and runs the handler before its next instruction: the handler takes the device away from the
 // program, and the write meets a dead end.
 //
-// Its limit: a system call that was already entered is not stopped. A write() that was stopped inside the kernel goes on
-// there when the thread does; what it has handed to the driver leaves, but for what tcflush() can still take back. A thread
-// without the timer's signal (it is directed to one) may be past its own check as well: a timer for each that writes. And
-// the time at which the signal is handled is as good as the kernel's timers. Where the device can compare a number, a
-// fencing token has none of these limits (shared_device/device.c --check-tokens).
+// Its limit: a system call that was already entered is not stopped. A write() that was stopped inside the kernel goes
+// on there when the thread does; what it has handed to the driver leaves, but for what tcflush() can still take back. A
+// thread without the timer's signal (it is directed to one) may be past its own check as well: a timer for each that
+// writes. And the time at which the signal is handled is as good as the kernel's timers. Where the device can compare a
+// number, a fencing token has none of these limits (shared_device/device.c --check-tokens).
 //
 // The library installs no handler, ever: signals, timers and the device belong to the application.
 //
@@ -52,8 +52,9 @@ static volatile sig_atomic_t device = -1;    // the descriptor that is taken awa
 static volatile sig_atomic_t dead_end = -1;  // what stands there afterwards: every write to it fails
 static timer_t deadline_timer;
 
-// dup2() and not close(): a closed number is given to whatever is opened next, by any thread, and the late write would go
-// there. tcflush() takes back what a serial line has not sent yet; anything else says ENOTTY. Both may be called here.
+// dup2() and not close(): a closed number is given to whatever is opened next, by any thread, and the late write would
+// go there. tcflush() takes back what a serial line has not sent yet; anything else says ENOTTY. Both may be called
+// here.
 static void on_deadline(int number) {
   const int err = errno;
   (void)number;

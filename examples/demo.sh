@@ -194,7 +194,8 @@ start_act() { # directory, kind
   mkdir "$1"
   log=$1/device.log
   options_of "$2"
-  "${tied[@]}" "${emulator[@]}" "$programs/device" --log "$log" "${device_options[@]}" >"$1/device.out" 2>"$1/device.err" &
+  "${tied[@]}" "${emulator[@]}" "$programs/device" --log "$log" "${device_options[@]}" \
+    >"$1/device.out" 2>"$1/device.err" &
   device=$!
   running[$device]=device
   for ((i = 0; i < 250; ++i)); do
@@ -207,7 +208,8 @@ start_act() { # directory, kind
   for ((i = 1; i <= gateways; ++i)); do
     special=()
     if ((i == 1)); then special=("${frozen_options[@]}"); fi
-    "${tied[@]}" "${emulator[@]}" "$programs/$gateway" --id "$i" --device "$address" --masters "$urls" "${gateway_options[@]}" \
+    "${tied[@]}" "${emulator[@]}" "$programs/$gateway" --id "$i" --device "$address" \
+      --masters "$urls" "${gateway_options[@]}" \
       "${special[@]}" --commission --jobs "$jobs" --think-ms "$think_ms" >"$1/gateway-$i.json" 2>"$1/gateway-$i.err" &
     gateway_pids[i]=$!
     running[$!]="gateway $i"
@@ -273,7 +275,8 @@ end_act() { # directory, title
   act_ms=$(elapsed_ms)
   for pid in "${gateway_pids[@]}"; do kill -TERM "$pid" 2>/dev/null || true; done
   while (($(gateways_left) > 0 && patience-- > 0)); do
-    # It may freeze again in its last job. Only what is stopped: a sanitizer that looks for leaks stops its process, too.
+    # It may freeze again in its last job. Only what is stopped: a sanitizer that looks for leaks stops its process,
+    # too.
     if grep -qs '^State:[[:space:]]*T' "/proc/${gateway_pids[1]}/status"; then kill -CONT "${gateway_pids[1]}"; fi
     sleep 0.1
   done
@@ -339,7 +342,8 @@ act() { # directory, title, kind: unlocked, locked, frozen, fenced or failing
   end_act "$1" "$2"
   judge_act "$1" "$2" "$3"
   echo
-  "${emulator[@]}" "$programs/timeline" --gateways "$gateways" --columns "$columns" --ms $((columns * 10)) "${color[@]}" "$log" ||
+  "${emulator[@]}" "$programs/timeline" --gateways "$gateways" --columns "$columns" --ms $((columns * 10)) \
+    "${color[@]}" "$log" ||
     problems+=("$2: the timeline cannot be drawn")
   case $3 in
     frozen | fenced) say "            1: gateway 1 freezes between its check and its write, 2: it wakes, and writes" ;;

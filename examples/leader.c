@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// leader: of N gateways exactly one is active, the others stand by. This program is all N of them, as processes of their
-// own, and whoever watches them: it ends one leader after the other, by turns politely (SIGTERM: it releases) and by force
-// (SIGKILL: its keys have to expire), and prints how long the plant was without one.
+// leader: of N gateways exactly one is active, the others stand by. This program is all N of them, as processes of
+// their own, and whoever watches them: it ends one leader after the other, by turns politely (SIGTERM: it releases) and
+// by force (SIGKILL: its keys have to expire), and prints how long the plant was without one.
 //
 //     leader MEMBERS TTL_MS URL...
 //

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// poll_app: a program with a poll() loop of its own. The client is one more descriptor in it. Each line that comes on stdin
-// is a command for the bus; they are carried out one after the other, each under the lock.
+// poll_app: a program with a poll() loop of its own. The client is one more descriptor in it. Each line that comes on
+// stdin is a command for the bus; they are carried out one after the other, each under the lock.
 //
 //     printf 'open\nclose\n' | poll_app URL...
 //

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// raii: the lock as a C++ object. Whichever way a job ends - done, device broken, validity over - the lock is given back at
-// the end of its scope. Builds as C++11 and without exceptions; needs nothing of the C++ runtime.
+// raii: the lock as a C++ object. Whichever way a job ends - done, device broken, validity over - the lock is given
+// back at the end of its scope. Builds as C++11 and without exceptions; needs nothing of the C++ runtime.
 //
 //     raii URL...
 #include <redlock/redlock.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// reconfigure: another set of masters, or another timing.max_ttl_ms, while the gateways of the old configuration run. For
-// an operator, once for the whole site; then every gateway is given the new file and started again.
+// reconfigure: another set of masters, or another timing.max_ttl_ms, while the gateways of the old configuration run.
+// For an operator, once for the whole site; then every gateway is given the new file and started again.
 //
 //     reconfigure OLD.json NEW.json
 //

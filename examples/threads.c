@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // threads: eight threads share one client, and with other processes one device. Each takes its turns: the lock, a few
-// checked steps at the device, and back. The device here is a file with a number in it that each turn reads, thinks about,
-// and writes back: were two at it at once, a turn would be missing in the end.
+// checked steps at the device, and back. The device here is a file with a number in it that each turn reads, thinks
+// about, and writes back: were two at it at once, a turn would be missing in the end.
 //
 //     threads TURNS FILE URL...
 #define _POSIX_C_SOURCE 200809L

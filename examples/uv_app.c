@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// uv_app: a program that lives on a libuv loop already, and 30 lines more. It reads a sensor by a timer; every fifth reading
-// it wants the bus, and writes what it has while the lock is its own. Nothing here ever blocks.
+// uv_app: a program that lives on a libuv loop already, and 30 lines more. It reads a sensor by a timer; every fifth
+// reading it wants the bus, and writes what it has while the lock is its own. Nothing here ever blocks.
 //
 //     uv_app READINGS URL...
 #include <redlock/redlock.h>

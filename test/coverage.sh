@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 #
 # What do the tests reach? Builds the preset `coverage`, runs the tests that need no server, and prints with gcovr the
-# lines and branches of each file. src/lock, src/resp, src/master and the claims are to be reached entirely: what is missing is printed,
-# and this fails. The others are shown for information, since much of them is reached by integration tests, which do not
-# run here.
+# lines and branches of each file. src/lock, src/resp, src/master and the claims are to be reached entirely: what is
+# missing is printed, and this fails. The others are shown for information, since much of them is reached by integration
+# tests, which do not run here.
 #
 # Counted are the library's own objects, and the unit tests' for what stands in headers. Not counted is the branch of a
 # `switch` for a value that its enum does not have: that each enumerator has a case is the compiler's to see (-Wswitch),
@@ -30,9 +30,10 @@ cmake --build "$build" --target unit_tests spec_tests scenario_run redlock_sim
 find "$build" -name '*.gcda' -delete
 ctest --test-dir "$build" -L '^(unit|spec|scenario|sim)$' --output-on-failure
 
+tests='(scenario_run|redlock_sim|redlock_test_support|(spec|sim|fuzz|integration|bench)_[a-z_]*)'
 report() {
   gcovr --root . --object-directory "$build" --exclude-branches-by-pattern '^\s*switch \(.*' \
-    --exclude-directories '.*/(scenario_run|redlock_sim|redlock_test_support|(spec|sim|fuzz|integration|bench)_[a-z_]*)\.dir' \
+    --exclude-directories ".*/$tests\\.dir" \
     "$@" "$build"
 }
 echo "For information:"

@@ -11,11 +11,11 @@ usage() {
 usage: test/run.sh [--all] [--cross] [--no-install]
        test/run.sh --room NAME [--no-install]
   (nothing)      native build with warnings as errors, and ASan + UBSan; all tests: about 10 minutes on two cores
-  --all          also clang, TSan, the release builds, what a cycle costs (counted), 32- and 64-bit ARM under qemu with a short
-                 selection of tests, coverage, the fuzzers and the mutants: within 45 minutes
+  --all          also clang, TSan, the release builds, what a cycle costs (counted), 32- and 64-bit ARM under qemu
+                 with a short selection of tests, coverage, the fuzzers and the mutants: within 45 minutes
   --cross        also 32- and 64-bit ARM with all tests, and static musl; its time is not part of those 45 minutes
-  --room NAME    only what one room of src/, or port/, needs, built natively, and its tests: about a minute. NAME is one of
-                 ROOMS
+  --room NAME    only what one room of src/, or port/, needs, built natively, and its tests: about a minute.
+                 NAME is one of ROOMS
   --no-install   do not install missing packages: print them and fail
 TEXT
 }
@@ -42,14 +42,15 @@ while [[ $# -gt 0 ]]; do
   shift
 done
 
-packages=(build-essential cmake ninja-build pkg-config libuv1-dev libcjson-dev redis-server libgtest-dev libgmock-dev python3)
+packages=(build-essential cmake ninja-build pkg-config libuv1-dev libcjson-dev redis-server libgtest-dev
+  libgmock-dev python3)
 if [[ -z $room ]]; then packages+=(libbenchmark-dev spin universal-ctags abigail-tools); fi
 if [[ $all == yes ]]; then packages+=(clang libclang-rt-dev ccache gcovr valgrind strace); fi
 source toolchains/packages.sh
 install_missing "$install" "${packages[@]}" || exit 1
 
-# Half of the tests' time is waiting for servers, so more of them run than there are cores. In its depend mode ccache asks the
-# compiler what a file includes, instead of running the preprocessor before it.
+# Half of the tests' time is waiting for servers, so more of them run than there are cores. In its depend mode ccache
+# asks the compiler what a file includes, instead of running the preprocessor before it.
 jobs=$(nproc)
 export CMAKE_BUILD_PARALLEL_LEVEL=$jobs CTEST_PARALLEL_LEVEL=$((2 * jobs)) CTEST_OUTPUT_ON_FAILURE=1
 export CCACHE_DIR=$PWD/build/ccache CCACHE_DEPEND=1
@@ -58,7 +59,8 @@ TMPDIR=$(mktemp -d "${TMPDIR:-/tmp}/redlock-test.XXXXXX")
 export TMPDIR
 trap 'rm -rf "$TMPDIR"' EXIT
 
-# ---- stages: run_stage NAME COMMAND...; status 77 of the command means that this machine cannot run it ----------------
+# ---- stages: run_stage NAME COMMAND...; status 77 of the command means that this machine cannot run it
+# ----------------
 
 names=() results=() times=() commands=()
 tests_total=0 tests_failed=0 broken=0
@@ -138,7 +140,8 @@ cross_stage() {
 
 # A static build with musl, and libuv and cJSON built with it from Debian's sources.
 musl_stage() {
-  if ! install_missing "$install" gcc-arm-linux-gnueabihf g++-arm-linux-gnueabihf musl-dev:armhf qemu-user patch xz-utils ||
+  if ! install_missing "$install" gcc-arm-linux-gnueabihf g++-arm-linux-gnueabihf musl-dev:armhf qemu-user patch \
+    xz-utils ||
     ! toolchains/dependencies.sh arm-linux-musleabihf; then
     echo "musl for armhf, or the sources of libuv and cJSON, cannot be had here"
     return 77

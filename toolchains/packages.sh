@@ -50,10 +50,11 @@ install_missing() {
   }
 }
 
-# A mirror that is being updated has lists that do not fit together, often of an architecture or a suite that is not needed:
-# what apt could read, now or earlier, may do. Uses the variable `sudo` of install_missing.
+# A mirror that is being updated has lists that do not fit together, often of an architecture or a suite that is not
+# needed: what apt could read, now or earlier, may do. Uses the variable `sudo` of install_missing.
 apt_install() {
   local options=(-q -y -o Acquire::Retries=3)
-  "${sudo[@]}" apt-get "${options[@]}" update || echo "apt-get update failed; trying with the package lists that are here." >&2
+  "${sudo[@]}" apt-get "${options[@]}" update ||
+    echo "apt-get update failed; trying with the package lists that are here." >&2
   "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get "${options[@]}" install --no-install-recommends "$@"
 }

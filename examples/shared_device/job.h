@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Job: what both gateways do alike, whichever way they wait: how long a job is, what they ask the lock for, and what they
-// print at the end. The steps of a job are in gateway.c and blocking_gateway.c.
+// Job: what both gateways do alike, whichever way they wait: how long a job is, what they ask the lock for, and what
+// they print at the end. The steps of a job are in gateway.c and blocking_gateway.c.
 #ifndef EXAMPLES_SHARED_DEVICE_JOB_H
 #define EXAMPLES_SHARED_DEVICE_JOB_H
 
@@ -54,7 +54,8 @@ static inline void maybe_freeze(const struct options *options, const struct fram
   if (every > 0 && (frame->job - 1) % every == 0 && frame->index == FRAMES_PER_JOB / 2) raise(SIGSTOP);
 }
 
-static inline void job_note(const struct options *options, const struct frame *frame, const char *what, const char *why) {
+static inline void job_note(const struct options *options, const struct frame *frame, const char *what,
+                            const char *why) {
   fprintf(stderr, "gateway %u: job %u: %s: %s\n", options->id, frame->job, what, why);
 }
 

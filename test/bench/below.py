@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""below.py WHAT PROGRAM...: runs a cycle program on the masters that with_masters has started, and prints its line of JSON.
+"""below.py WHAT PROGRAM...: runs a cycle program on the masters that with_masters has started, and prints its line of
+JSON.
 
   delay PROXY    behind a delay_proxy: a round trip of 20 ms
   fault NAME     masters are frozen or killed: none, "STOP 2", "KILL 1"; "STOP 2 later" while it runs
   checked        fails unless all cycles succeeded and no key is left on any master
-  server_cpu MAX the masters' CPU time of a cycle whose acquires are scripts, in proportion to one of plain SETs, taken by
-                 turns; fails when the median is above MAX
+  server_cpu MAX the masters' CPU time of a cycle whose acquires are scripts, in proportion to one of plain SETs, taken
+                 by turns; fails when the median is above MAX
   handover N     N processes contend for one resource; fails unless all got it as often as they asked, never two at once
 """
 import json
@@ -157,7 +158,8 @@ def server_cpu(words):
 
 # ---- handover -------------------------------------------------------------------------------------------------------
 
-COMMANDS = ("set", "evalsha", "eval", "pttl", "client|caching")  # of a cycle; get, del and others are called by the scripts
+# Of a cycle; get, del and others are called by the scripts.
+COMMANDS = ("set", "evalsha", "eval", "pttl", "client|caching")
 
 
 class Grant:
@@ -208,15 +210,17 @@ def handover(words):
     pairs = list(zip(grants, grants[1:]))
     overlaps = sum(1 for one, other in pairs if other.got < one.released)
     looks = commands["pttl"] != 0
-    if len(grants) != asked or overlaps or len({g.pid for g in grants}) != processes or commands["set"] < asked * len(PORTS) // 2:
+    too_few = len(grants) != asked or len({g.pid for g in grants}) != processes
+    if too_few or overlaps or commands["set"] < asked * len(PORTS) // 2:
         raise SystemExit("%d asked, %d granted, %d overlaps, %s" % (asked, len(grants), overlaps, commands))
     if looks == ("timer" in words):
         raise SystemExit("wake-ups, though off, or none, though on: %s" % commands)
     # Only where somebody waited at the release is the time until the next grant the library's.
     waited = [(one, other) for one, other in pairs if any(g.want < one.released < g.got for g in grants)]
     us = [(other.got - one.released) / 1e3 for one, other in waited]
-    return {"processes": processes, "grants": len(grants), "handovers": len(us), "p50_us": share(us, .5), "p99_us": share(us, .99),
-            "commands": sum(commands.values()) / asked, "wasted": sum(g.rounds - 1 for g in grants) / asked,
+    return {"processes": processes, "grants": len(grants), "handovers": len(us), "p50_us": share(us, .5),
+            "p99_us": share(us, .99), "commands": sum(commands.values()) / asked,
+            "wasted": sum(g.rounds - 1 for g in grants) / asked,
             "same_process": sum(1 for one, other in waited if one.pid == other.pid) / max(1, len(us)),
             "longest_wait_ms": max(g.got - g.want for g in grants) / 1e6,
             "seconds": (max(g.end for g in grants) - min(g.want for g in grants)) / 1e9, "by_command": commands}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Measures cycles beside the limit; run.sh builds what it needs. Every run has redis-servers of its own, and the programs
-take turns (A B C A B C), so that what the machine does besides falls on all of them. A ratio is taken within a turn;
-what is printed is the median of all turns, with the least and the greatest."""
+"""Measures cycles beside the limit; run.sh builds what it needs. Every run has redis-servers of its own, and the
+programs take turns (A B C A B C), so that what the machine does besides falls on all of them. A ratio is taken within a
+turn; what is printed is the median of all turns, with the least and the greatest."""
 import argparse
 import json
 import os
@@ -23,7 +23,8 @@ LIMIT_SENT = ("limit, release not awaited", [BENCH / "raw_limit", "--release", "
 HIREDIS = ("hiredis + libuv", [BENCH / "hiredis_uv"])
 HIREDIS_ONCE = ("hiredis + libuv, formatted once", [BENCH / "hiredis_uv", "--api", "formatted"])
 REDLOCK = ("redlock -O2", [BENCH / "cycle_bench"])
-REDLOCK_CONFIRMED = ("redlock -O2, waits until all deletes are answered", [BENCH / "cycle_bench", "--release", "confirmed"])
+REDLOCK_CONFIRMED = ("redlock -O2, waits until all deletes are answered",
+                     [BENCH / "cycle_bench", "--release", "confirmed"])
 REDLOCK_FENCED = ("with a fencing token", [BENCH / "cycle_bench", "--api", "fenced"])
 REDLOCK_FIRST = ("with the first token of a resource", [BENCH / "cycle_bench", "--api", "fenced-first"])
 REDLOCK_UNGUARDED = ("without the guard", [BENCH / "cycle_bench", "--api", "unguarded"])
@@ -97,7 +98,8 @@ ALL = (LIMIT, LIMIT_SENT, HIREDIS, HIREDIS_ONCE, REDLOCK, REDLOCK_POLLED, REDLOC
 
 
 def latency(o):
-    results = in_turn(programs(*ALL, REDLOCK_BLOCKING, REDLOCK_CONFIRMED), o.rounds, mode="latency", inflight=1, count=o.cycles(3000))
+    results = in_turn(programs(*ALL, REDLOCK_BLOCKING, REDLOCK_CONFIRMED), o.rounds, mode="latency", inflight=1,
+                      count=o.cycles(3000))
     compare("One lock at a time (K = 1)", results, LIMIT[0], P50 + COST)
 
 
@@ -106,23 +108,26 @@ def throughput(o):
     compare("64 locks in flight (K = 64)", results, LIMIT[0], RATE + COST)
 
 
-# ---- a round trip of 20 ms ---------------------------------------------------------------------------------------------
+# ---- a round trip of 20 ms -------------------------------------------------------------------------------------------
 
 def rtt(o):
     rows = []
     for name, command in programs(LIMIT, HIREDIS, REDLOCK, REDLOCK_CONFIRMED):
         runs = [cycle(command, wrapper=below("delay", BENCH / "delay_proxy"), mode="latency", inflight=1,
                       count=o.cycles(60, 10), warmup=3) for _ in range(min(o.rounds, 3))]
-        rows.append([name, spread([r["acq_p50_us"] / 20000 for r in runs]), spread([r["cyc_p50_us"] / 20000 for r in runs]),
+        rows.append([name, spread([r["acq_p50_us"] / 20000 for r in runs]),
+                     spread([r["cyc_p50_us"] / 20000 for r in runs]),
                      str(sum(r["fail"] for r in runs))])
-    table("20 ms of round trip (10 ms each way, by proxy)", ["", "acquire p50, RTT", "cycle p50, RTT", "failures"], rows)
+    table("20 ms of round trip (10 ms each way, by proxy)", [
+        "", "acquire p50, RTT", "cycle p50, RTT", "failures"], rows)
 
 
-# ---- one or two of five masters frozen or killed ------------------------------------------------------------------------
+# ---- one or two of five masters frozen or killed ---------------------------------------------------------------------
 
 def degraded(o):
     rows = []
-    faults = ("none", "STOP 1", "STOP 2", "KILL 1", "KILL 2", "STOP 1 later", "STOP 2 later", "KILL 1 later", "KILL 2 later")
+    faults = ("none", "STOP 1", "STOP 2", "KILL 1", "KILL 2",
+              "STOP 1 later", "STOP 2 later", "KILL 1 later", "KILL 2 later")
     runs = {fault: [] for fault in faults}
     for _ in range(min(o.rounds, 5)):
         for fault in faults:
@@ -133,16 +138,18 @@ def degraded(o):
                      spread(ratios(runs, fault, "none", "acq_p50_us")), str(sum(r["fail"] for r in runs[fault])),
                      spread([r["acq_max_us"] / 1e3 for r in runs[fault]], "{:.1f}"),
                      str(sum(r["keys_left"] for r in runs[fault]))])
-    table("redlock, masters of five stopped (SIGSTOP) or killed before the start, or later while it runs; default settings", [
+    table("redlock, masters of five stopped (SIGSTOP) or killed before the start, or later while it runs; "
+          "default settings", [
         "", "acquire p50, us", "x healthy", "failures", "slowest acquire, ms", "keys left"], rows)
 
 
-# ---- growth -------------------------------------------------------------------------------------------------------------
+# ---- growth ----------------------------------------------------------------------------------------------------------
 
 def callgrind(command, out, count, **options):
     """Counts the instructions of `count` cycles and of 20 before them; start and end are not counted."""
     cycle(command, count=count, warmup=20, node_timeout_ms=1500, ttl_ms=30000, mode="throughput",
-          wrapper=("valgrind", "--quiet", "--tool=callgrind", "--toggle-collect=run", "--callgrind-out-file=" + out), **options)
+          wrapper=("valgrind", "--quiet", "--tool=callgrind", "--toggle-collect=run", "--callgrind-out-file=" + out),
+          **options)
 
 
 def instructions(command, count, **options):
@@ -158,7 +165,8 @@ def growth(o):
     def row(name, per=1, limit=True, **options):
         counted = instructions(REDLOCK[1], max(n // 4, 4 * options["inflight"]), **options)
         bare = instructions(LIMIT[1], max(n // 4, 4 * options["inflight"]), **options) if limit else 0
-        turns = in_turn([LIMIT, REDLOCK] if limit else [REDLOCK], min(o.rounds, 3), mode="throughput", count=n, **options)
+        turns = in_turn([LIMIT, REDLOCK] if limit else [REDLOCK], min(o.rounds, 3), mode="throughput",
+                        count=n, **options)
         rows.append([name, f"{counted:.0f}", f"{counted / per:.0f}", f"{counted / bare:.2f}" if limit else "",
                      spread([r["cpu_us_per_cycle"] for r in turns[REDLOCK[0]]]),
                      spread(ratios(turns, REDLOCK[0], LIMIT[0], "cpu_us_per_cycle")) if limit else ""])
@@ -171,11 +179,12 @@ def growth(o):
         row(f"table of 4096, {held} other locks held", per=5, limit=False, inflight=16, table=4096, held=held)
     for inflight in (1, 16, 64, 256, 1024):
         row(f"{inflight} in flight", per=5, inflight=inflight)
-    table("Growth: what a cycle costs the client, redlock -O2; five masters and 16 in flight unless it says otherwise", [
+    table("Growth: what a cycle costs the client, redlock -O2; five masters and 16 in flight unless it says "
+          "otherwise", [
         "", "instructions per cycle", "per master", "x limit", "CPU, us per cycle", "x limit"], rows)
 
 
-# ---- from one process to the next ----------------------------------------------------------------------------------------
+# ---- from one process to the next ------------------------------------------------------------------------------------
 
 def handover(o):
     ways = (("told (RESP3)", "loop"), ("timer alone", "timer"))
@@ -189,15 +198,16 @@ def handover(o):
         for name, results in runs.items():
             def column(key, form, unit=1):
                 return spread([r[key] / unit for r in results], form)
-            rows.append([f"{processes} processes, {name}", column("p50_us", "{:.2f}", 1000), column("p99_us", "{:.1f}", 1000),
-                         column("commands", "{:.0f}"), column("wasted", "{:.2f}"), column("longest_wait_ms", "{:.0f}"),
+            rows.append([f"{processes} processes, {name}", column("p50_us", "{:.2f}", 1000),
+                         column("p99_us", "{:.1f}", 1000), column("commands", "{:.0f}"),
+                         column("wasted", "{:.2f}"), column("longest_wait_ms", "{:.0f}"),
                          column("seconds", "{:.2f}")])
     table("One resource, held for 5 ms and asked for again 10 ms later: from a release to the next grant", [
         "", "p50, ms", "p99, ms", "commands per grant, five masters", "wasted rounds per grant", "longest wait, ms",
         "all, s"], rows)
 
 
-# ---- counts -------------------------------------------------------------------------------------------------------------
+# ---- counts ----------------------------------------------------------------------------------------------------------
 
 def counted(what, command, inflight, *options):
     """What count.sh says; None: it failed."""
@@ -225,10 +235,10 @@ def counts(o):
     table("Counted per cycle", ["", *(f"{w}, K = 1" for w in what), *(f"{w}, K = 64" for w in what)], rows)
 
 
-# ---- where the instructions go ------------------------------------------------------------------------------------------
+# ---- where the instructions go ---------------------------------------------------------------------------------------
 
 def annotated(callgrind_out):
-    """(instructions, where the source of it is, the function that it was inlined into) of each line of the annotation."""
+    """(instructions, where their source is, the function that it was inlined into) of each line of the annotation."""
     text = subprocess.run(["callgrind_annotate", "--threshold=100", "--show-percs=no", callgrind_out],
                           stdout=subprocess.PIPE, text=True, check=True).stdout
     for n, file, function in re.findall(r"^ *([0-9,]+) +(\S+?):(\S.*)$", text, re.MULTILINE):
@@ -260,7 +270,7 @@ def profile(o):
                   [[name, f"{n:.0f}", f"{100 * n / total:.1f}"] for name, n in most])
 
 
-# ---- what tokens and the guard cost -------------------------------------------------------------------------------------
+# ---- what tokens and the guard cost ----------------------------------------------------------------------------------
 
 def delayed(command, **options):
     return cycle(command, wrapper=below("delay", BENCH / "delay_proxy"), inflight=1, **options)
@@ -268,14 +278,16 @@ def delayed(command, **options):
 
 def fencing(o):
     plain = ("plain", REDLOCK[1])
-    results = in_turn((plain, REDLOCK_FENCED, REDLOCK_FIRST), o.rounds, mode="latency", inflight=1, count=o.cycles(3000))
+    results = in_turn((plain, REDLOCK_FENCED, REDLOCK_FIRST), o.rounds, mode="latency", inflight=1,
+                      count=o.cycles(3000))
     rows = []
     for name, command in (plain, REDLOCK_FENCED, REDLOCK_FIRST):
-        trips = [delayed(command, mode="latency", count=o.cycles(60, 10), warmup=3)["acq_p50_us"] / 20000 for _ in range(3)]
+        trips = [delayed(command, mode="latency", count=o.cycles(60, 10), warmup=3)["acq_p50_us"] / 20000
+                 for _ in range(3)]
         rows.append([name, spread(trips), spread([r["acq_p50_us"] for r in results[name]], "{:.0f}"),
                      spread(ratios(results, name, "plain", "acq_p50_us")),
-                     spread([r["replies_per_cycle"] for r in results[name]], "{:.1f}"), "%g" % counted("bytes", command, 1),
-                     "%.0f" % counted("instructions", command, 1)])
+                     spread([r["replies_per_cycle"] for r in results[name]], "{:.1f}"),
+                     "%g" % counted("bytes", command, 1), "%.0f" % counted("instructions", command, 1)])
     table("Fencing tokens, five masters, one lock at a time", [
         "", "acquire, round trips of 20 ms", "acquire p50, us", "x plain", "requests per cycle", "bytes per cycle",
         "instructions per cycle"], rows)
@@ -292,7 +304,7 @@ def guard(o):
         "", "round trips of 20 ms", "requests per master", "bytes per master"], rows)
 
 
-# ---- plots --------------------------------------------------------------------------------------------------------------
+# ---- plots -----------------------------------------------------------------------------------------------------------
 
 def plot(o):
     PLOT.mkdir(parents=True, exist_ok=True)
@@ -313,7 +325,8 @@ def plot(o):
     script = "set terminal svg size 900,500; set key left top; set grid\n"
     script += f"set output '{PLOT}/latency.svg'; set logscale x; set xlabel 'acquire, us'; set ylabel '% of acquires'\n"
     script += "plot " + ", ".join(f"'{b}.latency' with lines title '{n}'" for n, b in curves) + "\n"
-    script += f"set output '{PLOT}/rate.svg'; set logscale xy; set xlabel 'locks in flight'; set ylabel 'cycles per second'\n"
+    script += f"set output '{PLOT}/rate.svg'; set logscale xy; set xlabel 'locks in flight'; "
+    script += "set ylabel 'cycles per second'\n"
     script += "plot " + ", ".join(f"'{b}.rate' with linespoints title '{n}'" for n, b in curves) + "\n"
     subprocess.run(["gnuplot"], input=script, text=True, check=True)
     print(f"\nplots: {PLOT}/latency.svg {PLOT}/rate.svg")

@@ -64,7 +64,8 @@ void TableTakeFindGiveBack(benchmark::State& state) {
   for (auto _ : state) {
     Lock* lock = table.take();
     Lock* found = nullptr;
-    if (table.find(table.handle(*lock), found) == Table::Found::present) return state.SkipWithError("a free slot is found");
+    if (table.find(table.handle(*lock), found) == Table::Found::present)
+      return state.SkipWithError("a free slot is found");
     lock->state = State::over;
     table.find(table.handle(*lock), found);
     benchmark::DoNotOptimize(found);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// One whole cycle of the core against masters in memory: every byte is written and read, no kernel is asked. What is left
-// of cycle_bench's user time is the driver, libuv and libc.
+// One whole cycle of the core against masters in memory: every byte is written and read, no kernel is asked. What is
+// left of cycle_bench's user time is the driver, libuv and libc.
 #include <benchmark/benchmark.h>
 
 #include <memory>

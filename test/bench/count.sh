@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: MIT
 #
 # count.sh WHAT PROGRAM INFLIGHT [LIMIT] [OPTION...]: what one cycle of PROGRAM costs with so many under way; fails when
-# it is more than LIMIT (- for none). WHAT is instructions (in user space, counted by callgrind), syscalls (counted by strace),
-# bytes (both ways, counted by the masters) or heap (calls, counted by the library HEAP_COUNT). The masters are those of MASTER_PORTS; the OPTIONs go to PROGRAM.
+# it is more than LIMIT (- for none). WHAT is instructions (in user space, counted by callgrind), syscalls (counted by
+# strace), bytes (both ways, counted by the masters) or heap (calls, counted by the library HEAP_COUNT). The masters are
+# those of MASTER_PORTS; the OPTIONs go to PROGRAM.
 #
-# It is the slope between two runs of different length, so that start-up, connections and the end cancel. Instructions are
-# those of the function run() and below, without the program's own statistics.
+# It is the slope between two runs of different length, so that start-up, connections and the end cancel. Instructions
+# are those of the function run() and below, without the program's own statistics.
 set -euo pipefail
 
 what=$1 program=$2 inflight=$3 limit=${4:--}
@@ -30,7 +31,8 @@ checked() {
 }
 
 instructions() {
-  checked "$1" valgrind --quiet --tool=callgrind --toggle-collect=run --callgrind-out-file="$folder/callgrind" "$program"
+  checked "$1" valgrind --quiet --tool=callgrind --toggle-collect=run --callgrind-out-file="$folder/callgrind" \
+    "$program"
   awk '/^totals:/ { print $2 }' "$folder/callgrind"
 }
 
@@ -84,7 +86,8 @@ tries=$([[ $what == instructions && $inflight -eq 1 && $limit != - ]] && echo 3 
 for ((try = 1; try <= tries; ++try)); do
   low=$($what "$few") high=$($what "$many")
   [[ $low =~ ^[0-9]+$ && $high =~ ^[0-9]+$ ]] || { echo "count.sh: nothing counted: '$low' '$high'" >&2; exit 1; }
-  if awk -v low="$low" -v high="$high" -v cycles=$((many - few)) -v limit="$limit" -v what="$what" -v inflight="$inflight" 'BEGIN {
+  if awk -v low="$low" -v high="$high" -v cycles=$((many - few)) -v limit="$limit" -v what="$what" \
+    -v inflight="$inflight" 'BEGIN {
     cost = (high - low) / cycles
     printf "%s per cycle, %d under way: %.*f", what, inflight, cost < 100 && cost != int(cost) ? 2 : 0, cost
     if (limit != "-") printf " (limit %s)", limit

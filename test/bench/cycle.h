@@ -3,14 +3,16 @@
  * What every program of this bench shares, so that their figures can be compared: the command line, the clocks, and the
  * one line of JSON that they print.
  *
- *     PROGRAM --ports 7601,7602,... [--host 127.0.0.1] [--mode latency|throughput|contend|connect] [--inflight K] [--count C]
- *             [--warmup W] [--ttl-ms 10000] [--node-timeout-ms T] [--prefix P] [--api VARIANT] [--max-seconds S]
- *             [--wait quorum|all] [--release confirmed|sent] [--samples FILE] [--table LOCKS] [--held LOCKS]
- *             contend: [--resource KEY] [--hold-us 5000] [--retry-us MEAN] [--think-us 0] [--log FILE] [--gate READY,GO]
+ *     PROGRAM --ports 7601,7602,... [--host 127.0.0.1] [--mode latency|throughput|contend|connect]
+ *             [--inflight K] [--count C] [--warmup W] [--ttl-ms 10000] [--node-timeout-ms T] [--prefix P]
+ *             [--api VARIANT] [--max-seconds S] [--wait quorum|all] [--release confirmed|sent] [--samples FILE]
+ *             [--table LOCKS] [--held LOCKS]
+ *             contend: [--resource KEY] [--hold-us 5000] [--retry-us MEAN] [--think-us 0] [--log FILE]
+ *                      [--gate READY,GO]
  *
- * A cycle is: acquire one uncontended lock on all masters, then release it; K of them are under way at once. Its acquire
- * lasts from the call to the caller's knowing that it holds; the cycle until the release is done: known to be done on a
- * quorum (confirmed) or handed to the kernel (sent). What a program cannot do it refuses.
+ * A cycle is: acquire one uncontended lock on all masters, then release it; K of them are under way at once. Its
+ * acquire lasts from the call to the caller's knowing that it holds; the cycle until the release is done: known to be
+ * done on a quorum (confirmed) or handed to the kernel (sent). What a program cannot do it refuses.
  *
  * --log: one line per acquisition, "pid want_ns got_ns release_start_ns release_end_ns attempts", CLOCK_MONOTONIC.
  * --gate: two descriptors: when its masters vote it writes a byte to READY, and begins when GO is at its end.
@@ -187,11 +189,11 @@ static inline int cycle_print(cycle_record *r) {
   if (o->samples != NULL && cycle_write_samples(r) != 0) perror(o->samples);
   qsort(r->acquire_ns, (size_t)r->acquired, sizeof *r->acquire_ns, cycle_less);
   qsort(r->cycle_ns, (size_t)r->ended, sizeof *r->cycle_ns, cycle_less);
-  printf("{\"prog\":\"%s\",\"api\":\"%s\",\"mode\":\"%s\",\"n\":%u,\"inflight\":%u,\"count\":%ld,\"ok\":%ld,\"fail\":%ld,"
-         "\"attempts\":%ld,\"acq_p50_us\":%.1f,\"acq_p99_us\":%.1f,\"acq_max_us\":%.1f,\"cyc_p50_us\":%.1f,"
-         "\"cyc_p99_us\":%.1f,\"cycles_per_s\":%.1f,\"cpu_us_per_cycle\":%.2f,\"user_us_per_cycle\":%.2f,"
-         "\"sys_us_per_cycle\":%.2f,\"maxrss_kb\":%ld,\"wall_s\":%.3f,\"replies_per_cycle\":%.2f,"
-         "\"heap_calls\":%ld}\n",
+  printf("{\"prog\":\"%s\",\"api\":\"%s\",\"mode\":\"%s\",\"n\":%u,\"inflight\":%u,\"count\":%ld,"
+         "\"ok\":%ld,\"fail\":%ld,\"attempts\":%ld,\"acq_p50_us\":%.1f,\"acq_p99_us\":%.1f,\"acq_max_us\":%.1f,"
+         "\"cyc_p50_us\":%.1f,\"cyc_p99_us\":%.1f,\"cycles_per_s\":%.1f,\"cpu_us_per_cycle\":%.2f,"
+         "\"user_us_per_cycle\":%.2f,\"sys_us_per_cycle\":%.2f,\"maxrss_kb\":%ld,\"wall_s\":%.3f,"
+         "\"replies_per_cycle\":%.2f,\"heap_calls\":%ld}\n",
          o->program, o->api, o->mode, o->masters, o->inflight, o->count, r->acquired, r->failed, r->attempts,
          cycle_us(r->acquire_ns, r->acquired, .5), cycle_us(r->acquire_ns, r->acquired, .99),
          cycle_us(r->acquire_ns, r->acquired, 1), cycle_us(r->cycle_ns, r->ended, .5),

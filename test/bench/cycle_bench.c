@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * The library as a user has it: the public C API. A cycle ends with RELEASED, which the library reports when the deletes
- * are handed to the kernel (--release sent). It does not tell when the masters have confirmed them: with --release
- * confirmed, for one lock at a time, the status is asked until no delete of any master is unanswered.
+ * The library as a user has it: the public C API. A cycle ends with RELEASED, which the library reports when the
+ * deletes are handed to the kernel (--release sent). It does not tell when the masters have confirmed them: with
+ * --release confirmed, for one lock at a time, the status is asked until no delete of any master is unanswered.
  *
  *   --api loop          redlock_create_on_loop, all calls from callbacks
  *   --api polled        redlock_create_polled in a loop of poll(2), all calls from callbacks
  *   --api blocking      redlock_create, redlock_acquire and redlock_release; one lock at a time
- *   --api fenced        as loop, with fencing tokens; each lock in flight has one resource, so the client knows the counter
+ *   --api fenced        as loop, with fencing tokens; each lock in flight has one resource, so the client knows the
+ *                       counter
  *   --api fenced-first  as loop, with the first token of a new resource each time: nobody knows a counter
  *   --api unguarded     as loop, with "guard": "off"
  *   --api timer         as loop, with "defaults.wakeups": 0: a waiter tries again after a pause, and is told nothing
  *
- * --mode connect: a cycle is a client that is created, has all masters vote, and is closed; its acquire lasts until they
- * vote. The masters are sealed by the first. */
+ * --mode connect: a cycle is a client that is created, has all masters vote, and is closed; its acquire lasts until
+ * they vote. The masters are sealed by the first. */
 #include "cycle_bench.h"
 
 enum { LIMIT_MAX = 16384 }; /* of limits.debts and limits.in_flight */
@@ -82,8 +83,8 @@ static void on_event(redlock_t *client, const redlock_event_t *event, void *user
 static void tell_failures(void) {
   if (record.failed == 0) return;
   fprintf(stderr, "cycle_bench: %ld failed, the first with %s, a master's %s: %u granted, %u refused, %u failed\n",
-          record.failed, redlock_err_name(failed.err), redlock_err_name(failed.master_err), failed.granted, failed.refused,
-          failed.failed);
+          record.failed, redlock_err_name(failed.err), redlock_err_name(failed.master_err), failed.granted,
+          failed.refused, failed.failed);
 }
 
 /* --release confirmed: after each turn. */
@@ -123,7 +124,8 @@ redlock_resource_t unique_resource(void) {
 /* The same each time, for this one of those in flight. */
 static redlock_resource_t own_resource(const worker *w) {
   static char text[REDLOCK_RESOURCE_MAX + 1];
-  const int size = snprintf(text, sizeof text, "%.*s:%08u", REDLOCK_RESOURCE_MAX - 9, opts.prefix, (unsigned)(w - workers));
+  const int size =
+      snprintf(text, sizeof text, "%.*s:%08u", REDLOCK_RESOURCE_MAX - 9, opts.prefix, (unsigned)(w - workers));
   return (redlock_resource_t){text, (uint32_t)size};
 }
 
@@ -248,7 +250,8 @@ static int refuse(void) {
   }
   if (confirmed && opts.inflight != 1) return fprintf(stderr, "cycle_bench: --release confirmed: one lock at a time\n");
   if (!cycle_is(opts.wait, "quorum")) return fprintf(stderr, "cycle_bench: it never waits for more than a quorum\n");
-  if (!confirmed && !cycle_is(opts.release, "sent")) return fprintf(stderr, "cycle_bench: no --release %s\n", opts.release);
+  if (!confirmed && !cycle_is(opts.release, "sent"))
+    return fprintf(stderr, "cycle_bench: no --release %s\n", opts.release);
   return 0;
 }
 

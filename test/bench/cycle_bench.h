@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the parts of cycle_bench share. cycle_bench.c makes the client and counts cycles; the others are the ways to run one:
- * cycle_loop.c on a libuv loop, cycle_polled.c behind a descriptor, cycle_blocking.c on a thread of its own. cycle_contend.c
- * is several processes and one resource. */
+ * What the parts of cycle_bench share. cycle_bench.c makes the client and counts cycles; the others are the ways to run
+ * one: cycle_loop.c on a libuv loop, cycle_polled.c behind a descriptor, cycle_blocking.c on a thread of its own.
+ * cycle_contend.c is several processes and one resource. */
 #ifndef REDLOCK_BENCH_CYCLE_BENCH_H
 #define REDLOCK_BENCH_CYCLE_BENCH_H
 #include "cycle.h"

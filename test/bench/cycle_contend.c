@@ -38,8 +38,8 @@ static void on_acquired(const redlock_event_t *event) {
 static void on_released(void) {
   cycle_ended(&record, began);
   if (logfile == NULL) return;
-  fprintf(logfile, "%ld %lld %lld %lld %lld %u\n", (long)getpid(), (long long)began, (long long)got, (long long)releasing,
-          (long long)cycle_now(), rounds);
+  fprintf(logfile, "%ld %lld %lld %lld %lld %u\n", (long)getpid(), (long long)began, (long long)got,
+          (long long)releasing, (long long)cycle_now(), rounds);
 }
 
 static void on_event(redlock_t *client, const redlock_event_t *event, void *user) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * delay_proxy DELAY_US FROM:TO...: passes on TCP connections to loopback ports, each byte DELAY_US after it came, in both
- * directions: a round trip of twice that and a little. For machines whose kernel has no netem. It runs until its parent
- * ends. */
+ * delay_proxy DELAY_US FROM:TO...: passes on TCP connections to loopback ports, each byte DELAY_US after it came, in
+ * both directions: a round trip of twice that and a little. For machines whose kernel has no netem. It runs until its
+ * parent ends. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -62,7 +62,8 @@ static end *add(int fd, int to_port) {
 }
 
 static struct sockaddr_in loopback(int port) {
-  return (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  return (struct sockaddr_in){
+      .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 }
 
 static void listen_at(int port, int to_port) {

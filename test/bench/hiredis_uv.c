@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a C programmer would write without a lock library: hiredis, its asynchronous API on libuv, one command per master
- * and step, quorum counted in the callback. No validity, no time-outs, no reconnects.
+ * What a C programmer would write without a lock library: hiredis, its asynchronous API on libuv, one command per
+ * master and step, quorum counted in the callback. No validity, no time-outs, no reconnects.
  *
  *   --api format     redisAsyncCommand with a format, as in its manual
  *   --api formatted  the command is formatted once and handed to each connection */
@@ -53,10 +53,10 @@ static void ask(worker *w, int is_delete) {
   }
   for (unsigned m = 0; m < opts.masters; m++) {
     redisAsyncContext *c = masters[m];
-    const int err = formatted   ? redisAsyncFormattedCommand(c, on_answer, tag(w, is_delete), command, (size_t)size)
-                    : is_delete ? redisAsyncCommand(c, on_answer, tag(w, 1), "EVALSHA %s 1 %s %s", sha, w->key, w->token)
-                                : redisAsyncCommand(c, on_answer, tag(w, 0), "SET %s %s NX PX %u", w->key, w->token,
-                                                    opts.ttl_ms);
+    const int err =
+        formatted   ? redisAsyncFormattedCommand(c, on_answer, tag(w, is_delete), command, (size_t)size)
+        : is_delete ? redisAsyncCommand(c, on_answer, tag(w, 1), "EVALSHA %s 1 %s %s", sha, w->key, w->token)
+                    : redisAsyncCommand(c, on_answer, tag(w, 0), "SET %s %s NX PX %u", w->key, w->token, opts.ttl_ms);
     if (err != REDIS_OK) die("a command was not taken");
   }
   if (formatted) redisFreeCommand(command);

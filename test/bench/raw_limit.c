@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The limit: what no library can beat on this machine. One thread, non-blocking sockets, level-triggered epoll; a SET and
- * a compare-and-delete per slot are made once and only patched; one write per master per turn; a reply is told by its
- * first bytes. No validity, no time-outs, no lost connections, no check of anything: not a client, but what one is
+ * The limit: what no library can beat on this machine. One thread, non-blocking sockets, level-triggered epoll; a SET
+ * and a compare-and-delete per slot are made once and only patched; one write per master per turn; a reply is told by
+ * its first bytes. No validity, no time-outs, no lost connections, no check of anything: not a client, but what one is
  * measured against.
  *
  *   --wait quorum       an acquire is done at the answer that makes a quorum, a release too (all: at the last answer)
@@ -228,8 +228,8 @@ static void dial(master *m, unsigned port) {
   m->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (m->fd < 0 || connect(m->fd, (struct sockaddr *)&address, sizeof address) != 0) die("a master cannot be reached");
   setsockopt(m->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-  const int n = snprintf(text, sizeof text, "*3\r\n$6\r\nSCRIPT\r\n$4\r\nLOAD\r\n$%u\r\n%s\r\n", (unsigned)strlen(script),
-                         script);
+  const int n = snprintf(text, sizeof text, "*3\r\n$6\r\nSCRIPT\r\n$4\r\nLOAD\r\n$%u\r\n%s\r\n",
+                         (unsigned)strlen(script), script);
   if (send(m->fd, text, (size_t)n, MSG_NOSIGNAL) != n) die("a master is gone");
   for (unsigned size = 0; size < 5 + TOKEN + 2;) { /* $40, the digest */
     const ssize_t got = recv(m->fd, text + size, sizeof text - size, 0);

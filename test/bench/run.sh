@@ -1,23 +1,24 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# Builds the library as it is measured (-O2) and as it ships (-Os), then measures it beside the limit and beside hiredis on
-# libuv, in turn, on redis-servers of its own. Everything is written below build/.
+# Builds the library as it is measured (-O2) and as it ships (-Os), then measures it beside the limit and beside hiredis
+# on libuv, in turn, on redis-servers of its own. Everything is written below build/.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 usage() {
   cat <<'TEXT'
 usage: test/bench/run.sh [--rounds R] [--quick] [--plot] [--no-install] [PHASE...]
-  PHASE        latency throughput rtt degraded growth handover counts profile fencing guard; all of them when none is named
+  PHASE        latency throughput rtt degraded growth handover counts profile fencing guard; all of them when none
+               is named
   --rounds R   each program so often, in turn (5)
   --quick      a tenth of the cycles: to see that it works
   --plot       also build/bench/plot/*.svg: distributions of latency, cycles per second against locks in flight
 TEXT
 }
 
-install=yes arguments=() packages=(build-essential cmake ninja-build pkg-config libuv1-dev libcjson-dev redis-server python3
-  libhiredis-dev valgrind strace)
+install=yes arguments=() packages=(build-essential cmake ninja-build pkg-config libuv1-dev libcjson-dev redis-server
+  python3 libhiredis-dev valgrind strace)
 for argument in "$@"; do
   case $argument in
     --no-install) install=no ;;

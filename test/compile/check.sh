@@ -97,8 +97,10 @@ int job(redlock_t *rl) {
   return mine.release();
 }
 TEXT
-      others=$(nm --undefined-only "$object" | awk '{ print $2 }' | grep -vE '^(redlock_[a-z_]+|_GLOBAL_OFFSET_TABLE_|mem(cpy|set))$' || true)
-      [[ -z $others ]] || fail "a program over redlock.hpp needs more than the C API ($compiler -std=$standard):" "$others"
+      others=$(nm --undefined-only "$object" | awk '{ print $2 }' |
+        grep -vE '^(redlock_[a-z_]+|_GLOBAL_OFFSET_TABLE_|mem(cpy|set))$' || true)
+      [[ -z $others ]] || fail "a program over redlock.hpp needs more than the C API ($compiler -std=$standard):" \
+        "$others"
       count=$((count + 1))
     done
   done
@@ -233,7 +235,8 @@ build_consumer() {
 
 run_consumer() {
   $EMULATOR "$1" || fail "the consumer failed: exit $?"
-  ! "$READELF" -d "$1" | grep -E 'NEEDED.*(libstdc|libc\+\+|libgcc)' || fail "a C program was linked with the C++ runtime"
+  ! "$READELF" -d "$1" | grep -E 'NEEDED.*(libstdc|libc\+\+|libgcc)' ||
+    fail "a C program was linked with the C++ runtime"
 }
 
 check_find_package() { build_consumer find_package -DCMAKE_PREFIX_PATH="$WORK/prefix"; }

@@ -89,7 +89,8 @@ inline redlock_config_t* configure(const Settings& settings) {
   } else {
     std::string list;
     for (size_t m = 0; m < settings.urls.size(); ++m) {
-      list += (m == 0 ? "" : ",") + ("{\"url\":\"" + settings.urls[m] + "\",\"name\":\"" + settings.names.at(m) + "\"}");
+      list +=
+          (m == 0 ? "" : ",") + ("{\"url\":\"" + settings.urls[m] + "\",\"name\":\"" + settings.names.at(m) + "\"}");
     }
     const std::string json = "{\"masters\":[" + list + "]}";
     must(redlock_config_load_json(cfg, json.data(), json.size()), json);

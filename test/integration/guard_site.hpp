@@ -39,7 +39,9 @@ struct Site {
   }
   // Every lock granted before has ended after so long.
   int64_t guard_ns() const { return int64_t{max_ttl_ms} * 1'010'000 + 2'000'000; }
-  std::string record(unsigned m, const std::string& field) { return (*this)[m].command({"HGET", "redlock::meta", field}); }
+  std::string record(unsigned m, const std::string& field) {
+    return (*this)[m].command({"HGET", "redlock::meta", field});
+  }
 
   uint32_t max_ttl_ms;
   std::vector<std::unique_ptr<RedisServer>> masters;

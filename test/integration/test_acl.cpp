@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A user with the permissions that README names, and no others: nothing that a client sends is refused, and each permission
-// is used. Keys, too, are only those that README names.
+// A user with the permissions that README names, and no others: nothing that a client sends is refused, and each
+// permission is used. Keys, too, are only those that README names.
 #include <gtest/gtest.h>
 
 #include <fstream>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// The table in redlock.h, "which call may be made where", walked row by row: it is read from the header itself, so neither
-// the table nor the library can drift from the other. Each function of a row is called in each place that a column names,
-// and then in forked children. "yes" means that the call is let in: its result is whatever the arguments deserve, but
-// neither THREAD nor DEADLOCK nor NOTSUP nor FORKED.
+// The table in redlock.h, "which call may be made where", walked row by row: it is read from the header itself, so
+// neither the table nor the library can drift from the other. Each function of a row is called in each place that a
+// column names, and then in forked children. "yes" means that the call is let in: its result is whatever the arguments
+// deserve, but neither THREAD nor DEADLOCK nor NOTSUP nor FORKED.
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
-// Four workers fight for one resource with fenced locks, while real masters are killed (SIGKILL) and restarted, with and
-// without what they had on disk, and flushed, one at a time and a majority at once. Whatever happens: no two workers hold
-// at one instant, no token is given twice, and each is larger than all that were given before its acquire began.
+// Four workers fight for one resource with fenced locks, while real masters are killed (SIGKILL) and restarted, with
+// and without what they had on disk, and flushed, one at a time and a majority at once. Whatever happens: no two
+// workers hold at one instant, no token is given twice, and each is larger than all that were given before its acquire
+// began.
 //
-// A dozen seconds in ctest. REDLOCK_CAMPAIGN_SECONDS=600 makes it ten minutes, REDLOCK_CAMPAIGN_SEED chooses the masters'
-// fate; what the workers do with it is up to the machine.
+// A dozen seconds in ctest. REDLOCK_CAMPAIGN_SECONDS=600 makes it ten minutes, REDLOCK_CAMPAIGN_SEED chooses the
+// masters' fate; what the workers do with it is up to the machine.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -65,8 +66,8 @@ class Ledger {
     counts_.backwards += token > before ? 0 : 1;
     largest_ = std::max(largest_, token);
   }
-  // Does another worker's check say 0, and then this one's too? Then both held when the first was asked, for this one had
-  // acquired before. Nothing is missed by a pause, and nothing found where a validity had just ended.
+  // Does another worker's check say 0, and then this one's too? Then both held when the first was asked, for this one
+  // had acquired before. Nothing is missed by a pause, and nothing found where a validity had just ended.
   bool holds(unsigned worker, redlock_t* rl, redlock_lock_t lock) {
     const std::lock_guard guard(mutex_);
     held_[worker] = {rl, lock};
@@ -152,7 +153,8 @@ class Fate {
  public:
   explicit Fate(uint32_t seed) : random_(seed) {
     for (const std::vector<std::string>& args : std::vector<std::vector<std::string>>{
-             {}, {}, {"--appendonly", "yes"}, {"--appendonly", "yes"}, {"--appendonly", "yes", "--appendfsync", "always"}}) {
+             {}, {}, {"--appendonly", "yes"}, {"--appendonly", "yes"},
+             {"--appendonly", "yes", "--appendfsync", "always"}}) {
       RedisServer::Options options;
       options.args = args;
       options.unix_socket = true;  // a port could be taken while its master is dead
@@ -239,8 +241,9 @@ TEST(Campaign, KillsAndFlushes) {
   }
 
   const Ledger::Counts counts = ledger.counts();
-  std::printf("%u s: %u kills, %u flushes; %u locks, %u of them ended in use; tokens: %u floored, %u twice, %u backwards; "
-              "%u overlaps\n", seconds, fate.kills, fate.flushes, counts.locks, counts.expired, counts.floored, counts.twice,
+  std::printf("%u s: %u kills, %u flushes; %u locks, %u of them ended in use; tokens: %u floored, "
+              "%u twice, %u backwards; %u overlaps\n",
+              seconds, fate.kills, fate.flushes, counts.locks, counts.expired, counts.floored, counts.twice,
               counts.backwards, counts.overlaps);
   EXPECT_GT(fate.kills, 0u);
   EXPECT_GT(fate.flushes, 0u);

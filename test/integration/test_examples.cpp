@@ -152,7 +152,8 @@ TEST_F(Example, Reconfigure) {
                                << R"(], "defaults": {"ttl_ms": 1000}, "timing": {"max_ttl_ms": 1500}})";
     return dir_ + name;
   };
-  const std::string before = write_file("/old.json", {masters_.urls()[0]}), after = write_file("/new.json", masters_.urls());
+  const std::string before = write_file("/old.json", {masters_.urls()[0]}),
+                    after = write_file("/new.json", masters_.urls());
   for (size_t m = 0; m < masters_.size(); ++m) masters_[m].command({"FLUSHALL"});
   Program change("reconfigure", {before, after}, dir_);
   EXPECT_EQ(change.exit_status(), 0) << change.output();
@@ -191,7 +192,8 @@ struct Writes {
 };
 
 Writes writes_of(const std::string& text) {
-  static const std::regex line("stopped ([0-9]+) times .*; ([0-9]+) writes were in time .*, ([0-9]+) late, ([0-9]+) refused");
+  static const std::regex line(
+      "stopped ([0-9]+) times .*; ([0-9]+) writes were in time .*, ([0-9]+) late, ([0-9]+) refused");
   std::smatch match;
   if (!std::regex_search(text, match, line)) return {};
   return {std::stoi(match[1]), std::stoi(match[2]), std::stoi(match[3]), std::stoi(match[4])};
@@ -213,7 +215,8 @@ TEST_F(Example, DeadlineGuard) {
   EXPECT_EQ(writes.refused + writes.in_time, writes.stopped) << with.output();
 }
 
-// Both ways to write a gateway: they collide without the lock, never with it, and not when masters fail. The demo judges.
+// Both ways to write a gateway: they collide without the lock, never with it, and not when masters fail. The demo
+// judges.
 class Demo : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(Demo, NothingCollidesWithTheLock) {
@@ -225,7 +228,8 @@ TEST_P(Demo, NothingCollidesWithTheLock) {
 }
 INSTANTIATE_TEST_SUITE_P(Style, Demo, ::testing::Values("loop", "blocking"));
 
-// Four members, three hand-overs: one leader at a time, and the one that takes over after a kill has waited for the keys.
+// Four members, three hand-overs: one leader at a time, and the one that takes over after a kill has waited for the
+// keys.
 TEST_F(Example, Leader) {
   Program leader("leader", Words{"4", "700"} + masters_.urls(), dir_);
   EXPECT_EQ(leader.exit_status(), 0) << leader.output();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// The scripts of rounds on a real server: acquire, extend, token, release and look. Scenarios and the simulator never run
-// the Lua: they run what support/lock_scripts.cpp says in C++. Here both are told the same and compared: the bytes of each
-// reply, and then the keys, their expiry and the counters. The last tests ask for tokens through the public header, on three
-// real servers.
+// The scripts of rounds on a real server: acquire, extend, token, release and look. Scenarios and the simulator never
+// run the Lua: they run what support/lock_scripts.cpp says in C++. Here both are told the same and compared: the bytes
+// of each reply, and then the keys, their expiry and the counters. The last tests ask for tokens through the public
+// header, on three real servers.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -375,7 +375,8 @@ TEST_F(FenceScripts, ALookAtSeveralNamesIsAboutTheLast) {
   EXPECT_EQ(look({"a", "b"}), twice);
   EXPECT_EQ(look({"b", "a"}), twice);
   both({"SET", "c", "v"});
-  for (const Args& names : {Args{"c", "a", "b"}, Args{"a", "c", "b"}, Args{"a", "b", "c"}}) EXPECT_EQ(look(names), "-1");
+  for (const Args& names : {Args{"c", "a", "b"}, Args{"a", "c", "b"}, Args{"a", "b", "c"}})
+    EXPECT_EQ(look(names), "-1");
 }
 
 TEST_F(FenceScripts, KeysOfAnotherKindChangeNothing) {
@@ -456,7 +457,8 @@ TEST_F(FenceScripts, AnyOrder) {
         reply = "store " + store(names, value, seal, token);
         break;
       case 5:
-        reply = "extend " + (seal.empty() ? extend(names, value, one_of(ttls)) : extend(names, value, one_of(ttls), seal));
+        reply =
+            "extend " + (seal.empty() ? extend(names, value, one_of(ttls)) : extend(names, value, one_of(ttls), seal));
         break;
       case 6:
         both({"DEL", one_of({"a", "b", "c"}), one_of({"a", "b", "c"})});
@@ -471,8 +473,9 @@ TEST_F(FenceScripts, AnyOrder) {
     }
     ++heard[reply.substr(0, reply.find(' ', reply.find(' ') + 1))];
   }
-  for (const char* each : {"acquire OK", "acquire (nil)", "acquire ack", "acquire known", "acquire hint", "acquire held", "acquire -1", "store 1",
-                           "store 0", "store -1", "extend 1", "extend 0", "extend -1"})
+  for (const char* each :
+       {"acquire OK", "acquire (nil)", "acquire ack", "acquire known", "acquire hint", "acquire held", "acquire -1",
+        "store 1", "store 0", "store -1", "extend 1", "extend 0", "extend -1"})
     EXPECT_GT(heard[each], 0) << each;
 }
 

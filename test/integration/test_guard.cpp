@@ -16,7 +16,9 @@ namespace {
 
 constexpr int64_t guard_ms = 1'012;
 
-redlock_acquire_opts_t one_second(int32_t wait_ms = REDLOCK_WAIT_NONE) { return options(1'000, wait_ms, REDLOCK_F_NO_RENEW); }
+redlock_acquire_opts_t one_second(int32_t wait_ms = REDLOCK_WAIT_NONE) {
+  return options(1'000, wait_ms, REDLOCK_F_NO_RENEW);
+}
 
 void wait_guarded(Site& site, Client& client, uint32_t index, int err) { wait_guarded(site.loop, client, index, err); }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The guard's scripts on a real server and on the double (twins.hpp): reading, record, visit and move. After each one the
-// record and the visits are compared too.
+// The guard's scripts on a real server and on the double (twins.hpp): reading, record, visit and move. After each one
+// the record and the visits are compared too.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -13,7 +13,8 @@ namespace redlock::test {
 namespace {
 
 const std::string desc = "v1 n=3 q=2 max_ttl_ms=60000 ids=0123456789abcdef";
-const std::string machine = "0a0b0c0d-1111-2222-3333-444455556666", other_machine = "ffffffff-1111-2222-3333-444455556666";
+const std::string machine = "0a0b0c0d-1111-2222-3333-444455556666",
+                  other_machine = "ffffffff-1111-2222-3333-444455556666";
 const std::string weak_id = "0000000000000000";
 
 class GuardScripts : public Twins {
@@ -31,7 +32,9 @@ class GuardScripts : public Twins {
   }
   std::string field(const std::string& name) { return real.command({"HGET", meta, name}); }
   std::string visit_of(const std::string& boot_id) { return real.command({"HGET", seen, boot_id}); }
-  void new_state(const std::string& q) { EXPECT_EQ(write(field("desc") == desc ? desc : "", "*", replid(), q, ""), "1"); }
+  void new_state(const std::string& q) {
+    EXPECT_EQ(write(field("desc") == desc ? desc : "", "*", replid(), q, ""), "1");
+  }
   // "replication id:quarantine id"
   static std::string state_in(const std::string& seal) { return seal.substr(17); }
 
@@ -41,9 +44,10 @@ class GuardScripts : public Twins {
  private:
   std::string run(const Script& script, const Args& argv) {
     const std::string reply = Twins::run(script, {meta, seen}, argv);
-    const std::string reads = resp_command({"HMGET", meta, "desc", "q", "seal", "from"}) + resp_command({"HLEN", meta}) +
-                              resp_command({"HMGET", seen, machine, other_machine}) + resp_command({"HLEN", seen}) +
-                              resp_command({"PTTL", meta}) + resp_command({"EXISTS", meta, seen});
+    const std::string reads = resp_command({"HMGET", meta, "desc", "q", "seal", "from"}) +
+                              resp_command({"HLEN", meta}) + resp_command({"HMGET", seen, machine, other_machine}) +
+                              resp_command({"HLEN", seen}) + resp_command({"PTTL", meta}) +
+                              resp_command({"EXISTS", meta, seen});
     const auto [real_state, twin_state] = answers(reads, 6);
     EXPECT_EQ(readable(real_state), readable(twin_state));
     return reply;
@@ -51,7 +55,8 @@ class GuardScripts : public Twins {
 };
 
 TEST_F(GuardScripts, ALife) {
-  const std::string info = "INFO,role=master,connected_slaves=0,master_replid=" + redis.replid() + ",repl_backlog_active=0";
+  const std::string info =
+      "INFO,role=master,connected_slaves=0,master_replid=" + redis.replid() + ",repl_backlog_active=0";
   EXPECT_EQ(read(), info + " (nil) (nil) (nil) (nil)");
   EXPECT_EQ(write("", "*", replid(), q5, ""), "1");
   EXPECT_EQ(read(), info + " " + desc + " " + q5 + " (nil) (nil)");
@@ -65,7 +70,8 @@ TEST_F(GuardScripts, ALife) {
   EXPECT_EQ(read(), info + " " + desc + " " + q7 + " (nil) (nil)") << "and a new state the seal";
 }
 
-// Both protocols, since a null and a string look different in them, and INFO is a string in Lua whatever the connection speaks.
+// Both protocols, since a null and a string look different in them, and INFO is a string in Lua whatever the connection
+// speaks.
 TEST_F(GuardScripts, TheSameInResp3) {
   new_state(q5);
   speak_resp3();
@@ -209,7 +215,8 @@ TEST_F(GuardScripts, ReplicasInInfo) {
   while (info_field(real.command({"INFO", "replication"}), "connected_slaves") != "0") {
   }
   redis.knobs.replicas = 0;
-  EXPECT_NE(read().find("connected_slaves=0,master_replid=" + redis.replid() + ",repl_backlog_active=1"), std::string::npos);
+  EXPECT_NE(read().find("connected_slaves=0,master_replid=" + redis.replid() + ",repl_backlog_active=1"),
+            std::string::npos);
   EXPECT_EQ(write(desc, q5, before, q7, ""), "0");
 }
 
@@ -235,7 +242,8 @@ TEST_F(GuardScripts, Moves) {
 TEST_F(GuardScripts, AnyOrder) {
   std::mt19937 random(1);
   const auto one_of = [&](const Args& words) { return words[random() % words.size()]; };
-  const Args qs = {q5, q7}, replids = {replid(), replid(), "0123456789abcdef", weak_id}, machines = {machine, other_machine};
+  const Args qs = {q5, q7}, replids = {replid(), replid(), "0123456789abcdef", weak_id},
+             machines = {machine, other_machine};
   std::map<std::string, int> heard;
   for (int i = 0; i < 2'000 && !HasFailure(); ++i) {
     SCOPED_TRACE("step " + std::to_string(i));
@@ -248,17 +256,22 @@ TEST_F(GuardScripts, AnyOrder) {
         break;
       case 1:
       case 2:
-        reply = "write " + write(one_of({"", desc, desc, "another"}), one_of({"*", "", q5, q7}), id, q, one_of({"", seal}));
+        reply =
+            "write " + write(one_of({"", desc, desc, "another"}), one_of({"*", "", q5, q7}), id, q, one_of({"", seal}));
         break;
       case 3:
       case 4:
         reply = "visit " + visit(one_of(machines), seal, std::to_string(random() % 10'000));
         break;
       case 5:
-        reply = "move " + move(desc, "new", one_of(qs) + one_of({"", q5, q7}), one_of({"look", "mark", "mark", "enter"})).substr(0, 1);
+        reply =
+            "move " + move(desc, "new", one_of(qs) + one_of({"", q5, q7}), one_of({"look", "mark", "mark", "enter"}))
+                          .substr(0, 1);
         break;
       case 6:
-        reply = "move " + move("new", desc, one_of(qs) + one_of({"", q5, q7}), one_of({"look", "mark", "mark", "enter"})).substr(0, 1);
+        reply =
+            "move " + move("new", desc, one_of(qs) + one_of({"", q5, q7}), one_of({"look", "mark", "mark", "enter"}))
+                          .substr(0, 1);
         break;
       default:
         if (random() % 4 == 0) both({"DEL", one_of({meta, seen})});
@@ -267,8 +280,8 @@ TEST_F(GuardScripts, AnyOrder) {
     }
     ++heard[reply];
   }
-  for (const char* each : {"read INFO", "write 1", "write 0", "visit 1", "visit 0", "move o", "move w", "move m", "move b", "move e",
-                           "move n", "move t"}) {
+  for (const char* each : {"read INFO", "write 1", "write 0", "visit 1", "visit 0", "move o", "move w", "move m",
+                           "move b", "move e", "move n", "move t"}) {
     EXPECT_GT(heard[each], 0) << each;
   }
 }

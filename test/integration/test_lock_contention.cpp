@@ -111,13 +111,15 @@ TEST(Foreign, ExtendOfAStolenLockIsLostAndMakesNoKey) {
   EXPECT_TRUE(masters[2].exists("bus")) << "a check that was answered before may still be relied upon";
 }
 
-// ---- what a holder hears of its keys ----------------------------------------------------------------------------------
+// ---- what a holder hears of its keys
+// ----------------------------------------------------------------------------------
 
 // Renewed once, so that its keys are tracked.
 Lock& renewed(Loop& loop, Client& client) {
   Lock& lock = client.acquire("bus", options(6'000));
   EXPECT_TRUE(loop.run_until([&] { return lock.has(REDLOCK_EV_RENEWED); }));
-  EXPECT_TRUE(loop.run_until([&] { return client.master(0).in_flight + client.master(1).in_flight + client.master(2).in_flight == 0; }));
+  EXPECT_TRUE(loop.run_until(
+      [&] { return client.master(0).in_flight + client.master(1).in_flight + client.master(2).in_flight == 0; }));
   return lock;
 }
 
@@ -234,7 +236,8 @@ TEST(Processes, EightOnOneResource) {
     if (child == 0) {
       const std::vector<Interval> held = gateway(urls, number, turns);
       const size_t size = held.size() * sizeof(Interval);  // below PIPE_BUF: in one piece
-      ::_exit(::write(ends[1], held.data(), size) == static_cast<ssize_t>(size) && !::testing::Test::HasFailure() ? 0 : 1);
+      ::_exit(::write(ends[1], held.data(), size) == static_cast<ssize_t>(size) && !::testing::Test::HasFailure() ? 0
+                                                                                                                  : 1);
     }
     children.push_back(child);
   }

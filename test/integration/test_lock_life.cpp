@@ -483,7 +483,8 @@ TEST(Call, ArgumentsOutOfRange) {
   EXPECT_EQ(acquire(bus, 1, no_size), REDLOCK_E_INVAL);
   const auto acquire_all = [&](const std::vector<redlock_resource_t>& names) {
     redlock_lock_t lock{7};
-    const int err = redlock_acquire_async(client.get(), names.data(), static_cast<uint32_t>(names.size()), nullptr, &lock);
+    const int err =
+        redlock_acquire_async(client.get(), names.data(), static_cast<uint32_t>(names.size()), nullptr, &lock);
     EXPECT_EQ(err == 0, lock.id != 0);
     return err;
   };
@@ -491,7 +492,8 @@ TEST(Call, ArgumentsOutOfRange) {
   EXPECT_EQ(acquire_all({bus, tap, bus}), REDLOCK_E_INVAL) << "twice";
   EXPECT_EQ(acquire_all({bus, redlock_resource("")}), REDLOCK_E_INVAL);
   EXPECT_EQ(acquire_all({bus, redlock_resource(long_name.c_str())}), REDLOCK_E_INVAL);
-  EXPECT_EQ(acquire_all({bus, tap, redlock_resource("a"), redlock_resource("b"), redlock_resource("c")}), REDLOCK_E_INVAL);
+  EXPECT_EQ(acquire_all({bus, tap, redlock_resource("a"), redlock_resource("b"), redlock_resource("c")}),
+            REDLOCK_E_INVAL);
   const std::string rest(REDLOCK_RESOURCE_BYTES_DEFAULT - 2, 'r');
   EXPECT_EQ(acquire_all({bus, redlock_resource(rest.c_str())}), REDLOCK_E_INVAL) << "a byte too many, together";
   client.release(client.acquire({"bus", rest.substr(1)}));
@@ -585,7 +587,8 @@ class LastPrepare {
   uv_prepare_t* handle_;
 };
 
-// The client's own prepare has been in this round of the loop: it must not wait now, for nothing may come that wakes it.
+// The client's own prepare has been in this round of the loop: it must not wait now, for nothing may come that wakes
+// it.
 TEST(Call, FromAPrepareOfTheProgram) {
   Loop loop;
   LastPrepare last(loop);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Masters given by host name, with a resolver of the test's own in front of libc's: names with several addresses, answers
-// that come late, and answers that come when nobody waits for them any more.
+// Masters given by host name, with a resolver of the test's own in front of libc's: names with several addresses,
+// answers that come late, and answers that come when nobody waits for them any more.
 #include <arpa/inet.h>
 #include <netdb.h>
 
@@ -186,7 +186,8 @@ TEST(LateAnswer, IsWaitedForByTheEndOfAClientOnALoop) {
 
 TEST(LateAnswer, IsNotWaitedForByDestroy) {
 #if defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "ThreadSanitizer takes the second life of a descriptor's number for a race with a thread nobody joins";
+  GTEST_SKIP()
+      << "ThreadSanitizer takes the second life of a descriptor's number for a race with a thread nobody joins";
 #endif
   RedisServer master;
   resolver.set("master.test", {"127.0.0.1"});

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// After create the heap is left alone in the other modes too: with a thread of the client's own, whose every call counts
-// here as well, and behind a descriptor. As in test_no_heap.cpp the test itself touches the heap only outside of what is
-// counted.
+// After create the heap is left alone in the other modes too: with a thread of the client's own, whose every call
+// counts here as well, and behind a descriptor. As in test_no_heap.cpp the test itself touches the heap only outside of
+// what is counted.
 #include <gtest/gtest.h>
 #include <heap_count.h>
 #include <poll.h>

@@ -77,8 +77,8 @@ struct Call {
 
 redlock_acquire_opts_t held(int32_t wait_ms = REDLOCK_WAIT_NONE) { return options(1'000, wait_ms); }
 
-// 3 masters become 5. A gateway of the old set holds the bus and renews all the time; it loses it, gets nothing any more,
-// and nobody of the new set holds it before that.
+// 3 masters become 5. A gateway of the old set holds the bus and renews all the time; it loses it, gets nothing any
+// more, and nobody of the new set holds it before that.
 TEST(Reconfigure, ThreeBecomeFiveUnderARunningClient) {
   Servers servers(5);
   Loop loop;
@@ -95,7 +95,8 @@ TEST(Reconfigure, ThreeBecomeFiveUnderARunningClient) {
 
   bool overlap = false;
   const auto look = [&] {
-    const int holders = (old_client.check(old_lock) == 0) + (first.check(old_waiter) == 0) + (early.check(new_waiter) == 0);
+    const int holders =
+        (old_client.check(old_lock) == 0) + (first.check(old_waiter) == 0) + (early.check(new_waiter) == 0);
     overlap = overlap || holders > 1;
   };
   {

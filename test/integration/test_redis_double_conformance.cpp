@@ -280,7 +280,8 @@ class ScriptConformance : public Conformance {
     });
     redis.register_script("return false", [](ScriptCall&) { return Reply::make_nil(); });
     redis.register_script(kPcall, [](ScriptCall& call) {
-      return Reply::make_array({call.pcall({"GET", call.keys.at(0)}), Reply::make_nil(), Reply::make_bulk("behind it")});
+      return Reply::make_array(
+          {call.pcall({"GET", call.keys.at(0)}), Reply::make_nil(), Reply::make_bulk("behind it")});
     });
     redis.register_script(kReturnsError, [](ScriptCall& call) { return call.pcall({"GET", call.keys.at(0)}); });
     redis.register_script(kInfo, [](ScriptCall& call) {
@@ -609,8 +610,8 @@ TEST_F(Conformance, ExpiryIsPushed) {
   compare({{2, {{"GET", "k"}}}, {2, {{"SET", "k", "v"}}}});
 }
 
-// The killed connection reads its end, and nothing of what it had sent and nobody had read is executed; a connection does not
-// kill itself so. The ids differ, so each is asked for its own.
+// The killed connection reads its end, and nothing of what it had sent and nobody had read is executed; a connection
+// does not kill itself so. The ids differ, so each is asked for its own.
 TEST_F(Conformance, KillById) {
   start();
   RedisConnection victim = real().connect(), killer = real().connect();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The guard against real replicas. A master's data are replaced by a copy that contains the guard's own record: its
-// replica was promoted meanwhile, it takes over the replica's data, and is promoted again. The record fits, the process is
-// the same, and keys are missing. Idle clients, connections with tracking and without, full and partial
+// replica was promoted meanwhile, it takes over the replica's data, and is promoted again. The record fits, the process
+// is the same, and keys are missing. Idle clients, connections with tracking and without, full and partial
 // resynchronization, seals that are under way; and what a replica, or a backup that reads like one, costs.
 #include <gtest/gtest.h>
 
@@ -115,7 +115,8 @@ TEST_P(RoleCycle, NobodyIsLetInBesideAHolder) {
   idle();
   cycle();
   EXPECT_FALSE(site[0].exists("bus")) << "the key is gone";
-  EXPECT_EQ(site.record(0, "seal"), replica.command({"HGET", "redlock::meta", "seal"})) << "and the record has come back";
+  EXPECT_EQ(site.record(0, "seal"), replica.command({"HGET", "redlock::meta", "seal"}))
+      << "and the record has come back";
   Lock& second = idle_client.acquire("bus", site.longest());
   EXPECT_EQ(holder.check(held), 0) << "it has its lock by right";
   EXPECT_FALSE(second.has(REDLOCK_EV_ACQUIRED)) << "two holders";
@@ -170,14 +171,15 @@ TEST_P(RoleCycle, NoTokenIsGivenTwice) {
 
 INSTANTIATE_TEST_SUITE_P(Ways, RoleCycle,
                          ::testing::Values(Way{"OneMaster", 1, true, true}, Way{"OneMasterUnread", 1, true, false},
-                                           Way{"OneMasterUntracked", 1, false, true}, Way{"ThreeMasters", 3, true, true},
+                                           Way{"OneMasterUntracked", 1, false, true},
+                                           Way{"ThreeMasters", 3, true, true},
                                            Way{"ThreeMastersUnread", 3, true, false},
                                            Way{"ThreeMastersUntracked", 3, false, true},
                                            Way{"ThreeMastersUntrackedUnread", 3, false, false}),
                          [](const auto& way) { return std::string(way.param.name); });
 
-// The copy is a standby that was restored from the master's snapshot. The master itself never had a replica, so it is asked
-// by plain SETs: what tells of the cycle is the push that comes before their answers.
+// The copy is a standby that was restored from the master's snapshot. The master itself never had a replica, so it is
+// asked by plain SETs: what tells of the cycle is the push that comes before their answers.
 TEST(RestoredStandby, NobodyIsLetInBesideAHolder) {
   Site site(1, long_ttl_ms, quick_to_synchronize());
   RedisServer standby(quick_to_synchronize());
@@ -269,8 +271,8 @@ TEST(PartialResync, AMasterWithAReplicaIsAskedByScript) {
 
 // ---- a seal under way ---------------------------------------------------------------------------------------------
 
-// The watch of a state is over, and the seal is on its way when the master takes over a copy of that very state, in which
-// the seal of another client, and the lock that was taken since, are missing.
+// The watch of a state is over, and the seal is on its way when the master takes over a copy of that very state, in
+// which the seal of another client, and the lock that was taken since, are missing.
 TEST(SealUnderWay, IsNotWrittenToAnotherServer) {
   Site site(1, 3'000, quick_to_synchronize());
   RedisServer replica(quick_to_synchronize());
@@ -282,11 +284,13 @@ TEST(SealUnderWay, IsNotWrittenToAnotherServer) {
   Client watcher(site.loop, watching);
   EXPECT_TRUE(site.loop.run_until([&] { return watcher.status().guard_ms > 0; }));
   const std::string q = site.record(0, "q");
-  const std::string seal = info(site[0], "server", "run_id").substr(0, 16) + ":" + replid(site[0]).substr(0, 16) + ":" + q;
+  const std::string seal =
+      info(site[0], "server", "run_id").substr(0, 16) + ":" + replid(site[0]).substr(0, 16) + ":" + q;
   caught_up(replica, site[0]);
   lead(replica);
   proxy.hold_from(seal);
-  EXPECT_TRUE(site.loop.run_until([&] { return proxy.held().find(seal) != std::string::npos; })) << "the seal is under way";
+  EXPECT_TRUE(site.loop.run_until([&] { return proxy.held().find(seal) != std::string::npos; }))
+      << "the seal is under way";
 
   Loop other_loop;
   Client holder(other_loop, direct);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The wall clock of a real redis-server is stepped (support/wall_clock.c, preloaded into the server and into nothing
-// else), of one master of three, and of two. Redis ends keys by that clock: a step ahead by an hour ends every lock there
-// at once, and nothing but the clock watch tells.
+// else), of one master of three, and of two. Redis ends keys by that clock: a step ahead by an hour ends every lock
+// there at once, and nothing but the clock watch tells.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -103,8 +103,8 @@ TEST_F(ServerClock, AStepEndsKeysBeforeTheirTime) {
   EXPECT_LT(masters_[1]->seconds(), before + 600) << "the others' clocks are left alone";
 }
 
-// One of three, ahead or back: it has no vote for a guard time, every client is told by a new quarantine id, and a lock that
-// two others keep is held on.
+// One of three, ahead or back: it has no vote for a guard time, every client is told by a new quarantine id, and a lock
+// that two others keep is held on.
 class OneStep : public ServerClock, public ::testing::WithParamInterface<int64_t> {};
 
 TEST_P(OneStep, CostsTheMasterItsVoteAndNobodyALock) {
@@ -134,8 +134,8 @@ TEST_P(OneStep, CostsTheMasterItsVoteAndNobodyALock) {
 }
 INSTANTIATE_TEST_SUITE_P(Hour, OneStep, ::testing::Values(hour_us, -hour_us));
 
-// The third master is dead, so the lock needs the one whose clock is stepped: it is over, at once, and its key on the other
-// stays until the time that was already promised.
+// The third master is dead, so the lock needs the one whose clock is stepped: it is over, at once, and its key on the
+// other stays until the time that was already promised.
 TEST_F(ServerClock, ALockThatNeededItIsLost) {
   (**masters_[2]).kill_hard();
   EXPECT_TRUE(loop_.run_until([&] { return a_->status().masters_up == 2 && b_->status().masters_up == 2; }));

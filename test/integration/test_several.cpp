@@ -43,7 +43,8 @@ TEST(Several, OneNameIsTaken) {
   masters[1].command({"SET", "tap", "somebody"});
   Client client(loop, masters.urls());
   client.wait_up(3);
-  const redlock_event_t& failed = client.acquire(Resources{"bus", "tap", "valve"}, options(20'000)).first(REDLOCK_EV_FAILED);
+  const redlock_event_t& failed =
+      client.acquire(Resources{"bus", "tap", "valve"}, options(20'000)).first(REDLOCK_EV_FAILED);
   EXPECT_EQ(failed.err, REDLOCK_E_LOCKED);
   EXPECT_TRUE(loop.run_until([&] { return no_key(masters, {"bus", "valve"}); })) << "none of the others is left";
   EXPECT_EQ(masters.holders("tap"), 2u) << "somebody's own is left alone";
@@ -102,9 +103,9 @@ TEST(Several, OverlappingSetsTakeTurns) {
 TEST(Several, WithTheGuardAndAnAclUser) {
   Loop loop;
   RedisServer master;
-  master.command({"ACL", "SETUSER", "locker", "on", ">secret", "~*", "-@all", "+set", "+get", "+del", "+pttl", "+pexpire",
-                  "+evalsha", "+eval", "+script|load", "+ping", "+info", "+time", "+hget", "+hmget", "+hset", "+hdel",
-                  "+client|tracking", "+client|caching", "+exists"});
+  master.command({"ACL", "SETUSER", "locker", "on", ">secret", "~*", "-@all", "+set", "+get", "+del", "+pttl",
+                  "+pexpire", "+evalsha", "+eval", "+script|load", "+ping", "+info", "+time", "+hget", "+hmget",
+                  "+hset", "+hdel", "+client|tracking", "+client|caching", "+exists"});
   Client client(loop, Settings{{master.url()}, "acl", {},
                                {{"guard", "strict"}, {"username", "locker"}, {"password", "secret"}}, true});
   client.wait_up(1);
@@ -126,7 +127,8 @@ TEST(Several, LongNames) {
   Client client(loop, Settings{{master.url()}, "long", {{"limits.resource_bytes", REDLOCK_RESOURCE_BYTES_MAX}}, {}});
   client.wait_up(1);
   Resources names;
-  for (int i = 0; i < REDLOCK_RESOURCES_PER_LOCK_MAX; ++i) names.emplace_back(REDLOCK_RESOURCE_MAX, static_cast<char>('d' - i));
+  for (int i = 0; i < REDLOCK_RESOURCES_PER_LOCK_MAX; ++i)
+    names.emplace_back(REDLOCK_RESOURCE_MAX, static_cast<char>('d' - i));
   Lock& lock = client.acquire(names, options(20'000));
   ASSERT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
   for (const std::string& name : names) EXPECT_TRUE(master.exists(name));

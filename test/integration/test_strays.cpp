@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // What a broken connection leaves on its way: a SET that the server executes when it thaws, or when the network lets it
-// through, however late. The next greeting ends the old connection on the server, so nothing of it is executed any more and one
-// delete is enough. Where that is not allowed, or not possible, a key of nobody may stay for its time to live; how
-// often is counted here, and printed.
+// through, however late. The next greeting ends the old connection on the server, so nothing of it is executed any more
+// and one delete is enough. Where that is not allowed, or not possible, a key of nobody may stay for its time to live;
+// how often is counted here, and printed.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -54,7 +54,8 @@ void lose_the_connection(Site& site, Client& client, Proxy& proxy, const Words& 
   EXPECT_TRUE(lock.has(REDLOCK_EV_FAILED));
 }
 
-// The master stands still meanwhile. When it goes on it finds the old connection's SET, its reset, and a new connection.
+// The master stands still meanwhile. When it goes on it finds the old connection's SET, its reset, and a new
+// connection.
 TEST(Strays, NoGhostOfAMasterThatThaws) {
   constexpr unsigned trials = 100;
   Site site(1, minute_ms);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// redlock_create() when the system refuses something, on the caller's thread or on the new one: a clear error, and nothing
-// is left of it, no thread, no descriptor. The program's own definitions of these functions stand in front of libc's.
+// redlock_create() when the system refuses something, on the caller's thread or on the new one: a clear error, and
+// nothing is left of it, no thread, no descriptor. The program's own definitions of these functions stand in front of
+// libc's.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -160,7 +161,8 @@ int create_with_descriptors_left(unsigned left) {
   return err == 0 || err == REDLOCK_E_SYSTEM ? 0 : 1;
 }
 
-// In a process of its own each time, which has never had a loop: libuv aborts when it cannot open what the first one needs.
+// In a process of its own each time, which has never had a loop: libuv aborts when it cannot open what the first one
+// needs.
 TEST(FirstLoopDeathTest, IsRefusedWhereDescriptorsAreShort) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   for (unsigned left = 0; left < 10; ++left) {

@@ -86,10 +86,12 @@ TEST(Acquire, IsCanceledFromAnotherThread) {
   thread.join();
 }
 
-// Both parts of a round with a token may take a whole node_timeout_ms: no callback holds anything up, so this is no TIMEOUT.
+// Both parts of a round with a token may take a whole node_timeout_ms: no callback holds anything up, so this is no
+// TIMEOUT.
 TEST(Acquire, WithATokenWaitsForBothParts) {
   Cluster masters(3);
-  for (size_t m = 1; m < 3; ++m) masters[m].command({"HSET", "redlock::fence", "bus", "100 "});  // above its first guess
+  for (size_t m = 1; m < 3; ++m)
+    masters[m].command({"HSET", "redlock::fence", "bus", "100 "});  // above its first guess
   ThreadClient client(Settings{
       masters.urls(), "test", {{"timing.node_timeout_ms", 3'000}, {"timing.connect_timeout_ms", 300}}, {}});
   ASSERT_TRUE(ThreadClient::eventually([&] { return client.status().masters_up == 3; }));
@@ -245,8 +247,8 @@ TEST(Callbacks, MayCallButNotBlock) {
   EXPECT_TRUE(released.wait());
 }
 
-// While a callback runs, nobody else has to wait for it - not even one who holds a mutex that the callback wants next. The
-// callback ends only when the other thread has made all of its calls.
+// While a callback runs, nobody else has to wait for it - not even one who holds a mutex that the callback wants next.
+// The callback ends only when the other thread has made all of its calls.
 TEST(Callbacks, HoldNobodyUp) {
   RedisServer master;
   Flag in_callback, called;
@@ -277,11 +279,13 @@ TEST(Callbacks, HoldNobodyUp) {
   EXPECT_EQ(client.release(lock), 0);
 }
 
-// A callback that does not return keeps blocked callers no longer than their budget, and what they gave up leaves no key.
+// A callback that does not return keeps blocked callers no longer than their budget, and what they gave up leaves no
+// key.
 TEST(Callbacks, StuckOnesEndInATimeout) {
   RedisServer master;
   Flag in_callback, go_on;
-  ThreadClient client(Settings{{master.url()}, "test", {{"timing.connect_timeout_ms", 300}, {"timing.node_timeout_ms", 50}}, {}});
+  ThreadClient client(
+      Settings{{master.url()}, "test", {{"timing.connect_timeout_ms", 300}, {"timing.node_timeout_ms", 50}}, {}});
   client.also = [&](redlock_t*, const redlock_event_t& event) {
     if (event.type != REDLOCK_EV_ACQUIRED || in_callback.is_set()) return;
     in_callback.set();
@@ -446,7 +450,8 @@ TEST(Destroy, HasAnEndOnAHalfOpenNetwork) {
 
 TEST(Destroy, DoesNotWaitForAStuckCallback) {
 #if defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "ThreadSanitizer takes the second life of a descriptor's number for a race with a thread nobody joins";
+  GTEST_SKIP()
+      << "ThreadSanitizer takes the second life of a descriptor's number for a race with a thread nobody joins";
 #endif
   RedisServer master;
   Flag in_callback, go_on, done;

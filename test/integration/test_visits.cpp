@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Clients that live for less than a guard time watch a restarted master together, by the boot time that the first one leaves
-// on it. What is believed of such a visit, and what is not.
+// Clients that live for less than a guard time watch a restarted master together, by the boot time that the first one
+// leaves on it. What is believed of such a visit, and what is not.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/wait.h>
@@ -36,7 +36,8 @@ class Visits : public ::testing::Test {
   // A client that lives for three tenths of the guard time. True: the master was admitted meanwhile.
   bool short_life() {
     Client client(site.loop, site.settings(false));
-    return site.loop.run_until([&] { return client.status().masters_up == 1; }, static_cast<int>(site.guard_ns() * 3 / 10'000'000));
+    return site.loop.run_until([&] { return client.status().masters_up == 1; },
+                               static_cast<int>(site.guard_ns() * 3 / 10'000'000));
   }
   std::string visits() { return site[0].command({"HLEN", seen}); }
   // Runs until the client has read the state, and has left word if it does so.
@@ -171,7 +172,8 @@ TEST_F(Visits, NoneInATimeNamespace) {
   EXPECT_EQ(visits(), "0") << "none is written";
   leave_word(state(), boot_ms() - 10'000);
   EXPECT_EQ(in_a_time_namespace("boottime 1000000 0\n", admitted_at_once), 0) << "none is read";
-  EXPECT_EQ(in_a_time_namespace("boottime 0 0\n", admitted_at_once), 1) << "without an offset it is the machine's clock";
+  EXPECT_EQ(in_a_time_namespace("boottime 0 0\n", admitted_at_once), 1)
+      << "without an offset it is the machine's clock";
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Waiters on real servers: woken by a release, by an expiry and by nothing at all, many at once, and where the server makes
-// it hard. Attempts are counted, at the client by its rounds and at the master by its SETs.
+// Waiters on real servers: woken by a release, by an expiry and by nothing at all, many at once, and where the server
+// makes it hard. Attempts are counted, at the client by its rounds and at the master by its SETs.
 #include <memory>
 #include <vector>
 
@@ -24,7 +24,8 @@ uint64_t calls(RedisServer& master, const std::string& command) {
 TEST(Waiting, ReleaseIsHandedOverAtTheSecondTry) {
   Loop loop;
   Cluster masters(3);
-  Client holder(loop, Settings{masters.urls(), "holder", {}, {}}), waiter(loop, Settings{masters.urls(), "waiter", {}, {}});
+  Client holder(loop, Settings{masters.urls(), "holder", {}, {}}),
+      waiter(loop, Settings{masters.urls(), "waiter", {}, {}});
   holder.wait_up(3);
   waiter.wait_up(3);
   Lock& held = holder.acquire("bus", forever());
@@ -37,7 +38,8 @@ TEST(Waiting, ReleaseIsHandedOverAtTheSecondTry) {
   EXPECT_LE(waits.first(REDLOCK_EV_ACQUIRED).rounds, 4u);
 }
 
-// The holder is gone without a word: nothing is pushed, since nobody touches the keys, and the waiter comes all the same.
+// The holder is gone without a word: nothing is pushed, since nobody touches the keys, and the waiter comes all the
+// same.
 TEST(Waiting, DeadHolderCostsItsTtlAndHardlyMore) {
   Loop loop;
   Cluster masters(3);
@@ -136,12 +138,13 @@ TEST(Waiting, ServerThatClosesIdleConnections) {
   EXPECT_TRUE(loop.run_until([&] { return lock.has(REDLOCK_EV_ACQUIRED); }));
 }
 
-// A server that refuses HELLO leaves RESP2, where nobody is told of anything: the plain timer alone. (An ACL does not refuse
-// it: Redis 7 asks none for the commands that need no authentication.)
+// A server that refuses HELLO leaves RESP2, where nobody is told of anything: the plain timer alone. (An ACL does not
+// refuse it: Redis 7 asks none for the commands that need no authentication.)
 TEST(Waiting, WhereHelloIsRefused) {
   Loop loop;
   RedisServer master({{"--rename-command", "HELLO", "NO-HELLO"}, "", false});
-  Client holder(loop, Settings{{master.url()}, "holder", {}, {}}), waiter(loop, Settings{{master.url()}, "waiter", {}, {}});
+  Client holder(loop, Settings{{master.url()}, "holder", {}, {}}),
+      waiter(loop, Settings{{master.url()}, "waiter", {}, {}});
   holder.wait_up(1);
   waiter.wait_up(1);
   EXPECT_EQ(waiter.master(0).resp3, 0u);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The wall clock is stepped by an hour, forth and back, under a client that holds a lock and under one that waits: nobody
-// notices. The program's own clock_gettime() and its kin stand in front of libc's, for the library and for libuv alike, and
-// add the step to the wall clock only, as a step of the system's does. The masters' clocks are left alone.
+// The wall clock is stepped by an hour, forth and back, under a client that holds a lock and under one that waits:
+// nobody notices. The program's own clock_gettime() and its kin stand in front of libc's, for the library and for libuv
+// alike, and add the step to the wall clock only, as a step of the system's does. The masters' clocks are left alone.
 #include <dlfcn.h>
 #include <sys/time.h>
 #include <time.h>

@@ -10,7 +10,8 @@
 
 namespace redlock::test {
 
-// Something that one thread says and others wait for. It outlives a client whose callbacks set it. The budget ends a broken test; it measures nothing.
+// Something that one thread says and others wait for. It outlives a client whose callbacks set it. The budget ends a
+// broken test; it measures nothing.
 class Flag {
  public:
   void set() {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // A real server and the double, told the same on one connection each, and compared: the bytes of each reply, and then
-// what is left of it. Both have the same replication id, so one seal is right for both. Only what must differ is masked:
-// the server's time, which is held against TIME, the script's line in an error, and of INFO all but what the guard reads.
+// what is left of it. Both have the same replication id, so one seal is right for both. Only what must differ is
+// masked: the server's time, which is held against TIME, the script's line in an error, and of INFO all but what the
+// guard reads.
 #pragma once
 #include <gtest/gtest.h>
 

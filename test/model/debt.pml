@@ -10,8 +10,8 @@
 // One assumption bounds a stray: a master that answers a command of a later connection has read what the earlier ones
 // left it, in the same tick. Without it no debt could ever be written off.
 //
-// With PUT_BACK the master may forget the key of a held lock, and a client that was told so by an extend writes it again: a
-// SET of the same value, as owed and as remembered as the first one.
+// With PUT_BACK the master may forget the key of a held lock, and a client that was told so by an extend writes it
+// again: a SET of the same value, as owed and as remembered as the first one.
 //
 // Here keys live for up to ttl + drift of the client's ticks. Values are numbers, used again only when nothing is left
 // of them. Each flag is one weakened rule.

@@ -2,15 +2,16 @@
 //
 // Guard: does a master that may have forgotten a lock's key grant before that lock has ended?
 //
-// One master, and clients that come and go. The master loses keys: FLUSHALL takes the guard's record with them and leaves
-// connections and identity; a restart changes the identity and breaks the connections, and leaves an old record or none
-// (a role cycle and a failover behind one address are restarts, seen from here). Keys live for TTL ticks, so a grant is
-// wrong while the last loss is younger than that. Nothing of the master's clock is used.
+// One master, and clients that come and go. The master loses keys: FLUSHALL takes the guard's record with them and
+// leaves connections and identity; a restart changes the identity and breaks the connections, and leaves an old record
+// or none (a role cycle and a failover behind one address are restarts, seen from here). Keys live for TTL ticks, so a
+// grant is wrong while the last loss is younger than that. Nothing of the master's clock is used.
 //
 // The record is a quarantine id, written by whoever finds none, and a seal: identity and quarantine id of a state that
-// somebody has watched for a guard time G by his own clock, which may gain one tick. The watch belongs to the state that
-// a client saw, not to its connection. A seal under way is read at any later moment on the same connection; it compares
-// the quarantine id. A request carries the seal under which its client was admitted, and is compared with the master's.
+// somebody has watched for a guard time G by his own clock, which may gain one tick. The watch belongs to the state
+// that a client saw, not to its connection. A seal under way is read at any later moment on the same connection; it
+// compares the quarantine id. A request carries the seal under which its client was admitted, and is compared with the
+// master's.
 //
 // Each flag below is one weakened rule; run.sh wants every one of them found out.
 
@@ -85,7 +86,8 @@ inline begin_state() {
 #ifdef SEAL_AT_CONNECT
 #define fits(c) (admitted_quarantine[c] != NONE)
 #else
-#define fits(c) (admitted_quarantine[c] != NONE && admitted_quarantine[c] == seal_quarantine && same_identity(admitted_identity[c], seal_identity))
+#define fits(c) (admitted_quarantine[c] != NONE && admitted_quarantine[c] == seal_quarantine && \
+  same_identity(admitted_identity[c], seal_identity))
 #endif
 
 #ifdef OWN_TTL
@@ -105,7 +107,8 @@ proctype client(byte c) {
   :: d_step { !connected[c] -> connected[c] = 1; printf("client %d: connects\n", c) }
   :: d_step { connected[c] -> leave(c); printf("client %d: leaves\n", c) }
   :: d_step { connected[c] && quarantine == NONE -> begin_state() }
-  :: d_step { connected[c] && quarantine != NONE && !sealed && !watches(c) -> watch(c); printf("client %d: watches\n", c) }
+  :: d_step { connected[c] && quarantine != NONE && !sealed && !watches(c) -> watch(c);
+       printf("client %d: watches\n", c) }
 #ifdef WATCH_ANY_STATE
   // The watch is that of the connection: whatever state is found at its end is sealed.
   :: d_step {

@@ -17,10 +17,10 @@
 // Clock errors of up to one tick per ttl are all on the masters' side: a key lives for its ttl or one tick less. This
 // is what the drift (one tick) has to cover.
 //
-// PUT_BACK is the world in which masters forget: one that does is guarded for as long as a lock that was granted before may
-// be valid, and grants nothing, nor do the votes count that it gave to open rounds. A holder behind an extend round that
-// was won puts its key back: a SET NX of the held value, with what is left of its validity or less, and no vote. It may come
-// at any moment as long as the lock is held, or never; afterwards it is a ghost's.
+// PUT_BACK is the world in which masters forget: one that does is guarded for as long as a lock that was granted before
+// may be valid, and grants nothing, nor do the votes count that it gave to open rounds. A holder behind an extend round
+// that was won puts its key back: a SET NX of the held value, with what is left of its validity or less, and no vote.
+// It may come at any moment as long as the lock is held, or never; afterwards it is a ghost's.
 //
 // Each flag below is one weakened rule; run.sh wants every one of them found out.
 
@@ -423,8 +423,8 @@ proctype clock() {
 
 #define believes(c) (valid[c] > 0)
 
-// For as long as the lock is believed, a majority keeps its key: now, and for all of the validity that is left. A master that
-// forgot it and grants nothing to anybody for so long is as good.
+// For as long as the lock is believed, a majority keeps its key: now, and for all of the validity that is left. A
+// master that forgot it and grants nothing to anybody for so long is as good.
 #ifdef PUT_BACK
 #define keeps(c, m) ((ours(c, m) && life[m] >= valid[c]) || guard[m] >= valid[c])
 #else

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// Move: can a lock of an old set of masters overlap with one of a new set, while the site is taken from the one to the other?
+// Move: can a lock of an old set of masters overlap with one of a new set, while the site is taken from the one to the
+// other?
 //
 // Three masters become five. An operator writes to any of the old ones that it serves neither set, may stop for ever or
 // begin again at any moment, and enters the new set when two have left and LAPSE ticks have passed since. An old client
-// uses a master for up to LAPSE ticks after it has left, as if nothing had told it; a new client may write the new record
-// on a blank master before its time, and uses a master TTL ticks after the record was last written. A lock lasts TTL
-// ticks. That a key on a master of both sets stands in the way of the others, too, is not counted on.
+// uses a master for up to LAPSE ticks after it has left, as if nothing had told it; a new client may write the new
+// record on a blank master before its time, and uses a master TTL ticks after the record was last written. A lock lasts
+// TTL ticks. That a key on a master of both sets stands in the way of the others, too, is not counted on.
 //
 // Each flag below is one weakened rule; run.sh wants every one of them found out.
 

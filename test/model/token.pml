@@ -3,16 +3,17 @@
 // Tokens: is a fencing token ever given twice, or smaller than one that was given before its acquire began?
 //
 // NA acquires of one resource on three masters, each begun at most once, by as many clients. There is no time at all: a
-// lock key may vanish at any instant, so any number of acquires may believe in the lock at once, and nothing below leans
-// on exclusion, clocks or delays. So a master may grant to anybody at any moment, as if the key had just vanished, and
-// refuse anybody. A request is read at any moment after it was sent, or never, also long after its acquire has ended; a
-// reply is lost or comes. (One that comes after the decision is lost.) Proposals of the fast path are arbitrary: none,
-// a stale one, one that is ahead. An acquire gives up only where somebody waits for that; else giving up and saying nothing
-// are the same.
+// lock key may vanish at any instant, so any number of acquires may believe in the lock at once, and nothing below
+// leans on exclusion, clocks or delays. So a master may grant to anybody at any moment, as if the key had just
+// vanished, and refuse anybody. A request is read at any moment after it was sent, or never, also long after its
+// acquire has ended; a reply is lost or comes. (One that comes after the decision is lost.) Proposals of the fast path
+// are arbitrary: none, a stale one, one that is ahead. An acquire gives up only where somebody waits for that; else
+// giving up and saying nothing are the same.
 //
 // A master may lose its counter (restart, FLUSHALL). What is assumed of the guard, and shown in guard.pml, is
-// one sentence: such a master votes again only when every acquire that used it before is over. An acquire uses the masters
-// that vote when it begins, under the seals they have then (the pin); a request under an older seal does nothing.
+// one sentence: such a master votes again only when every acquire that used it before is over. An acquire uses the
+// masters that vote when it begins, under the seals they have then (the pin); a request under an older seal does
+// nothing.
 //
 // FLOOR adds the floor: with too few known counters the token comes from the server's clock, which here says anything.
 // Such a token is flagged, and nothing is claimed for it; one without the flag stays above all that were given before,
@@ -151,7 +152,8 @@ inline store(a, t) {
 
 
 #define busy(a) (state[a] == ASKING || state[a] == STORING)
-#define awaited(a) (busy(a) && ((pinned[at(a, 0)] && !votes[0]) || (pinned[at(a, 1)] && !votes[1]) || (pinned[at(a, 2)] && !votes[2])))
+#define awaited(a) (busy(a) && ((pinned[at(a, 0)] && !votes[0]) || \
+  (pinned[at(a, 1)] && !votes[1]) || (pinned[at(a, 2)] && !votes[2])))
 
 // They begin in the order of their numbers, which loses nothing.
 #define may_begin(a) (state[a] == IDLE && (a == 0 || state[a - 1] != IDLE) && votes[0] + votes[1] + votes[2] >= QUORUM)

@@ -124,8 +124,8 @@ bool Checker::published(unsigned client, const User& user, Instant valid_until, 
 }
 
 // Not judged where masters are disowned for another reason: guarded ones that may have forgotten, clocks that step; nor
-// where a master gets keys back that it had lost; nor where a check said no after a suspend. Nor when nonsense was said to
-// this client while it wanted the lock: once said for two answers, it moves the next answer to the extend's place.
+// where a master gets keys back that it had lost; nor where a check said no after a suspend. Nor when nonsense was said
+// to this client while it wanted the lock: once said for two answers, it moves the next answer to the extend's place.
 void Checker::lost(unsigned client, const User& user, Ns t) {
   const Plan& plan = world_.plan();
   const Belief* const b = find(client, user.handle);
@@ -360,7 +360,8 @@ void Checker::sample_progress() {
   for (unsigned c = 0; c < plan.clients; ++c) {
     Process& process = world_.process(c);
     if (!process.running()) {
-      if (now > settled && plan.set_of[c] == world_.last_set()) world_.violate(plan.quiet_at, 1u << c, "c%u does not run", c);
+      if (now > settled && plan.set_of[c] == world_.last_set())
+        world_.violate(plan.quiet_at, 1u << c, "c%u does not run", c);
       continue;
     }
     for (const User& user : process.users()) {
@@ -391,8 +392,8 @@ void Checker::sample_progress() {
     // Without a floor nobody gets a token of a resource whose counters too few masters know.
     const bool unknown = plan.fenced && plan.settings.fence_strict;
     if (gap > nobody_bound(plan) && !plan.has(Fault::wall_step) && !unknown) {
-      world_.violate(now - nobody_bound(plan), ~0u, "no progress: %s is waited for and held by nobody for %.0f ms", names[r],
-                     static_cast<double>(gap) / 1e6);
+      world_.violate(now - nobody_bound(plan), ~0u, "no progress: %s is waited for and held by nobody for %.0f ms",
+                     names[r], static_cast<double>(gap) / 1e6);
     }
   }
 }

@@ -8,12 +8,13 @@
 //
 // Where masters' wall clocks are stepped, some are excused: see clocks.cpp.
 //
-// LOST before the validity is over is told only when the key is gone on so many masters that no quorum is left: not when
-// masters are silent, and not while a SET is on its way.
+// LOST before the validity is over is told only when the key is gone on so many masters that no quorum is left: not
+// when masters are silent, and not while a SET is on its way.
 //
-// Tokens. One that is not flagged was never given before, and is larger than every one that was told before its acquire was
-// asked for; demanded whatever clocks do, also where exclusion is not, as long as masters that lose their counters are
-// guarded, and no floor was stored below the earlier one: those lean on clocks, and so does what is built upon them.
+// Tokens. One that is not flagged was never given before, and is larger than every one that was told before its acquire
+// was asked for; demanded whatever clocks do, also where exclusion is not, as long as masters that lose their counters
+// are guarded, and no floor was stored below the earlier one: those lean on clocks, and so does what is built upon
+// them.
 //
 // Ghosts. In the quiet phase a key belongs to a claim of a lock that is being acquired or held, or goes soon: at once
 // where the client knows of it, within the longest ttl after the last byte in any case.

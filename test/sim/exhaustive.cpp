@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
 //
-// Exhaustive: where the simulator draws seeds, this program leaves nothing out. Three masters, two clients, one resource;
-// each client asks for the lock once, in one round, and who gets it releases it. Every message waits until it is chosen:
-// all orders in which the masters execute and the clients read are gone through, and in each of them at most one thing
-// goes wrong, anywhere:
+// Exhaustive: where the simulator draws seeds, this program leaves nothing out. Three masters, two clients, one
+// resource; each client asks for the lock once, in one round, and who gets it releases it. Every message waits until it
+// is chosen: all orders in which the masters execute and the clients read are gone through, and in each of them at most
+// one thing goes wrong, anywhere:
 //
 //     break   a connection ends. The replies under way are lost; what the master has not read it reads at any later
 //             moment, also after the client has come back and has said the same again, or never.
 //     late    a request or a reply, and what comes behind it, stays under way until after node_timeout; or until the
 //             client gives the connection up, which then breaks as above.
 //
-// The clients are alike, and so are the masters: what goes wrong, goes wrong between a and master 1, unless --every-wire
-// asks for all six.
+// The clients are alike, and so are the masters: what goes wrong, goes wrong between a and master 1, unless
+// --every-wire asks for all six.
 //
 // Time stands still as long as anything but a late message can happen, else it goes on to the next deadline.
 //
@@ -20,9 +20,9 @@
 // are the same to the last byte have the same future and are entered once; the number of schedules that lead through
 // them is summed up on the way back.
 //
-// Promised, and looked at after every step: never two holders; for each acquire exactly one verdict, and one end of what
-// was acquired; without a fault somebody wins. At the end of each schedule, when all masters answer: no key long before it
-// would expire, and no debt.
+// Promised, and looked at after every step: never two holders; for each acquire exactly one verdict, and one end of
+// what was acquired; without a fault somebody wins. At the end of each schedule, when all masters answer: no key long
+// before it would expire, and no debt.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -106,7 +106,9 @@ struct World {
   Messages unread;           // and what the master has not read of it
 };
 
-enum class Do : uint8_t { execute, deliver, release, execute_unread, drop_unread, end_delay, advance, break_wire, delay_request, delay_reply };
+enum class Do : uint8_t {
+  execute, deliver, release, execute_unread, drop_unread, end_delay, advance, break_wire, delay_request, delay_reply
+};
 
 struct Choice {
   Do what;
@@ -570,8 +572,8 @@ double Explorer::run() {
 void Explorer::report(double schedules) const {
   std::printf("%.4g schedules, all clean: %zu different worlds, %llu steps\n", schedules, known_.size(),
               static_cast<unsigned long long>(steps_));
-  std::printf("ends that differ: %llu, %llu of them with a fault; won by a %llu, by b %llu, by one after the other %llu, "
-              "by nobody %llu\n",
+  std::printf("ends that differ: %llu, %llu of them with a fault; won by a %llu, by b %llu, by one after the other "
+              "%llu, by nobody %llu\n",
               static_cast<unsigned long long>(ends_), static_cast<unsigned long long>(with_fault_),
               static_cast<unsigned long long>(won_by_[0]), static_cast<unsigned long long>(won_by_[1]),
               static_cast<unsigned long long>(won_by_both_), static_cast<unsigned long long>(won_by_none_));

@@ -31,8 +31,8 @@ volatile uint64_t seed_now = 0;
 const char usage_text[] =
     "usage: redlock_sim [--first-seed N] [--seeds M] [--jobs J] [--no-swarm|--clocks|--moves] [--no-progress]\n"
     "       redlock_sim --seed N [--trace] [--no-swarm|--clocks|--moves]\n"
-    "--no-swarm: all classes of faults in each seed. --clocks: masters' wall clocks are stepped. --moves: the site gets\n"
-    "another set of masters, while clients of both run.\n"
+    "--no-swarm: all classes of faults in each seed. --clocks: masters' wall clocks are stepped. --moves: the site\n"
+    "gets another set of masters, while clients of both run.\n"
     "Exit: 0 clean, 1 a violation (its seed and story are printed), 2 usage.\n";
 
 // An assert of the library has trapped.
@@ -139,7 +139,8 @@ void print_progress(const Totals& t, double seconds, const char* end) {
 
 void print_summary(const Totals& t, double seconds) {
   using ull = unsigned long long;
-  printf("%llu seeds in %.1f s (%.0f/s), %.2f simulated hours, %llu events, %llu grants, %llu lost early; exclusion demanded in %llu\n",
+  printf("%llu seeds in %.1f s (%.0f/s), %.2f simulated hours, %llu events, %llu grants, %llu lost early; "
+         "exclusion demanded in %llu\n",
          ull(t.seeds), seconds, static_cast<double>(t.seeds) / seconds, static_cast<double>(t.simulated_ms) / 3.6e6,
          ull(t.events), ull(t.grants), ull(t.lost_early), ull(t.exclusive));
   printf(

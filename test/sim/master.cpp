@@ -116,9 +116,10 @@ void Master::restart() {
   }
 }
 
-// Its replica was promoted while it went on serving, and now it takes over that one's data: all of them, or what changed.
-// A partial resynchronization is told to nobody; it needs a replica that was there for as long as a reading of the guard
-// may be old. Its clock is not its replica's: the keys that lie there live for as long as they would have lived here.
+// Its replica was promoted while it went on serving, and now it takes over that one's data: all of them, or what
+// changed. A partial resynchronization is told to nobody; it needs a replica that was there for as long as a reading of
+// the guard may be old. Its clock is not its replica's: the keys that lie there live for as long as they would have
+// lived here.
 void Master::resync(bool back_at_once) {
   const Ns longest_reading = std::max<Ns>(second, world_.plan().settings.max_ttl_ms * ms / 3) * 1010 / 1000 + 50 * ms;
   const bool partly = replica_at != never && world_.now() > replica_at + longest_reading;

@@ -136,7 +136,8 @@ ask_tests() {
   elif (cd "$objects" && ctest -R "$tests" --no-tests=error --stop-on-failure --timeout 300) >>"$log" 2>&1; then
     tell "$name" ESCAPED "$seeds seeds are clean, and the tests pass"
   else
-    tell "$name" caught "$(sed -nE 's/.*: ([a-z_]+) \.+ *\**(Failed|Exception|Timeout|Subprocess).*/\1/p' "$log" | head -n 1)"
+    tell "$name" caught \
+      "$(sed -nE 's/.*: ([a-z_]+) \.+ *\**(Failed|Exception|Timeout|Subprocess).*/\1/p' "$log" | head -n 1)"
   fi
 }
 

@@ -79,8 +79,8 @@ size_t Network::send(Connection& c, const Bytes* chunks, unsigned n, Ns t) {
   return sent;
 }
 
-// They come where it hurts most: into a master that stands still when the time is over in which they were waited for, so
-// that they lie there beside the delete that leaves then.
+// They come where it hurts most: into a master that stands still when the time is over in which they were waited for,
+// so that they lie there beside the delete that leaves then.
 Ns Network::aim_late(const Connection& c, Ns t) {
   const Ns ttl = world_.plan().ttl_ms[random_.below(2)] * ms;
   const Ns freeze = random_.between(ttl * 70 / 100, ttl * 95 / 100);

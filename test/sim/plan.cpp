@@ -21,7 +21,7 @@ uint32_t draw_faults(uint64_t seed, Stream& random, Worlds worlds) {
 
 void draw_settings(Plan& plan, Stream& random) {
   Settings& s = plan.settings;
-  static constexpr int64_t node_timeouts[] = {20, 50, 50, 100, 400};  // longer than the shortest ttl: a round may be won too late
+  static constexpr int64_t node_timeouts[] = {20, 50, 50, 100, 400};  // one is longer than the shortest ttl
   static constexpr int64_t connect_timeouts[] = {100, 300};
   static constexpr int64_t suspects[] = {200, 600};
   static constexpr uint32_t reconnects[] = {10, 50};
@@ -41,7 +41,7 @@ void draw_settings(Plan& plan, Stream& random) {
   s.ping_interval = Duration::ms(random.pick(pings));
   unsigned users = 0;
   for (unsigned c = 0; c < plan.clients; ++c) users += plan.users[c];
-  s.retry_delay_ms = random.pick(retries) * (1 + users / 3);  // many waiters ask less often, as one would configure them
+  s.retry_delay_ms = random.pick(retries) * (1 + users / 3);  // many waiters ask less often, as one configures them
   s.in_flight = random.pick(fifos);
   s.rx_bytes = random.pick(rooms);
   s.locks = users_max;

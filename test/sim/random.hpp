@@ -9,7 +9,9 @@
 
 namespace redlock::sim {
 
-enum class Purpose : uint64_t { plan = 1, network, clock, faults, users, entropy, shell, guard, saves, several, moves, worlds };
+enum class Purpose : uint64_t {
+  plan = 1, network, clock, faults, users, entropy, shell, guard, saves, several, moves, worlds
+};
 
 class Stream {
  public:

@@ -183,7 +183,8 @@ void Process::on_user_event(User& user, const redlock_event_t& event) {
     case REDLOCK_EV_AT_RISK:
       if (event.validity_ms < 0) w.violate(user.asked_at, me, "negative validity");
       // No round was lost that did not begin: max_hold_ms allows no later validity.
-      if (event.type == REDLOCK_EV_AT_RISK && event.refused > 0 && event.err != REDLOCK_E_HOLD_LIMIT) told_lost_round(user);
+      if (event.type == REDLOCK_EV_AT_RISK && event.refused > 0 && event.err != REDLOCK_E_HOLD_LIMIT)
+        told_lost_round(user);
       break;
     case REDLOCK_EV_LOST:
       if (!jumped_) w.checker().lost(index_, user, t_);

@@ -23,7 +23,8 @@ check_needed() {
   local libraries
   libraries=$("$READELF" -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
   refuse "libraries needed that should not be" \
-    "$(grep -vE '^(libc|libc\.musl-[a-z0-9_]+|libuv|libcjson|ld-linux[a-z0-9_-]*)\.so(\.[0-9]+)*$' <<<"$libraries" || true)"
+    "$(grep -vE '^(libc|libc\.musl-[a-z0-9_]+|libuv|libcjson|ld-linux[a-z0-9_-]*)\.so(\.[0-9]+)*$' \
+      <<<"$libraries" || true)"
   echo "needs:" $libraries
 }
 
@@ -41,7 +42,8 @@ check_runtime_checked_std() { check_runtime "$@"; }
 # socket, no clock, no heap, no file, no thread.
 check_pure() {
   local allowed='^(mem(cpy|move|set|cmp|chr)|strlen|__stack_chk_(fail|guard)|_GLOBAL_OFFSET_TABLE_'
-  allowed+='|__aeabi_[a-z0-9_]+|__aarch64_(cas|swp|ldadd|ldclr|ldeor|ldset)[0-9]+_[a-z_]+|__(u?div|u?mod|u?divmod|mul|popcount|clz|ctz|bswap|ashl|ashr|lshr)[a-z]+[0-9])$'
+  allowed+='|__aeabi_[a-z0-9_]+|__aarch64_(cas|swp|ldadd|ldclr|ldeor|ldset)[0-9]+_[a-z_]+'
+  allowed+='|__(u?div|u?mod|u?divmod|mul|popcount|clz|ctz|bswap|ashl|ashr|lshr)[a-z]+[0-9])$'
   local others
   others=$(comm -23 <(undefined "$@" | cut -d' ' -f2 | sort -u) <(defined "$@"))
   refuse "the core refers to" "$(grep -vE "$allowed" <<<"$others" || true)"
@@ -91,22 +93,9 @@ check_site_names() {
 check_names() {
   local names
   names=$("$NM" --defined-only --extern-only --demangle "$1" | sed -nE 's/^[0-9a-f]+ [TDBRGSCA] //p' | sort -u)
-  refuse "symbols outside redlock" "$(grep -vE '^(redlock_|(vtable|typeinfo|guard variable).* for redlock::|redlock::)' \
-    <<<"$names" || true)"
+  refuse "symbols outside redlock" \
+    "$(grep -vE '^(redlock_|(vtable|typeinfo|guard variable).* for redlock::|redlock::)' <<<"$names" || true)"
   echo "$(wc -l <<<"$names") symbols, all ours"
-}
-
-# A function fits a screen.
-check_screen() {
-  local limit=70 functions
-  functions=$(find "$@" -name '*.[ch]pp' -o -name '*.[ch]' | sort |
-    ctags -L - --languages=C,C++ --map-C++=+.h --kinds-C++=f --kinds-C=f --fields=+ne -f - 2>/dev/null |
-    awk -F'\t' '{ line = end = 0
-      for (i = 4; i <= NF; i++) { if ($i ~ /^line:/) line = substr($i, 6); if ($i ~ /^end:/) end = substr($i, 5) }
-      if (end) print end - line + 1, $1, $2 ":" line }' | sort -rn)
-  [[ -n $functions ]] || fail "no functions found: is ctags Universal Ctags?"
-  refuse "functions longer than $limit lines" "$(awk -v limit=$limit '$1 > limit' <<<"$functions")"
-  echo "$(wc -l <<<"$functions") functions, the longest: $(head -n1 <<<"$functions")"
 }
 
 "check_$1" "${@:2}"

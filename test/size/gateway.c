@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * A whole gateway program, for its weight: gateway RESOURCE CONFIG.json takes the lock, asks redlock_check() before it
- * would touch the device, lets go and ends. Exit 0: it had the lock and every delete was answered. With -DMASTERS_BY_URL
- * it is gateway RESOURCE URL..., which needs neither files nor JSON.
+ * would touch the device, lets go and ends. Exit 0: it had the lock and every delete was answered. With
+ * -DMASTERS_BY_URL it is gateway RESOURCE URL..., which needs neither files nor JSON.
  */
 #include <redlock/redlock.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Redlock page, "Performance, crash-recovery and fsync": what happens when masters crash. "To guarantee this we just need
-// to make an instance, after a crash, unavailable for at least a bit more than the max TTL we use": the guard does it for
-// the operator.
+// Redlock page, "Performance, crash-recovery and fsync": what happens when masters crash. "To guarantee this we just
+// need to make an instance, after a crash, unavailable for at least a bit more than the max TTL we use": the guard does
+// it for the operator.
 #include <gtest/gtest.h>
 
 #include "support/stage.hpp"
@@ -36,8 +36,9 @@ struct Restart {
   }
 };
 
-// Without persistence a master that comes back within the ttl would let a second client in: so it does where the guard is
-// off, and nowhere else. (A holder that can hear of it loses the lock at once, if nobody was quicker: this one is busy.)
+// Without persistence a master that comes back within the ttl would let a second client in: so it does where the guard
+// is off, and nowhere else. (A holder that can hear of it loses the lock at once, if nobody was quicker: this one is
+// busy.)
 TEST(CrashRecovery, AMasterThatForgotLetsASecondHolderInWithoutTheGuard) {
   Restart r;
   r.a.pause();

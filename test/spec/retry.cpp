@@ -17,7 +17,8 @@ std::vector<double> attempts(const Stage& stage, const std::string& gateway) {
 }
 
 // A client that did not get the lock tries again after a random delay, so that clients that collide once do not collide
-// again and again. This is the plain timer; where masters tell of changes a waiter asks less often (scenario/wake_ups.txt).
+// again and again. This is the plain timer; where masters tell of changes a waiter asks less often
+// (scenario/wake_ups.txt).
 TEST(Retry, AfterARandomDelay) {
   Stage stage(3);
   const auto plain = [](Settings& s) { s.wakeups = false; };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// What the scripts about locks say (src/master/scripts/acquire, extend, release, token, look), in C++ for a RedisDouble.
-// Tokens are compared as text here, too; test/integration/test_fence_scripts.cpp holds both against a real server.
+// What the scripts about locks say (src/master/scripts/acquire, extend, release, token, look), in C++ for a
+// RedisDouble. Tokens are compared as text here, too; test/integration/test_fence_scripts.cpp holds both against a real
+// server.
 #pragma once
 #include "redis_double.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Proxy: a stretch of network in front of one server, on a thread of its own. What a connection's client has sent can be
-// held back, for as long as the test wants and beyond the end of that connection, as packets in a network can be.
+// Proxy: a stretch of network in front of one server, on a thread of its own. What a connection's client has sent can
+// be held back, for as long as the test wants and beyond the end of that connection, as packets in a network can be.
 #pragma once
 #include <atomic>
 #include <condition_variable>
@@ -24,8 +24,8 @@ class Proxy {
   uint16_t port() const { return port_; }
   std::string url() const { return "redis://127.0.0.1:" + std::to_string(port_); }
 
-  // When a client sends this text, nothing more of its connection reaches the server, from that write on. Answers still come
-  // back, and other connections are not held.
+  // When a client sends this text, nothing more of its connection reaches the server, from that write on. Answers still
+  // come back, and other connections are not held.
   void hold_from(const std::string& text);
   // What is held.
   std::string held();
@@ -33,7 +33,8 @@ class Proxy {
   void pass();
   // The clients of the held connections are told that those are broken. What is held stays, and no other is held.
   void cut();
-  // Of what is held goes out what stands up to this text, and with it; the rest is lost, and the connection ends, or is reset.
+  // Of what is held goes out what stands up to this text, and with it; the rest is lost, and the connection ends, or is
+  // reset.
   enum class Then { end, reset };
   void pass_up_to(const std::string& text, Then then);
   // The server has closed all connections whose clients are gone.

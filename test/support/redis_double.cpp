@@ -661,7 +661,8 @@ Reply ScriptCall::run(Request command) {
     if (redis_.knobs.script_errors) {
       const bool word = reply.text.rfind("ERR ", 0) != 0;
       const std::string said = word ? "-" + reply.text : reply.text.substr(4);
-      reply.text = "ERR Error running script (call to f_" + std::string(sha_) + "): @user_script:1: @user_script: 1: " + said;
+      reply.text =
+          "ERR Error running script (call to f_" + std::string(sha_) + "): @user_script:1: @user_script: 1: " + said;
     } else {
       reply.text.append(" script: ").append(sha_).append(", on @user_script:1.");
     }
@@ -1125,7 +1126,8 @@ std::string RedisDouble::info_section(std::string_view section, TrueTime now) co
   }
   if (section == "replication") {
     return std::string("# Replication\r\nrole:") + (knobs.replica ? "slave" : "master") +
-           "\r\nconnected_slaves:" + number(knobs.replicas) + "\r\nmaster_failover_state:no-failover\r\nmaster_replid:" + replid_ +
+           "\r\nconnected_slaves:" + number(knobs.replicas) +
+           "\r\nmaster_failover_state:no-failover\r\nmaster_replid:" + replid_ +
            "\r\nmaster_replid2:" + std::string(40, '0') + "\r\nmaster_repl_offset:0\r\nsecond_repl_offset:-1" +
            "\r\nrepl_backlog_active:" + (knobs.backlog || knobs.replicas != 0 ? "1" : "0") + "\r\n";
   }

@@ -230,8 +230,8 @@ std::string RedisConnection::command(const std::vector<std::string>& words) {
 
 // ---- server ---------------------------------------------------------------------------------------------------------
 
-// Programs that run beside each other have pids close together, and are to look far apart: a port whose server is dead for
-// the moment seems free to others.
+// Programs that run beside each other have pids close together, and are to look far apart: a port whose server is dead
+// for the moment seems free to others.
 uint16_t free_port() {
   static std::atomic<uint32_t> next{static_cast<uint32_t>(::getpid()) * 12'361};
   for (int attempt = 0; attempt < 1000; ++attempt) {

@@ -94,7 +94,8 @@ std::string reply_in_words(const std::string& bytes) {
 bool is_greeting(const std::vector<std::string>& words) {
   const std::string& word = words[0];
   return word == "HELLO" || word == "AUTH" || word == "ROLE" || word == "SCRIPT" || word == "PING" ||
-         word == "CLIENT" || word == "INFO" || word == "TIME" || (word == "EVAL" && words[1] == text_of(reading_script));
+         word == "CLIENT" || word == "INFO" || word == "TIME" ||
+         (word == "EVAL" && words[1] == text_of(reading_script));
 }
 
 bool is_caching(const std::vector<std::string>& words) { return words[0] == "CLIENT" && words[1] == "CACHING"; }
@@ -301,7 +302,8 @@ std::string event_text(const std::string& label, const redlock_event_t& e) {
   count(e.failed, " failed");
   if (e.failed != 0 && e.master_err != 0) votes += " (" + short_name(e.master_err) + ")";
   count(e.rounds > 1 ? e.rounds : 0, " rounds");
-  if (e.guard_ms != 0) votes += e.guard_ms < 0 ? ", guard without end" : ", guard for " + std::to_string(e.guard_ms) + " ms";
+  if (e.guard_ms != 0)
+    votes += e.guard_ms < 0 ? ", guard without end" : ", guard for " + std::to_string(e.guard_ms) + " ms";
   return text + votes;
 }
 
@@ -625,7 +627,8 @@ void Stage::execute(uint64_t id, Socket& socket, const Socket::Request& request,
   std::vector<std::string> words;
   command_end(request.bytes, words);
   if (m.redis.closed_by_server(socket.conn)) return;
-  const bool of_a_reading = is_caching(words) && next != nullptr && next->bytes.find(text_of(reading_script)) != std::string::npos;
+  const bool of_a_reading =
+      is_caching(words) && next != nullptr && next->bytes.find(text_of(reading_script)) != std::string::npos;
   m.redis.receive(socket.conn, request.bytes, now_);
   const std::string reply = m.redis.out(socket.conn);
   m.redis.out(socket.conn).clear();
@@ -660,7 +663,8 @@ void Stage::tell_pushed(unsigned number) {
     if (bytes.empty()) continue;
     for (auto& [id, socket] : sockets_) {
       if (socket.master != number || socket.conn != conn || !socket.open) continue;
-      write_down(socket.gateway->name + " <", number, reply_in_words(bytes) + (m.way == Way::silent ? ", held back" : ""));
+      write_down(socket.gateway->name + " <", number,
+                 reply_in_words(bytes) + (m.way == Way::silent ? ", held back" : ""));
       if (m.way == Way::silent) {
         socket.held.push_back(bytes);
       } else {

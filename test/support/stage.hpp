@@ -64,7 +64,8 @@ class Gateway : public Turns<Gateway> {
  public:
   const std::string name;
 
-  // ---- the API. A lock is called by the resource's name ("bus+valve": two at once), or by the label that its acquire gave it.
+  // ---- the API. A lock is called by the resource's name ("bus+valve": two at once), or by the label that its acquire
+  // gave it.
   static Options options(uint32_t ttl_ms, int32_t wait_ms = 0);
   int acquire(const std::string& resource, const Options& options, const std::string& label = "");
   int cancel(const std::string& label);
@@ -163,8 +164,8 @@ class Stage {
   explicit Stage(unsigned masters);
   ~Stage();
 
-  // A gateway whose client connects at once. rate_ppm: how fast its clock runs. Its masters are all of the stage; `change`
-  // may leave it some of them, named by their ports.
+  // A gateway whose client connects at once. rate_ppm: how fast its clock runs. Its masters are all of the stage;
+  // `change` may leave it some of them, named by their ports.
   Gateway& add(const std::string& name, const std::function<void(Settings&)>& change = nullptr, int64_t rate_ppm = 0,
                bool entropy = true, bool commission = false);
   Gateway& gateway(const std::string& name);
@@ -185,7 +186,7 @@ class Stage {
   void drain(unsigned master);                             // reads what stalled
   void block(Gateway& gateway, unsigned master, bool blocked);  // what this gateway sends stays on its way
   void restart(unsigned master, RedisDouble::Keep keep);   // a new process: connections and scripts are gone
-  void expire(unsigned master);                            // it looks for keys that have expired, and tells who read them
+  void expire(unsigned master);  // it looks for keys that have expired, and tells who read them
 
   // ---- the story
   bool show_greetings = false;

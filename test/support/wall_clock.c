@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// A library for LD_PRELOAD that steps the wall clock of one process, and nothing else of it: to every reading it adds the
-// microseconds that stand, as a 64-bit integer, at the start of the file that REDLOCK_WALL_CLOCK names. Whoever started
-// the process changes them there while it runs. It is put under redis-server by test_server_clock.cpp.
+// A library for LD_PRELOAD that steps the wall clock of one process, and nothing else of it: to every reading it adds
+// the microseconds that stand, as a 64-bit integer, at the start of the file that REDLOCK_WALL_CLOCK names. Whoever
+// started the process changes them there while it runs. It is put under redis-server by test_server_clock.cpp.
 #define _GNU_SOURCE 1
 #include <fcntl.h>
 #include <stdatomic.h>

@@ -67,7 +67,8 @@ TEST(ClockWatch, a_slow_answer_is_no_step) {
   s.after(0, 0);
   EXPECT_EQ(s.after(20'000, 20'000, 30'000), Verdict::steady);
   EXPECT_EQ(s.after(20'000, 20'000, 1), Verdict::steady);
-  EXPECT_EQ(s.after(20'000, 20'000 + 300, 1), Verdict::stepped) << "and the wide sample has not made it forget the narrow one";
+  EXPECT_EQ(s.after(20'000, 20'000 + 300, 1), Verdict::stepped)
+      << "and the wide sample has not made it forget the narrow one";
 }
 
 TEST(ClockWatch, small_steps_do_not_hide_between_frequent_samples) {

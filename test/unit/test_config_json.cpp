@@ -338,7 +338,8 @@ TEST(ConfigJson, TextThatOnlyLooksSuspicious) {
   EXPECT_EQ(load(cfg, R"({"username":"\\u0000","password":"01 [[[[[[[[[ \"","limits":{"locks":100,"tx_bytes":0}})"), 0)
       << redlock_config_error(cfg.get());
   EXPECT_EQ(text(cfg->values.username), "\\u0000");
-  EXPECT_EQ(load(cfg, R"({"key_prefix":"\u0041\u00e9\u0100\u1000\uD83D\uDE00"})"), 0) << redlock_config_error(cfg.get());
+  EXPECT_EQ(load(cfg, R"({"key_prefix":"\u0041\u00e9\u0100\u1000\uD83D\uDE00"})"), 0)
+      << redlock_config_error(cfg.get());
   EXPECT_EQ(text(cfg->values.key_prefix), "A\u00e9\u0100\u1000\U0001F600");
 }
 

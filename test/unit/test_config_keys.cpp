@@ -93,7 +93,8 @@ TEST(ConfigKeys, GuardIsOneOfThreeWords) {
 // What an operator states is a call, not a setting that would state the same at each start.
 TEST(ConfigKeys, CommissionIsACall) {
   const Config cfg = make_with_master();
-  const std::string names_the_call = "commission: is no setting any more: call redlock_commission(), once for a new site";
+  const std::string names_the_call =
+      "commission: is no setting any more: call redlock_commission(), once for a new site";
   EXPECT_EQ(redlock_config_set_u32(cfg.get(), "commission", 1), REDLOCK_E_CONFIG);
   EXPECT_EQ(redlock_config_error(cfg.get()), names_the_call);
   EXPECT_EQ(redlock_config_set_str(cfg.get(), "commission", "yes"), REDLOCK_E_CONFIG);

@@ -118,7 +118,8 @@ TEST(LocalQueue, names_of_which_one_begins_the_other_are_two) {
 
 TEST(LocalQueue, several_names_stand_in_every_line) {
   Line line;
-  const uint16_t bus = line.enter("bus"), both = line.enter("bus+valve"), valve = line.enter("valve"), tap = line.enter("tap");
+  const uint16_t bus = line.enter("bus"), both = line.enter("bus+valve"), valve = line.enter("valve"),
+                 tap = line.enter("tap");
   EXPECT_TRUE(line.waits(both));
   EXPECT_TRUE(line.waits(valve)) << "behind the one that waits, though nobody has it";
   EXPECT_FALSE(line.waits(tap));

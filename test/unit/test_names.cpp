@@ -47,9 +47,11 @@ TEST(Names, one_is_a_view) {
 }
 
 TEST(Names, any_number_in_any_order_and_any_bytes) {
-  const std::vector<std::string> sorted = {std::string("\0", 1), "bus", "bus1", std::string(REDLOCK_RESOURCE_MAX, '\xff')};
+  const std::vector<std::string> sorted = {std::string("\0", 1), "bus", "bus1",
+                                           std::string(REDLOCK_RESOURCE_MAX, '\xff')};
   for (size_t count = 1; count <= Names::max; ++count) {
-    std::vector<std::string> expected(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(count)), given = expected;
+    std::vector<std::string> expected(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(count)),
+        given = expected;
     std::sort(given.begin(), given.end());
     do {
       const Kept kept(given);
@@ -98,7 +100,8 @@ TEST(Names, has_and_meets) {
       while (s.size() < count) s.insert(words[dice() % words.size()]);
     }
     const Kept a({sets[0].begin(), sets[0].end()}), b({sets[1].begin(), sets[1].end()});
-    const bool meet = std::any_of(sets[0].begin(), sets[0].end(), [&](const std::string& w) { return sets[1].count(w) != 0; });
+    const bool meet =
+        std::any_of(sets[0].begin(), sets[0].end(), [&](const std::string& w) { return sets[1].count(w) != 0; });
     EXPECT_EQ(a.names.meets(b.names), meet);
     for (const std::string& w : words) EXPECT_EQ(a.names.has(Bytes(w.data(), w.size())), sets[0].count(w) != 0);
   }

@@ -48,7 +48,8 @@ std::string fill(Tx& tx) {
   return word + "abcde" + body + word + "fgh" + body;
 }
 
-// What is written in place is there when it is appended, with a reference in its midst too, and can be appended elsewhere.
+// What is written in place is there when it is appended, with a reference in its midst too, and can be appended
+// elsewhere.
 TEST(Tx, bytes_in_place) {
   Fixture f(16), other(16);
   f.tx.append("abcdef");

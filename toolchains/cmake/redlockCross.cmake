@@ -25,8 +25,9 @@ macro(redlock_cross triplet processor emulator)
   endif()
 
   # pkg-config would find the libraries of the machine that builds.
+  set(redlock_usr "${REDLOCK_SYSROOT}/usr")
   set(ENV{PKG_CONFIG_LIBDIR}
-    "${REDLOCK_SYSROOT}/usr/lib/${triplet}/pkgconfig:${REDLOCK_SYSROOT}/usr/lib/pkgconfig:${REDLOCK_SYSROOT}/usr/share/pkgconfig")
+    "${redlock_usr}/lib/${triplet}/pkgconfig:${redlock_usr}/lib/pkgconfig:${redlock_usr}/share/pkgconfig")
 endmacro()
 
 macro(redlock_look_only_in_root)

@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""limits.py SOURCE [--lower]: how long a line, a file and a function may be.
+
+  columns    of a line: 120, in every text file of the tree
+  lines      of a file of src/ and port/: 400
+  function   of src/ and port/: 70 lines
+
+What is longer today stands in limits.txt with its present figure, which may only fall. A figure that has fallen must be
+lowered there too, or it could grow again unseen: --lower rewrites limits.txt. --lower never raises a figure and never
+adds one.
+Exit 77: universal-ctags is not here.
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+COLUMNS, LINES, FUNCTION = 120, 400, 70
+ROOMS = ("src/", "port/")
+CODE = (".c", ".h", ".cpp", ".hpp", ".lua")
+# Inputs of fuzzers, lists that a program writes, and what may not be broken by its format.
+NO_TEXT = re.compile(r"test/fuzz/corpus/|.*\.abi$|build[^/]*/|\.git/")
+
+
+def may_be_long(path, line):
+    if re.search(r"https?://\S", line):
+        return True
+    if path.endswith(".md"):
+        return line.lstrip().startswith("|")  # a row of a table
+    if path.endswith(".json"):
+        return re.fullmatch(r'\s*"[^"]*": "[^"]*",?', line) is not None  # one string
+    if path.startswith("test/sim/mutants/"):
+        return re.match(r"[-+] ", line) is not None  # a line of the source, and two columns
+    return False
+
+
+def tracked_files(source):
+    done = subprocess.run(["git", "-C", source, "ls-files", "-z"], capture_output=True, text=True)
+    if done.returncode == 0 and done.stdout:
+        files = done.stdout.split("\0")
+    else:  # an unpacked archive
+        files = [os.path.relpath(os.path.join(folder, name), source)
+                 for folder, _, names in os.walk(source) for name in names]
+    return [f for f in sorted(files) if f and not NO_TEXT.match(f) and os.path.isfile(os.path.join(source, f))]
+
+
+def text_of(path):
+    with open(path, "rb") as file:
+        content = file.read()
+    try:
+        return None if b"\0" in content else content.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def long_functions(source, files):
+    """(file, name, lines, first line) of each function that is too long, and how many functions there are."""
+    done = subprocess.run(
+        ["ctags", "-L", "-", "--languages=C,C++", "--map-C++=+.h", "--kinds-C++=f", "--kinds-C=f", "--fields=+ne",
+         "-f", "-"], input="\n".join(files), capture_output=True, text=True, cwd=source)
+    found = []
+    for tag in done.stdout.splitlines():
+        name, path, *rest = tag.split("\t")
+        fields = dict(f.split(":", 1) for f in rest if ":" in f and f.split(":", 1)[0] in ("line", "end"))
+        if "end" in fields:
+            found.append((path, name, int(fields["end"]) - int(fields["line"]) + 1, int(fields["line"])))
+    return [f for f in found if f[2] > FUNCTION], len(found)
+
+
+def measure(source):
+    """{(kind, what): (figure, [where])} of all that is beyond a limit, and one line about all that was looked at."""
+    beyond, lines_read = {}, 0
+    files = tracked_files(source)
+    code = [f for f in files if f.startswith(ROOMS) and f.endswith(CODE)]
+    for path in files:
+        text = text_of(os.path.join(source, path))
+        if text is None:
+            continue
+        lines = text.splitlines()
+        lines_read += len(lines)
+        long = [f"{path}:{n}: {len(line)} columns" for n, line in enumerate(lines, 1)
+                if len(line) > COLUMNS and not may_be_long(path, line)]
+        if long:
+            beyond["columns", path] = (len(long), long)
+        if path in code and len(lines) > LINES:
+            beyond["lines", path] = (len(lines), [f"{path}: {len(lines)} lines"])
+    functions, count = long_functions(source, code)
+    for path, name, length, line in functions:
+        beyond["function", f"{path}:{name}"] = (length, [f"{path}:{line}: {name}() has {length} lines"])
+    return beyond, count, f"{len(files)} files, {lines_read} lines, {count} functions of {len(code)} files"
+
+
+def read_exceptions(path):
+    """{(kind, what): figure}; a `what` that ends in / is a folder, and its figure the sum of its files."""
+    exceptions = {}
+    with open(path, encoding="utf-8") as file:
+        for line in file:
+            if line.strip() and not line.startswith("#"):
+                kind, what, figure = line.split()
+                exceptions[kind, what] = int(figure)
+    return exceptions
+
+
+def apply(beyond, exceptions):
+    """Present figures of the exceptions, and the complaints."""
+    present, complaints, where = {key: 0 for key in exceptions}, [], {key: [] for key in exceptions}
+    for (kind, what), (figure, places) in beyond.items():
+        key = next((k for k in exceptions
+                    if k[0] == kind and (k[1] == what or k[1][-1] == "/" and what.startswith(k[1]))), None)
+        if key is None:
+            complaints += places
+        else:
+            present[key] += figure
+            where[key] += places
+    for key, allowed in exceptions.items():
+        if present[key] > allowed:
+            complaints += [*where[key], f"limits.txt: {' '.join(key)}: {present[key]} now, {allowed} allowed"]
+    return present, complaints
+
+
+def main():
+    source = sys.argv[1]
+    table = os.path.join(source, "test/compile/limits.txt")
+    if shutil.which("ctags") is None:
+        print("ctags is not here (universal-ctags)")
+        return 77
+    beyond, functions, summary = measure(source)
+    if functions == 0:
+        print("no functions found: is ctags Universal Ctags?")
+        return 1
+    exceptions = read_exceptions(table)
+    present, complaints = apply(beyond, exceptions)
+    if complaints:
+        print(*complaints, f"A line has at most {COLUMNS} columns, a file of src/ and port/ {LINES} lines, a function "
+              f"{FUNCTION}.", sep="\n")
+        return 1
+    fallen = [key for key, allowed in exceptions.items() if present[key] < allowed]
+    if "--lower" in sys.argv:
+        with open(table, encoding="utf-8") as file:
+            head = [line for line in file if line.startswith("#")]
+        kept = [f"{kind} {what} {present[kind, what]}\n" for kind, what in exceptions if present[kind, what]]
+        with open(table, "w", encoding="utf-8") as file:
+            file.writelines(head + kept)
+    elif fallen:
+        print(*(f"{' '.join(key)}: {present[key]} now, {exceptions[key]} in limits.txt" for key in fallen),
+              "Lower it: test/compile/limits.py . --lower", sep="\n")
+        return 1
+    print(f"{summary}; {len(exceptions)} exceptions")
+    return 0
+
+
+sys.exit(main())
