@@ -140,8 +140,8 @@ cross_stage() {
 
 # A static build with musl, and libuv and cJSON built with it from Debian's sources.
 musl_stage() {
-  if ! install_missing "$install" gcc-arm-linux-gnueabihf g++-arm-linux-gnueabihf musl-dev:armhf qemu-user patch \
-    xz-utils ||
+  # shellcheck disable=SC2046
+  if ! install_missing "$install" $(musl_packages) patch xz-utils ||
     ! toolchains/dependencies.sh arm-linux-musleabihf; then
     echo "musl for armhf, or the sources of libuv and cJSON, cannot be had here"
     return 77

@@ -11,6 +11,21 @@ set(CMAKE_SYSTEM_PROCESSOR armv7l)
 set(CMAKE_C_COMPILER arm-linux-musleabihf-gcc)
 set(CMAKE_CROSSCOMPILING_EMULATOR qemu-arm)
 
+# A build without these would stop too, but without the remedy: CMake names a compiler or a library that it cannot find.
+find_program(REDLOCK_MUSL_CC arm-linux-musleabihf-gcc)
+mark_as_advanced(REDLOCK_MUSL_CC)
+if(NOT REDLOCK_MUSL_CC)
+  redlock_stop_for_packages(gcc-arm-linux-gnueabihf g++-arm-linux-gnueabihf musl-dev:armhf qemu-user)
+endif()
+redlock_builds_tests(redlock_musl_tests)
+if(redlock_musl_tests)
+  find_program(REDLOCK_QEMU qemu-arm)
+  mark_as_advanced(REDLOCK_QEMU)
+  if(NOT REDLOCK_QEMU)
+    redlock_stop_for_packages(qemu-user)
+  endif()
+endif()
+
 find_program(REDLOCK_MUSL_CXX arm-linux-musleabihf-g++ PATHS "${CMAKE_CURRENT_LIST_DIR}/debian" REQUIRED)
 mark_as_advanced(REDLOCK_MUSL_CXX)
 set(CMAKE_CXX_COMPILER "${REDLOCK_MUSL_CXX}")
@@ -21,10 +36,13 @@ set(CMAKE_EXE_LINKER_FLAGS_INIT "-static")
 # Only archives are ever linked, and neither compiler can link a C++ program.
 set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
 
-get_filename_component(redlock_top "${CMAKE_CURRENT_LIST_DIR}/.." ABSOLUTE)
 set(REDLOCK_DEPENDENCIES "${redlock_top}/build/dependencies/arm-linux-musleabihf" CACHE PATH
   "Where libuv and cJSON are installed")
 list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES REDLOCK_DEPENDENCIES)
+if(redlock_musl_tests AND NOT EXISTS "${REDLOCK_DEPENDENCIES}/complete")
+  message(FATAL_ERROR "libuv and cJSON for musl are not in ${REDLOCK_DEPENDENCIES}. Build them:\n"
+    "  toolchains/dependencies.sh arm-linux-musleabihf\n")
+endif()
 list(APPEND CMAKE_FIND_ROOT_PATH "${REDLOCK_DEPENDENCIES}")
 redlock_look_only_in_root()
 set(ENV{PKG_CONFIG_LIBDIR} "${REDLOCK_DEPENDENCIES}/lib/pkgconfig")

@@ -2,7 +2,8 @@
 #
 # Sourced by the scripts that set a machine up: install_missing INSTALL PACKAGE... installs Debian packages that are not
 # there, after it has printed which. With INSTALL=no it only prints them and fails. A package of another architecture is
-# written NAME:ARCH; cross_packages ARCH TRIPLET prints the ones that a cross build needs.
+# written NAME:ARCH; cross_packages ARCH TRIPLET and musl_packages print the ones that a cross build needs. CMake asks
+# cross_packages too, when a cross build is configured (cmake/redlockCross.cmake).
 
 # A name without an architecture means this machine's; the package may be there for others, too.
 package_present() {
@@ -14,6 +15,8 @@ package_present() {
 cross_packages() {
   echo "gcc-$2 g++-$2 qemu-user libuv1-dev:$1 libcjson-dev:$1 libstdc++6:$1 libgtest-dev:$1 libgmock-dev:$1"
 }
+
+musl_packages() { echo "gcc-arm-linux-gnueabihf g++-arm-linux-gnueabihf musl-dev:armhf qemu-user"; }
 
 install_missing() {
   local install=$1 package foreign missing=() sudo=()
