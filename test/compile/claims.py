@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """claims.py SOURCE: what the pages name exists.
 
-  test/CLAIMS.md   each row of a table names at least one test, and each file and each option of redlock_sim that it names
-                   exists; a file without a folder is in the folder of the file before it
+  test/CLAIMS.md   each row of a table names at least one test, and each file and each option of redlock_sim that it
+                   names exists; a file without a folder is in the folder of the file before it
   every page       each link to a file, and each `path` in the folders of this project, leads somewhere
 """
 import os
