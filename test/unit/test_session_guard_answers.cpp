@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: MIT
+//
+// What a server may answer to the guard's requests, and what a session writes for the guard.
+#include "session_guard_fixture.hpp"
+
+namespace redlock {
+namespace {
+
+using namespace session_guard_test;
+
+// ---- what a server may answer --------------------------------------------------------------------------------------
+
+TEST(SessionGuard, info_refused_is_told_in_its_own_words) {
+  Fixture f;
+  f.greet_up_to_info();
+  f.receive("-NOPERM no\r\n" + f.caching() + f.record() + f.time() + f.ping());
+  EXPECT_EQ(f.session->state(), State::up);
+  EXPECT_EQ(f.session->reason(), REDLOCK_E_NOPERM);
+}
+
+// Inside a script the refusal has no word of its own.
+TEST(SessionGuard, info_refused_inside_the_script_is_one_of_its_answers) {
+  const std::string refused = list({"-ERR The user executing the script can't run this command or subcommand\r\n",
+                                    bulk(fingerprint), bulk(q), bulk(seal), Fixture::null()});
+  Fixture f;
+  f.greet_up_to_info();
+  f.receive(bulk(info_text()) + f.caching() + refused + f.time() + f.ping());
+  EXPECT_EQ(f.session->reason(), REDLOCK_E_NOPERM);
+  EXPECT_EQ(f.session->wish(), Wish::none);
+  EXPECT_EQ(f.due(5'000), f.reading());
+  f.reads(f.record(), 5);
+  EXPECT_TRUE(f.session->votes());
+
+  Fixture weak;
+  weak.settings.guard = GuardMode::weak;
+  weak.session->commission(at(1'000), weak.now);
+  weak.greet_up_to_info();
+  weak.receive(bulk(info_text()) + weak.caching() + refused + weak.time() + weak.ping());
+  EXPECT_EQ(weak.sent(),
+            Fixture::write(fingerprint, q, q, run_id + ":0000000000000000:" + q, "0000000000000000") + weak.reading())
+      << "an id of zeros is compared by nobody";
+}
+
+TEST(SessionGuard, an_answer_of_another_type_closes) {
+  const std::string first = bulk(info_text()) + "+OK\r\n", third = first + Fixture::record();
+  const std::string info = bulk(replication()), n = Fixture::null();
+  struct {
+    const char* what;
+    std::string bytes;
+  } const cases[] = {
+      {"INFO", ":1\r\n"},
+      {"CACHING", bulk(info_text()) + ":1\r\n"},
+      {"a reading of a number", first + ":1\r\n"},
+      {"a reading of a string", first + bulk(replication())},
+      {"a reading of nothing", first + n},
+      {"a reading of a map", first + "%2\r\n" + info + n + n + n},
+      {"a reading of no fields", first + "*0\r\n"},
+      {"a reading of four", first + list({info, n, n, n})},
+      {"a reading of six", first + list({info, n, n, n, n, n})},
+      {"no INFO", first + list({n, n, n, n, n})},
+      {"a number for INFO", first + list({":1\r\n", n, n, n, n})},
+      {"a list for INFO", first + list({list({info}), n, n, n, n})},
+      {"an empty list for INFO", first + list({"*0\r\n", n, n, n, n})},
+      {"a list for a field", first + list({info, list({bulk(fingerprint)}), n, n, n})},
+      {"an empty list for a field", first + list({info, "*0\r\n", n, n, n})},
+      {"a list for the last field", first + list({info, n, n, n, list({n})})},
+      {"a number for a field", first + list({info, n, ":1\r\n", n, n})},
+      {"an error for a field", first + list({info, n, n, "-ERR no\r\n", n})},
+      {"a word for a field", first + list({info, n, n, "+OK\r\n", n})},
+      {"TIME of words", third + list({bulk("now"), bulk("5")})},
+      {"TIME of nothing", third + list({bulk(""), bulk("5")})},
+      {"TIME beyond all", third + list({bulk("99999999999"), bulk("5")})},
+      {"TIME too long", third + list({bulk("123456789012"), bulk("5")})},
+      {"TIME of blanks", third + list({bulk("12 "), bulk("5")})},
+  };
+  for (const auto& c : cases) {
+    Fixture f;
+    f.greet_up_to_info();
+    f.receive(c.bytes);
+    SCOPED_TRACE(c.what);
+    f.expect_closing(REDLOCK_E_PROTOCOL);
+  }
+}
+
+TEST(SessionGuard, time_refused_costs_the_vote_when_strict) {
+  Fixture f;
+  f.greet_up_to_info();
+  f.receive(bulk(info_text()) + f.caching() + f.record() + "-NOPERM no\r\n" + f.ping());
+  EXPECT_EQ(f.session->reason(), REDLOCK_E_NOPERM) << "nobody sees its clock";
+  EXPECT_FALSE(f.session->samples_clock(at(0)));
+  f.due(5'000);
+  f.reads(f.record(), 5);
+  EXPECT_TRUE(f.session->votes());
+
+  Fixture weak;
+  weak.settings.guard = GuardMode::weak;
+  weak.greet_up_to_info();
+  weak.receive(bulk(info_text()) + weak.caching() + weak.record() + "-NOPERM no\r\n" + weak.ping());
+  EXPECT_TRUE(weak.session->votes());
+}
+
+TEST(SessionGuard, half_a_time_is_no_sample) {
+  Fixture f;
+  f.greet_up_to_info();
+  f.receive(bulk(info_text()) + f.caching() + f.record() + list({bulk("5")}) + f.ping());
+  EXPECT_TRUE(f.session->votes());
+  EXPECT_FALSE(f.session->samples_clock(at(0)));
+}
+
+TEST(SessionGuard, info_may_be_longer_than_the_buffer) {
+  Fixture f;
+  f.greet_up_to_info();
+  const std::string noise = std::string(3'000, '#') + "\r\n";
+  f.receive(bulk(noise + info_text()) + f.caching() + f.record(seal, noise + replication()) + f.time() + f.ping());
+  EXPECT_TRUE(f.session->votes());
+}
+
+TEST(SessionGuard, without_tracking_the_record_is_read_again_all_the_same) {
+  for (const Link link : {Link::untracked, Link::resp2}) {
+    Fixture f(link);
+    f.greet();
+    EXPECT_EQ(f.due(5'000), f.reading());
+  }
+}
+
+TEST(SessionGuard, a_record_that_cannot_be_read_is_the_reason) {
+  Fixture f;
+  f.greet_up_to_info();
+  f.receive(bulk(info_text()) + f.caching() + "-WRONGTYPE no\r\n" + f.time() + f.ping());
+  EXPECT_EQ(f.session->state(), State::up);
+  EXPECT_EQ(f.session->reason(), REDLOCK_E_WRONGTYPE);
+}
+
+// Only the library writes the record; but whoever else does, the last piece of what was written is not the field. What
+// is left of a string is given out whole as soon as that fits the buffer: here it is just the text that is looked for.
+TEST(SessionGuard, a_field_longer_than_the_buffer_is_foreign_whatever_its_last_piece_says) {
+  const std::string visit = replid + ":" + q + " 1";
+  for (unsigned field = 0; field < 4; ++field) {
+    SCOPED_TRACE(Message() << "field " << field);
+    Fixture f;
+    f.settings.has_boot_id = true;
+    memcpy(f.settings.boot_id, boot_id.data(), boot_id.size());
+    f.greet_up_to_info();
+    const std::string whole[] = {fingerprint, q, field == 3 ? "" : seal, field >= 2 ? visit : ""};
+    const std::string filler(sizeof f.rx, 'x');
+    f.receive(bulk(info_text()) + f.caching() + "*5\r\n" + bulk(replication()));
+    for (unsigned i = 0; i < 4; ++i) {
+      if (i == field) {
+        f.receive("$" + std::to_string(filler.size() + whole[i].size()) + "\r\n");
+        f.receive(filler);
+        f.receive(whole[i] + "\r\n");
+      } else {
+        f.receive(whole[i].empty() ? Fixture::null() : bulk(whole[i]));
+      }
+    }
+    f.receive(f.time() + f.ping());
+    EXPECT_EQ(f.session->wish(), Wish::none);
+    EXPECT_FALSE(f.session->votes());
+    const std::string said = f.sent();
+    if (field == 0) {
+      EXPECT_EQ(f.session->reason(), REDLOCK_E_FINGERPRINT);
+      EXPECT_EQ(said, "");
+    } else if (field == 1) {
+      EXPECT_TRUE(holds(said, test::text_of(record_script))) << "a new state begins";
+    } else if (field == 2) {
+      EXPECT_EQ(f.session->reason(), REDLOCK_E_UNWATCHED);
+      f.session->boot_time(900'000'000, f.now);
+      EXPECT_TRUE(holds(f.sent(), test::text_of(record_script))) << "the field behind it is what it says";
+    } else {
+      ASSERT_TRUE(f.news.back().wants_boot_time);
+      f.session->boot_time(900'000'000, f.now);
+      EXPECT_TRUE(holds(f.sent(), test::text_of(visit_script))) << "and no seal";
+    }
+  }
+}
+
+TEST(SessionGuard, a_field_longer_than_the_buffer_is_foreign_however_it_comes) {
+  for (const size_t more : {513u, 600u, 1'024u, 2'000u}) {
+    Fixture f;
+    f.greet_up_to_info();
+    f.receive(
+        bulk(info_text()) + f.caching() +
+        list({bulk(replication()), bulk(std::string(more, 'x') + fingerprint), bulk(q), bulk(seal), Fixture::null()}) +
+        f.time() + f.ping());
+    EXPECT_EQ(f.session->reason(), REDLOCK_E_FINGERPRINT) << more;
+    f.due(5'000);
+    f.reads(f.record(), 5);
+    EXPECT_TRUE(f.session->votes()) << "the next reading is another";
+  }
+}
+
+// A field that fits the buffer is whole, however it is cut on its way.
+TEST(SessionGuard, a_reading_may_come_in_any_two_pieces) {
+  const std::string whole = Fixture::record();
+  for (size_t split = 0; split <= whole.size(); ++split) {
+    Fixture f;
+    f.greet();
+    f.receive(null_push);
+    f.due(0);
+    f.receive(f.caching() + whole.substr(0, split));
+    f.session->on_time(f.now);
+    EXPECT_FALSE(split < whole.size() && f.session->votes()) << "split at " << split;
+    f.receive(whole.substr(split) + f.time());
+    ASSERT_TRUE(f.session->votes()) << "split at " << split;
+  }
+}
+
+// ---- writes -------------------------------------------------------------------------------------------------------
+
+TEST(SessionGuard, a_refused_write_is_the_reason) {
+  Fixture f;
+  f.greet_up_to_info();
+  f.receive(bulk(info_text()) + f.caching() + f.blank() + f.time() + f.ping());
+  f.receive("-OOM no\r\n" + f.caching() + f.blank() + f.time());
+  EXPECT_EQ(f.session->reason(), REDLOCK_E_OOM);
+  EXPECT_EQ(f.session->wish(), Wish::none);
+  f.sent();
+  EXPECT_EQ(f.due(5'000), f.reading());
+  f.reads(f.blank(), 5);
+  EXPECT_TRUE(holds(f.sent(), test::text_of(record_script)));
+  f.receive(":1\r\n" + f.caching() + f.record("") + f.time(1'700'000'005));
+  EXPECT_EQ(f.session->reason(), REDLOCK_E_UNWATCHED);
+}
+
+TEST(SessionGuard, a_write_answered_by_another_type_closes) {
+  Fixture f;
+  f.greet_up_to_info();
+  f.receive(bulk(info_text()) + f.caching() + f.blank() + f.time() + f.ping() + "+OK\r\n");
+  f.expect_closing(REDLOCK_E_PROTOCOL);
+}
+
+// With the longest keys and fingerprint: what the guard says at one time fits the room that it asks for.
+TEST(SessionGuard, what_the_guard_says_at_one_time_fits_its_room) {
+  const std::string prefix(REDLOCK_KEY_PREFIX_MAX, 'p'),
+      record_key = "redlock:" + prefix + ":meta", seen_key = "redlock:" + prefix + ":seen", words(fingerprint_max, 'f');
+  Fixture f;
+  f.greet();
+  f.settings.meta_key = Bytes(record_key.data(), record_key.size());
+  f.settings.seen_key = Bytes(seen_key.data(), seen_key.size());
+  f.settings.fingerprint = Bytes(words.data(), words.size());
+  f.settings.has_boot_id = true;
+  f.session->commission(at(10'000), f.now);
+  f.due(0);
+  f.reads(list({bulk(replication()), bulk(words), bulk(q), Fixture::null(), Fixture::null()}));
+  const std::string said = f.sent();
+  const size_t by_reference = record_script.size() + reading_script.size();
+  ASSERT_GT(said.size(), by_reference);
+  EXPECT_LE(said.size() - by_reference, 768u);
+}
+
+TEST(SessionGuard, nobody_quarantines_another_configuration_or_without_room) {
+  Fixture f;
+  f.greet(list({bulk(replication()), bulk("v1 n=5"), bulk(q), bulk(seal), Fixture::null()}));
+  f.session->quarantine(f.now);
+  EXPECT_EQ(f.sent(), "");
+  Fixture g(Link::tracked, 7, 1'024);
+  g.greet();
+  while (g.session->tx().fits(200, 1)) g.ask(Op::release);
+  g.session->quarantine(g.now);
+  EXPECT_FALSE(holds(g.sent(), bulk(q)));
+}
+
+TEST(SessionGuard, a_state_is_not_begun_without_room) {
+  Fixture f(Link::tracked, 7, 1'024);
+  f.greet(Fixture::record(""));
+  f.due(5'000);
+  while (f.session->tx().fits(200, 1)) f.ask(Op::release);
+  f.reads(f.blank(), 5);
+  EXPECT_FALSE(holds(f.sent(), bulk(fingerprint)));
+}
+
+TEST(SessionGuard, a_seal_that_finds_no_room_waits_for_the_next_reading) {
+  Fixture f(Link::tracked, 7, 1'024);
+  f.greet(Fixture::record(""));
+  f.session->commission(at(30'302), f.now);
+  f.due(0);
+  while (f.session->tx().fits(200, 1)) f.ask(Op::release);
+  f.reads(f.record(""));
+  EXPECT_FALSE(holds(f.sent(), bulk(seal)));
+  EXPECT_GT(f.session->deadline(), at(0));
+}
+
+// A transmit buffer that is full of requests: the reading waits, and the admission lapses in time.
+TEST(SessionGuard, a_reading_that_finds_no_room_waits) {
+  Fixture f(Link::tracked, 7, 1'024);
+  f.greet();
+  while (f.session->room(300, 1)) f.ask(Op::acquire);
+  f.now = at(5'000);
+  f.session->on_time(f.now);
+  EXPECT_FALSE(holds(f.sent(), "EVAL"));
+  EXPECT_GT(f.session->deadline(), at(5'000));
+}
+
+// Requests of its own that a silent master does not answer take no more places than were kept for them.
+TEST(SessionGuard, it_asks_no_more_than_it_has_places_for) {
+  Fixture f;
+  f.settings.node_timeout = Duration::ms(60'000);
+  f.greet();
+  for (int64_t ms = 1; ms < 2'000; ++ms) {
+    f.receive(null_push);
+    f.due(ms);
+    f.session->quarantine(f.now);
+    ask_record(f);
+    f.sent();
+    ASSERT_LE(f.session->in_flight(), Session::own_requests);
+  }
+  EXPECT_EQ(f.session->state(), State::up);
+  EXPECT_TRUE(f.session->room(1, 16)) << "the client's places are the client's";
+}
+
+// ---- short visits -------------------------------------------------------------------------------------------------
+
+struct Visits : Fixture {
+  explicit Visits(GuardMode mode = GuardMode::strict) {
+    settings.guard = mode;
+    settings.has_boot_id = true;
+    memcpy(settings.boot_id, boot_id.data(), boot_id.size());
+  }
+  std::string visit(int64_t ms) const {
+    return command({"EVAL", test::text_of(visit_script), "2", meta, seen, boot_id, seal, std::to_string(ms)});
+  }
+  bool wants_boot_time() const { return !news.empty() && news.back().wants_boot_time; }
+};
+
+TEST(SessionGuard, a_visit_to_a_state_without_a_seal_leaves_word) {
+  Visits f;
+  f.greet(Fixture::record(""));
+  EXPECT_TRUE(holds(f.rest, f.reading(boot_id)));
+  ASSERT_TRUE(f.wants_boot_time());
+  EXPECT_EQ(f.sent(), "");
+  f.session->boot_time(123'456'789, f.now);
+  EXPECT_EQ(f.sent(), f.visit(123'456'789));
+  f.session->boot_time(123'456'789, f.now);
+  EXPECT_EQ(f.sent(), "") << "once for each reading";
+  f.receive(":1\r\n");
+  EXPECT_EQ(f.session->wish(), Wish::none);
+  EXPECT_EQ(f.session->in_flight(), 0u);
+}
+
+// Nothing else may be new: the reason is the one that was told before.
+TEST(SessionGuard, boot_time_is_news_behind_each_reading) {
+  Visits f;
+  f.greet(Fixture::record(""));
+  f.session->boot_time(1'000, f.now);
+  f.receive(":1\r\n");
+  for (const int64_t ms : {5'000, 10'000}) {
+    f.news.clear();
+    f.due(ms);
+    f.reads(f.record(""), ms / 1'000);
+    ASSERT_EQ(f.told(&News::wants_boot_time), 1u);
+    f.session->boot_time(ms, f.now);
+    f.receive(":0\r\n");
+  }
+}
+
+TEST(SessionGuard, an_earlier_visit_that_is_old_enough_ends_the_watch) {
+  Visits f;
+  f.greet(Fixture::record("", replication(), replid + ":" + q + " 1000"));
+  ASSERT_TRUE(f.wants_boot_time());
+  f.session->boot_time(1'000 + 40'000, f.now);
+  EXPECT_EQ(f.sent(), Fixture::write(fingerprint, q, q, seal) + f.reading(boot_id));
+}
+
+TEST(SessionGuard, a_sealed_state_is_visited_without_a_word) {
+  Visits f;
+  f.greet();
+  EXPECT_FALSE(f.wants_boot_time());
+  f.session->boot_time(1'000, f.now);
+  EXPECT_EQ(f.sent(), "");
+}
+
+TEST(SessionGuard, boot_time_that_comes_behind_a_withdrawal_writes_nothing) {
+  Visits f;
+  f.greet(Fixture::record(""));
+  f.receive(null_push);
+  f.session->boot_time(1'000, f.now);
+  EXPECT_EQ(f.sent(), "");
+}
+
+TEST(SessionGuard, without_room_no_word_is_left_and_the_next_reading_asks_again) {
+  Visits f;
+  f.greet(Fixture::record(""));
+  while (f.session->tx().fits(700, 1)) f.ask(Op::release);
+  f.session->boot_time(1'000, f.now);
+  EXPECT_FALSE(holds(f.sent(), test::text_of(visit_script)));
+}
+
+TEST(SessionGuard, a_visit_that_is_refused_costs_nothing) {
+  for (const char* refusal :
+       {"-OOM no\r\n", "-NOPERM no\r\n", ":0\r\n", "-READONLY no\r\n", "+OK\r\n", "*1\r\n:1\r\n"}) {
+    Visits f;
+    f.greet(Fixture::record(""));
+    f.session->boot_time(1'000, f.now);
+    f.sent();
+    f.receive(refusal);
+    EXPECT_EQ(f.session->reason(), REDLOCK_E_UNWATCHED) << refusal;
+    EXPECT_EQ(f.session->wish(), Wish::none) << refusal;
+    EXPECT_EQ(f.session->guard().watched_at(), at(30'302)) << "the own watch goes on: " << refusal;
+  }
+}
+
+TEST(SessionGuard, without_a_boot_id_nothing_is_asked_for) {
+  Fixture f;
+  f.greet(Fixture::record(""));
+  EXPECT_TRUE(holds(f.rest, f.reading("")));
+  EXPECT_EQ(f.told(&News::wants_boot_time), 0u);
+}
+
+}  // namespace
+}  // namespace redlock

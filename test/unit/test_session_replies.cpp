@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: MIT
+//
+// What a session makes of replies and pushes, whole and in pieces.
+#include "session_fixture.hpp"
+
+namespace redlock {
+namespace {
+
+using namespace session_test;
+
+// ---- replies --------------------------------------------------------------------------------------------------
+
+TEST(Session, answers_come_in_the_order_of_the_requests) {
+  Fixture f(8);
+  f.greet();
+  uint16_t asked = 0, answered = 0;
+  for (int round = 0; round < 20; ++round) {  // around the FIFO, several times
+    std::string wire;
+    for (int i = 0; i < 5; ++i, ++asked) {
+      f.ask(asked, static_cast<Op>(asked % 3));
+      wire += asked % 3 == 0 ? "+OK\r\n" : ":1\r\n";
+    }
+    EXPECT_EQ(f.sent().size(), 5 * any_command().text_size());
+    f.receive(wire);
+    ASSERT_EQ(f.replies.size(), asked);
+    for (; answered < asked; ++answered) {
+      EXPECT_EQ(f.replies[answered].claim, answered);
+      EXPECT_EQ(f.replies[answered].round, answered);
+      EXPECT_EQ(f.replies[answered].op, static_cast<Op>(answered % 3));
+      EXPECT_EQ(f.replies[answered].meaning.answer, Answer::yes);
+    }
+  }
+  EXPECT_EQ(f.session->in_flight(), 0u);
+}
+
+TEST(Session, room) {
+  Fixture f(8);
+  f.greet();
+  const size_t size = any_command().text_size();
+  EXPECT_TRUE(f.session->room(size, 8));
+  EXPECT_FALSE(f.session->room(size, 9));
+  EXPECT_TRUE(f.session->room(1'024, 1));
+  EXPECT_FALSE(f.session->room(1'025, 1));
+  EXPECT_TRUE(f.session->room(any_command(), 8));
+  EXPECT_FALSE(f.session->room(any_command(), 9));
+  for (uint16_t i = 0; i < 8; ++i) f.ask(i);
+  EXPECT_FALSE(f.session->room(1, 1));
+  f.sent();
+  EXPECT_FALSE(f.session->room(1, 1)) << "sent is not answered";
+  f.receive("+OK\r\n");
+  EXPECT_TRUE(f.session->room(1, 1));
+  EXPECT_FALSE(f.session->room(1, 2));
+}
+
+// Encoded behind what waits to be sent, it can be too long for what is left; its size says nothing then.
+TEST(Session, a_command_that_did_not_fit_has_no_room) {
+  Fixture f(100);
+  f.greet();
+  uint16_t asked = 0;
+  while (f.session->room(any_command(), 1)) f.ask(asked++);
+  const Command command = any_command(f.session->space());
+  EXPECT_GT(f.session->space().size, 0u);
+  EXPECT_FALSE(command.fits());
+  EXPECT_EQ(command.text_size(), 0u);
+  EXPECT_FALSE(f.session->room(command, 1));
+  f.sent();
+  EXPECT_TRUE(f.session->room(any_command(f.session->space()), 1));
+}
+
+TEST(Session, votes_of_each_kind) {
+  Fixture f;
+  f.greet();
+  for (uint16_t i = 0; i < 4; ++i) f.ask(i);
+  f.receive("+OK\r\n_\r\n$-1\r\n-OOM command not allowed\r\n");
+  ASSERT_EQ(f.replies.size(), 4u);
+  EXPECT_EQ(f.replies[0].meaning.answer, Answer::yes);
+  EXPECT_EQ(f.replies[1].meaning.answer, Answer::no);
+  EXPECT_EQ(f.replies[2].meaning.answer, Answer::no);
+  EXPECT_EQ(f.replies[3].meaning.answer, Answer::error);
+  EXPECT_EQ(f.replies[3].meaning.error, REDLOCK_E_OOM);
+  EXPECT_EQ(f.session->errors(), 1u);
+  EXPECT_EQ(f.session->state(), State::up);
+}
+
+TEST(Session, pushes_and_attributes_answer_nothing) {
+  Fixture f;
+  f.greet();
+  f.ask(1);
+  f.receive(">1\r\n+OK\r\n" + std::string("|1\r\n+a\r\n:1\r\n") + "_\r\n>0\r\n");
+  ASSERT_EQ(f.replies.size(), 1u);
+  EXPECT_EQ(f.replies[0].meaning.answer, Answer::no);
+  EXPECT_EQ(f.session->in_flight(), 0u);
+  EXPECT_EQ(f.session->wish(), Wish::none);
+}
+
+TEST(Session, tracking_that_is_refused_costs_no_vote) {
+  for (const char* refusal : {"-ERR unknown subcommand 'TRACKING'. Try CLIENT HELP.\r\n",
+                              "-NOPERM this user has no permissions to run the 'client|tracking' command\r\n"}) {
+    Fixture f;
+    f.connect();
+    f.sent();
+    f.receive(hello());
+    f.receive(refusal + loaded + bulk(Fixture::nonce_of(f.sent())));
+    EXPECT_TRUE(f.session->votes()) << refusal;
+    EXPECT_FALSE(f.session->tracked()) << refusal;
+  }
+  for (const char* nonsense : {":1\r\n", "$2\r\nOK\r\n", "+YES\r\n", "*0\r\n"}) {
+    Fixture f;
+    f.connect();
+    f.receive(hello());
+    f.receive(nonsense);
+    f.expect_closing(REDLOCK_E_PROTOCOL, nonsense);
+  }
+}
+
+TEST(Session, tracking_is_of_one_connection) {
+  Fixture f;
+  f.greet();
+  EXPECT_TRUE(f.session->tracked());
+  f.break_off();
+  EXPECT_FALSE(f.session->tracked());
+  f.connect();
+  f.receive(hello());
+  EXPECT_FALSE(f.session->tracked());
+}
+
+TEST(Session, changed_keys_are_told_in_their_place_between_answers) {
+  const std::string wire = "+OK\r\n>2\r\n" + bulk("invalidate") + "*2\r\n" + bulk("a:valve") + bulk("a:bus") + "_\r\n" +
+                           ">2\r\n" + bulk("invalidate") + "_\r\n";
+  for (size_t split = 0; split <= wire.size(); ++split) {
+    Fixture f;
+    f.greet();
+    f.ask(1);
+    f.ask(2);
+    f.receive(wire.substr(0, split));
+    f.receive(wire.substr(split));
+    std::string told;
+    for (size_t i = 0; i < f.replies.size(); ++i) {
+      const Reply& r = f.replies[i];
+      told += r.kind == Reply::Kind::answer        ? std::to_string(r.claim) + " "
+              : r.kind == Reply::Kind::key_changed ? f.keys[i] + " "
+                                                   : "all ";
+    }
+    ASSERT_EQ(told, "1 a:valve a:bus 2 all ") << "split at " << split;
+    EXPECT_EQ(f.session->in_flight(), 0u);
+    EXPECT_EQ(f.session->wish(), Wish::none);
+  }
+}
+
+// ---- looks ----------------------------------------------------------------------------------------------------
+
+TEST(Session, a_look_is_two_requests_and_one_answer) {
+  Fixture f;
+  f.greet();
+  f.ask(1);
+  look(f, 5);
+  EXPECT_EQ(f.sent(),
+            text(any_command().head()) + command({"CLIENT", "CACHING", "yes"}) + command({"PTTL", "a:valve"}));
+  EXPECT_EQ(f.session->in_flight(), 3u);
+  f.receive("_\r\n+OK\r\n:700\r\n");
+  ASSERT_EQ(f.replies.size(), 2u);
+  EXPECT_EQ(f.replies[1].kind, Reply::Kind::looked);
+  EXPECT_EQ(f.replies[1].claim, 5);
+  EXPECT_EQ(f.replies[1].round, 75u);
+  EXPECT_EQ(f.replies[1].ttl, 700);
+  EXPECT_EQ(f.session->in_flight(), 0u);
+}
+
+TEST(Session, a_look_at_several_keys_takes_its_script_along) {
+  Fixture f;
+  f.greet();
+  f.sent();
+  char memory[8];
+  const Bytes both[] = {"bus", "valve"};
+  Names names;
+  names.assign(memory, both, 2);
+  f.session->look(5, 75, Command::look(test::space(), "a:", names), f.now);
+  EXPECT_EQ(f.session->in_flight(), 2u);
+  EXPECT_EQ(f.sent(), command({"CLIENT", "CACHING", "yes"}) +
+                          command({"EVAL", test::text_of(look_script), "2", "a:bus", "a:valve"}));
+}
+
+TEST(Session, what_a_look_may_say) {
+  for (const auto& [said, ttl] : {std::pair<const char*, int64_t>{":-2\r\n", -2},
+                                  {":-1\r\n", -1},
+                                  {":0\r\n", 0},
+                                  {"-NOPERM no\r\n", -3},
+                                  {"-LOADING now\r\n", -3}}) {
+    Fixture f;
+    f.greet();
+    look(f, 1);
+    f.receive(std::string("+OK\r\n") + said);
+    ASSERT_EQ(f.replies.size(), 1u) << said;
+    EXPECT_EQ(f.replies[0].ttl, ttl) << said;
+    EXPECT_EQ(f.session->wish(), Wish::none) << said;
+  }
+  for (const char* nonsense : {":-3\r\n", "+OK\r\n", "$1\r\n7\r\n", "_\r\n", "*1\r\n:1\r\n"}) {
+    Fixture f;
+    f.greet();
+    look(f, 1);
+    f.receive(std::string("+OK\r\n") + nonsense);
+    f.expect_closing(REDLOCK_E_PROTOCOL, nonsense);
+    EXPECT_TRUE(f.replies.empty()) << nonsense;
+  }
+}
+
+TEST(Session, a_look_that_registers_nothing_is_no_tracking) {
+  Fixture f;
+  f.greet();
+  look(f, 1);
+  f.receive("-NOPERM this user has no permissions to run the 'client|caching' command\r\n:700\r\n");
+  EXPECT_FALSE(f.session->tracked());
+  ASSERT_EQ(f.replies.size(), 1u);
+  EXPECT_EQ(f.replies[0].ttl, -3) << "nobody will tell when that changes";
+  EXPECT_EQ(f.session->wish(), Wish::none);
+  Fixture broken;
+  broken.greet();
+  look(broken, 1);
+  broken.receive(":1\r\n");
+  broken.expect_closing(REDLOCK_E_PROTOCOL);
+}
+
+TEST(Session, other_pushes_say_nothing) {
+  const std::string others[] = {
+      ">3\r\n" + bulk("message") + bulk("invalidate") + bulk("k"),
+      ">2\r\n" + bulk("message") + "*1\r\n" + bulk("k"),
+      ">2\r\n" + bulk("tracking-redir-broken") + ":7\r\n",
+      ">2\r\n" + bulk("message") + "_\r\n",
+      ">2\r\n" + bulk("invalidate") + "*1\r\n*1\r\n" + bulk("k"),
+      ">2\r\n" + bulk("invalidate") + "*1\r\n" + bulk(std::string(1'000, 'k')),  // longer than any key of ours
+      ">2\r\n" + bulk("invalidate") + "*1\r\n:1\r\n",
+      ">1\r\n_\r\n",
+  };
+  for (const std::string& other : others) {
+    Fixture f;
+    f.greet();
+    f.receive(other);
+    EXPECT_TRUE(f.replies.empty()) << other;
+    EXPECT_EQ(f.session->wish(), Wish::none) << other;
+    f.receive(">2\r\n" + bulk("invalidate") + "*1\r\n" + bulk("k"));
+    EXPECT_EQ(f.replies.size(), 1u) << "after " << other;
+  }
+}
+
+TEST(Session, the_rest_of_a_long_word_is_not_the_word) {
+  Fixture f;
+  f.greet();
+  f.receive(">2\r\n$264\r\n");
+  f.receive(std::string(254, 'x'));  // comes out as a part, since the whole does not fit
+  f.receive("invalidate\r\n*1\r\n" + bulk("k"));
+  EXPECT_TRUE(f.replies.empty());
+  EXPECT_EQ(f.session->wish(), Wish::none);
+}
+
+TEST(Session, without_a_guard_there_is_no_seal) {
+  Fixture f;
+  f.settings.guard = GuardMode::off;
+  f.greet();
+  EXPECT_EQ(f.session->sealed().seal.size, 0u);
+  EXPECT_FALSE(f.session->asked_by_script()) << "there is nothing to compare";
+}
+
+TEST(Session, a_reply_that_nobody_asked_for_closes) {
+  const Refusal refusals[] = {
+      {"OK", "+OK\r\n", REDLOCK_E_PROTOCOL},
+      {"an error", "-ERR Protocol error: too big mbulk count string\r\n", REDLOCK_E_SERVER},
+      {"max clients", "-ERR max number of clients reached\r\n", REDLOCK_E_MAXCLIENTS},
+      {"an aggregate", "*1\r\n:1\r\n", REDLOCK_E_PROTOCOL},
+  };
+  for (const Refusal& r : refusals) {
+    Fixture f;
+    f.greet();
+    f.receive(r.reply);
+    f.expect_closing(r.reason, r.what);
+    Fixture behind;
+    behind.greet();
+    behind.ask(1);
+    behind.receive("+OK\r\n" + r.reply);
+    behind.expect_closing(r.reason, r.what);
+    EXPECT_EQ(behind.replies.size(), 1u) << r.what;
+  }
+}
+
+// What stands in the buffer behind the last byte received is of an older reply, or of nobody.
+TEST(Session, nonsense_in_the_last_bytes_received_is_looked_at_no_further) {
+  for (const size_t size : {64u, 255u, 256u}) {
+    Fixture f;
+    f.greet();
+    size_t room = 0;
+    memset(f.session->rx_room(room), '-', 256);
+    ASSERT_EQ(room, 256u);
+    const std::string nonsense = "$-2\r\n";
+    f.receive(">1\r\n+" + std::string(size - nonsense.size() - 7, 'x') + "\r\n" + nonsense);
+    f.expect_closing(REDLOCK_E_PROTOCOL);
+  }
+}
+
+// As protected mode says it, in a thousand bytes.
+TEST(Session, an_error_longer_than_the_buffer_closes_with_its_own_reason) {
+  const Refusal refusals[] = {
+      {"protected", "-DENIED Redis is running in protected mode because", REDLOCK_E_DENIED},
+      {"a replica", "-READONLY You can't write against a read only replica.", REDLOCK_E_READONLY},
+      {"anything", "-ERR and so on", REDLOCK_E_PROTOCOL},
+      {"no error", "+OK and so on", REDLOCK_E_PROTOCOL},
+  };
+  for (const Refusal& r : refusals) {
+    Fixture f;
+    f.connect();
+    f.sent();
+    f.receive(r.reply + std::string(1'000, 'x') + "\r\n");
+    f.expect_closing(r.reason, r.what);
+    Fixture up;
+    up.greet();
+    up.ask(1);
+    up.receive(r.reply + std::string(1'000, 'x') + "\r\n");
+    up.expect_closing(r.reason, r.what);
+    EXPECT_TRUE(up.replies.empty());
+  }
+}
+
+TEST(Session, a_reply_of_an_impossible_type_closes_and_is_not_told) {
+  for (const std::string& reply :
+       {std::string(":1\r\n"), std::string("*0\r\n"), bulk("OK"), std::string("*2\r\n+OK\r\n+OK\r\n"),
+        std::string("#t\r\n"), std::string("+QUEUED\r\n"), std::string("OK\r\n"), std::string("+OK\r?")}) {
+    Fixture f;
+    f.greet();
+    f.ask(1);
+    f.ask(2);
+    f.receive(reply + "+OK\r\n");
+    f.expect_closing(REDLOCK_E_PROTOCOL, reply.c_str());
+    EXPECT_TRUE(f.replies.empty()) << reply;
+  }
+  Fixture f;
+  f.greet();
+  f.ask(1, Op::release);
+  f.receive("+OK\r\n");
+  f.expect_closing(REDLOCK_E_PROTOCOL);
+}
+
+TEST(Session, a_master_that_became_another_is_greeted_again) {
+  for (const auto& [error, reason] :
+       {std::pair("-READONLY You can't write against a read only replica.\r\n", REDLOCK_E_READONLY),
+        std::pair("-MASTERDOWN Link is down\r\n", REDLOCK_E_READONLY),
+        std::pair("-NOAUTH Authentication required.\r\n", REDLOCK_E_AUTH)}) {
+    Fixture f;
+    f.greet();
+    f.ask(1);
+    f.ask(2);
+    f.receive(std::string(error) + "+OK\r\n");
+    ASSERT_EQ(f.replies.size(), 1u) << "the vote is told, then nothing more";
+    EXPECT_EQ(f.replies[0].meaning.error, reason);
+    f.expect_closing(reason, error);
+  }
+}
+
+TEST(Session, scripts_are_spelled_out_until_they_are_known) {
+  Fixture f;
+  f.greet();
+  EXPECT_FALSE(f.session->spell_out());
+  f.ask(1, Op::release);
+  f.receive("-NOSCRIPT No matching script.\r\n");
+  EXPECT_TRUE(f.session->spell_out());
+  ASSERT_EQ(f.replies.size(), 1u);
+  EXPECT_EQ(f.replies[0].meaning.error, REDLOCK_E_NOSCRIPT);
+  f.ask(2, Op::release);
+  f.receive(":1\r\n");
+  EXPECT_FALSE(f.session->spell_out());
+  for (const char* answer : {"+OK\r\n", "_\r\n", "-OOM no\r\n"}) {
+    f.ask(3);
+    f.receive("-NOSCRIPT none\r\n");
+    EXPECT_TRUE(f.session->spell_out());
+    f.ask(3);
+    f.receive(answer);
+    EXPECT_FALSE(f.session->spell_out()) << "an acquire may be a script, too: " << answer;
+  }
+  f.ask(4, Op::extend);
+  f.receive("-NOSCRIPT\r\n");
+  EXPECT_TRUE(f.session->spell_out());
+  f.break_off();
+  f.greet();
+  EXPECT_FALSE(f.session->spell_out()) << "the greeting loads them";
+}
+
+TEST(Session, a_command_with_its_script_by_reference) {
+  Fixture f;
+  f.greet();
+  Subject s;
+  s.names = "valve";
+  s.value_hex = "0011223344556677889900112233445566778899";
+  s.client_name = "gw-17";
+  const Command release = Command::plain(test::space(), Op::release, s, false);
+  f.session->ask(Op::release, 1, 0, release, f.now);
+  f.ask(2);
+  EXPECT_EQ(f.sent(),
+            text(release.head()) + test::text_of(release_script) + text(release.tail()) + text(any_command().head()));
+  const Command extend = Command::plain(test::space(), Op::extend, s, false);
+  f.session->ask(Op::extend, 1, 0, extend, f.now);
+  f.ask(2);
+  EXPECT_EQ(f.sent(),
+            text(extend.head()) + test::text_of(extend_script) + text(extend.tail()) + text(any_command().head()))
+      << "of two texts";
+}
+
+// One connection's whole life, its input cut in two at every place, and byte by byte.
+TEST(Session, any_pieces_of_input_are_the_same) {
+  const auto run = [](const std::function<void(Fixture&, const std::string&)>& feed) {
+    Fixture f;
+    f.connect();
+    std::string wire = f.sent();
+    feed(f, hello());
+    wire += f.sent();
+    feed(f, ">2\r\n" + bulk("invalidate") + "_\r\n" + ready + bulk(Fixture::nonce_of(wire)));
+    EXPECT_EQ(f.session->state(), State::up);
+    for (uint16_t i = 0; i < 5; ++i) f.ask(i, i < 3 ? Op::acquire : Op::release);
+    wire += f.sent();
+    feed(f, "+OK\r\n_\r\n-OOM no\r\n|1\r\n+x\r\n+y\r\n:1\r\n-NOSCRIPT none\r\n");
+    EXPECT_EQ(f.session->wish(), Wish::none);
+    for (const Reply& r : f.replies) {
+      wire += std::to_string(r.claim) + ' ' + std::to_string(static_cast<int>(r.meaning.answer)) + ' ' +
+              std::to_string(r.meaning.error) + '\n';
+    }
+    EXPECT_EQ(f.replies.size(), 6u) << "and the push";
+    EXPECT_EQ(f.session->in_flight(), 0u);
+    return wire;
+  };
+  const std::string whole = run([](Fixture& f, const std::string& s) { f.receive(s); });
+  for (size_t split = 0; split < hello().size(); ++split) {
+    const std::string two = run([&](Fixture& f, const std::string& s) {
+      f.receive(s.substr(0, split));
+      if (split < s.size()) f.receive(s.substr(split));
+    });
+    ASSERT_EQ(two, whole) << "split at " << split;
+  }
+  const std::string byte_by_byte = run([](Fixture& f, const std::string& s) {
+    for (const char c : s) f.receive(std::string(1, c));
+  });
+  EXPECT_EQ(byte_by_byte, whole);
+}
+
+}  // namespace
+}  // namespace redlock

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: MIT
+//
+// What a session makes of silence, and what it tells of its master.
+#include "session_fixture.hpp"
+
+namespace redlock {
+namespace {
+
+using namespace session_test;
+
+// ---- time -----------------------------------------------------------------------------------------------------
+
+TEST(Session, a_connection_that_does_not_come) {
+  Fixture f;
+  f.session->connecting(f.now);
+  f.session->on_time(at(1'499));
+  EXPECT_EQ(f.session->wish(), Wish::none);
+  f.session->on_time(at(1'500));
+  f.expect_closing(REDLOCK_E_CONNECT);
+  f.session->connected(at(1'500), 1);  // the two met
+  EXPECT_EQ(f.sent(), "");
+  f.expect_closing(REDLOCK_E_CONNECT);
+}
+
+TEST(Session, a_greeting_that_does_not_end) {
+  Fixture f;
+  f.session->connecting(f.now);
+  f.now = at(1'400);
+  f.session->connected(f.now, 1);
+  EXPECT_EQ(f.session->deadline(), at(1'900)) << "connect and greeting, each";
+  f.receive(hello() + ready);
+  f.session->on_time(at(1'899));
+  EXPECT_EQ(f.session->wish(), Wish::none);
+  f.session->on_time(at(1'900));
+  f.expect_closing(REDLOCK_E_NODE_TIMEOUT);
+}
+
+TEST(Session, suspect_and_back) {
+  Fixture f;
+  f.greet();
+  f.ask(1);
+  f.now = at(1'030);
+  f.ask(2);
+  EXPECT_EQ(f.session->deadline(), at(1'050));
+  f.session->on_time(at(1'049));
+  EXPECT_TRUE(f.session->votes());
+  EXPECT_FALSE(f.session->changed());
+  f.session->on_time(at(1'050));
+  EXPECT_EQ(f.session->state(), State::suspect);
+  EXPECT_TRUE(f.session->take_changed());
+  EXPECT_FALSE(f.session->changed());
+  EXPECT_FALSE(f.session->votes());
+  EXPECT_TRUE(f.session->connected()) << "deletes still go to it";
+  EXPECT_EQ(f.session->wish(), Wish::none);
+  f.now = at(1'060);
+  f.ask(1, Op::release);
+  f.receive("+OK\r\n_\r\n");
+  EXPECT_FALSE(f.session->votes()) << "not before it has answered everything";
+  f.receive(":1\r\n");
+  EXPECT_TRUE(f.session->votes());
+  EXPECT_EQ(f.session->state(), State::up);
+  EXPECT_TRUE(f.session->take_changed());
+  ASSERT_EQ(f.replies.size(), 3u);
+  EXPECT_EQ(f.session->deadline(), at(1'060 + 5'000)) << "the next ping";
+}
+
+TEST(Session, the_oldest_request_counts) {
+  Fixture f;
+  f.greet();
+  f.ask(1);
+  f.now = at(1'040);
+  f.ask(2);
+  f.receive("+OK\r\n");
+  EXPECT_EQ(f.session->deadline(), at(1'090));
+  f.session->on_time(at(1'089));
+  EXPECT_TRUE(f.session->votes());
+  f.session->on_time(at(1'090));
+  EXPECT_FALSE(f.session->votes());
+}
+
+TEST(Session, a_suspect_is_closed_in_the_end) {
+  Fixture f;
+  f.greet();
+  f.ask(1);
+  f.now = at(1'500);
+  f.session->on_time(at(1'050));
+  EXPECT_EQ(f.session->deadline(), at(3'000));
+  f.ask(1, Op::release);
+  f.session->on_time(at(2'999));
+  EXPECT_EQ(f.session->wish(), Wish::none);
+  f.session->on_time(at(3'000));
+  f.expect_closing(REDLOCK_E_NODE_TIMEOUT);
+}
+
+TEST(Session, a_suspect_that_answers_slowly_is_given_its_time_for_each) {
+  Fixture f;
+  f.greet();
+  f.ask(1);
+  f.now = at(1'500);
+  f.session->on_time(at(1'050));
+  f.ask(2, Op::release);
+  f.now = at(2'900);
+  f.receive("+OK\r\n");
+  EXPECT_EQ(f.session->state(), State::suspect);
+  EXPECT_EQ(f.session->deadline(), at(3'500)) << "from the oldest that is unanswered";
+  f.session->on_time(at(3'499));
+  EXPECT_EQ(f.session->wish(), Wish::none);
+  f.session->on_time(at(3'500));
+  f.expect_closing(REDLOCK_E_NODE_TIMEOUT);
+}
+
+// The process was stopped: the answer may be waiting unread, so the connection is not closed before it can be read.
+TEST(Session, a_stall_of_our_own_is_not_the_masters) {
+  Fixture f;
+  f.greet();
+  f.ask(1);
+  f.now = at(60'000);
+  f.session->on_time(f.now);
+  EXPECT_EQ(f.session->state(), State::suspect);
+  EXPECT_EQ(f.session->wish(), Wish::none);
+  EXPECT_EQ(f.session->deadline(), at(60'050));
+  f.receive("+OK\r\n");
+  EXPECT_TRUE(f.session->votes());
+
+  f.ask(2);
+  f.now = at(120'000);
+  f.session->on_time(f.now);
+  f.session->on_time(at(120'050));
+  f.expect_closing(REDLOCK_E_NODE_TIMEOUT);
+}
+
+TEST(Session, an_idle_connection_is_tried) {
+  Fixture f;
+  f.greet();
+  EXPECT_EQ(f.session->deadline(), at(6'000));
+  f.session->on_time(at(5'999));
+  EXPECT_EQ(f.sent(), "");
+  f.now = at(6'000);
+  f.session->on_time(f.now);
+  const std::string first = f.sent();
+  EXPECT_EQ(first, command({"PING", Fixture::nonce_of(first)}));
+  EXPECT_EQ(f.session->deadline(), at(6'050));
+  f.session->on_time(at(6'001));
+  EXPECT_EQ(f.sent(), "") << "once";
+  f.now = at(6'010);
+  f.receive(bulk(Fixture::nonce_of(first)));
+  EXPECT_EQ(f.session->deadline(), at(11'010));
+  f.now = at(11'010);
+  f.session->on_time(f.now);
+  const std::string second = f.sent();
+  EXPECT_NE(Fixture::nonce_of(second), Fixture::nonce_of(first));
+  f.receive(bulk(Fixture::nonce_of(first)));
+  f.expect_closing(REDLOCK_E_PROTOCOL, "an old nonce");
+}
+
+TEST(Session, a_connection_in_use_is_not_tried) {
+  Fixture f;
+  f.greet();
+  f.now = at(5'999);
+  f.ask(1);
+  f.receive("+OK\r\n");
+  f.sent();
+  f.session->on_time(at(6'000));
+  EXPECT_EQ(f.sent(), "");
+  EXPECT_EQ(f.session->deadline(), at(10'999));
+}
+
+// ---- strays, where no run id is known -----------------------------------------------------------------------------
+
+TEST(Session, without_a_guard_strays_stay_at_large) {
+  for (const bool resp3 : {true, false}) {
+    Fixture f;
+    f.greet();
+    f.ask(1);
+    f.break_off();
+    f.session->leave_strays(true);
+    f.news.clear();
+    f.connect();
+    std::string said = f.sent();
+    f.receive(resp3 ? hello() : "-ERR unknown command 'HELLO'\r\n");
+    const std::string rest = f.sent();
+    f.receive(resp3 ? ready : "*1\r\n" + bulk("master") + loaded);
+    f.take_news();
+    EXPECT_TRUE(f.news.empty()) << "not before it is up";
+    f.receive(bulk(Fixture::nonce_of(rest)));
+    EXPECT_EQ(f.session->state(), State::up);
+    said += rest + f.sent();
+    for (const char* word : {"KILL", "INFO", "ID"}) EXPECT_EQ(said.find(bulk(word)), std::string::npos) << word;
+    ASSERT_EQ(f.news.size(), 1u);
+    EXPECT_EQ(f.news[0].strays, Strays::at_large);
+    EXPECT_FALSE(f.news[0].identified || f.news[0].withdrawn || f.news[0].stepped || f.news[0].wants_boot_time);
+    EXPECT_EQ(f.session->take_news().strays, Strays::none) << "told once";
+  }
+}
+
+TEST(Session, without_strays_nothing_is_told_of_them) {
+  Fixture f;
+  f.greet();
+  f.break_off();
+  f.session->leave_strays(false);
+  f.greet();
+  f.take_news();
+  EXPECT_TRUE(f.news.empty());
+}
+
+TEST(Session, strays_are_told_of_when_a_connection_is_up_at_last) {
+  Fixture f;
+  f.greet();
+  f.ask(1);
+  f.break_off();
+  f.session->leave_strays(true);
+  for (int i = 0; i < 3; ++i) {
+    f.connect();
+    f.receive(hello());
+    f.sent();
+    f.break_off();
+    f.session->leave_strays(true);
+    EXPECT_TRUE(f.news.empty());
+  }
+  f.greet();
+  ASSERT_EQ(f.news.size(), 1u);
+  EXPECT_EQ(f.news[0].strays, Strays::at_large);
+}
+
+// ---- what is told of a master ---------------------------------------------------------------------------------
+
+TEST(Session, the_last_error_is_of_this_connection_and_no_missing_script) {
+  Fixture f;
+  f.greet();
+  EXPECT_EQ(f.session->last_error(), 0);
+  f.ask(1);
+  f.receive("-OOM no\r\n");
+  EXPECT_EQ(f.session->last_error(), REDLOCK_E_OOM);
+  f.ask(2, Op::release);
+  f.receive("-NOSCRIPT no\r\n");
+  EXPECT_EQ(f.session->last_error(), REDLOCK_E_OOM);
+  f.ask(3);
+  f.receive("+OK\r\n");
+  EXPECT_EQ(f.session->last_error(), REDLOCK_E_OOM) << "the last one, not one of now";
+  EXPECT_EQ(f.session->reason(), 0);
+  EXPECT_EQ(f.session->errors(), 2u);
+  f.break_off();
+  EXPECT_EQ(f.session->last_error(), REDLOCK_E_DISCONNECTED) << "why it is not up";
+  f.greet();
+  EXPECT_EQ(f.session->last_error(), 0);
+}
+
+// A user who may acquire and not delete leaves keys behind: this must not happen without a word.
+TEST(Session, a_delete_that_is_not_permitted_is_told_as_long_as_it_is) {
+  Fixture f;
+  f.greet();
+  const auto answer = [&f](Op op, const char* bytes) {
+    f.ask(1, op);
+    f.sent();
+    f.receive(bytes);
+    return f.session->take_changed();
+  };
+  EXPECT_FALSE(answer(Op::acquire, "-NOPERM no\r\n")) << "that is a vote";
+  EXPECT_EQ(f.session->reason(), 0);
+  EXPECT_TRUE(answer(Op::release, "-NOPERM no\r\n"));
+  EXPECT_EQ(f.session->reason(), REDLOCK_E_NOPERM);
+  EXPECT_TRUE(f.session->votes()) << "and it is up all the same";
+  EXPECT_FALSE(answer(Op::release, "-NOPERM no\r\n")) << "told once";
+  EXPECT_FALSE(answer(Op::acquire, "+OK\r\n"));
+  EXPECT_FALSE(answer(Op::release, "-NOSCRIPT no\r\n")) << "says nothing of permissions";
+  EXPECT_EQ(f.session->reason(), REDLOCK_E_NOPERM);
+  EXPECT_TRUE(answer(Op::release, ":1\r\n"));
+  EXPECT_EQ(f.session->reason(), 0);
+  EXPECT_TRUE(answer(Op::release, "-NOPERM no\r\n"));
+  EXPECT_TRUE(answer(Op::release, ":0\r\n")) << "deleted or not: it is permitted";
+  EXPECT_FALSE(answer(Op::release, "-OOM no\r\n"));
+  EXPECT_TRUE(answer(Op::release, "-NOPERM no\r\n"));
+  f.break_off();
+  EXPECT_EQ(f.session->reason(), REDLOCK_E_DISCONNECTED);
+}
+
+// A port that speaks TLS only closes, or says what is no RESP.
+TEST(Session, a_connection_that_is_closed_before_its_first_answer_has_a_reason_of_its_own) {
+  Fixture f;
+  f.greet();
+  f.break_off();
+  EXPECT_EQ(f.session->reason(), REDLOCK_E_DISCONNECTED) << "it has answered";
+  f.connect();
+  f.break_off();
+  EXPECT_EQ(f.session->reason(), REDLOCK_E_NO_GREETING);
+  f.connect();
+  f.receive(hello());
+  f.break_off();
+  EXPECT_EQ(f.session->reason(), REDLOCK_E_DISCONNECTED);
+  f.master.password = "secret";
+  f.connect();
+  f.receive("-ERR unknown command 'HELLO'\r\n");  // and AUTH is alone in flight
+  f.break_off();
+  EXPECT_EQ(f.session->reason(), REDLOCK_E_DISCONNECTED);
+  f.connect();
+  f.break_off(REDLOCK_E_NODE_TIMEOUT);
+  EXPECT_EQ(f.session->reason(), REDLOCK_E_NODE_TIMEOUT);
+  f.session->on_time(f.session->deadline());
+  f.session->connecting(f.now);
+  f.break_off();
+  EXPECT_EQ(f.session->reason(), REDLOCK_E_DISCONNECTED) << "nobody was asked";
+}
+
+TEST(Session, owes_an_answer_about_a_claim_until_all_are_there_deletes_apart) {
+  Fixture f(8);
+  f.greet();
+  for (int round = 0; round < 10; ++round) {  // around the FIFO
+    EXPECT_FALSE(f.session->owes_answer(5));
+    f.ask(5);
+    f.ask(6, Op::extend);
+    f.ask(7, Op::release);
+    look(f, 8);
+    f.ask(5, Op::extend);
+    EXPECT_TRUE(f.session->owes_answer(5));
+    EXPECT_TRUE(f.session->owes_answer(6));
+    EXPECT_FALSE(f.session->owes_answer(7)) << "a delete";
+    EXPECT_FALSE(f.session->owes_answer(8)) << "a look is about a waiter, and has numbers of its own";
+    EXPECT_FALSE(f.session->owes_answer(0)) << "nor are the session's own requests about the first claim";
+    f.receive("+OK\r\n:1\r\n");
+    EXPECT_TRUE(f.session->owes_answer(5));
+    EXPECT_FALSE(f.session->owes_answer(6));
+    f.receive(":1\r\n+OK\r\n:5\r\n:1\r\n");
+    f.sent();
+  }
+  f.ask(5);
+  f.break_off();
+  EXPECT_FALSE(f.session->owes_answer(5));
+}
+
+}  // namespace
+}  // namespace redlock
