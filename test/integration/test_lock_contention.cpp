@@ -111,8 +111,7 @@ TEST(Foreign, ExtendOfAStolenLockIsLostAndMakesNoKey) {
   EXPECT_TRUE(masters[2].exists("bus")) << "a check that was answered before may still be relied upon";
 }
 
-// ---- what a holder hears of its keys
-// ----------------------------------------------------------------------------------
+// ---- what a holder hears of its keys --------------------------------------------------------------------------------
 
 // Renewed once, so that its keys are tracked.
 Lock& renewed(Loop& loop, Client& client) {

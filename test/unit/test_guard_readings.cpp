@@ -1,0 +1,502 @@
+// SPDX-License-Identifier: MIT
+//
+// The guard's readings: whose identity they tell, what the whole INFO says, and which of them count.
+#include "guard_fixture.hpp"
+
+namespace redlock {
+namespace {
+
+using namespace guard_test;
+
+// ---- the identity of a reading ----------------------------------------------------------------------------------
+
+// The server's data were replaced by a copy that contains the record. The seal still fits what this connection knew.
+TEST(Guard, a_seal_that_fits_the_known_replication_id_and_not_the_read_one_admits_nobody) {
+  Fixture f;
+  f.admit();
+  f.resynchronize("4444444444444444");
+  EXPECT_EQ(f.read(), Next::nothing);
+  EXPECT_FALSE(f.guard.admitted());
+  EXPECT_TRUE(f.guard.forgot());
+  EXPECT_EQ(text(f.guard.replid()), "4444444444444444");
+
+  Fixture g;  // the same, and the connection knows another id from the greeting's INFO
+  g.create();
+  g.record.seal = "1111111111111111:2222222222222222:aaaaaaaaaaaaaaaa";
+  g.resynchronize("4444444444444444");
+  g.read();
+  EXPECT_FALSE(g.guard.admitted());
+}
+
+TEST(Guard, the_run_id_is_of_the_greeting_and_the_replication_id_of_the_reading) {
+  Fixture f;
+  f.create();
+  f.resynchronize("4444444444444444");
+  f.read();
+  EXPECT_EQ(text(f.guard.seal()), "1111111111111111:4444444444444444:aaaaaaaaaaaaaaaa");
+  EXPECT_EQ(text(f.guard.run_id()), "1111111111111111");
+}
+
+TEST(Guard, a_replica_loses_its_vote_with_the_reading_that_tells) {
+  Fixture f;
+  f.admit();
+  f.facts.master = false;
+  EXPECT_EQ(f.read(), Next::nothing);
+  EXPECT_EQ(f.guard.reason(), REDLOCK_E_ROLE);
+  EXPECT_TRUE(f.guard.forgot());
+  f.record.seal.clear();
+  EXPECT_EQ(f.until(100'000), Next::nothing) << "a replica is neither sealed nor visited";
+  f.seal();
+  f.facts.master = true;
+  f.until(110'000);
+  EXPECT_TRUE(f.guard.admitted()) << "a master again, in the very same state";
+}
+
+// What only the replication id tells may be a backup, or a first replica: an operator is told so.
+TEST(Guard, replid_is_the_reason_exactly_when_nothing_else_has_changed) {
+  struct {
+    const char* what;
+    const char* run;
+    const char* repl;
+    const char* q;
+    int reason;
+  } const cases[] = {
+      {"nothing", "1111111111111111", "2222222222222222", "aaaaaaaaaaaaaaaa", 0},
+      {"the replication id", "1111111111111111", "4444444444444444", "aaaaaaaaaaaaaaaa", REDLOCK_E_REPLID},
+      {"its last digit", "1111111111111111", "2222222222222223", "aaaaaaaaaaaaaaaa", REDLOCK_E_REPLID},
+      {"the run id", "1111111111111112", "2222222222222222", "aaaaaaaaaaaaaaaa", REDLOCK_E_UNWATCHED},
+      {"the run id's first digit", "2111111111111111", "2222222222222222", "aaaaaaaaaaaaaaaa", REDLOCK_E_UNWATCHED},
+      {"the quarantine id", "1111111111111111", "2222222222222222", "aaaaaaaaaaaaaaab", REDLOCK_E_UNWATCHED},
+      {"the quarantine id's first digit", "1111111111111111", "2222222222222222", "baaaaaaaaaaaaaaa",
+       REDLOCK_E_UNWATCHED},
+      {"a restart", "3333333333333333", "4444444444444444", "aaaaaaaaaaaaaaaa", REDLOCK_E_UNWATCHED},
+      {"new data", "1111111111111111", "4444444444444444", "bbbbbbbbbbbbbbbb", REDLOCK_E_UNWATCHED},
+  };
+  for (const bool reconnected : {false, true}) {
+    for (const auto& c : cases) {
+      const bool other_process = std::string_view(c.run) != "1111111111111111";
+      if (other_process && !reconnected) continue;
+      SCOPED_TRACE(c.what);
+      Fixture f;
+      f.admit();
+      f.now = at(1'000);
+      if (reconnected) f.connect(c.run, c.repl);
+      f.resynchronize(c.repl);
+      f.record.q = c.q;
+      f.read();
+      EXPECT_EQ(f.guard.reason(), c.reason);
+      if (c.reason == 0) continue;
+      EXPECT_TRUE(f.guard.forgot());
+      EXPECT_EQ(f.guard.watched_at(), at(1'000 + guard_ms));
+      EXPECT_EQ(f.until(1'000 + guard_ms - 1), Next::nothing);
+      EXPECT_EQ(f.guard.reason(), c.reason) << "as long as it is watched";
+      EXPECT_EQ(f.until(1'000 + guard_ms), Next::seal);
+    }
+  }
+}
+
+TEST(Guard, a_state_that_changes_again_is_told_by_its_last_change) {
+  Fixture f;
+  f.admit();
+  f.resynchronize("4444444444444444");
+  f.read();
+  f.resynchronize("5555555555555555");
+  f.read();
+  EXPECT_EQ(f.guard.reason(), REDLOCK_E_REPLID);
+  f.create("bbbbbbbbbbbbbbbb");
+  f.read();
+  EXPECT_EQ(f.guard.reason(), REDLOCK_E_UNWATCHED);
+}
+
+TEST(Guard, the_first_state_of_a_client_has_no_change_of_its_replication_id) {
+  Fixture f;
+  EXPECT_EQ(f.read(), Next::create);
+  EXPECT_EQ(f.guard.reason(), REDLOCK_E_UNWATCHED);
+  f.create();
+  f.read();
+  EXPECT_EQ(f.guard.reason(), REDLOCK_E_UNWATCHED);
+}
+
+TEST(Guard, a_run_id_that_changes_on_a_connection_is_another_server) {
+  Fixture f;
+  EXPECT_TRUE(f.guard.identify(f.facts, f.now)) << "as in the greeting";
+  InfoFacts other = f.facts;
+  other.run_id[15] = 'x';
+  EXPECT_FALSE(f.guard.identify(other, f.now));
+  Fixture g;
+  other = g.facts;
+  other.has_run_id = false;
+  EXPECT_FALSE(g.guard.identify(other, g.now)) << "nor is it known to be the same";
+  Fixture h;
+  h.connect("3333333333333333");
+  EXPECT_EQ(text(h.guard.run_id()), "3333333333333333") << "a new connection may be to another one";
+}
+
+// ---- what the server says of itself ---------------------------------------------------------------------------
+
+TEST(Guard, what_the_whole_info_says_can_refuse_it) {
+  struct {
+    void (*change)(InfoFacts&);
+    int reason;
+  } const cases[] = {{[](InfoFacts& i) { i.standalone = false; }, REDLOCK_E_MODE},
+                     {[](InfoFacts& i) { i.loading = true; }, REDLOCK_E_LOADING},
+                     {[](InfoFacts& i) { i.evicts = true; }, REDLOCK_E_MAXMEMORY}};
+  for (const auto& c : cases) {
+    Fixture f;
+    f.admit();
+    EXPECT_FALSE(f.guard.wants_info());
+    InfoFacts changed = f.facts;
+    c.change(changed);
+    f.guard.identify(changed, f.now);
+    EXPECT_EQ(f.guard.reason(), c.reason);
+    EXPECT_EQ(f.guard.forgot(), c.reason == REDLOCK_E_MODE) << c.reason;
+    EXPECT_TRUE(f.guard.wants_info()) << "with the next reading: only INFO can mend it";
+    EXPECT_EQ(f.read(), Next::nothing);
+    EXPECT_EQ(f.guard.reason(), c.reason) << "a reading does not mend it";
+    f.guard.identify(f.facts, f.now);
+    EXPECT_TRUE(f.guard.admitted()) << c.reason;
+    EXPECT_FALSE(f.guard.wants_info());
+  }
+}
+
+TEST(Guard, strict_wants_both_ids) {
+  Fixture f;
+  f.admit();
+  f.facts.has_replid = false;
+  EXPECT_EQ(f.read(), Next::nothing);
+  EXPECT_EQ(f.guard.reason(), REDLOCK_E_IDENTITY);
+  f.record.seal = "1111111111111111:0000000000000000:aaaaaaaaaaaaaaaa";
+  f.read();
+  EXPECT_EQ(f.guard.reason(), REDLOCK_E_IDENTITY) << "nor does a seal without it help";
+
+  Fixture g;
+  g.guard.connected();
+  g.facts.has_run_id = false;
+  g.guard.identify(g.facts, g.now);
+  g.create();
+  EXPECT_EQ(g.read(), Next::nothing);
+  EXPECT_EQ(g.guard.reason(), REDLOCK_E_IDENTITY);
+}
+
+TEST(Guard, evicted_keys_are_as_good_as_forgotten) {
+  Fixture f;
+  f.admit();
+  f.facts.evicted_keys = 1;
+  f.guard.identify(f.facts, f.now);
+  EXPECT_EQ(f.guard.reason(), REDLOCK_E_WALL_CLOCK);
+  EXPECT_EQ(f.guard.watched_at(), at(guard_ms));
+}
+
+TEST(Guard, info_refused_in_the_greeting_is_a_reason_only_when_strict) {
+  Fixture f;
+  f.guard.connected();
+  f.guard.unidentified(REDLOCK_E_NOPERM);
+  f.create();
+  f.read();
+  EXPECT_EQ(f.guard.reason(), REDLOCK_E_NOPERM);
+  EXPECT_TRUE(f.guard.wants_info());
+
+  Fixture g(GuardMode::weak);
+  g.guard.connected();
+  g.guard.unidentified(REDLOCK_E_NOPERM);
+  g.info_error = REDLOCK_E_NOPERM;
+  g.create();
+  g.read();
+  EXPECT_EQ(g.guard.reason(), REDLOCK_E_UNWATCHED);
+  EXPECT_FALSE(g.guard.wants_info());
+  g.seal();
+  EXPECT_EQ(g.record.seal, "0000000000000000:0000000000000000:aaaaaaaaaaaaaaaa");
+  g.read();
+  EXPECT_TRUE(g.guard.admitted());
+}
+
+TEST(Guard, info_refused_inside_a_script_is_a_reason_only_when_strict) {
+  Fixture f;
+  f.admit();
+  f.info_error = REDLOCK_E_NOPERM;
+  EXPECT_EQ(f.read(), Next::nothing);
+  EXPECT_EQ(f.guard.reason(), REDLOCK_E_NOPERM);
+  f.info_error = 0;
+  f.read();
+  EXPECT_TRUE(f.guard.admitted());
+
+  Fixture g(GuardMode::weak);
+  g.info_error = REDLOCK_E_NOPERM;
+  g.create();
+  EXPECT_EQ(g.read(), Next::nothing);
+  EXPECT_EQ(g.until(guard_ms), Next::seal);
+  g.seal();
+  EXPECT_EQ(g.record.seal, "1111111111111111:0000000000000000:aaaaaaaaaaaaaaaa") << "what is refused is not compared";
+  g.read();
+  EXPECT_TRUE(g.guard.admitted());
+  EXPECT_FALSE(g.guard.alone()) << "nobody knows, so commands compare the record";
+}
+
+TEST(Guard, weak_does_without_ids) {
+  Fixture f(GuardMode::weak);
+  f.facts.has_run_id = f.facts.has_replid = false;
+  f.guard.connected();
+  f.guard.identify(f.facts, f.now);
+  f.create();
+  f.read();
+  EXPECT_EQ(f.guard.reason(), REDLOCK_E_UNWATCHED);
+  f.seal();
+  f.read();
+  EXPECT_TRUE(f.guard.admitted());
+}
+
+TEST(Guard, weak_tells_a_replica_as_well) {
+  Fixture f(GuardMode::weak);
+  f.admit();
+  f.facts.master = false;
+  f.read();
+  EXPECT_EQ(f.guard.reason(), REDLOCK_E_ROLE);
+}
+
+TEST(Guard, alone_is_what_the_last_reading_of_this_connection_said) {
+  Fixture f;
+  EXPECT_FALSE(f.guard.alone());
+  f.read();
+  EXPECT_TRUE(f.guard.alone());
+  f.facts.alone = false;
+  f.read();
+  EXPECT_FALSE(f.guard.alone());
+  f.facts.alone = true;
+  f.read();
+  EXPECT_TRUE(f.guard.alone());
+  f.guard.connected();
+  EXPECT_FALSE(f.guard.alone());
+  f.read();
+  f.info_error = REDLOCK_E_NOPERM;
+  f.read();
+  EXPECT_FALSE(f.guard.alone());
+}
+
+// The rest of the reading may tell of another state, in which a plain command would be executed without being compared.
+TEST(Guard, alone_is_not_believed_before_the_whole_reading_has_come) {
+  Fixture f;
+  f.facts.alone = false;
+  f.admit();
+  f.facts.alone = true;
+  f.resynchronize("4444444444444444");
+  const Asked asked = f.ask();
+  f.say_role();
+  EXPECT_FALSE(f.guard.admitted() && f.guard.alone());
+  f.say_fields();
+  EXPECT_FALSE(f.guard.admitted() && f.guard.alone());
+  f.guard.end_reading(asked.number, asked.sent, f.now);
+  EXPECT_FALSE(f.guard.admitted());
+  EXPECT_TRUE(f.guard.alone());
+}
+
+// ---- readings ---------------------------------------------------------------------------------------------------
+
+TEST(Guard, withdrawn_admission_comes_back_by_a_reading) {
+  Fixture f;
+  f.admit();
+  f.now = at(70);
+  f.guard.withdraw(f.now);
+  EXPECT_EQ(f.guard.reason(), REDLOCK_E_UNREAD);
+  EXPECT_EQ(f.guard.deadline(), at(70));
+  EXPECT_TRUE(f.guard.wants_reading(f.now));
+  f.read();
+  EXPECT_TRUE(f.guard.admitted());
+}
+
+// The server executed the reading before what withdrew the admission: before FLUSHALL, say.
+TEST(Guard, a_reading_that_was_sent_before_a_withdrawal_admits_nobody) {
+  Fixture f;
+  f.admit();
+  const Asked before = f.ask();
+  f.guard.withdraw(f.now);
+  EXPECT_TRUE(f.guard.wants_reading(f.now)) << "the one under way does not count";
+  const Asked behind = f.ask();
+  EXPECT_EQ(f.answer(before), Next::nothing);
+  EXPECT_EQ(f.guard.reason(), REDLOCK_E_UNREAD);
+  f.guard.on_time(f.now);
+  EXPECT_EQ(f.guard.reason(), REDLOCK_E_UNREAD);
+  EXPECT_FALSE(f.guard.wants_reading(f.now)) << "one that counts is under way";
+  f.answer(behind);
+  EXPECT_TRUE(f.guard.admitted());
+}
+
+TEST(Guard, two_readings_of_before_a_withdrawal_count_for_nothing) {
+  Fixture f;
+  f.admit();
+  const Asked first = f.ask(), second = f.ask();
+  f.guard.withdraw(f.now);
+  EXPECT_FALSE(f.guard.wants_reading(f.now)) << "two are under way: the third waits for one of them";
+  EXPECT_EQ(f.guard.deadline(), Instant::never());
+  f.answer(first);
+  EXPECT_FALSE(f.guard.admitted());
+  EXPECT_TRUE(f.guard.wants_reading(f.now));
+  const Asked third = f.ask();
+  f.answer(second);
+  EXPECT_FALSE(f.guard.admitted());
+  f.answer(third);
+  EXPECT_TRUE(f.guard.admitted());
+}
+
+TEST(Guard, a_reading_of_before_a_withdrawal_writes_nothing) {
+  struct {
+    void (*change)(Fixture&);
+    Next next;
+  } const cases[] = {{[](Fixture& f) { f.record = {}; }, Next::create},
+                     {[](Fixture& f) { f.create(), f.guard.commission(at(1'000)); }, Next::seal}};
+  for (const auto& c : cases) {
+    Fixture f;
+    c.change(f);
+    const Asked before = f.ask();
+    f.guard.withdraw(f.now);
+    EXPECT_EQ(f.answer(before), Next::nothing);
+    EXPECT_EQ(f.read(), c.next);
+  }
+}
+
+TEST(Guard, an_error_to_a_reading_of_before_a_withdrawal_says_nothing) {
+  Fixture f;
+  f.admit();
+  const Asked before = f.ask();
+  f.guard.withdraw(f.now);
+  f.guard.reading_failed(before.number, REDLOCK_E_LOADING, before.sent, f.now);
+  EXPECT_EQ(f.guard.reason(), REDLOCK_E_UNREAD);
+  EXPECT_TRUE(f.guard.wants_reading(f.now));
+}
+
+// Every order of questions, answers and withdrawals, beside the rule itself.
+TEST(Guard, only_a_reading_sent_after_the_last_withdrawal_admits) {
+  constexpr unsigned steps = 9;
+  unsigned schedules = 1, admissions = 0;
+  for (unsigned i = 0; i < steps; ++i) schedules *= 3;
+  for (unsigned schedule = 0; schedule < schedules; ++schedule) {
+    Fixture f;
+    f.create();
+    f.record.seal = "1111111111111111:2222222222222222:aaaaaaaaaaaaaaaa";
+    std::deque<std::pair<Asked, unsigned>> under_way;  // with the step in which each was sent
+    unsigned withdrawn_in = 0;
+    bool admitted = false;
+    unsigned choice = schedule;
+    for (unsigned step = 1; step <= steps; ++step, choice /= 3) {
+      if (choice % 3 == 0) {
+        under_way.push_back({f.ask(), step});
+      } else if (choice % 3 == 1) {
+        f.guard.withdraw(f.now);
+        withdrawn_in = step;
+        admitted = false;
+      } else if (!under_way.empty()) {
+        const auto [asked, sent_in] = under_way.front();
+        under_way.pop_front();
+        f.answer(asked);
+        admitted = admitted || sent_in > withdrawn_in;
+      }
+      f.guard.on_time(f.now);
+      ASSERT_EQ(f.guard.admitted(), admitted) << "schedule " << schedule << ", step " << step;
+      admissions += admitted;
+    }
+  }
+  EXPECT_GT(admissions, 1'000u);
+}
+
+TEST(Guard, an_admission_lapses_when_no_reading_follows) {
+  Fixture f;
+  f.admit();
+  EXPECT_EQ(f.guard.deadline(), at(5'000)) << "read again at half its life";
+  f.now = at(5'000);
+  EXPECT_TRUE(f.guard.wants_reading(f.now));
+  f.ask();
+  EXPECT_EQ(f.guard.deadline(), at(10'000));
+  f.guard.on_time(at(9'999));
+  EXPECT_TRUE(f.guard.admitted());
+  f.guard.on_time(at(10'000));
+  EXPECT_EQ(f.guard.reason(), REDLOCK_E_UNREAD);
+}
+
+// A write is followed by a reading of its own, perhaps while another is under way.
+TEST(Guard, of_two_readings_each_is_as_old_as_its_own_question) {
+  Fixture f;
+  f.admit();
+  f.now = at(5'000);
+  const Asked first = f.ask();
+  f.now = at(5'100);
+  const Asked second = f.ask();
+  f.answer(first);
+  f.guard.on_time(at(14'999));
+  EXPECT_TRUE(f.guard.admitted());
+  f.now = at(5'200);
+  f.answer(second);
+  f.guard.on_time(at(15'099));
+  EXPECT_TRUE(f.guard.admitted());
+  f.guard.on_time(at(15'100));
+  EXPECT_EQ(f.guard.reason(), REDLOCK_E_UNREAD);
+}
+
+// What the master said is true of some instant after the question was asked, of no later one.
+TEST(Guard, an_answer_that_comes_too_late_admits_nobody) {
+  Fixture f;
+  f.admit();
+  f.now = at(5'000);
+  const Asked asked = f.ask();
+  f.now = at(15'000);
+  f.answer(asked);
+  EXPECT_EQ(f.guard.reason(), REDLOCK_E_UNREAD);
+  EXPECT_TRUE(f.guard.wants_reading(f.now));
+}
+
+TEST(Guard, a_reading_lives_a_third_of_the_longest_ttl_and_never_less_than_a_second) {
+  EXPECT_EQ(reading_lifetime(30'000), Duration::ms(10'000));
+  EXPECT_EQ(reading_lifetime(3'000), Duration::ms(1'000));
+  EXPECT_EQ(reading_lifetime(20), Duration::ms(1'000));
+  EXPECT_EQ(guard_time(30'000, 10'000, 2), Duration::ms(guard_ms));
+}
+
+TEST(Guard, a_record_that_cannot_be_read_says_why) {
+  Fixture f;
+  f.admit();
+  const Asked asked = f.ask();
+  f.guard.reading_failed(asked.number, REDLOCK_E_WRONGTYPE, asked.sent, f.now);
+  EXPECT_EQ(f.guard.reason(), REDLOCK_E_WRONGTYPE);
+  EXPECT_FALSE(f.guard.wants_reading(at(4'999)));
+  f.now = at(5'000);
+  f.guard.on_time(f.now);
+  EXPECT_TRUE(f.guard.wants_reading(f.now));
+  f.read();
+  EXPECT_TRUE(f.guard.admitted());
+}
+
+// Else the timer would fire again at once, for an instant that is over.
+TEST(Guard, a_late_error_is_followed_by_a_reading_now) {
+  Fixture f;
+  const Asked asked = f.ask();
+  f.now = at(9'000);
+  f.guard.reading_failed(asked.number, REDLOCK_E_LOADING, asked.sent, f.now);
+  EXPECT_EQ(f.guard.deadline(), at(9'000));
+  EXPECT_TRUE(f.guard.wants_reading(f.now));
+}
+
+TEST(Guard, a_duplicate_neither_votes_nor_seals) {
+  Fixture f;
+  f.create();
+  f.guard.set_duplicate(true);
+  EXPECT_EQ(f.read(), Next::nothing);
+  EXPECT_EQ(f.guard.reason(), REDLOCK_E_DUPLICATE);
+  EXPECT_EQ(f.until(100'000), Next::nothing);
+  f.guard.set_duplicate(false);
+  EXPECT_EQ(f.read(), Next::seal);
+}
+
+TEST(Guard, distrust_ends_by_itself) {
+  Fixture f;
+  f.admit();
+  f.guard.distrust(at(12'000));
+  EXPECT_EQ(f.guard.reason(), REDLOCK_E_WALL_CLOCK);
+  EXPECT_EQ(f.guard.watched_at(), at(12'000));
+  f.guard.distrust(at(11'000));
+  EXPECT_EQ(f.guard.watched_at(), at(12'000)) << "the longer one counts";
+  f.until(11'999);
+  EXPECT_EQ(f.guard.reason(), REDLOCK_E_WALL_CLOCK);
+  f.until(12'001);
+  EXPECT_TRUE(f.guard.admitted());
+}
+
+}  // namespace
+}  // namespace redlock
