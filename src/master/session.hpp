@@ -199,7 +199,7 @@ class Session {
   bool ask_record(const Script& script, const Bytes* arguments, unsigned count, Instant now);
   // What the script answered: the first letter of its text; the rest of the text is guard().quarantine(). An error that
   // the master answered is negative. A question whose connection broke counts as not asked.
-  enum Said : int16_t { not_asked = 256, not_answered };  // beside every letter
+  enum Said : int16_t { not_asked = 256, not_answered = 512 };  // beside every letter
   int said() const { return said_; }
   // A sample that was asked for since then has come, and it was steady or the first.
   bool samples_clock(Instant since) const { return watch_.known() && watch_.asked() >= since; }
