@@ -3,7 +3,7 @@
 // EntropyPool: random bytes for values. The driver fills it from the system without ever blocking; each byte is used
 // once and wiped. When it is empty rounds wait for it; nothing weaker takes its place.
 #pragma once
-#include "base/types.hpp"
+#include "base/digits.hpp"
 
 namespace redlock {
 
@@ -28,35 +28,19 @@ class EntropyPool {
     memset(bytes_ + size_, 0, size);
   }
 
-  // A value's random part in hexadecimal. Which digit stands for which bits of it is all the same.
+  // A value's random part in hexadecimal. The order of the digits does not matter.
   void take_hex(char (&out)[2 * REDLOCK_VALUE_RANDOM]) {
     unsigned char random[REDLOCK_VALUE_RANDOM];
     take(random, sizeof random);
     size_t at = 0;
     for (; at + sizeof(uint64_t) <= sizeof random; at += sizeof(uint64_t)) {
-      write_digits<uint64_t>(random + at, out + 2 * at);
+      write_random_hex<uint64_t>(random + at, out + 2 * at);
     }
     static_assert(sizeof random % sizeof(uint64_t) == sizeof(uint32_t));
-    write_digits<uint32_t>(random + at, out + 2 * at);
+    write_random_hex<uint32_t>(random + at, out + 2 * at);
   }
 
  private:
-  // The digits of a word, half of them at once, one in each byte: 0 .. 9 are '0' .. '9', and those above are 39
-  // further on.
-  template <class Word>
-  static void write_digits(const unsigned char* random, char* out) {
-    constexpr Word each = static_cast<Word>(0x0101010101010101u);
-    Word word;
-    memcpy(&word, random, sizeof word);
-    const Word halves[] = {word & 0x0F * each, word >> 4 & 0x0F * each};
-    for (const Word nibbles : halves) {
-      const Word letters = (nibbles + 6 * each) >> 4 & each;
-      const Word digits = nibbles + '0' * each + letters * ('a' - '0' - 10);
-      memcpy(out, &digits, sizeof digits);
-      out += sizeof digits;
-    }
-  }
-
   unsigned char* bytes_ = nullptr;
   size_t capacity_ = 0;
   size_t size_ = 0;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include "config/json_text.hpp"
 
+#include "base/digits.hpp"
+
 namespace redlock {
 namespace {
 
 // The configuration needs three.
 constexpr unsigned nesting_max = 8;
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool continues_number(char c) { return is_digit(c) || c == '.' || c == '-' || c == '+' || c == 'e' || c == 'E'; }
 
 class Scanner {

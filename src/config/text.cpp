@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "config/text.hpp"
 
+#include "base/digits.hpp"
+
 namespace redlock {
 namespace {
-
-constexpr char hex_digits[] = "0123456789abcdef";
 
 bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0u) == 0x80u; }
 
@@ -28,12 +28,6 @@ size_t utf8_sequence(Bytes text) {
   return size;
 }
 
-int hex_value(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  const char lower = static_cast<char>(c | 0x20);
-  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-}
-
 TextWriter::TextWriter(char* buffer, size_t capacity) : buffer_(buffer), capacity_(capacity) {
   if (capacity_ > 0) buffer_[0] = '\0';
 }
@@ -53,12 +47,7 @@ TextWriter& TextWriter::raw(Bytes text) {
 
 TextWriter& TextWriter::number(uint64_t value) {
   char digits[20];
-  size_t used = sizeof digits;
-  do {
-    digits[--used] = static_cast<char>('0' + value % 10);
-    value /= 10;
-  } while (value != 0);
-  return raw(Bytes(digits + used, sizeof digits - used));
+  return raw(to_decimal(value, digits));
 }
 
 void TextWriter::put_escape(unsigned char c) {

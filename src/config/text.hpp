@@ -10,8 +10,6 @@ namespace redlock {
 
 // Bytes of the UTF-8 sequence (1..4) at the start of `text`; 0 when there is none.
 size_t utf8_sequence(Bytes text);
-// Of a hex digit; -1: it is none.
-int hex_value(char c);
 
 // Not for arrays that hold a shorter string: Bytes(array) takes the array's size.
 inline Bytes bytes_of(const char* text) { return Bytes(text, strlen(text)); }

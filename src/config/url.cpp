@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "config/url.hpp"
 
+#include "base/digits.hpp"
 #include "config/keys.hpp"
 
 #include <arpa/inet.h>
@@ -37,7 +38,6 @@ bool contains_any(Bytes text, Bytes wanted) {
   return false;
 }
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 bool is_letter(char c) { return lower(c) >= 'a' && lower(c) <= 'z'; }
 
@@ -145,12 +145,8 @@ int parse_host(Bytes text, bool bracketed, Text& out, TextWriter& why) {
 // Only a number of at most five digits is quoted: of redis://user:password, with the host forgotten, the password
 // stands where the port is looked for.
 int parse_port(Bytes text, uint16_t& out, TextWriter& why) {
-  uint32_t port = 0;
-  bool number = text.size >= 1 && text.size <= 5 && (text.data[0] != '0' || text.size == 1);
-  for (size_t i = 0; number && i < text.size; ++i) {
-    number = is_digit(text.data[i]);
-    port = port * 10 + static_cast<uint32_t>(text.data[i] - '0');
-  }
+  uint64_t port = 0;
+  const bool number = text.size <= 5 && parse_decimal(text, port) && (text.data[0] != '0' || text.size == 1);
   if (!number) return fail(why, ".port: not a number in 1..65535");
   if (port < 1 || port > 65535) {
     why.raw(".port: ").number(port).raw(" is not in 1..65535");

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "lock/fence.hpp"
 
+#include "base/digits.hpp"
+
 namespace redlock {
 
 void Proposals::init(Place* places, unsigned size) {
@@ -9,16 +11,10 @@ void Proposals::init(Place* places, unsigned size) {
   for (unsigned i = 0; i < size; ++i) places_[i] = {};
 }
 
-uint32_t Proposals::hash_of(Bytes resource) {
-  uint32_t hash = 2166136261u;
-  for (size_t i = 0; i < resource.size; ++i) hash = (hash ^ static_cast<unsigned char>(resource.data[i])) * 16777619u;
-  return hash;
-}
-
 uint64_t Proposals::next(const Names& names) const {
   uint64_t top = 0;
   for (Bytes resource : names) {
-    const uint32_t name = hash_of(resource);
+    const uint32_t name = hash_of<uint32_t>(resource);
     const Place& p = place(name);
     if (p.name == name && p.top > top) top = p.top;
   }
@@ -27,7 +23,7 @@ uint64_t Proposals::next(const Names& names) const {
 
 void Proposals::heard(const Names& names, uint64_t number) {
   for (Bytes resource : names) {
-    const uint32_t name = hash_of(resource);
+    const uint32_t name = hash_of<uint32_t>(resource);
     Place& p = place(name);
     if (p.name != name) {
       if (p.may_floor) continue;
@@ -38,7 +34,7 @@ void Proposals::heard(const Names& names, uint64_t number) {
 }
 
 bool Proposals::allow_floor(Bytes resource) {
-  const uint32_t name = hash_of(resource);
+  const uint32_t name = hash_of<uint32_t>(resource);
   Place& p = place(name);
   if (p.name != name) {
     if (p.may_floor) return false;
@@ -50,7 +46,7 @@ bool Proposals::allow_floor(Bytes resource) {
 
 bool Proposals::may_floor(const Names& names) const {
   for (Bytes resource : names) {
-    const uint32_t name = hash_of(resource);
+    const uint32_t name = hash_of<uint32_t>(resource);
     const Place& p = place(name);
     if (p.name != name || !p.may_floor) return false;
   }
@@ -59,7 +55,7 @@ bool Proposals::may_floor(const Names& names) const {
 
 void Proposals::floor_taken(const Names& names) {
   for (Bytes resource : names) {
-    const uint32_t name = hash_of(resource);
+    const uint32_t name = hash_of<uint32_t>(resource);
     Place& p = place(name);
     if (p.name == name) p.may_floor = false;
   }

@@ -115,7 +115,6 @@ class Proposals {
   void floor_taken(const Names& names);
 
  private:
-  static uint32_t hash_of(Bytes resource);
   Place& place(uint32_t name) const { return places_[name % size_]; }
 
   Place* places_ = nullptr;

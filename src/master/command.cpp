@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "master/command.hpp"
 
+#include "base/digits.hpp"
+
 namespace redlock {
 namespace {
 
@@ -160,18 +162,7 @@ Bytes take_word(Bytes& text) {
   return word;
 }
 
-// A number that is too large for 64 bits is as good as the largest: no token is left above it.
-bool take_number(Bytes& text, uint64_t& out) {
-  const Bytes word = take_word(text);
-  out = 0;
-  for (size_t i = 0; i < word.size; ++i) {
-    const unsigned digit = static_cast<unsigned char>(word.data[i]) - unsigned{'0'};
-    if (digit > 9) return false;
-    out = out > (UINT64_MAX - digit) / 10 ? UINT64_MAX : out * 10 + digit;
-  }
-  return word.size != 0;
-}
-
+// A token that is too large for 64 bits is as good as the largest: no token is left above it.
 // "held known 41", "ack 42", "known 41 1700000000000", "hint 0 1700000000000"
 Meaning fenced_meaning(Bytes text) {
   Meaning out = {Answer::yes, 0};
@@ -185,23 +176,14 @@ Meaning fenced_meaning(Bytes text) {
                       : word == Bytes("hint")         ? Counter::State::hint
                       : word == Bytes("ack") && !held ? Counter::State::ack
                                                       : Counter::State::none;
-  bool well_formed = out.counter.state != Counter::State::none && take_number(text, out.counter.value);
+  bool well_formed = out.counter.state != Counter::State::none && parse_decimal(take_word(text), out.counter.value);
   if (!held && out.counter.state != Counter::State::ack) {
-    well_formed = well_formed && take_number(text, out.counter.server_ms);
+    well_formed = well_formed && parse_decimal(take_word(text), out.counter.server_ms);
   }
   return well_formed && text.size == 0 ? out : Meaning{};
 }
 
 }  // namespace
-
-Bytes to_decimal(uint64_t number, char (&digits)[20]) {
-  size_t at = sizeof digits;
-  do {
-    digits[--at] = static_cast<char>('0' + number % 10);
-    number /= 10;
-  } while (number != 0);
-  return Bytes(digits + at, sizeof digits - at);
-}
 
 Meaning meaning(Op op, const resp::Item& item) {
   using resp::Type;

@@ -82,9 +82,6 @@ struct Meaning {
 // What an item of depth 0 says to a request. PROTOCOL: an item that no master answers to it.
 Meaning meaning(Op op, const resp::Item& item);
 
-// 64 bits in decimal, at the end of `digits`: a token is text on its way to the masters, never a Lua number.
-Bytes to_decimal(uint64_t number, char (&digits)[20]);
-
 // The first word of an error reply, as enum redlock_err.
 int classify_error(Bytes text);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "master/guard.hpp"
 
+#include "base/digits.hpp"
 #include "resp/writer.hpp"
 
 namespace redlock {
@@ -8,18 +9,10 @@ namespace {
 
 constexpr Duration half(Duration d) { return Duration::ns(d.ns() / 2); }
 
-// FNV-1a, and then so that a sum over several names depends on every bit of each.
-uint64_t hash_of(Bytes text) {
-  uint64_t hash = 0xCBF29CE484222325u;
-  for (size_t i = 0; i < text.size; ++i) hash = (hash ^ static_cast<unsigned char>(text.data[i])) * 0x100000001B3u;
+// The hash of a name, mixed so that a sum over several names depends on every bit of each.
+uint64_t hash_of_name(Bytes name) {
+  const uint64_t hash = hash_of<uint64_t>(name);
   return (hash ^ (hash >> 29)) * 0xBF58476D1CE4E5B9u;
-}
-
-void write_digits(resp::Writer& out, uint64_t value, unsigned base, unsigned width) {
-  char digits[20];
-  unsigned n = 0;
-  for (; n < width || value != 0; value /= base) digits[sizeof digits - ++n] = "0123456789abcdef"[value % base];
-  out.raw(Bytes(digits + sizeof digits - n, n));
 }
 
 // "replication id:quarantine id", as a visit is written under it.
@@ -29,17 +22,10 @@ constexpr size_t state_size = 2 * InfoFacts::id_size + 1;
 int64_t visit_in(Bytes text, Bytes state) {
   if (text.size <= state.size + 1 || text.size > state.size + 1 + 18) return -1;
   if (Bytes(text.data, state.size) != state || text.data[state.size] != ' ') return -1;
-  int64_t ms = 0;
-  for (size_t i = state.size + 1; i < text.size; ++i) {
-    if (text.data[i] < '0' || text.data[i] > '9') return -1;
-    ms = ms * 10 + (text.data[i] - '0');
-  }
-  return ms;
+  uint64_t ms = 0;
+  const bool is_time = parse_decimal(Bytes(text.data + state.size + 1, text.size - state.size - 1), ms);
+  return is_time ? static_cast<int64_t>(ms) : -1;
 }
-
-}  // namespace
-
-namespace {
 
 Bytes write_own_key(const Settings& settings, Bytes name, char (&text)[meta_key_max]) {
   resp::Writer out(text, sizeof text);
@@ -59,12 +45,15 @@ Bytes write_seen_key(const Settings& settings, char (&text)[meta_key_max]) {
 Bytes write_fingerprint(const Settings& settings, unsigned quorum, char (&text)[fingerprint_max]) {
   resp::Writer out(text, sizeof text);
   uint64_t ids = 0;
-  for (MasterIndex m = 0; m < settings.masters; ++m) ids += hash_of(settings.master[m].name);
-  write_digits(out.raw("v1 n="), settings.masters, 10, 1);
-  write_digits(out.raw(" q="), quorum, 10, 1);
-  write_digits(out.raw(" max_ttl_ms="), settings.max_ttl_ms, 10, 1);
-  write_digits(out.raw(" ids="), ids, 16, 16);
-  return out.written();
+  for (MasterIndex m = 0; m < settings.masters; ++m) ids += hash_of_name(settings.master[m].name);
+  char hex[16];
+  write_hex(static_cast<uint32_t>(ids >> 32), hex);
+  write_hex(static_cast<uint32_t>(ids), hex + 8);
+  char digits[20];
+  out.raw("v1 n=").raw(to_decimal(settings.masters, digits));
+  out.raw(" q=").raw(to_decimal(quorum, digits));
+  out.raw(" max_ttl_ms=").raw(to_decimal(settings.max_ttl_ms, digits));
+  return out.raw(" ids=").raw(Bytes(hex, sizeof hex)).written();
 }
 
 // ---- the connection -------------------------------------------------------------------------------------------

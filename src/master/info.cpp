@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "master/info.hpp"
 
+#include "base/digits.hpp"
+
 namespace redlock {
 namespace {
 
@@ -17,14 +19,6 @@ bool copy_id(char* to, Bytes value) {
   if (value.size < size || Bytes(value.data, size) == Bytes("0000000000000000")) return false;
   memcpy(to, value.data, size);
   return true;
-}
-
-uint64_t number_in(Bytes digits) {
-  uint64_t n = 0;
-  for (size_t i = 0; i < digits.size && digits.data[i] >= '0' && digits.data[i] <= '9'; ++i) {
-    n = n * 10 + static_cast<uint64_t>(digits.data[i] - '0');
-  }
-  return n;
 }
 
 }  // namespace
@@ -79,7 +73,7 @@ void InfoReader::line() {
   } else if (value_of(text, "maxmemory_policy", value)) {
     evicting_ = value != Bytes("noeviction");
   } else if (value_of(text, "evicted_keys", value)) {
-    facts_.evicted_keys = number_in(value);
+    parse_decimal(value, facts_.evicted_keys);
   }
 }
 

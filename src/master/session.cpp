@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "master/session.hpp"
 
+#include "base/digits.hpp"
 #include "resp/words.hpp"
 #include "resp/writer.hpp"
 
@@ -231,7 +232,7 @@ void Session::say_rest(Instant now) {
 void Session::say_ping(Instant now) {
   static constexpr auto ping = resp::words<1>("PING");
   nonce_state_ = nonce_state_ * 1664525u + 1013904223u;
-  for (unsigned i = 0; i < sizeof nonce_; ++i) nonce_[i] = "0123456789abcdef"[nonce_state_ >> (28 - 4 * i) & 0xF];
+  write_hex(nonce_state_, nonce_);
   tx_.append(ping);
   put(Bytes(nonce_, sizeof nonce_));
   push_own(kind_ping, now);

@@ -5,6 +5,7 @@
 //
 // A reading is CLIENT CACHING yes, the script, TIME, in one write. On a connection with tracking the next change of the
 // record, or a null push, is told before the reply of anything that came after it.
+#include "base/digits.hpp"
 #include "master/session.hpp"
 #include "resp/words.hpp"
 
@@ -12,17 +13,7 @@ namespace redlock {
 namespace {
 
 constexpr unsigned readings_per_info = 6;  // every 1.5 longest ttls or so
-constexpr int64_t seconds_max = 9'000'000'000;
-
-bool to_number(Bytes digits, int64_t& out) {
-  out = 0;
-  if (digits.size == 0 || digits.size > 11) return false;
-  for (size_t i = 0; i < digits.size; ++i) {
-    if (digits.data[i] < '0' || digits.data[i] > '9') return false;
-    out = out * 10 + (digits.data[i] - '0');
-  }
-  return true;
-}
+constexpr uint64_t seconds_max = 9'000'000'000;
 
 }  // namespace
 
@@ -75,10 +66,7 @@ void Session::say_record(Bytes desc, Bytes q, Bytes new_q, Bytes seal, Instant n
 void Session::begin_state(Bytes desc, Bytes q, Instant now) {
   if (!seeded_) return guard_.written(REDLOCK_E_SYSTEM);
   char fresh[Guard::id_size];
-  for (unsigned i = 0; i < sizeof fresh; i += 8) {
-    const uint32_t word = quarantines_.next();
-    for (unsigned d = 0; d < 8; ++d) fresh[i + d] = "0123456789abcdef"[word >> (28 - 4 * d) & 0xF];
-  }
+  for (unsigned i = 0; i < sizeof fresh; i += 8) write_hex(quarantines_.next(), fresh + i);
   say_record(desc, q, Bytes(fresh, sizeof fresh), Bytes(), now);
 }
 
@@ -176,12 +164,12 @@ void Session::handle_time(const resp::Item& item, Instant sent, Instant now) {
     guard_.read_clock(item.type == resp::Type::error ? classify_error(item.text) : 0);
     return guard_changed();
   }
-  int64_t n = 0;
-  if (!to_number(item.text, n) || n > seconds_max) return fail(REDLOCK_E_PROTOCOL);
+  uint64_t n = 0;
+  if (!parse_decimal(item.text, n) || n > seconds_max) return fail(REDLOCK_E_PROTOCOL);
   if (!item.last) {
-    server_us_ = n * 1'000'000;
+    server_us_ = static_cast<int64_t>(n) * 1'000'000;
   } else if (server_us_ >= 0) {
-    const ClockWatch::Verdict verdict = watch_.sample(sent, now, server_us_ + n, settings_.drift_ppm, news_.by);
+    const ClockWatch::Verdict verdict = watch_.sample(sent, now, server_us_ + static_cast<int64_t>(n), settings_.drift_ppm, news_.by);
     if (verdict == ClockWatch::Verdict::stepped) news_.stepped = *has_news_ = true;
   }
 }

@@ -1,25 +1,19 @@
 // SPDX-License-Identifier: MIT
 #include "resp/reader.hpp"
 
+#include "base/digits.hpp"
+
 namespace redlock::resp {
 namespace {
 
 constexpr char type_bytes[] = "+-:$*_#,(!=%|~>";
 
 bool parse_integer(Bytes text, int64_t& out) {
-  const char* p = text.data;
-  const char* const end = p + text.size;
-  const bool negative = p != end && *p == '-';
-  if (negative) ++p;
-  const size_t digits = static_cast<size_t>(end - p);
-  if (digits == 0 || digits > 19) return false;  // 19 nines fit into 64 bits without a sign
-  if (*p == '0' && (digits > 1 || negative)) return false;
+  const bool negative = text.size != 0 && *text.data == '-';
+  const Bytes digits(text.data + negative, text.size - negative);
+  if (digits.size > 1 && *digits.data == '0') return false;
   uint64_t value = 0;
-  do {
-    const unsigned digit = static_cast<unsigned char>(*p) - unsigned{'0'};
-    if (digit > 9) return false;
-    value = value * 10 + digit;
-  } while (++p != end);
+  if (!parse_decimal(digits, value) || (negative && value == 0)) return false;
   if (value > uint64_t{INT64_MAX} + negative) return false;
   out = static_cast<int64_t>(negative ? 0 - value : value);
   return true;
@@ -28,7 +22,7 @@ bool parse_integer(Bytes text, int64_t& out) {
 // Reads over one or more digits at the front of text.
 bool skip_digits(Bytes& text) {
   size_t n = 0;
-  while (n < text.size && text.data[n] >= '0' && text.data[n] <= '9') ++n;
+  while (n < text.size && is_digit(text.data[n])) ++n;
   text = Bytes(text.data + n, text.size - n);
   return n != 0;
 }

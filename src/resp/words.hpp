@@ -4,7 +4,7 @@
 //
 //     static constexpr auto eval = words<6>("EVAL");   // an array of 7, of which 6 follow
 #pragma once
-#include "base/types.hpp"
+#include "base/digits.hpp"
 
 namespace redlock::resp {
 
@@ -14,20 +14,18 @@ struct Words {
   constexpr operator Bytes() const { return Bytes(text, size); }
 };
 
-constexpr size_t header_size(size_t value) { return (value < 10 ? 1u : value < 100 ? 2u : 3u) + 3u; }
+constexpr size_t header_size(size_t value) { return decimal_size(value) + 3; }
 
 constexpr char* put_header(char* at, char type, size_t value) {
-  const size_t size = header_size(value);
-  at[0] = type;
-  for (size_t i = size - 3; i > 0; --i, value /= 10) at[i] = static_cast<char>('0' + value % 10);
-  at[size - 2] = '\r';
-  at[size - 1] = '\n';
-  return at + size;
+  *at++ = type;
+  at = write_decimal(at, value, decimal_size(value));
+  *at++ = '\r';
+  *at++ = '\n';
+  return at;
 }
 
 template <size_t n>
 constexpr char* put_word(char* at, const char (&word)[n]) {
-  static_assert(n - 1 < 1000);
   at = put_header(at, '$', n - 1);
   for (size_t i = 0; i + 1 < n; ++i) *at++ = word[i];
   *at++ = '\r';

@@ -4,7 +4,7 @@
 // byte of a name or value can ever be read as a command by the server. When the buffer is too small nothing is to be
 // sent: fits() turns false for good and no byte is written past the end.
 #pragma once
-#include "base/types.hpp"
+#include "base/digits.hpp"
 
 namespace redlock::resp {
 
@@ -44,12 +44,9 @@ class Writer {
   Bytes written() const { return Bytes(begin_, size()); }
 
  private:
-  static unsigned digits_of(size_t value);
-  static char* put_long(char* at, size_t value, unsigned digits);
-
   // The `digits` decimal digits of value from `at` on; returns what follows them. Names and values have one or two.
   static char* put_number(char* at, size_t value, unsigned digits) {
-    if (digits > 2) return put_long(at, value, digits);
+    if (digits > 2) return write_decimal(at, value, digits);
     if (digits == 2) *at++ = static_cast<char>('0' + value / 10);
     *at++ = static_cast<char>('0' + value % 10);
     return at;
@@ -65,7 +62,7 @@ class Writer {
   }
 
   Writer& header(char type, size_t value) {
-    const unsigned digits = value < 10 ? 1 : value < 100 ? 2 : digits_of(value);
+    const unsigned digits = value < 10 ? 1 : value < 100 ? 2 : decimal_size(value);
     if (char* at = take(1 + digits + 2)) {
       *at = type;
       put_crlf(put_number(at + 1, value, digits));
@@ -74,7 +71,7 @@ class Writer {
   }
   // Space for the `size` bytes of a bulk string, its length line and final CR LF written; nullptr if that does not fit.
   char* open_bulk(size_t size) {
-    const unsigned digits = size < 10 ? 1 : size < 100 ? 2 : digits_of(size);
+    const unsigned digits = size < 10 ? 1 : size < 100 ? 2 : decimal_size(size);
     char* at = take(1 + digits + 2 + size + 2);
     if (at == nullptr) return nullptr;
     *at = '$';

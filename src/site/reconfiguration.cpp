@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "site/reconfiguration.hpp"
 
+#include "base/digits.hpp"
 #include "lock/quorum.hpp"
 #include "site/move_script.hpp"
 
@@ -87,7 +88,7 @@ Reconfiguration::Reconfiguration(Client& old_set, Client& new_set, uint64_t seed
 }
 
 void Reconfiguration::draw_id(char* id) {
-  for (unsigned i = 0; i < Guard::id_size; ++i) id[i] = "0123456789abcdef"[ids_.next() & 0xF];
+  for (unsigned i = 0; i < Guard::id_size; ++i) id[i] = hex_digits[ids_.next() & 0xF];
 }
 
 void Reconfiguration::finish(int result) {

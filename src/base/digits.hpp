@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+//
+// Digits: numbers as text, text as numbers, and a hash of a text. All rooms print and parse here.
+#pragma once
+#include "base/types.hpp"
+
+namespace redlock {
+
+// ---- decimal ----------------------------------------------------------------------------------------------------
+
+constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// How many decimal digits a number has. size_t is the machine's word: no 64-bit division on a 32-bit gateway.
+constexpr unsigned decimal_size(size_t value) {
+  unsigned n = 1;
+  for (; value >= 1000; value /= 1000) n += 3;
+  return value >= 100 ? n + 2 : value >= 10 ? n + 1 : n;
+}
+
+// Writes the `size` decimal digits of a number to `at`; returns the place behind them.
+constexpr char* write_decimal(char* at, size_t value, unsigned size) {
+  char* const end = at + size;
+  for (char* p = end - 1; p != at; value /= 10) *p-- = static_cast<char>('0' + value % 10);
+  *at = static_cast<char>('0' + value);
+  return end;
+}
+
+// 64 bits in decimal, at the end of `digits`.
+[[gnu::noinline]] inline Bytes to_decimal(uint64_t number, char (&digits)[20]) {
+  size_t at = sizeof digits;
+  do {
+    digits[--at] = static_cast<char>('0' + number % 10);
+    number /= 10;
+  } while (number != 0);
+  return Bytes(digits + at, sizeof digits - at);
+}
+
+// The number of a text that consists of digits only; false for any other text, and for an empty one. Leading zeros do
+// not count. A number of more than 19 digits is given as UINT64_MAX: 19 nines fit into 64 bits.
+[[gnu::noinline]] inline bool parse_decimal(Bytes text, uint64_t& out) {
+  while (text.size > 1 && *text.data == '0') text = Bytes(text.data + 1, text.size - 1);
+  uint64_t value = 0;
+  for (size_t i = 0; i < text.size; ++i) {
+    const unsigned digit = static_cast<unsigned char>(text.data[i]) - unsigned{'0'};
+    if (digit > 9) return false;
+    value = value * 10 + digit;
+  }
+  out = text.size <= 19 ? value : UINT64_MAX;
+  return text.size != 0;
+}
+
+// ---- hexadecimal ------------------------------------------------------------------------------------------------
+
+inline constexpr char hex_digits[] = "0123456789abcdef";
+
+// The value of a hexadecimal digit; -1: the character is none.
+[[gnu::noinline]] inline int hex_value(char c) {
+  if (is_digit(c)) return c - '0';
+  const char lower = static_cast<char>(c | 0x20);
+  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+}
+
+// 32 bits as eight digits, the highest first.
+[[gnu::noinline]] inline void write_hex(uint32_t word, char* out) {
+  for (unsigned i = 0; i < 8; ++i, word <<= 4) out[i] = hex_digits[word >> 28];
+}
+
+// The digits of random bytes, in any order: half of a word's digits at once, one in each byte. The digits 0 to 9 are
+// '0' to '9'; those above are 39 further on.
+template <class Word>
+void write_random_hex(const unsigned char* random, char* out) {
+  constexpr Word each = static_cast<Word>(0x0101010101010101u);
+  Word word;
+  memcpy(&word, random, sizeof word);
+  const Word halves[] = {word & 0x0F * each, word >> 4 & 0x0F * each};
+  for (const Word nibbles : halves) {
+    const Word letters = (nibbles + 6 * each) >> 4 & each;
+    const Word digits = nibbles + '0' * each + letters * ('a' - '0' - 10);
+    memcpy(out, &digits, sizeof digits);
+    out += sizeof digits;
+  }
+}
+
+// ---- hash -------------------------------------------------------------------------------------------------------
+
+// FNV-1a, of 32 or 64 bits.
+template <class Word>
+Word hash_of(Bytes text) {
+  static_assert(sizeof(Word) == 4 || sizeof(Word) == 8);
+  constexpr Word prime = static_cast<Word>(sizeof(Word) == 4 ? 16777619u : 0x100000001B3u);
+  Word hash = static_cast<Word>(sizeof(Word) == 4 ? 2166136261u : 0xCBF29CE484222325u);
+  for (size_t i = 0; i < text.size; ++i) hash = (hash ^ static_cast<unsigned char>(text.data[i])) * prime;
+  return hash;
+}
+
+}  // namespace redlock
