@@ -20,6 +20,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <stdexcept>
 
@@ -39,14 +40,22 @@ int64_t now_ms() {
 
 std::string redis_server_path() {
   if (const char* chosen = std::getenv("REDLOCK_REDIS_SERVER")) return chosen;
-  std::stringstream folders(std::getenv("PATH") ? std::getenv("PATH") : "/usr/bin");
-  for (std::string folder; std::getline(folders, folder, ':');) {
-    const std::string path = folder + "/redis-server";
-    if (::access(path.c_str(), X_OK) == 0) return path;
+  for (const char* program : {"/redis-server", "/valkey-server"}) {
+    std::stringstream folders(std::getenv("PATH") ? std::getenv("PATH") : "/usr/bin");
+    for (std::string folder; std::getline(folders, folder, ':');) {
+      const std::string path = folder + program;
+      if (::access(path.c_str(), X_OK) == 0) return path;
+    }
   }
   fail(
-      "redis-server is not in PATH; these tests need one: install the package redis-server, or name the program in "
-      "REDLOCK_REDIS_SERVER");
+      "neither redis-server nor valkey-server is in PATH; these tests need one: install the package redis-server, or name "
+      "the program in REDLOCK_REDIS_SERVER");
+}
+
+// For every server that a test starts, e.g. "--io-threads 4"; what a test asks for itself comes behind, and wins.
+std::vector<std::string> arguments_from_outside() {
+  std::istringstream words(std::getenv("REDLOCK_REDIS_ARGS") ? std::getenv("REDLOCK_REDIS_ARGS") : "");
+  return {std::istream_iterator<std::string>(words), {}};
 }
 
 // A killed test cannot tidy up: what it leaves lies in the build folder, unless that is too deep for a socket's path.
@@ -284,6 +293,8 @@ std::vector<std::string> RedisServer::arguments() const {
   else
     add({"--port", std::to_string(port_), "--bind", "127.0.0.1"});
   if (!options_.password.empty()) add({"--requirepass", options_.password});
+  const std::vector<std::string> outside = arguments_from_outside();
+  words.insert(words.end(), outside.begin(), outside.end());
   words.insert(words.end(), options_.args.begin(), options_.args.end());
   return words;
 }

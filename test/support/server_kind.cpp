@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT
+#include "server_kind.hpp"
+
+#include <charconv>
+#include <stdexcept>
+
+namespace redlock::test {
+
+namespace {
+
+std::string info_line(const std::string& info, const std::string& name) {
+  const size_t at = info.find("\n" + name + ":");
+  if (at == std::string::npos) return "";
+  const size_t value = at + name.size() + 2;
+  return info.substr(value, info.find('\r', value) - value);
+}
+
+unsigned number_of(const std::string& version) {
+  unsigned number = 0;
+  const char* at = version.data();
+  const char* const end = at + version.size();
+  for (int part = 0; part < 3; ++part) {
+    unsigned value = 0;
+    at = std::from_chars(at, end, value).ptr;
+    number = number * 100 + value;
+    if (at != end) ++at;
+  }
+  return number;
+}
+
+size_t count_of(std::string_view line) { return std::stoul(std::string(line.substr(1))); }
+
+std::string outline_of_one(std::string_view bytes, size_t& at);
+
+// HELLO's map: who it is and which modules it brings is nobody's business here.
+std::string outline_of_many(std::string_view bytes, size_t& at, size_t count) {
+  std::string text;
+  for (size_t i = 0; i < count; ++i) {
+    const std::string one = outline_of_one(bytes, at);
+    text += one;
+    const bool names = one == "$server " || one == "$version " || one == "$modules ";
+    if (!names || i % 2 != 0 || i + 1 == count) continue;
+    outline_of_one(bytes, at);
+    text += "any ";
+    ++i;
+  }
+  return text;
+}
+
+std::string outline_of_one(std::string_view bytes, size_t& at) {
+  const size_t end = bytes.find("\r\n", at);
+  if (end == std::string_view::npos) throw std::runtime_error("half a reply: " + std::string(bytes.substr(at)));
+  const std::string_view line = bytes.substr(at, end - at);
+  at = end + 2;
+  switch (line.at(0)) {
+    case '-':
+      return first_word(line) + " ";
+    case '$':
+    case '=': {
+      if (line == "$-1") break;
+      const size_t size = count_of(line);
+      const std::string payload(bytes.substr(at, size));
+      at += size + 2;
+      return line[0] + payload + " ";
+    }
+    case '*':
+    case '%':
+    case '~':
+    case '>': {
+      if (line == "*-1") break;
+      const size_t count = count_of(line) * (line[0] == '%' ? 2 : 1);
+      return std::string(line) + "( " + outline_of_many(bytes, at, count) + ") ";
+    }
+    default:
+      break;
+  }
+  return std::string(line) + " ";
+}
+
+}  // namespace
+
+ServerKind kind_of(RedisServer& server) {
+  const std::string info = server.command({"INFO", "server"});
+  ServerKind kind;
+  kind.text = info_line(info, "valkey_version");
+  kind.valkey = !kind.text.empty();
+  if (!kind.valkey) kind.text = info_line(info, "redis_version");
+  kind.version = number_of(kind.text);
+  return kind;
+}
+
+bool knows(const ServerKind& kind, const Args& command) {
+  if (kind.valkey || kind.version >= 70'000) return true;
+  if (command[0] == "PEXPIRE" && command.size() > 3) return false;
+  if (kind.version >= 60'200) return true;
+  return command != Args{"HELLO"} && !(command[0] == "SCRIPT" && command.size() > 2 && command[1] == "FLUSH");
+}
+
+void speak_as(const ServerKind& kind, RedisDouble& redis) {
+  const bool redis_before_7 = !kind.valkey && kind.version < 70'000;
+  redis.knobs.version = kind.text;
+  redis.knobs.setinfo = kind.valkey || kind.version >= 70'200;
+  redis.knobs.script_errors = redis_before_7;
+  redis.knobs.loops = (redis_before_7 && kind.version < 60'208) || (kind.is_seven() && kind.version < 70'005);
+}
+
+std::string first_word(std::string_view error) {
+  static constexpr std::string_view of_six = "-ERR Error running script", line = "@user_script: ";
+  if (error.starts_with(of_six)) {
+    if (const size_t place = error.rfind(line); place != std::string_view::npos) {
+      const std::string_view behind = error.substr(error.find(": ", place + line.size()) + 2);
+      if (behind.starts_with('-')) error = behind;
+    }
+  }
+  return std::string(error.substr(0, error.find(' ')));
+}
+
+std::string outline(std::string_view bytes) {
+  std::string text;
+  for (size_t at = 0; at < bytes.size();) text += outline_of_one(bytes, at);
+  return text;
+}
+
+}  // namespace redlock::test

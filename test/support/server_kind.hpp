@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+//
+// Which server a test has before it. Redis 7.0 is the one whose texts are known by heart; of any other the outline is compared:
+// all replies and pushes in their order, but of an error its words that are alike everywhere, and of HELLO no name.
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "support/redis_double.hpp"
+#include "support/redis_server.hpp"
+
+namespace redlock::test {
+
+struct ServerKind {
+  bool valkey = false;
+  unsigned version = 0;  // 70015: 7.0.15
+  std::string text;      // "7.0.15"
+
+  bool is_seven() const { return !valkey && version / 100 == 700; }  // Redis 7.0.x
+};
+
+ServerKind kind_of(RedisServer& server);
+
+// Nothing that this server cannot know: its words are younger, or it parses them in another way.
+bool knows(const ServerKind& kind, const Args& command);
+
+// The double speaks as this server does, as far as a knob of its says so.
+void speak_as(const ServerKind& kind, RedisDouble& redis);
+
+// An error's first word; of a script's error in the words of Redis 6 the one behind them, if there is one.
+std::string first_word(std::string_view error);
+
+// Any number of replies and pushes, in their order.
+std::string outline(std::string_view bytes);
+
+}  // namespace redlock::test
