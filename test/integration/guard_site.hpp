@@ -10,6 +10,7 @@
 
 #include "client_harness.hpp"
 #include "support/redis_server.hpp"
+#include "support/server_kind.hpp"
 
 namespace redlock::test {
 
@@ -57,9 +58,9 @@ inline void wait_guarded(Loop& loop, Client& client, uint32_t index, int err) {
 
 // A user with every permission but these: "-info", "-client|tracking".
 inline void deny(RedisServer& server, const std::vector<std::string>& permissions) {
-  std::vector<std::string> words = {"ACL", "SETUSER", "locker", "reset", "on", ">secret", "~*", "&*", "+@all"};
-  words.insert(words.end(), permissions.begin(), permissions.end());
-  EXPECT_EQ(server.command(words), "OK");
+  std::vector<std::string> rules = {"reset", "on", ">secret", "~*", "&*", "+@all"};
+  rules.insert(rules.end(), permissions.begin(), permissions.end());
+  EXPECT_EQ(set_user(server, "locker", rules), "OK");
 }
 inline void log_in(Settings& settings) {
   settings.strings.push_back({"username", "locker"});

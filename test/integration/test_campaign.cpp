@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "support/redis_server.hpp"
+#include "support/server_kind.hpp"
 #include "thread_harness.hpp"
 
 namespace redlock::test {
@@ -199,7 +200,7 @@ class Fate {
 TEST(Campaign, TheLedgerSeesTwoHoldersAndBadTokens) {
   Cluster masters(3);
   // Who is told of a flush is quick to know that his lock is lost.
-  for (size_t m = 0; m < 3; ++m) masters[m].command({"ACL", "SETUSER", "default", "-client|tracking"});
+  for (size_t m = 0; m < 3; ++m) set_user(masters[m], "default", {"-client|tracking"});
   ThreadClient a(settings(masters.urls(), "a", "off")), b(settings(masters.urls(), "b", "off"));
   Ledger ledger;
   redlock_lock_t first{0}, second{0};

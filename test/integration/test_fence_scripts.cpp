@@ -97,7 +97,7 @@ class FenceScripts : public Twins {
       ttls += resp_command({"PTTL", name});
     }
     const auto [real_values, twin_values] = answers(reads, 2 * names.size());
-    EXPECT_EQ(readable(real_values), readable(twin_values));
+    EXPECT_EQ(comparable(real_values), comparable(twin_values));
     const auto [real_ttls, twin_ttls] = answers(ttls, names.size());
     EXPECT_EQ(whole_ttls(real_ttls), whole_ttls(twin_ttls));
   }

@@ -13,6 +13,7 @@
 
 #include "client_harness.hpp"
 #include "support/redis_server.hpp"
+#include "support/server_kind.hpp"
 
 namespace redlock::test {
 namespace {
@@ -124,7 +125,7 @@ TEST(Reconfigure, ThreeBecomeFiveUnderARunningClient) {
 // from it, it never gets another.
 TEST(Reconfigure, AClientWithoutTrackingLosesItsVotesToo) {
   Servers servers(3);
-  for (unsigned i = 0; i < 3; ++i) servers[i].command({"ACL", "SETUSER", "default", "-client|tracking", "-hello"});
+  for (unsigned i = 0; i < 3; ++i) set_user(servers[i], "default", {"-client|tracking", "-hello"});
   Loop loop;
   const Settings one = of(servers, {0}), three = of(servers, {0, 1, 2});
   Client old_client(loop, of(servers, {0}, true));

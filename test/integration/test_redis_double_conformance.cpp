@@ -246,10 +246,10 @@ TEST_F(Conformance, Password) {
   options.password = "secret";
   start(options);
   redis.knobs.password = "secret";
+  // Valkey 9 tells a stranger nothing, not even that it does not know a command.
+  if (!kind.valkey || kind.version < 90'000) compare({{0, {{"FOO"}}}, {0, {{"SET", "k"}}}});
   compare({
       {0, {{"PING"}}},
-      {0, {{"FOO"}}},
-      {0, {{"SET", "k"}}},
       {0, {{"CLIENT", "ID"}}},
       {0, {{"HELLO"}}},
       {0, {{"HELLO", "3"}}},
@@ -447,6 +447,7 @@ TEST_F(ScriptConformance, ReplicaWithoutItsMaster) {
   RedisServer::Options options;
   options.args = {"--replica-serve-stale-data", "no"};
   start(options);
+  if (kind.is_before_seven()) GTEST_SKIP() << "its PING is answered, and its SET with READONLY: neither is asked for a vote";
   compare({{0, {{"PING"}}}, {1, {{"HELLO", "3"}}}});
   real().command({"REPLICAOF", "127.0.0.1", "1"});
   redis.become_replica();
@@ -506,10 +507,8 @@ TEST_F(ScriptConformance, Permissions) {
   start();
   real().command({"SET", "k", "mine"});
   redis.put("k", "mine", 0, now);
-  real().command({"ACL", "SETUSER", "default", "-set", "-del", "-client|tracking", "-hello"});
-  redis.knobs.noperm = {"SET", "DEL", "HELLO"};
-  real().command({"ACL", "SETUSER", "default", "-client|kill"});
-  redis.knobs.noperm.insert("CLIENT|KILL");
+  EXPECT_EQ(set_user(real(), "default", {"-set", "-del", "-client|tracking", "-client|kill", "-hello"}), "OK");
+  redis.knobs.noperm = {"SET", "DEL", "HELLO", "CLIENT|KILL"};
   compare({{0, {{"CLIENT", "KILL", "ID", "9999"}}}});
   compare({{0, {{"SET", "k", "v"}}},
            {0, {{"GET", "k"}}},
@@ -660,10 +659,8 @@ TEST_F(Conformance, KillById) {
 }
 
 TEST_F(Conformance, TooManyClients) {
-  RedisServer::Options options;
-  options.args = {"--maxclients", "1"};
-  start(options);
-  real().command({"PING"});
+  start();
+  EXPECT_EQ(real().command({"CONFIG", "SET", "maxclients", "1"}), "OK");
   redis.knobs.max_clients = true;
   compare_bytes("", 1);
 }
@@ -675,9 +672,10 @@ TEST_F(Conformance, InfoSaysWhatTheLibraryReads) {
   const int twin = redis.open(now);
   redis.receive(twin, resp_command({"INFO"}), now);
   const std::string twin_info = redis.out(twin);
-  for (const std::string field : {"redis_version:", "redis_mode:", "run_id:", "server_time_usec:", "uptime_in_seconds:",
-                                  "role:", "master_replid:", "connected_slaves:", "repl_backlog_active:",
-                                  "maxmemory:", "maxmemory_policy:", "loading:",
+  const char* const mode = kind.valkey ? "server_mode:" : "redis_mode:";
+  EXPECT_NE(real_info.find(std::string("\r\n") + mode), std::string::npos);
+  for (const std::string field : {"redis_version:", "run_id:", "uptime_in_seconds:", "role:", "master_replid:",
+                                  "connected_slaves:", "repl_backlog_active:", "maxmemory:", "maxmemory_policy:", "loading:",
                                   "evicted_keys:", "aof_enabled:", "rdb_last_bgsave_status:"}) {
     EXPECT_NE(real_info.find("\r\n" + field), std::string::npos) << field;
     EXPECT_NE(twin_info.find("\r\n" + field), std::string::npos) << field;

@@ -7,6 +7,7 @@
 
 #include "client_harness.hpp"
 #include "support/redis_server.hpp"
+#include "support/server_kind.hpp"
 
 namespace redlock::test {
 namespace {
@@ -166,7 +167,7 @@ TEST(Waiting, WhereHelloIsRefused) {
 TEST(Waiting, WhereNothingIsTold) {
   Loop loop;
   RedisServer master;
-  master.command({"ACL", "SETUSER", "gateway", "on", ">secret", "~*", "+@all", "-client|tracking"});
+  set_user(master, "gateway", {"on", ">secret", "~*", "+@all", "-client|tracking"});
   Client holder(loop, Settings{{master.url()}, "holder", {}, {}});
   holder.wait_up(1);
   const std::string url = "redis://gateway:secret@127.0.0.1:" + std::to_string(master.port());

@@ -102,6 +102,8 @@ class Twins : public ::testing::Test {
     return {real_bytes, take()};
   }
 
+  std::string comparable(const std::string& bytes) const { return readable(kind.is_seven() ? bytes : outline(bytes)); }
+
   // The double gets the replication id that the real server has now.
   void same_identity() { redis.set_replid(info_field(real.command({"INFO", "replication"}), "master_replid")); }
   std::string replid() const { return redis.replid().substr(0, 16); }
@@ -131,7 +133,6 @@ class Twins : public ::testing::Test {
   RedisDouble redis{1, WallClock(1'700'000'000'012)};  // a time whose microseconds begin with a zero
 
  private:
-  std::string comparable(const std::string& bytes) const { return readable(kind.is_seven() ? bytes : outline(bytes)); }
   std::string take() { return std::exchange(redis.out(twin_), {}); }
 
   int64_t real_ms() {
@@ -151,7 +152,7 @@ class Twins : public ::testing::Test {
     const size_t at = bytes.find(mark);
     if (at == std::string::npos) return bytes;
     const size_t line = at + mark.size();
-    return bytes.replace(line, bytes.find('.', line) - line, "1");
+    return bytes.replace(line, bytes.find_first_not_of("0123456789", line) - line, "1");
   }
 
   // Of INFO the four fields that the guard reads are left.

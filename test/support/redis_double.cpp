@@ -505,7 +505,7 @@ void RedisDouble::changed(std::string_view key, int by_conn, bool executing) {
     if (conn == conns_.end() || !conn->second.tracking || conn->second.closing) continue;
     const bool own = reader == by_conn;
     if (own && conn->second.noloop && !(knobs.loops && in_script_)) continue;
-    push(reader, &key, executing && own && !(knobs.loops && in_script_));
+    push(reader, &key, executing && own && !knobs.pushes_first && !(knobs.loops && in_script_));
   }
   found->second.clear();
 }
@@ -527,7 +527,7 @@ void RedisDouble::flush_all(int by_conn) {
   keys_.clear();
   trackers_.clear();
   for (auto& [number, conn] : conns_) {
-    if (conn.tracking && !conn.closing) push(number, nullptr, number == by_conn);
+    if (conn.tracking && !conn.closing) push(number, nullptr, number == by_conn && !knobs.flush_pushes_first);
   }
 }
 

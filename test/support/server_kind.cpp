@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "server_kind.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <stdexcept>
 
@@ -90,29 +91,49 @@ ServerKind kind_of(RedisServer& server) {
 }
 
 bool knows(const ServerKind& kind, const Args& command) {
-  if (kind.valkey || kind.version >= 70'000) return true;
-  if (command[0] == "PEXPIRE" && command.size() > 3) return false;
-  if (kind.version >= 60'200) return true;
-  return command != Args{"HELLO"} && !(command[0] == "SCRIPT" && command.size() > 2 && command[1] == "FLUSH");
+  if (!kind.is_before_seven()) return true;
+  const std::string& last = command.back();
+  if (command[0] == "PEXPIRE") return command.size() <= 3;
+  if (command[0] == "SET") return last != "9223372036854775807";  // it adds to it, and overflows
+  if (command[0] == "CLIENT") return last != "0" && last != "-1";  // it kills everybody, and nobody
+  if (command[0] == "SCRIPT") return command.size() != 3 || command[1] != "FLUSH";
+  return command[0] != "HELLO" || (command.size() > 1 && command[1] != "x");
+}
+
+std::string set_user(RedisServer& server, const std::string& user, const std::vector<std::string>& rules) {
+  static const std::string client = "-client|";
+  const ServerKind kind = kind_of(server);
+  std::vector<std::string> words = {"ACL", "SETUSER", user}, client_is_left;
+  for (const char* each : {"caching", "getname", "id", "info", "kill", "list", "setname", "tracking"}) {
+    if (std::find(rules.begin(), rules.end(), client + each) == rules.end()) {
+      client_is_left.push_back(std::string("+client|") + each);
+    }
+  }
+  for (const std::string& rule : rules) {
+    if (kind.is_before_seven() && rule == "&*") continue;
+    const bool takes_one_away = kind.is_before_seven() && rule.starts_with(client);
+    words.push_back(takes_one_away ? "-client" : rule);
+    if (takes_one_away) words.insert(words.end(), client_is_left.begin(), client_is_left.end());
+  }
+  return server.command(words);
 }
 
 void speak_as(const ServerKind& kind, RedisDouble& redis) {
-  const bool redis_before_7 = !kind.valkey && kind.version < 70'000;
   redis.knobs.version = kind.text;
   redis.knobs.setinfo = kind.valkey || kind.version >= 70'200;
-  redis.knobs.script_errors = redis_before_7;
-  redis.knobs.loops = (redis_before_7 && kind.version < 60'208) || (kind.is_seven() && kind.version < 70'005);
+  redis.knobs.script_errors = kind.is_before_seven();
+  redis.knobs.loops = (kind.is_before_seven() && kind.version < 60'208) || (kind.is_seven() && kind.version < 70'005);
+  redis.knobs.pushes_first = kind.is_before_seven();
+  redis.knobs.flush_pushes_first = kind.is_before_seven() || (!kind.valkey && kind.version >= 80'000);
 }
 
 std::string first_word(std::string_view error) {
-  static constexpr std::string_view of_six = "-ERR Error running script", line = "@user_script: ";
-  if (error.starts_with(of_six)) {
-    if (const size_t place = error.rfind(line); place != std::string_view::npos) {
-      const std::string_view behind = error.substr(error.find(": ", place + line.size()) + 2);
-      if (behind.starts_with('-')) error = behind;
-    }
+  static constexpr std::string_view of_six = "@user_script: ";  // and a line, and the error
+  if (const size_t place = error.rfind(of_six); place != std::string_view::npos) {
+    const std::string_view behind = error.substr(error.find(": ", place + of_six.size()) + 2);
+    error = behind.starts_with('-') ? behind : "-ERR";
   }
-  return std::string(error.substr(0, error.find(' ')));
+  return std::string(error.substr(0, error.find_first_of(" \r")));
 }
 
 std::string outline(std::string_view bytes) {

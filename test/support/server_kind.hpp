@@ -17,12 +17,16 @@ struct ServerKind {
   std::string text;      // "7.0.15"
 
   bool is_seven() const { return !valkey && version / 100 == 700; }  // Redis 7.0.x
+  bool is_before_seven() const { return !valkey && version < 70'000; }
 };
 
 ServerKind kind_of(RedisServer& server);
 
 // Nothing that this server cannot know: its words are younger, or it parses them in another way.
 bool knows(const ServerKind& kind, const Args& command);
+
+// ACL SETUSER with these rules. Redis 6 cannot take one subcommand away: it loses CLIENT, and gets back what is left.
+std::string set_user(RedisServer& server, const std::string& user, const std::vector<std::string>& rules);
 
 // The double speaks as this server does, as far as a knob of its says so.
 void speak_as(const ServerKind& kind, RedisDouble& redis);
