@@ -138,9 +138,11 @@ Bytes behind(Bytes text, Bytes words) {
 }  // namespace
 
 int classify_error(Bytes text) {
-  // Redis 6 puts the error that ended a script behind words of its own; a permission that a script lacks has no word.
-  for (Bytes inner = text; inner.size != 0; inner = behind(text, ": -")) {
-    text = inner;
+  // Redis 6 puts the error that ended a script behind words of its own: a command that was refused behind ": -", one that
+  // failed behind ": ". A permission that a script lacks has no word.
+  for (Bytes inner = text; inner.size != 0; inner = behind(text, ": ")) {
+    const size_t dash = inner.data[0] == '-' ? 1 : 0;
+    text = Bytes(inner.data + dash, inner.size - dash);
     for (const Prefix& p : prefixes) {
       if (text.size < p.word.size || memcmp(text.data, p.word.data, p.word.size) != 0) continue;
       if (text.size == p.word.size || text.data[p.word.size] == ' ') return p.error;

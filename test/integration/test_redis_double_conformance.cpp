@@ -487,8 +487,9 @@ TEST_F(ScriptConformance, TooFewReplicas) {
   compare({{0, {{"SET", "k", "v", "NX"}}},
            {0, {{"GET", "k"}}},
            {0, {{"EVAL", kRelease, "1", "k", "mine"}}},
-           {0, {{"EVAL", "return redis.call('set',KEYS[1],'v')", "1", "k"}}},
            {0, {{"PING"}}}});
+  // Redis 6 lets scripts write all the same.
+  if (!kind.is_before_seven()) compare({{0, {{"EVAL", "return redis.call('set',KEYS[1],'v')", "1", "k"}}}});
 }
 
 TEST_F(ScriptConformance, Cluster) {
@@ -512,9 +513,16 @@ TEST_F(ScriptConformance, Permissions) {
   compare({{0, {{"CLIENT", "KILL", "ID", "9999"}}}});
   compare({{0, {{"SET", "k", "v"}}},
            {0, {{"GET", "k"}}},
-           {0, {{"HELLO", "3"}}},
            {0, {{"EVAL", kRelease, "1", "k", "mine"}}},
            {0, {{"EVAL", "return redis.call('set',KEYS[1],'v')", "1", "k"}}}});
+}
+
+TEST_F(Conformance, HelloIsForbidden) {
+  start();
+  if (kind.is_before_seven()) GTEST_SKIP() << "no server of that age forbids HELLO";
+  EXPECT_EQ(set_user(real(), "default", {"-hello"}), "OK");
+  redis.knobs.noperm = {"HELLO"};
+  compare({{0, {{"HELLO", "3"}}}});
 }
 
 // A server that cannot save: the name of its snapshot is taken by a directory.
@@ -558,6 +566,8 @@ TEST_F(ScriptConformance, TrackingPushes) {
   };
   for (const std::vector<Args>& change : changes) {
     for (size_t author = 0; author < 3; ++author) {
+      // There a command pushes to its own connection before or after its reply, as its code has it.
+      if (kind.is_before_seven() && author == 1 && change[0][0] == "PEXPIRE") continue;
       compare({{2, {{"SET", "k", "v"}}},
                {0, {{"CLIENT", "CACHING", "yes"}, {"PTTL", "k"}}},
                {1, {{"CLIENT", "CACHING", "yes"}, {"GET", "k"}}},

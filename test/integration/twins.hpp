@@ -7,6 +7,7 @@
 #pragma once
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <string>
 #include <utility>
 
@@ -152,6 +153,7 @@ class Twins : public ::testing::Test {
     const size_t at = bytes.find(mark);
     if (at == std::string::npos) return bytes;
     const size_t line = at + mark.size();
+    if (!std::isdigit(static_cast<unsigned char>(bytes[line]))) return bytes;
     return bytes.replace(line, bytes.find_first_not_of("0123456789", line) - line, "1");
   }
 

@@ -659,10 +659,10 @@ Reply ScriptCall::run(Request command) {
   Reply reply = redis_.script_call(*this, command);
   if (reply.is_error()) {
     if (redis_.knobs.script_errors) {
-      const bool word = reply.text.rfind("ERR ", 0) != 0;
+      const bool failed = reply.text.starts_with("WRONGTYPE "), word = !reply.text.starts_with("ERR ");
       const std::string said = word ? "-" + reply.text : reply.text.substr(4);
-      reply.text =
-          "ERR Error running script (call to f_" + std::string(sha_) + "): @user_script:1: @user_script: 1: " + said;
+      reply.text = "ERR Error running script (call to f_" + std::string(sha_) +
+                   "): @user_script:1: " + (failed ? reply.text : "@user_script: 1: " + said);
     } else {
       reply.text.append(" script: ").append(sha_).append(", on @user_script:1.");
     }

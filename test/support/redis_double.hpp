@@ -124,8 +124,8 @@ class RedisDouble {
     bool no_scripts = false;      // a server without Lua
     bool loops = false;           // before 6.2.8, and 7.0.0 to 7.0.4: a script's own writes are told in spite of NOLOOP
     bool script_errors = false;   // before 7.0: an error that ends a script stands behind other words
-    bool pushes_first = false;    // before 7.0: a push that a command causes to its own connection stands before the reply
-    bool flush_pushes_first = false;  // FLUSHALL: there, and since 8.0 again
+    bool pushes_first = false;    // before 7.0: what a command pushes to its own connection stands before the reply
+    bool flush_pushes_first = false;  // of FLUSHALL alone: there, and since 8.0 again
     bool hangs_up = false;        // a port for TLS only: what comes in the clear ends the connection
     bool setinfo = false;         // knows CLIENT SETINFO (7.2)
     unsigned replicas = 0;        // so many are connected

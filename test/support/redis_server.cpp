@@ -199,6 +199,14 @@ void RedisConnection::send(std::string_view bytes) {
   }
 }
 
+void RedisConnection::reset() {
+  const linger at_once{1, 0};
+  ::setsockopt(fd_, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  ::close(fd_);
+  fd_ = -1;
+  closed_ = true;
+}
+
 std::string RedisConnection::receive(size_t replies, int budget_ms) {
   const int64_t until = now_ms() + budget_ms;
   std::string taken;

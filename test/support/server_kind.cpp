@@ -128,10 +128,15 @@ void speak_as(const ServerKind& kind, RedisDouble& redis) {
 }
 
 std::string first_word(std::string_view error) {
-  static constexpr std::string_view of_six = "@user_script: ";  // and a line, and the error
+  static constexpr std::string_view of_six = "@user_script:", capitals = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
   if (const size_t place = error.rfind(of_six); place != std::string_view::npos) {
-    const std::string_view behind = error.substr(error.find(": ", place + of_six.size()) + 2);
-    error = behind.starts_with('-') ? behind : "-ERR";
+    const size_t colon = error.find(": ", place + of_six.size());
+    if (colon != std::string_view::npos) {
+      std::string_view inner = error.substr(colon + 2);
+      if (inner.starts_with('-')) inner.remove_prefix(1);
+      const std::string_view word = inner.substr(0, inner.find(' '));
+      return "-" + std::string(word.find_first_not_of(capitals) == std::string_view::npos ? word : "ERR");
+    }
   }
   return std::string(error.substr(0, error.find_first_of(" \r")));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Which server a test has before it. Redis 7.0 is the one whose texts are known by heart; of any other the outline is compared:
-// all replies and pushes in their order, but of an error its words that are alike everywhere, and of HELLO no name.
+// Which server a test has before it. The texts of Redis 7.0 are compared byte by byte. Of any other server the outline is
+// compared: all replies and pushes in their order, of an error its first word, and of HELLO no name.
 #pragma once
 #include <string>
 #include <string_view>
@@ -22,7 +22,7 @@ struct ServerKind {
 
 ServerKind kind_of(RedisServer& server);
 
-// Nothing that this server cannot know: its words are younger, or it parses them in another way.
+// False: the command is younger than this server, or means something else there.
 bool knows(const ServerKind& kind, const Args& command);
 
 // ACL SETUSER with these rules. Redis 6 cannot take one subcommand away: it loses CLIENT, and gets back what is left.
