@@ -450,7 +450,7 @@ struct Walk {
       for (uint16_t i = 0; i < capacity; ++i) {
         if (!claims[i].used) continue;
         claims.set_answered(i, m, true, at(0));
-        claims.end(i, 0, at(now));
+        claims.end(i, {}, at(now));
       }
     }
     unsigned free = 0;
