@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Sockets: what a driver needs of them, whatever loop watches them. No function here waits, raises SIGPIPE or allocates.
+// Sockets: what a driver needs of them, whatever loop watches them. No function here waits, raises SIGPIPE or
+// allocates.
 #pragma once
 #include <errno.h>
 #include <sys/socket.h>
@@ -15,8 +16,8 @@ struct Address {
   socklen_t size;
 };
 
-// The address of a master that is given as a path or as digits. False: its host is a name. Not in line: the text must not
-// lie on the stack below the first steps of a connection.
+// The address of a master that is given as a path or as digits. False: its host is a name. Not in line: the text must
+// not lie on the stack below the first steps of a connection.
 [[gnu::noinline]] bool numeric_address(const MasterSettings& master, Address& out);
 void set_port(Address& address, uint16_t port);
 // Of two masters' connections. Paths are never the same: the configuration has compared them.
@@ -36,8 +37,8 @@ void close_socket(int fd, bool polite);
 // Bytes moved, 0 at the end of the stream, or -1: nothing_now() tells whether the connection is whole.
 inline ssize_t receive(int fd, char* at, size_t room) { return recv(fd, at, room, 0); }
 inline ssize_t send_run(int fd, Bytes run) { return send(fd, run.data, run.size, MSG_NOSIGNAL); }
-// All runs in one call; adds to `total` the bytes that there were to send. Not in line: the lists of runs must not lie on the
-// stack below a step that follows.
+// All runs in one call; adds to `total` the bytes that there were to send. Not in line: the lists of runs must not lie
+// on the stack below a step that follows.
 [[gnu::noinline]] ssize_t send_runs(int fd, const Tx& tx, size_t& total);
 inline bool nothing_now() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
 

@@ -48,8 +48,9 @@ int Driver::open(uv_loop_t* loop) {
 }
 
 // libuv keeps its watchers in an array indexed by descriptor and reallocates the array when a descriptor is higher than
-// any before, which the host program may cause at any time. A high descriptor that is shown to libuv now keeps reconnects
-// off the heap. The handle of a connection shows it, because that connection cannot begin before the handle is closed.
+// any before, which the host program may cause at any time. A high descriptor that is shown to libuv now keeps
+// reconnects off the heap. The handle of a connection shows it, because that connection cannot begin before the handle
+// is closed.
 void Driver::grow_watchers() {
   rlimit limit = {};
   int wanted = watcher_slots;

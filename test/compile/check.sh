@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # One check of what a customer compiles: check.sh CHECK [ARGUMENT]. Told by the environment: SOURCE, BUILD and WORK
-# folders, CC, CXX and their FLAGS and LINK_FLAGS, CMAKE, SHARED, READELF, AR; in a cross build also EMULATOR and TOOLCHAIN.
-# Exit 77: there is nothing to check.
+# folders, CC, CXX and their FLAGS and LINK_FLAGS, CMAKE, SHARED, READELF, AR; in a cross build also EMULATOR and
+# TOOLCHAIN. Exit 77: there is nothing to check.
 set -euo pipefail
 : "${LINK_FLAGS:=}" "${EMULATOR:=}" "${TOOLCHAIN:=}" "${READELF:=readelf}" "${AR:=ar}"
 
@@ -257,8 +257,8 @@ check_pkg_config() {
     module=${program#*:}
     flags=$(PKG_CONFIG_PATH=${pc%/*} pkg-config "${static[@]}" --cflags --libs "$module")
     # shellcheck disable=SC2086
-    "$CC" "$SOURCE/test/compile/consumer/${program%:*}.c" -DEXPECTED=REDLOCK_E_CONFIG -o "$WORK/pkg_config" $LINK_FLAGS \
-      $flags -Wl,-rpath,"${pc%/*}/.."
+    "$CC" "$SOURCE/test/compile/consumer/${program%:*}.c" -DEXPECTED=REDLOCK_E_CONFIG -o "$WORK/pkg_config" \
+      $LINK_FLAGS $flags -Wl,-rpath,"${pc%/*}/.."
     run_consumer "$WORK/pkg_config"
   done
 }
@@ -272,8 +272,8 @@ check_site() {
   "$AR" rcs "$archive" "${@:3}"
   link_maintenance() { # EXPECTED LIBRARY...
     # shellcheck disable=SC2046,SC2086
-    "$CC" $FLAGS -I"$SOURCE/include" -DEXPECTED="$1" "$SOURCE/test/compile/consumer/maintenance.c" -o "$program" "${@:2}" \
-      -fno-lto -Wl,-rpath,"${library%/*}" $LINK_FLAGS $(pkg-config --cflags --libs libuv libcjson) -pthread ||
+    "$CC" $FLAGS -I"$SOURCE/include" -DEXPECTED="$1" "$SOURCE/test/compile/consumer/maintenance.c" -o "$program" \
+      "${@:2}" -fno-lto -Wl,-rpath,"${library%/*}" $LINK_FLAGS $(pkg-config --cflags --libs libuv libcjson) -pthread ||
       fail "does not link: ${*:2}"
     $EMULATOR "$program" || fail "failed with: ${*:2}"
   }

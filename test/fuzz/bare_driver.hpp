@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// BareDriver: a port of the library's loop (client/turns) with no socket, timer or clock behind it. What the system would
-// answer (does the connection come about, how many bytes fit, what time is it) is asked of a Peer, so that a fuzzer's
-// input can decide it. A client that forgets to say that it wants a turn, or to arm its timer, stands still here as it
-// would on a device.
+// BareDriver: a port of the library's loop (client/turns) with no socket, timer or clock behind it. What the system
+// would answer (does the connection come about, how many bytes fit, what time is it) is asked of a Peer, so that a
+// fuzzer's input can decide it. A client that forgets to say that it wants a turn, or to arm its timer, stands still
+// here as it would on a device.
 //
 // It stands in memory that the C API wipes without calling destructors, so it owns nothing.
 #pragma once

@@ -209,8 +209,8 @@ void Explorer::save(World& w, unsigned c) {
   if (valid) party.held_until = seen.valid_until;
 }
 
-// The library's loop over a world. Between two steps the loop is at rest, so it keeps nothing that belongs to a world but
-// the time that its timer was armed for; the deadline of a world is that of its own last step.
+// The library's loop over a world. Between two steps the loop is at rest, so it keeps nothing that belongs to a world
+// but the time that its timer was armed for; the deadline of a world is that of its own last step.
 class Explorer::Port : public Turns<Port> {
  public:
   Port(Explorer& explorer, World& w, unsigned c) : explorer_(explorer), w_(w), c_(c), party_(w.party[c]) {}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The shell of a process: a port of the library's loop (client/turns), over connections that are strings and a timer that
-// is a number. What its users do is in users.cpp.
+// The shell of a process: a port of the library's loop (client/turns), over connections that are strings and a timer
+// that is a number. What its users do is in users.cpp.
 #include "process.hpp"
 
 #include <cstring>
@@ -309,7 +309,8 @@ void Process::check_jump() {
   if (!jump_unchecked_) return;
   jump_unchecked_ = false;
   for (const User& user : users_) {
-    if (user.state != User::State::held || client_->cell(user.handle)->expired(Table::generation(user.handle))) continue;
+    if (user.state != User::State::held || client_->cell(user.handle)->expired(Table::generation(user.handle)))
+      continue;
     world_.violate(user.asked_at, 1u << index_, "u%u holds on after the clock jumped", user.index);
   }
 }

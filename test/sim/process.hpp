@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Process: one gateway. A redlock::Client in memory of its own, the library's clock over the machine's clocks, the
-// library's loop (client/turns) over connections that are strings and a timer that is a number, and users who want locks.
+// library's loop (client/turns) over connections that are strings and a timer that is a number, and users who want
+// locks.
 //
 // When its loop runs, the process lives a little ahead of the world: reading a clock may be preempted and a callback
 // may take its time, while what it sends is sent at its own time. Until the world has caught up, the process is busy.
@@ -81,7 +82,8 @@ class Process : public Turns<Process> {
   std::string boot_id() const;  // of its machine
   bool idle() const;            // it seldom wants anything
   unsigned masters() const { return set().masters; }
-  unsigned quorum() const { return masters() / 2 + 1; }  void turn_ended();     // for Turns, which finds it only when it is public
+  unsigned quorum() const { return masters() / 2 + 1; }
+  void turn_ended();     // for Turns, which finds it only when it is public
   Instant mover_time();  // as the shell of a mover reads it
 
   MachineClock& machine;

@@ -75,8 +75,10 @@ check_exported() {
 
 # What only a maintenance program needs is in redlock_site alone: its steps, its call, and its script.
 check_gateway_only() {
-  refuse "of redlock_site, in ${1##*/}" "$(strings -a "$1" | grep -E 'redlock_reconfigure|Reconfiguration|^(local )?moving' || true)"
-  [[ $(strings -a "$2" | grep -cE 'redlock_reconfigure|Reconfiguration|moving') -gt 2 ]] || fail "not in ${2##*/} either?"
+  refuse "of redlock_site, in ${1##*/}" \
+    "$(strings -a "$1" | grep -E 'redlock_reconfigure|Reconfiguration|^(local )?moving' || true)"
+  [[ $(strings -a "$2" | grep -cE 'redlock_reconfigure|Reconfiguration|moving') -gt 2 ]] ||
+    fail "not in ${2##*/} either?"
   echo "nothing of redlock_site"
 }
 
@@ -84,7 +86,8 @@ check_gateway_only() {
 check_site_names() {
   local names
   check_names "$1"
-  names=$("$NM" --defined-only --extern-only "$1" 2>/dev/null | sed -nE 's/^[0-9a-f]+ [TW] (redlock_[a-z_]+)$/\1/p' | xargs)
+  names=$("$NM" --defined-only --extern-only "$1" 2>/dev/null |
+    sed -nE 's/^[0-9a-f]+ [TW] (redlock_[a-z_]+)$/\1/p' | xargs)
   [[ $names == redlock_reconfigure ]] || fail "functions of the C API in redlock_site: $names"
   refuse "what only one compiler can read" "$("$READELF" -SW "$1" 2>/dev/null | grep -F .gnu.lto_ | head -n3)"
 }

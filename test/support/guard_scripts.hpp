@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What the guard's scripts say (src/master/scripts/reading, record, visit; src/site/scripts/move), in C++ for a RedisDouble;
-// test/integration/test_guard_scripts.cpp holds both against a real server.
+// What the guard's scripts say (src/master/scripts/reading, record, visit; src/site/scripts/move), in C++ for a
+// RedisDouble; test/integration/test_guard_scripts.cpp holds both against a real server.
 #pragma once
 #include "redis_double.hpp"
 

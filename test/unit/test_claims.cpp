@@ -35,7 +35,8 @@ TEST(Claims, a_new_one) {
   EXPECT_EQ(claim.names.first(), Bytes("valve"));
   EXPECT_EQ(claim.names.first().data, f.names.data() + size_t{c} * resource_bytes) << "a copy";
   EXPECT_EQ(claim.ttl_ms, ttl);
-  EXPECT_EQ(claim.sent | claim.refused | claim.pending | claim.stray | claim.owed | claim.deleting | claim.resting, Masters());
+  EXPECT_EQ(claim.sent | claim.refused | claim.pending | claim.stray | claim.owed | claim.deleting | claim.resting,
+            Masters());
   EXPECT_EQ(f.claims.debts(), 0u);
   EXPECT_EQ(f.claims.deadline(), Instant::never());
   EXPECT_EQ(f.claims.on_time(at(1'000'000)), Instant::never());

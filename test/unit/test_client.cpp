@@ -773,7 +773,8 @@ TEST(ClientDeadline, never_late_and_never_stuck) {
     for (int i = 0; i < 200 && !storm.client().is_closed(); ++i) {
       storm.step();
       expect_in_time(storm, "close");
-      storm.now = later(storm.now, storm.client().deadline() == Instant::never() ? storm.now : storm.client().deadline());
+      storm.now =
+          later(storm.now, storm.client().deadline() == Instant::never() ? storm.now : storm.client().deadline());
     }
     ASSERT_TRUE(storm.client().is_closed());
     expect_counted(storm);
