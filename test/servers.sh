@@ -69,7 +69,8 @@ for server in "${servers[@]}"; do
   version=$(version_of "$server")
   log=build/log/servers-${version// /-}.log
   printf '==== %s: %s, log: %s\n' "$version" "$server" "$log"
-  REDLOCK_REDIS_SERVER=$server ctest --test-dir "$build" -L '^integration$' -R "$regex" -j 4 --verbose >"$log" 2>&1 || true
+  REDLOCK_REDIS_SERVER=$server ctest --test-dir "$build" -L '^integration$' -R "$regex" -j 4 --verbose \
+    >"$log" 2>&1 || true
   grep -qE '^[0-9]+% tests passed' "$log" || { echo "ctest ran nothing: $(tail -n 1 "$log")" >&2; exit 1; }
   passed=$(cases OK "$log" | wc -l)
   mapfile -t failures < <({ cases FAILED "$log"; broken_programs "$log"; } | sort)

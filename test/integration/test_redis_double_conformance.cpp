@@ -3,8 +3,8 @@
 // What the double answers is what Redis answers. The same requests go to a real server and to the double, step by step
 // and over several connections, and the bytes that come back are compared; pushes included, because after each step
 // every connection is asked for a PONG, which nothing of that step can follow. Only what must differ is masked: client
-// ids, times, the text of INFO. Of another server than Redis 7.0 the outline is compared (support/server_kind.hpp): the same
-// replies and pushes in the same order, whatever an error says behind its first word.
+// ids, times, the text of INFO. Of another server than Redis 7.0 the outline is compared (support/server_kind.hpp): the
+// same replies and pushes in the same order, whatever an error says behind its first word.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -447,7 +447,8 @@ TEST_F(ScriptConformance, ReplicaWithoutItsMaster) {
   RedisServer::Options options;
   options.args = {"--replica-serve-stale-data", "no"};
   start(options);
-  if (kind.is_before_seven()) GTEST_SKIP() << "its PING is answered, and its SET with READONLY: neither is asked for a vote";
+  if (kind.is_before_seven())
+    GTEST_SKIP() << "its PING is answered, and its SET with READONLY: neither is asked for a vote";
   compare({{0, {{"PING"}}}, {1, {{"HELLO", "3"}}}});
   real().command({"REPLICAOF", "127.0.0.1", "1"});
   redis.become_replica();
@@ -685,8 +686,8 @@ TEST_F(Conformance, InfoSaysWhatTheLibraryReads) {
   const char* const mode = kind.valkey ? "server_mode:" : "redis_mode:";
   EXPECT_NE(real_info.find(std::string("\r\n") + mode), std::string::npos);
   for (const std::string field : {"redis_version:", "run_id:", "uptime_in_seconds:", "role:", "master_replid:",
-                                  "connected_slaves:", "repl_backlog_active:", "maxmemory:", "maxmemory_policy:", "loading:",
-                                  "evicted_keys:", "aof_enabled:", "rdb_last_bgsave_status:"}) {
+                                  "connected_slaves:", "repl_backlog_active:", "maxmemory:", "maxmemory_policy:",
+                                  "loading:", "evicted_keys:", "aof_enabled:", "rdb_last_bgsave_status:"}) {
     EXPECT_NE(real_info.find("\r\n" + field), std::string::npos) << field;
     EXPECT_NE(twin_info.find("\r\n" + field), std::string::npos) << field;
   }

@@ -9,21 +9,22 @@
 // wrong while the last loss is younger than that. No order of these steps leads to such a grant.
 //
 // What it leaves out. The run id: every restart changes the replication id here, as it does in Redis, so the run id
-// decides nothing. Replicas that accept writes. Several masters, configurations (move.pml), short visits, commissioning,
-// the clock watch. Errors of the server's clock: nothing of its clock is used.
+// decides nothing. Replicas that accept writes. Several masters, configurations (move.pml), short visits,
+// commissioning, the clock watch. Errors of the server's clock: nothing of its clock is used.
 //
 // The rules. The server's identity is its role and its replication id. The record is a quarantine id, which is written
 // by whoever finds none, and a seal: replication id and quarantine id of a state that somebody has watched for a guard
 // time G by his own clock, which may gain one tick. A reading returns record and identity of one instant. The watch
-// belongs to the state that was read, not to the connection. A seal under way is executed at any later moment on the same
-// connection, and compares quarantine id and identity. A command by script carries the seal that its client has read,
-// and compares it with the record, and the record with the identity. A plain command compares nothing. It is sent only on a
-// tracked connection, to a master whose last reading, LIFE ticks old at most, fitted the seal and showed neither a replica
-// nor a backlog. A null push arrives ahead of every later reply, so it voids at once what plain commands stand on.
+// belongs to the state that was read, not to the connection. A seal under way is executed at any later moment on the
+// same connection, and compares quarantine id and identity. A command by script carries the seal that its client has
+// read, and compares it with the record, and the record with the identity. A plain command compares nothing. It is sent
+// only on a tracked connection, to a master whose last reading, LIFE ticks old at most, fitted the seal and showed
+// neither a replica nor a backlog. A null push arrives ahead of every later reply, so it voids at once what plain
+// commands stand on.
 //
-// One thing is assumed: a replica that attached is not promoted, made the master's master by a partial resync, and parted
-// from it again within the lifetime of one reading. FAST_CYCLE is that hole, named. WEAK is another: where INFO is refused,
-// the record alone is compared.
+// One thing is assumed: a replica that attached is not promoted, made the master's master by a partial resync, and
+// parted from it again within the lifetime of one reading. FAST_CYCLE is that hole, named. WEAK is another: where INFO
+// is refused, the record alone is compared.
 //
 // Each other flag below is one weakened rule; run.sh wants every one of them found out.
 
@@ -195,8 +196,10 @@ inline watch(c) {
   printf("client %d: watches replication id %d, quarantine id %d\n", c, replid_read(c), quarantine)
 }
 
-#define some_have_quarantine(id) (quarantine_in(seal) == id || quarantine_in(copied_seal) == id || copied_quarantine == id)
-#define has_quarantine(c, id) (quarantine_in(watched_state[c]) == id || quarantine_in(sealing[c]) == id || quarantine_in(carried[c]) == id)
+#define some_have_quarantine(id) (quarantine_in(seal) == id || quarantine_in(copied_seal) == id || \
+  copied_quarantine == id)
+#define has_quarantine(c, id) (quarantine_in(watched_state[c]) == id || quarantine_in(sealing[c]) == id || \
+  quarantine_in(carried[c]) == id)
 
 inline begin_state() {
   seal = NONE;
@@ -267,7 +270,8 @@ proctype client(byte c) {
   }
 #endif
   :: d_step {
-    connected[c] && is_master && quarantine != NONE && !sealed(c) && watches(c) && long_enough(c) && sealing[c] == NONE ->
+    connected[c] && is_master && quarantine != NONE && !sealed(c) && watches(c) && long_enough(c) &&
+    sealing[c] == NONE ->
     sealing[c] = state_read(c);
     printf("client %d: the watch is over\n", c)
   }
@@ -299,7 +303,8 @@ inline forget_record() {
 }
 
 #define some_have_replid(id) (replication_in(seal) == id || replication_in(copied_seal) == id)
-#define has_replid(c, id) (replication_in(watched_state[c]) == id || replication_in(sealing[c]) == id || replication_in(carried[c]) == id)
+#define has_replid(c, id) (replication_in(watched_state[c]) == id || replication_in(sealing[c]) == id || \
+  replication_in(carried[c]) == id)
 
 inline new_replid() {
   partial = 0;
@@ -390,7 +395,8 @@ proctype master() {
   }
   :: d_step { replica == FOLLOWS && long_attached -> part(PROMOTED); printf("master: its replica is promoted\n") }
   :: d_step { replica == FOLLOWS -> part(AWAY); printf("master: its replica goes away\n") }
-  :: d_step { is_master && replica != FOLLOWS && backlog -> backlog = 0; new_replid(); drop_what_is_over(); printf("master: the backlog's time ends\n") }
+  :: d_step { is_master && replica != FOLLOWS && backlog -> backlog = 0; new_replid(); drop_what_is_over();
+       printf("master: the backlog's time ends\n") }
   :: d_step {
     is_master && replica == PROMOTED && partial ->
     become_replica();

@@ -2,11 +2,11 @@
 //
 // Move: can a lock of one set of masters overlap with a lock of another, while operators take the site from set to set?
 //
-// What it shows. Two calls of redlock_reconfigure() at a time, each between any two sets: equal, opposite, or to a third
-// set. A call may stop for ever at any step, and a new one takes its place, any number of times. Each write and each
-// second look of each call on each master is one step here, so two calls overlap in every order. The sets have one to
-// four masters, even numbers too, and may have masters in common. A master may lose its record, and clients write a new
-// one. No order leads to two locks of different sets at one instant.
+// What it shows. Two calls of redlock_reconfigure() at a time, each between any two sets: equal, opposite, or to a
+// third set. A call may stop for ever at any step, and a new one takes its place, any number of times. Each write and
+// each second look of each call on each master is one step here, so two calls overlap in every order. The sets have one
+// to four masters, even numbers too, and may have masters in common. A master may lose its record, and clients write a
+// new one. No order leads to two locks of different sets at one instant.
 //
 // What it leaves out. Progress: CAN_MOVE, CAN_UNDO and CAN_MEND find only that calls can succeed. Sets with different
 // longest ttls. That a key on a master of both sets stands in the way of the other set's clients. Copies that bring a
@@ -14,22 +14,22 @@
 //
 // What it allows beyond the code. Whatever is not needed for exclusion is not asked for, so that fewer states show
 // more. The first look decides nothing: a call marks any record but a third configuration's, old and new masters in any
-// order, also long after it has looked; it waits when it likes, and takes a change for one to be mended when it likes. The
-// code compares what it looked at, marks new masters first, and ends at a foreign id: for progress, and so that
+// order, also long after it has looked; it waits when it likes, and takes a change for one to be mended when it likes.
+// The code compares what it looked at, marks new masters first, and ends at a foreign id: for progress, and so that
 // a call that must fail does so while the old site serves.
 //
 // The rules that are left. Every mark bears the id of its call. WAIT ticks after the call has begun to wait, it looks
-// again at the marks that it had written until then. When a quorum of each set still bears them, it enters new masters that
-// it has looked at again, where its mark still stands. A call that mends marks new masters, finds then that a quorum of
-// new masters was entered, and enters those where its own mark stands.
+// again at the marks that it had written until then. When a quorum of each set still bears them, it enters new masters
+// that it has looked at again, where its mark still stands. A call that mends marks new masters, finds then that a
+// quorum of new masters was entered, and enters those where its own mark stands.
 //
-// Time. Clients go on using a marked master for a while, as if nothing had told them; the wait is as long as that. Clients
-// of a set take their first lock there no sooner than a longest ttl after the master was entered, by the guard. So two
-// locks of different sets can meet only if two sets have, at one instant, a quorum of masters that are theirs or still
-// used. That is what is searched for, and no lock, ttl or guard time is needed to say it.
+// Time. Clients go on using a marked master for a while, as if nothing had told them; the wait is as long as that.
+// Clients of a set take their first lock there no sooner than a longest ttl after the master was entered, by the guard.
+// So two locks of different sets can meet only if two sets have, at one instant, a quorum of masters that are theirs or
+// still used. That is what is searched for, and no lock, ttl or guard time is needed to say it.
 //
-// A loss of an old master's mark that the second look has seen is a documented hole: LATE_LOSS. Each other flag below is one
-// weakened rule; run.sh wants every one of them found out.
+// A loss of an old master's mark that the second look has seen is a documented hole: LATE_LOSS. Each other flag below
+// is one weakened rule; run.sh wants every one of them found out.
 
 // The sets, as masks of masters: 1 is the one that serves at first.
 #ifndef SET1
@@ -105,13 +105,15 @@ byte i, j;
 #else
 #define quorum_of_old(s) quorum(s)
 #endif
-#define total(f, s, c) ((has(s, 0) && f(c, 0)) + (has(s, 1) && f(c, 1)) + (has(s, 2) && f(c, 2)) + (has(s, 3) && f(c, 3)) + (has(s, 4) && f(c, 4)))
+#define total(f, s, c) ((has(s, 0) && f(c, 0)) + (has(s, 1) && f(c, 1)) + (has(s, 2) && f(c, 2)) + \
+  (has(s, 3) && f(c, 3)) + (has(s, 4) && f(c, 4)))
 
 // ---- what a record says to a call ---------------------------------------------------------------------------------
 
 #define own_mark(c) mark_of(old[c], new[c])
 #define is_mark(m) (record[m] >= 4)
-#define third(c, m) (record[m] != BLANK && record[m] != old[c] && record[m] != new[c] && record[m] != own_mark(c) && record[m] != mark_of(new[c], old[c]))
+#define third(c, m) (record[m] != BLANK && record[m] != old[c] && record[m] != new[c] && record[m] != own_mark(c) && \
+  record[m] != mark_of(new[c], old[c]))
 
 #define was_seen(c, m) (knows(c, m) == SEEN || knows(c, m) == SEEN_GONE)
 #define was_entered(c, m) (knows(c, m) == SEEN_ENTERED)
@@ -200,7 +202,8 @@ inline go_on(c) {
 #ifdef NO_SECOND_LOOK
 #define may_go_on(c) has_waited(c)
 #else
-#define may_go_on(c) (has_waited(c) && total(was_seen, old[c], c) >= quorum_of_old(old[c]) && total(was_seen, new[c], c) >= quorum(new[c]))
+#define may_go_on(c) (has_waited(c) && total(was_seen, old[c], c) >= quorum_of_old(old[c]) && \
+  total(was_seen, new[c], c) >= quorum(new[c]))
 #endif
 #ifdef MEND_UNCHECKED
 #define may_mend_on(c) (stage[c] == MEND_LOOKS)
@@ -247,16 +250,20 @@ proctype call(byte c) {
 #else
 #define own_id(c, m) (knows(c, m) == SEEN)
 #endif
-#define may_enter(c, m) (has(new[c], m) && (stage[c] == ENTERS && own_id(c, m) || stage[c] == MEND_ENTERS && knows(c, m) == MARKED))
+#define may_enter(c, m) (has(new[c], m) && (stage[c] == ENTERS && own_id(c, m) || \
+  stage[c] == MEND_ENTERS && knows(c, m) == MARKED))
 
 proctype link(byte c; byte m) {
   do
-  :: d_step { stage[c] != IDLE && in_time(c) && of_its(c, m) && knows(c, m) == UNKNOWN && !third(c, m) -> mark(c, m); knows(c, m) = MARKED }
+  :: d_step { stage[c] != IDLE && in_time(c) && of_its(c, m) && knows(c, m) == UNKNOWN && !third(c, m) -> mark(c, m);
+       knows(c, m) = MARKED }
   // What was sent in time arrives late, also when the call is dead.
-  :: d_step { stage[c] != IDLE && !in_time(c) && of_its(c, m) && knows(c, m) == UNKNOWN && !third(c, m) && !is_mark(m) -> mark(c, m) }
+  :: d_step { stage[c] != IDLE && !in_time(c) && of_its(c, m) && knows(c, m) == UNKNOWN && !third(c, m) &&
+       !is_mark(m) -> mark(c, m) }
   :: d_step { has_waited(c) && sees_mark(c, m) && !was_seen(c, m) -> knows(c, m) = SEEN }
 #ifdef MENDING
-  :: d_step { stage[c] == MEND_LOOKS && has(new[c], m) && knows(c, m) == UNKNOWN && entered(c, m) -> knows(c, m) = SEEN_ENTERED }
+  :: d_step { stage[c] == MEND_LOOKS && has(new[c], m) && knows(c, m) == UNKNOWN && entered(c, m) ->
+       knows(c, m) = SEEN_ENTERED }
 #endif
   :: d_step { may_enter(c, m) -> enter(c, m) }
   od

@@ -91,7 +91,8 @@ inline constexpr char kMisconf[] =
     "modify the data set are disabled, because this instance is configured to report errors during writes if RDB "
     "snapshotting fails (stop-writes-on-bgsave-error option). Please check the Redis logs for details about the RDB "
     "error.";
-inline constexpr char kMasterDown[] = "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.";
+inline constexpr char kMasterDown[] =
+    "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.";
 inline constexpr char kDenied[] =
     "-DENIED Redis is running in protected mode because protected mode is enabled and no password is set for the "
     "default user. In this mode connections are only accepted from the loopback interface. If you want to connect from "

@@ -48,8 +48,8 @@ std::string redis_server_path() {
     }
   }
   fail(
-      "neither redis-server nor valkey-server is in PATH; these tests need one: install the package redis-server, or name "
-      "the program in REDLOCK_REDIS_SERVER");
+      "neither redis-server nor valkey-server is in PATH; these tests need one: install the package redis-server, or "
+      "name the program in REDLOCK_REDIS_SERVER");
 }
 
 // For every server that a test starts, e.g. "--io-threads 4"; what a test asks for itself comes behind, and wins.

@@ -3,8 +3,8 @@
 // RedisServer: a real redis-server for one test. Private directory, loopback or unix socket only, no persistence, and
 // gone with the object or with the test process, whichever ends first. A test may kill it, stop it like a debugger
 // would, wake it and start it again on the same address. No redis-server on the machine is an error, never a skip: the
-// constructor throws a sentence that says what to install. REDLOCK_REDIS_SERVER names another program, Redis 6.0 or later or
-// any Valkey; REDLOCK_REDIS_ARGS is given to each server, e.g. "--io-threads 4".
+// constructor throws a sentence that says what to install. REDLOCK_REDIS_SERVER names another program, Redis 6.0 or
+// later or any Valkey; REDLOCK_REDIS_ARGS is given to each server, e.g. "--io-threads 4".
 #pragma once
 #include <sys/types.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Which server a test has before it. The texts of Redis 7.0 are compared byte by byte. Of any other server the outline is
-// compared: all replies and pushes in their order, of an error its first word, and of HELLO no name.
+// Which server a test has before it. The texts of Redis 7.0 are compared byte by byte. Of any other server the outline
+// is compared: all replies and pushes in their order, of an error its first word, and of HELLO no name.
 #pragma once
 #include <string>
 #include <string_view>

@@ -272,9 +272,10 @@ TEST(Command, an_error_inside_a_script_of_redis_6) {
   EXPECT_EQ(error("Write commands not allowed after non deterministic commands."), REDLOCK_E_SERVER);
   EXPECT_EQ(error("-"), REDLOCK_E_SERVER);
   EXPECT_EQ(error("-READONLYX"), REDLOCK_E_SERVER) << "only whole words count";
-  EXPECT_EQ(classify_error("ERR Error running script (call to f_0123): @user_script:1: WRONGTYPE Operation against a key "
-                           "holding the wrong kind of value"),
-            REDLOCK_E_WRONGTYPE)
+  EXPECT_EQ(
+      classify_error("ERR Error running script (call to f_0123): @user_script:1: WRONGTYPE Operation against a key "
+                     "holding the wrong kind of value"),
+      REDLOCK_E_WRONGTYPE)
       << "what the command itself said has no dash";
   EXPECT_EQ(classify_error("ERR Error running script (call to f_0123): @user_script:1: ERR value is not an integer"),
             REDLOCK_E_SERVER);

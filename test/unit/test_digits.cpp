@@ -25,8 +25,8 @@ TEST(Digits, decimal_is_printed_as_the_standard_library_prints_it) {
 }
 
 TEST(Digits, a_word_of_known_size_is_printed_in_place) {
-  for (size_t n : {size_t{0}, size_t{9}, size_t{10}, size_t{99}, size_t{100}, size_t{999}, size_t{1'000}, size_t{65'536},
-                   size_t{UINT32_MAX}}) {
+  for (size_t n : {size_t{0}, size_t{9}, size_t{10}, size_t{99}, size_t{100}, size_t{999}, size_t{1'000},
+                   size_t{65'536}, size_t{UINT32_MAX}}) {
     const std::string expected = std::to_string(n);
     ASSERT_EQ(decimal_size(n), expected.size()) << n;
     char text[24] = {};
