@@ -331,11 +331,11 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_config_add_master(redlock_config_t *cf
  *   client_name                 str  1..16 bytes of A-Z a-z 0-9 . _ -   default: host name, cut
  *   key_prefix                  str  0..32 bytes                        ""
  *   username, password          str  for masters that name none         ""
- *   guard                       str  strict, weak or off                strict
+ *   guard                       str  off, weak or strict                strict
  *                                    strict: a master votes only when nothing it may have forgotten can still be held;
  *                                    weak: the same where INFO is not to be had, blind there to a restart from an old
  *                                    snapshot, a role cycle with a copy of the data, and a server listed twice
- *   fence                       str  "floor", "strict" (section 9)       "floor"
+ *   fence                       str  floor or strict (section 9)        floor
  *   defaults.ttl_ms             u32  20 .. timing.max_ttl_ms            10000
  *   defaults.retry_delay_ms     u32  1 .. 5000                          100
  *   defaults.wakeups            u32  0 .. 1                             1

@@ -18,7 +18,7 @@ constexpr size_t shown_key_bytes = 64;
 const Key* find_settable(const char* name, bool is_text, int& result, TextWriter& why) {
   const Bytes wanted = bytes_of(name);
   const Key* key = find_key(wanted);
-  if (key != nullptr && (key->text != nullptr) == is_text) return key;
+  if (key != nullptr && key->is_text() == is_text) return key;
   why.escaped(wanted, shown_key_bytes);
   result = REDLOCK_E_CONFIG;
   if (wanted == Bytes("tls") || strncmp(name, "tls.", 4) == 0) {

@@ -104,29 +104,6 @@ int fill_masters(const Values& values, Settings& out, TextWriter& why) {
   return 0;
 }
 
-void fill_numbers(const Values& v, Settings& out) {
-  out.ttl_ms = v.ttl_ms;
-  out.max_ttl_ms = v.max_ttl_ms;
-  out.retry_delay_ms = v.retry_delay_ms;
-  out.wakeups = v.wakeups != 0;
-  out.local_turns = v.local_turns;
-  out.drift_ppm = v.drift_ppm;
-  out.drift_fixed_ms = v.drift_fixed_ms;
-  out.node_timeout = Duration::ms(v.node_timeout_ms);
-  out.connect_timeout = Duration::ms(v.connect_timeout_ms);
-  out.suspect_close = Duration::ms(v.suspect_close_ms);
-  out.ping_interval = Duration::ms(v.ping_interval_ms);
-  out.reconnect_min_ms = v.reconnect_min_ms;
-  out.reconnect_max_ms = v.reconnect_max_ms;
-  out.locks = v.locks;
-  out.in_flight = following(v, &Values::in_flight, 4, REDLOCK_IN_FLIGHT_MAX);
-  out.debts = following(v, &Values::debts, 2, REDLOCK_DEBTS_MAX);
-  out.resource_bytes = v.resource_bytes;
-  out.rx_bytes = v.rx_bytes;
-  out.stack_bytes = v.stack_bytes;
-  out.tx_bytes = v.tx_bytes;
-}
-
 }  // namespace
 
 Master* next_master(Values& values, TextWriter& why) {
@@ -163,13 +140,17 @@ int take_master(Values& values, TextWriter& why) {
 }
 
 int finish(const Values& values, Settings& out, TextWriter& why) {
-  fill_numbers(values, out);
+  static_cast<Numbers&>(out) = values;
+  out.in_flight = following(values, &Values::in_flight, 4, REDLOCK_IN_FLIGHT_MAX);
+  out.debts = following(values, &Values::debts, 2, REDLOCK_DEBTS_MAX);
+  out.node_timeout = Duration::ms(values.node_timeout_ms);
+  out.connect_timeout = Duration::ms(values.connect_timeout_ms);
+  out.suspect_close = Duration::ms(values.suspect_close_ms);
+  out.ping_interval = Duration::ms(values.ping_interval_ms);
   out.client_name = values.client_name.bytes();
   out.key_prefix = values.key_prefix.bytes();
-  out.guard = values.guard.bytes() == Bytes("strict") ? GuardMode::strict
-              : values.guard.bytes() == Bytes("weak") ? GuardMode::weak
-                                                      : GuardMode::off;
-  out.fence_strict = values.fence.bytes() == Bytes("strict");
+  out.guard = static_cast<GuardMode>(values.guard);
+  out.fence_strict = values.fence != 0;
   int result = check_relations(values, out.in_flight, out.debts, why);
   if (result == 0) result = check_validity(values, why);
   if (result == 0) result = fill_masters(values, out, why);

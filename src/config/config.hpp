@@ -41,13 +41,15 @@ struct Master {
 };
 
 // What loading changes as a whole or not at all.
-struct Values {
-  uint32_t ttl_ms, retry_delay_ms, wakeups, local_turns;
-  uint32_t max_ttl_ms, node_timeout_ms, connect_timeout_ms, reconnect_min_ms, reconnect_max_ms;
-  uint32_t suspect_close_ms, ping_interval_ms, drift_ppm, drift_fixed_ms;
-  uint32_t locks, in_flight, debts, resource_bytes, tx_bytes, rx_bytes, stack_bytes;
-  Text client_name, key_prefix, username, password, guard, fence;
-  uint32_t given;  // bit i: key i of the table was set, it is not the default
+struct Values : Numbers {
+  uint32_t node_timeout_ms = REDLOCK_NODE_TIMEOUT_MS_DEFAULT;
+  uint32_t connect_timeout_ms = REDLOCK_CONNECT_TIMEOUT_MS_DEFAULT;
+  uint32_t suspect_close_ms = REDLOCK_SUSPECT_CLOSE_MS_DEFAULT;
+  uint32_t ping_interval_ms = REDLOCK_PING_INTERVAL_MS_DEFAULT;
+  uint32_t guard = static_cast<uint32_t>(GuardMode::strict);
+  uint32_t fence = 0;  // 0: floor, 1: strict
+  Text client_name, key_prefix, username, password;
+  uint32_t given;  // bit i: key i of the table was set, so its value is not the default
   unsigned masters;
   Master master[REDLOCK_MASTERS_MAX];
 };

@@ -36,11 +36,6 @@ int fail_with_errno(TextWriter& why, Bytes what, int error) {
   return REDLOCK_E_SYSTEM;
 }
 
-int fail(TextWriter& why, Bytes sentence) {
-  why.raw(sentence);
-  return REDLOCK_E_CONFIG;
-}
-
 int open_regular(const char* path, int flags, struct stat& status, TextWriter& why, int& fd) {
   fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags);
   if (fd < 0) return fail_with_errno(why, "cannot be opened", errno);

@@ -3,30 +3,46 @@
 
 #include <unistd.h>
 
+#include <new>
+
 namespace redlock {
 namespace {
 
-constexpr Key number(const char* name, uint32_t min, uint32_t max, uint32_t initial, uint32_t Values::*place) {
-  return Key{name, min, max, initial, place, nullptr};
+constexpr Key number(const char* name, uint32_t min, uint32_t max, uint32_t Values::*place) {
+  return Key{name, min, max, place};
 }
 
 constexpr Key number_or_zero(const char* name, uint32_t min, uint32_t max, uint32_t Values::*place) {
-  return Key{name, min, max, 0, place, nullptr, true};
+  return Key{name, min, max, place, nullptr, nullptr, true};
+}
+
+// The number is the place of the word among `words`.
+constexpr Key choice(const char* name, const char* words, uint32_t Values::*place) {
+  return Key{name, 0, Text::max, place, nullptr, words};
 }
 
 constexpr Key text(const char* name, uint32_t max, Text Values::*place) {
-  return Key{name, 0, max, 0, nullptr, place};
+  return Key{name, 0, max, nullptr, place};
 }
 
 constexpr Key plain_text(const char* name, uint32_t max, Text Values::*place) {
-  return Key{name, 1, max, 0, nullptr, place, false, true};
+  return Key{name, 1, max, nullptr, place, nullptr, false, true};
 }
 
-constexpr Key choice(const char* name, const char* first, const char* second, Text Values::*place) {
-  return Key{name, 1, Text::max, 0, nullptr, place, false, false, false, first, second};
-}
+static_assert(static_cast<int>(GuardMode::off) == 0 && static_cast<int>(GuardMode::weak) == 1 &&
+              static_cast<int>(GuardMode::strict) == 2);  // as the words of "guard"
 
-bool is_mode(Bytes text) { return text == Bytes("strict") || text == Bytes("weak") || text == Bytes("off"); }
+// The place of a word in a list like "off, weak or strict".
+bool find_word(const char* words, Bytes wanted, uint32_t& place) {
+  for (place = 0; *words != '\0'; ++place) {
+    const size_t size = strcspn(words, ", ");
+    if (Bytes(words, size) == wanted) return true;
+    words += size;
+    words += strspn(words, ", ");
+    if (strncmp(words, "or ", 3) == 0) words += 3;
+  }
+  return false;
+}
 
 bool is_plain(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
@@ -57,43 +73,34 @@ constexpr Key keys[key_count] = {
     text("key_prefix", REDLOCK_KEY_PREFIX_MAX, &Values::key_prefix),
     text("username", REDLOCK_USER_MAX, &Values::username),
     text("password", REDLOCK_PASSWORD_MAX, &Values::password),
-    Key{"guard", 0, Text::max, 0, nullptr, &Values::guard, false, false, true},
-    choice("fence", "floor", "strict", &Values::fence),
-    number("defaults.ttl_ms", REDLOCK_TTL_MS_MIN, REDLOCK_MAX_TTL_MS_MAX, REDLOCK_TTL_MS_DEFAULT, &Values::ttl_ms),
-    number("defaults.retry_delay_ms", 1, REDLOCK_RETRY_DELAY_MS_MAX, REDLOCK_RETRY_DELAY_MS_DEFAULT,
-           &Values::retry_delay_ms),
-    number("defaults.wakeups", 0, 1, REDLOCK_WAKEUPS_DEFAULT, &Values::wakeups),
-    number("defaults.local_turns", 0, REDLOCK_LOCAL_TURNS_MAX, REDLOCK_LOCAL_TURNS_DEFAULT, &Values::local_turns),
-    number("timing.max_ttl_ms", REDLOCK_TTL_MS_MIN, REDLOCK_MAX_TTL_MS_MAX, REDLOCK_MAX_TTL_MS_DEFAULT,
-           &Values::max_ttl_ms),
+    choice("guard", "off, weak or strict", &Values::guard),
+    choice("fence", "floor or strict", &Values::fence),
+    number("defaults.ttl_ms", REDLOCK_TTL_MS_MIN, REDLOCK_MAX_TTL_MS_MAX, &Values::ttl_ms),
+    number("defaults.retry_delay_ms", 1, REDLOCK_RETRY_DELAY_MS_MAX, &Values::retry_delay_ms),
+    number("defaults.wakeups", 0, 1, &Values::wakeups),
+    number("defaults.local_turns", 0, REDLOCK_LOCAL_TURNS_MAX, &Values::local_turns),
+    number("timing.max_ttl_ms", REDLOCK_TTL_MS_MIN, REDLOCK_MAX_TTL_MS_MAX, &Values::max_ttl_ms),
     number("timing.node_timeout_ms", REDLOCK_NODE_TIMEOUT_MS_MIN, REDLOCK_NODE_TIMEOUT_MS_MAX,
-           REDLOCK_NODE_TIMEOUT_MS_DEFAULT, &Values::node_timeout_ms),
+           &Values::node_timeout_ms),
     number("timing.connect_timeout_ms", REDLOCK_CONNECT_TIMEOUT_MS_MIN, REDLOCK_CONNECT_TIMEOUT_MS_MAX,
-           REDLOCK_CONNECT_TIMEOUT_MS_DEFAULT, &Values::connect_timeout_ms),
-    number("timing.reconnect_min_ms", REDLOCK_RECONNECT_MS_MIN, REDLOCK_RECONNECT_MS_MAX,
-           REDLOCK_RECONNECT_MIN_MS_DEFAULT, &Values::reconnect_min_ms),
-    number("timing.reconnect_max_ms", REDLOCK_RECONNECT_MS_MIN, REDLOCK_RECONNECT_MS_MAX,
-           REDLOCK_RECONNECT_MAX_MS_DEFAULT, &Values::reconnect_max_ms),
+           &Values::connect_timeout_ms),
+    number("timing.reconnect_min_ms", REDLOCK_RECONNECT_MS_MIN, REDLOCK_RECONNECT_MS_MAX, &Values::reconnect_min_ms),
+    number("timing.reconnect_max_ms", REDLOCK_RECONNECT_MS_MIN, REDLOCK_RECONNECT_MS_MAX, &Values::reconnect_max_ms),
     number("timing.suspect_close_ms", REDLOCK_SUSPECT_CLOSE_MS_MIN, REDLOCK_SUSPECT_CLOSE_MS_MAX,
-           REDLOCK_SUSPECT_CLOSE_MS_DEFAULT, &Values::suspect_close_ms),
+           &Values::suspect_close_ms),
     number("timing.ping_interval_ms", REDLOCK_PING_INTERVAL_MS_MIN, REDLOCK_PING_INTERVAL_MS_MAX,
-           REDLOCK_PING_INTERVAL_MS_DEFAULT, &Values::ping_interval_ms),
+           &Values::ping_interval_ms),
     // The default drift is also the least that is safe.
-    number("timing.drift_ppm", REDLOCK_DRIFT_PPM_DEFAULT, REDLOCK_DRIFT_PPM_MAX, REDLOCK_DRIFT_PPM_DEFAULT,
-           &Values::drift_ppm),
+    number("timing.drift_ppm", REDLOCK_DRIFT_PPM_DEFAULT, REDLOCK_DRIFT_PPM_MAX, &Values::drift_ppm),
     number("timing.drift_fixed_ms", REDLOCK_DRIFT_FIXED_MS_DEFAULT, REDLOCK_DRIFT_FIXED_MS_MAX,
-           REDLOCK_DRIFT_FIXED_MS_DEFAULT, &Values::drift_fixed_ms),
-    number("limits.locks", 1, REDLOCK_LOCKS_MAX, REDLOCK_LOCKS_DEFAULT, &Values::locks),
-    number("limits.in_flight", REDLOCK_IN_FLIGHT_MIN, REDLOCK_IN_FLIGHT_MAX, REDLOCK_IN_FLIGHT_DEFAULT,
-           &Values::in_flight),
-    number("limits.debts", 2, REDLOCK_DEBTS_MAX, REDLOCK_DEBTS_DEFAULT, &Values::debts),
-    number("limits.resource_bytes", REDLOCK_RESOURCE_MAX, REDLOCK_RESOURCE_BYTES_MAX, REDLOCK_RESOURCE_BYTES_DEFAULT,
-           &Values::resource_bytes),
+           &Values::drift_fixed_ms),
+    number("limits.locks", 1, REDLOCK_LOCKS_MAX, &Values::locks),
+    number("limits.in_flight", REDLOCK_IN_FLIGHT_MIN, REDLOCK_IN_FLIGHT_MAX, &Values::in_flight),
+    number("limits.debts", 2, REDLOCK_DEBTS_MAX, &Values::debts),
+    number("limits.resource_bytes", REDLOCK_RESOURCE_MAX, REDLOCK_RESOURCE_BYTES_MAX, &Values::resource_bytes),
     number_or_zero("limits.tx_bytes", REDLOCK_TX_BYTES_MIN, REDLOCK_TX_BYTES_MAX, &Values::tx_bytes),
-    number("limits.rx_bytes", REDLOCK_RX_BYTES_MIN, REDLOCK_RX_BYTES_MAX, REDLOCK_RX_BYTES_DEFAULT,
-           &Values::rx_bytes),
-    number("limits.stack_bytes", REDLOCK_STACK_BYTES_MIN, REDLOCK_STACK_BYTES_MAX, REDLOCK_STACK_BYTES_DEFAULT,
-           &Values::stack_bytes),
+    number("limits.rx_bytes", REDLOCK_RX_BYTES_MIN, REDLOCK_RX_BYTES_MAX, &Values::rx_bytes),
+    number("limits.stack_bytes", REDLOCK_STACK_BYTES_MIN, REDLOCK_STACK_BYTES_MAX, &Values::stack_bytes),
 };
 
 const Key* find_key(Bytes dotted_name) {
@@ -117,13 +124,8 @@ bool is_section(Bytes name) {
 }
 
 void set_defaults(Values& values) {
-  memset(&values, 0, sizeof values);
-  for (const Key& key : keys) {
-    if (key.number != nullptr) values.*key.number = key.initial;
-    if (key.first_word != nullptr) (values.*key.text).assign(bytes_of(key.first_word));
-  }
+  new (&values) Values();
   set_client_name_to_host_name(values.client_name);
-  values.guard.assign("strict");
 }
 
 int set_number(Values& values, const Key& key, uint32_t value, TextWriter& why) {
@@ -148,16 +150,16 @@ int set_text(Values& values, const Key& key, Bytes value, TextWriter& why) {
     why.raw(bytes_of(key.name)).raw(": ").quoted(value).raw(" is not of A-Z a-z 0-9 . _ -");
     return REDLOCK_E_CONFIG;
   }
-  if (key.mode && !is_mode(value)) {
-    why.raw(bytes_of(key.name)).raw(": ").quoted(value).raw(" is not strict, weak or off");
+  uint32_t place = 0;
+  if (key.words != nullptr && !find_word(key.words, value, place)) {
+    why.raw(bytes_of(key.name)).raw(": ").quoted(value).raw(" is not ").raw(bytes_of(key.words));
     return REDLOCK_E_CONFIG;
   }
-  if (key.first_word != nullptr && value != bytes_of(key.first_word) && value != bytes_of(key.second_word)) {
-    why.raw(bytes_of(key.name)).raw(": ").quoted(value).raw(" is not ").raw(bytes_of(key.first_word));
-    why.raw(" or ").raw(bytes_of(key.second_word));
-    return REDLOCK_E_CONFIG;
+  if (key.words != nullptr) {
+    values.*key.number = place;
+  } else {
+    (values.*key.text).assign(value);
   }
-  (values.*key.text).assign(value);
   values.given |= key_bit(key);
   return 0;
 }

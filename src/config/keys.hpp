@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The table of keys: dotted name, range, default, place. Setters and JSON both go through it, so a key cannot mean one
-// thing here and another there.
+// The table of keys: dotted name, range, place. Setters and JSON both go through it, so a key cannot mean one thing here
+// and another there.
 #pragma once
 #include "config/config.hpp"
 
@@ -11,14 +11,13 @@ struct Key {
   const char* name;
   uint32_t min;  // of a number, or of a string's bytes
   uint32_t max;
-  uint32_t initial;               // numbers only
-  uint32_t Values::*number;       // one of the two is null
-  Text Values::*text;
-  bool or_zero = false;           // 0 is allowed below min
-  bool plain = false;             // only A-Z a-z 0-9 . _ -
-  bool mode = false;              // strict, weak or off
-  const char* first_word = nullptr;  // only this word, the initial one, or the second
-  const char* second_word = nullptr;
+  uint32_t Values::*number;      // one of the two is null
+  Text Values::*text = nullptr;
+  const char* words = nullptr;   // a number that is set by one of these words: "off, weak or strict"
+  bool or_zero = false;          // 0 is allowed below min
+  bool plain = false;            // only A-Z a-z 0-9 . _ -
+
+  bool is_text() const { return text != nullptr || words != nullptr; }
 };
 
 constexpr unsigned key_count = 26;

@@ -6,172 +6,21 @@
 // replaces the configuration only when nothing was wrong; text, tree and copy may hold passwords and are wiped.
 #include "config/parse.hpp"
 
-#include "config/file.hpp"
+#include "config/json_item.hpp"
 #include "config/json_text.hpp"
 #include "config/keys.hpp"
-#include "config/url.hpp"
 
-#include <cjson/cJSON.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 namespace redlock {
 namespace {
-
-constexpr size_t shown_bytes = 40;  // of a name or value from the text, in an error text
-
-// What cJSON_IsString() and the like ask, for less than a call.
-bool is(const cJSON& item, int type) { return (item.type & 0xFF) == type; }
-
-// ---- error texts
-
-Bytes kind_of(const cJSON& item) {
-  if (is(item, cJSON_String)) return "a string";
-  if (is(item, cJSON_Number)) return "a number";
-  if (is(item, cJSON_Object)) return "an object";
-  if (is(item, cJSON_Array)) return "an array";
-  if (is(item, cJSON_NULL)) return "null";
-  return is(item, cJSON_True) ? Bytes("true") : Bytes("false");
-}
-
-// Only where no secret can stand.
-void write_value(TextWriter& why, const cJSON& item) {
-  if (is(item, cJSON_String)) {
-    why.quoted(bytes_of(item.valuestring), shown_bytes);
-  } else if (is(item, cJSON_Number)) {
-    char digits[32];
-    snprintf(digits, sizeof digits, "%.15g", item.valuedouble);
-    why.raw(bytes_of(digits));
-  } else {
-    why.raw(kind_of(item));
-  }
-}
-
-int fail(TextWriter& why, Bytes sentence) {
-  why.raw(sentence);
-  return REDLOCK_E_CONFIG;
-}
-
-int not_a(Bytes wanted, const cJSON& item, TextWriter& why) {
-  why.raw(": ").raw(kind_of(item)).raw(" is not ").raw(wanted);
-  return REDLOCK_E_CONFIG;
-}
-
-int no_tls(TextWriter& why) {
-  why.raw(": TLS is not supported by this version");
-  return REDLOCK_E_NOTSUP;
-}
 
 // Notes `bit` in `seen`. Was it there already?
 bool seen_before(uint32_t& seen, uint32_t bit) {
   const bool before = (seen & bit) != 0;
   seen |= bit;
   return before;
-}
-
-// ---- masters
-
-struct MasterFields {
-  const cJSON* url;
-  const cJSON* name;
-  const cJSON* username;
-  const cJSON* password;
-  const cJSON* password_file;
-};
-
-struct MasterField {
-  Bytes name;
-  const cJSON* MasterFields::*place;
-};
-
-constexpr MasterField master_fields[] = {
-    {"url", &MasterFields::url},
-    {"name", &MasterFields::name},
-    {"username", &MasterFields::username},
-    {"password", &MasterFields::password},
-    {"password_file", &MasterFields::password_file},
-};
-
-int sort_master_field(const cJSON& item, MasterFields& fields, TextWriter& why) {
-  const Bytes name = bytes_of(item.string);
-  for (const MasterField& field : master_fields) {
-    if (field.name != name) continue;
-    const bool before = fields.*field.place != nullptr;
-    fields.*field.place = &item;
-    if (!before && is(item, cJSON_String)) return 0;
-    why.raw(".").raw(name);
-    return before ? fail(why, ": given twice") : not_a("a string", item, why);
-  }
-  why.raw(".").escaped(name, shown_bytes);
-  return name == Bytes("tls") ? no_tls(why) : fail(why, ": no such key");
-}
-
-int set_master_text(Bytes path, const cJSON* item, size_t max, Text& out, TextWriter& why) {
-  if (item == nullptr) return 0;
-  const Bytes value = bytes_of(item->valuestring);
-  why.raw(path);
-  if (!out.empty()) return fail(why, ": given in the url, too");
-  if (value.size >= 1 && value.size <= max) {
-    out.assign(value);
-    return 0;
-  }
-  why.raw(": ");
-  write_bad_size(why, value.size, 1, max);
-  return REDLOCK_E_CONFIG;
-}
-
-bool has_control_character(Bytes text) {
-  for (size_t i = 0; i < text.size; ++i) {
-    const unsigned char c = static_cast<unsigned char>(text.data[i]);
-    if (c < 0x20 || c == 0x7F) return true;
-  }
-  return false;
-}
-
-int set_master_name(const cJSON* item, Text& out, TextWriter& why) {
-  const int result = set_master_text(".name", item, REDLOCK_MASTER_NAME_MAX, out, why);
-  if (result != 0 || item == nullptr) return result;
-  return has_control_character(out.bytes()) ? fail(why, ": holds a control character") : 0;
-}
-
-int set_master_password(const MasterFields& fields, Text& out, TextWriter& why) {
-  if (fields.password_file == nullptr) {
-    return set_master_text(".password", fields.password, REDLOCK_PASSWORD_MAX, out, why);
-  }
-  why.raw(".password_file");
-  if (fields.password != nullptr) return fail(why, ": given besides a password");
-  if (!out.empty()) return fail(why, ": given besides a password in the url");
-  return read_password_file(fields.password_file->valuestring, out, why);
-}
-
-// Each step gets a writer that begins anew behind the path of this master.
-class Steps {
- public:
-  Steps(TextWriter& why) : start_(why), why_(why) {}
-  TextWriter& next() { return why_ = start_; }
-
- private:
-  const TextWriter start_;
-  TextWriter& why_;
-};
-
-int fill_master(const cJSON& item, Master& master, TextWriter& why) {
-  if (is(item, cJSON_String)) return parse_url(bytes_of(item.valuestring), master, why);
-  if (!is(item, cJSON_Object)) return not_a("a URL or an object", item, why);
-  MasterFields fields{};
-  for (const cJSON* child = item.child; child != nullptr; child = child->next) {
-    const int result = sort_master_field(*child, fields, why);
-    if (result != 0) return result;
-  }
-  if (fields.url == nullptr) return fail(why, ".url: is missing");
-  Steps steps(why);
-  int result = parse_url(bytes_of(fields.url->valuestring), master, why);
-  if (result == 0) result = set_master_name(fields.name, master.name, steps.next());
-  if (result == 0) result = set_master_text(".username", fields.username, REDLOCK_USER_MAX, master.user, steps.next());
-  if (result == 0) result = set_master_password(fields, master.password, steps.next());
-  if (result == 0) steps.next();
-  return result;
 }
 
 int read_masters(const cJSON& list, Values& values, TextWriter& why) {
@@ -188,8 +37,6 @@ int read_masters(const cJSON& list, Values& values, TextWriter& why) {
   why = start;
   return 0;
 }
-
-// ---- everything else
 
 int read_number(const cJSON& item, const Key& key, Values& values, TextWriter& why) {
   const double value = item.valuedouble;
@@ -208,7 +55,7 @@ int read_number(const cJSON& item, const Key& key, Values& values, TextWriter& w
 }
 
 int read_key(const cJSON& item, const Key& key, Values& values, TextWriter& why) {
-  if (key.number != nullptr) return read_number(item, key, values, why);
+  if (!key.is_text()) return read_number(item, key, values, why);
   if (!is(item, cJSON_String)) return not_a("a string", item, why.raw(bytes_of(key.name)));
   return set_text(values, key, bytes_of(item.valuestring), why);
 }

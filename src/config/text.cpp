@@ -91,4 +91,9 @@ TextWriter& TextWriter::quoted(Bytes text, size_t limit) {
   return *this;
 }
 
+int fail(TextWriter& why, Bytes sentence) {
+  why.raw(sentence);
+  return REDLOCK_E_CONFIG;
+}
+
 }  // namespace redlock

@@ -37,4 +37,7 @@ class TextWriter {
   size_t size_ = 0;
 };
 
+// Ends the sentence about what is wrong; returns REDLOCK_E_CONFIG.
+int fail(TextWriter& why, Bytes sentence);
+
 }  // namespace redlock

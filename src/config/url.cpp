@@ -41,11 +41,6 @@ bool contains_any(Bytes text, Bytes wanted) {
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 bool is_letter(char c) { return lower(c) >= 'a' && lower(c) <= 'z'; }
 
-int fail(TextWriter& why, Bytes sentence) {
-  why.raw(sentence);
-  return REDLOCK_E_CONFIG;
-}
-
 int bad_size(TextWriter& why, Bytes field, size_t size, size_t max) {
   why.raw(field).raw(": ");
   write_bad_size(why, size, 1, max);

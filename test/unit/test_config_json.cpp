@@ -98,8 +98,9 @@ TEST(ConfigJson, EveryKey) {
                "stack_bytes": 171717 }
   })"), 0) << redlock_config_error(cfg.get());
   const Values& v = cfg->values;
-  EXPECT_EQ(text(v.client_name) + text(v.key_prefix) + text(v.username) + text(v.password) + text(v.guard),
-            "gw-17plant:upweak");
+  EXPECT_EQ(text(v.client_name) + text(v.key_prefix) + text(v.username) + text(v.password), "gw-17plant:up");
+  EXPECT_EQ(v.guard, static_cast<uint32_t>(redlock::GuardMode::weak));
+  EXPECT_EQ(v.fence, 1u);
   const uint32_t numbers[] = {v.ttl_ms,           v.retry_delay_ms,   v.max_ttl_ms,       v.node_timeout_ms,
                               v.connect_timeout_ms, v.reconnect_min_ms, v.reconnect_max_ms, v.suspect_close_ms,
                               v.ping_interval_ms, v.drift_ppm,        v.drift_fixed_ms,   v.locks,
@@ -157,7 +158,7 @@ TEST(ConfigJson, TheSampleLoadsAndIsValid) {
 
 TEST(ConfigJson, NumbersAtBelowAndAboveTheirRange) {
   for (const redlock::Key& key : redlock::keys) {
-    if (key.number == nullptr) continue;
+    if (key.is_text()) continue;
     const std::string name = key.name;
     const size_t dot = name.find('.');
     const auto with = [&](const std::string& value) {

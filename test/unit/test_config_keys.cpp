@@ -77,6 +77,8 @@ TEST(ConfigKeys, GuardIsOneOfThreeWords) {
   const Config cfg = make_with_master();
   redlock::Settings settings;
   using redlock::GuardMode;
+  ASSERT_EQ(redlock::finish(*cfg, settings), 0);
+  EXPECT_EQ(settings.guard, GuardMode::strict) << "by default";
   for (const auto& [word, mode] : {std::pair<const char*, GuardMode>{"strict", GuardMode::strict},
                                    {"weak", GuardMode::weak},
                                    {"off", GuardMode::off}}) {
@@ -84,9 +86,9 @@ TEST(ConfigKeys, GuardIsOneOfThreeWords) {
     ASSERT_EQ(redlock::finish(*cfg, settings), 0);
     EXPECT_EQ(settings.guard, mode) << word;
   }
-  for (const char* word : {"", "Strict", "strict ", "on", "true"}) {
+  for (const char* word : {"", "Strict", "strict ", "on", "true", "or", "off,", ", ", "weak or strict", "wea"}) {
     EXPECT_EQ(redlock_config_set_str(cfg.get(), "guard", word), REDLOCK_E_CONFIG) << word;
-    EXPECT_EQ(redlock_config_error(cfg.get()), "guard: \"" + std::string(word) + "\" is not strict, weak or off");
+    EXPECT_EQ(redlock_config_error(cfg.get()), "guard: \"" + std::string(word) + "\" is not off, weak or strict");
   }
 }
 
@@ -117,7 +119,7 @@ TEST(ConfigKeys, FenceIsFloorOrStrict) {
   EXPECT_EQ(redlock_config_set_str(cfg.get(), "fence", "strict"), 0);
   ASSERT_EQ(redlock::finish(*cfg, settings), 0);
   EXPECT_TRUE(settings.fence_strict);
-  for (const char* bad : {"", "Strict", "off", "strict "}) {
+  for (const char* bad : {"", "Strict", "off", "or", "strict "}) {
     EXPECT_EQ(redlock_config_set_str(cfg.get(), "fence", bad), REDLOCK_E_CONFIG) << bad;
   }
   EXPECT_STREQ(redlock_config_error(cfg.get()), "fence: \"strict \" is not floor or strict");

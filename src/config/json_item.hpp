@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+//
+// One value of the tree that cJSON has made, and what is said about a value that is wrong.
+#pragma once
+#include <cjson/cJSON.h>
+
+#include "config/text.hpp"
+
+namespace redlock {
+
+constexpr size_t shown_bytes = 40;  // of a name or value from the text, in an error text
+
+// The same as cJSON_IsString() and its like, without a call.
+inline bool is(const cJSON& item, int type) { return (item.type & 0xFF) == type; }
+
+// Only where no secret can stand.
+void write_value(TextWriter& why, const cJSON& item);
+
+// Each ends the sentence in `why` and returns the error.
+int not_a(Bytes wanted, const cJSON& item, TextWriter& why);
+int no_tls(TextWriter& why);
+
+}  // namespace redlock
