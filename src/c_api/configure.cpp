@@ -11,10 +11,10 @@ using namespace redlock;
 
 namespace {
 
-// Of a key that a caller wrote, so much is told back.
+// Longest part of an unknown key quoted in an error message.
 constexpr size_t shown_key_bytes = 64;
 
-// The key, or null with the reason written. `is_text`: what the caller wants to set.
+// The key that takes a text, or a number. Null: there is none; the reason is in `result` and `why`.
 const Key* find_settable(const char* name, bool is_text, int& result, TextWriter& why) {
   const Bytes wanted = bytes_of(name);
   const Key* key = find_key(wanted);

@@ -5,8 +5,8 @@
 #define REDLOCK_TEXT(x) #x
 #define REDLOCK_TEXT_OF(x) REDLOCK_TEXT(x)
 
-// One run of characters and a row of offsets for each number: a table of pointers would be relocated when the library
-// is loaded, and a switch is more code than this is table.
+// All texts in one run of characters, with a row of offsets by number. The loader would have to relocate a table of
+// pointers, and a switch is larger than this table.
 namespace {
 
 struct Characters {

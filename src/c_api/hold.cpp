@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What any thread may ask about a lock, without a lock and without a wait.
+// What any thread may ask about a lock. Nothing here takes a mutex or waits.
 #include "lock/validity.hpp"
 #include "run/instance.hpp"
 
@@ -10,8 +10,7 @@ using redlock::ValidityCell;
 
 namespace {
 
-// The validity of a handle, for any thread: a clock read of this thread's own, then what the cell says. 0 when at least
-// need_ms are left.
+// Compares the validity of a handle with the clock, which this thread reads itself. 0: at least need_ms are left.
 int read_validity(const redlock_t* rl, redlock_lock_t lock, uint32_t need_ms, Instant& now, Instant& until) {
   if (rl == nullptr) return REDLOCK_E_INVAL;
   if (redlock::forked(rl)) return REDLOCK_E_FORKED;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The public functions that fill a configuration from JSON. A program that calls neither of them is linked without cJSON.
+// The public functions that fill a configuration from JSON. A static program that calls neither needs no cJSON.
 #include "config/config.hpp"
 #include "config/file.hpp"
 #include "config/parse.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Asking for locks, extending them, letting them go.
+// Acquires, extends and releases locks.
 #include <string.h>
 
 #include "run/instance.hpp"
@@ -33,7 +33,7 @@ int to_options(const redlock_t* rl, const redlock_acquire_opts_t* given, redlock
   return out.retry_delay_ms > REDLOCK_RETRY_DELAY_MS_MAX ? REDLOCK_E_INVAL : 0;
 }
 
-// Does the key of this name begin with redlock:{key_prefix}: as the key of the guard's record does?
+// Does the key of this name begin with redlock:{key_prefix}:, as the library's own keys do?
 bool is_reserved(const Settings& settings, Bytes name) {
   constexpr size_t around = sizeof "redlock::" - 1;
   const Bytes prefix = settings.key_prefix;
@@ -51,7 +51,7 @@ int to_name(const redlock_t* rl, const redlock_resource_t& resource, Bytes& out)
   return is_reserved(rl->client.settings(), out) ? REDLOCK_E_RESERVED : 0;
 }
 
-// In order, and none twice.
+// Checks the names and puts them into order. INVAL also: a name is there twice.
 int to_names(const redlock_t* rl, const redlock_resource_t* resources, uint32_t count, Request& out) {
   if (resources == nullptr || count == 0 || count > Names::max) return REDLOCK_E_INVAL;
   Bytes names[Names::max];

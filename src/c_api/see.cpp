@@ -10,7 +10,7 @@ using redlock::Entry;
 
 namespace {
 
-// As for a check: without a change of the client.
+// Reads the clock as redlock_check() does, and changes nothing of the client.
 redlock::Instant time_of(const redlock_t* rl) {
   redlock::Instant now;
   rl->driver.clock().check(now);

@@ -9,7 +9,7 @@ namespace {
 
 void write_master(TextWriter& why, unsigned index) { why.raw("masters[").number(index).raw("]"); }
 
-// The address, which tells an operator most; a number where that is too long for a name.
+// An operator recognizes an address best. An address that is too long for a name is replaced by a number.
 void name_after_address(Master& master, unsigned index) {
   char name[REDLOCK_MASTER_NAME_MAX + 1];
   TextWriter address(name, sizeof name);
@@ -23,7 +23,7 @@ void name_after_address(Master& master, unsigned index) {
   master.name.assign(Bytes(name, number.needed() - 1));
 }
 
-// The index of another master for which `same` holds, else the count.
+// The index of a master for which `same` holds; values.masters if there is none.
 template <typename Same>
 unsigned find_other(const Values& values, Same same) {
   unsigned i = 0;
@@ -31,7 +31,7 @@ unsigned find_other(const Values& values, Same same) {
   return i;
 }
 
-// limits.debts and limits.in_flight follow limits.locks unless somebody set them.
+// limits.debts and limits.in_flight grow with limits.locks unless they were set.
 uint32_t following(const Values& values, uint32_t Values::*place, uint32_t per_lock, uint32_t cap) {
   for (const Key& key : keys) {
     if (key.number == place && (values.given & key_bit(key)) != 0) return values.*place;
@@ -62,7 +62,7 @@ int check_relations(const Values& v, uint32_t in_flight, uint32_t debts, TextWri
        " (timing.node_timeout_ms)"},
       {"timing.reconnect_max_ms", v.reconnect_max_ms, v.reconnect_min_ms, REDLOCK_RECONNECT_MS_MAX,
        " (timing.reconnect_min_ms)"},
-      // Every lock that is held keeps a place for its delete, and needs one more for its extend.
+      // Each held lock reserves one place for its delete, and its extend takes a second one.
       {"limits.in_flight", in_flight, 2 * v.locks, REDLOCK_IN_FLIGHT_MAX, " (2 * limits.locks)"},
       {"limits.debts", debts, v.locks + 1, REDLOCK_DEBTS_MAX, " (limits.locks + 1)"},
   };
@@ -74,7 +74,7 @@ int check_relations(const Values& v, uint32_t in_flight, uint32_t debts, TextWri
   return 0;
 }
 
-// Does an acquire that takes no time at all leave any validity?
+// With too much drift even an acquire that takes no time leaves no validity.
 int check_validity(const Values& v, TextWriter& why) {
   constexpr uint64_t million = 1'000'000;
   const uint64_t drift = uint64_t{v.ttl_ms} * v.drift_ppm + uint64_t{v.drift_fixed_ms} * million;  // in ns

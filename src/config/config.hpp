@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
 //
-// The configuration: one flat object with its own storage for every string, filled by the setters or from JSON and
-// checked as a whole once, in finish(). It is malloc'ed by redlock_config_new, which is allowed: nothing of it is
-// needed after create. It may hold passwords, so its memory is wiped before it is given back.
+// The configuration: one flat object with its own storage for every string. Setters or JSON fill it, and finish()
+// checks it as a whole. redlock_config_new() allocates it; a client needs nothing of it after create. It may hold
+// passwords, so its memory is wiped before it is freed.
 //
-// Functions that can fail return 0 or a REDLOCK_E_* number and then write one sentence into `why`: path of the field,
-// value, range. A password, or text that could be one, is never part of it.
+// A function that can fail returns 0 or a REDLOCK_E_* number. On an error it writes one sentence into `why`: path of
+// the field, value, range. The sentence never contains a password, or text that could be one.
 #pragma once
 #include "base/settings.hpp"
 #include "config/text.hpp"
 
 namespace redlock {
 
-// A string and its storage; `data` ends with a NUL. One size for all keeps the table of keys simple.
+// A string and its storage; `data` ends with a NUL. All have one type, so that one table of keys can point to each.
 struct Text {
   static constexpr size_t max = 128;
   size_t size;
@@ -20,7 +20,7 @@ struct Text {
 
   Bytes bytes() const { return Bytes(data, size); }
   bool empty() const { return size == 0; }
-  // The text must not be longer than max. Wipes what was there.
+  // The caller has checked that the text is not longer than max. Wipes the old text, which may be a password.
   void assign(Bytes text) {
     explicit_bzero(data, sizeof data);
     size = text.size < max ? text.size : max;
@@ -40,7 +40,7 @@ struct Master {
   bool unix_socket;
 };
 
-// What loading changes as a whole or not at all.
+// All that loading JSON changes. A load that fails changes nothing of it.
 struct Values : Numbers {
   uint32_t node_timeout_ms = REDLOCK_NODE_TIMEOUT_MS_DEFAULT;
   uint32_t connect_timeout_ms = REDLOCK_CONNECT_TIMEOUT_MS_DEFAULT;
@@ -54,16 +54,16 @@ struct Values : Numbers {
   Master master[REDLOCK_MASTERS_MAX];
 };
 
-// Every default, the client's name from the host's name, no master.
+// Every default; the client's name is the host's name; no master.
 void set_defaults(Values& values);
 
-// The next free place of the list, emptied; `why` is left with its path, "masters[2]". Null when the list is full.
+// Empties the next free place of the list and writes its path, "masters[2]", into `why`. Null when the list is full.
 Master* next_master(Values& values, TextWriter& why);
-// Takes that place into the list, with a name from the address if it has none. CONFIG: another master has the same
-// address or name. `why` is to begin with the path.
+// Adds the master that next_master() has returned. A master without a name is named after its address. CONFIG: another
+// master has the same address or name. `why` must hold the path.
 int take_master(Values& values, TextWriter& why);
 
-// The relations between values, and all of them in the core's words. The strings of `out` point into `values`.
+// Checks how the values relate to each other, and writes them as Settings. The strings of `out` point into `values`.
 int finish(const Values& values, Settings& out, TextWriter& why);
 
 constexpr size_t error_text_max = 256;
@@ -77,14 +77,14 @@ struct redlock_config_s {
   redlock_log_fn log;
   void* log_user;
   int log_level;
-  mutable char error[redlock::error_text_max];  // a check of a const configuration tells what it found
+  mutable char error[redlock::error_text_max];  // mutable: checking a const configuration may fail too
 };
 
 namespace redlock {
 
-// The same with the sentence kept for redlock_config_error().
+// The same; on an error the sentence is kept for redlock_config_error().
 int finish(const redlock_config_s& config, Settings& out);
-// Keeps the sentence of a failed call; returns `result`.
+// Keeps the sentence if `result` is an error. Returns `result`.
 int keep_error(const redlock_config_s& config, int result, const char* sentence);
 
 }  // namespace redlock

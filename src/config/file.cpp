@@ -43,7 +43,7 @@ int open_regular(const char* path, int flags, struct stat& status, TextWriter& w
   return S_ISREG(status.st_mode) ? 0 : fail(why, ": is not a regular file");
 }
 
-// Up to `capacity` bytes; the file may have grown since its size was asked.
+// Reads until the end, or `capacity` bytes: the file may have grown since fstat().
 int read_all(int fd, char* buffer, size_t capacity, size_t& size, TextWriter& why) {
   size = 0;
   while (size < capacity) {
@@ -96,7 +96,7 @@ int read_password_file(const char* path, Text& out, TextWriter& why) {
   if (result == 0) result = check_private(status, why);
   if (result != 0) return result;
 
-  char buffer[REDLOCK_PASSWORD_MAX + 3];  // with CR, LF and one byte to see that there are more
+  char buffer[REDLOCK_PASSWORD_MAX + 3];  // CR, LF, and one byte that shows that the file is too long
   size_t size = 0;
   result = read_all(fd, buffer, sizeof buffer, size, why);
   Bytes password(buffer, size);

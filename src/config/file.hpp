@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT
 //
-// Reading the two kinds of files: the configuration, and a password that must be nobody else's to read.
+// Reads the two kinds of files: a configuration, and a password, which no other user may be able to read.
 #pragma once
 #include "config/config.hpp"
 
 namespace redlock {
 
-// The whole of a regular file into `buffer`; a descriptor that blocks (a FIFO) is never read. `size` gets the bytes.
-// `why` is to hold where the path came from. SYSTEM: cannot be read. CONFIG: not a regular file, or longer than
-// capacity.
+// Reads the whole of a regular file into `buffer`; `size` is the number of bytes. Only regular files are read, because
+// a read from a FIFO could block. `why` must hold where the path came from. SYSTEM: the file cannot be read. CONFIG: it
+// is not a regular file, or longer than capacity.
 int read_file(const char* path, char* buffer, size_t capacity, size_t& size, TextWriter& why);
 
-// A password: not through a symbolic link, owned by root or by us, closed to group and others, one trailing newline
-// ignored. SYSTEM: cannot be read. CONFIG: any of that is not so.
+// Reads a password. SYSTEM: the file cannot be read, or is a symbolic link. CONFIG: it is not a regular file, belongs
+// neither to root nor to this user, is open to group or others, or does not hold one line. A newline at the end is no
+// part of the password.
 int read_password_file(const char* path, Text& out, TextWriter& why);
 
 }  // namespace redlock

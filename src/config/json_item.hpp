@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// One value of the tree that cJSON has made, and what is said about a value that is wrong.
+// One value of the tree that cJSON has made, and the error texts about such a value.
 #pragma once
 #include <cjson/cJSON.h>
 
@@ -8,12 +8,12 @@
 
 namespace redlock {
 
-constexpr size_t shown_bytes = 40;  // of a name or value from the text, in an error text
+constexpr size_t shown_bytes = 40;  // longest part of a name or value from the JSON that an error text quotes
 
 // The same as cJSON_IsString() and its like, without a call.
 inline bool is(const cJSON& item, int type) { return (item.type & 0xFF) == type; }
 
-// Only where no secret can stand.
+// For values that cannot be a secret.
 void write_value(TextWriter& why, const cJSON& item);
 
 // Each ends the sentence in `why` and returns the error.

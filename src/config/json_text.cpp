@@ -6,7 +6,7 @@
 namespace redlock {
 namespace {
 
-// The configuration needs three.
+// A configuration needs three levels.
 constexpr unsigned nesting_max = 8;
 
 bool continues_number(char c) { return is_digit(c) || c == '.' || c == '-' || c == '+' || c == 'e' || c == 'E'; }
@@ -38,12 +38,12 @@ class Scanner {
     if (c == '"') in_string_ = false;
     if (c != '\\') return nullptr;
     if (at(at_ + 1) == 'u') return unicode_escape();
-    // Only these two could be taken for something else when they are looked at alone.
+    // Skip the second byte of these two: by itself it would look like the end of the string, or like an escape.
     escape_ = at(at_ + 1) == '\\' || at(at_ + 1) == '"';
     return nullptr;
   }
 
-  // cJSON takes digits that are none for a NUL, and a string ends there.
+  // cJSON reads \u with wrong digits as a NUL, and ends the string there.
   const char* unicode_escape() const {
     int any = 0;
     for (size_t i = 2; i < 6; ++i) any |= hex_value(at(at_ + i));

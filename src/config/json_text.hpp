@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// What cJSON lets pass, or cannot report, is looked for in the text before cJSON sees it: a byte order mark, bytes that
-// are not UTF-8, control characters, \u0000 (it would cut a string short without a word), numbers with a leading
-// zero, and deep nesting, which would cost stack.
+// Finds the faults that cJSON accepts or cannot report, before cJSON reads the text: a byte order mark, bytes that are
+// not UTF-8, control characters, numbers with a leading zero, \u0000 (cJSON would cut the string there without an
+// error), and deep nesting (cJSON is recursive, and would need stack for each level).
 #pragma once
 #include "config/text.hpp"
 
@@ -10,7 +10,7 @@ namespace redlock {
 
 struct TextFault {
   size_t offset = 0;
-  const char* what = nullptr;  // null: there is none
+  const char* what = nullptr;  // null: no fault
 };
 
 TextFault find_text_fault(Bytes json);

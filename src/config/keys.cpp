@@ -16,7 +16,7 @@ constexpr Key number_or_zero(const char* name, uint32_t min, uint32_t max, uint3
   return Key{name, min, max, place, nullptr, nullptr, true};
 }
 
-// The number is the place of the word among `words`.
+// The value is a word; its number is the word's place among `words`, counted from 0.
 constexpr Key choice(const char* name, const char* words, uint32_t Values::*place) {
   return Key{name, 0, Text::max, place, nullptr, words};
 }
@@ -30,9 +30,9 @@ constexpr Key plain_text(const char* name, uint32_t max, Text Values::*place) {
 }
 
 static_assert(static_cast<int>(GuardMode::off) == 0 && static_cast<int>(GuardMode::weak) == 1 &&
-              static_cast<int>(GuardMode::strict) == 2);  // as the words of "guard"
+              static_cast<int>(GuardMode::strict) == 2);  // the order of the words of "guard"
 
-// The place of a word in a list like "off, weak or strict".
+// Finds the place of a word in a list like "off, weak or strict".
 bool find_word(const char* words, Bytes wanted, uint32_t& place) {
   for (place = 0; *words != '\0'; ++place) {
     const size_t size = strcspn(words, ", ");
@@ -111,7 +111,9 @@ const Key* find_key(Bytes dotted_name) {
 }
 
 Bytes no_such_key(Bytes dotted_name) {
-  if (dotted_name == Bytes("commission")) return ": is no setting any more: call redlock_commission(), once for a new site";
+  if (dotted_name == Bytes("commission")) {
+    return ": is no setting any more: call redlock_commission(), once for a new site";
+  }
   return ": no such key";
 }
 

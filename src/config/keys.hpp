@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The table of keys: dotted name, range, place. Setters and JSON both go through it, so a key cannot mean one thing here
-// and another there.
+// The table of keys: dotted name, range, place. Setters and JSON both use it, so a key means the same in both.
 #pragma once
 #include "config/config.hpp"
 
@@ -11,10 +10,10 @@ struct Key {
   const char* name;
   uint32_t min;  // of a number, or of a string's bytes
   uint32_t max;
-  uint32_t Values::*number;      // one of the two is null
+  uint32_t Values::*number;      // either `number` or `text` is null
   Text Values::*text = nullptr;
-  const char* words = nullptr;   // a number that is set by one of these words: "off, weak or strict"
-  bool or_zero = false;          // 0 is allowed below min
+  const char* words = nullptr;   // "off, weak or strict": the number is set by one of these words
+  bool or_zero = false;          // 0 is allowed, although it is below min
   bool plain = false;            // only A-Z a-z 0-9 . _ -
 
   bool is_text() const { return text != nullptr || words != nullptr; }
@@ -23,11 +22,11 @@ struct Key {
 constexpr unsigned key_count = 26;
 extern const Key keys[key_count];
 
-// Null when there is none.
+// Null: no such key.
 const Key* find_key(Bytes dotted_name);
-// What is wrong with a name that is no key, behind that name.
+// The error text about a name that is no key; it follows the name.
 Bytes no_such_key(Bytes dotted_name);
-// Do keys begin with this name and a dot?
+// Does any key begin with this name and a dot?
 bool is_section(Bytes name);
 inline uint32_t key_bit(const Key& key) { return 1u << (&key - keys); }
 static_assert(key_count <= 32);

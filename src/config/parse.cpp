@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// JSON → configuration. cJSON reads the text, this file walks the tree once and hands each value to the table of
-// keys. The tree is walked, not asked by name: cJSON finds only the first of two equal keys and says nothing of those
-// that nobody asks for. Numbers are read as double, because cJSON's integers saturate. Everything goes into a copy that
-// replaces the configuration only when nothing was wrong; text, tree and copy may hold passwords and are wiped.
+// cJSON reads the text; this file walks the tree once and sets each value by the table of keys. It does not ask the
+// tree for names: cJSON would find only the first of two equal keys, and unknown keys would go unnoticed. Numbers are
+// read as double, because cJSON's integers saturate. Values go into a copy, which replaces the configuration when all
+// of them were right. Text, tree and copy may hold passwords, so all three are wiped.
 #include "config/parse.hpp"
 
 #include "config/json_item.hpp"
@@ -16,7 +16,7 @@
 namespace redlock {
 namespace {
 
-// Notes `bit` in `seen`. Was it there already?
+// Adds `bit` to `seen`. True: it was there already.
 bool seen_before(uint32_t& seen, uint32_t bit) {
   const bool before = (seen & bit) != 0;
   seen |= bit;
@@ -45,7 +45,7 @@ int read_number(const cJSON& item, const Key& key, Values& values, TextWriter& w
     const uint32_t whole = static_cast<uint32_t>(value);
     if (whole == value) return set_number(values, key, whole, why);
   }
-  // Too small or too large is out of range, also when it has a fraction or is beyond 32 bits.
+  // A number outside of the range is reported as that, even if it also has a fraction or more than 32 bits.
   const bool outside = is_number && (value < key.min || value > key.max);
   why.raw(bytes_of(key.name)).raw(": ");
   write_value(why, item);
@@ -84,8 +84,8 @@ int read_section(const cJSON& section, Values& values, TextWriter& why) {
   return 0;
 }
 
-// One member of the outermost object. `earlier` members are looked through for the same name: all that came before
-// are known keys and none is twice, so there are few.
+// Reads one member of the outermost object. The same name must not stand among the `earlier` members. These are few:
+// each is a known key, and stands there once.
 int read_member(const cJSON& item, const cJSON* earlier, Values& values, TextWriter& why) {
   const Bytes name = bytes_of(item.string);
   for (; earlier != &item; earlier = earlier->next) {
@@ -113,8 +113,8 @@ void wipe_strings(cJSON& item) {
   for (cJSON* child = item.child; child != nullptr; child = child->next) wipe_strings(*child);
 }
 
-// `json` ends with a NUL that its size does not count: cJSON then finds text behind the object by itself, and an old
-// one cannot read past the end.
+// The NUL behind `json` is passed to cJSON: with it cJSON reports text behind the object, and old versions of cJSON do
+// not read past the end.
 int parse_into(Values& values, Bytes json, TextWriter& why) {
   const TextFault fault = find_text_fault(json);
   if (fault.what != nullptr) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// JSON -> configuration.
+// From JSON to the configuration.
 #pragma once
 #include "config/config.hpp"
 
@@ -8,11 +8,11 @@ struct cJSON;
 
 namespace redlock {
 
-// Adds what `json` says to `values`, or leaves `values` as they were. A NUL stands behind `json`. NOMEM leaves `why` as
-// it was.
+// Adds what `json` says to `values`. On an error `values` stay as they were. A NUL must follow the bytes of `json`.
+// NOMEM writes nothing into `why`.
 int load(Values& values, Bytes json, TextWriter& why);
 
-// One item of "masters". `why` begins with its path.
+// Reads one item of "masters". `why` must hold its path.
 int fill_master(const cJSON& item, Master& master, TextWriter& why);
 
 }  // namespace redlock

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// JSON -> one master: a URL, or an object with a URL and what is not to stand in it.
+// One master in JSON: a URL, or an object with a URL and what the URL does not say.
 #include "config/file.hpp"
 #include "config/json_item.hpp"
 #include "config/keys.hpp"
@@ -83,7 +83,7 @@ int set_master_password(const MasterFields& fields, Text& out, TextWriter& why) 
   return read_password_file(fields.password_file->valuestring, out, why);
 }
 
-// Each step gets a writer that begins anew behind the path of this master.
+// Each step writes its error behind the path of the master; next() drops what the step before has written.
 class Steps {
  public:
   Steps(TextWriter& why) : start_(why), why_(why) {}

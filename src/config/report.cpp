@@ -18,7 +18,7 @@ Bytes state_name(int32_t state) {
   }
 }
 
-// Writes members of objects; commas come by themselves.
+// Writes the members of an object, with commas between them.
 class Members {
  public:
   explicit Members(TextWriter& out) : out_(out) {}
@@ -29,7 +29,7 @@ class Members {
     return out_.quoted(bytes_of(name)).raw(":");
   }
   void number(const char* name, uint32_t value) { key(name).number(value); }
-  void wait(const char* name, int64_t ms) {  // null: it is not known
+  void wait(const char* name, int64_t ms) {  // null: not known
     if (ms < 0) {
       key(name).raw("null");
     } else {

@@ -19,7 +19,7 @@ size_t utf8_sequence(Bytes text) {
   for (size_t i = 1; i < size; ++i) {
     if (!is_continuation(text.data[i])) return 0;
   }
-  // Overlong forms, surrogates and what lies beyond U+10FFFF show in the second byte.
+  // The second byte shows overlong forms, surrogates, and code points above U+10FFFF.
   const unsigned second = static_cast<unsigned char>(text.data[1]);
   if (first == 0xE0 && second < 0xA0) return 0;
   if (first == 0xED && second > 0x9F) return 0;
@@ -59,7 +59,7 @@ void TextWriter::put_escape(unsigned char c) {
     case '\t': raw(Bytes("\\t")); return;
     default: break;
   }
-  if (c >= 0x80) {  // not UTF-8: the replacement character
+  if (c >= 0x80) {  // not UTF-8: write the replacement character
     raw(Bytes("\\ufffd"));
     return;
   }

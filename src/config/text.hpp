@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
 //
-// TextWriter: text into a buffer of fixed size, for error texts and for JSON. What does not fit is counted but not
-// written, so the caller learns how much was needed; the buffer always ends with a NUL. Text from outside is escaped
-// as in JSON strings: no control character and no broken UTF-8 leaves the library, in an error text neither.
+// TextWriter writes error texts and JSON into a buffer of fixed size. Text that does not fit is counted and not
+// written, so the caller learns how much room was needed. The buffer always ends with a NUL. Text from outside is
+// escaped as in JSON strings: neither control characters nor broken UTF-8 leave the library, not even in an error text.
 #pragma once
 #include "base/types.hpp"
 
 namespace redlock {
 
-// Bytes of the UTF-8 sequence (1..4) at the start of `text`; 0 when there is none.
+// The length in bytes (1..4) of the UTF-8 sequence at the start of `text`; 0: the text does not start with one.
 size_t utf8_sequence(Bytes text);
 
-// Not for arrays that hold a shorter string: Bytes(array) takes the array's size.
+// For a string in a larger array: Bytes(array) would take the whole array.
 inline Bytes bytes_of(const char* text) { return Bytes(text, strlen(text)); }
 
 class TextWriter {
@@ -20,11 +20,11 @@ class TextWriter {
 
   TextWriter& raw(Bytes text);
   TextWriter& number(uint64_t value);
-  // At most `limit` bytes of the text, then "..."; without and with quotes around.
+  // Writes at most `limit` bytes of the text, then "...". quoted() puts quotes around them.
   TextWriter& escaped(Bytes text, size_t limit = SIZE_MAX);
   TextWriter& quoted(Bytes text, size_t limit = SIZE_MAX);
 
-  // With the NUL.
+  // Bytes needed for all that was written, with the NUL.
   size_t needed() const { return size_ + 1; }
   bool fits() const { return needed() <= capacity_; }
 

@@ -49,10 +49,10 @@ int bad_size(TextWriter& why, Bytes field, size_t size, size_t max) {
 
 // ---- user and password
 
-// What RFC 3986 lets stand in them as it is: unreserved characters and sub-delimiters.
+// Characters that RFC 3986 allows there without an escape: unreserved ones and sub-delimiters.
 bool is_literal(char c) { return is_letter(c) || is_digit(c) || find("-._~!$&'()*+,;=:", c) != none; }
 
-// The byte that %XX stands for; 0, which is not allowed, when it is no such escape.
+// The byte that %XX stands for. 0: not an escape, or %00, which is not allowed.
 char escaped_byte(Bytes text) {
   if (text.size < 3) return '\0';
   const int high = hex_value(text.data[1]);
@@ -95,7 +95,7 @@ int parse_user_info(Bytes text, Master& out, TextWriter& why) {
 // ---- host and port
 
 bool is_address(int family, const Text& host) {
-  in6_addr parsed;  // as long as the longer of the two
+  in6_addr parsed;  // large enough for an IPv4 address, too
   return inet_pton(family, host.data, &parsed) == 1;
 }
 
@@ -116,7 +116,7 @@ bool is_number(Bytes label) {
   return true;
 }
 
-// Names whose last label is a number are not taken: resolvers read "127.1" and "10.0.0.0x5" as addresses.
+// A name whose last label is a number is refused: resolvers read "127.1" and "10.0.0.0x5" as addresses.
 bool is_host_name(Bytes host) {
   for (;;) {
     const size_t dot = find(host, '.');
@@ -137,8 +137,8 @@ int parse_host(Bytes text, bool bracketed, Text& out, TextWriter& why) {
   return fail(why, ".host: neither an IPv4 address, an IPv6 address in brackets nor a host name");
 }
 
-// Only a number of at most five digits is quoted: of redis://user:password, with the host forgotten, the password
-// stands where the port is looked for.
+// An error quotes a port only if it is a number of at most five digits. In redis://user:password, where the host was
+// forgotten, the password stands in the place of the port.
 int parse_port(Bytes text, uint16_t& out, TextWriter& why) {
   uint64_t port = 0;
   const bool number = text.size <= 5 && parse_decimal(text, port) && (text.data[0] != '0' || text.size == 1);
@@ -184,7 +184,7 @@ int parse_socket(Bytes path, Master& out, TextWriter& why) {
 
 // ---- comparing
 
-// IPv4 as the IPv6 address that means the same, so that the two spellings compare equal.
+// An IPv4 address is written as its IPv4-mapped IPv6 address, so that both spellings compare equal.
 bool to_numeric(const Text& host, in6_addr& out) {
   in_addr v4;
   if (inet_pton(AF_INET, host.data, &v4) != 1) return inet_pton(AF_INET6, host.data, &out) == 1;
@@ -214,7 +214,7 @@ int parse_url(Bytes url, Master& out, TextWriter& why) {
   if (!starts_with(url, redis)) return fail(why, ".url: begins with neither redis:// nor unix:///");
 
   const Bytes rest = tail(url, redis.size);
-  // The last one: a bare @ in a password is then found where it stands, not as a wrong host.
+  // Look for the last @: if a password holds an unescaped @, the error then names the password and not the host.
   const size_t at = find_last(rest, '@');
   if (at == none) return parse_host_and_port(rest, out, why);
   const int result = parse_user_info(head(rest, at), out, why);

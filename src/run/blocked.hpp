@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// Blocked: a thread that waits in redlock_acquire(), _extend() or _release() for the event that answers it. It stands
-// on that thread's stack, in a list of the client, and all of it is used inside the gate only.
+// Blocked: a thread that waits in redlock_acquire(), _extend() or _release() for the event that answers its call. The
+// object is on that thread's stack and in a list of the client. It is used only inside the gate.
 //
-// An event is told to the user's callback first, and only then to who is blocked: so when a call returns, the
-// callback of what it waited for has returned too. While the callback runs the gate is open: somebody may give up and
-// be gone, or come and begin to wait. So who is answered is marked before the callback, and those who are marked and
-// still there are woken after it. The end of a lock answers all who wait for it, whenever they came.
+// The user's callback gets an event first, and the blocked threads are woken after it. So when a call returns, the
+// callback of its event has returned, too. While the callback runs the gate is open: a blocked thread may give up and
+// leave the list, and another may join. Therefore mark() notes before the callback whom the event answers, and wake()
+// wakes after it those that are marked and still in the list. The end of a lock answers all threads that wait for this
+// lock, also those that joined during the callback.
 #pragma once
 #include <redlock/redlock.h>
 
@@ -19,7 +20,7 @@ struct Blocked {
 
   uint64_t lock;
   On on;
-  bool answered = false;  // by the event that is being told
+  bool answered = false;  // by the event whose callback runs
   bool done = false;
   int err = 0;
   Bell bell = {};
@@ -32,9 +33,9 @@ class BlockedList {
   void add(Blocked& blocked);
   void remove(Blocked& blocked);
 
-  // Before the callback. extend_open: the lock's extend is not decided yet, this is an older one's event.
+  // Before the callback. extend_open: the lock's extend is not decided yet, so the event is that of an earlier extend.
   void mark(const redlock_event_t& event, bool extend_open);
-  // After it.
+  // After the callback.
   void wake(const redlock_event_t& event);
 
  private:

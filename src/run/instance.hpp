@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 //
-// What stands behind a redlock_t, and who may come in. The C API is check, forward, convert; nothing is decided here.
+// What a redlock_t points to, and which thread may use it.
 //
-// A redlock_s stands at the front of one block of memory, with everything it ever needs behind it; the block is the
-// library's or the caller's, and is wiped when the client is gone.
+// A redlock_s is the beginning of one block of memory, which holds everything that the client ever needs. The block
+// belongs to the library or to the caller. It is wiped when the client is closed.
 //
-// One client, three ways to run it: on the caller's loop and polled, where one thread does everything and nothing is
-// locked; or by a thread of its own, where any thread may call and one at a time is inside the gate. The gate, and
-// not a queue of commands for the thread: so a call has its true result at once (a handle, TABLE_FULL, STALE), no
-// queue can be full, and no call waits for a callback. The client only notes what is asked for; its next turn carries
-// it out.
+// A client is run in one of three ways. On the caller's loop and polled, one thread does everything and nothing is
+// locked. With a thread of its own, any thread may call, and one thread at a time is inside the gate. A queue of
+// commands for the client's thread would do without the gate, but a gate gives each call its true result at once (a
+// handle, TABLE_FULL, STALE), cannot be full, and lets no call wait for a callback. A call only notes what is asked
+// for; the next turn carries it out.
 #pragma once
 #include "client/client.hpp"
 #include "config/config.hpp"
@@ -21,7 +21,7 @@ namespace redlock {
 
 enum class Mode : uint8_t { loop, polled, thread };
 
-// Bytes for what a mode needs besides; those who need it assert that it is enough.
+// Bytes for what one mode alone needs. Each mode asserts that they are enough.
 constexpr size_t mode_bytes = 176 * sizeof(void*);
 constexpr uint32_t grace_ms_max = 60000;
 
@@ -39,31 +39,31 @@ struct redlock_s {
   void* log_user = nullptr;
   int log_level = 0;
   uint32_t fork_generation = 0;
-  uintptr_t thread = 0;  // of the loop; read by others only to be told that they are others
+  uintptr_t thread = 0;  // that runs the loop; other threads read it only to find that they are not this one
   size_t size = 0;
   void* own = nullptr;   // the mode's part of the memory
-  void (*wake)(redlock_t*) = nullptr;  // there is something to do
+  void (*wake)(redlock_t*) = nullptr;  // makes the loop take a turn
   redlock::Gate gate;                  // thread mode
   redlock::BlockedList blocked;        // thread mode
   redlock::Mode mode = redlock::Mode::loop;
   bool owns_memory = false;
-  bool silent = false;      // thread mode: whom the events are for has given up waiting for the thread
+  bool silent = false;      // thread mode: redlock_destroy() has returned before the thread ended: tell no events
   bool processing = false;  // polled mode: redlock_process() is under way
 };
 
 namespace redlock {
 
-// ---- who may come in ------------------------------------------------------------------------------------------
+// ---- which thread may call ------------------------------------------------------------------------------------
 
 uintptr_t this_thread();
 bool forked(const redlock_t* rl);
-// Inside a callback, or where callbacks come from.
+// Is this the thread that runs the callbacks?
 bool on_own_thread(const redlock_t* rl);
 
-// One call of the API: err is 0 when it may go on, and then no other thread is at the client while it lives.
+// One call of the API. err is 0 if the call may go on; then no other thread uses the client while the Entry exists.
 class Entry {
  public:
-  enum class For : uint8_t { reading, asking };  // what was asked for is carried out by the next turn
+  enum class For : uint8_t { reading, asking };  // asking wakes the loop, whose next turn carries it out
   Entry(const redlock_t* rl, For purpose);
   ~Entry();
   Entry(const Entry&) = delete;
@@ -78,24 +78,24 @@ class Entry {
 
 // ---- making and ending ------------------------------------------------------------------------------------------
 
-// Where a client is to live: nowhere yet, or in the caller's memory.
+// The memory for a client: the caller's, if it has given some.
 struct Place {
   bool given = false;
   void* at = nullptr;
   size_t size = 0;
 };
 
-// A client that has not been opened. 0 or enum redlock_err.
+// Makes a client whose driver is not open yet. 0 or enum redlock_err.
 int make(redlock_t*& rl, const redlock_config_t* cfg, const Place& place, Mode mode, void (*closed)(void* self));
 void tell_closed(redlock_t* rl);
-// The memory holds passwords and values.
+// Wipes the memory, which holds passwords and values of locks; frees it if it is the library's.
 void give_back(redlock_t* rl);
 
 // ---- an acquire that was asked for ------------------------------------------------------------------------------
 
 struct Request {
   Names names;
-  char packed[REDLOCK_RESOURCE_BYTES_MAX];  // several of them
+  char packed[REDLOCK_RESOURCE_BYTES_MAX];  // the names, where there are several
   Options options;
   redlock_event_fn callback;
   void* user;

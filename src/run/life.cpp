@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The life of a client: who may come in, the events that it tells, its memory; and the mode on the caller's loop.
+// The life of a client: which thread may call, events, memory; and the mode on the caller's loop.
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 
 namespace redlock {
 
-// ---- who may come in --------------------------------------------------------------------------------------------
+// ---- which thread may call --------------------------------------------------------------------------------------
 
 uintptr_t this_thread() { return reinterpret_cast<uintptr_t>(reinterpret_cast<void*>(pthread_self())); }
 
@@ -34,7 +34,7 @@ Entry::Entry(const redlock_t* rl, For purpose) : err(0), rl_(rl), purpose_(purpo
   }
 }
 
-// Woken inside the gate: outside, the client may be gone already.
+// Wakes the loop before it leaves the gate: afterwards another thread may have destroyed the client.
 Entry::~Entry() {
   if (err != 0) return;
   redlock_t* rl = const_cast<redlock_t*>(rl_);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// A client behind one descriptor, for loops of any other kind. A call of the API makes the descriptor readable, as a
-// reply or a deadline does, so it is enough to watch it; redlock_timeout_ms() saves a wait that would end at once.
+// A client behind one descriptor, for loops of any other kind. A reply, a deadline and a call of the API all make the
+// descriptor readable, so it is enough to watch the descriptor. redlock_timeout_ms() only saves a wait that would end
+// at once.
 #include <new>
 
 #include "port/uv/own_loop.hpp"
@@ -10,11 +11,11 @@
 namespace redlock {
 namespace {
 
-constexpr unsigned runs_max = 16;  // in one redlock_process(); then the caller's loop comes round first
+constexpr unsigned runs_max = 16;  // of the loop in one redlock_process(), so that the caller's loop is not starved
 
 struct Poller {
   OwnLoop loop;
-  bool adopted = false;  // by the thread that processed first
+  bool adopted = false;  // redlock_process() was called
   bool closed = false;
 };
 static_assert(sizeof(Poller) <= mode_bytes);
@@ -50,7 +51,10 @@ int create(redlock_t** out, const redlock_config_t* cfg, const Place& place) {
   int err = make(rl, cfg, place, Mode::polled, on_polled_closed);
   if (err != 0) return err;
   err = open_loop(rl);
-  if (err != 0) return give_back(rl), err;
+  if (err != 0) {
+    give_back(rl);
+    return err;
+  }
   rl->wake = wake_poller;
   rl->wake(rl);
   *out = rl;
@@ -65,7 +69,7 @@ int check_polled(const redlock_t* rl) {
 
 bool has_work(const redlock_t* rl) { return rl->driver.pending() || !poller(rl).loop.idle(); }
 
-// The thread that processes first is the client's from then on.
+// The first thread that calls redlock_process() is the client's thread from then on.
 int adopt(redlock_t* rl) {
   if (!poller(rl).adopted) __atomic_store_n(&rl->thread, this_thread(), __ATOMIC_RELAXED);
   poller(rl).adopted = true;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// A client with a thread of its own, and the calls that block. The thread opens the loop, runs it, and closes it; who
-// creates waits for the first and who destroys for the last. Destroying has an end even when the thread does not come
-// to one, because a user's callback does not return or the system's resolver looks a name up: then the thread is left
-// alone with the client's memory and gives it back itself. Only memory of the caller's cannot be left behind.
+// A client with a thread of its own, and the calls that block. The thread opens the loop, runs it, and closes it.
+// redlock_create() waits until the loop is open, redlock_destroy() until it is closed. The thread may not end for a
+// long time, because a callback does not return or the system's resolver looks up a name. Then redlock_destroy()
+// returns without it, and the thread frees the client's memory when it ends. If the memory is the caller's,
+// redlock_destroy() waits.
 #include <new>
 
 #include "port/uv/own_loop.hpp"
@@ -12,7 +13,7 @@
 namespace redlock {
 namespace {
 
-// What a call that blocks waits beyond its own budget for the client's thread, which a callback may hold up.
+// A blocking call waits so much longer than its own budget, because a callback may hold up the client's thread.
 constexpr int64_t patience_ms = 2000;
 
 struct Runner {
@@ -37,7 +38,7 @@ void give_back_all(redlock_t* rl) {
 
 // ---- the thread -------------------------------------------------------------------------------------------------
 
-// Inside the gate. Who was blocked until the end comes here when there is nothing left to wake.
+// Called inside the gate. A call that was blocked until the loop ended comes here when no loop is left to wake.
 void wake_thread(redlock_t* rl) {
   if (runner(rl).phase == Runner::Phase::running && !on_own_thread(rl)) runner(rl).loop.wake();
 }
@@ -98,8 +99,12 @@ void* run_thread(void* self) {
 
 int start(redlock_t* rl) {
   Runner& r = *new (rl->own) Runner();
-  if (!rl->gate.open()) return give_back(rl), REDLOCK_E_SYSTEM;
-  if (!r.changed.open()) return rl->gate.close(), give_back(rl), REDLOCK_E_SYSTEM;
+  const bool gate = rl->gate.open();
+  if (!gate || !r.changed.open()) {
+    if (gate) rl->gate.close();
+    give_back(rl);
+    return REDLOCK_E_SYSTEM;
+  }
   int err = start_thread(r.thread, rl->client.settings().stack_bytes, run_thread, rl);
   if (err == 0) {
     rl->gate.enter();
@@ -126,7 +131,7 @@ int create(redlock_t** out, const redlock_config_t* cfg, const Place& place) {
 
 // ---- calls that block -------------------------------------------------------------------------------------------
 
-// What no Entry says: these calls wait for the client's thread, so they cannot be made where it is to do its work.
+// Entry does not check this: a blocking call waits for the client's thread, so that thread itself must not make it.
 int check_blocking(const redlock_t* rl) {
   if (rl == nullptr) return REDLOCK_E_INVAL;
   if (forked(rl)) return REDLOCK_E_FORKED;
@@ -134,7 +139,7 @@ int check_blocking(const redlock_t* rl) {
   return rl->mode == Mode::thread ? 0 : REDLOCK_E_THREAD;
 }
 
-// Inside the gate, after the client has accepted the call: waits for its answer. budget_ms below 0: for ever.
+// Waits for the answer to a call that the client has accepted. Called inside the gate. budget_ms below 0: for ever.
 int wait_for(redlock_t* rl, uint64_t lock, Blocked::On on, int64_t budget_ms) {
   Blocked me = {lock, on};
   if (!me.bell.open()) return REDLOCK_E_SYSTEM;
@@ -153,15 +158,15 @@ int wait_for(redlock_t* rl, uint64_t lock, Blocked::On on, int64_t budget_ms) {
   me.bell.close();
   if (rl->blocked.empty() && runner(rl).destroying) runner(rl).changed.ring();
   if (!me.done) return REDLOCK_E_TIMEOUT;
-  // The callback that came first may have taken longer than the lock was valid, or let it go.
+  // The callback ran before this thread was woken; it may have outlasted the validity, or released the lock.
   const bool over = me.err == 0 && on != Blocked::On::release && redlock_check(rl, {lock}, 0) != 0;
   return over ? REDLOCK_E_LOST : me.err;
 }
 
 int64_t ms_of(Duration duration) { return duration.ns() / 1'000'000; }
 
-// The longest that the client itself may take for it: its first connections, room in its buffers, then a round; a
-// fenced one has two parts.
+// The longest that the client itself may take for a round: first connections, room in its buffers, then the round,
+// which has two parts if it is fenced.
 int64_t round_ms(const redlock_t* rl) {
   const Settings& s = rl->client.settings();
   return 2 * ms_of(s.connect_timeout) + 3 * ms_of(s.node_timeout);
@@ -171,7 +176,7 @@ int64_t round_ms(const redlock_t* rl) {
 
 bool finished(redlock_t* rl) { return runner(rl).phase == Runner::Phase::finished && rl->blocked.empty(); }
 
-// Inside the gate; leaves it.
+// Called inside the gate; leaves it.
 int wait_for_end(redlock_t* rl, uint32_t grace_ms) {
   Runner& r = runner(rl);
   const timespec until = Bell::from_now(grace_ms + patience_ms);
@@ -238,7 +243,7 @@ int redlock_acquire(redlock_t* rl, const redlock_resource_t* resources, uint32_t
   if (err == 0) {
     lock->id = handle;
   } else if (err == REDLOCK_E_TIMEOUT || err == REDLOCK_E_SYSTEM) {
-    (void)rl->client.release(handle);  // of what has ended by itself: nothing happens
+    (void)rl->client.release(handle);  // does nothing if the acquire has ended by itself
   }
   return err;
 }

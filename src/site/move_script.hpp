@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The script that reads and writes the guard's record for a change of masters. No client that locks sends this script.
+// The script that reads and writes the guard's record for a change of masters. Clients that lock never send it.
 #pragma once
 #include "master/scripts.hpp"
 

@@ -29,7 +29,7 @@ constexpr Duration longer(Duration a, Duration b) { return a < b ? b : a; }
 
 bool enough(const Side& side) { return side.done.count() >= side.needed; }
 
-// Those of them whose record says one of these.
+// The masters among these whose record says one of the two.
 Masters that_say(const Side& side, Masters masters, Letter one, Letter other) {
   Masters out;
   for (MasterIndex m : masters) {
@@ -39,7 +39,7 @@ Masters that_say(const Side& side, Masters masters, Letter one, Letter other) {
   return out;
 }
 
-// Has every master that could be reached answered?
+// Have all masters answered that could be reached?
 bool settled(const Side& side) {
   for (MasterIndex m : side.open) {
     const Session& session = side.client.session(m);
@@ -98,7 +98,7 @@ void Reconfiguration::finish(int result) {
 
 void Reconfiguration::too_few() { finish(lost_ ? REDLOCK_E_RECORD_LOST : REDLOCK_E_NO_QUORUM); }
 
-// Ask these for the next step. Of the others that stays done which they did last.
+// Begins a step: these masters are asked. What the others did in an earlier step stays noted as done.
 void Reconfiguration::begin(Stage stage, Masters old_masters, Masters new_masters, Instant now) {
   stage_ = stage;
   until_ = now + patience_;
@@ -111,7 +111,8 @@ void Reconfiguration::begin(Stage stage, Masters old_masters, Masters new_master
   ask(new_, now);
 }
 
-// Hear what was answered to this step; ask those who have not been asked, or whose connection broke before the answer.
+// Takes the answers to this step. Asks the masters that were not asked yet, or whose connection broke before the
+// answer.
 void Reconfiguration::ask(Side& side, Instant now) {
   for (MasterIndex m : side.open) {
     const Session& session = side.client.session(m);
@@ -141,7 +142,7 @@ void Reconfiguration::hear(Side& side, MasterIndex m) {
   if (said >= 0 && !is_letter(said)) return side.client.disconnect(m, REDLOCK_E_PROTOCOL);
   const bool own = said == marked && session.guard().quarantine() == Bytes(id_, sizeof id_);
   const bool unmarked = said == blank || said == old_set || said == new_set;
-  if (marks() && (unmarked || said == by_another)) return;  // clients have changed it since it was read
+  if (marks() && (unmarked || said == by_another)) return;  // the record has changed since it was read: ask again
   const bool yes = stage_ == Stage::look                            ? said != third
                    : marks() || (stage_ == Stage::again && !mends_) ? own
                    : stage_ == Stage::again                         ? said == entered
@@ -205,7 +206,7 @@ void Reconfiguration::next(Instant now) {
   }
 }
 
-// Nothing is written unless it can be brought to its end.
+// Ends the call before the first write if the change cannot be completed.
 void Reconfiguration::after_look(Instant now) {
   mends_ = that_say(new_, new_.done, entered, entered).count() >= new_.needed;
   if (!mends_ && (!enough(old_) || !enough(new_))) return finish(REDLOCK_E_NO_QUORUM);

@@ -1,36 +1,40 @@
 // SPDX-License-Identifier: MIT
 //
-// Reconfiguration: from one set of masters to another while clients run, and one change at a time.
+// Reconfiguration takes a site from one set of masters to another while clients run, one change at a time.
 //
-// Two quorums of different sets need not have a master in common, so nobody may win one of the new set while somebody
-// may hold one of the old. What tells a client that a master is not his any more is the guard's record there
-// (master/guard). A change writes it twice: a mark, which serves neither set, and later the new fingerprint.
+// Two quorums of different sets need not share a master. So nobody may win a lock of the new set while somebody may
+// hold one of the old set. A client learns from the guard's record on a master that the master serves its set no more
+// (master/guard). A change writes each record twice: first a mark, with which the master serves neither set, and later
+// the fingerprint of the new set.
 //
-//     look      what does every record say?      a third configuration ends the call, and nothing was written
-//     mark_new  the masters of the new set alone        what ends the call here leaves the old site at work
-//     mark_old  the old ones, and those of both sets    from here on nobody can lock
-//     wait      until every admission that stands on an older reading has lapsed, and for as much as the longest
-//               lock of the old clients outlives the new clients' guard time
-//     again     do the marks still stand?        too few do: the call ends
-//     enter     the new fingerprint, where the own mark stands, and nowhere else
-//     check     do the new masters still say so?
+//     look      reads every record. A third configuration ends the call, and nothing was written
+//     mark_new  marks the masters of the new set alone. If the call ends here, the old site goes on
+//     mark_old  marks the old masters, and those of both sets. From here on nobody can lock
+//     wait      until every admission by an older reading has lapsed, and for as much as the longest lock of the old
+//               clients is longer than the guard time of the new clients
+//     again     reads the marks again. The call ends if too few are left
+//     enter     writes the new fingerprint over the call's own marks, and over nothing else
+//     check     reads what the new masters say
 //
-// Each step but mark_new needs a quorum of each set. Every mark of a call bears the call's id, as quarantine id, and is
-// written over the very record that the call has read. A call that finds a foreign mark ends. A later call marks over
-// what it finds, waits the whole time again, and so takes the site over: a call that still lives then finds a foreign
-// mark. Two calls that have both looked again with success would each have had a quorum of marks in a set that the
-// other must enter with a quorum of its own marks; so only the later one can. Only what was marked when the wait began
-// counts when the call looks again, and is entered: what is marked later was not waited for.
+// Each step but mark_new needs a quorum of each set.
 //
-// Where the look finds that a quorum of new masters was entered already, the change is over, and only the rest is
-// mended: marked, and entered without a wait, if a quorum of the new set is found entered still when the marks stand.
-// What says `new` is not touched, so that clients of the new set keep their locks.
+// Every mark holds the id of its call, as the quarantine id, and is written only over the very record that the call has
+// read. A call that finds a foreign mark ends. A later call writes its marks over those that it finds and waits the
+// whole time again; an earlier call that still lives then finds a foreign mark. Only one of two calls can enter: if
+// both had looked again with success, each would have had a quorum of marks in a set that the other must enter with a
+// quorum of its own marks. When a call looks again, it counts and enters only the masters that were marked when the
+// wait began, because for the others it has not waited.
 //
-// All of it may be broken off anywhere and done again, or undone by the opposite change; what a call that was given up
-// has sent does nothing when it arrives after another has written. test/model/move.pml searches that.
+// If the first look finds a quorum of new masters entered, the change is over and the call completes it. It marks the
+// rest, looks whether a quorum of the new set is still entered, and enters the rest without a wait. Masters whose
+// record says `new` are not touched, so clients of the new set keep their locks.
 //
-// It owns nothing and does no I/O: two clients without a guard of their own, one for each set, are moved by drivers,
-// and step() is called after their turns.
+// A change may be broken off anywhere, and then be repeated, or be undone by the opposite change. A request that a call
+// has sent before it gave up does nothing when it arrives after another call has written. test/model/move.pml searches
+// for counterexamples.
+//
+// The class owns nothing and does no I/O. Drivers move its two clients, one for each set and both without a guard;
+// step() is called after their turns.
 #pragma once
 #include <redlock/site.h>
 
@@ -42,32 +46,32 @@ class Reconfiguration {
  public:
   enum class Stage : uint8_t { look, mark_new, mark_old, wait, again, enter, check, over };
 
-  // One set of masters, and what became of the step that was last asked of each.
+  // One set of masters, and what each has answered to its last step.
   struct Side {
     explicit Side(Client& client_given);
     Client& client;
-    unsigned needed;  // so many have to do each step
-    Masters open;  // have not answered
+    unsigned needed;  // the quorum: each step needs so many
+    Masters open;  // asked for the present step, and not done with it
     Masters asked;
     Masters done;
-    int16_t err[REDLOCK_MASTERS_MAX] = {};  // of those that answered something else
+    int16_t err[REDLOCK_MASTERS_MAX] = {};  // why a master that answered is not done
   };
 
-  // seed: random, for quarantine ids.
+  // seed: random bits, from which the quarantine ids are drawn.
   Reconfiguration(Client& old_set, Client& new_set, uint64_t seed, Instant now);
 
   void step(Instant now);
-  void clock_jumped(Instant now);  // what was waited before says nothing any more
+  void clock_jumped(Instant now);  // the wait begins anew
   bool over() const { return stage_ == Stage::over; }
   Stage stage() const { return stage_; }
-  // When over: 0, the number of new masters that are still to be written, or enum redlock_err.
+  // When over: how many new masters were not written, or enum redlock_err.
   int result() const { return result_; }
-  bool mends() const { return mends_; }  // the change was over when it looked
+  bool mends() const { return mends_; }  // the first look found the change over
   uint32_t written() const { return written_; }  // how far it came: REDLOCK_WRITTEN_*
   const Side& old_side() const { return old_; }
   const Side& new_side() const { return new_; }
 
-  // From the last mark that is needed until it looks again.
+  // How long it waits between the last mark and the second look.
   static Duration wait_between(const Settings& old_set, const Settings& new_set);
 
  private:
@@ -88,10 +92,10 @@ class Reconfiguration {
   Duration patience_;  // for one step
   Duration between_;
   Instant until_;         // of the present step
-  Masters twins_;  // new masters that are old ones, too
+  Masters twins_;  // new masters that are old masters, too
   Stage stage_ = Stage::look;
   bool mends_ = false;
-  bool lost_ = false;   // a master has no mark any more
+  bool lost_ = false;   // a master has lost its mark
   uint8_t written_ = REDLOCK_WRITTEN_NOTHING;
   int result_ = 0;
   char id_[Guard::id_size];  // of its marks

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// redlock_reconfigure(): a call for maintenance programs. It blocks, and has a loop, two clients and memory of its own
-// for as long as it runs; the steps are those of src/site/reconfiguration.
+// redlock_reconfigure(): a call for maintenance programs. It blocks. While it runs, it has a loop, two clients and
+// memory of its own. src/site/reconfiguration decides the steps.
 #include <redlock/site.h>
 #include <stdlib.h>
 
@@ -31,7 +31,7 @@ int check_one(const redlock_config_t& cfg, Settings& out) {
   if (out.guard == GuardMode::off) {
     return keep_error(cfg, REDLOCK_E_CONFIG, "guard: with \"off\" no client sees what redlock_reconfigure() writes");
   }
-  out.guard = GuardMode::off;  // of the clients here, which lock nothing and write the record themselves
+  out.guard = GuardMode::off;  // the clients here lock nothing, and write the record by themselves
   out.locks = 1;
   out.in_flight = REDLOCK_IN_FLIGHT_MIN;
   out.debts = 2;
