@@ -15,8 +15,8 @@
 // What it allows beyond the code. Whatever is not needed for exclusion is not asked for, so that fewer states show
 // more. The first look decides nothing: a call marks any record but a third configuration's, old and new masters in any
 // order, also long after it has looked; it waits when it likes, and takes a change for one to be mended when it likes.
-// The code compares what it looked at, marks new masters first, and ends at a foreign id: for progress, and so that
-// a call that must fail does so while the old site serves.
+// The code compares what it looked at, marks new masters first, and ends at a foreign id: for progress, and so that a
+// call that must fail does so while the old site serves.
 //
 // The rules that are left. Every mark bears the id of its call. WAIT ticks after the call has begun to wait, it looks
 // again at the marks that it had written until then. When a quorum of each set still bears them, it enters new masters

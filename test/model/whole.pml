@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: MIT
 //
-// Whole: do guard, lock and token together keep two clients apart, and tokens in order, when a master comes back with a copy?
+// Whole: do guard, lock and token together keep two clients apart, and tokens in order, when a master comes back with a
+// copy?
 //
-// What it shows. NA clients, one fenced acquire each, on three masters. The first master may lose what it has granted: it
-// restarts from an old file, or becomes the replica of a server with an older copy of its data and is promoted again. The
-// copy holds the guard's seal and the token's counter as they stood at some earlier moment. There are never two holders
-// at one instant, each token is given once, and each is larger than all that were given before its acquire began.
+// What it shows. NA clients, one fenced acquire each, on three masters. The first master may lose what it has granted:
+// it restarts from an old file, or becomes the replica of a server with an older copy of its data and is promoted
+// again. The copy holds the guard's seal and the token's counter as they stood at some earlier moment. There are never
+// two holders at one instant, each token is given once, and each is larger than all that were given before its acquire
+// began.
 //
-// What it leaves out. What the single models show: plain commands, pushes, FLUSHALL and quarantine ids (guard.pml); extends,
-// put-backs, drift (lock.pml); the token's fast path and floor (token.pml). The other two masters lose nothing.
+// What it leaves out. What the single models show: plain commands, pushes, FLUSHALL and quarantine ids (guard.pml);
+// extends, put-backs, drift (lock.pml); the token's fast path and floor (token.pml). The other two masters lose
+// nothing.
 //
-// The rules. An acquire asks the masters that vote when it begins, under the seal that the first one's reading has shown.
-// The script compares that seal with the record, and the record with the server's identity. A counter is known while the
-// seal beside it is the record's. When a quorum has granted and the counters of a quorum are known, one more than the
-// largest is stored by a script that compares the same, the value, and that the counter grows. A quorum of those wins, and the
-// lock is valid for TTL ticks from the beginning of the acquire. A master without a fitting seal is watched for G ticks.
-// Requests are read at any later moment, or never.
+// The rules. An acquire asks the masters that vote when it begins, under the seal that the first one's reading has
+// shown. The script compares that seal with the record, and the record with the server's identity. A counter is known
+// while the seal beside it is the record's. When a quorum has granted and the counters of a quorum are known, one more
+// than the largest is stored by a script that compares the same, the value, and that the counter grows. A quorum of
+// those wins, and the lock is valid for TTL ticks from the beginning of the acquire. A master without a fitting seal is
+// watched for G ticks. Requests are read at any later moment, or never.
 //
 // Each flag below is one weakened rule; run.sh wants every one of them found out.
 
