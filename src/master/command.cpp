@@ -138,8 +138,8 @@ Bytes behind(Bytes text, Bytes words) {
 }  // namespace
 
 int classify_error(Bytes text) {
-  // Redis 6 puts the error that ended a script behind words of its own: a command that was refused behind ": -", one that
-  // failed behind ": ". A permission that a script lacks has no word.
+  // Redis 6 puts the error that ended a script behind words of its own: that of a refused command behind ": -", that of a
+  // failed one behind ": ". A permission that a script lacks has no word.
   for (Bytes inner = text; inner.size != 0; inner = behind(text, ": ")) {
     const size_t dash = inner.data[0] == '-' ? 1 : 0;
     text = Bytes(inner.data + dash, inner.size - dash);

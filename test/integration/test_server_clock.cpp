@@ -98,7 +98,8 @@ TEST_F(ServerClock, AStepEndsKeysBeforeTheirTime) {
   master->command({"SET", "x", "y", "PX", "60000"});
   EXPECT_TRUE(master->exists("x"));
   master.step(hour_us);
-  EXPECT_GE(master.seconds(), before + 3'600);
+  // Valkey 9 reads its clock once a millisecond.
+  EXPECT_TRUE(loop_.run_until([&] { return master.seconds() >= before + 3'600; }));
   EXPECT_FALSE(master->exists("x"));
   EXPECT_LT(masters_[1]->seconds(), before + 600) << "the others' clocks are left alone";
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// What the end of strays rests on, told to a server by hand and without the library: behind the answer to CLIENT KILL
-// ID nothing of that connection is executed any more, also where threads of the server read ahead of it. A server that
-// stood still finds all at once: commands of connections that were reset since, and on another one kills and a delete.
-// Every second time the kills have come first.
-//   REDLOCK_REDIS_ARGS="--io-threads 4" integration_stray_order     with threads, in Redis 6 and 7 also
-//   --io-threads-do-reads yes
+// What the end of strays rests on, asked of a server by hand and without the library: behind the answer to CLIENT KILL
+// ID nothing of that connection is executed any more, also where threads of the server read ahead. A server that stood
+// still finds all at once: commands of connections that were reset since, and on another one kills and a delete. In
+// every second trial the kills came first.
+//   REDLOCK_REDIS_ARGS="--io-threads 4" integration_stray_order
+// In Redis 6 and 7 threads read only with --io-threads-do-reads yes.
 #include <gtest/gtest.h>
 
 #include <cstdio>
