@@ -138,14 +138,14 @@ Bytes behind(Bytes text, Bytes words) {
 }  // namespace
 
 int classify_error(Bytes text) {
-  // Redis 6 puts the error that ended a script behind words of its own: that of a refused command behind ": -", that of a
-  // failed one behind ": ". A permission that a script lacks has no word.
-  for (Bytes inner = text; inner.size != 0; inner = behind(text, ": ")) {
+  // Redis 6 puts the error that ended a script behind words of its own: that of a refused command behind ": -", that of
+  // a failed one behind ": ". A permission that a script lacks has no word.
+  for (Bytes inner = text; inner.size != 0; inner = behind(inner, ": ")) {
     const size_t dash = inner.data[0] == '-' ? 1 : 0;
-    text = Bytes(inner.data + dash, inner.size - dash);
+    const Bytes words(inner.data + dash, inner.size - dash);
     for (const Prefix& p : prefixes) {
-      if (text.size < p.word.size || memcmp(text.data, p.word.data, p.word.size) != 0) continue;
-      if (text.size == p.word.size || text.data[p.word.size] == ' ') return p.error;
+      if (words.size < p.word.size || memcmp(words.data, p.word.data, p.word.size) != 0) continue;
+      if (words.size == p.word.size || words.data[p.word.size] == ' ') return p.error;
     }
   }
   const bool before_7_2 = behind(text, "executing the script can't").data != nullptr;
