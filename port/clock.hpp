@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT
 //
-// Clock: now = CLOCK_MONOTONIC_RAW + the time spent in suspend. RAW is neither stepped nor slewed but stops in suspend;
-// CLOCK_BOOTTIME counts suspend but is slewed together with CLOCK_MONOTONIC. What lies between the last two, the
-// offset, is constant except across a suspend.
+// Clock: now = CLOCK_MONOTONIC_RAW + the time spent in suspend. RAW is neither stepped nor slewed, but stops in
+// suspend. CLOCK_BOOTTIME counts suspend, but is slewed together with CLOCK_MONOTONIC. The difference of these two,
+// the offset, is constant except across a suspend.
 //
-// No two clocks can be read at once; on a loaded machine a preemption of many milliseconds falls between two reads.
-// So the offset is taken as MONO1, BOOT, MONO2 and lies for certain within [BOOT - MONO2, BOOT - MONO1], however long
-// the thread was away. What is kept is such an interval, `known`, no wider than 1 ms, and a sample is only compared
-// with it:
-//   - they overlap: nothing happened. The sum goes on with the very same number, so the time between two readings is a
-//     difference of RAW alone, without the error of any sample.
-//   - they are disjoint: a suspend, or clocks that were changed under us (a restored process, a broken kernel). No
-//     preemption can do that. Everything measured across this is void: `jumped`.
-// Intervals are compared, not a number with an interval: the upper end of a slow sample is outside of most quick ones.
+// No two clocks can be read at once. On a loaded machine a preemption of many milliseconds falls between two reads. So
+// a sample reads MONO1, BOOT, MONO2, and the offset lies within [BOOT - MONO2, BOOT - MONO1] for certain, however long
+// the thread was away. The clock keeps one such interval, `known`, no wider than 1 ms, and compares each sample with
+// it:
+//   - The two overlap: nothing happened. The sum goes on with the very same number, so the time between two readings is
+//     a difference of RAW alone, without the error of any sample.
+//   - The two are disjoint: there was a suspend, or the clocks were changed under us (a restored process, a broken
+//     kernel). No preemption has this effect. Everything that was measured across it is void: `jumped`.
+// Two intervals are compared, because the upper end of a slow sample alone lies outside of most quick samples.
 //
-// RAW is read last, which bounds what an unlucky sample may hide. With known.high >= BOOT - MONO2 a suspend can be
-// missing from the sum by no more than MONO2 - MONO(BOOT), and that same stretch has passed in RAW by then: the sum is
-// never behind the true time at which BOOT was read. A suspend after BOOT is one after the reading; the next sees it.
+// RAW is read last, which bounds what an unlucky sample may hide. With known.high >= BOOT - MONO2 the sum can miss a
+// suspend by no more than MONO2 - MONO(BOOT). That same stretch has passed in RAW by then, so the sum is never behind
+// the true time at which BOOT was read. A suspend after BOOT counts as one after the reading; the next reading sees it.
 //
 // Sources (template, so that tests put a pause between any two reads): monotonic_raw_ns(), monotonic_ns() and
 // boottime_ns(), const, callable from any thread, negative when the clock cannot be read.
@@ -37,7 +37,7 @@ class Clock {
 
   explicit Clock(Source source = Source()) : source_(source) {}
 
-  // Before all else. False: the clocks cannot be read, or never closely enough together.
+  // Call this first. False: the clocks cannot be read, or never closely enough together.
   bool start() {
     const Sample sample = narrow_sample(take());
     if (!sample.narrow()) return false;
@@ -47,9 +47,9 @@ class Clock {
   }
 
   // Driver's thread. Never goes back, and never stands still for more than 1 ms without saying `jumped`. A jump is
-  // told once: who drops the answer has lost it. But when no narrow sample is to be had after it, `known` stays as it
-  // is: the next readings and every check() find the same contradiction again, so nothing can be held until there is
-  // one.
+  // told once; a caller that drops the answer loses it. When the clock cannot get a narrow sample after a jump, `known`
+  // stays as it is. The next readings and every check() then find the same contradiction again, so no lock can be held
+  // until there is a narrow sample.
   Reading read() {
     const Sample sample = take();
     if (sample.excludes(known_) || sum(sample, known_) < last_) return doubtful(sample);
@@ -57,8 +57,8 @@ class Clock {
     return {last_, false};
   }
 
-  // Any thread, no lock, no wait. False: the clock has jumped, `now` says nothing. Also a wide sample proves that, so
-  // there is nothing to repeat.
+  // Any thread, no lock, no wait. False: the clock has jumped, and `now` is void. Even a wide sample proves a jump,
+  // so no sample is repeated.
   bool check(Instant& now) const {
     const Known known = shared_.read();
     const Sample sample = take();
@@ -68,16 +68,16 @@ class Clock {
 
   // Any thread: the CLOCK_BOOTTIME at which the sum will be `deadline`; 0 when the clocks cannot be read. Never late:
   //   BOOT - now = (MONO + offset) - (RAW + base), and the offset was known.low or more.
-  // MONO is read before RAW, so a preemption in between makes the difference smaller, the result early. Neither counts
-  // suspend, so a suspend before, between or after the reads changes nothing. Slewing up to this call is in MONO; later
-  // slewing is not: who waits long under a fast slew asks again.
+  // MONO is read before RAW, so a preemption in between makes the difference smaller and the result early. Neither
+  // clock counts suspend, so a suspend before, between or after the reads changes nothing. MONO contains the slewing
+  // up to this call, and no later slewing: a caller that waits long under a fast slew asks again.
   int64_t boottime_ns(Instant deadline) const {
     const Known known = shared_.read();
     return boottime_ns(deadline, known.low - known.base);
   }
 
-  // The same for the driver's timer, with the upper end of the offset: at that BOOT time `deadline` has come, by no
-  // more than `uncertainty` ago. With the lower end the timer would expire again and again before its time.
+  // The same for the driver's timer, with the upper end of the offset: at that BOOT time `deadline` has come, no more
+  // than `uncertainty` ago. With the lower end the timer would expire again and again too early.
   int64_t timer_ns(Instant deadline) const { return boottime_ns(deadline, known_.high - known_.base); }
 
   // CLOCK_BOOTTIME as it is now, in ms; negative when the clock cannot be read.
@@ -87,8 +87,8 @@ class Clock {
   }
 
  private:
-  // The interval of the offset, and what is added to RAW. base is known.high at first and grows with it, but does not
-  // follow it down: the sum would go back, or stand still while validity runs.
+  // The interval of the offset, and the number that is added to RAW. base is known.high at first and grows with it.
+  // base does not follow known.high down, because then the sum would go back, or stand still while validity runs out.
   struct Known {
     int64_t low;
     int64_t high;
@@ -110,8 +110,8 @@ class Clock {
     }
   };
 
-  // Where one clock comes from the vDSO and another from a system call, they may disagree by nanoseconds while the
-  // kernel updates them, and on a coarse counter a sample is 0 wide. That must not look like a suspend.
+  // Where one clock comes from the vDSO and another from a system call, the two may disagree by nanoseconds while the
+  // kernel updates them, and on a coarse counter a sample is 0 wide. Neither must look like a suspend.
   static constexpr int64_t margin_ns = 20'000;
 
   // A reading that contradicts what is known, or seems to go back.

@@ -8,7 +8,7 @@
 namespace redlock {
 namespace {
 
-// The first bytes of a small file of /proc; -1: it cannot be read.
+// Reads the first bytes of a small file of /proc; -1: the file cannot be read.
 ssize_t read_file(const char* path, char* text, size_t size) {
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return -1;
@@ -17,7 +17,7 @@ ssize_t read_file(const char* path, char* text, size_t size) {
   return n;
 }
 
-// "monotonic 0 0" and "boottime 0 0". A kernel without time namespaces has neither this file nor ns/time.
+// The file says "monotonic 0 0" and "boottime 0 0". A kernel without time namespaces has neither this file nor ns/time.
 bool clock_is_the_machines() {
   char text[128];
   const ssize_t n = read_file("/proc/self/timens_offsets", text, sizeof text);

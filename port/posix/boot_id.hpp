@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The boot of this machine, by name. Two processes that read the same name, and whose CLOCK_BOOTTIME is the machine's
-// own, read the same clock, however short each of them lives.
+// The name of this boot of the machine. Two processes for which read_boot_id() gives the same name read the same
+// CLOCK_BOOTTIME, however short each of them lives.
 #pragma once
 #include <stddef.h>
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// The source of Clock (port/clock.hpp) on Linux.
+// The clock of Linux: Clock (port/clock.hpp) over three clocks of the kernel.
 #pragma once
 #include <stdint.h>
 #include <time.h>
+
+#include "port/clock.hpp"
 
 namespace redlock {
 
@@ -20,5 +22,8 @@ struct PosixClockSource {
     return int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;  // 64 bits before the product: tv_sec may have 32
   }
 };
+
+using SystemClock = Clock<PosixClockSource>;
+extern template class Clock<PosixClockSource>;  // in clock.cpp, once for all files that read it
 
 }  // namespace redlock

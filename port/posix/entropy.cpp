@@ -8,7 +8,7 @@
 namespace redlock {
 
 size_t fill_random(void* out, size_t n) {
-  constexpr size_t piece = 256;  // up to here the kernel neither stops half-way nor heeds a signal
+  constexpr size_t piece = 256;  // no signal interrupts getrandom() up to this size
   uint8_t* bytes = static_cast<uint8_t*>(out);
   size_t filled = 0;
   while (filled < n) {

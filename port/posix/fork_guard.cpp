@@ -10,16 +10,16 @@ namespace {
 
 pthread_once_t once = PTHREAD_ONCE_INIT;
 uint32_t in_memory = 0;    // where no page is wiped
-uint32_t generations = 0;  // of this process and those it was forked from; 0: there is no handler
+uint32_t generations = 0;  // so far, in this process and its ancestors; 0: there is no handler
 
-// Also where the page was wiped: an emulated system call may not do what it says. The child has only this thread yet.
+// Runs even where the page is wiped, because an emulator may only pretend to wipe it. The child has one thread so far.
 void in_child() { *place = ++generations; }
 
 void install() {
   if (pthread_atfork(nullptr, nullptr, in_child) != 0) return;
   generations = 1;
 #ifdef MADV_WIPEONFORK
-  // Both round up to a page. One that cannot be wiped is never touched, and takes no memory.
+  // mmap and madvise both round up to a page. A page that cannot be wiped is never touched, and takes no memory.
   void* const page = mmap(nullptr, sizeof *place, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   const bool wiped = page != MAP_FAILED && madvise(page, sizeof *place, MADV_WIPEONFORK) == 0;
   if (wiped) __atomic_store_n(&place, static_cast<uint32_t*>(page), __ATOMIC_RELAXED);
@@ -32,7 +32,7 @@ uint32_t* place = &in_memory;
 
 }  // namespace fork_guard
 
-// Threads of a child may come at the same time: the first gives the generation.
+// Several threads of a child may call this at the same time; the first of them decides the generation.
 uint32_t fork_generation() {
   using namespace fork_guard;
   pthread_once(&once, install);

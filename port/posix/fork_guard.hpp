@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT
 //
-// Fork guard: lets an object find out that it lives in a forked child. It keeps the generation it was created in; in
-// the child the generation is another.
+// Fork guard: lets an object find out that it lives in a forked child. The object keeps the generation in which it was
+// created; a child has another generation.
 //
 // The generation stands on a page of its own that the kernel wipes in a child (MADV_WIPEONFORK, Linux 4.14), however
-// the child was made: by fork(), by _Fork(), by a bare clone. Reading it is a load, where getpid() is a system call. On
-// an older kernel it stands in ordinary memory, and only fork() changes it, through a handler of pthread_atfork().
-// Children that share the memory of the parent (vfork, CLONE_VM) are never noticed; they may do next to nothing before
-// exec anyway.
+// the child was made: by fork(), by _Fork(), by a bare clone. Reading the generation is a load, while getpid() is a
+// system call. On an older kernel the generation stands in ordinary memory, and a handler of pthread_atfork() changes
+// it, so only fork() is noticed. Children that share the memory of the parent (vfork, CLONE_VM) are never noticed; such
+// a child may do next to nothing before exec anyway.
 #pragma once
 #include <stdint.h>
 
 namespace redlock {
 
 namespace fork_guard {
-extern uint32_t* place;  // of the generation; 0 there: none yet, or wiped
+extern uint32_t* place;  // of the generation. 0 stands there before the first one, and on a wiped page
 }  // namespace fork_guard
 
 // Any thread. 0: the system has no memory for the fork handler; create nothing that relies on it.

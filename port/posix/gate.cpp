@@ -6,7 +6,7 @@ namespace redlock {
 bool Gate::open() {
   pthread_mutexattr_t attributes;
   if (pthread_mutexattr_init(&attributes) != 0) return false;
-  // Refused by some systems: then a thread of high priority may have to wait for one that is not let run.
+  // Some systems refuse. A thread of high priority may then wait for a thread that the scheduler does not let run.
   (void)pthread_mutexattr_setprotocol(&attributes, PTHREAD_PRIO_INHERIT);
   const bool opened = pthread_mutex_init(&mutex_, &attributes) == 0;
   pthread_mutexattr_destroy(&attributes);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// Gate: lets one thread at a time to a client that many use. It is held for a turn of the client at the longest, never
-// across a wait or a user's callback; so a thread that calls the client from under a lock of its own, which a callback
-// takes too, cannot be caught in a deadlock. A thread that waits for the gate lends its priority to the one inside,
-// where the system can do that. Bell: what a thread sleeps on, outside of the gate, until another one rings.
+// Gate: lets one thread at a time use a client that many threads share. A thread holds the gate for one turn of the
+// client at the longest, and never across a wait or a user's callback. So a thread may call the client while it holds a
+// lock that a callback takes too: there is no deadlock. A thread that waits for the gate lends its priority to the
+// thread inside, where the system can do that.
+// Bell: a thread sleeps on it, outside of the gate, until another thread rings.
 //
 // Times are CLOCK_MONOTONIC. Nothing here uses the heap.
 #pragma once
@@ -30,9 +31,9 @@ class Bell {
   bool open();
   void close() { pthread_cond_destroy(&condition_); }
   void ring() { pthread_cond_broadcast(&condition_); }
-  // Inside the gate; outside of it while asleep. Ends also for no reason.
+  // Call with the gate held; the gate is released while waiting. Spurious wake-ups are possible.
   void wait(Gate& gate) { pthread_cond_wait(&condition_, &gate.mutex_); }
-  // The same until a time has come; false: it has.
+  // The same, at most until this time; false: the time has come.
   bool wait_until(Gate& gate, const timespec& time);
   static timespec from_now(int64_t ms);
 

@@ -13,21 +13,27 @@
 namespace redlock {
 namespace {
 
-constexpr int keepalive_idle_s = 5;
-constexpr int keepalive_interval_s = 1;
-constexpr int keepalive_probes = 3;
-constexpr int user_timeout_ms = 3000;  // for data without acknowledgement: keepalive sends no probes then
+struct Option {
+  uint16_t level;
+  uint8_t name;
+  uint16_t value;
+};
 
-bool set_option(int fd, int level, int name, int value) {
-  return setsockopt(fd, level, name, &value, sizeof value) == 0;
-}
+constexpr Option tcp_options[] = {
+    {IPPROTO_TCP, TCP_NODELAY, 1},
+    {SOL_SOCKET, SO_KEEPALIVE, 1},
+    {IPPROTO_TCP, TCP_KEEPIDLE, 5},          // seconds
+    {IPPROTO_TCP, TCP_KEEPINTVL, 1},         // seconds
+    {IPPROTO_TCP, TCP_KEEPCNT, 3},
+    {IPPROTO_TCP, TCP_USER_TIMEOUT, 3000},   // ms. While data is unacknowledged, keepalive sends no probes
+};
 
 bool tune(int fd) {
-  return set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1) && set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1) &&
-         set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, keepalive_idle_s) &&
-         set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, keepalive_interval_s) &&
-         set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, keepalive_probes) &&
-         set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, user_timeout_ms);
+  for (const Option& option : tcp_options) {
+    const int value = option.value;
+    if (setsockopt(fd, option.level, option.name, &value, sizeof value) != 0) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -61,26 +67,15 @@ bool numeric_address(const MasterSettings& master, Address& out) {
   return true;
 }
 
-// Both families have the port at the same place.
+// The port stands at the same place in both families.
 static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
 void set_port(Address& address, uint16_t port) {
   reinterpret_cast<sockaddr_in&>(address.storage).sin_port = htons(port);
 }
 
+// The bytes may be compared: each address was zeroed before it was filled in, here or by the resolver.
 bool same_address(const Address& a, const Address& b) {
-  if (a.storage.ss_family != b.storage.ss_family) return false;
-  if (a.storage.ss_family == AF_INET) {
-    const auto& x = reinterpret_cast<const sockaddr_in&>(a.storage);
-    const auto& y = reinterpret_cast<const sockaddr_in&>(b.storage);
-    return x.sin_port == y.sin_port && x.sin_addr.s_addr == y.sin_addr.s_addr;
-  }
-  if (a.storage.ss_family == AF_INET6) {
-    const auto& x = reinterpret_cast<const sockaddr_in6&>(a.storage);
-    const auto& y = reinterpret_cast<const sockaddr_in6&>(b.storage);
-    return x.sin6_port == y.sin6_port && x.sin6_scope_id == y.sin6_scope_id &&
-           memcmp(&x.sin6_addr, &y.sin6_addr, sizeof x.sin6_addr) == 0;
-  }
-  return false;
+  return a.storage.ss_family != AF_UNIX && a.size == b.size && memcmp(&a.storage, &b.storage, a.size) == 0;
 }
 
 // ---- connections ----------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@
 
 namespace redlock {
 
-// ---- its life -------------------------------------------------------------------------------------------------
+// ---- the life of a connection ---------------------------------------------------------------------------------
 
 void Connection::connect(Instant now) {
   if (numeric_address(client_.settings().master[master_], address_)) {
@@ -147,13 +147,13 @@ void Connection::on_poll(uv_poll_t* handle, int status, int events) {
   if ((events & UV_READABLE) && c.fd_ >= 0) c.read();
 }
 
-// The server's last words, if any, say why: -ERR max number of clients reached, -DENIED.
+// Reads first: the server may have said why it hangs up (-ERR max number of clients reached, -DENIED).
 void Connection::broken() {
   read();
   if (fd_ >= 0) close(REDLOCK_E_DISCONNECTED, false, driver_.now());
 }
 
-// With script bodies in it: as far as possible in one call.
+// The output contains script bodies. One call sends as much of it as possible.
 void Connection::flush_woven(const Tx& tx, Instant now) {
   while (!tx.empty()) {
     size_t total = 0;

@@ -20,10 +20,10 @@ class Connection {
  public:
   Connection(Driver& driver, Client& client, MasterIndex m) : driver_(driver), client_(client), master_(m) {}
 
-  bool idle() const { return !polling_ && !lookup_pending_; }  // libuv owns nothing of it
+  bool idle() const { return !polling_ && !lookup_pending_; }  // libuv holds none of its handles
   [[gnu::noinline]] void connect(Instant now);
   [[gnu::noinline]] void close(int reason, bool polite, Instant now);
-  // In line in each turn, which does it for every master.
+  // always_inline: each turn flushes every master.
   [[gnu::always_inline]] void flush(const Tx& tx, Instant now) {
     if (state_ != State::open || (events_ & UV_WRITABLE)) return;
     if (!tx.one_run()) return flush_woven(tx, now);
@@ -33,7 +33,7 @@ class Connection {
     client_.all_sent(master_);
   }
   bool has_address(const Address& address) const { return fd_ >= 0 && same_address(address, address_); }
-  void show(uv_loop_t* loop, int fd);  // lets the loop see a descriptor, before the first connect()
+  void show(uv_loop_t* loop, int fd);  // makes libuv watch a descriptor for a moment; before the first connect()
 
  private:
   enum class State : uint8_t { idle, resolving, connecting, open };
@@ -53,13 +53,13 @@ class Connection {
 
   Driver& driver_;
   Client& client_;
-  uv_poll_t poll_ = {};
-  uv_getaddrinfo_t lookup_ = {};
-  Address address_ = {};
+  uv_poll_t poll_;
+  uv_getaddrinfo_t lookup_;
+  Address address_;
   int fd_ = -1;
   int events_ = 0;  // what the poll handle watches now
   MasterIndex master_;
-  uint8_t tries_ = 0;            // of a host name's addresses, by turns; the one that was reached is kept
+  uint8_t tries_ = 0;            // which of a host name's addresses is next; the one that was reached stays
   State state_ = State::idle;
   bool polling_ = false;         // the poll handle is initialized and not yet closed
   bool poll_closing_ = false;

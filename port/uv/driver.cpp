@@ -12,9 +12,12 @@
 
 namespace redlock {
 
+template Instant Turns<Driver>::now();
+template void Turns<Driver>::flush_apart(MasterIndex m, Instant now);
+
 constexpr int watcher_slots = 1000;  // descriptors below this never make libuv grow its table again
 
-// ---- its life -------------------------------------------------------------------------------------------------
+// ---- the life of a driver -------------------------------------------------------------------------------------
 
 Driver::Driver(Client& client, const Owner& owner, void* memory)
     : client_(client),
@@ -24,8 +27,8 @@ Driver::Driver(Client& client, const Owner& owner, void* memory)
   for (MasterIndex m = 0; m < masters_; ++m) new (&connections_[m]) Connection(*this, client, m);
 }
 
-// What can fail comes before the first handle is on the loop: a handle can only be closed by running the loop, and
-// the caller of a failed create has nothing to run it for.
+// Everything that can fail comes before the first handle is on the loop. A handle can only be closed by running the
+// loop, and the caller of a failed create has no reason to run it.
 int Driver::open(uv_loop_t* loop) {
   loop_ = loop;
   fork_generation_ = fork_generation();
@@ -47,10 +50,9 @@ int Driver::open(uv_loop_t* loop) {
   return 0;
 }
 
-// libuv keeps its watchers in an array indexed by descriptor and reallocates the array when a descriptor is higher than
-// any before, which the host program may cause at any time. A high descriptor that is shown to libuv now keeps
-// reconnects off the heap. The handle of a connection shows it, because that connection cannot begin before the handle
-// is closed.
+// libuv keeps its watchers in an array indexed by descriptor, and reallocates the array for a descriptor that is higher
+// than any before. The host program may cause that at any time. A high descriptor that libuv sees now keeps reconnects
+// off the heap. The handle of a connection shows it; that connection cannot begin before the handle is closed.
 void Driver::grow_watchers() {
   rlimit limit = {};
   int wanted = watcher_slots;
@@ -77,7 +79,7 @@ void Driver::on_own_closed(uv_handle_t* handle) {
   driver.handle_closed();
 }
 
-// A handle or a look-up has come to its end. After the last one the owner may have its memory back.
+// A handle is closed, or a look-up has ended. After the last of them the owner gets its memory back.
 void Driver::handle_closed() {
   if (!closing_ || own_open_ != 0) return;
   for (MasterIndex m = 0; m < masters_; ++m) {

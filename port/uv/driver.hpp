@@ -3,9 +3,9 @@
 // Driver: a client on a libuv loop, the port that ships (client/turns says what a port supplies). It reads the clock,
 // draws entropy, arms one timer and keeps a connection per master; it decides nothing.
 //
-// A uv_prepare_t runs the turns right before the loop blocks: whatever a round of the loop has asked for leaves in one
-// write per master. The one deadline is a timerfd on CLOCK_BOOTTIME, which counts while the machine is suspended too,
-// and fires at once on resume.
+// A uv_prepare_t runs the turns right before the loop blocks, so everything that one round of the loop asked for leaves
+// in one write per master. The one timer is a timerfd on CLOCK_BOOTTIME: this clock counts while the machine is
+// suspended, and the timer fires at once on resume.
 //
 // Nothing is allocated after open(), except by name look-ups: the handles stand in the client's memory, and the loop's
 // table of descriptors is grown ahead.
@@ -13,14 +13,11 @@
 #include <uv.h>
 
 #include "client/turns.hpp"
-#include "port/clock.hpp"
 #include "port/posix/clock.hpp"
 #include "port/posix/entropy.hpp"
 #include "port/uv/connection.hpp"
 
 namespace redlock {
-
-using SystemClock = Clock<PosixClockSource>;
 
 template <class Handle>
 uv_handle_t* as_handle(Handle* handle) {
@@ -29,14 +26,14 @@ uv_handle_t* as_handle(Handle* handle) {
 
 class Driver : public Turns<Driver> {
  public:
-  // What the driver tells its owner, from the loop.
+  // What the driver tells its owner, on the loop's thread.
   struct Owner {
     void* self;
     void (*event)(void* self, const Client::Event& event);
     void (*closed)(void* self);  // every handle is closed; the driver may be gone when this returns
     bool (*foreign)(void* self);  // a forked child must not touch the parent's connections
-    // Around all that touches the client, where other threads call it too; both are null where none does. The owner
-    // may let others in during `event`.
+    // Called around everything that touches the client, where other threads call the API too; otherwise both are null.
+    // The owner may let other threads in during `event`.
     void (*enter)(void* self);
     void (*leave)(void* self);
   };
@@ -45,12 +42,12 @@ class Driver : public Turns<Driver> {
   Driver(Client& client, const Owner& owner, void* memory);
 
   int open(uv_loop_t* loop);  // 0 or enum redlock_err, and then nothing is left on the loop
-  // A call of the API, on the loop's thread and perhaps after this round's prepare: the loop must not wait before the
-  // next.
+  // After a call of the API on the loop's thread. This round's prepare may be over, so the loop must not wait before
+  // the next prepare.
   void wake() {
     if (!stepping()) uv_idle_start(&idle_, [](uv_idle_t*) {});
   }
-  // Whoever runs the loop stops running it. What was read last may have brought the deadline nearer.
+  // Call this when the loop will not be run for a while. The last bytes read may have brought the deadline nearer.
   void rest() {
     if (!closing_) Turns::arm();
   }
@@ -60,7 +57,7 @@ class Driver : public Turns<Driver> {
   friend class Turns<Driver>;
   friend class Connection;
 
-  // While it lives, no other thread is at the client.
+  // While a Visit lives, no other thread uses the client.
   class Visit {
    public:
     explicit Visit(const Driver& driver) : owner_(driver.owner_) {
@@ -109,11 +106,15 @@ class Driver : public Turns<Driver> {
   unsigned masters_;
   uv_prepare_t prepare_;
   uv_poll_t timer_;
-  uv_idle_t idle_;  // active: the loop does not wait
+  uv_idle_t idle_;  // while it is active, the loop does not wait
   int timer_fd_ = -1;
-  uint32_t fork_generation_ = 0;  // what foreign() asks too, once more for each descriptor, without a call
-  unsigned own_open_ = 3;  // prepare_, timer_, idle_: not yet closed
+  uint32_t fork_generation_ = 0;  // each readable descriptor compares it; foreign() would be a call
+  unsigned own_open_ = 3;  // how many of prepare_, timer_ and idle_ are not closed yet
   bool closing_ = false;
 };
+
+// In driver.cpp, once for connection.cpp too.
+extern template Instant Turns<Driver>::now();
+extern template void Turns<Driver>::flush_apart(MasterIndex m, Instant now);
 
 }  // namespace redlock

@@ -9,8 +9,7 @@
 
 namespace redlock {
 
-// libuv aborts when the first loop of a process finds a descriptor for itself and none for the pipe that it keeps for
-// signals.
+// libuv aborts when the first loop of a process gets a descriptor for itself, but none for libuv's signal pipe.
 static bool descriptors_left() {
   int last = 0;
   int fds[3];
@@ -19,8 +18,8 @@ static bool descriptors_left() {
   return last >= 0;
 }
 
-// The run registers the handle: libuv tells the kernel what it watches only when it runs, and until then its descriptor
-// would not become readable, whatever happens.
+// The run registers the handle. libuv tells the kernel what it watches only when the loop runs; before the first run
+// the loop's descriptor would never become readable.
 int OwnLoop::open() {
   if (!descriptors_left() || uv_loop_init(&loop_) != 0) return REDLOCK_E_SYSTEM;
   if (uv_async_init(&loop_, &wake_, [](uv_async_t*) {}) != 0) {
@@ -38,7 +37,7 @@ void OwnLoop::close() {
   uv_loop_close(&loop_);
 }
 
-// A C library refuses a stack that is smaller than its own least: 128 KB with glibc on 64-bit ARM.
+// A C library refuses a stack below its own minimum, which is 128 KB in glibc on 64-bit ARM.
 int start_thread(pthread_t& thread, size_t stack_bytes, void* (*main)(void*), void* argument) {
   const long least = sysconf(_SC_THREAD_STACK_MIN);
   if (least > 0 && stack_bytes < static_cast<size_t>(least)) stack_bytes = static_cast<size_t>(least);

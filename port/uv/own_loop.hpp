@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// OwnLoop: a libuv loop that belongs to the client, for programs that have none, or one of another kind. Its
-// descriptor is readable whenever there is something to do; wake() makes it so from any thread. It may be run by a
-// thread of its own, with a small stack, a name, and all signals blocked: they are for the program's threads.
+// OwnLoop: a libuv loop that belongs to the client, for programs without a loop or with a loop of another kind. Its
+// descriptor is readable whenever there is something to do; wake() makes it readable from any thread. A thread of its
+// own may run the loop. That thread has a small stack, a name, and all signals blocked, because signals are for the
+// program's threads.
 #pragma once
 #include <pthread.h>
 #include <uv.h>
@@ -12,8 +13,8 @@ namespace redlock {
 class OwnLoop {
  public:
   int open();          // 0 or enum redlock_err, and then there is nothing to close
-  void let_go();       // on the loop: no more waking; a run ends when the driver has let go too
-  void close();        // after that; runs the loop for what is left to close
+  void let_go();       // on the loop. wake() must not follow; a run ends when the driver has let go too
+  void close();        // after let_go(). Runs the loop until everything on it is closed
   void wake() { uv_async_send(&wake_); }
 
   uv_loop_t* get() { return &loop_; }
@@ -27,7 +28,7 @@ class OwnLoop {
   uv_async_t wake_;
 };
 
-// 0 or enum redlock_err. The stack is larger where the C library wants that.
+// 0 or enum redlock_err. The stack is larger where the C library asks for more.
 int start_thread(pthread_t& thread, size_t stack_bytes, void* (*main)(void*), void* argument);
 void name_this_thread();
 

@@ -4,15 +4,8 @@
 // them, and only routes: a lock's round to every session, a session's answer to its lock, a lock's end to the claims.
 // It compares no replies and subtracts no times.
 //
-// A driver moves it (port/uv, or a simulator). After any input - bytes, a connection's fate, time, a call of the API
-// - the driver does the same steps, until there is nothing more to do:
-//
-//     turn(now)            deletes that are owed go out, rounds that were asked for begin
-//     flush                what each session has to send, in one write per master; each wish to connect or close, if a
-//                          master has called()
-//     next_event(...)      user callbacks, last of all, on consistent state: as many as events() said, each behind a
-//                          reading of the clock and on_time(), so that what it tells is true when it is told
-//     deadline()           re-arm the one timer
+// Turns (client/turns.hpp) moves a client: after each input it calls turn(), flushes what each session has to send, tells
+// events, and arms the one timer for deadline().
 //
 // A call of the API only notes what is wanted; the next turn, which reads the clock first, carries it out. So a
 // callback may take its time, and a RELEASED is told after the turn in which its deletes were queued.

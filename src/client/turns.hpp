@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Turns: the loop that moves a client. port/uv, the simulator, the explorer, the fuzzers and the tests' stage all run
-// this code, each with a port of its own: the class that derives from Turns<Port>.
+// this code, each with a port of its own: a class that derives from Turns of itself.
 //
 // Whatever happens is an input: bytes, the fate of a connection, the timer, a call of the API. The port hands each
 // input in together with now(), read after the input arrived. Before its loop waits, the port calls before_wait(), and
@@ -19,21 +19,25 @@
 // At the end the timer is armed. A call of the API inside a callback only notes what is wanted; a later turn of the
 // same step carries it out.
 //
-// A port supplies these functions. None of them waits, and none but event() calls the API:
+// A port supplies these functions. None of them waits, and only event() may lead to calls of the API:
 //
 //   Client& client()
-//   Reading clock_reading()                  reads port/clock
-//   int64_t boot_ms()                        CLOCK_BOOTTIME, negative when it cannot be read
-//   size_t fill_random(unsigned char* out, size_t size)   how many bytes it filled from the front; fewer: ask again later
-//   void flush(MasterIndex m, Instant now)   writes Client::output(m) as far as the socket takes it, and tells
-//                                            Client::sent or Client::all_sent; may have nothing to write, or no connection
-//   bool can_connect(MasterIndex m)          false: part of the connection before is not closed yet
-//   void connect(MasterIndex m, Instant now)   begins; connected() or closed() follows, at once or later
-//   void close(MasterIndex m, int reason, bool polite, Instant now)   no byte is sent or read after it; calls closed()
+//   Reading clock_reading()         from port/clock
+//   int64_t boot_ms()               CLOCK_BOOTTIME; negative when that clock cannot be read
+//   size_t fill_random(unsigned char* out, size_t size)
+//                                   fills from the front, and returns how many bytes it filled; 0: none now
+//   void flush(MasterIndex m, Instant now)
+//                                   writes Client::output(m) as far as the socket takes it, and calls Client::sent or
+//                                   Client::all_sent. The output may be empty, and the master not connected
+//   bool can_connect(MasterIndex m) false while part of the connection before is not closed yet
+//   void connect(MasterIndex m, Instant now)
+//                                   begins to connect. connected() or closed() follows, at once or later
+//   void close(MasterIndex m, int reason, bool polite, Instant now)
+//                                   sends and reads no byte more, and calls closed() before it returns
 //   void event(const Client::Event& event)
-//   bool arm(Instant deadline)               the timer is to fire then; false: it could not be set
-//   void ended()                             the client is closed and nothing is left to do; no turn follows
-//   void turn_ended()                        if there is one: all of a turn is done and told
+//   bool arm(Instant deadline)      sets the timer; false: the timer could not be set
+//   void ended()                    the client is closed, and no turn follows
+//   void turn_ended()               public, and only where a port wants it: the events of a turn are told
 #pragma once
 #include <string.h>
 
@@ -166,8 +170,8 @@ class Turns {
     }
   }
 
-  // As many events as are there now: what a callback adds is told after the next turn. late: time has passed since `now`
-  // was read.
+  // As many events as are there now: what a callback adds is told after the next turn. late: time has passed since
+  // `now` was read.
   void deliver(Instant now, bool late) {
     for (unsigned n = client().events(); n > 0; --n, late = true) {
       if (late) now = handle_time();

@@ -309,8 +309,8 @@ void Process::check_jump() {
   if (!jump_unchecked_) return;
   jump_unchecked_ = false;
   for (const User& user : users_) {
-    if (user.state != User::State::held || client_->cell(user.handle)->expired(Table::generation(user.handle)))
-      continue;
+    if (user.state != User::State::held) continue;
+    if (client_->cell(user.handle)->expired(Table::generation(user.handle))) continue;
     world_.violate(user.asked_at, 1u << index_, "u%u holds on after the clock jumped", user.index);
   }
 }
