@@ -7,6 +7,7 @@
 #include <map>
 #include <random>
 
+#include "site/move_script.hpp"
 #include "twins.hpp"
 
 namespace redlock::test {
