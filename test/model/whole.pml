@@ -196,7 +196,8 @@ proctype link(byte a; byte m) {
   :: d_step { req(a, m) == ASK && usable(a, m) && key[m] == FREE -> grant(a, m) }
   :: d_step { req(a, m) == ASK && usable(a, m) && key[m] != FREE -> refuse(a, m) }
   :: d_step { req(a, m) == STORE && usable(a, m) && key[m] == VALUE(a) && grows(a, m) -> write(a, m) }
-  :: d_step { state[a] == OVER && key[m] == VALUE(a) -> key[m] = FREE; life[m] = 0; printf("master %d: key of client %d deleted\n", m, a) }
+  :: d_step { state[a] == OVER && key[m] == VALUE(a) -> key[m] = FREE; life[m] = 0;
+       printf("master %d: key of client %d deleted\n", m, a) }
   od
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Turns: in which order a port is called, and what happens when the port cannot do what it is asked for. The simulator and
-// the scenarios show what the loop does to a client, because they run it.
+// Turns: in which order a port is called, and what happens when the port cannot do what it is asked for. The simulator
+// and the scenarios show what the loop does to a client, because they run it.
 #include "client/turns.hpp"
 
 #include <gtest/gtest.h>
@@ -192,7 +192,8 @@ TEST(Turns, a_jump_is_told_once_and_before_the_turn) {
   EXPECT_EQ(status.clock_jumps, 1u);
 }
 
-// A callback that asks for a lock each time its lock has failed: the loop comes round in between, and comes back at once.
+// A callback that asks for a lock each time its lock has failed: the loop comes round in between, and comes back at
+// once.
 TEST(Turns, a_callback_that_always_asks_does_not_keep_the_loop) {
   Port port(1);
   port.before_wait();
