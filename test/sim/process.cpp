@@ -315,7 +315,7 @@ void Process::check_jump() {
   }
 }
 
-// A client that needs less than a value's random bytes waits for more needs, which spares draws.
+// Fewer bytes than a value needs are drawn later, together with others.
 size_t Process::fill_random(unsigned char* out, size_t size) {
   if (size < 20) return 0;
   for (size_t i = 0; i < size; i += 8) {
