@@ -45,7 +45,7 @@ version_of() { "$1" --version | sed -E 's/^([A-Za-z]+) server v=([^ ]+).*/\1 \2/
 
 # Cases of a log of `ctest --verbose` that have ended so. A case that failed is named twice, the second time in the
 # program's summary, without its time.
-cases() { sed -nE "s/^[0-9]+: \[ +$1 +\] ([^ ,]+)(, where .*)? \([0-9]+ ms\)\r?$/\2/p" "$2"; }
+cases() { sed -nE "s/^[0-9]+: \[ +$1 +\] ([^ ,]+)(, where .*)? \([0-9]+ ms\)\r?$/\1/p" "$2"; }
 
 # Programs that ctest counts as failed, and that name no case that failed.
 broken_programs() {
