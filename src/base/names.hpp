@@ -39,6 +39,11 @@ class Names {
   unsigned count() const { return size_[1] == 0 ? 1 : size_[2] == 0 ? 2 : size_[3] == 0 ? 3 : 4; }
   size_t bytes() const { return size_t{size_[0]} + size_[1] + size_[2] + size_[3]; }
   Bytes first() const { return Bytes(data_, size_[0]); }
+  Bytes operator[](unsigned n) const {
+    const char* at = data_;
+    for (unsigned i = 0; i < n; ++i) at += size_[i];
+    return Bytes(at, size_[n]);
+  }
 
   // for (Bytes name : names)
   struct Iterator {
@@ -54,13 +59,6 @@ class Names {
   bool has(Bytes name) const {
     for (Bytes one : *this) {
       if (one == name) return true;
-    }
-    return false;
-  }
-  // Is any name in both?
-  bool meets(const Names& other) const {
-    for (Bytes name : other) {
-      if (has(name)) return true;
     }
     return false;
   }

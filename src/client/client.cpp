@@ -145,12 +145,12 @@ void Client::perform(Lock& lock, Action action, Instant now) {
   if (lock.state == State::over) hand_on(lock, now);
 }
 
-// The lock is over: whoever is next in line for its resource.
+// The lock is over: the next in line for its resources may begin.
 void Client::hand_on(Lock& lock, Instant now) {
   starts_.remove(&table_[0], table_.index(lock));
-  for (uint16_t next = queue_.next_first(lock); next != no_slot; next = queue_.next_first(lock)) {
-    carry_out(table_[next], machine_.first(table_[next], lock), now);
-  }
+  uint16_t first[Names::max];
+  const unsigned n = queue_.leave(lock, first);
+  for (unsigned i = 0; i < n; ++i) carry_out(table_[first[i]], machine_.first(table_[first[i]], lock), now);
 }
 
 void Client::carry_out(Lock& lock, Action action, Instant now) {

@@ -25,9 +25,10 @@ void Client::start_rounds(Instant now) {
     Lock& lock = table_[i];
     i = starts_.next(&table_[0], i);
     if (lock.wants == Wants::acquire) machine_.see(lock, now);
-    if (lock.behind != no_slot || (lock.yields && lock.wants != Wants::nothing)) {
+    const bool its_turn = lock.wants != Wants::acquire || queue_.is_first(lock);
+    if (!its_turn || (lock.yields && lock.wants != Wants::nothing)) {
       starts_.remove(&table_[0], table_.index(lock));
-      perform(lock, lock.behind != no_slot ? machine_.queue(lock) : machine_.yield(lock, now), now);
+      perform(lock, its_turn ? machine_.yield(lock, now) : machine_.queue(lock), now);
       continue;
     }
     const Masters by_script = script_only(lock) ? votes : comparing;

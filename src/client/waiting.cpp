@@ -10,7 +10,7 @@ void Client::wake_waiters(MasterIndex m, Instant now) {
   alarm_all(m, now);
   for (unsigned i = 0; i < table_.capacity(); ++i) {
     Lock& lock = table_[i];
-    if (lock.state != State::waiting || lock.behind != no_slot) continue;
+    if (lock.state != State::waiting || !queue_.is_first(lock)) continue;
     if (lock.last_cause != REDLOCK_E_LOCKED) {
       perform(lock, machine_.wake(lock), now);
     } else {

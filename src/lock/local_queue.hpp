@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
-// Local queue: locks of one client that want the same resource wait for each other here and not at the masters. Only
-// the first sends anything; who comes later is behind the nearest one before it. When a lock is over, whoever was
-// right behind it moves up, and starts a round of its own if nobody is left before it. Nothing but the turn is handed
-// on.
+// Local queue: locks of one client that want the same resource wait for each other here and not at the masters. A lock
+// stands in one line for each of its names. It is first, and may send, when no older lock stands before it in any of
+// these lines. Nothing but the turn is handed on.
 //
-// Locks stand in rows, in order of arrival, chosen by the resource's hash: as many rows as locks, so that a row is
-// short however many there are. Two resources in one row cost a look at each other's names, no more.
+// Every line is in order of arrival. So of two locks the older one never waits for the younger one, and no two locks
+// wait for each other.
 //
-// A lock of several resources is behind the nearest one before it that has any of them, and who comes later and wants
-// any is behind it: so it stands in the line of each and is first when it heads them all. All lines are in order of
-// arrival, so no two locks can wait for each other. While there are such locks the whole table is searched instead of
-// a row.
+// The lines are threaded through rows, which are chosen by the hash of the name. There are as many rows as locks, so a
+// row is short however many locks there are. Two names in one row cost a comparison and no more.
 #pragma once
 #include "lock/table.hpp"
 
@@ -19,28 +16,36 @@ namespace redlock {
 
 class LocalQueue {
  public:
-  using Row = Queue<Lock, &Lock::place>;
+  struct Row {
+    uint16_t first = no_slot;
+    uint16_t last = no_slot;
+  };
 
   explicit LocalQueue(Table& table) : table_(table) {}
-  void init(Row* rows, unsigned count) { rows_ = rows, count_ = count; }
+  void init(Row* rows, unsigned count) {
+    rows_ = rows;
+    count_ = count;
+  }
 
-  // A new acquire takes its place at the end: lock.behind.
+  // A new acquire takes its places at the end.
   void enter(Lock& lock);
-  // The lock is over: who was right behind it moves up. Tells one that came to be first; no_slot: there is none left.
-  uint16_t next_first(Lock& over);
+  bool is_first(const Lock& lock) const;
+  // A lock that is over leaves its places. Fills `first` with the locks that have become first by that, at most one for
+  // each of its names, and returns their number.
+  unsigned leave(Lock& over, uint16_t (&first)[Names::max]);
 
  private:
-  uint16_t row_of(const Lock& lock) const;
-  uint16_t next_in_row(const Lock& over) const;
-  uint16_t nearest_before(const Lock& lock) const;
-  uint16_t nearest_of_all(const Lock& lock) const;
-  uint16_t next_of_all(uint16_t gone);
+  // A place has a number: that of its lock's slot, and which of the lock's names it is for.
+  static_assert(REDLOCK_LOCKS_MAX * Names::max < no_slot, "a place's number is 16 bits wide");
+  static uint16_t slot_of(uint16_t place) { return static_cast<uint16_t>(place / Names::max); }
+  uint16_t places_of(const Lock& lock) const { return static_cast<uint16_t>(table_.index(lock) * Names::max); }
+  LinePlace& at(uint16_t place) const { return table_[slot_of(place)].places[place % Names::max]; }
+  Bytes name_at(uint16_t place) const { return table_[slot_of(place)].names[place % Names::max]; }
+  Row& row_of(Bytes name) const;
 
   Table& table_;
   Row* rows_ = nullptr;
   unsigned count_ = 0;
-  unsigned several_ = 0;  // locks of several resources
-  uint64_t tickets_ = 0;
 };
 
 }  // namespace redlock

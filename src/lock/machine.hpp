@@ -84,6 +84,12 @@ struct Round {
   int16_t first_error;  // of the first master that failed
 };
 
+// Where a lock stands in the line of one of its names (lock/local_queue).
+struct LinePlace {
+  uint16_t next;
+  uint16_t previous;
+};
+
 struct Lock {
   uint64_t generation = 0;
   ValidityCell cell;
@@ -117,7 +123,6 @@ struct Lock {
   uint8_t hurried;     // rounds in a row that were
   bool seen;           // its budget has begun to run
   bool yields;         // it is to let other clients try before its next round
-  uint16_t behind;     // the lock of this client that it waits for, see lock/local_queue
   uint16_t turns;      // how often in a row the lock went from one of this client to the next, up to this one
   uint8_t collisions;  // rounds in a row that were lost although some master granted them
   uint8_t hasty;       // rounds that were lost since hasty_until was set
@@ -126,9 +131,7 @@ struct Lock {
   int16_t last_cause;  // of the last lost round; 0: none was finished
   Link start;          // its place among the locks that want a round
   Link told;           // its place among the locks with an event
-  Link place;          // its place in its row of the local queue
-  uint16_t row;
-  uint64_t ticket;     // order of arrival
+  LinePlace places[Names::max];  // one for each of its names
   Names names;
 };
 

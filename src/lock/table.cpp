@@ -20,7 +20,7 @@ Lock* Table::take() {
   free_ = lock.start.next;
   ++used_;
   ++lock.generation;
-  lock.start = lock.told = lock.place = {};
+  lock.start = lock.told = {};
   return &lock;
 }
 

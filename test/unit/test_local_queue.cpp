@@ -43,15 +43,18 @@ struct Line {
     return table.index(*lock);
   }
   std::vector<uint16_t> leave(uint16_t index) {
-    table[index].state = State::over;
-    std::vector<uint16_t> first;
-    for (uint16_t i = queue.next_first(table[index]); i != no_slot; i = queue.next_first(table[index])) {
-      first.push_back(i);
-    }
+    const std::vector<uint16_t> first = end(index);
     table.give_back(table[index]);
     return first;
   }
-  bool waits(uint16_t index) { return table[index].behind != no_slot; }
+  // The lock is over, and its slot is not free yet: its event is still to be delivered.
+  std::vector<uint16_t> end(uint16_t index) {
+    table[index].state = State::over;
+    uint16_t first[Names::max];
+    const unsigned n = queue.leave(table[index], first);
+    return std::vector<uint16_t>(first, first + n);
+  }
+  bool waits(uint16_t index) { return !queue.is_first(table[index]); }
 
   std::unique_ptr<Lock[]> locks;
   std::deque<std::array<char, 64>> memory;
@@ -83,27 +86,24 @@ TEST(LocalQueue, leaving_from_the_middle) {
 TEST(LocalQueue, who_comes_back_is_the_last) {
   Line line;
   const uint16_t a = line.enter("bus"), b = line.enter("bus");
-  line.table[a].state = State::over;  // its callback asks again before the slot is free
-  const uint16_t again = line.enter("bus");
+  EXPECT_EQ(line.end(a), std::vector<uint16_t>{b});
+  const uint16_t again = line.enter("bus");  // by the callback, before the slot is free
   EXPECT_TRUE(line.waits(again));
-  EXPECT_EQ(line.queue.next_first(line.table[a]), b);
+  line.table.give_back(line.table[a]);
   EXPECT_EQ(line.leave(b), std::vector<uint16_t>{again});
 }
 
 // Its callback asks again, before the slot is free.
 TEST(LocalQueue, nobody_waits_for_one_that_is_over) {
   Line line;
-  const uint16_t a = line.enter("bus");
-  line.table[a].state = State::over;
+  EXPECT_EQ(line.end(line.enter("bus")), std::vector<uint16_t>{}) << "nobody waited for it";
   const uint16_t again = line.enter("bus");
   EXPECT_FALSE(line.waits(again));
   const uint16_t next = line.enter("bus");
-  EXPECT_EQ(line.queue.next_first(line.table[a]), no_slot) << "nobody waited for it";
   EXPECT_EQ(line.leave(again), std::vector<uint16_t>{next});
 
   Line rows;
-  const uint16_t both = rows.enter("bus+valve");
-  rows.table[both].state = State::over;
+  rows.end(rows.enter("bus+valve"));
   EXPECT_FALSE(rows.waits(rows.enter("bus+valve")));
   EXPECT_TRUE(rows.waits(rows.enter("valve")));
 }
@@ -126,7 +126,7 @@ TEST(LocalQueue, several_names_stand_in_every_line) {
   const uint16_t again = line.enter("bus");
   EXPECT_EQ(line.leave(bus), std::vector<uint16_t>{both});
   EXPECT_EQ(line.leave(tap), std::vector<uint16_t>{});
-  EXPECT_EQ(line.leave(both), (std::vector<uint16_t>{valve, again})) << "one of each line";
+  EXPECT_EQ(line.leave(both), (std::vector<uint16_t>{again, valve})) << "one of each line";
   EXPECT_EQ(line.leave(valve), std::vector<uint16_t>{});
   EXPECT_EQ(line.leave(again), std::vector<uint16_t>{});
   EXPECT_FALSE(line.waits(line.enter("bus+valve")));
@@ -140,7 +140,25 @@ TEST(LocalQueue, two_names_of_one_kind) {
   EXPECT_TRUE(line.waits(line.enter("x2yz")));
 }
 
-// All sets of three names: nobody goes before an older one that shares a name, and everybody else may.
+TEST(LocalQueue, one_that_waited_in_two_lines_is_told_once) {
+  Line line;
+  const uint16_t a = line.enter("bus+tap+valve"), b = line.enter("bus+valve");
+  EXPECT_EQ(line.leave(a), std::vector<uint16_t>{b});
+}
+
+#if defined(REDLOCK_ASSERTS)
+// A lock leaves its lines once: to take it out again would cut the line behind it.
+TEST(LocalQueue, leaving_twice_traps) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  Line line;
+  const uint16_t a = line.enter("bus");
+  line.enter("bus");
+  line.end(a);
+  EXPECT_DEATH(line.end(a), "");
+}
+#endif
+
+// All sets of four names: nobody goes before an older one that shares a name, and everybody else may.
 TEST(LocalQueue, as_a_list_of_sets_would_do) {
   std::mt19937 dice(11);
   Line line;
@@ -167,7 +185,8 @@ TEST(LocalQueue, as_a_list_of_sets_would_do) {
       const size_t i = dice() % list.size();
       std::vector<uint16_t> waited, expected;
       for (const Entry& e : list) waited.push_back(line.waits(e.index));
-      const std::vector<uint16_t> first = line.leave(list[i].index);
+      std::vector<uint16_t> first = line.leave(list[i].index);
+      std::sort(first.begin(), first.end());
       waited.erase(waited.begin() + static_cast<std::ptrdiff_t>(i));
       list.erase(list.begin() + static_cast<std::ptrdiff_t>(i));
       for (size_t k = 0; k < list.size(); ++k) {
