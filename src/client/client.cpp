@@ -301,11 +301,10 @@ int Client::acquire(const Names& names, const Options& options, redlock_event_fn
   if (lock == nullptr) return REDLOCK_E_TABLE_FULL;
   lock->callback = callback;
   lock->user = user;
-  lock->claim = no_slot;
   REDLOCK_ASSERT(names.bytes() <= settings_.resource_bytes);
   lock->names.assign(names_ + size_t{table_.index(*lock)} * settings_.resource_bytes, names);
-  queue_.enter(*lock);
   machine_.accept(*lock, options);
+  queue_.enter(*lock);
   starts_.push(&table_[0], table_.index(*lock));
   again_ = true;
   handle = table_.handle(*lock);
@@ -317,7 +316,7 @@ int Client::cancel(uint64_t handle) {
   const Table::Found found = table_.find(handle, lock);
   if (found != Table::Found::present) return found == Table::Found::past ? 0 : REDLOCK_E_STALE;
   if (lock->state == State::over) return 0;
-  if (lock->state == State::held && lock->event != REDLOCK_EV_ACQUIRED) return REDLOCK_E_BUSY;
+  if (lock->state == State::held && lock->tell.event != REDLOCK_EV_ACQUIRED) return REDLOCK_E_BUSY;
   perform(*lock, machine_.cancel(*lock, REDLOCK_E_CANCELED), now_);
   again_ = true;
   return 0;

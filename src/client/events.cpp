@@ -22,10 +22,10 @@ Counter counter_of(const redlock_event_t& event) {
 }  // namespace
 
 void Client::tell(Lock& lock) {
-  if (lock.event == 0) return;
+  if (lock.tell.event == 0) return;
   const uint16_t slot = table_.index(lock);
   if (!lock.told.queued) ++events_;
-  if (lock.event == REDLOCK_EV_LOST) {
+  if (lock.tell.event == REDLOCK_EV_LOST) {
     told_.push_front(&table_[0], slot);
   } else {
     told_.push(&table_[0], slot);
@@ -73,8 +73,9 @@ void Client::take_event(Event& out, Instant now) {
   out.slot = slot;
   out.callback = lock.callback;
   out.user = lock.user;
-  out.event.type = lock.event;
-  out.event.err = lock.event_err;
+  const Telling tell = machine_.take_event(lock);
+  out.event.type = tell.event;
+  out.event.err = tell.err;
   out.event.master_err = lock.round.first_error;
   out.event.lock.id = table_.handle(lock);
   out.event.validity_ms = lock.state == State::held ? remaining_ms(lock.valid_until, now) : 0;
@@ -82,16 +83,15 @@ void Client::take_event(Event& out, Instant now) {
   out.event.refused = lock.round.refused.count();
   out.event.failed = lock.round.failed.count();
   out.event.rounds = lock.rounds;
-  if (lock.event_err == REDLOCK_E_GUARD) out.event.guard_ms = guard_ms(now);
+  if (tell.err == REDLOCK_E_GUARD) out.event.guard_ms = guard_ms(now);
   if (lock.state == State::held) tell_token(lock, out.event);
-  lock.event = 0;
   ++(counters_.*counter_of(out.event));
 }
 
 void Client::delivered(const Event& event) {
   if (event.slot == no_slot) return;
   Lock& lock = table_[event.slot];
-  if (lock.state == State::over && lock.event == 0) table_.give_back(lock);
+  if (lock.state == State::over && lock.tell.event == 0) table_.give_back(lock);
 }
 
 }  // namespace redlock

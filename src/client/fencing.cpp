@@ -51,7 +51,7 @@ Action Client::store_token(Lock& lock, Instant now) {
 void Client::route_late_grant(MasterIndex m, const Reply& reply, Lock& lock, Instant now) {
   if (lock.claim != reply.claim || lock.round.number != reply.round || reply.meaning.answer != Answer::yes) return;
   const Counter& counter = reply.meaning.counter;
-  if (counter.state == Counter::State::ack && counter.value == lock.fence.token) lock.fence.told.add(m);
+  if (counter.state == Counter::State::ack && counter.value == lock.fence.token) machine_.token_told(lock, m);
   spread_token(lock, lock.round.granted | Masters::of(m), now);
 }
 
@@ -60,7 +60,7 @@ void Client::spread_token(Lock& lock, Masters granted, Instant now) {
   if (lock.state != State::held && !lock.fence.storing) return;
   for (MasterIndex m : granted - lock.fence.told) {
     if (!sessions_[m].votes() || !sessions_[m].room(round_size(lock, m), claims_.reserved(m) + 1)) continue;
-    lock.fence.told.add(m);
+    machine_.token_told(lock, m);
     ask_script(Op::token, lock, m, now);
     again_ = true;
   }

@@ -31,7 +31,7 @@ void Client::put_back(Lock& lock, Instant now) {
   if (ttl_ms == 0) return;
   const uint16_t index = lock.claim;
   const Subject s = subject(index, ttl_ms);
-  for (MasterIndex m : lock.gone) {
+  for (MasterIndex m : lock.hold.gone) {
     Session& session = sessions_[m];
     if (!session.votes() || !claims_.may_put_back(index, m, now)) continue;
     const bool by_script = lock.names.count() > 1 || session.asked_by_script();

@@ -26,7 +26,7 @@ void Client::start_rounds(Instant now) {
     i = starts_.next(&table_[0], i);
     if (lock.wants == Wants::acquire) machine_.see(lock, now);
     const bool its_turn = lock.wants != Wants::acquire || queue_.is_first(lock);
-    if (!its_turn || (lock.yields && lock.wants != Wants::nothing)) {
+    if (!its_turn || (lock.turn.yields && lock.wants != Wants::nothing)) {
       starts_.remove(&table_[0], table_.index(lock));
       perform(lock, its_turn ? machine_.yield(lock, now) : machine_.queue(lock), now);
       continue;
@@ -44,7 +44,7 @@ void Client::start_rounds(Instant now) {
 
 // Does the round begin now, or wait for room of our own? A lack of masters is for the round to find out.
 bool Client::may_begin(Lock& lock, bool quorum_votes, Masters ready, Instant now) {
-  if (lock.event != 0) {  // it tells the votes of the last round: first it, then the next round
+  if (lock.tell.event != 0) {  // it tells the votes of the last round: first it, then the next round
     again_ = true;
     return false;
   }
@@ -52,13 +52,12 @@ bool Client::may_begin(Lock& lock, bool quorum_votes, Masters ready, Instant now
   if (!quorum_votes) return true;
   const bool acquire = lock.wants == Wants::acquire;
   if (acquire && !pool_.has(REDLOCK_VALUE_RANDOM)) {
-    lock.defer_until = Instant::never();
+    machine_.put_off_freely(lock);
     soon(now + entropy_retry);
     return false;
   }
   if (ready.count() >= quorum_of(settings_.masters) && !(acquire && claims_.full())) return true;
-  if (lock.defer_until == Instant::never()) lock.defer_until = now + settings_.node_timeout;
-  return now >= lock.defer_until;
+  return !machine_.put_off(lock, now);
 }
 
 // A first attempt to reach every master has ended, or a quorum is there: until then a round would only tell that
@@ -74,11 +73,10 @@ bool Client::introduced() const {
 void Client::begin_round(Lock& lock, Masters ready, Masters by_script, Instant now) {
   introduced_ = true;
   const bool acquire = lock.wants == Wants::acquire;
-  if (!machine_.begin(lock, now)) return carry_out(lock, Action::none, now);
+  if (acquire && claims_.full()) ready = {};
+  if (!machine_.begin(lock, ready, now)) return carry_out(lock, Action::none, now);
   if (acquire && lock.options.fenced) propose(lock);
   if (acquire) ++counters_.rounds;
-  if (acquire && claims_.full()) ready = {};
-  if (acquire) lock.lacking = lock.gone = Masters::all(settings_.masters) - ready;
   plan(lock);
   const Masters unable = Masters::all(settings_.masters) - ready;
   const Action action = !unable.empty() ? fail_votes(lock, unable, now) : Action::none;

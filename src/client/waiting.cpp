@@ -11,7 +11,7 @@ void Client::wake_waiters(MasterIndex m, Instant now) {
   for (unsigned i = 0; i < table_.capacity(); ++i) {
     Lock& lock = table_[i];
     if (lock.state != State::waiting || !queue_.is_first(lock)) continue;
-    if (lock.last_cause != REDLOCK_E_LOCKED) {
+    if (lock.wait.last_cause != REDLOCK_E_LOCKED) {
       perform(lock, machine_.wake(lock), now);
     } else {
       machine_.master_back(lock, m, sessions_[m].tracked(), now);
@@ -66,7 +66,7 @@ bool Client::look(Lock& lock, MasterIndex m, Instant now) {
 
 // Behind the SET of a retry, in the same write: should it be refused, this tells for how long.
 void Client::look_behind(Lock& lock, MasterIndex m, Instant now) {
-  if (!settings_.wakeups || lock.last_cause != REDLOCK_E_LOCKED || !sessions_[m].tracked()) return;
+  if (!settings_.wakeups || lock.wait.last_cause != REDLOCK_E_LOCKED || !sessions_[m].tracked()) return;
   look(lock, m, now);
 }
 

@@ -39,7 +39,7 @@ class LocalQueue {
   static_assert(REDLOCK_LOCKS_MAX * Names::max < no_slot, "a place's number is 16 bits wide");
   static uint16_t slot_of(uint16_t place) { return static_cast<uint16_t>(place / Names::max); }
   uint16_t places_of(const Lock& lock) const { return static_cast<uint16_t>(table_.index(lock) * Names::max); }
-  LinePlace& at(uint16_t place) const { return table_[slot_of(place)].places[place % Names::max]; }
+  LinePlace& at(uint16_t place) const { return table_[slot_of(place)].turn.places[place % Names::max]; }
   Bytes name_at(uint16_t place) const { return table_[slot_of(place)].names[place % Names::max]; }
   Row& row_of(Bytes name) const;
 

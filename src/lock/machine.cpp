@@ -11,18 +11,18 @@ constexpr unsigned renew_share = 3;  // renewals start after a third of the ttl
 constexpr unsigned hurried_max = 8;  // a full tracking table of a server pushes without end
 
 void report(Lock& lock, int event, int err) {
-  lock.event = static_cast<uint8_t>(event);
-  lock.event_err = static_cast<int16_t>(err);
+  lock.tell.event = static_cast<uint8_t>(event);
+  lock.tell.err = static_cast<int16_t>(err);
 }
 
 void count_loss(Lock& lock) {
   const bool collided = !lock.round.granted.empty();
-  if (collided && lock.collisions < UINT8_MAX) ++lock.collisions;
-  if (!collided) lock.collisions = 0;
+  if (collided && lock.wait.collisions < UINT8_MAX) ++lock.wait.collisions;
+  if (!collided) lock.wait.collisions = 0;
 }
 
 // The wait budget is over: the last round's cause, or that none was finished.
-int out_of_time(const Lock& lock) { return lock.last_cause != 0 ? int{lock.last_cause} : int{REDLOCK_E_TIMEOUT}; }
+int out_of_time(const Lock& lock) { return lock.wait.last_cause != 0 ? int{lock.wait.last_cause} : int{REDLOCK_E_TIMEOUT}; }
 
 // Is this why the guard does not let a master vote? Its reasons, the seal that a script found broken included, are the
 // last of the list.
@@ -30,7 +30,7 @@ bool is_guards(int error) { return error <= REDLOCK_E_UNREAD && error >= REDLOCK
 
 Duration third(uint32_t ttl_ms) { return Duration::ns(Duration::ms(ttl_ms).ns() / renew_share); }
 
-bool told_acquired(const Lock& lock) { return lock.event != REDLOCK_EV_ACQUIRED; }
+bool told_acquired(const Lock& lock) { return lock.tell.event != REDLOCK_EV_ACQUIRED; }
 
 }  // namespace
 
@@ -40,59 +40,59 @@ void Machine::accept(Lock& lock, const Options& options) const {
   REDLOCK_ASSERT(lock.state == State::free);
   lock.state = State::waiting;
   lock.options = options;
+  static_cast<Life&>(lock) = {};
   lock.wants = Wants::acquire;
-  lock.round = {};
-  lock.valid_until = lock.wait_until = lock.wake_at = lock.defer_until = lock.hold_until = Instant::never();
-  lock.rounds = 0;
-  lock.event = 0;
-  lock.last_cause = 0;
-  lock.owners = lock.lacking = lock.gone = {};
-  lock.asks = lock.alarmed = false;
-  lock.hurried = 0;
-  lock.seen = false;
-  lock.turns = 0;
-  lock.collisions = lock.hasty = 0;
-  lock.hasty_until = Instant();
-  lock.yields = false;
-  lock.not_before = Instant();
+  lock.claim = no_slot;
+  lock.valid_until = lock.wake_at = lock.defer_until = Instant::never();
+  lock.wait.until = lock.hold.limit = Instant::never();
   lock.outlook.reset();
-  lock.fence = {};
   lock.cell.begin(lock.generation);
 }
 
 void Machine::see(Lock& lock, Instant now) const {
-  if (lock.seen) return;
-  lock.seen = true;
-  if (lock.options.wait_ms > 0) lock.wait_until = now + Duration::ms(lock.options.wait_ms);
+  if (lock.wait.begun) return;
+  lock.wait.begun = true;
+  if (lock.options.wait_ms > 0) lock.wait.until = now + Duration::ms(lock.options.wait_ms);
 }
 
-bool Machine::begin(Lock& lock, Instant t0) {
+bool Machine::begin(Lock& lock, Masters asked, Instant t0) {
   REDLOCK_ASSERT(lock.wants != Wants::nothing && !lock.round.open);
   uint32_t ttl_ms = lock.options.ttl_ms;
   if (lock.wants == Wants::extend) {
     REDLOCK_ASSERT(lock.state == State::held);
-    ttl_ms = lock.asks ? lock.extend_ttl_ms : ttl_within(t0, lock.extend_ttl_ms, rules_.drift, lock.hold_until);
-    if (ttl_ms < lock.extend_ttl_ms && valid_until(t0, ttl_ms, rules_.drift) <= lock.valid_until) {
+    ttl_ms = lock.hold.probe ? lock.hold.extend_ttl_ms : ttl_within(t0, lock.hold.extend_ttl_ms, rules_.drift, lock.hold.limit);
+    if (ttl_ms < lock.hold.extend_ttl_ms && valid_until(t0, ttl_ms, rules_.drift) <= lock.valid_until) {
       lock.wants = Wants::nothing;
-      lock.hold_until = lock.valid_until;
+      lock.hold.limit = lock.valid_until;
       lock.defer_until = Instant::never();
-      lock.wake_at = t0 + third(lock.pace_ms);
+      lock.wake_at = t0 + third(lock.hold.pace_ms);
       if (told_acquired(lock)) report(lock, REDLOCK_EV_AT_RISK, REDLOCK_E_HOLD_LIMIT);
       return false;
     }
   } else {
     REDLOCK_ASSERT(lock.state == State::waiting);
     lock.state = State::acquiring;
-    lock.owners = lock.lacking = lock.gone = {};
+    lock.hold.owners = {};
+    lock.hold.lacking = lock.hold.gone = Masters::all(rules_.masters) - asked;
     lock.outlook.round_begins();
     ++lock.rounds;
   }
   lock.wants = Wants::nothing;
-  lock.alarmed = false;
+  lock.hold.alarmed = false;
   lock.wake_at = lock.defer_until = Instant::never();
   if (++rounds_ == 0) ++rounds_;
-  lock.round = {t0, t0 + rules_.node_timeout, ttl_ms, rounds_, true, {}, {}, {}, {}, {}, 0};
+  lock.round = {};
+  lock.round.t0 = t0;
+  lock.round.deadline = t0 + rules_.node_timeout;
+  lock.round.ttl_ms = ttl_ms;
+  lock.round.number = rounds_;
+  lock.round.open = true;
   return true;
+}
+
+bool Machine::put_off(Lock& lock, Instant now) const {
+  if (lock.defer_until == Instant::never()) lock.defer_until = now + rules_.node_timeout;
+  return now < lock.defer_until;
 }
 
 void Machine::propose(Lock& lock, uint64_t proposal, bool may_floor) const {
@@ -124,30 +124,30 @@ Action Machine::revoke(Lock& lock, MasterIndex m, int error, Instant now) {
 
 Action Machine::distrust(Lock& lock, Masters masters) const {
   if (lock.state != State::held) return Action::none;
-  lock.lacking |= masters;
-  lock.gone -= masters;
-  const unsigned owners = (lock.owners - masters).count();
+  lock.hold.lacking |= masters;
+  lock.hold.gone -= masters;
+  const unsigned owners = (lock.hold.owners - masters).count();
   return owners < quorum_of(rules_.masters) ? lost_early(lock) : Action::none;
 }
 
 // Only what it has itself said of the key lets it be put back: where the first one may still lie, a delete could find that
 // and be taken for the delete of the second, which may be on its way.
 Action Machine::lacks(Lock& lock, MasterIndex m, uint32_t extend_round) const {
-  lock.lacking.add(m);
-  lock.gone.remove(m);
-  if (extend_round != 0) lock.gone.add(m);
-  lock.owners.remove(m);
+  lock.hold.lacking.add(m);
+  lock.hold.gone.remove(m);
+  if (extend_round != 0) lock.hold.gone.add(m);
+  lock.hold.owners.remove(m);
   if (lock.state != State::held) return Action::none;
   const unsigned quorum = quorum_of(rules_.masters);
-  if ((Masters::all(rules_.masters) - lock.lacking).count() < quorum) return lost_early(lock);
+  if ((Masters::all(rules_.masters) - lock.hold.lacking).count() < quorum) return lost_early(lock);
   const bool won_before = !lock.round.open && lock.round.number == extend_round && lock.round.granted.count() >= quorum;
   return won_before ? Action::put_back : Action::none;
 }
 
 uint32_t Machine::put_back_ttl(const Lock& lock, Instant now) const {
   if (lock.state != State::held) return 0;
-  const uint32_t ttl_ms = ttl_within(now, lock.pace_ms, rules_.drift, lock.valid_until);
-  return ttl_ms != 0 && ttl_ms < lock.pace_ms ? ttl_ms + 1 : ttl_ms;  // not short of it by a part of a millisecond
+  const uint32_t ttl_ms = ttl_within(now, lock.hold.pace_ms, rules_.drift, lock.valid_until);
+  return ttl_ms != 0 && ttl_ms < lock.hold.pace_ms ? ttl_ms + 1 : ttl_ms;  // not short of it by a part of a millisecond
 }
 
 // Another's key is no loss. Word that came behind an answer of the open round is newer than that answer; an answer
@@ -155,10 +155,10 @@ uint32_t Machine::put_back_ttl(const Lock& lock, Instant now) const {
 void Machine::alarm(Lock& lock, MasterIndex m, Instant now) const {
   const Round& round = lock.round;
   REDLOCK_ASSERT(lock.state == State::held);
-  if (lock.lacking.has(m) || lock.alarmed || lock.hurried == hurried_max) return;
+  if (lock.hold.lacking.has(m) || lock.hold.alarmed || lock.hold.hurried == hurried_max) return;
   if (round.open && !voted(round).has(m)) return;
-  lock.alarmed = true;
-  ++lock.hurried;
+  lock.hold.alarmed = true;
+  ++lock.hold.hurried;
   if (!round.open && lock.wants == Wants::nothing) lock.wake_at = now;
 }
 
@@ -246,30 +246,30 @@ Action Machine::won(Lock& lock, Instant now) {
   lock.state = State::held;
   lock.fence.storing = false;
   lock.valid_until = until;
-  lock.round_took = left(now, round.t0);
-  if (lock.options.max_hold_ms != 0) lock.hold_until = round.t0 + Duration::ms(lock.options.max_hold_ms);
+  lock.wait.round_took = left(now, round.t0);
+  if (lock.options.max_hold_ms != 0) lock.hold.limit = round.t0 + Duration::ms(lock.options.max_hold_ms);
   lock.cell.set_token(lock.fence.token);
   if (!lock.cell.publish(lock.generation, until)) return end(lock, REDLOCK_EV_FAILED, REDLOCK_E_LOST, Action::release);
-  lock.pace_ms = round.ttl_ms;
+  lock.hold.pace_ms = round.ttl_ms;
   plan_next(lock);
   report(lock, REDLOCK_EV_ACQUIRED, 0);
   return Action::none;
 }
 
 Action Machine::lost(Lock& lock, int cause, Instant now) {
-  lock.last_cause = static_cast<int16_t>(cause);
-  lock.turns = 0;
+  lock.wait.last_cause = static_cast<int16_t>(cause);
+  lock.turn.in_a_row = 0;
   count_loss(lock);
-  lock.round_took = left(now, lock.round.t0);
-  lock.not_before = now;
+  lock.wait.round_took = left(now, lock.round.t0);
+  lock.wait.not_before = now;
   const bool hopeless = cause == REDLOCK_E_FENCE_RANGE;  // no counter ever goes back
-  if (lock.options.wait_ms == 0 || now >= lock.wait_until || hopeless) {
+  if (lock.options.wait_ms == 0 || now >= lock.wait.until || hopeless) {
     fail(lock, cause);
     return Action::drop;
   }
   Duration pause = pause_after(cause, lock.options.retry_delay_ms, lock.rounds - 1, rules_.sleep_max_ms, random_.next());
   // A pause beyond the budget is cut for one more try, but not again and again as the end comes near.
-  const Duration budget = left(lock.wait_until, now);
+  const Duration budget = left(lock.wait.until, now);
   if (pause >= budget) {
     const bool worthwhile = budget > Duration::us(int64_t{lock.options.retry_delay_ms} * 125);
     pause = worthwhile ? part_of(budget, random_.next()) : budget;
@@ -278,39 +278,39 @@ Action Machine::lost(Lock& lock, int cause, Instant now) {
   lock.wake_at = now + pause;
   // Who is told again and again that a quorum is free, and then is refused, is told wrong: a server's clock stands still, say.
   // It asks no more often than the plain timer.
-  if (now >= lock.hasty_until) {
-    lock.hasty_until = now + plain_pause(lock);
-    lock.hasty = 0;
+  if (now >= lock.wait.hasty_until) {
+    lock.wait.hasty_until = now + plain_pause(lock);
+    lock.wait.hasty = 0;
   }
-  if (++lock.hasty > hasty_max) lock.not_before = lock.wake_at;
+  if (++lock.wait.hasty > hasty_max) lock.wait.not_before = lock.wake_at;
   return cause == REDLOCK_E_LOCKED ? Action::watch : Action::drop;
 }
 
 // The deciding vote is handled before the old valid_until, since on_time() comes first on every input.
 Action Machine::extended(Lock& lock) const {
   const Instant until = valid_until(lock.round.t0, lock.round.ttl_ms, rules_.drift);
-  if (until > lock.valid_until || (lock.options.renew && !lock.asks)) lock.pace_ms = lock.round.ttl_ms;
+  if (until > lock.valid_until || (lock.options.renew && !lock.hold.probe)) lock.hold.pace_ms = lock.round.ttl_ms;
   lock.valid_until = later(lock.valid_until, until);
   // A check on another thread may have found the old validity over just now; it never becomes valid again after that.
   if (!lock.cell.publish(lock.generation, lock.valid_until)) return lost_early(lock);
   plan_next(lock);
-  if (!lock.asks && told_acquired(lock)) report(lock, REDLOCK_EV_RENEWED, 0);
-  return !lock.gone.empty() ? Action::put_back : Action::none;
+  if (!lock.hold.probe && told_acquired(lock)) report(lock, REDLOCK_EV_RENEWED, 0);
+  return !lock.hold.gone.empty() ? Action::put_back : Action::none;
 }
 
 void Machine::extend_lost(Lock& lock, int cause, Instant now) {
   plan_next(lock);
   // There is to be another try also where a node_timeout is as long as the ttl.
-  const Duration share = third(lock.pace_ms / 2);
+  const Duration share = third(lock.hold.pace_ms / 2);
   const Duration pause = rules_.node_timeout < share ? rules_.node_timeout : share;
   lock.wake_at = later(lock.wake_at, now + pause);
-  if (lock.asks) return;
+  if (lock.hold.probe) return;
   if (lock.options.renew) lock.wake_at = now + pause + part_of(pause, random_.next());
   if (told_acquired(lock)) report(lock, REDLOCK_EV_AT_RISK, cause);
 }
 
 void Machine::plan_next(Lock& lock) const {
-  lock.wake_at = lock.alarmed ? lock.round.t0 : lock.round.t0 + third(lock.pace_ms);
+  lock.wake_at = lock.hold.alarmed ? lock.round.t0 : lock.round.t0 + third(lock.hold.pace_ms);
 }
 
 // ---- time -----------------------------------------------------------------------------------------------------
@@ -321,10 +321,10 @@ Action Machine::on_time(Lock& lock, Instant now) {
     case State::over:
       return Action::none;
     case State::waiting:
-      if (now >= lock.wait_until) return fail(lock, out_of_time(lock));
+      if (now >= lock.wait.until) return fail(lock, out_of_time(lock));
       return now >= lock.wake_at ? wake(lock) : Action::none;
     case State::acquiring:
-      if (now >= lock.wait_until) {
+      if (now >= lock.wait.until) {
         fail(lock, out_of_time(lock));
         return Action::drop;
       }
@@ -338,10 +338,10 @@ Action Machine::on_time(Lock& lock, Instant now) {
         REDLOCK_ASSERT(!lock.round.open);  // a round is planned when one has ended, and given up when one begins
         lock.wake_at = Instant::never();
         if (lock.wants != Wants::nothing) return Action::none;  // the owner's own extend waits for its turn
-        if (!lock.alarmed) lock.hurried = 0;
+        if (!lock.hold.alarmed) lock.hold.hurried = 0;
         lock.wants = Wants::extend;
-        lock.asks = !renews(lock);
-        lock.extend_ttl_ms = lock.asks ? 1 : lock.options.ttl_ms;
+        lock.hold.probe = !renews(lock);
+        lock.hold.extend_ttl_ms = lock.hold.probe ? 1 : lock.options.ttl_ms;
         return Action::start;
       }
       break;
@@ -360,9 +360,9 @@ Instant Machine::deadline(const Lock& lock) const {
     case State::over:
       return Instant::never();
     case State::waiting:
-      return earlier(lock.wait_until, earlier(lock.wake_at, lock.defer_until));
+      return earlier(lock.wait.until, earlier(lock.wake_at, lock.defer_until));
     case State::acquiring:
-      return earlier(lock.wait_until, lock.round.deadline);
+      return earlier(lock.wait.until, lock.round.deadline);
     case State::held:
       break;
   }
@@ -385,7 +385,7 @@ void Machine::watch(Lock& lock, Masters votes, Masters tracked, Instant now) {
   tracked -= lock.round.failed;
   if (tracked.empty()) return;
   const Duration half = Duration::us(int64_t{rules_.sleep_max_ms} * 500);
-  lock.net_at = now + half + part_of(half, random_.next());
+  lock.wait.net_at = now + half + part_of(half, random_.next());
   lock.outlook.wait(votes, tracked, lock.round.refused, lock.wake_at);
   plan_round(lock, true, now);
 }
@@ -424,11 +424,11 @@ void Machine::master_back(Lock& lock, MasterIndex m, bool tracked, Instant now) 
 void Machine::plan_round(Lock& lock, bool anew, Instant now) {
   if (lock.state != State::waiting || !lock.outlook.waits() || lock.wants != Wants::nothing) return;
   const Instant at = lock.outlook.quorum_at();
-  const bool as_before = at == lock.planned_for || (at <= now && lock.planned_for <= now);
+  const bool as_before = at == lock.wait.planned_for || (at <= now && lock.wait.planned_for <= now);
   if (as_before && !anew) return;
-  lock.planned_for = at;
-  const Duration window = race_window(lock.round_took, lock.collisions, lock.options.retry_delay_ms);
-  lock.wake_at = earlier(lock.net_at, later(at, later(now, lock.not_before)) + part_of(window, random_.next()));
+  lock.wait.planned_for = at;
+  const Duration window = race_window(lock.wait.round_took, lock.wait.collisions, lock.options.retry_delay_ms);
+  lock.wake_at = earlier(lock.wait.net_at, later(at, later(now, lock.wait.not_before)) + part_of(window, random_.next()));
 }
 
 Duration Machine::plain_pause(const Lock& lock) const {
@@ -443,25 +443,25 @@ Instant Machine::poll_at(const Lock& lock, Instant now) {
 Action Machine::queue(Lock& lock) const {
   lock.wants = Wants::nothing;
   lock.wake_at = lock.defer_until = Instant::never();
-  lock.last_cause = REDLOCK_E_LOCKED;
+  lock.wait.last_cause = REDLOCK_E_LOCKED;
   return lock.options.wait_ms == 0 ? fail(lock, REDLOCK_E_LOCKED) : Action::none;
 }
 
 Action Machine::first(Lock& lock, const Lock& before) const {
   if (lock.state != State::waiting || lock.wants != Wants::nothing) return Action::none;  // not even looked at yet
   const bool was_held = before.valid_until != Instant::never();
-  lock.turns = static_cast<uint16_t>(was_held ? before.turns + 1 : before.turns);
-  lock.yields = lock.turns > rules_.local_turns;
-  lock.round_took = before.round_took;
+  lock.turn.in_a_row = static_cast<uint16_t>(was_held ? before.turn.in_a_row + 1 : before.turn.in_a_row);
+  lock.turn.yields = lock.turn.in_a_row > rules_.local_turns;
+  lock.wait.round_took = before.wait.round_took;
   return wake(lock);
 }
 
 // Long enough for another client to be told, to look, and to try.
 Action Machine::yield(Lock& lock, Instant now) {
-  lock.yields = false;
-  lock.turns = 0;
+  lock.turn.yields = false;
+  lock.turn.in_a_row = 0;
   lock.wants = Wants::nothing;
-  lock.not_before = now + race_window(lock.round_took, 2, lock.options.retry_delay_ms);
+  lock.wait.not_before = now + race_window(lock.wait.round_took, 2, lock.options.retry_delay_ms);
   lock.wake_at = poll_at(lock, now);
   return Action::watch;
 }
@@ -471,11 +471,11 @@ Action Machine::yield(Lock& lock, Instant now) {
 int Machine::extend(Lock& lock, uint32_t ttl_ms) const {
   if (lock.cell.expired(lock.generation)) return REDLOCK_E_LOST;  // over, or found to be by a check just now
   if (lock.state != State::held) return REDLOCK_E_NOT_HELD;
-  if (!lock.asks && (lock.round.open || lock.wants != Wants::nothing)) return REDLOCK_E_BUSY;
-  if (lock.valid_until >= lock.hold_until) return REDLOCK_E_HOLD_LIMIT;
-  lock.round.open = lock.asks = false;
+  if (!lock.hold.probe && (lock.round.open || lock.wants != Wants::nothing)) return REDLOCK_E_BUSY;
+  if (lock.valid_until >= lock.hold.limit) return REDLOCK_E_HOLD_LIMIT;
+  lock.round.open = lock.hold.probe = false;
   lock.wants = Wants::extend;
-  lock.extend_ttl_ms = ttl_ms;
+  lock.hold.extend_ttl_ms = ttl_ms;
   return 0;
 }
 

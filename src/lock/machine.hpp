@@ -70,69 +70,94 @@ struct Options {
   bool fenced = false;
 };
 
+// Of the round under way, or of the last one.
 struct Round {
   Instant t0;
   Instant deadline;
-  uint32_t ttl_ms;
-  uint32_t number;  // no other round of this client has it, so a late reply finds no round but its own
-  bool open;
+  uint32_t ttl_ms = 0;
+  uint32_t number = 0;  // no other round of this client has it, so a late reply finds no round but its own
+  bool open = false;
   Masters granted;
   Masters refused;
   Masters failed;
-  Masters guarded;      // those of the failed that the guard does not let vote
-  Masters unasked;      // second part of a fenced round: those that had not voted on the names when it began
-  int16_t first_error;  // of the first master that failed
+  Masters guarded;  // those of the failed that the guard does not let vote
+  Masters unasked;  // second part of a fenced round: those that had not voted on the names when it began
+  int16_t first_error = 0;  // of the first master that failed
 };
 
-// Where a lock stands in the line of one of its names (lock/local_queue).
+// Of an acquire that is not decided yet.
+struct Waiting {
+  Instant until;        // the budget's end
+  Instant net_at;       // a waiter that watches: the next round at the latest
+  Instant planned_for;  // ... when it expects a quorum to be free
+  Instant not_before;   // ... and leaves others the first try
+  Instant hasty_until;  // one plain pause later the hasty rounds are counted anew
+  Duration round_took;  // the last acquire round, until it was decided
+  int16_t last_cause = 0;  // why the last round was lost; 0: none was finished
+  uint8_t collisions = 0;  // rounds in a row that were lost although some master granted them
+  uint8_t hasty = 0;       // rounds that were lost since hasty_until was set
+  bool begun = false;      // the budget has begun to run
+};
+
+// Of a lock that is held.
+struct Holding {
+  Instant limit;               // max_hold_ms: no extension goes beyond this
+  uint32_t pace_ms = 0;        // a third of this from round to round
+  uint32_t extend_ttl_ms = 0;  // what the extend wanted asks for
+  Masters owners;              // masters that have granted the value
+  Masters lacking;             // masters that do not count as having it
+  Masters gone;                // those that were not sent it, or have answered an extend: gone
+  bool probe = false;          // the extend round wanted or under way raises nothing and only compares
+  bool alarmed = false;        // the next round is brought forward
+  uint8_t hurried = 0;         // rounds in a row that were
+};
+
+// Where a lock stands in the line of one of its names.
 struct LinePlace {
-  uint16_t next;
-  uint16_t previous;
+  uint16_t next = 0;
+  uint16_t previous = 0;
 };
 
-struct Lock {
+// Among the locks of this client that want the same resource (lock/local_queue).
+struct Turn {
+  LinePlace places[Names::max];  // one for each name
+  uint16_t in_a_row = 0;  // how often the lock went from one of this client to the next, up to this one
+  bool yields = false;    // other clients may try before its next round
+};
+
+// What its owner is to be told next.
+struct Telling {
+  uint8_t event = 0;  // enum redlock_event_type; 0: nothing
+  int16_t err = 0;
+};
+
+// All that begins anew with each acquire: Machine::accept sets it, in one place.
+struct Life {
+  Wants wants = Wants::nothing;
+  uint16_t claim = 0;   // the value of its round; no_slot while it waits
+  uint32_t rounds = 0;  // acquire rounds so far
+  Instant valid_until;
+  Instant wake_at;      // waiting: the next round; held: the next renewal
+  Instant defer_until;  // a round that lacks our own room is begun then at the latest
+  Round round;
+  Fence fence;
+  Waiting wait;
+  Holding hold;
+  Turn turn;
+  Telling tell;
+};
+
+struct Lock : Life {
   uint64_t generation = 0;
   ValidityCell cell;
   Options options;
-  Round round;
-  Instant valid_until;
-  Instant wait_until;  // the budget's end
-  Instant wake_at;     // waiting: the next round; held: the next renewal
-  Instant defer_until; // a round that lacks our own room is begun then at the latest
-  Instant hold_until;
-  Instant net_at;      // a waiter that watches: the next round at the latest
-  Instant planned_for; // a waiter that watches: when it expects a quorum to be free
-  Instant not_before;  // ... and leaves others the first try
-  Instant hasty_until; // ... one plain pause later they are counted anew
-  Duration round_took; // the last acquire round, until it was decided
-  Outlook outlook;
+  Names names;
   redlock_event_fn callback;
   void* user;
-  uint32_t rounds;     // acquire rounds so far
-  uint32_t extend_ttl_ms;
-  Fence fence;
-  uint16_t claim;      // the value of its round; none while it waits
+  Outlook outlook;
+  Link start;  // its place among the locks that want a round
+  Link told;   // its place among the locks with an event
   State state = State::free;
-  Wants wants;
-  uint32_t pace_ms;    // held: a third of this from round to round
-  Masters owners;      // masters that have granted its value
-  Masters lacking;     // masters that do not count as having it
-  Masters gone;        // those that were not sent it, or have answered an extend: gone
-  bool asks;           // the extend round wanted or under way raises nothing
-  bool alarmed;        // the next round is brought forward
-  uint8_t hurried;     // rounds in a row that were
-  bool seen;           // its budget has begun to run
-  bool yields;         // it is to let other clients try before its next round
-  uint16_t turns;      // how often in a row the lock went from one of this client to the next, up to this one
-  uint8_t collisions;  // rounds in a row that were lost although some master granted them
-  uint8_t hasty;       // rounds that were lost since hasty_until was set
-  uint8_t event;       // enum redlock_event_type that waits to be delivered; 0: none
-  int16_t event_err;
-  int16_t last_cause;  // of the last lost round; 0: none was finished
-  Link start;          // its place among the locks that want a round
-  Link told;           // its place among the locks with an event
-  LinePlace places[Names::max];  // one for each of its names
-  Names names;
 };
 
 class Machine {
@@ -159,9 +184,16 @@ class Machine {
 
   // The wanted round begins: t0 was read before its first byte is handed to a transport. For an extend the ttl is cut
   // so that max_hold_ms is kept; false: it allows no later validity, which is told as AT_RISK, and no round begins.
-  bool begin(Lock& lock, Instant t0);
+  // asked: the masters that are sent an acquire; the others lack its key from the beginning.
+  bool begin(Lock& lock, Masters asked, Instant t0);
+  // The wanted round lacks room of our own. True: it is to wait for that; false: it has waited for a node_timeout.
+  bool put_off(Lock& lock, Instant now) const;
+  // The wanted round lacks what no round can do without: it waits for that as long as it takes.
+  void put_off_freely(Lock& lock) const { lock.defer_until = Instant::never(); }
   // A fenced acquire begins with this proposal; may_floor: the floor is allowed this once.
   void propose(Lock& lock, uint64_t proposal, bool may_floor) const;
+  // This master has the token, or is being asked to store it.
+  void token_told(Lock& lock, MasterIndex m) const { lock.fence.told.add(m); }
   // What a master says of the counter, before its vote.
   void hear(Lock& lock, MasterIndex m, const Counter& counter) const;
   Action vote(Lock& lock, MasterIndex m, Vote vote, int error, Instant now) {
@@ -176,9 +208,9 @@ class Machine {
   Action revoke(Lock& lock, MasterIndex m, int error, Instant now);
   // What a master says of the lock's value, in whatever round it was asked.
   void has(Lock& lock, MasterIndex m) const {
-    lock.owners.add(m);
-    lock.lacking.remove(m);
-    lock.gone.remove(m);
+    lock.hold.owners.add(m);
+    lock.hold.lacking.remove(m);
+    lock.hold.gone.remove(m);
   }
   // Gone or foreign there. extend_round: the round that asked, if it was an extend; else 0.
   Action lacks(Lock& lock, MasterIndex m, uint32_t extend_round) const;
@@ -186,8 +218,8 @@ class Machine {
   uint32_t put_back_ttl(const Lock& lock, Instant now) const;
   // The key is being put back there: until that is answered the master may have it.
   void put_back_sent(Lock& lock, MasterIndex m) const {
-    lock.lacking.remove(m);
-    lock.gone.remove(m);
+    lock.hold.lacking.remove(m);
+    lock.hold.gone.remove(m);
   }
   // The key of a held lock may have changed there.
   void alarm(Lock& lock, MasterIndex m, Instant now) const;
@@ -196,6 +228,12 @@ class Machine {
 
   Action on_time(Lock& lock, Instant now);
   Instant deadline(const Lock& lock) const;
+  // The owner is told now what was to be told.
+  Telling take_event(Lock& lock) const {
+    const Telling tell = lock.tell;
+    lock.tell = {};
+    return tell;
+  }
   // Masters came back, or there is room again: a waiter need not sleep on.
   Action wake(Lock& lock) const;
 
@@ -236,7 +274,7 @@ class Machine {
     return round.granted | round.refused | round.failed | round.unasked;
   }
   int why_lost(const Round& round) const;
-  bool renews(const Lock& lock) const { return lock.options.renew && lock.valid_until < lock.hold_until; }
+  bool renews(const Lock& lock) const { return lock.options.renew && lock.valid_until < lock.hold.limit; }
   void plan_next(Lock& lock) const;
   void plan_round(Lock& lock, bool anew, Instant now);
   Duration plain_pause(const Lock& lock) const;  // the longest of its pauses while others hold the lock

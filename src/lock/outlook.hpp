@@ -91,8 +91,8 @@ class Outlook {
  private:
   void forget(MasterIndex m);
 
-  Instant* free_at_ = nullptr;
   Instant ration_until_;
+  Instant* free_at_ = nullptr;
   uint16_t ration_ = 0;
   Masters look_;
   Masters plain_;   // left to the plain timer until the next round, whatever is heard of them

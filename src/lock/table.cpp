@@ -20,7 +20,7 @@ Lock* Table::take() {
   free_ = lock.start.next;
   ++used_;
   ++lock.generation;
-  lock.start = lock.told = {};
+  lock.start = {};
   return &lock;
 }
 

@@ -55,7 +55,7 @@ struct Life {
 
   bool begin(int64_t ms) {
     now = at(ms);
-    return machine.begin(lock, now);
+    return machine.begin(lock, Masters::all(masters), now);
   }
   Action vote(MasterIndex m, Vote v, int error = 0) { return machine.vote(lock, m, v, error, now); }
   Action votes(unsigned from, unsigned n, Vote v, int error = 0) {
@@ -70,8 +70,8 @@ struct Life {
   }
   // The owner is told what is to be told.
   int told() {
-    const int event = lock.event;
-    lock.event = 0;
+    const int event = lock.tell.event;
+    lock.tell.event = 0;
     return event;
   }
   Held held(Instant t) const { return judge(lock.cell, lock.generation, true, t, Duration()).held; }
@@ -101,8 +101,8 @@ struct Life {
 
 void expect_over(Life& l, int event, int err) {
   EXPECT_EQ(l.lock.state, State::over);
-  EXPECT_EQ(l.lock.event, event);
-  EXPECT_EQ(l.lock.event_err, err);
+  EXPECT_EQ(l.lock.tell.event, event);
+  EXPECT_EQ(l.lock.tell.err, err);
   EXPECT_FALSE(l.lock.round.open);
   EXPECT_EQ(l.lock.wants, Wants::nothing);
   EXPECT_TRUE(l.lock.cell.expired(l.lock.generation)) << "a check may still find it held";
@@ -115,7 +115,7 @@ TEST(Machine, free_to_waiting) {
   Life l;
   EXPECT_EQ(l.lock.state, State::waiting);
   EXPECT_EQ(l.lock.wants, Wants::acquire);
-  EXPECT_EQ(l.lock.event, 0);
+  EXPECT_EQ(l.lock.tell.event, 0);
   EXPECT_EQ(l.held(at(0)), Held::not_held);
   EXPECT_EQ(l.machine.deadline(l.lock), Instant::never()) << "nothing but a turn is needed";
 }
@@ -141,8 +141,8 @@ TEST(Machine, acquiring_to_held_at_the_third_of_five) {
   EXPECT_EQ(l.lock.state, State::acquiring);
   EXPECT_EQ(l.vote(4, Vote::granted), Action::none);
   EXPECT_EQ(l.lock.state, State::held);
-  EXPECT_EQ(l.lock.event, REDLOCK_EV_ACQUIRED);
-  EXPECT_EQ(l.lock.event_err, 0);
+  EXPECT_EQ(l.lock.tell.event, REDLOCK_EV_ACQUIRED);
+  EXPECT_EQ(l.lock.tell.err, 0);
   EXPECT_EQ(l.lock.valid_until, at(100 + 9'898)) << "from the start of the round, not from its decision";
   EXPECT_EQ(l.held(at(9'997)), Held::held);
   EXPECT_EQ(l.held(at(9'998)), Held::lost);
@@ -180,11 +180,11 @@ TEST(Machine, acquiring_to_waiting_and_again) {
   std::set<uint32_t> numbers = {0};  // a put-back's
   for (unsigned round = 1; round < 20; ++round) {
     const Instant t0 = l.now;
-    ASSERT_TRUE(l.machine.begin(l.lock, t0));
+    ASSERT_TRUE(l.machine.begin(l.lock, Masters::all(masters), t0));
     EXPECT_TRUE(numbers.insert(l.lock.round.number).second) << l.lock.round.number;
     EXPECT_EQ(l.votes(0, 3, Vote::refused), Action::watch);
     EXPECT_EQ(l.lock.state, State::waiting);
-    EXPECT_EQ(l.lock.event, 0);
+    EXPECT_EQ(l.lock.tell.event, 0);
     EXPECT_EQ(l.lock.wants, Wants::nothing);
     EXPECT_GT(l.lock.wake_at, t0);
     EXPECT_LE(l.lock.wake_at, t0 + Duration::ms(100));
@@ -265,7 +265,7 @@ TEST(Machine, a_clock_that_jumped_in_each_state) {
   EXPECT_EQ(acquiring.machine.jumped(acquiring.lock, at(5)), Action::drop);
   EXPECT_EQ(acquiring.lock.state, State::waiting);
   EXPECT_FALSE(acquiring.lock.round.open);
-  EXPECT_EQ(acquiring.lock.event, 0);
+  EXPECT_EQ(acquiring.lock.tell.event, 0);
   EXPECT_EQ(acquiring.vote(2, Vote::granted), Action::none) << "the old round is not heard any more";
   EXPECT_EQ(acquiring.lock.state, State::waiting);
   EXPECT_EQ(acquiring.machine.deadline(acquiring.lock), at(5));
@@ -309,7 +309,7 @@ TEST(Machine, over_and_free_stay_what_they_are) {
     EXPECT_EQ(l.machine.wake(l.lock), Action::none);
     EXPECT_EQ(l.votes(0, 5, Vote::granted), Action::none);
     EXPECT_EQ(l.lock.state, state);
-    EXPECT_EQ(l.lock.event, 0);
+    EXPECT_EQ(l.lock.tell.event, 0);
     EXPECT_EQ(l.machine.deadline(l.lock), Instant::never());
   }
 }
@@ -385,10 +385,10 @@ TEST(Machine, a_token_that_too_few_store_is_for_the_masters_to_answer) {
   Storing l;
   l.vote(0, Vote::failed, REDLOCK_E_OOM);  // two could still store it, and three must
   EXPECT_EQ(l.lock.state, State::over);
-  EXPECT_EQ(l.lock.event_err, REDLOCK_E_LOCKED) << "one refused, one failed, one was not asked";
+  EXPECT_EQ(l.lock.tell.err, REDLOCK_E_LOCKED) << "one refused, one failed, one was not asked";
   Storing silent;
   silent.time(node_timeout_ms);
-  EXPECT_EQ(silent.lock.event_err, REDLOCK_E_NO_QUORUM);
+  EXPECT_EQ(silent.lock.tell.err, REDLOCK_E_NO_QUORUM);
   EXPECT_EQ(silent.lock.round.failed, Masters::of(0, 1, 2));
 }
 
@@ -407,7 +407,7 @@ TEST(Machine, only_a_held_lock_is_lost_to_distrust) {
   l.votes(0, 2, Vote::granted);
   EXPECT_EQ(l.machine.distrust(l.lock, Masters::all(5)), Action::none);
   EXPECT_EQ(l.lock.state, State::acquiring);
-  EXPECT_EQ(l.lock.event, 0);
+  EXPECT_EQ(l.lock.tell.event, 0);
 }
 
 TEST(Machine, a_seal_that_a_script_found_broken_is_the_guards_reason) {
@@ -444,10 +444,10 @@ TEST(Machine, split_rounds_in_a_row_are_counted_up_to_a_limit) {
   };
   for (unsigned i = 1; i <= 300; ++i) {
     lose(true);
-    ASSERT_EQ(l.lock.collisions, std::min(i, 255u));
+    ASSERT_EQ(l.lock.wait.collisions, std::min(i, 255u));
   }
   lose(false);
-  EXPECT_EQ(l.lock.collisions, 0);
+  EXPECT_EQ(l.lock.wait.collisions, 0);
 }
 
 // Whoever grants in between: a round that is lost is lost.
@@ -461,14 +461,14 @@ TEST(Machine, a_waiter_is_hasty_a_few_times_within_its_plain_pause) {
     if (granted) l.vote(4, Vote::granted);
     l.votes(0, 3, Vote::refused);
     EXPECT_LE(l.lock.wake_at, at(ms + 100));
-    return l.lock.not_before;
+    return l.lock.wait.not_before;
   };
   for (int64_t pause : {0, 100, 200}) {
     for (int64_t ms = pause; ms < pause + 6; ++ms)
       EXPECT_EQ(not_before(ms, ms % 2 != 0), at(ms)) << "at once, if all is free";
     for (int64_t ms = pause + 6; ms < pause + 100; ++ms) {
       EXPECT_EQ(not_before(ms, ms % 3 != 0), l.lock.wake_at);
-      EXPECT_GT(l.lock.not_before, at(ms));
+      EXPECT_GT(l.lock.wait.not_before, at(ms));
     }
   }
 }
@@ -478,7 +478,7 @@ TEST(Machine, its_turn_begins_nothing_for_who_is_past_waiting) {
   Life l = Life::holding();
   EXPECT_EQ(l.machine.first(l.lock, before), Action::none);
   EXPECT_EQ(l.lock.state, State::held);
-  EXPECT_EQ(l.lock.turns, 0);
+  EXPECT_EQ(l.lock.turn.in_a_row, 0);
 }
 
 TEST(Machine, who_lets_others_try_sleeps_no_longer_than_any_waiter) {
@@ -504,7 +504,7 @@ TEST(Machine, late_votes_of_a_round_that_is_over_are_not_heard) {
   EXPECT_EQ(held.votes(3, 2, Vote::failed, REDLOCK_E_OOM), Action::none);
   EXPECT_EQ(held.lock.state, State::held);
   EXPECT_EQ(held.lock.round.failed, Masters());
-  EXPECT_EQ(held.lock.event, 0);
+  EXPECT_EQ(held.lock.tell.event, 0);
 }
 
 TEST(Machine, who_is_silent_at_the_deadline_has_failed) {
@@ -550,7 +550,7 @@ TEST(Machine, won_too_late_to_be_of_use) {
   just.begin(0);
   just.now = Instant::from_ns(37'599'999);
   just.votes(0, 3, Vote::granted);
-  EXPECT_EQ(just.lock.event, REDLOCK_EV_ACQUIRED);
+  EXPECT_EQ(just.lock.tell.event, REDLOCK_EV_ACQUIRED);
 
   o = usual();
   o.min_validity_ms = 9'000;
@@ -563,7 +563,7 @@ TEST(Machine, won_too_late_to_be_of_use) {
   enough.begin(0);
   enough.now = at(898);
   enough.votes(0, 3, Vote::granted);
-  EXPECT_EQ(enough.lock.event, REDLOCK_EV_ACQUIRED);
+  EXPECT_EQ(enough.lock.tell.event, REDLOCK_EV_ACQUIRED);
 }
 
 TEST(Machine, an_even_number_of_masters) {
@@ -580,14 +580,14 @@ TEST(Machine, an_even_number_of_masters) {
 
 TEST(Machine, the_budget_begins_when_the_lock_is_first_looked_at) {
   Life l(with_wait(30));
-  EXPECT_EQ(l.lock.wait_until, at(30));
+  EXPECT_EQ(l.lock.wait.until, at(30));
   l.machine.see(l.lock, at(20));
-  EXPECT_EQ(l.lock.wait_until, at(30)) << "once";
+  EXPECT_EQ(l.lock.wait.until, at(30)) << "once";
   EXPECT_EQ(l.machine.deadline(l.lock), at(30));
   Life none(with_wait(REDLOCK_WAIT_NONE));
-  EXPECT_EQ(none.lock.wait_until, Instant::never());
+  EXPECT_EQ(none.lock.wait.until, Instant::never());
   Life forever(with_wait(REDLOCK_WAIT_FOREVER));
-  EXPECT_EQ(forever.lock.wait_until, Instant::never());
+  EXPECT_EQ(forever.lock.wait.until, Instant::never());
 }
 
 TEST(Machine, a_budget_that_ends_before_a_round_was_finished) {
@@ -610,7 +610,7 @@ TEST(Machine, a_budget_that_ends_after_a_round_tells_how_that_ended) {
     l.votes(0, 3, cause == REDLOCK_E_LOCKED ? Vote::refused : Vote::failed, REDLOCK_E_OOM);
     ASSERT_EQ(l.lock.state, State::waiting);
     ASSERT_EQ(l.time(l.lock.wake_at), Action::start);
-    ASSERT_TRUE(l.machine.begin(l.lock, l.now));
+    ASSERT_TRUE(l.machine.begin(l.lock, Masters::all(masters), l.now));
     EXPECT_EQ(l.time(200), Action::drop);
     expect_over(l, REDLOCK_EV_FAILED, cause);
   }
@@ -652,7 +652,7 @@ TEST(Machine, pauses_grow_only_while_masters_are_missing) {
       l.machine.seed(static_cast<uint64_t>(i));
       for (Instant& longest_of_round : longest) {
         l.lock.wants = Wants::acquire;
-        ASSERT_TRUE(l.machine.begin(l.lock, at(0)));
+        ASSERT_TRUE(l.machine.begin(l.lock, Masters::all(masters), at(0)));
         l.now = at(0);
         l.votes(0, 3, v, REDLOCK_E_CONNECT);
         longest_of_round = later(longest_of_round, l.lock.wake_at);
@@ -709,7 +709,7 @@ TEST(Machine, an_extend_round_won) {
   EXPECT_EQ(l.lock.valid_until, at(9'898));
   EXPECT_EQ(l.vote(4, Vote::granted), Action::none);
   EXPECT_EQ(l.lock.valid_until, at(10'898));
-  EXPECT_EQ(l.lock.event, REDLOCK_EV_RENEWED);
+  EXPECT_EQ(l.lock.tell.event, REDLOCK_EV_RENEWED);
   EXPECT_EQ(l.lock.state, State::held);
   EXPECT_EQ(l.held(at(10'897)), Held::held);
 }
@@ -721,7 +721,7 @@ TEST(Machine, an_extend_never_shortens) {
   l.votes(0, 3, Vote::granted);
   EXPECT_EQ(l.lock.valid_until, at(9'898));
   EXPECT_EQ(l.held(at(9'897)), Held::held);
-  EXPECT_EQ(l.lock.event, REDLOCK_EV_RENEWED);
+  EXPECT_EQ(l.lock.tell.event, REDLOCK_EV_RENEWED);
 }
 
 TEST(Machine, an_extend_round_lost_leaves_the_lock_as_valid_as_it_was) {
@@ -729,20 +729,20 @@ TEST(Machine, an_extend_round_lost_leaves_the_lock_as_valid_as_it_was) {
   EXPECT_EQ(gone.votes(0, 3, Vote::refused), Action::none);
   EXPECT_EQ(gone.lock.state, State::held);
   EXPECT_EQ(gone.lock.valid_until, at(9'898));
-  EXPECT_EQ(gone.lock.event, REDLOCK_EV_AT_RISK);
-  EXPECT_EQ(gone.lock.event_err, REDLOCK_E_GONE);
+  EXPECT_EQ(gone.lock.tell.event, REDLOCK_EV_AT_RISK);
+  EXPECT_EQ(gone.lock.tell.err, REDLOCK_E_GONE);
   EXPECT_EQ(gone.votes(3, 2, Vote::granted), Action::none);
 
   Life missing = Life::extending(1'000);
   EXPECT_EQ(missing.votes(0, 3, Vote::failed, REDLOCK_E_SUSPECT), Action::none);
-  EXPECT_EQ(missing.lock.event_err, REDLOCK_E_NO_QUORUM);
+  EXPECT_EQ(missing.lock.tell.err, REDLOCK_E_NO_QUORUM);
   EXPECT_EQ(missing.held(at(9'897)), Held::held);
 
   Life silent = Life::extending(1'000);
   EXPECT_EQ(silent.machine.deadline(silent.lock), at(1'050));
   EXPECT_EQ(silent.time(1'050), Action::none);
   EXPECT_EQ(silent.lock.state, State::held);
-  EXPECT_EQ(silent.lock.event, REDLOCK_EV_AT_RISK);
+  EXPECT_EQ(silent.lock.tell.event, REDLOCK_EV_AT_RISK);
   EXPECT_EQ(silent.lock.round.first_error, REDLOCK_E_NODE_TIMEOUT);
   EXPECT_EQ(silent.time(9'898), Action::release);
   expect_over(silent, REDLOCK_EV_LOST, REDLOCK_E_LOST);
@@ -784,11 +784,11 @@ TEST(Machine, a_renewal_after_a_third_of_the_ttl) {
   EXPECT_EQ(l.time(third + Duration::ns(-1)), Action::none);
   EXPECT_EQ(l.time(third), Action::start);
   EXPECT_EQ(l.lock.wants, Wants::extend);
-  EXPECT_EQ(l.lock.extend_ttl_ms, 10'000u);
+  EXPECT_EQ(l.lock.hold.extend_ttl_ms, 10'000u);
   EXPECT_EQ(l.machine.deadline(l.lock), l.lock.valid_until) << "asked once";
   ASSERT_TRUE(l.begin(4'000));
   l.votes(0, 3, Vote::granted);
-  EXPECT_EQ(l.lock.event, REDLOCK_EV_RENEWED);
+  EXPECT_EQ(l.lock.tell.event, REDLOCK_EV_RENEWED);
   EXPECT_EQ(l.machine.deadline(l.lock), at(4'000) + Duration::ns(10'000'000'000 / 3));
 }
 
@@ -825,7 +825,7 @@ TEST(Machine, a_question_is_neither_told_nor_in_the_way) {
   l.vote(0, Vote::granted);
   ASSERT_EQ(l.machine.extend(l.lock, 10'000), 0) << "while it is open";
   l.votes(1, 4, Vote::granted);
-  EXPECT_EQ(l.lock.event, 0) << "the question's answers";
+  EXPECT_EQ(l.lock.tell.event, 0) << "the question's answers";
   ASSERT_TRUE(l.begin(6'670));
   l.votes(0, 3, Vote::granted);
   EXPECT_EQ(l.told(), REDLOCK_EV_RENEWED);
@@ -884,17 +884,17 @@ TEST(Machine, a_key_is_put_back_only_where_the_master_has_said_that_it_is_gone) 
     for (MasterIndex m = 0; m < 5; ++m) l.machine.has(l.lock, m);
     const uint32_t round = l.lock.round.number;
     EXPECT_EQ(distrusted ? l.machine.distrust(l.lock, Masters::of(4)) : l.machine.lacks(l.lock, 4, 0), Action::none);
-    EXPECT_EQ(l.lock.lacking, Masters::of(4));
+    EXPECT_EQ(l.lock.hold.lacking, Masters::of(4));
     EXPECT_EQ(l.votes(0, 3, Vote::granted), Action::none);
     EXPECT_EQ(l.machine.lacks(l.lock, 4, round), Action::put_back);
-    EXPECT_EQ(l.lock.gone, Masters::of(4));
+    EXPECT_EQ(l.lock.hold.gone, Masters::of(4));
     l.machine.put_back_sent(l.lock, 4);
-    EXPECT_EQ(l.lock.gone | l.lock.lacking, Masters());
+    EXPECT_EQ(l.lock.hold.gone | l.lock.hold.lacking, Masters());
   }
   Life gone = Life::extending(4'000);
   gone.machine.lacks(gone.lock, 4, gone.lock.round.number);
   gone.machine.distrust(gone.lock, Masters::of(4));
-  EXPECT_EQ(gone.lock.gone, Masters()) << "it may come back with an old key";
+  EXPECT_EQ(gone.lock.hold.gone, Masters()) << "it may come back with an old key";
 }
 
 TEST(Machine, word_of_a_change_brings_the_next_round_forward) {
@@ -965,7 +965,7 @@ TEST(Machine, a_failed_renewal_is_repeated_soon) {
     EXPECT_GT(next, at(4'010 + node_timeout_ms));
     EXPECT_LE(next, at(4'010 + 2 * node_timeout_ms));
     EXPECT_EQ(l.time(next), Action::start);
-    EXPECT_EQ(l.lock.extend_ttl_ms, 10'000u);
+    EXPECT_EQ(l.lock.hold.extend_ttl_ms, 10'000u);
   }
 }
 
@@ -975,7 +975,7 @@ TEST(Machine, an_extend_that_waits_when_the_renewal_is_due_keeps_its_ttl) {
   ASSERT_EQ(l.machine.extend(l.lock, 30'000), 0);
   l.time(3'500);
   EXPECT_EQ(l.lock.wants, Wants::extend);
-  EXPECT_EQ(l.lock.extend_ttl_ms, 30'000u);
+  EXPECT_EQ(l.lock.hold.extend_ttl_ms, 30'000u);
   EXPECT_EQ(l.machine.deadline(l.lock), at(9'898)) << "the renewal is not due over and over";
   ASSERT_TRUE(l.begin(3'500));
   EXPECT_EQ(l.lock.round.ttl_ms, 30'000u);
@@ -990,7 +990,7 @@ TEST(Machine, max_hold_cuts_the_ttl_and_then_ends_renewals) {
   EXPECT_EQ(l.lock.round.ttl_ms, 10'000u) << "13232 is before the limit";
   l.votes(0, 3, Vote::granted);
   ASSERT_EQ(l.time(l.lock.wake_at), Action::start);
-  ASSERT_TRUE(l.machine.begin(l.lock, at(6'700)));
+  ASSERT_TRUE(l.machine.begin(l.lock, Masters::all(masters), at(6'700)));
   EXPECT_EQ(l.lock.round.ttl_ms, 8'385u);
   l.now = at(6'710);
   l.votes(0, 3, Vote::granted);
@@ -1012,13 +1012,13 @@ TEST(Machine, an_extend_that_cannot_come_nearer_to_max_hold_is_told_and_sends_no
   ASSERT_FALSE(l.begin(6'890));
   EXPECT_EQ(l.lock.valid_until, at(6'700) + Duration::us(8'299'150));
   EXPECT_EQ(l.told(), REDLOCK_EV_AT_RISK);
-  EXPECT_EQ(l.lock.event_err, REDLOCK_E_HOLD_LIMIT);
+  EXPECT_EQ(l.lock.tell.err, REDLOCK_E_HOLD_LIMIT);
   EXPECT_EQ(l.machine.extend(l.lock, 10'000), REDLOCK_E_HOLD_LIMIT) << "told once";
   EXPECT_EQ(l.lock.state, State::held);
   EXPECT_EQ(l.lock.wants, Wants::nothing);
   EXPECT_FALSE(l.lock.round.open);
   ASSERT_EQ(l.time(l.lock.wake_at), Action::start);
-  EXPECT_TRUE(l.lock.asks) << "no renewal is planned any more";
+  EXPECT_TRUE(l.lock.hold.probe) << "no renewal is planned any more";
   EXPECT_EQ(l.time(l.lock.valid_until), Action::release);
   expect_over(l, REDLOCK_EV_LOST, REDLOCK_E_LOST);
 }
@@ -1028,7 +1028,7 @@ TEST(Machine, a_validity_at_or_past_max_hold_cannot_be_extended) {
     Life l = Life::holding(with_hold(hold));
     EXPECT_EQ(l.machine.extend(l.lock, 10'000), REDLOCK_E_HOLD_LIMIT);
     EXPECT_EQ(l.time(3'334), Action::start);
-    EXPECT_TRUE(l.lock.asks) << "no renewal";
+    EXPECT_TRUE(l.lock.hold.probe) << "no renewal";
     EXPECT_EQ(l.held(at(9'897)), Held::held) << "but what was won stays won";
   }
 }
@@ -1042,7 +1042,7 @@ TEST(Machine, max_hold_counts_from_the_round_that_was_won) {
   l.time(l.lock.wake_at);
   l.begin(1'000);
   l.votes(0, 3, Vote::granted);
-  EXPECT_EQ(l.lock.hold_until, at(13'000));
+  EXPECT_EQ(l.lock.hold.limit, at(13'000));
 }
 
 // ---- events ---------------------------------------------------------------------------------------------------
@@ -1054,28 +1054,28 @@ TEST(Machine, acquired_is_told_before_anything_about_the_held_lock) {
   ASSERT_EQ(l.machine.extend(l.lock, 10'000), 0);
   l.begin(1'000);
   l.votes(0, 3, Vote::granted);
-  EXPECT_EQ(l.lock.event, REDLOCK_EV_ACQUIRED);
+  EXPECT_EQ(l.lock.tell.event, REDLOCK_EV_ACQUIRED);
   ASSERT_EQ(l.machine.extend(l.lock, 10'000), 0);
   l.begin(2'000);
   l.votes(0, 3, Vote::refused);
   EXPECT_EQ(l.told(), REDLOCK_EV_ACQUIRED);
-  EXPECT_EQ(l.lock.event_err, 0);
+  EXPECT_EQ(l.lock.tell.err, 0);
 }
 
 TEST(Machine, the_latest_of_renewed_and_at_risk_is_told) {
   Life l = Life::extending(1'000);
   l.votes(0, 3, Vote::refused);
-  EXPECT_EQ(l.lock.event, REDLOCK_EV_AT_RISK);
+  EXPECT_EQ(l.lock.tell.event, REDLOCK_EV_AT_RISK);
   l.machine.extend(l.lock, 10'000);
   l.begin(1'100);
   l.votes(0, 3, Vote::granted);
-  EXPECT_EQ(l.lock.event, REDLOCK_EV_RENEWED);
-  EXPECT_EQ(l.lock.event_err, 0);
+  EXPECT_EQ(l.lock.tell.event, REDLOCK_EV_RENEWED);
+  EXPECT_EQ(l.lock.tell.err, 0);
   l.machine.extend(l.lock, 10'000);
   l.begin(1'200);
   l.votes(0, 3, Vote::refused);
-  EXPECT_EQ(l.lock.event, REDLOCK_EV_AT_RISK);
-  EXPECT_EQ(l.lock.event_err, REDLOCK_E_GONE);
+  EXPECT_EQ(l.lock.tell.event, REDLOCK_EV_AT_RISK);
+  EXPECT_EQ(l.lock.tell.err, REDLOCK_E_GONE);
   l.machine.release(l.lock);
   expect_over(l, REDLOCK_EV_RELEASED, 0);
 }
@@ -1112,9 +1112,9 @@ TEST(Machine, a_new_life_knows_nothing_of_the_old_one) {
   l.machine.accept(l.lock, with_wait(50));
   EXPECT_EQ(l.machine.deadline(l.lock), Instant::never());
   EXPECT_EQ(l.lock.rounds, 0u);
-  EXPECT_EQ(l.lock.last_cause, 0);
+  EXPECT_EQ(l.lock.wait.last_cause, 0);
   EXPECT_EQ(l.lock.round.first_error, 0);
-  EXPECT_EQ(l.lock.hold_until, Instant::never());
+  EXPECT_EQ(l.lock.hold.limit, Instant::never());
   EXPECT_EQ(judge(l.lock.cell, old, true, at(0), Duration()).held, Held::stale);
   EXPECT_EQ(l.held(at(0)), Held::not_held);
   l.machine.see(l.lock, at(10'000));
@@ -1177,7 +1177,7 @@ struct Walk {
         if (roll(2) == 0) tell(l);
         break;
       case 6:
-        if (l.lock.wants != Wants::nothing) l.machine.begin(l.lock, l.now);
+        if (l.lock.wants != Wants::nothing) l.machine.begin(l.lock, Masters::all(masters), l.now);
         break;
       default:
         l.vote(roll(masters), static_cast<Vote>(roll(8) < 6 ? 0 : 1 + roll(2)), REDLOCK_E_OOM);
@@ -1196,7 +1196,7 @@ struct Walk {
       if (l.lock.state == State::held) {
         EXPECT_GE(l.lock.valid_until, valid) << "the validity never gets shorter";
         const bool extended = valid != Instant() && l.lock.valid_until > valid;
-        EXPECT_TRUE(!extended || l.lock.valid_until <= l.lock.hold_until) << "carried past max_hold_ms";
+        EXPECT_TRUE(!extended || l.lock.valid_until <= l.lock.hold.limit) << "carried past max_hold_ms";
         valid = l.lock.valid_until;
       }
       if (roll(10) == 0) {
@@ -1237,7 +1237,7 @@ TEST(Machine, a_check_that_finds_it_over_before_the_verdict_is_told) {
   l.lock.cell.mark_expired(l.lock.generation);  // as a check on another thread does, just after the cell was written
   EXPECT_EQ(l.vote(2, Vote::granted), Action::release);
   EXPECT_EQ(l.lock.state, State::over);
-  EXPECT_EQ(l.lock.event_err, REDLOCK_E_LOST);
+  EXPECT_EQ(l.lock.tell.err, REDLOCK_E_LOST);
   EXPECT_EQ(l.told(), REDLOCK_EV_FAILED);
 }
 
