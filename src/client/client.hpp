@@ -16,6 +16,7 @@
 #include "base/queue.hpp"
 #include "base/settings.hpp"
 #include "client/claims.hpp"
+#include "client/fleet.hpp"
 #include "lock/agenda.hpp"
 #include "lock/local_queue.hpp"
 #include "master/session.hpp"
@@ -120,11 +121,8 @@ class Client {
   void run_due(Instant now);
   void run_locks(unsigned page, Instant now);
   void soon(Instant t) { deadline_ = earlier(deadline_, t); }
-  void plan(const Lock& lock) {
-    const Instant due = machine_.deadline(lock);
-    agenda_.note(table_.index(lock), due);
-    soon(due);
-  }
+  void plan(const Lock& lock);
+  void want_round(const Lock& lock);
   void perform(Lock& lock, Action action, Instant now);
   void carry_out(Lock& lock, Action action, Instant now);
   void hand_on(Lock& lock, Instant now);
@@ -208,6 +206,7 @@ class Client {
   LocalQueue queue_{table_};
   Agenda agenda_;
   Claims claims_;
+  Fleet fleet_;
   EntropyPool pool_;
   Proposals proposals_;
   Session* sessions_;
@@ -227,8 +226,6 @@ class Client {
   bool introduced_ = false;
   bool seeded_ = false;
   unsigned events_ = 0;
-  Masters stepped_;  // their clocks, and not all clients know it yet
-  Instant stepped_at_;
   Instant now_;  // the latest input
   redlock_status_t counters_ = {};
 };

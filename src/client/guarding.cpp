@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What the client does for the guard: it is the only one who sees all masters at once.
+// What the client does for the guard. What follows from comparing all masters is the fleet's to say.
 #include "client/client.hpp"
-#include "lock/quorum.hpp"
 #include "lock/validity.hpp"
 
 namespace redlock {
@@ -57,12 +56,10 @@ void Client::take_news(Instant now) {
 
 // One server under two names has one vote, that of the first.
 void Client::identified() {
-  for (MasterIndex m = 0; m < settings_.masters; ++m) {
-    const Bytes id = sessions_[m].guard().run_id();
-    bool duplicate = false;
-    for (MasterIndex k = 0; k < m && id.size != 0; ++k) duplicate = duplicate || sessions_[k].guard().run_id() == id;
-    sessions_[m].set_duplicate(duplicate);
-  }
+  Bytes ids[REDLOCK_MASTERS_MAX];
+  for (MasterIndex m = 0; m < settings_.masters; ++m) ids[m] = sessions_[m].guard().run_id();
+  const Masters duplicates = fleet_.duplicates(ids);
+  for (MasterIndex m = 0; m < settings_.masters; ++m) sessions_[m].set_duplicate(duplicates.has(m));
 }
 
 void Client::withdrawn(MasterIndex m, Instant now) {
@@ -92,49 +89,31 @@ void Client::clock_stepped(MasterIndex m, Duration by, Instant now) {
   for (unsigned i = 0; i < table_.capacity() && by > Duration(); ++i) {
     if (table_[i].state == State::held) perform(table_[i], machine_.distrust(table_[i], wrong), now);
   }
-  stepped_.add(m);
-  stepped_at_ = now;
+  fleet_.clock_stepped(m, now);
   again_ = true;
 }
 
-// Other clients are told, by a new quarantine id, only when it is surely the masters' clocks that are wrong and not
-// our own: when a quorum of others, asked after the step was seen, agrees with ours. With one or two masters nobody
-// can tell.
 void Client::quarantine_stepped(Instant now) {
-  unsigned agree = 0;
-  for (MasterIndex k = 0; k < settings_.masters; ++k) {
-    const bool wrong = sessions_[k].guard().reason() == REDLOCK_E_WALL_CLOCK;
-    if (!wrong && sessions_[k].samples_clock(stepped_at_)) ++agree;
+  Masters agree;
+  for (MasterIndex m = 0; m < settings_.masters; ++m) {
+    const bool wrong = sessions_[m].guard().reason() == REDLOCK_E_WALL_CLOCK;
+    if (!wrong && sessions_[m].samples_clock(fleet_.stepped_at())) agree.add(m);
   }
-  if (settings_.masters > 2 && agree >= quorum_of(settings_.masters)) {
-    for (MasterIndex m = 0; m < settings_.masters; ++m) {
-      if (stepped_.has(m)) sessions_[m].quarantine(now);
-    }
-    stepped_ = {};
-  } else if (now >= stepped_at_ + reading_lifetime(settings_.max_ttl_ms)) {
-    stepped_ = {};
-  }
+  const Duration patience = reading_lifetime(settings_.max_ttl_ms);
+  for (MasterIndex m : fleet_.surely_stepped(agree, patience, now)) sessions_[m].quarantine(now);
 }
 
 // ---- for events and the status ----------------------------------------------------------------------------------
 
-// When the guard will have admitted a quorum: the k-th of the watches under way, if k masters are missing.
 Instant Client::guarded_until() const {
-  unsigned missing = quorum_of(settings_.masters);
-  Instant watches[REDLOCK_MASTERS_MAX];
-  unsigned n = 0;
-  for (MasterIndex m = 0; m < settings_.masters && missing > 0; ++m) {
-    if (sessions_[m].votes()) {
-      --missing;
-    } else if (sessions_[m].guarded()) {
-      unsigned at = n++;
-      const Instant until = sessions_[m].guard().watched_at();
-      for (; at > 0 && until < watches[at - 1]; --at) watches[at] = watches[at - 1];
-      watches[at] = until;
-    }
+  Instant admitted_at[REDLOCK_MASTERS_MAX];
+  for (MasterIndex m = 0; m < settings_.masters; ++m) {
+    const Session& session = sessions_[m];
+    admitted_at[m] = session.votes()     ? Instant::from_ns(INT64_MIN)
+                     : session.guarded() ? session.guard().watched_at()
+                                         : Instant::never();
   }
-  if (missing == 0) return Instant::from_ns(INT64_MIN);
-  return missing <= n ? watches[missing - 1] : Instant::never();
+  return fleet_.quorum_admitted_at(admitted_at);
 }
 
 int64_t Client::guard_ms(Instant now) const {

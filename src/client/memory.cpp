@@ -98,7 +98,7 @@ size_t Client::memory_size(const Settings& s) {
   return layout.size;
 }
 
-Client::Client(const Settings& settings, void* memory) : settings_(settings) {
+Client::Client(const Settings& settings, void* memory) : settings_(settings), fleet_(settings.masters) {
   Layout layout{static_cast<char*>(memory)};
   Lock* locks = layout.cut<Lock>(settings.locks);
   Instant* free_at = layout.cut<Instant>(size_t{settings.locks} * settings.masters);

@@ -1,24 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include "lock/machine.hpp"
 
-#include "lock/backoff.hpp"
-
 namespace redlock {
 namespace {
 
-constexpr unsigned hasty_max = 6;  // rounds of a waiter within its plain pause
 constexpr unsigned renew_share = 3;  // renewals start after a third of the ttl
 constexpr unsigned hurried_max = 8;  // a full tracking table of a server pushes without end
 
 void report(Lock& lock, int event, int err) {
   lock.tell.event = static_cast<uint8_t>(event);
   lock.tell.err = static_cast<int16_t>(err);
-}
-
-void count_loss(Lock& lock) {
-  const bool collided = !lock.round.granted.empty();
-  if (collided && lock.wait.collisions < UINT8_MAX) ++lock.wait.collisions;
-  if (!collided) lock.wait.collisions = 0;
 }
 
 // The wait budget is over: the last round's cause, or that none was finished.
@@ -47,12 +38,6 @@ void Machine::accept(Lock& lock, const Options& options) const {
   lock.wait.until = lock.hold.limit = Instant::never();
   lock.outlook.reset();
   lock.cell.begin(lock.generation);
-}
-
-void Machine::see(Lock& lock, Instant now) const {
-  if (lock.wait.begun) return;
-  lock.wait.begun = true;
-  if (lock.options.wait_ms > 0) lock.wait.until = now + Duration::ms(lock.options.wait_ms);
 }
 
 bool Machine::begin(Lock& lock, Masters asked, Instant t0) {
@@ -256,36 +241,6 @@ Action Machine::won(Lock& lock, Instant now) {
   return Action::none;
 }
 
-Action Machine::lost(Lock& lock, int cause, Instant now) {
-  lock.wait.last_cause = static_cast<int16_t>(cause);
-  lock.turn.in_a_row = 0;
-  count_loss(lock);
-  lock.wait.round_took = left(now, lock.round.t0);
-  lock.wait.not_before = now;
-  const bool hopeless = cause == REDLOCK_E_FENCE_RANGE;  // no counter ever goes back
-  if (lock.options.wait_ms == 0 || now >= lock.wait.until || hopeless) {
-    fail(lock, cause);
-    return Action::drop;
-  }
-  Duration pause = pause_after(cause, lock.options.retry_delay_ms, lock.rounds - 1, rules_.sleep_max_ms, random_.next());
-  // A pause beyond the budget is cut for one more try, but not again and again as the end comes near.
-  const Duration budget = left(lock.wait.until, now);
-  if (pause >= budget) {
-    const bool worthwhile = budget > Duration::us(int64_t{lock.options.retry_delay_ms} * 125);
-    pause = worthwhile ? part_of(budget, random_.next()) : budget;
-  }
-  lock.state = State::waiting;
-  lock.wake_at = now + pause;
-  // Who is told again and again that a quorum is free, and then is refused, is told wrong: a server's clock stands still, say.
-  // It asks no more often than the plain timer.
-  if (now >= lock.wait.hasty_until) {
-    lock.wait.hasty_until = now + plain_pause(lock);
-    lock.wait.hasty = 0;
-  }
-  if (++lock.wait.hasty > hasty_max) lock.wait.not_before = lock.wake_at;
-  return cause == REDLOCK_E_LOCKED ? Action::watch : Action::drop;
-}
-
 // The deciding vote is handled before the old valid_until, since on_time() comes first on every input.
 Action Machine::extended(Lock& lock) const {
   const Instant until = valid_until(lock.round.t0, lock.round.ttl_ms, rules_.drift);
@@ -305,7 +260,7 @@ void Machine::extend_lost(Lock& lock, int cause, Instant now) {
   const Duration pause = rules_.node_timeout < share ? rules_.node_timeout : share;
   lock.wake_at = later(lock.wake_at, now + pause);
   if (lock.hold.probe) return;
-  if (lock.options.renew) lock.wake_at = now + pause + part_of(pause, random_.next());
+  if (lock.options.renew) lock.wake_at = now + pause + lot(pause);
   if (told_acquired(lock)) report(lock, REDLOCK_EV_AT_RISK, cause);
 }
 
@@ -368,102 +323,6 @@ Instant Machine::deadline(const Lock& lock) const {
   }
   const Instant next = earlier(lock.valid_until, earlier(lock.wake_at, lock.defer_until));
   return lock.round.open ? earlier(next, lock.round.deadline) : next;
-}
-
-Action Machine::wake(Lock& lock) const {
-  if (lock.state != State::waiting || lock.wants != Wants::nothing) return Action::none;
-  lock.wake_at = Instant::never();
-  lock.wants = Wants::acquire;
-  return Action::start;
-}
-
-// ---- waiting --------------------------------------------------------------------------------------------------
-
-// wake_at is what the plain timer says. It stays so where no master tells of changes; and for a master that failed,
-// since a key that is not there says nothing about why a SET was not taken.
-void Machine::watch(Lock& lock, Masters votes, Masters tracked, Instant now) {
-  tracked -= lock.round.failed;
-  if (tracked.empty()) return;
-  const Duration half = Duration::us(int64_t{rules_.sleep_max_ms} * 500);
-  lock.wait.net_at = now + half + part_of(half, random_.next());
-  lock.outlook.wait(votes, tracked, lock.round.refused, lock.wake_at);
-  plan_round(lock, true, now);
-}
-
-void Machine::look_sent(Lock& lock, MasterIndex m, Instant now) {
-  lock.outlook.look_sent(m);
-  plan_round(lock, false, now);
-}
-
-void Machine::look_away(Lock& lock, MasterIndex m, bool votes, Instant now) {
-  lock.outlook.look_away(m, votes ? poll_at(lock, now) : Instant::never());
-  plan_round(lock, false, now);
-}
-
-void Machine::looked(Lock& lock, MasterIndex m, int64_t ttl, Instant now) {
-  lock.outlook.looked(m, ttl, now, poll_at(lock, now));
-  plan_round(lock, false, now);
-}
-
-void Machine::changed(Lock& lock, MasterIndex m, Instant now) {
-  if (!lock.outlook.changed(m, now)) lock.outlook.look_away(m, poll_at(lock, now));
-  plan_round(lock, false, now);
-}
-
-void Machine::master_left(Lock& lock, MasterIndex m, Instant now) {
-  lock.outlook.left(m);
-  plan_round(lock, false, now);
-}
-
-void Machine::master_back(Lock& lock, MasterIndex m, bool tracked, Instant now) {
-  lock.outlook.back(m, tracked, poll_at(lock, now));
-  plan_round(lock, false, now);
-}
-
-// Every news may bring the next round nearer or put it off; the same news draws no new lot.
-void Machine::plan_round(Lock& lock, bool anew, Instant now) {
-  if (lock.state != State::waiting || !lock.outlook.waits() || lock.wants != Wants::nothing) return;
-  const Instant at = lock.outlook.quorum_at();
-  const bool as_before = at == lock.wait.planned_for || (at <= now && lock.wait.planned_for <= now);
-  if (as_before && !anew) return;
-  lock.wait.planned_for = at;
-  const Duration window = race_window(lock.wait.round_took, lock.wait.collisions, lock.options.retry_delay_ms);
-  lock.wake_at = earlier(lock.wait.net_at, later(at, later(now, lock.wait.not_before)) + part_of(window, random_.next()));
-}
-
-Duration Machine::plain_pause(const Lock& lock) const {
-  const uint32_t retry_ms = lock.options.retry_delay_ms;
-  return Duration::ms(retry_ms < rules_.sleep_max_ms ? retry_ms : rules_.sleep_max_ms);
-}
-
-Instant Machine::poll_at(const Lock& lock, Instant now) {
-  return now + part_of(plain_pause(lock), random_.next());
-}
-
-Action Machine::queue(Lock& lock) const {
-  lock.wants = Wants::nothing;
-  lock.wake_at = lock.defer_until = Instant::never();
-  lock.wait.last_cause = REDLOCK_E_LOCKED;
-  return lock.options.wait_ms == 0 ? fail(lock, REDLOCK_E_LOCKED) : Action::none;
-}
-
-Action Machine::first(Lock& lock, const Lock& before) const {
-  if (lock.state != State::waiting || lock.wants != Wants::nothing) return Action::none;  // not even looked at yet
-  const bool was_held = before.valid_until != Instant::never();
-  lock.turn.in_a_row = static_cast<uint16_t>(was_held ? before.turn.in_a_row + 1 : before.turn.in_a_row);
-  lock.turn.yields = lock.turn.in_a_row > rules_.local_turns;
-  lock.wait.round_took = before.wait.round_took;
-  return wake(lock);
-}
-
-// Long enough for another client to be told, to look, and to try.
-Action Machine::yield(Lock& lock, Instant now) {
-  lock.turn.yields = false;
-  lock.turn.in_a_row = 0;
-  lock.wants = Wants::nothing;
-  lock.wait.not_before = now + race_window(lock.wait.round_took, 2, lock.options.retry_delay_ms);
-  lock.wake_at = poll_at(lock, now);
-  return Action::watch;
 }
 
 // ---- the owner's wishes, and the clock ------------------------------------------------------------------------

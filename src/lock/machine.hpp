@@ -277,6 +277,7 @@ class Machine {
   bool renews(const Lock& lock) const { return lock.options.renew && lock.valid_until < lock.hold.limit; }
   void plan_next(Lock& lock) const;
   void plan_round(Lock& lock, bool anew, Instant now);
+  Duration lot(Duration longest);  // a pause drawn by lot
   Duration plain_pause(const Lock& lock) const;  // the longest of its pauses while others hold the lock
   Instant poll_at(const Lock& lock, Instant now);
   Action end(Lock& lock, int event, int err, Action action) const;

@@ -37,7 +37,7 @@ constexpr int64_t ttl_gone = -2;
 constexpr int64_t ttl_unknown = -3;  // the look was answered by an error
 
 // From when on so many masters may be free.
-constexpr Instant quorum_free_at(const Instant* free_at, unsigned masters, unsigned quorum) {
+[[gnu::noinline]] constexpr Instant quorum_free_at(const Instant* free_at, unsigned masters, unsigned quorum) {
   Instant at = Instant::never();
   for (unsigned i = 0; i < masters; ++i) {
     unsigned as_early = 0;

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+//
+// What the driver tells a client, replies apart: time, random bytes, the fate of each connection, and that it is its turn.
+#include "client/client.hpp"
+
+namespace redlock {
+
+void Client::run_due(Instant now) {
+  deadline_ = Instant::never();
+  for (unsigned page = 0; page < agenda_.pages(); ++page) {
+    if (now >= agenda_.due(page)) run_locks(page, now);
+    soon(agenda_.due(page));
+  }
+  const Masters votes = voting();
+  for (MasterIndex m = 0; m < settings_.masters; ++m) soon(sessions_[m].on_time(now));
+  take_news(now);
+  for (MasterIndex m : voting() - votes) wake_waiters(m, now);
+  soon(claims_.on_time(now));
+  soon(close_by_);
+  // Between two callbacks an event or a wish may have come of it. Not while the client closes: close_by_ then stays due
+  // until all is told, and has the timer.
+  if (phase_ == Phase::open) again_ = true;
+}
+
+void Client::run_locks(unsigned page, Instant now) {
+  agenda_.clear(page);
+  for (unsigned i = agenda_.begin(page); i < agenda_.end(page); ++i) {
+    Lock& lock = table_[i];
+    if (lock.state == State::free) continue;
+    if (now >= machine_.deadline(lock)) perform(lock, machine_.on_time(lock, now), now);
+    plan(lock);
+  }
+}
+
+void Client::clock_jumped(Instant now) {
+  ++counters_.clock_jumps;
+  for (unsigned i = 0; i < table_.capacity(); ++i) {
+    if (table_[i].state != State::free && table_[i].state != State::over) {
+      perform(table_[i], machine_.jumped(table_[i], now), now);
+    }
+  }
+  for (MasterIndex m = 0; m < settings_.masters; ++m) sessions_[m].clock_jumped(now);
+  agenda_.all_due(now);  // every deadline is judged anew
+  soon(now);
+}
+
+void Client::add_entropy(const void* bytes, size_t size) {
+  pool_.add(bytes, size);
+  uint64_t seed;
+  if (!seeded_ && take_seed(seed)) {
+    machine_.seed(seed);
+    seeded_ = true;
+  }
+  for (MasterIndex m = 0; m < settings_.masters; ++m) {
+    if (sessions_[m].wants_seed() && take_seed(seed)) sessions_[m].seed(seed);
+  }
+}
+
+bool Client::take_seed(uint64_t& seed) {
+  if (!pool_.has(sizeof seed)) return false;
+  pool_.take(reinterpret_cast<unsigned char*>(&seed), sizeof seed);
+  return true;
+}
+
+void Client::connecting(MasterIndex m, Instant now) {
+  sessions_[m].connecting(now);
+  soon(sessions_[m].deadline());
+}
+
+void Client::connected(MasterIndex m, Instant now) {
+  on_time(now);
+  sessions_[m].connected(now, machine_.draw());
+  soon(sessions_[m].deadline());
+}
+
+void Client::closed(MasterIndex m, int reason, Instant now) {
+  on_time(now);
+  sessions_[m].closed(now, reason, machine_.draw());
+  sessions_[m].leave_strays(claims_.broke(m));
+  soon(claims_.deadline());
+  if (sessions_[m].reason() == REDLOCK_E_READONLY) withdrawn(m, now);
+  identified();
+  take_news(now);
+  for (unsigned i = 0; i < table_.capacity(); ++i) {
+    Lock& lock = table_[i];
+    if (lock.state != State::free && lock.round.open) perform(lock, fail_votes(lock, Masters::of(m), now), now);
+    if (lock.state == State::waiting || lock.state == State::acquiring) {
+      machine_.master_left(lock, m, now);
+      plan(lock);
+    }
+  }
+  if (phase_ == Phase::disconnecting) sessions_[m].close_quietly();
+  soon(sessions_[m].deadline());
+  again_ = true;
+}
+
+void Client::turn(Instant now) {
+  on_time(now);
+  again_ = false;
+  pay_debts(now);
+  start_rounds(now);
+  if (looks_) send_looks(now);
+}
+
+}  // namespace redlock

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT
+//
+// Replies: each goes from its session to the lock, or the claim, that it is about; and what follows for them.
+#include "client/client.hpp"
+
+namespace redlock {
+
+void Client::hear_news(MasterIndex m, const Reply& reply, Instant now) {
+  again_ = true;
+  switch (reply.kind) {
+    case Reply::Kind::answer:  // no news: route_answer()
+      break;
+    case Reply::Kind::looked: {
+      Lock& lock = table_[reply.claim];
+      if (static_cast<uint32_t>(lock.generation) != reply.round) return;
+      machine_.looked(lock, m, reply.ttl, now);
+      return plan(lock);
+    }
+    case Reply::Kind::key_changed: {
+      const Bytes prefix = settings_.key_prefix;
+      if (reply.key.size < prefix.size || Bytes(reply.key.data, prefix.size) != prefix) return;
+      return changed(m, Bytes(reply.key.data + prefix.size, reply.key.size - prefix.size), now);
+    }
+    case Reply::Kind::all_changed:
+      for (unsigned i = 0; i < table_.capacity(); ++i) change(table_[i], m, now);
+      alarm_all(m, now);
+      break;
+  }
+}
+
+inline void Client::route_answer(MasterIndex m, const Reply& reply, Instant now) {
+  if (reply.op == Op::release) {
+    route_delete(m, reply, now);
+  } else {
+    route_round(m, reply, now);
+  }
+}
+
+// Does the master have the key? What this tells is more than a vote: it is true whatever round asked.
+inline bool Client::hear_of_key(MasterIndex m, const Reply& reply, Lock& lock, Instant now) {
+  if (reply.meaning.answer == Answer::yes) machine_.has(lock, m);
+  return reply.meaning.answer == Answer::no && lacks_key(m, reply, lock, now);
+}
+
+inline void Client::route_round(MasterIndex m, const Reply& reply, Instant now) {
+  const uint16_t slot = claims_[reply.claim].slot;
+  const bool unknown = reply.meaning.error == REDLOCK_E_NOSCRIPT;
+  if (reply.op == Op::acquire || reply.op == Op::acquire_fenced) {
+    // Asked again, the SET is as unanswered as before.
+    if (unknown && slot != no_slot && ask_again(m, reply, table_[slot], now)) return;
+    claims_.set_answered(reply.claim, m, reply.meaning.answer == Answer::no, now);
+  }
+  if (slot == no_slot || table_[slot].claim != reply.claim) return;
+  Lock& lock = table_[slot];
+  if (hear_of_key(m, reply, lock, now)) return;
+  const bool extends = reply.op == Op::extend || reply.op == Op::token;
+  if (unknown && extends && ask_again(m, reply, lock, now)) return;
+  if (lock.round.number == reply.round && lock.round.open) route_vote(m, reply, lock, now);
+  if (reply.op == Op::acquire_fenced && lock.options.fenced) route_late_grant(m, reply, lock, now);
+}
+
+// NOSCRIPT of a round that is still wanted: the same with the script's text.
+bool Client::ask_again(MasterIndex m, const Reply& reply, Lock& lock, Instant now) {
+  if (lock.claim != reply.claim || lock.round.number != reply.round) return false;
+  if (reply.op == Op::acquire && !by_script(lock, m)) return false;  // a SET, which is no script
+  const bool wanted = reply.op == Op::token ? lock.state == State::held || lock.fence.storing
+                                            : lock.round.open && !lock.fence.storing;
+  if (!wanted) return false;
+  // It may have said nonsense right behind this answer, or have lost its vote.
+  if (!sessions_[m].votes() || !sessions_[m].room(round_size(lock, m), claims_.reserved(m) + 1)) return false;
+  sessions_[m].ask(reply.op, reply.claim, reply.round, round_command(reply.op, lock, m, false), now);
+  again_ = true;
+  return true;
+}
+
+inline void Client::route_vote(MasterIndex m, const Reply& reply, Lock& lock, Instant now) {
+  if (lock.state == State::acquiring && lock.fence.storing != (reply.op == Op::token)) return;  // of the first part, late
+  if (reply.op == Op::acquire_fenced && lock.options.fenced) hear(lock, m, reply.meaning.counter);
+  const Vote vote = reply.meaning.answer == Answer::yes  ? Vote::granted
+                    : reply.meaning.answer == Answer::no ? Vote::refused
+                                                         : Vote::failed;
+  const Action action = machine_.vote(lock, m, vote, reply.meaning.error, now);
+  if (!lock.round.open || action != Action::none) perform(lock, action, now);
+}
+
+inline void Client::route_delete(MasterIndex m, const Reply& reply, Instant now) {
+  if (reply.meaning.error == REDLOCK_E_NOSCRIPT) {
+    claims_.delete_unknown(reply.claim, m);
+    send_deletes(reply.claim, Masters::of(m), now);
+    return;
+  }
+  const Claims::Deleted how = reply.meaning.answer == Answer::yes  ? Claims::Deleted::yes
+                              : reply.meaning.answer == Answer::no ? Claims::Deleted::absent
+                                                                   : Claims::Deleted::error;
+  // The server does not tell us of changes that we made ourselves.
+  if (how == Claims::Deleted::yes && watched_) {
+    for (Bytes name : claims_[reply.claim].names) changed(m, name, now);
+  }
+  claims_.delete_answered(reply.claim, m, how, now);
+}
+
+void Client::received(MasterIndex m, size_t size, Instant now) {
+  on_time(now);
+  Session& session = sessions_[m];
+  const bool was_up = session.votes();
+  bool plain = session.plain();
+  bool plain_only = plain;
+  session.received(size);
+  for (Reply reply;;) {
+    if (!plain || !session.plain_yes(now, reply)) {
+      if (!session.unread()) break;
+      plain_only = false;
+      if (!session.next_item(now, reply)) break;
+      plain = session.plain();
+    }
+    if (reply.kind == Reply::Kind::answer) {
+      route_answer(m, reply, now);
+    } else {
+      hear_news(m, reply, now);
+    }
+  }
+  if (!plain_only) {
+    take_news(now);
+    if (fleet_.doubts_clocks()) quarantine_stepped(now);
+    if (!was_up && session.votes()) wake_waiters(m, now);
+    if (!session.idle()) again_ = true;
+    soon(session.deadline());
+  } else if (session.in_flight() == 0) {
+    soon(session.ping_at());
+  }
+  soon(claims_.deadline());
+  if (!starts_.empty() || looks_ || claims_.owes(m) || phase_ != Phase::open) again_ = true;
+}
+
+// ---- what follows from a step ---------------------------------------------------------------------------------
+
+void Client::perform(Lock& lock, Action action, Instant now) {
+  while (action == Action::store) action = store_token(lock, now);
+  carry_out(lock, action, now);
+  if (lock.state == State::over) hand_on(lock, now);
+}
+
+// The lock is over: the next in line for its resources may begin.
+void Client::hand_on(Lock& lock, Instant now) {
+  starts_.remove(&table_[0], table_.index(lock));
+  uint16_t first[Names::max];
+  const unsigned n = queue_.leave(lock, first);
+  for (unsigned i = 0; i < n; ++i) carry_out(table_[first[i]], machine_.first(table_[first[i]], lock), now);
+}
+
+void Client::carry_out(Lock& lock, Action action, Instant now) {
+  switch (action) {
+    case Action::none:
+    case Action::store:  // done by perform()
+      break;
+    case Action::start:
+      want_round(lock);
+      break;
+    case Action::drop:
+      end_claim(lock, true, now);
+      break;
+    case Action::watch:
+      end_claim(lock, true, now);
+      watch(lock, now);
+      break;
+    case Action::release:
+      end_claim(lock, false, now);
+      break;
+    case Action::put_back:
+      put_back(lock, now);
+      break;
+    case Action::linger:
+      claims_.linger(lock.claim, lock.valid_until);
+      lock.claim = no_slot;
+      soon(lock.valid_until);
+      break;
+  }
+  tell(lock);
+  if (lock.state != State::over) plan(lock);
+}
+
+void Client::end_claim(Lock& lock, bool spare_refused, Instant now) {
+  const uint16_t index = lock.claim;
+  if (index == no_slot) return;
+  lock.claim = no_slot;
+  const Claim& claim = claims_[index];
+  const Masters owed = spare_refused ? claim.sent - claim.refused : claim.sent;
+  claims_.end(index, owed, now);
+  if (!owed.empty()) ended_.push(&claims_[0], index);
+  soon(claims_.deadline());
+  again_ = true;
+}
+
+void Client::want_round(const Lock& lock) {
+  starts_.push(&table_[0], table_.index(lock));
+  again_ = true;
+}
+
+void Client::plan(const Lock& lock) {
+  const Instant due = machine_.deadline(lock);
+  agenda_.note(table_.index(lock), due);
+  soon(due);
+}
+
+}  // namespace redlock

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT
+//
+// The machine's part of an acquire between two rounds: how long it pauses, what it learns of the masters meanwhile, and
+// how the turn goes from one lock of this client to the next.
+#include "lock/backoff.hpp"
+#include "lock/machine.hpp"
+
+namespace redlock {
+namespace {
+
+constexpr unsigned hasty_max = 6;  // rounds of a waiter within its plain pause
+
+void count_loss(Lock& lock) {
+  const bool collided = !lock.round.granted.empty();
+  if (collided && lock.wait.collisions < UINT8_MAX) ++lock.wait.collisions;
+  if (!collided) lock.wait.collisions = 0;
+}
+
+}  // namespace
+
+void Machine::see(Lock& lock, Instant now) const {
+  if (lock.wait.begun) return;
+  lock.wait.begun = true;
+  if (lock.options.wait_ms > 0) lock.wait.until = now + Duration::ms(lock.options.wait_ms);
+}
+
+Action Machine::lost(Lock& lock, int cause, Instant now) {
+  lock.wait.last_cause = static_cast<int16_t>(cause);
+  lock.turn.in_a_row = 0;
+  count_loss(lock);
+  lock.wait.round_took = left(now, lock.round.t0);
+  lock.wait.not_before = now;
+  const bool hopeless = cause == REDLOCK_E_FENCE_RANGE;  // no counter ever goes back
+  if (lock.options.wait_ms == 0 || now >= lock.wait.until || hopeless) {
+    fail(lock, cause);
+    return Action::drop;
+  }
+  Duration pause = pause_after(cause, lock.options.retry_delay_ms, lock.rounds - 1, rules_.sleep_max_ms, random_.next());
+  // A pause beyond the budget is cut for one more try, but not again and again as the end comes near.
+  const Duration budget = left(lock.wait.until, now);
+  if (pause >= budget) {
+    const bool worthwhile = budget > Duration::us(int64_t{lock.options.retry_delay_ms} * 125);
+    pause = worthwhile ? lot(budget) : budget;
+  }
+  lock.state = State::waiting;
+  lock.wake_at = now + pause;
+  // Who is told again and again that a quorum is free, and then is refused, is told wrong: a server's clock stands still, say.
+  // It asks no more often than the plain timer.
+  if (now >= lock.wait.hasty_until) {
+    lock.wait.hasty_until = now + plain_pause(lock);
+    lock.wait.hasty = 0;
+  }
+  if (++lock.wait.hasty > hasty_max) lock.wait.not_before = lock.wake_at;
+  return cause == REDLOCK_E_LOCKED ? Action::watch : Action::drop;
+}
+
+Action Machine::wake(Lock& lock) const {
+  if (lock.state != State::waiting || lock.wants != Wants::nothing) return Action::none;
+  lock.wake_at = Instant::never();
+  lock.wants = Wants::acquire;
+  return Action::start;
+}
+
+// wake_at is what the plain timer says. It stays so where no master tells of changes; and for a master that failed,
+// since a key that is not there says nothing about why a SET was not taken.
+void Machine::watch(Lock& lock, Masters votes, Masters tracked, Instant now) {
+  tracked -= lock.round.failed;
+  if (tracked.empty()) return;
+  const Duration half = Duration::us(int64_t{rules_.sleep_max_ms} * 500);
+  lock.wait.net_at = now + half + lot(half);
+  lock.outlook.wait(votes, tracked, lock.round.refused, lock.wake_at);
+  plan_round(lock, true, now);
+}
+
+void Machine::look_sent(Lock& lock, MasterIndex m, Instant now) {
+  lock.outlook.look_sent(m);
+  plan_round(lock, false, now);
+}
+
+void Machine::look_away(Lock& lock, MasterIndex m, bool votes, Instant now) {
+  lock.outlook.look_away(m, votes ? poll_at(lock, now) : Instant::never());
+  plan_round(lock, false, now);
+}
+
+void Machine::looked(Lock& lock, MasterIndex m, int64_t ttl, Instant now) {
+  lock.outlook.looked(m, ttl, now, poll_at(lock, now));
+  plan_round(lock, false, now);
+}
+
+void Machine::changed(Lock& lock, MasterIndex m, Instant now) {
+  if (!lock.outlook.changed(m, now)) lock.outlook.look_away(m, poll_at(lock, now));
+  plan_round(lock, false, now);
+}
+
+void Machine::master_left(Lock& lock, MasterIndex m, Instant now) {
+  lock.outlook.left(m);
+  plan_round(lock, false, now);
+}
+
+void Machine::master_back(Lock& lock, MasterIndex m, bool tracked, Instant now) {
+  lock.outlook.back(m, tracked, poll_at(lock, now));
+  plan_round(lock, false, now);
+}
+
+// Every news may bring the next round nearer or put it off; the same news draws no new lot.
+void Machine::plan_round(Lock& lock, bool anew, Instant now) {
+  if (lock.state != State::waiting || !lock.outlook.waits() || lock.wants != Wants::nothing) return;
+  const Instant at = lock.outlook.quorum_at();
+  const bool as_before = at == lock.wait.planned_for || (at <= now && lock.wait.planned_for <= now);
+  if (as_before && !anew) return;
+  lock.wait.planned_for = at;
+  const Duration window = race_window(lock.wait.round_took, lock.wait.collisions, lock.options.retry_delay_ms);
+  lock.wake_at = earlier(lock.wait.net_at, later(at, later(now, lock.wait.not_before)) + lot(window));
+}
+
+Duration Machine::lot(Duration longest) { return part_of(longest, random_.next()); }
+
+Duration Machine::plain_pause(const Lock& lock) const {
+  const uint32_t retry_ms = lock.options.retry_delay_ms;
+  return Duration::ms(retry_ms < rules_.sleep_max_ms ? retry_ms : rules_.sleep_max_ms);
+}
+
+Instant Machine::poll_at(const Lock& lock, Instant now) {
+  return now + lot(plain_pause(lock));
+}
+
+Action Machine::queue(Lock& lock) const {
+  lock.wants = Wants::nothing;
+  lock.wake_at = lock.defer_until = Instant::never();
+  lock.wait.last_cause = REDLOCK_E_LOCKED;
+  return lock.options.wait_ms == 0 ? fail(lock, REDLOCK_E_LOCKED) : Action::none;
+}
+
+Action Machine::first(Lock& lock, const Lock& before) const {
+  if (lock.state != State::waiting || lock.wants != Wants::nothing) return Action::none;  // not even looked at yet
+  const bool was_held = before.valid_until != Instant::never();
+  lock.turn.in_a_row = static_cast<uint16_t>(was_held ? before.turn.in_a_row + 1 : before.turn.in_a_row);
+  lock.turn.yields = lock.turn.in_a_row > rules_.local_turns;
+  lock.wait.round_took = before.wait.round_took;
+  return wake(lock);
+}
+
+// Long enough for another client to be told, to look, and to try.
+Action Machine::yield(Lock& lock, Instant now) {
+  lock.turn.yields = false;
+  lock.turn.in_a_row = 0;
+  lock.wants = Wants::nothing;
+  lock.wait.not_before = now + race_window(lock.wait.round_took, 2, lock.options.retry_delay_ms);
+  lock.wake_at = poll_at(lock, now);
+  return Action::watch;
+}
+
+}  // namespace redlock
