@@ -65,6 +65,7 @@ void Claims::end(uint16_t index, Masters targets, Instant now) {
   owe(c, targets);
   unreserve(c, c.sent - targets);
   recount(c, before);
+  check(c);
   settle(index);
 }
 
@@ -221,5 +222,31 @@ void Claims::settle(uint16_t index) {
   free_ = index;
   --debts_;
 }
+
+#if defined(REDLOCK_ASSERTS)
+void Claims::check() const {
+  unsigned used = 0, debts = 0, owed_in_all = 0;
+  unsigned reserved[REDLOCK_MASTERS_MAX] = {}, open_about[REDLOCK_MASTERS_MAX] = {}, owed[REDLOCK_MASTERS_MAX] = {};
+  for (unsigned i = 0; i < capacity_; ++i) {
+    const Claim& c = table_[i];
+    if (!c.used) continue;
+    check(c);
+    ++used;
+    debts += c.ended ? 1u : 0u;
+    owed_in_all += c.owed.count();
+    for (MasterIndex m : c.reserved) ++reserved[m];
+    for (MasterIndex m : open(c)) ++open_about[m];
+    for (MasterIndex m : c.owed) ++owed[m];
+  }
+  REDLOCK_ASSERT(debts == debts_);
+  REDLOCK_ASSERT(owed_in_all == owed_in_all_);
+  REDLOCK_ASSERT((used == capacity_) == full());
+  for (MasterIndex m = 0; m < rules_.masters; ++m) {
+    REDLOCK_ASSERT(reserved[m] == reserved_[m]);
+    REDLOCK_ASSERT(open_about[m] == open_[m]);
+    REDLOCK_ASSERT(owed[m] == owed_[m]);
+  }
+}
+#endif
 
 }  // namespace redlock

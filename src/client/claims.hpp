@@ -97,6 +97,7 @@ class Claims {
       ++open_[m];
       ++reserved_[m];
     }
+    check(c);
   }
   void set_sent(uint16_t index, MasterIndex m) { sets_sent(index, Masters::of(m)); }
   // The SET of a held lock's value again, for a master that lacks it. Not while the first one may still be executed: a
@@ -111,6 +112,7 @@ class Claims {
     set_sent(index, m);
     if (reserved) --reserved_[m];
     c.refused.remove(m);
+    check(c);
   }
   void set_answered(uint16_t index, MasterIndex m, bool refused, Instant now) {
     Claim& c = table_[index];
@@ -119,6 +121,7 @@ class Claims {
     if (!open(c).has(m)) --open_[m];
     if (refused) c.refused.add(m);
     if (c.ended) answered_late(index, refused, now);
+    check(c);
   }
 
   // End: a delete is due on each master of `targets`; frees the claim when there is none.
@@ -136,6 +139,7 @@ class Claims {
     }
     c.reserved -= masters;
     c.deleting |= masters;
+    check(c);
   }
   enum class Deleted : uint8_t { yes, absent, error };
   void delete_answered(uint16_t index, MasterIndex m, Deleted how, Instant now) {
@@ -146,6 +150,7 @@ class Claims {
     const Masters still_open = open(c);
     if (!still_open.has(m)) --open_[m];
     if (still_open.empty()) settle(index);
+    check(c);
   }
   // The claim has left the queue that `place` links.
   void unqueued(uint16_t index) { settle(index); }
@@ -169,10 +174,32 @@ class Claims {
   Instant on_time(Instant now);
   Instant deadline() const { return deadline_; }
 
+  // With asserts on: every claim is sound, and all counters tell what the claims say.
+#if defined(REDLOCK_ASSERTS)
+  void check() const;
+#else
+  void check() const {}
+#endif
+
   unsigned debts() const { return debts_; }
   unsigned debts_of(MasterIndex m) const;
 
  private:
+  void check(const Claim& c) const {
+    if (!c.used) return;
+    REDLOCK_ASSERT(c.names.first().size >= 1 && c.names.bytes() <= rules_.resource_bytes);
+    // A claim is about masters that were sent its value.
+    REDLOCK_ASSERT((c.sent - Masters::all(rules_.masters)).empty());
+    REDLOCK_ASSERT(((c.refused | open(c) | c.reserved) - c.sent).empty());
+    // Of the states in which a SET, or a delete, can be, it is in one.
+    REDLOCK_ASSERT((c.pending & c.stray).empty());
+    REDLOCK_ASSERT((c.owed & c.deleting).empty() && (c.deleting & c.resting).empty() && (c.owed & c.resting).empty());
+    // Only a value that has ended is deleted, and only what is to be repeated has a time for that.
+    REDLOCK_ASSERT(c.ended || (c.owed | c.deleting | c.resting).empty());
+    REDLOCK_ASSERT(c.ended || c.void_at == Instant::never() || !c.sent.empty());
+    REDLOCK_ASSERT(c.resting.empty() || c.repeat_at != Instant::never());
+    REDLOCK_ASSERT(!c.ended || (c.slot == no_slot && c.end_at == Instant::never()));
+  }
   // The masters that owe an answer about the claim, or are owed a delete.
   static Masters open(const Claim& c) {
     return c.pending | c.stray | c.owed | c.deleting | c.resting;

@@ -11,6 +11,8 @@ using Counter = uint64_t redlock_status_t::*;
 
 // What the status counts this event of a lock as; of_type is in the order of redlock_event_type.
 Counter counter_of(const redlock_event_t& event) {
+  static_assert(REDLOCK_EV_ACQUIRED == 1 && REDLOCK_EV_FAILED == 2 && REDLOCK_EV_RENEWED == 3);
+  static_assert(REDLOCK_EV_AT_RISK == 4 && REDLOCK_EV_LOST == 5 && REDLOCK_EV_RELEASED == 6);
   static constexpr Counter of_type[REDLOCK_EV_RELEASED] = {
       &redlock_status_t::acquired,     &redlock_status_t::failed_other, &redlock_status_t::renewed,
       &redlock_status_t::renew_failed, &redlock_status_t::lost,         &redlock_status_t::released};
@@ -69,6 +71,7 @@ void Client::take_event(Event& out, Instant now) {
   const uint16_t slot = told_.first();
   Lock& lock = table_[slot];
   told_.remove(&table_[0], slot);
+  REDLOCK_ASSERT(events_ > 0 && lock.tell.event != 0);
   --events_;
   out.slot = slot;
   out.callback = lock.callback;

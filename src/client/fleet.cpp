@@ -21,6 +21,7 @@ Instant Fleet::quorum_admitted_at(const Instant* admitted_at) const {
 }
 
 Masters Fleet::surely_stepped(Masters agree, Duration patience, Instant now) {
+  REDLOCK_ASSERT(((agree | stepped_) - Masters::all(masters_)).empty());
   const bool sure = masters_ > 2 && agree.count() >= quorum_of(masters_);
   const Masters out = sure ? stepped_ : Masters();
   if (sure || now >= stepped_at_ + patience) stepped_ = {};

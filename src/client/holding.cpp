@@ -30,6 +30,7 @@ void Client::put_back(Lock& lock, Instant now) {
   const uint32_t ttl_ms = machine_.put_back_ttl(lock, now);
   if (ttl_ms == 0) return;
   const uint16_t index = lock.claim;
+  REDLOCK_ASSERT(index != no_slot && claims_[index].slot == table_.index(lock));
   const Subject s = subject(index, ttl_ms);
   for (MasterIndex m : lock.hold.gone) {
     Session& session = sessions_[m];

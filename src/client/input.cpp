@@ -16,6 +16,7 @@ void Client::run_due(Instant now) {
   take_news(now);
   for (MasterIndex m : voting() - votes) wake_waiters(m, now);
   soon(claims_.on_time(now));
+  claims_.check();
   soon(close_by_);
   // Between two callbacks an event or a wish may have come of it. Not while the client closes: close_by_ then stays due
   // until all is told, and has the timer.

@@ -85,6 +85,7 @@ void Client::begin_round(Lock& lock, Masters ready, Masters by_script, Instant n
   if (acquire) lock.claim = make_claim(lock);
   const uint16_t claim = lock.claim;
   if (claims_[claim].ttl_ms < lock.round.ttl_ms) claims_[claim].ttl_ms = lock.round.ttl_ms;
+  REDLOCK_ASSERT(claim != no_slot && claims_[claim].used && !claims_[claim].ended);
   if (acquire) claims_.sets_sent(claim, ready);
   const Masters plain = ready - by_script;
   for (MasterIndex m : ready & by_script) {

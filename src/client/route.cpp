@@ -81,6 +81,7 @@ inline void Client::route_vote(MasterIndex m, const Reply& reply, Lock& lock, In
                                                          : Vote::failed;
   const Action action = machine_.vote(lock, m, vote, reply.meaning.error, now);
   if (!lock.round.open || action != Action::none) perform(lock, action, now);
+  machine_.check(lock);
 }
 
 inline void Client::route_delete(MasterIndex m, const Reply& reply, Instant now) {
@@ -175,6 +176,7 @@ void Client::carry_out(Lock& lock, Action action, Instant now) {
       soon(lock.valid_until);
       break;
   }
+  machine_.check(lock);
   tell(lock);
   if (lock.state != State::over) plan(lock);
 }
@@ -197,6 +199,7 @@ void Client::want_round(const Lock& lock) {
 }
 
 void Client::plan(const Lock& lock) {
+  machine_.check(lock);
   const Instant due = machine_.deadline(lock);
   agenda_.note(table_.index(lock), due);
   soon(due);

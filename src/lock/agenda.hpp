@@ -8,6 +8,7 @@
 // An instant may be early, never late: it only moves nearer, and when the page has been looked through it is set anew.
 #pragma once
 #include "base/time.hpp"
+#include "base/types.hpp"
 
 namespace redlock {
 
@@ -24,6 +25,7 @@ class Agenda {
   }
 
   void note(unsigned lock, Instant due) {
+    REDLOCK_ASSERT(lock < locks_);
     Instant& page = pages_[lock / page_locks];
     page = earlier(page, due);
   }

@@ -17,6 +17,9 @@ int out_of_time(const Lock& lock) { return lock.wait.last_cause != 0 ? int{lock.
 
 // Is this why the guard does not let a master vote? Its reasons, the seal that a script found broken included, are the
 // last of the list.
+#define REDLOCK_IS_GUARDS(name, number, text) +(number <= REDLOCK_E_UNREAD && number >= REDLOCK_E_REPLID)
+static_assert((0 REDLOCK_ERROR_MAP(REDLOCK_IS_GUARDS)) == 8, "an error numbered among the guard's would count as one");
+#undef REDLOCK_IS_GUARDS
 bool is_guards(int error) { return error <= REDLOCK_E_UNREAD && error >= REDLOCK_E_REPLID; }
 
 Duration third(uint32_t ttl_ms) { return Duration::ns(Duration::ms(ttl_ms).ns() / renew_share); }

@@ -258,6 +258,30 @@ class Machine {
   // The clock jumped: suspend, or an earlier misreading. What is held is lost, an open round begins anew.
   Action jumped(Lock& lock, Instant now) const;
 
+  // With asserts on: what is true of a lock between two steps.
+  void check(const Lock& lock) const {
+    const Round& round = lock.round;
+    const Masters all = Masters::all(rules_.masters);
+    REDLOCK_ASSERT((lock.state == State::acquiring) ? round.open : (!round.open || lock.state == State::held));
+    REDLOCK_ASSERT(!round.open || (round.number != 0 && round.deadline >= round.t0));
+    REDLOCK_ASSERT(lock.wants != Wants::acquire || lock.state == State::waiting);
+    REDLOCK_ASSERT(lock.wants != Wants::extend || (lock.state == State::held && !round.open));
+    // A master votes once.
+    REDLOCK_ASSERT((voted(round) - all).empty());
+    REDLOCK_ASSERT((round.granted & round.refused).empty() && (round.failed & (round.granted | round.refused)).empty());
+    REDLOCK_ASSERT((round.guarded - round.failed).empty());
+    REDLOCK_ASSERT((lock.fence.counters.acked - lock.fence.counters.known).empty());
+    // What is put back was lacking.
+    REDLOCK_ASSERT((lock.hold.gone - lock.hold.lacking).empty() && (lock.hold.lacking - all).empty());
+    REDLOCK_ASSERT(lock.state != State::held || lock.valid_until != Instant::never());
+    REDLOCK_ASSERT(lock.state != State::held || lock.rounds > 0);
+    REDLOCK_ASSERT(lock.state != State::over || lock.cell.expired(lock.generation));
+    // LOST, FAILED and RELEASED are the last that is told of a lock, and nothing else is told of one that is over.
+    const bool last = lock.tell.event == REDLOCK_EV_LOST || lock.tell.event == REDLOCK_EV_FAILED ||
+                      lock.tell.event == REDLOCK_EV_RELEASED;
+    REDLOCK_ASSERT(lock.tell.event == 0 || last == (lock.state == State::over));
+  }
+
  private:
   Action vote_against(Lock& lock, MasterIndex m, Vote vote, int error, Instant now);
   Action decided(Lock& lock, Instant now);

@@ -24,6 +24,7 @@ void Outlook::round_begins() {
 }
 
 void Outlook::wait(Masters votes, Masters tracked, Masters refused, Instant poll_at) {
+  REDLOCK_ASSERT(((votes | tracked | refused) - Masters::all(masters_)).empty());
   waits_ = true;
   const Masters known = looked_ & refused;
   for (MasterIndex m = 0; m < masters_; ++m) {

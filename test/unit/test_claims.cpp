@@ -395,6 +395,22 @@ TEST(Claims, what_cannot_happen_traps) {
   EXPECT_DEATH(f.claims.deletes_queued(c, Masters::of(0)), "") << "not owed";
   EXPECT_DEATH(f.claims.delete_answered(c, 0, Deleted::yes, at(0)), "") << "not asked";
 }
+
+TEST(Claims, what_contradicts_itself_traps) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto check_with = [](void (*spoil)(Claim&)) {
+    Fixture f;
+    Claim& claim = f.claims[f.granted()];
+    f.claims.check();
+    spoil(claim);
+    f.claims.check();
+  };
+  EXPECT_DEATH(check_with([](Claim& c) { c.refused.add(2); }), "") << "was not sent it";
+  EXPECT_DEATH(check_with([](Claim& c) { c.owed.add(0); }), "") << "the value has not ended";
+  EXPECT_DEATH(check_with([](Claim& c) { c.pending.add(0); }), "") << "not counted as open";
+  EXPECT_DEATH(check_with([](Claim& c) { c.reserved.remove(0); }), "") << "counted as reserved";
+  EXPECT_DEATH(check_with([](Claim& c) { c.ended = true; }), "") << "not counted as a debt";
+}
 #endif
 
 }  // namespace

@@ -1241,5 +1241,24 @@ TEST(Machine, a_check_that_finds_it_over_before_the_verdict_is_told) {
   EXPECT_EQ(l.told(), REDLOCK_EV_FAILED);
 }
 
+#if defined(REDLOCK_ASSERTS)
+TEST(Machine, a_lock_that_contradicts_itself_traps) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto check_with = [](void (*spoil)(Lock&)) {
+    Life l = Life::holding();
+    l.machine.check(l.lock);
+    spoil(l.lock);
+    l.machine.check(l.lock);
+  };
+  EXPECT_DEATH(check_with([](Lock& l) { l.round.refused.add(0); }), "") << "a master votes once";
+  EXPECT_DEATH(check_with([](Lock& l) { l.round.failed.add(masters); }), "") << "no such master";
+  EXPECT_DEATH(check_with([](Lock& l) { l.wants = Wants::acquire; }), "") << "it is held already";
+  EXPECT_DEATH(check_with([](Lock& l) { l.hold.gone.add(4); }), "") << "gone and not lacking";
+  EXPECT_DEATH(check_with([](Lock& l) { l.tell.event = REDLOCK_EV_LOST; }), "") << "told and still held";
+  EXPECT_DEATH(check_with([](Lock& l) { l.state = State::acquiring; }), "") << "without a round";
+  EXPECT_DEATH(check_with([](Lock& l) { l.state = State::over; }), "") << "a check would still find it held";
+}
+#endif
+
 }  // namespace
 }  // namespace redlock
