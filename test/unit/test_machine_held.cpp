@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: MIT
+//
+// Machine: a lock that is held: extends, renewals, what masters say of its key, and the longest hold.
+#include "machine_fixture.hpp"
+
+namespace redlock {
+namespace {
+
+using namespace machine_test;
+
+// ---- extending ------------------------------------------------------------------------------------------------
+
+TEST(Machine, extend_in_each_state) {
+  Life l;
+  EXPECT_EQ(l.machine.extend(l.lock, 1'000), REDLOCK_E_NOT_HELD);
+  l.begin(0);
+  EXPECT_EQ(l.machine.extend(l.lock, 1'000), REDLOCK_E_NOT_HELD);
+  l.votes(0, 3, Vote::granted);
+  EXPECT_EQ(l.machine.extend(l.lock, 1'000), 0);
+  EXPECT_EQ(l.lock.wants, Wants::extend);
+  EXPECT_EQ(l.machine.extend(l.lock, 1'000), REDLOCK_E_BUSY) << "wanted";
+  ASSERT_TRUE(l.begin(1));
+  EXPECT_EQ(l.lock.round.ttl_ms, 1'000u);
+  EXPECT_EQ(l.machine.extend(l.lock, 1'000), REDLOCK_E_BUSY) << "open";
+  l.votes(0, 3, Vote::granted);
+  EXPECT_EQ(l.machine.extend(l.lock, 1'000), 0);
+  l.machine.release(l.lock);
+  EXPECT_EQ(l.machine.extend(l.lock, 1'000), REDLOCK_E_LOST);
+}
+
+TEST(Machine, an_extend_round_won) {
+  Life l = Life::extending(1'000);
+  EXPECT_EQ(l.lock.rounds, 1u) << "acquire rounds";
+  EXPECT_EQ(l.lock.valid_until, at(9'898));
+  l.now = at(1'030);
+  EXPECT_EQ(l.votes(1, 2, Vote::granted), Action::none);
+  EXPECT_EQ(l.lock.valid_until, at(9'898));
+  EXPECT_EQ(l.vote(4, Vote::granted), Action::none);
+  EXPECT_EQ(l.lock.valid_until, at(10'898));
+  EXPECT_EQ(l.lock.tell.event, REDLOCK_EV_RENEWED);
+  EXPECT_EQ(l.lock.state, State::held);
+  EXPECT_EQ(l.held(at(10'897)), Held::held);
+}
+
+TEST(Machine, an_extend_never_shortens) {
+  Life l = Life::holding();
+  l.machine.extend(l.lock, 20);
+  l.begin(10);
+  l.votes(0, 3, Vote::granted);
+  EXPECT_EQ(l.lock.valid_until, at(9'898));
+  EXPECT_EQ(l.held(at(9'897)), Held::held);
+  EXPECT_EQ(l.lock.tell.event, REDLOCK_EV_RENEWED);
+}
+
+TEST(Machine, an_extend_round_lost_leaves_the_lock_as_valid_as_it_was) {
+  Life gone = Life::extending(1'000);
+  EXPECT_EQ(gone.votes(0, 3, Vote::refused), Action::none);
+  EXPECT_EQ(gone.lock.state, State::held);
+  EXPECT_EQ(gone.lock.valid_until, at(9'898));
+  EXPECT_EQ(gone.lock.tell.event, REDLOCK_EV_AT_RISK);
+  EXPECT_EQ(gone.lock.tell.err, REDLOCK_E_GONE);
+  EXPECT_EQ(gone.votes(3, 2, Vote::granted), Action::none);
+
+  Life missing = Life::extending(1'000);
+  EXPECT_EQ(missing.votes(0, 3, Vote::failed, REDLOCK_E_SUSPECT), Action::none);
+  EXPECT_EQ(missing.lock.tell.err, REDLOCK_E_NO_QUORUM);
+  EXPECT_EQ(missing.held(at(9'897)), Held::held);
+
+  Life silent = Life::extending(1'000);
+  EXPECT_EQ(silent.machine.deadline(silent.lock), at(1'050));
+  EXPECT_EQ(silent.time(1'050), Action::none);
+  EXPECT_EQ(silent.lock.state, State::held);
+  EXPECT_EQ(silent.lock.tell.event, REDLOCK_EV_AT_RISK);
+  EXPECT_EQ(silent.lock.round.first_error, REDLOCK_E_NODE_TIMEOUT);
+  EXPECT_EQ(silent.time(9'898), Action::release);
+  expect_over(silent, REDLOCK_EV_LOST, REDLOCK_E_LOST);
+}
+
+TEST(Machine, an_extend_that_is_asked_for_behind_a_check_that_failed_is_lost) {
+  Life l;
+  l.begin(0);
+  l.votes(0, 3, Vote::granted);
+  l.lock.cell.mark_expired(l.lock.generation);
+  EXPECT_EQ(l.machine.extend(l.lock, 1'000), REDLOCK_E_LOST);
+  EXPECT_EQ(l.lock.wants, Wants::nothing);
+}
+
+TEST(Machine, an_extend_that_a_check_overtook_is_lost) {
+  Life l = Life::extending(1'000);
+  l.lock.cell.mark_expired(l.lock.generation);
+  EXPECT_EQ(l.votes(0, 2, Vote::granted), Action::none);
+  EXPECT_EQ(l.vote(2, Vote::granted), Action::linger);
+  expect_over(l, REDLOCK_EV_LOST, REDLOCK_E_LOST);
+  EXPECT_EQ(l.lock.valid_until, at(10'898)) << "this was published, if only for a moment";
+  EXPECT_EQ(l.held(at(1'000)), Held::lost);
+}
+
+TEST(Machine, an_expired_lock_is_not_extended_by_a_reply_that_waited) {
+  Life l = Life::extending(9'890);
+  EXPECT_EQ(l.machine.deadline(l.lock), at(9'898)) << "before the round's own";
+  EXPECT_EQ(l.time(9'898), Action::release);
+  EXPECT_EQ(l.votes(0, 5, Vote::granted), Action::none);
+  expect_over(l, REDLOCK_EV_LOST, REDLOCK_E_LOST);
+}
+
+// ---- renewals -------------------------------------------------------------------------------------------------
+
+TEST(Machine, a_renewal_after_a_third_of_the_ttl) {
+  Life l = Life::holding(usual(), 6);
+  const Instant third = at(6) + Duration::ns(10'000'000'000 / 3);
+  EXPECT_EQ(l.machine.deadline(l.lock), third);
+  EXPECT_EQ(l.time(third + Duration::ns(-1)), Action::none);
+  EXPECT_EQ(l.time(third), Action::start);
+  EXPECT_EQ(l.lock.wants, Wants::extend);
+  EXPECT_EQ(l.lock.hold.extend_ttl_ms, 10'000u);
+  EXPECT_EQ(l.machine.deadline(l.lock), l.lock.valid_until) << "asked once";
+  ASSERT_TRUE(l.begin(4'000));
+  l.votes(0, 3, Vote::granted);
+  EXPECT_EQ(l.lock.tell.event, REDLOCK_EV_RENEWED);
+  EXPECT_EQ(l.machine.deadline(l.lock), at(4'000) + Duration::ns(10'000'000'000 / 3));
+}
+
+TEST(Machine, who_wants_no_renewal_asks_every_third_and_raises_nothing) {
+  Life l = Life::holding(no_renew());
+  EXPECT_EQ(l.machine.deadline(l.lock), a_third_after(0));
+  for (const int64_t t : {3'334, 6'668}) {
+    ASSERT_EQ(l.time(t), Action::start);
+    ASSERT_TRUE(l.begin(t));
+    EXPECT_EQ(l.lock.round.ttl_ms, 1u);
+    l.votes(0, 3, Vote::granted);
+    EXPECT_EQ(l.lock.valid_until, at(9'898));
+    EXPECT_EQ(l.told(), 0);
+  }
+  ASSERT_EQ(l.machine.extend(l.lock, 30'000), 0);
+  l.begin(9'000);
+  l.votes(0, 3, Vote::granted);
+  EXPECT_EQ(l.told(), REDLOCK_EV_RENEWED);
+  EXPECT_EQ(l.machine.deadline(l.lock), at(19'000)) << "of the ttl that was won last";
+}
+
+// Asking is not the owner's: it tells nothing when it fails, and is no reason to refuse an extend.
+TEST(Machine, a_question_is_neither_told_nor_in_the_way) {
+  Life l = Life::holding(no_renew());
+  ASSERT_EQ(l.time(3'334), Action::start);
+  ASSERT_EQ(l.machine.extend(l.lock, 10'000), 0) << "before it has begun";
+  ASSERT_TRUE(l.begin(3'334));
+  EXPECT_EQ(l.lock.round.ttl_ms, 10'000u);
+  EXPECT_EQ(l.machine.extend(l.lock, 10'000), REDLOCK_E_BUSY) << "that one is the owner's";
+  l.votes(0, 3, Vote::granted);
+  EXPECT_EQ(l.told(), REDLOCK_EV_RENEWED);
+  ASSERT_EQ(l.time(6'668), Action::start);
+  ASSERT_TRUE(l.begin(6'668));
+  l.vote(0, Vote::granted);
+  ASSERT_EQ(l.machine.extend(l.lock, 10'000), 0) << "while it is open";
+  l.votes(1, 4, Vote::granted);
+  EXPECT_EQ(l.lock.tell.event, 0) << "the question's answers";
+  ASSERT_TRUE(l.begin(6'670));
+  l.votes(0, 3, Vote::granted);
+  EXPECT_EQ(l.told(), REDLOCK_EV_RENEWED);
+  ASSERT_EQ(l.time(10'004), Action::start);
+  ASSERT_TRUE(l.begin(10'004));
+  l.votes(0, 5, Vote::failed, REDLOCK_E_SUSPECT);
+  EXPECT_EQ(l.told(), 0);
+  EXPECT_EQ(l.machine.deadline(l.lock), a_third_after(10'004));
+}
+
+// ---- what masters say of the key ------------------------------------------------------------------------------
+
+TEST(Machine, lost_at_once_when_fewer_than_a_quorum_may_have_the_key) {
+  Life l = Life::holding();
+  EXPECT_EQ(l.machine.lacks(l.lock, 0, 0), Action::none);
+  EXPECT_EQ(l.machine.lacks(l.lock, 0, 0), Action::none) << "one master is one";
+  EXPECT_EQ(l.machine.lacks(l.lock, 4, 0), Action::none);
+  l.machine.has(l.lock, 4);
+  EXPECT_EQ(l.machine.lacks(l.lock, 3, 0), Action::none);
+  l.machine.put_back_sent(l.lock, 3);
+  EXPECT_EQ(l.machine.lacks(l.lock, 4, 0), Action::none);
+  EXPECT_EQ(l.machine.lacks(l.lock, 1, 0), Action::linger) << "no key is deleted that a check vouched for";
+  expect_over(l, REDLOCK_EV_LOST, REDLOCK_E_LOST);
+  EXPECT_EQ(l.held(l.now), Held::lost);
+}
+
+TEST(Machine, a_key_is_put_back_behind_a_round_that_was_won_and_never_behind_another) {
+  Life l = Life::extending(4'000);
+  const uint32_t round = l.lock.round.number;
+  EXPECT_EQ(l.machine.lacks(l.lock, 0, round), Action::none) << "not decided";
+  l.vote(0, Vote::refused);
+  l.votes(1, 2, Vote::granted);
+  EXPECT_EQ(l.vote(3, Vote::granted), Action::put_back);
+  EXPECT_EQ(l.machine.put_back_ttl(l.lock, at(4'000)), 10'000u);
+  EXPECT_EQ(l.machine.put_back_ttl(l.lock, at(5'000)), 8'990u);
+  EXPECT_GE(at(5'000) + Duration::ns(8'990'000'000 * 99 / 100 - 2'000'000), l.lock.valid_until);
+  l.machine.put_back_sent(l.lock, 0);
+  EXPECT_EQ(l.machine.lacks(l.lock, 4, round), Action::put_back) << "the last answer of the same round";
+  EXPECT_EQ(l.machine.lacks(l.lock, 0, 0), Action::none) << "its SET was refused";
+  EXPECT_EQ(l.machine.put_back_ttl(l.lock, l.lock.valid_until), 0u);
+
+  Life lost = Life::extending(4'000);
+  const uint32_t lost_round = lost.lock.round.number;
+  EXPECT_EQ(lost.votes(0, 3, Vote::failed, REDLOCK_E_SUSPECT), Action::none);
+  EXPECT_EQ(lost.machine.lacks(lost.lock, 4, lost_round), Action::none);
+
+  Life over = Life::holding();
+  over.machine.release(over.lock);
+  EXPECT_EQ(over.machine.put_back_ttl(over.lock, at(1)), 0u);
+}
+
+// One whose clock ran ahead, or that is not the server it was, may have the first key still.
+TEST(Machine, a_key_is_put_back_only_where_the_master_has_said_that_it_is_gone) {
+  for (const bool distrusted : {true, false}) {
+    Life l = Life::extending(4'000);
+    for (MasterIndex m = 0; m < 5; ++m) l.machine.has(l.lock, m);
+    const uint32_t round = l.lock.round.number;
+    EXPECT_EQ(distrusted ? l.machine.distrust(l.lock, Masters::of(4)) : l.machine.lacks(l.lock, 4, 0), Action::none);
+    EXPECT_EQ(l.lock.hold.lacking, Masters::of(4));
+    EXPECT_EQ(l.votes(0, 3, Vote::granted), Action::none);
+    EXPECT_EQ(l.machine.lacks(l.lock, 4, round), Action::put_back);
+    EXPECT_EQ(l.lock.hold.gone, Masters::of(4));
+    l.machine.put_back_sent(l.lock, 4);
+    EXPECT_EQ(l.lock.hold.gone | l.lock.hold.lacking, Masters());
+  }
+  Life gone = Life::extending(4'000);
+  gone.machine.lacks(gone.lock, 4, gone.lock.round.number);
+  gone.machine.distrust(gone.lock, Masters::of(4));
+  EXPECT_EQ(gone.lock.hold.gone, Masters()) << "it may come back with an old key";
+}
+
+TEST(Machine, word_of_a_change_brings_the_next_round_forward) {
+  Life l = Life::holding();
+  l.machine.alarm(l.lock, 2, at(100));
+  EXPECT_EQ(l.machine.deadline(l.lock), at(100));
+  ASSERT_EQ(l.time(100), Action::start);
+  ASSERT_TRUE(l.begin(100));
+  l.machine.alarm(l.lock, 2, at(101));
+  l.votes(0, 3, Vote::granted);
+  EXPECT_EQ(l.machine.deadline(l.lock), a_third_after(100)) << "the answer came behind the word";
+  ASSERT_EQ(l.time(3'434), Action::start);
+  ASSERT_TRUE(l.begin(3'434));
+  l.vote(0, Vote::granted);
+  l.machine.alarm(l.lock, 0, at(3'435));
+  l.votes(1, 2, Vote::granted);
+  EXPECT_LE(l.machine.deadline(l.lock), at(3'435)) << "the word came behind the answer";
+}
+
+TEST(Machine, word_without_end_brings_few_rounds) {
+  Life l = Life::holding();
+  unsigned rounds = 0;
+  for (int64_t t = 1; t <= 9'000; ++t) {
+    if (l.time(t) == Action::start) {
+      ASSERT_TRUE(l.begin(t));
+      l.votes(0, 3, Vote::granted);
+      l.told();
+      ++rounds;
+    }
+    l.machine.alarm(l.lock, static_cast<MasterIndex>(t % masters), l.now);
+  }
+  EXPECT_LE(rounds, 3u * 9u);
+  EXPECT_GE(rounds, 9u);
+  Life other = Life::holding();
+  other.machine.lacks(other.lock, 2, 0);
+  other.machine.alarm(other.lock, 2, at(1));
+  EXPECT_EQ(other.machine.deadline(other.lock), a_third_after(0)) << "another's key";
+}
+
+// A master that votes but tells of no change is asked again as the plain timer would; one that does not vote is not.
+TEST(Machine, where_no_look_can_be_sent_a_waiter_tries_or_waits) {
+  for (const bool votes : {true, false}) {
+    Instant free_at[masters];
+    Life l(with_wait(REDLOCK_WAIT_FOREVER));
+    l.lock.outlook.use(free_at, masters);
+    l.begin(0);
+    ASSERT_EQ(l.votes(0, 3, Vote::refused), Action::watch);
+    l.machine.watch(l.lock, Masters::all(5), Masters::all(5), l.now);
+    ASSERT_EQ(l.lock.outlook.look(), Masters::all(5));
+    for (MasterIndex m = 0; m < masters; ++m) l.machine.look_sent(l.lock, m, l.now);
+    EXPECT_GE(l.lock.wake_at, at(sleep_max_ms / 2)) << "nothing is known: its own timer";
+    for (MasterIndex m = 0; m < 3; ++m) l.machine.look_away(l.lock, m, votes, l.now);
+    if (votes) {
+      EXPECT_LE(l.lock.wake_at, at(2 * 100)) << "the plain timer, and the others' first try";
+    } else {
+      EXPECT_GE(l.lock.wake_at, at(sleep_max_ms / 2));
+    }
+  }
+}
+
+TEST(Machine, a_failed_renewal_is_repeated_soon) {
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    Life l = Life::extending(4'000);
+    l.machine.seed(seed);
+    l.now = at(4'010);
+    l.votes(0, 3, Vote::failed, REDLOCK_E_SUSPECT);
+    const Instant next = l.machine.deadline(l.lock);
+    EXPECT_GT(next, at(4'010 + node_timeout_ms));
+    EXPECT_LE(next, at(4'010 + 2 * node_timeout_ms));
+    EXPECT_EQ(l.time(next), Action::start);
+    EXPECT_EQ(l.lock.hold.extend_ttl_ms, 10'000u);
+  }
+}
+
+// A renewal that falls due while the owner's extend waits for its turn must not take the owner's ttl away.
+TEST(Machine, an_extend_that_waits_when_the_renewal_is_due_keeps_its_ttl) {
+  Life l = Life::holding();
+  ASSERT_EQ(l.machine.extend(l.lock, 30'000), 0);
+  l.time(3'500);
+  EXPECT_EQ(l.lock.wants, Wants::extend);
+  EXPECT_EQ(l.lock.hold.extend_ttl_ms, 30'000u);
+  EXPECT_EQ(l.machine.deadline(l.lock), at(9'898)) << "the renewal is not due over and over";
+  ASSERT_TRUE(l.begin(3'500));
+  EXPECT_EQ(l.lock.round.ttl_ms, 30'000u);
+}
+
+// ---- max_hold_ms ----------------------------------------------------------------------------------------------
+
+TEST(Machine, max_hold_cuts_the_ttl_and_then_ends_renewals) {
+  Life l = Life::holding(with_hold(15'000));
+  ASSERT_EQ(l.time(3'334), Action::start);
+  ASSERT_TRUE(l.begin(3'334));
+  EXPECT_EQ(l.lock.round.ttl_ms, 10'000u) << "13232 is before the limit";
+  l.votes(0, 3, Vote::granted);
+  ASSERT_EQ(l.time(l.lock.wake_at), Action::start);
+  ASSERT_TRUE(l.machine.begin(l.lock, Masters::all(masters), at(6'700)));
+  EXPECT_EQ(l.lock.round.ttl_ms, 8'385u);
+  l.now = at(6'710);
+  l.votes(0, 3, Vote::granted);
+  EXPECT_LE(l.lock.valid_until, at(15'000));
+  EXPECT_GT(l.lock.valid_until, at(14'999));
+  EXPECT_EQ(l.told(), REDLOCK_EV_RENEWED);
+}
+
+// A ttl counts in whole milliseconds, so the cut one may end up to one before the limit; from some starts no ttl comes
+// nearer than that.
+TEST(Machine, an_extend_that_cannot_come_nearer_to_max_hold_is_told_and_sends_nothing) {
+  Life l = Life::holding(with_hold(15'000));
+  ASSERT_EQ(l.machine.extend(l.lock, 10'000), 0);
+  ASSERT_TRUE(l.begin(6'700));
+  l.votes(0, 3, Vote::granted);
+  EXPECT_EQ(l.lock.valid_until, at(6'700) + Duration::us(8'299'150));
+  EXPECT_EQ(l.told(), REDLOCK_EV_RENEWED);
+  ASSERT_EQ(l.machine.extend(l.lock, 10'000), 0);
+  ASSERT_FALSE(l.begin(6'890));
+  EXPECT_EQ(l.lock.valid_until, at(6'700) + Duration::us(8'299'150));
+  EXPECT_EQ(l.told(), REDLOCK_EV_AT_RISK);
+  EXPECT_EQ(l.lock.tell.err, REDLOCK_E_HOLD_LIMIT);
+  EXPECT_EQ(l.machine.extend(l.lock, 10'000), REDLOCK_E_HOLD_LIMIT) << "told once";
+  EXPECT_EQ(l.lock.state, State::held);
+  EXPECT_EQ(l.lock.wants, Wants::nothing);
+  EXPECT_FALSE(l.lock.round.open);
+  ASSERT_EQ(l.time(l.lock.wake_at), Action::start);
+  EXPECT_TRUE(l.lock.hold.probe) << "no renewal is planned any more";
+  EXPECT_EQ(l.time(l.lock.valid_until), Action::release);
+  expect_over(l, REDLOCK_EV_LOST, REDLOCK_E_LOST);
+}
+
+TEST(Machine, a_validity_at_or_past_max_hold_cannot_be_extended) {
+  for (const uint32_t hold : {9'898u, 1'000u}) {
+    Life l = Life::holding(with_hold(hold));
+    EXPECT_EQ(l.machine.extend(l.lock, 10'000), REDLOCK_E_HOLD_LIMIT);
+    EXPECT_EQ(l.time(3'334), Action::start);
+    EXPECT_TRUE(l.lock.hold.probe) << "no renewal";
+    EXPECT_EQ(l.held(at(9'897)), Held::held) << "but what was won stays won";
+  }
+}
+
+TEST(Machine, max_hold_counts_from_the_round_that_was_won) {
+  Options o = with_hold(12'000);
+  o.wait_ms = REDLOCK_WAIT_FOREVER;
+  Life l(o);
+  l.begin(0);
+  l.votes(0, 3, Vote::refused);
+  l.time(l.lock.wake_at);
+  l.begin(1'000);
+  l.votes(0, 3, Vote::granted);
+  EXPECT_EQ(l.lock.hold.limit, at(13'000));
+}
+
+}  // namespace
+}  // namespace redlock

@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: MIT
+//
+// Machine: rounds, and the budget of a lock that waits.
+#include "machine_fixture.hpp"
+
+namespace redlock {
+namespace {
+
+using namespace machine_test;
+
+// ---- rounds ---------------------------------------------------------------------------------------------------
+
+TEST(Machine, a_master_votes_once_per_round) {
+  Life l;
+  l.begin(0);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(l.vote(0, Vote::granted), Action::none);
+  EXPECT_EQ(l.vote(0, Vote::refused), Action::none);
+  EXPECT_EQ(l.vote(0, Vote::failed, REDLOCK_E_OOM), Action::none);
+  EXPECT_EQ(l.lock.state, State::acquiring);
+  EXPECT_EQ(l.lock.round.granted, Masters::of(0));
+  EXPECT_EQ(l.lock.round.refused | l.lock.round.failed, Masters());
+  EXPECT_EQ(l.lock.round.first_error, 0);
+  l.vote(1, Vote::refused);
+  l.vote(1, Vote::granted);
+  l.vote(2, Vote::failed, REDLOCK_E_OOM);
+  l.vote(2, Vote::granted);
+  EXPECT_EQ(l.lock.state, State::acquiring);
+}
+
+TEST(Machine, a_counter_is_heard_with_the_first_answer_only) {
+  Life l;
+  l.begin(0);
+  l.machine.hear(l.lock, 0, {Counter::State::known, 4});
+  EXPECT_EQ(l.lock.fence.counters.top, 4u);
+  l.vote(0, Vote::granted);
+  l.vote(1, Vote::refused);
+  l.vote(2, Vote::failed, REDLOCK_E_OOM);
+  for (MasterIndex m = 0; m < 3; ++m) l.machine.hear(l.lock, m, {Counter::State::ack, 9});
+  EXPECT_EQ(l.lock.fence.counters.top, 4u);
+  EXPECT_EQ(l.lock.fence.counters.acked, Masters());
+}
+
+// Three grant, one refuses, and one has not answered: the three are asked to store a token, and only they vote on it.
+struct Storing : Life {
+  Storing() : Life(fenced()) {
+    begin(0);
+    machine.propose(lock, 7, true);
+    vote(3, Vote::refused);
+    for (MasterIndex m = 0; m < 3; ++m) {
+      machine.hear(lock, m, {Counter::State::known, 9});
+      asked = vote(m, Vote::granted);
+    }
+  }
+  static Options fenced() {
+    Options o = usual();
+    o.fenced = true;
+    return o;
+  }
+  Action asked = Action::none;
+};
+
+TEST(Machine, the_second_part_of_a_fenced_round_knows_who_refused_and_who_has_not_voted) {
+  Storing l;
+  ASSERT_EQ(l.asked, Action::store);
+  EXPECT_EQ(l.lock.fence.token, 10u);
+  EXPECT_EQ(l.lock.round.refused, Masters::of(3));
+  EXPECT_EQ(l.lock.round.failed, Masters()) << "nobody has failed";
+  l.vote(4, Vote::failed, REDLOCK_E_OOM);  // of the first part
+  l.vote(4, Vote::granted);
+  EXPECT_EQ(l.lock.round.granted | l.lock.round.failed, Masters());
+  l.votes(0, 3, Vote::granted);
+  EXPECT_EQ(l.lock.state, State::held);
+  EXPECT_EQ(l.lock.round.granted, Masters::of(0, 1, 2));
+  EXPECT_EQ(l.lock.round.refused, Masters::of(3));
+  EXPECT_EQ(l.lock.round.failed, Masters());
+}
+
+TEST(Machine, a_token_that_too_few_store_is_for_the_masters_to_answer) {
+  Storing l;
+  l.vote(0, Vote::failed, REDLOCK_E_OOM);  // two could still store it, and three must
+  EXPECT_EQ(l.lock.state, State::over);
+  EXPECT_EQ(l.lock.tell.err, REDLOCK_E_LOCKED) << "one refused, one failed, one was not asked";
+  Storing silent;
+  silent.time(node_timeout_ms);
+  EXPECT_EQ(silent.lock.tell.err, REDLOCK_E_NO_QUORUM);
+  EXPECT_EQ(silent.lock.round.failed, Masters::of(0, 1, 2));
+}
+
+TEST(Machine, what_a_round_that_is_over_was_granted_is_not_revoked) {
+  Life l = Life::holding();
+  EXPECT_EQ(l.machine.revoke(l.lock, 0, REDLOCK_E_UNREAD, l.now), Action::none);
+  EXPECT_EQ(l.lock.state, State::held);
+  EXPECT_EQ(l.lock.round.granted, Masters::of(0, 1, 2));
+  EXPECT_EQ(l.lock.round.failed, Masters());
+}
+
+TEST(Machine, only_a_held_lock_is_lost_to_distrust) {
+  Life l(with_wait(REDLOCK_WAIT_FOREVER));
+  EXPECT_EQ(l.machine.distrust(l.lock, Masters::all(5)), Action::none);
+  l.begin(0);
+  l.votes(0, 2, Vote::granted);
+  EXPECT_EQ(l.machine.distrust(l.lock, Masters::all(5)), Action::none);
+  EXPECT_EQ(l.lock.state, State::acquiring);
+  EXPECT_EQ(l.lock.tell.event, 0);
+}
+
+TEST(Machine, a_seal_that_a_script_found_broken_is_the_guards_reason) {
+  Life l;
+  l.begin(0);
+  EXPECT_EQ(l.votes(0, 3, Vote::failed, REDLOCK_E_SEAL), Action::drop);
+  EXPECT_EQ(l.lock.round.guarded, Masters::of(0, 1, 2));
+  expect_over(l, REDLOCK_EV_FAILED, REDLOCK_E_GUARD);
+}
+
+TEST(Machine, which_reasons_are_the_guards) {
+  for (const int error : {REDLOCK_E_UNREAD, REDLOCK_E_UNWATCHED, REDLOCK_E_WALL_CLOCK, REDLOCK_E_REPLID}) {
+    Life l;
+    l.begin(0);
+    l.votes(0, 3, Vote::failed, error);
+    expect_over(l, REDLOCK_EV_FAILED, REDLOCK_E_GUARD);
+  }
+  for (const int error : {REDLOCK_E_NO_GREETING, REDLOCK_E_GONE, REDLOCK_E_DENIED}) {
+    Life l;
+    l.begin(0);
+    l.votes(0, 3, Vote::failed, error);
+    EXPECT_EQ(l.lock.round.guarded, Masters()) << redlock_err_name(error);
+    expect_over(l, REDLOCK_EV_FAILED, REDLOCK_E_NO_QUORUM);
+  }
+}
+
+TEST(Machine, split_rounds_in_a_row_are_counted_up_to_a_limit) {
+  Life l(with_wait(REDLOCK_WAIT_FOREVER));
+  const auto lose = [&l](bool collided) {
+    l.lock.wants = Wants::acquire;
+    ASSERT_TRUE(l.begin(0));
+    if (collided) l.vote(4, Vote::granted);
+    l.votes(0, 3, Vote::refused);
+  };
+  for (unsigned i = 1; i <= 300; ++i) {
+    lose(true);
+    ASSERT_EQ(l.lock.wait.collisions, std::min(i, 255u));
+  }
+  lose(false);
+  EXPECT_EQ(l.lock.wait.collisions, 0);
+}
+
+// Whoever grants in between: a round that is lost is lost.
+TEST(Machine, a_waiter_is_hasty_a_few_times_within_its_plain_pause) {
+  Options options = with_wait(REDLOCK_WAIT_FOREVER);
+  options.retry_delay_ms = 100;
+  Life l(options);
+  const auto not_before = [&l](int64_t ms, bool granted) {
+    l.lock.wants = Wants::acquire;
+    EXPECT_TRUE(l.begin(ms));
+    if (granted) l.vote(4, Vote::granted);
+    l.votes(0, 3, Vote::refused);
+    EXPECT_LE(l.lock.wake_at, at(ms + 100));
+    return l.lock.wait.not_before;
+  };
+  for (int64_t pause : {0, 100, 200}) {
+    for (int64_t ms = pause; ms < pause + 6; ++ms)
+      EXPECT_EQ(not_before(ms, ms % 2 != 0), at(ms)) << "at once, if all is free";
+    for (int64_t ms = pause + 6; ms < pause + 100; ++ms) {
+      EXPECT_EQ(not_before(ms, ms % 3 != 0), l.lock.wake_at);
+      EXPECT_GT(l.lock.wait.not_before, at(ms));
+    }
+  }
+}
+
+TEST(Machine, its_turn_begins_nothing_for_who_is_past_waiting) {
+  const Lock before = Life::holding().lock;
+  Life l = Life::holding();
+  EXPECT_EQ(l.machine.first(l.lock, before), Action::none);
+  EXPECT_EQ(l.lock.state, State::held);
+  EXPECT_EQ(l.lock.turn.in_a_row, 0);
+}
+
+TEST(Machine, who_lets_others_try_sleeps_no_longer_than_any_waiter) {
+  Options options = with_wait(REDLOCK_WAIT_FOREVER);
+  options.retry_delay_ms = 60'000;
+  Life l(options);
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(l.machine.yield(l.lock, at(0)), Action::watch);
+    EXPECT_LE(l.lock.wake_at, at(sleep_max_ms));
+  }
+}
+
+TEST(Machine, late_votes_of_a_round_that_is_over_are_not_heard) {
+  Life l(with_wait(REDLOCK_WAIT_FOREVER));
+  l.begin(0);
+  l.votes(0, 3, Vote::refused);
+  const Round decided = l.lock.round;
+  EXPECT_EQ(l.votes(3, 2, Vote::granted), Action::none);
+  EXPECT_EQ(l.lock.round.granted, decided.granted);
+  EXPECT_EQ(l.lock.state, State::waiting);
+
+  Life held = Life::holding();
+  EXPECT_EQ(held.votes(3, 2, Vote::failed, REDLOCK_E_OOM), Action::none);
+  EXPECT_EQ(held.lock.state, State::held);
+  EXPECT_EQ(held.lock.round.failed, Masters());
+  EXPECT_EQ(held.lock.tell.event, 0);
+}
+
+TEST(Machine, who_is_silent_at_the_deadline_has_failed) {
+  Life l;
+  l.begin(100);
+  l.votes(0, 2, Vote::granted);
+  EXPECT_EQ(l.time(149), Action::none);
+  EXPECT_EQ(l.lock.state, State::acquiring);
+  EXPECT_EQ(l.time(150), Action::drop);
+  expect_over(l, REDLOCK_EV_FAILED, REDLOCK_E_NO_QUORUM);
+  EXPECT_EQ(l.lock.round.failed.count(), 3u);
+  EXPECT_EQ(l.lock.round.first_error, REDLOCK_E_NODE_TIMEOUT);
+}
+
+TEST(Machine, the_first_error_is_kept_at_the_deadline) {
+  Life l;
+  l.begin(0);
+  l.vote(3, Vote::failed, REDLOCK_E_LOADING);
+  l.time(50);
+  EXPECT_EQ(l.lock.round.first_error, REDLOCK_E_LOADING);
+  EXPECT_EQ(l.lock.round.failed.count(), masters);
+}
+
+TEST(Machine, refusals_and_silence_together) {
+  Life l;
+  l.begin(0);
+  l.votes(0, 2, Vote::granted);
+  l.vote(2, Vote::refused);
+  EXPECT_EQ(l.time(50), Action::drop);
+  expect_over(l, REDLOCK_EV_FAILED, REDLOCK_E_LOCKED);
+}
+
+TEST(Machine, won_too_late_to_be_of_use) {
+  Options o = usual();
+  o.ttl_ms = 40;  // valid for 37.6 ms
+  Life late(o);
+  late.begin(0);
+  late.now = Instant::from_ns(37'600'000);
+  EXPECT_EQ(late.votes(0, 3, Vote::granted), Action::drop);
+  expect_over(late, REDLOCK_EV_FAILED, REDLOCK_E_TOO_SLOW);
+
+  Life just(o);
+  just.begin(0);
+  just.now = Instant::from_ns(37'599'999);
+  just.votes(0, 3, Vote::granted);
+  EXPECT_EQ(just.lock.tell.event, REDLOCK_EV_ACQUIRED);
+
+  o = usual();
+  o.min_validity_ms = 9'000;
+  Life little(o);
+  little.begin(0);
+  little.now = Instant::from_ns(at(898).ns() + 1);
+  EXPECT_EQ(little.votes(0, 3, Vote::granted), Action::drop);
+  expect_over(little, REDLOCK_EV_FAILED, REDLOCK_E_TOO_SLOW);
+  Life enough(o);
+  enough.begin(0);
+  enough.now = at(898);
+  enough.votes(0, 3, Vote::granted);
+  EXPECT_EQ(enough.lock.tell.event, REDLOCK_EV_ACQUIRED);
+}
+
+TEST(Machine, an_even_number_of_masters) {
+  Life l;
+  l.machine.init({4, drift, Duration::ms(node_timeout_ms), 30'000, sleep_max_ms, 1});
+  l.begin(0);
+  l.votes(0, 2, Vote::granted);
+  EXPECT_EQ(l.lock.state, State::acquiring);
+  EXPECT_EQ(l.votes(2, 2, Vote::refused), Action::drop);
+  expect_over(l, REDLOCK_EV_FAILED, REDLOCK_E_LOCKED);
+}
+
+// ---- wait budgets ---------------------------------------------------------------------------------------------
+
+TEST(Machine, the_budget_begins_when_the_lock_is_first_looked_at) {
+  Life l(with_wait(30));
+  EXPECT_EQ(l.lock.wait.until, at(30));
+  l.machine.see(l.lock, at(20));
+  EXPECT_EQ(l.lock.wait.until, at(30)) << "once";
+  EXPECT_EQ(l.machine.deadline(l.lock), at(30));
+  Life none(with_wait(REDLOCK_WAIT_NONE));
+  EXPECT_EQ(none.lock.wait.until, Instant::never());
+  Life forever(with_wait(REDLOCK_WAIT_FOREVER));
+  EXPECT_EQ(forever.lock.wait.until, Instant::never());
+}
+
+TEST(Machine, a_budget_that_ends_before_a_round_was_finished) {
+  Life waiting(with_wait(30));
+  EXPECT_EQ(waiting.time(29), Action::none);
+  EXPECT_EQ(waiting.time(30), Action::none);
+  expect_over(waiting, REDLOCK_EV_FAILED, REDLOCK_E_TIMEOUT);
+
+  Life acquiring(with_wait(30));
+  acquiring.begin(1);
+  EXPECT_EQ(acquiring.machine.deadline(acquiring.lock), at(30)) << "before the masters' time is over";
+  EXPECT_EQ(acquiring.time(30), Action::drop);
+  expect_over(acquiring, REDLOCK_EV_FAILED, REDLOCK_E_TIMEOUT);
+}
+
+TEST(Machine, a_budget_that_ends_after_a_round_tells_how_that_ended) {
+  for (const int cause : {REDLOCK_E_LOCKED, REDLOCK_E_NO_QUORUM}) {
+    Life l(with_wait(200));
+    l.begin(0);
+    l.votes(0, 3, cause == REDLOCK_E_LOCKED ? Vote::refused : Vote::failed, REDLOCK_E_OOM);
+    ASSERT_EQ(l.lock.state, State::waiting);
+    ASSERT_EQ(l.time(l.lock.wake_at), Action::start);
+    ASSERT_TRUE(l.machine.begin(l.lock, Masters::all(masters), l.now));
+    EXPECT_EQ(l.time(200), Action::drop);
+    expect_over(l, REDLOCK_EV_FAILED, cause);
+  }
+}
+
+TEST(Machine, a_round_lost_at_the_end_of_the_budget_is_the_last) {
+  Life l(with_wait(30));
+  l.begin(0);
+  l.now = at(30);
+  EXPECT_EQ(l.votes(0, 3, Vote::refused), Action::drop);
+  expect_over(l, REDLOCK_EV_FAILED, REDLOCK_E_LOCKED);
+}
+
+// A pause that would pass the budget is cut for one more round, as long as an eighth of the retry delay is left.
+TEST(Machine, the_last_pause_leaves_time_for_another_round) {
+  for (const bool worthwhile : {true, false}) {
+    unsigned early = 0;
+    for (int i = 0; i < 200; ++i) {
+      Life l(with_wait(40));
+      l.machine.seed(static_cast<uint64_t>(i));
+      l.begin(0);
+      l.now = at(worthwhile ? 27 : 28);
+      l.votes(0, 3, Vote::refused);
+      ASSERT_EQ(l.lock.state, State::waiting);
+      EXPECT_GT(l.lock.wake_at, l.now);
+      EXPECT_LE(l.lock.wake_at, at(40));
+      early += l.lock.wake_at < at(40) && l.lock.wake_at > l.now + Duration::us(100);
+    }
+    // The others' pauses were that short anyhow.
+    EXPECT_TRUE(worthwhile ? early > 180 : early > 5 && early < 50) << early;
+  }
+}
+
+TEST(Machine, pauses_grow_only_while_masters_are_missing) {
+  for (const Vote v : {Vote::refused, Vote::failed}) {
+    Instant longest[8];
+    for (int i = 0; i < 300; ++i) {
+      Life l(with_wait(REDLOCK_WAIT_FOREVER));
+      l.machine.seed(static_cast<uint64_t>(i));
+      for (Instant& longest_of_round : longest) {
+        l.lock.wants = Wants::acquire;
+        ASSERT_TRUE(l.machine.begin(l.lock, Masters::all(masters), at(0)));
+        l.now = at(0);
+        l.votes(0, 3, v, REDLOCK_E_CONNECT);
+        longest_of_round = later(longest_of_round, l.lock.wake_at);
+      }
+    }
+    for (unsigned round = 0; round < 8; ++round) {
+      const int64_t ceiling = v == Vote::refused ? 100 : std::min<int64_t>(int64_t{100} << std::min(round, 6u), 5'000);
+      EXPECT_LE(longest[round], at(ceiling)) << round;
+      EXPECT_GT(longest[round], at(ceiling * 9 / 10)) << round;
+    }
+  }
+}
+
+TEST(Machine, masters_that_come_back_wake_a_waiter) {
+  Life l(with_wait(REDLOCK_WAIT_FOREVER));
+  EXPECT_EQ(l.machine.wake(l.lock), Action::none) << "it wants a round already";
+  l.begin(0);
+  EXPECT_EQ(l.machine.wake(l.lock), Action::none);
+  l.votes(0, 3, Vote::failed, REDLOCK_E_CONNECT);
+  EXPECT_EQ(l.machine.wake(l.lock), Action::start);
+  EXPECT_EQ(l.lock.wants, Wants::acquire);
+  EXPECT_EQ(l.machine.wake(l.lock), Action::none);
+  EXPECT_EQ(l.machine.deadline(l.lock), Instant::never());
+  Life held = Life::holding();
+  EXPECT_EQ(held.machine.wake(held.lock), Action::none);
+}
+
+}  // namespace
+}  // namespace redlock
