@@ -5,7 +5,8 @@
 
 namespace redlock {
 
-int Client::acquire(const Names& names, const Options& options, redlock_event_fn callback, void* user, uint64_t& handle) {
+int Client::acquire(const Names& names, const Options& options, redlock_event_fn callback, void* user,
+                    uint64_t& handle) {
   if (phase_ != Phase::open) return REDLOCK_E_CLOSED;
   Lock* lock = table_.take();
   if (lock == nullptr) return REDLOCK_E_TABLE_FULL;

@@ -3,8 +3,8 @@
 // Claims: which values may lie on which masters, and the deletes that are owed for them.
 //
 // A claim is one value under the names of one lock. It is made when a round starts, before its first SET is handed to
-// any session, and outlives the lock: it is dropped only when no master can have the value any more, or the value can
-// only end by expiry. An ended claim with an unanswered delete is a *debt*. Requests in flight name their claim by
+// any session, and outlives the lock. A claim is freed once no master can still hold the value, or once only expiry can
+// remove it. An ended claim with an unanswered delete is a *debt*. Requests in flight name their claim by
 // its index, so the reply of one round can never be taken for that of another: the value is fresh, and so is the
 // claim.
 //
@@ -20,10 +20,10 @@
 //           +---connection broke----+--error-------------> resting, until a repeat is due
 //
 // Strays. The next greeting usually ends the old connection on the server (master/session). Then no stray is left, and
-// one delete behind that is final, whatever it answers. Where the server does not let us, or is not known to be the same
-// process, a stray SET may be executed behind any delete. So deletes are repeated with back-off until ttl + drift after
-// the connection was up again, and one more follows. A SET that comes even later leaves a key that belongs to no client:
-// others are refused there until the key expires, and no two hold the lock.
+// one delete after that is final, whatever the server answers. Where the server does not let us, or is not known to be
+// the same process, a stray SET may be executed after any delete. So deletes are repeated with back-off until
+// ttl + drift after the connection was up again, and one more follows. A SET that comes even later leaves a key that
+// belongs to no client: others are refused there until the key expires, and no two hold the lock.
 //
 // A debt without a stray SET ends by itself: the master's key expires. It is kept for twice (ttl + drift) from the
 // end, or from a grant that came later, because an unanswered extend may have raised the expiry once more. A stray SET

@@ -17,7 +17,7 @@
 #include "base/settings.hpp"
 #include "client/claims.hpp"
 #include "client/fleet.hpp"
-#include "lock/agenda.hpp"
+#include "lock/due_pages.hpp"
 #include "lock/local_queue.hpp"
 #include "master/session.hpp"
 
@@ -45,7 +45,7 @@ class Client {
   [[gnu::noinline]] void clock_jumped(Instant now);
   void add_entropy(const void* bytes, size_t size);
   size_t entropy_wanted() const { return pool_.wanted(); }
-  // Does the guard want CLOCK_BOOTTIME, read now? It is for clients that live for less than a guard time (master/guard).
+  // Does the guard want CLOCK_BOOTTIME, read now? It helps clients that live for less than a guard time (master/guard).
   bool wants_boot_time() const { return wants_boot_time_; }
   void boot_time(int64_t ms, Instant now);
   void connecting(MasterIndex m, Instant now);
@@ -106,7 +106,10 @@ class Client {
   void status(redlock_status_t& out, Instant now) const;
   void master_status(MasterIndex m, redlock_master_status_t& out) const { master_status(m, out, now_); }
   void master_status(MasterIndex m, redlock_master_status_t& out, Instant now) const;
-  bool present(uint64_t handle) { Lock* lock; return table_.find(handle, lock) == Table::Found::present; }
+  bool present(uint64_t handle) {
+    Lock* lock;
+    return table_.find(handle, lock) == Table::Found::present;
+  }
   // Is an extend of this lock asked for and not decided yet?
   bool extend_open(uint16_t slot) const { return table_[slot].wants == Wants::extend || table_[slot].round.open; }
 
@@ -175,7 +178,7 @@ class Client {
   void clock_stepped(MasterIndex m, Duration by, Instant now);
   void quarantine_stepped(Instant now);
 
-  // Once for each reply, in received(); in line there, which the compiler does by itself only for size.
+  // always_inline: called once per reply from received(); GCC inlines these at -Os but not at -O2.
   [[gnu::always_inline]] inline void route_answer(MasterIndex m, const Reply& reply, Instant now);
   [[gnu::always_inline]] inline void route_round(MasterIndex m, const Reply& reply, Instant now);
   [[gnu::always_inline]] inline void route_vote(MasterIndex m, const Reply& reply, Lock& lock, Instant now);
@@ -204,7 +207,7 @@ class Client {
   Machine machine_;
   Table table_;
   LocalQueue queue_{table_};
-  Agenda agenda_;
+  DuePages due_pages_;
   Claims claims_;
   Fleet fleet_;
   EntropyPool pool_;

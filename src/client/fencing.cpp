@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The client's part of a round by script: which words go to which master, and what is remembered between rounds. A script
-// asks for fencing tokens, takes any number of names, and compares the guard's state by itself.
+// The client's part of a round by script: which words go to which master, and what is remembered between rounds. A
+// script asks for fencing tokens, takes any number of names, and compares the guard's state by itself.
 #include "client/client.hpp"
 
 namespace redlock {
@@ -11,7 +11,7 @@ void Client::propose(Lock& lock) {
 }
 
 void Client::hear(Lock& lock, MasterIndex m, const Counter& counter) {
-  machine_.hear(lock, m, counter);
+  machine_.on_counter(lock, m, counter);
   proposals_.heard(lock.names, counter.value);
 }
 

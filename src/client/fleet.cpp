@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "client/fleet.hpp"
 
-#include "lock/outlook.hpp"
+#include "lock/forecast.hpp"
 #include "lock/quorum.hpp"
 
 namespace redlock {

@@ -30,13 +30,13 @@ class Fleet {
   }
   bool doubts_clocks() const { return !stepped_.empty(); }
   Instant stepped_at() const { return stepped_at_; }  // when the last step was seen
-  // agree: the masters that were asked since stepped_at() and whose clocks agree with ours. Returns the masters that are
-  // to be quarantined now, once. A step that no quorum has confirmed after so long is forgotten.
+  // agree: the masters that were asked since stepped_at() and whose clocks agree with ours. Returns, once, the masters
+  // that are to be quarantined now. A step that no quorum has confirmed after so long is forgotten.
   Masters surely_stepped(Masters agree, Duration patience, Instant now);
 
  private:
   unsigned masters_;
-  Masters stepped_;  // of these no client but this one need know
+  Masters stepped_;  // their clocks were stepped, and other clients may not know yet
   Instant stepped_at_;
 };
 

@@ -17,7 +17,7 @@ namespace redlock {
 bool Client::lacks_key(MasterIndex m, const Reply& reply, Lock& lock, Instant now) {
   const Claim& claim = claims_[reply.claim];
   if (reply.op == Op::token || (claim.pending | claim.stray).has(m)) return false;
-  const Action action = machine_.lacks(lock, m, reply.op == Op::extend ? reply.round : 0);
+  const Action action = machine_.on_key_missing(lock, m, reply.op == Op::extend ? reply.round : 0);
   if (action == Action::none) return false;
   perform(lock, action, now);
   return true;
@@ -47,16 +47,16 @@ void Client::put_back(Lock& lock, Instant now) {
   }
 }
 
-// What a master tells ahead of its answer to our SET is older than our key: it is of the lock's last owner. Ahead of its
-// answer to our extend it may tell of that very extend: servers before 6.2.8 and 7.0.5 do not heed NOLOOP in scripts.
+// What a master tells ahead of its answer to our SET is about the key of the lock's last owner. What it tells ahead of
+// its answer to our extend may be about that very extend: servers before 6.2.8 and 7.0.5 ignore NOLOOP in scripts.
 void Client::alarm(Lock& lock, MasterIndex m, Instant now) {
   if (sessions_[m].owes_answer(lock.claim)) return;
-  machine_.alarm(lock, m, now);
+  machine_.on_key_changed(lock, m, now);
   plan(lock);
   again_ = true;
 }
 
-// Its connection was lost, and what it told of keys with it: only an answer tells what it has now.
+// The connection to m was lost, and notifications about keys with it. Only an answer tells what m has now.
 void Client::alarm_all(MasterIndex m, Instant now) {
   for (unsigned i = 0; i < table_.capacity(); ++i) {
     if (table_[i].state == State::held) alarm(table_[i], m, now);
@@ -66,7 +66,7 @@ void Client::alarm_all(MasterIndex m, Instant now) {
 void Client::forgotten(MasterIndex m, Instant now) {
   for (unsigned i = 0; i < table_.capacity(); ++i) {
     Lock& lock = table_[i];
-    if (lock.state == State::held) perform(lock, machine_.lacks(lock, m, 0), now);
+    if (lock.state == State::held) perform(lock, machine_.on_key_missing(lock, m, 0), now);
   }
 }
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 //
-// What the driver tells a client, replies apart: time, random bytes, the fate of each connection, and that it is its turn.
+// What the driver tells a client, replies apart: time, random bytes, the fate of each connection, the next turn.
 #include "client/client.hpp"
 
 namespace redlock {
 
 void Client::run_due(Instant now) {
   deadline_ = Instant::never();
-  for (unsigned page = 0; page < agenda_.pages(); ++page) {
-    if (now >= agenda_.due(page)) run_locks(page, now);
-    soon(agenda_.due(page));
+  for (unsigned page = 0; page < due_pages_.pages(); ++page) {
+    if (now >= due_pages_.due(page)) run_locks(page, now);
+    soon(due_pages_.due(page));
   }
   const Masters votes = voting();
   for (MasterIndex m = 0; m < settings_.masters; ++m) soon(sessions_[m].on_time(now));
@@ -24,8 +24,8 @@ void Client::run_due(Instant now) {
 }
 
 void Client::run_locks(unsigned page, Instant now) {
-  agenda_.clear(page);
-  for (unsigned i = agenda_.begin(page); i < agenda_.end(page); ++i) {
+  due_pages_.clear(page);
+  for (unsigned i = due_pages_.begin(page); i < due_pages_.end(page); ++i) {
     Lock& lock = table_[i];
     if (lock.state == State::free) continue;
     if (now >= machine_.deadline(lock)) perform(lock, machine_.on_time(lock, now), now);
@@ -41,7 +41,7 @@ void Client::clock_jumped(Instant now) {
     }
   }
   for (MasterIndex m = 0; m < settings_.masters; ++m) sessions_[m].clock_jumped(now);
-  agenda_.all_due(now);  // every deadline is judged anew
+  due_pages_.all_due(now);  // every deadline is judged anew
   soon(now);
 }
 

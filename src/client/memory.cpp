@@ -77,7 +77,7 @@ size_t Client::memory_size(const Settings& s) {
   layout.cut<Lock>(s.locks);
   layout.cut<Instant>(size_t{s.locks} * s.masters);
   layout.cut<LocalQueue::Row>(s.locks);
-  layout.cut<Instant>(Agenda::pages_of(s.locks));
+  layout.cut<Instant>(DuePages::pages_of(s.locks));
   layout.cut<Claim>(s.debts);
   layout.cut<char>(size_t{s.locks + s.debts} * s.resource_bytes);
   layout.cut<Session>(s.masters);
@@ -104,13 +104,13 @@ Client::Client(const Settings& settings, void* memory) : settings_(settings), fl
   Instant* free_at = layout.cut<Instant>(size_t{settings.locks} * settings.masters);
   for (unsigned i = 0; i < settings.locks; ++i) {
     new (&locks[i]) Lock;
-    locks[i].outlook.use(free_at + size_t{i} * settings.masters, settings.masters);
+    locks[i].forecast.use(free_at + size_t{i} * settings.masters, settings.masters);
   }
   table_.init(locks, settings.locks);
   LocalQueue::Row* rows = layout.cut<LocalQueue::Row>(settings.locks);
   for (unsigned i = 0; i < settings.locks; ++i) new (&rows[i]) LocalQueue::Row;
   queue_.init(rows, settings.locks);
-  agenda_.init(layout.cut<Instant>(Agenda::pages_of(settings.locks)), settings.locks);
+  due_pages_.init(layout.cut<Instant>(DuePages::pages_of(settings.locks)), settings.locks);
 
   const unsigned quorum = quorum_of(settings.masters);
   Claim* claims = layout.cut<Claim>(settings.debts);

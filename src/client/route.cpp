@@ -38,7 +38,7 @@ inline void Client::route_answer(MasterIndex m, const Reply& reply, Instant now)
 
 // Does the master have the key? What this tells is more than a vote: it is true whatever round asked.
 inline bool Client::hear_of_key(MasterIndex m, const Reply& reply, Lock& lock, Instant now) {
-  if (reply.meaning.answer == Answer::yes) machine_.has(lock, m);
+  if (reply.meaning.answer == Answer::yes) machine_.on_key_present(lock, m);
   return reply.meaning.answer == Answer::no && lacks_key(m, reply, lock, now);
 }
 
@@ -74,7 +74,8 @@ bool Client::ask_again(MasterIndex m, const Reply& reply, Lock& lock, Instant no
 }
 
 inline void Client::route_vote(MasterIndex m, const Reply& reply, Lock& lock, Instant now) {
-  if (lock.state == State::acquiring && lock.fence.storing != (reply.op == Op::token)) return;  // of the first part, late
+  const bool late = lock.state == State::acquiring && lock.fence.storing != (reply.op == Op::token);
+  if (late) return;  // an answer to the first part of a fenced round
   if (reply.op == Op::acquire_fenced && lock.options.fenced) hear(lock, m, reply.meaning.counter);
   const Vote vote = reply.meaning.answer == Answer::yes  ? Vote::granted
                     : reply.meaning.answer == Answer::no ? Vote::refused
@@ -146,7 +147,7 @@ void Client::hand_on(Lock& lock, Instant now) {
   starts_.remove(&table_[0], table_.index(lock));
   uint16_t first[Names::max];
   const unsigned n = queue_.leave(lock, first);
-  for (unsigned i = 0; i < n; ++i) carry_out(table_[first[i]], machine_.first(table_[first[i]], lock), now);
+  for (unsigned i = 0; i < n; ++i) carry_out(table_[first[i]], machine_.turn_came(table_[first[i]], lock), now);
 }
 
 void Client::carry_out(Lock& lock, Action action, Instant now) {
@@ -201,7 +202,7 @@ void Client::want_round(const Lock& lock) {
 void Client::plan(const Lock& lock) {
   machine_.check(lock);
   const Instant due = machine_.deadline(lock);
-  agenda_.note(table_.index(lock), due);
+  due_pages_.note(table_.index(lock), due);
   soon(due);
 }
 

@@ -16,7 +16,7 @@ void Client::wake_waiters(MasterIndex m, Instant now) {
     } else {
       machine_.master_back(lock, m, sessions_[m].tracked(), now);
       plan(lock);
-      if (!lock.outlook.look().empty()) looks_ = true;
+      if (!lock.forecast.look().empty()) looks_ = true;
     }
   }
   again_ = true;
@@ -32,7 +32,7 @@ void Client::watch(Lock& lock, Instant now) {
   }
   machine_.watch(lock, votes, tracked, now);
   watched_ = true;
-  if (!lock.outlook.look().empty()) looks_ = again_ = true;
+  if (!lock.forecast.look().empty()) looks_ = again_ = true;
 }
 
 // Behind the deletes of the same turn, so that a look does not find a value of our own.
@@ -40,8 +40,8 @@ void Client::send_looks(Instant now) {
   looks_ = false;
   for (unsigned i = 0; i < table_.capacity(); ++i) {
     Lock& lock = table_[i];
-    if (lock.state != State::waiting || lock.outlook.look().empty()) continue;
-    for (MasterIndex m : lock.outlook.look()) {
+    if (lock.state != State::waiting || lock.forecast.look().empty()) continue;
+    for (MasterIndex m : lock.forecast.look()) {
       const bool votes = sessions_[m].votes();
       if (!votes || !sessions_[m].tracked()) {
         machine_.look_away(lock, m, votes, now);
@@ -53,7 +53,7 @@ void Client::send_looks(Instant now) {
   }
 }
 
-// Looks take no place that a delete or a round needs.
+// Leave room for deletes and rounds; looks are optional.
 bool Client::look(Lock& lock, MasterIndex m, Instant now) {
   Session& session = sessions_[m];
   const Command read = Command::look(session.space(), settings_.key_prefix, lock.names);
@@ -76,7 +76,7 @@ void Client::changed(MasterIndex m, Bytes resource, Instant now) {
     Lock& lock = table_[i];
     const bool held = lock.state == State::held;
     if (!held && lock.state != State::waiting && lock.state != State::acquiring) continue;
-    watched_ = watched_ || (!held && (lock.rounds > 0 || lock.outlook.waits()));
+    watched_ = watched_ || (!held && (lock.rounds > 0 || lock.forecast.waits()));
     if (!lock.names.has(resource)) continue;
     if (held) {
       alarm(lock, m, now);
@@ -90,7 +90,7 @@ void Client::change(Lock& lock, MasterIndex m, Instant now) {
   if (lock.state != State::waiting && lock.state != State::acquiring) return;
   machine_.changed(lock, m, now);
   plan(lock);
-  if (!lock.outlook.look().empty()) looks_ = again_ = true;
+  if (!lock.forecast.look().empty()) looks_ = again_ = true;
 }
 
 }  // namespace redlock

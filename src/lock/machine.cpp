@@ -13,12 +13,14 @@ void report(Lock& lock, int event, int err) {
 }
 
 // The wait budget is over: the last round's cause, or that none was finished.
-int out_of_time(const Lock& lock) { return lock.wait.last_cause != 0 ? int{lock.wait.last_cause} : int{REDLOCK_E_TIMEOUT}; }
+int out_of_time(const Lock& lock) {
+  return lock.wait.last_cause != 0 ? int{lock.wait.last_cause} : int{REDLOCK_E_TIMEOUT};
+}
 
-// Is this why the guard does not let a master vote? Its reasons, the seal that a script found broken included, are the
-// last of the list.
+// Is this a reason for which the guard does not let a master vote? These reasons have the lowest numbers. The seal that
+// a script found broken is one of them.
 #define REDLOCK_IS_GUARDS(name, number, text) +(number <= REDLOCK_E_UNREAD && number >= REDLOCK_E_REPLID)
-static_assert((0 REDLOCK_ERROR_MAP(REDLOCK_IS_GUARDS)) == 8, "an error numbered among the guard's would count as one");
+static_assert((0 REDLOCK_ERROR_MAP(REDLOCK_IS_GUARDS)) == 8, "an error between the guard's would count as one");
 #undef REDLOCK_IS_GUARDS
 bool is_guards(int error) { return error <= REDLOCK_E_UNREAD && error >= REDLOCK_E_REPLID; }
 
@@ -39,7 +41,7 @@ void Machine::accept(Lock& lock, const Options& options) const {
   lock.claim = no_slot;
   lock.valid_until = lock.wake_at = lock.defer_until = Instant::never();
   lock.wait.until = lock.hold.limit = Instant::never();
-  lock.outlook.reset();
+  lock.forecast.reset();
   lock.cell.begin(lock.generation);
 }
 
@@ -48,7 +50,8 @@ bool Machine::begin(Lock& lock, Masters asked, Instant t0) {
   uint32_t ttl_ms = lock.options.ttl_ms;
   if (lock.wants == Wants::extend) {
     REDLOCK_ASSERT(lock.state == State::held);
-    ttl_ms = lock.hold.probe ? lock.hold.extend_ttl_ms : ttl_within(t0, lock.hold.extend_ttl_ms, rules_.drift, lock.hold.limit);
+    ttl_ms = lock.hold.extend_ttl_ms;
+    if (!lock.hold.probe) ttl_ms = ttl_within(t0, ttl_ms, rules_.drift, lock.hold.limit);
     if (ttl_ms < lock.hold.extend_ttl_ms && valid_until(t0, ttl_ms, rules_.drift) <= lock.valid_until) {
       lock.wants = Wants::nothing;
       lock.hold.limit = lock.valid_until;
@@ -62,7 +65,7 @@ bool Machine::begin(Lock& lock, Masters asked, Instant t0) {
     lock.state = State::acquiring;
     lock.hold.owners = {};
     lock.hold.lacking = lock.hold.gone = Masters::all(rules_.masters) - asked;
-    lock.outlook.round_begins();
+    lock.forecast.round_begins();
     ++lock.rounds;
   }
   lock.wants = Wants::nothing;
@@ -118,9 +121,9 @@ Action Machine::distrust(Lock& lock, Masters masters) const {
   return owners < quorum_of(rules_.masters) ? lost_early(lock) : Action::none;
 }
 
-// Only what it has itself said of the key lets it be put back: where the first one may still lie, a delete could find that
-// and be taken for the delete of the second, which may be on its way.
-Action Machine::lacks(Lock& lock, MasterIndex m, uint32_t extend_round) const {
+// Put a key back only after the master itself reported it missing. Otherwise the old copy may still be there, and our
+// delete could remove the old copy while the new SET is still in flight.
+Action Machine::on_key_missing(Lock& lock, MasterIndex m, uint32_t extend_round) const {
   lock.hold.lacking.add(m);
   lock.hold.gone.remove(m);
   if (extend_round != 0) lock.hold.gone.add(m);
@@ -138,9 +141,9 @@ uint32_t Machine::put_back_ttl(const Lock& lock, Instant now) const {
   return ttl_ms != 0 && ttl_ms < lock.hold.pace_ms ? ttl_ms + 1 : ttl_ms;  // not short of it by a part of a millisecond
 }
 
-// Another's key is no loss. Word that came behind an answer of the open round is newer than that answer; an answer
-// yet to come knows better.
-void Machine::alarm(Lock& lock, MasterIndex m, Instant now) const {
+// Ignore masters already known to lack our key. If this master has answered the open round, the notification is newer
+// than its answer; if not, the pending answer will tell us.
+void Machine::on_key_changed(Lock& lock, MasterIndex m, Instant now) const {
   const Round& round = lock.round;
   REDLOCK_ASSERT(lock.state == State::held);
   if (lock.hold.lacking.has(m) || lock.hold.alarmed || lock.hold.hurried == hurried_max) return;
@@ -150,7 +153,7 @@ void Machine::alarm(Lock& lock, MasterIndex m, Instant now) const {
   if (!round.open && lock.wants == Wants::nothing) lock.wake_at = now;
 }
 
-void Machine::hear(Lock& lock, MasterIndex m, const Counter& counter) const {
+void Machine::on_counter(Lock& lock, MasterIndex m, const Counter& counter) const {
   const Round& round = lock.round;
   if (!voted(round).has(m)) lock.fence.counters.hear(m, counter);
 }
@@ -185,7 +188,8 @@ Action Machine::decided_fenced(Lock& lock, Instant now) {
   return lost(lock, cause, now);
 }
 
-// The second part of a fenced round: only who granted the names is asked, and has a whole node_timeout again.
+// The second part of a fenced round: only the masters that granted the names are asked. They have a whole node_timeout
+// again.
 Action Machine::store(Lock& lock, uint64_t token, Instant now) const {
   Round& round = lock.round;
   lock.fence.token = token;
@@ -219,7 +223,7 @@ Action Machine::decided(Lock& lock, Instant now) {
   return Action::none;
 }
 
-// Who was not asked to store the token has not refused it, either.
+// A master that was not asked to store the token has not refused the token.
 int Machine::why_lost(const Round& round) const {
   const unsigned without = (round.failed | round.unasked).count();
   return lost_because(rules_.masters, without, round.guarded.count());

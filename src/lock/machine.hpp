@@ -38,7 +38,7 @@
 #include "base/types.hpp"
 #include "lock/cell.hpp"
 #include "lock/fence.hpp"
-#include "lock/outlook.hpp"
+#include "lock/forecast.hpp"
 #include "lock/quorum.hpp"
 #include "lock/validity.hpp"
 
@@ -154,7 +154,7 @@ struct Lock : Life {
   Names names;
   redlock_event_fn callback;
   void* user;
-  Outlook outlook;
+  Forecast forecast;
   Link start;  // its place among the locks that want a round
   Link told;   // its place among the locks with an event
   State state = State::free;
@@ -195,7 +195,7 @@ class Machine {
   // This master has the token, or is being asked to store it.
   void token_told(Lock& lock, MasterIndex m) const { lock.fence.told.add(m); }
   // What a master says of the counter, before its vote.
-  void hear(Lock& lock, MasterIndex m, const Counter& counter) const;
+  void on_counter(Lock& lock, MasterIndex m, const Counter& counter) const;
   Action vote(Lock& lock, MasterIndex m, Vote vote, int error, Instant now) {
     Round& round = lock.round;
     if (!round.open || voted(round).has(m)) return Action::none;
@@ -207,13 +207,13 @@ class Machine {
   // This master may have forgotten what it granted: its vote for an open round does not count any more.
   Action revoke(Lock& lock, MasterIndex m, int error, Instant now);
   // What a master says of the lock's value, in whatever round it was asked.
-  void has(Lock& lock, MasterIndex m) const {
+  void on_key_present(Lock& lock, MasterIndex m) const {
     lock.hold.owners.add(m);
     lock.hold.lacking.remove(m);
     lock.hold.gone.remove(m);
   }
   // Gone or foreign there. extend_round: the round that asked, if it was an extend; else 0.
-  Action lacks(Lock& lock, MasterIndex m, uint32_t extend_round) const;
+  Action on_key_missing(Lock& lock, MasterIndex m, uint32_t extend_round) const;
   // For how long a key is put back: as long as the lock is valid; 0: it is not worth it.
   uint32_t put_back_ttl(const Lock& lock, Instant now) const;
   // The key is being put back there: until that is answered the master may have it.
@@ -222,8 +222,8 @@ class Machine {
     lock.hold.gone.remove(m);
   }
   // The key of a held lock may have changed there.
-  void alarm(Lock& lock, MasterIndex m, Instant now) const;
-  // These masters are not believed any more: a held lock needs a quorum of others.
+  void on_key_changed(Lock& lock, MasterIndex m, Instant now) const;
+  // These masters are not believed any more. A held lock needs a quorum of the others.
   Action distrust(Lock& lock, Masters masters) const;
 
   Action on_time(Lock& lock, Instant now);
@@ -249,7 +249,7 @@ class Machine {
   // ---- a waiter behind another of this client
   Action queue(Lock& lock) const;  // it is not its turn: it sends nothing
   // The one before it is over: its turn, but that of other clients first when it yields.
-  Action first(Lock& lock, const Lock& before) const;
+  Action turn_came(Lock& lock, const Lock& before) const;
   Action yield(Lock& lock, Instant now);
 
   int extend(Lock& lock, uint32_t ttl_ms) const;  // 0 or enum redlock_err
@@ -308,7 +308,7 @@ class Machine {
 
   Rules rules_ = {};
   Random random_;
-  // They go round soon, where a test sees it, and not after weeks. No round has 0: a put-back has.
+  // Start just below UINT32_MAX so that every test covers wrap-around. 0 is reserved for put-backs.
   uint32_t rounds_ = UINT32_MAX - 8;
 };
 

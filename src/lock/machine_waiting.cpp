@@ -35,7 +35,8 @@ Action Machine::lost(Lock& lock, int cause, Instant now) {
     fail(lock, cause);
     return Action::drop;
   }
-  Duration pause = pause_after(cause, lock.options.retry_delay_ms, lock.rounds - 1, rules_.sleep_max_ms, random_.next());
+  Duration pause =
+      pause_after(cause, lock.options.retry_delay_ms, lock.rounds - 1, rules_.sleep_max_ms, random_.next());
   // A pause beyond the budget is cut for one more try, but not again and again as the end comes near.
   const Duration budget = left(lock.wait.until, now);
   if (pause >= budget) {
@@ -44,8 +45,8 @@ Action Machine::lost(Lock& lock, int cause, Instant now) {
   }
   lock.state = State::waiting;
   lock.wake_at = now + pause;
-  // Who is told again and again that a quorum is free, and then is refused, is told wrong: a server's clock stands still, say.
-  // It asks no more often than the plain timer.
+  // A waiter that is repeatedly told 'free' and then refused is being misled (for example by a stopped server clock).
+  // Fall back to the plain timer.
   if (now >= lock.wait.hasty_until) {
     lock.wait.hasty_until = now + plain_pause(lock);
     lock.wait.hasty = 0;
@@ -68,44 +69,44 @@ void Machine::watch(Lock& lock, Masters votes, Masters tracked, Instant now) {
   if (tracked.empty()) return;
   const Duration half = Duration::us(int64_t{rules_.sleep_max_ms} * 500);
   lock.wait.net_at = now + half + lot(half);
-  lock.outlook.wait(votes, tracked, lock.round.refused, lock.wake_at);
+  lock.forecast.wait(votes, tracked, lock.round.refused, lock.wake_at);
   plan_round(lock, true, now);
 }
 
 void Machine::look_sent(Lock& lock, MasterIndex m, Instant now) {
-  lock.outlook.look_sent(m);
+  lock.forecast.look_sent(m);
   plan_round(lock, false, now);
 }
 
 void Machine::look_away(Lock& lock, MasterIndex m, bool votes, Instant now) {
-  lock.outlook.look_away(m, votes ? poll_at(lock, now) : Instant::never());
+  lock.forecast.look_away(m, votes ? poll_at(lock, now) : Instant::never());
   plan_round(lock, false, now);
 }
 
 void Machine::looked(Lock& lock, MasterIndex m, int64_t ttl, Instant now) {
-  lock.outlook.looked(m, ttl, now, poll_at(lock, now));
+  lock.forecast.looked(m, ttl, now, poll_at(lock, now));
   plan_round(lock, false, now);
 }
 
 void Machine::changed(Lock& lock, MasterIndex m, Instant now) {
-  if (!lock.outlook.changed(m, now)) lock.outlook.look_away(m, poll_at(lock, now));
+  if (!lock.forecast.changed(m, now)) lock.forecast.look_away(m, poll_at(lock, now));
   plan_round(lock, false, now);
 }
 
 void Machine::master_left(Lock& lock, MasterIndex m, Instant now) {
-  lock.outlook.left(m);
+  lock.forecast.left(m);
   plan_round(lock, false, now);
 }
 
 void Machine::master_back(Lock& lock, MasterIndex m, bool tracked, Instant now) {
-  lock.outlook.back(m, tracked, poll_at(lock, now));
+  lock.forecast.back(m, tracked, poll_at(lock, now));
   plan_round(lock, false, now);
 }
 
 // Every news may bring the next round nearer or put it off; the same news draws no new lot.
 void Machine::plan_round(Lock& lock, bool anew, Instant now) {
-  if (lock.state != State::waiting || !lock.outlook.waits() || lock.wants != Wants::nothing) return;
-  const Instant at = lock.outlook.quorum_at();
+  if (lock.state != State::waiting || !lock.forecast.waits() || lock.wants != Wants::nothing) return;
+  const Instant at = lock.forecast.quorum_at();
   const bool as_before = at == lock.wait.planned_for || (at <= now && lock.wait.planned_for <= now);
   if (as_before && !anew) return;
   lock.wait.planned_for = at;
@@ -131,7 +132,7 @@ Action Machine::queue(Lock& lock) const {
   return lock.options.wait_ms == 0 ? fail(lock, REDLOCK_E_LOCKED) : Action::none;
 }
 
-Action Machine::first(Lock& lock, const Lock& before) const {
+Action Machine::turn_came(Lock& lock, const Lock& before) const {
   if (lock.state != State::waiting || lock.wants != Wants::nothing) return Action::none;  // not even looked at yet
   const bool was_held = before.valid_until != Instant::never();
   lock.turn.in_a_row = static_cast<uint16_t>(was_held ? before.turn.in_a_row + 1 : before.turn.in_a_row);

@@ -301,7 +301,7 @@ void expect_enough_and_not_wasteful(const Settings& s) {
                           84 + s.locks * (60 + s.key_prefix.size + s.resource_bytes + REDLOCK_VALUE_MAX));
   size_t parts =
       s.locks * (sizeof(Lock) + sizeof(LocalQueue::Row) + sizeof(Proposals::Place) + s.masters * sizeof(Instant));
-  parts += Agenda::pages_of(s.locks) * sizeof(Instant);
+  parts += DuePages::pages_of(s.locks) * sizeof(Instant);
   parts += s.debts * sizeof(Claim) + s.masters * sizeof(Session);
   parts += size_t{s.locks + s.debts} * s.resource_bytes;
   char key[meta_key_max], fingerprint[fingerprint_max];

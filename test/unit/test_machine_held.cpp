@@ -7,6 +7,7 @@ namespace redlock {
 namespace {
 
 using namespace machine_test;
+using machine_test::Life;  // not the part of a lock
 
 // ---- extending ------------------------------------------------------------------------------------------------
 
@@ -168,14 +169,14 @@ TEST(Machine, a_question_is_neither_told_nor_in_the_way) {
 
 TEST(Machine, lost_at_once_when_fewer_than_a_quorum_may_have_the_key) {
   Life l = Life::holding();
-  EXPECT_EQ(l.machine.lacks(l.lock, 0, 0), Action::none);
-  EXPECT_EQ(l.machine.lacks(l.lock, 0, 0), Action::none) << "one master is one";
-  EXPECT_EQ(l.machine.lacks(l.lock, 4, 0), Action::none);
-  l.machine.has(l.lock, 4);
-  EXPECT_EQ(l.machine.lacks(l.lock, 3, 0), Action::none);
+  EXPECT_EQ(l.machine.on_key_missing(l.lock, 0, 0), Action::none);
+  EXPECT_EQ(l.machine.on_key_missing(l.lock, 0, 0), Action::none) << "one master is one";
+  EXPECT_EQ(l.machine.on_key_missing(l.lock, 4, 0), Action::none);
+  l.machine.on_key_present(l.lock, 4);
+  EXPECT_EQ(l.machine.on_key_missing(l.lock, 3, 0), Action::none);
   l.machine.put_back_sent(l.lock, 3);
-  EXPECT_EQ(l.machine.lacks(l.lock, 4, 0), Action::none);
-  EXPECT_EQ(l.machine.lacks(l.lock, 1, 0), Action::linger) << "no key is deleted that a check vouched for";
+  EXPECT_EQ(l.machine.on_key_missing(l.lock, 4, 0), Action::none);
+  EXPECT_EQ(l.machine.on_key_missing(l.lock, 1, 0), Action::linger) << "no key is deleted that a check vouched for";
   expect_over(l, REDLOCK_EV_LOST, REDLOCK_E_LOST);
   EXPECT_EQ(l.held(l.now), Held::lost);
 }
@@ -183,7 +184,7 @@ TEST(Machine, lost_at_once_when_fewer_than_a_quorum_may_have_the_key) {
 TEST(Machine, a_key_is_put_back_behind_a_round_that_was_won_and_never_behind_another) {
   Life l = Life::extending(4'000);
   const uint32_t round = l.lock.round.number;
-  EXPECT_EQ(l.machine.lacks(l.lock, 0, round), Action::none) << "not decided";
+  EXPECT_EQ(l.machine.on_key_missing(l.lock, 0, round), Action::none) << "not decided";
   l.vote(0, Vote::refused);
   l.votes(1, 2, Vote::granted);
   EXPECT_EQ(l.vote(3, Vote::granted), Action::put_back);
@@ -191,14 +192,14 @@ TEST(Machine, a_key_is_put_back_behind_a_round_that_was_won_and_never_behind_ano
   EXPECT_EQ(l.machine.put_back_ttl(l.lock, at(5'000)), 8'990u);
   EXPECT_GE(at(5'000) + Duration::ns(8'990'000'000 * 99 / 100 - 2'000'000), l.lock.valid_until);
   l.machine.put_back_sent(l.lock, 0);
-  EXPECT_EQ(l.machine.lacks(l.lock, 4, round), Action::put_back) << "the last answer of the same round";
-  EXPECT_EQ(l.machine.lacks(l.lock, 0, 0), Action::none) << "its SET was refused";
+  EXPECT_EQ(l.machine.on_key_missing(l.lock, 4, round), Action::put_back) << "the last answer of the same round";
+  EXPECT_EQ(l.machine.on_key_missing(l.lock, 0, 0), Action::none) << "its SET was refused";
   EXPECT_EQ(l.machine.put_back_ttl(l.lock, l.lock.valid_until), 0u);
 
   Life lost = Life::extending(4'000);
   const uint32_t lost_round = lost.lock.round.number;
   EXPECT_EQ(lost.votes(0, 3, Vote::failed, REDLOCK_E_SUSPECT), Action::none);
-  EXPECT_EQ(lost.machine.lacks(lost.lock, 4, lost_round), Action::none);
+  EXPECT_EQ(lost.machine.on_key_missing(lost.lock, 4, lost_round), Action::none);
 
   Life over = Life::holding();
   over.machine.release(over.lock);
@@ -209,35 +210,35 @@ TEST(Machine, a_key_is_put_back_behind_a_round_that_was_won_and_never_behind_ano
 TEST(Machine, a_key_is_put_back_only_where_the_master_has_said_that_it_is_gone) {
   for (const bool distrusted : {true, false}) {
     Life l = Life::extending(4'000);
-    for (MasterIndex m = 0; m < 5; ++m) l.machine.has(l.lock, m);
+    for (MasterIndex m = 0; m < 5; ++m) l.machine.on_key_present(l.lock, m);
     const uint32_t round = l.lock.round.number;
-    EXPECT_EQ(distrusted ? l.machine.distrust(l.lock, Masters::of(4)) : l.machine.lacks(l.lock, 4, 0), Action::none);
+    EXPECT_EQ(distrusted ? l.machine.distrust(l.lock, Masters::of(4)) : l.machine.on_key_missing(l.lock, 4, 0), Action::none);
     EXPECT_EQ(l.lock.hold.lacking, Masters::of(4));
     EXPECT_EQ(l.votes(0, 3, Vote::granted), Action::none);
-    EXPECT_EQ(l.machine.lacks(l.lock, 4, round), Action::put_back);
+    EXPECT_EQ(l.machine.on_key_missing(l.lock, 4, round), Action::put_back);
     EXPECT_EQ(l.lock.hold.gone, Masters::of(4));
     l.machine.put_back_sent(l.lock, 4);
     EXPECT_EQ(l.lock.hold.gone | l.lock.hold.lacking, Masters());
   }
   Life gone = Life::extending(4'000);
-  gone.machine.lacks(gone.lock, 4, gone.lock.round.number);
+  gone.machine.on_key_missing(gone.lock, 4, gone.lock.round.number);
   gone.machine.distrust(gone.lock, Masters::of(4));
   EXPECT_EQ(gone.lock.hold.gone, Masters()) << "it may come back with an old key";
 }
 
 TEST(Machine, word_of_a_change_brings_the_next_round_forward) {
   Life l = Life::holding();
-  l.machine.alarm(l.lock, 2, at(100));
+  l.machine.on_key_changed(l.lock, 2, at(100));
   EXPECT_EQ(l.machine.deadline(l.lock), at(100));
   ASSERT_EQ(l.time(100), Action::start);
   ASSERT_TRUE(l.begin(100));
-  l.machine.alarm(l.lock, 2, at(101));
+  l.machine.on_key_changed(l.lock, 2, at(101));
   l.votes(0, 3, Vote::granted);
   EXPECT_EQ(l.machine.deadline(l.lock), a_third_after(100)) << "the answer came behind the word";
   ASSERT_EQ(l.time(3'434), Action::start);
   ASSERT_TRUE(l.begin(3'434));
   l.vote(0, Vote::granted);
-  l.machine.alarm(l.lock, 0, at(3'435));
+  l.machine.on_key_changed(l.lock, 0, at(3'435));
   l.votes(1, 2, Vote::granted);
   EXPECT_LE(l.machine.deadline(l.lock), at(3'435)) << "the word came behind the answer";
 }
@@ -252,13 +253,13 @@ TEST(Machine, word_without_end_brings_few_rounds) {
       l.told();
       ++rounds;
     }
-    l.machine.alarm(l.lock, static_cast<MasterIndex>(t % masters), l.now);
+    l.machine.on_key_changed(l.lock, static_cast<MasterIndex>(t % masters), l.now);
   }
   EXPECT_LE(rounds, 3u * 9u);
   EXPECT_GE(rounds, 9u);
   Life other = Life::holding();
-  other.machine.lacks(other.lock, 2, 0);
-  other.machine.alarm(other.lock, 2, at(1));
+  other.machine.on_key_missing(other.lock, 2, 0);
+  other.machine.on_key_changed(other.lock, 2, at(1));
   EXPECT_EQ(other.machine.deadline(other.lock), a_third_after(0)) << "another's key";
 }
 
@@ -267,11 +268,11 @@ TEST(Machine, where_no_look_can_be_sent_a_waiter_tries_or_waits) {
   for (const bool votes : {true, false}) {
     Instant free_at[masters];
     Life l(with_wait(REDLOCK_WAIT_FOREVER));
-    l.lock.outlook.use(free_at, masters);
+    l.lock.forecast.use(free_at, masters);
     l.begin(0);
     ASSERT_EQ(l.votes(0, 3, Vote::refused), Action::watch);
     l.machine.watch(l.lock, Masters::all(5), Masters::all(5), l.now);
-    ASSERT_EQ(l.lock.outlook.look(), Masters::all(5));
+    ASSERT_EQ(l.lock.forecast.look(), Masters::all(5));
     for (MasterIndex m = 0; m < masters; ++m) l.machine.look_sent(l.lock, m, l.now);
     EXPECT_GE(l.lock.wake_at, at(sleep_max_ms / 2)) << "nothing is known: its own timer";
     for (MasterIndex m = 0; m < 3; ++m) l.machine.look_away(l.lock, m, votes, l.now);

@@ -7,6 +7,7 @@ namespace redlock {
 namespace {
 
 using namespace machine_test;
+using machine_test::Life;  // not the part of a lock
 
 // ---- rounds ---------------------------------------------------------------------------------------------------
 
@@ -30,12 +31,12 @@ TEST(Machine, a_master_votes_once_per_round) {
 TEST(Machine, a_counter_is_heard_with_the_first_answer_only) {
   Life l;
   l.begin(0);
-  l.machine.hear(l.lock, 0, {Counter::State::known, 4});
+  l.machine.on_counter(l.lock, 0, {Counter::State::known, 4});
   EXPECT_EQ(l.lock.fence.counters.top, 4u);
   l.vote(0, Vote::granted);
   l.vote(1, Vote::refused);
   l.vote(2, Vote::failed, REDLOCK_E_OOM);
-  for (MasterIndex m = 0; m < 3; ++m) l.machine.hear(l.lock, m, {Counter::State::ack, 9});
+  for (MasterIndex m = 0; m < 3; ++m) l.machine.on_counter(l.lock, m, {Counter::State::ack, 9});
   EXPECT_EQ(l.lock.fence.counters.top, 4u);
   EXPECT_EQ(l.lock.fence.counters.acked, Masters());
 }
@@ -158,8 +159,7 @@ TEST(Machine, a_waiter_is_hasty_a_few_times_within_its_plain_pause) {
     return l.lock.wait.not_before;
   };
   for (int64_t pause : {0, 100, 200}) {
-    for (int64_t ms = pause; ms < pause + 6; ++ms)
-      EXPECT_EQ(not_before(ms, ms % 2 != 0), at(ms)) << "at once, if all is free";
+    for (int64_t ms = pause; ms < pause + 6; ++ms) EXPECT_EQ(not_before(ms, ms % 2 != 0), at(ms)) << "at once, if all is free";
     for (int64_t ms = pause + 6; ms < pause + 100; ++ms) {
       EXPECT_EQ(not_before(ms, ms % 3 != 0), l.lock.wake_at);
       EXPECT_GT(l.lock.wait.not_before, at(ms));
@@ -170,7 +170,7 @@ TEST(Machine, a_waiter_is_hasty_a_few_times_within_its_plain_pause) {
 TEST(Machine, its_turn_begins_nothing_for_who_is_past_waiting) {
   const Lock before = Life::holding().lock;
   Life l = Life::holding();
-  EXPECT_EQ(l.machine.first(l.lock, before), Action::none);
+  EXPECT_EQ(l.machine.turn_came(l.lock, before), Action::none);
   EXPECT_EQ(l.lock.state, State::held);
   EXPECT_EQ(l.lock.turn.in_a_row, 0);
 }

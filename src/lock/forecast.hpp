@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Outlook: when is a quorum plausibly free? What one waiter knows of the masters, and what follows for its next round.
+// Forecast: when is a quorum plausibly free? What one waiter knows of the masters, and what follows for its next round.
 //
 // A waiter that lost to another holder reads, behind its deletes, how long the key will live on each master, and is
 // told when the key changes (CLIENT TRACKING). So for every master there is an instant from which its key may be
@@ -10,8 +10,8 @@
 //     lives for t              now + t + 2 ms: the server's milliseconds, and "expired" is after, not at
 //     without expiry, unanswered, or the master does not vote: never
 //     the server does not track, or answers an error: when the plain timer would try again
-//     it was not sent the last SET, or failed: likewise, and no push changes that. An empty place there is no vote; and
-//     waiters that lose for want of one push each other with every SET and delete
+//     it was not sent the last SET, or failed: when the plain timer would try again; pushes are ignored there, because
+//     a free key does not make it vote and waiters would otherwise keep waking each other
 //
 // A quorum is plausibly free from the Q-th smallest of these. Before that a round could not be won and none is begun:
 // a renewal by the holder is only another look at the key. At that instant every waiter knows as much as any other, so
@@ -21,8 +21,8 @@
 //
 // Nothing of this is relied on. Pushes may come late, or never, and looks may be refused: the local timer (net_at)
 // tries again in any case. Looks are rationed, because a server whose tracking table is full drops a registration for
-// each new one, and two waiters would push each other for ever. Where a lock goes from hand to hand many times in a second,
-// they are used up soon, and pushes alone bring the plain timer forward.
+// each new one, and two waiters would wake each other for ever. Where a lock goes from hand to hand many times in a
+// second, the looks of that second are soon used up. Then a push only brings the plain timer forward.
 #pragma once
 #include "base/masters.hpp"
 #include "base/time.hpp"
@@ -48,8 +48,8 @@ constexpr int64_t ttl_unknown = -3;  // the look was answered by an error
 }
 
 // How long after that instant a waiter tries at the latest. Twice as long after each round in a row that was split with
-// others, up to the plain pause: who splits a round again and again does not race for the lock, but for what is left
-// beside an owner whom it takes for gone.
+// others, up to the plain pause. A waiter that keeps splitting rounds is usually fighting over the minority of masters
+// that the current owner does not hold.
 constexpr Duration race_window(Duration round_took, unsigned collisions, uint32_t retry_delay_ms) {
   const Duration least = Duration::us(100), most = Duration::ms(retry_delay_ms);
   const Duration took = round_took < least ? least : round_took;
@@ -58,7 +58,7 @@ constexpr Duration race_window(Duration round_took, unsigned collisions, uint32_
   return wide < most ? wide : most;
 }
 
-class Outlook {
+class Forecast {
  public:
   // Looks at one master in a second, on average over all masters.
   static constexpr unsigned ration_per_master = 8;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "lock/outlook.hpp"
+#include "lock/forecast.hpp"
 
 namespace redlock {
 namespace {
@@ -10,7 +10,7 @@ constexpr int64_t ttl_believed_ms = int64_t{REDLOCK_MAX_TTL_MS_MAX} * 2;
 
 }  // namespace
 
-void Outlook::reset() {
+void Forecast::reset() {
   look_ = looked_ = plain_ = {};
   waits_ = false;
   ration_ = 0;
@@ -18,12 +18,12 @@ void Outlook::reset() {
   memset(unanswered_, 0, sizeof unanswered_);
 }
 
-void Outlook::round_begins() {
+void Forecast::round_begins() {
   waits_ = false;
   look_ = looked_ = plain_ = {};
 }
 
-void Outlook::wait(Masters votes, Masters tracked, Masters refused, Instant poll_at) {
+void Forecast::wait(Masters votes, Masters tracked, Masters refused, Instant poll_at) {
   REDLOCK_ASSERT(((votes | tracked | refused) - Masters::all(masters_)).empty());
   waits_ = true;
   const Masters known = looked_ & refused;
@@ -35,14 +35,14 @@ void Outlook::wait(Masters votes, Masters tracked, Masters refused, Instant poll
   plain_ = votes - tracked;
 }
 
-void Outlook::look_sent(MasterIndex m) {
+void Forecast::look_sent(MasterIndex m) {
   if (unanswered_[m] < UINT8_MAX) ++unanswered_[m];
   free_at_[m] = Instant::never();
   look_.remove(m);
   if (!waits_) looked_.add(m);
 }
 
-void Outlook::looked(MasterIndex m, int64_t ttl, Instant now, Instant poll_at) {
+void Forecast::looked(MasterIndex m, int64_t ttl, Instant now, Instant poll_at) {
   if (unanswered_[m] == 0 || --unanswered_[m] != 0 || plain_.has(m)) return;
   if (ttl == ttl_gone) {
     free_at_[m] = now;
@@ -53,8 +53,8 @@ void Outlook::looked(MasterIndex m, int64_t ttl, Instant now, Instant poll_at) {
   }
 }
 
-// An answer that is under way was given after the push: it knows better.
-bool Outlook::changed(MasterIndex m, Instant now) {
+// A look is still in flight; its answer is newer than this push.
+bool Forecast::changed(MasterIndex m, Instant now) {
   if (unanswered_[m] != 0) return true;
   looked_.remove(m);
   if (!waits_ || (look_ | plain_).has(m)) return true;
@@ -69,12 +69,12 @@ bool Outlook::changed(MasterIndex m, Instant now) {
   return true;
 }
 
-void Outlook::left(MasterIndex m) {
+void Forecast::left(MasterIndex m) {
   forget(m);
   unanswered_[m] = 0;
 }
 
-void Outlook::back(MasterIndex m, bool tracked, Instant poll_at) {
+void Forecast::back(MasterIndex m, bool tracked, Instant poll_at) {
   if (!waits_) return;
   if (tracked) {
     look_.add(m);
@@ -84,12 +84,12 @@ void Outlook::back(MasterIndex m, bool tracked, Instant poll_at) {
   }
 }
 
-void Outlook::look_away(MasterIndex m, Instant free_at) {
+void Forecast::look_away(MasterIndex m, Instant free_at) {
   forget(m);
   free_at_[m] = free_at;
 }
 
-void Outlook::forget(MasterIndex m) {
+void Forecast::forget(MasterIndex m) {
   looked_.remove(m);
   look_.remove(m);
   plain_.remove(m);

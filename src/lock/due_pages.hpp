@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
 //
-// Agenda: when a lock of the table is due. It keeps one instant for each page of 64 locks, before which nothing on
-// that page is due, and the table's owner looks through a page when its instant comes. So a table of thousands of
-// held locks, some of which is due at any moment, costs a look at each page and through one of them; a table of up to
-// 64 is one page.
+// DuePages: when a lock of the table is due. There is one instant for each page of 64 locks; nothing on the page is due
+// before that instant. The table's owner looks through a page when the page's instant comes. So in a table of thousands
+// of held locks, of which one is due at any moment, finding that lock costs a look at each page and at 64 locks.
 //
-// An instant may be early, never late: it only moves nearer, and when the page has been looked through it is set anew.
+// An instant may be early and is never late: it only moves nearer, until the page has been looked through and the
+// instant is set anew.
 #pragma once
 #include "base/time.hpp"
 #include "base/types.hpp"
 
 namespace redlock {
 
-class Agenda {
+class DuePages {
  public:
   static constexpr unsigned page_locks = 64;
   static constexpr unsigned pages_of(unsigned locks) { return (locks + page_locks - 1) / page_locks; }

@@ -2,7 +2,7 @@
 //
 // When is a quorum plausibly free? The rule over all small inputs against a dumb second answer, and what one waiter
 // learns, step by step.
-#include "lock/outlook.hpp"
+#include "lock/forecast.hpp"
 
 #include <gtest/gtest.h>
 
@@ -47,50 +47,50 @@ TEST(RaceWindow, follows_the_round_and_the_collisions_within_bounds) {
 
 struct Waiter {
   explicit Waiter(unsigned n) : free_at(n) {
-    outlook.use(free_at.data(), n);
-    outlook.reset();
+    forecast.use(free_at.data(), n);
+    forecast.reset();
   }
   // Lost the first round to a holder on all masters, and has looked.
   static Waiter looking(unsigned n = 3) {
     Waiter w(n);
     const Masters all = Masters::all(n);
-    w.outlook.round_begins();
-    w.outlook.wait(all, all, all, at(50));
-    for (MasterIndex m = 0; m < n; ++m) w.outlook.look_sent(m);
+    w.forecast.round_begins();
+    w.forecast.wait(all, all, all, at(50));
+    for (MasterIndex m = 0; m < n; ++m) w.forecast.look_sent(m);
     return w;
   }
-  void looked(MasterIndex m, int64_t ttl, int64_t now_ms) { outlook.looked(m, ttl, at(now_ms), at(now_ms + 60)); }
+  void looked(MasterIndex m, int64_t ttl, int64_t now_ms) { forecast.looked(m, ttl, at(now_ms), at(now_ms + 60)); }
   void changed(MasterIndex m, int64_t now_ms) {
-    if (!outlook.changed(m, at(now_ms))) outlook.look_away(m, at(now_ms + 60));
+    if (!forecast.changed(m, at(now_ms))) forecast.look_away(m, at(now_ms + 60));
   }
 
   std::vector<Instant> free_at;
-  Outlook outlook;
+  Forecast forecast;
 };
 
-TEST(Outlook, looks_where_it_is_told_of_changes_and_polls_the_rest) {
+TEST(Forecast, looks_where_it_is_told_of_changes_and_polls_the_rest) {
   Waiter w(5);
-  w.outlook.round_begins();
-  w.outlook.wait(Masters::all(4), Masters::all(3), Masters::all(5), at(50));
-  EXPECT_EQ(w.outlook.look(), Masters::all(3));
+  w.forecast.round_begins();
+  w.forecast.wait(Masters::all(4), Masters::all(3), Masters::all(5), at(50));
+  EXPECT_EQ(w.forecast.look(), Masters::all(3));
   EXPECT_EQ(w.free_at[0], never);
   EXPECT_EQ(w.free_at[3], at(50)) << "votes, but tells nothing";
   EXPECT_EQ(w.free_at[4], never) << "does not vote";
-  EXPECT_TRUE(w.outlook.waits());
-  w.outlook.round_begins();
-  EXPECT_EQ(w.outlook.look(), Masters());
-  EXPECT_FALSE(w.outlook.waits());
+  EXPECT_TRUE(w.forecast.waits());
+  w.forecast.round_begins();
+  EXPECT_EQ(w.forecast.look(), Masters());
+  EXPECT_FALSE(w.forecast.waits());
 }
 
-TEST(Outlook, what_a_look_says) {
+TEST(Forecast, what_a_look_says) {
   Waiter w = Waiter::looking();
-  EXPECT_EQ(w.outlook.look(), Masters());
-  EXPECT_EQ(w.outlook.quorum_at(), never) << "nothing is known yet";
+  EXPECT_EQ(w.forecast.look(), Masters());
+  EXPECT_EQ(w.forecast.quorum_at(), never) << "nothing is known yet";
   w.looked(0, 700, 10);
   EXPECT_EQ(w.free_at[0], at(712)) << "the server's milliseconds, and expired is after";
   w.looked(1, ttl_gone, 10);
   EXPECT_EQ(w.free_at[1], at(10));
-  EXPECT_EQ(w.outlook.quorum_at(), at(712));
+  EXPECT_EQ(w.forecast.quorum_at(), at(712));
   w.looked(2, ttl_none, 10);
   EXPECT_EQ(w.free_at[2], never);
   Waiter refused = Waiter::looking();
@@ -101,22 +101,22 @@ TEST(Outlook, what_a_look_says) {
   EXPECT_LT(foreign.free_at[0], never) << "far, but a time";
 }
 
-TEST(Outlook, a_change_is_worth_a_look_and_nothing_is_known_until_it_is_answered) {
+TEST(Forecast, a_change_is_worth_a_look_and_nothing_is_known_until_it_is_answered) {
   Waiter w = Waiter::looking();
   for (MasterIndex m = 0; m < 3; ++m) w.looked(m, 700, 10);
   w.changed(1, 20);
-  EXPECT_EQ(w.outlook.look(), Masters::of(1));
+  EXPECT_EQ(w.forecast.look(), Masters::of(1));
   EXPECT_EQ(w.free_at[1], never);
-  w.outlook.look_sent(1);
+  w.forecast.look_sent(1);
   w.changed(1, 21);
-  EXPECT_EQ(w.outlook.look(), Masters()) << "the answer under way was given after the push";
+  EXPECT_EQ(w.forecast.look(), Masters()) << "the answer under way was given after the push";
   w.looked(1, 700, 22);
-  EXPECT_EQ(w.outlook.quorum_at(), at(712)) << "renewed: as before";
+  EXPECT_EQ(w.forecast.quorum_at(), at(712)) << "renewed: as before";
 }
 
-TEST(Outlook, only_the_last_of_several_answers_counts) {
+TEST(Forecast, only_the_last_of_several_answers_counts) {
   Waiter w = Waiter::looking();
-  w.outlook.look_sent(0);
+  w.forecast.look_sent(0);
   w.looked(0, ttl_gone, 10);
   EXPECT_EQ(w.free_at[0], never) << "asked before something that we did ourselves";
   w.looked(0, 300, 11);
@@ -125,122 +125,122 @@ TEST(Outlook, only_the_last_of_several_answers_counts) {
   EXPECT_EQ(w.free_at[0], at(313)) << "nobody asked";
 }
 
-TEST(Outlook, a_look_behind_a_refused_set_need_not_be_repeated) {
+TEST(Forecast, a_look_behind_a_refused_set_need_not_be_repeated) {
   Waiter w(3);
-  w.outlook.round_begins();
-  for (MasterIndex m = 0; m < 3; ++m) w.outlook.look_sent(m);
+  w.forecast.round_begins();
+  for (MasterIndex m = 0; m < 3; ++m) w.forecast.look_sent(m);
   w.looked(0, 500, 10);  // refused
   w.looked(1, 900, 10);  // granted: this is our own key
-  w.outlook.wait(Masters::all(3), Masters::all(3), Masters::of(0, 2), at(50));
-  EXPECT_EQ(w.outlook.look(), Masters::of(1)) << "only where our own key was";
+  w.forecast.wait(Masters::all(3), Masters::all(3), Masters::of(0, 2), at(50));
+  EXPECT_EQ(w.forecast.look(), Masters::of(1)) << "only where our own key was";
   EXPECT_EQ(w.free_at[0], at(512));
   EXPECT_EQ(w.free_at[2], never) << "its answer is under way";
   w.looked(2, ttl_gone, 11);
   EXPECT_EQ(w.free_at[2], at(11));
 }
 
-TEST(Outlook, a_look_behind_a_set_that_was_followed_by_a_change_is_repeated) {
+TEST(Forecast, a_look_behind_a_set_that_was_followed_by_a_change_is_repeated) {
   Waiter w(3);
-  w.outlook.round_begins();
-  for (MasterIndex m = 0; m < 3; ++m) w.outlook.look_sent(m);
+  w.forecast.round_begins();
+  for (MasterIndex m = 0; m < 3; ++m) w.forecast.look_sent(m);
   w.looked(0, 500, 10);
   w.changed(0, 11);
   w.changed(2, 11);
-  w.outlook.wait(Masters::all(3), Masters::all(3), Masters::all(3), at(50));
-  EXPECT_EQ(w.outlook.look(), Masters::of(0));
+  w.forecast.wait(Masters::all(3), Masters::all(3), Masters::all(3), at(50));
+  EXPECT_EQ(w.forecast.look(), Masters::of(0));
 }
 
-TEST(Outlook, a_connection_takes_what_was_asked_with_it) {
+TEST(Forecast, a_connection_takes_what_was_asked_with_it) {
   Waiter w = Waiter::looking();
   w.looked(0, ttl_gone, 10);
-  w.outlook.left(0);
+  w.forecast.left(0);
   EXPECT_EQ(w.free_at[0], never);
-  w.outlook.left(1);
-  w.outlook.back(1, true, at(90));
-  EXPECT_EQ(w.outlook.look(), Masters::of(1));
-  w.outlook.look_sent(1);
+  w.forecast.left(1);
+  w.forecast.back(1, true, at(90));
+  EXPECT_EQ(w.forecast.look(), Masters::of(1));
+  w.forecast.look_sent(1);
   w.looked(1, ttl_gone, 20);
   EXPECT_EQ(w.free_at[1], at(20)) << "the old question is not counted";
-  w.outlook.left(2);
-  w.outlook.back(2, false, at(90));
+  w.forecast.left(2);
+  w.forecast.back(2, false, at(90));
   EXPECT_EQ(w.free_at[2], at(90));
 }
 
-TEST(Outlook, looks_are_rationed) {
+TEST(Forecast, looks_are_rationed) {
   Waiter w = Waiter::looking();
   for (MasterIndex m = 0; m < 3; ++m) w.looked(m, 5'000, 10);
   unsigned looks = 0;
   for (unsigned i = 0; i < 1'000; ++i) {
     const MasterIndex m = i % 3;
     w.changed(m, 100 + i / 2);
-    if (w.outlook.look().empty()) continue;
+    if (w.forecast.look().empty()) continue;
     ++looks;
-    w.outlook.look_sent(m);
+    w.forecast.look_sent(m);
     w.looked(m, 5'000, 100 + i / 2);
   }
-  EXPECT_EQ(looks, 3 * Outlook::ration_per_master);
-  EXPECT_EQ(w.outlook.quorum_at(), at(599 + 60)) << "who may not look is not deaf: the plain timer goes on meanwhile";
+  EXPECT_EQ(looks, 3 * Forecast::ration_per_master);
+  EXPECT_EQ(w.forecast.quorum_at(), at(599 + 60)) << "who may not look is not deaf: the plain timer goes on meanwhile";
   w.changed(0, 1'100);
-  EXPECT_EQ(w.outlook.look(), Masters::of(0));
+  EXPECT_EQ(w.forecast.look(), Masters::of(0));
 }
 
 // Two masters are free and a third lives; the fourth took no SET, for want of room, and others' attempts make it push.
-TEST(Outlook, a_master_that_took_no_set_is_left_to_the_plain_timer) {
+TEST(Forecast, a_master_that_took_no_set_is_left_to_the_plain_timer) {
   Waiter w(5);
-  w.outlook.round_begins();
-  w.outlook.look_sent(3);  // behind the SET, and not answered yet
-  w.outlook.wait(Masters::all(4), Masters::all(3), Masters::of(2), at(50));
+  w.forecast.round_begins();
+  w.forecast.look_sent(3);  // behind the SET, and not answered yet
+  w.forecast.wait(Masters::all(4), Masters::all(3), Masters::of(2), at(50));
   for (const MasterIndex m : {0u, 1u, 2u}) {
-    w.outlook.look_sent(m);
+    w.forecast.look_sent(m);
     w.looked(m, m == 2 ? 1'000 : ttl_gone, 1);
   }
   w.looked(3, ttl_gone, 2);
-  EXPECT_EQ(w.outlook.quorum_at(), at(50));
+  EXPECT_EQ(w.forecast.quorum_at(), at(50));
   w.changed(3, 3);
-  EXPECT_EQ(w.outlook.look(), Masters());
-  EXPECT_EQ(w.outlook.quorum_at(), at(50));
-  w.outlook.left(3);
-  w.outlook.back(3, true, at(70));
-  EXPECT_EQ(w.outlook.look(), Masters::of(3)) << "on a new connection it may take one";
-  w.outlook.look_sent(3);
+  EXPECT_EQ(w.forecast.look(), Masters());
+  EXPECT_EQ(w.forecast.quorum_at(), at(50));
+  w.forecast.left(3);
+  w.forecast.back(3, true, at(70));
+  EXPECT_EQ(w.forecast.look(), Masters::of(3)) << "on a new connection it may take one";
+  w.forecast.look_sent(3);
   w.looked(3, ttl_gone, 5);
-  EXPECT_EQ(w.outlook.quorum_at(), at(5));
-  w.outlook.left(3);
-  w.outlook.back(3, false, at(70));
+  EXPECT_EQ(w.forecast.quorum_at(), at(5));
+  w.forecast.left(3);
+  w.forecast.back(3, false, at(70));
   w.changed(3, 6);
-  EXPECT_EQ(w.outlook.look(), Masters());
-  EXPECT_EQ(w.outlook.quorum_at(), at(70));
-  w.outlook.round_begins();
-  w.outlook.wait(Masters::all(5), Masters::all(5), Masters::all(5), at(100));
-  EXPECT_EQ(w.outlook.look(), Masters::all(5)) << "each round shows anew";
+  EXPECT_EQ(w.forecast.look(), Masters());
+  EXPECT_EQ(w.forecast.quorum_at(), at(70));
+  w.forecast.round_begins();
+  w.forecast.wait(Masters::all(5), Masters::all(5), Masters::all(5), at(100));
+  EXPECT_EQ(w.forecast.look(), Masters::all(5)) << "each round shows anew";
 }
 
-TEST(Outlook, a_wait_that_is_over_takes_no_more_looks) {
+TEST(Forecast, a_wait_that_is_over_takes_no_more_looks) {
   Waiter w = Waiter::looking();
-  w.outlook.round_begins();
-  w.outlook.back(1, true, at(90));
-  EXPECT_EQ(w.outlook.look(), Masters());
-  for (unsigned i = 0; i < 300; ++i) w.outlook.look_sent(0);
+  w.forecast.round_begins();
+  w.forecast.back(1, true, at(90));
+  EXPECT_EQ(w.forecast.look(), Masters());
+  for (unsigned i = 0; i < 300; ++i) w.forecast.look_sent(0);
   for (unsigned i = 0; i < 254; ++i) w.looked(0, ttl_gone, 10);
   EXPECT_EQ(w.free_at[0], never) << "as many as can be counted";
   w.looked(0, ttl_gone, 11);
   EXPECT_EQ(w.free_at[0], at(11));
 }
 
-TEST(Outlook, a_change_that_is_to_be_looked_at_is_enough) {
+TEST(Forecast, a_change_that_is_to_be_looked_at_is_enough) {
   Waiter w = Waiter::looking();
   w.looked(0, 500, 10);
   w.changed(0, 20);
   w.changed(0, 21);
-  EXPECT_EQ(w.outlook.look(), Masters::of(0));
+  EXPECT_EQ(w.forecast.look(), Masters::of(0));
 }
 
-TEST(Outlook, a_look_that_is_not_to_be) {
+TEST(Forecast, a_look_that_is_not_to_be) {
   Waiter w = Waiter::looking();
   w.looked(0, 500, 10);
   w.changed(0, 20);
-  w.outlook.look_away(0, at(77));
-  EXPECT_EQ(w.outlook.look(), Masters());
+  w.forecast.look_away(0, at(77));
+  EXPECT_EQ(w.forecast.look(), Masters());
   EXPECT_EQ(w.free_at[0], at(77));
 }
 
