@@ -19,7 +19,7 @@ bool parse_integer(Bytes text, int64_t& out) {
   return true;
 }
 
-// Reads over one or more digits at the front of text.
+// Removes one or more digits from the front of a text; false when there are none.
 bool skip_digits(Bytes& text) {
   size_t n = 0;
   while (n < text.size && is_digit(text.data[n])) ++n;
@@ -66,8 +66,17 @@ Progress Reader::next(const char* data, size_t size, size_t& used, Item& out) {
       broken_ = true;
       boundary_ = false;
     }
+    REDLOCK_ASSERT(used <= size);
+    check();
     return progress(step);
   }
+}
+
+inline void Reader::check() const {
+  REDLOCK_ASSERT(depth_ <= depth_max && (depth_ == 0 || left_[depth_ - 1] != 0));
+  REDLOCK_ASSERT(!boundary_ || (depth_ == 0 && body_ < 0 && attributes_ == 0 && !push_ && !broken_));
+  REDLOCK_ASSERT(body_ < 0 || searched_ == 0);
+  REDLOCK_ASSERT((attributes_ >> depth_) == 0);
 }
 
 Reader::Step Reader::line(const char* data, size_t size, size_t& used, Item& out) {
@@ -156,6 +165,7 @@ Reader::Step Reader::open_aggregate(char type, Bytes text, Item& out) {
   out.integer = pairs ? 2 * children : children;
   if (children == 0) return attribute ? Step::again : value(out, out.type);
   if (attribute) attributes_ = static_cast<uint8_t>(attributes_ | 1u << depth_);
+  REDLOCK_ASSERT(depth_ < depth_max && out.integer <= children_max);
   left_[depth_++] = static_cast<uint16_t>(out.integer);
   return attribute ? Step::again : Step::item;
 }
@@ -169,11 +179,12 @@ Reader::Step Reader::body(const char* data, size_t size, size_t& used, Item& out
     body_type_ = '$';
     return Step::again;
   }
+  REDLOCK_ASSERT(body_ >= 0);
   const size_t left = static_cast<size_t>(body_);
   const bool whole = left + 2 <= buffer_;
   if (size < (whole ? left + 2 : 1)) return Step::need_more;
   if (whole && (data[left] != '\r' || data[left + 1] != '\n')) return Step::broken;
-  const size_t taken = whole ? left : size < left ? size : left - 1;  // never all: the last item has its share
+  const size_t taken = whole ? left : size < left ? size : left - 1;  // never all: the last item must not be empty
   out = Item();
   out.type = body_type_ == '!' ? Type::error : Type::string;
   out.depth = depth_;
@@ -191,8 +202,8 @@ Reader::Step Reader::value(Item& out, Type type) {
   return Step::item;
 }
 
-// The value that has just ended may end its aggregate, and that one the next. An attribute is no value: what it
-// belongs to is still to come.
+// The value that has just ended may end its aggregate, which may end the aggregate around it. An attribute is no value:
+// the value that it belongs to is still to come.
 bool Reader::close_value() {
   while (depth_ != 0) {
     if (--left_[depth_ - 1] != 0) return false;

@@ -2,29 +2,29 @@
 //
 // Reader: bytes of one connection → items, one at a time, RESP2 and RESP3.
 //
-// The reader owns no bytes. It is shown the unread part of the receive buffer again and again; next() answers
+// The reader owns no bytes. Each call of next() is given the unread part of the receive buffer, and returns
 //
-//   item       out is filled; `used` bytes at the front are consumed. out.text points into the buffer and is good
+//   item       out is filled; `used` bytes at the front are consumed. out.text points into the buffer, and is valid
 //              until those bytes are dropped.
-//   need_more  nothing is to be had from these bytes alone. `used` may be > 0 all the same (the length line of a
-//              string, say): drop them, keep the rest, call again when more bytes follow it.
-//   broken     this is not RESP, or beyond the limits; the connection is to be closed, and the reader stays broken.
+//   need_more  these bytes alone give no item. `used` may still be > 0, for example for the length line of a string:
+//              drop those bytes, keep the rest, and call again when more bytes follow.
+//   broken     the bytes are not RESP, or beyond the limits. The connection must be closed; the reader stays broken.
 //
-// A reply is a tree; it comes out as a flat run of items, parents before children. Each carries its depth (0: the reply
-// itself) and `last`, true on the item that completes the top-level reply or push. Aggregates are counted down in a
-// fixed stack, so nesting costs neither recursion nor memory. Attributes ('|', with all their children) are read over
-// and never come out. Items of a push carry `push`.
+// A reply is a tree. The reader gives it out as a flat sequence of items, parents before children. Each item carries
+// its depth (0: the reply itself) and `last`, which is true on the item that completes the top-level reply or push. A
+// fixed stack counts the children still to come, so nesting costs neither recursion nor memory. Attributes ('|', with
+// all their children) are skipped. Items of a push carry `push`.
 //
-// A line (everything but the body of a string) must fit into the buffer; `buffer` is its capacity, told once: a line
-// that fills it without ending is broken. So is a first byte that begins no reply, before its line has ended. For
-// bodies there is one rule: what is left of a body comes out whole once it has come with its CR LF, if that much fits
-// into the buffer; else what has come of it comes out as a `part`. So a body that fits is always one item, a longer one
-// is two or more, and none of those is empty. For the caller: a buffer shown full always yields progress.
+// A line (everything but the body of a string) must fit into the buffer, whose capacity is given once: a line that
+// fills the buffer without ending is broken. A first byte that begins no reply is broken at once, before its line has
+// ended. The rest of a body comes out whole, once it is there with its CR LF, if that much fits into the buffer.
+// Otherwise the bytes that are there come out as a `part`. So a body that fits is always one item. A longer body is two
+// items or more, and none of them is empty. A call with a full buffer always makes progress.
 //
-// Numbers have one spelling: no '+', no leading zero, no "-0", no overflow; -1 as a length only after '$' and '*'. A CR
-// or LF in a line does nothing but end it. Limits: depth, elements and string length below. A push stands at depth 0.
-// Streamed strings and aggregates ("$?", "*?"), which no server sends, are broken. A line is searched only once for its
-// end, however small the pieces it arrives in.
+// Numbers have one spelling: no '+', no leading zero, no "-0", no overflow. The length -1 is allowed only after '$' and
+// '*'. A CR or LF in a line does nothing but end it. Depth, elements and string length have the limits below. A push
+// stands at depth 0. Streamed strings and aggregates ("$?", "*?"), which no server sends, are broken. A line is
+// searched only once for its end, however small the pieces are in which it arrives.
 #pragma once
 #include "base/types.hpp"
 
@@ -76,7 +76,15 @@ class Reader {
  private:
   enum class Step : uint8_t { item, need_more, broken, again };
 
-  static Progress progress(Step step) { return static_cast<Progress>(step); }
+  static_assert(static_cast<int>(Step::item) == static_cast<int>(Progress::item) &&
+                    static_cast<int>(Step::need_more) == static_cast<int>(Progress::need_more) &&
+                    static_cast<int>(Step::broken) == static_cast<int>(Progress::broken),
+                "a Step is cast to a Progress");
+  static Progress progress(Step step) {
+    REDLOCK_ASSERT(step != Step::again);
+    return static_cast<Progress>(step);
+  }
+  inline void check() const;  // what always holds between two calls
   Step line(const char* data, size_t size, size_t& used, Item& out);
   Step unfinished(const char* data, size_t size, size_t searched);
   Step meaning(char type, Bytes text, Item& out);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Words: the fixed words of a command, encoded when the library is compiled, so that a greeting is a copy and no code.
+// Words: the fixed words of a command, encoded when the library is compiled. So a greeting is copied, not computed.
 //
 //     static constexpr auto eval = words<6>("EVAL");   // an array of 7, of which 6 follow
 #pragma once
@@ -33,7 +33,7 @@ constexpr char* put_word(char* at, const char (&word)[n]) {
   return at;
 }
 
-// `more` arguments follow these.
+// The header counts these words and `more` arguments, which follow.
 template <size_t more = 0, size_t... n>
 constexpr auto words(const char (&...word)[n]) {
   constexpr size_t count = sizeof...(n) + more;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Writer: a command (an array of bulk strings) into the caller's buffer. Only multi-bulk requests are written, so no
-// byte of a name or value can ever be read as a command by the server. When the buffer is too small nothing is to be
-// sent: fits() turns false for good and no byte is written past the end.
+// Writer: writes a command (an array of bulk strings) into the caller's buffer. Only multi-bulk requests are written,
+// so the server can never read a byte of a name or value as a command. When the buffer is too small, fits() turns false
+// for good and no byte is written past the end; then the command must not be sent.
 #pragma once
 #include "base/digits.hpp"
 
@@ -14,7 +14,7 @@ class Writer {
 
   // The header of a command of `count` arguments; that many calls below must follow.
   Writer& array(unsigned count) { return header('*', count); }
-  // One bulk string, in one piece or of several, e.g. key prefix and resource.
+  // One bulk string, from one piece or from several, for example key prefix and resource.
   Writer& bulk(Bytes bytes) {
     if (char* at = open_bulk(bytes.size)) put_bytes(at, bytes);
     return *this;
@@ -33,7 +33,7 @@ class Writer {
   // The length line of a bulk string whose bytes and final CR LF are sent from elsewhere (by reference).
   Writer& bulk_header(size_t size) { return header('$', size); }
   Writer& crlf() { return raw(Bytes("\r\n")); }
-  // Bytes that are RESP already. In line, so that a literal is a few stores.
+  // Bytes that are RESP already. Inline, so that a literal becomes a few stores.
   Writer& raw(Bytes bytes) {
     if (char* at = take(bytes.size)) put_bytes(at, bytes);
     return *this;
@@ -44,7 +44,8 @@ class Writer {
   Bytes written() const { return Bytes(begin_, size()); }
 
  private:
-  // The `digits` decimal digits of value from `at` on; returns what follows them. Names and values have one or two.
+  // Writes the `digits` decimal digits of a number; returns the place behind them. Lengths of names and values have one
+  // or two digits, which are written without a call.
   static char* put_number(char* at, size_t value, unsigned digits) {
     if (digits > 2) return write_decimal(at, value, digits);
     if (digits == 2) *at++ = static_cast<char>('0' + value / 10);
@@ -79,7 +80,7 @@ class Writer {
     put_crlf(at + size);
     return at;
   }
-  // Space for n bytes, or nullptr for ever after.
+  // Space for n bytes; nullptr if it does not fit, and for every later call.
   char* take(size_t n) {
     if (n > static_cast<size_t>(end_ - at_)) {
       at_ = end_ = nullptr;
