@@ -9,7 +9,10 @@ namespace redlock {
 
 class EntropyPool {
  public:
-  void init(unsigned char* bytes, size_t capacity) { bytes_ = bytes, capacity_ = capacity; }
+  void init(unsigned char* bytes, size_t capacity) {
+    bytes_ = bytes;
+    capacity_ = capacity;
+  }
   size_t room() const { return capacity_ - size_; }
   // How much to fetch now: nothing while it is half full, so that the system is asked once for many values.
   size_t wanted() const { return size_ < capacity_ / 2 ? room() : 0; }

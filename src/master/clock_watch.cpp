@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "master/clock_watch.hpp"
 
+#include "base/types.hpp"
+
 namespace redlock {
 namespace {
 
@@ -9,6 +11,8 @@ constexpr int64_t resolution_ns = 1'000'000;
 }  // namespace
 
 ClockWatch::Verdict ClockWatch::sample(Instant sent, Instant received, int64_t server_us, uint32_t ppm, Duration& by) {
+  REDLOCK_ASSERT(sent <= received && server_us >= 0);
+  REDLOCK_ASSERT(!known_ || low_ <= high_);
   const int64_t server_ns = server_us * 1'000;
   const int64_t low = server_ns - received.ns();
   const int64_t high = server_ns + 1'000 - sent.ns();

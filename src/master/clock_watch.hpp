@@ -3,11 +3,11 @@
 // ClockWatch: does a master's wall clock run as ours does? Redis expires keys by the wall clock, so a step forward ends
 // locks early, and so does a clock that runs too fast.
 //
-// A sample is the server's TIME and our clock before the request and after the reply: the difference of the two
-// clocks lies within known bounds, the narrower the faster the answer. From one sample to the next it may move by the
-// sum of both rate errors (drift_ppm) and a millisecond; a sample outside of that is a step, or a rate beyond the
-// allowance, and nobody can tell which. The difference of two clocks is no length of time, so this file counts in
-// plain nanoseconds.
+// A sample is the server's TIME, with our clock before the request and after the reply. So the difference of the two
+// clocks lies within known bounds; a faster answer gives narrower bounds. From one sample to the next the difference
+// may move by the sum of both rate errors (drift_ppm) and a millisecond. A sample outside of that is a step, or a rate
+// beyond the allowance; the two cannot be told apart. The difference of two clocks is no length of time, so this file
+// counts raw nanoseconds.
 #pragma once
 #include "base/time.hpp"
 
@@ -19,7 +19,7 @@ class ClockWatch {
 
   // by: how far the server's clock is beyond what was allowed; negative: behind.
   Verdict sample(Instant sent, Instant received, int64_t server_us, uint32_t ppm, Duration& by);
-  // Our own clock has jumped, or it is another server: what was known is worth nothing.
+  // Our own clock has jumped: the known bounds are worth nothing.
   void forget() { known_ = false; }
   bool known() const { return known_; }
   Instant asked() const { return sent_; }  // for the last sample

@@ -52,6 +52,7 @@ void Command::write_script(resp::Writer& out, const Script& script, bool by_name
 }
 
 void Command::finish(const resp::Writer& out) {
+  REDLOCK_ASSERT(out.size() <= UINT16_MAX && (!out.fits() || script_at_ <= out.size()));
   size_ = static_cast<uint16_t>(out.size());
   if (script_ == nullptr) script_at_ = size_;
 }
@@ -60,6 +61,7 @@ Command Command::plain(Space space, Op op, const Subject& s, bool by_name) {
   Command c(space);
   resp::Writer out(space.data, space.size);
   const unsigned n = s.names.count();
+  REDLOCK_ASSERT(n != 0 && op != Op::acquire_fenced && op != Op::token);
   if (op == Op::acquire) {
     REDLOCK_ASSERT(n == 1);
     out.raw("*6\r\n$3\r\nSET\r\n");
@@ -85,8 +87,9 @@ Command Command::sealed(Space space, Op op, const Subject& s, const Sealed& stat
   Command c(space);
   resp::Writer out(space.data, space.size);
   REDLOCK_ASSERT(op != Op::release && (op != Op::extend || state.seal.size != 0));
-  // Keys: the names, the record, and where a token is asked for or stored the counters. Arguments: the value, the ttl of
-  // all but the token's script, the seal, the token.
+  REDLOCK_ASSERT(s.names.count() != 0 && state.meta_key.size != 0);
+  // Keys: the names, the record, and the counters where a token is asked for or stored. Arguments: the value, the ttl
+  // (not for the token's script), the seal, the token.
   const unsigned n = s.names.count();
   const bool counts = op == Op::acquire_fenced || op == Op::token;
   out.array((op == Op::acquire_fenced ? 9 : counts ? 8 : 7) + n);
@@ -106,7 +109,8 @@ Command Command::sealed(Space space, Op op, const Subject& s, const Sealed& stat
   return c;
 }
 
-// Of several names by a script, so that there is one answer; always with its text, since nobody asks a look again.
+// Several names are read by a script, so that there is one answer. The script is always sent as text, since nobody
+// repeats a look after NOSCRIPT.
 Command Command::look(Space space, Bytes key_prefix, const Names& names) {
   Command c(space);
   resp::Writer out(space.data, space.size);
@@ -126,7 +130,7 @@ Command Command::look(Space space, Bytes key_prefix, const Names& names) {
 
 namespace {
 
-// What stands behind these words in a text; nothing when the text does not hold them.
+// The rest of a text behind these words; nothing when the text does not contain them.
 Bytes behind(Bytes text, Bytes words) {
   for (size_t at = 0; at + words.size <= text.size; ++at) {
     const size_t end = at + words.size;
@@ -154,7 +158,7 @@ int classify_error(Bytes text) {
 
 namespace {
 
-// The next word of a text, which loses it.
+// Removes the first word from a text, and returns it.
 Bytes take_word(Bytes& text) {
   size_t n = 0;
   while (n < text.size && text.data[n] != ' ') ++n;
@@ -191,7 +195,7 @@ Meaning meaning(Op op, const resp::Item& item) {
   using resp::Type;
   if (item.type == Type::error) {
     const int error = classify_error(item.text);
-    // A key of another kind is not ours: the compare would fail, and nothing of ours is left there.
+    // A key of another type is not ours: comparing it would fail, and nothing of ours is left there.
     const bool foreign = error == REDLOCK_E_WRONGTYPE && (op == Op::release || op == Op::extend);
     return foreign ? Meaning{Answer::no, 0} : Meaning{Answer::error, error};
   }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Command: what is said to a master about one claim, and what its reply means. The bytes of a SET or of a script are
-// the same for every master, so they are encoded once, where the first master's are sent from, and copied to the
-// others. This is the only file that knows the words SET, NX, PTTL, EVALSHA, and what +OK, null, :1 and an error prefix
-// stand for.
+// Command: what is said to a master about one claim, and what the reply means. The bytes of a SET or of a script are
+// the same for every master. So they are encoded once, in the transmit buffer of the first master, and copied to the
+// others. This is the only file that knows the words SET, NX, PTTL, EVALSHA, and the meaning of +OK, null, :1 and an
+// error prefix.
 #pragma once
 #include "base/names.hpp"
 #include "base/types.hpp"
@@ -28,29 +28,29 @@ struct Sealed {
   Bytes seal;
 };
 
-// An encoded command: bytes in a space of somebody else's, and at most one script whose text is sent by reference from
-// between them. Where the space was too small there is nothing to send: fits() is false.
+// An encoded command: bytes in a buffer owned by someone else, and at most one script, whose text is sent by reference
+// between these bytes. When the buffer was too small there is nothing to send, and fits() is false.
 class Command {
  public:
   // Everything but key and value: EVALSHA, a digest, two numbers and the headers of six arguments.
   static constexpr size_t frame_max = 144;
-  // The same of a SET, which is shorter.
+  // The frame of a SET, which is shorter.
   static constexpr size_t set_frame_max = 60;
   // What a script that compares the guard's state adds: the keys of the record and of the counters, the seal, a token.
   static constexpr size_t sealed_max = 2 * (REDLOCK_KEY_PREFIX_MAX + 24) + 64 + 32;
   // The header of each name but the first.
   static constexpr size_t name_max = 8;
 
-  // acquire of one name by SET; extend and release of any number by the script's name, or with its text for a master
-  // that does not know it (NOSCRIPT).
+  // acquire of one name by SET; extend and release of any number of names by a script. by_name: by the script's digest;
+  // otherwise with its text, for a master that does not know the script (NOSCRIPT).
   static Command plain(Space space, Op op, const Subject& subject, bool by_name);
-  // acquire, extend, acquire_fenced and token of any number of names, by a script that compares the guard's state in
-  // itself. token: the proposal of an acquire_fenced (0: none), or what is to be stored.
+  // acquire, extend, acquire_fenced and token of any number of names, by a script that also compares the guard's state.
+  // token: the proposal of an acquire_fenced (0: none), or the number to be stored.
   static Command sealed(Space space, Op op, const Subject& subject, const Sealed& state, uint64_t token, bool by_name);
-  // Two requests: register what is read next, and read how long it is until all names are gone.
+  // Two requests: register the keys that are read next, and read how long it is until all of them are gone.
   static Command look(Space space, Bytes key_prefix, const Names& names);
   static constexpr unsigned look_requests = 2;
-  // Ahead of a command: what it reads is tracked.
+  // Sent ahead of a command: the keys that the command reads are tracked.
   static constexpr Bytes caching() { return "*3\r\n$6\r\nCLIENT\r\n$7\r\nCACHING\r\n$3\r\nyes\r\n"; }
 
   Bytes head() const { return Bytes(text_, script_at_); }
@@ -70,7 +70,8 @@ class Command {
   const char* text_;
 };
 
-// yes: +OK of an acquire, :1 of the other scripts. no: null, :0. error: an error reply; never a refusal and never a grant.
+// yes: +OK of an acquire, :1 of the other scripts. no: null, :0. error: an error reply; never a refusal and never a
+// grant.
 enum class Answer : uint8_t { yes, no, error };
 
 struct Meaning {
@@ -79,7 +80,7 @@ struct Meaning {
   Counter counter = {};            // of an acquire_fenced
 };
 
-// What an item of depth 0 says to a request. PROTOCOL: an item that no master answers to it.
+// What an item of depth 0 means as the reply to a request. PROTOCOL: no master gives such a reply.
 Meaning meaning(Op op, const resp::Item& item);
 
 // The first word of an error reply, as enum redlock_err.

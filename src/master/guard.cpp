@@ -29,7 +29,9 @@ int64_t visit_in(Bytes text, Bytes state) {
 
 Bytes write_own_key(const Settings& settings, Bytes name, char (&text)[meta_key_max]) {
   resp::Writer out(text, sizeof text);
-  return out.raw("redlock:").raw(settings.key_prefix).raw(name).written();
+  out.raw("redlock:").raw(settings.key_prefix).raw(name);
+  REDLOCK_ASSERT(out.fits());
+  return out.written();
 }
 
 }  // namespace
@@ -53,7 +55,9 @@ Bytes write_fingerprint(const Settings& settings, unsigned quorum, char (&text)[
   out.raw("v1 n=").raw(to_decimal(settings.masters, digits));
   out.raw(" q=").raw(to_decimal(quorum, digits));
   out.raw(" max_ttl_ms=").raw(to_decimal(settings.max_ttl_ms, digits));
-  return out.raw(" ids=").raw(Bytes(hex, sizeof hex)).written();
+  out.raw(" ids=").raw(Bytes(hex, sizeof hex));
+  REDLOCK_ASSERT(out.fits());
+  return out.written();
 }
 
 // ---- the connection -------------------------------------------------------------------------------------------
@@ -72,6 +76,7 @@ void Guard::connected() {
 }
 
 bool Guard::identify(const InfoFacts& facts, Instant now) {
+  REDLOCK_ASSERT(on());
   const bool same = !identified_ || (facts.has_run_id && memcmp(seal_, facts.run_id, id_size) == 0);
   const bool nameless = settings_.guard == GuardMode::strict && !facts.has_run_id;
   server_fault_ = static_cast<int16_t>(!facts.standalone ? REDLOCK_E_MODE
@@ -96,12 +101,12 @@ void Guard::unidentified(int error) {
 // ---- readings -------------------------------------------------------------------------------------------------
 
 uint32_t Guard::begin_reading() {
-  read_at_ = Instant::never();
+  REDLOCK_ASSERT(on() && asked_ != UINT32_MAX);
   return ++asked_;
 }
 
 void Guard::read_role(const InfoFacts& facts) {
-  wants_boot_time_ = false;  // from here on the state is half of this reading, and half of the last one
+  wants_boot_time_ = false;  // from here on, half of the state is of this reading and half of the last one
   const bool nameless = settings_.guard == GuardMode::strict && !facts.has_replid;
   role_fault_ = static_cast<int16_t>(!facts.master ? REDLOCK_E_ROLE : nameless ? REDLOCK_E_IDENTITY : 0);
   reads_alone_ = facts.alone;
@@ -136,13 +141,14 @@ void Guard::read(Field field, bool absent, Bytes text) {
   }
 }
 
-// Without its time nobody would see that its clock was stepped. "weak" goes without.
+// Without the server's time nobody would see that its clock was stepped. Mode "weak" does without.
 void Guard::read_clock(int error) {
   clock_fault_ = static_cast<int16_t>(settings_.guard == GuardMode::strict ? error : 0);
   judge();
 }
 
 Guard::Next Guard::end_reading(uint32_t number, Instant sent, Instant now) {
+  REDLOCK_ASSERT(reading() && number == answered_ + 1);  // replies come in order
   const Duration lifetime = reading_lifetime(settings_.max_ttl_ms);
   answered_ = number;
   if (number < counts_from_) return Next::nothing;
@@ -161,7 +167,6 @@ Guard::Next Guard::end_reading(uint32_t number, Instant sent, Instant now) {
   read_at_ = fresh_ ? earlier(sent + half(lifetime), later(watched_at(), now)) : now;
   if (write_later_) {
     write_later_ = false;
-    read_at_ = now + half(lifetime);
     return Next::nothing;
   }
   if (role_fault_ != 0 || server_fault_ != 0 || duplicate_ || !fresh_ || desc_ == Found::foreign) return Next::nothing;
@@ -169,7 +174,7 @@ Guard::Next Guard::end_reading(uint32_t number, Instant sent, Instant now) {
   const bool commissioned = now < commission_until_;
   if (sealed_ || commissioned) commission_until_ = now;  // it was for the state found now, and for no later one
   if (sealed_) {
-    write_error_ = 0;  // whichever client it was has written
+    write_error_ = 0;  // some client could write
     return Next::nothing;
   }
   if (commissioned || now >= since_ + time_to_watch()) return Next::seal;
@@ -178,6 +183,7 @@ Guard::Next Guard::end_reading(uint32_t number, Instant sent, Instant now) {
 }
 
 void Guard::reading_failed(uint32_t number, int error, Instant sent, Instant now) {
+  REDLOCK_ASSERT(error != 0 && reading() && number == answered_ + 1);
   answered_ = number;
   if (number < counts_from_) return;
   fresh_ = false;
@@ -187,13 +193,15 @@ void Guard::reading_failed(uint32_t number, int error, Instant sent, Instant now
 }
 
 void Guard::written(int error) {
+  REDLOCK_ASSERT(on());
   write_error_ = static_cast<int16_t>(error);
   write_later_ = error != 0;
   judge();
 }
 
-// A time in the future was not measured by the clock that we read: it is not believed; nor is a negative one.
+// A visit in the future was not measured by the clock that we read, so it is not believed. Neither is a negative time.
 Guard::Next Guard::boot_time(int64_t ms, Instant now) {
+  REDLOCK_ASSERT(on());
   wants_boot_time_ = false;
   if (!fresh_ || ms < 0) return Next::nothing;
   if (visit_ms_ < 0) return Next::visit;
@@ -222,6 +230,13 @@ void Guard::judge() {
                      : !(sealed_ && desc_ == Found::ours && has_q_) ? unsealed
                                                  : 0;
   reason_ = static_cast<int16_t>(reason);
+  check();
+}
+
+inline void Guard::check() const {
+  REDLOCK_ASSERT(!admitted() || (fresh_ && sealed_ && has_q_ && desc_ == Found::ours));
+  REDLOCK_ASSERT(!admitted() || !(distrusted_ || duplicate_));
+  REDLOCK_ASSERT(counts_from_ <= asked_ + 1 && answered_ <= asked_);
 }
 
 Instant Guard::watched_at() const {
@@ -250,10 +265,10 @@ void Guard::set_duplicate(bool duplicate) {
   judge();
 }
 
-// Instants of before the jump say nothing any more: watches begin again, and readings are made anew.
+// Instants from before the jump say nothing any more: the watch begins again, and the record is read anew. The next
+// reading also forgets the earlier visit.
 void Guard::clock_jumped(Instant now) {
   if (since_ != Instant::never()) since_ = now;
-  visited_at_ = Instant::never();
   if (fresh_) withdraw(now);
 }
 

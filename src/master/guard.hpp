@@ -4,32 +4,33 @@
 // data - would grant a lock that somebody still holds. So a master takes part in no quorum until its present state has
 // been watched for a guard time G, within which every lock granted before has ended.
 //
-// A state is named by three ids. The run id is the server process. The replication id is the server's line of data: it
-// changes when a server restarts, or becomes a master. The quarantine id is random and stands on the master itself, in
-// the record, the hash redlock:{prefix}:meta:
+// A state is named by three ids. The run id names the server process. The replication id names the server's line of
+// data: it changes when a server restarts, or becomes a master. The quarantine id is random. It stands on the master
+// itself, in the record, which is the hash redlock:{prefix}:meta:
 //
 //     desc   the fingerprint of the configuration: all clients that use these keys must have the same
 //     q      the quarantine id: a client that finds none writes one, so a new state has a new id
 //     seal   "run id:replication id:quarantine id", 16 digits each: some client has watched this very state for G
 //
 // The record is ordinary data, so a replica's copy or a restored backup brings it back. Nothing that a connection
-// remembers can tell that. So a *reading* is one script that returns the record and the server's role and replication
-// id of the same instant, and only a seal that fits both admits the master. Seal and quarantine id are written by a script
-// that compares the replication id with the one that the server has then. A run id needs no second look: a new process
-// is a new connection.
+// remembers can tell that. So a *reading* is one script that returns the record, and the server's role and replication
+// id, of the same instant. Only a seal that fits both admits the master. Seal and quarantine id are written by a script
+// that compares the replication id with the one that the server has then. The run id needs no comparison there: a new
+// process is a new connection.
 //
-// A seal that fits admits the master for all clients at once. Without a seal the watch begins when the reading was
-// answered and ends G later by our own clock. The watch belongs to the state, not to the connection: the watch goes on over
-// reconnects as long as the same three ids are found. No clock of the server is used.
+// A seal that fits admits the master for all clients at once. Without a seal the watch begins when the reading is
+// answered, and ends G later by our own clock. The watch belongs to the state, not to the connection: the watch goes on
+// over reconnects as long as the same three ids are found. No clock of the server is used.
 //
-// Clients that live for less than G watch together. The first one of a machine leaves the CLOCK_BOOTTIME of its reading
-// in a second hash, redlock:{prefix}:seen, under the machine's boot id; the watch of a later one is also over when that
-// time is 1.125 G old. The eighth more is for the slewing of that clock, 10 % at most.
+// Clients that live for less than G watch together. The first client of a machine leaves the CLOCK_BOOTTIME of its
+// reading in a second hash, redlock:{prefix}:seen, under the machine's boot id. The watch of a later client is also
+// over when that time is 1.125 G old. The additional eighth allows for the slewing of that clock, which is 10 % at
+// most.
 //
-// The admission stands on the last reading, and lapses a reading's lifetime after that was asked for; so a record that
-// an operator has changed (redlock_reconfigure) is known to be seen by all clients in time. The session reads again well
-// before, and at once when anything said that the state may have changed. Then only a reading that was asked for later
-// counts.
+// The admission rests on the last reading, and lapses a reading's lifetime after that reading was asked for. So when an
+// operator has changed a record (redlock_reconfigure), all clients are known to have seen the change in time. The
+// session reads again well before the lapse, and at once when anything says that the state may have changed. After such
+// a sign only a reading that was asked for later counts.
 #pragma once
 #include "base/settings.hpp"
 #include "base/time.hpp"
@@ -37,18 +38,20 @@
 
 namespace redlock {
 
-// The longest time that an admission may stand on one reading of the record: a third of max_ttl, and at least a second.
+// The longest time that an admission may rest on one reading of the record: a third of max_ttl, and at least a second.
 constexpr Duration reading_lifetime(uint32_t max_ttl_ms) {
   return Duration::ms(max_ttl_ms > 3'000 ? max_ttl_ms / 3 : 1'000);
 }
 
-// Our clock and the holder's may differ by the drift: after this time every lock granted before its start has ended.
+// Our clock and a holder's clock may differ by the drift. After this time every lock that was granted before its start
+// has ended.
 constexpr Duration guard_time(uint32_t max_ttl_ms, uint32_t drift_ppm, uint32_t drift_fixed_ms) {
   return Duration::ns(int64_t{max_ttl_ms} * (1'000'000 + int64_t{drift_ppm}) + int64_t{drift_fixed_ms} * 1'000'000);
 }
 
-// The name of the record, and what must stand in it as desc: the same for all clients of these keys, whatever the order
-// of their masters. Names, never addresses, for two gateways may reach one master by different ones.
+// The key of the record, the key of the short visits, and the text that must stand in the record as desc. All are the
+// same for all clients of these keys, whatever the order of their masters. The fingerprint is made of the masters'
+// names, never of addresses: two gateways may reach one master by different addresses.
 constexpr size_t meta_key_max = REDLOCK_KEY_PREFIX_MAX + 16;
 constexpr size_t fingerprint_max = 80;
 Bytes write_meta_key(const Settings& settings, char (&text)[meta_key_max]);
@@ -70,17 +73,18 @@ class Guard {
   // The answers of a reading, in order; INFO replication comes before them.
   enum class Field : uint8_t { desc, q, seal, visit };
 
-  explicit Guard(const Settings& settings) : settings_(settings) {}
+  explicit Guard(const Settings& settings) : settings_(settings) { REDLOCK_ASSERT(settings.max_ttl_ms != 0); }
 
+  const Settings& settings() const { return settings_; }
   bool on() const { return settings_.guard != GuardMode::off; }
   bool admitted() const { return reason_ == 0; }
   int reason() const { return reason_; }  // enum redlock_err; 0: may vote
-  // What it holds is surely not what was admitted: it is another state, or no master any more.
+  // The master surely does not hold what was admitted: its state is another one, or it is no master any more.
   bool forgot() const {
     return reason_ == REDLOCK_E_UNWATCHED || reason_ == REDLOCK_E_REPLID || reason_ == REDLOCK_E_ROLE ||
            reason_ == REDLOCK_E_MODE;
   }
-  // By the last reading no replica could come back with other data: neither is one connected, nor does a backlog wait.
+  // By the last reading no replica can come back with other data: none is connected, and no backlog waits for one.
   bool alone() const { return alone_; }
   // When the watch under way will be over; never() when none is, or something else stands in the way.
   Instant watched_at() const;
@@ -109,7 +113,7 @@ class Guard {
   void written(int error);  // 0: done, or the state was another one
   bool reading() const { return asked_ != answered_; }
 
-  // ---- short visits: CLOCK_BOOTTIME, read since the reading was answered; what follows is to be written at once
+  // ---- short visits. `ms`: CLOCK_BOOTTIME, read after the reading was answered. The result is to be written at once.
   bool wants_boot_time() const { return wants_boot_time_; }
   Next boot_time(int64_t ms, Instant now);
 
@@ -130,13 +134,14 @@ class Guard {
   Duration time_to_watch() const {
     return guard_time(settings_.max_ttl_ms, settings_.drift_ppm, settings_.drift_fixed_ms);
   }
-  // None is under way, or only one that does not count any more.
+  // No reading is under way, or only one that does not count any more.
   bool may_read() const { return !reading() || (asked_ < counts_from_ && answered_ + 1 == asked_); }
   void judge();
+  inline void check() const;  // what always holds behind judge()
 
   const Settings& settings_;
   Instant since_ = Instant::never();      // the watch under way began
-  Instant visited_at_ = Instant::never(); // that of an earlier visit will be over then
+  Instant visited_at_ = Instant::never(); // then the watch of an earlier visit will be over
   Instant read_at_ = Instant::never();
   Instant lapses_at_ = Instant::never();
   Instant distrust_until_ = Instant::from_ns(INT64_MIN);

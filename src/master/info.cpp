@@ -6,14 +6,14 @@
 namespace redlock {
 namespace {
 
-// What follows "name:" in this line, if that is how it begins.
+// Does the line begin with "name:"? Then `value` is the rest.
 bool value_of(Bytes line, Bytes name, Bytes& value) {
   if (line.size <= name.size || line.data[name.size] != ':' || Bytes(line.data, name.size) != name) return false;
   value = Bytes(line.data + name.size + 1, line.size - name.size - 1);
   return true;
 }
 
-// Zeros stand for "not known" in a seal, so an id of zeros is none.
+// In a seal zeros stand for an unknown id, so an id of zeros counts as unknown.
 bool copy_id(char* to, Bytes value) {
   constexpr size_t size = InfoFacts::id_size;
   if (value.size < size || Bytes(value.data, size) == Bytes("0000000000000000")) return false;
@@ -38,7 +38,7 @@ void InfoReader::read(Bytes part) {
       line();
       size_ = 0;
     } else if (c != '\r' && size_ < sizeof line_) {
-      line_[size_++] = c;  // a line that fills it is none that is wanted
+      line_[size_++] = c;  // no wanted line is longer
     }
   }
 }

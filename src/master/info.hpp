@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Info: the few facts that the guard wants from INFO's five kilobytes, or from its section "replication", read line by
-// line as the reader gives the text out in parts. Nothing of it is kept but the present line, as far as it could be one
-// that is wanted.
+// Info: the few facts that the guard wants from INFO's five kilobytes, or from its section "replication". The reader
+// gives the text out in parts, and the lines are read as they come. Only the present line is kept, and of a long line
+// only the beginning.
 #pragma once
 #include "base/types.hpp"
 #include "resp/reader.hpp"
@@ -33,7 +33,7 @@ class InfoReader {
   void line();
 
   InfoFacts facts_ = {};
-  uint8_t none_ = 0;       // of replicas: 1: none is connected; of a backlog: 2: there is none
+  uint8_t none_ = 0;       // bit 0: no replica is connected; bit 1: there is no backlog
   bool limited_ = false;   // maxmemory is set
   bool evicting_ = false;  // the policy
   uint8_t size_ = 0;

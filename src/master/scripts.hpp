@@ -17,7 +17,8 @@ struct Script {
   constexpr size_t size() const { return common.size + body.size; }
 };
 
-inline constexpr Script acquire_script = {Bytes(scripts::common), Bytes(scripts::acquire), Bytes(scripts::acquire_sha1)};
+inline constexpr Script acquire_script = {Bytes(scripts::common), Bytes(scripts::acquire),
+                                          Bytes(scripts::acquire_sha1)};
 inline constexpr Script extend_script = {Bytes(scripts::common), Bytes(scripts::extend), Bytes(scripts::extend_sha1)};
 inline constexpr Script release_script = {Bytes(), Bytes(scripts::release), Bytes(scripts::release_sha1)};
 inline constexpr Script token_script = {Bytes(scripts::common), Bytes(scripts::token), Bytes(scripts::token_sha1)};

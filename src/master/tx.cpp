@@ -3,8 +3,9 @@
 
 namespace redlock {
 
-// The room is in front of what is still to be sent.
+// Makes the room behind the bytes: sent bytes at the front give theirs up.
 void Tx::close_gap() {
+  REDLOCK_ASSERT(head_ <= tail_ && tail_ <= capacity_);
   memmove(buffer_, buffer_ + head_, tail_ - head_);
   tail_ -= head_;
   head_ = 0;
@@ -32,6 +33,7 @@ void Tx::consume_part(size_t bytes) {
   while (bytes > 0) {
     const size_t copied = references_ > 0 ? reference_[0].at : tail_ - head_;
     const size_t now = bytes < copied ? bytes : copied;
+    REDLOCK_ASSERT(copied <= tail_ - head_);
     head_ += now;
     bytes -= now;
     for (unsigned i = 0; i < references_; ++i) reference_[i].at -= now;

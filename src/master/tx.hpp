@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Tx: what is still to be sent on one connection. Copied bytes stand in a fixed buffer; long texts that live elsewhere
-// (script bodies, passwords) are woven in by reference, so they need no room and leave no copy. A command is encoded
-// behind what stands there already, and copied from there for the other masters.
+// Tx: the bytes still to be sent on one connection. Most bytes are copied into a fixed buffer. Long texts that live
+// elsewhere (script bodies, passwords) are only referenced, so they need no room and leave no copy. A command is
+// encoded in place behind the bytes already there, and copied from there for the other masters.
 #pragma once
 #include "base/types.hpp"
 
@@ -13,7 +13,11 @@ class Tx {
   static constexpr unsigned references_max = 8;
   static constexpr unsigned chunks_max = 2 * references_max + 1;
 
-  void init(char* buffer, size_t capacity) { buffer_ = buffer, capacity_ = capacity; }
+  void init(char* buffer, size_t capacity) {
+    REDLOCK_ASSERT(buffer != nullptr && empty());
+    buffer_ = buffer;
+    capacity_ = capacity;
+  }
   void clear() { head_ = tail_ = references_ = 0; }
 
   bool empty() const { return head_ == tail_ && references_ == 0; }
@@ -27,9 +31,10 @@ class Tx {
     if (bytes.size != 0) memcpy(buffer_ + tail_, bytes.data, bytes.size);
     tail_ += bytes.size;
   }
-  // The same of bytes that were written into a space(), perhaps this one's: then they are where they belong.
+  // Appends bytes that were written into a space(). When it was the space() of this Tx, they are already in place.
   void take(Bytes bytes) {
     if (bytes.data == buffer_ + tail_) {
+      REDLOCK_ASSERT(bytes.size <= capacity_ - tail_);
       tail_ += bytes.size;
     } else {
       append(bytes);
@@ -42,13 +47,17 @@ class Tx {
   }
   void reference(Bytes bytes);  // must fit; the bytes must stay until they are sent or cleared
 
-  // What to send next, as at most `max` runs of bytes; returns how many. One run is all there is on any day without a
-  // script in it.
+  // What to send next, as at most `max` runs of bytes; returns how many. There is one run unless a script's text or a
+  // password waits to be sent.
   bool one_run() const { return references_ == 0; }
-  Bytes run() const { return Bytes(buffer_ + head_, tail_ - head_); }
+  Bytes run() const {
+    REDLOCK_ASSERT(one_run());
+    return Bytes(buffer_ + head_, tail_ - head_);
+  }
   unsigned gather(Bytes* out, unsigned max) const;
-  // Of what gather() or run() gave, from the front.
+  // So many bytes of gather() or run() have been sent, from the front.
   void consume(size_t bytes) {
+    REDLOCK_ASSERT(references_ != 0 || bytes <= tail_ - head_);
     if (references_ == 0 && bytes == tail_ - head_) {
       clear();
     } else {
