@@ -27,7 +27,7 @@ Command Client::round_command(Op op, const Lock& lock, MasterIndex m, bool by_na
 
 void Client::ask_script(Op op, const Lock& lock, MasterIndex m, Instant now) {
   if (op == Op::extend) sessions_[m].track_next(now);
-  const Command command = round_command(op, lock, m, !sessions_[m].spell_out());
+  const Command command = round_command(op, lock, m, !sessions_[m].send_script_text());
   sessions_[m].ask(op, lock.claim, lock.round.number, command, now);
 }
 

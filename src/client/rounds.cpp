@@ -103,7 +103,7 @@ void Client::ask(Op op, uint16_t claim, uint32_t round, uint32_t ttl_ms, Masters
   Masters forgetful;
   if (op != Op::acquire) {
     for (MasterIndex m : masters) {
-      if (sessions_[m].spell_out()) forgetful.add(m);
+      if (sessions_[m].send_script_text()) forgetful.add(m);
       if (op == Op::extend) sessions_[m].track_next(now);
     }
   }

@@ -10,7 +10,7 @@ void Client::hear_news(MasterIndex m, const Reply& reply, Instant now) {
   switch (reply.kind) {
     case Reply::Kind::answer:  // no news: route_answer()
       break;
-    case Reply::Kind::looked: {
+    case Reply::Kind::ttl_read: {
       Lock& lock = table_[reply.claim];
       if (static_cast<uint32_t>(lock.generation) != reply.round) return;
       machine_.looked(lock, m, reply.ttl, now);
@@ -105,15 +105,15 @@ void Client::received(MasterIndex m, size_t size, Instant now) {
   on_time(now);
   Session& session = sessions_[m];
   const bool was_up = session.votes();
-  bool plain = session.plain();
-  bool plain_only = plain;
+  bool fast = session.is_fast();
+  bool fast_only = fast;
   session.received(size);
   for (Reply reply;;) {
-    if (!plain || !session.plain_yes(now, reply)) {
+    if (!fast || !session.try_fast_reply(now, reply)) {
       if (!session.unread()) break;
-      plain_only = false;
+      fast_only = false;
       if (!session.next_item(now, reply)) break;
-      plain = session.plain();
+      fast = session.is_fast();
     }
     if (reply.kind == Reply::Kind::answer) {
       route_answer(m, reply, now);
@@ -121,7 +121,7 @@ void Client::received(MasterIndex m, size_t size, Instant now) {
       hear_news(m, reply, now);
     }
   }
-  if (!plain_only) {
+  if (!fast_only) {
     take_news(now);
     if (fleet_.doubts_clocks()) quarantine_stepped(now);
     if (!was_up && session.votes()) wake_waiters(m, now);

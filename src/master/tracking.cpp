@@ -3,6 +3,19 @@
 
 namespace redlock {
 
+// A server that refuses tracking, or a user who may not ask for it, costs the wake-ups and no vote.
+int Tracking::tracking_answered(const resp::Item& item) {
+  on_ = item.type == resp::Type::simple && item.text == Bytes("OK");
+  return on_ || item.type == resp::Type::error ? 0 : REDLOCK_E_PROTOCOL;
+}
+
+// CACHING registers the key that the next command reads. Refused, no change of the key is told: that is as if there
+// were no tracking.
+int Tracking::caching_answered(const resp::Item& item) {
+  if (item.type == resp::Type::error) on_ = false;
+  return item.type == resp::Type::simple || item.type == resp::Type::error ? 0 : REDLOCK_E_PROTOCOL;
+}
+
 Tracking::Said Tracking::read(const resp::Item& item) {
   using resp::Type;
   const bool cut = in_parts_ || item.part;

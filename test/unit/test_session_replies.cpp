@@ -159,7 +159,7 @@ TEST(Session, a_look_is_two_requests_and_one_answer) {
   EXPECT_EQ(f.session->in_flight(), 3u);
   f.receive("_\r\n+OK\r\n:700\r\n");
   ASSERT_EQ(f.replies.size(), 2u);
-  EXPECT_EQ(f.replies[1].kind, Reply::Kind::looked);
+  EXPECT_EQ(f.replies[1].kind, Reply::Kind::ttl_read);
   EXPECT_EQ(f.replies[1].claim, 5);
   EXPECT_EQ(f.replies[1].round, 75u);
   EXPECT_EQ(f.replies[1].ttl, 700);
@@ -356,29 +356,29 @@ TEST(Session, a_master_that_became_another_is_greeted_again) {
 TEST(Session, scripts_are_spelled_out_until_they_are_known) {
   Fixture f;
   f.greet();
-  EXPECT_FALSE(f.session->spell_out());
+  EXPECT_FALSE(f.session->send_script_text());
   f.ask(1, Op::release);
   f.receive("-NOSCRIPT No matching script.\r\n");
-  EXPECT_TRUE(f.session->spell_out());
+  EXPECT_TRUE(f.session->send_script_text());
   ASSERT_EQ(f.replies.size(), 1u);
   EXPECT_EQ(f.replies[0].meaning.error, REDLOCK_E_NOSCRIPT);
   f.ask(2, Op::release);
   f.receive(":1\r\n");
-  EXPECT_FALSE(f.session->spell_out());
+  EXPECT_FALSE(f.session->send_script_text());
   for (const char* answer : {"+OK\r\n", "_\r\n", "-OOM no\r\n"}) {
     f.ask(3);
     f.receive("-NOSCRIPT none\r\n");
-    EXPECT_TRUE(f.session->spell_out());
+    EXPECT_TRUE(f.session->send_script_text());
     f.ask(3);
     f.receive(answer);
-    EXPECT_FALSE(f.session->spell_out()) << "an acquire may be a script, too: " << answer;
+    EXPECT_FALSE(f.session->send_script_text()) << "an acquire may be a script, too: " << answer;
   }
   f.ask(4, Op::extend);
   f.receive("-NOSCRIPT\r\n");
-  EXPECT_TRUE(f.session->spell_out());
+  EXPECT_TRUE(f.session->send_script_text());
   f.break_off();
   f.greet();
-  EXPECT_FALSE(f.session->spell_out()) << "the greeting loads them";
+  EXPECT_FALSE(f.session->send_script_text()) << "the greeting loads them";
 }
 
 TEST(Session, a_command_with_its_script_by_reference) {

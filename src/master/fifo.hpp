@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT
+//
+// Fifo: the requests of one connection that are in flight, oldest first. A master replies in the order of the requests,
+// so the oldest request gives the next reply its meaning. A request keeps its place until its reply has come, even when
+// nobody waits for the reply any more.
+//
+// Some places are kept for requests of the session itself (greeting, readings, pings), so that requests about claims
+// can never crowd them out.
+#pragma once
+#include "base/time.hpp"
+#include "base/types.hpp"
+
+namespace redlock {
+
+class Fifo {
+ public:
+  struct Request {
+    // The order matters: each group below ends where the next one begins.
+    enum Kind : uint8_t {
+      acquire,  // about a claim: these are enum Op
+      extend,
+      release,
+      acquire_fenced,
+      token,
+      look,  // the client's, too
+      look_caching,  // CLIENT CACHING ahead of a look or an extend
+      caching,  // the session's own, from here on; this one goes ahead of a reading
+      tracking,
+      hello,  // the greeting's
+      auth,
+      role,
+      load,
+      id,
+      kill,
+      ping,
+      info,  // the record's: what is read
+      reading,
+      time,
+      write,  // and what is written
+      visit,
+      question,
+    };
+    static constexpr bool is_about_claim(unsigned kind) { return kind <= token; }
+    static constexpr bool is_own(unsigned kind) { return kind >= caching; }
+    static constexpr bool is_of_greeting(unsigned kind) { return kind >= hello && kind <= ping; }
+    static constexpr bool is_of_record(unsigned kind) { return kind >= info; }
+
+    Instant sent;
+    uint32_t round;  // of a reading: its number
+    uint16_t claim;
+    uint16_t kind;   // enum Kind; 16 bits wide, so that Request is 16 bytes without padding
+  };
+
+  static constexpr unsigned own_max = 12;  // requests of the session itself in flight, at most: those of the greeting
+
+  Fifo(Request* places, unsigned capacity) : places_(places), capacity_(static_cast<uint16_t>(capacity)) {
+    REDLOCK_ASSERT(capacity > own_max && capacity <= UINT16_MAX);
+  }
+
+  bool empty() const { return size_ == 0; }
+  unsigned size() const { return size_; }
+  const Request& oldest() const {
+    REDLOCK_ASSERT(size_ != 0);
+    return places_[head_];
+  }
+  // Is there room for so many requests of the client? For so many of the session itself?
+  bool has_room(unsigned requests) const { return size_ - own_ + requests + own_max <= capacity_; }
+  bool has_own_room(unsigned requests) const { return own_ + requests <= own_max; }
+
+  void push(const Request& request) {
+    REDLOCK_ASSERT(size_ < capacity_);
+    places_[tail_] = request;
+    if (++tail_ == capacity_) tail_ = 0;
+    ++size_;
+  }
+  [[gnu::noinline]] void push_own(Request::Kind kind, Instant now, uint32_t number = 0) {
+    REDLOCK_ASSERT(Request::is_own(kind) && own_ < own_max);
+    push({now, number, 0, kind});
+    ++own_;
+  }
+  // Removes the oldest request. own: is it one of the session itself? The fast path knows without looking.
+  void pop(bool own) {
+    REDLOCK_ASSERT(own == Request::is_own(oldest().kind));
+    if (own) --own_;
+    if (++head_ == capacity_) head_ = 0;
+    --size_;
+  }
+  void clear() { head_ = tail_ = size_ = own_ = 0; }
+
+  // Is a request about this claim unanswered, deletes apart?
+  bool owes_answer(uint16_t claim) const {
+    unsigned at = head_;
+    for (unsigned i = 0; i < size_; ++i) {
+      const Request& request = places_[at];
+      const bool asked = Request::is_about_claim(request.kind) && request.kind != Request::release;
+      if (asked && request.claim == claim) return true;
+      if (++at == capacity_) at = 0;
+    }
+    return false;
+  }
+
+  void check() const {
+    REDLOCK_ASSERT(size_ <= capacity_ && own_ <= size_);
+    REDLOCK_ASSERT((head_ + size_) % capacity_ == tail_);
+    REDLOCK_ASSERT(size_ == 0 || oldest().sent <= places_[tail_ == 0 ? capacity_ - 1 : tail_ - 1].sent);
+  }
+
+ private:
+  Request* places_;
+  uint16_t capacity_;
+  uint16_t head_ = 0;
+  uint16_t tail_ = 0;  // where the next request goes
+  uint16_t size_ = 0;
+  uint16_t own_ = 0;   // requests of the session itself
+};
+
+static_assert(sizeof(Fifo::Request) == 16, "a request is copied as four words");
+constexpr bool is_kind_of(Op op, Fifo::Request::Kind kind) { return static_cast<int>(op) == kind; }
+static_assert(is_kind_of(Op::acquire, Fifo::Request::acquire) && is_kind_of(Op::extend, Fifo::Request::extend) &&
+                  is_kind_of(Op::release, Fifo::Request::release) && is_kind_of(Op::token, Fifo::Request::token) &&
+                  is_kind_of(Op::acquire_fenced, Fifo::Request::acquire_fenced),
+              "an Op is cast to a Kind, and back");
+static_assert(Fifo::Request::acquire < Fifo::Request::release && Fifo::Request::extend < Fifo::Request::release &&
+                  Fifo::Request::release < Fifo::Request::acquire_fenced,
+              "the fast path reads the replies of kinds up to release");
+static_assert(Fifo::Request::token + 1 == Fifo::Request::look &&
+                  Fifo::Request::look_caching + 1 == Fifo::Request::caching &&
+                  Fifo::Request::tracking + 1 == Fifo::Request::hello && Fifo::Request::ping + 1 == Fifo::Request::info,
+              "is_about_claim(), is_own(), is_of_greeting() and is_of_record() compare with the ends of the groups");
+
+}  // namespace redlock

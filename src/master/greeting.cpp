@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT
+#include "master/greeting.hpp"
+
+#include "base/digits.hpp"
+#include "resp/words.hpp"
+
+namespace redlock {
+
+void Greeting::begin(uint32_t nonce, Instant now) {
+  REDLOCK_ASSERT(out_.fifo.empty() && out_.tx.empty());
+  nonce_ = nonce;
+  resp3_ = true;
+  greeted_ = killing_ = false;
+  id_ = 0;
+  send_hello(now);
+}
+
+// ---- requests -------------------------------------------------------------------------------------------------
+
+void Greeting::send_hello(Instant now) {
+  static constexpr auto hello = resp::words<2>("HELLO", "3");
+  static constexpr auto hello_auth = resp::words<4>("HELLO", "3", "AUTH");
+  const bool auth = master_.password.size != 0;
+  out_.send(auth ? Bytes(hello_auth) : Bytes(hello), Request::hello, now);
+  if (auth) {
+    out_.append_reference(master_.user.size != 0 ? master_.user : Bytes("default"));
+    out_.append_reference(master_.password);
+  }
+  out_.append_word("SETNAME");
+  out_.append_word(client_name_);
+  field_ = field_other;
+  role_known_ = false;
+}
+
+void Greeting::send_auth(Instant now) {
+  static constexpr auto auth = resp::words<1>("AUTH");
+  static constexpr auto auth_user = resp::words<2>("AUTH");
+  const bool user = master_.user.size != 0;
+  out_.send(user ? Bytes(auth_user) : Bytes(auth), Request::auth, now);
+  if (user) out_.append_reference(master_.user);
+  out_.append_reference(master_.password);
+}
+
+void Greeting::send_rest(Instant now) {
+  static constexpr auto tracking = resp::words("CLIENT", "TRACKING", "on", "OPTIN", "NOLOOP");
+  static constexpr auto role = resp::words("ROLE");
+  static constexpr auto id = resp::words("CLIENT", "ID");
+  static constexpr auto load = resp::words<1>("SCRIPT", "LOAD");
+  const bool guarded = record_.guard().on();
+  out_.send(resp3_ ? Bytes(tracking) : Bytes(role), resp3_ ? Request::tracking : Request::role, now);
+  if (!resp3_ && guarded) out_.send(id, Request::id, now);
+  // Without tracking every acquire is a script.
+  const Script* const scripts[] = {&release_script, &extend_script, &acquire_script};
+  for (unsigned i = 0; i < (resp3_ || !guarded ? 2 : 3); ++i) {
+    out_.send(load, Request::load, now);
+    out_.append_reference(scripts[i]->common, scripts[i]->body);
+  }
+  if (guarded) record_.send_first(resp3_, now);
+  send_ping(now);
+}
+
+void Greeting::send_ping(Instant now) {
+  static constexpr auto ping = resp::words<1>("PING");
+  nonce_ = nonce_ * 1664525u + 1013904223u;
+  char word[8];
+  write_hex(nonce_, word);
+  out_.send(ping, Request::ping, now);
+  out_.append_word(Bytes(word, sizeof word));
+}
+
+// ---- replies --------------------------------------------------------------------------------------------------
+
+int Greeting::handle(unsigned kind, const resp::Item& item, Instant now) {
+  switch (kind) {
+    case Request::hello:
+      return handle_hello(item, now);
+    case Request::auth:
+      return handle_auth(item, now);
+    case Request::role:
+      return handle_role(item);
+    case Request::load:
+      return handle_load(item);
+    case Request::id:
+      return handle_id(item);
+    case Request::kill:
+      return handle_kill(item);
+    default:
+      REDLOCK_ASSERT(kind == Request::ping);
+      return handle_ping(item);
+  }
+}
+
+// HELLO answers a map: the values of "role", "mode" and "id" stand at depth 1.
+int Greeting::handle_hello(const resp::Item& item, Instant now) {
+  using resp::Type;
+  if (item.depth == 0 && item.type == Type::error) return hello_failed(classify_error(item.text), now);
+  if (item.depth == 0 && item.type != Type::map && item.type != Type::array) return REDLOCK_E_PROTOCOL;
+  if (item.depth == 1 && !item.part && (item.type == Type::string || item.type == Type::simple)) {
+    if (field_ == field_role) {
+      role_known_ = true;
+      if (item.text != Bytes("master")) return REDLOCK_E_ROLE;
+    }
+    if (field_ == field_mode && item.text != Bytes("standalone")) return REDLOCK_E_MODE;
+    const bool is_key = field_ == field_other;
+    field_ = !is_key                        ? field_other
+             : item.text == Bytes("role")   ? field_role
+             : item.text == Bytes("mode")   ? field_mode
+             : item.text == Bytes("id")     ? field_id
+                                            : field_other;
+  } else if (item.depth == 1 && item.type == Type::integer && field_ == field_id) {
+    id_ = item.integer;
+    field_ = field_other;
+  }
+  if (!item.last) return 0;
+  if (!role_known_) return REDLOCK_E_PROTOCOL;
+  send_rest(now);
+  return 0;
+}
+
+int Greeting::hello_failed(int error, Instant now) {
+  if (error != REDLOCK_E_SERVER && error != REDLOCK_E_NOPERM) return error;
+  resp3_ = false;  // the server does not know HELLO, or not version 3
+  if (master_.password.size != 0) {
+    send_auth(now);
+  } else {
+    send_rest(now);
+  }
+  return 0;
+}
+
+int Greeting::handle_auth(const resp::Item& item, Instant now) {
+  if (item.type != resp::Type::simple) return item.type == resp::Type::error ? REDLOCK_E_AUTH : REDLOCK_E_PROTOCOL;
+  send_rest(now);
+  return 0;
+}
+
+// ROLE answers an array whose first element names the role. A server that forbids ROLE is asked all the same: a replica
+// refuses every write.
+int Greeting::handle_role(const resp::Item& item) {
+  if (item.type == resp::Type::error) {
+    const int error = classify_error(item.text);
+    return error != REDLOCK_E_NOPERM && error != REDLOCK_E_SERVER ? error : 0;
+  }
+  if (item.depth == 0) {
+    field_ = field_role;
+  } else if (item.depth == 1 && field_ == field_role) {
+    field_ = field_other;
+    if (item.text == Bytes("sentinel")) return REDLOCK_E_MODE;
+    if (item.text != Bytes("master")) return REDLOCK_E_ROLE;
+  }
+  return 0;
+}
+
+// The server may refuse: a script that it does not know is sent as text when it is needed.
+int Greeting::handle_load(const resp::Item& item) {
+  if (item.type != resp::Type::error) return item.type == resp::Type::string ? 0 : REDLOCK_E_PROTOCOL;
+  return classify_error(item.text) == REDLOCK_E_LOADING ? REDLOCK_E_LOADING : 0;
+}
+
+int Greeting::handle_id(const resp::Item& item) {
+  if (item.type == resp::Type::integer) id_ = item.integer;
+  return 0;
+}
+
+// 0: the server had closed the old connection by itself.
+int Greeting::handle_kill(const resp::Item& item) {
+  killing_ = false;
+  if (item.type != resp::Type::integer) return 0;
+  strays_ = false;
+  out_.tell().strays = Strays::ended;
+  return 0;
+}
+
+int Greeting::handle_ping(const resp::Item& item) {
+  greeted_ = true;
+  if (item.type == resp::Type::error) {
+    const int error = classify_error(item.text);
+    return error != REDLOCK_E_NOPERM ? error : 0;  // a user without PING answers in order all the same
+  }
+  char word[8];
+  write_hex(nonce_, word);
+  const bool matches = item.type == resp::Type::string && item.text == Bytes(word, sizeof word);
+  return matches ? 0 : REDLOCK_E_PROTOCOL;
+}
+
+// ---- strays -----------------------------------------------------------------------------------------------------
+
+// An unknown run id stands in the seal as zeros, and no server has such a run id.
+void Greeting::keep_old_connection() {
+  old_id_ = id_;
+  memcpy(old_run_id_, record_.guard().seal().data, sizeof old_run_id_);
+}
+
+// Ids begin anew with each process: in another process the id may be anybody's, and the old connection is gone.
+void Greeting::end_old_connection(Instant now) {
+  static constexpr auto kill = resp::words<1>("CLIENT", "KILL", "ID");
+  if (!strays_ || old_id_ <= 0) return;  // none are left once it is up
+  if (record_.guard().run_id() != Bytes(old_run_id_, sizeof old_run_id_)) return;
+  char digits[20];
+  out_.send(kill, Request::kill, now);
+  out_.append_word(to_decimal(static_cast<uint64_t>(old_id_), digits));
+  killing_ = true;
+}
+
+void Greeting::came_up() {
+  if (!strays_) return;
+  strays_ = false;
+  out_.tell().strays = Strays::at_large;
+}
+
+}  // namespace redlock

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: MIT
+#include "master/record.hpp"
+
+#include "base/digits.hpp"
+#include "resp/words.hpp"
+#include "resp/writer.hpp"
+
+namespace redlock {
+namespace {
+
+constexpr unsigned readings_per_info = 6;  // every 1.5 longest ttls or so
+constexpr uint64_t seconds_max = 9'000'000'000;
+constexpr unsigned fields = 5;  // of a reading: INFO replication, then those of Guard::Field
+constexpr unsigned place_of(Guard::Field field) { return static_cast<unsigned>(field) + 1; }
+static_assert(place_of(Guard::Field::desc) == 1 && place_of(Guard::Field::q) == 2 &&
+                  place_of(Guard::Field::seal) == 3 && place_of(Guard::Field::visit) == fields - 1,
+              "the reading script returns the fields in this order");
+
+}  // namespace
+
+void Record::connected() {
+  guard_.connected();
+  info_.begin();
+}
+
+void Record::closed() {
+  if (said_ == not_answered) said_ = not_asked;
+  guard_.connected();
+}
+
+// ---- requests -------------------------------------------------------------------------------------------------
+
+void Record::send_first(bool track, Instant now) {
+  send_info(now);
+  send_reading(track, now);
+}
+
+void Record::send_info(Instant now) {
+  static constexpr auto info = resp::words("INFO");
+  out_.send(info, Request::info, now);
+  readings_ = 0;
+}
+
+Bytes Record::boot_id() const {
+  const Settings& settings = guard_.settings();
+  return Bytes(settings.boot_id, settings.has_boot_id ? settings.boot_id_size : 0);
+}
+
+// The script is always sent as text: that is shorter than to repeat a reading whose script was not known.
+void Record::send_reading(bool track, Instant now) {
+  static constexpr auto time = resp::words("TIME");
+  if (track) out_.send(Command::caching(), Request::caching, now);
+  const Bytes machine = boot_id();
+  append_script(reading_script, &machine, 1);
+  out_.fifo.push_own(Request::reading, now, guard_.begin_reading());
+  out_.send(time, Request::time, now);
+}
+
+// One of the guard's scripts, all of which have the record and the short visits for keys.
+void Record::append_script(const Script& script, const Bytes* arguments, unsigned count) {
+  char text[16];
+  resp::Writer header(text, sizeof text);
+  out_.tx.append(header.array(5 + count).written());
+  out_.append_word("EVAL");
+  out_.append_reference(script.common, script.body);
+  out_.append_word("2");
+  out_.append_word(guard_.settings().meta_key);
+  out_.append_word(guard_.settings().seen_key);
+  for (unsigned i = 0; i < count; ++i) out_.append_word(arguments[i]);
+}
+
+// Write the record if it and the server are still what was read, and read what came of it.
+void Record::send_record(Bytes desc, Bytes q, Bytes new_q, Bytes seal, Instant now) {
+  const Bytes arguments[] = {desc, q, guard_.replid(), guard_.settings().fingerprint, new_q, seal};
+  append_script(record_script, arguments, 6);
+  out_.fifo.push_own(Request::write, now);
+  send_reading(tracking_.on(), now);
+}
+
+// A state with a new quarantine id, which this process has never used and nobody else will.
+void Record::begin_state(Bytes desc, Bytes q, Instant now) {
+  if (!seeded_) return guard_.written(REDLOCK_E_SYSTEM);
+  char fresh[Guard::id_size];
+  for (unsigned i = 0; i < sizeof fresh; i += 8) write_hex(quarantines_.next(), fresh + i);
+  send_record(desc, q, Bytes(fresh, sizeof fresh), Bytes(), now);
+}
+
+// For what the guard says at one time: a write, and a reading of what came of it.
+bool Record::has_room() const {
+  return out_.tx.fits(768, 2 * Outgoing::references_max) && out_.fifo.has_own_room(5);
+}
+
+void Record::write_next(Guard::Next next, int64_t boot_ms, Instant now) {
+  if (next == Guard::Next::nothing || !has_room()) return;
+  if (next == Guard::Next::create) return begin_state(guard_.desc(), "*", now);
+  if (next == Guard::Next::seal) {
+    return send_record(guard_.desc(), guard_.quarantine(), guard_.quarantine(), guard_.seal(), now);
+  }
+  char digits[20];
+  const Bytes arguments[] = {boot_id(), guard_.seal(), to_decimal(static_cast<uint64_t>(boot_ms), digits)};
+  append_script(visit_script, arguments, 3);
+  out_.fifo.push_own(Request::visit, now);
+}
+
+void Record::read_when_due(Instant now) {
+  guard_.on_time(now);
+  if (!guard_.wants_reading(now)) return;
+  if (!has_room()) return guard_.postpone_reading(now + guard_.settings().node_timeout);
+  if (++readings_ >= readings_per_info || guard_.wants_info()) send_info(now);
+  send_reading(tracking_.on(), now);
+}
+
+void Record::boot_time(int64_t ms, Instant now) {
+  if (guard_.wants_boot_time()) write_next(guard_.boot_time(ms, now), ms, now);
+}
+
+void Record::quarantine(Instant now) {
+  if (guard_.sealed() && guard_.desc().size != 0 && has_room()) begin_state(guard_.desc(), guard_.quarantine(), now);
+}
+
+bool Record::ask(const Script& script, const Bytes* arguments, unsigned count, Instant now) {
+  if (said_ == not_answered || !has_room()) return false;
+  append_script(script, arguments, count);
+  out_.fifo.push_own(Request::question, now);
+  said_ = not_answered;
+  return true;
+}
+
+// ---- replies --------------------------------------------------------------------------------------------------
+
+int Record::handle(const Request& request, const resp::Item& item, Instant now) {
+  switch (request.kind) {
+    case Request::info:
+      return handle_info(item, now);
+    case Request::reading:
+      return handle_reading(item, request, now);
+    case Request::time:
+      return handle_time(item, request.sent, now);
+    case Request::write:
+      return handle_write(item);
+    case Request::question:
+      return handle_answer(item);
+    default:
+      REDLOCK_ASSERT(request.kind == Request::visit);
+      return 0;  // a server that refuses visits makes each client of this machine watch by itself
+  }
+}
+
+int Record::handle_info(const resp::Item& item, Instant now) {
+  using resp::Type;
+  if (item.type == Type::error) {
+    guard_.unidentified(classify_error(item.text));
+  } else if (item.type != Type::string) {
+    return REDLOCK_E_PROTOCOL;
+  } else {
+    info_.read(item.text);
+    if (!item.last) return 0;
+    if (!guard_.identify(info_.end(), now)) return REDLOCK_E_DISCONNECTED;
+    out_.tell().identified = true;
+  }
+  info_.begin();
+  return 0;
+}
+
+// INFO replication, then the fields: strings or nulls.
+int Record::handle_reading(const resp::Item& item, const Request& request, Instant now) {
+  using resp::Type;
+  if (item.depth == 0) {
+    if (item.type == Type::error) {
+      guard_.reading_failed(request.round, classify_error(item.text), request.sent, now);
+      return 0;
+    }
+    field_ = 0;
+    overlong_ = false;
+    return item.type == Type::array && item.integer == fields ? 0 : REDLOCK_E_PROTOCOL;
+  }
+  if (field_ == 0) return read_role(item);
+  if (item.type != Type::string && item.type != Type::null) return REDLOCK_E_PROTOCOL;
+  // A string that comes in parts is longer than any of ours: neither a part nor what is left behind it is the field.
+  overlong_ = overlong_ || item.part;
+  if (item.part) return 0;
+  REDLOCK_ASSERT(field_ < fields);
+  guard_.read(static_cast<Guard::Field>(field_++ - 1), item.type != Type::string, overlong_ ? Bytes() : item.text);
+  overlong_ = false;
+  if (!item.last) return 0;
+  write_next(guard_.end_reading(request.round, request.sent, now), 0, now);
+  if (guard_.wants_boot_time()) out_.tell();
+  return 0;
+}
+
+int Record::read_role(const resp::Item& item) {
+  if (item.type == resp::Type::error) {
+    guard_.read_no_role(classify_error(item.text));
+  } else if (item.type != resp::Type::string) {
+    return REDLOCK_E_PROTOCOL;
+  } else {
+    info_.read(item.text);
+    if (item.part) return 0;
+    guard_.read_role(info_.end());
+  }
+  info_.begin();
+  ++field_;
+  return 0;
+}
+
+// TIME answers seconds and microseconds, as strings.
+int Record::handle_time(const resp::Item& item, Instant sent, Instant now) {
+  if (item.depth == 0) {
+    server_us_ = -1;
+    guard_.read_clock(item.type == resp::Type::error ? classify_error(item.text) : 0);
+    return 0;
+  }
+  uint64_t n = 0;
+  if (!parse_decimal(item.text, n) || n > seconds_max) return REDLOCK_E_PROTOCOL;
+  if (!item.last) {
+    server_us_ = static_cast<int64_t>(n) * 1'000'000;
+  } else if (server_us_ >= 0) {
+    Duration by;
+    const int64_t server_us = server_us_ + static_cast<int64_t>(n);
+    if (clock_.sample(sent, now, server_us, guard_.settings().drift_ppm, by) == ClockWatch::Verdict::stepped) {
+      News& news = out_.tell();
+      news.stepped = true;
+      news.by = by;
+    }
+  }
+  return 0;
+}
+
+int Record::handle_write(const resp::Item& item) {
+  if (item.type != resp::Type::error && item.type != resp::Type::integer) return REDLOCK_E_PROTOCOL;
+  guard_.written(item.type == resp::Type::error ? classify_error(item.text) : 0);
+  return 0;
+}
+
+int Record::handle_answer(const resp::Item& item) {
+  if (item.type == resp::Type::error) {
+    said_ = static_cast<int16_t>(classify_error(item.text));
+    return 0;
+  }
+  if (item.type != resp::Type::string || item.text.size == 0) return REDLOCK_E_PROTOCOL;
+  said_ = static_cast<unsigned char>(item.text.data[0]);
+  guard_.read(Guard::Field::q, false, Bytes(item.text.data + 1, item.text.size - 1));
+  return 0;
+}
+
+}  // namespace redlock

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+//
+// Record: the guard's requests to one master and what their replies mean: INFO, readings, the server's time, and the
+// scripts that write the record. Record decides nothing: master/guard does, and master/clock_watch for the clock.
+//
+// A reading is CLIENT CACHING yes, the reading script, TIME, in one write. On a connection with tracking the server
+// tells the next change of the record, or a null push, before its reply to anything that came after the change.
+#pragma once
+#include "base/random.hpp"
+#include "master/clock_watch.hpp"
+#include "master/guard.hpp"
+#include "master/info.hpp"
+#include "master/outgoing.hpp"
+#include "master/tracking.hpp"
+
+namespace redlock {
+
+class Record {
+ public:
+  using Request = Fifo::Request;
+  // What the answer to ask() said, beside every letter.
+  enum Said : int16_t { not_asked = 256, not_answered = 512 };
+
+  Record(const Settings& settings, const Tracking& tracking, Outgoing& out)
+      : tracking_(tracking), out_(out), guard_(settings) {}
+
+  Guard& guard() { return guard_; }
+  const Guard& guard() const { return guard_; }
+  ClockWatch& clock() { return clock_; }
+  const ClockWatch& clock() const { return clock_; }
+
+  // Random bytes for quarantine ids, once; before that no id is made, however long the connection lasts.
+  bool wants_seed() const { return guard_.on() && !seeded_; }
+  void seed(uint64_t seed) {
+    quarantines_.seed(seed);
+    seeded_ = true;
+  }
+
+  // ---- the connection
+  void connected();
+  void closed();
+  // The first INFO and the first reading of a connection, in its greeting. `track`: tracking was just asked for.
+  void send_first(bool track, Instant now);
+  // The next reading, when it is due.
+  void read_when_due(Instant now);
+  // One item of the reply to one of these requests. 0, or the reason to close the connection.
+  int handle(const Request& request, const resp::Item& item, Instant now);
+
+  // ---- what is written; each is left out where there is no room for it
+  void boot_time(int64_t ms, Instant now);
+  void quarantine(Instant now);  // a new quarantine id: nobody may trust this state any more
+  // One question by a script of the caller's. False: there is no room, or the last question is not answered yet.
+  bool ask(const Script& script, const Bytes* arguments, unsigned count, Instant now);
+  int said() const { return said_; }
+
+ private:
+  void send_info(Instant now);
+  void send_reading(bool track, Instant now);
+  void append_script(const Script& script, const Bytes* arguments, unsigned count);
+  void send_record(Bytes desc, Bytes q, Bytes new_q, Bytes seal, Instant now);
+  void begin_state(Bytes desc, Bytes q, Instant now);
+  void write_next(Guard::Next next, int64_t boot_ms, Instant now);
+  bool has_room() const;
+  int handle_info(const resp::Item& item, Instant now);
+  int handle_reading(const resp::Item& item, const Request& request, Instant now);
+  int read_role(const resp::Item& item);
+  int handle_time(const resp::Item& item, Instant sent, Instant now);
+  int handle_write(const resp::Item& item);
+  int handle_answer(const resp::Item& item);
+  Bytes boot_id() const;
+
+  Random quarantines_;
+  const Tracking& tracking_;
+  Outgoing& out_;
+  Guard guard_;
+  ClockWatch clock_;
+  InfoReader info_;
+  int64_t server_us_ = 0;  // while TIME's reply is read
+  bool seeded_ = false;
+  bool overlong_ = false;  // the field of a reading that is under way is longer than any of ours
+  uint8_t field_ = 0;      // while a reading's reply is read: which field comes next
+  uint8_t readings_ = 0;   // since the last INFO
+  int16_t said_ = not_asked;
+};
+
+}  // namespace redlock
