@@ -49,13 +49,13 @@ enum class State : uint8_t { free, waiting, acquiring, held, over };
 // What the client is to do about a lock after a step.
 enum class Action : uint8_t {
   none,
-  start,    // the lock wants a round (Lock::wants) in this turn
+  start,    // the lock wants a round (Life::wants) in this turn
   drop,     // a round was lost: delete the value where it was not refused
   watch,    // a round was lost to others, or another's turn has come: as drop, and look when their key will be gone
   release,  // the lock has ended: delete the value wherever anything was sent
   linger,   // the lock has ended before its time: delete the value only when the validity is over
   store,    // the names are won; ask Fence::told to store the token
-  put_back, // a round was won by keys that were there: write the value where it is gone (Lock::gone)
+  put_back, // a round was won by keys that were there: write the value where it is gone (Holding::gone)
 };
 
 enum class Wants : uint8_t { nothing, acquire, extend };
