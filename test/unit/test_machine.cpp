@@ -348,7 +348,7 @@ struct Walk {
         if (roll(2) == 0) tell(l);
         break;
       case 6:
-        if (l.lock.wants != Wants::nothing) l.machine.begin(l.lock, l.now);
+        if (l.lock.wants != Wants::nothing) l.machine.begin(l.lock, Masters::all(masters), l.now);
         break;
       default:
         l.vote(roll(masters), static_cast<Vote>(roll(8) < 6 ? 0 : 1 + roll(2)), REDLOCK_E_OOM);
@@ -367,7 +367,7 @@ struct Walk {
       if (l.lock.state == State::held) {
         EXPECT_GE(l.lock.valid_until, valid) << "the validity never gets shorter";
         const bool extended = valid != Instant() && l.lock.valid_until > valid;
-        EXPECT_TRUE(!extended || l.lock.valid_until <= l.lock.hold_until) << "carried past max_hold_ms";
+        EXPECT_TRUE(!extended || l.lock.valid_until <= l.lock.hold.limit) << "carried past max_hold_ms";
         valid = l.lock.valid_until;
       }
       if (roll(10) == 0) {

@@ -48,7 +48,7 @@ struct Storing : Life {
     machine.propose(lock, 7, true);
     vote(3, Vote::refused);
     for (MasterIndex m = 0; m < 3; ++m) {
-      machine.hear(lock, m, {Counter::State::known, 9});
+      machine.on_counter(lock, m, {Counter::State::known, 9});
       asked = vote(m, Vote::granted);
     }
   }
