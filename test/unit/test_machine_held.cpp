@@ -212,7 +212,8 @@ TEST(Machine, a_key_is_put_back_only_where_the_master_has_said_that_it_is_gone) 
     Life l = Life::extending(4'000);
     for (MasterIndex m = 0; m < 5; ++m) l.machine.on_key_present(l.lock, m);
     const uint32_t round = l.lock.round.number;
-    EXPECT_EQ(distrusted ? l.machine.distrust(l.lock, Masters::of(4)) : l.machine.on_key_missing(l.lock, 4, 0), Action::none);
+    EXPECT_EQ(distrusted ? l.machine.distrust(l.lock, Masters::of(4)) : l.machine.on_key_missing(l.lock, 4, 0),
+              Action::none);
     EXPECT_EQ(l.lock.hold.lacking, Masters::of(4));
     EXPECT_EQ(l.votes(0, 3, Vote::granted), Action::none);
     EXPECT_EQ(l.machine.on_key_missing(l.lock, 4, round), Action::put_back);

@@ -159,7 +159,9 @@ TEST(Machine, a_waiter_is_hasty_a_few_times_within_its_plain_pause) {
     return l.lock.wait.not_before;
   };
   for (int64_t pause : {0, 100, 200}) {
-    for (int64_t ms = pause; ms < pause + 6; ++ms) EXPECT_EQ(not_before(ms, ms % 2 != 0), at(ms)) << "at once, if all is free";
+    for (int64_t ms = pause; ms < pause + 6; ++ms) {
+      EXPECT_EQ(not_before(ms, ms % 2 != 0), at(ms)) << "at once, if all is free";
+    }
     for (int64_t ms = pause + 6; ms < pause + 100; ++ms) {
       EXPECT_EQ(not_before(ms, ms % 3 != 0), l.lock.wake_at);
       EXPECT_GT(l.lock.wait.not_before, at(ms));
