@@ -79,7 +79,7 @@ void Client::clock_stepped(MasterIndex m, Duration by, Instant now) {
   withdrawn(m, now);
   Masters wrong;
   for (MasterIndex k = 0; k < settings_.masters; ++k) {
-    if (sessions_[k].guard().reason() == REDLOCK_E_WALL_CLOCK) {
+    if (sessions_[k].guard().distrusted()) {
       wrong.add(k);
     } else {
       sessions_[k].read_now(now);
@@ -96,8 +96,7 @@ void Client::clock_stepped(MasterIndex m, Duration by, Instant now) {
 void Client::quarantine_stepped(Instant now) {
   Masters agree;
   for (MasterIndex m = 0; m < settings_.masters; ++m) {
-    const bool wrong = sessions_[m].guard().reason() == REDLOCK_E_WALL_CLOCK;
-    if (!wrong && sessions_[m].samples_clock(fleet_.stepped_at())) agree.add(m);
+    if (!sessions_[m].guard().distrusted() && sessions_[m].samples_clock(fleet_.stepped_at())) agree.add(m);
   }
   const Duration patience = reading_lifetime(settings_.max_ttl_ms);
   for (MasterIndex m : fleet_.surely_stepped(agree, patience, now)) sessions_[m].quarantine(now);

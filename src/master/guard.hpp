@@ -120,6 +120,7 @@ class Guard {
   // ---- what may come at any time
   void withdraw(Instant now);     // only a reading that is asked for from now on counts
   void distrust(Instant until);   // its clock: no vote before
+  bool distrusted() const { return distrusted_; }  // whatever else keeps it from voting
   void set_duplicate(bool duplicate);
   void commission(Instant until) { commission_until_ = until; }  // seal what is found until then, once
   void clock_jumped(Instant now);
