@@ -30,6 +30,17 @@ int OwnLoop::open() {
   return 0;
 }
 
+int OwnLoop::open_for(Driver& driver) {
+  int err = open();
+  if (err != 0) return err;
+  err = driver.open(&loop_);
+  if (err != 0) {
+    let_go();
+    close();
+  }
+  return err;
+}
+
 void OwnLoop::let_go() { uv_close(reinterpret_cast<uv_handle_t*>(&wake_), nullptr); }
 
 void OwnLoop::close() {

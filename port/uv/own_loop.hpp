@@ -8,11 +8,14 @@
 #include <pthread.h>
 #include <uv.h>
 
+#include "port/uv/driver.hpp"
+
 namespace redlock {
 
 class OwnLoop {
  public:
-  int open();          // 0 or enum redlock_err, and then there is nothing to close
+  int open();                  // 0 or enum redlock_err, and then there is nothing to close
+  int open_for(Driver& driver);  // as open(), with the driver on the loop
   void let_go();       // on the loop. wake() must not follow; a run ends when the driver has let go too
   void close();        // after let_go(). Runs the loop until everything on it is closed
   void wake() { uv_async_send(&wake_); }

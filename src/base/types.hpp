@@ -49,11 +49,15 @@ struct Bytes {
   constexpr Bytes(const char (&literal)[N]) : data(literal), size(N - 1) {}
 };
 
-// Room for bytes, of somebody else's.
+// A writable buffer that somebody else owns.
 struct Space {
   char* data;
   size_t size;
 };
+
+// A block of memory that is cut into parts: how much of it a part takes, so that any type may stand behind the part.
+constexpr size_t alignment = alignof(max_align_t);
+constexpr size_t aligned(size_t size) { return (size + alignment - 1) & ~(alignment - 1); }
 
 inline bool operator==(Bytes a, Bytes b) {
   return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);

@@ -44,9 +44,6 @@ Entry::~Entry() {
 
 namespace {
 
-constexpr size_t alignment = alignof(max_align_t);
-
-constexpr size_t aligned(size_t size) { return (size + alignment - 1) & ~(alignment - 1); }
 
 // ---- what the driver calls ------------------------------------------------------------------------------------
 

@@ -32,25 +32,13 @@ void on_polled_closed(void* self) {
   p.closed = true;
 }
 
-int open_loop(redlock_t* rl) {
-  Poller& p = *new (rl->own) Poller();
-  int err = p.loop.open();
-  if (err != 0) return err;
-  err = rl->driver.open(p.loop.get());
-  if (err != 0) {
-    p.loop.let_go();
-    p.loop.close();
-  }
-  return err;
-}
-
 int create(redlock_t** out, const redlock_config_t* cfg, const Place& place) {
   if (out == nullptr) return REDLOCK_E_INVAL;
   *out = nullptr;
   redlock_t* rl = nullptr;
   int err = make(rl, cfg, place, Mode::polled, on_polled_closed);
   if (err != 0) return err;
-  err = open_loop(rl);
+  err = (new (rl->own) Poller())->loop.open_for(rl->driver);
   if (err != 0) {
     give_back(rl);
     return err;

@@ -53,18 +53,6 @@ void on_thread_closed(void* self) {
   if (!silent) tell_closed(rl);
 }
 
-int open_loop(redlock_t* rl) {
-  Runner& r = runner(rl);
-  int err = r.loop.open();
-  if (err != 0) return err;
-  err = rl->driver.open(r.loop.get());
-  if (err != 0) {
-    r.loop.let_go();
-    r.loop.close();
-  }
-  return err;
-}
-
 void enter_phase(redlock_t* rl, Runner::Phase phase) {
   runner(rl).phase = phase;
   runner(rl).changed.ring();
@@ -84,7 +72,7 @@ void* run_thread(void* self) {
   redlock_t* rl = static_cast<redlock_t*>(self);
   Runner& r = runner(rl);
   name_this_thread();
-  const int err = open_loop(rl);
+  const int err = r.loop.open_for(rl->driver);
   rl->gate.enter();
   __atomic_store_n(&rl->thread, this_thread(), __ATOMIC_RELAXED);
   r.err = err;

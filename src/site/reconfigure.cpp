@@ -19,9 +19,6 @@ namespace redlock {
 namespace {
 
 constexpr unsigned look_every_ms = 10;
-constexpr size_t alignment = alignof(max_align_t);
-
-constexpr size_t aligned(size_t size) { return (size + alignment - 1) & ~(alignment - 1); }
 
 // ---- is it a change? --------------------------------------------------------------------------------------------
 
