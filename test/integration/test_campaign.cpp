@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// Four workers fight for one resource with fenced locks, while real masters are killed (SIGKILL) and restarted, with
-// and without what they had on disk, and flushed, one at a time and a majority at once. Whatever happens: no two
-// workers hold at one instant, no token is given twice, and each is larger than all that were given before its acquire
-// began.
+// Six workers fight for one resource with fenced locks. Four are busy; two sleep between their locks, so their
+// connections hear little. Meanwhile real masters are killed (SIGKILL) and restarted, with and without what they had on
+// disk, flushed, and made replicas of a copy of what they held earlier, record and counters included, and masters again:
+// one at a time and a majority at once. Whatever happens: no two workers hold at one instant, no token is given twice,
+// and each is larger than all that were given before its acquire began.
 //
 // A dozen seconds in ctest. REDLOCK_CAMPAIGN_SECONDS=600 makes it ten minutes, REDLOCK_CAMPAIGN_SEED chooses the
 // masters' fate; what the workers do with it is up to the machine.
@@ -29,7 +30,7 @@
 namespace redlock::test {
 namespace {
 
-constexpr unsigned workers = 4;
+constexpr unsigned busy_workers = 4, workers = 6;
 constexpr uint32_t max_ttl_ms = 1'000;  // so that a master that forgot is back within a second or so
 
 uint32_t from_environment(const char* name, uint32_t otherwise) {
@@ -115,6 +116,7 @@ void work(unsigned worker, const std::vector<std::string>& urls, Ledger& ledger,
     if (event.type == REDLOCK_EV_ACQUIRED && (event.flags & REDLOCK_EV_F_FLOORED) != 0) ++floored;
   };
   while (!stop) {
+    if (worker >= busy_workers) std::this_thread::sleep_for(std::chrono::milliseconds(500 + below(random, 1'500)));
     const uint32_t kind = below(random, 8);  // 0: renewed, 1: until it ends, else short
     const uint32_t flags = REDLOCK_F_FENCING | (kind == 0 ? 0 : REDLOCK_F_NO_RENEW);
     const uint32_t ttl_ms = kind == 0 ? 300 : 300 + below(random, 700);
@@ -169,30 +171,40 @@ class Fate {
   }
   // One blow, to one master, or each fourth time to three of the five at once, and some time for the workers.
   void strike() {
+    enum Blow { kill, flush, role_cycle, blows };
     const bool majority = ++strikes_ % 4 == 0, late = below(random_, 2) == 0;
-    const bool flush = majority ? strikes_ % 8 == 4 : below(random_, 2) == 0;
+    const unsigned blow = (strikes_ + strikes_ / 4) % blows;
     std::shuffle(masters_.begin(), masters_.end(), random_);
     const size_t hit = majority ? 3 : 1;
     for (size_t m = 0; m < hit; ++m) {
-      if (flush) {
-        masters_[m]->command({"FLUSHALL"});
-        ++flushes;
-      } else {
-        masters_[m]->kill_hard();
-        ++kills;
-      }
+      if (blow == flush) masters_[m]->command({"FLUSHALL"});
+      if (blow == kill) masters_[m]->kill_hard();
+      if (blow == role_cycle) cycle_roles(*masters_[m]);
     }
+    (blow == flush ? flushes : blow == kill ? kills : role_cycles) += static_cast<unsigned>(hit);
     if (late) pause(below(random_, 500));
-    for (size_t m = 0; m < hit && !flush; ++m) masters_[m]->restart();
+    for (size_t m = 0; m < hit && blow == kill; ++m) masters_[m]->restart();
     pause((majority ? 1'500 : 300) + below(random_, 700));
   }
-  unsigned kills = 0, flushes = 0;
+  unsigned kills = 0, flushes = 0, role_cycles = 0;
 
  private:
+  // The master takes over a copy of what it holds now, without the locks, and is a master again. Its connections stay.
+  void cycle_roles(RedisServer& master) {
+    copy_.command({"FLUSHALL"});
+    for (const char* key : {"redlock::meta", "redlock::fence"}) {
+      const std::string held = master.command({"DUMP", key});
+      if (held != "(nil)") copy_.command({"RESTORE", key, "0", held});
+    }
+    master.command({"REPLICAOF", "127.0.0.1", std::to_string(copy_.port())});
+    while (master.command({"INFO", "replication"}).find("master_link_status:up") == std::string::npos) pause(1);
+    master.command({"REPLICAOF", "NO", "ONE"});
+  }
   static void pause(unsigned ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
 
   std::mt19937 random_;
   unsigned strikes_ = 0;
+  RedisServer copy_;
   std::vector<std::unique_ptr<RedisServer>> masters_;
 };
 
@@ -224,7 +236,7 @@ TEST(Campaign, TheLedgerSeesTwoHoldersAndBadTokens) {
   EXPECT_EQ(ledger.counts().backwards, 1u);
 }
 
-TEST(Campaign, KillsAndFlushes) {
+TEST(Campaign, KillsFlushesAndRoleCycles) {
   const uint32_t seconds = from_environment("REDLOCK_CAMPAIGN_SECONDS", 12);
   Fate fate(from_environment("REDLOCK_CAMPAIGN_SEED", 1));
   const std::vector<std::string> urls = fate.urls();
@@ -242,12 +254,13 @@ TEST(Campaign, KillsAndFlushes) {
   }
 
   const Ledger::Counts counts = ledger.counts();
-  std::printf("%u s: %u kills, %u flushes; %u locks, %u of them ended in use; tokens: %u floored, "
+  std::printf("%u s: %u kills, %u flushes, %u role cycles; %u locks, %u of them ended in use; tokens: %u floored, "
               "%u twice, %u backwards; %u overlaps\n",
-              seconds, fate.kills, fate.flushes, counts.locks, counts.expired, counts.floored, counts.twice,
+              seconds, fate.kills, fate.flushes, fate.role_cycles, counts.locks, counts.expired, counts.floored, counts.twice,
               counts.backwards, counts.overlaps);
   EXPECT_GT(fate.kills, 0u);
   EXPECT_GT(fate.flushes, 0u);
+  EXPECT_GT(fate.role_cycles, 0u);
   EXPECT_GT(counts.locks, 10u) << "the workers got nothing done";
   EXPECT_EQ(counts.twice, 0u);
   EXPECT_EQ(counts.backwards, 0u);
