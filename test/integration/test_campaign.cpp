@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Six workers fight for one resource with fenced locks. Four are busy; two sleep between their locks, so their
-// connections hear little. Meanwhile real masters are killed (SIGKILL) and restarted, with and without what they had on
+// Six workers fight for one resource with fenced locks. Four are busy. Two are idle most of the time, and may not track
+// keys, so nothing tells these two what happens to a master. Meanwhile real masters are killed (SIGKILL) and restarted, with and without what they had on
 // disk, flushed, and made replicas of a copy of what they held earlier, record and counters included, and masters again:
 // one at a time and a majority at once. Whatever happens: no two workers hold at one instant, no token is given twice,
 // and each is larger than all that were given before its acquire began.
@@ -31,6 +31,7 @@ namespace redlock::test {
 namespace {
 
 constexpr unsigned busy_workers = 4, workers = 6;
+constexpr const char* idle_user = "idle";
 constexpr uint32_t max_ttl_ms = 1'000;  // so that a master that forgot is back within a second or so
 
 uint32_t from_environment(const char* name, uint32_t otherwise) {
@@ -111,13 +112,18 @@ class Ledger {
 void work(unsigned worker, const std::vector<std::string>& urls, Ledger& ledger, const std::atomic<bool>& stop) {
   std::mt19937 random(worker);
   std::atomic<unsigned> floored = 0;
-  ThreadClient client(settings(urls, "worker-" + std::to_string(worker), "strict"));
+  Settings mine = settings(urls, "worker-" + std::to_string(worker), "strict");
+  if (worker >= busy_workers) {
+    mine.strings.push_back({"username", idle_user});
+    mine.strings.push_back({"password", "any"});
+  }
+  ThreadClient client(mine);
   client.also = [&floored](redlock_t*, const redlock_event_t& event) {
     if (event.type == REDLOCK_EV_ACQUIRED && (event.flags & REDLOCK_EV_F_FLOORED) != 0) ++floored;
   };
   while (!stop) {
     if (worker >= busy_workers) std::this_thread::sleep_for(std::chrono::milliseconds(500 + below(random, 1'500)));
-    const uint32_t kind = below(random, 8);  // 0: renewed, 1: until it ends, else short
+    const uint32_t kind = worker < busy_workers ? below(random, 8) : 1;  // 0: renewed, 1: until it ends, else short
     const uint32_t flags = REDLOCK_F_FENCING | (kind == 0 ? 0 : REDLOCK_F_NO_RENEW);
     const uint32_t ttl_ms = kind == 0 ? 300 : 300 + below(random, 700);
     const int hold_ms = kind == 0 ? 800 : kind == 1 ? 10'000 : static_cast<int>(below(random, 20));
@@ -159,7 +165,8 @@ class Fate {
              {}, {}, {"--appendonly", "yes"}, {"--appendonly", "yes"},
              {"--appendonly", "yes", "--appendfsync", "always"}}) {
       RedisServer::Options options;
-      options.args = args;
+      options.args = {"--user", idle_user, "on", "nopass", "~*", "&*", "+@all", "-client|tracking"};
+      options.args.insert(options.args.end(), args.begin(), args.end());
       options.unix_socket = true;  // a port could be taken while its master is dead
       masters_.push_back(std::make_unique<RedisServer>(options));
     }
@@ -179,8 +186,8 @@ class Fate {
     for (size_t m = 0; m < hit; ++m) {
       if (blow == flush) masters_[m]->command({"FLUSHALL"});
       if (blow == kill) masters_[m]->kill_hard();
-      if (blow == role_cycle) cycle_roles(*masters_[m]);
     }
+    if (blow == role_cycle) cycle_roles(hit);
     (blow == flush ? flushes : blow == kill ? kills : role_cycles) += static_cast<unsigned>(hit);
     if (late) pause(below(random_, 500));
     for (size_t m = 0; m < hit && blow == kill; ++m) masters_[m]->restart();
@@ -189,22 +196,36 @@ class Fate {
   unsigned kills = 0, flushes = 0, role_cycles = 0;
 
  private:
-  // The master takes over a copy of what it holds now, without the locks, and is a master again. Its connections stay.
-  void cycle_roles(RedisServer& master) {
-    copy_.command({"FLUSHALL"});
-    for (const char* key : {"redlock::meta", "redlock::fence"}) {
-      const std::string held = master.command({"DUMP", key});
-      if (held != "(nil)") copy_.command({"RESTORE", key, "0", held});
+  // The first masters take over a copy of what each holds now, without the locks, and are masters again. Their
+  // connections stay.
+  void cycle_roles(size_t hit) {
+    for (size_t m = 0; m < hit; ++m) {
+      RedisServer &master = *masters_[m], &copy = copies_.at(m);
+      copy.command({"FLUSHALL"});
+      for (const char* key : {"redlock::meta", "redlock::fence"}) {
+        const std::string held = master.command({"DUMP", key});
+        if (held != "(nil)") copy.command({"RESTORE", key, "0", held});
+      }
     }
-    master.command({"REPLICAOF", "127.0.0.1", std::to_string(copy_.port())});
-    while (master.command({"INFO", "replication"}).find("master_link_status:up") == std::string::npos) pause(1);
-    master.command({"REPLICAOF", "NO", "ONE"});
+    for (size_t m = 0; m < hit; ++m) {
+      masters_[m]->command({"REPLICAOF", "127.0.0.1", std::to_string(copies_.at(m).port())});
+    }
+    for (size_t m = 0; m < hit; ++m) {
+      while (masters_[m]->command({"INFO", "replication"}).find("link_status:up") == std::string::npos) pause(1);
+      masters_[m]->command({"REPLICAOF", "NO", "ONE"});
+    }
+  }
+  static RedisServer::Options sends_at_once() {
+    RedisServer::Options options;
+    options.args = {"--repl-diskless-sync-delay", "0"};
+    return options;
   }
   static void pause(unsigned ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
 
   std::mt19937 random_;
   unsigned strikes_ = 0;
-  RedisServer copy_;
+  std::array<RedisServer, 3> copies_{RedisServer(sends_at_once()), RedisServer(sends_at_once()),
+                                     RedisServer(sends_at_once())};
   std::vector<std::unique_ptr<RedisServer>> masters_;
 };
 
