@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
 // Six workers fight for one resource with fenced locks. Four are busy. Two are idle most of the time, and may not track
-// keys, so nothing tells these two what happens to a master. Meanwhile real masters are killed (SIGKILL) and restarted, with and without what they had on
-// disk, flushed, and made replicas of a copy of what they held earlier, record and counters included, and masters again:
-// one at a time and a majority at once. Whatever happens: no two workers hold at one instant, no token is given twice,
-// and each is larger than all that were given before its acquire began.
+// keys, so nothing tells these two what happens to a master. Meanwhile real masters are killed (SIGKILL) and restarted,
+// with and without what they had on disk; they are flushed; they become replicas of a copy of what they hold, record
+// and counters included, and masters again: one at a time and a majority at once. Whatever happens: no two workers hold
+// at one instant, no token is given twice, and each is larger than all that were given before its acquire began.
 //
 // A dozen seconds in ctest. REDLOCK_CAMPAIGN_SECONDS=600 makes it ten minutes, REDLOCK_CAMPAIGN_SEED chooses the
 // masters' fate; what the workers do with it is up to the machine.
@@ -277,8 +277,8 @@ TEST(Campaign, KillsFlushesAndRoleCycles) {
   const Ledger::Counts counts = ledger.counts();
   std::printf("%u s: %u kills, %u flushes, %u role cycles; %u locks, %u of them ended in use; tokens: %u floored, "
               "%u twice, %u backwards; %u overlaps\n",
-              seconds, fate.kills, fate.flushes, fate.role_cycles, counts.locks, counts.expired, counts.floored, counts.twice,
-              counts.backwards, counts.overlaps);
+              seconds, fate.kills, fate.flushes, fate.role_cycles, counts.locks, counts.expired, counts.floored,
+              counts.twice, counts.backwards, counts.overlaps);
   EXPECT_GT(fate.kills, 0u);
   EXPECT_GT(fate.flushes, 0u);
   EXPECT_GT(fate.role_cycles, 0u);
