@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT
 //
-// redlock/redlock.hpp - a held lock as a C++ object, over redlock.h: move-only, std::chrono durations, released at the end
-// of its scope. Header-only, C++11; no exceptions, no RTTI, no allocation, nothing of the C++ runtime. What redlock.h says
-// about threads and modes holds here too.
+// redlock/redlock.hpp - a held lock as a C++ object, over redlock.h. The object is move-only, takes std::chrono
+// durations, and releases its lock at the end of its scope. Header-only, C++11; no exceptions, no RTTI, no allocation,
+// nothing of the C++ runtime. What redlock.h says about threads and modes holds here too.
 //
 //     redlock::lock bus;
 //     int err = redlock::acquire(rl, "plant1/rs485-a", redlock::options().wait(5s), bus);    // thread mode; blocks
 //     if (err != 0) return err;
 //     while (more_work() && bus.valid_for(300ms)) one_transaction();
 //
-// In loop and polled mode a lock is asked for with redlock_acquire_async(), and redlock::lock(rl, handle) takes over the
-// handle: at once, so that giving it up cancels, or in the callback of ACQUIRED.
+// In loop and polled mode, ask with redlock_acquire_async(), and let redlock::lock(rl, handle) take over the handle. It
+// may take over at once: then the end of its scope cancels a pending acquire. Or it takes over in the callback of
+// ACQUIRED.
 #ifndef REDLOCK_REDLOCK_HPP
 #define REDLOCK_REDLOCK_HPP
 
@@ -23,7 +24,7 @@ namespace redlock {
 
 namespace detail {
 
-// Whole milliseconds, rounded up; below 0 is 0, and what does not fit is the most that does.
+// Whole milliseconds, rounded up. A negative time is 0, and a time that does not fit is `most`.
 template <class Rep, class Period>
 std::uint32_t ceil_ms(std::chrono::duration<Rep, Period> time, std::uint32_t most) noexcept {
   typedef std::chrono::duration<Rep, Period> given;
@@ -36,8 +37,8 @@ std::uint32_t ceil_ms(std::chrono::duration<Rep, Period> time, std::uint32_t mos
 
 }  // namespace detail
 
-// How to acquire: the fields of redlock_acquire_opts_t. What is not set has its default. Durations are rounded up to
-// milliseconds; what is out of range is INVAL when it is used.
+// How to acquire: the fields of redlock_acquire_opts_t. A field that is not set has its default. Durations are rounded
+// up to milliseconds. With a value out of range the acquire returns INVAL.
 class options {
  public:
   options() noexcept : raw_(REDLOCK_ACQUIRE_OPTS_INIT) {}
@@ -87,15 +88,15 @@ class options {
   redlock_acquire_opts_t raw_;
 };
 
-// Owns one handle, or none. One thread at a time may use the object (check() and valid_for() are const and may be called
-// by any number of threads while none changes it); the client must outlive it.
+// Owns one handle, or none. One thread at a time may use the object. check() and valid_for() are const: any number of
+// threads may call them while no thread changes the object. The client must outlive the object.
 class lock {
  public:
   lock() noexcept : rl_(nullptr), handle_() {}
-  // Takes over the handle of an acquire that was asked for, decided or not.
+  // Takes over the handle of an acquire, which may be decided or not.
   lock(redlock_t* rl, redlock_lock_t handle) noexcept : rl_(rl), handle_(handle) {}
   lock(lock&& other) noexcept : rl_(other.rl_), handle_(other.detach()) {}
-  // What it owned before is released.
+  // Releases the lock that this object owned before.
   lock& operator=(lock&& other) noexcept {
     if (this != &other) {
       release();
@@ -108,7 +109,7 @@ class lock {
   lock(const lock&) = delete;
   lock& operator=(const lock&) = delete;
 
-  // redlock_check(): may the device be touched for so long from now? The time is rounded up. STALE: owns nothing.
+  // redlock_check(): may the device be touched for `need` from now? The time is rounded up. STALE: owns nothing.
   template <class Rep, class Period>
   int check(std::chrono::duration<Rep, Period> need) const noexcept {
     return owns() ? redlock_check(rl_, handle_, detail::ceil_ms(need, UINT32_MAX)) : REDLOCK_E_STALE;
@@ -117,14 +118,14 @@ class lock {
   bool valid_for(std::chrono::duration<Rep, Period> need) const noexcept {
     return check(need) == REDLOCK_OK;
   }
-  // What is left of the validity, rounded down; 0 when it is not held.
+  // What is left of the validity, rounded down. 0: not held.
   std::chrono::milliseconds validity() const noexcept {
     const std::int64_t ms = owns() ? redlock_validity_ms(rl_, handle_) : 0;
     return std::chrono::milliseconds(ms > 0 ? ms : 0);
   }
 
-  // redlock_extend(): thread mode, blocks; 0: the validity counts anew. Without a time: the ttl of the acquire. STALE: owns
-  // nothing.
+  // redlock_extend(): thread mode, blocks. 0: the validity counts anew. Without a time: the ttl of the acquire.
+  // INVAL: the time is not above 0. STALE: owns nothing.
   int extend() noexcept { return owns() ? redlock_extend(rl_, handle_, 0) : REDLOCK_E_STALE; }
   template <class Rep, class Period>
   int extend(std::chrono::duration<Rep, Period> ttl) noexcept {
@@ -133,20 +134,20 @@ class lock {
     return owns() ? redlock_extend(rl_, handle_, ms) : REDLOCK_E_STALE;
   }
 
-  // redlock_release_async(): lets go, or cancels what is not decided yet; never blocks. Owns nothing afterwards. 0 also when
-  // there was nothing to let go.
+  // redlock_release_async(): lets go, or cancels an acquire that is not decided yet. Never blocks. The object owns
+  // nothing afterwards. 0 also when there was nothing to let go.
   int release() noexcept {
     const redlock_lock_t handle = detach();
     return handle.id != 0 ? redlock_release_async(rl_, handle) : REDLOCK_OK;
   }
-  // Gives the handle away: to be released by somebody else.
+  // Gives the handle away: somebody else must release the lock.
   redlock_lock_t detach() noexcept {
     const redlock_lock_t handle = handle_;
     handle_.id = 0;
     return handle;
   }
 
-  // Says nothing about the validity: ask valid_for().
+  // Does the object own a handle? The answer says nothing about the validity: ask valid_for().
   bool owns() const noexcept { return handle_.id != 0; }
   redlock_lock_t handle() const noexcept { return handle_; }
   redlock_t* client() const noexcept { return rl_; }
@@ -156,8 +157,8 @@ class lock {
   redlock_lock_t handle_;
 };
 
-// redlock_acquire(): thread mode, blocks. 0: `out` owns the lock; what it owned before is released first. On any error it
-// owns nothing.
+// redlock_acquire(): thread mode, blocks. The lock that `out` owned before is released first. 0: `out` owns the new
+// lock. On any error `out` owns nothing.
 inline int acquire(redlock_t* rl, const redlock_resource_t* resources, std::uint32_t count, const options& how,
                    lock& out) noexcept {
   out.release();

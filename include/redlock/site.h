@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * redlock/site.h - another set of masters, or another timing.max_ttl_ms, while clients run. For a maintenance program,
- * which an operator runs once for the whole site: examples/reconfigure.c is one. No gateway needs it.
+ * redlock/site.h - changes the set of masters, or timing.max_ttl_ms, while clients run. The header is for a maintenance
+ * program, which an operator runs once for the whole site: examples/reconfigure.c is one. No gateway needs the header.
  *
  * Link with libredlock_site.a and libredlock: redlock::site in CMake, redlock-site for pkg-config. Both must be of one
  * version. The conventions are those of redlock.h.
@@ -22,74 +22,75 @@ extern "C" {
 #define REDLOCK_WRITTEN_NEW 3  /* masters that are in new_cfg alone were to be marked */
 
 typedef struct redlock_reconfigure_report_s {
-  uint32_t size;        /* sizeof */
+  uint32_t size;        /* sizeof(redlock_reconfigure_report_t) */
   uint32_t written;     /* REDLOCK_WRITTEN_* */
   uint32_t old_masters; /* N of old_cfg */
-  uint32_t old_needed;  /* Q of old_cfg: each step needs so many of its masters */
+  uint32_t old_needed;  /* Q of old_cfg: each step needs so many masters of old_cfg */
   uint32_t new_masters; /* N of new_cfg */
   uint32_t new_needed;  /* Q of new_cfg */
   /* One number per master, in the order of its configuration. 0: the master did what it was last asked to do; where
    * nothing was written, it could have been. Else the reason why not: RESOLVE, CONNECT, AUTH, NODE_TIMEOUT, NOPERM,
    * ROLE ...; FINGERPRINT: its record is of a third configuration; CHANGING: it bears the mark of another call;
-   * RECORD_LOST: it has lost what this call wrote. */
+   * RECORD_LOST: the master has lost what this call wrote. */
   int32_t old_err[REDLOCK_MASTERS_MAX];
   int32_t new_err[REDLOCK_MASTERS_MAX];
 } redlock_reconfigure_report_t;
 
-/* [setup] Takes the site from the masters of old_cfg to those of new_cfg. It blocks, on any thread that may be blocked;
- * it needs no client and runs none of your callbacks. It allocates what it needs, and frees it.
+/* [setup] Takes the site from the masters of old_cfg to those of new_cfg. The call blocks: make it on a thread that may
+ * be blocked. It needs no client, runs none of your callbacks, and frees all the memory that it allocates.
  *
  * What it promises: no lock of a client of old_cfg overlaps with a lock of a client of new_cfg. Clients of old_cfg may
- * go on running. They keep what they hold until its validity ends, renew nothing (AT_RISK, then LOST), and get nothing
- * any more (GUARD; their masters say FINGERPRINT). Clients of new_cfg get their first lock a guard time after the call.
+ * go on running. They keep a held lock until its validity ends, renew no lock (AT_RISK, then LOST), and get no lock any
+ * more (GUARD; their masters say FINGERPRINT). Clients of new_cfg get their first lock a guard time after the call.
  *
  * What it does, in this order:
  *   1. connects to all masters of both configurations and reads their records;
  *   2. marks the masters that are in new_cfg alone: a marked master votes for nobody;
- *   3. marks the masters of old_cfg; those of both sets count for both. From here on nobody can lock;
- *   4. waits until every client must have seen the marks: a third of the old max_ttl_ms (1 s at least) and the drift,
- *      and as much again as the old max_ttl_ms is longer than the new one;
+ *   3. marks the masters of old_cfg; a master of both sets counts for both. From here on nobody can lock;
+ *   4. waits until every client must have seen the marks: a third of the old max_ttl_ms (1 s at least) and the drift.
+ *      If the old max_ttl_ms is longer than the new one, the wait is longer by the difference;
  *   5. reads the marks again;
  *   6. gives the masters of new_cfg to the clients of new_cfg;
- *   7. reads what came of that.
+ *   7. reads which masters have taken step 6.
  * Each step but the wait takes at most timing.suspect_close_ms and twice timing.connect_timeout_ms, of the slower
- * configuration. A name look-up that is under way is waited for at the end.
+ * configuration. At the end the call waits for a name look-up that is under way.
  *
  * Results
  * 0: done.
- * Above 0: done, but so many masters of new_cfg could not be written. The clients of new_cfg have a quorum without
- *   them. Call it again when those masters are back.
- * On an error no locks overlap either:
+ * Above 0: done, but this number of masters of new_cfg could not be written. The clients of new_cfg have a quorum
+ *   without those masters. Repeat the call when those masters are back.
+ * On an error no locks overlap either.
  * NO_QUORUM: too few old or new masters answered. CHANGING: another call has marked a master since this one read it.
  *   RECORD_LOST: too few masters have kept their marks. The report says for all three which masters are at fault, and
  *   how far the call came:
- *     WRITTEN_NOTHING  nothing has changed, and only step 1 ends so;
+ *     WRITTEN_NOTHING  nothing has changed; only step 1 ends so;
  *     WRITTEN_NEW      nothing has changed for the clients of old_cfg;
  *     WRITTEN_OLD      nobody can lock, if the old masters without a mark are no quorum;
  *     WRITTEN_BOTH     too few masters are known to be written for a quorum of new_cfg.
- *   Call it again, as often as necessary. Or undo it by the opposite change, redlock_reconfigure(new_cfg, old_cfg, ...).
+ *   Repeat the call, as often as necessary. Or undo the change: redlock_reconfigure(new_cfg, old_cfg, ...).
  *   A call that finds new_needed masters of new_cfg given to its clients already completes the others, and does not
  *   disturb clients that lock. Any other call begins anew.
  * FINGERPRINT: a master's record is of a third configuration. Either old_cfg is not what its clients use, or another
  *   change was begun there and neither ended nor undone. Nothing was written.
  * CONFIG: a configuration is not valid, its guard is off (its clients would not notice the change), key_prefix differs,
- *   or names and timing.max_ttl_ms are the same. redlock_config_error() of that configuration, or of new_cfg, says it.
+ *   or names and timing.max_ttl_ms are the same. redlock_config_error() of that configuration, or of new_cfg, says
+ *   which.
  * INVAL: a configuration is NULL, or the size of the report is too small. NOTSUP: libredlock.so is of another version
  *   than libredlock_site.a. NOMEM. CLOCK. SYSTEM.
  * *report, which may be NULL, is filled in every case but INVAL and NOTSUP.
  *
- * One change at a time. A call that begins while another is under way, anywhere, takes the site over. The earlier call
- * ends with CHANGING, unless it was done first. Two calls that begin at the same moment may both end so, and opposite
- * ones may leave a site on which nobody can lock. Then one operator alone repeats the call whose new_cfg the gateways
- * are to have. Two calls from one old_cfg to two different new_cfg, both given up, may leave marks at which every call
- * ends with FINGERPRINT. Then end all gateways, delete the key redlock:{key_prefix}:meta on all masters, and start the
- * gateways of one set.
+ * One change at a time. A call that begins while another call is under way, anywhere, takes the site over. The earlier
+ * call ends with CHANGING, unless it was done first. Two calls that begin at the same moment may both end with
+ * CHANGING. If these two are opposite changes, they may leave a site on which nobody can lock. Then one operator alone
+ * repeats the call whose new_cfg the gateways are to have. Two calls from one old_cfg to two different new_cfg, both
+ * given up, may leave marks at which every call ends with FINGERPRINT. Then end all gateways, delete the key
+ * redlock:{key_prefix}:meta on all masters, and start the gateways of one set.
  *
- * Start clients of new_cfg only when the call has returned. Before the call marks them, the masters that are in new_cfg
- * alone let these clients in if they are a quorum. From its marks until its end they do not.
+ * Start clients of new_cfg only when the call has returned. Until the call marks the masters that are in new_cfg alone,
+ * those masters let clients of new_cfg in, if they are a quorum. From the marks until the end of the call they do not.
  *
- * Masters are compared by name. A master whose address or server changes under the same name is no change for this call:
- * switch the old server off first, and the guard treats the new one as a server that has restarted.
+ * Masters are compared by name. A new address or server under the same name is no change for this call: switch the old
+ * server off first. The guard then treats the new server as one that has restarted.
  *
  * Leave no client of old_cfg behind. An old master that loses its data after the call has read its marks again lets
  * clients of old_cfg begin anew there.
