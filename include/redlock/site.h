@@ -28,10 +28,10 @@ typedef struct redlock_reconfigure_report_s {
   uint32_t old_needed;  /* Q of old_cfg: each step needs so many masters of old_cfg */
   uint32_t new_masters; /* N of new_cfg */
   uint32_t new_needed;  /* Q of new_cfg */
-  /* One number per master, in the order of its configuration. 0: the master did what it was last asked to do; where
-   * nothing was written, it could have been. Else the reason why not: RESOLVE, CONNECT, AUTH, NODE_TIMEOUT, NOPERM,
-   * ROLE ...; FINGERPRINT: its record is of a third configuration; CHANGING: it bears the mark of another call;
-   * RECORD_LOST: the master has lost what this call wrote. */
+  /* One number per master, in the order of its configuration. 0: the master did what it was last asked to do. Where
+   * nothing was written, 0 says that the master could have been written. Any other number says why not: RESOLVE,
+   * CONNECT, AUTH, NODE_TIMEOUT, NOPERM, ROLE ...; FINGERPRINT: the master's record is of a third configuration;
+   * CHANGING: the master bears the mark of another call; RECORD_LOST: the master has lost what this call wrote. */
   int32_t old_err[REDLOCK_MASTERS_MAX];
   int32_t new_err[REDLOCK_MASTERS_MAX];
 } redlock_reconfigure_report_t;
