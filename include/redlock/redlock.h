@@ -63,9 +63,9 @@
  *  2. Times are milliseconds, in fixed-width integers, unless the name ends in _ns. Validity is rounded down. Waits are
  *     rounded up.
  *  3. A redlock_lock_t is a value, not a pointer: copy the handle, keep the handle, forget the handle. A handle names
- *     one acquire of its client for ever. When that acquire has ended, the handle is stale: using it is an error, and
- *     never reaches somebody else's lock. Handles of another client have the same numbers, also those of a client that
- *     is created later. So never hand a client the handle of another client: it may name a different lock there.
+ *     one acquire of its client for ever. When that acquire has ended, the handle is stale, which is an error. A stale
+ *     handle never reaches somebody else's lock. Another client, also one created later, has handles of its own with the
+ *     same numbers. So never hand a client the handle of another client: the handle may name a different lock there.
  *  4. Structs that you fill or receive start with their size. Use the initializers. New fields are only ever appended,
  *     and 0 means default. Inputs (configuration, names, options) are copied before the call returns.
  *  5. Threads: every function says [own], [any], [block] or [setup].
@@ -463,10 +463,10 @@ REDLOCK_API int redlock_close_async(redlock_t *rl, uint32_t grace_ms);
  * and 2 s, also when masters are silent.
  * TIMEOUT: the thread cannot end yet, because a callback does not return or the system's resolver is looking up a
  * master's host name. When that is over, the thread ends by itself and frees the memory. No other callback begins, not
- * even that of CLOSED. If the client lies in memory of the caller's (_in), this call waits for the
- * callback and the resolver instead. CLOSED: another thread is destroying the client. INVAL: grace_ms. DEADLOCK: inside
- * a callback; or, not in thread mode, on the client's thread. THREAD: not in thread mode. FORKED: the child's copy of
- * the client stays where it is. */
+ * even that of CLOSED. If the client lies in memory of the caller's (_in), this call waits for the callback and the
+ * resolver instead.
+ * CLOSED: another thread is destroying the client. INVAL: grace_ms. DEADLOCK: inside a callback; or, not in thread mode,
+ * on the client's thread. THREAD: not in thread mode. FORKED: the child's copy of the client stays where it is. */
 REDLOCK_API int redlock_destroy(redlock_t *rl, uint32_t grace_ms);
 
 /* ---- 6. Locking ----------------------------------------------------------------------------------------------- */
@@ -503,9 +503,8 @@ typedef struct redlock_acquire_opts_s {
  * once, in any order: all of them or none, with one handle and one validity. A master grants all names in one step or
  * none of them, and an acquire that waits holds none of its names. So two acquires that name the same resources in
  * another order never wait for each other. The SETs leave together in the next turn of the loop.
- * ACQUIRED or FAILED follows, never from inside this call. On a new client an acquire first waits until a
- * quorum is up or a first connection attempt to each master has ended: at most twice timing.connect_timeout_ms, or its
- * wait budget.
+ * ACQUIRED or FAILED follows, never from inside this call. On a new client an acquire first waits until a quorum is up
+ * or a first connection attempt to each master has ended: at most twice timing.connect_timeout_ms, or its wait budget.
  * opts may be NULL: all defaults. *lock is the handle, 0 on error.
  * INVAL: a resource, count, an option or the size is out of range; a resource is named twice; the names together take
  * more than limits.resource_bytes. RESERVED: one of the names makes a key of the library's own. TABLE_FULL. CLOSED.
@@ -565,8 +564,8 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_check(const redlock_t *rl, redlock_loc
 REDLOCK_API int64_t redlock_validity_ms(const redlock_t *rl, redlock_lock_t lock);
 /* [any] The end of the validity as an absolute CLOCK_BOOTTIME time in ns, for timerfd or timer_create with
  * TIMER_ABSTIME (examples/deadline_guard.c). The time is computed anew at each call, so that slewing of the system
- * clock cannot make it late. Ask again after RENEWED: otherwise the timer fires at the end of the old
- * validity. 0: no longer held. Errors as redlock_validity_ms(). */
+ * clock cannot make it late. Ask again after RENEWED: otherwise the timer fires at the end of the old validity. 0: no
+ * longer held. Errors as redlock_validity_ms(). */
 REDLOCK_API int64_t redlock_deadline_ns(const redlock_t *rl, redlock_lock_t lock);
 
 /* [own] For a power manager on a machine whose kernel does not count suspend in CLOCK_BOOTTIME: tells the client that
@@ -595,8 +594,8 @@ typedef struct redlock_status_s {
   uint32_t locks_held;
   uint32_t locks_pending; /* acquires not decided */
   uint32_t locks_max;     /* limits.locks */
-  uint32_t debts;         /* debts: ended values with an unanswered delete; held locks are not counted here */
-  uint32_t debts_max;     /* limits.debts: places for debts and for the values of pending and held locks, together */
+  uint32_t debts;         /* ended values with an unanswered delete; held locks are not among them */
+  uint32_t debts_max;     /* limits.debts, the capacity of the table of claims: held locks take places there too */
   uint32_t even;          /* 1: N is even, which costs a master and buys nothing */
   uint64_t acquired;      /* events since create */
   uint64_t failed_locked;
@@ -656,8 +655,8 @@ REDLOCK_API int redlock_status_json(const redlock_t *rl, char *buf, size_t *size
  *     REDLOCK_EV_F_FLOORED. A floored token is larger than all tokens before it if those clocks agree and were not set
  *     back. Later tokens are larger than the floored one, but compared with the tokens before it they depend on the
  *     clocks just as much. An attempt that took a floor and then failed is reported to nobody. With "fence": "strict"
- *     there are no floored tokens: the acquire fails with FENCE_UNKNOWN. (test/unit/test_fence.cpp,
- *     test/scenario/fencing.txt.)
+ *     the acquire fails with FENCE_UNKNOWN instead, unless redlock_fence_init() has allowed one floored token.
+ *     (test/unit/test_fence.cpp, test/scenario/fencing.txt.)
  *  3. A token is never handed on: the next local waiter of the same client gets its own. (test/scenario/fencing.txt.)
  *  4. A device that compares refuses the write of a holder that was frozen between its check and its write.
  *     (test/integration/test_examples.cpp, which runs examples/demo.sh.)
@@ -666,8 +665,8 @@ REDLOCK_API int redlock_status_json(const redlock_t *rl, char *buf, size_t *size
  * Not claimed: that the lock excludes (the token is for when the lock does not); an order between acquires that overlap
  * in time; tokens without gaps; an order between resources or prefixes; anything against somebody who deletes or writes
  * the counters (the hash redlock:{prefix}:fence) and keeps the guard's record.
- * A token costs one round trip when this client's guess of the counter is right, else two. Tokens are 1 .. 2^63 - 1. In
- * floor mode tokens are of the size of milliseconds since 1970, so a device needs 64 bits. */
+ * An acquire with a token takes one round trip when this client's guess of the counter is right, else two. Tokens are
+ * 1 .. 2^63 - 1. In floor mode tokens are of the size of milliseconds since 1970, so a device needs 64 bits. */
 
 /* [any] The token of a lock acquired with REDLOCK_F_FENCING, from ACQUIRED until the handle is stale. The token is
  * returned also when the validity is over: the device decides. 0, which redlock_fence_check() refuses: the lock has no
