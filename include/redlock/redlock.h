@@ -64,8 +64,9 @@
  *     rounded up.
  *  3. A redlock_lock_t is a value, not a pointer: copy the handle, keep the handle, forget the handle. A handle names
  *     one acquire of its client for ever. When that acquire has ended, the handle is stale, which is an error. A stale
- *     handle never reaches somebody else's lock. Another client, also one created later, has handles of its own with the
- *     same numbers. So never hand a client the handle of another client: the handle may name a different lock there.
+ *     handle never reaches somebody else's lock. Another client, also one created later, has handles of its own with
+ *     the same numbers. So never hand a client the handle of another client: the handle may name a different lock
+ *     there.
  *  4. Structs that you fill or receive start with their size. Use the initializers. New fields are only ever appended,
  *     and 0 means default. Inputs (configuration, names, options) are copied before the call returns.
  *  5. Threads: every function says [own], [any], [block] or [setup].
@@ -465,8 +466,9 @@ REDLOCK_API int redlock_close_async(redlock_t *rl, uint32_t grace_ms);
  * master's host name. When that is over, the thread ends by itself and frees the memory. No other callback begins, not
  * even that of CLOSED. If the client lies in memory of the caller's (_in), this call waits for the callback and the
  * resolver instead.
- * CLOSED: another thread is destroying the client. INVAL: grace_ms. DEADLOCK: inside a callback; or, not in thread mode,
- * on the client's thread. THREAD: not in thread mode. FORKED: the child's copy of the client stays where it is. */
+ * CLOSED: another thread is destroying the client. INVAL: grace_ms. DEADLOCK: inside a callback; or, not in thread
+ * mode, on the client's thread. THREAD: not in thread mode. FORKED: the child's copy of the client stays where it is.
+ * */
 REDLOCK_API int redlock_destroy(redlock_t *rl, uint32_t grace_ms);
 
 /* ---- 6. Locking ----------------------------------------------------------------------------------------------- */
