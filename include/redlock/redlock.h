@@ -467,8 +467,8 @@ REDLOCK_API int redlock_close_async(redlock_t *rl, uint32_t grace_ms);
  * even that of CLOSED. If the client lies in memory of the caller's (_in), this call waits for the callback and the
  * resolver instead.
  * CLOSED: another thread is destroying the client. INVAL: grace_ms. DEADLOCK: inside a callback; or, not in thread
- * mode, on the client's thread. THREAD: not in thread mode. FORKED: the child's copy of the client stays where it is.
- * */
+ * mode, on the client's thread. THREAD: not in thread mode. FORKED: the child's copy of the client stays where it
+ * is. */
 REDLOCK_API int redlock_destroy(redlock_t *rl, uint32_t grace_ms);
 
 /* ---- 6. Locking ----------------------------------------------------------------------------------------------- */
