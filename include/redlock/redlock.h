@@ -126,7 +126,7 @@
  *  redlock_fencing_token     yes      yes       yes      yes       yes      yes       yes       yes
  *
  *  redlock_create*: any thread; in loop mode the thread that owns the loop; also inside a callback of another client.
- *  redlock_config_*, redlock_memory_size: one thread at a time per configuration.
+ *  redlock_config_* and redlock_memory_size: one thread at a time for each configuration.
  *  redlock_strerror, redlock_err_name, redlock_version*, redlock_fence_check: everywhere.
  */
 #ifndef REDLOCK_REDLOCK_H
