@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// Backoff: how long a waiter pauses after a lost round. Full jitter (Redlock page, "Retry on failure": a random delay
-// desynchronises clients that try at the same time): uniform between nothing and a ceiling. When others hold the lock
-// the ceiling is retry_delay, since they may release at any time; when masters are missing it doubles with every round,
-// since asking faster brings none back. `random` is an argument, so the function is pure.
+// Backoff: how long a waiter pauses after a lost round. The pause is uniform between nothing and a ceiling (full
+// jitter; Redlock page, "Retry on failure": a random delay desynchronises clients that try at the same time). If others
+// hold the lock the ceiling is retry_delay, because the holder may release at any time. If masters are missing the
+// ceiling doubles with every round, because asking faster brings no master back. `random` is an argument, so the
+// function is pure.
 #pragma once
 #include "base/time.hpp"
 #include "base/types.hpp"

@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: MIT
 //
-// Cell: the validity of one lock, written by the driver's thread, read by any thread without a lock or a wait.
+// Cell: the validity of one lock. The driver's thread writes the cell, and any thread reads it without locking or
+// waiting.
 //
-// The mark. A check that finds the validity over must never be followed by one that finds it going on, although an
-// extension may be on its way to the cell at that moment. So each cell has a mark, "every generation up to this one is
-// over", that only moves forward:
+// The mark. After a check has found the validity over, no later check may find the lock valid, even if an extend is
+// being written to the cell at that moment. So each cell has a mark: "every generation up to this one is over". The
+// mark only moves forward:
 //
-//   check                                    driver, at an extension
+//   check                                    driver, at an extend
 //   1. reads the clock, then the cell        1. publishes the new valid_until
 //   2. reads the mark                        2. fence
 //   3. over: sets the mark, fence, LOST      3. reads the mark; set: LOST
 //
-// A check that begins after the failed one returned finds the mark (one word, coherent) and fails. And of the failed
-// check and the driver at least one notices the other: the two fences are sequentially consistent, hence ordered. If
-// the check's is first, the driver's step 3 sees the mark. If the driver's is first, whatever reads the cell after the
-// check's fence sees the extension: that lock is marked and still published as valid, and the driver finds the mark
-// when it looks at it next, which it does (expired()) whenever it handles the lock. The mark is read after the cell,
-// never before: a check that was paused between the two must not pass on what it saw before another one failed.
+// A check that begins after a failed check has returned finds the mark (the mark is one word, and coherent) and fails.
+// The failed check and the driver cannot both miss each other, because the two fences are sequentially consistent and
+// so have an order. If the check's fence is first, the driver's step 3 sees the mark. If the driver's fence is first,
+// the lock is marked but published as valid. The driver finds this mark the next time it handles the lock (expired()).
+// Until then every check finds the mark, since a check reads the mark after the cell. A check that read the mark first,
+// and was then paused, could report a lock as held after another check had failed.
 //
-// The clock is read before the cell. The other way round, a check that was paused in between would compare a fresh time
-// with a validity that has been extended since, and would end a lock that is held.
+// The clock is read before the cell. In the other order a check that was paused between the two would compare a new
+// time with an old validity, and would end a lock that has been extended meanwhile.
 #pragma once
 #include <stdint.h>
 
@@ -31,27 +32,27 @@ namespace redlock {
 class ValidityCell {
  public:
   struct Snapshot {
-    uint64_t generation;  // 0: no acquire
-    Instant valid_until;  // not_yet(): the acquire has not been decided
+    uint64_t generation;  // 0: the slot is free
+    Instant valid_until;  // not_yet(): the acquire is not decided
   };
 
   static constexpr Instant not_yet() { return Instant::from_ns(INT64_MIN); }
 
-  // Driver: a new acquire lives here; all before it are over. Generations count up from 1, in steps below 2^31.
+  // Driver: a new acquire takes this cell, and all earlier ones are over. Generations grow from 1, in steps below 2^31.
   void begin(uint64_t generation) {
     __atomic_store_n(&over_, tag(generation) - 1, __ATOMIC_RELAXED);
     latch_.write({generation, not_yet()});
   }
 
-  // Driver: before the first publish() of a generation; 0: none.
+  // Driver: called before the first publish() of a generation. 0: no token.
   void set_token(uint64_t token) {
     __atomic_store_n(&token_[0], static_cast<uint32_t>(token), __ATOMIC_RELAXED);
     __atomic_store_n(&token_[1], static_cast<uint32_t>(token >> 32), __ATOMIC_RELAXED);
   }
 
-  // Any thread: the token of this generation; 0: it has none, or is not held, or its handle is stale. The token stays
-  // as it is from the first publish() to the next begin(), so a generation that is the same before and after vouches
-  // for it.
+  // Any thread: the token of this generation. 0: the lock has no token, is not held, or the handle is stale. The token
+  // does not change between the first publish() and the next begin(). So the token read belongs to this generation if
+  // the generation is the same before and after.
   uint64_t token(uint64_t generation) const {
     const Snapshot before = read();
     if (before.generation != generation || before.valid_until == not_yet()) return 0;
@@ -61,14 +62,14 @@ class ValidityCell {
     return read().generation == generation ? uint64_t{high} << 32 | low : 0;
   }
 
-  // Driver: the lock is valid until then. False: a check has failed for expiry before, the lock is LOST.
+  // Driver: the lock is valid until then. False: a check has already found the lock expired, so the lock is LOST.
   [[nodiscard]] bool publish(uint64_t generation, Instant valid_until) {
     latch_.write({generation, valid_until});
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     return !expired(generation);
   }
 
-  // Driver: the handle is stale. The mark stays, for checks that have read the cell already.
+  // Driver: the handle becomes stale. The mark stays, for checks that have already read the cell.
   void retire(uint64_t generation) {
     mark_expired(generation);
     latch_.write({0, not_yet()});
@@ -76,16 +77,17 @@ class ValidityCell {
 
   Snapshot read() const { return latch_.read(); }
 
-  // Any thread, after read().
+  // Any thread. Call this after read().
   bool expired(uint64_t generation) const {
     return !before(__atomic_load_n(&over_, __ATOMIC_RELAXED), tag(generation));
   }
 
-  // Any thread: the driver to end a lock at once, a check that found it over. A thread that comes late with an older
-  // generation must not take back the mark of a newer one. Const, because redlock_check() is: what is published stays.
+  // Any thread: the driver when it ends a lock, and a check that found the lock over. A late thread with an older
+  // generation must not move the mark back. const, because redlock_check() takes a const client, and because what is
+  // published does not change.
   void mark_expired(uint64_t generation) const {
     uint32_t over = __atomic_load_n(&over_, __ATOMIC_RELAXED);
-    // Again only when another thread was between the two lines, which no test can bring about: GCOVR_EXCL_BR_START
+    // Repeats only if another thread came between the two lines, which no test can cause: GCOVR_EXCL_BR_START
     while (before(over, tag(generation)) &&
            !__atomic_compare_exchange_n(&over_, &over, tag(generation), true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
     }
@@ -109,8 +111,8 @@ struct Verdict {
   Instant valid_until;  // when held or too_little
 };
 
-// Is this generation held for `need` from now? clock_agrees and now: from Clock::check(), called before. A clock that
-// jumped ends a lock just as expiry does, but not an acquire under way: that one begins anew.
+// Is this generation held for `need` from now on? clock_agrees and now come from Clock::check(), called before. A clock
+// that jumped ends a held lock as expiry does. An acquire under way is not ended; the driver begins its round anew.
 inline Verdict judge(const ValidityCell& cell, uint64_t generation, bool clock_agrees, Instant now, Duration need) {
   const ValidityCell::Snapshot seen = cell.read();
   if (seen.generation != generation || generation == 0) return {Held::stale, now};

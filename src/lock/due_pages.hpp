@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// DuePages: when a lock of the table is due. There is one instant for each page of 64 locks; nothing on the page is due
-// before that instant. The table's owner looks through a page when the page's instant comes. So in a table of thousands
-// of held locks, of which one is due at any moment, finding that lock costs a look at each page and at 64 locks.
+// DuePages: when is a lock of the table due? Each page of 64 locks has one instant. No lock of the page is due before
+// that instant. When the instant comes, the owner of the table goes through the page. So among thousands of held locks,
+// of which one is due at any moment, finding this lock costs one comparison for each page, and 64 locks.
 //
-// An instant may be early and is never late: it only moves nearer, until the page has been looked through and the
-// instant is set anew.
+// An instant may be too early and is never too late: it only moves nearer, until the owner has gone through the page
+// and sets the instant anew.
 #pragma once
 #include "base/time.hpp"
 #include "base/types.hpp"
@@ -29,14 +29,14 @@ class DuePages {
     Instant& page = pages_[lock / page_locks];
     page = earlier(page, due);
   }
-  // Every page is to be looked through.
+  // Every page has to be gone through at `now`.
   void all_due(Instant now) {
     for (unsigned page = 0; page < pages(); ++page) pages_[page] = now;
   }
 
   unsigned pages() const { return pages_of(locks_); }
   Instant due(unsigned page) const { return pages_[page]; }
-  // The page is about to be looked through: what is still to come is noted anew.
+  // The owner is about to go through the page, and notes again what is still to come.
   void clear(unsigned page) { pages_[page] = Instant::never(); }
   unsigned begin(unsigned page) const { return page * page_locks; }
   unsigned end(unsigned page) const { return page + 1 < pages() ? begin(page + 1) : locks_; }

@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: MIT
 //
-// Fence: which fencing token does a round give? A token is a number that a device can compare: it is given once, and is
-// larger than every one given before its acquire began, whatever clocks and networks do.
+// Fence: which fencing token does a round give? A token is a number that a device can compare. A token is given once,
+// and is larger than every token that was given before its acquire began, whatever clocks and networks do.
 //
-// Each master keeps a counter per resource, and the guard's seal beside it: a counter that goes with another seal has
-// survived a loss, or is absent, and is a *hint*; else it is *known*. The acquire proposes a token, the largest that
-// this client has heard of plus 1, and a master that grants, knows its counter and finds it smaller stores it at
-// once: *ack*.
+// Each master keeps one counter for each resource, and the guard's seal beside the counter. A counter under the present
+// seal is *known*. A counter under another seal, or a missing counter, may have survived a loss of data, and is only a
+// *hint*. An acquire proposes a token: the largest number that this client has heard of, plus 1. A master that grants,
+// has a known counter, and finds the counter smaller than the proposal, stores the proposal at once (*ack*).
 //
-//     Q acks                    the proposal is the token: one round trip
-//     Q grants, Q known         the largest counter plus 1, to be stored by a second script: Q acks of that
-//     Q grants, too few known   the floor: the masters' wall clock in ms, or the largest number left anywhere, plus 1;
-//                               flagged, since it leans on clocks; stored likewise. Where it is not allowed: UNKNOWN
+//     answers                   token
+//     Q acks                    the proposal: one round trip
+//     Q grants, Q known         the largest counter plus 1. A second script stores this token, and needs Q acks
+//     Q grants, too few known   the floor: the masters' wall clock in ms, or the largest number left anywhere, plus 1.
+//                               A second script stores this token, too. The token is flagged, since it relies on
+//                               clocks. Where the floor is not allowed the acquire ends with FENCE_UNKNOWN
 //
-// The second and third are chosen only when no answer that is still to come could bring the one above. Once the token
-// is chosen, every other master that granted is told it as well, and nobody waits for that: what one loses, others
-// know. Any two sets of Q masters meet in one that acknowledged both tokens, and no counter ever stands still or goes
-// back: so the numbers differ, and the later one is larger. test/model/token.pml searches the protocol; the tests
-// hold this file against a second implementation in all combinations.
+// A line of this table is chosen only when no answer that is still to come could bring the line above. After the choice
+// every other master that granted is sent the token as well, and nobody waits for these answers: the more masters know
+// a token, the more may lose it. Any two sets of Q masters meet in one master that acknowledged both tokens, and a
+// counter only grows. So the two tokens differ, and the later one is larger. test/model/token.pml searches the
+// protocol. The unit tests compare this file with a second implementation, in all combinations of answers.
 #pragma once
 #include "base/masters.hpp"
 #include "base/names.hpp"
@@ -26,11 +28,11 @@
 
 namespace redlock {
 
-// What the masters of one acquire round have said about their counters.
+// What the masters of one acquire round answered about their counters.
 struct Counters {
   Masters acked;
-  Masters known;  // those that acknowledged included
-  uint64_t top = 0;      // the largest number heard of, hints included
+  Masters known;         // includes `acked`
+  uint64_t top = 0;      // the largest number in any answer, hints included
   uint64_t server_ms = 0;
 
   constexpr void hear(MasterIndex m, const Counter& counter) {
@@ -40,7 +42,7 @@ struct Counters {
     if (counter.value > top) top = counter.value;
     if (counter.server_ms > server_ms) server_ms = counter.server_ms;
   }
-  // What it acknowledged or knew it may have forgotten since.
+  // This master may have lost its data after the answer.
   constexpr void forget(MasterIndex m) {
     acked.remove(m);
     known.remove(m);
@@ -49,11 +51,11 @@ struct Counters {
 
 struct TokenChoice {
   enum class What : uint8_t {
-    wait,       // for more answers
-    lost,       // the round: a quorum of grants cannot come
+    wait,       // more answers are needed
+    lost,       // a quorum of grants cannot come any more
     proposed,   // the proposal is the token
-    store,      // `token` is to be stored on those that granted
-    floor,      // the same, flagged
+    store,      // `token` has to be stored on the masters that granted
+    floor,      // as store, but the token is flagged
     unknown,    // too few counters are known, and the floor is not allowed
     exhausted,  // no larger number is left
   };
@@ -79,26 +81,27 @@ constexpr TokenChoice choose_token(unsigned masters, unsigned granted, unsigned 
   uint64_t token = counters.top < token_max ? counters.top + 1 : 0;
   if (floored && token != 0) {
     if (counters.server_ms >= token) token = counters.server_ms < token_max ? counters.server_ms + 1 : 0;
-    if (token != 0 && proposal > token) token = proposal;  // what this client remembers may be all that is left
+    if (token != 0 && proposal > token) token = proposal;  // this client may be the last that remembers
   }
   if (token == 0) return {What::exhausted};
   return {floored ? What::floor : What::store, token};
 }
 
-// What a lock knows of its token: of the round under way, and, once it is held, the token itself.
+// The token of a lock: what the open round has brought so far and, once the lock is held, the token itself.
 struct Fence {
   Counters counters;
   uint64_t proposal = 0;  // 0: none
   uint64_t token = 0;
-  Masters told;  // who has the token, or was asked to store it
-  bool storing = false;
+  Masters told;          // masters that have the token, or were asked to store it
+  bool storing = false;  // the second part of the round is under way
   bool may_floor = false;
   bool floored = false;
 };
 
-// The largest token heard of for each resource, to propose the next one. A guess that is wrong costs a round trip or
-// leaves a gap and nothing else, so one place per lock is enough, found by the name's hash, and the latest resource
-// takes it. Also remembered here: that the floor is allowed once, for a resource that is new (redlock_fence_init).
+// The largest token that this client has heard of, for each resource. The next proposal follows from it. A wrong guess
+// only costs a round trip, or leaves a gap. So one place for each lock is enough: the hash of the name chooses the
+// place, and the latest resource takes it. A place also remembers that redlock_fence_init() allowed the floor once, for
+// a new resource.
 class Proposals {
  public:
   struct Place {
@@ -108,10 +111,10 @@ class Proposals {
   };
 
   void init(Place* places, unsigned size);
-  // Of several names: above each of them, and the floor only where it is allowed for them all.
+  // With several names the proposal is above the largest token of each, and the floor must be allowed for all of them.
   uint64_t next(const Names& names) const;
   void heard(const Names& names, uint64_t number);
-  bool allow_floor(Bytes resource);  // false: its place is taken by another permission
+  bool allow_floor(Bytes resource);  // false: another resource's permission has the place
   bool may_floor(const Names& names) const;
   void floor_taken(const Names& names);
 

@@ -53,7 +53,7 @@ void Forecast::looked(MasterIndex m, int64_t ttl, Instant now, Instant poll_at) 
   }
 }
 
-// A look is still in flight; its answer is newer than this push.
+// While a look is in flight the push adds nothing: the answer to the look will be newer than the push.
 bool Forecast::changed(MasterIndex m, Instant now) {
   if (unanswered_[m] != 0) return true;
   looked_.remove(m);

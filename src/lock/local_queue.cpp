@@ -38,7 +38,7 @@ unsigned LocalQueue::leave(Lock& over, uint16_t (&first)[Names::max]) {
     if (next != no_slot) first[followers++] = slot_of(next);
     ++place;
   }
-  // Only now, when the lock stands in none of its lines any more, can be told who is first.
+  // is_first() is right only now, when the lock has left all of its rows.
   unsigned n = 0;
   for (unsigned i = 0; i < followers; ++i) {
     const uint16_t slot = first[i];
@@ -49,7 +49,7 @@ unsigned LocalQueue::leave(Lock& over, uint16_t (&first)[Names::max]) {
   return n;
 }
 
-// By the end of the name, since names of one kind begin alike and differ at the end.
+// Hash the last 8 bytes: resource names usually share a prefix.
 LocalQueue::Row& LocalQueue::row_of(Bytes name) const {
   uint32_t end[2] = {};
   const size_t size = name.size < sizeof end ? name.size : sizeof end;

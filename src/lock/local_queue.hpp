@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
-// Local queue: locks of one client that want the same resource wait for each other here and not at the masters. A lock
-// stands in one line for each of its names. It is first, and may send, when no older lock stands before it in any of
-// these lines. Nothing but the turn is handed on.
+// Local queue: locks of one client that want the same resource wait for each other here, and not at the masters, where
+// they would split the votes. A lock has one place for each of its names. The lock is first, and may send, when no
+// older lock wants any of these names. Only the turn is passed on: each lock sends its own SET, with its own value.
 //
-// Every line is in order of arrival. So of two locks the older one never waits for the younger one, and no two locks
-// wait for each other.
+// All locks stand in order of arrival. So an older lock never waits for a younger one, and no two locks wait for each
+// other.
 //
-// The lines are threaded through rows, which are chosen by the hash of the name. There are as many rows as locks, so a
-// row is short however many locks there are. Two names in one row cost a comparison and no more.
+// The locks stand in rows, and the hash of a name chooses the row. There are as many rows as locks, so a row stays
+// short however many locks there are. Different names in one row cost comparisons and nothing else.
 #pragma once
 #include "lock/table.hpp"
 
@@ -27,15 +27,15 @@ class LocalQueue {
     count_ = count;
   }
 
-  // A new acquire takes its places at the end.
+  // A new acquire takes its places at the end of its rows.
   void enter(Lock& lock);
   bool is_first(const Lock& lock) const;
-  // A lock that is over leaves its places. Fills `first` with the locks that have become first by that, at most one for
-  // each of its names, and returns their number.
+  // Removes a lock that is over. Fills `first` with the locks that have become first, at most one for each name of the
+  // lock, and returns how many there are.
   unsigned leave(Lock& over, uint16_t (&first)[Names::max]);
 
  private:
-  // A place has a number: that of its lock's slot, and which of the lock's names it is for.
+  // The number of a place is made of the lock's slot and the index of the name.
   static_assert(REDLOCK_LOCKS_MAX * Names::max < no_slot, "a place's number is 16 bits wide");
   static uint16_t slot_of(uint16_t place) { return static_cast<uint16_t>(place / Names::max); }
   uint16_t places_of(const Lock& lock) const { return static_cast<uint16_t>(table_.index(lock) * Names::max); }

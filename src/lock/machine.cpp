@@ -5,20 +5,20 @@ namespace redlock {
 namespace {
 
 constexpr unsigned renew_share = 3;  // renewals start after a third of the ttl
-constexpr unsigned hurried_max = 8;  // a full tracking table of a server pushes without end
+constexpr unsigned hurried_max = 8;  // a server whose tracking table is full would push, and bring forward, for ever
 
 void report(Lock& lock, int event, int err) {
   lock.tell.event = static_cast<uint8_t>(event);
   lock.tell.err = static_cast<int16_t>(err);
 }
 
-// The wait budget is over: the last round's cause, or that none was finished.
+// The error when the wait budget is over: why the last round was lost, or TIMEOUT if no round has ended.
 int out_of_time(const Lock& lock) {
   return lock.wait.last_cause != 0 ? int{lock.wait.last_cause} : int{REDLOCK_E_TIMEOUT};
 }
 
-// Is this a reason for which the guard does not let a master vote? These reasons have the lowest numbers. The seal that
-// a script found broken is one of them.
+// Is this error a reason of the guard to deny a master its vote? A seal that a script found broken counts, too. The
+// guard's reasons have the lowest numbers.
 #define REDLOCK_IS_GUARDS(name, number, text) +(number <= REDLOCK_E_UNREAD && number >= REDLOCK_E_REPLID)
 static_assert((0 REDLOCK_ERROR_MAP(REDLOCK_IS_GUARDS)) == 8, "an error between the guard's would count as one");
 #undef REDLOCK_IS_GUARDS
@@ -138,11 +138,11 @@ Action Machine::on_key_missing(Lock& lock, MasterIndex m, uint32_t extend_round)
 uint32_t Machine::put_back_ttl(const Lock& lock, Instant now) const {
   if (lock.state != State::held) return 0;
   const uint32_t ttl_ms = ttl_within(now, lock.hold.pace_ms, rules_.drift, lock.valid_until);
-  return ttl_ms != 0 && ttl_ms < lock.hold.pace_ms ? ttl_ms + 1 : ttl_ms;  // not short of it by a part of a millisecond
+  return ttl_ms != 0 && ttl_ms < lock.hold.pace_ms ? ttl_ms + 1 : ttl_ms;  // ttl_within() rounds down
 }
 
-// Ignore masters already known to lack our key. If this master has answered the open round, the notification is newer
-// than its answer; if not, the pending answer will tell us.
+// Ignore masters that are already known to lack our key. If this master has answered the open round, the notification
+// is newer than the answer. If not, the pending answer will tell us.
 void Machine::on_key_changed(Lock& lock, MasterIndex m, Instant now) const {
   const Round& round = lock.round;
   REDLOCK_ASSERT(lock.state == State::held);
@@ -188,7 +188,7 @@ Action Machine::decided_fenced(Lock& lock, Instant now) {
   return lost(lock, cause, now);
 }
 
-// The second part of a fenced round: only the masters that granted the names are asked. They have a whole node_timeout
+// The second part of a fenced round. Only the masters that granted the names are asked. They have a whole node_timeout
 // again.
 Action Machine::store(Lock& lock, uint64_t token, Instant now) const {
   Round& round = lock.round;
@@ -223,7 +223,7 @@ Action Machine::decided(Lock& lock, Instant now) {
   return Action::none;
 }
 
-// A master that was not asked to store the token has not refused the token.
+// An unasked master has not refused the token, so it counts like a failed one.
 int Machine::why_lost(const Round& round) const {
   const unsigned without = (round.failed | round.unasked).count();
   return lost_because(rules_.masters, without, round.guarded.count());
@@ -248,12 +248,12 @@ Action Machine::won(Lock& lock, Instant now) {
   return Action::none;
 }
 
-// The deciding vote is handled before the old valid_until, since on_time() comes first on every input.
+// The old validity is not over here: on_time() comes first on every input, and would have ended the lock.
 Action Machine::extended(Lock& lock) const {
   const Instant until = valid_until(lock.round.t0, lock.round.ttl_ms, rules_.drift);
   if (until > lock.valid_until || (lock.options.renew && !lock.hold.probe)) lock.hold.pace_ms = lock.round.ttl_ms;
   lock.valid_until = later(lock.valid_until, until);
-  // A check on another thread may have found the old validity over just now; it never becomes valid again after that.
+  // A check on another thread may have found the old validity over just now. The lock must not be valid after that.
   if (!lock.cell.publish(lock.generation, lock.valid_until)) return lost_early(lock);
   plan_next(lock);
   if (!lock.hold.probe && told_acquired(lock)) report(lock, REDLOCK_EV_RENEWED, 0);
@@ -262,7 +262,7 @@ Action Machine::extended(Lock& lock) const {
 
 void Machine::extend_lost(Lock& lock, int cause, Instant now) {
   plan_next(lock);
-  // There is to be another try also where a node_timeout is as long as the ttl.
+  // The pause is bounded by the ttl, so that there is another try even if node_timeout is as long as the ttl.
   const Duration share = third(lock.hold.pace_ms / 2);
   const Duration pause = rules_.node_timeout < share ? rules_.node_timeout : share;
   lock.wake_at = later(lock.wake_at, now + pause);
@@ -297,9 +297,9 @@ Action Machine::on_time(Lock& lock, Instant now) {
       }
       if (lock.cell.expired(lock.generation)) return lost_early(lock);
       if (now >= lock.wake_at) {
-        REDLOCK_ASSERT(!lock.round.open);  // a round is planned when one has ended, and given up when one begins
+        REDLOCK_ASSERT(!lock.round.open);  // wake_at is set when a round ends, and cleared when a round begins
         lock.wake_at = Instant::never();
-        if (lock.wants != Wants::nothing) return Action::none;  // the owner's own extend waits for its turn
+        if (lock.wants != Wants::nothing) return Action::none;  // the owner's own extend waits already
         if (!lock.hold.alarmed) lock.hold.hurried = 0;
         lock.wants = Wants::extend;
         lock.hold.probe = !renews(lock);
@@ -335,7 +335,7 @@ Instant Machine::deadline(const Lock& lock) const {
 // ---- the owner's wishes, and the clock ------------------------------------------------------------------------
 
 int Machine::extend(Lock& lock, uint32_t ttl_ms) const {
-  if (lock.cell.expired(lock.generation)) return REDLOCK_E_LOST;  // over, or found to be by a check just now
+  if (lock.cell.expired(lock.generation)) return REDLOCK_E_LOST;  // over, or a check has just found so
   if (lock.state != State::held) return REDLOCK_E_NOT_HELD;
   if (!lock.hold.probe && (lock.round.open || lock.wants != Wants::nothing)) return REDLOCK_E_BUSY;
   if (lock.valid_until >= lock.hold.limit) return REDLOCK_E_HOLD_LIMIT;
@@ -370,8 +370,8 @@ Action Machine::jumped(Lock& lock, Instant now) const {
   return Action::drop;
 }
 
-// The owner did not ask for this end, and the validity last published is not over: a check already answered may be
-// relied on until then, so no key is deleted before.
+// The owner did not ask for this end, and the published validity is not over. The owner may rely on a check until then,
+// so the keys stay until then: deleted earlier, they would let another client in.
 Action Machine::lost_early(Lock& lock) const {
   return end(lock, told_acquired(lock) ? REDLOCK_EV_LOST : REDLOCK_EV_FAILED, REDLOCK_E_LOST, Action::linger);
 }

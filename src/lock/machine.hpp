@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Machine: one lock's states. All that changes a lock's state is here; nothing here knows Redis, bytes or handles.
+// Machine: the states of one lock. Nothing else changes a lock's state. The machine knows no Redis, bytes or handles.
 //
 //               accept                      won                     released, expired, clock jumped
 //     free ──► waiting ──start──► acquiring ──────► held ─────────────────────────────────────────► over ──► free
@@ -10,26 +10,32 @@
 //                        budget over      for good                                                   │
 //                              └───────────────────────────────────────────────────────────────────┘
 //
-// Three rules. Time comes first: on_time() is called before any reply of the same input is told, so an expired lock can
-// never be extended by a reply that waited in a buffer. A round that is over is over: a later vote for it is not heard.
-// And what follows from a step - deletes, a next round - is returned as an Action for the client to route.
+// Three rules:
 //
-// A held lock keeps asking. Every third of its ttl there is an extend round; one that is not to be renewed asks for a
-// ttl of 1 ms, which raises nothing and so only compares. Behind that the key is tracked (master/tracking), and word
-// that it has changed brings the next round forward: no other reading is needed, and a lock that ends within a third
-// of its ttl costs not a byte more. A master that answered "gone or foreign", or was never asked, lacks the key; one
-// that is silent, or has not read a SET yet, may have it. When fewer than a quorum may have it the lock is LOST at
-// once. Those that lack it get it back behind a round that a quorum won: the lock does not stay on a bare quorum
-// until the next master fails.
+//   1. Time comes first. The client calls on_time() before it passes on a reply of the same input. Otherwise a reply
+//      that waited in a buffer could extend a lock that has already expired.
+//   2. A decided round takes no more votes. Otherwise a late grant could win a round that was counted as lost.
+//   3. What follows from a step (deletes, the next round) is returned as an Action, and the client carries it out.
 //
-// A fenced round has two parts. When a quorum holds the names and the proposed token is not acknowledged, the round
-// stays open, and the masters that granted vote anew: they are asked to store a larger one (lock/fence). The others'
-// votes stand; one that is still to come cannot help any more, and is not told as one that failed. t0 and number stay
-// those of the round, so the validity is still counted from before the first byte.
+// Renewals. A held lock begins an extend round at each third of its ttl. A lock that is not renewed asks for a ttl of
+// 1 ms: an extend never lowers an expiry, so such a round (a probe) only compares the value. Each extend round also
+// makes the masters track the key (master/tracking). A notification that the key has changed brings the next round
+// forward. So the lock needs no other reads, and a lock that ends within a third of its ttl costs no extra byte.
 //
-// A lock owes its owner exactly one of ACQUIRED and FAILED, and after ACQUIRED exactly one of RELEASED and LOST. At
-// most one event is waiting to be delivered: the latest, since RENEWED and AT_RISK only tell the present state, and
-// an acquire that ends before ACQUIRED was delivered becomes the one FAILED.
+// Lost keys. A master lacks the key if the master answered "gone or foreign", or was never sent the SET. A master that
+// is silent, or has not read a SET yet, may have the key. When fewer than a quorum may have the key, the lock is LOST
+// at once. After an extend round that was won, masters that lack the key get the key back (put-back). Without put-backs
+// a lock would stay on a bare quorum, and one more failing master would end the lock.
+//
+// Fenced rounds. A fenced acquire can have a second part. If a quorum holds the names, but no quorum acknowledged the
+// proposed token, the round stays open. The masters that granted are asked to store a larger token (lock/fence), and
+// vote again. The other votes stand. A master that had not voted before the second part cannot help any more, and the
+// event does not count that master as failed. The round keeps its t0 and its number, so the validity still counts from
+// before the first byte.
+//
+// Events. A lock owes its owner exactly one of ACQUIRED and FAILED, and after ACQUIRED exactly one of RELEASED and
+// LOST. At most one event waits to be delivered: the latest. Nothing is missed by that, since RENEWED and AT_RISK only
+// tell the present state. An acquire that ends before ACQUIRED was delivered delivers FAILED instead.
 #pragma once
 #include "base/names.hpp"
 #include "base/queue.hpp"
@@ -50,12 +56,12 @@ enum class State : uint8_t { free, waiting, acquiring, held, over };
 enum class Action : uint8_t {
   none,
   start,    // the lock wants a round (Life::wants) in this turn
-  drop,     // a round was lost: delete the value where it was not refused
-  watch,    // a round was lost to others, or another's turn has come: as drop, and look when their key will be gone
-  release,  // the lock has ended: delete the value wherever anything was sent
+  drop,     // a round was lost: delete the value, except on masters that refused it
+  watch,    // as drop, then watch the other holder's key: a round was lost to others, or the lock yields to others
+  release,  // the lock has ended: delete the value on every master that was sent anything
   linger,   // the lock has ended before its time: delete the value only when the validity is over
-  store,    // the names are won; ask Fence::told to store the token
-  put_back, // a round was won by keys that were there: write the value where it is gone (Holding::gone)
+  store,    // the names are won: ask the masters of Fence::told to store the token
+  put_back, // an extend round was won: write the value again on the masters of Holding::gone
 };
 
 enum class Wants : uint8_t { nothing, acquire, extend };
@@ -70,75 +76,75 @@ struct Options {
   bool fenced = false;
 };
 
-// Of the round under way, or of the last one.
+// The open round, or the last one.
 struct Round {
   Instant t0;
   Instant deadline;
   uint32_t ttl_ms = 0;
-  uint32_t number = 0;  // no other round of this client has it, so a late reply finds no round but its own
+  uint32_t number = 0;  // unique among the rounds of this client, so that a late reply cannot vote in another round
   bool open = false;
   Masters granted;
   Masters refused;
   Masters failed;
-  Masters guarded;  // those of the failed that the guard does not let vote
-  Masters unasked;  // second part of a fenced round: those that had not voted on the names when it began
-  int16_t first_error = 0;  // of the first master that failed
+  Masters guarded;  // part of `failed`: masters that the guard does not let vote
+  Masters unasked;  // second part of a fenced round: masters that had not voted when the second part began
+  int16_t first_error = 0;  // the error of the first master that failed
 };
 
-// Of an acquire that is not decided yet.
+// An acquire that is not decided yet.
 struct Waiting {
-  Instant until;        // the budget's end
-  Instant net_at;       // a waiter that watches: the next round at the latest
-  Instant planned_for;  // ... when it expects a quorum to be free
-  Instant not_before;   // ... and leaves others the first try
-  Instant hasty_until;  // one plain pause later the hasty rounds are counted anew
-  Duration round_took;  // the last acquire round, until it was decided
-  int16_t last_cause = 0;  // why the last round was lost; 0: none was finished
+  Instant until;        // end of the wait budget
+  Instant net_at;       // a watching waiter begins its next round then at the latest, whatever the masters tell
+  Instant planned_for;  // a watching waiter expects a quorum to be free then
+  Instant not_before;   // a watching waiter tries no earlier, so that others have the first try
+  Instant hasty_until;  // end of the period in which `hasty` counts: one plain pause
+  Duration round_took;  // how long the last acquire round took until it was decided
+  int16_t last_cause = 0;  // why the last round was lost; 0: no round has ended
   uint8_t collisions = 0;  // rounds in a row that were lost although some master granted them
-  uint8_t hasty = 0;       // rounds that were lost since hasty_until was set
+  uint8_t hasty = 0;       // rounds lost in the period that ends at hasty_until
   bool begun = false;      // the budget has begun to run
 };
 
-// Of a lock that is held.
+// A held lock.
 struct Holding {
-  Instant limit;               // max_hold_ms: no extension goes beyond this
-  uint32_t pace_ms = 0;        // a third of this from round to round
-  uint32_t extend_ttl_ms = 0;  // what the extend wanted asks for
-  Masters owners;              // masters that have granted the value
-  Masters lacking;             // masters that do not count as having it
-  Masters gone;                // those that were not sent it, or have answered an extend: gone
-  bool probe = false;          // the extend round wanted or under way raises nothing and only compares
-  bool alarmed = false;        // the next round is brought forward
-  uint8_t hurried = 0;         // rounds in a row that were
+  Instant limit;               // max_hold_ms: no extend goes beyond this instant
+  uint32_t pace_ms = 0;        // extend rounds begin a third of this apart
+  uint32_t extend_ttl_ms = 0;  // the ttl that the next extend round asks for
+  Masters owners;              // masters that said that they have the value
+  Masters lacking;             // masters that do not count as having the value
+  Masters gone;                // part of `lacking`: may be put back. Never sent the SET, or answered an extend "gone"
+  bool probe = false;          // the extend round, wanted or open, only compares
+  bool alarmed = false;        // a notification brought the next round forward
+  uint8_t hurried = 0;         // rounds in a row that were brought forward
 };
 
-// Where a lock stands in the line of one of its names.
+// The neighbours of a lock in the row of one of its names (lock/local_queue).
 struct LinePlace {
   uint16_t next = 0;
   uint16_t previous = 0;
 };
 
-// Among the locks of this client that want the same resource (lock/local_queue).
+// The lock's place among the locks of this client that want the same resource (lock/local_queue).
 struct Turn {
   LinePlace places[Names::max];  // one for each name
-  uint16_t in_a_row = 0;  // how often the lock went from one of this client to the next, up to this one
-  bool yields = false;    // other clients may try before its next round
+  uint16_t in_a_row = 0;  // how often in a row the resource went from a lock of this client to the next one
+  bool yields = false;    // before its next round the lock leaves other clients a try
 };
 
-// What its owner is to be told next.
+// The event that waits for delivery to the owner.
 struct Telling {
   uint8_t event = 0;  // enum redlock_event_type; 0: nothing
   int16_t err = 0;
 };
 
-// All that begins anew with each acquire: Machine::accept sets it, in one place.
+// Everything that begins anew with each acquire. Machine::accept resets all of it, so that no field is forgotten.
 struct Life {
   Wants wants = Wants::nothing;
-  uint16_t claim = 0;   // the value of its round; no_slot while it waits
+  uint16_t claim = 0;   // the claim of the lock's value; no_slot while the lock waits
   uint32_t rounds = 0;  // acquire rounds so far
   Instant valid_until;
   Instant wake_at;      // waiting: the next round; held: the next renewal
-  Instant defer_until;  // a round that lacks our own room is begun then at the latest
+  Instant defer_until;  // a round that waits for room in our own tables begins then at the latest
   Round round;
   Fence fence;
   Waiting wait;
@@ -155,8 +161,8 @@ struct Lock : Life {
   redlock_event_fn callback;
   void* user;
   Forecast forecast;
-  Link start;  // its place among the locks that want a round
-  Link told;   // its place among the locks with an event
+  Link start;  // place in the queue of locks that want a round
+  Link told;   // place in the queue of locks that have an event
   State state = State::free;
 };
 
@@ -173,71 +179,72 @@ class Machine {
   };
 
   void init(const Rules& rules) { rules_ = rules; }
-  // Pauses are drawn by lot, so that clients which lose at the same moment do not try again at the same moment.
+  // Pauses are random. Otherwise clients that lose at the same moment would collide again at the next try.
   void seed(uint64_t seed) { random_.seed(seed); }
   uint32_t draw() { return random_.next(); }
 
   // free → waiting; the lock wants an acquire round.
   void accept(Lock& lock, const Options& options) const;
-  // The first turn that looks at a new lock: its wait budget begins.
+  // Called in the first turn that handles a new lock: the wait budget begins.
   void see(Lock& lock, Instant now) const;
 
-  // The wanted round begins: t0 was read before its first byte is handed to a transport. For an extend the ttl is cut
-  // so that max_hold_ms is kept; false: it allows no later validity, which is told as AT_RISK, and no round begins.
-  // asked: the masters that are sent an acquire; the others lack its key from the beginning.
+  // Begins the wanted round. t0 was read before the first byte of the round is handed to a transport. The ttl of an
+  // extend is cut to keep max_hold_ms. False: max_hold_ms allows no later validity. Then no round begins, and the owner
+  // is told AT_RISK. asked: the masters that are sent an acquire; the other masters lack the key from the beginning.
   bool begin(Lock& lock, Masters asked, Instant t0);
-  // The wanted round lacks room of our own. True: it is to wait for that; false: it has waited for a node_timeout.
+  // Our own tables lack room for the wanted round. True: the round waits for room. False: the round has waited for a
+  // node_timeout, and begins with what there is.
   bool put_off(Lock& lock, Instant now) const;
-  // The wanted round lacks what no round can do without: it waits for that as long as it takes.
+  // The wanted round lacks something that no round can do without (random bytes), and waits as long as that takes.
   void put_off_freely(Lock& lock) const { lock.defer_until = Instant::never(); }
-  // A fenced acquire begins with this proposal; may_floor: the floor is allowed this once.
+  // A fenced acquire begins with this proposal. may_floor: the floor is allowed this once.
   void propose(Lock& lock, uint64_t proposal, bool may_floor) const;
-  // This master has the token, or is being asked to store it.
+  // This master has the token, or has been asked to store the token.
   void token_told(Lock& lock, MasterIndex m) const { lock.fence.told.add(m); }
-  // What a master says of the counter, before its vote.
+  // A master's answer about its token counter. Call this before vote().
   void on_counter(Lock& lock, MasterIndex m, const Counter& counter) const;
   Action vote(Lock& lock, MasterIndex m, Vote vote, int error, Instant now) {
     Round& round = lock.round;
     if (!round.open || voted(round).has(m)) return Action::none;
     if (vote != Vote::granted) return vote_against(lock, m, vote, error, now);
-    round.granted.add(m);  // it may win the round, and never loses it
+    round.granted.add(m);  // a grant may win a round, and never loses one
     return round.granted.count() < quorum_of(rules_.masters) ? Action::none : decided(lock, now);
   }
 
-  // This master may have forgotten what it granted: its vote for an open round does not count any more.
+  // This master may have forgotten what it granted, so its vote no longer counts for an open round.
   Action revoke(Lock& lock, MasterIndex m, int error, Instant now);
-  // What a master says of the lock's value, in whatever round it was asked.
+  // A master said that it has the lock's value. True whichever round asked.
   void on_key_present(Lock& lock, MasterIndex m) const {
     lock.hold.owners.add(m);
     lock.hold.lacking.remove(m);
     lock.hold.gone.remove(m);
   }
-  // Gone or foreign there. extend_round: the round that asked, if it was an extend; else 0.
+  // The key is gone there, or holds another value. extend_round: the extend round that asked; 0: no extend asked.
   Action on_key_missing(Lock& lock, MasterIndex m, uint32_t extend_round) const;
-  // For how long a key is put back: as long as the lock is valid; 0: it is not worth it.
+  // The ttl of a put-back: what is left of the validity. 0: nothing is left, so put nothing back.
   uint32_t put_back_ttl(const Lock& lock, Instant now) const;
-  // The key is being put back there: until that is answered the master may have it.
+  // The SET of a put-back was sent to this master. Until the answer comes the master may have the key.
   void put_back_sent(Lock& lock, MasterIndex m) const {
     lock.hold.lacking.remove(m);
     lock.hold.gone.remove(m);
   }
-  // The key of a held lock may have changed there.
+  // The key of a held lock may have changed on this master.
   void on_key_changed(Lock& lock, MasterIndex m, Instant now) const;
-  // These masters are not believed any more. A held lock needs a quorum of the others.
+  // These masters are no longer trusted. A held lock that has no quorum of other owners is LOST.
   Action distrust(Lock& lock, Masters masters) const;
 
   Action on_time(Lock& lock, Instant now);
   Instant deadline(const Lock& lock) const;
-  // The owner is told now what was to be told.
+  // Takes the event that waits, for delivery to the owner.
   Telling take_event(Lock& lock) const {
     const Telling tell = lock.tell;
     lock.tell = {};
     return tell;
   }
-  // Masters came back, or there is room again: a waiter need not sleep on.
+  // A waiter stops its pause and wants a round: masters came back, its pause is over, or its turn has come.
   Action wake(Lock& lock) const;
 
-  // ---- a waiter that watches the masters instead of asking again and again
+  // ---- a waiter that watches the masters instead of trying again and again (lock/forecast)
   void watch(Lock& lock, Masters votes, Masters tracked, Instant now);
   void look_sent(Lock& lock, MasterIndex m, Instant now);
   void look_away(Lock& lock, MasterIndex m, bool votes, Instant now);
@@ -247,18 +254,18 @@ class Machine {
   void master_back(Lock& lock, MasterIndex m, bool tracked, Instant now);
 
   // ---- a waiter behind another of this client
-  Action queue(Lock& lock) const;  // it is not its turn: it sends nothing
-  // The one before it is over: its turn, but that of other clients first when it yields.
+  Action queue(Lock& lock) const;  // it is not this lock's turn, so the lock sends nothing
+  // The lock before this one is over. After too many turns in a row the lock yields to other clients first.
   Action turn_came(Lock& lock, const Lock& before) const;
   Action yield(Lock& lock, Instant now);
 
   int extend(Lock& lock, uint32_t ttl_ms) const;  // 0 or enum redlock_err
-  Action cancel(Lock& lock, int err) const;       // waiting, acquiring, or acquired and not yet told
+  Action cancel(Lock& lock, int err) const;       // while waiting or acquiring, or before ACQUIRED was delivered
   Action release(Lock& lock) const;
-  // The clock jumped: suspend, or an earlier misreading. What is held is lost, an open round begins anew.
+  // The clock jumped (suspend, or clocks that were changed). A held lock is lost. An open acquire round begins anew.
   Action jumped(Lock& lock, Instant now) const;
 
-  // With asserts on: what is true of a lock between two steps.
+  // Invariants of a lock between two steps. Checked where asserts are on.
   void check(const Lock& lock) const {
     const Round& round = lock.round;
     const Masters all = Masters::all(rules_.masters);
@@ -266,17 +273,17 @@ class Machine {
     REDLOCK_ASSERT(!round.open || (round.number != 0 && round.deadline >= round.t0));
     REDLOCK_ASSERT(lock.wants != Wants::acquire || lock.state == State::waiting);
     REDLOCK_ASSERT(lock.wants != Wants::extend || (lock.state == State::held && !round.open));
-    // A master votes once.
+    // A master has one vote.
     REDLOCK_ASSERT((voted(round) - all).empty());
     REDLOCK_ASSERT((round.granted & round.refused).empty() && (round.failed & (round.granted | round.refused)).empty());
     REDLOCK_ASSERT((round.guarded - round.failed).empty());
     REDLOCK_ASSERT((lock.fence.counters.acked - lock.fence.counters.known).empty());
-    // What is put back was lacking.
+    // Only a master that lacks the key gets the key back.
     REDLOCK_ASSERT((lock.hold.gone - lock.hold.lacking).empty() && (lock.hold.lacking - all).empty());
     REDLOCK_ASSERT(lock.state != State::held || lock.valid_until != Instant::never());
     REDLOCK_ASSERT(lock.state != State::held || lock.rounds > 0);
     REDLOCK_ASSERT(lock.state != State::over || lock.cell.expired(lock.generation));
-    // LOST, FAILED and RELEASED are the last that is told of a lock, and nothing else is told of one that is over.
+    // LOST, FAILED and RELEASED are the last event of a lock, and a lock that is over has no other event.
     const bool last = lock.tell.event == REDLOCK_EV_LOST || lock.tell.event == REDLOCK_EV_FAILED ||
                       lock.tell.event == REDLOCK_EV_RELEASED;
     REDLOCK_ASSERT(lock.tell.event == 0 || last == (lock.state == State::over));
@@ -293,7 +300,7 @@ class Machine {
   void extend_lost(Lock& lock, int cause, Instant now);
   Action fail(Lock& lock, int err) const;
   Action lost_early(Lock& lock) const;
-  // Nothing more is heard of these in the round.
+  // Masters that have voted, or whose vote no longer counts in this round.
   static Masters voted(const Round& round) {
     return round.granted | round.refused | round.failed | round.unasked;
   }
@@ -301,8 +308,8 @@ class Machine {
   bool renews(const Lock& lock) const { return lock.options.renew && lock.valid_until < lock.hold.limit; }
   void plan_next(Lock& lock) const;
   void plan_round(Lock& lock, bool anew, Instant now);
-  Duration lot(Duration longest);  // a pause drawn by lot
-  Duration plain_pause(const Lock& lock) const;  // the longest of its pauses while others hold the lock
+  Duration lot(Duration longest);  // a random pause
+  Duration plain_pause(const Lock& lock) const;  // the longest pause of this lock while others hold the resource
   Instant poll_at(const Lock& lock, Instant now);
   Action end(Lock& lock, int event, int err, Action action) const;
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
-// The machine's part of an acquire between two rounds: how long it pauses, what it learns of the masters meanwhile, and
-// how the turn goes from one lock of this client to the next.
+// The machine between two rounds of an acquire: how long the lock pauses, what it learns of the masters meanwhile, and
+// how the turn passes from one lock of this client to the next.
 #include "lock/backoff.hpp"
 #include "lock/machine.hpp"
 
 namespace redlock {
 namespace {
 
-constexpr unsigned hasty_max = 6;  // rounds of a waiter within its plain pause
+constexpr unsigned hasty_max = 6;  // lost rounds of a waiter within one plain pause; after these the plain timer rules
 
 void count_loss(Lock& lock) {
   const bool collided = !lock.round.granted.empty();
@@ -30,14 +30,15 @@ Action Machine::lost(Lock& lock, int cause, Instant now) {
   count_loss(lock);
   lock.wait.round_took = left(now, lock.round.t0);
   lock.wait.not_before = now;
-  const bool hopeless = cause == REDLOCK_E_FENCE_RANGE;  // no counter ever goes back
+  const bool hopeless = cause == REDLOCK_E_FENCE_RANGE;  // a counter never goes back, so another try cannot win
   if (lock.options.wait_ms == 0 || now >= lock.wait.until || hopeless) {
     fail(lock, cause);
     return Action::drop;
   }
   Duration pause =
       pause_after(cause, lock.options.retry_delay_ms, lock.rounds - 1, rules_.sleep_max_ms, random_.next());
-  // A pause beyond the budget is cut for one more try, but not again and again as the end comes near.
+  // A pause that is longer than the rest of the budget is cut, for one more try. Where little of the budget is left
+  // there is no such try: otherwise the tries would follow each other ever faster toward the end.
   const Duration budget = left(lock.wait.until, now);
   if (pause >= budget) {
     const bool worthwhile = budget > Duration::us(int64_t{lock.options.retry_delay_ms} * 125);
@@ -62,8 +63,8 @@ Action Machine::wake(Lock& lock) const {
   return Action::start;
 }
 
-// wake_at is what the plain timer says. It stays so where no master tells of changes; and for a master that failed,
-// since a key that is not there says nothing about why a SET was not taken.
+// wake_at comes from the plain timer, and stays if no master tells of changes. Notifications of a master that failed do
+// not count: a missing key does not explain why the master did not take the SET.
 void Machine::watch(Lock& lock, Masters votes, Masters tracked, Instant now) {
   tracked -= lock.round.failed;
   if (tracked.empty()) return;
@@ -103,7 +104,8 @@ void Machine::master_back(Lock& lock, MasterIndex m, bool tracked, Instant now) 
   plan_round(lock, false, now);
 }
 
-// Every news may bring the next round nearer or put it off; the same news draws no new lot.
+// Whatever a master tells may bring the next round nearer or put it off. A repetition draws no new random pause;
+// otherwise a waiter that hears much would draw until its pause is short.
 void Machine::plan_round(Lock& lock, bool anew, Instant now) {
   if (lock.state != State::waiting || !lock.forecast.waits() || lock.wants != Wants::nothing) return;
   const Instant at = lock.forecast.quorum_at();
@@ -133,7 +135,7 @@ Action Machine::queue(Lock& lock) const {
 }
 
 Action Machine::turn_came(Lock& lock, const Lock& before) const {
-  if (lock.state != State::waiting || lock.wants != Wants::nothing) return Action::none;  // not even looked at yet
+  if (lock.state != State::waiting || lock.wants != Wants::nothing) return Action::none;  // wants a round already
   const bool was_held = before.valid_until != Instant::never();
   lock.turn.in_a_row = static_cast<uint16_t>(was_held ? before.turn.in_a_row + 1 : before.turn.in_a_row);
   lock.turn.yields = lock.turn.in_a_row > rules_.local_turns;
@@ -141,7 +143,7 @@ Action Machine::turn_came(Lock& lock, const Lock& before) const {
   return wake(lock);
 }
 
-// Long enough for another client to be told, to look, and to try.
+// The pause is long enough for another client to hear of the release, to look, and to try.
 Action Machine::yield(Lock& lock, Instant now) {
   lock.turn.yields = false;
   lock.turn.in_a_row = 0;

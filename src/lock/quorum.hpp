@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Quorum: have we won, lost, or must we wait? It knows votes, no Redis and no time. The quorum is that of the
-// *configured* masters, whoever is reachable: two clients that reach different halves must not both win. A round is won
-// at the Q-th grant and lost as soon as a Q-th grant cannot come; nobody waits for the slowest master.
+// Quorum: is a round won, lost, or undecided? This file knows votes, but no Redis and no time. The quorum counts the
+// *configured* masters, not the reachable ones: otherwise two clients that reach different halves would both win. A
+// round is won at the Q-th grant, and lost as soon as a Q-th grant cannot come. Nobody waits for the slowest master.
 #pragma once
 #include "base/types.hpp"
 
@@ -19,8 +19,8 @@ constexpr Decision decide(unsigned masters, unsigned granted, unsigned refused, 
   return granted + pending < quorum ? Decision::lost : Decision::pending;
 }
 
-// Why a lost round was lost: when so many failed that the others could not have made a quorum, the masters are to
-// blame - or the guard, if without its part they could have; else it is held by others.
+// Why a round was lost. LOCKED: the masters that answered could have made a quorum, so others hold the lock. GUARD:
+// they could have made one together with the masters that the guard denied a vote. NO_QUORUM: too many masters failed.
 constexpr int lost_because(unsigned masters, unsigned failed, unsigned guarded = 0) {
   const unsigned spare = masters - quorum_of(masters);
   if (failed <= spare) return REDLOCK_E_LOCKED;

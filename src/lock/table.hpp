@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Table: fixed slots for locks, and the handles that name them. A handle is generation << 16 | slot + 1; a slot's
-// generation grows with each use, so the handle of an acquire that has ended can be told from that of a present one for
-// ever (48 bits of generations), and 0 is no handle.
+// Table: fixed slots for locks, and the handles that name them. A handle is generation << 16 | slot + 1. The generation
+// of a slot grows with each use, and has 48 bits. So the handle of an ended acquire never names a later acquire. 0 is
+// no handle.
 #pragma once
 #include "lock/machine.hpp"
 
@@ -12,7 +12,7 @@ class Table {
  public:
   void init(Lock* slots, unsigned capacity);
 
-  Lock* take();            // a free slot with a new generation, or nullptr when the table is full
+  Lock* take();            // a free slot with a new generation; nullptr: the table is full
   void give_back(Lock& lock);
 
   uint64_t handle(const Lock& lock) const { return lock.generation << 16 | (index(lock) + 1u); }
@@ -23,9 +23,9 @@ class Table {
   unsigned used() const { return used_; }
 
   enum class Found : uint8_t { present, past, never };
-  // For the loop's thread: what a handle names, and the lock when it is present.
+  // For the loop's thread: does the handle name a present lock, an ended one, or none? Sets `lock` if it is present.
   Found find(uint64_t handle, Lock*& lock);
-  // For any thread: the cell of the slot that a handle names, or nullptr when no slot has that number.
+  // For any thread: the cell of the slot that a handle names; nullptr: no slot has that number.
   const ValidityCell* cell(uint64_t handle) const;
   static uint64_t generation(uint64_t handle) { return handle >> 16; }
 
@@ -33,7 +33,7 @@ class Table {
   Lock* slots_ = nullptr;
   uint16_t capacity_ = 0;
   uint16_t used_ = 0;
-  uint16_t free_ = no_slot;  // head of the free slots, linked by Lock::start
+  uint16_t free_ = no_slot;  // the first free slot; Lock::start links the others
 };
 
 }  // namespace redlock

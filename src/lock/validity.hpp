@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
-// Validity: until when may a lock be believed, and how much is left of anything? The only file that subtracts times.
+// Validity: until when may a holder rely on a lock, and how much time is left? Only this file subtracts times of a
+// lock.
 //
 //     valid_until = t0 + ttl - drift        t0: read before the first byte of the round is handed to a transport
 //     drift       = ttl * ppm / 1e6 + fixed
 //
-// (Redlock page, "Safety arguments": MIN_VALIDITY = TTL - (T2 - T1) - CLOCK_DRIFT; as an absolute instant the elapsed
-// time needs no measuring.) The drift covers the sum of the holder's and a master's rate errors and the master's
-// millisecond. What is left is rounded down; a wait is rounded up.
+// The Redlock page ("Safety arguments") says MIN_VALIDITY = TTL - (T2 - T1) - CLOCK_DRIFT. Here the validity is an
+// absolute instant, so the elapsed time T2 - T1 needs no measuring. The drift covers the rate errors of the holder and
+// of a master together, and the master's whole milliseconds. What is left is rounded down; a wait is rounded up.
 #pragma once
 #include "base/time.hpp"
 
@@ -25,14 +26,14 @@ struct Drift {
 
 constexpr Duration left(Instant until, Instant now) { return Duration::ns(until > now ? until.ns() - now.ns() : 0); }
 
-// Whole milliseconds left, rounded down; 0 when there is none.
+// Whole milliseconds left, rounded down; 0: nothing is left.
 constexpr int64_t remaining_ms(Instant until, Instant now) { return left(until, now).ns() / 1'000'000; }
 
 constexpr Instant valid_until(Instant t0, uint32_t ttl_ms, Drift drift) {
   return t0 + Duration::ns(Duration::ms(ttl_ms).ns() - drift.of(ttl_ms).ns());
 }
 
-// The longest ttl, at most ttl_ms, whose validity from t0 ends at `limit` or before; 0 when there is none.
+// The longest ttl, at most ttl_ms, whose validity from t0 ends at `limit` or before; 0: there is none.
 constexpr uint32_t ttl_within(Instant t0, uint32_t ttl_ms, Drift drift, Instant limit) {
   if (valid_until(t0, ttl_ms, drift) <= limit) return ttl_ms;
   if (limit <= t0) return 0;
