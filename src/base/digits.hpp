@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Digits: numbers as text, text as numbers, and a hash of a text. All rooms print and parse here.
+// Digits: numbers as text, text as numbers, and a hash of a text. All rooms use these functions to print and parse.
 #pragma once
 #include "base/types.hpp"
 
@@ -10,14 +10,14 @@ namespace redlock {
 
 constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// How many decimal digits a number has. size_t is the machine's word: no 64-bit division on a 32-bit gateway.
+// How many decimal digits a number has. size_t avoids a 64-bit division on a 32-bit gateway.
 constexpr unsigned decimal_size(size_t value) {
   unsigned n = 1;
   for (; value >= 1000; value /= 1000) n += 3;
   return value >= 100 ? n + 2 : value >= 10 ? n + 1 : n;
 }
 
-// Writes the `size` decimal digits of a number to `at`; returns the place behind them.
+// Writes the `size` decimal digits of a number to `at`. Returns the end of the digits.
 constexpr char* write_decimal(char* at, size_t value, unsigned size) {
   char* const end = at + size;
   for (char* p = end - 1; p != at; value /= 10) *p-- = static_cast<char>('0' + value % 10);
@@ -25,7 +25,7 @@ constexpr char* write_decimal(char* at, size_t value, unsigned size) {
   return end;
 }
 
-// 64 bits in decimal, at the end of `digits`.
+// The decimal digits of a 64-bit number. They are written to the end of `digits`.
 [[gnu::noinline]] inline Bytes to_decimal(uint64_t number, char (&digits)[20]) {
   size_t at = sizeof digits;
   do {
@@ -35,8 +35,8 @@ constexpr char* write_decimal(char* at, size_t value, unsigned size) {
   return Bytes(digits + at, sizeof digits - at);
 }
 
-// The number of a text that consists of digits only; false for any other text, and for an empty one. Leading zeros do
-// not count. A number of more than 19 digits is given as UINT64_MAX: 19 nines fit into 64 bits.
+// Reads a text of digits only. False: the text is empty, or has another character. Leading zeros are ignored. A number
+// of more than 19 digits becomes UINT64_MAX, since only 19 digits surely fit into 64 bits.
 [[gnu::noinline]] inline bool parse_decimal(Bytes text, uint64_t& out) {
   while (text.size > 1 && *text.data == '0') text = Bytes(text.data + 1, text.size - 1);
   uint64_t value = 0;
@@ -53,7 +53,7 @@ constexpr char* write_decimal(char* at, size_t value, unsigned size) {
 
 inline constexpr char hex_digits[] = "0123456789abcdef";
 
-// The value of a hexadecimal digit; -1: the character is none.
+// The value of a hexadecimal digit; -1: the character is no such digit.
 [[gnu::noinline]] inline int hex_value(char c) {
   if (is_digit(c)) return c - '0';
   const char lower = static_cast<char>(c | 0x20);
@@ -65,8 +65,8 @@ inline constexpr char hex_digits[] = "0123456789abcdef";
   for (unsigned i = 0; i < 8; ++i, word <<= 4) out[i] = hex_digits[word >> 28];
 }
 
-// The digits of random bytes, in any order: half of a word's digits at once, one in each byte. The digits 0 to 9 are
-// '0' to '9'; those above are 39 further on.
+// The hexadecimal digits of random bytes, in any order. Each step makes half of a word's digits at once, one digit in
+// each byte. A digit above 9 is a letter, and 'a' is 39 characters behind the place that follows '9'.
 template <class Word>
 void write_random_hex(const unsigned char* random, char* out) {
   constexpr Word each = static_cast<Word>(0x0101010101010101u);

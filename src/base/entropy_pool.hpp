@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// EntropyPool: random bytes for values. The driver fills it from the system without ever blocking; each byte is used
-// once and wiped. When it is empty rounds wait for it; nothing weaker takes its place.
+// EntropyPool: random bytes for values. The driver fills the pool from the system, and never blocks. Each byte is used
+// once, and then wiped. If the pool is empty, rounds wait for random bytes; no weaker source takes their place.
 #pragma once
 #include "base/digits.hpp"
 
@@ -14,7 +14,8 @@ class EntropyPool {
     capacity_ = capacity;
   }
   size_t room() const { return capacity_ - size_; }
-  // How much to fetch now: nothing while it is half full, so that the system is asked once for many values.
+  // How many bytes to fetch now. A pool that is at least half full wants none, so that one system call serves many
+  // values.
   size_t wanted() const { return size_ < capacity_ / 2 ? room() : 0; }
   bool has(size_t size) const { return size_ >= size; }
 

@@ -17,7 +17,7 @@ class Latch {
  public:
   static_assert(__is_trivially_copyable(Value) && sizeof(Value) % sizeof(uint32_t) == 0, "a Value is copied by words");
 
-  // One thread.
+  // Only one thread may write.
   void write(const Value& value) {
     uint32_t words[words_];
     memcpy(words, &value, sizeof(value));
@@ -28,7 +28,7 @@ class Latch {
     fill(copy_[1], words);
   }
 
-  // Any thread. Nothing that the caller reads afterwards is read earlier than this.
+  // Any thread may read. The caller's later reads are not moved ahead of this read.
   Value read() const {
     uint32_t words[words_];
     uint32_t sequence = __atomic_load_n(&sequence_, __ATOMIC_ACQUIRE);
@@ -48,7 +48,7 @@ class Latch {
  private:
   static constexpr unsigned words_ = sizeof(Value) / sizeof(uint32_t);
 
-  // The fence pairs with the one in read(): who sees one of these words sees that the sequence has moved on.
+  // The fence pairs with the fence in read(): a reader that sees one of these words also sees the new sequence number.
   static void fill(uint32_t* copy, const uint32_t* words) {
     __atomic_thread_fence(__ATOMIC_RELEASE);
 #pragma GCC unroll 4

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Masters: a set of masters, one bit for each. A set is as cheap to pass and to compare as the number behind it.
+// Masters: a set of masters, with one bit for each. Passing and comparing sets costs no more than it does for integers.
 #pragma once
 #include "base/types.hpp"
 
@@ -25,7 +25,7 @@ class Masters {
   };
 
   constexpr Masters() = default;
-  // The first n masters: all of a site that has n.
+  // The first n masters: all masters of a site that has n.
   static constexpr Masters all(unsigned n) { return Masters((1u << n) - 1u); }
   template <class... Index>
   static constexpr Masters of(Index... m) {
@@ -37,8 +37,8 @@ class Masters {
   constexpr bool has(MasterIndex m) const { return (bits_ & 1u << m) != 0; }
   constexpr bool empty() const { return bits_ == 0; }
 
-  // In pairs and fours: without an instruction for it, as on ARM, __builtin_popcount is a call into the compiler's
-  // library.
+  // Counts in pairs and fours. Where the processor has no instruction for this (ARM), __builtin_popcount would be a
+  // call into the compiler's library.
   constexpr unsigned count() const {
     if (bits_ == 0) return 0;  // most sets are empty
     const unsigned pairs = bits_ - (bits_ >> 1 & 0x5555u);
@@ -46,7 +46,7 @@ class Masters {
     return fours * 0x1111u >> 12 & 0xFu;  // the sum of all four, which is 15 at most
   }
 
-  // for (MasterIndex m : masters): in order.
+  // for (MasterIndex m : masters), in ascending order.
   constexpr Iterator begin() const { return Iterator(bits_); }
   constexpr Iterator end() const { return Iterator(0); }
 

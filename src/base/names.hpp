@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Names: what one lock is of. One resource, or several that are taken all or none: sorted, none of them twice, their
-// bytes one behind the other. One name needs no more than its bytes and their number.
+// Names: the resources of one lock. A lock has one resource, or several that are taken all or none. The names are
+// sorted and different, and their bytes lie one behind the other.
 #pragma once
 #include "base/types.hpp"
 
@@ -18,7 +18,7 @@ class Names {
   template <size_t N>
   constexpr Names(const char (&literal)[N]) : Names(Bytes(literal)) {}
 
-  // Puts names into memory of the caller's, which has room for them all.
+  // Copies names into the caller's memory, which must have room for all of them.
   void assign(char* memory, const Bytes* names, unsigned count) {
     *this = Names();
     data_ = memory;
@@ -67,7 +67,7 @@ class Names {
     const int order = memcmp(a.data, b.data, a.size < b.size ? a.size : b.size);
     return order != 0 ? order < 0 : a.size < b.size;
   }
-  // Puts them in order; false: one stands there twice.
+  // Sorts the names. False: a name occurs twice.
   static bool sort(Bytes* names, unsigned count) {
     for (unsigned i = 1; i < count; ++i) {
       for (unsigned at = i; at > 0 && !less(names[at - 1], names[at]); --at) {

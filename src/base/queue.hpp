@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Queue: slots in order of arrival, linked through the slots themselves, so that it can neither overflow nor allocate.
-// Any member can leave from the middle, and one that is urgent can enter at the front.
+// Queue: slots in order of arrival. The links are part of the slots, so a queue can neither overflow nor allocate. Any
+// slot can leave from the middle, and an urgent slot can enter at the front.
 #pragma once
 #include <stdint.h>
 
@@ -34,7 +34,7 @@ class Queue {
     last_ = index;
   }
 
-  // From wherever it stands.
+  // Moves a slot to the front, also from another place in this queue.
   void push_front(Slot* slots, uint16_t index) {
     remove(slots, index);
     slots[index].*link = {first_, no_slot, true};

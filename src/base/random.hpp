@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Random: a small generator for jitter, seeded once from the entropy pool. Values that mark ownership never come from
-// it.
+// this generator, since its numbers can be guessed.
 #pragma once
 #include <stdint.h>
 

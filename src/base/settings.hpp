@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Settings: what a client is created from, checked and in the core's own words. config/ fills it, nobody else checks it
-// again. Strings belong to whoever filled it; the client copies what it keeps.
+// Settings: what a client is created from. config/ checks the settings and fills them in; no other room checks them
+// again. The strings belong to config/, and the client copies what it keeps.
 #pragma once
 #include "base/time.hpp"
 #include "base/types.hpp"
@@ -17,11 +17,11 @@ struct MasterSettings {
   bool unix_socket = false;
 };
 
-// How sure must a client be that a master has kept its keys before it lets it vote? weak: of the record, not of the
-// server's identity, for services whose INFO is not to be had.
+// How sure must a client be that a master has kept its keys before the master may vote? weak: the record is compared,
+// but not the server's identity, for services that refuse INFO.
 enum class GuardMode : uint8_t { off, weak, strict };
 
-// The numbers that a configuration has in the same words. The initializers are the defaults of both.
+// Numbers that have the same name and unit in redlock_config_t and here. The initializers are the defaults of both.
 struct Numbers {
   uint32_t ttl_ms = REDLOCK_TTL_MS_DEFAULT;
   uint32_t max_ttl_ms = REDLOCK_MAX_TTL_MS_DEFAULT;
@@ -36,10 +36,10 @@ struct Numbers {
   uint32_t locks = REDLOCK_LOCKS_DEFAULT;
   uint32_t in_flight = REDLOCK_IN_FLIGHT_DEFAULT;
   uint32_t debts = REDLOCK_DEBTS_DEFAULT;
-  uint32_t resource_bytes = REDLOCK_RESOURCE_BYTES_DEFAULT;  // of the names of one lock, together
-  uint32_t tx_bytes = 0;  // 0: as much as every lock needs to send its SET in one turn
+  uint32_t resource_bytes = REDLOCK_RESOURCE_BYTES_DEFAULT;  // the longest names of one lock, together
+  uint32_t tx_bytes = 0;  // 0: enough for every lock to send its SET in one turn
   uint32_t rx_bytes = REDLOCK_RX_BYTES_DEFAULT;
-  uint32_t stack_bytes = REDLOCK_STACK_BYTES_DEFAULT;  // of a thread of the client's own
+  uint32_t stack_bytes = REDLOCK_STACK_BYTES_DEFAULT;  // stack of the client's own thread
 };
 
 struct Settings : Numbers {
@@ -51,11 +51,11 @@ struct Settings : Numbers {
 
   GuardMode guard = GuardMode::off;
   static constexpr size_t boot_id_size = 36;
-  char boot_id[boot_id_size];  // of this machine, so that its short-lived clients watch together
-  bool has_boot_id = false;    // false: each watches alone
-  Bytes meta_key;     // the guard's record and what must stand there; made by the client
-  Bytes seen_key;     // the hash of short visits; made by the client
-  Bytes fingerprint;
+  char boot_id[boot_id_size];  // of this machine, so that short-lived clients of one machine watch together
+  bool has_boot_id = false;    // false: each client watches alone
+  Bytes meta_key;     // key of the guard's record; made by the client
+  Bytes seen_key;     // key of the hash of short visits; made by the client
+  Bytes fingerprint;  // what the record must say; made by the client
   bool fence_strict = false;  // no floor: a resource whose counters are unknown gets no token
 
   Duration node_timeout = Duration::ms(REDLOCK_NODE_TIMEOUT_MS_DEFAULT);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// Instant and Duration: two types, so that a point in time cannot be taken for a length of time. Both count
-// nanoseconds in 64 bits (292 years). An instant saturates, so that never() stays never; durations are configured times
-// and small multiples of them, far from the end. Instants come from port/clock, whose zero means nothing.
+// Instant and Duration: two types, so that a point in time cannot be taken for a length of time. Both count nanoseconds
+// in 64 bits (292 years). An instant saturates, so that never() stays never. A duration is a configured time or a small
+// multiple of one, and cannot overflow. Instants come from port/clock, whose zero means nothing.
 //
-// There is no subtraction here. Whoever wants to know how much is left asks lock/validity, which knows in which
-// direction to round; everybody else adds a duration to an instant and compares.
+// There is no subtraction here. lock/validity tells how much time is left, and knows in which direction to round. All
+// other code adds a duration to an instant, and compares.
 #pragma once
 #include <stdint.h>
 
@@ -55,18 +55,18 @@ class Instant {
   int64_t ns_ = 0;
 };
 
-// What a port's clock says. jumped: the machine was suspended, or its clocks were changed, since the reading before.
-// Every lock held is LOST then, and every open round begins anew.
+// One reading of a port's clock. jumped: since the last reading the machine was suspended, or its clocks were changed.
+// Then every held lock is LOST, and every open acquire round begins anew.
 struct Reading {
   Instant now;
   bool jumped;
 };
 
-// Chosen by number, not by object: on 32-bit ARM the compiler puts two objects into memory and chooses an address.
+// Compares the raw counts: when comparing Instant objects, GCC for 32-bit ARM spills both to the stack.
 constexpr Instant earlier(Instant a, Instant b) { return Instant::from_ns(b.ns() < a.ns() ? b.ns() : a.ns()); }
 constexpr Instant later(Instant a, Instant b) { return Instant::from_ns(a.ns() < b.ns() ? b.ns() : a.ns()); }
 
-// A random part of a duration, above zero and up to all of it; every value of `random` is equally likely.
+// A random part of a duration: more than zero, at most all of it. Every value of `random` is equally likely.
 constexpr Duration part_of(Duration whole, uint32_t random) {
   const int64_t part = whole.ns() / 65536 * ((random >> 16) + 1);
   return Duration::ns(part > 0 ? part : 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The few words that all rooms share. Error numbers are those of the public header, which has no dependency.
+// The few types that all rooms share. The error numbers come from the public header, which includes nothing of ours.
 #pragma once
 #include <redlock/redlock.h>
 #include <stddef.h>
@@ -20,25 +20,25 @@ using MasterIndex = unsigned;
 // What one master's answer means for the open round.
 enum class Vote : uint8_t { granted, refused, failed };
 
-// What is asked of a master about one claim. A fenced acquire asks for a token as well.
+// The operations on one claim at a master. A fenced acquire also asks for a token.
 enum class Op : uint8_t { acquire, extend, release, acquire_fenced, token };
 
 constexpr uint64_t token_max = INT64_MAX;
 
-// What one master knows of a resource's fencing token (lock/fence).
+// What one master answered about the fencing token of a resource (lock/fence).
 struct Counter {
   enum class State : uint8_t {
-    none,   // said nothing about it
-    ack,    // has stored the proposal
-    known,  // this is the last token that it acknowledged
-    hint,   // it has forgotten, or was never told: this is what is left
+    none,   // the answer says nothing about the token
+    ack,    // the master has stored the proposal
+    known,  // `value` is the last token that the master acknowledged
+    hint,   // the master may have lost its counter, or never had one; `value` is what is left
   };
   State state = State::none;
   uint64_t value = 0;
-  uint64_t server_ms = 0;  // its wall clock; 0: not told
+  uint64_t server_ms = 0;  // the master's wall clock; 0: unknown
 };
 
-// A run of bytes that belongs to somebody else.
+// A run of bytes that is owned by someone else.
 struct Bytes {
   const char* data = nullptr;
   size_t size = 0;
@@ -49,7 +49,7 @@ struct Bytes {
   constexpr Bytes(const char (&literal)[N]) : data(literal), size(N - 1) {}
 };
 
-// A writable buffer that somebody else owns.
+// A writable buffer owned by someone else.
 struct Space {
   char* data;
   size_t size;

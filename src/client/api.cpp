@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What the user asks for. A call notes it, and the next turn carries it out.
+// The calls of the API on the loop's thread. A call only notes what is wanted, and the next turn carries the wish out.
 #include "client/client.hpp"
 
 namespace redlock {

@@ -46,8 +46,8 @@ uint16_t Claims::make(uint16_t slot, const Names& names, uint32_t ttl_ms) {
 
 void Claims::answered_late(uint16_t index, bool refused, Instant now) {
   Claim& c = table_[index];
-  if (!refused) c.void_at = later(c.void_at, dead_by(c, now));  // the key is this young
-  // An unanswered SET keeps its debt past the end; that end, old or new, is to be seen to again.
+  if (!refused) c.void_at = later(c.void_at, dead_by(c, now));  // the key may have been written just now
+  // While the SET was unanswered on_time() did not write off the debt, and may have stopped planning the write-off.
   deadline_ = earlier(deadline_, c.void_at);
   settle(index);
 }
@@ -77,8 +77,9 @@ void Claims::linger(uint16_t index, Instant at) {
   deadline_ = earlier(deadline_, at);
 }
 
-// With a stray SET no answer pays: not even one that found a key, which another listing of the same server may have put
-// back. When the SET is too late, the next delete is behind it.
+// While a SET is a stray, no answer to a delete is final. Even a delete that found a key may have found another one: if
+// the configuration names a server twice, the other connection may have put the key back. Once strays are not waited
+// for any more, the next delete is the last.
 void Claims::delete_counted(Claim& c, MasterIndex m, Deleted how, Instant now) {
   if (how == Deleted::error || now < strays_until(c, m)) return rest(c, m, now);
   owe(c, Masters::of(m));
@@ -114,7 +115,8 @@ uint16_t Claims::next_owed(MasterIndex m, uint16_t from) const {
   return no_slot;
 }
 
-// Older connections than the last one may have left strays at large: those keep their time.
+// Connections before the last one may have left strays at large. The greeting did not end those, so they keep their
+// time.
 void Claims::strays_ended(MasterIndex m, Instant now) {
   for (uint16_t i = 0; i < capacity_; ++i) {
     Claim& c = table_[i];
@@ -125,7 +127,7 @@ void Claims::strays_ended(MasterIndex m, Instant now) {
   }
 }
 
-// The SET may have been executed a moment ago: the key is that young.
+// The stray SET may have been executed just now, so the key may live for a whole lifetime.
 void Claims::drop_stray(Claim& c, MasterIndex m, Instant now) {
   const Masters before = open(c);
   c.stray.remove(m);
@@ -180,7 +182,7 @@ void Claims::owe(Claim& c, Masters masters) {
   for (MasterIndex m : masters) ++owed_[m];
 }
 
-// Like rest(): a delete under way had no deadline; if its debt would have ended meanwhile, that is due now.
+// While the delete was unanswered on_time() did not write off the claim's debt. The write-off may be due now.
 void Claims::owe_again(Claim& c, MasterIndex m) {
   c.deleting.remove(m);
   owe(c, Masters::of(m));
@@ -193,12 +195,12 @@ void Claims::recount(const Claim& c, Masters before) {
   for (MasterIndex m : before - after) --open_[m];
 }
 
-// Nothing more is owed by these masters: the value is not there, or can only end by expiry.
+// Writes off the deletes for these masters: the value is gone there, or only expiry can remove it.
 void Claims::forget(Claim& c, Masters masters) {
   if (((c.owed | c.resting) & masters).empty()) return;
   owed_in_all_ -= (c.owed & masters).count();
   for (MasterIndex m : c.owed & masters) --owed_[m];
-  unreserve(c, c.owed & masters);  // no place is reserved for an ended one where nothing is owed
+  unreserve(c, c.owed & masters);  // an ended claim keeps a place only for a delete that is owed
   c.owed -= masters;
   c.resting -= masters;
 }

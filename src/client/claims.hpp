@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
-// Claims: which values may lie on which masters, and the deletes that are owed for them.
+// Claims: which values may lie on which masters, and which deletes are owed for these values.
 //
-// A claim is one value under the names of one lock. It is made when a round starts, before its first SET is handed to
-// any session, and outlives the lock. A claim is freed once no master can still hold the value, or once only expiry can
-// remove it. An ended claim with an unanswered delete is a *debt*. Requests in flight name their claim by
-// its index, so the reply of one round can never be taken for that of another: the value is fresh, and so is the
-// claim.
+// A claim stands for one value under the names of one lock. The client makes a claim when a round starts, before the
+// first SET is handed to any session. The claim outlives the lock. A claim is freed once no master can still hold the
+// value, or once only expiry can remove the value. A claim that has ended and is not freed is a *debt*. A request in
+// flight names its claim by index. Each round has a new value and a new claim, so the reply of one round is never taken
+// for a reply of another round.
 //
 // What a claim knows of one master:
 //
@@ -19,17 +19,19 @@
 //           |                       +--answer, stray-----> resting, until a repeat is due
 //           +---connection broke----+--error-------------> resting, until a repeat is due
 //
-// Strays. The next greeting usually ends the old connection on the server (master/session). Then no stray is left, and
-// one delete after that is final, whatever the server answers. Where the server does not let us, or is not known to be
-// the same process, a stray SET may be executed after any delete. So deletes are repeated with back-off until
-// ttl + drift after the connection was up again, and one more follows. A SET that comes even later leaves a key that
-// belongs to no client: others are refused there until the key expires, and no two hold the lock.
+// Strays. The next greeting usually ends the old connection on the server (master/greeting). After that no stray is
+// left, and one delete is final, whatever the server answers. If the server refuses to end the connection, or may be
+// another process, a stray SET may be executed after any delete. In this case the deletes are repeated with growing
+// pauses until ttl + drift after the connection was up again, and then one more delete follows. A SET that comes even
+// later leaves a key that belongs to no client. Others are refused on that master until the key expires, but no two
+// clients hold the lock.
 //
-// A debt without a stray SET ends by itself: the master's key expires. It is kept for twice (ttl + drift) from the
-// end, or from a grant that came later, because an unanswered extend may have raised the expiry once more. A stray SET
-// has no such bound, so its number is bounded instead: no master is sent a SET while it owes answers about its share
-// of the table (may_send). So a frozen master stops taking claims, and rounds go on without it; what can still fill
-// the table are locks held when one master after another freezes, and those debts end by themselves.
+// A debt without a stray SET ends by itself, because the key expires. The claim is kept for twice (ttl + drift) after
+// its end, or after a grant that came later: an unanswered extend may have raised the expiry once more. A stray SET has
+// no such bound. So the number of strays is bounded instead: a master that owes answers about its share of the table is
+// sent no SET (may_send). A frozen master therefore takes no more claims, and rounds go on without this master. Only
+// locks that are held while one master after another freezes can still fill the table, and their debts end by
+// themselves.
 #pragma once
 #include "base/masters.hpp"
 #include "base/names.hpp"
@@ -43,13 +45,13 @@ struct Claim {
   Names names;
   char value_hex[2 * REDLOCK_VALUE_RANDOM];
   bool used;
-  bool ended;        // the lock has ended or the round is lost: every delete is due
+  bool ended;        // the lock has ended, or the round was lost: every delete is due
   uint8_t repeats;
-  uint16_t slot;     // the lock it serves; no_slot once it ended or lingers
-  Link place;        // free: among the free ones; ended: among those whose deletes go out next
-  uint32_t ttl_ms;   // the longest ttl sent for it
+  uint16_t slot;     // the lock that has this value; no_slot once the claim has ended or lingers
+  Link place;        // in the list of free claims; or in the client's queue of claims whose deletes leave next
+  uint32_t ttl_ms;   // the longest ttl that was sent with this value
 
-  Masters sent;      // may have been given anything about this value
+  Masters sent;      // may have been sent a SET of this value
   Masters refused;   // answered the SET with "held by another"
   Masters pending;   // the SET is unanswered on the present connection
   Masters stray;     // the SET was unanswered when its connection broke
@@ -58,9 +60,9 @@ struct Claim {
   Masters resting;   // a delete is owed again after repeat_at
   Masters reserved;  // a place in the session's FIFO is kept for the delete
 
-  Instant end_at;       // lingers until then (never: not lingering)
+  Instant end_at;       // a lingering claim ends then (never: the claim does not linger)
   Instant void_at;      // debts without a stray SET end then
-  Instant repeat_at;
+  Instant repeat_at;    // the deletes of `resting` are repeated then
 };
 
 class Claims {
@@ -71,20 +73,20 @@ class Claims {
     unsigned locks;
     uint32_t drift_ppm;
     uint32_t drift_fixed_ms;
-    unsigned resource_bytes;  // of one claim, together
+    unsigned resource_bytes;  // the longest names of one claim, together
   };
 
-  // names: room for those of each claim.
+  // names: capacity * resource_bytes of memory for the names of the claims.
   void init(const Rules& rules, Claim* table, unsigned capacity, char* names);
 
-  // A new claim for a lock's round, or no_slot when the table is full.
+  // A new claim for a lock's round; no_slot: the table is full.
   uint16_t make(uint16_t slot, const Names& names, uint32_t ttl_ms);
   Claim& operator[](uint16_t index) { return table_[index]; }
   const Claim& operator[](uint16_t index) const { return table_[index]; }
   unsigned capacity() const { return capacity_; }
   bool full() const { return free_ == no_slot; }
 
-  // May this master be sent another SET? False while it owes answers about its share of the table.
+  // May this master be sent another SET? False while the master owes answers about its share of the table.
   bool may_send(MasterIndex m) const { return open_[m] < share_; }
 
   void sets_sent(uint16_t index, Masters masters) {
@@ -100,8 +102,8 @@ class Claims {
     check(c);
   }
   void set_sent(uint16_t index, MasterIndex m) { sets_sent(index, Masters::of(m)); }
-  // The SET of a held lock's value again, for a master that lacks it. Not while the first one may still be executed: a
-  // delete could find that and be taken for the delete of the second.
+  // May the value of a held lock be SET again on a master that lacks the key? Not while the first SET may still be
+  // executed: a delete that removes the key of the first SET would be taken for the delete of the second key.
   bool may_put_back(uint16_t index, MasterIndex m, Instant now) {
     if (table_[index].stray.has(m) && now >= strays_until(table_[index], m)) drop_stray(table_[index], m, now);
     return may_send(m) && !((table_[index].pending | table_[index].stray).has(m));
@@ -124,9 +126,10 @@ class Claims {
     check(c);
   }
 
-  // End: a delete is due on each master of `targets`; frees the claim when there is none.
+  // Ends a claim. A delete is due on each master of `targets`. The claim is freed if no master owes or is owed
+  // anything.
   void end(uint16_t index, Masters targets, Instant now);
-  // The lock is over, but a check already answered may be relied on until then: end() is carried out at `at`.
+  // The lock is over, but its owner may rely on an earlier check until `at`. The claim ends at `at`, and not before.
   void linger(uint16_t index, Instant at);
   void deletes_queued(uint16_t index, Masters masters) {
     Claim& c = table_[index];
@@ -152,29 +155,33 @@ class Claims {
     if (still_open.empty()) settle(index);
     check(c);
   }
-  // The claim has left the queue that `place` links.
+  // The claim has left the queue that `place` links, and may be freed now.
   void unqueued(uint16_t index) { settle(index); }
-  // NOSCRIPT: the same delete is to go out again at once.
+  // The delete was answered by NOSCRIPT, and has to be sent again at once.
   void delete_unknown(uint16_t index, MasterIndex m);
-  // The connection to m is gone, with all that was unanswered on it. Has it, or an older one, left strays?
+  // The connection to m broke, with everything that was unanswered on it. Returns whether this connection, or an older
+  // one, left strays.
   bool broke(MasterIndex m);
-  // A connection to m is up again, and what older ones left unanswered was executed or never will be; or may still be.
+  // A connection to m is up again. strays_ended: what older connections left unanswered was executed, or never will be.
+  // strays_at_large: it may still be executed.
   void strays_ended(MasterIndex m, Instant now);
   void strays_at_large(MasterIndex m, Instant now) { back_at_[m] = now; }
 
-  // Places in m's FIFO that are kept for the deletes of values sent on its present connection.
+  // Places in m's FIFO that are kept for deletes of values that were sent on the present connection.
   unsigned reserved(MasterIndex m) const { return reserved_[m]; }
 
-  // Deletes that wait for room: has any, and the next one at or after `from` (no_slot: none).
+  // Deletes that wait for room. next_owed: the next claim at or after `from` that m is owed a delete of (no_slot:
+  // none).
   bool owes() const { return owed_in_all_ != 0; }
   bool owes(MasterIndex m) const { return owed_[m] != 0; }
   uint16_t next_owed(MasterIndex m, uint16_t from) const;
 
-  // Everything that is due: lingering ends, repeats, debts that ended by themselves. Returns the next deadline.
+  // Does everything that is due: ends lingering claims, repeats deletes, drops debts that ended by themselves. Returns
+  // the next deadline.
   Instant on_time(Instant now);
   Instant deadline() const { return deadline_; }
 
-  // With asserts on: every claim is sound, and all counters tell what the claims say.
+  // Where asserts are on: every claim is sound, and all counters agree with the claims.
 #if defined(REDLOCK_ASSERTS)
   void check() const;
 #else
@@ -188,26 +195,27 @@ class Claims {
   void check(const Claim& c) const {
     if (!c.used) return;
     REDLOCK_ASSERT(c.names.first().size >= 1 && c.names.bytes() <= rules_.resource_bytes);
-    // A claim is about masters that were sent its value.
+    // A claim says nothing about masters that were not sent its value.
     REDLOCK_ASSERT((c.sent - Masters::all(rules_.masters)).empty());
     REDLOCK_ASSERT(((c.refused | open(c) | c.reserved) - c.sent).empty());
-    // Of the states in which a SET, or a delete, can be, it is in one.
+    // A SET has one state at a time, and so has a delete.
     REDLOCK_ASSERT((c.pending & c.stray).empty());
     REDLOCK_ASSERT((c.owed & c.deleting).empty() && (c.deleting & c.resting).empty() && (c.owed & c.resting).empty());
-    // Only a value that has ended is deleted, and only what is to be repeated has a time for that.
+    // Only an ended value is deleted, and a delete that rests has a time for its repetition.
     REDLOCK_ASSERT(c.ended || (c.owed | c.deleting | c.resting).empty());
     REDLOCK_ASSERT(c.ended || c.void_at == Instant::never() || !c.sent.empty());
     REDLOCK_ASSERT(c.resting.empty() || c.repeat_at != Instant::never());
     REDLOCK_ASSERT(!c.ended || (c.slot == no_slot && c.end_at == Instant::never()));
   }
-  // The masters that owe an answer about the claim, or are owed a delete.
+  // Masters that owe an answer about the claim, or are owed a delete.
   static Masters open(const Claim& c) {
     return c.pending | c.stray | c.owed | c.deleting | c.resting;
   }
   void delete_counted(Claim& claim, MasterIndex m, Deleted how, Instant now);
   void answered_late(uint16_t index, bool refused, Instant now);
   Duration lifetime(uint32_t ttl_ms) const;  // ttl + drift
-  // When no key that was written before now, and raised by an extend that was unanswered, can be left.
+  // The instant when the key must have expired, even if it was written just now, and an unanswered extend raises its
+  // expiry once.
   Instant dead_by(const Claim& claim, Instant now) const {
     return now + lifetime(claim.ttl_ms) + lifetime(claim.ttl_ms);
   }
@@ -218,7 +226,7 @@ class Claims {
     c.reserved -= masters;
   }
   void forget(Claim& claim, Masters masters);
-  // Strays that no greeting has ended are too late then.
+  // From then on a stray that no greeting has ended is not waited for any more.
   Instant strays_until(const Claim& claim, MasterIndex m) const { return back_at_[m] + lifetime(claim.ttl_ms); }
   void drop_stray(Claim& claim, MasterIndex m, Instant now);
   void recount(const Claim& claim, Masters before);
@@ -232,11 +240,11 @@ class Claims {
   uint16_t free_ = no_slot;
   uint16_t share_ = 0;
   uint16_t debts_ = 0;
-  uint16_t open_[REDLOCK_MASTERS_MAX] = {};  // claims about which something is unanswered or owed
+  uint16_t open_[REDLOCK_MASTERS_MAX] = {};  // claims that have something unanswered or owed, for each master
   uint16_t owed_[REDLOCK_MASTERS_MAX] = {};
   uint32_t owed_in_all_ = 0;
   uint16_t reserved_[REDLOCK_MASTERS_MAX] = {};
-  Instant back_at_[REDLOCK_MASTERS_MAX];  // a connection was up again, and strays were at large; never(): none has been
+  Instant back_at_[REDLOCK_MASTERS_MAX];  // when a connection was last up again with strays at large; never(): not yet
   Instant deadline_ = Instant::never();
 };
 

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT
 //
-// Client: where locks and masters meet. It owns the table of locks, one session per master and the claims between
-// them, and only routes: a lock's round to every session, a session's answer to its lock, a lock's end to the claims.
-// It compares no replies and subtracts no times.
+// Client: where locks and masters meet. A client owns the table of locks, one session for each master, and the claims
+// between them. The client only routes: a lock's round to every session, a session's answer to its lock, a lock's end
+// to the claims. It compares no replies and subtracts no times; the rooms below do.
 //
-// Turns (client/turns.hpp) moves a client: after each input it calls turn(), flushes what each session has to send, tells
-// events, and arms the one timer for deadline().
+// Turns (client/turns.hpp) moves a client. After each input Turns calls turn(), flushes what each session has to send,
+// delivers events, and arms the one timer for deadline().
 //
-// A call of the API only notes what is wanted; the next turn, which reads the clock first, carries it out. So a
-// callback may take its time, and a RELEASED is told after the turn in which its deletes were queued.
+// A call of the API only notes what is wanted. The next turn reads the clock first, and then carries the wish out. So a
+// round that a slow callback asked for gets a t0 from after the callback, and RELEASED comes after the turn that queued
+// the deletes.
 //
-// Every input takes `now`, read after the input arrived, and handles time before anything else.
+// Every input takes `now`, read after the input arrived. The client handles time before anything else of the input.
 #pragma once
 #include "base/entropy_pool.hpp"
 #include "base/queue.hpp"
@@ -25,7 +26,7 @@ namespace redlock {
 
 class Client {
  public:
-  // What an event is delivered with. `slot` is free again after delivered().
+  // An event, and where to deliver it. After delivered() the slot of an ended lock is free again.
   struct Event {
     redlock_event_t event;
     redlock_event_fn callback;  // nullptr: the client's own
@@ -33,7 +34,8 @@ class Client {
     uint16_t slot;  // no_slot: not about a lock
   };
 
-  // Bytes of memory that a client of these settings needs beside itself; `memory` must be aligned for pointers.
+  // Bytes of memory that a client of these settings needs besides the object itself. `memory` must be aligned for
+  // pointers.
   static size_t memory_size(const Settings& settings);
   Client(const Settings& settings, void* memory);
 
@@ -45,7 +47,8 @@ class Client {
   [[gnu::noinline]] void clock_jumped(Instant now);
   void add_entropy(const void* bytes, size_t size);
   size_t entropy_wanted() const { return pool_.wanted(); }
-  // Does the guard want CLOCK_BOOTTIME, read now? It helps clients that live for less than a guard time (master/guard).
+  // Does the guard want CLOCK_BOOTTIME now? The boot time helps clients that live for less than a guard time
+  // (master/guard).
   bool wants_boot_time() const { return wants_boot_time_; }
   void boot_time(int64_t ms, Instant now);
   void connecting(MasterIndex m, Instant now);
@@ -65,10 +68,10 @@ class Client {
 
   // ---- outputs --------------------------------------------------------------------------------------------------
   void turn(Instant now);
-  bool wants_turn() const { return again_; }  // something became possible after the last turn
+  bool wants_turn() const { return again_; }  // something has become possible since the last turn began
   bool has_lock_events() const { return events_ != 0; }
-  void flushed(Instant now);                  // all that could be sent was sent: a closing client may go on
-  // Does any master wish or tell something? Else there is no need to look at each.
+  void flushed(Instant now);                  // every session was flushed: a client that closes may go on
+  // Has any session a wish or a changed state? If not, the port need not look at each session.
   bool called();
   Session::Wish wish(MasterIndex m) const { return sessions_[m].wish(); }
   bool polite(MasterIndex m) const { return sessions_[m].reason() == REDLOCK_E_CLOSED; }
@@ -80,14 +83,14 @@ class Client {
   bool is_closed() const;  // close() was called and every connection is gone
 
   // ---- the API, on the loop's thread ------------------------------------------------------------------------------
-  // names: of settings.resource_bytes together, at most; copied.
+  // names: copied; together at most settings.resource_bytes long.
   int acquire(const Names& names, const Options& options, redlock_event_fn callback, void* user, uint64_t& handle);
   int cancel(uint64_t handle);
   int extend(uint64_t handle, uint32_t ttl_ms);
   int release(uint64_t handle);
   int close(Duration grace, Instant now);
   int suspended(Instant now);
-  // One master, or all of them (m: Settings::masters).
+  // m: one master; Settings::masters means all of them.
   int commission(MasterIndex m, Instant now);
   int fence_init(Bytes resource);
   bool ask_record(MasterIndex m, const Script& script, const Bytes* arguments, unsigned count, Instant now) {
@@ -98,7 +101,7 @@ class Client {
   // ---- any thread -------------------------------------------------------------------------------------------------
   const ValidityCell* cell(uint64_t handle) const { return table_.cell(handle); }
 
-  // ---- seeing -----------------------------------------------------------------------------------------------------
+  // ---- status -----------------------------------------------------------------------------------------------------
   const Settings& settings() const { return settings_; }
   const Session& session(MasterIndex m) const { return sessions_[m]; }
   const Claims& claims() const { return claims_; }
@@ -110,7 +113,7 @@ class Client {
     Lock* lock;
     return table_.find(handle, lock) == Table::Found::present;
   }
-  // Is an extend of this lock asked for and not decided yet?
+  // Was an extend of this lock asked for, and is it not decided yet?
   bool extend_open(uint16_t slot) const { return table_[slot].wants == Wants::extend || table_[slot].round.open; }
 
  private:
@@ -213,23 +216,23 @@ class Client {
   EntropyPool pool_;
   Proposals proposals_;
   Session* sessions_;
-  char* names_;  // of each lock
+  char* names_;  // the names of each lock
   Queue<Lock, &Lock::start> starts_;
-  Queue<Lock, &Lock::told> told_;  // events that wait; LOST enters at the front
-  Queue<Claim, &Claim::place> ended_;  // claims whose deletes go out in the next turn
-  Instant deadline_;  // nothing is due before; may be early, never late
+  Queue<Lock, &Lock::told> told_;  // locks with an event; LOST enters at the front
+  Queue<Claim, &Claim::place> ended_;  // claims whose deletes leave in the next turn
+  Instant deadline_;  // nothing is due before this instant; may be too early, never too late
   Instant close_by_ = Instant::never();
   Phase phase_ = Phase::open;
   bool again_ = false;
-  bool called_ = true;  // by a session
-  bool news_ = false;   // of a session's
+  bool called_ = true;  // a session may have a wish or a changed state
+  bool news_ = false;   // a session may have news
   bool wants_boot_time_ = false;
-  bool watched_ = false;  // some lock may watch the masters
-  bool looks_ = false;  // some waiter wants to look at some master
+  bool watched_ = false;  // some waiter may watch the masters
+  bool looks_ = false;    // some waiter wants to look at some master
   bool introduced_ = false;
   bool seeded_ = false;
   unsigned events_ = 0;
-  Instant now_;  // the latest input
+  Instant now_;  // when the latest input arrived
   redlock_status_t counters_ = {};
 };
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
-// Deletes that claims owe to masters: queued when there is room, behind whatever was sent to the same master before.
+// Deletes that claims owe to masters. A delete is queued when there is room, behind everything that was sent to the
+// same master before.
 #include "client/client.hpp"
 
 namespace redlock {
 
-// Queue the deletes that a claim owes these masters, where there is room; the others stay owed.
+// Queues the deletes that a claim owes these masters, where there is room. The other deletes stay owed.
 void Client::send_deletes(uint16_t index, Masters masters, Instant now) {
   const Claim& claim = claims_[index];
   const size_t size = command_size(claim.names);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// What the user is told, and when: an outcome is noted in the lock's slot at the step that brings it and delivered
-// last of all, LOST before anything else. A slot holds one outcome at a time; the next round waits until it is taken.
+// Events: what the owner is told, and when. The step that causes an event notes the event in the lock's slot. Events
+// are delivered at the end of a turn, and LOST comes before all others. A slot holds one event at a time, so the next
+// round of the lock waits until the event is taken.
 #include "client/client.hpp"
 
 namespace redlock {
@@ -9,7 +10,7 @@ namespace {
 
 using Counter = uint64_t redlock_status_t::*;
 
-// What the status counts this event of a lock as; of_type is in the order of redlock_event_type.
+// The counter of the status that counts this event of a lock. of_type is in the order of redlock_event_type.
 Counter counter_of(const redlock_event_t& event) {
   static_assert(REDLOCK_EV_ACQUIRED == 1 && REDLOCK_EV_FAILED == 2 && REDLOCK_EV_RENEWED == 3);
   static_assert(REDLOCK_EV_AT_RISK == 4 && REDLOCK_EV_LOST == 5 && REDLOCK_EV_RELEASED == 6);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The client's part of a round by script: which words go to which master, and what is remembered between rounds. A
-// script asks for fencing tokens, takes any number of names, and compares the guard's state by itself.
+// Rounds by script: which command goes to which master, and what is remembered of tokens between rounds. A script can
+// ask for a fencing token, takes any number of names, and compares the guard's state on the server.
 #include "client/client.hpp"
 
 namespace redlock {
@@ -15,7 +15,7 @@ void Client::hear(Lock& lock, MasterIndex m, const Counter& counter) {
   proposals_.heard(lock.names, counter.value);
 }
 
-// A command of the lock's open round. A script's is each master's own, since each has a seal of its own.
+// A command of the lock's open round. Each master has its own seal, so a script's command differs for each master.
 Command Client::round_command(Op op, const Lock& lock, MasterIndex m, bool by_name) {
   const Subject s = subject(lock.claim, lock.round.ttl_ms);
   const Sealed state = sessions_[m].sealed();
@@ -31,7 +31,7 @@ void Client::ask_script(Op op, const Lock& lock, MasterIndex m, Instant now) {
   sessions_[m].ask(op, lock.claim, lock.round.number, command, now);
 }
 
-// The token is known before it is stored: whoever proposes next, wins or loses, starts above it.
+// Remembers the token before it is stored. So the next proposal is larger, whether this round is won or lost.
 Action Client::store_token(Lock& lock, Instant now) {
   proposals_.heard(lock.names, lock.fence.token);
   Masters unable;
@@ -47,7 +47,8 @@ Action Client::store_token(Lock& lock, Instant now) {
   return fail_votes(lock, unable, now);
 }
 
-// After a vote: the round may have been won just now, by others that granted; or long before, without this master.
+// A grant with a counter, handled after its vote. The round may have been won just now, and other masters that granted
+// lack the token. Or the round was won long ago, and this master lacks the token.
 void Client::route_late_grant(MasterIndex m, const Reply& reply, Lock& lock, Instant now) {
   if (lock.claim != reply.claim || lock.round.number != reply.round || reply.meaning.answer != Answer::yes) return;
   const Counter& counter = reply.meaning.counter;
@@ -55,7 +56,7 @@ void Client::route_late_grant(MasterIndex m, const Reply& reply, Lock& lock, Ins
   spread_token(lock, lock.round.granted | Masters::of(m), now);
 }
 
-// Masters that granted and have not the token are told it: the fewer know it, the fewer may be lost.
+// Sends the token to masters that granted and lack it. The more masters know a token, the more of them may be lost.
 void Client::spread_token(Lock& lock, Masters granted, Instant now) {
   if (lock.state != State::held && !lock.fence.storing) return;
   for (MasterIndex m : granted - lock.fence.told) {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
-// Fleet: what can be said of the masters only by comparing them all: which of them are one server, whose clock is
-// wrong, and when the guard will have admitted a quorum. It is given what each session knows, and knows no session.
+// Fleet: what can be said only by comparing all masters. Which masters are one server? Whose clock is wrong? When will
+// the guard have admitted a quorum? The client passes in what each session knows; the fleet knows no session.
 //
-// Clocks. A master whose clock was stepped is told to every client, by a new quarantine id in the master's record, only
-// when it is surely the master's clock that is wrong and not our own. That is sure when a quorum of other masters,
-// asked after the step was seen, agrees with our clock. With one or two masters nobody can tell.
+// Clocks. If a master's clock was stepped, this client writes a new quarantine id into the master's record, and so
+// warns every client. This client does so only when the master's clock is surely wrong, and not our own: a quorum of
+// other masters, asked after the step was seen, agrees with our clock. With one or two masters nobody can know which
+// clock is wrong.
 #pragma once
 #include "base/masters.hpp"
 #include "base/time.hpp"
@@ -17,11 +18,11 @@ class Fleet {
  public:
   explicit Fleet(unsigned masters) : masters_(masters) {}
 
-  // ids: how each master's server names itself; empty: not known. Returns the masters whose server an earlier master of
-  // the list is, too.
+  // ids: the run id of each master's server; empty: not known. Returns the masters whose server stands in the list
+  // before, as another master.
   Masters duplicates(const Bytes* ids) const;
 
-  // admitted_at: for each master when the guard will have admitted it; from_ns(INT64_MIN): it has; never(): not known.
+  // admitted_at: when the guard will have admitted each master. from_ns(INT64_MIN): already admitted; never(): unknown.
   Instant quorum_admitted_at(const Instant* admitted_at) const;
 
   void clock_stepped(MasterIndex m, Instant now) {
@@ -30,13 +31,13 @@ class Fleet {
   }
   bool doubts_clocks() const { return !stepped_.empty(); }
   Instant stepped_at() const { return stepped_at_; }  // when the last step was seen
-  // agree: the masters that were asked since stepped_at() and whose clocks agree with ours. Returns, once, the masters
-  // that are to be quarantined now. A step that no quorum has confirmed after so long is forgotten.
+  // agree: masters that were asked since stepped_at(), and whose clocks agree with ours. Returns, once, the masters to
+  // be quarantined now. A step that no quorum has confirmed after `patience` is forgotten.
   Masters surely_stepped(Masters agree, Duration patience, Instant now);
 
  private:
   unsigned masters_;
-  Masters stepped_;  // their clocks were stepped, and other clients may not know yet
+  Masters stepped_;  // masters whose clock was stepped, which other clients may not know yet
   Instant stepped_at_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What the client does for the guard. What follows from comparing all masters is the fleet's to say.
+// The client's part of the guard. The fleet compares masters with each other; here the client acts on the result.
 #include "client/client.hpp"
 #include "lock/validity.hpp"
 
@@ -16,7 +16,8 @@ int64_t ms_until(Instant until, Instant now) {
 
 }  // namespace
 
-// Who is told that nothing is held there may not vouch for masters that it reaches only later.
+// The caller says that no lock is held now. The statement ends after two connect timeouts: of a master that is reached
+// only later, the caller cannot know what others hold there by then.
 int Client::commission(MasterIndex m, Instant now) {
   if (phase_ != Phase::open) return REDLOCK_E_CLOSED;
   const Instant until = now + settings_.connect_timeout + settings_.connect_timeout;
@@ -37,7 +38,8 @@ void Client::boot_time(int64_t ms, Instant now) {
   }
 }
 
-// What one session tells may be news of another: a server that has two names, say.
+// The loop is needed because news of one session may cause news of another: a server that the configuration names
+// twice, for example.
 void Client::take_news(Instant now) {
   while (news_) {
     news_ = false;
@@ -54,7 +56,7 @@ void Client::take_news(Instant now) {
   }
 }
 
-// One server under two names has one vote, that of the first.
+// If the configuration names a server twice, only the first of the two masters votes.
 void Client::identified() {
   Bytes ids[REDLOCK_MASTERS_MAX];
   for (MasterIndex m = 0; m < settings_.masters; ++m) ids[m] = sessions_[m].guard().run_id();
@@ -71,8 +73,8 @@ void Client::withdrawn(MasterIndex m, Instant now) {
   if (sessions_[m].guard().forgot()) forgotten(m, now);
 }
 
-// A clock that is ahead ends locks before their time, so a held lock needs a quorum of other owners; one that is behind
-// harms nobody. Neither votes for a guard time.
+// A clock that stepped forward makes keys expire too early, so a held lock needs a quorum of other owners. A clock that
+// stepped back keeps keys longer, which harms no holder. Neither master votes for a guard time.
 void Client::clock_stepped(MasterIndex m, Duration by, Instant now) {
   ++counters_.clock_steps;
   sessions_[m].distrust(now + guard_time_of(settings_));
@@ -102,7 +104,7 @@ void Client::quarantine_stepped(Instant now) {
   for (MasterIndex m : fleet_.surely_stepped(agree, patience, now)) sessions_[m].quarantine(now);
 }
 
-// ---- for events and the status ----------------------------------------------------------------------------------
+// ---- for events and status --------------------------------------------------------------------------------------
 
 Instant Client::guarded_until() const {
   Instant admitted_at[REDLOCK_MASTERS_MAX];

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: MIT
 //
-// Holders and masters: what a held lock hears of its key, and how the key gets back to a master that has lost it. What
-// follows is the machine's to say.
+// Holding: what a held lock learns of its key, and how a master that has lost the key gets the key back. The machine
+// decides what follows; this file carries messages.
 //
-// What it costs. A lock that is over within a third of its ttl: nothing. A longer one: behind each extend round the
-// keys are tracked, which is CLIENT CACHING ahead of the script, 38 bytes and an answer of 5 in the same write, and
-// one more read inside the script. To read the key apart, as waiters do, would be 73 bytes and two answers for each
-// master and round, and PTTL does not tell whose key it is. So a change within the first third of the ttl is found by
-// the first round; one that is told to everybody, as FLUSHALL is, at once.
+// The cost. A lock that ends within a third of its ttl costs nothing here. A longer lock has its keys tracked by each
+// extend round: CLIENT CACHING ahead of the script (38 bytes in the same write, and an answer of 5 bytes) and one more
+// read inside the script. A separate read, as waiters send it, would cost 73 bytes and two answers for each master and
+// round, and PTTL does not tell whose key it is.
+//
+// The limit. Until the first extend round the key is not tracked. A change in this time is found by that round. Only a
+// change that the server tells every client (FLUSHALL) is noticed at once.
 #include "client/client.hpp"
 
 namespace redlock {
 
-// "Gone or foreign" is final unless a SET of ours may still come there. A token's script says no for other reasons,
-// too.
+// "Gone or foreign" means that the master lacks the key, unless a SET of ours may still be executed there. The token
+// script also says no for other reasons, so its answer does not count here.
 bool Client::lacks_key(MasterIndex m, const Reply& reply, Lock& lock, Instant now) {
   const Claim& claim = claims_[reply.claim];
   if (reply.op == Op::token || (claim.pending | claim.stray).has(m)) return false;
@@ -23,9 +25,10 @@ bool Client::lacks_key(MasterIndex m, const Reply& reply, Lock& lock, Instant no
   return true;
 }
 
-// Like the SET of a round, but with what is left of the validity, and no vote: no round has the number 0. Of several
-// names all or none, so a master that has lost only one of them stays without; always with the script's text, since who
-// has lost its keys has often lost its scripts, too, and nobody asks a put-back again.
+// A put-back is like the SET of a round, but its ttl is what is left of the validity. A put-back is no vote: its round
+// number is 0, which no round has. Several names are put back all or none, so a master that lost only one of several
+// names stays without the lock. A put-back by script always carries the script's text: a master that lost its keys has
+// often lost its scripts, too, and a put-back is not sent again after NOSCRIPT.
 void Client::put_back(Lock& lock, Instant now) {
   const uint32_t ttl_ms = machine_.put_back_ttl(lock, now);
   if (ttl_ms == 0) return;
@@ -47,8 +50,9 @@ void Client::put_back(Lock& lock, Instant now) {
   }
 }
 
-// What a master tells ahead of its answer to our SET is about the key of the lock's last owner. What it tells ahead of
-// its answer to our extend may be about that very extend: servers before 6.2.8 and 7.0.5 ignore NOLOOP in scripts.
+// Ignore a notification while an answer of this master is under way. Ahead of the answer to our SET, the notification
+// is about the key of the lock's last owner. Ahead of the answer to our extend, the extend itself may have caused the
+// notification: servers before 6.2.8 and 7.0.5 ignore NOLOOP in scripts.
 void Client::alarm(Lock& lock, MasterIndex m, Instant now) {
   if (sessions_[m].owes_answer(lock.claim)) return;
   machine_.on_key_changed(lock, m, now);
@@ -56,7 +60,7 @@ void Client::alarm(Lock& lock, MasterIndex m, Instant now) {
   again_ = true;
 }
 
-// The connection to m was lost, and notifications about keys with it. Only an answer tells what m has now.
+// The connection to m was lost, and notifications with it. Only an answer of m can tell which keys m has now.
 void Client::alarm_all(MasterIndex m, Instant now) {
   for (unsigned i = 0; i < table_.capacity(); ++i) {
     if (table_[i].state == State::held) alarm(table_[i], m, now);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What the driver tells a client, replies apart: time, random bytes, the fate of each connection, the next turn.
+// The inputs of a client, except for replies: time, random bytes, connections that open and close, the next turn.
 #include "client/client.hpp"
 
 namespace redlock {
@@ -18,8 +18,8 @@ void Client::run_due(Instant now) {
   soon(claims_.on_time(now));
   claims_.check();
   soon(close_by_);
-  // Between two callbacks an event or a wish may have come of it. Not while the client closes: close_by_ then stays due
-  // until all is told, and has the timer.
+  // What was due may have caused an event or a wish, so another turn is needed. A client that closes asks for no turn
+  // here: close_by_ stays due until every event is delivered, and would ask again and again.
   if (phase_ == Phase::open) again_ = true;
 }
 
@@ -41,7 +41,7 @@ void Client::clock_jumped(Instant now) {
     }
   }
   for (MasterIndex m = 0; m < settings_.masters; ++m) sessions_[m].clock_jumped(now);
-  due_pages_.all_due(now);  // every deadline is judged anew
+  due_pages_.all_due(now);  // every deadline is calculated anew
   soon(now);
 }
 

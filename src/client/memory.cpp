@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The client's memory: one block, whose size follows from the settings, cut into arrays.
+// The client's memory. The settings determine the size of one block, and the block is cut into arrays.
 #include <new>
 
 #include "client/client.hpp"
@@ -14,7 +14,7 @@ uint32_t lesser(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
 }  // namespace
 
-// One block, cut into arrays; `cut` with a null base only counts.
+// Cuts the block into arrays. With a null base, cut() only counts.
 struct Client::Layout {
   char* base;
   size_t size = 0;
@@ -33,7 +33,8 @@ struct Client::Layout {
     return Bytes(at, text.size);
   }
 
-  // Half of it is a value for every lock, and it is refilled below that: one turn never runs out of values.
+  // The pool is refilled when it is less than half full. One half is enough for a new value for every lock, so one turn
+  // never runs out of random bytes.
   static size_t random_bytes(const Settings& s) {
     const size_t seeds = 1 + (s.guard != GuardMode::off ? s.masters : 0);
     return 2 * (s.locks * size_t{REDLOCK_VALUE_RANDOM} + seeds * sizeof(uint64_t));
@@ -55,7 +56,7 @@ struct Client::Layout {
   static size_t tx_bytes(const Settings& s) {
     if (s.tx_bytes != 0) return s.tx_bytes;
     const size_t set = Command::set_frame_max + s.key_prefix.size + s.resource_bytes + REDLOCK_VALUE_MAX;
-    // Ahead of the last one there must be room for any command.
+    // When all SETs but one are queued, there must still be room for any command.
     const size_t sets = s.locks * set + (Command::frame_max - Command::set_frame_max);
     return sets > REDLOCK_TX_BYTES_MIN ? sets : REDLOCK_TX_BYTES_MIN;
   }

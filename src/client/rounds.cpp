@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Rounds: when one begins, with which masters, and what is sent to each of them. Whoever cannot be asked has failed
-// to vote before the first byte leaves.
+// Rounds: when a round begins, with which masters, and what each of them is sent. A master that cannot be asked counts
+// as failed before the first byte leaves.
 #include "client/client.hpp"
 
 #include "lock/quorum.hpp"
@@ -42,9 +42,10 @@ void Client::start_rounds(Instant now) {
   }
 }
 
-// Does the round begin now, or wait for room of our own? A lack of masters is for the round to find out.
+// Does the round begin now, or wait for room in our own tables? A round does not wait for masters: it begins, and is
+// lost for the right reason.
 bool Client::may_begin(Lock& lock, bool quorum_votes, Masters ready, Instant now) {
-  if (lock.tell.event != 0) {  // it tells the votes of the last round: first it, then the next round
+  if (lock.tell.event != 0) {  // the event carries the votes of the last round, which a new round would overwrite
     again_ = true;
     return false;
   }
@@ -60,8 +61,8 @@ bool Client::may_begin(Lock& lock, bool quorum_votes, Masters ready, Instant now
   return !machine_.put_off(lock, now);
 }
 
-// A first attempt to reach every master has ended, or a quorum is there: until then a round would only tell that
-// the client has just been created.
+// Has every master been tried once, or does a quorum vote? Before that a round would only be lost because the client
+// has just been created.
 bool Client::introduced() const {
   if (introduced_ || voting().count() >= quorum_of(settings_.masters)) return true;
   for (MasterIndex m = 0; m < settings_.masters; ++m) {
@@ -96,7 +97,7 @@ void Client::begin_round(Lock& lock, Masters ready, Masters by_script, Instant n
   for (MasterIndex m : ready) look_behind(lock, m, now);
 }
 
-// The same bytes for every master, but for those that have lost their scripts.
+// Every master gets the same bytes, except for masters that have lost their scripts: these get the script's text.
 void Client::ask(Op op, uint16_t claim, uint32_t round, uint32_t ttl_ms, Masters masters, Instant now) {
   const Subject s = subject(claim, ttl_ms);
   const Session::Request request = {now, round, claim, static_cast<uint16_t>(op)};
@@ -111,7 +112,7 @@ void Client::ask(Op op, uint16_t claim, uint32_t round, uint32_t ttl_ms, Masters
   if (!forgetful.empty()) say(request, forgetful, s, false);
 }
 
-// Encoded where the first of them is sent it from.
+// The command is encoded once, into the first master's transmit buffer, and copied to the other masters from there.
 void Client::say(const Session::Request& request, Masters masters, const Subject& s, bool by_name) {
   if (masters.empty()) return;
   const MasterIndex first = *masters.begin();
@@ -141,7 +142,7 @@ Masters Client::voting() const {
   return mask;
 }
 
-// Which of the voting masters can be sent this round: a SET needs room for itself and, later, for its delete.
+// Which of the voting masters can be sent this round? A SET needs room for itself and, later, for its delete.
 Masters Client::able(Masters votes, Masters by_script, Wants wants, const Lock& lock) const {
   Masters mask;
   const bool acquire = wants != Wants::extend;
@@ -159,7 +160,7 @@ int Client::why_unable(const Lock& lock, MasterIndex m) const {
   switch (sessions_[m].state()) {
     case Session::State::up:
       if (sessions_[m].guarded()) return sessions_[m].reason();
-      // An extend is not for a master that was never sent the SET.
+      // A master that was never sent the SET is not asked to extend.
       return lock.state == State::held && !claims_[lock.claim].sent.has(m) ? REDLOCK_E_GONE : REDLOCK_E_NO_ROOM;
     case Session::State::suspect:
       return REDLOCK_E_SUSPECT;
@@ -174,7 +175,7 @@ Subject Client::subject(uint16_t index, uint32_t ttl_ms) const {
           settings_.client_name, ttl_ms};
 }
 
-// An upper bound for any command about these names, script bodies apart.
+// An upper bound for the size of any command about these names, without a script's text.
 size_t Client::command_size(const Names& names) const {
   const size_t more = names.count() - 1;
   return Command::frame_max + settings_.key_prefix.size + names.bytes() + REDLOCK_VALUE_MAX +

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Replies: each goes from its session to the lock, or the claim, that it is about; and what follows for them.
+// Replies. A reply goes from its session to its claim, and to the lock of the claim. Then what follows is carried out.
 #include "client/client.hpp"
 
 namespace redlock {
@@ -36,7 +36,7 @@ inline void Client::route_answer(MasterIndex m, const Reply& reply, Instant now)
   }
 }
 
-// Does the master have the key? What this tells is more than a vote: it is true whatever round asked.
+// Does the master have the key? A reply answers this even if its round is over.
 inline bool Client::hear_of_key(MasterIndex m, const Reply& reply, Lock& lock, Instant now) {
   if (reply.meaning.answer == Answer::yes) machine_.on_key_present(lock, m);
   return reply.meaning.answer == Answer::no && lacks_key(m, reply, lock, now);
@@ -46,7 +46,7 @@ inline void Client::route_round(MasterIndex m, const Reply& reply, Instant now) 
   const uint16_t slot = claims_[reply.claim].slot;
   const bool unknown = reply.meaning.error == REDLOCK_E_NOSCRIPT;
   if (reply.op == Op::acquire || reply.op == Op::acquire_fenced) {
-    // Asked again, the SET is as unanswered as before.
+    // If the SET is sent again, it is still unanswered.
     if (unknown && slot != no_slot && ask_again(m, reply, table_[slot], now)) return;
     claims_.set_answered(reply.claim, m, reply.meaning.answer == Answer::no, now);
   }
@@ -59,14 +59,14 @@ inline void Client::route_round(MasterIndex m, const Reply& reply, Instant now) 
   if (reply.op == Op::acquire_fenced && lock.options.fenced) route_late_grant(m, reply, lock, now);
 }
 
-// NOSCRIPT of a round that is still wanted: the same with the script's text.
+// After NOSCRIPT: sends the command again, with the script's text, if its round still needs the answer.
 bool Client::ask_again(MasterIndex m, const Reply& reply, Lock& lock, Instant now) {
   if (lock.claim != reply.claim || lock.round.number != reply.round) return false;
-  if (reply.op == Op::acquire && !by_script(lock, m)) return false;  // a SET, which is no script
+  if (reply.op == Op::acquire && !by_script(lock, m)) return false;  // the command was a plain SET
   const bool wanted = reply.op == Op::token ? lock.state == State::held || lock.fence.storing
                                             : lock.round.open && !lock.fence.storing;
   if (!wanted) return false;
-  // It may have said nonsense right behind this answer, or have lost its vote.
+  // The master may have lost its vote, or may have sent an invalid reply right behind this one.
   if (!sessions_[m].votes() || !sessions_[m].room(round_size(lock, m), claims_.reserved(m) + 1)) return false;
   sessions_[m].ask(reply.op, reply.claim, reply.round, round_command(reply.op, lock, m, false), now);
   again_ = true;
@@ -75,7 +75,7 @@ bool Client::ask_again(MasterIndex m, const Reply& reply, Lock& lock, Instant no
 
 inline void Client::route_vote(MasterIndex m, const Reply& reply, Lock& lock, Instant now) {
   const bool late = lock.state == State::acquiring && lock.fence.storing != (reply.op == Op::token);
-  if (late) return;  // an answer to the first part of a fenced round
+  if (late) return;  // the answer belongs to the other part of a fenced round
   if (reply.op == Op::acquire_fenced && lock.options.fenced) hear(lock, m, reply.meaning.counter);
   const Vote vote = reply.meaning.answer == Answer::yes  ? Vote::granted
                     : reply.meaning.answer == Answer::no ? Vote::refused
@@ -94,7 +94,7 @@ inline void Client::route_delete(MasterIndex m, const Reply& reply, Instant now)
   const Claims::Deleted how = reply.meaning.answer == Answer::yes  ? Claims::Deleted::yes
                               : reply.meaning.answer == Answer::no ? Claims::Deleted::absent
                                                                    : Claims::Deleted::error;
-  // The server does not tell us of changes that we made ourselves.
+  // The server does not notify us of our own delete, so tell our own waiters here.
   if (how == Claims::Deleted::yes && watched_) {
     for (Bytes name : claims_[reply.claim].names) changed(m, name, now);
   }
@@ -142,7 +142,7 @@ void Client::perform(Lock& lock, Action action, Instant now) {
   if (lock.state == State::over) hand_on(lock, now);
 }
 
-// The lock is over: the next in line for its resources may begin.
+// The lock is over, so the next locks that want its resources may begin.
 void Client::hand_on(Lock& lock, Instant now) {
   starts_.remove(&table_[0], table_.index(lock));
   uint16_t first[Names::max];

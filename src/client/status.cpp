@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What a client tells of itself: status of its locks and masters.
+// The status of a client's locks and masters.
 #include "client/client.hpp"
 #include "lock/quorum.hpp"
 

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: MIT
 //
 // Turns: the loop that moves a client. port/uv, the simulator, the explorer, the fuzzers and the tests' stage all run
-// this code, each with a port of its own: a class that derives from Turns of itself.
+// this code. Each of them has a port: a class that derives from Turns<itself>.
 //
-// Whatever happens is an input: bytes, the fate of a connection, the timer, a call of the API. The port hands each
-// input in together with now(), read after the input arrived. Before its loop waits, the port calls before_wait(), and
-// turns follow until the client wants no more of them. One turn:
+// Everything that happens is an input: bytes, a connection that opens or closes, the timer, a call of the API. The port
+// passes each input on with now(), read after the input arrived. Before its loop waits, the port calls before_wait().
+// Then turns follow until the client wants no more turns. One turn:
 //
 //   on_time        The client handles what is due.
-//   refill         The client gets the random bytes that it asked for. Without them it begins no rounds.
-//   turn           The client writes deletes that it owes, rounds that were asked for, and looks.
+//   refill         The client gets the random bytes that it asked for. Without random bytes no acquire round begins.
+//   turn           The client queues deletes that it owes, rounds that were asked for, and looks.
 //   flush          Each master's output leaves, in one write per master.
 //   flushed        A client that closes learns that nothing is left to write.
-//   wishes         The port closes and opens connections, if a session has called.
-//   events         As many events as there are now. The clock is read before each, because the callback of the event
-//                  before took its time: what an event tells is true when it is told.
+//   wishes         The port closes and opens connections, if a session wishes so.
+//   events         The port delivers as many events as there are now. The clock is read before each event, because the
+//                  callback before took some time: an event must be true when it is delivered.
 //
-// At the end the timer is armed. A call of the API inside a callback only notes what is wanted; a later turn of the
-// same step carries it out.
+// At the end the timer is armed. A call of the API inside a callback only notes what is wanted. A later turn of the
+// same step carries the wish out.
 //
-// A port supplies these functions. None of them waits, and only event() may lead to calls of the API:
+// A port supplies the functions below. None of them waits. Only event() may lead to calls of the API:
 //
 //   Client& client()
 //   Reading clock_reading()         from port/clock
@@ -27,17 +27,18 @@
 //   size_t fill_random(unsigned char* out, size_t size)
 //                                   fills from the front, and returns how many bytes it filled; 0: none now
 //   void flush(MasterIndex m, Instant now)
-//                                   writes Client::output(m) as far as the socket takes it, and calls Client::sent or
-//                                   Client::all_sent. The output may be empty, and the master not connected
+//                                   writes Client::output(m), as much as the socket takes, and calls Client::sent or
+//                                   Client::all_sent. The output may be empty, and the master may be disconnected
 //   bool can_connect(MasterIndex m) false while part of the connection before is not closed yet
 //   void connect(MasterIndex m, Instant now)
 //                                   begins to connect. connected() or closed() follows, at once or later
 //   void close(MasterIndex m, int reason, bool polite, Instant now)
-//                                   sends and reads no byte more, and calls closed() before it returns
+//                                   sends and reads no more bytes, and calls closed() before it returns
 //   void event(const Client::Event& event)
+//                                   delivers the event to the owner
 //   bool arm(Instant deadline)      sets the timer; false: the timer could not be set
 //   void ended()                    the client is closed, and no turn follows
-//   void turn_ended()               public, and only where a port wants it: the events of a turn are told
+//   void turn_ended()               optional, and public: all events of a turn were delivered
 #pragma once
 #include <string.h>
 
@@ -49,7 +50,7 @@ template <class Port>
 class Turns {
  public:
   // ---- inputs. Bytes that arrived go to Client::received, calls of the API to the client --------------------------
-  void touch() { touched_ = true; }  // for an input after which the client itself does not ask for a turn
+  void touch() { touched_ = true; }  // for an input that needs a turn, but makes no client ask for one
   void timer_fired() {
     armed_for_ = Instant::never();
     touched_ = true;
@@ -68,9 +69,9 @@ class Turns {
     flush_apart(m, now());
   }
 
-  // A jump of the clock is told before anything that follows.
+  // Reads the clock. The client learns of a jump before anything else that follows.
   [[gnu::noinline]] Instant now() { return now_in_line(); }
-  [[gnu::always_inline]] Instant now_in_line() {  // where the clock is read for each read of a socket
+  [[gnu::always_inline]] Instant now_in_line() {  // for the reading after each read of a socket
     const Reading reading = port().clock_reading();
     if (reading.jumped) client().clock_jumped(reading.now);
     return reading.now;
@@ -79,19 +80,20 @@ class Turns {
   // ---- the loop ---------------------------------------------------------------------------------------------------
   // Is there something to do before the loop may wait?
   bool pending() const { return touched_ || client().wants_turn() || client().has_lock_events(); }
-  bool stepping() const { return stepping_; }  // inside of before_wait(); for good when the client has ended
+  bool stepping() const { return stepping_; }  // inside before_wait(); stays true when the client has ended
   Instant armed_for() const { return armed_for_; }
 
-  // Not while stepping().
+  // Must not be called while stepping().
   void before_wait() {
     if (pending()) {
       step();
     } else {
-      arm();  // bytes that were read may have brought the deadline nearer, and nothing else
+      arm();  // bytes that were read may have brought the deadline nearer
     }
   }
 
-  // The timer is armed only when the deadline moves nearer: it may fire early, which costs one turn that does nothing.
+  // The timer is set only when the deadline moves nearer. So the timer may fire too early, which costs one idle turn,
+  // and most inputs need no call of the kernel for the timer.
   void arm() {
     const Instant deadline = touched_ ? Instant::from_ns(0) : client().deadline();
     if (deadline >= armed_for_) return;
@@ -99,7 +101,7 @@ class Turns {
   }
 
  private:
-  static constexpr unsigned turns_max = 16;  // in one step; then the loop comes round first, for others on it
+  static constexpr unsigned turns_max = 16;  // in one step; then others on the same loop have their turn
 
   Port& port() { return static_cast<Port&>(*this); }
   Client& client() const { return const_cast<Port&>(static_cast<const Port&>(*this)).client(); }
@@ -116,7 +118,7 @@ class Turns {
   void turns() {
     for (unsigned i = 0; i < turns_max; ++i) {
       const Instant now = handle_time();
-      const bool turns = touched_ || client().wants_turn();  // else there are only events
+      const bool turns = touched_ || client().wants_turn();  // false: there are only events
       if (turns) turn(now);
       deliver(now, turns);
       if constexpr (requires(Port& port) { port.turn_ended(); }) port().turn_ended();
@@ -142,10 +144,10 @@ class Turns {
     if (client().called()) act_on_wishes(now);
   }
 
-  // Not in line, where a port has flush() in line for the sake of turn().
+  // noinline: a port may have flush() inlined into turn(), and a second copy would only cost bytes.
   [[gnu::noinline]] void flush_apart(MasterIndex m, Instant now) { port().flush(m, now); }
 
-  // Not in line: the bytes must not lie on the stack below the rest of the turn.
+  // noinline: keeps the 256 bytes off the stack while the rest of the turn runs.
   [[gnu::noinline]] void refill() {
     unsigned char bytes[256];
     for (size_t wanted = client().entropy_wanted(); wanted > 0; wanted = client().entropy_wanted()) {
@@ -170,8 +172,8 @@ class Turns {
     }
   }
 
-  // As many events as are there now: what a callback adds is told after the next turn. late: time has passed since
-  // `now` was read.
+  // Delivers as many events as there are now. Events that a callback causes come after the next turn. late: time has
+  // passed since `now` was read.
   void deliver(Instant now, bool late) {
     for (unsigned n = client().events(); n > 0; --n, late = true) {
       if (late) now = handle_time();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// Waiters and masters: which masters a waiter looks at, and what they tell it. What follows is the machine's to say.
+// Waiting: which masters a waiter looks at, and what the masters tell the waiter. The machine decides what follows.
 #include "client/client.hpp"
 
 namespace redlock {
 
-// m votes again: a waiter that found too few masters need not sleep on, one that watches looks there too.
+// m votes again. A waiter that found too few masters tries at once. A waiter that watches looks at m, too.
 void Client::wake_waiters(MasterIndex m, Instant now) {
   alarm_all(m, now);
   for (unsigned i = 0; i < table_.capacity(); ++i) {
@@ -35,7 +35,7 @@ void Client::watch(Lock& lock, Instant now) {
   if (!lock.forecast.look().empty()) looks_ = again_ = true;
 }
 
-// Behind the deletes of the same turn, so that a look does not find a value of our own.
+// Looks go out behind the deletes of the same turn. Otherwise a look could find a value of our own lost round.
 void Client::send_looks(Instant now) {
   looks_ = false;
   for (unsigned i = 0; i < table_.capacity(); ++i) {
@@ -53,7 +53,7 @@ void Client::send_looks(Instant now) {
   }
 }
 
-// Leave room for deletes and rounds; looks are optional.
+// Leaves room for deletes and rounds; looks are optional.
 bool Client::look(Lock& lock, MasterIndex m, Instant now) {
   Session& session = sessions_[m];
   const Command read = Command::look(session.space(), settings_.key_prefix, lock.names);
@@ -64,7 +64,7 @@ bool Client::look(Lock& lock, MasterIndex m, Instant now) {
   return true;
 }
 
-// Behind the SET of a retry, in the same write: should it be refused, this tells for how long.
+// Sends a look behind the SET of a retry, in the same write. If the SET is refused, the look tells for how long.
 void Client::look_behind(Lock& lock, MasterIndex m, Instant now) {
   if (!settings_.wakeups || lock.wait.last_cause != REDLOCK_E_LOCKED || !sessions_[m].tracked()) return;
   look(lock, m, now);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
 // Blocked: a thread that waits in redlock_acquire(), _extend() or _release() for the event that answers its call. The
-// object is on that thread's stack and in a list of the client. It is used only inside the gate.
+// object lies on that thread's stack, and stands in a list of the client. It is used only inside the gate.
 //
-// The user's callback gets an event first, and the blocked threads are woken after it. So when a call returns, the
-// callback of its event has returned, too. While the callback runs the gate is open: a blocked thread may give up and
-// leave the list, and another may join. Therefore mark() notes before the callback whom the event answers, and wake()
-// wakes after it those that are marked and still in the list. The end of a lock answers all threads that wait for this
-// lock, also those that joined during the callback.
+// The user's callback gets an event first, and blocked threads are woken after the callback. So when a call returns,
+// the callback of its event has returned, too. While the callback runs the gate is open: a blocked thread may give up
+// and leave the list, and another thread may join. Therefore mark() notes before the callback which threads the event
+// answers, and wake() wakes the marked threads that are still in the list after the callback. The end of a lock answers
+// all threads that wait for this lock, also threads that joined during the callback.
 #pragma once
 #include <redlock/redlock.h>
 
@@ -20,7 +20,7 @@ struct Blocked {
 
   uint64_t lock;
   On on;
-  bool answered = false;  // by the event whose callback runs
+  bool answered = false;  // the event whose callback runs answers this thread
   bool done = false;
   int err = 0;
   Bell bell = {};
@@ -33,9 +33,9 @@ class BlockedList {
   void add(Blocked& blocked);
   void remove(Blocked& blocked);
 
-  // Before the callback. extend_open: the lock's extend is not decided yet, so the event is that of an earlier extend.
+  // Call before the callback. extend_open: the lock's extend is undecided, so the event belongs to an earlier extend.
   void mark(const redlock_event_t& event, bool extend_open);
-  // After the callback.
+  // Call after the callback.
   void wake(const redlock_event_t& event);
 
  private:

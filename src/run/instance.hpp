@@ -2,14 +2,14 @@
 //
 // What a redlock_t points to, and which thread may use it.
 //
-// A redlock_s is the beginning of one block of memory, which holds everything that the client ever needs. The block
-// belongs to the library or to the caller. It is wiped when the client is closed.
+// A redlock_s is the beginning of one block of memory. The block holds everything that the client ever needs, and
+// belongs to the library or to the caller. The block is wiped when the client is closed.
 //
-// A client is run in one of three ways. On the caller's loop and polled, one thread does everything and nothing is
+// A client runs in one of three modes. On the caller's loop, and polled, one thread does everything, and nothing is
 // locked. With a thread of its own, any thread may call, and one thread at a time is inside the gate. A queue of
-// commands for the client's thread would do without the gate, but a gate gives each call its true result at once (a
-// handle, TABLE_FULL, STALE), cannot be full, and lets no call wait for a callback. A call only notes what is asked
-// for; the next turn carries it out.
+// commands for the client's thread would need no gate. But a gate gives each call its true result at once (a handle,
+// TABLE_FULL, STALE), cannot be full, and makes no call wait for a callback. A call only notes what is wanted, and the
+// next turn carries the wish out.
 #pragma once
 #include "client/client.hpp"
 #include "config/config.hpp"
@@ -21,7 +21,7 @@ namespace redlock {
 
 enum class Mode : uint8_t { loop, polled, thread };
 
-// Bytes for what one mode alone needs. Each mode asserts that they are enough.
+// Bytes for the state of one mode. Each mode asserts that its state fits.
 constexpr size_t mode_bytes = 176 * sizeof(void*);
 constexpr uint32_t grace_ms_max = 60000;
 
@@ -39,15 +39,15 @@ struct redlock_s {
   void* log_user = nullptr;
   int log_level = 0;
   uint32_t fork_generation = 0;
-  uintptr_t thread = 0;  // that runs the loop; other threads read it only to find that they are not this one
+  uintptr_t thread = 0;  // the thread that runs the loop; other threads only compare themselves with it
   size_t size = 0;
-  void* own = nullptr;   // the mode's part of the memory
+  void* own = nullptr;   // the state of the mode: mode_bytes
   void (*wake)(redlock_t*) = nullptr;  // makes the loop take a turn
   redlock::Gate gate;                  // thread mode
   redlock::BlockedList blocked;        // thread mode
   redlock::Mode mode = redlock::Mode::loop;
   bool owns_memory = false;
-  bool silent = false;      // thread mode: redlock_destroy() has returned before the thread ended: tell no events
+  bool silent = false;      // thread mode: redlock_destroy() returned before the thread ended, so deliver no events
   bool processing = false;  // polled mode: redlock_process() is under way
 };
 
@@ -60,10 +60,10 @@ bool forked(const redlock_t* rl);
 // Is this the thread that runs the callbacks?
 bool on_own_thread(const redlock_t* rl);
 
-// One call of the API. err is 0 if the call may go on; then no other thread uses the client while the Entry exists.
+// One call of the API. If err is 0 the call may go on, and no other thread uses the client while the Entry exists.
 class Entry {
  public:
-  enum class For : uint8_t { reading, asking };  // asking wakes the loop, whose next turn carries it out
+  enum class For : uint8_t { reading, asking };  // asking: wakes the loop, whose next turn carries the wish out
   Entry(const redlock_t* rl, For purpose);
   ~Entry();
   Entry(const Entry&) = delete;
@@ -78,7 +78,7 @@ class Entry {
 
 // ---- making and ending ------------------------------------------------------------------------------------------
 
-// The memory for a client: the caller's, if it has given some.
+// The memory for a client. given: the caller provides it.
 struct Place {
   bool given = false;
   void* at = nullptr;
@@ -88,14 +88,14 @@ struct Place {
 // Makes a client whose driver is not open yet. 0 or enum redlock_err.
 int make(redlock_t*& rl, const redlock_config_t* cfg, const Place& place, Mode mode, void (*closed)(void* self));
 void tell_closed(redlock_t* rl);
-// Wipes the memory, which holds passwords and values of locks; frees it if it is the library's.
+// Wipes the memory, because it holds passwords and values of locks. Frees the memory if the library owns it.
 void give_back(redlock_t* rl);
 
 // ---- an acquire that was asked for ------------------------------------------------------------------------------
 
 struct Request {
   Names names;
-  char packed[REDLOCK_RESOURCE_BYTES_MAX];  // the names, where there are several
+  char packed[REDLOCK_RESOURCE_BYTES_MAX];  // the bytes of several names
   Options options;
   redlock_event_fn callback;
   void* user;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The life of a client: which thread may call, events, memory; and the mode on the caller's loop.
+// The life of a client: which thread may call, events, memory, and the mode on the caller's loop.
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +34,7 @@ Entry::Entry(const redlock_t* rl, For purpose) : err(0), rl_(rl), purpose_(purpo
   }
 }
 
-// Wakes the loop before it leaves the gate: afterwards another thread may have destroyed the client.
+// Wakes the loop before leaving the gate: after that another thread may destroy the client.
 Entry::~Entry() {
   if (err != 0) return;
   redlock_t* rl = const_cast<redlock_t*>(rl_);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // A client behind one descriptor, for loops of any other kind. A reply, a deadline and a call of the API all make the
-// descriptor readable, so it is enough to watch the descriptor. redlock_timeout_ms() only saves a wait that would end
-// at once.
+// descriptor readable, so watching the descriptor is enough. redlock_timeout_ms() only saves a wait that would end at
+// once.
 #include <new>
 
 #include "port/uv/own_loop.hpp"
@@ -11,7 +11,7 @@
 namespace redlock {
 namespace {
 
-constexpr unsigned runs_max = 16;  // of the loop in one redlock_process(), so that the caller's loop is not starved
+constexpr unsigned runs_max = 16;  // in one redlock_process(); more would starve the caller's loop
 
 struct Poller {
   OwnLoop loop;

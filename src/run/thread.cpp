@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
 // A client with a thread of its own, and the calls that block. The thread opens the loop, runs it, and closes it.
-// redlock_create() waits until the loop is open, redlock_destroy() until it is closed. The thread may not end for a
-// long time, because a callback does not return or the system's resolver looks up a name. Then redlock_destroy()
-// returns without it, and the thread frees the client's memory when it ends. If the memory is the caller's,
-// redlock_destroy() waits.
+// redlock_create() waits until the loop is open, redlock_destroy() until the loop is closed. The thread may take long
+// to end, because a callback does not return, or because the system's resolver looks up a name. In this case
+// redlock_destroy() returns first, and the thread frees the client's memory when it ends. If the caller owns the
+// memory, redlock_destroy() waits however long it takes.
 #include <new>
 
 #include "port/uv/own_loop.hpp"
@@ -13,7 +13,7 @@
 namespace redlock {
 namespace {
 
-// A blocking call waits so much longer than its own budget, because a callback may hold up the client's thread.
+// A blocking call waits this much longer than its own budget, because a callback may hold up the client's thread.
 constexpr int64_t patience_ms = 2000;
 
 struct Runner {
@@ -38,7 +38,7 @@ void give_back_all(redlock_t* rl) {
 
 // ---- the thread -------------------------------------------------------------------------------------------------
 
-// Called inside the gate. A call that was blocked until the loop ended comes here when no loop is left to wake.
+// Called inside the gate. A call that was blocked until the loop ended comes here, too; then no loop is left to wake.
 void wake_thread(redlock_t* rl) {
   if (runner(rl).phase == Runner::Phase::running && !on_own_thread(rl)) runner(rl).loop.wake();
 }
@@ -119,7 +119,7 @@ int create(redlock_t** out, const redlock_config_t* cfg, const Place& place) {
 
 // ---- calls that block -------------------------------------------------------------------------------------------
 
-// Entry does not check this: a blocking call waits for the client's thread, so that thread itself must not make it.
+// Entry does not check this: a blocking call waits for the client's thread, so that thread itself must not block.
 int check_blocking(const redlock_t* rl) {
   if (rl == nullptr) return REDLOCK_E_INVAL;
   if (forked(rl)) return REDLOCK_E_FORKED;
@@ -146,15 +146,15 @@ int wait_for(redlock_t* rl, uint64_t lock, Blocked::On on, int64_t budget_ms) {
   me.bell.close();
   if (rl->blocked.empty() && runner(rl).destroying) runner(rl).changed.ring();
   if (!me.done) return REDLOCK_E_TIMEOUT;
-  // The callback ran before this thread was woken; it may have outlasted the validity, or released the lock.
+  // The callback ran before this thread was woken. The callback may have outlasted the validity, or released the lock.
   const bool over = me.err == 0 && on != Blocked::On::release && redlock_check(rl, {lock}, 0) != 0;
   return over ? REDLOCK_E_LOST : me.err;
 }
 
 int64_t ms_of(Duration duration) { return duration.ns() / 1'000'000; }
 
-// The longest that the client itself may take for a round: first connections, room in its buffers, then the round,
-// which has two parts if it is fenced.
+// The longest time that the client itself may take for a round: the first connections, room in its buffers, and then
+// the round, which has two parts if the lock is fenced.
 int64_t round_ms(const redlock_t* rl) {
   const Settings& s = rl->client.settings();
   return 2 * ms_of(s.connect_timeout) + 3 * ms_of(s.node_timeout);

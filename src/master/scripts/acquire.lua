@@ -1,9 +1,10 @@
--- Acquire all names or none, while the guard's state still stands; with a proposal also a fencing token.
--- KEYS: the names, then the guard's record, then with a proposal the counters: a hash, name -> "token seal".
--- ARGV: value, ttl in ms, seal (empty: there is no guard); for a token the proposal (0: none).
--- -1: another state. Without a proposal as SET answers: OK, or null when a name is taken. With one: "held K C": refused;
--- "ack C", "known C MS", "hint C MS": granted. C is the largest counter, K says whether each is known, MS is the server's
--- time. Tokens stay text: a Lua number would lose digits above 2^53.
+-- Acquires all names or none, if the guard's state still stands. With a proposal also acquires a fencing token.
+-- KEYS: the names; the guard's record; with a proposal also the counters (a hash: name -> "token seal").
+-- ARGV: value; ttl in ms; seal (empty: no guard); with a proposal also the proposed token (0: none).
+-- Returns -1 in another state. Without a proposal the answer is that of SET: OK, or null if a name is taken.
+-- With a proposal: "held K C" (refused), or "ack C", "known C MS", "hint C MS" (granted). C is the largest counter. K is
+-- "known" if every counter is known, else "hint". MS is the server's time in ms.
+-- Tokens stay text: a Lua number would lose digits above 2^53.
 --:common
 local fenced=ARGV[4]
 local n=#KEYS-(fenced and 2 or 1)

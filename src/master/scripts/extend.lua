@@ -1,8 +1,9 @@
--- Compare, then raise the expiry of all names to max(PTTL, ttl). The expiry is never lowered, and a key that is gone is
--- never made. With a seal also: only while the guard's state still stands.
--- KEYS: the names, then with a seal the guard's record. ARGV: value, ttl in ms, seal.
--- 1: ours; 0: a name is gone or foreign; -1: another state.
--- A write of our own ends the tracking of a key. Each key is read once more, so that CLIENT CACHING ahead of this holds.
+-- Compares the value, and then raises the expiry of all names to max(PTTL, ttl). An expiry is never lowered, and a
+-- missing key is never created. With a seal the script does so only if the guard's state still stands.
+-- KEYS: the names; with a seal also the guard's record. ARGV: value; ttl in ms; with a guard the seal.
+-- Returns 1: all names are ours; 0: a name is gone or foreign; -1: another state.
+-- A write of our own ends the tracking of a key. So each key is read again after the write, and CLIENT CACHING ahead of
+-- the script keeps its effect.
 --:common
 local n=#KEYS
 if ARGV[3] then

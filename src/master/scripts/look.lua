@@ -1,5 +1,5 @@
--- How long until the last of several names is gone, as PTTL tells it of one: ms; -1: never; -2: all are.
--- KEYS: the names, all of them read, so that the server tells when any of them changes.
+-- How long until the last of several names is gone? Returns ms; -1: never; -2: all names are gone (as PTTL for one key).
+-- KEYS: the names. All of them are read, so that the server notifies us when any of them changes.
 local most=-2
 for i=1,#KEYS do
 local left=redis.call('PTTL',KEYS[i])

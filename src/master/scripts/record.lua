@@ -1,8 +1,9 @@
--- Write the guard's record: seal the state that was watched, or begin a new one; if record and server are still what
--- they were when they were read. Either makes earlier visits void.
--- KEYS: the record, then the hash of short visits. ARGV: fingerprint and quarantine id as read (empty: absent; quarantine
--- id '*': any), replication id as read; fingerprint, quarantine id and seal to be written (seal empty: none).
--- 1: done; 0: another state.
+-- Writes the guard's record: seals the state that was watched, or begins a new state. Writes only if record and server
+-- are still what they were when they were read. Both kinds of writes make earlier visits void.
+-- KEYS: the record; the hash of short visits.
+-- ARGV, as read: fingerprint (empty: absent); quarantine id (empty: absent; '*': any); replication id.
+-- ARGV, to be written: fingerprint; quarantine id; seal (empty: none).
+-- Returns 1: done; 0: another state.
 --:common
 local m=redis.call('HMGET',KEYS[1],'desc','q')
 if (m[1] or '')~=ARGV[1] or (ARGV[2]~='*' and (m[2] or '')~=ARGV[2]) or other_server(ARGV[3]) then

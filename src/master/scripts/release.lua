@@ -1,7 +1,8 @@
--- Compare-and-delete of all names (Redlock page, "Correct implementation with a single instance").
--- KEYS: the names, ARGV[1] the value. 1: a name was ours, and all that were are deleted; 0: all are gone or foreign.
--- A key of another type is foreign: it must not hide the names behind it. Any other error ends the script.
--- No shebang: with one, Redis would refuse the script at maxmemory. Reads before it writes.
+-- Compares, and deletes the names that have our value (Redlock page, "Correct implementation with a single instance").
+-- KEYS: the names. ARGV[1]: the value.
+-- Returns 1: at least one name was ours, and all of ours are deleted; 0: all names are gone or foreign.
+-- A key of another type is foreign, and must not keep the names behind it from being deleted. Any other error ends the
+-- script. There is no shebang: with one, Redis would refuse the script at maxmemory.
 local ours=0
 for i=1,#KEYS do
 local value=redis.pcall('GET',KEYS[i])

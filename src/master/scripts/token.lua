@@ -1,6 +1,6 @@
--- Store a token for names that are held, where no counter is as large already, while the guard's state still stands.
--- KEYS: the names, then the guard's record, then the counters. ARGV: value, seal (empty: there is no guard), token.
--- 1: stored; 0: a name is gone or foreign, or a known counter is not smaller; -1: another state.
+-- Stores a token for names that we hold, if every known counter is smaller, and the guard's state still stands.
+-- KEYS: the names; the guard's record; the counters. ARGV: value; seal (empty: no guard); token.
+-- Returns 1: stored; 0: a name is gone or foreign, or a known counter is not smaller; -1: another state.
 --:common
 local n=#KEYS-2
 if ARGV[2]~='' and other_state(KEYS[n+1],ARGV[2]) then

@@ -1,7 +1,7 @@
--- Leave word that this machine has found a state that nobody has sealed yet, and when: clients that live for less than a
--- guard time watch it together.
--- KEYS: the record, then the hash of short visits. ARGV: boot id, seal of the state, CLOCK_BOOTTIME in ms.
--- 1: written; 0: another state, sealed meanwhile, known since an earlier visit, or too many machines.
+-- Notes that this machine has seen a state that is not sealed yet, and when. So clients of one machine that live for less
+-- than a guard time watch the state together.
+-- KEYS: the record; the hash of short visits. ARGV: boot id; seal of the state; CLOCK_BOOTTIME in ms.
+-- Returns 1: written; 0: another state, sealed meanwhile, noted by an earlier visit, or too many machines.
 --:common
 local state=string.sub(ARGV[2],18)
 local m=redis.call('HMGET',KEYS[1],'q','seal')

@@ -1,12 +1,13 @@
--- Take a master from an old configuration to a new one, in two steps between which it serves neither.
--- KEYS: the record, then the hash of short visits. ARGV[1], ARGV[2] the two fingerprints, old and new; ARGV[3] a new
--- quarantine id and, right behind its 16 digits, the one that is to be there now; ARGV[4] the step: 'mark', the first;
--- 'enter', the second, only where the first was made; 'look', neither. Where another id is there, or the record is of a
--- third configuration, nothing is written: what was sent before somebody else changed the record does nothing when it
--- arrives.
--- The answer is what the record says then: a letter, and its quarantine id. n: there is none; o: old; w: new; e: new,
--- entered from old; u: old or new, entered by another change; m: marked by this change; b: marked by the opposite one;
--- t: of a third configuration.
+-- Takes a master from an old configuration to a new one, in two steps. Between the steps the master serves neither.
+-- KEYS: the record; the hash of short visits.
+-- ARGV[1], ARGV[2]: the old and the new fingerprint.
+-- ARGV[3]: a new quarantine id of 16 digits and, right behind it, the quarantine id that must be in the record now.
+-- ARGV[4]: 'mark' is the first step; 'enter' is the second step, only after the first; 'look' writes nothing.
+-- If the record has another id, or belongs to a third configuration, nothing is written. So a script that arrives after
+-- somebody else changed the record does nothing.
+-- Returns what the record says now: a letter, and the quarantine id. n: no record; o: old; w: new; e: new, entered from
+-- old; u: old or new, entered by another change; m: marked by this change; b: marked by the opposite change; t: a third
+-- configuration.
 local old,new,step=ARGV[1],ARGV[2],ARGV[4]
 local moving='moving '..old..' > '..new
 local m=redis.call('HMGET',KEYS[1],'desc','q','from')
