@@ -2,8 +2,8 @@
 -- KEYS: the names; the guard's record; with a proposal also the counters (a hash: name -> "token seal").
 -- ARGV: value; ttl in ms; seal (empty: no guard); with a proposal also the proposed token (0: none).
 -- Returns -1 in another state. Without a proposal the answer is that of SET: OK, or null if a name is taken.
--- With a proposal: "held K C" (refused), or "ack C", "known C MS", "hint C MS" (granted). C is the largest counter. K is
--- "known" if every counter is known, else "hint". MS is the server's time in ms.
+-- With a proposal: "held K C" (refused), or "ack C", "known C MS", "hint C MS" (granted). C is the largest counter.
+-- K is "known" if every counter is known, else "hint". MS is the server's time in ms.
 -- Tokens stay text: a Lua number would lose digits above 2^53.
 --:common
 local fenced=ARGV[4]

@@ -1,4 +1,5 @@
--- How long until the last of several names is gone? Returns ms; -1: never; -2: all names are gone (as PTTL for one key).
+-- How long until the last of several names is gone? The answer is like that of PTTL for one key.
+-- Returns ms; -1: never; -2: all names are gone.
 -- KEYS: the names. All of them are read, so that the server notifies us when any of them changes.
 local most=-2
 for i=1,#KEYS do

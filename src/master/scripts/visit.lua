@@ -1,5 +1,5 @@
--- Notes that this machine has seen a state that is not sealed yet, and when. So clients of one machine that live for less
--- than a guard time watch the state together.
+-- Notes that this machine has seen a state that is not sealed yet, and when. So clients of one machine that live for
+-- less than a guard time watch the state together.
 -- KEYS: the record; the hash of short visits. ARGV: boot id; seal of the state; CLOCK_BOOTTIME in ms.
 -- Returns 1: written; 0: another state, sealed meanwhile, noted by an earlier visit, or too many machines.
 --:common
