@@ -55,7 +55,7 @@ struct Claim {
   Masters refused;   // answered the SET with "held by another"
   Masters pending;   // the SET is unanswered on the present connection
   Masters stray;     // the SET was unanswered when its connection broke
-  Masters owed;      // a delete is to be queued as soon as there is room
+  Masters owed;      // a delete has to be queued as soon as there is room
   Masters deleting;  // a delete is unanswered on the present connection
   Masters resting;   // a delete is owed again after repeat_at
   Masters reserved;  // a place in the session's FIFO is kept for the delete

@@ -27,7 +27,7 @@ bool Client::lacks_key(MasterIndex m, const Reply& reply, Lock& lock, Instant no
 
 // A put-back is like the SET of a round, but its ttl is what is left of the validity. A put-back is no vote: its round
 // number is 0, which no round has. Several names are put back all or none, so a master that lost only one of several
-// names stays without the lock. A put-back by script always carries the script's text: a master that lost its keys has
+// names gets nothing back. A put-back by script always carries the script's text: a master that lost its keys has
 // often lost its scripts, too, and a put-back is not sent again after NOSCRIPT.
 void Client::put_back(Lock& lock, Instant now) {
   const uint32_t ttl_ms = machine_.put_back_ttl(lock, now);
@@ -50,9 +50,9 @@ void Client::put_back(Lock& lock, Instant now) {
   }
 }
 
-// Ignore a notification while an answer of this master is under way. Ahead of the answer to our SET, the notification
-// is about the key of the lock's last owner. Ahead of the answer to our extend, the extend itself may have caused the
-// notification: servers before 6.2.8 and 7.0.5 ignore NOLOOP in scripts.
+// Ignore a notification while an answer of this master about this lock is under way. Ahead of the answer to our SET,
+// the notification is about the key of the lock's last owner. Ahead of the answer to our extend, the extend itself may
+// have caused the notification: servers before 6.2.8 and 7.0.5 ignore NOLOOP in scripts.
 void Client::alarm(Lock& lock, MasterIndex m, Instant now) {
   if (sessions_[m].owes_answer(lock.claim)) return;
   machine_.on_key_changed(lock, m, now);

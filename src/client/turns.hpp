@@ -50,7 +50,7 @@ template <class Port>
 class Turns {
  public:
   // ---- inputs. Bytes that arrived go to Client::received, calls of the API to the client --------------------------
-  void touch() { touched_ = true; }  // for an input that needs a turn, but makes no client ask for one
+  void touch() { touched_ = true; }  // for an input that needs a turn, although the client does not ask for one
   void timer_fired() {
     armed_for_ = Instant::never();
     touched_ = true;
@@ -92,8 +92,8 @@ class Turns {
     }
   }
 
-  // The timer is set only when the deadline moves nearer. So the timer may fire too early, which costs one idle turn,
-  // and most inputs need no call of the kernel for the timer.
+  // The timer is set only when the deadline moves nearer, so most inputs do not touch the timer. The timer may fire too
+  // early, which costs one turn that does nothing.
   void arm() {
     const Instant deadline = touched_ ? Instant::from_ns(0) : client().deadline();
     if (deadline >= armed_for_) return;

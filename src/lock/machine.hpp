@@ -52,7 +52,7 @@ namespace redlock {
 
 enum class State : uint8_t { free, waiting, acquiring, held, over };
 
-// What the client is to do about a lock after a step.
+// What the client has to do about a lock after a step.
 enum class Action : uint8_t {
   none,
   start,    // the lock wants a round (Life::wants) in this turn

@@ -104,8 +104,8 @@ void Machine::master_back(Lock& lock, MasterIndex m, bool tracked, Instant now) 
   plan_round(lock, false, now);
 }
 
-// Whatever a master tells may bring the next round nearer or put it off. A repetition draws no new random pause;
-// otherwise a waiter that hears much would draw until its pause is short.
+// Whatever a master tells may bring the next round nearer or put it off. A message that changes nothing draws no new
+// random pause: otherwise every message would give the waiter a new place among the others.
 void Machine::plan_round(Lock& lock, bool anew, Instant now) {
   if (lock.state != State::waiting || !lock.forecast.waits() || lock.wants != Wants::nothing) return;
   const Instant at = lock.forecast.quorum_at();
