@@ -5,8 +5,8 @@
 // A claim stands for one value under the names of one lock. The client makes a claim when a round starts, before the
 // first SET is handed to any session. The claim outlives the lock. A claim is freed once no master can still hold the
 // value, or once only expiry can remove the value. A claim that has ended and is not freed is a *debt*. A request in
-// flight names its claim by index. Each round has a new value and a new claim, so the reply of one round is never taken
-// for a reply of another round.
+// flight names its claim by index. Each acquire round has a new value and a new claim, so the reply of one round is
+// never taken for a reply of another round.
 //
 // What a claim knows of one master:
 //

@@ -18,10 +18,10 @@
 //                                                        keep waking each other
 //
 // A quorum is plausibly free from the Q-th smallest of these instants on. A round that begins before cannot be won, so
-// none begins. When the holder renews, the waiter only looks again. At that instant all waiters know the same, so each
-// waiter adds a random part of a window. The window is twice as long as the last round took: the others must learn that
-// the first waiter has won before the next one tries. A round that is lost although some master granted it has
-// collided. Each collision in a row doubles the window, so the window grows with the number of waiters.
+// none begins. When the holder renews, the waiter only looks again. At the forecast instant all waiters know the same,
+// so each waiter adds a random part of a window. The window is twice as long as the last round took: the others must
+// learn that the first waiter has won before the next one tries. A round that is lost although some master granted it
+// has collided. Each collision in a row doubles the window, so the window grows with the number of waiters.
 //
 // Nothing relies on all this. A push may be late or lost, and a look may be refused; the local timer (net_at) tries
 // again in any case. Looks have a ration for each second. A server whose tracking table is full drops one registration

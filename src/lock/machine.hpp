@@ -22,10 +22,10 @@
 // makes the masters track the key (master/tracking). A notification that the key has changed brings the next round
 // forward. So the lock needs no other reads, and a lock that ends within a third of its ttl costs no extra byte.
 //
-// Lost keys. A master lacks the key if the master answered "gone or foreign", or was never sent the SET. A master that
-// is silent, or has not read a SET yet, may have the key. When fewer than a quorum may have the key, the lock is LOST
-// at once. After an extend round that was won, masters that lack the key get the key back (put-back). Without put-backs
-// a lock would stay on a bare quorum, and one more failing master would end the lock.
+// Lost keys. A master lacks the key if the master answered "gone or foreign", was never sent the SET, or is no longer
+// trusted. A master that is silent, or has not read a SET yet, may have the key. When fewer than a quorum may have the
+// key, the lock is LOST at once. After an extend round that was won, masters without the key get the key back
+// (put-back). Without put-backs a lock would stay on a bare quorum, and one more failing master would end the lock.
 //
 // Fenced rounds. A fenced acquire can have a second part. If a quorum holds the names, but no quorum acknowledged the
 // proposed token, the round stays open. The masters that granted are asked to store a larger token (lock/fence), and
