@@ -193,7 +193,7 @@ void World::at_master(Fault fault, unsigned m) {
     case Fault::overflow:
       return master.redis.overflow_trackers();
     case Fault::clone: {
-      const Process& process = *processes_[random_.below(plan_.clients)];
+      const Process& process = *processes_[static_cast<size_t>(random_.below(plan_.clients))];
       const int64_t boot_ms = process.machine.at(now_).boot / ms;
       return master.leave_visit(process.boot_id(), boot_ms + random_.spread(1, 3'600'000));
     }
