@@ -13,7 +13,7 @@ void LocalQueue::enter(Lock& lock) {
   }
 }
 
-bool LocalQueue::is_first(const Lock& lock) const {
+bool LocalQueue::heads_all_rows(const Lock& lock) const {
   uint16_t place = places_of(lock);
   for (Bytes name : lock.names) {
     for (uint16_t i = at(place++).previous; i != no_slot; i = at(i).previous) {

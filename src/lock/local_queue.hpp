@@ -29,7 +29,10 @@ class LocalQueue {
 
   // A new acquire takes its places at the end of its rows.
   void enter(Lock& lock);
-  bool is_first(const Lock& lock) const;
+  // Nearly always the lock has one name and nobody before it in the row.
+  bool is_first(const Lock& lock) const {
+    return (lock.turn.places[0].previous == no_slot && lock.names.count() == 1) || heads_all_rows(lock);
+  }
   // Removes a lock that is over. Fills `first` with the locks that have become first, at most one for each name of the
   // lock, and returns how many there are.
   unsigned leave(Lock& over, uint16_t (&first)[Names::max]);
@@ -42,6 +45,7 @@ class LocalQueue {
   LinePlace& at(uint16_t place) const { return table_[slot_of(place)].turn.places[place % Names::max]; }
   Bytes name_at(uint16_t place) const { return table_[slot_of(place)].names[place % Names::max]; }
   Row& row_of(Bytes name) const;
+  bool heads_all_rows(const Lock& lock) const;
 
   Table& table_;
   Row* rows_ = nullptr;
