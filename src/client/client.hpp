@@ -105,6 +105,7 @@ class Client {
   const Settings& settings() const { return settings_; }
   const Session& session(MasterIndex m) const { return sessions_[m]; }
   const Claims& claims() const { return claims_; }
+  Instant lock_deadline(uint16_t slot) const { return machine_.deadline(table_[slot]); }
   void status(redlock_status_t& out) const { status(out, now_); }
   void status(redlock_status_t& out, Instant now) const;
   void master_status(MasterIndex m, redlock_master_status_t& out) const { master_status(m, out, now_); }

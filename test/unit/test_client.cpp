@@ -23,22 +23,6 @@
 
 namespace redlock {
 
-// The locks of a client, for the comparison only.
-struct TableOf {
-  using type = Table Client::*;
-  friend type member_of(TableOf);
-};
-struct MachineOf {
-  using type = Machine Client::*;
-  friend type member_of(MachineOf);
-};
-template <class Tag, typename Tag::type member>
-struct Opened {
-  friend typename Tag::type member_of(Tag) { return member; }
-};
-template struct Opened<TableOf, &Client::table_>;
-template struct Opened<MachineOf, &Client::machine_>;
-
 namespace {
 
 Instant at(int64_t ms) { return Instant::from_ns(ms * 1'000'000); }
@@ -270,8 +254,6 @@ struct World : Turns<World> {
     return client().acquire(bytes(resource), options, nullptr, nullptr, handle) == 0 ? handle : 0;
   }
 
-  Table& table() { return client().*member_of(TableOf()); }
-  Machine& machine() { return client().*member_of(MachineOf()); }
 
   const Site& site;
   Block block;
@@ -443,7 +425,7 @@ TEST(ClientMemory, every_lock_sends_its_set_in_one_turn) {
 // What is due first of all that the client owns, asked one by one.
 Instant first_due(World& w) {
   Instant first = w.client().claims().deadline();
-  for (unsigned i = 0; i < w.table().capacity(); ++i) first = earlier(first, w.machine().deadline(w.table()[i]));
+  for (uint16_t i = 0; i < w.client().settings().locks; ++i) first = earlier(first, w.client().lock_deadline(i));
   for (MasterIndex m = 0; m < w.masters.size(); ++m) first = earlier(first, w.client().session(m).deadline());
   return first;
 }
