@@ -156,8 +156,8 @@ class Session {
   void commission(Instant until, Instant now);
   void clock_jumped(Instant now);
   void read_now(Instant now) { record_.guard().postpone_reading(now); }
-  // One question about the guard's record, by a script of the caller's. Maintenance programs ask so (site), clients that
-  // lock never do. False: the master is not up, there is no room, or the last question is not answered yet.
+  // Asks one question about the guard's record, by a script of the caller's. Maintenance programs do so (site); clients
+  // that lock never do. False: the master is not up, there is no room, or the last question is not answered yet.
   bool ask_record(const Script& script, const Bytes* arguments, unsigned count, Instant now);
   // What the script answered: the first letter of its text; the rest of the text is guard().quarantine(). An error of
   // the master is negative. A question whose connection broke counts as not asked.
