@@ -77,8 +77,7 @@ void Client::withdrawn(MasterIndex m, Instant now) {
 // stepped back keeps keys longer, which harms no holder. Neither master votes for a guard time.
 void Client::clock_stepped(MasterIndex m, Duration by, Instant now) {
   ++counters_.clock_steps;
-  sessions_[m].distrust(now + guard_time_of(settings_));
-  withdrawn(m, now);
+  sessions_[m].distrust(now + guard_time_of(settings_));  // take_news() goes on, and hears that the vote is withdrawn
   Masters wrong;
   for (MasterIndex k = 0; k < settings_.masters; ++k) {
     if (sessions_[k].guard().distrusted()) {
