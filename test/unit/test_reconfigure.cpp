@@ -450,6 +450,7 @@ TEST(Reconfigure, equal_calls_that_overlap) {
   site.advance(700);
   Call& other = site.begin();
   EXPECT_EQ(site.finish(one), REDLOCK_E_CHANGING);
+  EXPECT_EQ(one.change->written(), uint32_t{REDLOCK_WRITTEN_OLD}) << "the other's marks are not its own";
   EXPECT_EQ(site.finish(other), 0);
   Gateway& fresh = site.add_new("n");
   site.try_all({site.old_a, &fresh});
