@@ -54,7 +54,10 @@ unsigned Client::events() const {
 bool Client::next_event(Event& out, Instant now) {
   out = {};
   out.event.size = sizeof out.event;
-  if (!told_.empty()) return take_event(out, now), true;
+  if (!told_.empty()) {
+    take_event(out, now);
+    return true;
+  }
   out.slot = no_slot;
   for (MasterIndex m = 0; m < settings_.masters; ++m) {
     if (!sessions_[m].take_changed()) continue;

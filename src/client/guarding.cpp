@@ -125,12 +125,6 @@ int64_t Client::guard_ms_of(MasterIndex m, Instant now) const {
 }
 
 int32_t Client::shown_state(MasterIndex m) const {
-  using Shown = Session::State;
-  static_assert(static_cast<int>(Shown::down) == 0);
-  static_assert(static_cast<int>(Shown::connecting) + REDLOCK_MASTER_DOWN == REDLOCK_MASTER_CONNECTING);
-  static_assert(static_cast<int>(Shown::greeting) + REDLOCK_MASTER_DOWN == REDLOCK_MASTER_GREETING);
-  static_assert(static_cast<int>(Shown::up) + REDLOCK_MASTER_DOWN == REDLOCK_MASTER_UP);
-  static_assert(static_cast<int>(Shown::suspect) + REDLOCK_MASTER_DOWN == REDLOCK_MASTER_SUSPECT);
   if (sessions_[m].guarded()) return REDLOCK_MASTER_GUARDED;
   return static_cast<int32_t>(sessions_[m].state()) + REDLOCK_MASTER_DOWN;
 }

@@ -267,7 +267,8 @@ inline bool Session::try_fast_reply(Instant now, Reply& out) {
   return true;
 }
 
-static_assert(REDLOCK_MASTER_DOWN + static_cast<int>(Session::State::connecting) == REDLOCK_MASTER_CONNECTING &&
+static_assert(static_cast<int>(Session::State::down) == 0 &&
+                  REDLOCK_MASTER_DOWN + static_cast<int>(Session::State::connecting) == REDLOCK_MASTER_CONNECTING &&
                   REDLOCK_MASTER_DOWN + static_cast<int>(Session::State::greeting) == REDLOCK_MASTER_GREETING &&
                   REDLOCK_MASTER_DOWN + static_cast<int>(Session::State::up) == REDLOCK_MASTER_UP &&
                   REDLOCK_MASTER_DOWN + static_cast<int>(Session::State::suspect) == REDLOCK_MASTER_SUSPECT,

@@ -9,7 +9,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 usage() {
   cat <<'TEXT'
 usage: test/model/run.sh [--long | --trace FLAG]
-  (nothing)      small worlds and every flag: about 80 seconds on two cores
+  (nothing)      small worlds and every flag: about 90 seconds on two cores
   --long         also more clients, values and time: within 20 minutes
   --trace FLAG   the shortest story of how the rule weakened by FLAG goes wrong
 Exit status: 0 as wanted, 1 not, 2 usage, 77 no spin or no gcc here.

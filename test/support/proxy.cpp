@@ -12,19 +12,12 @@
 #include <stdexcept>
 #include <vector>
 
+#include "loopback.hpp"
 #include "redis_server.hpp"
 
 namespace redlock::test {
 
 namespace {
-
-sockaddr_in loopback(uint16_t port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  return address;
-}
 
 // Everything; the other side reads at once, or is gone.
 void send_all(int fd, const std::string& bytes) {

@@ -24,6 +24,8 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "loopback.hpp"
+
 namespace redlock::test {
 
 namespace {
@@ -62,14 +64,6 @@ std::vector<std::string> arguments_from_outside() {
 std::string scratch_folder() {
   const std::string build = REDLOCK_BINARY_DIR;
   return build.size() <= 80 ? build : "/tmp";
-}
-
-sockaddr_in loopback(uint16_t port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  return address;
 }
 
 std::string percent_encoded(const std::string& text) {

@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "loopback.hpp"
 #include "redis_server.hpp"
 
 namespace redlock::test {
@@ -19,10 +20,7 @@ TcpPeer::TcpPeer(Handler handler) : handler_(std::move(handler)) {
   for (int attempt = 0; attempt < 10 && port_ == 0; ++attempt) {
     const uint16_t port = free_port();
     listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(port);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const sockaddr_in address = loopback(port);
     const bool bound = ::bind(listener_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
     if (bound && ::listen(listener_, 16) == 0)
       port_ = port;

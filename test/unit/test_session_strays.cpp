@@ -97,6 +97,16 @@ TEST(SessionStrays, nobody_is_ended_without_a_run_id_then_and_now) {
   EXPECT_EQ(f.strays(), std::vector<Strays>{Strays::at_large});
 }
 
+// The server tells no id in its reply to HELLO, and the connection breaks when the master is up.
+void break_off_without_id(Fixture& f) {
+  f.sent();
+  f.receive("%2\r\n" + bulk("mode") + bulk("standalone") + bulk("role") + bulk("master"));
+  f.rest = f.sent();
+  f.receive(f.before_info() + bulk(info_text()) + f.caching() + f.record() + f.time() + f.ping());
+  ASSERT_EQ(f.session->state(), State::up);
+  f.break_off(true);
+}
+
 TEST(SessionStrays, nobody_is_ended_whose_id_is_not_known) {
   for (const int64_t id : {int64_t{0}, int64_t{-1}}) {
     Broken f(Link::tracked, id);
@@ -104,13 +114,8 @@ TEST(SessionStrays, nobody_is_ended_whose_id_is_not_known) {
     EXPECT_FALSE(holds(f.sent(), "KILL"));
     EXPECT_EQ(f.strays(), std::vector<Strays>{Strays::at_large});
   }
-  Fixture f;  // HELLO tells no id
-  f.sent();
-  f.receive("%2\r\n" + bulk("mode") + bulk("standalone") + bulk("role") + bulk("master"));
-  f.rest = f.sent();
-  f.receive(f.before_info() + bulk(info_text()) + f.caching() + f.record() + f.time() + f.ping());
-  ASSERT_EQ(f.session->state(), State::up);
-  f.break_off(true);
+  Fixture f;
+  break_off_without_id(f);
   f.connect();
   f.greet(Fixture::record(), 11);
   EXPECT_FALSE(holds(f.sent(), "KILL"));
@@ -122,12 +127,7 @@ TEST(SessionStrays, an_id_is_of_one_connection) {
   f.greet();
   f.break_off(false);
   f.connect();
-  f.sent();
-  f.receive("%2\r\n" + bulk("mode") + bulk("standalone") + bulk("role") + bulk("master"));
-  f.rest = f.sent();
-  f.receive(f.before_info() + bulk(info_text()) + f.caching() + f.record() + f.time() + f.ping());
-  ASSERT_EQ(f.session->state(), State::up);
-  f.break_off(true);
+  break_off_without_id(f);
   f.news.clear();
   f.connect();
   f.greet(Fixture::record(), 12);
