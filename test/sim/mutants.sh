@@ -127,13 +127,20 @@ simulate() {
 }
 
 # The scenarios have one program for all.
-ask_tests() {
-  local name=$1 log=$logs/$1.log targets
+build_tests() {
+  local targets
   mapfile -t targets < <(cd "$objects" && ctest -N -R "$tests" | sed -nE 's/^ *Test +#[0-9]+: //p' |
     sed 's/^scenario_.*/scenario_run/' | sort -u)
-  if ! cmake --build "$objects" --target "${targets[@]}" --parallel "$jobs" >"$log" 2>&1; then
+  cmake --build "$objects" --target "${targets[@]}" --parallel "$jobs"
+}
+
+run_tests() { (cd "$objects" && ctest -R "$tests" --no-tests=error --stop-on-failure --timeout 300); }
+
+ask_tests() {
+  local name=$1 log=$logs/$1.log
+  if ! build_tests >"$log" 2>&1; then
     tell "$name" BROKEN "does not compile, see $log"
-  elif (cd "$objects" && ctest -R "$tests" --no-tests=error --stop-on-failure --timeout 300) >>"$log" 2>&1; then
+  elif run_tests >>"$log" 2>&1; then
     tell "$name" ESCAPED "$seeds seeds are clean, and the tests pass"
   else
     tell "$name" caught \
@@ -188,11 +195,15 @@ prove_what_is_left() {
 # ---- all ------------------------------------------------------------------------------------------------------------
 
 begin=$SECONDS
-cp -r CMakeLists.txt include src port toolchains test "$origin"
+cp -r CMakeLists.txt include src port toolchains test examples "$origin"
 mapfile -t all_files < <(cd "$origin" && find . -type f)
 for ((i = jobs; i > 0; i--)); do make_copy "$i"; done
 if ! "$copy/origin_sim" --seeds "$seeds" --jobs "$jobs" --no-progress; then
   echo "the unchanged library is not clean: mutants show nothing" >&2
+  exit 1
+fi
+if [[ -n $tests ]] && ! { build_tests && run_tests; } >"$build/tests.log" 2>&1; then
+  echo "the tests fail for the unchanged library: mutants show nothing; see $build/tests.log" >&2
   exit 1
 fi
 declare -A level_is_sound=()
