@@ -197,7 +197,7 @@ class Client {
 
   // fencing.cpp
   void propose(Lock& lock);
-  Command round_command(Op op, const Lock& lock, MasterIndex m, bool by_name);
+  Command round_command(Op op, const Lock& lock, MasterIndex m);
   static bool script_only(const Lock& lock) { return lock.options.fenced || lock.names.count() > 1; }
   bool by_script(const Lock& lock, MasterIndex m) const { return script_only(lock) || sessions_[m].asked_by_script(); }
   void ask_script(Op op, const Lock& lock, MasterIndex m, Instant now);

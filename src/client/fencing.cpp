@@ -16,7 +16,8 @@ void Client::hear(Lock& lock, MasterIndex m, const Counter& counter) {
 }
 
 // A command of the lock's open round. Each master has its own seal, so a script's command differs for each master.
-Command Client::round_command(Op op, const Lock& lock, MasterIndex m, bool by_name) {
+Command Client::round_command(Op op, const Lock& lock, MasterIndex m) {
+  const bool by_name = !sessions_[m].send_script_text(op);
   const Subject s = subject(lock.claim, lock.round.ttl_ms);
   const Sealed state = sessions_[m].sealed();
   const bool nothing_to_compare = op == Op::extend && state.seal.size == 0;
@@ -27,7 +28,7 @@ Command Client::round_command(Op op, const Lock& lock, MasterIndex m, bool by_na
 
 void Client::ask_script(Op op, const Lock& lock, MasterIndex m, Instant now) {
   if (op == Op::extend) sessions_[m].track_next(now);
-  const Command command = round_command(op, lock, m, !sessions_[m].send_script_text());
+  const Command command = round_command(op, lock, m);
   sessions_[m].ask(op, lock.claim, lock.round.number, command, now);
 }
 

@@ -97,15 +97,17 @@ void Client::begin_round(Lock& lock, Masters ready, Masters by_script, Instant n
   for (MasterIndex m : ready) look_behind(lock, m, now);
 }
 
-// Every master gets the same bytes, except for masters that have lost their scripts: these get the script's text.
+// Every master gets the same bytes, except for masters that do not know the script: these get its text.
 void Client::ask(Op op, uint16_t claim, uint32_t round, uint32_t ttl_ms, Masters masters, Instant now) {
   const Subject s = subject(claim, ttl_ms);
   const Session::Request request = {now, round, claim, static_cast<uint16_t>(op)};
   Masters forgetful;
+  if (op == Op::extend) {
+    for (MasterIndex m : masters) sessions_[m].track_next(now);
+  }
   if (op != Op::acquire) {
     for (MasterIndex m : masters) {
-      if (sessions_[m].send_script_text()) forgetful.add(m);
-      if (op == Op::extend) sessions_[m].track_next(now);
+      if (sessions_[m].send_script_text(op)) forgetful.add(m);
     }
   }
   say(request, masters - forgetful, s, true);

@@ -59,7 +59,7 @@ inline void Client::route_round(MasterIndex m, const Reply& reply, Instant now) 
   if (reply.op == Op::acquire_fenced && lock.options.fenced) route_late_grant(m, reply, lock, now);
 }
 
-// After NOSCRIPT: sends the command again, with the script's text, if its round still needs the answer.
+// After NOSCRIPT: sends the command again, with the script's text or behind it, if its round still needs the answer.
 bool Client::ask_again(MasterIndex m, const Reply& reply, Lock& lock, Instant now) {
   if (lock.claim != reply.claim || lock.round.number != reply.round) return false;
   if (reply.op == Op::acquire && !by_script(lock, m)) return false;  // the command was a plain SET
@@ -68,7 +68,7 @@ bool Client::ask_again(MasterIndex m, const Reply& reply, Lock& lock, Instant no
   if (!wanted) return false;
   // The master may have lost its vote, or may have sent an invalid reply right behind this one.
   if (!sessions_[m].votes() || !sessions_[m].room(round_size(lock, m), claims_.reserved(m) + 1)) return false;
-  sessions_[m].ask(reply.op, reply.claim, reply.round, round_command(reply.op, lock, m, false), now);
+  sessions_[m].ask(reply.op, reply.claim, reply.round, round_command(reply.op, lock, m), now);
   again_ = true;
   return true;
 }

@@ -38,6 +38,19 @@ constexpr Prefix prefixes[] = {
 
 }  // namespace
 
+const Script& script_of(Op op) {
+  switch (op) {
+    case Op::extend:
+      return extend_script;
+    case Op::release:
+      return release_script;
+    case Op::token:
+      return token_script;
+    default:
+      return acquire_script;
+  }
+}
+
 void Command::write_script(resp::Writer& out, const Script& script, bool by_name) {
   if (by_name) {
     constexpr size_t sha_size = 40;
@@ -92,9 +105,10 @@ Command Command::sealed(Space space, Op op, const Subject& s, const Sealed& stat
   // (not for the token's script), the seal, the token.
   const unsigned n = s.names.count();
   const bool counts = op == Op::acquire_fenced || op == Op::token;
-  out.array((op == Op::acquire_fenced ? 9 : counts ? 8 : 7) + n);
-  c.write_script(out, op == Op::extend ? extend_script : op == Op::token ? token_script : acquire_script, by_name);
-  out.number(n + (counts ? 2 : 1));
+  const bool two_keys = n == 1 && !counts;  // in nearly all commands
+  two_keys ? out.raw("*8\r\n") : out.array((op == Op::acquire_fenced ? 9 : counts ? 8 : 7) + n);
+  c.write_script(out, script_of(op), by_name);
+  two_keys ? out.raw("$1\r\n2\r\n") : out.number(n + (counts ? 2 : 1));
   write_keys(out, s.key_prefix, s.names, n);
   out.bulk(state.meta_key);
   if (counts) out.bulk_header(8 + s.key_prefix.size + 6).raw("redlock:").raw(s.key_prefix).raw(":fence").crlf();

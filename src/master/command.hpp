@@ -42,7 +42,7 @@ class Command {
   static constexpr size_t name_max = 8;
 
   // acquire of one name by SET; extend and release of any number of names by a script. by_name: by the script's digest;
-  // otherwise with its text, for a master that does not know the script (NOSCRIPT).
+  // otherwise with its text, for a master that does not know the script.
   static Command plain(Space space, Op op, const Subject& subject, bool by_name);
   // acquire, extend, acquire_fenced and token of any number of names, by a script that also compares the guard's state.
   // token: the proposal of an acquire_fenced (0: none), or the number to be stored.
@@ -79,6 +79,9 @@ struct Meaning {
   int error = REDLOCK_E_PROTOCOL;  // enum redlock_err, with Answer::error
   Counter counter = {};            // of an acquire_fenced
 };
+
+// The script of an op. An acquire of one name may be a SET instead.
+const Script& script_of(Op op);
 
 // What an item of depth 0 means as the reply to a request. PROTOCOL: no master gives such a reply.
 Meaning meaning(Op op, const resp::Item& item);

@@ -49,11 +49,11 @@ void Greeting::send_rest(Instant now) {
   const bool guarded = record_.guard().on();
   out_.send(resp3_ ? Bytes(tracking) : Bytes(role), resp3_ ? Request::tracking : Request::role, now);
   if (!resp3_ && guarded) out_.send(id, Request::id, now);
-  // Without tracking every acquire is a script.
-  const Script* const scripts[] = {&release_script, &extend_script, &acquire_script};
-  for (unsigned i = 0; i < (resp3_ || !guarded ? 2 : 3); ++i) {
+  // Every lock needs these two. The text of another script goes with its first command.
+  const Script* const scripts[] = {&release_script, &extend_script};
+  for (const Script* script : scripts) {
     out_.send(load, Request::load, now);
-    out_.append_reference(scripts[i]->common, scripts[i]->body);
+    out_.append_reference(script->common, script->body);
   }
   if (guarded) record_.send_first(resp3_, now);
   send_ping(now);

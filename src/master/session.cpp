@@ -61,7 +61,7 @@ void Session::connected(Instant now, uint32_t nonce) {
   if (wish_ == Wish::close) return;
   ++connects_;
   give_up_at_ = now + settings_.connect_timeout;
-  send_script_text_ = false;
+  known_scripts_ = script_bits(Op::release) | script_bits(Op::extend);  // the greeting loads them
   last_error_ = 0;
   record_.connected();
   guard_told_ = static_cast<int16_t>(guard().reason());
@@ -256,6 +256,11 @@ void Session::note_denied(bool denied) {
   note_change();
 }
 
+// NOSCRIPT. Of many commands that are to be sent again together, only the first carries the text.
+void Session::forget_script(Op op) {
+  if (!out_.tx.refers_to(script_of(op).body)) known_scripts_ = static_cast<uint8_t>(known_scripts_ & ~script_bits(op));
+}
+
 bool Session::handle_claim(const Request& request, const resp::Item& item, Instant now, Reply& out) {
   const Op op = static_cast<Op>(request.kind);
   out = {Reply::Kind::answer, op, request.claim, request.round, meaning(op, item), 0, Bytes()};
@@ -264,8 +269,8 @@ bool Session::handle_claim(const Request& request, const resp::Item& item, Insta
     fail(REDLOCK_E_PROTOCOL);
     return false;
   }
-  send_script_text_ = error == REDLOCK_E_NOSCRIPT;
-  if (op == Op::release && !send_script_text_) note_denied(error == REDLOCK_E_NOPERM);
+  if (error == REDLOCK_E_NOSCRIPT) forget_script(op);
+  if (op == Op::release && error != REDLOCK_E_NOSCRIPT) note_denied(error == REDLOCK_E_NOPERM);
   // The server's role or login changed since the greeting: reconnect.
   if (error == REDLOCK_E_READONLY || error == REDLOCK_E_AUTH) fail(error);
   // A script has found another state, or the server is loading another server's data.

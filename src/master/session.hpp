@@ -118,7 +118,10 @@ class Session {
     REDLOCK_ASSERT(connected() && (room(command, 1) || request.kind == Request::release));
     REDLOCK_ASSERT(room_for_kept(command.text_size()));
     out_.tx.take(command.head());
-    if (command.script() != nullptr) out_.append_script(command);
+    if (command.script() != nullptr) {
+      out_.append_script(command);
+      known_scripts_ = static_cast<uint8_t>(known_scripts_ | script_bits(static_cast<Op>(request.kind)));
+    }
     out_.fifo.push(request);
   }
   // Call before asking an extend: where there is tracking, the extend registers its keys. The two need
@@ -132,8 +135,8 @@ class Session {
   // Must commands compare that state by themselves? On a connection with tracking, a master without replicas pushes
   // each change that matters before its next answer. A partial resynchronization with a replica causes no push at all.
   bool asked_by_script() const { return guard().on() && !(tracked() && guard().alone()); }
-  // The master has lost its scripts: send their text until a reply shows that it knows them again.
-  bool send_script_text() const { return send_script_text_; }
+  // Must the next command of this op carry its script's text? Commands behind the text name the script.
+  bool send_script_text(Op op) const { return (known_scripts_ >> static_cast<unsigned>(op) & 1) == 0; }
   // Is a request about this claim unanswered, deletes apart?
   bool owes_answer(uint16_t claim) const;
 
@@ -186,6 +189,13 @@ class Session {
   void set_state(State state);
   int why_broken() const;
   void note_error(int error);
+  void forget_script(Op op);
+  // A bit for each op. Both kinds of acquire have one script, so their bits change together.
+  static constexpr uint8_t script_bits(Op op) {
+    const bool acquires = op == Op::acquire || op == Op::acquire_fenced;
+    const unsigned bit = 1u << static_cast<unsigned>(op);
+    return static_cast<uint8_t>(acquires ? 1u << Fifo::Request::acquire | 1u << Fifo::Request::acquire_fenced : bit);
+  }
   void note_denied(bool denied);
   void wish(Wish wish) {
     wish_ = wish;
@@ -223,7 +233,7 @@ class Session {
   int16_t guard_told_ = 0;   // the guard's reason when the client was last told
   bool changed_ = true;
   bool tried_ = false;       // a first attempt has come to an end
-  bool send_script_text_ = false;
+  uint8_t known_scripts_ = 0;  // script_bits() of each op whose script's text was sent or waits to be sent
   bool quiet_ = false;
   uint8_t failures_ = 0;     // attempts since it was last up
   Tracking tracking_;
@@ -256,7 +266,6 @@ inline bool Session::try_fast_reply(Instant now, Reply& out) {
     if (size < 4 || memcmp(at, ":1\r\n", 4) != 0) return false;
     rx_head_ += 4;
   }
-  send_script_text_ = false;
   out.kind = Reply::Kind::answer;
   out.op = static_cast<Op>(request.kind);
   out.claim = request.claim;

@@ -16,6 +16,14 @@ void Tx::reference(Bytes bytes) {
   if (bytes.size != 0) reference_[references_++] = {tail_ - head_, bytes};
 }
 
+// The front of a text that was sent in part is gone, so a reference is known by its end.
+bool Tx::refers_to(Bytes bytes) const {
+  for (unsigned i = 0; i < references_; ++i) {
+    if (reference_[i].rest.data + reference_[i].rest.size == bytes.data + bytes.size) return true;
+  }
+  return false;
+}
+
 unsigned Tx::gather(Bytes* out, unsigned max) const {
   unsigned n = 0;
   size_t at = 0;  // copied bytes given so far

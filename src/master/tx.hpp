@@ -45,7 +45,8 @@ class Tx {
     if (head_ != 0) close_gap();
     return {buffer_ + tail_, capacity_ - tail_};
   }
-  void reference(Bytes bytes);  // must fit; the bytes must stay until they are sent or cleared
+  void reference(Bytes bytes);        // must fit; the bytes must stay until they are sent or cleared
+  bool refers_to(Bytes bytes) const;  // is any of the referenced bytes still to be sent?
 
   // What to send next, as at most `max` runs of bytes; returns how many. There is one run unless a script's text or a
   // password waits to be sent.

@@ -95,7 +95,7 @@ struct Fixture : test::SessionWire {
   std::string before_info(int64_t id = 10) const {
     if (link == Link::resp2) {
       return list({bulk("master"), ":0\r\n", "*0\r\n"}) + ":" + std::to_string(id) + "\r\n" + bulk("sha") +
-             bulk("sha") + bulk("sha");
+             bulk("sha");
     }
     return (link == Link::tracked ? "+OK\r\n" : "-ERR unknown subcommand\r\n") + bulk("sha") + bulk("sha");
   }

@@ -399,6 +399,45 @@ TEST(ClientMemory, of_many_locks) {
   live_in_it(site);
 }
 
+// A master forgets its scripts while many locks are under way. The text goes in front of the first command that is sent
+// again, since there are fewer places for texts than locks.
+TEST(Client, all_locks_are_asked_again_after_a_master_forgot_its_scripts) {
+  const unsigned locks = 16;
+  Site site(3, locks);
+  site.settings.tx_bytes = 16'384;
+  World w(site);
+  w.all_up();
+  for (unsigned i = 0; i < locks; ++i) {  // an acquire of two names is a script
+    const std::string first = "a" + std::to_string(i), second = "b" + std::to_string(i);
+    const Bytes two[] = {bytes(first), bytes(second)};
+    char memory[16];
+    Names names;
+    names.assign(memory, two, 2);
+    uint64_t handle = 0;
+    ASSERT_EQ(w.client().acquire(names, usual(), nullptr, nullptr, handle), 0);
+  }
+  w.step();
+  for (const bool again : {false, true}) {
+    for (MasterIndex m = 0; m < 3; ++m) {
+      const auto& asked = w.masters[m].asked;
+      ASSERT_EQ(asked.size(), locks) << again;
+      EXPECT_EQ(asked[0][0], "EVAL") << "the text stands in front";
+      for (unsigned i = 1; i < locks; ++i) EXPECT_EQ(asked[i][0], "EVALSHA");
+    }
+    for (MasterIndex m = 0; m < 3 && !again; ++m) {
+      std::string unknown;
+      for (unsigned i = 0; i < locks; ++i) unknown += "-NOSCRIPT\r\n";
+      w.masters[m].asked.clear();
+      w.receive(m, unknown);
+    }
+    w.step();
+  }
+  w.answer_all();
+  redlock_status_t status;
+  w.client().status(status);
+  EXPECT_EQ(status.locks_held, locks);
+}
+
 // "So that every lock can send its SET in one turn", and with it the default transmit buffer's size, is a promise.
 TEST(ClientMemory, every_lock_sends_its_set_in_one_turn) {
   for (const unsigned locks : {1u, 2u, 5u, 32u, 100u}) {

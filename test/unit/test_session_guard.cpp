@@ -21,16 +21,16 @@ TEST(SessionGuard, the_greeting_reads_under_tracking) {
   EXPECT_TRUE(f.session->votes());
 }
 
-// Where nothing is told unasked, each acquire is a script.
-TEST(SessionGuard, the_greeting_on_resp2_asks_for_the_id_and_loads_the_acquire) {
+// Where nothing is told unasked, each acquire is a script. The first acquire brings the script's text.
+TEST(SessionGuard, the_greeting_on_resp2_asks_for_the_id) {
   Fixture f(Link::resp2);
   f.greet();
   EXPECT_EQ(f.rest, command({"ROLE"}) + command({"CLIENT", "ID"}) +
                         command({"SCRIPT", "LOAD", test::text_of(release_script)}) +
-                        command({"SCRIPT", "LOAD", test::text_of(extend_script)}) +
-                        command({"SCRIPT", "LOAD", test::text_of(acquire_script)}) + command({"INFO"}) + f.reading() +
+                        command({"SCRIPT", "LOAD", test::text_of(extend_script)}) + command({"INFO"}) + f.reading() +
                         command({"PING", Fixture::nonce_of(f.rest)}));
   EXPECT_TRUE(f.session->votes());
+  EXPECT_TRUE(f.session->send_script_text(Op::acquire));
 }
 
 TEST(SessionGuard, the_greeting_has_places_and_references_enough) {

@@ -353,32 +353,50 @@ TEST(Session, a_master_that_became_another_is_greeted_again) {
   }
 }
 
-TEST(Session, scripts_are_spelled_out_until_they_are_known) {
+void spell_out(Fixture& f, Op op) {
+  Subject s;
+  s.names = "valve";
+  s.value_hex = "0011223344556677889900112233445566778899";
+  s.client_name = "gw-17";
+  const Command command = op == Op::release ? Command::plain(test::space(), op, s, false)
+                                            : Command::sealed(test::space(), op, s, {"record", ""}, 1, false);
+  f.session->ask(op, 9, 9, command, f.now);
+}
+
+TEST(Session, a_script_is_spelled_out_once) {
   Fixture f;
   f.greet();
-  EXPECT_FALSE(f.session->send_script_text());
+  EXPECT_FALSE(f.session->send_script_text(Op::release)) << "the greeting loads it";
+  EXPECT_FALSE(f.session->send_script_text(Op::extend));
+  EXPECT_TRUE(f.session->send_script_text(Op::acquire)) << "most acquires are a SET";
+  EXPECT_TRUE(f.session->send_script_text(Op::token));
+  spell_out(f, Op::acquire_fenced);
+  EXPECT_FALSE(f.session->send_script_text(Op::acquire)) << "one script for both";
+  EXPECT_TRUE(f.session->send_script_text(Op::token));
+  f.receive("+OK\r\n");
+  EXPECT_FALSE(f.session->send_script_text(Op::acquire_fenced));
+}
+
+TEST(Session, a_script_that_the_master_forgot_is_spelled_out_again) {
+  Fixture f;
+  f.greet();
   f.ask(1, Op::release);
+  f.ask(2, Op::release);
   f.receive("-NOSCRIPT No matching script.\r\n");
-  EXPECT_TRUE(f.session->send_script_text());
   ASSERT_EQ(f.replies.size(), 1u);
   EXPECT_EQ(f.replies[0].meaning.error, REDLOCK_E_NOSCRIPT);
-  f.ask(2, Op::release);
-  f.receive(":1\r\n");
-  EXPECT_FALSE(f.session->send_script_text());
-  for (const char* answer : {"+OK\r\n", "_\r\n", "-OOM no\r\n"}) {
-    f.ask(3);
-    f.receive("-NOSCRIPT none\r\n");
-    EXPECT_TRUE(f.session->send_script_text());
-    f.ask(3);
-    f.receive(answer);
-    EXPECT_FALSE(f.session->send_script_text()) << "an acquire may be a script, too: " << answer;
-  }
-  f.ask(4, Op::extend);
+  EXPECT_TRUE(f.session->send_script_text(Op::release));
+  EXPECT_FALSE(f.session->send_script_text(Op::extend)) << "nothing was said of this one";
+  spell_out(f, Op::release);
   f.receive("-NOSCRIPT\r\n");
-  EXPECT_TRUE(f.session->send_script_text());
+  EXPECT_FALSE(f.session->send_script_text(Op::release)) << "the text stands in the buffer already";
+  f.sent();
+  f.receive(":1\r\n");
+  EXPECT_FALSE(f.session->send_script_text(Op::release));
   f.break_off();
   f.greet();
-  EXPECT_FALSE(f.session->send_script_text()) << "the greeting loads them";
+  EXPECT_FALSE(f.session->send_script_text(Op::release));
+  EXPECT_TRUE(f.session->send_script_text(Op::acquire)) << "perhaps another server";
 }
 
 TEST(Session, a_command_with_its_script_by_reference) {

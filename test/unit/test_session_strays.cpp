@@ -140,7 +140,7 @@ TEST(SessionStrays, on_resp2_the_id_may_be_refused) {
   f.sent();
   f.receive(f.hello());
   f.rest = f.sent();
-  f.receive(list({bulk("master"), ":0\r\n", "*0\r\n"}) + "-NOPERM no\r\n" + bulk("sha") + bulk("sha") + bulk("sha") +
+  f.receive(list({bulk("master"), ":0\r\n", "*0\r\n"}) + "-NOPERM no\r\n" + bulk("sha") + bulk("sha") +
             bulk(info_text()) + f.record() + f.time() + f.ping());
   ASSERT_EQ(f.session->state(), State::up);
   f.break_off(true);

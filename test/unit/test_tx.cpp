@@ -138,6 +138,19 @@ TEST(Tx, a_short_list_of_runs_is_a_beginning) {
   EXPECT_EQ(sent, all);
 }
 
+TEST(Tx, knows_what_it_refers_to_until_the_last_byte_is_sent) {
+  Fixture f(16);
+  EXPECT_FALSE(f.tx.refers_to(bytes(body)));
+  fill(f.tx);
+  EXPECT_TRUE(f.tx.refers_to(bytes(body)));
+  EXPECT_TRUE(f.tx.refers_to(bytes(word)));
+  EXPECT_FALSE(f.tx.refers_to("another"));
+  f.tx.consume(f.gathered().size() - 1);
+  EXPECT_TRUE(f.tx.refers_to(bytes(body)));
+  f.tx.consume(1);
+  EXPECT_FALSE(f.tx.refers_to(bytes(body)));
+}
+
 TEST(Tx, room) {
   Fixture f(8);
   EXPECT_TRUE(f.tx.fits(8));
