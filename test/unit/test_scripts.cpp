@@ -4,12 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <regex>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "site/move_script.hpp"
 #include "test/support/lock_scripts.hpp"
@@ -51,11 +54,18 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text;
 }
 
+std::vector<std::string> tokens(const std::string& text) {
+  static const std::regex form("'[^']*'|[A-Za-z_]\\w*|\\d+|\\.\\.|[=~<>]=|[^\\s]");
+  return {std::sregex_token_iterator(text.begin(), text.end(), form), std::sregex_token_iterator()};
+}
+
+bool is_name(const std::string& token) { return std::isalpha(static_cast<unsigned char>(token[0])) || token[0] == '_'; }
+
 // What the build makes of it: the words that all scripts repeat have short names, which come first of all.
 std::string shortened(const std::string& text) {
   return replaced(replaced(replaced(text, "redis.call(", "r("), "KEYS", "K"), "ARGV", "A");
 }
-const std::string short_names = "local r,K,A=redis.call,KEYS,ARGV\n";
+const std::string short_names = "local r,K,A=redis.call,KEYS,ARGV ";
 
 TEST(Sha1, known_digests) {
   EXPECT_EQ(Sha1::hex(""), "da39a3ee5e6b4b0d3255bfef95601890afd80709");
@@ -73,13 +83,29 @@ TEST(Scripts, digests_are_those_of_the_texts) {
   EXPECT_NE(sha(release_script), sha(extend_script));
 }
 
-// Every line of the text stands in the file, in order; what is left out are comments and blank lines.
-TEST(Scripts, texts_are_the_files_without_comments) {
+// Token by token the text is that of the file. Only locals have other names: each the same one in all scripts, and no
+// two of them one name.
+TEST(Scripts, texts_are_the_files_with_short_names) {
+  std::map<std::string, std::string> short_for, long_for;
   for (const Named& n : all) {
-    EXPECT_EQ(body(n.script), (n.common ? "" : short_names) + shortened(source(n.name))) << n.name;
-    EXPECT_EQ(test::text_of(n.script), short_names + shortened((n.common ? source("common") : "") + source(n.name)))
-        << n.name;
+    const std::string whole = short_names + shortened((n.common ? source("common") : "") + source(n.name));
+    const std::vector<std::string> want = tokens(whole), have = tokens(test::text_of(n.script));
+    ASSERT_EQ(want.size(), have.size()) << n.name;
+    for (size_t i = 0; i < want.size(); ++i) {
+      if (!is_name(want[i]) || want[i].size() == 1) {
+        ASSERT_EQ(want[i], have[i]) << n.name;
+        EXPECT_TRUE(!is_name(want[i]) || long_for.emplace(want[i], want[i]).first->second == want[i]) << want[i];
+      } else if (want[i] != have[i]) {
+        ASSERT_EQ(have[i].size(), 1u) << n.name << ": " << want[i];
+        EXPECT_EQ(short_for.emplace(want[i], have[i]).first->second, have[i]) << n.name;
+        EXPECT_EQ(long_for.emplace(have[i], want[i]).first->second, want[i]) << n.name << ": " << have[i];
+      }
+    }
   }
+  for (const char* global : {"redis", "string", "tonumber", "type", "find", "sub", "match", "format", "pcall", "err"}) {
+    EXPECT_EQ(short_for.count(global), 0u) << global;
+  }
+  EXPECT_GT(short_for.size(), 20u);
 }
 
 // A script that used one of them for something of its own would call that, and one that said "KEYSTONE" would not mean
@@ -98,7 +124,7 @@ TEST(Scripts, the_short_names_are_nobodys_own) {
 TEST(Scripts, the_common_text_is_one) {
   for (const Named& n : all) {
     EXPECT_EQ(n.script.common.data, n.common ? acquire_script.common.data : nullptr) << n.name;
-    const bool uses = body(n.script).find("other_s") != std::string_view::npos;
+    const bool uses = source(n.name).find("other_s") != std::string::npos;
     EXPECT_EQ(uses, n.common) << n.name << ": a function that is not there, or bytes for nothing";
   }
 }
