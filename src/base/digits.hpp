@@ -10,18 +10,28 @@ namespace redlock {
 
 constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// How many decimal digits a number has. size_t avoids a 64-bit division on a 32-bit gateway.
+// value / 10. Many 32-bit gateways have no instruction for a division, and a compiler that is asked for small code calls
+// a function of its library for each one. So a word of 32 bits is multiplied by 2^35 / 10 instead.
+constexpr size_t tenth(size_t value) {
+  return sizeof value == sizeof(uint32_t) ? static_cast<size_t>(uint64_t{value} * 0xCCCCCCCDu >> 35) : value / 10;
+}
+
+// How many decimal digits a number has.
 constexpr unsigned decimal_size(size_t value) {
+  constexpr unsigned most = sizeof value == sizeof(uint32_t) ? 10 : 20;
   unsigned n = 1;
-  for (; value >= 1000; value /= 1000) n += 3;
-  return value >= 100 ? n + 2 : value >= 10 ? n + 1 : n;
+  for (size_t next = 10; value >= next && ++n != most;) next *= 10;
+  return n;
 }
 
 // Writes the `size` decimal digits of a number to `at`. Returns the end of the digits.
 constexpr char* write_decimal(char* at, size_t value, unsigned size) {
   char* const end = at + size;
-  for (char* p = end - 1; p != at; value /= 10) *p-- = static_cast<char>('0' + value % 10);
-  *at = static_cast<char>('0' + value);
+  for (char* p = end; p != at;) {
+    const size_t rest = tenth(value);
+    *--p = static_cast<char>('0' + value - 10 * rest);
+    value = rest;
+  }
   return end;
 }
 

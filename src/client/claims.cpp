@@ -16,8 +16,10 @@ void Claims::init(const Rules& rules, Claim* table, unsigned capacity, char* nam
   names_ = names;
   capacity_ = static_cast<uint16_t>(capacity);
   const unsigned minority = rules.masters - rules.quorum;
-  const unsigned share = (capacity - rules.locks) / (minority > 1 ? minority : 1);
-  share_ = static_cast<uint16_t>(share > 0 ? share : 1);
+  const unsigned shares = minority > 1 ? minority : 1;
+  unsigned share = 1;  // the quotient, at least 1
+  for (unsigned rest = capacity - rules.locks; rest >= 2 * shares; rest -= shares) ++share;
+  share_ = static_cast<uint16_t>(share);
   for (Instant& at : back_at_) at = Instant::never();
   for (unsigned i = 0; i < capacity; ++i) {
     table_[i].used = false;

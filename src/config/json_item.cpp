@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "config/json_item.hpp"
 
-#include <stdio.h>
-
 namespace redlock {
 namespace {
 
@@ -15,15 +13,38 @@ Bytes kind_of(const cJSON& item) {
   return is(item, cJSON_True) ? Bytes("true") : Bytes("false");
 }
 
+// With six digits behind the point at most. snprintf() would bring 16 KB into a static program. The whole part is
+// converted in two words, because the conversion of 64 bits is a kilobyte of the compiler's library.
+void write_number(TextWriter& why, double value) {
+  constexpr double billion = 1e9, most = 1e15;
+  constexpr uint32_t million = 1'000'000;
+  if (!(value > -most && value < most)) {
+    why.raw(value > 0 ? Bytes("1e15 or more") : Bytes("-1e15 or less"));
+    return;
+  }
+  if (value < 0) why.raw("-");
+  if (value < 0) value = -value;
+  const uint32_t high = static_cast<uint32_t>(value / billion);
+  value -= high * billion;
+  const uint32_t low = static_cast<uint32_t>(value);
+  uint32_t rest = static_cast<uint32_t>((value - low) * million + 0.5);
+  why.number(high * uint64_t{1'000'000'000} + low + (rest == million ? 1 : 0));
+  if (rest == 0 || rest == million) return;
+  why.raw(".");
+  while (rest != 0) {
+    uint32_t digit = 0;
+    for (rest *= 10; rest >= million; rest -= million) ++digit;
+    why.number(digit);
+  }
+}
+
 }  // namespace
 
 void write_value(TextWriter& why, const cJSON& item) {
   if (is(item, cJSON_String)) {
     why.quoted(bytes_of(item.valuestring), shown_bytes);
   } else if (is(item, cJSON_Number)) {
-    char digits[32];
-    snprintf(digits, sizeof digits, "%.15g", item.valuedouble);
-    why.raw(bytes_of(digits));
+    write_number(why, item.valuedouble);
   } else {
     why.raw(kind_of(item));
   }

@@ -119,7 +119,7 @@ class Proposals {
   void floor_taken(const Names& names);
 
  private:
-  Place& place(uint32_t name) const { return places_[name % size_]; }
+  Place& place(uint32_t name) const { return places_[uint64_t{name} * size_ >> 32]; }
 
   Place* places_ = nullptr;
   unsigned size_ = 0;

@@ -48,8 +48,9 @@ class Writer {
   // or two digits, which are written without a call.
   static char* put_number(char* at, size_t value, unsigned digits) {
     if (digits > 2) return write_decimal(at, value, digits);
-    if (digits == 2) *at++ = static_cast<char>('0' + value / 10);
-    *at++ = static_cast<char>('0' + value % 10);
+    const size_t tens = tenth(value);
+    if (digits == 2) *at++ = static_cast<char>('0' + tens);
+    *at++ = static_cast<char>('0' + value - 10 * tens);
     return at;
   }
   static char* put_bytes(char* at, Bytes bytes) {

@@ -189,8 +189,14 @@ TEST(ConfigJson, NumbersThatAreNone) {
   EXPECT_EQ(node_timeout("50.5"), path + "50.5" + range);
   EXPECT_EQ(node_timeout("9999.999999"), path + "9999.999999" + range);
   EXPECT_EQ(node_timeout("4.5"), path + "4.5 is not in 5..10000");
-  EXPECT_EQ(node_timeout("1e400"), path + "inf is not in 5..10000");
-  EXPECT_EQ(node_timeout("-1e400"), path + "-inf is not in 5..10000");
+  EXPECT_EQ(node_timeout("1e400"), path + "1e15 or more is not in 5..10000");
+  EXPECT_EQ(node_timeout("-1e400"), path + "-1e15 or less is not in 5..10000");
+  EXPECT_EQ(node_timeout("1e15"), path + "1e15 or more is not in 5..10000");
+  EXPECT_EQ(node_timeout("999999999999999"), path + "999999999999999 is not in 5..10000");
+  EXPECT_EQ(node_timeout("-4000000000.25"), path + "-4000000000.25 is not in 5..10000");
+  EXPECT_EQ(node_timeout("2.3"), path + "2.3 is not in 5..10000");
+  EXPECT_EQ(node_timeout("3.9999999"), path + "4 is not in 5..10000");
+  EXPECT_EQ(node_timeout("0.000001"), path + "0.000001 is not in 5..10000");
   EXPECT_EQ(node_timeout("4294967346"), path + "4294967346 is not in 5..10000") << "50 in 32 bits";
   EXPECT_EQ(node_timeout("true"), path + "true" + range);
   EXPECT_EQ(node_timeout("false"), path + "false" + range);
