@@ -29,6 +29,8 @@
 /* Random bytes in a value. The value has twice as many hex digits (Redlock page, "Correct implementation with a
  * single instance": 20 bytes from /dev/urandom). */
 #define REDLOCK_VALUE_RANDOM 20
+/* Bytes of a holder's name as it is told: a client name of which each byte may be escaped as \xNN. */
+#define REDLOCK_HOLDER_MAX (4 * REDLOCK_CLIENT_NAME_MAX)
 /* Bytes of a value on the wire: hex digits, ':' and the client's name. */
 #define REDLOCK_VALUE_MAX (2 * REDLOCK_VALUE_RANDOM + 1 + REDLOCK_CLIENT_NAME_MAX)
 /* Resources of one acquire. Their names together take at most limits.resource_bytes. */
@@ -68,6 +70,13 @@
 #define REDLOCK_PING_INTERVAL_MS_DEFAULT 5000
 #define REDLOCK_PING_INTERVAL_MS_MIN 100
 #define REDLOCK_PING_INTERVAL_MS_MAX 3600000
+/* defaults.wait_ms: with REDLOCK_WAIT_DEFAULT an acquire waits so long for other holders, and for masters that cannot
+ * be reached. */
+#define REDLOCK_WAIT_MS_DEFAULT 10000
+#define REDLOCK_WAIT_MS_MAX 86400000
+/* timing.guard_wait_ms: with REDLOCK_WAIT_DEFAULT an acquire waits so long for masters that the guard watches. When not
+ * given: two guard times (timing.max_ttl_ms and the drift). */
+#define REDLOCK_GUARD_WAIT_MS_MAX 172800000
 /* defaults.retry_delay_ms: a waiter's pause after a lost round is uniform in 0 .. this (full jitter). */
 #define REDLOCK_RETRY_DELAY_MS_DEFAULT 100
 #define REDLOCK_RETRY_DELAY_MS_MAX 5000

@@ -4,8 +4,11 @@
  * that share one piece of hardware. C99 and C++11. Includes neither uv.h nor cJSON.h.
  *
  * I want to ...                         call                                                             section
- *   take a lock, and wait for it        redlock_acquire_async() or redlock_acquire(), with wait_ms             6
- *   try once                            the same with wait_ms = REDLOCK_WAIT_NONE, or with opts = NULL         6
+ *   take a lock, and wait for it        redlock_acquire_async() or redlock_acquire()                           6
+ *   try once                            the same with wait_ms = REDLOCK_TRY_ONCE                               6
+ *   know what a wait is for             REDLOCK_F_TELL_WAITING, event WAITING; redlock_describe()           6, 3
+ *   know why a blocking call failed     opts.report                                                            6
+ *   see log lines on stderr             redlock_log_stderr()                                                   3
  *   check before I touch the device     redlock_check()                                                        7
  *   know until when the lock is valid   redlock_validity_ms(), redlock_deadline_ns()                           7
  *   renew by hand                       REDLOCK_F_NO_RENEW; redlock_extend_async() or redlock_extend()         6
@@ -202,7 +205,7 @@ static inline redlock_resource_t redlock_resource(const char *name) {
   X(CONFIG, -21, "the configuration is not valid; redlock_config_error() says where")               \
   X(STALE, -22, "this handle's acquire has ended, or it was never issued")                          \
   X(TABLE_FULL, -23, "limits.locks acquires and locks are open already")                            \
-  X(DEADLOCK, -24, "a blocking call from a callback or from the loop's thread")                     \
+  X(DEADLOCK, -24, "a blocking call from a callback")                                               \
   X(THREAD, -25, "called from a thread that does not own the client")                               \
   X(FORKED, -26, "the client belongs to the parent process")                                        \
   X(NOTSUP, -27, "not supported by this version")                                                   \
@@ -215,14 +218,15 @@ static inline redlock_resource_t redlock_resource(const char *name) {
   X(SYSTEM, -34, "the system refused a descriptor, a timer or random bytes")                        \
   X(NOT_HELD, -35, "the acquire has not been decided yet")                                          \
   X(RESERVED, -36, "makes a key of the library's own: redlock:{key_prefix}:...")                     \
+  X(NO_BLOCKING, -37, "this mode has no blocking calls: create the client with redlock_create()")   \
   /* one master: why it gave no vote, or is not up */                                               \
   X(RESOLVE, -50, "the host name cannot be resolved")                                               \
-  X(CONNECT, -51, "the connection was refused or timed out")                                        \
+  X(CONNECT, -51, "cannot be connected to")                                                         \
   X(DISCONNECTED, -52, "the connection broke")                                                      \
   X(NODE_TIMEOUT, -53, "no answer within node_timeout_ms")                                          \
   X(SUSPECT, -54, "has not answered older requests yet")                                            \
   X(NO_ROOM, -55, "too much is unanswered already")                                                 \
-  X(AUTH, -56, "user name or password was refused, or is missing")                                  \
+  X(AUTH, -56, "user name or password was refused")                                                 \
   X(NOPERM, -57, "the user lacks a permission")                                                     \
   X(PROTOCOL, -58, "the bytes received are not RESP, or answer nothing that was asked")             \
   X(ROLE, -59, "is a replica, not a master")                                                        \
@@ -242,6 +246,10 @@ static inline redlock_resource_t redlock_resource(const char *name) {
   X(SERVER, -73, "answered an error of another kind")                                               \
   X(TLS, -74, "TLS is not supported by this version")                                               \
   X(GONE, -75, "the key is gone or foreign")                                                        \
+  X(REFUSED, -76, "the connection was refused: nothing listens there, or a firewall rejects it")    \
+  X(CONNECT_TIMEOUT, -77, "the connection timed out")                                               \
+  X(UNREACHABLE, -78, "the host or its network cannot be reached")                                  \
+  X(AUTH_MISSING, -79, "wants a password, and the configuration has none")                          \
   /* one master: why the guard does not let it vote */                                              \
   X(UNREAD, -80, "its guard record has not been read, or may have changed since")                   \
   X(UNWATCHED, -81, "may have forgotten keys: not yet watched for the guard time")                  \
@@ -283,7 +291,22 @@ enum redlock_event_type {
   REDLOCK_EV_RELEASED = 6, /* terminal; the deletes are queued to every master that was sent anything */
   /* Of the client: */
   REDLOCK_EV_MASTER = 7,   /* master, state, err: a master changed its state */
-  REDLOCK_EV_CLOSED = 8    /* the last event; failed counts the deletes that were not answered (unpaid debts) */
+  REDLOCK_EV_CLOSED = 8,   /* the last event; failed counts the deletes that were not answered (unpaid debts) */
+  /* Of an acquire with REDLOCK_F_TELL_WAITING, while it waits: */
+  REDLOCK_EV_WAITING = 9   /* cause says what for. Comes in the turn after the acquire, at each change of the cause and
+                            * every few seconds, and never after ACQUIRED or FAILED */
+};
+/* Later versions may add types: ignore a type that you do not know. */
+
+/* What an acquire waits for, or waited for when it failed. */
+enum redlock_cause {
+  REDLOCK_CAUSE_NONE = 0,
+  REDLOCK_CAUSE_HELD = 1,    /* somebody else holds the resource, or another acquire of this client comes first */
+  REDLOCK_CAUSE_GUARD = 2,   /* the masters that vote are no quorum. Together with those that are watched they are one */
+  REDLOCK_CAUSE_TOO_FEW = 3, /* too few masters can be reached, or can vote */
+  REDLOCK_CAUSE_CHANGE = 4,  /* a change of the masters is under way (redlock/site.h) */
+  REDLOCK_CAUSE_NEVER = 5    /* FAILED only: masters that cannot be admitted as things stand leave no quorum of others.
+                              * master_err is the reason of one of them */
 };
 
 #define REDLOCK_GUARD_UNKNOWN (-1)
@@ -296,6 +319,22 @@ enum redlock_master_state {
   REDLOCK_MASTER_SUSPECT = 5,    /* has an unanswered request older than node_timeout_ms: gets deletes only */
   REDLOCK_MASTER_GUARDED = 6     /* connected, but the guard does not let it vote; err says why */
 };
+
+/* What a person needs beside the numbers of an event. Valid during the callback. */
+typedef struct redlock_detail_s {
+  uint32_t size;             /* sizeof(redlock_detail_t) in the library that calls */
+  uint32_t masters;          /* N */
+  uint32_t quorum;           /* Q */
+  uint32_t voting;           /* masters that vote now */
+  uint32_t watched;          /* masters that the guard watches now */
+  uint32_t max_ttl_ms;       /* timing.max_ttl_ms of this client */
+  uint32_t their_masters;    /* N and timing.max_ttl_ms of the configuration that the record at `address` names, where */
+  uint32_t their_max_ttl_ms; /* the error of the master is FINGERPRINT; else 0 */
+  int64_t to_go_ms;          /* WAITING: until the cause is over at the latest; REDLOCK_GUARD_UNKNOWN: not known */
+  const char *name;          /* of the master that the event, or master_err, is about; "": none */
+  const char *address;       /* its address, as in redlock_master_status_t; "": none */
+  const char *holder;        /* held: the client_name in the value, escaped; that is the writer's claim. "": not known */
+} redlock_detail_t;
 
 typedef struct redlock_event_s {
   uint32_t size;        /* sizeof(redlock_event_t) in the library that calls */
@@ -310,11 +349,12 @@ typedef struct redlock_event_s {
   uint32_t master;      /* MASTER: index in the order of the configuration */
   int32_t state;        /* MASTER: enum redlock_master_state */
   uint32_t rounds;      /* acquire rounds so far */
-  int64_t guard_ms;     /* FAILED(GUARD): until the guard will have admitted a quorum. MASTER: until the guard admits
+  int64_t guard_ms;     /* FAILED(GUARD), WAITING for the guard: until the guard will have admitted a quorum. MASTER: until the guard admits
                          * this master. REDLOCK_GUARD_UNKNOWN: no watch is under way that would end the time. Else 0 */
   uint64_t token;       /* ACQUIRED, RENEWED, AT_RISK: the fencing token; 0: acquired without REDLOCK_F_FENCING */
   uint32_t flags;       /* REDLOCK_EV_F_* */
-  uint32_t reserved;    /* 0 */
+  int32_t cause;        /* WAITING, FAILED: enum redlock_cause; else 0 */
+  const redlock_detail_t *detail; /* WAITING, FAILED, LOST, AT_RISK, MASTER; else NULL */
 } redlock_event_t;
 
 #define REDLOCK_EV_F_FLOORED (1u << 0) /* the token depends on the masters' wall clocks (section 9) */
@@ -323,9 +363,20 @@ typedef struct redlock_event_s {
  * the callback of FAILED, LOST or RELEASED has returned, the lock's slot is free and the handle is stale. */
 typedef void (*redlock_event_fn)(redlock_t *rl, const redlock_event_t *event, void *user);
 
+/* [any] One English sentence, without a full stop, for a person: what happened, or what an acquire waits for, with the
+ * numbers, masters and names of the event. E.g. "3 of 3 masters are new and watched: 27.3 s to go;
+ * redlock_commission() skips it". At most size bytes with the NUL are written, and a cut sentence ends with "...".
+ * Returns the length of the whole sentence, without the NUL. REDLOCK_TEXT_MAX + 1 bytes are always enough. Call it
+ * during the event's callback: later the detail is gone. buf may be NULL if size is 0. */
+#define REDLOCK_TEXT_MAX 255
+REDLOCK_API size_t redlock_describe(const redlock_event_t *event, char *buf, size_t size);
+
 /* level: as in syslog, 3 error .. 7 debug. msg: one line without a newline, valid during the call. The callback must
  * not call the client. */
 typedef void (*redlock_log_fn)(int level, const char *msg, void *user);
+/* [any] A ready-made redlock_log_fn: writes "redlock: ", the line and a newline to stderr, in one write(2). user: not
+ * used. */
+REDLOCK_API void redlock_log_stderr(int level, const char *msg, void *user);
 
 /* ---- 4. Configuration ----------------------------------------------------------------------------------------- */
 
@@ -368,10 +419,12 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_config_add_master(redlock_config_t *cf
  *                                    data, and a server that is listed twice
  *   fence                       str  floor or strict (section 9)        floor
  *   defaults.ttl_ms             u32  20 .. timing.max_ttl_ms            10000
+ *   defaults.wait_ms            u32  1 .. 86400000                      10000
  *   defaults.retry_delay_ms     u32  1 .. 5000                          100
  *   defaults.wakeups            u32  0 .. 1                             1
  *   defaults.local_turns        u32  0 .. 1000                          1
  *   timing.max_ttl_ms           u32  20 .. 86400000                     30000
+ *   timing.guard_wait_ms        u32  0 .. 172800000                     two guard times; 0: not at all
  *   timing.node_timeout_ms      u32  5 .. 10000                         50     (below defaults.ttl_ms)
  *   timing.connect_timeout_ms   u32  10 .. 60000                        500
  *   timing.reconnect_min_ms     u32  10 .. 600000                       100
@@ -473,18 +526,40 @@ REDLOCK_API int redlock_destroy(redlock_t *rl, uint32_t grace_ms);
 
 /* ---- 6. Locking ----------------------------------------------------------------------------------------------- */
 
-#define REDLOCK_WAIT_NONE 0       /* one round */
+#define REDLOCK_TRY_ONCE 0        /* one round: waits neither for other holders nor for the guard */
+#define REDLOCK_WAIT_NONE REDLOCK_TRY_ONCE /* the former name */
 #define REDLOCK_WAIT_FOREVER (-1) /* until the lock is acquired or the acquire is canceled */
+#define REDLOCK_WAIT_DEFAULT (-2) /* defaults.wait_ms, and for the guard timing.guard_wait_ms */
 
 #define REDLOCK_F_NO_RENEW (1u << 0) /* do not extend automatically; the masters are still asked every third of the ttl
                                       * whether they have the key */
 #define REDLOCK_F_FENCING (1u << 1)  /* with a fencing token (section 9) */
+#define REDLOCK_F_TELL_WAITING (1u << 2) /* event WAITING while the acquire waits */
+
+/* How a blocking acquire ended, for programs without events. The caller owns the struct and sets size before the call.
+ * The library writes the struct before the call returns, and never afterwards. */
+typedef struct redlock_report_s {
+  uint32_t size;       /* sizeof(redlock_report_t), set by the caller */
+  int32_t err;         /* the result of the call */
+  int32_t cause;       /* enum redlock_cause: what the acquire waited for last */
+  int32_t master_err;  /* the first cause given by a master in the last round; 0: none */
+  uint32_t granted;    /* votes of the last round */
+  uint32_t refused;
+  uint32_t failed;
+  uint32_t rounds;     /* acquire rounds */
+  int64_t guard_ms;    /* as in redlock_event_t */
+  char holder[REDLOCK_HOLDER_MAX + 1]; /* as in redlock_detail_t */
+  char text[REDLOCK_TEXT_MAX + 1];     /* the sentence of redlock_describe(). Of an argument that is out of range: which
+                                        * one, e.g. "ttl_ms 40000 is above timing.max_ttl_ms 30000" */
+} redlock_report_t;
+#define REDLOCK_REPORT_INIT {sizeof(redlock_report_t), 0, 0, 0, 0, 0, 0, 0, 0, "", ""}
 
 typedef struct redlock_acquire_opts_s {
   uint32_t size;            /* sizeof, set by REDLOCK_ACQUIRE_OPTS_INIT */
   uint32_t flags;           /* REDLOCK_F_* */
   uint32_t ttl_ms;          /* 20 .. timing.max_ttl_ms; 0: defaults.ttl_ms */
-  int32_t wait_ms;          /* REDLOCK_WAIT_NONE, REDLOCK_WAIT_FOREVER or a budget */
+  int32_t wait_ms;          /* REDLOCK_WAIT_DEFAULT, REDLOCK_TRY_ONCE, REDLOCK_WAIT_FOREVER, or a budget for the whole
+                             * call */
   uint32_t min_validity_ms; /* a round that is won with less than this left is TOO_SLOW; 0: any */
   uint32_t max_hold_ms;     /* no extend carries the validity past this time, counted from the start of the won round;
                              * 0: no limit */
@@ -492,14 +567,32 @@ typedef struct redlock_acquire_opts_s {
   uint32_t reserved;        /* 0 */
   redlock_event_fn callback; /* NULL: the callback of the configuration */
   void *user;
+  redlock_report_t *report;  /* redlock_acquire() only: NULL, or where to write how the call ended. Ignored by
+                              * redlock_acquire_async() */
 } redlock_acquire_opts_t;
 
 #if defined(__cplusplus)
 #define REDLOCK_ACQUIRE_OPTS_INIT \
-  redlock_acquire_opts_t{sizeof(redlock_acquire_opts_t), 0, 0, 0, 0, 0, 0, 0, nullptr, nullptr}
+  redlock_acquire_opts_t{sizeof(redlock_acquire_opts_t), 0, 0, REDLOCK_WAIT_DEFAULT, 0, 0, 0, 0, nullptr, nullptr, \
+                         nullptr}
 #else
-#define REDLOCK_ACQUIRE_OPTS_INIT {sizeof(redlock_acquire_opts_t), 0, 0, 0, 0, 0, 0, 0, NULL, NULL}
+#define REDLOCK_ACQUIRE_OPTS_INIT \
+  {sizeof(redlock_acquire_opts_t), 0, 0, REDLOCK_WAIT_DEFAULT, 0, 0, 0, 0, NULL, NULL, NULL}
 #endif
+
+/* How long an acquire waits.
+ *   REDLOCK_WAIT_DEFAULT  defaults.wait_ms for other holders, and for masters that cannot be reached (FAILED(LOCKED),
+ *                         FAILED(NO_QUORUM)). While the voting masters are no quorum, but are one together with those
+ *                         that the guard watches, the time counts against timing.guard_wait_ms instead, in all
+ *                         (FAILED(GUARD)).
+ *   REDLOCK_TRY_ONCE      one round. On a new client the round begins when each master's first connection attempt and
+ *                         first reading have ended: at most twice timing.connect_timeout_ms.
+ *   REDLOCK_WAIT_FOREVER  no bound.
+ *   more than 0           a bound of the whole call, whatever the cause.
+ * No acquire waits while masters that cannot be admitted as things stand leave no quorum of others: FAILED at once, with
+ * cause REDLOCK_CAUSE_NEVER. Such a master belongs to another configuration (and no change of masters is under way), is
+ * no standalone master (MODE), may evict keys (MAXMEMORY), does not tell its identity (IDENTITY), or denies a permission
+ * that the guard needs (NOPERM). */
 
 /* [own] Ask for a resource (Redlock page, "The Redlock algorithm"), or for up to REDLOCK_RESOURCES_PER_LOCK_MAX at
  * once, in any order: all of them or none, with one handle and one validity. A master grants all names in one step or
