@@ -24,6 +24,12 @@ static_assert((0 REDLOCK_ERROR_MAP(REDLOCK_IS_GUARDS)) == 8, "an error between t
 #undef REDLOCK_IS_GUARDS
 bool is_guards(int error) { return error <= REDLOCK_E_UNREAD && error >= REDLOCK_E_REPLID; }
 
+void note_error(Round& round, MasterIndex m, int error) {
+  if (round.first_error != 0) return;
+  round.first_error = static_cast<int16_t>(error);
+  round.first_failed = static_cast<uint8_t>(m);
+}
+
 Duration third(uint32_t ttl_ms) { return Duration::ns(Duration::ms(ttl_ms).ns() / renew_share); }
 
 bool told_acquired(const Lock& lock) { return lock.tell.event != REDLOCK_EV_ACQUIRED; }
@@ -101,7 +107,7 @@ Action Machine::vote_against(Lock& lock, MasterIndex m, Vote vote, int error, In
   } else {
     round.failed.add(m);
     if (is_guards(error)) round.guarded.add(m);
-    if (round.first_error == 0) round.first_error = static_cast<int16_t>(error);
+    note_error(round, m, error);
   }
   return decided(lock, now);
 }
@@ -312,7 +318,7 @@ Action Machine::on_time(Lock& lock, Instant now) {
   Round& round = lock.round;
   const Masters silent = Masters::all(rules_.masters) - voted(round);
   round.failed |= silent;
-  if (round.first_error == 0) round.first_error = REDLOCK_E_NODE_TIMEOUT;
+  for (MasterIndex m : silent) note_error(round, m, REDLOCK_E_NODE_TIMEOUT);
   return decided(lock, now);
 }
 

@@ -74,6 +74,7 @@ struct Options {
   uint32_t retry_delay_ms;
   bool renew;
   bool fenced = false;
+  bool wants_holder = false;  // who holds the resource instead? A lost round asks one master
 };
 
 // The open round, or the last one.
@@ -89,6 +90,7 @@ struct Round {
   Masters guarded;  // part of `failed`: masters that the guard does not let vote
   Masters unasked;  // second part of a fenced round: masters that had not voted when the second part began
   int16_t first_error = 0;  // the error of the first master that failed
+  uint8_t first_failed = 0;  // that master
 };
 
 // An acquire that is not decided yet.

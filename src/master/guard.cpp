@@ -60,6 +60,29 @@ Bytes write_fingerprint(const Settings& settings, unsigned quorum, char (&text)[
   return out.written();
 }
 
+namespace {
+
+// A number behind these words; 0: there is none, or none that a configuration may have. Removes both from the text.
+uint32_t take_number(Bytes& text, Bytes words) {
+  if (text.size < words.size || Bytes(text.data, words.size) != words) return 0;
+  size_t end = words.size;
+  while (end < text.size && is_digit(text.data[end])) ++end;
+  uint64_t number = 0;
+  if (!parse_decimal(Bytes(text.data + words.size, end - words.size), number)) return 0;
+  text = Bytes(text.data + end, text.size - end);
+  return number <= REDLOCK_MAX_TTL_MS_MAX ? static_cast<uint32_t>(number) : 0;
+}
+
+}  // namespace
+
+Fingerprint read_fingerprint(Bytes text) {
+  Fingerprint out;
+  out.masters = take_number(text, "v1 n=");
+  take_number(text, " q=");
+  out.max_ttl_ms = take_number(text, " max_ttl_ms=");
+  return out.masters != 0 && out.masters <= REDLOCK_MASTERS_MAX && out.max_ttl_ms != 0 ? out : Fingerprint();
+}
+
 // ---- the connection -------------------------------------------------------------------------------------------
 
 void Guard::connected() {
@@ -127,6 +150,7 @@ void Guard::read(Field field, bool absent, Bytes text) {
   switch (field) {
     case Field::desc:
       desc_ = absent ? Found::absent : text == settings_.fingerprint ? Found::ours : Found::foreign;
+      if (desc_ == Found::foreign) theirs_ = read_fingerprint(text);
       break;
     case Field::q:
       has_q_ = !absent && text.size == id_size;

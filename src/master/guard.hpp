@@ -58,6 +58,13 @@ Bytes write_meta_key(const Settings& settings, char (&text)[meta_key_max]);
 Bytes write_seen_key(const Settings& settings, char (&text)[meta_key_max]);
 Bytes write_fingerprint(const Settings& settings, unsigned quorum, char (&text)[fingerprint_max]);
 
+// What a fingerprint says of its configuration; nothing when the text is no fingerprint.
+struct Fingerprint {
+  uint32_t max_ttl_ms = 0;
+  uint32_t masters = 0;
+};
+Fingerprint read_fingerprint(Bytes text);
+
 class Guard {
  public:
   static constexpr size_t id_size = InfoFacts::id_size;
@@ -94,6 +101,8 @@ class Guard {
   Bytes run_id() const { return Bytes(seal_, identified_ ? id_size : 0); }
   Bytes desc() const { return desc_ == Found::ours ? settings_.fingerprint : Bytes(); }  // as read, unless foreign
   bool sealed() const { return sealed_; }
+  // The other configuration that the record names, with the reason FINGERPRINT; nothing if its desc could not be read.
+  Fingerprint theirs() const { return reason_ == REDLOCK_E_FINGERPRINT ? theirs_ : Fingerprint(); }
 
   // ---- the connection
   void connected();
@@ -148,6 +157,7 @@ class Guard {
   Instant distrust_until_ = Instant::from_ns(INT64_MIN);
   Instant commission_until_ = Instant::from_ns(INT64_MIN);
   uint64_t evicted_keys_ = 0;
+  Fingerprint theirs_;        // of the last record that was foreign
   int64_t visit_ms_ = -1;     // CLOCK_BOOTTIME that an earlier visit to this state has left; -1: none
   uint32_t asked_ = 0;        // readings
   uint32_t answered_ = 0;

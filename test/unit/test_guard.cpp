@@ -142,6 +142,42 @@ TEST(Guard, another_configuration_is_left_alone) {
   EXPECT_EQ(f.until(100'000), Next::nothing);
 }
 
+TEST(Guard, another_configuration_is_remembered_while_it_is_the_reason) {
+  Fixture f;
+  f.create();
+  f.record.desc = "v1 n=1 q=1 max_ttl_ms=20000 ids=0011223344556677";
+  f.read();
+  EXPECT_EQ(f.guard.theirs().masters, 1u);
+  EXPECT_EQ(f.guard.theirs().max_ttl_ms, 20'000u);
+  f.guard.set_duplicate(true);
+  EXPECT_EQ(f.guard.theirs().masters, 0u) << "another reason";
+  f.guard.set_duplicate(false);
+  f.record.desc = "v2, whatever that says";
+  f.read();
+  EXPECT_EQ(f.guard.theirs().masters, 0u) << "no fingerprint of ours";
+  f.record.desc = "v1 n=3";
+  f.read();
+  EXPECT_EQ(f.guard.theirs().masters, 0u);
+}
+
+TEST(Guard, what_a_fingerprint_says) {
+  Settings s;
+  s.masters = 15;
+  s.max_ttl_ms = REDLOCK_MAX_TTL_MS_MAX;
+  char written[fingerprint_max];
+  const Fingerprint ours = read_fingerprint(write_fingerprint(s, 8, written));
+  EXPECT_EQ(ours.masters, 15u);
+  EXPECT_EQ(ours.max_ttl_ms, uint32_t{REDLOCK_MAX_TTL_MS_MAX});
+  for (const char* none : {"", "v1", "v1 n=", "v1 n=3", "v1 n=3 q=2", "v1 n=3 q=2 max_ttl_ms=", "v1 n=0 q=1 max_ttl_ms=9",
+                           "v1 n=16 q=9 max_ttl_ms=9", "v1 n=3 q=2 max_ttl_ms=86400001", "v1 n=3 q=2 max_ttl_ms=x",
+                           "v1 n=3 q=2 max_ttl_ms=99999999999999999999999", "v1 n=-3 q=2 max_ttl_ms=9",
+                           "moving v1 n=3 q=2 max_ttl_ms=9 ids=0 > v1 n=5 q=3 max_ttl_ms=9 ids=1"}) {
+    const Fingerprint read = read_fingerprint(Bytes(none, strlen(none)));
+    EXPECT_EQ(read.masters, 0u) << none;
+    EXPECT_EQ(read.max_ttl_ms, 0u) << none;
+  }
+}
+
 TEST(Guard, a_record_that_lacks_one_field_is_made_anew) {
   for (const int missing : {0, 1}) {
     Fixture f;

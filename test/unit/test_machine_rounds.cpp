@@ -213,6 +213,7 @@ TEST(Machine, who_is_silent_at_the_deadline_has_failed) {
   expect_over(l, REDLOCK_EV_FAILED, REDLOCK_E_NO_QUORUM);
   EXPECT_EQ(l.lock.round.failed.count(), 3u);
   EXPECT_EQ(l.lock.round.first_error, REDLOCK_E_NODE_TIMEOUT);
+  EXPECT_EQ(l.lock.round.first_failed, 2u);
 }
 
 TEST(Machine, the_first_error_is_kept_at_the_deadline) {
@@ -221,6 +222,7 @@ TEST(Machine, the_first_error_is_kept_at_the_deadline) {
   l.vote(3, Vote::failed, REDLOCK_E_LOADING);
   l.time(50);
   EXPECT_EQ(l.lock.round.first_error, REDLOCK_E_LOADING);
+  EXPECT_EQ(l.lock.round.first_failed, 3u);
   EXPECT_EQ(l.lock.round.failed.count(), masters);
 }
 
