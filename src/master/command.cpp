@@ -142,6 +142,14 @@ Command Command::look(Space space, Bytes key_prefix, const Names& names) {
   return c;
 }
 
+Command Command::holder(Space space, Bytes key_prefix, Bytes name) {
+  Command c(space);
+  resp::Writer out(space.data, space.size);
+  out.array(2).bulk("GET").bulk(key_prefix, name);
+  c.finish(out);
+  return c;
+}
+
 namespace {
 
 // The rest of a text behind these words; nothing when the text does not contain them.
@@ -224,6 +232,26 @@ Meaning meaning(Op op, const resp::Item& item) {
     if (item.integer == 0) return {Answer::no, 0};
   }
   return {Answer::error, REDLOCK_E_PROTOCOL};
+}
+
+// A value lets anybody delete its key, so nothing of a foreign value may leave this function, and of ours only the name.
+Meaning holder_meaning(const resp::Item& item, Bytes& name) {
+  using resp::Type;
+  constexpr size_t hex_size = 2 * REDLOCK_VALUE_RANDOM;
+  if (item.type == Type::null) return {Answer::error, 0};
+  if (item.type == Type::error) {
+    const int error = classify_error(item.text);
+    return {error == REDLOCK_E_WRONGTYPE ? Answer::no : Answer::error, error};
+  }
+  if (item.type != Type::string) return {Answer::error, REDLOCK_E_PROTOCOL};
+  if (item.part || item.text.size <= hex_size || item.text.size > REDLOCK_VALUE_MAX) return {Answer::no, 0};
+  const char* const value = item.text.data;
+  for (size_t i = 0; i < hex_size; ++i) {
+    if (!is_digit(value[i]) && (value[i] < 'a' || value[i] > 'f')) return {Answer::no, 0};
+  }
+  if (value[hex_size] != ':') return {Answer::no, 0};
+  name = Bytes(value + hex_size + 1, item.text.size - hex_size - 1);
+  return {Answer::yes, 0};
 }
 
 }  // namespace redlock

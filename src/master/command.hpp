@@ -50,6 +50,8 @@ class Command {
   // Two requests: register the keys that are read next, and read how long it is until all of them are gone.
   static Command look(Space space, Bytes key_prefix, const Names& names);
   static constexpr unsigned look_requests = 2;
+  // Reads the value of a key, for the name of the holder.
+  static Command holder(Space space, Bytes key_prefix, Bytes name);
   // Sent ahead of a command: the keys that the command reads are tracked.
   static constexpr Bytes caching() { return "*3\r\n$6\r\nCLIENT\r\n$7\r\nCACHING\r\n$3\r\nyes\r\n"; }
 
@@ -85,6 +87,10 @@ const Script& script_of(Op op);
 
 // What an item of depth 0 means as the reply to a request. PROTOCOL: no master gives such a reply.
 Meaning meaning(Op op, const resp::Item& item);
+
+// Whose value is this? An item of the reply to Command::holder. yes: a value of this library's, and `name` is the client
+// name in it. no: another value, or part of one. error: no value was told.
+Meaning holder_meaning(const resp::Item& item, Bytes& name);
 
 // The first word of an error reply, as enum redlock_err.
 int classify_error(Bytes text);

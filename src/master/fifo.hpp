@@ -23,6 +23,7 @@ class Fifo {
       acquire_fenced,
       token,
       look,  // the client's, too
+      holder,
       look_caching,  // CLIENT CACHING ahead of a look or an extend
       caching,  // the session's own, from here on; this one goes ahead of a reading
       tracking,
@@ -124,6 +125,7 @@ static_assert(Fifo::Request::acquire < Fifo::Request::release && Fifo::Request::
                   Fifo::Request::release < Fifo::Request::acquire_fenced,
               "the fast path reads the replies of kinds up to release");
 static_assert(Fifo::Request::token + 1 == Fifo::Request::look &&
+                  Fifo::Request::holder < Fifo::Request::caching &&
                   Fifo::Request::look_caching + 1 == Fifo::Request::caching &&
                   Fifo::Request::tracking + 1 == Fifo::Request::hello && Fifo::Request::ping + 1 == Fifo::Request::info,
               "is_about_claim(), is_own(), is_of_greeting() and is_of_record() compare with the ends of the groups");

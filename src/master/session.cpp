@@ -145,6 +145,13 @@ void Session::look(uint16_t who, uint32_t number, const Command& command, Instan
   check();
 }
 
+void Session::ask_holder(uint16_t who, uint32_t number, const Command& command, Instant now) {
+  REDLOCK_ASSERT(connected() && room(command, 1));
+  out_.tx.take(command.head());
+  out_.fifo.push({now, number, who, Request::holder});
+  check();
+}
+
 void Session::track_next(Instant now) {
   REDLOCK_ASSERT(connected());
   if (!tracked()) return;
@@ -209,6 +216,8 @@ bool Session::handle(const resp::Item& item, Instant now, Reply& out) {
     for_client = handle_claim(request, item, now, out);
   } else if (request.kind == Request::look) {
     for_client = handle_look(request, item, out);
+  } else if (request.kind == Request::holder) {
+    for_client = handle_holder(request, item, out);
   } else if (const int reason = handle_own(request, item, now)) {
     fail(reason);
   }
@@ -278,20 +287,6 @@ bool Session::handle_claim(const Request& request, const resp::Item& item, Insta
   if (op != Op::release && out.meaning.answer == Answer::yes && !guard().admitted()) {
     out.meaning = {Answer::error, guard().reason()};  // granted by a state that is not known
   }
-  return true;
-}
-
-bool Session::handle_look(const Request& request, const resp::Item& item, Reply& out) {
-  const bool error = item.type == resp::Type::error;
-  if (!error && (item.type != resp::Type::integer || item.integer < -2)) {
-    fail(REDLOCK_E_PROTOCOL);
-    return false;
-  }
-  out = {};
-  out.kind = Reply::Kind::ttl_read;
-  out.claim = request.claim;
-  out.round = request.round;
-  out.ttl = error || !tracked() ? -3 : item.integer;
   return true;
 }
 

@@ -29,6 +29,7 @@ struct Reply {
   enum class Kind : uint8_t {
     answer,       // about a claim
     ttl_read,     // how long the keys will live, as PTTL tells it; -3: an error, or no change will be told
+    holder_read,  // whose value the key has (holder_meaning); `key` is the client name. Each part of a value says so
     key_changed,  // unasked: this key is worth another look, and no longer tracked
     all_changed,  // unasked: every key is, and none is tracked any more
   };
@@ -38,7 +39,7 @@ struct Reply {
   uint32_t round = 0;
   Meaning meaning;
   int64_t ttl = 0;  // ttl_read
-  Bytes key;        // key_changed: with its prefix; good until the next call of the session
+  Bytes key;        // key_changed: with its prefix; good until the next call of the session, as holder_read's
 };
 
 class Session {
@@ -130,6 +131,8 @@ class Session {
   unsigned extend_requests() const { return tracked() ? 2 : 1; }
   // Ask for how long keys will live, and to be told when one changes; `who` and `number` come back with the answer.
   void look(uint16_t who, uint32_t number, const Command& command, Instant now);
+  // Ask whose value a key has; `who` and `number` come back with the answer.
+  void ask_holder(uint16_t who, uint32_t number, const Command& command, Instant now);
   // The state that the guard admitted this master in.
   Sealed sealed() const { return {settings_.meta_key, guard().on() ? guard().seal() : Bytes()}; }
   // Must commands compare that state by themselves? On a connection with tracking, a master without replicas pushes
@@ -208,6 +211,7 @@ class Session {
   bool handle(const resp::Item& item, Instant now, Reply& out);
   int handle_own(const Request& request, const resp::Item& item, Instant now);
   bool handle_look(const Request& request, const resp::Item& item, Reply& out);
+  bool handle_holder(const Request& request, const resp::Item& item, Reply& out);
   bool handle_claim(const Request& request, const resp::Item& item, Instant now, Reply& out);
   void answered(Instant now);
   void compact();

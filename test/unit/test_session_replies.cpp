@@ -204,6 +204,89 @@ TEST(Session, what_a_look_may_say) {
   }
 }
 
+// ---- whose value a key has ------------------------------------------------------------------------------------------
+
+void ask_holder(Fixture& f, uint16_t who) {
+  f.session->ask_holder(who, 70u + who, Command::holder(test::space(), "a:", "valve"), f.now);
+}
+
+const std::string our_digits = "00112233445566778899aabbccddeeff00112233";
+
+TEST(Session, a_question_for_the_holder_is_one_get) {
+  Fixture f;
+  f.greet();
+  ask_holder(f, 5);
+  EXPECT_EQ(f.session->in_flight(), 1u);
+  EXPECT_EQ(f.sent(), command({"GET", "a:valve"})) << "not tracked: nobody is told of it";
+  f.receive(bulk(our_digits + ":gw-03"));
+  ASSERT_EQ(f.replies.size(), 1u);
+  EXPECT_EQ(f.replies[0].kind, Reply::Kind::holder_read);
+  EXPECT_EQ(f.replies[0].claim, 5u);
+  EXPECT_EQ(f.replies[0].round, 75u);
+  EXPECT_EQ(f.session->in_flight(), 0u);
+}
+
+TEST(Session, what_the_holder_may_be) {
+  struct Case {
+    std::string reply;
+    Answer answer;
+    std::string name;
+  };
+  const Case cases[] = {
+      {bulk(our_digits + ":gw-03"), Answer::yes, "gw-03"},
+      {bulk(our_digits + ":"), Answer::yes, ""},
+      {bulk(our_digits + ":" + std::string(REDLOCK_CLIENT_NAME_MAX, 'n')), Answer::yes,
+       std::string(REDLOCK_CLIENT_NAME_MAX, 'n')},
+      {bulk(our_digits + ":" + std::string(REDLOCK_CLIENT_NAME_MAX + 1, 'n')), Answer::no, ""},
+      {bulk(our_digits), Answer::no, ""},
+      {bulk(our_digits + "x"), Answer::no, ""},
+      {bulk(our_digits.substr(1) + ":gw-03"), Answer::no, ""},
+      {bulk("A" + our_digits.substr(1) + ":gw-03"), Answer::no, ""},
+      {bulk(""), Answer::no, ""},
+      {bulk(std::string(200, 'x')), Answer::no, ""},
+      {"-WRONGTYPE Operation against a key holding the wrong kind of value\r\n", Answer::no, ""},
+      {"-NOPERM no\r\n", Answer::error, ""},
+      {"_\r\n", Answer::error, ""},
+      {"$-1\r\n", Answer::error, ""},
+  };
+  for (const Case& c : cases) {
+    Fixture f;
+    f.greet();
+    ask_holder(f, 1);
+    f.receive(c.reply);
+    ASSERT_EQ(f.replies.size(), 1u) << c.reply;
+    EXPECT_EQ(f.replies[0].meaning.answer, c.answer) << c.reply;
+    EXPECT_EQ(f.keys[0], c.name) << c.reply;
+    EXPECT_EQ(f.session->wish(), Wish::none) << c.reply;
+  }
+  for (const char* reply : {":1\r\n", "+OK\r\n", "*1\r\n$1\r\na\r\n"}) {
+    Fixture f;
+    f.greet();
+    ask_holder(f, 1);
+    f.receive(reply);
+    f.expect_closing(REDLOCK_E_PROTOCOL, reply);
+    EXPECT_TRUE(f.replies.empty()) << reply;
+  }
+}
+
+// Its last part alone would look like a value of ours.
+TEST(Session, a_part_of_a_value_names_no_holder) {
+  const std::string value = std::string(1'000, 'x') + our_digits + ":gw-03";
+  for (size_t cut = 1; cut < value.size(); ++cut) {
+    Fixture f;
+    f.greet();
+    ask_holder(f, 1);
+    f.ask(9);
+    const std::string wire = bulk(value) + "+OK\r\n";
+    f.receive(wire.substr(0, cut));
+    f.receive(wire.substr(cut));
+    ASSERT_GE(f.replies.size(), 3u) << cut;
+    EXPECT_EQ(f.replies[0].meaning.answer, Answer::no) << "the first part decides";
+    EXPECT_EQ(f.replies.back().claim, 9u) << "each reply has its request";
+    EXPECT_EQ(f.session->in_flight(), 0u);
+  }
+}
+
 TEST(Session, a_look_that_registers_nothing_is_no_tracking) {
   Fixture f;
   f.greet();
