@@ -4,7 +4,6 @@
 #include "config/text.hpp"
 
 namespace redlock {
-namespace {
 
 Bytes state_name(int32_t state) {
   switch (state) {
@@ -17,6 +16,8 @@ Bytes state_name(int32_t state) {
     default: return "unknown";
   }
 }
+
+namespace {
 
 // Writes the members of an object, with commas between them.
 class Members {

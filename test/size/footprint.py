@@ -85,7 +85,7 @@ def total(sizes, wanted):
     return tuple(sum(column) for column in zip(*chosen))
 
 
-CONFIG_API = ('src/c_api/errors.cpp', 'src/c_api/configure.cpp', 'src/c_api/load.cpp')
+CONFIG_API = ('src/c_api/errors.cpp', 'src/c_api/describe.cpp', 'src/c_api/configure.cpp', 'src/c_api/load.cpp')
 
 
 def is_config(name):
