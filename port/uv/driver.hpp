@@ -29,7 +29,7 @@ class Driver : public Turns<Driver> {
   // What the driver tells its owner, on the loop's thread.
   struct Owner {
     void* self;
-    void (*event)(void* self, const Client::Event& event);
+    void (*event)(void* self, Client::Event& event);
     void (*closed)(void* self);  // every handle is closed; the driver may be gone when this returns
     bool (*foreign)(void* self);  // a forked child must not touch the parent's connections
     // Called around everything that touches the client, where other threads call the API too; otherwise both are null.
@@ -85,7 +85,7 @@ class Driver : public Turns<Driver> {
   bool can_connect(MasterIndex m) const { return connections_[m].idle(); }
   void connect(MasterIndex m, Instant now) { connections_[m].connect(now); }
   void close(MasterIndex m, int reason, bool polite, Instant now) { connections_[m].close(reason, polite, now); }
-  void event(const Client::Event& event) { owner_.event(owner_.self, event); }
+  void event(Client::Event& event) { owner_.event(owner_.self, event); }
   bool arm(Instant deadline);
   void ended();
 

@@ -20,7 +20,8 @@ int to_options(const redlock_t* rl, const redlock_acquire_opts_t* given, redlock
     }
   }
   const Settings& settings = rl->client.settings();
-  if ((opts.flags & ~(REDLOCK_F_NO_RENEW | REDLOCK_F_FENCING)) != 0 || opts.reserved != 0) return REDLOCK_E_INVAL;
+  constexpr uint32_t flags = REDLOCK_F_NO_RENEW | REDLOCK_F_FENCING | REDLOCK_F_TELL_WAITING;
+  if ((opts.flags & ~flags) != 0 || opts.reserved != 0) return REDLOCK_E_INVAL;
   out.ttl_ms = opts.ttl_ms != 0 ? opts.ttl_ms : settings.ttl_ms;
   out.wait_ms = opts.wait_ms;
   out.min_validity_ms = opts.min_validity_ms;
@@ -28,6 +29,7 @@ int to_options(const redlock_t* rl, const redlock_acquire_opts_t* given, redlock
   out.retry_delay_ms = opts.retry_delay_ms != 0 ? opts.retry_delay_ms : settings.retry_delay_ms;
   out.renew = (opts.flags & REDLOCK_F_NO_RENEW) == 0;
   out.fenced = (opts.flags & REDLOCK_F_FENCING) != 0;
+  out.wants_holder = (opts.flags & REDLOCK_F_TELL_WAITING) != 0;
   if (out.ttl_ms < REDLOCK_TTL_MS_MIN || out.ttl_ms > settings.max_ttl_ms) return REDLOCK_E_INVAL;
   if (out.wait_ms < REDLOCK_WAIT_FOREVER || out.min_validity_ms >= out.ttl_ms) return REDLOCK_E_INVAL;
   return out.retry_delay_ms > REDLOCK_RETRY_DELAY_MS_MAX ? REDLOCK_E_INVAL : 0;

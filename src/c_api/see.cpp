@@ -31,12 +31,7 @@ void fill_master_status(const redlock_t* rl, uint32_t index, redlock_master_stat
   rl->client.master_status(index, out, now);
   const redlock::MasterSettings& master = rl->client.settings().master[index];
   redlock::TextWriter(out.name, sizeof out.name).raw(master.name);
-  redlock::TextWriter address(out.address, sizeof out.address);
-  const bool v6 = !master.unix_socket && memchr(master.host.data, ':', master.host.size) != nullptr;
-  if (v6) address.raw("[");
-  address.raw(master.host);
-  if (v6) address.raw("]");
-  if (!master.unix_socket) address.raw(":").number(master.port);
+  redlock::TextWriter(out.address, sizeof out.address).raw(redlock::bytes_of(rl->client.address(index)));
 }
 
 }  // namespace

@@ -60,6 +60,7 @@ int Client::close(Duration grace, Instant now) {
     Lock& lock = table_[i];
     if (lock.state != State::free && lock.state != State::over) perform(lock, machine_.release(lock), now);
   }
+  tell_kept_back();
   again_ = true;
   return 0;
 }

@@ -18,6 +18,7 @@
 #include "base/settings.hpp"
 #include "client/claims.hpp"
 #include "client/fleet.hpp"
+#include "client/holder.hpp"
 #include "lock/due_pages.hpp"
 #include "lock/local_queue.hpp"
 #include "master/session.hpp"
@@ -32,6 +33,13 @@ class Client {
     redlock_event_fn callback;  // nullptr: the client's own
     void* user;
     uint16_t slot;  // no_slot: not about a lock
+  };
+
+  // What events of some types tell beside their numbers, with the strings that are made for it. Lies on the stack of the
+  // delivery.
+  struct Detail {
+    redlock_detail_t detail;
+    char holder[REDLOCK_HOLDER_MAX + 1];
   };
 
   // Bytes of memory that a client of these settings needs besides the object itself. `memory` must be aligned for
@@ -78,6 +86,9 @@ class Client {
   const Tx& output(MasterIndex m) { return sessions_[m].tx(); }
   unsigned events() const;
   bool next_event(Event& out, Instant now);
+  static bool is_detailed(int type) { return (detailed_types >> type & 1u) != 0; }
+  // Before the callback, for an event that is detailed: `out` is what the event points to.
+  [[gnu::noinline]] void detail(Event& event, Detail& out) const;
   void delivered(const Event& event);
   Instant deadline() const { return deadline_; }
   bool is_closed() const;  // close() was called and every connection is gone
@@ -104,6 +115,10 @@ class Client {
   // ---- status -----------------------------------------------------------------------------------------------------
   const Settings& settings() const { return settings_; }
   const Session& session(MasterIndex m) const { return sessions_[m]; }
+  // "10.0.0.11:6379", "[fd00::1]:6379", "/run/redis.sock". The settings' host lies within this text.
+  const char* address(MasterIndex m) const {
+    return settings_.master[m].host.data - (settings_.master[m].is_ipv6() ? 1 : 0);
+  }
   const Claims& claims() const { return claims_; }
   Instant lock_deadline(uint16_t slot) const { return machine_.deadline(table_[slot]); }
   void status(redlock_status_t& out) const { status(out, now_); }
@@ -118,6 +133,8 @@ class Client {
   bool extend_open(uint16_t slot) const { return table_[slot].wants == Wants::extend || table_[slot].round.open; }
 
  private:
+  static constexpr unsigned detailed_types = 1u << REDLOCK_EV_WAITING | 1u << REDLOCK_EV_FAILED |
+                                             1u << REDLOCK_EV_LOST | 1u << REDLOCK_EV_AT_RISK | 1u << REDLOCK_EV_MASTER;
   enum class Phase : uint8_t { open, draining, disconnecting };
   struct Layout;
 
@@ -171,6 +188,17 @@ class Client {
   void changed(MasterIndex m, Bytes resource, Instant now);
   void change(Lock& lock, MasterIndex m, Instant now);
 
+  // holder.cpp
+  bool is_holder_of(const Lock& lock) const;
+  bool holder_is_taken(const Lock& lock) const;
+  bool ask_holder(const Lock& lock, Instant now);
+  void holder_answered(const Reply& reply);
+  void tell_kept_back();
+
+  // detail.cpp
+  void detail_master(MasterIndex m, int err, redlock_detail_t& out) const;
+  void detail_lock(const Event& event, Detail& out) const;
+
   // guarding.cpp
   Instant guarded_until() const;
   int64_t guard_ms(Instant now) const;
@@ -214,6 +242,7 @@ class Client {
   DuePages due_pages_;
   Claims claims_;
   Fleet fleet_;
+  Holder holder_;
   EntropyPool pool_;
   Proposals proposals_;
   Session* sessions_;

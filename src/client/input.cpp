@@ -15,6 +15,8 @@ void Client::run_due(Instant now) {
   for (MasterIndex m = 0; m < settings_.masters; ++m) soon(sessions_[m].on_time(now));
   take_news(now);
   for (MasterIndex m : voting() - votes) wake_waiters(m, now);
+  if (now >= holder_.until) tell_kept_back();
+  soon(holder_.until);
   soon(claims_.on_time(now));
   claims_.check();
   soon(close_by_);

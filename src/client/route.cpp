@@ -16,6 +16,8 @@ void Client::hear_news(MasterIndex m, const Reply& reply, Instant now) {
       machine_.looked(lock, m, reply.ttl, now);
       return plan(lock);
     }
+    case Reply::Kind::holder_read:
+      return holder_answered(reply);
     case Reply::Kind::key_changed: {
       const Bytes prefix = settings_.key_prefix;
       if (reply.key.size < prefix.size || Bytes(reply.key.data, prefix.size) != prefix) return;
@@ -160,10 +162,12 @@ void Client::carry_out(Lock& lock, Action action, Instant now) {
       break;
     case Action::drop:
       end_claim(lock, true, now);
+      if (lock.options.wants_holder && ask_holder(lock, now)) return;
       break;
     case Action::watch:
       end_claim(lock, true, now);
       watch(lock, now);
+      if (lock.options.wants_holder) ask_holder(lock, now);
       break;
     case Action::release:
       end_claim(lock, false, now);

@@ -34,8 +34,8 @@
 //                                   begins to connect. connected() or closed() follows, at once or later
 //   void close(MasterIndex m, int reason, bool polite, Instant now)
 //                                   sends and reads no more bytes, and calls closed() before it returns
-//   void event(const Client::Event& event)
-//                                   delivers the event to the owner
+//   void event(Client::Event& event)
+//                                   delivers the event to the owner, perhaps with its detail
 //   bool arm(Instant deadline)      sets the timer; false: the timer could not be set
 //   void ended()                    the client is closed, and no turn follows
 //   void turn_ended()               optional, and public: all events of a turn were delivered

@@ -75,12 +75,17 @@ void tell(redlock_t* rl, const redlock_event_t& event, redlock_event_fn callback
   }
 }
 
-void on_event(void* self, const Client::Event& event) {
-  tell(static_cast<redlock_t*>(self), event.event, event.callback, event.user);
+void on_event(void* self, Client::Event& event) {
+  redlock_t* rl = static_cast<redlock_t*>(self);
+  Client::Detail detail;
+  if (Client::is_detailed(event.event.type)) rl->client.detail(event, detail);
+  tell(rl, event.event, event.callback, event.user);
 }
 
-void on_event_of_thread(void* self, const Client::Event& event) {
+void on_event_of_thread(void* self, Client::Event& event) {
   redlock_t* rl = static_cast<redlock_t*>(self);
+  Client::Detail detail;
+  if (Client::is_detailed(event.event.type)) rl->client.detail(event, detail);
   if (event.slot != no_slot) rl->blocked.mark(event.event, rl->client.extend_open(event.slot));
   if (!rl->silent) {
     rl->gate.leave();

@@ -38,7 +38,7 @@ class BareDriver : public Turns<BareDriver> {
     virtual size_t send(MasterIndex m, std::string_view bytes) = 0;  // takes so many from the front
     virtual void hang_up(MasterIndex m) = 0;
     virtual bool entropy(unsigned char* out, size_t size) = 0;
-    virtual void event(const Client::Event& event) = 0;
+    virtual void event(Client::Event& event) = 0;
   };
 
   BareDriver(Client& client, Peer* peer) : client_(client), peer_(peer) {}
@@ -108,7 +108,7 @@ class BareDriver : public Turns<BareDriver> {
   }
   int64_t boot_ms() { return peer_->boot_ms(); }
   size_t fill_random(unsigned char* out, size_t size) { return peer_->entropy(out, size) ? size : 0; }
-  void event(const Client::Event& event) { peer_->event(event); }
+  void event(Client::Event& event) { peer_->event(event); }
   static bool arm(Instant) { return true; }
   void ended() { done_ = true; }
   static bool can_connect(MasterIndex) { return true; }

@@ -41,7 +41,7 @@ class Gateway : public BareDriver::Peer {
   redlock_t* rl = nullptr;
   BareDriver* driver = nullptr;
   void (*closed)(void*) = nullptr;
-  void (*deliver)(void*, const Client::Event&) = nullptr;
+  void (*deliver)(void*, Client::Event&) = nullptr;
   void* self = nullptr;
   bool closing = false;
   bool closed_told = false;
@@ -68,7 +68,7 @@ class Gateway : public BareDriver::Peer {
   }
   void hang_up(MasterIndex m) override;
   bool entropy(unsigned char* bytes, size_t size) override;
-  void event(const Client::Event& event) override { deliver(self, event); }
+  void event(Client::Event& event) override { deliver(self, event); }
 };
 
 enum class Way : uint8_t { answering, silent, down };
@@ -86,7 +86,7 @@ class Loop : public uv_loop_s {
   Instant now() override { return gateway->now(); }
   bool clock_agrees() override { return !gateway->jumped; }
   BareDriver::Peer* add(BareDriver* driver, void (*closed)(void*), void* self,
-                        void (*event)(void*, const Client::Event&)) override {
+                        void (*event)(void*, Client::Event&)) override {
     gateway->driver = driver;
     gateway->closed = closed;
     gateway->self = self;

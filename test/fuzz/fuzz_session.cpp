@@ -60,6 +60,7 @@ std::string good_answer(const Wire::Command& words, bool no) {
   if (name == "ROLE") return no ? "-NOPERM this user\r\n" : "*3\r\n" + bulk("master") + ":0\r\n*0\r\n";
   if (name == "CLIENT" && (words[1] == "ID" || words[1] == "KILL")) return no ? "-NOPERM this user\r\n" : ":1\r\n";
   if (name == "CLIENT") return no ? "-ERR unknown subcommand\r\n" : "+OK\r\n";
+  if (name == "GET") return no ? "_\r\n" : bulk("00112233445566778899aabbccddeeff00112233:gw");
   if (name == "PTTL") return no ? ":-2\r\n" : ":700\r\n";
   if (name == "SCRIPT") return no ? "-ERR unknown command\r\n" : bulk(std::string(40, 'a'));
   if (name == "PING") return bulk(words[1]);
@@ -137,7 +138,7 @@ class World : public BareDriver::Peer {
     }
     return true;
   }
-  void event(const Client::Event& event) override {
+  void event(Client::Event& event) override {
     const redlock_event_t& e = event.event;
     if (e.type == REDLOCK_EV_MASTER) {
       require(e.master < settings_.masters && e.state >= REDLOCK_MASTER_DOWN && e.state <= REDLOCK_MASTER_GUARDED,
@@ -354,6 +355,7 @@ class World : public BareDriver::Peer {
     options.wait_ms = kind & 16 ? (kind & 32 ? REDLOCK_WAIT_FOREVER : 300) : 0;
     options.max_hold_ms = kind & 64 ? 1 + input_.byte() * 8u : 0;
     options.min_validity_ms = kind & 128 ? options.ttl_ms / 2 : 0;
+    options.wants_holder = (kind & 5) == 5;
     static const std::string names[] = {"bus", "valve", std::string(REDLOCK_RESOURCE_MAX, '\n')};
     const std::string& name = names[kind % 3];
     uint64_t handle = 0;

@@ -115,8 +115,8 @@ class Wire {
       const bool id = words.size() == 2 && words[1] == "ID";
       const bool kill = words.size() == 4 && words[1] == "KILL" && words[2] == "ID" && is_number(words[3]);
       require(tracking || caching || id || kill, "CLIENT TRACKING on OPTIN NOLOOP, CACHING yes, ID, or KILL ID");
-    } else if (name == "PTTL") {
-      require(words.size() == 2 && !words[1].empty(), "PTTL key");
+    } else if (name == "PTTL" || name == "GET") {
+      require(words.size() == 2 && !words[1].empty(), "PTTL key, GET key");
     } else if (name == "SCRIPT") {
       require(words.size() == 3 && words[1] == "LOAD", "SCRIPT LOAD text");
     } else {

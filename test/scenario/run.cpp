@@ -296,6 +296,7 @@ void Player::acquire(const Words& words) {
   options.retry_delay_ms = extras.ms("retry_delay", options.retry_delay_ms);
   options.renew = extras.take("renew");
   options.fenced = extras.take("fenced");
+  options.wants_holder = extras.take("wants_holder");
   const std::string label = extras.text("as", "");
   extras.done();
   answered(gateway.acquire(words.at(2), options, label));

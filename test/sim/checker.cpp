@@ -370,7 +370,7 @@ void Checker::sample_progress() {
       const bool counts = (wait < 0 || wait > 1000) && (!plan.moves || plan.set_of[c] == world_.last_set());
       for (unsigned r : each(counts ? user.resources : 0)) waited_for[r] = true;
       const Ns budget =
-          wait * ms * 111 / 100 + Ns{2 * plan.settings.connect_timeout.ns()} + plan.settings.node_timeout.ns() * 2;
+          wait * ms * 111 / 100 + Ns{2 * plan.settings.connect_timeout.ns()} + plan.settings.node_timeout.ns() * 3;
       if (wait >= 0 && settled < now && now - std::max(settled, user.asked_at) > budget + 100 * ms) {
         world_.violate(user.asked_at, 1u << c, "an acquire waits longer than its budget of %d ms", wait);
       }

@@ -47,6 +47,7 @@ void Process::ask(User& user) {
   o.retry_delay_ms = plan.settings.retry_delay_ms;
   o.renew = random.coin();
   o.fenced = plan.fenced;
+  o.wants_holder = user.index % 2 == 0;
   user.resources = 1u << random.below(plan.resources);
   if (plan.several && random.coin()) user.resources |= 1u << random.below(plan.resources);
   if (plan.several && random.chance(200)) user.resources = (1u << plan.resources) - 1;

@@ -210,7 +210,7 @@ void Stage::execute(uint64_t id, Socket& socket, const Socket::Request& request,
   m.redis.receive(socket.conn, request.bytes, now_);
   const std::string reply = m.redis.out(socket.conn);
   m.redis.out(socket.conn).clear();
-  const std::string answer = reply_in_words(reply);
+  const std::string answer = label_of(reply_in_words(reply));
   executed_.push_back({now_ms(), socket.gateway->name, socket.master, request.write, words, in_words(words), answer});
   std::string fate;
   if (!socket.open) {
@@ -310,7 +310,7 @@ void Stage::set_way(unsigned number, Way way) {
     if (waits && way != Way::unreachable) accept(id, socket);
     if (way == Way::answering) {
       for (const std::string& reply : socket.held) {
-        write_down(socket.gateway->name + " <", number, reply_in_words(reply));
+        write_down(socket.gateway->name + " <", number, label_of(reply_in_words(reply)));
         send_back(id, socket, reply, Input::Kind::bytes);
       }
       socket.held.clear();
@@ -333,7 +333,7 @@ void Stage::answer(unsigned number, unsigned replies) {
   for (auto& [id, socket] : sockets_) {
     if (socket.master != number) continue;
     for (unsigned i = 0; i < replies && !socket.held.empty(); ++i) {
-      write_down(socket.gateway->name + " <", number, reply_in_words(socket.held.front()));
+      write_down(socket.gateway->name + " <", number, label_of(reply_in_words(socket.held.front())));
       send_back(id, socket, socket.held.front(), Input::Kind::bytes);
       socket.held.erase(socket.held.begin());
     }

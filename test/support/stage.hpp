@@ -57,7 +57,7 @@ struct Executed {
 struct Told {
   double at_ms = 0;
   std::string lock;  // the label; empty: about a master or the client
-  redlock_event_t event = {};
+  redlock_event_t event = {};  // without its detail, which is gone
 };
 
 class Gateway : public Turns<Gateway> {
@@ -124,7 +124,7 @@ class Gateway : public Turns<Gateway> {
   static bool can_connect(MasterIndex) { return true; }
   void connect(MasterIndex m, Instant now);
   void close(MasterIndex m, int reason, bool polite, Instant now);
-  void event(const Client::Event& event);
+  void event(Client::Event& event);
   static bool arm(Instant) { return true; }  // the stage asks for armed_for()
   void ended();
 

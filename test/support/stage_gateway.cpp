@@ -202,6 +202,7 @@ std::string event_text(const std::string& label, const redlock_event_t& e) {
   count(e.rounds > 1 ? e.rounds : 0, " rounds");
   if (e.guard_ms != 0)
     votes += e.guard_ms < 0 ? ", guard without end" : ", guard for " + std::to_string(e.guard_ms) + " ms";
+  if (e.detail != nullptr && *e.detail->holder != '\0') votes += ", by " + std::string(e.detail->holder);
   return text + votes;
 }
 
@@ -255,10 +256,13 @@ size_t Gateway::fill_random(unsigned char* out, size_t size) {
   return size;
 }
 
-void Gateway::event(const Client::Event& event) {
+void Gateway::event(Client::Event& event) {
+  Client::Detail detail;
+  if (Client::is_detailed(event.event.type)) client_->detail(event, detail);
   const auto found = labels_.find(event.event.lock.id);
   const std::string label = found != labels_.end() ? found->second : "";
   told_.push_back({stage_.now_ms(), label, event.event});
+  told_.back().event.detail = nullptr;
   watch(label, event.event);
   if (stage_.on_event) stage_.on_event(*this, label, event.event);
 }

@@ -10,7 +10,7 @@ struct uv_loop_s {
   virtual redlock::Instant now() = 0;
   virtual bool clock_agrees() = 0;  // no jump since the driver's last reading
   virtual redlock::test::BareDriver::Peer* add(redlock::test::BareDriver* driver, void (*closed)(void*), void* self,
-                                               void (*event)(void*, const redlock::Client::Event&)) = 0;
+                                               void (*event)(void*, redlock::Client::Event&)) = 0;
 };
 using uv_loop_t = uv_loop_s;
 
@@ -20,7 +20,7 @@ class Driver : public test::BareDriver {
  public:
   struct Owner {
     void* self;
-    void (*event)(void* self, const Client::Event& event);
+    void (*event)(void* self, Client::Event& event);
     void (*closed)(void* self);
     bool (*foreign)(void* self);
     void (*enter)(void* self);

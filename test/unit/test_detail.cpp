@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT
+//
+// The detail of an event and the sentence that follows from it, as a client tells them on the stage: which master said
+// what, what the guard watches, and whose record lies on a master.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "support/stage.hpp"
+
+namespace redlock {
+namespace {
+
+using test::Gateway;
+using test::Stage;
+using test::Way;
+
+// The sentences of a gateway's events, as "bus: ..." or, of a master, ": ...".
+struct Listener {
+  explicit Listener(Stage& stage) {
+    stage.on_event = [this](Gateway&, const std::string& label, const redlock_event_t& event) {
+      char text[REDLOCK_TEXT_MAX + 1];
+      redlock_describe(&event, text, sizeof text);
+      said.push_back(label + ": " + text);
+      detailed.push_back(event.detail != nullptr);
+      if (event.detail != nullptr) last = *event.detail;
+    };
+  }
+  std::string take() {
+    const std::string text = said.empty() ? "" : said.back();
+    said.clear();
+    return text;
+  }
+  // Was a sentence said that begins so?
+  bool heard(const std::string& beginning) const {
+    for (const std::string& text : said) {
+      if (text.compare(0, beginning.size(), beginning) == 0) return true;
+    }
+    return false;
+  }
+  std::string all() const {
+    std::string text;
+    for (const std::string& line : said) text += line + "\n";
+    return text;
+  }
+  std::vector<std::string> said;
+  std::vector<bool> detailed;
+  redlock_detail_t last = {};  // its strings are gone
+};
+
+void guarded(Settings& s) { s.guard = GuardMode::strict; }
+std::string text_of(int err) { return redlock_strerror(err); }
+
+TEST(Detail, too_few_masters_say_which_one_and_why) {
+  Stage stage(3);
+  Listener listener(stage);
+  stage.set_way(2, Way::down);
+  stage.set_way(3, Way::down);
+  Gateway& a = stage.add("a");
+  a.acquire("bus", Gateway::options(1'000));
+  stage.settle();
+  EXPECT_EQ(listener.take(),
+            "bus: not acquired: 1 of 3 masters votes, 2 are needed; 127.0.0.1:2: " + text_of(REDLOCK_E_CONNECT));
+  EXPECT_EQ(listener.last.size, sizeof(redlock_detail_t));
+  EXPECT_EQ(listener.last.masters, 3u);
+  EXPECT_EQ(listener.last.quorum, 2u);
+  EXPECT_EQ(listener.last.voting, 1u);
+  EXPECT_EQ(listener.last.max_ttl_ms, 30'000u);
+  EXPECT_EQ(listener.last.their_masters, 0u);
+}
+
+TEST(Detail, addresses_as_people_write_them) {
+  Stage stage(3);
+  Listener listener(stage);
+  for (unsigned m = 1; m <= 3; ++m) stage.set_way(m, Way::down);
+  stage.add("a", [](Settings& s) {
+    s.master[0].name = Bytes("pump");
+    s.master[1].host = Bytes("fd00::1");
+    s.master[2].host = Bytes("/run/redis.sock");
+    s.master[2].unix_socket = true;
+  });
+  EXPECT_TRUE(listener.heard(": pump 127.0.0.1:1: down: " + text_of(REDLOCK_E_CONNECT))) << listener.all();
+  EXPECT_TRUE(listener.heard(": m2 [fd00::1]:2: down")) << listener.all();
+  EXPECT_TRUE(listener.heard(": m3 /run/redis.sock: down")) << listener.all();
+  EXPECT_STREQ(stage.gateway("a").client().address(0), "127.0.0.1:1");
+  EXPECT_STREQ(stage.gateway("a").client().address(1), "[fd00::1]:2");
+  EXPECT_STREQ(stage.gateway("a").client().address(2), "/run/redis.sock");
+}
+
+TEST(Detail, the_guard_watches_new_masters) {
+  Stage stage(3);
+  Listener listener(stage);
+  Gateway& a = stage.add("a", guarded);
+  stage.advance_ms(3'000);
+  a.acquire("bus", Gateway::options(1'000));
+  stage.settle();
+  EXPECT_EQ(listener.take(),
+            "bus: not acquired: 3 of 3 masters are new and watched: 27.4 s to go; redlock_commission() skips it");
+  EXPECT_EQ(listener.last.watched, 3u);
+  EXPECT_EQ(listener.last.voting, 0u);
+  EXPECT_GT(listener.last.to_go_ms, 27'000);
+}
+
+TEST(Detail, a_master_of_another_configuration) {
+  Stage stage(3);
+  stage.add("test program", [](Settings& s) {
+    s.guard = GuardMode::strict;
+    s.masters = 1;
+    s.master[0] = s.master[2];
+  });
+  stage.advance_ms(1'000);
+  Listener listener(stage);
+  Gateway& b = stage.add("b", guarded);
+  stage.advance_ms(1'000);
+  const std::string theirs =
+      "belongs to clients of another configuration: 1 master, max_ttl 30000; ours: 3 masters, 30000; redlock_adopt() "
+      "takes it over";
+  EXPECT_TRUE(listener.heard(": m3 127.0.0.1:3: guarded: " + theirs)) << listener.all();
+  b.acquire("bus", Gateway::options(1'000));
+  stage.settle();
+  EXPECT_EQ(listener.last.their_masters, 0u) << "the first master that failed is another one";
+  EXPECT_EQ(listener.last.watched, 2u);
+}
+
+TEST(Detail, a_held_lock_that_is_at_risk_and_lost) {
+  Stage stage(3);
+  Listener listener(stage);
+  Gateway& a = stage.add("a");
+  Options options = Gateway::options(1'000);
+  options.renew = true;
+  a.acquire("bus", options);
+  stage.settle();
+  EXPECT_EQ(listener.take(), "bus: acquired, 988 ms of validity");
+  EXPECT_FALSE(listener.detailed.back());
+  stage.advance_ms(334);
+  EXPECT_EQ(listener.take(), "bus: extended, 988 ms of validity");
+  EXPECT_FALSE(listener.detailed.back());
+  stage.set_way(1, Way::silent);
+  stage.set_way(2, Way::silent);
+  stage.advance_ms(400);
+  EXPECT_TRUE(listener.heard("bus: not extended: " + text_of(REDLOCK_E_NO_QUORUM) + "; 127.0.0.1:1: " +
+                             text_of(REDLOCK_E_NODE_TIMEOUT)))
+      << listener.all();
+  stage.advance_ms(1'000);
+  EXPECT_TRUE(listener.heard("bus: lost: 2 of 3 masters could not extend it; 127.0.0.1:1: " + text_of(REDLOCK_E_SUSPECT)))
+      << listener.all();
+}
+
+TEST(Detail, a_release_tells_no_more_than_that) {
+  Stage stage(1);
+  Gateway& a = stage.add("a");
+  a.acquire("bus", Gateway::options(1'000));
+  stage.settle();
+  Listener listener(stage);
+  a.release("bus");
+  stage.settle();
+  EXPECT_EQ(listener.take(), "bus: released");
+  EXPECT_FALSE(listener.detailed.back());
+}
+
+// How long the key will live is told by the masters, and the holder by one of them.
+TEST(Detail, another_holder_and_how_long) {
+  Stage stage(3);
+  Gateway& a = stage.add("gw-03");
+  Gateway& b = stage.add("b");
+  a.acquire("bus", Gateway::options(10'000));
+  stage.settle();
+  Listener listener(stage);
+  Options options = Gateway::options(1'000, 100);
+  options.wants_holder = true;
+  b.acquire("bus", options);
+  stage.advance_ms(100);
+  EXPECT_EQ(listener.take(), "bus: not acquired: held by gw-03 on 2 of 3 masters, 10.0 s at most");
+  options.wait_ms = REDLOCK_TRY_ONCE;
+  b.acquire("bus", options);
+  stage.settle();
+  EXPECT_EQ(listener.take(), "bus: not acquired: held by gw-03 on 2 of 3 masters");
+  options.wants_holder = false;
+  b.acquire("bus", options);
+  stage.settle();
+  EXPECT_EQ(listener.take(), "bus: not acquired: held by somebody else on 2 of 3 masters");
+}
+
+}  // namespace
+}  // namespace redlock
