@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "run/blocked.hpp"
 
+#include "run/report.hpp"
+
 namespace redlock {
 namespace {
 
@@ -42,6 +44,7 @@ void BlockedList::wake(const redlock_event_t& event) {
     if (b->lock != event.lock.id || b->done || !(b->answered || is_end(event.type))) continue;
     b->done = true;
     b->err = result(event, b->on);
+    report_event(b->report, event, b->err);
     b->bell.ring();
   }
 }

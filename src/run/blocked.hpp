@@ -20,6 +20,7 @@ struct Blocked {
 
   uint64_t lock;
   On on;
+  redlock_report_t* report = nullptr;  // of an acquire (run/report)
   bool answered = false;  // the event whose callback runs answers this thread
   bool done = false;
   int err = 0;

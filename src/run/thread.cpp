@@ -9,6 +9,7 @@
 
 #include "port/uv/own_loop.hpp"
 #include "run/instance.hpp"
+#include "run/report.hpp"
 
 namespace redlock {
 namespace {
@@ -128,9 +129,9 @@ int check_blocking(const redlock_t* rl) {
 }
 
 // Waits for the answer to a call that the client has accepted. Called inside the gate. budget_ms below 0: for ever.
-int wait_for(redlock_t* rl, uint64_t lock, Blocked::On on, int64_t budget_ms) {
-  Blocked me = {lock, on};
-  if (!me.bell.open()) return REDLOCK_E_SYSTEM;
+int wait_for(redlock_t* rl, uint64_t lock, Blocked::On on, int64_t budget_ms, redlock_report_t* report = nullptr) {
+  Blocked me = {lock, on, report};
+  if (!me.bell.open()) return report_error(report, REDLOCK_E_SYSTEM);
   const timespec until = Bell::from_now(budget_ms + patience_ms);
   rl->blocked.add(me);
   rl->wake(rl);
@@ -145,10 +146,10 @@ int wait_for(redlock_t* rl, uint64_t lock, Blocked::On on, int64_t budget_ms) {
   rl->blocked.remove(me);
   me.bell.close();
   if (rl->blocked.empty() && runner(rl).destroying) runner(rl).changed.ring();
-  if (!me.done) return REDLOCK_E_TIMEOUT;
+  if (!me.done) return report_error(report, REDLOCK_E_TIMEOUT);
   // The callback ran before this thread was woken. The callback may have outlasted the validity, or released the lock.
   const bool over = me.err == 0 && on != Blocked::On::release && redlock_check(rl, {lock}, 0) != 0;
-  return over ? REDLOCK_E_LOST : me.err;
+  return over ? report_error(report, REDLOCK_E_LOST) : me.err;
 }
 
 int64_t ms_of(Duration duration) { return duration.ns() / 1'000'000; }
@@ -215,19 +216,22 @@ int redlock_destroy(redlock_t* rl, uint32_t grace_ms) {
 
 int redlock_acquire(redlock_t* rl, const redlock_resource_t* resources, uint32_t count,
                     const redlock_acquire_opts_t* opts, redlock_lock_t* lock) {
-  if (lock == nullptr) return REDLOCK_E_INVAL;
+  redlock_report_t* report;
+  if (!find_report(opts, report)) return REDLOCK_E_INVAL;
+  if (lock == nullptr) return report_error(report, REDLOCK_E_INVAL);
   lock->id = 0;
   int err = check_blocking(rl);
-  if (err != 0) return err;
+  if (err != 0) return report_error(report, err);
   const Entry entry(rl, Entry::For::asking);
   Request request;
   err = to_request(rl, resources, count, opts, request);
-  if (err != 0) return err;
+  if (err != 0) return report_error(report, err);
+  request.options.wants_holder = request.options.wants_holder || report != nullptr;
   uint64_t handle = 0;
   err = rl->client.acquire(request.names, request.options, request.callback, request.user, handle);
-  if (err != 0) return err;
+  if (err != 0) return report_error(report, err);
   const int32_t wait_ms = request.options.wait_ms;
-  err = wait_for(rl, handle, Blocked::On::acquire, wait_ms < 0 ? -1 : wait_ms + round_ms(rl));
+  err = wait_for(rl, handle, Blocked::On::acquire, wait_ms < 0 ? -1 : wait_ms + round_ms(rl), report);
   if (err == 0) {
     lock->id = handle;
   } else if (err == REDLOCK_E_TIMEOUT || err == REDLOCK_E_SYSTEM) {
