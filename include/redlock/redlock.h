@@ -328,12 +328,15 @@ typedef struct redlock_detail_s {
   uint32_t voting;           /* masters that vote now */
   uint32_t watched;          /* masters that the guard watches now */
   uint32_t max_ttl_ms;       /* timing.max_ttl_ms of this client */
-  uint32_t their_masters;    /* N and timing.max_ttl_ms of the configuration that the record at `address` names, where */
-  uint32_t their_max_ttl_ms; /* the error of the master is FINGERPRINT; else 0 */
-  int64_t to_go_ms;          /* WAITING: until the cause is over at the latest; REDLOCK_GUARD_UNKNOWN: not known */
+  uint32_t their_masters;    /* N and timing.max_ttl_ms of the configuration that the record at `address` names, if */
+  uint32_t their_max_ttl_ms; /* the error of the master is FINGERPRINT; else 0. 0 also: the record says neither */
+  int64_t to_go_ms;          /* WAITING, FAILED: until the guard will have admitted a quorum, or until the key is gone
+                              * on so many masters if nobody renews it. REDLOCK_GUARD_UNKNOWN: not known */
   const char *name;          /* of the master that the event, or master_err, is about; "": none */
   const char *address;       /* its address, as in redlock_master_status_t; "": none */
-  const char *holder;        /* held: the client_name in the value, escaped; that is the writer's claim. "": not known */
+  const char *holder;        /* held: the client_name in the value, which is the writer's claim, escaped as \xNN; or "a
+                              * foreign value", one that no client of this library wrote. "": not known, or not asked
+                              * for (REDLOCK_F_TELL_WAITING, or a report) */
 } redlock_detail_t;
 
 typedef struct redlock_event_s {

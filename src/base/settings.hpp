@@ -15,8 +15,6 @@ struct MasterSettings {
   Bytes password;  // empty: no authentication
   uint16_t port = 6379;
   bool unix_socket = false;
-
-  bool is_ipv6() const { return !unix_socket && memchr(host.data, ':', host.size) != nullptr; }
 };
 
 // How sure must a client be that a master has kept its keys before the master may vote? weak: the record is compared,

@@ -15,148 +15,156 @@ constexpr size_t address_shown = 56;
 constexpr size_t holder_shown = REDLOCK_HOLDER_MAX;
 constexpr redlock_detail_t no_detail = {0, 0, 0, 0, 0, 0, 0, 0, REDLOCK_GUARD_UNKNOWN, "", "", ""};
 
-// An event on its way to a sentence. `before` is written first.
-struct Sentence {
-  TextWriter& out;
-  const redlock_event_t& event;
-  const redlock_detail_t& detail;
+// An event on its way to a sentence. The sentences stand below as patterns, which also saves code:
+//
+//     %r %f %v %w   "2 of 3 masters": refused, failed, voting, watched
+//     %o %n         "3 masters", "1 master": ours, theirs; %x %y  theirs and our max_ttl_ms
+//     %q %d         the quorum; how many deletes failed
+//     %h %a         the holder; the master's address
+//     %g %t         how long the guard still watches, how long the key lives at most; %l  how long the lock is valid
+//     %s            the text of the event's error
+//     {is|are}      by the number before
+class Sentence {
+ public:
+  Sentence(TextWriter& out, const redlock_event_t& event, const redlock_detail_t& detail)
+      : out_(out), e_(event), d_(detail) {}
+  void write();
 
-  // "1 master", "3 masters"
-  void count(Bytes before, uint32_t n, Bytes noun) const {
-    out.raw(before).number(n).raw(" ").raw(noun).raw(n == 1 ? Bytes() : Bytes("s"));
+ private:
+  void say(const char* pattern);
+  void field(char name);
+  void number(uint32_t n) {
+    out_.number(n);
+    one_ = n == 1;
   }
-  // "1 of 3 masters"; "1 master" where the number of all is not known
-  void share(Bytes before, uint32_t n) const {
-    out.raw(before);
-    if (detail.masters != 0) out.number(n);
-    count(detail.masters != 0 ? Bytes(" of ") : Bytes(), detail.masters != 0 ? detail.masters : n, "master");
+  void masters(uint32_t n) {
+    number(n);
+    out_.raw(one_ ? Bytes(" master") : Bytes(" masters"));
   }
-  void needed() const {
-    out.raw(", ").number(detail.quorum).raw(detail.quorum == 1 ? Bytes(" is needed") : Bytes(" are needed"));
-  }
-  // 27250 is "27.3 s" if it is rounded up, and "27.2 s" if not.
-  void time(Bytes before, int64_t ms, bool up) const {
-    out.raw(before);
-    if (ms < 1000) {
-      out.number(static_cast<uint64_t>(ms)).raw(" ms");
-      return;
-    }
-    const uint64_t tenths = (static_cast<uint64_t>(ms) + (up ? 99 : 0)) / 100;
-    out.number(tenths / 10).raw(".").number(tenths % 10).raw(" s");
-  }
-  void text_of(int err) const { out.raw(bytes_of(redlock_strerror(err))); }
+  void share(uint32_t n);
+  void time(int64_t ms, unsigned up);
+  void text_of(int err) { out_.raw(bytes_of(redlock_strerror(err))); }
+  void reason(int err);
+  void blame(const char* before);
+  void too_few();
+  void cause(int32_t cause);
+  void failed();
+  void lost();
+  void master();
 
-  void foreign() const;
-  void reason(int err) const;
-  void blame(Bytes before) const;
-  void guarded() const;
-  void held() const;
-  void too_few() const;
-  void cause(int32_t cause) const;
-  void failed() const;
-  void at_risk() const;
-  void lost() const;
-  void master() const;
-  void closed() const;
-  void write() const;
+  TextWriter& out_;
+  const redlock_event_t& e_;
+  const redlock_detail_t& d_;
+  bool one_ = false;  // the last number
 };
 
-// Behind the address of a master, or of nothing.
-void Sentence::foreign() const {
-  const bool known = detail.their_masters != 0;
-  const bool same = detail.their_masters == detail.masters && detail.their_max_ttl_ms == detail.max_ttl_ms;
-  out.raw("belongs to clients of another configuration");
-  if (!known) return;
-  if (same) {
-    out.raw(": only the names of the masters differ");
-  } else {
-    count(": ", detail.their_masters, "master");
-    out.raw(", max_ttl ").number(detail.their_max_ttl_ms);
-    count("; ours: ", detail.masters, "master");
-    out.raw(", ").number(detail.max_ttl_ms);
+void Sentence::say(const char* at) {
+  for (; *at != '\0'; ++at) {
+    if (*at == '%') {
+      field(*++at);
+    } else if (*at == '{') {
+      const char* const bar = strchr(at, '|');
+      const char* const end = strchr(bar, '}');
+      const char* const word = one_ ? at + 1 : bar + 1;
+      out_.raw(Bytes(word, static_cast<size_t>((one_ ? bar : end) - word)));
+      at = end;
+    } else {
+      out_.raw(Bytes(at, 1));
+    }
   }
-  out.raw("; redlock_adopt() takes it over");
 }
 
-void Sentence::reason(int err) const {
-  if (err == REDLOCK_E_FINGERPRINT) {
-    foreign();
-  } else {
-    text_of(err);
+void Sentence::field(char name) {
+  switch (name) {
+    case 'r': return share(e_.refused);
+    case 'f': return share(e_.failed);
+    case 'v': return share(d_.voting);
+    case 'w': return share(d_.watched);
+    case 'o': return masters(d_.masters);
+    case 'n': return masters(d_.their_masters);
+    case 'x': return number(d_.their_max_ttl_ms);
+    case 'y': return number(d_.max_ttl_ms);
+    case 'q': return number(d_.quorum);
+    case 'd': return number(e_.failed);
+    case 'g': return time(e_.guard_ms, 99);
+    case 't': return time(d_.to_go_ms, 99);
+    case 'l': return time(e_.validity_ms, 0);
+    case 's': return text_of(e_.err);
+    case 'h': out_.raw(Bytes(d_.holder, strnlen(d_.holder, holder_shown))); return;
+    default: out_.escaped(bytes_of(d_.address), address_shown); return;
   }
+}
+
+// "1 of 3 masters"; "1 master" where the number of all is not known.
+void Sentence::share(uint32_t n) {
+  if (d_.masters != 0) out_.number(n).raw(" of ");
+  masters(d_.masters != 0 ? d_.masters : n);
+  one_ = n == 1;
+}
+
+// up: 99 rounds up to a tenth of a second, 0 rounds down.
+void Sentence::time(int64_t ms, unsigned up) {
+  uint32_t n = static_cast<uint32_t>(ms);
+  if (n < 1000) {
+    out_.number(n).raw(" ms");
+  } else {
+    n = (n + up) / 100;
+    out_.number(n / 10).raw(".").number(n % 10).raw(" s");
+  }
+}
+
+// Of a master, behind its address or its state.
+void Sentence::reason(int err) {
+  if (err != REDLOCK_E_FINGERPRINT) return text_of(err);
+  say("belongs to clients of another configuration");
+  if (d_.their_masters == 0) return;
+  const bool same = d_.their_masters == d_.masters && d_.their_max_ttl_ms == d_.max_ttl_ms;
+  say(same ? ": only the names of the masters differ" : ": %n, max_ttl %x; ours: %o, %y");
+  say("; redlock_adopt() takes it over");
 }
 
 // Which master said what: "10.0.0.12:6379: the connection broke".
-void Sentence::blame(Bytes before) const {
-  if (event.master_err == 0) return;
-  out.raw(before);
-  if (*detail.address != '\0') {
-    out.escaped(bytes_of(detail.address), address_shown);
-    out.raw(event.master_err == REDLOCK_E_FINGERPRINT ? Bytes(" ") : Bytes(": "));
-  }
-  reason(event.master_err);
+void Sentence::blame(const char* before) {
+  if (e_.master_err == 0) return;
+  say(before);
+  if (*d_.address != '\0') say(e_.master_err == REDLOCK_E_FINGERPRINT ? "%a " : "%a: ");
+  reason(e_.master_err);
 }
 
 // ---- what an acquire waits for ------------------------------------------------------------------------------------
 
-void Sentence::guarded() const {
-  if (detail.watched != 0) {
-    share("", detail.watched);
-    out.raw(detail.watched == 1 ? Bytes(" is new and watched") : Bytes(" are new and watched"));
-  } else {
-    text_of(REDLOCK_E_GUARD);
-  }
-  if (event.guard_ms > 0) {
-    time(": ", event.guard_ms, true);
-    out.raw(" to go");
-  }
-  out.raw("; redlock_commission() skips it");
-}
-
-void Sentence::held() const {
-  if (event.refused == 0) {
-    out.raw("another acquire of this client comes first");
-    return;
-  }
-  out.raw("held by ");
-  if (*detail.holder != '\0') {
-    out.raw(Bytes(detail.holder, strnlen(detail.holder, holder_shown)));
-  } else {
-    out.raw("somebody else");
-  }
-  share(" on ", event.refused);
-  if (detail.to_go_ms <= 0) return;
-  time(", ", detail.to_go_ms, true);
-  out.raw(" at most");
-}
-
-void Sentence::too_few() const {
-  if (detail.voting < detail.quorum) {
-    share("", detail.voting);
-    out.raw(detail.voting == 1 ? Bytes(" votes") : Bytes(" vote"));
-    needed();
+void Sentence::too_few() {
+  if (d_.voting < d_.quorum) {
+    say("%v {votes|vote}, %q {is|are} needed");
   } else {
     text_of(REDLOCK_E_NO_QUORUM);
   }
   blame("; ");
 }
 
-void Sentence::cause(int32_t cause) const {
+void Sentence::cause(int32_t cause) {
   switch (cause) {
     case REDLOCK_CAUSE_HELD:
-      return held();
-    case REDLOCK_CAUSE_GUARD:
-      return guarded();
-    case REDLOCK_CAUSE_CHANGE:
-      out.raw("a change of the masters is under way");
+      if (e_.refused == 0) return say("another acquire of this client comes first");
+      say(*d_.holder != '\0' ? "held by %h on %r" : "held by somebody else on %r");
+      if (d_.to_go_ms > 0) say(", %t at most");
       return;
+    case REDLOCK_CAUSE_GUARD:
+      if (d_.watched != 0) {
+        say("%w {is|are} new and watched");
+      } else {
+        text_of(REDLOCK_E_GUARD);
+      }
+      if (e_.guard_ms > 0) say(": %g to go");
+      return say("; redlock_commission() skips it");
+    case REDLOCK_CAUSE_CHANGE:
+      return say("a change of the masters is under way");
     case REDLOCK_CAUSE_NEVER:
-      if (event.master_err == REDLOCK_E_FINGERPRINT) return blame("");
-      return too_few();
+      return e_.master_err == REDLOCK_E_FINGERPRINT ? blame("") : too_few();
     case REDLOCK_CAUSE_TOO_FEW:
       return too_few();
     default:
-      out.raw("not told what for");
+      say("not told what for");
   }
 }
 
@@ -170,86 +178,65 @@ int32_t cause_of(int err) {
                                       : REDLOCK_CAUSE_NONE;
 }
 
-void Sentence::failed() const {
-  const int32_t by_error = cause_of(event.err);
-  const int32_t told = event.cause != REDLOCK_CAUSE_NONE ? event.cause : by_error;
-  const bool in_time = event.err == REDLOCK_E_TIMEOUT && told != REDLOCK_CAUSE_NONE;
-  out.raw(in_time ? Bytes("not acquired in time: ") : Bytes("not acquired: "));
+void Sentence::failed() {
+  const int32_t by_error = cause_of(e_.err);
+  const int32_t told = e_.cause != REDLOCK_CAUSE_NONE ? e_.cause : by_error;
+  const bool in_time = e_.err == REDLOCK_E_TIMEOUT && told != REDLOCK_CAUSE_NONE;
+  say(in_time ? "not acquired in time: " : "not acquired: ");
   if (in_time || by_error != REDLOCK_CAUSE_NONE) return cause(told);
-  text_of(event.err);
+  text_of(e_.err);
   blame("; ");
-}
-
-void Sentence::at_risk() const {
-  out.raw("not extended: ");
-  text_of(event.err);
-  blame("; ");
-  time("; ", event.validity_ms, false);
-  out.raw(" of validity left");
 }
 
 // The votes are those of the last round, which is decided before all masters have answered.
-void Sentence::lost() const {
-  out.raw("lost: ");
-  if (event.failed + event.refused == 0) return text_of(REDLOCK_E_LOST);
-  if (event.refused != 0) {
-    share("", event.refused);
-    out.raw(event.refused == 1 ? Bytes(" has lost the key") : Bytes(" have lost the key"));
-  }
-  if (event.failed == 0) return;
-  share(event.refused != 0 ? Bytes("; ") : Bytes(), event.failed);
-  out.raw(" could not extend it");
+void Sentence::lost() {
+  say("lost: ");
+  if (e_.failed + e_.refused == 0) return text_of(REDLOCK_E_LOST);
+  if (e_.refused != 0) say("%r {has|have} lost the key");
+  if (e_.failed == 0) return;
+  say(e_.refused != 0 ? "; %f could not extend it" : "%f could not extend it");
   blame("; ");
 }
 
-void Sentence::master() const {
-  if (*detail.name == '\0') {
-    out.raw("master ").number(event.master);
+void Sentence::master() {
+  if (*d_.name == '\0') {
+    out_.raw("master ").number(e_.master);
   } else {
-    out.escaped(bytes_of(detail.name), name_shown);
-    if (strcmp(detail.name, detail.address) != 0) out.raw(" ").escaped(bytes_of(detail.address), address_shown);
+    out_.escaped(bytes_of(d_.name), name_shown);
+    if (strcmp(d_.name, d_.address) != 0) say(" %a");
   }
-  out.raw(": ").raw(state_name(event.state));
-  if (event.err != 0) {
-    out.raw(": ");
-    reason(event.err);
+  out_.raw(": ").raw(state_name(e_.state));
+  if (e_.err != 0) {
+    say(": ");
+    reason(e_.err);
   }
-  if (event.guard_ms <= 0) return;
-  time("; ", event.guard_ms, true);
-  out.raw(" to go");
+  if (e_.guard_ms > 0) say("; %g to go");
 }
 
-void Sentence::closed() const {
-  out.raw("closed");
-  if (event.failed == 0) return;
-  count("; ", event.failed, "delete");
-  out.raw(event.failed == 1 ? Bytes(" was not answered") : Bytes(" were not answered"));
-}
-
-void Sentence::write() const {
-  switch (event.type) {
+void Sentence::write() {
+  switch (e_.type) {
     case REDLOCK_EV_ACQUIRED:
-    case REDLOCK_EV_RENEWED:
-      time(event.type == REDLOCK_EV_ACQUIRED ? Bytes("acquired, ") : Bytes("extended, "), event.validity_ms, false);
-      out.raw(" of validity");
-      break;
+      return say("acquired, %l of validity");
     case REDLOCK_EV_FAILED:
       return failed();
+    case REDLOCK_EV_RENEWED:
+      return say("extended, %l of validity");
     case REDLOCK_EV_AT_RISK:
-      return at_risk();
+      say("not extended: %s");
+      blame("; ");
+      return say("; %l of validity left");
     case REDLOCK_EV_LOST:
       return lost();
     case REDLOCK_EV_RELEASED:
-      out.raw("released");
-      break;
+      return say("released");
     case REDLOCK_EV_MASTER:
       return master();
     case REDLOCK_EV_CLOSED:
-      return closed();
+      return say(e_.failed == 0 ? "closed" : "closed; %d {delete was|deletes were} not answered");
     case REDLOCK_EV_WAITING:
-      return cause(event.cause);
+      return cause(e_.cause);
     default:
-      out.raw("an event of a later version");
+      say("an event of a later version");
   }
 }
 
@@ -268,7 +255,7 @@ extern "C" size_t redlock_describe(const redlock_event_t* event, char* buf, size
   const size_t room = size <= REDLOCK_TEXT_MAX ? size : REDLOCK_TEXT_MAX + 1;
   redlock::TextWriter out(buf, room);
   if (event != nullptr) {
-    redlock::Sentence{out, *event, event->detail != nullptr ? *event->detail : redlock::no_detail}.write();
+    redlock::Sentence(out, *event, event->detail != nullptr ? *event->detail : redlock::no_detail).write();
   }
   if (!out.fits() && room > 0) redlock::end_in_dots(buf, room);
   return out.needed() - 1 < REDLOCK_TEXT_MAX ? out.needed() - 1 : REDLOCK_TEXT_MAX;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "config/report.hpp"
+#include "run/detail.hpp"
 #include "run/instance.hpp"
 
 using redlock::Entry;
@@ -31,7 +32,7 @@ void fill_master_status(const redlock_t* rl, uint32_t index, redlock_master_stat
   rl->client.master_status(index, out, now);
   const redlock::MasterSettings& master = rl->client.settings().master[index];
   redlock::TextWriter(out.name, sizeof out.name).raw(master.name);
-  redlock::TextWriter(out.address, sizeof out.address).raw(redlock::bytes_of(rl->client.address(index)));
+  redlock::write_address(master, out.address);
 }
 
 }  // namespace

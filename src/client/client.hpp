@@ -35,11 +35,11 @@ class Client {
     uint16_t slot;  // no_slot: not about a lock
   };
 
-  // What events of some types tell beside their numbers, with the strings that are made for it. Lies on the stack of the
-  // delivery.
+  // What only the client knows of an event about a lock (run/detail).
   struct Detail {
-    redlock_detail_t detail;
-    char holder[REDLOCK_HOLDER_MAX + 1];
+    MasterIndex master;     // that master_err is about; Settings::masters: none
+    const Holder* holder;   // the answer of a master; nullptr: none
+    int64_t to_go_ms;       // as in redlock_detail_t
   };
 
   // Bytes of memory that a client of these settings needs besides the object itself. `memory` must be aligned for
@@ -87,8 +87,7 @@ class Client {
   unsigned events() const;
   bool next_event(Event& out, Instant now);
   static bool is_detailed(int type) { return (detailed_types >> type & 1u) != 0; }
-  // Before the callback, for an event that is detailed: `out` is what the event points to.
-  [[gnu::noinline]] void detail(Event& event, Detail& out) const;
+  Detail detail(const Event& event) const;  // at the delivery, of an event about a lock
   void delivered(const Event& event);
   Instant deadline() const { return deadline_; }
   bool is_closed() const;  // close() was called and every connection is gone
@@ -115,10 +114,6 @@ class Client {
   // ---- status -----------------------------------------------------------------------------------------------------
   const Settings& settings() const { return settings_; }
   const Session& session(MasterIndex m) const { return sessions_[m]; }
-  // "10.0.0.11:6379", "[fd00::1]:6379", "/run/redis.sock". The settings' host lies within this text.
-  const char* address(MasterIndex m) const {
-    return settings_.master[m].host.data - (settings_.master[m].is_ipv6() ? 1 : 0);
-  }
   const Claims& claims() const { return claims_; }
   Instant lock_deadline(uint16_t slot) const { return machine_.deadline(table_[slot]); }
   void status(redlock_status_t& out) const { status(out, now_); }
@@ -183,21 +178,18 @@ class Client {
   void wake_waiters(MasterIndex m, Instant now);
   void watch(Lock& lock, Instant now);
   void send_looks(Instant now);
-  bool look(Lock& lock, MasterIndex m, Instant now);
+  bool look(Lock& lock, MasterIndex m, bool holder, Instant now);
   void look_behind(Lock& lock, MasterIndex m, Instant now);
   void changed(MasterIndex m, Bytes resource, Instant now);
   void change(Lock& lock, MasterIndex m, Instant now);
 
   // holder.cpp
-  bool is_holder_of(const Lock& lock) const;
-  bool holder_is_taken(const Lock& lock) const;
-  bool ask_holder(const Lock& lock, Instant now);
+  bool want_holder(const Lock& lock, Instant now);
+  void ask_holder(Instant now);
+  // The slot of the lock that asked.
+  unsigned place_of_holder() const { return static_cast<uint16_t>(holder_.lock - 1); }
   void holder_answered(const Reply& reply);
   void tell_kept_back();
-
-  // detail.cpp
-  void detail_master(MasterIndex m, int err, redlock_detail_t& out) const;
-  void detail_lock(const Event& event, Detail& out) const;
 
   // guarding.cpp
   Instant guarded_until() const;

@@ -3,7 +3,6 @@
 // The client's memory. The settings determine the size of one block, and the block is cut into arrays.
 #include <new>
 
-#include "base/digits.hpp"
 #include "client/client.hpp"
 #include "lock/quorum.hpp"
 #include "master/guard.hpp"
@@ -32,25 +31,6 @@ struct Client::Layout {
     char* at = cut<char>(text.size);
     if (at != nullptr && text.size != 0) memcpy(at, text.data, text.size);
     return Bytes(at, text.size);
-  }
-
-  // With a NUL behind it, for events.
-  Bytes copy_terminated(Bytes text) {
-    const Bytes out = copy(text);
-    if (char* at = cut<char>(1)) *at = '\0';
-    return out;
-  }
-
-  // The host, within the address as it is shown (Client::address).
-  Bytes host(const MasterSettings& master) {
-    if (master.is_ipv6()) copy("[");
-    if (master.unix_socket) return copy_terminated(master.host);
-    const Bytes out = copy(master.host);
-    if (master.is_ipv6()) copy("]");
-    char digits[20];
-    copy(":");
-    copy_terminated(to_decimal(master.port, digits));
-    return out;
   }
 
   // The pool is refilled when it is less than half full. One half is enough for a new value for every lock, so one turn
@@ -104,8 +84,8 @@ size_t Client::memory_size(const Settings& s) {
   layout.cut<Session>(s.masters);
   for (MasterIndex m = 0; m < s.masters; ++m) {
     layout.session(s);
-    layout.copy_terminated(s.master[m].name);
-    layout.host(s.master[m]);
+    layout.copy(s.master[m].name);
+    layout.copy(s.master[m].host);
     layout.copy(s.master[m].user);
     layout.copy(s.master[m].password);
   }
@@ -147,8 +127,8 @@ Client::Client(const Settings& settings, void* memory) : settings_(settings), fl
     parts[m] = layout.session(settings);
     parts[m].calls = &called_;
     parts[m].news = &news_;
-    master.name = layout.copy_terminated(master.name);
-    master.host = layout.host(master);
+    master.name = layout.copy(master.name);
+    master.host = layout.copy(master.host);
     master.user = layout.copy(master.user);
     master.password = layout.copy(master.password);
   }

@@ -162,12 +162,12 @@ void Client::carry_out(Lock& lock, Action action, Instant now) {
       break;
     case Action::drop:
       end_claim(lock, true, now);
-      if (lock.options.wants_holder && ask_holder(lock, now)) return;
+      if (lock.options.wants_holder && want_holder(lock, now)) return;
       break;
     case Action::watch:
       end_claim(lock, true, now);
       watch(lock, now);
-      if (lock.options.wants_holder) ask_holder(lock, now);
+      if (lock.options.wants_holder) want_holder(lock, now);
       break;
     case Action::release:
       end_claim(lock, false, now);

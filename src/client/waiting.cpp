@@ -45,21 +45,23 @@ void Client::send_looks(Instant now) {
       const bool votes = sessions_[m].votes();
       if (!votes || !sessions_[m].tracked()) {
         machine_.look_away(lock, m, votes, now);
-      } else if (!look(lock, m, now)) {
+      } else if (!look(lock, m, false, now)) {
         looks_ = true;
       }
     }
     plan(lock);
   }
+  if (holder_.wanted) ask_holder(now);
 }
 
-// Leaves room for deletes and rounds; looks are optional.
-bool Client::look(Lock& lock, MasterIndex m, Instant now) {
+// Leaves room for deletes and rounds; looks are optional. holder: asks for the name of the holder instead.
+bool Client::look(Lock& lock, MasterIndex m, bool holder, Instant now) {
   Session& session = sessions_[m];
-  const Command read = Command::look(session.space(), settings_.key_prefix, lock.names);
+  const Command read = holder ? Command::holder(session.space(), settings_.key_prefix, lock.names)
+                              : Command::look(session.space(), settings_.key_prefix, lock.names);
   if (!session.room(read, claims_.reserved(m) + 2 + Command::look_requests)) return false;
-  session.look(table_.index(lock), static_cast<uint32_t>(lock.generation), read, now);
-  machine_.look_sent(lock, m, now);
+  session.look(table_.index(lock), static_cast<uint32_t>(lock.generation), read, holder, now);
+  if (!holder) machine_.look_sent(lock, m, now);
   soon(session.deadline());
   return true;
 }
@@ -67,7 +69,7 @@ bool Client::look(Lock& lock, MasterIndex m, Instant now) {
 // Sends a look behind the SET of a retry, in the same write. If the SET is refused, the look tells for how long.
 void Client::look_behind(Lock& lock, MasterIndex m, Instant now) {
   if (!settings_.wakeups || lock.wait.last_cause != REDLOCK_E_LOCKED || !sessions_[m].tracked()) return;
-  look(lock, m, now);
+  look(lock, m, false, now);
 }
 
 void Client::changed(MasterIndex m, Bytes resource, Instant now) {

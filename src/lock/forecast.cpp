@@ -11,7 +11,7 @@ constexpr int64_t ttl_believed_ms = int64_t{REDLOCK_MAX_TTL_MS_MAX} * 2;
 }  // namespace
 
 void Forecast::reset() {
-  look_ = looked_ = plain_ = dated_ = {};
+  look_ = looked_ = plain_ = {};
   waits_ = false;
   ration_ = 0;
   ration_until_ = Instant();
@@ -20,7 +20,7 @@ void Forecast::reset() {
 
 void Forecast::round_begins() {
   waits_ = false;
-  look_ = looked_ = plain_ = dated_ = {};
+  look_ = looked_ = plain_ = {};
 }
 
 void Forecast::wait(Masters votes, Masters tracked, Masters refused, Instant poll_at) {
@@ -31,7 +31,6 @@ void Forecast::wait(Masters votes, Masters tracked, Masters refused, Instant pol
     if ((known & tracked).has(m)) continue;
     free_at_[m] = (votes - tracked).has(m) ? poll_at : Instant::never();
   }
-  dated_ &= known & tracked;
   look_ = (votes & tracked) - known;
   plain_ = votes - tracked;
 }
@@ -45,13 +44,11 @@ void Forecast::look_sent(MasterIndex m) {
 
 void Forecast::looked(MasterIndex m, int64_t ttl, Instant now, Instant poll_at) {
   if (unanswered_[m] == 0 || --unanswered_[m] != 0 || plain_.has(m)) return;
-  dated_.add(m);
   if (ttl == ttl_gone) {
     free_at_[m] = now;
   } else if (ttl >= 0) {
     free_at_[m] = now + Duration::ms(ttl < ttl_believed_ms ? ttl : ttl_believed_ms) + server_rounding;
   } else {
-    dated_.remove(m);
     free_at_[m] = ttl == ttl_none ? Instant::never() : poll_at;
   }
 }
@@ -83,7 +80,6 @@ void Forecast::back(MasterIndex m, bool tracked, Instant poll_at) {
     look_.add(m);
   } else {
     plain_.add(m);
-    dated_.remove(m);
     free_at_[m] = poll_at;
   }
 }
@@ -97,15 +93,7 @@ void Forecast::forget(MasterIndex m) {
   looked_.remove(m);
   look_.remove(m);
   plain_.remove(m);
-  dated_.remove(m);
   free_at_[m] = Instant::never();
-}
-
-Instant Forecast::held_until() const {
-  for (MasterIndex m = 0; m < masters_; ++m) {
-    if (free_at_[m] != Instant::never() && !dated_.has(m)) return Instant::never();
-  }
-  return waits_ ? quorum_at() : Instant::never();
 }
 
 }  // namespace redlock

@@ -91,8 +91,6 @@ class Forecast {
   // This master cannot be looked at: no vote, no tracking, or no ration. The key counts as free from free_at on.
   void look_away(MasterIndex m, Instant free_at);
   Instant quorum_at() const { return quorum_free_at(free_at_, masters_, quorum_of(masters_)); }
-  // The same for a person: never() unless only ttls that masters told say so, and not the plain timer.
-  Instant held_until() const;
 
  private:
   void forget(MasterIndex m);
@@ -103,7 +101,6 @@ class Forecast {
   Masters look_;
   Masters plain_;   // left to the plain timer until the next round; pushes of these masters do not count
   Masters looked_;  // masters that were read behind this round's SET, and whose key has not changed since
-  Masters dated_;   // masters whose instant follows from a ttl; the others have never(), or the plain timer's
   bool waits_ = false;
   uint8_t masters_ = 0;
   uint8_t unanswered_[REDLOCK_MASTERS_MAX] = {};

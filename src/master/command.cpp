@@ -123,16 +123,13 @@ Command Command::sealed(Space space, Op op, const Subject& s, const Sealed& stat
   return c;
 }
 
-// Several names are read by a script, so that there is one answer. The script is always sent as text, since nobody
-// repeats a look after NOSCRIPT.
-Command Command::look(Space space, Bytes key_prefix, const Names& names) {
+// One name by the command that `begin` begins. Several names are read by a script, so that there is one answer. The
+// script is always sent as text, since nobody repeats a look after NOSCRIPT.
+Command Command::read_keys(Space space, Bytes begin, Bytes key_prefix, const Names& names, unsigned n) {
   Command c(space);
   resp::Writer out(space.data, space.size);
-  const unsigned n = names.count();
-  out.raw(caching());
-  if (n == 1) {
-    out.array(2).bulk("PTTL");
-  } else {
+  out.raw(begin);
+  if (n != 1) {
     out.array(3 + n);
     c.write_script(out, look_script, false);
     out.number(n);
@@ -142,12 +139,11 @@ Command Command::look(Space space, Bytes key_prefix, const Names& names) {
   return c;
 }
 
-Command Command::holder(Space space, Bytes key_prefix, Bytes name) {
-  Command c(space);
-  resp::Writer out(space.data, space.size);
-  out.array(2).bulk("GET").bulk(key_prefix, name);
-  c.finish(out);
-  return c;
+Command Command::look(Space space, Bytes key_prefix, const Names& names) {
+  static constexpr char one[] = "*3\r\n$6\r\nCLIENT\r\n$7\r\nCACHING\r\n$3\r\nyes\r\n*2\r\n$4\r\nPTTL\r\n";
+  static_assert(sizeof one > caching().size);
+  const unsigned n = names.count();
+  return read_keys(space, n == 1 ? Bytes(one) : caching(), key_prefix, names, n);
 }
 
 namespace {
@@ -234,24 +230,26 @@ Meaning meaning(Op op, const resp::Item& item) {
   return {Answer::error, REDLOCK_E_PROTOCOL};
 }
 
+namespace {
+
+bool is_digit_of_ours(char c) { return is_digit(c) || (c >= 'a' && c <= 'f'); }
+
+}  // namespace
+
 // A value lets anybody delete its key, so nothing of a foreign value may leave this function, and of ours only the name.
-Meaning holder_meaning(const resp::Item& item, Bytes& name) {
-  using resp::Type;
+Answer holder_in(const resp::Item& item, Bytes& name) {
   constexpr size_t hex_size = 2 * REDLOCK_VALUE_RANDOM;
-  if (item.type == Type::null) return {Answer::error, 0};
-  if (item.type == Type::error) {
-    const int error = classify_error(item.text);
-    return {error == REDLOCK_E_WRONGTYPE ? Answer::no : Answer::error, error};
+  const Bytes value = item.text;
+  if (item.type != resp::Type::string) {
+    const bool other = item.type == resp::Type::error && classify_error(value) == REDLOCK_E_WRONGTYPE;
+    return other ? Answer::no : Answer::error;
   }
-  if (item.type != Type::string) return {Answer::error, REDLOCK_E_PROTOCOL};
-  if (item.part || item.text.size <= hex_size || item.text.size > REDLOCK_VALUE_MAX) return {Answer::no, 0};
-  const char* const value = item.text.data;
-  for (size_t i = 0; i < hex_size; ++i) {
-    if (!is_digit(value[i]) && (value[i] < 'a' || value[i] > 'f')) return {Answer::no, 0};
-  }
-  if (value[hex_size] != ':') return {Answer::no, 0};
-  name = Bytes(value + hex_size + 1, item.text.size - hex_size - 1);
-  return {Answer::yes, 0};
+  size_t digits = 0;
+  while (digits < value.size && is_digit_of_ours(value.data[digits])) ++digits;
+  const bool ours = digits == hex_size && digits < value.size && value.data[digits] == ':';
+  if (!ours || item.part || value.size > REDLOCK_VALUE_MAX) return Answer::no;
+  name = Bytes(value.data + digits + 1, value.size - digits - 1);
+  return Answer::yes;
 }
 
 }  // namespace redlock

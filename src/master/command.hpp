@@ -50,8 +50,10 @@ class Command {
   // Two requests: register the keys that are read next, and read how long it is until all of them are gone.
   static Command look(Space space, Bytes key_prefix, const Names& names);
   static constexpr unsigned look_requests = 2;
-  // Reads the value of a key, for the name of the holder.
-  static Command holder(Space space, Bytes key_prefix, Bytes name);
+  // One request: read the value of the first name's key, for the name of its holder.
+  static Command holder(Space space, Bytes key_prefix, const Names& names) {
+    return read_keys(space, "*2\r\n$3\r\nGET\r\n", key_prefix, names, 1);
+  }
   // Sent ahead of a command: the keys that the command reads are tracked.
   static constexpr Bytes caching() { return "*3\r\n$6\r\nCLIENT\r\n$7\r\nCACHING\r\n$3\r\nyes\r\n"; }
 
@@ -63,6 +65,7 @@ class Command {
 
  private:
   explicit Command(Space space) : text_(space.data) {}
+  static Command read_keys(Space space, Bytes begin, Bytes key_prefix, const Names& names, unsigned n);
   void write_script(resp::Writer& out, const Script& script, bool by_name);
   void finish(const resp::Writer& out);
 
@@ -90,7 +93,7 @@ Meaning meaning(Op op, const resp::Item& item);
 
 // Whose value is this? An item of the reply to Command::holder. yes: a value of this library's, and `name` is the client
 // name in it. no: another value, or part of one. error: no value was told.
-Meaning holder_meaning(const resp::Item& item, Bytes& name);
+Answer holder_in(const resp::Item& item, Bytes& name);
 
 // The first word of an error reply, as enum redlock_err.
 int classify_error(Bytes text);

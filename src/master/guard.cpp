@@ -60,27 +60,18 @@ Bytes write_fingerprint(const Settings& settings, unsigned quorum, char (&text)[
   return out.written();
 }
 
-namespace {
-
-// A number behind these words; 0: there is none, or none that a configuration may have. Removes both from the text.
-uint32_t take_number(Bytes& text, Bytes words) {
-  if (text.size < words.size || Bytes(text.data, words.size) != words) return 0;
-  size_t end = words.size;
-  while (end < text.size && is_digit(text.data[end])) ++end;
-  uint64_t number = 0;
-  if (!parse_decimal(Bytes(text.data + words.size, end - words.size), number)) return 0;
-  text = Bytes(text.data + end, text.size - end);
-  return number <= REDLOCK_MAX_TTL_MS_MAX ? static_cast<uint32_t>(number) : 0;
-}
-
-}  // namespace
-
+// "v1 n=3 q=2 max_ttl_ms=30000 ids=...": the numbers behind the first and the third "=".
 Fingerprint read_fingerprint(Bytes text) {
-  Fingerprint out;
-  out.masters = take_number(text, "v1 n=");
-  take_number(text, " q=");
-  out.max_ttl_ms = take_number(text, " max_ttl_ms=");
-  return out.masters != 0 && out.masters <= REDLOCK_MASTERS_MAX && out.max_ttl_ms != 0 ? out : Fingerprint();
+  uint32_t numbers[5] = {};
+  uint32_t* number = numbers;
+  if (text.size < 5 || Bytes(text.data, 5) != Bytes("v1 n=")) return {};
+  for (size_t i = 4; i < text.size && number != &numbers[4]; ++i) {
+    if (text.data[i] == '=') ++number;
+    if (is_digit(text.data[i])) *number = *number * 10 + static_cast<uint32_t>(text.data[i] - '0');
+    if (*number > REDLOCK_MAX_TTL_MS_MAX) return {};
+  }
+  const bool known = numbers[1] != 0 && numbers[1] <= REDLOCK_MASTERS_MAX && numbers[3] != 0;
+  return known ? Fingerprint{numbers[3], numbers[1]} : Fingerprint();
 }
 
 // ---- the connection -------------------------------------------------------------------------------------------
@@ -150,7 +141,11 @@ void Guard::read(Field field, bool absent, Bytes text) {
   switch (field) {
     case Field::desc:
       desc_ = absent ? Found::absent : text == settings_.fingerprint ? Found::ours : Found::foreign;
-      if (desc_ == Found::foreign) theirs_ = read_fingerprint(text);
+      if (desc_ == Found::foreign) {
+        const Fingerprint theirs = read_fingerprint(text);
+        their_max_ttl_ms_ = theirs.max_ttl_ms;
+        their_masters_ = static_cast<uint8_t>(theirs.masters);
+      }
       break;
     case Field::q:
       has_q_ = !absent && text.size == id_size;

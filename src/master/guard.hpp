@@ -102,7 +102,9 @@ class Guard {
   Bytes desc() const { return desc_ == Found::ours ? settings_.fingerprint : Bytes(); }  // as read, unless foreign
   bool sealed() const { return sealed_; }
   // The other configuration that the record names, with the reason FINGERPRINT; nothing if its desc could not be read.
-  Fingerprint theirs() const { return reason_ == REDLOCK_E_FINGERPRINT ? theirs_ : Fingerprint(); }
+  Fingerprint theirs() const {
+    return reason_ == REDLOCK_E_FINGERPRINT ? Fingerprint{their_max_ttl_ms_, their_masters_} : Fingerprint();
+  }
 
   // ---- the connection
   void connected();
@@ -157,11 +159,11 @@ class Guard {
   Instant distrust_until_ = Instant::from_ns(INT64_MIN);
   Instant commission_until_ = Instant::from_ns(INT64_MIN);
   uint64_t evicted_keys_ = 0;
-  Fingerprint theirs_;        // of the last record that was foreign
   int64_t visit_ms_ = -1;     // CLOCK_BOOTTIME that an earlier visit to this state has left; -1: none
   uint32_t asked_ = 0;        // readings
   uint32_t answered_ = 0;
   uint32_t counts_from_ = 0;  // older readings say nothing any more
+  uint32_t their_max_ttl_ms_ = 0;  // of the last record that was foreign
   int16_t reason_ = 0;        // judge() writes it, and nothing else
   int16_t server_fault_ = 0;  // as the whole INFO tells it
   int16_t role_fault_ = 0;    // as a reading's INFO tells it
@@ -170,6 +172,7 @@ class Guard {
   int16_t write_error_ = 0;   // of the last write to the record
   bool write_later_ = false;  // that write has just failed
   Found desc_ = Found::absent;
+  uint8_t their_masters_ = 0;
   bool identified_ = false;
   bool has_replid_ = false;
   bool has_q_ = false;

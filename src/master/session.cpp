@@ -136,19 +136,12 @@ bool Session::take_changed() {
 
 // ---- requests -------------------------------------------------------------------------------------------------
 
-void Session::look(uint16_t who, uint32_t number, const Command& command, Instant now) {
+void Session::look(uint16_t who, uint32_t number, const Command& command, bool holder, Instant now) {
   REDLOCK_ASSERT(connected() && room(command, Command::look_requests));
   out_.tx.take(command.head());
   if (command.script() != nullptr) out_.append_script(command);
-  out_.fifo.push({now, 0, 0, Request::look_caching});
-  out_.fifo.push({now, number, who, Request::look});
-  check();
-}
-
-void Session::ask_holder(uint16_t who, uint32_t number, const Command& command, Instant now) {
-  REDLOCK_ASSERT(connected() && room(command, 1));
-  out_.tx.take(command.head());
-  out_.fifo.push({now, number, who, Request::holder});
+  if (!holder) out_.fifo.push({now, 0, 0, Request::look_caching});
+  out_.fifo.push({now, number, who, static_cast<uint16_t>(holder ? Request::holder : Request::look)});
   check();
 }
 
@@ -214,10 +207,8 @@ bool Session::handle(const resp::Item& item, Instant now, Reply& out) {
   bool for_client = false;
   if (Request::is_about_claim(request.kind)) {
     for_client = handle_claim(request, item, now, out);
-  } else if (request.kind == Request::look) {
+  } else if (request.kind == Request::look || request.kind == Request::holder) {
     for_client = handle_look(request, item, out);
-  } else if (request.kind == Request::holder) {
-    for_client = handle_holder(request, item, out);
   } else if (const int reason = handle_own(request, item, now)) {
     fail(reason);
   }
@@ -287,6 +278,26 @@ bool Session::handle_claim(const Request& request, const resp::Item& item, Insta
   if (op != Op::release && out.meaning.answer == Answer::yes && !guard().admitted()) {
     out.meaning = {Answer::error, guard().reason()};  // granted by a state that is not known
   }
+  return true;
+}
+
+// A look, or the question for the holder.
+bool Session::handle_look(const Request& request, const resp::Item& item, Reply& out) {
+  using resp::Type;
+  const bool holder = request.kind == Request::holder;
+  const bool expected = holder ? item.type == Type::string || item.type == Type::null
+                               : item.type == Type::integer && item.integer >= -2;
+  const bool error = item.type == Type::error;
+  if (!error && !expected) {
+    fail(REDLOCK_E_PROTOCOL);
+    return false;
+  }
+  out = {};
+  out.kind = holder ? Reply::Kind::holder_read : Reply::Kind::ttl_read;
+  out.claim = request.claim;
+  out.round = request.round;
+  if (holder) out.meaning.answer = holder_in(item, out.key);
+  out.ttl = error || !tracked() ? -3 : item.integer;
   return true;
 }
 

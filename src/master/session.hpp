@@ -29,7 +29,7 @@ struct Reply {
   enum class Kind : uint8_t {
     answer,       // about a claim
     ttl_read,     // how long the keys will live, as PTTL tells it; -3: an error, or no change will be told
-    holder_read,  // whose value the key has (holder_meaning); `key` is the client name. Each part of a value says so
+    holder_read,  // whose value the key has (holder_in); `key` is the client name. Each part of a value says so
     key_changed,  // unasked: this key is worth another look, and no longer tracked
     all_changed,  // unasked: every key is, and none is tracked any more
   };
@@ -130,9 +130,8 @@ class Session {
   void track_next(Instant now);
   unsigned extend_requests() const { return tracked() ? 2 : 1; }
   // Ask for how long keys will live, and to be told when one changes; `who` and `number` come back with the answer.
-  void look(uint16_t who, uint32_t number, const Command& command, Instant now);
-  // Ask whose value a key has; `who` and `number` come back with the answer.
-  void ask_holder(uint16_t who, uint32_t number, const Command& command, Instant now);
+  // holder: ask whose value a key has instead.
+  void look(uint16_t who, uint32_t number, const Command& command, bool holder, Instant now);
   // The state that the guard admitted this master in.
   Sealed sealed() const { return {settings_.meta_key, guard().on() ? guard().seal() : Bytes()}; }
   // Must commands compare that state by themselves? On a connection with tracking, a master without replicas pushes
@@ -211,7 +210,6 @@ class Session {
   bool handle(const resp::Item& item, Instant now, Reply& out);
   int handle_own(const Request& request, const resp::Item& item, Instant now);
   bool handle_look(const Request& request, const resp::Item& item, Reply& out);
-  bool handle_holder(const Request& request, const resp::Item& item, Reply& out);
   bool handle_claim(const Request& request, const resp::Item& item, Instant now, Reply& out);
   void answered(Instant now);
   void compact();

@@ -10,6 +10,7 @@
 #include "config/report.hpp"
 #include "port/posix/boot_id.hpp"
 #include "port/posix/fork_guard.hpp"
+#include "run/detail.hpp"
 #include "run/instance.hpp"
 
 namespace redlock {
@@ -77,15 +78,15 @@ void tell(redlock_t* rl, const redlock_event_t& event, redlock_event_fn callback
 
 void on_event(void* self, Client::Event& event) {
   redlock_t* rl = static_cast<redlock_t*>(self);
-  Client::Detail detail;
-  if (Client::is_detailed(event.event.type)) rl->client.detail(event, detail);
+  Detail detail;
+  if (Client::is_detailed(event.event.type)) fill_detail(rl->client, event, detail);
   tell(rl, event.event, event.callback, event.user);
 }
 
 void on_event_of_thread(void* self, Client::Event& event) {
   redlock_t* rl = static_cast<redlock_t*>(self);
-  Client::Detail detail;
-  if (Client::is_detailed(event.event.type)) rl->client.detail(event, detail);
+  Detail detail;
+  if (Client::is_detailed(event.event.type)) fill_detail(rl->client, event, detail);
   if (event.slot != no_slot) rl->blocked.mark(event.event, rl->client.extend_open(event.slot));
   if (!rl->silent) {
     rl->gate.leave();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Report: how a blocking acquire ended, in a struct of the caller's (redlock_report_t). The struct belongs to the thread
-// that blocks. The client's thread writes into it while that thread stands in the list of blocked threads
+// Report: how a blocking acquire ended, in a struct of the caller's (redlock_report_t). The struct belongs to the
+// thread that blocks. The client's thread writes into it while that thread stands in the list of blocked threads
 // (run/blocked), and at no other time. No more bytes are written than the caller's `size` says.
 //
 // A null report stands for none.

@@ -61,7 +61,7 @@ struct Half {
   size_t size = 0;
 };
 
-void on_event(void*, const Client::Event&) {}
+void on_event(void*, Client::Event&) {}
 void on_closed(void* self) { static_cast<Half*>(self)->open = false; }
 bool is_foreign(void* self) { return forked_since(static_cast<Half*>(self)->generation); }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lock/validity.hpp"
+#include "run/detail.hpp"
 #include "stage_words.hpp"
 
 namespace redlock::test {
@@ -257,8 +258,8 @@ size_t Gateway::fill_random(unsigned char* out, size_t size) {
 }
 
 void Gateway::event(Client::Event& event) {
-  Client::Detail detail;
-  if (Client::is_detailed(event.event.type)) client_->detail(event, detail);
+  Detail detail;
+  if (Client::is_detailed(event.event.type)) fill_detail(*client_, event, detail);
   const auto found = labels_.find(event.event.lock.id);
   const std::string label = found != labels_.end() ? found->second : "";
   told_.push_back({stage_.now_ms(), label, event.event});

@@ -112,7 +112,7 @@ struct Refusal {
 };
 
 inline void look(Fixture& f, uint16_t who) {
-  f.session->look(who, 70u + who, Command::look(test::space(), "a:", "valve"), f.now);
+  f.session->look(who, 70u + who, Command::look(test::space(), "a:", "valve"), false, f.now);
 }
 
 }  // namespace redlock::session_test

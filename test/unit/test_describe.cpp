@@ -156,7 +156,8 @@ TEST(Describe, a_held_lock) {
   EXPECT_EQ(Case(REDLOCK_EV_LOST, REDLOCK_E_LOST).votes(1, 0, 2).blames(REDLOCK_E_DISCONNECTED, "a:1").text(),
             "lost: 2 of 3 masters could not extend it; a:1: " + text_of(REDLOCK_E_DISCONNECTED));
   EXPECT_EQ(Case(REDLOCK_EV_LOST, REDLOCK_E_LOST).votes(1, 1, 1).blames(REDLOCK_E_OOM, "a:1").text(),
-            "lost: 1 of 3 masters has lost the key; 1 of 3 masters could not extend it; a:1: " + text_of(REDLOCK_E_OOM));
+            "lost: 1 of 3 masters has lost the key; 1 of 3 masters could not extend it; a:1: " +
+                text_of(REDLOCK_E_OOM));
   EXPECT_EQ(Case(REDLOCK_EV_LOST, REDLOCK_E_LOST).votes(0, 1, 0).masters(1, 1).text(),
             "lost: 1 of 1 master has lost the key");
   EXPECT_EQ(Case(REDLOCK_EV_LOST, REDLOCK_E_LOST).votes(0, 2, 0).text(false), "lost: 2 masters have lost the key");

@@ -83,9 +83,6 @@ TEST(Detail, addresses_as_people_write_them) {
   EXPECT_TRUE(listener.heard(": pump 127.0.0.1:1: down: " + text_of(REDLOCK_E_CONNECT))) << listener.all();
   EXPECT_TRUE(listener.heard(": m2 [fd00::1]:2: down")) << listener.all();
   EXPECT_TRUE(listener.heard(": m3 /run/redis.sock: down")) << listener.all();
-  EXPECT_STREQ(stage.gateway("a").client().address(0), "127.0.0.1:1");
-  EXPECT_STREQ(stage.gateway("a").client().address(1), "[fd00::1]:2");
-  EXPECT_STREQ(stage.gateway("a").client().address(2), "/run/redis.sock");
 }
 
 TEST(Detail, the_guard_watches_new_masters) {
@@ -143,7 +140,8 @@ TEST(Detail, a_held_lock_that_is_at_risk_and_lost) {
                              text_of(REDLOCK_E_NODE_TIMEOUT)))
       << listener.all();
   stage.advance_ms(1'000);
-  EXPECT_TRUE(listener.heard("bus: lost: 2 of 3 masters could not extend it; 127.0.0.1:1: " + text_of(REDLOCK_E_SUSPECT)))
+  EXPECT_TRUE(listener.heard("bus: lost: 2 of 3 masters could not extend it; 127.0.0.1:1: " +
+                             text_of(REDLOCK_E_SUSPECT)))
       << listener.all();
 }
 

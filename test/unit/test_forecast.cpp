@@ -244,35 +244,5 @@ TEST(Forecast, a_look_that_is_not_to_be) {
   EXPECT_EQ(w.free_at[0], at(77));
 }
 
-// For a person: only what masters told of their keys, never the plain timer.
-TEST(Forecast, until_when_the_key_is_held_is_told_by_ttls_alone) {
-  Waiter w = Waiter::looking();
-  EXPECT_EQ(w.forecast.held_until(), never) << "nothing is known yet";
-  w.looked(0, 700, 10);
-  EXPECT_EQ(w.forecast.held_until(), never) << "one of three";
-  w.looked(1, 900, 10);
-  EXPECT_EQ(w.forecast.held_until(), at(912));
-  w.looked(2, ttl_unknown, 10);
-  EXPECT_EQ(w.forecast.quorum_at(), at(712)) << "counts with the plain timer";
-  EXPECT_EQ(w.forecast.held_until(), never);
-  w.forecast.look_sent(2);
-  EXPECT_EQ(w.forecast.held_until(), at(912));
-  w.forecast.look_away(2, at(60));
-  EXPECT_EQ(w.forecast.held_until(), never);
-  w.forecast.left(2);
-  EXPECT_EQ(w.forecast.held_until(), at(912));
-  w.forecast.back(2, false, at(60));
-  EXPECT_EQ(w.forecast.held_until(), never);
-  w.forecast.round_begins();
-  EXPECT_EQ(w.forecast.held_until(), never) << "the round changes the keys";
-  const Masters all = Masters::all(3);
-  w.forecast.wait(all, Masters::of(0, 1), all, at(50));
-  w.forecast.look_sent(0);
-  w.forecast.look_sent(1);
-  w.looked(0, 700, 10);
-  w.looked(1, 700, 10);
-  EXPECT_EQ(w.forecast.held_until(), never) << "the third one votes, and is polled";
-}
-
 }  // namespace
 }  // namespace redlock

@@ -174,7 +174,7 @@ TEST(Session, a_look_at_several_keys_takes_its_script_along) {
   const Bytes both[] = {"bus", "valve"};
   Names names;
   names.assign(memory, both, 2);
-  f.session->look(5, 75, Command::look(test::space(), "a:", names), f.now);
+  f.session->look(5, 75, Command::look(test::space(), "a:", names), false, f.now);
   EXPECT_EQ(f.session->in_flight(), 2u);
   EXPECT_EQ(f.sent(), command({"CLIENT", "CACHING", "yes"}) +
                           command({"EVAL", test::text_of(look_script), "2", "a:bus", "a:valve"}));
@@ -207,7 +207,7 @@ TEST(Session, what_a_look_may_say) {
 // ---- whose value a key has ------------------------------------------------------------------------------------------
 
 void ask_holder(Fixture& f, uint16_t who) {
-  f.session->ask_holder(who, 70u + who, Command::holder(test::space(), "a:", "valve"), f.now);
+  f.session->look(who, 70u + who, Command::holder(test::space(), "a:", "valve"), true, f.now);
 }
 
 const std::string our_digits = "00112233445566778899aabbccddeeff00112233";
