@@ -91,8 +91,8 @@ const Script& script_of(Op op);
 // What an item of depth 0 means as the reply to a request. PROTOCOL: no master gives such a reply.
 Meaning meaning(Op op, const resp::Item& item);
 
-// Whose value is this? An item of the reply to Command::holder. yes: a value of this library's, and `name` is the client
-// name in it. no: another value, or part of one. error: no value was told.
+// Whose value is this? An item of the reply to Command::holder. yes: a value of this library's, and `name` is the
+// client name in it. no: another value, or part of one. error: no value was told.
 Answer holder_in(const resp::Item& item, Bytes& name);
 
 // The first word of an error reply, as enum redlock_err.

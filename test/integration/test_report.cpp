@@ -48,7 +48,7 @@ TEST(Report, NamesTheHolder) {
   ASSERT_EQ(held.acquire(holder, "bus"), 0);
   EXPECT_EQ(refused.acquire(client, "bus"), REDLOCK_E_LOCKED);
   EXPECT_EQ(refused.report.err, REDLOCK_E_LOCKED);
-  EXPECT_GE(refused.report.refused, 2u);
+  EXPECT_GE(refused.report.refused, 1u);
   EXPECT_STREQ(refused.report.holder, "gw-03");
   EXPECT_EQ(refused.text().rfind("not acquired: held by gw-03 on ", 0), 0u) << refused.text();
   EXPECT_EQ(waited.acquire(client, "bus"), REDLOCK_E_LOCKED);

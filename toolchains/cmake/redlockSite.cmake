@@ -4,7 +4,7 @@
 # and libredlock does not carry it. libredlock.so hides the rooms, so the archive brings copies of their objects.
 # libredlock.a holds the same objects: the linker takes each from the archive that it searches first, and none twice.
 # The functions of redlock.h come from libredlock alone: they make the configurations that this library reads.
-set(redlock_of_c_api "/c_api/(configure|errors|load)\\.cpp")
+set(redlock_of_c_api "/c_api/(configure|describe|errors|load)\\.cpp")
 add_library(redlock_site STATIC
   "${PROJECT_SOURCE_DIR}/src/site/reconfigure.cpp"
   $<TARGET_OBJECTS:redlock_reconfiguration>
