@@ -78,7 +78,8 @@
  *               Thread mode: any thread. The call may wait for a turn of the client's thread, but never for the network
  *               or for a callback. In every mode also inside callbacks.
  *       [any]   Any thread in every mode, also inside callbacks. The call takes no lock and does not wait.
- *       [block] Thread mode only, any thread but the client's own. The call waits for an event.
+ *       [block] Thread mode only, any thread but the client's own. The call waits for an event. In loop and polled mode
+ *               REDLOCK_E_NO_BLOCKING.
  *       [setup] Works on its arguments only. One thread at a time per object.
  *     Call nothing after CLOSED, and nothing once redlock_destroy() has returned: the client is gone then.
  *     In a forked child every call on a client returns REDLOCK_E_FORKED and sends nothing. Do not run the client's loop
@@ -101,32 +102,32 @@
  *
  * Which call may be made where: "yes", or the error that it returns (REDLOCK_E_...).
  *
- *                            loop mode          polled mode        thread   inside a callback, by mode
- *  function                  own      other     own      other     any      loop      polled    thread
- *  ------------------------  -------- --------  -------- --------  -------- --------  --------  --------
- *  redlock_acquire           DEADLOCK THREAD    DEADLOCK THREAD    yes      DEADLOCK  DEADLOCK  DEADLOCK
- *  redlock_extend            DEADLOCK THREAD    DEADLOCK THREAD    yes      DEADLOCK  DEADLOCK  DEADLOCK
- *  redlock_release           DEADLOCK THREAD    DEADLOCK THREAD    yes      DEADLOCK  DEADLOCK  DEADLOCK
- *  redlock_destroy           DEADLOCK THREAD    DEADLOCK THREAD    yes      DEADLOCK  DEADLOCK  DEADLOCK
- *  redlock_acquire_async     yes      THREAD    yes      THREAD    yes      yes       yes       yes
- *  redlock_cancel            yes      THREAD    yes      THREAD    yes      yes       yes       yes
- *  redlock_extend_async      yes      THREAD    yes      THREAD    yes      yes       yes       yes
- *  redlock_release_async     yes      THREAD    yes      THREAD    yes      yes       yes       yes
- *  redlock_fence_init        yes      THREAD    yes      THREAD    yes      yes       yes       yes
- *  redlock_suspended         yes      THREAD    yes      THREAD    yes      yes       yes       yes
- *  redlock_commission        yes      THREAD    yes      THREAD    yes      yes       yes       yes
- *  redlock_commission_master yes      THREAD    yes      THREAD    yes      yes       yes       yes
- *  redlock_status            yes      THREAD    yes      THREAD    yes      yes       yes       yes
- *  redlock_master_status     yes      THREAD    yes      THREAD    yes      yes       yes       yes
- *  redlock_status_json       yes      THREAD    yes      THREAD    yes      yes       yes       yes
- *  redlock_close_async       yes      THREAD    yes      THREAD    NOTSUP   yes       yes       NOTSUP
- *  redlock_process           NOTSUP   NOTSUP    yes      THREAD    NOTSUP   NOTSUP    DEADLOCK  NOTSUP
- *  redlock_timeout_ms        NOTSUP   NOTSUP    yes      THREAD    NOTSUP   NOTSUP    yes       NOTSUP
- *  redlock_fd                NOTSUP   NOTSUP    yes      yes       NOTSUP   NOTSUP    yes       NOTSUP
- *  redlock_check             yes      yes       yes      yes       yes      yes       yes       yes
- *  redlock_validity_ms       yes      yes       yes      yes       yes      yes       yes       yes
- *  redlock_deadline_ns       yes      yes       yes      yes       yes      yes       yes       yes
- *  redlock_fencing_token     yes      yes       yes      yes       yes      yes       yes       yes
+ *                            loop mode               polled mode             thread  inside a callback, by mode
+ *  function                  own         other       own         other       any     loop        polled      thread
+ *  ------------------------- ----------- ----------- ----------- ----------- ------- ----------- ----------- --------
+ *  redlock_acquire           NO_BLOCKING NO_BLOCKING NO_BLOCKING NO_BLOCKING yes     NO_BLOCKING NO_BLOCKING DEADLOCK
+ *  redlock_extend            NO_BLOCKING NO_BLOCKING NO_BLOCKING NO_BLOCKING yes     NO_BLOCKING NO_BLOCKING DEADLOCK
+ *  redlock_release           NO_BLOCKING NO_BLOCKING NO_BLOCKING NO_BLOCKING yes     NO_BLOCKING NO_BLOCKING DEADLOCK
+ *  redlock_destroy           NO_BLOCKING NO_BLOCKING NO_BLOCKING NO_BLOCKING yes     NO_BLOCKING NO_BLOCKING DEADLOCK
+ *  redlock_acquire_async     yes         THREAD      yes         THREAD      yes     yes         yes         yes
+ *  redlock_cancel            yes         THREAD      yes         THREAD      yes     yes         yes         yes
+ *  redlock_extend_async      yes         THREAD      yes         THREAD      yes     yes         yes         yes
+ *  redlock_release_async     yes         THREAD      yes         THREAD      yes     yes         yes         yes
+ *  redlock_fence_init        yes         THREAD      yes         THREAD      yes     yes         yes         yes
+ *  redlock_suspended         yes         THREAD      yes         THREAD      yes     yes         yes         yes
+ *  redlock_commission        yes         THREAD      yes         THREAD      yes     yes         yes         yes
+ *  redlock_commission_master yes         THREAD      yes         THREAD      yes     yes         yes         yes
+ *  redlock_status            yes         THREAD      yes         THREAD      yes     yes         yes         yes
+ *  redlock_master_status     yes         THREAD      yes         THREAD      yes     yes         yes         yes
+ *  redlock_status_json       yes         THREAD      yes         THREAD      yes     yes         yes         yes
+ *  redlock_close_async       yes         THREAD      yes         THREAD      NOTSUP  yes         yes         NOTSUP
+ *  redlock_process           NOTSUP      NOTSUP      yes         THREAD      NOTSUP  NOTSUP      DEADLOCK    NOTSUP
+ *  redlock_timeout_ms        NOTSUP      NOTSUP      yes         THREAD      NOTSUP  NOTSUP      yes         NOTSUP
+ *  redlock_fd                NOTSUP      NOTSUP      yes         yes         NOTSUP  NOTSUP      yes         NOTSUP
+ *  redlock_check             yes         yes         yes         yes         yes     yes         yes         yes
+ *  redlock_validity_ms       yes         yes         yes         yes         yes     yes         yes         yes
+ *  redlock_deadline_ns       yes         yes         yes         yes         yes     yes         yes         yes
+ *  redlock_fencing_token     yes         yes         yes         yes         yes     yes         yes         yes
  *
  *  redlock_create*: any thread; in loop mode the thread that owns the loop; also inside a callback of another client.
  *  redlock_config_* and redlock_memory_size: one thread at a time for each configuration.
@@ -352,8 +353,9 @@ typedef struct redlock_event_s {
   uint32_t master;      /* MASTER: index in the order of the configuration */
   int32_t state;        /* MASTER: enum redlock_master_state */
   uint32_t rounds;      /* acquire rounds so far */
-  int64_t guard_ms;     /* FAILED(GUARD), WAITING for the guard: until the guard will have admitted a quorum. MASTER: until the guard admits
-                         * this master. REDLOCK_GUARD_UNKNOWN: no watch is under way that would end the time. Else 0 */
+  int64_t guard_ms;     /* FAILED(GUARD), WAITING for the guard: until the guard will have admitted a quorum. MASTER:
+                         * until the guard admits this master. REDLOCK_GUARD_UNKNOWN: no watch is under way that would
+                         * end the time. Else 0 */
   uint64_t token;       /* ACQUIRED, RENEWED, AT_RISK: the fencing token; 0: acquired without REDLOCK_F_FENCING */
   uint32_t flags;       /* REDLOCK_EV_F_* */
   int32_t cause;        /* WAITING, FAILED: enum redlock_cause; else 0 */
@@ -522,9 +524,8 @@ REDLOCK_API int redlock_close_async(redlock_t *rl, uint32_t grace_ms);
  * master's host name. When that is over, the thread ends by itself and frees the memory. No other callback begins, not
  * even that of CLOSED. If the client lies in memory of the caller's (_in), this call waits for the callback and the
  * resolver instead.
- * CLOSED: another thread is destroying the client. INVAL: grace_ms. DEADLOCK: inside a callback; or, not in thread
- * mode, on the client's thread. THREAD: not in thread mode. FORKED: the child's copy of the client stays where it
- * is. */
+ * CLOSED: another thread is destroying the client. INVAL: grace_ms. DEADLOCK: inside a callback. NO_BLOCKING: not in
+ * thread mode. FORKED: the child's copy of the client stays where it is. */
 REDLOCK_API int redlock_destroy(redlock_t *rl, uint32_t grace_ms);
 
 /* ---- 6. Locking ----------------------------------------------------------------------------------------------- */
@@ -631,8 +632,8 @@ REDLOCK_API int redlock_release_async(redlock_t *rl, redlock_lock_t lock);
 
 /* The next three calls block: thread mode, from any thread but the client's own. Events are delivered as always. When a
  * call returns, the callback of the event that the call waited for has returned. All three may return:
- * CANCELED: released, canceled or destroyed meanwhile. DEADLOCK: inside a callback; or, not in thread mode, on the
- * client's thread. THREAD: not in thread mode. SYSTEM: no condition variable. */
+ * CANCELED: released, canceled or destroyed meanwhile. DEADLOCK: inside a callback. NO_BLOCKING: not in thread mode.
+ * SYSTEM: no condition variable. */
 
 /* [block] Wait until the resource is acquired, or until wait_ms is over as redlock_acquire_async() counts it. 0: *lock
  * is held. On any error *lock is 0 and nothing is held. The errors are those of redlock_acquire_async() and of FAILED:

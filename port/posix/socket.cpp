@@ -92,10 +92,27 @@ Connecting connect_socket(int fd, const Address& address) {
   return errno == EINPROGRESS ? Connecting::under_way : Connecting::failed;
 }
 
-bool is_connected(int fd) {
+int connect_failed(int system_error) {
+  switch (system_error) {
+    case ECONNREFUSED:
+      return REDLOCK_E_REFUSED;
+    case ETIMEDOUT:
+      return REDLOCK_E_CONNECT_TIMEOUT;
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+    case EHOSTDOWN:
+    case ENETDOWN:
+      return REDLOCK_E_UNREACHABLE;
+    default:
+      return REDLOCK_E_CONNECT;
+  }
+}
+
+int connect_result(int fd) {
   int err = 0;
   socklen_t size = sizeof err;
-  return getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &size) == 0 && err == 0;
+  const bool known = getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &size) == 0;
+  return known && err == 0 ? 0 : connect_failed(err);
 }
 
 void close_socket(int fd, bool polite) {

@@ -29,7 +29,9 @@ void host_text(const MasterSettings& master, char (&out)[host_text_size]);  // e
 int open_socket(const Address& address);  // returns a descriptor with all options set, or -1
 enum class Connecting : uint8_t { failed, under_way, done };
 Connecting connect_socket(int fd, const Address& address);
-bool is_connected(int fd);  // call this when a socket that was under way is writable
+// What an errno of connect() is called: REFUSED, CONNECT_TIMEOUT, UNREACHABLE, else CONNECT.
+int connect_failed(int system_error);
+int connect_result(int fd);  // call this when a socket that was under way is writable; 0: it is connected
 // Resets a connection (linger 0), so that the peer's kernel forgets it as well. polite: bytes that were written may
 // still arrive.
 void close_socket(int fd, bool polite);

@@ -72,7 +72,7 @@ void Connection::open(Instant now) {
   state_ = State::connecting;
   const Connecting how = connect_socket(fd, address_);
   if (how == Connecting::done) return established(now);
-  if (how == Connecting::failed) return close(REDLOCK_E_CONNECT, true, now);
+  if (how == Connecting::failed) return close(connect_failed(errno), true, now);
   if (!watch(UV_WRITABLE)) close(REDLOCK_E_SYSTEM, true, now);
 }
 
@@ -136,7 +136,8 @@ void Connection::on_poll(uv_poll_t* handle, int status, int events) {
   const Driver::Visit visit(driver);
   if (c.state_ == State::connecting) {
     const Instant now = driver.now();
-    if (status < 0 || !is_connected(c.fd_)) return c.close(REDLOCK_E_CONNECT, true, now);
+    const int failed = connect_result(c.fd_);
+    if (failed != 0 || status < 0) return c.close(failed != 0 ? failed : REDLOCK_E_CONNECT, true, now);
     return c.established(now);
   }
   if (status < 0) return c.broken();

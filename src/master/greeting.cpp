@@ -20,7 +20,7 @@ void Greeting::begin(uint32_t nonce, Instant now) {
 void Greeting::send_hello(Instant now) {
   static constexpr auto hello = resp::words<2>("HELLO", "3");
   static constexpr auto hello_auth = resp::words<4>("HELLO", "3", "AUTH");
-  const bool auth = master_.password.size != 0;
+  const bool auth = has_password();
   out_.send(auth ? Bytes(hello_auth) : Bytes(hello), Request::hello, now);
   if (auth) {
     out_.append_reference(master_.user.size != 0 ? master_.user : Bytes("default"));
@@ -120,7 +120,7 @@ int Greeting::handle_hello(const resp::Item& item, Instant now) {
 int Greeting::hello_failed(int error, Instant now) {
   if (error != REDLOCK_E_SERVER && error != REDLOCK_E_NOPERM) return error;
   resp3_ = false;  // the server does not know HELLO, or not version 3
-  if (master_.password.size != 0) {
+  if (has_password()) {
     send_auth(now);
   } else {
     send_rest(now);

@@ -30,6 +30,7 @@ class Greeting {
   void begin(uint32_t nonce, Instant now);
   // One item of the reply to one of the greeting's requests. 0, or the reason to close the connection.
   int handle(unsigned kind, const resp::Item& item, Instant now);
+  bool has_password() const { return master_.password.size != 0; }
   bool is_done() const { return greeted_ && !killing_; }
   bool resp3() const { return resp3_; }
 

@@ -8,6 +8,7 @@ namespace {
 bool is_configuration_fault(int reason) {
   switch (reason) {
     case REDLOCK_E_AUTH:
+    case REDLOCK_E_AUTH_MISSING:
     case REDLOCK_E_NOPERM:
     case REDLOCK_E_ROLE:
     case REDLOCK_E_MODE:
@@ -113,6 +114,7 @@ void Session::close_quietly() {
 
 void Session::fail(int reason) {
   if (wish_ == Wish::close) return;
+  if (reason == REDLOCK_E_AUTH_MISSING && greeting_.has_password()) reason = REDLOCK_E_AUTH;
   reason_ = static_cast<int16_t>(reason);
   wish(Wish::close);
 }
@@ -272,7 +274,7 @@ bool Session::handle_claim(const Request& request, const resp::Item& item, Insta
   if (error == REDLOCK_E_NOSCRIPT) forget_script(op);
   if (op == Op::release && error != REDLOCK_E_NOSCRIPT) note_denied(error == REDLOCK_E_NOPERM);
   // The server's role or login changed since the greeting: reconnect.
-  if (error == REDLOCK_E_READONLY || error == REDLOCK_E_AUTH) fail(error);
+  if (error == REDLOCK_E_READONLY || error == REDLOCK_E_AUTH || error == REDLOCK_E_AUTH_MISSING) fail(error);
   // A script has found another state, or the server is loading another server's data.
   if (error == REDLOCK_E_SEAL || error == REDLOCK_E_LOADING) withdraw(now);
   if (op != Op::release && out.meaning.answer == Answer::yes && !guard().admitted()) {
@@ -310,7 +312,7 @@ Instant Session::on_time(Instant now) {
       if (now >= retry_at_ && !quiet_) wish(Wish::connect);
       break;
     case State::connecting:
-      if (now >= give_up_at_) fail(REDLOCK_E_CONNECT);
+      if (now >= give_up_at_) fail(REDLOCK_E_CONNECT_TIMEOUT);
       break;
     case State::greeting:
       if (now >= give_up_at_) fail(REDLOCK_E_NODE_TIMEOUT);

@@ -124,8 +124,8 @@ int create(redlock_t** out, const redlock_config_t* cfg, const Place& place) {
 int check_blocking(const redlock_t* rl) {
   if (rl == nullptr) return REDLOCK_E_INVAL;
   if (forked(rl)) return REDLOCK_E_FORKED;
-  if (on_own_thread(rl)) return REDLOCK_E_DEADLOCK;
-  return rl->mode == Mode::thread ? 0 : REDLOCK_E_THREAD;
+  if (rl->mode != Mode::thread) return REDLOCK_E_NO_BLOCKING;
+  return on_own_thread(rl) ? REDLOCK_E_DEADLOCK : 0;
 }
 
 // Waits for the answer to a call that the client has accepted. Called inside the gate. budget_ms below 0: for ever.

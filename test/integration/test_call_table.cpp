@@ -3,7 +3,8 @@
 // The table in redlock.h, "which call may be made where", walked row by row: it is read from the header itself, so
 // neither the table nor the library can drift from the other. Each function of a row is called in each place that a
 // column names, and then in forked children. "yes" means that the call is let in: its result is whatever the arguments
-// deserve, but neither THREAD nor DEADLOCK nor NOTSUP nor FORKED.
+// deserve, but neither THREAD nor DEADLOCK nor NO_BLOCKING nor NOTSUP
+// nor FORKED.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -115,6 +116,8 @@ std::string cell_of(int64_t result) {
       return "THREAD";
     case REDLOCK_E_DEADLOCK:
       return "DEADLOCK";
+    case REDLOCK_E_NO_BLOCKING:
+      return "NO_BLOCKING";
     case REDLOCK_E_NOTSUP:
       return "NOTSUP";
     case REDLOCK_E_FORKED:

@@ -12,6 +12,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
@@ -382,6 +383,27 @@ TEST_P(FailingCalls, Socket) {
 TEST_P(FailingCalls, Connect) {
   for (const int error : {ECONNREFUSED, ETIMEDOUT, EACCES, ENETUNREACH, EADDRNOTAVAIL}) fail_each(call_connect, error);
   fail_each(call_connect, ECONNREFUSED, 5);
+}
+
+// Whether the kernel says so at once or later, the master's error says what an operator has to look at.
+TEST(FailingConnects, HaveNames) {
+  constexpr std::pair<int, int> names[] = {{ECONNREFUSED, REDLOCK_E_REFUSED},    {ETIMEDOUT, REDLOCK_E_CONNECT_TIMEOUT},
+                                           {EHOSTUNREACH, REDLOCK_E_UNREACHABLE}, {ENETUNREACH, REDLOCK_E_UNREACHABLE},
+                                           {EHOSTDOWN, REDLOCK_E_UNREACHABLE},    {ENETDOWN, REDLOCK_E_UNREACHABLE},
+                                           {EACCES, REDLOCK_E_CONNECT}};
+  RedisServer master;
+  for (const auto& [error, name] : names) {
+    Loop loop;
+    Fault faults;
+    faults.call = call_connect, faults.error = error, faults.k = 1, faults.times = UINT_MAX - 1;
+    Client client(loop, {master.url()});
+    client.wait_master_err(0, name);
+  }
+  master.kill_hard();
+  Loop loop;
+  Client client(loop, {master.url(), "unix:///nowhere/redis.sock"});
+  client.wait_master_err(0, REDLOCK_E_REFUSED);
+  client.wait_master_err(1, REDLOCK_E_CONNECT);
 }
 
 TEST_P(FailingCalls, Send) {

@@ -35,7 +35,7 @@ TEST(Killed, MinorityFromTheStart) {
   Lock& lock = client.acquire("bus", options(20'000));
   ASSERT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
   EXPECT_EQ(lock.first(REDLOCK_EV_ACQUIRED).granted, 2u);
-  client.wait_master_err(0, REDLOCK_E_CONNECT);
+  client.wait_master_err(0, REDLOCK_E_REFUSED);
   client.release(lock);
   EXPECT_TRUE(loop.run_until([&] { return masters.holders("bus") == 0; }));
 }
@@ -317,7 +317,7 @@ TEST(Refused, WrongPasswordIsNamedAndNeverShown) {
   Lock& lock = client.acquire("bus", options(20'000, 20'000));
   EXPECT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
   client.wait_master_err(3, REDLOCK_E_AUTH);
-  client.wait_master_err(4, REDLOCK_E_AUTH);
+  client.wait_master_err(4, REDLOCK_E_AUTH_MISSING);
   char json[8192];
   size_t size = sizeof json;
   ASSERT_EQ(redlock_status_json(client.get(), json, &size), 0);

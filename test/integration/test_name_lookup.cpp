@@ -145,7 +145,7 @@ TEST(Name, OfAServerThatHasAVoteAlready) {
                                 {"timing.reconnect_min_ms", 2'000},
                                 {"timing.reconnect_max_ms", 2'000}},
                                {}});
-  client.wait_master_err(1, REDLOCK_E_CONNECT);
+  client.wait_master_err(1, REDLOCK_E_REFUSED);
   server.restart();
   resolver.silence(false);
   uint32_t most = 0;
@@ -164,7 +164,7 @@ TEST(LateAnswer, IsOfNoUseAndTheNextOneIs) {
   resolver.set("master.test", {"127.0.0.1"});
   resolver.silence(true);
   Client client(loop, by_name(master, 200));
-  client.wait_master_err(0, REDLOCK_E_CONNECT);
+  client.wait_master_err(0, REDLOCK_E_CONNECT_TIMEOUT);
   resolver.silence(false);
   client.wait_up(1);
   EXPECT_GE(resolver.asked(), 2);

@@ -165,14 +165,14 @@ TEST(Reconfigure, TooFewMastersWriteNothing) {
   EXPECT_EQ(reconfigure(before, after, report), REDLOCK_E_NO_QUORUM);
   EXPECT_EQ(report.written, REDLOCK_WRITTEN_NOTHING);
   EXPECT_EQ(report.old_err[0], 0);
-  EXPECT_EQ(report.old_err[1], REDLOCK_E_CONNECT);
+  EXPECT_EQ(report.old_err[1], REDLOCK_E_REFUSED);
   EXPECT_EQ(report.new_err[0], 0);
   servers[1].restart();
   servers[3].kill_hard();
   servers[4].kill_hard();
   EXPECT_EQ(reconfigure(before, after, report), REDLOCK_E_NO_QUORUM);
   EXPECT_EQ(report.written, REDLOCK_WRITTEN_NOTHING);
-  EXPECT_EQ(report.new_err[1], REDLOCK_E_CONNECT);
+  EXPECT_EQ(report.new_err[1], REDLOCK_E_REFUSED);
   EXPECT_EQ(servers.field(0, "desc"), desc);
   EXPECT_EQ(servers.field(0, "q"), q);
   EXPECT_FALSE(servers[1].exists("redlock::meta"));
@@ -187,7 +187,7 @@ TEST(Reconfigure, ARepeatedCallFinishes) {
   Report report;
   EXPECT_EQ(reconfigure(before, after, report), 1);
   EXPECT_EQ(report.written, REDLOCK_WRITTEN_BOTH);
-  EXPECT_EQ(report.new_err[2], REDLOCK_E_CONNECT);
+  EXPECT_EQ(report.new_err[2], REDLOCK_E_REFUSED);
   Loop loop;
   Client client(loop, after);
   client.wait_up(2);

@@ -190,7 +190,7 @@ TEST(Command, error_words) {
                                             {"BUSY", REDLOCK_E_SCRIPT_BUSY},
                                             {"MISCONF", REDLOCK_E_MISCONF},
                                             {"NOREPLICAS", REDLOCK_E_NOREPLICAS},
-                                            {"NOAUTH", REDLOCK_E_AUTH},
+                                            {"NOAUTH", REDLOCK_E_AUTH_MISSING},
                                             {"WRONGPASS", REDLOCK_E_AUTH},
                                             {"NOPERM", REDLOCK_E_NOPERM},
                                             {"DENIED", REDLOCK_E_DENIED},

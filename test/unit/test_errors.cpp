@@ -81,6 +81,11 @@ constexpr Frozen frozen[] = {
     {-10, "REDLOCK_E_FENCED"},
     {-11, "REDLOCK_E_CHANGING"},
     {-12, "REDLOCK_E_RECORD_LOST"},
+    {-37, "REDLOCK_E_NO_BLOCKING"},
+    {-76, "REDLOCK_E_REFUSED"},
+    {-77, "REDLOCK_E_CONNECT_TIMEOUT"},
+    {-78, "REDLOCK_E_UNREACHABLE"},
+    {-79, "REDLOCK_E_AUTH_MISSING"},
 };
 
 TEST(Errors, NumbersAndNamesAreFrozen) {

@@ -137,7 +137,7 @@ TEST(Session, refused_at_hello) {
       {"cluster", hello("master", "cluster"), REDLOCK_E_MODE},
       {"sentinel", hello("master", "sentinel"), REDLOCK_E_MODE},
       {"wrong password", "-WRONGPASS invalid username-password pair or user is disabled.\r\n", REDLOCK_E_AUTH},
-      {"no password", "-NOAUTH HELLO must be called with the client already authenticated\r\n", REDLOCK_E_AUTH},
+      {"no password", "-NOAUTH HELLO must be called with the client already authenticated\r\n", REDLOCK_E_AUTH_MISSING},
       {"loading", "-LOADING Redis is loading the dataset in memory\r\n", REDLOCK_E_LOADING},
       {"busy", "-BUSY Redis is busy running a script.\r\n", REDLOCK_E_SCRIPT_BUSY},
       {"master down", "-MASTERDOWN Link with MASTER is down\r\n", REDLOCK_E_READONLY},
@@ -170,6 +170,7 @@ TEST(Session, refused_at_auth_on_resp2) {
   const Refusal refusals[] = {
       {"wrong password", "-WRONGPASS invalid\r\n", REDLOCK_E_AUTH},
       {"Redis 5", "-ERR invalid password\r\n", REDLOCK_E_AUTH},
+      {"a password that is no use", "-NOAUTH Authentication required.\r\n", REDLOCK_E_AUTH},
       {"none is set", "-ERR Client sent AUTH, but no password is set\r\n", REDLOCK_E_AUTH},
       {"not an answer", ":1\r\n", REDLOCK_E_PROTOCOL},
       {"not an answer", "$-1\r\n", REDLOCK_E_PROTOCOL},
@@ -191,7 +192,7 @@ TEST(Session, refused_at_role_on_resp2) {
       {"replica", "*5\r\n" + bulk("slave") + bulk("10.0.0.1") + ":6379\r\n" + bulk("connected") + ":1\r\n",
        REDLOCK_E_ROLE},
       {"sentinel", "*2\r\n" + bulk("sentinel") + "*0\r\n", REDLOCK_E_MODE},
-      {"no password", "-NOAUTH Authentication required.\r\n", REDLOCK_E_AUTH},
+      {"no password", "-NOAUTH Authentication required.\r\n", REDLOCK_E_AUTH_MISSING},
       {"loading", "-LOADING\r\n", REDLOCK_E_LOADING},
   };
   for (const Refusal& r : refusals) {
@@ -349,15 +350,16 @@ TEST(Session, pauses_begin_anew_after_it_was_up) {
 }
 
 TEST(Session, nothing_is_tried_quickly_that_only_a_human_can_mend) {
-  for (const int reason : {REDLOCK_E_AUTH, REDLOCK_E_NOPERM, REDLOCK_E_ROLE, REDLOCK_E_MODE, REDLOCK_E_DUPLICATE,
-                           REDLOCK_E_DENIED, REDLOCK_E_PROTOCOL}) {
+  for (const int reason : {REDLOCK_E_AUTH, REDLOCK_E_AUTH_MISSING, REDLOCK_E_NOPERM, REDLOCK_E_ROLE, REDLOCK_E_MODE,
+                           REDLOCK_E_DUPLICATE, REDLOCK_E_DENIED, REDLOCK_E_PROTOCOL}) {
     Fixture f;
     f.connect();
     f.session->disconnect(reason);
     f.break_off();
     EXPECT_GT(f.session->deadline(), f.now + Duration::ms(2'500)) << redlock_err_name(reason);
   }
-  for (const int reason : {REDLOCK_E_LOADING, REDLOCK_E_CONNECT, REDLOCK_E_NODE_TIMEOUT, REDLOCK_E_MAXCLIENTS}) {
+  for (const int reason : {REDLOCK_E_LOADING, REDLOCK_E_CONNECT, REDLOCK_E_REFUSED, REDLOCK_E_CONNECT_TIMEOUT,
+                           REDLOCK_E_UNREACHABLE, REDLOCK_E_NODE_TIMEOUT, REDLOCK_E_MAXCLIENTS}) {
     Fixture f;
     f.connect();
     f.session->disconnect(reason);

@@ -425,7 +425,7 @@ TEST(Session, a_master_that_became_another_is_greeted_again) {
   for (const auto& [error, reason] :
        {std::pair("-READONLY You can't write against a read only replica.\r\n", REDLOCK_E_READONLY),
         std::pair("-MASTERDOWN Link is down\r\n", REDLOCK_E_READONLY),
-        std::pair("-NOAUTH Authentication required.\r\n", REDLOCK_E_AUTH)}) {
+        std::pair("-NOAUTH Authentication required.\r\n", REDLOCK_E_AUTH_MISSING)}) {
     Fixture f;
     f.greet();
     f.ask(1);

@@ -16,10 +16,10 @@ TEST(Session, a_connection_that_does_not_come) {
   f.session->on_time(at(1'499));
   EXPECT_EQ(f.session->wish(), Wish::none);
   f.session->on_time(at(1'500));
-  f.expect_closing(REDLOCK_E_CONNECT);
+  f.expect_closing(REDLOCK_E_CONNECT_TIMEOUT);
   f.session->connected(at(1'500), 1);  // the two met
   EXPECT_EQ(f.sent(), "");
-  f.expect_closing(REDLOCK_E_CONNECT);
+  f.expect_closing(REDLOCK_E_CONNECT_TIMEOUT);
 }
 
 TEST(Session, a_greeting_that_does_not_end) {
