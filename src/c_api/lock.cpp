@@ -23,7 +23,7 @@ int to_options(const redlock_t* rl, const redlock_acquire_opts_t* given, redlock
   constexpr uint32_t flags = REDLOCK_F_NO_RENEW | REDLOCK_F_FENCING | REDLOCK_F_TELL_WAITING;
   if ((opts.flags & ~flags) != 0 || opts.reserved != 0) return REDLOCK_E_INVAL;
   out.ttl_ms = opts.ttl_ms != 0 ? opts.ttl_ms : settings.ttl_ms;
-  out.wait_ms = opts.wait_ms;
+  out.wait_ms = opts.wait_ms == REDLOCK_WAIT_DEFAULT ? 0 : opts.wait_ms;
   out.min_validity_ms = opts.min_validity_ms;
   out.max_hold_ms = opts.max_hold_ms;
   out.retry_delay_ms = opts.retry_delay_ms != 0 ? opts.retry_delay_ms : settings.retry_delay_ms;
