@@ -291,7 +291,9 @@ enum redlock_event_type {
                             * when the validity would have ended */
   REDLOCK_EV_RELEASED = 6, /* terminal; the deletes are queued to every master that was sent anything */
   /* Of the client: */
-  REDLOCK_EV_MASTER = 7,   /* master, state, err: a master changed its state */
+  REDLOCK_EV_MASTER = 7,   /* master, state, err: UP; GUARDED, also with another reason; SUSPECT; DOWN, once for each
+                            * outage. Other states are passed through within milliseconds: only redlock_master_status()
+                            * and the log show them, and each new reason of a master that stays down */
   REDLOCK_EV_CLOSED = 8,   /* the last event; failed counts the deletes that were not answered (unpaid debts) */
   /* Of an acquire with REDLOCK_F_TELL_WAITING, while it waits: */
   REDLOCK_EV_WAITING = 9   /* cause says what for. Comes in the turn after the acquire, at each change of the cause and
@@ -376,8 +378,19 @@ typedef void (*redlock_event_fn)(redlock_t *rl, const redlock_event_t *event, vo
 #define REDLOCK_TEXT_MAX 255
 REDLOCK_API size_t redlock_describe(const redlock_event_t *event, char *buf, size_t size);
 
-/* level: as in syslog, 3 error .. 7 debug. msg: one line without a newline, valid during the call. The callback must
- * not call the client. */
+/* One line about a change, with the name of the master or of the resource. Lines that come too fast are counted: " (12
+ * more like this)". msg has no newline and is valid during the call. The callback must not call the client.
+ * level: as in syslog.
+ *   3 error    LOST. An acquire that cannot be granted as things stand. A call with an argument that is out of range
+ *   4 warning  AT_RISK. Another acquire that failed (not at once for LOCKED) or waited for 5 s or more, with what for. A
+ *              master that is down, silent or has no vote, with the reason. A jump of the clock
+ *   5 notice   the guard watches a master, with the time to go, and admits it; a master is up again; a fencing token was
+ *              floored; deletes that were not answered until the end
+ *   6 info     a master is up for the first time; the client is closed
+ *   7 debug    every other change of a master's state
+ * The callback runs on the client's thread. For a call with an argument out of range it runs on the thread that calls,
+ * inside the call: in thread mode two threads may be in the callback at the same time. The library holds no lock
+ * meanwhile, so the callback may take a mutex. */
 typedef void (*redlock_log_fn)(int level, const char *msg, void *user);
 /* [any] A ready-made redlock_log_fn: writes "redlock: ", the line and a newline to stderr, in one write(2). user: not
  * used. */
@@ -458,7 +471,8 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_str(redlock_config_t *cfg, 
 /* [setup] The callback for events of acquires that have no callback of their own, and for MASTER and CLOSED. NULL:
  * none. */
 REDLOCK_API void redlock_config_set_event(redlock_config_t *cfg, redlock_event_fn fn, void *user);
-/* [setup] The callback for log lines up to this level. The callback runs on the client's thread. NULL: no lines. */
+/* [setup] The callback for log lines up to this level (section 3), e.g. redlock_log_stderr with level 5. NULL: no
+ * lines. */
 REDLOCK_API void redlock_config_set_log(redlock_config_t *cfg, redlock_log_fn fn, void *user, int level);
 
 /* ---- 5. Life -------------------------------------------------------------------------------------------------- */

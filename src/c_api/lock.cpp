@@ -4,15 +4,26 @@
 #include <string.h>
 
 #include "run/instance.hpp"
+#include "run/report.hpp"
 
 namespace redlock {
 namespace {
 
-int to_options(const redlock_t* rl, const redlock_acquire_opts_t* given, redlock_acquire_opts_t& opts,
-               Options& out) {
+bool ttl_fits(const Settings& settings, uint32_t ttl_ms) {
+  return ttl_ms >= REDLOCK_TTL_MS_MIN && ttl_ms <= settings.max_ttl_ms;
+}
+
+int refuse_ttl(const Settings& settings, uint32_t ttl_ms, Fault& fault) {
+  if (ttl_ms < REDLOCK_TTL_MS_MIN) return fault.set(Fault::Is::short_ttl, ttl_ms);
+  return fault.set(Fault::Is::long_ttl, ttl_ms, settings.max_ttl_ms);
+}
+
+int to_options(const redlock_t* rl, const redlock_acquire_opts_t* given, redlock_acquire_opts_t& opts, Options& out,
+               Fault& fault) {
+  using Is = Fault::Is;
   opts = REDLOCK_ACQUIRE_OPTS_INIT;
   if (given != nullptr) {
-    if (given->size < sizeof given->size || given->size > 4096) return REDLOCK_E_INVAL;
+    if (given->size < sizeof given->size || given->size > 4096) return fault.set(Is::size, given->size);
     if (given->size == sizeof opts) {
       opts = *given;
     } else {
@@ -21,7 +32,8 @@ int to_options(const redlock_t* rl, const redlock_acquire_opts_t* given, redlock
   }
   const Settings& settings = rl->client.settings();
   constexpr uint32_t flags = REDLOCK_F_NO_RENEW | REDLOCK_F_FENCING | REDLOCK_F_TELL_WAITING;
-  if ((opts.flags & ~flags) != 0 || opts.reserved != 0) return REDLOCK_E_INVAL;
+  if ((opts.flags & ~flags) != 0) return fault.set(Is::flags, opts.flags);
+  if (opts.reserved != 0) return fault.set(Is::reserved, opts.reserved);
   out.ttl_ms = opts.ttl_ms != 0 ? opts.ttl_ms : settings.ttl_ms;
   out.wait_ms = opts.wait_ms == REDLOCK_WAIT_DEFAULT ? 0 : opts.wait_ms;
   out.min_validity_ms = opts.min_validity_ms;
@@ -30,9 +42,11 @@ int to_options(const redlock_t* rl, const redlock_acquire_opts_t* given, redlock
   out.renew = (opts.flags & REDLOCK_F_NO_RENEW) == 0;
   out.fenced = (opts.flags & REDLOCK_F_FENCING) != 0;
   out.wants_holder = (opts.flags & REDLOCK_F_TELL_WAITING) != 0;
-  if (out.ttl_ms < REDLOCK_TTL_MS_MIN || out.ttl_ms > settings.max_ttl_ms) return REDLOCK_E_INVAL;
-  if (out.wait_ms < REDLOCK_WAIT_FOREVER || out.min_validity_ms >= out.ttl_ms) return REDLOCK_E_INVAL;
-  return out.retry_delay_ms > REDLOCK_RETRY_DELAY_MS_MAX ? REDLOCK_E_INVAL : 0;
+  if (!ttl_fits(settings, out.ttl_ms)) return refuse_ttl(settings, out.ttl_ms, fault);
+  if (out.wait_ms < REDLOCK_WAIT_FOREVER) return fault.set(Is::wait, 0u - static_cast<uint32_t>(out.wait_ms));
+  if (out.min_validity_ms >= out.ttl_ms) return fault.set(Is::validity, out.min_validity_ms, out.ttl_ms);
+  if (out.retry_delay_ms <= REDLOCK_RETRY_DELAY_MS_MAX) return 0;
+  return fault.set(Is::delay, out.retry_delay_ms);
 }
 
 // Does the key of this name begin with redlock:{key_prefix}:, as the library's own keys do?
@@ -47,23 +61,30 @@ bool is_reserved(const Settings& settings, Bytes name) {
   return true;
 }
 
-int to_name(const redlock_t* rl, const redlock_resource_t& resource, Bytes& out) {
+int to_name(const redlock_t* rl, const redlock_resource_t& resource, Bytes& out, Fault& fault) {
   out = Bytes(static_cast<const char*>(resource.data), resource.size);
-  if (out.data == nullptr || out.size == 0 || out.size > REDLOCK_RESOURCE_MAX) return REDLOCK_E_INVAL;
-  return is_reserved(rl->client.settings(), out) ? REDLOCK_E_RESERVED : 0;
+  if (out.data == nullptr) return fault.set(Fault::Is::no_name);
+  if (out.size == 0) return fault.set(Fault::Is::empty_name);
+  if (out.size > REDLOCK_RESOURCE_MAX) return fault.set(Fault::Is::long_name, resource.size);
+  if (!is_reserved(rl->client.settings(), out)) return 0;
+  fault.set(Fault::Is::own_key);
+  return REDLOCK_E_RESERVED;
 }
 
-// Checks the names and puts them into order. INVAL also: a name is there twice.
+// Checks the names and puts them into order.
 int to_names(const redlock_t* rl, const redlock_resource_t* resources, uint32_t count, Request& out) {
-  if (resources == nullptr || count == 0 || count > Names::max) return REDLOCK_E_INVAL;
+  if (resources == nullptr) return out.fault.set(Fault::Is::no_resources);
+  if (count == 0 || count > Names::max) return out.fault.set(Fault::Is::count, count);
   Bytes names[Names::max];
-  size_t bytes = 0;
+  uint32_t bytes = 0;
   for (uint32_t i = 0; i < count; ++i) {
-    const int err = to_name(rl, resources[i], names[i]);
+    const int err = to_name(rl, resources[i], names[i], out.fault);
     if (err != 0) return err;
-    bytes += names[i].size;
+    bytes += resources[i].size;
   }
-  if (bytes > rl->client.settings().resource_bytes || !Names::sort(names, count)) return REDLOCK_E_INVAL;
+  const uint32_t most = rl->client.settings().resource_bytes;
+  if (bytes > most) return out.fault.set(Fault::Is::bytes, bytes, most);
+  if (!Names::sort(names, count)) return out.fault.set(Fault::Is::twice);
   if (count == 1) {
     out.names = names[0];
   } else {
@@ -79,15 +100,29 @@ int to_request(const redlock_t* rl, const redlock_resource_t* resources, uint32_
   int err = to_names(rl, resources, count, out);
   if (err != 0) return err;
   redlock_acquire_opts_t full;
-  err = to_options(rl, opts, full, out.options);
+  err = to_options(rl, opts, full, out.options, out.fault);
   out.callback = full.callback;
   out.user = full.user;
   return err;
 }
 
-int check_ttl(const redlock_t* rl, uint32_t ttl_ms) {
-  const bool in_range = ttl_ms >= REDLOCK_TTL_MS_MIN && ttl_ms <= rl->client.settings().max_ttl_ms;
-  return ttl_ms == 0 || in_range ? 0 : REDLOCK_E_INVAL;
+int check_ttl(const redlock_t* rl, uint32_t ttl_ms, Fault& fault) {
+  const Settings& settings = rl->client.settings();
+  return ttl_ms == 0 || ttl_fits(settings, ttl_ms) ? 0 : refuse_ttl(settings, ttl_ms, fault);
+}
+
+int refuse(redlock_t* rl, Entry& entry, const char* call, const Fault& fault, int err, redlock_report_t* report) {
+  char text[fault_text_max + 40];
+  TextWriter line(text, sizeof text);
+  line.raw(bytes_of(call)).raw(": ");
+  const size_t at = line.needed() - 1;
+  explain(fault, line);
+  report_error(report, err, text + at);
+  const Story::Level level = rl->story.call_refused(rl->client.now_s(), line);
+  const Log log = rl->log;
+  entry.leave();
+  log.write(level, text);
+  return err;
 }
 
 }  // namespace redlock
@@ -100,11 +135,11 @@ int redlock_acquire_async(redlock_t* rl, const redlock_resource_t* resources, ui
                           const redlock_acquire_opts_t* opts, redlock_lock_t* lock) {
   if (lock == nullptr) return REDLOCK_E_INVAL;
   lock->id = 0;
-  const Entry entry(rl, Entry::For::asking);
+  Entry entry(rl, Entry::For::asking);
   if (entry.err != 0) return entry.err;
   Request request;
   const int err = to_request(rl, resources, count, opts, request);
-  if (err != 0) return err;
+  if (err != 0) return refuse(rl, entry, "redlock_acquire_async", request.fault, err);
   return rl->client.acquire(request.names, request.options, request.callback, request.user, lock->id);
 }
 
@@ -114,10 +149,11 @@ int redlock_cancel(redlock_t* rl, redlock_lock_t lock) {
 }
 
 int redlock_extend_async(redlock_t* rl, redlock_lock_t lock, uint32_t ttl_ms) {
-  const Entry entry(rl, Entry::For::asking);
+  Entry entry(rl, Entry::For::asking);
   if (entry.err != 0) return entry.err;
-  const int err = check_ttl(rl, ttl_ms);
-  return err != 0 ? err : rl->client.extend(lock.id, ttl_ms);
+  Fault fault;
+  const int err = check_ttl(rl, ttl_ms, fault);
+  return err != 0 ? refuse(rl, entry, "redlock_extend_async", fault, err) : rl->client.extend(lock.id, ttl_ms);
 }
 
 int redlock_release_async(redlock_t* rl, redlock_lock_t lock) {
@@ -126,12 +162,13 @@ int redlock_release_async(redlock_t* rl, redlock_lock_t lock) {
 }
 
 int redlock_fence_init(redlock_t* rl, const redlock_resource_t* resource) {
-  const Entry entry(rl, Entry::For::asking);
+  Entry entry(rl, Entry::For::asking);
   if (entry.err != 0) return entry.err;
   Bytes name;
   if (resource == nullptr) return REDLOCK_E_INVAL;
-  const int err = to_name(rl, *resource, name);
-  return err != 0 ? err : rl->client.fence_init(name);
+  Fault fault;
+  const int err = to_name(rl, *resource, name, fault);
+  return err != 0 ? refuse(rl, entry, "redlock_fence_init", fault, err) : rl->client.fence_init(name);
 }
 
 int redlock_suspended(redlock_t* rl) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Status: of the client, of a master, and as JSON.
+// Status: of the client, of a master, and as JSON. Log lines on stderr.
 #include <string.h>
+#include <unistd.h>
 
 #include "config/report.hpp"
 #include "run/detail.hpp"
@@ -70,6 +71,17 @@ int redlock_status_json(const redlock_t* rl, char* buf, size_t* size) {
   const size_t capacity = *size;
   *size = redlock::write_status_json(buf, capacity, status, masters, status.masters);
   return *size <= capacity ? 0 : REDLOCK_E_TOOSMALL;
+}
+
+// One write: the lines of threads and processes that share stderr do not mix. A line that cannot be written is dropped.
+void redlock_log_stderr(int, const char* msg, void*) {
+  char line[sizeof "redlock: " + redlock::Story::line_max];
+  const size_t room = sizeof line - 1;  // for the newline
+  redlock::TextWriter out(line, room);
+  out.raw("redlock: ").raw(redlock::bytes_of(msg));
+  const size_t size = out.fits() ? out.needed() - 1 : room - 1;
+  line[size] = '\n';
+  if (write(STDERR_FILENO, line, size + 1) < 0) return;
 }
 
 }  // extern "C"

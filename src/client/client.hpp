@@ -120,6 +120,15 @@ class Client {
   void status(redlock_status_t& out, Instant now) const;
   void master_status(MasterIndex m, redlock_master_status_t& out) const { master_status(m, out, now_); }
   void master_status(MasterIndex m, redlock_master_status_t& out, Instant now) const;
+  uint32_t now_s() const { return static_cast<uint32_t>(now_.ns() / 1'000'000'000); }  // when the latest input arrived
+  uint32_t clock_jumps() const { return static_cast<uint32_t>(counters_.clock_jumps); }
+  // The names of the lock in this slot; for how long it has waited since its first try was lost; and why its last round
+  // was lost, 0: no round was.
+  const Names& names(uint16_t slot) const { return table_[slot].names; }
+  uint32_t waited_s(uint16_t slot) const {
+    return static_cast<uint32_t>(waited(table_[slot], now_).ns() / 1'000'000'000);
+  }
+  int waited_for(uint16_t slot) const { return table_[slot].wait.last_cause; }
   bool present(uint64_t handle) {
     Lock* lock;
     return table_.find(handle, lock) == Table::Found::present;

@@ -28,7 +28,7 @@ void Client::start_rounds(Instant now) {
     const bool its_turn = lock.wants != Wants::acquire || queue_.is_first(lock);
     if (!its_turn || (lock.turn.yields && lock.wants != Wants::nothing)) {
       starts_.remove(&table_[0], table_.index(lock));
-      perform(lock, its_turn ? machine_.yield(lock, now) : machine_.queue(lock), now);
+      perform(lock, its_turn ? machine_.yield(lock, now) : machine_.queue(lock, now), now);
       continue;
     }
     const Masters by_script = script_only(lock) ? votes : comparing;

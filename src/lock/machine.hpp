@@ -96,6 +96,7 @@ struct Round {
 // An acquire that is not decided yet.
 struct Waiting {
   Instant until;        // end of the wait budget
+  Instant since;        // when the first try that was lost began; zero: none was lost
   Instant net_at;       // a watching waiter begins its next round then at the latest, whatever the masters tell
   Instant planned_for;  // a watching waiter expects a quorum to be free then
   Instant not_before;   // a watching waiter tries no earlier, so that others have the first try
@@ -167,6 +168,11 @@ struct Lock : Life {
   Link told;   // place in the queue of locks that have an event
   State state = State::free;
 };
+
+// For how long an acquire has waited; 0: its first try was not lost.
+inline Duration waited(const Lock& lock, Instant now) {
+  return lock.wait.since == Instant() ? Duration() : left(now, lock.wait.since);
+}
 
 class Machine {
  public:
@@ -256,7 +262,7 @@ class Machine {
   void master_back(Lock& lock, MasterIndex m, bool tracked, Instant now);
 
   // ---- a waiter behind another of this client
-  Action queue(Lock& lock) const;  // it is not this lock's turn, so the lock sends nothing
+  Action queue(Lock& lock, Instant now) const;  // it is not this lock's turn, so the lock sends nothing
   // The lock before this one is over. After too many turns in a row the lock yields to other clients first.
   Action turn_came(Lock& lock, const Lock& before) const;
   Action yield(Lock& lock, Instant now);

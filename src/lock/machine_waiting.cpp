@@ -26,6 +26,7 @@ void Machine::see(Lock& lock, Instant now) const {
 
 Action Machine::lost(Lock& lock, int cause, Instant now) {
   lock.wait.last_cause = static_cast<int16_t>(cause);
+  if (lock.wait.since == Instant()) lock.wait.since = lock.round.t0;
   lock.turn.in_a_row = 0;
   count_loss(lock);
   lock.wait.round_took = left(now, lock.round.t0);
@@ -127,7 +128,8 @@ Instant Machine::poll_at(const Lock& lock, Instant now) {
   return now + lot(plain_pause(lock));
 }
 
-Action Machine::queue(Lock& lock) const {
+Action Machine::queue(Lock& lock, Instant now) const {
+  if (lock.wait.since == Instant()) lock.wait.since = now;
   lock.wants = Wants::nothing;
   lock.wake_at = lock.defer_until = Instant::never();
   lock.wait.last_cause = REDLOCK_E_LOCKED;

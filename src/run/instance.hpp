@@ -16,6 +16,8 @@
 #include "port/posix/gate.hpp"
 #include "port/uv/driver.hpp"
 #include "run/blocked.hpp"
+#include "run/fault.hpp"
+#include "run/story.hpp"
 
 namespace redlock {
 
@@ -25,19 +27,30 @@ enum class Mode : uint8_t { loop, polled, thread };
 constexpr size_t mode_bytes = 176 * sizeof(void*);
 constexpr uint32_t grace_ms_max = 60000;
 
+struct Log {
+  redlock_log_fn fn = nullptr;
+  void* user = nullptr;
+  int level = 0;
+
+  void write(int of, const char* line) const {
+    if (fn != nullptr && of != Story::none && of <= level) fn(of, line, user);
+  }
+};
+
 }  // namespace redlock
 
 struct redlock_s {
-  redlock_s(const redlock::Settings& settings, void* arrays, void* connections, const redlock::Driver::Owner& owner)
-      : client(settings, arrays), driver(client, owner, connections) {}
+  redlock_s(const redlock::Settings& settings, void* arrays, redlock::Story::Told* told, void* connections,
+            const redlock::Driver::Owner& owner)
+      : client(settings, arrays), driver(client, owner, connections), story(told) {}
 
   redlock::Client client;
   redlock::Driver driver;
+  redlock::Story story;
   redlock_event_fn event = nullptr;
   void* event_user = nullptr;
-  redlock_log_fn log = nullptr;
-  void* log_user = nullptr;
-  int log_level = 0;
+  redlock::Log log;
+  uint32_t narrated = 0;  // the types of events that the story is about, as bits
   uint32_t fork_generation = 0;
   uintptr_t thread = 0;  // the thread that runs the loop; other threads only compare themselves with it
   size_t size = 0;
@@ -65,7 +78,8 @@ class Entry {
  public:
   enum class For : uint8_t { reading, asking };  // asking: wakes the loop, whose next turn carries the wish out
   Entry(const redlock_t* rl, For purpose);
-  ~Entry();
+  ~Entry() { leave(); }
+  void leave();  // before its end: then the client must not be used any more
   Entry(const Entry&) = delete;
   Entry& operator=(const Entry&) = delete;
 
@@ -99,10 +113,15 @@ struct Request {
   Options options;
   redlock_event_fn callback;
   void* user;
+  Fault fault;  // where the request is refused with INVAL or RESERVED
 };
 
 int to_request(const redlock_t* rl, const redlock_resource_t* resources, uint32_t count,
                const redlock_acquire_opts_t* opts, Request& out);
-int check_ttl(const redlock_t* rl, uint32_t ttl_ms);
+int check_ttl(const redlock_t* rl, uint32_t ttl_ms, Fault& fault);
+// Reports what is wrong, logs "CALL: what is wrong", and returns err. Ends the entry first: the log callback may wait for a mutex whose owner
+// waits for the gate. noinline: keeps the text off the stack of the calls that are well.
+[[gnu::noinline]] int refuse(redlock_t* rl, Entry& entry, const char* call, const Fault& fault, int err,
+                             redlock_report_t* report = nullptr);
 
 }  // namespace redlock

@@ -36,8 +36,9 @@ Entry::Entry(const redlock_t* rl, For purpose) : err(0), rl_(rl), purpose_(purpo
 }
 
 // Wakes the loop before leaving the gate: after that another thread may destroy the client.
-Entry::~Entry() {
+void Entry::leave() {
   if (err != 0) return;
+  err = REDLOCK_E_CLOSED;
   redlock_t* rl = const_cast<redlock_t*>(rl_);
   if (purpose_ == For::asking) rl->wake(rl);
   if (rl->mode == Mode::thread) rl->gate.leave();
@@ -55,32 +56,53 @@ bool is_foreign(void* self) {
   return false;
 }
 
-void log_master(const redlock_t* rl, const redlock_event_t& event) {
-  const int level = event.err != 0 ? 4 : 6;
-  if (rl->log == nullptr || level > rl->log_level) return;
-  static constexpr const char* states[] = {"", "down", "connecting", "greeting", "up", "suspect", "guarded"};
-  char text[160];
-  TextWriter out(text, sizeof text);
-  out.raw("master ").raw(rl->client.settings().master[event.master].name).raw(": ");
-  out.raw(bytes_of(states[event.state]));
-  if (event.err != 0) out.raw(": ").raw(bytes_of(redlock_strerror(event.err)));
-  rl->log(level, text, rl->log_user);
-}
-
-void tell(redlock_t* rl, const redlock_event_t& event, redlock_event_fn callback, void* user) {
-  if (event.type == REDLOCK_EV_MASTER) log_master(rl, event);
-  if (callback != nullptr) {
-    callback(rl, &event, user);
+void tell(redlock_t* rl, const Client::Event& event) {
+  if (event.callback != nullptr) {
+    event.callback(rl, &event.event, event.user);
   } else if (rl->event != nullptr) {
-    rl->event(rl, &event, rl->event_user);
+    rl->event(rl, &event.event, rl->event_user);
   }
 }
+
+// Writes a line outside the gate, as events are delivered: the log callback may wait for a mutex whose owner calls the
+// client.
+void write(redlock_t* rl, Story::Level level, const char* line) {
+  const bool gated = rl->mode == Mode::thread;
+  if (level == Story::none || rl->silent) return;
+  if (gated) rl->gate.leave();
+  rl->log.write(level, line);
+  if (gated) rl->gate.enter();
+}
+
+Story::Acquire acquire_of(const redlock_t* rl, uint16_t slot) {
+  return {rl->client.names(slot), rl->client.waited_s(slot), rl->client.waited_for(slot)};
+}
+
+// Called inside the gate. False: the event is not for the owner. noinline: keeps the lines off the stack while events
+// without a line are delivered.
+[[gnu::noinline]] bool narrate(redlock_t* rl, const Client::Event& event) {
+  const redlock_event_t& e = event.event;
+  const bool of_master = e.type == REDLOCK_EV_MASTER;
+  if (rl->log.fn != nullptr) {
+    char text[Story::line_max];
+    TextWriter jump(text, sizeof text);
+    write(rl, rl->story.clocks_jumped(rl->client.clock_jumps(), jump), text);
+    TextWriter line(text, sizeof text);
+    const uint32_t now = rl->client.now_s();
+    const Story::Level level = of_master ? rl->story.master_changed(e, now, line)
+                                         : rl->story.lock_told(e, acquire_of(rl, event.slot), now, line);
+    write(rl, level, text);
+  }
+  return !of_master || rl->story.is_event(e);
+}
+
+bool is_narrated(const redlock_t* rl, int type) { return (rl->narrated >> type & 1) != 0; }
 
 void on_event(void* self, Client::Event& event) {
   redlock_t* rl = static_cast<redlock_t*>(self);
   Detail detail;
   if (Client::is_detailed(event.event.type)) fill_detail(rl->client, event, detail);
-  tell(rl, event.event, event.callback, event.user);
+  if (!is_narrated(rl, event.event.type) || narrate(rl, event)) tell(rl, event);
 }
 
 void on_event_of_thread(void* self, Client::Event& event) {
@@ -88,9 +110,10 @@ void on_event_of_thread(void* self, Client::Event& event) {
   Detail detail;
   if (Client::is_detailed(event.event.type)) fill_detail(rl->client, event, detail);
   if (event.slot != no_slot) rl->blocked.mark(event.event, rl->client.extend_open(event.slot));
-  if (!rl->silent) {
+  const bool for_owner = !is_narrated(rl, event.event.type) || narrate(rl, event);
+  if (for_owner && !rl->silent) {
     rl->gate.leave();
-    tell(rl, event.event, event.callback, event.user);
+    tell(rl, event);
     rl->gate.enter();
   }
   if (event.slot != no_slot) rl->blocked.wake(event.event);
@@ -109,24 +132,28 @@ void leave(void* self) { static_cast<redlock_t*>(self)->gate.leave(); }
 
 // ---- memory ---------------------------------------------------------------------------------------------------
 
+constexpr uint32_t logged_events = 1u << REDLOCK_EV_ACQUIRED | 1u << REDLOCK_EV_FAILED | 1u << REDLOCK_EV_AT_RISK |
+                                   1u << REDLOCK_EV_LOST | 1u << REDLOCK_EV_MASTER;
+
 size_t size_of(const Settings& settings) {
   return aligned(sizeof(redlock_s)) + aligned(mode_bytes) + aligned(Client::memory_size(settings)) +
-         Driver::memory_size(settings.masters);
+         aligned(settings.masters * sizeof(Story::Told)) + Driver::memory_size(settings.masters);
 }
 
 redlock_t* construct(void* memory, const redlock_config_t& cfg, const Settings& settings, Mode mode,
                      void (*closed)(void* self)) {
   char* own = static_cast<char*>(memory) + aligned(sizeof(redlock_s));
   char* arrays = own + aligned(mode_bytes);
-  char* connections = arrays + aligned(Client::memory_size(settings));
+  char* told = arrays + aligned(Client::memory_size(settings));
+  char* connections = told + aligned(settings.masters * sizeof(Story::Told));
   Driver::Owner owner = {memory, on_event, closed, is_foreign, nullptr, nullptr};
   if (mode == Mode::thread) owner = {memory, on_event_of_thread, closed, is_foreign, enter, leave};
-  redlock_t* rl = new (memory) redlock_s(settings, arrays, connections, owner);
+  Story::Told* masters = new (told) Story::Told[settings.masters];
+  redlock_t* rl = new (memory) redlock_s(settings, arrays, masters, connections, owner);
   rl->event = cfg.event;
   rl->event_user = cfg.event_user;
-  rl->log = cfg.log;
-  rl->log_user = cfg.log_user;
-  rl->log_level = cfg.log_level;
+  rl->log = {cfg.log, cfg.log_user, cfg.log_level};
+  rl->narrated = cfg.log != nullptr ? logged_events : 1u << REDLOCK_EV_MASTER;
   rl->fork_generation = fork_generation();
   rl->thread = this_thread();
   rl->size = size_of(settings);
@@ -157,12 +184,14 @@ int make(redlock_t*& rl, const redlock_config_t* cfg, const Place& place, Mode m
 }
 
 void tell_closed(redlock_t* rl) {
-  if (rl->event == nullptr) return;
-  redlock_event_t event = {};
-  event.size = sizeof event;
-  event.type = REDLOCK_EV_CLOSED;
-  event.failed = rl->client.claims().debts();
-  tell(rl, event, nullptr, nullptr);
+  Client::Event event = {};
+  event.event.size = sizeof event.event;
+  event.event.type = REDLOCK_EV_CLOSED;
+  event.event.failed = rl->client.claims().debts();
+  char text[Story::line_max];
+  TextWriter line(text, sizeof text);
+  rl->log.write(Story::closed(event.event, line), text);
+  tell(rl, event);
 }
 
 void give_back(redlock_t* rl) {

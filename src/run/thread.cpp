@@ -222,10 +222,10 @@ int redlock_acquire(redlock_t* rl, const redlock_resource_t* resources, uint32_t
   lock->id = 0;
   int err = check_blocking(rl);
   if (err != 0) return report_error(report, err);
-  const Entry entry(rl, Entry::For::asking);
+  Entry entry(rl, Entry::For::asking);
   Request request;
   err = to_request(rl, resources, count, opts, request);
-  if (err != 0) return report_error(report, err);
+  if (err != 0) return refuse(rl, entry, "redlock_acquire", request.fault, err, report);
   request.options.wants_holder = request.options.wants_holder || report != nullptr;
   uint64_t handle = 0;
   err = rl->client.acquire(request.names, request.options, request.callback, request.user, handle);
@@ -243,9 +243,11 @@ int redlock_acquire(redlock_t* rl, const redlock_resource_t* resources, uint32_t
 int redlock_extend(redlock_t* rl, redlock_lock_t lock, uint32_t ttl_ms) {
   int err = check_blocking(rl);
   if (err != 0) return err;
-  const Entry entry(rl, Entry::For::asking);
-  err = check_ttl(rl, ttl_ms);
-  if (err == 0) err = rl->client.extend(lock.id, ttl_ms);
+  Entry entry(rl, Entry::For::asking);
+  Fault fault;
+  err = check_ttl(rl, ttl_ms, fault);
+  if (err != 0) return refuse(rl, entry, "redlock_extend", fault, err);
+  err = rl->client.extend(lock.id, ttl_ms);
   return err != 0 ? err : wait_for(rl, lock.id, Blocked::On::extend, round_ms(rl));
 }
 

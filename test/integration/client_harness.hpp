@@ -170,7 +170,7 @@ class Client {
   bool closed() const { return closed_; }
   const redlock_event_t& closed_event() const { return closed_event_; }
   const std::vector<redlock_event_t>& master_events() const { return master_events_; }
-  const std::vector<std::string>& log() const { return log_; }
+  const std::vector<std::string>& log() const { return log_; }  // "4 master ...": level and line
 
   void close(uint32_t grace_ms) {
     EXPECT_EQ(redlock_close_async(rl_, grace_ms), 0);
@@ -261,9 +261,9 @@ class Client {
     }
   }
 
-  static void on_log(int, const char* msg, void* user) {
+  static void on_log(int level, const char* msg, void* user) {
     EXPECT_EQ(std::string(msg).find('\n'), std::string::npos);
-    static_cast<Client*>(user)->log_.emplace_back(msg);
+    static_cast<Client*>(user)->log_.push_back(std::to_string(level) + " " + msg);
   }
 
   static void expect_well_formed(const Lock& lock) {

@@ -476,7 +476,7 @@ TEST(Call, ArgumentsOutOfRange) {
   EXPECT_EQ(acquire(bus, 0, options(0)), REDLOCK_E_INVAL);
   EXPECT_EQ(acquire(bus, 1, options(19)), REDLOCK_E_INVAL);
   EXPECT_EQ(acquire(bus, 1, options(30'001)), REDLOCK_E_INVAL);
-  EXPECT_EQ(acquire(bus, 1, options(0, -2)), REDLOCK_E_INVAL);
+  EXPECT_EQ(acquire(bus, 1, options(0, -3)), REDLOCK_E_INVAL);
   EXPECT_EQ(acquire(bus, 1, options(0, 0, 1u << 31)), REDLOCK_E_INVAL);
   redlock_acquire_opts_t no_size = options(0);
   no_size.size = 0;

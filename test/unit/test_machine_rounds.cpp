@@ -364,6 +364,22 @@ TEST(Machine, pauses_grow_only_while_masters_are_missing) {
   }
 }
 
+TEST(Machine, the_time_of_a_wait_begins_with_the_first_try_that_was_lost) {
+  Life l(with_wait(60'000));
+  l.begin(1'000);
+  EXPECT_EQ(waited(l.lock, at(1'500)), Duration()) << "nothing is lost yet";
+  l.now = at(1'500);
+  l.votes(0, 3, Vote::refused);
+  EXPECT_EQ(waited(l.lock, at(1'500)), Duration::ms(500));
+  l.machine.wake(l.lock);
+  l.begin(4'000);
+  l.votes(0, 3, Vote::refused);
+  EXPECT_EQ(waited(l.lock, at(7'000)), Duration::ms(6'000)) << "of all tries";
+  Life in_line(with_wait(60'000));
+  in_line.machine.queue(in_line.lock, at(2'000));
+  EXPECT_EQ(waited(in_line.lock, at(9'000)), Duration::ms(7'000)) << "behind another acquire of this client";
+}
+
 TEST(Machine, masters_that_come_back_wake_a_waiter) {
   Life l(with_wait(REDLOCK_WAIT_FOREVER));
   EXPECT_EQ(l.machine.wake(l.lock), Action::none) << "it wants a round already";

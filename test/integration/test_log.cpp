@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: MIT
+//
+// What a client on real masters logs, what it tells of its masters, and on which thread.
+#include <limits.h>
+#include <unistd.h>
+
+#include <mutex>
+
+#include "client_harness.hpp"
+#include "support/redis_server.hpp"
+#include "thread_harness.hpp"
+
+namespace redlock::test {
+namespace {
+
+Settings guarded(const std::vector<std::string>& urls, bool commission) {
+  return Settings{urls, "test", {{"timing.max_ttl_ms", 1'000}, {"defaults.ttl_ms", 1'000},
+                                 {"timing.node_timeout_ms", 900}},
+                  {{"guard", "strict"}}, commission};
+}
+
+std::vector<std::string> lines_up_to(const Client& client, int level) {
+  std::vector<std::string> lines;
+  for (const std::string& line : client.log()) {
+    if (line[0] - '0' <= level) lines.push_back(line);
+  }
+  return lines;
+}
+
+// ---- masters --------------------------------------------------------------------------------------------------------
+
+TEST(Log, AMasterIsOneEventBeforeTheFirstLock) {
+  Loop loop;
+  Cluster masters(3);
+  Client client(loop, guarded(masters.urls(), true));
+  client.wait_up(3);
+  EXPECT_TRUE(client.acquire("bus").has(REDLOCK_EV_ACQUIRED));
+  ASSERT_EQ(client.master_events().size(), 3u);
+  for (const redlock_event_t& event : client.master_events()) EXPECT_EQ(event.state, REDLOCK_MASTER_UP);
+  EXPECT_EQ(lines_up_to(client, 6).size(), 3u);
+  client.close(1'000);
+  EXPECT_EQ(client.master_events().size(), 3u);
+  EXPECT_EQ(lines_up_to(client, 5), std::vector<std::string>()) << "an orderly life and an orderly end";
+  EXPECT_EQ(client.log().back(), "6 closed");
+}
+
+TEST(Log, AWatchHasABeginningAndAnEnd) {
+  Loop loop;
+  RedisServer master;
+  Client client(loop, guarded({master.url()}, false));
+  EXPECT_TRUE(loop.run_until([&] { return client.master_events().size() >= 2; }));
+  ASSERT_EQ(client.master_events().size(), 2u);
+  EXPECT_EQ(client.master_events()[0].state, REDLOCK_MASTER_GUARDED);
+  EXPECT_EQ(client.master_events()[0].err, REDLOCK_E_UNWATCHED);
+  EXPECT_EQ(client.master_events()[1].state, REDLOCK_MASTER_UP);
+  const std::vector<std::string> lines = lines_up_to(client, 5);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_TRUE(lines[0].starts_with("5 master ") && lines[0].ends_with("not yet watched for the guard time; 1.1 s to go")) << lines[0];
+  EXPECT_TRUE(lines[1].ends_with(": up: the guard has admitted it")) << lines[1];
+}
+
+TEST(Log, AnOutageIsOneEvent) {
+  Loop loop;
+  RedisServer master;
+  Client client(loop, {master.url()});
+  client.wait_up(1);
+  const std::string address = client.master(0).address;
+  master.kill_hard();
+  EXPECT_TRUE(loop.run_until([&] { return client.log_mentions("7 master " + address + ": down: "); }))
+      << "two attempts have failed";
+  EXPECT_EQ(client.master_events().size(), 2u);
+  EXPECT_EQ(client.master_events().back().state, REDLOCK_MASTER_DOWN);
+  EXPECT_TRUE(client.log_mentions("4 master " + address + ": down: the connection was refused"));
+  master.restart();
+  EXPECT_TRUE(loop.run_until([&] { return client.log_mentions("5 master " + address + ": up again"); }));
+}
+
+TEST(Log, WrongAndMissingPasswords) {
+  Loop loop;
+  RedisServer::Options options;
+  options.password = "the-right-one";
+  RedisServer wrong(options), missing(options);
+  Client client(loop, {wrong.url_with_password("the-wrong-one"), missing.url_with_password("")});
+  EXPECT_TRUE(loop.run_until([&] {
+    return client.log_mentions(": down: user name or password was refused") &&
+           client.log_mentions(": down: wants a password, and the configuration has none");
+  }));
+}
+
+// ---- locks ----------------------------------------------------------------------------------------------------------
+
+TEST(Log, LostAndAClockThatJumped) {
+  Loop loop;
+  RedisServer master;
+  Client client(loop, {master.url()});
+  Lock& bus = client.acquire("bus", options(2'100));
+  Lock& gate = client.acquire("gate", options(20'000));
+  ASSERT_TRUE(bus.has(REDLOCK_EV_ACQUIRED) && gate.has(REDLOCK_EV_ACQUIRED));
+  master.command({"DEL", "bus"});
+  EXPECT_TRUE(loop.run_until([&] { return bus.ended(); }));
+  EXPECT_TRUE(client.log_mentions("3 \"bus\" lost: "));
+  EXPECT_FALSE(client.log_mentions("the machine slept"));
+  EXPECT_EQ(redlock_suspended(client.get()), 0);
+  EXPECT_TRUE(loop.run_until([&] { return gate.ended(); }));
+  EXPECT_TRUE(client.log_mentions("4 the machine slept, or its clocks jumped"));
+  EXPECT_TRUE(client.log_mentions("3 \"gate\" lost: "));
+}
+
+TEST(Log, TooFewMasters) {
+  Loop loop;
+  Cluster masters(3);
+  masters[0].kill_hard();
+  masters[1].kill_hard();
+  Client client(loop, masters.urls());
+  EXPECT_TRUE(client.acquire("bus", options(20'000)).has(REDLOCK_EV_FAILED));
+  EXPECT_TRUE(client.log_mentions("4 \"bus\" not acquired: 1 of 3 masters votes, 2 are needed; "));
+}
+
+// ---- calls ----------------------------------------------------------------------------------------------------------
+
+class Calls : public ::testing::Test {
+ protected:
+  using Opts = redlock_acquire_opts_t;
+
+  void expect(const std::string& text, const std::vector<std::string>& names, Opts opts = REDLOCK_ACQUIRE_OPTS_INIT,
+              int err = REDLOCK_E_INVAL) {
+    std::vector<redlock_resource_t> resources;
+    for (const std::string& name : names) resources.push_back({name.data(), static_cast<uint32_t>(name.size())});
+    expect(text, resources.data(), static_cast<uint32_t>(names.size()), opts, err);
+  }
+  void expect(const std::string& text, const redlock_resource_t* resources, uint32_t count,
+              Opts opts = REDLOCK_ACQUIRE_OPTS_INIT, int err = REDLOCK_E_INVAL) {
+    // The client's limit for lines is not the matter here.
+    Client client(loop_, {master_.url()});
+    redlock_lock_t lock{7};
+    EXPECT_EQ(redlock_acquire_async(client.get(), resources, count, &opts, &lock), err) << text;
+    EXPECT_EQ(lock.id, 0u);
+    ASSERT_EQ(client.log().size(), 1u) << text;
+    EXPECT_EQ(client.log()[0], "3 redlock_acquire_async: " + text);
+  }
+  static Opts with(void (*change)(Opts&)) {
+    Opts opts = REDLOCK_ACQUIRE_OPTS_INIT;
+    change(opts);
+    return opts;
+  }
+
+  Loop loop_;
+  RedisServer master_;
+};
+
+TEST_F(Calls, ThatNameWrongResources) {
+  const redlock_resource_t null = {nullptr, 3};
+  expect("resources is NULL", nullptr, 1);
+  expect("count 0 is not in 1..4", &null, 0);
+  expect("count 5 is not in 1..4", {"a", "b", "c", "d", "e"});
+  expect("a name is NULL", &null, 1);
+  expect("a name is empty", {"a", ""});
+  expect("a name of 65 bytes is longer than 64", {std::string(65, 'x')});
+  expect("a name is given twice", {"a", "b", "a"});
+  expect("the names have 65 bytes together, more than limits.resource_bytes 64", {std::string(64, 'x'), "y"});
+  expect("a name makes a key of the library's own", {"redlock::meta"},
+         REDLOCK_ACQUIRE_OPTS_INIT, REDLOCK_E_RESERVED);
+}
+
+TEST_F(Calls, WithWrongOptions) {
+  const std::vector<std::string> bus{"bus"};
+  expect("opts->size is 0: use REDLOCK_ACQUIRE_OPTS_INIT", bus, with([](Opts& o) { o.size = 0; }));
+  expect("opts->size is 4097: use REDLOCK_ACQUIRE_OPTS_INIT", bus, with([](Opts& o) { o.size = 4'097; }));
+  expect("flags 256 has a bit that this version does not know", bus, with([](Opts& o) { o.flags = 256; }));
+  expect("opts->reserved is 1, not 0", bus, with([](Opts& o) { o.reserved = 1; }));
+  expect("ttl_ms 19 is below 20", bus, with([](Opts& o) { o.ttl_ms = 19; }));
+  expect("ttl_ms 40000 is above timing.max_ttl_ms 30000", bus, with([](Opts& o) { o.ttl_ms = 40'000; }));
+  expect("wait_ms -7 is no time and no REDLOCK_WAIT_...", bus, with([](Opts& o) { o.wait_ms = -7; }));
+  expect("wait_ms -2147483648 is no time and no REDLOCK_WAIT_...", bus, with([](Opts& o) { o.wait_ms = INT_MIN; }));
+  expect("min_validity_ms 10000 is not below ttl_ms 10000", bus, with([](Opts& o) { o.min_validity_ms = 10'000; }));
+  expect("retry_delay_ms 5001 is above 5000", bus, with([](Opts& o) { o.retry_delay_ms = 5'001; }));
+}
+
+TEST_F(Calls, ThatAreRepeatedAreCounted) {
+  Client client(loop_, {master_.url()});
+  client.wait_up(1);
+  const redlock_resource_t empty = {"", 0};
+  const size_t before = client.log().size();
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(redlock_fence_init(client.get(), &empty), REDLOCK_E_INVAL);
+  EXPECT_LE(client.log().size(), before + 6);
+  EXPECT_EQ(client.log()[before], "3 redlock_fence_init: a name is empty");
+  Lock& lock = client.acquire("bus", options(20'000));
+  EXPECT_EQ(redlock_extend_async(client.get(), lock.handle, 7), REDLOCK_E_INVAL);
+}
+
+TEST(Report, SaysWhatIsWrongWithTheCall) {
+  RedisServer master;
+  ThreadClient client({master.url()});
+  redlock_report_t report = REDLOCK_REPORT_INIT;
+  redlock_acquire_opts_t opts = options(40'000);
+  opts.report = &report;
+  redlock_lock_t lock{7};
+  EXPECT_EQ(client.acquire("bus", lock, opts), REDLOCK_E_INVAL);
+  EXPECT_EQ(report.err, REDLOCK_E_INVAL);
+  EXPECT_STREQ(report.text, "ttl_ms 40000 is above timing.max_ttl_ms 30000");
+}
+
+// ---- threads --------------------------------------------------------------------------------------------------------
+
+// A log callback that takes a mutex, while the thread that holds the mutex calls the client.
+struct Sink {
+  std::timed_mutex mutex;
+  std::vector<std::string> lines;
+  bool stuck = false;
+  Flag entered, left;
+  redlock_t* rl = nullptr;
+
+  static void on_log(int, const char* msg, void* user) {
+    Sink& sink = *static_cast<Sink*>(user);
+    sink.entered.set();
+    const std::unique_lock guard(sink.mutex, std::chrono::seconds(10));
+    if (!guard.owns_lock()) sink.stuck = true;
+    sink.lines.emplace_back(msg);
+    sink.left.set();
+  }
+  void ask_with_the_mutex(const std::function<void()>& cause) {
+    std::unique_lock guard(mutex);
+    std::thread causing(cause);
+    EXPECT_TRUE(entered.wait());
+    redlock_status_t status{};
+    status.size = sizeof status;
+    EXPECT_EQ(redlock_status(rl, &status), 0);
+    guard.unlock();
+    EXPECT_TRUE(left.wait());
+    causing.join();
+    EXPECT_FALSE(stuck) << "the callback runs inside the gate";
+  }
+};
+
+TEST(LogThreads, NoLineIsWrittenInsideTheGate) {
+  RedisServer master;
+  for (const bool by_call : {true, false}) {
+    Sink sink;
+    redlock_config_t* cfg = configure(Settings{{master.url()}, "test", {}, {}});
+    redlock_config_set_log(cfg, &Sink::on_log, &sink, by_call ? 3 : 4);
+    ASSERT_EQ(redlock_create(&sink.rl, cfg), 0);
+    redlock_config_free(cfg);
+    redlock_lock_t lock;
+    const redlock_resource_t bus = redlock_resource("bus");
+    redlock_acquire_opts_t opts = options(19);
+    sink.ask_with_the_mutex([&] {
+      if (by_call) {
+        EXPECT_EQ(redlock_acquire(sink.rl, &bus, 1, &opts, &lock), REDLOCK_E_INVAL);
+      } else {
+        master.kill_hard();
+      }
+    });
+    ASSERT_FALSE(sink.lines.empty());
+    EXPECT_TRUE(sink.lines[0].starts_with(by_call ? "redlock_acquire: " : "master ")) << sink.lines[0];
+    EXPECT_EQ(redlock_destroy(sink.rl, 0), 0);
+  }
+}
+
+// ---- stderr ---------------------------------------------------------------------------------------------------------
+
+std::string on_stderr(const std::function<void()>& what) {
+  int ends[2];
+  EXPECT_EQ(::pipe(ends), 0);
+  const int kept = ::dup(STDERR_FILENO);
+  ::dup2(ends[1], STDERR_FILENO);
+  what();
+  ::dup2(kept, STDERR_FILENO);
+  ::close(kept);
+  ::close(ends[1]);
+  char text[2'000];
+  const ssize_t size = ::read(ends[0], text, sizeof text);
+  ::close(ends[0]);
+  return std::string(text, size > 0 ? static_cast<size_t>(size) : 0);
+}
+
+TEST(LogStderr, IsOneLine) {
+  EXPECT_EQ(on_stderr([] { redlock_log_stderr(4, "a line", nullptr); }), "redlock: a line\n");
+  const std::string longest = on_stderr([] { redlock_log_stderr(4, std::string(1'000, 'x').c_str(), nullptr); });
+  EXPECT_EQ(longest.find('\n'), longest.size() - 1) << "cut, and a line all the same";
+  EXPECT_GT(longest.size(), 480u);
+}
+
+}  // namespace
+}  // namespace redlock::test
