@@ -382,10 +382,10 @@ REDLOCK_API size_t redlock_describe(const redlock_event_t *event, char *buf, siz
  * more like this)". msg has no newline and is valid during the call. The callback must not call the client.
  * level: as in syslog.
  *   3 error    LOST. An acquire that cannot be granted as things stand. A call with an argument that is out of range
- *   4 warning  AT_RISK. Another acquire that failed (not at once for LOCKED) or waited for 5 s or more, with what for. A
- *              master that is down, silent or has no vote, with the reason. A jump of the clock
- *   5 notice   the guard watches a master, with the time to go, and admits it; a master is up again; a fencing token was
- *              floored; deletes that were not answered until the end
+ *   4 warning  AT_RISK. Another acquire that failed (not at once for LOCKED) or waited for 5 s or more, with what
+ *              for. A master that is down, silent or has no vote, with the reason. A jump of the clock
+ *   5 notice   the guard watches a master, with the time to go, and admits it; a master is up again; a fencing token
+ *              was floored; deletes that were not answered until the end
  *   6 info     a master is up for the first time; the client is closed
  *   7 debug    every other change of a master's state
  * The callback runs on the client's thread. For a call with an argument out of range it runs on the thread that calls,
@@ -620,8 +620,8 @@ typedef struct redlock_acquire_opts_s {
  * or a first connection attempt to each master has ended: at most twice timing.connect_timeout_ms, or its wait budget.
  * opts may be NULL: all defaults. *lock is the handle, 0 on error.
  * INVAL: a resource, count, an option or the size is out of range; a resource is named twice; the names together take
- * more than limits.resource_bytes. RESERVED: one of the names makes a key of the library's own. TABLE_FULL. CLOSED.
- * THREAD. FORKED. */
+ * more than limits.resource_bytes. The log says which. RESERVED: one of the names makes a key of the library's own.
+ * TABLE_FULL. CLOSED. THREAD. FORKED. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_acquire_async(redlock_t *rl, const redlock_resource_t *resources,
                                                         uint32_t count, const redlock_acquire_opts_t *opts,
                                                         redlock_lock_t *lock);
@@ -748,9 +748,45 @@ typedef struct redlock_master_status_s {
  * out of range. THREAD. FORKED. */
 REDLOCK_API int redlock_status(const redlock_t *rl, redlock_status_t *status);
 REDLOCK_API int redlock_master_status(const redlock_t *rl, uint32_t index, redlock_master_status_t *status);
-/* [own] The status of the client and of all masters as one JSON object, schema "redlock.status/1", NUL-terminated.
- * Counters are strings. guard_ms is a number, or null for REDLOCK_GUARD_UNKNOWN. *size: in, the bytes of buf; out, the
- * bytes needed with the NUL. TOOSMALL: buf holds an empty string. INVAL. THREAD. FORKED. */
+/* [own] The status of the client and of all masters as one JSON object, NUL-terminated. *size: in, the bytes of buf;
+ * out, the bytes needed with the NUL. TOOSMALL: buf holds an empty string. INVAL. THREAD. FORKED.
+ * Later versions may add fields. The fields, in the order in which they are written:
+ *   schema            string   "redlock.status/1"
+ *   version           string   of the library, e.g. "0.1.0"
+ *   quorum            number   masters that a lock needs
+ *   even              boolean  the number of masters is even, which costs a master and buys nothing
+ *   masters_up        number   masters that vote now
+ *   guard_ms          number   milliseconds until the guard will have admitted a quorum; 0: it has, or is off; null: no
+ *                              watch is under way that would end the time
+ *   masters           array    one object for each master, in the order of the configuration:
+ *     name            string
+ *     address         string   "10.0.0.11:6379", "[fd00::1]:6379", "/run/redis.sock"
+ *     state           string   down, connecting, greeting, up, suspect or guarded (enum redlock_master_state)
+ *     err             string   as err in redlock_master_status_t, by its name, e.g. "REDLOCK_E_REFUSED"; null: none
+ *     guard_ms        number   milliseconds until the guard admits this master; 0: it votes, is not connected, or the
+ *                              guard is off; null: no watch is under way that would end the time
+ *     in_flight       number   requests without an answer
+ *     owed            number   deletes of ended values without an answer
+ *     connects        number   connections made since create
+ *     resp3           boolean  the connection speaks RESP3
+ *     tracked         boolean  the server tells when a key that was read on this connection changes
+ *     replies         string   replies since create, in decimal digits
+ *     errors          string   error replies since create, in decimal digits
+ *   locks             object
+ *     held            number   locks held now
+ *     pending         number   acquires not decided yet
+ *     max             number   limits.locks: locks and acquires at most
+ *   debts             object
+ *     open            number   ended values with an unanswered delete
+ *     max             number   limits.debts: values at most, those of held locks included
+ *   counters          object   events since create, each a string of decimal digits:
+ *     acquired, failed_locked, failed_no_quorum, failed_other    acquires, by how they ended
+ *     rounds                                                     acquire rounds begun
+ *     renewed, renew_failed                                      extend rounds won and lost
+ *     released, lost                                             locks, by how they ended
+ *     clock_jumps                                                suspends and jumps of this machine's clocks
+ *     clock_steps                                                steps of masters' clocks, and rates too far off
+ * A counter is a string because many JSON readers keep only 53 bits of a number. */
 REDLOCK_API int redlock_status_json(const redlock_t *rl, char *buf, size_t *size);
 
 /* ---- 9. Fencing tokens ---------------------------------------------------------------------------------------- */

@@ -119,8 +119,8 @@ struct Request {
 int to_request(const redlock_t* rl, const redlock_resource_t* resources, uint32_t count,
                const redlock_acquire_opts_t* opts, Request& out);
 int check_ttl(const redlock_t* rl, uint32_t ttl_ms, Fault& fault);
-// Reports what is wrong, logs "CALL: what is wrong", and returns err. Ends the entry first: the log callback may wait for a mutex whose owner
-// waits for the gate. noinline: keeps the text off the stack of the calls that are well.
+// Reports what is wrong, logs "CALL: what is wrong", and returns err. Ends the entry first: the log callback may wait
+// for a mutex whose owner waits for the gate. noinline: keeps the text off the stack of the calls that are well.
 [[gnu::noinline]] int refuse(redlock_t* rl, Entry& entry, const char* call, const Fault& fault, int err,
                              redlock_report_t* report = nullptr);
 

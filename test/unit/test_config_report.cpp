@@ -8,7 +8,9 @@
 #include <string.h>
 
 #include <algorithm>
+#include <fstream>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -80,6 +82,44 @@ TEST(Report, Literally) {
                 R"("counters":{"acquired":"6","failed_locked":"7","failed_no_quorum":"8","failed_other":"9",)"
                 R"("rounds":"10","renewed":"11","renew_failed":"12","released":"13","lost":"14",)"
                 R"("clock_jumps":"18446744073709551615","clock_steps":"15"}})");
+}
+
+// ---- the schema in redlock.h ----------------------------------------------------------------------------------------
+
+// Every name in the tree, in the order in which it is written; of the masters, the first one's.
+void names_of(const cJSON* object, std::vector<std::string>& names) {
+  for (const cJSON* item = object->child; item != nullptr; item = item->next) {
+    if (item->string != nullptr) names.push_back(item->string);
+    if (cJSON_IsObject(item)) names_of(item, names);
+    if (cJSON_IsArray(item) && item->child != nullptr) names_of(item->child, names);
+  }
+}
+
+// The fields that the comment of redlock_status_json() describes: the words before the first column of two spaces.
+std::vector<std::string> names_in_header() {
+  std::ifstream file(std::string(REDLOCK_SOURCE_DIR) + "/include/redlock/redlock.h");
+  std::vector<std::string> names;
+  bool inside = false;
+  for (std::string line; std::getline(file, line);) {
+    if (line.find("The fields, in the order in which they are written:") != std::string::npos) {
+      inside = true;
+    } else if (inside && !line.starts_with(" *   ")) {
+      return names;
+    } else if (inside) {
+      const size_t begin = line.find_first_not_of(" *");
+      if (begin > 7) continue;  // the line before goes on
+      std::istringstream words(line.substr(begin, line.find("  ", begin) - begin));
+      for (std::string word; std::getline(words, word, ',');) names.push_back(word.substr(word.find_first_not_of(' ')));
+    }
+  }
+  return names;
+}
+
+TEST(Report, EachFieldIsDescribedInTheHeader) {
+  std::vector<std::string> written;
+  names_of(parse(write(some_status(), {some_master("a", "b"), some_master("c", "d")})).get(), written);
+  EXPECT_EQ(written, names_in_header());
+  EXPECT_GT(written.size(), 30u);
 }
 
 TEST(Report, NoMasters) {
