@@ -15,7 +15,7 @@ constexpr char texts[] =
     "a name is NULL\0"
     "a name is empty\0"
     "a name of % bytes is longer than " REDLOCK_DIGITS_OF(REDLOCK_RESOURCE_MAX) "\0"
-    "a name makes a key of the library's own\0"
+    "a name makes a key of the library's own: redlock:{key_prefix}:...\0"
     "a name is given twice\0"
     "the names have % bytes together, more than limits.resource_bytes %\0"
     "opts->size is %: use REDLOCK_ACQUIRE_OPTS_INIT\0"

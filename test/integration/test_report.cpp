@@ -92,7 +92,7 @@ TEST(Report, OfACallThatIsRefusedAtOnce) {
   EXPECT_EQ(one.acquire(client, "redlock::meta"), REDLOCK_E_RESERVED);
   EXPECT_EQ(one.report.err, REDLOCK_E_RESERVED);
   EXPECT_EQ(one.report.cause + one.report.master_err, 0);
-  EXPECT_EQ(one.text(), text_of(REDLOCK_E_RESERVED));
+  EXPECT_EQ(one.text(), "a name " + text_of(REDLOCK_E_RESERVED));
   EXPECT_EQ(redlock_acquire(nullptr, nullptr, 1, &one.opts, &one.lock), REDLOCK_E_INVAL);
   EXPECT_EQ(one.report.err, REDLOCK_E_INVAL);
   Try small;
