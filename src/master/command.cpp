@@ -236,7 +236,7 @@ bool is_digit_of_ours(char c) { return is_digit(c) || (c >= 'a' && c <= 'f'); }
 
 }  // namespace
 
-// A value lets anybody delete its key. So nothing of a foreign value may leave this function, and only the name of ours.
+// A value lets anybody delete its key. Nothing of a foreign value may leave this function, and only the name of ours.
 Answer holder_in(const resp::Item& item, Bytes& name) {
   constexpr size_t hex_size = 2 * REDLOCK_VALUE_RANDOM;
   const Bytes value = item.text;
