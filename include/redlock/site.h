@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * redlock/site.h - changes the set of masters, or timing.max_ttl_ms, while clients run. The header is for a maintenance
- * program, which an operator runs once for the whole site: examples/reconfigure.c is one. No gateway needs the header.
+ * redlock/site.h - changes the set of masters, or timing.max_ttl_ms, while clients run (redlock_reconfigure), and takes
+ * over masters that belong to another configuration (redlock_adopt). The header is for maintenance programs, which an
+ * operator runs once for the whole site: examples/reconfigure.c and examples/adopt.c. No gateway needs the header.
  *
  * Link with libredlock_site.a and libredlock: redlock::site in CMake, redlock-site for pkg-config. Both must be of one
  * version. The conventions are those of redlock.h.
@@ -14,6 +15,8 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* ---- Another set of masters ----------------------------------------------------------------------------------- */
 
 /* How far a call came. */
 #define REDLOCK_WRITTEN_NOTHING 0
@@ -99,6 +102,105 @@ typedef struct redlock_reconfigure_report_s {
  * resource needs redlock_fence_init() once. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_reconfigure(const redlock_config_t *old_cfg, const redlock_config_t *new_cfg,
                                                       redlock_reconfigure_report_t *report);
+
+/* ---- Masters of another configuration ------------------------------------------------------------------------- */
+
+/* Flags of redlock_adopt(). REST_IS_GONE is the operator's statement about each other configuration of which too few
+ * masters are given: the rest of its masters is gone for good, and no client will ever lock with them again. The call
+ * cannot check that. If it is not true, those clients go on with what they have left, beside the clients of cfg. */
+#define REDLOCK_ADOPT_REST_IS_GONE (1u << 0)
+
+/* How far a call is, or came. */
+#define REDLOCK_ADOPT_READ 0  /* reads the records; of the other configuration at hand nothing was written yet */
+#define REDLOCK_ADOPT_MARK 1  /* marks masters: a marked master votes for nobody */
+#define REDLOCK_ADOPT_WAIT 2  /* waits, and then reads the marks again */
+#define REDLOCK_ADOPT_ENTER 3 /* gives the masters to the clients of cfg */
+#define REDLOCK_ADOPT_DONE 4
+
+typedef struct redlock_adopt_report_s {
+  uint32_t size;              /* sizeof(redlock_adopt_report_t) */
+  uint32_t step;              /* REDLOCK_ADOPT_* */
+  uint32_t to_go_ms;          /* WAIT: milliseconds until the wait is over; else 0 */
+  uint32_t masters;           /* N of cfg */
+  uint32_t adopted;           /* masters that this call has given to the clients of cfg so far */
+  /* The other configuration that is taken over, or could not be; 0 where no record names one: */
+  uint32_t their_masters;     /* its N */
+  uint32_t their_needed;      /* its Q */
+  uint32_t their_max_ttl_ms;  /* its timing.max_ttl_ms */
+  uint32_t their_found;       /* so many of its masters are among those of cfg, each a server of its own */
+  /* One number per master, in the order of cfg. 0: the master is of cfg, or has no record, or did what it was last asked
+   * to do. FINGERPRINT: its record is of another configuration, and the call has not taken it over. DUPLICATE: another
+   * master of cfg is the same server, or a copy of it, or neither tells its run id. CHANGING: it bears the mark of
+   * another call. RECORD_LOST: it has lost what this call wrote. Any other number says why it could not be read or
+   * written: RESOLVE, CONNECT, AUTH, NODE_TIMEOUT, NOPERM, ROLE ... */
+  int32_t err[REDLOCK_MASTERS_MAX];
+} redlock_adopt_report_t;
+
+/* Tells the progress of a call, on the thread that made the call: at each step, and about once a second of a wait. The
+ * report is good until the callback returns. The masters are not served meanwhile, so return soon: a second is much. */
+typedef void (*redlock_adopt_fn)(void *user, const redlock_adopt_report_t *report);
+
+/* [setup] Takes into cfg those of its masters that carry the record of another configuration, for example the single
+ * server of a test program. Clients of cfg refuse such a master (FINGERPRINT). The call blocks: make it on a thread that
+ * may be blocked. It needs no client, runs no callback but `progress` (which may be NULL; `user` is passed to it), and
+ * frees all the memory that it allocates. flags: 0 or REDLOCK_ADOPT_REST_IS_GONE. If you have the other configuration,
+ * and all of its masters are to go, redlock_reconfigure() is as good.
+ *
+ * What it promises: when an adopted master votes for clients of cfg for the first time, every lock of the clients of the
+ * other configuration has ended, and they get no lock any more. Those clients may go on running: they keep a held lock
+ * until its validity ends, renew none (AT_RISK, then LOST), and their masters say FINGERPRINT. Clients of cfg watch the
+ * adopted masters for a guard time, as after a restart.
+ * What it cannot promise: if masters of cfg that say so, or that have no record, are a quorum by themselves, clients of
+ * cfg lock with these before and during the call, beside the clients of the other configuration.
+ *
+ * A record holds no addresses: it names the other configuration's N, Q and timing.max_ttl_ms, and a hash of its masters'
+ * names. So at least Q of that configuration's masters must be masters of cfg: different servers, each with that record.
+ * Otherwise its clients might go on with the rest, and the call refuses, unless REDLOCK_ADOPT_REST_IS_GONE is set.
+ *
+ * What it does, in this order:
+ *   1. connects to all masters of cfg and reads their records. Masters that belong to cfg, and those without a record,
+ *      are not written;
+ *   2. marks the masters of the other configuration: from here on its clients get no lock;
+ *   3. waits until each of its clients must have seen the marks: a third of its max_ttl_ms (1 s at least), and the
+ *      largest drift that a configuration may have (REDLOCK_DRIFT_PPM_MAX, REDLOCK_DRIFT_FIXED_MS_MAX). With a
+ *      max_ttl_ms of 30000 that is 13 s. If its max_ttl_ms is longer than that of cfg, the wait is longer by the
+ *      difference;
+ *   4. reads the marks again;
+ *   5. gives the masters to the clients of cfg, and reads which have taken that.
+ * If the masters name several other configurations, all are judged in step 1, and steps 2 to 5 follow for one after the
+ * other. Each step but the wait takes at most timing.suspect_close_ms and twice timing.connect_timeout_ms. At the end
+ * the call waits for a name look-up that is under way.
+ *
+ * Results
+ * 0: no master of cfg belongs to another configuration (any more). There may have been nothing to do.
+ * Above 0: the same, but for this number of masters, which could not be read or written, or are DUPLICATE. Repeat the
+ *   call when those are back.
+ * On an error:
+ * NO_QUORUM: fewer than their_needed masters of the other configuration were found, or answered a later step; or no
+ *   master of cfg could be read at all. CHANGING: another call of redlock_adopt() or redlock_reconfigure() has marked a
+ *   master: that call is under way, or was given up. RECORD_LOST: too few masters have kept their marks. FINGERPRINT: a
+ *   record is none that this version understands, or has become that of another configuration since it was read.
+ *   The report says which masters are at fault, and how far the call came with the configuration that it names:
+ *     READ        nothing has changed for that configuration;
+ *     MARK, WAIT  nobody can lock with the masters that are marked;
+ *     ENTER       too few masters are known to be given to the clients of cfg.
+ *   Configurations that were taken over before stay taken over. Repeat the call, as often as necessary: it begins anew
+ *   with marks of an earlier call of redlock_adopt() with the same cfg, and waits the whole time again. There is no
+ *   undoing: to give a master back, take it over first, and then adopt it into its former configuration. Marks of a
+ *   redlock_reconfigure() that was given up are a matter for that call.
+ * CONFIG: cfg is not valid, or its guard is off; redlock_config_error(cfg) says which.
+ * INVAL: cfg is NULL, flags has an unknown bit, or the size of the report is too small. NOTSUP: libredlock.so is of
+ *   another version than libredlock_site.a. NOMEM. CLOCK. SYSTEM.
+ * *report, which may be NULL, is filled in every case but INVAL and NOTSUP.
+ *
+ * One change at a time, as with redlock_reconfigure(): a call that begins while another call is under way takes the
+ * masters over, and the earlier call ends with CHANGING, unless it was done first. Two calls that begin at the same
+ * moment may both end with CHANGING; then one operator alone repeats one.
+ *
+ * An adopted master keeps the keys of the other configuration's locks until they expire. Fencing tokens go on as after
+ * redlock_reconfigure(). */
+REDLOCK_API REDLOCK_NODISCARD int redlock_adopt(const redlock_config_t *cfg, uint32_t flags, redlock_adopt_fn progress,
+                                                void *user, redlock_adopt_report_t *report);
 
 #ifdef __cplusplus
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
-// The script that reads and writes the guard's record for a change of masters. Clients that lock never send it.
+// The scripts that read and write the guard's record for a change of masters. Clients that lock never send them.
 #pragma once
 #include "master/scripts.hpp"
 
 namespace redlock {
 
 inline constexpr Script move_script = {Bytes(), Bytes(scripts::move), Bytes(scripts::move_sha1)};
+inline constexpr Script owner_script = {Bytes(), Bytes(scripts::owner), Bytes(scripts::owner_sha1)};
 
 }  // namespace redlock

@@ -39,15 +39,6 @@ Masters that_say(const Side& side, Masters masters, Letter one, Letter other) {
   return out;
 }
 
-// Have all masters answered that could be reached?
-bool settled(const Side& side) {
-  for (MasterIndex m : side.open) {
-    const Session& session = side.client.session(m);
-    if (session.connected() || !session.tried()) return false;
-  }
-  return true;
-}
-
 Masters in_both(const Settings& before, const Settings& after) {
   Masters out;
   for (MasterIndex m = 0; m < after.masters; ++m) {
@@ -58,9 +49,24 @@ Masters in_both(const Settings& before, const Settings& after) {
   return out;
 }
 
-Duration patience_of(const Settings& s) { return s.suspect_close + s.connect_timeout + s.connect_timeout; }
+Side whole(Client& client) {
+  const unsigned masters = client.settings().masters;
+  return Side(client, Masters::all(masters), quorum_of(masters));
+}
 
 }  // namespace
+
+bool Reconfiguration::settled(const Client& client, Masters open) {
+  for (MasterIndex m : open) {
+    const Session& session = client.session(m);
+    if (session.connected() || !session.tried()) return false;
+  }
+  return true;
+}
+
+Duration Reconfiguration::patience_of(const Settings& settings) {
+  return settings.suspect_close + settings.connect_timeout + settings.connect_timeout;
+}
 
 Duration Reconfiguration::wait_between(const Settings& old_set, const Settings& new_set) {
   const uint32_t ppm = old_set.drift_ppm > new_set.drift_ppm ? old_set.drift_ppm : new_set.drift_ppm;
@@ -71,14 +77,22 @@ Duration Reconfiguration::wait_between(const Settings& old_set, const Settings& 
   return lapse + Duration::ns(lapse.ns() / 1'000'000 * ppm) + guard_time(longer_ms, ppm, fixed);
 }
 
-Side::Side(Client& client_given)
-    : client(client_given),
-      needed(quorum_of(client_given.settings().masters)),
-      open(Masters::all(client_given.settings().masters)) {}
+Side::Side(Client& client_given, Masters masters, unsigned needed_given)
+    : client(client_given), needed(needed_given), members(masters), open(masters) {}
+
+int Side::why_not(MasterIndex m) const {
+  if (done.has(m)) return 0;
+  if (err[m] != 0) return err[m];
+  const int reason = client.session(m).reason();
+  return reason != 0 ? reason : int{REDLOCK_E_NODE_TIMEOUT};
+}
 
 Reconfiguration::Reconfiguration(Client& old_set, Client& new_set, uint64_t seed, Instant now)
-    : old_(old_set),
-      new_(new_set),
+    : old_(whole(old_set)),
+      new_(whole(new_set)),
+      old_text_(old_set.settings().fingerprint),
+      new_text_(new_set.settings().fingerprint),
+      takes_over_(false),
       patience_(longer(patience_of(old_set.settings()), patience_of(new_set.settings()))),
       between_(wait_between(old_set.settings(), new_set.settings())),
       until_(now + patience_),
@@ -87,8 +101,23 @@ Reconfiguration::Reconfiguration(Client& old_set, Client& new_set, uint64_t seed
   draw_id(id_);
 }
 
+Reconfiguration::Reconfiguration(Client& set, const Takeover& takeover, uint64_t seed, Instant now)
+    : old_(set, {}, 0),
+      new_(set, takeover.masters, takeover.needed),
+      old_text_(takeover.from),
+      new_text_(set.settings().fingerprint),
+      takes_over_(true),
+      patience_(patience_of(set.settings())),
+      between_(takeover.wait),
+      until_(now + patience_),
+      twins_(takeover.masters) {
+  ids_.seed(seed);
+  draw_id(id_);
+}
+
 void Reconfiguration::draw_id(char* id) {
   for (unsigned i = 0; i < Guard::id_size; ++i) id[i] = hex_digits[ids_.next() & 0xF];
+  if (takes_over_) id[0] = adopted_id;
 }
 
 void Reconfiguration::finish(int result) {
@@ -127,8 +156,7 @@ void Reconfiguration::ask(Side& side, Instant now) {
     if (!enters) memcpy(ids, id_, sizeof id_);
     const Bytes there = enters ? Bytes(id_, sizeof id_) : session.guard().quarantine();
     memcpy(ids + Guard::id_size, there.data, there.size);
-    const Bytes arguments[] = {old_.client.settings().fingerprint, new_.client.settings().fingerprint,
-                               Bytes(ids, Guard::id_size + there.size),
+    const Bytes arguments[] = {old_text_, new_text_, Bytes(ids, Guard::id_size + there.size),
                                enters    ? Bytes("enter")
                                : marks() ? Bytes("mark")
                                          : Bytes("look")};
@@ -169,7 +197,9 @@ void Reconfiguration::step(Instant now) {
 
 bool Reconfiguration::due(Instant now) const {
   if (now >= until_) return true;
-  if (stage_ == Stage::look && settled(old_) && settled(new_) && enough(old_) && enough(new_)) return true;
+  if (stage_ == Stage::look && enough(old_) && enough(new_)) {
+    if (settled(old_.client, old_.open) && settled(new_.client, new_.open)) return true;
+  }
   return stage_ != Stage::wait && (old_.open | new_.open).empty();
 }
 
@@ -200,7 +230,7 @@ void Reconfiguration::next(Instant now) {
       return begin(Stage::check, {}, new_.done, now);
     case Stage::check:
       if (!enough(new_)) return too_few();
-      return finish(static_cast<int>(new_.client.settings().masters - new_.done.count()));
+      return finish(static_cast<int>(new_.members.count() - new_.done.count()));
     case Stage::over:
       return;
   }

@@ -33,6 +33,11 @@
 // has sent before it gave up does nothing when it arrives after another call has written. test/model/move.pml searches
 // for counterexamples.
 //
+// A takeover (site/adoption) is the same change where the old set is known only by its masters' records: the masters
+// that it takes over are in the new set, and count for the old one. They alone are asked and written, by one client.
+// The ids of its marks begin with adopted_id. So a later takeover can tell masters that an earlier one has found to be
+// of the old set from masters that a change has marked although they were of the new set alone.
+//
 // The class owns nothing and does no I/O. Drivers move its two clients, one for each set and both without a guard;
 // step() is called after their turns.
 #pragma once
@@ -48,22 +53,35 @@ class Reconfiguration {
 
   // One set of masters, and what each has answered to its last step.
   struct Side {
-    explicit Side(Client& client_given);
+    Side(Client& client_given, Masters masters, unsigned needed_given);
+    int why_not(MasterIndex m) const;  // 0: it did what it was last asked to do
     Client& client;
-    unsigned needed;  // the quorum: each step needs so many
+    unsigned needed;  // each step needs so many
+    Masters members;
     Masters open;  // asked for the present step, and not done with it
     Masters asked;
     Masters done;
     int16_t err[REDLOCK_MASTERS_MAX] = {};  // why a master that answered is not done
   };
 
+  struct Takeover {
+    Bytes from;       // the fingerprint that the masters' records name. It must outlive the change
+    Masters masters;  // of the client, and each a server of its own
+    unsigned needed;  // each step needs so many of them
+    Duration wait;
+  };
+  // The first digit of a quarantine id that a takeover has drawn. The other ids have small letters.
+  static constexpr char adopted_id = 'A';
+
   // seed: random bits, from which the quarantine ids are drawn.
   Reconfiguration(Client& old_set, Client& new_set, uint64_t seed, Instant now);
+  Reconfiguration(Client& set, const Takeover& takeover, uint64_t seed, Instant now);
 
   void step(Instant now);
   void clock_jumped(Instant now);  // the wait begins anew
   bool over() const { return stage_ == Stage::over; }
   Stage stage() const { return stage_; }
+  Instant until() const { return until_; }  // the present step takes no longer
   // When over: how many new masters were not written, or enum redlock_err.
   int result() const { return result_; }
   bool mends() const { return mends_; }  // the first look found the change over
@@ -71,6 +89,10 @@ class Reconfiguration {
   const Side& old_side() const { return old_; }
   const Side& new_side() const { return new_; }
 
+  // Was each of these masters tried, and is none of them connected? Then they are not worth the wait.
+  static bool settled(const Client& client, Masters open);
+  // How long a step may take that masters must answer.
+  static Duration patience_of(const Settings& settings);
   // How long it waits between the last mark and the second look.
   static Duration wait_between(const Settings& old_set, const Settings& new_set);
 
@@ -88,11 +110,14 @@ class Reconfiguration {
 
   Side old_;
   Side new_;
+  const Bytes old_text_;  // the fingerprints
+  const Bytes new_text_;
+  const bool takes_over_;
   Random ids_;
   Duration patience_;  // for one step
   Duration between_;
   Instant until_;         // of the present step
-  Masters twins_;  // new masters that are old masters, too
+  Masters twins_;         // new masters that are old masters, too
   Stage stage_ = Stage::look;
   bool mends_ = false;
   bool lost_ = false;   // a master has lost its mark

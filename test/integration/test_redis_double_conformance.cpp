@@ -421,6 +421,35 @@ TEST_F(Conformance, MovesOfTheRecord) {
   compare(steps);
 }
 
+// scripts/owner.lua: every letter, and the text in pieces. The run id, the first piece, is each server's own.
+TEST_F(Conformance, OwnersOfTheRecord) {
+  start();
+  register_guard_scripts(redis);
+  const std::string body(owner_script.body.data, owner_script.body.size), meta = "redlock::meta";
+  const std::vector<Args> fields = {{},
+                                    {"desc", "ours"},
+                                    {"desc", "ours", "from", "another configuration's"},
+                                    {"desc", "another configuration's"},
+                                    {"desc", "moving another configuration's > ours", "from", "another configuration's"},
+                                    {"desc", "moving a third > ours", "from", "another configuration's"},
+                                    {"desc", "moving ours > another configuration's", "from", "ours"}};
+  std::vector<Step> steps = {{1, {{"HELLO", "3"}}}};
+  for (const Args& record : fields) {
+    for (const std::string& q : {std::string(), "A" + std::string(15, '1'), std::string(16, 'a'), std::string("A")}) {
+      std::vector<Args> commands = {{"DEL", meta}};
+      Args write = {"HSET", meta, "seal", "x"};
+      write.insert(write.end(), record.begin(), record.end());
+      if (!q.empty()) write.insert(write.end(), {"q", q});
+      commands.push_back(write);
+      for (const char* known : {"16", "32", "48", "64"}) {
+        commands.push_back({"EVAL", body, "2", meta, "redlock::seen", "ours", known});
+      }
+      steps.push_back({1, commands});
+    }
+  }
+  compare(steps);
+}
+
 TEST_F(ScriptConformance, Replica) {
   start();
   compare({{0, {{"SET", "k", "mine"}}}});

@@ -76,6 +76,32 @@ Reply run_move(ScriptCall& call) {
   return Reply::make_bulk(is + q);
 }
 
+Reply run_owner(ScriptCall& call) {
+  const Reply m = call.call({"HMGET", call.keys.at(0), "desc", "q", "from"});
+  if (call.failed()) return m;
+  const std::string &desc = m.items.at(0).text, &from = m.items.at(2).text, &ours = call.argv.at(0);
+  std::string q = m.items.at(1).text, other = desc;
+  const bool adopted = q.starts_with('A');
+  char is = desc.empty() ? 'n' : desc.starts_with("moving ") ? 'c' : 'o';
+  if (desc == ours) {
+    is = adopted && !from.empty() ? 'e' : 'w';
+    other = from;
+  } else if (!desc.empty() && adopted && desc == "moving " + from + " > " + ours) {
+    is = 'm';
+    other = from;
+    q.clear();
+  }
+  const std::string info = call.pcall({"INFO", "server"}).text, word = "run_id:";
+  const size_t at = info.find(word);
+  std::string run = at == std::string::npos ? "" : info.substr(at + word.size(), 16);
+  run.resize(16, ' ');
+  q.resize(16, ' ');
+  const std::string text = run + q + other, rest = text.substr(std::min(text.size(), std::stoul(call.argv.at(1))));
+  std::string piece = rest.substr(0, 16);
+  piece.resize(16, ' ');
+  return Reply::make_bulk(is + piece);
+}
+
 }  // namespace
 
 void register_guard_scripts(RedisDouble& redis) {
@@ -83,6 +109,7 @@ void register_guard_scripts(RedisDouble& redis) {
   redis.register_script(text_of(record_script), run_record);
   redis.register_script(text_of(visit_script), run_visit);
   redis.register_script(text_of(move_script), run_move);
+  redis.register_script(text_of(owner_script), run_owner);
 }
 
 }  // namespace redlock::test

@@ -6,7 +6,9 @@
 # The functions of redlock.h come from libredlock alone: they make the configurations that this library reads.
 set(redlock_of_c_api "/c_api/(configure|describe|errors|load)\\.cpp")
 add_library(redlock_site STATIC
+  "${PROJECT_SOURCE_DIR}/src/site/adopt.cpp"
   "${PROJECT_SOURCE_DIR}/src/site/reconfigure.cpp"
+  "${PROJECT_SOURCE_DIR}/src/site/site_clients.cpp"
   $<TARGET_OBJECTS:redlock_reconfiguration>
   $<TARGET_OBJECTS:redlock_core>
   $<FILTER:$<TARGET_OBJECTS:redlock_config>,EXCLUDE,${redlock_of_c_api}>

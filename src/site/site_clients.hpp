@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+//
+// SiteClients: what a call for maintenance programs blocks on. It has a loop, clients and memory of its own for as long
+// as the call lasts. Its clients have no guard and lock nothing: the call writes the guard's records by itself.
+#pragma once
+#include "base/settings.hpp"
+#include "client/client.hpp"
+#include "port/uv/driver.hpp"
+#include "port/uv/own_loop.hpp"
+
+struct redlock_config_s;
+
+namespace redlock {
+
+class SiteClients {
+ public:
+  static constexpr unsigned most = 2;
+
+  SiteClients() = default;
+  ~SiteClients() { close(); }
+  SiteClients(const SiteClients&) = delete;
+  SiteClients& operator=(const SiteClients&) = delete;
+
+  // The settings of the client that a call makes of a configuration. 0, or CONFIG: the configuration is not valid, or
+  // its guard is off.
+  static int settings_of(const redlock_config_s& config, Settings& out);
+
+  // A client for each of the settings, which begin to connect. 0, or NOMEM, CLOCK or SYSTEM. The clients refer to the
+  // settings.
+  int open(const Settings* settings, unsigned count);
+  void close();
+  Client& client(unsigned i) const;
+  Instant now() const;
+  uint64_t seed() const { return seed_; }
+
+  // Takes the steps of a change until it is over. on_turn(now) is called between the steps.
+  template <class Change, class OnTurn>
+  void carry_out(Change& change, const OnTurn& on_turn) {
+    for (uint64_t seen = jumps(); !change.over();) {
+      uv_run(loop_.get(), UV_RUN_ONCE);
+      const Instant t = now();
+      if (jumps() != seen) change.clock_jumped(t);
+      seen = jumps();
+      change.step(t);
+      on_turn(t);
+    }
+  }
+
+ private:
+  struct One;
+
+  uint64_t jumps() const;
+
+  OwnLoop loop_;
+  uv_timer_t tick_;
+  One* ones_[most] = {};
+  uint64_t seed_ = 0;
+  bool loops_ = false;
+};
+
+}  // namespace redlock
