@@ -141,5 +141,17 @@ FIELD(redlock_reconfigure_report_t, old_err, 24, 24)
 FIELD(redlock_reconfigure_report_t, new_err, 84, 84)
 END(redlock_reconfigure_report_t, new_err, 144, 144)
 
+FIELD(redlock_adopt_report_t, size, 0, 0)
+FIELD(redlock_adopt_report_t, step, 4, 4)
+FIELD(redlock_adopt_report_t, to_go_ms, 8, 8)
+FIELD(redlock_adopt_report_t, masters, 12, 12)
+FIELD(redlock_adopt_report_t, adopted, 16, 16)
+FIELD(redlock_adopt_report_t, their_masters, 20, 20)
+FIELD(redlock_adopt_report_t, their_needed, 24, 24)
+FIELD(redlock_adopt_report_t, their_max_ttl_ms, 28, 28)
+FIELD(redlock_adopt_report_t, their_found, 32, 32)
+FIELD(redlock_adopt_report_t, err, 36, 36)
+END(redlock_adopt_report_t, err, 96, 96)
+
 /* What this compilation is meant to be. */
 _Static_assert(sizeof(time_t) == TIME_T_BYTES, "time_t has another width");

@@ -143,17 +143,17 @@ TEST_F(Example, PollApp) {
   EXPECT_NE(app.output().find("open the valve\nclose the valve\nlast words\n"), std::string::npos) << app.output();
 }
 
-// Two processes of eight threads each: not one turn is missing in the file.
+std::string write_file(const std::string& path, const Words& urls) {
+  std::string list;
+  for (const std::string& url : urls) list += (list.empty() ? "\"" : ", \"") + url + "\"";
+  std::ofstream(path) << R"({"masters": [)" << list
+                      << R"(], "defaults": {"ttl_ms": 1000}, "timing": {"max_ttl_ms": 1500}})";
+  return path;
+}
+
 TEST_F(Example, Reconfigure) {
-  const auto write_file = [&](const std::string& name, const Words& urls) {
-    std::string list;
-    for (const std::string& url : urls) list += (list.empty() ? "\"" : ", \"") + url + "\"";
-    std::ofstream(dir_ + name) << R"({"masters": [)" << list
-                               << R"(], "defaults": {"ttl_ms": 1000}, "timing": {"max_ttl_ms": 1500}})";
-    return dir_ + name;
-  };
-  const std::string before = write_file("/old.json", {masters_.urls()[0]}),
-                    after = write_file("/new.json", masters_.urls());
+  const std::string before = write_file(dir_ + "/old.json", {masters_.urls()[0]}),
+                    after = write_file(dir_ + "/new.json", masters_.urls());
   for (size_t m = 0; m < masters_.size(); ++m) masters_[m].command({"FLUSHALL"});
   Program change("reconfigure", {before, after}, dir_);
   EXPECT_EQ(change.exit_status(), 0) << change.output();
@@ -168,6 +168,36 @@ TEST_F(Example, Reconfigure) {
   EXPECT_NE(back.output().find("nothing was written"), std::string::npos) << back.output();
 }
 
+// The second and the third master serve a site of three, together with one that is not in the file.
+TEST_F(Example, Adopt) {
+  const std::string file = write_file(dir_ + "/three.json", masters_.urls());
+  for (size_t m = 0; m < masters_.size(); ++m) masters_[m].command({"FLUSHALL"});
+  Program nothing("adopt", {file}, dir_);
+  EXPECT_EQ(nothing.exit_status(), 0) << nothing.output();
+  const std::string fingerprint = "v1 n=3 q=2 max_ttl_ms=1500 ids=0123456789abcdef";
+  const auto give_away = [&](size_t m, const std::string& q) {
+    masters_[m].command({"HSET", "redlock::meta", "desc", fingerprint, "q", q});
+  };
+  give_away(2, "0123456789abcdef");
+  Program refused("adopt", {file}, dir_);
+  EXPECT_EQ(refused.exit_status(), 1);
+  EXPECT_NE(refused.output().find("1 of the other configuration's 3 masters are here, and 2 are needed"),
+            std::string::npos) << refused.output();
+  give_away(1, "fedcba9876543210");
+  Program done("adopt", {file}, dir_);
+  EXPECT_EQ(done.exit_status(), 0) << done.output();
+  EXPECT_NE(done.output().find("2 master(s) of a configuration of 3, max_ttl_ms 1500: waiting until its clients have "
+                               "noticed, "), std::string::npos) << done.output();
+  EXPECT_NE(done.output().find("s to go\n"), std::string::npos) << done.output();
+  EXPECT_NE(done.output().find("2 adopted"), std::string::npos) << done.output();
+  give_away(0, "0123456789abcdef");
+  Program stated("adopt", {file, "--rest-is-gone"}, dir_);
+  EXPECT_EQ(stated.exit_status(), 0) << stated.output();
+  Program none("adopt", {dir_ + "/none.json"}, dir_);
+  EXPECT_EQ(none.exit_status(), 2);
+}
+
+// Two processes of eight threads each: not one turn is missing in the file.
 TEST_F(Example, Threads) {
   const std::string file = dir_ + "/number";
   Program first("threads", Words{"5", file} + masters_.urls(), dir_);

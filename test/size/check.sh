@@ -73,22 +73,22 @@ check_exported() {
   echo "$(wc -l <<<"$declared") functions declared and exported"
 }
 
-# What only a maintenance program needs is in redlock_site alone: its steps, its call, and its script.
+# What only a maintenance program needs is in redlock_site alone: its steps, its calls, and its scripts.
 check_gateway_only() {
   refuse "of redlock_site, in ${1##*/}" \
-    "$(strings -a "$1" | grep -E 'redlock_reconfigure|Reconfiguration|^(local )?moving' || true)"
-  [[ $(strings -a "$2" | grep -cE 'redlock_reconfigure|Reconfiguration|moving') -gt 2 ]] ||
+    "$(strings -a "$1" | grep -E 'redlock_reconfigure|Reconfiguration|Adoption|^(local )?moving' || true)"
+  [[ $(strings -a "$2" | grep -cE 'redlock_reconfigure|Reconfiguration|Adoption|moving') -gt 3 ]] ||
     fail "not in ${2##*/} either?"
   echo "nothing of redlock_site"
 }
 
-# redlock_site shows one function of its own and none of redlock.h, and what it holds can be read by any linker.
+# redlock_site shows the functions of site.h and none of redlock.h, and what it holds can be read by any linker.
 check_site_names() {
   local names
   check_names "$1"
   names=$("$NM" --defined-only --extern-only "$1" 2>/dev/null |
-    sed -nE 's/^[0-9a-f]+ [TW] (redlock_[a-z_]+)$/\1/p' | xargs)
-  [[ $names == redlock_reconfigure ]] || fail "functions of the C API in redlock_site: $names"
+    sed -nE 's/^[0-9a-f]+ [TW] (redlock_[a-z_]+)$/\1/p' | sort | xargs)
+  [[ $names == "redlock_adopt redlock_reconfigure" ]] || fail "functions of the C API in redlock_site: $names"
   refuse "what only one compiler can read" "$("$READELF" -SW "$1" 2>/dev/null | grep -F .gnu.lto_ | head -n3)"
 }
 
