@@ -186,8 +186,9 @@ typedef void (*redlock_adopt_fn)(void *user, const redlock_adopt_report_t *repor
  *     ENTER       too few masters are known to be given to the clients of cfg.
  *   Configurations that were taken over before stay taken over. Repeat the call, as often as necessary: it begins anew
  *   with marks of an earlier call of redlock_adopt() with the same cfg, and waits the whole time again. There is no
- *   undoing: to give a master back, take it over first, and then adopt it into its former configuration. Marks of a
- *   redlock_reconfigure() that was given up are a matter for that call.
+ *   undoing: to give a master back, take it over first, and then adopt it into its former configuration. What a
+ *   redlock_reconfigure() to cfg has left is a matter for that call: its marks end this one, and masters that it has
+ *   given to cfg already do not count as found.
  * CONFIG: cfg is not valid, or its guard is off; redlock_config_error(cfg) says which.
  * INVAL: cfg is NULL, flags has an unknown bit, or the size of the report is too small. NOTSUP: libredlock.so is of
  *   another version than libredlock_site.a. NOMEM. CLOCK. SYSTEM.
