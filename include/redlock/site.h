@@ -128,11 +128,11 @@ typedef struct redlock_adopt_report_s {
   uint32_t their_needed;      /* its Q */
   uint32_t their_max_ttl_ms;  /* its timing.max_ttl_ms */
   uint32_t their_found;       /* so many of its masters are among those of cfg, each a server of its own */
-  /* One number per master, in the order of cfg. 0: the master is of cfg, or has no record, or did what it was last asked
-   * to do. FINGERPRINT: its record is of another configuration, and the call has not taken it over. DUPLICATE: another
-   * master of cfg is the same server, or a copy of it, or neither tells its run id. CHANGING: it bears the mark of
-   * another call. RECORD_LOST: it has lost what this call wrote. Any other number says why it could not be read or
-   * written: RESOLVE, CONNECT, AUTH, NODE_TIMEOUT, NOPERM, ROLE ... */
+  /* One number per master, in the order of cfg. 0: the master belongs to cfg, or has no record, or did what it was last
+   * asked to do. FINGERPRINT: the master's record is of another configuration, and the call has not taken the master
+   * over. DUPLICATE: another master of cfg is the same server, or a copy of it, or neither tells its run id. CHANGING:
+   * the master bears the mark of another call. RECORD_LOST: the master has lost what this call wrote. Any other number
+   * says why the master could not be read or written: RESOLVE, CONNECT, AUTH, NODE_TIMEOUT, NOPERM, ROLE ... */
   int32_t err[REDLOCK_MASTERS_MAX];
 } redlock_adopt_report_t;
 
@@ -141,21 +141,22 @@ typedef struct redlock_adopt_report_s {
 typedef void (*redlock_adopt_fn)(void *user, const redlock_adopt_report_t *report);
 
 /* [setup] Takes into cfg those of its masters that carry the record of another configuration, for example the single
- * server of a test program. Clients of cfg refuse such a master (FINGERPRINT). The call blocks: make it on a thread that
- * may be blocked. It needs no client, runs no callback but `progress` (which may be NULL; `user` is passed to it), and
- * frees all the memory that it allocates. flags: 0 or REDLOCK_ADOPT_REST_IS_GONE. If you have the other configuration,
- * and all of its masters are to go, redlock_reconfigure() is as good.
+ * server of a test program. Clients of cfg refuse such a master (FINGERPRINT). The call blocks: make it on a thread
+ * that may be blocked. It needs no client, runs no callback but `progress` (which may be NULL, and gets `user`), and
+ * frees all the memory that it allocates. flags: 0 or REDLOCK_ADOPT_REST_IS_GONE. Where you have both configurations,
+ * and want one to replace the other, call redlock_reconfigure().
  *
- * What it promises: when an adopted master votes for clients of cfg for the first time, every lock of the clients of the
- * other configuration has ended, and they get no lock any more. Those clients may go on running: they keep a held lock
- * until its validity ends, renew none (AT_RISK, then LOST), and their masters say FINGERPRINT. Clients of cfg watch the
- * adopted masters for a guard time, as after a restart.
- * What it cannot promise: if masters of cfg that say so, or that have no record, are a quorum by themselves, clients of
- * cfg lock with these before and during the call, beside the clients of the other configuration.
+ * What it promises: when an adopted master votes for clients of cfg for the first time, every lock of the other
+ * configuration's clients has ended, and these clients get no lock any more. They may go on running: they keep a held
+ * lock until its validity ends, renew no lock (AT_RISK, then LOST), and their masters say FINGERPRINT. Clients of cfg
+ * watch the adopted masters for a guard time, as after a restart: do not commission them (redlock_commission) before.
+ * What it cannot promise: masters that belong to cfg, or have no record, may be a quorum of cfg by themselves. Then
+ * clients of cfg lock with these before and during the call, beside the clients of the other configuration.
  *
- * A record holds no addresses: it names the other configuration's N, Q and timing.max_ttl_ms, and a hash of its masters'
- * names. So at least Q of that configuration's masters must be masters of cfg: different servers, each with that record.
- * Otherwise its clients might go on with the rest, and the call refuses, unless REDLOCK_ADOPT_REST_IS_GONE is set.
+ * A record holds no addresses. It names the other configuration's N, Q and timing.max_ttl_ms, and a hash of its
+ * masters' names. So at least Q of that configuration's masters must be masters of cfg: different servers, each with
+ * that record. Otherwise its clients might go on with the rest, and the call refuses, unless
+ * REDLOCK_ADOPT_REST_IS_GONE is set.
  *
  * What it does, in this order:
  *   1. connects to all masters of cfg and reads their records. Masters that belong to cfg, and those without a record,
@@ -198,8 +199,9 @@ typedef void (*redlock_adopt_fn)(void *user, const redlock_adopt_report_t *repor
  * masters over, and the earlier call ends with CHANGING, unless it was done first. Two calls that begin at the same
  * moment may both end with CHANGING; then one operator alone repeats one.
  *
- * An adopted master keeps the keys of the other configuration's locks until they expire. Fencing tokens go on as after
- * redlock_reconfigure(). */
+ * Leave no client of the other configuration behind. An adopted master that loses its data lets these clients begin anew
+ * there, if they come first. The keys of their last locks stay on the master until they expire. Fencing tokens go on as
+ * after redlock_reconfigure(). */
 REDLOCK_API REDLOCK_NODISCARD int redlock_adopt(const redlock_config_t *cfg, uint32_t flags, redlock_adopt_fn progress,
                                                 void *user, redlock_adopt_report_t *report);
 

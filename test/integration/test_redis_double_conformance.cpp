@@ -426,13 +426,14 @@ TEST_F(Conformance, OwnersOfTheRecord) {
   start();
   register_guard_scripts(redis);
   const std::string body(owner_script.body.data, owner_script.body.size), meta = "redlock::meta";
+  const std::string theirs = "another one's fingerprint";
   const std::vector<Args> fields = {{},
                                     {"desc", "ours"},
-                                    {"desc", "ours", "from", "another configuration's"},
-                                    {"desc", "another configuration's"},
-                                    {"desc", "moving another configuration's > ours", "from", "another configuration's"},
-                                    {"desc", "moving a third > ours", "from", "another configuration's"},
-                                    {"desc", "moving ours > another configuration's", "from", "ours"}};
+                                    {"desc", "ours", "from", theirs},
+                                    {"desc", theirs},
+                                    {"desc", "moving " + theirs + " > ours", "from", theirs},
+                                    {"desc", "moving a third > ours", "from", theirs},
+                                    {"desc", "moving ours > " + theirs, "from", "ours"}};
   std::vector<Step> steps = {{1, {{"HELLO", "3"}}}};
   for (const Args& record : fields) {
     for (const std::string& q : {std::string(), "A" + std::string(15, '1'), std::string(16, 'a'), std::string("A")}) {

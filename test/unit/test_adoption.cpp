@@ -155,7 +155,9 @@ struct Site {
   bool marked(unsigned m) { return desc(m).rfind("moving ", 0) == 0; }
   std::string all_records() {
     std::string out;
-    for (unsigned m = 1; m <= stage.masters(); ++m) out += desc(m) + "/" + field(m, "q") + "/" + field(m, "seal") + "\n";
+    for (unsigned m = 1; m <= stage.masters(); ++m) {
+      out += desc(m) + "/" + field(m, "q") + "/" + field(m, "seal") + "\n";
+    }
     return out;
   }
   void all_well() {
@@ -178,7 +180,7 @@ struct Site {
   std::map<Gateway*, unsigned> wanted_;
 };
 
-// ---- what is taken over -----------------------------------------------------------------------------------------------
+// ---- what is taken over ---------------------------------------------------------------------------------------------
 
 // Master 3 serves a test program alone. Our gateways need it, since master 1 is down.
 TEST(Adoption, a_test_programs_master) {
@@ -339,7 +341,7 @@ TEST(Adoption, masters_that_have_moved_before) {
   EXPECT_TRUE(gateway.holds("bus"));
 }
 
-// ---- what is refused --------------------------------------------------------------------------------------------------
+// ---- what is refused ------------------------------------------------------------------------------------------------
 
 // One of their three masters is not enough, unless the operator knows more.
 TEST(Adoption, too_few_of_theirs_are_refused) {
@@ -461,7 +463,7 @@ TEST(Adoption, pieces_of_one_record) {
   EXPECT_EQ(site.desc(1) == foreign, result != 0);
 }
 
-// ---- calls that are broken off, and overlap ---------------------------------------------------------------------------
+// ---- calls that are broken off, and overlap -------------------------------------------------------------------------
 
 // kill -9 while it waits: the masters are marked, and the next call begins with those marks.
 TEST(Adoption, a_call_that_died_in_its_wait) {
@@ -617,7 +619,7 @@ TEST(Adoption, a_lost_mark_does_not_count) {
   }
 }
 
-// ---- anything ---------------------------------------------------------------------------------------------------------
+// ---- anything -------------------------------------------------------------------------------------------------------
 
 // Anything may happen to the masters meanwhile, two operators adopt and change as they like, and in the end one of them
 // repeats the adoption until it has succeeded. Ours needs a master of theirs in every quorum.
