@@ -199,9 +199,9 @@ typedef void (*redlock_adopt_fn)(void *user, const redlock_adopt_report_t *repor
  * masters over, and the earlier call ends with CHANGING, unless it was done first. Two calls that begin at the same
  * moment may both end with CHANGING; then one operator alone repeats one.
  *
- * Leave no client of the other configuration behind. An adopted master that loses its data lets these clients begin anew
- * there, if they come first. The keys of their last locks stay on the master until they expire. Fencing tokens go on as
- * after redlock_reconfigure(). */
+ * Leave no client of the other configuration behind. An adopted master that loses its data lets these clients begin
+ * anew there, if they come first. The keys of their last locks stay on the master until they expire. Fencing tokens go
+ * on as after redlock_reconfigure(). */
 REDLOCK_API REDLOCK_NODISCARD int redlock_adopt(const redlock_config_t *cfg, uint32_t flags, redlock_adopt_fn progress,
                                                 void *user, redlock_adopt_report_t *report);
 

@@ -34,11 +34,12 @@ struct Named {
 const Named all[] = {
     {"acquire", acquire_script, true}, {"extend", extend_script, true}, {"release", release_script, false},
     {"token", token_script, true},     {"look", look_script, false},    {"reading", reading_script, false},
-    {"record", record_script, true},   {"visit", visit_script, true},   {"move", move_script, false}};
+    {"record", record_script, true},   {"visit", visit_script, true},   {"move", move_script, false},
+    {"owner", owner_script, false}};
 
 // A file's lines without comments and white space in front.
 std::string source(const std::string& name) {
-  const std::string room = name == "move" ? "site" : "master";
+  const std::string room = name == "move" || name == "owner" ? "site" : "master";
   std::ifstream file(REDLOCK_SOURCE_DIR "/src/" + room + "/scripts/" + name + ".lua");
   EXPECT_TRUE(file.good()) << name;
   std::string text;
