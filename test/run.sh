@@ -11,8 +11,9 @@ usage() {
 usage: test/run.sh [--all] [--cross] [--no-install]
        test/run.sh --room NAME [--no-install]
   (nothing)      native build with warnings as errors, and ASan + UBSan; all tests: about 10 minutes on two cores
-  --all          also clang, TSan, the release builds, what a cycle costs (counted), 32- and 64-bit ARM under qemu
-                 with a short selection of tests, coverage, the fuzzers and the mutants: within 45 minutes
+  --all          also other lock libraries on the same keys, clang, TSan, the release builds, what a cycle costs
+                 (counted), 32- and 64-bit ARM under qemu with a short selection of tests, coverage, the fuzzers and
+                 the mutants: within 45 minutes
   --cross        also 32- and 64-bit ARM with all tests, and static musl; its time is not part of those 45 minutes
   --room NAME    only what one room of src/, or port/, needs, built natively, and its tests: about a minute.
                  NAME is one of ROOMS
@@ -98,6 +99,7 @@ run_stage() {
 again() {
   case $1 in
     cross_stage) echo "cmake --workflow --preset $2" ;;
+    interop_stage) echo "cmake --workflow --preset interop" ;;
     musl_stage) echo "cmake --workflow --preset musl" ;;
     room_stage) echo "test/run.sh --room $2" ;;
     *) echo "$*" ;;
@@ -149,6 +151,17 @@ musl_stage() {
   cmake --workflow --preset musl
 }
 
+# Other lock libraries on the same keys. Node.js is often here from elsewhere, and then its npm is, too.
+interop_stage() {
+  local packages=(python3-redis)
+  command -v npm >/dev/null || packages+=(nodejs npm)
+  if ! install_missing "$install" "${packages[@]}" || ! test/integration/interop/packages.sh build/interop; then
+    echo "python3-redis, npm, or the packages of npm's registry cannot be had here"
+    return 77
+  fi
+  cmake --workflow --preset interop
+}
+
 # The tests of one room. The whole dev preset is configured, so that its build folder serves every room.
 room_stage() {
   cmake --preset dev >/dev/null && cmake --build --preset dev --target "room_$1" &&
@@ -165,6 +178,7 @@ fi
 run_stage dev cmake --workflow --preset dev
 run_stage asan cmake --workflow --preset asan
 if [[ $all == yes ]]; then
+  run_stage interop interop_stage
   run_stage clang cmake --workflow --preset clang
   run_stage tsan cmake --workflow --preset tsan
   run_stage release cmake --workflow --preset release

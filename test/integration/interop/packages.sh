@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# packages.sh FOLDER: the npm packages of package-lock.json, in FOLDER. Nothing is asked of npm's registry if they are
+# there.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+mkdir -p "$1"
+cd "$1"
+! cmp -s "$here/package-lock.json" complete || exit 0
+rm -f complete
+cp "$here/package.json" "$here/package-lock.json" "$here/.npmrc" .
+npm ci
+cp package-lock.json complete
