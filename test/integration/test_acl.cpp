@@ -1,24 +1,43 @@
 // SPDX-License-Identifier: MIT
 //
-// A user with the permissions that README names, and no others: nothing that a client sends is refused, and each
-// permission is used. Keys, too, are only those that README names.
+// A user as each of README's lines makes it: nothing that a client sends is refused, and each permission is used. Keys,
+// too, are only those that the line names.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <iterator>
-#include <sstream>
+#include <regex>
 
 #include "guard_site.hpp"
 
 namespace redlock::test {
 namespace {
 
-std::vector<std::string> permissions_of_the_readme() {
+using Words = std::vector<std::string>;
+
+// The commands behind <!-- acl -->, in the words that a shell makes of them.
+std::vector<Words> commands_of_the_readme() {
   std::ifstream file(REDLOCK_SOURCE_DIR "/README.md");
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  const size_t begin = text.find("`-@all ") + 1;
-  std::istringstream line(text.substr(begin, text.find('`', begin) - begin));
-  return {std::istream_iterator<std::string>(line), {}};
+  const std::string text{std::istreambuf_iterator<char>(file), {}}, open = "<!-- acl -->\n```sh\n";
+  const size_t begin = text.find(open) + open.size();
+  const std::string script = text.substr(begin, text.find("```", begin) - begin);
+  const std::string shown = std::regex_replace(script, std::regex("redis-cli"), "printf '%s\n' -");
+  FILE* const shell = popen(shown.c_str(), "r");
+  std::vector<Words> commands;
+  for (char line[200]; std::fgets(line, sizeof line, shell) != nullptr;) {
+    const std::string word = std::string(line).substr(0, std::strlen(line) - 1);
+    if (word == "-") commands.emplace_back();
+    if (word != "-") commands.back().push_back(word);
+  }
+  EXPECT_EQ(pclose(shell), 0);
+  return commands;
+}
+
+Words permissions_of(const Words& command) {
+  return {std::find(command.begin(), command.end(), "-@all"), command.end()};
 }
 
 // Whether the server has executed it, by itself or in a script. Before Redis 7.0 subcommands are not counted apart.
@@ -29,13 +48,13 @@ bool executed(const std::string& stats, const std::string& permission) {
 }
 
 // Waits in line behind another client, holds, extends, and lets go: one name and two, without a token and with one.
-void use_locks(Site& site, Client& client, Client& other) {
-  for (const std::vector<std::string>& names : {std::vector<std::string>{"bus"}, {"bus", "valve"}}) {
+void use_locks(Site& site, Client& client, Client& other, const std::string& bus, const std::string& valve) {
+  for (const Words& names : {Words{bus}, {bus, valve}}) {
     for (const uint32_t flags : {0u, REDLOCK_F_FENCING}) {
       Lock& first = other.acquire(names, site.longest(REDLOCK_WAIT_FOREVER));
       const uint64_t rounds = client.status().rounds;
       Lock& lock = client.start(names, site.longest(REDLOCK_WAIT_FOREVER, flags));
-      EXPECT_TRUE(site.loop.run_until([&] { return client.status().rounds > rounds + 1; }));
+      EXPECT_TRUE(site.loop.run_until([&] { return client.status().rounds > rounds; }));
       EXPECT_EQ(redlock_extend_async(other.get(), first.handle, 0), 0);
       EXPECT_TRUE(site.loop.run_until([&] { return first.has(REDLOCK_EV_RENEWED); }));
       other.release(first);
@@ -46,38 +65,43 @@ void use_locks(Site& site, Client& client, Client& other) {
 }
 
 // A connection breaks with a SET on its way, and the next one ends it.
-void leave_a_stray(Site& site, Client& client) {
+void leave_a_stray(Site& site, Client& client, const std::string& bus) {
   site[0].freeze();
-  EXPECT_TRUE(client.acquire("bus", site.longest()).has(REDLOCK_EV_FAILED));
+  EXPECT_TRUE(client.acquire(bus, site.longest()).has(REDLOCK_EV_FAILED));
   EXPECT_TRUE(site.loop.run_until([&] { return client.master(0).state == REDLOCK_MASTER_GREETING; }));
   site[0].thaw();
   EXPECT_TRUE(site.loop.run_until([&] { return client.status().masters_up == 1 && client.status().debts == 0; }));
 }
 
-TEST(Acl, ThePermissionsOfTheReadmeAreEnoughAndAllAreUsed) {
-  const std::vector<std::string> permissions = permissions_of_the_readme();
+TEST(Acl, TheLinesOfTheReadmeAreEnoughAndAllOfThemIsUsed) {
+  const std::vector<Words> commands = commands_of_the_readme();
+  ASSERT_EQ(commands.size(), 2u);
+  const Words permissions = permissions_of(commands[0]);
   ASSERT_GT(permissions.size(), 20u);
+  EXPECT_EQ(permissions_of(commands[1]), permissions);
   std::string stats;
-  for (const bool resp3 : {true, false}) {
-    SCOPED_TRACE(resp3 ? "RESP3" : "RESP2");
-    RedisServer::Options options;
-    if (!resp3) options.args = {"--rename-command", "HELLO", ""};
-    Site site(1, 1'000, options);
-    std::vector<std::string> words = {"ACL", "SETUSER", "locker", "on", ">secret", "~bus", "~valve", "~redlock::*"};
-    words.insert(words.end(), permissions.begin(), permissions.end());
-    ASSERT_EQ(site[0].command(words), "OK");
-    Settings settings = site.settings(false);
-    log_in(settings);
-    settings.numbers.insert(settings.numbers.end(), {{"timing.suspect_close_ms", 500}});
-    Client other(site.loop, settings);
-    Client client(site.loop, settings);
-    other.wait_up(1);
-    client.wait_up(1);
-    EXPECT_EQ(client.master(0).tracked, resp3 ? 1u : 0u);
-    use_locks(site, client, other);
-    leave_a_stray(site, client);
-    EXPECT_EQ(site[0].command({"ACL", "LOG"}), "") << "a refused command, or key";
-    stats += "\n" + site[0].command({"INFO", "commandstats"});
+  for (const bool prefixed : {false, true}) {
+    for (const bool resp3 : {true, false}) {
+      SCOPED_TRACE(std::string(prefixed ? "key_prefix plant1/" : "no prefix") + (resp3 ? ", RESP3" : ", RESP2"));
+      RedisServer::Options options;
+      if (!resp3) options.args = {"--rename-command", "HELLO", ""};
+      Site site(1, 1'000, options);
+      ASSERT_EQ(site[0].command(commands[prefixed ? 1 : 0]), "OK");
+      Settings settings = site.settings(false);
+      settings.strings.insert(settings.strings.end(), {{"username", "gateway"}, {"password", "secret"}});
+      if (prefixed) settings.strings.push_back({"key_prefix", "plant1/"});
+      settings.numbers.insert(settings.numbers.end(), {{"timing.suspect_close_ms", 500}});
+      Client other(site.loop, settings);
+      Client client(site.loop, settings);
+      other.wait_up(1);
+      client.wait_up(1);
+      EXPECT_EQ(client.master(0).tracked, resp3 ? 1u : 0u);
+      const std::string names = prefixed ? "" : "plant1/";
+      use_locks(site, client, other, names + "bus", names + "valve");
+      leave_a_stray(site, client, names + "bus");
+      EXPECT_EQ(site[0].command({"ACL", "LOG"}), "") << "a refused command, or key";
+      stats += "\n" + site[0].command({"INFO", "commandstats"});
+    }
   }
   for (const std::string& permission : permissions) {
     EXPECT_TRUE(permission == "-@all" || executed(stats, permission)) << permission << " is not used";
