@@ -107,59 +107,142 @@ TEXT
   echo "$count compilations, which ask for:" $(nm --undefined-only "$object" | awk '{ print $2 }')
 }
 
-# Writes each code block of the README that follows <!-- example: NAME [run] [masters=N] --> to WORK/readme/NAME.EXT and
-# a line "NAME.EXT OPTIONS" for it.
+# Writes the code blocks of the README that follow <!-- example: NAME --> to WORK/readme/NAME.EXT.
 extract_examples() {
   awk -v folder="$WORK/readme" '
-    /^<!-- example: .* -->$/ { name = $3; $1 = $2 = $3 = $NF = ""; options = $0; wanted = 1; next }
-    wanted && /^```/ { file = name "." substr($0, 4); print file, options; wanted = 0; inside = 1; next }
-    inside && /^```/ { close(folder "/" file); inside = 0; next }
-    inside { print > (folder "/" file) }' "$SOURCE/README.md"
+    /^<!-- example: .* -->$/ { name = $3; wanted = 1; next }
+    wanted && /^```/ { file = folder "/" name "." substr($0, 4); wanted = 0; inside = 1; next }
+    inside && /^```/ { close(file); inside = 0; next }
+    inside { print > file }' "$SOURCE/README.md"
 }
 
-# Starts $1 redis-servers on free ports, sets masters to their URLs, and ends them with the script.
-servers=()
+# Redis-servers on free ports: port -> process. They end with the script. `masters` are the URLs of the last ones.
+declare -A servers=()
 masters=()
-stop_servers() { [[ ${#servers[@]} -eq 0 ]] || kill "${servers[@]}" 2>/dev/null || true; }
+
+# False: the server ended by itself, as it does when the port is taken.
+start_server() {
+  local i
+  redis-server --port "$1" --bind 127.0.0.1 --save '' --appendonly no --dir "$WORK/readme" >/dev/null &
+  servers[$1]=$!
+  for ((i = 0; i < 100; ++i)); do
+    ! redis-cli -p "$1" info server 2>/dev/null | grep -q "process_id:$!" || return 0
+    kill -0 $! 2>/dev/null || break
+    sleep 0.05
+  done
+  stop_server "$1"
+  return 1
+}
+
+stop_server() {
+  kill "${servers[$1]}" 2>/dev/null || true
+  wait "${servers[$1]}" 2>/dev/null || true
+  unset "servers[$1]"
+}
+
+stop_servers() {
+  local port
+  for port in "${!servers[@]}"; do stop_server "$port"; done
+}
+
 start_masters() {
-  local port i
+  local port
   trap stop_servers EXIT
+  masters=()
   while [[ ${#masters[@]} -lt $1 ]]; do
     port=$((20000 + RANDOM % 10000))
-    redis-server --port "$port" --bind 127.0.0.1 --save '' --appendonly no --dir "$WORK/readme" >/dev/null &
-    for ((i = 0; i < 100; ++i)); do
-      ! kill -0 $! 2>/dev/null || ! redis-cli -p "$port" info server 2>/dev/null | grep -q "process_id:$!" || break
-      kill -0 $! 2>/dev/null || break
-      sleep 0.05
-    done
-    if kill -0 $! 2>/dev/null; then
-      servers+=($!)
-      masters+=("redis://127.0.0.1:$port")
-    fi
+    ! start_server "$port" || masters+=("redis://127.0.0.1:$port")
   done
 }
 
+# The same master again, without what it knew.
+restart_master() {
+  local port=${masters[$1]##*:}
+  stop_server "$port"
+  start_server "$port"
+}
+
+# The README's program with these masters in its bus.json, and EXTRA in it. Sets said to what it printed.
+said='' status=0
+bus() {
+  local extra=$1 list
+  shift
+  list=$(printf '"%s", ' "${masters[@]}")
+  sed -e "s|\"masters\": .*|\"masters\": [${list%, }]$extra|" "$WORK/readme/bus.json" >"$WORK/readme/site/bus.json"
+  status=0
+  # shellcheck disable=SC2086
+  said=$(cd "$WORK/readme/site" && timeout 60 $EMULATOR ../bus "$@" 2>&1) || status=$?
+  printf -- '---- ./bus %s: exit %s\n%s\n' "$*" "$status" "$said"
+}
+says() { grep -qE "$1" <<<"$said" || fail "the README's program does not say: $1"; }
+is_silent_about() { ! grep -qE "$1" <<<"$said" || fail "the README's program says: $1"; }
+holds() {
+  says '^the bus is ours'
+  [[ $status -eq 0 ]] || fail "the README's program has a lock, and exits with $status"
+}
+has_no_lock() {
+  is_silent_about '^the bus is ours'
+  [[ $status -eq 1 ]] || fail "the README's program has no lock, and exits with $status"
+}
+
 check_readme() {
-  [[ -e $SOURCE/README.md ]] || { echo "no README.md yet"; exit 77; }
   rm -rf "$WORK/readme"
-  mkdir -p "$WORK/readme"
-  local library=$1 file options compiler examples
-  examples=$(extract_examples)
-  [[ -n $examples ]] || fail "README.md marks no example: <!-- example: NAME run -->"
-  while read -r file options; do
-    compiler=$CC
-    [[ $file == *.c ]] || compiler=$CXX
-    # shellcheck disable=SC2086
-    "$compiler" $FLAGS -Wall -Wextra -Werror -I"$SOURCE/include" "$WORK/readme/$file" -o "$WORK/readme/${file%.*}" \
-      "$library" -Wl,-rpath,"${library%/*}" $LINK_FLAGS $(pkg-config --cflags --libs libuv libcjson) ||
-      fail "the README's example $file does not build"
-    [[ $options == *run* ]] || continue
-    masters=()
-    [[ ! $options =~ masters=([0-9]+) ]] || start_masters "${BASH_REMATCH[1]}"
-    # shellcheck disable=SC2086
-    timeout 30 $EMULATOR "$WORK/readme/${file%.*}" "${masters[@]}" || fail "the README's example $file failed: exit $?"
-  done <<<"$examples"
-  echo "built:" $(cut -d' ' -f1 <<<"$examples")
+  mkdir -p "$WORK/readme/site"
+  extract_examples
+  # shellcheck disable=SC2046,SC2086
+  "$CC" $FLAGS -Wall -Wextra -Werror -I"$SOURCE/include" "$WORK/readme/bus.c" -o "$WORK/readme/bus" "$1" \
+    -Wl,-rpath,"${1%/*}" $LINK_FLAGS $(pkg-config --cflags --libs libuv libcjson) ||
+    fail "the README's program does not build"
+  local watched='[123] of 3 masters are new and watched: [0-9.]+ s to go'
+  local short=', "timing": {"max_ttl_ms": 1500}, "defaults": {"ttl_ms": 1000}'
+
+  # On fresh servers the program waits for the guard, says so, and has its lock; run again it does not wait.
+  start_masters 3
+  bus "$short"
+  says "$watched"
+  holds
+  bus "$short"
+  is_silent_about watched
+  holds
+
+  # On servers of another configuration it does not wait.
+  bus ', "timing": {"max_ttl_ms": 2500}, "defaults": {"ttl_ms": 1000}'
+  says 'belongs to clients of another configuration: 3 masters, max_ttl 1500; ours: 3 masters, 2500'
+  has_no_lock
+
+  # Without a server it says which address, and why.
+  stop_servers
+  bus ', "defaults": {"wait_ms": 300}'
+  says "${masters[0]##*/}.*refused"
+  has_no_lock
+
+  # An operator's word makes the wait needless.
+  start_masters 3
+  bus '' --new-site
+  is_silent_about watched
+  holds
+
+  # The program itself gives no such word: masters that restart empty are watched, however often it runs.
+  restart_master 0
+  for i in 1 2 3; do
+    bus ''
+    holds
+  done
+  restart_master 1
+  bus ', "timing": {"guard_wait_ms": 0}'
+  says '2 of 3 masters are new and watched'
+  has_no_lock
+}
+
+# Without options the build makes the library, and neither tests nor examples.
+check_default() {
+  rm -rf "$WORK/default"
+  "$CMAKE" -S "$SOURCE" -B "$WORK/default" -G Ninja -DCMAKE_C_COMPILER="$CC" -DCMAKE_CXX_COMPILER="$CXX" >/dev/null
+  local sources others
+  sources=$("$CMAKE" --build "$WORK/default" -- -t commands | grep -oE " -c $SOURCE/[^ ]*")
+  others=$(grep -vE " $SOURCE/(src|port)/" <<<"$sources" || true)
+  [[ -z $others ]] || fail "not of the library, but built by default:" "$others"
+  echo "$(wc -l <<<"$sources") sources"
 }
 
 # A whole gateway program takes a lock on a new site of real servers, which a file names or its arguments: also where no
