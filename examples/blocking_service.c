@@ -54,19 +54,19 @@ static int job(const redlock_t *rl, redlock_lock_t lock) {
 static int serve(redlock_t *rl, long jobs) {
   const redlock_resource_t bus = redlock_resource("plant1/rs485-a");
   redlock_acquire_opts_t opts = REDLOCK_ACQUIRE_OPTS_INIT;
+  opts.flags = REDLOCK_F_TELL_WAITING;
   opts.ttl_ms = 5000;
   opts.wait_ms = WAIT_MS;
   opts.min_validity_ms = NEED_MS;
   long done = 0;
   while (!stopping && (jobs == 0 || done < jobs)) {
     redlock_lock_t lock;
-    int err = redlock_acquire(rl, &bus, 1, &opts, &lock);
-    if (err == 0) {
-      err = job(rl, lock);
+    if (redlock_acquire(rl, &bus, 1, &opts, &lock) == 0) {
+      const int err = job(rl, lock);
       redlock_release(rl, lock);
+      if (err == 0) ++done;
+      if (err != 0) fprintf(stderr, "<4>job broken off: %s\n", redlock_strerror(err));
     }
-    if (err == 0) ++done;
-    if (err != 0) fprintf(stderr, "<4>no job: %s\n", redlock_strerror(err));
     pause_ms(PAUSE_MS);
   }
   printf("%ld jobs done\n", done);
@@ -75,15 +75,16 @@ static int serve(redlock_t *rl, long jobs) {
 
 // Also on the client's thread: only report here.
 static void on_event(redlock_t *rl, const redlock_event_t *event, void *user) {
+  char text[REDLOCK_TEXT_MAX + 1];
   (void)rl, (void)user;
-  if (event->type == REDLOCK_EV_AT_RISK || event->type == REDLOCK_EV_LOST)
-    fprintf(stderr, "<4>%s\n", event->type == REDLOCK_EV_LOST ? "the lock is lost" : "the lock is at risk");
-  if (event->type == REDLOCK_EV_MASTER && event->state == REDLOCK_MASTER_DOWN)
-    fprintf(stderr, "<5>master %u is down: %s\n", (unsigned)event->master, redlock_strerror(event->err));
+  redlock_describe(event, text, sizeof text);
+  if (event->type == REDLOCK_EV_WAITING) fprintf(stderr, "<6>%s\n", text);
+  if (event->type == REDLOCK_EV_FAILED) fprintf(stderr, "<4>no job: %s\n", text);
 }
 
 static int configure(redlock_config_t *cfg, char **arguments) {
   redlock_config_set_event(cfg, on_event, NULL);
+  redlock_config_set_log(cfg, redlock_log_stderr, NULL, 5);
   for (; *arguments != NULL; ++arguments) {
     const int err = strstr(*arguments, "://") != NULL ? redlock_config_add_master(cfg, *arguments)
                                                        : redlock_config_load_file(cfg, *arguments);

@@ -41,6 +41,7 @@ static redlock_t *create(unsigned number, char **urls) {
   int err = redlock_config_new(&cfg);
   if (err == 0) err = redlock_config_set_str(cfg, "client_name", name);
   for (; err == 0 && *urls != NULL; ++urls) err = redlock_config_add_master(cfg, *urls);
+  if (err == 0) redlock_config_set_log(cfg, redlock_log_stderr, NULL, 5);  // it says what a new site waits for
   if (err == 0) err = redlock_create(&rl, cfg);
   if (err != 0) fprintf(stderr, "%s: %s\n", redlock_strerror(err), cfg != NULL ? redlock_config_error(cfg) : "");
   redlock_config_free(cfg);

@@ -38,6 +38,12 @@ static void take_line(struct app *app) {
   memmove(app->line, app->line + used, app->size);
 }
 
+static void print(const char *what, const redlock_event_t *event) {
+  char text[REDLOCK_TEXT_MAX + 1];
+  redlock_describe(event, text, sizeof text);
+  fprintf(stderr, "%s: %s\n", what, text);
+}
+
 static void on_event(redlock_t *rl, const redlock_event_t *event, void *user) {
   struct app *app = user;
   switch (event->type) {
@@ -49,8 +55,9 @@ static void on_event(redlock_t *rl, const redlock_event_t *event, void *user) {
       }
       redlock_release_async(rl, app->lock);
       break;
+    case REDLOCK_EV_WAITING: print("waiting", event); break;
     case REDLOCK_EV_FAILED:
-      fprintf(stderr, "no bus: %s\n", redlock_strerror(event->err));
+      print("no bus", event);
       ++app->failed;
       take_line(app);
       app->state = IDLE;
@@ -64,7 +71,7 @@ static void on_event(redlock_t *rl, const redlock_event_t *event, void *user) {
 static void ask(struct app *app) {
   const redlock_resource_t bus = redlock_resource("plant1/rs485-a");
   redlock_acquire_opts_t opts = REDLOCK_ACQUIRE_OPTS_INIT;
-  opts.wait_ms = 5000;
+  opts.flags = REDLOCK_F_TELL_WAITING;
   opts.min_validity_ms = NEED_MS;
   if (redlock_acquire_async(app->rl, &bus, 1, &opts, &app->lock) == 0) app->state = ASKED;
 }
@@ -98,6 +105,7 @@ int main(int argc, char **argv) {
   for (int i = 1; err == 0 && i < argc; ++i) err = redlock_config_add_master(cfg, argv[i]);
   if (err == 0) {
     redlock_config_set_event(cfg, on_event, &app);
+    redlock_config_set_log(cfg, redlock_log_stderr, NULL, 5);
     err = redlock_create_polled(&app.rl, cfg);
   }
   if (err != 0) fprintf(stderr, "%s: %s\n", redlock_strerror(err), cfg != NULL ? redlock_config_error(cfg) : "");

@@ -49,14 +49,14 @@ static void *take_turns(void *user) {
   const struct shared *s = user;
   const redlock_resource_t device = redlock_resource("plant1/counter");
   redlock_acquire_opts_t opts = REDLOCK_ACQUIRE_OPTS_INIT;
-  opts.wait_ms = 30000;
+  redlock_report_t report = REDLOCK_REPORT_INIT;
+  opts.report = &report;
   opts.retry_delay_ms = 10;
   long done = 0;
   for (long i = 0; i < s->turns; ++i) {
     redlock_lock_t lock;
-    const int err = redlock_acquire(s->rl, &device, 1, &opts, &lock);
-    if (err != 0) {
-      fprintf(stderr, "no turn: %s\n", redlock_strerror(err));
+    if (redlock_acquire(s->rl, &device, 1, &opts, &lock) != 0) {
+      fprintf(stderr, "no turn: %s\n", report.text);
       continue;
     }
     if (use_device(s, lock) == 0) ++done;
@@ -69,6 +69,7 @@ static int create(redlock_t **rl, char **urls) {
   redlock_config_t *cfg = NULL;
   int err = redlock_config_new(&cfg);
   for (; err == 0 && *urls != NULL; ++urls) err = redlock_config_add_master(cfg, *urls);
+  if (err == 0) redlock_config_set_log(cfg, redlock_log_stderr, NULL, 5);  // it says what a new site waits for
   if (err == 0) err = redlock_create(rl, cfg);
   if (err != 0) fprintf(stderr, "%s: %s\n", redlock_strerror(err), cfg != NULL ? redlock_config_error(cfg) : "");
   redlock_config_free(cfg);
@@ -77,7 +78,8 @@ static int create(redlock_t **rl, char **urls) {
 
 int main(int argc, char **argv) {
   struct shared s = {NULL, argc > 2 ? argv[2] : NULL, argc > 1 ? atol(argv[1]) : 0};
-  if (argc < 4 || s.turns <= 0 || create(&s.rl, argv + 3) != 0) return 1;
+  if (argc < 4 || s.turns <= 0) return fputs("usage: threads TURNS FILE URL...\n", stderr), 2;
+  if (create(&s.rl, argv + 3) != 0) return 1;
   pthread_t threads[THREADS];
   long done = 0;
   int started = 0;

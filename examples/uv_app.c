@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// uv_app: a program that lives on a libuv loop already, and 30 lines more. It reads a sensor by a timer; every fifth
+// uv_app: a program that lives on a libuv loop already, and 35 lines more. It reads a sensor by a timer; every fifth
 // reading it wants the bus, and writes what it has while the lock is its own. Nothing here ever blocks.
 //
 //     uv_app READINGS URL...
@@ -33,12 +33,19 @@ static void finish_when_done(struct app *app) {
   if (app->left == 0 && !app->wanted) redlock_close_async(app->rl, GRACE_MS);
 }
 
+static void print(const char *what, const redlock_event_t *event) {
+  char text[REDLOCK_TEXT_MAX + 1];
+  redlock_describe(event, text, sizeof text);
+  printf("%s: %s\n", what, text);
+}
+
 static void on_event(redlock_t *rl, const redlock_event_t *event, void *user) {
   struct app *app = user;
   (void)rl;
   switch (event->type) {
     case REDLOCK_EV_ACQUIRED: write_report(app); break;
-    case REDLOCK_EV_FAILED: printf("no bus: %s\n", redlock_strerror(event->err)); /* fall through */
+    case REDLOCK_EV_WAITING: print("waiting", event); break;
+    case REDLOCK_EV_FAILED: print("no bus", event); /* fall through */
     case REDLOCK_EV_LOST:
     case REDLOCK_EV_RELEASED:
       app->wanted = 0;
@@ -52,7 +59,7 @@ static void on_event(redlock_t *rl, const redlock_event_t *event, void *user) {
 static void want_bus(struct app *app) {
   const redlock_resource_t bus = redlock_resource("plant1/rs485-a");
   redlock_acquire_opts_t opts = REDLOCK_ACQUIRE_OPTS_INIT;
-  opts.wait_ms = 5000;
+  opts.flags = REDLOCK_F_TELL_WAITING;
   opts.min_validity_ms = NEED_MS;
   app->wanted = redlock_acquire_async(app->rl, &bus, 1, &opts, &app->lock) == 0;
 }
@@ -72,6 +79,7 @@ static int create(struct app *app, char **urls) {
   for (; err == 0 && *urls != NULL; ++urls) err = redlock_config_add_master(cfg, *urls);
   if (err == 0) {
     redlock_config_set_event(cfg, on_event, app);
+    redlock_config_set_log(cfg, redlock_log_stderr, NULL, 5);
     err = redlock_create_on_loop(&app->rl, cfg, uv_default_loop());
   }
   if (err != 0) printf("%s: %s\n", redlock_strerror(err), cfg != NULL ? redlock_config_error(cfg) : "");
@@ -81,7 +89,8 @@ static int create(struct app *app, char **urls) {
 
 int main(int argc, char **argv) {
   static struct app app;
-  if (argc < 3 || (app.left = atol(argv[1])) <= 0 || create(&app, argv + 2) != 0) return 1;
+  if (argc < 3 || (app.left = atol(argv[1])) <= 0) return fputs("usage: uv_app READINGS URL...\n", stderr), 2;
+  if (create(&app, argv + 2) != 0) return 1;
   app.sensor.data = &app;
   uv_timer_init(uv_default_loop(), &app.sensor);
   uv_timer_start(&app.sensor, on_sensor, READ_EVERY_MS, READ_EVERY_MS);

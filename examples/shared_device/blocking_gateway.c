@@ -91,15 +91,18 @@ static enum outcome send_frames(struct gateway *g, redlock_lock_t lock) {
 
 static int acquire(struct gateway *g, redlock_lock_t *lock) {
   const redlock_resource_t resource = redlock_resource(g->options.resource);
-  const redlock_acquire_opts_t opts = lock_options(&g->options);
-  return redlock_acquire(g->rl, &resource, 1, &opts, lock);
+  redlock_acquire_opts_t opts = lock_options(&g->options);
+  redlock_report_t report = REDLOCK_REPORT_INIT;
+  opts.report = &report;
+  const int err = redlock_acquire(g->rl, &resource, 1, &opts, lock);
+  if (err != 0) note(g, "not acquired", report.text);
+  return err;
 }
 
 static enum outcome one_job(struct gateway *g) {
   redlock_lock_t lock = {0};
   const uint64_t asked_ns = now_ns();
-  const int err = g->rl != NULL ? acquire(g, &lock) : 0;
-  if (err != 0) return note(g, "not acquired", redlock_strerror(err)), STOPPED;
+  if (g->rl != NULL && acquire(g, &lock) != 0) return STOPPED;
   waits_add(&g->tally.waits, now_ns() - asked_ns);
   if (g->rl != NULL) g->frame.token = redlock_fencing_token(g->rl, lock);  // 0 without --fencing
   const enum outcome outcome = send_frames(g, lock);

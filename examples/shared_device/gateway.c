@@ -156,8 +156,8 @@ static int acquire(struct gateway *g) {
   return redlock_acquire_async(g->rl, &resource, 1, &opts, &g->lock);
 }
 
-static void not_acquired(struct gateway *g, int err) {
-  note(g, "not acquired", redlock_strerror(err));
+static void not_acquired(struct gateway *g, const char *why) {
+  note(g, "not acquired", why);
   ++g->tally.failed;
   think(g);
 }
@@ -175,34 +175,32 @@ static void start_job(uv_timer_t *timer) {
     return;
   }
   const int err = acquire(g);
-  if (err != 0) not_acquired(g, err);  // nothing was started: no event follows
+  if (err != 0) not_acquired(g, redlock_strerror(err));  // nothing was started: no event follows
 }
 
 static void on_event(redlock_t *rl, const redlock_event_t *event, void *user) {
   struct gateway *g = user;
+  char text[REDLOCK_TEXT_MAX + 1];
   (void)rl;
+  redlock_describe(event, text, sizeof text);
   switch (event->type) {
     case REDLOCK_EV_ACQUIRED:
       if (g->state == WAITING) begin_job(g);
       break;
     case REDLOCK_EV_FAILED:  // held by others for too long, or too few masters answered: think, then try again
-      if (g->state == WAITING) not_acquired(g, event->err);
+      if (g->state == WAITING) not_acquired(g, text);
       break;
     case REDLOCK_EV_AT_RISK:  // still ours: redlock_check() tells when to stop
-      note(g, "not extended", redlock_strerror(event->err));
+      note(g, "not extended", text);
       break;
     case REDLOCK_EV_LOST:  // the next redlock_check() would say the same; there is no need to wait for it
       ++g->tally.lost;
       if (g->state == WORKING) stop_job(g, "the lock is lost");
       break;
-    case REDLOCK_EV_MASTER:
-      if (event->state == REDLOCK_MASTER_DOWN && g->state != CLOSING)
-        note(g, "a master is down", redlock_strerror(event->err));
-      break;
     case REDLOCK_EV_CLOSED:
       close_handles(g);
       break;
-    default: break;  // RENEWED, RELEASED, and what later versions add
+    default: break;  // RENEWED, RELEASED, MASTER (the log tells of these), and what later versions add
   }
 }
 

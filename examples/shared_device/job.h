@@ -74,6 +74,7 @@ static inline int new_config(const struct options *options, redlock_config_t **c
   char name[REDLOCK_CLIENT_NAME_MAX + 1], *rest = options->masters;
   snprintf(name, sizeof name, "gateway-%u", options->id);
   int err = redlock_config_new(config);
+  if (err == 0) redlock_config_set_log(*config, redlock_log_stderr, NULL, 5);
   if (err == 0) err = redlock_config_set_str(*config, "client_name", name);
   if (err == 0 && options->config != NULL) err = redlock_config_load_file(*config, options->config);
   while (err == 0 && rest != NULL && *rest != '\0') err = redlock_config_add_master(*config, strsep(&rest, ","));

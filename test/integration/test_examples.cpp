@@ -216,6 +216,34 @@ TEST_F(Example, Raii) {
             std::string::npos) << raii.output();
 }
 
+class Waits : public Example, public ::testing::WithParamInterface<std::vector<const char*>> {
+ protected:
+  void SetUp() override {}  // nobody says that nothing is held
+};
+
+// On a new site a program says what it waits for, and how long. It is not waited for.
+TEST_P(Waits, ForTheGuardAndSaysSo) {
+  Words arguments(GetParam().begin() + 1, GetParam().end());
+  for (std::string& word : arguments) word = word == "FILE" ? dir_ + "/file" : word;
+  Program program(GetParam()[0], arguments + masters_.urls(), dir_, "open the valve");
+  const auto says_so = [&] { return std::regex_search(program.output(), std::regex("watched.* [0-9.]+ s")); };
+  for (int tries = 0; !says_so() && tries < 3000; ++tries) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_TRUE(says_so()) << program.output();
+}
+INSTANTIATE_TEST_SUITE_P(Of, Waits,
+                         ::testing::Values(std::vector{"blocking_service"}, std::vector{"threads", "1", "FILE"},
+                                           std::vector{"uv_app", "5"}, std::vector{"poll_app"}, std::vector{"raii"},
+                                           std::vector{"leader", "2", "1000"}, std::vector{"deadline_guard", "1", "FILE"}),
+                         [](const auto& info) { return info.param[0]; });
+
+TEST_F(Example, WithoutArgumentsSaysHowItIsUsed) {
+  for (const char* name : {"threads", "uv_app", "raii", "leader", "deadline_guard", "reconfigure"}) {
+    Program program(name, {}, dir_);
+    EXPECT_NE(program.exit_status(), 0) << name;
+    EXPECT_NE(program.output().find("URL..."), program.output().find("OLD.json")) << name << ": " << program.output();
+  }
+}
+
 // Stopped between check and write until the lock is over: what is then written is late, and with the guard nothing is.
 struct Writes {
   int stopped = -1, in_time = -1, late = -1, refused = -1;
