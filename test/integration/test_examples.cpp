@@ -230,11 +230,12 @@ TEST_P(Waits, ForTheGuardAndSaysSo) {
   for (int tries = 0; !says_so() && tries < 3000; ++tries) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_TRUE(says_so()) << program.output();
 }
-INSTANTIATE_TEST_SUITE_P(Of, Waits,
-                         ::testing::Values(std::vector{"blocking_service"}, std::vector{"threads", "1", "FILE"},
-                                           std::vector{"uv_app", "5"}, std::vector{"poll_app"}, std::vector{"raii"},
-                                           std::vector{"leader", "2", "1000"}, std::vector{"deadline_guard", "1", "FILE"}),
-                         [](const auto& info) { return info.param[0]; });
+INSTANTIATE_TEST_SUITE_P(
+    Of, Waits,
+    ::testing::Values(std::vector{"blocking_service"}, std::vector{"threads", "1", "FILE"}, std::vector{"uv_app", "5"},
+                      std::vector{"poll_app"}, std::vector{"raii"}, std::vector{"leader", "2", "1000"},
+                      std::vector{"deadline_guard", "1", "FILE"}),
+    [](const auto& info) { return info.param[0]; });
 
 TEST_F(Example, WithoutArgumentsSaysHowItIsUsed) {
   for (const char* name : {"threads", "uv_app", "raii", "leader", "deadline_guard", "reconfigure"}) {
