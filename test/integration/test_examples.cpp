@@ -226,7 +226,7 @@ TEST_P(Waits, ForTheGuardAndSaysSo) {
   Words arguments(GetParam().begin() + 1, GetParam().end());
   for (std::string& word : arguments) word = word == "FILE" ? dir_ + "/file" : word;
   Program program(GetParam()[0], arguments + masters_.urls(), dir_, "open the valve");
-  const auto says_so = [&] { return std::regex_search(program.output(), std::regex("watched.* [0-9.]+ s")); };
+  const auto says_so = [&] { return std::regex_search(program.output(), std::regex("watched.* [0-9.]+ m?s")); };
   for (int tries = 0; !says_so() && tries < 3000; ++tries) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_TRUE(says_so()) << program.output();
 }
