@@ -207,7 +207,7 @@ check_readme() {
 
   # On servers of another configuration it does not wait.
   bus ', "timing": {"max_ttl_ms": 2500}, "defaults": {"ttl_ms": 1000}'
-  says 'belongs to clients of another configuration: 3 masters, max_ttl 1500; ours: 3 masters, 2500; redlock_adopt\(\) takes it over'
+  says 'belongs to clients of another configuration: 3 masters, max_ttl 1500; ours: 3 masters, 2500'
   has_no_lock
 
   # Without a server it says which address, and why.
