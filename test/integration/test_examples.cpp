@@ -235,7 +235,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(std::vector{"blocking_service"}, std::vector{"threads", "1", "FILE"}, std::vector{"uv_app", "5"},
                       std::vector{"poll_app"}, std::vector{"raii"}, std::vector{"leader", "2", "1000"},
                       std::vector{"deadline_guard", "1", "FILE"}),
-    [](const auto& info) { return info.param[0]; });
+    [](const auto& program) { return program.param[0]; });
 
 TEST_F(Example, WithoutArgumentsSaysHowItIsUsed) {
   for (const char* name : {"threads", "uv_app", "raii", "leader", "deadline_guard", "reconfigure"}) {
