@@ -77,9 +77,9 @@ static int serve(redlock_t *rl, long jobs) {
 static void on_event(redlock_t *rl, const redlock_event_t *event, void *user) {
   char text[REDLOCK_TEXT_MAX + 1];
   (void)rl, (void)user;
+  if (event->type != REDLOCK_EV_WAITING) return;  // the log tells of the others
   redlock_describe(event, text, sizeof text);
-  if (event->type == REDLOCK_EV_WAITING) fprintf(stderr, "<6>%s\n", text);
-  if (event->type == REDLOCK_EV_FAILED) fprintf(stderr, "<4>no job: %s\n", text);
+  fprintf(stderr, "<6>%s\n", text);
 }
 
 static int configure(redlock_config_t *cfg, char **arguments) {

@@ -136,14 +136,9 @@ static void one_try(const struct gateway *g) {
   redlock_acquire_opts_t opts = REDLOCK_ACQUIRE_OPTS_INIT;
   redlock_lock_t lock;
   opts.ttl_ms = TTL_MS;
-  redlock_report_t report = REDLOCK_REPORT_INIT;
   opts.min_validity_ms = 2 * NEED_MS;
   opts.flags = REDLOCK_F_NO_RENEW;
-  opts.report = &report;
-  if (redlock_acquire(g->rl, &bus, 1, &opts, &lock) != 0) {
-    fprintf(stderr, "no lock: %s\n", report.text);
-    return;
-  }
+  if (redlock_acquire(g->rl, &bus, 1, &opts, &lock) != 0) return;  // the log says why
   if (!open_device(g->file)) _exit(1);
   const enum outcome outcome = transact(g, lock);
   if (g->guarded) guard_set(0);
@@ -155,7 +150,7 @@ static int create(redlock_t **rl, char **urls) {
   redlock_config_t *cfg = NULL;
   int err = redlock_config_new(&cfg);
   for (; err == 0 && *urls != NULL; ++urls) err = redlock_config_add_master(cfg, *urls);
-  if (err == 0) redlock_config_set_log(cfg, redlock_log_stderr, NULL, 5);  // it says what a new site waits for
+  if (err == 0) redlock_config_set_log(cfg, redlock_log_stderr, NULL, 5);  // it says what a new site waits for, too
   if (err == 0) err = redlock_create(rl, cfg);
   if (err != 0) fprintf(stderr, "%s: %s\n", redlock_strerror(err), cfg != NULL ? redlock_config_error(cfg) : "");
   redlock_config_free(cfg);
