@@ -296,8 +296,9 @@ enum redlock_event_type {
                             * and the log show them, and each new reason of a master that stays down */
   REDLOCK_EV_CLOSED = 8,   /* the last event; failed counts the deletes that were not answered (unpaid debts) */
   /* Of an acquire with REDLOCK_F_TELL_WAITING, while it waits: */
-  REDLOCK_EV_WAITING = 9   /* cause says what for. Comes in the turn after the acquire, at each change of the cause and
-                            * every few seconds, and never after ACQUIRED or FAILED */
+  REDLOCK_EV_WAITING = 9   /* cause says what for. Comes as soon as the cause is known, at each change of the cause and
+                            * every 5 s, and never after ACQUIRED or FAILED. The cause is known when enough masters are
+                            * watched, when each master was tried once, or when a round was lost to others */
 };
 /* Later versions may add types: ignore a type that you do not know. */
 
@@ -305,7 +306,7 @@ enum redlock_event_type {
 enum redlock_cause {
   REDLOCK_CAUSE_NONE = 0,
   REDLOCK_CAUSE_HELD = 1,    /* somebody else holds the resource, or another acquire of this client comes first */
-  REDLOCK_CAUSE_GUARD = 2,   /* the masters that vote are no quorum. Together with those that are watched they are one */
+  REDLOCK_CAUSE_GUARD = 2,   /* the masters that vote are no quorum, but are one together with those that are watched */
   REDLOCK_CAUSE_TOO_FEW = 3, /* too few masters can be reached, or can vote */
   REDLOCK_CAUSE_CHANGE = 4,  /* a change of the masters is under way (redlock/site.h) */
   REDLOCK_CAUSE_NEVER = 5    /* FAILED only: masters that cannot be admitted as things stand leave no quorum of others.
@@ -607,10 +608,10 @@ typedef struct redlock_acquire_opts_s {
  *                         first reading have ended: at most twice timing.connect_timeout_ms.
  *   REDLOCK_WAIT_FOREVER  no bound.
  *   more than 0           a bound of the whole call, whatever the cause.
- * No acquire waits while masters that cannot be admitted as things stand leave no quorum of others: FAILED at once, with
- * cause REDLOCK_CAUSE_NEVER. Such a master belongs to another configuration (and no change of masters is under way), is
- * no standalone master (MODE), may evict keys (MAXMEMORY), does not tell its identity (IDENTITY), or denies a permission
- * that the guard needs (NOPERM). */
+ * No acquire waits while masters that cannot be admitted as things stand leave no quorum of others: FAILED at once,
+ * with cause REDLOCK_CAUSE_NEVER. Such a master belongs to another configuration (and no change of masters is under way:
+ * FINGERPRINT), is no standalone master (MODE), may evict keys (MAXMEMORY), does not tell its identity (IDENTITY), or
+ * denies a permission that the guard needs (NOPERM). */
 
 /* [own] Ask for a resource (Redlock page, "The Redlock algorithm"), or for up to REDLOCK_RESOURCES_PER_LOCK_MAX at
  * once, in any order: all of them or none, with one handle and one validity. A master grants all names in one step or

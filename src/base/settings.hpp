@@ -21,10 +21,14 @@ struct MasterSettings {
 // but not the server's identity, for services that refuse INFO.
 enum class GuardMode : uint8_t { off, weak, strict };
 
+constexpr uint32_t guard_wait_not_given = UINT32_MAX;  // an acquire waits for two guard times
+
 // Numbers that have the same name and unit in redlock_config_t and here. The initializers are the defaults of both.
 struct Numbers {
   uint32_t ttl_ms = REDLOCK_TTL_MS_DEFAULT;
   uint32_t max_ttl_ms = REDLOCK_MAX_TTL_MS_DEFAULT;
+  uint32_t wait_ms = REDLOCK_WAIT_MS_DEFAULT;
+  uint32_t guard_wait_ms = guard_wait_not_given;
   uint32_t retry_delay_ms = REDLOCK_RETRY_DELAY_MS_DEFAULT;
   uint32_t wakeups = REDLOCK_WAKEUPS_DEFAULT;  // 0 or 1
   uint32_t local_turns = REDLOCK_LOCAL_TURNS_DEFAULT;

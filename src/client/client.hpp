@@ -159,6 +159,32 @@ class Client {
   // events.cpp
   void tell(Lock& lock);
   void take_event(Event& out, Instant now);
+  void describe(const Lock& lock, Event& out) const;
+
+  // causes.cpp
+  struct Outlooks {  // how many masters vote, and what may become of the others
+    unsigned voting = 0;
+    uint8_t others[static_cast<unsigned>(Guard::Outlook::open) + 1] = {};
+    unsigned of(Guard::Outlook outlook) const { return others[static_cast<unsigned>(outlook)]; }
+    // While a change of masters is under way, another configuration may be its old or new one.
+    bool changing() const { return of(Guard::Outlook::moving) != 0; }
+    static bool is_never(Guard::Outlook outlook, bool changing) {
+      return outlook == Guard::Outlook::never || (outlook == Guard::Outlook::foreign && !changing);
+    }
+    unsigned never() const { return of(Guard::Outlook::never) + (changing() ? 0 : of(Guard::Outlook::foreign)); }
+  };
+  Outlooks outlooks() const;
+  int common_cause() const;
+  int cause_of(const Lock& lock) const;
+  void judge_waits(Instant now);
+  void give_up(Instant now);
+  void note_wait(Lock& lock, bool again);
+  void repeat_waits(Instant now);
+  void take_waiting(Event& out, Instant now);
+  void forget_waiting(Lock& lock) {
+    lock.wait.untold = false;
+    --untold_;
+  }
 
   // rounds.cpp
   Masters voting() const;
@@ -263,6 +289,9 @@ class Client {
   bool introduced_ = false;
   bool seeded_ = false;
   unsigned events_ = 0;
+  unsigned untold_ = 0;  // locks with a WAITING to be delivered
+  int cause_ = REDLOCK_CAUSE_NONE;  // of every acquire. HELD: a quorum votes; NONE: not known yet
+  Instant tell_at_ = Instant::never();  // then each WAITING is told again
   Instant now_;  // when the latest input arrived
   redlock_status_t counters_ = {};
 };

@@ -2,7 +2,8 @@
 //
 // Events: what the owner is told, and when. The step that causes an event notes the event in the lock's slot. Events
 // are delivered at the end of a turn, and LOST comes before all others. A slot holds one event at a time, so the next
-// round of the lock waits until the event is taken.
+// round of the lock waits until the event is taken. WAITING takes no such place, and comes after all others
+// (client/causes.cpp).
 #include "client/client.hpp"
 
 namespace redlock {
@@ -26,6 +27,11 @@ Counter counter_of(const redlock_event_t& event) {
 
 void Client::tell(Lock& lock) {
   if (lock.tell.event == 0) return;
+  if (lock.wait.untold) forget_waiting(lock);
+  if (lock.tell.event == REDLOCK_EV_FAILED) {
+    const bool held = lock.tell.err == REDLOCK_E_LOCKED;
+    lock.tell.cause = static_cast<uint8_t>(held ? int{REDLOCK_CAUSE_HELD} : cause_of(lock));
+  }
   const uint16_t slot = table_.index(lock);
   if (!lock.told.queued) ++events_;
   if (lock.tell.event == REDLOCK_EV_LOST) {
@@ -45,7 +51,7 @@ bool Client::called() {
 }
 
 unsigned Client::events() const {
-  unsigned n = events_;
+  unsigned n = events_ + untold_;
   if (!called_) return n;
   for (MasterIndex m = 0; m < settings_.masters; ++m) n += sessions_[m].changed() ? 1u : 0u;
   return n;
@@ -68,31 +74,38 @@ bool Client::next_event(Event& out, Instant now) {
     out.event.guard_ms = guard_ms_of(m, now);
     return true;
   }
-  return false;
+  if (untold_ == 0) return false;
+  take_waiting(out, now);
+  return true;
 }
 
 void Client::take_event(Event& out, Instant now) {
-  const uint16_t slot = told_.first();
-  Lock& lock = table_[slot];
-  told_.remove(&table_[0], slot);
+  Lock& lock = table_[told_.first()];
+  told_.remove(&table_[0], told_.first());
   REDLOCK_ASSERT(events_ > 0 && lock.tell.event != 0);
   --events_;
-  out.slot = slot;
-  out.callback = lock.callback;
-  out.user = lock.user;
   const Telling tell = machine_.take_event(lock);
+  describe(lock, out);
   out.event.type = tell.event;
   out.event.err = tell.err;
+  out.event.cause = tell.cause;
+  out.event.validity_ms = lock.state == State::held ? remaining_ms(lock.valid_until, now) : 0;
+  if (tell.err == REDLOCK_E_GUARD) out.event.guard_ms = guard_ms(now);
+  if (lock.state == State::held) tell_token(lock, out.event);
+  ++(counters_.*counter_of(out.event));
+}
+
+// What every event of a lock says: whose it is, and the votes of the last round.
+void Client::describe(const Lock& lock, Event& out) const {
+  out.slot = table_.index(lock);
+  out.callback = lock.callback;
+  out.user = lock.user;
   out.event.master_err = lock.round.first_error;
   out.event.lock.id = table_.handle(lock);
-  out.event.validity_ms = lock.state == State::held ? remaining_ms(lock.valid_until, now) : 0;
   out.event.granted = lock.round.granted.count();
   out.event.refused = lock.round.refused.count();
   out.event.failed = lock.round.failed.count();
   out.event.rounds = lock.rounds;
-  if (tell.err == REDLOCK_E_GUARD) out.event.guard_ms = guard_ms(now);
-  if (lock.state == State::held) tell_token(lock, out.event);
-  ++(counters_.*counter_of(out.event));
 }
 
 void Client::delivered(const Event& event) {

@@ -37,6 +37,7 @@ void Client::holder_answered(const Reply& reply) {
   holder_.foreign = reply.meaning.answer == Answer::no;
   holder_.size = static_cast<uint8_t>(reply.key.size);
   if (holder_.size != 0) memcpy(holder_.name, reply.key.data, holder_.size);
+  if (holder_.foreign || holder_.size != 0) note_wait(table_[place_of_holder()], true);
   tell_kept_back();
 }
 

@@ -20,6 +20,7 @@ void Client::run_due(Instant now) {
   soon(claims_.on_time(now));
   claims_.check();
   soon(close_by_);
+  repeat_waits(now);
   // What was due may have caused an event or a wish, so another turn is needed. A client that closes asks for no turn
   // here: close_by_ stays due until every event is delivered, and would ask again and again.
   if (phase_ == Phase::open) again_ = true;
@@ -100,6 +101,7 @@ void Client::closed(MasterIndex m, int reason, Instant now) {
 void Client::turn(Instant now) {
   on_time(now);
   again_ = false;
+  if (called_ || (cause_ != REDLOCK_CAUSE_HELD && !starts_.empty())) judge_waits(now);
   pay_debts(now);
   start_rounds(now);
   if (looks_) send_looks(now);

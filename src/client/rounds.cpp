@@ -24,11 +24,12 @@ void Client::start_rounds(Instant now) {
   for (uint16_t i = starts_.first(); i != no_slot;) {
     Lock& lock = table_[i];
     i = starts_.next(&table_[0], i);
-    if (lock.wants == Wants::acquire) machine_.see(lock, now);
+    if (lock.wants == Wants::acquire) machine_.see(lock, cause_ == REDLOCK_CAUSE_GUARD, now);
     const bool its_turn = lock.wants != Wants::acquire || queue_.is_first(lock);
     if (!its_turn || (lock.turn.yields && lock.wants != Wants::nothing)) {
       starts_.remove(&table_[0], table_.index(lock));
       perform(lock, its_turn ? machine_.yield(lock, now) : machine_.queue(lock, now), now);
+      note_wait(lock, false);
       continue;
     }
     const Masters by_script = script_only(lock) ? votes : comparing;

@@ -163,11 +163,13 @@ void Client::carry_out(Lock& lock, Action action, Instant now) {
     case Action::drop:
       end_claim(lock, true, now);
       if (lock.options.wants_holder && want_holder(lock, now)) return;
+      note_wait(lock, false);
       break;
     case Action::watch:
       end_claim(lock, true, now);
       watch(lock, now);
       if (lock.options.wants_holder) want_holder(lock, now);
+      note_wait(lock, false);
       break;
     case Action::release:
       end_claim(lock, false, now);

@@ -19,7 +19,7 @@ struct Key {
   bool is_text() const { return text != nullptr || words != nullptr; }
 };
 
-constexpr unsigned key_count = 26;
+constexpr unsigned key_count = 28;
 extern const Key keys[key_count];
 
 // Null: no such key.

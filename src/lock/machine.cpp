@@ -12,17 +12,16 @@ void report(Lock& lock, int event, int err) {
   lock.tell.err = static_cast<int16_t>(err);
 }
 
-// The error when the wait budget is over: why the last round was lost, or TIMEOUT if no round has ended.
+// The error when a wait budget is over: GUARD if it is the guard's. Else why the last round was lost, or TIMEOUT if no
+// round has ended.
 int out_of_time(const Lock& lock) {
+  if (lock.wait.for_guard) return REDLOCK_E_GUARD;
   return lock.wait.last_cause != 0 ? int{lock.wait.last_cause} : int{REDLOCK_E_TIMEOUT};
 }
 
-// Is this error a reason of the guard to deny a master its vote? A seal that a script found broken counts, too. The
-// guard's reasons have the lowest numbers.
-#define REDLOCK_IS_GUARDS(name, number, text) +(number <= REDLOCK_E_UNREAD && number >= REDLOCK_E_REPLID)
+#define REDLOCK_IS_GUARDS(name, number, text) +is_guards(number)
 static_assert((0 REDLOCK_ERROR_MAP(REDLOCK_IS_GUARDS)) == 8, "an error between the guard's would count as one");
 #undef REDLOCK_IS_GUARDS
-bool is_guards(int error) { return error <= REDLOCK_E_UNREAD && error >= REDLOCK_E_REPLID; }
 
 void note_error(Round& round, MasterIndex m, int error) {
   if (round.first_error != 0) return;
@@ -356,6 +355,15 @@ Action Machine::cancel(Lock& lock, int err) const {
                         : lock.state == State::held    ? Action::release
                                                        : Action::none;
   fail(lock, err);
+  return action;
+}
+
+Action Machine::give_up(Lock& lock, Masters failed, Masters guarded, int error) const {
+  const Action action = cancel(lock, lost_because(rules_.masters, failed.count(), guarded.count()));
+  lock.round.granted = lock.round.refused = lock.round.unasked = {};
+  lock.round.failed = failed;
+  lock.round.guarded = guarded;
+  lock.round.first_error = static_cast<int16_t>(error);
   return action;
 }
 

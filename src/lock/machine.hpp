@@ -75,6 +75,7 @@ struct Options {
   bool renew;
   bool fenced = false;
   bool wants_holder = false;  // who holds the resource instead? A lost round asks one master
+  bool tell_waiting = false;
 };
 
 // The open round, or the last one.
@@ -95,7 +96,7 @@ struct Round {
 
 // An acquire that is not decided yet.
 struct Waiting {
-  Instant until;        // end of the wait budget
+  Instant until;        // end of the wait budget that runs
   Instant since;        // when the first try that was lost began; zero: none was lost
   Instant net_at;       // a watching waiter begins its next round then at the latest, whatever the masters tell
   Instant planned_for;  // a watching waiter expects a quorum to be free then
@@ -105,7 +106,11 @@ struct Waiting {
   int16_t last_cause = 0;  // why the last round was lost; 0: no round has ended
   uint8_t collisions = 0;  // rounds in a row that were lost although some master granted them
   uint8_t hasty = 0;       // rounds lost in the period that ends at hasty_until
-  bool begun = false;      // the budget has begun to run
+  bool begun = false;      // a budget has begun to run
+  bool for_guard = false;  // the budget that runs is that of the guard
+  bool untold = false;     // a WAITING is to be delivered
+  uint8_t told = 0;        // the cause of the last WAITING (enum redlock_cause)
+  uint32_t other_ms = 0;   // REDLOCK_WAIT_DEFAULT: what is left of the budget that does not run
 };
 
 // A held lock.
@@ -137,6 +142,7 @@ struct Turn {
 // The event that waits for delivery to the owner.
 struct Telling {
   uint8_t event = 0;  // enum redlock_event_type; 0: nothing
+  uint8_t cause = 0;  // FAILED: enum redlock_cause
   int16_t err = 0;
 };
 
@@ -184,6 +190,8 @@ class Machine {
     uint32_t sleep_max_ms;
     uint32_t local_turns;
     bool may_floor = true;
+    uint32_t wait_ms = REDLOCK_WAIT_MS_DEFAULT;  // the two budgets of REDLOCK_WAIT_DEFAULT
+    uint32_t guard_wait_ms = 0;
   };
 
   void init(const Rules& rules) { rules_ = rules; }
@@ -193,8 +201,10 @@ class Machine {
 
   // free → waiting; the lock wants an acquire round.
   void accept(Lock& lock, const Options& options) const;
-  // Called in the first turn that handles a new lock: the wait budget begins.
-  void see(Lock& lock, Instant now) const;
+  // Called in the first turn that handles a new lock: the wait budget begins. for_guard: the lock waits for the guard.
+  void see(Lock& lock, bool for_guard, Instant now) const;
+  // A lock that waits with REDLOCK_WAIT_DEFAULT has two budgets, one of which runs. This one runs from now on.
+  void charge(Lock& lock, bool for_guard, Instant now) const;
 
   // Begins the wanted round. t0 was read before the first byte of the round is handed to a transport. The ttl of an
   // extend is cut to keep max_hold_ms. False: max_hold_ms allows no later validity. Then no round begins, and the owner
@@ -269,6 +279,9 @@ class Machine {
 
   int extend(Lock& lock, uint32_t ttl_ms) const;  // 0 or enum redlock_err
   Action cancel(Lock& lock, int err) const;       // while waiting or acquiring, or before ACQUIRED was delivered
+  // Another round is pointless: too many masters can never vote as things stand. The owner is told of a round in which
+  // the masters of `failed` failed. error: the reason of a master that can never vote.
+  Action give_up(Lock& lock, Masters failed, Masters guarded, int error) const;
   Action release(Lock& lock) const;
   // The clock jumped (suspend, or clocks that were changed). A held lock is lost. An open acquire round begins anew.
   Action jumped(Lock& lock, Instant now) const;

@@ -19,6 +19,10 @@ constexpr Decision decide(unsigned masters, unsigned granted, unsigned refused, 
   return granted + pending < quorum ? Decision::lost : Decision::pending;
 }
 
+// Is this error a reason of the guard to deny a master its vote? A seal that a script found broken counts, too. The
+// guard's reasons have the lowest numbers.
+constexpr bool is_guards(int error) { return error <= REDLOCK_E_UNREAD && error >= REDLOCK_E_REPLID; }
+
 // Why a round was lost. LOCKED: the masters that answered could have made a quorum, so others hold the lock. GUARD:
 // they could have made one together with the masters that the guard denied a vote. NO_QUORUM: too many masters failed.
 constexpr int lost_because(unsigned masters, unsigned failed, unsigned guarded = 0) {

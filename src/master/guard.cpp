@@ -27,6 +27,12 @@ int64_t visit_in(Bytes text, Bytes state) {
   return is_time ? static_cast<int64_t>(ms) : -1;
 }
 
+// A change of masters writes "moving", and both fingerprints, between its two steps (site/scripts/move.lua).
+bool is_change(Bytes desc) {
+  constexpr Bytes moving = "moving ";
+  return desc.size > moving.size && Bytes(desc.data, moving.size) == moving;
+}
+
 Bytes write_own_key(const Settings& settings, Bytes name, char (&text)[meta_key_max]) {
   resp::Writer out(text, sizeof text);
   out.raw("redlock:").raw(settings.key_prefix).raw(name);
@@ -140,7 +146,10 @@ void Guard::read_no_role(int error) {
 void Guard::read(Field field, bool absent, Bytes text) {
   switch (field) {
     case Field::desc:
-      desc_ = absent ? Found::absent : text == settings_.fingerprint ? Found::ours : Found::foreign;
+      desc_ = absent                          ? Found::absent
+              : text == settings_.fingerprint ? Found::ours
+              : is_change(text)               ? Found::moving
+                                              : Found::foreign;
       if (desc_ == Found::foreign) {
         const Fingerprint theirs = read_fingerprint(text);
         their_max_ttl_ms_ = theirs.max_ttl_ms;
@@ -188,7 +197,7 @@ Guard::Next Guard::end_reading(uint32_t number, Instant sent, Instant now) {
     write_later_ = false;
     return Next::nothing;
   }
-  if (role_fault_ != 0 || server_fault_ != 0 || duplicate_ || !fresh_ || desc_ == Found::foreign) return Next::nothing;
+  if (role_fault_ != 0 || server_fault_ != 0 || duplicate_ || !fresh_ || !is_ours()) return Next::nothing;
   if (!has_q_ || desc_ == Found::absent) return Next::create;
   const bool commissioned = now < commission_until_;
   if (sealed_ || commissioned) commission_until_ = now;  // it was for the state found now, and for no later one
@@ -245,7 +254,7 @@ void Guard::judge() {
                      : distrusted_               ? REDLOCK_E_WALL_CLOCK
                      : read_error_ != 0          ? int{read_error_}
                      : !fresh_                   ? REDLOCK_E_UNREAD
-                     : desc_ == Found::foreign   ? REDLOCK_E_FINGERPRINT
+                     : !is_ours()                ? REDLOCK_E_FINGERPRINT
                      : !(sealed_ && desc_ == Found::ours && has_q_) ? unsealed
                                                  : 0;
   reason_ = static_cast<int16_t>(reason);
@@ -256,6 +265,27 @@ inline void Guard::check() const {
   REDLOCK_ASSERT(!admitted() || (fresh_ && sealed_ && has_q_ && desc_ == Found::ours));
   REDLOCK_ASSERT(!admitted() || !(distrusted_ || duplicate_));
   REDLOCK_ASSERT(counts_from_ <= asked_ + 1 && answered_ <= asked_);
+}
+
+Guard::Outlook Guard::outlook() const {
+  switch (reason_) {
+    case REDLOCK_E_UNREAD:
+      return Outlook::soon;
+    case REDLOCK_E_UNWATCHED:
+    case REDLOCK_E_REPLID:
+      return has_q_ ? Outlook::watched : Outlook::soon;
+    case REDLOCK_E_WALL_CLOCK:
+      return Outlook::watched;
+    case REDLOCK_E_FINGERPRINT:
+      return desc_ == Found::moving ? Outlook::moving : Outlook::foreign;
+    case REDLOCK_E_MODE:
+    case REDLOCK_E_MAXMEMORY:
+    case REDLOCK_E_IDENTITY:
+    case REDLOCK_E_NOPERM:
+      return Outlook::never;
+    default:
+      return Outlook::open;
+  }
 }
 
 Instant Guard::watched_at() const {

@@ -77,6 +77,15 @@ class Guard {
     seal,    // the watch is over
     visit,   // leave word of this visit
   };
+  // What may become of a master that does not vote.
+  enum class Outlook : uint8_t {
+    soon,     // a reading or a write is under way
+    watched,  // admitted at watched_at()
+    moving,   // a change of masters is under way
+    foreign,  // another configuration: never, unless it belongs to a change of masters
+    never,    // not as things stand
+    open,     // something else: it may pass
+  };
   // The answers of a reading, in order; INFO replication comes before them.
   enum class Field : uint8_t { desc, q, seal, visit };
 
@@ -93,6 +102,7 @@ class Guard {
   }
   // By the last reading no replica can come back with other data: none is connected, and no backlog waits for one.
   bool alone() const { return alone_; }
+  Outlook outlook() const;
   // When the watch under way will be over; never() when none is, or something else stands in the way.
   Instant watched_at() const;
   Bytes seal() const { return Bytes(seal_, seal_size); }  // of the state as it was last read
@@ -141,13 +151,14 @@ class Guard {
   void postpone_reading(Instant until) { read_at_ = until; }  // or bring it forward
 
  private:
-  enum class Found : uint8_t { absent, ours, foreign };
+  enum class Found : uint8_t { absent, ours, foreign, moving };
 
   Duration time_to_watch() const {
     return guard_time(settings_.max_ttl_ms, settings_.drift_ppm, settings_.drift_fixed_ms);
   }
   // No reading is under way, or only one that does not count any more.
   bool may_read() const { return !reading() || (asked_ < counts_from_ && answered_ + 1 == asked_); }
+  bool is_ours() const { return desc_ == Found::absent || desc_ == Found::ours; }  // the record, or it has none
   void judge();
   inline void check() const;  // what always holds behind judge()
 

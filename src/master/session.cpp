@@ -373,6 +373,13 @@ News Session::take_news() {
   return out;
 }
 
+// A server that tells its mode in the greeting is connected to again and again. The reason stands until an attempt ends
+// with another one.
+Guard::Outlook Session::outlook() const {
+  if (guarded()) return guard().outlook();
+  return reason_ == REDLOCK_E_MODE ? Guard::Outlook::never : Guard::Outlook::open;
+}
+
 void Session::set_duplicate(bool duplicate) {
   record_.guard().set_duplicate(duplicate);
   guard_changed();

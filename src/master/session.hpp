@@ -175,6 +175,8 @@ class Session {
   // Why the master is not up, or does not vote. While it votes, only REDLOCK_E_NOPERM: it refuses deletes.
   int reason() const { return guarded() ? guard().reason() : int{reason_}; }
   int last_error() const { return reason() != 0 ? reason() : int{last_error_}; }
+  // What may become of a master that does not vote.
+  Guard::Outlook outlook() const;
   bool guarded() const { return state_ == State::up && wish_ == Wish::none && !guard().admitted(); }
   bool changed() const { return changed_; }  // since the last take_changed()
   bool take_changed();

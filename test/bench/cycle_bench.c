@@ -132,7 +132,7 @@ static redlock_resource_t own_resource(const worker *w) {
 static void begin(worker *w) {
   begun++;
   w->began = cycle_now();
-  acquire(cycle_is(opts.api, "fenced") ? own_resource(w) : unique_resource(), REDLOCK_WAIT_NONE, on_event, w, &w->lock);
+  acquire(cycle_is(opts.api, "fenced") ? own_resource(w) : unique_resource(), REDLOCK_TRY_ONCE, on_event, w, &w->lock);
 }
 
 /* What is counted is what happens in here: see count.sh. */

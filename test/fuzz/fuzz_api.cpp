@@ -48,7 +48,7 @@ class Gateway : public BareDriver::Peer {
   bool jumped = false;
   unsigned open = 0;     // accepted acquires without an end
   unsigned leaving = 0;  // its slot is free when its callback returns
-  uint64_t told[9] = {};
+  uint64_t told[REDLOCK_EV_WAITING + 1] = {};
   int conn[masters_max] = {};        // at the double; 0: none
   std::string out[masters_max];      // on its way to the master
   std::string in[masters_max];       // on its way back
@@ -322,8 +322,9 @@ class World {
     const std::string& name = names[kind % 3];
     redlock_acquire_opts_t opts = REDLOCK_ACQUIRE_OPTS_INIT;
     opts.ttl_ms = kind & 4 ? 20 + input_.byte() * 7u : 0;
-    opts.wait_ms = kind & 8 ? (kind & 16 ? REDLOCK_WAIT_FOREVER : input_.byte() * 4) : REDLOCK_WAIT_NONE;
-    opts.flags = kind & 32 ? REDLOCK_F_NO_RENEW : 0;
+    const int32_t budget = kind & 8 ? input_.byte() * 4 : REDLOCK_TRY_ONCE;
+    opts.wait_ms = budget < 800 ? budget : budget < 900 ? REDLOCK_WAIT_FOREVER : REDLOCK_WAIT_DEFAULT;
+    opts.flags = (kind & 32 ? REDLOCK_F_NO_RENEW : 0u) | (kind & 16 ? REDLOCK_F_TELL_WAITING : 0u);
     opts.max_hold_ms = kind & 64 ? 1 + input_.byte() * 8u : 0;
     opts.callback = kind & 128 ? on_lock_event : nullptr;
     opts.user = &gateway;
@@ -473,7 +474,7 @@ class World {
 
   void told(Gateway& gateway, redlock_t* rl, const redlock_event_t& e) {
     require(rl == gateway.rl && e.size == sizeof e && !gateway.closed_told, "an event of this client");
-    require(e.type >= REDLOCK_EV_ACQUIRED && e.type <= REDLOCK_EV_CLOSED, "the types of events");
+    require(e.type >= REDLOCK_EV_ACQUIRED && e.type <= REDLOCK_EV_WAITING, "the types of events");
     ++gateway.told[e.type];
     gateway.closed_told = e.type == REDLOCK_EV_CLOSED;
     if (gateway.closed_told) return;  // nothing may be called any more
@@ -488,9 +489,11 @@ class World {
       if (r.gateway == gateway.number && r.lock.id == e.lock.id) record = &r;
     }
     require(record != nullptr && !record->ended, "nothing comes after the end");
+    const bool waits = e.type == REDLOCK_EV_WAITING;
     const bool verdict = e.type == REDLOCK_EV_ACQUIRED || e.type == REDLOCK_EV_FAILED;
-    require(verdict != record->decided, "one verdict, and it comes first");
-    record->decided = true;
+    require((verdict || waits) != record->decided, "one verdict, and only WAITING comes before");
+    require(waits ? e.cause > 0 && e.cause < REDLOCK_CAUSE_NEVER : e.cause == 0 || verdict, "a cause");
+    record->decided = !waits;
     require(e.type != REDLOCK_EV_ACQUIRED || e.granted > masters_ / 2, "acquired by a quorum");
     if (e.type == REDLOCK_EV_FAILED || e.type == REDLOCK_EV_LOST || e.type == REDLOCK_EV_RELEASED) {
       record->ended = true;

@@ -352,7 +352,9 @@ class World : public BareDriver::Peer {
   void acquire() {
     const uint8_t kind = input_.byte();
     Options options = {20u << (kind & 7), 0, 0, 0, 10, (kind & 8) != 0};
-    options.wait_ms = kind & 16 ? (kind & 32 ? REDLOCK_WAIT_FOREVER : 300) : 0;
+    const int32_t budget = (kind & 7) < 4 ? 300 : REDLOCK_WAIT_DEFAULT;
+    options.wait_ms = kind & 16 ? (kind & 32 ? REDLOCK_WAIT_FOREVER : budget) : REDLOCK_TRY_ONCE;
+    options.tell_waiting = (kind & 16) != 0;
     options.max_hold_ms = kind & 64 ? 1 + input_.byte() * 8u : 0;
     options.min_validity_ms = kind & 128 ? options.ttl_ms / 2 : 0;
     options.wants_holder = (kind & 5) == 5;
@@ -424,10 +426,12 @@ class World : public BareDriver::Peer {
     Record& record = records_[e.lock.id];
     require(!record.ended, "nothing comes after the end");
     require(e.granted + e.refused + e.failed <= settings_.masters, "a master votes once");
+    const bool waits = e.type == REDLOCK_EV_WAITING;
     const bool verdict = e.type == REDLOCK_EV_ACQUIRED || e.type == REDLOCK_EV_FAILED;
-    require(verdict != record.decided, "one verdict, and it comes first");
-    record.decided = true;
+    require((verdict || waits) != record.decided, "one verdict, and only WAITING comes before");
+    record.decided = !waits;
     ++told_[e.type];
+    if (waits) return require(e.cause > 0 && e.cause < REDLOCK_CAUSE_NEVER, "what it waits for");
     if (e.type == REDLOCK_EV_ACQUIRED || e.type == REDLOCK_EV_RENEWED) {
       require(e.err == 0 && e.validity_ms >= 0 && e.validity_ms <= settings_.max_ttl_ms, "validity of a held lock");
       require(e.granted > settings_.masters / 2 || e.type == REDLOCK_EV_RENEWED, "acquired by a quorum");

@@ -68,6 +68,16 @@ class Loop {
   uv_timer_t look_{};
 };
 
+inline redlock_acquire_opts_t options(uint32_t ttl_ms, int32_t wait_ms = REDLOCK_TRY_ONCE, uint32_t flags = 0) {
+  redlock_acquire_opts_t opts = REDLOCK_ACQUIRE_OPTS_INIT;
+  opts.ttl_ms = ttl_ms;
+  opts.wait_ms = wait_ms;
+  opts.flags = flags;
+  return opts;
+}
+// What a test asks for that says nothing else.
+inline redlock_acquire_opts_t once() { return options(0); }
+
 struct Settings {
   std::vector<std::string> urls;
   std::string name = "test";
@@ -178,10 +188,10 @@ class Client {
   }
 
   // Starts an acquire and returns at once.
-  Lock& start(const std::string& resource, redlock_acquire_opts_t opts = REDLOCK_ACQUIRE_OPTS_INIT) {
+  Lock& start(const std::string& resource, redlock_acquire_opts_t opts = once()) {
     return start(std::vector<std::string>{resource}, opts);
   }
-  Lock& start(const std::vector<std::string>& resources, redlock_acquire_opts_t opts = REDLOCK_ACQUIRE_OPTS_INIT) {
+  Lock& start(const std::vector<std::string>& resources, redlock_acquire_opts_t opts = once()) {
     locks_.push_back(std::make_unique<Lock>());
     Lock& lock = *locks_.back();
     opts.callback = &Client::on_lock_event;
@@ -195,10 +205,10 @@ class Client {
   }
 
   // Starts an acquire and runs until it is decided.
-  Lock& acquire(const std::string& resource, redlock_acquire_opts_t opts = REDLOCK_ACQUIRE_OPTS_INIT) {
+  Lock& acquire(const std::string& resource, redlock_acquire_opts_t opts = once()) {
     return acquire(std::vector<std::string>{resource}, opts);
   }
-  Lock& acquire(const std::vector<std::string>& resources, redlock_acquire_opts_t opts = REDLOCK_ACQUIRE_OPTS_INIT) {
+  Lock& acquire(const std::vector<std::string>& resources, redlock_acquire_opts_t opts = once()) {
     Lock& lock = start(resources, opts);
     EXPECT_TRUE(loop_.run_until([&lock] { return lock.decided(); })) << "no decision on " << resources.front();
     return lock;
@@ -270,7 +280,9 @@ class Client {
     if (lock.handle.id == 0) return;
     ASSERT_FALSE(lock.events.empty()) << "an accepted acquire without an event";
     EXPECT_EQ(lock.count(REDLOCK_EV_ACQUIRED) + lock.count(REDLOCK_EV_FAILED), 1u);
-    const int opening = lock.events.front().type;
+    size_t waits = 0;
+    while (lock.events[waits].type == REDLOCK_EV_WAITING) ++waits;  // nothing but WAITING comes before the verdict
+    const int opening = lock.events.at(waits).type;
     EXPECT_TRUE(opening == REDLOCK_EV_ACQUIRED || opening == REDLOCK_EV_FAILED) << opening;
     EXPECT_EQ(lock.count(REDLOCK_EV_FAILED) + lock.count(REDLOCK_EV_LOST) + lock.count(REDLOCK_EV_RELEASED), 1u);
     const int closing = lock.events.back().type;
@@ -292,14 +304,6 @@ inline void commission(const std::vector<std::string>& urls) {
   Loop loop;
   Client client(loop, Settings{urls, "operator", {}, {{"guard", "strict"}}, true});
   client.wait_up(static_cast<uint32_t>(urls.size()));
-}
-
-inline redlock_acquire_opts_t options(uint32_t ttl_ms, int32_t wait_ms = REDLOCK_WAIT_NONE, uint32_t flags = 0) {
-  redlock_acquire_opts_t opts = REDLOCK_ACQUIRE_OPTS_INIT;
-  opts.ttl_ms = ttl_ms;
-  opts.wait_ms = wait_ms;
-  opts.flags = flags;
-  return opts;
 }
 
 }  // namespace redlock::test

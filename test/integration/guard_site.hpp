@@ -35,7 +35,7 @@ struct Site {
     s.commission = commission;
     return s;
   }
-  redlock_acquire_opts_t longest(int32_t wait_ms = REDLOCK_WAIT_NONE, uint32_t flags = 0) const {
+  redlock_acquire_opts_t longest(int32_t wait_ms = REDLOCK_TRY_ONCE, uint32_t flags = 0) const {
     return options(max_ttl_ms, wait_ms, REDLOCK_F_NO_RENEW | flags);
   }
   // Every lock granted before has ended after so long.

@@ -608,7 +608,7 @@ TEST(FencingTokens, EndAtTheLargest) {
     EXPECT_EQ(lock.first(REDLOCK_EV_ACQUIRED).token, expected);
     client.release(lock);
   }
-  Lock& refused = client.acquire("bus", options(max_ttl_ms, REDLOCK_WAIT_NONE, REDLOCK_F_FENCING));
+  Lock& refused = client.acquire("bus", options(max_ttl_ms, REDLOCK_TRY_ONCE, REDLOCK_F_FENCING));
   ASSERT_TRUE(refused.has(REDLOCK_EV_FAILED));
   EXPECT_EQ(refused.first(REDLOCK_EV_FAILED).err, REDLOCK_E_FENCE_RANGE);
 }
@@ -619,7 +619,7 @@ TEST(FencingTokens, RiseOverLossesOneAfterTheOther) {
   seal_new_site(masters);
   Loop loop;
   Turns turns(loop, masters, "strict", "strict");
-  Lock& refused = turns.a().acquire("bus", options(max_ttl_ms, REDLOCK_WAIT_NONE, REDLOCK_F_FENCING));
+  Lock& refused = turns.a().acquire("bus", options(max_ttl_ms, REDLOCK_TRY_ONCE, REDLOCK_F_FENCING));
   ASSERT_TRUE(refused.has(REDLOCK_EV_FAILED));
   EXPECT_EQ(refused.first(REDLOCK_EV_FAILED).err, REDLOCK_E_FENCE_UNKNOWN);
   const redlock_resource_t bus = {"bus", 3};

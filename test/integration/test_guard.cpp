@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t guard_ms = 1'012;
 
-redlock_acquire_opts_t one_second(int32_t wait_ms = REDLOCK_WAIT_NONE) {
+redlock_acquire_opts_t one_second(int32_t wait_ms = REDLOCK_TRY_ONCE) {
   return options(1'000, wait_ms, REDLOCK_F_NO_RENEW);
 }
 

@@ -129,8 +129,8 @@ TEST(Options, AreRoundedUpAndKeptInRange) {
   EXPECT_EQ(o.get()->max_hold_ms, 120'000u);
   EXPECT_EQ(o.get()->retry_delay_ms, 0u);
   EXPECT_EQ(o.get()->flags, REDLOCK_F_NO_RENEW);
-  EXPECT_EQ(redlock::options().wait(0ms).get()->wait_ms, REDLOCK_WAIT_NONE);
-  EXPECT_EQ(redlock::options().wait(-1s).get()->wait_ms, REDLOCK_WAIT_NONE) << "never by accident for ever";
+  EXPECT_EQ(redlock::options().wait(0ms).get()->wait_ms, REDLOCK_TRY_ONCE);
+  EXPECT_EQ(redlock::options().wait(-1s).get()->wait_ms, REDLOCK_TRY_ONCE) << "never by accident for ever";
   EXPECT_EQ(redlock::options().wait_forever().get()->wait_ms, REDLOCK_WAIT_FOREVER);
 }
 

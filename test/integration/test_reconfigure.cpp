@@ -76,7 +76,16 @@ struct Call {
   std::thread thread;
 };
 
-redlock_acquire_opts_t held(int32_t wait_ms = REDLOCK_WAIT_NONE) { return options(1'000, wait_ms); }
+redlock_acquire_opts_t held(int32_t wait_ms = REDLOCK_TRY_ONCE) { return options(1'000, wait_ms); }
+
+// A client of the new set that runs before the change: nothing is waited for then, so it asks again whenever it fails.
+struct Early {
+  void look() {
+    if (lock->has(REDLOCK_EV_FAILED)) lock = &client.start("bus", held(REDLOCK_WAIT_FOREVER));
+  }
+  Client& client;
+  Lock* lock = &client.start("bus", held(REDLOCK_WAIT_FOREVER));
+};
 
 // 3 masters become 5. A gateway of the old set holds the bus and renews all the time; it loses it, gets nothing any
 // more, and nobody of the new set holds it before that.
@@ -92,12 +101,13 @@ TEST(Reconfigure, ThreeBecomeFiveUnderARunningClient) {
   ASSERT_TRUE(old_lock.has(REDLOCK_EV_ACQUIRED));
   EXPECT_TRUE(loop.run_until([&] { return old_lock.has(REDLOCK_EV_RENEWED); }));
   Lock& old_waiter = first.start("bus", held(REDLOCK_WAIT_FOREVER));
-  Lock& new_waiter = early.start("bus", held(REDLOCK_WAIT_FOREVER));
+  Early new_waiter{early};
 
   bool overlap = false;
   const auto look = [&] {
+    new_waiter.look();
     const int holders =
-        (old_client.check(old_lock) == 0) + (first.check(old_waiter) == 0) + (early.check(new_waiter) == 0);
+        (old_client.check(old_lock) == 0) + (first.check(old_waiter) == 0) + (early.check(*new_waiter.lock) == 0);
     overlap = overlap || holders > 1;
   };
   {
@@ -108,10 +118,12 @@ TEST(Reconfigure, ThreeBecomeFiveUnderARunningClient) {
     EXPECT_EQ(call.report.old_needed, 2u);
     EXPECT_EQ(call.report.new_needed, 3u);
   }
-  EXPECT_TRUE(loop.run_until([&] { return look(), new_waiter.has(REDLOCK_EV_ACQUIRED); }));
+  EXPECT_TRUE(loop.run_until([&] { return look(), new_waiter.lock->has(REDLOCK_EV_ACQUIRED); }));
   EXPECT_FALSE(overlap);
   EXPECT_TRUE(old_lock.has(REDLOCK_EV_LOST));
-  EXPECT_FALSE(old_waiter.decided());
+  EXPECT_EQ(old_waiter.first(REDLOCK_EV_FAILED).err, REDLOCK_E_GUARD) << "although it waits for ever";
+  EXPECT_EQ(old_waiter.first(REDLOCK_EV_FAILED).cause, REDLOCK_CAUSE_NEVER);
+  EXPECT_EQ(old_waiter.first(REDLOCK_EV_FAILED).master_err, REDLOCK_E_FINGERPRINT);
   for (uint32_t m = 0; m < 3; ++m) {  // it may be about to read the record again
     EXPECT_TRUE(loop.run_until([&] { return old_client.master(m).err == REDLOCK_E_FINGERPRINT; })) << m;
   }
@@ -248,19 +260,22 @@ TEST(Reconfigure, AShorterLongestTtlIsWaitedFor) {
   }());
   old_client.wait_up(1);
   Client new_client(loop, after);
-  Lock& old_lock = old_client.acquire("bus", options(3'000, REDLOCK_WAIT_NONE, REDLOCK_F_NO_RENEW));
+  Lock& old_lock = old_client.acquire("bus", options(3'000, REDLOCK_TRY_ONCE, REDLOCK_F_NO_RENEW));
   ASSERT_TRUE(old_lock.has(REDLOCK_EV_ACQUIRED));
-  Lock& new_lock = new_client.start("bus", held(REDLOCK_WAIT_FOREVER));
+  Early waiter{new_client};
   const int64_t began = boot_ns();
   bool overlap = false;
-  const auto look = [&] { overlap = overlap || (old_client.check(old_lock) == 0 && new_client.check(new_lock) == 0); };
+  const auto look = [&] {
+    waiter.look();
+    overlap = overlap || (old_client.check(old_lock) == 0 && new_client.check(*waiter.lock) == 0);
+  };
   {
     Call call(before, after);
     EXPECT_TRUE(loop.run_until([&] { return look(), call.done.load(); }));
     EXPECT_EQ(call.result, 0);
     EXPECT_GE(boot_ns() - began, int64_t{3'000} * 1'000'000);
   }
-  EXPECT_TRUE(loop.run_until([&] { return look(), new_lock.has(REDLOCK_EV_ACQUIRED); }));
+  EXPECT_TRUE(loop.run_until([&] { return look(), waiter.lock->has(REDLOCK_EV_ACQUIRED); }));
   EXPECT_FALSE(overlap);
 }
 

@@ -135,7 +135,7 @@ TEST_P(RoleCycle, NoTokenIsGivenTwice) {
       return all;
     };
     for (int turn = 0; turn < 10 && !all_know(); ++turn) {
-      Lock& lock = first.acquire("bus", site.longest(REDLOCK_WAIT_NONE, REDLOCK_F_FENCING));
+      Lock& lock = first.acquire("bus", site.longest(REDLOCK_TRY_ONCE, REDLOCK_F_FENCING));
       ASSERT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
       site.loop.run_until(all_know, 500);
       first.release(lock);
@@ -151,7 +151,7 @@ TEST_P(RoleCycle, NoTokenIsGivenTwice) {
   {
     Client holder(other_loop, settings("holder", 2));
     holder.wait_up(reachable());
-    Lock& lock = holder.acquire("bus", site.longest(REDLOCK_WAIT_NONE, REDLOCK_F_FENCING));
+    Lock& lock = holder.acquire("bus", site.longest(REDLOCK_TRY_ONCE, REDLOCK_F_FENCING));
     ASSERT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
     given = lock.first(REDLOCK_EV_ACQUIRED).token;
     holder.release(lock);
@@ -162,7 +162,7 @@ TEST_P(RoleCycle, NoTokenIsGivenTwice) {
   }
   idle();
   cycle();
-  Lock& second = idle_client.acquire("bus", site.longest(REDLOCK_WAIT_NONE, REDLOCK_F_FENCING));
+  Lock& second = idle_client.acquire("bus", site.longest(REDLOCK_TRY_ONCE, REDLOCK_F_FENCING));
   if (second.has(REDLOCK_EV_ACQUIRED)) {
     const redlock_event_t& acquired = second.first(REDLOCK_EV_ACQUIRED);
     EXPECT_GT(acquired.token, given) << "one number for two holders";

@@ -83,7 +83,7 @@ class ServerClock : public ::testing::Test {
       })) << "master " << index << ": " << redlock_err_name(c->master(index).err);
     }
   }
-  static redlock_acquire_opts_t once() { return options(max_ttl_ms, REDLOCK_WAIT_NONE, REDLOCK_F_NO_RENEW); }
+  static redlock_acquire_opts_t once() { return options(max_ttl_ms, REDLOCK_TRY_ONCE, REDLOCK_F_NO_RENEW); }
 
   Loop loop_;
   std::vector<std::unique_ptr<SteppedServer>> masters_;

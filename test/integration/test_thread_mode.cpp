@@ -72,6 +72,22 @@ TEST(Acquire, WaitsUntilItIsFree) {
   EXPECT_EQ(waiter.check(got), 0);
 }
 
+TEST(Acquire, WithoutOptionsWaitsToo) {
+  RedisServer master;
+  ThreadClient holder({master.url()});
+  ThreadClient waiter({master.url()});
+  redlock_lock_t held{0}, got{0};
+  ASSERT_EQ(holder.acquire("bus", held), 0);
+  std::thread thread([&] {
+    const redlock_resource_t bus = redlock_resource("bus");
+    EXPECT_EQ(redlock_acquire(waiter.get(), &bus, 1, nullptr, &got), 0);
+  });
+  EXPECT_TRUE(ThreadClient::eventually([&] { return waiter.status().rounds >= 1; }));
+  EXPECT_EQ(holder.release(held), 0);
+  thread.join();
+  EXPECT_EQ(waiter.check(got), 0);
+}
+
 TEST(Acquire, IsCanceledFromAnotherThread) {
   RedisServer master;
   master.command({"SET", "bus", "somebody"});
@@ -98,7 +114,7 @@ TEST(Acquire, WithATokenWaitsForBothParts) {
   masters[2].freeze();  // the first part waits for what it knows
   std::thread thread([&] {
     redlock_lock_t lock{7};
-    EXPECT_EQ(client.acquire("bus", lock, options(20'000, REDLOCK_WAIT_NONE, REDLOCK_F_FENCING)), REDLOCK_E_NO_QUORUM);
+    EXPECT_EQ(client.acquire("bus", lock, options(20'000, REDLOCK_TRY_ONCE, REDLOCK_F_FENCING)), REDLOCK_E_NO_QUORUM);
     EXPECT_EQ(lock.id, 0u);
   });
   EXPECT_TRUE(ThreadClient::eventually([&] { return masters[1].exists("bus"); }));

@@ -39,6 +39,58 @@ TEST(Waiting, ReleaseIsHandedOverAtTheSecondTry) {
   EXPECT_LE(waits.first(REDLOCK_EV_ACQUIRED).rounds, 4u);
 }
 
+TEST(Waiting, IsWhatTheInitializerMeans) {
+  Loop loop;
+  RedisServer master;
+  Client holder(loop, {master.url()}), waiter(loop, {master.url()});
+  holder.wait_up(1);
+  waiter.wait_up(1);
+  Lock& held = holder.acquire("bus");
+  Lock& waits = waiter.start("bus", REDLOCK_ACQUIRE_OPTS_INIT);
+  EXPECT_TRUE(loop.run_until([&] { return waiter.status().rounds >= 2 || calls(master, "pttl") > 0; }));
+  EXPECT_FALSE(waits.decided());
+  EXPECT_EQ(waiter.acquire("bus", once()).first(REDLOCK_EV_FAILED).err, REDLOCK_E_LOCKED);
+  holder.release(held);
+  EXPECT_TRUE(loop.run_until([&] { return waits.has(REDLOCK_EV_ACQUIRED); }));
+  waiter.release(waits);
+}
+
+// Such options end before the field that was added last, and their 0 is one try.
+TEST(Waiting, OptionsThatWereCompiledBefore) {
+  Loop loop;
+  RedisServer master;
+  Client holder(loop, {master.url()}), other(loop, {master.url()});
+  holder.wait_up(1);
+  other.wait_up(1);
+  Lock& held = holder.acquire("bus");
+  redlock_acquire_opts_t before = REDLOCK_ACQUIRE_OPTS_INIT;
+  before.size = offsetof(redlock_acquire_opts_t, report);
+  before.wait_ms = 0;
+  EXPECT_EQ(other.acquire("bus", before).first(REDLOCK_EV_FAILED).err, REDLOCK_E_LOCKED);
+  holder.release(held);
+}
+
+TEST(Waiting, SaysWhatItWaitsFor) {
+  Loop loop;
+  RedisServer master;
+  Client holder(loop, {master.url()}), waiter(loop, {master.url()});
+  holder.wait_up(1);
+  Lock& held = holder.acquire("bus");
+  Lock& waits = waiter.start("bus", options(0, REDLOCK_WAIT_DEFAULT, REDLOCK_F_TELL_WAITING));
+  EXPECT_TRUE(loop.run_until([&] { return waits.has(REDLOCK_EV_WAITING); }));
+  const redlock_event_t waiting = waits.first(REDLOCK_EV_WAITING);
+  EXPECT_EQ(waiting.cause, REDLOCK_CAUSE_HELD);
+  EXPECT_EQ(waiting.refused, 1u);
+  EXPECT_EQ(waiting.lock.id, waits.handle.id);
+  master.kill_hard();
+  EXPECT_TRUE(loop.run_until([&] { return waits.count(REDLOCK_EV_WAITING) >= 2; }));
+  EXPECT_EQ(waits.events.back().cause, REDLOCK_CAUSE_TOO_FEW);
+  EXPECT_EQ(redlock_cancel(waiter.get(), waits.handle), 0);
+  EXPECT_TRUE(loop.run_until([&] { return waits.decided(); }));
+  EXPECT_EQ(waits.first(REDLOCK_EV_FAILED).cause, REDLOCK_CAUSE_TOO_FEW);
+  holder.release(held);
+}
+
 // The holder is gone without a word: nothing is pushed, since nobody touches the keys, and the waiter comes all the
 // same.
 TEST(Waiting, DeadHolderCostsItsTtlAndHardlyMore) {

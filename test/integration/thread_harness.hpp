@@ -61,12 +61,12 @@ class ThreadClient {
     return redlock_destroy(rl, grace_ms);
   }
 
-  int acquire(const std::string& name, redlock_lock_t& lock, redlock_acquire_opts_t opts = REDLOCK_ACQUIRE_OPTS_INIT) {
+  int acquire(const std::string& name, redlock_lock_t& lock, redlock_acquire_opts_t opts = once()) {
     const redlock_resource_t resource{name.data(), static_cast<uint32_t>(name.size())};
     return redlock_acquire(rl_, &resource, 1, &opts, &lock);
   }
   int acquire_async(const std::string& name, redlock_lock_t& lock,
-                    redlock_acquire_opts_t opts = REDLOCK_ACQUIRE_OPTS_INIT) {
+                    redlock_acquire_opts_t opts = once()) {
     const redlock_resource_t resource{name.data(), static_cast<uint32_t>(name.size())};
     return redlock_acquire_async(rl_, &resource, 1, &opts, &lock);
   }

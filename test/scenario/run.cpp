@@ -265,6 +265,8 @@ void Player::add_client(const Words& words) {
         s.ping_interval = Duration::ms(extras.ms("ping_interval", REDLOCK_PING_INTERVAL_MS_DEFAULT));
         s.reconnect_min_ms = extras.ms("reconnect_min", s.reconnect_min_ms);
         s.reconnect_max_ms = extras.ms("reconnect_max", s.reconnect_max_ms);
+        s.wait_ms = extras.ms("wait", s.wait_ms);
+        s.guard_wait_ms = extras.ms("guard_wait", s.guard_wait_ms);
         s.locks = extras.ms("locks", s.locks);
         s.local_turns = extras.ms("local_turns", s.local_turns);
         s.wakeups = extras.text("wakeups", "on") == "on";
@@ -290,7 +292,10 @@ void Player::acquire(const Words& words) {
   Gateway& gateway = who(words);
   Options options = Gateway::options(extras.ms("ttl", gateway.client().settings().ttl_ms));
   const std::string wait = extras.text("wait", "0");
-  options.wait_ms = wait == "forever" ? REDLOCK_WAIT_FOREVER : static_cast<int32_t>(to_ms(wait));
+  options.wait_ms = wait == "forever"   ? REDLOCK_WAIT_FOREVER
+                    : wait == "default" ? REDLOCK_WAIT_DEFAULT
+                                        : static_cast<int32_t>(to_ms(wait));
+  options.tell_waiting = extras.take("tell");
   options.min_validity_ms = extras.ms("min_validity", 0);
   options.max_hold_ms = extras.ms("max_hold", 0);
   options.retry_delay_ms = extras.ms("retry_delay", options.retry_delay_ms);

@@ -366,7 +366,8 @@ void Checker::sample_progress() {
     }
     for (const User& user : process.users()) {
       if (user.state != User::State::pending) continue;
-      const int32_t wait = user.options.wait_ms;
+      const bool by_default = user.options.wait_ms == REDLOCK_WAIT_DEFAULT;  // the guard has let all masters vote
+      const int32_t wait = by_default ? static_cast<int32_t>(plan.settings.wait_ms) : user.options.wait_ms;
       const bool counts = (wait < 0 || wait > 1000) && (!plan.moves || plan.set_of[c] == world_.last_set());
       for (unsigned r : each(counts ? user.resources : 0)) waited_for[r] = true;
       const Ns budget =
@@ -408,6 +409,25 @@ void Checker::ended(unsigned client, const User& user, uint32_t rounds, Ns t) {
     world_.violate(user.asked_at, 1u << client, "%u rounds in %.0f ms: more than %lld", rounds,
                    static_cast<double>(t - user.asked_at) / 1e6, static_cast<long long>(bound));
   }
+}
+
+void Checker::waits(unsigned client, const User& user, const redlock_event_t& event) {
+  if (!user.options.tell_waiting || event.cause == REDLOCK_CAUSE_NONE || event.cause == REDLOCK_CAUSE_NEVER) {
+    world_.violate(user.asked_at, 1u << client, "u%u is told that it waits, with cause %d", user.index, event.cause);
+  }
+}
+
+// What ends before the shorter budget of the default wait is over must have another reason.
+void Checker::failed(unsigned client, const User& user, const redlock_event_t& event, Ns t) {
+  const bool out_of_time = event.err == REDLOCK_E_LOCKED || event.err == REDLOCK_E_NO_QUORUM ||
+                           event.err == REDLOCK_E_GUARD || event.err == REDLOCK_E_TIMEOUT;
+  if (user.options.wait_ms != REDLOCK_WAIT_DEFAULT || !out_of_time || event.cause == REDLOCK_CAUSE_NEVER) return;
+  const redlock::Settings& s = user.process->client().settings();
+  const Ns guard_wait = 2 * redlock::guard_time(s.max_ttl_ms, s.drift_ppm, s.drift_fixed_ms).ns();
+  const Ns budget = std::min(guard_wait, s.wait_ms * ms);
+  if (t - user.asked_at >= budget * 98 / 100) return;
+  world_.violate(user.asked_at, 1u << client, "u%u has waited for %.0f ms only, and is told %d", user.index,
+                 static_cast<double>(t - user.asked_at) / 1e6, event.err);
 }
 
 void Checker::closed(unsigned client, Process& process) {

@@ -73,6 +73,8 @@ class Checker {
   void sample();
   void closed(unsigned client, Process& process);
   void ended(unsigned client, const User& user, uint32_t rounds, Ns t);
+  void waits(unsigned client, const User& user, const redlock_event_t& event);
+  void failed(unsigned client, const User& user, const redlock_event_t& event, Ns t);
 
   struct Marks {
     unsigned debts = 0, claims = 0, rounds = 0, lost_early = 0;

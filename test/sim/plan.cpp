@@ -32,6 +32,7 @@ void draw_settings(Plan& plan, Stream& random) {
   static constexpr uint32_t rooms[] = {REDLOCK_RX_BYTES_MIN, 600, 1024};
   s.masters = plan.masters;
   s.ttl_ms = plan.ttl_ms[0];
+  s.wait_ms = 1500;
   s.max_ttl_ms = plan.ttl_max_ms;
   s.node_timeout = Duration::ms(random.pick(node_timeouts));
   s.connect_timeout = Duration::ms(random.pick(connect_timeouts));

@@ -35,6 +35,7 @@ Process::Process(World& world, unsigned index, Process* beside)
       index_(index),
       clock_random_(world.seed(), Purpose::clock, index),
       user_random_(world.seed(), Purpose::users, index),
+      wait_random_(world.seed(), Purpose::waits, index),
       shell_random_(world.seed(), Purpose::shell, index),
       entropy_(world.seed(), Purpose::entropy, index),
       clock_(ClockSource{this}) {
@@ -382,6 +383,7 @@ void Process::read(MasterIndex m) {
   const uint32_t open = open_rounds(), asked = claims_asked(m);
   const uint64_t steps = steps_counted(now);
   client_->received(m, n, now);
+  if (client_->session(m).state() != Session::State::suspect) suspect_[m] = false;  // what it asks now may be asked
   if (unknown) watch_dead_rounds(m, open, asked);
   const bool counted = steps_counted(now) != steps;
   // Who is about to close may have read no further than to an error.

@@ -148,6 +148,7 @@ class Process : public Turns<Process> {
   uint64_t loops_ = 0;
   Stream clock_random_;
   Stream user_random_;
+  Stream wait_random_;
   Stream shell_random_;
   Stream entropy_;
   std::unique_ptr<char[]> memory_;
@@ -156,7 +157,7 @@ class Process : public Turns<Process> {
   char name_[8] = {};
   std::vector<User> users_;
   Connection* connections_[masters_max] = {};
-  bool suspect_[masters_max] = {};   // when its bytes were last looked at
+  bool suspect_[masters_max] = {};   // since its bytes were last looked at
   size_t unsent_[masters_max] = {};  // of those
   struct Known {
     unsigned steps;

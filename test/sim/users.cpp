@@ -13,6 +13,7 @@ namespace {
 
 constexpr const char* names[] = {"r0", "r1", "r2"};
 constexpr const char* event_names[] = {"", "ACQUIRED", "FAILED", "RENEWED", "AT_RISK", "LOST", "RELEASED"};
+constexpr const char* cause_names[] = {"", " held", " guard", " too few", " change", " never"};
 
 }  // namespace
 
@@ -42,6 +43,8 @@ void Process::ask(User& user) {
   o.ttl_ms = std::min(plan.ttl_ms[random.below(2)], client_->settings().max_ttl_ms);
   o.wait_ms = plan.wait_choice == 0 ? -1 : plan.wait_choice == 1 ? static_cast<int32_t>(random.between(1, 3000)) : 0;
   if (!plan.ring && random.chance(250)) o.wait_ms = random.coin() ? 0 : static_cast<int32_t>(random.between(1, 1000));
+  o.tell_waiting = wait_random_.coin();  // a stream of its own: the other choices are what they were
+  if (!plan.ring && wait_random_.chance(300)) o.wait_ms = REDLOCK_WAIT_DEFAULT;
   o.min_validity_ms = random.chance(100) ? o.ttl_ms / 2 : 0;
   o.max_hold_ms = random.pick(holds);
   o.retry_delay_ms = plan.settings.retry_delay_ms;
@@ -158,10 +161,11 @@ void Process::on_event(redlock_t*, const redlock_event_t* event, void* user) {
 void Process::on_user_event(User& user, const redlock_event_t& event) {
   World& w = world_;
   const uint32_t me = 1u << index_;
-  const char* name = event.type >= 1 && event.type <= 6 ? event_names[event.type] : "?";
+  const bool waits = event.type == REDLOCK_EV_WAITING;
+  const char* name = waits ? "WAITING" : event.type >= 1 && event.type <= 6 ? event_names[event.type] : "?";
   if (w.story().telling()) {
-    w.story().tell(t_, int(index_), -1, "u%u %s err %d validity %lld votes %u/%u/%u round %u", user.index, name,
-                   event.err, static_cast<long long>(event.validity_ms), event.granted, event.refused, event.failed,
+    w.story().tell(t_, int(index_), -1, "u%u %s err %d%s validity %lld votes %u/%u/%u round %u", user.index, name,
+                   event.err, cause_names[event.cause], static_cast<long long>(event.validity_ms), event.granted, event.refused, event.failed,
                    event.rounds);
   }
   if (user.state == User::State::idle || event.lock.id != user.handle) {
@@ -169,7 +173,7 @@ void Process::on_user_event(User& user, const redlock_event_t& event) {
                      user.index, name);
   }
   const bool held = user.state == User::State::held;
-  const bool fits = event.type == REDLOCK_EV_ACQUIRED || event.type == REDLOCK_EV_FAILED ? !held : held;
+  const bool fits = waits || event.type == REDLOCK_EV_ACQUIRED || event.type == REDLOCK_EV_FAILED ? !held : held;
   if (!fits) return w.violate(user.asked_at, me, "u%u got %s in the wrong state", user.index, name);
   watch_instant(user, event);
   if (event.type == REDLOCK_EV_RELEASED && !user.left && !closing_) {
@@ -179,6 +183,9 @@ void Process::on_user_event(User& user, const redlock_event_t& event) {
   switch (event.type) {
     case REDLOCK_EV_ACQUIRED:
       told_acquired(user, event);
+      break;
+    case REDLOCK_EV_WAITING:
+      w.checker().waits(index_, user, event);
       break;
     case REDLOCK_EV_RENEWED:
     case REDLOCK_EV_AT_RISK:
@@ -193,6 +200,7 @@ void Process::on_user_event(User& user, const redlock_event_t& event) {
       ended(user);
       break;
     default:
+      if (event.type == REDLOCK_EV_FAILED) w.checker().failed(index_, user, event, t_);
       w.checker().ended(index_, user, event.rounds, t_);
       ended(user);
       break;

@@ -171,7 +171,7 @@ std::string Witness::value_on(unsigned master, unsigned resources, Ns until) con
   return value;
 }
 
-// Which of its process's values is the user's is not known to anybody but the client. One must be on a quorum.
+// Its value, which the client tells, must be on a quorum. A value that it has just released may still be on others.
 void Witness::published(unsigned client, const User& user, Instant valid_until, Ns t) {
   const Plan& plan = world_.plan();
   const Process& process = world_.process(client);
@@ -185,6 +185,7 @@ void Witness::published(unsigned client, const User& user, Instant valid_until, 
   }
   unsigned sure = 0, doubtful = 0;
   for (const std::string& value : values) {
+    if (!value.empty() && value.compare(0, sizeof user.value, user.value, sizeof user.value) != 0) continue;
     unsigned have = 0, may = 0;
     for (unsigned m = 0; m < plan.masters; ++m) {
       const bool lost = world_.master(m).clock_disturbed || world_.checker().lost_since(m, user.asked_at);

@@ -76,7 +76,7 @@ check_exported() {
 # What only a maintenance program needs is in redlock_site alone: its steps, its calls, and its scripts.
 check_gateway_only() {
   refuse "of redlock_site, in ${1##*/}" \
-    "$(strings -a "$1" | grep -E 'redlock_reconfigure|Reconfiguration|Adoption|^(local )?moving' || true)"
+    "$(strings -a "$1" | grep -E "redlock_reconfigure|Reconfiguration|Adoption|'moving '" || true)"
   [[ $(strings -a "$2" | grep -cE 'redlock_reconfigure|Reconfiguration|Adoption|moving') -gt 3 ]] ||
     fail "not in ${2##*/} either?"
   echo "nothing of redlock_site"

@@ -175,6 +175,8 @@ const char* event_name(int type) {
       return "LOST";
     case REDLOCK_EV_RELEASED:
       return "RELEASED";
+    case REDLOCK_EV_WAITING:
+      return "WAITING";
     default:
       return "?";
   }
@@ -185,8 +187,29 @@ const char* state_name(int state) {
   return names[state];
 }
 
+const char* cause_name(int cause) {
+  static constexpr const char* names[] = {"none", "held", "guard", "too few", "change", "never"};
+  return names[cause];
+}
+
+// The cause that follows from the error is left out.
+bool is_plain_cause(const redlock_event_t& e) {
+  if (e.err == REDLOCK_E_CANCELED) return true;
+  switch (e.cause) {
+    case REDLOCK_CAUSE_HELD:
+      return e.err == REDLOCK_E_LOCKED;
+    case REDLOCK_CAUSE_GUARD:
+      return e.err == REDLOCK_E_GUARD;
+    case REDLOCK_CAUSE_TOO_FEW:
+      return e.err == REDLOCK_E_NO_QUORUM;
+    default:
+      return e.type != REDLOCK_EV_WAITING && e.cause == REDLOCK_CAUSE_NONE;
+  }
+}
+
 std::string event_text(const std::string& label, const redlock_event_t& e) {
   std::string text = std::string(event_name(e.type)) + " " + label;
+  if (!is_plain_cause(e)) text += std::string(" (") + cause_name(e.cause) + ")";
   if (e.err != 0 && e.type != REDLOCK_EV_LOST) text += " " + short_name(e.err);
   if (e.type == REDLOCK_EV_ACQUIRED && e.token != 0) text += ", token " + std::to_string(e.token);
   if (e.flags & REDLOCK_EV_F_FLOORED) text += " (floored)";
@@ -274,7 +297,7 @@ void Gateway::ended() {
   stage_.note(name + ": CLOSED" + (debts != 0 ? ", " + std::to_string(debts) + " debts unpaid" : ""));
 }
 
-// One of ACQUIRED and FAILED, then one of RELEASED and LOST, and nothing after the end.
+// WAITING, then one of ACQUIRED and FAILED, then one of RELEASED and LOST, and nothing after the end.
 void Gateway::watch(const std::string& label, const redlock_event_t& e) {
   if (e.type == REDLOCK_EV_MASTER) {
     const unsigned m = number_of(e.master);
@@ -289,12 +312,13 @@ void Gateway::watch(const std::string& label, const redlock_event_t& e) {
   stage_.note(name + ": " + event_text(label, e));
   Handle& handle = handles_[label];
   if (labels_.count(e.lock.id) == 0 || handle.id != e.lock.id) return;
-  const bool verdict = e.type == REDLOCK_EV_ACQUIRED || e.type == REDLOCK_EV_FAILED;
-  if (handle.ended || verdict == handle.decided) {
+  const bool undecided =
+      e.type == REDLOCK_EV_ACQUIRED || e.type == REDLOCK_EV_FAILED || e.type == REDLOCK_EV_WAITING;
+  if (handle.ended || undecided == handle.decided) {
     ++stage_.violations_;
     stage_.note("VIOLATION: " + name + " was told " + event_name(e.type) + " out of order about " + label);
   }
-  handle.decided = true;
+  handle.decided = e.type != REDLOCK_EV_WAITING;
   handle.ended = e.type == REDLOCK_EV_FAILED || e.type == REDLOCK_EV_LOST || e.type == REDLOCK_EV_RELEASED;
 }
 

@@ -18,16 +18,18 @@ namespace redlock::machine_test {
 inline constexpr unsigned masters = 5;
 inline constexpr unsigned node_timeout_ms = 50;
 inline constexpr uint32_t sleep_max_ms = 5'000;
+inline constexpr uint32_t wait_ms = 10'000;  // the budgets of REDLOCK_WAIT_DEFAULT
+inline constexpr uint32_t guard_wait_ms = 60'000;
 inline constexpr Drift drift = {10'000, 2};
 
 inline Instant at(int64_t ms) { return Instant::from_ns(ms * 1'000'000); }
 
 inline Instant a_third_after(int64_t ms) { return at(ms) + Duration::ns(10'000'000'000 / 3); }
 
-inline Options usual() { return {10'000, REDLOCK_WAIT_NONE, 0, 0, 100, true}; }
-inline Options with_wait(int32_t wait_ms) {
+inline Options usual() { return {10'000, REDLOCK_TRY_ONCE, 0, 0, 100, true}; }
+inline Options with_wait(int32_t ms) {
   Options o = usual();
-  o.wait_ms = wait_ms;
+  o.wait_ms = ms;
   return o;
 }
 inline Options no_renew() {
@@ -45,10 +47,10 @@ inline Options with_hold(uint32_t max_hold_ms, uint32_t ttl_ms = 10'000) {
 // One lock and its client: it does at once what an Action asks for, as far as the machine is concerned.
 struct Life {
   explicit Life(const Options& options = usual()) {
-    machine.init({masters, drift, Duration::ms(node_timeout_ms), 30'000, sleep_max_ms, 1});
+    machine.init({masters, drift, Duration::ms(node_timeout_ms), 30'000, sleep_max_ms, 1, true, wait_ms, guard_wait_ms});
     ++lock.generation;
     machine.accept(lock, options);
-    machine.see(lock, now);
+    machine.see(lock, false, now);
   }
 
   bool begin(int64_t ms) {

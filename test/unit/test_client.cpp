@@ -271,7 +271,7 @@ struct World : Turns<World> {
   bool closed = false;
 };
 
-Options usual() { return {10'000, REDLOCK_WAIT_NONE, 0, 0, 100, true}; }
+Options usual() { return {10'000, REDLOCK_TRY_ONCE, 0, 0, 100, true}; }
 
 // ---- memory ---------------------------------------------------------------------------------------------------
 
@@ -647,7 +647,7 @@ struct Storm : World {
   Options options() {
     Options o = usual();
     o.ttl_ms = 20 + roll(1'000);
-    o.wait_ms = roll(3) == 0   ? REDLOCK_WAIT_NONE
+    o.wait_ms = roll(3) == 0   ? REDLOCK_TRY_ONCE
                 : roll(4) == 0 ? REDLOCK_WAIT_FOREVER
                                : static_cast<int32_t>(1 + roll(300));
     o.max_hold_ms = roll(4) == 0 ? 1 + roll(3'000) : 0;

@@ -90,9 +90,9 @@ TEST(ConfigJson, EveryKey) {
   ASSERT_EQ(load(cfg, R"({
     "client_name": "gw-17", "key_prefix": "plant:", "username": "u", "password": "p",
     "guard": "weak", "fence": "strict",
-    "defaults": { "ttl_ms": 8001, "retry_delay_ms": 102, "wakeups": 0, "local_turns": 7 },
-    "timing": { "max_ttl_ms": 20003, "node_timeout_ms": 54, "connect_timeout_ms": 505, "reconnect_min_ms": 106,
-                "reconnect_max_ms": 5007, "suspect_close_ms": 2008, "ping_interval_ms": 5009, "drift_ppm": 10010,
+    "defaults": { "ttl_ms": 8001, "wait_ms": 9009, "retry_delay_ms": 102, "wakeups": 0, "local_turns": 7 },
+    "timing": { "max_ttl_ms": 20003, "guard_wait_ms": 44004, "node_timeout_ms": 54, "connect_timeout_ms": 505,
+                "reconnect_min_ms": 106, "reconnect_max_ms": 5007, "suspect_close_ms": 2008, "ping_interval_ms": 5009, "drift_ppm": 10010,
                 "drift_fixed_ms": 11 },
     "limits": { "locks": 12, "in_flight": 13, "debts": 14, "resource_bytes": 115, "tx_bytes": 1515, "rx_bytes": 1616,
                "stack_bytes": 171717 }
@@ -106,9 +106,9 @@ TEST(ConfigJson, EveryKey) {
                               v.ping_interval_ms, v.drift_ppm,        v.drift_fixed_ms,   v.locks,
                               v.in_flight,        v.debts,            v.tx_bytes,         v.rx_bytes,
                               v.stack_bytes,      v.wakeups,          v.local_turns,
-                              v.resource_bytes};
+                              v.resource_bytes,   v.wait_ms,          v.guard_wait_ms};
   const uint32_t expected[] = {8001, 102, 20003, 54, 505, 106, 5007, 2008, 5009, 10010, 11, 12, 13, 14, 1515, 1616,
-                               171717, 0, 7, 115};
+                               171717, 0, 7, 115, 9009, 44004};
   EXPECT_TRUE(std::equal(std::begin(numbers), std::end(numbers), std::begin(expected)));
   EXPECT_EQ(v.given, (1u << redlock::key_count) - 1);
 }

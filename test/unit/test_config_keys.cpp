@@ -44,10 +44,12 @@ struct NumberCase {
 using redlock::Values;
 constexpr NumberCase numbers[] = {
     {"defaults.ttl_ms", 20, 86400000, 10000, &Values::ttl_ms},
+    {"defaults.wait_ms", 1, 86400000, 10000, &Values::wait_ms},
     {"defaults.retry_delay_ms", 1, 5000, 100, &Values::retry_delay_ms},
     {"defaults.wakeups", 0, 1, 1, &Values::wakeups},
     {"defaults.local_turns", 0, 1000, 1, &Values::local_turns},
     {"timing.max_ttl_ms", 20, 86400000, 30000, &Values::max_ttl_ms},
+    {"timing.guard_wait_ms", 0, 172800000, redlock::guard_wait_not_given, &Values::guard_wait_ms},
     {"timing.node_timeout_ms", 5, 10000, 50, &Values::node_timeout_ms},
     {"timing.connect_timeout_ms", 10, 60000, 500, &Values::connect_timeout_ms},
     {"timing.reconnect_min_ms", 10, 600000, 100, &Values::reconnect_min_ms},

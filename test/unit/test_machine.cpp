@@ -288,7 +288,7 @@ TEST(Machine, a_new_life_knows_nothing_of_the_old_one) {
   EXPECT_EQ(l.lock.hold.limit, Instant::never());
   EXPECT_EQ(judge(l.lock.cell, old, true, at(0), Duration()).held, Held::stale);
   EXPECT_EQ(l.held(at(0)), Held::not_held);
-  l.machine.see(l.lock, at(10'000));
+  l.machine.see(l.lock, false, at(10'000));
   EXPECT_EQ(l.time(10'050), Action::none);
   expect_over(l, REDLOCK_EV_FAILED, REDLOCK_E_TIMEOUT);
 }
@@ -303,7 +303,7 @@ struct Walk {
   Options options() {
     Options o = usual();
     o.ttl_ms = 20 + roll(200);
-    o.wait_ms = static_cast<int32_t>(roll(3) == 0 ? roll(400) : roll(2)) - 1;
+    o.wait_ms = static_cast<int32_t>(roll(3) == 0 ? roll(400) : roll(3)) - 2;
     o.min_validity_ms = roll(4) == 0 ? roll(50) : 0;
     o.max_hold_ms = roll(3) == 0 ? 1 + roll(600) : 0;
     o.renew = roll(3) != 0;

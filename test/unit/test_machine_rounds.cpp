@@ -279,13 +279,94 @@ TEST(Machine, an_even_number_of_masters) {
 TEST(Machine, the_budget_begins_when_the_lock_is_first_looked_at) {
   Life l(with_wait(30));
   EXPECT_EQ(l.lock.wait.until, at(30));
-  l.machine.see(l.lock, at(20));
+  l.machine.see(l.lock, false, at(20));
   EXPECT_EQ(l.lock.wait.until, at(30)) << "once";
   EXPECT_EQ(l.machine.deadline(l.lock), at(30));
-  Life none(with_wait(REDLOCK_WAIT_NONE));
+  Life none(with_wait(REDLOCK_TRY_ONCE));
   EXPECT_EQ(none.lock.wait.until, Instant::never());
   Life forever(with_wait(REDLOCK_WAIT_FOREVER));
   EXPECT_EQ(forever.lock.wait.until, Instant::never());
+}
+
+// The machine's `see` and `charge` are called with whether the lock waits for the guard.
+TEST(Machine, by_default_the_guard_has_a_budget_of_its_own) {
+  Life l(with_wait(REDLOCK_WAIT_DEFAULT));
+  EXPECT_EQ(l.lock.wait.until, at(wait_ms));
+  l.machine.charge(l.lock, true, at(4'000));
+  EXPECT_EQ(l.lock.wait.until, at(4'000 + guard_wait_ms));
+  EXPECT_EQ(l.machine.deadline(l.lock), at(4'000 + guard_wait_ms));
+  l.machine.charge(l.lock, true, at(5'000));
+  EXPECT_EQ(l.lock.wait.until, at(4'000 + guard_wait_ms)) << "it runs already";
+  l.machine.charge(l.lock, false, at(24'000));
+  EXPECT_EQ(l.lock.wait.until, at(24'000 + 6'000)) << "4 s of 10 s were used";
+  l.machine.charge(l.lock, true, at(25'000));
+  EXPECT_EQ(l.lock.wait.until, at(25'000 + 40'000)) << "20 s of 60 s were used, in all";
+  EXPECT_EQ(l.time(64'999), Action::none);
+  EXPECT_EQ(l.time(65'000), Action::none);
+  expect_over(l, REDLOCK_EV_FAILED, REDLOCK_E_GUARD);
+}
+
+TEST(Machine, a_default_wait_that_begins_with_the_guard) {
+  Life l;
+  l.lock.options.wait_ms = REDLOCK_WAIT_DEFAULT;
+  l.lock.wait.begun = false;
+  l.machine.see(l.lock, true, at(0));
+  EXPECT_EQ(l.lock.wait.until, at(guard_wait_ms));
+  l.begin(0);
+  l.machine.charge(l.lock, false, at(10));
+  EXPECT_EQ(l.lock.wait.until, at(10 + wait_ms)) << "also while a round is open";
+  l.votes(0, 3, Vote::refused);
+  ASSERT_EQ(l.lock.state, State::waiting);
+  l.time(10 + wait_ms);
+  expect_over(l, REDLOCK_EV_FAILED, REDLOCK_E_LOCKED);
+}
+
+// However often the budgets take turns, they end: what is left is rounded down.
+TEST(Machine, budgets_that_take_turns_end) {
+  Life l(with_wait(REDLOCK_WAIT_DEFAULT));
+  Instant now = at(0);
+  const Duration step = Duration::us(700);
+  unsigned turns = 0;
+  for (bool guard = true; now < l.lock.wait.until && turns < 100'000; guard = !guard, now = now + step, ++turns) {
+    l.machine.charge(l.lock, guard, now);
+  }
+  EXPECT_LE(turns, 2 * wait_ms + 2) << "each turn of 0.7 ms costs 1 ms";
+}
+
+TEST(Machine, one_budget_or_none_unless_the_default_waits) {
+  for (const int32_t wait : {REDLOCK_TRY_ONCE, REDLOCK_WAIT_FOREVER, 500}) {
+    Life l(with_wait(wait));
+    const Instant until = l.lock.wait.until;
+    l.machine.charge(l.lock, true, at(100));
+    EXPECT_EQ(l.lock.wait.until, until) << wait;
+    EXPECT_EQ(until, wait == 500 ? at(500) : Instant::never()) << wait;
+  }
+  Life held = Life::holding(with_wait(REDLOCK_WAIT_DEFAULT));
+  const Instant until = held.lock.wait.until;
+  held.machine.charge(held.lock, true, at(100));
+  EXPECT_EQ(held.lock.wait.until, until) << "a held lock does not wait";
+}
+
+// Masters that can never vote as things stand: the owner is told of a round in which they failed.
+TEST(Machine, an_acquire_that_is_given_up) {
+  for (const bool acquiring : {false, true}) {
+    Life l(with_wait(REDLOCK_WAIT_FOREVER));
+    if (acquiring) {
+      l.begin(0);
+      l.vote(0, Vote::granted);
+      l.vote(1, Vote::refused);
+    }
+    const Masters failed = Masters::of(1, 2, 3), guarded = Masters::of(2, 3);
+    const Action action = l.machine.give_up(l.lock, failed, guarded, REDLOCK_E_FINGERPRINT);
+    EXPECT_EQ(action, acquiring ? Action::drop : Action::none);
+    expect_over(l, REDLOCK_EV_FAILED, REDLOCK_E_GUARD);
+    EXPECT_EQ(l.lock.round.failed, failed);
+    EXPECT_EQ(l.lock.round.first_error, REDLOCK_E_FINGERPRINT);
+    l.machine.check(l.lock);
+  }
+  Life l;
+  l.machine.give_up(l.lock, Masters::all(masters), Masters::of(4), REDLOCK_E_MODE);
+  expect_over(l, REDLOCK_EV_FAILED, REDLOCK_E_NO_QUORUM);
 }
 
 TEST(Machine, a_budget_that_ends_before_a_round_was_finished) {

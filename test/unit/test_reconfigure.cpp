@@ -176,7 +176,9 @@ TEST(Reconfigure, three_become_five) {
   site.advance(500);
   EXPECT_TRUE(site.old_a->holds("bus"));
   site.want(fresh, 1'000, true);
+  EXPECT_EQ(fresh.outcome("bus"), "FAILED GUARD") << "three of its five masters belong to another configuration";
   EXPECT_EQ(site.change(), 0);
+  site.want(fresh, 1'000, true);
   EXPECT_FALSE(site.old_a->holds("bus")) << "it could not be renewed";
   EXPECT_EQ(site.old_a->outcome("bus"), "LOST");
   EXPECT_FALSE(fresh.holds("bus")) << "the guard time begins with the change";

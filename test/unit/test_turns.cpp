@@ -90,7 +90,7 @@ class Port : public Turns<Port> {
 
 int acquire(Port& port) {
   uint64_t handle = 0;
-  return port.client().acquire(Bytes("bus"), {1'000, REDLOCK_WAIT_NONE, 0, 0, 100, false}, nullptr, nullptr, handle);
+  return port.client().acquire(Bytes("bus"), {1'000, REDLOCK_TRY_ONCE, 0, 0, 100, false}, nullptr, nullptr, handle);
 }
 
 TEST(Turns, the_steps_come_in_order) {

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT
+//
+// Causes: what does an acquire wait for? Most causes follow from the masters' states alone, and are the same for every
+// acquire of the client. Only while a quorum votes does the acquire's own last round tell.
+#include "client/client.hpp"
+#include "lock/quorum.hpp"
+
+namespace redlock {
+namespace {
+
+constexpr Duration tell_again = Duration::ms(5'000);  // WAITING is repeated so often
+
+bool is_pending(const Lock& lock) { return lock.state == State::waiting || lock.state == State::acquiring; }
+
+}  // namespace
+
+Client::Outlooks Client::outlooks() const {
+  Outlooks out;
+  for (MasterIndex m = 0; m < settings_.masters; ++m) {
+    if (sessions_[m].votes()) {
+      ++out.voting;
+    } else {
+      ++out.others[static_cast<unsigned>(sessions_[m].outlook())];
+    }
+  }
+  return out;
+}
+
+// While a reading is under way its outcome is awaited: each write to a record makes all clients read it again, and no
+// cause changes for this moment.
+int Client::common_cause() const {
+  const Outlooks now = outlooks();
+  const unsigned quorum = quorum_of(settings_.masters);
+  if (now.voting >= quorum) return REDLOCK_CAUSE_HELD;
+  if (settings_.masters - now.never() < quorum) return REDLOCK_CAUSE_NEVER;
+  unsigned sum = now.voting + now.of(Guard::Outlook::watched);
+  if (sum >= quorum) return REDLOCK_CAUSE_GUARD;
+  sum += now.of(Guard::Outlook::soon);
+  if (sum >= quorum) return cause_ != REDLOCK_CAUSE_NEVER ? cause_ : REDLOCK_CAUSE_NONE;
+  if (now.changing()) sum += now.of(Guard::Outlook::moving) + now.of(Guard::Outlook::foreign);
+  if (sum >= quorum) return REDLOCK_CAUSE_CHANGE;
+  return introduced() ? REDLOCK_CAUSE_TOO_FEW : REDLOCK_CAUSE_NONE;
+}
+
+// A master's state has changed, or an acquire was asked for while no quorum votes.
+void Client::judge_waits(Instant now) {
+  const int before = cause_;
+  cause_ = common_cause();
+  if (cause_ == REDLOCK_CAUSE_NEVER) return give_up(now);
+  if (cause_ == before) return;
+  for (unsigned i = 0; i < table_.capacity(); ++i) {
+    Lock& lock = table_[i];
+    if (!is_pending(lock)) continue;
+    machine_.charge(lock, cause_ == REDLOCK_CAUSE_GUARD, now);
+    plan(lock);
+    note_wait(lock, false);
+  }
+}
+
+// Masters that can never vote as things stand leave no quorum of others.
+void Client::give_up(Instant now) {
+  const bool changing = outlooks().changing();
+  Masters guarded;
+  int error = 0;
+  for (MasterIndex m = 0; m < settings_.masters; ++m) {
+    if (sessions_[m].guarded() && is_guards(sessions_[m].reason())) guarded.add(m);
+    if (error == 0 && Outlooks::is_never(sessions_[m].outlook(), changing)) error = sessions_[m].reason();
+  }
+  const Masters failed = Masters::all(settings_.masters) - voting();
+  for (unsigned i = 0; i < table_.capacity(); ++i) {
+    if (is_pending(table_[i])) perform(table_[i], machine_.give_up(table_[i], failed, guarded, error), now);
+  }
+}
+
+// The cause of an acquire that waits, or has just failed. NONE: its first round is open.
+int Client::cause_of(const Lock& lock) const {
+  if (cause_ != REDLOCK_CAUSE_HELD && cause_ != REDLOCK_CAUSE_NONE) return cause_;
+  switch (lock.wait.last_cause) {
+    case REDLOCK_E_LOCKED:
+      return REDLOCK_CAUSE_HELD;
+    case REDLOCK_E_GUARD:
+      return REDLOCK_CAUSE_GUARD;
+    case REDLOCK_E_NO_QUORUM:
+      return REDLOCK_CAUSE_TOO_FEW;
+    default:
+      return cause_ == REDLOCK_CAUSE_HELD ? REDLOCK_CAUSE_NONE : REDLOCK_CAUSE_TOO_FEW;
+  }
+}
+
+// ---- the event WAITING ------------------------------------------------------------------------------------------
+
+// It uses no place of the events that must be told: a bit of the lock says that it is due.
+void Client::note_wait(Lock& lock, bool again) {
+  if (!lock.options.tell_waiting || !is_pending(lock) || cause_ == REDLOCK_CAUSE_NONE) return;
+  const int cause = cause_of(lock);
+  if (cause == REDLOCK_CAUSE_NONE || (cause == lock.wait.told && !again)) return;
+  lock.wait.told = static_cast<uint8_t>(cause);
+  again_ = true;
+  if (!lock.wait.untold) ++untold_;
+  lock.wait.untold = true;
+}
+
+void Client::repeat_waits(Instant now) {
+  if (now >= tell_at_) {
+    tell_at_ = Instant::never();
+    for (unsigned i = 0; i < table_.capacity(); ++i) note_wait(table_[i], true);
+  }
+  soon(tell_at_);
+}
+
+void Client::take_waiting(Event& out, Instant now) {
+  uint16_t slot = 0;
+  while (!table_[slot].wait.untold) ++slot;
+  Lock& lock = table_[slot];
+  forget_waiting(lock);
+  describe(lock, out);
+  out.event.type = REDLOCK_EV_WAITING;
+  out.event.cause = lock.wait.told;
+  if (lock.wait.told == REDLOCK_CAUSE_GUARD) out.event.guard_ms = guard_ms(now);
+  tell_at_ = earlier(tell_at_, now + tell_again);
+  soon(tell_at_);
+}
+
+}  // namespace redlock
