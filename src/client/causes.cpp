@@ -61,14 +61,15 @@ void Client::judge_waits(Instant now) {
 void Client::give_up(Instant now) {
   const bool changing = outlooks().changing();
   Masters guarded;
-  int error = 0;
-  for (MasterIndex m = 0; m < settings_.masters; ++m) {
+  MasterIndex first = 0;
+  for (MasterIndex m = settings_.masters; m-- > 0;) {
     if (sessions_[m].guarded() && is_guards(sessions_[m].reason())) guarded.add(m);
-    if (error == 0 && Outlooks::is_never(sessions_[m].outlook(), changing)) error = sessions_[m].reason();
+    if (Outlooks::is_never(sessions_[m].outlook(), changing)) first = m;
   }
+  const int error = sessions_[first].reason();
   const Masters failed = Masters::all(settings_.masters) - voting();
   for (unsigned i = 0; i < table_.capacity(); ++i) {
-    if (is_pending(table_[i])) perform(table_[i], machine_.give_up(table_[i], failed, guarded, error), now);
+    if (is_pending(table_[i])) perform(table_[i], machine_.give_up(table_[i], failed, guarded, first, error), now);
   }
 }
 

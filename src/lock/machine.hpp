@@ -280,8 +280,8 @@ class Machine {
   int extend(Lock& lock, uint32_t ttl_ms) const;  // 0 or enum redlock_err
   Action cancel(Lock& lock, int err) const;       // while waiting or acquiring, or before ACQUIRED was delivered
   // Another round is pointless: too many masters can never vote as things stand. The owner is told of a round in which
-  // the masters of `failed` failed. error: the reason of a master that can never vote.
-  Action give_up(Lock& lock, Masters failed, Masters guarded, int error) const;
+  // the masters of `failed` failed. first, error: a master that can never vote, and its reason.
+  Action give_up(Lock& lock, Masters failed, Masters guarded, MasterIndex first, int error) const;
   Action release(Lock& lock) const;
   // The clock jumped (suspend, or clocks that were changed). A held lock is lost. An open acquire round begins anew.
   Action jumped(Lock& lock, Instant now) const;

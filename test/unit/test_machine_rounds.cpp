@@ -357,15 +357,16 @@ TEST(Machine, an_acquire_that_is_given_up) {
       l.vote(1, Vote::refused);
     }
     const Masters failed = Masters::of(1, 2, 3), guarded = Masters::of(2, 3);
-    const Action action = l.machine.give_up(l.lock, failed, guarded, REDLOCK_E_FINGERPRINT);
+    const Action action = l.machine.give_up(l.lock, failed, guarded, 2, REDLOCK_E_FINGERPRINT);
     EXPECT_EQ(action, acquiring ? Action::drop : Action::none);
     expect_over(l, REDLOCK_EV_FAILED, REDLOCK_E_GUARD);
     EXPECT_EQ(l.lock.round.failed, failed);
     EXPECT_EQ(l.lock.round.first_error, REDLOCK_E_FINGERPRINT);
+    EXPECT_EQ(l.lock.round.first_failed, 2);
     l.machine.check(l.lock);
   }
   Life l;
-  l.machine.give_up(l.lock, Masters::all(masters), Masters::of(4), REDLOCK_E_MODE);
+  l.machine.give_up(l.lock, Masters::all(masters), Masters::of(4), 4, REDLOCK_E_MODE);
   expect_over(l, REDLOCK_EV_FAILED, REDLOCK_E_NO_QUORUM);
 }
 
