@@ -609,8 +609,8 @@ typedef struct redlock_acquire_opts_s {
  *   REDLOCK_WAIT_FOREVER  no bound.
  *   more than 0           a bound of the whole call, whatever the cause.
  * No acquire waits while masters that cannot be admitted as things stand leave no quorum of others: FAILED at once,
- * with cause REDLOCK_CAUSE_NEVER. Such a master belongs to another configuration (and no change of masters is under way:
- * FINGERPRINT), is no standalone master (MODE), may evict keys (MAXMEMORY), does not tell its identity (IDENTITY), or
+ * with cause REDLOCK_CAUSE_NEVER. Such a master belongs to another configuration, and no change of masters is under way
+ * (FINGERPRINT), is no standalone master (MODE), may evict keys (MAXMEMORY), does not tell its identity (IDENTITY), or
  * denies a permission that the guard needs (NOPERM). */
 
 /* [own] Ask for a resource (Redlock page, "The Redlock algorithm"), or for up to REDLOCK_RESOURCES_PER_LOCK_MAX at

@@ -10,8 +10,8 @@ namespace redlock {
 
 constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// value / 10. Many 32-bit gateways have no instruction for a division, and a compiler that is asked for small code calls
-// a function of its library for each one. So a word of 32 bits is multiplied by 2^35 / 10 instead.
+// value / 10. Many 32-bit gateways have no instruction for a division. A compiler that is asked for small code calls a
+// function of its library for each one. So a word of 32 bits is multiplied by 2^35 / 10 instead.
 constexpr size_t tenth(size_t value) {
   return sizeof value == sizeof(uint32_t) ? static_cast<size_t>(uint64_t{value} * 0xCCCCCCCDu >> 35) : value / 10;
 }

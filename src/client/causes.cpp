@@ -33,13 +33,14 @@ int Client::common_cause() const {
   const unsigned quorum = quorum_of(settings_.masters);
   if (now.voting >= quorum) return REDLOCK_CAUSE_HELD;
   if (settings_.masters - now.never() < quorum) return REDLOCK_CAUSE_NEVER;
+  if (!introduced()) return REDLOCK_CAUSE_NONE;  // a master that was never tried may vote at once
   unsigned sum = now.voting + now.of(Guard::Outlook::watched);
   if (sum >= quorum) return REDLOCK_CAUSE_GUARD;
   sum += now.of(Guard::Outlook::soon);
   if (sum >= quorum) return cause_ != REDLOCK_CAUSE_NEVER ? cause_ : REDLOCK_CAUSE_NONE;
   if (now.changing()) sum += now.of(Guard::Outlook::moving) + now.of(Guard::Outlook::foreign);
   if (sum >= quorum) return REDLOCK_CAUSE_CHANGE;
-  return introduced() ? REDLOCK_CAUSE_TOO_FEW : REDLOCK_CAUSE_NONE;
+  return REDLOCK_CAUSE_TOO_FEW;
 }
 
 // A master's state has changed, or an acquire was asked for while no quorum votes.

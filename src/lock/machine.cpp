@@ -358,16 +358,6 @@ Action Machine::cancel(Lock& lock, int err) const {
   return action;
 }
 
-Action Machine::give_up(Lock& lock, Masters failed, Masters guarded, MasterIndex first, int error) const {
-  const Action action = cancel(lock, lost_because(rules_.masters, failed.count(), guarded.count()));
-  lock.round.granted = lock.round.refused = lock.round.unasked = {};
-  lock.round.failed = failed;
-  lock.round.guarded = guarded;
-  lock.round.first_error = 0;
-  note_error(lock.round, first, error);
-  return action;
-}
-
 Action Machine::release(Lock& lock) const {
   if (lock.state != State::held) return cancel(lock, REDLOCK_E_CANCELED);
   if (!told_acquired(lock)) return end(lock, REDLOCK_EV_FAILED, REDLOCK_E_CANCELED, Action::release);

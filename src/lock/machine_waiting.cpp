@@ -76,6 +76,16 @@ Action Machine::lost(Lock& lock, int cause, Instant now) {
   return cause == REDLOCK_E_LOCKED ? Action::watch : Action::drop;
 }
 
+Action Machine::give_up(Lock& lock, Masters failed, Masters guarded, MasterIndex first, int error) const {
+  const Action action = cancel(lock, lost_because(rules_.masters, failed.count(), guarded.count()));
+  lock.round.granted = lock.round.refused = lock.round.unasked = {};
+  lock.round.failed = failed;
+  lock.round.guarded = guarded;
+  lock.round.first_error = static_cast<int16_t>(error);
+  lock.round.first_failed = static_cast<uint8_t>(first);
+  return action;
+}
+
 Action Machine::wake(Lock& lock) const {
   if (lock.state != State::waiting || lock.wants != Wants::nothing) return Action::none;
   lock.wake_at = Instant::never();

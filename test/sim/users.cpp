@@ -165,7 +165,8 @@ void Process::on_user_event(User& user, const redlock_event_t& event) {
   const char* name = waits ? "WAITING" : event.type >= 1 && event.type <= 6 ? event_names[event.type] : "?";
   if (w.story().telling()) {
     w.story().tell(t_, int(index_), -1, "u%u %s err %d%s validity %lld votes %u/%u/%u round %u", user.index, name,
-                   event.err, cause_names[event.cause], static_cast<long long>(event.validity_ms), event.granted, event.refused, event.failed,
+                   event.err, cause_names[event.cause], static_cast<long long>(event.validity_ms),
+                   event.granted, event.refused, event.failed,
                    event.rounds);
   }
   if (user.state == User::State::idle || event.lock.id != user.handle) {

@@ -78,9 +78,7 @@ inline std::string reply_in_words(const std::string& bytes) {
     case '$': {
       const size_t start = bytes.find('\n') + 1;
       if (line == "-1") return "nil";
-      const std::string text = bytes.substr(start, bytes.size() - start - 2);
-      const bool digest = text.size() == 40 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
-      return digest ? "its digest" : text.find('\n') != std::string::npos ? "(bytes)" : text;
+      return bytes.find('\n', start) + 1 < bytes.size() ? "(bytes)" : bytes.substr(start, bytes.size() - start - 2);
     }
     case '%':
     case '*':

@@ -221,7 +221,6 @@ TEST(Adoption, their_last_lock_has_ended_before_our_first) {
   constexpr Range theirs = {1, 1, 3 * longest_ms}, ours = {1, 1, longest_ms};
   Gateway& test_program = site.add("t", theirs, true);
   Gateway& gateway = site.add("g", ours);
-  site.want(gateway);
   Call& call = site.begin(ours);
   site.stage.set_way(1, Way::frozen);
   site.want(test_program, 3 * longest_ms, false);
@@ -229,6 +228,7 @@ TEST(Adoption, their_last_lock_has_ended_before_our_first) {
   site.until(call, REDLOCK_ADOPT_WAIT);
   EXPECT_TRUE(test_program.holds("bus"));
   EXPECT_EQ(site.finish(call), 0);
+  site.want(gateway);  // before, its acquire would have failed at once
   site.advance(2 * longest_ms, 10);
   EXPECT_TRUE(gateway.holds("bus"));
   EXPECT_EQ(site.stage.violations(), 0u) << site.stage.take_story();

@@ -92,7 +92,8 @@ TEST(ConfigJson, EveryKey) {
     "guard": "weak", "fence": "strict",
     "defaults": { "ttl_ms": 8001, "wait_ms": 9009, "retry_delay_ms": 102, "wakeups": 0, "local_turns": 7 },
     "timing": { "max_ttl_ms": 20003, "guard_wait_ms": 44004, "node_timeout_ms": 54, "connect_timeout_ms": 505,
-                "reconnect_min_ms": 106, "reconnect_max_ms": 5007, "suspect_close_ms": 2008, "ping_interval_ms": 5009, "drift_ppm": 10010,
+                "reconnect_min_ms": 106, "reconnect_max_ms": 5007, "suspect_close_ms": 2008,
+                "ping_interval_ms": 5009, "drift_ppm": 10010,
                 "drift_fixed_ms": 11 },
     "limits": { "locks": 12, "in_flight": 13, "debts": 14, "resource_bytes": 115, "tx_bytes": 1515, "rx_bytes": 1616,
                "stack_bytes": 171717 }

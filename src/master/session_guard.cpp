@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+//
+// The session's part of the guard: what the client tells the guard of a master, and which changes of the guard's reason
+// the client hears of. The guard itself is master/guard; master/record sends what the guard asks and writes.
+#include "master/session.hpp"
+
+namespace redlock {
+
+void Session::withdraw(Instant now) {
+  record_.guard().withdraw(now);
+  guard_changed();
+}
+
+void Session::guard_changed() {
+  if (guard_told_ == guard().reason()) return;
+  out_.tell();
+  if (state_ == State::up) note_change();
+}
+
+News Session::take_news() {
+  News out = out_.take_news();
+  const Guard& g = guard();
+  out.withdrawn = (guard_told_ == 0 && !g.admitted()) || (guard_told_ != g.reason() && g.forgot());
+  out.wants_boot_time = g.wants_boot_time();
+  guard_told_ = static_cast<int16_t>(g.reason());
+  return out;
+}
+
+// A server that tells its mode in the greeting is connected to again and again. The reason stands until an attempt ends
+// with another one.
+Guard::Outlook Session::outlook() const {
+  if (guarded()) return guard().outlook();
+  return reason_ == REDLOCK_E_MODE ? Guard::Outlook::never : Guard::Outlook::open;
+}
+
+void Session::set_duplicate(bool duplicate) {
+  record_.guard().set_duplicate(duplicate);
+  guard_changed();
+}
+
+void Session::distrust(Instant until) {
+  record_.guard().distrust(until);
+  guard_changed();
+}
+
+bool Session::ask_record(const Script& script, const Bytes* arguments, unsigned count, Instant now) {
+  return state_ == State::up && wish_ == Wish::none && record_.ask(script, arguments, count, now);
+}
+
+void Session::commission(Instant until, Instant now) {
+  record_.guard().commission(until);
+  if (state_ == State::up) read_now(now);
+}
+
+void Session::clock_jumped(Instant now) {
+  record_.clock().forget();
+  record_.guard().clock_jumped(now);
+  guard_changed();
+}
+
+}  // namespace redlock
