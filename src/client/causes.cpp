@@ -10,8 +10,6 @@ namespace {
 
 constexpr Duration tell_again = Duration::ms(5'000);  // WAITING is repeated so often
 
-bool is_pending(const Lock& lock) { return lock.state == State::waiting || lock.state == State::acquiring; }
-
 }  // namespace
 
 Client::Outlooks Client::outlooks() const {
@@ -70,12 +68,14 @@ void Client::give_up(Instant now) {
   const int error = sessions_[first].reason();
   const Masters failed = Masters::all(settings_.masters) - voting();
   for (unsigned i = 0; i < table_.capacity(); ++i) {
-    if (is_pending(table_[i])) perform(table_[i], machine_.give_up(table_[i], failed, guarded, first, error), now);
+    Lock& lock = table_[i];
+    if (is_pending(lock)) perform(lock, machine_.give_up(lock, failed, guarded, first, error), now);
   }
 }
 
 // The cause of an acquire that waits, or has just failed. NONE: its first round is open.
 int Client::cause_of(const Lock& lock) const {
+  if (lock.tell.err == REDLOCK_E_LOCKED) return REDLOCK_CAUSE_HELD;
   if (cause_ != REDLOCK_CAUSE_HELD && cause_ != REDLOCK_CAUSE_NONE) return cause_;
   switch (lock.wait.last_cause) {
     case REDLOCK_E_LOCKED:

@@ -28,10 +28,7 @@ Counter counter_of(const redlock_event_t& event) {
 void Client::tell(Lock& lock) {
   if (lock.tell.event == 0) return;
   if (lock.wait.untold) forget_waiting(lock);
-  if (lock.tell.event == REDLOCK_EV_FAILED) {
-    const bool held = lock.tell.err == REDLOCK_E_LOCKED;
-    lock.tell.cause = static_cast<uint8_t>(held ? int{REDLOCK_CAUSE_HELD} : cause_of(lock));
-  }
+  if (lock.tell.event == REDLOCK_EV_FAILED) lock.tell.cause = static_cast<uint8_t>(cause_of(lock));
   const uint16_t slot = table_.index(lock);
   if (!lock.told.queued) ++events_;
   if (lock.tell.event == REDLOCK_EV_LOST) {

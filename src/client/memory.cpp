@@ -12,11 +12,10 @@ namespace {
 
 uint32_t lesser(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
-// Two guard times, rounded up, unless the configuration says something else.
-uint32_t guard_wait_ms(const Settings& s) {
-  if (s.guard_wait_ms != guard_wait_not_given) return s.guard_wait_ms;
+Duration guard_wait(const Settings& s) {
+  if (s.guard_wait_ms != guard_wait_not_given) return Duration::ms(s.guard_wait_ms);
   const Duration once = guard_time(s.max_ttl_ms, s.drift_ppm, s.drift_fixed_ms);
-  return static_cast<uint32_t>((2 * once.ns() + 999'999) / 1'000'000);
+  return once + once;
 }
 
 }  // namespace
@@ -156,8 +155,8 @@ Client::Client(const Settings& settings, void* memory) : settings_(settings), fl
                  lesser(settings.max_ttl_ms, REDLOCK_WAIT_SLEEP_MS_MAX),
                  settings.local_turns,
                  !settings.fence_strict,
-                 settings.wait_ms,
-                 guard_wait_ms(settings)});
+                 Duration::ms(settings.wait_ms),
+                 guard_wait(settings)});
 }
 
 }  // namespace redlock

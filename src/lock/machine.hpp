@@ -110,7 +110,7 @@ struct Waiting {
   bool for_guard = false;  // the budget that runs is that of the guard
   bool untold = false;     // a WAITING is to be delivered
   uint8_t told = 0;        // the cause of the last WAITING (enum redlock_cause)
-  uint32_t other_ms = 0;   // REDLOCK_WAIT_DEFAULT: what is left of the budget that does not run
+  Duration other;          // REDLOCK_WAIT_DEFAULT: what is left of the budget that does not run
 };
 
 // A held lock.
@@ -180,6 +180,9 @@ inline Duration waited(const Lock& lock, Instant now) {
   return lock.wait.since == Instant() ? Duration() : left(now, lock.wait.since);
 }
 
+// Is the acquire not decided yet?
+inline bool is_pending(const Lock& lock) { return lock.state == State::waiting || lock.state == State::acquiring; }
+
 class Machine {
  public:
   struct Rules {
@@ -190,8 +193,8 @@ class Machine {
     uint32_t sleep_max_ms;
     uint32_t local_turns;
     bool may_floor = true;
-    uint32_t wait_ms = REDLOCK_WAIT_MS_DEFAULT;  // the two budgets of REDLOCK_WAIT_DEFAULT
-    uint32_t guard_wait_ms = 0;
+    Duration wait = {};  // the two budgets of REDLOCK_WAIT_DEFAULT
+    Duration guard_wait = {};
   };
 
   void init(const Rules& rules) { rules_ = rules; }

@@ -21,26 +21,21 @@ void count_loss(Lock& lock) {
 void Machine::see(Lock& lock, bool for_guard, Instant now) const {
   if (lock.wait.begun) return;
   lock.wait.begun = true;
-  int64_t wait_ms = lock.options.wait_ms;
-  if (wait_ms == REDLOCK_WAIT_DEFAULT) {
-    wait_ms = for_guard ? rules_.guard_wait_ms : rules_.wait_ms;
-    lock.wait.other_ms = for_guard ? rules_.wait_ms : rules_.guard_wait_ms;
-    lock.wait.for_guard = for_guard;
-  } else if (wait_ms <= 0) {
-    return;
-  }
-  lock.wait.until = now + Duration::ms(wait_ms);
+  if (lock.options.wait_ms > 0) lock.wait.until = now + Duration::ms(lock.options.wait_ms);
+  if (lock.options.wait_ms != REDLOCK_WAIT_DEFAULT) return;
+  lock.wait.until = now + rules_.wait;
+  lock.wait.other = rules_.guard_wait;
+  charge(lock, for_guard, now);
 }
 
-// What is left is rounded down: so the budgets end, however often they take turns.
 void Machine::charge(Lock& lock, bool for_guard, Instant now) const {
-  const bool pending = lock.state == State::waiting || lock.state == State::acquiring;
-  if (!pending || !lock.wait.begun || lock.options.wait_ms != REDLOCK_WAIT_DEFAULT) return;
-  if (lock.wait.for_guard == for_guard) return;
-  const uint32_t rest_ms = static_cast<uint32_t>(remaining_ms(lock.wait.until, now));
-  lock.wait.until = now + Duration::ms(lock.wait.other_ms);
-  lock.wait.other_ms = rest_ms;
-  lock.wait.for_guard = for_guard;
+  Waiting& wait = lock.wait;
+  const bool two_budgets = wait.begun && lock.options.wait_ms == REDLOCK_WAIT_DEFAULT;
+  if (!is_pending(lock) || !two_budgets || wait.for_guard == for_guard) return;
+  const Duration rest = left(wait.until, now);
+  wait.until = now + wait.other;
+  wait.other = rest;
+  wait.for_guard = for_guard;
 }
 
 Action Machine::lost(Lock& lock, int cause, Instant now) {

@@ -30,7 +30,7 @@ int64_t visit_in(Bytes text, Bytes state) {
 // A change of masters writes "moving", and both fingerprints, between its two steps (site/scripts/move.lua).
 bool is_change(Bytes desc) {
   constexpr Bytes moving = "moving ";
-  return desc.size > moving.size && Bytes(desc.data, moving.size) == moving;
+  return desc.size > moving.size && memcmp(desc.data, moving.data, moving.size) == 0;
 }
 
 Bytes write_own_key(const Settings& settings, Bytes name, char (&text)[meta_key_max]) {

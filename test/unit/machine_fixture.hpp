@@ -47,8 +47,8 @@ inline Options with_hold(uint32_t max_hold_ms, uint32_t ttl_ms = 10'000) {
 // One lock and its client: it does at once what an Action asks for, as far as the machine is concerned.
 struct Life {
   explicit Life(const Options& options = usual()) {
-    const Duration node_timeout = Duration::ms(node_timeout_ms);
-    machine.init({masters, drift, node_timeout, 30'000, sleep_max_ms, 1, true, wait_ms, guard_wait_ms});
+    machine.init({masters, drift, Duration::ms(node_timeout_ms), 30'000, sleep_max_ms, 1, true,
+                  Duration::ms(wait_ms), Duration::ms(guard_wait_ms)});
     ++lock.generation;
     machine.accept(lock, options);
     machine.see(lock, false, now);
