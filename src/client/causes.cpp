@@ -31,7 +31,7 @@ int Client::common_cause() const {
   const unsigned quorum = quorum_of(settings_.masters);
   if (now.voting >= quorum) return REDLOCK_CAUSE_HELD;
   if (settings_.masters - now.never() < quorum) return REDLOCK_CAUSE_NEVER;
-  if (!introduced()) return REDLOCK_CAUSE_NONE;  // a master that was never tried may vote at once
+  if (!introduced_ && !introduced()) return REDLOCK_CAUSE_NONE;  // a master that was never tried may vote at once
   unsigned sum = now.voting + now.of(Guard::Outlook::watched);
   if (sum >= quorum) return REDLOCK_CAUSE_GUARD;
   sum += now.of(Guard::Outlook::soon);
@@ -97,8 +97,7 @@ void Client::note_wait(Lock& lock, bool again) {
   const int cause = cause_of(lock);
   if (cause == REDLOCK_CAUSE_NONE || (cause == lock.wait.told && !again)) return;
   lock.wait.told = static_cast<uint8_t>(cause);
-  again_ = true;
-  if (!lock.wait.untold) ++untold_;
+  if (!lock.wait.untold) ++events_;
   lock.wait.untold = true;
 }
 
@@ -110,17 +109,17 @@ void Client::repeat_waits(Instant now) {
   soon(tell_at_);
 }
 
-void Client::take_waiting(Event& out, Instant now) {
+Lock& Client::take_waiting(Telling& tell, Event& out, Instant now) {
   uint16_t slot = 0;
   while (!table_[slot].wait.untold) ++slot;
   Lock& lock = table_[slot];
   forget_waiting(lock);
-  describe(lock, out);
-  out.event.type = REDLOCK_EV_WAITING;
-  out.event.cause = lock.wait.told;
-  if (lock.wait.told == REDLOCK_CAUSE_GUARD) out.event.guard_ms = guard_ms(now);
+  tell.event = REDLOCK_EV_WAITING;
+  tell.cause = lock.wait.told;
+  if (tell.cause == REDLOCK_CAUSE_GUARD) out.event.guard_ms = guard_ms(now);
   tell_at_ = earlier(tell_at_, now + tell_again);
   soon(tell_at_);
+  return lock;
 }
 
 }  // namespace redlock

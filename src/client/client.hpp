@@ -157,9 +157,13 @@ class Client {
   void end_claim(Lock& lock, bool spare_refused, Instant now);
 
   // events.cpp
-  void tell(Lock& lock);
+  void tell(Lock& lock) {
+    if (lock.tell.event != 0) queue_event(lock);
+  }
+  void queue_event(Lock& lock);
+  bool take_master(Event& out, Instant now);
+  Lock& take_told(Telling& tell);
   void take_event(Event& out, Instant now);
-  void describe(const Lock& lock, Event& out) const;
 
   // causes.cpp
   struct Outlooks {  // how many masters vote, and what may become of the others
@@ -180,10 +184,10 @@ class Client {
   void give_up(Instant now);
   void note_wait(Lock& lock, bool again);
   void repeat_waits(Instant now);
-  void take_waiting(Event& out, Instant now);
+  Lock& take_waiting(Telling& tell, Event& out, Instant now);
   void forget_waiting(Lock& lock) {
     lock.wait.untold = false;
-    --untold_;
+    --events_;
   }
 
   // rounds.cpp
@@ -288,8 +292,7 @@ class Client {
   bool looks_ = false;    // some waiter wants to look at some master
   bool introduced_ = false;
   bool seeded_ = false;
-  unsigned events_ = 0;
-  unsigned untold_ = 0;  // locks with a WAITING to be delivered
+  unsigned events_ = 0;  // of locks, with each WAITING that is due
   int cause_ = REDLOCK_CAUSE_NONE;  // of every acquire. HELD: a quorum votes; NONE: not known yet
   Instant tell_at_ = Instant::never();  // then each WAITING is told again
   Instant now_;  // when the latest input arrived

@@ -44,7 +44,7 @@ void Client::holder_answered(const Reply& reply) {
 void Client::tell_kept_back() {
   if (holder_.until == Instant::never()) return;
   holder_.until = Instant::never();
-  tell(table_[place_of_holder()]);
+  carry_out(table_[place_of_holder()], Action::none, now_);
   again_ = true;
 }
 

@@ -50,7 +50,7 @@ bool Client::may_begin(Lock& lock, bool quorum_votes, Masters ready, Instant now
     again_ = true;
     return false;
   }
-  if (lock.wants == Wants::acquire && !introduced()) return false;
+  if (!introduced_ && lock.wants == Wants::acquire && !introduced()) return false;
   if (!quorum_votes) return true;
   const bool acquire = lock.wants == Wants::acquire;
   if (acquire && !pool_.has(REDLOCK_VALUE_RANDOM)) {
@@ -65,7 +65,7 @@ bool Client::may_begin(Lock& lock, bool quorum_votes, Masters ready, Instant now
 // Has every master been tried once, or does a quorum vote? Before that a round would only be lost because the client
 // has just been created.
 bool Client::introduced() const {
-  if (introduced_ || voting().count() >= quorum_of(settings_.masters)) return true;
+  if (voting().count() >= quorum_of(settings_.masters)) return true;
   for (MasterIndex m = 0; m < settings_.masters; ++m) {
     if (!sessions_[m].tried()) return false;
   }
