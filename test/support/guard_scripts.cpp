@@ -96,7 +96,8 @@ Reply run_owner(ScriptCall& call) {
   std::string run = at == std::string::npos ? "" : info.substr(at + word.size(), 16);
   run.resize(16, ' ');
   q.resize(16, ' ');
-  const std::string text = run + q + other, rest = text.substr(std::min<size_t>(text.size(), std::stoul(call.argv.at(1))));
+  const std::string text = run + q + other;
+  const std::string rest = text.substr(std::min<size_t>(text.size(), std::stoul(call.argv.at(1))));
   std::string piece = rest.substr(0, 16);
   piece.resize(16, ' ');
   return Reply::make_bulk(is + piece);
