@@ -460,6 +460,7 @@ TEST(Machine, the_time_of_a_wait_begins_with_the_first_try_that_was_lost) {
   EXPECT_EQ(waited(l.lock, at(7'000)), Duration::ms(6'000)) << "of all tries";
   Life in_line(with_wait(60'000));
   in_line.machine.queue(in_line.lock, at(2'000));
+  in_line.machine.queue(in_line.lock, at(2'500));
   EXPECT_EQ(waited(in_line.lock, at(9'000)), Duration::ms(7'000)) << "behind another acquire of this client";
 }
 

@@ -437,6 +437,16 @@ TEST(Session, a_master_that_became_another_is_greeted_again) {
   }
 }
 
+// The server has forgotten a login that this client has.
+TEST(Session, a_login_that_is_lost_is_not_missing) {
+  Fixture f;
+  f.master.password = "secret";
+  f.greet();
+  f.ask(1);
+  f.receive("-NOAUTH Authentication required.\r\n");
+  f.expect_closing(REDLOCK_E_AUTH);
+}
+
 void spell_out(Fixture& f, Op op) {
   Subject s;
   s.names = "valve";
