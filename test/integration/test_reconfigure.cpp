@@ -11,34 +11,11 @@
 #include <thread>
 #include <vector>
 
-#include "client_harness.hpp"
-#include "support/redis_server.hpp"
+#include "change_servers.hpp"
 #include "support/server_kind.hpp"
 
 namespace redlock::test {
 namespace {
-
-constexpr uint32_t max_ttl_ms = 1'000;
-
-struct Servers {
-  explicit Servers(unsigned n) {
-    for (unsigned i = 0; i < n; ++i) all.push_back(std::make_unique<RedisServer>());
-  }
-  RedisServer& operator[](unsigned i) { return *all.at(i); }
-  std::string field(unsigned i, const std::string& name) { return all.at(i)->command({"HGET", "redlock::meta", name}); }
-  std::vector<std::unique_ptr<RedisServer>> all;
-};
-
-// A client's or the call's settings for these of the servers.
-Settings of(Servers& servers, const std::vector<unsigned>& members, bool commission = false) {
-  Settings s;
-  for (const unsigned i : members) s.urls.push_back(servers[i].url());
-  s.strings = {{"guard", "strict"}};
-  s.numbers = {{"defaults.ttl_ms", 1'000},          {"timing.max_ttl_ms", max_ttl_ms}, {"timing.node_timeout_ms", 500},
-               {"timing.suspect_close_ms", 1'000},  {"timing.connect_timeout_ms", 250}};
-  s.commission = commission;
-  return s;
-}
 
 using Report = redlock_reconfigure_report_t;
 

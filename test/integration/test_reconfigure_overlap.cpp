@@ -18,37 +18,10 @@
 #include <string>
 #include <vector>
 
-#include "client_harness.hpp"
-#include "support/redis_server.hpp"
+#include "change_servers.hpp"
 
 namespace redlock::test {
 namespace {
-
-constexpr int max_ttl_ms = 1'000;
-using Members = std::vector<unsigned>;
-
-struct Servers {
-  explicit Servers(unsigned n) {
-    for (unsigned i = 0; i < n; ++i) all.push_back(std::make_unique<RedisServer>());
-  }
-  RedisServer& operator[](unsigned i) { return *all.at(i); }
-  std::string field(unsigned i, const std::string& name) {
-    return all.at(i)->running() ? all.at(i)->command({"HGET", "redlock::meta", name}) : "";
-  }
-  bool marked(unsigned i) { return field(i, "desc").rfind("moving ", 0) == 0; }
-  std::vector<std::unique_ptr<RedisServer>> all;
-};
-
-Settings of(Servers& servers, const Members& members, bool commission = false) {
-  Settings s;
-  for (const unsigned i : members) s.urls.push_back(servers[i].url());
-  s.strings = {{"guard", "strict"}};
-  s.numbers = {{"defaults.ttl_ms", 1'000},         {"timing.max_ttl_ms", uint32_t{max_ttl_ms}},
-               {"timing.node_timeout_ms", 500},    {"timing.suspect_close_ms", 1'000},
-               {"timing.connect_timeout_ms", 250}};
-  s.commission = commission;
-  return s;
-}
 
 // ---- a call in a process of its own
 

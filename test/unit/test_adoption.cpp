@@ -15,37 +15,23 @@
 #include <string>
 #include <vector>
 
+#include "change_site.hpp"
 #include "site/move_script.hpp"
 #include "test/support/lock_scripts.hpp"
-#include "test/support/stage.hpp"
 
 namespace redlock {
 namespace {
 
+using test::ChangeSite;
 using test::Gateway;
+using test::longest_ms;
+using test::Range;
 using test::RedisDouble;
-using test::Stage;
+using test::set_of;
 using test::Unread;
 using test::Way;
 
-constexpr uint32_t longest_ms = 3'000;
 constexpr double wait_ms = 1'000 + 200 + 1'000;  // a reading's lifetime, 20 % of it, and a second
-
-// The masters from `first` to `last` of the stage are a configuration.
-struct Range {
-  unsigned first, last;
-  uint32_t max_ttl_ms = longest_ms;
-};
-
-std::function<void(Settings&)> set_of(Range set, GuardMode guard) {
-  return [=](Settings& s) {
-    s.masters = set.last - set.first + 1;
-    for (unsigned m = 0; m < s.masters; ++m) s.master[m] = s.master[set.first - 1 + m];
-    s.guard = guard;
-    s.max_ttl_ms = set.max_ttl_ms;
-    s.ttl_ms = 1'000;
-  };
-}
 
 using Report = redlock_adopt_report_t;
 
@@ -78,24 +64,13 @@ struct Change {
   bool over() const { return change->over(); }
 };
 
-struct Site {
-  explicit Site(unsigned masters, uint64_t seed = 1) : stage(masters), seed_(seed) {}
+struct Site : ChangeSite {
+  explicit Site(unsigned masters, uint64_t seed = 1) : ChangeSite(masters), seed_(seed) {}
 
   Gateway& add(const std::string& name, Range set, bool commission = false) {
     Gateway& gateway = stage.add(name, set_of(set, GuardMode::strict), 0, true, commission);
     stage.advance_ms(500);
     return gateway;
-  }
-  // A lock that is renewed, or as long as may be. Once at a time.
-  void want(Gateway& gateway, uint32_t ttl_ms = 1'000, bool renew = true) {
-    unsigned& asked = wanted_[&gateway];
-    const unsigned decided =
-        gateway.told_count("bus", REDLOCK_EV_ACQUIRED) + gateway.told_count("bus", REDLOCK_EV_FAILED);
-    if (asked > decided || (asked != 0 && gateway.holds("bus"))) return;
-    ++asked;
-    Options o = Gateway::options(ttl_ms, REDLOCK_WAIT_FOREVER);
-    o.renew = renew;
-    gateway.acquire("bus", o);
   }
   Call& begin(Range set, bool rest_is_gone = false) {
     Gateway& gateway = stage.add("op" + std::to_string(number_++), set_of(set, GuardMode::off));
@@ -114,10 +89,7 @@ struct Site {
     return change;
   }
   void advance(double ms, double grain = 1) {
-    if (stage.now_ms() > 300'000) {
-      ADD_FAILURE() << "the call did not end within five minutes";
-      std::abort();
-    }
+    expect_an_end();
     for (double done = 0; done < ms; done += grain) {
       stage.advance_ms(grain);
       for (Call& call : calls) {
@@ -147,21 +119,12 @@ struct Site {
   }
   int adopt(Range set, bool rest_is_gone = false) { return finish(begin(set, rest_is_gone)); }
 
-  std::string field(unsigned m, const std::string& name) {
-    const auto meta = stage.redis(m).peek("redlock::meta", stage.now());
-    return meta && meta->fields.count(name) != 0 ? meta->fields.at(name) : "";
-  }
-  std::string desc(unsigned m) { return field(m, "desc"); }
-  bool marked(unsigned m) { return desc(m).rfind("moving ", 0) == 0; }
   std::string all_records() {
     std::string out;
     for (unsigned m = 1; m <= stage.masters(); ++m) {
       out += desc(m) + "/" + field(m, "q") + "/" + field(m, "seal") + "\n";
     }
     return out;
-  }
-  void all_well() {
-    for (unsigned m = 1; m <= stage.masters(); ++m) stage.set_way(m, Way::answering);
   }
   // Everybody wants the bus, and has had the time to get it.
   void try_all(std::initializer_list<Gateway*> gateways) {
@@ -170,14 +133,12 @@ struct Site {
     EXPECT_EQ(stage.violations(), 0u) << stage.take_story();
   }
 
-  Stage stage;
   std::deque<Call> calls;
   std::deque<Change> changes;
 
  private:
   uint64_t seed_;
   unsigned number_ = 0;
-  std::map<Gateway*, unsigned> wanted_;
 };
 
 // ---- what is taken over ---------------------------------------------------------------------------------------------
@@ -637,23 +598,7 @@ void any_life(uint64_t seed) {
   const auto live = [&] {
     if (below(3) == 0) site.want(other, 1'000 + below(2) * 1'000, below(2));
     site.advance(20 + below(300), 5);
-    const unsigned m = 1 + below(6);
-    switch (below(6)) {
-      case 0:
-        site.stage.reset(m, below(2) ? Unread::kept : Unread::dropped);
-        break;
-      case 1:
-        site.stage.set_way(m, Way::frozen);
-        break;
-      case 2:
-        site.stage.set_way(m, Way::down);
-        break;
-      case 3:
-        site.stage.set_delay_ms(m, below(40));
-        break;
-      default:
-        site.all_well();
-    }
+    site.disturb(below);
     if (fresh == nullptr && below(8) == 0) fresh = &site.stage.add("g", set_of(ours, GuardMode::strict));
     if (fresh != nullptr) site.want(*fresh);
   };

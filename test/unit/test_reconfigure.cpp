@@ -16,38 +16,22 @@
 #include <string>
 #include <vector>
 
+#include "change_site.hpp"
 #include "site/move_script.hpp"
 #include "test/support/lock_scripts.hpp"
-#include "test/support/stage.hpp"
 
 namespace redlock {
 namespace {
 
+using test::ChangeSite;
 using test::Gateway;
+using test::longest_ms;
+using test::Range;
 using test::RedisDouble;
-using test::Stage;
+using test::set_of;
 using test::Unread;
 using test::Way;
 using Step = Reconfiguration::Stage;
-
-constexpr uint32_t longest_ms = 3'000;
-
-// The masters from `first` to `last` of the stage.
-std::function<void(Settings&)> set_of(unsigned first, unsigned last, GuardMode guard,
-                                      uint32_t max_ttl_ms = longest_ms) {
-  return [=](Settings& s) {
-    s.masters = last - first + 1;
-    for (unsigned m = 0; m < s.masters; ++m) s.master[m] = s.master[first - 1 + m];
-    s.guard = guard;
-    s.max_ttl_ms = max_ttl_ms;
-    s.ttl_ms = 1'000;
-  };
-}
-
-struct Range {
-  unsigned first, last;
-  uint32_t max_ttl_ms = longest_ms;
-};
 
 // One call: its two clients, and what takes its steps.
 struct Call {
@@ -71,46 +55,31 @@ struct Call {
 };
 
 // Old gateways that are at work, new ones that were started too early, and calls.
-struct Site {
+struct Site : ChangeSite {
   Site(unsigned masters, Range old_range, Range new_range, uint64_t seed = 1)
-      : stage(masters), old_set(old_range), new_set(new_range), seed_(seed) {
-    old_a = &stage.add("a", set_of(old_set.first, old_set.last, GuardMode::strict, old_set.max_ttl_ms), 0, true, true);
+      : ChangeSite(masters), old_set(old_range), new_set(new_range), seed_(seed) {
+    old_a = &stage.add("a", set_of(old_set, GuardMode::strict), 0, true, true);
     stage.advance_ms(500);
-    old_b = &stage.add("b", set_of(old_set.first, old_set.last, GuardMode::strict, old_set.max_ttl_ms), -5'000);
+    old_b = &stage.add("b", set_of(old_set, GuardMode::strict), -5'000);
     stage.advance_ms(500);
   }
   Gateway& add(const std::string& name, Range set, int64_t rate_ppm = 5'000) {
-    return stage.add(name, set_of(set.first, set.last, GuardMode::strict, set.max_ttl_ms), rate_ppm);
+    return stage.add(name, set_of(set, GuardMode::strict), rate_ppm);
   }
   Gateway& add_new(const std::string& name) { return add(name, new_set); }
-  // A lock that is renewed, or as long as may be: one that somebody else gets only when it ends. Once at a time.
-  void want(Gateway& gateway, uint32_t ttl_ms, bool renew) {
-    unsigned& asked = wanted[&gateway];
-    const unsigned decided =
-        gateway.told_count("bus", REDLOCK_EV_ACQUIRED) + gateway.told_count("bus", REDLOCK_EV_FAILED);
-    if (asked > decided || (asked != 0 && gateway.holds("bus"))) return;
-    ++asked;
-    Options o = Gateway::options(ttl_ms, REDLOCK_WAIT_FOREVER);
-    o.renew = renew;
-    gateway.acquire("bus", o);
-  }
   Call& begin() { return begin(old_set, new_set); }
   Call& begin_back() { return begin(new_set, old_set); }
   Call& begin(Range before, Range after) {
     const std::string name = "op" + std::to_string(calls.size());
-    Gateway& from = stage.add(name + "f", set_of(before.first, before.last, GuardMode::off, before.max_ttl_ms));
-    Gateway& to = stage.add(name + "t", set_of(after.first, after.last, GuardMode::off, after.max_ttl_ms));
+    Gateway& from = stage.add(name + "f", set_of(before, GuardMode::off));
+    Gateway& to = stage.add(name + "t", set_of(after, GuardMode::off));
     Call& call = calls.emplace_back(Call{&from, &to, before, after, {}});
     const uint64_t seed = seed_ + 1'000 * calls.size();
     from.act([&](Instant now) { call.change.emplace(from.client(), to.client(), seed, now); });
     return call;
   }
-  // A change that never ends would be waited for without end.
   void advance(double ms, double grain = 1) {
-    if (stage.now_ms() > 300'000) {
-      ADD_FAILURE() << "the change did not end within five minutes";
-      std::abort();
-    }
+    expect_an_end();
     for (double done = 0; done < ms; done += grain) {
       stage.advance_ms(grain);
       for (Call& call : calls) {
@@ -128,9 +97,6 @@ struct Site {
     while (call.stage() != step && !call.over()) advance(1);
     EXPECT_EQ(call.stage(), step);
   }
-  void all_well() {
-    for (unsigned m = 1; m <= stage.masters(); ++m) stage.set_way(m, Way::answering);
-  }
   int finish(Call& call) {
     for (int turns = 0; turns < 6'000 && !call.over(); ++turns) advance(10, call.stage() == Step::wait ? 5 : 1);
     EXPECT_TRUE(call.over());
@@ -140,12 +106,6 @@ struct Site {
   }
   int change() { return finish(begin()); }
   int change_back() { return finish(begin_back()); }
-  std::string field(unsigned m, const std::string& name) {
-    const auto meta = stage.redis(m).peek("redlock::meta", stage.now());
-    return meta && meta->fields.count(name) != 0 ? meta->fields.at(name) : "";
-  }
-  std::string desc(unsigned m) { return field(m, "desc"); }
-  bool marked(unsigned m) { return desc(m).rfind("moving ", 0) == 0; }
   bool entered(unsigned m) { return field(m, "from") != "" && desc(m).rfind("v1 ", 0) == 0; }
   unsigned left() {
     unsigned n = 0;
@@ -160,12 +120,10 @@ struct Site {
     EXPECT_EQ(stage.violations(), 0u) << stage.take_story();
   }
 
-  Stage stage;
   Range old_set, new_set;
   uint64_t seed_;
   Gateway *old_a = nullptr, *old_b = nullptr;
   std::deque<Call> calls;
-  std::map<Gateway*, unsigned> wanted;
   double left_ms = 0, first_entered_ms = 0;
 };
 
@@ -311,7 +269,7 @@ TEST(Reconfigure, too_few_write_nothing) {
 
 TEST(Reconfigure, a_third_configuration_is_not_touched) {
   Site site(4, {1, 2}, {3, 4});
-  site.stage.add("x", set_of(4, 4, GuardMode::strict), 0, true, true);
+  site.stage.add("x", set_of({4, 4}, GuardMode::strict), 0, true, true);
   site.stage.advance_ms(100);
   Call& call = site.begin();
   EXPECT_EQ(site.finish(call), REDLOCK_E_FINGERPRINT);
@@ -603,23 +561,7 @@ void any_life(uint64_t seed) {
   const auto live = [&] {
     if (below(3) == 0) site.want(*site.old_a, 1'000 + below(2) * 1'000, below(2));
     site.advance(20 + below(300), 5);
-    const unsigned m = 1 + below(6);
-    switch (below(6)) {
-      case 0:
-        site.stage.reset(m, below(2) ? Unread::kept : Unread::dropped);
-        break;
-      case 1:
-        site.stage.set_way(m, Way::frozen);
-        break;
-      case 2:
-        site.stage.set_way(m, Way::down);
-        break;
-      case 3:
-        site.stage.set_delay_ms(m, below(40));
-        break;
-      default:
-        site.all_well();
-    }
+    site.disturb(below);
     for (Call& call : site.calls) {
       if (call.change->written() == REDLOCK_WRITTEN_BOTH && fresh == nullptr) {
         fresh = &site.add_new("n");
