@@ -13,8 +13,8 @@ usage: test/run.sh [--all] [--cross] [--no-install]
   (nothing)      native build with warnings as errors, and ASan + UBSan; all tests: about 10 minutes on two cores
   --all          also other lock libraries on the same keys, clang, TSan, the release builds, what a cycle costs
                  (counted), 32- and 64-bit ARM under qemu with a short selection of tests, coverage, the fuzzers and
-                 the mutants: within 45 minutes
-  --cross        also 32- and 64-bit ARM with all tests, and static musl; its time is not part of those 45 minutes
+                 the mutants: about 50 minutes
+  --cross        also 32- and 64-bit ARM with all tests, and static musl; its time is not part of those 50 minutes
   --room NAME    only what one room of src/, or port/, needs, built natively, and its tests: about a minute.
                  NAME is one of ROOMS
   --no-install   do not install missing packages: print them and fail

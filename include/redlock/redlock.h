@@ -652,7 +652,7 @@ REDLOCK_API int redlock_release_async(redlock_t *rl, redlock_lock_t lock);
 
 /* [block] Wait until the resource is acquired, or until wait_ms is over as redlock_acquire_async() counts it. 0: *lock
  * is held. On any error *lock is 0 and nothing is held. The errors are those of redlock_acquire_async() and of FAILED:
- * LOCKED, NO_QUORUM, TOO_SLOW, TIMEOUT, CANCELED, LOST.
+ * LOCKED, NO_QUORUM, GUARD, TOO_SLOW, TIMEOUT, CANCELED, LOST, FENCE_UNKNOWN, FENCE_RANGE.
  * LOST also: the lock was ACQUIRED, but the callback of that event, which comes first, took longer than the validity or
  * let the lock go. LOST or RELEASED is delivered besides.
  * TIMEOUT also: a callback has kept the client's thread for 2 s beyond the budget. The acquire was given up, and its

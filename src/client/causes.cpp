@@ -91,7 +91,7 @@ int Client::cause_of(const Lock& lock) const {
 
 // ---- the event WAITING ------------------------------------------------------------------------------------------
 
-// It uses no place of the events that must be told: a bit of the lock says that it is due.
+// A WAITING uses no place of the events that must be told: a bit of the lock says that a WAITING is due.
 void Client::note_wait(Lock& lock, bool again) {
   if (!lock.options.tell_waiting || !is_pending(lock) || cause_ == REDLOCK_CAUSE_NONE) return;
   const int cause = cause_of(lock);

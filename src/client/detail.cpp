@@ -10,14 +10,7 @@ Client::Detail Client::detail(const Event& given) const {
   const Lock& lock = table_[given.slot];
   const redlock_event_t& event = given.event;
   Detail out = {settings_.masters, nullptr, REDLOCK_GUARD_UNKNOWN};
-  // The first master that failed. Another master, if the event names the reason of another one.
-  if (event.master_err == lock.round.first_error) {
-    if (event.master_err != 0) out.master = lock.round.first_failed;
-  } else {
-    for (out.master = 0; out.master < settings_.masters && sessions_[out.master].reason() != event.master_err;) {
-      ++out.master;
-    }
-  }
+  if (event.master_err != 0) out.master = lock.round.first_failed;
   if (event.cause == REDLOCK_CAUSE_GUARD || event.err == REDLOCK_E_GUARD) out.to_go_ms = event.guard_ms;
   if (event.cause != REDLOCK_CAUSE_HELD && event.err != REDLOCK_E_LOCKED) return out;
   if (holder_.lock == event.lock.id) out.holder = &holder_;
@@ -25,7 +18,7 @@ Client::Detail Client::detail(const Event& given) const {
   const Instant until = lock.forecast.waits() ? lock.forecast.quorum_at() : now_;
   const Duration away = left(until, now_);
   const bool told = until != Instant::never() && away > Duration::ms(lock.options.retry_delay_ms);
-  if (told) out.to_go_ms = away.ns() / 1'000'000;
+  if (told) out.to_go_ms = remaining_ms(until, now_);
   return out;
 }
 

@@ -33,11 +33,15 @@ void Client::ask_holder(Instant now) {
 }
 
 void Client::holder_answered(const Reply& reply) {
+  Lock* lock;
   if (static_cast<uint32_t>(holder_.lock >> 16) != reply.round || place_of_holder() != reply.claim) return;
+  if (table_.find(holder_.lock, lock) != Table::Found::present) return;
+  const bool known = holder_.foreign || holder_.size != 0;
   holder_.foreign = reply.meaning.answer == Answer::no;
   holder_.size = static_cast<uint8_t>(reply.key.size);
   if (holder_.size != 0) memcpy(holder_.name, reply.key.data, holder_.size);
-  if (holder_.foreign || holder_.size != 0) note_wait(table_[place_of_holder()], true);
+  // Told once: a later round that is lost to the same holder is no news.
+  if (!known && (holder_.foreign || holder_.size != 0)) note_wait(*lock, true);
   tell_kept_back();
 }
 

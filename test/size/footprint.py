@@ -25,7 +25,8 @@ Budget = collections.namedtuple('Budget', 'what goal limit')
 BUDGETS = [
     Budget('text core and ports', 36 * KIB, 64 * KIB),
     Budget('text whole library', 46 * KIB, 99 * KIB),       # with configuration, JSON and all texts
-    Budget('RAM 5 masters, 32 locks', 48 * KIB, 77 * KIB),  # most of it lets 32 locks send at once, to each master
+    # Most of it lets 32 locks send at once, to each master.
+    Budget('RAM 5 masters, 32 locks', 48 * KIB, 76 * KIB + 256),
     Budget('RAM 3 masters, 1 lock', 12 * KIB, 12 * KIB + 384),
     Budget('stack lock path', 2 * KIB, 2 * KIB),
     Budget('static musl gateway', 140 * KIB, 122 * KIB),
