@@ -59,7 +59,7 @@
  *  - "guard": "weak", where a server refuses INFO: a restart from an old snapshot, a role cycle whose new data are a
  *    copy, and one server listed twice. "guard": "off": everything that the guard is for.
  * Section 9 says what a fencing token promises, and what not. test/CLAIMS.md lists all claims with their tests.
- * README.md says what the guard costs.
+ * examples/site/README.md says what the guard costs.
  *
  * Conventions
  *  1. Functions return 0 or a positive result when all is well, else one of the frozen negative REDLOCK_E_* numbers.

@@ -120,10 +120,12 @@ extract_examples() {
 declare -A servers=()
 masters=()
 
-# False: the server ended by itself, as it does when the port is taken.
+# False: the server ended by itself, as it does when the port is taken. server_options stand before the port.
+server_options=(--save '' --appendonly no)
 start_server() {
   local i
-  redis-server --port "$1" --bind 127.0.0.1 --save '' --appendonly no --dir "$WORK/readme" >/dev/null &
+  mkdir -p "$WORK/servers/$1"
+  redis-server "${server_options[@]}" --port "$1" --bind 127.0.0.1 --dir "$WORK/servers/$1" >/dev/null &
   servers[$1]=$!
   for ((i = 0; i < 100; ++i)); do
     ! redis-cli -p "$1" info server 2>/dev/null | grep -q "process_id:$!" || return 0
@@ -162,6 +164,16 @@ restart_master() {
   start_server "$port"
 }
 
+build_bus() {
+  rm -rf "$WORK/readme" "$WORK/servers"
+  mkdir -p "$WORK/readme/site"
+  extract_examples
+  # shellcheck disable=SC2046,SC2086
+  "$CC" $FLAGS -Wall -Wextra -Werror -I"$SOURCE/include" "$WORK/readme/bus.c" -o "$WORK/readme/bus" "$1" \
+    -Wl,-rpath,"${1%/*}" $LINK_FLAGS $(pkg-config --cflags --libs libuv libcjson) ||
+    fail "the README's program does not build"
+}
+
 # The README's program with these masters in its bus.json, and EXTRA in it. Sets said to what it printed.
 said='' status=0
 bus() {
@@ -186,13 +198,7 @@ has_no_lock() {
 }
 
 check_readme() {
-  rm -rf "$WORK/readme"
-  mkdir -p "$WORK/readme/site"
-  extract_examples
-  # shellcheck disable=SC2046,SC2086
-  "$CC" $FLAGS -Wall -Wextra -Werror -I"$SOURCE/include" "$WORK/readme/bus.c" -o "$WORK/readme/bus" "$1" \
-    -Wl,-rpath,"${1%/*}" $LINK_FLAGS $(pkg-config --cflags --libs libuv libcjson) ||
-    fail "the README's program does not build"
+  build_bus "$1"
   local watched='[123] of 3 masters (is|are) new and watched: [0-9.]+ m?s to go'
   local short=', "timing": {"max_ttl_ms": 1500}, "defaults": {"ttl_ms": 1000}'
 
@@ -233,6 +239,28 @@ check_readme() {
   bus ', "timing": {"guard_wait_ms": 1500}'
   says '^not acquired: 2 of 3 masters are new and watched'
   has_no_lock
+}
+
+# A site of examples/site, its files as they are: three masters, the user of the gateways, and their configuration. Only
+# the addresses and the place of the ACL file are this test's.
+check_guide() {
+  local site=$SOURCE/examples/site master port
+  build_bus "$1"
+  server_options=("$site/redis.conf" --aclfile "$site/users.acl")
+  local -x REDISCLI_AUTH=change-me-too
+  redis-cli() { command redis-cli --user operator "$@"; }
+  start_masters 3
+  cp "$site/redlock.json" "$WORK/readme/bus.json"
+  for master in 1 2 3; do
+    port=${masters[master - 1]##*:}
+    sed -i "s|redis://10.0.0.1$master:6379|redis://127.0.0.1:$port|" "$WORK/readme/bus.json"
+  done
+  said=$(cd "$WORK/readme" && $EMULATOR ./bus --new-site 2>&1) || fail "no lock on the guide's site: $said"
+  says '^the bus is ours'
+  for port in "${!servers[@]}"; do
+    [[ -z $(redis-cli -p "$port" acl log) ]] || fail "a permission is missing: $(redis-cli -p "$port" acl log)"
+    [[ $(redis-cli -p "$port" config get maxmemory-policy) == *noeviction* ]] || fail "keys may be evicted"
+  done
 }
 
 # Without options the build makes the library, and neither tests nor examples.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// A user as each of README's lines makes it: nothing that a client sends is refused, and each permission is used. Keys,
+// A user as each line of the guide makes it: nothing that a client sends is refused, and each permission is used. Keys,
 // too, are only those that the line names.
 #include <gtest/gtest.h>
 
@@ -10,6 +10,7 @@
 #include <fstream>
 #include <iterator>
 #include <regex>
+#include <sstream>
 
 #include "guard_site.hpp"
 
@@ -19,8 +20,8 @@ namespace {
 using Words = std::vector<std::string>;
 
 // The commands behind <!-- acl -->, in the words that a shell makes of them.
-std::vector<Words> commands_of_the_readme() {
-  std::ifstream file(REDLOCK_SOURCE_DIR "/README.md");
+std::vector<Words> commands_of_the_guide() {
+  std::ifstream file(REDLOCK_SOURCE_DIR "/examples/site/README.md");
   const std::string text{std::istreambuf_iterator<char>(file), {}}, open = "<!-- acl -->\n```sh\n";
   const size_t begin = text.find(open) + open.size();
   const std::string script = text.substr(begin, text.find("```", begin) - begin);
@@ -34,6 +35,16 @@ std::vector<Words> commands_of_the_readme() {
   }
   EXPECT_EQ(pclose(shell), 0);
   return commands;
+}
+
+// The gateways' user of users.acl.
+Words words_of_the_file() {
+  std::ifstream file(REDLOCK_SOURCE_DIR "/examples/site/users.acl");
+  std::string line;
+  while (std::getline(file, line) && line.rfind("user gateway ", 0) != 0) {
+  }
+  std::istringstream words(line);
+  return {std::istream_iterator<std::string>(words), {}};
 }
 
 Words permissions_of(const Words& command) {
@@ -73,12 +84,13 @@ void leave_a_stray(Site& site, Client& client, const std::string& bus) {
   EXPECT_TRUE(site.loop.run_until([&] { return client.status().masters_up == 1 && client.status().debts == 0; }));
 }
 
-TEST(Acl, TheLinesOfTheReadmeAreEnoughAndAllOfThemIsUsed) {
-  const std::vector<Words> commands = commands_of_the_readme();
+TEST(Acl, TheLinesOfTheGuideAreEnoughAndAllOfThemIsUsed) {
+  const std::vector<Words> commands = commands_of_the_guide();
   ASSERT_EQ(commands.size(), 2u);
   const Words permissions = permissions_of(commands[0]);
   ASSERT_GT(permissions.size(), 20u);
   EXPECT_EQ(permissions_of(commands[1]), permissions);
+  EXPECT_EQ(permissions_of(words_of_the_file()), permissions) << "users.acl";
   std::string stats;
   for (const bool prefixed : {false, true}) {
     for (const bool resp3 : {true, false}) {

@@ -99,7 +99,7 @@ TEST(Several, OverlappingSetsTakeTurns) {
   EXPECT_TRUE(loop.run_until([&] { return no_key(masters, {"bus", "valve", "tap"}); }));
 }
 
-// With the guard, and without the permissions that may be left out (test_acl.cpp has all that README names).
+// With the guard, and without the permissions that may be left out (test_acl.cpp has all that the guide names).
 TEST(Several, WithTheGuardAndAnAclUser) {
   Loop loop;
   RedisServer master;
