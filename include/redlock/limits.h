@@ -103,7 +103,7 @@
 #define REDLOCK_LOCKS_DEFAULT 32
 #define REDLOCK_LOCKS_MAX 4096
 /* limits.in_flight: unanswered requests per master. At least 2 * limits.locks: a held lock keeps a place for its delete
- * and needs a second place for its extend. Cost: 16 per request and master. */
+ * and needs a second place for its extend. Cost: 12 per request and master. */
 #define REDLOCK_IN_FLIGHT_DEFAULT 64
 #define REDLOCK_IN_FLIGHT_MIN 8
 #define REDLOCK_IN_FLIGHT_MAX 16384
@@ -122,7 +122,7 @@
 #define REDLOCK_TX_BYTES_MAX 4194304
 /* limits.rx_bytes: receive buffer per master. Longer replies are read in pieces, but the longest error of a server
  * (MISCONF, about 300 bytes) must fit. */
-#define REDLOCK_RX_BYTES_DEFAULT 1024
+#define REDLOCK_RX_BYTES_DEFAULT 512
 #define REDLOCK_RX_BYTES_MIN 512
 #define REDLOCK_RX_BYTES_MAX 65536
 /* limits.stack_bytes: stack of the thread that redlock_create() starts. libuv and the library use 16 to 24 KB of the

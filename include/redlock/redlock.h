@@ -460,7 +460,7 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_config_add_master(redlock_config_t *cf
  *                                    redlock_status_t counts the ended values alone.)
  *   limits.resource_bytes       u32  64 .. 256                          64     (the names of one acquire, together)
  *   limits.tx_bytes             u32  0 or 1024 .. 4194304               0
- *   limits.rx_bytes             u32  512 .. 65536                       1024
+ *   limits.rx_bytes             u32  512 .. 65536                       512
  *   limits.stack_bytes          u32  32768 .. 8388608                   65536  (redlock_create only)
  * redlock/limits.h says what each key means and costs.
  *

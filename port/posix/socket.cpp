@@ -2,7 +2,6 @@
 #include "port/posix/socket.hpp"
 
 #include <arpa/inet.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stddef.h>
 #include <string.h>
@@ -48,47 +47,64 @@ void host_text(const MasterSettings& master, char (&out)[host_text_size]) {
 bool numeric_address(const MasterSettings& master, Address& out) {
   char host[host_text_size];
   host_text(master, host);
-  memset(&out.storage, 0, sizeof out.storage);
+  memset(&out, 0, sizeof out);
   if (master.unix_socket) {
-    auto& address = reinterpret_cast<sockaddr_un&>(out.storage);
-    address.sun_family = AF_UNIX;
-    memcpy(address.sun_path, host, master.host.size + 1);
-    out.size = sizeof address;
-  } else if (inet_pton(AF_INET, host, &reinterpret_cast<sockaddr_in&>(out.storage).sin_addr) == 1) {
-    out.storage.ss_family = AF_INET;
-    out.size = sizeof(sockaddr_in);
-  } else if (inet_pton(AF_INET6, host, &reinterpret_cast<sockaddr_in6&>(out.storage).sin6_addr) == 1) {
-    out.storage.ss_family = AF_INET6;
-    out.size = sizeof(sockaddr_in6);
+    out.any.sa_family = AF_UNIX;
+    return true;
+  }
+  if (inet_pton(AF_INET, host, &out.v4.sin_addr) == 1) {
+    out.any.sa_family = AF_INET;
+  } else if (inet_pton(AF_INET6, host, &out.v6.sin6_addr) == 1) {
+    out.any.sa_family = AF_INET6;
   } else {
     return false;
   }
-  if (!master.unix_socket) set_port(out, master.port);
+  set_port(out, master.port);
   return true;
 }
 
 // The port stands at the same place in both families.
 static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
 void set_port(Address& address, uint16_t port) {
-  reinterpret_cast<sockaddr_in&>(address.storage).sin_port = htons(port);
+  address.v4.sin_port = htons(port);
 }
+
+namespace {
+
+socklen_t size_of(const Address& address) {
+  return address.any.sa_family == AF_INET ? sizeof address.v4 : sizeof address.v6;
+}
+
+}  // namespace
 
 // The bytes may be compared: each address was zeroed before it was filled in, here or by the resolver.
 bool same_address(const Address& a, const Address& b) {
-  return a.storage.ss_family != AF_UNIX && a.size == b.size && memcmp(&a.storage, &b.storage, a.size) == 0;
+  const int family = a.any.sa_family;
+  return family != AF_UNIX && family == b.any.sa_family && memcmp(&a, &b, size_of(a)) == 0;
 }
 
 // ---- connections ----------------------------------------------------------------------------------------------
 
 int open_socket(const Address& address) {
-  const int fd = socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (fd < 0 || address.storage.ss_family == AF_UNIX || tune(fd)) return fd;
+  const int fd = socket(address.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0 || address.any.sa_family == AF_UNIX || tune(fd)) return fd;
   ::close(fd);
   return -1;
 }
 
-Connecting connect_socket(int fd, const Address& address) {
-  if (connect(fd, reinterpret_cast<const sockaddr*>(&address.storage), address.size) == 0) return Connecting::done;
+Connecting connect_socket(int fd, const Address& address, const MasterSettings& master) {
+  sockaddr_un path;
+  const sockaddr* to = &address.any;
+  socklen_t size = size_of(address);
+  if (address.any.sa_family == AF_UNIX) {
+    static_assert(sizeof path.sun_path > REDLOCK_HOST_MAX);
+    memset(&path, 0, sizeof path);
+    path.sun_family = AF_UNIX;
+    memcpy(path.sun_path, master.host.data, master.host.size);
+    to = reinterpret_cast<const sockaddr*>(&path);
+    size = sizeof path;
+  }
+  if (connect(fd, to, size) == 0) return Connecting::done;
   return errno == EINPROGRESS ? Connecting::under_way : Connecting::failed;
 }
 

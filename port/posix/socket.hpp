@@ -4,6 +4,7 @@
 // SIGPIPE.
 #pragma once
 #include <errno.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include "base/settings.hpp"
@@ -11,9 +12,11 @@
 
 namespace redlock {
 
-struct Address {
-  sockaddr_storage storage;
-  socklen_t size;
+// Where a master is. Of a path only the family stands here, because the path itself takes four times the room.
+union Address {
+  sockaddr any;
+  sockaddr_in v4;
+  sockaddr_in6 v6;
 };
 
 // The address of a master that the settings give as a path or as digits. False: the host is a name. noinline: keeps the
@@ -28,7 +31,8 @@ void host_text(const MasterSettings& master, char (&out)[host_text_size]);  // e
 
 int open_socket(const Address& address);  // returns a descriptor with all options set, or -1
 enum class Connecting : uint8_t { failed, under_way, done };
-Connecting connect_socket(int fd, const Address& address);
+// noinline: keeps a path off the stack while the rest is done.
+[[gnu::noinline]] Connecting connect_socket(int fd, const Address& address, const MasterSettings& master);
 // What an errno of connect() is called: REFUSED, CONNECT_TIMEOUT, UNREACHABLE, else CONNECT.
 int connect_failed(int system_error);
 int connect_result(int fd);  // call this when a socket that was under way is writable; 0: it is connected

@@ -12,7 +12,7 @@ namespace redlock {
 // ---- the life of a connection ---------------------------------------------------------------------------------
 
 void Connection::connect(Instant now) {
-  if (numeric_address(client_.settings().master[master_], address_)) {
+  if (numeric_address(client_.master(master_), address_)) {
     open(now);
   } else {
     resolve(now);
@@ -22,7 +22,7 @@ void Connection::connect(Instant now) {
 // A name look-up allocates, and takes one of libuv's threads for slow work. Numeric addresses never come here.
 void Connection::resolve(Instant now) {
   char host[host_text_size];
-  host_text(client_.settings().master[master_], host);
+  host_text(client_.master(master_), host);
   addrinfo hints = {};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
@@ -41,8 +41,8 @@ void Connection::on_resolved(uv_getaddrinfo_t* request, int status, addrinfo* re
   if (status == 0 && result != nullptr) {
     const addrinfo* at = result;
     for (unsigned n = c.tries_++; n > 0; --n) at = at->ai_next != nullptr ? at->ai_next : result;
-    memcpy(&c.address_.storage, at->ai_addr, at->ai_addrlen);
-    c.address_.size = at->ai_addrlen;
+    REDLOCK_ASSERT(at->ai_addrlen <= sizeof c.address_);
+    memcpy(&c.address_, at->ai_addr, at->ai_addrlen);
   }
   if (result != nullptr) uv_freeaddrinfo(result);
   if (driver.foreign()) return;
@@ -53,7 +53,7 @@ void Connection::on_resolved(uv_getaddrinfo_t* request, int status, addrinfo* re
   const Instant now = driver.now();
   c.state_ = State::idle;
   if (status != 0) return driver.closed(c.master_, REDLOCK_E_RESOLVE, now);
-  set_port(c.address_, c.client_.settings().master[c.master_].port);
+  set_port(c.address_, c.client_.master(c.master_).port);
   c.open(now);
 }
 
@@ -70,7 +70,7 @@ void Connection::open(Instant now) {
   events_ = 0;
   polling_ = true;
   state_ = State::connecting;
-  const Connecting how = connect_socket(fd, address_);
+  const Connecting how = connect_socket(fd, address_, client_.master(master_));
   if (how == Connecting::done) return established(now);
   if (how == Connecting::failed) return close(connect_failed(errno), true, now);
   if (!watch(UV_WRITABLE)) close(REDLOCK_E_SYSTEM, true, now);
@@ -115,7 +115,7 @@ void Connection::show(uv_loop_t* loop, int fd) {
 
 bool Connection::watch(int events) {
   if (events_ == events) return true;
-  events_ = events;
+  events_ = static_cast<uint8_t>(events);
   return uv_poll_start(&poll_, events, on_poll) == 0;
 }
 

@@ -18,7 +18,7 @@ class Driver;
 
 class Connection {
  public:
-  Connection(Driver& driver, Client& client, MasterIndex m) : driver_(driver), client_(client), master_(m) {}
+  Connection(Driver& driver, Client& client, MasterIndex m) : driver_(driver), client_(client), master_(static_cast<uint8_t>(m)) {}
 
   bool idle() const { return !polling_ && !lookup_pending_; }  // libuv holds none of its handles
   [[gnu::noinline]] void connect(Instant now);
@@ -53,17 +53,21 @@ class Connection {
 
   Driver& driver_;
   Client& client_;
-  uv_poll_t poll_;
-  uv_getaddrinfo_t lookup_;
-  Address address_;
   int fd_ = -1;
-  int events_ = 0;  // what the poll handle watches now
-  MasterIndex master_;
+  uint8_t events_ = 0;  // what the poll handle watches now
+  uint8_t master_;
   uint8_t tries_ = 0;            // which of a host name's addresses is next; the one that was reached stays
   State state_ = State::idle;
   bool polling_ = false;         // the poll handle is initialized and not yet closed
   bool poll_closing_ = false;
   bool lookup_pending_ = false;  // libuv owns `lookup_` until its callback
+  Address address_;
+  // A connection looks its name up before its socket is watched, and looks up again only when the socket's handle is
+  // closed.
+  union {
+    uv_poll_t poll_;
+    uv_getaddrinfo_t lookup_;
+  };
 };
 
 }  // namespace redlock

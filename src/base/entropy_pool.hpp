@@ -9,14 +9,16 @@ namespace redlock {
 
 class EntropyPool {
  public:
-  void init(unsigned char* bytes, size_t capacity) {
+  // The pool is filled again when it has fewer bytes than `enough`.
+  void init(unsigned char* bytes, size_t capacity, size_t enough) {
+    REDLOCK_ASSERT(enough <= capacity);
     bytes_ = bytes;
     capacity_ = capacity;
+    enough_ = enough;
   }
   size_t room() const { return capacity_ - size_; }
-  // How many bytes to fetch now. A pool that is at least half full wants none, so that one system call serves many
-  // values.
-  size_t wanted() const { return size_ < capacity_ / 2 ? room() : 0; }
+  // How many bytes to fetch now. A pool that has enough wants none, so that one system call serves several values.
+  size_t wanted() const { return size_ < enough_ ? room() : 0; }
   bool has(size_t size) const { return size_ >= size; }
 
   void add(const void* bytes, size_t size) {
@@ -47,6 +49,7 @@ class EntropyPool {
  private:
   unsigned char* bytes_ = nullptr;
   size_t capacity_ = 0;
+  size_t enough_ = 0;
   size_t size_ = 0;
 };
 

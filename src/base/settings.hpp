@@ -46,9 +46,9 @@ struct Numbers {
   uint32_t stack_bytes = REDLOCK_STACK_BYTES_DEFAULT;  // stack of the client's own thread
 };
 
-struct Settings : Numbers {
+// What holds for all masters: a client keeps this, and beside it as many MasterSettings as it has masters.
+struct CommonSettings : Numbers {
   unsigned masters = 0;  // N
-  MasterSettings master[REDLOCK_MASTERS_MAX];
 
   Bytes client_name;
   Bytes key_prefix;
@@ -66,6 +66,10 @@ struct Settings : Numbers {
   Duration connect_timeout = Duration::ms(REDLOCK_CONNECT_TIMEOUT_MS_DEFAULT);
   Duration suspect_close = Duration::ms(REDLOCK_SUSPECT_CLOSE_MS_DEFAULT);
   Duration ping_interval = Duration::ms(REDLOCK_PING_INTERVAL_MS_DEFAULT);
+};
+
+struct Settings : CommonSettings {
+  MasterSettings master[REDLOCK_MASTERS_MAX];
 };
 
 }  // namespace redlock

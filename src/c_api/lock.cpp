@@ -9,11 +9,11 @@
 namespace redlock {
 namespace {
 
-bool ttl_fits(const Settings& settings, uint32_t ttl_ms) {
+bool ttl_fits(const CommonSettings& settings, uint32_t ttl_ms) {
   return ttl_ms >= REDLOCK_TTL_MS_MIN && ttl_ms <= settings.max_ttl_ms;
 }
 
-int refuse_ttl(const Settings& settings, uint32_t ttl_ms, Fault& fault) {
+int refuse_ttl(const CommonSettings& settings, uint32_t ttl_ms, Fault& fault) {
   if (ttl_ms < REDLOCK_TTL_MS_MIN) return fault.set(Fault::Is::short_ttl, ttl_ms);
   return fault.set(Fault::Is::long_ttl, ttl_ms, settings.max_ttl_ms);
 }
@@ -30,7 +30,7 @@ int to_options(const redlock_t* rl, const redlock_acquire_opts_t* given, redlock
       memcpy(&opts, given, given->size < sizeof opts ? given->size : sizeof opts);
     }
   }
-  const Settings& settings = rl->client.settings();
+  const CommonSettings& settings = rl->client.settings();
   constexpr uint32_t flags = REDLOCK_F_NO_RENEW | REDLOCK_F_FENCING | REDLOCK_F_TELL_WAITING;
   if ((opts.flags & ~flags) != 0) return fault.set(Is::flags, opts.flags);
   if (opts.reserved != 0) return fault.set(Is::reserved, opts.reserved);
@@ -51,7 +51,7 @@ int to_options(const redlock_t* rl, const redlock_acquire_opts_t* given, redlock
 }
 
 // Does the key of this name begin with redlock:{key_prefix}:, as the library's own keys do?
-bool is_reserved(const Settings& settings, Bytes name) {
+bool is_reserved(const CommonSettings& settings, Bytes name) {
   constexpr size_t around = sizeof "redlock::" - 1;
   const Bytes prefix = settings.key_prefix;
   if (name.size < around) return false;
@@ -108,7 +108,7 @@ int to_request(const redlock_t* rl, const redlock_resource_t* resources, uint32_
 }
 
 int check_ttl(const redlock_t* rl, uint32_t ttl_ms, Fault& fault) {
-  const Settings& settings = rl->client.settings();
+  const CommonSettings& settings = rl->client.settings();
   return ttl_ms == 0 || ttl_fits(settings, ttl_ms) ? 0 : refuse_ttl(settings, ttl_ms, fault);
 }
 

@@ -42,15 +42,15 @@ uint16_t Claims::make(uint16_t slot, const Names& names, uint32_t ttl_ms) {
   c.slot = slot;
   c.ttl_ms = ttl_ms;
   c.sent = c.refused = c.pending = c.stray = c.owed = c.deleting = c.resting = c.reserved = {};
-  c.end_at = c.void_at = c.repeat_at = Instant::never();
+  c.over_at = c.repeat_at = Instant::never();
   return index;
 }
 
 void Claims::answered_late(uint16_t index, bool refused, Instant now) {
   Claim& c = table_[index];
-  if (!refused) c.void_at = later(c.void_at, dead_by(c, now));  // the key may have been written just now
+  if (!refused) c.over_at = later(c.over_at, dead_by(c, now));  // the key may have been written just now
   // While the SET was unanswered on_time() did not write off the debt, and may have stopped planning the write-off.
-  deadline_ = earlier(deadline_, c.void_at);
+  deadline_ = earlier(deadline_, c.over_at);
   settle(index);
 }
 
@@ -60,9 +60,8 @@ void Claims::end(uint16_t index, Masters targets, Instant now) {
   const Masters before = open(c);
   c.ended = true;
   c.slot = no_slot;
-  c.end_at = Instant::never();
-  c.void_at = dead_by(c, now);
-  deadline_ = earlier(deadline_, c.void_at);
+  c.over_at = dead_by(c, now);
+  deadline_ = earlier(deadline_, c.over_at);
   ++debts_;
   owe(c, targets);
   unreserve(c, c.sent - targets);
@@ -75,7 +74,7 @@ void Claims::linger(uint16_t index, Instant at) {
   Claim& c = table_[index];
   REDLOCK_ASSERT(c.used && !c.ended);
   c.slot = no_slot;
-  c.end_at = at;
+  c.over_at = at;
   deadline_ = earlier(deadline_, at);
 }
 
@@ -134,8 +133,9 @@ void Claims::drop_stray(Claim& c, MasterIndex m, Instant now) {
   const Masters before = open(c);
   c.stray.remove(m);
   recount(c, before);
-  c.void_at = later(c.void_at, dead_by(c, now));
-  deadline_ = earlier(deadline_, c.void_at);
+  if (!c.ended) return;
+  c.over_at = later(c.over_at, dead_by(c, now));
+  deadline_ = earlier(deadline_, c.over_at);
 }
 
 Instant Claims::on_time(Instant now) {
@@ -144,10 +144,10 @@ Instant Claims::on_time(Instant now) {
   for (uint16_t i = 0; i < capacity_; ++i) {
     Claim& c = table_[i];
     if (!c.used) continue;
-    if (!c.ended && now >= c.end_at) end(i, c.sent, now);
+    if (!c.ended && now >= c.over_at) end(i, c.sent, now);
     if (c.ended) {
       const Masters before = open(c);
-      if (now >= c.void_at) forget(c, c.sent - (c.stray | c.pending | c.deleting));
+      if (now >= c.over_at) forget(c, c.sent - (c.stray | c.pending | c.deleting));
       if (!c.resting.empty() && now >= c.repeat_at) {
         owe(c, c.resting);
         c.resting = {};
@@ -157,8 +157,7 @@ Instant Claims::on_time(Instant now) {
       settle(i);
     }
     if (!c.used) continue;
-    deadline_ = earlier(deadline_, c.end_at);
-    if (now < c.void_at) deadline_ = earlier(deadline_, c.void_at);
+    if (now < c.over_at) deadline_ = earlier(deadline_, c.over_at);
     if (!c.resting.empty()) deadline_ = earlier(deadline_, c.repeat_at);
   }
   return deadline_;
@@ -188,7 +187,7 @@ void Claims::owe(Claim& c, Masters masters) {
 void Claims::owe_again(Claim& c, MasterIndex m) {
   c.deleting.remove(m);
   owe(c, Masters::of(m));
-  deadline_ = earlier(deadline_, c.void_at);
+  deadline_ = earlier(deadline_, c.over_at);
 }
 
 void Claims::recount(const Claim& c, Masters before) {
@@ -214,7 +213,7 @@ void Claims::rest(Claim& c, MasterIndex m, Instant now) {
   }
   if (c.stray.has(m)) c.repeat_at = earlier(c.repeat_at, later(strays_until(c, m), now + first_rest));
   c.resting.add(m);
-  deadline_ = earlier(deadline_, earlier(c.repeat_at, c.void_at));
+  deadline_ = earlier(deadline_, earlier(c.repeat_at, c.over_at));
 }
 
 void Claims::settle(uint16_t index) {

@@ -60,8 +60,8 @@ struct Claim {
   Masters resting;   // a delete is owed again after repeat_at
   Masters reserved;  // a place in the session's FIFO is kept for the delete
 
-  Instant end_at;       // a lingering claim ends then (never: the claim does not linger)
-  Instant void_at;      // debts without a stray SET end then
+  Instant over_at;      // not ended: a lingering claim ends then (never: the claim does not linger). Ended: debts
+                        // without a stray SET end then
   Instant repeat_at;    // the deletes of `resting` are repeated then
 };
 
@@ -203,9 +203,8 @@ class Claims {
     REDLOCK_ASSERT((c.owed & c.deleting).empty() && (c.deleting & c.resting).empty() && (c.owed & c.resting).empty());
     // Only an ended value is deleted, and a delete that rests has a time for its repetition.
     REDLOCK_ASSERT(c.ended || (c.owed | c.deleting | c.resting).empty());
-    REDLOCK_ASSERT(c.ended || c.void_at == Instant::never() || !c.sent.empty());
     REDLOCK_ASSERT(c.resting.empty() || c.repeat_at != Instant::never());
-    REDLOCK_ASSERT(!c.ended || (c.slot == no_slot && c.end_at == Instant::never()));
+    REDLOCK_ASSERT(!c.ended || (c.slot == no_slot && c.over_at != Instant::never()));
   }
   // Masters that owe an answer about the claim, or are owed a delete.
   static Masters open(const Claim& c) {

@@ -112,7 +112,8 @@ class Client {
   const ValidityCell* cell(uint64_t handle) const { return table_.cell(handle); }
 
   // ---- status -----------------------------------------------------------------------------------------------------
-  const Settings& settings() const { return settings_; }
+  const CommonSettings& settings() const { return settings_; }
+  const MasterSettings& master(MasterIndex m) const { return masters_[m]; }
   const Session& session(MasterIndex m) const { return sessions_[m]; }
   const Claims& claims() const { return claims_; }
   Instant lock_deadline(uint16_t slot) const { return machine_.deadline(table_[slot]); }
@@ -266,7 +267,7 @@ class Client {
   void route_late_grant(MasterIndex m, const Reply& reply, Lock& lock, Instant now);
   void tell_token(const Lock& lock, redlock_event_t& event);
 
-  Settings settings_;
+  CommonSettings settings_;
   Machine machine_;
   Table table_;
   LocalQueue queue_{table_};
@@ -277,6 +278,7 @@ class Client {
   EntropyPool pool_;
   Proposals proposals_;
   Session* sessions_;
+  MasterSettings* masters_;
   char* names_;  // the names of each lock
   Queue<Lock, &Lock::start> starts_;
   Queue<Lock, &Lock::told> told_;  // locks with an event; LOST enters at the front

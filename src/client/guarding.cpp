@@ -7,7 +7,7 @@
 namespace redlock {
 namespace {
 
-Duration guard_time_of(const Settings& s) { return guard_time(s.max_ttl_ms, s.drift_ppm, s.drift_fixed_ms); }
+Duration guard_time_of(const CommonSettings& s) { return guard_time(s.max_ttl_ms, s.drift_ppm, s.drift_fixed_ms); }
 
 int64_t ms_until(Instant until, Instant now) {
   if (until == Instant::never()) return REDLOCK_GUARD_UNKNOWN;

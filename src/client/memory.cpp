@@ -20,44 +20,9 @@ Duration guard_wait(const Settings& s) {
 
 }  // namespace
 
-// Cuts the block into arrays. With a null base, cut() only counts.
+// One walk through the block: what stands where, and how large the block is. Without a base the walk only counts.
 struct Client::Layout {
-  char* base;
-  size_t size = 0;
-
-  template <class T>
-  T* cut(size_t n) {
-    size = (size + alignof(T) - 1) & ~(alignof(T) - 1);
-    T* at = base != nullptr ? reinterpret_cast<T*>(base + size) : nullptr;
-    size += n * sizeof(T);
-    return at;
-  }
-
-  Bytes copy(Bytes text) {
-    char* at = cut<char>(text.size);
-    if (at != nullptr && text.size != 0) memcpy(at, text.data, text.size);
-    return Bytes(at, text.size);
-  }
-
-  // The pool is refilled when it is less than half full. One half is enough for a new value for every lock, so one turn
-  // never runs out of random bytes.
-  static size_t random_bytes(const Settings& s) {
-    const size_t seeds = 1 + (s.guard != GuardMode::off ? s.masters : 0);
-    return 2 * (s.locks * size_t{REDLOCK_VALUE_RANDOM} + seeds * sizeof(uint64_t));
-  }
-
-  Bytes meta_key(const Settings& s) {
-    char text[meta_key_max];
-    return copy(write_meta_key(s, text));
-  }
-  Bytes seen_key(const Settings& s) {
-    char text[meta_key_max];
-    return copy(write_seen_key(s, text));
-  }
-  Bytes fingerprint(const Settings& s) {
-    char text[fingerprint_max];
-    return copy(write_fingerprint(s, quorum_of(s.masters), text));
-  }
+  Layout(const Settings& settings, char* base);
 
   static size_t tx_bytes(const Settings& s) {
     if (s.tx_bytes != 0) return s.tx_bytes;
@@ -66,87 +31,127 @@ struct Client::Layout {
     const size_t sets = s.locks * set + (Command::frame_max - Command::set_frame_max);
     return sets > REDLOCK_TX_BYTES_MIN ? sets : REDLOCK_TX_BYTES_MIN;
   }
-
-  Session::Memory session(const Settings& s) {
+  // A new value for every lock, so that one turn never runs out of random bytes, and all seeds.
+  static size_t random_enough(const Settings& s) {
+    const size_t seeds = 1 + (s.guard != GuardMode::off ? s.masters : 0);
+    return s.locks * size_t{REDLOCK_VALUE_RANDOM} + seeds * sizeof(uint64_t);
+  }
+  // A quarter more, and at least one value, so that one system call serves several values.
+  static size_t random_bytes(const Settings& s) {
+    const size_t enough = random_enough(s), more = enough / 4;
+    return enough + (more > REDLOCK_VALUE_RANDOM ? more : REDLOCK_VALUE_RANDOM);
+  }
+  Session::Memory session(MasterIndex m) const {
     Session::Memory memory = {};
-    memory.requests_size = s.in_flight + Session::own_requests;
-    memory.requests = cut<Session::Request>(memory.requests_size);
-    memory.tx_size = tx_bytes(s);
-    memory.tx = cut<char>(memory.tx_size);
-    memory.rx_size = s.rx_bytes;
-    memory.rx = cut<char>(memory.rx_size);
+    memory.tx = tx + m * tx_size;
+    memory.tx_size = tx_size;
+    memory.rx = rx + m * rx_size;
+    memory.rx_size = rx_size;
+    memory.requests = requests + m * requests_size;
+    memory.requests_size = requests_size;
     return memory;
   }
+
+  size_t size = 0;
+  Lock* locks;
+  Instant* free_at;  // of each lock at each master
+  Instant* due_pages;
+  Claim* claims;
+  Session* sessions;
+  MasterSettings* masters;
+  Proposals::Place* proposals;
+  Fifo::Place* requests;
+  LocalQueue::Row* rows;
+  char* names;  // of the locks, then of the claims
+  char* tx;
+  char* rx;
+  unsigned char* random;
+  size_t random_size;
+  size_t tx_size, rx_size;
+  unsigned requests_size;
+  Bytes client_name, key_prefix, meta_key, seen_key, fingerprint;
+
+ private:
+  template <class T>
+  T* cut(size_t n) {
+    size = (size + alignof(T) - 1) & ~(alignof(T) - 1);
+    T* at = base_ != nullptr ? reinterpret_cast<T*>(base_ + size) : nullptr;
+    size += n * sizeof(T);
+    return at;
+  }
+  Bytes copy(Bytes text) {
+    char* at = cut<char>(text.size);
+    if (at != nullptr && text.size != 0) memcpy(at, text.data, text.size);
+    return Bytes(at, text.size);
+  }
+
+  char* const base_;
 };
 
-size_t Client::memory_size(const Settings& s) {
-  Layout layout{nullptr};
-  layout.cut<Lock>(s.locks);
-  layout.cut<Instant>(size_t{s.locks} * s.masters);
-  layout.cut<LocalQueue::Row>(s.locks);
-  layout.cut<Instant>(DuePages::pages_of(s.locks));
-  layout.cut<Claim>(s.debts);
-  layout.cut<char>(size_t{s.locks + s.debts} * s.resource_bytes);
-  layout.cut<Session>(s.masters);
+Client::Layout::Layout(const Settings& s, char* base) : base_(base) {
+  locks = cut<Lock>(s.locks);
+  free_at = cut<Instant>(size_t{s.locks} * s.masters);
+  due_pages = cut<Instant>(DuePages::pages_of(s.locks));
+  claims = cut<Claim>(s.debts);
+  sessions = cut<Session>(s.masters);
+  masters = cut<MasterSettings>(s.masters);
+  proposals = cut<Proposals::Place>(s.locks);
+  requests_size = s.in_flight + Session::own_requests;
+  requests = cut<Fifo::Place>(size_t{s.masters} * requests_size);
+  rows = cut<LocalQueue::Row>(s.locks);
+  names = cut<char>(size_t{s.locks + s.debts} * s.resource_bytes);
+  tx_size = tx_bytes(s);
+  tx = cut<char>(s.masters * tx_size);
+  rx_size = s.rx_bytes;
+  rx = cut<char>(s.masters * rx_size);
+  random_size = random_bytes(s);
+  random = cut<unsigned char>(random_size);
   for (MasterIndex m = 0; m < s.masters; ++m) {
-    layout.session(s);
-    layout.copy(s.master[m].name);
-    layout.copy(s.master[m].host);
-    layout.copy(s.master[m].user);
-    layout.copy(s.master[m].password);
+    MasterSettings master = s.master[m];
+    master.name = copy(master.name);
+    master.host = copy(master.host);
+    master.user = copy(master.user);
+    master.password = copy(master.password);
+    if (base != nullptr) masters[m] = master;
   }
-  layout.cut<unsigned char>(Layout::random_bytes(s));
-  layout.cut<Proposals::Place>(s.locks);
-  layout.copy(s.client_name);
-  layout.copy(s.key_prefix);
-  layout.meta_key(s);
-  layout.seen_key(s);
-  layout.fingerprint(s);
-  return layout.size;
+  client_name = copy(s.client_name);
+  key_prefix = copy(s.key_prefix);
+  char key[meta_key_max], about[fingerprint_max];
+  meta_key = copy(write_meta_key(s, key));
+  seen_key = copy(write_seen_key(s, key));
+  fingerprint = copy(write_fingerprint(s, quorum_of(s.masters), about));
 }
 
+size_t Client::memory_size(const Settings& s) { return Layout(s, nullptr).size; }
+
 Client::Client(const Settings& settings, void* memory) : settings_(settings), fleet_(settings.masters) {
-  Layout layout{static_cast<char*>(memory)};
-  Lock* locks = layout.cut<Lock>(settings.locks);
-  Instant* free_at = layout.cut<Instant>(size_t{settings.locks} * settings.masters);
+  const Layout at(settings, static_cast<char*>(memory));
   for (unsigned i = 0; i < settings.locks; ++i) {
-    new (&locks[i]) Lock;
-    locks[i].forecast.use(free_at + size_t{i} * settings.masters, settings.masters);
+    new (&at.locks[i]) Lock;
+    at.locks[i].forecast.use(at.free_at + size_t{i} * settings.masters, settings.masters);
+    new (&at.rows[i]) LocalQueue::Row;
   }
-  table_.init(locks, settings.locks);
-  LocalQueue::Row* rows = layout.cut<LocalQueue::Row>(settings.locks);
-  for (unsigned i = 0; i < settings.locks; ++i) new (&rows[i]) LocalQueue::Row;
-  queue_.init(rows, settings.locks);
-  due_pages_.init(layout.cut<Instant>(DuePages::pages_of(settings.locks)), settings.locks);
-
-  const unsigned quorum = quorum_of(settings.masters);
-  Claim* claims = layout.cut<Claim>(settings.debts);
-  names_ = layout.cut<char>(size_t{settings.locks + settings.debts} * settings.resource_bytes);
-  claims_.init(
-      {settings.masters, quorum, settings.locks, settings.drift_ppm, settings.drift_fixed_ms, settings.resource_bytes},
-      claims, settings.debts, names_ + size_t{settings.locks} * settings.resource_bytes);
-
-  sessions_ = layout.cut<Session>(settings.masters);
-  Session::Memory parts[REDLOCK_MASTERS_MAX];
+  table_.init(at.locks, settings.locks);
+  queue_.init(at.rows, settings.locks);
+  due_pages_.init(at.due_pages, settings.locks);
+  names_ = at.names;
+  claims_.init({settings.masters, quorum_of(settings.masters), settings.locks, settings.drift_ppm,
+                settings.drift_fixed_ms, settings.resource_bytes},
+               at.claims, settings.debts, names_ + size_t{settings.locks} * settings.resource_bytes);
+  pool_.init(at.random, at.random_size, Layout::random_enough(settings));
+  proposals_.init(at.proposals, settings.locks);
+  settings_.client_name = at.client_name;
+  settings_.key_prefix = at.key_prefix;
+  settings_.meta_key = at.meta_key;
+  settings_.seen_key = at.seen_key;
+  settings_.fingerprint = at.fingerprint;
+  sessions_ = at.sessions;
+  masters_ = at.masters;
   for (MasterIndex m = 0; m < settings.masters; ++m) {
-    MasterSettings& master = settings_.master[m];
-    parts[m] = layout.session(settings);
-    parts[m].calls = &called_;
-    parts[m].news = &news_;
-    master.name = layout.copy(master.name);
-    master.host = layout.copy(master.host);
-    master.user = layout.copy(master.user);
-    master.password = layout.copy(master.password);
-  }
-  pool_.init(layout.cut<unsigned char>(Layout::random_bytes(settings)), Layout::random_bytes(settings));
-  proposals_.init(layout.cut<Proposals::Place>(settings.locks), settings.locks);
-  settings_.client_name = layout.copy(settings.client_name);
-  settings_.key_prefix = layout.copy(settings.key_prefix);
-  settings_.meta_key = layout.meta_key(settings);
-  settings_.seen_key = layout.seen_key(settings);
-  settings_.fingerprint = layout.fingerprint(settings);
-  for (MasterIndex m = 0; m < settings.masters; ++m) {
-    new (&sessions_[m]) Session(settings_, settings_.master[m], settings_.client_name, parts[m]);
+    Session::Memory part = at.session(m);
+    part.calls = &called_;
+    part.news = &news_;
+    new (&sessions_[m]) Session(settings_, masters_[m], settings_.client_name, part);
   }
   machine_.init({settings.masters,
                  {settings.drift_ppm, settings.drift_fixed_ms},

@@ -33,7 +33,7 @@ bool is_change(Bytes desc) {
   return desc.size > moving.size && memcmp(desc.data, moving.data, moving.size) == 0;
 }
 
-Bytes write_own_key(const Settings& settings, Bytes name, char (&text)[meta_key_max]) {
+Bytes write_own_key(const CommonSettings& settings, Bytes name, char (&text)[meta_key_max]) {
   resp::Writer out(text, sizeof text);
   out.raw("redlock:").raw(settings.key_prefix).raw(name);
   REDLOCK_ASSERT(out.fits());
@@ -42,11 +42,11 @@ Bytes write_own_key(const Settings& settings, Bytes name, char (&text)[meta_key_
 
 }  // namespace
 
-Bytes write_meta_key(const Settings& settings, char (&text)[meta_key_max]) {
+Bytes write_meta_key(const CommonSettings& settings, char (&text)[meta_key_max]) {
   return write_own_key(settings, ":meta", text);
 }
 
-Bytes write_seen_key(const Settings& settings, char (&text)[meta_key_max]) {
+Bytes write_seen_key(const CommonSettings& settings, char (&text)[meta_key_max]) {
   return write_own_key(settings, ":seen", text);
 }
 

@@ -54,8 +54,8 @@ constexpr Duration guard_time(uint32_t max_ttl_ms, uint32_t drift_ppm, uint32_t 
 // names, never of addresses: two gateways may reach one master by different addresses.
 constexpr size_t meta_key_max = REDLOCK_KEY_PREFIX_MAX + 16;
 constexpr size_t fingerprint_max = 80;
-Bytes write_meta_key(const Settings& settings, char (&text)[meta_key_max]);
-Bytes write_seen_key(const Settings& settings, char (&text)[meta_key_max]);
+Bytes write_meta_key(const CommonSettings& settings, char (&text)[meta_key_max]);
+Bytes write_seen_key(const CommonSettings& settings, char (&text)[meta_key_max]);
 Bytes write_fingerprint(const Settings& settings, unsigned quorum, char (&text)[fingerprint_max]);
 
 // What a fingerprint says of its configuration; nothing when the text is no fingerprint.
@@ -89,9 +89,9 @@ class Guard {
   // The answers of a reading, in order; INFO replication comes before them.
   enum class Field : uint8_t { desc, q, seal, visit };
 
-  explicit Guard(const Settings& settings) : settings_(settings) { REDLOCK_ASSERT(settings.max_ttl_ms != 0); }
+  explicit Guard(const CommonSettings& settings) : settings_(settings) { REDLOCK_ASSERT(settings.max_ttl_ms != 0); }
 
-  const Settings& settings() const { return settings_; }
+  const CommonSettings& settings() const { return settings_; }
   bool on() const { return settings_.guard != GuardMode::off; }
   bool admitted() const { return reason_ == 0; }
   int reason() const { return reason_; }  // enum redlock_err; 0: may vote
@@ -162,7 +162,7 @@ class Guard {
   void judge();
   inline void check() const;  // what always holds behind judge()
 
-  const Settings& settings_;
+  const CommonSettings& settings_;
   Instant since_ = Instant::never();      // the watch under way began
   Instant visited_at_ = Instant::never(); // then the watch of an earlier visit will be over
   Instant read_at_ = Instant::never();

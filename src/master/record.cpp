@@ -42,7 +42,7 @@ void Record::send_info(Instant now) {
 }
 
 Bytes Record::boot_id() const {
-  const Settings& settings = guard_.settings();
+  const CommonSettings& settings = guard_.settings();
   return Bytes(settings.boot_id, settings.has_boot_id ? settings.boot_id_size : 0);
 }
 

@@ -21,7 +21,7 @@ class Record {
   // What the answer to ask() said, beside every letter.
   enum Said : int16_t { not_asked = 256, not_answered = 512 };
 
-  Record(const Settings& settings, const Tracking& tracking, Outgoing& out)
+  Record(const CommonSettings& settings, const Tracking& tracking, Outgoing& out)
       : tracking_(tracking), out_(out), guard_(settings) {}
 
   Guard& guard() { return guard_; }

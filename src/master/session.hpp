@@ -55,13 +55,13 @@ class Session {
     size_t tx_size;
     char* rx;
     size_t rx_size;
-    Request* requests;
+    Fifo::Place* requests;
     unsigned requests_size;  // settings.in_flight and own_requests
     bool* calls;             // set when a wish or a change is there to be seen
     bool* news;              // set when there is something for take_news()
   };
 
-  Session(const Settings& settings, const MasterSettings& master, Bytes client_name, const Memory& memory);
+  Session(const CommonSettings& settings, const MasterSettings& master, Bytes client_name, const Memory& memory);
 
   // ---- for the driver -----------------------------------------------------------------------------------------
   Wish wish() const { return wish_; }
@@ -218,7 +218,7 @@ class Session {
   void withdraw(Instant now);
   void guard_changed();
 
-  const Settings& settings_;
+  const CommonSettings& settings_;
   Outgoing out_;
   resp::Reader reader_;
   Record record_;
@@ -259,7 +259,7 @@ inline void Session::pop_request(bool own, Instant now) {
 inline bool Session::try_fast_reply(Instant now, Reply& out) {
   REDLOCK_ASSERT(is_fast());
   if (out_.fifo.empty()) return false;
-  const Request& request = out_.fifo.oldest();
+  const Fifo::Place& request = out_.fifo.oldest();
   if (request.kind > Request::release) return false;
   const char* const at = rx_ + rx_head_;
   const size_t size = rx_size_ - rx_head_;

@@ -35,7 +35,7 @@ void write_address(const MasterSettings& master, AddressText& out) {
 }
 
 void fill_detail(const Client& client, Client::Event& event, Detail& out) {
-  const Settings& settings = client.settings();
+  const CommonSettings& settings = client.settings();
   redlock_detail_t& d = out.detail;
   d = {};
   d.size = sizeof d;
@@ -53,8 +53,8 @@ void fill_detail(const Client& client, Client::Event& event, Detail& out) {
   TextWriter name(out.name, sizeof out.name), holder(out.holder, sizeof out.holder);
   out.address[0] = '\0';
   if (about.master < settings.masters) {
-    name.raw(settings.master[about.master].name);
-    write_address(settings.master[about.master], out.address);
+    name.raw(client.master(about.master).name);
+    write_address(client.master(about.master), out.address);
     const Fingerprint theirs = client.session(about.master).guard().theirs();
     d.their_masters = theirs.masters;
     d.their_max_ttl_ms = theirs.max_ttl_ms;

@@ -157,7 +157,7 @@ int64_t ms_of(Duration duration) { return duration.ns() / 1'000'000; }
 // The longest time that the client itself may take for a round: the first connections, room in its buffers, and then
 // the round, which has two parts if the lock is fenced.
 int64_t round_ms(const redlock_t* rl) {
-  const Settings& s = rl->client.settings();
+  const CommonSettings& s = rl->client.settings();
   return 2 * ms_of(s.connect_timeout) + 3 * ms_of(s.node_timeout);
 }
 

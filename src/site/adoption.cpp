@@ -217,7 +217,7 @@ void Adoption::begin_next(Instant now) {
   if (theirs_.empty()) return finish(0);
   choose(*theirs_.begin());
   step_ = REDLOCK_ADOPT_READ;
-  Settings theirs = client_.settings();
+  CommonSettings theirs = client_.settings();
   theirs.max_ttl_ms = other_.max_ttl_ms;
   theirs.drift_ppm = REDLOCK_DRIFT_PPM_MAX;
   theirs.drift_fixed_ms = REDLOCK_DRIFT_FIXED_MS_MAX;

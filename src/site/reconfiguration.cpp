@@ -39,11 +39,11 @@ Masters that_say(const Side& side, Masters masters, Letter one, Letter other) {
   return out;
 }
 
-Masters in_both(const Settings& before, const Settings& after) {
+Masters in_both(const Client& before, const Client& after) {
   Masters out;
-  for (MasterIndex m = 0; m < after.masters; ++m) {
-    for (MasterIndex o = 0; o < before.masters; ++o) {
-      if (after.master[m].name == before.master[o].name) out.add(m);
+  for (MasterIndex m = 0; m < after.settings().masters; ++m) {
+    for (MasterIndex o = 0; o < before.settings().masters; ++o) {
+      if (after.master(m).name == before.master(o).name) out.add(m);
     }
   }
   return out;
@@ -64,11 +64,11 @@ bool Reconfiguration::settled(const Client& client, Masters open) {
   return true;
 }
 
-Duration Reconfiguration::patience_of(const Settings& settings) {
+Duration Reconfiguration::patience_of(const CommonSettings& settings) {
   return settings.suspect_close + settings.connect_timeout + settings.connect_timeout;
 }
 
-Duration Reconfiguration::wait_between(const Settings& old_set, const Settings& new_set) {
+Duration Reconfiguration::wait_between(const CommonSettings& old_set, const CommonSettings& new_set) {
   const uint32_t ppm = old_set.drift_ppm > new_set.drift_ppm ? old_set.drift_ppm : new_set.drift_ppm;
   const uint32_t fixed =
       old_set.drift_fixed_ms > new_set.drift_fixed_ms ? old_set.drift_fixed_ms : new_set.drift_fixed_ms;
@@ -96,7 +96,7 @@ Reconfiguration::Reconfiguration(Client& old_set, Client& new_set, uint64_t seed
       patience_(longer(patience_of(old_set.settings()), patience_of(new_set.settings()))),
       between_(wait_between(old_set.settings(), new_set.settings())),
       until_(now + patience_),
-      twins_(in_both(old_set.settings(), new_set.settings())) {
+      twins_(in_both(old_set, new_set)) {
   ids_.seed(seed);
   draw_id(id_);
 }

@@ -92,9 +92,9 @@ class Reconfiguration {
   // Was each of these masters tried, and is none of them connected? Then they are not worth the wait.
   static bool settled(const Client& client, Masters open);
   // How long a step may take that masters must answer.
-  static Duration patience_of(const Settings& settings);
+  static Duration patience_of(const CommonSettings& settings);
   // How long it waits between the last mark and the second look.
-  static Duration wait_between(const Settings& old_set, const Settings& new_set);
+  static Duration wait_between(const CommonSettings& old_set, const CommonSettings& new_set);
 
  private:
   bool marks() const { return stage_ == Stage::mark_new || stage_ == Stage::mark_old; }

@@ -8,7 +8,7 @@ namespace redlock::test {
 
 inline void check_claims(const Client& client) {
   const Claims& claims = client.claims();
-  const Settings& settings = client.settings();
+  const CommonSettings& settings = client.settings();
   claims.check();
   for (MasterIndex m = 0; m < settings.masters; ++m) {
     const Session& session = client.session(m);

@@ -422,7 +422,7 @@ void Checker::failed(unsigned client, const User& user, const redlock_event_t& e
   const bool out_of_time = event.err == REDLOCK_E_LOCKED || event.err == REDLOCK_E_NO_QUORUM ||
                            event.err == REDLOCK_E_GUARD || event.err == REDLOCK_E_TIMEOUT;
   if (user.options.wait_ms != REDLOCK_WAIT_DEFAULT || !out_of_time || event.cause == REDLOCK_CAUSE_NEVER) return;
-  const redlock::Settings& s = user.process->client().settings();
+  const redlock::CommonSettings& s = user.process->client().settings();
   const Ns guard_wait = 2 * redlock::guard_time(s.max_ttl_ms, s.drift_ppm, s.drift_fixed_ms).ns();
   const Ns budget = std::min(guard_wait, s.wait_ms * ms);
   if (t - user.asked_at >= budget * 98 / 100) return;

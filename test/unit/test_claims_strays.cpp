@@ -96,7 +96,7 @@ TEST(Claims, a_lock_that_is_held_has_no_stray_any_more) {
   EXPECT_TRUE(f.claims.may_put_back(c, 0, at(5)));
   EXPECT_EQ(f.claims.deadline(), Instant::never());
   f.claims.end(c, Masters::of(0), at(10));
-  EXPECT_EQ(f.claims[c].void_at, at(10 + 2 * lifetime_ms));
+  EXPECT_EQ(f.claims[c].over_at, at(10 + 2 * lifetime_ms));
   f.delete_absent(c, 0, at(11));
   EXPECT_TRUE(f.freed(c));
 }

@@ -63,7 +63,7 @@ constexpr NumberCase numbers[] = {
     {"limits.debts", 2, 16384, 64, &Values::debts},
     {"limits.resource_bytes", 64, 256, 64, &Values::resource_bytes},
     {"limits.tx_bytes", 1024, 4194304, 0, &Values::tx_bytes, true},
-    {"limits.rx_bytes", 512, 65536, 1024, &Values::rx_bytes},
+    {"limits.rx_bytes", 512, 65536, 512, &Values::rx_bytes},
     {"limits.stack_bytes", 32768, 8388608, 65536, &Values::stack_bytes},
 };
 

@@ -14,10 +14,10 @@
 namespace redlock {
 namespace {
 
-TEST(EntropyPool, wants_to_be_full_when_it_is_less_than_half_full) {
+TEST(EntropyPool, wants_to_be_full_when_it_has_less_than_enough) {
   unsigned char bytes[16];
   EntropyPool pool;
-  pool.init(bytes, sizeof bytes);
+  pool.init(bytes, sizeof bytes, sizeof bytes / 2);
   EXPECT_EQ(pool.wanted(), 16u);
   EXPECT_TRUE(pool.has(0));
   EXPECT_FALSE(pool.has(1));
@@ -41,7 +41,7 @@ TEST(EntropyPool, wants_to_be_full_when_it_is_less_than_half_full) {
 TEST(EntropyPool, each_byte_is_used_once_and_wiped) {
   unsigned char bytes[200];
   EntropyPool pool;
-  pool.init(bytes, sizeof bytes);
+  pool.init(bytes, sizeof bytes, sizeof bytes / 2);
   unsigned char fed[200];
   std::iota(std::begin(fed), std::end(fed), static_cast<unsigned char>(1));
   pool.add(fed, 120);
@@ -72,7 +72,7 @@ TEST(EntropyPool, never_gives_more_than_it_was_given) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   unsigned char bytes[4], out[4];
   EntropyPool pool;
-  pool.init(bytes, sizeof bytes);
+  pool.init(bytes, sizeof bytes, sizeof bytes / 2);
   pool.add("abc", 3);
   EXPECT_DEATH(pool.take(out, 4), "");
   EXPECT_DEATH(pool.add("de", 2), "");
@@ -120,7 +120,7 @@ TEST(EntropyPool, a_value_shows_every_bit_of_its_bytes_in_small_hexadecimal_digi
   std::set<std::string> values;
   for (size_t bit = 0; bit < 8 * sizeof bytes; ++bit) {
     EntropyPool pool;
-    pool.init(bytes, sizeof bytes);
+    pool.init(bytes, sizeof bytes, sizeof bytes / 2);
     unsigned char one[sizeof bytes] = {};
     one[bit / 8] = static_cast<unsigned char>(1u << bit % 8);
     pool.add(one, sizeof one);
@@ -134,7 +134,7 @@ TEST(EntropyPool, a_value_shows_every_bit_of_its_bytes_in_small_hexadecimal_digi
 
   // All sixteen digits: each byte holds two of them.
   EntropyPool pool;
-  pool.init(bytes, sizeof bytes);
+  pool.init(bytes, sizeof bytes, sizeof bytes / 2);
   unsigned char all[sizeof bytes];
   for (size_t i = 0; i < sizeof all; ++i) all[i] = static_cast<unsigned char>(0x11 * (i % 16));
   pool.add(all, sizeof all);
