@@ -50,7 +50,7 @@ void Claims::answered_late(uint16_t index, bool refused, Instant now) {
   Claim& c = table_[index];
   if (!refused) c.void_at = later(c.void_at, dead_by(c, now));  // the key may have been written just now
   // While the SET was unanswered on_time() did not write off the debt, and may have stopped planning the write-off.
-  deadline_ = earlier(deadline_, c.void_at);
+  bring_forward(deadline_, c.void_at);
   settle(index);
 }
 
@@ -62,7 +62,7 @@ void Claims::end(uint16_t index, Masters targets, Instant now) {
   c.slot = no_slot;
   c.end_at = Instant::never();
   c.void_at = dead_by(c, now);
-  deadline_ = earlier(deadline_, c.void_at);
+  bring_forward(deadline_, c.void_at);
   ++debts_;
   owe(c, targets);
   unreserve(c, c.sent - targets);
@@ -76,7 +76,7 @@ void Claims::linger(uint16_t index, Instant at) {
   REDLOCK_ASSERT(c.used && !c.ended);
   c.slot = no_slot;
   c.end_at = at;
-  deadline_ = earlier(deadline_, at);
+  bring_forward(deadline_, at);
 }
 
 // While a SET is a stray, no answer to a delete is final. Even a delete that found a key may have found another one: if
@@ -135,7 +135,7 @@ void Claims::drop_stray(Claim& c, MasterIndex m, Instant now) {
   c.stray.remove(m);
   recount(c, before);
   c.void_at = later(c.void_at, dead_by(c, now));
-  deadline_ = earlier(deadline_, c.void_at);
+  bring_forward(deadline_, c.void_at);
 }
 
 Instant Claims::on_time(Instant now) {
@@ -157,9 +157,9 @@ Instant Claims::on_time(Instant now) {
       settle(i);
     }
     if (!c.used) continue;
-    deadline_ = earlier(deadline_, c.end_at);
-    if (now < c.void_at) deadline_ = earlier(deadline_, c.void_at);
-    if (!c.resting.empty()) deadline_ = earlier(deadline_, c.repeat_at);
+    bring_forward(deadline_, c.end_at);
+    if (now < c.void_at) bring_forward(deadline_, c.void_at);
+    if (!c.resting.empty()) bring_forward(deadline_, c.repeat_at);
   }
   return deadline_;
 }
@@ -188,7 +188,7 @@ void Claims::owe(Claim& c, Masters masters) {
 void Claims::owe_again(Claim& c, MasterIndex m) {
   c.deleting.remove(m);
   owe(c, Masters::of(m));
-  deadline_ = earlier(deadline_, c.void_at);
+  bring_forward(deadline_, c.void_at);
 }
 
 void Claims::recount(const Claim& c, Masters before) {
@@ -212,9 +212,9 @@ void Claims::rest(Claim& c, MasterIndex m, Instant now) {
     c.repeat_at = now + Duration::ns(first_rest.ns() << c.repeats);
     if (c.repeats < rest_doublings_max) ++c.repeats;
   }
-  if (c.stray.has(m)) c.repeat_at = earlier(c.repeat_at, later(strays_until(c, m), now + first_rest));
+  if (c.stray.has(m)) bring_forward(c.repeat_at, later(strays_until(c, m), now + first_rest));
   c.resting.add(m);
-  deadline_ = earlier(deadline_, earlier(c.repeat_at, c.void_at));
+  bring_forward(deadline_, earlier(c.repeat_at, c.void_at));
 }
 
 void Claims::settle(uint16_t index) {
