@@ -78,7 +78,7 @@ class Driver : public Turns<Driver> {
   Reading clock_reading() { return clock_.read(); }
   int64_t boot_ms() const { return clock_.boot_ms(); }
   static size_t fill_random(unsigned char* out, size_t size) { return redlock::fill_random(out, size); }
-  [[gnu::always_inline]] void flush(MasterIndex m, Instant now) {
+  REDLOCK_IN_LINE_FOR_SPEED void flush(MasterIndex m, Instant now) {
     const Tx& tx = client_.output(m);
     if (!tx.empty()) connections_[m].flush(tx, now);
   }

@@ -36,44 +36,21 @@ constexpr char* write_decimal(char* at, size_t value, unsigned size) {
 }
 
 // The decimal digits of a 64-bit number. They are written to the end of `digits`.
-[[gnu::noinline]] inline Bytes to_decimal(uint64_t number, char (&digits)[20]) {
-  size_t at = sizeof digits;
-  do {
-    digits[--at] = static_cast<char>('0' + number % 10);
-    number /= 10;
-  } while (number != 0);
-  return Bytes(digits + at, sizeof digits - at);
-}
+Bytes to_decimal(uint64_t number, char (&digits)[20]);
 
 // Reads a text of digits only. False: the text is empty, or has another character. Leading zeros are ignored. A number
 // of more than 19 digits becomes UINT64_MAX, since only 19 digits surely fit into 64 bits.
-[[gnu::noinline]] inline bool parse_decimal(Bytes text, uint64_t& out) {
-  while (text.size > 1 && *text.data == '0') text = Bytes(text.data + 1, text.size - 1);
-  uint64_t value = 0;
-  for (size_t i = 0; i < text.size; ++i) {
-    const unsigned digit = static_cast<unsigned char>(text.data[i]) - unsigned{'0'};
-    if (digit > 9) return false;
-    value = value * 10 + digit;
-  }
-  out = text.size <= 19 ? value : UINT64_MAX;
-  return text.size != 0;
-}
+bool parse_decimal(Bytes text, uint64_t& out);
 
 // ---- hexadecimal ------------------------------------------------------------------------------------------------
 
 inline constexpr char hex_digits[] = "0123456789abcdef";
 
 // The value of a hexadecimal digit; -1: the character is no such digit.
-[[gnu::noinline]] inline int hex_value(char c) {
-  if (is_digit(c)) return c - '0';
-  const char lower = static_cast<char>(c | 0x20);
-  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-}
+int hex_value(char c);
 
 // 32 bits as eight digits, the highest first.
-[[gnu::noinline]] inline void write_hex(uint32_t word, char* out) {
-  for (unsigned i = 0; i < 8; ++i, word <<= 4) out[i] = hex_digits[word >> 28];
-}
+void write_hex(uint32_t word, char* out);
 
 // The hexadecimal digits of random bytes, in any order. Each step makes half of a word's digits at once, one digit in
 // each byte. A digit above 9 is a letter, and 'a' is 39 characters behind the place that follows '9'.

@@ -13,6 +13,16 @@
 #define REDLOCK_ASSERT(condition) ((void)sizeof(condition))
 #endif
 
+// Where small code is asked for, some functions stand apart: GCC takes 64-bit arithmetic of 32-bit ARM for smaller than
+// a call, which it is not. With -O2 the shared library, which is optimised as a whole, has all of them in line.
+#if defined(__OPTIMIZE_SIZE__)
+#define REDLOCK_APART_FOR_SIZE [[gnu::noinline]]
+#define REDLOCK_IN_LINE_FOR_SPEED
+#else
+#define REDLOCK_APART_FOR_SIZE
+#define REDLOCK_IN_LINE_FOR_SPEED [[gnu::always_inline]]
+#endif
+
 namespace redlock {
 
 using MasterIndex = unsigned;

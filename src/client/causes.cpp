@@ -117,7 +117,7 @@ Lock& Client::take_waiting(Telling& tell, Event& out, Instant now) {
   tell.event = REDLOCK_EV_WAITING;
   tell.cause = lock.wait.told;
   if (tell.cause == REDLOCK_CAUSE_GUARD) out.event.guard_ms = guard_ms(now);
-  tell_at_ = earlier(tell_at_, now + tell_again);
+  bring_forward(tell_at_, now + tell_again);
   soon(tell_at_);
   return lock;
 }

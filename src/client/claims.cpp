@@ -50,7 +50,7 @@ void Claims::answered_late(uint16_t index, bool refused, Instant now) {
   Claim& c = table_[index];
   if (!refused) c.over_at = later(c.over_at, dead_by(c, now));  // the key may have been written just now
   // While the SET was unanswered on_time() did not write off the debt, and may have stopped planning the write-off.
-  deadline_ = earlier(deadline_, c.over_at);
+  bring_forward(deadline_, c.over_at);
   settle(index);
 }
 
@@ -61,7 +61,7 @@ void Claims::end(uint16_t index, Masters targets, Instant now) {
   c.ended = true;
   c.slot = no_slot;
   c.over_at = dead_by(c, now);
-  deadline_ = earlier(deadline_, c.over_at);
+  bring_forward(deadline_, c.over_at);
   ++debts_;
   owe(c, targets);
   unreserve(c, c.sent - targets);
@@ -75,7 +75,7 @@ void Claims::linger(uint16_t index, Instant at) {
   REDLOCK_ASSERT(c.used && !c.ended);
   c.slot = no_slot;
   c.over_at = at;
-  deadline_ = earlier(deadline_, at);
+  bring_forward(deadline_, at);
 }
 
 // While a SET is a stray, no answer to a delete is final. Even a delete that found a key may have found another one: if
@@ -135,7 +135,7 @@ void Claims::drop_stray(Claim& c, MasterIndex m, Instant now) {
   recount(c, before);
   if (!c.ended) return;
   c.over_at = later(c.over_at, dead_by(c, now));
-  deadline_ = earlier(deadline_, c.over_at);
+  bring_forward(deadline_, c.over_at);
 }
 
 Instant Claims::on_time(Instant now) {
@@ -157,8 +157,8 @@ Instant Claims::on_time(Instant now) {
       settle(i);
     }
     if (!c.used) continue;
-    if (now < c.over_at) deadline_ = earlier(deadline_, c.over_at);
-    if (!c.resting.empty()) deadline_ = earlier(deadline_, c.repeat_at);
+    if (now < c.over_at) bring_forward(deadline_, c.over_at);
+    if (!c.resting.empty()) bring_forward(deadline_, c.repeat_at);
   }
   return deadline_;
 }
@@ -187,7 +187,7 @@ void Claims::owe(Claim& c, Masters masters) {
 void Claims::owe_again(Claim& c, MasterIndex m) {
   c.deleting.remove(m);
   owe(c, Masters::of(m));
-  deadline_ = earlier(deadline_, c.over_at);
+  bring_forward(deadline_, c.over_at);
 }
 
 void Claims::recount(const Claim& c, Masters before) {
@@ -211,9 +211,9 @@ void Claims::rest(Claim& c, MasterIndex m, Instant now) {
     c.repeat_at = now + Duration::ns(first_rest.ns() << c.repeats);
     if (c.repeats < rest_doublings_max) ++c.repeats;
   }
-  if (c.stray.has(m)) c.repeat_at = earlier(c.repeat_at, later(strays_until(c, m), now + first_rest));
+  if (c.stray.has(m)) bring_forward(c.repeat_at, later(strays_until(c, m), now + first_rest));
   c.resting.add(m);
-  deadline_ = earlier(deadline_, earlier(c.repeat_at, c.over_at));
+  bring_forward(deadline_, earlier(c.repeat_at, c.over_at));
 }
 
 void Claims::settle(uint16_t index) {

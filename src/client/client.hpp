@@ -149,7 +149,7 @@ class Client {
   bool take_seed(uint64_t& seed);
   void run_due(Instant now);
   void run_locks(unsigned page, Instant now);
-  void soon(Instant t) { deadline_ = earlier(deadline_, t); }
+  void soon(Instant t) { bring_forward(deadline_, t); }
   void plan(const Lock& lock);
   void want_round(const Lock& lock);
   void perform(Lock& lock, Action action, Instant now);

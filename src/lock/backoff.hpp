@@ -11,7 +11,7 @@
 
 namespace redlock {
 
-constexpr Duration pause_after(int lost_because, uint32_t retry_delay_ms, unsigned lost_rounds, uint32_t cap_ms,
+inline Duration pause_after(int lost_because, uint32_t retry_delay_ms, unsigned lost_rounds, uint32_t cap_ms,
                                uint32_t random) {
   int64_t ceiling = retry_delay_ms;
   if (lost_because != REDLOCK_E_LOCKED) ceiling <<= lost_rounds < 6 ? lost_rounds : 6;

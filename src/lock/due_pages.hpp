@@ -26,8 +26,7 @@ class DuePages {
 
   void note(unsigned lock, Instant due) {
     REDLOCK_ASSERT(lock < locks_);
-    Instant& page = pages_[lock / page_locks];
-    page = earlier(page, due);
+    bring_forward(pages_[lock / page_locks], due);
   }
   // Every page has to be gone through at `now`.
   void all_due(Instant now) {

@@ -11,6 +11,7 @@
 // of a master together, and the master's whole milliseconds. What is left is rounded down; a wait is rounded up.
 #pragma once
 #include "base/time.hpp"
+#include "base/types.hpp"
 
 namespace redlock {
 
@@ -29,12 +30,12 @@ constexpr Duration left(Instant until, Instant now) { return Duration::ns(until 
 // Whole milliseconds left, rounded down; 0: nothing is left.
 constexpr int64_t remaining_ms(Instant until, Instant now) { return left(until, now).ns() / 1'000'000; }
 
-constexpr Instant valid_until(Instant t0, uint32_t ttl_ms, Drift drift) {
+inline Instant valid_until(Instant t0, uint32_t ttl_ms, Drift drift) {
   return t0 + Duration::ns(Duration::ms(ttl_ms).ns() - drift.of(ttl_ms).ns());
 }
 
 // The longest ttl, at most ttl_ms, whose validity from t0 ends at `limit` or before; 0: there is none.
-constexpr uint32_t ttl_within(Instant t0, uint32_t ttl_ms, Drift drift, Instant limit) {
+REDLOCK_APART_FOR_SIZE inline uint32_t ttl_within(Instant t0, uint32_t ttl_ms, Drift drift, Instant limit) {
   if (valid_until(t0, ttl_ms, drift) <= limit) return ttl_ms;
   if (limit <= t0) return 0;
   return static_cast<uint32_t>((left(limit, t0) + Duration::ms(drift.fixed_ms)).ns() /
