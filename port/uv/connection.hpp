@@ -18,7 +18,8 @@ class Driver;
 
 class Connection {
  public:
-  Connection(Driver& driver, Client& client, MasterIndex m) : driver_(driver), client_(client), master_(static_cast<uint8_t>(m)) {}
+  Connection(Driver& driver, Client& client, MasterIndex m)
+      : driver_(driver), client_(client), master_(static_cast<uint8_t>(m)) {}
 
   bool idle() const { return !polling_ && !lookup_pending_; }  // libuv holds none of its handles
   [[gnu::noinline]] void connect(Instant now);

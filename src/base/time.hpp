@@ -63,7 +63,7 @@ Instant operator+(Instant t, Duration d);  // saturates
 constexpr Instant earlier(Instant a, Instant b) { return Instant::from_ns(b.ns() < a.ns() ? b.ns() : a.ns()); }
 constexpr Instant later(Instant a, Instant b) { return Instant::from_ns(a.ns() < b.ns() ? b.ns() : a.ns()); }
 
-// deadline = earlier(deadline, t). It stands apart, because on 32-bit ARM each comparison of two instants takes 20 bytes.
+// deadline = earlier(deadline, t). Not inline: on 32-bit ARM each comparison of two instants takes 20 bytes.
 void bring_forward(Instant& deadline, Instant t);
 
 // A random part of a duration: more than zero, at most all of it. Every value of `random` is equally likely.

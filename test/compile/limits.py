@@ -21,7 +21,7 @@ COLUMNS, LINES, FUNCTION = 120, 400, 70
 ROOMS = ("src/", "port/")
 CODE = (".c", ".h", ".cpp", ".hpp", ".lua")
 # Inputs of fuzzers, lists that a program writes, and what may not be broken by its format.
-NO_TEXT = re.compile(r"test/fuzz/corpus/|.*\.abi$|build[^/]*/|\.git/")
+NO_TEXT = re.compile(r"test/fuzz/corpus/|.*\.(abi|acl)$|build[^/]*/|\.git/")
 
 
 def may_be_long(path, line):

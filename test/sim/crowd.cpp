@@ -9,7 +9,7 @@
 //
 // hand-over        from a release to the next grant, where somebody waited at the release
 // share            hold + the median hand-over, x those who waited when this client began to wait, itself included
-// Jain's index     (sum of grants)^2 / (clients x sum of squares): 1 where all got as many, 1 / clients where one got all
+// Jain's index     (sum of grants)^2 / (clients x sum of squares): 1: all got as many; 1 / clients: one got all
 // commands         of all masters, from the first acquire to the last grant
 // wasted rounds    rounds that were lost
 #include <algorithm>
@@ -218,7 +218,7 @@ void Gateway::ask() {
   char packed[16];
   Names names;
   names.assign(packed, &name, 1);
-  const Settings& s = client_->settings();
+  const CommonSettings& s = client_->settings();
   const Options options = {s.ttl_ms, REDLOCK_WAIT_FOREVER, 0, 0, s.retry_delay_ms, true};
   if (client_->acquire(names, options, nullptr, nullptr, handle_) != 0) abort();
   crowd_.wanted(*this);
