@@ -54,7 +54,7 @@ install_missing "$install" "${packages[@]}" || exit 1
 # asks the compiler what a file includes, instead of running the preprocessor before it.
 jobs=$(nproc)
 export CMAKE_BUILD_PARALLEL_LEVEL=$jobs CTEST_PARALLEL_LEVEL=$((2 * jobs)) CTEST_OUTPUT_ON_FAILURE=1
-export CCACHE_DIR=$PWD/build/ccache CCACHE_DEPEND=1
+export CCACHE_DIR=$PWD/build/ccache CCACHE_DEPEND=1 CCACHE_SLOPPINESS=pch_defines,time_macros
 mkdir -p build/log
 TMPDIR=$(mktemp -d "${TMPDIR:-/tmp}/redlock-test.XXXXXX")
 export TMPDIR
