@@ -27,7 +27,7 @@ const Key* find_settable(const char* name, bool is_text, int& result, TextWriter
   } else if (key == nullptr) {
     why.raw(no_such_key(wanted));
   } else {
-    why.raw(is_text ? Bytes(": takes a number") : Bytes(": takes a string"));
+    why.raw(is_text ? ": takes a number" : ": takes a string");
   }
   return nullptr;
 }

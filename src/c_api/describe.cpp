@@ -43,7 +43,7 @@ class Sentence {
   }
   void share(uint32_t n);
   void time(int64_t ms, unsigned up);
-  void text_of(int err) { out_.raw(bytes_of(redlock_strerror(err))); }
+  void text_of(int err) { out_.raw(redlock_strerror(err)); }
   void reason(int err);
   void blame(const char* before);
   void too_few();

@@ -11,10 +11,10 @@ constexpr uint32_t long_wait_s = 5;
 void describe(TextWriter& line, const redlock_event_t& event) {
   char sentence[REDLOCK_TEXT_MAX + 1];
   redlock_describe(&event, sentence, sizeof sentence);
-  line.raw(bytes_of(sentence));
+  line.raw(sentence);
 }
 
-TextWriter& say(TextWriter& line, int err) { return line.raw(": ").raw(bytes_of(redlock_strerror(err))); }
+TextWriter& say(TextWriter& line, int err) { return line.raw(": ").raw(redlock_strerror(err)); }
 
 bool is_passing(const redlock_event_t& event) {
   switch (event.state) {
