@@ -34,14 +34,14 @@ static_assert(static_cast<int>(GuardMode::off) == 0 && static_cast<int>(GuardMod
 
 // Finds the place of a word in a list like "off, weak or strict".
 bool find_word(const char* words, Bytes wanted, uint32_t& place) {
-  for (place = 0; *words != '\0'; ++place) {
-    const size_t size = strcspn(words, ", ");
+  for (place = 0;; ++place) {
+    size_t size = 0;
+    while (words[size] >= 'a') ++size;
     if (Bytes(words, size) == wanted) return true;
     words += size;
-    words += strspn(words, ", ");
-    if (strncmp(words, "or ", 3) == 0) words += 3;
+    if (*words == '\0') return false;
+    words += *words == ',' ? sizeof ", " - 1 : sizeof " or " - 1;
   }
-  return false;
 }
 
 bool is_plain(char c) {
