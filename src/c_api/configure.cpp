@@ -21,13 +21,13 @@ const Key* find_settable(const char* name, bool is_text, int& result, TextWriter
   if (key != nullptr && key->is_text() == is_text) return key;
   why.escaped(wanted, shown_key_bytes);
   result = REDLOCK_E_CONFIG;
-  if (wanted == Bytes("tls") || strncmp(name, "tls.", 4) == 0) {
+  if (wanted == Bytes("tls") || (wanted.size > 4 && memcmp(name, "tls.", 4) == 0)) {
     why.raw(": TLS is not supported by this version");
     result = REDLOCK_E_NOTSUP;
   } else if (key == nullptr) {
     why.raw(no_such_key(wanted));
   } else {
-    why.raw(is_text ? Bytes(": takes a number") : Bytes(": takes a string"));
+    why.raw(is_text ? ": takes a number" : ": takes a string");
   }
   return nullptr;
 }

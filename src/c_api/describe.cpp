@@ -43,7 +43,7 @@ class Sentence {
   }
   void share(uint32_t n);
   void time(int64_t ms, unsigned up);
-  void text_of(int err) { out_.raw(bytes_of(redlock_strerror(err))); }
+  void text_of(int err) { out_.raw(redlock_strerror(err)); }
   void reason(int err);
   void blame(const char* before);
   void too_few();
@@ -203,7 +203,7 @@ void Sentence::master() {
     out_.raw("master ").number(e_.master);
   } else {
     out_.escaped(bytes_of(d_.name), name_shown);
-    if (strcmp(d_.name, d_.address) != 0) say(" %a");
+    if (bytes_of(d_.name) != bytes_of(d_.address)) say(" %a");
   }
   out_.raw(": ").raw(state_name(e_.state));
   if (e_.err != 0) {

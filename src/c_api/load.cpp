@@ -40,7 +40,7 @@ extern "C" int redlock_config_load_json(redlock_config_t* cfg, const char* json,
   char sentence[error_text_max];
   TextWriter why(sentence, sizeof sentence);
   if (size > REDLOCK_CONFIG_BYTES_MAX) {
-    why.raw("configuration: ").number(size).raw(" bytes are more than ").number(REDLOCK_CONFIG_BYTES_MAX);
+    why.raw("configuration: ").number(size).print(" bytes are more than %u", REDLOCK_CONFIG_BYTES_MAX);
     return keep_error(*cfg, REDLOCK_E_CONFIG, sentence);
   }
   OwnText text(size);

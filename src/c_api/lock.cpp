@@ -115,7 +115,7 @@ int check_ttl(const redlock_t* rl, uint32_t ttl_ms, Fault& fault) {
 int refuse(redlock_t* rl, Entry& entry, const char* call, const Fault& fault, int err, redlock_report_t* report) {
   char text[fault_text_max + 40];
   TextWriter line(text, sizeof text);
-  line.raw(bytes_of(call)).raw(": ");
+  line.print("%s: ", call);
   const size_t at = line.needed() - 1;
   explain(fault, line);
   report_error(report, err, text + at);

@@ -7,7 +7,7 @@
 namespace redlock {
 namespace {
 
-void write_master(TextWriter& why, unsigned index) { why.raw("masters[").number(index).raw("]"); }
+void write_master(TextWriter& why, unsigned index) { why.print("masters[%u]", index); }
 
 // An operator recognizes an address best. An address that is too long for a name is replaced by a number.
 void name_after_address(Master& master, unsigned index) {
@@ -19,7 +19,7 @@ void name_after_address(Master& master, unsigned index) {
     return;
   }
   TextWriter number(name, sizeof name);
-  number.raw("master-").number(index);
+  number.print("master-%u", index);
   master.name.assign(Bytes(name, number.needed() - 1));
 }
 
@@ -45,11 +45,11 @@ static_assert(REDLOCK_IN_FLIGHT_DEFAULT >= 2 * REDLOCK_LOCKS_DEFAULT && REDLOCK_
 static_assert(REDLOCK_DEBTS_DEFAULT > REDLOCK_LOCKS_DEFAULT && REDLOCK_DEBTS_MAX > REDLOCK_LOCKS_MAX);
 
 struct Relation {
-  Bytes name;
+  const char* name;
   uint32_t value;
   uint32_t min;
   uint32_t max;
-  Bytes because;
+  const char* because;
 };
 
 int check_relations(const Values& v, uint32_t in_flight, uint32_t debts, TextWriter& why) {
@@ -68,7 +68,7 @@ int check_relations(const Values& v, uint32_t in_flight, uint32_t debts, TextWri
   };
   for (const Relation& r : relations) {
     if (r.value >= r.min && r.value <= r.max) continue;
-    why.raw(r.name).raw(": ").number(r.value).raw(" is not in ").number(r.min).raw("..").number(r.max).raw(r.because);
+    why.print("%s: %u is not in %u..%u%s", r.name, r.value, r.min, r.max, r.because);
     return REDLOCK_E_CONFIG;
   }
   return 0;
@@ -79,9 +79,9 @@ int check_validity(const Values& v, TextWriter& why) {
   constexpr uint64_t million = 1'000'000;
   const uint64_t drift = uint64_t{v.ttl_ms} * v.drift_ppm + uint64_t{v.drift_fixed_ms} * million;  // in ns
   if (drift < uint64_t{v.ttl_ms} * million) return 0;
-  why.raw("defaults.ttl_ms: ").number(v.ttl_ms).raw(" leaves no validity after a drift of ");
-  why.number((drift + million - 1) / million).raw(" ms (timing.drift_ppm, timing.drift_fixed_ms)");
-  return REDLOCK_E_CONFIG;
+  why.print("defaults.ttl_ms: %u leaves no validity after a drift of ", v.ttl_ms);
+  why.number((drift + million - 1) / million);
+  return fail(why, " ms (timing.drift_ppm, timing.drift_fixed_ms)");
 }
 
 int fill_masters(const Values& values, Settings& out, TextWriter& why) {
@@ -97,8 +97,7 @@ int fill_masters(const Values& values, Settings& out, TextWriter& why) {
     to.password = from.password.empty() ? values.password.bytes() : from.password.bytes();
     if (to.user.size > 0 && to.password.size == 0) {
       write_master(why, i);
-      why.raw(".username: given without a password");
-      return REDLOCK_E_CONFIG;
+      return fail(why, ".username: given without a password");
     }
   }
   return 0;
@@ -108,7 +107,7 @@ int fill_masters(const Values& values, Settings& out, TextWriter& why) {
 
 Master* next_master(Values& values, TextWriter& why) {
   if (values.masters == REDLOCK_MASTERS_MAX) {
-    why.raw("masters: ").number(REDLOCK_MASTERS_MAX + 1).raw(" is not in 1..").number(REDLOCK_MASTERS_MAX);
+    why.print("masters: %u is not in 1..%u", REDLOCK_MASTERS_MAX + 1, REDLOCK_MASTERS_MAX);
     return nullptr;
   }
   Master& master = values.master[values.masters];

@@ -25,13 +25,13 @@ class Descriptor {
   int fd_;
 };
 
-int fail_with_errno(TextWriter& why, Bytes what, int error) {
-  why.raw(": ").raw(what);
+int fail_with_errno(TextWriter& why, const char* what, int error) {
+  why.print(": %s", what);
   switch (error) {
     case ENOENT: why.raw(": does not exist"); break;
     case EACCES: why.raw(": permission denied"); break;
     case ELOOP: why.raw(": is a symbolic link, or follows too many"); break;
-    default: why.raw(": errno ").number(static_cast<unsigned>(error)); break;
+    default: why.print(": errno %u", static_cast<unsigned>(error)); break;
   }
   return REDLOCK_E_SYSTEM;
 }
@@ -103,7 +103,7 @@ int read_password_file(const char* path, Text& out, TextWriter& why) {
   strip_newline(password);
   if (result == 0 && password.size == 0) result = fail(why, ": is empty");
   if (result == 0 && password.size > REDLOCK_PASSWORD_MAX) {
-    why.raw(": holds more than ").number(REDLOCK_PASSWORD_MAX).raw(" bytes");
+    why.print(": holds more than %u bytes", REDLOCK_PASSWORD_MAX);
     result = REDLOCK_E_CONFIG;
   }
   if (result == 0 && memchr(buffer, '\0', password.size) != nullptr) result = fail(why, ": holds a NUL");

@@ -4,13 +4,13 @@
 namespace redlock {
 namespace {
 
-Bytes kind_of(const cJSON& item) {
+const char* kind_of(const cJSON& item) {
   if (is(item, cJSON_String)) return "a string";
   if (is(item, cJSON_Number)) return "a number";
   if (is(item, cJSON_Object)) return "an object";
   if (is(item, cJSON_Array)) return "an array";
   if (is(item, cJSON_NULL)) return "null";
-  return is(item, cJSON_True) ? Bytes("true") : Bytes("false");
+  return is(item, cJSON_True) ? "true" : "false";
 }
 
 // With six digits behind the point at most. snprintf() would bring 16 KB into a static program. The whole part is
@@ -19,7 +19,7 @@ void write_number(TextWriter& why, double value) {
   constexpr double billion = 1e9, most = 1e15;
   constexpr uint32_t million = 1'000'000;
   if (!(value > -most && value < most)) {
-    why.raw(value > 0 ? Bytes("1e15 or more") : Bytes("-1e15 or less"));
+    why.raw(value > 0 ? "1e15 or more" : "-1e15 or less");
     return;
   }
   if (value < 0) why.raw("-");
@@ -50,8 +50,8 @@ void write_value(TextWriter& why, const cJSON& item) {
   }
 }
 
-int not_a(Bytes wanted, const cJSON& item, TextWriter& why) {
-  why.raw(": ").raw(kind_of(item)).raw(" is not ").raw(wanted);
+int not_a(const char* wanted, const cJSON& item, TextWriter& why) {
+  why.print(": %s is not %s", kind_of(item), wanted);
   return REDLOCK_E_CONFIG;
 }
 

@@ -75,14 +75,14 @@ class Scanner {
 TextFault find_text_fault(Bytes json) { return Scanner(json).run(); }
 
 void write_position(TextWriter& why, Bytes json, size_t offset) {
-  uint64_t line = 1;
-  uint64_t column = 1;
+  unsigned line = 1;
+  unsigned column = 1;
   for (size_t i = 0; i < offset && i < json.size; ++i) {
     const bool newline = json.data[i] == '\n';
     line += newline ? 1 : 0;
     column = newline ? 1 : column + 1;
   }
-  why.raw("line ").number(line).raw(", column ").number(column).raw(": ");
+  why.print("line %u, column %u: ", line, column);
 }
 
 }  // namespace redlock

@@ -34,14 +34,14 @@ static_assert(static_cast<int>(GuardMode::off) == 0 && static_cast<int>(GuardMod
 
 // Finds the place of a word in a list like "off, weak or strict".
 bool find_word(const char* words, Bytes wanted, uint32_t& place) {
-  for (place = 0; *words != '\0'; ++place) {
-    const size_t size = strcspn(words, ", ");
+  for (place = 0;; ++place) {
+    size_t size = 0;
+    while (words[size] >= 'a') ++size;
     if (Bytes(words, size) == wanted) return true;
     words += size;
-    words += strspn(words, ", ");
-    if (strncmp(words, "or ", 3) == 0) words += 3;
+    if (*words == '\0') return false;
+    words += *words == ',' ? sizeof ", " - 1 : sizeof " or " - 1;
   }
-  return false;
 }
 
 bool is_plain(char c) {
@@ -112,7 +112,7 @@ const Key* find_key(Bytes dotted_name) {
   return nullptr;
 }
 
-Bytes no_such_key(Bytes dotted_name) {
+const char* no_such_key(Bytes dotted_name) {
   if (dotted_name == Bytes("commission")) {
     return ": is no setting any more: call redlock_commission(), once for a new site";
   }
@@ -135,7 +135,7 @@ void set_defaults(Values& values) {
 int set_number(Values& values, const Key& key, uint32_t value, TextWriter& why) {
   const bool in_range = (value >= key.min && value <= key.max) || (key.or_zero && value == 0);
   if (!in_range) {
-    why.raw(bytes_of(key.name)).raw(": ").number(value).raw(" is not ");
+    why.print("%s: %u is not ", key.name, value);
     write_range(why, key);
     return REDLOCK_E_CONFIG;
   }
@@ -146,17 +146,14 @@ int set_number(Values& values, const Key& key, uint32_t value, TextWriter& why) 
 
 int set_text(Values& values, const Key& key, Bytes value, TextWriter& why) {
   if (value.size < key.min || value.size > key.max) {
-    why.raw(bytes_of(key.name)).raw(": ");
-    write_bad_size(why, value.size, key.min, key.max);
-    return REDLOCK_E_CONFIG;
+    return bad_size(why, key.name, value.size, key.min, key.max);
   }
   if (key.plain && !all_plain(value)) {
-    why.raw(bytes_of(key.name)).raw(": ").quoted(value).raw(" is not of A-Z a-z 0-9 . _ -");
-    return REDLOCK_E_CONFIG;
+    return fail(why.print("%s: ", key.name).quoted(value), " is not of A-Z a-z 0-9 . _ -");
   }
   uint32_t place = 0;
   if (key.words != nullptr && !find_word(key.words, value, place)) {
-    why.raw(bytes_of(key.name)).raw(": ").quoted(value).raw(" is not ").raw(bytes_of(key.words));
+    why.print("%s: ", key.name).quoted(value).print(" is not %s", key.words);
     return REDLOCK_E_CONFIG;
   }
   if (key.words != nullptr) {
@@ -169,13 +166,13 @@ int set_text(Values& values, const Key& key, Bytes value, TextWriter& why) {
 }
 
 void write_range(TextWriter& why, const Key& key) {
-  if (key.or_zero) why.raw("0 or ");
-  why.raw("in ").number(key.min).raw("..").number(key.max);
+  why.print("%sin %u..%u", key.or_zero ? "0 or " : "", key.min, key.max);
 }
 
-void write_bad_size(TextWriter& why, size_t size, size_t min, size_t max) {
-  why.number(size).raw(size == 1 ? Bytes(" byte is not in ") : Bytes(" bytes are not in "));
-  why.number(min).raw("..").number(max);
+int bad_size(TextWriter& why, const char* field, size_t size, uint32_t min, uint32_t max) {
+  why.print("%s: ", field).number(size);
+  why.print(" %s not in %u..%u", size == 1 ? "byte is" : "bytes are", min, max);
+  return REDLOCK_E_CONFIG;
 }
 
 }  // namespace redlock

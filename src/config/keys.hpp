@@ -25,7 +25,7 @@ extern const Key keys[key_count];
 // Null: no such key.
 const Key* find_key(Bytes dotted_name);
 // The error text about a name that is no key; it follows the name.
-Bytes no_such_key(Bytes dotted_name);
+const char* no_such_key(Bytes dotted_name);
 // Does any key begin with this name and a dot?
 bool is_section(Bytes name);
 inline uint32_t key_bit(const Key& key) { return 1u << (&key - keys); }
@@ -36,7 +36,7 @@ int set_text(Values& values, const Key& key, Bytes value, TextWriter& why);
 
 // "in 5..10000", "0 or in 1024..4194304"
 void write_range(TextWriter& why, const Key& key);
-// "33 bytes are not in 0..32"
-void write_bad_size(TextWriter& why, size_t size, size_t min, size_t max);
+// "key_prefix: 33 bytes are not in 0..32"; returns REDLOCK_E_CONFIG.
+int bad_size(TextWriter& why, const char* field, size_t size, uint32_t min, uint32_t max);
 
 }  // namespace redlock

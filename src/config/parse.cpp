@@ -47,16 +47,16 @@ int read_number(const cJSON& item, const Key& key, Values& values, TextWriter& w
   }
   // A number outside of the range is reported as that, even if it also has a fraction or more than 32 bits.
   const bool outside = is_number && (value < key.min || value > key.max);
-  why.raw(bytes_of(key.name)).raw(": ");
+  why.raw(key.name).raw(": ");
   write_value(why, item);
-  why.raw(outside ? Bytes(" is not ") : Bytes(" is not an integer "));
+  why.raw(outside ? " is not " : " is not an integer ");
   write_range(why, key);
   return REDLOCK_E_CONFIG;
 }
 
 int read_key(const cJSON& item, const Key& key, Values& values, TextWriter& why) {
   if (!key.is_text()) return read_number(item, key, values, why);
-  if (!is(item, cJSON_String)) return not_a("a string", item, why.raw(bytes_of(key.name)));
+  if (!is(item, cJSON_String)) return not_a("a string", item, why.raw(key.name));
   return set_text(values, key, bytes_of(item.valuestring), why);
 }
 
@@ -77,7 +77,7 @@ int read_section(const cJSON& section, Values& values, TextWriter& why) {
     if (key == nullptr) {
       return fail(why.raw(name).raw(".").escaped(bytes_of(item->string), shown_bytes), ": no such key");
     }
-    if (seen_before(seen, key_bit(*key))) return fail(why.raw(bytes_of(key->name)), ": given twice");
+    if (seen_before(seen, key_bit(*key))) return fail(why.raw(key->name), ": given twice");
     const int result = read_key(*item, *key, values, why);
     if (result != 0) return result;
   }
@@ -119,7 +119,7 @@ int parse_into(Values& values, Bytes json, TextWriter& why) {
   const TextFault fault = find_text_fault(json);
   if (fault.what != nullptr) {
     write_position(why, json, fault.offset);
-    return fail(why, bytes_of(fault.what));
+    return fail(why, fault.what);
   }
   const char* end = json.data;
   errno = 0;

@@ -45,18 +45,13 @@ int sort_master_field(const cJSON& item, MasterFields& fields, TextWriter& why) 
   return name == Bytes("tls") ? no_tls(why) : fail(why, ": no such key");
 }
 
-int set_master_text(Bytes path, const cJSON* item, size_t max, Text& out, TextWriter& why) {
+int set_master_text(const char* path, const cJSON* item, uint32_t max, Text& out, TextWriter& why) {
   if (item == nullptr) return 0;
   const Bytes value = bytes_of(item->valuestring);
-  why.raw(path);
-  if (!out.empty()) return fail(why, ": given in the url, too");
-  if (value.size >= 1 && value.size <= max) {
-    out.assign(value);
-    return 0;
-  }
-  why.raw(": ");
-  write_bad_size(why, value.size, 1, max);
-  return REDLOCK_E_CONFIG;
+  if (!out.empty()) return fail(why.raw(path), ": given in the url, too");
+  if (value.size < 1 || value.size > max) return bad_size(why, path, value.size, 1, max);
+  out.assign(value);
+  return 0;
 }
 
 bool has_control_character(Bytes text) {
@@ -70,7 +65,7 @@ bool has_control_character(Bytes text) {
 int set_master_name(const cJSON* item, Text& out, TextWriter& why) {
   const int result = set_master_text(".name", item, REDLOCK_MASTER_NAME_MAX, out, why);
   if (result != 0 || item == nullptr) return result;
-  return has_control_character(out.bytes()) ? fail(why, ": holds a control character") : 0;
+  return has_control_character(out.bytes()) ? fail(why, ".name: holds a control character") : 0;
 }
 
 int set_master_password(const MasterFields& fields, Text& out, TextWriter& why) {

@@ -5,7 +5,7 @@
 
 namespace redlock {
 
-Bytes state_name(int32_t state) {
+const char* state_name(int32_t state) {
   switch (state) {
     case REDLOCK_MASTER_DOWN: return "down";
     case REDLOCK_MASTER_CONNECTING: return "connecting";
@@ -19,76 +19,50 @@ Bytes state_name(int32_t state) {
 
 namespace {
 
-// Writes the members of an object, with commas between them.
-class Members {
- public:
-  explicit Members(TextWriter& out) : out_(out) {}
+const char* truth(uint32_t flag) { return flag != 0 ? "true" : "false"; }
 
-  TextWriter& key(const char* name) {
-    if (!first_) out_.raw(",");
-    first_ = false;
-    return out_.quoted(bytes_of(name)).raw(":");
-  }
-  void number(const char* name, uint32_t value) { key(name).number(value); }
-  void wait(const char* name, int64_t ms) {  // null: not known
-    if (ms < 0) {
-      key(name).raw("null");
-    } else {
-      key(name).number(static_cast<uint64_t>(ms));
-    }
-  }
-  void big_number(const char* name, uint64_t value) { key(name).raw("\"").number(value).raw("\""); }
-  void boolean(const char* name, bool value) { key(name).raw(value ? Bytes("true") : Bytes("false")); }
-  void text(const char* name, Bytes value) { key(name).quoted(value); }
-  void open(const char* name) {
-    key(name).raw("{");
-    first_ = true;
-  }
-  void close() {
-    out_.raw("}");
-    first_ = false;
-  }
-
- private:
-  TextWriter& out_;
-  bool first_ = true;
-};
-
-void write_master(TextWriter& out, const redlock_master_status_t& master) {
-  Members members(out.raw("{"));
-  members.text("name", Bytes(master.name, strnlen(master.name, sizeof master.name)));
-  members.text("address", Bytes(master.address, strnlen(master.address, sizeof master.address)));
-  members.text("state", state_name(master.state));
-  if (master.err == 0) {
-    members.key("err").raw("null");
+void write_wait(TextWriter& out, int64_t ms) {
+  if (ms < 0) {
+    out.raw("null");  // not known
   } else {
-    members.text("err", bytes_of(redlock_err_name(master.err)));
+    out.number(static_cast<uint64_t>(ms));
   }
-  members.wait("guard_ms", master.guard_ms);
-  members.number("in_flight", master.in_flight);
-  members.number("owed", master.owed);
-  members.number("connects", master.connects);
-  members.boolean("resp3", master.resp3 != 0);
-  members.boolean("tracked", master.tracked != 0);
-  members.big_number("replies", master.replies);
-  members.big_number("errors", master.errors);
-  out.raw("}");
 }
 
-void write_counters(Members& members, const redlock_status_t& status) {
-  members.open("counters");
-  members.big_number("acquired", status.acquired);
-  members.big_number("failed_locked", status.failed_locked);
-  members.big_number("failed_no_quorum", status.failed_no_quorum);
-  members.big_number("failed_other", status.failed_other);
-  members.big_number("rounds", status.rounds);
-  members.big_number("renewed", status.renewed);
-  members.big_number("renew_failed", status.renew_failed);
-  members.big_number("released", status.released);
-  members.big_number("lost", status.lost);
-  members.big_number("clock_jumps", status.clock_jumps);
-  members.big_number("clock_steps", status.clock_steps);
-  members.close();
+// Numbers of 64 bits stand in quotes: a reader of JSON may take numbers for doubles.
+void write_master(TextWriter& out, const redlock_master_status_t& master) {
+  out.raw(R"({"name":)").quoted(Bytes(master.name, strnlen(master.name, sizeof master.name)));
+  out.raw(R"(,"address":)").quoted(Bytes(master.address, strnlen(master.address, sizeof master.address)));
+  out.print(R"(,"state":"%s","err":)", state_name(master.state));
+  if (master.err == 0) {
+    out.raw("null");
+  } else {
+    out.print(R"("%s")", redlock_err_name(master.err));
+  }
+  out.raw(R"(,"guard_ms":)");
+  write_wait(out, master.guard_ms);
+  out.print(R"(,"in_flight":%u,"owed":%u,"connects":%u,"resp3":%s,"tracked":%s,"replies":")", master.in_flight,
+            master.owed, master.connects, truth(master.resp3), truth(master.tracked));
+  out.number(master.replies).raw(R"(","errors":")").number(master.errors).raw(R"("})");
+}
+
+void write_counters(TextWriter& out, const redlock_status_t& status) {
+  using Status = redlock_status_t;
+  static constexpr uint64_t Status::*counters[] = {
+      &Status::acquired,     &Status::failed_locked, &Status::failed_no_quorum, &Status::failed_other,
+      &Status::rounds,       &Status::renewed,       &Status::renew_failed,     &Status::released,
+      &Status::lost,         &Status::clock_jumps,   &Status::clock_steps,
+  };
+  const char* name =
+      "acquired\0failed_locked\0failed_no_quorum\0failed_other\0rounds\0renewed\0renew_failed\0released\0lost\0"
+      "clock_jumps\0clock_steps";
+  const char* before = "{";
+  for (uint64_t Status::*const counter : counters) {
+    out.print(R"(%s"%s":")", before, name).number(status.*counter).raw("\"");
+    before = ",";
+    name += strlen(name) + 1;
+  }
+  out.raw("}");
 }
 
 }  // namespace
@@ -96,27 +70,15 @@ void write_counters(Members& members, const redlock_status_t& status) {
 size_t write_status_json(char* buffer, size_t capacity, const redlock_status_t& status,
                          const redlock_master_status_t* masters, unsigned count) {
   TextWriter out(buffer, capacity);
-  Members members(out.raw("{"));
-  members.text("schema", "redlock.status/1");
-  members.text("version", bytes_of(redlock_version_string()));
-  members.number("quorum", status.quorum);
-  members.boolean("even", status.even != 0);
-  members.number("masters_up", status.masters_up);
-  members.wait("guard_ms", status.guard_ms);
-  members.key("masters").raw("[");
+  out.print(R"({"schema":"redlock.status/1","version":"%s","quorum":%u,"even":%s,"masters_up":%u,"guard_ms":)",
+            redlock_version_string(), status.quorum, truth(status.even), status.masters_up);
+  write_wait(out, status.guard_ms);
+  out.raw(R"(,"masters":[)");
   for (unsigned i = 0; i < count; ++i) write_master(i == 0 ? out : out.raw(","), masters[i]);
-  out.raw("]");
-  members.open("locks");
-  members.number("held", status.locks_held);
-  members.number("pending", status.locks_pending);
-  members.number("max", status.locks_max);
-  members.close();
-  members.open("debts");
-  members.number("open", status.debts);
-  members.number("max", status.debts_max);
-  members.close();
-  write_counters(members, status);
-  members.close();
+  out.print(R"(],"locks":{"held":%u,"pending":%u,"max":%u},"debts":{"open":%u,"max":%u},"counters":)",
+            status.locks_held, status.locks_pending, status.locks_max, status.debts, status.debts_max);
+  write_counters(out, status);
+  out.raw("}");
   if (!out.fits() && capacity > 0) buffer[0] = '\0';
   return out.needed();
 }

@@ -5,7 +5,7 @@
 namespace redlock {
 
 // The name of an enum redlock_master_state.
-Bytes state_name(int32_t state);
+const char* state_name(int32_t state);
 
 // Writes the status as one JSON object, schema "redlock.status/1", directly into the buffer. It uses no heap, so it may
 // be called at any time. Returns the bytes needed, with the NUL; if they are more than `capacity`, the buffer holds an

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "config/text.hpp"
 
+#include <stdarg.h>
+
 #include "base/digits.hpp"
 
 namespace redlock {
@@ -45,25 +47,43 @@ TextWriter& TextWriter::raw(Bytes text) {
   return *this;
 }
 
+TextWriter& TextWriter::raw(const char* text) { return raw(bytes_of(text)); }
+
 TextWriter& TextWriter::number(uint64_t value) {
   char digits[20];
   return raw(to_decimal(value, digits));
 }
 
+TextWriter& TextWriter::print(const char* at, ...) {
+  va_list arguments;
+  va_start(arguments, at);
+  for (; *at != '\0'; ++at) {
+    if (*at != '%') {
+      put(*at);
+    } else if (*++at == 's') {
+      raw(va_arg(arguments, const char*));
+    } else {
+      number(va_arg(arguments, unsigned));
+    }
+  }
+  va_end(arguments);
+  return *this;
+}
+
 void TextWriter::put_escape(unsigned char c) {
   switch (c) {
-    case '"': raw(Bytes("\\\"")); return;
-    case '\\': raw(Bytes("\\\\")); return;
-    case '\n': raw(Bytes("\\n")); return;
-    case '\r': raw(Bytes("\\r")); return;
-    case '\t': raw(Bytes("\\t")); return;
+    case '"': raw("\\\""); return;
+    case '\\': raw("\\\\"); return;
+    case '\n': raw("\\n"); return;
+    case '\r': raw("\\r"); return;
+    case '\t': raw("\\t"); return;
     default: break;
   }
   if (c >= 0x80) {  // not UTF-8: write the replacement character
-    raw(Bytes("\\ufffd"));
+    raw("\\ufffd");
     return;
   }
-  raw(Bytes("\\u00"));
+  raw("\\u00");
   put(hex_digits[c >> 4]);
   put(hex_digits[c & 15]);
 }
@@ -72,7 +92,7 @@ TextWriter& TextWriter::escaped(Bytes text, size_t limit) {
   for (size_t at = 0; at < text.size;) {
     const size_t size = utf8_sequence(Bytes(text.data + at, text.size - at));
     const size_t step = size == 0 ? 1 : size;
-    if (at + step > limit) return raw(Bytes("..."));
+    if (at + step > limit) return raw("...");
     const unsigned char c = static_cast<unsigned char>(text.data[at]);
     if (size == 0 || c < 0x20 || c == 0x7F || c == '"' || c == '\\') {
       put_escape(c);
@@ -91,7 +111,7 @@ TextWriter& TextWriter::quoted(Bytes text, size_t limit) {
   return *this;
 }
 
-int fail(TextWriter& why, Bytes sentence) {
+int fail(TextWriter& why, const char* sentence) {
   why.raw(sentence);
   return REDLOCK_E_CONFIG;
 }

@@ -19,7 +19,11 @@ class TextWriter {
   TextWriter(char* buffer, size_t capacity);
 
   TextWriter& raw(Bytes text);
+  TextWriter& raw(const char* text);  // a literal, or another text that ends with a NUL
   TextWriter& number(uint64_t value);
+  // A sentence by its pattern: %s a text that ends with a NUL, %u a number of 32 bits. One call is less code than one for
+  // each piece.
+  [[gnu::format(printf, 2, 3)]] TextWriter& print(const char* pattern, ...);
   // Writes at most `limit` bytes of the text, then "...". quoted() puts quotes around them.
   TextWriter& escaped(Bytes text, size_t limit = SIZE_MAX);
   TextWriter& quoted(Bytes text, size_t limit = SIZE_MAX);
@@ -38,6 +42,6 @@ class TextWriter {
 };
 
 // Ends the sentence about what is wrong; returns REDLOCK_E_CONFIG.
-int fail(TextWriter& why, Bytes sentence);
+int fail(TextWriter& why, const char* sentence);
 
 }  // namespace redlock

@@ -41,12 +41,6 @@ bool contains_any(Bytes text, Bytes wanted) {
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 bool is_letter(char c) { return lower(c) >= 'a' && lower(c) <= 'z'; }
 
-int bad_size(TextWriter& why, Bytes field, size_t size, size_t max) {
-  why.raw(field).raw(": ");
-  write_bad_size(why, size, 1, max);
-  return REDLOCK_E_CONFIG;
-}
-
 // ---- user and password
 
 // Characters that RFC 3986 allows there without an escape: unreserved ones and sub-delimiters.
@@ -60,7 +54,7 @@ char escaped_byte(Bytes text) {
   return high < 0 || low < 0 ? '\0' : static_cast<char>(high * 16 + low);
 }
 
-int parse_credential(Bytes text, Bytes field, size_t max, Text& out, TextWriter& why) {
+int parse_credential(Bytes text, const char* field, uint32_t max, Text& out, TextWriter& why) {
   char plain[Text::max];
   size_t size = 0;
   int result = 0;
@@ -75,7 +69,7 @@ int parse_credential(Bytes text, Bytes field, size_t max, Text& out, TextWriter&
     if (size < max) plain[size] = c;
     at += escape ? 3 : 1;
   }
-  if (result == 0 && (size == 0 || size > max)) result = bad_size(why, field, size, max);
+  if (result == 0 && (size == 0 || size > max)) result = bad_size(why, field, size, 1, max);
   if (result == 0) out.assign(Bytes(plain, size));
   explicit_bzero(plain, sizeof plain);
   return result;
@@ -129,7 +123,7 @@ bool is_host_name(Bytes host) {
 
 int parse_host(Bytes text, bool bracketed, Text& out, TextWriter& why) {
   if (text.size == 0) return fail(why, ".host: is missing");
-  if (text.size > REDLOCK_HOST_MAX) return bad_size(why, ".host", text.size, REDLOCK_HOST_MAX);
+  if (text.size > REDLOCK_HOST_MAX) return bad_size(why, ".host", text.size, 1, REDLOCK_HOST_MAX);
   if (find(text, '\0') != none) return fail(why, ".host: holds a NUL");
   out.assign(text);
   if (bracketed) return is_address(AF_INET6, out) ? 0 : fail(why, ".host: not an IPv6 address in brackets");
@@ -144,7 +138,7 @@ int parse_port(Bytes text, uint16_t& out, TextWriter& why) {
   const bool number = text.size <= 5 && parse_decimal(text, port) && (text.data[0] != '0' || text.size == 1);
   if (!number) return fail(why, ".port: not a number in 1..65535");
   if (port < 1 || port > 65535) {
-    why.raw(".port: ").number(port).raw(" is not in 1..65535");
+    why.print(".port: %u is not in 1..65535", static_cast<unsigned>(port));
     return REDLOCK_E_CONFIG;
   }
   out = static_cast<uint16_t>(port);
@@ -170,7 +164,7 @@ int parse_host_and_port(Bytes text, Master& out, TextWriter& why) {
 
 int parse_socket(Bytes path, Master& out, TextWriter& why) {
   if (path.size < 2 || path.data[0] != '/') return fail(why, ".url: unix:// is not followed by an absolute path");
-  if (path.size > REDLOCK_HOST_MAX) return bad_size(why, ".url", path.size, REDLOCK_HOST_MAX);
+  if (path.size > REDLOCK_HOST_MAX) return bad_size(why, ".url", path.size, 1, REDLOCK_HOST_MAX);
   for (size_t i = 0; i < path.size; ++i) {
     const unsigned char c = static_cast<unsigned char>(path.data[i]);
     if (c < 0x20 || c == 0x7F) return fail(why, ".url: the path holds a control character");

@@ -20,20 +20,16 @@ void write_value(resp::Writer& out, const Subject& s) {
   out.bulk(Bytes(s.value_hex.data, hex_size), ":", s.client_name);
 }
 
-struct Prefix {
-  Bytes word;
-  int error;
-};
-
-// Only the first word of an error is stable between servers and versions.
-constexpr Prefix prefixes[] = {
-    {"READONLY", REDLOCK_E_READONLY},  {"MASTERDOWN", REDLOCK_E_READONLY}, {"LOADING", REDLOCK_E_LOADING},
-    {"OOM", REDLOCK_E_OOM},            {"BUSY", REDLOCK_E_SCRIPT_BUSY},    {"MISCONF", REDLOCK_E_MISCONF},
-    {"NOREPLICAS", REDLOCK_E_NOREPLICAS}, {"NOAUTH", REDLOCK_E_AUTH_MISSING}, {"WRONGPASS", REDLOCK_E_AUTH},
-    {"NOPERM", REDLOCK_E_NOPERM},      {"DENIED", REDLOCK_E_DENIED},       {"NOSCRIPT", REDLOCK_E_NOSCRIPT},
-    {"MOVED", REDLOCK_E_CLUSTER},      {"ASK", REDLOCK_E_CLUSTER},         {"CLUSTERDOWN", REDLOCK_E_CLUSTER},
-    {"CROSSSLOT", REDLOCK_E_CLUSTER},  {"TRYAGAIN", REDLOCK_E_CLUSTER},    {"WRONGTYPE", REDLOCK_E_WRONGTYPE},
-    {"ERR max number of clients", REDLOCK_E_MAXCLIENTS},
+// Only the first word of an error is stable between servers and versions. One word stands behind the other, because the
+// loader would have to relocate a table of pointers; the errors have the order of the words.
+constexpr char first_words[] =
+    "READONLY\0MASTERDOWN\0LOADING\0OOM\0BUSY\0MISCONF\0NOREPLICAS\0NOAUTH\0WRONGPASS\0NOPERM\0DENIED\0NOSCRIPT\0"
+    "MOVED\0ASK\0CLUSTERDOWN\0CROSSSLOT\0TRYAGAIN\0WRONGTYPE\0ERR max number of clients";
+constexpr int8_t errors_of_words[] = {
+    REDLOCK_E_READONLY,  REDLOCK_E_READONLY,   REDLOCK_E_LOADING,    REDLOCK_E_OOM,     REDLOCK_E_SCRIPT_BUSY,
+    REDLOCK_E_MISCONF,   REDLOCK_E_NOREPLICAS, REDLOCK_E_AUTH_MISSING, REDLOCK_E_AUTH,  REDLOCK_E_NOPERM,
+    REDLOCK_E_DENIED,    REDLOCK_E_NOSCRIPT,   REDLOCK_E_CLUSTER,    REDLOCK_E_CLUSTER, REDLOCK_E_CLUSTER,
+    REDLOCK_E_CLUSTER,   REDLOCK_E_CLUSTER,    REDLOCK_E_WRONGTYPE,  REDLOCK_E_MAXCLIENTS,
 };
 
 }  // namespace
@@ -165,9 +161,12 @@ int classify_error(Bytes text) {
   for (Bytes inner = text; inner.size != 0; inner = behind(inner, ": ")) {
     const size_t dash = inner.data[0] == '-' ? 1 : 0;
     const Bytes words(inner.data + dash, inner.size - dash);
-    for (const Prefix& p : prefixes) {
-      if (words.size < p.word.size || memcmp(words.data, p.word.data, p.word.size) != 0) continue;
-      if (words.size == p.word.size || words.data[p.word.size] == ' ') return p.error;
+    const char* word = first_words;
+    for (const int error : errors_of_words) {
+      const size_t size = strlen(word);
+      const bool begins = words.size >= size && memcmp(words.data, word, size) == 0;
+      if (begins && (words.size == size || words.data[size] == ' ')) return error;
+      word += size + 1;
     }
   }
   const bool before_7_2 = behind(text, "executing the script can't").data != nullptr;

@@ -6,11 +6,34 @@
 namespace redlock {
 namespace {
 
-// Does the line begin with "name:"? Then `value` is the rest.
-bool value_of(Bytes line, Bytes name, Bytes& value) {
-  if (line.size <= name.size || line.data[name.size] != ':' || Bytes(line.data, name.size) != name) return false;
-  value = Bytes(line.data + name.size + 1, line.size - name.size - 1);
-  return true;
+// The lines that matter, by their names in this order.
+enum class Line {
+  run_id,
+  replid,
+  role,
+  replicas,
+  backlog,
+  mode,
+  server_mode,
+  loading,
+  async_loading,
+  limit,
+  policy,
+  evicted,
+  other
+};
+constexpr char names[] =
+    "run_id\0master_replid\0role\0connected_slaves\0repl_backlog_active\0redis_mode\0server_mode\0loading\0"
+    "async_loading\0maxmemory\0maxmemory_policy\0evicted_keys\0";
+
+Line line_named(Bytes name) {
+  unsigned n = 0;
+  for (const char* at = names; *at != '\0'; ++n) {
+    const size_t size = strlen(at);
+    if (Bytes(at, size) == name) return static_cast<Line>(n);
+    at += size + 1;
+  }
+  return Line::other;
 }
 
 // In a seal zeros stand for an unknown id, so an id of zeros counts as unknown.
@@ -52,28 +75,46 @@ const InfoFacts& InfoReader::end() {
 }
 
 void InfoReader::line() {
-  const Bytes text(line_, size_);
-  Bytes value;
-  if (value_of(text, "run_id", value)) {
-    facts_.has_run_id = copy_id(facts_.run_id, value);
-  } else if (value_of(text, "master_replid", value)) {
-    facts_.has_replid = copy_id(facts_.replid, value);
-  } else if (value_of(text, "role", value)) {
-    facts_.master = value == Bytes("master");
-  } else if (value_of(text, "connected_slaves", value)) {
-    if (value == Bytes("0")) none_ |= 1;
-  } else if (value_of(text, "repl_backlog_active", value)) {
-    if (value == Bytes("0")) none_ |= 2;
-  } else if (value_of(text, "redis_mode", value) || value_of(text, "server_mode", value)) {
-    facts_.standalone = facts_.standalone && value == Bytes("standalone");
-  } else if (value_of(text, "loading", value) || value_of(text, "async_loading", value)) {
-    facts_.loading = facts_.loading || value != Bytes("0");
-  } else if (value_of(text, "maxmemory", value)) {
-    limited_ = value != Bytes("0");
-  } else if (value_of(text, "maxmemory_policy", value)) {
-    evicting_ = value != Bytes("noeviction");
-  } else if (value_of(text, "evicted_keys", value)) {
-    parse_decimal(value, facts_.evicted_keys);
+  const char* const colon = static_cast<const char*>(memchr(line_, ':', size_));
+  if (colon == nullptr) return;
+  const Bytes name(line_, static_cast<size_t>(colon - line_));
+  const Bytes value(colon + 1, size_ - name.size - 1);
+  const bool zero = value == Bytes("0");
+  switch (line_named(name)) {
+    case Line::run_id:
+      facts_.has_run_id = copy_id(facts_.run_id, value);
+      break;
+    case Line::replid:
+      facts_.has_replid = copy_id(facts_.replid, value);
+      break;
+    case Line::role:
+      facts_.master = value == Bytes("master");
+      break;
+    case Line::replicas:
+      if (zero) none_ |= 1;
+      break;
+    case Line::backlog:
+      if (zero) none_ |= 2;
+      break;
+    case Line::mode:
+    case Line::server_mode:
+      facts_.standalone = facts_.standalone && value == Bytes("standalone");
+      break;
+    case Line::loading:
+    case Line::async_loading:
+      facts_.loading = facts_.loading || !zero;
+      break;
+    case Line::limit:
+      limited_ = !zero;
+      break;
+    case Line::policy:
+      evicting_ = value != Bytes("noeviction");
+      break;
+    case Line::evicted:
+      parse_decimal(value, facts_.evicted_keys);
+      break;
+    case Line::other:
+      break;
   }
 }
 

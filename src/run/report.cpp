@@ -31,7 +31,7 @@ void write_numbers(redlock_report_t& report, int err, const redlock_event_t& eve
 }
 
 void write_holder(redlock_report_t& report, const char* name) {
-  TextWriter(report.holder, room_for(report, numbers_size, sizeof report.holder)).raw(bytes_of(name));
+  TextWriter(report.holder, room_for(report, numbers_size, sizeof report.holder)).raw(name);
 }
 
 size_t text_room(const redlock_report_t& report) {
@@ -58,7 +58,7 @@ int report_error(redlock_report_t* report, int err, const char* text) {
   if (report == nullptr) return err;
   write_numbers(*report, err, redlock_event_t());
   write_holder(*report, "");
-  TextWriter(report->text, text_room(*report)).raw(bytes_of(text != nullptr ? text : redlock_strerror(err)));
+  TextWriter(report->text, text_room(*report)).raw(text != nullptr ? text : redlock_strerror(err));
   return err;
 }
 

@@ -11,10 +11,10 @@ constexpr uint32_t long_wait_s = 5;
 void describe(TextWriter& line, const redlock_event_t& event) {
   char sentence[REDLOCK_TEXT_MAX + 1];
   redlock_describe(&event, sentence, sizeof sentence);
-  line.raw(bytes_of(sentence));
+  line.raw(sentence);
 }
 
-TextWriter& say(TextWriter& line, int err) { return line.raw(": ").raw(bytes_of(redlock_strerror(err))); }
+TextWriter& say(TextWriter& line, int err) { return line.print(": %s", redlock_strerror(err)); }
 
 bool is_passing(const redlock_event_t& event) {
   switch (event.state) {
@@ -67,7 +67,7 @@ bool Limiter::allows(uint32_t now_s) {
 }
 
 void Limiter::tell_left_out(TextWriter& line) {
-  if (left_out_ != 0) line.raw(" (").number(left_out_).raw(" more like this)");
+  if (left_out_ != 0) line.print(" (%u more like this)", left_out_);
   left_out_ = 0;
 }
 
@@ -116,7 +116,7 @@ Story::Level Story::lock_told(const redlock_event_t& event, const Acquire& acqui
     line.raw("has token ").number(event.token).raw(" from the masters' clocks: too few know the last token");
   } else {
     if (long_wait && (acquired || event.type == REDLOCK_EV_FAILED)) {
-      line.raw("waited ").number(acquire.waited_s).raw(" s, ");
+      line.print("waited %u s, ", acquire.waited_s);
     }
     describe(line, event);
     if (acquired && acquire.waited_for != 0) say(line, acquire.waited_for);

@@ -2,6 +2,8 @@
 //
 // The scripts that read and write the guard's record for a change of masters. Clients that lock never send them.
 #pragma once
+#include <scripts_text.hpp>  // generated: namespace redlock::scripts
+
 #include "master/scripts.hpp"
 
 namespace redlock {

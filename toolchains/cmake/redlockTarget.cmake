@@ -35,6 +35,13 @@ function(redlock_library_options target)
     # Nothing unwinds through the library; on small ARM the tables would be a tenth of its size.
     $<$<NOT:$<CONFIG:Debug>>:-fno-unwind-tables>
     $<$<NOT:$<CONFIG:Debug>>:-fno-asynchronous-unwind-tables>)
+  # What is moved out of a loop, or addressed from an anchor, takes a register, and 32-bit ARM has few.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${target} PRIVATE
+      $<$<CONFIG:MinSizeRel>:-fno-move-loop-invariants>
+      $<$<CONFIG:MinSizeRel>:-fno-tree-loop-im>
+      $<$<CONFIG:MinSizeRel>:-fno-section-anchors>)
+  endif()
   if(REDLOCK_LTO)
     target_compile_options(${target} PRIVATE -flto=auto -ffat-lto-objects)
   endif()
