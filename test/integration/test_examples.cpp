@@ -287,6 +287,16 @@ TEST_P(Demo, NothingCollidesWithTheLock) {
 }
 INSTANTIATE_TEST_SUITE_P(Style, Demo, ::testing::Values("loop", "blocking"));
 
+#ifdef REDLOCK_MODBUS
+// Gateways on one RS-485 line: with the lock no value is wrong, and no frame has two senders. The script judges.
+TEST_F(Example, Modbus) {
+  const std::string root = REDLOCK_SOURCE_DIR, programs = std::string(REDLOCK_BINARY_DIR) + "/examples";
+  std::string command = root + "/examples/modbus/demo.sh --seconds 4 --programs " + programs;
+  for (const std::string& url : masters_.urls()) command += " " + url;
+  EXPECT_EQ(std::system(command.c_str()), 0);
+}
+#endif
+
 // Four members, three hand-overs: one leader at a time, and the one that takes over after a kill has waited for the
 // keys.
 TEST_F(Example, Leader) {
