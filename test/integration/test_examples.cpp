@@ -2,6 +2,7 @@
 //
 // The examples, as they are built, run against real masters: each does what its first lines promise.
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <spawn.h>
@@ -286,6 +287,54 @@ TEST_P(Demo, NothingCollidesWithTheLock) {
   EXPECT_EQ(std::system(command.c_str()), 0);
 }
 INSTANTIATE_TEST_SUITE_P(Style, Demo, ::testing::Values("loop", "blocking"));
+
+// What the demo makes of its logs; times in milliseconds.
+struct LogLine {
+  const char* what;
+  int ms;
+  const char* whose;
+};
+
+std::string judged(const std::vector<LogLine>& lines) {
+  const std::string file = ::testing::TempDir() + "redlock-judge." + std::to_string(::getpid());
+  std::ofstream log(file);
+  for (const LogLine& line : lines) log << line.what << " " << 1'000'000LL * line.ms << " " << line.whose << "\n";
+  log.close();
+  const std::string judge = REDLOCK_SOURCE_DIR "/examples/shared_device/judge.awk";
+  const std::string command = "sort -s -n -k 2,2 '" + file + "' | awk -v need_ms=150 -v arrive_ms=50 -f '" + judge + "'";
+  std::FILE* pipe = ::popen(command.c_str(), "r");
+  std::string text;
+  char chunk[256];
+  while (pipe != nullptr && std::fgets(chunk, sizeof chunk, pipe) != nullptr) text += chunk;
+  EXPECT_EQ(::pclose(pipe), 0);
+  ::unlink(file.c_str());
+  return text;
+}
+
+TEST(DemoJudge, TellsAStallFromTwoHolders) {
+  const std::vector<LogLine> turns = {
+      {"checked", 100, "1 1 0"}, {"written", 101, "1 1 0"}, {"frame", 101, "1 1 0"}, {"over", 110, "1 1"},
+      {"checked", 111, "2 1 0"}, {"written", 112, "2 1 0"}, {"frame", 112, "2 1 0"}, {"over", 120, "2 1"}};
+  EXPECT_EQ(judged(turns), "two_holders 0 stalled 0 unexplained 0\n");
+
+  // Gateway 2 is let through while gateway 1 still holds what its check has promised, or has been let through since.
+  EXPECT_THAT(judged({{"checked", 100, "1 1 0"}, {"checked", 249, "2 1 0"}}),
+              ::testing::HasSubstr("two_holders 1 stalled 0 unexplained 0\ntwo holders: gateway 2 was let through at "
+                                   "149.0 ms, in a job of gateway 1\n"));
+  EXPECT_THAT(judged({{"checked", 100, "1 1 0"}, {"checked", 251, "2 1 0"}}), ::testing::StartsWith("two_holders 0"));
+  EXPECT_THAT(judged({{"checked", 100, "1 1 0"}, {"checked", 251, "2 1 0"}, {"over", 260, "2 1"},
+                      {"checked", 300, "1 1 1"}}), ::testing::StartsWith("two_holders 1"));
+
+  // 79 ms between check and write: the frame that collides is the late one, or the next one.
+  EXPECT_EQ(judged({{"checked", 100, "1 1 0"}, {"written", 179, "1 1 0"}, {"frame", 180, "1 1 0"},
+                    {"collision", 180, "1 1"}, {"collision", 279, "2 1"}, {"collision", 281, "2 1"}}),
+            "two_holders 0 stalled 2 unexplained 1\n"
+            "stall: collision at 80.0 ms: a frame of gateway 1 was written 79 ms and read 80 ms after its check\n"
+            "stall: collision at 179.0 ms: a frame of gateway 1 was written 79 ms and read 80 ms after its check\n"
+            "unexplained: collision at 181.0 ms of gateway 2\n");
+  EXPECT_THAT(judged({{"frame", 100, "1 1 0"}, {"collision", 100, "1 1"}}),
+              ::testing::StartsWith("two_holders 0 stalled 0 unexplained 1\n"));
+}
 
 #ifdef REDLOCK_MODBUS
 // Gateways on one RS-485 line: with the lock no value is wrong, and no frame has two senders. The script judges.
