@@ -11,7 +11,7 @@ set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build=$root/build/demo
-masters=5 gateways=4 seconds=6 jobs=0 style=loop install=yes programs=
+masters=5 gateways=4 seconds=6 jobs=0 style=loop install=yes programs='' picture='' panels=()
 columns=88       # of the timelines, which are 12 wider than that
 think_ms=60      # a gateway's mean pause between two jobs
 freeze_after=0.3 # seconds from the kill of one master to the freeze of another
@@ -28,6 +28,7 @@ usage: examples/demo.sh [options]
   --no-install     install nothing: list what is missing, and fail
   --programs DIR   use the programs in DIR (device, timeline, and the gateway), and build nothing; they are run by
                    \$REDLOCK_EMULATOR if that is set
+  --picture FILE   draw the timelines as an SVG, too
   --help
 END
 }
@@ -48,7 +49,9 @@ parse() {
     case $1 in
       --help) usage && exit 0 ;;
       --no-install) install=no && shift && continue ;;
-      --gateways | --masters | --seconds | --jobs | --style | --programs) (($# > 1)) || fail "$1 needs a value" ;;
+      --gateways | --masters | --seconds | --jobs | --style | --programs | --picture)
+        (($# > 1)) || fail "$1 needs a value"
+        ;;
       *) usage >&2 && exit 2 ;;
     esac
     case $1 in
@@ -58,6 +61,7 @@ parse() {
       --jobs) jobs=$(number "$1" "$2" 1 100000) ;;
       --style) style=$2 ;;
       --programs) programs=$2 ;;
+      --picture) picture=$2 ;;
     esac
     shift 2
   done
@@ -352,7 +356,7 @@ judge_act() { # directory, title, kind
     problems+=("$2: no job was begun after the masters had failed")
 }
 
-act() { # directory, title, kind: unlocked, locked, frozen, fenced or failing
+act() { # directory, title, kind: unlocked, locked, frozen, fenced or failing; what the marks are
   start_act "$1" "$3"
   watch_act "$2" "$3"
   end_act "$1" "$2"
@@ -361,24 +365,21 @@ act() { # directory, title, kind: unlocked, locked, frozen, fenced or failing
   "${emulator[@]}" "$programs/timeline" --gateways "$gateways" --columns "$columns" --ms $((columns * 10)) \
     "${color[@]}" "$log" ||
     problems+=("$2: the timeline cannot be drawn")
-  case $3 in
-    frozen | fenced) say "            1: gateway 1 freezes between its check and its write, 2: it wakes, and writes" ;;
-    failing)
-      say "            1: master $masters is killed$( ((masters < 5)) || say ", 2: master $((masters - 1)) is frozen")"
-      ;;
-  esac
+  panels+=("$log" "$2${4:+: $4}")
+  [[ -z ${4:-} ]] || say "            $4"
   echo
 }
 
 # ---- The play -----------------------------------------------------------------------------------------------------
 
 main() {
-  local i
+  local i frozen_marks='1: gateway 1 freezes between its check and its write, 2: it wakes, and writes' failing_marks
   parse "$@"
   if [[ -z $programs ]]; then packages+=("${build_packages[@]}"); fi
   install_missing "$install" "${packages[@]}" || fail "the packages it needs are not there"
   command -v redis-server >/dev/null || fail "there is no redis-server"
   mkdir -p "$build"
+  failing_marks="1: master $masters is killed$( ((masters < 5)) || say ", 2: master $((masters - 1)) is frozen")"
   build_programs
   run=$(mktemp -d "$build/run.XXXXXX")
   for ((i = 1; i <= masters; ++i)); do start_master "$i"; done
@@ -387,13 +388,18 @@ main() {
   echo
   act "$run/act-1" "1 without the lock" unlocked
   act "$run/act-2" "2 with the lock" locked
-  act "$run/act-3" "3 with it, one freezes" frozen
-  act "$run/act-4" "4 the same, tokens checked" fenced
+  act "$run/act-3" "3 with it, one freezes" frozen "$frozen_marks"
+  act "$run/act-4" "4 the same, tokens checked" fenced "$frozen_marks"
   if ((masters >= 3)); then
-    act "$run/act-5" "5 with it, masters failing" failing
+    act "$run/act-5" "5 with it, masters failing" failing "$failing_marks"
   else
     say "  No fifth act: the quorum of $masters is $((masters / 2 + 1)), so no master may fail. Try --masters 5."
     echo
+  fi
+  if [[ -n $picture ]]; then
+    "${emulator[@]}" "$programs/timeline" --svg --gateways "$gateways" --ms $((columns * 10)) \
+      "${panels[@]}" >"$picture" ||
+      problems+=("the picture cannot be drawn")
   fi
   row act 'jobs done' ruined collisions refused 'wait p50' 'wait p99' jobs/s
   printf '\n'
@@ -403,8 +409,8 @@ main() {
     exit 1
   fi
   if ((${#stalls[@]} > 0)); then
-    say "Stalls: this machine stopped a gateway or the device for too long between a check and its frame. The lock had" \
-      "one holder at a time; what is written late collides all the same, unless the device checks tokens."
+    say "Stalls: this machine stopped a gateway or the device for too long between a check and its frame. The lock" \
+      "had one holder at a time; what is written late collides all the same, unless the device checks tokens."
     printf '  %s\n' "${stalls[@]}"
   fi
   say "Two holders: 0. Collisions with the lock: $locked_collisions. With a gateway that freezes past its validity," \

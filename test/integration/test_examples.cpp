@@ -275,6 +275,28 @@ TEST_F(Example, DeadlineGuard) {
   EXPECT_EQ(writes.refused + writes.in_time, writes.stopped) << with.output();
 }
 
+// The text of a picture; a failure where it is not well-formed.
+std::string read_picture(const std::string& file) {
+  const std::string parse = "python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' " + file;
+  EXPECT_EQ(std::system(parse.c_str()), 0);
+  std::stringstream text;
+  text << std::ifstream(file).rdbuf();
+  ::unlink(file.c_str());
+  return text.str();
+}
+
+// The pictures are not drawn again here; what draws them works. The last of the five masters does not answer.
+TEST(Pictures, Acquire) {
+  const std::string picture = ::testing::TempDir() + "redlock-acquire." + std::to_string(::getpid());
+  const std::string command = "python3 " REDLOCK_SOURCE_DIR "/examples/pictures/acquire.py " REDLOCK_EMULATOR
+                              " " REDLOCK_BINARY_DIR "/examples/blocking_service 2>/dev/null >" + picture;
+  EXPECT_EQ(std::system(command.c_str()), 0);
+  const std::string svg = read_picture(picture);
+  for (const char* text : {"three of five: ACQUIRED", "NX PX 5000", "EVALSHA", "no answer"}) {
+    EXPECT_NE(svg.find(text), std::string::npos) << text;
+  }
+}
+
 // Both ways to write a gateway: they collide without the lock, never with it, and not when masters fail. The demo
 // judges.
 class Demo : public ::testing::TestWithParam<const char*> {};
@@ -282,9 +304,14 @@ class Demo : public ::testing::TestWithParam<const char*> {};
 TEST_P(Demo, NothingCollidesWithTheLock) {
   const std::string root = REDLOCK_SOURCE_DIR, programs = std::string(REDLOCK_BINARY_DIR) + "/examples";
   ::setenv("REDLOCK_EMULATOR", REDLOCK_EMULATOR, 1);
+  const std::string picture = ::testing::TempDir() + "redlock-acts." + std::to_string(::getpid());
   const std::string command = root + "/examples/demo.sh --no-install --seconds 3 --style " + GetParam() +
-                              " --programs " + programs + " >/dev/null";
+                              " --programs " + programs + " --picture " + picture + " >/dev/null";
   EXPECT_EQ(std::system(command.c_str()), 0);
+  const std::string svg = read_picture(picture);
+  for (const char* title : {"1 without the lock", "2 with the lock", "5 with it, masters failing"}) {
+    EXPECT_NE(svg.find(title), std::string::npos) << title;
+  }
 }
 INSTANTIATE_TEST_SUITE_P(Style, Demo, ::testing::Values("loop", "blocking"));
 
@@ -301,7 +328,8 @@ std::string judged(const std::vector<LogLine>& lines) {
   for (const LogLine& line : lines) log << line.what << " " << 1'000'000LL * line.ms << " " << line.whose << "\n";
   log.close();
   const std::string judge = REDLOCK_SOURCE_DIR "/examples/shared_device/judge.awk";
-  const std::string command = "sort -s -n -k 2,2 '" + file + "' | awk -v need_ms=150 -v arrive_ms=50 -f '" + judge + "'";
+  const std::string command =
+      "sort -s -n -k 2,2 '" + file + "' | awk -v need_ms=150 -v arrive_ms=50 -f '" + judge + "'";
   std::FILE* pipe = ::popen(command.c_str(), "r");
   std::string text;
   char chunk[256];
