@@ -133,7 +133,7 @@ def panel(out, title, rows, top):
         return LEFT + (instant - begin) / span * PLOT
 
     def text(at, y, words, anchor="start", more=""):
-        out.append(f'<text x="{at:.1f}" y="{y:.1f}" text-anchor="{anchor}" {more}>{html.escape(words)}</text>')
+        out.append(f'<text x="{at:.1f}" y="{y:.1f}" text-anchor="{anchor}" {more}>\n{html.escape(words)}</text>')
 
     def box(at, y, width, height, color):
         out.append(f'<rect x="{at:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{color}"/>')
@@ -174,8 +174,8 @@ def draw():
                    rows["acquire"], 6)
     bottom = panel(out, "Release: a compare-and-delete to every master that was sent the SET", rows["release"], bottom)
     width = LEFT + PLOT + RIGHT
-    print(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {bottom}" font-family="sans-serif" '
-          'font-size="13" fill="#1f2328">')
+    print(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {bottom}"',
+          'font-family="sans-serif" font-size="13" fill="#1f2328">')
     print(f'<rect width="{width}" height="{bottom}" fill="#ffffff"/>', *out, "</svg>", sep="\n")
 
 

@@ -135,7 +135,7 @@ static void svg_box(double x, double y, double width, double height, const char 
 }
 
 static void svg_text(double x, double y, const char *anchor, const char *text) {
-  printf("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", x, y, anchor);
+  printf("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">\n", x, y, anchor);
   for (; *text != '\0'; ++text)
     if (*text == '<' || *text == '&') fputs(*text == '<' ? "&lt;" : "&amp;", stdout);
     else putchar(*text);
@@ -236,7 +236,7 @@ static int draw_all(struct view *view, char **names) {
     height += panel_height(&panel);
     free(log.items);
   }
-  printf("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" "
+  printf("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\"\nfont-family=\"sans-serif\" "
          "font-size=\"13\" fill=\"#1f2328\">\n", LEFT + PLOT + MARGIN, height);
   svg_box(0, 0, LEFT + PLOT + MARGIN, height, "#ffffff");
   for (int i = 0, top = MARGIN / 2; i < count; ++i) {
