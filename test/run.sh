@@ -45,7 +45,7 @@ done
 
 packages=(build-essential cmake ninja-build pkg-config libuv1-dev libcjson-dev redis-server libgtest-dev
   libgmock-dev python3)
-if [[ -z $room ]]; then packages+=(libbenchmark-dev spin universal-ctags abigail-tools); fi
+if [[ -z $room ]]; then packages+=(libbenchmark-dev libmodbus-dev spin universal-ctags abigail-tools); fi
 if [[ $all == yes ]]; then packages+=(clang libclang-rt-dev ccache gcovr valgrind strace); fi
 source toolchains/packages.sh
 install_missing "$install" "${packages[@]}" || exit 1

@@ -68,10 +68,14 @@ static enum outcome await_answer(struct gateway *g) {
 static enum outcome exchange(struct gateway *g, redlock_lock_t lock) {
   uint8_t bytes[FRAME_BYTES];
   frame_encode(&g->frame, bytes);
+  const uint64_t checked_ns = now_ns();
   // Between this and write() there is nothing but the demo's freeze.
   const int err = g->rl != NULL ? redlock_check(g->rl, lock, NEED_MS) : 0;
   if (err == 0) maybe_freeze(&g->options, &g->frame);
-  if (err == 0 && write(g->fd, bytes, sizeof bytes) == (ssize_t)sizeof bytes) return await_answer(g);
+  if (err == 0 && write(g->fd, bytes, sizeof bytes) == (ssize_t)sizeof bytes) {
+    if (g->rl != NULL) log_frame(&g->options, &g->frame, checked_ns, now_ns());
+    return await_answer(g);
+  }
   note(g, "stopped", err != 0 ? redlock_strerror(err) : "the device is gone");
   g->tally.lost += err == REDLOCK_E_LOST;
   return err != 0 ? STOPPED : BROKEN;
@@ -106,7 +110,9 @@ static enum outcome one_job(struct gateway *g) {
   waits_add(&g->tally.waits, now_ns() - asked_ns);
   if (g->rl != NULL) g->frame.token = redlock_fencing_token(g->rl, lock);  // 0 without --fencing
   const enum outcome outcome = send_frames(g, lock);
-  if (g->rl != NULL) redlock_release(g->rl, lock);  // right also for a lock that was lost: its keys must go
+  if (g->rl == NULL) return outcome;
+  log_over(&g->options, &g->frame, now_ns());
+  redlock_release(g->rl, lock);  // right also for a lock that was lost: its keys must go
   return outcome;
 }
 

@@ -11,7 +11,7 @@
 // refused. The newest token is 0 at power-up, and lives as long as what the gateways do to the device.
 //
 // The log (--log) has one line per happening, with CLOCK_MONOTONIC in nanoseconds:
-//   begin NS GATEWAY JOB | end NS GATEWAY JOB intact|ruined|abandoned
+//   frame NS GATEWAY JOB INDEX | begin NS GATEWAY JOB | end NS GATEWAY JOB intact|ruined|abandoned
 //   collision NS GATEWAY JOB | refused NS GATEWAY JOB | mark NS 1|2
 // SIGUSR1 and SIGUSR2 write marks 1 and 2. SIGTERM and SIGINT end the program, which prints its totals as one JSON
 // line.
@@ -140,6 +140,8 @@ static void on_frame(struct device *d, int fd, const struct frame *frame, int64_
   struct command *c = &d->commands[frame->gateway];
   forget_silent(d, now);
   ++d->frames;
+  if (d->log != NULL)
+    fprintf(d->log, "frame %lld %u %lu %u\n", (long long)now, frame->gateway, (unsigned long)frame->job, frame->index);
   if (d->check_tokens && redlock_fence_check(&d->newest_token, frame->token) != 0) {
     refuse(d, fd, frame, now);
     return;

@@ -59,6 +59,24 @@ static inline void job_note(const struct options *options, const struct frame *f
   fprintf(stderr, "gateway %u: job %u: %s: %s\n", options->id, frame->job, what, why);
 }
 
+// CLOCK_MONOTONIC in nanoseconds, as in the device's log. Written behind the frame: between the check and the frame
+// there is no time for it.
+static inline void log_frame(const struct options *options, const struct frame *frame, uint64_t checked_ns,
+                             uint64_t written_ns) {
+  if (options->log == NULL) return;
+  fprintf(options->log, "checked %llu %u %lu %u\nwritten %llu %u %lu %u\n", (unsigned long long)checked_ns,
+          frame->gateway, (unsigned long)frame->job, frame->index, (unsigned long long)written_ns, frame->gateway,
+          (unsigned long)frame->job, frame->index);
+  fflush(options->log);
+}
+
+// The lock is about to be given back.
+static inline void log_over(const struct options *options, const struct frame *frame, uint64_t ns) {
+  if (options->log == NULL) return;
+  fprintf(options->log, "over %llu %u %lu\n", (unsigned long long)ns, frame->gateway, (unsigned long)frame->job);
+  fflush(options->log);
+}
+
 static inline redlock_acquire_opts_t lock_options(const struct options *options) {
   redlock_acquire_opts_t opts = REDLOCK_ACQUIRE_OPTS_INIT;
   opts.ttl_ms = options->ttl_ms;

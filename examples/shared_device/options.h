@@ -14,6 +14,7 @@ struct options {
   uint32_t id, jobs, think_ms, wait_ms, ttl_ms, retry_ms, freeze_every;
   bool lock, commission, fencing;
   const char *device, *resource, *config;
+  FILE *log;  // NULL: none
   char *masters;
 };
 
@@ -36,6 +37,7 @@ static const char k_usage[] =
     "  --ttl-ms N         lifetime of the lock's keys on the masters (default 2000)\n"
     "  --freeze-every N   stop itself with SIGSTOP in job 1, N + 1, 2 N + 1, ..., between the check and the write;\n"
     "                     0: never (default). SIGCONT lets it write\n"
+    "  --log FILE         when each frame was checked and written, and each job over, for judge.awk\n"
     "  --help\n";
 
 static inline bool parse_u32(const char *text, uint32_t min, uint32_t max, uint32_t *out) {
@@ -55,7 +57,8 @@ static inline bool parse_options(int argc, char **argv, struct options *o, int *
       {"think-ms", required_argument, NULL, 't'}, {"wait-ms", required_argument, NULL, 'w'},
       {"retry-ms", required_argument, NULL, 'y'}, {"ttl-ms", required_argument, NULL, 'x'},
       {"commission", no_argument, NULL, 'o'},     {"fencing", no_argument, NULL, 'f'},
-      {"freeze-every", required_argument, NULL, 'z'}, {"help", no_argument, NULL, 'h'},
+      {"freeze-every", required_argument, NULL, 'z'}, {"log", required_argument, NULL, 'g'},
+      {"help", no_argument, NULL, 'h'},
       {NULL, 0, NULL, 0}};
   *o = (struct options){.id = 1, .think_ms = 20, .wait_ms = 5000, .ttl_ms = 2000, .retry_ms = 30, .lock = true};
   o->resource = "shared-device";
@@ -70,6 +73,7 @@ static inline bool parse_options(int argc, char **argv, struct options *o, int *
       case 'o': o->commission = true; break;
       case 'f': o->fencing = true; break;
       case 'r': o->resource = optarg; break;
+      case 'g': valid = (o->log = fopen(optarg, "we")) != NULL; break;
       case 'i': valid = parse_u32(optarg, 1, 64, &o->id); break;
       case 'j': valid = parse_u32(optarg, 0, 1000000, &o->jobs); break;
       case 't': valid = parse_u32(optarg, 0, 60000, &o->think_ms); break;

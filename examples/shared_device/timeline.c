@@ -115,41 +115,163 @@ static void print(const struct view *view) {
   printf("            0%*lld ms\n", (int)view->columns - 1, (long long)(view->window_ns / NS_PER_MS));
 }
 
+// ---- As a picture -------------------------------------------------------------------------------------------------
+
+enum { LEFT = 92, PLOT = 800, ROW = 20, HEAD = 42, FOOT = 26, LEGEND = 30, MARGIN = 12 };
+
+static int panel_height(const struct view *view) { return HEAD + ROW * (int)view->gateways + FOOT; }
+
+static double x_at(const struct view *view, int64_t ns) {
+  const double x = (double)(ns - view->from_ns) / (double)view->window_ns * PLOT;
+  return LEFT + (x < 0 ? 0 : x > PLOT ? PLOT : x);
+}
+
+static bool in_window(const struct view *view, int64_t ns) {
+  return ns >= view->from_ns && ns <= view->from_ns + view->window_ns;
+}
+
+static void svg_box(double x, double y, double width, double height, const char *color) {
+  printf("<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"%s\"/>\n", x, y, width, height, color);
+}
+
+static void svg_text(double x, double y, const char *anchor, const char *text) {
+  printf("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">\n", x, y, anchor);
+  for (; *text != '\0'; ++text)
+    if (*text == '<' || *text == '&') fputs(*text == '<' ? "&lt;" : "&amp;", stdout);
+    else putchar(*text);
+  puts("</text>");
+}
+
+static void svg_jobs(const struct view *view, const struct log *log, int top) {
+  int64_t begun[GATEWAYS_MAX + 1] = {0};
+  for (size_t i = 0; i < log->count; ++i) {
+    const struct happening *h = &log->items[i];
+    if (h->kind == 'b') begun[h->gateway] = h->ns;
+    if (h->kind != 'e' || h->ns < view->from_ns || begun[h->gateway] > view->from_ns + view->window_ns) continue;
+    const double x = x_at(view, begun[h->gateway]);
+    svg_box(x, top + ROW * ((int)h->gateway - 1) + 4, x_at(view, h->ns) - x, ROW - 8, "#2f9e63");
+  }
+}
+
+static void svg_happenings(const struct view *view, const struct log *log, int top) {
+  for (size_t i = 0; i < log->count; ++i) {
+    const struct happening *h = &log->items[i];
+    if (!in_window(view, h->ns)) continue;
+    const double x = x_at(view, h->ns);
+    const char number[] = {(char)('0' + h->gateway % 10), '\0'};
+    if (h->kind == 'c') svg_box(x - 1, top + ROW * ((int)h->gateway - 1) + 1, 2, ROW - 2, "#d1242f");
+    if (h->kind == 'r') svg_box(x - 2, top + ROW * ((int)h->gateway - 1) + 1, 4, ROW - 2, "#e08a00");
+    if (h->kind != 'm') continue;
+    svg_box(x - 0.5, top - 4, 1, ROW * view->gateways + 4, "#555555");
+    svg_text(x, top - 7, "middle", number);
+  }
+}
+
+static void svg_panel(const struct view *view, const struct log *log, const char *title, int top) {
+  char text[32];
+  printf("<g font-weight=\"bold\">\n");
+  svg_text(MARGIN, top + 16, "start", title);
+  printf("</g>\n");
+  top += HEAD;
+  for (unsigned g = 1; g <= view->gateways; ++g) {
+    svg_box(LEFT, top + ROW * ((int)g - 1) + 1, PLOT, ROW - 2, "#f0f2f4");
+    snprintf(text, sizeof text, "gateway %u", g);
+    svg_text(LEFT - 8, top + ROW * ((int)g - 1) + 14, "end", text);
+  }
+  svg_jobs(view, log, top);
+  svg_happenings(view, log, top);
+  snprintf(text, sizeof text, "%lld ms", (long long)(view->window_ns / NS_PER_MS));
+  svg_text(LEFT, top + ROW * (int)view->gateways + 14, "start", "0");
+  svg_text(LEFT + PLOT, top + ROW * (int)view->gateways + 14, "end", text);
+}
+
+static void svg_legend(int y) {
+  static const struct {
+    const char *color, *text;
+  } items[] = {{"#2f9e63", "a job at the device"}, {"#d1242f", "frames of two gateways collided"},
+               {"#e08a00", "the device refused a late frame"}};
+  for (int i = 0; i < 3; ++i) {
+    svg_box(LEFT + 255 * i, y - 9, 10, 10, items[i].color);
+    svg_text(LEFT + 255 * i + 16, y, "start", items[i].text);
+  }
+}
+
+// ---- The program --------------------------------------------------------------------------------------------------
+
 static const char k_usage[] =
     "usage: timeline [options] LOG\n"
+    "       timeline --svg [options] LOG TITLE [LOG TITLE]...\n"
     "Draws who held the device, from the log that `device --log` wrote.\n"
     "  --gateways N   rows (default: as many as the log names)\n"
     "  --columns N    width of the drawing (default 100)\n"
     "  --ms N         length of the window (default 1000)\n"
     "  --color        with colours\n"
+    "  --svg          a picture with a panel for each log, instead of text\n"
     "  --help\n";
+
+static bool look_at(struct view *view, struct log *log, const char *path) {
+  if (!load(path, log)) return perror(path), false;
+  for (size_t i = 0; i < log->count; ++i)
+    if (log->items[i].kind == 'b' && log->items[i].gateway > view->gateways) view->gateways = log->items[i].gateway;
+  place_window(view, log);
+  return true;
+}
+
+static int draw_text(struct view *view, const char *path) {
+  struct log log = {NULL, 0};
+  if (!look_at(view, &log, path)) return 1;
+  fill(view, &log);
+  print(view);
+  free(log.items);
+  return 0;
+}
+
+// The picture's height stands before its panels, and a panel has a row for each gateway that its log names.
+static int draw_all(struct view *view, char **names) {
+  int height = MARGIN + LEGEND, count = 0;
+  for (; names[2 * count] != NULL; ++count) {
+    struct log log = {NULL, 0};
+    struct view panel = *view;
+    if (!look_at(&panel, &log, names[2 * count])) return 1;
+    height += panel_height(&panel);
+    free(log.items);
+  }
+  printf("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\"\nfont-family=\"sans-serif\" "
+         "font-size=\"13\" fill=\"#1f2328\">\n", LEFT + PLOT + MARGIN, height);
+  svg_box(0, 0, LEFT + PLOT + MARGIN, height, "#ffffff");
+  for (int i = 0, top = MARGIN / 2; i < count; ++i) {
+    struct log log = {NULL, 0};
+    struct view panel = *view;
+    if (!look_at(&panel, &log, names[2 * i])) return 1;
+    svg_panel(&panel, &log, names[2 * i + 1], top);
+    top += panel_height(&panel);
+    free(log.items);
+  }
+  svg_legend(height - MARGIN);
+  puts("</svg>");
+  return 0;
+}
 
 int main(int argc, char **argv) {
   static const struct option options[] = {
       {"gateways", required_argument, NULL, 'g'}, {"columns", required_argument, NULL, 'c'},
       {"ms", required_argument, NULL, 'm'}, {"color", no_argument, NULL, 'x'},
-      {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
+      {"svg", no_argument, NULL, 's'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
   static struct view view = {.columns = 100, .window_ns = 1000 * (int64_t)NS_PER_MS};
+  bool svg = false;
   for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
     switch (c) {
       case 'g': view.gateways = (unsigned)strtoul(optarg, NULL, 10); break;
       case 'c': view.columns = (unsigned)strtoul(optarg, NULL, 10); break;
       case 'm': view.window_ns = (int64_t)strtoul(optarg, NULL, 10) * NS_PER_MS; break;
       case 'x': view.color = true; break;
+      case 's': svg = true; break;
       case 'h': fputs(k_usage, stdout); return 0;
       default: fputs(k_usage, stderr); return 2;
     }
   }
   const bool in_range = view.columns >= 10 && view.columns <= COLUMNS_MAX && view.gateways <= GATEWAYS_MAX;
-  if (optind + 1 != argc || !in_range || view.window_ns < NS_PER_MS) return fputs(k_usage, stderr), 2;
-  struct log log = {NULL, 0};
-  if (!load(argv[optind], &log)) return perror(argv[optind]), 1;
-  if (view.gateways == 0)
-    for (size_t i = 0; i < log.count; ++i)
-      if (log.items[i].kind == 'b' && log.items[i].gateway > view.gateways) view.gateways = log.items[i].gateway;
-  place_window(&view, &log);
-  fill(&view, &log);
-  print(&view);
-  free(log.items);
-  return 0;
+  const bool named = svg ? optind < argc && (argc - optind) % 2 == 0 : optind + 1 == argc;
+  if (!named || !in_range || view.window_ns < NS_PER_MS) return fputs(k_usage, stderr), 2;
+  return svg ? draw_all(&view, argv + optind) : draw_text(&view, argv[optind]);
 }
