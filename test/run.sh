@@ -46,7 +46,8 @@ done
 packages=(build-essential cmake ninja-build pkg-config libuv1-dev libcjson-dev redis-server libgtest-dev
   libgmock-dev python3)
 if [[ -z $room ]]; then packages+=(libbenchmark-dev libmodbus-dev spin universal-ctags abigail-tools); fi
-if [[ $all == yes ]]; then packages+=(clang libclang-rt-dev ccache gcovr valgrind strace); fi
+if [[ $all == yes ]]; then packages+=(clang libclang-rt-dev ccache gcovr valgrind strace doxygen); fi
+if [[ $all == yes || $cross == yes ]]; then packages+=(debhelper lintian); fi
 source toolchains/packages.sh
 install_missing "$install" "${packages[@]}" || exit 1
 

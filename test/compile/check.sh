@@ -322,13 +322,19 @@ check_refresh_abi() { dump_abi "$1" "$SOURCE/test/compile/redlock.abi"; }
 
 # Installs into WORK/prefix, for the checks below too, and looks at what is there.
 check_package() {
-  local prefix=$WORK/prefix unexpected
+  local prefix=$WORK/prefix document unexpected
   rm -rf "$prefix" "$WORK/runtime"
   "$CMAKE" --install "$BUILD" --prefix "$prefix" >/dev/null
   unexpected=$(cd "$prefix" && find . -mindepth 1 -maxdepth 1 ! -name include ! -name 'lib*' ! -name bin ! -name share)
   [[ -z $unexpected ]] || fail "installed outside include, lib, bin and share:" "$unexpected"
   ! grep -rnE "$SOURCE|$BUILD|$prefix|/usr/" "$prefix" --include='*.cmake' || fail "absolute paths in the CMake files"
+  for document in LICENSE CHANGELOG.md examples/uv_app.c examples/shared_device/gateway.c; do
+    [[ -s $(echo "$prefix"/share/doc/*)/$document ]] || fail "not installed: $document"
+  done
   [[ $SHARED == ON ]] || return 0
+  unexpected=$(PKG_CONFIG_PATH=$(echo "$prefix"/lib*/pkgconfig "$prefix"/lib*/*/pkgconfig | tr ' ' :) \
+    pkg-config --cflags redlock | tr ' ' '\n' | grep -vxE "|-I$prefix/include" || true)
+  [[ -z $unexpected ]] || fail "pkg-config gives more than our headers need:" "$unexpected"
   "$CMAKE" --install "$BUILD" --prefix "$WORK/runtime" --component redlock-runtime >/dev/null
   unexpected=$(find "$WORK/runtime" ! -type d ! -name 'libredlock.so.*')
   [[ -z $unexpected ]] || fail "not for a gateway, but in the runtime component:" "$unexpected"

@@ -3,7 +3,7 @@
 #
 # One check of what was built: check.sh CHECK FILE... Prints what is wrong and exits 1, or one line about what is right.
 set -euo pipefail
-: "${NM:=nm}" "${READELF:=readelf}" "${CC:=cc}"
+: "${NM:=nm}" "${READELF:=readelf}" "${OBJDUMP:=objdump}" "${CC:=cc}"
 
 fail() {
   printf '%s\n' "$@" >&2
@@ -48,6 +48,22 @@ check_pure() {
   others=$(comm -23 <(undefined "$@" | cut -d' ' -f2 | sort -u) <(defined "$@"))
   refuse "the core refers to" "$(grep -vE "$allowed" <<<"$others" || true)"
   echo "the core's $# objects refer to:" $others
+}
+
+# What ships is hardened: relocations are read-only before the first line runs, the stack is guarded, and on 64-bit ARM
+# return addresses are signed. check_hardened LIBRARY [PROGRAM]: FORTIFY shows in a program only. The library calls
+# nothing that FORTIFY would guard.
+check_hardened() {
+  shows() { grep -qE "$1" <<<"$("${@:2}")"; }
+  shows GNU_RELRO "$READELF" -lW "$1" || fail "$1 has no RELRO segment"
+  shows 'BIND_NOW|FLAGS.*\<NOW\>' "$READELF" -dW "$1" || fail "$1 binds functions when they are called"
+  shows __stack_chk_ "$READELF" --dyn-syms -W "$1" || fail "$1 has no guard on its stack"
+  if shows AArch64 "$READELF" -h "$1"; then
+    shows '\<(paciasp|hint[[:space:]]+#0x19)\>' "$OBJDUMP" -d "$1" || fail "$1 signs no return address"
+  fi
+  [[ -z ${2:-} ]] || shows '__[a-z]+_chk\>' "$READELF" --dyn-syms -W "$2" ||
+    fail "$2 was built without FORTIFY"
+  echo "${1##*/} is hardened"
 }
 
 # Nothing can be thrown through the library, so nobody needs to unwind it.

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 #
-# Two components: redlock-runtime is what a gateway needs, redlock-dev what its firmware is built with. The CMake
-# files hold no absolute path: a prefix may be moved and a sysroot be prepended; the .pc files name their prefix once.
+# Three components: redlock-runtime is what a gateway needs, redlock-dev what its firmware is built with, redlock-doc
+# what a person reads. The CMake files hold no absolute path: a prefix may be moved and a sysroot be prepended; the .pc
+# files name their prefix once.
 include(CMakePackageConfigHelpers)
 set(redlock_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/redlock")
 
@@ -15,6 +16,11 @@ install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/redlock" DESTINATION "${CMAKE_I
 foreach(targets IN ITEMS redlockTargets redlockSiteTargets)
   install(EXPORT ${targets} NAMESPACE redlock:: DESTINATION "${redlock_package_dir}" COMPONENT redlock-dev)
 endforeach()
+
+install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" "${PROJECT_SOURCE_DIR}/CHANGELOG.md"
+  DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT redlock-doc)
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/examples" DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT redlock-doc
+  PATTERN CMakeLists.txt EXCLUDE)
 
 configure_package_config_file("${PROJECT_SOURCE_DIR}/toolchains/cmake/redlockConfig.cmake.in"
   "${PROJECT_BINARY_DIR}/redlockConfig.cmake" INSTALL_DESTINATION "${redlock_package_dir}")
@@ -35,6 +41,13 @@ foreach(dir includedir libdir)
   endif()
 endforeach()
 set(redlock_pc_prefix "@CMAKE_INSTALL_PREFIX@")
+
+# pkg-config shows the include folders of private requirements too. A shared library has found what it needs, and its
+# headers include nothing of it.
+set(redlock_pc_private "")
+if(NOT BUILD_SHARED_LIBS)
+  set(redlock_pc_private "Requires.private: libuv >= 1.40 libcjson >= 1.7.14\nLibs.private: -pthread")
+endif()
 foreach(module IN ITEMS redlock redlock-site)
   set(made "${PROJECT_BINARY_DIR}/${module}.pc")
   configure_file("${PROJECT_SOURCE_DIR}/toolchains/cmake/${module}.pc.in" "${made}.in" @ONLY)
