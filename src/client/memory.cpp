@@ -139,6 +139,7 @@ Client::Client(const Settings& settings, void* memory) : settings_(settings), fl
     master.password = layout.copy(master.password);
   }
   pool_.init(layout.cut<unsigned char>(Layout::random_bytes(settings)), Layout::random_bytes(settings));
+  belief_.init(settings.masters);
   proposals_.init(layout.cut<Proposals::Place>(settings.locks), settings.locks);
   settings_.client_name = layout.copy(settings.client_name);
   settings_.key_prefix = layout.copy(settings.key_prefix);
