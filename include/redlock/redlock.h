@@ -56,6 +56,8 @@
  *  - A role cycle of a master without replicas between two looks at the master: a replica attaches, is promoted, passes
  *    its data on by a partial resynchronization, and the master is promoted again.
  *  - A proxy that changes servers behind a connection.
+ *  - A master that lies: with any odd number of masters one that grants a key twice makes two holders
+ *    (test/spec/liars.cpp).
  *  - "guard": "weak", where a server refuses INFO: a restart from an old snapshot, a role cycle whose new data are a
  *    copy, and one server listed twice. "guard": "off": everything that the guard is for.
  * Section 9 says what a fencing token promises, and what not. test/CLAIMS.md lists all claims with their tests.
@@ -280,8 +282,9 @@ enum redlock_event_type {
   /* Each acquire gets exactly one of these two: */
   REDLOCK_EV_ACQUIRED = 1, /* validity_ms is left */
   REDLOCK_EV_FAILED = 2,   /* terminal; err: LOCKED, NO_QUORUM, GUARD, TOO_SLOW, TIMEOUT, CANCELED, LOST (the lock
-                            * expired, or the clock jumped, before this event), FENCE_UNKNOWN, FENCE_RANGE (at once,
-                            * whatever wait_ms says) */
+                            * expired, or the clock jumped, before this event), FENCE_UNKNOWN, FENCE_RANGE (no
+                            * larger number is left: at once, whatever wait_ms says; or a master that is needed told a
+                            * number above 2^48 that no other master confirms) */
   /* Of a held lock: */
   REDLOCK_EV_RENEWED = 3,  /* an extend round was won; validity_ms is left */
   REDLOCK_EV_AT_RISK = 4,  /* an extend round was lost, err says why; the lock is as valid as before: validity_ms */
@@ -816,7 +819,10 @@ REDLOCK_API int redlock_status_json(const redlock_t *rl, char *buf, size_t *size
  * in time; tokens without gaps; an order between resources or prefixes; anything against somebody who deletes or writes
  * the counters (the hash redlock:{prefix}:fence) and keeps the guard's record.
  * An acquire with a token takes one round trip when this client's guess of the counter is right, else two. Tokens are
- * 1 .. 2^63 - 1. In floor mode tokens are of the size of milliseconds since 1970, so a device needs 64 bits. */
+ * 1 .. 2^63 - 1. A number above 2^48 must be confirmed by one master more than may lie (N - Q), to within 2^24. Else
+ * the vote of its master has failed, and where that vote was needed the acquire fails with FENCE_RANGE. So one lying
+ * master cannot use up the numbers (test/spec/liars.cpp). In floor mode tokens are of the size of milliseconds since
+ * 1970, so a device needs 64 bits. */
 
 /* [any] The token of a lock acquired with REDLOCK_F_FENCING, from ACQUIRED until the handle is stale. The token is
  * returned also when the validity is over: the device decides. 0, which redlock_fence_check() refuses: the lock has no

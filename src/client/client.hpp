@@ -263,7 +263,7 @@ class Client {
   void ask_script(Op op, const Lock& lock, MasterIndex m, Instant now);
   Action store_token(Lock& lock, Instant now);
   void spread_token(Lock& lock, Masters granted, Instant now);
-  void hear(Lock& lock, MasterIndex m, const Counter& counter);
+  bool hear(Lock& lock, MasterIndex m, const Counter& counter);
   void route_late_grant(MasterIndex m, const Reply& reply, Lock& lock, Instant now);
   void tell_token(const Lock& lock, redlock_event_t& event);
 
@@ -277,6 +277,7 @@ class Client {
   Holder holder_;
   EntropyPool pool_;
   Proposals proposals_;
+  Belief belief_;
   Session* sessions_;
   MasterSettings* masters_;
   char* names_;  // the names of each lock

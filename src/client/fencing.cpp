@@ -10,9 +10,13 @@ void Client::propose(Lock& lock) {
   machine_.propose(lock, proposals_.next(lock.names), proposals_.may_floor(lock.names));
 }
 
-void Client::hear(Lock& lock, MasterIndex m, const Counter& counter) {
+// False: the master tells a number that nobody believes.
+bool Client::hear(Lock& lock, MasterIndex m, const Counter& counter) {
+  const uint64_t largest = counter.value > counter.server_ms ? counter.value : counter.server_ms;
+  if (!belief_.believes(m, largest)) return false;
   machine_.on_counter(lock, m, counter);
   proposals_.heard(lock.names, counter.value);
+  return true;
 }
 
 // A command of the lock's open round. Each master has its own seal, so a script's command differs for each master.

@@ -140,6 +140,7 @@ Client::Client(const Settings& settings, void* memory) : settings_(settings), fl
                at.claims, settings.debts, names_ + size_t{settings.locks} * settings.resource_bytes);
   pool_.init(at.random, at.random_size, Layout::random_enough(settings));
   proposals_.init(at.proposals, settings.locks);
+  belief_.init(settings.masters);
   settings_.client_name = at.client_name;
   settings_.key_prefix = at.key_prefix;
   settings_.meta_key = at.meta_key;

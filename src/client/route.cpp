@@ -78,11 +78,13 @@ bool Client::ask_again(MasterIndex m, const Reply& reply, Lock& lock, Instant no
 inline void Client::route_vote(MasterIndex m, const Reply& reply, Lock& lock, Instant now) {
   const bool late = lock.state == State::acquiring && lock.fence.storing != (reply.op == Op::token);
   if (late) return;  // the answer belongs to the other part of a fenced round
-  if (reply.op == Op::acquire_fenced && lock.options.fenced) hear(lock, m, reply.meaning.counter);
-  const Vote vote = reply.meaning.answer == Answer::yes  ? Vote::granted
-                    : reply.meaning.answer == Answer::no ? Vote::refused
-                                                         : Vote::failed;
-  const Action action = machine_.vote(lock, m, vote, reply.meaning.error, now);
+  const bool counts = reply.op == Op::acquire_fenced && lock.options.fenced;
+  const bool believed = !counts || hear(lock, m, reply.meaning.counter);
+  const Vote vote = reply.meaning.answer == Answer::yes && believed ? Vote::granted
+                    : reply.meaning.answer == Answer::no            ? Vote::refused
+                                                                    : Vote::failed;
+  const int error = believed ? reply.meaning.error : REDLOCK_E_FENCE_RANGE;
+  const Action action = machine_.vote(lock, m, vote, error, now);
   if (!lock.round.open || action != Action::none) perform(lock, action, now);
   machine_.check(lock);
 }

@@ -5,6 +5,14 @@
 
 namespace redlock {
 
+bool Belief::believes(MasterIndex m, uint64_t number) {
+  if (number > told_[m]) told_[m] = number;
+  if (number <= free) return true;
+  unsigned near = 0;
+  for (unsigned k = 0; k < masters_; ++k) near += told_[k] >= number - step;
+  return near > masters_ - quorum_of(masters_);
+}
+
 void Proposals::init(Place* places, unsigned size) {
   places_ = places;
   size_ = size;

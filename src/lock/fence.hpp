@@ -87,6 +87,26 @@ constexpr TokenChoice choose_token(unsigned masters, unsigned granted, unsigned 
   return {floored ? What::floor : What::store, token};
 }
 
+// Which numbers are believed? A master that lies could tell the largest number, and leave no larger token for anybody.
+// So a number above `free` counts only if an honest master has told about as much: with itself N - Q + 1 masters, one
+// more than may lie, have told that number less `step`, or more. The vote of a master that is not believed has failed.
+// No token is lowered or passed over by that: it stands on Q masters, and Q votes of other masters are needed.
+// One liar can still raise the tokens to `free` at once (a time in ms in the year 10889), and then by `step` with each
+// acquire. Then 2^39 acquires are left. The price: above `free`, a master that alone has the latest number, because the
+// others missed more than `step` tokens, has no vote until these have caught up.
+class Belief {
+ public:
+  static constexpr uint64_t free = uint64_t{1} << 48;
+  static constexpr uint64_t step = uint64_t{1} << 24;
+
+  void init(unsigned masters) { masters_ = masters; }
+  bool believes(MasterIndex m, uint64_t number);
+
+ private:
+  uint64_t told_[REDLOCK_MASTERS_MAX] = {};  // the largest number that each master has told this client
+  unsigned masters_ = 0;
+};
+
 // The token of a lock: what the open round has brought so far and, once the lock is held, the token itself.
 struct Fence {
   Counters counters;
@@ -96,6 +116,7 @@ struct Fence {
   bool storing = false;  // the second part of the round is under way
   bool may_floor = false;
   bool floored = false;
+  bool disbelieved = false;  // a master's vote has failed because of its number
 };
 
 // The largest token that this client has heard of, for each resource. The next proposal follows from it. A wrong guess

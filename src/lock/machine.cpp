@@ -106,6 +106,7 @@ Action Machine::vote_against(Lock& lock, MasterIndex m, Vote vote, int error, In
   } else {
     round.failed.add(m);
     if (is_guards(error)) round.guarded.add(m);
+    if (error == REDLOCK_E_FENCE_RANGE) lock.fence.disbelieved = true;
     note_error(round, m, error);
   }
   return decided(lock, now);
@@ -187,9 +188,10 @@ Action Machine::decided_fenced(Lock& lock, Instant now) {
       break;
   }
   round.open = false;
-  const int cause = choice.what == What::unknown     ? REDLOCK_E_FENCE_UNKNOWN
-                    : choice.what == What::exhausted ? REDLOCK_E_FENCE_RANGE
-                                                     : why_lost(round);
+  int cause = choice.what == What::unknown     ? REDLOCK_E_FENCE_UNKNOWN
+              : choice.what == What::exhausted ? REDLOCK_E_FENCE_RANGE
+                                               : why_lost(round);
+  if (cause == REDLOCK_E_NO_QUORUM && fence.disbelieved) cause = REDLOCK_E_FENCE_RANGE;
   return lost(lock, cause, now);
 }
 

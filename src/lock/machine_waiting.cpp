@@ -45,7 +45,8 @@ Action Machine::lost(Lock& lock, int cause, Instant now) {
   count_loss(lock);
   lock.wait.round_took = left(now, lock.round.t0);
   lock.wait.not_before = now;
-  const bool hopeless = cause == REDLOCK_E_FENCE_RANGE;  // a counter never goes back, so another try cannot win
+  // A counter never goes back, so another try cannot win. Other masters may confirm a number that was not believed.
+  const bool hopeless = cause == REDLOCK_E_FENCE_RANGE && !lock.fence.disbelieved;
   if (lock.options.wait_ms == 0 || now >= lock.wait.until || hopeless) {
     fail(lock, cause);
     return Action::drop;

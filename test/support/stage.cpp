@@ -208,11 +208,12 @@ void Stage::execute(uint64_t id, Socket& socket, const Socket::Request& request,
   const bool of_a_reading =
       is_caching(words) && next != nullptr && next->bytes.find(text_of(reading_script)) != std::string::npos;
   m.redis.receive(socket.conn, request.bytes, now_);
-  const std::string reply = m.redis.out(socket.conn);
+  std::string reply = m.redis.out(socket.conn);
   m.redis.out(socket.conn).clear();
   const bool load = words[0] == "SCRIPT" && reply[0] == '$';
   const std::string answer = load ? "its digest" : label_of(reply_in_words(reply));
   executed_.push_back({now_ms(), socket.gateway->name, socket.master, request.write, words, in_words(words), answer});
+  if (lie) lie(socket.master, words, reply);
   std::string fate;
   if (!socket.open) {
     fate = ", to nobody";

@@ -202,6 +202,8 @@ class Stage {
   std::string label_of(const std::string& value) const;  // "a.1", or the value itself
 
   std::function<void(Gateway&, const std::string& label, const redlock_event_t&)> on_event;
+  // Changes what a master answers, after it has executed the command and the story was written.
+  std::function<void(unsigned master, const std::vector<std::string>& words, std::string& reply)> lie;
 
  private:
   friend class Gateway;

@@ -171,6 +171,62 @@ TEST(Fence, who_says_nothing_of_its_counter_is_not_heard) {
   EXPECT_EQ(counters.server_ms, 0u);
 }
 
+// ---- what is believed ------------------------------------------------------------------------------------------
+
+constexpr uint64_t free_number = Belief::free, step = Belief::step;
+
+struct Believing : Belief {
+  explicit Believing(unsigned masters) { init(masters); }
+};
+
+TEST(Belief, any_master_is_believed_as_long_as_the_numbers_can_be_times) {
+  Believing b(5);
+  EXPECT_TRUE(b.believes(0, 1'700'000'000'000));
+  EXPECT_TRUE(b.believes(1, 0));
+  EXPECT_TRUE(b.believes(2, free_number));
+  EXPECT_FALSE(b.believes(3, free_number + 1)) << "only one other has told about as much";
+}
+
+TEST(Belief, a_large_number_needs_more_masters_than_may_lie) {
+  for (const unsigned masters : {3u, 4u, 5u, 15u}) {
+    Believing b(masters);
+    const unsigned liars = masters - quorum_of(masters);
+    for (unsigned m = 0; m < liars; ++m) EXPECT_FALSE(b.believes(m, token_max)) << masters;
+    for (unsigned m = 0; m < liars; ++m) EXPECT_FALSE(b.believes(m, token_max)) << "said twice, by the same";
+    EXPECT_TRUE(b.believes(liars, token_max)) << masters;
+    EXPECT_TRUE(b.believes(0, token_max)) << masters;
+  }
+  EXPECT_TRUE(Believing(1).believes(0, token_max)) << "nobody may lie";
+  EXPECT_TRUE(Believing(2).believes(1, free_number)) << "nobody may lie, and nobody may be away";
+}
+
+TEST(Belief, one_liar_gains_a_step_with_each_acquire_and_no_more) {
+  Believing b(3);
+  const uint64_t honest = free_number + 5;
+  EXPECT_FALSE(b.believes(0, honest));
+  EXPECT_TRUE(b.believes(1, honest));
+  EXPECT_TRUE(b.believes(2, honest + step));
+  EXPECT_FALSE(b.believes(2, honest + step + 1));
+  EXPECT_TRUE(b.believes(0, honest)) << "the others are believed";
+  EXPECT_TRUE(b.believes(1, honest + 1));
+  EXPECT_GE((token_max - free_number) / step, uint64_t{1} << 38) << "so many acquires are left";
+}
+
+// Every combination of numbers near the edges: whatever liars say, a number is believed only if an honest master has
+// told about as much; and what Q masters have told is believed of each of them.
+TEST(Belief, against_every_minority) {
+  const uint64_t words[] = {7, free_number, free_number + 1, free_number + step, free_number + step + 1, token_max};
+  for (unsigned a = 0; a < 6 * 6 * 6; ++a) {
+    const uint64_t told[] = {words[a % 6], words[a / 6 % 6], words[a / 36]};
+    Believing b(3);
+    for (unsigned m = 0; m < 3; ++m) (void)b.believes(m, told[m]);
+    for (unsigned m = 0; m < 3; ++m) {
+      const uint64_t others = std::max(told[(m + 1) % 3], told[(m + 2) % 3]);
+      EXPECT_EQ(b.believes(m, told[m]), told[m] <= std::max(free_number, others + step)) << a << " " << m;
+    }
+  }
+}
+
 // ---- what is remembered ----------------------------------------------------------------------------------------
 
 struct Remembered {
