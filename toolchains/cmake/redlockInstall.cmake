@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 #
-# Two components: redlock-runtime is what a gateway needs, redlock-dev what its firmware is built with. The CMake
-# files hold no absolute path: a prefix may be moved and a sysroot be prepended; the .pc files name their prefix once.
+# Three components: redlock-runtime is what a gateway needs, redlock-tool is the program `redlock`, redlock-dev is what
+# firmware is built with. The CMake files hold no absolute path: a prefix may be moved and a sysroot be prepended; the
+# .pc files name their prefix once.
 include(CMakePackageConfigHelpers)
 set(redlock_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/redlock")
 
@@ -10,6 +11,9 @@ install(TARGETS redlock EXPORT redlockTargets
   ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT redlock-dev)
 install(TARGETS redlock_site EXPORT redlockSiteTargets
   ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT redlock-dev)
+if(REDLOCK_BUILD_TOOL)
+  install(TARGETS redlock_tool RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT redlock-tool)
+endif()
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/redlock" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
   COMPONENT redlock-dev FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 foreach(targets IN ITEMS redlockTargets redlockSiteTargets)

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+//
+// One command of `redlock`, such as `redlock run`. Each stands in a file of its own, and in the table of main.cpp.
+#pragma once
+
+namespace redlock::tool {
+
+struct Command {
+  const char* name;
+  const char* synopsis;  // the arguments: "[-n] RES... -- COMMAND [ARG...]"
+  const char* summary;   // a few words, for the list of commands
+  const char* help;      // its own options, one a line, each line ended by a newline
+  int (*run)(const Command& command, int argc, char** argv);  // argv[0] is the command's name; returns an ExitCode
+};
+
+extern const Command version_command;
+
+}  // namespace redlock::tool
