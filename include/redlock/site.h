@@ -2,7 +2,7 @@
  *
  * redlock/site.h - changes the set of masters, or timing.max_ttl_ms, while clients run (redlock_reconfigure), and takes
  * over masters that belong to another configuration (redlock_adopt). The header is for maintenance programs, which an
- * operator runs once for the whole site: examples/reconfigure.c and examples/adopt.c. No gateway needs the header.
+ * operator runs: the program `redlock`, examples/reconfigure.c and examples/adopt.c. No gateway needs the header.
  *
  * Link with libredlock_site.a and libredlock: redlock::site in CMake, redlock-site for pkg-config. Both must be of one
  * version. The conventions are those of redlock.h.
@@ -204,6 +204,23 @@ typedef void (*redlock_adopt_fn)(void *user, const redlock_adopt_report_t *repor
  * on as after redlock_reconfigure(). */
 REDLOCK_API REDLOCK_NODISCARD int redlock_adopt(const redlock_config_t *cfg, uint32_t flags, redlock_adopt_fn progress,
                                                 void *user, redlock_adopt_report_t *report);
+
+/* ---- What a configuration says -------------------------------------------------------------------------------- */
+
+typedef struct redlock_setting_s {
+  uint32_t size;    /* sizeof(redlock_setting_t) */
+  uint32_t given;   /* 1: it was set; 0: the default */
+  uint32_t number;  /* of a key that takes a number: the value that a client uses */
+  const char *key;  /* "timing.node_timeout_ms"; a static string */
+  char value[REDLOCK_TEXT_MAX + 1]; /* the same as text: "50", "strict", "gw-17", escaped as in JSON; "(hidden)": a
+                                     * password */
+} redlock_setting_t;
+
+/* [setup] Fills *setting with the key at this place of the table of redlock_config_set_u32(), counted from 0, and with
+ * its value in cfg. Masters are no keys. 0. INVAL: no key has this place, a pointer is NULL, or the size of *setting is
+ * too small. CONFIG: cfg is not valid. NOTSUP: libredlock.so is of another version than libredlock_site.a. */
+REDLOCK_API REDLOCK_NODISCARD int redlock_site_setting(const redlock_config_t *cfg, uint32_t index,
+                                                       redlock_setting_t *setting);
 
 #ifdef __cplusplus
 }

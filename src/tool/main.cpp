@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// redlock: locks for shells and services, and the operator's view of a site. `redlock COMMAND [OPTION]... [ARGUMENT]...`
+// redlock: locks for shells and services, and the operator's view of a site.
 #include <string.h>
 
 #include "tool/command.hpp"
@@ -9,7 +9,7 @@
 namespace redlock::tool {
 namespace {
 
-const Command* const commands[] = {&version_command};
+const Command* const commands[] = {&run_command, &version_command};
 
 void print_commands() {
   print("redlock COMMAND [OPTION]... [ARGUMENT]...");
