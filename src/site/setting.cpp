@@ -29,9 +29,22 @@ Bytes word_at(const char* words, uint32_t place) {
   return Bytes(words, strcspn(words, ", "));
 }
 
+void write_values(const Key& key, redlock_setting_t& out) {
+  TextWriter range(out.range, sizeof out.range);
+  if (key.words != nullptr) {
+    range.raw(bytes_of(key.words));
+    return;
+  }
+  if (key.or_zero) range.raw("0 or ");
+  range.number(key.min).raw("..").number(key.max);
+  if (key.text != nullptr) range.raw(key.plain ? Bytes(" bytes of A-Z a-z 0-9 . _ -") : Bytes(" bytes"));
+}
+
 void fill(const Key& key, const Values& values, const Settings& settings, redlock_setting_t& out) {
   TextWriter text(out.value, sizeof out.value);
   out.key = key.name;
+  out.is_text = key.is_text();
+  write_values(key, out);
   out.given = (values.given & key_bit(key)) != 0;
   if (key.words != nullptr) {
     text.raw(word_at(key.words, values.*key.number));

@@ -13,6 +13,7 @@ struct Command {
   int (*run)(const Command& command, int argc, char** argv);  // argv[0] is the command's name; returns an ExitCode
 };
 
+extern const Command config_command;
 extern const Command hold_command;
 extern const Command run_command;
 extern const Command version_command;

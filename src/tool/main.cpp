@@ -9,7 +9,7 @@
 namespace redlock::tool {
 namespace {
 
-const Command* const commands[] = {&run_command, &hold_command, &version_command};
+const Command* const commands[] = {&run_command, &hold_command, &config_command, &version_command};
 
 void print_commands() {
   print("redlock COMMAND [OPTION]... [ARGUMENT]...");
