@@ -120,8 +120,8 @@ void print_json_key(const redlock_setting_t& setting, bool is_last) {
 }
 
 void print_template() {
-  printf("// A configuration of redlock. Lines that begin with // are comments. Every value below is the default: what\n"
-         "// you do not change, you may leave out. Passwords stand here: chmod 600.\n{\n");
+  printf("// A configuration of redlock. Lines that begin with // are comments. Every value below is the default:\n"
+         "// what you do not change, you may leave out. Passwords stand here: chmod 600.\n{\n");
   tell_keys(print_json_section, print_json_key);
   printf("  }\n}\n");
 }

@@ -13,7 +13,9 @@ namespace redlock::tool {
 
 void Guard::fork(const Job& job, Signals& signals) {
   int ends[2];
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) fail(exit_system, "socket: %s", strerror(errno));
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+    fail(exit_system, "socket: %s", strerror(errno));
+  }
   pid_ = ::fork();
   if (pid_ < 0) fail(exit_system, "fork: %s", strerror(errno));
   if (pid_ == 0) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The guard: a process between the keeper, which has the client, and the command. It sees to it that the command is gone
-// before somebody else can hold the lock, also when the keeper or the guard itself is stopped or killed:
+// The guard: a process between the keeper, which has the client, and the command. It sees to it that the command is
+// gone before somebody else can hold the lock, also when the keeper or the guard itself is stopped or killed:
 //  - A timer of the kernel kills the guard before the end of the validity. Each renewal moves the timer.
 //  - When the guard dies, the kernel kills the command (PR_SET_PDEATHSIG).
 //  - Before that the guard tells the command to end (TERM), and then kills it with all its descendants.

@@ -13,8 +13,8 @@ namespace redlock::tool {
 
 class Holder {
  public:
-  // ready: gets a line when the lock is held, and is closed then. While nobody has the other end of a pipe any more, the
-  // wait ends. process: null, or the one that the lock is held for.
+  // ready: gets a line when the lock is held, and is closed then. When nobody has the other end of a pipe any more, the
+  // wait ends, too. process: null, or the one that the lock is held for.
   Holder(const Wish& wish, const Schedule& schedule, WatchedProcess* process, int ready)
       : wish_(wish), schedule_(schedule), process_(process), ready_(ready), waiting_(wish.names, false) {}
   int run(redlock_config_t* cfg, const Common& common, ExitCode held_code);

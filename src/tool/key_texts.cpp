@@ -20,10 +20,10 @@ constexpr KeyText texts[] = {
               "weak: the same for servers that refuse INFO, with less certainty. off: no guard."},
     {"fence", "Whether a fencing token may come from the masters' clocks (floor) or not (strict)."},
     {"defaults.ttl_ms", "The lifetime of a lock that nobody renews any more. Locks are renewed every third of it."},
-    {"defaults.wait_ms", "How long a program waits for other holders if it does not say. `redlock run` waits for ever."},
+    {"defaults.wait_ms", "How long a program waits for other holders if it does not say. redlock run waits for ever."},
     {"defaults.retry_delay_ms", "The longest pause of a waiter after a lost round, where masters tell no changes."},
-    {"defaults.wakeups", "1: masters tell a waiter when a key changes, where they can. 0: waiters try again and again."},
-    {"defaults.local_turns", "How often in a row a lock goes to the next waiter of one client, before others may try."},
+    {"defaults.wakeups", "1: masters tell a waiter when a key changes, if they can. 0: waiters try again and again."},
+    {"defaults.local_turns", "How often in a row a lock goes to the next waiter of one client, before others try."},
     {"timing.max_ttl_ms", "The longest ttl of any client. All gateways of a site need the same. A master that has\n"
                           "restarted votes after so long."},
     {"timing.guard_wait_ms", "How long a program waits for masters that are watched, if it does not say.\n"

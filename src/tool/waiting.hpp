@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What a person and systemd see while the lock is waited for: on a terminal one line that is rewritten each second, else
-// a line every 30 s.
+// What a person and systemd see while the lock is waited for: on a terminal one line that is rewritten each second,
+// else a line every 30 s.
 #pragma once
 #include "tool/clock.hpp"
 

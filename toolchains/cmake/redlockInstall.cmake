@@ -12,7 +12,16 @@ install(TARGETS redlock EXPORT redlockTargets
 install(TARGETS redlock_site EXPORT redlockSiteTargets
   ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT redlock-dev)
 if(REDLOCK_BUILD_TOOL)
+  set(redlock_tool_dir "${PROJECT_SOURCE_DIR}/src/tool")
   install(TARGETS redlock_tool RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT redlock-tool)
+  install(FILES "${redlock_tool_dir}/man/redlock.1" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" COMPONENT redlock-tool)
+  install(FILES "${redlock_tool_dir}/man/redlock.json.5" DESTINATION "${CMAKE_INSTALL_MANDIR}/man5"
+    COMPONENT redlock-tool)
+  install(FILES "${redlock_tool_dir}/completion/redlock"
+    DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions" COMPONENT redlock-tool)
+  install(FILES "${redlock_tool_dir}/service/redlock@.service" DESTINATION lib/systemd/system COMPONENT redlock-tool)
+  install(FILES "${redlock_tool_dir}/service/redlock-job.init" "${redlock_tool_dir}/service/redlock.cron"
+    DESTINATION "${CMAKE_INSTALL_DOCDIR}/examples" COMPONENT redlock-tool)
 endif()
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/redlock" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
   COMPONENT redlock-dev FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
