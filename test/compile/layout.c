@@ -153,5 +153,19 @@ FIELD(redlock_adopt_report_t, their_found, 32, 32)
 FIELD(redlock_adopt_report_t, err, 36, 36)
 END(redlock_adopt_report_t, err, 96, 96)
 
+FIELD(redlock_item_t, type, 0, 0)
+FIELD(redlock_item_t, depth, 4, 4)
+FIELD(redlock_item_t, number, 8, 8)
+FIELD(redlock_item_t, text, 16, 16)
+END(redlock_item_t, text, 24, 24)
+
+FIELD(redlock_question_t, word, 0, 0)
+FIELD(redlock_question_t, words, 8, 4)
+FIELD(redlock_question_t, err, 12, 8)
+FIELD(redlock_question_t, item, 16, 12)
+FIELD(redlock_question_t, items, 24, 16)
+FIELD(redlock_question_t, rtt_us, 28, 20)
+END(redlock_question_t, rtt_us, 32, 24)
+
 /* What this compilation is meant to be. */
 _Static_assert(sizeof(time_t) == TIME_T_BYTES, "time_t has another width");
