@@ -225,6 +225,23 @@ typedef struct redlock_setting_s {
 REDLOCK_API REDLOCK_NODISCARD int redlock_site_setting(const redlock_config_t *cfg, uint32_t index,
                                                        redlock_setting_t *setting);
 
+typedef struct redlock_site_facts_s {
+  uint32_t size;            /* sizeof(redlock_site_facts_t) */
+  uint32_t masters;         /* N */
+  uint32_t quorum;          /* Q */
+  uint32_t key_prefix_size; /* bytes of key_prefix, which may hold any */
+  char key_prefix[REDLOCK_KEY_PREFIX_MAX + 1];
+  char record[128];         /* the field desc of the hash redlock:{key_prefix}:meta on masters of this configuration */
+  char name[REDLOCK_MASTER_NAME_MAX + 1];
+  char address[REDLOCK_HOST_MAX + 8]; /* as in redlock_master_status_t */
+} redlock_site_facts_t;
+
+/* [setup] Fills *facts with what programs need that ask the masters about their clients' keys; name and address are
+ * those of the master with this index. 0. CONFIG: cfg is not valid. INVAL: a pointer is NULL, the size of *facts is too
+ * small, or there is no such master. NOTSUP: libredlock.so is of another version than libredlock_site.a. */
+REDLOCK_API REDLOCK_NODISCARD int redlock_site_facts(const redlock_config_t *cfg, uint32_t master,
+                                                     redlock_site_facts_t *facts);
+
 /* ---- Asking a master ------------------------------------------------------------------------------------------- */
 
 enum redlock_item_type {
@@ -251,6 +268,7 @@ typedef struct redlock_question_s {
   const redlock_item_t *item;     /* the reply: one item, or a list and all that it contains. NULL: none */
   uint32_t items;
   uint32_t rtt_us;                /* microseconds from the command to the end of its reply; 0: none */
+  int64_t asked_ns;               /* when the command was sent: CLOCK_MONOTONIC_RAW and all time spent in suspend */
 } redlock_question_t;
 
 /* [setup] Asks the master with this index in cfg `count` commands, 1 or more, on one connection: the next one is sent

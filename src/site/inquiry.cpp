@@ -47,6 +47,7 @@ Inquiry::Inquiry(redlock_question_t* questions, unsigned count, Space replies, S
   for (unsigned i = 0; i < count; ++i) {
     questions[i].err = REDLOCK_E_DISCONNECTED;
     questions[i].items = questions[i].rtt_us = 0;
+    questions[i].asked_ns = 0;
     questions[i].item = nullptr;
   }
 }
@@ -85,6 +86,7 @@ void Inquiry::step(Instant now) {
   if (next_ == count_) return finish(0);
   if (client_->ask_command(0, encode(questions_[next_]), now)) {
     asked_at_ = now;
+    questions_[next_].asked_ns = now.ns();
     texts_before_ = text_;
     waits_ = true;
     questions_[next_].err = 0;

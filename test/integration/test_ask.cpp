@@ -40,7 +40,7 @@ Asked ask(const std::string& url, const std::vector<std::vector<std::string>>& c
     for (const auto& word : command) list.push_back({word.data(), static_cast<uint32_t>(word.size())});
   }
   for (const auto& list : words) {
-    questions.push_back({list.data(), static_cast<uint32_t>(list.size()), 0, nullptr, 0, 0});
+    questions.push_back({list.data(), static_cast<uint32_t>(list.size()), 0, nullptr, 0, 0, 0});
   }
   std::vector<char> buf(size);
   Asked out;
@@ -143,9 +143,33 @@ TEST(Ask, arguments) {
   redlock_config_t* cfg = nullptr;
   ASSERT_EQ(redlock_config_new(&cfg), 0);
   const redlock_resource_t ping = redlock_resource("PING");
-  redlock_question_t question = {&ping, 1, 0, nullptr, 0, 0};
+  redlock_question_t question = {&ping, 1, 0, nullptr, 0, 0, 0};
   EXPECT_EQ(redlock_site_ask(nullptr, 0, &question, 1, nullptr, 0), REDLOCK_E_INVAL);
   EXPECT_EQ(redlock_site_ask(cfg, 0, &question, 1, nullptr, 0), REDLOCK_E_CONFIG) << "no master";
+  redlock_config_free(cfg);
+}
+
+TEST(Ask, facts_of_a_configuration) {
+  Settings settings;
+  settings.urls = {"redis://10.0.0.1", "redis://[fd00::1]:7000", "unix:///run/redis.sock"};
+  settings.strings = {{"key_prefix", "plant1/"}, {"guard", "weak"}};
+  settings.numbers = {{"timing.max_ttl_ms", 20'000}};
+  redlock_config_t* cfg = configure(settings);
+  const char* const addresses[] = {"10.0.0.1:6379", "[fd00::1]:7000", "/run/redis.sock"};
+  redlock_site_facts_t facts = {};
+  EXPECT_EQ(redlock_site_facts(cfg, 0, &facts), REDLOCK_E_INVAL) << "no size";
+  facts.size = sizeof facts;
+  for (uint32_t m = 0; m < 3; ++m) {
+    ASSERT_EQ(redlock_site_facts(cfg, m, &facts), 0);
+    EXPECT_STREQ(facts.address, addresses[m]);
+    EXPECT_STREQ(facts.name, addresses[m]);
+  }
+  EXPECT_EQ(redlock_site_facts(cfg, 3, &facts), REDLOCK_E_INVAL);
+  EXPECT_EQ(facts.masters, 3u);
+  EXPECT_EQ(facts.quorum, 2u);
+  EXPECT_EQ(facts.key_prefix_size, 7u);
+  EXPECT_STREQ(facts.key_prefix, "plant1/");
+  EXPECT_EQ(std::string(facts.record).rfind("v1 n=3 q=2 max_ttl_ms=20000 ids=", 0), 0u) << facts.record;
   redlock_config_free(cfg);
 }
 

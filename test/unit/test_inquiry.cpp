@@ -30,7 +30,7 @@ struct Ask {
       for (const std::string& word : command) list.push_back({word.data(), static_cast<uint32_t>(word.size())});
     }
     for (const auto& list : lists) {
-      questions.push_back({list.data(), static_cast<uint32_t>(list.size()), 0, nullptr, 0, 0});
+      questions.push_back({list.data(), static_cast<uint32_t>(list.size()), 0, nullptr, 0, 0, 0});
     }
     inquiry = std::make_unique<Inquiry>(questions.data(), static_cast<unsigned>(questions.size()),
                                         Space{replies.data() + offset, size}, Space{room.data(), room.size()});
