@@ -13,9 +13,14 @@ struct Command {
   int (*run)(const Command& command, int argc, char** argv);  // argv[0] is the command's name; returns an ExitCode
 };
 
+extern const Command adopt_command;
+extern const Command commission_command;
 extern const Command config_command;
+extern const Command doctor_command;
 extern const Command hold_command;
+extern const Command reconfigure_command;
 extern const Command run_command;
+extern const Command status_command;
 extern const Command version_command;
 
 }  // namespace redlock::tool

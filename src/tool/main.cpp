@@ -9,7 +9,17 @@
 namespace redlock::tool {
 namespace {
 
-const Command* const commands[] = {&run_command, &hold_command, &config_command, &version_command};
+const Command* const commands[] = {
+    &run_command,
+    &hold_command,
+    &status_command,
+    &doctor_command,
+    &commission_command,
+    &adopt_command,
+    &reconfigure_command,
+    &config_command,
+    &version_command,
+};
 
 void print_commands() {
   print("redlock COMMAND [OPTION]... [ARGUMENT]...");

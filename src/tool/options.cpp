@@ -136,12 +136,14 @@ void Options::print_help() const {
 
 // ---- the configuration ------------------------------------------------------------------------------------------
 
+const char* config_path(const Common& common) {
+  if (common.config != nullptr || common.url_count != 0) return common.config;
+  const char* from_environment = getenv("REDLOCK_CONFIG");
+  return from_environment != nullptr && *from_environment != '\0' ? from_environment : default_config;
+}
+
 int load_config(const Common& common, redlock_config_t** cfg, const char** path) {
-  *path = common.config;
-  if (*path == nullptr && common.url_count == 0) {
-    const char* from_environment = getenv("REDLOCK_CONFIG");
-    *path = from_environment != nullptr && *from_environment != '\0' ? from_environment : default_config;
-  }
+  *path = config_path(common);
   int err = redlock_config_new(cfg);
   if (err == 0 && *path != nullptr) err = redlock_config_load_file(*cfg, *path);
   for (unsigned i = 0; err == 0 && i < common.url_count; ++i) err = redlock_config_add_master(*cfg, common.urls[i]);
@@ -153,6 +155,12 @@ void refuse_config(int err, redlock_config_t* cfg, const char* path) {
   const bool is_denied = path != nullptr && err == REDLOCK_E_SYSTEM && access(path, R_OK) != 0 && errno == EACCES;
   fail(is_denied ? exit_permission : exit_config, "%s: %s", path != nullptr ? path : "--master",
        *redlock_config_error(cfg) != '\0' ? redlock_config_error(cfg) : redlock_strerror(err));
+}
+
+redlock_config_t* open_file(const char* path) {
+  Common only;
+  only.config = path;
+  return open_config(only);
 }
 
 redlock_config_t* open_config(const Common& common) {

@@ -67,6 +67,10 @@ class Options {
 // The configuration that a command is to work with: -C FILE, else that of --master alone, else $REDLOCK_CONFIG, else
 // /etc/redlock/redlock.json; and the masters of --master are added. Ends the program if it is not valid.
 redlock_config_t* open_config(const Common& common);
+// The file of that configuration; null: there is none.
+const char* config_path(const Common& common);
+// The configuration in this file alone. Ends the program if it is not valid.
+redlock_config_t* open_file(const char* path);
 // The same, whatever is wrong: 0 or the error, with the sentence in `why`.
 int load_config(const Common& common, redlock_config_t** cfg, const char** path);
 // A file that was not loaded: says why, and ends the program.

@@ -6,6 +6,6 @@ file(GLOB redlock_tool_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/tool
 add_executable(redlock_tool ${redlock_tool_sources})
 redlock_library_options(redlock_tool)
 target_include_directories(redlock_tool PRIVATE "${PROJECT_SOURCE_DIR}/src")
-target_link_libraries(redlock_tool PRIVATE redlock_site redlock rt)  # rt: timer_create, before glibc 2.34
+target_link_libraries(redlock_tool PRIVATE redlock_site redlock rt -pthread)  # rt: timer_create, before glibc 2.34
 target_link_options(redlock_tool PRIVATE LINKER:--gc-sections LINKER:--as-needed)
 set_target_properties(redlock_tool PROPERTIES OUTPUT_NAME redlock LINKER_LANGUAGE C)
