@@ -13,7 +13,7 @@
 namespace redlock::tool {
 namespace {
 
-constexpr unsigned resources_max = 512;
+constexpr unsigned resources_max = 256;
 constexpr char snapshot[] = "a snapshot, no promise; names are what the writer of a key claims to be";
 
 enum class Form { text, json, prometheus };

@@ -2,6 +2,7 @@
 //
 // The operator's statements through `redlock`: commission, adopt and reconfigure; interrupted, and repeated.
 #include <gtest/gtest.h>
+#include <sys/ioctl.h>
 
 #include "tool_masters.hpp"
 
@@ -19,6 +20,61 @@ testing::AssertionResult all_vote(ToolMasters& site, const std::string& config, 
 void commission(ToolMasters& site, const std::string& config) {
   const Ended ended = site.run({"commission", "-y"}, config);
   ASSERT_EQ(ended.status, 0) << ended.out << ended.err;
+}
+
+// redlock on a terminal, whose operator answers `answer` when he is asked.
+struct Typed {
+  Typed(const Words& words, const std::string& answer) {
+    const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY);
+    EXPECT_EQ(::grantpt(terminal) | ::unlockpt(terminal), 0);
+    const std::string name = ::ptsname(terminal);
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      const int end = ::open(name.c_str(), O_RDWR | O_NOCTTY);
+      for (int fd : {0, 1, 2}) ::dup2(end, fd);
+      std::vector<char*> argv;
+      Words copy = words;
+      for (std::string& word : copy) argv.push_back(word.data());
+      argv.push_back(nullptr);
+      ::execv(argv[0], argv.data());
+      ::_exit(99);
+    }
+    bool answered = false;
+    char piece[256];
+    for (ssize_t n; (n = ::read(terminal, piece, sizeof piece)) > 0;) {  // an error when the program has ended
+      text.append(piece, static_cast<size_t>(n));
+      if (answered || !has(text, "Type yes to go on: ")) continue;
+      EXPECT_EQ(::write(terminal, answer.data(), answer.size()), static_cast<ssize_t>(answer.size()));
+      answered = true;
+    }
+    int ended = 0;
+    ::waitpid(pid, &ended, 0);
+    status = WIFEXITED(ended) ? WEXITSTATUS(ended) : -1;
+    ::close(terminal);
+  }
+  std::string text;
+  int status = -1;
+};
+
+TEST(ToolCommission, AsksOnATerminal) {
+  ToolMasters site(1);
+  const std::string config = site.file({0});
+  const Typed no(site.words({"commission"}, config), "no\n");
+  EXPECT_EQ(no.status, 64) << no.text;
+  EXPECT_TRUE(has(no.text, "nothing was done")) << no.text;
+  EXPECT_FALSE(site[0].exists("redlock::meta"));
+  const Typed yes(site.words({"commission"}, config), "yes\n");
+  EXPECT_EQ(yes.status, 0) << yes.text;
+  EXPECT_TRUE(has(yes.text, "m0: votes")) << yes.text;
+}
+
+TEST(ToolAdopt, ShowsItsProgressOnATerminal) {
+  ToolMasters site(2);
+  commission(site, site.file({1}));
+  const Typed yes(site.words({"adopt"}, site.file({0, 1})), "yes\n");
+  EXPECT_EQ(yes.status, 0) << yes.text;
+  EXPECT_TRUE(has(yes.text, "waits until the other clients have noticed, 2 s to go\x1b[K")) << yes.text;
+  EXPECT_TRUE(has(yes.text, "1 adopted")) << yes.text;
 }
 
 TEST(ToolCommission, NeedsTheOperatorsWord) {

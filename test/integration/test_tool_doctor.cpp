@@ -123,6 +123,19 @@ TEST(ToolDoctor, GuardRecordAndMastersThatAreDown) {
   EXPECT_TELLS(two_down, "fail", "reach", "m1: ");
 }
 
+// A command that has ended has left a visit: from it the countdown of this machine is known.
+TEST(ToolDoctor, AVisitTellsTheCountdown) {
+  ToolMasters site(1);
+  const std::string config = site.file({0}, "", 20'000);
+  const Ended command = site.run({"run", "-n", "-t", "3000", "bus", "--", "true"}, config);
+  EXPECT_EQ(command.status, 76) << command.err;
+  const Ended ended = site.run({"doctor"}, config);
+  EXPECT_EQ(ended.status, 76);
+  EXPECT_TELLS(ended, "fail", "guard", "m0: watched: 2");
+  EXPECT_TELLS(site.run({"doctor"}, site.file({0}, R"(, "key_prefix": "x")")), "fail", "guard", "m0: not watched yet");
+  EXPECT_TRUE(has(site.run({"status"}, config).out, ": the guard watches; 2"));
+}
+
 TEST(ToolDoctor, DeniedIsUnknown) {
   ToolMasters site(1);
   const std::string port = std::to_string(site[0].port());
