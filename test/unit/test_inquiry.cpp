@@ -122,8 +122,8 @@ TEST(Inquiry, a_long_text_is_put_together) {
 
 // The reply is dropped as a whole; the others keep their place.
 TEST(Inquiry, a_reply_that_does_not_fit) {
-  const std::string text(200, 'x');
-  for (size_t size = 0; size < 400; ++size) {
+  const std::string text(600, 'x');  // it comes in parts
+  for (size_t size = 0; size < 900; ++size) {
     Stage stage(1);
     Ask ask({{"SET", "k", "v"}, {"SET", "l", text}, {"GET", "l"}, {"TIME"}, {"GET", "k"}}, size, size % 8);
     EXPECT_EQ(ask.run(stage), 0) << size;
@@ -134,7 +134,7 @@ TEST(Inquiry, a_reply_that_does_not_fit) {
     const bool fits = ask.questions[2].items != 0, last_fits = ask.questions[4].items != 0;
     EXPECT_EQ(ask.reply(2), fits ? "text=" + text : "") << size;
     EXPECT_EQ(ask.reply(4), last_fits ? "text=v" : "") << size;
-    EXPECT_TRUE(size != 250 || (!fits && last_fits)) << "the room of what was dropped is free again";
+    EXPECT_TRUE(size != 400 || (!fits && last_fits)) << "the room of what was dropped is free again";
     for (size_t i = 0; i < size % 8; ++i) EXPECT_EQ(ask.replies[i], '?') << size;
   }
 }
@@ -191,6 +191,23 @@ TEST(Inquiry, a_connection_that_breaks_ends_the_call) {
   stage.set_way(1, Way::answering);
   stage.advance_ms(10'000);
   EXPECT_LE(stage.redis(1).calls("GET"), 3u) << "nothing is sent twice";
+}
+
+TEST(Inquiry, what_is_left_is_not_asked_on_another_connection) {
+  Stage stage(1);
+  Ask ask({{"GET", "x"}, {"GET", "y"}});
+  ask.begin(stage, false);
+  while (ask.questions[0].item == nullptr) ask.advance(stage, 1);
+  stage.advance_ms(5);  // the reply is there, and then the connection breaks
+  stage.set_way(1, Way::down);
+  stage.advance_ms(1);
+  ask.gateway->act([&](Instant now) { ask.inquiry->step(now); });
+  stage.set_way(1, Way::answering);
+  EXPECT_EQ(ask.finish(stage), REDLOCK_E_DISCONNECTED);
+  EXPECT_EQ(ask.reply(0), "null");
+  EXPECT_EQ(ask.questions[1].err, REDLOCK_E_DISCONNECTED);
+  stage.advance_ms(1'000);
+  EXPECT_EQ(stage.redis(1).calls("GET"), 1u);
 }
 
 TEST(Inquiry, a_jump_of_the_clock_gives_the_connection_its_time_again) {
