@@ -408,7 +408,7 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_config_new(redlock_config_t **out);
 REDLOCK_API void redlock_config_free(redlock_config_t *cfg);
 
 /* [setup] Add what a JSON object says (UTF-8, at most REDLOCK_CONFIG_BYTES_MAX bytes; keys below). Unknown and
- * duplicate keys are errors. On any error the configuration is left as it was.
+ * duplicate keys are errors. A line that begins with // is a comment. On any error the configuration is left as it was.
  * CONFIG: not JSON, or a field is not valid: redlock_config_error() names the field, its value and its range.
  * NOTSUP: a field asks for TLS. SYSTEM: the file cannot be read. NOMEM. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_load_json(redlock_config_t *cfg, const char *json, size_t size);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * redlock/site.h - changes the set of masters, or timing.max_ttl_ms, while clients run (redlock_reconfigure), and takes
- * over masters that belong to another configuration (redlock_adopt). The header is for maintenance programs, which an
- * operator runs once for the whole site: examples/reconfigure.c and examples/adopt.c. No gateway needs the header.
+ * redlock/site.h - changes the set of masters, or timing.max_ttl_ms, while clients run (redlock_reconfigure), takes
+ * over masters that belong to another configuration (redlock_adopt), and asks a master anything (redlock_site_ask). The
+ * header is for maintenance programs, which an operator runs: the program `redlock`, examples/reconfigure.c and
+ * examples/adopt.c. No gateway needs the header.
  *
  * Link with libredlock_site.a and libredlock: redlock::site in CMake, redlock-site for pkg-config. Both must be of one
  * version. The conventions are those of redlock.h.
@@ -204,6 +205,97 @@ typedef void (*redlock_adopt_fn)(void *user, const redlock_adopt_report_t *repor
  * on as after redlock_reconfigure(). */
 REDLOCK_API REDLOCK_NODISCARD int redlock_adopt(const redlock_config_t *cfg, uint32_t flags, redlock_adopt_fn progress,
                                                 void *user, redlock_adopt_report_t *report);
+
+/* ---- What a configuration says -------------------------------------------------------------------------------- */
+
+typedef struct redlock_setting_s {
+  uint32_t size;    /* sizeof(redlock_setting_t) */
+  uint32_t given;   /* 1: it was set; 0: the default */
+  uint32_t is_text; /* 1: the key takes a string; 0: a number */
+  uint32_t number;  /* of a key that takes a number: the value that a client uses */
+  const char *key;  /* "timing.node_timeout_ms"; a static string */
+  char range[64];   /* "5..10000"; of a string its words, or its size: "off, weak or strict", "0..32 bytes" */
+  char value[REDLOCK_TEXT_MAX + 1]; /* the same as text: "50", "strict", "gw-17", escaped as in JSON; "(hidden)": a
+                                     * password */
+} redlock_setting_t;
+
+/* [setup] Fills *setting with the key at this place of the table of redlock_config_set_u32(), counted from 0, and with
+ * its value in cfg. Masters are no keys. 0. INVAL: no key has this place, a pointer is NULL, or the size of *setting is
+ * too small. CONFIG: cfg is not valid. NOTSUP: libredlock.so is of another version than libredlock_site.a. */
+REDLOCK_API REDLOCK_NODISCARD int redlock_site_setting(const redlock_config_t *cfg, uint32_t index,
+                                                       redlock_setting_t *setting);
+
+typedef struct redlock_site_facts_s {
+  uint32_t size;            /* sizeof(redlock_site_facts_t) */
+  uint32_t masters;         /* N */
+  uint32_t quorum;          /* Q */
+  uint32_t key_prefix_size; /* bytes of key_prefix, which may hold any */
+  char key_prefix[REDLOCK_KEY_PREFIX_MAX + 1];
+  char record[128];         /* the field desc of the hash redlock:{key_prefix}:meta on masters of this configuration */
+  char name[REDLOCK_MASTER_NAME_MAX + 1];
+  char address[REDLOCK_HOST_MAX + 8]; /* as in redlock_master_status_t */
+} redlock_site_facts_t;
+
+/* [setup] Fills *facts with what programs need that ask the masters about their clients' keys; name and address are
+ * those of the master with this index. 0. CONFIG: cfg is not valid. INVAL: a pointer is NULL, the size of *facts is too
+ * small, or there is no such master. NOTSUP: libredlock.so is of another version than libredlock_site.a. */
+REDLOCK_API REDLOCK_NODISCARD int redlock_site_facts(const redlock_config_t *cfg, uint32_t master,
+                                                     redlock_site_facts_t *facts);
+
+/* ---- Asking a master ------------------------------------------------------------------------------------------- */
+
+enum redlock_item_type {
+  REDLOCK_ITEM_NULL = 0,
+  REDLOCK_ITEM_INTEGER = 1, /* number; a boolean is 0 or 1 */
+  REDLOCK_ITEM_TEXT = 2,    /* number bytes at text, any bytes; a NUL follows them. Also a number with a point */
+  REDLOCK_ITEM_ERROR = 3,   /* the same; e.g. "NOPERM this user has no permissions ..." */
+  REDLOCK_ITEM_LIST = 4     /* number items follow at depth + 1, and what these contain. A map is a list of its keys and
+                             * values in turn */
+};
+
+typedef struct redlock_item_s {
+  uint32_t type;    /* enum redlock_item_type */
+  uint32_t depth;   /* 0: the reply itself */
+  int64_t number;
+  const char *text; /* TEXT, ERROR: in the caller's buf; else "" */
+} redlock_item_t;
+
+/* One command, and its reply. The caller sets the first two fields, the call sets the others. */
+typedef struct redlock_question_s {
+  const redlock_resource_t *word; /* the command and its arguments: any bytes */
+  uint32_t words;                 /* 1 or more */
+  int32_t err;                    /* 0, or why there is no reply, or what the reply says if it is an error */
+  const redlock_item_t *item;     /* the reply: one item, or a list and all that it contains. NULL: none */
+  uint32_t items;
+  uint32_t rtt_us;                /* microseconds from the command to the end of its reply; 0: none */
+  int64_t asked_ns;               /* when the command was sent: CLOCK_MONOTONIC_RAW and all time spent in suspend */
+} redlock_question_t;
+
+/* [setup] Asks the master with this index in cfg `count` commands, 1 or more, on one connection: the next one is sent
+ * when the reply to the one before is there. Nothing is sent twice. The call uses the addresses, the login and the
+ * times of cfg. It also asks servers that could not vote: replicas, cluster nodes, servers of another configuration,
+ * users who may do little. It locks nothing, and writes only what the commands write. The call blocks. It needs no
+ * client, runs no callback, and frees all the memory that it allocates. The replies are written into the `size` bytes
+ * at buf, which belong to the caller and may not be aligned.
+ *
+ * It takes at most twice timing.connect_timeout_ms to connect and log in, and then timing.suspect_close_ms for each
+ * reply. At the end the call waits for a name look-up that is under way.
+ *
+ * Results
+ * 0: each command has its reply. A reply may be an error: then err of its question is NOPERM, WRONGTYPE, SERVER (an
+ *   error of another kind) ... and its item the error's text. TOOSMALL as err of a question: its reply did not fit into
+ *   what the replies before have left of buf, and was dropped. The other questions are not touched.
+ * RESOLVE, CONNECT, REFUSED, UNREACHABLE, CONNECT_TIMEOUT, NO_GREETING, AUTH, AUTH_MISSING, DENIED, MAXCLIENTS, LOADING
+ *   ...: the master could not be asked. DISCONNECTED, NODE_TIMEOUT: the connection broke, or a reply did not come in
+ *   time; that command may have been executed, or may be later. PROTOCOL: the bytes received are not RESP, or a reply
+ *   has a list of more than 1024 items, a text of more than 512 KB, an error longer than limits.rx_bytes, or lists more
+ *   than 8 deep. With all of these, err of each question without a reply is the same, and the replies before are good.
+ * CONFIG: cfg is not valid; redlock_config_error(cfg) says why. INVAL: a pointer is NULL, count or the words of a
+ *   question are 0, a command is longer than 4 MB, or cfg has no such master. NOTSUP: libredlock.so is of another
+ *   version than libredlock_site.a. NOMEM. CLOCK. SYSTEM. With these six no command was sent. */
+REDLOCK_API REDLOCK_NODISCARD int redlock_site_ask(const redlock_config_t *cfg, uint32_t master,
+                                                   redlock_question_t *questions, uint32_t count, void *buf,
+                                                   size_t size);
 
 #ifdef __cplusplus
 }

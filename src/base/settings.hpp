@@ -21,6 +21,8 @@ struct MasterSettings {
 // but not the server's identity, for services that refuse INFO.
 enum class GuardMode : uint8_t { off, weak, strict };
 
+struct Listener;  // master/record
+
 constexpr uint32_t guard_wait_not_given = UINT32_MAX;  // an acquire waits for two guard times
 
 // Numbers that have the same name and unit in redlock_config_t and here. The initializers are the defaults of both.
@@ -61,6 +63,7 @@ struct CommonSettings : Numbers {
   Bytes seen_key;     // key of the hash of short visits; made by the client
   Bytes fingerprint;  // what the record must say; made by the client
   bool fence_strict = false;  // no floor: a resource whose counters are unknown gets no token
+  Listener* listener = nullptr;  // of a client that locks nothing, and only asks: it greets servers of any role
 
   Duration node_timeout = Duration::ms(REDLOCK_NODE_TIMEOUT_MS_DEFAULT);
   Duration connect_timeout = Duration::ms(REDLOCK_CONNECT_TIMEOUT_MS_DEFAULT);

@@ -3,6 +3,7 @@
 // The public functions that fill a configuration from JSON. A static program that calls neither needs no cJSON.
 #include "config/config.hpp"
 #include "config/file.hpp"
+#include "config/json_text.hpp"
 #include "config/parse.hpp"
 
 #include <stdlib.h>
@@ -23,6 +24,7 @@ class OwnText {
   }
   char* data() { return data_; }
   Bytes terminated(size_t size) {
+    blank_comments(data_, size);
     data_[size] = '\0';
     return Bytes(data_, size);
   }

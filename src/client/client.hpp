@@ -107,6 +107,10 @@ class Client {
     again_ = true;
     return sessions_[m].ask_record(script, arguments, count, now);
   }
+  bool ask_command(MasterIndex m, Bytes command, Instant now) {
+    again_ = true;
+    return sessions_[m].ask_command(command, now);
+  }
 
   // ---- any thread -------------------------------------------------------------------------------------------------
   const ValidityCell* cell(uint64_t handle) const { return table_.cell(handle); }

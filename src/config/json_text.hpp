@@ -15,6 +15,9 @@ struct TextFault {
 
 TextFault find_text_fault(Bytes json);
 
+// Lines that begin with // are comments: they become blanks, so that what follows keeps its line and its column.
+void blank_comments(char* json, size_t size);
+
 // "line 3, column 14: "; the column counts bytes, from 1.
 void write_position(TextWriter& why, Bytes json, size_t offset);
 

@@ -5,7 +5,8 @@
 // HELLO 3 (with AUTH) goes alone, since nothing may be pipelined behind an AUTH that can fail. A server that does not
 // know HELLO gets AUTH alone, and RESP2. Then the rest goes in one write: tracking on RESP3; on RESP2 the role, and the
 // connection's id where there is a guard; the scripts; what the guard wants to know (master/record); a ping. The
-// greeting is done when the ping is answered, and CLIENT KILL if that was sent.
+// greeting is done when the ping is answered, and CLIENT KILL if that was sent. A client that only asks (a listener in
+// the settings) sends the login and the ping alone, and takes servers of any role.
 //
 // Strays. A connection that broke may have left commands in the server's socket, and the server may execute them at any
 // later time, for example when it thaws. So the next greeting ends the old connection on the server: CLIENT KILL ID,
@@ -50,6 +51,7 @@ class Greeting {
  private:
   enum Field : uint8_t { field_other, field_role, field_mode, field_id };
 
+  bool only_asks() const { return record_.guard().settings().listener != nullptr; }
   void send_hello(Instant now);
   void send_auth(Instant now);
   void send_rest(Instant now);

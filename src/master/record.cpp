@@ -126,6 +126,13 @@ bool Record::ask(const Script& script, const Bytes* arguments, unsigned count, I
   return true;
 }
 
+bool Record::ask_command(Bytes command, Instant now) {
+  if (said_ == not_answered || !out_.tx.fits(command.size)) return false;
+  out_.send(command, Request::question, now);
+  said_ = not_answered;
+  return true;
+}
+
 // ---- replies --------------------------------------------------------------------------------------------------
 
 int Record::handle(const Request& request, const resp::Item& item, Instant now) {
@@ -233,6 +240,11 @@ int Record::handle_write(const resp::Item& item) {
 }
 
 int Record::handle_answer(const resp::Item& item) {
+  if (Listener* const listener = guard_.settings().listener) {
+    listener->hear(*listener, item);
+    if (item.last) said_ = 0;
+    return 0;
+  }
   if (item.type == resp::Type::error) {
     said_ = static_cast<int16_t>(classify_error(item.text));
     return 0;

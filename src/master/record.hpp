@@ -15,6 +15,11 @@
 
 namespace redlock {
 
+// Hears the replies to ask_command(), item by item.
+struct Listener {
+  void (*hear)(Listener& self, const resp::Item& item);
+};
+
 class Record {
  public:
   using Request = Fifo::Request;
@@ -51,6 +56,8 @@ class Record {
   void quarantine(Instant now);  // a new quarantine id: nobody may trust this state any more
   // One question by a script of the caller's. False: there is no room, or the last question is not answered yet.
   bool ask(const Script& script, const Bytes* arguments, unsigned count, Instant now);
+  // The same by one whole command, already encoded. settings.listener hears the reply, and said() is then 0.
+  bool ask_command(Bytes command, Instant now);
   int said() const { return said_; }
 
  private:

@@ -164,6 +164,8 @@ class Session {
   // Asks one question about the guard's record, by a script of the caller's. Maintenance programs do so (site); clients
   // that lock never do. False: the master is not up, there is no room, or the last question is not answered yet.
   bool ask_record(const Script& script, const Bytes* arguments, unsigned count, Instant now);
+  // The same by one whole command, which settings.listener hears the reply to.
+  bool ask_command(Bytes command, Instant now) { return can_ask() && record_.ask_command(command, now); }
   // What the script answered: the first letter of its text; the rest of the text is guard().quarantine(). An error of
   // the master is negative. A question whose connection broke counts as not asked.
   int said() const { return record_.said(); }
@@ -190,6 +192,7 @@ class Session {
 
  private:
   inline void check() const;  // what always holds between two calls
+  bool can_ask() const { return state_ == State::up && wish_ == Wish::none; }
   void set_state(State state);
   int why_broken() const;
   void note_error(int error);

@@ -44,7 +44,7 @@ void Session::distrust(Instant until) {
 }
 
 bool Session::ask_record(const Script& script, const Bytes* arguments, unsigned count, Instant now) {
-  return state_ == State::up && wish_ == Wish::none && record_.ask(script, arguments, count, now);
+  return can_ask() && record_.ask(script, arguments, count, now);
 }
 
 void Session::commission(Instant until, Instant now) {

@@ -50,11 +50,15 @@ int SiteClients::settings_of(const redlock_config_s& config, Settings& out) {
   if (out.guard == GuardMode::off) {
     return keep_error(config, REDLOCK_E_CONFIG, "guard: with \"off\" no client sees what is written here");
   }
-  out.guard = GuardMode::off;  // the clients here lock nothing, and write the record by themselves
+  lock_nothing(out);
+  return 0;
+}
+
+void SiteClients::lock_nothing(Settings& out) {
+  out.guard = GuardMode::off;
   out.locks = 1;
   out.in_flight = REDLOCK_IN_FLIGHT_MIN;
   out.debts = 2;
-  return 0;
 }
 
 int SiteClients::open(const Settings* settings, unsigned count) {

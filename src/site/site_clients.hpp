@@ -24,6 +24,8 @@ class SiteClients {
   // The settings of the client that a call makes of a configuration. 0, or CONFIG: the configuration is not valid, or
   // its guard is off.
   static int settings_of(const redlock_config_s& config, Settings& out);
+  // Makes the settings those of a client that locks nothing.
+  static void lock_nothing(Settings& out);
 
   // A client for each of the settings, which begin to connect. 0, or NOMEM, CLOCK or SYSTEM. The clients refer to the
   // settings.

@@ -153,5 +153,30 @@ FIELD(redlock_adopt_report_t, their_found, 32, 32)
 FIELD(redlock_adopt_report_t, err, 36, 36)
 END(redlock_adopt_report_t, err, 96, 96)
 
+FIELD(redlock_item_t, type, 0, 0)
+FIELD(redlock_item_t, depth, 4, 4)
+FIELD(redlock_item_t, number, 8, 8)
+FIELD(redlock_item_t, text, 16, 16)
+END(redlock_item_t, text, 24, 24)
+
+FIELD(redlock_question_t, word, 0, 0)
+FIELD(redlock_question_t, words, 8, 4)
+FIELD(redlock_question_t, err, 12, 8)
+FIELD(redlock_question_t, item, 16, 12)
+FIELD(redlock_question_t, items, 24, 16)
+FIELD(redlock_question_t, rtt_us, 28, 20)
+FIELD(redlock_question_t, asked_ns, 32, 24)
+END(redlock_question_t, asked_ns, 40, 32)
+
+FIELD(redlock_site_facts_t, size, 0, 0)
+FIELD(redlock_site_facts_t, masters, 4, 4)
+FIELD(redlock_site_facts_t, quorum, 8, 8)
+FIELD(redlock_site_facts_t, key_prefix_size, 12, 12)
+FIELD(redlock_site_facts_t, key_prefix, 16, 16)
+FIELD(redlock_site_facts_t, record, 49, 49)
+FIELD(redlock_site_facts_t, name, 177, 177)
+FIELD(redlock_site_facts_t, address, 210, 210)
+END(redlock_site_facts_t, address, 328, 328)
+
 /* What this compilation is meant to be. */
 _Static_assert(sizeof(time_t) == TIME_T_BYTES, "time_t has another width");

@@ -308,6 +308,15 @@ TEST(ConfigJson, FieldsOfMasters) {
 
 // ---- text that is not JSON, or more than JSON
 
+TEST(ConfigJson, LinesThatBeginWithTwoSlashesAreComments) {
+  const Config cfg = make();
+  ASSERT_EQ(load(cfg, "// \"no string\n{ // }\n"), REDLOCK_E_CONFIG) << "only at the start of a line";
+  ASSERT_EQ(load(cfg, "// {\n{\n\t//\n  \"key_prefix\": \"//x\",\n // \xff\n\"limits\": {\n//\n}\n}\n//"), 0)
+      << redlock_config_error(cfg.get());
+  EXPECT_EQ(text(cfg->values.key_prefix), "//x");
+  EXPECT_EQ(refused("{\"key_prefix\": \"a\n//b\"}"), "line 1, column 18: a control character in a string");
+}
+
 TEST(ConfigJson, NotJson) {
   EXPECT_EQ(refused(""), "line 1, column 1: not JSON");
   EXPECT_EQ(refused("   "), "line 1, column 4: not JSON");
@@ -317,6 +326,7 @@ TEST(ConfigJson, NotJson) {
   EXPECT_EQ(refused("{}\n{}"), "line 2, column 1: not JSON");
   EXPECT_EQ(refused("{\"limits\":{}"), "line 1, column 13: not JSON");
   EXPECT_EQ(refused("{} // comment"), "line 1, column 4: not JSON");
+  EXPECT_EQ(refused("{\n // {\n / }"), "line 3, column 3: not JSON");
   EXPECT_EQ(refused("{\"limits\":{\"locks\":NaN}}"), "line 1, column 20: not JSON");
 }
 

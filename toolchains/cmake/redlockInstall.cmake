@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 #
-# Three components: redlock-runtime is what a gateway needs, redlock-dev what its firmware is built with, redlock-doc
-# what a person reads. The CMake files hold no absolute path: a prefix may be moved and a sysroot be prepended; the .pc
-# files name their prefix once.
+# Four components: redlock-runtime is what a gateway needs, redlock-tool is the program `redlock`, redlock-dev is what
+# firmware is built with, redlock-doc what a person reads. The CMake files hold no absolute path: a prefix may be moved
+# and a sysroot be prepended; the .pc files name their prefix once.
 include(CMakePackageConfigHelpers)
 set(redlock_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/redlock")
 
@@ -11,6 +11,18 @@ install(TARGETS redlock EXPORT redlockTargets
   ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT redlock-dev)
 install(TARGETS redlock_site EXPORT redlockSiteTargets
   ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT redlock-dev)
+if(REDLOCK_BUILD_TOOL)
+  set(redlock_tool_dir "${PROJECT_SOURCE_DIR}/src/tool")
+  install(TARGETS redlock_tool RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT redlock-tool)
+  install(FILES "${redlock_tool_dir}/man/redlock.1" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" COMPONENT redlock-tool)
+  install(FILES "${redlock_tool_dir}/man/redlock.json.5" DESTINATION "${CMAKE_INSTALL_MANDIR}/man5"
+    COMPONENT redlock-tool)
+  install(FILES "${redlock_tool_dir}/completion/redlock"
+    DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions" COMPONENT redlock-tool)
+  install(FILES "${redlock_tool_dir}/service/redlock@.service" DESTINATION lib/systemd/system COMPONENT redlock-tool)
+  install(FILES "${redlock_tool_dir}/service/redlock-job.init" "${redlock_tool_dir}/service/redlock.cron"
+    DESTINATION "${CMAKE_INSTALL_DOCDIR}/examples" COMPONENT redlock-tool)
+endif()
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/redlock" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
   COMPONENT redlock-dev FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 foreach(targets IN ITEMS redlockTargets redlockSiteTargets)

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+//
+// redlock_site_setting(): what a configuration says, key by key, in the order of the parser's own table.
+#include <redlock/site.h>
+
+#include "config/config.hpp"
+#include "config/keys.hpp"
+
+namespace redlock {
+namespace {
+
+// Keys whose default follows from others.
+uint32_t number_of(const Key& key, const Values& values, const Settings& settings) {
+  if (key.number == static_cast<uint32_t Values::*>(&Values::in_flight)) return settings.in_flight;
+  if (key.number == static_cast<uint32_t Values::*>(&Values::debts)) return settings.debts;
+  if (key.number != static_cast<uint32_t Values::*>(&Values::guard_wait_ms)) return values.*key.number;
+  if (settings.guard_wait_ms != guard_wait_not_given) return settings.guard_wait_ms;
+  const uint64_t drift_us = uint64_t{settings.max_ttl_ms} * settings.drift_ppm / 1'000;
+  return static_cast<uint32_t>(2 * (settings.max_ttl_ms + (drift_us + 999) / 1'000 + settings.drift_fixed_ms));
+}
+
+// The word of a list like "off, weak or strict".
+Bytes word_at(const char* words, uint32_t place) {
+  for (; place > 0; --place) {
+    words += strcspn(words, ", ");
+    words += strspn(words, ", ");
+    if (strncmp(words, "or ", 3) == 0) words += 3;
+  }
+  return Bytes(words, strcspn(words, ", "));
+}
+
+void write_values(const Key& key, redlock_setting_t& out) {
+  TextWriter range(out.range, sizeof out.range);
+  if (key.words != nullptr) {
+    range.raw(bytes_of(key.words));
+    return;
+  }
+  if (key.or_zero) range.raw("0 or ");
+  range.number(key.min).raw("..").number(key.max);
+  if (key.text != nullptr) range.raw(key.plain ? Bytes(" bytes of A-Z a-z 0-9 . _ -") : Bytes(" bytes"));
+}
+
+void fill(const Key& key, const Values& values, const Settings& settings, redlock_setting_t& out) {
+  TextWriter text(out.value, sizeof out.value);
+  out.key = key.name;
+  out.is_text = key.is_text();
+  write_values(key, out);
+  out.given = (values.given & key_bit(key)) != 0;
+  if (key.words != nullptr) {
+    text.raw(word_at(key.words, values.*key.number));
+  } else if (key.text == &Values::password) {
+    text.raw((values.*key.text).empty() ? Bytes("") : Bytes("(hidden)"));
+  } else if (key.text != nullptr) {
+    text.escaped((values.*key.text).bytes());
+  } else {
+    out.number = number_of(key, values, settings);
+    text.number(out.number);
+  }
+}
+
+}  // namespace
+}  // namespace redlock
+
+extern "C" int redlock_site_setting(const redlock_config_t* cfg, uint32_t index, redlock_setting_t* setting) {
+  if (redlock_version() != REDLOCK_VERSION_NUM) return REDLOCK_E_NOTSUP;
+  if (cfg == nullptr || setting == nullptr || setting->size < sizeof *setting) return REDLOCK_E_INVAL;
+  if (index >= redlock::key_count) return REDLOCK_E_INVAL;
+  redlock::Settings settings;
+  const int err = redlock::finish(*cfg, settings);
+  if (err != 0) return err;
+  *setting = {};
+  setting->size = sizeof *setting;
+  redlock::fill(redlock::keys[index], cfg->values, settings, *setting);
+  return 0;
+}

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: MIT
+//
+// The children of this process, which has become the parent of all orphans below it (PR_SET_CHILD_SUBREAPER). Killing
+// the children, again whenever one has ended, reaches every descendant: each becomes a child when its parent is gone.
+#pragma once
+#include <sys/types.h>
+
+namespace redlock::tool {
+
+void become_parent_of_orphans();
+// Signals every child but this one. Reads /proc: where that is missing, no child is found.
+void signal_children(int number, pid_t but = 0);
+
+}  // namespace redlock::tool

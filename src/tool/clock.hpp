@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+//
+// CLOCK_BOOTTIME in nanoseconds: the clock that the ends of locks are told in, which counts suspend.
+#pragma once
+#include <stdint.h>
+#include <time.h>
+
+namespace redlock::tool {
+
+constexpr int64_t ns_per_ms = 1'000'000;
+constexpr int64_t never = INT64_MAX;
+
+inline int64_t now_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+inline timespec timespec_of(int64_t ns) {
+  timespec time{};
+  time.tv_sec = static_cast<time_t>(ns / 1'000'000'000);
+  time.tv_nsec = static_cast<long>(ns % 1'000'000'000);
+  return time;
+}
+
+// The timeout of poll() until `when`, rounded up; -1: for ever.
+inline int timeout_until(int64_t when) {
+  if (when == never) return -1;
+  const int64_t left = when - now_ns();
+  if (left <= 0) return 0;
+  const int64_t ms = (left + ns_per_ms - 1) / ns_per_ms;
+  return ms < 3'600'000 ? static_cast<int>(ms) : 3'600'000;
+}
+
+inline int64_t earlier_of(int64_t a, int64_t b) { return a < b ? a : b; }
+
+// Of two timeouts of poll().
+inline int shorter_of(int a, int b) {
+  if (a < 0) return b;
+  return b < 0 || a < b ? a : b;
+}
+
+}  // namespace redlock::tool

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT
+//
+// redlock config: checks a file, prints what it means, and makes a new one.
+#include <redlock/site.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tool/key_texts.hpp"
+#include "tool/options.hpp"
+#include "tool/say.hpp"
+
+namespace redlock::tool {
+namespace {
+
+constexpr char help[] =
+    "check [FILE]   is the file valid? Without FILE: the one that other commands would read\n"
+    "               -v prints every value that a client of the file uses\n"
+    "template       prints a file with every key, its default and what it means; --man: redlock.json(5)\n";
+
+constexpr int man_option = Options::first_long;
+constexpr char example_masters[] =
+    "[\n    \"redis://10.0.0.11:6379\",\n    { \"url\": \"redis://10.0.0.12:6379\", \"name\": \"pump-house\" },\n"
+    "    \"redis://10.0.0.13:6379\"\n  ]";
+
+// ---- check ------------------------------------------------------------------------------------------------------
+
+// The names and addresses of the masters, as a client of the file has them. The client connects to none.
+void print_masters(const redlock_config_t* cfg) {
+  redlock_t* client = nullptr;
+  const int err = redlock_create_polled(&client, cfg);
+  if (err != 0) fail(exit_code_of(err), "%s", redlock_strerror(err));
+  redlock_master_status_t master{};
+  master.size = sizeof master;
+  for (uint32_t i = 0; redlock_master_status(client, i, &master) == 0; ++i) {
+    print("%-26s %s (%s)", "masters", master.address, master.name);
+  }
+}
+
+int check(const Common& common) {
+  redlock_config_t* cfg = nullptr;
+  const char* path = nullptr;
+  const int err = load_config(common, &cfg, &path);
+  if (err != 0 || redlock_memory_size(cfg) == 0) refuse_config(err, cfg, path);
+  if (common.verbose == 0) {
+    print("%s: valid", path != nullptr ? path : "--master");
+    return exit_ok;
+  }
+  redlock_setting_t setting{};
+  setting.size = sizeof setting;
+  for (uint32_t i = 0; redlock_site_setting(cfg, i, &setting) == 0; ++i) {
+    print("%-26s %s%s", setting.key, setting.value, setting.given != 0 ? "" : "  (default)");
+  }
+  print_masters(cfg);
+  return exit_ok;
+}
+
+// ---- template and man page --------------------------------------------------------------------------------------
+
+// A configuration of nothing but defaults.
+redlock_config_t* default_config() {
+  redlock_config_t* cfg = nullptr;
+  if (redlock_config_new(&cfg) != 0) fail(exit_system, "no memory");
+  if (redlock_config_add_master(cfg, "redis://127.0.0.1") != 0) fail(exit_internal, "%s", redlock_config_error(cfg));
+  return cfg;
+}
+
+// The part before the dot; 0 bytes: none.
+size_t section_size(const char* key) {
+  const char* dot = strchr(key, '.');
+  return dot == nullptr ? 0 : static_cast<size_t>(dot - key);
+}
+
+bool is_same_section(const char* a, const char* b) {
+  return section_size(a) == section_size(b) && strncmp(a, b, section_size(a)) == 0;
+}
+
+// Tells of one key; `is_last`: no other key of its section follows.
+using TellKey = void (*)(const redlock_setting_t& setting, bool is_last);
+using TellSection = void (*)(const char* name, size_t size);
+
+void tell_keys(TellSection begin_section, TellKey tell_key) {
+  const redlock_config_t* cfg = default_config();
+  redlock_setting_t one{}, next{};
+  one.size = next.size = sizeof one;
+  const char* before = "";
+  int err = redlock_site_setting(cfg, 0, &one);
+  for (uint32_t i = 1; err == 0; ++i, one = next) {
+    if (text_of_key(one.key) == nullptr) fail(exit_internal, "%s: nothing says what it means", one.key);
+    if (!is_same_section(before, one.key)) begin_section(one.key, section_size(one.key));
+    before = one.key;
+    err = redlock_site_setting(cfg, i, &next);
+    tell_key(one, err != 0 || !is_same_section(one.key, next.key));
+  }
+}
+
+const char* name_in_section(const char* key) { return section_size(key) == 0 ? key : strchr(key, '.') + 1; }
+
+void print_json_section(const char* name, size_t size) {
+  static bool is_first = true;
+  if (is_first) printf("  // One, or better three or five, independent servers; all gateways need the same.\n");
+  printf(is_first ? "  \"masters\": %s" : "  }%s", is_first ? example_masters : "");
+  is_first = false;
+  printf(",\n\n  \"%.*s\": {\n", static_cast<int>(size), name);
+}
+
+void print_json_key(const redlock_setting_t& setting, bool is_last) {
+  const char* const blanks = section_size(setting.key) == 0 ? "  " : "    ";
+  const char* const quote = setting.is_text != 0 ? "\"" : "";
+  for (const char* line = text_of_key(setting.key); *line != '\0';) {
+    const size_t size = strcspn(line, "\n");
+    printf("%s// %.*s\n", blanks, static_cast<int>(size), line);
+    line += size + (line[size] == '\n');
+  }
+  printf("%s// %s\n", blanks, setting.range);
+  const bool is_example = default_follows(setting.key);
+  const char* const value = strcmp(setting.key, "client_name") == 0 ? "gw-17" : setting.value;
+  const bool has_next = !is_last || section_size(setting.key) == 0;
+  printf("%s%s\"%s\": %s%s%s%s\n", blanks, is_example ? "// " : "", name_in_section(setting.key), quote, value, quote,
+         has_next ? "," : "");
+}
+
+void print_template() {
+  printf("// A configuration of redlock. Lines that begin with // are comments. Every value below is the default:\n"
+         "// what you do not change, you may leave out. Passwords stand here: chmod 600.\n{\n");
+  tell_keys(print_json_section, print_json_key);
+  printf("  }\n}\n");
+}
+
+void print_man_section(const char* name, size_t size) {
+  printf(".SS Object \\(dq%.*s\\(dq\n", static_cast<int>(size), name);
+}
+
+void print_man_key(const redlock_setting_t& setting, bool) {
+  printf(".TP\n.BR %s \" (\" \"%s\" )\n", name_in_section(setting.key), setting.range);
+  for (const char* c = text_of_key(setting.key); *c != '\0'; ++c) putchar(*c);
+  if (!default_follows(setting.key)) printf("\nDefault: %s.", *setting.value != '\0' ? setting.value : "empty");
+  putchar('\n');
+}
+
+constexpr char man_head[] =
+    ".\\\" Printed by `redlock config template --man`, from the parser's own table of keys.\n"
+    ".TH REDLOCK.JSON 5 \"\" redlock \"File formats\"\n.SH NAME\nredlock.json \\- the configuration of redlock\n"
+    ".SH DESCRIPTION\n"
+    "A JSON object. Unknown keys and keys that stand twice are errors. A line that begins with // is a comment.\n"
+    ".B redlock config check\ntells what is wrong with a file, and\n.B redlock config template\nprints a new one.\n"
+    ".PP\nAll gateways of a site need the same\n.BR masters ,\n.B key_prefix\nand\n.BR timing.max_ttl_ms .\n"
+    ".SH KEYS\n.TP\n.BR masters \" (an array of 1..15)\"\n"
+    "A master is a URL,\n.I redis://[user[:password]@]host[:port]\nor\n.IR unix:///path/of/socket ,\n"
+    "or an object with the keys\n.BR url ,\n.BR name ,\n.BR username ,\n.B password\nand\n.BR password_file .\n"
+    "The default name is the address.\n"
+    "An odd number of independent servers is best: one of three, or two of five, may fail.\n";
+constexpr char man_foot[] =
+    ".SH FILES\n.I /etc/redlock/redlock.json\n.SH SEE ALSO\n.BR redlock (1)\n";
+
+int run_config(const Command& command, int argc, char** argv) {
+  static const option own[] = {{"man", no_argument, nullptr, man_option}};
+  Options options(command, argc, argv, "", own);
+  bool is_man = false;
+  while (options.next() != Options::end) is_man = true;
+  const char* what = options.rest_count() > 0 ? options.rest()[0] : "";
+  Common common = options.common();
+  if (strcmp(what, "check") == 0 && options.rest_count() <= 2 && !is_man) {
+    if (options.rest_count() == 2) common.config = options.rest()[1];
+    return check(common);
+  }
+  if (strcmp(what, "template") != 0 || options.rest_count() != 1) options.usage("check [FILE], or template");
+  if (is_man) {
+    printf("%s", man_head);
+    tell_keys(print_man_section, print_man_key);
+    printf("%s", man_foot);
+  } else {
+    print_template();
+  }
+  return fflush(stdout) == 0 ? exit_ok : exit_system;
+}
+
+}  // namespace
+
+const Command config_command = {"config", "check [FILE] | template", "check a configuration, or begin a new one", help,
+                                run_config};
+
+}  // namespace redlock::tool

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+//
+// Doctor: is a site fit for locks? Each check has an id, says what it saw and what to do, and is told at once. What was
+// denied is unknown, never ok.
+#pragma once
+#include "tool/exit_code.hpp"
+#include "tool/site.hpp"
+
+namespace redlock::tool {
+
+enum class Level { ok, warn, fail, unknown };
+
+class Doctor {
+ public:
+  Doctor(Site& site, uint32_t ttl_ms, bool json) : site_(site), ttl_ms_(ttl_ms), json_(json) {}
+
+  void begin();
+  void examine_site();
+  void examine_master(unsigned m);
+  void compare_masters();  // when each was examined
+  void examine_gateway(const char* config);
+  ExitCode end();
+
+ private:
+  static constexpr unsigned cycles = 50;
+  static constexpr int no_master = -1;
+
+  // Two readings of a server's clock against ours.
+  struct Sample {
+    int64_t ours_ns = 0;    // as redlock_question_t tells time
+    int64_t server_us = 0;  // 0: not told
+    int64_t rtt_us = 0;
+  };
+
+  void tell(const char* id, int m, Level level, const Text& saw, const char* todo = "", ExitCode code = exit_internal);
+  void denied(const char* id, unsigned m, int err);
+  Level unless_quorum(unsigned good) const { return good >= site_.quorum ? Level::warn : Level::fail; }
+  bool check_reach(unsigned m);
+  void check_version(unsigned m);
+  void check_role(unsigned m);
+  void check_replicas(unsigned m);
+  void check_memory(unsigned m);
+  void check_persistence(unsigned m);
+  void check_permissions(unsigned m);
+  void check_record(unsigned m);
+  void check_guard(unsigned m);
+  void check_round_trip(unsigned m);
+  void check_clock(unsigned m, const Sample& first, const Sample& second);
+  Sample sample(unsigned m) const;
+  void check_clock_source();
+  void check_suspend();
+  void check_secrets(const char* config);
+
+  Site& site_;
+  const uint32_t ttl_ms_;
+  const bool json_;
+  Json out_;
+  Sample first_[REDLOCK_MASTERS_MAX];
+  ExitCode code_ = exit_ok;
+  unsigned told_[4] = {};  // of each level
+};
+
+}  // namespace redlock::tool

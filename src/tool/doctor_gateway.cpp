@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT
+//
+// What the doctor sees of the machine that it runs on.
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tool/doctor.hpp"
+
+namespace redlock::tool {
+namespace {
+
+// The start of a file, with a NUL behind it; -1: it cannot be read.
+ssize_t read_file(const char* path, char* out, size_t size, mode_t* mode = nullptr) {
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return -1;
+  struct stat status = {};
+  if (mode != nullptr && fstat(fd, &status) == 0) *mode = status.st_mode;
+  size_t got = 0;
+  for (ssize_t n = 1; n > 0 && got + 1 < size;) {
+    n = read(fd, out + got, size - 1 - got);
+    if (n > 0) got += static_cast<size_t>(n);
+  }
+  close(fd);
+  out[got] = '\0';
+  return static_cast<ssize_t>(got);
+}
+
+int64_t ns_of(clockid_t clock) {
+  timespec now = {};
+  return clock_gettime(clock, &now) == 0 ? int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec : -1;
+}
+
+// "password": "...", or a URL with a password in it. "password_file" is none: the library refuses one that others read.
+bool has_secret(const char* text) {
+  if (strstr(text, "\"password\"") != nullptr) return true;
+  for (const char* url = text; (url = strstr(url, "://")) != nullptr; url += 3) {
+    const size_t size = strcspn(url + 3, "\"/");
+    const char* const at = static_cast<const char*>(memchr(url + 3, '@', size));
+    if (at != nullptr && memchr(url + 3, ':', static_cast<size_t>(at - url - 3)) != nullptr) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void Doctor::check_clock_source() {
+  char name[64];
+  if (read_file("/sys/devices/system/clocksource/clocksource0/current_clocksource", name, sizeof name) <= 0) {
+    return tell("gw_clock", no_master, Level::unknown, Text().add("the kernel does not tell its clock source"));
+  }
+  name[strcspn(name, "\n")] = '\0';
+  const bool coarse = strstr(name, "jiffies") != nullptr;
+  tell("gw_clock", no_master, coarse ? Level::warn : Level::ok, Text().add("clock source ").escaped(name),
+       coarse ? "a coarse clock: times are off by milliseconds; use another clock source" : "");
+}
+
+void Doctor::check_suspend() {
+  const int64_t boot = ns_of(CLOCK_BOOTTIME), mono = ns_of(CLOCK_MONOTONIC);
+  if (boot < 0 || mono < 0) {
+    return tell("gw_suspend", no_master, Level::fail, Text().add("no CLOCK_BOOTTIME"), "no client can run here",
+                exit_system);
+  }
+  char states[128];
+  const ssize_t size = read_file("/sys/power/state", states, sizeof states);
+  if (size < 0) {
+    return tell("gw_suspend", no_master, Level::unknown, Text().add("the kernel does not tell whether it suspends"));
+  }
+  const bool suspends = strstr(states, "mem") != nullptr || strstr(states, "standby") != nullptr;
+  const double slept_s = static_cast<double>(boot - mono) / 1e9;
+  tell("gw_suspend", no_master, Level::ok,
+       Text().add("%s; %.1f s of suspend since boot were counted", suspends ? "can suspend" : "does not suspend",
+                  slept_s > 0.001 ? slept_s : 0.0));
+}
+
+void Doctor::check_secrets(const char* config) {
+  if (config == nullptr) return;
+  static char text[REDLOCK_CONFIG_BYTES_MAX + 1];
+  mode_t mode = 0;
+  Text saw;
+  saw.escaped(config);
+  if (read_file(config, text, sizeof text, &mode) < 0) {
+    return tell("gw_secrets", no_master, Level::unknown, saw.add(" cannot be read"));
+  }
+  const bool secret = has_secret(text);
+  explicit_bzero(text, sizeof text);
+  const bool open_to_others = (mode & 077) != 0;
+  saw.add(" has mode %03o and %s", static_cast<unsigned>(mode & 0777), secret ? "a password" : "no password");
+  const bool bad = secret && open_to_others;
+  tell("gw_secrets", no_master, bad ? Level::fail : Level::ok, saw,
+       bad ? "chmod 600, or put the password into a \"password_file\"" : "");
+}
+
+void Doctor::examine_gateway(const char* config) {
+  check_clock_source();
+  check_suspend();
+  check_secrets(config);
+}
+
+}  // namespace redlock::tool

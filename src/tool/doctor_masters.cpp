@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: MIT
+//
+// What the doctor sees of one master.
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tool/doctor.hpp"
+
+namespace redlock::tool {
+namespace {
+
+int64_t ns_of(clockid_t clock) {
+  timespec now = {};
+  clock_gettime(clock, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+// What one command needs of the user, and what goes without it. Each command here changes nothing: its key does not
+// exist, or its arguments are wrong, which a server finds only behind the permissions.
+struct Permission {
+  const char* grant;
+  const char* without;  // nullptr: no lock
+  const char* words[6];
+};
+constexpr char key_word[] = "KEY";
+constexpr Permission permissions[] = {
+    {"+set", nullptr, {"SET", key_word, "x", "NX", "XX"}},
+    {"+get", nullptr, {"GET", key_word}},
+    {"+del", nullptr, {"DEL", key_word}},
+    {"+exists", nullptr, {"EXISTS", key_word}},
+    {"+pttl", nullptr, {"PTTL", key_word}},
+    {"+pexpire", nullptr, {"PEXPIRE", key_word, "1"}},
+    {"+hget", nullptr, {"HGET", key_word, "f"}},
+    {"+hmget", nullptr, {"HMGET", key_word, "f"}},
+    {"+hset", nullptr, {"HSET", key_word, "f", "v", "g"}},
+    {"+hdel", nullptr, {"HDEL", key_word, "f"}},
+    {"+hlen", nullptr, {"HLEN", key_word}},
+    {"+eval", nullptr, {"EVAL", "return 1", "1", key_word}},
+    {"+evalsha", nullptr, {"EVALSHA", "0000000000000000000000000000000000000000", "1", key_word}},
+    {"+info", nullptr, {"INFO", "server"}},
+    {"+time", nullptr, {"TIME"}},
+    {"+role", "a replica is noticed later", {"ROLE"}},
+    {"+ping", "an idle connection is not tried", {"PING"}},
+    {"+script|load", "each script is sent as text", {"SCRIPT", "LOAD", "not Lua ("}},
+    {"+client|tracking", "each acquire is a script, and waiters poll", {"CLIENT", "TRACKING", "off"}},
+    {"+client|caching", "the same", {"CLIENT", "CACHING", "yes"}},
+    {"+client|id", "deletes are repeated for a ttl after a broken connection", {"CLIENT", "ID"}},
+    {"+client|kill", "the same", {"CLIENT", "KILL", "ID", "9223372036854775807"}},
+};
+
+int compare_u32(const void* a, const void* b) {
+  const uint32_t x = *static_cast<const uint32_t*>(a), y = *static_cast<const uint32_t*>(b);
+  return x < y ? -1 : x > y;
+}
+
+}  // namespace
+
+void Doctor::examine_master(unsigned m) {
+  if (!check_reach(m)) return;
+  first_[m] = sample(m);
+  if (site_.master[m].info_err != 0) {
+    const char* const ids[] = {"version", "role", "replicas", "eviction", "persistence"};
+    for (const char* id : ids) denied(id, m, site_.master[m].info_err);
+  } else {
+    check_version(m);
+    check_role(m);
+    check_replicas(m);
+    check_memory(m);
+    check_persistence(m);
+  }
+  check_permissions(m);
+  if (site_.guarding != Guarding::off) {
+    check_record(m);
+    check_guard(m);
+  }
+  check_round_trip(m);
+}
+
+bool Doctor::check_reach(unsigned m) {
+  const Master& it = site_.master[m];
+  if (it.err == 0) {
+    tell("reach", static_cast<int>(m), Level::ok, Text().add("%s answers", it.facts.address));
+    return true;
+  }
+  const ExitCode code = exit_code_of(it.err);
+  const bool only_gone = code == exit_too_few;
+  tell("reach", static_cast<int>(m), only_gone ? unless_quorum(site_.reached()) : Level::fail,
+       Text().add("%s: %s", it.facts.address, redlock_strerror(it.err)),
+       only_gone ? "start it, or look at the address and the network"
+                 : "correct the configuration, or the server's users",
+       code);
+  return false;
+}
+
+void Doctor::check_version(unsigned m) {
+  const Master& it = site_.master[m];
+  const long major = strtol(it.version, nullptr, 10);
+  tell("version", static_cast<int>(m), major >= 6 ? Level::ok : Level::warn,
+       Text().add("%s ", it.valkey ? "Valkey" : "Redis").escaped(it.version),
+       major >= 6 ? "" : "older than 6.0: waiters poll, and each acquire is a script");
+}
+
+void Doctor::check_role(unsigned m) {
+  const Master& it = site_.master[m];
+  Text saw;
+  saw.escaped(it.role).add(", ").escaped(it.mode);
+  if (strcmp(it.mode, "standalone") != 0) {
+    tell("role", static_cast<int>(m), Level::fail, saw, "list standalone masters, no cluster nodes and no sentinels",
+         exit_code_of(REDLOCK_E_MODE));
+  } else if (strcmp(it.role, "master") != 0) {
+    tell("role", static_cast<int>(m), Level::fail, saw, "a replica votes for nobody: list masters alone",
+         exit_code_of(REDLOCK_E_ROLE));
+  } else {
+    tell("role", static_cast<int>(m), Level::ok, saw);
+  }
+}
+
+void Doctor::check_replicas(unsigned m) {
+  const Master& it = site_.master[m];
+  const bool any = it.replicas > 0 || it.backlog > 0;
+  Text saw;
+  saw.add("%lld replica(s), replication backlog ", static_cast<long long>(it.replicas));
+  saw.add("%s", it.backlog > 0 ? "on" : "off");
+  tell("replicas", static_cast<int>(m), any ? Level::warn : Level::ok, saw,
+       any ? "a replica that is promoted is watched before it votes; with one, each acquire is a script" : "");
+}
+
+void Doctor::check_memory(unsigned m) {
+  const Master& it = site_.master[m];
+  Text saw;
+  saw.add("maxmemory %lld, policy ", static_cast<long long>(it.maxmemory)).escaped(it.policy);
+  if (it.evicted > 0) saw.add(", %lld keys were evicted", static_cast<long long>(it.evicted));
+  const int at = static_cast<int>(m);
+  if (it.maxmemory < 0 || it.policy[0] == '\0') {
+    tell("eviction", at, Level::unknown, saw);
+  } else if (it.maxmemory > 0 && strcmp(it.policy, "noeviction") != 0) {
+    tell("eviction", at, Level::fail, saw, "lock keys may be evicted: CONFIG SET maxmemory-policy noeviction",
+         exit_code_of(REDLOCK_E_MAXMEMORY));
+  } else if (it.maxmemory > 0 && it.used_memory > it.maxmemory / 10 * 9) {
+    tell("eviction", at, Level::warn, saw.add(", %lld used", static_cast<long long>(it.used_memory)),
+         "at maxmemory it refuses locks (OOM): give it more memory");
+  } else {
+    tell("eviction", at, Level::ok, saw);
+  }
+}
+
+void Doctor::check_persistence(unsigned m) {
+  const Master& it = site_.master[m];
+  const int at = static_cast<int>(m);
+  if (it.aof < 0 || it.rdb_ok < 0) return tell("persistence", at, Level::unknown, Text().add("INFO does not say"));
+  if (it.rdb_ok == 0) {
+    return tell("persistence", at, Level::fail, Text().add("the last save has failed"),
+                "it may refuse every write (MISCONF): look at its disk and its log");
+  }
+  tell("persistence", at, Level::ok,
+       Text().add("%s; after a restart it is watched before it votes, whatever was saved",
+                  it.aof != 0 ? "append-only file" : "no append-only file"));
+}
+
+void Doctor::check_permissions(unsigned m) {
+  char key[REDLOCK_KEY_PREFIX_MAX + 24];
+  const size_t before = site_.record_key_size - 4;  // "redlock:...:meta"
+  memcpy(key, site_.record_key, before);
+  strcpy(key + before, "doctor");
+  Questions asked;
+  for (const Permission& one : permissions) {
+    asked.command(one.words[0]);
+    for (unsigned w = 1; w < 6 && one.words[w] != nullptr; ++w) {
+      if (one.words[w] == key_word) {
+        asked.word(key, before + 6);
+      } else {
+        asked.word(one.words[w]);
+      }
+    }
+  }
+  const int err = asked.ask(site_.cfg, m);
+  const int at = static_cast<int>(m);
+  if (err != 0) return tell("acl", at, Level::unknown, Text().add("%s", redlock_strerror(err)));
+  Text needed, useful;
+  for (unsigned i = 0; i < asked.count(); ++i) {
+    if (asked[i].err != REDLOCK_E_NOPERM) continue;
+    if (permissions[i].without == nullptr) {
+      needed.add(" %s", permissions[i].grant);
+    } else {
+      useful.add(" %s (without it %s)", permissions[i].grant, permissions[i].without);
+    }
+  }
+  if (!needed.empty()) {
+    tell("acl", at, Level::fail, Text().add("denied:%s%s", needed.c_str(), useful.c_str()),
+         "ACL SETUSER, as in the README; the keys are {key_prefix}* and redlock:{key_prefix}:*", exit_permission);
+  } else if (!useful.empty()) {
+    tell("acl", at, Level::warn, Text().add("denied:%s", useful.c_str()));
+  } else {
+    tell("acl", at, Level::ok, Text().add("all %u permissions are there", asked.count()));
+  }
+}
+
+void Doctor::check_record(unsigned m) {
+  const Master& it = site_.master[m];
+  const int at = static_cast<int>(m);
+  switch (it.record) {
+    case Record::unread:
+      return denied("record", m, it.record_err);
+    case Record::none:
+      return tell("record", at, Level::ok, Text().add("none yet: no client of any configuration was here"));
+    case Record::ours:
+      return tell("record", at, Level::ok, Text().add("of this configuration"));
+    case Record::moving:
+      return tell("record", at, Level::fail, Text().add("a change of the masters is under way, or was given up"),
+                  "wait for its end, or repeat the call: redlock reconfigure, redlock adopt", exit_not_admitted);
+    case Record::other:
+      break;
+  }
+  tell("record", at, Level::fail,
+       Text().add("of another configuration: %lu master(s), max_ttl_ms %lu", it.their_masters, it.their_max_ttl_ms),
+       "one of the two is wrong; to take the master over: redlock adopt", exit_code_of(REDLOCK_E_FINGERPRINT));
+}
+
+void Doctor::check_guard(unsigned m) {
+  const Master& it = site_.master[m];
+  const int at = static_cast<int>(m);
+  if (it.record == Record::moving || it.record == Record::other) return;  // told already
+  if (it.record == Record::unread || it.info_err != 0) {
+    return denied("guard", m, it.record_err != 0 ? it.record_err : it.info_err);
+  }
+  if (it.sealed) return tell("guard", at, Level::ok, Text().add("its watch is over"));
+  const double to_go_s = static_cast<double>(it.guard_ms) / 1000;
+  Text saw;
+  if (it.record == Record::none) {
+    saw.add("not watched yet: %.1f s from the first client on", to_go_s);
+  } else {
+    saw.add("watched: %s%.1f s to go", it.watched ? "" : "at most ", to_go_s);
+  }
+  tell("guard", at, unless_quorum(site_.votes()), saw,
+       "wait with a client running; on a new site, where nothing is held: redlock commission", exit_not_admitted);
+}
+
+void Doctor::check_round_trip(unsigned m) {
+  Questions asked;
+  for (unsigned i = 0; i < cycles; ++i) asked.command("PING");
+  const int err = asked.ask(site_.cfg, m);
+  const int at = static_cast<int>(m);
+  if (err != 0) {
+    return tell("round_trip", at, Level::fail, Text().add("%s", redlock_strerror(err)), "", exit_code_of(err));
+  }
+  uint32_t times[cycles];
+  for (unsigned i = 0; i < cycles; ++i) times[i] = asked[i].rtt_us;
+  qsort(times, cycles, sizeof times[0], compare_u32);
+  const uint32_t half = times[cycles / 2], p99 = times[cycles * 99 / 100];
+  const uint32_t limit_us = site_.times.node_timeout_ms * 1000;
+  Text saw;
+  saw.add("p50 %.2f ms, p99 %.2f ms of %u cycles; node_timeout_ms %u", half / 1000.0, p99 / 1000.0, cycles,
+          site_.times.node_timeout_ms);
+  const Level level = half > limit_us ? Level::fail : p99 > limit_us / 2 ? Level::warn : Level::ok;
+  tell("round_trip", at, level, saw, level == Level::ok ? "" : "raise timing.node_timeout_ms, or look at the network");
+}
+
+Doctor::Sample Doctor::sample(unsigned m) const {
+  Questions asked;
+  for (unsigned i = 0; i < 5; ++i) asked.command("TIME");
+  Sample best;
+  if (asked.ask(site_.cfg, m) != 0) return best;
+  for (unsigned i = 0; i < 5; ++i) {
+    const char* seconds = asked.text(i, 1);
+    const char* us = asked.text(i, 2);
+    if (seconds == nullptr || us == nullptr || (best.server_us != 0 && best.rtt_us <= asked[i].rtt_us)) continue;
+    best.server_us = strtoll(seconds, nullptr, 10) * 1'000'000 + strtoll(us, nullptr, 10);
+    best.rtt_us = asked[i].rtt_us;
+    best.ours_ns = asked[i].asked_ns + best.rtt_us * 500;
+  }
+  return best;
+}
+
+void Doctor::check_clock(unsigned m, const Sample& first, const Sample& second) {
+  const int at = static_cast<int>(m);
+  if (first.server_us == 0 || second.server_us == 0) return tell("clock", at, Level::unknown, Text().add("no TIME"));
+  const int64_t ours_now_ns = ns_of(CLOCK_MONOTONIC_RAW) + ns_of(CLOCK_BOOTTIME) - ns_of(CLOCK_MONOTONIC);
+  const int64_t wall_us = (ns_of(CLOCK_REALTIME) - (ours_now_ns - second.ours_ns)) / 1000;
+  const int64_t offset_ms = (second.server_us - wall_us) / 1000;
+  const int64_t ours_us = (second.ours_ns - first.ours_ns) / 1000;
+  const int64_t error_us = (first.rtt_us + second.rtt_us) / 2 + 1000;  // of each sample, and of our clock
+  const int64_t off_us = second.server_us - first.server_us - ours_us;
+  const int64_t surely_us = llabs(off_us) > error_us ? llabs(off_us) - error_us : 0;
+  const int64_t surely_ppm = ours_us > 0 ? surely_us * 1'000'000 / ours_us : 0;
+  Text saw;
+  saw.add("%+lld ms beside this machine; in %.1f s it was off by %+.1f ms (+- %.1f ms)",
+          static_cast<long long>(offset_ms), static_cast<double>(ours_us) / 1e6, static_cast<double>(off_us) / 1e3,
+          static_cast<double>(error_us) / 1e3);
+  if (surely_ppm > site_.times.drift_ppm / 2) {
+    tell("clock", at, Level::fail, saw, "its clock was stepped, or runs off rate: keys end too early; slew it");
+  } else if (llabs(offset_ms) > 1000) {
+    tell("clock", at, Level::warn, saw, "if it is corrected by a step, its keys end too early: slew it");
+  } else {
+    tell("clock", at, Level::ok, saw);
+  }
+}
+
+}  // namespace redlock::tool

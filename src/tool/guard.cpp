@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+#include "tool/guard.hpp"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tool/guarding.hpp"
+#include "tool/say.hpp"
+
+namespace redlock::tool {
+
+void Guard::fork(const Job& job, Signals& signals) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+    fail(exit_system, "socket: %s", strerror(errno));
+  }
+  pid_ = ::fork();
+  if (pid_ < 0) fail(exit_system, "fork: %s", strerror(errno));
+  if (pid_ == 0) {
+    close(ends[0]);
+    Guarding(job, signals, ends[1]).run();
+  }
+  close(ends[1]);
+  socket_ = ends[0];
+}
+
+// A guard that is stopped reads nothing. It ends in time nevertheless.
+void Guard::send(const Order& order) const { ::send(socket_, &order, sizeof order, MSG_DONTWAIT | MSG_NOSIGNAL); }
+
+bool Guard::receive(Report& report) const {
+  return recv(socket_, &report, sizeof report, MSG_DONTWAIT) == sizeof report;
+}
+
+void Guard::dismiss() {
+  if (socket_ >= 0) close(socket_);
+  socket_ = -1;
+}
+
+}  // namespace redlock::tool

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+//
+// One lock of one client, in polled mode: no thread, one descriptor. What happens is remembered, and asked for between
+// two calls of process().
+#pragma once
+#include <redlock/redlock.h>
+
+#include "tool/exit_code.hpp"
+#include "tool/options.hpp"
+
+namespace redlock::tool {
+
+// What is to be locked, and how.
+struct Wish {
+  redlock_resource_t resources[REDLOCK_RESOURCES_PER_LOCK_MAX] = {};
+  uint32_t count = 0;
+  uint32_t ttl_ms = 0;  // 0: defaults.ttl_ms
+  int32_t wait_ms = REDLOCK_WAIT_FOREVER;
+  uint32_t max_hold_ms = 0;
+  uint32_t min_validity_ms = 0;
+  uint32_t flags = 0;
+  char names[REDLOCK_RESOURCES_PER_LOCK_MAX * (REDLOCK_RESOURCE_MAX + 1)] = "";  // with blanks between them
+
+  // False: too many, or one is too long.
+  bool add(const char* resource);
+};
+
+class Lease {
+ public:
+  enum State { waiting, held, lost, failed, closed };
+
+  // Begins to ask. Ends the program if that cannot be.
+  void open(redlock_config_t* cfg, const Wish& wish, const Common& common);
+  int descriptor() const { return redlock_fd(client_); }
+  int timeout_ms() const { return redlock_timeout_ms(client_); }
+  void process();
+
+  State state() const { return state_; }
+  int64_t end_ns() const { return end_ns_; }           // of the validity; the last known, if the lock is lost
+  uint64_t token() const { return token_; }
+  uint32_t renewals() const { return renewals_; }
+  bool hold_limit_reached() const { return hold_limit_reached_; }
+  // What the acquire waits for, or why it failed, or why the lock is at risk or lost; "": not known.
+  const char* sentence() const { return sentence_; }
+  ExitCode exit_code() const { return exit_code_; }    // failed
+  // Lets go, and waits until the masters have answered, for a second at most.
+  void close();
+
+ private:
+  static void on_event(redlock_t* client, const redlock_event_t* event, void* self);
+  static void on_log(int level, const char* line, void* self);
+  void take(const redlock_event_t& event);
+  void read_end();
+  ExitCode code_of_failure(const redlock_event_t& event) const;
+  ExitCode code_of_masters() const;
+
+  redlock_t* client_ = nullptr;
+  redlock_lock_t lock_{};
+  State state_ = waiting;
+  int64_t end_ns_ = 0;
+  uint64_t token_ = 0;
+  uint32_t renewals_ = 0;
+  bool hold_limit_reached_ = false;
+  int log_level_ = 0;
+  ExitCode exit_code_ = exit_ok;
+  char sentence_[REDLOCK_TEXT_MAX + 1] = "";
+  char last_error_[256] = "";
+};
+
+}  // namespace redlock::tool

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+//
+// Lookup: who has a resource, as the keys on the masters say at this moment.
+#pragma once
+#include "tool/site.hpp"
+
+namespace redlock::tool {
+
+enum class Verdict { free, held, unclear, unknown };
+
+struct Lookup {
+  // What one master says of the key.
+  struct Key {
+    int err;                // why it said nothing
+    bool is_there;
+    int64_t ends_ms;        // -1: it has no end
+    uint64_t value_hash;    // values with the same hash are one value
+    char name[REDLOCK_CLIENT_NAME_MAX + 1];
+    size_t name_size;
+    bool foreign;           // no client of this library wrote it
+  };
+  Text resource;            // escaped
+  Key key[REDLOCK_MASTERS_MAX];
+  // What follows.
+  Verdict verdict;
+  unsigned answered;
+  unsigned on;              // masters that have the value that most have
+  unsigned first;           // one of them
+  int64_t ends_min_ms, ends_max_ms;
+
+  void judge(const Site& site);
+  // "gw-03", or "a foreign value"
+  Text holder(unsigned m) const;
+  Text sentence(const Site& site) const;
+};
+
+// Asks every master that could be asked for these resources.
+void look_up(const Site& site, const redlock_resource_t* resources, unsigned count, Lookup* out);
+
+}  // namespace redlock::tool

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+//
+// Lines for a person: "redlock: ..." on stderr, each in one write(2), so that lines of several programs do not mix.
+// stdout is for what was asked for. Lines are ASCII; what a server or a file says must be escaped before it gets here.
+#pragma once
+#include "tool/exit_code.hpp"
+
+namespace redlock::tool {
+
+#define REDLOCK_TOOL_FORMAT(place) __attribute__((format(printf, place, place + 1)))
+
+// For problems, and for all that stands beside an exit code of ours.
+REDLOCK_TOOL_FORMAT(1) void say(const char* format, ...);
+// For what is good to know: nothing with -q.
+REDLOCK_TOOL_FORMAT(1) void note(const char* format, ...);
+// Says what is wrong, and ends the program.
+REDLOCK_TOOL_FORMAT(2) [[noreturn]] void fail(ExitCode code, const char* format, ...);
+// One line on stdout.
+REDLOCK_TOOL_FORMAT(1) void print(const char* format, ...);
+
+// Rewrites the last line of a terminal; nothing with -q. The next line of say() or note() begins on a line of its own.
+REDLOCK_TOOL_FORMAT(1) void show_progress(const char* format, ...);
+void end_progress();
+
+void be_quiet();
+// May colours be written there? Only on a terminal, and never with NO_COLOR.
+bool has_colors(int descriptor);
+
+}  // namespace redlock::tool

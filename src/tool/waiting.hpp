@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+//
+// What a person and systemd see while the lock is waited for: on a terminal one line that is rewritten each second,
+// else a line every 30 s.
+#pragma once
+#include "tool/clock.hpp"
+
+namespace redlock::tool {
+
+class Waiting {
+ public:
+  Waiting(const char* names, bool sd_notify);
+  // `sentence`: what the lock is waited for; "": not known.
+  void tell(const char* sentence);
+  int timeout_ms() const { return timeout_until(next_); }
+  void end();
+
+ private:
+  const char* names_;
+  bool sd_notify_;
+  bool on_terminal_;
+  int64_t begin_;
+  int64_t next_;
+};
+
+}  // namespace redlock::tool

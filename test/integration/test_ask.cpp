@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT
+//
+// redlock_site_ask() on real servers: logins, permissions, roles, replies that are too long, servers that stand still.
+#include <gtest/gtest.h>
+#include <redlock/site.h>
+
+#include <string>
+#include <vector>
+
+#include "client_harness.hpp"
+#include "support/redis_server.hpp"
+
+namespace redlock::test {
+namespace {
+
+struct Answer {
+  int err = 0;
+  std::string text;  // of the first item
+  int64_t number = 0;
+  unsigned items = 0;
+  uint32_t rtt_us = 0;
+};
+
+struct Asked {
+  int result = 0;
+  std::vector<Answer> answers;
+};
+
+Asked ask(const std::string& url, const std::vector<std::vector<std::string>>& commands, size_t size = 64 * 1'024,
+          uint32_t master = 0) {
+  Settings settings;
+  settings.urls = {url};
+  settings.numbers = {
+      {"timing.node_timeout_ms", 100}, {"timing.connect_timeout_ms", 250}, {"timing.suspect_close_ms", 300}};
+  redlock_config_t* cfg = configure(settings);
+  std::vector<std::vector<redlock_resource_t>> words;
+  std::vector<redlock_question_t> questions;
+  for (const auto& command : commands) {
+    auto& list = words.emplace_back();
+    for (const auto& word : command) list.push_back({word.data(), static_cast<uint32_t>(word.size())});
+  }
+  for (const auto& list : words) {
+    questions.push_back({list.data(), static_cast<uint32_t>(list.size()), 0, nullptr, 0, 0, 0});
+  }
+  std::vector<char> buf(size);
+  Asked out;
+  const uint32_t count = static_cast<uint32_t>(questions.size());
+  out.result = redlock_site_ask(cfg, master, questions.data(), count, buf.data(), size);
+  for (const redlock_question_t& q : questions) {
+    const bool text = q.items != 0 && (q.item->type == REDLOCK_ITEM_TEXT || q.item->type == REDLOCK_ITEM_ERROR);
+    out.answers.push_back({q.err, text ? std::string(q.item->text, static_cast<size_t>(q.item->number)) : "",
+                           q.items != 0 ? q.item->number : 0, q.items, q.rtt_us});
+  }
+  redlock_config_free(cfg);
+  return out;
+}
+
+TEST(Ask, a_server_and_fifty_round_trips) {
+  RedisServer server;
+  std::vector<std::vector<std::string>> commands(50, {"PING"});
+  commands.push_back({"INFO"});
+  commands.push_back({"CONFIG", "GET", "maxmemory*"});
+  for (const std::string& url : {server.url(), server.url_for_host("localhost")}) {
+    const Asked asked = ask(url, commands);
+    ASSERT_EQ(asked.result, 0) << redlock_err_name(asked.result);
+    for (unsigned i = 0; i < 50; ++i) {
+      EXPECT_EQ(asked.answers[i].text, "PONG");
+      EXPECT_GT(asked.answers[i].rtt_us, 0u);
+    }
+    EXPECT_NE(asked.answers[50].text.find("run_id:"), std::string::npos);
+    EXPECT_GT(asked.answers[50].text.size(), 2'000u) << "longer than the receive buffer";
+    EXPECT_EQ(asked.answers[51].items, 1u + static_cast<unsigned>(asked.answers[51].number));
+  }
+}
+
+TEST(Ask, logins_and_permissions) {
+  RedisServer::Options options;
+  options.password = "right";
+  RedisServer server(options);
+  EXPECT_EQ(ask(server.url(), {{"PING"}}).result, 0);
+  EXPECT_EQ(ask(server.url_with_password("wrong"), {{"PING"}}).result, REDLOCK_E_AUTH);
+  const std::string no_login = "redis://127.0.0.1:" + std::to_string(server.port());
+  const Asked none = ask(no_login, {{"PING"}});
+  EXPECT_EQ(none.result, REDLOCK_E_AUTH_MISSING) << redlock_err_name(none.result);
+  EXPECT_EQ(none.answers[0].err, REDLOCK_E_AUTH_MISSING);
+  server.command({"ACL", "SETUSER", "poor", "on", ">poor", "~*", "+get"});
+  const Asked poor = ask("redis://poor:poor@127.0.0.1:" + std::to_string(server.port()),
+                         {{"GET", "k"}, {"INFO"}, {"GET", "k"}});
+  EXPECT_EQ(poor.result, 0);
+  EXPECT_EQ(poor.answers[0].err, 0);
+  EXPECT_EQ(poor.answers[1].err, REDLOCK_E_NOPERM);
+  EXPECT_EQ(poor.answers[1].text.substr(0, 6), "NOPERM");
+  EXPECT_EQ(poor.answers[2].err, 0);
+}
+
+TEST(Ask, a_replica_tells_its_role) {
+  RedisServer master;
+  RedisServer replica;
+  replica.command({"REPLICAOF", "127.0.0.1", std::to_string(master.port())});
+  const Asked asked = ask(replica.url(), {{"ROLE"}, {"SET", "k", "v"}});
+  EXPECT_EQ(asked.result, 0);
+  EXPECT_GT(asked.answers[0].items, 3u);
+  EXPECT_EQ(asked.answers[1].err, REDLOCK_E_READONLY);
+}
+
+TEST(Ask, replies_that_are_too_long) {
+  RedisServer server;
+  const std::string value(100'000, 'v');
+  server.command({"SET", "long", value});
+  const Asked asked = ask(server.url(), {{"GET", "long"}, {"PING"}});
+  EXPECT_EQ(asked.result, 0);
+  EXPECT_EQ(asked.answers[0].err, REDLOCK_E_TOOSMALL);
+  EXPECT_EQ(asked.answers[0].items, 0u);
+  EXPECT_EQ(asked.answers[1].text, "PONG");
+  EXPECT_EQ(ask(server.url(), {{"GET", "long"}}, 100'100).answers[0].text, value);
+  server.command({"SETRANGE", "long", "600000", "x"});
+  const Asked beyond = ask(server.url(), {{"PING"}, {"GET", "long"}, {"PING"}});
+  EXPECT_EQ(beyond.result, REDLOCK_E_PROTOCOL);
+  EXPECT_EQ(beyond.answers[0].text, "PONG");
+  EXPECT_EQ(beyond.answers[2].err, REDLOCK_E_PROTOCOL);
+}
+
+TEST(Ask, servers_that_stand_still_or_are_gone) {
+  RedisServer server;
+  const Asked blocked = ask(server.url(), {{"PING"}, {"BLPOP", "none", "0"}, {"PING"}});
+  EXPECT_EQ(blocked.result, REDLOCK_E_NODE_TIMEOUT);
+  EXPECT_EQ(blocked.answers[0].text, "PONG");
+  EXPECT_EQ(blocked.answers[1].err, REDLOCK_E_NODE_TIMEOUT);
+  server.freeze();
+  EXPECT_EQ(ask(server.url(), {{"PING"}}).result, REDLOCK_E_NODE_TIMEOUT);
+  server.kill_hard();
+  EXPECT_EQ(ask(server.url(), {{"PING"}}).result, REDLOCK_E_REFUSED);
+  EXPECT_EQ(ask("redis://no-such-host.invalid", {{"PING"}}).result, REDLOCK_E_RESOLVE);
+}
+
+TEST(Ask, arguments) {
+  RedisServer server;
+  EXPECT_EQ(ask(server.url(), {}).result, REDLOCK_E_INVAL);
+  EXPECT_EQ(ask(server.url(), {{}}).result, REDLOCK_E_INVAL);
+  EXPECT_EQ(ask(server.url(), {{"PING"}}, 64, 1).result, REDLOCK_E_INVAL);
+  EXPECT_EQ(ask(server.url(), {{"SET", "k", std::string(REDLOCK_TX_BYTES_MAX, 'x')}}).result, REDLOCK_E_INVAL);
+  EXPECT_EQ(ask(server.url(), {{"SET", "k", std::string(300'000, 'x')}, {"STRLEN", "k"}}).answers[1].number, 300'000);
+  redlock_config_t* cfg = nullptr;
+  ASSERT_EQ(redlock_config_new(&cfg), 0);
+  const redlock_resource_t ping = redlock_resource("PING");
+  redlock_question_t question = {&ping, 1, 0, nullptr, 0, 0, 0};
+  EXPECT_EQ(redlock_site_ask(nullptr, 0, &question, 1, nullptr, 0), REDLOCK_E_INVAL);
+  EXPECT_EQ(redlock_site_ask(cfg, 0, &question, 1, nullptr, 0), REDLOCK_E_CONFIG) << "no master";
+  redlock_config_free(cfg);
+}
+
+TEST(Ask, facts_of_a_configuration) {
+  Settings settings;
+  settings.urls = {"redis://10.0.0.1", "redis://[fd00::1]:7000", "unix:///run/redis.sock"};
+  settings.strings = {{"key_prefix", "plant1/"}, {"guard", "weak"}};
+  settings.numbers = {{"timing.max_ttl_ms", 20'000}};
+  redlock_config_t* cfg = configure(settings);
+  const char* const addresses[] = {"10.0.0.1:6379", "[fd00::1]:7000", "/run/redis.sock"};
+  redlock_site_facts_t facts = {};
+  EXPECT_EQ(redlock_site_facts(cfg, 0, &facts), REDLOCK_E_INVAL) << "no size";
+  facts.size = sizeof facts;
+  for (uint32_t m = 0; m < 3; ++m) {
+    ASSERT_EQ(redlock_site_facts(cfg, m, &facts), 0);
+    EXPECT_STREQ(facts.address, addresses[m]);
+    EXPECT_STREQ(facts.name, addresses[m]);
+  }
+  EXPECT_EQ(redlock_site_facts(cfg, 3, &facts), REDLOCK_E_INVAL);
+  EXPECT_EQ(facts.masters, 3u);
+  EXPECT_EQ(facts.quorum, 2u);
+  EXPECT_EQ(facts.key_prefix_size, 7u);
+  EXPECT_STREQ(facts.key_prefix, "plant1/");
+  EXPECT_EQ(std::string(facts.record).rfind("v1 n=3 q=2 max_ttl_ms=20000 ids=", 0), 0u) << facts.record;
+  redlock_config_free(cfg);
+}
+
+}  // namespace
+}  // namespace redlock::test

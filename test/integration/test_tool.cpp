@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+//
+// What all commands of `redlock` have in common: options, the configuration, exit codes, lines on stderr.
+#include <gtest/gtest.h>
+#include <redlock/redlock.h>
+
+#include <filesystem>
+
+#include "tool_program.hpp"
+
+namespace redlock::test {
+namespace {
+
+class Tool : public ::testing::Test {
+ protected:
+  Tool() {
+    char name[] = "/tmp/redlock-tool.XXXXXX";
+    dir_ = mkdtemp(name);
+  }
+  ~Tool() override { std::filesystem::remove_all(dir_); }
+  Ended run(const Words& arguments) { return run_redlock(arguments, dir_); }
+
+  std::string dir_;
+};
+
+TEST_F(Tool, TellsItsVersion) {
+  for (const char* word : {"version", "--version"}) {
+    const Ended ended = run({word});
+    EXPECT_EQ(ended.status, 0);
+    EXPECT_EQ(ended.out, std::string("redlock ") + redlock_version_string() + "\n");
+    EXPECT_EQ(ended.err, "");
+  }
+}
+
+TEST_F(Tool, HelpListsTheCommandsOnStdout) {
+  const Ended ended = run({"--help"});
+  EXPECT_EQ(ended.status, 0);
+  EXPECT_NE(ended.out.find("\n  version "), std::string::npos) << ended.out;
+  const Ended one = run({"version", "-h"});
+  EXPECT_EQ(one.status, 0);
+  EXPECT_NE(one.out.find("--config FILE"), std::string::npos) << one.out;
+}
+
+TEST_F(Tool, AMistakeIs64AndALine) {
+  const struct {
+    Words arguments;
+    std::string line;
+  } mistakes[] = {
+      {{}, "redlock: which command? see redlock --help\n"},
+      {{"lock"}, "redlock: there is no command 'lock'; see redlock --help\n"},
+      {{"version", "-x"}, "redlock: version: there is no option -x; see redlock version --help\n"},
+      {{"version", "--x"}, "redlock: version: there is no option --x; see redlock version --help\n"},
+      {{"version", "-C"}, "redlock: version: a value is missing behind -C; see redlock version --help\n"},
+      {{"version", "x"}, "redlock: version: it takes no argument; see redlock version --help\n"},
+  };
+  for (const auto& mistake : mistakes) {
+    const Ended ended = run(mistake.arguments);
+    EXPECT_EQ(ended.status, 64) << mistake.line;
+    EXPECT_EQ(ended.err, mistake.line);
+    EXPECT_EQ(ended.out, "");
+  }
+}
+
+TEST_F(Tool, TheTemplateIsAValidFileOfDefaults) {
+  const Ended ended = run({"config", "template"});
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  const std::string file = dir_ + "/redlock.json";
+  std::ofstream(file) << ended.out;
+  EXPECT_EQ(run({"config", "check", file}).out, file + ": valid\n") << run({"config", "check", file}).err;
+  std::stringstream values(run({"config", "check", "-v", file}).out);
+  const std::string plain = dir_ + "/plain.json";
+  std::ofstream(plain) << R"({"masters": ["redis://10.0.0.11:6379",)"
+                       << R"({ "url": "redis://10.0.0.12:6379", "name": "pump-house" }, "redis://10.0.0.13:6379"]})";
+  std::stringstream defaults(run({"config", "check", "-v", "-C", plain}).out);
+  int lines = 0;
+  for (std::string set, by_default; std::getline(values, set) && std::getline(defaults, by_default); ++lines) {
+    EXPECT_EQ(by_default.find(set), 0u) << set << " is not what " << by_default;
+  }
+  EXPECT_EQ(lines, 28 + 3);
+}
+
+TEST_F(Tool, ThePageOfTheFileIsThatOfTheTable) {
+  EXPECT_EQ(run({"config", "template", "--man"}).out,
+            text_of_file(std::string(REDLOCK_SOURCE_DIR) + "/src/tool/man/redlock.json.5"))
+      << "redlock config template --man >src/tool/man/redlock.json.5";
+}
+
+TEST_F(Tool, AWrongFileIs78WithFieldValueAndRange) {
+  const std::string file = dir_ + "/wrong.json";
+  std::ofstream(file) << "{\n  // a comment\n  \"masters\": [\"redis://10.0.0.1\"],\n"
+                         "  \"timing\": {\"node_timeout_ms\": 4}}";
+  for (const Words& arguments : std::vector<Words>{{"config", "check", file}, {"config", "check", "-C", file}}) {
+    const Ended ended = run(arguments);
+    EXPECT_EQ(ended.status, 78);
+    EXPECT_EQ(ended.err, "redlock: " + file + ": timing.node_timeout_ms: 4 is not in 5..10000\n");
+  }
+  const Ended secret = run({"config", "check", "-v", "--master", "redis://locker:hush@10.0.0.1"});
+  EXPECT_EQ(secret.status, 0);
+  EXPECT_EQ(secret.out.find("hush"), std::string::npos);
+  EXPECT_EQ(run({"config"}).status, 64);
+  EXPECT_EQ(run({"config", "check", "a", "b"}).status, 64);
+}
+
+TEST_F(Tool, TheFileIsThatOfTheOptionOfTheEnvironmentOrOfEtc) {
+  const std::string file = dir_ + "/one.json";
+  std::ofstream(file) << R"({"masters": ["redis://10.0.0.1"]})";
+  const Program::Setting with = {{"REDLOCK_CONFIG=" + file}, false, false};
+  EXPECT_EQ(run_redlock({"config", "check"}, dir_, with).out, file + ": valid\n");
+  EXPECT_EQ(run_redlock({"config", "check", "-C", "/no"}, dir_, with).status, 78);
+  EXPECT_EQ(run_redlock({"config", "check", "--master", "redis://10.0.0.2"}, dir_, with).out, "--master: valid\n");
+  if (std::filesystem::exists("/etc/redlock/redlock.json")) return;
+  EXPECT_EQ(run({"config", "check"}).err.find("redlock: /etc/redlock/redlock.json: "), 0u);
+}
+
+}  // namespace
+}  // namespace redlock::test

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT
+//
+// redlock doctor: a good site is fit, and each bad one fails in the check that is about it, with its exit code.
+#include <gtest/gtest.h>
+
+#include "support/proxy.hpp"
+#include "tool_masters.hpp"
+
+namespace redlock::test {
+namespace {
+
+// The lines of a check: "fail    role        m1: slave, standalone".
+bool tells(const Ended& ended, const std::string& level, const std::string& id, const std::string& what) {
+  const std::string begin = level + std::string(8 - level.size(), ' ') + id + " ";
+  for (size_t at = ended.out.find(begin); at != std::string::npos; at = ended.out.find(begin, at + 1)) {
+    if (at != 0 && ended.out[at - 1] != '\n') continue;
+    if (has(ended.out.substr(at, ended.out.find('\n', at) - at), what)) return true;
+  }
+  return false;
+}
+
+#define EXPECT_TELLS(ended, level, id, what) EXPECT_TRUE(tells(ended, level, id, what)) << (ended).out << (ended).err
+
+void commission(ToolMasters& site, const std::string& config) {
+  const Ended ended = site.run({"commission", "--yes"}, config);
+  ASSERT_EQ(ended.status, 0) << ended.out << ended.err;
+}
+
+TEST(ToolDoctor, AGoodSiteIsFit) {
+  ToolMasters site(3);
+  const std::string config = site.file({0, 1, 2});
+  commission(site, config);
+  const Ended ended = site.run({"doctor"}, config);
+  EXPECT_EQ(ended.status, 0) << ended.out;
+  EXPECT_EQ(ended.err, "");
+  EXPECT_TRUE(has(ended.out, "\nfit for locks: 0 failed, ")) << ended.out;
+  const char* const ids[] = {"reach", "version", "role", "replicas", "eviction", "persistence", "acl", "record",
+                             "guard", "round_trip", "clock"};
+  for (const char* id : ids) EXPECT_TELLS(ended, "ok", id, "m2: ");
+  EXPECT_TELLS(ended, "ok", "duplicate", "3 different servers");
+  EXPECT_TELLS(ended, "ok", "ttl", "ttl 900 ms");
+  EXPECT_TELLS(ended, "ok", "gw_secrets", "no password");
+  EXPECT_EQ(site[0].command({"KEYS", "*doctor*"}), "") << "nothing is left behind";
+
+  const Ended json = site.run({"doctor", "--json", "--ttl", "500"}, config);
+  EXPECT_EQ(json.status, 0);
+  EXPECT_TRUE(has(json.out, R"("schema":"redlock.doctor/1")")) << json.out;
+  EXPECT_TRUE(has(json.out, R"({"id":"role","master":"m1","level":"ok","saw":"master, standalone","do":null})"))
+      << json.out;
+  EXPECT_TRUE(has(json.out, R"("fit":true,"failed":0)")) << json.out;
+  std::ofstream(site.dir + "/doctor.json") << json.out;
+  EXPECT_EQ(std::system(("python3 -m json.tool < " + site.dir + "/doctor.json > /dev/null").c_str()), 0);
+
+  const Ended ttl = site.run({"doctor", "--ttl", "5000"}, config);
+  EXPECT_EQ(ttl.status, 78);
+  EXPECT_TELLS(ttl, "fail", "ttl", "ttl 5000 ms");
+  EXPECT_EQ(ttl.err, "redlock: doctor: 1 check(s) failed\n");
+}
+
+TEST(ToolDoctor, EvictionReplicaAndDuplicate) {
+  ToolMasters site(4);
+  const std::string config = site.file({0, 1, 2});
+  commission(site, config);
+  site[0].command({"CONFIG", "SET", "maxmemory", "100mb"});
+  EXPECT_EQ(site.run({"doctor"}, config).status, 0) << "it refuses writes, and evicts nothing";
+  site[0].command({"CONFIG", "SET", "maxmemory-policy", "volatile-lru"});
+  const Ended evicts = site.run({"doctor"}, config);
+  EXPECT_EQ(evicts.status, 78);
+  EXPECT_TELLS(evicts, "fail", "eviction", "m0: maxmemory 104857600, policy volatile-lru");
+  EXPECT_TRUE(has(evicts.out, "maxmemory-policy noeviction")) << evicts.out;
+  site[0].command({"CONFIG", "SET", "maxmemory", "0"});
+
+  site[3].command({"REPLICAOF", "127.0.0.1", std::to_string(site[1].port())});
+  ASSERT_TRUE(eventually([&] { return has(site[1].command({"INFO", "replication"}), "connected_slaves:1"); }));
+  EXPECT_TELLS(site.run({"doctor"}, config), "warn", "replicas", "m1: 1 replica(s)");
+  site[2].command({"REPLICAOF", "127.0.0.1", std::to_string(site[1].port())});
+  const Ended replica = site.run({"doctor"}, config);
+  EXPECT_EQ(replica.status, 69);
+  EXPECT_TELLS(replica, "fail", "role", "m2: slave, standalone");
+
+  Proxy proxy(site[0].port());
+  const std::string twice = site.dir + "/twice.json";
+  std::ofstream(twice) << R"({"masters": [")" << site[0].url() << R"(", ")" << proxy.url() << R"("]})";
+  const Ended duplicate = site.run({"doctor"}, twice);
+  EXPECT_EQ(duplicate.status, 78);
+  EXPECT_TELLS(duplicate, "fail", "duplicate", "is the same server as 127.0.0.1:" + std::to_string(site[0].port()));
+  EXPECT_TELLS(duplicate, "warn", "masters", "2 master(s)");
+}
+
+TEST(ToolDoctor, GuardRecordAndMastersThatAreDown) {
+  ToolMasters site(3);
+  const std::string config = site.file({0, 1, 2});
+  const Ended fresh = site.run({"doctor"}, config);
+  EXPECT_EQ(fresh.status, 76);
+  EXPECT_TELLS(fresh, "fail", "guard", "m0: not watched yet: 1.0 s");
+  EXPECT_TELLS(fresh, "ok", "record", "m0: none yet");
+  EXPECT_FALSE(site[0].exists("redlock::meta")) << "it writes nothing";
+  commission(site, config);
+
+  site[0].restart();
+  const Ended restarted = site.run({"doctor"}, config);
+  EXPECT_EQ(restarted.status, 0) << "two vote";
+  EXPECT_TELLS(restarted, "warn", "guard", "m0: not watched yet");
+  site[0].command({"HSET", "redlock::meta", "desc", site.desc(1), "q", "0123456789abcdef"});
+  EXPECT_TELLS(site.run({"doctor"}, config), "warn", "guard", "m0: watched: at most 1.0 s to go");
+
+  site[0].command({"HSET", "redlock::meta", "desc", "v1 n=5 q=3 max_ttl_ms=7000 ids=0123456789abcdef"});
+  const Ended other = site.run({"doctor"}, config);
+  EXPECT_EQ(other.status, 78);
+  EXPECT_TELLS(other, "fail", "record", "m0: of another configuration: 5 master(s), max_ttl_ms 7000");
+  site[0].command({"HSET", "redlock::meta", "desc", "moving a > b"});
+  EXPECT_TELLS(site.run({"doctor"}, config), "fail", "record", "m0: a change of the masters");
+
+  site[0].kill_hard();
+  const Ended down = site.run({"doctor"}, config);
+  EXPECT_EQ(down.status, 0);
+  const std::string address = "127.0.0.1:" + std::to_string(site[0].port());
+  EXPECT_TELLS(down, "warn", "reach", "m0: " + address + ": the connection was refused");
+  EXPECT_TELLS(down, "unknown", "duplicate", "2 of 3 run ids are known");
+  site[1].freeze();
+  const Ended two_down = site.run({"doctor"}, config);
+  EXPECT_EQ(two_down.status, 69);
+  EXPECT_TELLS(two_down, "fail", "reach", "m1: ");
+}
+
+// A command that has ended has left a visit: from it the countdown of this machine is known.
+TEST(ToolDoctor, AVisitTellsTheCountdown) {
+  ToolMasters site(1);
+  const std::string config = site.file({0}, "", 20'000);
+  const Ended command = site.run({"run", "-n", "-t", "3000", "bus", "--", "true"}, config);
+  EXPECT_EQ(command.status, 76) << command.err;
+  const Ended ended = site.run({"doctor"}, config);
+  EXPECT_EQ(ended.status, 76);
+  EXPECT_TELLS(ended, "fail", "guard", "m0: watched: 2");
+  EXPECT_TELLS(site.run({"doctor"}, site.file({0}, R"(, "key_prefix": "x")")), "fail", "guard", "m0: not watched yet");
+  EXPECT_TRUE(has(site.run({"status"}, config).out, ": the guard watches; 2"));
+}
+
+TEST(ToolDoctor, DeniedIsUnknown) {
+  ToolMasters site(1);
+  const std::string port = std::to_string(site[0].port());
+  site[0].command({"ACL", "SETUSER", "poor", "on", ">pw", "~*", "-@all", "+get", "+set"});
+  const std::string poor = site.dir + "/poor.json";
+  std::ofstream(poor) << R"({"masters": ["redis://poor:pw@127.0.0.1:)" << port << R"("]})";
+  ::chmod(poor.c_str(), 0600);
+  const Ended denied = site.run({"doctor"}, poor);
+  EXPECT_EQ(denied.status, 77);
+  EXPECT_TELLS(denied, "fail", "acl", "denied: +del +exists");
+  for (const char* id : {"version", "role", "replicas", "eviction", "persistence", "record", "guard", "clock"}) {
+    EXPECT_TELLS(denied, "unknown", id, "");
+    EXPECT_FALSE(tells(denied, "ok", id, "")) << id;
+  }
+  EXPECT_TELLS(denied, "unknown", "duplicate", "0 of 1");
+  EXPECT_TELLS(denied, "ok", "gw_secrets", "mode 600 and a password");
+  ::chmod(poor.c_str(), 0644);
+  EXPECT_TELLS(site.run({"doctor"}, poor), "fail", "gw_secrets", "mode 644 and a password");
+
+  site[0].command({"ACL", "SETUSER", "poor", "+@all", "-client|kill", "-ping"});
+  ::chmod(poor.c_str(), 0600);
+  const Ended less = site.run({"doctor"}, poor);
+  EXPECT_TELLS(less, "warn", "acl", "+client|kill (without it");
+  EXPECT_EQ(less.status, 76) << "its guard alone is missing";
+
+  const std::string wrong = site.dir + "/wrong.json";
+  std::ofstream(wrong) << R"({"masters": ["redis://poor:no@127.0.0.1:)" << port << R"("]})";
+  const Ended refused = site.run({"doctor"}, wrong);
+  EXPECT_EQ(refused.status, 77);
+  EXPECT_TELLS(refused, "fail", "reach", "user name or password was refused");
+}
+
+}  // namespace
+}  // namespace redlock::test

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: MIT
+//
+// `redlock run` with real masters: exit codes, signals, what the command sees, and what is left behind.
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <set>
+
+#include "tool_site.hpp"
+
+namespace redlock::test {
+namespace {
+
+class ToolRun : public ::testing::Test {
+ protected:
+  ToolSite site_;
+  const std::string res_ = "plant1/rs485-a";
+
+  bool is_held() { return site_.masters.holders(res_) >= 2; }
+  bool is_free() { return site_.masters.holders(res_) == 0; }
+};
+
+TEST_F(ToolRun, TheExitCodeIsTheCommands) {
+  const struct {
+    Words command;
+    int status;
+    std::string err;
+  } ends[] = {
+      {{"true"}, 0, ""},
+      {{"sh", "-c", "exit 1"}, 1, ""},
+      {{"sh", "-c", "exit 79"}, 79, ""},
+      {{"sh", "-c", "kill -9 $$"}, 137, ""},
+      {{"/no/such/program"}, 127, "redlock: /no/such/program: No such file or directory\n"},
+      {{"/etc"}, 126, "redlock: /etc: Permission denied\n"},
+  };
+  for (const auto& one : ends) {
+    const Ended ended = site_.run(Words{"run", res_, "--"} + one.command);
+    EXPECT_EQ(ended.status, one.status) << one.command.back();
+    EXPECT_EQ(ended.err, one.err);
+    EXPECT_TRUE(is_free()) << one.command.back();
+  }
+  EXPECT_EQ(site_.run({"run", "-c", "exit 3", res_}).status, 3);
+}
+
+TEST_F(ToolRun, ACommandSeesItsLock) {
+  const Ended ended = site_.run({"run", "--fencing", "--", "true"});
+  EXPECT_EQ(ended.status, 64) << "no resource";
+  const Ended told = site_.run({"run", "--fencing", "-c",
+                                "echo $REDLOCK_HELD, $REDLOCK_RESOURCE, $REDLOCK_TTL_MS, $REDLOCK_FENCING_TOKEN",
+                                "b", "a"});
+  EXPECT_EQ(told.out.find("1, b a, 2400, "), 0u) << told.out;
+  EXPECT_GT(std::stoll(told.out.substr(14)), 0);
+  const Ended without = site_.run({"run", "-c", "echo \"<$REDLOCK_FENCING_TOKEN>\"", res_},
+                                  {{"REDLOCK_FENCING_TOKEN=7"}, false, false});
+  EXPECT_EQ(without.out, "<>\n");
+}
+
+TEST_F(ToolRun, ACommandGetsNoDescriptorOfOurs) {
+  const Words list = {"sh", "-c", "for d in /proc/$$/fd/*; do echo ${d##*/}; done"};
+  Program alone(list, site_.dir);
+  EXPECT_EQ(alone.exit_status(), 0);
+  EXPECT_EQ(site_.run(Words{"run", "-v", res_, "--"} + list).out, alone.out());
+  const Ended closed = site_.run({"run", res_, "--", "sh", "-c", "test -e /proc/$$/fd/0 && echo open; exit 4"},
+                                 {{}, true, false});
+  EXPECT_EQ(closed.status, 4);
+  EXPECT_EQ(closed.out, "") << "stdin was closed, and stays closed";
+}
+
+TEST_F(ToolRun, HeldByOthersIs75AndSaysByWhom) {
+  Program holder(site_.words({"run", res_, "--", "sleep", "100"}), site_.dir);
+  ASSERT_TRUE(eventually([&] { return is_held(); }));
+  const Ended once = site_.run({"run", "-n", res_, "--", "true"});
+  EXPECT_EQ(once.status, 75);
+  EXPECT_NE(once.err.find("redlock: " + res_ + ": not acquired: held by gw-1"), std::string::npos) << once.err;
+  EXPECT_EQ(site_.run({"run", "-n", "-E", "0", res_, "--", "false"}).status, 0);
+  EXPECT_EQ(site_.run({"run", "-w", "0.3", res_, "--", "true"}).status, 75);
+  holder.signal(SIGTERM);
+  EXPECT_EQ(holder.exit_status(), 128 + SIGTERM);
+  EXPECT_TRUE(is_free());
+}
+
+TEST_F(ToolRun, AMistakeIs64) {
+  for (const Words& mistake : std::vector<Words>{{"run", res_},
+                                                 {"run", "--", "true"},
+                                                 {"run", "-t", "2000", res_, "--", "true"},
+                                                 {"run", "-t", "2400x", res_, "--", "true"},
+                                                 {"run", "-w", "1,5", res_, "--", "true"},
+                                                 {"run", "--on-lost", "hup", res_, "--", "true"},
+                                                 {"run", std::string(65, 'x'), "--", "true"},
+                                                 {"run", "redlock::meta", "--", "true"},
+                                                 {"run", "a", "b", "c", "d", "e", "--", "true"},
+                                                 {"run", "-t", "30000", res_, "--", "true"},
+                                                 {"run", "-c", "true", res_, "--", "true"}}) {
+    const Ended ended = site_.run(mistake);
+    EXPECT_EQ(ended.status, 64) << ended.err;
+    EXPECT_EQ(ended.err.find("redlock: "), 0u) << ended.err;
+  }
+}
+
+TEST_F(ToolRun, MastersThatCannotVoteHaveCodesOfTheirOwn) {
+  Ended ended = run_redlock({"run", "-n", "-C", "/no/such/file", res_, "--", "true"}, site_.dir);
+  EXPECT_EQ(ended.status, 78) << ended.err;
+  std::ofstream(site_.dir + "/wrong.json") << R"({"masters": ["redis://127.0.0.1:70000"]})";
+  ended = run_redlock({"run", "-n", "-C", site_.dir + "/wrong.json", res_, "--", "true"}, site_.dir);
+  EXPECT_EQ(ended.status, 78);
+  EXPECT_NE(ended.err.find("70000 is not in 1..65535"), std::string::npos) << ended.err;
+  // Another max_ttl_ms: another configuration.
+  ended = run_redlock(Words{"run", "-n", res_} + master_options(site_.masters.urls()) + Words{"--", "true"}, site_.dir);
+  EXPECT_EQ(ended.status, 64) << "options stand before the resources";
+  ended = run_redlock(Words{"run", "-n"} + master_options(site_.masters.urls()) + Words{res_, "--", "true"}, site_.dir);
+  EXPECT_EQ(ended.status, 78) << ended.err;
+  for (size_t m = 0; m < 2; ++m) site_.masters[m].command({"CONFIG", "SET", "requirepass", "secret"});
+  ended = site_.run({"run", "-n", res_, "--", "true"});
+  EXPECT_EQ(ended.status, 77) << ended.err;
+  for (size_t m = 0; m < 2; ++m) site_.masters[m].kill_hard();
+  ended = site_.run({"run", "-n", res_, "--", "true"});
+  EXPECT_EQ(ended.status, 69) << ended.err;
+  EXPECT_EQ(ended.err.find("redlock: " + res_ + ": not acquired: "), 0u) << ended.err;
+}
+
+// What cron does on a site whose masters restarted.
+TEST_F(ToolRun, NewMastersAre76UntilShortVisitsHaveWatchedThemForTheGuardTime) {
+  for (size_t m = 0; m < 3; ++m) site_.masters[m].restart();
+  const Ended first = site_.run({"run", "-n", res_, "--", "true"});
+  EXPECT_EQ(first.status, 76) << first.err;
+  EXPECT_NE(first.err.find(" to go"), std::string::npos) << first.err;
+  EXPECT_TRUE(eventually([&] {
+    const int status = site_.run({"run", "-n", res_, "--", "true"}).status;
+    EXPECT_TRUE(status == 76 || status == 0) << status;
+    return status == 0;
+  }));
+}
+
+TEST_F(ToolRun, ASignalEndsAWait) {
+  site_.hold_by_other(res_);
+  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGQUIT}) {
+    const std::string trace = site_.dir + "/started";
+    Program waiter(site_.words({"run", res_, "--", "touch", trace}), site_.dir);
+    ASSERT_TRUE(eventually([&] { return !children_of(waiter.pid()).empty(); })) << "the guard";
+    waiter.signal(number);
+    EXPECT_EQ(waiter.exit_status(), 128 + number);
+    EXPECT_EQ(waiter.err().find("redlock: " + res_ + ": the wait was ended by signal"), 0u) << waiter.err();
+    EXPECT_FALSE(std::filesystem::exists(trace));
+  }
+  EXPECT_FALSE(site_.masters[2].exists(res_));
+}
+
+TEST_F(ToolRun, SignalsReachTheGroupOfTheCommand) {
+  for (const int number : {SIGINT, SIGHUP, SIGUSR1, SIGUSR2}) {
+    Program run(site_.words({"run", "-c", "sleep 100 & echo ready; wait; sleep 100", res_}), site_.dir);
+    ASSERT_TRUE(eventually([&] { return run.out() == "ready\n"; }));
+    run.signal(number);
+    EXPECT_EQ(run.exit_status(), 128 + number);
+    EXPECT_TRUE(is_free());
+  }
+}
+
+// An init system that kills after 5 s finds nothing to kill.
+TEST_F(ToolRun, TermEndsACommandThatIgnoresIt) {
+  const Board board(site_.dir + "/board");
+  Program run(site_.witness(board, res_, {"deaf"}), site_.dir);
+  ASSERT_TRUE(board.acts());
+  const int64_t begin = boot_ns();
+  run.signal(SIGTERM);
+  EXPECT_EQ(run.exit_status(), 128 + SIGKILL);
+  std::cout << "stopped after " << (boot_ns() - begin) / ns_per_ms << " ms\n";
+  EXPECT_TRUE(board.is_abandoned());
+  EXPECT_TRUE(is_free());
+}
+
+TEST_F(ToolRun, WhatACommandLeavesBehindEndsBeforeTheLockIsFree) {
+  for (const Words& how : std::vector<Words>{{"orphan"}, {"orphan", "deaf"}}) {
+    const Board board(site_.dir + "/board");
+    Program run(site_.witness(board, res_, how), site_.dir);
+    EXPECT_EQ(run.exit_status(), 0);
+    EXPECT_TRUE(board.is_abandoned());
+    EXPECT_TRUE(is_free());
+  }
+}
+
+TEST_F(ToolRun, TellsSystemd) {
+  const std::string path = site_.dir + "/notify";
+  const int socket = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::snprintf(address.sun_path, sizeof address.sun_path, "%s", path.c_str());
+  ASSERT_EQ(::bind(socket, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  const auto heard = [&] {
+    char text[512];
+    const ssize_t size = ::recv(socket, text, sizeof text, 0);
+    return std::string(text, size > 0 ? static_cast<size_t>(size) : 0);
+  };
+  site_.hold_by_other(res_);
+  Program run(site_.words({"run", "--sd-notify", "-c", "echo \"<$NOTIFY_SOCKET>\"", res_}), site_.dir,
+              {{"NOTIFY_SOCKET=" + path}, false, false});
+  const std::string waiting = heard();
+  EXPECT_EQ(waiting.find("STATUS=waiting for " + res_), 0u) << waiting;
+  EXPECT_NE(waiting.find("\nEXTEND_TIMEOUT_USEC="), std::string::npos) << waiting;
+  site_.let_go(res_);
+  EXPECT_EQ(heard(), "READY=1\nSTATUS=holding " + res_);
+  EXPECT_EQ(heard(), "STOPPING=1");
+  EXPECT_EQ(run.exit_status(), 0);
+  EXPECT_EQ(run.out(), "<>\n");
+  ::close(socket);
+}
+
+TEST_F(ToolRun, MaxHoldEndsTheCommand) {
+  Program run(site_.words({"run", "--max-hold", "2.4", res_, "--", "sleep", "100"}), site_.dir);
+  EXPECT_EQ(run.exit_status(), 79);
+  EXPECT_NE(run.err().find("max_hold"), std::string::npos) << run.err();
+}
+
+// Each of many runs adds one to a number in a file; a witness beside it sees whether two of them ever ran at once.
+TEST_F(ToolRun, ManyRunsCountExactly) {
+  const int runs = std::getenv("REDLOCK_MANY") != nullptr ? 200 : 40;
+  const std::string file = site_.dir + "/counter";
+  std::ofstream(file) << 0;
+  std::vector<std::unique_ptr<Program>> all;
+  for (int i = 0; i < runs; ++i) {
+    const std::string add = "n=$(cat " + file + "); echo $((n + 1)) >" + file;
+    all.push_back(std::make_unique<Program>(site_.words({"run", "-c", add, res_}), site_.dir));
+  }
+  for (auto& one : all) EXPECT_EQ(one->exit_status(), 0) << one->err();
+  EXPECT_EQ(std::stoi(text_of_file(file)), runs);
+  EXPECT_TRUE(is_free());
+}
+
+}  // namespace
+}  // namespace redlock::test

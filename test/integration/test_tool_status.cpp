@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT
+//
+// redlock status: who has a resource, on real servers whose keys and fates the test makes.
+#include <gtest/gtest.h>
+
+#include "tool_masters.hpp"
+
+namespace redlock::test {
+namespace {
+
+TEST(ToolStatus, HeldFreeUnclearAndForeign) {
+  ToolMasters site(3);
+  const std::string config = site.file({0, 1, 2});
+  for (unsigned i : {0u, 1u}) site.set(i, "bus", value_of("gw-03"), 50'000 + 4'000 * static_cast<int>(i));
+  site.set(0, "valve", value_of("gw-03"));
+  site.set(1, "valve", value_of("gw-17", '2'));
+  for (unsigned i : {0u, 1u, 2u}) site.set(i, "old", "hello\r\n\x1b[2J");
+  site.set(0, "left", value_of("gw-03"));
+  site[2].command({"LPUSH", "list", "x"});
+  for (unsigned i : {0u, 1u}) site.set(i, "evil", value_of("\x1b[2Jgw\n"));
+
+  Ended one = site.run({"status", "bus"}, config);
+  EXPECT_EQ(one.status, 75);
+  EXPECT_TRUE(has(one.out, "bus: held by gw-03 on 2/3, ends in ")) << one.out;
+  EXPECT_TRUE(has(one.out, "ends in 49.") || has(one.out, "ends in 50.0")) << one.out;
+  EXPECT_TRUE(has(one.out, " - 53.") || has(one.out, " - 54.0")) << one.out;
+  EXPECT_TRUE(has(one.out, "snapshot")) << one.out;
+  EXPECT_EQ(one.err, "redlock: bus is not free: held\n");
+
+  const Ended none = site.run({"status", "nothing", "left"}, config);
+  EXPECT_EQ(none.status, 0);
+  EXPECT_TRUE(has(none.out, "\nnothing: free\n")) << none.out;
+  EXPECT_TRUE(has(none.out, "\nleft: free: gw-03 on 1/3\n")) << none.out;
+  EXPECT_EQ(none.err, "");
+
+  const Ended all = site.run({"status", "valve", "old", "list", "evil"}, config);
+  EXPECT_EQ(all.status, 75);
+  EXPECT_TRUE(has(all.out, "\nvalve: UNCLEAR: gw-03 on 1/3, gw-17 on 1/3\n")) << all.out;
+  EXPECT_TRUE(has(all.out, "\nold: held by a foreign value on 3/3, ends in ")) << all.out;
+  EXPECT_TRUE(has(all.out, "\nlist: free: a foreign value on 1/3\n")) << all.out;
+  EXPECT_TRUE(has(all.out, "\nevil: held by \\x1b[2Jgw\\x0a on 2/3")) << all.out;
+  EXPECT_FALSE(has(all.out + all.err, "\x1b"));
+}
+
+TEST(ToolStatus, MastersThatDoNotAnswer) {
+  ToolMasters site(3);
+  const std::string config = site.file({0, 1, 2});
+  site.set(0, "bus", value_of("gw-03"));
+  site.set(1, "bus", value_of("gw-03"));
+  site[2].kill_hard();
+  EXPECT_EQ(site.run({"commission", "--yes", "--master", "m0", "--master", "m1"}, config).status, 0);
+  const Ended two = site.run({"status"}, config);
+  EXPECT_EQ(two.status, 0) << two.err;
+  EXPECT_TRUE(has(two.out, "2 of 3 masters vote, 2 are needed\n")) << two.out;
+  EXPECT_TRUE(has(two.out, "m0 127.0.0.1:" + std::to_string(site[0].port()) + ": votes\n")) << two.out;
+  EXPECT_TRUE(has(two.out, ": the connection was refused")) << two.out;
+  EXPECT_TRUE(has(site.run({"status", "bus"}, config).out, "held by gw-03 on 2/3"));
+
+  site[1].freeze();
+  const Ended one = site.run({"status", "bus"}, config);
+  EXPECT_EQ(one.status, 69);
+  EXPECT_TRUE(has(one.out, "bus: unknown: gw-03 on 1/3, 2/3 master(s) said nothing")) << one.out;
+  EXPECT_EQ(one.err, "redlock: 1 of 3 masters can be asked, and 2 are needed\n");
+}
+
+TEST(ToolStatus, JsonPrometheusAndScan) {
+  ToolMasters site(3);
+  const std::string config = site.file({0, 1, 2}, R"(, "key_prefix": "p*/")");
+  for (unsigned i : {0u, 1u, 2u}) {
+    site.set(i, "p*/bus", value_of("gw \"x\""));
+    site.set(i, "pump/other", value_of("gw-2"));
+    site.set(i, "p*/note", "no lock");
+  }
+  const Ended json = site.run({"status", "--json", "bus", "valve"}, config);
+  EXPECT_EQ(json.status, 75);
+  EXPECT_TRUE(has(json.out, R"("resource":"bus","state":"held","holder":"gw \"x\"","on":3)")) << json.out;
+  EXPECT_TRUE(has(json.out, R"("resource":"valve","state":"free","holder":null)")) << json.out;
+  EXPECT_TRUE(has(json.out, R"("schema":"redlock.site-status/1")")) << json.out;
+  EXPECT_EQ(json.out.find('\n'), json.out.size() - 1) << "one object, one line";
+  std::ofstream(site.dir + "/status.json") << json.out;
+  EXPECT_EQ(std::system(("python3 -m json.tool < " + site.dir + "/status.json > /dev/null").c_str()), 0);
+
+  const Ended metrics = site.run({"status", "--prometheus", "bus", "valve"}, config);
+  EXPECT_EQ(metrics.status, 0);
+  EXPECT_TRUE(has(metrics.out, "\nredlock_master_up{master=\"m2\"} 1\n")) << metrics.out;
+  EXPECT_TRUE(has(metrics.out, "\nredlock_resource_held{resource=\"bus\"} 1\n")) << metrics.out;
+  EXPECT_TRUE(has(metrics.out, "\nredlock_resource_held{resource=\"valve\"} 0\n")) << metrics.out;
+  EXPECT_TRUE(has(metrics.out, R"(redlock_resource_masters{resource="bus",holder="gw \"x\""} 3)")) << metrics.out;
+
+  const Ended scan = site.run({"status", "--scan"}, config);
+  EXPECT_EQ(scan.status, 0);
+  EXPECT_TRUE(has(scan.out, "\nbus: held by gw \"x\" on 3/3")) << scan.out;
+  EXPECT_FALSE(has(scan.out, "note")) << scan.out;
+  EXPECT_FALSE(has(scan.out, "other")) << scan.out;
+  for (unsigned i : {0u, 1u, 2u}) site[i].command({"ACL", "SETUSER", "default", "-scan"});
+  const Ended denied = site.run({"status", "--scan"}, config);
+  EXPECT_EQ(denied.status, 77);
+  EXPECT_TRUE(has(denied.err, "--scan needs the permission +scan")) << denied.err;
+}
+
+TEST(ToolStatus, WatchGoesOnUntilItIsInterrupted) {
+  ToolMasters site(1);
+  const std::string config = site.file({0});
+  Program program(site.words({"status", "--watch", "bus"}, config), site.dir);
+  EXPECT_TRUE(eventually([&] { return has(program.out(), "bus: free"); }));
+  site.set(0, "bus", value_of("gw-9"));
+  EXPECT_TRUE(eventually([&] { return has(program.out(), "bus: held by gw-9"); }));
+  program.signal(SIGINT);
+  EXPECT_EQ(program.exit_status(), 128 + SIGINT);
+}
+
+TEST(ToolStatus, Mistakes) {
+  ToolMasters site(1);
+  const std::string config = site.file({0});
+  EXPECT_EQ(site.run({"status", std::string(65, 'x')}, config).status, 64);
+  EXPECT_EQ(site.run({"status", ""}, config).status, 64);
+  EXPECT_EQ(site.run({"status"}, config + ".none").status, 78);
+}
+
+}  // namespace
+}  // namespace redlock::test

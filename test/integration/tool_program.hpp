@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+//
+// Runs the program `redlock` as it is built, with what it writes in files.
+#pragma once
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <functional>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+extern char** environ;
+
+namespace redlock::test {
+
+using Words = std::vector<std::string>;
+
+inline Words operator+(Words a, const Words& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+inline std::string text_of_file(const std::string& path) {
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+// Waits for what another process does: looks again and again, for 20 s at most.
+inline bool eventually(const std::function<bool()>& is_so) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!is_so()) {
+    if (std::chrono::steady_clock::now() > until) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return true;
+}
+
+inline Words master_options(const Words& urls) {
+  Words options;
+  for (const std::string& url : urls) options = options + Words{"--master", url};
+  return options;
+}
+
+// A program with its stdout and stderr in files of `dir`, its stdin empty or closed.
+class Program {
+ public:
+  struct Setting {
+    Words environment = {};     // besides ours: "NAME=value"
+    bool stdin_closed = false;
+    bool own_group = false;     // as an interactive shell starts a job
+  };
+
+  Program(Words words, const std::string& dir) : Program(std::move(words), dir, Setting{}) {}
+  Program(Words words, const std::string& dir, const Setting& setting)
+      : files_(dir + "/program." + std::to_string(++number_)) {
+    std::vector<char*> argv, environment;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    Words added = setting.environment;
+    for (std::string& one : added) environment.push_back(one.data());
+    for (char** one = environ; *one != nullptr; ++one) environment.push_back(*one);
+    environment.push_back(nullptr);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    if (setting.stdin_closed) {
+      posix_spawn_file_actions_addclose(&actions, 0);
+    } else {
+      posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    }
+    posix_spawn_file_actions_addopen(&actions, 1, (files_ + ".out").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    posix_spawn_file_actions_addopen(&actions, 2, (files_ + ".err").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    posix_spawnattr_t attributes;
+    posix_spawnattr_init(&attributes);
+    if (setting.own_group) posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+    const int err = ::posix_spawnp(&pid_, argv[0], &actions, &attributes, argv.data(), environment.data());
+    EXPECT_EQ(err, 0) << words[0];
+    if (err != 0) pid_ = -1;
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&actions);
+  }
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+  ~Program() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    exit_status();
+  }
+
+  // As a shell tells it: 128 and the number of a signal.
+  int exit_status() {
+    int status = 0;
+    if (pid_ <= 0 || ::waitpid(pid_, &status, 0) != pid_) return -1;
+    pid_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+  void signal(int number) const {
+    if (pid_ > 0) ::kill(pid_, number);
+  }
+  pid_t pid() const { return pid_; }
+  std::string out() const { return text_of_file(files_ + ".out"); }
+  std::string err() const { return text_of_file(files_ + ".err"); }
+
+ private:
+  static inline int number_ = 0;
+  std::string files_;
+  pid_t pid_ = -1;
+};
+
+inline Words redlock_words(const Words& arguments) { return Words{REDLOCK_TOOL} + arguments; }
+
+// redlock ARGUMENTS, until it has ended.
+struct Ended {
+  int status;
+  std::string out;
+  std::string err;
+};
+inline Ended run_redlock(const Words& arguments, const std::string& dir, const Program::Setting& setting = {}) {
+  Program program(redlock_words(arguments), dir, setting);
+  const int status = program.exit_status();
+  return {status, program.out(), program.err()};
+}
+
+}  // namespace redlock::test

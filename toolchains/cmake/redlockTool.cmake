@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: MIT
+#
+# redlock_tool: the program `redlock` (src/tool). It uses the public API alone, and is linked as C: it needs no C++
+# runtime.
+file(GLOB redlock_tool_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/tool/*.cpp")
+add_executable(redlock_tool ${redlock_tool_sources})
+redlock_library_options(redlock_tool)
+target_include_directories(redlock_tool PRIVATE "${PROJECT_SOURCE_DIR}/src")
+target_link_libraries(redlock_tool PRIVATE redlock_site redlock rt -pthread)  # rt: timer_create, before glibc 2.34
+target_link_options(redlock_tool PRIVATE LINKER:--gc-sections LINKER:--as-needed)
+set_target_properties(redlock_tool PROPERTIES OUTPUT_NAME redlock LINKER_LANGUAGE C)
