@@ -19,10 +19,10 @@ class TextWriter {
   TextWriter(char* buffer, size_t capacity);
 
   TextWriter& raw(Bytes text);
-  TextWriter& raw(const char* text);  // a literal, or another text that ends with a NUL
+  TextWriter& raw(const char* text);  // which ends with a NUL
   TextWriter& number(uint64_t value);
-  // A sentence by its pattern: %s a text that ends with a NUL, %u a number of 32 bits. One call is less code than one for
-  // each piece.
+  // A sentence by its pattern: %s a text that ends with a NUL, %u a number of 32 bits. One call is less code than a
+  // call for each piece.
   [[gnu::format(printf, 2, 3)]] TextWriter& print(const char* pattern, ...);
   // Writes at most `limit` bytes of the text, then "...". quoted() puts quotes around them.
   TextWriter& escaped(Bytes text, size_t limit = SIZE_MAX);
