@@ -184,6 +184,7 @@ bool Keeper::reap() {
 int Keeper::end_of_command() {
   if (lost_) {
     const char* why = lease_.sentence();
+    if (*why == '\0' && wish_.max_hold_ms != 0) why = "--max-hold allows no later end";
     say("%s: the lock was lost, and the command was ended%s%s", wish_.names, *why != '\0' ? ": " : "", why);
     return exit_lost;
   }

@@ -85,9 +85,6 @@ void Lease::take(const redlock_event_t& event) {
       ++renewals_;
       *sentence_ = '\0';
       return read_end();
-    case REDLOCK_EV_AT_RISK:
-      hold_limit_reached_ = event.err == REDLOCK_E_HOLD_LIMIT;
-      break;
     case REDLOCK_EV_LOST:
       state_ = lost;
       break;
@@ -95,6 +92,7 @@ void Lease::take(const redlock_event_t& event) {
       state_ = failed;
       exit_code_ = code_of_failure(event);
       break;
+    case REDLOCK_EV_AT_RISK:
     case REDLOCK_EV_WAITING:
       break;
     default:

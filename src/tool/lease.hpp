@@ -39,7 +39,6 @@ class Lease {
   int64_t end_ns() const { return end_ns_; }           // of the validity; the last known, if the lock is lost
   uint64_t token() const { return token_; }
   uint32_t renewals() const { return renewals_; }
-  bool hold_limit_reached() const { return hold_limit_reached_; }
   // What the acquire waits for, or why it failed, or why the lock is at risk or lost; "": not known.
   const char* sentence() const { return sentence_; }
   ExitCode exit_code() const { return exit_code_; }    // failed
@@ -60,7 +59,6 @@ class Lease {
   int64_t end_ns_ = 0;
   uint64_t token_ = 0;
   uint32_t renewals_ = 0;
-  bool hold_limit_reached_ = false;
   int log_level_ = 0;
   ExitCode exit_code_ = exit_ok;
   char sentence_[REDLOCK_TEXT_MAX + 1] = "";

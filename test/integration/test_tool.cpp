@@ -104,7 +104,7 @@ TEST_F(Tool, AWrongFileIs78WithFieldValueAndRange) {
 TEST_F(Tool, TheFileIsThatOfTheOptionOfTheEnvironmentOrOfEtc) {
   const std::string file = dir_ + "/one.json";
   std::ofstream(file) << R"({"masters": ["redis://10.0.0.1"]})";
-  const Program::Setting with = {{"REDLOCK_CONFIG=" + file}, false, false};
+  const Program::Setting with = {{"REDLOCK_CONFIG=" + file}, false};
   EXPECT_EQ(run_redlock({"config", "check"}, dir_, with).out, file + ": valid\n");
   EXPECT_EQ(run_redlock({"config", "check", "-C", "/no"}, dir_, with).status, 78);
   EXPECT_EQ(run_redlock({"config", "check", "--master", "redis://10.0.0.2"}, dir_, with).out, "--master: valid\n");

@@ -26,7 +26,7 @@ std::string replace_all(std::string text, const std::string& old, const std::str
 class ToolPlace : public ::testing::Test {
  protected:
   Ended shell(const std::string& script, const Words& environment = {}) {
-    Program program({"bash", "-c", script}, site_.dir, {environment, false, false});
+    Program program({"bash", "-c", script}, site_.dir, {environment, false});
     const int status = program.exit_status();
     return {status, program.out(), program.err()};
   }

@@ -57,7 +57,6 @@ class Program {
   struct Setting {
     Words environment = {};     // besides ours: "NAME=value"
     bool stdin_closed = false;
-    bool own_group = false;     // as an interactive shell starts a job
   };
 
   Program(Words words, const std::string& dir) : Program(std::move(words), dir, Setting{}) {}
@@ -81,7 +80,11 @@ class Program {
     posix_spawn_file_actions_addopen(&actions, 2, (files_ + ".err").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);
-    if (setting.own_group) posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+    // Who runs the tests in the background has INT and QUIT ignored, and ignored signals stay ignored.
+    sigset_t usual;
+    sigfillset(&usual);
+    posix_spawnattr_setsigdefault(&attributes, &usual);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
     const int err = ::posix_spawnp(&pid_, argv[0], &actions, &attributes, argv.data(), environment.data());
     EXPECT_EQ(err, 0) << words[0];
     if (err != 0) pid_ = -1;
