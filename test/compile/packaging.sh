@@ -80,7 +80,9 @@ package_debian() {
       $(PKG_CONFIG_SYSROOT_DIR=$root PKG_CONFIG_PATH=$libdir/pkgconfig pkg-config --cflags --libs "${program#*:}")
     LD_LIBRARY_PATH=$libdir $EMULATOR "$work/consumer"
   done
-  "$SOURCE/test/size/check.sh" hardened "$libdir/libredlock.so.0"
+  # shellcheck disable=SC2046
+  "$SOURCE/test/size/check.sh" hardened "$libdir/libredlock.so.0" \
+    $(find "$root/usr" -path '*/bin/redlock')
 }
 
 # OpenWrt builds in the source folder and lets each package pick its files.
