@@ -191,8 +191,8 @@ for file in document["files"]:
     assert file["licenseConcluded"] == "MIT"
     print(file["checksums"][1]["checksumValue"], "", file["fileName"][2:])
 TEXT
-  quietly diff <(sort "$work/listed") <(cd "$work" && find include port src -type f ! -name '*.md' -print0 |
-    xargs -0 sha256sum | sort)
+  quietly diff <(sort "$work/listed") <(cd "$work" && find include port src -type f |
+    grep -E '\.([ch]|[ch]pp|lua)$' | xargs sha256sum | sort)
   echo "$(wc -l <"$work/listed") files"
 }
 
