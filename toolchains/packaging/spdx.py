@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""spdx.py [ARCHIVE]: an SPDX 2.3 document, as JSON on stdout: the library, the sources that it is built from with their
-hashes and licences, and the libraries that it needs. ARCHIVE is what the document is about, and its hash is named. The
-same commit gives the same document. Exits 1 if a source names no licence."""
+"""spdx.py [ARCHIVE]: an SPDX 2.3 document, as JSON on stdout: library and program, the sources of both with hashes and
+licences, and the libraries that they need. ARCHIVE is what the document is about, and its hash is named. The same
+commit gives the same document. Exits 1 if a source names no licence."""
 import datetime
 import hashlib
 import json
@@ -12,7 +12,8 @@ import subprocess
 import sys
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
-FOLDERS = ["include", "port", "src"]  # what the library is built from; tests and examples are not in it
+FOLDERS = ["include", "port", "src"]  # what library and program are built from; tests and examples are not
+SUFFIXES = {".c", ".cpp", ".h", ".hpp", ".lua"}
 LICENCE = "MIT"
 COPYRIGHT = "Copyright (c) 2026 the redlock authors"
 NEEDS = {"libuv": "1.40", "cJSON": "1.7.14"}  # both declare MIT
@@ -35,8 +36,9 @@ def licence_of(path):
 
 
 def files():
-    paths = sorted(path for folder in FOLDERS for path in (SOURCE / folder).rglob("*") if path.is_file())
-    for number, path in enumerate(path for path in paths if path.suffix != ".md"):
+    paths = sorted(path for folder in FOLDERS for path in (SOURCE / folder).rglob("*")
+                   if path.suffix in SUFFIXES)
+    for number, path in enumerate(paths):
         licence = licence_of(path)
         yield {"SPDXID": f"SPDXRef-File-{number}", "fileName": f"./{path.relative_to(SOURCE)}",
                "checksums": [digest(path, "sha1"), digest(path, "sha256")], "licenseConcluded": licence,
