@@ -223,7 +223,6 @@ class Client {
   void watch(Lock& lock, Instant now);
   void send_looks(Instant now);
   bool look(Lock& lock, MasterIndex m, bool holder, Instant now);
-  void look_behind(Lock& lock, MasterIndex m, Instant now);
   void changed(MasterIndex m, Bytes resource, Instant now);
   void change(Lock& lock, MasterIndex m, Instant now);
 

@@ -94,8 +94,6 @@ void Client::begin_round(Lock& lock, Masters ready, Masters by_script, Instant n
     ask_script(!acquire ? Op::extend : lock.options.fenced ? Op::acquire_fenced : Op::acquire, lock, m, now);
   }
   ask(acquire ? Op::acquire : Op::extend, claim, lock.round.number, lock.round.ttl_ms, plain, now);
-  if (!acquire || lock.rounds == 1) return;
-  for (MasterIndex m : ready) look_behind(lock, m, now);
 }
 
 // Every master gets the same bytes, except for masters that do not know the script: these get its text.

@@ -14,6 +14,7 @@ void Client::hear_news(MasterIndex m, const Reply& reply, Instant now) {
       Lock& lock = table_[reply.claim];
       if (static_cast<uint32_t>(lock.generation) != reply.round) return;
       machine_.looked(lock, m, reply.ttl, now);
+      if (!lock.forecast.look().empty()) looks_ = true;
       return plan(lock);
     }
     case Reply::Kind::holder_read:

@@ -66,12 +66,6 @@ bool Client::look(Lock& lock, MasterIndex m, bool holder, Instant now) {
   return true;
 }
 
-// Sends a look behind the SET of a retry, in the same write. If the SET is refused, the look tells for how long.
-void Client::look_behind(Lock& lock, MasterIndex m, Instant now) {
-  if (!settings_.wakeups || lock.wait.last_cause != REDLOCK_E_LOCKED || !sessions_[m].tracked()) return;
-  look(lock, m, false, now);
-}
-
 void Client::changed(MasterIndex m, Bytes resource, Instant now) {
   watched_ = false;
   for (unsigned i = 0; i < table_.capacity(); ++i) {

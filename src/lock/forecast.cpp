@@ -4,42 +4,44 @@
 namespace redlock {
 namespace {
 
-constexpr Duration ration_of = Duration::ms(1000);
 constexpr Duration server_rounding = Duration::ms(2);
 constexpr int64_t ttl_believed_ms = int64_t{REDLOCK_MAX_TTL_MS_MAX} * 2;
 
 }  // namespace
 
 void Forecast::reset() {
-  look_ = looked_ = plain_ = {};
-  waits_ = false;
-  ration_ = 0;
-  ration_until_ = Instant();
+  round_begins();
   memset(unanswered_, 0, sizeof unanswered_);
 }
 
 void Forecast::round_begins() {
   waits_ = false;
-  look_ = looked_ = plain_ = {};
+  look_ = watched_ = plain_ = {};
 }
 
-void Forecast::wait(Masters votes, Masters tracked, Masters refused, Instant poll_at) {
-  REDLOCK_ASSERT(((votes | tracked | refused) - Masters::all(masters_)).empty());
+void Forecast::wait(Masters votes, Masters tracked, Masters watched, Instant poll_at) {
+  REDLOCK_ASSERT(((votes | tracked) - Masters::all(masters_)).empty() && (watched - tracked).empty());
   waits_ = true;
-  const Masters known = looked_ & refused;
-  for (MasterIndex m = 0; m < masters_; ++m) {
-    if ((known & tracked).has(m)) continue;
-    free_at_[m] = (votes - tracked).has(m) ? poll_at : Instant::never();
-  }
-  look_ = (votes & tracked) - known;
+  look_ = watched_ = watched;
   plain_ = votes - tracked;
+  unsigned taken_as_free = quorum_of(masters_) - 1;
+  for (MasterIndex m = 0; m < masters_; ++m) {
+    free_at_[m] = plain_.has(m) ? poll_at : Instant::never();
+    if (taken_as_free == 0 || !((votes & tracked) - watched).has(m)) continue;
+    free_at_[m] = Instant();
+    --taken_as_free;
+  }
+}
+
+void Forecast::look_more(Masters more) {
+  watched_ |= more;
+  look_ |= more;
+  for (MasterIndex m : more) free_at_[m] = Instant::never();
 }
 
 void Forecast::look_sent(MasterIndex m) {
   if (unanswered_[m] < UINT8_MAX) ++unanswered_[m];
-  free_at_[m] = Instant::never();
   look_.remove(m);
-  if (!waits_) looked_.add(m);
 }
 
 void Forecast::looked(MasterIndex m, int64_t ttl, Instant now, Instant poll_at) {
@@ -54,19 +56,14 @@ void Forecast::looked(MasterIndex m, int64_t ttl, Instant now, Instant poll_at) 
 }
 
 // While a look is in flight the push adds nothing: the answer to the look will be newer than the push.
-bool Forecast::changed(MasterIndex m, Instant now) {
-  if (unanswered_[m] != 0) return true;
-  looked_.remove(m);
-  if (!waits_ || (look_ | plain_).has(m)) return true;
-  if (now >= ration_until_) {
-    ration_until_ = now + ration_of;
-    ration_ = static_cast<uint16_t>(ration_per_master * masters_);
+void Forecast::changed(MasterIndex m, Instant now) {
+  if (unanswered_[m] != 0 || !(watched_ - look_).has(m)) return;
+  if (free_at_[m] > now) {
+    free_at_[m] = now;
+  } else {
+    free_at_[m] = Instant::never();
+    look_.add(m);
   }
-  if (ration_ == 0) return false;
-  --ration_;
-  free_at_[m] = Instant::never();
-  look_.add(m);
-  return true;
 }
 
 void Forecast::left(MasterIndex m) {
@@ -77,7 +74,7 @@ void Forecast::left(MasterIndex m) {
 void Forecast::back(MasterIndex m, bool tracked, Instant poll_at) {
   if (!waits_) return;
   if (tracked) {
-    look_.add(m);
+    look_more(Masters::of(m));
   } else {
     plain_.add(m);
     free_at_[m] = poll_at;
@@ -90,7 +87,7 @@ void Forecast::look_away(MasterIndex m, Instant free_at) {
 }
 
 void Forecast::forget(MasterIndex m) {
-  looked_.remove(m);
+  watched_.remove(m);
   look_.remove(m);
   plain_.remove(m);
   free_at_[m] = Instant::never();

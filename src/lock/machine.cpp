@@ -37,7 +37,7 @@ bool told_acquired(const Lock& lock) { return lock.tell.event != REDLOCK_EV_ACQU
 
 // ---- beginning ------------------------------------------------------------------------------------------------
 
-void Machine::accept(Lock& lock, const Options& options) const {
+void Machine::accept(Lock& lock, const Options& options) {
   REDLOCK_ASSERT(lock.state == State::free);
   lock.state = State::waiting;
   lock.options = options;
@@ -48,6 +48,7 @@ void Machine::accept(Lock& lock, const Options& options) const {
   lock.wait.until = lock.hold.limit = Instant::never();
   lock.forecast.reset();
   lock.cell.begin(lock.generation);
+  lock.turn.yields = options.wait_ms != 0 && crowds_.of(lock.names).waited;
 }
 
 bool Machine::begin(Lock& lock, Masters asked, Instant t0) {
@@ -242,6 +243,7 @@ Action Machine::won(Lock& lock, Instant now) {
   if (until <= now || until < now + Duration::ms(lock.options.min_validity_ms)) {
     return lost(lock, REDLOCK_E_TOO_SLOW, now);
   }
+  remember(lock, now);
   lock.state = State::held;
   lock.fence.storing = false;
   lock.valid_until = until;
@@ -291,7 +293,7 @@ Action Machine::on_time(Lock& lock, Instant now) {
       return Action::none;
     case State::waiting:
       if (now >= lock.wait.until) return fail(lock, out_of_time(lock));
-      return now >= lock.wake_at ? wake(lock) : Action::none;
+      return now >= lock.wake_at ? due(lock, now) : Action::none;
     case State::acquiring:
       if (now >= lock.wait.until) {
         fail(lock, out_of_time(lock));

@@ -43,6 +43,7 @@
 #include "base/time.hpp"
 #include "base/types.hpp"
 #include "lock/cell.hpp"
+#include "lock/crowd.hpp"
 #include "lock/fence.hpp"
 #include "lock/forecast.hpp"
 #include "lock/quorum.hpp"
@@ -57,7 +58,7 @@ enum class Action : uint8_t {
   none,
   start,    // the lock wants a round (Life::wants) in this turn
   drop,     // a round was lost: delete the value, except on masters that refused it
-  watch,    // as drop, then watch the other holder's key: a round was lost to others, or the lock yields to others
+  watch,    // as drop, then look at the key: a round was lost to others, or others have the first try
   release,  // the lock has ended: delete the value on every master that was sent anything
   linger,   // the lock has ended before its time: delete the value only when the validity is over
   store,    // the names are won: ask the masters of Fence::told to store the token
@@ -94,6 +95,13 @@ struct Round {
   uint8_t first_failed = 0;  // that master
 };
 
+// How an acquire waits that masters tell of changes. See lock/machine_waiting.
+enum class Watch : uint8_t {
+  peeks,   // looks at one master: is the key there?
+  sleeps,  // sends nothing until wake_at, and ignores what masters tell
+  armed,   // watches as many masters as it takes to hear of every release
+};
+
 // An acquire that is not decided yet.
 struct Waiting {
   Instant until;        // end of the wait budget that runs
@@ -101,11 +109,17 @@ struct Waiting {
   Instant net_at;       // a watching waiter begins its next round then at the latest, whatever the masters tell
   Instant planned_for;  // a watching waiter expects a quorum to be free then
   Instant not_before;   // a watching waiter tries no earlier, so that others have the first try
-  Instant hasty_until;  // end of the period in which `hasty` counts: one plain pause
+  Instant armed_at;     // when it was armed for the first time; zero: never
+  Instant spell_until;  // until then it may see the resource go by a few times; then it sleeps
+  Duration nap;         // how long it sleeps if its look finds the key
   Duration round_took;  // how long the last acquire round took until it was decided
   int16_t last_cause = 0;  // why the last round was lost; 0: no round has ended
-  uint8_t collisions = 0;  // rounds in a row that were lost although some master granted them
-  uint8_t hasty = 0;       // rounds lost in the period that ends at hasty_until
+  Masters rest;            // masters that it watches, too, when it is armed after a look
+  Watch watch = Watch::peeks;
+  uint8_t passed = 0;      // how often the resource seemed free and went to others
+  uint8_t rested_at = 0;   // `passed` when this spell began
+  bool rested = false;     // has slept
+  bool unsure = false;     // looks again before its next round, because others may have been faster
   bool begun = false;      // a budget has begun to run
   bool for_guard = false;  // the budget that runs is that of the guard
   bool untold = false;     // a WAITING is to be delivered
@@ -203,7 +217,7 @@ class Machine {
   uint32_t draw() { return random_.next(); }
 
   // free → waiting; the lock wants an acquire round.
-  void accept(Lock& lock, const Options& options) const;
+  void accept(Lock& lock, const Options& options);
   // Called in the first turn that handles a new lock: the wait budget begins. for_guard: the lock waits for the guard.
   void see(Lock& lock, bool for_guard, Instant now) const;
   // A lock that waits with REDLOCK_WAIT_DEFAULT has two budgets, one of which runs. This one runs from now on.
@@ -265,7 +279,7 @@ class Machine {
   // A waiter stops its pause and wants a round: masters came back, its pause is over, or its turn has come.
   Action wake(Lock& lock) const;
 
-  // ---- a waiter that watches the masters instead of trying again and again (lock/forecast)
+  // ---- a waiter that watches the masters instead of trying again and again (lock/machine_waiting)
   void watch(Lock& lock, Masters votes, Masters tracked, Instant now);
   void look_sent(Lock& lock, MasterIndex m, Instant now);
   void look_away(Lock& lock, MasterIndex m, bool votes, Instant now);
@@ -331,13 +345,19 @@ class Machine {
   int why_lost(const Round& round) const;
   bool renews(const Lock& lock) const { return lock.options.renew && lock.valid_until < lock.hold.limit; }
   void plan_next(Lock& lock) const;
-  void plan_round(Lock& lock, bool anew, Instant now);
+  Action due(Lock& lock, Instant now);
+  Duration next_nap(Lock& lock, Instant now);
+  void arm(Lock& lock, Instant now) const;
+  void remember(const Lock& lock, Instant now);
+  void plan_round(Lock& lock, bool looked, Instant now);
+  void plan_race(Lock& lock, bool looked, Instant now);
   Duration lot(Duration longest);  // a random pause
   Duration plain_pause(const Lock& lock) const;  // the longest pause of this lock while others hold the resource
   Instant poll_at(const Lock& lock, Instant now);
   Action end(Lock& lock, int event, int err, Action action) const;
 
   Rules rules_ = {};
+  Crowds crowds_;
   Random random_;
   // Start just below UINT32_MAX so that every test covers wrap-around. 0 is reserved for put-backs.
   uint32_t rounds_ = UINT32_MAX - 8;

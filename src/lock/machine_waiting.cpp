@@ -2,18 +2,42 @@
 //
 // The machine between two rounds of an acquire: how long the lock pauses, what it learns of the masters meanwhile, and
 // how the turn passes from one lock of this client to the next.
+//
+// A waiter that masters tell of changes goes this way:
+//
+//      asks again, and had                     gone: a round
+//      to wait the last time ──► peeks ─────────────────────────────────►
+//                                │  ▲ ▲        the key is there
+//            a nap to sleep: sleeps │ │
+//            it sends nothing  └────┘ │ no nap
+//                                     │ ▼      a push: the key is gone
+//      a round was lost to others ──► armed ──► draws a pause ──► a short one: a round
+//                                       ▲                    └──► a long one: peeks
+//
+// It is fair without a queue, and quiet, because of four rules:
+//
+//   - Who has watched the resource go by more often draws from a shorter window, which overlaps with that of the others.
+//     Two waiters with one window of fixed length each would split the masters for ever.
+//   - A waiter whose pause is longer than a round takes looks again first, at one master: others may have been faster.
+//   - A waiter that had to wait the last time sleeps as long as it has learned that watching is of no use (lock/crowd).
+//     So most of a crowd sleep, and those that watch are the oldest.
+//   - A waiter that has seen the resource go by `spell` times within one plain pause sleeps for about as long as it has
+//     watched, and at most for a plain pause. So news without end, from a server that stands still or whose tracking
+//     table is full, costs no more than a few rounds for each plain pause. A crowd in which nobody has learned anything
+//     yet calms down by the same rule.
 #include "lock/backoff.hpp"
 #include "lock/machine.hpp"
 
 namespace redlock {
 namespace {
 
-constexpr unsigned hasty_max = 6;  // lost rounds of a waiter within one plain pause; after these the plain timer rules
+constexpr unsigned spell = 4;
+constexpr unsigned window_max = 5;  // of a waiter that has seen nobody pass: in times of two rounds
 
-void count_loss(Lock& lock) {
-  const bool collided = !lock.round.granted.empty();
-  if (collided && lock.wait.collisions < UINT8_MAX) ++lock.wait.collisions;
-  if (!collided) lock.wait.collisions = 0;
+bool is_free(Instant at, Instant now) { return at <= now; }
+
+void count_pass(Waiting& wait) {
+  if (wait.passed < UINT8_MAX) ++wait.passed;
 }
 
 }  // namespace
@@ -42,7 +66,8 @@ Action Machine::lost(Lock& lock, int cause, Instant now) {
   lock.wait.last_cause = static_cast<int16_t>(cause);
   if (lock.wait.since == Instant()) lock.wait.since = lock.round.t0;
   lock.turn.in_a_row = 0;
-  count_loss(lock);
+  if (cause == REDLOCK_E_LOCKED) count_pass(lock.wait);
+  lock.wait.watch = Watch::armed;
   lock.wait.round_took = left(now, lock.round.t0);
   lock.wait.not_before = now;
   // A counter never goes back, so another try cannot win. Other masters may confirm a number that was not believed.
@@ -62,13 +87,6 @@ Action Machine::lost(Lock& lock, int cause, Instant now) {
   }
   lock.state = State::waiting;
   lock.wake_at = now + pause;
-  // A waiter that is repeatedly told 'free' and then refused is being misled (for example by a stopped server clock).
-  // Fall back to the plain timer.
-  if (now >= lock.wait.hasty_until) {
-    lock.wait.hasty_until = now + plain_pause(lock);
-    lock.wait.hasty = 0;
-  }
-  if (++lock.wait.hasty > hasty_max) lock.wait.not_before = lock.wake_at;
   return cause == REDLOCK_E_LOCKED ? Action::watch : Action::drop;
 }
 
@@ -89,15 +107,69 @@ Action Machine::wake(Lock& lock) const {
   return Action::start;
 }
 
+// A waiter that has slept, or that draws a long pause, looks before it tries. The plain timer does not.
+Action Machine::due(Lock& lock, Instant now) {
+  Waiting& wait = lock.wait;
+  const bool slept = wait.watch == Watch::sleeps;
+  if ((!slept && !wait.unsure) || lock.wants != Wants::nothing) return wake(lock);
+  if (wait.unsure) count_pass(wait);
+  wait.unsure = false;
+  wait.watch = Watch::peeks;
+  lock.wake_at = poll_at(lock, now);
+  return Action::watch;
+}
+
+// What the client has learned of this name, once in an acquire. Or as long as the lock has watched in vain.
+Duration Machine::next_nap(Lock& lock, Instant now) {
+  Waiting& wait = lock.wait;
+  Duration nap = wait.rested ? Duration() : crowds_.of(lock.names).nap();
+  const Duration pause = plain_pause(lock);
+  if (now >= wait.spell_until) {
+    wait.spell_until = now + pause;
+    wait.rested_at = wait.passed;
+  } else if (wait.passed - wait.rested_at >= int{spell}) {
+    wait.spell_until = Instant();
+    const Duration half = Duration::ns(left(now, wait.armed_at).ns() / 2);
+    nap = half + lot(half);
+    if (nap > pause) nap = pause;
+  }
+  const Duration budget = Duration::ns(left(wait.until, now).ns() / 2);
+  return nap < budget ? nap : budget;
+}
+
+void Machine::arm(Lock& lock, Instant now) const {
+  lock.wait.watch = Watch::armed;
+  if (lock.wait.armed_at == Instant()) lock.wait.armed_at = now;
+}
+
 // wake_at comes from the plain timer, and stays if no master tells of changes. Notifications of a master that failed do
 // not count: a missing key does not explain why the master did not take the SET.
 void Machine::watch(Lock& lock, Masters votes, Masters tracked, Instant now) {
+  Waiting& wait = lock.wait;
   tracked -= lock.round.failed;
   if (tracked.empty()) return;
   const Duration half = Duration::us(int64_t{rules_.sleep_max_ms} * 500);
-  lock.wait.net_at = now + half + lot(half);
-  lock.forecast.wait(votes, tracked, lock.round.refused, lock.wake_at);
-  plan_round(lock, true, now);
+  wait.net_at = now + half + lot(half);
+  wait.nap = next_nap(lock, now);
+  if (wait.nap > Duration()) wait.watch = Watch::peeks;
+  if (wait.watch == Watch::armed) arm(lock, now);
+
+  // No quorum is free while these masters are not. Masters that refused are known to have the key.
+  const unsigned quorum = quorum_of(rules_.masters);
+  unsigned wanted = votes.count() > quorum ? votes.count() - quorum + 1 : 1;
+  const Masters refused = tracked & lock.round.refused;
+  const Masters from = refused.count() >= wanted ? refused : tracked;
+  Masters watched;
+  wait.rest = {};
+  for (unsigned i = random_.next() % rules_.masters, n = 0; n < rules_.masters && wanted > 0; ++n) {
+    const MasterIndex m = static_cast<MasterIndex>((i + n) % rules_.masters);
+    if (!from.has(m)) continue;
+    (wait.watch == Watch::armed || watched.empty() ? watched : wait.rest).add(m);
+    --wanted;
+  }
+  lock.forecast.wait(votes, tracked, watched, lock.wake_at);
+  wait.planned_for = Instant();
+  plan_round(lock, false, now);
 }
 
 void Machine::look_sent(Lock& lock, MasterIndex m, Instant now) {
@@ -112,17 +184,19 @@ void Machine::look_away(Lock& lock, MasterIndex m, bool votes, Instant now) {
 
 void Machine::looked(Lock& lock, MasterIndex m, int64_t ttl, Instant now) {
   lock.forecast.looked(m, ttl, now, poll_at(lock, now));
-  plan_round(lock, false, now);
+  plan_round(lock, true, now);
 }
 
 void Machine::changed(Lock& lock, MasterIndex m, Instant now) {
-  if (!lock.forecast.changed(m, now)) lock.forecast.look_away(m, poll_at(lock, now));
+  lock.forecast.changed(m, now);
   plan_round(lock, false, now);
 }
 
 void Machine::master_left(Lock& lock, MasterIndex m, Instant now) {
   lock.forecast.left(m);
   plan_round(lock, false, now);
+  const bool deaf = lock.state == State::waiting && lock.forecast.waits() && !lock.forecast.watches();
+  if (deaf && lock.wait.watch != Watch::sleeps) lock.wake_at = earlier(lock.wake_at, poll_at(lock, now));
 }
 
 void Machine::master_back(Lock& lock, MasterIndex m, bool tracked, Instant now) {
@@ -132,14 +206,56 @@ void Machine::master_back(Lock& lock, MasterIndex m, bool tracked, Instant now) 
 
 // Whatever a master tells may bring the next round nearer or put it off. A message that changes nothing draws no new
 // random pause: otherwise every message would give the waiter a new place among the others.
-void Machine::plan_round(Lock& lock, bool anew, Instant now) {
+void Machine::plan_round(Lock& lock, bool looked, Instant now) {
   if (lock.state != State::waiting || !lock.forecast.waits() || lock.wants != Wants::nothing) return;
+  Waiting& wait = lock.wait;
   const Instant at = lock.forecast.quorum_at();
-  const bool as_before = at == lock.wait.planned_for || (at <= now && lock.wait.planned_for <= now);
-  if (as_before && !anew) return;
-  lock.wait.planned_for = at;
-  const Duration window = race_window(lock.wait.round_took, lock.wait.collisions, lock.options.retry_delay_ms);
-  lock.wake_at = earlier(lock.wait.net_at, later(at, later(now, lock.wait.not_before)) + lot(window));
+  const bool known = wait.planned_for != Instant();
+  if (known && (at == wait.planned_for || (is_free(at, now) && is_free(wait.planned_for, now)))) return;
+  wait.planned_for = at;
+  if (wait.watch == Watch::sleeps) return;
+  if (is_free(at, now)) return plan_race(lock, looked, now);
+  wait.unsure = false;
+  if (wait.watch == Watch::peeks && !looked) {  // a master that does not answer must not hold the waiter up
+    lock.wake_at = poll_at(lock, now);
+    return;
+  }
+  const Duration window = race_window(wait.round_took, 1, 1, lock.options.retry_delay_ms);
+  lock.wake_at = earlier(wait.net_at, later(at, wait.not_before) + lot(window));
+  if (wait.watch == Watch::armed) return;
+  if (wait.nap > Duration()) {
+    wait.watch = Watch::sleeps;
+    wait.rested = true;
+    lock.wake_at = earlier(wait.net_at, now + wait.nap);
+  } else {
+    arm(lock, now);
+    lock.forecast.look_more(wait.rest);
+  }
+}
+
+// A quorum seems free, and all who watch know it. A look tells so for certain, since nobody else has been faster yet.
+void Machine::plan_race(Lock& lock, bool looked, Instant now) {
+  Waiting& wait = lock.wait;
+  const uint32_t most = lock.options.retry_delay_ms;
+  const Duration two_rounds = race_window(wait.round_took, 1, 1, most);
+  const Duration pause = lot(looked ? two_rounds : race_window(wait.round_took, window_max, 1u + wait.passed, most));
+  wait.unsure = !looked && pause.ns() > two_rounds.ns() / 2;
+  lock.wake_at = later(now, wait.not_before) + pause;
+}
+
+// The lock is granted. What does the next acquire of this name do?
+void Machine::remember(const Lock& lock, Instant now) {
+  const Waiting& wait = lock.wait;
+  Crowd crowd = crowds_.of(lock.names);
+  const bool waited = wait.armed_at != Instant() || wait.watch == Watch::sleeps;
+  if (!waited && !crowd.waited && crowd.nap_us == 0) return;
+  crowd.waited = waited;
+  if (wait.armed_at != Instant()) {
+    crowd.learn(wait.passed, left(now, wait.armed_at), left(now, wait.since));
+  } else {
+    crowd.nap_us /= 2;
+  }
+  crowds_.keep(lock.names, crowd);
 }
 
 Duration Machine::lot(Duration longest) { return part_of(longest, random_.next()); }
@@ -170,12 +286,17 @@ Action Machine::turn_came(Lock& lock, const Lock& before) const {
   return wake(lock);
 }
 
+// The lock looks before it tries: the client had the resource too often in a row, or had to wait for it the last time.
 // The pause is long enough for another client to hear of the release, to look, and to try.
 Action Machine::yield(Lock& lock, Instant now) {
+  if (lock.wait.since == Instant()) lock.wait.since = now;
+  if (lock.turn.in_a_row != 0) {
+    lock.wait.not_before = now + race_window(lock.wait.round_took, 4, 1, lock.options.retry_delay_ms);
+  }
   lock.turn.yields = false;
   lock.turn.in_a_row = 0;
   lock.wants = Wants::nothing;
-  lock.wait.not_before = now + race_window(lock.wait.round_took, 2, lock.options.retry_delay_ms);
+  lock.wait.last_cause = REDLOCK_E_LOCKED;
   lock.wake_at = poll_at(lock, now);
   return Action::watch;
 }

@@ -202,6 +202,21 @@ def share(values, part):
     return sorted(values)[min(len(values) - 1, int(part * len(values)))] if values else 0
 
 
+def in_shares(grants, us):
+    """Each wait in fair shares: (hold + hand-over) x those who waited when it began, itself included."""
+    hold = share([g.released - g.got for g in grants], .5)
+    one = hold + share(us, .5) * 1e3
+    return [(g.got - g.want) / (one * sum(1 for o in grants if o.want <= g.want < o.got)) for g in grants]
+
+
+def jain(grants):
+    """Of grants per process until the first process had all of its own: 1 where all got as many."""
+    pids = {g.pid for g in grants}
+    until = min(max(g.got for g in grants if g.pid == pid) for pid in pids)
+    counts = [sum(1 for g in grants if g.pid == pid and g.got <= until) for pid in pids]
+    return sum(counts) ** 2 / (len(pids) * sum(n * n for n in counts))
+
+
 def handover(words):
     processes = int(words.pop(0))
     asked = processes * int(words[words.index("--count") + 1])
@@ -222,6 +237,8 @@ def handover(words):
             "p99_us": share(us, .99), "commands": sum(commands.values()) / asked,
             "wasted": sum(g.rounds - 1 for g in grants) / asked,
             "same_process": sum(1 for one, other in waited if one.pid == other.pid) / max(1, len(us)),
+            "p999_shares": share(in_shares(grants, us), .999), "longest_shares": max(in_shares(grants, us)),
+            "jain": jain(grants),
             "longest_wait_ms": max(g.got - g.want for g in grants) / 1e6,
             "seconds": (max(g.end for g in grants) - min(g.want for g in grants)) / 1e9, "by_command": commands}
 

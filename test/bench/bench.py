@@ -200,10 +200,13 @@ def handover(o):
                 return spread([r[key] / unit for r in results], form)
             rows.append([f"{processes} processes, {name}", column("p50_us", "{:.2f}", 1000),
                          column("p99_us", "{:.1f}", 1000), column("commands", "{:.0f}"),
-                         column("wasted", "{:.2f}"), column("longest_wait_ms", "{:.0f}"),
+                         column("wasted", "{:.2f}"), column("p999_shares", "{:.1f}"),
+                         column("longest_shares", "{:.1f}"), column("longest_wait_ms", "{:.0f}"),
+                         column("jain", "{:.3f}"),
                          column("seconds", "{:.2f}")])
     table("One resource, held for 5 ms and asked for again 10 ms later: from a release to the next grant", [
-        "", "p50, ms", "p99, ms", "commands per grant, five masters", "wasted rounds per grant", "longest wait, ms",
+        "", "p50, ms", "p99, ms", "commands per grant, five masters", "wasted rounds per grant",
+        "p99.9 wait, fair shares", "longest wait, fair shares", "longest wait, ms", "Jain's index",
         "all, s"], rows)
 
 

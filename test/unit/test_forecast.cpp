@@ -33,16 +33,14 @@ TEST(QuorumFreeAt, is_the_qth_smallest) {
   }
 }
 
-TEST(RaceWindow, follows_the_round_and_the_collisions_within_bounds) {
-  EXPECT_EQ(race_window(Duration::ms(1), 0, 100), Duration::ms(2));
-  EXPECT_EQ(race_window(Duration::ms(1), 1, 100), Duration::ms(4));
-  EXPECT_EQ(race_window(Duration::ms(1), 5, 100), Duration::ms(64));
-  EXPECT_EQ(race_window(Duration::ms(1), 6, 1'000), Duration::ms(128)) << "it grows on";
-  EXPECT_EQ(race_window(Duration::ms(1), 20, 10'000'000), Duration::ms(2'097'152));
-  EXPECT_EQ(race_window(Duration::ms(1), 4'000'000'000u, 10'000'000), Duration::ms(2'097'152));
-  EXPECT_EQ(race_window(Duration::ms(9), 5, 100), Duration::ms(100)) << "never longer than the plain pause";
-  EXPECT_EQ(race_window(Duration(), 0, 100), Duration::us(200)) << "a round that took no time is still raced for";
-  EXPECT_EQ(race_window(Duration::ms(50), 5, 1), Duration::ms(1));
+TEST(RaceWindow, follows_the_round_within_bounds) {
+  EXPECT_EQ(race_window(Duration::ms(1), 1, 1, 100), Duration::ms(2));
+  EXPECT_EQ(race_window(Duration::ms(1), 5, 1, 100), Duration::ms(10));
+  EXPECT_EQ(race_window(Duration::ms(1), 5, 2, 100), Duration::ms(5)) << "the older, the shorter";
+  EXPECT_EQ(race_window(Duration::ms(9), 6, 1, 100), Duration::ms(100)) << "never longer than the plain pause";
+  EXPECT_EQ(race_window(Duration::ms(3'000'000'000), 5, 1, 100), Duration::ms(100));
+  EXPECT_EQ(race_window(Duration(), 1, 1, 100), Duration::us(200)) << "a round that took no time is still raced for";
+  EXPECT_EQ(race_window(Duration::ms(50), 5, 1, 1), Duration::ms(1));
 }
 
 struct Waiter {
@@ -60,9 +58,7 @@ struct Waiter {
     return w;
   }
   void looked(MasterIndex m, int64_t ttl, int64_t now_ms) { forecast.looked(m, ttl, at(now_ms), at(now_ms + 60)); }
-  void changed(MasterIndex m, int64_t now_ms) {
-    if (!forecast.changed(m, at(now_ms))) forecast.look_away(m, at(now_ms + 60));
-  }
+  void changed(MasterIndex m, int64_t now_ms) { forecast.changed(m, at(now_ms)); }
 
   std::vector<Instant> free_at;
   Forecast forecast;
@@ -71,7 +67,7 @@ struct Waiter {
 TEST(Forecast, looks_where_it_is_told_of_changes_and_polls_the_rest) {
   Waiter w(5);
   w.forecast.round_begins();
-  w.forecast.wait(Masters::all(4), Masters::all(3), Masters::all(5), at(50));
+  w.forecast.wait(Masters::all(4), Masters::all(3), Masters::all(3), at(50));
   EXPECT_EQ(w.forecast.look(), Masters::all(3));
   EXPECT_EQ(w.free_at[0], never);
   EXPECT_EQ(w.free_at[3], at(50)) << "votes, but tells nothing";
@@ -101,17 +97,62 @@ TEST(Forecast, what_a_look_says) {
   EXPECT_LT(foreign.free_at[0], never) << "far, but a time";
 }
 
-TEST(Forecast, a_change_is_worth_a_look_and_nothing_is_known_until_it_is_answered) {
+// Five masters: when three of them are held, no quorum is free. The other two are taken as free.
+TEST(Forecast, as_many_as_block_a_quorum_decide) {
+  Waiter w(5);
+  w.forecast.wait(Masters::all(5), Masters::all(5), Masters::of(0, 2) | Masters::of(4), at(50));
+  EXPECT_EQ(w.forecast.look(), Masters::of(0, 2) | Masters::of(4));
+  EXPECT_EQ(w.forecast.quorum_at(), never);
+  for (const MasterIndex m : {0u, 2u, 4u}) {
+    w.forecast.look_sent(m);
+    w.looked(m, 1'000, 1);
+  }
+  EXPECT_EQ(w.forecast.quorum_at(), at(1'003));
+  w.changed(2, 20);
+  EXPECT_EQ(w.forecast.quorum_at(), at(20)) << "one of them is enough";
+}
+
+TEST(Forecast, one_master_that_is_looked_at_decides_alone) {
+  Waiter w(5);
+  w.forecast.wait(Masters::all(5), Masters::all(5), Masters::of(3), at(50));
+  EXPECT_EQ(w.forecast.quorum_at(), never) << "the others alone are never a quorum";
+  w.forecast.look_sent(3);
+  w.looked(3, ttl_gone, 4);
+  EXPECT_EQ(w.forecast.quorum_at(), at(4));
+  w.forecast.look_more(Masters::of(0, 1));
+  EXPECT_EQ(w.forecast.look(), Masters::of(0, 1));
+  EXPECT_EQ(w.free_at[0], never);
+}
+
+TEST(Forecast, a_key_that_changes_may_be_gone_and_one_that_was_gone_is_somebodys) {
   Waiter w = Waiter::looking();
   for (MasterIndex m = 0; m < 3; ++m) w.looked(m, 700, 10);
   w.changed(1, 20);
+  EXPECT_EQ(w.forecast.look(), Masters()) << "the machine decides who looks again";
+  EXPECT_EQ(w.free_at[1], at(20));
+  w.changed(1, 21);
   EXPECT_EQ(w.forecast.look(), Masters::of(1));
   EXPECT_EQ(w.free_at[1], never);
   w.forecast.look_sent(1);
-  w.changed(1, 21);
+  w.changed(1, 22);
   EXPECT_EQ(w.forecast.look(), Masters()) << "the answer under way was given after the push";
-  w.looked(1, 700, 22);
+  w.looked(1, 700, 23);
   EXPECT_EQ(w.forecast.quorum_at(), at(712)) << "renewed: as before";
+}
+
+TEST(Forecast, a_master_that_is_not_watched_tells_nothing) {
+  Waiter w(5);
+  w.forecast.wait(Masters::all(4), Masters::all(4), Masters::of(0, 1), at(50));
+  EXPECT_TRUE(w.forecast.watches());
+  for (const MasterIndex m : {2u, 3u, 4u}) {
+    const Instant before = w.free_at[m];
+    w.changed(m, 20);
+    EXPECT_EQ(w.free_at[m], before);
+  }
+  EXPECT_EQ(w.forecast.look(), Masters::of(0, 1));
+  w.forecast.left(0);
+  w.forecast.left(1);
+  EXPECT_FALSE(w.forecast.watches());
 }
 
 TEST(Forecast, only_the_last_of_several_answers_counts) {
@@ -123,31 +164,6 @@ TEST(Forecast, only_the_last_of_several_answers_counts) {
   EXPECT_EQ(w.free_at[0], at(313));
   w.looked(0, ttl_gone, 12);
   EXPECT_EQ(w.free_at[0], at(313)) << "nobody asked";
-}
-
-TEST(Forecast, a_look_behind_a_refused_set_need_not_be_repeated) {
-  Waiter w(3);
-  w.forecast.round_begins();
-  for (MasterIndex m = 0; m < 3; ++m) w.forecast.look_sent(m);
-  w.looked(0, 500, 10);  // refused
-  w.looked(1, 900, 10);  // granted: this is our own key
-  w.forecast.wait(Masters::all(3), Masters::all(3), Masters::of(0, 2), at(50));
-  EXPECT_EQ(w.forecast.look(), Masters::of(1)) << "only where our own key was";
-  EXPECT_EQ(w.free_at[0], at(512));
-  EXPECT_EQ(w.free_at[2], never) << "its answer is under way";
-  w.looked(2, ttl_gone, 11);
-  EXPECT_EQ(w.free_at[2], at(11));
-}
-
-TEST(Forecast, a_look_behind_a_set_that_was_followed_by_a_change_is_repeated) {
-  Waiter w(3);
-  w.forecast.round_begins();
-  for (MasterIndex m = 0; m < 3; ++m) w.forecast.look_sent(m);
-  w.looked(0, 500, 10);
-  w.changed(0, 11);
-  w.changed(2, 11);
-  w.forecast.wait(Masters::all(3), Masters::all(3), Masters::all(3), at(50));
-  EXPECT_EQ(w.forecast.look(), Masters::of(0));
 }
 
 TEST(Forecast, a_connection_takes_what_was_asked_with_it) {
@@ -166,30 +182,12 @@ TEST(Forecast, a_connection_takes_what_was_asked_with_it) {
   EXPECT_EQ(w.free_at[2], at(90));
 }
 
-TEST(Forecast, looks_are_rationed) {
-  Waiter w = Waiter::looking();
-  for (MasterIndex m = 0; m < 3; ++m) w.looked(m, 5'000, 10);
-  unsigned looks = 0;
-  for (unsigned i = 0; i < 1'000; ++i) {
-    const MasterIndex m = i % 3;
-    w.changed(m, 100 + i / 2);
-    if (w.forecast.look().empty()) continue;
-    ++looks;
-    w.forecast.look_sent(m);
-    w.looked(m, 5'000, 100 + i / 2);
-  }
-  EXPECT_EQ(looks, 3 * Forecast::ration_per_master);
-  EXPECT_EQ(w.forecast.quorum_at(), at(599 + 60)) << "who may not look is not deaf: the plain timer goes on meanwhile";
-  w.changed(0, 1'100);
-  EXPECT_EQ(w.forecast.look(), Masters::of(0));
-}
-
 // Two masters are free and a third lives; the fourth took no SET, for want of room, and others' attempts make it push.
 TEST(Forecast, a_master_that_took_no_set_is_left_to_the_plain_timer) {
   Waiter w(5);
   w.forecast.round_begins();
   w.forecast.look_sent(3);  // behind the SET, and not answered yet
-  w.forecast.wait(Masters::all(4), Masters::all(3), Masters::of(2), at(50));
+  w.forecast.wait(Masters::all(4), Masters::all(3), Masters::all(3), at(50));
   for (const MasterIndex m : {0u, 1u, 2u}) {
     w.forecast.look_sent(m);
     w.looked(m, m == 2 ? 1'000 : ttl_gone, 1);
@@ -232,12 +230,14 @@ TEST(Forecast, a_change_that_is_to_be_looked_at_is_enough) {
   w.looked(0, 500, 10);
   w.changed(0, 20);
   w.changed(0, 21);
+  w.changed(0, 22);
   EXPECT_EQ(w.forecast.look(), Masters::of(0));
 }
 
 TEST(Forecast, a_look_that_is_not_to_be) {
   Waiter w = Waiter::looking();
   w.looked(0, 500, 10);
+  w.changed(0, 20);
   w.changed(0, 20);
   w.forecast.look_away(0, at(77));
   EXPECT_EQ(w.forecast.look(), Masters());

@@ -129,46 +129,6 @@ TEST(Machine, which_reasons_are_the_guards) {
   }
 }
 
-TEST(Machine, split_rounds_in_a_row_are_counted_up_to_a_limit) {
-  Life l(with_wait(REDLOCK_WAIT_FOREVER));
-  const auto lose = [&l](bool collided) {
-    l.lock.wants = Wants::acquire;
-    ASSERT_TRUE(l.begin(0));
-    if (collided) l.vote(4, Vote::granted);
-    l.votes(0, 3, Vote::refused);
-  };
-  for (unsigned i = 1; i <= 300; ++i) {
-    lose(true);
-    ASSERT_EQ(l.lock.wait.collisions, std::min(i, 255u));
-  }
-  lose(false);
-  EXPECT_EQ(l.lock.wait.collisions, 0);
-}
-
-// Whoever grants in between: a round that is lost is lost.
-TEST(Machine, a_waiter_is_hasty_a_few_times_within_its_plain_pause) {
-  Options options = with_wait(REDLOCK_WAIT_FOREVER);
-  options.retry_delay_ms = 100;
-  Life l(options);
-  const auto not_before = [&l](int64_t ms, bool granted) {
-    l.lock.wants = Wants::acquire;
-    EXPECT_TRUE(l.begin(ms));
-    if (granted) l.vote(4, Vote::granted);
-    l.votes(0, 3, Vote::refused);
-    EXPECT_LE(l.lock.wake_at, at(ms + 100));
-    return l.lock.wait.not_before;
-  };
-  for (int64_t pause : {0, 100, 200}) {
-    for (int64_t ms = pause; ms < pause + 6; ++ms) {
-      EXPECT_EQ(not_before(ms, ms % 2 != 0), at(ms)) << "at once, if all is free";
-    }
-    for (int64_t ms = pause + 6; ms < pause + 100; ++ms) {
-      EXPECT_EQ(not_before(ms, ms % 3 != 0), l.lock.wake_at);
-      EXPECT_GT(l.lock.wait.not_before, at(ms));
-    }
-  }
-}
-
 TEST(Machine, its_turn_begins_nothing_for_who_is_past_waiting) {
   const Lock before = Life::holding().lock;
   Life l = Life::holding();

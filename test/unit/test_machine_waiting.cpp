@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT
+//
+// A waiter that masters tell of changes: when it looks, when it tries, and when it sleeps.
+#include "machine_fixture.hpp"
+
+namespace redlock {
+namespace {
+
+using namespace machine_test;
+using machine_test::Life;  // not the part of a lock
+
+// A lock that lost its first round to a holder on all five masters, has looked, and knows that the key lives.
+struct Watcher : Life {
+  explicit Watcher(uint64_t seed = 1) : Life(with_wait(REDLOCK_WAIT_FOREVER)) {
+    machine.seed(seed);
+    lock.options.retry_delay_ms = 200;
+    lock.forecast.use(free_at, masters);
+    lose();
+  }
+  void lose() {
+    lock.wants = Wants::acquire;
+    EXPECT_TRUE(machine.begin(lock, Masters::all(masters), now));
+    now = now + Duration::us(500);
+    EXPECT_EQ(votes(0, 3, Vote::refused), Action::watch);
+    look();
+  }
+  // Sends the looks and answers them.
+  void look(int64_t ttl = 9'000) {
+    machine.watch(lock, Masters::all(masters), Masters::all(masters), now);
+    answer(ttl);
+  }
+  void answer(int64_t ttl) {
+    while (!lock.forecast.look().empty()) {
+      const MasterIndex m = *lock.forecast.look().begin();
+      machine.look_sent(lock, m, now);
+      ++looks;
+      machine.looked(lock, m, ttl, now);
+    }
+  }
+  // The holder lets go, and the pushes of all masters come.
+  void push() {
+    for (MasterIndex m = 0; m < masters; ++m) machine.changed(lock, m, now);
+  }
+  Duration pause() const { return left(lock.wake_at, now); }
+  Action wait_until_due() {
+    now = lock.wake_at;
+    return machine.on_time(lock, now);
+  }
+  // Another waiter is faster. True: this one looked before it tried.
+  bool pass() {
+    push();
+    const bool looked = lock.wait.unsure;
+    if (wait_until_due() == Action::watch) {
+      look();
+    } else {
+      lose();
+    }
+    return looked;
+  }
+  Instant free_at[masters];
+  unsigned looks = 0;
+};
+
+TEST(Watcher, a_lost_round_is_followed_by_looks_at_a_set_that_blocks_a_quorum) {
+  Watcher w;
+  EXPECT_EQ(w.looks, 3u);
+  EXPECT_EQ(w.lock.wait.watch, Watch::armed);
+  EXPECT_GE(w.pause(), Duration::ms(sleep_max_ms / 2)) << "it hears of a release";
+}
+
+TEST(Watcher, a_short_pause_is_followed_by_a_round_and_a_long_one_by_a_look_at_one_master) {
+  unsigned rounds = 0, looks = 0;
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    Watcher w(seed);
+    w.push();
+    const bool is_short = w.pause() <= Duration::us(500);
+    EXPECT_LE(w.pause(), Duration::us(5'000)) << "five times two rounds";
+    if (w.wait_until_due() == Action::start) {
+      EXPECT_TRUE(is_short);
+      ++rounds;
+      continue;
+    }
+    EXPECT_FALSE(is_short);
+    w.looks = 0;
+    w.machine.watch(w.lock, Masters::all(masters), Masters::all(masters), w.now);
+    EXPECT_EQ(w.lock.forecast.look().count(), 1u);
+    w.answer(seed % 2 == 0 ? ttl_gone : 9'000);
+    EXPECT_EQ(w.looks, seed % 2 == 0 ? 1u : 3u) << "held: it is armed again";
+    EXPECT_EQ(w.pause() <= Duration::us(1'000), seed % 2 == 0);
+    if (seed % 2 == 0) {
+      EXPECT_EQ(w.wait_until_due(), Action::start) << "nobody was faster";
+    }
+    ++looks;
+  }
+  EXPECT_GT(rounds, 5u);
+  EXPECT_GT(looks, 100u);
+}
+
+TEST(Watcher, who_has_seen_the_resource_go_by_draws_from_a_shorter_window_that_overlaps) {
+  Duration longest[2], shortest[2] = {Duration::ms(1'000), Duration::ms(1'000)};
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    Watcher w(seed);
+    for (const unsigned i : {0u, 1u}) {
+      w.lock.wait.passed = i == 0 ? 1 : 4;
+      w.lock.wait.planned_for = w.now + Duration::ms(9'000);
+      w.push();
+      longest[i] = w.pause() > longest[i] ? w.pause() : longest[i];
+      shortest[i] = w.pause() < shortest[i] ? w.pause() : shortest[i];
+      w.lock.wait.unsure = false;
+      w.lose();
+    }
+  }
+  EXPECT_GT(longest[0], longest[1] + longest[1]);
+  EXPECT_LT(shortest[0], longest[1]) << "two with the same window would split for ever";
+}
+
+TEST(Watcher, news_without_end_is_acted_on_a_few_times_for_each_plain_pause) {
+  Watcher w;
+  unsigned sleeps = 0, steps = 0;
+  const Instant end = w.now + Duration::ms(2'000);
+  for (; w.now < end && steps < 10'000; ++steps) {
+    if (w.lock.wait.watch == Watch::sleeps) {
+      ++sleeps;
+      EXPECT_LE(w.pause(), Duration::ms(200));
+      w.push();
+      EXPECT_EQ(w.wait_until_due(), Action::watch) << "a sleeper is deaf, and looks before it tries";
+      w.look();
+    } else {
+      w.pass();
+    }
+  }
+  EXPECT_GT(sleeps, 5u);
+  EXPECT_LT(steps, 200u);
+}
+
+TEST(Watcher, news_that_comes_seldom_puts_nobody_to_sleep) {
+  Watcher w;
+  for (unsigned i = 0; i < 50; ++i) {
+    w.now = w.now + Duration::ms(300);
+    w.pass();
+    EXPECT_EQ(w.lock.wait.watch, Watch::armed) << i << ": a holder that renews";
+  }
+}
+
+TEST(Watcher, a_client_that_had_to_wait_looks_first_and_one_that_had_not_does_not) {
+  Watcher w;
+  for (unsigned i = 0; i < 3; ++i) w.pass();
+  w.lock.wants = Wants::acquire;
+  w.machine.begin(w.lock, Masters::all(masters), w.now);
+  w.votes(0, 3, Vote::granted);
+  ASSERT_EQ(w.lock.state, State::held);
+  const auto again = [&w](const char* name, int32_t wait_ms) {
+    w.lock.names = Names(Bytes(name, strlen(name)));
+    w.lock.state = State::free;
+    w.machine.accept(w.lock, with_wait(wait_ms));
+    return w.lock.turn.yields;
+  };
+  const std::string name(w.lock.names.first().data, w.lock.names.first().size);
+  EXPECT_TRUE(again(name.c_str(), REDLOCK_WAIT_FOREVER));
+  EXPECT_FALSE(again("another", REDLOCK_WAIT_FOREVER));
+  EXPECT_FALSE(again(name.c_str(), 0)) << "one try is a try";
+  ASSERT_TRUE(again(name.c_str(), REDLOCK_WAIT_FOREVER));
+  EXPECT_EQ(w.machine.yield(w.lock, w.now), Action::watch);
+  w.machine.watch(w.lock, Masters::all(masters), Masters::all(masters), w.now);
+  EXPECT_EQ(w.lock.forecast.look().count(), 1u);
+  EXPECT_LE(w.pause(), Duration::ms(200)) << "a master that does not answer must not hold the waiter up";
+  w.answer(ttl_gone);
+  EXPECT_EQ(w.wait_until_due(), Action::start);
+  w.machine.begin(w.lock, Masters::all(masters), w.now);
+  w.votes(0, 3, Vote::granted);
+  ASSERT_EQ(w.lock.state, State::held);
+  EXPECT_FALSE(again(name.c_str(), REDLOCK_WAIT_FOREVER)) << "it did not have to wait";
+}
+
+TEST(Watcher, a_nap_is_at_most_half_of_the_budget) {
+  Watcher w;
+  w.now = w.now + Duration::ms(3'000);
+  for (unsigned i = 0; i < 4; ++i) w.pass();
+  w.lock.wait.armed_at = w.now + Duration::ms(-20);
+  w.lock.wants = Wants::acquire;
+  w.machine.begin(w.lock, Masters::all(masters), w.now);
+  w.votes(0, 3, Vote::granted);
+  ASSERT_EQ(w.lock.state, State::held);
+  for (const int32_t wait_ms : {400, 60'000}) {
+    w.lock.state = State::free;
+    w.machine.accept(w.lock, with_wait(wait_ms));
+    w.machine.see(w.lock, false, w.now);
+    ASSERT_EQ(w.machine.yield(w.lock, w.now), Action::watch);
+    w.look();
+    EXPECT_EQ(w.lock.wait.watch, Watch::sleeps);
+    EXPECT_LE(w.pause(), Duration::ms(wait_ms / 2));
+    if (wait_ms > 10'000) {
+      EXPECT_GT(w.pause(), Duration::ms(500)) << "as long as it has learned";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace redlock
