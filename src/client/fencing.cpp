@@ -10,10 +10,10 @@ void Client::propose(Lock& lock) {
   machine_.propose(lock, proposals_.next(lock.names), proposals_.may_floor(lock.names));
 }
 
-// False: the master tells a number that nobody believes.
+// False: the master tells a number that is not believed. Our own proposal says nothing about the master.
 bool Client::hear(Lock& lock, MasterIndex m, const Counter& counter) {
-  const uint64_t largest = counter.value > counter.server_ms ? counter.value : counter.server_ms;
-  if (!belief_.believes(m, largest)) return false;
+  const bool acknowledged = counter.state == Counter::State::ack && counter.value == lock.fence.proposal;
+  if (!acknowledged && !belief_.believes(largest_of(counter))) return false;
   machine_.on_counter(lock, m, counter);
   proposals_.heard(lock.names, counter.value);
   return true;
@@ -74,6 +74,7 @@ void Client::spread_token(Lock& lock, Masters granted, Instant now) {
 
 void Client::tell_token(const Lock& lock, redlock_event_t& event) {
   event.token = lock.fence.token;
+  belief_.got(event.token);
   if (!lock.fence.floored) return;
   event.flags = REDLOCK_EV_F_FLOORED;
   if (event.type == REDLOCK_EV_ACQUIRED) proposals_.floor_taken(lock.names);

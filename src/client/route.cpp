@@ -48,6 +48,7 @@ inline bool Client::hear_of_key(MasterIndex m, const Reply& reply, Lock& lock, I
 inline void Client::route_round(MasterIndex m, const Reply& reply, Instant now) {
   const uint16_t slot = claims_[reply.claim].slot;
   const bool unknown = reply.meaning.error == REDLOCK_E_NOSCRIPT;
+  belief_.told(m, largest_of(reply.meaning.counter));  // also by an answer that comes too late for its round
   if (reply.op == Op::acquire || reply.op == Op::acquire_fenced) {
     // If the SET is sent again, it is still unanswered.
     if (unknown && slot != no_slot && ask_again(m, reply, table_[slot], now)) return;

@@ -5,9 +5,8 @@
 
 namespace redlock {
 
-bool Belief::believes(MasterIndex m, uint64_t number) {
-  if (number > told_[m]) told_[m] = number;
-  if (number <= free) return true;
+bool Belief::believes(uint64_t number) const {
+  if (number <= got_ + step) return true;
   unsigned near = 0;
   for (unsigned k = 0; k < masters_; ++k) near += told_[k] >= number - step;
   return near > masters_ - quorum_of(masters_);

@@ -87,23 +87,36 @@ constexpr TokenChoice choose_token(unsigned masters, unsigned granted, unsigned 
   return {floored ? What::floor : What::store, token};
 }
 
+constexpr uint64_t largest_of(const Counter& counter) {
+  return counter.value > counter.server_ms ? counter.value : counter.server_ms;
+}
+
 // Which numbers are believed? A master that lies could tell the largest number, and leave no larger token for anybody.
-// So a number above `free` counts only if an honest master has told about as much: with itself N - Q + 1 masters, one
-// more than may lie, have told that number less `step`, or more. The vote of a master that is not believed has failed.
-// No token is lowered or passed over by that: it stands on Q masters, and Q votes of other masters are needed.
-// One liar can still raise the tokens to `free` at once (a time in ms in the year 10889), and then by `step` with each
-// acquire. Then 2^39 acquires are left. The price: above `free`, a master that alone has the latest number, because the
-// others missed more than `step` tokens, has no vote until these have caught up.
+// So a number above `free` counts only if it is at most a `step` above a token that this client got, or if an honest
+// master has told about as much: N - Q + 1 masters, one more than may lie, have told the number less `step`, or more.
+// The vote of a master that is not believed has failed. No token is lowered or passed over by that: it stands on Q
+// masters, and Q votes of other masters are needed. One liar can still raise the tokens to `free` at once (a time in ms
+// in the year 10889), and then by `step` with each acquire: 2^39 acquires are left.
+//
+// The price: a new client does not believe numbers above `free` that fewer masters tell, because the others missed more
+// than `step` tokens. These masters have no vote until the others have caught up, by an older client's acquire, say.
 class Belief {
  public:
   static constexpr uint64_t free = uint64_t{1} << 48;
   static constexpr uint64_t step = uint64_t{1} << 24;
 
   void init(unsigned masters) { masters_ = masters; }
-  bool believes(MasterIndex m, uint64_t number);
+  void told(MasterIndex m, uint64_t number) {
+    if (number > told_[m]) told_[m] = number;
+  }
+  bool believes(uint64_t number) const;  // a master has told this number
+  void got(uint64_t token) {
+    if (token > got_) got_ = token;
+  }
 
  private:
   uint64_t told_[REDLOCK_MASTERS_MAX] = {};  // the largest number that each master has told this client
+  uint64_t got_ = free - step;               // the largest token that this client got
   unsigned masters_ = 0;
 };
 

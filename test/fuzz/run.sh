@@ -12,7 +12,7 @@ usage() {
   cat <<'TEXT'
 usage: test/fuzz/run.sh SECONDS [NAME...]
   SECONDS   for each fuzzer; 3600 for an hour
-  NAME      reader, session, api, config; default: all of them
+  NAME      reader, session, api, config, liars; default: all of them
 TEXT
 }
 

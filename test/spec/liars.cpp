@@ -132,6 +132,22 @@ TEST(Liars, ANumberThatNobodyConfirmsEndsInFenceRange) {
   EXPECT_EQ(stage.violations(), 0u);
 }
 
+// The first answer ends the round of a new client: nobody has confirmed the number yet. The second answer comes too
+// late for the round, and still teaches.
+TEST(Liars, ALateAnswerConfirmsANumber) {
+  Stage stage(3);
+  const uint64_t honest = uint64_t{1} << 50;
+  for (const unsigned m : {1u, 2u}) {
+    stage.redis(m).put_fields("redlock::fence", {{"bus", std::to_string(honest) + " "}});
+  }
+  stage.set_way(3, Way::down);
+  Gateway& a = stage.add("a");
+  a.acquire("bus", fenced(1000));
+  stage.advance_ms(500);
+  EXPECT_EQ(a.outcome("bus"), "ACQUIRED");
+  EXPECT_EQ(a.token("bus"), honest + 1);
+}
+
 // Two masters that show one run id count as one server, so a liar that shows another's costs one vote, not its own one
 // in addition.
 TEST(Liars, AnothersRunIdCostsOneVote) {

@@ -177,6 +177,10 @@ constexpr uint64_t free_number = Belief::free, step = Belief::step;
 
 struct Believing : Belief {
   explicit Believing(unsigned masters) { init(masters); }
+  bool believes(MasterIndex m, uint64_t number) {
+    told(m, number);
+    return Belief::believes(number);
+  }
 };
 
 TEST(Belief, any_master_is_believed_as_long_as_the_numbers_can_be_times) {
@@ -210,6 +214,16 @@ TEST(Belief, one_liar_gains_a_step_with_each_acquire_and_no_more) {
   EXPECT_TRUE(b.believes(0, honest)) << "the others are believed";
   EXPECT_TRUE(b.believes(1, honest + 1));
   EXPECT_GE((token_max - free_number) / step, uint64_t{1} << 38) << "so many acquires are left";
+}
+
+TEST(Belief, near_a_token_that_the_client_got_any_master_is_believed) {
+  Believing b(5);
+  b.got(7);
+  EXPECT_TRUE(b.believes(0, free_number)) << "a small token lowers nothing";
+  b.got(free_number + 9);
+  b.got(free_number + 8);
+  EXPECT_TRUE(b.believes(0, free_number + 9 + step));
+  EXPECT_FALSE(b.believes(0, free_number + 10 + step));
 }
 
 // Every combination of numbers near the edges: whatever liars say, a number is believed only if an honest master has
