@@ -410,7 +410,10 @@ REDLOCK_API void redlock_config_free(redlock_config_t *cfg);
 /* [setup] Add what a JSON object says (UTF-8, at most REDLOCK_CONFIG_BYTES_MAX bytes; keys below). Unknown and
  * duplicate keys are errors. A line that begins with // is a comment. On any error the configuration is left as it was.
  * CONFIG: not JSON, or a field is not valid: redlock_config_error() names the field, its value and its range.
- * NOTSUP: a field asks for TLS. SYSTEM: the file cannot be read. NOMEM. */
+ * NOTSUP: a field asks for TLS. SYSTEM: the file cannot be read. NOMEM.
+ * A file must be a regular one, belong to root or to this user (geteuid), and be writable by neither group nor others,
+ * else CONFIG. A link is followed, and its target is judged. A password in a file that others can read is a warning in
+ * the client's log. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_load_json(redlock_config_t *cfg, const char *json, size_t size);
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_load_file(redlock_config_t *cfg, const char *path);
 

@@ -38,6 +38,7 @@ struct Master {
   Text password;
   uint16_t port;  // 0 for a socket path
   bool unix_socket;
+  bool own_file;  // the password stands in a file of its own
 };
 
 // All that loading JSON changes. A load that fails changes nothing of it.
@@ -77,6 +78,7 @@ struct redlock_config_s {
   redlock_log_fn log;
   void* log_user;
   int log_level;
+  char warning[redlock::error_text_max];  // for the log of the client: a file lets others read a password
   mutable char error[redlock::error_text_max];  // mutable: checking a const configuration may fail too
 };
 

@@ -61,20 +61,34 @@ void strip_newline(Bytes& text) {
   if (text.size > 0 && text.data[text.size - 1] == '\r') --text.size;
 }
 
+int check_owner(const struct stat& status, TextWriter& why) {
+  if (status.st_uid == 0 || status.st_uid == geteuid()) return 0;
+  return fail(why, ": belongs neither to root nor to this user");
+}
+
 int check_private(const struct stat& status, TextWriter& why) {
-  if (status.st_uid != 0 && status.st_uid != geteuid()) return fail(why, ": belongs neither to root nor to this user");
-  if ((status.st_mode & 077) != 0) return fail(why, ": is open to group or others; chmod 600");
-  return 0;
+  const int result = check_owner(status, why);
+  if (result != 0 || (status.st_mode & 077) == 0) return result;
+  return fail(why, ": is open to group or others; chmod 600");
+}
+
+// Whoever can write a configuration chooses the masters.
+int check_writers(const struct stat& status, TextWriter& why) {
+  const int result = check_owner(status, why);
+  if (result != 0 || (status.st_mode & 022) == 0) return result;
+  return fail(why, ": can be written by group or others; chmod go-w");
 }
 
 }  // namespace
 
-int read_file(const char* path, char* buffer, size_t capacity, size_t& size, TextWriter& why) {
+int read_file(const char* path, char* buffer, size_t capacity, size_t& size, bool& exposed, TextWriter& why) {
   struct stat status;
   int fd = -1;
   int result = open_regular(path, 0, status, why, fd);
   const Descriptor closer(fd);
+  if (result == 0) result = check_writers(status, why);
   if (result != 0) return result;
+  exposed = (status.st_mode & 04) != 0;
   if (status.st_size > static_cast<off_t>(capacity)) {
     why.raw(": ").number(static_cast<uint64_t>(status.st_size)).raw(" bytes are more than ").number(capacity);
     return REDLOCK_E_CONFIG;

@@ -8,8 +8,9 @@ namespace redlock {
 
 // Reads the whole of a regular file into `buffer`; `size` is the number of bytes. Only regular files are read, because
 // a read from a FIFO could block. `why` must hold where the path came from. SYSTEM: the file cannot be read. CONFIG: it
-// is not a regular file, or longer than capacity.
-int read_file(const char* path, char* buffer, size_t capacity, size_t& size, TextWriter& why);
+// is not a regular file, can be written by group or others, belongs neither to root nor to this user, or is longer than
+// capacity. A link is followed, and its target is judged. exposed: others can read the file.
+int read_file(const char* path, char* buffer, size_t capacity, size_t& size, bool& exposed, TextWriter& why);
 
 // Reads a password. SYSTEM: the file cannot be read, or is a symbolic link. CONFIG: it is not a regular file, belongs
 // neither to root nor to this user, is open to group or others, or does not hold one line. A newline at the end is no

@@ -68,10 +68,12 @@ int set_master_name(const cJSON* item, Text& out, TextWriter& why) {
   return has_control_character(out.bytes()) ? fail(why, ".name: holds a control character") : 0;
 }
 
-int set_master_password(const MasterFields& fields, Text& out, TextWriter& why) {
+int set_master_password(const MasterFields& fields, Master& master, TextWriter& why) {
+  Text& out = master.password;
   if (fields.password_file == nullptr) {
     return set_master_text(".password", fields.password, REDLOCK_PASSWORD_MAX, out, why);
   }
+  master.own_file = true;
   why.raw(".password_file");
   if (fields.password != nullptr) return fail(why, ": given besides a password");
   if (!out.empty()) return fail(why, ": given besides a password in the url");
@@ -104,7 +106,7 @@ int fill_master(const cJSON& item, Master& master, TextWriter& why) {
   int result = parse_url(bytes_of(fields.url->valuestring), master, why);
   if (result == 0) result = set_master_name(fields.name, master.name, steps.next());
   if (result == 0) result = set_master_text(".username", fields.username, REDLOCK_USER_MAX, master.user, steps.next());
-  if (result == 0) result = set_master_password(fields, master.password, steps.next());
+  if (result == 0) result = set_master_password(fields, master, steps.next());
   if (result == 0) steps.next();
   return result;
 }

@@ -180,6 +180,7 @@ int make(redlock_t*& rl, const redlock_config_t* cfg, const Place& place, Mode m
   if (memory == nullptr) return REDLOCK_E_NOMEM;
   rl = construct(memory, *cfg, settings, mode, closed);
   rl->owns_memory = !place.given;
+  if (cfg->warning[0] != '\0') rl->log.write(Story::warning, cfg->warning);
   return 0;
 }
 

@@ -5,6 +5,7 @@
 # folders, CC, CXX and their FLAGS and LINK_FLAGS, CMAKE, SHARED, READELF, AR; in a cross build also EMULATOR and
 # TOOLCHAIN. Exit 77: there is nothing to check.
 set -euo pipefail
+umask 022  # the library refuses a configuration that others can write
 : "${LINK_FLAGS:=}" "${EMULATOR:=}" "${TOOLCHAIN:=}" "${READELF:=readelf}" "${AR:=ar}"
 
 fail() {

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -114,6 +115,7 @@ TEST_F(Example, BlockingServiceEndsOnSigterm) {
 TEST_F(Example, BlockingServiceSaysWhatIsWrongWithItsConfiguration) {
   const std::string path = dir_ + "/wrong.json";
   std::ofstream(path) << R"({"masters": ["redis://127.0.0.1:70000"]})";
+  ASSERT_EQ(chmod(path.c_str(), 0600), 0);
   Program service("blocking_service", {path}, dir_);
   EXPECT_EQ(service.exit_status(), 78);
   EXPECT_NE(service.output().find("70000 is not in 1..65535"), std::string::npos) << service.output();
@@ -149,6 +151,7 @@ std::string write_file(const std::string& path, const Words& urls) {
   for (const std::string& url : urls) list += (list.empty() ? "\"" : ", \"") + url + "\"";
   std::ofstream(path) << R"({"masters": [)" << list
                       << R"(], "defaults": {"ttl_ms": 1000}, "timing": {"max_ttl_ms": 1500}})";
+  EXPECT_EQ(chmod(path.c_str(), 0600), 0);  // whatever the umask is
   return path;
 }
 

@@ -2,6 +2,8 @@
 //
 // What a client on real masters logs, what it tells of its masters, and on which thread.
 #include <limits.h>
+#include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <mutex>
@@ -25,6 +27,42 @@ std::vector<std::string> lines_up_to(const Client& client, int level) {
     if (line[0] - '0' <= level) lines.push_back(line);
   }
   return lines;
+}
+
+// ---- the configuration ----------------------------------------------------------------------------------------------
+
+// The line does not hold the password, and comes once for a client, whatever the client does then.
+TEST(Log, APasswordThatOthersCanReadIsOneWarning) {
+  char path[] = "/tmp/redlock-log-XXXXXX";
+  const int fd = mkstemp(path);
+  const std::string json = R"({"masters":["redis://:hunter2@127.0.0.1:1"]})";
+  ASSERT_EQ(write(fd, json.data(), json.size()), static_cast<ssize_t>(json.size()));
+  for (const mode_t mode : {0644u, 0640u}) {
+    ASSERT_EQ(fchmod(fd, mode), 0);
+    struct Told {
+      std::mutex mutex;
+      std::vector<std::string> lines;
+    } told;
+    redlock_config_t* cfg = nullptr;
+    ASSERT_EQ(redlock_config_new(&cfg), 0);
+    ASSERT_EQ(redlock_config_load_file(cfg, path), 0) << redlock_config_error(cfg);
+    redlock_config_set_log(
+        cfg,
+        [](int level, const char* line, void* user) {
+          Told& of = *static_cast<Told*>(user);
+          const std::lock_guard<std::mutex> guard(of.mutex);
+          if (level == 4 && std::string(line).find("others can read") != std::string::npos) of.lines.push_back(line);
+        },
+        &told, 7);
+    redlock_t* rl = nullptr;
+    ASSERT_EQ(redlock_create(&rl, cfg), 0);
+    redlock_config_free(cfg);
+    EXPECT_EQ(redlock_destroy(rl, 100), 0);
+    const std::string expected = std::string(path) + ": others can read masters[0].password; chmod o-r";
+    EXPECT_EQ(told.lines, mode == 0644 ? std::vector<std::string>{expected} : std::vector<std::string>());
+  }
+  close(fd);
+  unlink(path);
 }
 
 // ---- masters --------------------------------------------------------------------------------------------------------

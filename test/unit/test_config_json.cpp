@@ -6,6 +6,7 @@
 
 #include <cjson/cJSON.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -147,9 +148,11 @@ TEST(ConfigJson, MastersAddUp) {
 }
 
 TEST(ConfigJson, TheSampleLoadsAndIsValid) {
+  std::ifstream sample(REDLOCK_SOURCE_DIR "/examples/redlock.json");  // the owner of a checkout may be anybody
+  Directory directory;
   const Config cfg = make();
-  ASSERT_EQ(redlock_config_load_file(cfg.get(), REDLOCK_SOURCE_DIR "/examples/redlock.json"), 0)
-      << redlock_config_error(cfg.get());
+  const std::string copy = directory.file("a", {std::istreambuf_iterator<char>(sample), {}});
+  ASSERT_EQ(redlock_config_load_file(cfg.get(), copy.c_str()), 0) << redlock_config_error(cfg.get());
   redlock::Settings settings;
   EXPECT_EQ(redlock::finish(*cfg, settings), 0) << redlock_config_error(cfg.get());
   EXPECT_EQ(settings.masters, 5u);
@@ -462,6 +465,112 @@ TEST(ConfigFile, MustBeARegularFileThatIsThere) {
   EXPECT_EQ(redlock_config_load_file(cfg.get(), long_path.c_str()), REDLOCK_E_SYSTEM);
   EXPECT_EQ(redlock_config_error(cfg.get()),
             long_path.substr(0, 128) + "...: cannot be opened: errno " + std::to_string(ENAMETOOLONG));
+}
+
+// The error behind the path; empty: it was read.
+std::string error_of_file(const std::string& path) {
+  const Config cfg = make();
+  const int result = redlock_config_load_file(cfg.get(), path.c_str());
+  const std::string error = redlock_config_error(cfg.get());
+  if (result == 0) return "";
+  EXPECT_EQ(result, REDLOCK_E_CONFIG);
+  EXPECT_EQ(error.substr(0, path.size() + 2), path + ": ");
+  return error.substr(path.size() + 2);
+}
+
+TEST(ConfigFile, IsNobodyElsesToWrite) {
+  Directory directory;
+  for (const mode_t writable : {0620u, 0602u, 0622u, 0664u, 0666u, 0777u}) {
+    EXPECT_EQ(error_of_file(directory.file("a", "{}", writable)), "can be written by group or others; chmod go-w");
+  }
+  for (const mode_t enough : {0400u, 0600u, 0640u, 0644u, 0755u}) {
+    EXPECT_EQ(error_of_file(directory.file("a", "{}", enough)), "") << enough;
+  }
+}
+
+// The link itself is open to everybody, as each link is.
+TEST(ConfigFile, OfALinkTheTargetIsJudged) {
+  Directory directory;
+  const std::string good = directory.file("good", "{}"), bad = directory.file("bad", "{}", 0666);
+  const std::string to_good = directory.path("to_good"), to_bad = directory.path("to_bad");
+  ASSERT_EQ(symlink(good.c_str(), to_good.c_str()), 0);
+  ASSERT_EQ(symlink(bad.c_str(), to_bad.c_str()), 0);
+  EXPECT_EQ(error_of_file(to_good), "");
+  EXPECT_EQ(error_of_file(to_bad), "can be written by group or others; chmod go-w");
+  if (geteuid() != 0) return;
+  ASSERT_EQ(lchown(to_good.c_str(), 12345, 12345), 0);
+  EXPECT_EQ(error_of_file(to_good), "");
+}
+
+TEST(ConfigFile, BelongsToRootOrUs) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
+  Directory directory;
+  const std::string ours = directory.file("a", "{}", 0644), theirs = directory.file("b", "{}", 0644);
+  ASSERT_EQ(chown(theirs.c_str(), 12345, 12345), 0);
+  EXPECT_EQ(error_of_file(theirs), "belongs neither to root nor to this user");
+  ASSERT_EQ(chmod(ours.substr(0, ours.rfind('/')).c_str(), 0755), 0);
+  ASSERT_EQ(seteuid(12345), 0);
+  EXPECT_EQ(error_of_file(theirs), "") << "its own";
+  EXPECT_EQ(error_of_file(ours), "") << "root's";
+  ASSERT_EQ(seteuid(0), 0);
+  ASSERT_EQ(chown(theirs.c_str(), 23456, 0), 0);
+  ASSERT_EQ(seteuid(12345), 0);
+  EXPECT_EQ(error_of_file(theirs), "belongs neither to root nor to this user");
+  ASSERT_EQ(seteuid(0), 0);
+}
+
+TEST(ConfigFile, StandardInputIsJudgedLikeAnyFile) {
+  Directory directory;
+  const std::string bad = directory.file("bad", "{}", 0666);
+  const int was = dup(0), in = open(bad.c_str(), O_RDONLY);
+  ASSERT_EQ(dup2(in, 0), 0);
+  EXPECT_EQ(error_of_file("/dev/stdin"), "can be written by group or others; chmod go-w");
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  ASSERT_EQ(dup2(ends[0], 0), 0);
+  EXPECT_EQ(error_of_file("/dev/stdin"), "is not a regular file") << "and nothing is waited for";
+  ASSERT_EQ(dup2(was, 0), 0);
+  for (const int fd : {was, in, ends[0], ends[1]}) close(fd);
+}
+
+// The sentence that a client of this configuration writes into its log.
+std::string warning_of(const std::string& json, mode_t mode) {
+  Directory directory;
+  const Config cfg = make();
+  const std::string path = directory.file("a", json, mode);
+  EXPECT_EQ(redlock_config_load_file(cfg.get(), path.c_str()), 0) << redlock_config_error(cfg.get());
+  const std::string warning = cfg->warning;
+  return warning.find(path + ": ") == 0 ? warning.substr(path.size() + 2) : warning;
+}
+
+TEST(ConfigFile, APasswordThatOthersCanReadIsAWarning) {
+  Directory directory;
+  const std::string of_its_own = directory.file("p", "hunter2");
+  EXPECT_EQ(warning_of(R"({"password":"hunter2"})", 0644), "others can read password; chmod o-r");
+  EXPECT_EQ(warning_of(R"({"masters":["redis://a","redis://:hunter2@b"]})", 0604),
+            "others can read masters[1].password; chmod o-r");
+  EXPECT_EQ(warning_of(R"({"masters":[{"url":"redis://a","password":"hunter2"}]})", 0644),
+            "others can read masters[0].password; chmod o-r");
+  EXPECT_EQ(warning_of(R"({"password":"hunter2"})", 0640), "") << "for the group it may be meant";
+  EXPECT_EQ(warning_of(R"({"masters":["redis://a"]})", 0644), "") << "no secret";
+  EXPECT_EQ(warning_of(R"({"masters":[{"url":"redis://a","password_file":")" + of_its_own + "\"}]}", 0644), "");
+}
+
+TEST(ConfigFile, APasswordThatIsReplacedIsWiped) {
+  Directory directory;
+  const Config cfg = make();
+  const auto holds = [&](const std::string& secret) {
+    return memmem(cfg.get(), sizeof *cfg, secret.data(), secret.size()) != nullptr;
+  };
+  ASSERT_EQ(load(cfg, R"({"password":"first-secret"})"), 0);
+  EXPECT_TRUE(holds("first-secret"));
+  ASSERT_EQ(load(cfg, R"({"password":"2nd"})"), 0);
+  EXPECT_FALSE(holds("secret"));
+  ASSERT_EQ(redlock_config_set_str(cfg.get(), "password", "third-secret"), 0);
+  ASSERT_EQ(redlock_config_set_str(cfg.get(), "password", ""), 0);
+  EXPECT_FALSE(holds("secret"));
+  EXPECT_EQ(load(cfg, R"({"masters":["redis://:fourth-secret@a"],"limits":{"locks":0}})"), REDLOCK_E_CONFIG);
+  EXPECT_FALSE(holds("secret"));
 }
 
 // ---- password files
