@@ -99,7 +99,8 @@
 
 /* ---- counts and bytes: default and range ---------------------------------------------------------------------- */
 
-/* limits.locks: acquires pending and locks held at one time. Cost: about 200 each. */
+/* limits.locks: acquires pending and locks held at one time. Cost: about 420 each, and 8 for each master; and what
+ * limits.resource_bytes and limits.tx_bytes say. redlock_memory_size() tells the whole sum (redlock.h, section 5). */
 #define REDLOCK_LOCKS_DEFAULT 32
 #define REDLOCK_LOCKS_MAX 4096
 /* limits.in_flight: unanswered requests per master. At least 2 * limits.locks: a held lock keeps a place for its delete
@@ -110,14 +111,16 @@
 /* limits.debts: the capacity of the table of claims. A claim is a value that some master may still hold. Each lock has
  * a claim, held locks included, and so has each ended value whose delete is not yet answered everywhere. Do not confuse
  * the limit with the field debts of redlock_status_t, which counts the ended values alone. At least limits.locks + 1.
- * Cost: about 140 each. */
+ * Cost: about 100 each. */
 #define REDLOCK_DEBTS_DEFAULT 64
 #define REDLOCK_DEBTS_MAX 16384
 /* limits.resource_bytes: the names of one acquire, all together. The default holds one name of any size, or several
  * short names. Cost: these bytes, for each of limits.locks and limits.debts, and once per lock and master. */
 #define REDLOCK_RESOURCE_BYTES_DEFAULT REDLOCK_RESOURCE_MAX
 #define REDLOCK_RESOURCE_BYTES_MAX (REDLOCK_RESOURCES_PER_LOCK_MAX * REDLOCK_RESOURCE_MAX)
-/* limits.tx_bytes: transmit buffer per master. 0: as large as needed for every lock to send its SET in one turn. */
+/* limits.tx_bytes: transmit buffer per master. 0: as large as needed for every lock to send its SET in one turn, which
+ * is 84 + limits.locks * (117 + the length of key_prefix + limits.resource_bytes). Where it is full, a master's vote
+ * fails with NO_ROOM, and deletes wait. */
 #define REDLOCK_TX_BYTES_MIN 1024
 #define REDLOCK_TX_BYTES_MAX 4194304
 /* limits.rx_bytes: receive buffer per master. Longer replies are read in pieces, but the longest error of a server

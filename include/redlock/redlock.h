@@ -485,7 +485,17 @@ REDLOCK_API void redlock_config_set_log(redlock_config_t *cfg, redlock_log_fn fn
 /* ---- 5. Life -------------------------------------------------------------------------------------------------- */
 
 /* [setup] All the bytes that a client of this configuration needs, in whichever mode. 0: the configuration is not
- * valid, redlock_config_error() says why. In thread mode the thread's stack comes on top: limits.stack_bytes. */
+ * valid, redlock_config_error() says why. In thread mode the thread's stack comes on top: limits.stack_bytes.
+ * The sum, on 32-bit ARM. N masters; L, D, F, R, TX, RX: limits.locks, .debts, .in_flight, .resource_bytes, .tx_bytes,
+ * .rx_bytes; P: the length of key_prefix.
+ *   the client and its mode        2080
+ *   each master                    N * (976 + 12 * (F + 12) + TX + RX), and the texts that name it and log it in
+ *     TX if limits.tx_bytes is 0   84 + L * (117 + P + R), at least 1024
+ *   each lock                      L * (420 + 8 * N + R)
+ *   each claim                     D * (96 + R)
+ *   random bytes                   1.25 * (20 * L + 8 * (N + 1)), at least 20 to spare
+ *   the guard's and other texts    100 + 3 * P, and the client's name
+ * On 64-bit processors the parts with pointers are up to twice as large. */
 REDLOCK_API size_t redlock_memory_size(const redlock_config_t *cfg);
 
 /* The six ways to create a client. Each sets *out, to NULL on error. The client then connects, and after a failure

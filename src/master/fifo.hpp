@@ -83,9 +83,12 @@ class Fifo {
   void push(const Request& request) {
     REDLOCK_ASSERT(size_ < capacity_ && (size_ == 0 || newest_sent_ <= request.sent));
     if (size_ == 0) oldest_sent_ = newest_sent_ = request.sent;
-    const uint64_t ticks = static_cast<uint64_t>(request.sent.ns() - newest_sent_.ns()) >> tick_bits;
-    const uint32_t after = ticks < UINT32_MAX ? static_cast<uint32_t>(ticks) : UINT32_MAX;
-    newest_sent_ = behind(newest_sent_, after);
+    uint32_t after = 0;
+    if (request.sent != newest_sent_) {  // most requests of a turn leave at one instant
+      const uint64_t ticks = static_cast<uint64_t>(request.sent.ns() - newest_sent_.ns()) >> tick_bits;
+      after = ticks < UINT32_MAX ? static_cast<uint32_t>(ticks) : UINT32_MAX;
+      newest_sent_ = behind(newest_sent_, after);
+    }
     places_[tail_] = {after, request.round, request.claim, request.kind};
     if (++tail_ == capacity_) tail_ = 0;
     ++size_;
