@@ -4,8 +4,8 @@
 // knows its place. But a waiter counts how often the resource goes by while it watches, and those who wait longest have
 // counted most. From that it learns how long it may sleep, the next time, before watching is worth its commands:
 //
-//   it saw more than `passes_wanted` go by    it watched too early. The nap grows, half of the way to the nap that would
-//                                             have been right
+//   it saw more than `passes_wanted` go by    it watched too early. The nap grows, half of the way to the nap that
+//                                             would have been right
 //   it saw fewer                              it watched too late, and nobody may have watched. The nap shrinks by the
 //                                             passes that it missed, and by a sixteenth
 //

@@ -72,8 +72,8 @@ class Forecast {
 
   void look_sent(MasterIndex m);
   void looked(MasterIndex m, int64_t ttl, Instant now, Instant poll_at);
-  // The key has changed on this master, or may have. A key that was there may be gone. A key that was gone is somebody's,
-  // so look() names the master again.
+  // The key has changed on this master, or may have. A key that was there may be gone. A key that was gone is
+  // somebody's, so look() names the master again.
   void changed(MasterIndex m, Instant now);
   void left(MasterIndex m);  // the connection is gone, and the unanswered looks with it
   // The master votes again. poll_at: as above.
