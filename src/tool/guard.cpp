@@ -20,7 +20,7 @@ void Guard::fork(const Job& job, Signals& signals) {
   if (pid_ < 0) fail(exit_system, "fork: %s", strerror(errno));
   if (pid_ == 0) {
     close(ends[0]);
-    Guarding(job, signals, ends[1]).run();
+    GuardProcess(job, signals, ends[1]).run();
   }
   close(ends[1]);
   socket_ = ends[0];

@@ -27,7 +27,7 @@ void set_number(const char* name, uint64_t number) {
 
 }  // namespace
 
-void Guarding::run() {
+void GuardProcess::run() {
   signals_.take_children_only();
   prctl(PR_SET_NAME, "redlock-guard", 0, 0, 0);
   setpgid(0, 0);  // a signal to the keeper's group is not for the guard
@@ -47,7 +47,7 @@ void Guarding::run() {
 
 // ---- orders -----------------------------------------------------------------------------------------------------
 
-void Guarding::obey() {
+void GuardProcess::obey() {
   Order order{};
   const ssize_t size = recv(socket_, &order, sizeof order, MSG_DONTWAIT);
   if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
@@ -65,7 +65,7 @@ void Guarding::obey() {
   }
 }
 
-void Guarding::keeper_is_gone() {
+void GuardProcess::keeper_is_gone() {
   if (!started_) _exit(0);
   close(socket_);
   socket_ = -1;  // poll() skips it
@@ -74,7 +74,7 @@ void Guarding::keeper_is_gone() {
 }
 
 // The timer runs before there is a command.
-void Guarding::start(const Order& order) {
+void GuardProcess::start(const Order& order) {
   sigevent event{};
   event.sigev_notify = SIGEV_SIGNAL;
   event.sigev_signo = SIGKILL;
@@ -89,7 +89,7 @@ void Guarding::start(const Order& order) {
   report(Report::started, command_);
 }
 
-void Guarding::become_command(uint64_t token, pid_t guard) {
+void GuardProcess::become_command(uint64_t token, pid_t guard) {
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   if (getppid() != guard) _exit(exit_lost);  // it died before the line above
   setpgid(0, 0);
@@ -107,21 +107,21 @@ void Guarding::become_command(uint64_t token, pid_t guard) {
   _exit(error == ENOENT ? exit_not_found : exit_not_executable);
 }
 
-void Guarding::move_end(int64_t end_ns) {
+void GuardProcess::move_end(int64_t end_ns) {
   end_ns_ = end_ns;
   itimerspec when{};
   when.it_value = timespec_of(job_.schedule.kernel_kills_at(end_ns));
   timer_settime(timer_, TIMER_ABSTIME, &when, nullptr);
 }
 
-void Guarding::report(Report::Kind kind, int number) const {
+void GuardProcess::report(Report::Kind kind, int number) const {
   const Report report{kind, number, in_time_};
   if (socket_ >= 0) send(socket_, &report, sizeof report, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 // ---- the end ----------------------------------------------------------------------------------------------------
 
-void Guarding::tell_to_end(int64_t kill_at) {
+void GuardProcess::tell_to_end(int64_t kill_at) {
   ordered_kill_at_ = earlier_of(ordered_kill_at_, kill_at);
   if (told_to_end_) return;
   told_to_end_ = true;
@@ -130,7 +130,7 @@ void Guarding::tell_to_end(int64_t kill_at) {
   kill(-command_, SIGCONT);  // one that is stopped would not see the first
 }
 
-void Guarding::reap() {
+void GuardProcess::reap() {
   for (;;) {
     int status = 0;
     const pid_t child = waitpid(-1, &status, WNOHANG | WUNTRACED);
@@ -146,7 +146,7 @@ void Guarding::reap() {
 }
 
 // What it leaves behind still works on what the lock protects: it ends, too, before the lock is let go.
-void Guarding::command_has_ended(int status) {
+void GuardProcess::command_has_ended(int status) {
   command_ = 0;
   report(Report::ended, status);
   signal_children(SIGTERM);
@@ -154,7 +154,7 @@ void Guarding::command_has_ended(int status) {
   ordered_kill_at_ = earlier_of(ordered_kill_at_, now_ns() + job_.schedule.grace_ms * ns_per_ms);
 }
 
-void Guarding::look_at_clock() {
+void GuardProcess::look_at_clock() {
   const int64_t now = now_ns();
   if (command_ != 0 && !told_to_end_ && now >= job_.schedule.term_at(end_ns_)) {
     in_time_ = false;

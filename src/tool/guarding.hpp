@@ -8,9 +8,9 @@
 
 namespace redlock::tool {
 
-class Guarding {
+class GuardProcess {
  public:
-  Guarding(const Job& job, Signals& signals, int socket) : job_(job), signals_(signals), socket_(socket) {}
+  GuardProcess(const Job& job, Signals& signals, int socket) : job_(job), signals_(signals), socket_(socket) {}
   [[noreturn]] void run();
 
  private:

@@ -8,4 +8,7 @@ redlock_library_options(redlock_tool)
 target_include_directories(redlock_tool PRIVATE "${PROJECT_SOURCE_DIR}/src")
 target_link_libraries(redlock_tool PRIVATE redlock_site redlock rt -pthread)  # rt: timer_create, before glibc 2.34
 target_link_options(redlock_tool PRIVATE LINKER:--gc-sections LINKER:--as-needed)
+if(REDLOCK_LTO)
+  target_link_options(redlock_tool PRIVATE -flto=auto -flto-partition=one)  # it is small
+endif()
 set_target_properties(redlock_tool PROPERTIES OUTPUT_NAME redlock LINKER_LANGUAGE C)
