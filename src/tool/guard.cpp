@@ -11,7 +11,7 @@
 
 namespace redlock::tool {
 
-void Guard::fork(const Job& job, Signals& signals) {
+void CommandGuard::fork(const Job& job, Signals& signals) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
     fail(exit_system, "socket: %s", strerror(errno));
@@ -27,13 +27,15 @@ void Guard::fork(const Job& job, Signals& signals) {
 }
 
 // A guard that is stopped reads nothing. It ends in time nevertheless.
-void Guard::send(const Order& order) const { ::send(socket_, &order, sizeof order, MSG_DONTWAIT | MSG_NOSIGNAL); }
+void CommandGuard::send(const Order& order) const {
+  ::send(socket_, &order, sizeof order, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
 
-bool Guard::receive(Report& report) const {
+bool CommandGuard::receive(Report& report) const {
   return recv(socket_, &report, sizeof report, MSG_DONTWAIT) == sizeof report;
 }
 
-void Guard::dismiss() {
+void CommandGuard::dismiss() {
   if (socket_ >= 0) close(socket_);
   socket_ = -1;
 }

@@ -44,7 +44,7 @@ struct Report {
 };
 
 // The guard as the keeper sees it.
-class Guard {
+class CommandGuard {
  public:
   void fork(const Job& job, Signals& signals);
   pid_t pid() const { return pid_; }

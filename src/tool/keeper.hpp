@@ -41,7 +41,7 @@ class Keeper {
   const Wish& wish_;
   const KeeperOptions& options_;
   Signals signals_;
-  Guard guard_;
+  CommandGuard guard_;
   Lease lease_;
   Waiting waiting_;
 
