@@ -5,8 +5,7 @@
 
 namespace redlock {
 
-constexpr Script acquire_script = {Bytes(scripts::common), Bytes(scripts::acquire),
-                                          Bytes(scripts::acquire_sha1)};
+constexpr Script acquire_script = {Bytes(scripts::common), Bytes(scripts::acquire), Bytes(scripts::acquire_sha1)};
 constexpr Script extend_script = {Bytes(scripts::common), Bytes(scripts::extend), Bytes(scripts::extend_sha1)};
 constexpr Script release_script = {Bytes(), Bytes(scripts::release), Bytes(scripts::release_sha1)};
 constexpr Script token_script = {Bytes(scripts::common), Bytes(scripts::token), Bytes(scripts::token_sha1)};
