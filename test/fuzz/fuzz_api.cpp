@@ -227,9 +227,12 @@ class World {
     }
   }
 
-  // Bytes go both ways until nobody has anything to say at this instant.
+  // Bytes go both ways until nobody has anything to say at this instant. A call from a callback begins anew.
   void settle() {
+    unsigned calls = calls_from_callbacks_;
     for (int i = 0; i < 100; ++i) {
+      if (calls != calls_from_callbacks_) i = 0;
+      calls = calls_from_callbacks_;
       for (Gateway& gateway : gateways_) {
         if (gateway.rl != nullptr) gateway.driver->settle();
         reap(gateway);
@@ -479,7 +482,10 @@ class World {
     gateway.closed_told = e.type == REDLOCK_EV_CLOSED;
     if (gateway.closed_told) return;  // nothing may be called any more
     if (e.type != REDLOCK_EV_MASTER) lock_told(gateway, e);
-    if (input_.below(3) == 2) call(gateway);
+    if (input_.below(3) == 2) {
+      ++calls_from_callbacks_;
+      call(gateway);
+    }
     gateway.leaving = 0;
   }
 
@@ -567,6 +573,7 @@ class World {
   std::vector<max_align_t> memory_[gateways];
   std::vector<Record> records_;
   bool keys_were_lost_ = false;
+  unsigned calls_from_callbacks_ = 0;
 };
 
 Instant Gateway::now() { return world->now(); }
