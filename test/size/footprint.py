@@ -23,11 +23,11 @@ KIB = 1024
 # it can be.
 Budget = collections.namedtuple('Budget', 'what goal limit')
 BUDGETS = [
-    Budget('text core and ports', 50 * KIB, 59 * KIB + 512),
-    Budget('text whole library', 80 * KIB, 92 * KIB + 512),  # with configuration, JSON and all texts
+    Budget('text core and ports', 50 * KIB, 61 * KIB + 512),
+    Budget('text whole library', 80 * KIB, 95 * KIB),  # with configuration, JSON and all texts
     # Most of it lets 32 locks send at once, to each master.
-    Budget('RAM 5 masters, 32 locks', 48 * KIB, 70 * KIB),
-    Budget('RAM 3 masters, 1 lock', 12 * KIB, 11 * KIB + 256),
+    Budget('RAM 5 masters, 32 locks', 48 * KIB, 70 * KIB + 768),
+    Budget('RAM 3 masters, 1 lock', 12 * KIB, 11 * KIB + 384),
     Budget('stack lock path', 2 * KIB, 2 * KIB),
     Budget('static musl gateway', 140 * KIB, 122 * KIB),
     Budget('static musl gateway with JSON', 140 * KIB, 146 * KIB),
@@ -173,6 +173,7 @@ class Calls:
     SETUP = re.compile(r'redlock_(config_|create|memory_size|status_json)')
     BLOCKING = re.compile(r'redlock_(acquire|extend|release|destroy|process)$')
     API = re.compile('/src/(c_api|run|site)/')
+    LISTENING = re.compile('/src/master/')
     HOOK = re.compile(r'(.*::)?(on_\w+|enter|leave|is_foreign|wake_\w+)( .*)?$')
     TELLING = re.compile(r'(.*::)?(tell\w*|log_\w+|on_(event|closed)\w*)$')
 
@@ -209,6 +210,8 @@ class Calls:
                 yield from (f for f in self.roots if '/port/uv/' in self.files[f])
             elif target != '__indirect_call':
                 yield target
+            elif self.LISTENING.search(self.files[function]):
+                continue  # a listener, which only redlock_site has: no gateway
             elif not self.API.search(self.files[function]):
                 yield from self.hooks
             elif self.TELLING.match(self.names[function]):
