@@ -104,7 +104,7 @@
 #define REDLOCK_LOCKS_DEFAULT 32
 #define REDLOCK_LOCKS_MAX 4096
 /* limits.in_flight: unanswered requests per master. At least 2 * limits.locks: a held lock keeps a place for its delete
- * and needs a second place for its extend. Cost: 12 per request and master. */
+ * and needs a second place for its extend. Cost: 16 per request and master. */
 #define REDLOCK_IN_FLIGHT_DEFAULT 64
 #define REDLOCK_IN_FLIGHT_MIN 8
 #define REDLOCK_IN_FLIGHT_MAX 16384

@@ -489,7 +489,7 @@ REDLOCK_API void redlock_config_set_log(redlock_config_t *cfg, redlock_log_fn fn
  * The sum, on 32-bit ARM. N masters; L, D, F, R, TX, RX: limits.locks, .debts, .in_flight, .resource_bytes, .tx_bytes,
  * .rx_bytes; P: the length of key_prefix.
  *   the client and its mode        2080
- *   each master                    N * (976 + 12 * (F + 12) + TX + RX), and the texts that name it and log it in
+ *   each master                    N * (960 + 16 * (F + 12) + TX + RX), and the texts that name it and log it in
  *     TX if limits.tx_bytes is 0   84 + L * (117 + P + R), at least 1024
  *   each lock                      L * (420 + 8 * N + R)
  *   each claim                     D * (96 + R)

@@ -60,7 +60,7 @@ struct Client::Layout {
   Session* sessions;
   MasterSettings* masters;
   Proposals::Place* proposals;
-  Fifo::Place* requests;
+  Fifo::Request* requests;
   LocalQueue::Row* rows;
   char* names;  // of the locks, then of the claims
   char* tx;
@@ -97,7 +97,7 @@ Client::Layout::Layout(const Settings& s, char* base) : base_(base) {
   masters = cut<MasterSettings>(s.masters);
   proposals = cut<Proposals::Place>(s.locks);
   requests_size = s.in_flight + Session::own_requests;
-  requests = cut<Fifo::Place>(size_t{s.masters} * requests_size);
+  requests = cut<Fifo::Request>(size_t{s.masters} * requests_size);
   rows = cut<LocalQueue::Row>(s.locks);
   names = cut<char>(size_t{s.locks + s.debts} * s.resource_bytes);
   tx_size = tx_bytes(s);

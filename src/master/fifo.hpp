@@ -49,47 +49,28 @@ class Fifo {
     Instant sent;
     uint32_t round;  // of a reading: its number
     uint16_t claim;
-    uint16_t kind;   // enum Kind
-  };
-  // A request in flight. Of the time only the distance to the request before is kept, in ticks of 1024 ns and rounded
-  // down. So a request may seem to be older than it is, but never younger.
-  struct Place {
-    uint32_t after;
-    uint32_t round;
-    uint16_t claim;
-    uint16_t kind;
+    uint16_t kind;   // enum Kind; 16 bits wide, so that Request is 16 bytes without padding
   };
 
   static constexpr unsigned own_max = 12;  // requests of the session itself in flight, at most: those of the greeting
 
-  Fifo(Place* places, unsigned capacity) : places_(places), capacity_(static_cast<uint16_t>(capacity)) {
+  Fifo(Request* places, unsigned capacity) : places_(places), capacity_(static_cast<uint16_t>(capacity)) {
     REDLOCK_ASSERT(capacity > own_max && capacity <= UINT16_MAX);
   }
 
   bool empty() const { return size_ == 0; }
   unsigned size() const { return size_; }
-  const Place& oldest() const {
+  const Request& oldest() const {
     REDLOCK_ASSERT(size_ != 0);
     return places_[head_];
-  }
-  Instant oldest_sent() const {
-    REDLOCK_ASSERT(size_ != 0);
-    return oldest_sent_;
   }
   // Is there room for so many requests of the client? For so many of the session itself?
   bool has_room(unsigned requests) const { return size_ - own_ + requests + own_max <= capacity_; }
   bool has_own_room(unsigned requests) const { return own_ + requests <= own_max; }
 
   void push(const Request& request) {
-    REDLOCK_ASSERT(size_ < capacity_ && (size_ == 0 || newest_sent_ <= request.sent));
-    if (size_ == 0) oldest_sent_ = newest_sent_ = request.sent;
-    uint32_t after = 0;
-    if (request.sent != newest_sent_) {  // most requests of a turn leave at one instant
-      const uint64_t ticks = static_cast<uint64_t>(request.sent.ns() - newest_sent_.ns()) >> tick_bits;
-      after = ticks < UINT32_MAX ? static_cast<uint32_t>(ticks) : UINT32_MAX;
-      newest_sent_ = behind(newest_sent_, after);
-    }
-    places_[tail_] = {after, request.round, request.claim, request.kind};
+    REDLOCK_ASSERT(size_ < capacity_);
+    places_[tail_] = request;
     if (++tail_ == capacity_) tail_ = 0;
     ++size_;
   }
@@ -103,7 +84,7 @@ class Fifo {
     REDLOCK_ASSERT(own == Request::is_own(oldest().kind));
     if (own) --own_;
     if (++head_ == capacity_) head_ = 0;
-    if (--size_ != 0) oldest_sent_ = behind(oldest_sent_, places_[head_].after);
+    --size_;
   }
   void clear() { head_ = tail_ = size_ = own_ = 0; }
 
@@ -111,7 +92,7 @@ class Fifo {
   bool owes_answer(uint16_t claim) const {
     unsigned at = head_;
     for (unsigned i = 0; i < size_; ++i) {
-      const Place& request = places_[at];
+      const Request& request = places_[at];
       const bool asked = Request::is_about_claim(request.kind) && request.kind != Request::release;
       if (asked && request.claim == claim) return true;
       if (++at == capacity_) at = 0;
@@ -122,25 +103,19 @@ class Fifo {
   void check() const {
     REDLOCK_ASSERT(size_ <= capacity_ && own_ <= size_);
     REDLOCK_ASSERT((head_ + size_) % capacity_ == tail_);
-    REDLOCK_ASSERT(size_ == 0 || oldest_sent_ <= newest_sent_);
-    REDLOCK_ASSERT(size_ != 1 || oldest_sent_ == newest_sent_);
+    REDLOCK_ASSERT(size_ == 0 || oldest().sent <= places_[tail_ == 0 ? capacity_ - 1 : tail_ - 1].sent);
   }
 
  private:
-  static constexpr unsigned tick_bits = 10;
-  static Instant behind(Instant t, uint32_t ticks) { return Instant::from_ns(t.ns() + (int64_t{ticks} << tick_bits)); }
-
-  Place* places_;
+  Request* places_;
   uint16_t capacity_;
   uint16_t head_ = 0;
   uint16_t tail_ = 0;  // where the next request goes
   uint16_t size_ = 0;
   uint16_t own_ = 0;   // requests of the session itself
-  Instant oldest_sent_;
-  Instant newest_sent_;
 };
 
-static_assert(sizeof(Fifo::Place) == 12, "the FIFO is most of what a master costs");
+static_assert(sizeof(Fifo::Request) == 16, "a request is copied as four words");
 constexpr bool is_kind_of(Op op, Fifo::Request::Kind kind) { return static_cast<int>(op) == kind; }
 static_assert(is_kind_of(Op::acquire, Fifo::Request::acquire) && is_kind_of(Op::extend, Fifo::Request::extend) &&
                   is_kind_of(Op::release, Fifo::Request::release) && is_kind_of(Op::token, Fifo::Request::token) &&

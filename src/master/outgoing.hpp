@@ -32,7 +32,7 @@ class Outgoing {
   using Request = Fifo::Request;
   static constexpr unsigned references_max = 2;  // of one command: the texts of a script
 
-  Outgoing(char* buffer, size_t size, Fifo::Place* requests, unsigned requests_size, bool* has_news)
+  Outgoing(char* buffer, size_t size, Fifo::Request* requests, unsigned requests_size, bool* has_news)
       : fifo(requests, requests_size), has_news_(has_news) {
     tx.init(buffer, size);
   }

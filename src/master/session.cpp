@@ -205,8 +205,7 @@ bool Session::handle(const resp::Item& item, Instant now, Reply& out) {
     fail(item.type == resp::Type::error ? classify_error(item.text) : REDLOCK_E_PROTOCOL);
     return false;
   }
-  const Fifo::Place& oldest = out_.fifo.oldest();
-  const Request request = {out_.fifo.oldest_sent(), oldest.round, oldest.claim, oldest.kind};
+  const Request request = out_.fifo.oldest();
   bool for_client = false;
   if (Request::is_about_claim(request.kind)) {
     for_client = handle_claim(request, item, now, out);
@@ -244,7 +243,7 @@ void Session::answered(Instant now) {
   }
   if (state_ != State::suspect) return;
   if (out_.fifo.empty()) return set_state(State::up);
-  give_up_at_ = later(give_up_at_, out_.fifo.oldest_sent() + settings_.suspect_close);
+  give_up_at_ = later(give_up_at_, out_.fifo.oldest().sent + settings_.suspect_close);
 }
 
 void Session::note_error(int error) {
@@ -319,10 +318,10 @@ Instant Session::on_time(Instant now) {
       if (now >= give_up_at_) fail(REDLOCK_E_NODE_TIMEOUT);
       break;
     case State::up:
-      if (!fifo.empty() && now >= fifo.oldest_sent() + settings_.node_timeout) {
+      if (!fifo.empty() && now >= fifo.oldest().sent + settings_.node_timeout) {
         set_state(State::suspect);
         // After a stall of our own the answers may be waiting unread: they are given one more node_timeout.
-        give_up_at_ = later(fifo.oldest_sent() + settings_.suspect_close, now + settings_.node_timeout);
+        give_up_at_ = later(fifo.oldest().sent + settings_.suspect_close, now + settings_.node_timeout);
       }
       record_.read_when_due(now);
       guard_changed();
@@ -348,7 +347,7 @@ Instant Session::deadline() const {
     case State::up:
       break;
   }
-  const Instant next = out_.fifo.empty() ? ping_at_ : out_.fifo.oldest_sent() + settings_.node_timeout;
+  const Instant next = out_.fifo.empty() ? ping_at_ : out_.fifo.oldest().sent + settings_.node_timeout;
   return earlier(next, guard().deadline());
 }
 

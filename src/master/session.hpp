@@ -55,7 +55,7 @@ class Session {
     size_t tx_size;
     char* rx;
     size_t rx_size;
-    Fifo::Place* requests;
+    Fifo::Request* requests;
     unsigned requests_size;  // settings.in_flight and own_requests
     bool* calls;             // set when a wish or a change is there to be seen
     bool* news;              // set when there is something for take_news()
@@ -262,7 +262,7 @@ inline void Session::pop_request(bool own, Instant now) {
 inline bool Session::try_fast_reply(Instant now, Reply& out) {
   REDLOCK_ASSERT(is_fast());
   if (out_.fifo.empty()) return false;
-  const Fifo::Place& request = out_.fifo.oldest();
+  const Fifo::Request& request = out_.fifo.oldest();
   if (request.kind > Request::release) return false;
   const char* const at = rx_ + rx_head_;
   const size_t size = rx_size_ - rx_head_;

@@ -80,6 +80,8 @@ class World {
   unsigned last_set() const { return plan_.back || plan_.third ? 0 : 1; }
 
   Totals totals;
+  // The counters of all resources stand beyond what a double can count.
+  bool has_large_tokens() const { return plan_.fenced && seed_ % 2 == 0; }
 
  private:
   void handle(const Event& event);
@@ -100,7 +102,6 @@ class World {
   void expire_actively();
   void save_some();
   void seal_all();
-  bool has_large_tokens() const { return plan_.fenced && seed_ % 2 == 0; }
   bool may_forget(unsigned master) const;
   void start_moves();
   void start_clients(unsigned set);

@@ -61,7 +61,7 @@ inline Command any_command(Space space = test::space()) {
 
 struct Fixture : test::SessionWire {
   explicit Fixture(unsigned in_flight = 16, size_t rx_size = 256)
-      : tx(new char[1'024]), rx(new char[rx_size]), requests(new Fifo::Place[in_flight + Session::own_requests]) {
+      : tx(new char[1'024]), rx(new char[rx_size]), requests(new Fifo::Request[in_flight + Session::own_requests]) {
     settings.node_timeout = Duration::ms(50);
     settings.suspect_close = Duration::ms(2'000);
     settings.connect_timeout = Duration::ms(500);
@@ -102,7 +102,7 @@ struct Fixture : test::SessionWire {
   Settings settings;
   MasterSettings master;
   std::unique_ptr<char[]> tx, rx;
-  std::unique_ptr<Fifo::Place[]> requests;
+  std::unique_ptr<Fifo::Request[]> requests;
 };
 
 struct Refusal {

@@ -168,7 +168,7 @@ struct Fixture : test::SessionWire {
   MasterSettings master;
   std::unique_ptr<char[]> tx;
   char rx[512];
-  Fifo::Place requests[16 + Session::own_requests];
+  Fifo::Request requests[16 + Session::own_requests];
   std::string rest;
 };
 

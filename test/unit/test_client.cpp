@@ -290,7 +290,7 @@ void expect_enough_and_not_wasteful(const Settings& s) {
   size_t texts = s.client_name.size + s.key_prefix.size + write_meta_key(s, key).size + write_seen_key(s, key).size;
   texts += write_fingerprint(s, s.masters / 2 + 1, fingerprint).size;
   for (unsigned m = 0; m < s.masters; ++m) {
-    parts += (s.in_flight + Session::own_requests) * sizeof(Fifo::Place) + tx + s.rx_bytes;
+    parts += (s.in_flight + Session::own_requests) * sizeof(Fifo::Request) + tx + s.rx_bytes;
     const MasterSettings& master = s.master[m];
     texts += master.name.size + master.host.size + master.user.size + master.password.size;
   }

@@ -15,7 +15,7 @@ Request of_claim(unsigned n, Request::Kind kind = Request::acquire) {
 }
 
 TEST(Fifo, requests_leave_in_the_order_in_which_they_came) {
-  Fifo::Place places[Fifo::own_max + 4];
+  Request places[Fifo::own_max + 4];
   Fifo fifo(places, Fifo::own_max + 4);
   std::deque<unsigned> rounds;
   for (unsigned n = 0; n < 100; ++n) {  // round and round
@@ -33,52 +33,8 @@ TEST(Fifo, requests_leave_in_the_order_in_which_they_came) {
   }
 }
 
-// Of each request only the distance to the one before is kept, so what is rounded off must not add up.
-TEST(Fifo, a_request_is_never_younger_than_it_is_and_at_most_a_tick_older) {
-  Fifo::Place places[Fifo::own_max + 4];
-  Fifo fifo(places, Fifo::own_max + 4);
-  std::deque<int64_t> sent;
-  int64_t now = -5;
-  for (unsigned n = 0; n < 10'000; ++n) {
-    now += n % 7 * 1'000 + n % 3;
-    fifo.push({Instant::from_ns(now), 0, 0, Request::acquire});
-    sent.push_back(now);
-    if (sent.size() == 1 + n % 4) {
-      fifo.pop(false);
-      sent.pop_front();
-    }
-    while (sent.size() > 3) {
-      fifo.pop(false);
-      sent.pop_front();
-    }
-    fifo.check();
-    if (sent.empty()) continue;
-    ASSERT_LE(fifo.oldest_sent().ns(), sent.front()) << n;
-    ASSERT_GT(fifo.oldest_sent().ns(), sent.front() - 1'024) << n;
-  }
-}
-
-// More than the 73 minutes that a distance can tell: a machine that slept. Older is the safe side.
-TEST(Fifo, a_request_behind_a_long_sleep_seems_older) {
-  Fifo::Place places[Fifo::own_max + 4];
-  Fifo fifo(places, Fifo::own_max + 4);
-  const Instant asleep = Instant::from_ns(1'000'000), awake = asleep + Duration::ms(3 * 3'600'000);
-  fifo.push({asleep, 0, 0, Request::acquire});
-  fifo.push({awake, 0, 0, Request::acquire});
-  EXPECT_EQ(fifo.oldest_sent(), asleep);
-  fifo.pop(false);
-  EXPECT_LT(fifo.oldest_sent(), awake);
-  EXPECT_GT(fifo.oldest_sent(), asleep + Duration::ms(3'600'000));
-  fifo.push({awake, 0, 0, Request::acquire});
-  fifo.pop(false);
-  EXPECT_LE(fifo.oldest_sent(), awake);
-  fifo.pop(false);
-  fifo.push({awake, 0, 0, Request::acquire});
-  EXPECT_EQ(fifo.oldest_sent(), awake) << "the first one is kept as it is";
-}
-
 TEST(Fifo, places_are_kept_for_the_sessions_own_requests) {
-  Fifo::Place places[Fifo::own_max + 2];
+  Request places[Fifo::own_max + 2];
   Fifo fifo(places, Fifo::own_max + 2);
   EXPECT_TRUE(fifo.has_room(2));
   EXPECT_FALSE(fifo.has_room(3));
@@ -94,7 +50,7 @@ TEST(Fifo, places_are_kept_for_the_sessions_own_requests) {
 }
 
 TEST(Fifo, an_answer_is_owed_for_each_claim_that_was_asked_about_deletes_apart) {
-  Fifo::Place places[Fifo::own_max + 8];
+  Request places[Fifo::own_max + 8];
   Fifo fifo(places, Fifo::own_max + 8);
   fifo.push(of_claim(1, Request::release));
   fifo.push(of_claim(2, Request::look));
