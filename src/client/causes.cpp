@@ -96,6 +96,7 @@ void Client::note_wait(Lock& lock, bool again) {
   if (!lock.options.tell_waiting || !is_pending(lock) || cause_ == REDLOCK_CAUSE_NONE) return;
   const int cause = cause_of(lock);
   if (cause == REDLOCK_CAUSE_NONE || (cause == lock.wait.told && !again)) return;
+  if (cause == REDLOCK_CAUSE_NEVER) return;  // an acquire that has just come: it fails in this turn
   lock.wait.told = static_cast<uint8_t>(cause);
   if (!lock.wait.untold) ++events_;
   lock.wait.untold = true;

@@ -110,7 +110,9 @@ TEST(Waiting, DeadHolderCostsItsTtlAndHardlyMore) {
   waiter.release(waits);
 }
 
-TEST(Waiting, RenewalsMakeNobodyTry) {
+// A push does not say whether the key was deleted or extended. Those whose turn is near try at once, which costs one
+// command; the others look first, which costs three.
+TEST(Waiting, ARenewalMakesFewTry) {
   constexpr unsigned waiters = 50;
   Loop loop;
   RedisServer master;
@@ -127,7 +129,8 @@ TEST(Waiting, RenewalsMakeNobodyTry) {
   const size_t renewals = held.count(REDLOCK_EV_RENEWED);
   ASSERT_TRUE(loop.run_until([&] { return held.count(REDLOCK_EV_RENEWED) >= renewals + 6; }));
   EXPECT_GE(calls(master, "pttl"), looks + 3 * waiters) << "they were told, and looked";
-  EXPECT_LE(calls(master, "set"), sets + waiters) << "one for each at most: the local timer";
+  const size_t told = held.count(REDLOCK_EV_RENEWED) - renewals;
+  EXPECT_LE(calls(master, "set"), sets + waiters + told * waiters / 2) << "the local timer, and half of them";
   EXPECT_EQ(held.count(REDLOCK_EV_LOST), 0u);
 }
 
