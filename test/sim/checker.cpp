@@ -401,8 +401,8 @@ void Checker::sample_progress() {
 }
 
 // A waiter tries again after its random pause, which the max_ttl of its own configuration bounds, and when a master has
-// come back. Its first pauses may be short: the budget for news lets it try four times, then sleep for as long as it has
-// watched, and so on (lock/machine_waiting), which makes seven spells before a sleep is as long as a pause.
+// come back. Its first pauses may be short: it tries four times, sleeps for as long as it has watched, and so on
+// (lock/machine_waiting). That makes seven spells before a sleep is as long as a pause.
 void Checker::ended(unsigned client, const User& user, uint32_t rounds, Ns t) {
   marks.rounds = std::max(marks.rounds, rounds);
   const Ns retry = std::min(user.options.retry_delay_ms, user.process->client().settings().max_ttl_ms) * ms;
