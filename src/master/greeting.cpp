@@ -130,7 +130,8 @@ int Greeting::hello_failed(int error, Instant now) {
 }
 
 int Greeting::handle_auth(const resp::Item& item, Instant now) {
-  if (item.type != resp::Type::simple) return item.type == resp::Type::error ? REDLOCK_E_AUTH : REDLOCK_E_PROTOCOL;
+  if (item.type == resp::Type::error) return REDLOCK_E_AUTH;
+  if (item.type != resp::Type::simple || item.text != Bytes("OK")) return REDLOCK_E_PROTOCOL;
   send_rest(now);
   return 0;
 }

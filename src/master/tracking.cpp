@@ -10,10 +10,12 @@ int Tracking::tracking_answered(const resp::Item& item) {
 }
 
 // CACHING registers the key that the next command reads. Refused, no change of the key is told: that is as if there
-// were no tracking.
+// were no tracking. A text but OK may be two replies in one: from there on every answer would belong to the request
+// before, and a grant to another lock.
 int Tracking::caching_answered(const resp::Item& item) {
   if (item.type == resp::Type::error) on_ = false;
-  return item.type == resp::Type::simple || item.type == resp::Type::error ? 0 : REDLOCK_E_PROTOCOL;
+  const bool ok = item.type == resp::Type::simple && item.text == Bytes("OK");
+  return ok || item.type == resp::Type::error ? 0 : REDLOCK_E_PROTOCOL;
 }
 
 Tracking::Said Tracking::read(const resp::Item& item) {

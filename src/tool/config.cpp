@@ -59,7 +59,7 @@ int check(const Common& common) {
 // A configuration of nothing but defaults.
 redlock_config_t* default_config() {
   redlock_config_t* cfg = nullptr;
-  if (redlock_config_new(&cfg) != 0) fail(exit_system, "no memory");
+  if (new_config(&cfg) != 0) fail(exit_system, "no memory");
   if (redlock_config_add_master(cfg, "redis://127.0.0.1") != 0) fail(exit_internal, "%s", redlock_config_error(cfg));
   return cfg;
 }

@@ -142,9 +142,17 @@ const char* config_path(const Common& common) {
   return from_environment != nullptr && *from_environment != '\0' ? from_environment : default_config;
 }
 
+int new_config(redlock_config_t** cfg) {
+  [[maybe_unused]] static redlock_config_t* volatile kept[4];
+  static unsigned count = 0;
+  const int err = redlock_config_new(cfg);
+  kept[count++ % 4] = *cfg;
+  return err;
+}
+
 int load_config(const Common& common, redlock_config_t** cfg, const char** path) {
   *path = config_path(common);
-  int err = redlock_config_new(cfg);
+  int err = new_config(cfg);
   if (err == 0 && *path != nullptr) err = redlock_config_load_file(*cfg, *path);
   for (unsigned i = 0; err == 0 && i < common.url_count; ++i) err = redlock_config_add_master(*cfg, common.urls[i]);
   return err;

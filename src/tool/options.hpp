@@ -64,6 +64,9 @@ class Options {
   option long_[own_max + common_count + 1];
 };
 
+// As redlock_config_new(). A mistake may end the program anywhere: what is kept then is no leak.
+int new_config(redlock_config_t** cfg);
+
 // The configuration that a command is to work with: -C FILE, else that of --master alone, else $REDLOCK_CONFIG, else
 // /etc/redlock/redlock.json; and the masters of --master are added. Ends the program if it is not valid.
 redlock_config_t* open_config(const Common& common);

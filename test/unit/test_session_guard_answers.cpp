@@ -50,6 +50,7 @@ TEST(SessionGuard, an_answer_of_another_type_closes) {
   } const cases[] = {
       {"INFO", ":1\r\n"},
       {"CACHING", bulk(info_text()) + ":1\r\n"},
+      {"CACHING, and the next answer in one", bulk(info_text()) + "+O-LOADING\r\n"},
       {"a reading of a number", first + ":1\r\n"},
       {"a reading of a string", first + bulk(replication())},
       {"a reading of nothing", first + n},
