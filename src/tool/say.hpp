@@ -14,7 +14,7 @@ REDLOCK_TOOL_FORMAT(1) void say(const char* format, ...);
 // For what is good to know: nothing with -q.
 REDLOCK_TOOL_FORMAT(1) void note(const char* format, ...);
 // Says what is wrong, and ends the program.
-REDLOCK_TOOL_FORMAT(2) [[noreturn]] void fail(ExitCode code, const char* format, ...);
+[[noreturn]] REDLOCK_TOOL_FORMAT(2) void fail(ExitCode code, const char* format, ...);
 // One line on stdout.
 REDLOCK_TOOL_FORMAT(1) void print(const char* format, ...);
 

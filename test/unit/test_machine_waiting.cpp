@@ -195,5 +195,68 @@ TEST(Watcher, a_nap_is_at_most_half_of_the_budget) {
   }
 }
 
+TEST(Watcher, passes_are_counted_as_far_as_a_byte_goes) {
+  Watcher w;
+  w.lock.wait.passed = UINT8_MAX;
+  w.lose();
+  EXPECT_EQ(w.lock.wait.passed, UINT8_MAX);
+}
+
+TEST(Watcher, a_lock_that_wants_its_round_already_does_not_look_first) {
+  Watcher w;
+  w.lock.wait.unsure = true;
+  w.lock.wants = Wants::acquire;
+  EXPECT_EQ(w.wait_until_due(), Action::none);
+}
+
+// A lock that has learned to sleep, and sleeps.
+void sleep(Watcher& w) {
+  w.now = w.now + Duration::ms(3'000);
+  for (unsigned i = 0; i < 4; ++i) w.pass();
+  w.lock.wait.armed_at = w.now + Duration::ms(-20);
+  w.lock.wants = Wants::acquire;
+  w.machine.begin(w.lock, Masters::all(masters), w.now);
+  w.votes(0, 3, Vote::granted);
+  w.lock.state = State::free;
+  w.machine.accept(w.lock, with_wait(REDLOCK_WAIT_FOREVER));
+  w.machine.see(w.lock, false, w.now);
+  ASSERT_EQ(w.machine.yield(w.lock, w.now), Action::watch);
+  w.look();
+  ASSERT_EQ(w.lock.wait.watch, Watch::sleeps);
+}
+
+TEST(Watcher, masters_that_leave_wake_whom_nobody_tells_any_more_but_no_sleeper) {
+  for (const bool sleeps : {false, true}) {
+    Watcher w;
+    if (sleeps) sleep(w);
+    const Instant before = w.lock.wake_at;
+    for (MasterIndex m = 0; m < masters; ++m) w.machine.master_left(w.lock, m, w.now);
+    EXPECT_EQ(w.lock.wake_at < before, !sleeps);
+  }
+  Watcher w;  // its round is open: nothing is to be woken
+  w.lock.wants = Wants::acquire;
+  w.machine.begin(w.lock, Masters::all(masters), w.now);
+  const Instant before = w.lock.wake_at;
+  w.machine.master_left(w.lock, 0, w.now);
+  EXPECT_EQ(w.lock.wake_at, before);
+  w.votes(0, 3, Vote::failed);  // it waits, but not for others
+  ASSERT_EQ(w.lock.state, State::waiting);
+  const Instant plain = w.lock.wake_at;
+  w.machine.master_left(w.lock, 0, w.now);
+  EXPECT_EQ(w.lock.wake_at, plain);
+}
+
+TEST(Watcher, who_is_granted_the_lock_out_of_its_sleep_had_to_wait) {
+  Watcher w;
+  sleep(w);
+  w.lock.wants = Wants::acquire;  // masters came back
+  w.machine.begin(w.lock, Masters::all(masters), w.now);
+  w.votes(0, 3, Vote::granted);
+  ASSERT_EQ(w.lock.state, State::held);
+  w.lock.state = State::free;
+  w.machine.accept(w.lock, with_wait(REDLOCK_WAIT_FOREVER));
+  EXPECT_TRUE(w.lock.turn.yields);
+}
+
 }  // namespace
 }  // namespace redlock

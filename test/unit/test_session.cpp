@@ -174,6 +174,7 @@ TEST(Session, refused_at_auth_on_resp2) {
       {"none is set", "-ERR Client sent AUTH, but no password is set\r\n", REDLOCK_E_AUTH},
       {"not an answer", ":1\r\n", REDLOCK_E_PROTOCOL},
       {"not an answer", "$-1\r\n", REDLOCK_E_PROTOCOL},
+      {"an answer, and another in one", "+O-LOADING\r\n", REDLOCK_E_PROTOCOL},
   };
   for (const Refusal& r : refusals) {
     Fixture f;

@@ -440,5 +440,24 @@ TEST(SessionGuard, no_question_on_a_connection_that_closes_or_without_room) {
   EXPECT_FALSE(holds(g.sent(), "return 1"));
 }
 
+TEST(SessionGuard, a_whole_command_is_asked_one_at_a_time_and_where_there_is_room) {
+  const std::string words = command({"INFO", "memory"});
+  const Bytes info(words.data(), words.size());
+  Fixture f;
+  EXPECT_FALSE(f.session->ask_command(info, f.now)) << "it is not up";
+  f.greet();
+  f.sent();
+  ASSERT_TRUE(f.session->ask_command(info, f.now));
+  EXPECT_EQ(f.sent(), words);
+  EXPECT_FALSE(f.session->ask_command(info, f.now)) << "the first is not answered";
+  EXPECT_EQ(f.sent(), "");
+
+  Fixture g(Link::tracked, 7, 1'024);
+  g.greet();
+  while (g.session->tx().fits(200, 1)) g.ask(Op::release);
+  const std::string longer = command({"INFO", std::string(300, 'x')});
+  EXPECT_FALSE(g.session->ask_command(Bytes(longer.data(), longer.size()), g.now));
+}
+
 }  // namespace
 }  // namespace redlock
