@@ -24,9 +24,10 @@ constexpr char example_masters[] =
 
 // ---- check ------------------------------------------------------------------------------------------------------
 
-// The names and addresses of the masters, as a client of the file has them. The client connects to none.
+// The names and addresses of the masters, as a client of the file has them. The client connects to none, and ends with
+// the program.
 void print_masters(const redlock_config_t* cfg) {
-  redlock_t* client = nullptr;
+  static redlock_t* client = nullptr;
   const int err = redlock_create_polled(&client, cfg);
   if (err != 0) fail(exit_code_of(err), "%s", redlock_strerror(err));
   redlock_master_status_t master{};
