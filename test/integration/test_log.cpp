@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <condition_variable>
 #include <mutex>
 
 #include "client_harness.hpp"
@@ -241,9 +242,11 @@ TEST(Report, SaysWhatIsWrongWithTheCall) {
 
 // ---- threads --------------------------------------------------------------------------------------------------------
 
-// A log callback that takes a mutex, while the thread that holds the mutex calls the client.
+// A log callback that waits for what another thread has taken, while that thread calls the client.
 struct Sink {
-  std::timed_mutex mutex;
+  std::mutex mutex;
+  std::condition_variable given_back;
+  bool taken = false;
   std::vector<std::string> lines;
   bool stuck = false;
   Flag entered, left;
@@ -252,19 +255,24 @@ struct Sink {
   static void on_log(int, const char* msg, void* user) {
     Sink& sink = *static_cast<Sink*>(user);
     sink.entered.set();
-    const std::unique_lock guard(sink.mutex, std::chrono::seconds(10));
-    if (!guard.owns_lock()) sink.stuck = true;
+    std::unique_lock guard(sink.mutex);
+    sink.stuck |= !sink.given_back.wait_for(guard, std::chrono::seconds(10), [&] { return !sink.taken; });
     sink.lines.emplace_back(msg);
     sink.left.set();
   }
-  void ask_with_the_mutex(const std::function<void()>& cause) {
-    std::unique_lock guard(mutex);
+  void take(bool all) {
+    const std::lock_guard guard(mutex);
+    taken = all;
+    given_back.notify_all();
+  }
+  void ask_while_it_is_taken(const std::function<void()>& cause) {
+    take(true);
     std::thread causing(cause);
     EXPECT_TRUE(entered.wait());
     redlock_status_t status{};
     status.size = sizeof status;
     EXPECT_EQ(redlock_status(rl, &status), 0);
-    guard.unlock();
+    take(false);
     EXPECT_TRUE(left.wait());
     causing.join();
     EXPECT_FALSE(stuck) << "the callback runs inside the gate";
@@ -282,7 +290,7 @@ TEST(LogThreads, NoLineIsWrittenInsideTheGate) {
     redlock_lock_t lock;
     const redlock_resource_t bus = redlock_resource("bus");
     redlock_acquire_opts_t opts = options(19);
-    sink.ask_with_the_mutex([&] {
+    sink.ask_while_it_is_taken([&] {
       if (by_call) {
         EXPECT_EQ(redlock_acquire(sink.rl, &bus, 1, &opts, &lock), REDLOCK_E_INVAL);
       } else {
