@@ -33,7 +33,7 @@ TEST(Waiting, ReleaseIsHandedOverAtTheSecondTry) {
   Lock& waits = waiter.start("bus", forever());
   ASSERT_TRUE(loop.run_until([&] { return calls(masters[0], "pttl") > 0 && calls(masters[1], "pttl") > 0; }));
   loop.run_for(300);
-  EXPECT_EQ(waiter.status().rounds, 1u) << "it waits to be told";
+  EXPECT_LE(waiter.status().rounds, 2u) << "it waits to be told; news that was on its way may cost one try";
   holder.release(held);
   EXPECT_TRUE(loop.run_until([&] { return waits.decided(); }));
   EXPECT_LE(waits.first(REDLOCK_EV_ACQUIRED).rounds, 4u);
