@@ -2,12 +2,11 @@
 //
 // Crowd: what a client remembers of a resource that others want, too. There is no queue on the servers, so no waiter
 // knows its place. But a waiter counts how often the resource goes by while it watches, and those who wait longest have
-// counted most. From that it learns how long it may sleep, the next time, before watching is worth its commands:
+// counted most. From the count a client learns how long its next waiter may sleep before watching pays:
 //
-//   it saw more than `passes_wanted` go by    it watched too early. The nap grows, half of the way to the nap that
-//                                             would have been right
-//   it saw fewer                              it watched too late, and nobody may have watched. The nap shrinks by the
-//                                             passes that it missed, and by a sixteenth
+//   more than `passes_wanted` went by    the watch began too early. The nap grows, half of the way to the right one
+//   fewer                                the watch began too late, and nobody may have watched. The nap shrinks by the
+//                                        passes that the waiter missed, and by a sixteenth
 //
 // All naps grow by as much and shrink by a part of themselves. So naps of waiters that began unlike become alike.
 // Nothing relies on this: a nap ends at the latest when the plain timer would try, and the masters alone grant a lock.

@@ -14,12 +14,12 @@
 //      a round was lost to others ──► armed ──► draws a pause ──► a short one: a round
 //                                       ▲                    └──► a long one: peeks
 //
-// It is fair without a queue, and quiet, because of four rules:
+// Waiting is fair without a queue, and quiet, because of four rules:
 //
 //   - Who has watched the resource go by more often draws from a shorter window. The windows overlap: two waiters with
 //     one fixed pause each would split the masters for ever.
 //   - A waiter whose pause is longer than a round takes looks again first, at one master: others may have been faster.
-//   - A waiter that had to wait the last time sleeps as long as it has learned that watching is of no use (lock/crowd).
+//   - A waiter whose client had to wait the last time sleeps as long as the client has learned (lock/crowd).
 //     So most of a crowd sleep, and those that watch are the oldest.
 //   - A waiter that has seen the resource go by `spell` times within one plain pause sleeps for about as long as it has
 //     watched, and at most for a plain pause. So news without end, from a server that stands still or whose tracking

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "tool/watched_process.hpp"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "tool/process_stat.hpp"
 
 namespace redlock::tool {
 namespace {
@@ -17,21 +15,9 @@ namespace {
 constexpr long sys_pidfd_send_signal = 424;
 constexpr long sys_pidfd_open = 434;
 
-// The 22nd word of /proc/PID/stat; 0: there is no such process, or it has ended.
-uint64_t start_of(pid_t pid) {
-  char path[64];
-  snprintf(path, sizeof path, "/proc/%ld/stat", static_cast<long>(pid));
-  const int file = open(path, O_RDONLY | O_CLOEXEC);
-  if (file < 0) return 0;
-  char text[1024];
-  const ssize_t size = read(file, text, sizeof text - 1);
-  close(file);
-  text[size > 0 ? size : 0] = '\0';
-  const char* word = strrchr(text, ')');
-  if (word == nullptr || strncmp(word, ") Z", 3) == 0) return 0;
-  for (int i = 2; i < 22 && word != nullptr; ++i) word = strchr(word + 1, ' ');
-  return word == nullptr ? 0 : strtoull(word, nullptr, 10);
-}
+constexpr int start_field = 22;
+
+uint64_t start_of(pid_t pid) { return ProcessStat(pid).number(start_field); }
 
 }  // namespace
 

@@ -19,6 +19,7 @@
 #include <thread>
 
 #include "client_harness.hpp"
+#include "support/exit_status.hpp"
 #include "support/redis_server.hpp"
 
 extern char** environ;
@@ -60,12 +61,7 @@ class Program {
     }
   }
 
-  int exit_status() {
-    int status = 0;
-    if (pid_ <= 0 || ::waitpid(pid_, &status, 0) != pid_) return -1;
-    pid_ = -1;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  }
+  int exit_status() { return take_exit_status(pid_); }
   pid_t pid() const { return pid_; }
   void signal(int number) {
     if (pid_ > 0) ::kill(pid_, number);

@@ -3,11 +3,10 @@
 // What `redlock` brings along for its place: a systemd unit, a procd script, a cron line, completion, pages, and a
 // program in another language. Each is run as it stands, but for paths.
 #include <gtest/gtest.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 
 #include <regex>
 
+#include "notify_socket.hpp"
 #include "tool_site.hpp"
 
 namespace redlock::test {
@@ -54,19 +53,11 @@ TEST_F(ToolPlace, TheUnitsCommandTellsSystemd) {
   ASSERT_TRUE(std::regex_search(unit, found, std::regex("\nExecStart=/usr/bin/redlock run (.*)\n")));
   const std::string arguments = replace_all(replace_all(found[1], "${COMMAND}", "'echo at work'"), "%I", "a/b");
   const std::string line = with_config_ + " " + arguments;
-  const std::string path = site_.dir + "/notify";
-  const int socket = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::snprintf(address.sun_path, sizeof address.sun_path, "%s", path.c_str());
-  ASSERT_EQ(::bind(socket, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-  const Ended ended = shell("exec " + line, {"NOTIFY_SOCKET=" + path});
-  char text[256] = "";
-  EXPECT_GT(::recv(socket, text, sizeof text - 1, MSG_DONTWAIT), 0);
-  EXPECT_EQ(std::string(text), "READY=1\nSTATUS=holding a/b");
+  NotifySocket systemd(site_.dir + "/notify");
+  const Ended ended = shell("exec " + line, {"NOTIFY_SOCKET=" + systemd.path()});
+  EXPECT_EQ(systemd.heard(MSG_DONTWAIT), "READY=1\nSTATUS=holding a/b");
   EXPECT_EQ(ended.out, "at work\n") << ended.err;
   EXPECT_EQ(ended.status, 0);
-  ::close(socket);
 }
 
 // procd's functions are replaced by one that runs the command.

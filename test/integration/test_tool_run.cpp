@@ -2,11 +2,10 @@
 //
 // `redlock run` with real masters: exit codes, signals, what the command sees, and what is left behind.
 #include <gtest/gtest.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 
 #include <set>
 
+#include "notify_socket.hpp"
 #include "tool_site.hpp"
 
 namespace redlock::test {
@@ -180,29 +179,18 @@ TEST_F(ToolRun, WhatACommandLeavesBehindEndsBeforeTheLockIsFree) {
 }
 
 TEST_F(ToolRun, TellsSystemd) {
-  const std::string path = site_.dir + "/notify";
-  const int socket = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::snprintf(address.sun_path, sizeof address.sun_path, "%s", path.c_str());
-  ASSERT_EQ(::bind(socket, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-  const auto heard = [&] {
-    char text[512];
-    const ssize_t size = ::recv(socket, text, sizeof text, 0);
-    return std::string(text, size > 0 ? static_cast<size_t>(size) : 0);
-  };
+  NotifySocket systemd(site_.dir + "/notify");
   site_.hold_by_other(res_);
   Program run(site_.words({"run", "--sd-notify", "-c", "echo \"<$NOTIFY_SOCKET>\"", res_}), site_.dir,
-              {{"NOTIFY_SOCKET=" + path}, false});
-  const std::string waiting = heard();
+              {{"NOTIFY_SOCKET=" + systemd.path()}, false});
+  const std::string waiting = systemd.heard();
   EXPECT_EQ(waiting.find("STATUS=waiting for " + res_), 0u) << waiting;
   EXPECT_NE(waiting.find("\nEXTEND_TIMEOUT_USEC="), std::string::npos) << waiting;
   site_.let_go(res_);
-  EXPECT_EQ(heard(), "READY=1\nSTATUS=holding " + res_);
-  EXPECT_EQ(heard(), "STOPPING=1");
+  EXPECT_EQ(systemd.heard(), "READY=1\nSTATUS=holding " + res_);
+  EXPECT_EQ(systemd.heard(), "STOPPING=1");
   EXPECT_EQ(run.exit_status(), 0);
   EXPECT_EQ(run.out(), "<>\n");
-  ::close(socket);
 }
 
 TEST_F(ToolRun, MaxHoldEndsTheCommand) {

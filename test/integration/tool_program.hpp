@@ -18,6 +18,8 @@
 #include <thread>
 #include <vector>
 
+#include "support/exit_status.hpp"
+
 extern char** environ;
 
 namespace redlock::test {
@@ -99,13 +101,7 @@ class Program {
     exit_status();
   }
 
-  // As a shell tells it: 128 and the number of a signal.
-  int exit_status() {
-    int status = 0;
-    if (pid_ <= 0 || ::waitpid(pid_, &status, 0) != pid_) return -1;
-    pid_ = -1;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  }
+  int exit_status() { return take_exit_status(pid_); }
   void signal(int number) const {
     if (pid_ > 0) ::kill(pid_, number);
   }

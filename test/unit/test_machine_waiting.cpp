@@ -172,8 +172,8 @@ TEST(Watcher, a_client_that_had_to_wait_looks_first_and_one_that_had_not_does_no
   EXPECT_FALSE(again(name.c_str(), REDLOCK_WAIT_FOREVER)) << "it did not have to wait";
 }
 
-TEST(Watcher, a_nap_is_at_most_half_of_the_budget) {
-  Watcher w;
+// Others pass the lock four times before it is granted, so the client learns to sleep.
+void learn(Watcher& w) {
   w.now = w.now + Duration::ms(3'000);
   for (unsigned i = 0; i < 4; ++i) w.pass();
   w.lock.wait.armed_at = w.now + Duration::ms(-20);
@@ -181,13 +181,23 @@ TEST(Watcher, a_nap_is_at_most_half_of_the_budget) {
   w.machine.begin(w.lock, Masters::all(masters), w.now);
   w.votes(0, 3, Vote::granted);
   ASSERT_EQ(w.lock.state, State::held);
+}
+
+// The next acquire of a client that has learned to sleep: it looks, finds the key, and sleeps.
+void sleep(Watcher& w, int32_t wait_ms) {
+  w.lock.state = State::free;
+  w.machine.accept(w.lock, with_wait(wait_ms));
+  w.machine.see(w.lock, false, w.now);
+  ASSERT_EQ(w.machine.yield(w.lock, w.now), Action::watch);
+  w.look();
+  ASSERT_EQ(w.lock.wait.watch, Watch::sleeps);
+}
+
+TEST(Watcher, a_nap_is_at_most_half_of_the_budget) {
+  Watcher w;
+  learn(w);
   for (const int32_t wait_ms : {400, 60'000}) {
-    w.lock.state = State::free;
-    w.machine.accept(w.lock, with_wait(wait_ms));
-    w.machine.see(w.lock, false, w.now);
-    ASSERT_EQ(w.machine.yield(w.lock, w.now), Action::watch);
-    w.look();
-    EXPECT_EQ(w.lock.wait.watch, Watch::sleeps);
+    sleep(w, wait_ms);
     EXPECT_LE(w.pause(), Duration::ms(wait_ms / 2));
     if (wait_ms > 10'000) {
       EXPECT_GT(w.pause(), Duration::ms(500)) << "as long as it has learned";
@@ -209,26 +219,13 @@ TEST(Watcher, a_lock_that_wants_its_round_already_does_not_look_first) {
   EXPECT_EQ(w.wait_until_due(), Action::none);
 }
 
-// A lock that has learned to sleep, and sleeps.
-void sleep(Watcher& w) {
-  w.now = w.now + Duration::ms(3'000);
-  for (unsigned i = 0; i < 4; ++i) w.pass();
-  w.lock.wait.armed_at = w.now + Duration::ms(-20);
-  w.lock.wants = Wants::acquire;
-  w.machine.begin(w.lock, Masters::all(masters), w.now);
-  w.votes(0, 3, Vote::granted);
-  w.lock.state = State::free;
-  w.machine.accept(w.lock, with_wait(REDLOCK_WAIT_FOREVER));
-  w.machine.see(w.lock, false, w.now);
-  ASSERT_EQ(w.machine.yield(w.lock, w.now), Action::watch);
-  w.look();
-  ASSERT_EQ(w.lock.wait.watch, Watch::sleeps);
-}
-
 TEST(Watcher, masters_that_leave_wake_whom_nobody_tells_any_more_but_no_sleeper) {
   for (const bool sleeps : {false, true}) {
     Watcher w;
-    if (sleeps) sleep(w);
+    if (sleeps) {
+      learn(w);
+      sleep(w, REDLOCK_WAIT_FOREVER);
+    }
     const Instant before = w.lock.wake_at;
     for (MasterIndex m = 0; m < masters; ++m) w.machine.master_left(w.lock, m, w.now);
     EXPECT_EQ(w.lock.wake_at < before, !sleeps);
@@ -248,7 +245,8 @@ TEST(Watcher, masters_that_leave_wake_whom_nobody_tells_any_more_but_no_sleeper)
 
 TEST(Watcher, who_is_granted_the_lock_out_of_its_sleep_had_to_wait) {
   Watcher w;
-  sleep(w);
+  learn(w);
+  sleep(w, REDLOCK_WAIT_FOREVER);
   w.lock.wants = Wants::acquire;  // masters came back
   w.machine.begin(w.lock, Masters::all(masters), w.now);
   w.votes(0, 3, Vote::granted);

@@ -24,8 +24,6 @@ redlock ($version-0local1) unstable; urgency=medium
 
  -- redlock maintainers <redlock@example.org>  $(date -Rud "@$(stat -c %Y "$folder/$name/CMakeLists.txt")")
 TEXT
-# A tree without the program has no package for it.
-[[ -d $folder/$name/src/tool ]] || sed -i -z 's/\n\nPackage: redlock\n.*/\n/' "$folder/$name/debian/control"
 
 # A cross build is not asked for crossbuild-essential: the compiler, libuv and cJSON are enough.
 cross=()

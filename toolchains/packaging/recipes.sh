@@ -28,7 +28,3 @@ write buildroot/Config.in buildroot/Config.in "$2"
 write buildroot/redlock.hash.in buildroot/redlock.hash "$2"
 write buildroot/redlock.mk.in buildroot/redlock.mk "$2"
 write openwrt/Makefile.in openwrt/Makefile "$2"
-# A tree without the program has no package for it.
-if [[ ! -d $here/../../src/tool ]]; then
-  sed -i '/^define Package\/redlock\(\/.*\)\?$/,/^endef$/d; /BuildPackage,redlock)/d' "$folder/openwrt/Makefile"
-fi
