@@ -3,6 +3,7 @@
 // Claims: long random walks of valid operations, beside a model that keeps one plain record per claim and master, and
 // beside servers that execute what they read, and read when they like.
 #include "claims_fixture.hpp"
+#include "test/support/repeats.hpp"
 
 namespace redlock {
 namespace {
@@ -471,7 +472,7 @@ struct Walk {
 };
 
 TEST(Claims, random_walks_beside_a_model_and_servers) {
-  for (unsigned seed = 0; seed < 60; ++seed) {
+  for (unsigned seed = 0; seed < test::repeats(60); ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const unsigned masters[] = {1, 2, 3, 5, 7};
     Walk walk(seed, masters[seed % 5], 4, 6 + seed % 9, seed % 3 == 0);

@@ -6,6 +6,7 @@
 
 #include <random>
 
+#include "support/repeats.hpp"
 #include "support/resp_feed.hpp"
 
 namespace redlock::test {
@@ -608,7 +609,7 @@ TEST(RespReader, TheSmallestBufferReadsWhateverHasShortLines) {
 
 TEST(RespReader, RandomBytesAreBroken) {
   std::mt19937 random(20260101);
-  for (int round = 0; round < 2000; ++round) {
+  for (unsigned round = 0; round < repeats(2000); ++round) {
     std::string bytes;
     for (int i = 0; i < 4096; ++i) bytes += static_cast<char>(random() & 0xFF);
     Feed feed;
@@ -622,7 +623,7 @@ TEST(RespReader, ADamagedTextMeansTheSameInAnyPieces) {
   const std::string likely = "+-:$*_#,(!=%|~>0123456789\r\n\r\n\r\ntf?.";
   size_t broken = 0;
   size_t sound = 0;
-  for (int round = 0; round < 300; ++round) {
+  for (unsigned round = 0; round < repeats(300); ++round) {
     for (const Wire& wire : good_wires()) {
       std::string bytes = wire.bytes + good_wires()[random() % good_wires().size()].bytes;
       for (size_t n = 1 + random() % 3; n > 0; --n) bytes[random() % bytes.size()] = likely[random() % likely.size()];
@@ -636,8 +637,8 @@ TEST(RespReader, ADamagedTextMeansTheSameInAnyPieces) {
       ++(whole.broken() ? broken : sound);
     }
   }
-  EXPECT_GT(broken, 1000u);
-  EXPECT_GT(sound, 1000u);
+  EXPECT_GT(broken, repeats(1000));
+  EXPECT_GT(sound, repeats(1000));
 }
 
 }  // namespace
