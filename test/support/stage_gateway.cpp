@@ -251,10 +251,14 @@ TrueTime Gateway::due() const {
   if (armed_for() <= local(stage_.now_)) return stage_.now_;
   const int64_t elapsed = armed_for().ns() - local_at_zero;
   const double rate = 1.0 + static_cast<double>(rate_ppm_) / 1e6;
-  TrueTime at = static_cast<TrueTime>(static_cast<double>(elapsed) / rate) - 1000;
-  if (at < stage_.now_) at = stage_.now_;
-  while (local(at) < armed_for()) ++at;
-  return at;
+  // The quotient is right but for its rounding: the first instant that is not too early lies close around it.
+  const TrueTime about = static_cast<TrueTime>(static_cast<double>(elapsed) / rate);
+  TrueTime early = std::max(stage_.now_, about - 1000), due = about + 1000;
+  while (due - early > 1) {
+    const TrueTime middle = early + (due - early) / 2;
+    (local(middle) < armed_for() ? early : due) = middle;
+  }
+  return due;
 }
 
 void Gateway::pause() { paused_ = true; }
