@@ -19,12 +19,6 @@ Settings impatient(const std::vector<std::string>& urls) {
   return Settings{urls, "test", {{"timing.node_timeout_ms", 300}, {"timing.suspect_close_ms", 60'000}}, {}};
 }
 
-std::string set_calls(RedisServer& master) {
-  const std::string stats = master.command({"INFO", "commandstats"});
-  const size_t at = stats.find("cmdstat_set:calls=");
-  return at == std::string::npos ? "0" : stats.substr(at + 18, stats.find(',', at) - at - 18);
-}
-
 // ---- dead -----------------------------------------------------------------------------------------------------------
 
 TEST(Killed, MinorityFromTheStart) {
@@ -66,7 +60,7 @@ TEST(Killed, MajorityIsNoQuorum) {
   EXPECT_EQ(failed.err, REDLOCK_E_NO_QUORUM);
   EXPECT_GE(failed.failed, 2u);
   EXPECT_NE(failed.master_err, 0);
-  EXPECT_TRUE(loop.run_until([&] { return set_calls(masters[1]) == "1" && !masters[1].exists("bus"); }));
+  EXPECT_TRUE(loop.run_until([&] { return masters[1].calls("set") == 1 && !masters[1].exists("bus"); }));
 }
 
 TEST(Killed, HolderLosesTheMajority) {
@@ -172,7 +166,7 @@ TEST(Frozen, MajorityIsNoQuorum) {
   const redlock_event_t& failed = lock.first(REDLOCK_EV_FAILED);
   EXPECT_EQ(failed.err, REDLOCK_E_NO_QUORUM);
   EXPECT_EQ(failed.master_err, REDLOCK_E_NODE_TIMEOUT);
-  EXPECT_TRUE(loop.run_until([&] { return set_calls(masters[2]) == "1" && !masters[2].exists("bus"); }));
+  EXPECT_TRUE(loop.run_until([&] { return masters[2].calls("set") == 1 && !masters[2].exists("bus"); }));
   EXPECT_EQ(client.master(0).state, REDLOCK_MASTER_SUSPECT);
   Lock& again = client.acquire("bus", options(20'000));
   EXPECT_EQ(again.first(REDLOCK_EV_FAILED).master_err, REDLOCK_E_SUSPECT);
@@ -180,7 +174,7 @@ TEST(Frozen, MajorityIsNoQuorum) {
   masters[1].thaw();
   client.wait_up(3);
   EXPECT_TRUE(loop.run_until([&] { return client.status().debts == 0; }));
-  EXPECT_EQ(set_calls(masters[0]), "1") << "a suspect master gets no SET";
+  EXPECT_EQ(masters[0].calls("set"), 1u) << "a suspect master gets no SET";
   EXPECT_EQ(masters.holders("bus"), 0u);
 }
 
@@ -198,7 +192,7 @@ TEST(Frozen, UnreadSetIsDeletedWhenItThaws) {
   EXPECT_TRUE(loop.run_until([&] { return masters.holders("bus") == 0; }));
   EXPECT_EQ(client.status().debts, 1u);
   masters[2].thaw();
-  EXPECT_TRUE(loop.run_until([&] { return set_calls(masters[2]) == "1" && client.status().debts == 0; }));
+  EXPECT_TRUE(loop.run_until([&] { return masters[2].calls("set") == 1 && client.status().debts == 0; }));
   EXPECT_FALSE(masters[2].exists("bus"));
 }
 

@@ -14,14 +14,6 @@ namespace {
 
 redlock_acquire_opts_t forever(uint32_t ttl_ms = 20'000) { return options(ttl_ms, REDLOCK_WAIT_FOREVER); }
 
-// Executions of a command, as the server counts them.
-uint64_t calls(RedisServer& master, const std::string& command) {
-  const std::string stats = master.command({"INFO", "commandstats"});
-  const std::string name = "cmdstat_" + command + ":calls=";
-  const size_t at = stats.find(name);
-  return at == std::string::npos ? 0 : std::stoull(stats.substr(at + name.size()));
-}
-
 TEST(Waiting, ReleaseIsHandedOverAtTheSecondTry) {
   Loop loop;
   Cluster masters(3);
@@ -34,7 +26,7 @@ TEST(Waiting, ReleaseIsHandedOverAtTheSecondTry) {
   // Two of three masters block a quorum, whichever two the waiter takes.
   ASSERT_TRUE(loop.run_until([&] {
     unsigned looked = 0;
-    for (size_t m = 0; m < 3; ++m) looked += calls(masters[m], "pttl") > 0;
+    for (size_t m = 0; m < 3; ++m) looked += masters[m].calls("pttl") > 0;
     return looked == 2;
   }));
   loop.run_for(300);
@@ -52,7 +44,7 @@ TEST(Waiting, IsWhatTheInitializerMeans) {
   waiter.wait_up(1);
   Lock& held = holder.acquire("bus");
   Lock& waits = waiter.start("bus", REDLOCK_ACQUIRE_OPTS_INIT);
-  EXPECT_TRUE(loop.run_until([&] { return waiter.status().rounds >= 2 || calls(master, "pttl") > 0; }));
+  EXPECT_TRUE(loop.run_until([&] { return waiter.status().rounds >= 2 || master.calls("pttl") > 0; }));
   EXPECT_FALSE(waits.decided());
   EXPECT_EQ(waiter.acquire("bus", once()).first(REDLOCK_EV_FAILED).err, REDLOCK_E_LOCKED);
   holder.release(held);
@@ -129,13 +121,13 @@ TEST(Waiting, ARenewalMakesFewTry) {
     clients.push_back(std::make_unique<Client>(loop, Settings{{master.url()}, "w" + std::to_string(i), {}, {}}));
     clients.back()->start("bus", forever());
   }
-  ASSERT_TRUE(loop.run_until([&] { return calls(master, "pttl") >= waiters; }));
-  const uint64_t sets = calls(master, "set"), looks = calls(master, "pttl");
+  ASSERT_TRUE(loop.run_until([&] { return master.calls("pttl") >= waiters; }));
+  const uint64_t sets = master.calls("set"), looks = master.calls("pttl");
   const size_t renewals = held.count(REDLOCK_EV_RENEWED);
   ASSERT_TRUE(loop.run_until([&] { return held.count(REDLOCK_EV_RENEWED) >= renewals + 6; }));
-  EXPECT_GE(calls(master, "pttl"), looks + 3 * waiters) << "they were told, and looked";
+  EXPECT_GE(master.calls("pttl"), looks + 3 * waiters) << "they were told, and looked";
   const size_t told = held.count(REDLOCK_EV_RENEWED) - renewals;
-  EXPECT_LE(calls(master, "set"), sets + waiters + told * waiters / 2) << "the local timer, and half of them";
+  EXPECT_LE(master.calls("set"), sets + waiters + told * waiters / 2) << "the local timer, and half of them";
   EXPECT_EQ(held.count(REDLOCK_EV_LOST), 0u);
 }
 
@@ -172,9 +164,9 @@ TEST(Waiting, TrackingTableThatForgets) {
   for (int i = 0; i < 4; ++i) master.command({"SET", "r" + std::to_string(i), "somebody", "PX", "100000"});
   std::vector<Lock*> locks;
   for (int i = 0; i < 4; ++i) locks.push_back(&client.start("r" + std::to_string(i), forever()));
-  ASSERT_TRUE(loop.run_until([&] { return calls(master, "pttl") >= 4; }));
+  ASSERT_TRUE(loop.run_until([&] { return master.calls("pttl") >= 4; }));
   loop.run_for(2'000);
-  EXPECT_LE(calls(master, "pttl"), 4u * 3 * 40) << "looks are rationed";
+  EXPECT_LE(master.calls("pttl"), 4u * 3 * 40) << "looks are rationed";
   for (int i = 0; i < 4; ++i) master.command({"DEL", "r" + std::to_string(i)});
   EXPECT_TRUE(loop.run_until([&] {
     bool all = true;
@@ -214,7 +206,7 @@ TEST(Waiting, WhereHelloIsRefused) {
   opts.retry_delay_ms = 20;
   Lock& waits = waiter.start("bus", opts);
   ASSERT_TRUE(loop.run_until([&] { return waiter.status().rounds >= 4; })) << "it asks again and again";
-  EXPECT_EQ(calls(master, "pttl"), 0u) << "and looks at nothing";
+  EXPECT_EQ(master.calls("pttl"), 0u) << "and looks at nothing";
   EXPECT_FALSE(waits.decided());
   holder.release(held);
   EXPECT_TRUE(loop.run_until([&] { return waits.decided(); }));
@@ -238,7 +230,7 @@ TEST(Waiting, WhereNothingIsTold) {
   opts.retry_delay_ms = 20;
   Lock& waits = waiter.start("bus", opts);
   EXPECT_TRUE(loop.run_until([&] { return waiter.status().rounds >= 5; })) << "it asks again and again";
-  EXPECT_EQ(calls(master, "pttl"), 0u);
+  EXPECT_EQ(master.calls("pttl"), 0u);
   holder.release(held);
   EXPECT_TRUE(loop.run_until([&] { return waits.decided(); }));
   waiter.release(waits);

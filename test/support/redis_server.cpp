@@ -398,6 +398,13 @@ std::string RedisServer::command(const std::vector<std::string>& words) {
   return connection_->command(words);
 }
 
+uint64_t RedisServer::calls(const std::string& command_name) {
+  const std::string stats = command({"INFO", "commandstats"});
+  const std::string name = "cmdstat_" + command_name + ":calls=";
+  const size_t at = stats.find(name);
+  return at == std::string::npos ? 0 : std::stoull(stats.substr(at + name.size()));
+}
+
 std::string RedisServer::url() const { return url_with_password(options_.password); }
 
 std::string RedisServer::url_with_password(const std::string& password) const {

@@ -69,6 +69,7 @@ class RedisServer {
 
   // On a connection of its own, kept between calls.
   std::string command(const std::vector<std::string>& words);
+  uint64_t calls(const std::string& command);  // executions, as the server counts them
   bool exists(const std::string& key) { return command({"EXISTS", key}) == "1"; }
   RedisConnection connect() const;
 
