@@ -38,5 +38,18 @@ TEST_F(ToolAsUser, OtherProgramsOfTheUserCannotReadThePasswords) {
   EXPECT_TRUE(eventually([&] { return site_.masters.holders("bus") == 0; }));
 }
 
+// Without a control group of its own, without stdin, and in one try.
+TEST_F(ToolAsUser, OneTryWithoutStdinLeavesNothingBehind) {
+  const std::string list = "for d in /proc/$$/fd/*; do echo ${d##*/}; done; ";
+  const Ended alone = user_.ended(user_.words({"sh", "-c", list}), true);
+  const LeftBehind left;
+  const Ended under = user_.ended(user_.redlock({"run", "-n", "-c", list + "(sleep 100 &); exit 4", res_}), true);
+  EXPECT_EQ(under.status, 4) << under.err;
+  EXPECT_EQ(under.err, "");
+  EXPECT_EQ(under.out, alone.out) << "descriptors of the command";
+  EXPECT_EQ(left.count(), 0u);
+  EXPECT_EQ(site_.masters.holders(res_), 0u);
+}
+
 }  // namespace
 }  // namespace redlock::test
