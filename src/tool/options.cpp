@@ -28,8 +28,11 @@ constexpr char common_letters[] = "C:vqh";
 [[noreturn]] void refuse_config(int err, redlock_config_t* cfg, const char* path) {
   if (err == REDLOCK_E_NOMEM) fail(exit_system, "no memory");
   const bool is_denied = path != nullptr && err == REDLOCK_E_SYSTEM && access(path, R_OK) != 0 && errno == EACCES;
-  fail(is_denied ? exit_permission : exit_config, "%s: %s", path != nullptr ? path : "--master",
-       *redlock_config_error(cfg) != '\0' ? redlock_config_error(cfg) : redlock_strerror(err));
+  const char* const where = path != nullptr ? path : "--master";
+  const char* const why = *redlock_config_error(cfg) != '\0' ? redlock_config_error(cfg) : redlock_strerror(err);
+  // A sentence about the file itself names it.
+  const bool is_named = strncmp(why, where, strlen(where)) == 0;
+  fail(is_denied ? exit_permission : exit_config, "%s%s%s", is_named ? "" : where, is_named ? "" : ": ", why);
 }
 
 }  // namespace

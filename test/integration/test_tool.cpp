@@ -119,6 +119,9 @@ TEST_F(Tool, NoCommandTakesAPasswordThatOthersCanRead) {
     EXPECT_EQ(ended.status, 78) << arguments[0];
     EXPECT_EQ(ended.err, "redlock: " + file + ": others can read password; chmod o-r\n") << arguments[0];
   }
+  ::chmod(file.c_str(), 0620);
+  EXPECT_EQ(run({"config", "check", file}).err,
+            "redlock: " + file + ": can be written by group or others; chmod go-w\n");
   for (const mode_t enough : {0600u, 0640u}) {
     ::chmod(file.c_str(), enough);
     EXPECT_EQ(run({"config", "check", file}).out, file + ": valid\n");
