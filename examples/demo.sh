@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# demo.sh: several gateways share one device, in five acts: without the lock, with it, with a gateway that freezes
-# between its check and its write, the same with a device that checks fencing tokens, and while masters fail. Installs
-# what is missing, builds, starts its own redis-servers, shows who held the device when, and takes everything down
-# again. Exit status 0: the gateways collided without the lock and never with it, and the late write of the frozen
-# gateway collided unless the device checked its token: then it was refused. A late write that this machine's load has
-# caused is reported and no failure.
+# demo.sh: several gateways share one device, in six acts: without the lock, with it, with a gateway that freezes
+# between its check and its write, the same with a device that checks fencing tokens, while masters fail, and as shell
+# scripts under `redlock run`. Installs what is missing, builds, starts its own redis-servers, shows who held the device
+# when, and takes everything down again. Exit status 0: the gateways collided without the lock and never with it, and
+# the late write of the frozen gateway collided unless the device checked its token: then it was refused. A late write
+# that this machine's load has caused is reported and no failure.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build=$root/build/demo
-masters=5 gateways=4 seconds=6 jobs=0 style=loop install=yes programs='' picture='' panels=()
+masters=5 gateways=4 seconds=6 jobs=0 style=loop install=yes programs='' redlock='' picture='' panels=()
 columns=88       # of the timelines, which are 12 wider than that
 think_ms=60      # a gateway's mean pause between two jobs
 freeze_after=0.3 # seconds from the kill of one master to the freeze of another
@@ -28,6 +28,7 @@ usage: examples/demo.sh [options]
   --no-install     install nothing: list what is missing, and fail
   --programs DIR   use the programs in DIR (device, timeline, and the gateway), and build nothing; they are run by
                    \$REDLOCK_EMULATOR if that is set
+  --redlock FILE   with --programs: the program redlock; without it there is no sixth act
   --picture FILE   draw the timelines as an SVG, too
   --help
 END
@@ -49,7 +50,7 @@ parse() {
     case $1 in
       --help) usage && exit 0 ;;
       --no-install) install=no && shift && continue ;;
-      --gateways | --masters | --seconds | --jobs | --style | --programs | --picture)
+      --gateways | --masters | --seconds | --jobs | --style | --programs | --redlock | --picture)
         (($# > 1)) || fail "$1 needs a value"
         ;;
       *) usage >&2 && exit 2 ;;
@@ -61,6 +62,7 @@ parse() {
       --jobs) jobs=$(number "$1" "$2" 1 100000) ;;
       --style) style=$2 ;;
       --programs) programs=$2 ;;
+      --redlock) redlock=$2 ;;
       --picture) picture=$2 ;;
     esac
     shift 2
@@ -112,11 +114,12 @@ build_programs() {
   say "Building into $build (about a minute the first time)"
   if ! cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DREDLOCK_BUILD_EXAMPLES=ON >"$log" 2>&1 ||
     ! cmake --build "$build" -j "$(nproc)" \
-      --target example_device --target "example_$gateway" --target example_timeline >>"$log" 2>&1; then
+      --target example_device --target "example_$gateway" --target example_timeline --target redlock_tool \
+      >>"$log" 2>&1; then
     tail -n 30 "$log" >&2
     fail "the build failed; all of its output is in $log"
   fi
-  programs=$build/examples
+  programs=$build/examples redlock=$build/redlock
 }
 
 # ---- Masters ------------------------------------------------------------------------------------------------------
@@ -160,6 +163,16 @@ fail_masters() {
   kill -USR2 "$device"
 }
 
+# Shell scripts: each job is a program that knows of no lock, under `redlock run`. The master that was frozen goes on.
+# The act ends with the jobs: on a slow machine a script needs long for one.
+act_of_scripts() { # directory, title
+  local jobs=$((jobs > 0 ? jobs : 2 * seconds))
+  ((masters < 5)) || kill -CONT "${master_pids[masters - 1]}"
+  export REDLOCK_CONFIG=$run/redlock.json
+  printf '{"masters": ["%s"]}\n' "${urls//,/\", \"}" >"$REDLOCK_CONFIG"
+  act "$1" "$2" scripts
+}
+
 # ---- One act ------------------------------------------------------------------------------------------------------
 
 color=()
@@ -185,7 +198,7 @@ count() { # intact ruined collisions refused, so far
 options_of() { # kind
   device_options=() gateway_options=(--lock) frozen_options=()
   case $1 in
-    unlocked) gateway_options=(--no-lock) ;;
+    unlocked | scripts) gateway_options=(--no-lock) ;;
     frozen | fenced)
       gateway_options=(--fencing --ttl-ms "$frozen_ttl_ms")
       frozen_options=(--freeze-every 3)
@@ -195,7 +208,7 @@ options_of() { # kind
 }
 
 start_act() { # directory, kind
-  local i address='' special
+  local i address='' special words
   mkdir "$1"
   log=$1/device.log
   options_of "$2"
@@ -213,9 +226,15 @@ start_act() { # directory, kind
   for ((i = 1; i <= gateways; ++i)); do
     special=()
     if ((i == 1)); then special=("${frozen_options[@]}"); fi
-    "${tied[@]}" "${emulator[@]}" "$programs/$gateway" --id "$i" --device "$address" \
-      --masters "$urls" "${gateway_options[@]}" --log "$1/gateway-$i.log" \
-      "${special[@]}" --commission --jobs "$jobs" --think-ms "$think_ms" >"$1/gateway-$i.json" 2>"$1/gateway-$i.err" &
+    words=("${emulator[@]}" "$programs/$gateway" --id "$i" --device "$address" "${gateway_options[@]}"
+      --log "$1/gateway-$i.log")
+    if [[ $2 == scripts ]]; then
+      words=(sh "$root/examples/shared_device/shell_gateway.sh" "$redlock" "$jobs" "$think_ms"
+        "${words[@]}" --jobs 1 --think-ms 0)
+    else
+      words+=(--masters "$urls" "${special[@]}" --commission --jobs "$jobs" --think-ms "$think_ms")
+    fi
+    "${tied[@]}" "${words[@]}" >"$1/gateway-$i.json" 2>"$1/gateway-$i.err" &
     gateway_pids[i]=$!
     running[$!]="gateway $i"
   done
@@ -356,7 +375,7 @@ judge_act() { # directory, title, kind
     problems+=("$2: no job was begun after the masters had failed")
 }
 
-act() { # directory, title, kind: unlocked, locked, frozen, fenced or failing; what the marks are
+act() { # directory, title, kind: unlocked, locked, frozen, fenced, failing or scripts; what the marks are
   start_act "$1" "$3"
   watch_act "$2" "$3"
   end_act "$1" "$2"
@@ -396,6 +415,7 @@ main() {
     say "  No fifth act: the quorum of $masters is $((masters / 2 + 1)), so no master may fail. Try --masters 5."
     echo
   fi
+  [[ -z $redlock ]] || act_of_scripts "$run/act-6" "6 shell scripts"
   if [[ -n $picture ]]; then
     "${emulator[@]}" "$programs/timeline" --svg --gateways "$gateways" --ms $((columns * 10)) \
       "${panels[@]}" >"$picture" ||

@@ -73,7 +73,7 @@ static enum outcome exchange(struct gateway *g, redlock_lock_t lock) {
   const int err = g->rl != NULL ? redlock_check(g->rl, lock, NEED_MS) : 0;
   if (err == 0) maybe_freeze(&g->options, &g->frame);
   if (err == 0 && write(g->fd, bytes, sizeof bytes) == (ssize_t)sizeof bytes) {
-    if (g->rl != NULL) log_frame(&g->options, &g->frame, checked_ns, now_ns());
+    log_frame(&g->options, &g->frame, checked_ns, now_ns());
     return await_answer(g);
   }
   note(g, "stopped", err != 0 ? redlock_strerror(err) : "the device is gone");
@@ -110,9 +110,8 @@ static enum outcome one_job(struct gateway *g) {
   waits_add(&g->tally.waits, now_ns() - asked_ns);
   if (g->rl != NULL) g->frame.token = redlock_fencing_token(g->rl, lock);  // 0 without --fencing
   const enum outcome outcome = send_frames(g, lock);
-  if (g->rl == NULL) return outcome;
   log_over(&g->options, &g->frame, now_ns());
-  redlock_release(g->rl, lock);  // right also for a lock that was lost: its keys must go
+  if (g->rl != NULL) redlock_release(g->rl, lock);  // right also for a lock that was lost: its keys must go
   return outcome;
 }
 

@@ -74,10 +74,8 @@ static void think(struct gateway *g) {
 
 static void end_job(uv_timer_t *timer) {
   struct gateway *g = timer->data;
-  if (g->rl != NULL) {
-    log_over(&g->options, &g->frame, uv_hrtime());
-    redlock_release_async(g->rl, g->lock);  // right also for a lock that was lost: its keys must go
-  }
+  log_over(&g->options, &g->frame, uv_hrtime());
+  if (g->rl != NULL) redlock_release_async(g->rl, g->lock);  // right also for a lock that was lost: its keys must go
   think(g);
 }
 
@@ -141,7 +139,7 @@ static void send_frame(uv_timer_t *timer) {
   if (write(g->fd, bytes, sizeof bytes) != (ssize_t)sizeof bytes) {
     device_gone(g);
   } else {
-    if (g->rl != NULL) log_frame(&g->options, &g->frame, checked_ns, uv_hrtime());
+    log_frame(&g->options, &g->frame, checked_ns, uv_hrtime());
     uv_poll_start(&g->wire, UV_READABLE, on_wire);
     uv_timer_start(&g->timer, on_no_answer, ANSWER_MS, 0);
   }

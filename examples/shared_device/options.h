@@ -37,7 +37,7 @@ static const char k_usage[] =
     "  --ttl-ms N         lifetime of the lock's keys on the masters (default 2000)\n"
     "  --freeze-every N   stop itself with SIGSTOP in job 1, N + 1, 2 N + 1, ..., between the check and the write;\n"
     "                     0: never (default). SIGCONT lets it write\n"
-    "  --log FILE         when each frame was checked and written, and each job over, for judge.awk\n"
+    "  --log FILE         add when each frame was checked and written, and each job over, for judge.awk\n"
     "  --help\n";
 
 static inline bool parse_u32(const char *text, uint32_t min, uint32_t max, uint32_t *out) {
@@ -73,7 +73,7 @@ static inline bool parse_options(int argc, char **argv, struct options *o, int *
       case 'o': o->commission = true; break;
       case 'f': o->fencing = true; break;
       case 'r': o->resource = optarg; break;
-      case 'g': valid = (o->log = fopen(optarg, "we")) != NULL; break;
+      case 'g': valid = (o->log = fopen(optarg, "ae")) != NULL; break;
       case 'i': valid = parse_u32(optarg, 1, 64, &o->id); break;
       case 'j': valid = parse_u32(optarg, 0, 1000000, &o->jobs); break;
       case 't': valid = parse_u32(optarg, 0, 60000, &o->think_ms); break;

@@ -234,6 +234,8 @@ typedef struct redlock_site_facts_s {
   char record[128];         /* the field desc of the hash redlock:{key_prefix}:meta on masters of this configuration */
   char name[REDLOCK_MASTER_NAME_MAX + 1];
   char address[REDLOCK_HOST_MAX + 8]; /* as in redlock_master_status_t */
+  const char *warning;      /* what clients of cfg log when they are created: others can read a password in a file that
+                             * was loaded; "": nothing. Owned by cfg, valid until the next call that changes cfg */
 } redlock_site_facts_t;
 
 /* [setup] Fills *facts with what programs need that ask the masters about their clients' keys; name and address are

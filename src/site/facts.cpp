@@ -29,6 +29,7 @@ void fill(const redlock_config_s& cfg, const Settings& settings, uint32_t master
   put(out.name, settings.master[master].name);
   TextWriter address(out.address, sizeof out.address);
   write_address(address, cfg.values.master[master]);
+  out.warning = cfg.warning;
 }
 
 }  // namespace

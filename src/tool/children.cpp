@@ -20,7 +20,13 @@ bool is_child(long pid) { return ProcessStat(pid).number(parent_field) == static
 
 void become_parent_of_orphans() { prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); }
 
+bool is_proc_ours() {
+  char self[16] = "";
+  return readlink("/proc/self", self, sizeof self - 1) < 0 || strtol(self, nullptr, 10) == getpid();
+}
+
 void signal_children(int number, pid_t but) {
+  if (!is_proc_ours()) return;
   DIR* processes = opendir("/proc");
   if (processes == nullptr) return;
   while (const dirent* entry = readdir(processes)) {

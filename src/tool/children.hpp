@@ -8,7 +8,9 @@
 namespace redlock::tool {
 
 void become_parent_of_orphans();
-// Signals every child but this one. Reads /proc: where that is missing, no child is found.
+// False: /proc tells of another PID namespace, where processes have other numbers.
+bool is_proc_ours();
+// Signals every child but this one. Reads /proc: where that is missing or not ours, no child is found.
 void signal_children(int number, pid_t but = 0);
 
 }  // namespace redlock::tool

@@ -38,10 +38,8 @@ void print_masters(const redlock_config_t* cfg) {
 }
 
 int check(const Common& common) {
-  redlock_config_t* cfg = nullptr;
-  const char* path = nullptr;
-  const int err = load_config(common, &cfg, &path);
-  if (err != 0 || redlock_memory_size(cfg) == 0) refuse_config(err, cfg, path);
+  redlock_config_t* cfg = open_config(common);
+  const char* path = config_path(common);
   if (common.verbose == 0) {
     print("%s: valid", path != nullptr ? path : "--master");
     return exit_ok;

@@ -137,7 +137,7 @@ int run_doctor(const Command& command, int argc, char** argv) {
   }
   if (options.rest_count() != 0) options.usage("it takes no argument");
   static Site site;
-  site.open(open_config(options.common()));
+  site.open(open_exposed_config(options.common()));
   Doctor doctor(site, ttl_ms != 0 ? ttl_ms : site.times.ttl_ms, as_json);
   doctor.begin();
   doctor.examine_site();

@@ -4,21 +4,19 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "tool/doctor.hpp"
+#include "tool/options.hpp"
 
 namespace redlock::tool {
 namespace {
 
 // The start of a file, with a NUL behind it; -1: it cannot be read.
-ssize_t read_file(const char* path, char* out, size_t size, mode_t* mode = nullptr) {
+ssize_t read_file(const char* path, char* out, size_t size) {
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return -1;
-  struct stat status = {};
-  if (mode != nullptr && fstat(fd, &status) == 0) *mode = status.st_mode;
   size_t got = 0;
   for (ssize_t n = 1; n > 0 && got + 1 < size;) {
     n = read(fd, out + got, size - 1 - got);
@@ -32,17 +30,6 @@ ssize_t read_file(const char* path, char* out, size_t size, mode_t* mode = nullp
 int64_t ns_of(clockid_t clock) {
   timespec now = {};
   return clock_gettime(clock, &now) == 0 ? int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec : -1;
-}
-
-// "password": "...", or a URL with a password in it. "password_file" is none: the library refuses one that others read.
-bool has_secret(const char* text) {
-  if (strstr(text, "\"password\"") != nullptr) return true;
-  for (const char* url = text; (url = strstr(url, "://")) != nullptr; url += 3) {
-    const size_t size = strcspn(url + 3, "\"/");
-    const char* const at = static_cast<const char*>(memchr(url + 3, '@', size));
-    if (at != nullptr && memchr(url + 3, ':', static_cast<size_t>(at - url - 3)) != nullptr) return true;
-  }
-  return false;
 }
 
 }  // namespace
@@ -78,20 +65,12 @@ void Doctor::check_suspend() {
 
 void Doctor::check_secrets(const char* config) {
   if (config == nullptr) return;
-  static char text[REDLOCK_CONFIG_BYTES_MAX + 1];
-  mode_t mode = 0;
-  Text saw;
-  saw.escaped(config);
-  if (read_file(config, text, sizeof text, &mode) < 0) {
-    return tell("gw_secrets", no_master, Level::unknown, saw.add(" cannot be read"));
+  const char* const exposed = exposed_secret(site_.cfg);
+  if (*exposed == '\0') {
+    return tell("gw_secrets", no_master, Level::ok, Text().escaped(config).add(": others can read no password in it"));
   }
-  const bool secret = has_secret(text);
-  explicit_bzero(text, sizeof text);
-  const bool open_to_others = (mode & 077) != 0;
-  saw.add(" has mode %03o and %s", static_cast<unsigned>(mode & 0777), secret ? "a password" : "no password");
-  const bool bad = secret && open_to_others;
-  tell("gw_secrets", no_master, bad ? Level::fail : Level::ok, saw,
-       bad ? "chmod 600, or put the password into a \"password_file\"" : "");
+  tell("gw_secrets", no_master, Level::fail, Text().add("%s", exposed), "or put the password into a \"password_file\"",
+       exit_config);
 }
 
 void Doctor::examine_gateway(const char* config) {

@@ -2,8 +2,10 @@
 #include "tool/guard.hpp"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tool/guarding.hpp"
@@ -24,6 +26,11 @@ void CommandGuard::fork(const Job& job, Signals& signals) {
   }
   close(ends[1]);
   socket_ = ends[0];
+  Report report{};
+  if (!job.has_pid_namespace || recv(socket_, &report, sizeof report, 0) == sizeof report) return;
+  int status = 0;
+  waitpid(pid_, &status, 0);
+  exit(WIFEXITED(status) ? WEXITSTATUS(status) : exit_system);  // the guard has said why
 }
 
 // A guard that is stopped reads nothing. It ends in time nevertheless.

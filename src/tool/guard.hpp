@@ -6,6 +6,7 @@
 //  - When the guard dies, the kernel kills the command (PR_SET_PDEATHSIG).
 //  - Before that the guard tells the command to end (TERM), and then kills it with all its descendants.
 //  - If the keeper dies, the guard does the same at once.
+//  - With --pidns, the init of the command's PID namespace dies with the guard, too, and so does all that is in it.
 // The guard is forked before there is a client, so that it has none of the client's sockets and no thread.
 #pragma once
 #include <stdint.h>
@@ -23,6 +24,7 @@ struct Job {
   uint32_t ttl_ms = 0;
   bool gets_terminal = false;       // stdin is a terminal, and we are in its foreground
   bool hides_notify_socket = false;
+  bool has_pid_namespace = false;
   Schedule schedule;
 };
 
@@ -37,7 +39,7 @@ struct Order {
 
 // From the guard to the keeper.
 struct Report {
-  enum Kind : uint32_t { started, stopped, ended };
+  enum Kind : uint32_t { ready, started, stopped, ended };  // ready: the PID namespace is there
   Kind kind;
   int32_t number;    // started: the command's pid. ended: how, as waitpid() tells
   uint32_t in_time;  // ended: 0 if the command was told to end since the lock was about to end
@@ -46,6 +48,7 @@ struct Report {
 // The guard as the keeper sees it.
 class CommandGuard {
  public:
+  // Ends the program if the job is to have a PID namespace, and none is allowed.
   void fork(const Job& job, Signals& signals);
   pid_t pid() const { return pid_; }
   int descriptor() const { return socket_; }

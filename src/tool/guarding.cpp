@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "tool/children.hpp"
+#include "tool/pid_namespace.hpp"
 #include "tool/say.hpp"
 
 namespace redlock::tool {
@@ -32,6 +33,10 @@ void GuardProcess::run() {
   prctl(PR_SET_NAME, "redlock-guard", 0, 0, 0);
   setpgid(0, 0);  // a signal to the keeper's group is not for the guard
   become_parent_of_orphans();
+  if (job_.has_pid_namespace) {
+    init_ = make_pid_namespace();
+    report(Report::ready, 0);
+  }
   for (;;) {
     pollfd wanted[] = {{socket_, POLLIN, 0}, {signals_.descriptor(), POLLIN, 0}};
     int timeout = killing_ ? again_ms : timeout_until(kill_at());
@@ -66,7 +71,10 @@ void GuardProcess::obey() {
 }
 
 void GuardProcess::keeper_is_gone() {
-  if (!started_) _exit(0);
+  if (!started_) {
+    if (init_ != 0 && kill(init_, SIGKILL) == 0) waitpid(init_, nullptr, 0);
+    _exit(0);
+  }
   close(socket_);
   socket_ = -1;  // poll() skips it
   in_time_ = false;
@@ -91,7 +99,8 @@ void GuardProcess::start(const Order& order) {
 
 void GuardProcess::become_command(uint64_t token, pid_t guard) {
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-  if (getppid() != guard) _exit(exit_lost);  // it died before the line above
+  // It died before the line above. In a namespace a parent outside has no number, and the init sees to it.
+  if (getppid() != guard && init_ == 0) _exit(exit_lost);
   setpgid(0, 0);
   if (job_.gets_terminal) tcsetpgrp(STDIN_FILENO, getpid());
   setenv("REDLOCK_HELD", "1", 1);
@@ -125,7 +134,7 @@ void GuardProcess::tell_to_end(int64_t kill_at) {
   ordered_kill_at_ = earlier_of(ordered_kill_at_, kill_at);
   if (told_to_end_) return;
   told_to_end_ = true;
-  if (command_ == 0) return signal_children(SIGTERM);
+  if (command_ == 0) return signal_descendants(SIGTERM);
   kill(-command_, SIGTERM);
   kill(-command_, SIGCONT);  // one that is stopped would not see the first
 }
@@ -136,6 +145,7 @@ void GuardProcess::reap() {
     const pid_t child = waitpid(-1, &status, WNOHANG | WUNTRACED);
     if (child < 0 && errno == ECHILD) _exit(0);
     if (child <= 0) return;
+    if (child == init_ && !WIFSTOPPED(status)) init_ = 0;
     if (child != command_) continue;
     if (WIFSTOPPED(status)) {
       report(Report::stopped, WSTOPSIG(status));
@@ -149,7 +159,7 @@ void GuardProcess::reap() {
 void GuardProcess::command_has_ended(int status) {
   command_ = 0;
   report(Report::ended, status);
-  signal_children(SIGTERM);
+  signal_descendants(SIGTERM);
   told_to_end_ = true;
   ordered_kill_at_ = earlier_of(ordered_kill_at_, now_ns() + job_.schedule.grace_ms * ns_per_ms);
 }
@@ -166,7 +176,13 @@ void GuardProcess::look_at_clock() {
   }
   if (!killing_) return;
   if (command_ != 0) kill(-command_, SIGKILL);
-  signal_children(SIGKILL);
+  signal_descendants(SIGKILL);
+}
+
+// The command is one of them, or is told beside.
+void GuardProcess::signal_descendants(int number) const {
+  if (init_ == 0) return signal_children(number);
+  kill(init_, number);
 }
 
 }  // namespace redlock::tool

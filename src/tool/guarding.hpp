@@ -23,6 +23,7 @@ class GuardProcess {
   void reap();
   void command_has_ended(int status);
   void look_at_clock();
+  void signal_descendants(int number) const;
   void report(Report::Kind kind, int number) const;
   int64_t kill_at() const { return earlier_of(ordered_kill_at_, job_.schedule.kill_at(end_ns_)); }
 
@@ -30,6 +31,7 @@ class GuardProcess {
   Signals& signals_;
   int socket_;
   timer_t timer_{};
+  pid_t init_ = 0;     // of the PID namespace; 0: there is none, or it has ended
   pid_t command_ = 0;  // 0: not started, or has ended
   bool started_ = false;
   bool told_to_end_ = false;

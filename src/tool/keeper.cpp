@@ -25,6 +25,10 @@ bool ends_a_wait(int number) {
 }  // namespace
 
 int Keeper::run(redlock_config_t* cfg, const Common& common) {
+  if (!job_.has_pid_namespace && !is_proc_ours()) {
+    fail(exit_system, "/proc is that of another PID namespace: what the command leaves behind could not be found; "
+         "--pidns needs no /proc");
+  }
   become_parent_of_orphans();
   signals_.take(taken_signals);
   guard_.fork(job_, signals_);  // before there is a client
@@ -109,6 +113,8 @@ void Keeper::end_within(int64_t ms) {
 
 void Keeper::on_report(const Report& report) {
   switch (report.kind) {
+    case Report::ready:
+      return;
     case Report::started:
       command_ = report.number;
       return;

@@ -2,6 +2,7 @@
 #include "tool/options.hpp"
 
 #include <errno.h>
+#include <redlock/site.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +23,17 @@ constexpr char common_help[] =
     "  -h, --help\n";
 
 constexpr char common_letters[] = "C:vqh";
+
+// A configuration that is not valid: says why, and ends the program.
+[[noreturn]] void refuse_config(int err, redlock_config_t* cfg, const char* path) {
+  if (err == REDLOCK_E_NOMEM) fail(exit_system, "no memory");
+  const bool is_denied = path != nullptr && err == REDLOCK_E_SYSTEM && access(path, R_OK) != 0 && errno == EACCES;
+  const char* const where = path != nullptr ? path : "--master";
+  const char* const why = *redlock_config_error(cfg) != '\0' ? redlock_config_error(cfg) : redlock_strerror(err);
+  // A sentence about the file itself names it.
+  const bool is_named = strncmp(why, where, strlen(where)) == 0;
+  fail(is_denied ? exit_permission : exit_config, "%s%s%s", is_named ? "" : where, is_named ? "" : ": ", why);
+}
 
 }  // namespace
 
@@ -150,33 +162,35 @@ int new_config(redlock_config_t** cfg) {
   return err;
 }
 
-int load_config(const Common& common, redlock_config_t** cfg, const char** path) {
-  *path = config_path(common);
-  int err = new_config(cfg);
-  if (err == 0 && *path != nullptr) err = redlock_config_load_file(*cfg, *path);
-  for (unsigned i = 0; err == 0 && i < common.url_count; ++i) err = redlock_config_add_master(*cfg, common.urls[i]);
-  return err;
-}
-
-void refuse_config(int err, redlock_config_t* cfg, const char* path) {
-  if (err == REDLOCK_E_NOMEM) fail(exit_system, "no memory");
-  const bool is_denied = path != nullptr && err == REDLOCK_E_SYSTEM && access(path, R_OK) != 0 && errno == EACCES;
-  fail(is_denied ? exit_permission : exit_config, "%s: %s", path != nullptr ? path : "--master",
-       *redlock_config_error(cfg) != '\0' ? redlock_config_error(cfg) : redlock_strerror(err));
-}
-
 redlock_config_t* open_file(const char* path) {
   Common only;
   only.config = path;
   return open_config(only);
 }
 
-redlock_config_t* open_config(const Common& common) {
+redlock_config_t* open_exposed_config(const Common& common) {
   redlock_config_t* cfg = nullptr;
-  const char* path = nullptr;
-  const int err = load_config(common, &cfg, &path);
+  const char* path = config_path(common);
+  int err = new_config(&cfg);
+  if (err == 0 && path != nullptr) err = redlock_config_load_file(cfg, path);
+  for (unsigned i = 0; err == 0 && i < common.url_count; ++i) err = redlock_config_add_master(cfg, common.urls[i]);
   if (err != 0 || redlock_memory_size(cfg) == 0) refuse_config(err, cfg, path);
   return cfg;
+}
+
+redlock_config_t* open_config(const Common& common) {
+  redlock_config_t* cfg = open_exposed_config(common);
+  const char* why = exposed_secret(cfg);
+  if (*why != '\0') fail(exit_config, "%s", why);
+  return cfg;
+}
+
+const char* exposed_secret(const redlock_config_t* cfg) {
+  redlock_site_facts_t facts{};
+  facts.size = sizeof facts;
+  const int err = redlock_site_facts(cfg, 0, &facts);
+  if (err != 0) fail(exit_code_of(err), "%s", redlock_strerror(err));
+  return facts.warning;
 }
 
 }  // namespace redlock::tool

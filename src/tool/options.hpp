@@ -68,15 +68,16 @@ class Options {
 int new_config(redlock_config_t** cfg);
 
 // The configuration that a command is to work with: -C FILE, else that of --master alone, else $REDLOCK_CONFIG, else
-// /etc/redlock/redlock.json; and the masters of --master are added. Ends the program if it is not valid.
+// /etc/redlock/redlock.json; and the masters of --master are added. Ends the program if it is not valid, or if others
+// can read a password in the file.
 redlock_config_t* open_config(const Common& common);
+// The same, for a command that tells about such a password itself.
+redlock_config_t* open_exposed_config(const Common& common);
 // The file of that configuration; null: there is none.
 const char* config_path(const Common& common);
-// The configuration in this file alone. Ends the program if it is not valid.
+// The configuration in this file alone. Ends the program as open_config() does.
 redlock_config_t* open_file(const char* path);
-// The same, whatever is wrong: 0 or the error, with the sentence in `why`.
-int load_config(const Common& common, redlock_config_t** cfg, const char** path);
-// A file that was not loaded: says why, and ends the program.
-[[noreturn]] void refuse_config(int err, redlock_config_t* cfg, const char* path);
+// Which password others can read, and what to do, as a sentence; "": none.
+const char* exposed_secret(const redlock_config_t* cfg);
 
 }  // namespace redlock::tool

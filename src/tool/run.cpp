@@ -18,15 +18,18 @@ constexpr char help[] =
     "Runs COMMAND while the lock of all RES is held. The exit code is COMMAND's, or 128 + n for signal n.\n" LOCK_HELP
     "  -c, --command STRING    run a shell with STRING, instead of -- COMMAND\n"
     "  -E, --conflict-exit-code CODE   instead of 75, if others hold it\n"
+    "      --pidns             in a PID namespace: all descendants end with the lock, whatever is killed\n"
     "      --sd-notify         tell systemd when the lock is held\n";
 
 constexpr int sd_notify_option = Options::first_long;
+constexpr int pidns_option = Options::first_long + 1;
 constexpr char shell[] = "/bin/sh";
 
 struct Arguments {
   Wish wish;
   KeeperOptions keeper;
   LockOptions lock;
+  bool pidns = false;
   char* shell_words[4] = {};
   char** words = nullptr;
 };
@@ -43,6 +46,9 @@ void read_options(Options& options, Arguments& out) {
         break;
       case 'E':
         out.keeper.held_code = static_cast<ExitCode>(options.number(0, 255));
+        break;
+      case pidns_option:
+        out.pidns = true;
         break;
       case sd_notify_option:
         out.keeper.sd_notify = true;
@@ -77,6 +83,7 @@ int run_run(const Command& command, int argc, char** argv) {
   static const option own[] = {LOCK_LONG_OPTIONS,
                                {"command", required_argument, nullptr, 'c'},
                                {"conflict-exit-code", required_argument, nullptr, 'E'},
+                               {"pidns", no_argument, nullptr, pidns_option},
                                {"sd-notify", no_argument, nullptr, sd_notify_option}};
   static Arguments arguments;
   Options options(command, argc, argv, "+" LOCK_LETTERS "c:E:", own);
@@ -88,6 +95,7 @@ int run_run(const Command& command, int argc, char** argv) {
   job.words = arguments.words;
   job.resources = arguments.wish.names;
   job.ttl_ms = arguments.wish.ttl_ms;
+  job.has_pid_namespace = arguments.pidns;
   job.hides_notify_socket = arguments.keeper.sd_notify;
   job.gets_terminal = isatty(STDIN_FILENO) == 1 && tcgetpgrp(STDIN_FILENO) == getpgrp();
   arguments.keeper.verbose = options.common().verbose;

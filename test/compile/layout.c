@@ -176,7 +176,8 @@ FIELD(redlock_site_facts_t, key_prefix, 16, 16)
 FIELD(redlock_site_facts_t, record, 49, 49)
 FIELD(redlock_site_facts_t, name, 177, 177)
 FIELD(redlock_site_facts_t, address, 210, 210)
-END(redlock_site_facts_t, address, 328, 328)
+FIELD(redlock_site_facts_t, warning, 328, 328)
+END(redlock_site_facts_t, warning, 336, 332)
 
 /* What this compilation is meant to be. */
 _Static_assert(sizeof(time_t) == TIME_T_BYTES, "time_t has another width");

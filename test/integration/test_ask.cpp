@@ -163,6 +163,7 @@ TEST(Ask, facts_of_a_configuration) {
     ASSERT_EQ(redlock_site_facts(cfg, m, &facts), 0);
     EXPECT_STREQ(facts.address, addresses[m]);
     EXPECT_STREQ(facts.name, addresses[m]);
+    EXPECT_STREQ(facts.warning, "");
   }
   EXPECT_EQ(redlock_site_facts(cfg, 3, &facts), REDLOCK_E_INVAL);
   EXPECT_EQ(facts.masters, 3u);

@@ -3,6 +3,7 @@
 // What all commands of `redlock` have in common: options, the configuration, exit codes, lines on stderr.
 #include <gtest/gtest.h>
 #include <redlock/redlock.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 
@@ -99,6 +100,32 @@ TEST_F(Tool, AWrongFileIs78WithFieldValueAndRange) {
   EXPECT_EQ(secret.out.find("hush"), std::string::npos);
   EXPECT_EQ(run({"config"}).status, 64);
   EXPECT_EQ(run({"config", "check", "a", "b"}).status, 64);
+}
+
+// The doctor tells it among its checks.
+TEST_F(Tool, NoCommandTakesAPasswordThatOthersCanRead) {
+  const std::string file = dir_ + "/open.json", good = dir_ + "/good.json";
+  std::ofstream(file) << R"({"masters": ["redis://10.0.0.1"], "password": "hush"})";
+  std::ofstream(good) << R"({"masters": ["redis://10.0.0.1"]})";
+  ::chmod(file.c_str(), 0644);
+  for (const Words& arguments : std::vector<Words>{{"run", "-n", "-C", file, "bus", "--", "true"},
+                                                   {"hold", "-n", "-C", file, "bus"},
+                                                   {"status", "-C", file},
+                                                   {"commission", "-C", file, "--yes"},
+                                                   {"adopt", "-C", file, "--yes"},
+                                                   {"reconfigure", "--yes", good, file},
+                                                   {"config", "check", file}}) {
+    const Ended ended = run(arguments);
+    EXPECT_EQ(ended.status, 78) << arguments[0];
+    EXPECT_EQ(ended.err, "redlock: " + file + ": others can read password; chmod o-r\n") << arguments[0];
+  }
+  ::chmod(file.c_str(), 0620);
+  EXPECT_EQ(run({"config", "check", file}).err,
+            "redlock: " + file + ": can be written by group or others; chmod go-w\n");
+  for (const mode_t enough : {0600u, 0640u}) {
+    ::chmod(file.c_str(), enough);
+    EXPECT_EQ(run({"config", "check", file}).out, file + ": valid\n");
+  }
 }
 
 TEST_F(Tool, TheFileIsThatOfTheOptionOfTheEnvironmentOrOfEtc) {

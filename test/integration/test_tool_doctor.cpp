@@ -39,7 +39,7 @@ TEST(ToolDoctor, AGoodSiteIsFit) {
   for (const char* id : ids) EXPECT_TELLS(ended, "ok", id, "m2: ");
   EXPECT_TELLS(ended, "ok", "duplicate", "3 different servers");
   EXPECT_TELLS(ended, "ok", "ttl", "ttl 900 ms");
-  EXPECT_TELLS(ended, "ok", "gw_secrets", "no password");
+  EXPECT_TELLS(ended, "ok", "gw_secrets", "others can read no password");
   EXPECT_EQ(site[0].command({"KEYS", "*doctor*"}), "") << "nothing is left behind";
 
   const Ended json = site.run({"doctor", "--json", "--ttl", "500"}, config);
@@ -151,9 +151,11 @@ TEST(ToolDoctor, DeniedIsUnknown) {
     EXPECT_FALSE(tells(denied, "ok", id, "")) << id;
   }
   EXPECT_TELLS(denied, "unknown", "duplicate", "0 of 1");
-  EXPECT_TELLS(denied, "ok", "gw_secrets", "mode 600 and a password");
+  EXPECT_TELLS(denied, "ok", "gw_secrets", "others can read no password");
   ::chmod(poor.c_str(), 0644);
-  EXPECT_TELLS(site.run({"doctor"}, poor), "fail", "gw_secrets", "mode 644 and a password");
+  const Ended open_to_all = site.run({"doctor"}, poor);
+  EXPECT_EQ(open_to_all.status, 78);
+  EXPECT_TELLS(open_to_all, "fail", "gw_secrets", "others can read masters[0].password; chmod o-r");
 
   site[0].command({"ACL", "SETUSER", "poor", "+@all", "-client|kill", "-ping"});
   ::chmod(poor.c_str(), 0600);
@@ -163,6 +165,7 @@ TEST(ToolDoctor, DeniedIsUnknown) {
 
   const std::string wrong = site.dir + "/wrong.json";
   std::ofstream(wrong) << R"({"masters": ["redis://poor:no@127.0.0.1:)" << port << R"("]})";
+  ::chmod(wrong.c_str(), 0600);
   const Ended refused = site.run({"doctor"}, wrong);
   EXPECT_EQ(refused.status, 77);
   EXPECT_TELLS(refused, "fail", "reach", "user name or password was refused");

@@ -91,6 +91,7 @@ TEST_F(ToolPlace, Completion) {
   };
   EXPECT_EQ(complete("redlock ho", 1), "hold\n");
   EXPECT_EQ(complete("redlock run --max", 2), "--max-hold\n");
+  EXPECT_EQ(complete("redlock run --pi", 2), "--pidns\n");
   EXPECT_EQ(complete("redlock run --on-lost k", 3), "kill\n");
   EXPECT_EQ(complete("redlock config t", 2), "template\n");
 }

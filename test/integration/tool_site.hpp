@@ -63,12 +63,14 @@ struct ToolSite {
   static constexpr uint32_t ttl_ms = 2'400;  // the shortest that `redlock run` takes
   static constexpr int64_t drift_ms = ttl_ms / 100 + 2;
 
-  explicit ToolSite(bool is_admitted = true) : masters(3), dir(masters[0].dir()), config(dir + "/redlock.json") {
+  explicit ToolSite(bool is_admitted = true, uint32_t max_ttl_ms = ttl_ms, uint32_t node_timeout_ms = 500)
+      : masters(3), dir(masters[0].dir()), config(dir + "/redlock.json") {
     std::string list;
     for (const std::string& url : masters.urls()) list += (list.empty() ? "\"" : ", \"") + url + "\"";
     std::ofstream(config) << R"({"client_name": "gw-1", "masters": [)" << list
-                          << R"(], "defaults": {"ttl_ms": 2400}, "timing": {"max_ttl_ms": 2400,)"
-                          << R"( "node_timeout_ms": 500, "suspect_close_ms": 1000}})";
+                          << R"(], "defaults": {"ttl_ms": )" << max_ttl_ms << R"(}, "timing": {"max_ttl_ms": )"
+                          << max_ttl_ms << R"(, "node_timeout_ms": )" << node_timeout_ms << R"(, "suspect_close_ms": )"
+                          << 2 * node_timeout_ms << "}}";
     if (is_admitted) admit();
   }
 
