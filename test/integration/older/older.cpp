@@ -9,6 +9,8 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <regex>
+#include <set>
 #include <sstream>
 
 #include "integration/change_servers.hpp"
@@ -171,6 +173,29 @@ TEST_F(Older, ItsUserIsEnough) {
     const std::string object = log.substr(at + 8, log.find(' ', at + 8) - at - 8);
     EXPECT_TRUE(object == "hlen" || object == "client|kill" || object == "client|id") << object;
   }
+}
+
+// ---- the status ------------------------------------------------------------------------------------------------
+
+std::set<std::string> fields_of(const std::string& json) {
+  std::set<std::string> all;
+  const std::regex field("\"([a-z0-9_]+)\":");
+  for (std::sregex_iterator i(json.begin(), json.end(), field), end; i != end; ++i) all.insert((*i)[1]);
+  return all;
+}
+
+// One schema: what a reader of 0.1's status looks for is still there.
+TEST_F(Older, EachFieldOfItsStatusIsStillThere) {
+  Site site(1);
+  const std::string config = site[0].dir() + "/gateway.json";
+  write_config(config, site.urls(), site.max_ttl_ms);
+  const std::string then = Gateway(older, config).ask("status"), now = Gateway(present, config).ask("status");
+  const std::string schema = R"("schema":"redlock.status/1")";
+  EXPECT_NE(then.find(schema), std::string::npos) << then;
+  EXPECT_NE(now.find(schema), std::string::npos) << now;
+  const std::set<std::string> old_fields = fields_of(then), fields = fields_of(now);
+  EXPECT_GT(old_fields.size(), 20u) << then;
+  for (const std::string& field : old_fields) EXPECT_TRUE(fields.contains(field)) << field;
 }
 
 // ---- all at once ------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@
  *                                  takes turns until the file STOP is there. In each turn it makes the file MARKER,
  *                                  which must not be there, and appends a line to the file TURNS: its letter, or '!' if
  *                                  MARKER was there, and the fencing token, which it asks for in every second turn
+ *   status                         no "yes": the status as JSON
  */
 #define _POSIX_C_SOURCE 200809L
 #include <fcntl.h>
@@ -35,6 +36,15 @@ static int answer(int err) {
 static void pause_ms(long ms) {
   struct timespec time = {0, ms * 1000000};
   nanosleep(&time, NULL);
+}
+
+static int tell_status(void) {
+  char text[4096];
+  size_t size = sizeof text;
+  const int err = redlock_status_json(rl, text, &size);
+  if (err != 0) return answer(err);
+  puts(text);
+  return fflush(stdout);
 }
 
 static int acquire(const char *key, uint32_t ttl_ms, int32_t wait_ms, uint32_t flags) {
@@ -78,6 +88,7 @@ static int obey(char letter, const char *line) {
   int wait_ms = 0;
   sscanf(line, "%15s %63s %u", word, key, &ttl_ms);
   if (strcmp(word, "commission") == 0) return answer(redlock_commission(rl));
+  if (strcmp(word, "status") == 0) return tell_status();
   if (strcmp(word, "check") == 0) return answer(redlock_check(rl, lock, 0));
   if (strcmp(word, "release") == 0) return answer(redlock_release(rl, lock));
   if (strcmp(word, "contend") == 0) {
