@@ -20,8 +20,8 @@ import sys
 COLUMNS, LINES, FUNCTION = 120, 400, 70
 ROOMS = ("src/", "port/")
 CODE = (".c", ".h", ".cpp", ".hpp", ".lua")
-# Inputs of fuzzers, lists that a program writes, and what may not be broken by its format.
-NO_TEXT = re.compile(r"test/fuzz/corpus/|.*\.(abi|acl)$|build[^/]*/|\.git/")
+# Inputs of fuzzers, lists and pictures that a program writes, and what may not be broken by its format.
+NO_TEXT = re.compile(r"test/fuzz/corpus/|.*\.(abi|acl|svg)$|build[^/]*/|\.git/")
 
 
 def may_be_long(path, line):
