@@ -2,12 +2,20 @@
 # SPDX-License-Identifier: MIT
 #
 # draw.sh [DIR]: draws the pictures of this folder again, from real runs. DIR is where the examples are built (default
-# build/examples). Draw on a machine that does nothing else, and look at them before they are committed:
-# `rsvg-convert acts.svg -o acts.png`.
+# build/examples; the library stands in the folder above). bench.svg takes some minutes, and builds what it measures.
+# Draw on a machine that does nothing else, and look at them before they are committed: `rsvg-convert acts.svg -o
+# acts.png`.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 programs=${1:-$here/../../build/examples}
 
+picture() { # NAME COMMAND...
+  "${@:2}" >"$here/$1.new"
+  mv "$here/$1.new" "$here/$1"
+}
+
 "$here/../demo.sh" --no-install --programs "$programs" --picture "$here/acts.svg"
-python3 "$here/acquire.py" "$programs/blocking_service" >"$here/acquire.svg.new"
-mv "$here/acquire.svg.new" "$here/acquire.svg"
+picture acquire.svg python3 "$here/acquire.py" "$programs/blocking_service"
+picture restart.svg python3 "$here/restart.py" "$programs/../libredlock.so"
+"$here/../../test/bench/run.sh" picture
+picture bench.svg cat "$here/../../build/bench/bench.svg"

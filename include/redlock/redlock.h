@@ -155,7 +155,7 @@ extern "C" {
 #endif
 
 #define REDLOCK_VERSION_MAJOR 0
-#define REDLOCK_VERSION_MINOR 1
+#define REDLOCK_VERSION_MINOR 2
 #define REDLOCK_VERSION_PATCH 0
 #define REDLOCK_VERSION_NUM ((REDLOCK_VERSION_MAJOR << 16) | (REDLOCK_VERSION_MINOR << 8) | REDLOCK_VERSION_PATCH)
 
@@ -272,7 +272,7 @@ REDLOCK_API const char *redlock_strerror(int err);
 /* [any] The name of a result code for logs and JSON, e.g. "REDLOCK_E_LOCKED". Names never change. 0: "REDLOCK_OK". A
  * number that is no code: "REDLOCK_E_UNKNOWN". */
 REDLOCK_API const char *redlock_err_name(int err);
-/* [any] REDLOCK_VERSION_NUM of the library that runs, and the same version as "0.1.0". */
+/* [any] REDLOCK_VERSION_NUM of the library that runs, and the same version as "0.2.0". */
 REDLOCK_API uint32_t redlock_version(void);
 REDLOCK_API const char *redlock_version_string(void);
 
@@ -769,7 +769,7 @@ REDLOCK_API int redlock_master_status(const redlock_t *rl, uint32_t index, redlo
  * out, the bytes needed with the NUL. TOOSMALL: buf holds an empty string. INVAL. THREAD. FORKED.
  * Later versions may add fields. The fields, in the order in which they are written:
  *   schema            string   "redlock.status/1"
- *   version           string   of the library, e.g. "0.1.0"
+ *   version           string   of the library, e.g. "0.2.0"
  *   quorum            number   masters that a lock needs
  *   even              boolean  the number of masters is even, which costs a master and buys nothing
  *   masters_up        number   masters that vote now

@@ -138,7 +138,7 @@ void print_man_key(const redlock_setting_t& setting, bool) {
 
 constexpr char man_head[] =
     ".\\\" Printed by `redlock config template --man`, from the parser's own table of keys.\n"
-    ".TH REDLOCK.JSON 5 \"\" redlock \"File formats\"\n.SH NAME\nredlock.json \\- the configuration of redlock\n"
+    ".TH REDLOCK.JSON 5 \"\" \"redlock %s\" \"File formats\"\n.SH NAME\nredlock.json \\- the configuration of redlock\n"
     ".SH DESCRIPTION\n"
     "A JSON object. Unknown keys and keys that stand twice are errors. A line that begins with // is a comment.\n"
     ".B redlock config check\ntells what is wrong with a file, and\n.B redlock config template\nprints a new one.\n"
@@ -164,7 +164,7 @@ int run_config(const Command& command, int argc, char** argv) {
   }
   if (strcmp(what, "template") != 0 || options.rest_count() != 1) options.usage("check [FILE], or template");
   if (is_man) {
-    printf("%s", man_head);
+    printf(man_head, redlock_version_string());
     tell_keys(print_man_section, print_man_key);
     printf("%s", man_foot);
   } else {

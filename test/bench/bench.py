@@ -13,10 +13,12 @@ import sys
 import tempfile
 import time
 
+from picture import draw
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BENCH = ROOT / "build/bench/test/bench"
 SMALL = ROOT / "build/release/test/bench"
-PLOT = ROOT / "build/bench/plot"
+PICTURE = ROOT / "build/bench/bench.svg"
 
 LIMIT = ("limit", [BENCH / "raw_limit"])
 LIMIT_SENT = ("limit, release not awaited", [BENCH / "raw_limit", "--release", "sent"])
@@ -307,36 +309,30 @@ def guard(o):
         "", "round trips of 20 ms", "requests per master", "bytes per master"], rows)
 
 
-# ---- plots -----------------------------------------------------------------------------------------------------------
+# ---- the picture -----------------------------------------------------------------------------------------------------
 
-def plot(o):
-    PLOT.mkdir(parents=True, exist_ok=True)
-    curves = []
-    for name, command in programs(LIMIT, HIREDIS, REDLOCK):
-        base = PLOT / name.replace(" ", "_").replace("+_", "")
-        with tempfile.NamedTemporaryFile() as samples:
-            cycle(command, mode="latency", inflight=1, count=o.cycles(5000), samples=samples.name)
-            acquires = sorted(int(l.split()[0]) for l in open(samples.name))
-        with open(f"{base}.latency", "w") as f:
-            for i in range(0, len(acquires), max(1, len(acquires) // 1000)):
-                f.write(f"{acquires[i] / 1000} {100 * (i + 1) / len(acquires)}\n")
-        with open(f"{base}.rate", "w") as f:
-            for inflight in (1, 2, 4, 8, 16, 32, 64, 128, 256):
-                run = cycle(command, mode="throughput", inflight=inflight, count=o.cycles(2000 + 300 * inflight))
-                f.write(f"{inflight} {run['cycles_per_s']}\n")
-        curves.append((name, base))
-    script = "set terminal svg size 900,500; set key left top; set grid\n"
-    script += f"set output '{PLOT}/latency.svg'; set logscale x; set xlabel 'acquire, us'; set ylabel '% of acquires'\n"
-    script += "plot " + ", ".join(f"'{b}.latency' with lines title '{n}'" for n, b in curves) + "\n"
-    script += f"set output '{PLOT}/rate.svg'; set logscale xy; set xlabel 'locks in flight'; "
-    script += "set ylabel 'cycles per second'\n"
-    script += "plot " + ", ".join(f"'{b}.rate' with linespoints title '{n}'" for n, b in curves) + "\n"
-    subprocess.run(["gnuplot"], input=script, text=True, check=True)
-    print(f"\nplots: {PLOT}/latency.svg {PLOT}/rate.svg")
+# Programs take turns here, too.
+def picture(o):
+    wanted = programs(LIMIT, HIREDIS, REDLOCK)
+    acquires, rates = {name: [] for name, _ in wanted}, {name: {} for name, _ in wanted}
+    for _ in range(o.rounds):
+        for name, command in wanted:
+            with tempfile.NamedTemporaryFile("r") as samples:
+                cycle(command, mode="latency", inflight=1, count=o.cycles(2000), samples=samples.name)
+                acquires[name] += [int(line.split()[0]) / 1000 for line in samples]
+    for inflight in (1, 2, 4, 8, 16, 32, 64, 128, 256):
+        for name, command in wanted:
+            runs = [cycle(command, mode="throughput", inflight=inflight, count=o.cycles(2000 + 300 * inflight))
+                    for _ in range(min(o.rounds, 3))]
+            rates[name][inflight] = statistics.median(run["cycles_per_s"] for run in runs)
+    machine = "limit: bare epoll, no usable client. Client and servers share one machine with %d cores" % os.cpu_count()
+    PICTURE.write_text(draw([(name, sorted(acquires[name]), rates[name]) for name, _ in wanted], machine))
+    print(f"\n{PICTURE}")
 
 
 PHASES = {"latency": latency, "throughput": throughput, "rtt": rtt, "degraded": degraded, "growth": growth,
-          "handover": handover, "counts": counts, "profile": profile, "fencing": fencing, "guard": guard}
+          "handover": handover, "counts": counts, "profile": profile, "fencing": fencing, "guard": guard,
+          "picture": picture}
 
 
 def main():
@@ -344,7 +340,6 @@ def main():
     parser.add_argument("phases", nargs="*", metavar="PHASE", help=", ".join(PHASES))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--plot", action="store_true")
     o = parser.parse_args()
     unknown = set(o.phases) - set(PHASES)
     if unknown:
@@ -355,8 +350,6 @@ def main():
         begin = time.monotonic()
         PHASES[phase](o)
         print("\n%s: %.0f s, load %.1f" % (phase, time.monotonic() - begin, os.getloadavg()[0]))
-    if o.plot:
-        plot(o)
 
 
 if __name__ == "__main__":

@@ -8,12 +8,11 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 usage() {
   cat <<'TEXT'
-usage: test/bench/run.sh [--rounds R] [--quick] [--plot] [--no-install] [PHASE...]
-  PHASE        latency throughput rtt degraded growth handover counts profile fencing guard; all of them when none
-               is named
+usage: test/bench/run.sh [--rounds R] [--quick] [--no-install] [PHASE...]
+  PHASE        latency throughput rtt degraded growth handover counts profile fencing guard picture; all of them when
+               none is named. picture: build/bench/bench.svg, latency and throughput
   --rounds R   each program so often, in turn (5)
   --quick      a tenth of the cycles: to see that it works
-  --plot       also build/bench/plot/*.svg: distributions of latency, cycles per second against locks in flight
 TEXT
 }
 
@@ -23,7 +22,6 @@ for argument in "$@"; do
   case $argument in
     --no-install) install=no ;;
     --help | -h) usage; exit 0 ;;
-    --plot) packages+=(gnuplot-nox); arguments+=("$argument") ;;
     *) arguments+=("$argument") ;;
   esac
 done

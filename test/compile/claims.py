@@ -5,6 +5,8 @@
   test/CLAIMS.md   each row of a table names at least one test, and each file and each option of redlock_sim that it
                    names exists; a file without a folder is in the folder of the file before it
   every page       each link to a file, and each `path` in the folders of this project, leads somewhere
+  versions         CMakeLists.txt says which version this is; header, man pages and the newest version in CHANGELOG.md
+                   say the same, and no symbol of the Debian package is newer
 """
 import os
 import re
@@ -71,9 +73,36 @@ def links(source, page):
                 yield f"{page}: there is no {path}"
 
 
+def text_of(source, path):
+    with open(os.path.join(source, path), encoding="utf-8") as file:
+        return file.read()
+
+
+def versions(source):
+    version = re.search(r"^project\(redlock VERSION (\S+)", text_of(source, "CMakeLists.txt"), re.M)[1]
+    header = text_of(source, "include/redlock/redlock.h")
+    macros = ".".join(re.findall(r"#define REDLOCK_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)", header))
+    found = {
+        "include/redlock/redlock.h": [macros, *re.findall(r'"(\d+\.\d+\.\d+)"', header)],
+        "CHANGELOG.md": re.findall(r"^## (\d\S*)", text_of(source, "CHANGELOG.md"), re.M)[:1] or ["none"]}
+    for page in ("redlock.1", "redlock.json.5"):
+        page = "src/tool/man/" + page
+        found[page] = re.findall(r'^\.TH .*"redlock (\S+)"', text_of(source, page), re.M) or ["none"]
+    for path, numbers in found.items():
+        yield from (f"{path}: version {number}, and CMakeLists.txt says {version}" for number in numbers
+                    if number != version)
+    number = [int(part) for part in version.split(".")]
+    symbols = "toolchains/packaging/debian/libredlock0.symbols"
+    if os.path.exists(os.path.join(source, symbols)):  # an archive of a release has no recipes
+        for name, since in re.findall(r"^ (\S+) (\d\S+)$", text_of(source, symbols), re.M):
+            if [int(part) for part in since.split(".")] > number:
+                yield f"{symbols}: {name} is of {since}, and this is {version}"
+
+
 def main():
     source = sys.argv[1]
     wrong, count = claims(source)
+    wrong += versions(source)
     all_pages = pages(source)
     for page in all_pages:
         wrong += links(source, page)

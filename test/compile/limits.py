@@ -5,6 +5,7 @@
   columns    of a line: 120, in every text file of the tree
   lines      of a file of src/ and port/: 400
   function   of src/ and port/: 70 lines
+  README.md  200 lines, and 30 words in a sentence, an item of a list, or a cell of a table
 
 What is longer today stands in limits.txt with its present figure, which may only fall. A figure that has fallen must be
 lowered there too, or it could grow again unseen: --lower rewrites limits.txt. --lower never raises a figure and never
@@ -17,11 +18,11 @@ import shutil
 import subprocess
 import sys
 
-COLUMNS, LINES, FUNCTION = 120, 400, 70
+COLUMNS, LINES, FUNCTION, README, WORDS = 120, 400, 70, 200, 30
 ROOMS = ("src/", "port/")
 CODE = (".c", ".h", ".cpp", ".hpp", ".lua")
-# Inputs of fuzzers, lists that a program writes, and what may not be broken by its format.
-NO_TEXT = re.compile(r"test/fuzz/corpus/|.*\.(abi|acl)$|build[^/]*/|\.git/")
+# Inputs of fuzzers, lists and pictures that a program writes, and what may not be broken by its format.
+NO_TEXT = re.compile(r"test/fuzz/corpus/|.*\.(abi|acl|svg)$|build[^/]*/|\.git/")
 
 
 def may_be_long(path, line):
@@ -92,6 +93,25 @@ def measure(source):
     return beyond, count, f"{len(files)} files, {lines_read} lines, {count} functions of {len(code)} files"
 
 
+def sentences(text):
+    """Of a page, without its code: what stands between two full stops."""
+    text = re.sub(r"```.*?```|<!--.*?-->|^#.*?$", "\n", text, flags=re.S | re.M)
+    text = re.sub(r"\]\([^)]*\)", "]", text)
+    text = re.sub(r"^\|.*$", lambda row: row[0].replace("|", "\n\n"), text, flags=re.M)
+    for block in re.split(r"\n\s*\n|\n *(?:-|\d+\.) ", text):
+        yield from re.split(r"(?<=[.!?])\W*\s", " ".join(block.split()))
+
+
+def readme(source):
+    with open(os.path.join(source, "README.md"), encoding="utf-8") as file:
+        text = file.read()
+    if text.count("\n") > README:
+        yield f"README.md: {text.count(chr(10))} lines, and {README} are the most"
+    for sentence in sentences(text):
+        if len(sentence.split()) > WORDS:
+            yield f"README.md: {len(sentence.split())} words, and {WORDS} are the most: {sentence}"
+
+
 def read_exceptions(path):
     """{(kind, what): figure}; a `what` that ends in / is a folder, and its figure the sum of its files."""
     exceptions = {}
@@ -132,9 +152,10 @@ def main():
         return 1
     exceptions = read_exceptions(table)
     present, complaints = apply(beyond, exceptions)
+    complaints += readme(source)
     if complaints:
         print(*complaints, f"A line has at most {COLUMNS} columns, a file of src/ and port/ {LINES} lines, a function "
-              f"{FUNCTION}.", sep="\n")
+              f"{FUNCTION}, README.md {README} and a sentence there {WORDS} words.", sep="\n")
         return 1
     fallen = [key for key, allowed in exceptions.items() if present[key] < allowed]
     if "--lower" in sys.argv:

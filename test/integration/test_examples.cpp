@@ -296,6 +296,24 @@ TEST(Pictures, Acquire) {
   }
 }
 
+// It loads the library into Python.
+TEST(Pictures, Restart) {
+  const std::string library = REDLOCK_BINARY_DIR "/libredlock.so";
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "Python has no sanitizer";
+#endif
+  const bool loads = *REDLOCK_EMULATOR == '\0' && ::access(library.c_str(), R_OK) == 0;
+  if (!loads) GTEST_SKIP() << "Python cannot load the library";
+  const std::string picture = ::testing::TempDir() + "redlock-restart." + std::to_string(::getpid());
+  const std::string command =
+      "python3 -B " REDLOCK_SOURCE_DIR "/examples/pictures/restart.py " + library + " 1000 >" + picture;
+  EXPECT_EQ(std::system(command.c_str()), 0);
+  const std::string svg = read_picture(picture);
+  for (const char* text : {"killed", "back, empty", "guard: 1.0 s to go", "votes again"}) {
+    EXPECT_NE(svg.find(text), std::string::npos) << text;
+  }
+}
+
 // Both ways to write a gateway: they collide without the lock, never with it, and not when masters fail. The demo
 // judges.
 class Demo : public ::testing::TestWithParam<const char*> {};

@@ -59,7 +59,7 @@ class Foreign {
     std::fflush(to_);
   }
   std::string hear() {
-    char line[1024];
+    char line[4096];
     if (std::fgets(line, sizeof line, from_) == nullptr) throw std::runtime_error("the other library's program ended");
     return std::string(line).substr(0, std::string(line).find('\n'));
   }
