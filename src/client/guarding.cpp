@@ -88,7 +88,8 @@ void Client::clock_stepped(MasterIndex m, Duration by, Instant now) {
     soon(sessions_[k].deadline());
   }
   for (unsigned i = 0; i < table_.capacity() && by > Duration(); ++i) {
-    if (table_[i].state == State::held) perform(table_[i], machine_.distrust(table_[i], wrong), now);
+    Lock& lock = table_[i];
+    if (lock.state == State::held) perform(lock, machine_.distrust(lock, wrong & claims_[lock.claim].sent), now);
   }
   fleet_.clock_stepped(m, now);
   again_ = true;

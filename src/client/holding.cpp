@@ -67,10 +67,12 @@ void Client::alarm_all(MasterIndex m, Instant now) {
   }
 }
 
+// A master that was never sent the SET has nothing to forget, and may still be given the key by a put-back.
 void Client::forgotten(MasterIndex m, Instant now) {
   for (unsigned i = 0; i < table_.capacity(); ++i) {
     Lock& lock = table_[i];
-    if (lock.state == State::held) perform(lock, machine_.on_key_missing(lock, m, 0), now);
+    if (lock.state != State::held || !claims_[lock.claim].sent.has(m)) continue;
+    perform(lock, machine_.on_key_missing(lock, m, 0), now);
   }
 }
 

@@ -85,11 +85,11 @@ bool Doctor::check_reach(unsigned m) {
   }
   const ExitCode code = exit_code_of(it.err);
   const bool only_gone = code == exit_too_few;
+  const char* remedy = "correct the configuration, or the server's users";
+  if (only_gone) remedy = "start it, or look at the address and the network";
+  if (it.err == REDLOCK_E_MISCONF) remedy = "free its disk; its log says what it cannot write";
   tell("reach", static_cast<int>(m), only_gone ? unless_quorum(site_.reached()) : Level::fail,
-       Text().add("%s: %s", it.facts.address, redlock_strerror(it.err)),
-       only_gone ? "start it, or look at the address and the network"
-                 : "correct the configuration, or the server's users",
-       code);
+       Text().add("%s: %s", it.facts.address, redlock_strerror(it.err)), remedy, code);
   return false;
 }
 

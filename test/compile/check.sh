@@ -195,7 +195,7 @@ sealed_masters() {
   echo "$sealed"
 }
 says() { grep -qE "$1" <<<"$said" || fail "the README's program does not say: $1"; }
-is_silent_about() { ! grep -qE "$1" <<<"$said" || fail "the README's program says: $1"; }
+is_silent_about() { ! grep -qE "$1" <<<"$said" || fail "it says: $1"; }
 holds() {
   says '^the bus is ours'
   [[ $status -eq 0 ]] || fail "the README's program has a lock, and exits with $status"
@@ -253,12 +253,13 @@ check_readme() {
   has_no_lock
 }
 
-# A site of examples/site, its files as they are: three masters, the user of the gateways, and their configuration. Only
-# the addresses and the place of the ACL file are this test's.
+# A site of examples/site: three masters, the user of the gateways, and their configuration. Only the addresses and the
+# folders are this test's. integration_guide takes the files as they are, where it can.
 check_guide() {
   local site=$SOURCE/examples/site master port
   build_bus "$1"
-  server_options=("$site/redis.conf" --aclfile "$site/users.acl")
+  grep -v '^dir ' "$site/redis.conf" >"$WORK/redis.conf"
+  server_options=("$WORK/redis.conf" --aclfile "$site/users.acl")
   local -x REDISCLI_AUTH=change-me-too
   redis-cli() { command redis-cli --user operator "$@"; }
   start_masters 3
@@ -272,7 +273,23 @@ check_guide() {
   for port in "${!servers[@]}"; do
     [[ -z $(redis-cli -p "$port" acl log) ]] || fail "a permission is missing: $(redis-cli -p "$port" acl log)"
     [[ $(redis-cli -p "$port" config get maxmemory-policy) == *noeviction* ]] || fail "keys may be evicted"
+    [[ $(env -u REDISCLI_AUTH redis-cli -p "$port" ping 2>&1) == NOAUTH* ]] || fail "the default user is let in"
   done
+  check_services "$site"
+}
+
+# The files for systemd and chrony, where these can judge them.
+check_services() {
+  local unit=/lib/systemd/system/redis-server.service
+  if command -v systemd-analyze >/dev/null && [[ -f $unit ]]; then
+    mkdir -p "$WORK/${unit##*/}.d"
+    cp "$unit" "$WORK"
+    cp "$1/locks.conf" "$WORK/${unit##*/}.d"
+    said=$(systemd-analyze verify "$WORK/${unit##*/}" 2>&1) || fail "systemd does not take locks.conf: $said"
+    is_silent_about locks.conf
+  fi
+  command -v chronyd >/dev/null || return 0
+  chronyd -p -f "$1/chrony.conf" >/dev/null || fail "chronyd does not take chrony.conf"
 }
 
 # Without options the build makes the library, and neither tests nor examples.

@@ -7,6 +7,9 @@
   every page       each link to a file, and each `path` in the folders of this project, leads somewhere
   versions         CMakeLists.txt says which version this is; header, man pages and the newest version in CHANGELOG.md
                    say the same, and no symbol of the Debian package is newer
+  blocks.txt       names each fenced block of the pages for users, with the tests that run it, or why none does
+  examples/site    break.sh plays each act that the guide has, and the library or the tool prints each message that the
+                   guide explains
 """
 import os
 import re
@@ -14,7 +17,14 @@ import subprocess
 import sys
 
 FOLDERS = ("test/", "src/", "port/", "examples/", "include/", "toolchains/")
+BLOCK_PAGES = ("README.md", "examples/README.md", "examples/site/README.md", "toolchains/README.md", "CONTRIBUTING.md",
+               "test/README.md", "SECURITY.md")
 PATTERN = re.compile(r"[A-Z*<{|$\s]|\.\.\.")  # `test/KIND/NAME.cpp`, `src/client*`, a command: not the name of one file
+
+
+def read(source, path):
+    with open(os.path.join(source, path), encoding="utf-8") as file:
+        return file.read()
 
 
 def rows(text):
@@ -24,10 +34,7 @@ def rows(text):
 
 
 def claims(source):
-    with open(os.path.join(source, "test/CLAIMS.md"), encoding="utf-8") as file:
-        text = file.read()
-    with open(os.path.join(source, "test/sim/main.cpp"), encoding="utf-8") as file:
-        simulator = file.read()
+    text, simulator = read(source, "test/CLAIMS.md"), read(source, "test/sim/main.cpp")
     wrong, count = [], 0
     for row, shown_by in rows(text):
         count += 1
@@ -58,8 +65,7 @@ def pages(source):
 
 
 def links(source, page):
-    with open(os.path.join(source, page), encoding="utf-8") as file:
-        text = file.read()
+    text = read(source, page)
     here = os.path.dirname(page)
     for target in re.findall(r"\]\(([^)#\s]+)", text):
         if "://" not in target and not os.path.exists(os.path.join(source, here, target)):
@@ -73,36 +79,74 @@ def links(source, page):
                 yield f"{page}: there is no {path}"
 
 
-def text_of(source, path):
-    with open(os.path.join(source, path), encoding="utf-8") as file:
-        return file.read()
-
-
 def versions(source):
-    version = re.search(r"^project\(redlock VERSION (\S+)", text_of(source, "CMakeLists.txt"), re.M)[1]
-    header = text_of(source, "include/redlock/redlock.h")
+    version = re.search(r"^project\(redlock VERSION (\S+)", read(source, "CMakeLists.txt"), re.M)[1]
+    header = read(source, "include/redlock/redlock.h")
     macros = ".".join(re.findall(r"#define REDLOCK_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)", header))
     found = {
         "include/redlock/redlock.h": [macros, *re.findall(r'"(\d+\.\d+\.\d+)"', header)],
-        "CHANGELOG.md": re.findall(r"^## (\d\S*)", text_of(source, "CHANGELOG.md"), re.M)[:1] or ["none"]}
+        "CHANGELOG.md": re.findall(r"^## (\d\S*)", read(source, "CHANGELOG.md"), re.M)[:1] or ["none"]}
     for page in ("redlock.1", "redlock.json.5"):
         page = "src/tool/man/" + page
-        found[page] = re.findall(r'^\.TH .*"redlock (\S+)"', text_of(source, page), re.M) or ["none"]
+        found[page] = re.findall(r'^\.TH .*"redlock (\S+)"', read(source, page), re.M) or ["none"]
     for path, numbers in found.items():
         yield from (f"{path}: version {number}, and CMakeLists.txt says {version}" for number in numbers
                     if number != version)
     number = [int(part) for part in version.split(".")]
     symbols = "toolchains/packaging/debian/libredlock0.symbols"
     if os.path.exists(os.path.join(source, symbols)):  # an archive of a release has no recipes
-        for name, since in re.findall(r"^ (\S+) (\d\S+)$", text_of(source, symbols), re.M):
+        for name, since in re.findall(r"^ (\S+) (\d\S+)$", read(source, symbols), re.M):
             if [int(part) for part in since.split(".")] > number:
                 yield f"{symbols}: {name} is of {since}, and this is {version}"
+
+
+def is_test(source, name):
+    """A test of ctest: a source file, a check of check.sh, or a name in a CMakeLists.txt."""
+    kind, _, rest = name.partition("_")
+    return (os.path.isfile(os.path.join(source, f"test/{kind}/test_{rest}.cpp"))
+            or kind == "compile" and f"check_{rest}()" in read(source, "test/compile/check.sh")
+            or re.search(rf"NAME {name}\b", read(source, "test/CMakeLists.txt")))
+
+
+def blocks(source):
+    listed = re.findall(r"^([\w./-]+\.md): (.*)\n  (.+)$", read(source, "test/compile/blocks.txt"), re.MULTILINE)
+    for page, first, how in listed:
+        tests, _, _ = how.partition(":")
+        if tests not in ("not run", "no command"):
+            yield from (f"blocks.txt, {page}: {first}: there is no test {t}" for t in tests.split()
+                        if not is_test(source, t))
+    unused = {(page, first) for page, first, _ in listed}
+    for page in BLOCK_PAGES:
+        for text in re.findall(r"^```.*\n((?:.*\n)*?)```$", read(source, page), re.MULTILINE):
+            line = text.strip().splitlines()[0]
+            here = {(p, first) for p, first, _ in listed if p == page and line.startswith(first)}
+            if not here:
+                yield f"{page}: which test runs the block `{line}`? blocks.txt does not say"
+            unused -= here
+    yield from (f"blocks.txt: {page} has no block `{first}`" for page, first in sorted(unused))
+
+
+def guide(source):
+    text, script = read(source, "examples/site/README.md"), read(source, "examples/site/break.sh")
+    for act in re.findall(r"^<!-- act: (.*) -->$", text, re.MULTILINE):
+        if not re.search(rf"^ +types_guide \S+ '?{act}'?$", script, re.MULTILINE):
+            yield f"examples/site/README.md: break.sh does not play the act {act}"
+    printed = " ".join(read(folder, name) for root in ("src", "include") for folder, _, names in
+                       os.walk(os.path.join(source, root)) for name in names if name.endswith((".cpp", ".h", ".hpp")))
+    table = text[text.index("## Troubleshooting"):text.index("## Questions")]
+    for message in re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE):
+        # Numbers and names are filled in; what is left between them is text.
+        for part in re.split(r"\.\.\.|\S*\d\S*", message):
+            if part.strip(" :") and part.strip(" :") not in printed:
+                yield f"examples/site/README.md: neither the library nor the tool prints `{part.strip()}` ({message})"
 
 
 def main():
     source = sys.argv[1]
     wrong, count = claims(source)
     wrong += versions(source)
+    wrong += blocks(source)
+    wrong += guide(source)
     all_pages = pages(source)
     for page in all_pages:
         wrong += links(source, page)
