@@ -11,9 +11,9 @@ usage() {
 usage: test/run.sh [--all] [--cross] [--no-install]
        test/run.sh --room NAME [--no-install]
   (nothing)      native build with warnings as errors, and ASan + UBSan; all tests: about 10 minutes on two cores
-  --all          also other lock libraries on the same keys, clang, TSan, the release builds, what a cycle costs
-                 (counted), 32- and 64-bit ARM under qemu with a short selection of tests, coverage, the fuzzers and
-                 the mutants: about 50 minutes
+  --all          also other lock libraries on the same keys, a guest that is suspended, stopped and cut off, clang,
+                 TSan, the release builds, what a cycle costs (counted), 32- and 64-bit ARM under qemu with a short
+                 selection of tests, coverage, the fuzzers and the mutants: about 50 minutes
   --cross        also 32- and 64-bit ARM with all tests, and static musl; its time is not part of those 50 minutes
   --room NAME    only what one room of src/, or port/, needs, built natively, and its tests: about a minute.
                  NAME is one of ROOMS
@@ -102,6 +102,7 @@ again() {
   case $1 in
     cross_stage) echo "cmake --workflow --preset $2" ;;
     interop_stage) echo "cmake --workflow --preset interop" ;;
+    machine_stage) echo "cmake --workflow --preset machine" ;;
     musl_stage) echo "cmake --workflow --preset musl" ;;
     room_stage) echo "test/run.sh --room $2" ;;
     *) echo "$*" ;;
@@ -164,6 +165,16 @@ interop_stage() {
   cmake --workflow --preset interop
 }
 
+# Clients in a guest that is suspended, stopped and cut off.
+machine_stage() {
+  if [[ $(uname -m) != x86_64 ]] || ! install_missing "$install" qemu-system-x86 ||
+    ! test/machine/fetch.sh build/machine; then
+    echo "qemu-system-x86, or Debian's kernel for virtual machines, cannot be had here"
+    return 77
+  fi
+  cmake --workflow --preset machine
+}
+
 # The tests of one room. The whole dev preset is configured, so that its build folder serves every room.
 room_stage() {
   cmake --preset dev >/dev/null && cmake --build --preset dev --target "room_$1" &&
@@ -181,6 +192,7 @@ run_stage dev cmake --workflow --preset dev
 run_stage asan cmake --workflow --preset asan
 if [[ $all == yes ]]; then
   run_stage interop interop_stage
+  run_stage machine machine_stage
   run_stage clang cmake --workflow --preset clang
   run_stage tsan cmake --workflow --preset tsan
   run_stage release cmake --workflow --preset release

@@ -27,10 +27,11 @@
  * What a lock promises. Two clients never hold one resource at the same time, while clocks run at nearly the same rate
  * (each within 0.5 %) and no master's wall clock is stepped forward (redlock_sim, test/spec/safety.cpp,
  * test/model/lock.pml).
- *  - The validity counts from before the first byte was sent (test/spec/safety.cpp). Neither a suspend nor a pause
- *    makes the validity longer (test/unit/test_clock.cpp, test/scenario/clock.txt). A holder that is paused past the
- *    end of the validity must not touch the device any more. So call redlock_check() before each device transaction,
- *    with the longest time that the transaction takes. redlock_check() decides; events are hints and may be late.
+ *  - The validity counts from before the first byte was sent (test/spec/safety.cpp). Neither a pause nor a suspend that
+ *    the kernel counts makes the validity longer (test/unit/test_clock.cpp, test/scenario/clock.txt,
+ *    test/machine/run.py). A holder that is paused past the end of the validity must not touch the device any more. So
+ *    call redlock_check() before each device transaction, with the longest time that the transaction takes.
+ *    redlock_check() decides; events are hints and may be late.
  *  - A master that may have forgotten keys takes part in no quorum until every lock granted before has ended. A master
  *    may have forgotten keys when it restarted, was flushed, changed its role, or is another server now. This rule is
  *    the guard, which is on unless the configuration says otherwise (test/integration/test_guard.cpp, test_roles.cpp,
@@ -47,6 +48,9 @@
  *    SET belongs to nobody, and stays for its ttl (test_strays.cpp).
  * What a lock cannot promise. Exclusion ends with:
  *  - A pause between redlock_check() and the device. Use a fencing token, or what examples/deadline_guard.c does.
+ *  - A suspend of less than a second, where the kernel measures suspends by a real-time clock in whole seconds, as on
+ *    PCs: such a suspend may count as nothing, and no clock tells of it. Release the locks before the machine suspends
+ *    (test/machine/README.md).
  *  - A master's wall clock that is stepped forward between two looks at it, since Redis expires keys by the wall clock.
  *    The looks are max(timing.max_ttl_ms / 6, 500 ms) apart.
  *  - Keys that are deleted by hand; SWAPDB; keys that were evicted before a changed policy was noticed.

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# usage: test/machine/initramfs.sh KERNEL_FOLDER OUT PROGRAM...
+# Writes the guest's file system to OUT: busybox, the programs and the libraries that they need, the modules of
+# fetch.sh, and `init`. It is not compressed, since the guest would spend a second on unpacking it.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+kernel=$1 out=$2
+shift 2
+root=$(mktemp -d)
+trap 'rm -rf "$root"' EXIT
+mkdir -p "$root"/{bin,dev,proc,sys,tmp,modules}
+
+add_libraries() {
+  local library
+  while read -r library; do
+    mkdir -p "$root$(dirname "$library")"
+    cp -L "$library" "$root$library"
+  done < <(ldd "$1" | grep -oE '/[^ ]+' || true)
+}
+cp "$(command -v busybox)" "$root/bin/busybox"
+add_libraries "$root/bin/busybox"
+for program in "$@"; do
+  cp "$program" "$root/bin/"
+  add_libraries "$program"
+done
+for module in $(cat "$kernel/modules.txt"); do cp "$kernel/$module" "$root/modules/"; done
+cp "$kernel/modules.txt" "$root/modules/"
+install -m 755 "$here/init" "$root/init"
+(cd "$root" && find . | busybox cpio -o -H newc) >"$out" 2>/dev/null
