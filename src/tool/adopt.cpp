@@ -9,7 +9,7 @@
 namespace redlock::tool {
 namespace {
 
-Site site;
+constexpr Site& site = sites[0];
 
 // Tells which masters are of another configuration, and how many those are.
 unsigned tell_plan() {
@@ -62,8 +62,8 @@ ExitCode explain(int result, const redlock_adopt_report_t& report) {
 
 int run_adopt(const Command& command, int argc, char** argv) {
   enum { gone = Options::first_long };
-  const option own[] = {{"yes", no_argument, nullptr, 'y'}, {"rest-is-gone", no_argument, nullptr, gone}};
-  Options options(command, argc, argv, "y", own);
+  const Option own[] = {{"yes", 'y'}, {"rest-is-gone", gone}};
+  Options options(command, argc, argv, own);
   bool yes = false;
   uint32_t flags = 0;
   for (int c; (c = options.next()) != Options::end;) {

@@ -2,6 +2,7 @@
 //
 // CLOCK_BOOTTIME in nanoseconds: the clock that the ends of locks are told in, which counts suspend.
 #pragma once
+#include <poll.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -33,6 +34,8 @@ inline int timeout_until(int64_t when) {
 }
 
 inline int64_t earlier_of(int64_t a, int64_t b) { return a < b ? a : b; }
+
+inline void pause_ms(int ms) { poll(nullptr, 0, ms); }
 
 // Of two timeouts of poll().
 inline int shorter_of(int a, int b) {

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT
 //
 // redlock commission: the operator's statement that no lock is held, so that masters vote without a watch.
+#include <poll.h>
 #include <string.h>
-#include <time.h>
 
+#include "tool/clock.hpp"
 #include "tool/say.hpp"
 #include "tool/site.hpp"
 
 namespace redlock::tool {
 namespace {
 
-Site site;
+constexpr Site& site = sites[0];
 bool chosen[REDLOCK_MASTERS_MAX];
 
 void choose(const Options& options) {
@@ -50,13 +51,23 @@ unsigned missing(const redlock_t* client) {
   return n;
 }
 
+// Until `end` at most; false: the client has ended.
+bool process_until(redlock_t* client, int64_t end) {
+  pollfd wanted = {redlock_fd(client), POLLIN, 0};
+  poll(&wanted, 1, shorter_of(redlock_timeout_ms(client), timeout_until(end)));
+  return redlock_process(client) != REDLOCK_E_CLOSED;
+}
+
 // The statement counts for so long.
-void wait_for(const redlock_t* client) {
-  int64_t left_ms = 2 * int64_t{site.times.connect_timeout_ms} + 100;
-  for (unsigned n; (n = missing(client)) != 0 && left_ms > 0; left_ms -= 20) {
-    if (left_ms % 1000 < 20) note("%u master(s) to go, %lld s at most", n, static_cast<long long>(left_ms / 1000));
-    const timespec pause = {0, 20'000'000};
-    nanosleep(&pause, nullptr);
+void wait_for(redlock_t* client) {
+  const int64_t end = now_ns() + (2 * int64_t{site.times.connect_timeout_ms} + 100) * ns_per_ms;
+  int64_t next_line = now_ns();
+  for (unsigned n; (n = missing(client)) != 0 && now_ns() < end;) {
+    if (now_ns() >= next_line) {
+      note("%u master(s) to go, %d s at most", n, timeout_until(end) / 1000);
+      next_line += 1000 * ns_per_ms;
+    }
+    process_until(client, earlier_of(end, next_line));
   }
 }
 
@@ -73,8 +84,8 @@ ExitCode tell(const redlock_t* client) {
 }
 
 int run_commission(const Command& command, int argc, char** argv) {
-  const option own[] = {{"yes", no_argument, nullptr, 'y'}};
-  Options options(command, argc, argv, "y", own);
+  const Option own[] = {{"yes", 'y'}};
+  Options options(command, argc, argv, own);
   bool yes = false;
   while (options.next() != Options::end) yes = true;
   if (options.rest_count() != 0) options.usage("it takes no argument");
@@ -84,14 +95,15 @@ int run_commission(const Command& command, int argc, char** argv) {
   choose(options);
   confirm(yes, statement().c_str());
   redlock_t* client = nullptr;
-  int err = redlock_create(&client, cfg);
+  int err = redlock_create_polled(&client, cfg);
   for (unsigned m = 0; err == 0 && m < site.masters; ++m) {
     if (chosen[m]) err = redlock_commission_master(client, m);
   }
   if (err != 0) fail(exit_code_of(err), "%s", redlock_strerror(err));
   wait_for(client);
   const ExitCode code = tell(client);
-  redlock_destroy(client, 0);
+  redlock_close_async(client, 0);
+  while (process_until(client, never)) continue;
   redlock_config_free(cfg);
   return code;
 }

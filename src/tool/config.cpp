@@ -2,7 +2,6 @@
 //
 // redlock config: checks a file, prints what it means, and makes a new one.
 #include <redlock/site.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "tool/key_texts.hpp"
@@ -96,10 +95,10 @@ const char* name_in_section(const char* key) { return section_size(key) == 0 ? k
 
 void print_json_section(const char* name, size_t size) {
   static bool is_first = true;
-  if (is_first) printf("  // One, or better three or five, independent servers; all gateways need the same.\n");
-  printf(is_first ? "  \"masters\": %s" : "  }%s", is_first ? example_masters : "");
+  if (is_first) put("  // One, or better three or five, independent servers; all gateways need the same.\n");
+  putf(is_first ? "  \"masters\": %s" : "  }%s", is_first ? example_masters : "");
   is_first = false;
-  printf(",\n\n  \"%.*s\": {\n", static_cast<int>(size), name);
+  putf(",\n\n  \"%.*s\": {\n", static_cast<int>(size), name);
 }
 
 void print_json_key(const redlock_setting_t& setting, bool is_last) {
@@ -107,33 +106,33 @@ void print_json_key(const redlock_setting_t& setting, bool is_last) {
   const char* const quote = setting.is_text != 0 ? "\"" : "";
   for (const char* line = text_of_key(setting.key); *line != '\0';) {
     const size_t size = strcspn(line, "\n");
-    printf("%s// %.*s\n", blanks, static_cast<int>(size), line);
+    putf("%s// %.*s\n", blanks, static_cast<int>(size), line);
     line += size + (line[size] == '\n');
   }
-  printf("%s// %s\n", blanks, setting.range);
+  putf("%s// %s\n", blanks, setting.range);
   const bool is_example = default_follows(setting.key);
   const char* const value = strcmp(setting.key, "client_name") == 0 ? "gw-17" : setting.value;
   const bool has_next = !is_last || section_size(setting.key) == 0;
-  printf("%s%s\"%s\": %s%s%s%s\n", blanks, is_example ? "// " : "", name_in_section(setting.key), quote, value, quote,
-         has_next ? "," : "");
+  putf("%s%s\"%s\": %s%s%s%s\n", blanks, is_example ? "// " : "", name_in_section(setting.key), quote, value, quote,
+       has_next ? "," : "");
 }
 
 void print_template() {
-  printf("// A configuration of redlock. Lines that begin with // are comments. Every value below is the default:\n"
-         "// what you do not change, you may leave out. Passwords stand here: chmod 600.\n{\n");
+  put("// A configuration of redlock. Lines that begin with // are comments. Every value below is the default:\n"
+      "// what you do not change, you may leave out. Passwords stand here: chmod 600.\n{\n");
   tell_keys(print_json_section, print_json_key);
-  printf("  }\n}\n");
+  put("  }\n}\n");
 }
 
 void print_man_section(const char* name, size_t size) {
-  printf(".SS Object \\(dq%.*s\\(dq\n", static_cast<int>(size), name);
+  putf(".SS Object \\(dq%.*s\\(dq\n", static_cast<int>(size), name);
 }
 
 void print_man_key(const redlock_setting_t& setting, bool) {
-  printf(".TP\n.BR %s \" (\" \"%s\" )\n", name_in_section(setting.key), setting.range);
-  for (const char* c = text_of_key(setting.key); *c != '\0'; ++c) putchar(*c);
-  if (!default_follows(setting.key)) printf("\nDefault: %s.", *setting.value != '\0' ? setting.value : "empty");
-  putchar('\n');
+  putf(".TP\n.BR %s \" (\" \"%s\" )\n", name_in_section(setting.key), setting.range);
+  put(text_of_key(setting.key));
+  if (!default_follows(setting.key)) putf("\nDefault: %s.", *setting.value != '\0' ? setting.value : "empty");
+  put("\n");
 }
 
 constexpr char man_head[] =
@@ -152,8 +151,8 @@ constexpr char man_foot[] =
     ".SH FILES\n.I /etc/redlock/redlock.json\n.SH SEE ALSO\n.BR redlock (1)\n";
 
 int run_config(const Command& command, int argc, char** argv) {
-  static const option own[] = {{"man", no_argument, nullptr, man_option}};
-  Options options(command, argc, argv, "", own);
+  const Option own[] = {{"man", man_option}};
+  Options options(command, argc, argv, own);
   bool is_man = false;
   while (options.next() != Options::end) is_man = true;
   const char* what = options.rest_count() > 0 ? options.rest()[0] : "";
@@ -164,13 +163,13 @@ int run_config(const Command& command, int argc, char** argv) {
   }
   if (strcmp(what, "template") != 0 || options.rest_count() != 1) options.usage("check [FILE], or template");
   if (is_man) {
-    printf(man_head, redlock_version_string());
+    putf(man_head, redlock_version_string());
     tell_keys(print_man_section, print_man_key);
-    printf("%s", man_foot);
+    put(man_foot);
   } else {
     print_template();
   }
-  return fflush(stdout) == 0 ? exit_ok : exit_system;
+  return flush() ? exit_ok : exit_system;
 }
 
 }  // namespace

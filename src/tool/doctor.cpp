@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "tool/clock.hpp"
 #include "tool/say.hpp"
 
 namespace redlock::tool {
@@ -113,8 +113,7 @@ void Doctor::compare_masters() {
     tell("duplicate", no_master, Level::ok, Text().add("%u different servers", site_.masters));
   }
   // A second after its first sample, a clock that runs off rate shows.
-  const timespec second = {1, 0};
-  nanosleep(&second, nullptr);
+  pause_ms(1000);
   for (unsigned m = 0; m < site_.masters; ++m) {
     if (site_.master[m].err == 0) check_clock(m, first_[m], sample(m));
   }
@@ -125,18 +124,18 @@ void Doctor::compare_masters() {
 namespace {
 
 int run_doctor(const Command& command, int argc, char** argv) {
-  enum { json = Options::first_long, ttl };
-  const option own[] = {{"json", no_argument, nullptr, json}, {"ttl", required_argument, nullptr, ttl}};
-  Options options(command, argc, argv, "t:", own);
+  enum { json = Options::first_long };
+  const Option own[] = {{"json", json}, {"ttl", 't', true}};
+  Options options(command, argc, argv, own);
   bool as_json = false;
   uint32_t ttl_ms = 0;
   for (int c; (c = options.next()) != Options::end;) {
     as_json = as_json || c == json;
-    if (c != ttl && c != 't') continue;
+    if (c != 't') continue;
     ttl_ms = static_cast<uint32_t>(options.number(REDLOCK_TTL_MS_MIN, REDLOCK_MAX_TTL_MS_MAX));
   }
   if (options.rest_count() != 0) options.usage("it takes no argument");
-  static Site site;
+  Site& site = sites[0];
   site.open(open_exposed_config(options.common()));
   Doctor doctor(site, ttl_ms != 0 ? ttl_ms : site.times.ttl_ms, as_json);
   doctor.begin();

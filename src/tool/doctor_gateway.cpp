@@ -1,31 +1,15 @@
 // SPDX-License-Identifier: MIT
 //
 // What the doctor sees of the machine that it runs on.
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "tool/doctor.hpp"
+#include "tool/file.hpp"
 #include "tool/options.hpp"
 
 namespace redlock::tool {
 namespace {
-
-// The start of a file, with a NUL behind it; -1: it cannot be read.
-ssize_t read_file(const char* path, char* out, size_t size) {
-  const int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return -1;
-  size_t got = 0;
-  for (ssize_t n = 1; n > 0 && got + 1 < size;) {
-    n = read(fd, out + got, size - 1 - got);
-    if (n > 0) got += static_cast<size_t>(n);
-  }
-  close(fd);
-  out[got] = '\0';
-  return static_cast<ssize_t>(got);
-}
 
 int64_t ns_of(clockid_t clock) {
   timespec now = {};
@@ -57,10 +41,10 @@ void Doctor::check_suspend() {
     return tell("gw_suspend", no_master, Level::unknown, Text().add("the kernel does not tell whether it suspends"));
   }
   const bool suspends = strstr(states, "mem") != nullptr || strstr(states, "standby") != nullptr;
-  const double slept_s = static_cast<double>(boot - mono) / 1e9;
+  const int64_t slept_ms = (boot - mono) / 1'000'000;
   tell("gw_suspend", no_master, Level::ok,
-       Text().add("%s; %.1f s of suspend since boot were counted", suspends ? "can suspend" : "does not suspend",
-                  slept_s > 0.001 ? slept_s : 0.0));
+       Text().add("%s; ", suspends ? "can suspend" : "does not suspend").thousandths(slept_ms)
+           .add(" s of suspend since boot were counted"));
 }
 
 void Doctor::check_secrets(const char* config) {

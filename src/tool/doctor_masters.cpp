@@ -225,12 +225,11 @@ void Doctor::check_guard(unsigned m) {
     return denied("guard", m, it.record_err != 0 ? it.record_err : it.info_err);
   }
   if (it.sealed) return tell("guard", at, Level::ok, Text().add("its watch is over"));
-  const double to_go_s = static_cast<double>(it.guard_ms) / 1000;
   Text saw;
   if (it.record == Record::none) {
-    saw.add("not watched yet: %.1f s from the first client on", to_go_s);
+    saw.add("not watched yet: ").thousandths(it.guard_ms).add(" s from the first client on");
   } else {
-    saw.add("watched: %s%.1f s to go", it.watched ? "" : "at most ", to_go_s);
+    saw.add("watched: %s", it.watched ? "" : "at most ").thousandths(it.guard_ms).add(" s to go");
   }
   tell("guard", at, unless_quorum(site_.votes()), saw,
        "wait with a client running; on a new site, where nothing is held: redlock commission", exit_not_admitted);
@@ -250,8 +249,7 @@ void Doctor::check_round_trip(unsigned m) {
   const uint32_t half = times[cycles / 2], p99 = times[cycles * 99 / 100];
   const uint32_t limit_us = site_.times.node_timeout_ms * 1000;
   Text saw;
-  saw.add("p50 %.2f ms, p99 %.2f ms of %u cycles; node_timeout_ms %u", half / 1000.0, p99 / 1000.0, cycles,
-          site_.times.node_timeout_ms);
+  saw.add("p50 %u us, p99 %u us of %u cycles; node_timeout_ms %u", half, p99, cycles, site_.times.node_timeout_ms);
   const Level level = half > limit_us ? Level::fail : p99 > limit_us / 2 ? Level::warn : Level::ok;
   tell("round_trip", at, level, saw, level == Level::ok ? "" : "raise timing.node_timeout_ms, or look at the network");
 }
@@ -284,9 +282,8 @@ void Doctor::check_clock(unsigned m, const Sample& first, const Sample& second) 
   const int64_t surely_us = llabs(off_us) > error_us ? llabs(off_us) - error_us : 0;
   const int64_t surely_ppm = ours_us > 0 ? surely_us * 1'000'000 / ours_us : 0;
   Text saw;
-  saw.add("%+lld ms beside this machine; in %.1f s it was off by %+.1f ms (+- %.1f ms)",
-          static_cast<long long>(offset_ms), static_cast<double>(ours_us) / 1e6, static_cast<double>(off_us) / 1e3,
-          static_cast<double>(error_us) / 1e3);
+  saw.add("%lld ms beside this machine; in ", static_cast<long long>(offset_ms)).thousandths(ours_us / 1000);
+  saw.add(" s it was off by ").thousandths(off_us).add(" ms (+- ").thousandths(error_us).add(" ms)");
   if (surely_ppm > site_.times.drift_ppm / 2) {
     tell("clock", at, Level::fail, saw, "its clock was stepped, or runs off rate: keys end too early; slew it");
   } else if (llabs(offset_ms) > 1000) {

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -22,7 +21,7 @@ constexpr int again_ms = 20;  // while killing: descendants that were being fork
 
 void set_number(const char* name, uint64_t number) {
   char text[24];
-  snprintf(text, sizeof text, "%llu", static_cast<unsigned long long>(number));
+  format_text(text, sizeof text, "%llu", static_cast<unsigned long long>(number));
   setenv(name, text, 1);
 }
 

@@ -89,12 +89,10 @@ int wait_for_background(pid_t holder, int ready) {
 }
 
 int run_hold(const Command& command, int argc, char** argv) {
-  static const option own[] = {LOCK_LONG_OPTIONS,
-                               {"for", required_argument, nullptr, for_option},
-                               {"ready-fd", required_argument, nullptr, ready_option},
-                               {"conflict-exit-code", required_argument, nullptr, 'E'}};
+  static const Option own[] = {
+      LOCK_OPTIONS, {"for", for_option, true}, {"ready-fd", ready_option, true}, {"conflict-exit-code", 'E', true}};
   static Arguments arguments;
-  Options options(command, argc, argv, LOCK_LETTERS "E:", own);
+  Options options(command, argc, argv, own);
   read_arguments(options, arguments);
   redlock_config_t* cfg = open_config(options.common());
   apply_lock_options(options, arguments.lock, cfg, arguments.wish, arguments.schedule);

@@ -22,7 +22,7 @@ int Holder::run(redlock_config_t* cfg, const Common& common, ExitCode held_code)
   waiting_.end();
   if (lease_.state() != Lease::held) {
     if (signal != 0) {
-      say("%s: the wait was ended by signal %d (%s)", wish_.names, signal, strsignal(signal));
+      say("%s: the wait was ended by signal %d", wish_.names, signal);
     } else if (lease_.state() == Lease::failed) {
       say("%s: %s", wish_.names, lease_.sentence());
     }

@@ -67,7 +67,7 @@ int Keeper::wait_for_lock() {
 int Keeper::end_of_wait(int signal) {
   guard_.dismiss();
   if (signal != 0) {
-    say("%s: the wait was ended by signal %d (%s)", wish_.names, signal, strsignal(signal));
+    say("%s: the wait was ended by signal %d", wish_.names, signal);
   } else {
     say("%s: %s", wish_.names, lease_.sentence());
   }

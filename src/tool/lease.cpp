@@ -2,7 +2,6 @@
 #include "tool/lease.hpp"
 
 #include <poll.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "tool/say.hpp"
@@ -70,7 +69,7 @@ void Lease::on_event(redlock_t*, const redlock_event_t* event, void* self) { sta
 
 void Lease::on_log(int level, const char* line, void* user) {
   Lease& self = *static_cast<Lease*>(user);
-  if (level <= level_error) snprintf(self.last_error_, sizeof self.last_error_, "%s", line);
+  if (level <= level_error) format_text(self.last_error_, sizeof self.last_error_, "%s", line);
   if (self.log_level_ > level_error) note("%s", line);
 }
 

@@ -20,14 +20,9 @@ constexpr int max_hold_option = Options::first_long + 100;
 constexpr int fencing_option = Options::first_long + 101;
 constexpr int on_lost_option = Options::first_long + 102;
 
-#define LOCK_LETTERS "nw:t:"
-#define LOCK_LONG_OPTIONS                                                            \
-  {"nonblock", no_argument, nullptr, 'n'}, {"wait", required_argument, nullptr, 'w'}, \
-      {"ttl", required_argument, nullptr, 't'},                                       \
-      {"max-hold", required_argument, nullptr, max_hold_option},                      \
-      {"fencing", no_argument, nullptr, fencing_option}, {                            \
-    "on-lost", required_argument, nullptr, on_lost_option                             \
-  }
+#define LOCK_OPTIONS                                                                                                \
+  {"nonblock", 'n'}, {"wait", 'w', true}, {"ttl", 't', true}, {"max-hold", max_hold_option, true},                  \
+      {"fencing", fencing_option}, { "on-lost", on_lost_option, true }
 #define LOCK_HELP                                                                            \
   "  -n, --nonblock          try once; the default is to wait for as long as it takes\n"   \
   "  -w, --wait SECS         wait for so long at most; fractions are allowed\n"            \

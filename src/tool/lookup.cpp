@@ -68,8 +68,7 @@ void look_up(const Site& site, const redlock_resource_t* resources, unsigned cou
     for (unsigned m = 0; m < site.masters; ++m) look_up_some(site, m, resources + first, some, out + first);
   }
   for (unsigned i = 0; i < count; ++i) {
-    out[i].resource = Text();
-    out[i].resource.escaped(static_cast<const char*>(resources[i].data), resources[i].size);
+    out[i].resource = resources[i];
     out[i].judge(site);
   }
 }
@@ -114,9 +113,10 @@ Text Lookup::sentence(const Site& site) const {
   const unsigned silent = site.masters - answered;
   if (verdict == Verdict::held) {
     out.add("held by %s on %u/%u", holder(first).c_str(), on, site.masters);
-    const double from = static_cast<double>(ends_min_ms) / 1000, to = static_cast<double>(ends_max_ms) / 1000;
     if (ends_max_ms < 0) return out.add(", without an end");
-    return from < to ? out.add(", ends in %.1f - %.1f s", from, to) : out.add(", ends in %.1f s", from);
+    out.add(", ends in ").thousandths(ends_min_ms);
+    if (ends_min_ms < ends_max_ms) out.add(" - ").thousandths(ends_max_ms);
+    return out.add(" s");
   }
   const char* const words[] = {"free", "", "UNCLEAR", "unknown"};
   out.add("%s", words[static_cast<int>(verdict)]);

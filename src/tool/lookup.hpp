@@ -19,7 +19,7 @@ struct Lookup {
     size_t name_size;
     bool foreign;           // no client of this library wrote it
   };
-  Text resource;            // escaped
+  redlock_resource_t resource;
   Key key[REDLOCK_MASTERS_MAX];
   // What follows.
   Verdict verdict;
@@ -29,6 +29,7 @@ struct Lookup {
   int64_t ends_min_ms, ends_max_ms;
 
   void judge(const Site& site);
+  Text name() const { return Text().escaped(static_cast<const char*>(resource.data), resource.size); }
   // "gw-03", or "a foreign value"
   Text holder(unsigned m) const;
   Text sentence(const Site& site) const;

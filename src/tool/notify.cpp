@@ -3,12 +3,13 @@
 
 #include <stdarg.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+#include "tool/format.hpp"
 
 namespace redlock::tool {
 
@@ -19,7 +20,7 @@ void notify(const char* format, ...) {
   char text[512];
   va_list arguments;
   va_start(arguments, format);
-  vsnprintf(text, sizeof text, format, arguments);
+  const size_t length = format_list(text, sizeof text, format, arguments);
   va_end(arguments);
   address.sun_family = AF_UNIX;
   memcpy(address.sun_path, path, strlen(path));
@@ -27,7 +28,7 @@ void notify(const char* format, ...) {
   const int socket = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (socket < 0) return;
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + strlen(path));
-  sendto(socket, text, strlen(text), MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&address), size);
+  sendto(socket, text, length, MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&address), size);
   close(socket);
 }
 

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <redlock/site.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,7 +21,9 @@ constexpr char common_help[] =
     "  -q, --quiet         say nothing but what is wrong\n"
     "  -h, --help\n";
 
-constexpr char common_letters[] = "C:vqh";
+constexpr int master_option = 1000;
+constexpr Option common_options[] = {
+    {"config", 'C', true}, {"master", master_option, true}, {"verbose", 'v'}, {"quiet", 'q'}, {"help", 'h'}};
 
 // A configuration that is not valid: says why, and ends the program.
 [[noreturn]] void refuse_config(int err, redlock_config_t* cfg, const char* path) {
@@ -39,35 +40,92 @@ constexpr char common_letters[] = "C:vqh";
 
 // ---- reading ----------------------------------------------------------------------------------------------------
 
-Options::Options(const Command& command, int argc, char** argv, const char* letters, const option* own, unsigned count)
-    : command_(command), argc_(argc), argv_(argv) {
-  const option common[common_count] = {{"config", required_argument, nullptr, 'C'},
-                                       {"master", required_argument, nullptr, master_option},
-                                       {"verbose", no_argument, nullptr, 'v'},
-                                       {"quiet", no_argument, nullptr, 'q'},
-                                       {"help", no_argument, nullptr, 'h'}};
-  for (unsigned i = 0; i < count; ++i) long_[i] = own[i];
-  for (unsigned i = 0; i < common_count; ++i) long_[count + i] = common[i];
-  long_[count + common_count] = {};
-  // A ':' tells an option without its value from one that does not exist. The '+' has to stand before it.
-  const bool in_order = *letters == '+';
-  snprintf(letters_, sizeof letters_, "%s:%s%s", in_order ? "+" : "", letters + in_order, common_letters);
-  opterr = 0;
-  optind = 1;
+bool Options::keep_others() {
+  for (; at_ < argc_; ++at_) {
+    char* const word = argv_[at_];
+    const bool is_end = strcmp(word, "--") == 0;
+    if (*word == '-' && word[1] != '\0' && !is_end) return true;
+    if (is_end) ++at_;
+    if (is_end || order_ == Order::first) break;
+    argv_[kept_++] = word;
+  }
+  while (at_ < argc_) argv_[kept_++] = argv_[at_++];
+  argv_[kept_] = nullptr;
+  return false;
+}
+
+// The option of this name, or the only one whose name begins so.
+const Option* Options::find(const char* name, size_t size) const {
+  const Option* found = nullptr;
+  unsigned count = 0;
+  for (unsigned i = 0; i < own_count_ + sizeof common_options / sizeof common_options[0]; ++i) {
+    const Option& one = i < own_count_ ? own_[i] : common_options[i - own_count_];
+    if (strncmp(one.name, name, size) != 0) continue;
+    if (one.name[size] == '\0') return &one;
+    found = &one;
+    ++count;
+  }
+  return count == 1 ? found : nullptr;
+}
+
+const Option* Options::find(char letter) const {
+  for (unsigned i = 0; i < own_count_; ++i) {
+    if (own_[i].code == letter) return &own_[i];
+  }
+  for (const Option& one : common_options) {
+    if (one.code == letter) return &one;
+  }
+  return nullptr;
+}
+
+// The value is attached to the option, or it is the next argument.
+void Options::take_value(const Option& option, const char* attached, const char* word) {
+  value_ = attached;
+  if (value_ != nullptr || !option.has_value) return;
+  if (at_ == argc_) usage("a value is missing behind %s", word);
+  value_ = argv_[at_++];
+}
+
+int Options::read_long(const char* word) {
+  const size_t size = strcspn(word + 2, "=");
+  const Option* const option = find(word + 2, size);
+  const char* const attached = word[2 + size] == '=' ? word + 3 + size : nullptr;
+  if (option == nullptr || (attached != nullptr && !option->has_value)) usage("there is no option %s", word);
+  take_value(*option, attached, word);
+  return option->code;
+}
+
+int Options::read_letter() {
+  const char word[] = {'-', *letters_++, '\0'};
+  const Option* const option = find(word[1]);
+  if (option == nullptr) usage("there is no option %s", word);
+  const char* const attached = option->has_value && *letters_ != '\0' ? letters_ : nullptr;
+  if (attached != nullptr) letters_ = "";
+  take_value(*option, attached, word);
+  return option->code;
+}
+
+int Options::read_one() {
+  if (*letters_ == '\0') {
+    const char* const word = argv_[at_++];
+    if (word[1] == '-') return read_long(word);
+    letters_ = word + 1;
+  }
+  return read_letter();
 }
 
 int Options::next() {
-  for (;;) {
-    const int c = getopt_long(argc_, argv_, letters_, long_, nullptr);
-    if (c == '?' || c == ':') refuse(c);
+  while (*letters_ != '\0' || keep_others()) {
+    const int c = read_one();
     if (!take(c)) return c;
   }
+  return end;
 }
 
 bool Options::take(int c) {
   switch (c) {
     case 'C':
-      common_.config = optarg;
+      common_.config = value_;
       return true;
     case 'v':
       ++common_.verbose;
@@ -78,7 +136,7 @@ bool Options::take(int c) {
     case 'h':
       print_help();
     case master_option:
-      take_master(optarg);
+      take_master(value_);
       return true;
     default:
       return false;
@@ -99,9 +157,9 @@ void Options::take_master(const char* value) {
 long Options::number(long min, long max) const {
   char* after = nullptr;
   errno = 0;
-  const long number = strtol(optarg, &after, 10);
-  if (after == optarg || *after != '\0' || errno != 0 || number < min || number > max) {
-    usage("'%s' is not a number in %ld..%ld", optarg, min, max);
+  const long number = strtol(value_, &after, 10);
+  if (after == value_ || *after != '\0' || errno != 0 || number < min || number > max) {
+    usage("'%s' is not a number in %ld..%ld", value_, min, max);
   }
   return number;
 }
@@ -109,13 +167,13 @@ long Options::number(long min, long max) const {
 int Options::milliseconds(long max_s) const {
   long ms = 0;
   long unit = 1000;
-  const char* c = optarg;
+  const char* c = value_;
   for (; *c >= '0' && *c <= '9' && ms <= max_s * 1000; ++c) ms = 10 * ms + 1000 * (*c - '0');
-  const bool has_digits = c != optarg;
+  const bool has_digits = c != value_;
   if (*c == '.') ++c;
   for (; *c >= '0' && *c <= '9'; ++c) ms += (unit /= 10) * (*c - '0');
   if (!has_digits || *c != '\0' || ms > max_s * 1000) {
-    usage("'%s' is not a number of seconds in 0..%ld", optarg, max_s);
+    usage("'%s' is not a number of seconds in 0..%ld", value_, max_s);
   }
   return static_cast<int>(ms);
 }
@@ -126,23 +184,16 @@ void Options::usage(const char* format, ...) const {
   char what[256];
   va_list arguments;
   va_start(arguments, format);
-  vsnprintf(what, sizeof what, format, arguments);
+  format_list(what, sizeof what, format, arguments);
   va_end(arguments);
   fail(exit_usage, "%s: %s; see redlock %s --help", command_.name, what, command_.name);
 }
 
-void Options::refuse(int c) const {
-  const char* what = c == ':' ? "a value is missing behind" : "there is no option";
-  if (optopt > 0 && optopt < first_long) {
-    usage("%s -%c", what, optopt);
-  }
-  usage("%s %s", what, argv_[optind - 1]);
-}
-
 void Options::print_help() const {
   print("redlock %s [OPTION]... %s", command_.name, command_.synopsis);
-  printf("%s%s", command_.help, common_help);
-  fflush(stdout);
+  put(command_.help);
+  put(common_help);
+  flush();
   exit(exit_ok);
 }
 

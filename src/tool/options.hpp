@@ -2,7 +2,6 @@
 //
 // The options of a command: its own, and those that every command has (-C, --master, -v, -q, -h).
 #pragma once
-#include <getopt.h>
 #include <redlock/redlock.h>
 
 #include "tool/command.hpp"
@@ -18,50 +17,64 @@ struct Common {
   int verbose = 0;
 };
 
-// Reads the options in the order in which they stand:
-//     Options options(command, argc, argv, "nw:", {{"wait", required_argument, nullptr, 'w'}, ...});
+// --name, and -c if `code` is a letter.
+struct Option {
+  const char* name;
+  int code;
+  bool has_value = false;
+};
+
+// Reads the options in the order in which they stand, as getopt_long() does:
+//     const Option own[] = {{"wait", 'w', true}, ...};
+//     Options options(command, argc, argv, own);
 //     for (int c; (c = options.next()) != Options::end;) ...
 // Every mistake ends the program with 64 and a line. -h prints the help, and ends the program, too.
 class Options {
  public:
   static constexpr int end = -1;
   static constexpr int first_long = 256;  // for options of a command that have no letter
-  static constexpr unsigned own_max = 20;
+  enum class Order { any, first };        // first: options end at the first argument that is none
 
-  // A '+' at the start of `letters`: options end at the first argument that is none.
   template <unsigned count>
-  Options(const Command& command, int argc, char** argv, const char* letters, const option (&own)[count])
-      : Options(command, argc, argv, letters, own, count) {
-    static_assert(count <= own_max);
-  }
-  Options(const Command& command, int argc, char** argv) : Options(command, argc, argv, "", nullptr, 0) {}
+  Options(const Command& command, int argc, char** argv, const Option (&own)[count], Order order = Order::any)
+      : command_(command), own_(own), own_count_(count), order_(order), argc_(argc), argv_(argv) {}
+  Options(const Command& command, int argc, char** argv)
+      : command_(command), own_(nullptr), own_count_(0), order_(Order::any), argc_(argc), argv_(argv) {}
 
   int next();                                       // the next option of the command's own, or `end`
-  const char* value() const { return optarg; }      // of that option
+  const char* value() const { return value_; }      // of that option
   // The value as a number. What is not in the range ends the program.
   long number(long min, long max) const;
   int milliseconds(long max_s) const;               // from seconds with a fraction: "2.5"
 
-  char** rest() const { return argv_ + optind; }    // the arguments behind the options, with a null at the end
-  int rest_count() const { return argc_ - optind; }
+  char** rest() const { return argv_ + 1; }         // the arguments that are no options, with a null at the end
+  int rest_count() const { return kept_ - 1; }
   const Common& common() const { return common_; }
   [[noreturn]] __attribute__((format(printf, 2, 3))) void usage(const char* format, ...) const;
 
  private:
-  Options(const Command& command, int argc, char** argv, const char* letters, const option* own, unsigned count);
+  bool keep_others();  // until argv_[at_] is an option; false: there is none
+  int read_one();
+  int read_long(const char* word);
+  int read_letter();
+  const Option* find(const char* name, size_t size) const;
+  const Option* find(char letter) const;
+  void take_value(const Option& option, const char* attached, const char* word);
   bool take(int c);  // was it an option of all commands?
   void take_master(const char* value);
-  [[noreturn]] void refuse(int c) const;
   [[noreturn]] void print_help() const;
 
-  static constexpr unsigned common_count = 5;
-  static constexpr int master_option = 1000;
   const Command& command_;
-  int argc_;
-  char** argv_;
+  const Option* const own_;
+  const unsigned own_count_;
+  const Order order_;
+  const int argc_;
+  char** const argv_;
+  int at_ = 1;                   // the argument that is read next
+  int kept_ = 1;                 // arguments that are no options, at the start of argv_
+  const char* letters_ = "";     // those behind a '-' that are not read yet
+  const char* value_ = nullptr;
   Common common_;
-  char letters_[64];
-  option long_[own_max + common_count + 1];
 };
 
 // As redlock_config_new(). A mistake may end the program anywhere: what is kept then is no leak.

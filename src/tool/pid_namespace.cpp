@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -32,9 +31,9 @@ void map_identity(uid_t user, gid_t group) {
   char map[64];
   prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
   write_file("/proc/self/setgroups", "deny");
-  snprintf(map, sizeof map, "%u %u 1", user, user);
+  format_text(map, sizeof map, "%u %u 1", user, user);
   write_file("/proc/self/uid_map", map);
-  snprintf(map, sizeof map, "%u %u 1", group, group);
+  format_text(map, sizeof map, "%u %u 1", group, group);
   write_file("/proc/self/gid_map", map);
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 }

@@ -3,16 +3,17 @@
 // redlock reconfigure: takes the site from one set of masters to another, while clients run.
 #include <pthread.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "tool/clock.hpp"
 #include "tool/say.hpp"
 #include "tool/site.hpp"
 
 namespace redlock::tool {
 namespace {
 
-Site old_site, new_site;
+constexpr Site& old_site = sites[0];
+constexpr Site& new_site = sites[1];
 
 bool has(const Site& in, const char* name) {
   for (unsigned m = 0; m < in.masters; ++m) {
@@ -38,9 +39,9 @@ void tell_plan() {
     const Master& it = new_site.master[m];
     if (!has(old_site, it.facts.name)) print("%s: joins", it.name());
   }
-  print("max_ttl_ms %u -> %u; about %.0f s of waiting; then clients of the new file watch for %.0f s before they lock",
-        old_site.times.max_ttl_ms, new_site.times.max_ttl_ms, wait_ms() / 1000.0,
-        new_site.times.max_ttl_ms * 1.01 / 1000);
+  print("max_ttl_ms %u -> %u; about %u s of waiting; then clients of the new file watch for %u s before they lock",
+        old_site.times.max_ttl_ms, new_site.times.max_ttl_ms, (wait_ms() + 500) / 1000,
+        (new_site.times.max_ttl_ms / 100 * 101 + 500) / 1000);
 }
 
 // ---- --dry-run ------------------------------------------------------------------------------------------------------
@@ -115,8 +116,7 @@ void show_waiting(const Call& call) {
     } else if (ms % 10'000 == 0) {
       note("marks, waits, and enters the new masters: about %d s to go", left_s > 0 ? left_s : 0);
     }
-    const timespec pause = {0, step_ms * 1'000'000};
-    nanosleep(&pause, nullptr);
+    pause_ms(step_ms);
   }
   end_progress();
 }
@@ -150,8 +150,8 @@ ExitCode explain(const Call& call) {
 
 int run_reconfigure(const Command& command, int argc, char** argv) {
   enum { dry = Options::first_long };
-  const option own[] = {{"yes", no_argument, nullptr, 'y'}, {"dry-run", no_argument, nullptr, dry}};
-  Options options(command, argc, argv, "y", own);
+  const Option own[] = {{"yes", 'y'}, {"dry-run", dry}};
+  Options options(command, argc, argv, own);
   bool yes = false, only_looks = false;
   for (int c; (c = options.next()) != Options::end;) {
     yes = yes || c == 'y';

@@ -80,13 +80,13 @@ void occupy_standard_descriptors() {
 
 int run_run(const Command& command, int argc, char** argv) {
   occupy_standard_descriptors();
-  static const option own[] = {LOCK_LONG_OPTIONS,
-                               {"command", required_argument, nullptr, 'c'},
-                               {"conflict-exit-code", required_argument, nullptr, 'E'},
-                               {"pidns", no_argument, nullptr, pidns_option},
-                               {"sd-notify", no_argument, nullptr, sd_notify_option}};
+  static const Option own[] = {LOCK_OPTIONS,
+                               {"command", 'c', true},
+                               {"conflict-exit-code", 'E', true},
+                               {"pidns", pidns_option},
+                               {"sd-notify", sd_notify_option}};
   static Arguments arguments;
-  Options options(command, argc, argv, "+" LOCK_LETTERS "c:E:", own);
+  Options options(command, argc, argv, own, Options::Order::first);
   read_options(options, arguments);
   read_rest(options, arguments);
   redlock_config_t* cfg = open_config(options.common());

@@ -2,7 +2,6 @@
 #include "tool/say.hpp"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,29 +13,41 @@ constexpr size_t line_max = 1024;
 bool quiet = false;
 bool in_progress = false;
 
-void write_all(int descriptor, const char* text, size_t size) {
+bool write_all(int descriptor, const char* text, size_t size) {
   while (size > 0) {
     const ssize_t written = write(descriptor, text, size);
-    if (written <= 0) return;
+    if (written <= 0) return false;
     text += written;
     size -= static_cast<size_t>(written);
   }
+  return true;
 }
 
-void write_line(int descriptor, const char* before, const char* format, va_list arguments, const char* after) {
+struct Output {
+  char text[line_max];
+  size_t size = 0;
+  bool failed = false;
+};
+Output output;  // what is to go to stdout
+
+// On stderr.
+void write_line(const char* before, const char* format, va_list arguments, const char* after) {
   char line[line_max];
-  size_t size = strlen(before);
-  memcpy(line, before, size);
-  const size_t room = sizeof line - size - strlen(after);
-  const int wanted = vsnprintf(line + size, room, format, arguments);
-  if (wanted > 0) size += static_cast<size_t>(wanted) < room ? static_cast<size_t>(wanted) : room - 1;
-  memcpy(line + size, after, strlen(after));
-  write_all(descriptor, line, size + strlen(after));
+  size_t size = format_text(line, sizeof line, "%s", before);
+  size += format_list(line + size, sizeof line - size - strlen(after), format, arguments);
+  size += format_text(line + size, sizeof line - size, "%s", after);
+  write_all(STDERR_FILENO, line, size);
+}
+
+void put_list(const char* format, va_list arguments) {
+  char text[line_max];
+  format_list(text, sizeof text, format, arguments);
+  put(text);
 }
 
 void write_report(const char* format, va_list arguments) {
   end_progress();
-  write_line(STDERR_FILENO, "redlock: ", format, arguments, "\n");
+  write_line("redlock: ", format, arguments, "\n");
 }
 
 }  // namespace
@@ -64,11 +75,33 @@ void fail(ExitCode code, const char* format, ...) {
   exit(code);
 }
 
+void put(const char* text) {
+  for (; *text != '\0'; ++text) {
+    if (output.size == sizeof output.text) flush();
+    output.text[output.size++] = *text;
+  }
+}
+
+void putf(const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  put_list(format, arguments);
+  va_end(arguments);
+}
+
+bool flush() {
+  if (!write_all(STDOUT_FILENO, output.text, output.size)) output.failed = true;
+  output.size = 0;
+  return !output.failed;
+}
+
 void print(const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  write_line(STDOUT_FILENO, "", format, arguments, "\n");
+  put_list(format, arguments);
   va_end(arguments);
+  put("\n");
+  flush();
 }
 
 void show_progress(const char* format, ...) {
@@ -76,13 +109,21 @@ void show_progress(const char* format, ...) {
   in_progress = true;
   va_list arguments;
   va_start(arguments, format);
-  write_line(STDERR_FILENO, "\rredlock: ", format, arguments, "\033[K");
+  write_line("\rredlock: ", format, arguments, "\033[K");
   va_end(arguments);
 }
 
 void end_progress() {
   if (in_progress) write_all(STDERR_FILENO, "\r\033[K", 4);
   in_progress = false;
+}
+
+bool ask(const char* question) {
+  const char* const parts[] = {"redlock: ", question, " "};
+  for (const char* part : parts) write_all(STDERR_FILENO, part, strlen(part));
+  constexpr char yes[] = "yes\n";
+  char answer[16];
+  return read(STDIN_FILENO, answer, sizeof answer) == sizeof yes - 1 && memcmp(answer, yes, sizeof yes - 1) == 0;
 }
 
 void be_quiet() { quiet = true; }

@@ -4,10 +4,9 @@
 // stdout is for what was asked for. Lines are ASCII; what a server or a file says must be escaped before it gets here.
 #pragma once
 #include "tool/exit_code.hpp"
+#include "tool/format.hpp"
 
 namespace redlock::tool {
-
-#define REDLOCK_TOOL_FORMAT(place) __attribute__((format(printf, place, place + 1)))
 
 // For problems, and for all that stands beside an exit code of ours.
 REDLOCK_TOOL_FORMAT(1) void say(const char* format, ...);
@@ -15,8 +14,16 @@ REDLOCK_TOOL_FORMAT(1) void say(const char* format, ...);
 REDLOCK_TOOL_FORMAT(1) void note(const char* format, ...);
 // Says what is wrong, and ends the program.
 [[noreturn]] REDLOCK_TOOL_FORMAT(2) void fail(ExitCode code, const char* format, ...);
-// One line on stdout.
+
+// A part of stdout; a formatted one has a line's length at most. It is written when enough is together, and by flush().
+void put(const char* text);
+REDLOCK_TOOL_FORMAT(1) void putf(const char* format, ...);
+// One line on stdout, at once.
 REDLOCK_TOOL_FORMAT(1) void print(const char* format, ...);
+bool flush();  // false: stdout could not be written
+
+// Asks on stderr, and tells whether the answer is yes.
+bool ask(const char* question);
 
 // Rewrites the last line of a terminal; nothing with -q. The next line of say() or note() begins on a line of its own.
 REDLOCK_TOOL_FORMAT(1) void show_progress(const char* format, ...);

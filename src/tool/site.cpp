@@ -1,31 +1,27 @@
 // SPDX-License-Identifier: MIT
 #include "tool/site.hpp"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "tool/clock.hpp"
+#include "tool/file.hpp"
 #include "tool/say.hpp"
 
 namespace redlock::tool {
+
+Site sites[2];
+
 namespace {
 
 constexpr unsigned id_size = 16;  // of an id in a seal: the first digits of a run id, of a replication id
 alignas(redlock_item_t) char replies[64 * 1024];
 
-int64_t boot_ms() {
-  timespec now = {};
-  clock_gettime(CLOCK_BOOTTIME, &now);
-  return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
-}
-
-void read_boot_id(char (&out)[40]) {
-  FILE* file = fopen("/proc/sys/kernel/random/boot_id", "re");
-  if (file == nullptr) return;
-  if (fgets(out, sizeof out, file) != nullptr) out[strcspn(out, "\n")] = '\0';
-  fclose(file);
+// The number behind a word of a record; 0: there is none.
+unsigned long number_behind(const char* desc, const char* word) {
+  const char* const found = strstr(desc, word);
+  return found != nullptr ? strtoul(found + strlen(word), nullptr, 10) : 0;
 }
 
 }  // namespace
@@ -106,7 +102,8 @@ void Site::open(redlock_config_t* given) {
     memcpy(at, facts().key_prefix, facts().key_prefix_size);
     *one.size = static_cast<size_t>(stpcpy(at + facts().key_prefix_size, one.name) - one.key);
   }
-  read_boot_id(boot_id);
+  read_file("/proc/sys/kernel/random/boot_id", boot_id, sizeof boot_id);
+  boot_id[strcspn(boot_id, "\n")] = '\0';
 }
 
 void Site::read_settings() {
@@ -171,7 +168,7 @@ void Site::read_info(Master& out, const char* info) const {
   char replid[48] = "";
   info_text(info, "master_replid", replid, sizeof replid);
   out.sealed = false;
-  snprintf(out.state, sizeof out.state, "%.*s:%.*s:", id_size, out.run_id, id_size, replid);
+  format_text(out.state, sizeof out.state, "%.*s:%.*s:", id_size, out.run_id, id_size, replid);
 }
 
 void Site::read_record(Master& out, const Questions& asked, unsigned record, unsigned seen) const {
@@ -179,7 +176,7 @@ void Site::read_record(Master& out, const Questions& asked, unsigned record, uns
   const char* q = asked.text(record, 2);
   const char* seal = asked.text(record, 3);
   out.their_masters = out.their_max_ttl_ms = 0;
-  snprintf(out.desc, sizeof out.desc, "%s", desc != nullptr ? desc : "");
+  format_text(out.desc, sizeof out.desc, "%s", desc != nullptr ? desc : "");
   if (desc == nullptr) {
     out.record = Record::none;
   } else if (strcmp(desc, out.facts.record) == 0) {
@@ -188,11 +185,11 @@ void Site::read_record(Master& out, const Questions& asked, unsigned record, uns
     out.record = Record::moving;
   } else {
     out.record = Record::other;
-    unsigned long quorum_of_theirs = 0;
-    sscanf(desc, "v1 n=%lu q=%lu max_ttl_ms=%lu", &out.their_masters, &quorum_of_theirs, &out.their_max_ttl_ms);
+    out.their_masters = number_behind(desc, "v1 n=");
+    out.their_max_ttl_ms = number_behind(desc, " max_ttl_ms=");
   }
   char wanted[64];
-  snprintf(wanted, sizeof wanted, "%s%.*s", out.state, id_size, q != nullptr ? q : "");
+  format_text(wanted, sizeof wanted, "%s%.*s", out.state, id_size, q != nullptr ? q : "");
   out.sealed = out.record == Record::ours && seal != nullptr && strcmp(seal, wanted) == 0;
   const int64_t full_ms = (int64_t{times.max_ttl_ms} * (1'000'000 + int64_t{times.drift_ppm}) + 999'999) /
                               1'000'000 + times.drift_fixed_ms;
@@ -202,7 +199,7 @@ void Site::read_record(Master& out, const Questions& asked, unsigned record, uns
   const char* state = wanted + id_size + 1;
   if (out.sealed || visit == nullptr || strncmp(visit, state, strlen(state)) != 0) return;
   const int64_t since = strtoll(visit + strlen(state), nullptr, 10);
-  const int64_t left = full_ms * 9 / 8 + 2 - (boot_ms() - since);
+  const int64_t left = full_ms * 9 / 8 + 2 - (now_ns() / ns_per_ms - since);
   out.watched = since > 0 && left >= 0;
   if (out.watched) out.guard_ms = left;
 }
@@ -243,7 +240,7 @@ Text Site::why(unsigned m) const {
     return out.add("belongs to clients of %lu master(s), max_ttl_ms %lu", it.their_masters, it.their_max_ttl_ms);
   }
   const char* const what = it.record == Record::none ? "new: the guard has not begun" : "the guard watches";
-  return out.add("%s; %s%.1f s to go", what, it.watched ? "" : "at most ", static_cast<double>(it.guard_ms) / 1000);
+  return out.add("%s; %s", what, it.watched ? "" : "at most ").thousandths(it.guard_ms).add(" s to go");
 }
 
 // ---- the operator's word ----------------------------------------------------------------------------------------
@@ -253,11 +250,7 @@ void confirm(bool yes, const char* what) {
   if (isatty(STDIN_FILENO) != 1 || isatty(STDERR_FILENO) != 1) {
     fail(exit_usage, "%s. Not a terminal: if you mean it, say --yes", what);
   }
-  fprintf(stderr, "redlock: %s. Type yes to go on: ", what);
-  char answer[16] = "";
-  if (fgets(answer, sizeof answer, stdin) == nullptr || strcmp(answer, "yes\n") != 0) {
-    fail(exit_usage, "nothing was done");
-  }
+  if (!ask(Text().add("%s. Type yes to go on:", what).c_str())) fail(exit_usage, "nothing was done");
 }
 
 }  // namespace redlock::tool

@@ -96,6 +96,9 @@ struct Site {
   void read_record(Master& out, const Questions& asked, unsigned record, unsigned seen) const;
 };
 
+// A command has one site, and reconfigure two.
+extern Site sites[2];
+
 // The operator's word for what `what` says: asked on a terminal, given by --yes elsewhere. Otherwise the program ends.
 void confirm(bool yes, const char* what);
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
 // redlock status: what the masters say, and who has a resource. A snapshot of keys that anybody may have written.
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "tool/clock.hpp"
 #include "tool/lookup.hpp"
 #include "tool/say.hpp"
 
@@ -36,9 +35,9 @@ struct Names {
   }
 };
 
-Site site;
+constexpr Site& site = sites[0];
 Names names;
-Lookup lookups[resources_max];
+Lookup* lookups;  // of all names
 
 const char* verdict_name(Verdict verdict) {
   const char* const texts[] = {"free", "held", "unclear", "unknown"};
@@ -110,13 +109,13 @@ void print_text() {
           site.why(m).c_str());
   }
   for (unsigned i = 0; i < names.count; ++i) {
-    print("%s: %s", lookups[i].resource.c_str(), lookups[i].sentence(site).c_str());
+    print("%s: %s", lookups[i].name().c_str(), lookups[i].sentence(site).c_str());
   }
   print("(%s)", snapshot);
 }
 
 void print_json_resource(Json& json, const Lookup& one) {
-  json.open('{').text("resource", one.resource.c_str()).text("state", verdict_name(one.verdict));
+  json.open('{').text("resource", one.name().c_str()).text("state", verdict_name(one.verdict));
   json.text("holder", one.verdict == Verdict::held ? one.holder(one.first).c_str() : nullptr);
   json.number("on", one.on).number("answered", one.answered);
   if (one.verdict == Verdict::held) json.number("ends_min_ms", one.ends_min_ms).number("ends_max_ms", one.ends_max_ms);
@@ -154,35 +153,35 @@ Text label(const char* text) {
 }
 
 void print_prometheus() {
-  printf("# HELP redlock_master_up 1: the master answers.\n# TYPE redlock_master_up gauge\n");
+  put("# HELP redlock_master_up 1: the master answers.\n# TYPE redlock_master_up gauge\n");
   for (unsigned m = 0; m < site.masters; ++m) {
-    printf("redlock_master_up{master=\"%s\"} %d\n", label(site.master[m].name()).c_str(), site.master[m].err == 0);
+    putf("redlock_master_up{master=\"%s\"} %d\n", label(site.master[m].name()).c_str(), site.master[m].err == 0);
   }
-  printf("# HELP redlock_master_votes 1: the master may vote.\n# TYPE redlock_master_votes gauge\n");
+  put("# HELP redlock_master_votes 1: the master may vote.\n# TYPE redlock_master_votes gauge\n");
   for (unsigned m = 0; m < site.masters; ++m) {
-    printf("redlock_master_votes{master=\"%s\"} %d\n", label(site.master[m].name()).c_str(), site.votes(m));
+    putf("redlock_master_votes{master=\"%s\"} %d\n", label(site.master[m].name()).c_str(), site.votes(m));
   }
-  printf("# HELP redlock_quorum Masters that a lock needs.\n# TYPE redlock_quorum gauge\nredlock_quorum %u\n",
-         site.quorum);
+  putf("# HELP redlock_quorum Masters that a lock needs.\n# TYPE redlock_quorum gauge\nredlock_quorum %u\n",
+       site.quorum);
   if (names.count != 0) {
-    printf("# HELP redlock_resource_held 1: held, 0: free, -1: not clear.\n# TYPE redlock_resource_held gauge\n");
+    put("# HELP redlock_resource_held 1: held, 0: free, -1: not clear.\n# TYPE redlock_resource_held gauge\n");
   }
   for (unsigned i = 0; i < names.count; ++i) {
     const Lookup& one = lookups[i];
-    printf("redlock_resource_held{resource=\"%s\"} %d\n", label(one.resource.c_str()).c_str(),
-           one.verdict == Verdict::held ? 1 : one.verdict == Verdict::free ? 0 : -1);
+    putf("redlock_resource_held{resource=\"%s\"} %d\n", label(one.name().c_str()).c_str(),
+         one.verdict == Verdict::held ? 1 : one.verdict == Verdict::free ? 0 : -1);
   }
   if (names.count != 0) {
-    printf("# HELP redlock_resource_masters Masters with the key of this holder.\n"
-           "# TYPE redlock_resource_masters gauge\n");
+    put("# HELP redlock_resource_masters Masters with the key of this holder.\n"
+        "# TYPE redlock_resource_masters gauge\n");
   }
   for (unsigned i = 0; i < names.count; ++i) {
     const Lookup& one = lookups[i];
     if (one.on == 0) continue;
-    printf("redlock_resource_masters{resource=\"%s\",holder=\"%s\"} %u\n", label(one.resource.c_str()).c_str(),
-           label(one.holder(one.first).c_str()).c_str(), one.on);
+    putf("redlock_resource_masters{resource=\"%s\",holder=\"%s\"} %u\n", label(one.name().c_str()).c_str(),
+         label(one.holder(one.first).c_str()).c_str(), one.on);
   }
-  fflush(stdout);
+  flush();
 }
 
 // ---- the command ----------------------------------------------------------------------------------------------------
@@ -206,7 +205,7 @@ ExitCode result() {
       if (lookups[i].key[m].err != 0) of_this = worse_of(of_this, exit_code_of(lookups[i].key[m].err));
     }
     code = worse_of(code, of_this);
-    say("%s is not free: %s", lookups[i].resource.c_str(), verdict_name(lookups[i].verdict));
+    say("%s is not free: %s", lookups[i].name().c_str(), verdict_name(lookups[i].verdict));
   }
   return code;
 }
@@ -223,7 +222,7 @@ void show(Form form, bool scans, unsigned given) {
       continue;
     }
     --names.count;
-    memmove(&lookups[i], &lookups[i + 1], (names.count - i) * sizeof lookups[0]);
+    memmove(lookups + i, lookups + i + 1, (names.count - i) * sizeof *lookups);
   }
   switch (form) {
     case Form::text:
@@ -237,11 +236,8 @@ void show(Form form, bool scans, unsigned given) {
 
 int run_status(const Command& command, int argc, char** argv) {
   enum { json = Options::first_long, prometheus, scan_option, watch };
-  const option own[] = {{"json", no_argument, nullptr, json},
-                        {"prometheus", no_argument, nullptr, prometheus},
-                        {"scan", no_argument, nullptr, scan_option},
-                        {"watch", no_argument, nullptr, watch}};
-  Options options(command, argc, argv, "", own);
+  const Option own[] = {{"json", json}, {"prometheus", prometheus}, {"scan", scan_option}, {"watch", watch}};
+  Options options(command, argc, argv, own);
   Form form = Form::text;
   bool scans = false, watches = false;
   for (int c; (c = options.next()) != Options::end;) {
@@ -258,13 +254,14 @@ int run_status(const Command& command, int argc, char** argv) {
   if (names.cut) options.usage("more than %u resources", resources_max);
   const unsigned given = names.count;
   site.open(open_config(options.common()));
+  lookups = static_cast<Lookup*>(calloc(resources_max, sizeof *lookups));
+  if (lookups == nullptr) fail(exit_system, "no memory");
   const bool clears = watches && form == Form::text && isatty(STDOUT_FILENO) == 1;
   do {
-    if (clears) fputs("\033[H\033[J", stdout), fflush(stdout);
+    if (clears) put("\033[H\033[J");
     show(form, scans, given);
-    const timespec second = {1, 0};
-    if (watches) nanosleep(&second, nullptr);
-  } while (watches && ferror(stdout) == 0);
+    if (watches) pause_ms(1000);
+  } while (watches && flush());
   if (form == Form::prometheus || scans) return exit_ok;
   return result();
 }

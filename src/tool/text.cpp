@@ -2,8 +2,9 @@
 #include "tool/text.hpp"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
+
+#include "tool/say.hpp"
 
 namespace redlock::tool {
 
@@ -18,9 +19,8 @@ void Text::put(char c) {
 Text& Text::add(const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  const int wanted = vsnprintf(text_ + size_, sizeof text_ - size_, format, arguments);
+  size_ += format_list(text_ + size_, sizeof text_ - size_, format, arguments);
   va_end(arguments);
-  if (wanted > 0) size_ += strnlen(text_ + size_, static_cast<size_t>(wanted));
   return *this;
 }
 
@@ -38,63 +38,62 @@ Text& Text::escaped(const char* data, size_t size, size_t limit) {
 
 Text& Text::escaped(const char* text) { return escaped(text, strlen(text)); }
 
+Text& Text::thousandths(int64_t number) {
+  const uint64_t tenths = (static_cast<uint64_t>(number < 0 ? -number : number) + 50) / 100;
+  return add("%s%llu.%u", number <= -50 ? "-" : "", static_cast<unsigned long long>(tenths / 10),
+             static_cast<unsigned>(tenths % 10));
+}
+
 // ---- JSON -------------------------------------------------------------------------------------------------------
 
 void Json::begin(const char* key) {
-  if (comma_) putchar(',');
+  if (comma_) put(",");
   comma_ = true;
   if (key == nullptr) return;
   quoted(key);
-  putchar(':');
+  put(":");
 }
 
 void Json::quoted(const char* text) {
-  putchar('"');
-  for (const char* c = text; *c != '\0'; ++c) {
-    if (*c == '"' || *c == '\\') putchar('\\');
-    putchar(*c);
-  }
-  putchar('"');
+  put("\"");
+  for (const char* c = text; *c != '\0'; ++c) putf(*c == '"' || *c == '\\' ? "\\%c" : "%c", *c);
+  put("\"");
 }
 
 Json& Json::open(char bracket, const char* key) {
   begin(key);
-  putchar(bracket);
+  putf("%c", bracket);
   comma_ = false;
   return *this;
 }
 
 Json& Json::close(char bracket) {
-  putchar(bracket);
+  putf("%c", bracket);
   comma_ = true;
   return *this;
 }
 
 Json& Json::text(const char* key, const char* value) {
   begin(key);
-  if (value == nullptr) {
-    fputs("null", stdout);
-  } else {
-    quoted(value);
-  }
+  value == nullptr ? put("null") : quoted(value);
   return *this;
 }
 
 Json& Json::number(const char* key, int64_t value) {
   begin(key);
-  printf("%lld", static_cast<long long>(value));
+  putf("%lld", static_cast<long long>(value));
   return *this;
 }
 
 Json& Json::boolean(const char* key, bool value) {
   begin(key);
-  fputs(value ? "true" : "false", stdout);
+  put(value ? "true" : "false");
   return *this;
 }
 
 void Json::end() {
-  putchar('\n');
-  fflush(stdout);
+  put("\n");
+  flush();
 }
 
 }  // namespace redlock::tool

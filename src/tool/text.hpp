@@ -3,18 +3,19 @@
 // Text: a line that is put together, in a fixed buffer. What a server, a file or a writer of a value says is escaped,
 // so that it can neither move a terminal's cursor nor pretend to be a line of ours.
 #pragma once
-#include <stddef.h>
-#include <stdint.h>
+#include "tool/format.hpp"
 
 namespace redlock::tool {
 
 class Text {
  public:
   Text() { text_[0] = '\0'; }
-  __attribute__((format(printf, 2, 3))) Text& add(const char* format, ...);
+  REDLOCK_TOOL_FORMAT(2) Text& add(const char* format, ...);
   // Printable ASCII as it is, any other byte and the backslash as \xNN; at most `limit` bytes, then "...".
   Text& escaped(const char* data, size_t size, size_t limit = 80);
   Text& escaped(const char* text);
+  // A number of thousandths, with one digit behind the point: 6240 is "6.2".
+  Text& thousandths(int64_t number);
   const char* c_str() const { return text_; }
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }

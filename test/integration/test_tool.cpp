@@ -52,6 +52,12 @@ TEST_F(Tool, AMistakeIs64AndALine) {
       {{"version", "-x"}, "redlock: version: there is no option -x; see redlock version --help\n"},
       {{"version", "--x"}, "redlock: version: there is no option --x; see redlock version --help\n"},
       {{"version", "-C"}, "redlock: version: a value is missing behind -C; see redlock version --help\n"},
+      {{"version", "--config"}, "redlock: version: a value is missing behind --config; see redlock version --help\n"},
+      {{"version", "--quiet=1"}, "redlock: version: there is no option --quiet=1; see redlock version --help\n"},
+      {{"version", "-qvx"}, "redlock: version: there is no option -x; see redlock version --help\n"},
+      {{"version", "--ver", "-"}, "redlock: version: it takes no argument; see redlock version --help\n"},
+      {{"adopt", "--y", "x"}, "redlock: adopt: it takes no argument; see redlock adopt --help\n"},
+      {{"run", "--m", "1"}, "redlock: run: there is no option --m; see redlock run --help\n"},
       {{"version", "x"}, "redlock: version: it takes no argument; see redlock version --help\n"},
   };
   for (const auto& mistake : mistakes) {
@@ -60,6 +66,22 @@ TEST_F(Tool, AMistakeIs64AndALine) {
     EXPECT_EQ(ended.err, mistake.line);
     EXPECT_EQ(ended.out, "");
   }
+}
+
+// Options stand before and behind other arguments, a value is attached or follows, names are cut, letters together.
+TEST_F(Tool, OptionsAreReadAsGetoptDoes) {
+  const std::string file = dir_ + "/one.json";
+  std::ofstream(file) << R"({"masters": ["redis://10.0.0.11:6379"]})";
+  const Words forms[] = {{"check", "-C", file},   {"-C", file, "check"},      {"check", "-C" + file},
+                         {"check", "--conf", file}, {"--config=" + file, "check"}, {"-qC", file, "check"},
+                         {"check", "--", file},   {"-qC" + file, "--", "check"}};
+  for (const Words& form : forms) {
+    Words words = {"config"};
+    words.insert(words.end(), form.begin(), form.end());
+    const Ended ended = run(words);
+    EXPECT_EQ(ended.out, file + ": valid\n") << ::testing::PrintToString(form) << ended.err;
+  }
+  EXPECT_EQ(run({"version", "--"}).status, 0);
 }
 
 TEST_F(Tool, TheTemplateIsAValidFileOfDefaults) {
