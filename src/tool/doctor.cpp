@@ -134,10 +134,15 @@ int run_doctor(const Command& command, int argc, char** argv) {
     if (c != 't') continue;
     ttl_ms = static_cast<uint32_t>(options.number(REDLOCK_TTL_MS_MIN, REDLOCK_MAX_TTL_MS_MAX));
   }
-  if (options.rest_count() != 0) options.usage("it takes no argument");
+  const unsigned count = static_cast<unsigned>(options.rest_count());
+  if (count > Doctor::resources_max) options.usage("more than %u resources", Doctor::resources_max);
+  for (unsigned i = 0; i < count; ++i) {
+    if (strlen(options.rest()[i]) <= REDLOCK_RESOURCE_MAX) continue;
+    options.usage("the name of a resource has more than %d bytes", REDLOCK_RESOURCE_MAX);
+  }
   Site& site = sites[0];
   site.open(open_exposed_config(options.common()));
-  Doctor doctor(site, ttl_ms != 0 ? ttl_ms : site.times.ttl_ms, as_json);
+  Doctor doctor(site, ttl_ms != 0 ? ttl_ms : site.times.ttl_ms, as_json, options.rest(), count);
   doctor.begin();
   doctor.examine_site();
   site.look();
@@ -150,7 +155,7 @@ int run_doctor(const Command& command, int argc, char** argv) {
 }  // namespace
 
 const Command doctor_command = {
-    "doctor", "", "is this site fit for locks?",
+    "doctor", "[RES]...", "is this site fit for locks?",
     "  -t, --ttl MS        judge for locks of this ttl; else defaults.ttl_ms\n"
     "      --json          one JSON object\n",
     run_doctor};

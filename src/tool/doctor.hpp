@@ -12,7 +12,10 @@ enum class Level { ok, warn, fail, unknown };
 
 class Doctor {
  public:
-  Doctor(Site& site, uint32_t ttl_ms, bool json) : site_(site), ttl_ms_(ttl_ms), json_(json) {}
+  static constexpr unsigned resources_max = 32;
+
+  Doctor(Site& site, uint32_t ttl_ms, bool json, char** resources, unsigned resource_count)
+      : site_(site), ttl_ms_(ttl_ms), json_(json), resources_(resources), resource_count_(resource_count) {}
 
   void begin();
   void examine_site();
@@ -42,6 +45,7 @@ class Doctor {
   void check_memory(unsigned m);
   void check_persistence(unsigned m);
   void check_permissions(unsigned m);
+  void check_keys(unsigned m);
   void check_record(unsigned m);
   void check_guard(unsigned m);
   void check_round_trip(unsigned m);
@@ -54,6 +58,8 @@ class Doctor {
   Site& site_;
   const uint32_t ttl_ms_;
   const bool json_;
+  char** const resources_;
+  const unsigned resource_count_;
   Json out_;
   Sample first_[REDLOCK_MASTERS_MAX];
   ExitCode code_ = exit_ok;

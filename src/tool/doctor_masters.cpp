@@ -16,39 +16,6 @@ int64_t ns_of(clockid_t clock) {
   return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-// What one command needs of the user, and what goes without it. Each command here changes nothing: its key does not
-// exist, or its arguments are wrong, which a server finds only behind the permissions.
-struct Permission {
-  const char* grant;
-  const char* without;  // nullptr: no lock
-  const char* words[6];
-};
-constexpr char key_word[] = "KEY";
-constexpr Permission permissions[] = {
-    {"+set", nullptr, {"SET", key_word, "x", "NX", "XX"}},
-    {"+get", nullptr, {"GET", key_word}},
-    {"+del", nullptr, {"DEL", key_word}},
-    {"+exists", nullptr, {"EXISTS", key_word}},
-    {"+pttl", nullptr, {"PTTL", key_word}},
-    {"+pexpire", nullptr, {"PEXPIRE", key_word, "1"}},
-    {"+hget", nullptr, {"HGET", key_word, "f"}},
-    {"+hmget", nullptr, {"HMGET", key_word, "f"}},
-    {"+hset", nullptr, {"HSET", key_word, "f", "v", "g"}},
-    {"+hdel", nullptr, {"HDEL", key_word, "f"}},
-    {"+hlen", nullptr, {"HLEN", key_word}},
-    {"+eval", nullptr, {"EVAL", "return 1", "1", key_word}},
-    {"+evalsha", nullptr, {"EVALSHA", "0000000000000000000000000000000000000000", "1", key_word}},
-    {"+info", nullptr, {"INFO", "server"}},
-    {"+time", nullptr, {"TIME"}},
-    {"+role", "a replica is noticed later", {"ROLE"}},
-    {"+ping", "an idle connection is not tried", {"PING"}},
-    {"+script|load", "each script is sent as text", {"SCRIPT", "LOAD", "not Lua ("}},
-    {"+client|tracking", "each acquire is a script, and waiters poll", {"CLIENT", "TRACKING", "off"}},
-    {"+client|caching", "the same", {"CLIENT", "CACHING", "yes"}},
-    {"+client|id", "deletes are repeated for a ttl after a broken connection", {"CLIENT", "ID"}},
-    {"+client|kill", "the same", {"CLIENT", "KILL", "ID", "9223372036854775807"}},
-};
-
 int compare_u32(const void* a, const void* b) {
   const uint32_t x = *static_cast<const uint32_t*>(a), y = *static_cast<const uint32_t*>(b);
   return x < y ? -1 : x > y;
@@ -70,6 +37,7 @@ void Doctor::examine_master(unsigned m) {
     check_persistence(m);
   }
   check_permissions(m);
+  check_keys(m);
   if (site_.guarding != Guarding::off) {
     check_record(m);
     check_guard(m);
@@ -156,44 +124,6 @@ void Doctor::check_persistence(unsigned m) {
   tell("persistence", at, Level::ok,
        Text().add("%s; after a restart it is watched before it votes, whatever was saved",
                   it.aof != 0 ? "append-only file" : "no append-only file"));
-}
-
-void Doctor::check_permissions(unsigned m) {
-  char key[REDLOCK_KEY_PREFIX_MAX + 24];
-  const size_t before = site_.record_key_size - 4;  // "redlock:...:meta"
-  memcpy(key, site_.record_key, before);
-  strcpy(key + before, "doctor");
-  Questions asked;
-  for (const Permission& one : permissions) {
-    asked.command(one.words[0]);
-    for (unsigned w = 1; w < 6 && one.words[w] != nullptr; ++w) {
-      if (one.words[w] == key_word) {
-        asked.word(key, before + 6);
-      } else {
-        asked.word(one.words[w]);
-      }
-    }
-  }
-  const int err = asked.ask(site_.cfg, m);
-  const int at = static_cast<int>(m);
-  if (err != 0) return tell("acl", at, Level::unknown, Text().add("%s", redlock_strerror(err)));
-  Text needed, useful;
-  for (unsigned i = 0; i < asked.count(); ++i) {
-    if (asked[i].err != REDLOCK_E_NOPERM) continue;
-    if (permissions[i].without == nullptr) {
-      needed.add(" %s", permissions[i].grant);
-    } else {
-      useful.add(" %s (without it %s)", permissions[i].grant, permissions[i].without);
-    }
-  }
-  if (!needed.empty()) {
-    tell("acl", at, Level::fail, Text().add("denied:%s%s", needed.c_str(), useful.c_str()),
-         "ACL SETUSER, as in the README; the keys are {key_prefix}* and redlock:{key_prefix}:*", exit_permission);
-  } else if (!useful.empty()) {
-    tell("acl", at, Level::warn, Text().add("denied:%s", useful.c_str()));
-  } else {
-    tell("acl", at, Level::ok, Text().add("all %u permissions are there", asked.count()));
-  }
 }
 
 void Doctor::check_record(unsigned m) {

@@ -49,8 +49,8 @@ void look_up_some(const Site& site, unsigned m, const redlock_resource_t* resour
   for (unsigned i = 0; i < count; ++i) {
     memcpy(keys[i], site.facts().key_prefix, before);
     memcpy(keys[i] + before, resources[i].data, resources[i].size);
-    asked.command("GET").word(keys[i], before + resources[i].size);
-    asked.command("PTTL").word(keys[i], before + resources[i].size);
+    asked.command("GET @", keys[i], before + resources[i].size);
+    asked.command("PTTL @", keys[i], before + resources[i].size);
   }
   const int err = site.master[m].err != 0 ? site.master[m].err : asked.ask(site.cfg, m);
   for (unsigned i = 0; i < count; ++i) {

@@ -28,10 +28,14 @@ unsigned long number_behind(const char* desc, const char* word) {
 
 // ---- questions --------------------------------------------------------------------------------------------------
 
-Questions& Questions::command(const char* name) {
+Questions& Questions::command(const char* line, const char* key, size_t key_size) {
   if (count_ == most) abort();
   questions_[count_++] = {&words_[word_count_], 0, 0, nullptr, 0, 0, 0};
-  return word(name);
+  for (size_t size; *line != '\0'; line += size + (line[size] == ' ')) {
+    size = strcspn(line, " ");
+    *line == '@' ? word(key, key_size) : word(line, size);
+  }
+  return *this;
 }
 
 Questions& Questions::word(const char* word_given) { return word(word_given, strlen(word_given)); }
@@ -137,8 +141,8 @@ void Site::look_at(unsigned m) {
   Master& out = master[m];
   Questions questions;
   questions.command("INFO");
-  questions.command("HMGET").word(record_key, record_key_size).word("desc").word("q").word("seal");
-  questions.command("HGET").word(seen_key, seen_key_size).word(boot_id);
+  questions.command("HMGET @ desc q seal", record_key, record_key_size);
+  questions.command("HGET @", seen_key, seen_key_size).word(boot_id);
   out.err = questions.ask(cfg, m);
   out.record = Record::unread;
   out.run_id[0] = out.role[0] = out.mode[0] = out.version[0] = out.policy[0] = '\0';

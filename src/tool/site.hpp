@@ -17,7 +17,8 @@ class Questions {
   static constexpr unsigned most = 96;
   static constexpr unsigned words_max = 4 * most;
 
-  Questions& command(const char* word);           // begins a command
+  // Begins a command with the words of this line; "@" among them is the key.
+  Questions& command(const char* line, const char* key = nullptr, size_t key_size = 0);
   Questions& word(const char* word);              // and goes on
   Questions& word(const char* data, size_t size);
   int ask(const redlock_config_t* cfg, uint32_t master);

@@ -64,7 +64,7 @@ int scan(unsigned m) {
   char cursor[24] = "0";
   do {
     Questions asked;
-    asked.command("SCAN").word(cursor).word("MATCH").word(keys.c_str(), keys.size()).word("COUNT").word("500");
+    asked.command("SCAN @ COUNT 500 MATCH", cursor, strlen(cursor)).word(keys.c_str(), keys.size());
     const int err = asked.ask(site.cfg, m);
     if (err != 0 || asked[0].err != 0) return err != 0 ? err : asked[0].err;
     const char* next = asked.text(0, 1);

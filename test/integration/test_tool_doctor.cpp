@@ -34,8 +34,8 @@ TEST(ToolDoctor, AGoodSiteIsFit) {
   EXPECT_EQ(ended.status, 0) << ended.out;
   EXPECT_EQ(ended.err, "");
   EXPECT_TRUE(has(ended.out, "\nfit for locks: 0 failed, ")) << ended.out;
-  const char* const ids[] = {"reach", "version", "role", "replicas", "eviction", "persistence", "acl", "record",
-                             "guard", "round_trip", "clock"};
+  const char* const ids[] = {"reach", "version", "role", "replicas", "eviction", "persistence", "acl",        "acl_keys",
+                             "record", "guard", "round_trip", "clock"};
   for (const char* id : ids) EXPECT_TELLS(ended, "ok", id, "m2: ");
   EXPECT_TELLS(ended, "ok", "duplicate", "3 different servers");
   EXPECT_TELLS(ended, "ok", "ttl", "ttl 900 ms");
@@ -136,6 +136,93 @@ TEST(ToolDoctor, AVisitTellsTheCountdown) {
   EXPECT_TRUE(has(site.run({"status"}, config).out, ": the guard watches; 2"));
 }
 
+// Users with everything but some patterns of keys. One master, so that each check that fails counts. A doctor takes a
+// second, so all of them look at the same time.
+class ToolDoctorKeys : public ::testing::Test {
+ protected:
+  // A doctor who looks with a user of his own.
+  class Doctor {
+   public:
+    Doctor(ToolDoctorKeys& test, const Words& patterns, const Words& resources = {}, const std::string& more = "")
+        : program_(start(test, patterns, resources, more)) {}
+    const Ended& ended() {
+      if (program_ != nullptr) ended_.status = program_->exit_status();
+      if (program_ != nullptr) ended_ = {ended_.status, program_->out(), program_->err()};
+      program_.reset();
+      return ended_;
+    }
+
+   private:
+    static std::unique_ptr<Program> start(ToolDoctorKeys& test, const Words& patterns, const Words& resources,
+                                          const std::string& more) {
+      const std::string name = "u" + std::to_string(++test.users_), path = test.site_.dir + "/" + name + ".json";
+      EXPECT_EQ(test.site_[0].command(Words{"ACL", "SETUSER", name, "on", ">pw", "+@all"} + patterns), "OK");
+      std::ofstream(path) << R"({"masters": [{"url": "redis://)" << name << ":pw@127.0.0.1:" << test.site_[0].port()
+                          << R"(", "name": "m0"}], "timing": {"max_ttl_ms": 1000}, "defaults": {"ttl_ms": 900})" << more
+                          << "}";
+      ::chmod(path.c_str(), 0600);
+      return std::make_unique<Program>(test.site_.words(Words{"doctor"} + resources, path), test.site_.dir);
+    }
+    std::unique_ptr<Program> program_;
+    Ended ended_;
+  };
+
+  void SetUp() override {
+    commission(site_, site_.file({0}));
+    site_.set(0, "plant1/bus", value_of("gw-2"), 600'000);
+  }
+  void expect(Doctor& doctor, int status, const std::string& level, const std::string& saw) {
+    EXPECT_EQ(doctor.ended().status, status) << doctor.ended().out;
+    EXPECT_TELLS(doctor.ended(), level, "acl_keys", "m0: " + saw);
+    EXPECT_TELLS(doctor.ended(), "ok", "acl", "m0: all 22 permissions");
+  }
+
+  ToolMasters site_{1};
+  int users_ = 0;
+};
+
+TEST_F(ToolDoctorKeys, EachKindOfKeyThatIsMissing) {
+  const std::string record = site_[0].command({"HGETALL", "redlock::meta"});
+  const Words lock = {"~plant1/*"}, meta = {"~redlock::meta"}, seen = {"~redlock::seen"}, fence = {"~redlock::fence"};
+  Doctor all(*this, lock + meta + seen + fence, {"plant1/bus", "plant1/valve"});
+  Doctor no_meta(*this, lock + seen + fence, {"plant1/bus"});
+  Doctor no_seen(*this, lock + meta + fence, {"plant1/bus"});
+  Doctor no_fence(*this, lock + meta + seen, {"plant1/bus"});
+  Doctor no_lock(*this, meta + seen + fence, {"plant1/bus", "b\x1bus"});
+  Doctor no_guard(*this, lock, {"plant1/bus"}, R"(, "guard": "off")");
+  expect(all, 0, "ok", "5 keys can be read and written");
+  expect(no_meta, 77, "fail", "denied: redlock::meta");
+  expect(no_seen, 77, "fail", "denied: redlock::seen");
+  expect(no_fence, 0, "warn", "denied: redlock::fence (without it no fencing tokens)");
+  expect(no_lock, 77, "fail", "denied: plant1/bus b\\x1bus");
+  expect(no_guard, 0, "warn", "denied: redlock::fence (");
+
+  // What was tried has changed nothing.
+  EXPECT_EQ(site_[0].command({"GET", "plant1/bus"}), value_of("gw-2"));
+  EXPECT_GT(std::stoll(site_[0].command({"PTTL", "plant1/bus"})), 60'000);
+  EXPECT_EQ(site_[0].command({"HGETALL", "redlock::meta"}), record);
+  EXPECT_EQ(site_[0].command({"DBSIZE"}), "2");
+}
+
+TEST_F(ToolDoctorKeys, APatternForCertainResourcesIsUnknown) {
+  const std::string prefix = R"(, "guard": "off", "key_prefix": "plant1/")";
+  Doctor guess(*this, {"~plant1/*", "~redlock::*"});
+  Doctor prefixed(*this, {"~plant1/*", "~redlock:plant1/:*"}, {}, prefix);
+  Doctor other_prefix(*this, {"~*bus", "~redlock::*"}, {"bus", "valve"}, prefix);
+  expect(guess, 0, "unknown", "not known for: doctor");
+  EXPECT_TRUE(has(guess.ended().out, "-> name your resources: redlock doctor RES...")) << guess.ended().out;
+  expect(prefixed, 0, "ok", "4 keys");
+  expect(other_prefix, 77, "fail", "denied: plant1/valve redlock:plant1/:fence (");
+}
+
+TEST_F(ToolDoctorKeys, ReadingAloneIsNotEnough) {
+  if (site_[0].command({"ACL", "SETUSER", "v", "%R~redlock::*"}) != "OK") GTEST_SKIP() << "before Redis 7.0";
+  Doctor reads(*this, {"%R~redlock::*", "~plant1/*"}, {"plant1/bus"});
+  Doctor writes(*this, {"~redlock::*", "%W~plant1/*"}, {"plant1/bus"});
+  expect(reads, 77, "fail", "denied: redlock::meta redlock::seen redlock::fence (without");
+  expect(writes, 77, "fail", "denied: plant1/bus");
+}
+
 TEST(ToolDoctor, DeniedIsUnknown) {
   ToolMasters site(1);
   const std::string port = std::to_string(site[0].port());
@@ -146,7 +233,8 @@ TEST(ToolDoctor, DeniedIsUnknown) {
   const Ended denied = site.run({"doctor"}, poor);
   EXPECT_EQ(denied.status, 77);
   EXPECT_TELLS(denied, "fail", "acl", "denied: +del +exists");
-  for (const char* id : {"version", "role", "replicas", "eviction", "persistence", "record", "guard", "clock"}) {
+  for (const char* id :
+       {"version", "role", "replicas", "eviction", "persistence", "record", "guard", "clock", "acl_keys"}) {
     EXPECT_TELLS(denied, "unknown", id, "");
     EXPECT_FALSE(tells(denied, "ok", id, "")) << id;
   }
