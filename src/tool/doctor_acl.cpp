@@ -106,7 +106,8 @@ void Doctor::check_keys(unsigned m) {
   Questions asked;
   for (unsigned i = 0; i < count; ++i) {
     const bool is_own = i < own_count;
-    keys[i] = key_of(site_, is_own ? "redlock:" : "", is_own ? own[i] : is_guess ? "doctor" : resources_[i - own_count]);
+    const char* const name = is_own ? own[i] : is_guess ? "doctor" : resources_[i - own_count];
+    keys[i] = key_of(site_, is_own ? "redlock:" : "", name);
     asked.command(is_own ? "HGET @ f" : "GET @", keys[i].text, keys[i].size);
     asked.command(is_own ? "HSET @ f v g" : "SET @ x NX XX", keys[i].text, keys[i].size);
   }

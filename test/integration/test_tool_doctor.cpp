@@ -34,7 +34,7 @@ TEST(ToolDoctor, AGoodSiteIsFit) {
   EXPECT_EQ(ended.status, 0) << ended.out;
   EXPECT_EQ(ended.err, "");
   EXPECT_TRUE(has(ended.out, "\nfit for locks: 0 failed, ")) << ended.out;
-  const char* const ids[] = {"reach", "version", "role", "replicas", "eviction", "persistence", "acl",        "acl_keys",
+  const char* const ids[] = {"reach", "version", "role", "replicas", "eviction", "persistence", "acl", "acl_keys",
                              "record", "guard", "round_trip", "clock"};
   for (const char* id : ids) EXPECT_TELLS(ended, "ok", id, "m2: ");
   EXPECT_TELLS(ended, "ok", "duplicate", "3 different servers");
