@@ -142,8 +142,11 @@ void Doctor::check_record(unsigned m) {
     case Record::other:
       break;
   }
-  tell("record", at, Level::fail,
-       Text().add("of another configuration: %lu master(s), max_ttl_ms %lu", it.their_masters, it.their_max_ttl_ms),
+  const bool same_numbers = it.their_masters == site_.masters && it.their_max_ttl_ms == site_.times.max_ttl_ms;
+  Text saw;
+  saw.add("of another configuration: %lu master(s), max_ttl_ms %lu; ", it.their_masters, it.their_max_ttl_ms);
+  saw.add("this one: %u master(s), max_ttl_ms %u", site_.masters, site_.times.max_ttl_ms);
+  tell("record", at, Level::fail, same_numbers ? saw.add(", with other names") : saw,
        "one of the two is wrong; to take the master over: redlock adopt", exit_code_of(REDLOCK_E_FINGERPRINT));
 }
 

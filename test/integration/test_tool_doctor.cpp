@@ -4,27 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "support/proxy.hpp"
-#include "tool_masters.hpp"
+#include "tool_doctor.hpp"
 
 namespace redlock::test {
 namespace {
-
-// The lines of a check: "fail    role        m1: slave, standalone".
-bool tells(const Ended& ended, const std::string& level, const std::string& id, const std::string& what) {
-  const std::string begin = level + std::string(8 - level.size(), ' ') + id + " ";
-  for (size_t at = ended.out.find(begin); at != std::string::npos; at = ended.out.find(begin, at + 1)) {
-    if (at != 0 && ended.out[at - 1] != '\n') continue;
-    if (has(ended.out.substr(at, ended.out.find('\n', at) - at), what)) return true;
-  }
-  return false;
-}
-
-#define EXPECT_TELLS(ended, level, id, what) EXPECT_TRUE(tells(ended, level, id, what)) << (ended).out << (ended).err
-
-void commission(ToolMasters& site, const std::string& config) {
-  const Ended ended = site.run({"commission", "--yes"}, config);
-  ASSERT_EQ(ended.status, 0) << ended.out << ended.err;
-}
 
 TEST(ToolDoctor, AGoodSiteIsFit) {
   ToolMasters site(3);
@@ -107,7 +90,10 @@ TEST(ToolDoctor, GuardRecordAndMastersThatAreDown) {
   site[0].command({"HSET", "redlock::meta", "desc", "v1 n=5 q=3 max_ttl_ms=7000 ids=0123456789abcdef"});
   const Ended other = site.run({"doctor"}, config);
   EXPECT_EQ(other.status, 78);
-  EXPECT_TELLS(other, "fail", "record", "m0: of another configuration: 5 master(s), max_ttl_ms 7000");
+  EXPECT_TELLS(other, "fail", "record",
+               "m0: of another configuration: 5 master(s), max_ttl_ms 7000; this one: 3 master(s), max_ttl_ms 1000");
+  site[0].command({"HSET", "redlock::meta", "desc", "v1 n=3 q=2 max_ttl_ms=1000 ids=0123456789abcdef"});
+  EXPECT_TELLS(site.run({"doctor"}, config), "fail", "record", "3 master(s), max_ttl_ms 1000, with other names");
   site[0].command({"HSET", "redlock::meta", "desc", "moving a > b"});
   EXPECT_TELLS(site.run({"doctor"}, config), "fail", "record", "m0: a change of the masters");
 
