@@ -104,7 +104,7 @@ class Plant {
     return true;
   }
   static std::string address(unsigned i) { return "10.77." + std::to_string(i) + ".2"; }
-  static bool ip(const std::string& arguments) { return std::system(("ip " + arguments + " 2>/dev/null").c_str()) == 0; }
+  static bool ip(const std::string& words) { return std::system(("ip " + words + " 2>/dev/null").c_str()) == 0; }
   bool connect(unsigned i) const {
     const std::string link = "r" + std::to_string(i), hop = "10.77." + std::to_string(i) + ".1";
     if (!ip("link add name " + link + " type veth peer name eth0 netns " + ends_[i].path()) ||

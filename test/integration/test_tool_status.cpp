@@ -42,6 +42,74 @@ TEST(ToolStatus, HeldFreeUnclearAndForeign) {
   EXPECT_FALSE(has(all.out + all.err, "\x1b"));
 }
 
+TEST(ToolStatus, KeysWithoutAnEndAndMastersThatWouldDecide) {
+  ToolMasters site(3);
+  const std::string config = site.file({0, 1, 2});
+  for (unsigned i : {0u, 1u, 2u}) site[i].command({"SET", "forever", value_of("gw-3")});
+  site.set(0, "bus", value_of("gw-3"));
+  site.set(0, "valve", value_of("gw-3"), 10'000);
+  site[1].command({"SET", "valve", value_of("gw-3")});
+  site[2].kill_hard();
+  const Ended ended = site.run({"status", "forever", "bus", "valve"}, config);
+  EXPECT_EQ(ended.status, 75);
+  EXPECT_TRUE(has(ended.out, "\nforever: held by gw-3 on 2/3, without an end\n")) << ended.out;
+  EXPECT_TRUE(has(ended.out, "\nbus: UNCLEAR: gw-3 on 1/3, 1/3 master(s) said nothing\n")) << ended.out;
+  EXPECT_TRUE(has(ended.out, "\nvalve: held by gw-3 on 2/3, ends in ")) << ended.out;
+  EXPECT_TRUE(has(ended.err, "redlock: bus is not free: unclear\n")) << ended.err;
+
+  const Ended json = site.run({"status", "--json", "forever", "bus"}, config);
+  EXPECT_TRUE(has(json.out, R"("masters_voting":0,"quorum":2,"masters":[{"name":"m0",)")) << json.out;
+  EXPECT_TRUE(has(json.out, R"("votes":false,"err":"REDLOCK_E_REFUSED","text":"the connection was)")) << json.out;
+  EXPECT_TRUE(has(json.out, R"("on":2,"answered":2,"ends_min_ms":-1,"ends_max_ms":-1,)")) << json.out;
+  EXPECT_TRUE(has(json.out, R"("resource":"bus","state":"unclear","holder":null,"on":1,"answered":2,"keys")"))
+      << json.out;
+  EXPECT_TRUE(has(json.out, R"({"master":"m1","err":null,"holder":null})")) << json.out;
+  EXPECT_TRUE(has(json.out, R"({"master":"m2","err":"REDLOCK_E_REFUSED","holder":null})")) << json.out;
+
+  const Ended metrics = site.run({"status", "--prometheus", "bus"}, config);
+  EXPECT_EQ(metrics.status, 0);
+  EXPECT_TRUE(has(metrics.out, "\nredlock_master_up{master=\"m2\"} 0\n")) << metrics.out;
+  EXPECT_TRUE(has(metrics.out, "\nredlock_master_votes{master=\"m0\"} 0\n")) << metrics.out;
+  EXPECT_TRUE(has(metrics.out, "\nredlock_quorum 2\n")) << metrics.out;
+  EXPECT_TRUE(has(metrics.out, "\nredlock_resource_held{resource=\"bus\"} -1\n")) << metrics.out;
+}
+
+TEST(ToolStatus, DeniedIsNeverFree) {
+  ToolMasters site(3);
+  const std::string config = site.file({0, 1, 2});
+  for (unsigned i : {0u, 1u, 2u}) site.set(i, "bus", value_of("gw-3"));
+  site[0].command({"ACL", "SETUSER", "default", "-get", "-info"});
+  const Ended one = site.run({"status", "bus"}, config);
+  EXPECT_EQ(one.status, 75);
+  EXPECT_TRUE(has(one.out, ": does not tell INFO: ")) << one.out;
+  EXPECT_TRUE(has(one.out, "\nbus: held by gw-3 on 2/3, ends in ")) << one.out;
+  site[1].command({"ACL", "SETUSER", "default", "-pttl"});
+  const Ended two = site.run({"status", "bus", "free"}, config);
+  EXPECT_EQ(two.status, 77);
+  EXPECT_TRUE(has(two.out, "\nbus: unknown: gw-3 on 1/3, 2/3 master(s) said nothing\n")) << two.out;
+  EXPECT_TRUE(has(two.out, "\nfree: unknown: 2/3 master(s) said nothing\n")) << two.out;
+}
+
+TEST(ToolStatus, ScanEscapesKeepsWhatWasAskedForAndTellsThatThereIsMore) {
+  ToolMasters site(1);
+  const std::string config = site.file({0});
+  site.set(0, "a\x1b\"b", value_of("gw-3"));
+  const Ended few = site.run({"status", "--scan", "nothing"}, config);
+  EXPECT_EQ(few.status, 0);
+  EXPECT_TRUE(has(few.out, "\nnothing: free\na\\x1b\"b: held by gw-3 on 1/1")) << few.out;
+  const Ended json = site.run({"status", "--scan", "--json"}, config);
+  EXPECT_TRUE(has(json.out, R"({"resource":"a\\x1b\"b","state":"held")")) << json.out;
+  const Ended metrics = site.run({"status", "--scan", "--prometheus"}, config);
+  EXPECT_TRUE(has(metrics.out, R"(redlock_resource_held{resource="a\\x1b\"b"} 1)")) << metrics.out;
+  site[0].command({"EVAL", "for i=1,300 do redis.call('SET',KEYS[1]..i,ARGV[1]) end", "1", "k", value_of("gw-3")});
+  const Ended all = site.run({"status", "--scan"}, config);
+  EXPECT_EQ(all.status, 0);
+  EXPECT_EQ(all.err, "redlock: there are more than 256 keys; the others are left out\n");
+  size_t lines = 0;
+  for (size_t at = 0; (at = all.out.find(": held by gw-3 on 1/1", at)) != std::string::npos; ++at) ++lines;
+  EXPECT_EQ(lines, 256u);
+}
+
 TEST(ToolStatus, MastersThatDoNotAnswer) {
   ToolMasters site(3);
   const std::string config = site.file({0, 1, 2});
@@ -107,6 +175,21 @@ TEST(ToolStatus, WatchGoesOnUntilItIsInterrupted) {
   EXPECT_TRUE(eventually([&] { return has(program.out(), "bus: held by gw-9"); }));
   program.signal(SIGINT);
   EXPECT_EQ(program.exit_status(), 128 + SIGINT);
+}
+
+TEST(ToolStatus, WatchOfJsonIsALineEachTimeAndEndsWithItsReader) {
+  ToolMasters site(1);
+  std::string line;
+  for (const std::string& word : site.words({"status", "--watch", "--json", "bus"}, site.file({0}))) line += word + " ";
+  Program reader({"sh", "-c", line + "| head -n 2"}, site.dir);
+  EXPECT_EQ(reader.exit_status(), 0);  // the shell waits for all of the pipe
+  std::stringstream lines(reader.out());
+  std::string one;
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(std::getline(lines, one));
+    EXPECT_EQ(one.find(R"({"schema":"redlock.site-status/1")"), 0u) << one;
+    EXPECT_EQ(one.back(), '}');
+  }
 }
 
 TEST(ToolStatus, Mistakes) {
