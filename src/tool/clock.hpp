@@ -11,11 +11,11 @@ namespace redlock::tool {
 constexpr int64_t ns_per_ms = 1'000'000;
 constexpr int64_t never = INT64_MAX;
 
-inline int64_t now_ns() {
+inline int64_t ns_of(clockid_t clock) {  // -1: there is no such clock
   timespec now{};
-  clock_gettime(CLOCK_BOOTTIME, &now);
-  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+  return clock_gettime(clock, &now) == 0 ? int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec : -1;
 }
+inline int64_t now_ns() { return ns_of(CLOCK_BOOTTIME); }
 
 inline timespec timespec_of(int64_t ns) {
   timespec time{};

@@ -11,6 +11,7 @@ struct Command {
   const char* summary;   // a few words, for the list of commands
   const char* help;      // its own options, one a line, each line ended by a newline
   int (*run)(const Command& command, int argc, char** argv);  // argv[0] is the command's name; returns an ExitCode
+  const char* shared_help = "";  // of options that it has like others
 };
 
 extern const Command adopt_command;

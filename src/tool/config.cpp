@@ -14,9 +14,8 @@ namespace {
 constexpr char help[] =
     "check [FILE]   is the file valid? Without FILE: the one that other commands would read\n"
     "               -v prints every value that a client of the file uses\n"
-    "template       prints a file with every key, its default and what it means; --man: redlock.json(5)\n";
+    "template       prints a file with every key, its default and what it means\n";
 
-constexpr int man_option = Options::first_long;
 constexpr char example_masters[] =
     "[\n    \"redis://10.0.0.11:6379\",\n    { \"url\": \"redis://10.0.0.12:6379\", \"name\": \"pump-house\" },\n"
     "    \"redis://10.0.0.13:6379\"\n  ]";
@@ -37,8 +36,8 @@ void print_masters(const redlock_config_t* cfg) {
 }
 
 int check(const Common& common) {
-  redlock_config_t* cfg = open_config(common);
-  const char* path = config_path(common);
+  const redlock_config_t* const cfg = open_config(common);
+  const char* const path = config_path(common);
   if (common.verbose == 0) {
     print("%s: valid", path != nullptr ? path : "--master");
     return exit_ok;
@@ -52,7 +51,7 @@ int check(const Common& common) {
   return exit_ok;
 }
 
-// ---- template and man page --------------------------------------------------------------------------------------
+// ---- template ---------------------------------------------------------------------------------------------------
 
 // A configuration of nothing but defaults.
 redlock_config_t* default_config() {
@@ -72,28 +71,9 @@ bool is_same_section(const char* a, const char* b) {
   return section_size(a) == section_size(b) && strncmp(a, b, section_size(a)) == 0;
 }
 
-// Tells of one key; `is_last`: no other key of its section follows.
-using TellKey = void (*)(const redlock_setting_t& setting, bool is_last);
-using TellSection = void (*)(const char* name, size_t size);
-
-void tell_keys(TellSection begin_section, TellKey tell_key) {
-  const redlock_config_t* cfg = default_config();
-  redlock_setting_t one{}, next{};
-  one.size = next.size = sizeof one;
-  const char* before = "";
-  int err = redlock_site_setting(cfg, 0, &one);
-  for (uint32_t i = 1; err == 0; ++i, one = next) {
-    if (text_of_key(one.key) == nullptr) fail(exit_internal, "%s: nothing says what it means", one.key);
-    if (!is_same_section(before, one.key)) begin_section(one.key, section_size(one.key));
-    before = one.key;
-    err = redlock_site_setting(cfg, i, &next);
-    tell_key(one, err != 0 || !is_same_section(one.key, next.key));
-  }
-}
-
 const char* name_in_section(const char* key) { return section_size(key) == 0 ? key : strchr(key, '.') + 1; }
 
-void print_json_section(const char* name, size_t size) {
+void print_section(const char* name, size_t size) {
   static bool is_first = true;
   if (is_first) put("  // One, or better three or five, independent servers; all gateways need the same.\n");
   putf(is_first ? "  \"masters\": %s" : "  }%s", is_first ? example_masters : "");
@@ -101,7 +81,8 @@ void print_json_section(const char* name, size_t size) {
   putf(",\n\n  \"%.*s\": {\n", static_cast<int>(size), name);
 }
 
-void print_json_key(const redlock_setting_t& setting, bool is_last) {
+// `is_last`: no other key of its section follows.
+void print_key(const redlock_setting_t& setting, bool is_last) {
   const char* const blanks = section_size(setting.key) == 0 ? "  " : "    ";
   const char* const quote = setting.is_text != 0 ? "\"" : "";
   for (const char* line = text_of_key(setting.key); *line != '\0';) {
@@ -120,55 +101,32 @@ void print_json_key(const redlock_setting_t& setting, bool is_last) {
 void print_template() {
   put("// A configuration of redlock. Lines that begin with // are comments. Every value below is the default:\n"
       "// what you do not change, you may leave out. Passwords stand here: chmod 600.\n{\n");
-  tell_keys(print_json_section, print_json_key);
+  const redlock_config_t* cfg = default_config();
+  redlock_setting_t one{}, next{};
+  one.size = next.size = sizeof one;
+  const char* before = "";
+  int err = redlock_site_setting(cfg, 0, &one);
+  for (uint32_t i = 1; err == 0; ++i, one = next) {
+    if (text_of_key(one.key) == nullptr) fail(exit_internal, "%s: nothing says what it means", one.key);
+    if (!is_same_section(before, one.key)) print_section(one.key, section_size(one.key));
+    before = one.key;
+    err = redlock_site_setting(cfg, i, &next);
+    print_key(one, err != 0 || !is_same_section(one.key, next.key));
+  }
   put("  }\n}\n");
 }
 
-void print_man_section(const char* name, size_t size) {
-  putf(".SS Object \\(dq%.*s\\(dq\n", static_cast<int>(size), name);
-}
-
-void print_man_key(const redlock_setting_t& setting, bool) {
-  putf(".TP\n.BR %s \" (\" \"%s\" )\n", name_in_section(setting.key), setting.range);
-  put(text_of_key(setting.key));
-  if (!default_follows(setting.key)) putf("\nDefault: %s.", *setting.value != '\0' ? setting.value : "empty");
-  put("\n");
-}
-
-constexpr char man_head[] =
-    ".\\\" Printed by `redlock config template --man`, from the parser's own table of keys.\n"
-    ".TH REDLOCK.JSON 5 \"\" \"redlock %s\" \"File formats\"\n.SH NAME\nredlock.json \\- the configuration of redlock\n"
-    ".SH DESCRIPTION\n"
-    "A JSON object. Unknown keys and keys that stand twice are errors. A line that begins with // is a comment.\n"
-    ".B redlock config check\ntells what is wrong with a file, and\n.B redlock config template\nprints a new one.\n"
-    ".PP\nAll gateways of a site need the same\n.BR masters ,\n.B key_prefix\nand\n.BR timing.max_ttl_ms .\n"
-    ".SH KEYS\n.TP\n.BR masters \" (an array of 1..15)\"\n"
-    "A master is a URL,\n.I redis://[user[:password]@]host[:port]\nor\n.IR unix:///path/of/socket ,\n"
-    "or an object with the keys\n.BR url ,\n.BR name ,\n.BR username ,\n.B password\nand\n.BR password_file .\n"
-    "The default name is the address.\n"
-    "An odd number of independent servers is best: one of three, or two of five, may fail.\n";
-constexpr char man_foot[] =
-    ".SH FILES\n.I /etc/redlock/redlock.json\n.SH SEE ALSO\n.BR redlock (1)\n";
-
 int run_config(const Command& command, int argc, char** argv) {
-  const Option own[] = {{"man", man_option}};
-  Options options(command, argc, argv, own);
-  bool is_man = false;
-  while (options.next() != Options::end) is_man = true;
+  Options options(command, argc, argv);
+  while (options.next() != Options::end) continue;
   const char* what = options.rest_count() > 0 ? options.rest()[0] : "";
   Common common = options.common();
-  if (strcmp(what, "check") == 0 && options.rest_count() <= 2 && !is_man) {
+  if (strcmp(what, "check") == 0 && options.rest_count() <= 2) {
     if (options.rest_count() == 2) common.config = options.rest()[1];
     return check(common);
   }
   if (strcmp(what, "template") != 0 || options.rest_count() != 1) options.usage("check [FILE], or template");
-  if (is_man) {
-    putf(man_head, redlock_version_string());
-    tell_keys(print_man_section, print_man_key);
-    put(man_foot);
-  } else {
-    print_template();
-  }
+  print_template();
   return flush() ? exit_ok : exit_system;
 }
 

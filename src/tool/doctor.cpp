@@ -28,23 +28,22 @@ void Doctor::begin() {
   if (json_) out_.open('{').text("schema", "redlock.doctor/1").open('[', "checks");
 }
 
-void Doctor::tell(const char* id, int m, Level level, const Text& saw, const char* todo, ExitCode code) {
+void Doctor::tell(Level level, const char* saw, const char* todo, ExitCode code) {
   ++told_[static_cast<int>(level)];
   if (level == Level::fail) code_ = worse_of(code_, code);
-  const char* const master = m >= 0 ? site_.master[m].name() : nullptr;
   if (json_) {
-    out_.open('{').text("id", id).text("master", master).text("level", name_of(level));
-    out_.text("saw", saw.c_str()).text("do", *todo != '\0' ? todo : nullptr).close('}');
+    out_.open('{').text("id", id_).text("master", master_).text("level", name_of(level));
+    out_.text("saw", saw).text("do", *todo != '\0' ? todo : nullptr).close('}');
     return;
   }
   static const bool colored = has_colors(1);
-  print("%s%-7s%s %-11s %s%s%s", colored ? color_of(level) : "", name_of(level), colored ? "\033[m" : "", id,
-        master != nullptr ? master : "", master != nullptr ? ": " : "", saw.c_str());
+  print("%s%-7s%s %-11s %s%s%s", colored ? color_of(level) : "", name_of(level), colored ? "\033[m" : "", id_,
+        master_ != nullptr ? master_ : "", master_ != nullptr ? ": " : "", saw);
   if (*todo != '\0') print("        %-11s -> %s", "", todo);
 }
 
-void Doctor::denied(const char* id, unsigned m, int err) {
-  tell(id, static_cast<int>(m), Level::unknown, Text().add("not told: %s", redlock_strerror(err)),
+void Doctor::denied(int err) {
+  tell(Level::unknown, Text().add("not told: %s", redlock_strerror(err)),
        "let the user read it for this check (+info), or ask the operator of the server");
 }
 
@@ -72,23 +71,26 @@ void Doctor::examine_site() {
   Text saw;
   saw.add("ttl %u ms, max_ttl %u ms, node timeout %u ms, drift %u ms", ttl_ms_, times.max_ttl_ms,
             times.node_timeout_ms, drift_ms);
+  about("ttl");
   if (ttl_ms_ > times.max_ttl_ms) {
-    tell("ttl", no_master, Level::fail, saw, "the ttl is above timing.max_ttl_ms: raise it, or take a shorter ttl",
+    tell(Level::fail, saw, "the ttl is above timing.max_ttl_ms: raise it, or take a shorter ttl",
          exit_config);
   } else if (ttl_ms_ < 3 * times.node_timeout_ms + drift_ms) {
-    tell("ttl", no_master, Level::warn, saw, "a renewal that one slow master delays has little time: longer ttl");
+    tell(Level::warn, saw, "a renewal that one slow master delays has little time: longer ttl");
   } else {
-    tell("ttl", no_master, Level::ok, saw);
+    tell(Level::ok, saw);
   }
   Text count;
   count.add("%u master(s), %u needed", site_.masters, site_.quorum);
   const char* const todo = site_.masters == 1       ? "without this master there are no locks: 3 survive the loss of 1"
                            : site_.masters % 2 == 0 ? "an even number costs a master and buys nothing"
                                                     : "";
-  tell("masters", no_master, *todo != '\0' ? Level::warn : Level::ok, count, todo);
+  about("masters");
+  tell(*todo != '\0' ? Level::warn : Level::ok, count, todo);
   if (site_.guarding != Guarding::strict) {
     const char* const mode = site_.guarding == Guarding::off ? "off" : "weak";
-    tell("guard_mode", no_master, Level::warn, Text().add("guard: %s", mode),
+    about("guard_mode");
+    tell(Level::warn, Text().add("guard: %s", mode),
          "\"strict\" notices every restart; without it two holders are possible");
   }
 }
@@ -102,15 +104,17 @@ void Doctor::compare_masters() {
     for (unsigned b = 0; b < a; ++b) {
       if (one.run_id[0] == '\0' || strcmp(one.run_id, site_.master[b].run_id) != 0) continue;
       same = true;
-      tell("duplicate", static_cast<int>(a), Level::fail,
+      about("duplicate", &one);
+      tell(Level::fail,
            Text().add("is the same server as %s", site_.master[b].name()),
            "two entries of one server have two votes: remove one", exit_config);
     }
   }
+  about("duplicate");
   if (known < site_.masters) {
-    tell("duplicate", no_master, Level::unknown, Text().add("%u of %u run ids are known", known, site_.masters));
+    tell(Level::unknown, Text().add("%u of %u run ids are known", known, site_.masters));
   } else if (!same) {
-    tell("duplicate", no_master, Level::ok, Text().add("%u different servers", site_.masters));
+    tell(Level::ok, Text().add("%u different servers", site_.masters));
   }
   // A second after its first sample, a clock that runs off rate shows.
   pause_ms(1000);

@@ -26,7 +26,6 @@ class Doctor {
 
  private:
   static constexpr unsigned cycles = 50;
-  static constexpr int no_master = -1;
 
   // Two readings of a server's clock against ours.
   struct Sample {
@@ -35,8 +34,16 @@ class Doctor {
     int64_t rtt_us = 0;
   };
 
-  void tell(const char* id, int m, Level level, const Text& saw, const char* todo = "", ExitCode code = exit_internal);
-  void denied(const char* id, unsigned m, int err);
+  // What the next tell() is about.
+  void about(const char* id, const Master* master = nullptr) {
+    id_ = id;
+    master_ = master != nullptr ? master->name() : nullptr;
+  }
+  void tell(Level level, const char* saw, const char* todo = "", ExitCode code = exit_internal);
+  void tell(Level level, const Text& saw, const char* todo = "", ExitCode code = exit_internal) {
+    tell(level, saw.c_str(), todo, code);
+  }
+  void denied(int err);
   Level unless_quorum(unsigned good) const { return good >= site_.quorum ? Level::warn : Level::fail; }
   bool check_reach(unsigned m);
   void check_version(unsigned m);
@@ -60,6 +67,8 @@ class Doctor {
   const bool json_;
   char** const resources_;
   const unsigned resource_count_;
+  const char* id_ = "";
+  const char* master_ = nullptr;  // its name
   Json out_;
   Sample first_[REDLOCK_MASTERS_MAX];
   ExitCode code_ = exit_ok;

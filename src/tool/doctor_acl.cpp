@@ -70,12 +70,12 @@ Key key_of(const Site& site, const char* before, const char* name) {
 }  // namespace
 
 void Doctor::check_permissions(unsigned m) {
+  about("acl", &site_.master[m]);
   const Key key = key_of(site_, "redlock:", ":doctor");
   Questions asked;
   for (const Permission& one : permissions) asked.command(one.command, key.text, key.size);
   const int err = asked.ask(site_.cfg, m);
-  const int at = static_cast<int>(m);
-  if (err != 0) return tell("acl", at, Level::unknown, Text().add("%s", redlock_strerror(err)));
+  if (err != 0) return tell(Level::unknown, redlock_strerror(err));
   Text needed, useful;
   for (unsigned i = 0; i < asked.count(); ++i) {
     if (refused(asked, i) != Refused::command) continue;
@@ -86,18 +86,19 @@ void Doctor::check_permissions(unsigned m) {
     }
   }
   if (!needed.empty()) {
-    tell("acl", at, Level::fail, Text().add("denied:%s%s", needed.c_str(), useful.c_str()),
+    tell(Level::fail, Text().add("denied:%s%s", needed.c_str(), useful.c_str()),
          "ACL SETUSER, as in the README", exit_permission);
   } else if (!useful.empty()) {
-    tell("acl", at, Level::warn, Text().add("denied:%s", useful.c_str()));
+    tell(Level::warn, Text().add("denied:%s", useful.c_str()));
   } else {
-    tell("acl", at, Level::ok, Text().add("all %u permissions are there", asked.count()));
+    tell(Level::ok, Text().add("all %u permissions are there", asked.count()));
   }
 }
 
 // May the user read and write the keys? Without resources a name is tried that nobody needs: where it is denied, the
 // user's patterns may be for certain resources.
 void Doctor::check_keys(unsigned m) {
+  about("acl_keys", &site_.master[m]);
   static constexpr const char* own[] = {":meta", ":seen", ":fence"};
   constexpr unsigned own_count = 3, fence = 2;
   const bool is_guess = resource_count_ == 0;
@@ -112,8 +113,7 @@ void Doctor::check_keys(unsigned m) {
     asked.command(is_own ? "HSET @ f v g" : "SET @ x NX XX", keys[i].text, keys[i].size);
   }
   const int err = asked.ask(site_.cfg, m);
-  const int at = static_cast<int>(m);
-  if (err != 0) return tell("acl_keys", at, Level::unknown, Text().add("%s", redlock_strerror(err)));
+  if (err != 0) return tell(Level::unknown, redlock_strerror(err));
   Text needed, useful, unsure;
   for (unsigned i = 0; i < count; ++i) {
     const Refused reading = refused(asked, 2 * i), writing = refused(asked, 2 * i + 1);
@@ -124,15 +124,15 @@ void Doctor::check_keys(unsigned m) {
   }
   if (!useful.empty()) useful.add(" (without it no fencing tokens)");
   if (!needed.empty()) {
-    tell("acl_keys", at, Level::fail, Text().add("denied:%s%s", needed.c_str(), useful.c_str()),
+    tell(Level::fail, Text().add("denied:%s%s", needed.c_str(), useful.c_str()),
          "ACL SETUSER with patterns for {key_prefix}RES and redlock:{key_prefix}:*", exit_permission);
   } else if (!unsure.empty()) {
-    tell("acl_keys", at, Level::unknown, Text().add("not known for:%s%s", unsure.c_str(), useful.c_str()),
+    tell(Level::unknown, Text().add("not known for:%s%s", unsure.c_str(), useful.c_str()),
          "name your resources: redlock doctor RES...");
   } else if (!useful.empty()) {
-    tell("acl_keys", at, Level::warn, Text().add("denied:%s", useful.c_str()));
+    tell(Level::warn, Text().add("denied:%s", useful.c_str()));
   } else {
-    tell("acl_keys", at, Level::ok, Text().add("%u keys can be read and written", count));
+    tell(Level::ok, Text().add("%u keys can be read and written", count));
   }
 }
 

@@ -3,18 +3,12 @@
 // What the doctor sees of one master.
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "tool/clock.hpp"
 #include "tool/doctor.hpp"
 
 namespace redlock::tool {
 namespace {
-
-int64_t ns_of(clockid_t clock) {
-  timespec now = {};
-  clock_gettime(clock, &now);
-  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
 
 int compare_u32(const void* a, const void* b) {
   const uint32_t x = *static_cast<const uint32_t*>(a), y = *static_cast<const uint32_t*>(b);
@@ -28,7 +22,10 @@ void Doctor::examine_master(unsigned m) {
   first_[m] = sample(m);
   if (site_.master[m].info_err != 0) {
     const char* const ids[] = {"version", "role", "replicas", "eviction", "persistence"};
-    for (const char* id : ids) denied(id, m, site_.master[m].info_err);
+    for (const char* id : ids) {
+      about(id, &site_.master[m]);
+      denied(site_.master[m].info_err);
+    }
   } else {
     check_version(m);
     check_role(m);
@@ -46,9 +43,10 @@ void Doctor::examine_master(unsigned m) {
 }
 
 bool Doctor::check_reach(unsigned m) {
+  about("reach", &site_.master[m]);
   const Master& it = site_.master[m];
   if (it.err == 0) {
-    tell("reach", static_cast<int>(m), Level::ok, Text().add("%s answers", it.facts.address));
+    tell(Level::ok, Text().add("%s answers", it.facts.address));
     return true;
   }
   const ExitCode code = exit_code_of(it.err);
@@ -56,88 +54,91 @@ bool Doctor::check_reach(unsigned m) {
   const char* remedy = "correct the configuration, or the server's users";
   if (only_gone) remedy = "start it, or look at the address and the network";
   if (it.err == REDLOCK_E_MISCONF) remedy = "free its disk; its log says what it cannot write";
-  tell("reach", static_cast<int>(m), only_gone ? unless_quorum(site_.reached()) : Level::fail,
+  tell(only_gone ? unless_quorum(site_.reached()) : Level::fail,
        Text().add("%s: %s", it.facts.address, redlock_strerror(it.err)), remedy, code);
   return false;
 }
 
 void Doctor::check_version(unsigned m) {
+  about("version", &site_.master[m]);
   const Master& it = site_.master[m];
   const long major = strtol(it.version, nullptr, 10);
-  tell("version", static_cast<int>(m), major >= 6 ? Level::ok : Level::warn,
+  tell(major >= 6 ? Level::ok : Level::warn,
        Text().add("%s ", it.valkey ? "Valkey" : "Redis").escaped(it.version),
        major >= 6 ? "" : "older than 6.0: waiters poll, and each acquire is a script");
 }
 
 void Doctor::check_role(unsigned m) {
+  about("role", &site_.master[m]);
   const Master& it = site_.master[m];
   Text saw;
   saw.escaped(it.role).add(", ").escaped(it.mode);
   if (strcmp(it.mode, "standalone") != 0) {
-    tell("role", static_cast<int>(m), Level::fail, saw, "list standalone masters, no cluster nodes and no sentinels",
+    tell(Level::fail, saw, "list standalone masters, no cluster nodes and no sentinels",
          exit_code_of(REDLOCK_E_MODE));
   } else if (strcmp(it.role, "master") != 0) {
-    tell("role", static_cast<int>(m), Level::fail, saw, "a replica votes for nobody: list masters alone",
+    tell(Level::fail, saw, "a replica votes for nobody: list masters alone",
          exit_code_of(REDLOCK_E_ROLE));
   } else {
-    tell("role", static_cast<int>(m), Level::ok, saw);
+    tell(Level::ok, saw);
   }
 }
 
 void Doctor::check_replicas(unsigned m) {
+  about("replicas", &site_.master[m]);
   const Master& it = site_.master[m];
   const bool any = it.replicas > 0 || it.backlog > 0;
   Text saw;
   saw.add("%lld replica(s), replication backlog ", static_cast<long long>(it.replicas));
   saw.add("%s", it.backlog > 0 ? "on" : "off");
-  tell("replicas", static_cast<int>(m), any ? Level::warn : Level::ok, saw,
+  tell(any ? Level::warn : Level::ok, saw,
        any ? "a replica that is promoted is watched before it votes; with one, each acquire is a script" : "");
 }
 
 void Doctor::check_memory(unsigned m) {
+  about("eviction", &site_.master[m]);
   const Master& it = site_.master[m];
   Text saw;
   saw.add("maxmemory %lld, policy ", static_cast<long long>(it.maxmemory)).escaped(it.policy);
   if (it.evicted > 0) saw.add(", %lld keys were evicted", static_cast<long long>(it.evicted));
-  const int at = static_cast<int>(m);
   if (it.maxmemory < 0 || it.policy[0] == '\0') {
-    tell("eviction", at, Level::unknown, saw);
+    tell(Level::unknown, saw);
   } else if (it.maxmemory > 0 && strcmp(it.policy, "noeviction") != 0) {
-    tell("eviction", at, Level::fail, saw, "lock keys may be evicted: CONFIG SET maxmemory-policy noeviction",
+    tell(Level::fail, saw, "lock keys may be evicted: CONFIG SET maxmemory-policy noeviction",
          exit_code_of(REDLOCK_E_MAXMEMORY));
   } else if (it.maxmemory > 0 && it.used_memory > it.maxmemory / 10 * 9) {
-    tell("eviction", at, Level::warn, saw.add(", %lld used", static_cast<long long>(it.used_memory)),
+    tell(Level::warn, saw.add(", %lld used", static_cast<long long>(it.used_memory)),
          "at maxmemory it refuses locks (OOM): give it more memory");
   } else {
-    tell("eviction", at, Level::ok, saw);
+    tell(Level::ok, saw);
   }
 }
 
 void Doctor::check_persistence(unsigned m) {
+  about("persistence", &site_.master[m]);
   const Master& it = site_.master[m];
-  const int at = static_cast<int>(m);
-  if (it.aof < 0 || it.rdb_ok < 0) return tell("persistence", at, Level::unknown, Text().add("INFO does not say"));
+  if (it.aof < 0 || it.rdb_ok < 0) return tell(Level::unknown, "INFO does not say");
   if (it.rdb_ok == 0) {
-    return tell("persistence", at, Level::fail, Text().add("the last save has failed"),
+    return tell(Level::fail, "the last save has failed",
                 "it may refuse every write (MISCONF): look at its disk and its log");
   }
-  tell("persistence", at, Level::ok,
+  tell(Level::ok,
        Text().add("%s; after a restart it is watched before it votes, whatever was saved",
                   it.aof != 0 ? "append-only file" : "no append-only file"));
 }
 
 void Doctor::check_record(unsigned m) {
+  about("record", &site_.master[m]);
   const Master& it = site_.master[m];
-  const int at = static_cast<int>(m);
   switch (it.record) {
     case Record::unread:
-      return denied("record", m, it.record_err);
+      return denied(it.record_err);
     case Record::none:
-      return tell("record", at, Level::ok, Text().add("none yet: no client of any configuration was here"));
+      return tell(Level::ok, "none yet: no client of any configuration was here");
     case Record::ours:
-      return tell("record", at, Level::ok, Text().add("of this configuration"));
+      return tell(Level::ok, "of this configuration");
     case Record::moving:
-      return tell("record", at, Level::fail, Text().add("a change of the masters is under way, or was given up"),
+      return tell(Level::fail, "a change of the masters is under way, or was given up",
                   "wait for its end, or repeat the call: redlock reconfigure, redlock adopt", exit_not_admitted);
     case Record::other:
       break;
@@ -146,35 +147,35 @@ void Doctor::check_record(unsigned m) {
   Text saw;
   saw.add("of another configuration: %lu master(s), max_ttl_ms %lu; ", it.their_masters, it.their_max_ttl_ms);
   saw.add("this one: %u master(s), max_ttl_ms %u", site_.masters, site_.times.max_ttl_ms);
-  tell("record", at, Level::fail, same_numbers ? saw.add(", with other names") : saw,
+  tell(Level::fail, same_numbers ? saw.add(", with other names") : saw,
        "one of the two is wrong; to take the master over: redlock adopt", exit_code_of(REDLOCK_E_FINGERPRINT));
 }
 
 void Doctor::check_guard(unsigned m) {
+  about("guard", &site_.master[m]);
   const Master& it = site_.master[m];
-  const int at = static_cast<int>(m);
   if (it.record == Record::moving || it.record == Record::other) return;  // told already
   if (it.record == Record::unread || it.info_err != 0) {
-    return denied("guard", m, it.record_err != 0 ? it.record_err : it.info_err);
+    return denied(it.record_err != 0 ? it.record_err : it.info_err);
   }
-  if (it.sealed) return tell("guard", at, Level::ok, Text().add("its watch is over"));
+  if (it.sealed) return tell(Level::ok, "its watch is over");
   Text saw;
   if (it.record == Record::none) {
     saw.add("not watched yet: ").thousandths(it.guard_ms).add(" s from the first client on");
   } else {
     saw.add("watched: %s", it.watched ? "" : "at most ").thousandths(it.guard_ms).add(" s to go");
   }
-  tell("guard", at, unless_quorum(site_.votes()), saw,
+  tell(unless_quorum(site_.votes()), saw,
        "wait with a client running; on a new site, where nothing is held: redlock commission", exit_not_admitted);
 }
 
 void Doctor::check_round_trip(unsigned m) {
+  about("round_trip", &site_.master[m]);
   Questions asked;
   for (unsigned i = 0; i < cycles; ++i) asked.command("PING");
   const int err = asked.ask(site_.cfg, m);
-  const int at = static_cast<int>(m);
   if (err != 0) {
-    return tell("round_trip", at, Level::fail, Text().add("%s", redlock_strerror(err)), "", exit_code_of(err));
+    return tell(Level::fail, redlock_strerror(err), "", exit_code_of(err));
   }
   uint32_t times[cycles];
   for (unsigned i = 0; i < cycles; ++i) times[i] = asked[i].rtt_us;
@@ -184,7 +185,7 @@ void Doctor::check_round_trip(unsigned m) {
   Text saw;
   saw.add("p50 %u us, p99 %u us of %u cycles; node_timeout_ms %u", half, p99, cycles, site_.times.node_timeout_ms);
   const Level level = half > limit_us ? Level::fail : p99 > limit_us / 2 ? Level::warn : Level::ok;
-  tell("round_trip", at, level, saw, level == Level::ok ? "" : "raise timing.node_timeout_ms, or look at the network");
+  tell(level, saw, level == Level::ok ? "" : "raise timing.node_timeout_ms, or look at the network");
 }
 
 Doctor::Sample Doctor::sample(unsigned m) const {
@@ -204,8 +205,8 @@ Doctor::Sample Doctor::sample(unsigned m) const {
 }
 
 void Doctor::check_clock(unsigned m, const Sample& first, const Sample& second) {
-  const int at = static_cast<int>(m);
-  if (first.server_us == 0 || second.server_us == 0) return tell("clock", at, Level::unknown, Text().add("no TIME"));
+  about("clock", &site_.master[m]);
+  if (first.server_us == 0 || second.server_us == 0) return tell(Level::unknown, "no TIME");
   const int64_t ours_now_ns = ns_of(CLOCK_MONOTONIC_RAW) + ns_of(CLOCK_BOOTTIME) - ns_of(CLOCK_MONOTONIC);
   const int64_t wall_us = (ns_of(CLOCK_REALTIME) - (ours_now_ns - second.ours_ns)) / 1000;
   const int64_t offset_ms = (second.server_us - wall_us) / 1000;
@@ -218,11 +219,11 @@ void Doctor::check_clock(unsigned m, const Sample& first, const Sample& second) 
   saw.add("%lld ms beside this machine; in ", static_cast<long long>(offset_ms)).thousandths(ours_us / 1000);
   saw.add(" s it was off by ").thousandths(off_us).add(" ms (+- ").thousandths(error_us).add(" ms)");
   if (surely_ppm > site_.times.drift_ppm / 2) {
-    tell("clock", at, Level::fail, saw, "its clock was stepped, or runs off rate: keys end too early; slew it");
+    tell(Level::fail, saw, "its clock was stepped, or runs off rate: keys end too early; slew it");
   } else if (llabs(offset_ms) > 1000) {
-    tell("clock", at, Level::warn, saw, "if it is corrected by a step, its keys end too early: slew it");
+    tell(Level::warn, saw, "if it is corrected by a step, its keys end too early: slew it");
   } else {
-    tell("clock", at, Level::ok, saw);
+    tell(Level::ok, saw);
   }
 }
 

@@ -21,9 +21,7 @@ constexpr char help[] =
     "Holds the lock of all RES until it is told to end (TERM), or until process PID has ended.\n"
     "      --for PID           go to the background when the lock is held, and print the pid of that process;\n"
     "                          if the lock ends before PID does, end PID\n"
-    "      --ready-fd N        stay in the foreground, and write a line to descriptor N when the lock is held\n"
-    LOCK_HELP
-    "  -E, --conflict-exit-code CODE   instead of 75, if others hold it\n";
+    "      --ready-fd N        stay in the foreground, and write a line to descriptor N when the lock is held\n";
 
 constexpr int for_option = Options::first_long;
 constexpr int ready_option = Options::first_long + 1;
@@ -91,7 +89,7 @@ int wait_for_background(pid_t holder, int ready) {
 int run_hold(const Command& command, int argc, char** argv) {
   static const Option own[] = {
       LOCK_OPTIONS, {"for", for_option, true}, {"ready-fd", ready_option, true}, {"conflict-exit-code", 'E', true}};
-  static Arguments arguments;
+  Arguments arguments;
   Options options(command, argc, argv, own);
   read_arguments(options, arguments);
   redlock_config_t* cfg = open_config(options.common());
@@ -118,6 +116,6 @@ int run_hold(const Command& command, int argc, char** argv) {
 
 }  // namespace
 
-const Command hold_command = {"hold", "RES...", "hold a lock for a script or a program", help, run_hold};
+const Command hold_command = {"hold", "RES...", "hold a lock for a script or a program", help, run_hold, lock_help};
 
 }  // namespace redlock::tool

@@ -12,15 +12,21 @@ namespace {
 constexpr long longest_wait_s = 86'400;
 
 uint32_t default_ttl_ms(const redlock_config_t* cfg) {
-  redlock_setting_t setting{};
-  setting.size = sizeof setting;
-  for (uint32_t i = 0; redlock_site_setting(cfg, i, &setting) == 0; ++i) {
-    if (strcmp(setting.key, "defaults.ttl_ms") == 0) return setting.number;
-  }
-  fail(exit_internal, "the configuration has no defaults.ttl_ms");
+  redlock_setting_t setting;
+  read_setting(cfg, "defaults.ttl_ms", setting);
+  return setting.number;
 }
 
 }  // namespace
+
+const char lock_help[] =
+    "  -n, --nonblock          try once; the default is to wait for as long as it takes\n"
+    "  -w, --wait SECS         wait for so long at most; fractions are allowed\n"
+    "  -t, --ttl MS            lifetime of the lock when nothing renews it\n"
+    "      --max-hold SECS     renew the lock for so long at most\n"
+    "      --fencing           with a fencing token\n"
+    "      --on-lost term|kill before the lock ends: TERM, then KILL (default); or KILL alone\n"
+    "  -E, --conflict-exit-code CODE   instead of 75, if others hold it\n";
 
 void take_lock_option(const Options& options, int c, LockOptions& out) {
   switch (c) {

@@ -23,13 +23,7 @@ constexpr int on_lost_option = Options::first_long + 102;
 #define LOCK_OPTIONS                                                                                                \
   {"nonblock", 'n'}, {"wait", 'w', true}, {"ttl", 't', true}, {"max-hold", max_hold_option, true},                  \
       {"fencing", fencing_option}, { "on-lost", on_lost_option, true }
-#define LOCK_HELP                                                                            \
-  "  -n, --nonblock          try once; the default is to wait for as long as it takes\n"   \
-  "  -w, --wait SECS         wait for so long at most; fractions are allowed\n"            \
-  "  -t, --ttl MS            lifetime of the lock when nothing renews it\n"                \
-  "      --max-hold SECS     renew the lock for so long at most\n"                         \
-  "      --fencing           with a fencing token\n"                                       \
-  "      --on-lost term|kill before the lock ends: TERM, then KILL (default); or KILL alone\n"
+extern const char lock_help[];
 
 void take_lock_option(const Options& options, int c, LockOptions& out);
 void add_resource(const Options& options, const char* name, Wish& wish);

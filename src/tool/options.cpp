@@ -192,6 +192,7 @@ void Options::usage(const char* format, ...) const {
 void Options::print_help() const {
   print("redlock %s [OPTION]... %s", command_.name, command_.synopsis);
   put(command_.help);
+  put(command_.shared_help);
   put(common_help);
   flush();
   exit(exit_ok);
@@ -213,6 +214,12 @@ int new_config(redlock_config_t** cfg) {
   return err;
 }
 
+void read_setting(const redlock_config_t* cfg, const char* key, redlock_setting_t& out) {
+  out.size = sizeof out;
+  uint32_t i = 0;
+  while (redlock_site_setting(cfg, i, &out) == 0 && strcmp(out.key, key) != 0) ++i;
+}
+
 redlock_config_t* open_file(const char* path) {
   Common only;
   only.config = path;
@@ -221,7 +228,7 @@ redlock_config_t* open_file(const char* path) {
 
 redlock_config_t* open_exposed_config(const Common& common) {
   redlock_config_t* cfg = nullptr;
-  const char* path = config_path(common);
+  const char* const path = config_path(common);
   int err = new_config(&cfg);
   if (err == 0 && path != nullptr) err = redlock_config_load_file(cfg, path);
   for (unsigned i = 0; err == 0 && i < common.url_count; ++i) err = redlock_config_add_master(cfg, common.urls[i]);

@@ -2,7 +2,7 @@
 //
 // The options of a command: its own, and those that every command has (-C, --master, -v, -q, -h).
 #pragma once
-#include <redlock/redlock.h>
+#include <redlock/site.h>
 
 #include "tool/command.hpp"
 
@@ -92,5 +92,7 @@ const char* config_path(const Common& common);
 redlock_config_t* open_file(const char* path);
 // Which password others can read, and what to do, as a sentence; "": none.
 const char* exposed_secret(const redlock_config_t* cfg);
+// What a configuration says for this key of it.
+void read_setting(const redlock_config_t* cfg, const char* key, redlock_setting_t& out);
 
 }  // namespace redlock::tool

@@ -15,9 +15,8 @@ namespace redlock::tool {
 namespace {
 
 constexpr char help[] =
-    "Runs COMMAND while the lock of all RES is held. The exit code is COMMAND's, or 128 + n for signal n.\n" LOCK_HELP
+    "Runs COMMAND while the lock of all RES is held. The exit code is COMMAND's, or 128 + n for signal n.\n"
     "  -c, --command STRING    run a shell with STRING, instead of -- COMMAND\n"
-    "  -E, --conflict-exit-code CODE   instead of 75, if others hold it\n"
     "      --pidns             in a PID namespace: all descendants end with the lock, whatever is killed\n"
     "      --sd-notify         tell systemd when the lock is held\n";
 
@@ -85,7 +84,7 @@ int run_run(const Command& command, int argc, char** argv) {
                                {"conflict-exit-code", 'E', true},
                                {"pidns", pidns_option},
                                {"sd-notify", sd_notify_option}};
-  static Arguments arguments;
+  Arguments arguments;
   Options options(command, argc, argv, own, Options::Order::first);
   read_options(options, arguments);
   read_rest(options, arguments);
@@ -105,6 +104,7 @@ int run_run(const Command& command, int argc, char** argv) {
 
 }  // namespace
 
-const Command run_command = {"run", "RES... -- COMMAND [ARG]...", "run a command while a lock is held", help, run_run};
+const Command run_command = {"run", "RES... -- COMMAND [ARG]...", "run a command while a lock is held", help, run_run,
+                             lock_help};
 
 }  // namespace redlock::tool

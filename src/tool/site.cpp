@@ -120,17 +120,15 @@ void Site::read_settings() {
                 {"timing.connect_timeout_ms", &times.connect_timeout_ms},
                 {"timing.drift_ppm", &times.drift_ppm},
                 {"timing.drift_fixed_ms", &times.drift_fixed_ms}};
-  redlock_setting_t setting = {};
-  setting.size = sizeof setting;
-  for (uint32_t i = 0; redlock_site_setting(cfg, i, &setting) == 0; ++i) {
-    for (const auto& one : wanted) {
-      if (strcmp(setting.key, one.key) == 0) *one.number = setting.number;
-    }
-    if (strcmp(setting.key, "guard") != 0) continue;
-    guarding = strcmp(setting.value, "off") == 0    ? Guarding::off
-               : strcmp(setting.value, "weak") == 0 ? Guarding::weak
-                                                    : Guarding::strict;
+  redlock_setting_t setting;
+  for (const auto& one : wanted) {
+    read_setting(cfg, one.key, setting);
+    *one.number = setting.number;
   }
+  read_setting(cfg, "guard", setting);
+  guarding = strcmp(setting.value, "off") == 0    ? Guarding::off
+             : strcmp(setting.value, "weak") == 0 ? Guarding::weak
+                                                  : Guarding::strict;
 }
 
 void Site::look() {

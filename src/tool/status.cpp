@@ -152,29 +152,29 @@ Text label(const char* text) {
   return out;
 }
 
+void print_family(const char* name, const char* help) {
+  putf("# HELP redlock_%s %s\n# TYPE redlock_%s gauge\n", name, help, name);
+}
+
+void print_of_masters(const char* name, const char* help, bool (*is_so)(unsigned m)) {
+  print_family(name, help);
+  for (unsigned m = 0; m < site.masters; ++m) {
+    putf("redlock_%s{master=\"%s\"} %d\n", name, label(site.master[m].name()).c_str(), is_so(m));
+  }
+}
+
 void print_prometheus() {
-  put("# HELP redlock_master_up 1: the master answers.\n# TYPE redlock_master_up gauge\n");
-  for (unsigned m = 0; m < site.masters; ++m) {
-    putf("redlock_master_up{master=\"%s\"} %d\n", label(site.master[m].name()).c_str(), site.master[m].err == 0);
-  }
-  put("# HELP redlock_master_votes 1: the master may vote.\n# TYPE redlock_master_votes gauge\n");
-  for (unsigned m = 0; m < site.masters; ++m) {
-    putf("redlock_master_votes{master=\"%s\"} %d\n", label(site.master[m].name()).c_str(), site.votes(m));
-  }
-  putf("# HELP redlock_quorum Masters that a lock needs.\n# TYPE redlock_quorum gauge\nredlock_quorum %u\n",
-       site.quorum);
-  if (names.count != 0) {
-    put("# HELP redlock_resource_held 1: held, 0: free, -1: not clear.\n# TYPE redlock_resource_held gauge\n");
-  }
+  print_of_masters("master_up", "1: the master answers.", [](unsigned m) { return site.master[m].err == 0; });
+  print_of_masters("master_votes", "1: the master may vote.", [](unsigned m) { return site.votes(m); });
+  print_family("quorum", "Masters that a lock needs.");
+  putf("redlock_quorum %u\n", site.quorum);
+  if (names.count != 0) print_family("resource_held", "1: held, 0: free, -1: not clear.");
   for (unsigned i = 0; i < names.count; ++i) {
     const Lookup& one = lookups[i];
     putf("redlock_resource_held{resource=\"%s\"} %d\n", label(one.name().c_str()).c_str(),
          one.verdict == Verdict::held ? 1 : one.verdict == Verdict::free ? 0 : -1);
   }
-  if (names.count != 0) {
-    put("# HELP redlock_resource_masters Masters with the key of this holder.\n"
-        "# TYPE redlock_resource_masters gauge\n");
-  }
+  if (names.count != 0) print_family("resource_masters", "Masters with the key of this holder.");
   for (unsigned i = 0; i < names.count; ++i) {
     const Lookup& one = lookups[i];
     if (one.on == 0) continue;

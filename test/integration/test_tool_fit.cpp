@@ -195,7 +195,7 @@ TEST(ToolFit, APasswordThatOthersCanReadIs78) {
   const std::string config = site.file({0}, R"(, "password": "pw")");
   site[0].command({"CONFIG", "SET", "requirepass", "pw"});
   commission(site, config);
-  ::chmod(config.c_str(), 0640);
+  ::chmod(config.c_str(), 0644);
   const Ended ended = site.run({"doctor"}, config);
   EXPECT_EQ(ended.status, 78) << ended.out;
   EXPECT_TELLS(ended, "fail", "gw_secrets", config);

@@ -5,6 +5,9 @@
 file(GLOB redlock_tool_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/tool/*.cpp")
 add_executable(redlock_tool ${redlock_tool_sources})
 redlock_library_options(redlock_tool)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # functions stay small enough for short branches and offsets
+  target_compile_options(redlock_tool PRIVATE $<$<CONFIG:MinSizeRel>:-fno-inline-functions-called-once>)
+endif()
 target_include_directories(redlock_tool PRIVATE "${PROJECT_SOURCE_DIR}/src")
 target_link_libraries(redlock_tool PRIVATE redlock_site redlock rt -pthread)  # rt: timer_create, before glibc 2.34
 target_link_options(redlock_tool PRIVATE LINKER:--gc-sections LINKER:--as-needed)
