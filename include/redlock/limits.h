@@ -99,7 +99,7 @@
 
 /* ---- counts and bytes: default and range ---------------------------------------------------------------------- */
 
-/* limits.locks: acquires pending and locks held at one time. Cost: about 420 each, and 8 for each master; and what
+/* limits.locks: acquires pending and locks held at one time. Cost: about 460 each, and 8 for each master; and what
  * limits.resource_bytes and limits.tx_bytes say. redlock_memory_size() tells the whole sum (redlock.h, section 5). */
 #define REDLOCK_LOCKS_DEFAULT 32
 #define REDLOCK_LOCKS_MAX 4096
@@ -111,16 +111,20 @@
 /* limits.debts: the capacity of the table of claims. A claim is a value that some master may still hold. Each lock has
  * a claim, held locks included, and so has each ended value whose delete is not yet answered everywhere. Do not confuse
  * the limit with the field debts of redlock_status_t, which counts the ended values alone. At least limits.locks + 1.
- * Cost: about 100 each. */
+ * Cost: about 80 each. */
 #define REDLOCK_DEBTS_DEFAULT 64
 #define REDLOCK_DEBTS_MAX 16384
 /* limits.resource_bytes: the names of one acquire, all together. The default holds one name of any size, or several
- * short names. Cost: these bytes, for each of limits.locks and limits.debts, and once per lock and master. */
+ * short names. Cost: these bytes, for each of limits.locks and limits.debts, and for each SET of limits.tx_bytes. */
 #define REDLOCK_RESOURCE_BYTES_DEFAULT REDLOCK_RESOURCE_MAX
 #define REDLOCK_RESOURCE_BYTES_MAX (REDLOCK_RESOURCES_PER_LOCK_MAX * REDLOCK_RESOURCE_MAX)
-/* limits.tx_bytes: transmit buffer per master. 0: as large as needed for every lock to send its SET in one turn, which
- * is 84 + limits.locks * (117 + the length of key_prefix + limits.resource_bytes). Where it is full, a master's vote
- * fails with NO_ROOM, and deletes wait. */
+/* limits.tx_bytes: the transmit buffer that all masters share. A command for several masters stands in it once, until
+ * the end of a turn of the loop. 0: as large as needed for all SETs that may be unanswered: one for each lock, but no
+ * more than limits.debts - limits.locks, divided among the masters that may fail. Such a SET takes 125 + the length of
+ * key_prefix + limits.resource_bytes. Smaller values are raised to what any one round needs. Where the buffer is full,
+ * rounds and deletes wait for the next turn. Beside it each master has about 500 bytes for what it alone is told. When
+ * a socket takes no more bytes, the commands that it was not sent are taken back: votes of that master fail with
+ * NO_ROOM, and deletes wait. */
 #define REDLOCK_TX_BYTES_MIN 1024
 #define REDLOCK_TX_BYTES_MAX 4194304
 /* limits.rx_bytes: receive buffer per master. Longer replies are read in pieces, but the longest error of a server

@@ -31,7 +31,7 @@
  *    the kernel counts makes the validity longer (test/unit/test_clock.cpp, test/scenario/clock.txt,
  *    test/machine/run.py). A holder that is paused past the end of the validity must not touch the device any more. So
  *    call redlock_check() before each device transaction, with the longest time that the transaction takes.
- *    redlock_check() decides; events are hints and may be late.
+ *    Events are hints and may be late: redlock_check() decides.
  *  - A master that may have forgotten keys takes part in no quorum until every lock granted before has ended. A master
  *    may have forgotten keys when it restarted, was flushed, changed its role, or is another server now. This rule is
  *    the guard, which is on unless the configuration says otherwise (test/integration/test_guard.cpp, test_roles.cpp,
@@ -492,11 +492,13 @@ REDLOCK_API void redlock_config_set_log(redlock_config_t *cfg, redlock_log_fn fn
  * valid, redlock_config_error() says why. In thread mode the thread's stack comes on top: limits.stack_bytes.
  * The sum, on 32-bit ARM. N masters; L, D, F, R, TX, RX: limits.locks, .debts, .in_flight, .resource_bytes, .tx_bytes,
  * .rx_bytes; P: the length of key_prefix.
- *   the client and its mode        2080
- *   each master                    N * (960 + 16 * (F + 12) + TX + RX), and the texts that name it and log it in
- *     TX if limits.tx_bytes is 0   84 + L * (117 + P + R), at least 1024
- *   each lock                      L * (420 + 8 * N + R)
- *   each claim                     D * (96 + R)
+ *   the client and its mode        2100
+ *   what all masters are told      TX; if limits.tx_bytes is 0, 138 + S * (125 + P + R), where S is the lesser of L and
+ *                                  (D - L) / (N - Q); at least 800 + 12 * P + 2 * R
+ *   each master                    N * (960 + 16 * (F + 12) + RX), and the texts that name it and log it in
+ *     and for what it alone is told 503 + 4 * P, or 407 + 6 * P + R, whichever is more
+ *   each lock                      L * (440 + 8 * N + R)
+ *   each claim                     D * (80 + R)
  *   random bytes                   1.25 * (20 * L + 8 * (N + 1)), at least 20 to spare
  *   the guard's and other texts    100 + 3 * P, and the client's name
  * On 64-bit processors the parts with pointers are up to twice as large. */

@@ -7,6 +7,24 @@
 
 namespace redlock {
 
+// The random part of a value: as it was drawn, and as masters get it, in hexadecimal. The order of the digits does not
+// matter.
+struct ValueBytes {
+  static constexpr size_t hex_size = 2 * REDLOCK_VALUE_RANDOM;
+
+  Bytes write_hex(char (&out)[hex_size]) const {
+    size_t at = 0;
+    for (; at + sizeof(uint64_t) <= sizeof random; at += sizeof(uint64_t)) {
+      write_random_hex<uint64_t>(random + at, out + 2 * at);
+    }
+    static_assert(sizeof random % sizeof(uint64_t) == sizeof(uint32_t));
+    write_random_hex<uint32_t>(random + at, out + 2 * at);
+    return Bytes(out, hex_size);
+  }
+
+  unsigned char random[REDLOCK_VALUE_RANDOM];
+};
+
 class EntropyPool {
  public:
   // The pool is filled again when it has fewer bytes than `enough`.
@@ -32,18 +50,6 @@ class EntropyPool {
     size_ -= size;
     memcpy(out, bytes_ + size_, size);
     memset(bytes_ + size_, 0, size);
-  }
-
-  // A value's random part in hexadecimal. The order of the digits does not matter.
-  void take_hex(char (&out)[2 * REDLOCK_VALUE_RANDOM]) {
-    unsigned char random[REDLOCK_VALUE_RANDOM];
-    take(random, sizeof random);
-    size_t at = 0;
-    for (; at + sizeof(uint64_t) <= sizeof random; at += sizeof(uint64_t)) {
-      write_random_hex<uint64_t>(random + at, out + 2 * at);
-    }
-    static_assert(sizeof random % sizeof(uint64_t) == sizeof(uint32_t));
-    write_random_hex<uint32_t>(random + at, out + 2 * at);
   }
 
  private:

@@ -43,7 +43,7 @@ struct Numbers {
   uint32_t in_flight = REDLOCK_IN_FLIGHT_DEFAULT;
   uint32_t debts = REDLOCK_DEBTS_DEFAULT;
   uint32_t resource_bytes = REDLOCK_RESOURCE_BYTES_DEFAULT;  // the longest names of one lock, together
-  uint32_t tx_bytes = 0;  // 0: enough for every lock to send its SET in one turn
+  uint32_t tx_bytes = 0;  // of the buffer that masters share; 0: enough for all SETs that may be unanswered
   uint32_t rx_bytes = REDLOCK_RX_BYTES_DEFAULT;
   uint32_t stack_bytes = REDLOCK_STACK_BYTES_DEFAULT;  // stack of the client's own thread
 };

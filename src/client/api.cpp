@@ -72,8 +72,8 @@ int Client::suspended(Instant now) {
   return 0;
 }
 
-void Client::flushed(Instant now) {
-  if (phase_ != Phase::draining || events_ != 0 || again_) return;
+void Client::go_on_closing(Instant now) {
+  if (events_ != 0 || again_) return;
   if (claims_.debts() != 0 && now < close_by_) return;
   phase_ = Phase::disconnecting;
   close_by_ = Instant::never();

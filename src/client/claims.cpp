@@ -15,17 +15,20 @@ void Claims::init(const Rules& rules, Claim* table, unsigned capacity, char* nam
   table_ = table;
   names_ = names;
   capacity_ = static_cast<uint16_t>(capacity);
-  const unsigned minority = rules.masters - rules.quorum;
-  const unsigned shares = minority > 1 ? minority : 1;
-  unsigned share = 1;  // the quotient, at least 1
-  for (unsigned rest = capacity - rules.locks; rest >= 2 * shares; rest -= shares) ++share;
-  share_ = static_cast<uint16_t>(share);
+  share_ = static_cast<uint16_t>(share_of(capacity - rules.locks, rules.masters - rules.quorum));
   for (Instant& at : back_at_) at = Instant::never();
   for (unsigned i = 0; i < capacity; ++i) {
     table_[i].used = false;
     table_[i].place.next = i + 1 < capacity ? static_cast<uint16_t>(i + 1) : no_slot;
   }
   free_ = 0;
+}
+
+unsigned Claims::share_of(unsigned debts, unsigned minority) {
+  const unsigned shares = minority > 1 ? minority : 1;
+  unsigned share = 1;  // the quotient, at least 1
+  for (unsigned rest = debts; rest >= 2 * shares; rest -= shares) ++share;
+  return share;
 }
 
 uint16_t Claims::make(uint16_t slot, const Names& names, uint32_t ttl_ms) {

@@ -33,6 +33,7 @@
 // locks that are held while one master after another freezes can still fill the table, and their debts end by
 // themselves.
 #pragma once
+#include "base/entropy_pool.hpp"
 #include "base/masters.hpp"
 #include "base/names.hpp"
 #include "base/queue.hpp"
@@ -41,15 +42,13 @@
 
 namespace redlock {
 
+// Small fields come first: on ARM their instructions are short where they lie near the beginning.
 struct Claim {
-  Names names;
-  char value_hex[2 * REDLOCK_VALUE_RANDOM];
   bool used;
   bool ended;        // the lock has ended, or the round was lost: every delete is due
   uint8_t repeats;
   uint16_t slot;     // the lock that has this value; no_slot once the claim has ended or lingers
   Link place;        // in the list of free claims; or in the client's queue of claims whose deletes leave next
-  uint32_t ttl_ms;   // the longest ttl that was sent with this value
 
   Masters sent;      // may have been sent a SET of this value
   Masters refused;   // answered the SET with "held by another"
@@ -60,9 +59,13 @@ struct Claim {
   Masters resting;   // a delete is owed again after repeat_at
   Masters reserved;  // a place in the session's FIFO is kept for the delete
 
+  uint32_t ttl_ms;   // the longest ttl that was sent with this value
+
   Instant over_at;      // not ended: a lingering claim ends then (never: the claim does not linger). Ended: debts
                         // without a stray SET end then
   Instant repeat_at;    // the deletes of `resting` are repeated then
+  Names names;
+  ValueBytes value;
 };
 
 class Claims {
@@ -86,6 +89,8 @@ class Claims {
   unsigned capacity() const { return capacity_; }
   bool full() const { return free_ == no_slot; }
 
+  // The share of one master: what is left of the table beside the locks, for each of as many masters as may fail.
+  static unsigned share_of(unsigned debts, unsigned minority);
   // May this master be sent another SET? False while the master owes answers about its share of the table.
   bool may_send(MasterIndex m) const { return open_[m] < share_; }
 

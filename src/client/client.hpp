@@ -78,12 +78,20 @@ class Client {
   void turn(Instant now);
   bool wants_turn() const { return again_; }  // something has become possible since the last turn began
   bool has_lock_events() const { return events_ != 0; }
-  void flushed(Instant now);                  // every session was flushed: a client that closes may go on
+  // Every session was flushed: what a slow connection did not take is taken back, and a client that closes may go on.
+  void flushed(Instant now) {
+    if (shared_.is_used()) take_all_back(now);
+    if (phase_ == Phase::draining) go_on_closing(now);
+  }
   // Has any session a wish or a changed state? If not, the port need not look at each session.
   bool called();
   Session::Wish wish(MasterIndex m) const { return sessions_[m].wish(); }
   bool polite(MasterIndex m) const { return sessions_[m].reason() == REDLOCK_E_CLOSED; }
-  const Tx& output(MasterIndex m) { return sessions_[m].tx(); }
+  // To be sent before the next call of output(): the shared commands in it carry this master's seal.
+  const Tx& output(MasterIndex m) {
+    if (shared_.has_seals()) sessions_[m].write_seals();
+    return sessions_[m].tx();
+  }
   unsigned events() const;
   bool next_event(Event& out, Instant now);
   static bool is_detailed(int type) { return (detailed_types >> type & 1u) != 0; }
@@ -150,6 +158,7 @@ class Client {
   void gained_room(MasterIndex m) {
     if (!starts_.empty() || looks_ || claims_.owes(m)) again_ = true;
   }
+  void go_on_closing(Instant now);
   bool take_seed(uint64_t& seed);
   void run_due(Instant now);
   void run_locks(unsigned page, Instant now);
@@ -202,14 +211,35 @@ class Client {
   void start_rounds(Instant now);
   bool may_begin(Lock& lock, bool quorum_votes, Masters able, Instant now);
   void begin_round(Lock& lock, Masters able, Masters by_script, Instant now);
-  void ask(Op op, uint16_t claim, uint32_t round, uint32_t ttl_ms, Masters masters, Instant now);
-  void say(const Session::Request& request, Masters masters, const Subject& subject, bool by_name);
+  // How a command is sent to some masters: its number in the FIFO, and what it says.
+  struct Wording {
+    Session::Request request;
+    uint32_t ttl_ms;
+    bool sealed;     // by a script that compares the guard's state
+    uint64_t token;  // Command::sealed
+    Op op() const { return static_cast<Op>(request.kind); }
+  };
+  static Wording wording(Op op, uint16_t claim, uint32_t round, uint32_t ttl_ms, Instant now) {
+    return {{now, round, claim, static_cast<uint8_t>(op), false}, ttl_ms, false, 0};
+  }
+  Wording wording_of_round(Op op, const Lock& lock, Instant now) const;
+  Command encode(Space space, const Wording& what, MasterIndex m, bool by_name) const;
+  Masters without_script(Op op, Masters masters) const;
+  void ask(const Wording& what, Masters masters);
+  void take_all_back(Instant now);
+  void take_back(MasterIndex m, Instant now);
   Action fail_votes(Lock& lock, Masters masters, Instant now);
   int why_unable(const Lock& lock, MasterIndex m) const;
   uint16_t make_claim(Lock& lock);
-  Subject subject(uint16_t claim, uint32_t ttl_ms) const;
-  size_t command_size(const Names& names) const;
-  size_t round_size(const Lock& lock, MasterIndex m) const;
+  Subject subject(uint16_t claim, uint32_t ttl_ms, char (&hex)[ValueBytes::hex_size]) const;
+  // An upper bound for the size of any command about so many names of so many bytes, without a script's text.
+  static constexpr size_t command_size(size_t prefix, size_t names, size_t bytes) {
+    return Command::frame_max + REDLOCK_VALUE_MAX + bytes + prefix + (names - 1) * (prefix + Command::name_max);
+  }
+  size_t command_size(const Names& names) const {
+    return command_size(settings_.key_prefix.size, names.count(), names.bytes());
+  }
+  size_t sealed_size() const { return Command::sealed_size(settings_.key_prefix.size); }
 
   // holding.cpp
   bool lacks_key(MasterIndex m, const Reply& reply, Lock& lock, Instant now);
@@ -260,35 +290,16 @@ class Client {
 
   // fencing.cpp
   void propose(Lock& lock);
-  Command round_command(Op op, const Lock& lock, MasterIndex m);
   static bool script_only(const Lock& lock) { return lock.options.fenced || lock.names.count() > 1; }
   bool by_script(const Lock& lock, MasterIndex m) const { return script_only(lock) || sessions_[m].asked_by_script(); }
-  void ask_script(Op op, const Lock& lock, MasterIndex m, Instant now);
+  bool may_ask(Op op, const Lock& lock, MasterIndex m) const;
   Action store_token(Lock& lock, Instant now);
   void spread_token(Lock& lock, Masters granted, Instant now);
   bool hear(Lock& lock, MasterIndex m, const Counter& counter);
   void route_late_grant(MasterIndex m, const Reply& reply, Lock& lock, Instant now);
   void tell_token(const Lock& lock, redlock_event_t& event);
 
-  CommonSettings settings_;
-  Machine machine_;
-  Table table_;
-  LocalQueue queue_{table_};
-  DuePages due_pages_;
-  Claims claims_;
-  Fleet fleet_;
-  Holder holder_;
-  EntropyPool pool_;
-  Proposals proposals_;
-  Belief belief_;
-  Session* sessions_;
-  MasterSettings* masters_;
-  char* names_;  // the names of each lock
-  Queue<Lock, &Lock::start> starts_;
-  Queue<Lock, &Lock::told> told_;  // locks with an event; LOST enters at the front
-  Queue<Claim, &Claim::place> ended_;  // claims whose deletes leave in the next turn
-  Instant deadline_;  // nothing is due before this instant; may be too early, never too late
-  Instant close_by_ = Instant::never();
+  // Small members come first: on ARM their instructions are short where they lie near the beginning.
   Phase phase_ = Phase::open;
   bool again_ = false;
   bool called_ = true;  // a session may have a wish or a changed state
@@ -298,10 +309,30 @@ class Client {
   bool looks_ = false;    // some waiter wants to look at some master
   bool introduced_ = false;
   bool seeded_ = false;
+  Queue<Lock, &Lock::start> starts_;
+  Queue<Lock, &Lock::told> told_;  // locks with an event; LOST enters at the front
+  Queue<Claim, &Claim::place> ended_;  // claims whose deletes leave in the next turn
   unsigned events_ = 0;  // of locks, with each WAITING that is due
   int cause_ = REDLOCK_CAUSE_NONE;  // of every acquire. HELD: a quorum votes; NONE: not known yet
+  Session* sessions_;
+  MasterSettings* masters_;
+  char* names_;  // the names of each lock
+  Table table_;
+  Shared shared_;
+  Instant deadline_;  // nothing is due before this instant; may be too early, never too late
+  Instant close_by_ = Instant::never();
   Instant tell_at_ = Instant::never();  // then each WAITING is told again
   Instant now_;  // when the latest input arrived
+  LocalQueue queue_{table_};
+  DuePages due_pages_;
+  Holder holder_;
+  EntropyPool pool_;
+  Proposals proposals_;
+  Fleet fleet_;
+  Machine machine_;
+  Claims claims_;
+  Belief belief_;
+  CommonSettings settings_;
   redlock_status_t counters_ = {};
 };
 

@@ -11,14 +11,14 @@ void Client::send_deletes(uint16_t index, Masters masters, Instant now) {
   const Claim& claim = claims_[index];
   const size_t size = command_size(claim.names);
   Masters sent;
+  if (!shared_.has_room(Shared::size_of(size))) return;
   for (MasterIndex m : masters) {
-    const Session& session = sessions_[m];
-    if (!session.connected()) continue;
-    if (!(claim.reserved.has(m) ? session.room_for_kept(size) : session.room(size, claims_.reserved(m) + 1))) continue;
-    sent.add(m);
+    if (!sessions_[m].connected()) continue;
+    const unsigned places = claims_.reserved(m) + (claim.reserved.has(m) ? 0u : 1u);
+    if (sessions_[m].room(size, places, sessions_[m].send_script_text(Op::release))) sent.add(m);
   }
   claims_.deletes_queued(index, sent);
-  ask(Op::release, index, 0, 0, sent, now);
+  ask(wording(Op::release, index, 0, 0, now), sent);
   soon(now + settings_.node_timeout);
 }
 

@@ -19,34 +19,32 @@ bool Client::hear(Lock& lock, MasterIndex m, const Counter& counter) {
   return true;
 }
 
-// A command of the lock's open round. Each master has its own seal, so a script's command differs for each master.
-Command Client::round_command(Op op, const Lock& lock, MasterIndex m) {
-  const bool by_name = !sessions_[m].send_script_text(op);
-  const Subject s = subject(lock.claim, lock.round.ttl_ms);
-  const Sealed state = sessions_[m].sealed();
-  const bool nothing_to_compare = op == Op::extend && state.seal.size == 0;
-  if (!by_script(lock, m) || nothing_to_compare) return Command::plain(sessions_[m].space(), op, s, by_name);
-  const uint64_t token = op == Op::token ? lock.fence.token : lock.fence.proposal;
-  return Command::sealed(sessions_[m].space(), op, s, state, token, by_name);
+// A command of the lock's open round, by script.
+Client::Wording Client::wording_of_round(Op op, const Lock& lock, Instant now) const {
+  Wording what = wording(op, lock.claim, lock.round.number, lock.round.ttl_ms, now);
+  what.sealed = op != Op::extend || settings_.guard != GuardMode::off;  // without a guard there is nothing to compare
+  what.token = op == Op::token ? lock.fence.token : lock.fence.proposal;
+  return what;
 }
 
-void Client::ask_script(Op op, const Lock& lock, MasterIndex m, Instant now) {
-  if (op == Op::extend) sessions_[m].track_next(now);
-  const Command command = round_command(op, lock, m);
-  sessions_[m].ask(op, lock.claim, lock.round.number, command, now);
+// Is there room for one more command of the lock's round to this master?
+bool Client::may_ask(Op op, const Lock& lock, MasterIndex m) const {
+  const Session& session = sessions_[m];
+  const size_t size = command_size(lock.names) + sealed_size();
+  return session.votes() && shared_.has_room(Shared::size_of(size) + Shared::size_of(Command::caching().size)) &&
+         session.room(size, claims_.reserved(m) + (op == Op::extend ? session.extend_requests() : 1),
+                      session.send_script_text(op));
 }
 
 // Remembers the token before it is stored. So the next proposal is larger, whether this round is won or lost.
 Action Client::store_token(Lock& lock, Instant now) {
   proposals_.heard(lock.names, lock.fence.token);
-  Masters unable;
+  Masters able;
   for (MasterIndex m : lock.fence.told) {
-    if (sessions_[m].votes() && sessions_[m].room(round_size(lock, m), claims_.reserved(m) + 1)) {
-      ask_script(Op::token, lock, m, now);
-    } else {
-      unable.add(m);
-    }
+    if (may_ask(Op::token, lock, m)) able.add(m);
   }
+  const Masters unable = lock.fence.told - able;
+  ask(wording_of_round(Op::token, lock, now), able);
   again_ = true;
   plan(lock);
   return fail_votes(lock, unable, now);
@@ -65,9 +63,9 @@ void Client::route_late_grant(MasterIndex m, const Reply& reply, Lock& lock, Ins
 void Client::spread_token(Lock& lock, Masters granted, Instant now) {
   if (lock.state != State::held && !lock.fence.storing) return;
   for (MasterIndex m : granted - lock.fence.told) {
-    if (!sessions_[m].votes() || !sessions_[m].room(round_size(lock, m), claims_.reserved(m) + 1)) continue;
+    if (!may_ask(Op::token, lock, m)) continue;
     machine_.token_told(lock, m);
-    ask_script(Op::token, lock, m, now);
+    ask(wording_of_round(Op::token, lock, now), Masters::of(m));
     again_ = true;
   }
 }

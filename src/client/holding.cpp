@@ -34,7 +34,8 @@ void Client::put_back(Lock& lock, Instant now) {
   if (ttl_ms == 0) return;
   const uint16_t index = lock.claim;
   REDLOCK_ASSERT(index != no_slot && claims_[index].slot == table_.index(lock));
-  const Subject s = subject(index, ttl_ms);
+  char hex[ValueBytes::hex_size];
+  const Subject s = subject(index, ttl_ms, hex);
   for (MasterIndex m : lock.hold.gone) {
     Session& session = sessions_[m];
     if (!session.votes() || !claims_.may_put_back(index, m, now)) continue;
@@ -42,7 +43,7 @@ void Client::put_back(Lock& lock, Instant now) {
     const Command command = by_script ? Command::sealed(session.space(), Op::acquire, s, session.sealed(), 0, false)
                                       : Command::plain(session.space(), Op::acquire, s, true);
     if (!session.room(command, claims_.reserved(m) + 2)) continue;
-    session.ask(Op::acquire, index, 0, command, now);
+    session.ask(wording(Op::acquire, index, 0, 0, now).request, command);
     claims_.put_back_sent(index, m);
     machine_.put_back_sent(lock, m);
     soon(session.deadline());

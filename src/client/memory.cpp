@@ -24,12 +24,28 @@ Duration guard_wait(const Settings& s) {
 struct Client::Layout {
   Layout(const Settings& settings, char* base);
 
-  static size_t tx_bytes(const Settings& s) {
-    if (s.tx_bytes != 0) return s.tx_bytes;
+  // The longest command about the names of one lock.
+  static size_t command_bytes(const Settings& s) {
+    return Client::command_size(s.key_prefix.size, Names::max, s.resource_bytes) +
+           Command::sealed_size(s.key_prefix.size);
+  }
+  // Of all masters together. Any round finds room in it: its commands with and without a script, and CLIENT CACHING.
+  static size_t shared_bytes(const Settings& s) {
+    const size_t least = 2 * Shared::size_of(command_bytes(s)) + Shared::size_of(Command::caching().size);
     const size_t set = Command::set_frame_max + s.key_prefix.size + s.resource_bytes + REDLOCK_VALUE_MAX;
-    // When all SETs but one are queued, there must still be room for any command.
-    const size_t sets = s.locks * set + (Command::frame_max - Command::set_frame_max);
-    return sets > REDLOCK_TX_BYTES_MIN ? sets : REDLOCK_TX_BYTES_MIN;
+    // As many SETs as may be unanswered. When all but one are queued, there must still be room for any command.
+    const unsigned at_once = lesser(s.locks, Claims::share_of(s.debts - s.locks, s.masters - quorum_of(s.masters)));
+    const size_t sets = at_once * Shared::size_of(set) + (Command::frame_max - Command::set_frame_max) +
+                        Shared::size_of(Command::caching().size);
+    const size_t wanted = s.tx_bytes == 0 ? sets : s.tx_bytes;
+    const size_t most = wanted > least ? wanted : least;
+    return most + sizeof(Shared::Command) - most % sizeof(Shared::Command);
+  }
+  // Of each master.
+  static size_t tx_bytes(const Settings& s) {
+    if (s.listener != nullptr && s.tx_bytes != 0) return s.tx_bytes;  // it says nothing else
+    const size_t command = command_bytes(s) + Command::caching().size, record = Record::bytes_max(s);
+    return command > record ? command : record;
   }
   // A new value for every lock, so that one turn never runs out of random bytes, and all seeds.
   static size_t random_enough(const Settings& s) {
@@ -63,11 +79,12 @@ struct Client::Layout {
   Fifo::Request* requests;
   LocalQueue::Row* rows;
   char* names;  // of the locks, then of the claims
+  char* shared;
   char* tx;
   char* rx;
   unsigned char* random;
   size_t random_size;
-  size_t tx_size, rx_size;
+  size_t shared_size, tx_size, rx_size;
   unsigned requests_size;
   Bytes client_name, key_prefix, meta_key, seen_key, fingerprint;
 
@@ -100,6 +117,8 @@ Client::Layout::Layout(const Settings& s, char* base) : base_(base) {
   requests = cut<Fifo::Request>(size_t{s.masters} * requests_size);
   rows = cut<LocalQueue::Row>(s.locks);
   names = cut<char>(size_t{s.locks + s.debts} * s.resource_bytes);
+  shared_size = shared_bytes(s);
+  shared = reinterpret_cast<char*>(cut<Shared::Command>(shared_size / sizeof(Shared::Command)));
   tx_size = tx_bytes(s);
   tx = cut<char>(s.masters * tx_size);
   rx_size = s.rx_bytes;
@@ -124,7 +143,7 @@ Client::Layout::Layout(const Settings& s, char* base) : base_(base) {
 
 size_t Client::memory_size(const Settings& s) { return Layout(s, nullptr).size; }
 
-Client::Client(const Settings& settings, void* memory) : settings_(settings), fleet_(settings.masters) {
+Client::Client(const Settings& settings, void* memory) : fleet_(settings.masters), settings_(settings) {
   const Layout at(settings, static_cast<char*>(memory));
   for (unsigned i = 0; i < settings.locks; ++i) {
     new (&at.locks[i]) Lock;
@@ -146,10 +165,13 @@ Client::Client(const Settings& settings, void* memory) : settings_(settings), fl
   settings_.meta_key = at.meta_key;
   settings_.seen_key = at.seen_key;
   settings_.fingerprint = at.fingerprint;
+  shared_.init(at.shared, at.shared_size);
   sessions_ = at.sessions;
   masters_ = at.masters;
   for (MasterIndex m = 0; m < settings.masters; ++m) {
     Session::Memory part = at.session(m);
+    part.shared = &shared_;
+    part.self = m;
     part.calls = &called_;
     part.news = &news_;
     new (&sessions_[m]) Session(settings_, masters_[m], settings_.client_name, part);

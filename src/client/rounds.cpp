@@ -89,36 +89,86 @@ void Client::begin_round(Lock& lock, Masters ready, Masters by_script, Instant n
   if (claims_[claim].ttl_ms < lock.round.ttl_ms) claims_[claim].ttl_ms = lock.round.ttl_ms;
   REDLOCK_ASSERT(claim != no_slot && claims_[claim].used && !claims_[claim].ended);
   if (acquire) claims_.sets_sent(claim, ready);
-  const Masters plain = ready - by_script;
-  for (MasterIndex m : ready & by_script) {
-    ask_script(!acquire ? Op::extend : lock.options.fenced ? Op::acquire_fenced : Op::acquire, lock, m, now);
-  }
-  ask(acquire ? Op::acquire : Op::extend, claim, lock.round.number, lock.round.ttl_ms, plain, now);
+  Wording what = wording(acquire ? Op::acquire : Op::extend, claim, lock.round.number, lock.round.ttl_ms, now);
+  ask(what, ready - by_script);
+  if ((ready & by_script).empty()) return;
+  ask(wording_of_round(acquire && lock.options.fenced ? Op::acquire_fenced : what.op(), lock, now), ready & by_script);
 }
 
-// Every master gets the same bytes, except for masters that do not know the script: these get its text.
-void Client::ask(Op op, uint16_t claim, uint32_t round, uint32_t ttl_ms, Masters masters, Instant now) {
-  const Subject s = subject(claim, ttl_ms);
-  const Session::Request request = {now, round, claim, static_cast<uint16_t>(op)};
-  Masters forgetful;
-  if (op == Op::extend) {
-    for (MasterIndex m : masters) sessions_[m].track_next(now);
+Command Client::encode(Space space, const Wording& what, MasterIndex m, bool by_name) const {
+  char hex[ValueBytes::hex_size];
+  const Subject s = subject(what.request.claim, what.ttl_ms, hex);
+  if (!what.sealed) return Command::plain(space, what.op(), s, by_name);
+  return Command::sealed(space, what.op(), s, sessions_[m].sealed(), what.token, by_name);
+}
+
+// Which of them need the text of an op's script?
+Masters Client::without_script(Op op, Masters masters) const {
+  Masters without;
+  for (MasterIndex m : masters) {
+    if (sessions_[m].send_script_text(op)) without.add(m);
   }
-  if (op != Op::acquire) {
-    for (MasterIndex m : masters) {
-      if (sessions_[m].send_script_text(op)) forgetful.add(m);
+  return without;
+}
+
+// Every master gets the same bytes, written once, except for masters that do not know the script: these get its text.
+void Client::ask(const Wording& what, Masters masters) {
+  if (masters.empty()) return;
+  const Op op = what.op();
+  const bool script = what.sealed || op != Op::acquire;
+  Masters tracked;
+  if (script) {
+    const Masters apart = without_script(op, masters);
+    for (MasterIndex m : apart) {
+      if (op == Op::extend) sessions_[m].track_next(what.request.sent);
+      sessions_[m].ask(what.request, encode(sessions_[m].space(), what, m, false));
+    }
+    masters -= apart;
+    if (masters.empty()) return;
+    for (MasterIndex m : op == Op::extend ? masters : Masters()) {
+      if (sessions_[m].tracked()) tracked.add(m);
     }
   }
-  say(request, masters - forgetful, s, true);
-  if (!forgetful.empty()) say(request, forgetful, s, false);
+  if (!tracked.empty()) {
+    const Bytes caching = Command::caching();
+    memcpy(shared_.space().data, caching.data, caching.size);
+    shared_.add(caching.size, 0, tracked);
+    const Session::Request request = {what.request.sent, 0, 0, Session::Request::look_caching, false};
+    for (MasterIndex m : tracked) sessions_[m].ask_shared(request);
+  }
+  const Command command = encode(shared_.space(), what, *masters.begin(), true);
+  shared_.add(command.text_size(), command.seal(), masters);
+  for (MasterIndex m : masters) sessions_[m].ask_shared(what.request);
 }
 
-// The command is encoded once, into the first master's transmit buffer, and copied to the other masters from there.
-void Client::say(const Session::Request& request, Masters masters, const Subject& s, bool by_name) {
-  if (masters.empty()) return;
-  const MasterIndex first = *masters.begin();
-  const Command command = Command::plain(sessions_[first].space(), static_cast<Op>(request.kind), s, by_name);
-  for (MasterIndex m : masters) sessions_[m].ask(request, command);
+void Client::take_all_back(Instant now) {
+  for (MasterIndex m = 0; m < settings_.masters; ++m) {
+    if (!sessions_[m].tx().empty()) take_back(m, now);
+  }
+}
+
+// This connection was slow. What it did not begin to take never happened.
+void Client::take_back(MasterIndex m, Instant now) {
+  for (Session::Request request; sessions_[m].take_back(request); again_ = true) {
+    if (!Session::Request::is_about_claim(request.kind)) continue;  // ahead of an extend, which was taken back
+    const Op op = static_cast<Op>(request.kind);
+    if (op == Op::release) {
+      claims_.delete_unknown(request.claim, m);
+      continue;
+    }
+    const bool acquires = op == Op::acquire || op == Op::acquire_fenced;
+    // As after a refusal: the value does not lie there.
+    if (acquires) claims_.set_answered(request.claim, m, true, now);
+    const uint16_t slot = claims_[request.claim].slot;
+    if (slot == no_slot || table_[slot].claim != request.claim) continue;
+    Lock& lock = table_[slot];
+    Action action = acquires ? machine_.on_key_missing(lock, m, 0) : Action::none;
+    const bool other_part = lock.state == State::acquiring && lock.fence.storing != (op == Op::token);
+    if (lock.round.number == request.round && !other_part) action = fail_votes(lock, Masters::of(m), now);
+    perform(lock, action, now);
+  }
+  soon(sessions_[m].deadline());
+  soon(claims_.deadline());
 }
 
 Action Client::fail_votes(Lock& lock, Masters masters, Instant now) {
@@ -131,7 +181,7 @@ Action Client::fail_votes(Lock& lock, Masters masters, Instant now) {
 
 uint16_t Client::make_claim(Lock& lock) {
   const uint16_t claim = claims_.make(table_.index(lock), lock.names, lock.round.ttl_ms);
-  pool_.take_hex(claims_[claim].value_hex);
+  pool_.take(claims_[claim].value.random, sizeof claims_[claim].value.random);
   return claim;
 }
 
@@ -143,16 +193,25 @@ Masters Client::voting() const {
   return mask;
 }
 
-// Which of the voting masters can be sent this round? A SET needs room for itself and, later, for its delete.
+// Which of the voting masters can be sent this round? A SET needs room for itself and, later, for its delete. Where the
+// shared memory is full, none can: the next turn has room.
 Masters Client::able(Masters votes, Masters by_script, Wants wants, const Lock& lock) const {
-  Masters mask;
   const bool acquire = wants != Wants::extend;
-  const size_t plain = command_size(lock.names) + (acquire ? 0 : Command::caching().size);
-  for (MasterIndex m : acquire ? votes : votes & claims_[lock.claim].sent) {
+  const size_t plain = command_size(lock.names), sealed = plain + sealed_size();
+  const Op op = !acquire ? Op::extend : lock.options.fenced ? Op::acquire_fenced : Op::acquire;
+  if (!acquire) votes &= claims_[lock.claim].sent;
+  size_t bytes = Shared::size_of(Command::caching().size);
+  if (!(votes - by_script).empty()) bytes += Shared::size_of(plain);
+  if (!(votes & by_script).empty()) bytes += Shared::size_of(sealed);
+  Masters mask;
+  if (!shared_.has_room(bytes)) return mask;
+  for (MasterIndex m : votes) {
+    const bool script = by_script.has(m);
     if (acquire && !claims_.may_send(m)) continue;
-    const unsigned requests = acquire ? 2 : sessions_[m].extend_requests();
-    const size_t bytes = plain + (by_script.has(m) ? Command::sealed_max : 0);
-    if (sessions_[m].room(bytes, claims_.reserved(m) + requests)) mask.add(m);
+    const Session& session = sessions_[m];
+    const unsigned requests = acquire ? 2 : session.extend_requests();
+    const bool apart = (script || !acquire) && session.send_script_text(op);
+    if (session.room(script ? sealed : plain, claims_.reserved(m) + requests, apart)) mask.add(m);
   }
   return mask;
 }
@@ -170,21 +229,9 @@ int Client::why_unable(const Lock& lock, MasterIndex m) const {
   }
 }
 
-Subject Client::subject(uint16_t index, uint32_t ttl_ms) const {
+Subject Client::subject(uint16_t index, uint32_t ttl_ms, char (&hex)[ValueBytes::hex_size]) const {
   const Claim& c = claims_[index];
-  return {settings_.key_prefix, c.names, Bytes(c.value_hex, sizeof c.value_hex),
-          settings_.client_name, ttl_ms};
-}
-
-// An upper bound for the size of any command about these names, without a script's text.
-size_t Client::command_size(const Names& names) const {
-  const size_t more = names.count() - 1;
-  return Command::frame_max + settings_.key_prefix.size + names.bytes() + REDLOCK_VALUE_MAX +
-         more * (settings_.key_prefix.size + Command::name_max);
-}
-
-size_t Client::round_size(const Lock& lock, MasterIndex m) const {
-  return command_size(lock.names) + (by_script(lock, m) ? Command::sealed_max : 0);
+  return {settings_.key_prefix, c.names, c.value.write_hex(hex), settings_.client_name, ttl_ms};
 }
 
 }  // namespace redlock

@@ -71,8 +71,10 @@ bool Client::ask_again(MasterIndex m, const Reply& reply, Lock& lock, Instant no
                                             : lock.round.open && !lock.fence.storing;
   if (!wanted) return false;
   // The master may have lost its vote, or may have sent an invalid reply right behind this one.
-  if (!sessions_[m].votes() || !sessions_[m].room(round_size(lock, m), claims_.reserved(m) + 1)) return false;
-  sessions_[m].ask(reply.op, reply.claim, reply.round, round_command(reply.op, lock, m), now);
+  if (!may_ask(reply.op, lock, m)) return false;
+  Wording what = wording_of_round(reply.op, lock, now);
+  what.sealed = what.sealed && by_script(lock, m);
+  ask(what, Masters::of(m));
   again_ = true;
   return true;
 }

@@ -39,9 +39,9 @@ bool told_acquired(const Lock& lock) { return lock.tell.event != REDLOCK_EV_ACQU
 
 void Machine::accept(Lock& lock, const Options& options) {
   REDLOCK_ASSERT(lock.state == State::free);
-  lock.state = State::waiting;
   lock.options = options;
   static_cast<Life&>(lock) = {};
+  lock.state = State::waiting;
   lock.wants = Wants::acquire;
   lock.claim = no_slot;
   lock.valid_until = lock.wake_at = lock.defer_until = Instant::never();

@@ -81,18 +81,18 @@ struct Options {
 
 // The open round, or the last one.
 struct Round {
-  Instant t0;
-  Instant deadline;
-  uint32_t ttl_ms = 0;
-  uint32_t number = 0;  // unique among the rounds of this client, so that a late reply cannot vote in another round
   bool open = false;
+  uint8_t first_failed = 0;  // the first master that failed
   Masters granted;
   Masters refused;
   Masters failed;
   Masters guarded;  // part of `failed`: masters that the guard does not let vote
   Masters unasked;  // second part of a fenced round: masters that had not voted when the second part began
-  int16_t first_error = 0;  // the error of the first master that failed
-  uint8_t first_failed = 0;  // that master
+  int16_t first_error = 0;  // that master's error
+  uint32_t ttl_ms = 0;
+  uint32_t number = 0;  // unique among the rounds of this client, so that a late reply cannot vote in another round
+  Instant t0;
+  Instant deadline;
 };
 
 // How an acquire waits that masters tell of changes. See lock/machine_waiting.
@@ -129,15 +129,15 @@ struct Waiting {
 
 // A held lock.
 struct Holding {
-  Instant limit;               // max_hold_ms: no extend goes beyond this instant
-  uint32_t pace_ms = 0;        // extend rounds begin a third of this apart
-  uint32_t extend_ttl_ms = 0;  // the ttl that the next extend round asks for
   Masters owners;              // masters that said that they have the value
   Masters lacking;             // masters that do not count as having the value
   Masters gone;                // part of `lacking`: may be put back. Never sent the SET, or answered an extend "gone"
   bool probe = false;          // the extend round, wanted or open, only compares
   bool alarmed = false;        // a notification brought the next round forward
   uint8_t hurried = 0;         // rounds in a row that were brought forward
+  uint32_t pace_ms = 0;        // extend rounds begin a third of this apart
+  uint32_t extend_ttl_ms = 0;  // the ttl that the next extend round asks for
+  Instant limit;               // max_hold_ms: no extend goes beyond this instant
 };
 
 // The neighbours of a lock in the row of one of its names (lock/local_queue).
@@ -160,33 +160,34 @@ struct Telling {
   int16_t err = 0;
 };
 
-// Everything that begins anew with each acquire. Machine::accept resets all of it, so that no field is forgotten.
+// Everything that begins anew with each acquire. Machine::accept resets all of it, so that no field is forgotten. Small
+// fields come first: on ARM their instructions are short where they lie near the beginning.
 struct Life {
+  State state = State::free;
   Wants wants = Wants::nothing;
   uint16_t claim = 0;   // the claim of the lock's value; no_slot while the lock waits
-  uint32_t rounds = 0;  // acquire rounds so far
+  Telling tell;
+  Round round;
   Instant valid_until;
   Instant wake_at;      // waiting: the next round; held: the next renewal
   Instant defer_until;  // a round that waits for room in our own tables begins then at the latest
-  Round round;
-  Fence fence;
-  Waiting wait;
-  Holding hold;
+  uint32_t rounds = 0;  // acquire rounds so far
   Turn turn;
-  Telling tell;
+  Holding hold;
+  Waiting wait;
+  Fence fence;
 };
 
 struct Lock : Life {
-  uint64_t generation = 0;
-  ValidityCell cell;
+  Link start;  // place in the queue of locks that want a round
+  Link told;   // place in the queue of locks that have an event
   Options options;
   Names names;
   redlock_event_fn callback;
   void* user;
+  uint64_t generation = 0;
   Forecast forecast;
-  Link start;  // place in the queue of locks that want a round
-  Link told;   // place in the queue of locks that have an event
-  State state = State::free;
+  ValidityCell cell;
 };
 
 // For how long an acquire has waited; 0: its first try was not lost.

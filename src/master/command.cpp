@@ -111,10 +111,12 @@ Command Command::sealed(Space space, Op op, const Subject& s, const Sealed& stat
   write_value(out, s);
   if (op != Op::token) out.number(s.ttl_ms);
   out.bulk(state.seal);
+  const size_t sealed = out.size();
   if (counts) {
     char digits[20];
     out.bulk(to_decimal(token, digits));
   }
+  if (state.seal.size != 0) c.seal_ = static_cast<uint16_t>(out.size() - sealed + state.seal.size + 2);
   c.finish(out);
   return c;
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Command: what is said to a master about one claim, and what the reply means. The bytes of a SET or of a script are
-// the same for every master. So they are encoded once, in the transmit buffer of the first master, and copied to the
-// others. This is the only file that knows the words SET, NX, PTTL, EVALSHA, and the meaning of +OK, null, :1 and an
-// error prefix.
+// the same for every master, apart from the guard's seal. So they are encoded once, in master/shared. This is the only
+// file that knows the words SET, NX, PTTL, EVALSHA, and the meaning of +OK, null, :1 and an error prefix.
 #pragma once
 #include "base/names.hpp"
 #include "base/types.hpp"
@@ -37,7 +36,7 @@ class Command {
   // The frame of a SET, which is shorter.
   static constexpr size_t set_frame_max = 60;
   // What a script that compares the guard's state adds: the keys of the record and of the counters, the seal, a token.
-  static constexpr size_t sealed_max = 2 * (REDLOCK_KEY_PREFIX_MAX + 24) + 64 + 32;
+  static constexpr size_t sealed_size(size_t prefix) { return 2 * (prefix + 24) + 64 + 32; }
   // The header of each name but the first.
   static constexpr size_t name_max = 8;
 
@@ -62,6 +61,7 @@ class Command {
   Bytes tail() const { return Bytes(text_ + script_at_, static_cast<size_t>(size_ - script_at_)); }
   size_t text_size() const { return size_; }
   bool fits() const { return size_ != 0; }
+  size_t seal() const { return seal_; }  // so many bytes before the end the seal stands; 0: there is none
 
  private:
   explicit Command(Space space) : text_(space.data) {}
@@ -71,6 +71,7 @@ class Command {
 
   uint16_t size_ = 0;
   uint16_t script_at_ = 0;
+  uint16_t seal_ = 0;
   const Script* script_ = nullptr;
   const char* text_;
 };

@@ -49,7 +49,8 @@ class Fifo {
     Instant sent;
     uint32_t round;  // of a reading: its number
     uint16_t claim;
-    uint16_t kind;   // enum Kind; 16 bits wide, so that Request is 16 bytes without padding
+    uint8_t kind;    // enum Kind
+    bool apart;      // no shared command: only this master is told
   };
 
   static constexpr unsigned own_max = 12;  // requests of the session itself in flight, at most: those of the greeting
@@ -76,7 +77,7 @@ class Fifo {
   }
   [[gnu::noinline]] void push_own(Request::Kind kind, Instant now, uint32_t number = 0) {
     REDLOCK_ASSERT(Request::is_own(kind) && own_ < own_max);
-    push({now, number, 0, kind});
+    push({now, number, 0, kind, true});
     ++own_;
   }
   // Removes the oldest request. own: is it one of the session itself? The fast path knows without looking.
@@ -85,6 +86,16 @@ class Fifo {
     if (own) --own_;
     if (++head_ == capacity_) head_ = 0;
     --size_;
+  }
+  // Removes the newest request that is a shared command. Those behind it stay.
+  Request take_back() {
+    unsigned at = before(tail_);
+    while (places_[at].apart) at = before(at);
+    const Request request = places_[at];
+    tail_ = static_cast<uint16_t>(before(tail_));
+    for (; at != tail_; at = at + 1 == capacity_ ? 0 : at + 1) places_[at] = places_[at + 1 == capacity_ ? 0 : at + 1];
+    --size_;
+    return request;
   }
   void clear() { head_ = tail_ = size_ = own_ = 0; }
 
@@ -107,6 +118,8 @@ class Fifo {
   }
 
  private:
+  unsigned before(unsigned at) const { return (at == 0 ? capacity_ : at) - 1u; }
+
   Request* places_;
   uint16_t capacity_;
   uint16_t head_ = 0;

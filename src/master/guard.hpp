@@ -53,7 +53,8 @@ constexpr Duration guard_time(uint32_t max_ttl_ms, uint32_t drift_ppm, uint32_t 
 // same for all clients of these keys, whatever the order of their masters. The fingerprint is made of the masters'
 // names, never of addresses: two gateways may reach one master by different addresses.
 constexpr size_t meta_key_max = REDLOCK_KEY_PREFIX_MAX + 16;
-constexpr size_t fingerprint_max = 80;
+constexpr size_t fingerprint_max = 80;      // of any version
+constexpr size_t own_fingerprint_max = 56;  // of this one
 Bytes write_meta_key(const CommonSettings& settings, char (&text)[meta_key_max]);
 Bytes write_seen_key(const CommonSettings& settings, char (&text)[meta_key_max]);
 Bytes write_fingerprint(const Settings& settings, unsigned quorum, char (&text)[fingerprint_max]);
@@ -162,19 +163,6 @@ class Guard {
   void judge();
   inline void check() const;  // what always holds behind judge()
 
-  const CommonSettings& settings_;
-  Instant since_ = Instant::never();      // the watch under way began
-  Instant visited_at_ = Instant::never(); // then the watch of an earlier visit will be over
-  Instant read_at_ = Instant::never();
-  Instant lapses_at_ = Instant::never();
-  Instant distrust_until_ = Instant::from_ns(INT64_MIN);
-  Instant commission_until_ = Instant::from_ns(INT64_MIN);
-  uint64_t evicted_keys_ = 0;
-  int64_t visit_ms_ = -1;     // CLOCK_BOOTTIME that an earlier visit to this state has left; -1: none
-  uint32_t asked_ = 0;        // readings
-  uint32_t answered_ = 0;
-  uint32_t counts_from_ = 0;  // older readings say nothing any more
-  uint32_t their_max_ttl_ms_ = 0;  // of the last record that was foreign
   int16_t reason_ = 0;        // judge() writes it, and nothing else
   int16_t server_fault_ = 0;  // as the whole INFO tells it
   int16_t role_fault_ = 0;    // as a reading's INFO tells it
@@ -195,6 +183,19 @@ class Guard {
   bool duplicate_ = false;
   bool replid_changed_ = false;  // and nothing else of the state that was watched before
   bool wants_boot_time_ = false;
+  const CommonSettings& settings_;
+  uint32_t asked_ = 0;        // readings
+  uint32_t answered_ = 0;
+  uint32_t counts_from_ = 0;  // older readings say nothing any more
+  uint32_t their_max_ttl_ms_ = 0;  // of the last record that was foreign
+  Instant since_ = Instant::never();      // the watch under way began
+  Instant visited_at_ = Instant::never(); // then the watch of an earlier visit will be over
+  Instant read_at_ = Instant::never();
+  Instant lapses_at_ = Instant::never();
+  Instant distrust_until_ = Instant::from_ns(INT64_MIN);
+  Instant commission_until_ = Instant::from_ns(INT64_MIN);
+  uint64_t evicted_keys_ = 0;
+  int64_t visit_ms_ = -1;     // CLOCK_BOOTTIME that an earlier visit to this state has left; -1: none
   char seal_[seal_size] = {};     // of the state as it was last read
   char watched_[seal_size] = {};  // of the state whose watch began at since_
 };

@@ -32,10 +32,8 @@ class Outgoing {
   using Request = Fifo::Request;
   static constexpr unsigned references_max = 2;  // of one command: the texts of a script
 
-  Outgoing(char* buffer, size_t size, Fifo::Request* requests, unsigned requests_size, bool* has_news)
-      : fifo(requests, requests_size), has_news_(has_news) {
-    tx.init(buffer, size);
-  }
+  Outgoing(Fifo::Request* requests, unsigned requests_size, bool* has_news)
+      : fifo(requests, requests_size), has_news_(has_news) {}
 
   // One word of a command; and one whose bytes are not copied.
   void append_word(Bytes word);

@@ -87,7 +87,7 @@ void Record::begin_state(Bytes desc, Bytes q, Instant now) {
 
 // For what the guard says at one time: a write, and a reading of what came of it.
 bool Record::has_room() const {
-  return out_.tx.fits(768, 2 * Outgoing::references_max) && out_.fifo.has_own_room(5);
+  return out_.tx.fits(bytes_max(guard_.settings()), 2 * Outgoing::references_max) && out_.fifo.has_own_room(5);
 }
 
 void Record::write_next(Guard::Next next, int64_t boot_ms, Instant now) {

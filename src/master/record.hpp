@@ -26,6 +26,14 @@ class Record {
   // What the answer to ask() said, beside every letter.
   enum Said : int16_t { not_asked = 256, not_answered = 512 };
 
+  // The most bytes, texts apart, that the guard says at one time: a write with six arguments, INFO, and a reading.
+  static constexpr size_t bytes_max(const CommonSettings& s) {
+    constexpr size_t script = 31, key = 20, id = 7 + Guard::id_size, about = 7 + own_fingerprint_max;
+    const size_t keys = 2 * (key + s.key_prefix.size);
+    const size_t write = script + keys + 2 * about + 3 * id + 7 + Guard::seal_size;
+    return write + 14 + Command::caching().size + script + keys + 7 + CommonSettings::boot_id_size + 14;
+  }
+
   Record(const CommonSettings& settings, const Tracking& tracking, Outgoing& out)
       : tracking_(tracking), out_(out), guard_(settings) {}
 

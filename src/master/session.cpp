@@ -25,13 +25,15 @@ bool is_configuration_fault(int reason) {
 
 Session::Session(const CommonSettings& settings, const MasterSettings& master, Bytes client_name, const Memory& memory)
     : settings_(settings),
-      out_(memory.tx, memory.tx_size, memory.requests, memory.requests_size, memory.news),
-      reader_(memory.rx_size),
-      record_(settings, tracking_, out_),
-      greeting_(master, client_name, record_, out_),
       rx_(memory.rx),
       rx_capacity_(memory.rx_size),
-      calls_(memory.calls) {}
+      calls_(memory.calls),
+      out_(memory.requests, memory.requests_size, memory.news),
+      reader_(memory.rx_size),
+      record_(settings, tracking_, out_),
+      greeting_(master, client_name, record_, out_) {
+  out_.tx.init(memory.tx, memory.tx_size, *memory.shared, memory.self);
+}
 
 inline void Session::check() const {
 #if defined(REDLOCK_ASSERTS)
@@ -142,16 +144,40 @@ void Session::look(uint16_t who, uint32_t number, const Command& command, bool h
   REDLOCK_ASSERT(connected() && room(command, Command::look_requests));
   out_.tx.take(command.head());
   if (command.script() != nullptr) out_.append_script(command);
-  if (!holder) out_.fifo.push({now, 0, 0, Request::look_caching});
-  out_.fifo.push({now, number, who, static_cast<uint16_t>(holder ? Request::holder : Request::look)});
+  if (!holder) out_.fifo.push({now, 0, 0, Request::look_caching, true});
+  out_.fifo.push({now, number, who, static_cast<uint8_t>(holder ? Request::holder : Request::look), true});
   check();
+}
+
+void Session::ask(Request request, const Command& command) {
+  REDLOCK_ASSERT(Request::is_about_claim(request.kind));
+  REDLOCK_ASSERT(connected() && (room(command, 1) || request.kind == Request::release));
+  REDLOCK_ASSERT(out_.tx.fits(command.text_size(), Outgoing::references_max));
+  out_.tx.take(command.head());
+  if (command.script() != nullptr) {
+    out_.append_script(command);
+    known_scripts_ = static_cast<uint8_t>(known_scripts_ | script_bits(static_cast<Op>(request.kind)));
+  }
+  request.apart = true;
+  out_.fifo.push(request);
 }
 
 void Session::track_next(Instant now) {
   REDLOCK_ASSERT(connected());
   if (!tracked()) return;
   out_.tx.append(Command::caching());
-  out_.fifo.push({now, 0, 0, Request::look_caching});
+  out_.fifo.push({now, 0, 0, Request::look_caching, true});
+}
+
+bool Session::take_back(Request& out) {
+  if (out_.tx.take_back()) {
+    out = out_.fifo.take_back();
+    return true;
+  }
+  write_seals();
+  out_.tx.keep();
+  check();
+  return false;
 }
 
 bool Session::owes_answer(uint16_t claim) const { return out_.fifo.owes_answer(claim); }

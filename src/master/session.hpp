@@ -57,6 +57,8 @@ class Session {
     size_t rx_size;
     Fifo::Request* requests;
     unsigned requests_size;  // settings.in_flight and own_requests
+    Shared* shared;
+    MasterIndex self;        // in shared commands
     bool* calls;             // set when a wish or a change is there to be seen
     bool* news;              // set when there is something for take_news()
   };
@@ -100,33 +102,32 @@ class Session {
   bool votes() const { return state_ == State::up && wish_ == Wish::none && guard().admitted(); }
   // Deletes can be given to it.
   bool connected() const { return (state_ == State::up || state_ == State::suspect) && wish_ == Wish::none; }
-  // Is there room for a command of so many copied bytes, and for so many requests in flight?
-  bool room(size_t bytes, unsigned requests) const { return out_.fifo.has_room(requests) && room_for_kept(bytes); }
-  bool room(const Command& command, unsigned requests) const {
-    return command.fits() && room(command.text_size(), requests);
+  // Is there room for a command of so many bytes, and for so many requests in flight? apart: the command is for this
+  // master alone, and goes through its own buffer.
+  bool room(size_t bytes, unsigned requests, bool apart) const {
+    return out_.fifo.has_room(requests) && (apart ? fits_apart(bytes) : out_.tx.may_share(bytes));
   }
-  // The same for a request whose place in the FIFO is already kept.
-  bool room_for_kept(size_t bytes) const { return out_.tx.fits(bytes, Outgoing::references_max); }
+  bool room(const Command& command, unsigned requests) const {
+    return command.fits() && out_.fifo.has_room(requests) &&
+           out_.tx.fits(command.text_size(), Outgoing::references_max);
+  }
   // There is nothing to send, no wish and no change of state to show.
   bool idle() const { return out_.tx.empty() && wish_ == Wish::none && !changed_; }
-  // Where the next command for this master is encoded, to be sent to it or copied to others.
+  // Where a command for this master alone is encoded.
   Space space() { return out_.tx.space(); }
-  void ask(Op op, uint16_t claim, uint32_t round, const Command& command, Instant now) {
-    ask({now, round, claim, static_cast<uint16_t>(op)}, command);
-  }
-  void ask(const Request& request, const Command& command) {  // its kind is an Op
-    REDLOCK_ASSERT(Request::is_about_claim(request.kind));
-    REDLOCK_ASSERT(connected() && (room(command, 1) || request.kind == Request::release));
-    REDLOCK_ASSERT(room_for_kept(command.text_size()));
-    out_.tx.take(command.head());
-    if (command.script() != nullptr) {
-      out_.append_script(command);
-      known_scripts_ = static_cast<uint8_t>(known_scripts_ | script_bits(static_cast<Op>(request.kind)));
-    }
+  void ask(Request request, const Command& command);  // its kind is an Op
+  // The newest shared command is asked. Its kind is an Op, or look_caching ahead of an extend.
+  void ask_shared(const Request& request) {
+    REDLOCK_ASSERT(connected() && !request.apart);
+    out_.tx.share();
     out_.fifo.push(request);
   }
+  // Behind a turn, when the connection did not take everything: takes back the newest shared command. False: there is
+  // none but the oldest, which may have been begun. It is kept, and until it has left the master is asked no more.
+  bool take_back(Request& out);
+  void write_seals() const { out_.tx.write_seals(guard().seal()); }
   // Call before asking an extend: where there is tracking, the extend registers its keys. The two need
-  // extend_requests() places.
+  // extend_requests() places. For a master that is asked apart.
   void track_next(Instant now);
   unsigned extend_requests() const { return tracked() ? 2 : 1; }
   // Ask for how long keys will live, and to be told when one changes; `who` and `number` come back with the answer.
@@ -191,6 +192,10 @@ class Session {
   uint64_t errors() const { return errors_; }
 
  private:
+  // A script with its text, and CLIENT CACHING ahead of it.
+  bool fits_apart(size_t bytes) const {
+    return out_.tx.fits(bytes + Command::caching().size, Outgoing::references_max);
+  }
   inline void check() const;  // what always holds between two calls
   bool can_ask() const { return state_ == State::up && wish_ == Wish::none; }
   void set_state(State state);
@@ -221,34 +226,34 @@ class Session {
   void withdraw(Instant now);
   void guard_changed();
 
+  // Small members come first: on ARM their instructions are short where they lie near the beginning.
+  State state_ = State::down;
+  Wish wish_ = Wish::connect;
+  bool changed_ = true;
+  bool tried_ = false;       // a first attempt has come to an end
+  bool quiet_ = false;
+  uint8_t known_scripts_ = 0;  // script_bits() of each op whose script's text was sent or waits to be sent
+  uint8_t failures_ = 0;     // attempts since it was last up
+  Tracking tracking_;
+  int16_t reason_ = 0;
+  int16_t last_error_ = 0;   // that it answered
+  int16_t guard_told_ = 0;   // the guard's reason when the client was last told
   const CommonSettings& settings_;
-  Outgoing out_;
-  resp::Reader reader_;
-  Record record_;
-  Greeting greeting_;
   char* rx_;
   size_t rx_capacity_;
   size_t rx_head_ = 0;
   size_t rx_size_ = 0;
   bool* const calls_;
   uint32_t connects_ = 0;
-
-  State state_ = State::down;
-  Wish wish_ = Wish::connect;
-  int16_t reason_ = 0;
-  int16_t last_error_ = 0;   // that it answered
-  int16_t guard_told_ = 0;   // the guard's reason when the client was last told
-  bool changed_ = true;
-  bool tried_ = false;       // a first attempt has come to an end
-  uint8_t known_scripts_ = 0;  // script_bits() of each op whose script's text was sent or waits to be sent
-  bool quiet_ = false;
-  uint8_t failures_ = 0;     // attempts since it was last up
-  Tracking tracking_;
   Instant retry_at_;         // down: when to try again
   Instant give_up_at_;       // connecting, greeting, suspect
   Instant ping_at_ = Instant::never();
   uint64_t replies_ = 0;
   uint64_t errors_ = 0;
+  Outgoing out_;
+  resp::Reader reader_;
+  Record record_;
+  Greeting greeting_;
 };
 
 inline void Session::pop_request(bool own, Instant now) {

@@ -41,7 +41,7 @@ constexpr KeyText texts[] = {
     {"limits.debts", "Values that some master may still hold, locks included. At least locks + 1. Default: grows\n"
                      "with locks."},
     {"limits.resource_bytes", "The names of one lock, all together."},
-    {"limits.tx_bytes", "The transmit buffer of each master. 0: as large as needed."},
+    {"limits.tx_bytes", "The transmit buffer that all masters share. 0: as large as needed."},
     {"limits.rx_bytes", "The receive buffer of each master."},
     {"limits.stack_bytes", "The stack of the thread of redlock_create()."},
 };

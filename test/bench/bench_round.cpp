@@ -73,7 +73,7 @@ class Site {
     Bytes runs[Tx::chunks_max];
     const Tx& tx = client_->output(m);
     if (tx.one_run()) {
-      client_->sent(m, tx.run().size);
+      client_->all_sent(m);
       return all;
     }
     const unsigned n = tx.gather(runs, Tx::chunks_max);

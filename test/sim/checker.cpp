@@ -265,7 +265,7 @@ int Checker::owner_of(const std::string& value, bool& claimed) const {
   if (client < 0) return -1;
   const Claims& claims = world_.process(static_cast<unsigned>(client)).client().claims();
   for (uint16_t i = 0; i < claims.capacity(); ++i) {
-    if (claims[i].used && !claims[i].ended && memcmp(claims[i].value_hex, value.data(), 40) == 0) claimed = true;
+    if (claims[i].used && !claims[i].ended && hex_of(claims[i]) == value.substr(0, 40)) claimed = true;
   }
   return client;
 }
@@ -289,7 +289,7 @@ void Checker::sample_forgotten(unsigned master) {
     const Claims& claims = world_.process(client).client().claims();
     bool known = false;
     for (uint16_t i = 0; i < claims.capacity() && !known; ++i) {
-      known = claims[i].used && memcmp(claims[i].value_hex, entry->value.data(), sizeof claims[i].value_hex) == 0;
+      known = claims[i].used && entry->value.compare(0, 40, hex_of(claims[i])) == 0;
     }
     if (!known) {
       world_.violate(now - 4 * second, 1u << owner, "m%u has %s = %s, and c%d has forgotten it", master, names[r],

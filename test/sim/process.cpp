@@ -267,7 +267,7 @@ void Process::event(const Client::Event& event) {
 const Claim* Process::claim_of(const User& user) const {
   const Claims& claims = client_->claims();
   for (uint16_t i = 0; i < claims.capacity(); ++i) {
-    if (claims[i].used && memcmp(claims[i].value_hex, user.value, sizeof user.value) == 0) return &claims[i];
+    if (claims[i].used && hex_of(claims[i]) == std::string_view(user.value, sizeof user.value)) return &claims[i];
   }
   return nullptr;
 }

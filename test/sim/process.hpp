@@ -8,6 +8,7 @@
 // may take its time, while what it sends is sent at its own time. Until the world has caught up, the process is busy.
 #pragma once
 #include <memory>
+#include <string>
 
 #include "client/turns.hpp"
 #include "machine_clock.hpp"
@@ -15,6 +16,13 @@
 #include "port/clock.hpp"
 
 namespace redlock::sim {
+
+// The random part of a claim's value, as masters get it.
+inline std::string hex_of(const Claim& claim) {
+  char hex[ValueBytes::hex_size];
+  claim.value.write_hex(hex);
+  return std::string(hex, sizeof hex);
+}
 
 struct Step;
 class Process;

@@ -228,7 +228,7 @@ void Process::told_acquired(User& user, const redlock_event_t& event) {
   const Claims& claims = client_->claims();
   for (uint16_t i = 0; i < claims.capacity(); ++i) {
     const bool its = claims[i].used && claims[i].slot == (user.handle & 0xFFFF) - 1;
-    if (its) memcpy(user.value, claims[i].value_hex, sizeof user.value);
+    if (its) memcpy(user.value, hex_of(claims[i]).data(), sizeof user.value);
   }
   ++world_.totals.grants;
   world_.checker().acquired(index_, user, t_);

@@ -55,7 +55,7 @@ void Process::watch_dead_rounds(MasterIndex m, uint32_t open, uint32_t asked) {
     const std::string_view command(text.data() + at, std::min(text.find("\r\n*", at), text.size()) - at);
     for (uint16_t i = 0; i < claims.capacity(); ++i) {
       const bool its =
-          claims[i].used && command.find(claims[i].value_hex, 0, sizeof claims[i].value_hex) != command.npos;
+          claims[i].used && command.find(hex_of(claims[i])) != command.npos;
       if (its && !(wanted >> i & 1)) {
         world_.violate(t_ - second, 1u << index_, "m%u did not know a script, and is told it for a round that is over",
                        m);

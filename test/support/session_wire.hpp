@@ -53,6 +53,13 @@ struct SessionWire {
     return ping == std::string::npos ? "" : wire.substr(ping + 10, 8);
   }
 
+  // A command for this master alone.
+  void ask(Op op, uint16_t claim, uint32_t round, const Command& command) {
+    session->ask({now, round, claim, static_cast<uint8_t>(op), true}, command);
+  }
+
+  alignas(Shared::Command) char shared_memory[4'096];
+  Shared shared;
   std::unique_ptr<Session> session;
   std::vector<redlock::Reply> replies;
   std::vector<std::string> keys;  // of each reply, since a Reply owns none

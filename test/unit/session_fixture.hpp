@@ -60,6 +60,7 @@ inline Command any_command(Space space = test::space()) {
 }
 
 struct Fixture : test::SessionWire {
+  using SessionWire::ask;
   explicit Fixture(unsigned in_flight = 16, size_t rx_size = 256)
       : tx(new char[1'024]), rx(new char[rx_size]), requests(new Fifo::Request[in_flight + Session::own_requests]) {
     settings.node_timeout = Duration::ms(50);
@@ -69,9 +70,11 @@ struct Fixture : test::SessionWire {
     settings.reconnect_min_ms = 100;
     settings.reconnect_max_ms = 5'000;
     now = at(1'000);
+    shared.init(shared_memory, sizeof shared_memory);
     session = std::make_unique<Session>(settings, master, bytes("gw-17"),
                                         Session::Memory{tx.get(), 1'024, rx.get(), rx_size, requests.get(),
-                                                        in_flight + Session::own_requests, &called, &has_news});
+                                                        in_flight + Session::own_requests, &shared, 0, &called,
+                                                        &has_news});
   }
   Fixture(const Fixture&) = delete;
 
@@ -89,7 +92,7 @@ struct Fixture : test::SessionWire {
     ASSERT_EQ(session->state(), State::up);
     session->take_changed();
   }
-  void ask(uint16_t claim, Op op = Op::acquire) { session->ask(op, claim, claim, any_command(), now); }
+  void ask(uint16_t claim, Op op = Op::acquire) { SessionWire::ask(op, claim, claim, any_command()); }
   void break_off(int reason = REDLOCK_E_DISCONNECTED, uint32_t random = UINT32_MAX) {
     session->closed(now, reason, random);
   }

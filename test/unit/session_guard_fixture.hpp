@@ -57,6 +57,7 @@ inline std::string replication(const std::string& id = replid, const std::string
 enum class Link { tracked, untracked, resp2 };
 
 struct Fixture : test::SessionWire {
+  using SessionWire::ask;
   explicit Fixture(Link how = Link::tracked, uint64_t seed = 7, size_t tx_size = 4'096)
       : link(how), tx(new char[tx_size]) {
     settings.guard = GuardMode::strict;
@@ -66,10 +67,12 @@ struct Fixture : test::SessionWire {
     settings.fingerprint = Bytes(fingerprint.data(), fingerprint.size());
     settings.rx_bytes = 512;
     now = at(0);
+    shared.init(shared_memory, sizeof shared_memory);
     session =
         std::make_unique<Session>(settings, master, Bytes("gw"),
                                   Session::Memory{tx.get(), tx_size, rx, sizeof rx, requests,
-                                                  static_cast<unsigned>(std::size(requests)), &called, &has_news});
+                                                  static_cast<unsigned>(std::size(requests)), &shared, 0, &called,
+                                                  &has_news});
     if (seed != 0) session->seed(seed);
     connect();
   }
@@ -147,7 +150,7 @@ struct Fixture : test::SessionWire {
     s.value_hex = "0011223344556677889900112233445566778899";
     s.client_name = "gw";
     s.ttl_ms = 1'000;
-    session->ask(op, 1, 1, Command::plain(test::space(), op, s, true), now);
+    SessionWire::ask(op, 1, 1, Command::plain(test::space(), op, s, true));
   }
   std::string reading(const std::string& machine = "") const {
     return (link == Link::tracked ? command({"CLIENT", "CACHING", "yes"}) : "") +

@@ -134,12 +134,13 @@ TEST(Command, four_of_the_longest_names_fit) {
   for (const bool by_name : {true, false}) {
     for (const Op op : {Op::acquire, Op::acquire_fenced, Op::token, Op::extend}) {
       const size_t size = Command::sealed(test::space(), op, s, state, UINT64_MAX, by_name).text_size();
-      EXPECT_LE(size, Command::frame_max + keys + REDLOCK_VALUE_MAX + Command::sealed_max);
+      EXPECT_LE(size, Command::frame_max + keys + REDLOCK_VALUE_MAX + Command::sealed_size(prefix.size()));
       EXPECT_GT(size, keys);
       longest = std::max(longest, size);
     }
   }
-  EXPECT_GT(longest + 64, Command::frame_max + keys + REDLOCK_VALUE_MAX + Command::sealed_max) << "too generous";
+  EXPECT_GT(longest + 64, Command::frame_max + keys + REDLOCK_VALUE_MAX + Command::sealed_size(prefix.size()))
+      << "too generous";
   for (const Op op : {Op::release, Op::extend}) {
     EXPECT_LE(by_name(op, s).text_size(), Command::frame_max + keys + REDLOCK_VALUE_MAX);
   }

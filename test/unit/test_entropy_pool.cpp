@@ -124,8 +124,10 @@ TEST(EntropyPool, a_value_shows_every_bit_of_its_bytes_in_small_hexadecimal_digi
     unsigned char one[sizeof bytes] = {};
     one[bit / 8] = static_cast<unsigned char>(1u << bit % 8);
     pool.add(one, sizeof one);
-    char hex[2 * sizeof bytes];
-    pool.take_hex(hex);
+    ValueBytes drawn;
+    pool.take(drawn.random, sizeof drawn.random);
+    char hex[ValueBytes::hex_size];
+    drawn.write_hex(hex);
     const std::string value(hex, sizeof hex);
     EXPECT_EQ(std::count(value.begin(), value.end(), '0'), static_cast<long>(sizeof hex - 1)) << value;
     values.insert(value);
@@ -138,8 +140,10 @@ TEST(EntropyPool, a_value_shows_every_bit_of_its_bytes_in_small_hexadecimal_digi
   unsigned char all[sizeof bytes];
   for (size_t i = 0; i < sizeof all; ++i) all[i] = static_cast<unsigned char>(0x11 * (i % 16));
   pool.add(all, sizeof all);
-  char hex[2 * sizeof bytes];
-  pool.take_hex(hex);
+  ValueBytes drawn;
+  pool.take(drawn.random, sizeof drawn.random);
+  char hex[ValueBytes::hex_size];
+  drawn.write_hex(hex);
   std::string value(hex, sizeof hex);
   std::sort(value.begin(), value.end());
   value.erase(std::unique(value.begin(), value.end()), value.end());

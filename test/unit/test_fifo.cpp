@@ -11,7 +11,7 @@ namespace {
 using Request = Fifo::Request;
 
 Request of_claim(unsigned n, Request::Kind kind = Request::acquire) {
-  return {Instant::from_ns(n), n, static_cast<uint16_t>(n), kind};
+  return {Instant::from_ns(n), n, static_cast<uint16_t>(n), kind, false};
 }
 
 TEST(Fifo, requests_leave_in_the_order_in_which_they_came) {
@@ -61,6 +61,34 @@ TEST(Fifo, an_answer_is_owed_for_each_claim_that_was_asked_about_deletes_apart) 
   fifo.clear();
   EXPECT_FALSE(fifo.owes_answer(3));
   EXPECT_TRUE(fifo.empty());
+}
+
+// Requests that only this master was sent stay where they are, wherever the ring ends.
+TEST(Fifo, takes_back_the_newest_shared_request) {
+  for (unsigned turn = 0; turn < Fifo::own_max + 8; ++turn) {
+    Request places[Fifo::own_max + 8];
+    Fifo fifo(places, Fifo::own_max + 8);
+    for (unsigned n = 0; n < turn; ++n) {
+      fifo.push(of_claim(n));
+      fifo.pop(false);
+    }
+    for (const unsigned n : {1u, 2u, 3u, 4u, 5u}) {
+      Request request = of_claim(n, n == 2 ? Request::release : Request::acquire);
+      request.apart = n == 3 || n == 5;
+      fifo.push(request);
+    }
+    EXPECT_EQ(fifo.take_back().claim, 4u);
+    const Request second = fifo.take_back();
+    EXPECT_EQ(second.claim, 2u);
+    EXPECT_EQ(second.kind, Request::release);
+    fifo.check();
+    fifo.push(of_claim(6));
+    for (const unsigned n : {1u, 3u, 5u, 6u}) {
+      EXPECT_EQ(fifo.oldest().claim, n) << turn;
+      fifo.pop(false);
+    }
+    EXPECT_TRUE(fifo.empty());
+  }
 }
 
 }  // namespace

@@ -238,7 +238,7 @@ TEST(SessionGuard, a_script_that_finds_another_state_withdraws_it) {
     Subject s;
     s.names = "bus";
     s.value_hex = "0011223344556677889900112233445566778899";
-    f.session->ask(op, 1, 1, Command::sealed(test::space(), op, s, f.session->sealed(), 0, true), f.now);
+    f.ask(op, 1, 1, Command::sealed(test::space(), op, s, f.session->sealed(), 0, true));
     f.sent();
     f.receive(":-1\r\n");
     ASSERT_EQ(f.replies.size(), 1u);

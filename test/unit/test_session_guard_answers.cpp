@@ -233,20 +233,22 @@ TEST(SessionGuard, a_write_answered_by_another_type_closes) {
 // With the longest keys and fingerprint: what the guard says at one time fits the room that it asks for.
 TEST(SessionGuard, what_the_guard_says_at_one_time_fits_its_room) {
   const std::string prefix(REDLOCK_KEY_PREFIX_MAX, 'p'),
-      record_key = "redlock:" + prefix + ":meta", seen_key = "redlock:" + prefix + ":seen", words(fingerprint_max, 'f');
+      record_key = "redlock:" + prefix + ":meta", seen_key = "redlock:" + prefix + ":seen",
+      words(own_fingerprint_max, 'f');
   Fixture f;
   f.greet();
   f.settings.meta_key = Bytes(record_key.data(), record_key.size());
   f.settings.seen_key = Bytes(seen_key.data(), seen_key.size());
   f.settings.fingerprint = Bytes(words.data(), words.size());
   f.settings.has_boot_id = true;
+  f.settings.key_prefix = Bytes(prefix.data(), prefix.size());
   f.session->commission(at(10'000), f.now);
   f.due(0);
   f.reads(list({bulk(replication()), bulk(words), bulk(q), Fixture::null(), Fixture::null()}));
   const std::string said = f.sent();
   const size_t by_reference = record_script.size() + reading_script.size();
   ASSERT_GT(said.size(), by_reference);
-  EXPECT_LE(said.size() - by_reference, 768u);
+  EXPECT_LE(said.size() - by_reference, Record::bytes_max(f.settings));
 }
 
 TEST(SessionGuard, nobody_quarantines_another_configuration_or_without_room) {
@@ -285,7 +287,7 @@ TEST(SessionGuard, a_seal_that_finds_no_room_waits_for_the_next_reading) {
 TEST(SessionGuard, a_reading_that_finds_no_room_waits) {
   Fixture f(Link::tracked, 7, 1'024);
   f.greet();
-  while (f.session->room(300, 1)) f.ask(Op::acquire);
+  while (f.session->room(300, 1, true)) f.ask(Op::acquire);
   f.now = at(5'000);
   f.session->on_time(f.now);
   EXPECT_FALSE(holds(f.sent(), "EVAL"));
@@ -306,7 +308,7 @@ TEST(SessionGuard, it_asks_no_more_than_it_has_places_for) {
     ASSERT_LE(f.session->in_flight(), Session::own_requests);
   }
   EXPECT_EQ(f.session->state(), State::up);
-  EXPECT_TRUE(f.session->room(1, 16)) << "the client's places are the client's";
+  EXPECT_TRUE(f.session->room(1, 16, true)) << "the client's places are the client's";
 }
 
 // ---- short visits -------------------------------------------------------------------------------------------------
@@ -381,7 +383,7 @@ TEST(SessionGuard, boot_time_that_comes_behind_a_withdrawal_writes_nothing) {
 TEST(SessionGuard, without_room_no_word_is_left_and_the_next_reading_asks_again) {
   Visits f;
   f.greet(Fixture::record(""));
-  while (f.session->tx().fits(700, 1)) f.ask(Op::release);
+  while (f.session->tx().fits(500, 2)) f.ask(Op::release);
   f.session->boot_time(1'000, f.now);
   EXPECT_FALSE(holds(f.sent(), test::text_of(visit_script)));
 }

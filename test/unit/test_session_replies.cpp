@@ -36,20 +36,20 @@ TEST(Session, answers_come_in_the_order_of_the_requests) {
 TEST(Session, room) {
   Fixture f(8);
   f.greet();
-  const size_t size = any_command().text_size();
-  EXPECT_TRUE(f.session->room(size, 8));
-  EXPECT_FALSE(f.session->room(size, 9));
-  EXPECT_TRUE(f.session->room(1'024, 1));
-  EXPECT_FALSE(f.session->room(1'025, 1));
+  const size_t size = any_command().text_size(), caching = Command::caching().size;
+  EXPECT_TRUE(f.session->room(size, 8, true));
+  EXPECT_FALSE(f.session->room(size, 9, true));
+  EXPECT_TRUE(f.session->room(1'024 - caching, 1, true));
+  EXPECT_FALSE(f.session->room(1'025 - caching, 1, true));
   EXPECT_TRUE(f.session->room(any_command(), 8));
   EXPECT_FALSE(f.session->room(any_command(), 9));
   for (uint16_t i = 0; i < 8; ++i) f.ask(i);
-  EXPECT_FALSE(f.session->room(1, 1));
+  EXPECT_FALSE(f.session->room(1, 1, true));
   f.sent();
-  EXPECT_FALSE(f.session->room(1, 1)) << "sent is not answered";
+  EXPECT_FALSE(f.session->room(1, 1, true)) << "sent is not answered";
   f.receive("+OK\r\n");
-  EXPECT_TRUE(f.session->room(1, 1));
-  EXPECT_FALSE(f.session->room(1, 2));
+  EXPECT_TRUE(f.session->room(1, 1, true));
+  EXPECT_FALSE(f.session->room(1, 2, true));
 }
 
 // Encoded behind what waits to be sent, it can be too long for what is left; its size says nothing then.
@@ -454,7 +454,7 @@ void spell_out(Fixture& f, Op op) {
   s.client_name = "gw-17";
   const Command command = op == Op::release ? Command::plain(test::space(), op, s, false)
                                             : Command::sealed(test::space(), op, s, {"record", ""}, 1, false);
-  f.session->ask(op, 9, 9, command, f.now);
+  f.ask(op, 9, 9, command);
 }
 
 TEST(Session, a_script_is_spelled_out_once) {
@@ -501,12 +501,12 @@ TEST(Session, a_command_with_its_script_by_reference) {
   s.value_hex = "0011223344556677889900112233445566778899";
   s.client_name = "gw-17";
   const Command release = Command::plain(test::space(), Op::release, s, false);
-  f.session->ask(Op::release, 1, 0, release, f.now);
+  f.ask(Op::release, 1, 0, release);
   f.ask(2);
   EXPECT_EQ(f.sent(),
             text(release.head()) + test::text_of(release_script) + text(release.tail()) + text(any_command().head()));
   const Command extend = Command::plain(test::space(), Op::extend, s, false);
-  f.session->ask(Op::extend, 1, 0, extend, f.now);
+  f.ask(Op::extend, 1, 0, extend);
   f.ask(2);
   EXPECT_EQ(f.sent(),
             text(extend.head()) + test::text_of(extend_script) + text(extend.tail()) + text(any_command().head()))

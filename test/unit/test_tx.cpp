@@ -15,7 +15,7 @@ Bytes bytes(const std::string& s) { return Bytes(s.data(), s.size()); }
 
 // A transmit queue over exactly as much memory as it was told of, so that a sanitizer sees a byte past it.
 struct Fixture {
-  explicit Fixture(size_t capacity) : buffer(new char[capacity]) { tx.init(buffer.get(), capacity); }
+  explicit Fixture(size_t capacity) : buffer(new char[capacity]) { tx.init(buffer.get(), capacity, shared, 0); }
 
   std::string gathered(unsigned max = Tx::chunks_max) {
     Bytes chunk[Tx::chunks_max];
@@ -30,6 +30,7 @@ struct Fixture {
   }
 
   std::unique_ptr<char[]> buffer;
+  Shared shared;
   Tx tx;
 };
 
@@ -226,6 +227,183 @@ TEST(Tx, against_a_string) {
       ASSERT_EQ(f.gathered(), model);
     }
   }
+}
+
+// ---- shared commands --------------------------------------------------------------------------------------------
+
+// Three connections that share what is written once.
+struct Sharing {
+  static constexpr size_t own = 16;
+
+  explicit Sharing(size_t size = 256) : memory(new Shared::Command[size / sizeof(Shared::Command)]) {
+    shared.init(reinterpret_cast<char*>(memory.get()), size);
+    for (unsigned m = 0; m < 3; ++m) {
+      buffers[m].reset(new char[own]);
+      tx[m].init(buffers[m].get(), own, shared, m);
+    }
+  }
+
+  void tell(const std::string& text, Masters to, size_t seal = 0) {
+    ASSERT_TRUE(shared.has_room(Shared::size_of(text.size())));
+    memcpy(shared.space().data, text.data(), text.size());
+    shared.add(text.size(), seal, to);
+    for (MasterIndex m : to) tx[m].share();
+  }
+  std::string gathered(MasterIndex m, unsigned max = Tx::chunks_max) const {
+    Bytes chunk[Tx::chunks_max];
+    const unsigned n = tx[m].gather(chunk, max);
+    std::string all;
+    for (unsigned i = 0; i < n; ++i) all.append(chunk[i].data, chunk[i].size);
+    return all;
+  }
+  // Of the commands that were told to a master, how many were taken back, newest first.
+  unsigned settle(MasterIndex m) {
+    unsigned n = 0;
+    while (tx[m].take_back()) ++n;
+    tx[m].keep();
+    return n;
+  }
+
+  std::unique_ptr<Shared::Command[]> memory;
+  std::unique_ptr<char[]> buffers[3];
+  Shared shared;
+  Tx tx[3];
+};
+
+const Masters all_three = Masters::all(3);
+
+TEST(SharedTx, what_all_are_told_is_one_run_and_its_room_comes_back_with_the_last) {
+  Sharing f;
+  const size_t room = f.shared.space().size;
+  f.tell("first", all_three);
+  f.tell("second", all_three);
+  const char* const written = f.tx[0].run().data;
+  for (MasterIndex m = 0; m < 3; ++m) {
+    ASSERT_TRUE(f.tx[m].one_run());
+    EXPECT_EQ(std::string(f.tx[m].run().data, f.tx[m].run().size), "firstsecond");
+    EXPECT_EQ(f.tx[m].run().data, written) << "once";
+    EXPECT_LT(f.shared.space().size, room);
+    f.tx[m].clear();
+  }
+  EXPECT_EQ(f.shared.space().size, room);
+}
+
+TEST(SharedTx, what_others_are_told_is_left_out) {
+  Sharing f;
+  f.tell("ab", Masters::of(0, 1));
+  f.tell("cd", Masters::of(1));
+  f.tell("ef", all_three);
+  f.tell("gh", Masters::of(2));
+  EXPECT_EQ(f.gathered(0), "abef");
+  EXPECT_EQ(f.gathered(1), "abcdef");
+  EXPECT_EQ(f.gathered(2), "efgh");
+  EXPECT_EQ(f.gathered(0, 1), "ab");
+  EXPECT_FALSE(f.tx[0].one_run());
+}
+
+// Copied bytes, texts and shared commands leave in the order in which they were said, cut at every two offsets.
+TEST(SharedTx, order_of_all_kinds_at_every_two_splits) {
+  const auto say = [](Sharing& f) {
+    f.tx[0].append("one");
+    f.tell("two", all_three);
+    f.tell("three", Masters::of(1, 2));
+    f.tell("four", Masters::of(0, 1));
+    f.tx[0].reference(bytes(word));
+    f.tell("five", Masters::of(0));
+    f.tx[0].append("six");
+    f.tell("seven", all_three);
+  };
+  const std::string all = "onetwofour" + word + "fivesixseven";
+  for (size_t a = 0; a <= all.size(); ++a) {
+    for (size_t b = a; b <= all.size(); ++b) {
+      Sharing f;
+      say(f);
+      f.tx[0].consume(a);
+      ASSERT_EQ(f.gathered(0), all.substr(a));
+      f.tx[0].consume(b - a);
+      ASSERT_EQ(f.gathered(0), all.substr(b));
+      ASSERT_EQ(f.tx[0].empty(), b == all.size());
+      ASSERT_EQ(f.gathered(1), "twothreefourseven");
+    }
+  }
+}
+
+// Cut at every offset: the newest are taken back, the oldest that has not wholly left stays and leaves whole, and what
+// only this master is told keeps its place.
+TEST(SharedTx, a_slow_connection_keeps_the_oldest_and_gives_the_others_back) {
+  const std::string commands[] = {"alpha", "be", "gamma", "delta"};
+  const std::string own = "own", all = "alphabeown" + word + "gammadelta";
+  for (size_t cut = 0; cut <= all.size(); ++cut) {
+    Sharing f;
+    const size_t room = f.shared.space().size;
+    f.tell(commands[0], all_three);
+    f.tell(commands[1], all_three);
+    f.tx[0].append(bytes(own));
+    f.tx[0].reference(bytes(word));
+    f.tell(commands[2], all_three);
+    f.tell(commands[3], all_three);
+    f.tx[1].clear();
+    f.tx[2].clear();
+    f.tx[0].consume(cut);
+
+    // By hand: what is left of each part, and which commands are whole.
+    std::string left;
+    unsigned whole = 0, kept = 0;
+    size_t at = 0;
+    for (const std::string& part : {commands[0], commands[1], own, word, commands[2], commands[3]}) {
+      const size_t end = at + part.size();
+      const bool command = part != own && part != word;
+      if (end > cut) {
+        const std::string rest = part.substr(cut > at ? cut - at : 0);
+        if (!command || kept == 0) {
+          left += rest;
+        } else {
+          ++whole;
+        }
+        if (command) kept = 1;
+      }
+      at = end;
+    }
+    ASSERT_EQ(f.settle(0), whole) << cut;
+    ASSERT_EQ(f.gathered(0), left) << cut;
+    ASSERT_EQ(f.shared.space().size, room) << "the others have it again: " << cut;
+    ASSERT_EQ(f.tx[0].may_share(1), left.empty()) << cut;
+    f.tell("again", Masters::of(1));
+    ASSERT_EQ(f.gathered(0), left) << "no view of the shared memory: " << cut;
+    f.tx[0].consume(left.size());
+    ASSERT_TRUE(f.tx[0].empty() && f.tx[0].may_share(1)) << cut;
+  }
+}
+
+TEST(SharedTx, there_is_always_room_to_keep_the_longest) {
+  Sharing f;
+  EXPECT_TRUE(f.tx[0].may_share(Sharing::own));
+  f.tx[0].append("123");
+  EXPECT_TRUE(f.tx[0].may_share(Sharing::own - 3));
+  EXPECT_FALSE(f.tx[0].may_share(Sharing::own - 2));
+  f.tell("0123456789", all_three);
+  EXPECT_TRUE(f.tx[0].fits(3));
+  EXPECT_FALSE(f.tx[0].fits(4));
+  f.tx[0].append("456");
+  EXPECT_EQ(f.settle(0), 0u);
+  EXPECT_EQ(f.gathered(0), "1230123456789456");
+}
+
+TEST(SharedTx, each_master_finds_its_own_seal) {
+  Sharing f;
+  f.tell("<....>tail", all_three, 9);
+  f.tell("no seal", all_three);
+  f.tell("(....)", Masters::of(0, 2), 5);
+  const std::string seals[] = {"aaaa", "bbbb", "cccc"};
+  for (const MasterIndex m : {1u, 0u, 2u}) {
+    f.tx[m].write_seals(bytes(seals[m]));
+    EXPECT_EQ(f.gathered(m), "<" + seals[m] + ">tailno seal" + (m == 1 ? "" : "(" + seals[m] + ")"));
+  }
+  f.tx[0].consume(3);
+  f.tx[0].write_seals(bytes(seals[0]));
+  EXPECT_EQ(f.settle(0), 2u);
+  f.tx[1].write_seals(bytes(seals[1]));
+  EXPECT_EQ(f.gathered(0), "aa>tail") << "what is kept keeps its seal";
 }
 
 }  // namespace
