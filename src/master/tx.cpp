@@ -2,6 +2,20 @@
 #include "master/tx.hpp"
 
 namespace redlock {
+namespace {
+
+// Adds bytes to the last of n runs, if they follow it in memory, or as a run of their own. False: there are `max` runs.
+[[gnu::noinline]] bool join_run(Bytes* out, unsigned& n, unsigned max, Bytes bytes) {
+  if (n > 0 && out[n - 1].data + out[n - 1].size == bytes.data) {
+    out[n - 1].size += bytes.size;
+    return true;
+  }
+  if (n == max) return false;
+  out[n++] = bytes;
+  return true;
+}
+
+}  // namespace
 
 // Makes the room behind the bytes: sent bytes at the front give theirs up.
 void Tx::close_gap() {
@@ -43,16 +57,7 @@ unsigned Tx::gather(Bytes* out, unsigned max) const {
   size_t at = 0;  // copied bytes given so far
   unsigned next = next_;
   size_t begun = begun_;
-  // False: the list is full.
-  const auto give = [&] [[gnu::noinline]] (Bytes bytes) {
-    if (n > 0 && out[n - 1].data + out[n - 1].size == bytes.data) {
-      out[n - 1].size += bytes.size;
-    } else {
-      if (n == max) return false;
-      out[n++] = bytes;
-    }
-    return true;
-  };
+  const auto give = [&](Bytes bytes) { return join_run(out, n, max, bytes); };
   for (unsigned i = 0; i < references_; ++i) {
     const Reference& r = reference_[i];
     if (r.at > at && !give(Bytes(buffer_ + head_ + at, r.at - at))) return n;
