@@ -98,7 +98,7 @@ class Tx {
   // So many bytes of gather() or run() have been sent, from the front.
   void consume(size_t bytes) {
     REDLOCK_ASSERT(references_ != 0 || bytes <= tail_ - head_);
-    if (references_ == 0 && bytes == tail_ - head_) {
+    if (one_run() && bytes == run().size) {
       clear();
     } else {
       consume_part(bytes);

@@ -25,7 +25,7 @@ Budget = collections.namedtuple('Budget', 'what goal limit')
 BUDGETS = [
     # 0.9 K more than before what all masters are told was written once, which made 24 K less RAM.
     Budget('text core and ports', 50 * KIB, 62 * KIB + 256),
-    Budget('text whole library', 80 * KIB, 96 * KIB),  # with configuration, JSON and all texts
+    Budget('text whole library', 80 * KIB, 96 * KIB + 256),  # with configuration, JSON and all texts
     Budget('RAM 5 masters, 32 locks', 48 * KIB, 48 * KIB),
     Budget('RAM 3 masters, 1 lock', 12 * KIB, 11 * KIB + 128),
     Budget('stack lock path', 2 * KIB, 2 * KIB),
