@@ -389,6 +389,36 @@ TEST(SharedTx, there_is_always_room_to_keep_the_longest) {
   EXPECT_EQ(f.gathered(0), "1230123456789456");
 }
 
+TEST(SharedTx, shares_again_behind_what_it_has) {
+  Sharing f;
+  f.tx[0].append("1");
+  f.tell("ab", all_three);
+  EXPECT_TRUE(f.tx[0].may_share(2)) << "behind one that is shared";
+  f.tx[0].append("2");
+  EXPECT_TRUE(f.tx[0].may_share(1)) << "shorter than the longest";
+  EXPECT_TRUE(f.tx[0].may_share(14)) << "longer";
+  EXPECT_FALSE(f.tx[0].may_share(15));
+  for (int i = 0; i < 3; ++i) f.tx[1].reference(bytes(word));
+  EXPECT_TRUE(f.tx[1].may_share(2));
+  for (int i = 0; i < 3; ++i) f.tx[1].reference(bytes(word));
+  EXPECT_FALSE(f.tx[1].may_share(2)) << "no place for two more references";
+  EXPECT_TRUE(f.tx[1].refers_to(bytes(word)));
+  EXPECT_FALSE(f.tx[1].refers_to(bytes(body)));
+}
+
+TEST(SharedTx, the_oldest_may_stand_behind_what_others_are_told) {
+  Sharing f;
+  f.tell("a", all_three);
+  f.tell("b", Masters::of(1));
+  f.tell("c", all_three);
+  f.tell("d", all_three);
+  f.tell("e", Masters::of(1));
+  f.tx[0].consume(1);
+  EXPECT_EQ(f.settle(0), 1u);
+  EXPECT_EQ(f.gathered(0), "c");
+  EXPECT_EQ(f.gathered(1), "abcde");
+}
+
 TEST(SharedTx, each_master_finds_its_own_seal) {
   Sharing f;
   f.tell("<....>tail", all_three, 9);
