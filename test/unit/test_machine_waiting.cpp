@@ -68,6 +68,23 @@ TEST(Watcher, a_lost_round_is_followed_by_looks_at_a_set_that_blocks_a_quorum) {
   EXPECT_GE(w.pause(), Duration::ms(sleep_max_ms / 2)) << "it hears of a release";
 }
 
+TEST(Watcher, a_quorum_that_was_free_already_draws_no_new_pause) {
+  Watcher w;
+  w.machine.watch(w.lock, Masters::all(masters), Masters::all(masters), w.now);
+  const MasterIndex first = *w.lock.forecast.look().begin();
+  for (int64_t ttl = 9'000; !w.lock.forecast.look().empty(); ttl += 100) {
+    const MasterIndex m = *w.lock.forecast.look().begin();
+    w.machine.look_sent(w.lock, m, w.now);
+    w.machine.looked(w.lock, m, ttl, w.now);
+  }
+  const Instant planned = w.lock.wait.planned_for, wake_at = w.lock.wake_at;
+  w.now = w.now + Duration::ms(9'150);
+  w.machine.master_left(w.lock, first, w.now);
+  EXPECT_NE(w.lock.forecast.quorum_at(), planned) << "another master's key ends later";
+  EXPECT_LE(w.lock.forecast.quorum_at(), w.now);
+  EXPECT_EQ(w.lock.wake_at, wake_at);
+}
+
 TEST(Watcher, a_short_pause_is_followed_by_a_round_and_a_long_one_by_a_look_at_one_master) {
   unsigned rounds = 0, looks = 0;
   for (uint64_t seed = 1; seed <= 200; ++seed) {

@@ -409,13 +409,14 @@ TEST(SharedTx, shares_again_behind_what_it_has) {
 TEST(SharedTx, the_oldest_may_stand_behind_what_others_are_told) {
   Sharing f;
   f.tell("a", all_three);
+  f.tx[0].append("own");
   f.tell("b", Masters::of(1));
   f.tell("c", all_three);
   f.tell("d", all_three);
   f.tell("e", Masters::of(1));
   f.tx[0].consume(1);
   EXPECT_EQ(f.settle(0), 1u);
-  EXPECT_EQ(f.gathered(0), "c");
+  EXPECT_EQ(f.gathered(0), "ownc");
   EXPECT_EQ(f.gathered(1), "abcde");
 }
 
