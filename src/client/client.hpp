@@ -211,7 +211,7 @@ class Client {
   void start_rounds(Instant now);
   bool may_begin(Lock& lock, bool quorum_votes, Masters able, Instant now);
   void begin_round(Lock& lock, Masters able, Masters by_script, Instant now);
-  // How a command is sent to some masters: its number in the FIFO, and what it says.
+  // A command for some masters, before it is encoded: the request that each FIFO remembers, and what the command says.
   struct Wording {
     Session::Request request;
     uint32_t ttl_ms;

@@ -147,7 +147,7 @@ void Client::take_all_back(Instant now) {
   }
 }
 
-// This connection was slow. What it did not begin to take never happened.
+// This connection was slow. A command that the connection did not begin to take counts as never sent.
 void Client::take_back(MasterIndex m, Instant now) {
   for (Session::Request request; sessions_[m].take_back(request); again_ = true) {
     if (!Session::Request::is_about_claim(request.kind)) continue;  // ahead of an extend, which was taken back

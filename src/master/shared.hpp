@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// Shared: commands that several masters are told, each written once. What a command says to all of them is the same but
-// for the guard's seal: its place is known, and each master's own seal is written there before the master's bytes leave
-// (Client::output).
+// Shared: commands that several masters are told, each written once. Only the guard's seal differs from master to
+// master. The command leaves a gap for the seal, and each master's own seal is written into the gap just before the
+// bytes leave for that master (Client::output).
 //
 // The bytes of the commands stand one behind the other, so what one master is told in a turn is usually one run. The
-// list of the commands grows towards them from the end of the same memory. All of it is free again when no connection
-// refers to any of it, which is so behind each turn: what a slow master has not taken by then is taken back, or kept in
-// that connection's own buffer (Tx::keep).
+// list of the commands grows towards the bytes, from the end of the same memory. The whole memory is free again when no
+// connection refers to a command any more. That is so after each turn: a slow connection's commands are taken back, and
+// the oldest of them, which may have been begun, moves into the connection's own buffer (Tx::keep).
 #pragma once
 #include "base/masters.hpp"
 #include "base/types.hpp"
@@ -17,9 +17,9 @@ namespace redlock {
 class Shared {
  public:
   struct Command {
-    uint32_t end;       // where its bytes end
-    uint16_t seal;      // so many bytes before the end the seal stands; 0: nowhere
-    Masters to;         // the masters that are told
+    uint32_t end;   // offset behind the command's last byte
+    uint16_t seal;  // the gap begins so many bytes before `end`; 0: there is no gap
+    Masters to;     // the masters that are told
   };
 
   // memory: aligned for Command.
@@ -29,7 +29,7 @@ class Shared {
     list_ = reinterpret_cast<Command*>(memory + room_);
   }
 
-  // What a command of so many bytes takes. Is there so much?
+  // The memory that a command of so many bytes takes, with its place in the list.
   static constexpr size_t size_of(size_t bytes) { return bytes + sizeof(Command); }
   bool has_room(size_t size) const { return room_ >= size; }
   Space space() { return {memory_ + tail_, room_ > sizeof(Command) ? room_ - sizeof(Command) : 0}; }
@@ -77,7 +77,7 @@ class Shared {
     common_.remove(m);
   }
 
-  // A connection begins to refer to commands, or ends it.
+  // A connection begins to refer to commands, or refers to none any more.
   void hold() { ++users_; }
   void let_go() {
     REDLOCK_ASSERT(users_ != 0);

@@ -7,8 +7,8 @@
 //   master/shared                       commands that other masters are told as well
 //
 // A slow connection must not keep the shared memory from the others. So after each turn its shared commands are taken
-// back, all but the oldest: that moves, or what is left of it, into the small buffer, which always has room for it.
-// Until all bytes have left, such a connection takes no shared command.
+// back, all but the oldest. What is left of the oldest command moves into the small buffer, which always has room for
+// that. Until all bytes have left, such a connection takes no shared command.
 #pragma once
 #include "master/shared.hpp"
 
@@ -64,7 +64,7 @@ class Tx {
   bool refers_to(Bytes bytes) const;  // is any of the referenced bytes still to be sent?
 
   // ---- shared commands
-  // May it take one of so many bytes, if shared memory has room for that? There must be room to keep it.
+  // May this connection take a shared command of so many bytes? The small buffer must have room to keep the command.
   bool may_share(size_t bytes) const {
     return !lags_ && ((head_ == tail_ && references_ <= 1) || may_share_behind(bytes));
   }
@@ -139,7 +139,7 @@ class Tx {
   size_t tail_ = 0;
   Shared* shared_ = nullptr;
   uint32_t next_ = 0;   // the first shared command that is not wholly sent, or one before it that is for others
-  uint16_t begun_ = 0;  // bytes of it that were sent
+  uint16_t begun_ = 0;  // bytes of the command next_ that were sent
   uint8_t self_ = 0;
   uint8_t references_ = 0;
   uint8_t shares_ = 0;  // references to shared commands

@@ -98,7 +98,8 @@ void GuardProcess::start(const Order& order) {
 
 void GuardProcess::become_command(uint64_t token, pid_t guard) {
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-  // It died before the line above. In a namespace a parent outside has no number, and the init sees to it.
+  // The guard died before PR_SET_PDEATHSIG was set. In a PID namespace getppid() cannot tell, because a parent outside
+  // has no number there; the init dies with the guard and ends the command.
   if (getppid() != guard && init_ == 0) _exit(exit_lost);
   setpgid(0, 0);
   if (job_.gets_terminal) tcsetpgrp(STDIN_FILENO, getpid());

@@ -4,11 +4,10 @@
 // as its own, and lets the lock go when the command and all its descendants are gone. See guard.hpp for the command's
 // parent.
 //
-// The keeper stays in the caller's session. In one of its own, a KILL or STOP to the caller's process group would miss
-// it; it reads the signals of a terminal anyway, and the guard and the command have groups of their own. But a shell
-// makes a job's first process the leader of a group, and a leader may not call setsid(). So a third process would have
-// to stay behind: shells and init systems would wait for it, signals and ^Z would go through it, the terminal would be
-// handed back by it, and it could be stopped and killed as well.
+// The keeper stays in the caller's session. A session of its own would gain one thing: a KILL or STOP to the caller's
+// process group would miss the keeper. But a shell makes a job's first process the leader of a group, and a leader may
+// not call setsid(). So a third process would have to stay behind as the job. Shells and init systems would wait for
+// that process, signals and ^Z would have to go through it, and it could be stopped and killed as well.
 #pragma once
 #include "tool/guard.hpp"
 #include "tool/lease.hpp"

@@ -4,7 +4,7 @@
 # count.sh WHAT PROGRAM INFLIGHT [LIMIT] [OPTION...]: what one cycle of PROGRAM costs with so many under way; fails when
 # it is more than LIMIT (- for none). WHAT is instructions (in user space, counted by callgrind), syscalls (counted by
 # strace), bytes (both ways, counted by the masters) or heap (calls, counted by the library HEAP_COUNT). The masters are
-# those of MASTER_PORTS; the OPTIONs go to PROGRAM.
+# those of MASTER_PORTS (and MASTER_PIDS, for instructions); the OPTIONs go to PROGRAM.
 #
 # It is the slope between two runs of different length, so that start-up, connections and the end cancel. Instructions
 # are those of the function run() and below, without the program's own statistics.
@@ -30,9 +30,15 @@ checked() {
   [[ $result == *"\"ok\":$cycles,\"fail\":0,"* ]] || { echo "not all cycles succeeded: $result" >&2; exit 1; }
 }
 
+# Each reply that comes alone costs a read of its own, so the count would depend on how fast the masters answer. On one
+# processor, where the program runs only when no master wants to, all replies to one command are there when it wakes.
 instructions() {
-  checked "$1" valgrind --quiet --tool=callgrind --toggle-collect=run --callgrind-out-file="$folder/callgrind" \
-    "$program"
+  local cpu pid pids
+  cpu=$(taskset -cp $$ | sed -E 's/.*: ([0-9]+).*/\1/')
+  IFS=, read -ra pids <<<"$MASTER_PIDS"
+  for pid in "${pids[@]}"; do taskset -acp "$cpu" "$pid" >/dev/null; done
+  checked "$1" taskset -c "$cpu" chrt --idle 0 \
+    valgrind --quiet --tool=callgrind --toggle-collect=run --callgrind-out-file="$folder/callgrind" "$program"
   awk '/^totals:/ { print $2 }' "$folder/callgrind"
 }
 
@@ -80,8 +86,8 @@ case $what in
   *) echo "count.sh: instructions, syscalls, bytes or heap, not $what" >&2; exit 2 ;;
 esac
 
-# Which replies of one lock come together is the machine's doing, and each that comes alone costs a read of its own: a
-# count of instructions that is above the limit is taken twice more, and the least is what the library needs.
+# A machine under load may still let some replies come alone. A count of instructions above the limit is taken twice
+# more, and the least is what the library needs.
 tries=$([[ $what == instructions && $limit != - ]] && echo 3 || echo 1)
 for ((try = 1; try <= tries; ++try)); do
   low=$($what "$few") high=$($what "$many")
