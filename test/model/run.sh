@@ -51,6 +51,8 @@ move_flags=(ONE_STEP NO_WAIT ENTER_OVER_MARKS BLOCKING_SET LATE_SEEN ABSENT_ID N
 move_holes=(LATE_LOSS)
 move_never=(TWIN_ID_OF_LOOK)
 whole_flags=(NO_WATCH WATCH_TOO_SHORT RECORD_ALONE FORGOTTEN_IS_KNOWN)
+cell_flags=(NO_FENCE NO_LOOK_BACK WRONG_COPY_FIRST MARK_FIRST SEQUENCE_ONCE NOT_MARKED MARK_BUFFERED)
+cell_happens=(CAN_SEE_RENEWAL CAN_FAIL_RENEWAL)
 token_happens=(CAN_FAST CAN_SLOW)
 move_happens=(CAN_MOVE CAN_UNDO CAN_MEND)
 whole_happens=(CAN_HOLD)
@@ -104,6 +106,9 @@ verdict() {
   broken=$(grep -m1 'assertion violated' "$out" || true)
   case $broken in
     *'violated  !('*) echo 'happens' ;;
+    *lost_before*) echo 'violated: held, or renewed, after a check has failed' ;;
+    *first*second*) echo 'violated: words of two publications' ;;
+    *renewed_before*) echo 'violated: the renewal is not seen' ;;
     *before*) echo 'violated: a token is not above the earlier ones' ;;
     *given*) echo 'violated: a token is given twice' ;;
     *_lock*) echo 'violated: a lock of the old set and one of the new' ;;
@@ -142,6 +147,7 @@ tell() {
   case " ${debt_flags[*]} ${debt_holes[*]} ${debt_happens[*]} " in *" $1 "*) model=debt weak=$weak_debt ;; esac
   case " ${token_flags[*]} ${token_happens[*]} " in *" $1 "*) model=token weak= ;; esac
   case " ${whole_flags[*]} ${whole_happens[*]} " in *" $1 "*) model=whole weak= ;; esac
+  case " ${cell_flags[*]} ${cell_happens[*]} " in *" $1 "*) model=cell weak= ;; esac
   case " ${guard_flags[*]} ${guard_holes[*]} ${guard_happens[*]} " in
     *" $1 "*) [[ $1 == NO_DRIFT ]] || model=guard weak= ;;
   esac
@@ -178,6 +184,7 @@ add holds move 20 -DSET1=3 -DSET2=6 -DMENDING
 add holds move 20 -DSET1=3 -DSET2=6 -DLOSSES=1
 add holds move 22 -DSET1=1 -DSET2=14
 add holds whole 22 -DTTL=1
+add holds cell 20
 if [[ $size == long ]]; then
   add holds debt 25 -DNV=2 -DTTL=2
   add holds debt 25 -DNV=2 -DTTL=1 -DPUT_BACK
@@ -208,6 +215,7 @@ add_flags violated token '' "${token_flags[@]}"
 add_flags violated guard '' "${guard_flags[@]}"
 add_flags violated move '' "${move_flags[@]}"
 add_flags violated whole '' "${whole_flags[@]}"
+add_flags violated cell '' "${cell_flags[@]}"
 add violated whole 18 -DONLY_TOKENS -DRECORD_ALONE
 add_flags 'never happens' move '' "${move_never[@]}"
 add_flags 'named hole' guard '' "${guard_holes[@]}"
@@ -220,6 +228,7 @@ add_flags happens token '' "${token_happens[@]}"
 add_flags happens guard '' "${guard_happens[@]}"
 add_flags happens move '' "${move_happens[@]}"
 add_flags happens whole '' "${whole_happens[@]}"
+add_flags happens cell '' "${cell_happens[@]}"
 wait
 
 failed=0
