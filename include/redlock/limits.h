@@ -26,6 +26,9 @@
 /* Bytes of a user name and of a password. Cost: the bytes that are used, once per master. */
 #define REDLOCK_USER_MAX 64
 #define REDLOCK_PASSWORD_MAX 128
+/* tls.ca_file, tls.cert_file and tls.key_file: bytes of a path. tls.pin: keys that a master may have. */
+#define REDLOCK_TLS_PATH_MAX 128
+#define REDLOCK_TLS_PINS_MAX 4
 /* Random bytes in a value. The value has twice as many hex digits (Redlock page, "Correct implementation with a
  * single instance": 20 bytes from /dev/urandom). */
 #define REDLOCK_VALUE_RANDOM 20

@@ -97,7 +97,8 @@
  *     something. The clock is read before each callback: a lock that expired while another callback ran is never told
  *     ACQUIRED or RENEWED. In loop mode callbacks run in the prepare phase. With UV_RUN_ONCE the loop still waits for
  *     its next event after them, unless the callback calls uv_stop().
- *  7. After create nothing is allocated, except by the system's resolver for masters given by host name.
+ *  7. After create nothing is allocated, except by the system's resolver for masters given by host name, and by the TLS
+ *     library while it connects.
  *  8. The library never prints, aborts, raises SIGPIPE or installs a signal handler. Only calls marked [block] block.
  *     Secrets appear in no event, status, error or log.
  *
@@ -268,15 +269,34 @@ static inline redlock_resource_t redlock_resource(const char *name) {
   X(REPLID, -90, "its replication id has changed, as for a backup or a first replica: watched again")   \
   X(NO_GREETING, -91, "closed the connection before its first answer: does this port speak TLS only?")
 
+/* One master over TLS. A library without TLS returns none of these, and has neither their names nor their texts. */
+#define REDLOCK_TLS_ERROR_MAP(X)                                                                    \
+  X(TLS_NONE, -100, "speaks no TLS: is redis:// meant, or another port?")                           \
+  X(TLS_ONLY, -101, "speaks TLS only: is rediss:// meant, or another port?")                        \
+  X(TLS_AUTHORITY, -102, "its certificate is of no authority in tls.ca_file")                       \
+  X(TLS_EXPIRED, -103, "its certificate has expired")                                               \
+  X(TLS_EARLY, -104, "its certificate is not valid yet: is this machine's clock set?")              \
+  X(TLS_NAME, -105, "its certificate is for another name")                                          \
+  X(TLS_PIN, -106, "its key is none of tls.pin")                                                    \
+  X(TLS_CLIENT_CERT, -107, "wants a client certificate, and the configuration has none")            \
+  X(TLS_CLIENT_REFUSED, -108, "refused the client certificate")                                     \
+  X(TLS_COMMON, -109, "has no TLS version or no cipher in common with this client")                 \
+  X(TLS_BROKEN, -110, "broke the rules of TLS")                                                     \
+  X(TLS_FILE, -111, "a file of the TLS settings cannot be read, is no PEM or fits no other, or others can read the key")
+
 #define REDLOCK_ERROR_ENUM(name, number, text) REDLOCK_E_##name = number,
-enum redlock_err { REDLOCK_OK = 0, REDLOCK_ERROR_MAP(REDLOCK_ERROR_ENUM) REDLOCK_E_LAST_ = -99 };
+enum redlock_err {
+  REDLOCK_OK = 0,
+  REDLOCK_ERROR_MAP(REDLOCK_ERROR_ENUM) REDLOCK_TLS_ERROR_MAP(REDLOCK_ERROR_ENUM) REDLOCK_E_LAST_ = -199
+};
 
 /* [any] An English sentence for a result code: a static string, also for a number that is no code. */
 REDLOCK_API const char *redlock_strerror(int err);
 /* [any] The name of a result code for logs and JSON, e.g. "REDLOCK_E_LOCKED". Names never change. 0: "REDLOCK_OK". A
  * number that is no code: "REDLOCK_E_UNKNOWN". */
 REDLOCK_API const char *redlock_err_name(int err);
-/* [any] REDLOCK_VERSION_NUM of the library that runs, and the same version as "0.2.0". */
+/* [any] REDLOCK_VERSION_NUM of the library that runs, and the same version as "0.2.0". With TLS its library follows:
+ * "0.2.0+openssl", "0.2.0+mbedtls". */
 REDLOCK_API uint32_t redlock_version(void);
 REDLOCK_API const char *redlock_version_string(void);
 
@@ -391,7 +411,8 @@ REDLOCK_API size_t redlock_describe(const redlock_event_t *event, char *buf, siz
  * level: as in syslog.
  *   3 error    LOST. An acquire that cannot be granted as things stand. A call with an argument that is out of range
  *   4 warning  AT_RISK. Another acquire that failed (not at once for LOCKED) or waited for 5 s or more, with what
- *              for. A master that is down, silent or has no vote, with the reason. A jump of the clock
+ *              for. A master that is down, silent or has no vote, with the reason. A jump of the clock. A password that
+ *              others can read in a file; in a library with TLS also one that leaves this machine in the clear
  *   5 notice   the guard watches a master, with the time to go, and admits it; a master is up again; a fencing token
  *              was floored; deletes that were not answered until the end
  *   6 info     a master is up for the first time; the client is closed
@@ -414,7 +435,7 @@ REDLOCK_API void redlock_config_free(redlock_config_t *cfg);
 /* [setup] Add what a JSON object says (UTF-8, at most REDLOCK_CONFIG_BYTES_MAX bytes; keys below). Unknown and
  * duplicate keys are errors. A line that begins with // is a comment. On any error the configuration is left as it was.
  * CONFIG: not JSON, or a field is not valid: redlock_config_error() names the field, its value and its range.
- * NOTSUP: a field asks for TLS. SYSTEM: the file cannot be read. NOMEM.
+ * NOTSUP: a field asks for TLS, which this build has not. SYSTEM: the file cannot be read. NOMEM.
  * A file must be a regular one, belong to root or to this user (geteuid), and be writable by neither group nor others,
  * else CONFIG. A link is followed, and its target is judged. A password in a file that others can read is a warning in
  * the client's log. */
@@ -425,17 +446,18 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_config_load_file(redlock_config_t *cfg
  * when no call failed. The text is owned by cfg, is valid until the next call on cfg, and holds no secret. */
 REDLOCK_API const char *redlock_config_error(const redlock_config_t *cfg);
 
-/* [setup] One more master: redis://[user[:password]@]host[:port], or unix:///path/of/socket. The host is a numeric IPv4
- * address, an IPv6 address without a zone in brackets, or a host name, whose addresses are tried by turns. Port 6379
- * when none is given. %XX escapes are understood in user and password. A client has 1 .. REDLOCK_MASTERS_MAX masters.
+/* [setup] One more master: redis://[user[:password]@]host[:port], or unix:///path/of/socket; rediss:// in the place of
+ * redis:// is TLS. The host is a numeric IPv4 address, an IPv6 address without a zone in brackets, or a host name,
+ * whose addresses are tried by turns. Port 6379 when none is given. %XX escapes are understood in user and password.
+ * A client has 1 .. REDLOCK_MASTERS_MAX masters.
  * Recommended are 3, 5 or 7, or 1 where the failure of that master may stop the work. An even number costs a master and
  * buys nothing.
- * CONFIG: not such a URL, a part too long, more than REDLOCK_MASTERS_MAX, or the same address twice. NOTSUP:
- * rediss://. */
+ * CONFIG: not such a URL, a part too long, more than REDLOCK_MASTERS_MAX, or the same address twice, with TLS or
+ * without. NOTSUP: rediss://, in a build without TLS. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_add_master(redlock_config_t *cfg, const char *url);
 
 /* [setup] The same settings as in JSON, by dotted key, e.g. "timing.node_timeout_ms". CONFIG: no such key, or the value
- * is out of range.
+ * is out of range. NOTSUP: tls.*, in a build without TLS.
  *
  *   key                         type range                              default
  *   client_name                 str  1..16 bytes of A-Z a-z 0-9 . _ -   the host name, cut
@@ -472,10 +494,33 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_config_add_master(redlock_config_t *cf
  *   limits.tx_bytes             u32  0 or 1024 .. 4194304               0
  *   limits.rx_bytes             u32  512 .. 65536                       512
  *   limits.stack_bytes          u32  32768 .. 8388608                   65536  (redlock_create only)
+ *   tls.ca_file                 str  1..128 bytes                       none   (this and all below: with TLS only)
+ *   tls.cert_file, tls.key_file str  1..128 bytes, both or neither      none
+ *   tls.server_name             str  a host name or a numeric address   the host in the master's URL
+ *   tls.min_version             str  1.2 or 1.3                         1.2
+ *   tls.pin                     str  1..4 pins between commas, each     none
+ *                                    "sha256:" and 64 hex digits
  * redlock/limits.h says what each key means and costs.
  *
  * JSON nests at the dots: { "client_name": "gw-17", "timing": { "node_timeout_ms": 50 }, "masters": [ ... ] }, where a
- * master is a URL or { "url": ..., "name": ..., "username": ..., "password": ..., "password_file": ... }. */
+ * master is a URL or { "url": ..., "name": ..., "username": ..., "password": ..., "password_file": ..., "tls": ... }.
+ *
+ * TLS. A rediss:// master needs tls.ca_file or tls.pin, else the configuration is not valid: there is no store of
+ * authorities by default, and nothing turns the check of a certificate off.
+ *  - ca_file: PEM certificates of authorities. The master's certificate must lead to one of them. It and those between
+ *    must be valid today (UTC), and its subjectAltName must hold server_name: a name as a DNS entry, whose first label
+ *    may be *; a numeric address as an address entry. The common name does not count.
+ *  - pin: SHA-256 of the master's public key (SubjectPublicKeyInfo, DER). Without ca_file the key alone decides, and
+ *    neither dates nor names count: for gateways without a clock. With ca_file both must be right. In JSON also an
+ *    array of strings.
+ *  - cert_file, key_file: the client's own certificate, with those between it and its authority, and its key, PEM. They
+ *    are given together.
+ * The object "tls" of a master has the same names, and replaces value by value (cert_file and key_file together) what
+ * stands in the common one. It is an error at a master whose URL does not begin with rediss://.
+ * The files are read at create, and again when a connection begins and a file has changed, so they may be replaced
+ * while clients run. A file that is broken then is reported, and what was read before stays in use. A relative path
+ * begins at the working directory of each of these moments.
+ * Masters keep their identity: rediss:// changes neither their names nor the record on them. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_u32(redlock_config_t *cfg, const char *key, uint32_t value);
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_str(redlock_config_t *cfg, const char *key, const char *value);
 
@@ -501,7 +546,9 @@ REDLOCK_API void redlock_config_set_log(redlock_config_t *cfg, redlock_log_fn fn
  *   each claim                     D * (80 + R)
  *   random bytes                   1.25 * (20 * L + 8 * (N + 1)), at least 20 to spare
  *   the guard's and other texts    100 + 3 * P, and the client's name
- * On 64-bit processors the parts with pointers are up to twice as large. */
+ * On 64-bit processors the parts with pointers are up to twice as large.
+ * In a build with TLS each master takes 240 bytes more. What the TLS library allocates is not in the sum: the files of
+ * the settings from create on, and the records and keys of each connection. */
 REDLOCK_API size_t redlock_memory_size(const redlock_config_t *cfg);
 
 /* The six ways to create a client. Each sets *out, to NULL on error. The client then connects, and after a failure
@@ -511,7 +558,8 @@ REDLOCK_API size_t redlock_memory_size(const redlock_config_t *cfg);
  * CLOSED has returned (loop mode), redlock_process() has returned CLOSED (polled mode), or redlock_destroy() has
  * returned 0 (thread mode). The other calls allocate and free the memory.
  * CONFIG: not valid, e.g. no master. CLOCK. SYSTEM. NOMEM. INVAL: a pointer is NULL, or mem is not aligned. TOOSMALL:
- * too few bytes. */
+ * too few bytes. TLS_FILE: a file of the TLS settings cannot be used, redlock_config_error() says which. NOTSUP: the
+ * TLS library has no TLS 1.3, which tls.min_version asks for. */
 
 /* Thread mode: the client runs on a thread of its own, named "redlock", with a stack of limits.stack_bytes and all
  * signals blocked. Callbacks run on that thread. SYSTEM also: the thread cannot be started, e.g. because the stack is
@@ -775,7 +823,7 @@ REDLOCK_API int redlock_master_status(const redlock_t *rl, uint32_t index, redlo
  * out, the bytes needed with the NUL. TOOSMALL: buf holds an empty string. INVAL. THREAD. FORKED.
  * Later versions may add fields. The fields, in the order in which they are written:
  *   schema            string   "redlock.status/1"
- *   version           string   of the library, e.g. "0.2.0"
+ *   version           string   redlock_version_string()
  *   quorum            number   masters that a lock needs
  *   even              boolean  the number of masters is even, which costs a master and buys nothing
  *   masters_up        number   masters that vote now

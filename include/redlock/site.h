@@ -6,7 +6,7 @@
  * examples/adopt.c. No gateway needs the header.
  *
  * Link with libredlock_site.a and libredlock: redlock::site in CMake, redlock-site for pkg-config. Both must be of one
- * version. The conventions are those of redlock.h.
+ * version, as redlock_version_string() tells it, with or without TLS. The conventions are those of redlock.h.
  */
 #ifndef REDLOCK_SITE_H
 #define REDLOCK_SITE_H
@@ -287,17 +287,34 @@ typedef struct redlock_question_s {
  * 0: each command has its reply. A reply may be an error: then err of its question is NOPERM, WRONGTYPE, SERVER (an
  *   error of another kind) ... and its item the error's text. TOOSMALL as err of a question: its reply did not fit into
  *   what the replies before have left of buf, and was dropped. The other questions are not touched.
- * RESOLVE, CONNECT, REFUSED, UNREACHABLE, CONNECT_TIMEOUT, NO_GREETING, AUTH, AUTH_MISSING, DENIED, MAXCLIENTS, LOADING
- *   ...: the master could not be asked. DISCONNECTED, NODE_TIMEOUT: the connection broke, or a reply did not come in
- *   time; that command may have been executed, or may be later. PROTOCOL: the bytes received are not RESP, or a reply
- *   has a list of more than 1024 items, a text of more than 512 KB, an error longer than limits.rx_bytes, or lists more
- *   than 8 deep. With all of these, err of each question without a reply is the same, and the replies before are good.
+ * RESOLVE, CONNECT, REFUSED, UNREACHABLE, CONNECT_TIMEOUT, NO_GREETING, AUTH, AUTH_MISSING, DENIED, MAXCLIENTS,
+ *   LOADING, those of TLS ...: the master could not be asked. DISCONNECTED, NODE_TIMEOUT: the connection broke, or a
+ *   reply did not come in time; that command may have been executed, or may be later. PROTOCOL: the bytes received are
+ *   not RESP, or a reply has a list of more than 1024 items, a text of more than 512 KB, an error longer than
+ *   limits.rx_bytes, or lists more than 8 deep. With all of these, err of each question without a reply is the same,
+ *   and the replies before are good.
  * CONFIG: cfg is not valid; redlock_config_error(cfg) says why. INVAL: a pointer is NULL, count or the words of a
  *   question are 0, a command is longer than 4 MB, or cfg has no such master. NOTSUP: libredlock.so is of another
  *   version than libredlock_site.a. NOMEM. CLOCK. SYSTEM. With these six no command was sent. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_site_ask(const redlock_config_t *cfg, uint32_t master,
                                                    redlock_question_t *questions, uint32_t count, void *buf,
                                                    size_t size);
+
+/* What a connection by TLS has shown. */
+typedef struct redlock_site_tls_s {
+  uint32_t size;      /* sizeof(redlock_site_tls_t), set by the caller */
+  uint32_t step_us;   /* the longest step of the handshake: nothing else of a client's runs meanwhile */
+  int64_t ends_s;     /* the earliest end among the server's certificates, in seconds since 1970, UTC; 0: without
+                       * tls.ca_file no date counts */
+  char version[16];   /* "TLSv1.3" */
+  char cipher[64];    /* as the TLS library names it */
+} redlock_site_tls_t;
+
+/* [setup] Connects to a master by TLS, logs in and sends a PING. The call blocks as redlock_site_ask() does, and has
+ * its results. NOTSUP: also where the master's URL does not begin with rediss://. INVAL: also where tls->size is too
+ * small. A libredlock_site.a that was built without TLS has no such function. */
+REDLOCK_API REDLOCK_NODISCARD int redlock_site_tls(const redlock_config_t *cfg, uint32_t master,
+                                                   redlock_site_tls_t *tls);
 
 #ifdef __cplusplus
 }

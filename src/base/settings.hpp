@@ -17,6 +17,18 @@ struct MasterSettings {
   bool unix_socket = false;
 };
 
+// How one master is reached by TLS. The core knows nothing of it: config/ fills it in, port/tls copies what it keeps.
+struct TlsSettings {
+  bool wanted = false;   // the master's URL begins with rediss://; then ca_file or pins is not empty
+  bool tls13 = false;    // TLS 1.3 or newer; else 1.2 or newer
+  Bytes ca_file;         // path of PEM certificates; empty: the pins alone decide
+  Bytes cert_file;       // path of our certificate and those above it, PEM; empty together with key_file
+  Bytes key_file;
+  Bytes server_name;     // what the certificate must be for: a name, or a numeric address; never empty
+  static constexpr size_t pin_size = 32;
+  Bytes pins;            // SHA-256 digests of public keys (SubjectPublicKeyInfo), one behind the other
+};
+
 // How sure must a client be that a master has kept its keys before the master may vote? weak: the record is compared,
 // but not the server's identity, for services that refuse INFO.
 enum class GuardMode : uint8_t { off, weak, strict };

@@ -3,6 +3,7 @@
 // The public functions that fill a configuration value by value. Those that read JSON are in load.cpp.
 #include "config/config.hpp"
 #include "config/keys.hpp"
+#include "config/tls.hpp"
 #include "config/url.hpp"
 
 #include <stdlib.h>
@@ -14,6 +15,8 @@ namespace {
 // Longest part of an unknown key quoted in an error message.
 constexpr size_t shown_key_bytes = 64;
 
+bool is_of_tls(Bytes key) { return key.size > 4 && memcmp(key.data, "tls.", 4) == 0; }
+
 // The key that takes a text, or a number. Null: there is none; the reason is in `result` and `why`.
 const Key* find_settable(const char* name, bool is_text, int& result, TextWriter& why) {
   const Bytes wanted = bytes_of(name);
@@ -21,9 +24,12 @@ const Key* find_settable(const char* name, bool is_text, int& result, TextWriter
   if (key != nullptr && key->is_text() == is_text) return key;
   why.escaped(wanted, shown_key_bytes);
   result = REDLOCK_E_CONFIG;
-  if (wanted == Bytes("tls") || (wanted.size > 4 && memcmp(name, "tls.", 4) == 0)) {
-    why.raw(": TLS is not supported by this version");
-    result = REDLOCK_E_NOTSUP;
+  if (is_of_tls(wanted)) {
+#ifdef REDLOCK_TLS
+    why.raw(": takes a string");
+#else
+    result = no_tls(why);
+#endif
   } else if (key == nullptr) {
     why.raw(no_such_key(wanted));
   } else {
@@ -82,6 +88,13 @@ extern "C" int redlock_config_set_str(redlock_config_t* cfg, const char* key, co
   char sentence[error_text_max];
   TextWriter why(sentence, sizeof sentence);
   int result = 0;
+#ifdef REDLOCK_TLS
+  const Bytes name = bytes_of(key);
+  if (is_of_tls(name)) {
+    result = set_tls(cfg->values.tls, Bytes(key + 4, name.size - 4), bytes_of(value), why.raw("tls"));
+    return keep_error(*cfg, result, sentence);
+  }
+#endif
   const Key* found = find_settable(key, true, result, why);
   if (found != nullptr) result = set_text(cfg->values, *found, bytes_of(value), why);
   return keep_error(*cfg, result, sentence);

@@ -2,8 +2,13 @@
 #include <redlock/redlock.h>
 #include <stddef.h>
 
-#define REDLOCK_TEXT(x) #x
-#define REDLOCK_TEXT_OF(x) REDLOCK_TEXT(x)
+#include "config/version.hpp"
+
+#ifdef REDLOCK_TLS
+#define REDLOCK_ALL_ERRORS(X) REDLOCK_ERROR_MAP(X) REDLOCK_TLS_ERROR_MAP(X)
+#else
+#define REDLOCK_ALL_ERRORS(X) REDLOCK_ERROR_MAP(X)  // no byte for what cannot happen
+#endif
 
 // All texts in one run of characters, with a row of offsets by number. The loader would have to relocate a table of
 // pointers, and a switch is larger than this table.
@@ -13,13 +18,13 @@ struct Characters {
 #define REDLOCK_FIELDS(name, number, text) \
   char name_##name[sizeof "REDLOCK_E_" #name]; \
   char text_##name[sizeof text];
-  REDLOCK_ERROR_MAP(REDLOCK_FIELDS)
+  REDLOCK_ALL_ERRORS(REDLOCK_FIELDS)
 #undef REDLOCK_FIELDS
 };
 
 constexpr Characters characters = {
 #define REDLOCK_CHARACTERS(name, number, text) "REDLOCK_E_" #name, text,
-    REDLOCK_ERROR_MAP(REDLOCK_CHARACTERS)
+    REDLOCK_ALL_ERRORS(REDLOCK_CHARACTERS)
 #undef REDLOCK_CHARACTERS
 };
 
@@ -31,7 +36,7 @@ struct Row {
 
 constexpr Row rows[] = {
 #define REDLOCK_ROW(name, number, text) {number, offsetof(Characters, name_##name), offsetof(Characters, text_##name)},
-    REDLOCK_ERROR_MAP(REDLOCK_ROW)
+    REDLOCK_ALL_ERRORS(REDLOCK_ROW)
 #undef REDLOCK_ROW
 };
 
@@ -54,7 +59,4 @@ extern "C" const char* redlock_err_name(int err) {
 
 extern "C" uint32_t redlock_version(void) { return REDLOCK_VERSION_NUM; }
 
-extern "C" const char* redlock_version_string(void) {
-  return REDLOCK_TEXT_OF(REDLOCK_VERSION_MAJOR) "." REDLOCK_TEXT_OF(REDLOCK_VERSION_MINOR) "." REDLOCK_TEXT_OF(
-      REDLOCK_VERSION_PATCH);
-}
+extern "C" const char* redlock_version_string(void) { return redlock::build_version; }

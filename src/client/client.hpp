@@ -62,6 +62,7 @@ class Client {
   void connecting(MasterIndex m, Instant now);
   void connected(MasterIndex m, Instant now);
   void closed(MasterIndex m, int reason, Instant now);
+  void blame(MasterIndex m, int reason) { sessions_[m].blame(reason); }
   void disconnect(MasterIndex m, int reason) { sessions_[m].disconnect(reason); }
   char* rx_room(MasterIndex m, size_t& size) { return sessions_[m].rx_room(size); }
   void received(MasterIndex m, size_t size, Instant now);

@@ -2,6 +2,7 @@
 #include "config/config.hpp"
 
 #include "config/keys.hpp"
+#include "config/tls.hpp"
 #include "config/url.hpp"
 
 namespace redlock {
@@ -153,6 +154,7 @@ int finish(const Values& values, Settings& out, TextWriter& why) {
   int result = check_relations(values, out.in_flight, out.debts, why);
   if (result == 0) result = check_validity(values, why);
   if (result == 0) result = fill_masters(values, out, why);
+  if (result == 0) result = check_tls(values, why);
   return result;
 }
 

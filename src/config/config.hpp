@@ -31,6 +31,18 @@ static_assert(Text::max >= REDLOCK_HOST_MAX && Text::max >= REDLOCK_USER_MAX && 
 static_assert(Text::max >= REDLOCK_MASTER_NAME_MAX && Text::max >= REDLOCK_KEY_PREFIX_MAX);
 static_assert(Text::max >= REDLOCK_CLIENT_NAME_MAX);
 
+// What "tls" says of all masters, or of one. A build without TLS keeps nothing.
+struct TlsValues {
+#ifdef REDLOCK_TLS
+  Text ca_file, cert_file, key_file, server_name;
+  uint32_t min_version;  // 12, 13; 0: not given
+  uint32_t pins;
+  unsigned char pin[REDLOCK_TLS_PINS_MAX][TlsSettings::pin_size];
+  bool wanted;  // of one master: its URL begins with rediss://
+#endif
+};
+static_assert(Text::max >= REDLOCK_TLS_PATH_MAX);
+
 struct Master {
   Text name;
   Text host;
@@ -39,6 +51,7 @@ struct Master {
   uint16_t port;  // 0 for a socket path
   bool unix_socket;
   bool own_file;  // the password stands in a file of its own
+  [[no_unique_address]] TlsValues tls;
 };
 
 // All that loading JSON changes. A load that fails changes nothing of it.
@@ -51,6 +64,7 @@ struct Values : Numbers {
   uint32_t fence = 0;  // 0: floor, 1: strict
   Text client_name, key_prefix, username, password;
   uint32_t given;  // bit i: key i of the table was set, so its value is not the default
+  [[no_unique_address]] TlsValues tls;  // for masters that do not say otherwise
   unsigned masters;
   Master master[REDLOCK_MASTERS_MAX];
 };

@@ -55,9 +55,4 @@ int not_a(const char* wanted, const cJSON& item, TextWriter& why) {
   return REDLOCK_E_CONFIG;
 }
 
-int no_tls(TextWriter& why) {
-  why.raw(": TLS is not supported by this version");
-  return REDLOCK_E_NOTSUP;
-}
-
 }  // namespace redlock

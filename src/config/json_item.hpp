@@ -16,8 +16,7 @@ inline bool is(const cJSON& item, int type) { return (item.type & 0xFF) == type;
 // For values that cannot be a secret.
 void write_value(TextWriter& why, const cJSON& item);
 
-// Each ends the sentence in `why` and returns the error.
+// Ends the sentence in `why` and returns the error.
 int not_a(const char* wanted, const cJSON& item, TextWriter& why);
-int no_tls(TextWriter& why);
 
 }  // namespace redlock

@@ -9,6 +9,7 @@
 #include "config/json_item.hpp"
 #include "config/json_text.hpp"
 #include "config/keys.hpp"
+#include "config/tls.hpp"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -92,7 +93,7 @@ int read_member(const cJSON& item, const cJSON* earlier, Values& values, TextWri
     if (bytes_of(earlier->string) == name) return fail(why.raw(name), ": given twice");
   }
   if (name == Bytes("masters")) return read_masters(item, values, why);
-  if (name == Bytes("tls")) return no_tls(why.raw(name));
+  if (name == Bytes("tls")) return read_tls(item, "tls", values.tls, why);
   if (is_section(name)) return read_section(item, values, why);
   const Key* key = memchr(name.data, '.', name.size) == nullptr ? find_key(name) : nullptr;
   if (key == nullptr) return fail(why.escaped(name, shown_bytes), no_such_key(name));

@@ -5,6 +5,7 @@
 #include "config/json_item.hpp"
 #include "config/keys.hpp"
 #include "config/parse.hpp"
+#include "config/tls.hpp"
 #include "config/url.hpp"
 
 namespace redlock {
@@ -16,6 +17,7 @@ struct MasterFields {
   const cJSON* username;
   const cJSON* password;
   const cJSON* password_file;
+  const cJSON* tls;
 };
 
 struct MasterField {
@@ -29,6 +31,7 @@ constexpr MasterField master_fields[] = {
     {"username", &MasterFields::username},
     {"password", &MasterFields::password},
     {"password_file", &MasterFields::password_file},
+    {"tls", &MasterFields::tls},
 };
 
 int sort_master_field(const cJSON& item, MasterFields& fields, TextWriter& why) {
@@ -37,12 +40,11 @@ int sort_master_field(const cJSON& item, MasterFields& fields, TextWriter& why) 
     if (field.name != name) continue;
     const bool before = fields.*field.place != nullptr;
     fields.*field.place = &item;
-    if (!before && is(item, cJSON_String)) return 0;
+    if (!before && (is(item, cJSON_String) || field.place == &MasterFields::tls)) return 0;
     why.raw(".").raw(name);
     return before ? fail(why, ": given twice") : not_a("a string", item, why);
   }
-  why.raw(".").escaped(name, shown_bytes);
-  return name == Bytes("tls") ? no_tls(why) : fail(why, ": no such key");
+  return fail(why.raw(".").escaped(name, shown_bytes), ": no such key");
 }
 
 int set_master_text(const char* path, const cJSON* item, uint32_t max, Text& out, TextWriter& why) {
@@ -107,6 +109,7 @@ int fill_master(const cJSON& item, Master& master, TextWriter& why) {
   if (result == 0) result = set_master_name(fields.name, master.name, steps.next());
   if (result == 0) result = set_master_text(".username", fields.username, REDLOCK_USER_MAX, master.user, steps.next());
   if (result == 0) result = set_master_password(fields, master, steps.next());
+  if (result == 0 && fields.tls != nullptr) result = read_tls(*fields.tls, ".tls", master.tls, steps.next());
   if (result == 0) steps.next();
   return result;
 }

@@ -3,6 +3,7 @@
 
 #include "base/digits.hpp"
 #include "config/keys.hpp"
+#include "config/tls.hpp"
 
 #include <arpa/inet.h>
 
@@ -200,20 +201,37 @@ bool equal_without_case(Bytes a, Bytes b) {
 
 int parse_url(Bytes url, Master& out, TextWriter& why) {
   constexpr Bytes redis("redis://"), socket("unix://"), tls("rediss://");
-  if (starts_with(url, tls)) {
-    why.raw(".url: rediss:// asks for TLS, which this version does not support");
-    return REDLOCK_E_NOTSUP;
-  }
+  const bool over_tls = starts_with(url, tls);
+#ifdef REDLOCK_TLS
+  constexpr char no_scheme[] = ".url: begins with neither redis://, rediss:// nor unix:///";
+  out.tls.wanted = over_tls;
+#else
+  constexpr char no_scheme[] = ".url: begins with neither redis:// nor unix:///";
+  if (over_tls) return no_tls(why.raw(".url"));
+#endif
   if (starts_with(url, socket)) return parse_socket(tail(url, socket.size), out, why);
-  if (!starts_with(url, redis)) return fail(why, ".url: begins with neither redis:// nor unix:///");
+  if (!over_tls && !starts_with(url, redis)) return fail(why, no_scheme);
 
-  const Bytes rest = tail(url, redis.size);
+  const Bytes rest = tail(url, over_tls ? tls.size : redis.size);
   // Look for the last @: if a password holds an unescaped @, the error then names the password and not the host.
   const size_t at = find_last(rest, '@');
   if (at == none) return parse_host_and_port(rest, out, why);
   const int result = parse_user_info(head(rest, at), out, why);
   return result != 0 ? result : parse_host_and_port(tail(rest, at + 1), out, why);
 }
+
+#ifdef REDLOCK_TLS
+bool is_server_name(const Text& name) {
+  return is_address(AF_INET, name) || is_address(AF_INET6, name) || is_host_name(name.bytes());
+}
+
+bool is_here(const Master& master) {
+  in6_addr address;
+  if (master.unix_socket) return true;
+  if (!to_numeric(master.host, address)) return equal_without_case(master.host.bytes(), "localhost");
+  return IN6_IS_ADDR_LOOPBACK(&address) || (IN6_IS_ADDR_V4MAPPED(&address) && address.s6_addr[12] == 127);
+}
+#endif
 
 bool same_address(const Master& a, const Master& b) {
   if (a.unix_socket || b.unix_socket) return a.unix_socket == b.unix_socket && a.host.bytes() == b.host.bytes();

@@ -179,5 +179,12 @@ FIELD(redlock_site_facts_t, address, 210, 210)
 FIELD(redlock_site_facts_t, warning, 328, 328)
 END(redlock_site_facts_t, warning, 336, 332)
 
+FIELD(redlock_site_tls_t, size, 0, 0)
+FIELD(redlock_site_tls_t, step_us, 4, 4)
+FIELD(redlock_site_tls_t, ends_s, 8, 8)
+FIELD(redlock_site_tls_t, version, 16, 16)
+FIELD(redlock_site_tls_t, cipher, 32, 32)
+END(redlock_site_tls_t, cipher, 96, 96)
+
 /* What this compilation is meant to be. */
 _Static_assert(sizeof(time_t) == TIME_T_BYTES, "time_t has another width");

@@ -258,14 +258,6 @@ TEST(ConfigJson, Sections) {
   EXPECT_EQ(refused("\"x\""), "configuration: a string is not an object");
 }
 
-TEST(ConfigJson, Tls) {
-  EXPECT_EQ(refused(R"({"tls":{"ca_file":"/ca.pem"}})", REDLOCK_E_NOTSUP), "tls: TLS is not supported by this version");
-  EXPECT_EQ(refused(R"({"masters":[{"url":"redis://a","tls":true}]})", REDLOCK_E_NOTSUP),
-            "masters[1].tls: TLS is not supported by this version");
-  EXPECT_EQ(refused(R"({"masters":["rediss://a"]})", REDLOCK_E_NOTSUP),
-            "masters[1].url: rediss:// asks for TLS, which this version does not support");
-}
-
 // ---- masters (the refused configuration holds one already)
 
 TEST(ConfigJson, Masters) {

@@ -188,6 +188,7 @@ TEST(Describe, every_error_has_its_sentence_and_none_is_too_long) {
   std::vector<int> errors = {0};
 #define REDLOCK_ADD(name, number, text) errors.push_back(number);
   REDLOCK_ERROR_MAP(REDLOCK_ADD)
+  REDLOCK_TLS_ERROR_MAP(REDLOCK_ADD)
 #undef REDLOCK_ADD
   const std::string name(REDLOCK_MASTER_NAME_MAX, 'n'), address(REDLOCK_HOST_MAX + 7, 'h');
   std::string holder;

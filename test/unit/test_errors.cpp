@@ -86,7 +86,23 @@ constexpr Frozen frozen[] = {
     {-77, "REDLOCK_E_CONNECT_TIMEOUT"},
     {-78, "REDLOCK_E_UNREACHABLE"},
     {-79, "REDLOCK_E_AUTH_MISSING"},
+#ifdef REDLOCK_TLS
+    {-100, "REDLOCK_E_TLS_NONE"},
+    {-101, "REDLOCK_E_TLS_ONLY"},
+    {-102, "REDLOCK_E_TLS_AUTHORITY"},
+    {-103, "REDLOCK_E_TLS_EXPIRED"},
+    {-104, "REDLOCK_E_TLS_EARLY"},
+    {-105, "REDLOCK_E_TLS_NAME"},
+    {-106, "REDLOCK_E_TLS_PIN"},
+    {-107, "REDLOCK_E_TLS_CLIENT_CERT"},
+    {-108, "REDLOCK_E_TLS_CLIENT_REFUSED"},
+    {-109, "REDLOCK_E_TLS_COMMON"},
+    {-110, "REDLOCK_E_TLS_BROKEN"},
+    {-111, "REDLOCK_E_TLS_FILE"},
+#endif
 };
+
+static_assert(REDLOCK_E_TLS_NONE == -100 && REDLOCK_E_TLS_FILE == -111, "numbers are there without TLS, too");
 
 TEST(Errors, NumbersAndNamesAreFrozen) {
   for (const Frozen& f : frozen) EXPECT_STREQ(redlock_err_name(f.number), f.name) << f.number;
@@ -113,7 +129,12 @@ TEST(Errors, EachTextStandsForOneNumber) {
 
 TEST(Errors, TheTableHoldsTheWholeMap) {
 #define COUNT(name, number, text) +1
-  EXPECT_EQ(sizeof frozen / sizeof frozen[0], 1 REDLOCK_ERROR_MAP(COUNT));
+#ifdef REDLOCK_TLS
+  constexpr size_t with_tls = 0 REDLOCK_TLS_ERROR_MAP(COUNT);
+#else
+  constexpr size_t with_tls = 0;
+#endif
+  EXPECT_EQ(sizeof frozen / sizeof frozen[0], with_tls + 1 REDLOCK_ERROR_MAP(COUNT));
 #undef COUNT
 }
 
@@ -121,9 +142,14 @@ TEST(Errors, TheLastNumberOfTheEnumIsNoError) { EXPECT_STREQ(redlock_err_name(RE
 
 TEST(Version, NumberAndTextAgree) {
   EXPECT_EQ(redlock_version(), static_cast<uint32_t>(REDLOCK_VERSION_NUM));
+#ifdef REDLOCK_TLS
+  const std::string tls = "+" REDLOCK_TLS_ENGINE;
+#else
+  const std::string tls;
+#endif
   EXPECT_EQ(redlock_version_string(), std::to_string(redlock_version() >> 16) + "." +
                                           std::to_string((redlock_version() >> 8) & 255) + "." +
-                                          std::to_string(redlock_version() & 255));
+                                          std::to_string(redlock_version() & 255) + tls);
 }
 
 }  // namespace

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 #
-# libuv and cJSON as redlock::libuv and redlock::cjson, whichever way the system offers them: a target of the parent
-# project, a CMake package (their target names differ from version to version), pkg-config, or just a header and a
-# library. Installed next to redlockConfig.cmake too, which needs it where the library is static.
+# libuv and cJSON as redlock::libuv and redlock::cjson, and the TLS library as redlock::tls, whichever way the system
+# offers them: a target of the parent project, a CMake package (their target names differ from version to version),
+# pkg-config, or just a header and a library. Installed next to redlockConfig.cmake too, which needs it where the
+# library is static.
 
 function(redlock_wrap_dependency wrapper)
   add_library(${wrapper} INTERFACE IMPORTED GLOBAL)
@@ -70,4 +71,32 @@ endfunction()
 function(redlock_find_cjson)
   redlock_find_dependency(redlock::cjson PACKAGE cJSON MODULE libcjson VERSION 1.7.14
     HEADER cjson/cJSON.h LIBRARIES cjson libcjson TARGETS cjson cjson-static)
+endfunction()
+
+# engine: mbedtls or openssl. 2.28 of mbedTLS has neither a CMake package nor a pkg-config module; 3.6 has both.
+function(redlock_find_tls engine)
+  if(TARGET redlock::tls)
+    return()
+  endif()
+  if(engine STREQUAL "openssl")
+    redlock_first_target(target OpenSSL::SSL)
+    if(NOT target)
+      find_package(OpenSSL 1.1.1 REQUIRED)  # CMake brings the module, which knows static libraries too
+    endif()
+    redlock_wrap_dependency(redlock::tls OpenSSL::SSL OpenSSL::Crypto)
+    return()
+  endif()
+  find_path(REDLOCK_MBEDTLS_INCLUDE_DIR mbedtls/ssl.h)
+  set(libraries "")
+  foreach(part IN ITEMS mbedtls mbedx509 mbedcrypto)
+    find_library(REDLOCK_${part}_LIBRARY NAMES ${part})
+    mark_as_advanced(REDLOCK_${part}_LIBRARY)
+    if(NOT REDLOCK_${part}_LIBRARY OR NOT REDLOCK_MBEDTLS_INCLUDE_DIR)
+      message(FATAL_ERROR "REDLOCK_TLS=mbedtls needs mbedTLS >= 2.28: mbedtls/ssl.h or lib${part} is missing")
+    endif()
+    list(APPEND libraries "${REDLOCK_${part}_LIBRARY}")
+  endforeach()
+  mark_as_advanced(REDLOCK_MBEDTLS_INCLUDE_DIR)
+  redlock_wrap_dependency(redlock::tls "${libraries}")
+  set_property(TARGET redlock::tls PROPERTY INTERFACE_INCLUDE_DIRECTORIES "${REDLOCK_MBEDTLS_INCLUDE_DIR}")
 endfunction()

@@ -57,8 +57,16 @@ set(redlock_pc_prefix "@CMAKE_INSTALL_PREFIX@")
 # pkg-config shows the include folders of private requirements too. A shared library has found what it needs, and its
 # headers include nothing of it.
 set(redlock_pc_private "")
+set(redlock_pc_tls_module "")
+set(redlock_pc_tls_libraries "")
+if(REDLOCK_TLS STREQUAL "openssl")
+  set(redlock_pc_tls_module " openssl >= 1.1.1")
+elseif(REDLOCK_TLS STREQUAL "mbedtls")
+  set(redlock_pc_tls_libraries " -lmbedtls -lmbedx509 -lmbedcrypto")  # 2.28 has no module
+endif()
 if(NOT BUILD_SHARED_LIBS)
-  set(redlock_pc_private "Requires.private: libuv >= 1.40 libcjson >= 1.7.14\nLibs.private: -pthread")
+  string(CONCAT redlock_pc_private "Requires.private: libuv >= 1.40 libcjson >= 1.7.14${redlock_pc_tls_module}\n"
+    "Libs.private:${redlock_pc_tls_libraries} -pthread")
 endif()
 foreach(module IN ITEMS redlock redlock-site)
   set(made "${PROJECT_BINARY_DIR}/${module}.pc")

@@ -18,6 +18,7 @@ add_library(redlock_site STATIC
   $<TARGET_OBJECTS:redlock_uv>)
 add_library(redlock::site ALIAS redlock_site)
 redlock_library_options(redlock_site)
+redlock_tls_options(redlock_site)
 target_include_directories(redlock_site PRIVATE
   "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/src" "${REDLOCK_GENERATED_DIR}")
 target_link_libraries(redlock_site PUBLIC redlock PRIVATE redlock::libuv redlock::cjson -pthread)

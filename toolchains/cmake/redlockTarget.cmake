@@ -48,6 +48,14 @@ function(redlock_library_options target)
   target_compile_definitions(${target} PRIVATE $<$<BOOL:${REDLOCK_ASSERTS}>:REDLOCK_ASSERTS>)
 endfunction()
 
+# The targets whose code differs with TLS: the port, the configuration and the C API. The core never knows.
+function(redlock_tls_options target)
+  if(NOT REDLOCK_TLS STREQUAL "off")
+    target_compile_definitions(${target} PRIVATE REDLOCK_TLS "REDLOCK_TLS_ENGINE=\"${REDLOCK_TLS}\"")
+    target_link_libraries(${target} PRIVATE redlock::tls)
+  endif()
+endfunction()
+
 # An object library of our own sources, for the library and for the tests that look inside.
 function(redlock_room target)
   add_library(${target} OBJECT ${ARGN})

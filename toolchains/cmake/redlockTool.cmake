@@ -5,6 +5,7 @@
 file(GLOB redlock_tool_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/tool/*.cpp")
 add_executable(redlock_tool ${redlock_tool_sources})
 redlock_library_options(redlock_tool)
+redlock_tls_options(redlock_tool)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # functions stay small enough for short branches and offsets
   target_compile_options(redlock_tool PRIVATE $<$<CONFIG:MinSizeRel>:-fno-inline-functions-called-once>)
 endif()
