@@ -10,19 +10,20 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 usage() {
   cat <<'TEXT'
-usage: test/fuzz/run.sh SECONDS [NAME...]
+usage: [REDLOCK_TLS=LIBRARY] test/fuzz/run.sh SECONDS [NAME...]
+  LIBRARY   openssl or mbedtls: the fuzzers are built with it, and tls is one of them
   SECONDS   for each fuzzer; 3600 for an hour
-  NAME      reader, session, api, config, liars; default: all of them
+  NAME      reader, session, api, config, liars, tls; default: all of them
 TEXT
 }
 
 if [[ $# -lt 1 || ! $1 =~ ^[1-9][0-9]*$ ]]; then usage >&2; exit 2; fi
-seconds=$1
+seconds=$1 tls=${REDLOCK_TLS:-off}
 shift
 if [[ $# -eq 0 ]]; then
   for source in test/fuzz/fuzz_*.cpp; do
     name=$(basename "$source" .cpp)
-    set -- "$@" "${name#fuzz_}"
+    [[ $name == fuzz_tls && $tls == off ]] || set -- "$@" "${name#fuzz_}"
   done
 fi
 for name in "$@"; do
@@ -30,7 +31,7 @@ for name in "$@"; do
 done
 
 export CCACHE_DIR=$PWD/build/ccache
-cmake --preset fuzz >/dev/null
+cmake --preset fuzz -DREDLOCK_TLS="$tls" >/dev/null
 cmake --build --preset fuzz --target "${@/#/fuzz_}"
 
 one() {

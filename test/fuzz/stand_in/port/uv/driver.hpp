@@ -16,6 +16,8 @@ using uv_loop_t = uv_loop_s;
 
 namespace redlock {
 
+constexpr bool with_tls = false;
+
 class Driver : public test::BareDriver {
  public:
   struct Owner {
@@ -43,6 +45,10 @@ class Driver : public test::BareDriver {
     return 0;
   }
   void wake() {}
+  int secure(MasterIndex, const TlsSettings&) { return 0; }
+  const char* file_error(MasterIndex) const { return nullptr; }
+  bool file_error_changed(MasterIndex) { return false; }
+  void free_tls() {}
   const BootClock& clock() const { return clock_; }
 
  private:

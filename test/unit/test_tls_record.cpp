@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT
+#include "port/tls/record.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "support/tls_peer.hpp"
+
+namespace redlock::test {
+namespace {
+
+std::string record(char type, const std::string& body) {
+  return std::string{type, 3, 3, static_cast<char>(body.size() >> 8), static_cast<char>(body.size())} + body;
+}
+
+class TlsRecord : public ::testing::Test {
+ protected:
+  TlsRecord() { gate.begin(wire.wire()); }
+  // What an engine is given that asks for `room` bytes until there is nothing now.
+  std::string taken(size_t room, ssize_t* last = nullptr) {
+    std::string all, at(room, '\0');
+    for (;;) {
+      const ssize_t n = gate.wire().receive(gate.wire().self, at.data(), room);
+      if (last != nullptr) *last = n;
+      if (n <= 0) return all;
+      all.append(at, 0, static_cast<size_t>(n));
+    }
+  }
+
+  const std::string first = record(22, std::string(300, 'a')), second = record(22, "b"), empty = record(23, "");
+  TestWire wire;
+  tls::RecordGate gate;
+};
+
+TEST_F(TlsRecord, OneForEachStep) {
+  for (const size_t room : {1u, 4u, 5u, 6u, 299u, 305u, 306u, 10'000u}) {
+    gate.begin(wire.wire());
+    wire.in = first + second + empty + second;
+    EXPECT_EQ(taken(room), "") << "none is let through yet";
+    for (const std::string& r : {first, second, empty, second}) {
+      gate.let_one_through();
+      ssize_t last = 0;
+      EXPECT_EQ(taken(room, &last), r) << room;
+      EXPECT_EQ(last, tls::Wire::nothing_now);
+    }
+    EXPECT_EQ(wire.in, "");
+  }
+}
+
+TEST_F(TlsRecord, ARecordThatComesInPieces) {
+  for (size_t piece = 1; piece < first.size(); ++piece) {
+    gate.begin(wire.wire());
+    std::string all;
+    gate.let_one_through();
+    for (size_t at = 0; at < first.size(); at += piece) {
+      wire.in += first.substr(at, piece);
+      gate.let_one_through();
+      all += taken(1'000);
+    }
+    EXPECT_EQ(all, first) << piece;
+    wire.in = second;
+    gate.let_one_through();
+    EXPECT_EQ(taken(1'000), second) << piece;
+  }
+}
+
+TEST_F(TlsRecord, AFullRecordIsOneCall) {
+  wire.in = first + second;
+  gate.let_one_through();
+  char room[1'000];
+  EXPECT_EQ(gate.wire().receive(gate.wire().self, room, sizeof room), static_cast<ssize_t>(first.size()));
+  EXPECT_EQ(wire.receives, 2u) << "header, body";
+}
+
+TEST_F(TlsRecord, TheEndIsToldBehindWhatCameBefore) {
+  wire.in = first.substr(0, 100);
+  wire.ended = true;
+  gate.let_one_through();
+  ssize_t last = 1;
+  EXPECT_EQ(taken(1'000, &last), first.substr(0, 100));
+  EXPECT_EQ(last, tls::Wire::end);
+}
+
+TEST_F(TlsRecord, WhatIsNoTls) {
+  for (int type = 0; type < 256; ++type) {
+    gate.begin(wire.wire());
+    EXPECT_TRUE(gate.silent());
+    wire.in = std::string{static_cast<char>(type), 3, 1, 0, 0};
+    gate.let_one_through();
+    taken(5);
+    EXPECT_EQ(gate.foreign(), type < 20 || type > 23) << type;
+    EXPECT_FALSE(gate.silent());
+  }
+  for (int version = 0; version < 256; ++version) {
+    gate.begin(wire.wire());
+    wire.in = std::string{22, static_cast<char>(version)};
+    gate.let_one_through();
+    ssize_t last = 1;
+    taken(1, &last);
+    EXPECT_EQ(gate.foreign(), version != 3) << version;
+    EXPECT_EQ(last == tls::Wire::broken, version != 3) << version;
+  }
+}
+
+TEST_F(TlsRecord, EachRecordIsLookedAt) {
+  wire.in = first + "-ERR\r\n";
+  gate.let_one_through();
+  EXPECT_EQ(taken(1'000), first);
+  EXPECT_FALSE(gate.foreign());
+  gate.let_one_through();
+  EXPECT_EQ(taken(1'000), "");
+  EXPECT_TRUE(gate.foreign());
+}
+
+TEST_F(TlsRecord, AfterTheHandshakeItIsGone) {
+  gate.stand_aside();
+  EXPECT_EQ(gate.wire().self, &wire);
+  wire.in = "anything" + first;
+  EXPECT_EQ(taken(1'000), "anything" + first);
+}
+
+}  // namespace
+}  // namespace redlock::test

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: MIT
+//
+// One session is kept, and is resumed as long as nothing speaks against it. What many connections leave behind, and
+// what an open one allocates.
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include "heap_count.h"
+#include "support/tls_peer.hpp"
+
+namespace redlock::test {
+namespace {
+
+using tls::Progress;
+
+class TlsSessions : public ::testing::TestWithParam<TlsVersions> {
+ protected:
+  void SetUp() override {
+    if (GetParam() == TlsVersions::only_1_3 && !client_has_tls13()) GTEST_SKIP() << "the library ends with TLS 1.2";
+    make_server(good);
+  }
+  void make_server(const Certificate& certificate) {
+    server = std::make_unique<TlsServer>(certificate, TlsServer::Options{.versions = GetParam()});
+  }
+  void init() { ASSERT_EQ(client.init(wishes.settings()), 0); }
+  // Was the session resumed? Negative: the error.
+  int meet(int64_t utc_s, bool polite = true) {
+    TlsTalk talk(client, *server, utc_s);
+    if (talk.shake() != Progress::done) return client.error() != 0 ? client.error() : REDLOCK_E_DISCONNECTED;
+    talk.pump();
+    EXPECT_EQ(talk.read(), "");
+    EXPECT_TRUE(talk.write("PING"));
+    EXPECT_EQ(talk.peer.heard, "PING");
+    Tls::Facts facts = {};
+    EXPECT_TRUE(client.facts(facts));
+    EXPECT_GT(facts.not_after_s, facts.not_before_s);
+    client.end(polite);
+    return facts.resumed;
+  }
+  int meet() { return meet(now); }
+
+  const int64_t now = time(nullptr);
+  CertificateFolder folder;
+  const Certificate root = Certificate::authority();
+  const Certificate middle = root.issue(
+      {.cn = "middle", .use = Certificate::Use::authority, .until_s = 500, .now_s = now});
+  const Certificate good = middle.issue({.names = {"DNS:m1.example"}, .until_s = 900, .now_s = now});
+  TlsWishes wishes = {.ca_file = folder.write("ca.pem", root.pem())};
+  std::unique_ptr<TlsServer> server;
+  Tls client;
+};
+
+INSTANTIATE_TEST_SUITE_P(Versions, TlsSessions, ::testing::Values(TlsVersions::only_1_2, TlsVersions::only_1_3),
+                         [](const auto& v) { return v.param == TlsVersions::only_1_2 ? "Tls12" : "Tls13"; });
+
+TEST_P(TlsSessions, AreResumed) {
+  init();
+  EXPECT_EQ(meet(), 0);
+  EXPECT_EQ(meet(), 1);
+  EXPECT_EQ(meet(now, false), 1);
+  EXPECT_EQ(meet(now, false), 1) << "a connection that just ended left a good session";
+}
+
+TEST_P(TlsSessions, AConnectionThatBreaksLeavesAGoodOne) {
+  init();
+  EXPECT_EQ(meet(), 0);
+  for (const bool ended : {true, false}) {
+    TlsTalk talk(client, *server, now);
+    ASSERT_EQ(talk.shake(), Progress::done);
+    talk.pump();
+    (ended ? talk.wire.ended : talk.wire.broken) = true;
+    Progress last;
+    talk.read(&last);
+    EXPECT_EQ(last, ended ? Progress::ended : Progress::failed);
+    client.end(false);
+    EXPECT_EQ(meet(), 1);
+  }
+}
+
+TEST_P(TlsSessions, EndWithTheChain) {
+  init();
+  EXPECT_EQ(meet(), 0);
+  EXPECT_EQ(meet(now + 500), 1);
+  EXPECT_EQ(meet(now + 501), REDLOCK_E_TLS_EXPIRED) << "a full handshake is judged";
+  EXPECT_EQ(meet(now), 0) << "the session was dropped";
+}
+
+TEST_P(TlsSessions, DoNotHideANewCertificate) {
+  init();
+  EXPECT_EQ(meet(), 0);
+  server->renew(root.issue({"DNS:m1.example"}));
+  EXPECT_EQ(meet(now + 500), 1);
+  EXPECT_EQ(meet(now + 501), 0) << "a full handshake, with the new certificate";
+  EXPECT_EQ(meet(now + 501), 1);
+}
+
+TEST_P(TlsSessions, EndWhenThePeerHangsUp) {
+  init();
+  EXPECT_EQ(meet(), 0);
+  {
+    TlsTalk talk(client, *server, now);
+    talk.mangle = [&talk](std::string& bytes) {
+      bytes.clear();
+      talk.wire.ended = true;
+    };
+    EXPECT_EQ(talk.shake(), Progress::ended);
+  }
+  EXPECT_EQ(meet(), 0);
+}
+
+// The certificate is known, and judged, after a resumption too.
+TEST_P(TlsSessions, AreJudgedAgain) {
+  init();
+  EXPECT_EQ(meet(), 0);
+  EXPECT_EQ(meet(now - 4'000), REDLOCK_E_TLS_EARLY);
+  EXPECT_EQ(meet(), 0) << "the session was dropped";
+}
+
+TEST_P(TlsSessions, EndWhenAFileChanges) {
+  const Certificate gateway = root.issue({.cn = "gateway 7"}), next = root.issue({.cn = "gateway 7"});
+  wishes.cert_file = folder.write("gateway.pem", gateway.pem());
+  wishes.key_file = folder.write("gateway.key", gateway.key_pem());
+  init();
+  EXPECT_EQ(meet(), 0);
+  EXPECT_EQ(meet(), 1);
+  folder.write("ca.pem", root.pem() + Certificate::authority("another").pem());
+  EXPECT_EQ(meet(), 0);
+  EXPECT_EQ(meet(), 1);
+  folder.write("gateway.pem", next.pem());
+  EXPECT_EQ(meet(), 1) << "a pair that does not fit changes nothing";
+  folder.write("gateway.key", next.key_pem());
+  EXPECT_EQ(meet(), 0);
+  EXPECT_EQ(meet(), 1);
+}
+
+TEST_P(TlsSessions, ThePinIsJudgedAgain) {
+  wishes.ca_file = "";
+  wishes.pins = good.pin();
+  init();
+  EXPECT_EQ(meet(), 0);
+  EXPECT_EQ(meet(), 1);
+  EXPECT_EQ(meet(0), 1) << "a pin alone knows no dates";
+  TlsTalk talk(client, *server, now);
+  ASSERT_EQ(talk.shake(), Progress::done);
+  Tls::Facts facts = {};
+  EXPECT_TRUE(client.facts(facts));
+  EXPECT_EQ(facts.not_after_s, now + 900) << "nothing above the certificate was verified";
+}
+
+TEST_P(TlsSessions, AServerThatForgotThem) {
+  init();
+  EXPECT_EQ(meet(), 0);
+  make_server(good);
+  EXPECT_EQ(meet(), 0);
+  EXPECT_EQ(meet(), 1);
+}
+
+TEST_P(TlsSessions, EndWhenAResumptionFails) {
+  init();
+  EXPECT_EQ(meet(), 0);
+  {
+    TlsTalk talk(client, *server, now);
+    talk.mangle = [](std::string& bytes) {
+      if (bytes.size() > 80) bytes[80] = static_cast<char>(bytes[80] ^ 1);
+    };
+    EXPECT_EQ(talk.shake(), Progress::failed);
+  }
+  EXPECT_EQ(meet(), 0);
+}
+
+// ---- memory -----------------------------------------------------------------------------------------------------
+
+TEST_P(TlsSessions, ManyConnectionsLeaveNothing) {
+  init();
+  const auto connect = [this](unsigned n) {
+    if (n % 3 == 0) folder.write("ca.pem", root.pem());
+    if (n % 5 == 0) {
+      TlsTalk talk(client, *server, now);
+      talk.mangle = [n](std::string& bytes) {
+        if (!bytes.empty()) bytes[n % bytes.size()] ^= 4;
+      };
+      talk.shake();
+    } else {
+      meet(now, n % 2 == 0);
+    }
+  };
+  for (unsigned n = 0; n < 100; ++n) connect(n);
+  // glibc counts what its caches hold, and they grow for a while.
+  const size_t before = mallinfo2().uordblks;
+  for (unsigned n = 0; n < 1'000; ++n) connect(n);
+  const size_t after = mallinfo2().uordblks;
+  EXPECT_LT(after, before + 80'000) << "the smallest thing of ours that could be left has 200 bytes";
+}
+
+// mbedTLS allocates nothing. OpenSSL 3.0 allocates the 40 bytes of a WPACKET_SUB, and frees them at once: twice for a
+// record of TLS 1.2 that leaves, four times with TLS 1.3. It allocates nothing for what arrives.
+TEST_P(TlsSessions, WhatAnOpenConnectionAllocates) {
+  if (heap_count_total == nullptr) GTEST_SKIP() << "a sanitizer's heap";
+  init();
+  TlsTalk talk(client, *server, now);
+  ASSERT_EQ(talk.shake(), Progress::done);
+  const std::string command(300, 'a'), reply(200, 'b');
+  const auto cycle = [&] {
+    size_t taken = 0, got = 0;
+    char room[4'096];
+    talk.peer.say(reply);
+    talk.pump();
+    talk.wire.out.reserve(10'000);
+    const unsigned long before = heap_count_total();
+    EXPECT_EQ(client.write({command.data(), command.size()}, taken), Progress::done);
+    EXPECT_EQ(client.read(room, sizeof room, got), Progress::done);
+    EXPECT_EQ(client.read(room, sizeof room, got), Progress::wants_input);
+    return heap_count_total() - before;
+  };
+  const unsigned long greeting = cycle();
+  unsigned long later = 0;
+  for (unsigned n = 0; n < 1'000; ++n) later += cycle();
+  const bool openssl = strncmp(tls::engine_version(), "openssl", 7) == 0;
+  EXPECT_LE(later, !openssl ? 0u : GetParam() == TlsVersions::only_1_2 ? 4'000u : 8'000u);
+  printf("heap calls: %lu with the first command and the tickets, then %lu in 1,000 commands\n", greeting, later);
+}
+
+}  // namespace
+}  // namespace redlock::test

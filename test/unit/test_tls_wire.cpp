@@ -1,0 +1,476 @@
+// SPDX-License-Identifier: MIT
+//
+// Bytes that come late, in pieces, cut, changed, twice or too many, and a wire that takes few.
+#include <gtest/gtest.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+
+#include <random>
+
+#include "support/tls_peer.hpp"
+
+namespace redlock::test {
+namespace {
+
+using tls::Progress;
+
+struct Shared {
+  CertificateFolder folder;
+  const Certificate root = Certificate::authority();
+  const Certificate good = root.issue({"DNS:m1.example"});
+  const TlsWishes wishes = {.ca_file = folder.write("ca.pem", root.pem())};
+};
+
+class TlsWire : public ::testing::TestWithParam<TlsVersions> {
+ protected:
+  static void SetUpTestSuite() { shared = new Shared; }
+  static void TearDownTestSuite() {
+    delete shared;
+    shared = nullptr;
+  }
+  void SetUp() override {
+    if (GetParam() == TlsVersions::only_1_3 && !client_has_tls13()) GTEST_SKIP() << "the library ends with TLS 1.2";
+    be_new();
+    server = std::make_unique<TlsServer>(shared->good, TlsServer::Options{.versions = GetParam()});
+  }
+
+  // Without a session to resume.
+  void be_new() {
+    tls = std::make_unique<Tls>();
+    ASSERT_EQ(tls->init(shared->wishes.settings()), 0);
+  }
+
+  // How many bytes of the server's the client takes until it is done. Signatures differ in length by a byte or two.
+  size_t handshake_bytes() {
+    TlsTalk talk(*tls, *server);
+    EXPECT_EQ(talk.shake(), Progress::done);
+    return talk.wire.received;
+  }
+
+  // A handshake in which `change` may change the server's byte at an offset, and how it ends.
+  template <class Change>
+  Progress shake_changed(size_t offset, Change change, bool resumed = false) {
+    be_new();
+    if (resumed) open_talk();
+    TlsTalk talk(*tls, *server);
+    size_t begin = 0;
+    talk.mangle = [&](std::string& bytes) {
+      const size_t size = bytes.size();
+      if (offset >= begin && offset < begin + size) change(bytes, offset - begin, talk.wire);
+      begin += size;
+    };
+    return talk.shake();
+  }
+
+  // The handshake is over, and the tickets are read.
+  std::unique_ptr<TlsTalk> open_talk() {
+    auto talk = std::make_unique<TlsTalk>(*tls, *server);
+    EXPECT_EQ(talk->shake(), Progress::done);
+    talk->pump();
+    EXPECT_EQ(talk->read(), "");
+    return talk;
+  }
+
+  void flip_bits(bool resumed);
+
+  static Shared* shared;
+  std::unique_ptr<Tls> tls;
+  std::unique_ptr<TlsServer> server;
+  std::mt19937 random{18};
+};
+Shared* TlsWire::shared = nullptr;
+
+INSTANTIATE_TEST_SUITE_P(Versions, TlsWire, ::testing::Values(TlsVersions::only_1_2, TlsVersions::only_1_3),
+                         [](const auto& v) { return v.param == TlsVersions::only_1_2 ? "Tls12" : "Tls13"; });
+
+// Some offset of each stretch of `stride`, and all of the first record's header.
+std::vector<size_t> offsets(size_t end, size_t stride, std::mt19937& random) {
+  std::vector<size_t> all;
+  for (size_t at = 0; at < 11; ++at) all.push_back(at);
+  for (size_t at = 11; at + stride <= end; at += stride) all.push_back(at + random() % stride);
+  return all;
+}
+
+std::string text_of(size_t size) {
+  std::string text(size, '\0');
+  for (size_t i = 0; i < size; ++i) text[i] = static_cast<char>(i * 7 + i / 251);
+  return text;
+}
+
+// ---- pieces -----------------------------------------------------------------------------------------------------
+
+TEST_P(TlsWire, EachStepTakesOneRecordAtMost) {
+  TlsTalk talk(*tls, *server);
+  Progress progress = talk.step();
+  unsigned records = 0;
+  while (progress == Progress::wants_input && !talk.wire.in.empty()) {
+    const auto byte = [&talk](size_t i) { return static_cast<unsigned char>(talk.wire.in[i]); };
+    const size_t record = 5 + static_cast<size_t>(byte(3) << 8 | byte(4));
+    const size_t before = talk.wire.received;
+    progress = talk.step();
+    EXPECT_EQ(talk.wire.received - before, record);
+    ++records;
+  }
+  EXPECT_EQ(progress, Progress::done);
+  EXPECT_GE(records, 5u);
+}
+
+TEST_P(TlsWire, ByteByByte) {
+  TlsTalk talk(*tls, *server);
+  talk.wire.receive_max = talk.wire.send_max = 1;
+  ASSERT_EQ(talk.shake(), Progress::done) << tls->error();
+  ASSERT_TRUE(talk.write(text_of(300)));
+  EXPECT_EQ(talk.peer.heard, text_of(300));
+  talk.peer.say(text_of(300));
+  talk.pump();
+  EXPECT_EQ(talk.read(), text_of(300));
+}
+
+// Each byte arrives in a turn of its own.
+TEST_P(TlsWire, AByteInEachStep) {
+  TlsTalk talk(*tls, *server);
+  std::string held;
+  talk.mangle = [&held](std::string& bytes) {
+    held += bytes;
+    bytes = held.substr(0, 1);
+    held.erase(0, bytes.size());
+  };
+  Progress progress = Progress::wants_input;
+  for (unsigned steps = 0; steps < 20'000 && progress == Progress::wants_input; ++steps) progress = talk.step();
+  EXPECT_EQ(progress, Progress::done) << tls->error();
+}
+
+TEST_P(TlsWire, CutAtAnyByte) {
+  const size_t end = handshake_bytes() - 12;
+  for (const size_t at : offsets(end, 5, random)) {
+    for (const bool politely : {true, false}) {
+      const Progress progress = shake_changed(at, [&](std::string& bytes, size_t i, TestWire& wire) {
+        bytes.resize(i);
+        (politely ? wire.ended : wire.broken) = true;
+      });
+      EXPECT_EQ(progress, politely ? Progress::ended : Progress::failed) << at;
+      EXPECT_EQ(tls->error(), politely ? 0 : REDLOCK_E_DISCONNECTED) << at;
+    }
+  }
+}
+
+TEST_P(TlsWire, SilentFromAnyByteOn) {
+  const size_t end = handshake_bytes() - 12;
+  for (const size_t at : offsets(end, 31, random)) {
+    bool silent = false;
+    const Progress progress = shake_changed(at, [&silent](std::string& bytes, size_t i, TestWire&) {
+      bytes.resize(i);
+      silent = true;
+    });
+    EXPECT_TRUE(silent);
+    EXPECT_EQ(progress, Progress::wants_input) << at;
+  }
+}
+
+// ---- wrong bytes ------------------------------------------------------------------------------------------------
+
+// The second byte of the version in a record's header is to be ignored (RFC 8446, 5.1), all others count.
+void TlsWire::flip_bits(bool resumed) {
+  be_new();
+  if (resumed) open_talk();
+  for (const size_t at : offsets(handshake_bytes() - (resumed ? 0 : 12), 3, random)) {
+    bool flipped = false, is_minor_version = false;
+    const Progress progress = shake_changed(at, [&](std::string& bytes, size_t i, TestWire&) {
+      for (size_t record = 0; record + 5 <= bytes.size();) {
+        is_minor_version |= i == record + 2;
+        const auto byte = [&](size_t j) { return static_cast<unsigned char>(bytes[record + j]); };
+        record += 5 + static_cast<size_t>(byte(3) << 8 | byte(4));
+      }
+      bytes[i] = static_cast<char>(bytes[i] ^ (1 << random() % 8));
+      flipped = true;
+    }, resumed);
+    ASSERT_TRUE(flipped);
+    EXPECT_TRUE(progress != Progress::done || is_minor_version) << at;
+  }
+}
+
+TEST_P(TlsWire, AnyBitFlipped) { flip_bits(false); }
+TEST_P(TlsWire, AnyBitOfAResumptionFlipped) { flip_bits(true); }
+
+TEST_P(TlsWire, GarbageFromAnyByteOn) {
+  for (const size_t at : offsets(handshake_bytes() - 12, 11, random)) {
+    const Progress progress = shake_changed(at, [this](std::string& bytes, size_t i, TestWire&) {
+      for (; i < bytes.size(); ++i) bytes[i] = static_cast<char>(random());
+    });
+    EXPECT_NE(progress, Progress::done) << at;
+  }
+}
+
+TEST_P(TlsWire, ARecordThatIsTooLong) {
+  for (const size_t size : {size_t{0xffff}, size_t{16'384 + 2'049}}) {
+    be_new();
+    TlsTalk talk(*tls, *server);
+    talk.mangle = [size](std::string& bytes) {
+      if (bytes.size() < 5) return;
+      bytes[3] = static_cast<char>(size >> 8);
+      bytes[4] = static_cast<char>(size);
+      bytes += std::string(70'000, 'x');
+    };
+    EXPECT_EQ(talk.shake(), Progress::failed);
+    EXPECT_EQ(tls->error(), REDLOCK_E_TLS_BROKEN);
+    tls->end(false);
+    const auto open = open_talk();
+    open->wire.in = std::string{23, 3, 3, static_cast<char>(size >> 8), static_cast<char>(size)} + text_of(size);
+    Progress last;
+    EXPECT_EQ(open->read(&last), "");
+    EXPECT_EQ(last, Progress::failed);
+    EXPECT_EQ(tls->error(), REDLOCK_E_TLS_BROKEN);
+    tls->end(false);
+  }
+}
+
+TEST_P(TlsWire, ARecordTwice) {
+  for (unsigned which = 0; which < 2; ++which) {
+    be_new();
+    TlsTalk talk(*tls, *server);
+    unsigned n = 0;
+    talk.mangle = [&](std::string& bytes) {
+      if (bytes.empty() || n++ != which) return;
+      const auto byte = [&bytes](size_t i) { return static_cast<unsigned char>(bytes[i]); };
+      const std::string first = bytes.substr(0, 5 + static_cast<size_t>(byte(3) << 8 | byte(4)));
+      bytes.insert(0, first);
+    };
+    if (GetParam() == TlsVersions::only_1_3 && which == 1) break;  // that comes behind the handshake
+    EXPECT_EQ(talk.shake(), Progress::failed) << which;
+    EXPECT_EQ(tls->error(), REDLOCK_E_TLS_BROKEN) << which;
+    tls->end(false);
+  }
+}
+
+TEST_P(TlsWire, PlainTextTwiceLostOrTurnedRound) {
+  for (const char* order : {"aab", "ba", "b"}) {
+    const auto talk = open_talk();
+    std::string records[2];
+    for (unsigned i = 0; i < 2; ++i) {
+      talk->peer.say(i == 0 ? "a" : "b");
+      records[i] = talk->peer.take();
+    }
+    for (const char* at = order; *at != '\0'; ++at) talk->wire.in += records[*at - 'a'];
+    Progress last;
+    EXPECT_EQ(talk->read(&last), order[0] == 'a' ? "a" : "") << order;
+    EXPECT_EQ(last, Progress::failed) << order;
+    EXPECT_EQ(tls->error(), REDLOCK_E_TLS_BROKEN) << order;
+    tls->end(false);
+  }
+}
+
+TEST_P(TlsWire, AnyBitOfPlainTextFlipped) {
+  for (size_t bit = 0; bit < 8 * 30; bit += 5) {
+    const auto talk = open_talk();
+    talk->peer.say("+PONG\r\n");
+    std::string record = talk->peer.take();
+    const size_t at = bit / 8 % record.size();
+    record[at] = static_cast<char>(record[at] ^ (1 << bit % 8));
+    talk->wire.in = record;
+    const std::string heard = talk->read();
+    EXPECT_TRUE(heard.empty() || at == 2) << bit;
+    tls->end(false);
+  }
+}
+
+// ---- a narrow wire ----------------------------------------------------------------------------------------------
+
+TEST_P(TlsWire, PartialSendsOfEverySize) {
+  for (size_t send_max = 1; send_max < 120; send_max += send_max < 40 ? 1 : 11) {
+    TlsTalk talk(*tls, *server);
+    talk.wire.send_max = send_max;
+    ASSERT_EQ(talk.shake(), Progress::done) << send_max;
+    ASSERT_TRUE(talk.write("*1\r\n$4\r\nPING\r\n")) << send_max;
+    EXPECT_EQ(talk.peer.heard, "*1\r\n$4\r\nPING\r\n") << send_max;
+    tls->end(false);
+  }
+}
+
+// What was taken counts as sent: the caller's memory may hold something else by then, and flush() needs no text.
+TEST_P(TlsWire, AWireThatTakesNothingMore) {
+  const auto talk = open_talk();
+  for (size_t room = 0; room < 200; room += 3) {
+    talk->peer.heard.clear();
+    talk->wire.send_room = room;
+    std::string text = text_of(100);
+    size_t taken = 0;
+    Progress progress = tls->write({text.data(), text.size()}, taken);
+    EXPECT_EQ(taken, 100u);
+    text.assign(100, 'x');
+    if (progress == Progress::wants_output) {
+      EXPECT_EQ(tls->flush(), Progress::wants_output) << "still full";
+      size_t more = 1;
+      EXPECT_EQ(tls->write({text.data(), text.size()}, more), Progress::wants_output);
+      EXPECT_EQ(more, 0u);
+      talk->wire.send_room = SIZE_MAX;
+      progress = tls->flush();
+    }
+    EXPECT_EQ(progress, Progress::done) << room;
+    EXPECT_EQ(tls->flush(), Progress::done) << "nothing is left";
+    talk->pump();
+    EXPECT_EQ(talk->peer.heard, text_of(100)) << room;
+  }
+}
+
+TEST_P(TlsWire, LargePlainTexts) {
+  const std::string large = text_of(1'000'000);
+  const auto talk = open_talk();
+  talk->wire.send_max = 5'000;
+  ASSERT_TRUE(talk->write(large));
+  EXPECT_TRUE(talk->peer.heard == large);
+  size_t taken = 0;
+  EXPECT_EQ(tls->write({large.data(), large.size()}, taken), Progress::done);
+  EXPECT_GT(taken, 0u);
+  EXPECT_LE(taken, 16'384u) << "one record";
+  for (size_t at = 0; at < large.size(); at += 16'000) talk->peer.say(large.substr(at, 16'000));
+  talk->pump();
+  EXPECT_TRUE(talk->read() == large);
+}
+
+TEST_P(TlsWire, ABrokenWire) {
+  auto talk = open_talk();
+  talk->wire.send_broken = true;
+  size_t taken = 0;
+  EXPECT_EQ(tls->write("a", taken), Progress::failed);
+  EXPECT_EQ(tls->error(), REDLOCK_E_DISCONNECTED);
+  talk.reset();
+  talk = open_talk();
+  talk->wire.broken = true;
+  Progress last;
+  talk->read(&last);
+  EXPECT_EQ(last, Progress::failed);
+  EXPECT_EQ(tls->error(), REDLOCK_E_DISCONNECTED);
+}
+
+// ---- reading ----------------------------------------------------------------------------------------------------
+
+// A loop is woken by the socket alone: what the engine holds must be read before.
+TEST_P(TlsWire, WhatIsReadAheadIsTold) {
+  const auto talk = open_talk();
+  const std::string text = text_of(5'000);
+  for (unsigned i = 0; i < 3; ++i) talk->peer.say(text);
+  talk->pump();
+  const size_t receives_before = talk->wire.receives;
+  std::string all;
+  char room[300];
+  size_t got = 0;
+  while (!talk->wire.in.empty() || tls->has_read_ahead()) {
+    const Progress progress = tls->read(room, sizeof room, got);
+    if (progress == Progress::wants_input) {
+      EXPECT_FALSE(tls->has_read_ahead());
+      continue;
+    }
+    ASSERT_EQ(progress, Progress::done);
+    ASSERT_GT(got, 0u);
+    all.append(room, got);
+  }
+  EXPECT_TRUE(all == text + text + text);
+  if (strncmp(tls::engine_version(), "openssl", 7) == 0) {
+    EXPECT_EQ(talk->wire.receives, receives_before + 1) << "what has arrived is received at once";
+  }
+  EXPECT_EQ(tls->read(room, sizeof room, got), Progress::wants_input);
+}
+
+TEST_P(TlsWire, PartOfARecordIsNotReadAhead) {
+  const auto talk = open_talk();
+  talk->peer.say(text_of(500));
+  const std::string record = talk->peer.take();
+  char room[1'000];
+  size_t got = 0;
+  talk->wire.in = record.substr(0, 100);
+  EXPECT_EQ(tls->read(room, sizeof room, got), Progress::wants_input);
+  EXPECT_FALSE(tls->has_read_ahead());
+  talk->wire.in = record.substr(100);
+  EXPECT_EQ(tls->read(room, sizeof room, got), Progress::done);
+  EXPECT_EQ(got, 500u);
+}
+
+// OpenSSL's queue of errors belongs to the application, too.
+TEST_P(TlsWire, ErrorsOfTheApplicationMeanNothing) {
+  const auto disturb = [] { ERR_put_error(ERR_LIB_SSL, 0, SSL_R_UNSUPPORTED_PROTOCOL, "", 0); };
+  TlsTalk talk(*tls, *server);
+  talk.mangle = [&disturb](std::string&) { disturb(); };
+  ASSERT_EQ(talk.shake(), Progress::done);
+  talk.pump();
+  Progress last;
+  EXPECT_EQ(talk.read(&last), "");
+  EXPECT_EQ(last, Progress::wants_input);
+  talk.wire.send_room = 10;
+  size_t taken = 0;
+  disturb();
+  EXPECT_EQ(tls->write("PING", taken), Progress::wants_output);
+  disturb();
+  EXPECT_EQ(tls->flush(), Progress::wants_output);
+  talk.wire.send_room = SIZE_MAX;
+  EXPECT_EQ(tls->flush(), Progress::done);
+  talk.peer.say_goodbye();
+  talk.pump();
+  EXPECT_EQ(talk.read(&last), "");
+  EXPECT_EQ(last, Progress::ended);
+  tls->end(false);
+  TlsTalk other(*tls, *server);
+  other.mangle = [&disturb](std::string& bytes) {
+    if (bytes.size() > 60) bytes[60] = static_cast<char>(bytes[60] ^ 1);
+    disturb();
+  };
+  EXPECT_EQ(other.shake(), Progress::failed);
+  EXPECT_EQ(tls->error(), REDLOCK_E_TLS_BROKEN);
+  ERR_clear_error();
+}
+
+TEST_P(TlsWire, Goodbyes) {
+  auto talk = open_talk();
+  tls->end(true);
+  talk->pump();
+  EXPECT_TRUE(talk->peer.client_said_goodbye());
+  tls->end(true);  // nothing is under way
+  Progress last;
+  talk.reset();
+  talk = open_talk();
+  tls->end(false);
+  talk->pump();
+  EXPECT_FALSE(talk->peer.client_said_goodbye());
+  talk.reset();
+  talk = open_talk();
+  talk->peer.say("last words");
+  talk->peer.say_goodbye();
+  talk->pump();
+  EXPECT_EQ(talk->read(&last), "last words");
+  EXPECT_EQ(last, Progress::ended);
+  talk.reset();
+  talk = open_talk();
+  talk->peer.say("last words");
+  talk->pump();
+  talk->wire.ended = true;
+  EXPECT_EQ(talk->read(&last), "last words");
+  EXPECT_EQ(last, Progress::ended) << "without an alert";
+}
+
+// The peer asks for new keys, both ways, and then our wire takes nothing: the answer to it stands before our text.
+TEST_P(TlsWire, NewKeys) {
+  if (GetParam() == TlsVersions::only_1_2) GTEST_SKIP() << "TLS 1.3";
+  const auto talk = open_talk();
+  for (const size_t room : {0u, 5u, 21u, 27u, 30u, 201u, 1'000u}) {
+    talk->peer.heard.clear();
+    talk->wire.send_room = room;
+    talk->peer.change_keys(true);
+    talk->peer.say("+OK\r\n");
+    talk->pump();
+    Progress last;
+    std::string heard = talk->read(&last);
+    size_t taken = 0;
+    Progress progress = tls->write("PING", taken);
+    EXPECT_EQ(progress == Progress::done, room > 200);
+    EXPECT_EQ(taken, room < 22 ? 0u : 4u) << "the answer has 27 bytes";
+    talk->wire.send_room = SIZE_MAX;
+    EXPECT_EQ(tls->flush(), Progress::done);
+    heard += talk->read(&last);
+    EXPECT_EQ(last, Progress::wants_input);
+    EXPECT_EQ(heard, "+OK\r\n") << room;
+    ASSERT_TRUE(talk->write(taken > 0 ? "..." : "PING..."));
+    EXPECT_EQ(talk->peer.heard, "PING...") << room;
+  }
+}
+
+}  // namespace
+}  // namespace redlock::test
