@@ -77,6 +77,9 @@ void Connection::open(Instant now) {
 }
 
 void Connection::established(Instant now) {
+  if constexpr (with_tls) {
+    if (begin_tls(now)) return;
+  }
   state_ = State::open;
   --tries_;
   if (!watch(UV_READABLE)) return close(REDLOCK_E_SYSTEM, true, now);
@@ -88,6 +91,7 @@ void Connection::close(int reason, bool polite, Instant now) {
   if (polling_ && !poll_closing_) {
     poll_closing_ = true;
     uv_close(as_handle(&poll_), on_poll_closed);
+    if constexpr (with_tls) end_tls(polite);
     close_socket(fd_, polite);
     fd_ = -1;
   }
@@ -125,6 +129,9 @@ inline void Connection::read() {
   const ssize_t n = room > 0 ? receive(fd_, at, room) : 0;
   if (n < 0 && nothing_now()) return;
   const Instant now = driver_.now_in_line();
+  if constexpr (with_tls) {
+    if (n > 0 && at[0] == 0x15 && is_alert(at, n)) return close(REDLOCK_E_TLS_ONLY, false, now);
+  }
   if (n > 0) return client_.received(master_, static_cast<size_t>(n), now);
   close(room > 0 ? REDLOCK_E_DISCONNECTED : REDLOCK_E_PROTOCOL, false, now);
 }
@@ -139,6 +146,9 @@ void Connection::on_poll(uv_poll_t* handle, int status, int events) {
     const int failed = connect_result(c.fd_);
     if (failed != 0 || status < 0) return c.close(failed != 0 ? failed : REDLOCK_E_CONNECT, true, now);
     return c.established(now);
+  }
+  if constexpr (with_tls) {
+    if (c.state_ >= State::securing) return c.on_poll_tls(status, events);
   }
   if (status < 0) return c.broken();
   if (events & UV_WRITABLE) {

@@ -11,6 +11,7 @@
 
 #include "client/client.hpp"
 #include "port/posix/socket.hpp"
+#include "port/uv/secured.hpp"
 
 namespace redlock {
 
@@ -26,7 +27,10 @@ class Connection {
   [[gnu::noinline]] void close(int reason, bool polite, Instant now);
   // always_inline: each turn flushes every master.
   [[gnu::always_inline]] void flush(const Tx& tx, Instant now) {
-    if (state_ != State::open || (events_ & UV_WRITABLE)) return;
+    if (state_ != State::open || (events_ & UV_WRITABLE)) {
+      if constexpr (with_tls) flush_tls(tx, now);
+      return;
+    }
     if (!tx.one_run()) return flush_woven(tx, now);
     const Bytes run = tx.run();
     const ssize_t sent = send_run(fd_, run);
@@ -34,10 +38,14 @@ class Connection {
     client_.all_sent(master_);
   }
   bool has_address(const Address& address) const { return fd_ >= 0 && same_address(address, address_); }
+  // ---- with TLS (port/uv/securing)
+  void go_on();  // behind a turn, where Driver::go_on() was called
+  Secured& secured() { return secured_; }
+  bool report(TlsReport& out) const;
   void show(uv_loop_t* loop, int fd);  // makes libuv watch a descriptor for a moment; before the first connect()
 
  private:
-  enum class State : uint8_t { idle, resolving, connecting, open };
+  enum class State : uint8_t { idle, resolving, connecting, open, securing, secured };  // the last two: with TLS
 
   [[gnu::noinline]] void resolve(Instant now);
   void open(Instant now);
@@ -47,6 +55,18 @@ class Connection {
   [[gnu::noinline]] void flush_woven(const Tx& tx, Instant now);
   [[gnu::noinline]] void sent_part(ssize_t sent, Instant now);
   bool watch(int events);
+
+  // ---- with TLS
+  bool begin_tls(Instant now);
+  void take_step();
+  void wait_for(tls::Progress progress, Instant now);
+  void end_tls(bool polite);
+  void blame_silence();
+  void on_poll_tls(int status, int events);
+  bool flush_rest();
+  void read_tls();
+  void flush_tls(const Tx& tx, Instant now);
+  bool is_alert(const char* at, ssize_t size) const;
 
   static void on_poll(uv_poll_t* handle, int status, int events);
   static void on_resolved(uv_getaddrinfo_t* request, int status, addrinfo* result);
@@ -69,6 +89,7 @@ class Connection {
     uv_poll_t poll_;
     uv_getaddrinfo_t lookup_;
   };
+  [[no_unique_address]] Secured secured_;
 };
 
 }  // namespace redlock

@@ -96,6 +96,7 @@ void Driver::on_prepare(uv_prepare_t* handle) {
   if (driver.stepping() || driver.foreign()) return;
   const Visit visit(driver);
   driver.before_wait();
+  if constexpr (with_tls) driver.go_on_one();
 }
 
 bool Driver::arm(Instant deadline) {

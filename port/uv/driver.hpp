@@ -53,6 +53,14 @@ class Driver : public Turns<Driver> {
   }
   const SystemClock& clock() const { return clock_; }
 
+  // ---- with TLS (port/uv/securing)
+  // Reaches a master by TLS, before open(). 0; NOMEM; or TLS_FILE, and file_error() says which file.
+  int secure(MasterIndex m, const TlsSettings& settings);
+  const char* file_error(MasterIndex m) const;  // as Tls::file_error()
+  bool file_error_changed(MasterIndex m);       // since the last call
+  bool tls_report(MasterIndex m, TlsReport& out) const;  // false: not connected
+  void free_tls();                              // at the end, before the memory is wiped
+
  private:
   friend class Turns<Driver>;
   friend class Connection;
@@ -92,6 +100,15 @@ class Driver : public Turns<Driver> {
   bool foreign() const { return owner_.foreign(owner_.self); }
   bool is_duplicate(const Address& address, const Connection& of) const;
   void grow_watchers();
+  // This connection goes on behind the next turn that has no other to go on with.
+  void go_on(MasterIndex m);
+  void go_on_one();
+  void enter() {
+    if (owner_.enter != nullptr) owner_.enter(owner_.self);
+  }
+  void leave() {
+    if (owner_.leave != nullptr) owner_.leave(owner_.self);
+  }
   [[gnu::noinline]] void handle_closed();
 
   static void on_prepare(uv_prepare_t* handle);
@@ -111,6 +128,7 @@ class Driver : public Turns<Driver> {
   uint32_t fork_generation_ = 0;  // each readable descriptor compares it; foreign() would be a call
   unsigned own_open_ = 3;  // how many of prepare_, timer_ and idle_ are not closed yet
   bool closing_ = false;
+  [[no_unique_address]] Steps steps_;
 };
 
 // In driver.cpp, once for connection.cpp too.

@@ -8,6 +8,8 @@
 #include <new>
 
 #include "config/report.hpp"
+#include "config/secure.hpp"
+#include "config/tls.hpp"
 #include "port/posix/boot_id.hpp"
 #include "port/posix/fork_guard.hpp"
 #include "run/detail.hpp"
@@ -78,12 +80,31 @@ Story::Acquire acquire_of(const redlock_t* rl, uint16_t slot) {
   return {rl->client.names(slot), rl->client.waited_s(slot), rl->client.waited_for(slot)};
 }
 
+// A file of the TLS settings is read again when a connection begins.
+void narrate_file(redlock_t* rl, MasterIndex m) {
+  if constexpr (with_tls) {
+    if (!rl->driver.file_error_changed(m)) return;
+    const char* const file = rl->driver.file_error(m);
+    char text[Story::line_max];
+    TextWriter line(text, sizeof text);
+    line.raw("master ").quoted(rl->client.master(m).name);
+    if (file == nullptr) {
+      line.raw(": the TLS files are well again");
+    } else {
+      line.print(": %s cannot be read, is no PEM, fits no other file, or is a key that others can read", file);
+      line.raw(": what was read before is used");
+    }
+    write(rl, file == nullptr ? Story::notice : Story::warning, text);
+  }
+}
+
 // Called inside the gate. False: the event is not for the owner. noinline: keeps the lines off the stack while events
 // without a line are delivered.
 [[gnu::noinline]] bool narrate(redlock_t* rl, const Client::Event& event) {
   const redlock_event_t& e = event.event;
   const bool of_master = e.type == REDLOCK_EV_MASTER;
   if (rl->log.fn != nullptr) {
+    if (of_master) narrate_file(rl, e.master);
     char text[Story::line_max];
     TextWriter jump(text, sizeof text);
     write(rl, rl->story.clocks_jumped(rl->client.clock_jumps(), jump), text);
@@ -180,7 +201,17 @@ int make(redlock_t*& rl, const redlock_config_t* cfg, const Place& place, Mode m
   if (memory == nullptr) return REDLOCK_E_NOMEM;
   rl = construct(memory, *cfg, settings, mode, closed);
   rl->owns_memory = !place.given;
+  const int unsecured = secure_masters(*cfg, 0, settings.masters, rl->driver);
+  if (unsecured != 0) {
+    give_back(rl);
+    return unsecured;
+  }
   if (cfg->warning[0] != '\0') rl->log.write(Story::warning, cfg->warning);
+  if constexpr (with_tls) {
+    char line[error_text_max];
+    TextWriter text(line, sizeof line);
+    if (shows_password(cfg->values, text)) rl->log.write(Story::warning, line);
+  }
   return 0;
 }
 
@@ -197,6 +228,7 @@ void tell_closed(redlock_t* rl) {
 
 void give_back(redlock_t* rl) {
   const bool owns_memory = rl->owns_memory;
+  if constexpr (with_tls) rl->driver.free_tls();
   explicit_bzero(static_cast<void*>(rl), rl->size);
   if (owns_memory) free(rl);
 }

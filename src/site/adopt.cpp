@@ -4,6 +4,7 @@
 #include <redlock/site.h>
 
 #include "config/config.hpp"
+#include "config/version.hpp"
 #include "site/adoption.hpp"
 #include "site/site_clients.hpp"
 
@@ -20,6 +21,7 @@ int adopt(const redlock_config_t& cfg, uint32_t flags, redlock_adopt_fn progress
   Settings settings;
   int err = SiteClients::settings_of(cfg, settings);
   SiteClients clients;
+  clients.secure(0, cfg);
   if (err == 0) err = clients.open(&settings, 1);
   if (err != 0) return err;
   Adoption adoption(clients.client(0), (flags & REDLOCK_ADOPT_REST_IS_GONE) != 0, clients.seed(), clients.now());
@@ -36,8 +38,7 @@ int adopt(const redlock_config_t& cfg, uint32_t flags, redlock_adopt_fn progress
 
 extern "C" int redlock_adopt(const redlock_config_t* cfg, uint32_t flags, redlock_adopt_fn progress, void* user,
                              redlock_adopt_report_t* report) {
-  // libredlock has made the configuration. This code reads its inside, which may be another in another version.
-  if (redlock_version() != REDLOCK_VERSION_NUM) return REDLOCK_E_NOTSUP;
+  if (!redlock::is_build_of_library()) return REDLOCK_E_NOTSUP;
   if (cfg == nullptr || (flags & ~REDLOCK_ADOPT_REST_IS_GONE) != 0) return REDLOCK_E_INVAL;
   if (report != nullptr && report->size < sizeof *report) return REDLOCK_E_INVAL;
   redlock_adopt_report_t full = {};

@@ -4,7 +4,8 @@
 #include <redlock/site.h>
 #include <stdlib.h>
 
-#include "config/config.hpp"
+#include "config/tls.hpp"
+#include "config/version.hpp"
 #include "port/posix/socket.hpp"
 #include "site/inquiry.hpp"
 #include "site/site_clients.hpp"
@@ -36,7 +37,18 @@ void narrow(Settings& settings, uint32_t master, size_t tx_size, Listener& liste
   SiteClients::lock_nothing(settings);
 }
 
-int ask(Settings& settings, uint32_t master, redlock_question_t* questions, uint32_t count, Space replies) {
+#ifdef REDLOCK_TLS
+void write_tls(const TlsReport& report, bool dated, redlock_site_tls_t& out) {
+  out.step_us = static_cast<uint32_t>(report.longest_step.ns() / 1'000);
+  out.ends_s = dated ? report.facts.not_after_s : 0;
+  TextWriter(out.version, sizeof out.version).raw(report.facts.version);
+  TextWriter(out.cipher, sizeof out.cipher).raw(report.facts.cipher);
+}
+#endif
+
+// tls: where to write how the master was reached by TLS; null: nowhere.
+int ask(const redlock_config_t& cfg, Settings& settings, uint32_t master, redlock_question_t* questions, uint32_t count,
+        Space replies, [[maybe_unused]] redlock_site_tls_t* tls) {
   const size_t size = room_for(questions, count);
   char* const room = static_cast<char*>(malloc(size));
   if (room == nullptr) return REDLOCK_E_NOMEM;
@@ -45,12 +57,19 @@ int ask(Settings& settings, uint32_t master, redlock_question_t* questions, uint
   Address address;
   const bool once = numeric_address(settings.master[0], address);  // a host name may have more addresses
   SiteClients clients;
+  clients.secure(0, cfg, master);
   int err = clients.open(&settings, 1);
   if (err == 0) {
     inquiry.begin(clients.client(0), settings.connect_timeout + settings.connect_timeout, once, clients.now());
     clients.carry_out(inquiry, [](Instant) {});
     err = inquiry.result();
   }
+#ifdef REDLOCK_TLS
+  TlsReport report;
+  TlsSettings how;
+  tls_settings(cfg.values, master, how);
+  if (tls != nullptr && err == 0 && clients.tls_report(0, report)) write_tls(report, how.ca_file.size != 0, *tls);
+#endif
   clients.close();
   free(room);
   return err;
@@ -61,13 +80,34 @@ int ask(Settings& settings, uint32_t master, redlock_question_t* questions, uint
 
 extern "C" int redlock_site_ask(const redlock_config_t* cfg, uint32_t master, redlock_question_t* questions,
                                 uint32_t count, void* buf, size_t size) {
-  // libredlock has made the configuration. This code reads its inside, which may be another in another version.
-  if (redlock_version() != REDLOCK_VERSION_NUM) return REDLOCK_E_NOTSUP;
+  if (!redlock::is_build_of_library()) return REDLOCK_E_NOTSUP;
   if (cfg == nullptr || questions == nullptr || count == 0 || (buf == nullptr && size != 0)) return REDLOCK_E_INVAL;
   if (redlock::room_for(questions, count) == 0) return REDLOCK_E_INVAL;
   redlock::Settings settings;
   const int err = redlock::finish(*cfg, settings);
   if (err != 0) return err;
   if (master >= settings.masters) return REDLOCK_E_INVAL;
-  return redlock::ask(settings, master, questions, count, {static_cast<char*>(buf), size});
+  return redlock::ask(*cfg, settings, master, questions, count, {static_cast<char*>(buf), size}, nullptr);
 }
+
+#ifdef REDLOCK_TLS
+
+extern "C" int redlock_site_tls(const redlock_config_t* cfg, uint32_t master, redlock_site_tls_t* tls) {
+  if (!redlock::is_build_of_library()) return REDLOCK_E_NOTSUP;
+  if (cfg == nullptr || tls == nullptr || tls->size < sizeof *tls) return REDLOCK_E_INVAL;
+  redlock::Settings settings;
+  const int err = redlock::finish(*cfg, settings);
+  if (err != 0) return err;
+  if (master >= settings.masters) return REDLOCK_E_INVAL;
+  if (!cfg->values.master[master].tls.wanted) return REDLOCK_E_NOTSUP;
+  *tls = {};
+  tls->size = sizeof *tls;
+  const redlock_resource_t word = redlock_resource("PING");
+  redlock_question_t ping = {};
+  ping.word = &word;
+  ping.words = 1;
+  char reply[sizeof(redlock_item_t) * 4];
+  return redlock::ask(*cfg, settings, master, &ping, 1, {reply, sizeof reply}, tls);
+}
+
+#endif

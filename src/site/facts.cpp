@@ -6,6 +6,7 @@
 #include "config/config.hpp"
 #include "config/text.hpp"
 #include "config/url.hpp"
+#include "config/version.hpp"
 #include "lock/quorum.hpp"
 #include "master/guard.hpp"
 
@@ -36,8 +37,7 @@ void fill(const redlock_config_s& cfg, const Settings& settings, uint32_t master
 }  // namespace redlock
 
 extern "C" int redlock_site_facts(const redlock_config_t* cfg, uint32_t master, redlock_site_facts_t* facts) {
-  // libredlock has made the configuration. This code reads its inside, which may be another in another version.
-  if (redlock_version() != REDLOCK_VERSION_NUM) return REDLOCK_E_NOTSUP;
+  if (!redlock::is_build_of_library()) return REDLOCK_E_NOTSUP;
   if (cfg == nullptr || facts == nullptr || facts->size < sizeof *facts) return REDLOCK_E_INVAL;
   redlock::Settings settings;
   const int err = redlock::finish(*cfg, settings);

@@ -4,6 +4,7 @@
 #include <redlock/site.h>
 
 #include "config/config.hpp"
+#include "config/version.hpp"
 #include "lock/quorum.hpp"
 #include "site/reconfiguration.hpp"
 #include "site/site_clients.hpp"
@@ -36,6 +37,8 @@ int reconfigure(const redlock_config_t& old_cfg, const redlock_config_t& new_cfg
   if (err == 0) err = SiteClients::settings_of(new_cfg, settings[1]);
   if (err == 0) err = check_pair(settings[0], settings[1], new_cfg);
   SiteClients clients;
+  clients.secure(0, old_cfg);
+  clients.secure(1, new_cfg);
   if (err == 0) err = clients.open(settings, 2);
   if (err != 0) return err;
   Reconfiguration change(clients.client(0), clients.client(1), clients.seed(), clients.now());
@@ -51,8 +54,7 @@ int reconfigure(const redlock_config_t& old_cfg, const redlock_config_t& new_cfg
 
 extern "C" int redlock_reconfigure(const redlock_config_t* old_cfg, const redlock_config_t* new_cfg,
                                    redlock_reconfigure_report_t* report) {
-  // libredlock has made the configurations. This code reads their inside, which may be another in another version.
-  if (redlock_version() != REDLOCK_VERSION_NUM) return REDLOCK_E_NOTSUP;
+  if (!redlock::is_build_of_library()) return REDLOCK_E_NOTSUP;
   if (old_cfg == nullptr || new_cfg == nullptr) return REDLOCK_E_INVAL;
   if (report != nullptr && report->size < sizeof *report) return REDLOCK_E_INVAL;
   redlock_reconfigure_report_t full = {};

@@ -5,6 +5,8 @@
 
 #include "config/config.hpp"
 #include "config/keys.hpp"
+#include "config/tls.hpp"
+#include "config/version.hpp"
 
 namespace redlock {
 namespace {
@@ -58,18 +60,38 @@ void fill(const Key& key, const Values& values, const Settings& settings, redloc
   }
 }
 
+#ifdef REDLOCK_TLS
+constexpr unsigned setting_count = key_count + tls_key_count;
+
+void fill(const TlsKey& key, const TlsValues& values, redlock_setting_t& out) {
+  TextWriter text(out.value, sizeof out.value);
+  TextWriter(out.range, sizeof out.range).raw(key.range);
+  out.key = key.name;
+  out.is_text = 1;
+  out.given = write_tls(text, key, values);
+}
+#else
+constexpr unsigned setting_count = key_count;
+#endif
+
 }  // namespace
 }  // namespace redlock
 
 extern "C" int redlock_site_setting(const redlock_config_t* cfg, uint32_t index, redlock_setting_t* setting) {
-  if (redlock_version() != REDLOCK_VERSION_NUM) return REDLOCK_E_NOTSUP;
+  if (!redlock::is_build_of_library()) return REDLOCK_E_NOTSUP;
   if (cfg == nullptr || setting == nullptr || setting->size < sizeof *setting) return REDLOCK_E_INVAL;
-  if (index >= redlock::key_count) return REDLOCK_E_INVAL;
+  if (index >= redlock::setting_count) return REDLOCK_E_INVAL;
   redlock::Settings settings;
   const int err = redlock::finish(*cfg, settings);
   if (err != 0) return err;
   *setting = {};
   setting->size = sizeof *setting;
+#ifdef REDLOCK_TLS
+  if (index >= redlock::key_count) {
+    redlock::fill(redlock::tls_keys[index - redlock::key_count], cfg->values.tls, *setting);
+    return 0;
+  }
+#endif
   redlock::fill(redlock::keys[index], cfg->values, settings, *setting);
   return 0;
 }

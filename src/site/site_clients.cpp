@@ -5,7 +5,7 @@
 
 #include <new>
 
-#include "config/config.hpp"
+#include "config/secure.hpp"
 #include "port/posix/entropy.hpp"
 #include "port/posix/fork_guard.hpp"
 
@@ -66,6 +66,11 @@ int SiteClients::open(const Settings* settings, unsigned count) {
   for (unsigned i = 0; i < count; ++i) {
     ones_[i] = One::make(settings[i]);
     if (ones_[i] == nullptr) return REDLOCK_E_NOMEM;
+#ifdef REDLOCK_TLS
+    const Origin& origin = origins_[i];
+    const int err = secure_masters(*origin.config, origin.first, settings[i].masters, ones_[i]->driver);
+    if (err != 0) return err;
+#endif
   }
   if (fill_random(&seed_, sizeof seed_) != sizeof seed_ || fork_generation() == 0) return REDLOCK_E_SYSTEM;
   int err = loop_.open();
@@ -94,11 +99,16 @@ void SiteClients::close() {
   }
   for (One*& one : ones_) {
     if (one == nullptr) continue;
+    if constexpr (with_tls) one->driver.free_tls();
     explicit_bzero(static_cast<void*>(one), one->size);  // it holds passwords
     free(one);
     one = nullptr;
   }
 }
+
+#ifdef REDLOCK_TLS
+bool SiteClients::tls_report(unsigned i, TlsReport& out) const { return ones_[i]->driver.tls_report(0, out); }
+#endif
 
 Client& SiteClients::client(unsigned i) const { return ones_[i]->client; }
 

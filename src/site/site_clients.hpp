@@ -27,8 +27,15 @@ class SiteClients {
   // Makes the settings those of a client that locks nothing.
   static void lock_nothing(Settings& out);
 
-  // A client for each of the settings, which begin to connect. 0, or NOMEM, CLOCK or SYSTEM. The clients refer to the
-  // settings.
+  // Before open(): client i reaches its masters as the configuration says, whose master `first` is the client's first.
+#ifdef REDLOCK_TLS
+  void secure(unsigned i, const redlock_config_s& config, unsigned first = 0) { origins_[i] = {&config, first}; }
+  bool tls_report(unsigned i, TlsReport& out) const;  // of the client's first master
+#else
+  void secure(unsigned, const redlock_config_s&, unsigned = 0) {}
+#endif
+  // A client for each of the settings, which begin to connect. 0, or NOMEM, CLOCK, SYSTEM, TLS_FILE or NOTSUP. The
+  // clients refer to the settings.
   int open(const Settings* settings, unsigned count);
   void close();
   Client& client(unsigned i) const;
@@ -58,6 +65,13 @@ class SiteClients {
   One* ones_[most] = {};
   uint64_t seed_ = 0;
   bool loops_ = false;
+#ifdef REDLOCK_TLS
+  struct Origin {
+    const redlock_config_s* config;
+    unsigned first;
+  };
+  Origin origins_[most] = {};
+#endif
 };
 
 }  // namespace redlock

@@ -27,6 +27,7 @@ constexpr char example_masters[] =
 void print_masters(const redlock_config_t* cfg) {
   static redlock_t* client = nullptr;
   const int err = redlock_create_polled(&client, cfg);
+  if (err == REDLOCK_E_TLS_FILE) fail(exit_config, "%s", redlock_config_error(cfg));
   if (err != 0) fail(exit_code_of(err), "%s", redlock_strerror(err));
   redlock_master_status_t master{};
   master.size = sizeof master;
@@ -91,8 +92,9 @@ void print_key(const redlock_setting_t& setting, bool is_last) {
     line += size + (line[size] == '\n');
   }
   putf("%s// %s\n", blanks, setting.range);
-  const bool is_example = default_follows(setting.key);
-  const char* const value = strcmp(setting.key, "client_name") == 0 ? "gw-17" : setting.value;
+  const char* const example = example_of_key(setting.key);
+  const bool is_example = example != nullptr || default_follows(setting.key);
+  const char* const value = example != nullptr ? example : setting.value;
   const bool has_next = !is_last || section_size(setting.key) == 0;
   putf("%s%s\"%s\": %s%s%s%s\n", blanks, is_example ? "// " : "", name_in_section(setting.key), quote, value, quote,
        has_next ? "," : "");

@@ -46,6 +46,7 @@ class Doctor {
   void denied(int err);
   Level unless_quorum(unsigned good) const { return good >= site_.quorum ? Level::warn : Level::fail; }
   bool check_reach(unsigned m);
+  void check_tls(unsigned m);
   void check_version(unsigned m);
   void check_role(unsigned m);
   void check_replicas(unsigned m);

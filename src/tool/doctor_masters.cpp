@@ -19,6 +19,9 @@ int compare_u32(const void* a, const void* b) {
 
 void Doctor::examine_master(unsigned m) {
   if (!check_reach(m)) return;
+#ifdef REDLOCK_TLS
+  check_tls(m);
+#endif
   first_[m] = sample(m);
   if (site_.master[m].info_err != 0) {
     const char* const ids[] = {"version", "role", "replicas", "eviction", "persistence"};
@@ -58,6 +61,28 @@ bool Doctor::check_reach(unsigned m) {
        Text().add("%s: %s", it.facts.address, redlock_strerror(it.err)), remedy, code);
   return false;
 }
+
+#ifdef REDLOCK_TLS
+// A step of the handshake is not divided: while it computes, no renewal begins.
+void Doctor::check_tls(unsigned m) {
+  constexpr int64_t day_s = 86'400, ahead_days = 30;
+  redlock_site_tls_t tls = {};
+  tls.size = sizeof tls;
+  const int err = redlock_site_tls(site_.cfg, m, &tls);
+  if (err == REDLOCK_E_NOTSUP) return;  // a plain master
+  about("tls", &site_.master[m]);
+  if (err != 0) return tell(Level::unknown, redlock_strerror(err));
+  Text saw;
+  saw.add("%s, %s; the longest step of a handshake took ", tls.version, tls.cipher).thousandths(tls.step_us).add(" ms");
+  const int64_t days = (tls.ends_s - ns_of(CLOCK_REALTIME) / 1'000'000'000) / day_s;
+  const bool ends = tls.ends_s != 0 && days < ahead_days;
+  if (tls.ends_s != 0) saw.add("; its certificates are valid for %lld more day(s)", static_cast<long long>(days));
+  if (ends) return tell(Level::warn, saw, "give it new certificates; clients need no restart");
+  const bool slow = tls.step_us > site_.times.node_timeout_ms * 500;
+  tell(slow ? Level::warn : Level::ok, saw,
+       slow ? "renewals wait for such a step: raise timing.node_timeout_ms and the ttl, or use P-256 keys" : "");
+}
+#endif
 
 void Doctor::check_version(unsigned m) {
   about("version", &site_.master[m]);

@@ -26,6 +26,8 @@ ExitCode exit_code_of(int err) {
     case REDLOCK_E_AUTH_MISSING:
     case REDLOCK_E_NOPERM:
     case REDLOCK_E_DENIED:
+    case REDLOCK_E_TLS_CLIENT_CERT:
+    case REDLOCK_E_TLS_CLIENT_REFUSED:
       return exit_permission;
     case REDLOCK_E_CONFIG:
     case REDLOCK_E_NOTSUP:
@@ -36,6 +38,13 @@ ExitCode exit_code_of(int err) {
     case REDLOCK_E_FINGERPRINT:
     case REDLOCK_E_IDENTITY:
     case REDLOCK_E_MAXMEMORY:
+    case REDLOCK_E_TLS_NONE:
+    case REDLOCK_E_TLS_ONLY:
+    case REDLOCK_E_TLS_AUTHORITY:
+    case REDLOCK_E_TLS_NAME:
+    case REDLOCK_E_TLS_PIN:
+    case REDLOCK_E_TLS_COMMON:
+    case REDLOCK_E_TLS_FILE:
       return exit_config;
     case REDLOCK_E_NOMEM:
     case REDLOCK_E_CLOCK:

@@ -14,7 +14,7 @@ enum ExitCode : int {
   exit_system = 71,        // the system refused something
   exit_held = 75,          // held by others; `run -E` replaces this code
   exit_not_admitted = 76,  // the guard watches masters: waiting alone helps
-  exit_permission = 77,    // a password or a permission is missing or wrong
+  exit_permission = 77,    // a password, a permission or a certificate is missing or wrong
   exit_config = 78,
   exit_lost = 79,          // the lock was lost, whatever the command returned
   exit_not_executable = 126,

@@ -44,7 +44,31 @@ constexpr KeyText texts[] = {
     {"limits.tx_bytes", "The transmit buffer that all masters share. 0: as large as needed."},
     {"limits.rx_bytes", "The receive buffer of each master."},
     {"limits.stack_bytes", "The stack of the thread of redlock_create()."},
+#ifdef REDLOCK_TLS
+    {"tls.ca_file", "Certificates of the authorities, PEM. A master's certificate must come from one of them, be\n"
+                    "valid today, and be for the server's name. A rediss:// master needs ca_file or pin."},
+    {"tls.cert_file", "This gateway's certificate, PEM, where the masters ask for one. With key_file."},
+    {"tls.key_file", "Its key, PEM: chmod 600."},
+    {"tls.server_name", "What the masters' certificates are for. Default: the host in the master's URL."},
+    {"tls.min_version", "The oldest version of TLS. Default: 1.2."},
+    {"tls.pin", "SHA-256 of the masters' public keys, between commas or as an array. Without ca_file the key\n"
+                "alone decides, and no date counts: for gateways without a clock. With it both must be right."},
+#endif
 };
+
+#ifdef REDLOCK_TLS
+constexpr KeyText examples[] = {
+    {"client_name", "gw-17"},
+    {"tls.ca_file", "/etc/redlock/ca.pem"},
+    {"tls.cert_file", "/etc/redlock/gw-17.pem"},
+    {"tls.key_file", "/etc/redlock/gw-17.key"},
+    {"tls.server_name", "lock-a.plant.example"},
+    {"tls.min_version", "1.2"},
+    {"tls.pin", "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"},
+};
+#else
+constexpr KeyText examples[] = {{"client_name", "gw-17"}};
+#endif
 
 }  // namespace
 
@@ -55,8 +79,15 @@ const char* text_of_key(const char* key) {
   return nullptr;
 }
 
+const char* example_of_key(const char* key) {
+  for (const KeyText& one : examples) {
+    if (strcmp(one.key, key) == 0) return one.text;
+  }
+  return nullptr;
+}
+
 bool default_follows(const char* key) {
-  constexpr const char* all[] = {"client_name", "timing.guard_wait_ms", "limits.in_flight", "limits.debts"};
+  constexpr const char* all[] = {"timing.guard_wait_ms", "limits.in_flight", "limits.debts"};
   for (const char* one : all) {
     if (strcmp(one, key) == 0) return true;
   }

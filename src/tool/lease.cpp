@@ -33,7 +33,8 @@ void Lease::open(redlock_config_t* cfg, const Wish& wish, const Common& common) 
   log_level_ = common.verbose == 0 ? level_error : common.verbose == 1 ? level_info : level_debug;
   redlock_config_set_log(cfg, on_log, this, log_level_);
   if (err == 0) err = redlock_create_polled(&client_, cfg);
-  if (err == REDLOCK_E_CONFIG) fail(exit_config, "%s", redlock_config_error(cfg));
+  const bool explained = err == REDLOCK_E_CONFIG || err == REDLOCK_E_TLS_FILE;
+  if (explained) fail(exit_config, "%s", redlock_config_error(cfg));
   if (err != 0) fail(exit_code_of(err), "%s", redlock_strerror(err));
   redlock_config_free(cfg);
   redlock_acquire_opts_t opts = REDLOCK_ACQUIRE_OPTS_INIT;

@@ -10,6 +10,7 @@
 #include <uv.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <stdexcept>
@@ -104,6 +105,9 @@ inline redlock_config_t* configure(const Settings& settings) {
     }
     const std::string json = "{\"masters\":[" + list + "]}";
     must(redlock_config_load_json(cfg, json.data(), json.size()), json);
+  }
+  if (const char* folder = std::getenv("REDLOCK_TEST_TLS"); folder != nullptr && *folder != '\0') {
+    must(redlock_config_set_str(cfg, "tls.ca_file", (std::string(folder) + "/ca.pem").c_str()), "tls.ca_file");
   }
   must(redlock_config_set_str(cfg, "client_name", settings.name.c_str()), "client_name");
   // Its masters come and go, and most tests are not about that; test_guard.cpp asks for strict.

@@ -32,6 +32,27 @@ std::vector<std::string> lines_up_to(const Client& client, int level) {
 
 // ---- the configuration ----------------------------------------------------------------------------------------------
 
+// The warnings about passwords that a client of `cfg` logs from its beginning to its end. Frees `cfg`.
+std::vector<std::string> password_warnings(redlock_config_t* cfg) {
+  struct Told {
+    std::mutex mutex;
+    std::vector<std::string> lines;
+  } told;
+  redlock_config_set_log(
+      cfg,
+      [](int level, const char* line, void* user) {
+        Told& of = *static_cast<Told*>(user);
+        const std::lock_guard<std::mutex> guard(of.mutex);
+        if (level == 4 && std::string(line).find("password") != std::string::npos) of.lines.push_back(line);
+      },
+      &told, 7);
+  redlock_t* rl = nullptr;
+  EXPECT_EQ(redlock_create(&rl, cfg), 0) << redlock_config_error(cfg);
+  redlock_config_free(cfg);
+  EXPECT_EQ(redlock_destroy(rl, 100), 0);
+  return told.lines;
+}
+
 // The line does not hold the password, and comes once for a client, whatever the client does then.
 TEST(Log, APasswordThatOthersCanReadIsOneWarning) {
   char path[] = "/tmp/redlock-log-XXXXXX";
@@ -40,30 +61,28 @@ TEST(Log, APasswordThatOthersCanReadIsOneWarning) {
   ASSERT_EQ(write(fd, json.data(), json.size()), static_cast<ssize_t>(json.size()));
   for (const mode_t mode : {0644u, 0640u}) {
     ASSERT_EQ(fchmod(fd, mode), 0);
-    struct Told {
-      std::mutex mutex;
-      std::vector<std::string> lines;
-    } told;
     redlock_config_t* cfg = nullptr;
     ASSERT_EQ(redlock_config_new(&cfg), 0);
     ASSERT_EQ(redlock_config_load_file(cfg, path), 0) << redlock_config_error(cfg);
-    redlock_config_set_log(
-        cfg,
-        [](int level, const char* line, void* user) {
-          Told& of = *static_cast<Told*>(user);
-          const std::lock_guard<std::mutex> guard(of.mutex);
-          if (level == 4 && std::string(line).find("others can read") != std::string::npos) of.lines.push_back(line);
-        },
-        &told, 7);
-    redlock_t* rl = nullptr;
-    ASSERT_EQ(redlock_create(&rl, cfg), 0);
-    redlock_config_free(cfg);
-    EXPECT_EQ(redlock_destroy(rl, 100), 0);
     const std::string expected = std::string(path) + ": others can read masters[0].password; chmod o-r";
-    EXPECT_EQ(told.lines, mode == 0644 ? std::vector<std::string>{expected} : std::vector<std::string>());
+    EXPECT_EQ(password_warnings(cfg), mode == 0644 ? std::vector<std::string>{expected} : std::vector<std::string>());
   }
   close(fd);
   unlink(path);
+}
+
+// 192.0.2.0/24 is nobody's network. A build without TLS has nothing to offer, and says nothing.
+TEST(Log, APasswordInTheClearIsOneWarningWhereThereIsTls) {
+  redlock_config_t* cfg = nullptr;
+  ASSERT_EQ(redlock_config_new(&cfg), 0);
+  for (const char* host : {"127.0.0.1:1", "192.0.2.1:1", "192.0.2.2:1"}) {
+    ASSERT_EQ(redlock_config_add_master(cfg, ("redis://:hunter2@" + std::string(host)).c_str()), 0);
+  }
+  std::vector<std::string> expected;
+  if (std::string(redlock_version_string()).find('+') != std::string::npos) {  // the library that runs has TLS
+    expected = {"masters[1].url: the password goes to 192.0.2.1:1 in the clear; rediss:// would encrypt it"};
+  }
+  EXPECT_EQ(password_warnings(cfg), expected);
 }
 
 // ---- masters --------------------------------------------------------------------------------------------------------

@@ -99,7 +99,29 @@ TEST_F(Tool, TheTemplateIsAValidFileOfDefaults) {
   for (std::string set, by_default; std::getline(values, set) && std::getline(defaults, by_default); ++lines) {
     EXPECT_EQ(by_default.find(set), 0u) << set << " is not what " << by_default;
   }
-  EXPECT_EQ(lines, 28 + 3);
+#ifdef REDLOCK_TLS
+  constexpr int of_tls = 6;
+#else
+  constexpr int of_tls = 0;
+#endif
+  EXPECT_EQ(lines, 28 + of_tls + 3);
+}
+
+TEST_F(Tool, TheSettingsOfTlsAreShownWhereThereIsTls) {
+  const std::string file = dir_ + "/tls.json";
+  std::ofstream(file) << R"({"masters": ["redis://10.0.0.1"], "tls": {"ca_file": "/etc/ca.pem", "pin": ["sha256:)"
+                      << std::string(64, 'a') << "\", \"sha256:" << std::string(64, 'B') << "\"]}}";
+  const Ended ended = run({"config", "check", "-v", file});
+#ifdef REDLOCK_TLS
+  EXPECT_NE(ended.out.find("tls.ca_file                /etc/ca.pem\n"), std::string::npos) << ended.out << ended.err;
+  EXPECT_NE(ended.out.find("tls.server_name              (default)\n"), std::string::npos) << ended.out;
+  EXPECT_NE(ended.out.find("tls.min_version            1.2  (default)\n"), std::string::npos) << ended.out;
+  EXPECT_NE(ended.out.find("tls.pin                    sha256:aaaaaaaa...,sha256:bbbbbbbb...\n"), std::string::npos)
+      << ended.out;
+#else
+  EXPECT_EQ(ended.status, 78);
+  EXPECT_EQ(ended.err, "redlock: " + file + ": tls: this build has no TLS (REDLOCK_TLS=off)\n");
+#endif
 }
 
 TEST_F(Tool, ThePageOfTheFileIsThatOfTheTable) {

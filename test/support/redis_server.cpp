@@ -256,7 +256,15 @@ uint16_t free_port() {
   fail("no free loopback port between 12000 and 32000");
 }
 
+ServerTls ServerTls::from_outside() {
+  const char* const folder = std::getenv("REDLOCK_TEST_TLS");
+  if (folder == nullptr || *folder == '\0') return {};
+  const std::string in = std::string(folder) + "/";
+  return {in + "server.pem", in + "server.key", in + "ca.pem"};
+}
+
 RedisServer::RedisServer(Options options) : options_(std::move(options)) {
+  if (!options_.tls.wanted() && !options_.unix_socket) options_.tls = ServerTls::from_outside();
   dir_ = scratch_folder() + "/redis-XXXXXX";
   if (!::mkdtemp(dir_.data())) fail("mkdtemp " + dir_ + ": " + std::strerror(errno));
   if (options_.unix_socket) socket_ = dir_ + "/redis.sock";
@@ -280,6 +288,7 @@ void RedisServer::start() {
   const bool first = port_ == 0 && socket_.empty();
   for (int attempt = 0; attempt < 10; ++attempt) {
     if (first) port_ = free_port();
+    if (first && options_.tls.wanted()) tls_port_ = free_port();
     if (spawn_and_wait()) return;
   }
   fail("redis-server does not start; its log ends with:\n" + log_tail());
@@ -294,6 +303,11 @@ std::vector<std::string> RedisServer::arguments() const {
     add({"--port", "0", "--unixsocket", socket_});
   else
     add({"--port", std::to_string(port_), "--bind", "127.0.0.1"});
+  if (tls_port_ != 0) {
+    const ServerTls& tls = options_.tls;
+    add({"--tls-port", std::to_string(tls_port_), "--tls-cert-file", tls.cert_file, "--tls-key-file", tls.key_file,
+         "--tls-ca-cert-file", tls.ca_file, "--tls-auth-clients", tls.clients});
+  }
   if (!options_.password.empty()) add({"--requirepass", options_.password});
   const std::vector<std::string> outside = arguments_from_outside();
   words.insert(words.end(), outside.begin(), outside.end());
@@ -409,12 +423,16 @@ std::string RedisServer::url() const { return url_with_password(options_.passwor
 
 std::string RedisServer::url_with_password(const std::string& password) const {
   if (options_.unix_socket) return "unix://" + socket_;
-  const std::string login = password.empty() ? "" : ":" + percent_encoded(password) + "@";
-  return "redis://" + login + "127.0.0.1:" + std::to_string(port_);
+  return url_of(password.empty() ? "" : ":" + percent_encoded(password) + "@", "127.0.0.1");
 }
 
-std::string RedisServer::url_for_host(const std::string& host) const {
-  return "redis://" + host + ":" + std::to_string(port_);
+std::string RedisServer::plain_url() const { return "redis://127.0.0.1:" + std::to_string(port_); }
+
+std::string RedisServer::url_for_host(const std::string& host) const { return url_of("", host); }
+
+std::string RedisServer::url_of(const std::string& login, const std::string& host) const {
+  if (tls_port_ != 0) return "rediss://" + login + host + ":" + std::to_string(tls_port_);
+  return "redis://" + login + host + ":" + std::to_string(port_);
 }
 
 // ---- several --------------------------------------------------------------------------------------------------------

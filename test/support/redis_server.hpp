@@ -5,6 +5,9 @@
 // would, wake it and start it again on the same address. No redis-server on the machine is an error, never a skip: the
 // constructor throws a sentence that says what to install. REDLOCK_REDIS_SERVER names another program, Redis 6.0 or
 // later or any Valkey; REDLOCK_REDIS_ARGS is given to each server, e.g. "--io-threads 4".
+//
+// REDLOCK_TEST_TLS names a folder that test/support/tls_folder.sh has made. Then each server on TCP has a second port,
+// which speaks TLS, and url() is that port's. command() always uses the first port.
 #pragma once
 #include <sys/types.h>
 
@@ -47,6 +50,18 @@ class RedisConnection {
 
 std::string resp_command(const std::vector<std::string>& words);
 
+// The paths of a server's files, PEM.
+struct ServerTls {
+  std::string cert_file;
+  std::string key_file;
+  std::string ca_file;
+  std::string clients = "no";  // must they have a certificate of ca_file? "no", "optional" or "yes"
+
+  bool wanted() const { return !cert_file.empty(); }
+  // The folder of REDLOCK_TEST_TLS; not wanted() where that is not set.
+  static ServerTls from_outside();
+};
+
 class RedisServer {
  public:
   struct Options {
@@ -54,6 +69,7 @@ class RedisServer {
     std::string password;           // requirepass, used by command() too
     bool unix_socket = false;       // instead of TCP
     std::vector<std::string> environment = {};  // of the server only, besides ours, e.g. {"LD_PRELOAD=..."}
+    ServerTls tls = {};                         // for a second port that speaks TLS
   };
 
   RedisServer() : RedisServer(Options{}) {}
@@ -66,6 +82,10 @@ class RedisServer {
   void freeze();     // SIGSTOP; returns when it stands still
   void thaw();       // SIGCONT
   void restart();    // kills it if needed; same address, empty memory; returns when it answers
+  void restart(const ServerTls& tls) {  // with other files
+    options_.tls = tls;
+    restart();
+  }
 
   // On a connection of its own, kept between calls.
   std::string command(const std::vector<std::string>& words);
@@ -77,9 +97,11 @@ class RedisServer {
   bool frozen() const { return frozen_; }
   pid_t pid() const { return pid_; }
   uint16_t port() const { return port_; }
+  uint16_t tls_port() const { return tls_port_; }  // 0: it has none
   const std::string& dir() const { return dir_; }
   const std::string& socket_path() const { return socket_; }
-  std::string url() const;                                  // for redlock_config_add_master, with the password
+  std::string url() const;        // for redlock_config_add_master, with the password; rediss:// where it speaks TLS
+  std::string plain_url() const;  // the first port's
   std::string url_for_host(const std::string& host) const;  // the same server by another name
   std::string url_with_password(const std::string& password) const;
 
@@ -88,11 +110,13 @@ class RedisServer {
   bool spawn_and_wait();
   std::vector<std::string> arguments() const;
   std::string log_tail() const;
+  std::string url_of(const std::string& login, const std::string& host) const;
 
   Options options_;
   std::string dir_;
   std::string socket_;
   uint16_t port_ = 0;
+  uint16_t tls_port_ = 0;
   pid_t pid_ = -1;
   bool frozen_ = false;
   std::unique_ptr<RedisConnection> connection_;

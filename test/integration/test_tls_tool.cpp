@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+//
+// The program `redlock` on masters over TLS: what it says of their certificates, and its other commands.
+#include "tls_site.hpp"
+#include "tool_doctor.hpp"
+
+namespace redlock::test {
+namespace {
+
+std::string write_config(const TlsSite& site, const std::string& tls) {
+  std::string list;
+  for (const std::string& url : site.urls()) list += (list.empty() ? "\"" : ", \"") + url + "\"";
+  return site.folder.write("redlock.json", R"({"client_name": "gw-1", "masters": [)" + list + R"(], "tls": {)" + tls +
+                                               R"(}, "timing": {"max_ttl_ms": 3000, "node_timeout_ms": 200},)" +
+                                               R"( "defaults": {"ttl_ms": 2600}})");
+}
+
+std::string by_authority(const TlsSite& site) { return R"("ca_file": ")" + site.folder.path("ca.pem") + "\""; }
+
+Ended run(const TlsSite& site, const Words& words, const std::string& config) {
+  return run_redlock(Words{words[0], "-C", config} + Words(words.begin() + 1, words.end()), site.folder.folder());
+}
+
+TEST(TlsTool, ItsCommandsReachTheMasters) {
+  TlsSite site(3);
+  const std::string config = write_config(site, by_authority(site));
+  const Ended commission = run(site, {"commission", "--yes"}, config);
+  EXPECT_EQ(commission.status, 0) << commission.out << commission.err;
+  const Ended status = run(site, {"status"}, config);
+  EXPECT_EQ(status.status, 0) << status.out << status.err;
+  const Ended locked = run(site, {"run", "bus", "--", "echo", "held"}, config);
+  EXPECT_EQ(locked.status, 0) << locked.err;
+  EXPECT_EQ(locked.out, "held\n");
+  for (size_t m = 0; m < 3; ++m) EXPECT_GE(site[m].calls("hello"), 1u);
+}
+
+TEST(TlsTool, TheDoctorSeesVersionCipherAndDates) {
+  TlsSite site(1, "no", {.names = {"IP:127.0.0.1"}, .until_s = 90 * 86'400 + 3'600});
+  const Ended ended = run(site, {"doctor"}, write_config(site, by_authority(site)));
+  EXPECT_TELLS(ended, "ok", "tls", "TLSv1.");
+  EXPECT_TELLS(ended, "ok", "tls", "longest step");
+  EXPECT_TELLS(ended, "ok", "tls", "90 more day");
+}
+
+TEST(TlsTool, TheDoctorWarnsThirtyDaysAhead) {
+  TlsSite site(1, "no", {.names = {"IP:127.0.0.1"}, .until_s = 29 * 86'400 + 3'600});
+  EXPECT_TELLS(run(site, {"doctor"}, write_config(site, by_authority(site))), "warn", "tls", "29 more day");
+  // With the key alone no date counts.
+  const std::string pin = R"("pin": "sha256:)" + site.certificate.pin_hex() + "\"";
+  const Ended ended = run(site, {"doctor"}, write_config(site, pin));
+  EXPECT_TELLS(ended, "ok", "tls", "TLSv1.");
+  EXPECT_FALSE(tells(ended, "ok", "tls", "more day")) << ended.out;
+}
+
+TEST(TlsTool, WhatIsWrongHasItsWords) {
+  TlsSite site(1, "no", {.names = {"DNS:elsewhere"}});
+  EXPECT_TELLS(run(site, {"doctor"}, write_config(site, by_authority(site))), "fail", "reach", "for another name");
+  const std::string nowhere = R"("ca_file": "/nowhere/ca.pem")";
+  const Ended missing = run(site, {"run", "bus", "--", "true"}, write_config(site, nowhere));
+  EXPECT_NE(missing.status, 0);
+  EXPECT_NE((missing.out + missing.err).find("tls.ca_file"), std::string::npos) << missing.out << missing.err;
+}
+
+}  // namespace
+}  // namespace redlock::test
