@@ -99,6 +99,27 @@ REDLOCK_BLOCKING = ("redlock -O2, blocking", [BENCH / "cycle_bench", "--api", "b
 ALL = (LIMIT, LIMIT_SENT, HIREDIS, HIREDIS_ONCE, REDLOCK, REDLOCK_POLLED, REDLOCK_SMALL)
 
 
+# ---- over TLS --------------------------------------------------------------------------------------------------------
+
+# Beside the same library of TLS in the plainest program; one run for each engine that was built.
+def tls(o):
+    folder = pathlib.Path(os.environ["REDLOCK_TEST_TLS"])
+    for engine in ("openssl", "mbedtls"):
+        built = ROOT / f"build/bench-{engine}/test/bench"
+        plain, secured = built / "raw_limit_tls", built / "cycle_bench"
+        if not plain.exists() or not secured.exists():
+            print(f"\n{engine}: not built", file=sys.stderr)
+            continue
+        ca = ["--ca", folder / "ca.pem"]
+        rows = [("limit", [plain, *ca]), ("redlock -O2", [secured, *ca])]
+        patient = ("redlock -O2, waits until all deletes are answered", [secured, *ca, "--release", "confirmed"])
+        results = in_turn([*rows, patient], o.rounds, ports="{tls_ports}", mode="latency", inflight=1,
+                          count=o.cycles(3000))
+        compare(f"TLS by {engine}, one lock at a time (K = 1)", results, "limit", P50 + COST)
+        results = in_turn(rows, o.rounds, ports="{tls_ports}", mode="throughput", inflight=64, count=o.cycles(60000))
+        compare(f"TLS by {engine}, 64 locks in flight (K = 64)", results, "limit", RATE + COST)
+
+
 def latency(o):
     results = in_turn(programs(*ALL, REDLOCK_BLOCKING, REDLOCK_CONFIRMED), o.rounds, mode="latency", inflight=1,
                       count=o.cycles(3000))
@@ -332,7 +353,7 @@ def picture(o):
 
 PHASES = {"latency": latency, "throughput": throughput, "rtt": rtt, "degraded": degraded, "growth": growth,
           "handover": handover, "counts": counts, "profile": profile, "fencing": fencing, "guard": guard,
-          "picture": picture}
+          "tls": tls, "picture": picture}
 
 
 def main():

@@ -6,7 +6,7 @@
  *     PROGRAM --ports 7601,7602,... [--host 127.0.0.1] [--mode latency|throughput|contend|connect]
  *             [--inflight K] [--count C] [--warmup W] [--ttl-ms 10000] [--node-timeout-ms T] [--prefix P]
  *             [--api VARIANT] [--max-seconds S] [--wait quorum|all] [--release confirmed|sent] [--samples FILE]
- *             [--table LOCKS] [--held LOCKS]
+ *             [--table LOCKS] [--held LOCKS] [--ca FILE]
  *             contend: [--resource KEY] [--hold-us 5000] [--retry-us MEAN] [--think-us 0] [--log FILE]
  *                      [--gate READY,GO]
  *
@@ -16,6 +16,7 @@
  *
  * --log: one line per acquisition, "pid want_ns got_ns release_start_ns release_end_ns attempts", CLOCK_MONOTONIC.
  * --gate: two descriptors: when its masters vote it writes a byte to READY, and begins when GO is at its end.
+ * --ca: the masters speak TLS, with certificates of this authority.
  * --samples: one line per cycle, "acquire_ns cycle_ns", for a plot of the distribution. */
 #ifndef REDLOCK_BENCH_CYCLE_H
 #define REDLOCK_BENCH_CYCLE_H
@@ -41,7 +42,7 @@ enum { CYCLE_MASTERS_MAX = 15 };
 
 typedef struct cycle_options {
   const char *program;
-  const char *host, *mode, *api, *wait, *release, *prefix, *resource, *log, *samples, *gate;
+  const char *host, *mode, *api, *wait, *release, *prefix, *resource, *log, *samples, *gate, *ca;
   unsigned masters;
   unsigned port[CYCLE_MASTERS_MAX];
   unsigned inflight, ttl_ms, node_timeout_ms, table, held;
@@ -78,7 +79,7 @@ static inline int cycle_option(cycle_options *o, const char *key, const char *va
   const struct { const char *key; const char **at; } texts[] = {
       {"--host", &o->host}, {"--mode", &o->mode}, {"--api", &o->api}, {"--wait", &o->wait}, {"--release", &o->release},
       {"--prefix", &o->prefix}, {"--resource", &o->resource}, {"--log", &o->log}, {"--samples", &o->samples},
-      {"--gate", &o->gate}};
+      {"--gate", &o->gate}, {"--ca", &o->ca}};
   const struct { const char *key; unsigned *at; } numbers[] = {
       {"--inflight", &o->inflight}, {"--ttl-ms", &o->ttl_ms}, {"--node-timeout-ms", &o->node_timeout_ms},
       {"--table", &o->table}, {"--held", &o->held}};
@@ -98,7 +99,7 @@ static inline int cycle_option(cycle_options *o, const char *key, const char *va
 /* 0, or -1 after it has said what is wrong. */
 static inline int cycle_parse(cycle_options *o, const char *program, int argc, char **argv) {
   *o = (cycle_options){.program = program, .host = "127.0.0.1", .mode = "latency", .api = "", .wait = "quorum",
-                       .release = "", .prefix = "cycle", .resource = "cycle:contended", .inflight = 1,
+                       .release = "", .prefix = "cycle", .resource = "cycle:contended", .ca = "", .inflight = 1,
                        .ttl_ms = 10000, .count = 1000, .warmup = -1, .hold_us = 5000, .retry_us = -1,
                        .max_seconds = 60};
   for (int i = 1; i < argc; i += 2) {

@@ -157,9 +157,10 @@ static int configure(void) {
   if (redlock_config_new(&cfg) != 0) return -1;
   if (cycle_is(opts.api, "unguarded") && redlock_config_set_str(cfg, "guard", "off") != 0) return -1;
   if (cycle_is(opts.api, "timer") && set("defaults.wakeups", 0) != 0) return -1;
+  if (*opts.ca != '\0' && redlock_config_set_str(cfg, "tls.ca_file", opts.ca) != 0) return -1;
   for (unsigned m = 0; m < opts.masters; m++) {
     char url[128];
-    snprintf(url, sizeof url, "redis://%s:%u", opts.host, opts.port[m]);
+    snprintf(url, sizeof url, "%s://%s:%u", *opts.ca != '\0' ? "rediss" : "redis", opts.host, opts.port[m]);
     if (redlock_config_add_master(cfg, url) != 0) return -1;
   }
   /* A lock's slot is free when the callback of its last event has returned, and the next acquire is made in there. */

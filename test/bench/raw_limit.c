@@ -7,9 +7,12 @@
  *
  *   --wait quorum       an acquire is done at the answer that makes a quorum, a release too (all: at the last answer)
  *   --release confirmed a cycle ends when a quorum has answered its deletes (sent: when they are handed to the kernel)
+ *
+ * raw_limit_tls is the same with the TLS library of the build below it (raw_tls.h), and takes --ca FILE.
  */
 #define _GNU_SOURCE
 #include "cycle.h"
+#include "raw_tls.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -42,6 +45,7 @@ typedef struct asked {
 
 typedef struct master {
   int fd;
+  raw_tls *tls; /* NULL: in the clear */
   unsigned out_size, in_size;
   unsigned first, last; /* of ring: requests that are not answered */
   int blocked;          /* waits for EPOLLOUT */
@@ -64,7 +68,7 @@ static const char script[] =
     "if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('del',KEYS[1]) end return 0";
 
 static void die(const char *what) {
-  fprintf(stderr, "raw_limit: %s\n", what);
+  fprintf(stderr, RAW_NAME ": %s\n", what);
   exit(4);
 }
 
@@ -110,7 +114,8 @@ static void watch(master *m, int blocked) {
 
 static void write_out(master *m) {
   if (m->out_size == 0) return;
-  ssize_t n = send(m->fd, m->out, m->out_size, MSG_NOSIGNAL);
+  ssize_t n = m->tls != NULL ? raw_tls_send(m->tls, m->out, m->out_size)
+                             : send(m->fd, m->out, m->out_size, MSG_NOSIGNAL);
   if (n == (ssize_t)m->out_size) {
     m->out_size = 0;
     watch(m, 0);
@@ -186,9 +191,12 @@ static void answer(const asked *request, int yes) {
   }
 }
 
-static void read_in(master *m) {
-  const ssize_t n = recv(m->fd, m->in + m->in_size, IN_SIZE - m->in_size, 0);
-  if (n < 0 && errno == EAGAIN) return;
+/* Returns 1 when more may be had at once. */
+static int read_in(master *m) {
+  char *const to = m->in + m->in_size;
+  const size_t room = IN_SIZE - m->in_size;
+  const ssize_t n = m->tls != NULL ? raw_tls_recv(m->tls, to, room) : recv(m->fd, to, room, 0);
+  if (n < 0 && errno == EAGAIN) return 0;
   if (n <= 0) die("a master is gone");
   m->in_size += (unsigned)n;
   char *at = m->in, *const end = m->in + m->in_size;
@@ -198,6 +206,7 @@ static void read_in(master *m) {
   }
   m->in_size = (unsigned)(end - at);
   memmove(m->in, at, m->in_size);
+  return m->tls != NULL && raw_tls_pending(m->tls);
 }
 
 BENCH_APART static void run(long cycles) {
@@ -212,7 +221,7 @@ BENCH_APART static void run(long cycles) {
     const int n = epoll_wait(poller, events, CYCLE_MASTERS_MAX, 1000);
     for (int i = 0; i < n; i++) {
       if (events[i].events & EPOLLOUT) write_out(events[i].data.ptr);
-      if (events[i].events & ~(uint32_t)EPOLLOUT) read_in(events[i].data.ptr);
+      while ((events[i].events & ~(uint32_t)EPOLLOUT) && read_in(events[i].data.ptr)) continue;
     }
     if (n == 0 && cycle_now() > stop_at) die("out of time");
   }
@@ -228,11 +237,16 @@ static void dial(master *m, unsigned port) {
   m->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (m->fd < 0 || connect(m->fd, (struct sockaddr *)&address, sizeof address) != 0) die("a master cannot be reached");
   setsockopt(m->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+  if (*opts.ca != '\0' && (m->tls = raw_tls_dial(m->fd, opts.ca)) == NULL) die("no TLS with a master");
   const int n = snprintf(text, sizeof text, "*3\r\n$6\r\nSCRIPT\r\n$4\r\nLOAD\r\n$%u\r\n%s\r\n",
                          (unsigned)strlen(script), script);
-  if (send(m->fd, text, (size_t)n, MSG_NOSIGNAL) != n) die("a master is gone");
+  if ((m->tls != NULL ? raw_tls_send(m->tls, text, (size_t)n) : send(m->fd, text, (size_t)n, MSG_NOSIGNAL)) != n) {
+    die("a master is gone");
+  }
   for (unsigned size = 0; size < 5 + TOKEN + 2;) { /* $40, the digest */
-    const ssize_t got = recv(m->fd, text + size, sizeof text - size, 0);
+    char *const to = text + size;
+    const size_t room = sizeof text - size;
+    const ssize_t got = m->tls != NULL ? raw_tls_recv(m->tls, to, room) : recv(m->fd, to, room, 0);
     if (got <= 0) die("a master is gone");
     size += (unsigned)got;
   }
@@ -243,7 +257,7 @@ static void dial(master *m, unsigned port) {
 }
 
 int main(int argc, char **argv) {
-  if (cycle_parse(&opts, "raw_limit", argc, argv) != 0) return 2;
+  if (cycle_parse(&opts, RAW_NAME, argc, argv) != 0) return 2;
   if (*opts.api == '\0') opts.api = "epoll";
   if (*opts.release == '\0') opts.release = "confirmed";
   if (!cycle_is(opts.api, "epoll") || cycle_is(opts.mode, "contend") || opts.held != 0) die("it only does bare cycles");
