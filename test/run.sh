@@ -8,13 +8,15 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 usage() {
   cat <<'TEXT'
-usage: test/run.sh [--all] [--cross] [--no-install]
+usage: test/run.sh [--all] [--cross] [--tls] [--no-install]
        test/run.sh --room NAME [--no-install]
   (nothing)      native build with warnings as errors, and ASan + UBSan; all tests: about 10 minutes on two cores
   --all          also other lock libraries on the same keys, a guest that is suspended, stopped and cut off, clang,
                  TSan, the release builds, what a cycle costs (counted), 32- and 64-bit ARM under qemu with a short
                  selection of tests, coverage, the fuzzers and the mutants: about 50 minutes
   --cross        also 32- and 64-bit ARM with all tests, and static musl; its time is not part of those 50 minutes
+  --tls          also all tests with OpenSSL and with mbedTLS, and then the integration tests on servers that speak
+                 TLS: about 25 minutes. --all runs those about TLS, and a third of the integration tests
   --room NAME    only what one room of src/, or port/, needs, built natively, and its tests: about a minute.
                  NAME is one of ROOMS
   --no-install   do not install missing packages: print them and fail
@@ -23,11 +25,12 @@ TEXT
 
 # The rooms and their tests stand in test/CMakeLists.txt.
 rooms=$(sed -nE 's/^set\(redlock_rooms (.*)\)$/\1/p' test/CMakeLists.txt)
-all=no cross=no install=yes room=
+all=no cross=no tls=no install=yes room=
 while [[ $# -gt 0 ]]; do
   case $1 in
     --all) all=yes ;;
     --cross) cross=yes ;;
+    --tls) tls=yes ;;
     --no-install) install=no ;;
     --room)
       room=${2:-}
@@ -47,6 +50,7 @@ packages=(build-essential cmake ninja-build pkg-config libuv1-dev libcjson-dev r
   libgmock-dev python3 busybox)
 if [[ -z $room ]]; then packages+=(libbenchmark-dev libmodbus-dev spin universal-ctags abigail-tools); fi
 if [[ $all == yes ]]; then packages+=(clang libclang-rt-dev ccache gcovr valgrind strace doxygen); fi
+if [[ $all == yes || $tls == yes ]]; then packages+=(libssl-dev libmbedtls-dev openssl); fi
 if [[ $all == yes || $cross == yes ]]; then packages+=(debhelper lintian); fi
 source toolchains/packages.sh
 install_missing "$install" "${packages[@]}" || exit 1
@@ -104,6 +108,7 @@ again() {
     interop_stage) echo "cmake --workflow --preset interop" ;;
     machine_stage) echo "cmake --workflow --preset machine" ;;
     musl_stage) echo "cmake --workflow --preset musl" ;;
+    tls_stage | tls_all_stage) echo "test/run.sh --tls" ;;
     room_stage) echo "test/run.sh --room $2" ;;
     *) echo "$*" ;;
   esac
@@ -175,6 +180,29 @@ machine_stage() {
   cmake --workflow --preset machine
 }
 
+# over_tls PRESET LIBRARY TESTS: integration tests of PRESET, on the library of another preset and on servers that speak
+# TLS. A program loads the library that LD_LIBRARY_PATH names, so nothing is built again.
+over_tls() {
+  test/support/tls_folder.sh "$TMPDIR/tls" &&
+    env REDLOCK_TEST_TLS="$TMPDIR/tls" LD_LIBRARY_PATH="$PWD/build/$2" ctest --preset "$1" -R "^integration_($3)\$"
+}
+
+# What is about TLS with both libraries; and of the integration tests that dev has built a third with OpenSSL, and ten
+# with mbedTLS. Left out are those that are about sockets or servers by themselves, or link libredlock_site.
+tls_third='call_table|fence_scripts|foreign_keys|guard|hpp|lock_contention|log|name_lookup|polled_mode|report|roles'
+tls_third+='|several|stray_order|strays|thread_mode|visits|waiting'
+tls_ten='call_table|fence_scripts|hpp|log|name_lookup|polled_mode|report|several|strays|waiting'
+tls_stage() {
+  cmake --workflow --preset tls-openssl-short && cmake --workflow --preset tls-mbedtls-short &&
+    over_tls dev tls-openssl "$tls_third" && over_tls dev tls-mbedtls "$tls_ten"
+}
+
+# All tests with LIBRARY on plain servers, and the integration tests on servers that speak TLS.
+tls_all_stage() {
+  REDLOCK_MANY=1 cmake --workflow --preset "$1" &&
+    over_tls "$1" "$1" "$tls_third|campaign|guard_scripts|thread_create"
+}
+
 # The tests of one room. The whole dev preset is configured, so that its build folder serves every room.
 room_stage() {
   cmake --preset dev >/dev/null && cmake --build --preset dev --target "room_$1" &&
@@ -198,6 +226,7 @@ if [[ $all == yes ]]; then
   run_stage release cmake --workflow --preset release
   run_stage static cmake --workflow --preset static
   run_stage bench cmake --workflow --preset bench
+  run_stage tls tls_stage
   if [[ $cross == no ]]; then
     run_stage armhf cross_stage armhf-short armhf arm-linux-gnueabihf
     run_stage aarch64 cross_stage aarch64-short arm64 aarch64-linux-gnu
@@ -210,6 +239,10 @@ if [[ $cross == yes ]]; then
   run_stage armhf cross_stage armhf armhf arm-linux-gnueabihf
   run_stage aarch64 cross_stage aarch64 arm64 aarch64-linux-gnu
   run_stage musl musl_stage
+fi
+if [[ $tls == yes ]]; then
+  run_stage tls-openssl tls_all_stage tls-openssl
+  run_stage tls-mbedtls tls_all_stage tls-mbedtls
 fi
 
 summary

@@ -30,15 +30,48 @@ A master is a URL,
 .I redis://[user[:password]@]host[:port]
 or
 .IR unix:///path/of/socket ,
+with TLS
+.IR rediss://[user[:password]@]host[:port] ,
 or an object with the keys
 .BR url ,
 .BR name ,
 .BR username ,
-.B password
+.BR password ,
+.B password_file
 and
-.BR password_file .
+.BR tls .
 The default name is the address.
 An odd number of independent servers is best: one of three, or two of five, may fail.
+'''
+TLS_HEAD = r'''.SS Object \(dqtls\(dq
+Only a library with TLS knows rediss:// and this object:
+.B redlock version
+then ends in +openssl or +mbedtls.
+The object
+.B tls
+of one master has the same keys, and replaces them value by value.
+The files are read again when a connection begins and they have changed.
+'''
+TLS_KEYS = r'''.TP
+.BR ca_file " (" "1..128 bytes" )
+Certificates of the authorities, PEM. A master's certificate must come from one of them, be
+valid today, and be for the server's name. A rediss:// master needs ca_file or pin.
+.TP
+.BR cert_file " (" "1..128 bytes" )
+This gateway's certificate, PEM, where the masters ask for one. With key_file.
+.TP
+.BR key_file " (" "1..128 bytes" )
+Its key, PEM: chmod 600.
+.TP
+.BR server_name " (" "a host name or a numeric address" )
+What the masters' certificates are for. Default: the host in the master's URL.
+.TP
+.BR min_version " (" "1.2 or 1.3" )
+The oldest version of TLS. Default: 1.2.
+.TP
+.BR pin " (" "1..4 of sha256: and 64 hexadecimal digits" )
+SHA-256 of the masters' public keys, between commas or as an array. Without ca_file the key
+alone decides, and no date counts: for gateways without a clock. With it both must be right.
 '''
 FOOT = r'''.SH FILES
 .I /etc/redlock/redlock.json
@@ -67,5 +100,9 @@ def pages_of_keys(template):
             comments.append(comment[1])
 
 
-version = sys.stdin.readline().strip()
-print(HEAD.replace('VERSION', version) + '\n'.join(pages_of_keys(sys.stdin.read())) + '\n' + FOOT, end='')
+# The page is one for all builds, and a program without TLS prints no such section.
+version = sys.stdin.readline().strip().split('+')[0]
+keys, _, tls_keys = ('\n'.join(pages_of_keys(sys.stdin.read())) + '\n').partition('.SS Object \\(dqtls\\(dq\n')
+if tls_keys not in ('', TLS_KEYS):
+    sys.exit('the keys of TLS are not as this script has them:\n' + tls_keys)
+print(HEAD.replace('VERSION', version) + keys + TLS_HEAD + TLS_KEYS + FOOT, end='')

@@ -2,8 +2,9 @@
 #
 # Sourced by the scripts that set a machine up: install_missing INSTALL PACKAGE... installs Debian packages that are not
 # there, after it has printed which. With INSTALL=no it only prints them and fails. A package of another architecture is
-# written NAME:ARCH; cross_packages ARCH TRIPLET and musl_packages print the ones that a cross build needs. CMake asks
-# cross_packages too, when a cross build is configured (cmake/redlockCross.cmake).
+# written NAME:ARCH; cross_packages ARCH TRIPLET and musl_packages print the ones that a cross build needs, and
+# tls_packages [ARCH] the ones for TLS. CMake asks cross_packages and tls_packages too, when a cross build is configured
+# (cmake/redlockCross.cmake).
 
 # A name without an architecture means this machine's; the package may be there for others, too.
 package_present() {
@@ -15,6 +16,9 @@ package_present() {
 cross_packages() {
   echo "gcc-$2 g++-$2 qemu-user libuv1-dev:$1 libcjson-dev:$1 libstdc++6:$1 libgtest-dev:$1 libgmock-dev:$1"
 }
+
+# The TLS libraries; the tests of TLS need OpenSSL with either. All architectures of libssl3 must have one version.
+tls_packages() { echo "libmbedtls-dev${1:+:$1} libssl-dev${1:+:$1}"; }
 
 musl_packages() { echo "gcc-arm-linux-gnueabihf g++-arm-linux-gnueabihf musl-dev:armhf qemu-user"; }
 

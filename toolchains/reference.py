@@ -6,7 +6,7 @@ The headers have plain comments in plain layout. Copies of them are given to Dox
   - a comment above a declaration, or behind a field or an enumerator, belongs to it, with its layout kept;
   - the first comment of a header, and each comment above an empty line, are about the whole header;
   - declarations without a blank line between them share one comment;
-  - the errors of REDLOCK_ERROR_MAP are enumerators with their texts.
+  - the errors of REDLOCK_ERROR_MAP and REDLOCK_TLS_ERROR_MAP are enumerators with their texts.
 Each row of the index of redlock.h, "I want to ...", is a page: the calls that the row names, with all that the headers
 say of them, and the examples that call them. Exits 1 if Doxygen warns, or if a call has no comment.
 """
@@ -68,6 +68,7 @@ def error_enumerators(text):
 
 
 def converted(name, text):
+    text = text.replace("REDLOCK_TLS_ERROR_MAP(REDLOCK_ERROR_ENUM)", "")  # one list has the rows of both maps
     text = text.replace("REDLOCK_ERROR_MAP(REDLOCK_ERROR_ENUM)", "\n" + error_enumerators(text) + "\n")
     # The comment of lines that begin with // is written as a block.
     text = re.sub(r"(?m)^( *)//(.*(?:\n\1//.*)*)", lambda m: f"{m[1]}/*{m[2]} */", text)

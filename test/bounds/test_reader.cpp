@@ -264,7 +264,8 @@ TEST(EveryText, of_bytes) {
 
 TEST(EveryText, of_lines) {
   Walk walk{{"+a\r\n", "-\r\n", ":1\r\n", "_\r\n", "#t\r\n", "$0\r\n", "$1\r\n", "$-1\r\n", "!1\r\n", "*0\r\n",
-             "*-1\r\n", "*1\r\n", "*2\r\n", "%1\r\n", "~1\r\n", "|1\r\n", ">1\r\n", ">2\r\n", "\r\n", "a\r\n", ":01\r\n"},
+             "*-1\r\n", "*1\r\n", "*2\r\n", "%1\r\n", "~1\r\n", "|1\r\n", ">1\r\n", ">2\r\n", "\r\n", "a\r\n",
+             ":01\r\n"},
             bound(4, 5)};
   walk.go(walk.depth);
   tell(walk);

@@ -6,7 +6,7 @@
 # TOOLCHAIN. Exit 77: there is nothing to check.
 set -euo pipefail
 umask 022  # the library refuses a configuration that others can write
-: "${LINK_FLAGS:=}" "${EMULATOR:=}" "${TOOLCHAIN:=}" "${READELF:=readelf}" "${AR:=ar}"
+: "${LINK_FLAGS:=}" "${TLS_LIBS:=}" "${EMULATOR:=}" "${TOOLCHAIN:=}" "${READELF:=readelf}" "${AR:=ar}"
 
 fail() {
   printf '%s\n' "$@" >&2
@@ -171,7 +171,7 @@ build_bus() {
   extract_examples
   # shellcheck disable=SC2046,SC2086
   "$CC" $FLAGS -Wall -Wextra -Werror -I"$SOURCE/include" "$WORK/readme/bus.c" -o "$WORK/readme/bus" "$1" \
-    -Wl,-rpath,"${1%/*}" $LINK_FLAGS $(pkg-config --cflags --libs libuv libcjson) ||
+    -Wl,-rpath,"${1%/*}" $LINK_FLAGS $(pkg-config --cflags --libs libuv libcjson) $TLS_LIBS ||
     fail "the README's program does not build"
 }
 
@@ -194,7 +194,7 @@ sealed_masters() {
   done
   echo "$sealed"
 }
-says() { grep -qE "$1" <<<"$said" || fail "the README's program does not say: $1"; }
+says() { grep -qE "$1" <<<"$said" || fail "not said: $1" "$said"; }
 is_silent_about() { ! grep -qE "$1" <<<"$said" || fail "it says: $1"; }
 holds() {
   says '^the bus is ours'
@@ -278,6 +278,74 @@ check_guide() {
   check_services "$site"
 }
 
+# The block of the guide behind <!-- tls: NAME -->. Only the master's address, folders and port are this test's.
+tls_block() {
+  awk -v open="<!-- tls: $1 -->" '
+    $0 == open { wanted = 1; next }
+    wanted && /^```/ { wanted = 0; inside = 1; next }
+    inside && /^```/ { exit }
+    inside { print }' "$SOURCE/examples/site/README.md" |
+    sed "s/10\.0\.0\.11/127.0.0.1/; s|/etc/redis/|$folder/|; s/^tls-port .*/tls-port ${port:-0}/"
+}
+
+# False: the server ended by itself, as it does when the port is taken.
+start_tls_server() {
+  port=$((20000 + RANDOM % 10000))
+  tls_block redis.conf >"$folder/redis.conf"
+  redis-server "$folder/redis.conf" --save '' --bind 127.0.0.1 --dir "$folder" >"$folder/redis.log" &
+  servers[$port]=$!
+  local i
+  for ((i = 0; i < 200; ++i)); do
+    [[ $(as_gateway ping 2>/dev/null) != PONG ]] || return 0
+    kill -0 "${servers[$port]}" 2>/dev/null || break
+    sleep 0.05
+  done
+  stop_server "$port"
+  return 1
+}
+
+# The guide's certificates are for the master's address alone, and let in a gateway that has one, and nobody else.
+check_guide_tls() {
+  command -v openssl >/dev/null || { echo "openssl is not here"; exit 77; }
+  ! redis-server - --port 0 --tls-port 0 --no-such-directive <<<'' | grep -q tls-port ||
+    { echo "this redis-server has no TLS"; exit 77; }
+  local folder=$WORK/certificates port='' name try pin
+  rm -rf "$folder"
+  mkdir -p "$folder"
+  for name in authority master gateway pin; do tls_block $name >"$folder/$name.sh"; done
+  for name in authority master gateway; do
+    (cd "$folder" && sh -e $name.sh) >"$folder/$name.log" 2>&1 || fail "$(cat "$folder/$name.log")"
+  done
+  openssl verify -CAfile "$folder/ca.pem" -verify_ip 127.0.0.1 "$folder/lock-a.pem" >/dev/null
+  ! openssl verify -CAfile "$folder/ca.pem" -verify_ip 127.0.0.2 "$folder/lock-a.pem" >/dev/null 2>&1
+
+  as_gateway() {
+    redis-cli --tls -p "$port" --cacert "$folder/ca.pem" --cert "$folder/gw-17.pem" --key "$folder/gw-17.key" "$@"
+  }
+  trap stop_servers EXIT
+  for ((try = 0; try < 20; ++try)); do ! start_tls_server || break; done
+  [[ $(as_gateway ping) == PONG ]] || fail "the gateway is not let in" "$(cat "$folder/redis.log")"
+  [[ $(redis-cli --tls -p "$port" --cacert "$folder/ca.pem" ping 2>&1) != PONG ]] || fail "everybody is let in"
+  as_gateway config set tls-cert-file "$folder/lock-a.pem" | grep -qx OK
+
+  # The program takes a lock there: by the authority, by the master's key alone, and not by another key.
+  [[ $TLS != off && -x $BUILD/redlock ]] || return 0
+  umask 077
+  pin=$(cd "$folder" && sh -e pin.sh)
+  tls_block redlock.json | sed -e "s|\"masters\": .*|\"masters\": [ \"rediss://127.0.0.1:$port\" ],|" \
+    -e "s|/etc/redlock/|$folder/|" >"$folder/redlock.json"
+  sed "s|\"ca_file\": .*|\"pin\": \"sha256:$pin\",|" "$folder/redlock.json" >"$folder/pinned.json"
+  sed "s|sha256:.|sha256:$(((0x${pin:0:1} + 1) % 10))|" "$folder/pinned.json" >"$folder/foreign.json"
+  for name in redlock pinned; do
+    $EMULATOR "$BUILD/redlock" commission --yes -C "$folder/$name.json"
+    $EMULATOR "$BUILD/redlock" run -w 60 -C "$folder/$name.json" plant1/bus -- true || fail "no lock: $name.json"
+  done
+  status=0
+  said=$($EMULATOR "$BUILD/redlock" run -w 1 -C "$folder/foreign.json" plant1/bus -- true 2>&1) || status=$?
+  says 'its key is none of tls.pin'
+  [[ $status -eq 78 ]] || fail "exit code $status for a wrong pin"
+}
+
 # The files for systemd and chrony, where these can judge them.
 check_services() {
   local unit=/lib/systemd/system/redis-server.service
@@ -312,7 +380,7 @@ check_gateway() {
   for name in FILE URL; do
     # shellcheck disable=SC2046,SC2086
     "$CC" $FLAGS -DMASTERS_BY_$name -I"$SOURCE/include" "$SOURCE/test/size/gateway.c" -o "$WORK/gateway/by_$name" "$1" \
-      -Wl,-rpath,"${1%/*}" -Wl,--gc-sections $LINK_FLAGS $(pkg-config --cflags --libs libuv libcjson)
+      -Wl,-rpath,"${1%/*}" -Wl,--gc-sections $LINK_FLAGS $(pkg-config --cflags --libs libuv libcjson) $TLS_LIBS
   done
   start_masters 3
   printf '{ "client_name": "gw", "masters": ["%s", "%s", "%s"] }\n' "${masters[@]}" >"$WORK/gateway/gateway.json"
@@ -400,6 +468,7 @@ check_pkg_config() {
   local pc static=() flags program module
   pc=$(find "$WORK/prefix" -name redlock.pc)
   [[ $SHARED == ON ]] || static=(--static)
+  [[ $(PKG_CONFIG_PATH=${pc%/*} pkg-config --variable=tls redlock) == "$TLS" ]] || fail "redlock.pc: which TLS?"
   for program in main:redlock maintenance:redlock-site; do
     module=${program#*:}
     flags=$(PKG_CONFIG_PATH=${pc%/*} pkg-config "${static[@]}" --cflags --libs "$module")
@@ -420,7 +489,8 @@ check_site() {
   link_maintenance() { # EXPECTED LIBRARY...
     # shellcheck disable=SC2046,SC2086
     "$CC" $FLAGS -I"$SOURCE/include" -DEXPECTED="$1" "$SOURCE/test/compile/consumer/maintenance.c" -o "$program" \
-      "${@:2}" -fno-lto -Wl,-rpath,"${library%/*}" $LINK_FLAGS $(pkg-config --cflags --libs libuv libcjson) -pthread ||
+      "${@:2}" -fno-lto -Wl,-rpath,"${library%/*}" $LINK_FLAGS $(pkg-config --cflags --libs libuv libcjson) \
+      $TLS_LIBS -pthread ||
       fail "does not link: ${*:2}"
     $EMULATOR "$program" || fail "failed with: ${*:2}"
   }
@@ -428,14 +498,14 @@ check_site() {
     # shellcheck disable=SC2086
     link_maintenance REDLOCK_E_CONFIG $set
   done
-  # The library of another version may have other configurations.
-  printf 'unsigned __wrap_redlock_version(void) { return 1; }\n' >"$WORK/site/other.c"
-  link_maintenance REDLOCK_E_NOTSUP "$WORK/site/other.c" "$site" "$library" -Wl,--wrap=redlock_version
+  # The library of another version, or with another TLS, may have other configurations.
+  printf 'const char *__wrap_redlock_version_string(void) { return "0.2.0+other"; }\n' >"$WORK/site/other.c"
+  link_maintenance REDLOCK_E_NOTSUP "$WORK/site/other.c" "$site" "$library" -Wl,--wrap=redlock_version_string
 }
 
 # These start servers and write files of one name, at the same time.
 case $1 in
-  readme | guide | gateway)
+  readme | guide | guide_tls | gateway)
     WORK=$WORK/$1
     mkdir -p "$WORK"
     ;;

@@ -95,6 +95,7 @@ PKG_INSTALL_DIR:=$work/staging
 INSTALL_DIR:=install -d -m0755
 INSTALL_BIN:=install -m0755
 CP:=cp -fpR
+options: ; @echo \$(CMAKE_OPTIONS)
 .DEFAULT_GOAL:=all
 TEXT
   cat >"$work/include/package.mk" <<'TEXT'
@@ -116,6 +117,11 @@ compile:
 	cmake --build $(PKG_BUILD_DIR) --parallel 2
 	DESTDIR=$(PKG_INSTALL_DIR) cmake --install $(PKG_BUILD_DIR)
 TEXT
+  local tls
+  for tls in OPENSSL MBEDTLS ''; do
+    [[ $(make -s -C "$work/openwrt" TOPDIR="$work" "CONFIG_LIBREDLOCK_$tls=y" options | xargs) == \
+      "-DREDLOCK_TLS=$(tr '[:upper:]' '[:lower:]' <<<"${tls:-off}")" ]] || fail "not the options of TLS: ${tls:-none}"
+  done
   quietly make -C "$work/openwrt" TOPDIR="$work" ROOT="$work/target" URL="$url"
   local found wanted="./libredlock/usr/lib/libredlock.so.0 ./libredlock/usr/lib/libredlock.so.$version"
   [[ ! -d $SOURCE/src/tool ]] || wanted+=" ./redlock/usr/bin/redlock"
@@ -151,6 +157,13 @@ package_buildroot() {
     fail "the archive would be looked for elsewhere"
   (cd "$work" && tar -xf "redlock-$version.tar.gz" --strip-components=1 "redlock-$version/LICENSE" &&
     sed -n 's/^sha256  //p' buildroot/redlock.hash | sha256sum --check)
+  local tls
+  printf 'cmake-package = all: ; @echo $(REDLOCK_CONF_OPTS) $(REDLOCK_DEPENDENCIES)\n' >"$work/stand_in.mk"
+  for tls in openssl mbedtls ''; do
+    grep -q "^config BR2_PACKAGE_REDLOCK_$(tr '[:lower:]' '[:upper:]' <<<"${tls:-no_tls}")$" "$config"
+    [[ $(make -s --no-print-directory -f "$work/stand_in.mk" -f "$mk" "BR2_PACKAGE_REDLOCK_${tls^^}=y" | xargs) == \
+      "-DREDLOCK_TLS=${tls:-off} cjson host-pkgconf libuv${tls:+ $tls}" ]] || fail "not the options of TLS: $tls"
+  done
   grep -q '^config BR2_PACKAGE_REDLOCK$' "$config" || fail "Config.in names another package"
   # What it selects must be there under the same conditions, or Buildroot makes a configuration that cannot be built.
   for condition in THREADS_NPTL USE_MMU STATIC_LIBS SYNC_4 GCC_AT_LEAST_10 LIBSTDCPP; do
@@ -170,6 +183,9 @@ package_yocto() {
   ! grep -nE '^S *[?:]*=|WORKDIR|AUTOREV|SRCPV' "$recipe" || fail "not as recipes are written today"
   # shellcheck disable=SC2086
   configure "$work/build" $options
+  # What a feature enables is a word of REDLOCK_TLS, and its library is the third field.
+  [[ $(sed -n 's/^PACKAGECONFIG\[\(.*\)\] = "-DREDLOCK_TLS=\(.*\),,\(.*\),,,.*"$/\1 \2 \3/p' "$recipe" | xargs) == \
+    "mbedtls mbedtls mbedtls openssl openssl openssl" ]] || fail "PACKAGECONFIG is not about TLS"
   echo "configured with $options"
 }
 
@@ -185,7 +201,7 @@ document = json.load(open(sys.argv[1]))
 ids = {thing["SPDXID"] for thing in [document, *document["packages"], *document["files"]]}
 assert len(ids) == 1 + len(document["packages"]) + len(document["files"])
 assert {r[end] for r in document["relationships"] for end in ("spdxElementId", "relatedSpdxElement")} <= ids
-assert {p["name"] for p in document["packages"]} == {"redlock", "libuv", "cJSON"}
+assert {p["name"] for p in document["packages"]} == {"redlock", "libuv", "cJSON", "mbedTLS", "OpenSSL"}
 assert document["packages"][0]["checksums"][0]["checksumValue"] == sys.argv[2]
 for file in document["files"]:
     assert file["licenseConcluded"] == "MIT"

@@ -17,6 +17,7 @@ SUFFIXES = {".c", ".cpp", ".h", ".hpp", ".lua"}
 LICENCE = "MIT"
 COPYRIGHT = "Copyright (c) 2026 the redlock authors"
 NEEDS = {"libuv": "1.40", "cJSON": "1.7.14"}  # both declare MIT
+TLS = {"mbedTLS": "2.28", "OpenSSL": "1.1.1"}  # one of them, where REDLOCK_TLS asks for it
 
 
 def git(*words):
@@ -47,7 +48,7 @@ def files():
 
 def package(name, version, **more):
     return {"SPDXID": f"SPDXRef-Package-{name}", "name": name, "versionInfo": version, "licenseDeclared": LICENCE,
-            "downloadLocation": "NOASSERTION", **more}
+            "downloadLocation": "NOASSERTION"} | more
 
 
 def main():
@@ -63,17 +64,21 @@ def main():
         library.update(packageFileName=archive.name, checksums=[digest(archive, "sha256")])
     needs = [package(name, f">= {least}", filesAnalyzed=False, licenseConcluded="NOASSERTION",
                      copyrightText="NOASSERTION") for name, least in NEEDS.items()]
+    optional = [package(name, f">= {least}", filesAnalyzed=False, licenseConcluded="NOASSERTION",
+                        copyrightText="NOASSERTION", licenseDeclared="NOASSERTION") for name, least in TLS.items()]
     created = datetime.datetime.fromtimestamp(int(git("log", "-1", "--format=%ct") or 0), datetime.timezone.utc)
     json.dump({
         "spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT", "name": f"redlock-{version}",
         "documentNamespace": f"https://downloads.example.org/redlock/spdx/redlock-{version}-{code}",
         "creationInfo": {"created": created.strftime("%Y-%m-%dT%H:%M:%SZ"), "creators": ["Tool: spdx.py"]},
-        "packages": [library, *needs], "files": members,
+        "packages": [library, *needs, *optional], "files": members,
         "relationships": [
             {"spdxElementId": "SPDXRef-DOCUMENT", "relationshipType": "DESCRIBES",
              "relatedSpdxElement": library["SPDXID"]},
             *({"spdxElementId": library["SPDXID"], "relationshipType": "DEPENDS_ON", "relatedSpdxElement": n["SPDXID"]}
-              for n in needs)]}, sys.stdout, indent=1)
+              for n in needs),
+            *({"spdxElementId": o["SPDXID"], "relationshipType": "OPTIONAL_DEPENDENCY_OF",
+               "relatedSpdxElement": library["SPDXID"]} for o in optional)]}, sys.stdout, indent=1)
     print()
 
 
