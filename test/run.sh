@@ -66,8 +66,7 @@ TMPDIR=$(mktemp -d "${TMPDIR:-/tmp}/redlock-test.XXXXXX")
 export TMPDIR
 trap 'rm -rf "$TMPDIR"' EXIT
 
-# ---- stages: run_stage NAME COMMAND...; status 77 of the command means that this machine cannot run it
-# ----------------
+# ---- stages: run_stage NAME COMMAND...; status 77 of the command means that this machine cannot run it --------------
 
 names=() results=() times=() commands=()
 tests_total=0 tests_failed=0 broken=0
@@ -181,26 +180,35 @@ machine_stage() {
 }
 
 # over_tls PRESET LIBRARY TESTS: integration tests of PRESET, on the library of another preset and on servers that speak
-# TLS. A program loads the library that LD_LIBRARY_PATH names, so nothing is built again.
+# TLS. A program loads the library that LD_LIBRARY_PATH names, so nothing is built again. What is long without TLS is
+# not repeated as often here.
 over_tls() {
-  test/support/tls_folder.sh "$TMPDIR/tls" &&
-    env REDLOCK_TEST_TLS="$TMPDIR/tls" LD_LIBRARY_PATH="$PWD/build/$2" ctest --preset "$1" -R "^integration_($3)\$"
+  env -u REDLOCK_MANY REDLOCK_TEST_TLS="$TMPDIR/tls" LD_LIBRARY_PATH="$PWD/build/$2" \
+    ctest --preset "$1" -R "^integration_($3)\$"
 }
 
 # What is about TLS with both libraries; and of the integration tests that dev has built a third with OpenSSL, and ten
-# with mbedTLS. Left out are those that are about sockets or servers by themselves, or link libredlock_site.
-tls_third='call_table|fence_scripts|foreign_keys|guard|hpp|lock_contention|log|name_lookup|polled_mode|report|roles'
-tls_third+='|several|stray_order|strays|thread_mode|visits|waiting'
+# with mbedTLS. Left out are those that are about sockets or servers by themselves, or link libredlock_site. Both wait
+# for most of their time, so they run side by side.
+tls_third='call_table|fence_scripts|foreign_keys|hpp|lock_contention|log|name_lookup|polled_mode|report|several'
+tls_third+='|stray_order|strays|thread_create|visits|waiting'
 tls_ten='call_table|fence_scripts|hpp|log|name_lookup|polled_mode|report|several|strays|waiting'
 tls_stage() {
+  local ten status=0
   cmake --workflow --preset tls-openssl-short && cmake --workflow --preset tls-mbedtls-short &&
-    over_tls dev tls-openssl "$tls_third" && over_tls dev tls-mbedtls "$tls_ten"
+    test/support/tls_folder.sh "$TMPDIR/tls" || return
+  over_tls dev tls-mbedtls "$tls_ten" >"$TMPDIR/ten" 2>&1 &
+  ten=$!
+  over_tls dev tls-openssl "$tls_third" || status=$?
+  wait "$ten" || status=$?
+  cat "$TMPDIR/ten"
+  return "$status"
 }
 
 # All tests with LIBRARY on plain servers, and the integration tests on servers that speak TLS.
 tls_all_stage() {
-  REDLOCK_MANY=1 cmake --workflow --preset "$1" &&
-    over_tls "$1" "$1" "$tls_third|campaign|guard_scripts|thread_create"
+  REDLOCK_MANY=1 cmake --workflow --preset "$1" && test/support/tls_folder.sh "$TMPDIR/tls" &&
+    over_tls "$1" "$1" "$tls_third|campaign|guard|guard_scripts|roles|thread_mode"
 }
 
 # The tests of one room. The whole dev preset is configured, so that its build folder serves every room.
