@@ -18,12 +18,16 @@ refuse() {
 undefined() { "$NM" --undefined-only "$@" | awk 'NF == 2 && $1 ~ /^[UwWvV]$/ { print $1, $2 }' | sort -u; }
 defined() { "$NM" --defined-only --extern-only "$@" | awk 'NF == 3 { print $3 }' | sort -u; }
 
-# The shared library needs libc, libuv and cJSON, and nothing else.
+# The shared library needs libc, libuv and cJSON, the TLS library that the build asks for, and nothing else.
 check_needed() {
-  local libraries
+  local libraries tls=
+  case $2 in
+    openssl) tls='|libssl|libcrypto' ;;
+    mbedtls) tls='|libmbedtls|libmbedx509|libmbedcrypto' ;;
+  esac
   libraries=$("$READELF" -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
   refuse "libraries needed that should not be" \
-    "$(grep -vE '^(libc|libc\.musl-[a-z0-9_]+|libuv|libcjson|ld-linux[a-z0-9_-]*)\.so(\.[0-9]+)*$' \
+    "$(grep -vE '^(libc|libc\.musl-[a-z0-9_]+|libuv|libcjson|ld-linux[a-z0-9_-]*'"$tls"')\.so(\.[0-9]+)*$' \
       <<<"$libraries" || true)"
   echo "needs:" $libraries
 }
