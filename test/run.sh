@@ -12,8 +12,8 @@ usage: test/run.sh [--all] [--cross] [--tls] [--no-install]
        test/run.sh --room NAME [--no-install]
   (nothing)      native build with warnings as errors, and ASan + UBSan; all tests: about 10 minutes on two cores
   --all          also other lock libraries on the same keys, a guest that is suspended, stopped and cut off, clang,
-                 TSan, the release builds, what a cycle costs (counted), 32- and 64-bit ARM under qemu with a short
-                 selection of tests, coverage, the fuzzers and the mutants: about 50 minutes
+                 TSan, the release builds, what a cycle costs (counted), TLS, 32- and 64-bit ARM under qemu with a
+                 short selection of tests, coverage, the fuzzers and the mutants: about 50 minutes
   --cross        also 32- and 64-bit ARM with all tests, and static musl; its time is not part of those 50 minutes
   --tls          also all tests with OpenSSL and with mbedTLS, and then the integration tests on servers that speak
                  TLS: about 25 minutes. --all runs those about TLS, and a third of the integration tests

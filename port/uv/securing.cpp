@@ -9,6 +9,7 @@
 // step. A connection that waits leaves its bytes in the socket, whose readiness comes again.
 #include <time.h>
 
+#include "lock/validity.hpp"
 #include "port/uv/driver.hpp"
 
 namespace redlock {
@@ -63,7 +64,7 @@ void Connection::take_step() {
   const Tls::Progress progress = secured_.tls.step();
   driver_.enter();
   const Instant now = driver_.now();
-  const Duration took = Duration::ns(now.ns() - begun.ns());
+  const Duration took = left(now, begun);
   if (took > secured_.longest_step) secured_.longest_step = took;
   if (progress != Tls::Progress::done) return wait_for(progress, now);
   state_ = State::secured;

@@ -91,8 +91,7 @@ void narrate_file(redlock_t* rl, MasterIndex m) {
     if (file == nullptr) {
       line.raw(": the TLS files are well again");
     } else {
-      line.print(": %s cannot be read, is no PEM, fits no other file, or is a key that others can read", file);
-      line.raw(": what was read before is used");
+      line.raw(": ").raw(file).raw(tls_file_fault).raw(": what was read before is used");
     }
     write(rl, file == nullptr ? Story::notice : Story::warning, text);
   }

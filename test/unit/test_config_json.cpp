@@ -19,20 +19,13 @@
 #include <string>
 #include <vector>
 
+#include "config_fixture.hpp"
+
 namespace {
 
 using redlock::Values;
-
-struct Free {
-  void operator()(redlock_config_t* cfg) const { redlock_config_free(cfg); }
-};
-using Config = std::unique_ptr<redlock_config_t, Free>;
-
-Config make() {
-  redlock_config_t* cfg = nullptr;
-  EXPECT_EQ(redlock_config_new(&cfg), 0);
-  return Config(cfg);
-}
+using redlock::test::Config;
+using redlock::test::make;
 
 int load(const Config& cfg, const std::string& json) {
   // Exactly as many bytes as there are, so that a sanitizer sees a read past them.

@@ -7,24 +7,16 @@
 
 #include <gtest/gtest.h>
 
-#include <memory>
 #include <string>
+
+#include "config_fixture.hpp"
 
 namespace {
 
 using redlock::Bytes;
 using redlock::Settings;
-
-struct Free {
-  void operator()(redlock_config_t* cfg) const { redlock_config_free(cfg); }
-};
-using Config = std::unique_ptr<redlock_config_t, Free>;
-
-Config make() {
-  redlock_config_t* cfg = nullptr;
-  EXPECT_EQ(redlock_config_new(&cfg), 0);
-  return Config(cfg);
-}
+using redlock::test::Config;
+using redlock::test::make;
 
 Config make_with_master() {
   Config cfg = make();

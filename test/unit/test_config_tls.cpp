@@ -9,21 +9,14 @@
 #include <gtest/gtest.h>
 
 #include <functional>
-#include <memory>
 #include <string>
+
+#include "config_fixture.hpp"
 
 namespace {
 
-struct Free {
-  void operator()(redlock_config_t* cfg) const { redlock_config_free(cfg); }
-};
-using Config = std::unique_ptr<redlock_config_t, Free>;
-
-Config make() {
-  redlock_config_t* cfg = nullptr;
-  EXPECT_EQ(redlock_config_new(&cfg), 0);
-  return Config(cfg);
-}
+using redlock::test::Config;
+using redlock::test::make;
 
 int load(const Config& cfg, const std::string& json) {
   return redlock_config_load_json(cfg.get(), json.data(), json.size());

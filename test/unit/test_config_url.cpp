@@ -4,21 +4,14 @@
 
 #include <gtest/gtest.h>
 
-#include <memory>
 #include <string>
+
+#include "config_fixture.hpp"
 
 namespace {
 
-struct Free {
-  void operator()(redlock_config_t* cfg) const { redlock_config_free(cfg); }
-};
-using Config = std::unique_ptr<redlock_config_t, Free>;
-
-Config make() {
-  redlock_config_t* cfg = nullptr;
-  EXPECT_EQ(redlock_config_new(&cfg), 0);
-  return Config(cfg);
-}
+using redlock::test::Config;
+using redlock::test::make;
 
 std::string text(const redlock::Text& t) { return std::string(t.data, t.size); }
 
