@@ -311,6 +311,8 @@ class Machine {
     REDLOCK_ASSERT((lock.state == State::acquiring) ? round.open : (!round.open || lock.state == State::held));
     REDLOCK_ASSERT(!round.open || (round.number != 0 && round.deadline >= round.t0));
     REDLOCK_ASSERT(lock.wants != Wants::acquire || lock.state == State::waiting);
+    // The timer would fire again and again for a lock that nothing but room, or random bytes, can help.
+    REDLOCK_ASSERT(lock.wants != Wants::acquire || lock.wake_at == Instant::never());
     REDLOCK_ASSERT(lock.wants != Wants::extend || (lock.state == State::held && !round.open));
     // A master has one vote.
     REDLOCK_ASSERT((voted(round) - all).empty());

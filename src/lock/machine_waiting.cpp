@@ -111,7 +111,7 @@ Action Machine::wake(Lock& lock) const {
 Action Machine::due(Lock& lock, Instant now) {
   Waiting& wait = lock.wait;
   const bool slept = wait.watch == Watch::sleeps;
-  if ((!slept && !wait.unsure) || lock.wants != Wants::nothing) return wake(lock);
+  if (!slept && !wait.unsure) return wake(lock);
   if (wait.unsure) count_pass(wait);
   wait.unsure = false;
   wait.watch = Watch::peeks;
@@ -195,8 +195,9 @@ void Machine::changed(Lock& lock, MasterIndex m, Instant now) {
 void Machine::master_left(Lock& lock, MasterIndex m, Instant now) {
   lock.forecast.left(m);
   plan_round(lock, false, now);
-  const bool deaf = lock.state == State::waiting && lock.forecast.waits() && !lock.forecast.watches();
-  if (deaf && lock.wait.watch != Watch::sleeps) lock.wake_at = earlier(lock.wake_at, poll_at(lock, now));
+  if (lock.state != State::waiting || lock.wants != Wants::nothing || lock.wait.watch == Watch::sleeps) return;
+  const bool deaf = lock.forecast.waits() && !lock.forecast.watches();
+  if (deaf) lock.wake_at = earlier(lock.wake_at, poll_at(lock, now));
 }
 
 void Machine::master_back(Lock& lock, MasterIndex m, bool tracked, Instant now) {
