@@ -36,6 +36,7 @@ class BareDriver : public Turns<BareDriver> {
     virtual Connect connect(MasterIndex m) = 0;
     virtual void connected(MasterIndex m) = 0;
     virtual size_t send(MasterIndex m, std::string_view bytes) = 0;  // takes so many from the front
+    virtual void refused(MasterIndex, std::string_view) {}           // what the socket has no room for
     virtual void hang_up(MasterIndex m) = 0;
     virtual bool entropy(unsigned char* out, size_t size) = 0;
     virtual void event(Client::Event& event) = 0;
@@ -141,7 +142,7 @@ class BareDriver : public Turns<BareDriver> {
   }
 
   void flush(MasterIndex m, Instant) {
-    if (state_[m] != State::open || full_[m]) return;
+    if (state_[m] != State::open) return;
     const Tx& tx = client_.output(m);
     while (!tx.empty()) {
       Bytes chunks[Tx::chunks_max];
@@ -149,11 +150,11 @@ class BareDriver : public Turns<BareDriver> {
       std::string bytes;
       for (unsigned i = 0; i < n; ++i) bytes.append(chunks[i].data, chunks[i].size);
       require(!bytes.empty(), "what is not empty gives bytes");
-      const size_t sent = peer_->send(m, bytes);
+      const size_t sent = full_[m] ? 0 : peer_->send(m, bytes);
       if (sent > 0) client_.sent(m, sent);
       if (sent < bytes.size()) {
         full_[m] = true;
-        return;
+        return peer_->refused(m, std::string_view(bytes).substr(sent));
       }
     }
   }

@@ -125,8 +125,16 @@ class World : public BareDriver::Peer {
     for (size_t i = before; i < link.asked.size(); ++i) note(link, link.asked[i]);
     return size;
   }
+  // A slow connection's SET may be taken back before it leaves. What follows then finds nothing at that master.
+  void refused(MasterIndex m, std::string_view bytes) override {
+    Wire wire = links_[m].wire;
+    std::deque<Wire::Command> waiting;
+    wire.arrive(bytes, waiting);
+    for (const Wire::Command& words : waiting) {
+      if (words[0] == "SET" || script_of(words) == &acquire_script) queued_.insert(words[words[0] == "SET" ? 2 : 5]);
+    }
+  }
   void hang_up(MasterIndex m) override {
-    links_[m].gap = links_[m].gap || !client_.output(m).empty();
     links_[m].asked.clear();
     links_[m].in.clear();
   }
@@ -162,7 +170,6 @@ class World : public BareDriver::Peer {
     std::map<std::string, unsigned> put_back;  // times, at least
     std::string desc, q, seal, visit;          // its record
     unsigned data = 1;                         // each replication id has a number
-    bool gap = false;                          // a connection broke with something unsent: perhaps a SET
   };
 
   Settings choose_settings() {
@@ -389,9 +396,8 @@ class World : public BareDriver::Peer {
       const size_t at = words[2] == "2" ? 5 : 4;
       const auto value = link.values.find(words[at]);
       const bool deletes = script == &release_script;
-      // A SET that a slow connection did not begin to take never came here. Then what follows finds nothing here.
-      const bool known = value != link.values.end() || lives_.count(words[at]) != 0;
-      require(link.gap || known, "a script is about a value that was SET");
+      const bool known = lives_.count(words[at]) != 0 || queued_.count(words[at]) != 0;
+      require(known, "a script is about a value of a SET that was written");
       if (!deletes) note_extend(link, words[at], std::stoul(words[at + 1]));
       if (value == link.values.end()) return;
       if (deletes) value->second = true;
@@ -489,6 +495,7 @@ class World : public BareDriver::Peer {
   Link links_[3];
   std::map<uint64_t, Record> records_;
   std::map<std::string, Life> lives_;
+  std::set<std::string> queued_;  // values of SETs that waited for room in a socket
   std::set<unsigned long> ttls_;  // of acquires
   std::vector<uint64_t> issued_;
   std::map<int, uint64_t> told_;
