@@ -106,6 +106,7 @@ again() {
     cross_stage) echo "cmake --workflow --preset $2" ;;
     interop_stage) echo "cmake --workflow --preset interop" ;;
     machine_stage) echo "cmake --workflow --preset machine" ;;
+    machine_arm_stage) echo "cmake --workflow --preset machine-arm" ;;
     musl_stage) echo "cmake --workflow --preset musl" ;;
     tls_stage | tls_all_stage) echo "test/run.sh --tls" ;;
     room_stage) echo "test/run.sh --room $2" ;;
@@ -127,9 +128,9 @@ summary() {
   local i
   printf '\n==== summary\n'
   for i in "${!names[@]}"; do
-    printf '%-10s %3d:%02d  %s\n' "${names[i]}" $((times[i] / 60)) $((times[i] % 60)) "${results[i]}"
+    printf '%-11s %3d:%02d  %s\n' "${names[i]}" $((times[i] / 60)) $((times[i] % 60)) "${results[i]}"
     if [[ ${results[i]} == FAILED* ]]; then
-      printf '%18s again: %s\n%18s log:   build/log/%s.log\n' '' "${commands[i]}" '' "${names[i]}"
+      printf '%19s again: %s\n%19s log:   build/log/%s.log\n' '' "${commands[i]}" '' "${names[i]}"
     fi
   done
   # The last line is in ctest's words, all stages together; a stage that did not come to its tests counts as one.
@@ -177,6 +178,17 @@ machine_stage() {
     return 77
   fi
   cmake --workflow --preset machine
+}
+
+# The same on a 32-bit ARM machine, behind the stage that builds for it. Who is outside of the guest is built natively.
+machine_arm_stage() {
+  # shellcheck disable=SC2046
+  if ! install_missing "$install" qemu-system-arm $(cross_packages armhf arm-linux-gnueabihf) ||
+    ! test/machine/fetch.sh build/machine-arm armhf; then
+    echo "qemu-system-arm, or Debian's kernel for 32-bit ARM, cannot be had here"
+    return 77
+  fi
+  cmake --preset dev >/dev/null && cmake --build --preset machine && cmake --workflow --preset machine-arm
 }
 
 # over_tls PRESET LIBRARY TESTS: integration tests of PRESET, on the library of another preset and on servers that speak
@@ -237,6 +249,7 @@ if [[ $all == yes ]]; then
   run_stage tls tls_stage
   if [[ $cross == no ]]; then
     run_stage armhf cross_stage armhf-short armhf arm-linux-gnueabihf
+    run_stage machine-arm machine_arm_stage
     run_stage aarch64 cross_stage aarch64-short arm64 aarch64-linux-gnu
   fi
   run_stage coverage test/coverage.sh
@@ -245,6 +258,7 @@ if [[ $all == yes ]]; then
 fi
 if [[ $cross == yes ]]; then
   run_stage armhf cross_stage armhf armhf arm-linux-gnueabihf
+  run_stage machine-arm machine_arm_stage
   run_stage aarch64 cross_stage aarch64 arm64 aarch64-linux-gnu
   run_stage musl musl_stage
 fi

@@ -3,7 +3,8 @@
 #
 # usage: test/machine/initramfs.sh KERNEL_FOLDER OUT PROGRAM...
 # Writes the guest's file system to OUT: busybox, the programs and the libraries that they need, the modules of
-# fetch.sh, and `init`. It is not compressed, since the guest would spend a second on unpacking it.
+# fetch.sh, and `init`. It is not compressed, since the guest would spend a second on unpacking it. Where fetch.sh has
+# brought a busybox, the guest is a 32-bit ARM machine; its libraries are those of toolchains/packages.sh.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 kernel=$1 out=$2
@@ -12,15 +13,21 @@ root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 mkdir -p "$root"/{bin,dev,proc,sys,tmp,modules}
 
+libraries=(ldd)
+if [[ -e $kernel/busybox ]]; then libraries=(qemu-arm /lib/ld-linux-armhf.so.3 --list); fi
+
 add_libraries() {
   local library
   while read -r library; do
     mkdir -p "$root$(dirname "$library")"
     cp -L "$library" "$root$library"
-  done < <(ldd "$1" | grep -oE '/[^ ]+' || true)
+  done < <("${libraries[@]}" "$1" | grep -oE '/[^ ]+' || true)
 }
-cp "$(command -v busybox)" "$root/bin/busybox"
-add_libraries "$root/bin/busybox"
+if [[ -e $kernel/busybox ]]; then
+  cp "$kernel/busybox" "$root/bin/"  # a static one
+else
+  set -- "$(command -v busybox)" "$@"
+fi
 for program in "$@"; do
   cp "$program" "$root/bin/"
   add_libraries "$program"

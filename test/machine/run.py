@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""usage: test/machine/run.py BUILD_FOLDER KERNEL_FOLDER [CASE...]
+"""usage: test/machine/run.py [--arm ARM_BUILD_FOLDER] BUILD_FOLDER KERNEL_FOLDER [CASE...]
 
-Boots a guest with clients, plays the cases of guest.cpp, and judges what it tells and what the witness saw. The masters
-are outside, on this machine's loopback. Exit status: 0, 1 where something is wrong, 77 where no guest can run here."""
+Boots a guest with clients, plays the cases of guest.cpp, and judges what it tells and what the witness saw. The
+masters are outside, on this machine's loopback. With --arm the guest is a 32-bit ARM machine. Exit status: 0, 1
+where something is wrong, 77 where no guest can run here."""
 
+import argparse
 import collections
 import json
 import os
@@ -21,7 +23,23 @@ import time
 
 PATIENCE = 120  # seconds for anything that must come; a machine may be ten times slower than ours
 LOST, ACQUIRED = 5, 1  # enum redlock_event_type
-QEMU = "qemu-system-x86_64"
+NETWORK_CARD = "virtio-net-pci,netdev=net,romfile="
+
+
+class Pc:
+    """Sleeps, and is woken by its monitor."""
+    qemu = "qemu-system-x86_64"
+    options = ["-M", "pc", "-m", "128"]
+    console, line = "ttyS0", "ttyS1"
+    line_device = ["-serial", "chardev:line"]
+
+
+class Arm:
+    """The kernel gets no seed from the machine, and has no other early source. It cannot sleep: qemu 7.2 lacks that."""
+    qemu = "qemu-system-arm"
+    options = ["-M", "virt,highmem=off,dtb-randomness=off", "-cpu", "cortex-a15", "-m", "256"]
+    console, line = "ttyAMA0", "ttyS0"
+    line_device = ["-device", "pci-serial,chardev=line"]
 
 
 class Wrong(Exception):
@@ -102,16 +120,17 @@ class Master:
 class Guest:
     """qemu: the second serial line to the program in the guest, and the monitor."""
 
-    def __init__(self, folder, kernel, initramfs):
+    def __init__(self, machine, folder, kernel, initramfs):
         self.folder = folder
         self.folder.mkdir()
         line, monitor = str(folder / "line"), str(folder / "monitor")
-        command = [QEMU, "-M", "pc", "-accel", "tcg", "-m", "128", "-display", "none", "-nodefaults", "-no-reboot",
+        command = [machine.qemu, *machine.options, "-accel", "tcg", "-display", "none", "-nodefaults", "-no-reboot",
                    "-kernel", str(kernel / "vmlinuz"), "-initrd", str(initramfs),
-                   "-append", "console=ttyS0 quiet panic=-1", "-serial", f"file:{folder}/console",
-                   "-chardev", f"socket,id=line,path={line},server=on,wait=off", "-serial", "chardev:line",
+                   "-append", f"console={machine.console} line={machine.line} quiet panic=-1",
+                   "-serial", f"file:{folder}/console",
+                   "-chardev", f"socket,id=line,path={line},server=on,wait=off", *machine.line_device,
                    "-qmp", f"unix:{monitor},server=on,wait=off",
-                   "-netdev", "user,id=net,restrict=off", "-device", "virtio-net-pci,netdev=net,romfile="]
+                   "-netdev", "user,id=net,restrict=off", "-device", NETWORK_CARD]
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
         self._monitor = self._connect(monitor)
         self._line = self._connect(line)
@@ -358,13 +377,21 @@ def case_power(trial):
 # The first one, since the kernel of a guest that was just booted has no random bytes.
 CASES = {"randomness": case_randomness, "wall_clock": case_wall_clock, "brief": case_brief, "held": case_held,
          "round": case_round, "command": case_command, "stopped": case_stopped, "power": case_power}
+CASES_OF_ARM = ("randomness", "wall_clock", "stopped", "power")
+
+
+def guest_program(build):
+    return str(build / "test" / "machine" / "machine_guest")
 
 
 class Site:
     """Three masters that an operator has admitted, and a guest."""
 
-    def __init__(self, build):
-        self.tool, self.program = str(build / "redlock"), str(build / "test" / "machine" / "machine_guest")
+    def __init__(self, build, arm):
+        self.tool, self.program = str(build / "redlock"), guest_program(build)
+        # What is in the guest. The case `command` needs the tool there.
+        self.machine = Arm if arm else Pc
+        self.inside = [guest_program(arm)] if arm else [self.tool, self.program]
         self.masters, self.guest = [], None
 
     def begin(self, folder, kernel):
@@ -375,10 +402,10 @@ class Site:
             file.write(self._config("127.0.0.1"))
         subprocess.run([self.tool, "commission", "-q", "-y", "-C", self.config], check=True)
         initramfs = folder / "initramfs"
-        subprocess.run([str(pathlib.Path(__file__).with_name("initramfs.sh")), str(kernel), str(initramfs), self.tool,
-                        self.program], check=True)
+        subprocess.run([str(pathlib.Path(__file__).with_name("initramfs.sh")), str(kernel), str(initramfs),
+                        *self.inside], check=True)
         begin = time.monotonic()
-        self.guest = Guest(folder / "guest", kernel, initramfs)
+        self.guest = Guest(self.machine, folder / "guest", kernel, initramfs)
         self.guest.says("guest ready")
         print(f"booted in {time.monotonic() - begin:.1f} s", flush=True)
         self.guest.tell("config " + self._config("10.0.2.2"))
@@ -416,12 +443,13 @@ def play(site, names):
     return failed
 
 
-def main(build, kernel, *names):
-    site = Site(build)
-    for there, what in ((shutil.which(QEMU), f"{QEMU} is not installed"),
+def main(build, kernel, names, arm):
+    site = Site(build, arm)
+    for there, what in ((shutil.which(site.machine.qemu), f"{site.machine.qemu} is not installed"),
                         (shutil.which("redis-server"), "redis-server is not installed"),
                         ((kernel / "modules.txt").exists(), f"test/machine/fetch.sh {kernel} was not run"),
-                        (os.path.exists(site.program), "the target machine_programs was not built")):
+                        (all(map(os.path.exists, [site.tool, site.program, *site.inside])),
+                         "the target machine_programs was not built")):
         if not there:
             print("SKIP: " + what)
             return 77
@@ -429,10 +457,15 @@ def main(build, kernel, *names):
     with tempfile.TemporaryDirectory() as folder:
         try:
             site.begin(pathlib.Path(folder), kernel)
-            return 1 if play(site, names or CASES) else 0
+            return 1 if play(site, names or (CASES_OF_ARM if arm else CASES)) else 0
         finally:
             site.end()
 
 
 if __name__ == "__main__":
-    sys.exit(main(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), *sys.argv[3:]))
+    parser = argparse.ArgumentParser(usage=__doc__.partition("\n")[0].removeprefix("usage: "))
+    parser.add_argument("--arm", type=pathlib.Path)
+    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("kernel", type=pathlib.Path)
+    parser.add_argument("names", nargs="*", metavar="case")
+    sys.exit(main(**vars(parser.parse_args())))
