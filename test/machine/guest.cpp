@@ -256,8 +256,17 @@ class Checkers {
   std::vector<std::thread> threads_;
 };
 
-// To RAM, until somebody wakes the machine.
-void suspend() {
+struct Site {
+  std::string witness_port;
+  std::string alarm;  // seconds, where nobody can wake the machine but its real-time clock
+};
+
+// To RAM, or to the deepest sleep that the machine has, until it is woken.
+void suspend(const Site& site) {
+  if (!site.alarm.empty()) {
+    FILE* alarm = fopen("/sys/class/rtc/rtc0/wakealarm", "w");
+    if (alarm == nullptr || fprintf(alarm, "+%s", site.alarm.c_str()) < 0 || fclose(alarm) != 0) die("wakealarm");
+  }
   const int state = open("/sys/power/state", O_WRONLY | O_CLOEXEC);
   if (state < 0) die("/sys/power/state");
   while (write(state, "mem", 3) != 3) {
@@ -268,10 +277,6 @@ void suspend() {
 }
 
 // ---- cases -------------------------------------------------------------------------------------------------------
-
-struct Site {
-  std::string witness_port;
-};
 
 bool seeded() {
   char byte = 0;
@@ -307,13 +312,13 @@ void held(const Site& site) {
   const int64_t slept = slept_ns(), mono = now_ns(CLOCK_MONOTONIC);
   if (threaded.check() == 0) witness.acts("guest");
   wait_for_go("held ready");
-  suspend();
+  suspend(site);
   const int first_a = threaded.check(), first_b = polled.check();
   if (first_a == 0 || first_b == 0) witness.acts("guest");
   const int64_t counted = slept_ns() - slept, went_on = now_ns(CLOCK_MONOTONIC) - mono;
   threaded.wait_for(REDLOCK_EV_LOST);
   polled.wait_for(REDLOCK_EV_LOST);
-  while (checkers.least(&Checkers::Counts::no_after) < 10) pause_ms(1);
+  while (counted > noticed_ns && checkers.least(&Checkers::Counts::no_after) < 10) pause_ms(1);
   tell("fact held counted_ms=%lld monotonic_ms=%lld check_a=%s check_b=%s first_event_a=%d first_event_b=%d"
        " yes_before=%u yes_after=%u no_after=%u",
        static_cast<long long>(counted / ns_per_ms), static_cast<long long>(went_on / ns_per_ms),
@@ -335,7 +340,7 @@ void round(const Site& site) {
        static_cast<unsigned long long>(before.rounds));
   wait_for_go("round open");
   const int64_t slept = slept_ns();
-  suspend();
+  suspend(site);
   while (gateway.status().rounds <= before.rounds && gateway.count(REDLOCK_EV_ACQUIRED) == 0) pause_ms(1);
   tell("say round anew");
   const Seen acquired = gateway.wait_for(REDLOCK_EV_ACQUIRED);
@@ -371,7 +376,7 @@ int play_child(const char* file) {
 }
 
 // For how long goes a command on after the resume? `redlock run` ends it, and can only be as fast as the scheduler.
-void command(const Site&) {
+void command(const Site& site) {
   Board* board = open_board(board_file);
   const pid_t pid = fork();
   if (pid == 0) {
@@ -381,7 +386,7 @@ void command(const Site&) {
   }
   while (board->before == 0) pause_ms(1);
   wait_for_go("command ready");
-  suspend();
+  suspend(site);
   int status = 0;
   if (waitpid(pid, &status, 0) != pid) die("waitpid");
   const int64_t steps = board->after, span = board->last_ns - board->first_ns;
@@ -440,13 +445,13 @@ void wall_clock(const Site&) {
 }
 
 // A suspend that the kernel may count as nothing.
-void brief(const Site&) {
+void brief(const Site& site) {
   static int number = 0;
   Gateway gateway(Gateway::thread_mode);
   gateway.acquire(("brief" + std::to_string(++number)).c_str(), 6000, REDLOCK_F_NO_RENEW);
   const int64_t slept = slept_ns();
   wait_for_go("brief ready");
-  suspend();
+  suspend(site);
   const int check = gateway.check();
   const int64_t counted = slept_ns() - slept;
   if (counted > noticed_ns) gateway.wait_for(REDLOCK_EV_LOST);
@@ -488,6 +493,7 @@ int serve(const char* tty) {
     const size_t blank = line.find(' ');
     const std::string word = line.substr(0, blank);
     if (word == "witness") site.witness_port = line.substr(blank + 1);
+    if (word == "alarm") site.alarm = line.substr(blank + 1);
     if (word == "config") configure(line.substr(blank + 1));
     if (const auto found = cases.find(word); found != cases.end()) {
       if (word != "randomness") wait_until_seeded();
