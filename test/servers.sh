@@ -11,11 +11,19 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 usage() {
   cat <<'TEXT'
 usage: test/servers.sh [-R REGEX] [-b BUILD] FOLDER...
+       test/servers.sh --fetch FOLDER [NAME-VERSION...]
   FOLDER         holds a redis-server or a valkey-server
   -R REGEX       only the integration tests whose ctest name matches, e.g. -R 'scripts|conformance|strays'
   -b BUILD       a build folder with the tests: build/dev if none is named; servers.sh builds what it lacks
+  --fetch        builds the servers that we try from Debian's source packages, each into FOLDER/NAME-VERSION
 TEXT
 }
+
+if [[ ${1:-} == --fetch && $# -ge 2 ]]; then
+  shift
+  [[ $1 == /* ]] || set -- "$begun_in/$1" "${@:2}"
+  exec test/support/fetch_servers.sh "$@"
+fi
 
 build=build/dev regex=.
 while getopts R:b:h option; do

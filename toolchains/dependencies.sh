@@ -8,6 +8,7 @@
 # changed: the package lists that the sources need are kept in build/dependencies too.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source toolchains/packages.sh
 toolchain=$1
 folder=$PWD/build/dependencies
 prefix=$folder/$toolchain
@@ -15,20 +16,14 @@ prefix=$folder/$toolchain
 [[ ! -e $prefix/complete ]] || exit 0
 
 fetch_sources() {
-  local lists=$folder/lists keyring=/usr/share/keyrings/debian-archive-keyring.gpg suite
+  local suite
   [[ ! -e $folder/sources/complete ]] || return 0
   rm -rf "$folder/sources"
-  mkdir -p "$lists/partial" "$folder/cache/archives/partial" "$folder/sources"
+  mkdir -p "$folder/sources"
   # shellcheck disable=SC1091
   suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
-  cat >"$folder/sources.list" <<TEXT
-deb-src [signed-by=$keyring] http://deb.debian.org/debian $suite main
-deb-src [signed-by=$keyring] http://deb.debian.org/debian-security $suite-security main
-TEXT
-  local apt=(apt-get -q -o Dir::Etc::SourceList="$folder/sources.list" -o Dir::Etc::SourceParts=- -o APT::Sandbox::User=
-    -o Dir::State::lists="$lists" -o Dir::Cache="$folder/cache")
-  "${apt[@]}" update
-  (cd "$folder/sources" && "${apt[@]}" source --only-source --download-only libuv1 cjson)
+  source_lists "$folder" "$suite" "$suite-security"
+  (cd "$folder/sources" && apt-get "${source_options[@]}" source --only-source --download-only libuv1 cjson)
   for name in libuv1 cjson; do
     mkdir "$folder/sources/$name"
     tar -xf "$folder/sources/${name}"_*.orig.tar.* -C "$folder/sources/$name" --strip-components=1

@@ -4,7 +4,7 @@
 # there, after it has printed which. With INSTALL=no it only prints them and fails. A package of another architecture is
 # written NAME:ARCH; cross_packages ARCH TRIPLET and musl_packages print the ones that a cross build needs, and
 # tls_packages [ARCH] the ones for TLS. CMake asks cross_packages and tls_packages too, when a cross build is configured
-# (cmake/redlockCross.cmake).
+# (cmake/redlockCross.cmake). source_lists FOLDER SUITE... fetches Debian's lists of source packages.
 
 # A name without an architecture means this machine's; the package may be there for others, too.
 package_present() {
@@ -64,4 +64,20 @@ apt_install() {
   "${sudo[@]}" apt-get "${options[@]}" update ||
     echo "apt-get update failed; trying with the package lists that are here." >&2
   "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get "${options[@]}" install --no-install-recommends "$@"
+}
+
+# The lists are kept in FOLDER: nothing of the machine is changed. What apt-get and apt-cache need to read them is left
+# in the array `source_options`. apt compares what it fetches with sums in lists that Debian has signed.
+source_lists() {
+  local folder=$1 suite archive
+  shift
+  mkdir -p "$folder/lists/partial" "$folder/cache/archives/partial"
+  for suite in "$@"; do
+    archive=debian
+    if [[ $suite == *-security ]]; then archive=debian-security; fi
+    echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/$archive $suite main"
+  done >"$folder/sources.list"
+  source_options=(-q -o Dir::Etc::SourceList="$folder/sources.list" -o Dir::Etc::SourceParts=- -o APT::Sandbox::User=
+    -o Dir::State::lists="$folder/lists" -o Dir::Cache="$folder/cache")
+  apt-get "${source_options[@]}" update
 }
