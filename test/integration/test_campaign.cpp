@@ -161,11 +161,14 @@ class Workers {
 class Fate {
  public:
   explicit Fate(uint32_t seed) : random_(seed) {
+    RedisServer any;
+    const Args rules = user_rules(kind_of(any), {"on", "nopass", "~*", "&*", "+@all", "-client|tracking"});
     for (const std::vector<std::string>& args : std::vector<std::vector<std::string>>{
              {}, {}, {"--appendonly", "yes"}, {"--appendonly", "yes"},
              {"--appendonly", "yes", "--appendfsync", "always"}}) {
       RedisServer::Options options;
-      options.args = {"--user", idle_user, "on", "nopass", "~*", "&*", "+@all", "-client|tracking"};
+      options.args = {"--user", idle_user};
+      options.args.insert(options.args.end(), rules.begin(), rules.end());
       options.args.insert(options.args.end(), args.begin(), args.end());
       options.unix_socket = true;  // a port could be taken while its master is dead
       masters_.push_back(std::make_unique<RedisServer>(options));

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "support/proxy.hpp"
+#include "support/server_kind.hpp"
 #include "tool_doctor.hpp"
 
 namespace redlock::test {
@@ -231,7 +232,7 @@ TEST(ToolDoctor, DeniedIsUnknown) {
   EXPECT_EQ(open_to_all.status, 78);
   EXPECT_TELLS(open_to_all, "fail", "gw_secrets", "others can read masters[0].password; chmod o-r");
 
-  site[0].command({"ACL", "SETUSER", "poor", "+@all", "-client|kill", "-ping"});
+  set_user(site[0], "poor", {"+@all", "-client|kill", "-ping"});
   ::chmod(poor.c_str(), 0600);
   const Ended less = site.run({"doctor"}, poor);
   EXPECT_TELLS(less, "warn", "acl", "+client|kill (without it");

@@ -100,10 +100,9 @@ bool knows(const ServerKind& kind, const Args& command) {
   return command[0] != "HELLO" || (command.size() > 1 && command[1] != "x");
 }
 
-std::string set_user(RedisServer& server, const std::string& user, const std::vector<std::string>& rules) {
+Args user_rules(const ServerKind& kind, const std::vector<std::string>& rules) {
   static const std::string client = "-client|";
-  const ServerKind kind = kind_of(server);
-  std::vector<std::string> words = {"ACL", "SETUSER", user}, client_is_left;
+  Args words, client_is_left;
   for (const char* each : {"caching", "getname", "id", "info", "kill", "list", "setname", "tracking"}) {
     if (std::find(rules.begin(), rules.end(), client + each) == rules.end()) {
       client_is_left.push_back(std::string("+client|") + each);
@@ -115,6 +114,12 @@ std::string set_user(RedisServer& server, const std::string& user, const std::ve
     words.push_back(takes_one_away ? "-client" : rule);
     if (takes_one_away) words.insert(words.end(), client_is_left.begin(), client_is_left.end());
   }
+  return words;
+}
+
+std::string set_user(RedisServer& server, const std::string& user, const std::vector<std::string>& rules) {
+  Args words = {"ACL", "SETUSER", user};
+  for (const std::string& rule : user_rules(kind_of(server), rules)) words.push_back(rule);
   return server.command(words);
 }
 

@@ -25,7 +25,11 @@ ServerKind kind_of(RedisServer& server);
 // False: the command is younger than this server, or means something else there.
 bool knows(const ServerKind& kind, const Args& command);
 
-// ACL SETUSER with these rules. Redis 6 cannot take one subcommand away: it loses CLIENT, and gets back what is left.
+// These rules of a user in this server's words. Redis 6 cannot take one subcommand away: it loses CLIENT, and gets back
+// what is left.
+Args user_rules(const ServerKind& kind, const std::vector<std::string>& rules);
+
+// ACL SETUSER with these rules.
 std::string set_user(RedisServer& server, const std::string& user, const std::vector<std::string>& rules);
 
 // The double speaks as this server does, as far as a knob of its says so.
