@@ -136,8 +136,30 @@ static void refuse(struct device *d, int fd, const struct frame *frame, int64_t 
   answer_later(d, fd, frame, FRAME_REFUSED, now);
 }
 
+// Send the answers that are due. Returns when the next one is, or INT64_MAX.
+static int64_t answer_due(struct device *d, int64_t now) {
+  int64_t next = INT64_MAX;
+  for (unsigned gateway = 1; gateway <= GATEWAYS_MAX; ++gateway) {
+    struct command *c = &d->commands[gateway];
+    if (!c->answering) continue;
+    if (c->answer_ns > now) {
+      if (c->answer_ns < next) next = c->answer_ns;
+      continue;
+    }
+    c->answering = false;
+    if (c->answer.status == FRAME_OK && c->ruined) c->answer.status = FRAME_RUINED;
+    if (c->open && c->next == c->answer.count) end_command(d, gateway, now, true);
+    uint8_t bytes[FRAME_BYTES];
+    frame_encode(&c->answer, bytes);
+    // An answer that cannot be written is an answer lost on the wire: the gateway notices.
+    if (c->fd >= 0 && write(c->fd, bytes, sizeof bytes) < 0 && errno != EAGAIN) perror("device: write");
+  }
+  return next;
+}
+
 static void on_frame(struct device *d, int fd, const struct frame *frame, int64_t now) {
   struct command *c = &d->commands[frame->gateway];
+  answer_due(d, now);  // a device that was not let run has an answer left, and the command is open as long
   forget_silent(d, now);
   ++d->frames;
   if (d->log != NULL)
@@ -160,27 +182,6 @@ static void on_frame(struct device *d, int fd, const struct frame *frame, int64_
   }
   d->last_gateway = frame->gateway;
   answer_later(d, fd, frame, expected ? FRAME_OK : FRAME_OUT_OF_ORDER, now);
-}
-
-// Send the answers that are due. Returns when the next one is, or INT64_MAX.
-static int64_t answer_due(struct device *d, int64_t now) {
-  int64_t next = INT64_MAX;
-  for (unsigned gateway = 1; gateway <= GATEWAYS_MAX; ++gateway) {
-    struct command *c = &d->commands[gateway];
-    if (!c->answering) continue;
-    if (c->answer_ns > now) {
-      if (c->answer_ns < next) next = c->answer_ns;
-      continue;
-    }
-    c->answering = false;
-    if (c->answer.status == FRAME_OK && c->ruined) c->answer.status = FRAME_RUINED;
-    if (c->open && c->next == c->answer.count) end_command(d, gateway, now, true);
-    uint8_t bytes[FRAME_BYTES];
-    frame_encode(&c->answer, bytes);
-    // An answer that cannot be written is an answer lost on the wire: the gateway notices.
-    if (c->fd >= 0 && write(c->fd, bytes, sizeof bytes) < 0 && errno != EAGAIN) perror("device: write");
-  }
-  return next;
 }
 
 // ---- The wire ---------------------------------------------------------------------------------------------------

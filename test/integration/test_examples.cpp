@@ -19,7 +19,9 @@
 #include <thread>
 
 #include "client_harness.hpp"
+#include "support/eventually.hpp"
 #include "support/exit_status.hpp"
+#include "support/loopback.hpp"
 #include "support/redis_server.hpp"
 
 extern char** environ;
@@ -66,11 +68,7 @@ class Program {
   void signal(int number) {
     if (pid_ > 0) ::kill(pid_, number);
   }
-  std::string output() const {
-    std::stringstream text;
-    text << std::ifstream(out_).rdbuf();
-    return text.str();
-  }
+  std::string output() const { return text_of_file(out_); }
 
  private:
   static inline int number_ = 0;
@@ -278,10 +276,9 @@ TEST_F(Example, DeadlineGuard) {
 std::string read_picture(const std::string& file) {
   const std::string parse = "python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' " + file;
   EXPECT_EQ(std::system(parse.c_str()), 0);
-  std::stringstream text;
-  text << std::ifstream(file).rdbuf();
+  const std::string text = text_of_file(file);
   ::unlink(file.c_str());
-  return text.str();
+  return text;
 }
 
 // The pictures are not drawn again here; what draws them works. The last of the five masters does not answer.
@@ -383,6 +380,37 @@ TEST(DemoJudge, TellsAStallFromTwoHolders) {
             "unexplained: collision at 181.0 ms of gateway 2\n");
   EXPECT_THAT(judged({{"frame", 100, "1 1 0"}, {"collision", 100, "1 1"}}),
               ::testing::StartsWith("two_holders 0 stalled 0 unexplained 1\n"));
+}
+
+// The device is stopped while its answer to gateway 1 is due, for longer than it remembers a command. The frame of
+// gateway 2 that came meanwhile is not in between the frames of gateway 1.
+TEST(Device, AnAnswerThatIsLateIsNoCollision) {
+  const std::string dir = ::testing::TempDir(), log = dir + "redlock-device." + std::to_string(::getpid());
+  const auto logged = [&log](const char* what) { return text_of_file(log).find(what) != std::string::npos; };
+  Program device("device", {"--wire-ms", "150", "--log", log}, dir);
+  ASSERT_TRUE(eventually([&] { return device.output().find('\n') != std::string::npos; }));
+  const std::string address = device.output();
+  const sockaddr_in at = loopback(static_cast<uint16_t>(std::stoi(address.substr(address.find(':') + 1))));
+  int gateways[2];
+  for (int& gateway : gateways) {
+    gateway = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ASSERT_EQ(::connect(gateway, reinterpret_cast<const sockaddr*>(&at), sizeof at), 0);
+  }
+  // The first of two frames of job 1.
+  constexpr char first[] = "\x11\x41\x01\0\x02\0\0\0\0\x01\0\0\0\0\0\0\0\0\x8b\x5b";
+  constexpr char second[] = "\x11\x41\x02\0\x02\0\0\0\0\x01\0\0\0\0\0\0\0\0\xcb\xaa";
+  ASSERT_EQ(::write(gateways[0], first, 20), 20);
+  ASSERT_TRUE(eventually([&] { return logged("begin "); }));
+  device.signal(SIGSTOP);
+  ASSERT_EQ(::write(gateways[1], second, 20), 20);
+  std::this_thread::sleep_for(std::chrono::milliseconds(400));  // time itself is what the device misses
+  device.signal(SIGCONT);
+  ASSERT_TRUE(eventually([&] { return logged(" 2 1 0\n"); }));
+  device.signal(SIGTERM);
+  EXPECT_EQ(device.exit_status(), 0);
+  EXPECT_THAT(device.output(), ::testing::HasSubstr("\"collisions\":0"));
+  for (const int gateway : gateways) ::close(gateway);
+  ::unlink(log.c_str());
 }
 
 #ifdef REDLOCK_MODBUS

@@ -10,14 +10,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <fstream>
-#include <functional>
-#include <sstream>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "support/eventually.hpp"
 #include "support/exit_status.hpp"
 
 extern char** environ;
@@ -29,22 +26,6 @@ using Words = std::vector<std::string>;
 inline Words operator+(Words a, const Words& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
-}
-
-inline std::string text_of_file(const std::string& path) {
-  std::stringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
-
-// Waits for what another process does: looks again and again, for 20 s at most.
-inline bool eventually(const std::function<bool()>& is_so) {
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (!is_so()) {
-    if (std::chrono::steady_clock::now() > until) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
-  return true;
 }
 
 inline Words master_options(const Words& urls) {
