@@ -16,17 +16,17 @@ void Forecast::reset() {
 
 void Forecast::round_begins() {
   waits_ = false;
-  look_ = watched_ = plain_ = {};
+  look_ = watched_ = {};
 }
 
 void Forecast::wait(Masters votes, Masters tracked, Masters watched, Instant poll_at) {
   REDLOCK_ASSERT(((votes | tracked) - Masters::all(masters_)).empty() && (watched - tracked).empty());
   waits_ = true;
   look_ = watched_ = watched;
-  plain_ = votes - tracked;
+  const Masters plain = votes - tracked;
   unsigned taken_as_free = quorum_of(masters_) - 1;
   for (MasterIndex m = 0; m < masters_; ++m) {
-    free_at_[m] = plain_.has(m) ? poll_at : Instant::never();
+    free_at_[m] = plain.has(m) ? poll_at : Instant::never();
     if (taken_as_free == 0 || !((votes & tracked) - watched).has(m)) continue;
     free_at_[m] = Instant();
     --taken_as_free;
@@ -44,8 +44,9 @@ void Forecast::look_sent(MasterIndex m) {
   look_.remove(m);
 }
 
+// An answer may come when another round has been lost, and another master is watched.
 void Forecast::looked(MasterIndex m, int64_t ttl, Instant now, Instant poll_at) {
-  if (unanswered_[m] == 0 || --unanswered_[m] != 0 || plain_.has(m)) return;
+  if (unanswered_[m] == 0 || --unanswered_[m] != 0 || !watched_.has(m)) return;
   if (ttl == ttl_gone) {
     free_at_[m] = now;
   } else if (ttl >= 0) {
@@ -76,7 +77,6 @@ void Forecast::back(MasterIndex m, bool tracked, Instant poll_at) {
   if (tracked) {
     look_more(Masters::of(m));
   } else {
-    plain_.add(m);
     free_at_[m] = poll_at;
   }
 }
@@ -89,7 +89,6 @@ void Forecast::look_away(MasterIndex m, Instant free_at) {
 void Forecast::forget(MasterIndex m) {
   watched_.remove(m);
   look_.remove(m);
-  plain_.remove(m);
   free_at_[m] = Instant::never();
 }
 

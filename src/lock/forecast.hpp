@@ -90,7 +90,6 @@ class Forecast {
 
   Instant* free_at_ = nullptr;
   Masters look_;
-  Masters plain_;   // left to the plain timer until the next round; pushes of these masters do not count
   Masters watched_;
   bool waits_ = false;
   uint8_t masters_ = 0;

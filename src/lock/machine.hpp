@@ -99,6 +99,7 @@ struct Round {
 enum class Watch : uint8_t {
   peeks,   // looks at one master: is the key there?
   sleeps,  // sends nothing until wake_at, and ignores what masters tell
+  listens,  // watches one master that has the key
   armed,   // watches as many masters as it takes to hear of every release
 };
 
@@ -109,12 +110,11 @@ struct Waiting {
   Instant net_at;       // a watching waiter begins its next round then at the latest, whatever the masters tell
   Instant planned_for;  // a watching waiter expects a quorum to be free then
   Instant not_before;   // a watching waiter tries no earlier, so that others have the first try
-  Instant armed_at;     // when it was armed for the first time; zero: never
+  Instant heard_since;  // when it began to listen for the first time; zero: never
   Instant spell_until;  // until then it may see the resource go by a few times; then it sleeps
   Duration nap;         // how long it sleeps if its look finds the key
   Duration round_took;  // how long the last acquire round took until it was decided
   int16_t last_cause = 0;  // why the last round was lost; 0: no round has ended
-  Masters rest;            // masters that it watches, too, when it is armed after a look
   Watch watch = Watch::peeks;
   uint8_t passed = 0;      // how often the resource seemed free and went to others
   uint8_t rested_at = 0;   // `passed` when this spell began
@@ -350,7 +350,7 @@ class Machine {
   void plan_next(Lock& lock) const;
   Action due(Lock& lock, Instant now);
   Duration next_nap(Lock& lock, Instant now);
-  void arm(Lock& lock, Instant now) const;
+  void listen(Lock& lock, Instant now) const;
   void remember(const Lock& lock, Instant now);
   void plan_round(Lock& lock, bool looked, Instant now);
   void plan_race(Lock& lock, bool looked, Instant now);

@@ -10,15 +10,18 @@
 //                                │  ▲ ▲        the key is there
 //            a nap to sleep: sleeps │ │
 //            it sends nothing  └────┘ │ no nap
-//                                     │ ▼      a push: the key is gone
-//      a round was lost to others ──► armed ──► draws a pause ──► a short one: a round
-//                                       ▲                    └──► a long one: peeks
+//                                     │ ▼         a push: the key is gone
+//      a round was lost to others ──► listens ──► draws a pause ──► a short one: a round
+//                    no push within      │   ▲        ▲         └──► a long one: peeks
+//                     a plain pause ──► armed ────────┘
 //
-// Waiting is fair without a queue, and quiet, because of four rules:
+// Waiting is fair without a queue, and quiet, because of five rules:
 //
 //   - Who has watched the resource go by more often draws from a shorter window. The windows overlap: two waiters with
 //     one fixed pause each would split the masters for ever.
 //   - A waiter whose pause is longer than a round takes looks again first, at one master: others may have been faster.
+//   - A waiter listens to one master that has the key. Where the resource goes from hand to hand that is enough, and a
+//     look costs two commands. No push for a plain pause: that master may stand still, so the waiter is armed.
 //   - A waiter whose client had to wait the last time sleeps as long as the client has learned (lock/crowd).
 //     So most of a crowd sleep, and those that watch are the oldest.
 //   - A waiter that has seen the resource go by `spell` times within one plain pause sleeps for about as long as it has
@@ -67,7 +70,7 @@ Action Machine::lost(Lock& lock, int cause, Instant now) {
   if (lock.wait.since == Instant()) lock.wait.since = lock.round.t0;
   lock.turn.in_a_row = 0;
   if (cause == REDLOCK_E_LOCKED) count_pass(lock.wait);
-  lock.wait.watch = Watch::armed;
+  lock.wait.watch = Watch::listens;
   lock.wait.round_took = left(now, lock.round.t0);
   lock.wait.not_before = now;
   // A counter never goes back, so another try cannot win. Other masters may confirm a number that was not believed.
@@ -107,14 +110,17 @@ Action Machine::wake(Lock& lock) const {
   return Action::start;
 }
 
-// A waiter that has slept, or that draws a long pause, looks before it tries. The plain timer does not.
+// A waiter that has slept, or that draws a long pause, looks before it tries. So does one that has heard nothing. The
+// plain timer does not.
 Action Machine::due(Lock& lock, Instant now) {
   Waiting& wait = lock.wait;
   const bool slept = wait.watch == Watch::sleeps;
-  if (!slept && !wait.unsure) return wake(lock);
+  const bool listens = wait.watch == Watch::listens && lock.forecast.waits();
+  const bool heard_nothing = listens && now < earlier(wait.planned_for, wait.net_at);
+  if (!slept && !wait.unsure && !heard_nothing) return wake(lock);
   if (wait.unsure) count_pass(wait);
   wait.unsure = false;
-  wait.watch = Watch::peeks;
+  wait.watch = heard_nothing ? Watch::armed : Watch::peeks;
   lock.wake_at = poll_at(lock, now);
   return Action::watch;
 }
@@ -129,7 +135,7 @@ Duration Machine::next_nap(Lock& lock, Instant now) {
     wait.rested_at = wait.passed;
   } else if (wait.passed - wait.rested_at >= int{spell}) {
     wait.spell_until = Instant();
-    const Duration half = Duration::ns(left(now, wait.armed_at).ns() / 2);
+    const Duration half = Duration::ns(left(now, wait.heard_since).ns() / 2);
     nap = half + lot(half);
     if (nap > pause) nap = pause;
   }
@@ -137,9 +143,9 @@ Duration Machine::next_nap(Lock& lock, Instant now) {
   return nap < budget ? nap : budget;
 }
 
-void Machine::arm(Lock& lock, Instant now) const {
-  lock.wait.watch = Watch::armed;
-  if (lock.wait.armed_at == Instant()) lock.wait.armed_at = now;
+void Machine::listen(Lock& lock, Instant now) const {
+  lock.wait.watch = Watch::listens;
+  if (lock.wait.heard_since == Instant()) lock.wait.heard_since = now;
 }
 
 // wake_at comes from the plain timer, and stays if no master tells of changes. Notifications of a master that failed do
@@ -152,19 +158,21 @@ void Machine::watch(Lock& lock, Masters votes, Masters tracked, Instant now) {
   wait.net_at = now + half + lot(half);
   wait.nap = next_nap(lock, now);
   if (wait.nap > Duration()) wait.watch = Watch::peeks;
-  if (wait.watch == Watch::armed) arm(lock, now);
+  if (wait.watch == Watch::listens) listen(lock, now);
 
-  // No quorum is free while these masters are not. Masters that refused are known to have the key.
+  // No quorum is free while these masters are not. Masters that refused are known to have the key. One of them tells as
+  // much as all do, unless the plain timer has a say, too.
   const unsigned quorum = quorum_of(rules_.masters);
   unsigned wanted = votes.count() > quorum ? votes.count() - quorum + 1 : 1;
+  if (wait.watch == Watch::listens && (wanted == 1 || votes != tracked)) wait.watch = Watch::armed;
+  if (wait.watch != Watch::armed && votes == tracked) wanted = 1;
   const Masters refused = tracked & lock.round.refused;
   const Masters from = refused.count() >= wanted ? refused : tracked;
   Masters watched;
-  wait.rest = {};
   for (unsigned i = random_.next() % rules_.masters, n = 0; n < rules_.masters && wanted > 0; ++n) {
     const MasterIndex m = static_cast<MasterIndex>((i + n) % rules_.masters);
     if (!from.has(m)) continue;
-    (wait.watch == Watch::armed || watched.empty() ? watched : wait.rest).add(m);
+    watched.add(m);
     --wanted;
   }
   lock.forecast.wait(votes, tracked, watched, lock.wake_at);
@@ -229,8 +237,8 @@ void Machine::plan_round(Lock& lock, bool looked, Instant now) {
     wait.rested = true;
     lock.wake_at = earlier(wait.net_at, now + wait.nap);
   } else {
-    arm(lock, now);
-    lock.forecast.look_more(wait.rest);
+    listen(lock, now);
+    lock.wake_at = earlier(lock.wake_at, now + plain_pause(lock));
   }
 }
 
@@ -248,11 +256,11 @@ void Machine::plan_race(Lock& lock, bool looked, Instant now) {
 void Machine::remember(const Lock& lock, Instant now) {
   const Waiting& wait = lock.wait;
   Crowd crowd = crowds_.of(lock.names);
-  const bool waited = wait.armed_at != Instant() || wait.watch == Watch::sleeps;
+  const bool waited = wait.heard_since != Instant() || wait.watch == Watch::sleeps;
   if (!waited && !crowd.waited && crowd.nap_us == 0) return;
   crowd.waited = waited;
-  if (wait.armed_at != Instant()) {
-    crowd.learn(wait.passed, left(now, wait.armed_at), left(now, wait.since));
+  if (wait.heard_since != Instant()) {
+    crowd.learn(wait.passed, left(now, wait.heard_since), left(now, wait.since));
   } else {
     crowd.nap_us /= 2;
   }

@@ -375,7 +375,7 @@ bool within(const Result& r, const Limits& l) {
 
 int main(int argc, char** argv) {
   using namespace redlock::sim;
-  static constexpr Limits limits[] = {{8, 0.65, 2.8, 4, 36, 0.7}, {64, 0.5, 1.8, 3, 95, 4.5}};
+  static constexpr Limits limits[] = {{8, 0.65, 2.8, 4, 25, 0.65}, {64, 0.5, 1.8, 3, 58, 3.9}};
   Rules rules;
   std::vector<unsigned> clients;
   for (int i = 1; i < argc; ++i) {

@@ -213,11 +213,24 @@ TEST(Forecast, a_master_that_took_no_set_is_left_to_the_plain_timer) {
   EXPECT_EQ(w.forecast.look(), Masters::all(5)) << "each round shows anew";
 }
 
+TEST(Forecast, a_look_of_an_earlier_wait_says_nothing_of_a_master_that_is_not_watched) {
+  Waiter w = Waiter::looking();
+  w.looked(1, 9'000, 9);
+  w.forecast.round_begins();
+  w.forecast.wait(Masters::all(3), Masters::all(3), Masters::of(1), at(100));
+  w.forecast.look_sent(1);
+  w.looked(0, 9'000, 10);
+  w.looked(1, 9'000, 11);
+  w.changed(1, 20);
+  EXPECT_EQ(w.forecast.quorum_at(), at(20)) << "a late answer would make the waiter deaf to the master it watches";
+}
+
 TEST(Forecast, a_wait_that_is_over_takes_no_more_looks) {
   Waiter w = Waiter::looking();
   w.forecast.round_begins();
   w.forecast.back(1, true, at(90));
   EXPECT_EQ(w.forecast.look(), Masters());
+  w.forecast.wait(Masters::all(3), Masters::all(3), Masters::all(3), at(100));
   for (unsigned i = 0; i < 300; ++i) w.forecast.look_sent(0);
   for (unsigned i = 0; i < 254; ++i) w.looked(0, ttl_gone, 10);
   EXPECT_EQ(w.free_at[0], never) << "as many as can be counted";

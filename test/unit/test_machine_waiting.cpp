@@ -15,6 +15,7 @@ struct Watcher : Life {
     machine.seed(seed);
     lock.options.retry_delay_ms = 200;
     lock.forecast.use(free_at, masters);
+    now = now + Duration::ms(1'000);  // zero would be: has not waited
     lose();
   }
   void lose() {
@@ -61,15 +62,51 @@ struct Watcher : Life {
   unsigned looks = 0;
 };
 
-TEST(Watcher, a_lost_round_is_followed_by_looks_at_a_set_that_blocks_a_quorum) {
+TEST(Watcher, a_lost_round_is_followed_by_a_look_at_one_master_that_has_the_key) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    Watcher w(seed);
+    EXPECT_EQ(w.looks, 1u);
+    EXPECT_EQ(w.lock.wait.watch, Watch::listens);
+    w.lock.wants = Wants::acquire;
+    w.machine.begin(w.lock, Masters::all(masters), w.now);
+    w.votes(0, 1, Vote::granted);
+    w.votes(1, 4, Vote::refused);
+    w.machine.watch(w.lock, Masters::all(masters), Masters::all(masters), w.now);
+    EXPECT_EQ(w.lock.forecast.look().count(), 1u);
+    EXPECT_FALSE(w.lock.forecast.look().has(0)) << "the key there was this waiter's own";
+  }
+}
+
+TEST(Watcher, who_hears_nothing_for_a_plain_pause_watches_a_set_that_blocks_a_quorum) {
   Watcher w;
+  EXPECT_EQ(w.pause(), Duration::ms(200)) << "the master it listens to may stand still";
+  w.looks = 0;
+  EXPECT_EQ(w.wait_until_due(), Action::watch);
+  w.look();
   EXPECT_EQ(w.looks, 3u);
   EXPECT_EQ(w.lock.wait.watch, Watch::armed);
-  EXPECT_GE(w.pause(), Duration::ms(sleep_max_ms / 2)) << "it hears of a release";
+  EXPECT_GE(w.pause(), Duration::ms(sleep_max_ms / 2)) << "it hears of every release";
+  w.pass();
+  EXPECT_EQ(w.lock.wait.watch, Watch::listens) << "there was news";
+}
+
+TEST(Watcher, who_listens_tries_when_the_key_has_expired) {
+  Watcher w;
+  w.lock.forecast.round_begins();
+  w.look(100);
+  EXPECT_LT(w.pause(), Duration::ms(200));
+  EXPECT_EQ(w.wait_until_due(), Action::start);
+}
+
+TEST(Watcher, where_a_master_cannot_tell_of_changes_one_of_the_others_is_not_enough) {
+  Watcher w;
+  w.machine.watch(w.lock, Masters::all(masters), Masters::all(masters) - Masters::of(0), w.now);
+  EXPECT_EQ(w.lock.forecast.look().count(), 3u);
 }
 
 TEST(Watcher, a_quorum_that_was_free_already_draws_no_new_pause) {
   Watcher w;
+  w.lock.wait.watch = Watch::armed;
   w.machine.watch(w.lock, Masters::all(masters), Masters::all(masters), w.now);
   const MasterIndex first = *w.lock.forecast.look().begin();
   for (int64_t ttl = 9'000; !w.lock.forecast.look().empty(); ttl += 100) {
@@ -102,7 +139,7 @@ TEST(Watcher, a_short_pause_is_followed_by_a_round_and_a_long_one_by_a_look_at_o
     w.machine.watch(w.lock, Masters::all(masters), Masters::all(masters), w.now);
     EXPECT_EQ(w.lock.forecast.look().count(), 1u);
     w.answer(seed % 2 == 0 ? ttl_gone : 9'000);
-    EXPECT_EQ(w.looks, seed % 2 == 0 ? 1u : 3u) << "held: it is armed again";
+    EXPECT_EQ(w.looks, 1u) << "held: it listens again";
     EXPECT_EQ(w.pause() <= Duration::us(1'000), seed % 2 == 0);
     if (seed % 2 == 0) {
       EXPECT_EQ(w.wait_until_due(), Action::start) << "nobody was faster";
@@ -155,7 +192,7 @@ TEST(Watcher, news_that_comes_seldom_puts_nobody_to_sleep) {
   for (unsigned i = 0; i < 50; ++i) {
     w.now = w.now + Duration::ms(300);
     w.pass();
-    EXPECT_EQ(w.lock.wait.watch, Watch::armed) << i << ": a holder that renews";
+    EXPECT_EQ(w.lock.wait.watch, Watch::listens) << i << ": a holder that renews";
   }
 }
 
@@ -193,7 +230,7 @@ TEST(Watcher, a_client_that_had_to_wait_looks_first_and_one_that_had_not_does_no
 void learn(Watcher& w) {
   w.now = w.now + Duration::ms(3'000);
   for (unsigned i = 0; i < 4; ++i) w.pass();
-  w.lock.wait.armed_at = w.now + Duration::ms(-20);
+  w.lock.wait.heard_since = w.now + Duration::ms(-20);
   w.lock.wants = Wants::acquire;
   w.machine.begin(w.lock, Masters::all(masters), w.now);
   w.votes(0, 3, Vote::granted);
