@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -250,12 +251,24 @@ def judge(processes, results):
 
 
 def redis_py():
-    """The program, or None: no python here has redis-py."""
+    """The command, or None: no python here has redis-py."""
     program = pathlib.Path(__file__).with_name("redis_py.py")
     for python in (sys.executable, "/usr/bin/python3"):
         if subprocess.run([python, "-c", "import redis.lock"], stderr=subprocess.DEVNULL).returncode == 0:
             return [python, program]
     return None
+
+
+def node_redlock():
+    """The command, or None: no Node.js here, or its packages cannot be had."""
+    packages = ROOT / "build/interop"
+    fetch = ROOT / "test/integration/interop/packages.sh"
+    if shutil.which("node") is None or shutil.which("npm") is None:
+        return None
+    if subprocess.run([fetch, packages], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode != 0:
+        return None
+    program = pathlib.Path(__file__).with_name("node_redlock.js")
+    return ["env", f"REDLOCK_NODE_MODULES={packages}/node_modules", "node", program]
 
 
 def handover(o):
@@ -270,26 +283,25 @@ def handover(o):
         rows += [handover_row(f"{processes} processes, told (RESP3)", told), goals,
                  handover_row(f"{processes} processes, timer alone", polled)]
     table(RESOURCE_FOR_5_MS + ", five masters", head, rows)
-    two_clients(o, loop, head)
+    two_clients(o, loop, head, 1, "redis-py's Lock, as it comes", redis_py())
+    two_clients(o, loop, head, 3, "node-redlock, its own pauses", node_redlock())
     for what, _ in missed:
         print("\nmissed: " + what)
     if any(above for _, above in missed):
         raise SystemExit("handover: above a limit")
 
 
-# Beside what others use where they have one master.
-def two_clients(o, loop, head):
-    theirs = redis_py()
+# Beside what others use.
+def two_clients(o, loop, head, masters, name, theirs):
     if theirs is None:
-        print("\nredis-py is not here (python3-redis): without its row")
+        print(f"\nwithout the row of {name}: it is not here")
         return
-    runs = [(contention(o, loop, 2, 1), contention(o, theirs, 2, 1)) for _ in range(min(o.rounds, 5))]
+    runs = [(contention(o, loop, 2, masters), contention(o, theirs, 2, masters)) for _ in range(min(o.rounds, 5))]
     ours, others = zip(*runs)
     times = [[f"{one[key] / other[key]:.2f}" if other[key] else "-" for key, *_ in HANDOVER] for one, other in runs]
-    rows = [handover_row("redlock", ours), handover_row("redis-py's Lock, as it comes", others),
-            ["redlock x redis-py", *map(" ".join, zip(*times))]]
-    table(RESOURCE_FOR_5_MS + ", one master, two clients", head, rows)
-    print("\nnode-redlock is not measured: it is in no Debian package")
+    rows = [handover_row("redlock", ours), handover_row(name, others),
+            ["redlock x theirs", *map(" ".join, zip(*times))]]
+    table(RESOURCE_FOR_5_MS + f", two clients, masters: {masters}", head, rows)
 
 
 # ---- counts ----------------------------------------------------------------------------------------------------------
