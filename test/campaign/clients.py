@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: MIT
+"""The clients of the weather campaign: programs of worker.cpp, and commands under `redlock run`."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import threading
+
+from plant import PATIENCE, Wrong, boot_ns
+
+MAX_TTL_MS = 2500  # `redlock run` takes no shorter lock; a master that forgot is back within three seconds
+
+
+class Client:
+    """One gateway's process after the other: each has a history of its own."""
+
+    def __init__(self, site, name, machine, user):
+        self.site, self.name, self.machine = site, name, machine
+        self.lives = 0
+        self.process = None
+        self.life = None
+        self.config = site.plant.folder / f"{name}.json"
+        self.config.write_text(json.dumps({
+            "client_name": name[:16], "username": user, "password": "any",
+            "masters": [{"url": f"redis://{m.machine.address}:{m.port}", "name": m.name} for m in site.masters],
+            "defaults": {"ttl_ms": MAX_TTL_MS},
+            "timing": {"max_ttl_ms": MAX_TTL_MS, "node_timeout_ms": 300, "reconnect_max_ms": 1000}}))
+        os.chmod(self.config, 0o600)
+
+    def _begin_life(self):
+        self.lives += 1
+        self.life = f"{self.name}.{self.lives}"
+        return self.site.plant.histories / self.life
+
+    def send(self, number):
+        process = self.process
+        if process is not None and process.poll() is None:
+            process.send_signal(number)
+
+    def announce(self, mode, style):
+        self.site.history.line("client", self.life, self.site.name, mode, style)
+
+    def tell_end(self, killed, status):
+        self.site.history.line("killed" if killed else "exit", self.life, status)
+
+
+class Worker(Client):
+    """A program on the C API."""
+
+    def __init__(self, site, name, machine, user, mode, style):
+        super().__init__(site, name, machine, user)
+        self.mode, self.style = mode, style
+        self._random = random.Random(f"{site.seed} {name}")
+
+    def start(self):
+        history = self._begin_life()
+        self.announce(self.mode, self.style)
+        plant = self.site.plant
+        environment = dict(os.environ)
+        if self._random.random() < 0.3:  # its own wall clock is hours off, which changes nothing
+            step = plant.folder / f"{self.life}.step"
+            step.write_bytes(int(self._random.uniform(-9e9, 9e9)).to_bytes(8, "little", signed=True))
+            environment.update(LD_PRELOAD=plant.shim, REDLOCK_WALL_CLOCK=str(step))
+        words = [plant.worker, self.mode, self.style, str(self._random.randrange(1 << 31)), str(self.config),
+                 str(history), *self.site.resources]
+        with open(plant.folder / f"{self.name}.log", "a") as log:
+            self.process = subprocess.Popen(self.machine.inside(*words), stdin=subprocess.DEVNULL, stdout=log,
+                                            stderr=log, env=environment)
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.tell_end(True, self.process.wait(PATIENCE))
+
+    def end(self):
+        self.send(signal.SIGTERM)
+
+    def join(self):
+        try:
+            self.tell_end(False, self.process.wait(PATIENCE))
+        except subprocess.TimeoutExpired:
+            raise Wrong(f"{self.life} does not end") from None
+
+
+class Tool(Client):
+    """`redlock run`, again and again. What is stopped or killed is the tool, never its command."""
+
+    def __init__(self, site, name, machine, user, style):
+        super().__init__(site, name, machine, user)
+        self.style = style
+        self._random = random.Random(f"{site.seed} {name}")
+        self._over = threading.Event()
+        self._thread = None
+
+    def start(self):
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, daemon=True)
+            self._thread.start()
+
+    def _run(self):
+        path = self._begin_life()
+        self.announce("tool", self.style)
+        with open(path, "a", buffering=1) as history, open(self.site.plant.folder / f"{self.name}.log", "a") as log:
+            n = 0
+            while not self._over.wait(self._random.uniform(0, 1)):
+                n += 1
+                self._take_a_lock(path, n, history, log)
+            history.write(f"bye {boot_ns()}\n")
+        self.tell_end(False, 0)
+
+    def _take_a_lock(self, path, n, history, log):
+        resource = self._random.choice(self.site.resources)
+        history.write(f"wanted {boot_ns()} {n} {resource}\n")
+        options = ["-w", str(self._random.randint(1, 8)), "--on-lost", self._random.choice(("term", "kill"))]
+        options += ["--fencing"] if "+token" in self.style else []
+        words = [self.site.plant.tool, "run", "-C", str(self.config), *options, resource, "--",
+                 self.site.plant.worker, "--act", str(path), str(n)]
+        self.process = subprocess.Popen(self.machine.inside(*words), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        status = self.process.wait()
+        history.write(f"ended {boot_ns()} {n} {'killed' if status == -signal.SIGKILL else f'status-{status}'}\n")
+
+    def kill(self):
+        self.send(signal.SIGKILL)
+
+    def end(self):
+        self._over.set()
+
+    def join(self):
+        self._thread.join(PATIENCE)
+        if self._thread.is_alive():
+            raise Wrong(f"{self.life} does not end")

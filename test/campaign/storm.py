@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: MIT
+"""The weather: what happens to the servers, cables, clocks and clients of one site, drawn from a seed.
+
+Each blow is a generator: it strikes, yields for how many seconds, and mends what it did. All kinds come up, in an order
+that the seed shuffles anew each time."""
+
+import random
+import shutil
+import signal
+import threading
+
+from plant import until
+
+
+class Storm:
+    """One thread, which strikes blow after blow. stop() lets it mend the last one at once."""
+
+    def __init__(self, site, seed, history):
+        self.site, self.history = site, history
+        self.random = random.Random(seed)
+        self.counts = {}
+        self.error = None
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def begin(self):
+        self._thread.start()
+
+    def stop(self):
+        self._over.set()
+        self._thread.join()
+        if self.error is not None:
+            raise self.error
+
+    def _run(self):
+        try:
+            while not self._over.is_set():
+                blows = self.blows()
+                self.random.shuffle(blows)
+                for blow in blows:
+                    self._strike(blow)
+        except Exception as error:  # pylint: disable=broad-except
+            self.error = error
+
+    def _strike(self, blow):
+        if self._over.is_set():
+            return
+        name = blow.__name__
+        self.counts[name] = self.counts.get(name, 0) + 1
+        for seconds in blow():
+            self._over.wait(seconds)
+        self._over.wait(self.random.uniform(0.2, 1.5))
+
+    def tell(self, what, *whom):
+        self.history.line("blow", self.site.name, what, *[one.name for one in whom])
+
+    def seconds(self, most=3.0):
+        """Mostly short, sometimes longer than a lock lives."""
+        return self.random.choice((0.1, 0.5, most)) * self.random.random()
+
+
+class ServerStorm(Storm):
+    """What happens to masters."""
+
+    def blows(self):
+        some = [self.kill, self.kill, self.wipe, self.wipe, self.flush, self.copy_back, self.restore, self.freeze,
+                self.cut_clients, self.forget_scripts, self.deny, self.fill]
+        if self.site.stale:
+            some += [self.old_data, self.fail_over]
+        if self.site.clocks:
+            some += [self.step_back, self.wake_up_elsewhen]
+        return some
+
+    def some(self):
+        """One master; each third time as many as are needed for a quorum, or all."""
+        masters = self.site.masters
+        return self.random.sample(masters, self.random.choice((1, 1, len(masters) // 2 + 1)))
+
+    def kill(self):
+        hit = self.some()
+        self.tell("kill", *hit)
+        for master in hit:
+            master.kill()
+        yield self.seconds()
+        for master in hit:
+            master.start()
+
+    def wipe(self):
+        hit = self.some()
+        self.tell("wipe", *hit)
+        for master in hit:
+            master.kill()
+            master.wipe()
+        yield self.seconds()
+        for master in hit:
+            master.start()
+
+    def old_data(self):
+        """A restart with what a backup had."""
+        master = self.random.choice(self.site.masters)
+        self.tell("backup", master)
+        backup = master.home / "backup"
+        shutil.rmtree(backup, ignore_errors=True)
+        shutil.copytree(master.data, backup)
+        yield self.seconds()
+        self.tell("old_data", master)
+        master.kill()
+        shutil.rmtree(master.data)
+        shutil.copytree(backup, master.data)
+        master.start()
+
+    def freeze(self):
+        hit = self.some()
+        self.tell("freeze", *hit)
+        for master in hit:
+            master.freeze()
+        yield self.seconds()
+        for master in hit:
+            master.thaw()
+
+    def flush(self):
+        hit = self.some()
+        self.tell("flush", *hit)
+        for master in hit:
+            master.ask("FLUSHALL")
+        yield 0
+
+    def copy_back(self):
+        """The master takes over a copy with the guard's record and without the locks, and is a master again."""
+        master, copy = self.random.choice(list(self.site.copies.items()))
+        self.tell("copy_back", master)
+        copy.lead()
+        copy.ask("FLUSHALL")
+        record = master.ask("DUMP", "redlock::meta")
+        if record is not None:
+            copy.ask("RESTORE", "redlock::meta", 0, record)
+        master.follow(copy)
+        yield self.seconds(1)
+        master.lead()
+
+    def restore(self):
+        """The master's disk is new, and its data come from a replica that it had."""
+        master, copy = self.random.choice(list(self.site.copies.items()))
+        self.tell("restore", master)
+        copy.follow(master)
+        master.kill()
+        master.wipe()
+        copy.lead()
+        if not self.site.stale:
+            copy.ask("DEL", "redlock::fence")  # its numbers may be old ones: no promise is about those
+        yield self.seconds()
+        master.start()
+        master.follow(copy)
+        master.lead()
+
+    def fail_over(self):
+        """The standby, a replica from the beginning, leads for a while, loses the locks, and gives its data back."""
+        master, standby = self.site.masters[0], self.site.standby
+        until("the standby", lambda: standby.info("replication", "master_link_status") == "up")
+        yield 6  # all clients have read that there is a replica; DESIGN.md names the hole that is left
+        self.tell("fail_over", master)
+        quiet = self.random.random() < 0.7  # then a partial resynchronization is possible
+        if quiet:
+            master.ask("CLIENT", "PAUSE", "20000", "WRITE")
+            until("the standby's data", lambda: standby.info("replication", "slave_repl_offset") ==
+                  master.info("replication", "master_repl_offset"))
+        standby.lead()
+        for key in standby.keys():
+            if not key.startswith("redlock:"):
+                standby.ask("DEL", key)
+        partial = int(standby.info("stats", "sync_partial_ok"))
+        master.follow(standby)
+        if int(standby.info("stats", "sync_partial_ok")) > partial:
+            self.counts["partial"] = self.counts.get("partial", 0) + 1
+        yield self.seconds(0.5)
+        master.lead()
+        if quiet:
+            master.ask("CLIENT", "UNPAUSE")
+        standby.follow(master)
+
+    def cut_clients(self):
+        hit = self.some()
+        self.tell("cut_clients", *hit)
+        for master in hit:
+            master.ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        yield 0
+
+    def forget_scripts(self):
+        hit = self.some()
+        self.tell("forget_scripts", *hit)
+        for master in hit:
+            master.ask("SCRIPT", "FLUSH")
+        yield 0
+
+    def deny(self):
+        rules = self.random.choice((["-eval", "-evalsha"], ["-set"], ["-info"], ["-hget", "-hset", "-hmget"], ["off"],
+                                    ["-client|tracking"], ["resetkeys", "~else/*"]))
+        hit = self.some()
+        self.tell("deny " + ",".join(rules), *hit)
+        for master in hit:
+            master.ask("ACL", "SETUSER", "gateway", *rules)
+        yield self.seconds()
+        for master in hit:
+            master.ask("ACL", "SETUSER", "gateway", "reset", "on", "nopass", *master.gateway_rules.split())
+
+    def fill(self):
+        """The master is full, or might evict keys; nothing is evicted."""
+        hit = self.some()
+        full = self.random.random() < 0.5
+        self.tell("fill" if full else "may_evict", *hit)
+        for master in hit:
+            if full:
+                master.ask("CONFIG", "SET", "maxmemory", "1")
+            else:
+                master.ask("CONFIG", "SET", "maxmemory", "500mb")
+                master.ask("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+        yield self.seconds()
+        for master in hit:
+            master.ask("CONFIG", "SET", "maxmemory-policy", "noeviction")
+            master.ask("CONFIG", "SET", "maxmemory", "0")
+
+    def step_back(self):
+        """Keys live longer then, also those of clients that were killed: a step of hours hits a minority."""
+        hit = self.some()
+        if len(hit) <= (len(self.site.masters) - 1) // 2 and self.random.random() < 0.3:
+            microseconds = 7_200_000_000
+        else:
+            microseconds = self.random.choice((2_000, 300_000, 3_000_000))
+        self.tell(f"step_back {microseconds} us", *hit)
+        for master in hit:
+            master.step_by(-microseconds)
+        yield 0
+
+    def wake_up_elsewhen(self):
+        """A restart, and the clock is set meanwhile. (A step forward under a running master is no claim.)"""
+        hit = self.some()
+        self.tell("wake_up_elsewhen", *hit)
+        for master in hit:
+            master.kill()
+            master.step_by(self.random.choice((-3_000_000, 100_000, 3_000_000, 10_000_000_000)))
+        yield self.seconds()
+        for master in hit:
+            master.start()
+
+
+class CableStorm(Storm):
+    """What happens to the cables of masters and gateways."""
+
+    def blows(self):
+        return [self.cut, self.slow] + ([self.half_open, self.lose] if self.site.has_nft else [])
+
+    def some(self):
+        machines = list({one.name: one for one in self.site.machines()}.values())
+        return self.random.sample(machines, self.random.choice((1, 1, 2)))
+
+    def cut(self):
+        hit = self.some()
+        self.tell("cut", *hit)
+        for machine in hit:
+            machine.cut()
+        yield self.seconds(5)
+        for machine in hit:
+            machine.splice()
+
+    def half_open(self):
+        yield from self._drop(100)
+
+    def lose(self):
+        yield from self._drop(self.random.choice((2, 10, 40)))
+
+    def _drop(self, percent):
+        hit = self.some()
+        self.tell(f"lose {percent} %", *hit)
+        for machine in hit:
+            machine.drop(percent)
+        yield self.seconds(5)
+        for machine in hit:
+            machine.hear()
+
+    def slow(self):
+        hit = self.some()
+        self.tell("slow", *hit)
+        for machine in hit:
+            machine.narrow(self.random.choice((64, 256, 1024)), self.random.choice((3_000, 20_000)))
+        yield self.seconds(5)
+        for machine in hit:
+            machine.widen()
+
+
+class ClientStorm(Storm):
+    """What happens to clients: stopped, and killed."""
+
+    def blows(self):
+        return [self.stop_one, self.stop_one, self.stop_many, self.kill_one]
+
+    def stop_one(self):
+        yield from self._stop([self.random.choice(self.site.clients)])
+
+    def stop_many(self):
+        yield from self._stop(self.random.sample(self.site.clients, (len(self.site.clients) + 1) // 2))
+
+    def _stop(self, hit):
+        self.tell("stop", *hit)
+        for client in hit:
+            client.send(signal.SIGSTOP)
+        yield self.seconds()
+        for client in hit:
+            client.send(signal.SIGCONT)
+
+    def kill_one(self):
+        client = self.random.choice(self.site.clients)
+        self.tell("kill", client)
+        client.kill()
+        yield self.seconds()
+        client.start()
+
+
+class Slew(threading.Thread):
+    """Lets the clocks of masters run off rate, each by up to 0.4 %. A late thread makes no step: it lags behind."""
+
+    period_s, most_us = 0.02, 80
+
+    def __init__(self, masters, seed):
+        super().__init__(daemon=True)
+        rates = random.Random(seed)
+        self._masters = [(master, rates.randint(-self.most_us, self.most_us)) for master in masters]
+        self._over = threading.Event()
+        self.start()
+
+    def run(self):
+        while not self._over.wait(self.period_s):
+            for master, microseconds in self._masters:
+                master.step_by(microseconds)
+
+    def stop(self):
+        self._over.set()
+        self.join()
