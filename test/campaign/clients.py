@@ -26,7 +26,7 @@ class Client:
             "client_name": name[:16], "username": user, "password": "any",
             "masters": [{"url": f"redis://{m.machine.address}:{m.port}", "name": m.name} for m in site.masters],
             "defaults": {"ttl_ms": MAX_TTL_MS},
-            "timing": {"max_ttl_ms": MAX_TTL_MS, "node_timeout_ms": 300, "reconnect_max_ms": 1000}}))
+            "timing": {"max_ttl_ms": MAX_TTL_MS, "node_timeout_ms": 500, "reconnect_max_ms": 1000}}))
         os.chmod(self.config, 0o600)
 
     def _begin_life(self):

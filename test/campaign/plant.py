@@ -19,6 +19,10 @@ class Wrong(Exception):
     """The campaign cannot go on."""
 
 
+class Refused(Wrong):
+    """A server answered an error."""
+
+
 def boot_ns():
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
 
@@ -95,7 +99,7 @@ class Machine:
 
 
 def answer_of(stream):
-    """One reply: an error is a string that begins with '-'."""
+    """One reply. An error is raised."""
     line = stream.readline()
     if not line.endswith(b"\r\n"):
         raise OSError("the server has gone")
@@ -103,7 +107,7 @@ def answer_of(stream):
     if kind == b"+" or kind == b":":
         return rest
     if kind == b"-":
-        return "-" + rest
+        raise Refused(rest)
     if kind == b"$":
         return None if rest == "-1" else stream.read(int(rest) + 2)[:-2]
     return [answer_of(stream) for _ in range(max(0, int(rest)))]
@@ -124,9 +128,9 @@ class Server:
         self.data.mkdir(parents=True)
         self.socket = str(self.home / "socket")
         self._plant, self._args = plant, args
-        self._step_us, self._mutex = 0, threading.Lock()
+        self._step_us, self._highest_us, self._mutex = 0, 0, threading.Lock()
         self._step = os.open(self.home / "step", os.O_RDWR | os.O_CREAT)
-        self.step(0)
+        self.step_by(0)
         self.process = None
         self.start()
 
@@ -138,7 +142,7 @@ class Server:
                  "--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1", "--io-threads",
                  str(self._plant.threads), *self._args, *args,
                  "--user", "gateway", "on", "nopass", *self.gateway_rules.split(),
-                 "--user", "unseen", "on", "nopass", "~*", "&*", "+@all", "-client|tracking"]
+                 "--user", "unseen", "on", "nopass", "~*", "+@all", "-client", "+client|id", "+client|kill"]
         environment = dict(os.environ, LD_PRELOAD=self._plant.shim, REDLOCK_WALL_CLOCK=str(self.home / "step"))
         with open(self.home / "log", "a") as log:
             self.process = subprocess.Popen(self.machine.inside(*words), stdin=subprocess.DEVNULL, stdout=log,
@@ -150,7 +154,7 @@ class Server:
             raise Wrong(f"{self.name} ends at once: see its log")
         try:
             return self.ask("PING") == "PONG"
-        except OSError:
+        except (OSError, Refused):  # Refused: it is loading
             return False
 
     def ask(self, *words):
@@ -182,14 +186,16 @@ class Server:
     def thaw(self):
         self.process.send_signal(signal.SIGCONT)
 
-    def step(self, microseconds):
-        """Sets the wall clock of the process so far from ours."""
-        self.step_by(microseconds - self._step_us)
-
     def step_by(self, microseconds):
+        """Moves the wall clock of the process, and of those after it."""
         with self._mutex:
             self._step_us += microseconds
+            self._highest_us = max(self._highest_us, self._step_us)
             os.pwrite(self._step, struct.pack("=q", self._step_us), 0)
+
+    def step_to_the_latest(self):
+        """No key has to wait any longer for the clock to be where it was once."""
+        self.step_by(self._highest_us - self._step_us)
 
     def follow(self, other):
         """Becomes a replica, with the data of the other."""

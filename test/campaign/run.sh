@@ -70,6 +70,7 @@ if [[ -n $keep ]]; then
   folder=$(cd "$keep" && pwd)
 else
   folder=$(mktemp -d "${TMPDIR:-/tmp}/redlock-weather.XXXXXX")
+  trap 'rm -rf "$folder"' EXIT
 fi
 status=0
 # shellcheck disable=SC2016 # the inner shell expands it
@@ -77,9 +78,8 @@ status=0
   python3 -B "$here/weather.py" "$seconds" --folder "$folder" --build "$build" --seed "$seed" --server "$server" \
   --threads "$threads" --sites "$sites" || status=1
 python3 -B "$here/checker.py" "$folder/histories" || status=1
-if [[ $status -eq 0 && -z $keep ]]; then
-  rm -rf "$folder"
-else
+if [[ $status -ne 0 || -n $keep ]]; then
+  trap - EXIT
   printf 'histories and logs: %s\n' "$folder"
 fi
 exit "$status"

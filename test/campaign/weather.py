@@ -110,7 +110,7 @@ def look_for_keys(plant, sites):
     """Whatever a client left behind has ended after the longest ttl, and there is no other key."""
     for site in sites:
         for server in site.masters:
-            server.step(0)
+            server.step_to_the_latest()
     time.sleep(MAX_TTL_MS / 1000 * 1.01 + 1)
     for site in sites:
         for server in site.masters:

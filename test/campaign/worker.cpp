@@ -212,7 +212,7 @@ class Worker {
     const std::vector<std::string> names = wish();
     std::vector<redlock_resource_t> resources;
     for (const std::string& name : names) resources.push_back(redlock_resource(name.c_str()));
-    const unsigned kind = below(8);  // 0: renewed, longer than its ttl; 1: until it ends by itself; else short
+    const unsigned kind = below(8);  // 0: renewed, longer than its ttl; 1, 2: until it ends by itself; else short
     redlock_acquire_opts_t opts = REDLOCK_ACQUIRE_OPTS_INIT;
     opts.flags = (kind == 0 ? 0 : REDLOCK_F_NO_RENEW) | (tokens_ && (!idle_ || below(2) == 0) ? REDLOCK_F_FENCING : 0);
     opts.ttl_ms = 200 + below(below(4) == 0 ? 2'300 : 800);
@@ -237,7 +237,7 @@ class Worker {
     history_.line("got %lld %u %llu %d %lld\n", static_cast<long long>(acquire.at_ns), n_,
                   static_cast<unsigned long long>(acquire.token), acquire.floored,
                   static_cast<long long>(acquire.validity_ms));
-    if (err == 0) hold(acquire, lock, kind == 0 ? 1'500 : kind == 1 ? 10'000 : below(60), kind == 2);
+    if (err == 0) hold(acquire, lock, kind == 0 ? 1'500 : kind <= 2 ? 10'000 : below(60), kind == 3);
     while (acquire.state == Acquire::held) client_.turn(20);
     history_.line("ended %lld %u %s\n", static_cast<long long>(acquire.ended_ns), n_,
                   acquire.state == Acquire::lost ? "lost" : "released");
