@@ -13,21 +13,26 @@ from plant import PATIENCE, Wrong, boot_ns
 MAX_TTL_MS = 2500  # `redlock run` takes no shorter lock; a master that forgot is back within three seconds
 
 
+def write_config(folder, name, user, masters):
+    path = folder / f"{name}.json"
+    path.write_text(json.dumps({
+        "client_name": name[:16], "username": user, "password": "any",
+        "masters": [{"url": f"redis://{m.machine.address}:{m.port}", "name": m.name} for m in masters],
+        "defaults": {"ttl_ms": MAX_TTL_MS, "wait_ms": 3000},
+        "timing": {"max_ttl_ms": MAX_TTL_MS, "node_timeout_ms": 500, "reconnect_max_ms": 1000}}))
+    path.chmod(0o600)
+    return path
+
+
 class Client:
     """One gateway's process after the other: each has a history of its own."""
 
-    def __init__(self, site, name, machine, user):
-        self.site, self.name, self.machine = site, name, machine
+    def __init__(self, site, name, machine, user, masters):
+        self.site, self.name, self.machine, self.masters = site, name, machine, masters
         self.lives = 0
         self.process = None
         self.life = None
-        self.config = site.plant.folder / f"{name}.json"
-        self.config.write_text(json.dumps({
-            "client_name": name[:16], "username": user, "password": "any",
-            "masters": [{"url": f"redis://{m.machine.address}:{m.port}", "name": m.name} for m in site.masters],
-            "defaults": {"ttl_ms": MAX_TTL_MS},
-            "timing": {"max_ttl_ms": MAX_TTL_MS, "node_timeout_ms": 500, "reconnect_max_ms": 1000}}))
-        os.chmod(self.config, 0o600)
+        self.config = write_config(site.plant.folder, name, user, masters)
 
     def _begin_life(self):
         self.lives += 1
@@ -49,8 +54,8 @@ class Client:
 class Worker(Client):
     """A program on the C API."""
 
-    def __init__(self, site, name, machine, user, mode, style):
-        super().__init__(site, name, machine, user)
+    def __init__(self, site, name, machine, user, masters, mode, style):
+        super().__init__(site, name, machine, user, masters)
         self.mode, self.style = mode, style
         self._random = random.Random(f"{site.seed} {name}")
 
@@ -87,8 +92,8 @@ class Worker(Client):
 class Tool(Client):
     """`redlock run`, again and again. What is stopped or killed is the tool, never its command."""
 
-    def __init__(self, site, name, machine, user, style):
-        super().__init__(site, name, machine, user)
+    def __init__(self, site, name, machine, user, masters, style):
+        super().__init__(site, name, machine, user, masters)
         self.style = style
         self._random = random.Random(f"{site.seed} {name}")
         self._over = threading.Event()
@@ -113,7 +118,7 @@ class Tool(Client):
     def _take_a_lock(self, path, n, history, log):
         resource = self._random.choice(self.site.resources)
         history.write(f"wanted {boot_ns()} {n} {resource}\n")
-        options = ["-w", str(self._random.randint(1, 8)), "--on-lost", self._random.choice(("term", "kill"))]
+        options = ["-w", str(self._random.randint(1, 4)), "--on-lost", self._random.choice(("term", "kill"))]
         options += ["--fencing"] if "+token" in self.style else []
         words = [self.site.plant.tool, "run", "-C", str(self.config), *options, resource, "--",
                  self.site.plant.worker, "--act", str(path), str(n)]

@@ -16,7 +16,7 @@ usage: test/campaign/run.sh SECONDS [--seed N] [--keep DIR] [--build DIR] [--ser
   --build DIR      with campaign_worker, redlock and libredlock_wall_clock.so: build/dev if none is named
   --server FOLDER  holds a redis-server or a valkey-server; else REDLOCK_REDIS_SERVER, or redis-server in PATH
   --threads N      I/O threads of each server
-  --sites LIST     of five,three,one
+  --sites LIST     of five,three,one,moving
 TEXT
 }
 
@@ -35,7 +35,7 @@ program_in() {
   exit 2
 }
 
-seconds='' seed=1 keep='' build=$here/../../build/dev threads=1 sites=five,three,one
+seconds='' seed=1 keep='' build=$here/../../build/dev threads=1 sites=five,three,one,moving
 server=${REDLOCK_REDIS_SERVER:-redis-server}
 while (($# > 0)); do
   case $1 in

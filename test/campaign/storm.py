@@ -9,7 +9,7 @@ import shutil
 import signal
 import threading
 
-from plant import Refused, until
+from plant import PATIENCE, Refused, until
 
 
 class Storm:
@@ -60,11 +60,13 @@ class Storm:
 
 
 class ServerStorm(Storm):
-    """What happens to masters."""
+    """What happens to masters. Where the set of masters changes they keep their data: the marks of a change are among
+    them, and clients of the other set are there all the time (site.h)."""
 
     def blows(self):
-        some = [self.kill, self.kill, self.wipe, self.wipe, self.flush, self.copy_back, self.restore, self.freeze,
-                self.cut_clients, self.forget_scripts, self.deny, self.fill]
+        some = [self.kill, self.kill, self.freeze, self.cut_clients, self.forget_scripts, self.deny, self.fill]
+        if not self.site.moves:
+            some += [self.wipe, self.wipe, self.flush, self.copy_back, self.restore]
         if self.site.stale:
             some += [self.old_data, self.fail_over]
         if self.site.clocks:
@@ -321,6 +323,29 @@ class ClientStorm(Storm):
         client.kill()
         yield self.seconds()
         client.start()
+
+
+class Operator(Storm):
+    """Takes the site from one set of masters to the other, and back, whatever another operator does meanwhile."""
+
+    def blows(self):
+        return [self.move, self.move, self.give_up]
+
+    def _begin(self):
+        new = self.random.randrange(2)
+        self.tell(f"move to {new}")
+        return self.site.reconfigure(new)
+
+    def move(self):
+        self._begin().wait(PATIENCE)
+        yield self.random.uniform(0, 10)
+
+    def give_up(self):
+        process = self._begin()
+        yield self.random.uniform(0, 1.5)
+        process.kill()
+        process.wait(PATIENCE)
+        yield self.random.uniform(0, 5)
 
 
 class Slew(threading.Thread):

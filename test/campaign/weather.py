@@ -5,22 +5,26 @@
 Plays the weather, inside the namespaces that run.sh makes, and writes the histories. checker.py judges them."""
 
 import argparse
+import collections
 import pathlib
 import signal
+import subprocess
 import sys
 import time
 
-from clients import MAX_TTL_MS, Tool, Worker
+from clients import MAX_TTL_MS, Tool, Worker, write_config
 from plant import PATIENCE, History, Plant, Server, Wrong, until
-from storm import CableStorm, ClientStorm, ServerStorm, Slew
+from storm import CableStorm, ClientStorm, Operator, ServerStorm, Slew
 
 # What the weather of a site may do. Masters lose their data everywhere. `stale`: masters get old data back, with old
 # counters of tokens. `clocks`: masters' wall clocks are stepped back and run off rate, and a token may be taken from
-# them. No order of tokens is promised for either (redlock.h, section 9).
+# them. No order of tokens is promised for either (redlock.h, section 9). `moves`: half of the clients lock with the
+# first three masters, half with the last three, and operators change the set that counts.
 SITES = {
     "five": {"masters": 5, "clients": 6, "stale": False, "clocks": False},
     "three": {"masters": 3, "clients": 5, "stale": True, "clocks": True},
     "one": {"masters": 1, "clients": 4, "stale": False, "clocks": False},
+    "moving": {"masters": 5, "clients": 6, "stale": False, "clocks": False, "moves": True},
 }
 MODES = ("loop", "polled", "thread", "blocking")
 
@@ -32,29 +36,30 @@ class Site:
 
     def __init__(self, plant, name, traits, seed):
         self.plant, self.name, self.seed = plant, name, f"{seed} {name}"
-        self.stale, self.clocks = traits["stale"], traits["clocks"]
+        self.stale, self.clocks, self.moves = traits["stale"], traits["clocks"], traits.get("moves", False)
         self.history, self.has_nft = plant.history, plant.has_nft
         number = traits["masters"]
         self.history.line("site", name, number, "no-tokens" if self.stale or self.clocks else "tokens")
         self.masters = [Server(plant, f"{name}-{n}", plant.machine(f"{name}-{n}"), 6379) for n in range(number)]
         self.copies = {}
-        for master in self.masters[-2:]:
+        for master in self.masters[-2:] if not self.moves else []:
             self.copies[master] = Server(plant, master.name + "-copy", master.machine, 6380)
         self.standby = None
         if self.stale:
             first = self.masters[0]
             self.standby = Server(plant, first.name + "-standby", first.machine, 6380)
             self.standby.follow(first)
-        gateways = [plant.machine(f"{name}-gw-{n}") for n in range(3)]
-        self.clients = [self._client(gateways[n % 3], n) for n in range(traits["clients"])]
-        self.clients.append(Tool(self, f"{name}-tool", gateways[0], "gateway", "busy+token"))
+        self.sets = [self.masters[:3], self.masters[2:]] if self.moves else [self.masters]
+        self.gateways = [plant.machine(f"{name}-gw-{n}") for n in range(3)]
+        self.clients = [self._client(self.gateways[n % 3], n) for n in range(traits["clients"])]
+        self.clients.append(Tool(self, f"{name}-tool", self.gateways[0], "gateway", self.sets[0], "busy+token"))
         self.storms, self.slew = [], None
 
     def _client(self, gateway, n):
         style = ("idle" if n % 3 == 2 else "busy") + ("" if n % 4 == 3 else "+token")
         user = "unseen" if n % 3 == 1 else "gateway"  # whom no server tells about keys
         mode = MODES[(n + list(SITES).index(self.name)) % len(MODES)]  # so that each mode is idle somewhere
-        return Worker(self, f"{self.name}-{n}", gateway, user, mode, style)
+        return Worker(self, f"{self.name}-{n}", gateway, user, self.sets[n % len(self.sets)], mode, style)
 
     def machines(self):
         return [master.machine for master in self.masters] + [client.machine for client in self.clients]
@@ -62,13 +67,28 @@ class Site:
     def servers(self):
         return [*self.masters, *self.copies.values()] + ([self.standby] if self.standby else [])
 
+    def reconfigure(self, new):
+        """The process that takes the site to the set of this number."""
+        files = [write_config(self.plant.folder, f"{self.name}-set-{n}", "default", masters)
+                 for n, masters in enumerate(self.sets)]
+        with open(self.plant.folder / f"{self.name}-operator.log", "a") as log:
+            return subprocess.Popen(self.gateways[1].inside(self.plant.tool, "reconfigure", "-y", str(files[1 - new]),
+                                                            str(files[new])),
+                                    stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def move(self, new):
+        """One operator alone, as often as necessary."""
+        if self.moves:
+            until(f"the masters of {self.name}", lambda: self.reconfigure(new).wait(PATIENCE) == 0)
+
     def begin(self):
+        self.move(1)  # before that, each set could be begun by its own clients: site.h
         for client in self.clients:
             client.start()
         if self.clocks:
             self.slew = Slew(self.masters, self.seed + " slew")
-        for kind in (ServerStorm, CableStorm, ClientStorm):
-            self.storms.append(kind(self, f"{self.seed} {kind.__name__}", self.history))
+        for n, kind in enumerate((ServerStorm, CableStorm, ClientStorm) + ((Operator, Operator) if self.moves else ())):
+            self.storms.append(kind(self, f"{self.seed} {kind.__name__} {n}", self.history))
             self.storms[-1].begin()
 
     def calm(self):
@@ -78,31 +98,34 @@ class Site:
             self.slew.stop()
 
     def counts(self):
-        return {name: count for storm in self.storms for name, count in storm.counts.items()}
+        counts = collections.Counter()
+        for storm in self.storms:
+            counts.update(storm.counts)
+        return counts
 
 
-def grants_since(folder, client, lines_before):
-    """Whether a history has got a lock since it had so many lines."""
+def grants(plant, client):
+    """How many locks this life of the client has got."""
     if isinstance(client, Worker) and client.process.poll() is not None:
         raise Wrong(f"{client.life} ended by itself")
-    path = folder / client.life
-    if not path.exists():
-        return False
-    lines = path.read_text().splitlines()[lines_before.get(client.life, 0):]
-    return any(line.startswith("got ") for line in lines)
+    path = plant.histories / client.life if client.life else None
+    if path is None or not path.exists():
+        return 0
+    return sum(line.startswith("got ") for line in path.read_text().splitlines())
 
 
 def recover(plant, sites):
     """The weather is over: every client must get a lock again."""
-    lines = {}
-    for site in sites:
-        for client in site.clients:
-            path = plant.histories / client.life if client.life else None
-            lines[client.life] = len(path.read_text().splitlines()) if path and path.exists() else 0
     plant.history.line("healed")
-    for site in sites:
-        for client in site.clients:
-            until(f"a lock of {client.name}", lambda c=client: grants_since(plant.histories, c, lines), 2 * PATIENCE)
+    for number in range(2):
+        waiting = {}
+        for site in sites:
+            site.move(number)
+            if number < len(site.sets):
+                waiting.update({client: grants(plant, client) for client in site.clients
+                                if client.masters == site.sets[number]})
+        for client, before in waiting.items():
+            until(f"a lock of {client.name}", lambda c=client, n=before: grants(plant, c) > n, 2 * PATIENCE)
     plant.history.line("recovered")
 
 

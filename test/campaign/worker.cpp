@@ -186,7 +186,7 @@ class Worker {
 
   void live() {
     while (stop == 0) {
-      if (idle_) rest(1'000 + below(9'000));
+      if (idle_) rest(1'000 + below(5'000));
       if (stop == 0) take_a_lock();
     }
     client_.close();
