@@ -42,7 +42,7 @@ while (($# > 0)); do
     --seed) seed=${2:?} && shift ;;
     --keep) keep=${2:?} && shift ;;
     --build) build=${2:?} && shift ;;
-    --server) server=$(program_in "${2:?}") && shift ;;
+    --server) server=$(program_in "${2:?}") || exit 2; shift ;;
     --threads) threads=${2:?} && shift ;;
     --sites) sites=${2:?} && shift ;;
     --help) usage && exit 0 ;;
