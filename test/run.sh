@@ -47,7 +47,7 @@ while [[ $# -gt 0 ]]; do
 done
 
 packages=(build-essential cmake ninja-build pkg-config libuv1-dev libcjson-dev redis-server libgtest-dev
-  libgmock-dev python3 busybox)
+  libgmock-dev python3 busybox iproute2 nftables)
 if [[ -z $room ]]; then packages+=(libbenchmark-dev libmodbus-dev spin universal-ctags abigail-tools); fi
 if [[ $all == yes ]]; then packages+=(clang libclang-rt-dev ccache gcovr valgrind strace doxygen); fi
 if [[ $all == yes || $tls == yes ]]; then packages+=(libssl-dev libmbedtls-dev openssl); fi

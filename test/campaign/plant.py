@@ -81,10 +81,7 @@ class Machine:
 
     def drop(self, percent):
         """The machine hears only a part of what comes; 100: its side of each connection is half open."""
-        rules = f"numgen random mod 100 < {percent} drop" if percent < 100 else "drop"
-        rules = ("table inet weather {\n chain in {\n type filter hook input priority 0; policy accept;\n"
-                 f'  iif "lo" accept\n  {rules}\n }}\n}}\n')
-        subprocess.run(self.inside("nft", "-f", "-"), input=rules, text=True, check=True, timeout=PATIENCE)
+        subprocess.run(self.inside("nft", "-f", "-"), input=loss(percent), text=True, check=True, timeout=PATIENCE)
 
     def hear(self):
         self.on("nft", "delete", "table", "inet", "weather")
@@ -96,6 +93,23 @@ class Machine:
 
     def widen(self):
         self.on("tc", "qdisc", "del", "dev", "eth0", "root")
+
+
+def loss(percent):
+    """The rules of a machine that hears the other part of what comes."""
+    rule = f"numgen random mod 100 < {percent} drop" if percent < 100 else "drop"
+    return ("table inet weather {\n chain in {\n  type filter hook input priority 0; policy accept;\n"
+            f'  iif "lo" accept\n  {rule}\n }}\n}}\n')
+
+
+def can_lose_packets():
+    """Is nft here, and does this kernel know what its rules need?"""
+    if shutil.which("nft") is None:
+        return False
+    tried = subprocess.run(["nft", "-f", "-"], input=loss(1), text=True, stderr=subprocess.DEVNULL)
+    if tried.returncode == 0:
+        command("nft", "delete", "table", "inet", "weather")
+    return tried.returncode == 0
 
 
 def answer_of(stream):
@@ -217,13 +231,11 @@ class Plant:
 
     def __init__(self, folder, server, threads, shim):
         self.folder, self.server, self.threads, self.shim = folder, server, threads, shim
-        self.has_nft = shutil.which("nft") is not None
+        self.has_nft = can_lose_packets()
         self._machines = 0
         command("ip", "link", "set", "lo", "up")
         command("ip", "link", "add", "name", "switch", "type", "bridge")
         command("ip", "link", "set", "switch", "up")
-        if self.has_nft:
-            self.has_nft = subprocess.run(["nft", "list", "ruleset"], capture_output=True).returncode == 0
 
     def machine(self, name):
         self._machines += 1
