@@ -5,10 +5,10 @@
 
 namespace redlock {
 
-REDLOCK_APART_FOR_SIZE Instant operator+(Instant t, Duration d) {
+REDLOCK_APART_FOR_SIZE int64_t saturating_sum(int64_t a, int64_t b) {
   int64_t sum = 0;
-  if (!__builtin_add_overflow(t.ns(), d.ns(), &sum)) return Instant::from_ns(sum);
-  return d.ns() > 0 ? Instant::never() : Instant::from_ns(INT64_MIN);
+  if (!__builtin_add_overflow(a, b, &sum)) return sum;
+  return b > 0 ? INT64_MAX : INT64_MIN;
 }
 
 REDLOCK_APART_FOR_SIZE void bring_forward(Instant& deadline, Instant t) { deadline = earlier(deadline, t); }

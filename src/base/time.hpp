@@ -57,7 +57,11 @@ struct Reading {
   bool jumped;
 };
 
-Instant operator+(Instant t, Duration d);  // saturates
+// Works with raw counts, as 32-bit ARM returns them in registers, and an object of 64 bits through memory.
+int64_t saturating_sum(int64_t a, int64_t b);
+[[gnu::always_inline]] inline Instant operator+(Instant t, Duration d) {
+  return Instant::from_ns(saturating_sum(t.ns(), d.ns()));
+}
 
 // Compares the raw counts: when comparing Instant objects, GCC for 32-bit ARM spills both to the stack.
 constexpr Instant earlier(Instant a, Instant b) { return Instant::from_ns(b.ns() < a.ns() ? b.ns() : a.ns()); }
