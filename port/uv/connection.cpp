@@ -11,7 +11,7 @@ namespace redlock {
 
 // ---- the life of a connection ---------------------------------------------------------------------------------
 
-void Connection::connect(Instant now) {
+void Connection::connect(const Instant& now) {
   if (numeric_address(client_.master(master_), address_)) {
     open(now);
   } else {
@@ -20,7 +20,7 @@ void Connection::connect(Instant now) {
 }
 
 // A name look-up allocates, and takes one of libuv's threads for slow work. Numeric addresses never come here.
-void Connection::resolve(Instant now) {
+void Connection::resolve(const Instant& now) {
   char host[host_text_size];
   host_text(client_.master(master_), host);
   addrinfo hints = {};
@@ -57,7 +57,7 @@ void Connection::on_resolved(uv_getaddrinfo_t* request, int status, addrinfo* re
   c.open(now);
 }
 
-void Connection::open(Instant now) {
+void Connection::open(const Instant& now) {
   if (driver_.is_duplicate(address_, *this)) return driver_.closed(master_, REDLOCK_E_DUPLICATE, now);
   const int fd = open_socket(address_);
   if (fd < 0) return driver_.closed(master_, REDLOCK_E_SYSTEM, now);
@@ -76,7 +76,7 @@ void Connection::open(Instant now) {
   if (!watch(UV_WRITABLE)) close(REDLOCK_E_SYSTEM, true, now);
 }
 
-void Connection::established(Instant now) {
+void Connection::established(const Instant& now) {
   if constexpr (with_tls) {
     if (begin_tls(now)) return;
   }
@@ -87,7 +87,7 @@ void Connection::established(Instant now) {
 }
 
 // libuv must let go of the descriptor before the descriptor is closed.
-void Connection::close(int reason, bool polite, Instant now) {
+void Connection::close(int reason, bool polite, const Instant& now) {
   if (polling_ && !poll_closing_) {
     poll_closing_ = true;
     uv_close(as_handle(&poll_), on_poll_closed);
@@ -165,7 +165,7 @@ void Connection::broken() {
 }
 
 // The output contains script bodies. One call sends as much of it as possible.
-void Connection::flush_woven(const Tx& tx, Instant now) {
+void Connection::flush_woven(const Tx& tx, const Instant& now) {
   while (!tx.empty()) {
     size_t total = 0;
     const ssize_t sent = send_runs(fd_, tx, total);
@@ -175,7 +175,7 @@ void Connection::flush_woven(const Tx& tx, Instant now) {
 }
 
 // The socket's buffer is full, or the connection is gone.
-void Connection::sent_part(ssize_t sent, Instant now) {
+void Connection::sent_part(ssize_t sent, const Instant& now) {
   if (sent < 0 && !nothing_now()) return broken();
   if (sent > 0) client_.sent(master_, static_cast<size_t>(sent));
   if (!watch(UV_READABLE | UV_WRITABLE)) close(REDLOCK_E_SYSTEM, false, now);

@@ -23,10 +23,10 @@ class Connection {
       : driver_(driver), client_(client), master_(static_cast<uint8_t>(m)) {}
 
   bool idle() const { return !polling_ && !lookup_pending_; }  // libuv holds none of its handles
-  [[gnu::noinline]] void connect(Instant now);
-  [[gnu::noinline]] void close(int reason, bool polite, Instant now);
+  [[gnu::noinline]] void connect(const Instant& now);
+  [[gnu::noinline]] void close(int reason, bool polite, const Instant& now);
   // always_inline: each turn flushes every master.
-  [[gnu::always_inline]] void flush(const Tx& tx, Instant now) {
+  [[gnu::always_inline]] void flush(const Tx& tx, const Instant& now) {
     if (state_ != State::open || (events_ & UV_WRITABLE)) {
       if constexpr (with_tls) flush_tls(tx, now);
       return;
@@ -47,25 +47,25 @@ class Connection {
  private:
   enum class State : uint8_t { idle, resolving, connecting, open, securing, secured };  // the last two: with TLS
 
-  [[gnu::noinline]] void resolve(Instant now);
-  void open(Instant now);
-  void established(Instant now);
+  [[gnu::noinline]] void resolve(const Instant& now);
+  void open(const Instant& now);
+  void established(const Instant& now);
   inline void read();
   [[gnu::noinline]] void broken();
-  [[gnu::noinline]] void flush_woven(const Tx& tx, Instant now);
-  [[gnu::noinline]] void sent_part(ssize_t sent, Instant now);
+  [[gnu::noinline]] void flush_woven(const Tx& tx, const Instant& now);
+  [[gnu::noinline]] void sent_part(ssize_t sent, const Instant& now);
   bool watch(int events);
 
   // ---- with TLS
-  bool begin_tls(Instant now);
+  bool begin_tls(const Instant& now);
   void take_step();
-  void wait_for(tls::Progress progress, Instant now);
+  void wait_for(tls::Progress progress, const Instant& now);
   void end_tls(bool polite);
   void blame_silence();
   void on_poll_tls(int status, int events);
   bool flush_rest();
   void read_tls();
-  void flush_tls(const Tx& tx, Instant now);
+  void flush_tls(const Tx& tx, const Instant& now);
   bool is_alert(const char* at, ssize_t size) const;
 
   static void on_poll(uv_poll_t* handle, int status, int events);

@@ -13,7 +13,7 @@
 namespace redlock {
 
 template Instant Turns<Driver>::now();
-template void Turns<Driver>::flush_apart(MasterIndex m, Instant now);
+template void Turns<Driver>::flush_apart(MasterIndex m, const Instant& now);
 
 constexpr int watcher_slots = 1000;  // descriptors below this never make libuv grow its table again
 

@@ -86,13 +86,13 @@ class Driver : public Turns<Driver> {
   Reading clock_reading() { return clock_.read(); }
   int64_t boot_ms() const { return clock_.boot_ms(); }
   static size_t fill_random(unsigned char* out, size_t size) { return redlock::fill_random(out, size); }
-  REDLOCK_IN_LINE_FOR_SPEED void flush(MasterIndex m, Instant now) {
+  REDLOCK_IN_LINE_FOR_SPEED void flush(MasterIndex m, const Instant& now) {
     const Tx& tx = client_.output(m);
     if (!tx.empty()) connections_[m].flush(tx, now);
   }
   bool can_connect(MasterIndex m) const { return connections_[m].idle(); }
-  void connect(MasterIndex m, Instant now) { connections_[m].connect(now); }
-  void close(MasterIndex m, int reason, bool polite, Instant now) { connections_[m].close(reason, polite, now); }
+  void connect(MasterIndex m, const Instant& now) { connections_[m].connect(now); }
+  void close(MasterIndex m, int reason, bool polite, const Instant& now) { connections_[m].close(reason, polite, now); }
   void event(Client::Event& event) { owner_.event(owner_.self, event); }
   bool arm(Instant deadline);
   void ended();
@@ -133,6 +133,6 @@ class Driver : public Turns<Driver> {
 
 // In driver.cpp, once for connection.cpp too.
 extern template Instant Turns<Driver>::now();
-extern template void Turns<Driver>::flush_apart(MasterIndex m, Instant now);
+extern template void Turns<Driver>::flush_apart(MasterIndex m, const Instant& now);
 
 }  // namespace redlock

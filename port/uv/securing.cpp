@@ -37,7 +37,7 @@ ssize_t give(void* self, const char* data, size_t size) {
 // ---- the handshake ----------------------------------------------------------------------------------------------
 
 // False: the master is asked in the clear.
-bool Connection::begin_tls(Instant now) {
+bool Connection::begin_tls(const Instant& now) {
   if (!secured_.tls.wanted()) return false;
   state_ = State::securing;
   secured_.wire = {&fd_, take, give};
@@ -75,7 +75,7 @@ void Connection::take_step() {
 }
 
 // What cannot go on waits for the socket, or is closed.
-void Connection::wait_for(Tls::Progress progress, Instant now) {
+void Connection::wait_for(Tls::Progress progress, const Instant& now) {
   int events = UV_READABLE;
   if (progress == Tls::Progress::wants_output) events = state_ == State::securing ? UV_WRITABLE : events | UV_WRITABLE;
   if (progress == Tls::Progress::wants_input) events |= state_ == State::securing ? 0 : events_ & UV_WRITABLE;
@@ -137,7 +137,7 @@ void Connection::read_tls() {
 }
 
 // What TLS has taken is sent: it is encrypted, and cannot be taken back.
-void Connection::flush_tls(const Tx& tx, Instant now) {
+void Connection::flush_tls(const Tx& tx, const Instant& now) {
   if (state_ != State::secured || (events_ & UV_WRITABLE)) return;
   while (!tx.empty()) {
     Bytes runs[Tx::chunks_max];

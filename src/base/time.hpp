@@ -6,6 +6,9 @@
 //
 // There is no subtraction here. lock/validity tells how much time is left, and knows in which direction to round. All
 // other code adds a duration to an instant, and compares.
+//
+// `now` goes down from the port by reference: by value it would take a pair of registers in each call on 32-bit ARM.
+// It stays what it is until the input has been handled, so nobody may keep the reference longer.
 #pragma once
 #include <stdint.h>
 

@@ -51,7 +51,7 @@ int Client::release(uint64_t handle) {
   return 0;
 }
 
-int Client::close(Duration grace, Instant now) {
+int Client::close(Duration grace, const Instant& now) {
   if (phase_ != Phase::open) return REDLOCK_E_CLOSED;
   phase_ = Phase::draining;
   close_by_ = now + grace;
@@ -65,14 +65,14 @@ int Client::close(Duration grace, Instant now) {
   return 0;
 }
 
-int Client::suspended(Instant now) {
+int Client::suspended(const Instant& now) {
   if (phase_ != Phase::open) return REDLOCK_E_CLOSED;
   clock_jumped(now);
   again_ = true;
   return 0;
 }
 
-void Client::go_on_closing(Instant now) {
+void Client::go_on_closing(const Instant& now) {
   if (events_ != 0 || again_) return;
   if (claims_.debts() != 0 && now < close_by_) return;
   phase_ = Phase::disconnecting;

@@ -42,7 +42,7 @@ int Client::common_cause() const {
 }
 
 // A master's state has changed, or an acquire was asked for while no quorum votes.
-void Client::judge_waits(Instant now) {
+void Client::judge_waits(const Instant& now) {
   const int before = cause_;
   cause_ = common_cause();
   if (cause_ == REDLOCK_CAUSE_NEVER) return give_up(now);
@@ -57,7 +57,7 @@ void Client::judge_waits(Instant now) {
 }
 
 // Masters that can never vote as things stand leave no quorum of others.
-void Client::give_up(Instant now) {
+void Client::give_up(const Instant& now) {
   const bool changing = outlooks().changing();
   Masters guarded;
   MasterIndex first = 0;
@@ -102,7 +102,7 @@ void Client::note_wait(Lock& lock, bool again) {
   lock.wait.untold = true;
 }
 
-void Client::repeat_waits(Instant now) {
+void Client::repeat_waits(const Instant& now) {
   if (now >= tell_at_) {
     tell_at_ = Instant::never();
     for (unsigned i = 0; i < table_.capacity(); ++i) note_wait(table_[i], true);
@@ -110,7 +110,7 @@ void Client::repeat_waits(Instant now) {
   soon(tell_at_);
 }
 
-Lock& Client::take_waiting(Telling& tell, Event& out, Instant now) {
+Lock& Client::take_waiting(Telling& tell, Event& out, const Instant& now) {
   uint16_t slot = 0;
   while (!table_[slot].wait.untold) ++slot;
   Lock& lock = table_[slot];

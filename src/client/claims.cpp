@@ -49,7 +49,7 @@ uint16_t Claims::make(uint16_t slot, const Names& names, uint32_t ttl_ms) {
   return index;
 }
 
-void Claims::answered_late(uint16_t index, bool refused, Instant now) {
+void Claims::answered_late(uint16_t index, bool refused, const Instant& now) {
   Claim& c = table_[index];
   if (!refused) c.over_at = later(c.over_at, dead_by(c, now));  // the key may have been written just now
   // While the SET was unanswered on_time() did not write off the debt, and may have stopped planning the write-off.
@@ -57,7 +57,7 @@ void Claims::answered_late(uint16_t index, bool refused, Instant now) {
   settle(index);
 }
 
-void Claims::end(uint16_t index, Masters targets, Instant now) {
+void Claims::end(uint16_t index, Masters targets, const Instant& now) {
   Claim& c = table_[index];
   REDLOCK_ASSERT(c.used && !c.ended && (targets - c.sent).empty());
   const Masters before = open(c);
@@ -84,7 +84,7 @@ void Claims::linger(uint16_t index, Instant at) {
 // While a SET is a stray, no answer to a delete is final. Even a delete that found a key may have found another one: if
 // the configuration names a server twice, the other connection may have put the key back. Once strays are not waited
 // for any more, the next delete is the last.
-void Claims::delete_counted(Claim& c, MasterIndex m, Deleted how, Instant now) {
+void Claims::delete_counted(Claim& c, MasterIndex m, Deleted how, const Instant& now) {
   if (how == Deleted::error || now < strays_until(c, m)) return rest(c, m, now);
   owe(c, Masters::of(m));
   drop_stray(c, m, now);
@@ -121,7 +121,7 @@ uint16_t Claims::next_owed(MasterIndex m, uint16_t from) const {
 
 // Connections before the last one may have left strays at large. The greeting did not end those, so they keep their
 // time.
-void Claims::strays_ended(MasterIndex m, Instant now) {
+void Claims::strays_ended(MasterIndex m, const Instant& now) {
   for (uint16_t i = 0; i < capacity_; ++i) {
     Claim& c = table_[i];
     const bool older = back_at_[m] != Instant::never() && now < strays_until(c, m);
@@ -132,7 +132,7 @@ void Claims::strays_ended(MasterIndex m, Instant now) {
 }
 
 // The stray SET may have been executed just now, so the key may live for a whole lifetime.
-void Claims::drop_stray(Claim& c, MasterIndex m, Instant now) {
+void Claims::drop_stray(Claim& c, MasterIndex m, const Instant& now) {
   const Masters before = open(c);
   c.stray.remove(m);
   recount(c, before);
@@ -141,7 +141,7 @@ void Claims::drop_stray(Claim& c, MasterIndex m, Instant now) {
   bring_forward(deadline_, c.over_at);
 }
 
-Instant Claims::on_time(Instant now) {
+Instant Claims::on_time(const Instant& now) {
   if (now < deadline_) return deadline_;
   deadline_ = Instant::never();
   for (uint16_t i = 0; i < capacity_; ++i) {
@@ -209,7 +209,7 @@ void Claims::forget(Claim& c, Masters masters) {
   c.resting -= masters;
 }
 
-void Claims::rest(Claim& c, MasterIndex m, Instant now) {
+void Claims::rest(Claim& c, MasterIndex m, const Instant& now) {
   if (c.resting.empty()) {
     c.repeat_at = now + Duration::ns(first_rest.ns() << c.repeats);
     if (c.repeats < rest_doublings_max) ++c.repeats;

@@ -109,7 +109,7 @@ class Claims {
   void set_sent(uint16_t index, MasterIndex m) { sets_sent(index, Masters::of(m)); }
   // May the value of a held lock be SET again on a master that lacks the key? Not while the first SET may still be
   // executed: a delete that removes the key of the first SET would be taken for the delete of the second key.
-  bool may_put_back(uint16_t index, MasterIndex m, Instant now) {
+  bool may_put_back(uint16_t index, MasterIndex m, const Instant& now) {
     if (table_[index].stray.has(m) && now >= strays_until(table_[index], m)) drop_stray(table_[index], m, now);
     return may_send(m) && !((table_[index].pending | table_[index].stray).has(m));
   }
@@ -121,7 +121,7 @@ class Claims {
     c.refused.remove(m);
     check(c);
   }
-  void set_answered(uint16_t index, MasterIndex m, bool refused, Instant now) {
+  void set_answered(uint16_t index, MasterIndex m, bool refused, const Instant& now) {
     Claim& c = table_[index];
     REDLOCK_ASSERT(c.used && c.pending.has(m));
     c.pending.remove(m);
@@ -133,7 +133,7 @@ class Claims {
 
   // Ends a claim. A delete is due on each master of `targets`. The claim is freed if no master owes or is owed
   // anything.
-  void end(uint16_t index, Masters targets, Instant now);
+  void end(uint16_t index, Masters targets, const Instant& now);
   // The lock is over, but its owner may rely on an earlier check until `at`. The claim ends at `at`, and not before.
   void linger(uint16_t index, Instant at);
   void deletes_queued(uint16_t index, Masters masters) {
@@ -150,7 +150,7 @@ class Claims {
     check(c);
   }
   enum class Deleted : uint8_t { yes, absent, error };
-  void delete_answered(uint16_t index, MasterIndex m, Deleted how, Instant now) {
+  void delete_answered(uint16_t index, MasterIndex m, Deleted how, const Instant& now) {
     Claim& c = table_[index];
     REDLOCK_ASSERT(c.used && c.ended && c.deleting.has(m));
     c.deleting.remove(m);
@@ -169,8 +169,8 @@ class Claims {
   bool broke(MasterIndex m);
   // A connection to m is up again. strays_ended: what older connections left unanswered was executed, or never will be.
   // strays_at_large: it may still be executed.
-  void strays_ended(MasterIndex m, Instant now);
-  void strays_at_large(MasterIndex m, Instant now) { back_at_[m] = now; }
+  void strays_ended(MasterIndex m, const Instant& now);
+  void strays_at_large(MasterIndex m, const Instant& now) { back_at_[m] = now; }
 
   // Places in m's FIFO that are kept for deletes of values that were sent on the present connection.
   unsigned reserved(MasterIndex m) const { return reserved_[m]; }
@@ -183,7 +183,7 @@ class Claims {
 
   // Does everything that is due: ends lingering claims, repeats deletes, drops debts that ended by themselves. Returns
   // the next deadline.
-  Instant on_time(Instant now);
+  Instant on_time(const Instant& now);
   Instant deadline() const { return deadline_; }
 
   // Where asserts are on: every claim is sound, and all counters agree with the claims.
@@ -215,12 +215,12 @@ class Claims {
   static Masters open(const Claim& c) {
     return c.pending | c.stray | c.owed | c.deleting | c.resting;
   }
-  void delete_counted(Claim& claim, MasterIndex m, Deleted how, Instant now);
-  void answered_late(uint16_t index, bool refused, Instant now);
+  void delete_counted(Claim& claim, MasterIndex m, Deleted how, const Instant& now);
+  void answered_late(uint16_t index, bool refused, const Instant& now);
   Duration lifetime(uint32_t ttl_ms) const;  // ttl + drift
   // The instant when the key must have expired, even if it was written just now, and an unanswered extend raises its
   // expiry once.
-  Instant dead_by(const Claim& claim, Instant now) const {
+  Instant dead_by(const Claim& claim, const Instant& now) const {
     return now + lifetime(claim.ttl_ms) + lifetime(claim.ttl_ms);
   }
   void owe(Claim& claim, Masters masters);
@@ -232,9 +232,9 @@ class Claims {
   void forget(Claim& claim, Masters masters);
   // From then on a stray that no greeting has ended is not waited for any more.
   Instant strays_until(const Claim& claim, MasterIndex m) const { return back_at_[m] + lifetime(claim.ttl_ms); }
-  void drop_stray(Claim& claim, MasterIndex m, Instant now);
+  void drop_stray(Claim& claim, MasterIndex m, const Instant& now);
   void recount(const Claim& claim, Masters before);
-  void rest(Claim& claim, MasterIndex m, Instant now);
+  void rest(Claim& claim, MasterIndex m, const Instant& now);
   void settle(uint16_t index);
 
   Rules rules_ = {};

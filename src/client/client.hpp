@@ -48,24 +48,24 @@ class Client {
   Client(const Settings& settings, void* memory);
 
   // ---- inputs from the driver -----------------------------------------------------------------------------------
-  void on_time(Instant now) {
+  void on_time(const Instant& now) {
     now_ = now;
     if (now >= deadline_) run_due(now);
   }
-  [[gnu::noinline]] void clock_jumped(Instant now);
+  [[gnu::noinline]] void clock_jumped(const Instant& now);
   void add_entropy(const void* bytes, size_t size);
   size_t entropy_wanted() const { return pool_.wanted(); }
   // Does the guard want CLOCK_BOOTTIME now? The boot time helps clients that live for less than a guard time
   // (master/guard).
   bool wants_boot_time() const { return wants_boot_time_; }
-  void boot_time(int64_t ms, Instant now);
-  void connecting(MasterIndex m, Instant now);
-  void connected(MasterIndex m, Instant now);
-  void closed(MasterIndex m, int reason, Instant now);
+  void boot_time(int64_t ms, const Instant& now);
+  void connecting(MasterIndex m, const Instant& now);
+  void connected(MasterIndex m, const Instant& now);
+  void closed(MasterIndex m, int reason, const Instant& now);
   void blame(MasterIndex m, int reason) { sessions_[m].blame(reason); }
   void disconnect(MasterIndex m, int reason) { sessions_[m].disconnect(reason); }
   char* rx_room(MasterIndex m, size_t& size) { return sessions_[m].rx_room(size); }
-  void received(MasterIndex m, size_t size, Instant now);
+  void received(MasterIndex m, size_t size, const Instant& now);
   void sent(MasterIndex m, size_t size) {
     sessions_[m].tx().consume(size);
     gained_room(m);
@@ -76,11 +76,11 @@ class Client {
   }
 
   // ---- outputs --------------------------------------------------------------------------------------------------
-  void turn(Instant now);
+  void turn(const Instant& now);
   bool wants_turn() const { return again_; }  // something has become possible since the last turn began
   bool has_lock_events() const { return events_ != 0; }
   // Every session was flushed: what a slow connection did not take is taken back, and a client that closes may go on.
-  void flushed(Instant now) {
+  void flushed(const Instant& now) {
     if (shared_.is_used()) take_all_back(now);
     if (phase_ == Phase::draining) go_on_closing(now);
   }
@@ -94,7 +94,7 @@ class Client {
     return sessions_[m].tx();
   }
   unsigned events() const;
-  bool next_event(Event& out, Instant now);
+  bool next_event(Event& out, const Instant& now);
   static bool is_detailed(int type) { return (detailed_types >> type & 1u) != 0; }
   Detail detail(const Event& event) const;  // at the delivery, of an event about a lock
   void delivered(const Event& event);
@@ -107,16 +107,16 @@ class Client {
   int cancel(uint64_t handle);
   int extend(uint64_t handle, uint32_t ttl_ms);
   int release(uint64_t handle);
-  int close(Duration grace, Instant now);
-  int suspended(Instant now);
+  int close(Duration grace, const Instant& now);
+  int suspended(const Instant& now);
   // m: one master; Settings::masters means all of them.
-  int commission(MasterIndex m, Instant now);
+  int commission(MasterIndex m, const Instant& now);
   int fence_init(Bytes resource);
-  bool ask_record(MasterIndex m, const Script& script, const Bytes* arguments, unsigned count, Instant now) {
+  bool ask_record(MasterIndex m, const Script& script, const Bytes* arguments, unsigned count, const Instant& now) {
     again_ = true;
     return sessions_[m].ask_record(script, arguments, count, now);
   }
-  bool ask_command(MasterIndex m, Bytes command, Instant now) {
+  bool ask_command(MasterIndex m, Bytes command, const Instant& now) {
     again_ = true;
     return sessions_[m].ask_command(command, now);
   }
@@ -131,9 +131,9 @@ class Client {
   const Claims& claims() const { return claims_; }
   Instant lock_deadline(uint16_t slot) const { return machine_.deadline(table_[slot]); }
   void status(redlock_status_t& out) const { status(out, now_); }
-  void status(redlock_status_t& out, Instant now) const;
+  void status(redlock_status_t& out, const Instant& now) const;
   void master_status(MasterIndex m, redlock_master_status_t& out) const { master_status(m, out, now_); }
-  void master_status(MasterIndex m, redlock_master_status_t& out, Instant now) const;
+  void master_status(MasterIndex m, redlock_master_status_t& out, const Instant& now) const;
   uint32_t now_s() const { return static_cast<uint32_t>(now_.ns() / 1'000'000'000); }  // when the latest input arrived
   uint32_t clock_jumps() const { return static_cast<uint32_t>(counters_.clock_jumps); }
   // The names of the lock in this slot; for how long it has waited since its first try was lost; and why its last round
@@ -159,26 +159,26 @@ class Client {
   void gained_room(MasterIndex m) {
     if (!starts_.empty() || looks_ || claims_.owes(m)) again_ = true;
   }
-  void go_on_closing(Instant now);
+  void go_on_closing(const Instant& now);
   bool take_seed(uint64_t& seed);
-  void run_due(Instant now);
-  void run_locks(unsigned page, Instant now);
+  void run_due(const Instant& now);
+  void run_locks(unsigned page, const Instant& now);
   void soon(Instant t) { bring_forward(deadline_, t); }
   void plan(const Lock& lock);
   void want_round(const Lock& lock);
-  void perform(Lock& lock, Action action, Instant now);
-  void carry_out(Lock& lock, Action action, Instant now);
-  void hand_on(Lock& lock, Instant now);
-  void end_claim(Lock& lock, bool spare_refused, Instant now);
+  void perform(Lock& lock, Action action, const Instant& now);
+  void carry_out(Lock& lock, Action action, const Instant& now);
+  void hand_on(Lock& lock, const Instant& now);
+  void end_claim(Lock& lock, bool spare_refused, const Instant& now);
 
   // events.cpp
   void tell(Lock& lock) {
     if (lock.tell.event != 0) queue_event(lock);
   }
   void queue_event(Lock& lock);
-  bool take_master(Event& out, Instant now);
+  bool take_master(Event& out, const Instant& now);
   Lock& take_told(Telling& tell);
-  void take_event(Event& out, Instant now);
+  void take_event(Event& out, const Instant& now);
 
   // causes.cpp
   struct Outlooks {  // how many masters vote, and what may become of the others
@@ -195,11 +195,11 @@ class Client {
   Outlooks outlooks() const;
   int common_cause() const;
   int cause_of(const Lock& lock) const;
-  void judge_waits(Instant now);
-  void give_up(Instant now);
+  void judge_waits(const Instant& now);
+  void give_up(const Instant& now);
   void note_wait(Lock& lock, bool again);
-  void repeat_waits(Instant now);
-  Lock& take_waiting(Telling& tell, Event& out, Instant now);
+  void repeat_waits(const Instant& now);
+  Lock& take_waiting(Telling& tell, Event& out, const Instant& now);
   void forget_waiting(Lock& lock) {
     lock.wait.untold = false;
     --events_;
@@ -209,9 +209,9 @@ class Client {
   Masters voting() const;
   Masters able(Masters voting, Masters by_script, Wants wants, const Lock& lock) const;
   bool introduced() const;
-  void start_rounds(Instant now);
-  bool may_begin(Lock& lock, bool quorum_votes, Masters able, Instant now);
-  void begin_round(Lock& lock, Masters able, Masters by_script, Instant now);
+  void start_rounds(const Instant& now);
+  bool may_begin(Lock& lock, bool quorum_votes, Masters able, const Instant& now);
+  void begin_round(Lock& lock, Masters able, Masters by_script, const Instant& now);
   // A command for some masters, before it is encoded: the request that each FIFO remembers, and what the command says.
   struct Wording {
     Session::Request request;
@@ -220,16 +220,16 @@ class Client {
     uint64_t token;  // Command::sealed
     Op op() const { return static_cast<Op>(request.kind); }
   };
-  static Wording wording(Op op, uint16_t claim, uint32_t round, uint32_t ttl_ms, Instant now) {
+  static Wording wording(Op op, uint16_t claim, uint32_t round, uint32_t ttl_ms, const Instant& now) {
     return {{now, round, claim, static_cast<uint8_t>(op), false}, ttl_ms, false, 0};
   }
-  Wording wording_of_round(Op op, const Lock& lock, Instant now) const;
+  Wording wording_of_round(Op op, const Lock& lock, const Instant& now) const;
   Command encode(Space space, const Wording& what, MasterIndex m, bool by_name) const;
   Masters without_script(Op op, Masters masters) const;
   void ask(const Wording& what, Masters masters);
-  void take_all_back(Instant now);
-  void take_back(MasterIndex m, Instant now);
-  Action fail_votes(Lock& lock, Masters masters, Instant now);
+  void take_all_back(const Instant& now);
+  void take_back(MasterIndex m, const Instant& now);
+  Action fail_votes(Lock& lock, Masters masters, const Instant& now);
   int why_unable(const Lock& lock, MasterIndex m) const;
   uint16_t make_claim(Lock& lock);
   Subject subject(uint16_t claim, uint32_t ttl_ms, char (&hex)[ValueBytes::hex_size]) const;
@@ -243,23 +243,23 @@ class Client {
   size_t sealed_size() const { return Command::sealed_size(settings_.key_prefix.size); }
 
   // holding.cpp
-  bool lacks_key(MasterIndex m, const Reply& reply, Lock& lock, Instant now);
-  void put_back(Lock& lock, Instant now);
-  void alarm(Lock& lock, MasterIndex m, Instant now);
-  void alarm_all(MasterIndex m, Instant now);
-  void forgotten(MasterIndex m, Instant now);
+  bool lacks_key(MasterIndex m, const Reply& reply, Lock& lock, const Instant& now);
+  void put_back(Lock& lock, const Instant& now);
+  void alarm(Lock& lock, MasterIndex m, const Instant& now);
+  void alarm_all(MasterIndex m, const Instant& now);
+  void forgotten(MasterIndex m, const Instant& now);
 
   // waiting.cpp
-  void wake_waiters(MasterIndex m, Instant now);
-  void watch(Lock& lock, Instant now);
-  void send_looks(Instant now);
-  bool look(Lock& lock, MasterIndex m, bool holder, Instant now);
-  void changed(MasterIndex m, Bytes resource, Instant now);
-  void change(Lock& lock, MasterIndex m, Instant now);
+  void wake_waiters(MasterIndex m, const Instant& now);
+  void watch(Lock& lock, const Instant& now);
+  void send_looks(const Instant& now);
+  bool look(Lock& lock, MasterIndex m, bool holder, const Instant& now);
+  void changed(MasterIndex m, Bytes resource, const Instant& now);
+  void change(Lock& lock, MasterIndex m, const Instant& now);
 
   // holder.cpp
-  bool want_holder(const Lock& lock, Instant now);
-  void ask_holder(Instant now);
+  bool want_holder(const Lock& lock, const Instant& now);
+  void ask_holder(const Instant& now);
   // The slot of the lock that asked.
   unsigned place_of_holder() const { return static_cast<uint16_t>(holder_.lock - 1); }
   void holder_answered(const Reply& reply);
@@ -267,37 +267,37 @@ class Client {
 
   // guarding.cpp
   Instant guarded_until() const;
-  int64_t guard_ms(Instant now) const;
-  int64_t guard_ms_of(MasterIndex m, Instant now) const;
+  int64_t guard_ms(const Instant& now) const;
+  int64_t guard_ms_of(MasterIndex m, const Instant& now) const;
   int32_t shown_state(MasterIndex m) const;
-  void take_news(Instant now);
+  void take_news(const Instant& now);
   void identified();
-  void withdrawn(MasterIndex m, Instant now);
-  void clock_stepped(MasterIndex m, Duration by, Instant now);
-  void quarantine_stepped(Instant now);
+  void withdrawn(MasterIndex m, const Instant& now);
+  void clock_stepped(MasterIndex m, Duration by, const Instant& now);
+  void quarantine_stepped(const Instant& now);
 
   // always_inline: called once per reply from received(); GCC inlines these at -Os but not at -O2.
-  [[gnu::always_inline]] inline void route_answer(MasterIndex m, const Reply& reply, Instant now);
-  [[gnu::always_inline]] inline void route_round(MasterIndex m, const Reply& reply, Instant now);
-  [[gnu::always_inline]] inline void route_vote(MasterIndex m, const Reply& reply, Lock& lock, Instant now);
-  [[gnu::always_inline]] inline void route_delete(MasterIndex m, const Reply& reply, Instant now);
-  [[gnu::always_inline]] inline bool hear_of_key(MasterIndex m, const Reply& reply, Lock& lock, Instant now);
-  bool ask_again(MasterIndex m, const Reply& reply, Lock& lock, Instant now);
-  [[gnu::noinline]] void hear_news(MasterIndex m, const Reply& reply, Instant now);
+  [[gnu::always_inline]] inline void route_answer(MasterIndex m, const Reply& reply, const Instant& now);
+  [[gnu::always_inline]] inline void route_round(MasterIndex m, const Reply& reply, const Instant& now);
+  [[gnu::always_inline]] inline void route_vote(MasterIndex m, const Reply& reply, Lock& lock, const Instant& now);
+  [[gnu::always_inline]] inline void route_delete(MasterIndex m, const Reply& reply, const Instant& now);
+  [[gnu::always_inline]] inline bool hear_of_key(MasterIndex m, const Reply& reply, Lock& lock, const Instant& now);
+  bool ask_again(MasterIndex m, const Reply& reply, Lock& lock, const Instant& now);
+  [[gnu::noinline]] void hear_news(MasterIndex m, const Reply& reply, const Instant& now);
 
   // deletes.cpp
-  void send_deletes(uint16_t claim, Masters masters, Instant now);
-  void pay_debts(Instant now);
+  void send_deletes(uint16_t claim, Masters masters, const Instant& now);
+  void pay_debts(const Instant& now);
 
   // fencing.cpp
   void propose(Lock& lock);
   static bool script_only(const Lock& lock) { return lock.options.fenced || lock.names.count() > 1; }
   bool by_script(const Lock& lock, MasterIndex m) const { return script_only(lock) || sessions_[m].asked_by_script(); }
   bool may_ask(Op op, const Lock& lock, MasterIndex m) const;
-  Action store_token(Lock& lock, Instant now);
-  void spread_token(Lock& lock, Masters granted, Instant now);
+  Action store_token(Lock& lock, const Instant& now);
+  void spread_token(Lock& lock, Masters granted, const Instant& now);
   bool hear(Lock& lock, MasterIndex m, const Counter& counter);
-  void route_late_grant(MasterIndex m, const Reply& reply, Lock& lock, Instant now);
+  void route_late_grant(MasterIndex m, const Reply& reply, Lock& lock, const Instant& now);
   void tell_token(const Lock& lock, redlock_event_t& event);
 
   // Small members come first: on ARM their instructions are short where they lie near the beginning.

@@ -7,7 +7,7 @@
 namespace redlock {
 
 // Queues the deletes that a claim owes these masters, where there is room. The other deletes stay owed.
-void Client::send_deletes(uint16_t index, Masters masters, Instant now) {
+void Client::send_deletes(uint16_t index, Masters masters, const Instant& now) {
   const Claim& claim = claims_[index];
   const size_t size = command_size(claim.names);
   Masters sent;
@@ -22,7 +22,7 @@ void Client::send_deletes(uint16_t index, Masters masters, Instant now) {
   soon(now + settings_.node_timeout);
 }
 
-void Client::pay_debts(Instant now) {
+void Client::pay_debts(const Instant& now) {
   while (!ended_.empty()) {
     const uint16_t index = ended_.first();
     ended_.remove(&claims_[0], index);

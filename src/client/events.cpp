@@ -53,7 +53,7 @@ unsigned Client::events() const {
   return n;
 }
 
-bool Client::next_event(Event& out, Instant now) {
+bool Client::next_event(Event& out, const Instant& now) {
   out = {};
   out.event.size = sizeof out.event;
   if (told_.empty()) {
@@ -64,7 +64,7 @@ bool Client::next_event(Event& out, Instant now) {
   return true;
 }
 
-bool Client::take_master(Event& out, Instant now) {
+bool Client::take_master(Event& out, const Instant& now) {
   out.slot = no_slot;
   for (MasterIndex m = 0; m < settings_.masters; ++m) {
     if (!sessions_[m].take_changed()) continue;
@@ -88,7 +88,7 @@ inline Lock& Client::take_told(Telling& tell) {
   return lock;
 }
 
-void Client::take_event(Event& out, Instant now) {
+void Client::take_event(Event& out, const Instant& now) {
   Telling tell;
   const Lock& lock = told_.empty() ? take_waiting(tell, out, now) : take_told(tell);
   out.slot = table_.index(lock);

@@ -20,7 +20,7 @@ bool Client::hear(Lock& lock, MasterIndex m, const Counter& counter) {
 }
 
 // A command of the lock's open round, by script.
-Client::Wording Client::wording_of_round(Op op, const Lock& lock, Instant now) const {
+Client::Wording Client::wording_of_round(Op op, const Lock& lock, const Instant& now) const {
   Wording what = wording(op, lock.claim, lock.round.number, lock.round.ttl_ms, now);
   what.sealed = op != Op::extend || settings_.guard != GuardMode::off;  // without a guard there is nothing to compare
   what.token = op == Op::token ? lock.fence.token : lock.fence.proposal;
@@ -37,7 +37,7 @@ bool Client::may_ask(Op op, const Lock& lock, MasterIndex m) const {
 }
 
 // Remembers the token before it is stored. So the next proposal is larger, whether this round is won or lost.
-Action Client::store_token(Lock& lock, Instant now) {
+Action Client::store_token(Lock& lock, const Instant& now) {
   proposals_.heard(lock.names, lock.fence.token);
   Masters able;
   for (MasterIndex m : lock.fence.told) {
@@ -52,7 +52,7 @@ Action Client::store_token(Lock& lock, Instant now) {
 
 // A grant with a counter, handled after its vote. The round may have been won just now, and other masters that granted
 // lack the token. Or the round was won long ago, and this master lacks the token.
-void Client::route_late_grant(MasterIndex m, const Reply& reply, Lock& lock, Instant now) {
+void Client::route_late_grant(MasterIndex m, const Reply& reply, Lock& lock, const Instant& now) {
   if (lock.claim != reply.claim || lock.round.number != reply.round || reply.meaning.answer != Answer::yes) return;
   const Counter& counter = reply.meaning.counter;
   if (counter.state == Counter::State::ack && counter.value == lock.fence.token) machine_.token_told(lock, m);
@@ -60,7 +60,7 @@ void Client::route_late_grant(MasterIndex m, const Reply& reply, Lock& lock, Ins
 }
 
 // Sends the token to masters that granted and lack it. The more masters know a token, the more of them may be lost.
-void Client::spread_token(Lock& lock, Masters granted, Instant now) {
+void Client::spread_token(Lock& lock, Masters granted, const Instant& now) {
   if (lock.state != State::held && !lock.fence.storing) return;
   for (MasterIndex m : granted - lock.fence.told) {
     if (!may_ask(Op::token, lock, m)) continue;

@@ -20,7 +20,7 @@ Instant Fleet::quorum_admitted_at(const Instant* admitted_at) const {
   return quorum_free_at(admitted_at, masters_, quorum_of(masters_));
 }
 
-Masters Fleet::surely_stepped(Masters agree, Duration patience, Instant now) {
+Masters Fleet::surely_stepped(Masters agree, Duration patience, const Instant& now) {
   REDLOCK_ASSERT(((agree | stepped_) - Masters::all(masters_)).empty());
   const bool sure = masters_ > 2 && agree.count() >= quorum_of(masters_);
   const Masters out = sure ? stepped_ : Masters();

@@ -25,7 +25,7 @@ class Fleet {
   // admitted_at: when the guard will have admitted each master. from_ns(INT64_MIN): already admitted; never(): unknown.
   Instant quorum_admitted_at(const Instant* admitted_at) const;
 
-  void clock_stepped(MasterIndex m, Instant now) {
+  void clock_stepped(MasterIndex m, const Instant& now) {
     stepped_.add(m);
     stepped_at_ = now;
   }
@@ -33,7 +33,7 @@ class Fleet {
   Instant stepped_at() const { return stepped_at_; }  // when the last step was seen
   // agree: masters that were asked since stepped_at(), and whose clocks agree with ours. Returns, once, the masters to
   // be quarantined now. A step that no quorum has confirmed after `patience` is forgotten.
-  Masters surely_stepped(Masters agree, Duration patience, Instant now);
+  Masters surely_stepped(Masters agree, Duration patience, const Instant& now);
 
  private:
   unsigned masters_;

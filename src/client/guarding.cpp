@@ -9,7 +9,7 @@ namespace {
 
 Duration guard_time_of(const CommonSettings& s) { return guard_time(s.max_ttl_ms, s.drift_ppm, s.drift_fixed_ms); }
 
-int64_t ms_until(Instant until, Instant now) {
+int64_t ms_until(Instant until, const Instant& now) {
   if (until == Instant::never()) return REDLOCK_GUARD_UNKNOWN;
   return remaining_ms(until + Duration::ns(999'999), now);  // a wait is rounded up
 }
@@ -18,7 +18,7 @@ int64_t ms_until(Instant until, Instant now) {
 
 // The caller says that no lock is held now. The statement ends after two connect timeouts: of a master that is reached
 // only later, the caller cannot know what others hold there by then.
-int Client::commission(MasterIndex m, Instant now) {
+int Client::commission(MasterIndex m, const Instant& now) {
   if (phase_ != Phase::open) return REDLOCK_E_CLOSED;
   const Instant until = now + settings_.connect_timeout + settings_.connect_timeout;
   for (MasterIndex k = 0; k < settings_.masters; ++k) {
@@ -30,7 +30,7 @@ int Client::commission(MasterIndex m, Instant now) {
   return 0;
 }
 
-void Client::boot_time(int64_t ms, Instant now) {
+void Client::boot_time(int64_t ms, const Instant& now) {
   wants_boot_time_ = false;
   for (MasterIndex m = 0; m < settings_.masters; ++m) {
     sessions_[m].boot_time(ms, now);
@@ -40,7 +40,7 @@ void Client::boot_time(int64_t ms, Instant now) {
 
 // The loop is needed because news of one session may cause news of another: a server that the configuration names
 // twice, for example.
-void Client::take_news(Instant now) {
+void Client::take_news(const Instant& now) {
   while (news_) {
     news_ = false;
     for (MasterIndex m = 0; m < settings_.masters; ++m) {
@@ -64,7 +64,7 @@ void Client::identified() {
   for (MasterIndex m = 0; m < settings_.masters; ++m) sessions_[m].set_duplicate(duplicates.has(m));
 }
 
-void Client::withdrawn(MasterIndex m, Instant now) {
+void Client::withdrawn(MasterIndex m, const Instant& now) {
   for (unsigned i = 0; i < table_.capacity(); ++i) {
     Lock& lock = table_[i];
     if (lock.state == State::free || !lock.round.open) continue;
@@ -75,7 +75,7 @@ void Client::withdrawn(MasterIndex m, Instant now) {
 
 // A clock that stepped forward makes keys expire too early, so a held lock needs a quorum of other owners. A clock that
 // stepped back keeps keys longer, which harms no holder. Neither master votes for a guard time.
-void Client::clock_stepped(MasterIndex m, Duration by, Instant now) {
+void Client::clock_stepped(MasterIndex m, Duration by, const Instant& now) {
   ++counters_.clock_steps;
   sessions_[m].distrust(now + guard_time_of(settings_));  // take_news() goes on, and hears that the vote is withdrawn
   Masters wrong;
@@ -95,7 +95,7 @@ void Client::clock_stepped(MasterIndex m, Duration by, Instant now) {
   again_ = true;
 }
 
-void Client::quarantine_stepped(Instant now) {
+void Client::quarantine_stepped(const Instant& now) {
   Masters agree;
   for (MasterIndex m = 0; m < settings_.masters; ++m) {
     if (!sessions_[m].guard().distrusted() && sessions_[m].samples_clock(fleet_.stepped_at())) agree.add(m);
@@ -117,11 +117,11 @@ Instant Client::guarded_until() const {
   return fleet_.quorum_admitted_at(admitted_at);
 }
 
-int64_t Client::guard_ms(Instant now) const {
+int64_t Client::guard_ms(const Instant& now) const {
   return settings_.guard == GuardMode::off ? 0 : ms_until(guarded_until(), now);
 }
 
-int64_t Client::guard_ms_of(MasterIndex m, Instant now) const {
+int64_t Client::guard_ms_of(MasterIndex m, const Instant& now) const {
   return sessions_[m].guarded() ? ms_until(sessions_[m].guard().watched_at(), now) : 0;
 }
 

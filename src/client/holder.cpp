@@ -8,7 +8,7 @@
 namespace redlock {
 
 // True: the lock's FAILED waits for the answer.
-bool Client::want_holder(const Lock& lock, Instant now) {
+bool Client::want_holder(const Lock& lock, const Instant& now) {
   const bool over = lock.state == State::over;
   if (lock.wait.last_cause != REDLOCK_E_LOCKED || lock.round.refused.empty()) return false;
   if (over && lock.options.wait_ms != REDLOCK_TRY_ONCE) return false;
@@ -24,7 +24,7 @@ bool Client::want_holder(const Lock& lock, Instant now) {
   return over;
 }
 
-void Client::ask_holder(Instant now) {
+void Client::ask_holder(const Instant& now) {
   holder_.wanted = false;
   Lock& lock = table_[place_of_holder()];
   if (lock.round.refused.empty()) return;  // the next round has begun

@@ -16,7 +16,7 @@ namespace redlock {
 
 // "Gone or foreign" means that the master lacks the key, unless a SET of ours may still be executed there. The token
 // script also says no for other reasons, so its answer does not count here.
-bool Client::lacks_key(MasterIndex m, const Reply& reply, Lock& lock, Instant now) {
+bool Client::lacks_key(MasterIndex m, const Reply& reply, Lock& lock, const Instant& now) {
   const Claim& claim = claims_[reply.claim];
   if (reply.op == Op::token || (claim.pending | claim.stray).has(m)) return false;
   const Action action = machine_.on_key_missing(lock, m, reply.op == Op::extend ? reply.round : 0);
@@ -29,7 +29,7 @@ bool Client::lacks_key(MasterIndex m, const Reply& reply, Lock& lock, Instant no
 // number is 0, which no round has. Several names are put back all or none, so a master that lost only one of several
 // names gets nothing back. A put-back by script always carries the script's text: a master that lost its keys has
 // often lost its scripts, too, and a put-back is not sent again after NOSCRIPT.
-void Client::put_back(Lock& lock, Instant now) {
+void Client::put_back(Lock& lock, const Instant& now) {
   const uint32_t ttl_ms = machine_.put_back_ttl(lock, now);
   if (ttl_ms == 0) return;
   const uint16_t index = lock.claim;
@@ -54,7 +54,7 @@ void Client::put_back(Lock& lock, Instant now) {
 // Ignore a notification while an answer of this master about this lock is under way. Ahead of the answer to our SET,
 // the notification is about the key of the lock's last owner. Ahead of the answer to our extend, the extend itself may
 // have caused the notification: servers before 6.2.8 and 7.0.5 ignore NOLOOP in scripts.
-void Client::alarm(Lock& lock, MasterIndex m, Instant now) {
+void Client::alarm(Lock& lock, MasterIndex m, const Instant& now) {
   if (sessions_[m].owes_answer(lock.claim)) return;
   machine_.on_key_changed(lock, m, now);
   plan(lock);
@@ -62,14 +62,14 @@ void Client::alarm(Lock& lock, MasterIndex m, Instant now) {
 }
 
 // The connection to m was lost, and notifications with it. Only an answer of m can tell which keys m has now.
-void Client::alarm_all(MasterIndex m, Instant now) {
+void Client::alarm_all(MasterIndex m, const Instant& now) {
   for (unsigned i = 0; i < table_.capacity(); ++i) {
     if (table_[i].state == State::held) alarm(table_[i], m, now);
   }
 }
 
 // A master that was never sent the SET has nothing to forget, and may still be given the key by a put-back.
-void Client::forgotten(MasterIndex m, Instant now) {
+void Client::forgotten(MasterIndex m, const Instant& now) {
   for (unsigned i = 0; i < table_.capacity(); ++i) {
     Lock& lock = table_[i];
     if (lock.state != State::held || !claims_[lock.claim].sent.has(m)) continue;

@@ -5,7 +5,7 @@
 
 namespace redlock {
 
-void Client::run_due(Instant now) {
+void Client::run_due(const Instant& now) {
   deadline_ = Instant::never();
   for (unsigned page = 0; page < due_pages_.pages(); ++page) {
     if (now >= due_pages_.due(page)) run_locks(page, now);
@@ -26,7 +26,7 @@ void Client::run_due(Instant now) {
   if (phase_ == Phase::open) again_ = true;
 }
 
-void Client::run_locks(unsigned page, Instant now) {
+void Client::run_locks(unsigned page, const Instant& now) {
   due_pages_.clear(page);
   for (unsigned i = due_pages_.begin(page); i < due_pages_.end(page); ++i) {
     Lock& lock = table_[i];
@@ -36,7 +36,7 @@ void Client::run_locks(unsigned page, Instant now) {
   }
 }
 
-void Client::clock_jumped(Instant now) {
+void Client::clock_jumped(const Instant& now) {
   ++counters_.clock_jumps;
   for (unsigned i = 0; i < table_.capacity(); ++i) {
     if (table_[i].state != State::free && table_[i].state != State::over) {
@@ -66,18 +66,18 @@ bool Client::take_seed(uint64_t& seed) {
   return true;
 }
 
-void Client::connecting(MasterIndex m, Instant now) {
+void Client::connecting(MasterIndex m, const Instant& now) {
   sessions_[m].connecting(now);
   soon(sessions_[m].deadline());
 }
 
-void Client::connected(MasterIndex m, Instant now) {
+void Client::connected(MasterIndex m, const Instant& now) {
   on_time(now);
   sessions_[m].connected(now, machine_.draw());
   soon(sessions_[m].deadline());
 }
 
-void Client::closed(MasterIndex m, int reason, Instant now) {
+void Client::closed(MasterIndex m, int reason, const Instant& now) {
   on_time(now);
   sessions_[m].closed(now, reason, machine_.draw());
   sessions_[m].leave_strays(claims_.broke(m));
@@ -98,7 +98,7 @@ void Client::closed(MasterIndex m, int reason, Instant now) {
   again_ = true;
 }
 
-void Client::turn(Instant now) {
+void Client::turn(const Instant& now) {
   on_time(now);
   again_ = false;
   if (called_ || (cause_ != REDLOCK_CAUSE_HELD && !starts_.empty())) judge_waits(now);

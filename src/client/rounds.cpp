@@ -13,7 +13,7 @@ constexpr Duration entropy_retry = Duration::ms(50);
 
 }  // namespace
 
-void Client::start_rounds(Instant now) {
+void Client::start_rounds(const Instant& now) {
   if (starts_.empty()) return;
   const Masters votes = voting();
   const bool quorum_votes = votes.count() >= quorum_of(settings_.masters);
@@ -45,7 +45,7 @@ void Client::start_rounds(Instant now) {
 
 // Does the round begin now, or wait for room in our own tables? A round does not wait for masters: it begins, and is
 // lost for the right reason.
-bool Client::may_begin(Lock& lock, bool quorum_votes, Masters ready, Instant now) {
+bool Client::may_begin(Lock& lock, bool quorum_votes, Masters ready, const Instant& now) {
   if (lock.tell.event != 0) {  // the event carries the votes of the last round, which a new round would overwrite
     again_ = true;
     return false;
@@ -72,7 +72,7 @@ bool Client::introduced() const {
   return true;
 }
 
-void Client::begin_round(Lock& lock, Masters ready, Masters by_script, Instant now) {
+void Client::begin_round(Lock& lock, Masters ready, Masters by_script, const Instant& now) {
   introduced_ = true;
   const bool acquire = lock.wants == Wants::acquire;
   if (acquire && claims_.full()) ready = {};
@@ -141,14 +141,14 @@ void Client::ask(const Wording& what, Masters masters) {
   for (MasterIndex m : masters) sessions_[m].ask_shared(what.request);
 }
 
-void Client::take_all_back(Instant now) {
+void Client::take_all_back(const Instant& now) {
   for (MasterIndex m = 0; m < settings_.masters; ++m) {
     if (!sessions_[m].tx().empty()) take_back(m, now);
   }
 }
 
 // This connection was slow. A command that the connection did not begin to take counts as never sent.
-void Client::take_back(MasterIndex m, Instant now) {
+void Client::take_back(MasterIndex m, const Instant& now) {
   for (Session::Request request; sessions_[m].take_back(request); again_ = true) {
     if (!Session::Request::is_about_claim(request.kind)) continue;  // ahead of an extend, which was taken back
     const Op op = static_cast<Op>(request.kind);
@@ -171,7 +171,7 @@ void Client::take_back(MasterIndex m, Instant now) {
   soon(claims_.deadline());
 }
 
-Action Client::fail_votes(Lock& lock, Masters masters, Instant now) {
+Action Client::fail_votes(Lock& lock, Masters masters, const Instant& now) {
   Action action = Action::none;
   for (MasterIndex m : masters) {
     if (lock.round.open) action = machine_.vote(lock, m, Vote::failed, why_unable(lock, m), now);

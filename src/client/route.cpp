@@ -5,7 +5,7 @@
 
 namespace redlock {
 
-void Client::hear_news(MasterIndex m, const Reply& reply, Instant now) {
+void Client::hear_news(MasterIndex m, const Reply& reply, const Instant& now) {
   again_ = true;
   switch (reply.kind) {
     case Reply::Kind::answer:  // no news: route_answer()
@@ -31,7 +31,7 @@ void Client::hear_news(MasterIndex m, const Reply& reply, Instant now) {
   }
 }
 
-inline void Client::route_answer(MasterIndex m, const Reply& reply, Instant now) {
+inline void Client::route_answer(MasterIndex m, const Reply& reply, const Instant& now) {
   if (reply.op == Op::release) {
     route_delete(m, reply, now);
   } else {
@@ -40,12 +40,12 @@ inline void Client::route_answer(MasterIndex m, const Reply& reply, Instant now)
 }
 
 // Does the master have the key? A reply answers this even if its round is over.
-inline bool Client::hear_of_key(MasterIndex m, const Reply& reply, Lock& lock, Instant now) {
+inline bool Client::hear_of_key(MasterIndex m, const Reply& reply, Lock& lock, const Instant& now) {
   if (reply.meaning.answer == Answer::yes) machine_.on_key_present(lock, m);
   return reply.meaning.answer == Answer::no && lacks_key(m, reply, lock, now);
 }
 
-inline void Client::route_round(MasterIndex m, const Reply& reply, Instant now) {
+inline void Client::route_round(MasterIndex m, const Reply& reply, const Instant& now) {
   const uint16_t slot = claims_[reply.claim].slot;
   const bool unknown = reply.meaning.error == REDLOCK_E_NOSCRIPT;
   belief_.told(m, largest_of(reply.meaning.counter));  // also by an answer that comes too late for its round
@@ -64,7 +64,7 @@ inline void Client::route_round(MasterIndex m, const Reply& reply, Instant now) 
 }
 
 // After NOSCRIPT: sends the command again, with the script's text or behind it, if its round still needs the answer.
-bool Client::ask_again(MasterIndex m, const Reply& reply, Lock& lock, Instant now) {
+bool Client::ask_again(MasterIndex m, const Reply& reply, Lock& lock, const Instant& now) {
   if (lock.claim != reply.claim || lock.round.number != reply.round) return false;
   if (reply.op == Op::acquire && !by_script(lock, m)) return false;  // the command was a plain SET
   const bool wanted = reply.op == Op::token ? lock.state == State::held || lock.fence.storing
@@ -79,7 +79,7 @@ bool Client::ask_again(MasterIndex m, const Reply& reply, Lock& lock, Instant no
   return true;
 }
 
-inline void Client::route_vote(MasterIndex m, const Reply& reply, Lock& lock, Instant now) {
+inline void Client::route_vote(MasterIndex m, const Reply& reply, Lock& lock, const Instant& now) {
   const bool late = lock.state == State::acquiring && lock.fence.storing != (reply.op == Op::token);
   if (late) return;  // the answer belongs to the other part of a fenced round
   const bool counts = reply.op == Op::acquire_fenced && lock.options.fenced;
@@ -93,7 +93,7 @@ inline void Client::route_vote(MasterIndex m, const Reply& reply, Lock& lock, In
   machine_.check(lock);
 }
 
-inline void Client::route_delete(MasterIndex m, const Reply& reply, Instant now) {
+inline void Client::route_delete(MasterIndex m, const Reply& reply, const Instant& now) {
   if (reply.meaning.error == REDLOCK_E_NOSCRIPT) {
     claims_.delete_unknown(reply.claim, m);
     send_deletes(reply.claim, Masters::of(m), now);
@@ -109,7 +109,7 @@ inline void Client::route_delete(MasterIndex m, const Reply& reply, Instant now)
   claims_.delete_answered(reply.claim, m, how, now);
 }
 
-void Client::received(MasterIndex m, size_t size, Instant now) {
+void Client::received(MasterIndex m, size_t size, const Instant& now) {
   on_time(now);
   Session& session = sessions_[m];
   const bool was_up = session.votes();
@@ -144,21 +144,21 @@ void Client::received(MasterIndex m, size_t size, Instant now) {
 
 // ---- what follows from a step ---------------------------------------------------------------------------------
 
-void Client::perform(Lock& lock, Action action, Instant now) {
+void Client::perform(Lock& lock, Action action, const Instant& now) {
   while (action == Action::store) action = store_token(lock, now);
   carry_out(lock, action, now);
   if (lock.state == State::over) hand_on(lock, now);
 }
 
 // The lock is over, so the next locks that want its resources may begin.
-void Client::hand_on(Lock& lock, Instant now) {
+void Client::hand_on(Lock& lock, const Instant& now) {
   starts_.remove(&table_[0], table_.index(lock));
   uint16_t first[Names::max];
   const unsigned n = queue_.leave(lock, first);
   for (unsigned i = 0; i < n; ++i) carry_out(table_[first[i]], machine_.turn_came(table_[first[i]], lock), now);
 }
 
-void Client::carry_out(Lock& lock, Action action, Instant now) {
+void Client::carry_out(Lock& lock, Action action, const Instant& now) {
   switch (action) {
     case Action::none:
     case Action::store:  // done by perform()
@@ -194,7 +194,7 @@ void Client::carry_out(Lock& lock, Action action, Instant now) {
   if (lock.state != State::over) plan(lock);
 }
 
-void Client::end_claim(Lock& lock, bool spare_refused, Instant now) {
+void Client::end_claim(Lock& lock, bool spare_refused, const Instant& now) {
   const uint16_t index = lock.claim;
   if (index == no_slot) return;
   lock.claim = no_slot;

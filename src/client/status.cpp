@@ -6,7 +6,7 @@
 
 namespace redlock {
 
-void Client::status(redlock_status_t& out, Instant now) const {
+void Client::status(redlock_status_t& out, const Instant& now) const {
   out = counters_;
   out.size = sizeof out;
   out.masters = settings_.masters;
@@ -24,7 +24,7 @@ void Client::status(redlock_status_t& out, Instant now) const {
   out.guard_ms = guard_ms(now);
 }
 
-void Client::master_status(MasterIndex m, redlock_master_status_t& out, Instant now) const {
+void Client::master_status(MasterIndex m, redlock_master_status_t& out, const Instant& now) const {
   const Session& session = sessions_[m];
   out.index = m;
   out.state = shown_state(m);

@@ -26,13 +26,13 @@
 //   int64_t boot_ms()               CLOCK_BOOTTIME; negative when that clock cannot be read
 //   size_t fill_random(unsigned char* out, size_t size)
 //                                   fills from the front, and returns how many bytes it filled; 0: none now
-//   void flush(MasterIndex m, Instant now)
+//   void flush(MasterIndex m, const Instant& now)
 //                                   writes Client::output(m), as much as the socket takes, and calls Client::sent or
 //                                   Client::all_sent. The output may be empty, and the master may be disconnected
 //   bool can_connect(MasterIndex m) false while part of the connection before is not closed yet
-//   void connect(MasterIndex m, Instant now)
+//   void connect(MasterIndex m, const Instant& now)
 //                                   begins to connect. connected() or closed() follows, at once or later
-//   void close(MasterIndex m, int reason, bool polite, Instant now)
+//   void close(MasterIndex m, int reason, bool polite, const Instant& now)
 //                                   sends and reads no more bytes, and calls closed() before it returns
 //   void event(Client::Event& event)
 //                                   delivers the event to the owner, perhaps with its detail
@@ -55,12 +55,12 @@ class Turns {
     armed_for_ = Instant::never();
     touched_ = true;
   }
-  void connected(MasterIndex m, Instant now) {
+  void connected(MasterIndex m, const Instant& now) {
     touched_ = true;
     client().connected(m, now);
     flush_apart(m, now);
   }
-  void closed(MasterIndex m, int reason, Instant now) {
+  void closed(MasterIndex m, int reason, const Instant& now) {
     touched_ = true;
     client().closed(m, reason, now);
   }
@@ -133,7 +133,7 @@ class Turns {
     return now;
   }
 
-  void turn(Instant now) {
+  void turn(const Instant& now) {
     touched_ = false;
     refill();
     if (client().wants_boot_time()) client().boot_time(port().boot_ms(), now);
@@ -145,7 +145,7 @@ class Turns {
   }
 
   // noinline: a port may have flush() inlined into turn(), and a second copy would only cost bytes.
-  [[gnu::noinline]] void flush_apart(MasterIndex m, Instant now) { port().flush(m, now); }
+  [[gnu::noinline]] void flush_apart(MasterIndex m, const Instant& now) { port().flush(m, now); }
 
   // noinline: keeps the 256 bytes off the stack while the rest of the turn runs.
   [[gnu::noinline]] void refill() {
@@ -158,7 +158,7 @@ class Turns {
     }
   }
 
-  void act_on_wishes(Instant now) {
+  void act_on_wishes(const Instant& now) {
     const unsigned masters = client().settings().masters;
     for (MasterIndex m = 0; m < masters; ++m) {
       const Session::Wish wish = client().wish(m);

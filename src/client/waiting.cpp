@@ -6,7 +6,7 @@
 namespace redlock {
 
 // m votes again. A waiter that found too few masters tries at once. A waiter that watches looks at m, too.
-void Client::wake_waiters(MasterIndex m, Instant now) {
+void Client::wake_waiters(MasterIndex m, const Instant& now) {
   alarm_all(m, now);
   for (unsigned i = 0; i < table_.capacity(); ++i) {
     Lock& lock = table_[i];
@@ -22,7 +22,7 @@ void Client::wake_waiters(MasterIndex m, Instant now) {
   again_ = true;
 }
 
-void Client::watch(Lock& lock, Instant now) {
+void Client::watch(Lock& lock, const Instant& now) {
   if (!settings_.wakeups) return;
   Masters votes, tracked;
   for (MasterIndex m = 0; m < settings_.masters; ++m) {
@@ -36,7 +36,7 @@ void Client::watch(Lock& lock, Instant now) {
 }
 
 // Looks go out behind the deletes of the same turn. Otherwise a look could find a value of our own lost round.
-void Client::send_looks(Instant now) {
+void Client::send_looks(const Instant& now) {
   looks_ = false;
   for (unsigned i = 0; i < table_.capacity(); ++i) {
     Lock& lock = table_[i];
@@ -55,7 +55,7 @@ void Client::send_looks(Instant now) {
 }
 
 // Leaves room for deletes and rounds; looks are optional. holder: asks for the name of the holder instead.
-bool Client::look(Lock& lock, MasterIndex m, bool holder, Instant now) {
+bool Client::look(Lock& lock, MasterIndex m, bool holder, const Instant& now) {
   Session& session = sessions_[m];
   const Command read = holder ? Command::holder(session.space(), settings_.key_prefix, lock.names)
                               : Command::look(session.space(), settings_.key_prefix, lock.names);
@@ -66,7 +66,7 @@ bool Client::look(Lock& lock, MasterIndex m, bool holder, Instant now) {
   return true;
 }
 
-void Client::changed(MasterIndex m, Bytes resource, Instant now) {
+void Client::changed(MasterIndex m, Bytes resource, const Instant& now) {
   watched_ = false;
   for (unsigned i = 0; i < table_.capacity(); ++i) {
     Lock& lock = table_[i];
@@ -82,7 +82,7 @@ void Client::changed(MasterIndex m, Bytes resource, Instant now) {
   }
 }
 
-void Client::change(Lock& lock, MasterIndex m, Instant now) {
+void Client::change(Lock& lock, MasterIndex m, const Instant& now) {
   if (lock.state != State::waiting && lock.state != State::acquiring) return;
   machine_.changed(lock, m, now);
   plan(lock);

@@ -113,7 +113,8 @@ struct Verdict {
 
 // Is this generation held for `need` from now on? clock_agrees and now come from Clock::check(), called before. A clock
 // that jumped ends a held lock as expiry does. An acquire under way is not ended; the driver begins its round anew.
-inline Verdict judge(const ValidityCell& cell, uint64_t generation, bool clock_agrees, Instant now, Duration need) {
+inline Verdict judge(const ValidityCell& cell, uint64_t generation, bool clock_agrees, const Instant& now,
+                     Duration need) {
   const ValidityCell::Snapshot seen = cell.read();
   if (seen.generation != generation || generation == 0) return {Held::stale, now};
   if (cell.expired(generation)) return {Held::lost, now};

@@ -29,7 +29,7 @@ class DuePages {
     bring_forward(pages_[lock / page_locks], due);
   }
   // Every page has to be gone through at `now`.
-  void all_due(Instant now) {
+  void all_due(const Instant& now) {
     for (unsigned page = 0; page < pages(); ++page) pages_[page] = now;
   }
 

@@ -45,7 +45,7 @@ void Forecast::look_sent(MasterIndex m) {
 }
 
 // An answer may come when another round has been lost, and another master is watched.
-void Forecast::looked(MasterIndex m, int64_t ttl, Instant now, Instant poll_at) {
+void Forecast::looked(MasterIndex m, int64_t ttl, const Instant& now, Instant poll_at) {
   if (unanswered_[m] == 0 || --unanswered_[m] != 0 || !watched_.has(m)) return;
   if (ttl == ttl_gone) {
     free_at_[m] = now;
@@ -57,7 +57,7 @@ void Forecast::looked(MasterIndex m, int64_t ttl, Instant now, Instant poll_at) 
 }
 
 // While a look is in flight the push adds nothing: the answer to the look will be newer than the push.
-void Forecast::changed(MasterIndex m, Instant now) {
+void Forecast::changed(MasterIndex m, const Instant& now) {
   if (unanswered_[m] != 0 || !(watched_ - look_).has(m)) return;
   if (free_at_[m] > now) {
     free_at_[m] = now;

@@ -71,10 +71,10 @@ class Forecast {
   bool waits() const { return waits_; }
 
   void look_sent(MasterIndex m);
-  void looked(MasterIndex m, int64_t ttl, Instant now, Instant poll_at);
+  void looked(MasterIndex m, int64_t ttl, const Instant& now, Instant poll_at);
   // The key has changed on this master, or may have. A key that was there may be gone. A key that was gone is
   // somebody's, so look() names the master again.
-  void changed(MasterIndex m, Instant now);
+  void changed(MasterIndex m, const Instant& now);
   void left(MasterIndex m);  // the connection is gone, and the unanswered looks with it
   // The master votes again. poll_at: as above.
   void back(MasterIndex m, bool tracked, Instant poll_at);

@@ -88,7 +88,7 @@ bool Machine::begin(Lock& lock, Masters asked, Instant t0) {
   return true;
 }
 
-bool Machine::put_off(Lock& lock, Instant now) const {
+bool Machine::put_off(Lock& lock, const Instant& now) const {
   if (lock.defer_until == Instant::never()) lock.defer_until = now + rules_.node_timeout;
   return now < lock.defer_until;
 }
@@ -101,7 +101,7 @@ void Machine::propose(Lock& lock, uint64_t proposal, bool may_floor) const {
 
 // ---- votes ----------------------------------------------------------------------------------------------------
 
-Action Machine::vote_against(Lock& lock, MasterIndex m, Vote vote, int error, Instant now) {
+Action Machine::vote_against(Lock& lock, MasterIndex m, Vote vote, int error, const Instant& now) {
   Round& round = lock.round;
   if (vote == Vote::refused) {
     round.refused.add(m);
@@ -114,7 +114,7 @@ Action Machine::vote_against(Lock& lock, MasterIndex m, Vote vote, int error, In
   return decided(lock, now);
 }
 
-Action Machine::revoke(Lock& lock, MasterIndex m, int error, Instant now) {
+Action Machine::revoke(Lock& lock, MasterIndex m, int error, const Instant& now) {
   if (!lock.round.open || (lock.round.refused | lock.round.failed).has(m)) return Action::none;
   lock.round.granted.remove(m);
   lock.fence.counters.forget(m);
@@ -143,7 +143,7 @@ Action Machine::on_key_missing(Lock& lock, MasterIndex m, uint32_t extend_round)
   return won_before ? Action::put_back : Action::none;
 }
 
-uint32_t Machine::put_back_ttl(const Lock& lock, Instant now) const {
+uint32_t Machine::put_back_ttl(const Lock& lock, const Instant& now) const {
   if (lock.state != State::held) return 0;
   const uint32_t ttl_ms = ttl_within(now, lock.hold.pace_ms, rules_.drift, lock.valid_until);
   return ttl_ms != 0 && ttl_ms < lock.hold.pace_ms ? ttl_ms + 1 : ttl_ms;  // ttl_within() rounds down
@@ -151,7 +151,7 @@ uint32_t Machine::put_back_ttl(const Lock& lock, Instant now) const {
 
 // Ignore masters that are already known to lack our key. If this master has answered the open round, the notification
 // is newer than the answer. If not, the pending answer will tell us.
-void Machine::on_key_changed(Lock& lock, MasterIndex m, Instant now) const {
+void Machine::on_key_changed(Lock& lock, MasterIndex m, const Instant& now) const {
   const Round& round = lock.round;
   REDLOCK_ASSERT(lock.state == State::held);
   if (lock.hold.lacking.has(m) || lock.hold.alarmed || lock.hold.hurried == hurried_max) return;
@@ -166,7 +166,7 @@ void Machine::on_counter(Lock& lock, MasterIndex m, const Counter& counter) cons
   if (!voted(round).has(m)) lock.fence.counters.hear(m, counter);
 }
 
-Action Machine::decided_fenced(Lock& lock, Instant now) {
+Action Machine::decided_fenced(Lock& lock, const Instant& now) {
   using What = TokenChoice::What;
   Round& round = lock.round;
   Fence& fence = lock.fence;
@@ -199,7 +199,7 @@ Action Machine::decided_fenced(Lock& lock, Instant now) {
 
 // The second part of a fenced round. Only the masters that granted the names are asked. They have a whole node_timeout
 // again.
-Action Machine::store(Lock& lock, uint64_t token, Instant now) const {
+Action Machine::store(Lock& lock, uint64_t token, const Instant& now) const {
   Round& round = lock.round;
   lock.fence.token = token;
   lock.fence.storing = true;
@@ -210,7 +210,7 @@ Action Machine::store(Lock& lock, uint64_t token, Instant now) const {
   return Action::store;
 }
 
-Action Machine::decided(Lock& lock, Instant now) {
+Action Machine::decided(Lock& lock, const Instant& now) {
   if (lock.options.fenced && lock.state == State::acquiring && !lock.fence.storing) {
     return decided_fenced(lock, now);
   }
@@ -238,7 +238,7 @@ int Machine::why_lost(const Round& round) const {
   return lost_because(rules_.masters, without, round.guarded.count());
 }
 
-Action Machine::won(Lock& lock, Instant now) {
+Action Machine::won(Lock& lock, const Instant& now) {
   const Round& round = lock.round;
   const Instant until = valid_until(round.t0, round.ttl_ms, rules_.drift);
   if (until <= now || until < now + Duration::ms(lock.options.min_validity_ms)) {
@@ -270,7 +270,7 @@ Action Machine::extended(Lock& lock) const {
   return !lock.hold.gone.empty() ? Action::put_back : Action::none;
 }
 
-void Machine::extend_lost(Lock& lock, int cause, Instant now) {
+void Machine::extend_lost(Lock& lock, int cause, const Instant& now) {
   plan_next(lock);
   // The pause is bounded by the ttl, so that there is another try even if node_timeout is as long as the ttl.
   const Duration share = third(lock.hold.pace_ms / 2);
@@ -287,7 +287,7 @@ void Machine::plan_next(Lock& lock) const {
 
 // ---- time -----------------------------------------------------------------------------------------------------
 
-Action Machine::on_time(Lock& lock, Instant now) {
+Action Machine::on_time(Lock& lock, const Instant& now) {
   switch (lock.state) {
     case State::free:
     case State::over:
@@ -369,7 +369,7 @@ Action Machine::release(Lock& lock) const {
   return end(lock, REDLOCK_EV_RELEASED, 0, Action::release);
 }
 
-Action Machine::jumped(Lock& lock, Instant now) const {
+Action Machine::jumped(Lock& lock, const Instant& now) const {
   if (lock.state == State::held) {
     return lost_early(lock);
   }

@@ -191,7 +191,7 @@ struct Lock : Life {
 };
 
 // For how long an acquire has waited; 0: its first try was not lost.
-inline Duration waited(const Lock& lock, Instant now) {
+inline Duration waited(const Lock& lock, const Instant& now) {
   return lock.wait.since == Instant() ? Duration() : left(now, lock.wait.since);
 }
 
@@ -220,9 +220,9 @@ class Machine {
   // free → waiting; the lock wants an acquire round.
   void accept(Lock& lock, const Options& options);
   // Called in the first turn that handles a new lock: the wait budget begins. for_guard: the lock waits for the guard.
-  void see(Lock& lock, bool for_guard, Instant now) const;
+  void see(Lock& lock, bool for_guard, const Instant& now) const;
   // A lock that waits with REDLOCK_WAIT_DEFAULT has two budgets, one of which runs. This one runs from now on.
-  void charge(Lock& lock, bool for_guard, Instant now) const;
+  void charge(Lock& lock, bool for_guard, const Instant& now) const;
 
   // Begins the wanted round. t0 was read before the first byte of the round is handed to a transport. The ttl of an
   // extend is cut to keep max_hold_ms. False: max_hold_ms allows no later validity. Then no round begins, and the owner
@@ -230,7 +230,7 @@ class Machine {
   bool begin(Lock& lock, Masters asked, Instant t0);
   // Our own tables lack room for the wanted round. True: the round waits for room. False: the round has waited for a
   // node_timeout, and begins with what there is.
-  bool put_off(Lock& lock, Instant now) const;
+  bool put_off(Lock& lock, const Instant& now) const;
   // The wanted round lacks something that no round can do without (random bytes), and waits as long as that takes.
   void put_off_freely(Lock& lock) const { lock.defer_until = Instant::never(); }
   // A fenced acquire begins with this proposal. may_floor: the floor is allowed this once.
@@ -239,7 +239,7 @@ class Machine {
   void token_told(Lock& lock, MasterIndex m) const { lock.fence.told.add(m); }
   // A master's answer about its token counter. Call this before vote().
   void on_counter(Lock& lock, MasterIndex m, const Counter& counter) const;
-  Action vote(Lock& lock, MasterIndex m, Vote vote, int error, Instant now) {
+  Action vote(Lock& lock, MasterIndex m, Vote vote, int error, const Instant& now) {
     Round& round = lock.round;
     if (!round.open || voted(round).has(m)) return Action::none;
     if (vote != Vote::granted) return vote_against(lock, m, vote, error, now);
@@ -248,7 +248,7 @@ class Machine {
   }
 
   // This master may have forgotten what it granted, so its vote no longer counts for an open round.
-  Action revoke(Lock& lock, MasterIndex m, int error, Instant now);
+  Action revoke(Lock& lock, MasterIndex m, int error, const Instant& now);
   // A master said that it has the lock's value. True whichever round asked.
   void on_key_present(Lock& lock, MasterIndex m) const {
     lock.hold.owners.add(m);
@@ -258,18 +258,18 @@ class Machine {
   // The key is gone there, or holds another value. extend_round: the extend round that asked; 0: no extend asked.
   Action on_key_missing(Lock& lock, MasterIndex m, uint32_t extend_round) const;
   // The ttl of a put-back: what is left of the validity. 0: nothing is left, so put nothing back.
-  uint32_t put_back_ttl(const Lock& lock, Instant now) const;
+  uint32_t put_back_ttl(const Lock& lock, const Instant& now) const;
   // The SET of a put-back was sent to this master. Until the answer comes the master may have the key.
   void put_back_sent(Lock& lock, MasterIndex m) const {
     lock.hold.lacking.remove(m);
     lock.hold.gone.remove(m);
   }
   // The key of a held lock may have changed on this master.
-  void on_key_changed(Lock& lock, MasterIndex m, Instant now) const;
+  void on_key_changed(Lock& lock, MasterIndex m, const Instant& now) const;
   // These masters are no longer trusted. A held lock that has no quorum of other owners is LOST.
   Action distrust(Lock& lock, Masters masters) const;
 
-  Action on_time(Lock& lock, Instant now);
+  Action on_time(Lock& lock, const Instant& now);
   Instant deadline(const Lock& lock) const;
   // Takes the event that waits, for delivery to the owner.
   Telling take_event(Lock& lock) const {
@@ -281,19 +281,19 @@ class Machine {
   Action wake(Lock& lock) const;
 
   // ---- a waiter that watches the masters instead of trying again and again (lock/machine_waiting)
-  void watch(Lock& lock, Masters votes, Masters tracked, Instant now);
-  void look_sent(Lock& lock, MasterIndex m, Instant now);
-  void look_away(Lock& lock, MasterIndex m, bool votes, Instant now);
-  void looked(Lock& lock, MasterIndex m, int64_t ttl, Instant now);
-  void changed(Lock& lock, MasterIndex m, Instant now);
-  void master_left(Lock& lock, MasterIndex m, Instant now);
-  void master_back(Lock& lock, MasterIndex m, bool tracked, Instant now);
+  void watch(Lock& lock, Masters votes, Masters tracked, const Instant& now);
+  void look_sent(Lock& lock, MasterIndex m, const Instant& now);
+  void look_away(Lock& lock, MasterIndex m, bool votes, const Instant& now);
+  void looked(Lock& lock, MasterIndex m, int64_t ttl, const Instant& now);
+  void changed(Lock& lock, MasterIndex m, const Instant& now);
+  void master_left(Lock& lock, MasterIndex m, const Instant& now);
+  void master_back(Lock& lock, MasterIndex m, bool tracked, const Instant& now);
 
   // ---- a waiter behind another of this client
-  Action queue(Lock& lock, Instant now) const;  // it is not this lock's turn, so the lock sends nothing
+  Action queue(Lock& lock, const Instant& now) const;  // it is not this lock's turn, so the lock sends nothing
   // The lock before this one is over. After too many turns in a row the lock yields to other clients first.
   Action turn_came(Lock& lock, const Lock& before) const;
-  Action yield(Lock& lock, Instant now);
+  Action yield(Lock& lock, const Instant& now);
 
   int extend(Lock& lock, uint32_t ttl_ms) const;  // 0 or enum redlock_err
   Action cancel(Lock& lock, int err) const;       // while waiting or acquiring, or before ACQUIRED was delivered
@@ -302,7 +302,7 @@ class Machine {
   Action give_up(Lock& lock, Masters failed, Masters guarded, MasterIndex first, int error) const;
   Action release(Lock& lock) const;
   // The clock jumped (suspend, or clocks that were changed). A held lock is lost. An open acquire round begins anew.
-  Action jumped(Lock& lock, Instant now) const;
+  Action jumped(Lock& lock, const Instant& now) const;
 
   // Invariants of a lock between two steps. Checked where asserts are on.
   void check(const Lock& lock) const {
@@ -331,14 +331,14 @@ class Machine {
   }
 
  private:
-  Action vote_against(Lock& lock, MasterIndex m, Vote vote, int error, Instant now);
-  Action decided(Lock& lock, Instant now);
-  Action decided_fenced(Lock& lock, Instant now);
-  Action store(Lock& lock, uint64_t token, Instant now) const;
-  Action won(Lock& lock, Instant now);
-  Action lost(Lock& lock, int cause, Instant now);
+  Action vote_against(Lock& lock, MasterIndex m, Vote vote, int error, const Instant& now);
+  Action decided(Lock& lock, const Instant& now);
+  Action decided_fenced(Lock& lock, const Instant& now);
+  Action store(Lock& lock, uint64_t token, const Instant& now) const;
+  Action won(Lock& lock, const Instant& now);
+  Action lost(Lock& lock, int cause, const Instant& now);
   Action extended(Lock& lock) const;
-  void extend_lost(Lock& lock, int cause, Instant now);
+  void extend_lost(Lock& lock, int cause, const Instant& now);
   Action fail(Lock& lock, int err) const;
   Action lost_early(Lock& lock) const;
   // Masters that have voted, or whose vote no longer counts in this round.
@@ -348,15 +348,15 @@ class Machine {
   int why_lost(const Round& round) const;
   bool renews(const Lock& lock) const { return lock.options.renew && lock.valid_until < lock.hold.limit; }
   void plan_next(Lock& lock) const;
-  Action due(Lock& lock, Instant now);
-  Duration next_nap(Lock& lock, Instant now);
-  void listen(Lock& lock, Instant now) const;
-  void remember(const Lock& lock, Instant now);
-  void plan_round(Lock& lock, bool looked, Instant now);
-  void plan_race(Lock& lock, bool looked, Instant now);
+  Action due(Lock& lock, const Instant& now);
+  Duration next_nap(Lock& lock, const Instant& now);
+  void listen(Lock& lock, const Instant& now) const;
+  void remember(const Lock& lock, const Instant& now);
+  void plan_round(Lock& lock, bool looked, const Instant& now);
+  void plan_race(Lock& lock, bool looked, const Instant& now);
   Duration lot(Duration longest);  // a random pause
   Duration plain_pause(const Lock& lock) const;  // the longest pause of this lock while others hold the resource
-  Instant poll_at(const Lock& lock, Instant now);
+  Instant poll_at(const Lock& lock, const Instant& now);
   Action end(Lock& lock, int event, int err, Action action) const;
 
   Rules rules_ = {};

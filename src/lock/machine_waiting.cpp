@@ -37,7 +37,7 @@ namespace {
 constexpr unsigned spell = 4;
 constexpr unsigned window_max = 5;  // of a waiter that has seen nobody pass: in times of two rounds
 
-bool is_free(Instant at, Instant now) { return at <= now; }
+bool is_free(Instant at, const Instant& now) { return at <= now; }
 
 void count_pass(Waiting& wait) {
   if (wait.passed < UINT8_MAX) ++wait.passed;
@@ -45,7 +45,7 @@ void count_pass(Waiting& wait) {
 
 }  // namespace
 
-void Machine::see(Lock& lock, bool for_guard, Instant now) const {
+void Machine::see(Lock& lock, bool for_guard, const Instant& now) const {
   if (lock.wait.begun) return;
   lock.wait.begun = true;
   if (lock.options.wait_ms > 0) lock.wait.until = now + Duration::ms(lock.options.wait_ms);
@@ -55,7 +55,7 @@ void Machine::see(Lock& lock, bool for_guard, Instant now) const {
   charge(lock, for_guard, now);
 }
 
-void Machine::charge(Lock& lock, bool for_guard, Instant now) const {
+void Machine::charge(Lock& lock, bool for_guard, const Instant& now) const {
   Waiting& wait = lock.wait;
   const bool two_budgets = wait.begun && lock.options.wait_ms == REDLOCK_WAIT_DEFAULT;
   if (!is_pending(lock) || !two_budgets || wait.for_guard == for_guard) return;
@@ -65,7 +65,7 @@ void Machine::charge(Lock& lock, bool for_guard, Instant now) const {
   wait.for_guard = for_guard;
 }
 
-Action Machine::lost(Lock& lock, int cause, Instant now) {
+Action Machine::lost(Lock& lock, int cause, const Instant& now) {
   lock.wait.last_cause = static_cast<int16_t>(cause);
   if (lock.wait.since == Instant()) lock.wait.since = lock.round.t0;
   lock.turn.in_a_row = 0;
@@ -112,7 +112,7 @@ Action Machine::wake(Lock& lock) const {
 
 // A waiter that has slept, or that draws a long pause, looks before it tries. So does one that has heard nothing. The
 // plain timer does not.
-Action Machine::due(Lock& lock, Instant now) {
+Action Machine::due(Lock& lock, const Instant& now) {
   Waiting& wait = lock.wait;
   const bool slept = wait.watch == Watch::sleeps;
   const bool listens = wait.watch == Watch::listens && lock.forecast.waits();
@@ -126,7 +126,7 @@ Action Machine::due(Lock& lock, Instant now) {
 }
 
 // What the client has learned of this name, once in an acquire. Or as long as the lock has watched in vain.
-Duration Machine::next_nap(Lock& lock, Instant now) {
+Duration Machine::next_nap(Lock& lock, const Instant& now) {
   Waiting& wait = lock.wait;
   Duration nap = wait.rested ? Duration() : crowds_.of(lock.names).nap();
   const Duration pause = plain_pause(lock);
@@ -143,14 +143,14 @@ Duration Machine::next_nap(Lock& lock, Instant now) {
   return nap < budget ? nap : budget;
 }
 
-void Machine::listen(Lock& lock, Instant now) const {
+void Machine::listen(Lock& lock, const Instant& now) const {
   lock.wait.watch = Watch::listens;
   if (lock.wait.heard_since == Instant()) lock.wait.heard_since = now;
 }
 
 // wake_at comes from the plain timer, and stays if no master tells of changes. Notifications of a master that failed do
 // not count: a missing key does not explain why the master did not take the SET.
-void Machine::watch(Lock& lock, Masters votes, Masters tracked, Instant now) {
+void Machine::watch(Lock& lock, Masters votes, Masters tracked, const Instant& now) {
   Waiting& wait = lock.wait;
   tracked -= lock.round.failed;
   if (tracked.empty()) return;
@@ -180,27 +180,27 @@ void Machine::watch(Lock& lock, Masters votes, Masters tracked, Instant now) {
   plan_round(lock, false, now);
 }
 
-void Machine::look_sent(Lock& lock, MasterIndex m, Instant now) {
+void Machine::look_sent(Lock& lock, MasterIndex m, const Instant& now) {
   lock.forecast.look_sent(m);
   plan_round(lock, false, now);
 }
 
-void Machine::look_away(Lock& lock, MasterIndex m, bool votes, Instant now) {
+void Machine::look_away(Lock& lock, MasterIndex m, bool votes, const Instant& now) {
   lock.forecast.look_away(m, votes ? poll_at(lock, now) : Instant::never());
   plan_round(lock, false, now);
 }
 
-void Machine::looked(Lock& lock, MasterIndex m, int64_t ttl, Instant now) {
+void Machine::looked(Lock& lock, MasterIndex m, int64_t ttl, const Instant& now) {
   lock.forecast.looked(m, ttl, now, poll_at(lock, now));
   plan_round(lock, true, now);
 }
 
-void Machine::changed(Lock& lock, MasterIndex m, Instant now) {
+void Machine::changed(Lock& lock, MasterIndex m, const Instant& now) {
   lock.forecast.changed(m, now);
   plan_round(lock, false, now);
 }
 
-void Machine::master_left(Lock& lock, MasterIndex m, Instant now) {
+void Machine::master_left(Lock& lock, MasterIndex m, const Instant& now) {
   lock.forecast.left(m);
   plan_round(lock, false, now);
   if (lock.state != State::waiting || lock.wants != Wants::nothing || lock.wait.watch == Watch::sleeps) return;
@@ -208,14 +208,14 @@ void Machine::master_left(Lock& lock, MasterIndex m, Instant now) {
   if (deaf) lock.wake_at = earlier(lock.wake_at, poll_at(lock, now));
 }
 
-void Machine::master_back(Lock& lock, MasterIndex m, bool tracked, Instant now) {
+void Machine::master_back(Lock& lock, MasterIndex m, bool tracked, const Instant& now) {
   lock.forecast.back(m, tracked, poll_at(lock, now));
   plan_round(lock, false, now);
 }
 
 // Whatever a master tells may bring the next round nearer or put it off. A message that changes nothing draws no new
 // random pause: otherwise every message would give the waiter a new place among the others.
-void Machine::plan_round(Lock& lock, bool looked, Instant now) {
+void Machine::plan_round(Lock& lock, bool looked, const Instant& now) {
   if (lock.state != State::waiting || !lock.forecast.waits() || lock.wants != Wants::nothing) return;
   Waiting& wait = lock.wait;
   const Instant at = lock.forecast.quorum_at();
@@ -243,7 +243,7 @@ void Machine::plan_round(Lock& lock, bool looked, Instant now) {
 }
 
 // A quorum seems free, and all who watch know it. A look tells so for certain, since nobody else has been faster yet.
-void Machine::plan_race(Lock& lock, bool looked, Instant now) {
+void Machine::plan_race(Lock& lock, bool looked, const Instant& now) {
   Waiting& wait = lock.wait;
   const uint32_t most = lock.options.retry_delay_ms;
   const Duration two_rounds = race_window(wait.round_took, 1, 1, most);
@@ -253,7 +253,7 @@ void Machine::plan_race(Lock& lock, bool looked, Instant now) {
 }
 
 // The lock is granted. What does the next acquire of this name do?
-void Machine::remember(const Lock& lock, Instant now) {
+void Machine::remember(const Lock& lock, const Instant& now) {
   const Waiting& wait = lock.wait;
   Crowd crowd = crowds_.of(lock.names);
   const bool waited = wait.heard_since != Instant() || wait.watch == Watch::sleeps;
@@ -274,11 +274,11 @@ Duration Machine::plain_pause(const Lock& lock) const {
   return Duration::ms(retry_ms < rules_.sleep_max_ms ? retry_ms : rules_.sleep_max_ms);
 }
 
-Instant Machine::poll_at(const Lock& lock, Instant now) {
+Instant Machine::poll_at(const Lock& lock, const Instant& now) {
   return now + lot(plain_pause(lock));
 }
 
-Action Machine::queue(Lock& lock, Instant now) const {
+Action Machine::queue(Lock& lock, const Instant& now) const {
   if (lock.wait.since == Instant()) lock.wait.since = now;
   lock.wants = Wants::nothing;
   lock.wake_at = lock.defer_until = Instant::never();
@@ -297,7 +297,7 @@ Action Machine::turn_came(Lock& lock, const Lock& before) const {
 
 // The lock looks before it tries: the client had the resource too often in a row, or had to wait for it the last time.
 // The pause is long enough for another client to hear of the release, to look, and to try.
-Action Machine::yield(Lock& lock, Instant now) {
+Action Machine::yield(Lock& lock, const Instant& now) {
   if (lock.wait.since == Instant()) lock.wait.since = now;
   if (lock.turn.in_a_row != 0) {
     lock.wait.not_before = now + race_window(lock.wait.round_took, 4, 1, lock.options.retry_delay_ms);

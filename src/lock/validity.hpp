@@ -25,10 +25,12 @@ struct Drift {
   }
 };
 
-constexpr Duration left(Instant until, Instant now) { return Duration::ns(until > now ? until.ns() - now.ns() : 0); }
+constexpr Duration left(Instant until, const Instant& now) {
+  return Duration::ns(until > now ? until.ns() - now.ns() : 0);
+}
 
 // Whole milliseconds left, rounded down; 0: nothing is left.
-constexpr int64_t remaining_ms(Instant until, Instant now) { return left(until, now).ns() / 1'000'000; }
+constexpr int64_t remaining_ms(Instant until, const Instant& now) { return left(until, now).ns() / 1'000'000; }
 
 inline Instant valid_until(Instant t0, uint32_t ttl_ms, Drift drift) {
   return t0 + Duration::ns(Duration::ms(ttl_ms).ns() - drift.of(ttl_ms).ns());

@@ -75,7 +75,7 @@ class Fifo {
     if (++tail_ == capacity_) tail_ = 0;
     ++size_;
   }
-  [[gnu::noinline]] void push_own(Request::Kind kind, Instant now, uint32_t number = 0) {
+  [[gnu::noinline]] void push_own(Request::Kind kind, const Instant& now, uint32_t number = 0) {
     REDLOCK_ASSERT(Request::is_own(kind) && own_ < own_max);
     push({now, number, 0, kind, true});
     ++own_;

@@ -6,7 +6,7 @@
 
 namespace redlock {
 
-void Greeting::begin(uint32_t nonce, Instant now) {
+void Greeting::begin(uint32_t nonce, const Instant& now) {
   REDLOCK_ASSERT(out_.fifo.empty() && out_.tx.empty());
   nonce_ = nonce;
   resp3_ = true;
@@ -17,7 +17,7 @@ void Greeting::begin(uint32_t nonce, Instant now) {
 
 // ---- requests -------------------------------------------------------------------------------------------------
 
-void Greeting::send_hello(Instant now) {
+void Greeting::send_hello(const Instant& now) {
   static constexpr auto hello = resp::words<2>("HELLO", "3");
   static constexpr auto hello_auth = resp::words<4>("HELLO", "3", "AUTH");
   const bool auth = has_password();
@@ -32,7 +32,7 @@ void Greeting::send_hello(Instant now) {
   role_known_ = false;
 }
 
-void Greeting::send_auth(Instant now) {
+void Greeting::send_auth(const Instant& now) {
   static constexpr auto auth = resp::words<1>("AUTH");
   static constexpr auto auth_user = resp::words<2>("AUTH");
   const bool user = master_.user.size != 0;
@@ -41,7 +41,7 @@ void Greeting::send_auth(Instant now) {
   out_.append_reference(master_.password);
 }
 
-void Greeting::send_rest(Instant now) {
+void Greeting::send_rest(const Instant& now) {
   static constexpr auto tracking = resp::words("CLIENT", "TRACKING", "on", "OPTIN", "NOLOOP");
   static constexpr auto role = resp::words("ROLE");
   static constexpr auto id = resp::words("CLIENT", "ID");
@@ -60,7 +60,7 @@ void Greeting::send_rest(Instant now) {
   send_ping(now);
 }
 
-void Greeting::send_ping(Instant now) {
+void Greeting::send_ping(const Instant& now) {
   static constexpr auto ping = resp::words<1>("PING");
   nonce_ = nonce_ * 1664525u + 1013904223u;
   char word[8];
@@ -71,7 +71,7 @@ void Greeting::send_ping(Instant now) {
 
 // ---- replies --------------------------------------------------------------------------------------------------
 
-int Greeting::handle(unsigned kind, const resp::Item& item, Instant now) {
+int Greeting::handle(unsigned kind, const resp::Item& item, const Instant& now) {
   switch (kind) {
     case Request::hello:
       return handle_hello(item, now);
@@ -92,7 +92,7 @@ int Greeting::handle(unsigned kind, const resp::Item& item, Instant now) {
 }
 
 // HELLO answers a map: the values of "role", "mode" and "id" stand at depth 1.
-int Greeting::handle_hello(const resp::Item& item, Instant now) {
+int Greeting::handle_hello(const resp::Item& item, const Instant& now) {
   using resp::Type;
   if (item.depth == 0 && item.type == Type::error) return hello_failed(classify_error(item.text), now);
   if (item.depth == 0 && item.type != Type::map && item.type != Type::array) return REDLOCK_E_PROTOCOL;
@@ -118,7 +118,7 @@ int Greeting::handle_hello(const resp::Item& item, Instant now) {
   return 0;
 }
 
-int Greeting::hello_failed(int error, Instant now) {
+int Greeting::hello_failed(int error, const Instant& now) {
   if (error != REDLOCK_E_SERVER && error != REDLOCK_E_NOPERM) return error;
   resp3_ = false;  // the server does not know HELLO, or not version 3
   if (has_password()) {
@@ -129,7 +129,7 @@ int Greeting::hello_failed(int error, Instant now) {
   return 0;
 }
 
-int Greeting::handle_auth(const resp::Item& item, Instant now) {
+int Greeting::handle_auth(const resp::Item& item, const Instant& now) {
   if (item.type == resp::Type::error) return REDLOCK_E_AUTH;
   if (item.type != resp::Type::simple || item.text != Bytes("OK")) return REDLOCK_E_PROTOCOL;
   send_rest(now);
@@ -194,7 +194,7 @@ void Greeting::keep_old_connection() {
 }
 
 // Ids begin anew with each process: in another process the id may be anybody's, and the old connection is gone.
-void Greeting::end_old_connection(Instant now) {
+void Greeting::end_old_connection(const Instant& now) {
   static constexpr auto kill = resp::words<1>("CLIENT", "KILL", "ID");
   if (!strays_ || old_id_ <= 0) return;  // none are left once it is up
   if (record_.guard().run_id() != Bytes(old_run_id_, sizeof old_run_id_)) return;

@@ -28,15 +28,15 @@ class Greeting {
       : master_(master), client_name_(client_name), record_(record), out_(out) {}
 
   // A new connection. The nonce makes its pings different from those of other connections.
-  void begin(uint32_t nonce, Instant now);
+  void begin(uint32_t nonce, const Instant& now);
   // One item of the reply to one of the greeting's requests. 0, or the reason to close the connection.
-  int handle(unsigned kind, const resp::Item& item, Instant now);
+  int handle(unsigned kind, const resp::Item& item, const Instant& now);
   bool has_password() const { return master_.password.size != 0; }
   bool is_done() const { return greeted_ && !killing_; }
   bool resp3() const { return resp3_; }
 
   // Also later, while nothing else is in flight.
-  void send_ping(Instant now);
+  void send_ping(const Instant& now);
 
   // ---- strays
   // The connection that has just broken is the one to end.
@@ -44,7 +44,7 @@ class Greeting {
   // Did older connections leave SETs unanswered?
   void leave_strays(bool any) { strays_ = any; }
   // INFO is answered, so the process is known: end the old connection where that is possible.
-  void end_old_connection(Instant now);
+  void end_old_connection(const Instant& now);
   // The master is up: strays that were not ended stay at large.
   void came_up();
 
@@ -52,12 +52,12 @@ class Greeting {
   enum Field : uint8_t { field_other, field_role, field_mode, field_id };
 
   bool only_asks() const { return record_.guard().settings().listener != nullptr; }
-  void send_hello(Instant now);
-  void send_auth(Instant now);
-  void send_rest(Instant now);
-  int handle_hello(const resp::Item& item, Instant now);
-  int hello_failed(int error, Instant now);
-  int handle_auth(const resp::Item& item, Instant now);
+  void send_hello(const Instant& now);
+  void send_auth(const Instant& now);
+  void send_rest(const Instant& now);
+  int handle_hello(const resp::Item& item, const Instant& now);
+  int hello_failed(int error, const Instant& now);
+  int handle_auth(const resp::Item& item, const Instant& now);
   int handle_role(const resp::Item& item);
   int handle_load(const resp::Item& item);
   int handle_id(const resp::Item& item);

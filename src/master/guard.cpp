@@ -95,7 +95,7 @@ void Guard::connected() {
   judge();
 }
 
-bool Guard::identify(const InfoFacts& facts, Instant now) {
+bool Guard::identify(const InfoFacts& facts, const Instant& now) {
   REDLOCK_ASSERT(on());
   const bool same = !identified_ || (facts.has_run_id && memcmp(seal_, facts.run_id, id_size) == 0);
   const bool nameless = settings_.guard == GuardMode::strict && !facts.has_run_id;
@@ -175,7 +175,7 @@ void Guard::read_clock(int error) {
   judge();
 }
 
-Guard::Next Guard::end_reading(uint32_t number, Instant sent, Instant now) {
+Guard::Next Guard::end_reading(uint32_t number, Instant sent, const Instant& now) {
   REDLOCK_ASSERT(reading() && number == answered_ + 1);  // replies come in order
   const Duration lifetime = reading_lifetime(settings_.max_ttl_ms);
   answered_ = number;
@@ -210,7 +210,7 @@ Guard::Next Guard::end_reading(uint32_t number, Instant sent, Instant now) {
   return Next::nothing;
 }
 
-void Guard::reading_failed(uint32_t number, int error, Instant sent, Instant now) {
+void Guard::reading_failed(uint32_t number, int error, Instant sent, const Instant& now) {
   REDLOCK_ASSERT(error != 0 && reading() && number == answered_ + 1);
   answered_ = number;
   if (number < counts_from_) return;
@@ -228,7 +228,7 @@ void Guard::written(int error) {
 }
 
 // A visit in the future was not measured by the clock that we read, so it is not believed. Neither is a negative time.
-Guard::Next Guard::boot_time(int64_t ms, Instant now) {
+Guard::Next Guard::boot_time(int64_t ms, const Instant& now) {
   REDLOCK_ASSERT(on());
   wants_boot_time_ = false;
   if (!fresh_ || ms < 0) return Next::nothing;
@@ -294,7 +294,7 @@ Instant Guard::watched_at() const {
   return earlier(since_ + time_to_watch(), visited_at_);
 }
 
-void Guard::withdraw(Instant now) {
+void Guard::withdraw(const Instant& now) {
   if (!on()) return;
   fresh_ = false;
   counts_from_ = asked_ + 1;
@@ -316,12 +316,12 @@ void Guard::set_duplicate(bool duplicate) {
 
 // Instants from before the jump say nothing any more: the watch begins again, and the record is read anew. The next
 // reading also forgets the earlier visit.
-void Guard::clock_jumped(Instant now) {
+void Guard::clock_jumped(const Instant& now) {
   if (since_ != Instant::never()) since_ = now;
   if (fresh_) withdraw(now);
 }
 
-void Guard::on_time(Instant now) {
+void Guard::on_time(const Instant& now) {
   if (now >= lapses_at_) fresh_ = false;
   if (now >= distrust_until_) distrusted_ = false;
   judge();

@@ -120,7 +120,7 @@ class Guard {
   // ---- the connection
   void connected();
   // The whole INFO. False: it is another server than before on this connection.
-  bool identify(const InfoFacts& facts, Instant now);
+  bool identify(const InfoFacts& facts, const Instant& now);
   void unidentified(int error);  // INFO was refused
   bool wants_info() const { return server_fault_ != 0; }
 
@@ -130,25 +130,25 @@ class Guard {
   void read_no_role(int error);                         // ... was refused
   void read(Field field, bool absent, Bytes text);
   void read_clock(int error);                           // TIME behind the reading; 0: it was answered
-  Next end_reading(uint32_t number, Instant sent, Instant now);
-  void reading_failed(uint32_t number, int error, Instant sent, Instant now);
+  Next end_reading(uint32_t number, Instant sent, const Instant& now);
+  void reading_failed(uint32_t number, int error, Instant sent, const Instant& now);
   void written(int error);  // 0: done, or the state was another one
   bool reading() const { return asked_ != answered_; }
 
   // ---- short visits. `ms`: CLOCK_BOOTTIME, read after the reading was answered. The result is to be written at once.
   bool wants_boot_time() const { return wants_boot_time_; }
-  Next boot_time(int64_t ms, Instant now);
+  Next boot_time(int64_t ms, const Instant& now);
 
   // ---- what may come at any time
-  void withdraw(Instant now);     // only a reading that is asked for from now on counts
+  void withdraw(const Instant& now);     // only a reading that is asked for from now on counts
   void distrust(Instant until);   // its clock: no vote before
   bool distrusted() const { return distrusted_; }  // whatever else keeps it from voting
   void set_duplicate(bool duplicate);
   void commission(Instant until) { commission_until_ = until; }  // seal what is found until then, once
-  void clock_jumped(Instant now);
-  void on_time(Instant now);
+  void clock_jumped(const Instant& now);
+  void on_time(const Instant& now);
   Instant deadline() const;
-  bool wants_reading(Instant now) const { return on() && may_read() && now >= read_at_; }
+  bool wants_reading(const Instant& now) const { return on() && may_read() && now >= read_at_; }
   void postpone_reading(Instant until) { read_at_ = until; }  // or bring it forward
 
  private:

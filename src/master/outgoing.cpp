@@ -5,7 +5,7 @@
 
 namespace redlock {
 
-void Outgoing::send(Bytes words, Request::Kind kind, Instant now) {
+void Outgoing::send(Bytes words, Request::Kind kind, const Instant& now) {
   tx.append(words);
   fifo.push_own(kind, now);
 }

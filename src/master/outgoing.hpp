@@ -41,7 +41,7 @@ class Outgoing {
   // The text of a command's script, and what the command says behind it.
   void append_script(const Command& command);
   // A whole command of the session itself, of fixed words.
-  void send(Bytes words, Request::Kind kind, Instant now);
+  void send(Bytes words, Request::Kind kind, const Instant& now);
 
   // News that are to be taken with take_news(); the client is called for them.
   News& tell() {

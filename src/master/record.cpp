@@ -30,12 +30,12 @@ void Record::closed() {
 
 // ---- requests -------------------------------------------------------------------------------------------------
 
-void Record::send_first(bool track, Instant now) {
+void Record::send_first(bool track, const Instant& now) {
   send_info(now);
   send_reading(track, now);
 }
 
-void Record::send_info(Instant now) {
+void Record::send_info(const Instant& now) {
   static constexpr auto info = resp::words("INFO");
   out_.send(info, Request::info, now);
   readings_ = 0;
@@ -47,7 +47,7 @@ Bytes Record::boot_id() const {
 }
 
 // The script is always sent as text: that is shorter than to repeat a reading whose script was not known.
-void Record::send_reading(bool track, Instant now) {
+void Record::send_reading(bool track, const Instant& now) {
   static constexpr auto time = resp::words("TIME");
   if (track) out_.send(Command::caching(), Request::caching, now);
   const Bytes machine = boot_id();
@@ -70,7 +70,7 @@ void Record::append_script(const Script& script, const Bytes* arguments, unsigne
 }
 
 // Write the record if it and the server are still what was read, and read what came of it.
-void Record::send_record(Bytes desc, Bytes q, Bytes new_q, Bytes seal, Instant now) {
+void Record::send_record(Bytes desc, Bytes q, Bytes new_q, Bytes seal, const Instant& now) {
   const Bytes arguments[] = {desc, q, guard_.replid(), guard_.settings().fingerprint, new_q, seal};
   append_script(record_script, arguments, 6);
   out_.fifo.push_own(Request::write, now);
@@ -78,7 +78,7 @@ void Record::send_record(Bytes desc, Bytes q, Bytes new_q, Bytes seal, Instant n
 }
 
 // A state with a new quarantine id, which this process has never used and nobody else will.
-void Record::begin_state(Bytes desc, Bytes q, Instant now) {
+void Record::begin_state(Bytes desc, Bytes q, const Instant& now) {
   if (!seeded_) return guard_.written(REDLOCK_E_SYSTEM);
   char fresh[Guard::id_size];
   for (unsigned i = 0; i < sizeof fresh; i += 8) write_hex(quarantines_.next(), fresh + i);
@@ -90,7 +90,7 @@ bool Record::has_room() const {
   return out_.tx.fits(bytes_max(guard_.settings()), 2 * Outgoing::references_max) && out_.fifo.has_own_room(5);
 }
 
-void Record::write_next(Guard::Next next, int64_t boot_ms, Instant now) {
+void Record::write_next(Guard::Next next, int64_t boot_ms, const Instant& now) {
   if (next == Guard::Next::nothing || !has_room()) return;
   if (next == Guard::Next::create) return begin_state(guard_.desc(), "*", now);
   if (next == Guard::Next::seal) {
@@ -102,7 +102,7 @@ void Record::write_next(Guard::Next next, int64_t boot_ms, Instant now) {
   out_.fifo.push_own(Request::visit, now);
 }
 
-void Record::read_when_due(Instant now) {
+void Record::read_when_due(const Instant& now) {
   guard_.on_time(now);
   if (!guard_.wants_reading(now)) return;
   if (!has_room()) return guard_.postpone_reading(now + guard_.settings().node_timeout);
@@ -110,15 +110,15 @@ void Record::read_when_due(Instant now) {
   send_reading(tracking_.on(), now);
 }
 
-void Record::boot_time(int64_t ms, Instant now) {
+void Record::boot_time(int64_t ms, const Instant& now) {
   if (guard_.wants_boot_time()) write_next(guard_.boot_time(ms, now), ms, now);
 }
 
-void Record::quarantine(Instant now) {
+void Record::quarantine(const Instant& now) {
   if (guard_.sealed() && guard_.desc().size != 0 && has_room()) begin_state(guard_.desc(), guard_.quarantine(), now);
 }
 
-bool Record::ask(const Script& script, const Bytes* arguments, unsigned count, Instant now) {
+bool Record::ask(const Script& script, const Bytes* arguments, unsigned count, const Instant& now) {
   if (said_ == not_answered || !has_room()) return false;
   append_script(script, arguments, count);
   out_.fifo.push_own(Request::question, now);
@@ -126,7 +126,7 @@ bool Record::ask(const Script& script, const Bytes* arguments, unsigned count, I
   return true;
 }
 
-bool Record::ask_command(Bytes command, Instant now) {
+bool Record::ask_command(Bytes command, const Instant& now) {
   if (said_ == not_answered || !out_.tx.fits(command.size)) return false;
   out_.send(command, Request::question, now);
   said_ = not_answered;
@@ -135,7 +135,7 @@ bool Record::ask_command(Bytes command, Instant now) {
 
 // ---- replies --------------------------------------------------------------------------------------------------
 
-int Record::handle(const Request& request, const resp::Item& item, Instant now) {
+int Record::handle(const Request& request, const resp::Item& item, const Instant& now) {
   switch (request.kind) {
     case Request::info:
       return handle_info(item, now);
@@ -153,7 +153,7 @@ int Record::handle(const Request& request, const resp::Item& item, Instant now) 
   }
 }
 
-int Record::handle_info(const resp::Item& item, Instant now) {
+int Record::handle_info(const resp::Item& item, const Instant& now) {
   using resp::Type;
   if (item.type == Type::error) {
     guard_.unidentified(classify_error(item.text));
@@ -170,7 +170,7 @@ int Record::handle_info(const resp::Item& item, Instant now) {
 }
 
 // INFO replication, then the fields: strings or nulls.
-int Record::handle_reading(const resp::Item& item, const Request& request, Instant now) {
+int Record::handle_reading(const resp::Item& item, const Request& request, const Instant& now) {
   using resp::Type;
   if (item.depth == 0) {
     if (item.type == Type::error) {
@@ -211,7 +211,7 @@ int Record::read_role(const resp::Item& item) {
 }
 
 // TIME answers seconds and microseconds, as strings.
-int Record::handle_time(const resp::Item& item, Instant sent, Instant now) {
+int Record::handle_time(const resp::Item& item, Instant sent, const Instant& now) {
   if (item.depth == 0) {
     server_us_ = -1;
     guard_.read_clock(item.type == resp::Type::error ? classify_error(item.text) : 0);

@@ -53,33 +53,33 @@ class Record {
   void connected();
   void closed();
   // The first INFO and the first reading of a connection, in its greeting. `track`: tracking was just asked for.
-  void send_first(bool track, Instant now);
+  void send_first(bool track, const Instant& now);
   // The next reading, when it is due.
-  void read_when_due(Instant now);
+  void read_when_due(const Instant& now);
   // One item of the reply to one of these requests. 0, or the reason to close the connection.
-  int handle(const Request& request, const resp::Item& item, Instant now);
+  int handle(const Request& request, const resp::Item& item, const Instant& now);
 
   // ---- what is written; each is left out where there is no room for it
-  void boot_time(int64_t ms, Instant now);
-  void quarantine(Instant now);  // a new quarantine id: nobody may trust this state any more
+  void boot_time(int64_t ms, const Instant& now);
+  void quarantine(const Instant& now);  // a new quarantine id: nobody may trust this state any more
   // One question by a script of the caller's. False: there is no room, or the last question is not answered yet.
-  bool ask(const Script& script, const Bytes* arguments, unsigned count, Instant now);
+  bool ask(const Script& script, const Bytes* arguments, unsigned count, const Instant& now);
   // The same by one whole command, already encoded. settings.listener hears the reply, and said() is then 0.
-  bool ask_command(Bytes command, Instant now);
+  bool ask_command(Bytes command, const Instant& now);
   int said() const { return said_; }
 
  private:
-  void send_info(Instant now);
-  void send_reading(bool track, Instant now);
+  void send_info(const Instant& now);
+  void send_reading(bool track, const Instant& now);
   void append_script(const Script& script, const Bytes* arguments, unsigned count);
-  void send_record(Bytes desc, Bytes q, Bytes new_q, Bytes seal, Instant now);
-  void begin_state(Bytes desc, Bytes q, Instant now);
-  void write_next(Guard::Next next, int64_t boot_ms, Instant now);
+  void send_record(Bytes desc, Bytes q, Bytes new_q, Bytes seal, const Instant& now);
+  void begin_state(Bytes desc, Bytes q, const Instant& now);
+  void write_next(Guard::Next next, int64_t boot_ms, const Instant& now);
   bool has_room() const;
-  int handle_info(const resp::Item& item, Instant now);
-  int handle_reading(const resp::Item& item, const Request& request, Instant now);
+  int handle_info(const resp::Item& item, const Instant& now);
+  int handle_reading(const resp::Item& item, const Request& request, const Instant& now);
   int read_role(const resp::Item& item);
-  int handle_time(const resp::Item& item, Instant sent, Instant now);
+  int handle_time(const resp::Item& item, Instant sent, const Instant& now);
   int handle_write(const resp::Item& item);
   int handle_answer(const resp::Item& item);
   Bytes boot_id() const;

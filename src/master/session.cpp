@@ -51,7 +51,7 @@ inline void Session::check() const {
 
 // ---- connection -----------------------------------------------------------------------------------------------
 
-void Session::connecting(Instant now) {
+void Session::connecting(const Instant& now) {
   REDLOCK_ASSERT(wish_ == Wish::connect && state_ == State::down);
   wish_ = Wish::none;
   give_up_at_ = now + settings_.connect_timeout;
@@ -59,7 +59,7 @@ void Session::connecting(Instant now) {
   check();
 }
 
-void Session::connected(Instant now, uint32_t nonce) {
+void Session::connected(const Instant& now, uint32_t nonce) {
   REDLOCK_ASSERT(state_ == State::connecting);
   if (wish_ == Wish::close) return;
   ++connects_;
@@ -73,7 +73,7 @@ void Session::connected(Instant now, uint32_t nonce) {
   check();
 }
 
-void Session::closed(Instant now, int reason, uint32_t random) {
+void Session::closed(const Instant& now, int reason, uint32_t random) {
   if (wish_ != Wish::close) reason_ = static_cast<int16_t>(reason);
   const bool ungreeted = in_flight() != 0 && out_.fifo.oldest().kind == Request::hello;
   if (ungreeted && reason_ == REDLOCK_E_DISCONNECTED) reason_ = REDLOCK_E_NO_GREETING;
@@ -140,7 +140,7 @@ bool Session::take_changed() {
 
 // ---- requests -------------------------------------------------------------------------------------------------
 
-void Session::look(uint16_t who, uint32_t number, const Command& command, bool holder, Instant now) {
+void Session::look(uint16_t who, uint32_t number, const Command& command, bool holder, const Instant& now) {
   REDLOCK_ASSERT(connected() && room(command, Command::look_requests));
   out_.tx.take(command.head());
   if (command.script() != nullptr) out_.append_script(command);
@@ -162,7 +162,7 @@ void Session::ask(Request request, const Command& command) {
   out_.fifo.push(request);
 }
 
-void Session::track_next(Instant now) {
+void Session::track_next(const Instant& now) {
   REDLOCK_ASSERT(connected());
   if (!tracked()) return;
   out_.tx.append(Command::caching());
@@ -190,7 +190,7 @@ void Session::compact() {
   rx_head_ = 0;
 }
 
-bool Session::next_item(Instant now, Reply& out) {
+bool Session::next_item(const Instant& now, Reply& out) {
   bool found = false;
   while (!found && rx_head_ != rx_size_ && wish_ != Wish::close) {  // closed() has emptied it
     resp::Item item;
@@ -215,7 +215,7 @@ int Session::why_broken() const {
   return error != REDLOCK_E_SERVER ? error : int{REDLOCK_E_PROTOCOL};
 }
 
-bool Session::handle_push(const resp::Item& item, Instant now, Reply& out) {
+bool Session::handle_push(const resp::Item& item, const Instant& now, Reply& out) {
   const Tracking::Said said = tracking_.read(item);
   if (said == Tracking::Said::nothing) return false;
   if (said == Tracking::Said::all_changed || item.text == settings_.meta_key) withdraw(now);
@@ -226,7 +226,7 @@ bool Session::handle_push(const resp::Item& item, Instant now, Reply& out) {
 }
 
 // One item of a reply; true when it is for the client.
-bool Session::handle(const resp::Item& item, Instant now, Reply& out) {
+bool Session::handle(const resp::Item& item, const Instant& now, Reply& out) {
   if (out_.fifo.empty()) {
     fail(item.type == resp::Type::error ? classify_error(item.text) : REDLOCK_E_PROTOCOL);
     return false;
@@ -246,7 +246,7 @@ bool Session::handle(const resp::Item& item, Instant now, Reply& out) {
 }
 
 // One item of a reply that is not for the client. 0, or the reason to close the connection.
-int Session::handle_own(const Request& request, const resp::Item& item, Instant now) {
+int Session::handle_own(const Request& request, const resp::Item& item, const Instant& now) {
   if (Request::is_of_greeting(request.kind)) return greeting_.handle(request.kind, item, now);
   if (request.kind == Request::tracking) return tracking_.tracking_answered(item);
   if (!Request::is_of_record(request.kind)) return tracking_.caching_answered(item);
@@ -260,7 +260,7 @@ int Session::handle_own(const Request& request, const resp::Item& item, Instant 
 }
 
 // The oldest request has its whole answer.
-void Session::answered(Instant now) {
+void Session::answered(const Instant& now) {
   pop_request(Request::is_own(out_.fifo.oldest().kind), now);
   if (wish_ == Wish::close) return;
   if (state_ == State::greeting && greeting_.is_done() && !guard().reading()) {
@@ -289,7 +289,7 @@ void Session::forget_script(Op op) {
   if (!out_.tx.refers_to(script_of(op).body)) known_scripts_ = static_cast<uint8_t>(known_scripts_ & ~script_bits(op));
 }
 
-bool Session::handle_claim(const Request& request, const resp::Item& item, Instant now, Reply& out) {
+bool Session::handle_claim(const Request& request, const resp::Item& item, const Instant& now, Reply& out) {
   const Op op = static_cast<Op>(request.kind);
   out = {Reply::Kind::answer, op, request.claim, request.round, meaning(op, item), 0, Bytes()};
   const int error = out.meaning.error;
@@ -331,7 +331,7 @@ bool Session::handle_look(const Request& request, const resp::Item& item, Reply&
 
 // ---- time -----------------------------------------------------------------------------------------------------
 
-Instant Session::on_time(Instant now) {
+Instant Session::on_time(const Instant& now) {
   const Fifo& fifo = out_.fifo;
   switch (state_) {
     case State::down:
@@ -377,7 +377,7 @@ Instant Session::deadline() const {
   return earlier(next, guard().deadline());
 }
 
-void Session::quarantine(Instant now) {
+void Session::quarantine(const Instant& now) {
   if (state_ == State::up) record_.quarantine(now);
   check();
 }

@@ -67,13 +67,13 @@ class Session {
 
   // ---- for the driver -----------------------------------------------------------------------------------------
   Wish wish() const { return wish_; }
-  void connecting(Instant now);  // the wish to connect is being fulfilled
-  void connected(Instant now, uint32_t nonce);
+  void connecting(const Instant& now);  // the wish to connect is being fulfilled
+  void connected(const Instant& now, uint32_t nonce);
   // Before closed(), where the session wished to close: the driver knows better why.
   void blame(int reason) { reason_ = static_cast<int16_t>(reason); }
   // The connection, or the attempt, is over; everything in flight is forgotten. `reason` is kept unless the session
   // itself wished to close and knows better.
-  void closed(Instant now, int reason, uint32_t random);
+  void closed(const Instant& now, int reason, uint32_t random);
   // Behind closed(): did older connections leave SETs unanswered?
   void leave_strays(bool any) { greeting_.leave_strays(any); }
   char* rx_room(size_t& size) {
@@ -89,16 +89,16 @@ class Session {
     REDLOCK_ASSERT(size <= rx_capacity_ - rx_size_);
     rx_size_ += size;
   }
-  bool next(Instant now, Reply& out) {
+  bool next(const Instant& now, Reply& out) {
     return (is_fast() && try_fast_reply(now, out)) || (unread() && next_item(now, out));
   }
   // The same in parts. While is_fast() holds, try_fast_reply() consumes one whole "+OK" or ":1" without the parser. It
   // leaves is_fast() as it is, and changes nothing but the FIFO.
   bool is_fast() const { return votes() && reason_ == 0 && reader_.at_boundary(); }
-  inline bool try_fast_reply(Instant now, Reply& out);
+  inline bool try_fast_reply(const Instant& now, Reply& out);
   bool unread() const { return rx_head_ != rx_size_; }
   // noinline: keeps its large frame off the stack while the reply is routed.
-  [[gnu::noinline]] bool next_item(Instant now, Reply& out);
+  [[gnu::noinline]] bool next_item(const Instant& now, Reply& out);
 
   // Takes acquires and extends now?
   bool votes() const { return state_ == State::up && wish_ == Wish::none && guard().admitted(); }
@@ -130,11 +130,11 @@ class Session {
   void write_seals() const { out_.tx.write_seals(guard().seal()); }
   // Call before asking an extend: where there is tracking, the extend registers its keys. The two need
   // extend_requests() places. For a master that is asked apart.
-  void track_next(Instant now);
+  void track_next(const Instant& now);
   unsigned extend_requests() const { return tracked() ? 2 : 1; }
   // Ask for how long keys will live, and to be told when one changes; `who` and `number` come back with the answer.
   // holder: ask whose value a key has instead.
-  void look(uint16_t who, uint32_t number, const Command& command, bool holder, Instant now);
+  void look(uint16_t who, uint32_t number, const Command& command, bool holder, const Instant& now);
   // The state that the guard admitted this master in.
   Sealed sealed() const { return {settings_.meta_key, guard().on() ? guard().seal() : Bytes()}; }
   // Must commands compare that state by themselves? On a connection with tracking, a master without replicas pushes
@@ -145,7 +145,7 @@ class Session {
   // Is a request about this claim unanswered, deletes apart?
   bool owes_answer(uint16_t claim) const;
 
-  Instant on_time(Instant now);  // what is due; returns deadline()
+  Instant on_time(const Instant& now);  // what is due; returns deadline()
   Instant deadline() const;
   Instant ping_at() const { return ping_at_; }  // with nothing in flight
   void disconnect(int reason);  // wish to close, for a reason that only the client or driver can see
@@ -157,18 +157,19 @@ class Session {
   bool wants_seed() const { return record_.wants_seed(); }
   void seed(uint64_t seed) { record_.seed(seed); }
   News take_news();
-  void boot_time(int64_t ms, Instant now) { record_.boot_time(ms, now); }  // CLOCK_BOOTTIME, where News asked for it
+  // CLOCK_BOOTTIME, where News asked for it.
+  void boot_time(int64_t ms, const Instant& now) { record_.boot_time(ms, now); }
   void set_duplicate(bool duplicate);
   void distrust(Instant until);
-  void quarantine(Instant now);  // write to the master that no client may trust its present state
-  void commission(Instant until, Instant now);
-  void clock_jumped(Instant now);
-  void read_now(Instant now) { record_.guard().postpone_reading(now); }
+  void quarantine(const Instant& now);  // write to the master that no client may trust its present state
+  void commission(Instant until, const Instant& now);
+  void clock_jumped(const Instant& now);
+  void read_now(const Instant& now) { record_.guard().postpone_reading(now); }
   // Asks one question about the guard's record, by a script of the caller's. Maintenance programs do so (site); clients
   // that lock never do. False: the master is not up, there is no room, or the last question is not answered yet.
-  bool ask_record(const Script& script, const Bytes* arguments, unsigned count, Instant now);
+  bool ask_record(const Script& script, const Bytes* arguments, unsigned count, const Instant& now);
   // The same by one whole command, which settings.listener hears the reply to.
-  bool ask_command(Bytes command, Instant now) { return can_ask() && record_.ask_command(command, now); }
+  bool ask_command(Bytes command, const Instant& now) { return can_ask() && record_.ask_command(command, now); }
   // What the script answered: the first letter of its text; the rest of the text is guard().quarantine(). An error of
   // the master is negative. A question whose connection broke counts as not asked.
   int said() const { return record_.said(); }
@@ -217,15 +218,15 @@ class Session {
   }
   void note_change() { changed_ = *calls_ = true; }
   void fail(int reason);
-  void pop_request(bool own, Instant now);
-  bool handle_push(const resp::Item& item, Instant now, Reply& out);
-  bool handle(const resp::Item& item, Instant now, Reply& out);
-  int handle_own(const Request& request, const resp::Item& item, Instant now);
+  void pop_request(bool own, const Instant& now);
+  bool handle_push(const resp::Item& item, const Instant& now, Reply& out);
+  bool handle(const resp::Item& item, const Instant& now, Reply& out);
+  int handle_own(const Request& request, const resp::Item& item, const Instant& now);
   bool handle_look(const Request& request, const resp::Item& item, Reply& out);
-  bool handle_claim(const Request& request, const resp::Item& item, Instant now, Reply& out);
-  void answered(Instant now);
+  bool handle_claim(const Request& request, const resp::Item& item, const Instant& now, Reply& out);
+  void answered(const Instant& now);
   void compact();
-  void withdraw(Instant now);
+  void withdraw(const Instant& now);
   void guard_changed();
 
   // Small members come first: on ARM their instructions are short where they lie near the beginning.
@@ -258,7 +259,7 @@ class Session {
   Greeting greeting_;
 };
 
-inline void Session::pop_request(bool own, Instant now) {
+inline void Session::pop_request(bool own, const Instant& now) {
   ++replies_;
   out_.fifo.pop(own);
   if (out_.fifo.empty()) ping_at_ = now + settings_.ping_interval;
@@ -266,7 +267,7 @@ inline void Session::pop_request(bool own, Instant now) {
 
 // What a healthy master answers to nearly every request, seen whole: +OK or :1. The reader and handle() take six times
 // as long for the same.
-inline bool Session::try_fast_reply(Instant now, Reply& out) {
+inline bool Session::try_fast_reply(const Instant& now, Reply& out) {
   REDLOCK_ASSERT(is_fast());
   if (out_.fifo.empty()) return false;
   const Fifo::Request& request = out_.fifo.oldest();

@@ -6,7 +6,7 @@
 
 namespace redlock {
 
-void Session::withdraw(Instant now) {
+void Session::withdraw(const Instant& now) {
   record_.guard().withdraw(now);
   guard_changed();
 }
@@ -43,16 +43,16 @@ void Session::distrust(Instant until) {
   guard_changed();
 }
 
-bool Session::ask_record(const Script& script, const Bytes* arguments, unsigned count, Instant now) {
+bool Session::ask_record(const Script& script, const Bytes* arguments, unsigned count, const Instant& now) {
   return can_ask() && record_.ask(script, arguments, count, now);
 }
 
-void Session::commission(Instant until, Instant now) {
+void Session::commission(Instant until, const Instant& now) {
   record_.guard().commission(until);
   if (state_ == State::up) read_now(now);
 }
 
-void Session::clock_jumped(Instant now) {
+void Session::clock_jumped(const Instant& now) {
   record_.clock().forget();
   record_.guard().clock_jumped(now);
   guard_changed();
