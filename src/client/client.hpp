@@ -165,6 +165,7 @@ class Client {
   void run_locks(unsigned page, const Instant& now);
   void soon(Instant t) { bring_forward(deadline_, t); }
   void plan(const Lock& lock);
+  void plan(const Session& session);
   void want_round(const Lock& lock);
   void perform(Lock& lock, Action action, const Instant& now);
   void carry_out(Lock& lock, Action action, const Instant& now);

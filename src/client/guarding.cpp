@@ -24,7 +24,7 @@ int Client::commission(MasterIndex m, const Instant& now) {
   for (MasterIndex k = 0; k < settings_.masters; ++k) {
     if (m != settings_.masters && m != k) continue;
     sessions_[k].commission(until, now);
-    soon(sessions_[k].deadline());
+    plan(sessions_[k]);
   }
   again_ = true;
   return 0;
@@ -34,7 +34,7 @@ void Client::boot_time(int64_t ms, const Instant& now) {
   wants_boot_time_ = false;
   for (MasterIndex m = 0; m < settings_.masters; ++m) {
     sessions_[m].boot_time(ms, now);
-    soon(sessions_[m].deadline());
+    plan(sessions_[m]);
   }
 }
 
@@ -85,7 +85,7 @@ void Client::clock_stepped(MasterIndex m, Duration by, const Instant& now) {
     } else {
       sessions_[k].read_now(now);
     }
-    soon(sessions_[k].deadline());
+    plan(sessions_[k]);
   }
   for (unsigned i = 0; i < table_.capacity() && by > Duration(); ++i) {
     Lock& lock = table_[i];

@@ -46,7 +46,7 @@ void Client::put_back(Lock& lock, const Instant& now) {
     session.ask(wording(Op::acquire, index, 0, 0, now).request, command);
     claims_.put_back_sent(index, m);
     machine_.put_back_sent(lock, m);
-    soon(session.deadline());
+    plan(session);
     again_ = true;
   }
 }

@@ -68,13 +68,13 @@ bool Client::take_seed(uint64_t& seed) {
 
 void Client::connecting(MasterIndex m, const Instant& now) {
   sessions_[m].connecting(now);
-  soon(sessions_[m].deadline());
+  plan(sessions_[m]);
 }
 
 void Client::connected(MasterIndex m, const Instant& now) {
   on_time(now);
   sessions_[m].connected(now, machine_.draw());
-  soon(sessions_[m].deadline());
+  plan(sessions_[m]);
 }
 
 void Client::closed(MasterIndex m, int reason, const Instant& now) {
@@ -94,7 +94,7 @@ void Client::closed(MasterIndex m, int reason, const Instant& now) {
     }
   }
   if (phase_ == Phase::disconnecting) sessions_[m].close_quietly();
-  soon(sessions_[m].deadline());
+  plan(sessions_[m]);
   again_ = true;
 }
 

@@ -146,7 +146,7 @@ size_t Client::memory_size(const Settings& s) { return Layout(s, nullptr).size; 
 Client::Client(const Settings& settings, void* memory) : fleet_(settings.masters), settings_(settings) {
   const Layout at(settings, static_cast<char*>(memory));
   for (unsigned i = 0; i < settings.locks; ++i) {
-    new (&at.locks[i]) Lock;
+    new (&at.locks[i]) Lock();
     at.locks[i].forecast.use(at.free_at + size_t{i} * settings.masters, settings.masters);
     new (&at.rows[i]) LocalQueue::Row;
   }

@@ -167,7 +167,7 @@ void Client::take_back(MasterIndex m, const Instant& now) {
     if (lock.round.number == request.round && !other_part) action = fail_votes(lock, Masters::of(m), now);
     perform(lock, action, now);
   }
-  soon(sessions_[m].deadline());
+  plan(sessions_[m]);
   soon(claims_.deadline());
 }
 

@@ -134,7 +134,7 @@ void Client::received(MasterIndex m, size_t size, const Instant& now) {
     if (fleet_.doubts_clocks()) quarantine_stepped(now);
     if (!was_up && session.votes()) wake_waiters(m, now);
     if (!session.idle()) again_ = true;
-    soon(session.deadline());
+    plan(session);
   } else if (session.in_flight() == 0) {
     soon(session.ping_at());
   }
@@ -217,5 +217,7 @@ void Client::plan(const Lock& lock) {
   due_pages_.note(table_.index(lock), due);
   soon(due);
 }
+
+REDLOCK_APART_FOR_SIZE void Client::plan(const Session& session) { soon(session.deadline()); }
 
 }  // namespace redlock

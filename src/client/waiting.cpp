@@ -62,7 +62,7 @@ bool Client::look(Lock& lock, MasterIndex m, bool holder, const Instant& now) {
   if (!session.room(read, claims_.reserved(m) + 2 + Command::look_requests)) return false;
   session.look(table_.index(lock), static_cast<uint32_t>(lock.generation), read, holder, now);
   if (!holder) machine_.look_sent(lock, m, now);
-  soon(session.deadline());
+  plan(session);
   return true;
 }
 

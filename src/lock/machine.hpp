@@ -179,8 +179,9 @@ struct Life {
 };
 
 struct Lock : Life {
-  Link start;  // place in the queue of locks that want a round
-  Link told;   // place in the queue of locks that have an event
+  Link start;         // place in the queue of locks that want a round
+  Link told;          // place in the queue of locks that have an event
+  uint16_t slot = 0;  // its number in the table
   Options options;
   Names names;
   redlock_event_fn callback;

@@ -8,6 +8,7 @@ void Table::init(Lock* slots, unsigned capacity) {
   slots_ = slots;
   capacity_ = static_cast<uint16_t>(capacity);
   for (unsigned i = 0; i < capacity; ++i) {
+    slots_[i].slot = static_cast<uint16_t>(i);
     slots_[i].start.next = static_cast<uint16_t>(i + 1 < capacity ? i + 1 : no_slot);
   }
   free_ = 0;

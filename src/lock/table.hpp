@@ -16,7 +16,7 @@ class Table {
   void give_back(Lock& lock);
 
   uint64_t handle(const Lock& lock) const { return lock.generation << 16 | (index(lock) + 1u); }
-  uint16_t index(const Lock& lock) const { return static_cast<uint16_t>(&lock - slots_); }
+  static uint16_t index(const Lock& lock) { return lock.slot; }
   Lock& operator[](unsigned index) { return slots_[index]; }
   const Lock& operator[](unsigned index) const { return slots_[index]; }
   unsigned capacity() const { return capacity_; }
