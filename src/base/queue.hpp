@@ -3,7 +3,7 @@
 // Queue: slots in order of arrival. The links are part of the slots, so a queue can neither overflow nor allocate. Any
 // slot can leave from the middle, and an urgent slot can enter at the front.
 #pragma once
-#include <stdint.h>
+#include "base/types.hpp"
 
 namespace redlock {
 
@@ -15,56 +15,40 @@ struct Link {
   bool queued = false;
 };
 
-template <class Slot, Link Slot::*link>
-class Queue {
+// What is the same for all queues: they differ in where a slot has its link.
+class Links {
  public:
   bool empty() const { return first_ == no_slot; }
   uint16_t first() const { return first_; }
-  static uint16_t next(const Slot* slots, uint16_t index) { return (slots[index].*link).next; }
 
-  void push(Slot* slots, uint16_t index) {
-    Link& place = slots[index].*link;
-    if (place.queued) return;
-    place = {no_slot, last_, true};
-    if (last_ == no_slot) {
-      first_ = index;
-    } else {
-      (slots[last_].*link).next = index;
-    }
-    last_ = index;
-  }
+ protected:
+  // The links of an array of slots, which stand `step` bytes apart.
+  struct Array {
+    Link& operator[](uint16_t index) const { return *reinterpret_cast<Link*>(begin + size_t{index} * step); }
+    char* begin;
+    size_t step;
+  };
 
-  // Moves a slot to the front, also from another place in this queue.
-  void push_front(Slot* slots, uint16_t index) {
-    remove(slots, index);
-    slots[index].*link = {first_, no_slot, true};
-    if (first_ == no_slot) {
-      last_ = index;
-    } else {
-      (slots[first_].*link).previous = index;
-    }
-    first_ = index;
-  }
-
-  void remove(Slot* slots, uint16_t index) {
-    Link& place = slots[index].*link;
-    if (!place.queued) return;
-    if (place.previous == no_slot) {
-      first_ = place.next;
-    } else {
-      (slots[place.previous].*link).next = place.next;
-    }
-    if (place.next == no_slot) {
-      last_ = place.previous;
-    } else {
-      (slots[place.next].*link).previous = place.previous;
-    }
-    place = {};
-  }
+  void push(Array links, uint16_t index);
+  void push_front(Array links, uint16_t index);
+  void remove(Array links, uint16_t index);
 
  private:
   uint16_t first_ = no_slot;
   uint16_t last_ = no_slot;
+};
+
+template <class Slot, Link Slot::*link>
+class Queue : public Links {
+ public:
+  static uint16_t next(const Slot* slots, uint16_t index) { return (slots[index].*link).next; }
+  void push(Slot* slots, uint16_t index) { Links::push(links(slots), index); }
+  // Moves a slot to the front, also from another place in this queue.
+  void push_front(Slot* slots, uint16_t index) { Links::push_front(links(slots), index); }
+  void remove(Slot* slots, uint16_t index) { Links::remove(links(slots), index); }
+
+ private:
+  static Array links(Slot* slots) { return {reinterpret_cast<char*>(&(slots->*link)), sizeof(Slot)}; }
 };
 
 }  // namespace redlock
