@@ -4,6 +4,7 @@
 // and at worst the sentence itself.
 #include <string.h>
 
+#include "base/digits.hpp"
 #include "config/report.hpp"
 #include "config/text.hpp"
 
@@ -104,12 +105,12 @@ void Sentence::share(uint32_t n) {
 
 // up: 99 rounds up to a tenth of a second, 0 rounds down.
 void Sentence::time(int64_t ms, unsigned up) {
-  uint32_t n = static_cast<uint32_t>(ms);
+  const uint32_t n = static_cast<uint32_t>(ms);
   if (n < 1000) {
     out_.number(n).raw(" ms");
   } else {
-    n = (n + up) / 100;
-    out_.number(n / 10).raw(".").number(n % 10).raw(" s");
+    const size_t tenths = tenth(tenth(n + up)), whole = tenth(tenths);
+    out_.number(whole).raw(".").number(tenths - 10 * whole).raw(" s");
   }
 }
 

@@ -169,8 +169,8 @@ void Machine::watch(Lock& lock, Masters votes, Masters tracked, const Instant& n
   const Masters refused = tracked & lock.round.refused;
   const Masters from = refused.count() >= wanted ? refused : tracked;
   Masters watched;
-  for (unsigned i = random_.next() % rules_.masters, n = 0; n < rules_.masters && wanted > 0; ++n) {
-    const MasterIndex m = static_cast<MasterIndex>((i + n) % rules_.masters);
+  auto m = static_cast<MasterIndex>(uint64_t{random_.next()} * rules_.masters >> 32);  // any of them
+  for (unsigned n = 0; n < rules_.masters && wanted > 0; ++n, m = m + 1 == rules_.masters ? 0 : m + 1) {
     if (!from.has(m)) continue;
     watched.add(m);
     --wanted;
