@@ -14,11 +14,11 @@ struct ValueBytes {
 
   Bytes write_hex(char (&out)[hex_size]) const {
     size_t at = 0;
-    for (; at + sizeof(uint64_t) <= sizeof random; at += sizeof(uint64_t)) {
-      write_random_hex<uint64_t>(random + at, out + 2 * at);
+    for (; at + sizeof(size_t) <= sizeof random; at += sizeof(size_t)) {
+      write_random_hex<size_t>(random + at, out + 2 * at);
     }
     static_assert(sizeof random % sizeof(uint64_t) == sizeof(uint32_t));
-    write_random_hex<uint32_t>(random + at, out + 2 * at);
+    if (at != sizeof random) write_random_hex<uint32_t>(random + at, out + 2 * at);
     return Bytes(out, hex_size);
   }
 
