@@ -210,17 +210,20 @@ Meaning fenced_meaning(Bytes text) {
 
 }  // namespace
 
+int error_of(const resp::Item& item) { return item.type == resp::Type::error ? classify_error(item.text) : 0; }
+
+bool is_ok(const resp::Item& item) { return item.type == resp::Type::simple && item.text == Bytes("OK"); }
+
 Meaning meaning(Op op, const resp::Item& item) {
   using resp::Type;
-  if (item.type == Type::error) {
-    const int error = classify_error(item.text);
+  if (const int error = error_of(item)) {
     // A key of another type is not ours: comparing it would fail, and nothing of ours is left there.
     const bool foreign = error == REDLOCK_E_WRONGTYPE && (op == Op::release || op == Op::extend);
     return foreign ? Meaning{Answer::no, 0} : Meaning{Answer::error, error};
   }
   if (item.type == Type::integer && item.integer == -1 && op != Op::release) return {Answer::error, REDLOCK_E_SEAL};
   if (op == Op::acquire) {
-    if (item.type == Type::simple && item.text == Bytes("OK")) return {Answer::yes, 0};
+    if (is_ok(item)) return {Answer::yes, 0};
     if (item.type == Type::null) return {Answer::no, 0};
   } else if (op == Op::acquire_fenced) {
     if (item.type == Type::string) return fenced_meaning(item.text);
@@ -242,8 +245,7 @@ Answer holder_in(const resp::Item& item, Bytes& name) {
   constexpr size_t hex_size = 2 * REDLOCK_VALUE_RANDOM;
   const Bytes value = item.text;
   if (item.type != resp::Type::string) {
-    const bool other = item.type == resp::Type::error && classify_error(value) == REDLOCK_E_WRONGTYPE;
-    return other ? Answer::no : Answer::error;
+    return error_of(item) == REDLOCK_E_WRONGTYPE ? Answer::no : Answer::error;
   }
   size_t digits = 0;
   while (digits < value.size && is_digit_of_ours(value.data[digits])) ++digits;

@@ -98,5 +98,7 @@ Answer holder_in(const resp::Item& item, Bytes& name);
 
 // The first word of an error reply, as enum redlock_err.
 int classify_error(Bytes text);
+int error_of(const resp::Item& item);  // 0: it is no error
+bool is_ok(const resp::Item& item);    // "+OK"
 
 }  // namespace redlock

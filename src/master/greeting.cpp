@@ -94,7 +94,7 @@ int Greeting::handle(unsigned kind, const resp::Item& item, const Instant& now) 
 // HELLO answers a map: the values of "role", "mode" and "id" stand at depth 1.
 int Greeting::handle_hello(const resp::Item& item, const Instant& now) {
   using resp::Type;
-  if (item.depth == 0 && item.type == Type::error) return hello_failed(classify_error(item.text), now);
+  if (item.depth == 0 && item.type == Type::error) return hello_failed(error_of(item), now);
   if (item.depth == 0 && item.type != Type::map && item.type != Type::array) return REDLOCK_E_PROTOCOL;
   if (item.depth == 1 && !item.part && (item.type == Type::string || item.type == Type::simple)) {
     if (field_ == field_role) {
@@ -131,7 +131,7 @@ int Greeting::hello_failed(int error, const Instant& now) {
 
 int Greeting::handle_auth(const resp::Item& item, const Instant& now) {
   if (item.type == resp::Type::error) return REDLOCK_E_AUTH;
-  if (item.type != resp::Type::simple || item.text != Bytes("OK")) return REDLOCK_E_PROTOCOL;
+  if (!is_ok(item)) return REDLOCK_E_PROTOCOL;
   send_rest(now);
   return 0;
 }
@@ -139,8 +139,7 @@ int Greeting::handle_auth(const resp::Item& item, const Instant& now) {
 // ROLE answers an array whose first element names the role. A server that forbids ROLE is asked all the same: a replica
 // refuses every write.
 int Greeting::handle_role(const resp::Item& item) {
-  if (item.type == resp::Type::error) {
-    const int error = classify_error(item.text);
+  if (const int error = error_of(item)) {
     return error != REDLOCK_E_NOPERM && error != REDLOCK_E_SERVER ? error : 0;
   }
   if (item.depth == 0) {
@@ -156,7 +155,7 @@ int Greeting::handle_role(const resp::Item& item) {
 // The server may refuse: a script that it does not know is sent as text when it is needed.
 int Greeting::handle_load(const resp::Item& item) {
   if (item.type != resp::Type::error) return item.type == resp::Type::string ? 0 : REDLOCK_E_PROTOCOL;
-  return classify_error(item.text) == REDLOCK_E_LOADING ? REDLOCK_E_LOADING : 0;
+  return error_of(item) == REDLOCK_E_LOADING ? REDLOCK_E_LOADING : 0;
 }
 
 int Greeting::handle_id(const resp::Item& item) {
@@ -175,8 +174,7 @@ int Greeting::handle_kill(const resp::Item& item) {
 
 int Greeting::handle_ping(const resp::Item& item) {
   greeted_ = true;
-  if (item.type == resp::Type::error) {
-    const int error = classify_error(item.text);
+  if (const int error = error_of(item)) {
     return error != REDLOCK_E_NOPERM ? error : 0;  // a user without PING answers in order all the same
   }
   char word[8];

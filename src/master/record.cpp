@@ -155,8 +155,8 @@ int Record::handle(const Request& request, const resp::Item& item, const Instant
 
 int Record::handle_info(const resp::Item& item, const Instant& now) {
   using resp::Type;
-  if (item.type == Type::error) {
-    guard_.unidentified(classify_error(item.text));
+  if (const int error = error_of(item)) {
+    guard_.unidentified(error);
   } else if (item.type != Type::string) {
     return REDLOCK_E_PROTOCOL;
   } else {
@@ -173,8 +173,8 @@ int Record::handle_info(const resp::Item& item, const Instant& now) {
 int Record::handle_reading(const resp::Item& item, const Request& request, const Instant& now) {
   using resp::Type;
   if (item.depth == 0) {
-    if (item.type == Type::error) {
-      guard_.reading_failed(request.round, classify_error(item.text), request.sent, now);
+    if (const int error = error_of(item)) {
+      guard_.reading_failed(request.round, error, request.sent, now);
       return 0;
     }
     field_ = 0;
@@ -196,8 +196,8 @@ int Record::handle_reading(const resp::Item& item, const Request& request, const
 }
 
 int Record::read_role(const resp::Item& item) {
-  if (item.type == resp::Type::error) {
-    guard_.read_no_role(classify_error(item.text));
+  if (const int error = error_of(item)) {
+    guard_.read_no_role(error);
   } else if (item.type != resp::Type::string) {
     return REDLOCK_E_PROTOCOL;
   } else {
@@ -214,7 +214,7 @@ int Record::read_role(const resp::Item& item) {
 int Record::handle_time(const resp::Item& item, Instant sent, const Instant& now) {
   if (item.depth == 0) {
     server_us_ = -1;
-    guard_.read_clock(item.type == resp::Type::error ? classify_error(item.text) : 0);
+    guard_.read_clock(error_of(item));
     return 0;
   }
   uint64_t n = 0;
@@ -235,7 +235,7 @@ int Record::handle_time(const resp::Item& item, Instant sent, const Instant& now
 
 int Record::handle_write(const resp::Item& item) {
   if (item.type != resp::Type::error && item.type != resp::Type::integer) return REDLOCK_E_PROTOCOL;
-  guard_.written(item.type == resp::Type::error ? classify_error(item.text) : 0);
+  guard_.written(error_of(item));
   return 0;
 }
 
@@ -245,8 +245,8 @@ int Record::handle_answer(const resp::Item& item) {
     if (item.last) said_ = 0;
     return 0;
   }
-  if (item.type == resp::Type::error) {
-    said_ = static_cast<int16_t>(classify_error(item.text));
+  if (const int error = error_of(item)) {
+    said_ = static_cast<int16_t>(error);
     return 0;
   }
   if (item.type != resp::Type::string || item.text.size == 0) return REDLOCK_E_PROTOCOL;

@@ -240,7 +240,7 @@ bool Session::handle(const resp::Item& item, const Instant& now, Reply& out) {
   } else if (const int reason = handle_own(request, item, now)) {
     fail(reason);
   }
-  if (item.depth == 0 && item.type == resp::Type::error) note_error(classify_error(item.text));
+  if (item.depth == 0 && item.type == resp::Type::error) note_error(error_of(item));
   if (item.last) answered(now);
   return for_client;
 }

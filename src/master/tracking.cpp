@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "master/tracking.hpp"
 
+#include "master/command.hpp"
+
 namespace redlock {
 
 // A server that refuses tracking, or a user who may not ask for it, costs the wake-ups and no vote.
 int Tracking::tracking_answered(const resp::Item& item) {
-  on_ = item.type == resp::Type::simple && item.text == Bytes("OK");
+  on_ = is_ok(item);
   return on_ || item.type == resp::Type::error ? 0 : REDLOCK_E_PROTOCOL;
 }
 
@@ -14,8 +16,7 @@ int Tracking::tracking_answered(const resp::Item& item) {
 // before, and a grant to another lock.
 int Tracking::caching_answered(const resp::Item& item) {
   if (item.type == resp::Type::error) on_ = false;
-  const bool ok = item.type == resp::Type::simple && item.text == Bytes("OK");
-  return ok || item.type == resp::Type::error ? 0 : REDLOCK_E_PROTOCOL;
+  return is_ok(item) || item.type == resp::Type::error ? 0 : REDLOCK_E_PROTOCOL;
 }
 
 Tracking::Said Tracking::read(const resp::Item& item) {
