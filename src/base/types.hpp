@@ -69,9 +69,7 @@ struct Space {
 constexpr size_t alignment = alignof(max_align_t);
 constexpr size_t aligned(size_t size) { return (size + alignment - 1) & ~(alignment - 1); }
 
-inline bool operator==(Bytes a, Bytes b) {
-  return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
-}
+bool operator==(Bytes a, Bytes b);
 inline bool operator!=(Bytes a, Bytes b) { return !(a == b); }
 
 }  // namespace redlock

@@ -9,6 +9,16 @@ constexpr int64_t ttl_believed_ms = int64_t{REDLOCK_MAX_TTL_MS_MAX} * 2;
 
 }  // namespace
 
+Instant quorum_free_at(const Instant* free_at, unsigned masters, unsigned quorum) {
+  Instant at = Instant::never();
+  for (unsigned i = 0; i < masters; ++i) {
+    unsigned as_early = 0;
+    for (unsigned j = 0; j < masters; ++j) as_early += free_at[j] <= free_at[i] ? 1u : 0u;
+    if (as_early >= quorum) at = earlier(at, free_at[i]);
+  }
+  return at;
+}
+
 void Forecast::reset() {
   round_begins();
   memset(unanswered_, 0, sizeof unanswered_);

@@ -38,15 +38,7 @@ constexpr int64_t ttl_gone = -2;
 constexpr int64_t ttl_unknown = -3;  // the look was answered by an error
 
 // The instant from which `quorum` masters may be free.
-[[gnu::noinline]] constexpr Instant quorum_free_at(const Instant* free_at, unsigned masters, unsigned quorum) {
-  Instant at = Instant::never();
-  for (unsigned i = 0; i < masters; ++i) {
-    unsigned as_early = 0;
-    for (unsigned j = 0; j < masters; ++j) as_early += free_at[j] <= free_at[i] ? 1u : 0u;
-    if (as_early >= quorum) at = earlier(at, free_at[i]);
-  }
-  return at;
-}
+Instant quorum_free_at(const Instant* free_at, unsigned masters, unsigned quorum);
 
 // Twice what a round takes, times `wide`, up to the plain pause. After one such time others know that a waiter has won.
 constexpr Duration race_window(Duration round_took, unsigned wide, unsigned part, uint32_t retry_delay_ms) {

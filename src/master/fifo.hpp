@@ -75,11 +75,7 @@ class Fifo {
     if (++tail_ == capacity_) tail_ = 0;
     ++size_;
   }
-  [[gnu::noinline]] void push_own(Request::Kind kind, const Instant& now, uint32_t number = 0) {
-    REDLOCK_ASSERT(Request::is_own(kind) && own_ < own_max);
-    push({now, number, 0, kind, true});
-    ++own_;
-  }
+  void push_own(Request::Kind kind, const Instant& now, uint32_t number = 0);
   // Removes the oldest request. own: is it one of the session itself? The fast path knows without looking.
   void pop(bool own) {
     REDLOCK_ASSERT(own == Request::is_own(oldest().kind));
@@ -88,28 +84,11 @@ class Fifo {
     --size_;
   }
   // Removes the newest request that is a shared command. Those behind it stay.
-  Request take_back() {
-    unsigned at = before(tail_);
-    while (places_[at].apart) at = before(at);
-    const Request request = places_[at];
-    tail_ = static_cast<uint16_t>(before(tail_));
-    for (; at != tail_; at = at + 1 == capacity_ ? 0 : at + 1) places_[at] = places_[at + 1 == capacity_ ? 0 : at + 1];
-    --size_;
-    return request;
-  }
+  Request take_back();
   void clear() { head_ = tail_ = size_ = own_ = 0; }
 
   // Is a request about this claim unanswered, deletes apart?
-  bool owes_answer(uint16_t claim) const {
-    unsigned at = head_;
-    for (unsigned i = 0; i < size_; ++i) {
-      const Request& request = places_[at];
-      const bool asked = Request::is_about_claim(request.kind) && request.kind != Request::release;
-      if (asked && request.claim == claim) return true;
-      if (++at == capacity_) at = 0;
-    }
-    return false;
-  }
+  bool owes_answer(uint16_t claim) const;
 
   void check() const {
     REDLOCK_ASSERT(size_ <= capacity_ && own_ <= size_);

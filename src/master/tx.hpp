@@ -34,10 +34,7 @@ class Tx {
 
   bool empty() const { return head_ == tail_ && references_ == 0; }
   // Is there room for this many copied bytes and references?
-  bool fits(size_t bytes, unsigned references = 0) const {
-    const size_t kept = shares_ != 0 ? shared_->longest() : 0;
-    return capacity_ - (tail_ - head_) >= bytes + kept && references_ + references <= references_max;
-  }
+  bool fits(size_t bytes, unsigned references = 0) const;
   void append(Bytes bytes) {    // must fit
     REDLOCK_ASSERT(fits(bytes.size));
     if (open_) close();
