@@ -60,18 +60,19 @@ struct Reading {
   bool jumped;
 };
 
-// Works with raw counts, as 32-bit ARM returns them in registers, and an object of 64 bits through memory.
+// Sums and choices of instants. They work with raw counts, because 32-bit ARM returns these in registers, and an object
+// of 64 bits through memory. Where small code is asked for they stand apart: each takes 12 bytes and more in line.
 int64_t saturating_sum(int64_t a, int64_t b);
+int64_t lesser(int64_t a, int64_t b);
+int64_t greater(int64_t a, int64_t b);
+
 [[gnu::always_inline]] inline Instant operator+(Instant t, Duration d) {
   return Instant::from_ns(saturating_sum(t.ns(), d.ns()));
 }
+[[gnu::always_inline]] inline Instant earlier(Instant a, Instant b) { return Instant::from_ns(lesser(a.ns(), b.ns())); }
+[[gnu::always_inline]] inline Instant later(Instant a, Instant b) { return Instant::from_ns(greater(a.ns(), b.ns())); }
 
-// Compares the raw counts: when comparing Instant objects, GCC for 32-bit ARM spills both to the stack.
-constexpr Instant earlier(Instant a, Instant b) { return Instant::from_ns(b.ns() < a.ns() ? b.ns() : a.ns()); }
-constexpr Instant later(Instant a, Instant b) { return Instant::from_ns(a.ns() < b.ns() ? b.ns() : a.ns()); }
-
-// deadline = earlier(deadline, t). Not inline: on 32-bit ARM each comparison of two instants takes 20 bytes.
-void bring_forward(Instant& deadline, Instant t);
+void bring_forward(Instant& deadline, Instant t);  // deadline = earlier(deadline, t)
 
 // A random part of a duration: more than zero, at most all of it. Every value of `random` is equally likely.
 Duration part_of(Duration whole, uint32_t random);
