@@ -221,7 +221,8 @@ class Claims {
   // The instant when the key must have expired, even if it was written just now, and an unanswered extend raises its
   // expiry once.
   Instant dead_by(const Claim& claim, const Instant& now) const {
-    return now + lifetime(claim.ttl_ms) + lifetime(claim.ttl_ms);
+    const Duration once = lifetime(claim.ttl_ms);
+    return now + once + once;
   }
   void owe(Claim& claim, Masters masters);
   void owe_again(Claim& claim, MasterIndex m);

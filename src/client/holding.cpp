@@ -34,16 +34,14 @@ void Client::put_back(Lock& lock, const Instant& now) {
   if (ttl_ms == 0) return;
   const uint16_t index = lock.claim;
   REDLOCK_ASSERT(index != no_slot && claims_[index].slot == table_.index(lock));
-  char hex[ValueBytes::hex_size];
-  const Subject s = subject(index, ttl_ms, hex);
+  Wording what = wording(Op::acquire, index, 0, ttl_ms, now);
   for (MasterIndex m : lock.hold.gone) {
     Session& session = sessions_[m];
     if (!session.votes() || !claims_.may_put_back(index, m, now)) continue;
-    const bool by_script = lock.names.count() > 1 || session.asked_by_script();
-    const Command command = by_script ? Command::sealed(session.space(), Op::acquire, s, session.sealed(), 0, false)
-                                      : Command::plain(session.space(), Op::acquire, s, true);
+    what.sealed = lock.names.count() > 1 || session.asked_by_script();
+    const Command command = encode(session.space(), what, m, false);
     if (!session.room(command, claims_.reserved(m) + 2)) continue;
-    session.ask(wording(Op::acquire, index, 0, 0, now).request, command);
+    session.ask(what.request, command);
     claims_.put_back_sent(index, m);
     machine_.put_back_sent(lock, m);
     plan(session);

@@ -92,20 +92,20 @@ struct Client::Layout {
   template <class T>
   T* cut(size_t n) {
     size = (size + alignof(T) - 1) & ~(alignof(T) - 1);
-    T* at = base_ != nullptr ? reinterpret_cast<T*>(base_ + size) : nullptr;
+    T* at = reinterpret_cast<T*>(base_ + size);
     size += n * sizeof(T);
     return at;
   }
   Bytes copy(Bytes text) {
     char* at = cut<char>(text.size);
-    if (at != nullptr && text.size != 0) memcpy(at, text.data, text.size);
+    if (base_ != 0 && text.size != 0) memcpy(at, text.data, text.size);
     return Bytes(at, text.size);
   }
 
-  char* const base_;
+  const uintptr_t base_;  // 0: nothing is written
 };
 
-Client::Layout::Layout(const Settings& s, char* base) : base_(base) {
+Client::Layout::Layout(const Settings& s, char* base) : base_(reinterpret_cast<uintptr_t>(base)) {
   locks = cut<Lock>(s.locks);
   free_at = cut<Instant>(size_t{s.locks} * s.masters);
   due_pages = cut<Instant>(DuePages::pages_of(s.locks));

@@ -149,7 +149,7 @@ void Session::look(uint16_t who, uint32_t number, const Command& command, bool h
   check();
 }
 
-void Session::ask(Request request, const Command& command) {
+void Session::ask(const Request& request, const Command& command) {
   REDLOCK_ASSERT(Request::is_about_claim(request.kind));
   REDLOCK_ASSERT(connected() && (room(command, 1) || request.kind == Request::release));
   REDLOCK_ASSERT(out_.tx.fits(command.text_size(), Outgoing::references_max));
@@ -158,8 +158,7 @@ void Session::ask(Request request, const Command& command) {
     out_.append_script(command);
     known_scripts_ = static_cast<uint8_t>(known_scripts_ | script_bits(static_cast<Op>(request.kind)));
   }
-  request.apart = true;
-  out_.fifo.push(request);
+  out_.fifo.push({request.sent, request.round, request.claim, request.kind, true});
 }
 
 void Session::track_next(const Instant& now) {

@@ -117,7 +117,7 @@ class Session {
   bool idle() const { return out_.tx.empty() && wish_ == Wish::none && !changed_; }
   // Where a command for this master alone is encoded.
   Space space() { return out_.tx.space(); }
-  void ask(Request request, const Command& command);  // its kind is an Op
+  void ask(const Request& request, const Command& command);  // its kind is an Op
   // The newest shared command is asked. Its kind is an Op, or look_caching ahead of an extend.
   void ask_shared(const Request& request) {
     REDLOCK_ASSERT(connected() && !request.apart);
@@ -136,7 +136,7 @@ class Session {
   // holder: ask whose value a key has instead.
   void look(uint16_t who, uint32_t number, const Command& command, bool holder, const Instant& now);
   // The state that the guard admitted this master in.
-  Sealed sealed() const { return {settings_.meta_key, guard().on() ? guard().seal() : Bytes()}; }
+  Sealed sealed() const;
   // Must commands compare that state by themselves? On a connection with tracking, a master without replicas pushes
   // each change that matters before its next answer. A partial resynchronization with a replica causes no push at all.
   bool asked_by_script() const { return guard().on() && !(tracked() && guard().alone()); }

@@ -28,6 +28,8 @@ News Session::take_news() {
 
 // A server that tells its mode in the greeting is connected to again and again. The reason stands until an attempt ends
 // with another one.
+Sealed Session::sealed() const { return {settings_.meta_key, guard().on() ? guard().seal() : Bytes()}; }
+
 Guard::Outlook Session::outlook() const {
   if (guarded()) return guard().outlook();
   return reason_ == REDLOCK_E_MODE ? Guard::Outlook::never : Guard::Outlook::open;

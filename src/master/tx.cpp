@@ -22,6 +22,14 @@ namespace {
 
 }  // namespace
 
+void Tx::append(Bytes bytes) {
+  REDLOCK_ASSERT(fits(bytes.size));
+  if (open_) close();
+  if (bytes.size > capacity_ - tail_) close_gap();
+  if (bytes.size != 0) memcpy(buffer_ + tail_, bytes.data, bytes.size);
+  tail_ += bytes.size;
+}
+
 // Makes the room behind the bytes: sent bytes at the front give theirs up.
 void Tx::close_gap() {
   REDLOCK_ASSERT(head_ <= tail_ && tail_ <= capacity_);

@@ -35,13 +35,7 @@ class Tx {
   bool empty() const { return head_ == tail_ && references_ == 0; }
   // Is there room for this many copied bytes and references?
   bool fits(size_t bytes, unsigned references = 0) const;
-  void append(Bytes bytes) {    // must fit
-    REDLOCK_ASSERT(fits(bytes.size));
-    if (open_) close();
-    if (bytes.size > capacity_ - tail_) close_gap();
-    if (bytes.size != 0) memcpy(buffer_ + tail_, bytes.data, bytes.size);
-    tail_ += bytes.size;
-  }
+  void append(Bytes bytes);  // must fit
   // Appends bytes that were written into space().
   void take(Bytes bytes) {
     if (open_) close();
