@@ -213,8 +213,11 @@ bool Witness::all_well(unsigned client, Ns since) const {
   if (since < settled || world_.closing() || plan.guarded() || s.node_timeout < Duration::ms(50)) return false;
   if (plan.users[client] > 1 || s.in_flight < 64 || s.tx_bytes != 0 || s.debts - s.locks < 2 * plan.masters)
     return false;
+  // Where a master forgot its large token, the one of another master may be too large to be believed (lock/fence).
+  const bool doubts = plan.fenced && world_.has_large_tokens();
   for (unsigned m = 0; m < plan.masters; ++m) {
     if (!world_.checker().healthy_since(client, m, since)) return false;
+    if (doubts && world_.checker().lost_since(m, 0)) return false;
   }
   return true;
 }
