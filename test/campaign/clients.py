@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The clients of the weather campaign: programs of worker.cpp, and commands under `redlock run`."""
 
+import hashlib
 import json
 import os
 import random
@@ -13,26 +14,37 @@ from plant import PATIENCE, Wrong, boot_ns
 MAX_TTL_MS = 2500  # `redlock run` takes no shorter lock; a master that forgot is back within three seconds
 
 
-def write_config(folder, name, user, masters):
-    path = folder / f"{name}.json"
-    path.write_text(json.dumps({
+def write_config(plant, name, user, masters, pinned=False):
+    """pinned: the masters' key is known, and no date of a certificate counts."""
+    config = {
         "client_name": name[:16], "username": user, "password": "any",
-        "masters": [{"url": f"redis://{m.machine.address}:{m.port}", "name": m.name} for m in masters],
+        "masters": [{"url": m.url, "name": m.name} for m in masters],
         "defaults": {"ttl_ms": MAX_TTL_MS, "wait_ms": 3000},
-        "timing": {"max_ttl_ms": MAX_TTL_MS, "node_timeout_ms": 500, "reconnect_max_ms": 1000}}))
+        "timing": {"max_ttl_ms": MAX_TTL_MS, "node_timeout_ms": 500, "reconnect_max_ms": 1000}}
+    if plant.tls is not None:
+        authority = {"ca_file": str(plant.tls / "ca.pem"), "server_name": "master.test"}
+        config["tls"] = {"pin": pin_of(plant.tls / "server.key")} if pinned else authority
+    path = plant.folder / f"{name}.json"
+    path.write_text(json.dumps(config))
     path.chmod(0o600)
     return path
+
+
+def pin_of(key):
+    public = subprocess.run(["openssl", "pkey", "-in", key, "-pubout", "-outform", "DER"], capture_output=True,
+                            check=True).stdout
+    return "sha256:" + hashlib.sha256(public).hexdigest()
 
 
 class Client:
     """One gateway's process after the other: each has a history of its own."""
 
-    def __init__(self, site, name, machine, user, masters):
+    def __init__(self, site, name, machine, user, masters, pinned):
         self.site, self.name, self.machine, self.masters = site, name, machine, masters
         self.lives = 0
         self.process = None
         self.life = None
-        self.config = write_config(site.plant.folder, name, user, masters)
+        self.config = write_config(site.plant, name, user, masters, pinned)
 
     def _begin_life(self):
         self.lives += 1
@@ -55,7 +67,7 @@ class Worker(Client):
     """A program on the C API."""
 
     def __init__(self, site, name, machine, user, masters, mode, style):
-        super().__init__(site, name, machine, user, masters)
+        super().__init__(site, name, machine, user, masters, pinned=True)
         self.mode, self.style = mode, style
         self._random = random.Random(f"{site.seed} {name}")
 
@@ -93,7 +105,7 @@ class Tool(Client):
     """`redlock run`, again and again. What is stopped or killed is the tool, never its command."""
 
     def __init__(self, site, name, machine, user, masters, style):
-        super().__init__(site, name, machine, user, masters)
+        super().__init__(site, name, machine, user, masters, pinned=False)
         self.style = style
         self._random = random.Random(f"{site.seed} {name}")
         self._over = threading.Event()

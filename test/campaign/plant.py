@@ -137,6 +137,8 @@ class Server:
 
     def __init__(self, plant, name, machine, port, *args):
         self.name, self.machine, self.port = name, machine, port
+        scheme, at = ("redis", port) if plant.tls is None else ("rediss", port + 1000)
+        self.url = f"{scheme}://{machine.address}:{at}"
         self.home = plant.folder / name
         self.data = self.home / "data"
         self.data.mkdir(parents=True)
@@ -157,6 +159,11 @@ class Server:
                  str(self._plant.threads), *self._args, *args,
                  "--user", "gateway", "on", "nopass", *self.gateway_rules.split(),
                  "--user", "unseen", "on", "nopass", "~*", "+@all", "-client", "+client|id", "+client|kill"]
+        tls = self._plant.tls
+        if tls is not None:  # for clients; a replica is told in the clear, on its own machine
+            words[1:1] = ["--tls-port", str(self.port + 1000), "--tls-auth-clients", "no", "--tls-cert-file",
+                          str(tls / "server.pem"), "--tls-key-file", str(tls / "server.key"), "--tls-ca-cert-file",
+                          str(tls / "ca.pem")]
         environment = dict(os.environ, LD_PRELOAD=self._plant.shim, REDLOCK_WALL_CLOCK=str(self.home / "step"))
         with open(self.home / "log", "a") as log:
             self.process = subprocess.Popen(self.machine.inside(*words), stdin=subprocess.DEVNULL, stdout=log,
@@ -229,8 +236,8 @@ class Server:
 class Plant:
     """The switch, and everything that hangs on it."""
 
-    def __init__(self, folder, server, threads, shim):
-        self.folder, self.server, self.threads, self.shim = folder, server, threads, shim
+    def __init__(self, folder, server, threads, shim, tls):
+        self.folder, self.server, self.threads, self.shim, self.tls = folder, server, threads, shim, tls
         self.has_nft = can_lose_packets()
         self._machines = 0
         command("ip", "link", "set", "lo", "up")

@@ -9,13 +9,15 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 usage() {
   cat <<'TEXT'
-usage: test/campaign/run.sh SECONDS [--seed N] [--keep DIR] [--build DIR] [--server FOLDER] [--threads N] [--sites LIST]
+usage: test/campaign/run.sh SECONDS [--seed N] [--keep DIR] [--build DIR] [--server FOLDER] [--threads N] [--tls FOLDER]
+                            [--sites LIST]
   SECONDS          of weather; what comes before and after takes about 10 seconds more
   --seed N         another course of events; what the clients make of it is up to the machine
   --keep DIR       histories and logs, in a new folder; else they are kept only where something is wrong
   --build DIR      with campaign_worker, redlock and libredlock_wall_clock.so: build/dev if none is named
   --server FOLDER  holds a redis-server or a valkey-server; else REDLOCK_REDIS_SERVER, or redis-server in PATH
   --threads N      I/O threads of each server
+  --tls FOLDER     clients speak TLS, with the certificates that test/support/tls_folder.sh has made there
   --sites LIST     of five,three,one,moving
 TEXT
 }
@@ -35,7 +37,7 @@ program_in() {
   exit 2
 }
 
-seconds='' seed=1 keep='' build=$here/../../build/dev threads=1 sites=five,three,one,moving
+seconds='' seed=1 keep='' build=$here/../../build/dev threads=1 tls='' sites=five,three,one,moving
 server=${REDLOCK_REDIS_SERVER:-redis-server}
 while (($# > 0)); do
   case $1 in
@@ -44,6 +46,7 @@ while (($# > 0)); do
     --build) build=${2:?} && shift ;;
     --server) server=$(program_in "${2:?}") || exit 2; shift ;;
     --threads) threads=${2:?} && shift ;;
+    --tls) tls=$(cd "${2:?}" && pwd) && shift ;;
     --sites) sites=${2:?} && shift ;;
     --help) usage && exit 0 ;;
     -*) usage >&2 && exit 2 ;;
@@ -76,7 +79,7 @@ status=0
 # shellcheck disable=SC2016 # the inner shell expands it
 "${isolated[@]}" sh -c 'mount -t tmpfs tmpfs /run && exec "$@"' - \
   python3 -B "$here/weather.py" "$seconds" --folder "$folder" --build "$build" --seed "$seed" --server "$server" \
-  --threads "$threads" --sites "$sites" || status=1
+  --threads "$threads" --tls "$tls" --sites "$sites" || status=1
 python3 -B "$here/checker.py" "$folder/histories" || status=1
 if [[ $status -ne 0 || -n $keep ]]; then
   trap - EXIT

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""weather.py SECONDS --folder DIR --build BUILD [--seed N] [--server PROGRAM] [--threads N] [--sites NAME,...]
+"""weather.py SECONDS --folder DIR --build BUILD [--seed N] [--server PROGRAM] [--threads N] [--tls FOLDER]
+           [--sites NAME,...]
 
 Plays the weather, inside the namespaces that run.sh makes, and writes the histories. checker.py judges them."""
 
@@ -69,7 +70,7 @@ class Site:
 
     def reconfigure(self, new):
         """The process that takes the site to the set of this number."""
-        files = [write_config(self.plant.folder, f"{self.name}-set-{n}", "default", masters)
+        files = [write_config(self.plant, f"{self.name}-set-{n}", "default", masters)
                  for n, masters in enumerate(self.sets)]
         with open(self.plant.folder / f"{self.name}-operator.log", "a") as log:
             return subprocess.Popen(self.gateways[1].inside(self.plant.tool, "reconfigure", "-y", str(files[1 - new]),
@@ -146,7 +147,9 @@ def look_for_keys(plant, sites):
 def play(arguments):
     folder = pathlib.Path(arguments.folder)
     build = pathlib.Path(arguments.build)
-    plant = Plant(folder / "servers", arguments.server, arguments.threads, str(build / "test/libredlock_wall_clock.so"))
+    tls = pathlib.Path(arguments.tls) if arguments.tls else None
+    shim = str(build / "test/libredlock_wall_clock.so")
+    plant = Plant(folder / "servers", arguments.server, arguments.threads, shim, tls)
     plant.worker, plant.tool = str(build / "test/campaign_worker"), str(build / "redlock")
     plant.histories = folder / "histories"
     plant.folder.mkdir(parents=True)
@@ -181,6 +184,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--server", default="redis-server")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--tls", default="")
     parser.add_argument("--sites", default=",".join(SITES))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the namespaces end with this process
     try:
