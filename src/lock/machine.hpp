@@ -97,10 +97,10 @@ struct Round {
 
 // How an acquire waits that masters tell of changes. See lock/machine_waiting.
 enum class Watch : uint8_t {
-  peeks,   // looks at one master: is the key there?
-  sleeps,  // sends nothing until wake_at, and ignores what masters tell
+  peeks,    // looks at one master: is the key there?
+  sleeps,   // sends nothing until wake_at, and ignores what masters tell
   listens,  // watches one master that has the key
-  armed,   // watches as many masters as it takes to hear of every release
+  armed,    // watches as many masters as it takes to hear of every release
 };
 
 // An acquire that is not decided yet.
