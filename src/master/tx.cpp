@@ -3,10 +3,6 @@
 
 namespace redlock {
 
-bool Tx::fits(size_t bytes, unsigned references) const {
-  const size_t kept = shares_ != 0 ? shared_->longest() : 0;
-  return capacity_ - (tail_ - head_) >= bytes + kept && references_ + references <= references_max;
-}
 namespace {
 
 // Adds bytes to the last of n runs, if they follow it in memory, or as a run of their own. False: there are `max` runs.
@@ -21,6 +17,11 @@ namespace {
 }
 
 }  // namespace
+
+bool Tx::fits(size_t bytes, unsigned references) const {
+  const size_t kept = shares_ != 0 ? shared_->longest() : 0;
+  return capacity_ - (tail_ - head_) >= bytes + kept && references_ + references <= references_max;
+}
 
 void Tx::append(Bytes bytes) {
   REDLOCK_ASSERT(fits(bytes.size));

@@ -79,20 +79,17 @@ class ServerStorm(Storm):
         return self.random.sample(masters, self.random.choice((1, 1, len(masters) // 2 + 1)))
 
     def kill(self):
-        hit = self.some()
-        self.tell("kill", *hit)
-        for master in hit:
-            master.kill()
-        yield self.seconds()
-        for master in hit:
-            master.start()
+        yield from self._restart("kill", lambda master: None)
 
     def wipe(self):
+        yield from self._restart("wipe", lambda master: master.wipe())
+
+    def _restart(self, what, meanwhile):
         hit = self.some()
-        self.tell("wipe", *hit)
+        self.tell(what, *hit)
         for master in hit:
             master.kill()
-            master.wipe()
+            meanwhile(master)
         yield self.seconds()
         for master in hit:
             master.start()
@@ -242,14 +239,8 @@ class ServerStorm(Storm):
 
     def wake_up_elsewhen(self):
         """A restart, and the clock is set meanwhile. (A step forward under a running master is no claim.)"""
-        hit = self.some()
-        self.tell("wake_up_elsewhen", *hit)
-        for master in hit:
-            master.kill()
-            master.step_by(self.random.choice((-3_000_000, 100_000, 3_000_000, 10_000_000_000)))
-        yield self.seconds()
-        for master in hit:
-            master.start()
+        steps = (-3_000_000, 100_000, 3_000_000, 10_000_000_000)
+        yield from self._restart("wake_up_elsewhen", lambda master: master.step_by(self.random.choice(steps)))
 
 
 class CableStorm(Storm):

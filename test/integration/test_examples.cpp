@@ -118,10 +118,9 @@ TEST_F(Example, BlockingServiceSaysWhatIsWrongWithItsConfiguration) {
 TEST_F(Example, ServiceFilesAreWellFormed) {
   const std::string dir = std::string(REDLOCK_SOURCE_DIR) + "/examples/";
   EXPECT_EQ(std::system(("sh -n " + dir + "blocking_service.init").c_str()), 0);
-  std::stringstream unit;
-  unit << std::ifstream(dir + "blocking_service.service").rdbuf();
+  const std::string unit = text_of_file(dir + "blocking_service.service");
   for (const char* line : {"[Unit]", "[Service]", "[Install]", "\nExecStart=/", "\nRestartPreventExitStatus=78\n"}) {
-    EXPECT_NE(unit.str().find(line), std::string::npos) << line;
+    EXPECT_NE(unit.find(line), std::string::npos) << line;
   }
 }
 

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "client_harness.hpp"
+#include "support/eventually.hpp"
 
 namespace redlock::test {
 
@@ -97,12 +98,7 @@ class ThreadClient {
   std::function<void(redlock_t*, const redlock_event_t&)> also;
 
   static bool eventually(const std::function<bool()>& holds) {
-    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-    while (!holds()) {
-      if (std::chrono::steady_clock::now() > until) return false;
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    }
-    return true;
+    return test::eventually(holds, std::chrono::seconds(30));
   }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What another process does is awaited by looking again and again.
+// What another process or thread does is awaited by looking again and again.
 #pragma once
 #include <chrono>
 #include <fstream>
@@ -17,9 +17,9 @@ inline std::string text_of_file(const std::string& path) {
   return text.str();
 }
 
-// Waits for what another process does: looks again and again, for 20 s at most.
-inline bool eventually(const std::function<bool()>& is_so) {
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+// Waits for what another process or thread does, and says whether that came in time.
+inline bool eventually(const std::function<bool()>& is_so, std::chrono::seconds at_most = std::chrono::seconds(20)) {
+  const auto until = std::chrono::steady_clock::now() + at_most;
   while (!is_so()) {
     if (std::chrono::steady_clock::now() > until) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(2));

@@ -25,28 +25,28 @@ valkey-9.1.2   forky         8e8557da7426a51b4e0fb514a65ef6241dc7c85cb408243af38
 
 # build SERVER SUITE SUM
 build() {
-  local name=${1%-*} version=${1#*-} work=$folder/work/$1 known full tarball
+  local name=${1%-*} version=${1#*-} scratch=$folder/scratch/$1 known full tarball
   known=$(apt-cache "${source_options[@]}" showsrc --only-source "$name" | sed -n 's/^Version: //p' | sort -u)
   # Debian's version: an epoch may stand before upstream's, and +dfsg1 behind it; a dash ends it.
   full=$(grep -m 1 -E "^([0-9]+:)?${version//./\\.}(\+dfsg[0-9]+)?-" <<<"$known") || {
     echo "Debian's $2 has no $name $version; the suites have: ${known//$'\n'/, }"
     return 1
   }
-  rm -rf "$work"
-  mkdir -p "$work/source"
-  (cd "$work" && apt-get "${source_options[@]}" source --only-source --download-only "$name=$full") || return 1
-  tarball=$(echo "$work"/*.orig.tar.*)
+  rm -rf "$scratch"
+  mkdir -p "$scratch/source"
+  (cd "$scratch" && apt-get "${source_options[@]}" source --only-source --download-only "$name=$full") || return 1
+  tarball=$(echo "$scratch"/*.orig.tar.*)
   echo "$3  $tarball" | sha256sum --check || {
     echo "the sources of $1 are not those that were tried"
     return 1
   }
-  tar -xf "$tarball" -C "$work/source" --strip-components=1
+  tar -xf "$tarball" -C "$scratch/source" --strip-components=1
   # The Makefile asks git for a commit, and would find one of ours.
-  GIT_DIR=/dev/null nice make -C "$work/source/src" -j "$(nproc)" MALLOC=libc BUILD_TLS=no USE_SYSTEMD=no \
+  GIT_DIR=/dev/null nice make -C "$scratch/source/src" -j "$(nproc)" MALLOC=libc BUILD_TLS=no USE_SYSTEMD=no \
     "$name-server" || return 1
   mkdir -p "$folder/$1"
-  mv "$work/source/src/$name-server" "$folder/$1/"
-  rm -r "$work"
+  mv "$scratch/source/src/$name-server" "$folder/$1/"
+  rm -r "$scratch"
 }
 
 wanted=${*:-$(awk '{ print $1 }' <<<"$table")}
