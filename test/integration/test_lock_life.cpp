@@ -108,15 +108,6 @@ TEST(Lock, ByHostName) {
   client.release(lock);
 }
 
-TEST(Lock, UnknownHostNameIsNamed) {
-  Loop loop;
-  Cluster masters(2);
-  Client client(loop, {masters[0].url(), masters[1].url(), "redis://no-such-host.invalid:6379"});
-  Lock& lock = client.acquire("bus", options(10'000, 20'000));
-  EXPECT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
-  client.wait_master_err(2, REDLOCK_E_RESOLVE);
-}
-
 TEST(Lock, InTheCallersMemory) {
   Loop loop;
   RedisServer master;
