@@ -1,14 +1,24 @@
 // SPDX-License-Identifier: MIT
 //
 // redlock_site_ask() on real servers: logins, permissions, roles, replies that are too long, servers that stand still.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <netdb.h>
 #include <redlock/site.h>
 
+#include <cstring>
 #include <string>
 #include <vector>
 
 #include "client_harness.hpp"
 #include "support/redis_server.hpp"
+
+// In front of libc: a name under .invalid exists nowhere (RFC 6761, section 6.4), and no question leaves this machine.
+extern "C" int getaddrinfo(const char* name, const char* service, const addrinfo* hints, addrinfo** result) {
+  if (std::strstr(name, ".invalid") != nullptr) return EAI_NONAME;
+  static const auto libc_getaddrinfo = reinterpret_cast<decltype(&getaddrinfo)>(dlsym(RTLD_NEXT, "getaddrinfo"));
+  return libc_getaddrinfo(name, service, hints, result);
+}
 
 namespace redlock::test {
 namespace {
@@ -32,7 +42,7 @@ Asked ask(const std::string& url, const std::vector<std::vector<std::string>>& c
   settings.urls = {url};
   // Only a server that stands still waits for these times: a busy machine must not pass for one.
   settings.numbers = {
-      {"timing.node_timeout_ms", 1'000}, {"timing.connect_timeout_ms", 2'500}, {"timing.suspect_close_ms", 3'000}};
+      {"timing.node_timeout_ms", 500}, {"timing.connect_timeout_ms", 1'500}, {"timing.suspect_close_ms", 1'500}};
   redlock_config_t* cfg = configure(settings);
   std::vector<std::vector<redlock_resource_t>> words;
   std::vector<redlock_question_t> questions;
@@ -131,6 +141,7 @@ TEST(Ask, servers_that_stand_still_or_are_gone) {
   EXPECT_EQ(ask(server.url(), {{"PING"}}).result, REDLOCK_E_NODE_TIMEOUT);
   server.kill_hard();
   EXPECT_EQ(ask(server.url(), {{"PING"}}).result, REDLOCK_E_REFUSED);
+  EXPECT_EQ(ask("redis://no-such-host.invalid", {{"PING"}}).result, REDLOCK_E_RESOLVE);
 }
 
 TEST(Ask, arguments) {

@@ -4,7 +4,6 @@
 // answers that come late, and answers that come when nobody waits for them any more.
 #include <arpa/inet.h>
 #include <netdb.h>
-#include <redlock/site.h>
 
 #include <cstring>
 #include <map>
@@ -141,18 +140,6 @@ TEST(Name, ThatIsUnknownLeavesTheOthersAlone) {
   Lock& lock = client.acquire("bus", options(10'000, 20'000));
   EXPECT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
   client.wait_master_err(2, REDLOCK_E_RESOLVE);
-}
-
-TEST(Name, ThatIsUnknownToAnInquiry) {
-  resolver.set("master.test", {});
-  redlock_config_t* cfg =
-      configure(Settings{{"redis://master.test"}, "test", {{"timing.connect_timeout_ms", 1'000}}, {}});
-  const redlock_resource_t ping = redlock_resource("PING");
-  redlock_question_t question = {&ping, 1, 0, nullptr, 0, 0, 0};
-  EXPECT_EQ(redlock_site_ask(cfg, 0, &question, 1, nullptr, 0), REDLOCK_E_RESOLVE);
-  EXPECT_EQ(question.err, REDLOCK_E_RESOLVE);
-  EXPECT_GE(resolver.asked(), 1);
-  redlock_config_free(cfg);
 }
 
 // Of two names of one server only one votes, whichever is connected first: here it is the host name.
