@@ -134,6 +134,7 @@ class Guard {
   void reading_failed(uint32_t number, int error, Instant sent, const Instant& now);
   void written(int error);  // 0: done, or the state was another one
   bool reading() const { return asked_ != answered_; }
+  bool withdrawn() const { return answered_ < counts_from_; }  // and no reading that counts was answered since
 
   // ---- short visits. `ms`: CLOCK_BOOTTIME, read after the reading was answered. The result is to be written at once.
   bool wants_boot_time() const { return wants_boot_time_; }

@@ -262,13 +262,19 @@ int Session::handle_own(const Request& request, const resp::Item& item, const In
 void Session::answered(const Instant& now) {
   pop_request(Request::is_own(out_.fifo.oldest().kind), now);
   if (wish_ == Wish::close) return;
-  if (state_ == State::greeting && greeting_.is_done() && !guard().reading()) {
-    set_state(State::up);
-    greeting_.came_up();
-  }
+  if (state_ == State::greeting && greeting_.is_done() && !guard().reading()) come_up(now);
   if (state_ != State::suspect) return;
   if (out_.fifo.empty()) return set_state(State::up);
   give_up_at_ = later(give_up_at_, out_.fifo.oldest().sent + settings_.suspect_close);
+}
+
+// A push in the greeting voids the readings asked for so far: that of a stranger's write, or, where a server does not
+// heed NOLOOP in scripts, of our own. So the greeting lasts until one counts.
+void Session::come_up(const Instant& now) {
+  if (guard().withdrawn()) record_.read_when_due(now);
+  if (guard().reading()) return;
+  set_state(State::up);
+  greeting_.came_up();
 }
 
 void Session::note_error(int error) {

@@ -225,6 +225,7 @@ class Session {
   bool handle_look(const Request& request, const resp::Item& item, Reply& out);
   bool handle_claim(const Request& request, const resp::Item& item, const Instant& now, Reply& out);
   void answered(const Instant& now);
+  void come_up(const Instant& now);
   void compact();
   void withdraw(const Instant& now);
   void guard_changed();

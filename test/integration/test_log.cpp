@@ -11,7 +11,6 @@
 
 #include "client_harness.hpp"
 #include "support/redis_server.hpp"
-#include "support/server_kind.hpp"
 #include "thread_harness.hpp"
 
 namespace redlock::test {
@@ -91,7 +90,6 @@ TEST(Log, APasswordInTheClearIsOneWarningWhereThereIsTls) {
 TEST(Log, AMasterIsOneEventBeforeTheFirstLock) {
   Loop loop;
   Cluster masters(3);
-  if (kind_of(masters[0]).is_before_seven()) GTEST_SKIP() << "Redis 6: GUARDED is told before UP";
   Client client(loop, guarded(masters.urls(), true));
   client.wait_up(3);
   EXPECT_TRUE(client.acquire("bus").has(REDLOCK_EV_ACQUIRED));

@@ -78,6 +78,27 @@ TEST(SessionGuard, a_blank_record_is_made_and_read_again_before_it_is_up) {
   EXPECT_FALSE(f.session->votes());
 }
 
+// Redis before 6.2.8 tells a script's own write in spite of NOLOOP; a stranger's write is told by every server.
+TEST(SessionGuard, a_push_in_the_greeting_is_followed_by_another_reading_before_it_is_up) {
+  for (const std::string& push : {null_push, ">2\r\n$10\r\ninvalidate\r\n" + list({bulk(meta)})}) {
+    Fixture f;
+    f.greet_up_to_info();
+    f.receive(bulk(info_text()) + f.caching() + f.blank() + f.time());
+    f.sent();
+    f.receive(f.ping() + push + ":1\r\n" + f.caching() + f.record(""));
+    EXPECT_EQ(f.session->state(), State::greeting);
+    EXPECT_EQ(f.sent(), f.reading());
+    f.receive(f.time());
+    EXPECT_EQ(f.session->state(), State::greeting);
+    f.receive(f.caching() + f.record(""));
+    EXPECT_EQ(f.session->state(), State::up);
+    EXPECT_EQ(f.session->reason(), REDLOCK_E_UNWATCHED);
+    EXPECT_EQ(f.session->outlook(), Guard::Outlook::watched) << "whoever asks now hears for how long";
+    f.receive(f.time());
+    EXPECT_EQ(f.session->wish(), Wish::none);
+  }
+}
+
 TEST(SessionGuard, without_random_bytes_no_state_is_begun) {
   Fixture f(Link::tracked, 0);
   f.greet_up_to_info();
