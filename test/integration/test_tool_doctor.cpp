@@ -71,6 +71,21 @@ TEST(ToolDoctor, EvictionReplicaAndDuplicate) {
   EXPECT_TELLS(duplicate, "warn", "masters", "2 master(s)");
 }
 
+// Valkey's INFO says server_mode. Here Redis says it, with one byte less at the end of the line.
+TEST(ToolDoctor, AModeByItsOtherName) {
+  ToolMasters site(1);
+  commission(site, site.file({0}));
+  Proxy proxy(site[0].port());
+  const std::string config = site.dir + "/proxy.json";
+  std::ofstream(config) << R"({"masters": [{"url": ")" << proxy.url() << R"(", "name": "m0"}],)"
+                        << R"( "defaults": {"ttl_ms": 900}, "timing": {"max_ttl_ms": 1000}})";
+  proxy.answer_instead("redis_mode:standalone\r\n", "server_mode:standalone\n");
+  const Ended ended = site.run({"doctor"}, config);
+  EXPECT_EQ(ended.status, 0) << ended.out;
+  EXPECT_TELLS(ended, "ok", "role", "m0: master, standalone");
+  EXPECT_TRUE(has(site.run({"status"}, config).out, "1 of 1 masters vote"));
+}
+
 TEST(ToolDoctor, GuardRecordAndMastersThatAreDown) {
   ToolMasters site(3);
   const std::string config = site.file({0, 1, 2});

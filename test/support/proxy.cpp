@@ -78,6 +78,14 @@ void Proxy::hold_from(const std::string& text) {
   on_thread([&] { hold_from_ = text; });
 }
 
+void Proxy::answer_instead(const std::string& from, const std::string& to) {
+  if (from.size() != to.size()) throw std::runtime_error("the proxy changes no lengths");
+  on_thread([&] {
+    said_ = from;
+    answered_ = to;
+  });
+}
+
 std::string Proxy::held() {
   std::string all;
   on_thread([&] {
@@ -205,8 +213,12 @@ bool Proxy::from_client(Pair& pair) {
 bool Proxy::from_server(Pair& pair) {
   char buffer[16384];
   const ssize_t n = ::recv(pair.server, buffer, sizeof buffer, 0);
-  if (n > 0 && pair.client >= 0) send_all(pair.client, std::string(buffer, static_cast<size_t>(n)));
-  return n > 0;
+  if (n <= 0 || pair.client < 0) return n > 0;
+  std::string bytes(buffer, static_cast<size_t>(n));
+  const size_t at = said_.empty() ? std::string::npos : bytes.find(said_);
+  if (at != std::string::npos) bytes.replace(at, said_.size(), answered_);
+  send_all(pair.client, bytes);
+  return true;
 }
 
 }  // namespace redlock::test

@@ -37,6 +37,9 @@ class Proxy {
   // reset.
   enum class Then { end, reset };
   void pass_up_to(const std::string& text, Then then);
+  // Where the server says the one, clients hear the other, which is as long. `from` stands near the beginning of a
+  // reply, so that it comes in one piece.
+  void answer_instead(const std::string& from, const std::string& to);
   // The server has closed all connections whose clients are gone.
   bool only_living();
 
@@ -64,6 +67,7 @@ class Proxy {
   const std::function<void()>* work_ = nullptr;
   std::list<Pair> pairs_;
   std::string hold_from_;
+  std::string said_, answered_;  // by the server; instead
   std::thread thread_;
 };
 
