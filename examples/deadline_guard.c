@@ -28,6 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -94,7 +95,7 @@ struct gateway {
   redlock_t *rl;
   bool guarded;
   const char *file;
-  int told;  // whoever stops us reads here
+  int told;  // whoever stops us reads here, and lets us go on
 };
 
 static int64_t boot_ns(void) {
@@ -105,6 +106,12 @@ static int64_t boot_ns(void) {
 
 static void tell(const struct gateway *g, int64_t what) {
   if (write(g->told, &what, sizeof what) != (ssize_t)sizeof what) _exit(1);
+}
+
+// For a try: whoever stops us may be slow, and has to see what came of the one before.
+static void wait_for_leave(const struct gateway *g) {
+  char leave;
+  if (read(g->told, &leave, 1) != 1) _exit(1);
 }
 
 // The device may have been taken away under the lock before. Its number stays, so that the handler knows it.
@@ -143,7 +150,9 @@ static void one_try(const struct gateway *g) {
   const enum outcome outcome = transact(g, lock);
   if (g->guarded) guard_set(0);
   redlock_release(g->rl, lock);
-  if (outcome != NOT_CHECKED) tell(g, outcome);
+  if (outcome == NOT_CHECKED) return;
+  tell(g, outcome);
+  wait_for_leave(g);
 }
 
 static int create(redlock_t **rl, char **urls) {
@@ -160,6 +169,7 @@ static int create(redlock_t **rl, char **urls) {
 static int gateway(struct gateway *g, long tries, char **urls) {
   if (g->guarded && guard_install() != 0) return perror("deadline_guard"), 1;
   if (create(&g->rl, urls) != 0) return 1;
+  wait_for_leave(g);
   while (tries-- > 0) one_try(g);
   return redlock_destroy(g->rl, 500) == 0 ? 0 : 1;
 }
@@ -176,16 +186,17 @@ static int64_t size_of(const char *file) {
 }
 
 // One try of the gateway's. False: it has ended.
-static bool stop_between(pid_t pid, int from, const char *file, struct tally *tally) {
+static bool stop_between(pid_t pid, int gateway, const char *file, struct tally *tally) {
   int64_t deadline, outcome;
   int status;
   const int64_t before = size_of(file);
-  if (read(from, &deadline, sizeof deadline) != (ssize_t)sizeof deadline) return false;
+  if (send(gateway, "", 1, MSG_NOSIGNAL) != 1) return false;
+  if (read(gateway, &deadline, sizeof deadline) != (ssize_t)sizeof deadline) return false;
   if (kill(pid, SIGSTOP) != 0 || waitpid(pid, &status, WUNTRACED) != pid || !WIFSTOPPED(status)) return false;
   const struct timespec late = timespec_of(deadline + LATE_MS * NS_PER_MS);
   while (clock_nanosleep(CLOCK_BOOTTIME, TIMER_ABSTIME, &late, NULL) == EINTR) continue;
   const int64_t stopped = size_of(file);
-  if (kill(pid, SIGCONT) != 0 || read(from, &outcome, sizeof outcome) != (ssize_t)sizeof outcome) return false;
+  if (kill(pid, SIGCONT) != 0 || read(gateway, &outcome, sizeof outcome) != (ssize_t)sizeof outcome) return false;
   ++tally->tries;
   tally->in_time += stopped > before;
   tally->late += size_of(file) > stopped;
@@ -199,7 +210,7 @@ int main(int argc, char **argv) {
   int ends[2], status = 1;
   if (argc < first + 3 || tries <= 0) return fputs("deadline_guard [--no-guard] TRIES FILE URL...\n", stderr), 2;
   const char *file = argv[first + 1];
-  if (pipe(ends) != 0) return perror("pipe"), 1;
+  if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) return perror("socketpair"), 1;
   const pid_t pid = fork();  // before there is a client: a child may not use its parent's
   if (pid == 0) {
     struct gateway g = {.guarded = first == 1, .file = file, .told = ends[1]};
@@ -210,6 +221,7 @@ int main(int argc, char **argv) {
   close(ends[1]);
   struct tally tally = {0, 0, 0, 0};
   while (pid > 0 && stop_between(pid, ends[0], file, &tally)) continue;
+  close(ends[0]);  // it waits for us no longer
   if (pid < 0 || waitpid(pid, &status, 0) != pid) return perror("deadline_guard"), 1;
   printf("%s: stopped %ld times between check and write; %ld writes were in time all the same, %ld late, %ld refused\n",
          first == 1 ? "with the guard" : "without the guard", tally.tries, tally.in_time, tally.late, tally.refused);
