@@ -4,7 +4,8 @@
 
 PROGRAM is examples/blocking_service, behind an emulator where it needs one. It talks to five redis-servers through
 relays, which delay each direction, and write down when each command passed, and when its answer did. The relay of the
-last master swallows everything after the first job. The picture shows the second job: its acquire, and its release."""
+last master swallows everything from the second job on. The picture shows the second job: its acquire and its release.
+"""
 import asyncio
 import html
 import json
@@ -19,7 +20,6 @@ RESOURCE = "plant1/rs485-a"
 LEFT, PLOT, ROW, RIGHT = 150, 620, 40, 140
 
 requests = []  # of all masters: dicts with master, words, sent, answered, answer
-dead = False   # the last master
 
 
 def read_item(data, at):
@@ -43,7 +43,7 @@ def read_item(data, at):
 
 
 async def relay(reader, writer, master, on_item):
-    """Passes bytes on after the master's delay, in order, and tells of each item when it leaves and when it arrives."""
+    """Tells of each item, and passes it on after the master's delay, in order, if on_item says so."""
     data = b""
     loop = asyncio.get_running_loop()
     while chunk := await reader.read(65536):
@@ -51,29 +51,33 @@ async def relay(reader, writer, master, on_item):
         data += chunk
         try:
             while at < len(data):
-                item, at = read_item(data, at)
-                on_item(item, now)
+                item, end = read_item(data, at)
+                if on_item(item, now):
+                    loop.call_later(DELAYS_MS[master] / 1000, writer.write, data[at:end])
+                at = end
         except IndexError:
             pass
         data = data[at:]
-        if not (dead and master == len(DELAYS_MS) - 1):
-            loop.call_later(DELAYS_MS[master] / 1000, writer.write, chunk)
     writer.close()
 
 
 async def on_client(master, socket, reader, writer):
     server_reader, server_writer = await asyncio.open_unix_connection(socket)
     waiting = []
+    dead = False
 
     def command(words, now):
+        nonlocal dead
+        dead = dead or (master == len(DELAYS_MS) - 1 and is_of_second_job(words))
         request = {"master": master, "words": words, "sent": now, "answered": None, "answer": None}
         waiting.append(request)
         requests.append(request)
+        return not dead
 
     def answer(item, now):
-        if isinstance(item, tuple) or not waiting:
-            return
-        waiting.pop(0).update(answered=now + DELAYS_MS[master] / 1000, answer=item)
+        if not isinstance(item, tuple) and waiting:
+            waiting.pop(0).update(answered=now + DELAYS_MS[master] / 1000, answer=item)
+        return True
 
     await asyncio.gather(relay(reader, server_writer, master, command),
                          relay(server_reader, writer, master, answer), return_exceptions=True)
@@ -81,7 +85,6 @@ async def on_client(master, socket, reader, writer):
 
 async def record(program, folder):
     """Two jobs, and what went over the wire."""
-    global dead
     servers, urls = [], []
     try:
         for master in range(len(DELAYS_MS)):
@@ -95,13 +98,10 @@ async def record(program, folder):
                 lambda r, w, m=master, s=socket: on_client(m, s, r, w), "127.0.0.1", 0)
             urls.append(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}")
         with open(f"{folder}/site.json", "w") as file:  # new masters are watched for about max_ttl_ms
-            json.dump({"masters": urls, "defaults": {"ttl_ms": 5000}, "timing": {"max_ttl_ms": 5000}}, file)
+            timing = {"max_ttl_ms": 5000, "node_timeout_ms": 1000}  # this machine may be slow
+            json.dump({"masters": urls, "defaults": {"ttl_ms": 5000}, "timing": timing}, file)
         service = await asyncio.create_subprocess_exec(*program, "--jobs", "2", f"{folder}/site.json",
                                                        stdout=sys.stderr)
-        while service.returncode is None and not [r for r in requests if is_release(r)]:
-            await asyncio.sleep(0.001)
-        await asyncio.sleep(0.05)  # the release is over, and the next acquire is 50 ms away
-        dead = True
         if await service.wait() != 0:
             sys.exit("acquire.py: the service failed")
     finally:
@@ -116,6 +116,12 @@ def is_acquire(request):
 
 def is_release(request):
     return request["words"][0].startswith("EVAL") and RESOURCE in request["words"]
+
+
+def is_of_second_job(words):
+    """An acquire with another value than that of the first release."""
+    released = [r["words"] for r in requests if is_release(r)]
+    return bool(released) and is_acquire({"words": words}) and words[words.index(RESOURCE) + 1] not in released[0]
 
 
 def short(words):

@@ -183,9 +183,9 @@ says() {
 }
 ends_with() { [[ $status == "$1" ]] || fail "exit status $status, and not $1"; }
 
-# Until the commands say so, or for a minute.
+# Until the commands say so, or for two minutes.
 await() { # machine, commands, pattern
-  local until=$((SECONDS + 60))
+  local until=$((SECONDS + 120))
   while ((SECONDS < until)); do
     said=$(on "$1" "$2" 2>&1) || true
     ! grep -qE -- "$3" <<<"$said" || return 0

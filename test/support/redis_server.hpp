@@ -35,7 +35,7 @@ class RedisConnection {
   void send(std::string_view bytes);
   void reset();  // ends it as a network does that has lost it: what was sent may still be read
   // Raw bytes until `replies` values that are not pushes have arrived, or the server closed.
-  std::string receive(size_t replies, int budget_ms = 10'000);
+  std::string receive(size_t replies, int budget_ms = 60'000);
   bool closed() const { return closed_; }
   // One command and its reply as text: status and bulk as they are, "-ERR ..." for an error, decimal digits for an
   // integer, "(nil)", and an array's elements separated by blanks.
