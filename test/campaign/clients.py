@@ -12,15 +12,16 @@ import threading
 from plant import PATIENCE, Wrong, boot_ns
 
 MAX_TTL_MS = 2500  # `redlock run` takes no shorter lock; a master that forgot is back within three seconds
+LONG_MAX_TTL_MS = 7500  # of the second set of a site that moves: its locks may outlast a guard time of the first
 
 
-def write_config(plant, name, user, masters, pinned=False):
+def write_config(plant, name, user, masters, max_ttl_ms, pinned=False):
     """pinned: the masters' key is known, and no date of a certificate counts."""
     config = {
         "client_name": name[:16], "username": user, "password": "any",
         "masters": [{"url": m.url, "name": m.name} for m in masters],
-        "defaults": {"ttl_ms": MAX_TTL_MS, "wait_ms": 3000},
-        "timing": {"max_ttl_ms": MAX_TTL_MS, "node_timeout_ms": 500, "reconnect_max_ms": 1000}}
+        "defaults": {"ttl_ms": max_ttl_ms, "wait_ms": 3000},
+        "timing": {"max_ttl_ms": max_ttl_ms, "node_timeout_ms": 500, "reconnect_max_ms": 1000}}
     if plant.tls is not None:
         authority = {"ca_file": str(plant.tls / "ca.pem"), "server_name": "master.test"}
         config["tls"] = {"pin": pin_of(plant.tls / "server.key")} if pinned else authority
@@ -44,7 +45,7 @@ class Client:
         self.lives = 0
         self.process = None
         self.life = None
-        self.config = write_config(site.plant, name, user, masters, pinned)
+        self.config = write_config(site.plant, name, user, masters, site.max_ttl_ms(masters), pinned)
 
     def _begin_life(self):
         self.lives += 1

@@ -155,8 +155,9 @@ class Server:
                  "--unixsocket", self.socket, "--dir", str(self.data), "--save", "", "--appendonly", "yes",
                  # All that was answered is in the file when the process is killed.
                  "--appendfsync", "no", "--auto-aof-rewrite-percentage", "0",
-                 "--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1", "--io-threads",
-                 str(self._plant.threads), *self._args, *args,
+                 "--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1",
+                 # A master without replicas gives the backlog up, and has another replication id then.
+                 "--repl-backlog-ttl", "1", "--io-threads", str(self._plant.threads), *self._args, *args,
                  "--user", "gateway", "on", "nopass", *self.gateway_rules.split(),
                  "--user", "unseen", "on", "nopass", "~*", "+@all", "-client", "+client|id", "+client|kill"]
         tls = self._plant.tls

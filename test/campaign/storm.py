@@ -4,11 +4,14 @@
 Each blow is a generator: it strikes, yields for how many seconds, and mends what it did. All kinds come up, in an order
 that the seed shuffles anew each time."""
 
+import contextlib
+import os
 import random
 import shutil
 import signal
 import threading
 
+from clients import MAX_TTL_MS
 from plant import PATIENCE, Refused, until
 
 
@@ -316,23 +319,44 @@ class ClientStorm(Storm):
         client.start()
 
 
+def is_long_lock(line):
+    words = line.split()  # the last one is the validity in ms (worker.cpp)
+    return words[:1] == ["got"] and line.endswith("\n") and int(words[-1]) > 1.25 * MAX_TTL_MS
+
+
 class Operator(Storm):
     """Takes the site from one set of masters to the other, and back, whatever another operator does meanwhile."""
 
     def blows(self):
-        return [self.move, self.move, self.give_up]
+        return [self.move, self.move, self.give_up, self.surprise]
 
-    def _begin(self):
-        new = self.random.randrange(2)
+    def _begin(self, new):
         self.tell(f"move to {new}")
         return self.site.reconfigure(new)
 
     def move(self):
-        self._begin().wait(PATIENCE)
+        self._begin(self.random.randrange(2)).wait(PATIENCE)
         yield self.random.uniform(0, 10)
 
+    def surprise(self):
+        """To the first set, when somebody has just got a lock of the second that outlasts a guard time of the first."""
+        self._begin(1).wait(PATIENCE)
+        paths = [self.site.plant.histories / client.life for client in self.site.clients
+                 if client.masters == self.site.sets[1]]
+        with contextlib.ExitStack() as stack:
+            histories = [stack.enter_context(open(path)) for path in paths if path.exists()]
+            for history in histories:
+                history.seek(0, os.SEEK_END)
+            for _ in range(2500):
+                if any(is_long_lock(line) for history in histories for line in history):
+                    self.counts["surprised"] = self.counts.get("surprised", 0) + 1
+                    break
+                yield 0.01
+        self._begin(0).wait(PATIENCE)
+        yield self.random.uniform(0, 5)
+
     def give_up(self):
-        process = self._begin()
+        process = self._begin(self.random.randrange(2))
         yield self.random.uniform(0, 1.5)
         process.kill()
         process.wait(PATIENCE)

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-from clients import MAX_TTL_MS, Tool, Worker, write_config
+from clients import LONG_MAX_TTL_MS, MAX_TTL_MS, Tool, Worker, write_config
 from plant import PATIENCE, History, Plant, Server, Wrong, until
 from storm import CableStorm, ClientStorm, Operator, ServerStorm, Slew
 
@@ -68,9 +68,12 @@ class Site:
     def servers(self):
         return [*self.masters, *self.copies.values()] + ([self.standby] if self.standby else [])
 
+    def max_ttl_ms(self, masters):
+        return LONG_MAX_TTL_MS if self.moves and masters == self.sets[1] else MAX_TTL_MS
+
     def reconfigure(self, new):
         """The process that takes the site to the set of this number."""
-        files = [write_config(self.plant, f"{self.name}-set-{n}", "default", masters)
+        files = [write_config(self.plant, f"{self.name}-set-{n}", "default", masters, self.max_ttl_ms(masters))
                  for n, masters in enumerate(self.sets)]
         with open(self.plant.folder / f"{self.name}-operator.log", "a") as log:
             return subprocess.Popen(self.gateways[1].inside(self.plant.tool, "reconfigure", "-y", str(files[1 - new]),
@@ -135,7 +138,7 @@ def look_for_keys(plant, sites):
     for site in sites:
         for server in site.masters:
             server.step_to_the_latest()
-    time.sleep(MAX_TTL_MS / 1000 * 1.01 + 1)
+    time.sleep(LONG_MAX_TTL_MS / 1000 * 1.01 + 1)
     for site in sites:
         for server in site.masters:
             for key in server.keys():

@@ -212,10 +212,12 @@ class Worker {
     const std::vector<std::string> names = wish();
     std::vector<redlock_resource_t> resources;
     for (const std::string& name : names) resources.push_back(redlock_resource(name.c_str()));
-    const unsigned kind = below(8);  // 0: renewed, longer than its ttl; 1, 2: until it ends by itself; else short
+    const unsigned size = below(8);  // 0: as long as the set's clients may, and to its end
+    // 0: renewed, longer than its ttl; 1, 2: until it ends by itself; else short
+    const unsigned kind = size == 0 ? 1 : below(8);
     redlock_acquire_opts_t opts = REDLOCK_ACQUIRE_OPTS_INIT;
     opts.flags = (kind == 0 ? 0 : REDLOCK_F_NO_RENEW) | (tokens_ && (!idle_ || below(2) == 0) ? REDLOCK_F_FENCING : 0);
-    opts.ttl_ms = 200 + below(below(4) == 0 ? 2'300 : 800);
+    if (size != 0) opts.ttl_ms = 200 + below(size == 1 ? 2'300 : 800);
     const int32_t waits[] = {REDLOCK_TRY_ONCE, 2'000, REDLOCK_WAIT_DEFAULT};
     opts.wait_ms = waits[below(3)];
     Acquire acquire;
