@@ -78,9 +78,8 @@ int run_adopt(const Command& command, int argc, char** argv) {
   if (tell_plan() != 0) {
     note("clients of the other configuration keep a held lock until its validity ends, and get no more; it can be "
          "interrupted and repeated");
-    confirm(yes, flags == 0 ? "Those masters will serve the clients of this configuration alone"
-                            : "Those masters will serve the clients of this configuration alone, and you state that "
-                              "the rest of the other configuration's masters is gone for good");
+    if (flags != 0) note("you state that the rest of the other configuration's masters is gone for good");
+    confirm(yes, "Those masters will serve the clients of this configuration alone");
   }
   redlock_adopt_report_t report = {};
   report.size = sizeof report;

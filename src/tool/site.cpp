@@ -152,11 +152,11 @@ void Site::look_at(unsigned m) {
 }
 
 void Site::read_info(Master& out, const char* info) const {
+  info_text(info, "redis_version", out.version, sizeof out.version);  // Valkey tells the Redis that it is like, too
   out.valkey = info_text(info, "valkey_version", out.version, sizeof out.version);
-  if (!out.valkey) info_text(info, "redis_version", out.version, sizeof out.version);
   info_text(info, "role", out.role, sizeof out.role);
-  const bool has_mode = info_text(info, "redis_mode", out.mode, sizeof out.mode);
-  if (!has_mode) info_text(info, "server_mode", out.mode, sizeof out.mode);  // Valkey
+  info_text(info, "redis_mode", out.mode, sizeof out.mode);
+  info_text(info, "server_mode", out.mode, sizeof out.mode);  // Valkey's word
   info_text(info, "run_id", out.run_id, sizeof out.run_id);
   info_text(info, "maxmemory_policy", out.policy, sizeof out.policy);
   out.replicas = info_number(info, "connected_slaves", 0);
