@@ -132,6 +132,25 @@ TEST(Liars, ANumberThatNobodyConfirmsEndsInFenceRange) {
   EXPECT_EQ(stage.violations(), 0u);
 }
 
+// What a master acknowledges is our own number. Nobody needs to have told about as much.
+TEST(Liars, OurOwnNumberNeedsNoConfirmation) {
+  Stage stage(3);
+  const uint64_t most = (uint64_t{1} << 48) + 10, step = uint64_t{1} << 24;
+  stage.redis(1).put_fields("redlock::fence", {{"bus", std::to_string(most) + " "}});
+  stage.redis(2).put_fields("redlock::fence", {{"bus", std::to_string(most - step) + " "}});
+  for (const unsigned m : {1u, 2u}) stage.redis(m).put("bus", "another's", 100, stage.now());
+  stage.set_way(3, Way::down);
+  Gateway& a = stage.add("a");
+  for (const char* const label : {"hears the second", "hears the first"}) {
+    a.acquire("bus", fenced(), label);
+    EXPECT_NE(a.outcome(label), "ACQUIRED");
+  }
+  stage.advance_ms(200);
+  a.acquire("bus", fenced(), "mine");
+  EXPECT_EQ(a.outcome("mine"), "ACQUIRED");
+  EXPECT_EQ(a.token("mine"), most + 1);
+}
+
 // The first answer ends the round of a new client: nobody has confirmed the number yet. The second answer comes too
 // late for the round, and still teaches.
 TEST(Liars, ALateAnswerConfirmsANumber) {

@@ -558,6 +558,58 @@ TEST(Client, a_delete_leaves_behind_its_set_however_slow_the_socket) {
   }
 }
 
+// A lock of two names needs a script, whose text each master is told by itself. That command stands behind the SETs.
+// It stays when the newest SET is taken back.
+TEST(Client, only_what_all_masters_are_told_is_taken_back) {
+  Site site(3);
+  World w(site);
+  w.all_up();
+  std::vector<uint64_t> handles = {w.acquire("one", usual()), w.acquire("two", usual()), 0};
+  const Bytes both[] = {"a", "b"};
+  char memory[16];
+  Names names;
+  names.assign(memory, both, 2);
+  ASSERT_EQ(w.client().acquire(names, usual(), nullptr, nullptr, handles[2]), 0);
+  w.slow = 0;
+  w.slow_room = 0;
+  w.step();
+  w.slow_room = SIZE_MAX;
+  w.writable(0);
+  w.step();
+  EXPECT_EQ(set_and_delete_words(w, 0), std::vector<std::string>{"SET one"});
+  ASSERT_EQ(w.masters[0].asked.size(), 2u);
+  EXPECT_TRUE(World::says(w.masters[0].asked[1], acquire_script));
+  w.answer_all();
+  for (const redlock_event_t& e : w.told) {
+    if (e.type == REDLOCK_EV_ACQUIRED) {
+      EXPECT_EQ(e.failed, e.lock.id == handles[1] ? 1u : 0u);
+    }
+  }
+  for (const uint64_t handle : handles) EXPECT_EQ(w.client().release(handle), 0) << "held";
+}
+
+// What was taken back is a failed vote at once: here the last of three.
+TEST(Client, a_set_that_was_taken_back_decides_the_round) {
+  Site site(3);
+  World w(site);
+  w.all_up();
+  w.acquire("one", usual());
+  w.acquire("two", usual());
+  w.slow = 0;
+  w.slow_room = 0;
+  w.step();
+  for (const char* const second : {"+OK\r\n", "_\r\n"}) {
+    const MasterIndex m = *second == '+' ? 1 : 2;
+    w.answer(m);
+    w.answer(m, second);
+  }
+  w.step();
+  ASSERT_EQ(w.told.back().type, REDLOCK_EV_FAILED);
+  EXPECT_EQ(w.told.back().granted, 1u);
+  EXPECT_EQ(w.told.back().refused, 1u);
+  EXPECT_EQ(w.told.back().failed, 1u);
+}
+
 // A slow master does not keep the others from any room, for however long.
 TEST(Client, a_slow_master_holds_no_room_of_the_others) {
   Site site(3, 1);
@@ -742,6 +794,20 @@ TEST(ClientEvents, what_falls_due_in_a_callback_is_told_without_another_input) {
   EXPECT_EQ(story(batch.w, batch.locks), "ACQUIRED a 9898, ACQUIRED b 9798");
   EXPECT_EQ(batch.w.told.back().type, REDLOCK_EV_MASTER);
   EXPECT_EQ(batch.w.told.back().state, REDLOCK_MASTER_SUSPECT);
+}
+
+// The owner asks for the next extend before it is told of the last one.
+TEST(ClientEvents, the_votes_are_those_of_the_round_that_is_told) {
+  Batch batch(3);
+  batch.acquire({10'000});
+  batch.w.step();
+  ASSERT_EQ(batch.w.client().extend(batch.locks[0], 10'000), 0);
+  batch.w.step();
+  batch.answer();
+  ASSERT_EQ(batch.w.client().extend(batch.locks[0], 10'000), 0);
+  batch.w.step();
+  ASSERT_EQ(batch.w.told.back().type, REDLOCK_EV_RENEWED);
+  EXPECT_EQ(batch.w.told.back().granted, 2u);
 }
 
 TEST(ClientEvents, all_begin_with_their_size) {

@@ -97,6 +97,12 @@ TEST(Detail, the_guard_watches_new_masters) {
   EXPECT_EQ(listener.last.watched, 3u);
   EXPECT_EQ(listener.last.voting, 0u);
   EXPECT_GT(listener.last.to_go_ms, 27'000);
+  Options options = Gateway::options(1'000, REDLOCK_WAIT_FOREVER);
+  options.tell_waiting = true;
+  listener.last.to_go_ms = 0;
+  a.acquire("bus", options);
+  stage.settle();
+  EXPECT_GT(listener.last.to_go_ms, 27'000) << "WAITING";
 }
 
 TEST(Detail, a_master_of_another_configuration) {

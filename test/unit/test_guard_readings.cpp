@@ -8,6 +8,22 @@ namespace {
 
 using namespace guard_test;
 
+// An answer may come in pieces, and the guard may be asked about its deadline in between.
+TEST(Guard, half_an_answer_changes_nothing) {
+  Fixture f;
+  f.admit();
+  const Asked asked = f.ask();
+  f.say_role();
+  const std::string* const fields[] = {&f.record.desc, &f.record.q, &f.record.seal, &f.record.visit};
+  for (unsigned i = 0; i < std::size(fields); ++i) {
+    f.guard.read(static_cast<Field>(i), fields[i]->empty(), bytes(*fields[i]));
+    f.guard.on_time(f.now);
+    EXPECT_TRUE(f.guard.admitted()) << i;
+  }
+  EXPECT_EQ(f.guard.end_reading(asked.number, asked.sent, f.now), Next::nothing);
+  EXPECT_TRUE(f.guard.admitted());
+}
+
 // ---- the identity of a reading ----------------------------------------------------------------------------------
 
 // The server's data were replaced by a copy that contains the record. The seal still fits what this connection knew.

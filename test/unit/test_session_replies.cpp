@@ -399,6 +399,13 @@ TEST(Session, an_error_longer_than_the_buffer_closes_with_its_own_reason) {
     up.receive(r.reply + std::string(1'000, 'x') + "\r\n");
     up.expect_closing(r.reason, r.what);
     EXPECT_TRUE(up.replies.empty());
+    Fixture behind;  // another reply, and cut off
+    behind.greet();
+    behind.ask(1);
+    behind.ask(2);
+    behind.receive("+OK\r\n" + r.reply + "\r?");
+    behind.expect_closing(r.reason, r.what);
+    EXPECT_EQ(behind.replies.size(), 1u);
   }
 }
 
