@@ -808,6 +808,7 @@ TEST(ClientEvents, the_votes_are_those_of_the_round_that_is_told) {
   batch.w.step();
   ASSERT_EQ(batch.w.told.back().type, REDLOCK_EV_RENEWED);
   EXPECT_EQ(batch.w.told.back().granted, 2u);
+  EXPECT_EQ(batch.w.told.back().cause, 0) << "of WAITING and FAILED alone";
 }
 
 TEST(ClientEvents, all_begin_with_their_size) {
