@@ -15,10 +15,10 @@ constexpr Duration tell_again = Duration::ms(5'000);  // WAITING is repeated so 
 Client::Outlooks Client::outlooks() const {
   Outlooks out;
   for (MasterIndex m = 0; m < settings_.masters; ++m) {
-    if (sessions_[m].votes()) {
+    if (session(m).votes()) {
       ++out.voting;
     } else {
-      ++out.others[static_cast<unsigned>(sessions_[m].outlook())];
+      ++out.others[static_cast<unsigned>(session(m).outlook())];
     }
   }
   return out;

@@ -127,7 +127,10 @@ class Client {
   // ---- status -----------------------------------------------------------------------------------------------------
   const CommonSettings& settings() const { return settings_; }
   const MasterSettings& master(MasterIndex m) const { return masters_[m]; }
-  const Session& session(MasterIndex m) const { return sessions_[m]; }
+  const Session& session(MasterIndex m) const {
+    REDLOCK_ASSERT(m < settings_.masters);
+    return sessions_[m];
+  }
   const Claims& claims() const { return claims_; }
   Instant lock_deadline(uint16_t slot) const { return machine_.deadline(table_[slot]); }
   void status(redlock_status_t& out) const { status(out, now_); }

@@ -17,8 +17,14 @@ class Table {
 
   uint64_t handle(const Lock& lock) const { return lock.generation << 16 | (index(lock) + 1u); }
   static uint16_t index(const Lock& lock) { return lock.slot; }
-  Lock& operator[](unsigned index) { return slots_[index]; }
-  const Lock& operator[](unsigned index) const { return slots_[index]; }
+  Lock& operator[](unsigned index) {
+    REDLOCK_ASSERT(index < capacity_);
+    return slots_[index];
+  }
+  const Lock& operator[](unsigned index) const {
+    REDLOCK_ASSERT(index < capacity_);
+    return slots_[index];
+  }
   unsigned capacity() const { return capacity_; }
   unsigned used() const { return used_; }
 
