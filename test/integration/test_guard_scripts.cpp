@@ -71,6 +71,13 @@ TEST_F(GuardScripts, ALife) {
   EXPECT_EQ(read(), info + " " + desc + " " + q7 + " (nil) (nil)") << "and a new state the seal";
 }
 
+// An adoption tells servers apart by it (site/adoption.cpp).
+TEST_F(GuardScripts, AnOwnersTextBeginsWithTheRunId) {
+  const std::string info = real.command({"INFO", "server"});
+  const std::string run_id = info.substr(info.find("run_id:") + 7, 16);
+  EXPECT_EQ(real.command({"EVAL", text_of(owner_script), "1", meta, desc, "0"}), "n" + run_id);
+}
+
 // Both protocols, since a null and a string look different in them, and INFO is a string in Lua whatever the connection
 // speaks.
 TEST_F(GuardScripts, TheSameInResp3) {

@@ -38,6 +38,7 @@ TEST(RaceWindow, follows_the_round_within_bounds) {
   EXPECT_EQ(race_window(Duration::ms(1), 5, 1, 100), Duration::ms(10));
   EXPECT_EQ(race_window(Duration::ms(1), 5, 2, 100), Duration::ms(5)) << "the older, the shorter";
   EXPECT_EQ(race_window(Duration::ms(9), 6, 1, 100), Duration::ms(100)) << "never longer than the plain pause";
+  EXPECT_EQ(race_window(Duration::ms(100), 1, 4, 100), Duration::ms(100)) << "a round that takes as long";
   EXPECT_EQ(race_window(Duration::ms(3'000'000'000), 5, 1, 100), Duration::ms(100));
   EXPECT_EQ(race_window(Duration(), 1, 1, 100), Duration::us(200)) << "a round that took no time is still raced for";
   EXPECT_EQ(race_window(Duration::ms(50), 5, 1, 1), Duration::ms(1));
