@@ -10,9 +10,9 @@ import heapq
 import pathlib
 import sys
 
-# Of `redlock run` (src/tool/exit_code.hpp): too few masters, held, guarded, not permitted, may evict keys, lost; 0 is
-# its command's.
-TOOL_STATUSES = {0, 69, 75, 76, 77, 78, 79}
+# Of `redlock run` (src/tool/exit_code.hpp): too few masters, the guard was killed (by its own timer, where the machine
+# did not let it run), held, guarded, not permitted, may evict keys, lost; 0 is its command's.
+TOOL_STATUSES = {0, 69, 71, 75, 76, 77, 78, 79}
 FINAL = {"REDLOCK_E_LOST", "REDLOCK_E_STALE"}  # what a check answers for ever, once it has answered so
 
 
