@@ -54,6 +54,7 @@ class Foreign {
   Foreign(const Foreign&) = delete;
   Foreign& operator=(const Foreign&) = delete;
 
+  void freeze() { ::kill(pid_, SIGSTOP); }
   void say(const std::string& line) {
     std::fprintf(to_, "%s\n", line.c_str());
     std::fflush(to_);
