@@ -168,6 +168,7 @@ class World : public BareDriver::Peer {
     uint64_t answered_before = 0;
     std::map<std::string, bool> values;        // ever SET here → its delete was sent
     std::map<std::string, unsigned> put_back;  // times, at least
+    std::set<std::string> without_text;        // whose last SET was a script by its digest alone
     std::string desc, q, seal, visit;          // its record
     unsigned data = 1;                         // each replication id has a number
   };
@@ -391,7 +392,7 @@ class World : public BareDriver::Peer {
     if (words[0] == "SET") {
       note_set(link, words[2], std::stoul(words[5]));
     } else if (script == &acquire_script) {
-      note_set(link, words[5], std::stoul(words[6]));
+      note_acquire_script(link, words);
     } else if (script == &extend_script || script == &release_script) {
       const size_t at = words[2] == "2" ? 5 : 4;
       const auto value = link.values.find(words[at]);
@@ -403,6 +404,18 @@ class World : public BareDriver::Peer {
       if (deletes) value->second = true;
       require(deletes || !value->second, "a value that was deleted is not extended");
     }
+  }
+
+  // A master that does not know the script is told the same command once more, with the script's text.
+  void note_acquire_script(Link& link, const Wire::Command& words) {
+    const std::string& value = words[5];
+    const bool has_text = words[0] == "EVAL";
+    if (has_text && link.without_text.erase(value) != 0) {
+      require(!link.values[value], "a value that was deleted is not sent again");
+      return;
+    }
+    if (!has_text) link.without_text.insert(value);
+    note_set(link, value, std::stoul(words[6]));
   }
 
   void note_set(Link& link, const std::string& value, unsigned long ttl) {
