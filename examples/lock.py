@@ -1,27 +1,33 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""lock.py CONFIG.json RESOURCE: holds a lock from Python, by ctypes alone: no binding is needed. Exit 1: no lock."""
-import ctypes
-import os
+"""lock.py CONFIG.json RESOURCE [SECONDS]: waits for a lock, says what for, and works under it. Exit status 1: no lock.
+
+With the module libredlock (src/python). All that a program needs for a serial port stands in main().
+"""
 import sys
+import time
 
-lib = ctypes.CDLL(os.environ.get("LIBREDLOCK", "libredlock.so.0"))
-lib.redlock_config_error.restype = lib.redlock_strerror.restype = ctypes.c_char_p
-lib.redlock_validity_ms.restype = ctypes.c_int64
+import libredlock
 
-
-class Resource(ctypes.Structure):
-    _fields_ = [("data", ctypes.c_char_p), ("size", ctypes.c_uint32)]
+TRANSACTION = 0.3  # seconds that one exchange with the device takes at most
 
 
-Lock = ctypes.c_uint64  # redlock_lock_t: one number, passed by value
-cfg, client, lock = ctypes.c_void_p(), ctypes.c_void_p(), Lock()
-lib.redlock_config_new(ctypes.byref(cfg))
-if lib.redlock_config_load_file(cfg, sys.argv[1].encode()) or lib.redlock_create(ctypes.byref(client), cfg):
-    sys.exit(lib.redlock_config_error(cfg).decode())
-name = sys.argv[2].encode()
-err = lib.redlock_acquire(client, ctypes.byref(Resource(name, len(name))), 1, None, ctypes.byref(lock))
-if err == 0 and lib.redlock_check(client, lock, 300) == 0:  # before each use of the device
-    print("ours for", lib.redlock_validity_ms(client, lock), "ms")
-lib.redlock_destroy(client, 1000)  # lets go, too
-sys.exit(lib.redlock_strerror(err).decode() if err else 0)
+def main(config, resource, seconds="1"):
+    with libredlock.Client(config) as client:
+        with client.lock(resource, wait=10.0, on_waiting=lambda event: print("waiting:", event, flush=True)) as lock:
+            end = time.monotonic() + float(seconds)
+            while time.monotonic() < end:
+                lock.check(TRANSACTION)  # raises Lost: then nothing more is sent
+                print(f"ours for {lock.validity:.3f} s", flush=True)
+                time.sleep(TRANSACTION)  # the exchange with the device
+
+
+if __name__ == "__main__":
+    if not 3 <= len(sys.argv) <= 4:
+        sys.exit(__doc__.splitlines()[0])
+    try:
+        main(*sys.argv[1:])
+    except libredlock.Error as error:
+        sys.exit(f"lock.py: {error}")
+    except KeyboardInterrupt:
+        sys.exit("lock.py: interrupted, the lock is released")

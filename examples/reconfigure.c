@@ -34,9 +34,13 @@ static int explain(int result, const redlock_reconfigure_report_t *report) {
       "only new masters were marked: nothing has changed for the old gateways"};
   tell("old", report->old_masters, report->old_needed, report->old_err);
   tell("new", report->new_masters, report->new_needed, report->new_err);
-  if (result == 0) return puts("done: give every gateway the new file"), 0;
+  if (result >= 0) {
+    puts("done: give every gateway the new file. Until the last one with the old file has ended, restart and replace "
+         "no old master");
+  }
+  if (result == 0) return 0;
   if (result > 0) {
-    printf("done, but for %d of the new masters: call this again when they are back\n", result);
+    printf("%d of the new masters could not be written: when they are back, redlock doctor says what to do\n", result);
   } else {
     printf("%s: %s\n", redlock_strerror(result), written[report->written]);
     if (result == REDLOCK_E_CHANGING) puts("one operator alone goes on: see to it that no other call runs");

@@ -1,22 +1,26 @@
 # SPDX-License-Identifier: MIT
 #
 # 32-bit ARM with hard float and musl, for static programs on small gateways. The compilers are a toolchain of that name
-# where there is one. Debian has one for C (musl-dev:armhf); for C++ there is debian/arm-linux-musleabihf-g++, which can
-# build the library, since it needs no C++ runtime, but not the C++ programs among the tests.
+# where there is one. Debian has one for C (musl-dev, which sysroot.sh brings). For C++ there is
+# debian/arm-linux-musleabihf-g++, which can build the library, since it needs no C++ runtime, but not the C++ programs
+# among the tests.
 #   REDLOCK_DEPENDENCIES   where libuv and cJSON for musl are installed: toolchains/dependencies.sh builds them
 include("${CMAKE_CURRENT_LIST_DIR}/cmake/redlockCross.cmake")
 
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR armv7l)
-set(CMAKE_C_COMPILER arm-linux-musleabihf-gcc)
 set(CMAKE_CROSSCOMPILING_EMULATOR qemu-arm)
+if(EXISTS "${redlock_top}/build/sysroot/armhf/packages")
+  list(APPEND CMAKE_CROSSCOMPILING_EMULATOR -L "${redlock_top}/build/sysroot/armhf")  # musl's loader
+endif()
 
 # A build without these would stop too, but without the remedy: CMake names a compiler or a library that it cannot find.
-find_program(REDLOCK_MUSL_CC arm-linux-musleabihf-gcc)
+find_program(REDLOCK_MUSL_CC arm-linux-musleabihf-gcc PATHS "${redlock_top}/build/sysroot/armhf/usr/bin")
 mark_as_advanced(REDLOCK_MUSL_CC)
 if(NOT REDLOCK_MUSL_CC)
-  redlock_stop_for_packages(gcc-arm-linux-gnueabihf g++-arm-linux-gnueabihf musl-dev:armhf qemu-user)
+  message(FATAL_ERROR "This cross build misses musl's compiler. On Debian:\n  toolchains/sysroot.sh armhf\n")
 endif()
+set(CMAKE_C_COMPILER "${REDLOCK_MUSL_CC}")
 redlock_builds_tests(redlock_musl_tests)
 if(redlock_musl_tests)
   find_program(REDLOCK_QEMU qemu-arm)

@@ -5,7 +5,8 @@
 # ships and signs:
 #   toolchains/dependencies.sh TOOLCHAIN        e.g. arm-linux-musleabihf, for toolchains/TOOLCHAIN.cmake
 # They are installed below build/dependencies/TOOLCHAIN, where the toolchain file looks. Nothing of the machine is
-# changed: the package lists that the sources need are kept in build/dependencies too.
+# changed: the package lists that the sources need are kept in build/dependencies too. Exit 77: the sources cannot be
+# had.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source toolchains/packages.sh
@@ -15,15 +16,16 @@ prefix=$folder/$toolchain
 [[ -e toolchains/$toolchain.cmake ]] || { echo "there is no toolchains/$toolchain.cmake" >&2; exit 2; }
 [[ ! -e $prefix/complete ]] || exit 0
 
+download() {
+  own_lists "$folder" source "$1" "$1-security"
+  (cd "$folder/sources" && apt-get "${own_options[@]}" source --only-source --download-only libuv1 cjson)
+}
+
 fetch_sources() {
-  local suite
   [[ ! -e $folder/sources/complete ]] || return 0
   rm -rf "$folder/sources"
   mkdir -p "$folder/sources"
-  # shellcheck disable=SC1091
-  suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
-  source_lists "$folder" "$suite" "$suite-security"
-  (cd "$folder/sources" && apt-get "${source_options[@]}" source --only-source --download-only libuv1 cjson)
+  three_tries download "$(debian_suite)" || exit
   for name in libuv1 cjson; do
     mkdir "$folder/sources/$name"
     tar -xf "$folder/sources/${name}"_*.orig.tar.* -C "$folder/sources/$name" --strip-components=1
@@ -44,7 +46,7 @@ build() {
     -DCMAKE_TOOLCHAIN_FILE="$PWD/toolchains/$toolchain.cmake" -DCMAKE_BUILD_TYPE=MinSizeRel \
     -DCMAKE_C_FLAGS="-ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables -fno-unwind-tables" \
     -DCMAKE_INSTALL_PREFIX="$prefix" -DCMAKE_INSTALL_LIBDIR=lib -DBUILD_TESTING=OFF "$@"
-  cmake --build "$folder/build-$toolchain-$name"
+  cmake --build "$folder/build-$toolchain-$name" || exit 1
   cmake --install "$folder/build-$toolchain-$name"
 }
 

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""{ redlock version; redlock config template; } | man_page.py: redlock.json(5), src/tool/man/redlock.json.5.
+"""(redlock version; redlock config template) | man_page.py: redlock.json(5), src/tool/man/redlock.json.5.
 
-The template is printed from the parser's own table of keys, so the page cannot differ from the parser.
+It is made from what the program prints, which is made from src/base/key_map.hpp. The keys of TLS, which not every
+program prints, are taken from that file.
 """
+import ast
+import pathlib
 import re
 import sys
 
-HEAD = r'''.\" Made by toolchains/man_page.py of `redlock config template`, from the parser's own table of keys.
+HEAD = r'''.\" Made by toolchains/man_page.py from src/base/key_map.hpp.
 .TH REDLOCK.JSON 5 "" "VERSION" "File formats"
 .SH NAME
 redlock.json \- the configuration of redlock
@@ -43,35 +46,13 @@ and
 The default name is the address.
 An odd number of independent servers is best: one of three, or two of five, may fail.
 '''
-TLS_HEAD = r'''.SS Object \(dqtls\(dq
-Only a library with TLS knows rediss:// and this object:
+TLS_HEAD = r'''Only a library with TLS knows rediss:// and this object:
 .B redlock version
 then ends in +openssl or +mbedtls.
 The object
 .B tls
 of one master has the same keys, and replaces them value by value.
 The files are read again when a connection begins and they have changed.
-'''
-TLS_KEYS = r'''.TP
-.BR ca_file " (" "1..128 bytes" )
-Certificates of the authorities, PEM. A master's certificate must come from one of them, be
-valid today, and be for the server's name. A rediss:// master needs ca_file or pin.
-.TP
-.BR cert_file " (" "1..128 bytes" )
-This gateway's certificate, PEM, where the masters ask for one. With key_file.
-.TP
-.BR key_file " (" "1..128 bytes" )
-Its key, PEM: chmod 600.
-.TP
-.BR server_name " (" "a host name or a numeric address" )
-What the masters' certificates are for. Default: the host in the master's URL.
-.TP
-.BR min_version " (" "1.2 or 1.3" )
-The oldest version of TLS. Default: 1.2.
-.TP
-.BR pin " (" "1..4 of sha256: and 64 hexadecimal digits" )
-SHA-256 of the masters' public keys, between commas or as an array. Without ca_file the key
-alone decides, and no date counts: for gateways without a clock. With it both must be right.
 '''
 FOOT = r'''.SH FILES
 .I /etc/redlock/redlock.json
@@ -100,9 +81,17 @@ def pages_of_keys(template):
             comments.append(comment[1])
 
 
-# The page is one for all builds, and a program without TLS prints no such section.
-version = sys.stdin.readline().strip().split('+')[0]
-keys, _, tls_keys = ('\n'.join(pages_of_keys(sys.stdin.read())) + '\n').partition('.SS Object \\(dqtls\\(dq\n')
-if tls_keys not in ('', TLS_KEYS):
-    sys.exit('the keys of TLS are not as this script has them:\n' + tls_keys)
-print(HEAD.replace('VERSION', version) + keys + TLS_HEAD + TLS_KEYS + FOOT, end='')
+def pages_of_tls_keys(key_map):
+    rows = key_map.partition('#define REDLOCK_TLS_KEY_MAP(TEXT, OTHER)')[2].partition('\n\n')[0]
+    strings = r'((?:"[^"]*"[\s\\]*)+)'
+    for name, value_range, text in re.findall(rf'\((\w+),[^"]*("[^"]*"),\s+(?:\\\s+)?"[^"]*",[\s\\]*{strings}\)', rows):
+        text = re.sub(r'\\\n', '\n', text)
+        yield f'.TP\n.BR {name} " (" {value_range} )\n' + ast.literal_eval(f'({text})')
+
+
+version, template = sys.stdin.read().split('\n', 1)
+number = version.split('+')[0].split('-')[0]
+keys = '\n'.join(pages_of_keys(template.partition('\n  "tls": {')[0]))
+tls_keys = '\n'.join(pages_of_tls_keys((pathlib.Path(__file__).parents[1] / 'src/base/key_map.hpp').read_text()))
+print(HEAD.replace('VERSION', number) + keys + '\n.SS Object \\(dqtls\\(dq\n' + TLS_HEAD + tls_keys +
+      '\n' + FOOT, end='')

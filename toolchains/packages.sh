@@ -1,29 +1,19 @@
 # SPDX-License-Identifier: MIT
 #
 # Sourced by the scripts that set a machine up: install_missing INSTALL PACKAGE... installs Debian packages that are not
-# there, after it has printed which. With INSTALL=no it only prints them and fails. A package of another architecture is
-# written NAME:ARCH; cross_packages ARCH TRIPLET and musl_packages print the ones that a cross build needs, and
-# tls_packages [ARCH] the ones for TLS. CMake asks cross_packages and tls_packages too, when a cross build is configured
-# (cmake/redlockCross.cmake). source_lists FOLDER SUITE... fetches Debian's lists of source packages.
+# there, after it has printed which. With INSTALL=no it only prints them and fails. cross_packages TRIPLET prints the
+# ones that a cross build needs; sysroot.sh brings the target's. own_lists FOLDER KIND SUITE... fetches Debian's lists
+# of source packages, or of another architecture. three_tries COMMAND... is for what asks a server on the network.
 
-# A name without an architecture means this machine's; the package may be there for others, too.
 package_present() {
-  local architecture=${1#*:}
-  if [[ $architecture == "$1" ]]; then architecture=$(dpkg --print-architecture); fi
-  dpkg-query -W -f '${db:Status-Status} ${Architecture}\n' "$1" 2>/dev/null | grep -qxE "installed ($architecture|all)"
+  dpkg-query -W -f '${db:Status-Status} ${Architecture}\n' "$1" 2>/dev/null |
+    grep -qxE "installed ($(dpkg --print-architecture)|all)"
 }
 
-cross_packages() {
-  echo "gcc-$2 g++-$2 qemu-user libuv1-dev:$1 libcjson-dev:$1 libstdc++6:$1 libgtest-dev:$1 libgmock-dev:$1"
-}
-
-# The TLS libraries; the tests of TLS need OpenSSL with either. All architectures of libssl3 must have one version.
-tls_packages() { echo "libmbedtls-dev${1:+:$1} libssl-dev${1:+:$1}"; }
-
-musl_packages() { echo "gcc-arm-linux-gnueabihf g++-arm-linux-gnueabihf musl-dev:armhf qemu-user"; }
+cross_packages() { echo "gcc-$1 g++-$1 qemu-user"; }
 
 install_missing() {
-  local install=$1 package foreign missing=() sudo=()
+  local install=$1 package missing=() sudo=()
   shift
   if ! command -v dpkg-query >/dev/null; then
     echo "This is no Debian: these packages, or what they are called here, are taken to be present: $*"
@@ -44,17 +34,22 @@ install_missing() {
     command -v sudo >/dev/null || { echo "Neither root nor sudo: cannot install them." >&2; return 1; }
     sudo=(sudo)
   fi
-  for foreign in $(printf '%s\n' "${missing[@]}" | sed -n 's/.*://p' | sort -u); do
-    [[ $foreign == "$(dpkg --print-architecture)" ]] || "${sudo[@]}" dpkg --add-architecture "$foreign" || return 1
+  REDLOCK_FETCH_PAUSE=${REDLOCK_FETCH_PAUSE:-100} three_tries apt_install "${missing[@]}"
+}
+
+# Returns 77 if COMMAND failed each time: what it wanted cannot be had now, which says nothing about this project. What
+# the whole run needs waits longer between the tries, until a mirror that is being updated is whole again.
+three_tries() {
+  local try pause=${REDLOCK_FETCH_PAUSE:-5}
+  for try in 1 2 3; do
+    if "$@"; then return 0; fi
+    if [[ $try -lt 3 ]]; then
+      echo "Try $try of 3 failed; the next one follows in $pause s: $*" >&2
+      sleep "$pause"
+    fi
   done
-  apt_install "${missing[@]}" || {
-    echo "A second try, in half a minute." >&2
-    sleep 30
-    apt_install "${missing[@]}"
-  } || {
-    echo "apt-get could not install: ${missing[*]}" >&2
-    return 1
-  }
+  echo "cannot be had, tries: 3: $*" >&2
+  return 77
 }
 
 # A mirror that is being updated has lists that do not fit together, often of an architecture or a suite that is not
@@ -66,18 +61,30 @@ apt_install() {
   "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get "${options[@]}" install --no-install-recommends "$@"
 }
 
-# The lists are kept in FOLDER: nothing of the machine is changed. What apt-get and apt-cache need to read them is left
-# in the array `source_options`. apt compares what it fetches with sums in lists that Debian has signed.
-source_lists() {
-  local folder=$1 suite archive
-  shift
-  mkdir -p "$folder/lists/partial" "$folder/cache/archives/partial"
+# KIND is `source` or an architecture. The lists are kept in FOLDER: nothing of the machine is changed. What apt-get and
+# apt-cache need to read them is left in the array `own_options`. To apt no package is installed there: `install
+# --download-only` fetches a package with all that it needs. apt compares what it fetches with sums in lists that Debian
+# has signed. A list that does not fit them, while the mirror is updated, is left out: what the others name may do.
+own_lists() {
+  local folder=$1 kind=$2 type=deb arch="arch=$2 " suite archive
+  shift 2
+  if [[ $kind == source ]]; then type=deb-src arch=; fi
+  mkdir -p "$folder"/{lists/partial,cache/archives/partial}
+  : >"$folder/status"
   for suite in "$@"; do
     archive=debian
     if [[ $suite == *-security ]]; then archive=debian-security; fi
-    echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/$archive $suite main"
+    echo "$type [${arch}signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]" \
+      "http://deb.debian.org/$archive $suite main"
   done >"$folder/sources.list"
-  source_options=(-q -o Dir::Etc::SourceList="$folder/sources.list" -o Dir::Etc::SourceParts=- -o APT::Sandbox::User=
-    -o Dir::State::lists="$folder/lists" -o Dir::Cache="$folder/cache")
-  apt-get "${source_options[@]}" update
+  own_options=(-q -o APT::Sandbox::User= -o Dir::Etc::SourceList="$folder/sources.list" -o Dir::Etc::SourceParts=-
+    -o Dir::State="$folder" -o Dir::State::lists="$folder/lists" -o Dir::State::status="$folder/status"
+    -o Dir::Cache="$folder/cache")
+  if [[ $type == deb ]]; then own_options+=(-o APT::Architecture="$kind" -o APT::Architectures="$kind"); fi
+  apt-get "${own_options[@]}" update || echo "some lists cannot be had; going on with the others" >&2
+}
+
+debian_suite() {
+  # shellcheck disable=SC1091
+  (. /etc/os-release && echo "$VERSION_CODENAME")
 }

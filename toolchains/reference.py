@@ -6,7 +6,7 @@ The headers have plain comments in plain layout. Copies of them are given to Dox
   - a comment above a declaration, or behind a field or an enumerator, belongs to it, with its layout kept;
   - the first comment of a header, and each comment above an empty line, are about the whole header;
   - declarations without a blank line between them share one comment;
-  - the errors of REDLOCK_ERROR_MAP and REDLOCK_TLS_ERROR_MAP are enumerators with their texts.
+  - a comment behind an enumerator that begins with /**< stays as it is.
 Each row of the index of redlock.h, "I want to ...", is a page: the calls that the row names, with all that the headers
 say of them, and the examples that call them. Exits 1 if Doxygen warns, or if a call has no comment.
 """
@@ -16,7 +16,7 @@ import subprocess
 import sys
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent
-HEADERS = ["limits.h", "redlock.h", "redlock.hpp", "site.h"]
+HEADERS = ["any_of.hpp", "limits.h", "redlock.h", "redlock.hpp", "site.h"]
 SETTINGS = """
 PROJECT_NAME = redlock
 INPUT = {folder}/input
@@ -62,14 +62,7 @@ def comment_lines(text):
     return [line.rstrip() for line in [lines[0].strip(), *rest]]
 
 
-def error_enumerators(text):
-    rows = re.findall(r'^  X\((\w+), (-\d+), "(.*)"\)', text, re.M)
-    return "\n".join(f"  REDLOCK_E_{name} = {number}, /**< {escaped(words)} */" for name, number, words in rows)
-
-
 def converted(name, text):
-    text = text.replace("REDLOCK_TLS_ERROR_MAP(REDLOCK_ERROR_ENUM)", "")  # one list has the rows of both maps
-    text = text.replace("REDLOCK_ERROR_MAP(REDLOCK_ERROR_ENUM)", "\n" + error_enumerators(text) + "\n")
     # The comment of lines that begin with // is written as a block.
     text = re.sub(r"(?m)^( *)//(.*(?:\n\1//.*)*)", lambda m: f"{m[1]}/*{m[2]} */", text)
     done, at, first = [], 0, True
@@ -115,7 +108,7 @@ def shared_comments(text):
 def tasks():
     """(task, calls) of each row of the index."""
     header = (SOURCE / "include/redlock/redlock.h").read_text()
-    index = header[header.index("I want to ..."):header.index("What a lock promises.")]
+    index = header[header.index("I want to ..."):header.index(" * Conventions")]
     return [(row[1], re.findall(r"redlock_\w+(?=\(\))", row[2]), row[2])
             for row in re.finditer(r"^ \*   (\S.*?)  +(\S.*?)(?:  +\S+)?$", index, re.M)]
 

@@ -8,17 +8,23 @@
 set -euo pipefail
 
 programs=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)/build/examples
-gateways=4 seconds=5
+gateways=4 seconds=5 gateway=
 usage() {
   cat <<END
 usage: examples/modbus/demo.sh [options] CONFIG.json | URL...
   --gateways N     1 .. 16 (default $gateways)
   --seconds N      with and without the lock each (default $seconds)
+  --python         gateways are guarded.py: Python and pymodbus
   --programs DIR   where modbus_wire and modbus_gateway are (default build/examples); run by \$REDLOCK_EMULATOR if set
 END
 }
 while (($# > 1)) && [[ $1 == --* ]]; do
   case $1 in
+    --python)
+      gateway=$(dirname "${BASH_SOURCE[0]}")/guarded.py
+      shift
+      continue
+      ;;
     --gateways) gateways=$2 ;;
     --seconds) seconds=$2 ;;
     --programs) programs=$2 ;;
@@ -29,6 +35,8 @@ done
 if (($# == 0)) || [[ $1 == --* ]]; then usage >&2 && exit 2; fi
 
 read -ra emulator <<<"${REDLOCK_EMULATOR:-}" || true
+command=("${emulator[@]}" "$programs/modbus_gateway")
+if [[ -n $gateway ]]; then command=("${REDLOCK_PYTHON:-python3}" -B "$gateway"); fi
 out=$(mktemp -d)
 take_down() {
   local pid
@@ -59,7 +67,7 @@ run() { # title, options of the gateways
   done
   mapfile -t ttys <"$out/wire"
   for tty in "${ttys[@]}"; do
-    "${emulator[@]}" "$programs/modbus_gateway" "${@:1:options}" --seconds "$seconds" "$tty" "${@:options+1}" \
+    "${command[@]}" "${@:1:options}" --seconds "$seconds" "$tty" "${@:options+1}" \
       >"$out/gateway-${#pids[@]}" &
     pids+=($!)
   done

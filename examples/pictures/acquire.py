@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """acquire.py PROGRAM...: draws one acquire on five masters as it went over the wire, as an SVG on stdout.
 
-PROGRAM is examples/blocking_service, behind an emulator where it needs one. It talks to five redis-servers through
+PROGRAM is examples/firmware, behind an emulator where it needs one. It talks to five redis-servers through
 relays, which delay each direction, and write down when each command passed, and when its answer did. The relay of the
 last master swallows everything from the second job on. The picture shows the second job: its acquire and its release.
 """
@@ -18,6 +18,8 @@ import time
 DELAYS_MS = [2, 4, 7, 10, 3]  # one way
 RESOURCE = "plant1/rs485-a"
 LEFT, PLOT, ROW, RIGHT = 150, 620, 40, 140
+# On a dark page white becomes black, and each colour keeps its hue.
+DARK = "<style>@media (prefers-color-scheme: dark) { svg { filter: invert(1) hue-rotate(180deg); } }</style>"
 
 requests = []  # of all masters: dicts with master, words, sent, answered, answer
 
@@ -100,8 +102,8 @@ async def record(program, folder):
         with open(f"{folder}/site.json", "w") as file:  # new masters are watched for about max_ttl_ms
             timing = {"max_ttl_ms": 5000, "node_timeout_ms": 1000}  # this machine may be slow
             json.dump({"masters": urls, "defaults": {"ttl_ms": 5000}, "timing": timing}, file)
-        service = await asyncio.create_subprocess_exec(*program, "--jobs", "2", f"{folder}/site.json",
-                                                       stdout=sys.stderr)
+        service = await asyncio.create_subprocess_exec(*program, "--jobs", "2", "/dev/zero",
+                                                       f"{folder}/site.json", stdout=sys.stderr)
         if await service.wait() != 0:
             sys.exit("acquire.py: the service failed")
     finally:
@@ -182,7 +184,7 @@ def draw():
     width = LEFT + PLOT + RIGHT
     print(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {bottom}"',
           'font-family="sans-serif" font-size="13" fill="#1f2328">')
-    print(f'<rect width="{width}" height="{bottom}" fill="#ffffff"/>', *out, "</svg>", sep="\n")
+    print(DARK, f'<rect width="{width}" height="{bottom}" fill="#ffffff"/>', *out, "</svg>", sep="\n")
 
 
 if __name__ == "__main__":

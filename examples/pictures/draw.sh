@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# draw.sh [DIR]: draws the pictures of this folder again, from real runs. DIR is where the examples are built (default
-# build/examples; the library stands in the folder above). bench.svg takes some minutes, and builds what it measures.
+# draw.sh [DIR]: draws the pictures of this folder, and test/bench/bench.svg, again, from real runs. DIR is where the
+# examples are built (default build/examples; the library stands in the folder above). bench.svg takes some minutes, and
+# builds what it measures.
 # Draw on a machine that does nothing else, and look at them before they are committed: `rsvg-convert acts.svg -o
 # acts.png`.
 set -euo pipefail
@@ -15,7 +16,7 @@ picture() { # NAME COMMAND...
 }
 
 "$here/../demo.sh" --no-install --programs "$programs" --picture "$here/acts.svg"
-picture acquire.svg python3 "$here/acquire.py" "$programs/blocking_service"
+picture acquire.svg python3 "$here/acquire.py" "$programs/firmware"
 picture restart.svg python3 "$here/restart.py" "$programs/../libredlock.so"
 "$here/../../test/bench/run.sh" picture
-picture bench.svg cat "$here/../../build/bench/bench.svg"
+cp "$here/../../build/bench/bench.svg" "$here/../../test/bench/"

@@ -23,6 +23,8 @@ VICTIM = 1
 LEFT, PLOT, ROW, RIGHT = 110, 670, 46, 24
 COLORS = {"up": "#e2f1e7", "guarded": "#fdf0d5", "down": "#f6dcda"}
 KEY, WATCH, LINE = "#2f9e63", "#e3a008", "#1f2328"
+# On a dark page white becomes black, and each colour keeps its hue.
+DARK = "<style>@media (prefers-color-scheme: dark) { svg { filter: invert(1) hue-rotate(180deg); } }</style>"
 
 
 class Resource(ctypes.Structure):
@@ -200,7 +202,7 @@ def draw(gateway, instants):
     width, height = LEFT + PLOT + RIGHT, bottom + 50
     print(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}"',
           f'font-family="sans-serif" font-size="13" fill="{LINE}">')
-    print(f'<rect width="{width}" height="{height}" fill="#ffffff"/>', *out, "</svg>", sep="\n")
+    print(DARK, f'<rect width="{width}" height="{height}" fill="#ffffff"/>', *out, "</svg>", sep="\n")
 
 
 def main():

@@ -238,6 +238,8 @@ static int draw_all(struct view *view, char **names) {
   }
   printf("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\"\nfont-family=\"sans-serif\" "
          "font-size=\"13\" fill=\"#1f2328\">\n", LEFT + PLOT + MARGIN, height);
+  // On a dark page white becomes black, and each colour keeps its hue.
+  puts("<style>@media (prefers-color-scheme: dark) { svg { filter: invert(1) hue-rotate(180deg); } }</style>");
   svg_box(0, 0, LEFT + PLOT + MARGIN, height, "#ffffff");
   for (int i = 0, top = MARGIN / 2; i < count; ++i) {
     struct log log = {NULL, 0};

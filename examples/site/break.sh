@@ -282,7 +282,7 @@ a_master_reboots() {
   [[ $(on pump 'redis-cli --user operator exists a b') == 2 ]] || fail "the append-only file is not replayed"
   happens "pump is up again, with its append-only file"
   types_guide gw-02 restarted
-  says 'pump 10.0.0.11:6379: (the guard watches|new: the guard has not begun); .* s to go'
+  says 'pump +10.0.0.11:6379 .* (the guard watches|new: the guard has not begun); .* s to go'
   is_mended
 }
 
@@ -311,7 +311,7 @@ hardware_of_others() {
   await gw-02 'redlock status' 'roof.*belongs to clients of 1 master'
   types gw-02 'redlock doctor | grep ^fail'
   says 'record +roof: of another configuration: 1 master\(s\), max_ttl_ms 1000'
-  types_guide gw-02 adopt
+  types_guide roof others
   ends_with 0
   is_mended
 }
@@ -337,7 +337,7 @@ disk_is_full() {
   act "A master's disk is full"
   on gate 'cat /dev/zero >/var/lib/redis/core 2>/dev/null || true
     head -c 8192 /dev/zero | redis-cli --user operator -x setex another-tenant 60 >/dev/null'
-  await gw-02 'redlock status' 'gate 10.0.0.12:6379: refuses writes: it cannot persist them'
+  await gw-02 'redlock status' 'gate +10.0.0.12:6379 .* refuses writes: it cannot persist them'
   types gw-02 'redlock doctor | grep -A1 "reach *gate"'
   says 'free its disk'
   types_guide gate disk

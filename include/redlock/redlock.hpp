@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: MIT
 //
-// redlock/redlock.hpp - a held lock as a C++ object, over redlock.h. The object is move-only, takes std::chrono
-// durations, and releases its lock at the end of its scope. Header-only, C++11; no exceptions, no RTTI, no allocation,
-// nothing of the C++ runtime. What redlock.h says about threads and modes holds here too.
+// redlock/redlock.hpp - a held lock as a C++ object: move-only, std::chrono durations, released at the end of its
+// scope. Header-only, C++11; no exceptions, no RTTI, no allocation, no C++ runtime.
 //
 //     redlock::lock bus;
 //     int err = redlock::acquire(rl, "plant1/rs485-a", redlock::options().wait(5s), bus);    // thread mode; blocks
 //     if (err != 0) return err;
 //     while (more_work() && bus.valid_for(300ms)) one_transaction();
 //
-// In loop and polled mode, ask with redlock_acquire_async(), and let redlock::lock(rl, handle) take over the handle. It
-// may take over at once: then the end of its scope cancels a pending acquire. Or it takes over in the callback of
-// ACQUIRED.
+// In loop and polled mode ask with redlock_acquire_async(), and let redlock::lock(rl, handle) take over the handle: at
+// once, or in the callback of ACQUIRED. For one of several equal devices: acquire_any() in thread mode, any_of in all.
 #ifndef REDLOCK_REDLOCK_HPP
 #define REDLOCK_REDLOCK_HPP
 
+#include <redlock/any_of.hpp>
 #include <redlock/redlock.h>
+
+#include <semaphore.h>
 
 #include <chrono>
 #include <cstdint>
@@ -37,8 +38,7 @@ std::uint32_t ceil_ms(std::chrono::duration<Rep, Period> time, std::uint32_t mos
 
 }  // namespace detail
 
-// How to acquire: the fields of redlock_acquire_opts_t. A field that is not set has its default. Durations are rounded
-// up to milliseconds. With a value out of range the acquire returns INVAL.
+// The fields of redlock_acquire_opts_t. Durations are rounded up to milliseconds.
 class options {
  public:
   options() noexcept : raw_(REDLOCK_ACQUIRE_OPTS_INIT) {}
@@ -76,6 +76,10 @@ class options {
     raw_.flags |= REDLOCK_F_NO_RENEW;
     return *this;
   }
+  options& urgent() noexcept {
+    raw_.flags |= REDLOCK_F_URGENT;
+    return *this;
+  }
   options& on_event(redlock_event_fn callback, void* user) noexcept {
     raw_.callback = callback;
     raw_.user = user;
@@ -88,8 +92,8 @@ class options {
   redlock_acquire_opts_t raw_;
 };
 
-// Owns one handle, or none. One thread at a time may use the object. check() and valid_for() are const: any number of
-// threads may call them while no thread changes the object. The client must outlive the object.
+// Owns one handle, or none. One thread at a time; check() and valid_for() from many while nobody changes the object.
+// The client must outlive the object.
 class lock {
  public:
   lock() noexcept : rl_(nullptr), handle_() {}
@@ -134,8 +138,7 @@ class lock {
     return owns() ? redlock_extend(rl_, handle_, ms) : REDLOCK_E_STALE;
   }
 
-  // redlock_release_async(): lets go, or cancels an acquire that is not decided yet. Never blocks. The object owns
-  // nothing afterwards. 0 also when there was nothing to let go.
+  // redlock_release_async(): lets go, or cancels. Never blocks. 0 also when there was nothing to let go.
   int release() noexcept {
     const redlock_lock_t handle = detach();
     return handle.id != 0 ? redlock_release_async(rl_, handle) : REDLOCK_OK;
@@ -157,8 +160,7 @@ class lock {
   redlock_lock_t handle_;
 };
 
-// redlock_acquire(): thread mode, blocks. The lock that `out` owned before is released first. 0: `out` owns the new
-// lock. On any error `out` owns nothing.
+// redlock_acquire(): thread mode, blocks. What `out` owned is released. On an error it owns nothing.
 inline int acquire(redlock_t* rl, const redlock_resource_t* resources, std::uint32_t count, const options& how,
                    lock& out) noexcept {
   out.release();
@@ -174,6 +176,51 @@ inline int acquire(redlock_t* rl, const char* name, const options& how, lock& ou
 }
 
 inline int acquire(redlock_t* rl, const char* name, lock& out) noexcept { return acquire(rl, name, options(), out); }
+
+namespace detail {
+
+struct race {
+  any_of names;
+  sem_t ended;
+};
+
+// Later events of the lock that is kept find no race any more.
+inline void on_race(redlock_t*, const redlock_event_t* event, void* user) noexcept {
+  const bool decides = event->type == REDLOCK_EV_ACQUIRED || event->type == REDLOCK_EV_FAILED;
+  if (!decides && event->type != REDLOCK_EV_WAITING) return;
+  race& all = *static_cast<race*>(user);
+  all.names.take(*event);
+  if (decides && all.names.ended()) sem_post(&all.ended);
+}
+
+}  // namespace detail
+
+// Thread mode, blocks. 0: `out` owns the lock of names[which]. Else nothing; the error is that of the last name. INVAL:
+// count is not in 1 .. any_of::most, or `how` has a callback. NO_BLOCKING, DEADLOCK: as redlock_acquire(). The client
+// must not be destroyed meanwhile.
+inline int acquire_any(redlock_t* rl, const redlock_resource_t* names, std::uint32_t count, const options& how,
+                       lock& out, std::uint32_t& which) noexcept {
+  out.release();
+  if (how.get()->callback != nullptr) return REDLOCK_E_INVAL;
+  const int may_block = redlock_release(rl, redlock_lock_t());  // of nothing
+  if (may_block != REDLOCK_E_STALE) return may_block;
+  detail::race all;
+  if (sem_init(&all.ended, 0, 0) != 0) return REDLOCK_E_SYSTEM;
+  redlock_acquire_opts_t each = *how.get();
+  each.callback = detail::on_race;
+  each.user = &all;
+  int err = all.names.begin(rl, names, count, each);
+  if (err == REDLOCK_OK) {
+    while (sem_wait(&all.ended) != 0) continue;  // a signal
+    err = all.names.err();
+  }
+  if (err == REDLOCK_OK) {
+    out = lock(rl, all.names.handle());
+    which = all.names.which();
+  }
+  sem_destroy(&all.ended);
+  return err;
+}
 
 }  // namespace redlock
 

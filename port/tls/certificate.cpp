@@ -19,10 +19,15 @@ int64_t utc_seconds(int year, int month, int day, int hour, int minute, int seco
   return (((era_days + day_of_year - days_to_1970) * 24 + hour) * 60 + minute) * 60 + second;
 }
 
-int judge_dates(const Peer& peer, int64_t utc_s) {
+int judge_dates(const Peer& peer, int64_t utc_s, TlsDate& wrong) {
+  using Of = TlsDate::Of;
   for (unsigned i = 0; i < peer.certificates; ++i) {
-    if (utc_s > peer.validity[i].not_after_s) return REDLOCK_E_TLS_EXPIRED;
-    if (utc_s < peer.validity[i].not_before_s) return REDLOCK_E_TLS_EARLY;
+    const Validity& validity = peer.validity[i];
+    const bool expired = utc_s > validity.not_after_s;
+    if (!expired && utc_s >= validity.not_before_s) continue;
+    wrong.at_s = expired ? validity.not_after_s : validity.not_before_s;
+    wrong.of = i == 0 ? Of::master : i + 1 < peer.certificates ? Of::intermediate : Of::authority;
+    return expired ? REDLOCK_E_TLS_EXPIRED : REDLOCK_E_TLS_EARLY;
   }
   return 0;
 }
@@ -113,11 +118,11 @@ bool has_pin(Bytes pins, const unsigned char (&key_sha256)[32]) {
   return found;
 }
 
-int judge(const Link& link, const Demands& demands) {
+int judge(const Link& link, const Demands& demands, TlsDate& wrong) {
   Peer peer;
   if (!read_peer(link, peer)) return REDLOCK_E_TLS_AUTHORITY;
   if (demands.chain) {
-    const int dates = judge_dates(peer, demands.utc_s);
+    const int dates = judge_dates(peer, demands.utc_s, wrong);
     if (dates != 0) return dates;
     if (!has_name(link, demands.server_name)) return REDLOCK_E_TLS_NAME;
   }

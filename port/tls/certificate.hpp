@@ -6,6 +6,7 @@
 // With authorities (ca_file): the dates of each certificate of the chain, and the name; with pins: the peer's key as
 // well. With pins alone: the key, and nothing else, for gateways that do not know the time.
 #pragma once
+#include "base/tls_faults.hpp"
 #include "port/tls/engine.hpp"
 
 namespace redlock::tls {
@@ -17,12 +18,14 @@ struct Demands {
   int64_t utc_s;      // the time of day
 };
 
-// 0, or TLS_AUTHORITY (there is no certificate), TLS_EXPIRED, TLS_EARLY, TLS_NAME or TLS_PIN.
-int judge(const Link& link, const Demands& demands);
+// 0, or TLS_AUTHORITY (there is no certificate), TLS_EXPIRED, TLS_EARLY, TLS_NAME or TLS_PIN. `wrong` is written with
+// TLS_EXPIRED and TLS_EARLY.
+int judge(const Link& link, const Demands& demands, TlsDate& wrong);
 
 // ---- the parts
 
-int judge_dates(const Peer& peer, int64_t utc_s);
+// The chain's certificates, the peer's first. The last is the authority that the settings name.
+int judge_dates(const Peer& peer, int64_t utc_s, TlsDate& wrong);
 // The earliest end in the chain.
 int64_t earliest_end_s(const Peer& peer);
 

@@ -6,8 +6,10 @@
 // passed as text. Each engine defines Trust, Link and Ticket as it needs them, and allocates them.
 //
 // An engine verifies that the peer has the key of its certificate, and, where the Trust has authorities, that a chain
-// of signatures leads from the certificate to one of them. It compares neither dates nor names nor pins: both engines
-// leave that to port/tls/certificate, so that it is judged alike.
+// of signatures leads from the certificate to one of them. Where several certificates have the name that a chain needs,
+// an engine takes one that is valid now. It compares neither names nor pins: both engines leave those, and the dates of
+// the chain that was found, to port/tls/certificate, so that they are judged alike. What the keys of a chain may cost
+// is judged before the engine computes with them (port/tls/chain).
 #pragma once
 #include <sys/types.h>
 
@@ -44,17 +46,18 @@ struct Material {
   Bytes certificate;
   Bytes key;
 };
-enum class Part : uint8_t { none, authorities, certificate, key, memory, version };
+enum class Part : uint8_t { none, authorities, certificate, key, pair, memory, version };
 
-// Part::none: `out` is made. Else the part that is no PEM, or a key that is not the certificate's. `out` is unchanged
-// then. tls13: refuse TLS 1.2. Part::version: the engine speaks no TLS 1.3 (mbedTLS).
+// Part::none: `out` is made. Else the part that is no PEM. Part::pair: the key is not the certificate's. `out` is
+// unchanged then. tls13: refuse TLS 1.2. Part::version: the engine speaks no TLS 1.3 (mbedTLS).
 Part make_trust(Trust*& out, const Material& material, bool tls13);
 void free_trust(Trust* trust);  // wipes the key; null: nothing
 
 // name: sent to the peer (SNI) where it is a host name; empty where the server_name is an address. The strings, the
 // trust and the wire must stay until free_link. The engine looks into `wire` for each call: its owner may exchange the
-// functions there between two calls of the engine. resume: null, or a session that is tried. Null: no memory.
-Link* make_link(const Trust& trust, const Wire& wire, Bytes name, const Ticket* resume);
+// functions there between two calls of the engine. resume: null, or a session that is tried. utc_s: the time of day,
+// for the choice among certificates of one name. Null: no memory.
+Link* make_link(const Trust& trust, const Wire& wire, Bytes name, const Ticket* resume, int64_t utc_s);
 void free_link(Link* link);  // sends nothing, and wipes the secrets; null: nothing
 
 // Goes on with the handshake as far as the wire gives and takes bytes.

@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
+
+#include "base/file_rule.hpp"
 
 namespace redlock::tls {
 namespace {
@@ -15,6 +15,23 @@ FileStamp stamp_of(const struct stat& status) {
 }
 
 bool same_time(const timespec& a, const timespec& b) { return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec; }
+
+using Fault = TlsFile::Fault;
+
+Fault why_closed(int error) {
+  return error == ENOENT || error == ENOTDIR ? Fault::missing : error == EACCES ? Fault::denied : Fault::unreadable;
+}
+
+// What is wrong with a file before its text is read?
+Fault judge(const struct stat& status, bool secret) {
+  if (S_ISDIR(status.st_mode)) return Fault::folder;
+  if (!S_ISREG(status.st_mode)) return Fault::no_file;
+  if (is_strangers(status)) return Fault::strangers;
+  if (others_write(status)) return Fault::others_write;
+  if (secret && (status.st_mode & 04) != 0) return Fault::others_read;
+  if (status.st_size == 0) return Fault::empty;
+  return status.st_size > static_cast<off_t>(FileText::size_max) ? Fault::too_large : Fault::none;
+}
 
 // Fills what there is room for. False: the file is shorter now, or cannot be read.
 bool fill(int fd, char* at, size_t size) {
@@ -45,23 +62,21 @@ FileText::~FileText() {
   free(data_);
 }
 
-int FileText::read(const char* path, bool secret, FileStamp& stamp) {
+Fault FileText::read(const char* path, bool secret, FileStamp& stamp) {
   stamp = FileStamp();
   const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (fd < 0) return REDLOCK_E_TLS_FILE;
+  if (fd < 0) return why_closed(errno);
   struct stat status;
-  int result = REDLOCK_E_TLS_FILE;
-  if (fstat(fd, &status) != 0) status = {};
-  const bool exposed = secret && (status.st_mode & 07) != 0;
-  if (!exposed && status.st_size > 0 && status.st_size <= static_cast<off_t>(size_max)) {
+  Fault fault = fstat(fd, &status) != 0 ? Fault::unreadable : judge(status, secret);
+  if (fault == Fault::none) {
     stamp = stamp_of(status);
     const size_t size = static_cast<size_t>(status.st_size);
     data_ = static_cast<char*>(malloc(size));
     size_ = data_ != nullptr ? size : 0;
-    result = data_ == nullptr ? REDLOCK_E_NOMEM : fill(fd, data_, size) ? 0 : REDLOCK_E_TLS_FILE;
+    if (!fill(fd, data_, size_)) fault = Fault::unreadable;
   }
   close(fd);
-  return result;
+  return fault;
 }
 
 }  // namespace redlock::tls

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 #include <time.h>
 
+#include "base/tls_faults.hpp"
 #include "base/types.hpp"
 
 namespace redlock::tls {
@@ -30,9 +31,9 @@ class FileText {
   FileText(const FileText&) = delete;
   FileText& operator=(const FileText&) = delete;
 
-  // Once. 0, TLS_FILE, or NOMEM. `stamp` is that of what was read, or all zero. secret: a file that others may read or
-  // write is refused; its group may be the service's.
-  int read(const char* path, bool secret, FileStamp& stamp);
+  // Once. `stamp` is that of what was read, or all zero. Nobody but root and this user may write the file. secret:
+  // others may not read it either; its group may be the service's. Fault::none and no text: no memory.
+  TlsFile::Fault read(const char* path, bool secret, FileStamp& stamp);
   Bytes text() const { return {data_, size_}; }
 
  private:

@@ -84,6 +84,17 @@ int error_of_alert(const Link& link) {
   }
 }
 
+// What the library found wrong with the chain, the worst first.
+int error_of_chain(uint32_t flags) {
+  constexpr uint32_t weak = MBEDTLS_X509_BADCERT_BAD_MD | MBEDTLS_X509_BADCERT_BAD_PK | MBEDTLS_X509_BADCERT_BAD_KEY;
+  constexpr uint32_t use =
+      MBEDTLS_X509_BADCERT_KEY_USAGE | MBEDTLS_X509_BADCERT_EXT_KEY_USAGE | MBEDTLS_X509_BADCERT_NS_CERT_TYPE;
+  if (flags == 0) return REDLOCK_E_TLS_BROKEN;
+  if (flags & MBEDTLS_X509_BADCERT_NOT_TRUSTED) return REDLOCK_E_TLS_AUTHORITY;
+  if (flags & weak) return REDLOCK_E_TLS_WEAK;
+  return flags & use ? REDLOCK_E_TLS_USE : REDLOCK_E_TLS_AUTHORITY;
+}
+
 int error_of(const Link& link, int ret) {
   if (is_lack_of_memory(ret)) return REDLOCK_E_NOMEM;
   if (low_part(ret) == MBEDTLS_ERR_ENTROPY_SOURCE_FAILED) return REDLOCK_E_SYSTEM;
@@ -96,7 +107,7 @@ int error_of(const Link& link, int ret) {
       return REDLOCK_E_TLS_COMMON;
     case MBEDTLS_ERR_X509_CERT_VERIFY_FAILED:
     case MBEDTLS_ERR_SSL_BAD_CERTIFICATE:  // or it is no message with certificates
-      return mbedtls_ssl_get_verify_result(&link.ssl) != 0 ? REDLOCK_E_TLS_AUTHORITY : REDLOCK_E_TLS_BROKEN;
+      return error_of_chain(mbedtls_ssl_get_verify_result(&link.ssl));
     default:
       return REDLOCK_E_TLS_BROKEN;
   }
@@ -124,7 +135,8 @@ bool has_unsent(const Link& link) { return link.ssl.MBEDTLS_PRIVATE(out_left) > 
 
 // ---- Link
 
-Link* make_link(const Trust& trust, const Wire& wire, Bytes name, const Ticket* resume) {
+// The library reads the clock by itself where it chooses among certificates of one name.
+Link* make_link(const Trust& trust, const Wire& wire, Bytes name, const Ticket* resume, int64_t) {
   char text[MBEDTLS_SSL_MAX_HOST_NAME_LEN + 1] = {};
   const bool says_name = name.size > 0 && name.size < sizeof text;  // no certificate is for a longer one
   if (says_name) memcpy(text, name.data, name.size);

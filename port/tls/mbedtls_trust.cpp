@@ -96,7 +96,8 @@ Part read_key(Trust& trust, Bytes text) {
   mbedtls_platform_zeroize(pem, text.size);
   free(pem);
   if (is_lack_of_memory(ret)) return Part::memory;
-  return ret == 0 && fit_together(trust.own, trust.key) ? Part::none : Part::key;
+  if (ret != 0) return Part::key;
+  return fit_together(trust.own, trust.key) ? Part::none : Part::pair;
 }
 
 Part read_material(Trust& trust, const Material& material) {

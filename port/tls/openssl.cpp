@@ -34,12 +34,13 @@ bool open_wire(Link& link) {
 
 }  // namespace
 
-Link* make_link(const Trust& trust, const Wire& wire, Bytes name, const Ticket* resume) {
+Link* make_link(const Trust& trust, const Wire& wire, Bytes name, const Ticket* resume, int64_t utc_s) {
   Link* const link = static_cast<Link*>(calloc(1, sizeof(Link)));
   if (link == nullptr) return nullptr;
   link->trust = &trust;
   link->wire = &wire;
   link->alert = -1;
+  link->utc_s = utc_s;
   link->ssl = SSL_new(trust.context);
   bool made = link->ssl != nullptr && SSL_set_app_data(link->ssl, link) == 1 && open_wire(*link) &&
               set_name(link->ssl, name);
@@ -94,13 +95,33 @@ int meaning_of_alert(const Link& link) {
   }
 }
 
+int meaning_of_verdict(long verdict) {
+  switch (verdict) {
+    case X509_V_ERR_EE_KEY_TOO_SMALL:
+    case X509_V_ERR_CA_KEY_TOO_SMALL:
+    case X509_V_ERR_CA_MD_TOO_WEAK:
+      return REDLOCK_E_TLS_WEAK;
+    case X509_V_ERR_INVALID_PURPOSE:
+    case X509_V_ERR_PATH_LENGTH_EXCEEDED:
+    case X509_V_ERR_PERMITTED_VIOLATION:
+    case X509_V_ERR_EXCLUDED_VIOLATION:
+      return REDLOCK_E_TLS_USE;
+    case X509_V_ERR_OUT_OF_MEM:
+      return REDLOCK_E_NOMEM;
+    default:
+      return REDLOCK_E_TLS_AUTHORITY;
+  }
+}
+
 int meaning_of_failure(const Link& link) {
   if (link.alert >= 0) return meaning_of_alert(link);
+  if (link.refusal != 0) return link.refusal;
   const bool in_handshake = !SSL_is_init_finished(link.ssl);
-  if (in_handshake && link.trust->authorities && SSL_get_verify_result(link.ssl) != X509_V_OK) {
-    return REDLOCK_E_TLS_AUTHORITY;
-  }
+  const long verdict = SSL_get_verify_result(link.ssl);
+  if (in_handshake && link.trust->authorities && verdict != X509_V_OK) return meaning_of_verdict(verdict);
   switch (ERR_GET_REASON(ERR_peek_last_error())) {
+    case SSL_R_EXCESSIVE_MESSAGE_SIZE:
+      return SSL_get_state(link.ssl) == TLS_ST_CR_CERT ? REDLOCK_E_TLS_MESSAGE : REDLOCK_E_TLS_BROKEN;
     case ERR_R_MALLOC_FAILURE:
       return REDLOCK_E_NOMEM;
     case SSL_R_UNSUPPORTED_PROTOCOL:

@@ -3,6 +3,7 @@
 #include <openssl/pem.h>
 #include <stdlib.h>
 
+#include "port/tls/chain.hpp"
 #include "port/tls/openssl.hpp"
 
 namespace redlock::tls {
@@ -68,43 +69,41 @@ bool at_the_end() {
 }
 
 // Calls `take` for each certificate of a text that has one at least.
-template <class Take>
-bool each_certificate(Bytes pem, Take take) {
+bool each_certificate(SSL_CTX* context, Bytes pem, bool (*take)(SSL_CTX*, X509*, unsigned n)) {
   const Text text = text_of(pem);
   if (text.value == nullptr) return false;
   for (unsigned n = 0;; ++n) {
     const Certificate certificate(PEM_read_bio_X509(text.value, nullptr, no_password, nullptr));
     if (certificate.value == nullptr) return n > 0 && at_the_end();
-    if (!take(certificate.value, n)) return false;
+    if (!take(context, certificate.value, n)) return false;
   }
 }
 
-bool use_authorities(SSL_CTX* context, Bytes pem) {
-  X509_STORE* const store = SSL_CTX_get_cert_store(context);
-  return each_certificate(pem, [store](X509* c, unsigned) { return X509_STORE_add_cert(store, c) == 1; });
+bool add_authority(SSL_CTX* context, X509* c, unsigned) {
+  return X509_STORE_add_cert(SSL_CTX_get_cert_store(context), c) == 1;
 }
 
-bool use_certificate(SSL_CTX* context, Bytes pem) {
-  return each_certificate(pem, [context](X509* c, unsigned n) {
-    return n == 0 ? SSL_CTX_use_certificate(context, c) == 1 : SSL_CTX_add1_chain_cert(context, c) == 1;
-  });
+bool add_own(SSL_CTX* context, X509* c, unsigned n) {
+  return n == 0 ? SSL_CTX_use_certificate(context, c) == 1 : SSL_CTX_add1_chain_cert(context, c) == 1;
 }
 
-bool use_key(SSL_CTX* context, Bytes pem) {
+Part use_key(SSL_CTX* context, Bytes pem) {
   const Text text = text_of(pem);
-  if (text.value == nullptr) return false;
+  if (text.value == nullptr) return Part::key;
   const Key key(PEM_read_bio_PrivateKey(text.value, nullptr, no_password, nullptr));
-  return key.value != nullptr && SSL_CTX_use_PrivateKey(context, key.value) == 1 &&
-         SSL_CTX_check_private_key(context) == 1;
+  if (key.value == nullptr) return Part::key;
+  const bool fits = SSL_CTX_use_PrivateKey(context, key.value) == 1 && SSL_CTX_check_private_key(context) == 1;
+  return fits ? Part::none : Part::pair;
 }
 
 Part use(Trust& trust, const Material& material) {
+  SSL_CTX* const context = trust.context;
   trust.authorities = material.authorities.data != nullptr;  // an empty file is no reason to trust anybody
   trust.certificate = material.certificate.data != nullptr;
-  if (trust.authorities && !use_authorities(trust.context, material.authorities)) return Part::authorities;
+  if (trust.authorities && !each_certificate(context, material.authorities, add_authority)) return Part::authorities;
   if (!trust.certificate) return Part::none;
-  if (!use_certificate(trust.context, material.certificate)) return Part::certificate;
-  return use_key(trust.context, material.key) ? Part::none : Part::key;
+  if (!each_certificate(context, material.certificate, add_own)) return Part::certificate;
+  return use_key(context, material.key);
 }
 
 // The newest is kept: a server may refuse one that was used. 1: the session is ours.
@@ -124,21 +123,80 @@ int note_request(SSL* ssl, void*) {
   return 1;
 }
 
-// Dates are judged by port/tls/certificate. An authority that is named is trusted, also where another stands above it.
-// A system's configuration of OpenSSL may ask for more than this, not for less.
-bool set_rules(SSL_CTX* context, const Trust& trust, bool tls13) {
+int refusal_of(ChainGate& gate, X509* certificate) {
+  unsigned char* der = nullptr;
+  const int size = i2d_X509(certificate, &der);
+  if (size <= 0) return REDLOCK_E_NOMEM;
+  const int refused = gate.look_at({reinterpret_cast<const char*>(der), static_cast<size_t>(size)});
+  OPENSSL_free(der);
+  return refused;
+}
+
+int refusal_of(STACK_OF(X509)* chain) {
+  ChainGate gate;
+  int refused = 0;
+  for (int i = 0; i < sk_X509_num(chain) && refused == 0; ++i) refused = refusal_of(gate, sk_X509_value(chain, i));
+  return refused;
+}
+
+// Where there is no choice, port/tls/certificate judges the dates, and tells whose they are.
+int pass_dates(int fine, X509_STORE_CTX* context) {
+  const int error = X509_STORE_CTX_get_error(context);
+  if (error != X509_V_ERR_CERT_HAS_EXPIRED && error != X509_V_ERR_CERT_NOT_YET_VALID) return fine;
+  X509_STORE_CTX_set_error(context, X509_V_OK);
+  return 1;
+}
+
+// OpenSSL has read the peer's certificates, and has computed nothing with their keys. With pins alone nothing more is
+// to be verified.
+int verify_chain(X509_STORE_CTX* context, void*) {
+  SSL* const ssl = static_cast<SSL*>(X509_STORE_CTX_get_ex_data(context, SSL_get_ex_data_X509_STORE_CTX_idx()));
+  Link& link = link_of(ssl);
+  link.refusal = refusal_of(X509_STORE_CTX_get0_untrusted(context));
+  if (link.refusal == 0 && !link.trust->authorities) {
+    X509_STORE_CTX_set_error(context, X509_V_OK);
+    return 1;
+  }
+  X509_VERIFY_PARAM_set_time(X509_STORE_CTX_get0_param(context), static_cast<time_t>(link.utc_s));
+  X509_STORE_CTX_set_verify_cb(context, pass_dates);
+  if (link.refusal == 0) return X509_verify_cert(context) == 1;
+  X509_STORE_CTX_set_error(context, X509_V_ERR_APPLICATION_VERIFICATION);
+  return 0;
+}
+
+// The cheapest first. Without a list a peer may choose a group of 8,192 bits. What a library does not have, as one of
+// FIPS has no X25519, is left out.
+bool set_groups(SSL_CTX* context) {
+  static constexpr const char* wanted[] = {"X25519", "P-256", "P-384", "P-521", "X25519MLKEM768", "SecP256r1MLKEM768"};
+  char list[80];
+  size_t size = 0;
+  for (const char* group : wanted) {
+    if (SSL_CTX_set1_groups_list(context, group) != 1) continue;
+    if (size > 0) list[size++] = ':';
+    for (; *group != '\0'; ++group) list[size++] = *group;
+  }
+  list[size] = '\0';
+  ERR_clear_error();
+  return SSL_CTX_set1_groups_list(context, list) == 1;
+}
+
+// An authority that is named is trusted, also where another stands above it. A system's configuration of OpenSSL may
+// ask for more than this, not for less.
+bool set_rules(SSL_CTX* context, bool tls13) {
   constexpr int level = 2;  // keys of 112 bits, as mbedTLS asks for
   if (SSL_CTX_get_security_level(context) < level) SSL_CTX_set_security_level(context, level);
   SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
   SSL_CTX_set_mode(context, SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   SSL_CTX_set_read_ahead(context, 1);
-  SSL_CTX_set_verify(context, trust.authorities ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, nullptr);
+  SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
+  SSL_CTX_set_cert_verify_callback(context, verify_chain, nullptr);
+  SSL_CTX_set_max_cert_list(context, message_max);
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
   SSL_CTX_sess_set_new_cb(context, keep_session);
   SSL_CTX_set_info_callback(context, note_alert);
   SSL_CTX_set_cert_cb(context, note_request, nullptr);
-  X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(context), X509_V_FLAG_NO_CHECK_TIME | X509_V_FLAG_PARTIAL_CHAIN);
-  return SSL_CTX_set_min_proto_version(context, tls13 ? TLS1_3_VERSION : TLS1_2_VERSION) == 1 &&
+  X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(context), X509_V_FLAG_PARTIAL_CHAIN);
+  return set_groups(context) && SSL_CTX_set_min_proto_version(context, tls13 ? TLS1_3_VERSION : TLS1_2_VERSION) == 1 &&
          SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM:ECDHE+CHACHA20") == 1;
 }
 
@@ -153,7 +211,7 @@ Part make_trust(Trust*& out, const Material& material, bool tls13) {
   if (trust->context != nullptr && trust->wire != nullptr) {
     wrong = use(*trust, material);
     if (wrong != Part::none && ran_out_of_memory()) wrong = Part::memory;
-    if (wrong == Part::none && !set_rules(trust->context, *trust, tls13)) wrong = Part::version;
+    if (wrong == Part::none && !set_rules(trust->context, tls13)) wrong = Part::version;
   }
   ERR_clear_error();
   if (wrong == Part::none) {

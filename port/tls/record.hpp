@@ -4,15 +4,20 @@
 // step. So the loop gets a turn between two computations of a handshake, however much of it has arrived. What has not
 // been let through stays in the socket, which tells the loop that there is more.
 //
-// It sees the first bytes of each record, and so it notices a peer that speaks something else. After the handshake it
-// is out of the way: the engine's Wire is the real one then, without a call between.
+// It sees the first bytes of each record, and so it notices a peer that speaks something else. What the records say
+// before they are encrypted goes through a ChainGate, which refuses a chain of certificates that would cost too much. A
+// handshake has at most records_max records. After the handshake the gate is out of the way: the engine's Wire is the
+// real one then, without a call between.
 #pragma once
+#include "port/tls/chain.hpp"
 #include "port/tls/engine.hpp"
 
 namespace redlock::tls {
 
 class RecordGate {
  public:
+  static constexpr unsigned records_max = 64;
+
   RecordGate() = default;
   RecordGate(const RecordGate&) = delete;
   RecordGate& operator=(const RecordGate&) = delete;
@@ -25,20 +30,25 @@ class RecordGate {
                const Wire& out = static_cast<RecordGate*>(self)->real_;
                return out.send(out.self, data, size);
              }};
-    header_size_ = 0;
+    chain_ = ChainGate();
+    refusal_ = 0;
+    header_size_ = records_ = 0;
     body_left_ = 0;
-    record_open_ = foreign_ = false;
+    record_open_ = encrypted_ = false;
     silent_ = true;
   }
   void let_one_through() { record_open_ = true; }
   void stand_aside() { wire_ = real_; }
 
   const Wire& wire() const { return wire_; }  // for the engine
-  bool foreign() const { return foreign_; }   // the peer's bytes are no TLS; the engine was told that the wire broke
+  // Why the peer's bytes go no further, and the engine was told that the wire broke: TLS_NONE (they are no TLS),
+  // TLS_FLOOD, or what the ChainGate says. 0: they are let through.
+  int refusal() const { return refusal_; }
   bool silent() const { return silent_; }     // the peer has not sent a byte during the handshake
 
  private:
   static constexpr unsigned header_max = 5;  // type, version, size of the body
+  static constexpr unsigned char handshake = 22;
 
   // As much of the open record as there is room for: an engine may ask for the header first, or for all that is there.
   ssize_t receive(char* at, size_t room) {
@@ -59,33 +69,40 @@ class RecordGate {
     silent_ = false;
     if (header_size_ == header_max) {
       body_left_ -= size;
+      if (type_ == handshake && !encrypted_) refusal_ = chain_.take(data, size);
     } else {
-      for (size_t i = 0; i < size; ++i) {
-        if (!take_header(static_cast<unsigned char>(data[i]))) return false;
-      }
+      for (size_t i = 0; i < size && refusal_ == 0; ++i) take_header(static_cast<unsigned char>(data[i]));
     }
     if (header_size_ == header_max && body_left_ == 0) {
       header_size_ = 0;
       record_open_ = false;
+      if (++records_ > records_max) refusal_ = REDLOCK_E_TLS_FLOOD;
     }
-    return true;
+    return refusal_ == 0;
   }
 
-  bool take_header(unsigned char byte) {
-    constexpr unsigned char first_type = 20, last_type = 23, major_version = 3;
+  void take_header(unsigned char byte) {
+    constexpr unsigned char new_keys = 20, last_type = 23, major_version = 3;
     const unsigned at = header_size_++;
-    if (at == 0) foreign_ = byte < first_type || byte > last_type;
-    if (at == 1) foreign_ = byte != major_version;
+    if (at == 0) {
+      type_ = byte;
+      encrypted_ = encrypted_ || byte == new_keys;
+    }
+    const bool tls = at == 0 ? byte >= new_keys && byte <= last_type : at != 1 || byte == major_version;
+    if (!tls) refusal_ = REDLOCK_E_TLS_NONE;
     if (at >= 3) body_left_ = (body_left_ << 8 | byte) & 0xffff;
-    return !foreign_;
   }
 
   Wire real_ = {};
   Wire wire_ = {};
   size_t body_left_ = 0;
+  ChainGate chain_;
+  int refusal_ = 0;
   uint8_t header_size_ = 0;
+  uint8_t records_ = 0;
+  uint8_t type_ = 0;
   bool record_open_ = false;
-  bool foreign_ = false;
+  bool encrypted_ = false;  // what follows
   bool silent_ = true;
 };
 

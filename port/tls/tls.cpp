@@ -11,8 +11,6 @@ namespace redlock {
 
 namespace {
 
-constexpr const char* file_names[] = {"tls.ca_file", "tls.cert_file", "tls.key_file"};
-
 // Copies to `at`, with a NUL behind, and moves `at` on.
 Bytes append(char*& at, Bytes text) {
   if (text.size > 0) memcpy(at, text.data, text.size);
@@ -64,41 +62,53 @@ bool Tls::files_changed() const {
   return false;
 }
 
+// The first that is wrong is told.
+void Tls::blame(unsigned file, TlsFile::Fault fault) {
+  if (fault == TlsFile::Fault::none || broken_file_.fault != TlsFile::Fault::none) return;
+  broken_file_ = {static_cast<TlsFile::Name>(file), fault, paths_[file]};
+}
+
 // All files anew: a certificate and its key fit each other, or neither is used.
 int Tls::load() {
   tls::FileText texts[files];
-  int result = 0;
-  unsigned broken = files;
+  bool memory = true;
+  broken_file_ = TlsFile();
   for (unsigned i = 0; i < files; ++i) {
-    const int read = paths_[i] != nullptr ? texts[i].read(paths_[i], i == key, stamps_[i]) : 0;
-    if (read == 0 || result != 0) continue;
-    result = read;
-    broken = i;
+    if (paths_[i] == nullptr) continue;
+    const TlsFile::Fault fault = texts[i].read(paths_[i], i == key, stamps_[i]);
+    blame(i, fault);
+    memory = memory && (fault != TlsFile::Fault::none || texts[i].text().data != nullptr);
   }
-  tls::Trust* made = nullptr;
-  if (result == 0) {
-    using tls::Part;
-    const tls::Material material = {texts[authorities].text(), texts[certificate].text(), texts[key].text()};
-    switch (tls::make_trust(made, material, tls13_)) {
-      case Part::none: break;
-      case Part::memory: result = REDLOCK_E_NOMEM; break;
-      case Part::version: result = REDLOCK_E_NOTSUP; break;
-      case Part::authorities: broken = authorities; break;
-      case Part::certificate: broken = certificate; break;
-      case Part::key: broken = key; break;
-    }
-    if (broken != files) result = REDLOCK_E_TLS_FILE;
-  }
+  int result = memory ? int{REDLOCK_E_TLS_FILE} : int{REDLOCK_E_NOMEM};
+  if (memory && broken_file_.fault == TlsFile::Fault::none) result = use(texts);
   if (result == REDLOCK_E_NOMEM) {
     stamps_[authorities] = stamps_[certificate] = stamps_[key] = tls::FileStamp();  // tried again
-    return result;
   }
-  broken_file_ = broken != files ? file_names[broken] : nullptr;
-  if (result != 0) return result;
-  drop_session();
-  tls::free_trust(trust_);
-  trust_ = made;
-  return 0;
+  return result;
+}
+
+int Tls::use(const tls::FileText (&texts)[files]) {
+  using tls::Part;
+  using Fault = TlsFile::Fault;
+  tls::Trust* made = nullptr;
+  const Bytes key_text = texts[key].text();
+  switch (tls::make_trust(made, {texts[authorities].text(), texts[certificate].text(), key_text}, tls13_)) {
+    case Part::none:
+      drop_session();
+      tls::free_trust(trust_);
+      trust_ = made;
+      return 0;
+    case Part::memory: return REDLOCK_E_NOMEM;
+    case Part::version: return REDLOCK_E_NOTSUP;
+    case Part::authorities: blame(authorities, Fault::no_pem); break;
+    case Part::certificate: blame(certificate, Fault::no_pem); break;
+    case Part::pair: blame(key, Fault::other_key); break;
+    case Part::key:
+      // A line of its PEM says so: "BEGIN ENCRYPTED PRIVATE KEY", "Proc-Type: 4,ENCRYPTED".
+      blame(key, memmem(key_text.data, key_text.size, "ENCRYPTED", 9) != nullptr ? Fault::encrypted : Fault::no_pem);
+      break;
+  }
+  return REDLOCK_E_TLS_FILE;
 }
 
 // ---- the session that may be resumed ----------------------------------------------------------------------------
@@ -127,7 +137,7 @@ int Tls::begin(const tls::Wire& wire, int64_t utc_s) {
   error_ = 0;
   utc_s_ = utc_s;
   gate_.begin(wire);
-  link_ = tls::make_link(*trust_, gate_.wire(), sni_, ticket_);
+  link_ = tls::make_link(*trust_, gate_.wire(), sni_, ticket_, utc_s);
   return link_ != nullptr ? 0 : REDLOCK_E_NOMEM;
 }
 
@@ -135,14 +145,14 @@ Tls::Progress Tls::step() {
   gate_.let_one_through();
   const Progress progress = told(tls::handshake(*link_));
   if (progress == Progress::done) return verify();
-  if (gate_.foreign()) error_ = REDLOCK_E_TLS_NONE;
+  if (progress == Progress::failed && gate_.refusal() != 0) error_ = gate_.refusal();
   if (progress == Progress::ended) drop_session();  // a peer that cannot bear it
   return progress;
 }
 
 Tls::Progress Tls::verify() {
   gate_.stand_aside();
-  error_ = tls::judge(*link_, {paths_[authorities] != nullptr, server_name_, pins_, utc_s_});
+  error_ = tls::judge(*link_, {paths_[authorities] != nullptr, server_name_, pins_, utc_s_}, wrong_date_);
   verified_ = error_ == 0;
   return verified_ ? Progress::done : Progress::failed;
 }

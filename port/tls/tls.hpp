@@ -8,9 +8,10 @@
 // this file the rest. So the first plain text that leaves, the password, leaves to a peer that was verified.
 //
 // The files are looked at whenever a connection begins, and read again when one of them has changed. A file that cannot
-// be read, or is no PEM, changes nothing: the old contents stay in use, and file_error() tells it.
+// be used changes nothing: the old contents stay in use, and file_error() tells it.
 #pragma once
 #include "base/settings.hpp"
+#include "base/tls_faults.hpp"
 #include "port/tls/engine.hpp"
 #include "port/tls/file.hpp"
 #include "port/tls/record.hpp"
@@ -46,11 +47,12 @@ class Tls {
   bool under_way() const { return link_ != nullptr; }
 
   int error() const { return error_; }  // after Progress::failed, until begin()
+  const TlsDate& wrong_date() const { return wrong_date_; }  // of the last TLS_EXPIRED or TLS_EARLY
   // The peer has not sent a byte in this connection's handshake. A Redis without TLS does so: it waits for the end of a
   // line, which a handshake does not have.
   bool silent() const { return gate_.silent(); }
-  // Which file of the settings is broken now, "tls.ca_file", or null. The old contents are in use.
-  const char* file_error() const { return broken_file_; }
+  // Which file of the settings cannot be used now; Fault::none: all can. The old contents are in use.
+  const TlsFile& file_error() const { return broken_file_; }
 
   // ---- for doctor and status, after done
   struct Facts {
@@ -63,11 +65,13 @@ class Tls {
   bool facts(Facts& out) const;
 
  private:
-  enum File : uint8_t { authorities, certificate, key, files };
+  enum File : uint8_t { authorities, certificate, key, files };  // as TlsFile::Name
 
   int copy(const TlsSettings& settings);
   bool files_changed() const;
   int load();
+  int use(const tls::FileText (&texts)[files]);
+  void blame(unsigned file, TlsFile::Fault fault);
   void drop_session();
   void keep_session();
   Progress verify();
@@ -83,12 +87,13 @@ class Tls {
   Bytes sni_;                               // the same where it is a host name
   Bytes pins_;
   tls::FileStamp stamps_[files];            // of what was read last, even where it was broken
-  const char* broken_file_ = nullptr;
+  TlsFile broken_file_;
   tls::Trust* trust_ = nullptr;
   tls::Link* link_ = nullptr;
   tls::Ticket* ticket_ = nullptr;
   int64_t session_end_s_ = 0;               // the earliest end in the chain of the session's certificates
   int64_t utc_s_ = 0;                       // when the connection began
+  TlsDate wrong_date_;
   tls::RecordGate gate_;
 };
 

@@ -57,8 +57,11 @@ class Connection {
   bool watch(int events);
 
   // ---- with TLS
+  static ssize_t take(void* self, char* at, size_t room);
+  static ssize_t give(void* self, const char* data, size_t size);
   bool begin_tls(const Instant& now);
   void take_step();
+  bool wastes_shares();
   void wait_for(tls::Progress progress, const Instant& now);
   void end_tls(bool polite);
   void blame_silence();

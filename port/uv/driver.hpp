@@ -12,6 +12,7 @@
 #pragma once
 #include <uv.h>
 
+#include "base/tls_faults.hpp"
 #include "client/turns.hpp"
 #include "port/posix/clock.hpp"
 #include "port/posix/entropy.hpp"
@@ -56,8 +57,9 @@ class Driver : public Turns<Driver> {
   // ---- with TLS (port/uv/securing)
   // Reaches a master by TLS, before open(). 0; NOMEM; or TLS_FILE, and file_error() says which file.
   int secure(MasterIndex m, const TlsSettings& settings);
-  const char* file_error(MasterIndex m) const;  // as Tls::file_error()
+  const TlsFile& file_error(MasterIndex m) const;  // as Tls::file_error()
   bool file_error_changed(MasterIndex m);       // since the last call
+  const TlsDate& wrong_date(MasterIndex m) const;  // as Tls::wrong_date()
   bool tls_report(MasterIndex m, TlsReport& out) const;  // false: not connected
   void free_tls();                              // at the end, before the memory is wiped
 

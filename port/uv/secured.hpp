@@ -22,7 +22,9 @@ struct Secured {
   tls::Wire wire;                   // the connection's socket
   Duration longest_step;            // of a handshake
   bool spoke_tls = false;           // some handshake with this master was done
-  const char* file_told = nullptr;  // the broken file that the log was told of
+  uint8_t wasted = 0;               // whole shares in a row without a byte of text
+  uint16_t share = 0;               // bytes that this event may still take from the socket
+  TlsFile file_told;                // the broken file that the log was told of
 };
 
 // What a connection has shown.

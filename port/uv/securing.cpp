@@ -15,24 +15,31 @@
 namespace redlock {
 namespace {
 
-// Of one event, so that one master does not keep the loop from the others.
+// Of one event, so that one master does not keep the loop from the others. A read gives text of one record, and takes
+// every record without text ahead of the text: so the bytes are counted as well. The largest record is eleven shares.
 constexpr unsigned reads_max = 8;
+constexpr uint16_t share_max = 1536;
+constexpr uint8_t wasted_max = 16;
 
-ssize_t take(void* self, char* at, size_t room) {
-  const ssize_t n = receive(*static_cast<const int*>(self), at, room);
+}  // namespace
+
+ssize_t Connection::take(void* self, char* at, size_t room) {
+  Connection& c = *static_cast<Connection*>(self);
+  uint16_t& share = c.secured_.share;
+  if (share == 0) return tls::Wire::nothing_now;
+  const ssize_t n = receive(c.fd_, at, room < share ? room : share);
+  if (n > 0) share = static_cast<uint16_t>(share - n);
   if (n >= 0) return n;
   return nothing_now() ? tls::Wire::nothing_now : tls::Wire::broken;
 }
 
 // A server that hangs up may have said why, and TLS would not read it behind a write that failed. So the bytes count as
 // sent. The end of the connection is read behind the server's last words.
-ssize_t give(void* self, const char* data, size_t size) {
-  const ssize_t n = send_run(*static_cast<const int*>(self), {data, size});
+ssize_t Connection::give(void* self, const char* data, size_t size) {
+  const ssize_t n = send_run(static_cast<const Connection*>(self)->fd_, {data, size});
   if (n > 0) return n;
   return n < 0 && nothing_now() ? tls::Wire::nothing_now : static_cast<ssize_t>(size);
 }
-
-}  // namespace
 
 // ---- the handshake ----------------------------------------------------------------------------------------------
 
@@ -40,7 +47,8 @@ ssize_t give(void* self, const char* data, size_t size) {
 bool Connection::begin_tls(const Instant& now) {
   if (!secured_.tls.wanted()) return false;
   state_ = State::securing;
-  secured_.wire = {&fd_, take, give};
+  secured_.wire = {this, take, give};
+  secured_.wasted = 0;
   int err = secured_.tls.begin(secured_.wire, time(nullptr));
   if (err == 0 && !watch(UV_READABLE)) err = REDLOCK_E_SYSTEM;
   if (err != 0) {
@@ -60,6 +68,7 @@ void Connection::go_on() {
 // Other threads may use the client meanwhile: a step touches nothing of the client.
 void Connection::take_step() {
   const Instant begun = driver_.now();
+  secured_.share = share_max;
   driver_.leave();
   const Tls::Progress progress = secured_.tls.step();
   driver_.enter();
@@ -121,16 +130,28 @@ bool Connection::flush_rest() {
   return state_ == State::secured;
 }
 
+// True: this event took its whole share and gave no text, as the events before it did.
+bool Connection::wastes_shares() {
+  if (secured_.share > 0) return false;
+  return ++secured_.wasted > wasted_max;
+}
+
 // Plain text may wait inside of TLS while the socket is empty. So either TLS has said that it wants input, or the
-// connection goes on behind the next turn.
+// connection goes on behind the next turn. Where the share is used up, the socket is readable still, and its turn comes
+// in the next round of the loop.
 void Connection::read_tls() {
+  secured_.share = share_max;
   for (unsigned n = 0; n < reads_max; ++n) {
     size_t room = 0, got = 0;
     char* const at = client_.rx_room(master_, room);
     if (room == 0) return close(REDLOCK_E_PROTOCOL, false, driver_.now());
     const Tls::Progress progress = secured_.tls.read(at, room, got);
     const Instant now = driver_.now();
+    if (progress == Tls::Progress::wants_input && n == 0 && wastes_shares()) {
+      return close(REDLOCK_E_TLS_FLOOD, false, now);
+    }
     if (progress != Tls::Progress::done) return wait_for(progress, now);
+    secured_.wasted = 0;
     client_.received(master_, got, now);
   }
   driver_.go_on(master_);
@@ -164,15 +185,17 @@ bool Connection::report(TlsReport& out) const {
 
 int Driver::secure(MasterIndex m, const TlsSettings& settings) { return connections_[m].secured().tls.init(settings); }
 
-const char* Driver::file_error(MasterIndex m) const { return connections_[m].secured().tls.file_error(); }
+const TlsFile& Driver::file_error(MasterIndex m) const { return connections_[m].secured().tls.file_error(); }
 
 bool Driver::file_error_changed(MasterIndex m) {
   Secured& secured = connections_[m].secured();
-  const char* const now = secured.tls.file_error();
+  const TlsFile& now = secured.tls.file_error();
   if (now == secured.file_told) return false;
   secured.file_told = now;
   return true;
 }
+
+const TlsDate& Driver::wrong_date(MasterIndex m) const { return connections_[m].secured().tls.wrong_date(); }
 
 bool Driver::tls_report(MasterIndex m, TlsReport& out) const { return connections_[m].report(out); }
 

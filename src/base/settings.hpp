@@ -3,6 +3,7 @@
 // Settings: what a client is created from. config/ checks the settings and fills them in; no other room checks them
 // again. The strings belong to config/, and the client copies what it keeps.
 #pragma once
+#include "base/key_map.hpp"
 #include "base/time.hpp"
 #include "base/types.hpp"
 
@@ -38,26 +39,12 @@ struct Listener;  // master/record
 constexpr uint32_t guard_wait_not_given = UINT32_MAX;  // an acquire waits for two guard times
 
 // Numbers that have the same name and unit in redlock_config_t and here. The initializers are the defaults of both.
+// guard_wait_ms: see above; wakeups: 0 or 1; resource_bytes: the longest names of one lock, together; tx_bytes: of the
+// buffer that masters share, 0: enough for all SETs that may be unanswered; stack_bytes: of the client's own thread.
 struct Numbers {
-  uint32_t ttl_ms = REDLOCK_TTL_MS_DEFAULT;
-  uint32_t max_ttl_ms = REDLOCK_MAX_TTL_MS_DEFAULT;
-  uint32_t wait_ms = REDLOCK_WAIT_MS_DEFAULT;
-  uint32_t guard_wait_ms = guard_wait_not_given;
-  uint32_t retry_delay_ms = REDLOCK_RETRY_DELAY_MS_DEFAULT;
-  uint32_t wakeups = REDLOCK_WAKEUPS_DEFAULT;  // 0 or 1
-  uint32_t local_turns = REDLOCK_LOCAL_TURNS_DEFAULT;
-  uint32_t reconnect_min_ms = REDLOCK_RECONNECT_MIN_MS_DEFAULT;
-  uint32_t reconnect_max_ms = REDLOCK_RECONNECT_MAX_MS_DEFAULT;
-  uint32_t drift_ppm = REDLOCK_DRIFT_PPM_DEFAULT;
-  uint32_t drift_fixed_ms = REDLOCK_DRIFT_FIXED_MS_DEFAULT;
-
-  uint32_t locks = REDLOCK_LOCKS_DEFAULT;
-  uint32_t in_flight = REDLOCK_IN_FLIGHT_DEFAULT;
-  uint32_t debts = REDLOCK_DEBTS_DEFAULT;
-  uint32_t resource_bytes = REDLOCK_RESOURCE_BYTES_DEFAULT;  // the longest names of one lock, together
-  uint32_t tx_bytes = 0;  // of the buffer that masters share; 0: enough for all SETs that may be unanswered
-  uint32_t rx_bytes = REDLOCK_RX_BYTES_DEFAULT;
-  uint32_t stack_bytes = REDLOCK_STACK_BYTES_DEFAULT;  // stack of the client's own thread
+#define REDLOCK_NUMBER(section, name, min, max, initial, text) uint32_t name = initial;
+  REDLOCK_KEY_MAP(REDLOCK_NO_KEY, REDLOCK_NO_KEY, REDLOCK_NUMBER, REDLOCK_NO_KEY)
+#undef REDLOCK_NUMBER
 };
 
 // What holds for all masters: a client keeps this, and beside it as many MasterSettings as it has masters.
@@ -74,13 +61,13 @@ struct CommonSettings : Numbers {
   Bytes meta_key;     // key of the guard's record; made by the client
   Bytes seen_key;     // key of the hash of short visits; made by the client
   Bytes fingerprint;  // what the record must say; made by the client
+  Bytes names;        // of the masters, as the record tells them to a person; made by the client
   bool fence_strict = false;  // no floor: a resource whose counters are unknown gets no token
   Listener* listener = nullptr;  // of a client that locks nothing, and only asks: it greets servers of any role
 
-  Duration node_timeout = Duration::ms(REDLOCK_NODE_TIMEOUT_MS_DEFAULT);
-  Duration connect_timeout = Duration::ms(REDLOCK_CONNECT_TIMEOUT_MS_DEFAULT);
-  Duration suspect_close = Duration::ms(REDLOCK_SUSPECT_CLOSE_MS_DEFAULT);
-  Duration ping_interval = Duration::ms(REDLOCK_PING_INTERVAL_MS_DEFAULT);
+#define REDLOCK_DURATION(section, name, min, max, initial, text) Duration name = Duration::ms(initial);
+  REDLOCK_KEY_MAP(REDLOCK_NO_KEY, REDLOCK_NO_KEY, REDLOCK_NO_KEY, REDLOCK_DURATION)
+#undef REDLOCK_DURATION
 };
 
 struct Settings : CommonSettings {

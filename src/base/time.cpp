@@ -17,7 +17,9 @@ REDLOCK_APART_FOR_SIZE int64_t greater(int64_t a, int64_t b) { return a > b ? a 
 REDLOCK_APART_FOR_SIZE void bring_forward(Instant& deadline, Instant t) { deadline = earlier(deadline, t); }
 
 REDLOCK_APART_FOR_SIZE Duration part_of(Duration whole, uint32_t random) {
-  const int64_t part = whole.ns() / 65536 * ((random >> 16) + 1);
+  const auto ns = static_cast<uint64_t>(whole.ns());
+  const uint64_t parts = uint64_t{random} + 1;  // of 2^32, so that a short pause is random, too
+  const auto part = static_cast<int64_t>((ns >> 32) * parts + ((ns & UINT32_MAX) * parts >> 32));
   return Duration::ns(part > 0 ? part : 1);
 }
 

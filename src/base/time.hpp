@@ -72,6 +72,8 @@ int64_t greater(int64_t a, int64_t b);
 [[gnu::always_inline]] inline Instant earlier(Instant a, Instant b) { return Instant::from_ns(lesser(a.ns(), b.ns())); }
 [[gnu::always_inline]] inline Instant later(Instant a, Instant b) { return Instant::from_ns(greater(a.ns(), b.ns())); }
 
+constexpr uint32_t whole_seconds(int64_t ns) { return static_cast<uint32_t>(ns / 1'000'000'000); }
+
 void bring_forward(Instant& deadline, Instant t);  // deadline = earlier(deadline, t)
 
 // A random part of a duration: more than zero, at most all of it. Every value of `random` is equally likely.

@@ -13,8 +13,9 @@ namespace {
 
 constexpr size_t name_shown = 32;
 constexpr size_t address_shown = 56;
+constexpr size_t key_shown = 96;
 constexpr size_t holder_shown = REDLOCK_HOLDER_MAX;
-constexpr redlock_detail_t no_detail = {0, 0, 0, 0, 0, 0, 0, 0, REDLOCK_GUARD_UNKNOWN, "", "", ""};
+constexpr redlock_detail_t no_detail = {0, 0, 0, 0, 0, 0, 0, 0, REDLOCK_GUARD_UNKNOWN, "", "", "", "", "", ""};
 
 // An event on its way to a sentence. The sentences stand below as patterns, which also saves code:
 //
@@ -22,6 +23,7 @@ constexpr redlock_detail_t no_detail = {0, 0, 0, 0, 0, 0, 0, 0, REDLOCK_GUARD_UN
 //     %o %n         "3 masters", "1 master": ours, theirs; %x %y  theirs and our max_ttl_ms
 //     %q %d         the quorum; how many deletes failed
 //     %h %a         the holder; the master's address
+//     %i %j %k      a master of theirs, a master of ours; the key or certificate that is denied
 //     %g %t         how long the guard still watches, how long the key lives at most; %l  how long the lock is valid
 //     %s            the text of the event's error
 //     {is|are}      by the number before
@@ -91,6 +93,9 @@ void Sentence::field(char name) {
     case 't': return time(d_.to_go_ms, 99);
     case 'l': return time(e_.validity_ms, 0);
     case 's': return text_of(e_.err);
+    case 'i': out_.raw(d_.their_name); return;
+    case 'j': out_.raw(d_.our_name); return;
+    case 'k': out_.escaped(bytes_of(d_.denied), key_shown); return;
     case 'h': out_.raw(Bytes(d_.holder, strnlen(d_.holder, holder_shown))); return;
     default: out_.escaped(bytes_of(d_.address), address_shown); return;
   }
@@ -116,12 +121,21 @@ void Sentence::time(int64_t ms, unsigned up) {
 
 // Of a master, behind its address or its state.
 void Sentence::reason(int err) {
-  if (err != REDLOCK_E_FINGERPRINT) return text_of(err);
+  if (err != REDLOCK_E_FINGERPRINT) {
+    text_of(err);
+#ifdef REDLOCK_TLS
+    const bool dated = err == REDLOCK_E_TLS_EXPIRED || err == REDLOCK_E_TLS_EARLY;
+    if (dated && *d_.denied != '\0') return say(" (%k)");
+#endif
+    return say(err == REDLOCK_E_NOPERM && *d_.denied != '\0' ? ": its ACL needs ~%k" : "");
+  }
   say("belongs to clients of another configuration");
-  if (d_.their_masters == 0) return;
-  const bool same = d_.their_masters == d_.masters && d_.their_max_ttl_ms == d_.max_ttl_ms;
-  say(same ? ": only the names of the masters differ" : ": %n, max_ttl %x; ours: %o, %y");
-  say("; redlock_adopt() takes it over");
+  say(d_.their_masters == 0                                ? ""
+      : d_.their_masters != d_.masters                     ? ": it has %n, ours has %o"
+      : d_.their_max_ttl_ms != d_.max_ttl_ms               ? ": its max_ttl_ms is %x, ours is %y"
+      : *d_.their_name == '\0' || *d_.our_name == '\0'     ? ": the names of the masters differ"
+                                                           : ": its masters include %i, ours %j");
+  say("; make the files alike");
 }
 
 // Which master said what: "10.0.0.12:6379: the connection broke".
@@ -146,8 +160,13 @@ void Sentence::too_few() {
 void Sentence::cause(int32_t cause) {
   switch (cause) {
     case REDLOCK_CAUSE_HELD:
-      if (e_.refused == 0) return say("another acquire of this client comes first");
-      say(*d_.holder != '\0' ? "held by %h on %r" : "held by somebody else on %r");
+      // No master refused, and none told when the key ends: the event does not say which of the two is the case.
+      if (e_.refused == 0 && d_.to_go_ms <= 0) {
+        return say("another client, or another acquire of this client, comes first");
+      }
+      say(*d_.holder != '\0' ? "held by %h" : "held by somebody else");
+      // A round is decided before all masters have answered, and a part of them would look like a minority.
+      if (e_.refused != 0 && e_.granted + e_.refused + e_.failed >= d_.masters) say(" on %r");
       if (d_.to_go_ms > 0) say(", %t at most");
       return;
     case REDLOCK_CAUSE_GUARD:
@@ -156,11 +175,11 @@ void Sentence::cause(int32_t cause) {
       } else {
         text_of(REDLOCK_E_GUARD);
       }
-      if (e_.guard_ms > 0) say(": %g to go");
-      return say("; redlock_commission() skips it");
+      return say(e_.guard_ms > 0 ? ": %g to go" : "");
     case REDLOCK_CAUSE_CHANGE:
-      return say("a change of the masters is under way");
+      return say("a change of the masters is under way, was given up, or has left this client behind");
     case REDLOCK_CAUSE_NEVER:
+      if (e_.master_err == REDLOCK_E_LEFT) return text_of(REDLOCK_E_LEFT);
       return e_.master_err == REDLOCK_E_FINGERPRINT ? blame("") : too_few();
     case REDLOCK_CAUSE_TOO_FEW:
       return too_few();
@@ -189,11 +208,10 @@ void Sentence::failed() {
   blame("; ");
 }
 
-// The votes are those of the last round, which is decided before all masters have answered.
 void Sentence::lost() {
   say("lost: ");
   if (e_.failed + e_.refused == 0) return text_of(REDLOCK_E_LOST);
-  if (e_.refused != 0) say("%r {has|have} lost the key");
+  if (e_.refused != 0) say("%r {lacks|lack} the key");
   if (e_.failed == 0) return;
   say(e_.refused != 0 ? "; %f could not extend it" : "%f could not extend it");
   blame("; ");

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <error_map.hpp>  // generated: the errors of redlock.h
 #include <redlock/redlock.h>
 #include <stddef.h>
 

@@ -31,7 +31,7 @@ int to_options(const redlock_t* rl, const redlock_acquire_opts_t* given, redlock
     }
   }
   const CommonSettings& settings = rl->client.settings();
-  constexpr uint32_t flags = REDLOCK_F_NO_RENEW | REDLOCK_F_FENCING | REDLOCK_F_TELL_WAITING;
+  constexpr uint32_t flags = REDLOCK_F_NO_RENEW | REDLOCK_F_FENCING | REDLOCK_F_TELL_WAITING | REDLOCK_F_URGENT;
   if ((opts.flags & ~flags) != 0) return fault.set(Is::flags, opts.flags);
   if (opts.reserved != 0) return fault.set(Is::reserved, opts.reserved);
   out.ttl_ms = opts.ttl_ms != 0 ? opts.ttl_ms : settings.ttl_ms;
@@ -42,6 +42,7 @@ int to_options(const redlock_t* rl, const redlock_acquire_opts_t* given, redlock
   out.renew = (opts.flags & REDLOCK_F_NO_RENEW) == 0;
   out.fenced = (opts.flags & REDLOCK_F_FENCING) != 0;
   out.tell_waiting = (opts.flags & REDLOCK_F_TELL_WAITING) != 0;
+  out.urgent = (opts.flags & REDLOCK_F_URGENT) != 0;
   out.wants_holder = out.tell_waiting;
   if (!ttl_fits(settings, out.ttl_ms)) return refuse_ttl(settings, out.ttl_ms, fault);
   if (out.wait_ms < REDLOCK_WAIT_DEFAULT) return fault.set(Is::wait, 0u - static_cast<uint32_t>(out.wait_ms));
@@ -119,7 +120,7 @@ int refuse(redlock_t* rl, Entry& entry, const char* call, const Fault& fault, in
   const size_t at = line.needed() - 1;
   explain(fault, line);
   report_error(report, err, text + at);
-  const Story::Level level = rl->story.call_refused(rl->client.now_s(), line);
+  const Story::Level level = rl->story.call_refused(whole_seconds(rl->client.now().ns()), line);
   const Log log = rl->log;
   entry.leave();
   log.write(level, text);

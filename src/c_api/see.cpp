@@ -30,7 +30,7 @@ int copy_out(const Status& full, Status* out) {
 void fill_master_status(const redlock_t* rl, uint32_t index, redlock_master_status_t& out, redlock::Instant now) {
   out = {};
   out.size = sizeof out;
-  rl->client.master_status(index, out, now);
+  rl->client.notices().master_status(index, out, now);
   const redlock::MasterSettings& master = rl->client.master(index);
   redlock::TextWriter(out.name, sizeof out.name).raw(master.name);
   redlock::write_address(master, out.address);
@@ -45,7 +45,7 @@ int redlock_status(const redlock_t* rl, redlock_status_t* status) {
   if (entry.err != 0) return entry.err;
   if (status == nullptr || status->size < offsetof(redlock_status_t, masters)) return REDLOCK_E_INVAL;
   redlock_status_t full = {};
-  rl->client.status(full, time_of(rl));
+  rl->client.notices().status(full, time_of(rl));
   return copy_out(full, status);
 }
 
@@ -65,7 +65,7 @@ int redlock_status_json(const redlock_t* rl, char* buf, size_t* size) {
   if (size == nullptr || (buf == nullptr && *size != 0)) return REDLOCK_E_INVAL;
   redlock_status_t status = {};
   const redlock::Instant now = time_of(rl);
-  rl->client.status(status, now);
+  rl->client.notices().status(status, now);
   redlock_master_status_t masters[REDLOCK_MASTERS_MAX];
   for (uint32_t m = 0; m < status.masters; ++m) fill_master_status(rl, m, masters[m], now);
   const size_t capacity = *size;

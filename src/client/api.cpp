@@ -16,6 +16,7 @@ int Client::acquire(const Names& names, const Options& options, redlock_event_fn
   lock->names.assign(names_ + size_t{table_.index(*lock)} * settings_.resource_bytes, names);
   machine_.accept(*lock, options);
   queue_.enter(*lock);
+  if (options.urgent) hurry_before(*lock);
   want_round(*lock);
   handle = table_.handle(*lock);
   return 0;
@@ -72,18 +73,37 @@ int Client::suspended(const Instant& now) {
   return 0;
 }
 
+// The caller says that no lock is held now. The statement ends after two connect timeouts: of a master that is reached
+// only later, the caller cannot know what others hold there by then.
+int Client::commission(MasterIndex m, const Instant& now) {
+  if (phase_ != Phase::open) return REDLOCK_E_CLOSED;
+  const Instant until = now + settings_.connect_timeout + settings_.connect_timeout;
+  for (MasterIndex k = 0; k < settings_.masters; ++k) {
+    if (m != settings_.masters && m != k) continue;
+    post_[k].commission(until, now);
+    plan(post_[k]);
+  }
+  again_ = true;
+  return 0;
+}
+
+int Client::fence_init(Bytes resource) {
+  if (phase_ != Phase::open) return REDLOCK_E_CLOSED;
+  return proposals_.allow_floor(resource) ? 0 : REDLOCK_E_TABLE_FULL;
+}
+
 void Client::go_on_closing(const Instant& now) {
-  if (events_ != 0 || again_) return;
-  if (claims_.debts() != 0 && now < close_by_) return;
+  if (notices_.of_locks() || again_) return;
+  if (post_.claims.debts() != 0 && now < close_by_) return;
   phase_ = Phase::disconnecting;
   close_by_ = Instant::never();
-  for (MasterIndex m = 0; m < settings_.masters; ++m) sessions_[m].close_quietly();
+  for (MasterIndex m = 0; m < settings_.masters; ++m) post_[m].close_quietly();
 }
 
 bool Client::is_closed() const {
   if (phase_ != Phase::disconnecting) return false;
   for (MasterIndex m = 0; m < settings_.masters; ++m) {
-    if (sessions_[m].state() != Session::State::down) return false;
+    if (post_[m].state() != Session::State::down) return false;
   }
   return true;
 }

@@ -6,10 +6,6 @@
 
 namespace redlock {
 
-void Client::propose(Lock& lock) {
-  machine_.propose(lock, proposals_.next(lock.names), proposals_.may_floor(lock.names));
-}
-
 // False: the master tells a number that is not believed. Our own proposal says nothing about the master.
 bool Client::hear(Lock& lock, MasterIndex m, const Counter& counter) {
   const bool acknowledged = counter.state == Counter::State::ack && counter.value == lock.fence.proposal;
@@ -17,37 +13,6 @@ bool Client::hear(Lock& lock, MasterIndex m, const Counter& counter) {
   machine_.on_counter(lock, m, counter);
   proposals_.heard(lock.names, counter.value);
   return true;
-}
-
-// A command of the lock's open round, by script.
-Client::Wording Client::wording_of_round(Op op, const Lock& lock, const Instant& now) const {
-  Wording what = wording(op, lock.claim, lock.round.number, lock.round.ttl_ms, now);
-  what.sealed = op != Op::extend || settings_.guard != GuardMode::off;  // without a guard there is nothing to compare
-  what.token = op == Op::token ? lock.fence.token : lock.fence.proposal;
-  return what;
-}
-
-// Is there room for one more command of the lock's round to this master?
-bool Client::may_ask(Op op, const Lock& lock, MasterIndex m) const {
-  const Session& session = sessions_[m];
-  const size_t size = command_size(lock.names) + sealed_size();
-  return session.votes() && shared_.has_room(Shared::size_of(size) + Shared::size_of(Command::caching().size)) &&
-         session.room(size, claims_.reserved(m) + (op == Op::extend ? session.extend_requests() : 1),
-                      session.send_script_text(op));
-}
-
-// Remembers the token before it is stored. So the next proposal is larger, whether this round is won or lost.
-Action Client::store_token(Lock& lock, const Instant& now) {
-  proposals_.heard(lock.names, lock.fence.token);
-  Masters able;
-  for (MasterIndex m : lock.fence.told) {
-    if (may_ask(Op::token, lock, m)) able.add(m);
-  }
-  const Masters unable = lock.fence.told - able;
-  ask(wording_of_round(Op::token, lock, now), able);
-  again_ = true;
-  plan(lock);
-  return fail_votes(lock, unable, now);
 }
 
 // A grant with a counter, handled after its vote. The round may have been won just now, and other masters that granted
@@ -63,24 +28,21 @@ void Client::route_late_grant(MasterIndex m, const Reply& reply, Lock& lock, con
 void Client::spread_token(Lock& lock, Masters granted, const Instant& now) {
   if (lock.state != State::held && !lock.fence.storing) return;
   for (MasterIndex m : granted - lock.fence.told) {
-    if (!may_ask(Op::token, lock, m)) continue;
+    if (post_.able(Op::token, lock, Masters::of(m)).empty()) continue;
     machine_.token_told(lock, m);
-    ask(wording_of_round(Op::token, lock, now), Masters::of(m));
+    post_.ask_more(Op::token, lock, Masters::of(m), true, now);
     again_ = true;
   }
 }
 
-void Client::tell_token(const Lock& lock, redlock_event_t& event) {
-  event.token = lock.fence.token;
-  belief_.got(event.token);
-  if (!lock.fence.floored) return;
-  event.flags = REDLOCK_EV_F_FLOORED;
-  if (event.type == REDLOCK_EV_ACQUIRED) proposals_.floor_taken(lock.names);
-}
-
-int Client::fence_init(Bytes resource) {
-  if (phase_ != Phase::open) return REDLOCK_E_CLOSED;
-  return proposals_.allow_floor(resource) ? 0 : REDLOCK_E_TABLE_FULL;
+// A token that is told is remembered, and uses up the permission of redlock_fence_init().
+bool Client::next_event(Event& out, const Instant& now) {
+  if (!notices_.next(out, now)) return false;
+  soon(notices_.due());
+  belief_.got(out.event.token);
+  const bool floored = (out.event.flags & REDLOCK_EV_F_FLOORED) != 0;
+  if (floored && out.event.type == REDLOCK_EV_ACQUIRED) proposals_.floor_taken(table_[out.slot].names);
+  return true;
 }
 
 }  // namespace redlock

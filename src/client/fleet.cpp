@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "client/fleet.hpp"
 
-#include "lock/forecast.hpp"
 #include "lock/quorum.hpp"
 
 namespace redlock {
@@ -16,8 +15,35 @@ Masters Fleet::duplicates(const Bytes* ids) const {
   return out;
 }
 
-Instant Fleet::quorum_admitted_at(const Instant* admitted_at) const {
-  return quorum_free_at(admitted_at, masters_, quorum_of(masters_));
+bool Fleet::is_quorum(Masters some) const { return some.count() >= quorum_of(masters_); }
+
+Masters Fleet::of(Masters voting, const Guard::Outlook* outlooks, Guard::Outlook outlook) const {
+  Masters out;
+  for (MasterIndex m : Masters::all(masters_) - voting) {
+    if (outlooks[m] == outlook) out.add(m);
+  }
+  return out;
+}
+
+// While a change of masters is under way, another configuration may be its old or new one.
+Masters Fleet::never(Masters voting, const Guard::Outlook* outlooks) const {
+  const Masters never = of(voting, outlooks, Guard::Outlook::never);
+  const bool changing = !of(voting, outlooks, Guard::Outlook::moving).empty();
+  return changing ? never : never | of(voting, outlooks, Guard::Outlook::foreign);
+}
+
+// While a reading is under way its outcome is awaited: each write to a record makes all clients read it again, and no
+// cause changes for this moment.
+int Fleet::cause(Masters voting, const Guard::Outlook* outlooks, int before) const {
+  if (is_quorum(voting)) return REDLOCK_CAUSE_HELD;
+  const Masters never = this->never(voting, outlooks);
+  if (!is_quorum(Masters::all(masters_) - never)) return REDLOCK_CAUSE_NEVER;
+  Masters may = voting | of(voting, outlooks, Guard::Outlook::watched);
+  if (is_quorum(may)) return REDLOCK_CAUSE_GUARD;
+  may |= of(voting, outlooks, Guard::Outlook::soon);
+  if (is_quorum(may)) return before != REDLOCK_CAUSE_NEVER ? before : REDLOCK_CAUSE_NONE;
+  may |= of(voting, outlooks, Guard::Outlook::moving) | (of(voting, outlooks, Guard::Outlook::foreign) - never);
+  return is_quorum(may) ? REDLOCK_CAUSE_CHANGE : REDLOCK_CAUSE_TOO_FEW;
 }
 
 Masters Fleet::surely_stepped(Masters agree, Duration patience, const Instant& now) {

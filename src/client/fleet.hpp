@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Fleet: what can be said only by comparing all masters. Which masters are one server? Whose clock is wrong? When will
-// the guard have admitted a quorum? The client passes in what each session knows; the fleet knows no session.
+// Fleet: what can be said only by comparing all masters. Which masters are one server? Whose clock is wrong? What
+// does every acquire wait for? The client passes in what each session knows; the fleet knows no session.
 //
 // Clocks. If a master's clock was stepped, this client writes a new quarantine id into the master's record, and so
 // warns every client. This client does so only when the master's clock is surely wrong, and not our own: a quorum of
@@ -11,6 +11,7 @@
 #include "base/masters.hpp"
 #include "base/time.hpp"
 #include "base/types.hpp"
+#include "master/guard.hpp"
 
 namespace redlock {
 
@@ -22,8 +23,14 @@ class Fleet {
   // before, as another master.
   Masters duplicates(const Bytes* ids) const;
 
-  // admitted_at: when the guard will have admitted each master. from_ns(INT64_MIN): already admitted; never(): unknown.
-  Instant quorum_admitted_at(const Instant* admitted_at) const;
+  bool is_quorum(Masters some) const;
+
+  // outlooks: what may become of each master that does not vote.
+  // What every acquire waits for, as far as the masters tell (enum redlock_cause). HELD: a quorum votes, so the
+  // acquire's own last round tells. before: the cause so far.
+  int cause(Masters voting, const Guard::Outlook* outlooks, int before) const;
+  // Masters that can never vote as things stand.
+  Masters never(Masters voting, const Guard::Outlook* outlooks) const;
 
   void clock_stepped(MasterIndex m, const Instant& now) {
     stepped_.add(m);
@@ -36,6 +43,8 @@ class Fleet {
   Masters surely_stepped(Masters agree, Duration patience, const Instant& now);
 
  private:
+  Masters of(Masters voting, const Guard::Outlook* outlooks, Guard::Outlook outlook) const;
+
   unsigned masters_;
   Masters stepped_;  // masters whose clock was stepped, which other clients may not know yet
   Instant stepped_at_;

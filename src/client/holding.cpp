@@ -17,7 +17,7 @@ namespace redlock {
 // "Gone or foreign" means that the master lacks the key, unless a SET of ours may still be executed there. The token
 // script also says no for other reasons, so its answer does not count here.
 bool Client::lacks_key(MasterIndex m, const Reply& reply, Lock& lock, const Instant& now) {
-  const Claim& claim = claims_[reply.claim];
+  const Claim& claim = post_.claims[reply.claim];
   if (reply.op == Op::token || (claim.pending | claim.stray).has(m)) return false;
   const Action action = machine_.on_key_missing(lock, m, reply.op == Op::extend ? reply.round : 0);
   if (action == Action::none) return false;
@@ -25,26 +25,16 @@ bool Client::lacks_key(MasterIndex m, const Reply& reply, Lock& lock, const Inst
   return true;
 }
 
-// A put-back is like the SET of a round, but its ttl is what is left of the validity. A put-back is no vote: its round
-// number is 0, which no round has. Several names are put back all or none, so a master that lost only one of several
-// names gets nothing back. A put-back by script always carries the script's text: a master that lost its keys has
-// often lost its scripts, too, and a put-back is not sent again after NOSCRIPT.
+// A put-back is like the SET of a round, but its ttl is what is left of the validity. Several names are put back all or
+// none, so a master that lost only one of several names gets nothing back.
 void Client::put_back(Lock& lock, const Instant& now) {
   const uint32_t ttl_ms = machine_.put_back_ttl(lock, now);
   if (ttl_ms == 0) return;
-  const uint16_t index = lock.claim;
-  REDLOCK_ASSERT(index != no_slot && claims_[index].slot == table_.index(lock));
-  Wording what = wording(Op::acquire, index, 0, ttl_ms, now);
+  REDLOCK_ASSERT(lock.claim != no_slot && post_.claims[lock.claim].slot == table_.index(lock));
   for (MasterIndex m : lock.hold.gone) {
-    Session& session = sessions_[m];
-    if (!session.votes() || !claims_.may_put_back(index, m, now)) continue;
-    what.sealed = lock.names.count() > 1 || session.asked_by_script();
-    const Command command = encode(session.space(), what, m, false);
-    if (!session.room(command, claims_.reserved(m) + 2)) continue;
-    session.ask(what.request, command);
-    claims_.put_back_sent(index, m);
+    if (!post_.put_back(lock, m, ttl_ms, now)) continue;
     machine_.put_back_sent(lock, m);
-    plan(session);
+    plan(post_[m]);
     again_ = true;
   }
 }
@@ -53,7 +43,7 @@ void Client::put_back(Lock& lock, const Instant& now) {
 // the notification is about the key of the lock's last owner. Ahead of the answer to our extend, the extend itself may
 // have caused the notification: servers before 6.2.8 and 7.0.5 ignore NOLOOP in scripts.
 void Client::alarm(Lock& lock, MasterIndex m, const Instant& now) {
-  if (sessions_[m].owes_answer(lock.claim)) return;
+  if (post_[m].owes_answer(lock.claim)) return;
   machine_.on_key_changed(lock, m, now);
   plan(lock);
   again_ = true;
@@ -70,7 +60,7 @@ void Client::alarm_all(MasterIndex m, const Instant& now) {
 void Client::forgotten(MasterIndex m, const Instant& now) {
   for (unsigned i = 0; i < table_.capacity(); ++i) {
     Lock& lock = table_[i];
-    if (lock.state != State::held || !claims_[lock.claim].sent.has(m)) continue;
+    if (lock.state != State::held || !post_.claims[lock.claim].sent.has(m)) continue;
     perform(lock, machine_.on_key_missing(lock, m, 0), now);
   }
 }

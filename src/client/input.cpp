@@ -7,43 +7,43 @@ namespace redlock {
 
 void Client::run_due(const Instant& now) {
   deadline_ = Instant::never();
+  const Instant heard = earlier(now, heard_);
   for (unsigned page = 0; page < due_pages_.pages(); ++page) {
-    if (now >= due_pages_.due(page)) run_locks(page, now);
+    if (now >= due_pages_.due(page)) run_locks(page, now, heard);
     soon(due_pages_.due(page));
   }
-  const Masters votes = voting();
-  for (MasterIndex m = 0; m < settings_.masters; ++m) soon(sessions_[m].on_time(now));
+  const Masters votes = post_.voting();
+  for (MasterIndex m = 0; m < settings_.masters; ++m) soon(post_[m].on_time(now, heard));
   take_news(now);
-  for (MasterIndex m : voting() - votes) wake_waiters(m, now);
-  if (now >= holder_.until) tell_kept_back();
-  soon(holder_.until);
-  soon(claims_.on_time(now));
-  claims_.check();
+  for (MasterIndex m : post_.voting() - votes) wake_waiters(m, now);
+  if (notices_.is_overdue(now)) tell_kept_back();
+  soon(post_.claims.on_time(now));
+  post_.claims.check();
   soon(close_by_);
-  repeat_waits(now);
+  soon(notices_.on_time(now));
   // What was due may have caused an event or a wish, so another turn is needed. A client that closes asks for no turn
   // here: close_by_ stays due until every event is delivered, and would ask again and again.
   if (phase_ == Phase::open) again_ = true;
 }
 
-void Client::run_locks(unsigned page, const Instant& now) {
+void Client::run_locks(unsigned page, const Instant& now, const Instant& heard) {
   due_pages_.clear(page);
   for (unsigned i = due_pages_.begin(page); i < due_pages_.end(page); ++i) {
     Lock& lock = table_[i];
     if (lock.state == State::free) continue;
-    if (now >= machine_.deadline(lock)) perform(lock, machine_.on_time(lock, now), now);
+    if (now >= Machine::deadline(lock)) perform(lock, machine_.on_time(lock, now, heard), now);
     plan(lock);
   }
 }
 
 void Client::clock_jumped(const Instant& now) {
-  ++counters_.clock_jumps;
+  ++notices_.counters.clock_jumps;
   for (unsigned i = 0; i < table_.capacity(); ++i) {
     if (table_[i].state != State::free && table_[i].state != State::over) {
       perform(table_[i], machine_.jumped(table_[i], now), now);
     }
   }
-  for (MasterIndex m = 0; m < settings_.masters; ++m) sessions_[m].clock_jumped(now);
+  for (MasterIndex m = 0; m < settings_.masters; ++m) post_[m].clock_jumped(now);
   due_pages_.all_due(now);  // every deadline is calculated anew
   soon(now);
 }
@@ -51,12 +51,9 @@ void Client::clock_jumped(const Instant& now) {
 void Client::add_entropy(const void* bytes, size_t size) {
   pool_.add(bytes, size);
   uint64_t seed;
-  if (!seeded_ && take_seed(seed)) {
-    machine_.seed(seed);
-    seeded_ = true;
-  }
+  if (machine_.wants_seed() && take_seed(seed)) machine_.seed(seed);
   for (MasterIndex m = 0; m < settings_.masters; ++m) {
-    if (sessions_[m].wants_seed() && take_seed(seed)) sessions_[m].seed(seed);
+    if (post_[m].wants_seed() && take_seed(seed)) post_[m].seed(seed);
   }
 }
 
@@ -67,22 +64,22 @@ bool Client::take_seed(uint64_t& seed) {
 }
 
 void Client::connecting(MasterIndex m, const Instant& now) {
-  sessions_[m].connecting(now);
-  plan(sessions_[m]);
+  post_[m].connecting(now);
+  plan(post_[m]);
 }
 
 void Client::connected(MasterIndex m, const Instant& now) {
   on_time(now);
-  sessions_[m].connected(now, machine_.draw());
-  plan(sessions_[m]);
+  post_[m].connected(now, machine_.draw());
+  plan(post_[m]);
 }
 
 void Client::closed(MasterIndex m, int reason, const Instant& now) {
   on_time(now);
-  sessions_[m].closed(now, reason, machine_.draw());
-  sessions_[m].leave_strays(claims_.broke(m));
-  soon(claims_.deadline());
-  if (sessions_[m].reason() == REDLOCK_E_READONLY) withdrawn(m, now);
+  post_[m].closed(now, reason, machine_.draw());
+  post_[m].leave_strays(post_.claims.broke(m));
+  soon(post_.claims.deadline());
+  if (post_[m].reason() == REDLOCK_E_READONLY) withdrawn(m, now);
   identified();
   take_news(now);
   for (unsigned i = 0; i < table_.capacity(); ++i) {
@@ -93,16 +90,20 @@ void Client::closed(MasterIndex m, int reason, const Instant& now) {
       plan(lock);
     }
   }
-  if (phase_ == Phase::disconnecting) sessions_[m].close_quietly();
-  plan(sessions_[m]);
+  if (phase_ == Phase::disconnecting) post_[m].close_quietly();
+  plan(post_[m]);
   again_ = true;
+}
+
+REDLOCK_APART_FOR_SIZE void Client::gained_room(MasterIndex m) {
+  if (!starts_.empty() || looks_ || post_.claims.owes(m)) again_ = true;
 }
 
 void Client::turn(const Instant& now) {
   on_time(now);
   again_ = false;
-  if (called_ || (cause_ != REDLOCK_CAUSE_HELD && !starts_.empty())) judge_waits(now);
-  pay_debts(now);
+  if (post_.calls || (notices_.cause != REDLOCK_CAUSE_HELD && !starts_.empty())) judge_waits(now);
+  if (post_.pay_debts(now)) soon(now + settings_.node_timeout);
   start_rounds(now);
   if (looks_) send_looks(now);
 }

@@ -26,7 +26,7 @@ struct Client::Layout {
 
   // The longest command about the names of one lock.
   static size_t command_bytes(const Settings& s) {
-    return Client::command_size(s.key_prefix.size, Names::max, s.resource_bytes) +
+    return Post::command_size(s.key_prefix.size, Names::max, s.resource_bytes) +
            Command::sealed_size(s.key_prefix.size);
   }
   // Of all masters together. Any round finds room in it: its commands with and without a script, and CLIENT CACHING.
@@ -86,7 +86,7 @@ struct Client::Layout {
   size_t random_size;
   size_t shared_size, tx_size, rx_size;
   unsigned requests_size;
-  Bytes client_name, key_prefix, meta_key, seen_key, fingerprint;
+  Bytes client_name, key_prefix, meta_key, seen_key, fingerprint, master_names;
 
  private:
   template <class T>
@@ -135,10 +135,11 @@ Client::Layout::Layout(const Settings& s, char* base) : base_(reinterpret_cast<u
   }
   client_name = copy(s.client_name);
   key_prefix = copy(s.key_prefix);
-  char key[meta_key_max], about[fingerprint_max];
+  char key[meta_key_max], about[fingerprint_max], list[names_max];
   meta_key = copy(write_meta_key(s, key));
   seen_key = copy(write_seen_key(s, key));
   fingerprint = copy(write_fingerprint(s, quorum_of(s.masters), about));
+  master_names = copy(write_names(s, list));
 }
 
 size_t Client::memory_size(const Settings& s) { return Layout(s, nullptr).size; }
@@ -154,9 +155,13 @@ Client::Client(const Settings& settings, void* memory) : fleet_(settings.masters
   queue_.init(at.rows, settings.locks);
   due_pages_.init(at.due_pages, settings.locks);
   names_ = at.names;
-  claims_.init({settings.masters, quorum_of(settings.masters), settings.locks, settings.drift_ppm,
-                settings.drift_fixed_ms, settings.resource_bytes},
-               at.claims, settings.debts, names_ + size_t{settings.locks} * settings.resource_bytes);
+  post_.claims.init({.masters = settings.masters,
+                     .quorum = quorum_of(settings.masters),
+                     .locks = settings.locks,
+                     .drift_ppm = settings.drift_ppm,
+                     .drift_fixed_ms = settings.drift_fixed_ms,
+                     .resource_bytes = settings.resource_bytes},
+                    at.claims, settings.debts, names_ + size_t{settings.locks} * settings.resource_bytes);
   pool_.init(at.random, at.random_size, Layout::random_enough(settings));
   proposals_.init(at.proposals, settings.locks);
   belief_.init(settings.masters);
@@ -165,26 +170,23 @@ Client::Client(const Settings& settings, void* memory) : fleet_(settings.masters
   settings_.meta_key = at.meta_key;
   settings_.seen_key = at.seen_key;
   settings_.fingerprint = at.fingerprint;
-  shared_.init(at.shared, at.shared_size);
-  sessions_ = at.sessions;
-  masters_ = at.masters;
+  settings_.names = at.master_names;
+  post_.init(at.sessions, at.shared, at.shared_size);
   for (MasterIndex m = 0; m < settings.masters; ++m) {
     Session::Memory part = at.session(m);
-    part.shared = &shared_;
+    post_.lend(part);
     part.self = m;
-    part.calls = &called_;
-    part.news = &news_;
-    new (&sessions_[m]) Session(settings_, masters_[m], settings_.client_name, part);
+    new (&post_[m]) Session(settings_, at.masters[m], settings_.client_name, part);
   }
-  machine_.init({settings.masters,
-                 {settings.drift_ppm, settings.drift_fixed_ms},
-                 settings.node_timeout,
-                 settings.max_ttl_ms,
-                 lesser(settings.max_ttl_ms, REDLOCK_WAIT_SLEEP_MS_MAX),
-                 settings.local_turns,
-                 !settings.fence_strict,
-                 Duration::ms(settings.wait_ms),
-                 guard_wait(settings)});
+  machine_.init({.masters = settings.masters,
+                 .drift = {settings.drift_ppm, settings.drift_fixed_ms},
+                 .node_timeout = settings.node_timeout,
+                 .max_ttl_ms = settings.max_ttl_ms,
+                 .sleep_max_ms = lesser(settings.max_ttl_ms, REDLOCK_WAIT_SLEEP_MS_MAX),
+                 .local_turns = settings.local_turns,
+                 .may_floor = !settings.fence_strict,
+                 .wait = Duration::ms(settings.wait_ms),
+                 .guard_wait = guard_wait(settings)});
 }
 
 }  // namespace redlock

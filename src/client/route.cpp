@@ -2,23 +2,26 @@
 //
 // Replies. A reply goes from its session to its claim, and to the lock of the claim. Then what follows is carried out.
 #include "client/client.hpp"
+#include "lock/quorum.hpp"
 
 namespace redlock {
 
 void Client::hear_news(MasterIndex m, const Reply& reply, const Instant& now) {
   again_ = true;
   switch (reply.kind) {
-    case Reply::Kind::answer:  // no news: route_answer()
+    case Reply::Kind::answer:  // no news
       break;
     case Reply::Kind::ttl_read: {
       Lock& lock = table_[reply.claim];
       if (static_cast<uint32_t>(lock.generation) != reply.round) return;
       machine_.looked(lock, m, reply.ttl, now);
+      notices_.note_wait(lock, false);
       if (!lock.forecast.look().empty()) looks_ = true;
       return plan(lock);
     }
     case Reply::Kind::holder_read:
-      return holder_answered(reply);
+      if (notices_.hear_holder(reply)) tell_kept_back();
+      return;
     case Reply::Kind::key_changed: {
       const Bytes prefix = settings_.key_prefix;
       if (reply.key.size < prefix.size || Bytes(reply.key.data, prefix.size) != prefix) return;
@@ -31,50 +34,46 @@ void Client::hear_news(MasterIndex m, const Reply& reply, const Instant& now) {
   }
 }
 
-inline void Client::route_answer(MasterIndex m, const Reply& reply, const Instant& now) {
-  if (reply.op == Op::release) {
-    route_delete(m, reply, now);
-  } else {
-    route_round(m, reply, now);
-  }
-}
-
-// Does the master have the key? A reply answers this even if its round is over.
-inline bool Client::hear_of_key(MasterIndex m, const Reply& reply, Lock& lock, const Instant& now) {
-  if (reply.meaning.answer == Answer::yes) machine_.on_key_present(lock, m);
-  return reply.meaning.answer == Answer::no && lacks_key(m, reply, lock, now);
-}
-
 inline void Client::route_round(MasterIndex m, const Reply& reply, const Instant& now) {
-  const uint16_t slot = claims_[reply.claim].slot;
+  const uint16_t slot = post_.claims[reply.claim].slot;
   const bool unknown = reply.meaning.error == REDLOCK_E_NOSCRIPT;
   belief_.told(m, largest_of(reply.meaning.counter));  // also by an answer that comes too late for its round
+  if (is_denial(reply.meaning.error)) denied(m, post_.claims[reply.claim].names);
   if (reply.op == Op::acquire || reply.op == Op::acquire_fenced) {
     // If the SET is sent again, it is still unanswered.
     if (unknown && slot != no_slot && ask_again(m, reply, table_[slot], now)) return;
-    claims_.set_answered(reply.claim, m, reply.meaning.answer == Answer::no, now);
+    const bool refused = reply.meaning.answer == Answer::no;
+    post_.claims.set_answered(reply.claim, m, refused, now);
+    if (refused && slot == no_slot) notices_.refused_late(m, reply.round);
   }
   if (slot == no_slot || table_[slot].claim != reply.claim) return;
   Lock& lock = table_[slot];
-  if (hear_of_key(m, reply, lock, now)) return;
+  // Does the master have the key? A reply answers this even if its round is over.
+  if (reply.meaning.answer == Answer::yes) machine_.on_key_present(lock, m);
+  if (reply.meaning.answer == Answer::no && lacks_key(m, reply, lock, now)) return;
   const bool extends = reply.op == Op::extend || reply.op == Op::token;
   if (unknown && extends && ask_again(m, reply, lock, now)) return;
   if (lock.round.number == reply.round && lock.round.open) route_vote(m, reply, lock, now);
   if (reply.op == Op::acquire_fenced && lock.options.fenced) route_late_grant(m, reply, lock, now);
 }
 
+// Also by an answer that comes too late for its round: where one master is down, the first denial decides each round.
+void Client::denied(MasterIndex m, const Names& names) {
+  for (unsigned i = 0; i < table_.capacity(); ++i) {
+    if (is_pending(table_[i]) && table_[i].names.has(names.first())) table_[i].wait.denied.add(m);
+  }
+}
+
 // After NOSCRIPT: sends the command again, with the script's text or behind it, if its round still needs the answer.
 bool Client::ask_again(MasterIndex m, const Reply& reply, Lock& lock, const Instant& now) {
   if (lock.claim != reply.claim || lock.round.number != reply.round) return false;
-  if (reply.op == Op::acquire && !by_script(lock, m)) return false;  // the command was a plain SET
+  if (reply.op == Op::acquire && !post_.by_script(lock, m)) return false;  // the command was a plain SET
   const bool wanted = reply.op == Op::token ? lock.state == State::held || lock.fence.storing
                                             : lock.round.open && !lock.fence.storing;
   if (!wanted) return false;
   // The master may have lost its vote, or may have sent an invalid reply right behind this one.
-  if (!may_ask(reply.op, lock, m)) return false;
-  Wording what = wording_of_round(reply.op, lock, now);
-  what.sealed = what.sealed && by_script(lock, m);
-  ask(what, Masters::of(m));
+  if (post_.able(reply.op, lock, Masters::of(m)).empty()) return false;
+  post_.ask_more(reply.op, lock, Masters::of(m), post_.by_script(lock, m), now);
   again_ = true;
   return true;
 }
@@ -95,8 +94,9 @@ inline void Client::route_vote(MasterIndex m, const Reply& reply, Lock& lock, co
 
 inline void Client::route_delete(MasterIndex m, const Reply& reply, const Instant& now) {
   if (reply.meaning.error == REDLOCK_E_NOSCRIPT) {
-    claims_.delete_unknown(reply.claim, m);
-    send_deletes(reply.claim, Masters::of(m), now);
+    post_.claims.delete_unknown(reply.claim, m);
+    post_.send_deletes(reply.claim, Masters::of(m), now);
+    soon(now + settings_.node_timeout);
     return;
   }
   const Claims::Deleted how = reply.meaning.answer == Answer::yes  ? Claims::Deleted::yes
@@ -104,14 +104,14 @@ inline void Client::route_delete(MasterIndex m, const Reply& reply, const Instan
                                                                    : Claims::Deleted::error;
   // The server does not notify us of our own delete, so tell our own waiters here.
   if (how == Claims::Deleted::yes && watched_) {
-    for (Bytes name : claims_[reply.claim].names) changed(m, name, now);
+    for (Bytes name : post_.claims[reply.claim].names) changed(m, name, now);
   }
-  claims_.delete_answered(reply.claim, m, how, now);
+  post_.claims.delete_answered(reply.claim, m, how, now);
 }
 
 void Client::received(MasterIndex m, size_t size, const Instant& now) {
   on_time(now);
-  Session& session = sessions_[m];
+  Session& session = post_[m];
   const bool was_up = session.votes();
   bool fast = session.is_fast();
   bool fast_only = fast;
@@ -123,59 +123,55 @@ void Client::received(MasterIndex m, size_t size, const Instant& now) {
       if (!session.next_item(now, reply)) break;
       fast = session.is_fast();
     }
-    if (reply.kind == Reply::Kind::answer) {
-      route_answer(m, reply, now);
-    } else {
+    if (reply.kind != Reply::Kind::answer) {
       hear_news(m, reply, now);
+    } else if (reply.op == Op::release) {
+      route_delete(m, reply, now);
+    } else {
+      route_round(m, reply, now);
     }
   }
   if (!fast_only) {
     take_news(now);
-    if (fleet_.doubts_clocks()) quarantine_stepped(now);
+    quarantine_stepped(now);
     if (!was_up && session.votes()) wake_waiters(m, now);
     if (!session.idle()) again_ = true;
     plan(session);
   } else if (session.in_flight() == 0) {
     soon(session.ping_at());
   }
-  soon(claims_.deadline());
-  if (!starts_.empty() || looks_ || claims_.owes(m) || phase_ != Phase::open) again_ = true;
+  soon(post_.claims.deadline());
+  gained_room(m);
+  if (phase_ != Phase::open) again_ = true;
 }
 
 // ---- what follows from a step ---------------------------------------------------------------------------------
 
 void Client::perform(Lock& lock, Action action, const Instant& now) {
-  while (action == Action::store) action = store_token(lock, now);
   carry_out(lock, action, now);
-  if (lock.state == State::over) hand_on(lock, now);
-}
-
-// The lock is over, so the next locks that want its resources may begin.
-void Client::hand_on(Lock& lock, const Instant& now) {
+  if (lock.state != State::over) return;
   starts_.remove(&table_[0], table_.index(lock));
-  uint16_t first[Names::max];
-  const unsigned n = queue_.leave(lock, first);
-  for (unsigned i = 0; i < n; ++i) carry_out(table_[first[i]], machine_.turn_came(table_[first[i]], lock), now);
+  hand_on(lock, now);
 }
 
 void Client::carry_out(Lock& lock, Action action, const Instant& now) {
   switch (action) {
     case Action::none:
-    case Action::store:  // done by perform()
       break;
     case Action::start:
+    case Action::store:
       want_round(lock);
       break;
     case Action::drop:
       end_claim(lock, true, now);
       if (lock.options.wants_holder && want_holder(lock, now)) return;
-      note_wait(lock, false);
+      notices_.note_wait(lock, false);
       break;
     case Action::watch:
       end_claim(lock, true, now);
       watch(lock, now);
       if (lock.options.wants_holder) want_holder(lock, now);
-      note_wait(lock, false);
+      notices_.note_wait(lock, false);
       break;
     case Action::release:
       end_claim(lock, false, now);
@@ -184,13 +180,13 @@ void Client::carry_out(Lock& lock, Action action, const Instant& now) {
       put_back(lock, now);
       break;
     case Action::linger:
-      claims_.linger(lock.claim, lock.valid_until);
+      post_.claims.linger(lock.claim, lock.valid_until);
       lock.claim = no_slot;
       soon(lock.valid_until);
       break;
   }
   machine_.check(lock);
-  tell(lock);
+  if (lock.tell.event != 0) notices_.queue(lock);
   if (lock.state != State::over) plan(lock);
 }
 
@@ -198,11 +194,10 @@ void Client::end_claim(Lock& lock, bool spare_refused, const Instant& now) {
   const uint16_t index = lock.claim;
   if (index == no_slot) return;
   lock.claim = no_slot;
-  const Claim& claim = claims_[index];
+  const Claim& claim = post_.claims[index];
   const Masters owed = spare_refused ? claim.sent - claim.refused : claim.sent;
-  claims_.end(index, owed, now);
-  if (!owed.empty()) ended_.push(&claims_[0], index);
-  soon(claims_.deadline());
+  post_.end(index, owed, now);
+  soon(post_.claims.deadline());
   again_ = true;
 }
 
@@ -213,7 +208,7 @@ void Client::want_round(const Lock& lock) {
 
 void Client::plan(const Lock& lock) {
   machine_.check(lock);
-  const Instant due = machine_.deadline(lock);
+  const Instant due = Machine::deadline(lock);
   due_pages_.note(table_.index(lock), due);
   soon(due);
 }

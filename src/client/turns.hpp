@@ -7,7 +7,9 @@
 // passes each input on with now(), read after the input arrived. Before its loop waits, the port calls before_wait().
 // Then turns follow until the client wants no more turns. One turn:
 //
-//   on_time        The client handles what is due.
+//   on_time        The client handles what is due. Silence of the masters is due when the port has looked at its
+//                  sockets since: an instant that has passed while the loop stood still says nothing about a master,
+//                  whose answer may be there. The timer fires at once then, and the look that follows does not wait.
 //   refill         The client gets the random bytes that it asked for. Without random bytes no acquire round begins.
 //   turn           The client queues deletes that it owes, rounds that were asked for, and looks.
 //   flush          Each master's output leaves, in one write per master.
@@ -79,12 +81,16 @@ class Turns {
 
   // ---- the loop ---------------------------------------------------------------------------------------------------
   // Is there something to do before the loop may wait?
-  bool pending() const { return touched_ || client().wants_turn() || client().has_lock_events(); }
+  bool pending() const { return touched_ || client().wants_turn() || client().notices().of_locks(); }
   bool stepping() const { return stepping_; }  // inside before_wait(); stays true when the client has ended
   Instant armed_for() const { return armed_for_; }
 
   // Must not be called while stepping().
-  void before_wait() {
+  // all_read: since the last call the port has read everything that had arrived by then. A port that reads one input at
+  // a time says false while others wait. So the client learns up to which instant it has heard its masters out, however
+  // long the loop stood still.
+  void before_wait(bool all_read = true) {
+    if (all_read) client().heard(looked_);
     if (pending()) {
       step();
     } else {
@@ -130,6 +136,7 @@ class Turns {
   Instant handle_time() {
     const Instant now = this->now();
     client().on_time(now);
+    looked_ = now;
     return now;
   }
 
@@ -175,16 +182,17 @@ class Turns {
   // Delivers as many events as there are now. Events that a callback causes come after the next turn. late: time has
   // passed since `now` was read.
   void deliver(Instant now, bool late) {
-    for (unsigned n = client().events(); n > 0; --n, late = true) {
+    for (unsigned n = client().notices().count(); n > 0; --n, late = true) {
       if (late) now = handle_time();
       Client::Event event;
       if (!client().next_event(event, now)) return;
       port().event(event);
-      client().delivered(event);
+      client().notices().delivered(event);
     }
   }
 
   Instant armed_for_ = Instant::never();
+  Instant looked_ = Instant::never();  // the latest reading of the clock before the port looks at its sockets
   bool touched_ = true;  // an input came since the last turn
   bool stepping_ = false;
 };

@@ -5,6 +5,71 @@
 
 namespace redlock {
 
+// ---- what every acquire waits for -------------------------------------------------------------------------------
+
+// A master's state has changed, or an acquire was asked for while no quorum votes.
+void Client::judge_waits(const Instant& now) {
+  const int before = notices_.cause;
+  const Masters voting = post_.voting();
+  Guard::Outlook outlooks[REDLOCK_MASTERS_MAX];
+  for (MasterIndex m = 0; m < settings_.masters; ++m) outlooks[m] = post_[m].outlook();
+  // A master that was never tried may vote at once, or may be the one that can tell why the others never will.
+  const int cause = post_.introduced() ? fleet_.cause(voting, outlooks, before) : REDLOCK_CAUSE_NONE;
+  notices_.cause = cause;
+  if (cause == REDLOCK_CAUSE_NEVER) return give_up(fleet_.never(voting, outlooks), now);
+  if (cause == before) return;
+  for (unsigned i = 0; i < table_.capacity(); ++i) {
+    Lock& lock = table_[i];
+    if (!is_pending(lock)) continue;
+    machine_.charge(lock, cause == REDLOCK_CAUSE_GUARD, now);
+    plan(lock);
+    notices_.note_wait(lock, false);
+  }
+}
+
+// Masters that can never vote as things stand leave no quorum of others.
+void Client::give_up(Masters never, const Instant& now) {
+  Masters guarded;
+  for (MasterIndex m = 0; m < settings_.masters; ++m) {
+    if (post_[m].guarded() && is_guards(post_[m].reason())) guarded.add(m);
+  }
+  // A master that tells of a finished change says more than one that bears another configuration's record.
+  MasterIndex first = *never.begin();
+  for (MasterIndex m : never) {
+    if (post_[m].reason() == REDLOCK_E_LEFT) first = m;
+  }
+  const int error = post_[first].reason();
+  const Masters failed = Masters::all(settings_.masters) - post_.voting();
+  for (unsigned i = 0; i < table_.capacity(); ++i) {
+    Lock& lock = table_[i];
+    if (is_pending(lock)) perform(lock, machine_.give_up(lock, failed, guarded, first, error), now);
+  }
+}
+
+// ---- behind another lock of this client -------------------------------------------------------------------------
+
+// What an urgent acquire has to wait for in this client hurries in its place.
+void Client::hurry_before(const Lock& urgent) {
+  for (unsigned i = 0; i < table_.capacity(); ++i) {
+    Lock& lock = table_[i];
+    if (!is_pending(lock) || lock.turn.urgent || !queue_.is_first(lock)) continue;
+    bool shares = false;
+    for (Bytes name : urgent.names) shares = shares || lock.names.has(name);
+    if (!shares) continue;
+    machine_.hurry(lock, now_);
+    plan(lock);
+  }
+}
+
+// The lock is over, so the next locks that want its resources may begin.
+void Client::hand_on(Lock& lock, const Instant& now) {
+  uint16_t first[Names::max];
+  const unsigned n = queue_.leave(lock, first);
+  for (unsigned i = 0; i < n; ++i) carry_out(table_[first[i]], machine_.turn_came(table_[first[i]], lock), now);
+}
+
+// ---- looks ------------------------------------------------------------------------------------------------------
+
 // m votes again. A waiter that found too few masters tries at once. A waiter that watches looks at m, too.
 void Client::wake_waiters(MasterIndex m, const Instant& now) {
   alarm_all(m, now);
@@ -14,7 +79,7 @@ void Client::wake_waiters(MasterIndex m, const Instant& now) {
     if (lock.wait.last_cause != REDLOCK_E_LOCKED) {
       perform(lock, machine_.wake(lock), now);
     } else {
-      machine_.master_back(lock, m, sessions_[m].tracked(), now);
+      machine_.master_back(lock, m, post_[m].tracked(), now);
       plan(lock);
       if (!lock.forecast.look().empty()) looks_ = true;
     }
@@ -26,9 +91,9 @@ void Client::watch(Lock& lock, const Instant& now) {
   if (!settings_.wakeups) return;
   Masters votes, tracked;
   for (MasterIndex m = 0; m < settings_.masters; ++m) {
-    if (!sessions_[m].votes()) continue;
+    if (!post_[m].votes()) continue;
     votes.add(m);
-    if (sessions_[m].tracked()) tracked.add(m);
+    if (post_[m].tracked()) tracked.add(m);
   }
   machine_.watch(lock, votes, tracked, now);
   watched_ = true;
@@ -42,8 +107,8 @@ void Client::send_looks(const Instant& now) {
     Lock& lock = table_[i];
     if (lock.state != State::waiting || lock.forecast.look().empty()) continue;
     for (MasterIndex m : lock.forecast.look()) {
-      const bool votes = sessions_[m].votes();
-      if (!votes || !sessions_[m].tracked()) {
+      const bool votes = post_[m].votes();
+      if (!votes || !post_[m].tracked()) {
         machine_.look_away(lock, m, votes, now);
       } else if (!look(lock, m, false, now)) {
         looks_ = true;
@@ -51,20 +116,36 @@ void Client::send_looks(const Instant& now) {
     }
     plan(lock);
   }
-  if (holder_.wanted) ask_holder(now);
+  const Lock* const asks = notices_.take_question();
+  if (asks == nullptr) return;
+  const MasterIndex m = *asks->round.refused.begin();
+  if (!post_[m].votes() || !look(table_[asks->slot], m, true, now)) tell_kept_back();
 }
 
-// Leaves room for deletes and rounds; looks are optional. holder: asks for the name of the holder instead.
+// holder: asks for the name of the holder instead.
 bool Client::look(Lock& lock, MasterIndex m, bool holder, const Instant& now) {
-  Session& session = sessions_[m];
-  const Command read = holder ? Command::holder(session.space(), settings_.key_prefix, lock.names)
-                              : Command::look(session.space(), settings_.key_prefix, lock.names);
-  if (!session.room(read, claims_.reserved(m) + 2 + Command::look_requests)) return false;
-  session.look(table_.index(lock), static_cast<uint32_t>(lock.generation), read, holder, now);
+  if (!post_.look(lock, m, holder, now)) return false;
   if (!holder) machine_.look_sent(lock, m, now);
-  plan(session);
+  plan(post_[m]);
   return true;
 }
+
+// True: the lock's FAILED waits for the answer.
+bool Client::want_holder(const Lock& lock, const Instant& now) {
+  if (!notices_.want_holder(lock, now)) return false;
+  looks_ = again_ = true;
+  soon(notices_.due());
+  return lock.state == State::over;
+}
+
+void Client::tell_kept_back() {
+  Lock* const lock = notices_.take_kept_back();
+  if (lock == nullptr) return;
+  carry_out(*lock, Action::none, now_);
+  again_ = true;
+}
+
+// ---- pushes -----------------------------------------------------------------------------------------------------
 
 void Client::changed(MasterIndex m, Bytes resource, const Instant& now) {
   watched_ = false;

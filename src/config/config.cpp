@@ -32,12 +32,16 @@ unsigned find_other(const Values& values, Same same) {
   return i;
 }
 
+bool is_given(const Values& values, uint32_t Values::*place) {
+  for (const Key& key : keys) {
+    if (key.number == place && (values.given & key_bit(key)) != 0) return true;
+  }
+  return false;
+}
+
 // limits.debts and limits.in_flight grow with limits.locks unless they were set.
 uint32_t following(const Values& values, uint32_t Values::*place, uint32_t per_lock, uint32_t cap) {
-  for (const Key& key : keys) {
-    if (key.number == place && (values.given & key_bit(key)) != 0) return values.*place;
-  }
-  if (values.locks <= REDLOCK_LOCKS_DEFAULT) return values.*place;
+  if (is_given(values, place) || values.locks <= REDLOCK_LOCKS_DEFAULT) return values.*place;
   const uint32_t wanted = per_lock * values.locks;
   return wanted < cap ? wanted : cap;
 }
@@ -53,19 +57,19 @@ struct Relation {
   const char* because;
 };
 
-int check_relations(const Values& v, uint32_t in_flight, uint32_t debts, TextWriter& why) {
+int check_relations(const Values& v, const Settings& s, TextWriter& why) {
   const Relation relations[] = {
       {"masters", v.masters, 1, REDLOCK_MASTERS_MAX, ""},
-      {"defaults.ttl_ms", v.ttl_ms, REDLOCK_TTL_MS_MIN, v.max_ttl_ms, " (timing.max_ttl_ms)"},
-      {"timing.node_timeout_ms", v.node_timeout_ms, REDLOCK_NODE_TIMEOUT_MS_MIN, v.ttl_ms - 1,
+      {"defaults.ttl_ms", s.ttl_ms, REDLOCK_TTL_MS_MIN, v.max_ttl_ms, " (timing.max_ttl_ms)"},
+      {"timing.node_timeout_ms", v.node_timeout_ms, REDLOCK_NODE_TIMEOUT_MS_MIN, s.ttl_ms - 1,
        " (defaults.ttl_ms - 1)"},
       {"timing.suspect_close_ms", v.suspect_close_ms, v.node_timeout_ms, REDLOCK_SUSPECT_CLOSE_MS_MAX,
        " (timing.node_timeout_ms)"},
       {"timing.reconnect_max_ms", v.reconnect_max_ms, v.reconnect_min_ms, REDLOCK_RECONNECT_MS_MAX,
        " (timing.reconnect_min_ms)"},
       // Each held lock reserves one place for its delete, and its extend takes a second one.
-      {"limits.in_flight", in_flight, 2 * v.locks, REDLOCK_IN_FLIGHT_MAX, " (2 * limits.locks)"},
-      {"limits.debts", debts, v.locks + 1, REDLOCK_DEBTS_MAX, " (limits.locks + 1)"},
+      {"limits.in_flight", s.in_flight, 2 * v.locks, REDLOCK_IN_FLIGHT_MAX, " (2 * limits.locks)"},
+      {"limits.debts", s.debts, v.locks + 1, REDLOCK_DEBTS_MAX, " (limits.locks + 1)"},
   };
   for (const Relation& r : relations) {
     if (r.value >= r.min && r.value <= r.max) continue;
@@ -76,11 +80,11 @@ int check_relations(const Values& v, uint32_t in_flight, uint32_t debts, TextWri
 }
 
 // With too much drift even an acquire that takes no time leaves no validity.
-int check_validity(const Values& v, TextWriter& why) {
+int check_validity(const Settings& s, TextWriter& why) {
   constexpr uint64_t million = 1'000'000;
-  const uint64_t drift = uint64_t{v.ttl_ms} * v.drift_ppm + uint64_t{v.drift_fixed_ms} * million;  // in ns
-  if (drift < uint64_t{v.ttl_ms} * million) return 0;
-  why.print("defaults.ttl_ms: %u leaves no validity after a drift of ", v.ttl_ms);
+  const uint64_t drift = uint64_t{s.ttl_ms} * s.drift_ppm + uint64_t{s.drift_fixed_ms} * million;  // in ns
+  if (drift < uint64_t{s.ttl_ms} * million) return 0;
+  why.print("defaults.ttl_ms: %u leaves no validity after a drift of ", s.ttl_ms);
   why.number((drift + million - 1) / million);
   return fail(why, " ms (timing.drift_ppm, timing.drift_fixed_ms)");
 }
@@ -141,18 +145,18 @@ int take_master(Values& values, TextWriter& why) {
 
 int finish(const Values& values, Settings& out, TextWriter& why) {
   static_cast<Numbers&>(out) = values;
+  if (!is_given(values, &Values::ttl_ms) && values.max_ttl_ms < values.ttl_ms) out.ttl_ms = values.max_ttl_ms;
   out.in_flight = following(values, &Values::in_flight, 4, REDLOCK_IN_FLIGHT_MAX);
   out.debts = following(values, &Values::debts, 2, REDLOCK_DEBTS_MAX);
-  out.node_timeout = Duration::ms(values.node_timeout_ms);
-  out.connect_timeout = Duration::ms(values.connect_timeout_ms);
-  out.suspect_close = Duration::ms(values.suspect_close_ms);
-  out.ping_interval = Duration::ms(values.ping_interval_ms);
+#define REDLOCK_TIME(section, name, min, max, initial, text) out.name = Duration::ms(values.name##_ms);
+  REDLOCK_KEY_MAP(REDLOCK_NO_KEY, REDLOCK_NO_KEY, REDLOCK_NO_KEY, REDLOCK_TIME)
+#undef REDLOCK_TIME
   out.client_name = values.client_name.bytes();
   out.key_prefix = values.key_prefix.bytes();
   out.guard = static_cast<GuardMode>(values.guard);
   out.fence_strict = values.fence != 0;
-  int result = check_relations(values, out.in_flight, out.debts, why);
-  if (result == 0) result = check_validity(values, why);
+  int result = check_relations(values, out, why);
+  if (result == 0) result = check_validity(out, why);
   if (result == 0) result = fill_masters(values, out, why);
   if (result == 0) result = check_tls(values, why);
   return result;

@@ -56,13 +56,14 @@ struct Master {
 
 // All that loading JSON changes. A load that fails changes nothing of it.
 struct Values : Numbers {
-  uint32_t node_timeout_ms = REDLOCK_NODE_TIMEOUT_MS_DEFAULT;
-  uint32_t connect_timeout_ms = REDLOCK_CONNECT_TIMEOUT_MS_DEFAULT;
-  uint32_t suspect_close_ms = REDLOCK_SUSPECT_CLOSE_MS_DEFAULT;
-  uint32_t ping_interval_ms = REDLOCK_PING_INTERVAL_MS_DEFAULT;
-  uint32_t guard = static_cast<uint32_t>(GuardMode::strict);
-  uint32_t fence = 0;  // 0: floor, 1: strict
-  Text client_name, key_prefix, username, password;
+#define REDLOCK_TIME(section, name, min, max, initial, text) uint32_t name##_ms = initial;
+#define REDLOCK_CHOICE(name, words, initial, text) uint32_t name = initial;
+  REDLOCK_KEY_MAP(REDLOCK_NO_KEY, REDLOCK_CHOICE, REDLOCK_NO_KEY, REDLOCK_TIME)
+#undef REDLOCK_TIME
+#undef REDLOCK_CHOICE
+#define REDLOCK_TEXT(name, min, max, form, text) Text name;
+  REDLOCK_KEY_MAP(REDLOCK_TEXT, REDLOCK_NO_KEY, REDLOCK_NO_KEY, REDLOCK_NO_KEY)
+#undef REDLOCK_TEXT
   uint32_t given;  // bit i: key i of the table was set, so its value is not the default
   [[no_unique_address]] TlsValues tls;  // for masters that do not say otherwise
   unsigned masters;

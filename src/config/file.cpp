@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "config/file.hpp"
 
-#include "config/keys.hpp"
-
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
+
+#include "base/file_rule.hpp"
+#include "config/keys.hpp"
 
 namespace redlock {
 namespace {
@@ -62,8 +61,7 @@ void strip_newline(Bytes& text) {
 }
 
 int check_owner(const struct stat& status, TextWriter& why) {
-  if (status.st_uid == 0 || status.st_uid == geteuid()) return 0;
-  return fail(why, ": belongs neither to root nor to this user");
+  return is_strangers(status) ? fail(why, ": " REDLOCK_STRANGERS_FILE) : 0;
 }
 
 int check_private(const struct stat& status, TextWriter& why) {
@@ -72,11 +70,10 @@ int check_private(const struct stat& status, TextWriter& why) {
   return fail(why, ": is open to group or others; chmod 600");
 }
 
-// Whoever can write a configuration chooses the masters.
 int check_writers(const struct stat& status, TextWriter& why) {
   const int result = check_owner(status, why);
-  if (result != 0 || (status.st_mode & 022) == 0) return result;
-  return fail(why, ": can be written by group or others; chmod go-w");
+  if (result != 0 || !others_write(status)) return result;
+  return fail(why, ": " REDLOCK_OTHERS_WRITE);
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ bool continues_number(char c) { return is_digit(c) || c == '.' || c == '-' || c 
 
 class Scanner {
  public:
-  explicit Scanner(Bytes json) : json_(json) {}
+  Scanner(Bytes json, char* masked) : json_(json), masked_(masked) {}
 
   TextFault run() {
     if (json_.size >= 3 && memcmp(json_.data, "\xEF\xBB\xBF", 3) == 0) return {0, "a byte order mark"};
@@ -22,9 +22,12 @@ class Scanner {
       if (step == 0) return {at_, "a byte that is not UTF-8"};
       const char* what = in_string_ ? inside_string() : between_strings();
       if (what != nullptr) return {at_, what};
-      at_ += escape_ ? 2 : step;
-      escape_ = false;
+      const bool hidden = in_string_ && escape_ == 0 && at(at_) != '"';
+      const size_t end = at_ + (escape_ != 0 ? escape_ : step);
+      for (; at_ < end && at_ < json_.size; ++at_) *masked_++ = hidden ? 'x' : json_.data[at_];
+      escape_ = 0;
     }
+    *masked_ = '\0';
     return {};
   }
 
@@ -37,10 +40,9 @@ class Scanner {
     if (static_cast<unsigned char>(c) < 0x20) return "a control character in a string";
     if (c == '"') in_string_ = false;
     if (c != '\\') return nullptr;
-    if (at(at_ + 1) == 'u') return unicode_escape();
-    // Skip the second byte of these two: by itself it would look like the end of the string, or like an escape.
-    escape_ = at(at_ + 1) == '\\' || at(at_ + 1) == '"';
-    return nullptr;
+    // What belongs to the escape is skipped: by itself it might look like the end of the string, or like an escape.
+    escape_ = at(at_ + 1) == 'u' ? 6 : 2;
+    return escape_ == 6 ? unicode_escape() : nullptr;
   }
 
   // cJSON reads \u with wrong digits as a NUL, and ends the string there.
@@ -64,15 +66,16 @@ class Scanner {
   }
 
   Bytes json_;
+  char* masked_;
   size_t at_ = 0;
   unsigned depth_ = 0;
   bool in_string_ = false;
-  bool escape_ = false;
+  uint8_t escape_ = 0;  // bytes of the escape that begins here
 };
 
 }  // namespace
 
-TextFault find_text_fault(Bytes json) { return Scanner(json).run(); }
+TextFault find_text_fault(Bytes json, char* masked) { return Scanner(json, masked).run(); }
 
 // No string reaches into a second line: find_text_fault() refuses that.
 void blank_comments(char* json, size_t size) {

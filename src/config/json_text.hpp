@@ -13,7 +13,9 @@ struct TextFault {
   const char* what = nullptr;  // null: no fault
 };
 
-TextFault find_text_fault(Bytes json);
+// masked: room for the text and a NUL. As far as there is no fault, a text of the same syntax is written there, which
+// holds no password: what stands in strings is x, but for escapes.
+TextFault find_text_fault(Bytes json, char* masked);
 
 // Lines that begin with // are comments: they become blanks, so that what follows keeps its line and its column.
 void blank_comments(char* json, size_t size);

@@ -8,27 +8,6 @@
 namespace redlock {
 namespace {
 
-constexpr Key number(const char* name, uint32_t min, uint32_t max, uint32_t Values::*place) {
-  return Key{name, min, max, place};
-}
-
-constexpr Key number_or_zero(const char* name, uint32_t min, uint32_t max, uint32_t Values::*place) {
-  return Key{name, min, max, place, nullptr, nullptr, true};
-}
-
-// The value is a word; its number is the word's place among `words`, counted from 0.
-constexpr Key choice(const char* name, const char* words, uint32_t Values::*place) {
-  return Key{name, 0, Text::max, place, nullptr, words};
-}
-
-constexpr Key text(const char* name, uint32_t max, Text Values::*place) {
-  return Key{name, 0, max, nullptr, place};
-}
-
-constexpr Key plain_text(const char* name, uint32_t max, Text Values::*place) {
-  return Key{name, 1, max, nullptr, place, nullptr, false, true};
-}
-
 static_assert(static_cast<int>(GuardMode::off) == 0 && static_cast<int>(GuardMode::weak) == 1 &&
               static_cast<int>(GuardMode::strict) == 2);  // the order of the words of "guard"
 
@@ -55,55 +34,30 @@ bool all_plain(Bytes text) {
   return true;
 }
 
+// The end of the machine's own name: there gateways differ, as gateway-plant1-north-01 and -02 do.
 void set_client_name_to_host_name(Text& name) {
   char host[256];
   if (gethostname(host, sizeof host) != 0) host[0] = '\0';
   host[sizeof host - 1] = '\0';
-  size_t size = strnlen(host, REDLOCK_CLIENT_NAME_MAX);
+  const size_t whole = strcspn(host, ".");  // without its domain
+  const size_t size = whole < REDLOCK_CLIENT_NAME_MAX ? whole : REDLOCK_CLIENT_NAME_MAX;
+  char* const end = host + whole - size;
   for (size_t i = 0; i < size; ++i) {
-    if (!is_plain(host[i])) host[i] = '-';
+    if (!is_plain(end[i])) end[i] = '-';
   }
-  name.assign(size > 0 ? Bytes(host, size) : Bytes("unnamed"));
+  name.assign(size > 0 ? Bytes(end, size) : Bytes("unnamed"));
 }
 
 }  // namespace
 
-constexpr Key keys[key_count] = {
-    plain_text("client_name", REDLOCK_CLIENT_NAME_MAX, &Values::client_name),
-    text("key_prefix", REDLOCK_KEY_PREFIX_MAX, &Values::key_prefix),
-    text("username", REDLOCK_USER_MAX, &Values::username),
-    text("password", REDLOCK_PASSWORD_MAX, &Values::password),
-    choice("guard", "off, weak or strict", &Values::guard),
-    choice("fence", "floor or strict", &Values::fence),
-    number("defaults.ttl_ms", REDLOCK_TTL_MS_MIN, REDLOCK_MAX_TTL_MS_MAX, &Values::ttl_ms),
-    number("defaults.wait_ms", 1, REDLOCK_WAIT_MS_MAX, &Values::wait_ms),
-    number("defaults.retry_delay_ms", 1, REDLOCK_RETRY_DELAY_MS_MAX, &Values::retry_delay_ms),
-    number("defaults.wakeups", 0, 1, &Values::wakeups),
-    number("defaults.local_turns", 0, REDLOCK_LOCAL_TURNS_MAX, &Values::local_turns),
-    number("timing.max_ttl_ms", REDLOCK_TTL_MS_MIN, REDLOCK_MAX_TTL_MS_MAX, &Values::max_ttl_ms),
-    number("timing.guard_wait_ms", 0, REDLOCK_GUARD_WAIT_MS_MAX, &Values::guard_wait_ms),
-    number("timing.node_timeout_ms", REDLOCK_NODE_TIMEOUT_MS_MIN, REDLOCK_NODE_TIMEOUT_MS_MAX,
-           &Values::node_timeout_ms),
-    number("timing.connect_timeout_ms", REDLOCK_CONNECT_TIMEOUT_MS_MIN, REDLOCK_CONNECT_TIMEOUT_MS_MAX,
-           &Values::connect_timeout_ms),
-    number("timing.reconnect_min_ms", REDLOCK_RECONNECT_MS_MIN, REDLOCK_RECONNECT_MS_MAX, &Values::reconnect_min_ms),
-    number("timing.reconnect_max_ms", REDLOCK_RECONNECT_MS_MIN, REDLOCK_RECONNECT_MS_MAX, &Values::reconnect_max_ms),
-    number("timing.suspect_close_ms", REDLOCK_SUSPECT_CLOSE_MS_MIN, REDLOCK_SUSPECT_CLOSE_MS_MAX,
-           &Values::suspect_close_ms),
-    number("timing.ping_interval_ms", REDLOCK_PING_INTERVAL_MS_MIN, REDLOCK_PING_INTERVAL_MS_MAX,
-           &Values::ping_interval_ms),
-    // The default drift is also the least that is safe.
-    number("timing.drift_ppm", REDLOCK_DRIFT_PPM_DEFAULT, REDLOCK_DRIFT_PPM_MAX, &Values::drift_ppm),
-    number("timing.drift_fixed_ms", REDLOCK_DRIFT_FIXED_MS_DEFAULT, REDLOCK_DRIFT_FIXED_MS_MAX,
-           &Values::drift_fixed_ms),
-    number("limits.locks", 1, REDLOCK_LOCKS_MAX, &Values::locks),
-    number("limits.in_flight", REDLOCK_IN_FLIGHT_MIN, REDLOCK_IN_FLIGHT_MAX, &Values::in_flight),
-    number("limits.debts", 2, REDLOCK_DEBTS_MAX, &Values::debts),
-    number("limits.resource_bytes", REDLOCK_RESOURCE_MAX, REDLOCK_RESOURCE_BYTES_MAX, &Values::resource_bytes),
-    number_or_zero("limits.tx_bytes", REDLOCK_TX_BYTES_MIN, REDLOCK_TX_BYTES_MAX, &Values::tx_bytes),
-    number("limits.rx_bytes", REDLOCK_RX_BYTES_MIN, REDLOCK_RX_BYTES_MAX, &Values::rx_bytes),
-    number("limits.stack_bytes", REDLOCK_STACK_BYTES_MIN, REDLOCK_STACK_BYTES_MAX, &Values::stack_bytes),
-};
+#define REDLOCK_STRING(name, min, max, form, text) {#name, min, max, nullptr, &Values::name, nullptr, false, form},
+#define REDLOCK_CHOICE(name, words, initial, text) {#name, 0, Text::max, &Values::name, nullptr, words},
+#define REDLOCK_NUMBER(section, name, min, max, initial, text) \
+  {#section "." #name, min, max, &Values::name, nullptr, nullptr, initial == 0 && min > 0},
+#define REDLOCK_TIME(section, name, min, max, initial, text) REDLOCK_NUMBER(section, name##_ms, min, max, initial, text)
+
+constexpr bool any = false, plain = true;  // the forms of strings
+constexpr Key keys[key_count] = {REDLOCK_KEY_MAP(REDLOCK_STRING, REDLOCK_CHOICE, REDLOCK_NUMBER, REDLOCK_TIME)};
 
 const Key* find_key(Bytes dotted_name) {
   for (const Key& key : keys) {
@@ -114,7 +68,7 @@ const Key* find_key(Bytes dotted_name) {
 
 const char* no_such_key(Bytes dotted_name) {
   if (dotted_name == Bytes("commission")) {
-    return ": is no setting any more: call redlock_commission(), once for a new site";
+    return ": is no setting any more: one person says it, once for a new site (redlock commission)";
   }
   return ": no such key";
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The table of keys: dotted name, range, place. Setters and JSON both use it, so a key means the same in both.
+// The table of keys: dotted name, range, place, made from the map. Setters and JSON both use the table, so a key means
+// the same in both.
 #pragma once
 #include "config/config.hpp"
 
@@ -19,7 +20,10 @@ struct Key {
   bool is_text() const { return text != nullptr || words != nullptr; }
 };
 
-constexpr unsigned key_count = 28;
+#define REDLOCK_COUNT(...) +1
+constexpr unsigned key_count =
+    0 REDLOCK_KEY_MAP(REDLOCK_COUNT, REDLOCK_COUNT, REDLOCK_COUNT, REDLOCK_COUNT);
+#undef REDLOCK_COUNT
 extern const Key keys[key_count];
 
 // Null: no such key.

@@ -114,23 +114,37 @@ void wipe_strings(cJSON& item) {
   for (cJSON* child = item.child; child != nullptr; child = child->next) wipe_strings(*child);
 }
 
-// The NUL behind `json` is passed to cJSON: with it cJSON reports text behind the object, and old versions of cJSON do
+// The NUL behind `text` is passed to cJSON: with it cJSON reports text behind the object, and old versions of cJSON do
 // not read past the end.
-int parse_into(Values& values, Bytes json, TextWriter& why) {
-  const TextFault fault = find_text_fault(json);
-  if (fault.what != nullptr) {
-    write_position(why, json, fault.offset);
-    return fail(why, fault.what);
-  }
-  const char* end = json.data;
-  errno = 0;
-  cJSON* root = cJSON_ParseWithLengthOpts(json.data, json.size + 1, &end, 1);
-  if (root == nullptr) {
+cJSON* parse(const char* text, size_t size, const char** end) {
+  return cJSON_ParseWithLengthOpts(text, size + 1, end, 1);
+}
+
+// cJSON frees what it has read of a text with an error, and wipes nothing. So it sees the passwords only if a text of
+// the same syntax without them was well.
+int check_syntax(Bytes json, char* masked, TextWriter& why) {
+  TextFault fault = find_text_fault(json, masked);
+  if (fault.what == nullptr) {
+    const char* end = masked;
+    errno = 0;
+    cJSON* root = parse(masked, json.size, &end);
+    cJSON_Delete(root);
+    if (root != nullptr) return 0;
     if (errno == ENOMEM) return REDLOCK_E_NOMEM;
-    write_position(why, json, static_cast<size_t>(end - json.data));
-    return fail(why, "not JSON");
+    fault = {static_cast<size_t>(end - masked), "not JSON"};
   }
-  const int result = read_root(*root, values, why);
+  write_position(why, json, fault.offset);
+  return fail(why, fault.what);
+}
+
+int parse_into(Values& values, Bytes json, TextWriter& why) {
+  char* masked = static_cast<char*>(malloc(json.size + 1));
+  int result = masked != nullptr ? check_syntax(json, masked, why) : int{REDLOCK_E_NOMEM};
+  free(masked);
+  if (result != 0) return result;
+  cJSON* root = parse(json.data, json.size, nullptr);
+  if (root == nullptr) return REDLOCK_E_NOMEM;
+  result = read_root(*root, values, why);
   wipe_strings(*root);
   cJSON_Delete(root);
   return result;

@@ -6,9 +6,6 @@
 
 namespace redlock {
 
-// What may be wrong with a file of TLS_FILE, behind its name.
-constexpr char tls_file_fault[] = " cannot be read, is no PEM, fits no other file, or is a key that others can read";
-
 // The client's master m is the configuration's master first + m. driver: see port/uv/driver. 0; NOMEM; or, with a
 // sentence for redlock_config_error(), TLS_FILE or NOTSUP.
 template <class Driver>
@@ -24,7 +21,7 @@ int secure_masters(const redlock_config_s& config, unsigned first, unsigned mast
     why.print("masters[%u]", first + m);
     if (err == REDLOCK_E_NOTSUP) why.raw(".tls.min_version: the TLS library of this build is too old for it");
     if (err == REDLOCK_E_TLS_FILE) {
-      why.raw(": ").raw(driver.file_error(static_cast<MasterIndex>(m))).raw(tls_file_fault);
+      write_tls_file(why.raw(": "), driver.file_error(static_cast<MasterIndex>(m)));
     }
     return err == REDLOCK_E_NOMEM ? err : keep_error(config, err, sentence);
   }

@@ -3,7 +3,10 @@
 
 #ifdef REDLOCK_TLS
 
+#include <time.h>
+
 #include "base/digits.hpp"
+#include "base/file_rule.hpp"
 #include "config/json_item.hpp"
 #include "config/keys.hpp"
 #include "config/url.hpp"
@@ -99,14 +102,9 @@ int check_pair(const TlsValues& values, TextWriter& why) {
 
 }  // namespace
 
-constexpr TlsKey tls_keys[tls_key_count] = {
-    {"tls.ca_file", &TlsValues::ca_file, "1..128 bytes", REDLOCK_TLS_PATH_MAX},
-    {"tls.cert_file", &TlsValues::cert_file, "1..128 bytes", REDLOCK_TLS_PATH_MAX},
-    {"tls.key_file", &TlsValues::key_file, "1..128 bytes", REDLOCK_TLS_PATH_MAX},
-    {"tls.server_name", &TlsValues::server_name, "a host name or a numeric address", REDLOCK_HOST_MAX},
-    {"tls.min_version", nullptr, "1.2 or 1.3", 0},
-    {"tls.pin", nullptr, "1..4 of sha256: and 64 hexadecimal digits", 0},
-};
+#define REDLOCK_TEXT(name, max, range, example, text) {"tls." #name, &TlsValues::name, range, max},
+#define REDLOCK_OTHER(name, range, example, text) {"tls." #name, nullptr, range, 0},
+constexpr TlsKey tls_keys[tls_key_count] = {REDLOCK_TLS_KEY_MAP(REDLOCK_TEXT, REDLOCK_OTHER)};
 static_assert(REDLOCK_TLS_PATH_MAX == 128 && REDLOCK_TLS_PINS_MAX == 4);
 
 bool write_tls(TextWriter& out, const TlsKey& key, const TlsValues& values) {
@@ -213,6 +211,32 @@ void tls_settings(const Values& values, unsigned m, TlsSettings& out) {
   out.key_file = named.key_file.bytes();
   out.server_name = either(either(own.server_name, common.server_name), master.host).bytes();
   out.pins = Bytes(reinterpret_cast<const char*>(pinned.pin), pinned.pins * TlsSettings::pin_size);
+}
+
+// ---- what is wrong ----------------------------------------------------------------------------------------------
+
+// A date that time_t does not hold is left out.
+void write_tls_date(TextWriter& out, int err, const TlsDate& date) {
+  out.raw(date.of == TlsDate::Of::master         ? "the master's own"
+          : date.of == TlsDate::Of::intermediate ? "an intermediate"
+                                                 : "the authority in tls.ca_file");
+  out.raw(err == REDLOCK_E_TLS_EXPIRED ? " ended" : " begins");
+  const time_t at = static_cast<time_t>(date.at_s);
+  tm t;
+  if (at != date.at_s || gmtime_r(&at, &t) == nullptr) return;
+  char text[24];
+  out.raw(Bytes(text, strftime(text, sizeof text, " %F %R UTC", &t)));
+}
+
+// One text behind the other: the loader would have to relocate a table of pointers.
+void write_tls_file(TextWriter& out, const TlsFile& file) {
+  const char* text =
+      "is well\0does not exist\0may not be read by this user\0cannot be read\0is a folder\0is not a regular file\0"
+      REDLOCK_STRANGERS_FILE "\0" REDLOCK_OTHERS_WRITE "\0is a key that others can read; chmod o-r\0is empty\0"
+      "has more than 512 KiB\0is no PEM of what belongs here, or is cut short\0"
+      "is encrypted, and nobody is asked for its password\0is not the key of tls.cert_file";
+  for (unsigned i = static_cast<unsigned>(file.fault); i > 0; --i) text += strlen(text) + 1;
+  out.raw(tls_keys[static_cast<unsigned>(file.name)].name).raw(": ").escaped(bytes_of(file.path)).raw(": ").raw(text);
 }
 
 }  // namespace redlock

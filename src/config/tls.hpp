@@ -3,6 +3,7 @@
 // The TLS of the masters: "tls" of the whole configuration, and "tls" of one master, which replaces value by value what
 // stands in the other. A build without TLS refuses both, and every rediss://.
 #pragma once
+#include "base/tls_faults.hpp"
 #include "config/config.hpp"
 
 struct cJSON;
@@ -17,7 +18,9 @@ struct TlsKey {
   const char* range;      // for a person
   uint32_t max;           // bytes of the text
 };
-constexpr unsigned tls_key_count = 6;
+#define REDLOCK_COUNT(...) +1
+constexpr unsigned tls_key_count = 0 REDLOCK_TLS_KEY_MAP(REDLOCK_COUNT, REDLOCK_COUNT);
+#undef REDLOCK_COUNT
 extern const TlsKey tls_keys[tls_key_count];
 
 // The value as text; of a pin, how it begins. False: it is not given.
@@ -46,5 +49,13 @@ inline int check_tls(const Values&, TextWriter&) { return 0; }
 inline bool shows_password(const Values&, TextWriter&) { return false; }  // there is nothing that an operator could do
 
 #endif
+
+// ---- what is wrong; a build without TLS never calls these
+
+// "the master's own ended 2026-11-20 09:30 UTC", behind the text of TLS_EXPIRED or TLS_EARLY.
+void write_tls_date(TextWriter& out, int err, const TlsDate& date);
+
+// "tls.key_file: /etc/redlock/gw-17.key: is not the key of tls.cert_file"
+void write_tls_file(TextWriter& out, const TlsFile& file);
 
 }  // namespace redlock

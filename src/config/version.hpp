@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The version of this build: "0.2.0", or "0.2.0+openssl" with TLS.
+// The version of this build: "0.2.0" for the tag, "0.2.0-dev.COMMIT" for another commit, then "+openssl" with TLS.
 #pragma once
+#include <commit_text.hpp>
 #include <redlock/redlock.h>
 #include <string.h>
 
@@ -11,7 +12,7 @@
 namespace redlock {
 
 constexpr char build_version[] = REDLOCK_TEXT_OF(REDLOCK_VERSION_MAJOR) "." REDLOCK_TEXT_OF(
-    REDLOCK_VERSION_MINOR) "." REDLOCK_TEXT_OF(REDLOCK_VERSION_PATCH)
+    REDLOCK_VERSION_MINOR) "." REDLOCK_TEXT_OF(REDLOCK_VERSION_PATCH) REDLOCK_COMMIT
 #ifdef REDLOCK_TLS
     "+" REDLOCK_TLS_ENGINE
 #endif

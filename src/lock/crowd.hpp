@@ -9,6 +9,13 @@
 //                                        passes that the waiter missed, and by a sixteenth
 //
 // All naps grow by as much and shrink by a part of themselves. So naps of waiters that began unlike become alike.
+//
+// A client that acquires again as soon as it has released is always first, because its SET leaves right behind its
+// delete. Such a client never waits, and would never learn that others do. So it gives way: after a few grants without
+// a wait it leaves others the first try. If none of them takes the resource, it does so after twice as many grants. If
+// one of them does, the client knows that it is not alone, and gives way after each grant without a wait. An urgent one
+// does so after four.
+//
 // Nothing relies on this: a nap ends at the latest when the plain timer would try, and the masters alone grant a lock.
 #pragma once
 #include "base/digits.hpp"
@@ -23,9 +30,28 @@ struct Crowd {
   uint32_t name = 0;      // hash of the lock's first name
   uint32_t nap_us = 0;    // how long to sleep before watching
   uint32_t share_us = 0;  // from one grant to the next
+  uint32_t round_us = 0;  // what the last round took
+  uint16_t row = 0;       // grants without a wait since the client gave way last
+  uint16_t turns = 4;     // after so many of them it gives way
   bool waited = false;    // the last acquire of this name had to wait
 
   Duration nap() const { return Duration::us(nap_us); }
+  Duration share() const { return Duration::us(share_us); }
+  Duration round() const { return Duration::us(round_us); }
+  bool gives() const { return row >= turns; }
+
+  // A client that is alone gives way to nobody, so it does so ever more seldom.
+  // turns_next: the first `turns` of a client that is not alone.
+  void granted(bool at_once, Duration round_took, unsigned turns_next) {
+    constexpr unsigned most = 1'024;
+    round_us = us(round_took);
+    if (gives()) {
+      row = 0;
+      turns = static_cast<uint16_t>(turns < most ? turns * 2 : turns);
+    }
+    ++row;
+    if (!at_once) row = 0, turns = static_cast<uint16_t>(turns_next);
+  }
 
   // An acquire was granted after `waited`. For `watched` it had watched, and `passed` grants went to others.
   void learn(unsigned passed, Duration watched, Duration waited_for) {
@@ -52,23 +78,26 @@ struct Crowd {
 // The names that a client has waited for lately. A name that is not among them is like one that nobody else wants.
 class Crowds {
  public:
-  Crowd of(const Names& names) const {
-    if (empty_) return {};
-    const uint32_t name = key(names);
-    return at_[name % size].name == name ? at_[name % size] : Crowd();
+  // The urgent acquires of a name are remembered apart: what its others have learned must not delay them.
+  Crowd of(const Names& names, bool urgent) const {
+    Crowd unknown;
+    unknown.name = hash_of<uint32_t>(names.first()) + urgent;
+    const Crowd& kept = at_[unknown.name % size];
+    return kept.name == unknown.name ? kept : unknown;
   }
-  void keep(const Names& names, Crowd crowd) {
-    crowd.name = key(names);
-    at_[crowd.name % size] = crowd;
-    empty_ = false;
+  // Of two names with one place the one that others want stays for one grant of the other name.
+  void keep(const Crowd& crowd) {
+    Crowd& old = at_[crowd.name % size];
+    if (old.name != crowd.name && old.waited && !crowd.waited) {
+      old.waited = false;
+    } else {
+      old = crowd;
+    }
   }
 
  private:
   static constexpr unsigned size = 4;
-  static uint32_t key(const Names& names) { return hash_of<uint32_t>(names.first()); }
-
   Crowd at_[size];
-  bool empty_ = true;  // a client that never waits pays for no hash
 };
 
 }  // namespace redlock

@@ -77,6 +77,20 @@ void Forecast::changed(MasterIndex m, const Instant& now) {
   }
 }
 
+bool Forecast::asks() const {
+  for (MasterIndex m : watched_) {
+    if (look_.has(m) || unanswered_[m] != 0) return true;
+  }
+  return false;
+}
+
+bool Forecast::sees_key(const Instant& now) const {
+  for (MasterIndex m : watched_) {
+    if (!look_.has(m) && unanswered_[m] == 0 && free_at_[m] > now) return true;
+  }
+  return false;
+}
+
 void Forecast::left(MasterIndex m) {
   forget(m);
   unanswered_[m] = 0;

@@ -73,6 +73,8 @@ class Forecast {
 
   Masters look() const { return look_; }
   bool watches() const { return !watched_.empty(); }
+  bool asks() const;  // is a look not answered yet?
+  bool sees_key(const Instant& now) const;  // has a look found a key that has not expired yet?
   // This master cannot be looked at: no vote, or no tracking. The key counts as free from free_at on.
   void look_away(MasterIndex m, Instant free_at);
   Instant quorum_at() const { return quorum_free_at(free_at_, masters_, quorum_of(masters_)); }

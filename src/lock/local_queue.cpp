@@ -7,10 +7,24 @@ void LocalQueue::enter(Lock& lock) {
   uint16_t place = places_of(lock);
   for (Bytes name : lock.names) {
     Row& row = row_of(name);
-    at(place) = {no_slot, row.last};
-    (row.last == no_slot ? row.first : at(row.last).next) = place;
-    row.last = place++;
+    const uint16_t next = lock.turn.urgent ? overtaken(row, name) : no_slot;
+    const uint16_t previous = next == no_slot ? row.last : at(next).previous;
+    at(place) = {next, previous};
+    (previous == no_slot ? row.first : at(previous).next) = place;
+    (next == no_slot ? row.last : at(next).previous) = place;
+    ++place;
   }
+}
+
+// An urgent lock goes before the first that is not urgent and has sent nothing, not even a look. Whoever has sent
+// something stays before it in all rows.
+uint16_t LocalQueue::overtaken(const Row& row, Bytes name) const {
+  uint16_t i = row.first;
+  for (; i != no_slot; i = at(i).next) {
+    const Lock& lock = table_[slot_of(i)];
+    if (!lock.turn.urgent && lock.rounds == 0 && !lock.forecast.waits() && name_at(i) == name) break;
+  }
+  return i;
 }
 
 bool LocalQueue::heads_all_rows(const Lock& lock) const {

@@ -2,10 +2,10 @@
 //
 // Local queue: locks of one client that want the same resource wait for each other here, and not at the masters, where
 // they would split the votes. A lock has one place for each of its names. The lock is first, and may send, when no
-// older lock wants any of these names. Only the turn is passed on: each lock sends its own SET, with its own value.
+// lock before it wants any of these names. Only the turn is passed on: each lock sends its own SET, with its own value.
 //
-// All locks stand in order of arrival. So an older lock never waits for a younger one, and no two locks wait for each
-// other.
+// Locks stand in order of arrival, but an urgent one goes before those that have sent nothing and are not urgent.
+// So no two locks wait for each other.
 //
 // The locks stand in rows, and the hash of a name chooses the row. There are as many rows as locks, so a row stays
 // short however many locks there are. Different names in one row cost comparisons and nothing else.
@@ -27,7 +27,7 @@ class LocalQueue {
     count_ = count;
   }
 
-  // A new acquire takes its places at the end of its rows.
+  // A new acquire takes its places.
   void enter(Lock& lock);
   // Nearly always the lock has one name and nobody before it in the row.
   bool is_first(const Lock& lock) const {
@@ -45,6 +45,7 @@ class LocalQueue {
   LinePlace& at(uint16_t place) const { return table_[slot_of(place)].turn.places[place % Names::max]; }
   Bytes name_at(uint16_t place) const { return table_[slot_of(place)].names[place % Names::max]; }
   Row& row_of(Bytes name) const;
+  uint16_t overtaken(const Row& row, Bytes name) const;
   bool heads_all_rows(const Lock& lock) const;
 
   Table& table_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "lock/machine.hpp"
+#include <error_map.hpp>  // generated: the errors of redlock.h
 
 namespace redlock {
 namespace {
@@ -20,14 +21,13 @@ int out_of_time(const Lock& lock) {
 }
 
 #define REDLOCK_IS_GUARDS(name, number, text) +is_guards(number)
-static_assert((0 REDLOCK_ERROR_MAP(REDLOCK_IS_GUARDS) REDLOCK_TLS_ERROR_MAP(REDLOCK_IS_GUARDS)) == 8,
+static_assert((0 REDLOCK_ERROR_MAP(REDLOCK_IS_GUARDS) REDLOCK_TLS_ERROR_MAP(REDLOCK_IS_GUARDS)) == 9,
               "an error between the guard's would count as one");
-#undef REDLOCK_IS_GUARDS
 
 void note_error(Round& round, MasterIndex m, int error) {
-  if (round.first_error != 0) return;
-  round.first_error = static_cast<int16_t>(error);
-  round.first_failed = static_cast<uint8_t>(m);
+  if (telling(error) <= telling(round.told_error)) return;
+  round.told_error = static_cast<int16_t>(error);
+  round.told_master = static_cast<uint8_t>(m);
 }
 
 Duration third(uint32_t ttl_ms) { return Duration::ns(Duration::ms(ttl_ms).ns() / renew_share); }
@@ -49,7 +49,7 @@ void Machine::accept(Lock& lock, const Options& options) {
   lock.wait.until = lock.hold.limit = Instant::never();
   lock.forecast.reset();
   lock.cell.begin(lock.generation);
-  lock.turn.yields = options.wait_ms != 0 && crowds_.of(lock.names).waited;
+  give_way(lock);
 }
 
 bool Machine::begin(Lock& lock, Masters asked, Instant t0) {
@@ -203,7 +203,7 @@ Action Machine::store(Lock& lock, uint64_t token, const Instant& now) const {
   Round& round = lock.round;
   lock.fence.token = token;
   lock.fence.storing = true;
-  lock.fence.told = round.granted;
+  lock.fence.told = lock.fence.unsent = round.granted;
   round.unasked = Masters::all(rules_.masters) - voted(round);
   round.granted = {};
   round.deadline = now + rules_.node_timeout;
@@ -287,7 +287,7 @@ void Machine::plan_next(Lock& lock) const {
 
 // ---- time -----------------------------------------------------------------------------------------------------
 
-Action Machine::on_time(Lock& lock, const Instant& now) {
+Action Machine::on_time(Lock& lock, const Instant& now, const Instant& heard) {
   switch (lock.state) {
     case State::free:
     case State::over:
@@ -318,7 +318,7 @@ Action Machine::on_time(Lock& lock, const Instant& now) {
       }
       break;
   }
-  if (!lock.round.open || now < lock.round.deadline) return Action::none;
+  if (!lock.round.open || heard < lock.round.deadline) return Action::none;
   Round& round = lock.round;
   const Masters silent = Masters::all(rules_.masters) - voted(round);
   round.failed |= silent;
@@ -326,7 +326,7 @@ Action Machine::on_time(Lock& lock, const Instant& now) {
   return decided(lock, now);
 }
 
-Instant Machine::deadline(const Lock& lock) const {
+Instant Machine::deadline(const Lock& lock) {
   switch (lock.state) {
     case State::free:
     case State::over:

@@ -77,18 +77,19 @@ struct Options {
   bool fenced = false;
   bool wants_holder = false;  // who holds the resource instead? A lost round asks one master
   bool tell_waiting = false;
+  bool urgent = false;
 };
 
 // The open round, or the last one.
 struct Round {
   bool open = false;
-  uint8_t first_failed = 0;  // the first master that failed
+  uint8_t told_master = 0;   // of those that failed, the one whose error tells most; of several the first
   Masters granted;
   Masters refused;
   Masters failed;
   Masters guarded;  // part of `failed`: masters that the guard does not let vote
   Masters unasked;  // second part of a fenced round: masters that had not voted when the second part began
-  int16_t first_error = 0;  // that master's error
+  int16_t told_error = 0;  // that master's error
   uint32_t ttl_ms = 0;
   uint32_t number = 0;  // unique among the rounds of this client, so that a late reply cannot vote in another round
   Instant t0;
@@ -111,14 +112,15 @@ struct Waiting {
   Instant planned_for;  // a watching waiter expects a quorum to be free then
   Instant not_before;   // a watching waiter tries no earlier, so that others have the first try
   Instant heard_since;  // when it began to listen for the first time; zero: never
-  Instant spell_until;  // until then it may see the resource go by a few times; then it sleeps
   Duration nap;         // how long it sleeps if its look finds the key
   Duration round_took;  // how long the last acquire round took until it was decided
-  int16_t last_cause = 0;  // why the last round was lost; 0: no round has ended
+  int16_t last_cause = 0;  // why the last round was lost, or LOCKED: a look found the key; 0: nothing is known yet
+  Masters denied;          // masters that denied this acquire since the last but one round was lost
   Watch watch = Watch::peeks;
-  uint8_t passed = 0;      // how often the resource seemed free and went to others
-  uint8_t rested_at = 0;   // `passed` when this spell began
+  uint16_t passed = 0;     // how often the resource seemed free and went to others
+  uint16_t rested_at = 0;  // `passed` when it last grew tired of watching
   bool rested = false;     // has slept
+  bool tired = false;      // its nap follows a spell of watching in vain, and is not one that the client has learned
   bool unsure = false;     // looks again before its next round, because others may have been faster
   bool begun = false;      // a budget has begun to run
   bool for_guard = false;  // the budget that runs is that of the guard
@@ -151,6 +153,7 @@ struct Turn {
   LinePlace places[Names::max];  // one for each name
   uint16_t in_a_row = 0;  // how often in a row the resource went from a lock of this client to the next one
   bool yields = false;    // before its next round the lock leaves other clients a try
+  bool urgent = false;    // it is urgent itself, or an urgent acquire waits behind it
 };
 
 // The event that waits for delivery to the owner.
@@ -215,7 +218,11 @@ class Machine {
 
   void init(const Rules& rules) { rules_ = rules; }
   // Pauses are random. Otherwise clients that lose at the same moment would collide again at the next try.
-  void seed(uint64_t seed) { random_.seed(seed); }
+  void seed(uint64_t seed) {
+    random_.seed(seed);
+    seeded_ = true;
+  }
+  bool wants_seed() const { return !seeded_; }
   uint32_t draw() { return random_.next(); }
 
   // free → waiting; the lock wants an acquire round.
@@ -248,6 +255,11 @@ class Machine {
     return round.granted.count() < quorum_of(rules_.masters) ? Action::none : decided(lock, now);
   }
 
+  // Told, and nothing else: the round was lost already.
+  static void refused_late(Lock& lock, MasterIndex m) {
+    lock.round.refused |= Masters::of(m) - voted(lock.round);
+  }
+
   // This master may have forgotten what it granted, so its vote no longer counts for an open round.
   Action revoke(Lock& lock, MasterIndex m, int error, const Instant& now);
   // A master said that it has the lock's value. True whichever round asked.
@@ -270,10 +282,12 @@ class Machine {
   // These masters are no longer trusted. A held lock that has no quorum of other owners is LOST.
   Action distrust(Lock& lock, Masters masters) const;
 
-  Action on_time(Lock& lock, const Instant& now);
-  Instant deadline(const Lock& lock) const;
+  // heard: masters that had not answered by then are silent. At most `now`.
+  Action on_time(Lock& lock, const Instant& now, const Instant& heard);
+  Action on_time(Lock& lock, const Instant& now) { return on_time(lock, now, now); }
+  static Instant deadline(const Lock& lock);
   // Takes the event that waits, for delivery to the owner.
-  Telling take_event(Lock& lock) const {
+  static Telling take_event(Lock& lock) {
     const Telling tell = lock.tell;
     lock.tell = {};
     return tell;
@@ -292,6 +306,8 @@ class Machine {
 
   // ---- a waiter behind another of this client
   Action queue(Lock& lock, const Instant& now) const;  // it is not this lock's turn, so the lock sends nothing
+  // An urgent acquire of this client has come to wait behind this one, which hurries from now on.
+  void hurry(Lock& lock, const Instant& now) const;
   // The lock before this one is over. After too many turns in a row the lock yields to other clients first.
   Action turn_came(Lock& lock, const Lock& before) const;
   Action yield(Lock& lock, const Instant& now);
@@ -337,6 +353,7 @@ class Machine {
   Action decided_fenced(Lock& lock, const Instant& now);
   Action store(Lock& lock, uint64_t token, const Instant& now) const;
   Action won(Lock& lock, const Instant& now);
+  bool is_denied(const Lock& lock, int cause) const;
   Action lost(Lock& lock, int cause, const Instant& now);
   Action extended(Lock& lock) const;
   void extend_lost(Lock& lock, int cause, const Instant& now);
@@ -352,6 +369,7 @@ class Machine {
   Action due(Lock& lock, const Instant& now);
   Duration next_nap(Lock& lock, const Instant& now);
   void listen(Lock& lock, const Instant& now) const;
+  void give_way(Lock& lock) const;
   void remember(const Lock& lock, const Instant& now);
   void plan_round(Lock& lock, bool looked, const Instant& now);
   void plan_race(Lock& lock, bool looked, const Instant& now);
@@ -363,6 +381,7 @@ class Machine {
   Rules rules_ = {};
   Crowds crowds_;
   Random random_;
+  bool seeded_ = false;
   // Start just below UINT32_MAX so that every test covers wrap-around. 0 is reserved for put-backs.
   uint32_t rounds_ = UINT32_MAX - 8;
 };

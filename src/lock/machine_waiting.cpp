@@ -15,7 +15,7 @@
 //                    no push within      │   ▲        ▲         └──► a long one: peeks
 //                     a plain pause ──► armed ────────┘
 //
-// Waiting is fair without a queue, and quiet, because of five rules:
+// Waiting is fair without a queue, and quiet, because of seven rules:
 //
 //   - Who has watched the resource go by more often draws from a shorter window. The windows overlap: two waiters with
 //     one fixed pause each would split the masters for ever.
@@ -24,8 +24,13 @@
 //     look costs two commands. No push for a plain pause: that master may stand still, so the waiter is armed.
 //   - A waiter whose client had to wait the last time sleeps as long as the client has learned (lock/crowd).
 //     So most of a crowd sleep, and those that watch are the oldest.
-//   - A waiter that has seen the resource go by `spell` times within one plain pause sleeps for about as long as it has
-//     watched, and at most for a plain pause. So news without end, from a server that stands still or whose tracking
+//   - An urgent waiter does not sleep, watches so many masters that it hears of a release first, and draws no pause.
+//     All others begin a short pause two fifths of a round later: in that time its SETs arrive. Who has seen the
+//     resource go by `old` times begins at once, so that urgent acquires without end leave the others something. An
+//     urgent waiter that has lost `few` races is among many of its kind, and waits like all others.
+//   - A client that is granted the resource again and again without a wait gives way now and then (lock/crowd).
+//   - A waiter that has seen the resource go by `spell` times sleeps for about as long as it has watched, and at most
+//     for a plain pause or a few of its shares. So news without end, from a server that stands still or whose tracking
 //     table is full, is acted on ever more seldom. A crowd in which nobody has learned anything yet calms down by the
 //     same rule.
 #include "lock/backoff.hpp"
@@ -34,13 +39,21 @@
 namespace redlock {
 namespace {
 
-constexpr unsigned spell = 4;
+constexpr unsigned spell = 5;
+constexpr int nap_shares = 6;       // so many others pass a tired waiter while it sleeps
+constexpr int often_pauses = 6;     // a resource that goes by less often may be one that its holder renews
 constexpr unsigned window_max = 5;  // of a waiter that has seen nobody pass: in times of two rounds
+
+constexpr unsigned few = 24;
+constexpr unsigned old = 64;
+constexpr unsigned urgent_turns = 4;  // so many grants in a row more, until others have the first try
+
+bool hurries(const Lock& lock) { return lock.turn.urgent && lock.wait.passed < few; }
 
 bool is_free(Instant at, const Instant& now) { return at <= now; }
 
 void count_pass(Waiting& wait) {
-  if (wait.passed < UINT8_MAX) ++wait.passed;
+  if (wait.passed < UINT16_MAX) ++wait.passed;
 }
 
 }  // namespace
@@ -65,6 +78,14 @@ void Machine::charge(Lock& lock, bool for_guard, const Instant& now) const {
   wait.for_guard = for_guard;
 }
 
+// Whoever waits for some time hears of a denial at once. A wait without end outlives the denial: the operator of the
+// masters may allow tomorrow what is denied today.
+bool Machine::is_denied(const Lock& lock, int cause) const {
+  const unsigned spare = rules_.masters - quorum_of(rules_.masters);
+  return cause == REDLOCK_E_NO_QUORUM && lock.options.wait_ms != REDLOCK_WAIT_FOREVER &&
+         lock.wait.denied.count() > spare && telling(lock.round.told_error) >= lasting;
+}
+
 Action Machine::lost(Lock& lock, int cause, const Instant& now) {
   lock.wait.last_cause = static_cast<int16_t>(cause);
   if (lock.wait.since == Instant()) lock.wait.since = lock.round.t0;
@@ -74,7 +95,8 @@ Action Machine::lost(Lock& lock, int cause, const Instant& now) {
   lock.wait.round_took = left(now, lock.round.t0);
   lock.wait.not_before = now;
   // A counter never goes back, so another try cannot win. Other masters may confirm a number that was not believed.
-  const bool hopeless = cause == REDLOCK_E_FENCE_RANGE && !lock.fence.disbelieved;
+  const bool hopeless = (cause == REDLOCK_E_FENCE_RANGE && !lock.fence.disbelieved) || is_denied(lock, cause);
+  lock.wait.denied = {};
   if (lock.options.wait_ms == 0 || now >= lock.wait.until || hopeless) {
     fail(lock, cause);
     return Action::drop;
@@ -98,8 +120,8 @@ Action Machine::give_up(Lock& lock, Masters failed, Masters guarded, MasterIndex
   lock.round.granted = lock.round.refused = lock.round.unasked = {};
   lock.round.failed = failed;
   lock.round.guarded = guarded;
-  lock.round.first_error = static_cast<int16_t>(error);
-  lock.round.first_failed = static_cast<uint8_t>(first);
+  lock.round.told_error = static_cast<int16_t>(error);
+  lock.round.told_master = static_cast<uint8_t>(first);
   return action;
 }
 
@@ -125,19 +147,27 @@ Action Machine::due(Lock& lock, const Instant& now) {
   return Action::watch;
 }
 
-// What the client has learned of this name, once in an acquire. Or as long as the lock has watched in vain.
+// How long the lock sleeps if its look finds the key. The client has learned a nap for this name, which may take more
+// than one sleep. After a spell of watching in vain the lock sleeps about as long as it has watched. News that comes
+// seldom may be renewals of one holder, and a sleeper would miss the release: such news lets nobody sleep twice.
 Duration Machine::next_nap(Lock& lock, const Instant& now) {
+  if (hurries(lock)) return Duration();
   Waiting& wait = lock.wait;
-  Duration nap = wait.rested ? Duration() : crowds_.of(lock.names).nap();
+  const Crowd crowd = crowds_.of(lock.names, lock.options.urgent);
   const Duration pause = plain_pause(lock);
-  if (now >= wait.spell_until) {
-    wait.spell_until = now + pause;
+  const Duration often = Duration::ns(pause.ns() * often_pauses);
+  Duration nap = left(wait.since + crowd.nap(), now);
+  if (wait.rested && (nap < pause || crowd.share() > often)) nap = Duration();
+  const Duration watched = left(now, wait.heard_since);
+  const Duration share = Duration::ns(watched.ns() / (wait.passed + 1));
+  wait.tired = wait.passed - wait.rested_at >= int{spell} && share <= often;
+  if (wait.tired) {
     wait.rested_at = wait.passed;
-  } else if (wait.passed - wait.rested_at >= int{spell}) {
-    wait.spell_until = Instant();
-    const Duration half = Duration::ns(left(now, wait.heard_since).ns() / 2);
+    const Duration half = Duration::ns(watched.ns() / 2);
+    const Duration shares = Duration::ns(share.ns() * nap_shares);
+    const Duration most = pause < shares ? shares : pause;
     nap = half + lot(half);
-    if (nap > pause) nap = pause;
+    if (nap > most) nap = most;
   }
   const Duration budget = Duration::ns(left(wait.until, now).ns() / 2);
   return nap < budget ? nap : budget;
@@ -164,7 +194,8 @@ void Machine::watch(Lock& lock, Masters votes, Masters tracked, const Instant& n
   // much as all do, unless the plain timer has a say, too.
   const unsigned quorum = quorum_of(rules_.masters);
   unsigned wanted = votes.count() > quorum ? votes.count() - quorum + 1 : 1;
-  if (wait.watch == Watch::listens && (wanted == 1 || votes != tracked)) wait.watch = Watch::armed;
+  const bool listens = wait.watch == Watch::listens;
+  if (hurries(lock) || (listens && (wanted == 1 || votes != tracked))) wait.watch = Watch::armed;
   if (wait.watch != Watch::armed && votes == tracked) wanted = 1;
   const Masters refused = tracked & lock.round.refused;
   const Masters from = refused.count() >= wanted ? refused : tracked;
@@ -190,8 +221,13 @@ void Machine::look_away(Lock& lock, MasterIndex m, bool votes, const Instant& no
   plan_round(lock, false, now);
 }
 
+// A lock that left others the first try has lost no round. The first key that is found tells what it waits for.
 void Machine::looked(Lock& lock, MasterIndex m, int64_t ttl, const Instant& now) {
+  const bool found = ttl != ttl_gone && ttl != ttl_unknown;
+  if (found && lock.wait.last_cause == 0) lock.wait.last_cause = REDLOCK_E_LOCKED;
   lock.forecast.looked(m, ttl, now, poll_at(lock, now));
+  // The last answer decides about a learned nap, also where it brings the quorum no nearer.
+  if (lock.wait.nap > Duration() && !lock.wait.tired && !lock.forecast.asks()) lock.wait.planned_for = Instant();
   plan_round(lock, true, now);
 }
 
@@ -232,7 +268,9 @@ void Machine::plan_round(Lock& lock, bool looked, const Instant& now) {
   const Duration window = race_window(wait.round_took, 1, 1, lock.options.retry_delay_ms);
   lock.wake_at = earlier(wait.net_at, later(at, wait.not_before) + lot(window));
   if (wait.watch == Watch::armed) return;
-  if (wait.nap > Duration()) {
+  // A learned nap is for a key that somebody holds. Where the masters that tell of changes have no key, the waiter only
+  // waits for the time to ask the others.
+  if (wait.nap > Duration() && (wait.tired || lock.forecast.sees_key(now))) {
     wait.watch = Watch::sleeps;
     wait.rested = true;
     lock.wake_at = earlier(wait.net_at, now + wait.nap);
@@ -248,23 +286,38 @@ void Machine::plan_race(Lock& lock, bool looked, const Instant& now) {
   const uint32_t most = lock.options.retry_delay_ms;
   const Duration two_rounds = race_window(wait.round_took, 1, 1, most);
   const Duration pause = lot(looked ? two_rounds : race_window(wait.round_took, window_max, 1u + wait.passed, most));
-  wait.unsure = !looked && pause.ns() > two_rounds.ns() / 2;
-  lock.wake_at = later(now, wait.not_before) + pause;
+  const bool urgent = hurries(lock);
+  wait.unsure = !urgent && !looked && pause.ns() > two_rounds.ns() / 2;
+  lock.wake_at = later(now, wait.not_before);
+  if (urgent) return;
+  const bool is_late = looked || wait.unsure || wait.passed >= old;  // a look takes a round
+  lock.wake_at = lock.wake_at + pause + (is_late ? Duration() : Duration::ns(two_rounds.ns() / 5));
+}
+
+// Does a new acquire leave others the first try? An acquire that tries once has no second one.
+void Machine::give_way(Lock& lock) const {
+  lock.turn.urgent = lock.options.urgent;
+  if (lock.options.wait_ms == 0) return;
+  const Crowd crowd = crowds_.of(lock.names, lock.options.urgent);
+  lock.turn.in_a_row = crowd.gives();
+  lock.turn.yields = crowd.waited || crowd.gives();
+  lock.wait.round_took = crowd.round();
 }
 
 // The lock is granted. What does the next acquire of this name do?
 void Machine::remember(const Lock& lock, const Instant& now) {
   const Waiting& wait = lock.wait;
-  Crowd crowd = crowds_.of(lock.names);
+  const bool urgent = lock.options.urgent;
+  Crowd crowd = crowds_.of(lock.names, urgent);
   const bool waited = wait.heard_since != Instant() || wait.watch == Watch::sleeps;
-  if (!waited && !crowd.waited && crowd.nap_us == 0) return;
+  crowd.granted(wait.watch == Watch::peeks && wait.passed == 0, left(now, lock.round.t0), urgent ? urgent_turns : 1);
   crowd.waited = waited;
   if (wait.heard_since != Instant()) {
     crowd.learn(wait.passed, left(now, wait.heard_since), left(now, wait.since));
   } else {
     crowd.nap_us /= 2;
   }
-  crowds_.keep(lock.names, crowd);
+  crowds_.keep(crowd);
 }
 
 Duration Machine::lot(Duration longest) { return part_of(longest, random_.next()); }
@@ -274,9 +327,7 @@ Duration Machine::plain_pause(const Lock& lock) const {
   return Duration::ms(retry_ms < rules_.sleep_max_ms ? retry_ms : rules_.sleep_max_ms);
 }
 
-Instant Machine::poll_at(const Lock& lock, const Instant& now) {
-  return now + lot(plain_pause(lock));
-}
+Instant Machine::poll_at(const Lock& lock, const Instant& now) { return now + lot(plain_pause(lock)); }
 
 Action Machine::queue(Lock& lock, const Instant& now) const {
   if (lock.wait.since == Instant()) lock.wait.since = now;
@@ -286,11 +337,18 @@ Action Machine::queue(Lock& lock, const Instant& now) const {
   return lock.options.wait_ms == 0 ? fail(lock, REDLOCK_E_LOCKED) : Action::none;
 }
 
+void Machine::hurry(Lock& lock, const Instant& now) const {
+  lock.turn.urgent = true;
+  lock.wait.nap = Duration();
+  const bool sleeps = lock.wait.watch == Watch::sleeps && lock.wants == Wants::nothing;
+  if (lock.state == State::waiting && sleeps) lock.wake_at = now;
+}
+
 Action Machine::turn_came(Lock& lock, const Lock& before) const {
   if (lock.state != State::waiting || lock.wants != Wants::nothing) return Action::none;  // wants a round already
   const bool was_held = before.valid_until != Instant::never();
   lock.turn.in_a_row = static_cast<uint16_t>(was_held ? before.turn.in_a_row + 1 : before.turn.in_a_row);
-  lock.turn.yields = lock.turn.in_a_row > rules_.local_turns;
+  lock.turn.yields = lock.turn.in_a_row > rules_.local_turns + (lock.turn.urgent ? urgent_turns : 0);
   lock.wait.round_took = before.wait.round_took;
   return wake(lock);
 }
@@ -305,7 +363,6 @@ Action Machine::yield(Lock& lock, const Instant& now) {
   lock.turn.yields = false;
   lock.turn.in_a_row = 0;
   lock.wants = Wants::nothing;
-  lock.wait.last_cause = REDLOCK_E_LOCKED;
   lock.wake_at = poll_at(lock, now);
   return Action::watch;
 }

@@ -21,7 +21,43 @@ constexpr Decision decide(unsigned masters, unsigned granted, unsigned refused, 
 
 // Is this error a reason of the guard to deny a master its vote? A seal that a script found broken counts, too. The
 // guard's reasons have the lowest numbers.
-constexpr bool is_guards(int error) { return error <= REDLOCK_E_UNREAD && error >= REDLOCK_E_REPLID; }
+constexpr bool is_guards(int error) {
+  return (error <= REDLOCK_E_UNREAD && error >= REDLOCK_E_REPLID) || error == REDLOCK_E_LEFT;
+}
+
+// Does the master deny this client its user, its password, its certificate or its key, or is the master of a kind that
+// never votes? Time alone mends none of these.
+constexpr bool is_denial(int error) {
+  return error == REDLOCK_E_NOPERM || error == REDLOCK_E_AUTH || error == REDLOCK_E_AUTH_MISSING ||
+         error == REDLOCK_E_DENIED || error == REDLOCK_E_TLS_CLIENT_CERT || error == REDLOCK_E_TLS_CLIENT_REFUSED ||
+         error == REDLOCK_E_MODE || error == REDLOCK_E_IDENTITY || error == REDLOCK_E_MAXMEMORY;
+}
+
+// Of several failed votes a person is told the one that tells most: what the configuration must say otherwise, what is
+// denied, what may pass, what passes with the guard's watch. A master that is not greeted yet tells least. The exit
+// codes of the program `redlock` have the same order.
+constexpr unsigned lasting = 4;  // and more: time alone mends none of these
+constexpr unsigned telling(int error) {
+  switch (error) {
+    case 0:
+      return 0;
+    case REDLOCK_E_DISCONNECTED:
+      return 1;
+    case REDLOCK_E_UNREAD:
+    case REDLOCK_E_UNWATCHED:
+    case REDLOCK_E_REPLID:
+      return 2;
+    case REDLOCK_E_MODE:
+    case REDLOCK_E_DUPLICATE:
+    case REDLOCK_E_FINGERPRINT:
+    case REDLOCK_E_IDENTITY:
+    case REDLOCK_E_MAXMEMORY:
+      return 5;
+    default:
+      const bool wrong_tls = error <= REDLOCK_E_TLS_NONE || error == REDLOCK_E_TLS;
+      return is_denial(error) ? lasting : wrong_tls ? 5 : 3;
+  }
+}
 
 // Why a round was lost. LOCKED: the masters that answered could have made a quorum, so others hold the lock. GUARD:
 // they could have made one together with the masters that the guard denied a vote. NO_QUORUM: too many masters failed.

@@ -10,7 +10,7 @@ void Greeting::begin(uint32_t nonce, const Instant& now) {
   REDLOCK_ASSERT(out_.fifo.empty() && out_.tx.empty());
   nonce_ = nonce;
   resp3_ = true;
-  greeted_ = killing_ = false;
+  greeted_ = false;
   id_ = 0;
   send_hello(now);
 }
@@ -20,7 +20,7 @@ void Greeting::begin(uint32_t nonce, const Instant& now) {
 void Greeting::send_hello(const Instant& now) {
   static constexpr auto hello = resp::words<2>("HELLO", "3");
   static constexpr auto hello_auth = resp::words<4>("HELLO", "3", "AUTH");
-  const bool auth = has_password();
+  const bool auth = master_.password.size != 0;
   out_.send(auth ? Bytes(hello_auth) : Bytes(hello), Request::hello, now);
   if (auth) {
     out_.append_reference(master_.user.size != 0 ? master_.user : Bytes("default"));
@@ -121,7 +121,7 @@ int Greeting::handle_hello(const resp::Item& item, const Instant& now) {
 int Greeting::hello_failed(int error, const Instant& now) {
   if (error != REDLOCK_E_SERVER && error != REDLOCK_E_NOPERM) return error;
   resp3_ = false;  // the server does not know HELLO, or not version 3
-  if (has_password()) {
+  if (master_.password.size != 0) {
     send_auth(now);
   } else {
     send_rest(now);
@@ -165,7 +165,6 @@ int Greeting::handle_id(const resp::Item& item) {
 
 // 0: the server had closed the old connection by itself.
 int Greeting::handle_kill(const resp::Item& item) {
-  killing_ = false;
   if (item.type != resp::Type::integer) return 0;
   strays_ = false;
   out_.tell().strays = Strays::ended;
@@ -199,7 +198,6 @@ void Greeting::end_old_connection(const Instant& now) {
   char digits[20];
   out_.send(kill, Request::kill, now);
   out_.append_word(to_decimal(static_cast<uint64_t>(old_id_), digits));
-  killing_ = true;
 }
 
 void Greeting::came_up() {

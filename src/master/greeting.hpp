@@ -5,8 +5,8 @@
 // HELLO 3 (with AUTH) goes alone, since nothing may be pipelined behind an AUTH that can fail. A server that does not
 // know HELLO gets AUTH alone, and RESP2. Then the rest goes in one write: tracking on RESP3; on RESP2 the role, and the
 // connection's id where there is a guard; the scripts; what the guard wants to know (master/record); a ping. The
-// greeting is done when the ping is answered, and CLIENT KILL if that was sent. A client that only asks (a listener in
-// the settings) sends the login and the ping alone, and takes servers of any role.
+// greeting is done when the ping is answered; the session is up when all is answered, CLIENT KILL too. A client that
+// only asks (a listener in the settings) sends the login and the ping alone, and takes servers of any role.
 //
 // Strays. A connection that broke may have left commands in the server's socket, and the server may execute them at any
 // later time, for example when it thaws. So the next greeting ends the old connection on the server: CLIENT KILL ID,
@@ -31,8 +31,8 @@ class Greeting {
   void begin(uint32_t nonce, const Instant& now);
   // One item of the reply to one of the greeting's requests. 0, or the reason to close the connection.
   int handle(unsigned kind, const resp::Item& item, const Instant& now);
-  bool has_password() const { return master_.password.size != 0; }
-  bool is_done() const { return greeted_ && !killing_; }
+  const MasterSettings& master() const { return master_; }
+  bool is_done() const { return greeted_; }
   bool resp3() const { return resp3_; }
 
   // Also later, while nothing else is in flight.
@@ -75,7 +75,6 @@ class Greeting {
   bool resp3_ = false;
   bool role_known_ = false;   // HELLO's reply has told it
   bool greeted_ = false;      // the greeting's ping is answered
-  bool killing_ = false;      // CLIENT KILL is unanswered
   bool strays_ = false;       // there are, and the client was not told yet what became of them
   uint8_t field_ = 0;         // while the reply to HELLO or ROLE is read: which field's value comes next
 };

@@ -9,28 +9,20 @@ namespace {
 
 constexpr Duration half(Duration d) { return Duration::ns(d.ns() / 2); }
 
-// The hash of a name, mixed so that a sum over several names depends on every bit of each.
-uint64_t hash_of_name(Bytes name) {
-  const uint64_t hash = hash_of<uint64_t>(name);
-  return (hash ^ (hash >> 29)) * 0xBF58476D1CE4E5B9u;
-}
-
 // "replication id:quarantine id", as a visit is written under it.
 constexpr size_t state_size = 2 * InfoFacts::id_size + 1;
-
-// The CLOCK_BOOTTIME that a visit has left in this state; -1: it was another state, or this is no time.
-int64_t visit_in(Bytes text, Bytes state) {
-  if (text.size <= state.size + 1 || text.size > state.size + 1 + 18) return -1;
-  if (Bytes(text.data, state.size) != state || text.data[state.size] != ' ') return -1;
-  uint64_t ms = 0;
-  const bool is_time = parse_decimal(Bytes(text.data + state.size + 1, text.size - state.size - 1), ms);
-  return is_time ? static_cast<int64_t>(ms) : -1;
-}
 
 // A change of masters writes "moving", and both fingerprints, between its two steps (site/scripts/move.lua).
 bool is_change(Bytes desc) {
   constexpr Bytes moving = "moving ";
   return desc.size > moving.size && memcmp(desc.data, moving.data, moving.size) == 0;
+}
+
+// A change that is done says on an old master that it has left our set for another one.
+bool is_left(Bytes desc, Bytes ours) {
+  constexpr Bytes left = "left ";
+  if (desc.size <= left.size + ours.size || memcmp(desc.data, left.data, left.size) != 0) return false;
+  return Bytes(desc.data + left.size, ours.size) == ours;
 }
 
 Bytes write_own_key(const CommonSettings& settings, Bytes name, char (&text)[meta_key_max]) {
@@ -48,36 +40,6 @@ Bytes write_meta_key(const CommonSettings& settings, char (&text)[meta_key_max])
 
 Bytes write_seen_key(const CommonSettings& settings, char (&text)[meta_key_max]) {
   return write_own_key(settings, ":seen", text);
-}
-
-Bytes write_fingerprint(const Settings& settings, unsigned quorum, char (&text)[fingerprint_max]) {
-  resp::Writer out(text, sizeof text);
-  uint64_t ids = 0;
-  for (MasterIndex m = 0; m < settings.masters; ++m) ids += hash_of_name(settings.master[m].name);
-  char hex[16];
-  write_hex(static_cast<uint32_t>(ids >> 32), hex);
-  write_hex(static_cast<uint32_t>(ids), hex + 8);
-  char digits[20];
-  out.raw("v1 n=").raw(to_decimal(settings.masters, digits));
-  out.raw(" q=").raw(to_decimal(quorum, digits));
-  out.raw(" max_ttl_ms=").raw(to_decimal(settings.max_ttl_ms, digits));
-  out.raw(" ids=").raw(Bytes(hex, sizeof hex));
-  REDLOCK_ASSERT(out.fits() && out.size() <= own_fingerprint_max);
-  return out.written();
-}
-
-// "v1 n=3 q=2 max_ttl_ms=30000 ids=...": the numbers behind the first and the third "=".
-Fingerprint read_fingerprint(Bytes text) {
-  uint32_t numbers[5] = {};
-  uint32_t* number = numbers;
-  if (text.size < 5 || Bytes(text.data, 5) != Bytes("v1 n=")) return {};
-  for (size_t i = 4; i < text.size && number != &numbers[4]; ++i) {
-    if (text.data[i] == '=') ++number;
-    if (is_digit(text.data[i])) *number = *number * 10 + static_cast<uint32_t>(text.data[i] - '0');
-    if (*number > REDLOCK_MAX_TTL_MS_MAX) return {};
-  }
-  const bool known = numbers[1] != 0 && numbers[1] <= REDLOCK_MASTERS_MAX && numbers[3] != 0;
-  return known ? Fingerprint{numbers[3], numbers[1]} : Fingerprint();
 }
 
 // ---- the connection -------------------------------------------------------------------------------------------
@@ -120,6 +82,21 @@ void Guard::unidentified(int error) {
 
 // ---- readings -------------------------------------------------------------------------------------------------
 
+// "state boot-time server-time", of this state; else there is no visit. Differences of the times must fit 64 bits.
+Guard::Visit Guard::visit_in(Bytes text, Bytes state) {
+  if (text.size <= state.size || Bytes(text.data, state.size) != state || text.data[state.size] != ' ') return {-1, -1};
+  const char* const boot = text.data + state.size + 1;
+  const char* const end = text.data + text.size;
+  const char* const space = static_cast<const char*>(memchr(boot, ' ', static_cast<size_t>(end - boot)));
+  uint64_t boot_ms = 0, server_ms = 0;
+  if (space == nullptr || !parse_decimal(Bytes(boot, static_cast<size_t>(space - boot)), boot_ms) ||
+      !parse_decimal(Bytes(space + 1, static_cast<size_t>(end - space - 1)), server_ms) ||
+      (boot_ms | server_ms) >> 61 != 0) {
+    return {-1, -1};
+  }
+  return {static_cast<int64_t>(boot_ms), static_cast<int64_t>(server_ms)};
+}
+
 uint32_t Guard::begin_reading() {
   REDLOCK_ASSERT(on() && asked_ != UINT32_MAX);
   return ++asked_;
@@ -127,6 +104,7 @@ uint32_t Guard::begin_reading() {
 
 void Guard::read_role(const InfoFacts& facts) {
   wants_boot_time_ = false;  // from here on, half of the state is of this reading and half of the last one
+  server_ms_ = -1;
   const bool nameless = settings_.guard == GuardMode::strict && !facts.has_replid;
   role_fault_ = static_cast<int16_t>(!facts.master ? REDLOCK_E_ROLE : nameless ? REDLOCK_E_IDENTITY : 0);
   reads_alone_ = facts.alone;
@@ -146,10 +124,11 @@ void Guard::read_no_role(int error) {
 void Guard::read(Field field, bool absent, Bytes text) {
   switch (field) {
     case Field::desc:
-      desc_ = absent                          ? Found::absent
-              : text == settings_.fingerprint ? Found::ours
-              : is_change(text)               ? Found::moving
-                                              : Found::foreign;
+      desc_ = absent                                 ? Found::absent
+              : text == settings_.fingerprint        ? Found::ours
+              : is_change(text)                      ? Found::moving
+              : is_left(text, settings_.fingerprint) ? Found::left
+                                                     : Found::foreign;
       if (desc_ == Found::foreign) {
         const Fingerprint theirs = read_fingerprint(text);
         their_max_ttl_ms_ = theirs.max_ttl_ms;
@@ -164,9 +143,20 @@ void Guard::read(Field field, bool absent, Bytes text) {
       sealed_ = !absent && text == seal();
       break;
     case Field::visit:
-      visit_ms_ = absent ? -1 : visit_in(text, Bytes(seal_ + id_size + 1, state_size));
+      visit_ = absent ? Visit{-1, -1} : visit_in(text, Bytes(seal_ + id_size + 1, state_size));
+      break;
+    case Field::names:
+      if (desc_ == Found::foreign) compare_names(absent ? Bytes() : text);
       break;
   }
+}
+
+void Guard::compare_names(Bytes theirs) {
+  const Bytes name = first_missing(theirs, settings_.names), ours = first_missing(settings_.names, theirs);
+  their_name_size_ = static_cast<uint8_t>(name.size <= sizeof their_name_ ? name.size : 0);
+  if (their_name_size_ != 0) memcpy(their_name_, name.data, their_name_size_);
+  our_name_size_ = static_cast<uint8_t>(ours.size);
+  our_name_at_ = static_cast<uint8_t>(ours.size != 0 ? ours.data - settings_.names.data : 0);
 }
 
 // Without the server's time nobody would see that its clock was stepped. Mode "weak" does without.
@@ -227,15 +217,22 @@ void Guard::written(int error) {
   judge();
 }
 
-// A visit in the future was not measured by the clock that we read, so it is not believed. Neither is a negative time.
+// The younger age counts. Where the ages differ, the visit may still be one of another machine with our boot id, whose
+// clients may end the watch: such a visit stays until it would be old enough. A visit later than the server's time has
+// no age that anybody could wait for.
 Guard::Next Guard::boot_time(int64_t ms, const Instant& now) {
   REDLOCK_ASSERT(on());
   wants_boot_time_ = false;
   if (!fresh_ || ms < 0) return Next::nothing;
-  if (visit_ms_ < 0) return Next::visit;
-  if (visit_ms_ > ms) return Next::nothing;
-  const int64_t wanted_ms = time_to_watch().ns() * 9 / 8'000'000 + 2;  // rounded up, as both times were rounded down
-  const int64_t age_ms = ms - visit_ms_;
+  if (visit_.boot_ms < 0) return Next::visit;
+  const int64_t wanted_ms = time_to_watch().ns() * 9 / 8'000'000 + 2;  // rounded up, as all times were rounded down
+  const int64_t by_boot = ms - visit_.boot_ms, by_server = server_ms_ - visit_.server_ms;
+  if (by_server < -wanted_ms / 8) return Next::visit;  // a little earlier is a slow answer
+  const int64_t age_ms = by_boot < by_server ? by_boot : by_server;
+  const int64_t longer = by_boot < by_server ? by_server : by_boot;
+  if (longer - age_ms > (longer > wanted_ms ? longer : wanted_ms) / 8) {
+    return longer >= wanted_ms ? Next::visit : Next::nothing;
+  }
   if (age_ms >= wanted_ms) return Next::seal;
   visited_at_ = now + Duration::ms(wanted_ms - age_ms);
   read_at_ = earlier(read_at_, visited_at_);
@@ -254,6 +251,7 @@ void Guard::judge() {
                      : distrusted_               ? REDLOCK_E_WALL_CLOCK
                      : read_error_ != 0          ? int{read_error_}
                      : !fresh_                   ? REDLOCK_E_UNREAD
+                     : desc_ == Found::left      ? REDLOCK_E_LEFT
                      : !is_ours()                ? REDLOCK_E_FINGERPRINT
                      : !(sealed_ && desc_ == Found::ours && has_q_) ? unsealed
                                                  : 0;
@@ -278,10 +276,10 @@ Guard::Outlook Guard::outlook() const {
       return Outlook::watched;
     case REDLOCK_E_FINGERPRINT:
       return desc_ == Found::moving ? Outlook::moving : Outlook::foreign;
+    case REDLOCK_E_LEFT:
     case REDLOCK_E_MODE:
     case REDLOCK_E_MAXMEMORY:
     case REDLOCK_E_IDENTITY:
-    case REDLOCK_E_NOPERM:
       return Outlook::never;
     default:
       return Outlook::open;

@@ -10,6 +10,7 @@
 //
 //     desc   the fingerprint of the configuration: all clients that use these keys must have the same
 //     q      the quarantine id: a client that finds none writes one, so a new state has a new id
+//     names  of the masters of that configuration, for a person whose file differs. Nothing rests on them
 //     seal   "run id:replication id:quarantine id", 16 digits each: some client has watched this very state for G
 //
 // The record is ordinary data, so a replica's copy or a restored backup brings it back. Nothing that a connection
@@ -22,10 +23,16 @@
 // answered, and ends G later by our own clock. The watch belongs to the state, not to the connection: the watch goes on
 // over reconnects as long as the same three ids are found. No clock of the server is used.
 //
-// Clients that live for less than G watch together. The first client of a machine leaves the CLOCK_BOOTTIME of its
-// reading in a second hash, redlock:{prefix}:seen, under the machine's boot id. The watch of a later client is also
-// over when that time is 1.125 G old. The additional eighth allows for the slewing of that clock, which is 10 % at
-// most.
+// Clients that live for less than G watch together. The first client of a machine leaves a *visit* in a second hash,
+// redlock:{prefix}:seen, under the machine's boot id: its CLOCK_BOOTTIME, and the server's TIME. The watch of a later
+// client is also over when both times are 1.125 G old. The additional eighth allows for the slewing of the machine's
+// clock, which is 10 % at most. One time alone may be wrong: two machines may have drawn the same boot id, and a
+// server's clock may jump. Where both are wrong, the two ages differ. So ages that differ by more than an eighth end no
+// watch, and a later visit takes the place of the earlier one.
+//
+// A client begins a state only where the last readings of a quorum of its masters found its own record, or none. The
+// client compares the masters (client/guarding). So a client whose file names a wrong server leaves no record there,
+// which would keep the server from its own clients for ever.
 //
 // The admission rests on the last reading, and lapses a reading's lifetime after that reading was asked for. So when an
 // operator has changed a record (redlock_reconfigure), all clients are known to have seen the change in time. The
@@ -34,6 +41,7 @@
 #pragma once
 #include "base/settings.hpp"
 #include "base/time.hpp"
+#include "master/fingerprint.hpp"
 #include "master/info.hpp"
 
 namespace redlock {
@@ -49,22 +57,10 @@ constexpr Duration guard_time(uint32_t max_ttl_ms, uint32_t drift_ppm, uint32_t 
   return Duration::ns(int64_t{max_ttl_ms} * (1'000'000 + int64_t{drift_ppm}) + int64_t{drift_fixed_ms} * 1'000'000);
 }
 
-// The key of the record, the key of the short visits, and the text that must stand in the record as desc. All are the
-// same for all clients of these keys, whatever the order of their masters. The fingerprint is made of the masters'
-// names, never of addresses: two gateways may reach one master by different addresses.
+// The key of the record, and the key of the short visits: the same for all clients of these keys.
 constexpr size_t meta_key_max = REDLOCK_KEY_PREFIX_MAX + 16;
-constexpr size_t fingerprint_max = 80;      // of any version
-constexpr size_t own_fingerprint_max = 56;  // of this one
 Bytes write_meta_key(const CommonSettings& settings, char (&text)[meta_key_max]);
 Bytes write_seen_key(const CommonSettings& settings, char (&text)[meta_key_max]);
-Bytes write_fingerprint(const Settings& settings, unsigned quorum, char (&text)[fingerprint_max]);
-
-// What a fingerprint says of its configuration; nothing when the text is no fingerprint.
-struct Fingerprint {
-  uint32_t max_ttl_ms = 0;
-  uint32_t masters = 0;
-};
-Fingerprint read_fingerprint(Bytes text);
 
 class Guard {
  public:
@@ -74,7 +70,7 @@ class Guard {
   // What is to be written after a reading.
   enum class Next : uint8_t {
     nothing,
-    create,  // the record lacks something: begin a new state
+    create,  // the record lacks something: begin a new state, as soon as the client allows
     seal,    // the watch is over
     visit,   // leave word of this visit
   };
@@ -82,13 +78,13 @@ class Guard {
   enum class Outlook : uint8_t {
     soon,     // a reading or a write is under way
     watched,  // admitted at watched_at()
-    moving,   // a change of masters is under way
+    moving,   // a change of masters is under way, or was given up
     foreign,  // another configuration: never, unless it belongs to a change of masters
     never,    // not as things stand
     open,     // something else: it may pass
   };
   // The answers of a reading, in order; INFO replication comes before them.
-  enum class Field : uint8_t { desc, q, seal, visit };
+  enum class Field : uint8_t { desc, q, seal, visit, names };
 
   explicit Guard(const CommonSettings& settings) : settings_(settings) { REDLOCK_ASSERT(settings.max_ttl_ms != 0); }
 
@@ -112,10 +108,16 @@ class Guard {
   Bytes run_id() const { return Bytes(seal_, identified_ ? id_size : 0); }
   Bytes desc() const { return desc_ == Found::ours ? settings_.fingerprint : Bytes(); }  // as read, unless foreign
   bool sealed() const { return sealed_; }
+  // The last reading found our record, or none, and no other name of ours leads to this server.
+  bool is_ours() const { return !duplicate_ && (desc_ == Found::absent || desc_ == Found::ours); }
   // The other configuration that the record names, with the reason FINGERPRINT; nothing if its desc could not be read.
   Fingerprint theirs() const {
     return reason_ == REDLOCK_E_FINGERPRINT ? Fingerprint{their_max_ttl_ms_, their_masters_} : Fingerprint();
   }
+
+  // A master of that other configuration that is none of ours, and the reverse; nothing where the record does not tell.
+  Bytes their_name() const { return Bytes(their_name_, their_name_size_); }
+  Bytes our_name() const { return Bytes(settings_.names.data + our_name_at_, our_name_size_); }
 
   // ---- the connection
   void connected();
@@ -130,15 +132,18 @@ class Guard {
   void read_no_role(int error);                         // ... was refused
   void read(Field field, bool absent, Bytes text);
   void read_clock(int error);                           // TIME behind the reading; 0: it was answered
+  void read_time(int64_t ms) { server_ms_ = ms; }       // ... with this time
   Next end_reading(uint32_t number, Instant sent, const Instant& now);
   void reading_failed(uint32_t number, int error, Instant sent, const Instant& now);
   void written(int error);  // 0: done, or the state was another one
   bool reading() const { return asked_ != answered_; }
   bool withdrawn() const { return answered_ < counts_from_; }  // and no reading that counts was answered since
 
-  // ---- short visits. `ms`: CLOCK_BOOTTIME, read after the reading was answered. The result is to be written at once.
-  bool wants_boot_time() const { return wants_boot_time_; }
+  // ---- short visits. `ms`: CLOCK_BOOTTIME, read after the reading and TIME were answered. The result is to be written
+  // at once.
+  bool wants_boot_time() const { return wants_boot_time_ && server_ms_ >= 0; }
   Next boot_time(int64_t ms, const Instant& now);
+  int64_t server_ms() const { return server_ms_; }
 
   // ---- what may come at any time
   void withdraw(const Instant& now);     // only a reading that is asked for from now on counts
@@ -153,15 +158,19 @@ class Guard {
   void postpone_reading(Instant until) { read_at_ = until; }  // or bring it forward
 
  private:
-  enum class Found : uint8_t { absent, ours, foreign, moving };
+  enum class Found : uint8_t { unread, absent, ours, foreign, moving, left };
+  struct Visit {
+    int64_t boot_ms, server_ms;
+  };
 
+  static Visit visit_in(Bytes text, Bytes state);
   Duration time_to_watch() const {
     return guard_time(settings_.max_ttl_ms, settings_.drift_ppm, settings_.drift_fixed_ms);
   }
   // No reading is under way, or only one that does not count any more.
   bool may_read() const { return !reading() || (asked_ < counts_from_ && answered_ + 1 == asked_); }
-  bool is_ours() const { return desc_ == Found::absent || desc_ == Found::ours; }  // the record, or it has none
   void judge();
+  void compare_names(Bytes theirs);
   inline void check() const;  // what always holds behind judge()
 
   int16_t reason_ = 0;        // judge() writes it, and nothing else
@@ -171,8 +180,11 @@ class Guard {
   int16_t read_error_ = 0;    // of the last reading
   int16_t write_error_ = 0;   // of the last write to the record
   bool write_later_ = false;  // that write has just failed
-  Found desc_ = Found::absent;
+  Found desc_ = Found::unread;  // by the last reading, also of an older connection
   uint8_t their_masters_ = 0;
+  uint8_t their_name_size_ = 0;
+  uint8_t our_name_at_ = 0;
+  uint8_t our_name_size_ = 0;
   bool identified_ = false;
   bool has_replid_ = false;
   bool has_q_ = false;
@@ -196,7 +208,9 @@ class Guard {
   Instant distrust_until_ = Instant::from_ns(INT64_MIN);
   Instant commission_until_ = Instant::from_ns(INT64_MIN);
   uint64_t evicted_keys_ = 0;
-  int64_t visit_ms_ = -1;     // CLOCK_BOOTTIME that an earlier visit to this state has left; -1: none
+  Visit visit_ = {-1, -1};    // what an earlier visit to this state has left; -1: there is none
+  int64_t server_ms_ = -1;    // TIME behind the last reading; -1: not answered
+  char their_name_[REDLOCK_MASTER_NAME_MAX];  // as their_max_ttl_ms_
   char seal_[seal_size] = {};     // of the state as it was last read
   char watched_[seal_size] = {};  // of the state whose watch began at since_
 };

@@ -10,20 +10,23 @@ namespace {
 
 constexpr unsigned readings_per_info = 6;  // every 1.5 longest ttls or so
 constexpr uint64_t seconds_max = 9'000'000'000;
-constexpr unsigned fields = 5;  // of a reading: INFO replication, then those of Guard::Field
+constexpr unsigned fields = 6;  // of a reading: INFO replication, then those of Guard::Field
 constexpr unsigned place_of(Guard::Field field) { return static_cast<unsigned>(field) + 1; }
 static_assert(place_of(Guard::Field::desc) == 1 && place_of(Guard::Field::q) == 2 &&
-                  place_of(Guard::Field::seal) == 3 && place_of(Guard::Field::visit) == fields - 1,
+                  place_of(Guard::Field::seal) == 3 && place_of(Guard::Field::visit) == 4 &&
+                  place_of(Guard::Field::names) == fields - 1,
               "the reading script returns the fields in this order");
 
 }  // namespace
 
 void Record::connected() {
+  changed();
   guard_.connected();
   info_.begin();
 }
 
 void Record::closed() {
+  wants_state_ = false;
   if (said_ == not_answered) said_ = not_asked;
   guard_.connected();
 }
@@ -57,22 +60,24 @@ void Record::send_reading(bool track, const Instant& now) {
 }
 
 // One of the guard's scripts, all of which have the record and the short visits for keys.
-void Record::append_script(const Script& script, const Bytes* arguments, unsigned count) {
+// `last`: an argument that is not copied.
+void Record::append_script(const Script& script, const Bytes* arguments, unsigned count, const Bytes* last) {
   char text[16];
   resp::Writer header(text, sizeof text);
-  out_.tx.append(header.array(5 + count).written());
+  out_.tx.append(header.array(5 + count + (last != nullptr)).written());
   out_.append_word("EVAL");
   out_.append_reference(script.common, script.body);
   out_.append_word("2");
   out_.append_word(guard_.settings().meta_key);
   out_.append_word(guard_.settings().seen_key);
   for (unsigned i = 0; i < count; ++i) out_.append_word(arguments[i]);
+  if (last != nullptr) out_.append_reference(*last);
 }
 
 // Write the record if it and the server are still what was read, and read what came of it.
 void Record::send_record(Bytes desc, Bytes q, Bytes new_q, Bytes seal, const Instant& now) {
   const Bytes arguments[] = {desc, q, guard_.replid(), guard_.settings().fingerprint, new_q, seal};
-  append_script(record_script, arguments, 6);
+  append_script(record_script, arguments, 6, &guard_.settings().names);
   out_.fifo.push_own(Request::write, now);
   send_reading(tracking_.on(), now);
 }
@@ -87,7 +92,7 @@ void Record::begin_state(Bytes desc, Bytes q, const Instant& now) {
 
 // For what the guard says at one time: a write, and a reading of what came of it.
 bool Record::has_room() const {
-  return out_.tx.fits(bytes_max(guard_.settings()), 2 * Outgoing::references_max) && out_.fifo.has_own_room(5);
+  return out_.tx.fits(bytes_max(guard_.settings()), 2 * Outgoing::references_max + 1) && out_.fifo.has_own_room(5);
 }
 
 void Record::write_next(Guard::Next next, int64_t boot_ms, const Instant& now) {
@@ -96,10 +101,17 @@ void Record::write_next(Guard::Next next, int64_t boot_ms, const Instant& now) {
   if (next == Guard::Next::seal) {
     return send_record(guard_.desc(), guard_.quarantine(), guard_.quarantine(), guard_.seal(), now);
   }
-  char digits[20];
-  const Bytes arguments[] = {boot_id(), guard_.seal(), to_decimal(static_cast<uint64_t>(boot_ms), digits)};
-  append_script(visit_script, arguments, 3);
+  char boot[20], server[20];
+  const Bytes arguments[] = {boot_id(), guard_.seal(), to_decimal(static_cast<uint64_t>(boot_ms), boot),
+                             to_decimal(static_cast<uint64_t>(guard_.server_ms()), server)};
+  append_script(visit_script, arguments, 4);
   out_.fifo.push_own(Request::visit, now);
+}
+
+void Record::begin_state(const Instant& now) {
+  REDLOCK_ASSERT(wants_state_);
+  write_next(Guard::Next::create, 0, now);
+  wants_state_ = false;
 }
 
 void Record::read_when_due(const Instant& now) {
@@ -120,6 +132,7 @@ void Record::quarantine(const Instant& now) {
 
 bool Record::ask(const Script& script, const Bytes* arguments, unsigned count, const Instant& now) {
   if (said_ == not_answered || !has_room()) return false;
+  if (tracking_.on()) out_.send(Command::caching(), Request::caching, now);
   append_script(script, arguments, count);
   out_.fifo.push_own(Request::question, now);
   said_ = not_answered;
@@ -187,11 +200,15 @@ int Record::handle_reading(const resp::Item& item, const Request& request, const
   overlong_ = overlong_ || item.part;
   if (item.part) return 0;
   REDLOCK_ASSERT(field_ < fields);
+  const bool was_ours = guard_.is_ours();
   guard_.read(static_cast<Guard::Field>(field_++ - 1), item.type != Type::string, overlong_ ? Bytes() : item.text);
+  if (guard_.is_ours() != was_ours) out_.tell();  // other masters may be waiting for this one
   overlong_ = false;
   if (!item.last) return 0;
-  write_next(guard_.end_reading(request.round, request.sent, now), 0, now);
-  if (guard_.wants_boot_time()) out_.tell();
+  const Guard::Next next = guard_.end_reading(request.round, request.sent, now);
+  wants_state_ = next == Guard::Next::create && !*begins_;
+  if (wants_state_) out_.tell();
+  if (!wants_state_) write_next(next, 0, now);
   return 0;
 }
 
@@ -206,6 +223,7 @@ int Record::read_role(const resp::Item& item) {
     guard_.read_role(info_.end());
   }
   info_.begin();
+  wants_state_ = false;  // as for the guard's own questions, half of the state is of this reading
   ++field_;
   return 0;
 }
@@ -224,6 +242,8 @@ int Record::handle_time(const resp::Item& item, Instant sent, const Instant& now
   } else if (server_us_ >= 0) {
     Duration by;
     const int64_t server_us = server_us_ + static_cast<int64_t>(n);
+    guard_.read_time(server_us / 1'000);
+    if (guard_.wants_boot_time()) out_.tell();
     if (clock_.sample(sent, now, server_us, guard_.settings().drift_ppm, by) == ClockWatch::Verdict::stepped) {
       News& news = out_.tell();
       news.stepped = true;

@@ -31,11 +31,11 @@ class Record {
     constexpr size_t script = 31, key = 20, id = 7 + Guard::id_size, about = 7 + own_fingerprint_max;
     const size_t keys = 2 * (key + s.key_prefix.size);
     const size_t write = script + keys + 2 * about + 3 * id + 7 + Guard::seal_size;
-    return write + 14 + Command::caching().size + script + keys + 7 + CommonSettings::boot_id_size + 14;
+    return write + 7 + 14 + Command::caching().size + script + keys + 7 + CommonSettings::boot_id_size + 14;
   }
 
-  Record(const CommonSettings& settings, const Tracking& tracking, Outgoing& out)
-      : tracking_(tracking), out_(out), guard_(settings) {}
+  Record(const CommonSettings& settings, const Tracking& tracking, Outgoing& out, const bool* begins)
+      : tracking_(tracking), out_(out), begins_(begins), guard_(settings) {}
 
   Guard& guard() { return guard_; }
   const Guard& guard() const { return guard_; }
@@ -60,6 +60,9 @@ class Record {
   int handle(const Request& request, const resp::Item& item, const Instant& now);
 
   // ---- what is written; each is left out where there is no room for it
+  // A new state is wanted, and was not allowed so far.
+  bool wants_state() const { return wants_state_; }
+  void begin_state(const Instant& now);
   void boot_time(int64_t ms, const Instant& now);
   void quarantine(const Instant& now);  // a new quarantine id: nobody may trust this state any more
   // One question by a script of the caller's. False: there is no room, or the last question is not answered yet.
@@ -67,11 +70,14 @@ class Record {
   // The same by one whole command, already encoded. settings.listener hears the reply, and said() is then 0.
   bool ask_command(Bytes command, const Instant& now);
   int said() const { return said_; }
+  // Counts connections and pushes about the record. While the number stays, nobody is known to have changed the record.
+  uint32_t changes() const { return changes_; }
+  void changed() { ++changes_; }
 
  private:
   void send_info(const Instant& now);
   void send_reading(bool track, const Instant& now);
-  void append_script(const Script& script, const Bytes* arguments, unsigned count);
+  void append_script(const Script& script, const Bytes* arguments, unsigned count, const Bytes* last = nullptr);
   void send_record(Bytes desc, Bytes q, Bytes new_q, Bytes seal, const Instant& now);
   void begin_state(Bytes desc, Bytes q, const Instant& now);
   void write_next(Guard::Next next, int64_t boot_ms, const Instant& now);
@@ -87,11 +93,14 @@ class Record {
   Random quarantines_;
   const Tracking& tracking_;
   Outgoing& out_;
+  const bool* const begins_;  // the client allows it by what the other masters say
   Guard guard_;
   ClockWatch clock_;
   InfoReader info_;
   int64_t server_us_ = 0;  // while TIME's reply is read
+  uint32_t changes_ = 0;
   bool seeded_ = false;
+  bool wants_state_ = false;  // by the last reading, and it is not allowed yet
   bool overlong_ = false;  // the field of a reading that is under way is longer than any of ours
   uint8_t field_ = 0;      // while a reading's reply is read: which field comes next
   uint8_t readings_ = 0;   // since the last INFO

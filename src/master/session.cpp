@@ -30,7 +30,7 @@ Session::Session(const CommonSettings& settings, const MasterSettings& master, B
       calls_(memory.calls),
       out_(memory.requests, memory.requests_size, memory.news),
       reader_(memory.rx_size),
-      record_(settings, tracking_, out_),
+      record_(settings, tracking_, out_, memory.begins),
       greeting_(master, client_name, record_, out_) {
   out_.tx.init(memory.tx, memory.tx_size, *memory.shared, memory.self);
 }
@@ -42,7 +42,7 @@ inline void Session::check() const {
   const bool open = state_ != State::down && state_ != State::connecting;
   REDLOCK_ASSERT(open || (out_.fifo.empty() && out_.tx.empty() && rx_size_ == 0 && !tracked()));
   REDLOCK_ASSERT(wish_ == Wish::none || (wish_ == Wish::connect) == (state_ == State::down));
-  REDLOCK_ASSERT(state_ != State::greeting || !out_.fifo.empty() || wish_ == Wish::close);
+  REDLOCK_ASSERT(state_ != State::greeting || !out_.fifo.empty() || wish_ == Wish::close || record_.wants_state());
   REDLOCK_ASSERT(state_ != State::suspect || !out_.fifo.empty() || wish_ == Wish::close);
   REDLOCK_ASSERT(!connected() || greeting_.is_done());
   REDLOCK_ASSERT(!tracked() || resp3());
@@ -116,7 +116,7 @@ void Session::close_quietly() {
 
 void Session::fail(int reason) {
   if (wish_ == Wish::close) return;
-  if (reason == REDLOCK_E_AUTH_MISSING && greeting_.has_password()) reason = REDLOCK_E_AUTH;
+  if (reason == REDLOCK_E_AUTH_MISSING && greeting_.master().password.size != 0) reason = REDLOCK_E_AUTH;
   reason_ = static_cast<int16_t>(reason);
   wish(Wish::close);
 }
@@ -217,7 +217,10 @@ int Session::why_broken() const {
 bool Session::handle_push(const resp::Item& item, const Instant& now, Reply& out) {
   const Tracking::Said said = tracking_.read(item);
   if (said == Tracking::Said::nothing) return false;
-  if (said == Tracking::Said::all_changed || item.text == settings_.meta_key) withdraw(now);
+  if (said == Tracking::Said::all_changed || item.text == settings_.meta_key) {
+    record_.changed();
+    withdraw(now);
+  }
   out = {};
   out.kind = said == Tracking::Said::key_changed ? Reply::Kind::key_changed : Reply::Kind::all_changed;
   out.key = item.text;
@@ -262,17 +265,22 @@ int Session::handle_own(const Request& request, const resp::Item& item, const In
 void Session::answered(const Instant& now) {
   pop_request(Request::is_own(out_.fifo.oldest().kind), now);
   if (wish_ == Wish::close) return;
-  if (state_ == State::greeting && greeting_.is_done() && !guard().reading()) come_up(now);
+  if (state_ == State::greeting && greeting_.is_done() && out_.fifo.empty()) come_up(now);
   if (state_ != State::suspect) return;
   if (out_.fifo.empty()) return set_state(State::up);
   give_up_at_ = later(give_up_at_, out_.fifo.oldest().sent + settings_.suspect_close);
 }
 
 // A push in the greeting voids the readings asked for so far: that of a stranger's write, or, where a server does not
-// heed NOLOOP in scripts, of our own. So the greeting lasts until one counts.
+// heed NOLOOP in scripts, of our own. So the greeting lasts until one counts, and until all is answered: who does not
+// wait for the guard leaves a visit before that.
 void Session::come_up(const Instant& now) {
   if (guard().withdrawn()) record_.read_when_due(now);
   if (guard().reading()) return;
+  if (record_.wants_state()) {  // the client may allow it in this turn, and the events then tell how long the watch is
+    out_.tell();
+    return;
+  }
   set_state(State::up);
   greeting_.came_up();
 }
@@ -336,30 +344,29 @@ bool Session::handle_look(const Request& request, const resp::Item& item, Reply&
 
 // ---- time -----------------------------------------------------------------------------------------------------
 
-Instant Session::on_time(const Instant& now) {
+Instant Session::on_time(const Instant& now, const Instant& heard) {
   const Fifo& fifo = out_.fifo;
   switch (state_) {
     case State::down:
       if (now >= retry_at_ && !quiet_) wish(Wish::connect);
       break;
     case State::connecting:
-      if (now >= give_up_at_) fail(REDLOCK_E_CONNECT_TIMEOUT);
+      if (heard >= give_up_at_) fail(REDLOCK_E_CONNECT_TIMEOUT);
       break;
     case State::greeting:
-      if (now >= give_up_at_) fail(REDLOCK_E_NODE_TIMEOUT);
+      if (heard >= give_up_at_) fail(REDLOCK_E_NODE_TIMEOUT);
       break;
     case State::up:
-      if (!fifo.empty() && now >= fifo.oldest().sent + settings_.node_timeout) {
+      if (!fifo.empty() && heard >= fifo.oldest().sent + settings_.node_timeout) {
         set_state(State::suspect);
-        // After a stall of our own the answers may be waiting unread: they are given one more node_timeout.
-        give_up_at_ = later(fifo.oldest().sent + settings_.suspect_close, now + settings_.node_timeout);
+        give_up_at_ = fifo.oldest().sent + settings_.suspect_close;
       }
       record_.read_when_due(now);
       guard_changed();
       if (fifo.empty() && now >= ping_at_ && out_.tx.fits(48)) greeting_.send_ping(now);
       break;
     case State::suspect:
-      if (now >= give_up_at_) fail(REDLOCK_E_NODE_TIMEOUT);
+      if (heard >= give_up_at_) fail(REDLOCK_E_NODE_TIMEOUT);
       break;
   }
   check();

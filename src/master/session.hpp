@@ -61,6 +61,7 @@ class Session {
     MasterIndex self;        // in shared commands
     bool* calls;             // set when a wish or a change is there to be seen
     bool* news;              // set when there is something for take_news()
+    const bool* begins;      // may a master that lacks our record be given one?
   };
 
   Session(const CommonSettings& settings, const MasterSettings& master, Bytes client_name, const Memory& memory);
@@ -145,7 +146,9 @@ class Session {
   // Is a request about this claim unanswered, deletes apart?
   bool owes_answer(uint16_t claim) const;
 
-  Instant on_time(const Instant& now);  // what is due; returns deadline()
+  // What is due; returns deadline(). heard: what had not come by then is silence. At most `now`.
+  Instant on_time(const Instant& now, const Instant& heard);
+  Instant on_time(const Instant& now) { return on_time(now, now); }
   Instant deadline() const;
   Instant ping_at() const { return ping_at_; }  // with nothing in flight
   void disconnect(int reason);  // wish to close, for a reason that only the client or driver can see
@@ -159,6 +162,8 @@ class Session {
   News take_news();
   // CLOCK_BOOTTIME, where News asked for it.
   void boot_time(int64_t ms, const Instant& now) { record_.boot_time(ms, now); }
+  // Behind the news of all masters. allowed: a master that lacks our record is given one.
+  void begin_state(bool allowed, const Instant& now);
   void set_duplicate(bool duplicate);
   void distrust(Instant until);
   void quarantine(const Instant& now);  // write to the master that no client may trust its present state
@@ -173,6 +178,7 @@ class Session {
   // What the script answered: the first letter of its text; the rest of the text is guard().quarantine(). An error of
   // the master is negative. A question whose connection broke counts as not asked.
   int said() const { return record_.said(); }
+  uint32_t record_changes() const { return record_.changes(); }
   // Has a sample of the server's clock come that was asked for after `since`?
   bool samples_clock(Instant since) const { return record_.clock().known() && record_.clock().asked() >= since; }
 
@@ -187,6 +193,7 @@ class Session {
   bool changed() const { return changed_; }  // since the last take_changed()
   bool take_changed();
   bool tried() const { return tried_; }
+  const MasterSettings& master() const { return greeting_.master(); }
   bool resp3() const { return greeting_.resp3(); }
   bool tracked() const { return tracking_.on(); }  // the server has confirmed it for the present connection
   unsigned in_flight() const { return out_.fifo.size(); }

@@ -45,6 +45,15 @@ void Session::distrust(Instant until) {
   guard_changed();
 }
 
+void Session::begin_state(bool allowed, const Instant& now) {
+  if (wish_ == Wish::close || !record_.wants_state()) return;
+  if (allowed) record_.begin_state(now);
+  if (state_ != State::greeting || !out_.fifo.empty()) return;
+  REDLOCK_ASSERT(greeting_.is_done());
+  set_state(State::up);
+  greeting_.came_up();
+}
+
 bool Session::ask_record(const Script& script, const Bytes* arguments, unsigned count, const Instant& now) {
   return can_ask() && record_.ask(script, arguments, count, now);
 }

@@ -2,7 +2,7 @@
 //
 // Shared: commands that several masters are told, each written once. Only the guard's seal differs from master to
 // master. The command leaves a gap for the seal, and each master's own seal is written into the gap just before the
-// bytes leave for that master (Client::output).
+// bytes leave for that master (Post::output).
 //
 // The bytes of the commands stand one behind the other, so what one master is told in a turn is usually one run. The
 // list of the commands grows towards the bytes, from the end of the same memory. The whole memory is free again when no

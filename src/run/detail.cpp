@@ -8,19 +8,41 @@
 namespace redlock {
 namespace {
 
-// Printable ASCII as it is, anything else as \xNN: the name is what some other client claims. A backslash is escaped,
-// too, so that no name looks like another one.
-void write_holder(const Holder& holder, TextWriter& out) {
-  if (holder.foreign) out.raw("a foreign value");
-  for (size_t i = 0; i < holder.size; ++i) {
-    const unsigned char c = static_cast<unsigned char>(holder.name[i]);
+// Printable ASCII as it is, anything else as \xNN: the text is what some other client claims, or a key of any bytes. A
+// backslash is escaped, too, so that no text looks like another one.
+void write_escaped(Bytes name, TextWriter& out) {
+  for (size_t i = 0; i < name.size; ++i) {
+    const unsigned char c = static_cast<unsigned char>(name.data[i]);
     if (c >= 0x20 && c < 0x7F && c != '\\') {
-      out.raw(Bytes(holder.name + i, 1));
+      out.raw(Bytes(name.data + i, 1));
     } else {
       const char escape[] = {'\\', 'x', hex_digits[c >> 4], hex_digits[c & 15]};
       out.raw(Bytes(escape, sizeof escape));
     }
   }
+}
+
+void write_holder(const Holder& holder, TextWriter& out) {
+  if (holder.foreign) out.raw("a foreign value");
+  write_escaped(Bytes(holder.name, holder.size), out);
+}
+
+// What the master says of another configuration, or denies.
+void fill_reason(const Client& client, MasterIndex m, const Client::Event& event, Detail& out) {
+  const Session& session = client.session(m);
+  const CommonSettings& settings = client.settings();
+  const Guard& guard = session.guard();
+  out.detail.their_masters = guard.theirs().masters;
+  out.detail.their_max_ttl_ms = guard.theirs().max_ttl_ms;
+  TextWriter theirs(out.their_name, sizeof out.their_name), ours(out.our_name, sizeof out.our_name);
+  if (out.detail.their_masters != 0) {
+    write_escaped(guard.their_name(), theirs);
+    write_escaped(guard.our_name(), ours);
+  }
+  TextWriter denied(out.denied, sizeof out.denied);
+  if (event.slot == no_slot || event.event.master_err != REDLOCK_E_NOPERM || !session.votes()) return;
+  write_escaped(settings.key_prefix, denied);
+  write_escaped(client.lock(event.slot).names.first(), denied);
 }
 
 }  // namespace
@@ -47,22 +69,23 @@ void fill_detail(const Client& client, Client::Event& event, Detail& out) {
     d.voting += session.votes() ? 1 : 0;
     d.watched += session.guarded() && session.guard().watched_at() != Instant::never() ? 1 : 0;
   }
-  Client::Detail about = {event.event.master, nullptr, REDLOCK_GUARD_UNKNOWN};
-  if (event.slot != no_slot) about = client.detail(event);
+  Notices::Detail about = {event.event.master, nullptr, REDLOCK_GUARD_UNKNOWN};
+  if (event.slot != no_slot) about = client.notices().detail(event, client.now());
   d.to_go_ms = about.to_go_ms;
   TextWriter name(out.name, sizeof out.name), holder(out.holder, sizeof out.holder);
-  out.address[0] = '\0';
+  out.address[0] = out.their_name[0] = out.our_name[0] = out.denied[0] = '\0';
   if (about.master < settings.masters) {
     name.raw(client.master(about.master).name);
     write_address(client.master(about.master), out.address);
-    const Fingerprint theirs = client.session(about.master).guard().theirs();
-    d.their_masters = theirs.masters;
-    d.their_max_ttl_ms = theirs.max_ttl_ms;
+    fill_reason(client, about.master, event, out);
   }
   if (about.holder != nullptr) write_holder(*about.holder, holder);
   d.name = out.name;
   d.address = out.address;
   d.holder = out.holder;
+  d.their_name = out.their_name;
+  d.our_name = out.our_name;
+  d.denied = out.denied;
   event.event.detail = &d;
 }
 

@@ -15,6 +15,9 @@ struct Detail {
   char name[REDLOCK_MASTER_NAME_MAX + 1];
   AddressText address;
   char holder[REDLOCK_HOLDER_MAX + 1];
+  char their_name[REDLOCK_MASTER_NAME_MAX + 1];
+  char our_name[REDLOCK_MASTER_NAME_MAX + 1];
+  char denied[4 * (REDLOCK_KEY_PREFIX_MAX + REDLOCK_RESOURCE_MAX) + 1];
 };
 
 // Gives the event its detail.

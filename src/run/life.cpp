@@ -77,23 +77,26 @@ void write(redlock_t* rl, Story::Level level, const char* line) {
 }
 
 Story::Acquire acquire_of(const redlock_t* rl, uint16_t slot) {
-  return {rl->client.names(slot), rl->client.waited_s(slot), rl->client.waited_for(slot)};
+  const Lock& lock = rl->client.lock(slot);
+  return {lock.names, whole_seconds(waited(lock, rl->client.now()).ns()), lock.wait.last_cause};
 }
 
 // A file of the TLS settings is read again when a connection begins.
 void narrate_file(redlock_t* rl, MasterIndex m) {
   if constexpr (with_tls) {
     if (!rl->driver.file_error_changed(m)) return;
-    const char* const file = rl->driver.file_error(m);
+    const TlsFile& file = rl->driver.file_error(m);
+    const bool well = file.fault == TlsFile::Fault::none;
     char text[Story::line_max];
     TextWriter line(text, sizeof text);
     line.raw("master ").quoted(rl->client.master(m).name);
-    if (file == nullptr) {
+    if (well) {
       line.raw(": the TLS files are well again");
     } else {
-      line.raw(": ").raw(file).raw(tls_file_fault).raw(": what was read before is used");
+      write_tls_file(line.raw(": "), file);
+      line.raw(": what was read before is used");
     }
-    write(rl, file == nullptr ? Story::notice : Story::warning, text);
+    write(rl, well ? Story::notice : Story::warning, text);
   }
 }
 
@@ -106,9 +109,9 @@ void narrate_file(redlock_t* rl, MasterIndex m) {
     if (of_master) narrate_file(rl, e.master);
     char text[Story::line_max];
     TextWriter jump(text, sizeof text);
-    write(rl, rl->story.clocks_jumped(rl->client.clock_jumps(), jump), text);
+    write(rl, rl->story.clocks_jumped(static_cast<uint32_t>(rl->client.notices().counters.clock_jumps), jump), text);
     TextWriter line(text, sizeof text);
-    const uint32_t now = rl->client.now_s();
+    const uint32_t now = whole_seconds(rl->client.now().ns());
     const Story::Level level = of_master ? rl->story.master_changed(e, now, line)
                                          : rl->story.lock_told(e, acquire_of(rl, event.slot), now, line);
     write(rl, level, text);
@@ -118,17 +121,35 @@ void narrate_file(redlock_t* rl, MasterIndex m) {
 
 bool is_narrated(const redlock_t* rl, int type) { return (rl->narrated >> type & 1) != 0; }
 
+// Which certificate of a master is out of its dates?
+void fill_date(const redlock_t* rl, const Client::Event& event, Detail& out) {
+  if constexpr (with_tls) {
+    const bool of_master = event.slot == no_slot;
+    const int err = of_master ? event.event.err : event.event.master_err;
+    if (err != REDLOCK_E_TLS_EXPIRED && err != REDLOCK_E_TLS_EARLY) return;
+    const MasterIndex m = of_master ? event.event.master : rl->client.notices().detail(event, rl->client.now()).master;
+    TextWriter denied(out.denied, sizeof out.denied);
+    write_tls_date(denied, err, rl->driver.wrong_date(m));
+  }
+}
+
+void prepare(const redlock_t* rl, Client::Event& event, Detail& detail) {
+  if (!Notices::is_detailed(event.event.type)) return;
+  fill_detail(rl->client, event, detail);
+  fill_date(rl, event, detail);
+}
+
 void on_event(void* self, Client::Event& event) {
   redlock_t* rl = static_cast<redlock_t*>(self);
   Detail detail;
-  if (Client::is_detailed(event.event.type)) fill_detail(rl->client, event, detail);
+  prepare(rl, event, detail);
   if (!is_narrated(rl, event.event.type) || narrate(rl, event)) tell(rl, event);
 }
 
 void on_event_of_thread(void* self, Client::Event& event) {
   redlock_t* rl = static_cast<redlock_t*>(self);
   Detail detail;
-  if (Client::is_detailed(event.event.type)) fill_detail(rl->client, event, detail);
+  prepare(rl, event, detail);
   if (event.slot != no_slot) rl->blocked.mark(event.event, rl->client.extend_open(event.slot));
   const bool for_owner = !is_narrated(rl, event.event.type) || narrate(rl, event);
   if (for_owner && !rl->silent) {

@@ -61,7 +61,7 @@ int ask(const redlock_config_t& cfg, Settings& settings, uint32_t master, redloc
   int err = clients.open(&settings, 1);
   if (err == 0) {
     inquiry.begin(clients.client(0), settings.connect_timeout + settings.connect_timeout, once, clients.now());
-    clients.carry_out(inquiry, [](Instant) {});
+    clients.carry_out(inquiry, [&](Instant now) { inquiry.step(now); });
     err = inquiry.result();
   }
 #ifdef REDLOCK_TLS
@@ -69,6 +69,10 @@ int ask(const redlock_config_t& cfg, Settings& settings, uint32_t master, redloc
   TlsSettings how;
   tls_settings(cfg.values, master, how);
   if (tls != nullptr && err == 0 && clients.tls_report(0, report)) write_tls(report, how.ca_file.size != 0, *tls);
+  if (tls != nullptr && (err == REDLOCK_E_TLS_EXPIRED || err == REDLOCK_E_TLS_EARLY)) {
+    TextWriter denied(tls->denied, sizeof tls->denied);
+    write_tls_date(denied, err, clients.wrong_date(0));
+  }
 #endif
   clients.close();
   free(room);

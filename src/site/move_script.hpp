@@ -9,6 +9,5 @@
 namespace redlock {
 
 inline constexpr Script move_script = {Bytes(), Bytes(scripts::move), Bytes(scripts::move_sha1)};
-inline constexpr Script owner_script = {Bytes(), Bytes(scripts::owner), Bytes(scripts::owner_sha1)};
 
 }  // namespace redlock

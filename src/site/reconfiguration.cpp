@@ -16,28 +16,31 @@ enum Letter : int {
   blank = 'n',
   old_set = 'o',
   new_set = 'w',
-  entered = 'e',
-  by_another = 'u',
   marked = 'm',
   opposite = 'b',
   third = 't',
+  copied = 'x',  // marked, and then given the data of another server
 };
 
-bool is_letter(int said) { return memchr("noweumbt", said, 8) != nullptr; }
+bool is_letter(int said) { return memchr("nowmbtx", said, 7) != nullptr; }
 
 constexpr Duration longer(Duration a, Duration b) { return a < b ? b : a; }
 
-bool enough(const Side& side) { return side.done.count() >= side.needed; }
-
-// The masters among these whose record says one of the two.
-Masters that_say(const Side& side, Masters masters, Letter one, Letter other) {
-  Masters out;
-  for (MasterIndex m : masters) {
-    const int said = side.client.session(m).said();
-    if (said == one || said == other) out.add(m);
+Bytes step_name(Stage stage, bool is_marked) {
+  switch (stage) {
+    case Stage::mark_new:
+    case Stage::mark_old:
+      return is_marked ? Bytes("look") : Bytes("mark");
+    case Stage::enter:
+      return Bytes("enter");
+    case Stage::leave:
+      return Bytes("leave");
+    default:
+      return Bytes("look");
   }
-  return out;
 }
+
+bool enough(const Side& side) { return side.done.count() >= side.needed; }
 
 Masters in_both(const Client& before, const Client& after) {
   Masters out;
@@ -81,7 +84,7 @@ Side::Side(Client& client_given, Masters masters, unsigned needed_given)
     : client(client_given), needed(needed_given), members(masters), open(masters) {}
 
 int Side::why_not(MasterIndex m) const {
-  if (done.has(m)) return 0;
+  if (done.has(m) || spared.has(m)) return 0;
   if (err[m] != 0) return err[m];
   const int reason = client.session(m).reason();
   return reason != 0 ? reason : int{REDLOCK_E_NODE_TIMEOUT};
@@ -92,32 +95,26 @@ Reconfiguration::Reconfiguration(Client& old_set, Client& new_set, uint64_t seed
       new_(whole(new_set)),
       old_text_(old_set.settings().fingerprint),
       new_text_(new_set.settings().fingerprint),
-      takes_over_(false),
       patience_(longer(patience_of(old_set.settings()), patience_of(new_set.settings()))),
       between_(wait_between(old_set.settings(), new_set.settings())),
       until_(now + patience_),
       twins_(in_both(old_set, new_set)) {
   ids_.seed(seed);
   draw_id(id_);
+  write_names();
 }
 
-Reconfiguration::Reconfiguration(Client& set, const Takeover& takeover, uint64_t seed, Instant now)
-    : old_(set, {}, 0),
-      new_(set, takeover.masters, takeover.needed),
-      old_text_(takeover.from),
-      new_text_(set.settings().fingerprint),
-      takes_over_(true),
-      patience_(patience_of(set.settings())),
-      between_(takeover.wait),
-      until_(now + patience_),
-      twins_(takeover.masters) {
-  ids_.seed(seed);
-  draw_id(id_);
+void Reconfiguration::write_names() {
+  const Bytes before = old_.client.settings().names, after = new_.client.settings().names;
+  new_names_at_ = before.size + 3;
+  names_size_ = new_names_at_ + after.size;
+  memcpy(names_, before.data, before.size);
+  memcpy(names_ + before.size, " > ", 3);
+  memcpy(names_ + new_names_at_, after.data, after.size);
 }
 
 void Reconfiguration::draw_id(char* id) {
   for (unsigned i = 0; i < Guard::id_size; ++i) id[i] = hex_digits[ids_.next() & 0xF];
-  if (takes_over_) id[0] = adopted_id;
 }
 
 void Reconfiguration::finish(int result) {
@@ -125,7 +122,25 @@ void Reconfiguration::finish(int result) {
   result_ = result;
 }
 
-void Reconfiguration::too_few() { finish(lost_ ? REDLOCK_E_RECORD_LOST : REDLOCK_E_NO_QUORUM); }
+// Some master's record ends the call. The masters that have had no time to answer are not at fault.
+void Reconfiguration::give_up(int result) {
+  Side* const sides[] = {&old_, &new_};
+  for (Side* side : sides) {
+    for (MasterIndex m : side->open) {
+      if (side->client.session(m).connected()) side->spared.add(m);
+    }
+  }
+  finish(result);
+}
+
+// A call that stood still has not heard yet what the masters have answered meanwhile.
+void Reconfiguration::too_few(Instant now) {
+  if (stood_still(now)) {
+    until_ = now + patience_;
+    return;
+  }
+  finish(lost_ ? REDLOCK_E_RECORD_LOST : REDLOCK_E_NO_QUORUM);
+}
 
 // Begins a step: these masters are asked. What the others did in an earlier step stays noted as done.
 void Reconfiguration::begin(Stage stage, Masters old_masters, Masters new_masters, Instant now) {
@@ -136,13 +151,13 @@ void Reconfiguration::begin(Stage stage, Masters old_masters, Masters new_master
   old_.done -= old_masters;
   new_.done -= new_masters;
   old_.asked = new_.asked = {};
-  ask(old_, now);
-  ask(new_, now);
+  ask(old_);
+  ask(new_);
 }
 
 // Takes the answers to this step. Asks the masters that were not asked yet, or whose connection broke before the
 // answer.
-void Reconfiguration::ask(Side& side, Instant now) {
+void Reconfiguration::ask(Side& side) {
   for (MasterIndex m : side.open) {
     const Session& session = side.client.session(m);
     if (session.said() == Session::not_answered) continue;
@@ -151,16 +166,20 @@ void Reconfiguration::ask(Side& side, Instant now) {
     side.asked.remove(m);
     if (!side.open.has(m)) continue;
     const bool enters = stage_ == Stage::enter;
+    if (enters && !side.entered.has(m)) draw_id(side.entry[m]);
     char ids[2 * Guard::id_size];
-    if (enters) draw_id(ids);
-    if (!enters) memcpy(ids, id_, sizeof id_);
-    const Bytes there = enters ? Bytes(id_, sizeof id_) : session.guard().quarantine();
+    memcpy(ids, enters ? side.entry[m] : id_, Guard::id_size);
+    const bool over_own = enters || stage_ == Stage::leave;
+    const Bytes there = over_own ? Bytes(id_, sizeof id_) : session.guard().quarantine();
     memcpy(ids + Guard::id_size, there.data, there.size);
-    const Bytes arguments[] = {old_text_, new_text_, Bytes(ids, Guard::id_size + there.size),
-                               enters    ? Bytes("enter")
-                               : marks() ? Bytes("mark")
-                                         : Bytes("look")};
-    if (side.client.ask_record(m, move_script, arguments, 4, now)) side.asked.add(m);
+    const size_t names_at = enters ? new_names_at_ : 0;
+    const Bytes arguments[] = {old_text_,
+                               new_text_,
+                               Bytes(ids, Guard::id_size + there.size),
+                               step_name(stage_, side.written.has(m)),
+                               side.client.settings().client_name,
+                               Bytes(names_ + names_at, names_size_ - names_at)};
+    if (side.client.ask_record(m, move_script, arguments, 6, side.now)) side.asked.add(m);
   }
 }
 
@@ -168,30 +187,72 @@ void Reconfiguration::hear(Side& side, MasterIndex m) {
   const Session& session = side.client.session(m);
   const int said = session.said();
   if (said >= 0 && !is_letter(said)) return side.client.disconnect(m, REDLOCK_E_PROTOCOL);
+  if (stage_ == Stage::leave) return side.open.remove(m);
   const bool own = said == marked && session.guard().quarantine() == Bytes(id_, sizeof id_);
-  const bool unmarked = said == blank || said == old_set || said == new_set;
-  if (marks() && (unmarked || said == by_another)) return;  // the record has changed since it was read: ask again
-  const bool yes = stage_ == Stage::look                            ? said != third
-                   : marks() || (stage_ == Stage::again && !mends_) ? own
-                   : stage_ == Stage::again                         ? said == entered
-                                                                    : said == entered || said == new_set;
+  const bool unmarked = said == blank || said == old_set || said == new_set || said == copied;
+  if (marks() && unmarked && !side.written.has(m)) return;  // the record has changed since it was read: ask again
+  if (marks() && own && !side.written.has(m)) return side.written.add(m);  // read it: a change is told behind a read
+  if (marks() && own) side.changes[m] = session.record_changes(), side.whole.add(m);
+  if (stage_ == Stage::enter && said == new_set && session.guard().quarantine() == Bytes(side.entry[m], sizeof id_)) {
+    if (!side.entered.has(m)) return side.entered.add(m);  // read it, as a mark
+    side.changes[m] = session.record_changes();
+  }
+  const bool stood = own && side.changes[m] == session.record_changes();
+  const bool of_old = &side == &old_;
+  const bool yes = stage_ == Stage::look                  ? said != third
+                   : marks() || stage_ == Stage::again    ? stood
+                   : stage_ == Stage::check && of_old     ? stood
+                   : stage_ == Stage::check               ? said == new_set && (!twins_.has(m) || stands_entered(m))
+                                                          : said == new_set;
   side.open.remove(m);
+  if (stage_ == Stage::check && of_old && stood) marked_.add(m);
   if (said < 0) {
     side.err[m] = static_cast<int16_t>(said);
   } else if (yes) {
     side.done.add(m);
-  } else if (unmarked) {
+  } else if (stage_ == Stage::check && of_old && said == new_set) {
+    side.says_new.add(m);  // it counts if it counts among the new ones, which may not have answered yet
+  } else if (unmarked || own) {
     side.err[m] = REDLOCK_E_RECORD_LOST;
     lost_ = true;
+  } else if (stage_ == Stage::look) {
+    side.err[m] = REDLOCK_E_FINGERPRINT;  // the call ends when the others have answered, too
+    third_ = true;
   } else {
-    side.err[m] = stage_ == Stage::look ? REDLOCK_E_FINGERPRINT : REDLOCK_E_CHANGING;
-    finish(side.err[m]);
+    side.err[m] = REDLOCK_E_CHANGING;
+    give_up(REDLOCK_E_CHANGING);
   }
 }
 
-void Reconfiguration::step(Instant now) {
-  if (!over()) ask(old_, now);
-  if (!over()) ask(new_, now);
+// The entry of this call stands there, and has stood there without a break since the mark before it.
+bool Reconfiguration::stands_entered(MasterIndex m) const {
+  return new_.whole.has(m) && new_.entered.has(m) && new_.changes[m] == new_.client.session(m).record_changes();
+}
+
+void Reconfiguration::count_twins() {
+  for (MasterIndex o : old_.says_new) {
+    for (MasterIndex m : new_.done & twins_) {
+      if (new_.client.master(m).name == old_.client.master(o).name) old_.done.add(o);
+    }
+    lost_ = lost_ || !old_.done.has(o);
+    old_.err[o] = REDLOCK_E_RECORD_LOST;
+  }
+  old_.says_new = {};
+}
+
+void Reconfiguration::see_connections() {
+  for (MasterIndex m : new_.members) {
+    if (!new_.client.session(m).connected()) new_.whole.remove(m);
+  }
+}
+
+void Reconfiguration::step(Instant now, Instant new_now) {
+  old_.now = now;
+  new_.now = new_now;
+  see_connections();
+  if (jumped_) after_jump(now);
+  if (!over()) ask(old_);
+  if (!over()) ask(new_);
   if (!over() && due(now)) next(now);
 }
 
@@ -204,32 +265,34 @@ bool Reconfiguration::due(Instant now) const {
 }
 
 void Reconfiguration::next(Instant now) {
+  count_twins();
   const bool both = enough(old_) && enough(new_);
   switch (stage_) {
     case Stage::look:
       return after_look(now);
     case Stage::mark_new:
-      if (mends_) return begin(Stage::again, {}, that_say(new_, new_.done, entered, entered), now);
-      if (!enough(new_)) return too_few();
+      if (!enough(new_)) return too_few(now);
       written_ = REDLOCK_WRITTEN_OLD;
       return begin(Stage::mark_old, old_.done, new_.done & twins_, now);
     case Stage::mark_old:
-      if (!both) return too_few();
+      if (!both) return too_few(now);
       begin(Stage::wait, {}, {}, now);
       until_ = now + between_;
       return;
     case Stage::wait:
       return begin(Stage::again, old_.done, new_.done, now);
     case Stage::again:
-      if (mends_ ? that_say(new_, new_.done, entered, entered).count() < new_.needed : !both) {
-        return too_few();
-      }
+      if (!both) return too_few(now);
       written_ = REDLOCK_WRITTEN_BOTH;
-      return begin(Stage::enter, {}, that_say(new_, new_.done, marked, marked), now);
+      return begin(Stage::enter, {}, new_.done, now);
     case Stage::enter:
-      return begin(Stage::check, {}, new_.done, now);
+      return begin(Stage::check, old_.done, new_.done, now);
     case Stage::check:
-      if (!enough(new_)) return too_few();
+      if (stood_still(now)) return look_again(now);
+      if (!both) return too_few(now);
+      return leave(now);
+    case Stage::leave:
+      if (stood_still(now)) return look_again(now);
       return finish(static_cast<int>(new_.members.count() - new_.done.count()));
     case Stage::over:
       return;
@@ -238,16 +301,31 @@ void Reconfiguration::next(Instant now) {
 
 // Ends the call before the first write if the change cannot be completed.
 void Reconfiguration::after_look(Instant now) {
-  mends_ = that_say(new_, new_.done, entered, entered).count() >= new_.needed;
-  if (!mends_ && (!enough(old_) || !enough(new_))) return finish(REDLOCK_E_NO_QUORUM);
-  const Masters done = mends_ ? that_say(new_, new_.done, entered, new_set) : twins_;
-  const Masters to_mark = new_.done - done;
-  written_ = mends_ ? REDLOCK_WRITTEN_BOTH : !to_mark.empty() ? REDLOCK_WRITTEN_NEW : REDLOCK_WRITTEN_NOTHING;
+  if (third_) return give_up(REDLOCK_E_FINGERPRINT);
+  if (!enough(old_) || !enough(new_)) return too_few(now);
+  const Masters to_mark = new_.done - twins_;
+  written_ = !to_mark.empty() ? REDLOCK_WRITTEN_NEW : REDLOCK_WRITTEN_NOTHING;
   begin(Stage::mark_new, {}, to_mark, now);
 }
 
-void Reconfiguration::clock_jumped(Instant now) {
+void Reconfiguration::after_jump(Instant now) {
+  jumped_ = false;
   if (stage_ == Stage::wait) until_ = now + between_;
+  if (stage_ == Stage::check || stage_ == Stage::leave) look_again(now);
+}
+
+// The third look may be old: what was seen then is looked at once more.
+void Reconfiguration::look_again(Instant now) {
+  marked_ = {};
+  begin(Stage::check, old_.done | old_.open, new_.done | new_.open, now);
+}
+
+void Reconfiguration::leave(Instant now) {
+  stage_ = Stage::leave;
+  until_ = now + patience_;
+  old_.open = marked_;
+  new_.open = old_.asked = new_.asked = {};
+  ask(old_);
 }
 
 }  // namespace redlock

@@ -31,6 +31,11 @@ void tell_side(const Reconfiguration::Side& side, uint32_t& masters, uint32_t& n
   for (MasterIndex m = 0; m < masters; ++m) err[m] = side.why_not(m);
 }
 
+// How far the call came, for other threads too.
+void tell_progress(const Reconfiguration& change, redlock_reconfigure_report_t& out) {
+  __atomic_store_n(&out.written, change.written(), __ATOMIC_RELEASE);
+}
+
 int reconfigure(const redlock_config_t& old_cfg, const redlock_config_t& new_cfg, redlock_reconfigure_report_t& out) {
   Settings settings[2];
   int err = SiteClients::settings_of(old_cfg, settings[0]);
@@ -42,8 +47,10 @@ int reconfigure(const redlock_config_t& old_cfg, const redlock_config_t& new_cfg
   if (err == 0) err = clients.open(settings, 2);
   if (err != 0) return err;
   Reconfiguration change(clients.client(0), clients.client(1), clients.seed(), clients.now());
-  clients.carry_out(change, [](Instant) {});
-  out.written = change.written();
+  clients.carry_out(change, [&](Instant now) {
+    change.step(now, clients.now(1));
+    tell_progress(change, out);
+  });
   tell_side(change.old_side(), out.old_masters, out.old_needed, out.old_err);
   tell_side(change.new_side(), out.new_masters, out.new_needed, out.new_err);
   return change.result();
@@ -57,9 +64,9 @@ extern "C" int redlock_reconfigure(const redlock_config_t* old_cfg, const redloc
   if (!redlock::is_build_of_library()) return REDLOCK_E_NOTSUP;
   if (old_cfg == nullptr || new_cfg == nullptr) return REDLOCK_E_INVAL;
   if (report != nullptr && report->size < sizeof *report) return REDLOCK_E_INVAL;
-  redlock_reconfigure_report_t full = {};
-  full.size = sizeof full;
-  const int err = redlock::reconfigure(*old_cfg, *new_cfg, full);
-  if (report != nullptr) *report = full;
-  return err;
+  redlock_reconfigure_report_t own;
+  redlock_reconfigure_report_t& out = report != nullptr ? *report : own;
+  out = {};
+  out.size = sizeof out;
+  return redlock::reconfigure(*old_cfg, *new_cfg, out);
 }

@@ -13,6 +13,7 @@ namespace {
 
 // Keys whose default follows from others.
 uint32_t number_of(const Key& key, const Values& values, const Settings& settings) {
+  if (key.number == static_cast<uint32_t Values::*>(&Values::ttl_ms)) return settings.ttl_ms;
   if (key.number == static_cast<uint32_t Values::*>(&Values::in_flight)) return settings.in_flight;
   if (key.number == static_cast<uint32_t Values::*>(&Values::debts)) return settings.debts;
   if (key.number != static_cast<uint32_t Values::*>(&Values::guard_wait_ms)) return values.*key.number;

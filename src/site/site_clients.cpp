@@ -108,16 +108,15 @@ void SiteClients::close() {
 
 #ifdef REDLOCK_TLS
 bool SiteClients::tls_report(unsigned i, TlsReport& out) const { return ones_[i]->driver.tls_report(0, out); }
+const TlsDate& SiteClients::wrong_date(unsigned i) const { return ones_[i]->driver.wrong_date(0); }
 #endif
 
 Client& SiteClients::client(unsigned i) const { return ones_[i]->client; }
 
-Instant SiteClients::now() const { return ones_[0]->driver.now(); }
+Instant SiteClients::now(unsigned i) const { return ones_[i]->driver.now(); }
 
 uint64_t SiteClients::jumps() const {
-  redlock_status_t status = {};
-  ones_[0]->client.status(status);
-  return status.clock_jumps;
+  return ones_[0]->client.notices().counters.clock_jumps;
 }
 
 }  // namespace redlock

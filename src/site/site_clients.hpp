@@ -31,6 +31,7 @@ class SiteClients {
 #ifdef REDLOCK_TLS
   void secure(unsigned i, const redlock_config_s& config, unsigned first = 0) { origins_[i] = {&config, first}; }
   bool tls_report(unsigned i, TlsReport& out) const;  // of the client's first master
+  const TlsDate& wrong_date(unsigned i) const;        // the same
 #else
   void secure(unsigned, const redlock_config_s&, unsigned = 0) {}
 #endif
@@ -39,19 +40,18 @@ class SiteClients {
   int open(const Settings* settings, unsigned count);
   void close();
   Client& client(unsigned i) const;
-  Instant now() const;
+  Instant now(unsigned i = 0) const;  // by the clock of client i
   uint64_t seed() const { return seed_; }
 
-  // Takes the steps of a change until it is over. on_turn(now) is called between the steps.
-  template <class Change, class OnTurn>
-  void carry_out(Change& change, const OnTurn& on_turn) {
+  // Until the change is over: step(now) takes its next step, by the clock of the first client.
+  template <class Change, class Step>
+  void carry_out(Change& change, const Step& step) {
     for (uint64_t seen = jumps(); !change.over();) {
       uv_run(loop_.get(), UV_RUN_ONCE);
       const Instant t = now();
       if (jumps() != seen) change.clock_jumped(t);
       seen = jumps();
-      change.step(t);
-      on_turn(t);
+      step(t);
     }
   }
 

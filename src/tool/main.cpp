@@ -4,38 +4,52 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-#include "tool/command.hpp"
-#include "tool/say.hpp"
+#include "tool/system/descriptors.hpp"
+#include "tool/system/signals.hpp"
+#include "tool/words/options.hpp"
+#include "tool/words/say.hpp"
 
 namespace redlock::tool {
 namespace {
 
+int run_version(const Command& command, int argc, char** argv) {
+  const Options options(command, argc, argv);
+  if (options.rest_count() != 0) options.usage("it takes no argument");
+  print("redlock %s", redlock_version_string());
+  return exit_ok;
+}
+
+constexpr Command version_command = {"version", "", "print the version", "", run_version};
 const Command* const commands[] = {
     &run_command,
-    &hold_command,
     &status_command,
     &doctor_command,
     &commission_command,
-    &adopt_command,
     &reconfigure_command,
     &config_command,
     &version_command,
 };
 
-void print_commands() {
+int print_commands() {
   print("redlock COMMAND [OPTION]... [ARGUMENT]...");
   for (const Command* command : commands) print("  %-12s %s", command->name, command->summary);
   print("redlock COMMAND --help tells the options of a command; redlock(1) tells all.");
+  return exit_ok;
 }
 
 int run(int argc, char** argv) {
   if (argc < 2) fail(exit_usage, "which command? see redlock --help");
   const char* name = argv[1];
-  if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
-    print_commands();
-    return exit_ok;
-  }
+  if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) return print_commands();
   if (strcmp(name, "--version") == 0) name = "version";
+  static char word[] = "--help";
+  char* help[] = {word, word, nullptr};
+  if (strcmp(name, "help") == 0) {  // redlock help run: as redlock run --help
+    if (argc == 2) return print_commands();
+    name = help[0] = argv[2];
+    argv = help - 1;
+    argc = 3;
+  }
   for (const Command* command : commands) {
     if (strcmp(name, command->name) == 0) return command->run(*command, argc - 1, argv + 1);
   }
@@ -49,5 +63,7 @@ int main(int argc, char** argv) {
   // Passwords get into no core file, and no other program of this user reads them here. It holds for the processes that
   // we fork. What these execute is as readable as without us: execve() decides anew.
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-  return redlock::tool::run(argc, argv);
+  redlock::tool::occupy_standard_descriptors();
+  redlock::tool::ignore_broken_pipes();
+  return redlock::tool::end_of_output(redlock::tool::run(argc, argv));
 }

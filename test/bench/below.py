@@ -8,6 +8,8 @@ JSON.
   server_cpu MAX the masters' CPU time of a cycle whose acquires are scripts, in proportion to one of plain SETs, taken
                  by turns; fails when the median is above MAX
   handover N     N processes contend for one resource; fails unless all got it as often as they asked, never two at once
+  first N OPTIONS  a process with these options beside N without them: who gets one resource, until one has had its
+                 count
 """
 import json
 import os
@@ -176,16 +178,17 @@ def all_commands():
     return sums
 
 
-def contend(words, processes, folder):
-    """All begin at once. (grants in order of time, {command: calls})"""
+def contend(all_words, folder):
+    """All begin at once. (grants in order of time, {command: calls}, the process of the first)"""
     ready_read, ready_write = os.pipe()
     go_read, go_write = os.pipe()
-    logs = [os.path.join(folder, str(i)) for i in range(processes)]
-    run([*words, "--mode", "latency", "--count", "1", "--warmup", "0"])  # seals the masters
+    logs = [os.path.join(folder, str(i)) for i in range(len(all_words))]
+    run([*all_words[-1], "--mode", "latency", "--count", "1", "--warmup", "0"])  # seals the masters
     programs = [subprocess.Popen([*words, "--mode", "contend", "--log", log, "--gate", f"{ready_write},{go_read}"],
-                                 stdout=subprocess.PIPE, text=True, pass_fds=(ready_write, go_read)) for log in logs]
+                                 stdout=subprocess.PIPE, text=True, pass_fds=(ready_write, go_read))
+                for words, log in zip(all_words, logs)]
     os.close(ready_write)
-    waiting = processes
+    waiting = len(all_words)
     while waiting > 0:
         waiting -= len(os.read(ready_read, waiting)) or sys.exit("a process ended before all were ready")
     before = all_commands()
@@ -195,7 +198,8 @@ def contend(words, processes, folder):
         raise SystemExit("exit codes: %s" % codes)
     after = all_commands()
     grants = [Grant(line) for log in logs for line in open(log)]
-    return sorted(grants, key=lambda g: g.got), {c: after.get(c, 0) - before.get(c, 0) for c in COMMANDS}
+    commands = {c: after.get(c, 0) - before.get(c, 0) for c in COMMANDS}
+    return sorted(grants, key=lambda g: g.got), commands, programs[0].pid
 
 
 def share(values, part):
@@ -215,11 +219,16 @@ def in_shares(grants, us):
     return [(g.got - g.want) / (one * n) for g, n in zip(grants, among)]
 
 
+def while_all_ask(grants):
+    """Those until some process had all of its own."""
+    until = min(max(g.got for g in grants if g.pid == pid) for pid in {g.pid for g in grants})
+    return [g for g in grants if g.got <= until]
+
+
 def jain(grants):
-    """Of grants per process until the first process had all of its own: 1 where all got as many."""
+    """Of grants per process while all ask: 1 where all got as many."""
     pids = {g.pid for g in grants}
-    until = min(max(g.got for g in grants if g.pid == pid) for pid in pids)
-    counts = [sum(1 for g in grants if g.pid == pid and g.got <= until) for pid in pids]
+    counts = [sum(1 for g in while_all_ask(grants) if g.pid == pid) for pid in pids]
     return sum(counts) ** 2 / (len(pids) * sum(n * n for n in counts))
 
 
@@ -227,7 +236,7 @@ def handover(words):
     processes = int(words.pop(0))
     asked = processes * int(words[words.index("--count") + 1])
     with tempfile.TemporaryDirectory() as folder:
-        grants, commands = contend(words, processes, folder)
+        grants, commands, _ = contend([words] * processes, folder)
     pairs = list(zip(grants, grants[1:]))
     overlaps = sum(1 for one, other in pairs if other.got < one.released)
     looks = commands["pttl"] != 0
@@ -250,8 +259,21 @@ def handover(words):
             "seconds": (max(g.end for g in grants) - min(g.want for g in grants)) / 1e9, "by_command": commands}
 
 
+def first(words):
+    others, options = int(words.pop(0)), words.pop(0).split()
+    with tempfile.TemporaryDirectory() as folder:
+        grants, _, pid = contend([[*words, *options]] + [words] * others, folder)
+    grants = while_all_ask(grants)
+    ours, theirs = ([(g.got - g.want) / 1e6 for g in grants if (g.pid == pid) == is_ours] for is_ours in (True, False))
+    seconds = (grants[-1].got - min(g.want for g in grants)) / 1e9
+    return {"share": len(ours) / len(grants), "p50_ms": share(ours, .5), "p95_ms": share(ours, .95),
+            "longest_ms": max(ours, default=0), "others_per_s": len(theirs) / seconds,
+            "others_longest_ms": max(theirs, default=0)}
+
+
 def main():
-    what = {"delay": delay, "fault": fault, "checked": checked, "server_cpu": server_cpu, "handover": handover}
+    what = {"delay": delay, "fault": fault, "checked": checked, "server_cpu": server_cpu, "handover": handover,
+            "first": first}
     print(json.dumps(what[sys.argv[1]](sys.argv[2:])))
 
 

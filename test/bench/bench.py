@@ -304,6 +304,36 @@ def two_clients(o, loop, head, masters, name, theirs):
     table(RESOURCE_FOR_5_MS + f", two clients, masters: {masters}", head, rows)
 
 
+# ---- who goes first --------------------------------------------------------------------------------------------------
+
+FIRST = [("share", "its share of the grants", "{:.3f}"), ("p50_ms", "its wait: p50, ms", "{:.0f}"),
+         ("p95_ms", "p95, ms", "{:.0f}"), ("longest_ms", "longest, ms", "{:.0f}"),
+         ("others_per_s", "grants of the others a second", "{:.1f}"),
+         ("others_longest_ms", "longest wait of another, ms", "{:.0f}")]
+
+
+def beside_8(o, title, rows, of_first, **of_others):
+    """rows: [(name, command, more options of the first)]"""
+    cells = []
+    for name, command, more in rows:
+        runs = [cycle(command, masters=3, wrapper=below("first", 8, f"{of_first} {more}"), **of_others)
+                for _ in range(min(o.rounds, 3))]
+        cells.append([name, *(spread([r[key] for r in runs], form) for key, _, form in FIRST)])
+    table(title + ", three masters", ["", *(what for _, what, _ in FIRST)], cells)
+
+
+def turns(o):
+    ours, node = [BENCH / "cycle_bench", "--api", "loop"], node_redlock()
+    beside_8(o, "An alarm of 5 ms, 900 ms after the last one, beside 8 pollers that hold for 100 ms and pause for 20",
+             [("redlock", ours, ""), ("urgent", ours, "--api urgent")],
+             f"--count {o.cycles(30, 5)} --hold-us 5000 --think-us 900000",
+             count=o.cycles(75, 10), hold_us=100000, think_us=20000, max_seconds=150)
+    beside_8(o, "A loop without a pause beside 8 that pause for 10 ms, each holds for 5 ms",
+             [("redlock", ours, ""), *([("node-redlock, its own pauses", node, "")] if node else [])],
+             f"--count {o.cycles(300, 50)} --think-us 0",
+             count=o.cycles(100, 20), hold_us=5000, think_us=10000)
+
+
 # ---- counts ----------------------------------------------------------------------------------------------------------
 
 def counted(what, command, inflight, *options):
@@ -423,8 +453,8 @@ def picture(o):
 
 
 PHASES = {"latency": latency, "throughput": throughput, "rtt": rtt, "degraded": degraded, "growth": growth,
-          "handover": handover, "counts": counts, "profile": profile, "fencing": fencing, "guard": guard,
-          "tls": tls, "picture": picture}
+          "handover": handover, "turns": turns, "counts": counts, "profile": profile, "fencing": fencing,
+          "guard": guard, "tls": tls, "picture": picture}
 
 
 def main():

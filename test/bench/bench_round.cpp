@@ -31,7 +31,7 @@ class Site {
 
   bool ready() const {
     redlock_status_t status = {};
-    client_->status(status);
+    client_->notices().status(status, now_);
     return status.masters_up == settings_.masters;
   }
 
@@ -114,8 +114,8 @@ class Site {
 
   int next_event() {
     Client::Event event;
-    if (client_->events() == 0 || !client_->next_event(event, now_)) return 0;
-    client_->delivered(event);
+    if (client_->notices().count() == 0 || !client_->next_event(event, now_)) return 0;
+    client_->notices().delivered(event);
     return event.event.type;
   }
   void drain_events() {

@@ -11,6 +11,7 @@
  *                       counter
  *   --api fenced-first  as loop, with the first token of a new resource each time: nobody knows a counter
  *   --api unguarded     as loop, with "guard": "off"
+ *   --api urgent        as loop, with REDLOCK_F_URGENT
  *   --api timer         as loop, with "defaults.wakeups": 0: a waiter tries again after a pause, and is told nothing
  *
  * --mode connect: a cycle is a client that is created, has all masters vote, and is closed; its acquire lasts until
@@ -239,7 +240,7 @@ static int is_one_of(const char *value, const char *const *words, size_t n) {
 }
 
 static int refuse(void) {
-  static const char *const loops[] = {"loop", "fenced", "fenced-first", "unguarded", "timer"};
+  static const char *const loops[] = {"loop", "fenced", "fenced-first", "unguarded", "timer", "urgent"};
   const int loop = is_one_of(opts.api, loops, sizeof loops / sizeof *loops);
   const int blocks = cycle_is(opts.api, "blocking"), confirmed = cycle_is(opts.release, "confirmed");
   if (!loop && !blocks && !cycle_is(opts.api, "polled")) return fprintf(stderr, "cycle_bench: no --api %s\n", opts.api);
@@ -321,6 +322,7 @@ int main(int argc, char **argv) {
   if (refuse() != 0) return 2;
   if (cycle_is(opts.api, "polled")) way = &polled;
   if (opts.api[0] == 'f') flags = REDLOCK_F_FENCING;
+  if (cycle_is(opts.api, "urgent")) flags = REDLOCK_F_URGENT;
   cycle_record_init(&record, &opts);
   name = (unsigned)cycle_now() & 0xfffffff;
   if (cycle_is(opts.mode, "connect")) return main_connect();

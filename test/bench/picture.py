@@ -7,6 +7,8 @@ import math
 LEFT, WIDTH, HEIGHT, GAP, TOP = 58, 350, 230, 74, 58
 COLORS = ["#6b7280", "#d9822b", "#2f9e63"]
 LINE, GRID = "#1f2328", "#e3e6ea"
+# On a dark page white becomes black, and each colour keeps its hue.
+DARK = "<style>@media (prefers-color-scheme: dark) { svg { filter: invert(1) hue-rotate(180deg); } }</style>"
 
 
 class Panel:
@@ -80,5 +82,5 @@ def draw(curves, machine):
     width, height = LEFT + 2 * WIDTH + GAP + 20, y + 34
     latency.text(LEFT, y + 22, machine, "start")
     head = (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" '
-            f'fill="{LINE}">\n<rect width="{width}" height="{height}" fill="#ffffff"/>')
+            f'fill="{LINE}">\n{DARK}\n<rect width="{width}" height="{height}" fill="#ffffff"/>')
     return "\n".join([head, *out, "</svg>", ""])

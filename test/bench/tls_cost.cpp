@@ -196,7 +196,7 @@ Cost connect(Server& server, const tls::Trust& trust, const tls::Ticket* resume,
   gate.begin(wire);
   tls::Link* link = nullptr;
   Progress progress = Progress::wants_input;
-  as_client([&] { link = tls::make_link(trust, gate.wire(), "m1.example", resume); });
+  as_client([&] { link = tls::make_link(trust, gate.wire(), "m1.example", resume, time(nullptr)); });
   while (progress != Progress::done) {
     as_client([&] {
       gate.let_one_through();
@@ -245,6 +245,20 @@ void print_case(const char* name, Server& server, const tls::Material& material,
   tls::free_trust(trust);
 }
 
+// A chain of one key: what its certificates are does not change what they cost.
+void print_chain(const std::string& name, const char* key, unsigned middle, int version) {
+  const Certificate root = Certificate::self_signed({.cn = "root", .use = Certificate::Use::authority, .key = key});
+  std::vector<Certificate> authorities{root};
+  for (unsigned n = 0; n < middle; ++n) {
+    const std::string cn = "between " + std::to_string(n);
+    authorities.push_back(root.renewed({.cn = cn, .use = Certificate::Use::authority}, authorities.back()));
+  }
+  Server server(root.renewed({.names = {"DNS:m1.example"}}, authorities.back()), version, nullptr);
+  for (unsigned n = middle; n > 0; --n) SSL_CTX_add1_chain_cert(server.context, authorities[n].x509());
+  const std::string ca = root.pem();
+  print_case(name.c_str(), server, {text_of(ca), {}, {}}, false);
+}
+
 bool has_tls13() {
   tls::Trust* trust = nullptr;
   if (tls::make_trust(trust, {}, true) != tls::Part::none) return false;
@@ -269,6 +283,11 @@ void run(int version) {
   print_case((v + "P-256, and a client's").c_str(), asks, own, false);
   print_case((v + "RSA 2048").c_str(), by_rsa, plain, false);
   print_case((v + "resumed").c_str(), by_ecdsa, plain, true);
+  // The most that port/tls/chain accepts.
+  print_chain(v + "P-256, two between", "P-256", 2, version);
+  print_chain(v + "P-384, two between", "P-384", 2, version);
+  print_chain(v + "P-521, an authority between", "P-521", 1, version);
+  print_chain(v + "RSA 4096, three between", "rsa:4096", 3, version);
 }
 
 }  // namespace

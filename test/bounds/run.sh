@@ -17,7 +17,7 @@ for argument in "$@"; do
 done
 source toolchains/packages.sh
 install_missing "$install" build-essential clang cmake ninja-build pkg-config libuv1-dev libcjson-dev libgtest-dev \
-  libgmock-dev gcovr || exit 1
+  libgmock-dev liblua5.1-0-dev gcovr || exit 1
 
 # Where numbers are meant to wrap: the standard library, the test for a digit, and the reader when it negates a number.
 mkdir -p build/bounds

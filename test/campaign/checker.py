@@ -10,9 +10,9 @@ import heapq
 import pathlib
 import sys
 
-# Of `redlock run` (src/tool/exit_code.hpp): too few masters, the guard was killed (by its own timer, where the machine
-# did not let it run), held, guarded, not permitted, may evict keys, lost; 0 is its command's.
-TOOL_STATUSES = {0, 69, 71, 75, 76, 77, 78, 79}
+# Of `redlock run` (src/tool/words/exit_code.hpp): too few masters, the warden was killed (by its own timer, where the
+# machine did not let it run), held, guarded, not permitted, may evict keys, lost; 0 is its command's.
+TOOL_STATUSES = {0, 69, 71, 75, 76, 77, 78, 79, 80}
 FINAL = {"REDLOCK_E_LOST", "REDLOCK_E_STALE"}  # what a check answers for ever, once it has answered so
 
 
@@ -54,7 +54,7 @@ class Histories:
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
         self.breaches = []
-        self.sites, self.clients, self.ends = {}, {}, {}
+        self.sites, self.clients, self.ends, self.ended_at = {}, {}, {}, {}
         self.healed = self.recovered = self.over = None
         self._read_weather()
         for life in self.clients:
@@ -81,6 +81,7 @@ class Histories:
                 self.clients[rest[0]] = {"site": rest[1], "mode": rest[2], "style": rest[3]}
             elif word in ("killed", "exit"):
                 self.ends[rest[0]] = (word, int(rest[1]))
+                self.ended_at[rest[0]] = int(at)
             elif word == "looked":
                 self.sites[rest[0]].looked.add(rest[1])
             elif word == "left":
@@ -205,7 +206,8 @@ def judge_end(histories):
             histories.breach("nothing done", f"{name}: no client in mode {mode} got a lock")
         served = {hold.life.split(".")[0] for hold in site.holds
                   if hold.got is not None and hold.got > histories.healed}
-        names = {life.split(".")[0] for life, client in histories.clients.items() if client["site"] == name}
+        names = {life.split(".")[0] for life, client in histories.clients.items() if client["site"] == name and
+                 histories.ended_at.get(life, histories.healed) >= histories.healed}
         for client in sorted(names - served):
             histories.breach("nothing done", f"{client} got no lock when the weather was over")
 

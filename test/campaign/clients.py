@@ -52,6 +52,9 @@ class Client:
         self.life = f"{self.name}.{self.lives}"
         return self.site.plant.histories / self.life
 
+    def runs(self):
+        return self.process is not None and self.process.poll() is None
+
     def send(self, number):
         process = self.process
         if process is not None and process.poll() is None:
@@ -77,7 +80,8 @@ class Worker(Client):
         self.announce(self.mode, self.style)
         plant = self.site.plant
         environment = dict(os.environ)
-        if self._random.random() < 0.3:  # its own wall clock is hours off, which changes nothing
+        # Its own wall clock is hours off, which changes nothing. (A sanitizer wants to be loaded before the shim.)
+        if self._random.random() < 0.3 and plant.cables:
             step = plant.folder / f"{self.life}.step"
             step.write_bytes(int(self._random.uniform(-9e9, 9e9)).to_bytes(8, "little", signed=True))
             environment.update(LD_PRELOAD=plant.shim, REDLOCK_WALL_CLOCK=str(step))
@@ -112,6 +116,9 @@ class Tool(Client):
         self._over = threading.Event()
         self._thread = None
 
+    def runs(self):
+        return self._thread is not None
+
     def start(self):
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, daemon=True)
@@ -131,8 +138,9 @@ class Tool(Client):
     def _take_a_lock(self, path, n, history, log):
         resource = self._random.choice(self.site.resources)
         history.write(f"wanted {boot_ns()} {n} {resource}\n")
-        options = ["-w", str(self._random.randint(1, 4)), "--on-lost", self._random.choice(("term", "kill"))]
+        options = ["-w", str(self._random.randint(1, 4)), "--kill-after", self._random.choice(("0", "2"))]
         options += ["--fencing"] if "+token" in self.style else []
+        options += ["--urgent"] if self._random.random() < 0.5 else []
         words = [self.site.plant.tool, "run", "-C", str(self.config), *options, resource, "--",
                  self.site.plant.worker, "--act", str(path), str(n)]
         self.process = subprocess.Popen(self.machine.inside(*words), stdin=subprocess.DEVNULL, stdout=log, stderr=log)

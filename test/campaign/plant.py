@@ -70,6 +70,10 @@ class Machine:
     def inside(self, *words):
         return ["ip", "netns", "exec", self.name, *words]
 
+    @staticmethod
+    def port_for(port):
+        return port
+
     def on(self, *words):
         command(*self.inside(*words))
 
@@ -93,6 +97,28 @@ class Machine:
 
     def widen(self):
         self.on("tc", "qdisc", "del", "dev", "eth0", "root")
+
+
+class Here:
+    """This machine, where there are no namespaces: no cable is cut, and each server has a port of its own."""
+
+    address = "127.0.0.1"
+    _next_port = 10_000 + os.getpid() % 10_000  # below those that the kernel gives to connections
+
+    def __init__(self, name):
+        self.name = name
+
+    @staticmethod
+    def inside(*words):
+        return list(words)
+
+    @classmethod
+    def port_for(cls, _):
+        while True:
+            cls._next_port += 1
+            with socket.socket() as probe:
+                if probe.connect_ex((cls.address, cls._next_port)) != 0:
+                    return cls._next_port
 
 
 def loss(percent):
@@ -136,8 +162,8 @@ class Server:
                      "+client|kill")
 
     def __init__(self, plant, name, machine, port, *args):
-        self.name, self.machine, self.port = name, machine, port
-        scheme, at = ("redis", port) if plant.tls is None else ("rediss", port + 1000)
+        self.name, self.machine, self.port = name, machine, machine.port_for(port)
+        scheme, at = ("redis", self.port) if plant.tls is None else ("rediss", self.port + 1000)
         self.url = f"{scheme}://{machine.address}:{at}"
         self.home = plant.folder / name
         self.data = self.home / "data"
@@ -188,6 +214,22 @@ class Server:
             with connection.makefile("rb") as stream:
                 return answer_of(stream)
 
+    def saw(self, word, seconds):
+        """Waits until a client sends this word among others. False: nobody does."""
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(seconds)
+            connection.connect(self.socket)
+            connection.sendall(b"MONITOR\r\n")
+            end = time.monotonic() + seconds
+            with connection.makefile("rb") as stream:
+                try:
+                    for line in stream:
+                        if b'"%b"' % word.encode() in line or time.monotonic() > end:
+                            return time.monotonic() <= end
+                except TimeoutError:
+                    pass
+        return False
+
     def info(self, section, field):
         for line in self.ask("INFO", section).decode().split("\r\n"):
             if line.startswith(field + ":"):
@@ -235,16 +277,20 @@ class Server:
 
 
 class Plant:
-    """The switch, and everything that hangs on it."""
+    """The switch, and everything that hangs on it; or without cables no switch."""
 
-    def __init__(self, folder, server, threads, shim, tls):
+    def __init__(self, folder, server, threads, shim, tls, cables):
         self.folder, self.server, self.threads, self.shim, self.tls = folder, server, threads, shim, tls
-        self.has_nft = can_lose_packets()
+        self.cables, self.has_nft = cables, cables and can_lose_packets()
         self._machines = 0
+        if not cables:
+            return
         command("ip", "link", "set", "lo", "up")
         command("ip", "link", "add", "name", "switch", "type", "bridge")
         command("ip", "link", "set", "switch", "up")
 
     def machine(self, name):
+        if not self.cables:
+            return Here(name)
         self._machines += 1
         return Machine(name, f"10.0.{self._machines // 250}.{self._machines % 250 + 1}")

@@ -10,6 +10,7 @@ import random
 import shutil
 import signal
 import threading
+import time
 
 from clients import MAX_TTL_MS
 from plant import PATIENCE, Refused, until
@@ -66,8 +67,15 @@ class ServerStorm(Storm):
     """What happens to masters. Where the set of masters changes they keep their data: the marks of a change are among
     them, and clients of the other set are there all the time (site.h)."""
 
+    def __init__(self, site, seed, history):
+        super().__init__(site, seed, history)
+        self.pasts, self.kept_at = [], 0.0  # of a site that is ruled: its set at each copy
+
     def blows(self):
         some = [self.kill, self.kill, self.freeze, self.cut_clients, self.forget_scripts, self.deny, self.fill]
+        if self.site.ruled:  # its guard times are long, and its operator is to get somewhere
+            back = [self.come_back] * 2 + [self.come_back_between_looks] * 2
+            return [self.kill, self.freeze, self.cut_clients] + back + [self.rest] * 3
         if not self.site.moves:
             some += [self.wipe, self.wipe, self.flush, self.copy_back, self.restore]
         if self.site.stale:
@@ -110,6 +118,101 @@ class ServerStorm(Storm):
         shutil.rmtree(master.data)
         shutil.copytree(backup, master.data)
         master.start()
+
+    def _strike(self, blow):
+        if self.site.ruled:
+            self._keep()
+            self._bring_back_wanted()
+        super()._strike(blow)
+
+    def _keep(self):
+        """A copy of what every master has on its disk, each second."""
+        if time.monotonic() < self.kept_at + 1:
+            return
+        self.kept_at = time.monotonic()
+        for master in self.site.masters:
+            shutil.copytree(master.data, master.home / f"past-{len(self.pasts)}")
+        self.pasts.append(self.site.home)
+
+    def _bring_back_wanted(self):
+        gate = self.site.gate
+        pasts = [n for n, home in enumerate(self.pasts) if home == gate.wanted]
+        if pasts:
+            self._bring_back(self.site.sets[gate.wanted], self.random.choice(pasts))
+        gate.wanted = None
+
+    def rest(self):
+        yield self.random.uniform(0, 5)
+
+    def come_back(self):
+        """One master, or all of a set, as they were at an earlier moment, mostly one at which the set served."""
+        site = self.site
+        served = sorted(set(self.pasts))
+        left = [number for number in served if number in site.apart_from(site.home)]
+        number = self.random.choice(left if left and self.random.random() < 0.7 else served)
+        whole = self.random.random() < 0.7
+        hit = site.sets[number] if whole else [self.random.choice(site.masters)]
+        past = self.random.choice([n for n, home in enumerate(self.pasts) if home == number and
+                                   self.random.random() < 0.9] or range(len(self.pasts)))
+        if self._bring_back(hit, past):
+            site.gate.came_back = number if whole else None
+        yield 0
+
+    def _bring_back(self, hit, past):
+        """False: nobody may come back now."""
+        gate = self.site.gate
+        with gate.lock:
+            if gate.closed:
+                return False
+            self.tell(f"come_back {past}", *hit)
+            for master in hit:
+                master.kill()
+                shutil.rmtree(master.data)
+                shutil.copytree(master.home / f"past-{past}", master.data)
+            for master in hit:
+                master.start()
+            gate.spoiled = gate.spoiled or self._may_have_entered(hit)
+        return True
+
+    def _may_have_entered(self, hit):
+        """May the call under way have looked for the third time, while these masters came back? It enters a quorum of
+        its new set before: one of the others at least, if these are no quorum."""
+        if self.site.gate.call is None:
+            return False
+        new = self.site.gate.call[1]
+        masters = self.site.sets[new]
+        others = [master for master in masters if master not in hit]
+        return len(masters) - len(others) > len(masters) // 2 or any(self._says(master, new) for master in others)
+
+    def _says(self, master, number):
+        """Does the record say that this set is served? Each set has its own max_ttl_ms."""
+        said = (master.ask("HGET", "redlock::meta", "desc") or b"").decode()
+        return said.startswith("v1 ") and f" max_ttl_ms={self.site.max_ttl_ms(self.site.sets[number])} " in said
+
+    def come_back_between_looks(self):
+        """All old masters, as they served, while the second look of a call waits for a master that does not hear it."""
+        site, gate = self.site, self.site.gate
+        for _ in range(400):
+            call = gate.call
+            apart = call is not None and call[1] in site.apart_from(call[0])
+            serving = [n for n, home in enumerate(self.pasts) if apart and home == call[0]]
+            if serving and all(self._is_marked(master) for master in site.sets[call[0]]):
+                break
+            yield 0.01
+        else:
+            return
+        old, new = (site.sets[number] for number in call)
+        deaf = new[0].machine
+        yield site.wait_s(old, new) - 0.4  # what is sent in vain for longer is repeated too late
+        self.tell("cut", deaf)
+        deaf.cut()
+        if old[0].saw("look", 2):
+            self._bring_back(old, self.random.choice(serving))
+        deaf.splice()
+
+    @staticmethod
+    def _is_marked(master):
+        return (master.ask("HGET", "redlock::meta", "desc") or b"").startswith(b"moving ")
 
     def freeze(self):
         hit = self.some()
@@ -295,7 +398,7 @@ class ClientStorm(Storm):
     """What happens to clients: stopped, and killed."""
 
     def blows(self):
-        return [self.stop_one, self.stop_one, self.stop_many, self.kill_one]
+        return [self.stop_one, self.stop_one, self.stop_many] + ([] if self.site.ruled else [self.kill_one])
 
     def stop_one(self):
         yield from self._stop([self.random.choice(self.site.clients)])
@@ -332,7 +435,7 @@ class Operator(Storm):
 
     def _begin(self, new):
         self.tell(f"move to {new}")
-        return self.site.reconfigure(new)
+        return self.site.reconfigure(1 - new, new, "--old-is-new")
 
     def move(self):
         self._begin(self.random.randrange(2)).wait(PATIENCE)

@@ -5,8 +5,9 @@
 //
 //   campaign_worker MODE STYLE SEED CONFIG HISTORY RESOURCE...
 //     MODE    loop, polled, thread or blocking
-//     STYLE   busy: asks again at once; idle: rests for seconds between two locks. With "+token": half of the locks of
-//             an idle one, and all of a busy one, have a fencing token
+//     STYLE   busy: asks again at once; idle: rests for seconds between two locks; endless: holds a lock shortly, and
+//             asks for the next one behind the release. With "+token": half of the locks of an idle one, and all of the
+//             others, have a fencing token. With "+urgent": half of the acquires are urgent
 //   campaign_worker --act HISTORY N
 //     the command under `redlock run`: acts for a while, and notes each act as a check that said yes
 //
@@ -159,6 +160,10 @@ class Client {
     }
     (void)redlock_close_async(rl_, 1'000);
     while (!closed_) turn(10);
+    if (mode_ != "loop") return;
+    uv_close(reinterpret_cast<uv_handle_t*>(&timer_), nullptr);
+    uv_run(&loop_, UV_RUN_DEFAULT);
+    uv_loop_close(&loop_);
   }
 
  private:
@@ -181,6 +186,8 @@ class Worker {
         history_(history),
         random_(seed),
         idle_(style.rfind("idle", 0) == 0),
+        endless_(style.rfind("endless", 0) == 0),
+        urgent_(style.find("+urgent") != std::string::npos),
         tokens_(style.find("+token") != std::string::npos),
         resources_(std::move(resources)) {}
 
@@ -214,12 +221,13 @@ class Worker {
     for (const std::string& name : names) resources.push_back(redlock_resource(name.c_str()));
     const unsigned size = below(8);  // 0: as long as the set's clients may, and to its end
     // 0: renewed, longer than its ttl; 1, 2: until it ends by itself; else short
-    const unsigned kind = size == 0 ? 1 : below(8);
+    const unsigned kind = endless_ ? 4 : size == 0 ? 1 : below(8);
     redlock_acquire_opts_t opts = REDLOCK_ACQUIRE_OPTS_INIT;
     opts.flags = (kind == 0 ? 0 : REDLOCK_F_NO_RENEW) | (tokens_ && (!idle_ || below(2) == 0) ? REDLOCK_F_FENCING : 0);
+    if (urgent_ && below(2) == 0) opts.flags |= REDLOCK_F_URGENT;
     if (size != 0) opts.ttl_ms = 200 + below(size == 1 ? 2'300 : 800);
     const int32_t waits[] = {REDLOCK_TRY_ONCE, 2'000, REDLOCK_WAIT_DEFAULT};
-    opts.wait_ms = waits[below(3)];
+    opts.wait_ms = waits[endless_ ? 2 : below(3)];
     Acquire acquire;
     opts.callback = on_event;
     opts.user = &acquire;
@@ -230,7 +238,8 @@ class Worker {
     const int err = client_.blocks() ? redlock_acquire(client_.get(), resources.data(), count, &opts, &lock)
                                      : redlock_acquire_async(client_.get(), resources.data(), count, &opts, &lock);
     if (err != 0 && !client_.blocks()) die("acquire", err);
-    while (acquire.state == Acquire::waiting) client_.turn(20);  // a blocking call that was given up ends by itself
+    // A blocking call that was given up ends by itself.
+    while (acquire.state == Acquire::waiting) client_.turn(endless_ ? 1 : 20);
     if (acquire.state == Acquire::failed) {
       history_.line("failed %lld %u %s\n", static_cast<long long>(acquire.at_ns), n_, redlock_err_name(acquire.err));
       if (!idle_) rest(below(20));  // whoever tries once must not keep a core busy
@@ -239,8 +248,8 @@ class Worker {
     history_.line("got %lld %u %llu %d %lld\n", static_cast<long long>(acquire.at_ns), n_,
                   static_cast<unsigned long long>(acquire.token), acquire.floored,
                   static_cast<long long>(acquire.validity_ms));
-    if (err == 0) hold(acquire, lock, kind == 0 ? 1'500 : kind <= 2 ? 10'000 : below(60), kind == 3);
-    while (acquire.state == Acquire::held) client_.turn(20);
+    if (err == 0) hold(acquire, lock, kind == 0 ? 1'500 : kind <= 2 ? 10'000 : endless_ ? 0 : below(60), kind == 3);
+    while (acquire.state == Acquire::held) client_.turn(endless_ ? 0 : 20);
     history_.line("ended %lld %u %s\n", static_cast<long long>(acquire.ended_ns), n_,
                   acquire.state == Acquire::lost ? "lost" : "released");
   }
@@ -282,7 +291,7 @@ class Worker {
   Client client_;
   History history_;
   std::mt19937 random_;
-  bool idle_, tokens_;
+  bool idle_, endless_, urgent_, tokens_;
   std::vector<std::string> resources_;
   unsigned n_ = 0;
 };

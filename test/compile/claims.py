@@ -6,7 +6,7 @@
                    names exists; a file without a folder is in the folder of the file before it
   every page       each link to a file, and each `path` in the folders of this project, leads somewhere
   versions         CMakeLists.txt says which version this is; header, man pages and the newest version in CHANGELOG.md
-                   say the same, and no symbol of the Debian package is newer
+                   that is released say the same, and no symbol of the Debian package is newer
   blocks.txt       names each fenced block of the pages for users, with the tests that run it, or why none does
   examples/site    break.sh plays each act that the guide has, and the library or the tool prints each message that the
                    guide explains
@@ -85,8 +85,10 @@ def versions(source):
     macros = ".".join(re.findall(r"#define REDLOCK_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)", header))
     found = {
         "include/redlock/redlock.h": [macros, *re.findall(r'"(\d+\.\d+\.\d+)"', header)],
-        "CHANGELOG.md": re.findall(r"^## (\d\S*)", read(source, "CHANGELOG.md"), re.M)[:1] or ["none"]}
-    for page in ("redlock.1", "redlock.json.5"):
+        "CHANGELOG.md": re.findall(r"^## (\d\S*)(?! \(not released\))(?= |$)", read(source, "CHANGELOG.md"), re.M)[:1]}
+    module = "src/python/pyproject.toml"
+    found[module] = re.findall(r'^version = "(.*)"', read(source, module), re.M)
+    for page in ("redlock.1", "redlock-service.1", "redlock.json.5"):
         page = "src/tool/man/" + page
         found[page] = re.findall(r'^\.TH .*"redlock (\S+)"', read(source, page), re.M) or ["none"]
     for path, numbers in found.items():
@@ -103,9 +105,10 @@ def versions(source):
 def is_test(source, name):
     """A test of ctest: a source file, a check of check.sh, or a name in a CMakeLists.txt."""
     kind, _, rest = name.partition("_")
-    return (os.path.isfile(os.path.join(source, f"test/{kind}/test_{rest}.cpp"))
+    return (any(os.path.isfile(os.path.join(source, f"test/{kind}/test_{rest}{end}")) for end in (".cpp", ".py"))
             or kind == "compile" and f"check_{rest}()" in read(source, "test/compile/check.sh")
-            or re.search(rf"NAME {name}\b", read(source, "test/CMakeLists.txt")))
+            or any(re.search(rf"NAME {name}\b", read(source, f"test/{folder}CMakeLists.txt"))
+                   for folder in ("", "machine/")))
 
 
 def blocks(source):
@@ -133,7 +136,7 @@ def guide(source):
             yield f"examples/site/README.md: break.sh does not play the act {act}"
     printed = " ".join(read(folder, name) for root in ("src", "include") for folder, _, names in
                        os.walk(os.path.join(source, root)) for name in names if name.endswith((".cpp", ".h", ".hpp")))
-    table = text[text.index("## Troubleshooting"):text.index("## Questions")]
+    table = text[text.index("## Troubleshooting"):text.index("## Set up")]
     for message in re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE):
         # Numbers and names are filled in; what is left between them is text.
         for part in re.split(r"\.\.\.|\S*\d\S*", message):

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# What toolchains/packaging/ makes: packaging.sh debian|openwrt|openwrt_sdk|buildroot|yocto|spdx. The environment is
-# that of check.sh. Debian's packages are built, installed and used. Of the other three the tools are not here: what the
+# Of toolchains/packaging/: packaging.sh debian|openwrt|openwrt_sdk|buildroot|yocto|spdx|version. Its environment
+# is that of check.sh. Debian's packages are built, installed and used. Of the recipes the tools are not here: what the
 # recipes say is carried out with stand-ins that do what the documentation of those tools says.
 set -euo pipefail
 : "${EMULATOR:=}" "${TOOLCHAIN:=}"
@@ -10,8 +10,9 @@ work=$WORK/packaging-$1
 rm -rf "$work"
 mkdir -p "$work"
 
-# There is no address to watch for releases. FORTIFY finds no call in the library whose buffer it does not know.
-unfit_for_lintian=debian-watch-file-is-missing,hardening-no-fortify-functions
+# There is no address to watch for releases, and no home page. FORTIFY finds no call in the library whose buffer it does
+# not know.
+unfit_for_lintian=debian-watch-file-is-missing,no-homepage-field,hardening-no-fortify-functions
 
 fail() {
   printf '%s\n' "$@" >&2
@@ -62,13 +63,24 @@ package_debian() {
   made=$(echo "$work"/packages/redlock-*/build)
   quietly env DESTDIR="$work/all" "$CMAKE" --install "$made"
   all=$(cd "$work/all" && find . ! -type d ! -path './usr/share/doc/*' | sed 's|^\./||' | sort)
-  unwanted=$(diff <(echo "$all") <(files_of $(ls "$work"/packages/*.deb | grep -v dbgsym)) || true)
+  unwanted=$(diff <(echo "$all") <(files_of $(ls "$work"/packages/*.deb | grep -v dbgsym) |
+    grep -v '/libredlock\.a$') || true)
   [[ -z $unwanted ]] || fail "installed (<) or in a package (>) alone:" "$unwanted"
   unwanted=$(files_of "$work"/packages/libredlock0_*.deb | grep -v '/libredlock\.so\.' || true)
   [[ -z $unwanted ]] || fail "not for a gateway:" "$unwanted"
   for wanted in libc6 libuv1 libcjson1; do
     dpkg-deb -f "$work"/packages/libredlock0_*.deb Depends | grep -qE "\<$wanted(t64)? \(>= " ||
       fail "libredlock0 does not depend on $wanted"
+  done
+
+  # A program of this version is never beside a library of another build, and a caller's structs are known to it.
+  [[ $(dpkg-deb -f "$work"/packages/redlock_*.deb Depends) == *"libredlock0 (= $version-0local1)"* ]] ||
+    fail "the program may be beside another library"
+  ! grep -nvE "^(libredlock0?\.so|\* )| ${version%.*}\.0$" "$SOURCE/toolchains/packaging/debian/libredlock0.symbols" ||
+    fail "a program of this version is allowed beside an older library, which refuses its structs"
+  dpkg-deb -c "$work"/packages/redlock_*.deb >"$work/of_tool"
+  for wanted in etc/redlock/ usr/share/doc/redlock/examples/site/users.acl; do
+    grep -q " ./$wanted" "$work/of_tool" || fail "the package redlock has no $wanted"
   done
 
   # shellcheck disable=SC2046
@@ -80,6 +92,11 @@ package_debian() {
       $(PKG_CONFIG_SYSROOT_DIR=$root PKG_CONFIG_PATH=$libdir/pkgconfig pkg-config --cflags --libs "${program#*:}")
     LD_LIBRARY_PATH=$libdir $EMULATOR "$work/consumer"
   done
+  # shellcheck disable=SC2046
+  "$CC" "$SOURCE/test/compile/consumer/main.c" -DEXPECTED=REDLOCK_E_CONFIG -o "$work/consumer" \
+    $(PKG_CONFIG_SYSROOT_DIR=$root PKG_CONFIG_PATH=$libdir/pkgconfig pkg-config --static --cflags --libs redlock |
+      sed 's/-lredlock\>/-l:libredlock.a/')
+  $EMULATOR "$work/consumer"
   # shellcheck disable=SC2046
   "$SOURCE/test/size/check.sh" hardened "$libdir/libredlock.so.0" \
     $(find "$root/usr" -path '*/bin/redlock')
@@ -94,6 +111,7 @@ PKG_BUILD_DIR:=$work/build/redlock
 PKG_INSTALL_DIR:=$work/staging
 INSTALL_DIR:=install -d -m0755
 INSTALL_BIN:=install -m0755
+INSTALL_DATA:=install -m0644
 CP:=cp -fpR
 options: ; @echo \$(CMAKE_OPTIONS)
 .DEFAULT_GOAL:=all
@@ -117,15 +135,22 @@ compile:
 	cmake --build $(PKG_BUILD_DIR) --parallel 2
 	DESTDIR=$(PKG_INSTALL_DIR) cmake --install $(PKG_BUILD_DIR)
 TEXT
+  mkdir -p "$work/feeds/packages/lang/python"
+  echo 'PYTHON3_VERSION:=3.11' >"$work/feeds/packages/lang/python/python3-version.mk"
   local tls
   for tls in OPENSSL MBEDTLS ''; do
     [[ $(make -s -C "$work/openwrt" TOPDIR="$work" "CONFIG_LIBREDLOCK_$tls=y" options | xargs) == \
       "-DREDLOCK_TLS=$(tr '[:upper:]' '[:lower:]' <<<"${tls:-off}")" ]] || fail "not the options of TLS: ${tls:-none}"
   done
   quietly make -C "$work/openwrt" TOPDIR="$work" ROOT="$work/target" URL="$url"
-  local found wanted="./libredlock/usr/lib/libredlock.so.0 ./libredlock/usr/lib/libredlock.so.$version"
+  local found wanted="./libredlock/usr/lib/libredlock.so.0 ./libredlock/usr/lib/libredlock.so.$version" module
+  for module in "$SOURCE"/src/python/libredlock/*.py; do
+    wanted+=" ./python3-libredlock/usr/lib/python3.11/site-packages/libredlock/${module##*/}"
+  done
   [[ ! -d $SOURCE/src/tool ]] || wanted+=" ./redlock/usr/bin/redlock"
-  found=$(cd "$work/target" && find . ! -type d | sort | xargs)
+  wanted+=" ./redlock/usr/share/redlock/redis.conf ./redlock/usr/share/redlock/redlock-job.init"
+  wanted+=" ./redlock/usr/share/redlock/users.acl"
+  found=$(cd "$work/target" && find . ! -type d | LC_ALL=C sort | xargs)
   # So nothing starts by itself, and no file of configuration is overwritten.
   [[ $found == "$wanted" ]] || fail "the packages hold:" "$found"
   echo "$found"
@@ -179,6 +204,7 @@ package_yocto() {
     fail "the hash is not that of the archive"
   grep -q "file://LICENSE;md5=$(md5sum <"$SOURCE/LICENSE" | cut -d' ' -f1)" "$recipe" ||
     fail "LIC_FILES_CHKSUM is not that of LICENSE"
+  grep -qFx 'FILES:lib${BPN} = "${libdir}/libredlock.so.*"' "$recipe" || fail "the program is not in redlock"
   # An archive is unpacked where S says by default. ${WORKDIR}/git is an error today.
   ! grep -nE '^S *[?:]*=|WORKDIR|AUTOREV|SRCPV' "$recipe" || fail "not as recipes are written today"
   # shellcheck disable=SC2086
@@ -210,6 +236,45 @@ TEXT
   quietly diff <(sort "$work/listed") <(cd "$work" && find include port src -type f |
     grep -E '\.([ch]|[ch]pp|lua)$' | xargs sha256sum | sort)
   echo "$(wc -l <"$work/listed") files"
+}
+
+# The tag is the release. Another commit, and changed files, say so: in a build, and in an archive, which has no git.
+package_version() {
+  local tree=$work/tree git=(git -C "$work/tree" -c user.name=a -c user.email=a@example.org)
+  mkdir -p "$tree/toolchains/packaging"
+  cp "$SOURCE/toolchains/packaging/"{archive,commit}.sh "$tree/toolchains/packaging"
+  echo "project(redlock VERSION $version LANGUAGES C)" >"$tree/CMakeLists.txt"
+  "${git[@]}" init -q
+  "${git[@]}" add .
+  "${git[@]}" commit -qm one
+  local commit
+  commit=-dev.$(git -C "$tree" rev-parse --short=10 HEAD)
+  ends_with "$commit"
+  "${git[@]}" tag "v$version"
+  ends_with ''
+  echo "# later" >>"$tree/CMakeLists.txt"
+  ends_with "$commit.changed"
+}
+
+ends_with() { # TEXT
+  "$work/tree/toolchains/packaging/archive.sh" "$work" >/dev/null
+  local held
+  held=$(tar -xOf "$work/redlock-$version.tar.gz" "redlock-$version/.commit")
+  [[ $held == "$1" && $("$work/tree/toolchains/packaging/commit.sh") == "$1" ]] ||
+    fail "the version ends with '$held', expected '$1'"
+  rm -rf "$work/build"
+  mkdir "$work/source"
+  tar -C "$work/source" --strip-components=1 -xf "$work/redlock-$version.tar.gz"
+  cat >"$work/source/CMakeLists.txt" <<TEXT
+cmake_minimum_required(VERSION 3.18)
+project(redlock LANGUAGES C)
+include("$SOURCE/toolchains/cmake/redlockVersion.cmake")
+set(REDLOCK_GENERATED_DIR "\${PROJECT_BINARY_DIR}")
+redlock_write_commit()
+TEXT
+  quietly "$CMAKE" -S "$work/source" -B "$work/build"
+  grep -qF "REDLOCK_COMMIT \"$1\"" "$work/build/commit_text.hpp" || fail "CMake does not read .commit"
+  rm -rf "$work/source"
 }
 
 # The recipes name the archive that they are written for. The same tree gives the same archive.

@@ -5,6 +5,8 @@
 // fuzzer's input can decide it. A client that forgets to say that it wants a turn, or to arm its timer, stands still
 // here as it would on a device.
 //
+// With an engine of TLS it moves bytes as port/uv/securing does.
+//
 // It stands in memory that the C API wipes without calling destructors, so it owns nothing.
 #pragma once
 #include <algorithm>
@@ -12,8 +14,10 @@
 #include <cstdlib>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "client/turns.hpp"
+#include "stand_in_engine.hpp"
 
 namespace redlock::test {
 
@@ -40,13 +44,16 @@ class BareDriver : public Turns<BareDriver> {
     virtual void hang_up(MasterIndex m) = 0;
     virtual bool entropy(unsigned char* out, size_t size) = 0;
     virtual void event(Client::Event& event) = 0;
+    virtual StandInEngine* engine(MasterIndex) { return nullptr; }  // null: in the clear
   };
 
   BareDriver(Client& client, Peer* peer) : client_(client), peer_(peer) {}
 
   // ---- what the loop would tell ----------------------------------------------------------------------------------
   void prepare() {
-    if (!done_ && !stepping()) before_wait();
+    if (done_ || stepping()) return;
+    before_wait();
+    for (MasterIndex m : std::exchange(ready_, Masters())) go_on(m);
   }
   bool tick() {
     if (done_ || armed_for() > peer_->now()) return false;
@@ -57,7 +64,7 @@ class BareDriver : public Turns<BareDriver> {
   void settle() {
     for (unsigned i = 0; i < turns_at_once; ++i) {
       tick();
-      if (done_ || !pending()) return;
+      if (done_ || (!pending() && ready_.empty())) return;
       prepare();
     }
     require(false, "the client comes to rest");
@@ -72,12 +79,23 @@ class BareDriver : public Turns<BareDriver> {
   }
   void writable(MasterIndex m) {
     if (done_ || !full_[m]) return;
+    StandInEngine* const engine = peer_->engine(m);
+    if (engine != nullptr) {
+      const auto progress = engine->flush([&](std::string_view bytes) { return peer_->send(m, bytes); });
+      if (progress != tls::Progress::done) return wait_for(m, progress);
+    }
     full_[m] = false;
     Turns::writable(m);
   }
   // Takes what fits, at most `most`, from the front.
   void readable(MasterIndex m, std::string& bytes, size_t most) {
     if (done_ || state_[m] != State::open || bytes.empty()) return;
+    if (StandInEngine* const engine = peer_->engine(m); engine != nullptr) {
+      const size_t size = std::min(bytes.size(), most);
+      engine->arrive(bytes.substr(0, size));
+      bytes.erase(0, size);
+      return read_secured(m, *engine);
+    }
     size_t room = 0;
     char* at = client_.rx_room(m, room);
     const size_t size = std::min({room, bytes.size(), most});
@@ -89,6 +107,7 @@ class BareDriver : public Turns<BareDriver> {
   }
 
   bool done() const { return done_; }
+  bool has_sent_all(MasterIndex m) { return peer_->engine(m) == nullptr || peer_->engine(m)->unsent().empty(); }
   bool is_open(MasterIndex m) const { return state_[m] == State::open; }
   bool is_connecting(MasterIndex m) const { return state_[m] == State::connecting; }
   Instant due() const { return done_ ? Instant::never() : armed_for(); }
@@ -130,6 +149,7 @@ class BareDriver : public Turns<BareDriver> {
   void open(MasterIndex m, Instant now) {
     state_[m] = State::open;
     full_[m] = false;
+    if (StandInEngine* const engine = peer_->engine(m); engine != nullptr) engine->begin();
     peer_->connected(m);
     connected(m, now);
   }
@@ -137,6 +157,7 @@ class BareDriver : public Turns<BareDriver> {
   void close(MasterIndex m, int reason, bool, Instant now) {
     state_[m] = State::idle;
     full_[m] = false;
+    ready_.remove(m);
     peer_->hang_up(m);
     closed(m, reason, now);
   }
@@ -144,6 +165,7 @@ class BareDriver : public Turns<BareDriver> {
   void flush(MasterIndex m, Instant) {
     if (state_[m] != State::open) return;
     const Tx& tx = client_.output(m);
+    if (StandInEngine* const engine = peer_->engine(m); engine != nullptr) return flush_secured(m, *engine, tx);
     while (!tx.empty()) {
       Bytes chunks[Tx::chunks_max];
       const unsigned n = tx.gather(chunks, Tx::chunks_max);
@@ -159,8 +181,52 @@ class BareDriver : public Turns<BareDriver> {
     }
   }
 
+  // ---- with an engine
+  void go_on(MasterIndex m) {
+    StandInEngine& engine = *peer_->engine(m);
+    if (engine.unsent().empty()) writable(m);
+    if (!done_ && state_[m] == State::open) read_secured(m, engine);
+  }
+
+  // What wants input while there is some, or output while the socket takes it, goes on behind the next turn.
+  void wait_for(MasterIndex m, tls::Progress progress) {
+    if (progress == tls::Progress::wants_output) full_[m] = true;
+    if (peer_->engine(m)->has_input() || peer_->engine(m)->unsent().empty()) ready_.add(m);
+  }
+
+  void read_secured(MasterIndex m, StandInEngine& engine) {
+    constexpr unsigned reads_max = 8;
+    for (unsigned n = 0; n < reads_max && engine.has_input(); ++n) {
+      size_t room = 0, got = 0;
+      char* const at = client_.rx_room(m, room);
+      if (room == 0) return close(m, REDLOCK_E_PROTOCOL, false, now());
+      const tls::Progress progress = engine.read(at, room, got);
+      if (progress != tls::Progress::done) return wait_for(m, progress);
+      client_.received(m, got, now());
+    }
+    if (engine.has_input()) ready_.add(m);
+  }
+
+  void flush_secured(MasterIndex m, StandInEngine& engine, const Tx& tx) {
+    while (!tx.empty() && !full_[m]) {
+      Bytes chunks[Tx::chunks_max];
+      tx.gather(chunks, Tx::chunks_max);
+      size_t taken = 0;
+      const tls::Progress progress =
+          engine.write(chunks[0], taken, [&](std::string_view bytes) { return peer_->send(m, bytes); });
+      if (taken > 0) client_.sent(m, taken);
+      if (progress != tls::Progress::done) wait_for(m, progress);
+      if (progress == tls::Progress::wants_input) break;
+    }
+    std::string rest = engine.unsent();
+    Bytes chunks[Tx::chunks_max];
+    for (unsigned i = 0, n = tx.gather(chunks, Tx::chunks_max); i < n; ++i) rest.append(chunks[i].data, chunks[i].size);
+    if (!rest.empty()) peer_->refused(m, rest);
+  }
+
   Client& client_;
   Peer* peer_;
+  Masters ready_;  // connections that go on behind the next turn
   State state_[REDLOCK_MASTERS_MAX] = {};
   bool full_[REDLOCK_MASTERS_MAX] = {};  // the socket took less than it was offered
   bool done_ = false;

@@ -15,6 +15,7 @@
 #include "input.hpp"
 #include "run/instance.hpp"
 #include "support/redis_double.hpp"
+#include "support/lua_scripts.hpp"
 #include "support/stage.hpp"
 
 namespace redlock::test {

@@ -3,7 +3,8 @@
 // Three, five or seven masters, of which as many lie as may be lost. A liar executes what it is asked, and then changes
 // each of its replies, or each behind the greeting: numbers become huge, a grant becomes a refusal, ids those of
 // another master; words are cut off, doubled, left out, or any bytes. The input chooses; when it is used up, noise that
-// follows from it does.
+// follows from it does. Each input is played twice: in the clear, and behind an engine of TLS that cuts what comes and
+// goes into pieces of any length.
 //
 // Whatever is said: the client comes to rest; an acquire ends in time; who acquires has the keys of all but the liars
 // that it needs; numbers are left for the tokens to come; two gateways that hear only the truth get their locks beside
@@ -57,7 +58,7 @@ const char* const sayings[] = {"+OK\r\n",
 
 class World {
  public:
-  World(const uint8_t* data, size_t size) : input_(data, size) {
+  World(const uint8_t* data, size_t size, bool secured) : input_(data, size), secured_(secured) {
     for (size_t i = 0; i < size; ++i) noise_ = (noise_ ^ data[i]) * 1099511628211u;
   }
 
@@ -69,6 +70,7 @@ class World {
     const bool guard = pick(4) == 0;
     Stage stage(masters);
     stage_ = &stage;
+    if (secured_) stage.piece = [this] { return engine_.piece(); };
     stage.lie = [this](unsigned m, const Words& words, std::string& reply) {
       if (lies(m) && !(polite_ && greets(words))) reply = lie(m, words, reply);
     };
@@ -217,6 +219,8 @@ class World {
   }
 
   Input input_;
+  bool secured_;
+  StandInEngine engine_{1};
   uint64_t noise_ = 1469598103934665603u;
   Stage* stage_ = nullptr;
   unsigned liars_ = 0;
@@ -229,6 +233,7 @@ class World {
 }  // namespace redlock::test
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  redlock::test::World(data, size).run();
+  redlock::test::World(data, size, false).run();
+  redlock::test::World(data, size, true).run();
   return 0;
 }

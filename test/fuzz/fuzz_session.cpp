@@ -83,8 +83,9 @@ struct Record {
 
 class World : public BareDriver::Peer {
  public:
-  explicit World(const uint8_t* data, size_t size)
+  World(const uint8_t* data, size_t size, bool secured)
       : input_(data, size),
+        secured_(secured),
         settings_(choose_settings()),
         memory_(Client::memory_size(settings_) / sizeof(uint64_t) + 1),
         client_(settings_, memory_.data()),
@@ -146,6 +147,7 @@ class World : public BareDriver::Peer {
     }
     return true;
   }
+  StandInEngine* engine(MasterIndex m) override { return secured_ ? &engines_[m] : nullptr; }
   void event(Client::Event& event) override {
     const redlock_event_t& e = event.event;
     if (e.type == REDLOCK_EV_MASTER) {
@@ -282,7 +284,7 @@ class World : public BareDriver::Peer {
              field(link.desc) + field(link.q) + field(link.seal) + field(link.visit);
     }
     if (script == &record_script && !no) link.desc = words[8], link.q = words[9], link.seal = words[10];
-    if (script == &visit_script && !no) link.visit = words[6].substr(17) + " " + words[7];
+    if (script == &visit_script && !no) link.visit = words[6].substr(17) + " " + words[7] + " " + words[8];
     return good_answer(words, no);
   }
 
@@ -467,7 +469,7 @@ class World : public BareDriver::Peer {
 
   void check() {
     redlock_status_t status = {};
-    client_.status(status);
+    client_.notices().status(status, client_.now());
     require(status.locks_held + status.locks_pending <= open_, "only what is open is held or pending");
     require(open_ <= settings_.locks, "the table");
     require(status.acquired == told_[REDLOCK_EV_ACQUIRED] && status.lost == told_[REDLOCK_EV_LOST] &&
@@ -479,6 +481,7 @@ class World : public BareDriver::Peer {
     check_deadline(client_, status.locks_held, closing_ && !driver_.done());
     for (MasterIndex m = 0; m < settings_.masters; ++m) {
       if (!driver_.is_open(m) || client_.wish(m) != Session::Wish::none || !client_.output(m).empty()) continue;
+      if (!driver_.has_sent_all(m)) continue;
       const Session& session = client_.session(m);
       require(links_[m].wire.at_boundary(), "commands leave whole");
       require(links_[m].wire.commands() == session.replies() - links_[m].answered_before + session.in_flight(),
@@ -501,6 +504,8 @@ class World : public BareDriver::Peer {
   }
 
   Input input_;
+  bool secured_;
+  StandInEngine engines_[3] = {StandInEngine(1), StandInEngine(2), StandInEngine(3)};
   Settings settings_;
   std::vector<uint64_t> memory_;
   Client client_;
@@ -528,6 +533,7 @@ class World : public BareDriver::Peer {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size > 4096) return 0;
-  redlock::test::World(data, size).run();
+  redlock::test::World(data, size, false).run();
+  redlock::test::World(data, size, true).run();
   return 0;
 }

@@ -11,14 +11,14 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 usage() {
   cat <<'TEXT'
 usage: [REDLOCK_TLS=LIBRARY] test/fuzz/run.sh SECONDS [NAME...]
-  LIBRARY   openssl or mbedtls: the fuzzers are built with it, and tls is one of them
+  LIBRARY   openssl (the default), mbedtls, or off, which leaves out the fuzzer tls
   SECONDS   for each fuzzer; 3600 for an hour
   NAME      reader, session, api, config, liars, tls; default: all of them
 TEXT
 }
 
 if [[ $# -lt 1 || ! $1 =~ ^[1-9][0-9]*$ ]]; then usage >&2; exit 2; fi
-seconds=$1 tls=${REDLOCK_TLS:-off}
+seconds=$1 tls=${REDLOCK_TLS:-openssl}
 shift
 if [[ $# -eq 0 ]]; then
   for source in test/fuzz/fuzz_*.cpp; do

@@ -131,11 +131,12 @@ class Wire {
     const Script* const script = script_of(words);
     require(script != nullptr, "a script of ours");
     if (script == &reading_script || script == &record_script || script == &visit_script) {
-      const size_t arguments = script == &reading_script ? 1 : script == &record_script ? 6 : 3;
+      const size_t arguments = script == &reading_script ? 1 : script == &record_script ? 6 : 4;
       require(words[0] == "EVAL" && words[2] == "2" && words.size() == 5 + arguments, "a script about the record");
       require(words[3].size() >= 13 && words[4].size() == words[3].size(), "the record and the visits");
       if (script == &reading_script) require(words[5].empty() || words[5].size() == 36, "a boot id");
-      if (script == &visit_script) require(is_seal(words[6]) && is_number(words[7]), "a state and a time");
+      if (script == &visit_script)
+        require(is_seal(words[6]) && is_number(words[7]) && is_number(words[8]), "a state and two times");
       if (script == &record_script) require(words[10].empty() || is_seal(words[10]), "a seal or none");
       return;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The table in redlock.h, "which call may be made where", walked row by row: it is read from the header itself, so
+// The table of include/API.md, "Which call may be made where", walked row by row: it is read from the page itself, so
 // neither the table nor the library can drift from the other. Each function of a row is called in each place that a
 // column names, and then in forked children. "yes" means that the call is let in: its result is whatever the arguments
 // deserve, but neither THREAD nor DEADLOCK nor NO_BLOCKING nor NOTSUP
@@ -85,26 +85,33 @@ constexpr const char* column_names[] = {"loop own",     "loop other", "polled ow
 
 using Table = std::map<std::string, std::vector<std::string>>;
 
-std::string header_text() {
-  std::ifstream file(std::string(REDLOCK_SOURCE_DIR) + "/include/redlock/redlock.h");
+std::string text_of(const char* path) {
+  std::ifstream file(std::string(REDLOCK_SOURCE_DIR) + path);
   std::stringstream text;
   text << file.rdbuf();
   return text.str();
 }
 
+// A row has the names of functions in its first cell, each between backquotes, and the answer of each column behind it.
 Table read_table() {
   Table table;
-  std::istringstream text(header_text());
+  std::istringstream text(text_of("/include/API.md"));
   for (std::string line; std::getline(text, line);) {
-    std::istringstream words(line);
-    std::string star, function, word;
-    words >> star >> function;
-    if (star != "*" || !function.starts_with("redlock_")) continue;
+    if (!line.starts_with("| `redlock_")) continue;
     std::vector<std::string> cells;
-    while (words >> word) cells.push_back(word);
-    if (cells.size() != columns) continue;
-    EXPECT_EQ(table.count(function), 0u) << function << " stands twice in the table";
-    table[function] = cells;
+    std::istringstream row(line.substr(1));
+    for (std::string cell; std::getline(row, cell, '|');) {
+      const size_t begin = cell.find_first_not_of(' ');
+      cells.push_back(cell.substr(begin, cell.find_last_not_of(' ') + 1 - begin));
+    }
+    std::istringstream functions(cells[0]);
+    cells.erase(cells.begin());
+    EXPECT_EQ(cells.size(), size_t{columns}) << line;
+    for (std::string function; functions >> function;) {
+      function = function.substr(1, function.rfind('`') - 1);
+      EXPECT_EQ(table.count(function), 0u) << function << " stands twice in the table";
+      table[function] = cells;
+    }
   }
   return table;
 }
@@ -145,7 +152,7 @@ TEST(CallTable, NamesEveryFunctionOfAClient) {
   EXPECT_EQ(table.size(), calls().size());
   for (const auto& [function, cells] : table) EXPECT_EQ(calls().count(function), 1u) << function;
   // Every declaration whose first argument is a client is in the table.
-  std::istringstream text(header_text());
+  std::istringstream text(text_of("/include/redlock/redlock.h"));
   std::string declarations;
   for (std::string line; std::getline(text, line);) {
     const size_t at = line.find("(redlock_t *rl") != std::string::npos ? line.find("(redlock_t *rl")

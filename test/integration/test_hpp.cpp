@@ -3,8 +3,11 @@
 // redlock.hpp on real masters: what a redlock::lock owns is released exactly once, however it goes.
 #include <redlock/redlock.hpp>
 
+#include <atomic>
+#include <thread>
 #include <type_traits>
 
+#include "polled_harness.hpp"
 #include "support/redis_server.hpp"
 #include "thread_harness.hpp"
 
@@ -59,10 +62,11 @@ TEST_F(Raii, OwnsNothing) {
 }
 
 TEST_F(Raii, FailsWithoutOwning) {
+  ThreadClient impatient(Settings{{master_.url()}, "impatient", {{"defaults.wait_ms", 100}}, {}});
   master_.command({"SET", "bus", "somebody"});
   redlock::lock bus;
-  ASSERT_EQ(redlock::acquire(client_.get(), "pump", bus), 0);
-  EXPECT_EQ(redlock::acquire(client_.get(), "bus", bus), REDLOCK_E_LOCKED);
+  ASSERT_EQ(redlock::acquire(impatient.get(), "pump", redlock::options().wait(10s), bus), 0);
+  EXPECT_EQ(redlock::acquire(impatient.get(), "bus", bus), REDLOCK_E_LOCKED);
   EXPECT_FALSE(bus.owns()) << "the pump was let go first";
   EXPECT_TRUE(gone("pump"));
 }
@@ -114,6 +118,148 @@ TEST_F(Raii, CancelsWhatIsNotDecided) {
   EXPECT_TRUE(client_.wait_for(REDLOCK_EV_FAILED, handle));
 }
 
+// ---- any of several -------------------------------------------------------------------------------------------------
+
+class AnyOf : public Raii {
+ protected:
+  static constexpr uint32_t count = 3;
+  const redlock_resource_t names_[count] = {redlock_resource("a"), redlock_resource("b"), redlock_resource("c")};
+
+  int acquire(const redlock::options& how) {
+    return redlock::acquire_any(client_.get(), names_, count, how, lock_, which_);
+  }
+  void hold_by_other(const std::vector<std::string>& names) {
+    for (const std::string& name : names) master_.command({"SET", name, "somebody"});
+  }
+  bool is_pending(uint32_t acquires) {
+    return ThreadClient::eventually([&] { return client_.status().locks_pending == acquires; });
+  }
+
+  redlock::lock lock_;
+  uint32_t which_ = 99;
+};
+
+TEST_F(AnyOf, TakesTheOneThatIsFree) {
+  hold_by_other({"a", "c"});
+  for (int i = 0; i < 20; ++i) {  // from each start
+    ASSERT_EQ(acquire(redlock::options().ttl(20s)), 0);
+    EXPECT_EQ(which_, 1u);
+    EXPECT_TRUE(lock_.valid_for(10s));
+    EXPECT_TRUE(master_.exists("b"));
+    EXPECT_EQ(lock_.release(), 0);
+  }
+  EXPECT_TRUE(gone("b"));
+  EXPECT_TRUE(is_pending(0));
+}
+
+// A tenth is 5.5 standard deviations.
+TEST_F(AnyOf, TakesAllAlikeWhereAllAreFree) {
+  constexpr int grants = 6'000, share = grants / static_cast<int>(count);
+  int of[count] = {};
+  for (int i = 0; i < grants; ++i) {
+    ASSERT_EQ(acquire({}), 0);
+    ++of[which_];
+    lock_.release();
+  }
+  for (const int one : of) {
+    std::cout << one << " grants\n";
+    EXPECT_NEAR(one, share, share / 10);
+  }
+  EXPECT_EQ(client_.status().rounds, uint64_t{grants}) << "one round each";
+}
+
+TEST_F(AnyOf, WaitsForTheFirstThatIsLetGoAndKeepsNoOther) {
+  hold_by_other({"a", "b", "c"});
+  std::thread other([&] {
+    EXPECT_TRUE(is_pending(3)) << "each name waits";
+    master_.command({"DEL", "c"});
+  });
+  ASSERT_EQ(acquire(redlock::options().wait_forever()), 0);
+  other.join();
+  EXPECT_EQ(which_, 2u);
+  EXPECT_EQ(client_.status().locks_pending, 0u);
+  master_.command({"DEL", "a", "b"});
+  redlock::lock pump;
+  EXPECT_EQ(redlock::acquire(client_.get(), "pump", pump), 0);  // turns have passed
+  EXPECT_EQ(master_.command({"EXISTS", "a", "b"}), "0");
+}
+
+TEST_F(AnyOf, OfTwoThatAreWonAtOnceOneIsKept) {
+  for (int i = 0; i < 20; ++i) {
+    hold_by_other({"a", "b", "c"});
+    std::thread other([&] {
+      EXPECT_TRUE(is_pending(3));
+      master_.command({"DEL", "a", "b", "c"});
+    });
+    ASSERT_EQ(acquire(redlock::options().wait_forever()), 0);
+    other.join();
+    EXPECT_TRUE(ThreadClient::eventually([&] { return master_.command({"EXISTS", "a", "b", "c"}) == "1"; }));
+    EXPECT_TRUE(lock_.valid_for(1s));
+    lock_.release();
+    EXPECT_TRUE(ThreadClient::eventually([&] { return master_.command({"EXISTS", "a", "b", "c"}) == "0"; }));
+  }
+}
+
+TEST_F(AnyOf, SaysWhyNoneIsWon) {
+  hold_by_other({"a", "b", "c"});
+  EXPECT_EQ(acquire(redlock::options().wait(0s)), REDLOCK_E_LOCKED);
+  EXPECT_FALSE(lock_.owns());
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(acquire(redlock::options().wait(300ms)), REDLOCK_E_LOCKED);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
+  EXPECT_EQ(client_.status().locks_pending, 0u);
+  EXPECT_EQ(acquire(redlock::options().ttl(1ms)), REDLOCK_E_INVAL);
+  EXPECT_EQ(acquire(redlock::options().on_event([](redlock_t*, const redlock_event_t*, void*) {}, nullptr)),
+            REDLOCK_E_INVAL) << "it would not be called";
+  EXPECT_EQ(redlock::acquire_any(client_.get(), names_, 0, redlock::options(), lock_, which_), REDLOCK_E_INVAL);
+  EXPECT_EQ(redlock::acquire_any(client_.get(), names_, 17, redlock::options(), lock_, which_), REDLOCK_E_INVAL);
+  PolledClient polled({master_.url()});
+  EXPECT_EQ(redlock::acquire_any(polled.get(), names_, count, redlock::options(), lock_, which_),
+            REDLOCK_E_NO_BLOCKING);
+}
+
+// N permits of one counter, spread over N masters, would be no limit. k names are one.
+TEST_F(AnyOf, IsASemaphore) {
+  std::atomic<int> inside{0}, most{0};
+  std::vector<std::thread> gateways;
+  for (int g = 0; g < 4; ++g) {
+    gateways.emplace_back([&] {
+      ThreadClient client({master_.url()});
+      redlock::lock permit;
+      uint32_t which = 0;
+      for (int i = 0; i < 25; ++i) {
+        ASSERT_EQ(redlock::acquire_any(client.get(), names_, 2, redlock::options().wait_forever(), permit, which), 0);
+        const int now = ++inside;
+        for (int seen = most; seen < now && !most.compare_exchange_weak(seen, now);) continue;
+        std::this_thread::sleep_for(1ms);
+        --inside;
+        permit.release();
+      }
+    });
+  }
+  for (std::thread& gateway : gateways) gateway.join();
+  EXPECT_EQ(most, 2);
+}
+
+TEST(AnyOfPolled, ItsCallbackSeesWhatBecomesOfTheOneThatIsKept) {
+  RedisServer master;
+  PolledClient client({master.url()});
+  redlock::any_of race;
+  const redlock_resource_t names[] = {redlock_resource("a"), redlock_resource("b")};
+  std::vector<int> told;
+  client.also = [&](redlock_t*, const redlock_event_t& event) {
+    // WAITING comes once for each cause: "a" came first, or a machine that is busy was slow to begin.
+    if (race.take(event) && event.type != REDLOCK_EV_WAITING) told.push_back(event.type);
+  };
+  master.command({"SET", "a", "somebody"});
+  ASSERT_EQ(race.begin(client.get(), names, 2, *redlock::options().ttl(300ms).no_renew().get()), 0);
+  ASSERT_TRUE(client.run_until([&] { return !told.empty() && told.back() == REDLOCK_EV_LOST; }));
+  EXPECT_EQ(told, (std::vector<int>{REDLOCK_EV_ACQUIRED, REDLOCK_EV_LOST}));
+  EXPECT_TRUE(race.ended());
+  EXPECT_EQ(race.err(), 0);
+  EXPECT_EQ(race.which(), 1u);
+}
+
 TEST(Options, AreRoundedUpAndKeptInRange) {
   const redlock::options o = redlock::options()
                                  .ttl(1500us)
@@ -121,14 +267,15 @@ TEST(Options, AreRoundedUpAndKeptInRange) {
                                  .min_validity(std::chrono::duration<double>(0.0101))
                                  .max_hold(std::chrono::minutes(2))
                                  .retry_delay(-5ms)
-                                 .no_renew();
+                                 .no_renew()
+                                 .urgent();
   EXPECT_EQ(o.get()->size, sizeof(redlock_acquire_opts_t));
   EXPECT_EQ(o.get()->ttl_ms, 2u);
   EXPECT_EQ(o.get()->wait_ms, INT32_MAX);
   EXPECT_EQ(o.get()->min_validity_ms, 11u);
   EXPECT_EQ(o.get()->max_hold_ms, 120'000u);
   EXPECT_EQ(o.get()->retry_delay_ms, 0u);
-  EXPECT_EQ(o.get()->flags, REDLOCK_F_NO_RENEW);
+  EXPECT_EQ(o.get()->flags, REDLOCK_F_NO_RENEW | REDLOCK_F_URGENT);
   EXPECT_EQ(redlock::options().wait(0ms).get()->wait_ms, REDLOCK_TRY_ONCE);
   EXPECT_EQ(redlock::options().wait(-1s).get()->wait_ms, REDLOCK_TRY_ONCE) << "never by accident for ever";
   EXPECT_EQ(redlock::options().wait_forever().get()->wait_ms, REDLOCK_WAIT_FOREVER);

@@ -10,9 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <functional>
-#include <iterator>
 #include <memory>
 #include <numeric>
 #include <set>
@@ -54,6 +52,7 @@ class Call {
     int ends[2];
     if (::pipe(ends) != 0) throw std::runtime_error("pipe");
     pid_ = ::fork();
+    if (pid_ < 0) throw std::runtime_error("fork");  // a signal to process -1 would go to everybody
     if (pid_ == 0) {
       ::close(ends[0]);
       const int result = redlock_reconfigure(old_cfg, new_cfg, nullptr);
@@ -177,6 +176,12 @@ void stop_in_its_wait(Servers& servers, Site& site, Call& call, const Members& m
   call.stop();
 }
 
+// Another call has ended while this one stood still. Which error tells so depends on whether the call had read its
+// marks again when it was stopped.
+void expect_gave_way(const Call& call) {
+  EXPECT_TRUE(call.result() == REDLOCK_E_CHANGING || call.result() == REDLOCK_E_RECORD_LOST) << call.result();
+}
+
 // ---- two calls
 
 // Another call begins while the first one waits. A slow machine might let the first end before: it is stopped until the
@@ -202,7 +207,7 @@ TEST(ReconfigureOverlap, TheOppositeCallTakesTheSiteBack) {
   const auto other = begin_in_the_wait(servers, site, one, after, before, 0);
   EXPECT_TRUE(site.until_over(one));
   EXPECT_TRUE(site.until_over(*other));
-  EXPECT_EQ(one.result(), REDLOCK_E_CHANGING);
+  expect_gave_way(one);
   EXPECT_EQ(other->result(), 0);
   site.add(after);
   site.expect_only({old_set});
@@ -217,7 +222,7 @@ TEST(ReconfigureOverlap, WithMastersOfBothSets) {
   const auto other = begin_in_the_wait(servers, site, one, after, before, 0);
   EXPECT_TRUE(site.until_over(one));
   EXPECT_TRUE(site.until_over(*other));
-  EXPECT_EQ(one.result(), REDLOCK_E_CHANGING);
+  expect_gave_way(one);
   EXPECT_EQ(other->result(), 0);
   site.expect_only({old_set});
 }
@@ -230,7 +235,7 @@ TEST(ReconfigureOverlap, OfTwoEqualCallsTheLaterOneGoesOn) {
   const auto other = begin_in_the_wait(servers, site, one, before, after, 3);
   EXPECT_TRUE(site.until_over(one));
   EXPECT_TRUE(site.until_over(*other));
-  EXPECT_EQ(one.result(), REDLOCK_E_CHANGING);
+  expect_gave_way(one);
   EXPECT_EQ(other->result(), 0);
   site.add(after);
   site.expect_only({new_set});
@@ -248,7 +253,7 @@ TEST(ReconfigureOverlap, ACallThatSleptFindsTheSiteTakenBack) {
   site.expect_only({old_set});
   one.go_on();
   EXPECT_TRUE(site.until_over(one));
-  EXPECT_EQ(one.result(), REDLOCK_E_CHANGING);
+  expect_gave_way(one);
   site.add(after);
   site.expect_only({old_set});
 }
@@ -283,7 +288,7 @@ TEST(ReconfigureOverlap, WhenBothHaveFailedOneIsRepeated) {
     }  // it is killed
     one.go_on();
     EXPECT_TRUE(site.until_over(one));
-    EXPECT_EQ(one.result(), REDLOCK_E_CHANGING);
+    expect_gave_way(one);
     site.expect_only({});
     Call last(servers, back ? after : before, back ? before : after);
     EXPECT_TRUE(site.until_over(last));
@@ -323,7 +328,7 @@ TEST(ReconfigureOverlap, AMasterThatIsSeenLaterIsNotEntered) {
   EXPECT_EQ(undo.result(), 0);
   one.go_on();
   EXPECT_TRUE(site.until_over(one));
-  EXPECT_EQ(one.result(), REDLOCK_E_CHANGING);
+  expect_gave_way(one);
   site.add(after);
   site.expect_only({old_set});
 }
@@ -343,102 +348,12 @@ TEST(ReconfigureOverlap, WhereNothingStandsNothingIsEntered) {
   EXPECT_EQ(undo.result(), REDLOCK_E_RECORD_LOST);
   one.go_on();
   EXPECT_TRUE(site.until_over(one));
-  EXPECT_EQ(one.result(), REDLOCK_E_CHANGING);
+  expect_gave_way(one);
   Call again(servers, after, before);
   EXPECT_TRUE(site.until_over(again));
   EXPECT_EQ(again.result(), 0);
   site.add(after);
   site.expect_only({old_set});
-}
-
-// ---- scripts/move.lua, with Redis's own Lua
-
-class MoveScript : public ::testing::Test {
- protected:
-  MoveScript() : servers_(1) {
-    std::ifstream file(REDLOCK_SOURCE_DIR "/src/site/scripts/move.lua");
-    script_.assign(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
-  }
-  std::string say(const char* from, const char* to, const std::string& ids, const char* step) {
-    return servers_[0].command({"EVAL", script_, "2", "redlock::meta", "redlock::seen", from, to, ids, step});
-  }
-  std::string there(const std::string& ids, const char* step) { return say("old", "new", ids, step); }
-  std::string back(const std::string& ids, const char* step) { return say("new", "old", ids, step); }
-  std::string desc() { return servers_.field(0, "desc"); }
-
-  Servers servers_;
-  std::string script_;
-  const std::string a = std::string(16, 'a'), b = std::string(16, 'b'), c = std::string(16, 'c'),
-                    q = std::string(16, 'f');
-};
-
-TEST_F(MoveScript, MarksAndEnters) {
-  EXPECT_EQ(there(a, "look"), "n");
-  EXPECT_FALSE(servers_[0].exists("redlock::meta"));
-  EXPECT_EQ(there(a, "mark"), "m" + a);
-  EXPECT_EQ(desc(), "moving old > new");
-  EXPECT_EQ(there(a, "mark"), "m" + a) << "asked again, since the answer was lost";
-  EXPECT_EQ(there(q + a, "enter"), "e" + q);
-  EXPECT_EQ(desc(), "new");
-  EXPECT_EQ(there(c + a, "enter"), "e" + q) << "asked again";
-  EXPECT_EQ(back(a, "look"), "u" + q);
-}
-
-// The plain overlap.
-TEST_F(MoveScript, DoesNotPassOverAForeignMark) {
-  EXPECT_EQ(there(a, "mark"), "m" + a);
-  EXPECT_EQ(back(b + a, "mark"), "m" + b);
-  EXPECT_EQ(there(q + a, "enter"), "b" + b);
-  EXPECT_EQ(there(q + b, "enter"), "b" + b) << "nor with the id that it finds";
-  EXPECT_EQ(there(c + a, "mark"), "b" + b) << "nor does it take the master back";
-  EXPECT_EQ(desc(), "moving new > old");
-}
-
-// a. A call to another set.
-TEST_F(MoveScript, DoesNotTouchAThirdChange) {
-  EXPECT_EQ(say("old", "third", a, "mark"), "m" + a);
-  for (const char* step : {"look", "mark", "enter"}) EXPECT_EQ(there(b + a, step), "t" + a);
-  EXPECT_EQ(desc(), "moving old > third");
-}
-
-// b. A master that was not seen at first.
-TEST_F(MoveScript, DoesNotEnterWhatWasNotMarked) {
-  EXPECT_EQ(there(q, "enter"), "n");
-  servers_[0].command({"HSET", "redlock::meta", "desc", "old", "q", b});
-  EXPECT_EQ(there(q + b, "enter"), "o" + b);
-  servers_[0].command({"HSET", "redlock::meta", "desc", "new"});
-  EXPECT_EQ(there(q + b, "enter"), "w" + b);
-}
-
-// c. An id that is absent, or of no size.
-TEST_F(MoveScript, DoesNotEnterWithoutAnId) {
-  EXPECT_EQ(there(a, "mark"), "m" + a);
-  servers_[0].command({"HSET", "redlock::meta", "q", "of no size"});
-  EXPECT_EQ(there(q, "enter"), "m");
-  servers_[0].command({"HDEL", "redlock::meta", "q"});
-  EXPECT_EQ(there(q, "enter"), "m");
-  EXPECT_EQ(there(b, "mark"), "m" + b);
-  servers_[0].command({"DEL", "redlock::meta"});
-  EXPECT_EQ(there(q + b, "enter"), "n");
-}
-
-// d. A master of both sets is marked over either way, with one id.
-TEST_F(MoveScript, MarksAMasterOfBothSetsOnce) {
-  servers_[0].command({"HSET", "redlock::meta", "desc", "old", "q", q, "seal", "x"});
-  EXPECT_EQ(there(a + q, "mark"), "m" + a);
-  EXPECT_EQ(servers_[0].command({"HEXISTS", "redlock::meta", "seal"}), "0");
-  EXPECT_EQ(there(a + q, "mark"), "m" + a) << "by way of the other set";
-  EXPECT_EQ(there(b + a, "enter"), "e" + b);
-}
-
-// What was sent over a record that clients have made anew since does nothing.
-TEST_F(MoveScript, DoesNotMarkTwice) {
-  servers_[0].command({"HSET", "redlock::meta", "desc", "old", "q", q});
-  EXPECT_EQ(there(a + q, "mark"), "m" + a);
-  servers_[0].command({"DEL", "redlock::meta"});
-  servers_[0].command({"HSET", "redlock::meta", "desc", "old", "q", c});
-  EXPECT_EQ(there(a + q, "mark"), "o" + c);
-  EXPECT_EQ(desc(), "old");
 }
 
 }  // namespace

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
 //
-// What the double answers is what Redis answers. The same requests go to a real server and to the double, step by step
-// and over several connections, and the bytes that come back are compared; pushes included, because after each step
-// every connection is asked for a PONG, which nothing of that step can follow. Only what must differ is masked: client
-// ids, times, the text of INFO. Of another server than Redis 7.0 the outline is compared (support/server_kind.hpp): the
-// same replies and pushes in the same order, whatever an error says behind its first word.
+// What the double answers is what Redis answers, also where a script asks. The same requests go to a real server and to
+// the double, step by step and over several connections, and the bytes that come back are compared; pushes included,
+// because after each step every connection is asked for a PONG, which nothing of that step can follow. Only what must
+// differ is masked: client ids, times, the text of INFO. Of another server than Redis 7.0 the outline is compared
+// (support/server_kind.hpp): the same replies and pushes in the same order, whatever an error says behind its first
+// word.
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
-#include "master/scripts.hpp"
-#include "site/move_script.hpp"
-#include "support/guard_scripts.hpp"
+#include "support/eventually.hpp"
+#include "support/lua_scripts.hpp"
 #include "support/redis_double.hpp"
 #include "support/redis_server.hpp"
 #include "support/server_kind.hpp"
@@ -280,36 +280,16 @@ const char* const kInfo =
 class ScriptConformance : public Conformance {
  protected:
   ScriptConformance() {
-    redis.register_script(kRelease, [](ScriptCall& call) {
-      const Reply held = call.call({"GET", call.keys.at(0)});
-      if (held.kind != Reply::bulk || held.text != call.argv.at(0)) return Reply::make_integer(0);
-      return call.call({"DEL", call.keys.at(0)});
-    });
-    redis.register_script("return redis.call('set',KEYS[1],'v')", [](ScriptCall& call) {
-      return call.call({"SET", call.keys.at(0), "v"});
-    });
-    redis.register_script("return redis.call('pexpire',KEYS[1],'500000')", [](ScriptCall& call) {
-      return call.call({"PEXPIRE", call.keys.at(0), "500000"});
-    });
-    redis.register_script("return false", [](ScriptCall&) { return Reply::make_nil(); });
-    redis.register_script(kPcall, [](ScriptCall& call) {
-      return Reply::make_array(
-          {call.pcall({"GET", call.keys.at(0)}), Reply::make_nil(), Reply::make_bulk("behind it")});
-    });
-    redis.register_script(kReturnsError, [](ScriptCall& call) { return call.pcall({"GET", call.keys.at(0)}); });
-    redis.register_script(kInfo, [](ScriptCall& call) {
-      const Reply info = call.pcall({"INFO", "replication"});
-      const auto has = [&](const char* text) { return Reply::make_integer(info.text.find(text) != std::string::npos); };
-      return info.is_error() ? info
-                             : Reply::make_array({has("role:master"), has("role:slave"), has("connected_slaves:0"),
-                                                  has("repl_backlog_active:0"), has("repl_backlog_active:1")});
-    });
+    for (const char* text : {kRelease, kPcall, kReturnsError, kInfo, "return redis.call('set',KEYS[1],'v')",
+                             "return redis.call('pexpire',KEYS[1],'500000')", "return false"}) {
+      register_script(redis, text);
+    }
   }
 };
 
 TEST_F(ScriptConformance, LoadEvalFlush) {
   start();
-  const std::string sha = redis.register_script("return 1", [](ScriptCall&) { return Reply::make_integer(1); });
+  const std::string sha = register_script(redis, "return 1");
   compare(in_both_protocols({
       {"EVALSHA", sha, "0"},
       {"SCRIPT", "LOAD", "return 1"},
@@ -362,8 +342,7 @@ TEST_F(ScriptConformance, InfoInScripts) {
   const std::vector<Step> ask = {{1, {{"HELLO", "3"}}}, {0, {{"EVAL", kInfo, "0"}}}, {1, {{"EVAL", kInfo, "0"}}}};
   const auto connected = [this](const char* replicas) {
     const std::string line = std::string("connected_slaves:") + replicas + "\r";
-    while (real().command({"INFO", "replication"}).find(line) == std::string::npos) {
-    }
+    EXPECT_TRUE(eventually([&] { return real().command({"INFO", "replication"}).find(line) != std::string::npos; }));
   };
   compare(ask);
   {
@@ -384,68 +363,45 @@ TEST_F(ScriptConformance, InfoInScripts) {
   compare(ask);
 }
 
-// scripts/move.lua and what the double has in its place: every step over every record.
-TEST_F(Conformance, MovesOfTheRecord) {
+// What the interpreter makes of a reply, of a value that a script returns, and of an error: the double's is that of
+// Redis. KEYS[1] is a string, KEYS[2] a hash, KEYS[3] nothing.
+TEST_F(ScriptConformance, ValuesAndErrors) {
   start();
-  register_guard_scripts(redis);
-  const std::string body(move_script.body.data, move_script.body.size), meta = "redlock::meta";
-  const std::string q(16, 'f'), fresh(16, 'a'), other(16, 'b');
-  const std::vector<Args> fields = {{},
-                                    {"desc", "old"},
-                                    {"desc", "old", "from", "new"},
-                                    {"desc", "old", "from", "third"},
-                                    {"desc", "new"},
-                                    {"desc", "new", "from", "old"},
-                                    {"desc", "new", "from", "third"},
-                                    {"desc", "moving old > new", "from", "old"},
-                                    {"desc", "moving new > old", "from", "new"},
-                                    {"desc", "moving old > third"},
-                                    {"desc", "third"}};
-  std::vector<Step> steps = {{1, {{"HELLO", "3"}}}};
-  for (const Args& record : fields) {
-    for (const std::string& there : {std::string(), q, std::string("short")}) {
-      for (const char* step : {"look", "mark", "enter"}) {
-        for (const std::string& ids : {fresh, fresh + q, fresh + other}) {
-          std::vector<Args> commands = {{"DEL", meta}};
-          Args write = {"HSET", meta, "seal", "x"};
-          write.insert(write.end(), record.begin(), record.end());
-          if (!there.empty()) write.insert(write.end(), {"q", there});
-          if (!record.empty()) commands.push_back(write);
-          commands.push_back({"EVAL", body, "2", meta, "redlock::seen", "old", "new", ids, step});
-          commands.push_back({"HMGET", meta, "desc", "q", "from", "seal"});
-          steps.push_back({1, commands});
-        }
-      }
-    }
+  Args values = {"return redis.call('get',KEYS[1])", "return redis.call('get',KEYS[3])",
+                 "return redis.call('hmget',KEYS[2],'f','g')", "return redis.call('pttl',KEYS[3])",
+                 "return redis.call('set',KEYS[1],'v')", "return redis.call('set',KEYS[1],'v','NX')",
+                 "return type(redis.call('get',KEYS[3]))", "return redis.call('set',KEYS[1],'v').ok",
+                 "return redis.pcall('get',KEYS[2]).err", "return type(redis.call('info','replication'))",
+                 "return type(redis.call('time')[1])", "return #redis.call('hmget',KEYS[2],'f','g')",
+                 // numbers
+                 "return 1.9", "return -1.9", "return 2^53", "return '1'+1",
+                 "redis.call('set',KEYS[1],9007199254740993) return redis.call('get',KEYS[1])",
+                 // what a script returns
+                 "return", "return nil", "return true", "return false", "return 'x'", "return {}",
+                 "return {1,'x',true,false,nil,3}", "return {{1,{2}},{}}", "return {ok='fine'}",
+                 "return {err='MY own'}", "return {ok=5}", "return {err=5}", "return {1,{err='MY own'},{ok='fine'}}",
+                 "return {err='a\\r\\nb'}", "return {ok='a\\nb'}", "return redis.status_reply('OK')",
+                 "return function() end", "return #KEYS..ARGV[1]", "return KEYS[4]", "return KEYS",
+                 // errors
+                 "return redis.call('get',KEYS[2])", "return redis.pcall('get',KEYS[2])",
+                 "local one=redis.pcall('get',KEYS[2]) redis.call('set',KEYS[1],'behind it') return one",
+                 "return pcall(redis.call,'get',KEYS[2])",
+                 "redis.call('set',KEYS[1],'ahead of it') redis.call('get',KEYS[2]) return 1", "return redis.call()",
+                 "return redis.call('get',KEYS[4])", "return redis.call('nosuch')", "return nil..'x'",
+                 "return KEYS[4]..'x'", "error('boom')", "error({err='MY own'})", "return local_that_is_none",
+                 "global_that_is_none=1", "return io", "return string.format('%06d',12):sub(1,3)",
+                 "return string.match('12 s','^(%d+) (.*)$')"};
+  // Before 7.0 such an error stands behind other words.
+  if (!kind.is_before_seven()) {
+    values.insert(values.end(), {"return redis.pcall('get',{})", "return redis.pcall('nosuch')"});
   }
-  compare(steps);
-}
-
-// scripts/owner.lua: every letter, and the text in pieces. The run id, the first piece, is each server's own.
-TEST_F(Conformance, OwnersOfTheRecord) {
-  start();
-  register_guard_scripts(redis);
-  const std::string body(owner_script.body.data, owner_script.body.size), meta = "redlock::meta";
-  const std::string theirs = "another one's fingerprint";
-  const std::vector<Args> fields = {{},
-                                    {"desc", "ours"},
-                                    {"desc", "ours", "from", theirs},
-                                    {"desc", theirs},
-                                    {"desc", "moving " + theirs + " > ours", "from", theirs},
-                                    {"desc", "moving a third > ours", "from", theirs},
-                                    {"desc", "moving ours > " + theirs, "from", "ours"}};
   std::vector<Step> steps = {{1, {{"HELLO", "3"}}}};
-  for (const Args& record : fields) {
-    for (const std::string& q : {std::string(), "A" + std::string(15, '1'), std::string(16, 'a'), std::string("A")}) {
-      std::vector<Args> commands = {{"DEL", meta}};
-      Args write = {"HSET", meta, "seal", "x"};
-      write.insert(write.end(), record.begin(), record.end());
-      if (!q.empty()) write.insert(write.end(), {"q", q});
-      commands.push_back(write);
-      for (const char* known : {"16", "32", "48", "64"}) {
-        commands.push_back({"EVAL", body, "2", meta, "redlock::seen", "ours", known});
-      }
-      steps.push_back({1, commands});
+  for (const std::string& value : values) {
+    register_script(redis, value);
+    for (size_t conn = 0; conn < 2; ++conn) {
+      steps.push_back({conn, {{"SET", "k", "mine"}, {"DEL", "h"}, {"HSET", "h", "f", "v"}}});
+      steps.push_back({conn, {{"EVAL", value, "3", "k", "h", "none", "argument"}}});
+      steps.push_back({conn, {{"GET", "k"}}});
     }
   }
   compare(steps);
@@ -566,8 +522,9 @@ TEST_F(ScriptConformance, CannotPersist) {
   std::filesystem::create_directory(real().dir() + "/taken.rdb");
   EXPECT_EQ(real().command({"CONFIG", "SET", "save", "3600 1000000"}), "OK");
   real().command({"BGSAVE"});
-  while (real().command({"INFO", "persistence"}).find("rdb_last_bgsave_status:err") == std::string::npos) {
-  }
+  EXPECT_TRUE(eventually([&] {
+    return real().command({"INFO", "persistence"}).find("rdb_last_bgsave_status:err") != std::string::npos;
+  }));
   redis.knobs.misconf = true;
   compare({{0, {{"SET", "k", "v", "NX"}}},
            {0, {{"GET", "k"}}},
@@ -656,8 +613,7 @@ TEST_F(Conformance, ExpiryIsPushed) {
   start();
   compare(trackers());
   compare({{0, {{"SET", "k", "v", "PX", "200"}, {"CLIENT", "CACHING", "yes"}, {"EXISTS", "k"}}}});
-  while (real().exists("k")) {
-  }
+  EXPECT_TRUE(eventually([&] { return !real().exists("k"); }));
   now += 1'000'000'000;
   redis.tick(now);
   compare({{2, {{"GET", "k"}}}, {2, {{"SET", "k", "v"}}}});

@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "guard_site.hpp"
+#include "support/eventually.hpp"
 #include "support/proxy.hpp"
 
 namespace redlock::test {
@@ -37,15 +38,15 @@ std::string replid(RedisServer& server) { return info(server, "replication", "ma
 // Becomes a replica of the other and waits until it has its data.
 void follow(RedisServer& server, RedisServer& master) {
   server.command({"REPLICAOF", "127.0.0.1", std::to_string(master.port())});
-  while (info(server, "replication", "master_link_status") != "up") {
-  }
+  EXPECT_TRUE(eventually([&] { return info(server, "replication", "master_link_status") == "up"; }));
 }
 void lead(RedisServer& server) { server.command({"REPLICAOF", "NO", "ONE"}); }
 
 // Waits until the replica has everything that its master has.
 void caught_up(RedisServer& replica, RedisServer& master) {
-  while (info(replica, "replication", "slave_repl_offset") != info(master, "replication", "master_repl_offset")) {
-  }
+  EXPECT_TRUE(eventually([&] {
+    return info(replica, "replication", "slave_repl_offset") == info(master, "replication", "master_repl_offset");
+  }));
 }
 
 // How C2's connections are, and what its loop does while the roles change.
@@ -263,8 +264,7 @@ TEST(PartialResync, AMasterWithAReplicaIsAskedByScript) {
   };
   one_life();
   replica.reset();
-  while (info(site[0], "replication", "connected_slaves") != "0") {
-  }
+  EXPECT_TRUE(eventually([&] { return info(site[0], "replication", "connected_slaves") == "0"; }));
   site.loop.run_for(600);  // there was a reading
   one_life();
 }

@@ -177,5 +177,32 @@ TEST_F(ServerClock, AMajorityThatStepsEndsLocksAndHasNoVote) {
   for (const unsigned m : {0u, 1u}) EXPECT_EQ(masters_[m]->quarantine(), ids_[m]);
 }
 
+// A board without a battery begins in 1970, and jumps when it has asked for the time. A visit of before the jump is as
+// young as its boot time says.
+TEST(ServerClockVisits, AJumpFrom1970EndsNoWatch) {
+  if (std::string(REDLOCK_WALL_CLOCK_LIBRARY).empty()) GTEST_SKIP() << "the servers are of another processor";
+  SteppedServer master;
+  master.step(-master.seconds() * 1'000'000 + 1'000'000'000);
+  Settings s;
+  s.urls = {(*master).url()};
+  s.strings = {{"guard", "strict"}};
+  s.numbers = {{"defaults.ttl_ms", max_ttl_ms}, {"timing.max_ttl_ms", max_ttl_ms}};
+  Loop loop;
+  const auto visits = [&] { return master->command({"HVALS", "redlock::seen"}); };
+  const int64_t began = boot_ns();
+  {
+    Client a(loop, s);
+    ASSERT_TRUE(loop.run_until([&] { return visits().find(' ') != std::string::npos; }));
+  }
+  const std::string before = visits();
+  master.step(0);
+  Client b(loop, s);
+  EXPECT_TRUE(loop.run_until([&] { return b.status().masters_up == 1 || visits() != before; }));
+  EXPECT_EQ(b.status().masters_up, 0u);
+  EXPECT_LT(boot_ns() - began, guard_ms * 1'000'000) << "too late to show anything";
+  b.wait_up(1);
+  EXPECT_GE(boot_ns() - began, guard_ms * 1'000'000);
+}
+
 }  // namespace
 }  // namespace redlock::test

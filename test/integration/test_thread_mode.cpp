@@ -109,7 +109,7 @@ TEST(Acquire, WithATokenWaitsForBothParts) {
   for (size_t m = 1; m < 3; ++m)
     masters[m].command({"HSET", "redlock::fence", "bus", "100 "});  // above its first guess
   ThreadClient client(Settings{
-      masters.urls(), "test", {{"timing.node_timeout_ms", 3'000}, {"timing.connect_timeout_ms", 300}}, {}});
+      masters.urls(), "test", {{"timing.node_timeout_ms", 1'500}, {"timing.connect_timeout_ms", 300}}, {}});
   ASSERT_TRUE(ThreadClient::eventually([&] { return client.status().masters_up == 3; }));
   masters[2].freeze();  // the first part waits for what it knows
   std::thread thread([&] {

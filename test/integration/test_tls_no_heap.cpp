@@ -15,6 +15,8 @@ namespace {
 constexpr bool mbedtls = std::string_view(REDLOCK_TLS_ENGINE) == "mbedtls";
 constexpr unsigned cycles = 1'000;
 constexpr unsigned seen_of_openssl = 72;  // calls in a cycle of three masters: two blocks for each record, with 3.0
+// A master on a busy machine may answer one cycle in more records: 1 in 100 is allowed.
+constexpr unsigned allowed_of_openssl = seen_of_openssl * cycles * 101 / 100;
 
 struct Seen {
   int last = 0;
@@ -69,7 +71,7 @@ TEST(TlsHeap, IsLeftAloneByCycles) {
   const unsigned long calls = heap_count_total() - before;
   EXPECT_EQ(done, cycles);
   std::printf("%s: %lu calls of the heap in %u cycles on 3 masters\n", REDLOCK_TLS_ENGINE, calls, done);
-  EXPECT_LE(calls, mbedtls ? 0 : seen_of_openssl * cycles);
+  EXPECT_LE(calls, mbedtls ? 0 : allowed_of_openssl);
   ASSERT_EQ(redlock_close_async(rl, 0), 0);
   while (uv_run(&loop, UV_RUN_ONCE) != 0) {
   }

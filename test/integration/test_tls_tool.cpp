@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The program `redlock` on masters over TLS: what it says of their certificates, and its other commands.
+#include <sys/stat.h>
+
 #include "tls_site.hpp"
 #include "tool_doctor.hpp"
 
@@ -50,6 +52,50 @@ TEST(TlsTool, TheDoctorWarnsThirtyDaysAhead) {
   const Ended ended = run(site, {"doctor"}, write_config(site, pin));
   EXPECT_TELLS(ended, "ok", "tls", "TLSv1.");
   EXPECT_FALSE(tells(ended, "ok", "tls", "more day")) << ended.out;
+}
+
+// The line that deletes another configuration's record works as it is pasted.
+TEST(TlsTool, TheDoctorsLineReachesAMaster) {
+  TlsSite site(1);
+  ASSERT_EQ(run(site, {"commission", "--yes"}, write_config(site, by_authority(site))).status, 0);
+  site[0].command({"HSET", "redlock::meta", "desc", "v1 n=1 q=1 max_ttl_ms=4000 ids=0123456789abcdef"});
+  const Ended doctor = run(site, {"doctor"}, write_config(site, by_authority(site)));
+  const size_t at = doctor.out.find("redis-cli ");
+  ASSERT_NE(at, std::string::npos) << doctor.out;
+  const std::string line = doctor.out.substr(at, doctor.out.find('\n', at) - at);
+  EXPECT_NE(line.find(" --tls --cacert "), std::string::npos) << line;
+  EXPECT_EQ(std::system((line + " >/dev/null 2>&1").c_str()), 0) << line;
+  EXPECT_FALSE(site[0].exists("redlock::meta")) << line;
+}
+
+// The doctor and `status` say which certificate, and since when.
+TEST(TlsTool, ACertificateThatHasEnded) {
+  TlsSite site(1, "no", {.names = {"IP:127.0.0.1"}, .from_s = -7'200, .until_s = -3'600});
+  const std::string config = write_config(site, by_authority(site));
+  EXPECT_TELLS(run(site, {"doctor"}, config), "fail", "reach", "has expired (the master's own ended 2");
+  const Ended status = run(site, {"status"}, config);
+  EXPECT_NE(status.out.find("has expired (the master's own ended 2"), std::string::npos) << status.out;
+}
+
+// `config check` looks at the files that the configuration names, though it reaches nobody.
+TEST(TlsTool, TheCheckOfAConfigurationLooksAtItsFiles) {
+  TlsSite site(1);
+  const std::string config = write_config(site, by_authority(site));
+  const auto check = [&] { return run_redlock({"config", "check", config}, site.folder.folder()); };
+  EXPECT_EQ(check().status, 0);
+  const std::string ca = site.folder.path("ca.pem");
+  ASSERT_EQ(chmod(ca.c_str(), 0666), 0);
+  const Ended open_to_all = check();
+  EXPECT_EQ(open_to_all.status, 78);
+  EXPECT_NE(open_to_all.err.find("tls.ca_file: " + ca + ": can be written by group or others"), std::string::npos)
+      << open_to_all.err;
+  ASSERT_EQ(unlink(ca.c_str()), 0);
+  const Ended missing = check();
+  EXPECT_EQ(missing.status, 78);
+  EXPECT_NE(missing.err.find("tls.ca_file: " + ca + ": does not exist"), std::string::npos) << missing.err;
+  const Ended stated = run_redlock({"commission", "--yes", "-C", config}, site.folder.folder());
+  EXPECT_EQ(stated.status, 78);
+  EXPECT_NE(stated.err.find("tls.ca_file: " + ca + ": does not exist"), std::string::npos) << stated.err;
 }
 
 TEST(TlsTool, WhatIsWrongHasItsWords) {

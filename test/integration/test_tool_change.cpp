@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The operator's statements through `redlock`: commission, adopt and reconfigure; interrupted, and repeated.
+// The operator's statements through `redlock`: commission and reconfigure; interrupted, and repeated; and the line that
+// deletes a record.
 #include <gtest/gtest.h>
 #include <sys/ioctl.h>
 
@@ -68,15 +69,6 @@ TEST(ToolCommission, AsksOnATerminal) {
   EXPECT_TRUE(has(yes.text, "m0: votes")) << yes.text;
 }
 
-TEST(ToolAdopt, ShowsItsProgressOnATerminal) {
-  ToolMasters site(2);
-  commission(site, site.file({1}));
-  const Typed yes(site.words({"adopt"}, site.file({0, 1})), "yes\n");
-  EXPECT_EQ(yes.status, 0) << yes.text;
-  EXPECT_TRUE(has(yes.text, "waits until the other clients have noticed, 2 s to go\x1b[K")) << yes.text;
-  EXPECT_TRUE(has(yes.text, "1 adopted")) << yes.text;
-}
-
 TEST(ToolCommission, NeedsTheOperatorsWord) {
   ToolMasters site(3);
   const std::string config = site.file({0, 1, 2}, R"(, "key_prefix": "plant1/")");
@@ -93,80 +85,91 @@ TEST(ToolCommission, NeedsTheOperatorsWord) {
   EXPECT_EQ(site.run({"commission", "--yes", "--master", "m7"}, config).status, 64);
 
   site[2].kill_hard();
-  const Ended two = site.run({"commission", "--yes"}, config);
+  const Ended two = site.run({"commission", "--yes", "--nobody-holds"}, config);
   EXPECT_EQ(two.status, 69);
   EXPECT_TRUE(has(two.out, "m0: votes\nm1: votes\nm2: the connection was refused")) << two.out;
   EXPECT_TRUE(has(two.err, "repeat it when nothing is held")) << two.err;
   site[2].restart();
-  commission(site, config);
+  const Ended again = site.run({"commission", "--yes"}, config);
+  EXPECT_EQ(again.status, 64) << again.err;
+  EXPECT_TRUE(has(again.err, "; m0 has been in use; m1 has been in use. Let the guard watch them")) << again.err;
+  EXPECT_EQ(site.run({"commission", "--yes", "--nobody-holds"}, config).status, 0);
   EXPECT_TRUE(all_vote(site, config, 3));
   EXPECT_EQ(site.run({"commission", "--yes"}, site.file({0}, R"(, "guard": "off")")).status, 78);
 }
 
-TEST(ToolAdopt, InterruptedAndRepeated) {
-  ToolMasters site(3);
-  const std::string theirs = site.file({2}), ours = site.file({0, 1, 2});
-  commission(site, theirs);
-  const Ended asked = site.run({"adopt"}, ours);
-  EXPECT_EQ(asked.status, 64);
-  EXPECT_TRUE(has(asked.out, "m2: belongs to clients of 1 master(s), max_ttl_ms 1000")) << asked.out;
-  EXPECT_TRUE(has(asked.err, "say --yes")) << asked.err;
-  EXPECT_FALSE(site.marked(2));
-  {
-    Program program(site.words({"adopt", "--yes"}, ours), site.dir);
-    EXPECT_TRUE(eventually([&] { return site.marked(2); }));
-    program.signal(SIGINT);
-    EXPECT_EQ(program.exit_status(), 128 + SIGINT);
-  }
-  EXPECT_TRUE(site.marked(2));
-  const Ended again = site.run({"adopt", "--yes"}, ours);
-  EXPECT_EQ(again.status, 0) << again.err;
-  EXPECT_TRUE(has(again.out, "1 adopted\n")) << again.out;
-  EXPECT_TRUE(has(again.err, "waits until the other clients have noticed")) << again.err;
-  const Ended nothing = site.run({"adopt"}, ours);
-  EXPECT_EQ(nothing.status, 0) << "nothing is to be done, so nothing is asked: " << nothing.err;
-  EXPECT_TRUE(has(nothing.out, "0 adopted\n"));
-  commission(site, ours);
-  EXPECT_TRUE(all_vote(site, ours, 3));
+TEST(ToolCommission, AsksAgainWhereSomebodyMayHoldALock) {
+  ToolMasters site(2);
+  const std::string config = site.file({0, 1}, R"(, "key_prefix": "plant1/")");
+  site.set(1, "elsewhere", "x");
+  site.set(1, "plant1/bus", value_of("gw-2"));
+  const Ended key = site.run({"commission", "--yes"}, config);
+  EXPECT_EQ(key.status, 64) << key.err;
+  EXPECT_TRUE(has(key.err, "a lock; m1 has a key of bus. Let the guard")) << key.err;
+  EXPECT_FALSE(site[0].exists("redlock:plant1/:meta"));
+  site[1].command({"DEL", "plant1/bus"});
+  commission(site, config);
+  const Typed no(site.words({"commission", "--yes"}, config), "no\n");
+  EXPECT_EQ(no.status, 64) << no.text;
+  EXPECT_TRUE(has(no.text, "m0 has been in use")) << no.text;
+  const Typed yes(site.words({"commission", "--yes"}, config), "yes\n");
+  EXPECT_EQ(yes.status, 0) << yes.text;
 }
 
-TEST(ToolAdopt, TheRestMayBeGone) {
-  ToolMasters site(3);
-  commission(site, site.file({0, 1, 2}));
-  const std::string ours = site.file({2});
-  const Ended refused = site.run({"adopt", "--yes"}, ours);
-  EXPECT_EQ(refused.status, 69);
-  EXPECT_TRUE(has(refused.err, "1 of the other configuration's 3 masters are here, and 2 are needed")) << refused.err;
-  EXPECT_FALSE(site.marked(2));
-  EXPECT_TRUE(has(site.run({"adopt", "--rest-is-gone"}, ours).err, "gone for good"));
-  EXPECT_EQ(site.run({"adopt", "--rest-is-gone", "--yes"}, ours).status, 0);
+// ---- reconfigure ----------------------------------------------------------------------------------------------------
+
+Ended reconfigure(ToolMasters& site, const Words& words) { return run_redlock(Words{"reconfigure"} + words, site.dir); }
+
+// The line that the doctor prints to delete a record; "": none.
+std::string deletion_in(const std::string& text) {
+  const size_t at = text.find("redis-cli ");
+  return at == std::string::npos ? "" : text.substr(at, text.find('\n', at) - at);
 }
+int type(const std::string& line) { return std::system((line + " >/dev/null 2>&1").c_str()); }
 
 TEST(ToolReconfigure, PlannedInterruptedAndRepeated) {
   ToolMasters site(4);
   const std::string before = site.file({0, 1, 2}), after = site.file({1, 2, 3});
   commission(site, before);
-  const auto reconfigure = [&](const Words& more) {
-    return run_redlock(Words{"reconfigure"} + more + Words{before, after}, site.dir);
-  };
-  const Ended plan = reconfigure({"--dry-run"});
+  const Ended plan = reconfigure(site, {"--dry-run", before, after});
   EXPECT_EQ(plan.status, 0) << plan.err;
   EXPECT_TRUE(has(plan.out, "m0: leaves\nm1: stays\nm2: stays\nm3: joins\n")) << plan.out;
   EXPECT_TRUE(has(plan.out, "new m3: has no record yet\nnothing was written\n")) << plan.out;
   EXPECT_TRUE(has(plan.out, "new m1: has the record of the other file\n")) << plan.out;
-  EXPECT_TRUE(has(reconfigure({}).err, "say --yes"));
+  EXPECT_TRUE(has(reconfigure(site, {before, after}).err, "say --yes"));
   EXPECT_FALSE(site.marked(0) || site.marked(3));
   {
     Program program(redlock_words({"reconfigure", "--yes", before, after}), site.dir);
     EXPECT_TRUE(eventually([&] { return site.marked(0) && site.marked(1); }));
     program.signal(SIGTERM);
     EXPECT_EQ(program.exit_status(), 128 + SIGTERM);
+    const std::string said = program.err();
+    EXPECT_TRUE(has(said, "interrupted: the site may be without a lock until you repeat the call, or undo it")) << said;
+    EXPECT_TRUE(has(said, "repeat: redlock reconfigure '" + before + "' '" + after + "'\n")) << said;
+    EXPECT_TRUE(has(said, "undo:   redlock reconfigure '" + after + "' '" + before + "'\n")) << said;
   }
-  EXPECT_TRUE(has(reconfigure({"--dry-run"}).out, "bears the mark of a change"));
-  const Ended again = reconfigure({"--yes"});
+  // Whose change stands there?
+  const std::string mark = " UTC, m0,m1,m2 > m1,m2,m3)";
+  const Ended again_planned = reconfigure(site, {"--dry-run", before, after});
+  EXPECT_TRUE(has(again_planned.out, "bears the mark of a change, which would begin anew (by gw-1, begun 20"));
+  EXPECT_TRUE(has(again_planned.out, mark)) << again_planned.out;
+  const Ended status = site.run({"status"}, before);
+  EXPECT_TRUE(has(status.out, "m0") && has(status.out, "or was given up (by gw-1, begun 20")) << status.out;
+  const Ended doctor = site.run({"doctor"}, before);
+  EXPECT_TRUE(has(doctor.out, "is under way, or was given up: nobody may be able to lock (by gw-1")) << doctor.out;
+  EXPECT_TRUE(has(doctor.out, "-> compare the files of all gateways; wait for its end;")) << doctor.out;
+  const Ended again = reconfigure(site, {"--yes", before, after});
   EXPECT_EQ(again.status, 0) << again.out << again.err;
   EXPECT_TRUE(has(again.err, "marks, waits, and enters the new masters")) << again.err;
+  EXPECT_TRUE(has(again.err, "until the last gateway with OLD has ended, restart and replace no master")) << again.err;
+  EXPECT_TRUE(has(again.err, "If gateways of both files run now, restart and replace no master of either file until "
+                             "those with OLD have ended"))
+      << again.err;
   EXPECT_TRUE(has(again.out, "new m3: done\n")) << again.out;
+  EXPECT_TRUE(has(again.out, "done: give every gateway the new file. Until the last one with the old file has ended, "
+                             "restart and replace no old master. If gateways of both files ran before this call, that "
+                             "holds for the masters of both files\n"))
+      << again.out;
   EXPECT_FALSE(site.marked(1) || site.marked(3));
   commission(site, after);
   EXPECT_TRUE(all_vote(site, after, 3));
@@ -175,26 +178,143 @@ TEST(ToolReconfigure, PlannedInterruptedAndRepeated) {
 TEST(ToolReconfigure, WhatCannotBeDone) {
   ToolMasters site(4);
   const std::string before = site.file({0, 1, 2}), after = site.file({1, 2, 3});
-  const auto run = [&](const Words& words) { return run_redlock(Words{"reconfigure", "--yes"} + words, site.dir); };
-  EXPECT_EQ(run({before}).status, 64);
-  const Ended same = run({before, site.file({2, 1, 0})});
-  EXPECT_EQ(same.status, 78);
-  EXPECT_TRUE(has(same.err, "names and timing.max_ttl_ms are those of the old configuration")) << same.err;
+  // A try, and the same for real: one answer.
+  const auto refused = [&](const std::string& from, const std::string& to, int status, const std::string& sentence) {
+    for (const char* how : {"--dry-run", "--yes"}) {
+      const Ended ended = reconfigure(site, {how, from, to});
+      EXPECT_EQ(ended.status, status) << how << ended.out << ended.err;
+      EXPECT_TRUE(has(ended.err, sentence)) << how << ended.out << ended.err;
+    }
+  };
+  EXPECT_EQ(reconfigure(site, {"--yes", before}).status, 64);
+  EXPECT_EQ(reconfigure(site, {"--yes", "-C", before, before, after}).status, 64);
+  refused(before, site.file({2, 1, 0}), 78, "names and timing.max_ttl_ms are those of the old configuration");
+  refused(before, site.file({0, 1}, R"(, "key_prefix": "p/")"), 78, "key_prefix: is not that of the old configuration");
+  refused(before, site.file({0, 1}, R"(, "guard": "off")"), 78, "guard: with \"off\" no client sees");
   commission(site, site.file({3}));
-  const Ended third = run({"--dry-run", before, after});
-  EXPECT_EQ(third.status, 78);
-  EXPECT_TRUE(has(third.out, "new m3: its record is of a third configuration: v1 n=1 ")) << third.out;
-  EXPECT_EQ(run({before, after}).status, 78);
+  refused(before, after, 78, "If that master was retired or belonged to others: redlock doctor -C '" + after);
+  const Ended third = reconfigure(site, {"--yes", before, after});
+  EXPECT_TRUE(has(third.out, "new m3: bears the record of neither file: v1 n=1 ")) << third.out;
+  EXPECT_FALSE(has(third.out, "m0: no") || has(third.out, "m1: no") || has(third.out, "answer")) << third.out;
+  EXPECT_TRUE(has(third.err, "redlock doctor -C '" + after + "'\n")) << third.err;
   site[0].kill_hard();
   site[1].kill_hard();
-  const Ended few = run({"--dry-run", before, after});
-  EXPECT_EQ(few.status, 78) << "78 comes before 69";
-  EXPECT_TRUE(has(few.err, "1 master(s) of the old file can be written, and 2 are needed")) << few.err;
+  refused(before, after, 78, "1 master(s) of the old file can be written, and 2 are needed");
   site[3].command({"DEL", "redlock::meta"});
-  EXPECT_EQ(run({"--dry-run", before, after}).status, 69);
-  const Ended call = run({before, after});
-  EXPECT_EQ(call.status, 69);
-  EXPECT_TRUE(has(call.err, "nothing was written")) << call.err;
+  refused(before, after, 69, "nothing was written: the old gateways go on. Repeat the call");
+}
+
+// An OLD whose masters no gateway has ever used: both sites would live.
+TEST(ToolReconfigure, AnOldFileWithoutARecordIsAskedAbout) {
+  ToolMasters site(2);
+  const std::string before = site.file({0}), after = site.file({1});
+  const Ended asked = reconfigure(site, {"--yes", before, after});
+  EXPECT_EQ(asked.status, 64) << asked.err;
+  EXPECT_TRUE(has(asked.err, "1 of 1 masters of OLD have no record")) << asked.err;
+  EXPECT_TRUE(has(asked.err, "say --old-is-new")) << asked.err;
+  EXPECT_FALSE(site[0].exists("redlock::meta"));
+  EXPECT_EQ(reconfigure(site, {"--yes", "--old-is-new", before, after}).status, 0);
+}
+
+TEST(ToolReconfigure, AGatewayThatWasLeftBehindEnds) {
+  ToolMasters site(4);
+  const std::string before = site.file({0, 1, 2}, "", 2'400), after = site.file({0, 1, 3}, "", 2'400);
+  commission(site, before);
+  ASSERT_EQ(reconfigure(site, {"--yes", before, after}).status, 0);
+  const Ended ran = site.run({"run", "-t", "2400", "bus", "--", "true"}, before);
+  EXPECT_EQ(ran.status, 80) << "it does not wait: " << ran.err;
+  EXPECT_TRUE(has(ran.err, "the site has other masters now")) << ran.err;
+  const Ended doctor = site.run({"doctor"}, before);
+  EXPECT_TRUE(has(doctor.out, "m2: the site has other masters now (by gw-1, begun 20")) << doctor.out;
+  EXPECT_EQ(doctor.status, 80);
+}
+
+// {a, b, c} to {a, b, d}, then c, which is repaired, in the place of d: its mark is over, and a person deletes it.
+TEST(ToolReconfigure, ARetiredMasterComesBack) {
+  ToolMasters site(4);
+  const std::string abc = site.file({0, 1, 2}, "", 2'400), abd = site.file({0, 1, 3}, "", 2'400);
+  const std::string adc = site.file({0, 3, 2}, "", 2'400);
+  commission(site, abc);
+  ASSERT_EQ(reconfigure(site, {"--yes", abc, abd}).status, 0);
+  commission(site, abd);
+  const Ended refused = reconfigure(site, {"--yes", abd, adc});
+  EXPECT_EQ(refused.status, 78);
+  EXPECT_TRUE(has(refused.out, "new m2: bears the record of neither file: left v1 n=3 ")) << refused.out;
+  const Ended doctor = site.run({"doctor"}, adc);
+  EXPECT_TRUE(has(doctor.out, "m2: was left by a change between two other configurations")) << doctor.out;
+  const std::string line = deletion_in(doctor.out.substr(doctor.out.find("m2: was left")));
+  ASSERT_NE(line, "") << doctor.out;
+  EXPECT_EQ(type(line), 0) << line;
+  EXPECT_FALSE(site[2].exists("redlock::meta"));
+  const Ended done = reconfigure(site, {"--yes", abd, adc});
+  EXPECT_EQ(done.status, 0) << done.out << done.err;
+  const Ended ran = site.run({"run", "-w", "20", "-t", "2400", "bus", "--", "true"}, adc);
+  EXPECT_EQ(ran.status, 0) << ran.err;
+}
+
+// {b} has served, and a change to {c} was given up and undone there. The site went on to {a}. Then b comes back with
+// the mark of the change to {c}: gateways of {a} run, and neither file that the mark names is in use.
+TEST(ToolReconfigure, ALeftSetComesBackWithTheMarkOfAnotherChange) {
+  ToolMasters site(3);
+  const std::string a = site.file({0}, "", 2'400), b = site.file({1}, "", 2'400), c = site.file({2}, "", 2'400);
+  commission(site, b);
+  Program program(redlock_words({"reconfigure", "--yes", b, c}), site.dir);
+  EXPECT_TRUE(eventually([&] { return site.marked(1); }));
+  program.signal(SIGTERM);
+  EXPECT_EQ(program.exit_status(), 128 + SIGTERM);
+  const std::string mark = site.desc(1);
+  ASSERT_EQ(reconfigure(site, {"--yes", c, b}).status, 0);
+  ASSERT_EQ(reconfigure(site, {"--yes", b, a}).status, 0);
+  site[1].command({"HSET", "redlock::meta", "desc", mark});
+  const Ended refused = reconfigure(site, {"--yes", a, b});
+  EXPECT_EQ(refused.status, 78) << refused.out;
+  EXPECT_TRUE(has(refused.err, "redlock doctor -C '" + b + "'\n")) << refused.err;
+  const Ended doctor = site.run({"doctor"}, b);
+  const std::string line = deletion_in(doctor.out);
+  ASSERT_NE(line, "") << doctor.out;
+  EXPECT_EQ(type(line), 0) << line;
+  EXPECT_FALSE(site[1].exists("redlock::meta"));
+  const Ended done = reconfigure(site, {"--yes", a, b});
+  EXPECT_EQ(done.status, 0) << done.out << done.err;
+  const Ended ran = site.run({"run", "-w", "20", "-t", "2400", "bus", "--", "true"}, b);
+  EXPECT_EQ(ran.status, 0) << ran.err;
+}
+
+// A master of strangers: the condition, the time, and a line that works as it is pasted, also through a socket and as a
+// user.
+TEST(ToolDoctor, TheLineThatDeletesARecordWorks) {
+  for (const bool socket : {false, true}) {
+    RedisServer::Options options;
+    options.unix_socket = socket;
+    RedisServer server(options);
+    server.command({"ACL", "SETUSER", "o'per", "on", ">se'cret", "~*", "&*", "+@all"});
+    const std::string path = server.dir() + "/config.json";
+    const auto write = [&](unsigned max_ttl_ms) {
+      const std::string url = socket ? "unix://" + server.socket_path() : server.url();
+      std::ofstream(path) << R"({"client_name": "gw-1", "key_prefix": "it's/", "masters": [{"name": "m", )"
+                          << R"("url": ")" << url << R"(", "username": "o'per", "password": "se'cret"}], )"
+                          << R"("defaults": {"ttl_ms": 900}, )"
+                          << R"("timing": {"max_ttl_ms": )" << max_ttl_ms << "}}";
+      ::chmod(path.c_str(), 0600);
+    };
+    const auto run = [&](const Words& words) {
+      return run_redlock(Words{words[0], "-C", path} + Words(words.begin() + 1, words.end()), server.dir());
+    };
+    write(4'000);
+    ASSERT_EQ(run({"commission", "--yes"}).status, 0);
+    write(2'400);
+    const Ended doctor = run({"doctor"});
+    EXPECT_TRUE(has(doctor.out, "-> compare the files of all gateways; if this file is to replace")) << doctor.out;
+    EXPECT_TRUE(has(doctor.out, "has run for 4 s (a stopped process or a sleeping machine counts")) << doctor.out;
+    EXPECT_TRUE(has(doctor.out, "its password in REDISCLI_AUTH")) << doctor.out;
+    EXPECT_FALSE(has(doctor.out, "se'cret"));
+    const std::string line = deletion_in(doctor.out);
+    ASSERT_NE(line, "") << doctor.out;
+    EXPECT_EQ(type("REDISCLI_AUTH=\"se'cret\" " + line), 0) << line;
+    EXPECT_FALSE(server.exists("redlock:it's/:meta")) << line;
+    const Ended ran = run({"run", "-w", "20", "-t", "2400", "bus", "--", "true"});
+    EXPECT_EQ(ran.status, 0) << "a guard time later it locks: " << ran.err;
+  }
 }
 
 }  // namespace

@@ -16,15 +16,12 @@ class ToolCodes : public ::testing::Test {
     config_ = site_.file({0, 1, 2}, "", 600'000);
     commission(site_, config_);
   }
-  // redlock run and hold, with -E, which is about 75 alone. Each code comes with a line.
+  // redlock run, and with -E, which is about 75 alone. Each code comes with a line.
   void expect(int status, int with_e, const std::string& what) {
     SCOPED_TRACE(what);
-    for (const Words& words : {Words{"run", "-n", "-t", "3000", "bus", "--", "true"},
-                               Words{"hold", "-n", "-t", "3000", "bus"}}) {
-      const Ended ended = site_.run(words, config_);
-      EXPECT_EQ(ended.status, status) << words[0] << ended.err;
-      EXPECT_EQ(ended.err.find("redlock: "), 0u) << words[0] << ended.err;
-    }
+    const Ended ended = site_.run({"run", "-n", "-t", "3000", "bus", "--", "true"}, config_);
+    EXPECT_EQ(ended.status, status) << ended.err;
+    EXPECT_EQ(ended.err.find("redlock: "), 0u) << ended.err;
     EXPECT_EQ(site_.run({"run", "-n", "-t", "3000", "-E", "5", "bus", "--", "true"}, config_).status, with_e);
   }
 
@@ -53,12 +50,51 @@ TEST_F(ToolCodes, WaitingAloneHelpsOnlyWhereEnoughAreWatched) {
 TEST_F(ToolCodes, ASystemThatRefusesIs71) {
   // Whoever runs the test may have left descriptors open, which the loader of the program would miss.
   const Words few = {"sh", "-c", "exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; ulimit -n 5; exec \"$@\"", "sh"};
-  for (const Words& words : {Words{"run", "-n", "-t", "3000", "bus", "--", "true"},
-                             Words{"hold", "-n", "-t", "3000", "bus"}}) {
-    Program program(few + site_.words(words, config_), site_.dir);
-    EXPECT_EQ(program.exit_status(), 71) << program.err();
-    EXPECT_EQ(program.err().find("redlock: "), 0u) << program.err();
+  Program program(few + site_.words({"run", "-n", "-t", "3000", "bus", "--", "true"}, config_), site_.dir);
+  EXPECT_EQ(program.exit_status(), 71) << program.err();
+  EXPECT_EQ(program.err().find("redlock: "), 0u) << program.err();
+}
+
+// A user who may lock other names. -n, a bounded -w and a wait without end say the same, and at once.
+TEST_F(ToolCodes, AKeyThatIsDeniedIs77AndIsToldAtOnce) {
+  const auto keys = [this](unsigned i, const Words& patterns) {
+    site_[i].command(Words{"ACL", "SETUSER", "default", "resetkeys", "~redlock:*"} + patterns);
+  };
+  keys(0, {"~tap"});
+  site_[2].kill_hard();
+  EXPECT_EQ(site_.run({"run", "-n", "-t", "3000", "bus", "--", "true"}, config_).status, 77);
+  keys(1, {"~tap"});
+  for (const Words& how : {Words{"-n"}, Words{"-w", "60"}}) {
+    const Ended ended = site_.run(Words{"run"} + how + Words{"-t", "3000", "bus", "--", "true"}, config_);
+    EXPECT_EQ(ended.status, 77) << ended.err;
+    EXPECT_TRUE(has(ended.err, ": the user lacks a permission: its ACL needs ~bus\n")) << ended.err;
   }
+  Program forever(site_.words({"run", "-t", "3000", "bus", "--", "true"}, config_), site_.dir);
+  EXPECT_TRUE(eventually([&] { return has(forever.err(), "its ACL needs ~bus"); })) << forever.err();
+  keys(0, {"~*"});
+  keys(1, {"~*"});
+  EXPECT_EQ(forever.exit_status(), 0) << forever.err();
+}
+
+TEST_F(ToolCodes, AWrongPasswordEndsABoundedWait) {
+  for (unsigned i : {0u, 1u, 2u}) site_[i].command({"CONFIG", "SET", "requirepass", "secret"});
+  const Ended ended = site_.run({"run", "-w", "60", "-t", "3000", "bus", "--", "true"}, config_);
+  EXPECT_EQ(ended.status, 77) << ended.err;
+}
+
+// A spare server in the place of two masters: the site's own clients must find it as it was.
+TEST_F(ToolCodes, AWrongFileSpoilsNoSpare) {
+  ToolMasters spares{2};
+  const std::string path = site_.dir + "/wrong.json";
+  std::ofstream(path) << R"({"masters": [")" << site_[0].url() << R"(", ")" << site_[1].url() << R"(", ")"
+                      << spares[0].url() << R"("], "timing": {"max_ttl_ms": 600000}})";
+  ::chmod(path.c_str(), 0600);
+  const Ended ended = site_.run({"run", "-n", "bus", "--", "true"}, path);
+  EXPECT_EQ(ended.status, 78) << ended.err;
+  EXPECT_TRUE(has(ended.err, "clients of another configuration: its masters include m0, ours ")) << ended.err;
+  EXPECT_TRUE(has(ended.err, "; make the files alike\n")) << ended.err;
+  EXPECT_FALSE(has(ended.err, "()")) << ended.err;
+  EXPECT_EQ(spares[0].command({"DBSIZE"}), "0");
 }
 
 // What a program writes on a terminal.

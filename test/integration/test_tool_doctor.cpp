@@ -19,11 +19,13 @@ TEST(ToolDoctor, AGoodSiteIsFit) {
   EXPECT_EQ(ended.err, "");
   EXPECT_TRUE(has(ended.out, "\nfit for locks: 0 failed, ")) << ended.out;
   const char* const ids[] = {"reach", "version", "role", "replicas", "eviction", "persistence", "acl", "acl_keys",
-                             "record", "guard", "round_trip", "clock"};
+                             "record", "guard", "prefix", "round_trip", "clock"};
   for (const char* id : ids) EXPECT_TELLS(ended, "ok", id, "m2: ");
   EXPECT_TELLS(ended, "ok", "duplicate", "3 different servers");
   EXPECT_TELLS(ended, "ok", "ttl", "ttl 900 ms");
   EXPECT_TELLS(ended, "ok", "gw_secrets", "others can read no password");
+  EXPECT_TRUE(has(ended.out, "\nMASTER  ADDRESS ")) << ended.out;
+  EXPECT_TRUE(has(ended.out, "  master  votes\nfit for locks: ")) << "a line for each master" << ended.out;
   EXPECT_EQ(site[0].command({"KEYS", "*doctor*"}), "") << "nothing is left behind";
 
   const Ended json = site.run({"doctor", "--json", "--ttl", "500"}, config);
@@ -111,7 +113,7 @@ TEST(ToolDoctor, GuardRecordAndMastersThatAreDown) {
   site[0].command({"HSET", "redlock::meta", "desc", "v1 n=3 q=2 max_ttl_ms=1000 ids=0123456789abcdef"});
   EXPECT_TELLS(site.run({"doctor"}, config), "fail", "record", "3 master(s), max_ttl_ms 1000, with other names");
   site[0].command({"HSET", "redlock::meta", "desc", "moving a > b"});
-  EXPECT_TELLS(site.run({"doctor"}, config), "fail", "record", "m0: a change of the masters");
+  EXPECT_TELLS(site.run({"doctor"}, config), "fail", "record", "m0: was left by a change between two other");
 
   site[0].kill_hard();
   const Ended down = site.run({"doctor"}, config);
@@ -125,17 +127,87 @@ TEST(ToolDoctor, GuardRecordAndMastersThatAreDown) {
   EXPECT_TELLS(two_down, "fail", "reach", "m1: ");
 }
 
+// The doctor's row, and what to do, by the record and by whether the file's masters serve its clients.
+TEST(ToolDoctor, WhoMayDeleteARecordAndWhen) {
+  ToolMasters site(3);
+  const std::string config = site.file({0, 1, 2});
+  commission(site, config);
+  const std::string ours = site.desc(0), other = "v1 n=5 q=3 max_ttl_ms=7000 ids=0123456789abcdef";
+  const std::string line = ": redis-cli -h 127.0.0.1 -p " + std::to_string(site[0].port()) + " DEL 'redlock::meta'\n";
+  const auto row = [&](unsigned masters, const std::string& desc) {
+    for (unsigned m = 0; m < 3; ++m) site[m].command({"HSET", "redlock::meta", "desc", m < masters ? desc : ours});
+    return site.run({"doctor"}, config);
+  };
+  const std::string seconds = " and no gateway of the other configuration has run for 7 s (a stopped process";
+
+  const Ended served = row(1, other);
+  EXPECT_TELLS(served, "fail", "record", "m0: of another configuration: 5 master(s), max_ttl_ms 7000;");
+  EXPECT_TRUE(has(served.out, "-> compare the files of all gateways; if no change is under way," + seconds))
+      << served.out;
+  EXPECT_TRUE(has(served.out, line)) << served.out;
+  const Ended lost = row(2, other);
+  EXPECT_TRUE(has(lost.out, "-> compare the files of all gateways; if this file is to replace the other one: redlock "
+                            "reconfigure OTHER THIS. If the other file is lost: end its gateways, and then, if no"))
+      << lost.out;
+
+  const Ended ended_without = row(1, "moving " + ours + " > " + other);
+  EXPECT_TELLS(ended_without, "warn", "record", "which has ended without it or has only begun");
+  EXPECT_TRUE(has(ended_without.out,
+                  "-> repeat or undo the change (redlock reconfigure); or, if no change is under way," + seconds))
+      << ended_without.out;
+  EXPECT_TRUE(has(ended_without.out, line)) << ended_without.out;
+  EXPECT_EQ(ended_without.status, 0);
+  const Ended under_way = row(2, "moving " + other + " > " + ours);
+  EXPECT_TELLS(under_way, "fail", "record", "is under way, or was given up: nobody may be able to lock");
+  EXPECT_EQ(under_way.status, 76);
+  const std::string third = "or, where the gateways have a third file: if no change is under way," + seconds;
+  EXPECT_TRUE(has(under_way.out, "Start no gateway with NEW before; " + third)) << under_way.out;
+  EXPECT_TRUE(has(under_way.out, line)) << under_way.out;
+  const Ended left = row(2, "left " + ours + " > " + other);
+  EXPECT_TELLS(left, "fail", "record", "the site has other masters now");
+  EXPECT_EQ(left.status, 80);
+  EXPECT_TRUE(has(left.out, "redlock reconfigure NEW OLD; " + third)) << left.out;
+  EXPECT_TRUE(has(left.out, line)) << left.out;
+
+  // The longer of both ttls; a day where the record does not tell.
+  const Ended strangers = row(1, "moving v1 n=1 q=1 max_ttl_ms=2500 ids=00 > " + other);
+  EXPECT_TELLS(strangers, "fail", "record", "was left by a change between two other configurations");
+  EXPECT_TRUE(has(strangers.out, "-> if no change is under way," + seconds)) << strangers.out;
+  EXPECT_TRUE(has(row(1, "v9 of later").out, "has run for 86400 s")) << "24 h";
+}
+
 // A command that has ended has left a visit: from it the countdown of this machine is known.
 TEST(ToolDoctor, AVisitTellsTheCountdown) {
   ToolMasters site(1);
-  const std::string config = site.file({0}, "", 20'000);
+  const std::string config = site.file({0}, "", 25'000);  // watched for 28 s: between 20 and 30 s to go, below
   const Ended command = site.run({"run", "-n", "-t", "3000", "bus", "--", "true"}, config);
   EXPECT_EQ(command.status, 76) << command.err;
   const Ended ended = site.run({"doctor"}, config);
   EXPECT_EQ(ended.status, 76);
   EXPECT_TELLS(ended, "fail", "guard", "m0: watched: 2");
   EXPECT_TELLS(site.run({"doctor"}, site.file({0}, R"(, "key_prefix": "x")")), "fail", "guard", "m0: not watched yet");
-  EXPECT_TRUE(has(site.run({"status"}, config).out, ": the guard watches; 2"));
+  EXPECT_TRUE(has(site.run({"status"}, config).out, "  the guard watches; 2"));
+}
+
+// "plant1/" + "bus" and "" + "plant1/bus" are one key with two guards.
+TEST(ToolDoctor, APrefixThatBeginsAnother) {
+  ToolMasters site(1);
+  const auto with = [&](const std::string& prefix) { return site.file({0}, R"(, "key_prefix": ")" + prefix + "\""); };
+  const std::string none = site.file({0}), plant = with("plant1/"), other = with("plant2/");
+  for (const std::string& config : {plant, other}) commission(site, config);
+  EXPECT_TELLS(site.run({"doctor"}, plant), "ok", "prefix", "m0: no record of a prefix");
+  const Ended line = site.run({"doctor"}, with("plant1/line*"));
+  EXPECT_TELLS(line, "warn", "prefix", R"(m0: key_prefix "plant1/" has a record here, and begins this one)");
+  EXPECT_TELLS(site.run({"doctor"}, none), "warn", "prefix", R"(/" has a record here, and this one begins it)");
+  EXPECT_TELLS(site.run({"doctor"}, with("p")), "warn", "prefix", "and this one begins it");
+  EXPECT_TELLS(site.run({"doctor"}, with("pl*")), "ok", "prefix", "m0: no record of a prefix");
+  commission(site, none);
+  const Ended ended = site.run({"doctor"}, plant);
+  EXPECT_EQ(ended.status, 0) << "who uses no such resource has nothing to fear";
+  EXPECT_TELLS(ended, "warn", "prefix", R"(key_prefix "" has a record here, and begins this)");
+  site[0].command({"ACL", "SETUSER", "default", "-scan"});
+  EXPECT_TELLS(site.run({"doctor"}, other), "warn", "prefix", "key_prefix");
+  EXPECT_TELLS(site.run({"doctor"}, none), "unknown", "prefix", "not told");
 }
 
 // Users with everything but some patterns of keys. One master, so that each check that fails counts. A doctor takes a

@@ -202,7 +202,7 @@ TEST(ToolFirewall, DropsAndRejectsOneMasterAndThenTwo) {
     EXPECT_LT((*trial.board)->last_act_ns, trial.end_ns) << "CMD acted when somebody else could hold the lock";
     EXPECT_TRUE(trial.board->is_abandoned());
     EXPECT_EQ(trial.status->exit_status(), 69);
-    EXPECT_TRUE(has(trial.status->out(), "\n  m2 ")) << trial.status->out();
+    EXPECT_TRUE(has(trial.status->out(), "\nm2  ")) << trial.status->out();
     EXPECT_TRUE(has(trial.status->out(), "\nbus: unknown: ")) << trial.status->out();
     EXPECT_TRUE(has(trial.status->out(), "2/3 master(s) said nothing")) << trial.status->out();
     EXPECT_EQ(trial.doctor->exit_status(), 69);

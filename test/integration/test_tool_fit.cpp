@@ -122,6 +122,11 @@ TEST(ToolFit, AServersClockThatIsOffOrRunsOff) {
   const Ended off = site.run({"doctor"}, config);
   EXPECT_EQ(off.status, 0) << off.out;
   EXPECT_TELLS(off, "warn", "clock", " ms beside this machine; in ");
+  EXPECT_TRUE(has(off.out, "-> chronyc makestep there, while nobody holds a lock\n")) << off.out;
+  const Ended quiet = site.run({"doctor", "-q"}, config);  // what is wrong, and nothing else
+  EXPECT_EQ(quiet.out.find("ok "), std::string::npos) << quiet.out;
+  EXPECT_EQ(quiet.out.find("fit for"), std::string::npos) << quiet.out;
+  EXPECT_TELLS(quiet, "warn", "clock", " ms beside this machine; in ");
   EXPECT_TRUE(has(off.out, "m1: 4") || has(off.out, "m1: 5")) << off.out;
 
   std::atomic<bool> stop{false};

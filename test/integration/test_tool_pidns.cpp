@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // `redlock run --pidns`: all descendants of the command end with the lock, also those in sessions of their own, and
-// whatever becomes of the keeper and the guard.
+// whatever becomes of the keeper and the warden.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/stat.h>
@@ -42,7 +42,9 @@ class ToolPidns : public ::testing::TestWithParam<bool> {
     if (!user_.is_possible) GTEST_SKIP() << "setpriv cannot make another user";
     if (!user_.has_pid_namespaces()) GTEST_SKIP() << "no PID namespaces here";
   }
-  Words run(const std::string& script) const { return user_.redlock({"run", "--pidns", "-c", script, res_}); }
+  Words run(const std::string& script) const {
+    return user_.redlock({"run", "--pidns", res_, "--", "sh", "-c", script});
+  }
   Program::Setting setting() const { return user_.setting(); }
 
   ToolSite site_;
@@ -64,7 +66,7 @@ TEST_P(ToolPidns, TheCommandIsTheSameButForItsNumber) {
   const std::string id = std::to_string(user_.user);
   EXPECT_EQ(ended.out, "2 " + id + " " + (user_.user == geteuid() ? std::to_string(getegid()) : id) + " 1\n");
   EXPECT_EQ(user_.ended(run("kill -9 $$")).status, 128 + SIGKILL);
-  EXPECT_EQ(user_.ended(run("kill -TERM 1; sleep 0.1; exit 8")).status, 8) << "the init obeys the guard alone";
+  EXPECT_EQ(user_.ended(run("kill -TERM 1; sleep 0.1; exit 8")).status, 8) << "the init obeys the warden alone";
   EXPECT_EQ(user_.ended(user_.redlock({"run", "--pidns", res_, "--", "/no/such/program"})).status, 127);
   EXPECT_EQ(site_.masters.holders(res_), 0u);
 }
@@ -84,12 +86,12 @@ TEST_P(ToolPidns, TheInitMayBeStoppedAndCannotBeRead) {
   ASSERT_EQ(::chmod(go.c_str(), 0644), 0);
   Program run(this->run(leash_.take() + away("") + "echo ready; read line <" + go + "; exit 6"), site_.dir, setting());
   ASSERT_TRUE(eventually([&] { return run.out() == "ready\n"; })) << run.err();
-  const std::vector<pid_t> guard = children_of(run.pid());
-  ASSERT_EQ(guard.size(), 1u);
-  const std::vector<pid_t> inside = children_of(guard[0]);
+  const std::vector<pid_t> warden = children_of(run.pid());
+  ASSERT_EQ(warden.size(), 1u);
+  const std::vector<pid_t> inside = children_of(warden[0]);
   ASSERT_EQ(inside.size(), 2u) << "init and command";
   if (user_.user != 0) {
-    EXPECT_FALSE(user_.is_readable(guard[0]));
+    EXPECT_FALSE(user_.is_readable(warden[0]));
     EXPECT_FALSE(user_.is_readable(inside[0])) << "init";
     EXPECT_TRUE(user_.is_readable(inside[1])) << "command";
   }
@@ -99,14 +101,14 @@ TEST_P(ToolPidns, TheInitMayBeStoppedAndCannotBeRead) {
   EXPECT_TRUE(leash_.is_loose(0));
 }
 
-TEST_P(ToolPidns, KeeperAndGuardKilledTogetherLeaveNothingBehind) {
+TEST_P(ToolPidns, KeeperAndWardenKilledTogetherLeaveNothingBehind) {
   Program run(this->run(leash_.take() + away("") + "echo ready; sleep 100"), site_.dir, setting());
   ASSERT_TRUE(eventually([&] { return run.out() == "ready\n"; })) << run.err();
   EXPECT_FALSE(leash_.is_loose(0));
-  const std::vector<pid_t> guard = children_of(run.pid());
-  ASSERT_EQ(guard.size(), 1u);
+  const std::vector<pid_t> warden = children_of(run.pid());
+  ASSERT_EQ(warden.size(), 1u);
   ::kill(run.pid(), SIGSTOP);  // it would notice
-  ::kill(guard[0], SIGKILL);
+  ::kill(warden[0], SIGKILL);
   run.signal(SIGKILL);
   EXPECT_TRUE(leash_.is_loose());
 }
@@ -124,16 +126,16 @@ TEST_P(ToolPidns, WhatTheCommandLeavesBehindIsToldToEndAndThenKilled) {
 }
 
 // The kernel alone ends all of them: none of our programs runs.
-TEST_P(ToolPidns, KeeperAndGuardStoppedAreInTime) {
+TEST_P(ToolPidns, KeeperAndWardenStoppedAreInTime) {
   const Board board(user_.dir + "/board");
   ASSERT_EQ(::chmod(board.file().c_str(), 0666), 0);
   Program run(this->run(leash_.take() + "exec " + user_.witness + " " + board.file() + " 1 deaf away"), site_.dir,
               setting());
   ASSERT_TRUE(board.acts()) << run.err();
-  const std::vector<pid_t> guard = children_of(run.pid());
-  ASSERT_EQ(guard.size(), 1u);
+  const std::vector<pid_t> warden = children_of(run.pid());
+  ASSERT_EQ(warden.size(), 1u);
   run.signal(SIGSTOP);
-  ::kill(guard[0], SIGSTOP);
+  ::kill(warden[0], SIGSTOP);
   const int64_t end = site_.validity_end_ns(res_);
   EXPECT_TRUE(leash_.is_loose());
   std::cout << "last act " << (end - board->last_act_ns) / ns_per_ms << " ms before the end of the validity\n";
@@ -142,11 +144,54 @@ TEST_P(ToolPidns, KeeperAndGuardStoppedAreInTime) {
   EXPECT_EQ(run.exit_status(), 79) << run.err();
 }
 
+// A rootless container: where the command has another user, the kernel's KILL for a group asks for root of the initial
+// user namespace, and does not come. Root maps the users, ours to root.
+TEST_P(ToolPidns, RootOfAUserNamespaceEndsACommandOfAnotherUser) {
+  if (geteuid() != 0 || user_.user == 0) GTEST_SKIP() << "for root, about another user";
+  if (user_.ended(user_.words({"unshare", "-U", "true"})).status != 0) GTEST_SKIP() << "no user namespaces here";
+  const Board board(user_.dir + "/board");
+  ASSERT_EQ(::chmod(board.file().c_str(), 0666), 0);
+  const std::string go = user_.dir + "/go";
+  const std::string wait = "until [ -e " + go + " ]; do sleep 0.02; done; exec \"$@\"";
+  const std::string command = leash_.take() + "exec " + user_.witness + " " + board.file() + " 1 deaf drop";
+  Program run(user_.words({"unshare", "-U", "sh", "-c", wait, "sh", user_.tool, "run", "-C", user_.config, "--pidns",
+                           res_, "--", "sh", "-c", command}),
+              site_.dir, setting());
+  const std::string process = "/proc/" + std::to_string(run.pid());
+  ASSERT_TRUE(eventually([&] {
+    return std::filesystem::read_symlink(process + "/ns/user") != std::filesystem::read_symlink("/proc/self/ns/user");
+  }));
+  for (const char* map : {"/uid_map", "/gid_map"}) std::ofstream(process + map) << "0 65534 1\n1 100001 65535\n";
+  std::ofstream(go) << "";
+  ASSERT_TRUE(board.acts()) << run.err();
+  const std::vector<pid_t> warden = children_of(run.pid());
+  ASSERT_EQ(warden.size(), 1u);
+  run.signal(SIGSTOP);  // it would notice
+  ::kill(warden[0], SIGKILL);
+  run.signal(SIGKILL);
+  EXPECT_TRUE(leash_.is_loose());
+  board->over = 1;
+}
+
 TEST_P(ToolPidns, AWaitLeavesNoProcess) {
   const LeftBehind left;
   site_.hold_by_other(res_);
   EXPECT_EQ(user_.ended(user_.redlock({"run", "--pidns", "-n", res_, "--", "true"})).status, 75);
   EXPECT_EQ(left.count(), 0u);
+}
+
+// The kernel sends HUP to the members of a process group that becomes an orphan while one of them is stopped. The
+// caller's group must not become one by our end.
+TEST_P(ToolPidns, TheCallersGroupGetsNoSignal) {
+  const std::string script = "trap 'echo hup' HUP; sleep 100 & kill -STOP $!; \"$@\"; kill -KILL $!; echo end";
+  for (const Words& options : {Words{"run", "--pidns"}, Words{"run"}}) {
+    Words in_session = {"setsid", "-w", "sh", "-c", script, "sh"}, words = options;
+    words.insert(words.end(), {res_, "--", "true"});
+    for (const std::string& word : user_.redlock(words)) in_session.push_back(word);
+    Program run(in_session, site_.dir, setting());
+    EXPECT_EQ(run.exit_status(), 0) << run.err();
+    EXPECT_EQ(run.out(), "end\n") << options.back() << run.err();
+  }
 }
 
 // The numbers in /proc are not those of the namespace: descendants would not be found there.

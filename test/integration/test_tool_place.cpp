@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <regex>
+#include <set>
+#include <thread>
 
 #include "notify_socket.hpp"
 #include "tool_site.hpp"
@@ -71,16 +73,42 @@ TEST_F(ToolPlace, TheProcdScriptStartsTheCommand) {
   EXPECT_EQ(ended.out, "polled\n") << ended.err;
 }
 
-TEST_F(ToolPlace, TheCronLineIsQuietWhereOthersDoTheWork) {
+// The cron line on three gateways whose clocks are apart. The skews are a tenth of 0.4 and 10 s, the lock's times are
+// as they stand in the line.
+TEST_F(ToolPlace, OfThreeGatewaysOneDoesTheWorkOfTheCronLine) {
   std::smatch found;
   const std::string text = text_of_file(source("src/tool/service/redlock.cron"));
   ASSERT_TRUE(std::regex_search(text, found, std::regex("\n\\*/5 \\* \\* \\* \\* root /usr/bin/redlock run (.*)\n")));
-  const std::string line = with_config_ + " " + replace_all(found[1], "/usr/bin/read-meters", "echo read");
-  EXPECT_EQ(shell(line).out, "read\n");
-  site_.hold_by_other("plant1/rs485-a");
-  const Ended ended = shell(line);
-  EXPECT_EQ(ended.status, 0) << ended.err;
-  EXPECT_EQ(ended.out, "");
+  ToolSite site(true, 30'000);
+  const std::string arguments = replace_all(found[1], "/usr/bin/read-meters", "echo read");
+  const Words line = {"sh", "-c", "exec " REDLOCK_TOOL " run -C " + site.config + " " + arguments};
+  const std::string resource = "plant1/rs485-a";
+  const auto start = [&] { return std::make_unique<Program>(line, site.dir); };
+  const auto expect_silence = [&] {
+    const auto loser = start();
+    EXPECT_EQ(loser->exit_status(), 0);
+    EXPECT_EQ(loser->out() + loser->err(), "");
+  };
+  auto winner = start();
+  ASSERT_TRUE(eventually([&] { return winner->out() == "read\n" && children_of(winner->pid()).empty(); }));
+  for (const int skew_ms : {0, 40, 960}) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(skew_ms));
+    expect_silence();
+  }
+  winner->signal(SIGTERM);
+  EXPECT_EQ(winner->exit_status(), 0) << winner->err();
+  // The next time the winner dies behind its work: two thirds of the ttl are left at least.
+  winner = start();
+  ASSERT_TRUE(eventually([&] { return winner->out() == "read\n" && children_of(winner->pid()).empty(); }));
+  winner->signal(SIGKILL);
+  EXPECT_EQ(winner->exit_status(), 128 + SIGKILL);
+  // A program begins with the first masters that vote, so one may have no key.
+  int with_key = 0;
+  for (unsigned m = 0; m < 3; ++m) {
+    with_key += std::stoll(site.masters[m].command({"PTTL", resource})) > 20'000 - 5'000;  // 5 s for a slow machine
+  }
+  EXPECT_GE(with_key, 2);
+  expect_silence();
 }
 
 TEST_F(ToolPlace, Completion) {
@@ -89,36 +117,76 @@ TEST_F(ToolPlace, Completion) {
     return shell(path + ". " + source("src/tool/completion/redlock") + "; COMP_WORDS=(" + words + "); COMP_CWORD=" +
                  std::to_string(at) + "; _redlock; echo ${COMPREPLY[*]}").out;
   };
-  EXPECT_EQ(complete("redlock ho", 1), "hold\n");
+  EXPECT_EQ(complete("redlock ru", 1), "run\n");
   EXPECT_EQ(complete("redlock run --max", 2), "--max-hold\n");
   EXPECT_EQ(complete("redlock run --pi", 2), "--pidns\n");
-  EXPECT_EQ(complete("redlock run --on-lost k", 3), "kill\n");
+  EXPECT_EQ(complete("redlock run --signal K", 3), "KILL\n");
   EXPECT_EQ(complete("redlock config t", 2), "template\n");
 }
 
-TEST_F(ToolPlace, ThePageNamesEveryCommandAndOption) {
+std::set<std::string> all_of(std::string text, const std::regex& what) {
+  std::set<std::string> found;
+  for (std::smatch one; std::regex_search(text, one, what); text = one.suffix()) found.insert(one[1]);
+  return found;
+}
+
+// The options in the manual's list for a command, and for all commands.
+std::set<std::string> options_of(const std::string& page, const std::string& command) {
+  std::set<std::string> found;
+  const std::regex option("(--[a-z]+(-[a-z]+)*)");
+  std::string section = "of all";
+  bool in_options = false, is_tag = false;
+  std::stringstream lines(page);
+  for (std::string line; std::getline(lines, line); is_tag = line == ".TP") {
+    if (line.rfind(".SH", 0) == 0) in_options = line == ".SH OPTIONS";
+    if (line.rfind(".SS Of ", 0) == 0) section = line;
+    const bool is_ours = section == "of all" || section.find(" " + command) != std::string::npos;
+    if (in_options && is_tag && is_ours) found.merge(all_of(line, option));
+  }
+  return found;
+}
+
+// What is typed is told in three places: by --help, by completion, which asks --help, and in the manual.
+TEST_F(ToolPlace, HelpCompletionAndManualHaveTheSameOptions) {
   const std::string page = replace_all(text_of_file(source("src/tool/man/redlock.1")), "\\-", "-");
-  const Ended commands = run_redlock({"--help"}, site_.dir);
-  std::stringstream lines(commands.out);
-  for (std::string line; std::getline(lines, line);) {
-    std::smatch found;
-    if (!std::regex_search(line, found, std::regex("^  ([a-z]+) "))) continue;
-    EXPECT_NE(page.find(found[1].str()), std::string::npos) << found[1];
-    std::string help = run_redlock({found[1], "--help"}, site_.dir).out;
-    for (const std::regex option("--[a-z-]+"); std::regex_search(help, found, option); help = found.suffix()) {
-      if (found[0] == "--help") continue;
-      EXPECT_NE(page.find(found[0].str()), std::string::npos) << found[0];
-    }
+  const std::string path = "PATH=" + std::filesystem::path(REDLOCK_TOOL).parent_path().string() + ":$PATH; ";
+  const std::set<std::string> commands = all_of(run_redlock({"--help"}, site_.dir).out, std::regex("\n  ([a-z]+) "));
+  EXPECT_EQ(commands.size(), 7u);
+  for (const std::string& command : commands) {
+    EXPECT_NE(page.find("\\fBredlock " + command), std::string::npos) << "the synopsis has no " << command;
+    const std::string help = run_redlock({command, "--help"}, site_.dir).out;
+    std::set<std::string> told = all_of(help, std::regex("\n  (?:-[a-zA-Z],|   ) (--[a-z-]+)"));
+    const Ended completed = shell(path + ". " + source("src/tool/completion/redlock") + "; COMP_WORDS=(redlock " +
+                                  command + " --); COMP_CWORD=2; _redlock; printf '%s\\n' \"${COMPREPLY[@]}\"");
+    EXPECT_EQ(all_of(completed.out, std::regex("(--[a-z-]+)\n")), told) << command << " is completed";
+    ASSERT_EQ(told.erase("--help"), 1u) << command;
+    EXPECT_EQ(options_of(page, command), told) << command << " in the manual";
   }
 }
 
-TEST_F(ToolPlace, APythonProgramNeedsNoBinding) {
+// The lines that the pages teach, as they stand there.
+TEST_F(ToolPlace, ThePagesTeachTheSameTwoLines) {
+  const std::regex script(R"(\[ "\$REDLOCK_RESOURCE" = \S+ \] \|\| exec redlock run (-w \S+ )?\S+ -- sh "\$0" "\$@")");
+  const std::regex leads(R"(redlock run \S+ -- sh -c 'echo held; exec cat')");
+  for (const char* name : {"README.md", "examples/README.md", "src/tool/man/redlock.1"}) {
+    const std::string page = replace_all(text_of_file(source(name)), "\\-", "-");
+    std::smatch line;
+    ASSERT_TRUE(std::regex_search(page, line, script)) << name;
+    const std::string file = site_.dir + "/script";
+    std::ofstream(file) << replace_all(line[0], "redlock run", with_config_) << "\necho $REDLOCK_HELD $1\n";
+    EXPECT_EQ(shell("sh " + file + " x").out, "1 x\n") << name;
+    ASSERT_TRUE(std::regex_search(page, line, leads)) << name;
+    EXPECT_EQ(shell("true | " + replace_all(line[0], "redlock run", with_config_)).out, "held\n") << name;
+  }
+}
+
+TEST_F(ToolPlace, APythonProgramUsesTheModule) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "Python is not built with the sanitizer";
 #endif
   if (!has("python3") || std::string(REDLOCK_LIBRARY).find(".so") == std::string::npos) GTEST_SKIP();
   const std::string line = "python3 " + source("examples/lock.py") + " " + site_.config + " bus";
-  const Words library = {std::string("LIBREDLOCK=") + REDLOCK_LIBRARY};
+  const Words library = {std::string("LIBREDLOCK=") + REDLOCK_LIBRARY, "PYTHONPATH=" + source("src/python")};
   const Ended ended = shell(line, library);
   EXPECT_EQ(ended.status, 0) << ended.err;
   EXPECT_EQ(ended.out.find("ours for 2"), 0u) << ended.out;

@@ -3,7 +3,13 @@
 // `redlock run` with real masters: exit codes, signals, what the command sees, and what is left behind.
 #include <gtest/gtest.h>
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/syscall.h>
+
+#include <cstddef>
 #include <set>
+#include <thread>
 
 #include "notify_socket.hpp"
 #include "tool_site.hpp"
@@ -39,18 +45,16 @@ TEST_F(ToolRun, TheExitCodeIsTheCommands) {
     EXPECT_EQ(ended.err, one.err);
     EXPECT_TRUE(is_free()) << one.command.back();
   }
-  EXPECT_EQ(site_.run({"run", "-c", "exit 3", res_}).status, 3);
 }
 
 TEST_F(ToolRun, ACommandSeesItsLock) {
   const Ended ended = site_.run({"run", "--fencing", "--", "true"});
   EXPECT_EQ(ended.status, 64) << "no resource";
-  const Ended told = site_.run({"run", "--fencing", "-c",
-                                "echo $REDLOCK_HELD, $REDLOCK_RESOURCE, $REDLOCK_TTL_MS, $REDLOCK_FENCING_TOKEN",
-                                "b", "a"});
+  const Ended told = site_.run({"run", "--fencing", "b", "a", "--", "sh", "-c",
+                                "echo $REDLOCK_HELD, $REDLOCK_RESOURCE, $REDLOCK_TTL_MS, $REDLOCK_FENCING_TOKEN"});
   EXPECT_EQ(told.out.find("1, b a, 2400, "), 0u) << told.out;
   EXPECT_GT(std::stoll(told.out.substr(14)), 0);
-  const Ended without = site_.run({"run", "-c", "echo \"<$REDLOCK_FENCING_TOKEN>\"", res_},
+  const Ended without = site_.run({"run", res_, "--", "sh", "-c", "echo \"<$REDLOCK_FENCING_TOKEN>\""},
                                   {{"REDLOCK_FENCING_TOKEN=7"}, false});
   EXPECT_EQ(without.out, "<>\n");
 }
@@ -85,16 +89,42 @@ TEST_F(ToolRun, AMistakeIs64) {
                                                  {"run", "-t", "2000", res_, "--", "true"},
                                                  {"run", "-t", "2400x", res_, "--", "true"},
                                                  {"run", "-w", "1,5", res_, "--", "true"},
-                                                 {"run", "--on-lost", "hup", res_, "--", "true"},
+                                                 {"run", "--signal", "hup", res_, "--", "true"},
                                                  {"run", std::string(65, 'x'), "--", "true"},
                                                  {"run", "redlock::meta", "--", "true"},
                                                  {"run", "a", "b", "c", "d", "e", "--", "true"},
                                                  {"run", "-t", "30000", res_, "--", "true"},
-                                                 {"run", "-c", "true", res_, "--", "true"}}) {
+                                                 {"run", "-w", ".", res_, "--", "true"},
+                                                 {"run", "--max-hold", "2.3", res_, "--", "true"},
+                                                 {"run", "--master", "127.0.0.1:1", res_, "--", "true"},
+                                                 {"run", res_, res_, "--", "true"}}) {
     const Ended ended = site_.run(mistake);
     EXPECT_EQ(ended.status, 64) << ended.err;
     EXPECT_EQ(ended.err.find("redlock: "), 0u) << ended.err;
   }
+}
+
+// From here on fcntl(F_SETSIG) is refused to this thread, and to what it starts.
+void refuse_signals_of_files() {
+  constexpr uint32_t number_at = offsetof(seccomp_data, nr), command_at = offsetof(seccomp_data, args[1]);
+  sock_filter filter[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, number_at),        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fcntl, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, command_at),       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, F_SETSIG, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const sock_fprog program = {sizeof filter / sizeof filter[0], filter};
+  ASSERT_EQ(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+  ASSERT_EQ(::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0), 0);
+}
+
+// Whoever holds the lock: 75 would come from the masters.
+TEST_F(ToolRun, WhereTheKernelWouldNotEndTheCommandItIs71BeforeTheLock) {
+  site_.hold_by_other(res_);
+  std::thread([this] {
+    refuse_signals_of_files();
+    const Ended ended = site_.run({"run", "-n", res_, "--", "true"});
+    EXPECT_EQ(ended.status, 71) << ended.err;
+    EXPECT_EQ(ended.err, "redlock: the kernel does not end a command with its parent: Operation not permitted\n");
+  }).join();
 }
 
 TEST_F(ToolRun, MastersThatCannotVoteHaveCodesOfTheirOwn) {
@@ -136,7 +166,7 @@ TEST_F(ToolRun, ASignalEndsAWait) {
   for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGQUIT}) {
     const std::string trace = site_.dir + "/started";
     Program waiter(site_.words({"run", res_, "--", "touch", trace}), site_.dir);
-    ASSERT_TRUE(eventually([&] { return !children_of(waiter.pid()).empty(); })) << "the guard";
+    ASSERT_TRUE(eventually([&] { return !children_of(waiter.pid()).empty(); })) << "the warden";
     waiter.signal(number);
     EXPECT_EQ(waiter.exit_status(), 128 + number);
     EXPECT_EQ(waiter.err().find("redlock: " + res_ + ": the wait was ended by signal"), 0u) << waiter.err();
@@ -145,9 +175,9 @@ TEST_F(ToolRun, ASignalEndsAWait) {
   EXPECT_FALSE(site_.masters[2].exists(res_));
 }
 
-TEST_F(ToolRun, SignalsReachTheGroupOfTheCommand) {
+TEST_F(ToolRun, SignalsReachTheCommand) {
   for (const int number : {SIGINT, SIGHUP, SIGUSR1, SIGUSR2}) {
-    Program run(site_.words({"run", "-c", "sleep 100 & echo ready; wait; sleep 100", res_}), site_.dir);
+    Program run(site_.words({"run", res_, "--", "sh", "-c", "sleep 100 & echo ready; wait; sleep 100"}), site_.dir);
     ASSERT_TRUE(eventually([&] { return run.out() == "ready\n"; }));
     run.signal(number);
     EXPECT_EQ(run.exit_status(), 128 + number);
@@ -173,15 +203,54 @@ TEST_F(ToolRun, WhatACommandLeavesBehindEndsBeforeTheLockIsFree) {
     const Board board(site_.dir + "/board");
     Program run(site_.witness(board, res_, how), site_.dir);
     EXPECT_EQ(run.exit_status(), 0);
+    EXPECT_EQ(run.err(), "redlock: " + res_ + ": what the command has left behind is ended\n");
     EXPECT_TRUE(board.is_abandoned());
     EXPECT_TRUE(is_free());
   }
 }
 
+// A shell's `exec > >(logger); exec redlock run` leaves redlock a child that is not the command's.
+TEST_F(ToolRun, WhatWasThereBeforeIsLeftAlone) {
+  const std::string log = site_.dir + "/log";
+  const std::string run = std::string(REDLOCK_TOOL) + " run -C " + site_.config + " " + res_ + " -- ";
+  for (const std::string command : {"seq 1 20", "sh -c \"seq 1 20; kill -9 \\$PPID\""}) {
+    Program script({"bash", "-c", "exec > >(sleep 0.2; while read line; do echo $line; done >" + log +
+                                      "; echo end >>" + log + "); exec " + run + command}, site_.dir);
+    EXPECT_EQ(script.exit_status(), command[1] == 'e' ? 0 : 71) << script.err();
+    EXPECT_TRUE(is_free());
+    std::string all;
+    for (int i = 1; i <= 20; ++i) all += std::to_string(i) + "\n";
+    EXPECT_TRUE(eventually([&] { return text_of_file(log) == all + "end\n"; })) << text_of_file(log);
+    std::filesystem::remove(log);
+  }
+}
+
+// Not when redlock has let the lock go, which a descendant that is deaf delays.
+TEST_F(ToolRun, AReaderSeesTheEndWhenTheCommandEnds) {
+  const Board board(site_.dir + "/board");
+  const std::string ended = site_.dir + "/ended";
+  const std::string run = std::string(REDLOCK_TOOL) + " run -C " + site_.config + " " + res_ + " -- sh -c 'setsid " +
+                          REDLOCK_WITNESS + " " + board.file() + " 1 deaf >&- & sleep 0.2; echo said'";
+  Program script({"sh", "-c", run + " | { cat; : >" + ended + "; }"}, site_.dir);
+  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(ended); }));
+  EXPECT_EQ(script.out(), "said\n");
+  EXPECT_TRUE(is_held());
+  script.exit_status();
+}
+
+// `pkill -9 redlock` does not end the warden, which ends everything.
+TEST_F(ToolRun, TheWardenHasANameOfItsOwn) {
+  Program run(site_.words({"run", res_, "--", "sh", "-c", "echo held; exec sleep 100"}), site_.dir);
+  ASSERT_TRUE(eventually([&] { return run.out() == "held\n"; })) << run.err();
+  const std::vector<pid_t> warden = children_of(run.pid());
+  ASSERT_EQ(warden.size(), 1u);
+  EXPECT_EQ(text_of_file("/proc/" + std::to_string(warden[0]) + "/comm"), "lock-warden\n");
+}
+
 TEST_F(ToolRun, TellsSystemd) {
   NotifySocket systemd(site_.dir + "/notify");
   site_.hold_by_other(res_);
-  Program run(site_.words({"run", "--sd-notify", "-c", "echo \"<$NOTIFY_SOCKET>\"", res_}), site_.dir,
+  Program run(site_.words({"run", "--sd-notify", res_, "--", "sh", "-c", "echo \"<$NOTIFY_SOCKET>\""}), site_.dir,
               {{"NOTIFY_SOCKET=" + systemd.path()}, false});
   const std::string waiting = systemd.heard();
   EXPECT_EQ(waiting.find("STATUS=waiting for " + res_), 0u) << waiting;
@@ -215,7 +284,7 @@ TEST(ToolRunMany, ManyRunsCountExactly) {
   for (int i = 0; i < runs; ++i) {
     const std::string add = "mkdir " + file + ".busy || exit; n=$(cat " + file + "); echo $((n + 1)) >" + file +
                             "; rmdir " + file + ".busy";
-    all.push_back(std::make_unique<Program>(site.words({"run", "-c", add, "bus"}), site.dir));
+    all.push_back(std::make_unique<Program>(site.words({"run", "bus", "--", "sh", "-c", add}), site.dir));
   }
   for (auto& one : all) EXPECT_EQ(one->exit_status(), 0) << one->err();
   EXPECT_EQ(std::stoi(text_of_file(file)), runs);

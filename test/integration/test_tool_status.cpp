@@ -3,7 +3,7 @@
 // redlock status: who has a resource, on real servers whose keys and fates the test makes.
 #include <gtest/gtest.h>
 
-#include "tool_masters.hpp"
+#include "tool_doctor.hpp"
 
 namespace redlock::test {
 namespace {
@@ -11,6 +11,7 @@ namespace {
 TEST(ToolStatus, HeldFreeUnclearAndForeign) {
   ToolMasters site(3);
   const std::string config = site.file({0, 1, 2});
+  commission(site, config);
   for (unsigned i : {0u, 1u}) site.set(i, "bus", value_of("gw-03"), 50'000 + 4'000 * static_cast<int>(i));
   site.set(0, "valve", value_of("gw-03"));
   site.set(1, "valve", value_of("gw-17", '2'));
@@ -74,6 +75,17 @@ TEST(ToolStatus, KeysWithoutAnEndAndMastersThatWouldDecide) {
   EXPECT_TRUE(has(metrics.out, "\nredlock_resource_held{resource=\"bus\"} -1\n")) << metrics.out;
 }
 
+// Whoever reads "free" would try, and could not have it.
+TEST(ToolStatus, NothingIsFreeWhereTooFewMastersVote) {
+  ToolMasters site(3);
+  const std::string config = site.file({0, 1, 2});
+  const Ended watched = site.run({"status", "bus"}, config);
+  EXPECT_EQ(watched.status, 69);
+  EXPECT_TRUE(has(watched.out, "\nbus: unknown: 0/3 masters vote\n")) << watched.out;
+  commission(site, config);
+  EXPECT_EQ(site.run({"status", "bus"}, config).status, 0);
+}
+
 TEST(ToolStatus, DeniedIsNeverFree) {
   ToolMasters site(3);
   const std::string config = site.file({0, 1, 2});
@@ -81,7 +93,7 @@ TEST(ToolStatus, DeniedIsNeverFree) {
   site[0].command({"ACL", "SETUSER", "default", "-get", "-info"});
   const Ended one = site.run({"status", "bus"}, config);
   EXPECT_EQ(one.status, 75);
-  EXPECT_TRUE(has(one.out, ": does not tell INFO: ")) << one.out;
+  EXPECT_TRUE(has(one.out, "  does not tell INFO: ")) << one.out;
   EXPECT_TRUE(has(one.out, "\nbus: held by gw-3 on 2/3, ends in ")) << one.out;
   site[1].command({"ACL", "SETUSER", "default", "-pttl"});
   const Ended two = site.run({"status", "bus", "free"}, config);
@@ -93,6 +105,7 @@ TEST(ToolStatus, DeniedIsNeverFree) {
 TEST(ToolStatus, ScanEscapesKeepsWhatWasAskedForAndTellsThatThereIsMore) {
   ToolMasters site(1);
   const std::string config = site.file({0});
+  commission(site, config);
   site.set(0, "a\x1b\"b", value_of("gw-3"));
   const Ended few = site.run({"status", "--scan", "nothing"}, config);
   EXPECT_EQ(few.status, 0);
@@ -116,12 +129,15 @@ TEST(ToolStatus, MastersThatDoNotAnswer) {
   site.set(0, "bus", value_of("gw-03"));
   site.set(1, "bus", value_of("gw-03"));
   site[2].kill_hard();
-  EXPECT_EQ(site.run({"commission", "--yes", "--master", "m0", "--master", "m1"}, config).status, 0);
+  EXPECT_EQ(site.run({"commission", "--yes", "--nobody-holds", "--master", "m0", "--master", "m1"}, config).status, 0);
   const Ended two = site.run({"status"}, config);
   EXPECT_EQ(two.status, 0) << two.err;
   EXPECT_TRUE(has(two.out, "2 of 3 masters vote, 2 are needed\n")) << two.out;
-  EXPECT_TRUE(has(two.out, "m0 127.0.0.1:" + std::to_string(site[0].port()) + ": votes\n")) << two.out;
-  EXPECT_TRUE(has(two.out, ": the connection was refused")) << two.out;
+  const std::string port = std::to_string(site[0].port());
+  EXPECT_TRUE(has(two.out, "\nMASTER  ADDRESS" + std::string(5 + port.size(), ' ') + "SERVER ")) << two.out;
+  EXPECT_TRUE(has(two.out, "\nm0      127.0.0.1:" + port + "  Redis ") || has(two.out, port + "  Valkey ")) << two.out;
+  EXPECT_TRUE(has(two.out, "  master  votes\n")) << two.out;
+  EXPECT_TRUE(has(two.out, "  -       the connection was refused")) << two.out;
   EXPECT_TRUE(has(site.run({"status", "bus"}, config).out, "held by gw-03 on 2/3"));
 
   site[1].freeze();
@@ -134,6 +150,7 @@ TEST(ToolStatus, MastersThatDoNotAnswer) {
 TEST(ToolStatus, JsonPrometheusAndScan) {
   ToolMasters site(3);
   const std::string config = site.file({0, 1, 2}, R"(, "key_prefix": "p*/")");
+  commission(site, config);
   for (unsigned i : {0u, 1u, 2u}) {
     site.set(i, "p*/bus", value_of("gw \"x\""));
     site.set(i, "pump/other", value_of("gw-2"));
@@ -164,32 +181,6 @@ TEST(ToolStatus, JsonPrometheusAndScan) {
   const Ended denied = site.run({"status", "--scan"}, config);
   EXPECT_EQ(denied.status, 77);
   EXPECT_TRUE(has(denied.err, "--scan needs the permission +scan")) << denied.err;
-}
-
-TEST(ToolStatus, WatchGoesOnUntilItIsInterrupted) {
-  ToolMasters site(1);
-  const std::string config = site.file({0});
-  Program program(site.words({"status", "--watch", "bus"}, config), site.dir);
-  EXPECT_TRUE(eventually([&] { return has(program.out(), "bus: free"); }));
-  site.set(0, "bus", value_of("gw-9"));
-  EXPECT_TRUE(eventually([&] { return has(program.out(), "bus: held by gw-9"); }));
-  program.signal(SIGINT);
-  EXPECT_EQ(program.exit_status(), 128 + SIGINT);
-}
-
-TEST(ToolStatus, WatchOfJsonIsALineEachTimeAndEndsWithItsReader) {
-  ToolMasters site(1);
-  std::string line;
-  for (const std::string& word : site.words({"status", "--watch", "--json", "bus"}, site.file({0}))) line += word + " ";
-  Program reader({"sh", "-c", line + "| head -n 2"}, site.dir);
-  EXPECT_EQ(reader.exit_status(), 0);  // the shell waits for all of the pipe
-  std::stringstream lines(reader.out());
-  std::string one;
-  for (int i = 0; i < 2; ++i) {
-    ASSERT_TRUE(std::getline(lines, one));
-    EXPECT_EQ(one.find(R"({"schema":"redlock.site-status/1")"), 0u) << one;
-    EXPECT_EQ(one.back(), '}');
-  }
 }
 
 TEST(ToolStatus, Mistakes) {

@@ -14,10 +14,11 @@ class TlsSite {
   explicit TlsSite(size_t masters, const std::string& clients = "no",
                    const Certificate::Options& servers_certificate = {.names = {"IP:127.0.0.1"}})
       : authority(Certificate::authority()), certificate(authority.issue(servers_certificate)) {
-    folder.write("ca.pem", authority.pem());
-    RedisServer::Options options;
-    options.tls = files("server", certificate, clients);
-    for (size_t m = 0; m < masters; ++m) servers.push_back(std::make_unique<RedisServer>(options));
+    start(masters, clients);
+  }
+  TlsSite(size_t masters, const Certificate& of_servers, const Certificate& of_authority)
+      : authority(of_authority), certificate(of_servers) {
+    start(masters, "no");
   }
   RedisServer& operator[](size_t m) { return *servers.at(m); }
 
@@ -41,6 +42,14 @@ class TlsSite {
   Certificate authority;
   Certificate certificate;
   std::vector<std::unique_ptr<RedisServer>> servers;
+
+ private:
+  void start(size_t masters, const std::string& clients) {
+    folder.write("ca.pem", authority.pem());
+    RedisServer::Options options;
+    options.tls = files("server", certificate, clients);
+    for (size_t m = 0; m < masters; ++m) servers.push_back(std::make_unique<RedisServer>(options));
+  }
 };
 
 }  // namespace redlock::test

@@ -26,7 +26,7 @@ inline int64_t boot_ns() {
 // What support/tool_witness.c notes.
 struct Notes {
   std::atomic<int64_t> last_act_ns;
-  std::atomic<uint32_t> owner, overlaps, acts, pid, seen[512];
+  std::atomic<uint32_t> owner, overlaps, acts, pid, over, seen[512];
 };
 
 // Notes that several processes share, in a file.

@@ -4,30 +4,33 @@
 # usage: test/machine/fetch.sh FOLDER [armhf]
 # Puts Debian's kernel for virtual machines into FOLDER, or the one for 32-bit ARM with a busybox for it, with the
 # modules that a network card needs, in the order in which they are loaded. apt compares the packages with the sums of
-# the signed package lists. They are unpacked and not installed: this machine's boot files stay as they are.
+# the signed package lists. They are unpacked and not installed: this machine stays as it is. Exit 77: the packages
+# cannot be had.
 set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/../../toolchains/packages.sh"
 mkdir -p "$1"
 cd "$1"
 [[ ! -s vmlinuz || ! -s modules.txt ]] || exit 0
 
 case ${2:-} in
-  '') kernel=linux-image-cloud-amd64 also=() ;;
-  armhf) kernel=linux-image-armmp:armhf also=(busybox-static:armhf) ;;
+  '') architecture=amd64 kernel=linux-image-cloud-amd64 also=() ;;
+  armhf) architecture=armhf kernel=linux-image-armmp also=(busybox-static) ;;
   *) echo "there is no guest for $2" >&2; exit 2 ;;
 esac
 
 download() {
-  local package
-  package=$(apt-cache depends "$kernel" | sed -n 's/^ *Depends: \(linux-image-[^ ]*\)$/\1/p')
+  local package suite
+  suite=$(debian_suite)
+  own_lists "$PWD/apt" "$architecture" "$suite" "$suite-security"
+  package=$(apt-cache "${own_options[@]}" depends "$kernel" | sed -n 's/^ *Depends: \(linux-image-[^ ]*\)$/\1/p')
   if [[ -z $package ]]; then
     echo "apt knows no $kernel"
     return 1
   fi
   rm -rf unpacked ./*.ko ./*.deb
-  apt-get -q -o APT::Sandbox::User=root download "$package" ${also[@]+"${also[@]}"}
+  apt-get "${own_options[@]}" download "$package" ${also[@]+"${also[@]}"}
 }
-# Lists of yesterday may name a kernel that the mirror has no more.
-download || { apt-get -q update && download; }
+three_tries download || exit
 for package in ./*.deb; do dpkg -x "$package" unpacked; done
 if [[ -e unpacked/bin/busybox ]]; then cp unpacked/bin/busybox .; fi
 
@@ -46,4 +49,4 @@ add_module virtio_pci
 add_module virtio_net
 cp unpacked/boot/vmlinuz-* vmlinuz
 mv modules.new modules.txt
-rm -r unpacked ./*.deb
+rm -rf unpacked apt ./*.deb

@@ -4,7 +4,8 @@
 # usage: test/machine/initramfs.sh KERNEL_FOLDER OUT PROGRAM...
 # Writes the guest's file system to OUT: busybox, the programs and the libraries that they need, the modules of
 # fetch.sh, and `init`. It is not compressed, since the guest would spend a second on unpacking it. Where fetch.sh has
-# brought a busybox, the guest is a 32-bit ARM machine; its libraries are those of toolchains/packages.sh.
+# brought a busybox, the guest is a 32-bit ARM machine; its libraries are those of toolchains/sysroot.sh, if that has
+# run, and else this machine's own.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 kernel=$1 out=$2
@@ -13,14 +14,18 @@ root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 mkdir -p "$root"/{bin,dev,proc,sys,tmp,modules}
 
-libraries=(ldd)
-if [[ -e $kernel/busybox ]]; then libraries=(qemu-arm /lib/ld-linux-armhf.so.3 --list); fi
+libraries=(ldd) sysroot=
+if [[ -e $kernel/busybox ]]; then
+  sysroot=$here/../../build/sysroot/armhf
+  [[ -e $sysroot/packages ]] || sysroot=
+  libraries=(qemu-arm -L "$sysroot/" "$sysroot/lib/ld-linux-armhf.so.3" --list)
+fi
 
 add_libraries() {
   local library
   while read -r library; do
     mkdir -p "$root$(dirname "$library")"
-    cp -L "$library" "$root$library"
+    cp -L "$sysroot$library" "$root$library" 2>/dev/null || cp -L "$library" "$root$library"
   done < <("${libraries[@]}" "$1" | grep -oE '/[^ ]+' || true)
 }
 if [[ -e $kernel/busybox ]]; then

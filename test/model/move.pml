@@ -1,35 +1,41 @@
 // SPDX-License-Identifier: MIT
 //
-// Move: can a lock of one set of masters overlap with a lock of another, while operators take the site from set to set?
+// Move: can a lock of one set of masters overlap with a lock of another, while operators take the site from set to set,
+// and masters come back as they were?
 //
-// What it shows. Two calls of redlock_reconfigure() at a time, each between any two sets: equal, opposite, or to a
-// third set. A call may stop for ever at any step, and a new one takes its place, any number of times. Each write and
-// each second look of each call on each master is one step here, so two calls overlap in every order. The sets have one
-// to four masters, even numbers too, and may have masters in common. A master may lose its record, and clients write a
-// new one. No order leads to two locks of different sets at one instant.
+// What it shows. Up to two calls of redlock_reconfigure() at a time: equal, opposite, or to a third set. A call may
+// stop for ever at any step, and a new one takes its place, any number of times. Each write and each look of each call
+// on each master is one step here, so two calls overlap in every order. The sets have one to four masters, may have
+// masters in common, and one of them may have a longer longest ttl (LONG). Masters come back as they were, REVERTS
+// times in all: the record is gone, or is one that the master had before: a set's, a dead call's mark, a living call's
+// own mark. Gateways of a set begin when a call has led there, and the others end some time later. No order leads to
+// two locks of different sets at one instant.
 //
-// What it leaves out. Progress: CAN_MOVE, CAN_UNDO and CAN_MEND find only that calls can succeed. Sets with different
-// longest ttls. That a key on a master of both sets stands in the way of the other set's clients. Copies that bring a
-// record back: ids are random, and one that is gone never returns.
+// What it leaves out. Progress: CAN_MOVE, CAN_UNDO and CAN_RETURN find only that calls can succeed. That a key on a
+// master of both sets stands in the way of the other set's clients.
 //
 // What it allows beyond the code. Whatever is not needed for exclusion is not asked for, so that fewer states show
 // more. The first look decides nothing: a call marks any record but a third configuration's, old and new masters in any
-// order, also long after it has looked; it waits when it likes, and takes a change for one to be mended when it likes.
-// The code compares what it looked at, marks new masters first, and ends at a foreign id: for progress, and so that a
-// call that must fail does so while the old site serves.
+// order, also long after it has looked, and waits when it likes. It enters as few new masters as it likes, and the
+// third look asks old masters alone. Clients do not watch a master that came back before they use it. Without REVERTS
+// the gateways of all sets run all the time.
 //
-// The rules that are left. Every mark bears the id of its call. WAIT ticks after the call has begun to wait, it looks
-// again at the marks that it had written until then. When a quorum of each set still bears them, it enters new masters
-// that it has looked at again, where its mark still stands. A call that mends marks new masters, finds then that a
-// quorum of new masters was entered, and enters those where its own mark stands.
+// The rules that are left. Every mark bears the id of its call, and counts as long as it stands unbroken: nobody has
+// written since, and the master has not come back, not even with this mark. When the call has waited, it looks again.
+// When a quorum of each set still bears marks from before the wait, it enters new masters that it has looked at again,
+// where its mark still stands. The third look asks master by master: a quorum of old masters must bear what the call
+// wrote last, a mark or, where a master is in both sets, the new record, and unbroken. Then the gateways of the new set
+// begin. Whoever operates the site keeps two rules: running gateways have the old or the new set of each call, from its
+// beginning to its end; and no master comes back that is `kept`.
 //
-// Time. Clients go on using a marked master for a while, as if nothing had told them; the wait is as long as that.
-// Clients of a set take their first lock there no sooner than a longest ttl after the master was entered, by the guard.
-// So two locks of different sets can meet only if two sets have, at one instant, a quorum of masters that are theirs or
-// still used. That is what is searched for, and no lock, ttl or guard time is needed to say it.
+// Time. Clients go on using a master that was marked or came back, as if nothing had told them, until the time of a
+// wait has passed. Clients of a set take their first lock there no sooner than a longest ttl after the master was
+// entered, by the guard. So two locks of sets with equal longest ttls can meet only if both sets have, at one instant,
+// a quorum of masters that are theirs or still used. That is what is searched for, and no lock, ttl or guard time is
+// needed to say it. The longer ttl of set LONG makes its clients' locks last beyond that. So what they used stays used
+// until the time of a longer wait has passed, and a call that leaves this set waits for as long.
 //
-// A loss of an old master's mark that the second look has seen is a documented hole: LATE_LOSS. Each other flag below
-// is one weakened rule; run.sh wants every one of them found out.
+// Each flag below is one weakened rule or a named hole; run.sh wants every one of them found out.
 
 // The sets, as masks of masters: 1 is the one that serves at first.
 #ifndef SET1
@@ -45,9 +51,13 @@
 #ifndef CALLS
 #define CALLS 2
 #endif
-#ifndef LOSSES
-#define LOSSES 0
+#ifndef REVERTS
+#define REVERTS 0
 #endif
+#ifndef LONG
+#define LONG 0
+#endif
+#define LONG_BIT (LONG -> 1 << LONG : 0)
 #define BLANK 0
 #if SET3 || defined(ID_OF_CHANGE)
 #define mark_of(s, t) ((s) * 4 + (t))  // above all sets
@@ -57,49 +67,41 @@
 
 // The stages of a call.
 #define IDLE 0
-#define MARKS 1
-#define WAITS 2  // looks again when it has waited
-#define ENTERS 3
-#define MEND_MARKS 4
-#define MEND_LOOKS 5
-#define MEND_ENTERS 6
+#define MARK 1
+#define WAIT 2
+#define AGAIN 3
+#define ENTER 4
+#define CHECK 5
 
 // What a call knows of a master.
-#define UNKNOWN 0      // nothing that is of any use to it
-#define MARKED 1       // its mark stands there, and was written in time
-#define SEEN 2         // ... and the second look has seen it
-#define SEEN_GONE 3    // ... and somebody has written since
-#define SEEN_ENTERED 4  // the second look of a call that mends
+#define UNKNOWN 0    // nothing that is of any use to it
+#define MARKED 1     // its mark stands there unbroken, and was written in time
+#define SEEN 2       // ... and the second look has seen it
+#define SEEN_GONE 3  // ... and it does not stand there any more
+#define BACK 4       // ... and it stands there again, because the master came back
+#define ENTERED 5    // it has entered this master, and what it wrote stands there unbroken
 
-byte record[NM];    // BLANK, a set, or a mark
-byte used[NM];      // a bit for each set whose clients have not heard of its mark
-#ifdef MENDING
-byte origin[NM];    // the set that it was entered from; 0: written by clients
-#define set_origin(m, s) origin[m] = s
-#define entered(c, m) (record[m] == new[c] && origin[m] == old[c])
+byte record[NM];  // BLANK, a set, or a mark
+byte used[NM];    // a bit for each set whose clients use the master, although its record does not say so
+#if REVERTS
+byte reverts;
+short had[NM];    // a bit for each record that the master had
+byte runs = 2;    // a bit for each set whose gateways run
+byte now_at = 1;  // the set that the last call has led to
 #else
-#define set_origin(m, s) skip
-#endif
-#if LOSSES
-byte losses;
-bit passed;  // some call's second look has succeeded
+#define runs 14
 #endif
 byte stage[CALLS], old[CALLS], new[CALLS];
-bit waited[CALLS];
+byte counted[CALLS];  // by the third look: a bit for each master
 byte at[CALLS * NM];
-#ifdef CAN_UNDO
 bit moved;
-#endif
-#ifdef CAN_MEND
-bit mended;
-#endif
 byte i, j;
 
 #define knows(c, m) at[(c) * NM + (m)]
-#define mask(s) (s == 1 -> SET1 : (s == 2 -> SET2 : SET3))
+#define mask(s) (s == 1 -> SET1 : (s == 2 -> SET2 : (s == 3 -> SET3 : 0)))
 #define has(s, m) ((mask(s) >> (m)) & 1)
 #define bits(k) (((k) & 1) + ((k) >> 1 & 1) + ((k) >> 2 & 1) + ((k) >> 3 & 1) + ((k) >> 4 & 1))
-#define quorum(s) (s == 1 -> bits(SET1) / 2 + 1 : (s == 2 -> bits(SET2) / 2 + 1 : bits(SET3) / 2 + 1))
+#define quorum(s) (bits(mask(s)) / 2 + 1)
 #ifdef BLOCKING_SET
 #define quorum_of_old(s) (bits(mask(s)) - quorum(s) + 1)
 #else
@@ -114,131 +116,175 @@ byte i, j;
 #define is_mark(m) (record[m] >= 4)
 #define third(c, m) (record[m] != BLANK && record[m] != old[c] && record[m] != new[c] && record[m] != own_mark(c) && \
   record[m] != mark_of(new[c], old[c]))
-
-#define was_seen(c, m) (knows(c, m) == SEEN || knows(c, m) == SEEN_GONE)
-#define was_entered(c, m) (knows(c, m) == SEEN_ENTERED)
+#define says_new(c, m) (record[m] == new[c])
+#define was_seen(c, m) (knows(c, m) == SEEN || knows(c, m) == SEEN_GONE || knows(c, m) == BACK)
 
 // ---- writes -------------------------------------------------------------------------------------------------------
 
-#ifdef ID_OF_CHANGE
-#define sees_mark(c, m) (record[m] == own_mark(c))
+#ifdef BROKEN_MARKS
+#define useless(c, m) 0
 #else
-#define sees_mark(c, m) (knows(c, m) == MARKED)
+#define useless(c, m) (stage[c] >= ENTER && !has(new[c], m))  // it cannot enter where its mark was
 #endif
 
-// The marks that stood there are gone. The writer sets its own part afterwards.
-inline written(m) {
+// The master has another record. What stood there is gone, and running clients who used it have not heard of that.
+inline write(m, r) {
+  used[m] = (used[m] | (is_mark(m) -> 0 : 1 << record[m]) & runs) & ~(1 << r);
+  record[m] = r;
+#if REVERTS
+  had[m] = had[m] | 1 << r & ~1;
+#endif
   for (j : 0 .. CALLS - 1) {
-    knows(j, m) = (knows(j, m) == MARKED -> UNKNOWN : (knows(j, m) == SEEN -> SEEN_GONE : knows(j, m)))
+    if
+    :: knows(j, m) == MARKED || knows(j, m) == SEEN && useless(j, m) -> knows(j, m) = UNKNOWN
+    :: knows(j, m) == SEEN && !useless(j, m) || knows(j, m) >= BACK -> knows(j, m) = SEEN_GONE
+    :: else
+    fi
   };
   j = 0
 }
 
-#define leave(m) used[m] = used[m] | (record[m] == BLANK || is_mark(m) -> 0 : 1 << record[m])
-
-inline mark(c, m) {
-  leave(m);
+inline mark(c, m, known) {
 #ifdef ONE_STEP
-  record[m] = new[c];
+  write(m, new[c]);
 #else
-  record[m] = own_mark(c);
+  write(m, own_mark(c));
 #endif
-  set_origin(m, old[c]);
-  written(m);
+  knows(c, m) = known;
   printf("call %d: marks master %d\n", c, m)
 }
 
+// A new master that was entered over a mark that had come back is of no use to the third look.
 inline enter(c, m) {
-  leave(m);
-  record[m] = new[c];
-  set_origin(m, old[c]);
-  written(m);
-#ifdef CAN_MEND
-  mended = (stage[c] == MEND_ENTERS);
+  i = knows(c, m);
+  write(m, new[c]);
+#ifdef ENTERED_AFRESH
+  knows(c, m) = ENTERED;
+#else
+  knows(c, m) = (i == SEEN && has(old[c], m) -> ENTERED : SEEN_GONE);
 #endif
+  i = 0;
   printf("call %d: enters master %d\n", c, m)
 }
 
 // ---- calls --------------------------------------------------------------------------------------------------------
 
-inline begin(c, s, t, first) {
-  stage[c] = first;
+inline begin(c, s, t) {
+  forget(c);
+  stage[c] = MARK;
   old[c] = s;
   new[c] = t;
-  waited[c] = 0;
+  printf("call %d: from set %d to set %d\n", c, s, t)
+}
+
+inline forget(c) {
+  stage[c] = IDLE;
+  old[c] = 0;
+  new[c] = 0;
+  counted[c] = 0;
   for (i : 0 .. NM - 1) {
     knows(c, i) = UNKNOWN
   };
-  i = 0;
-  if
-  :: first == MARKS -> printf("call %d: from set %d to set %d\n", c, s, t)
-  :: else -> printf("call %d: mends the change from set %d to set %d\n", c, s, t)
-  fi
+  i = 0
 }
 
-// Nothing more can be got from another call to the same sets that has not done anything yet.
-#define may_begin(c, s, t) (stage[c] != MARKS || old[c] != s || new[c] != t)
-#define may_mend(c, s, t) (stage[c] != MEND_MARKS || old[c] != s || new[c] != t)
-
-inline go_on(c) {
-#if LOSSES
-  passed = 1;
+// Running gateways have the old or the new set. Nothing more can be got from another call to the same sets that has not
+// done anything yet.
+#if REVERTS && !defined(OTHER_OLD)
+#define right_sets(s, t) ((runs & ~(1 << s | 1 << t)) == 0)
+#else
+#define right_sets(s, t) 1
 #endif
+#define may_begin(c, s, t) (right_sets(s, t) && (stage[c] != MARK || old[c] != s || new[c] != t))
+
 #ifdef NO_SECOND_LOOK
+#define not_looked_at SEEN
+#else
+#define not_looked_at UNKNOWN
+#endif
+inline go_on(c) {
+  stage[c] = ENTER;
   for (i : 0 .. NM - 1) {
-    knows(c, i) = (knows(c, i) == MARKED -> SEEN : knows(c, i))
+    if
+    :: knows(c, i) == MARKED -> knows(c, i) = not_looked_at
+    :: knows(c, i) == SEEN_GONE && useless(c, i) -> knows(c, i) = UNKNOWN
+    :: else
+    fi
   };
   i = 0;
-#endif
-  stage[c]++;
   printf("call %d: has looked again\n", c)
 }
 
-#ifdef NO_WAIT
-#define has_waited(c) (stage[c] == WAITS)
-#else
-#define has_waited(c) (stage[c] == WAITS && waited[c])
-#endif
 #ifdef NO_SECOND_LOOK
-#define may_go_on(c) has_waited(c)
+#define may_go_on(c) (stage[c] == AGAIN)
 #else
-#define may_go_on(c) (has_waited(c) && total(was_seen, old[c], c) >= quorum_of_old(old[c]) && \
+#define may_go_on(c) (stage[c] == AGAIN && total(was_seen, old[c], c) >= quorum_of_old(old[c]) && \
   total(was_seen, new[c], c) >= quorum(new[c]))
 #endif
-#ifdef MEND_UNCHECKED
-#define may_mend_on(c) (stage[c] == MEND_LOOKS)
+
+#ifdef NO_THIRD_LOOK
+#define may_end(c) (stage[c] == ENTER)
+#elif defined(NEW_ALONE)
+#define counts(c, m) (has(new[c], m) && says_new(c, m))
+#define may_end(c) (bits(counted[c]) >= quorum(new[c]))
+#elif defined(SHORTCUT)
+#define may_end(c) (stage[c] == MARK && total(says_new, new[c], c) >= quorum(new[c]) || third_look(c))
 #else
-#define may_mend_on(c) (stage[c] == MEND_LOOKS && total(was_entered, new[c], c) >= quorum(new[c]))
+#define may_end(c) third_look(c)
+#endif
+#define third_look(c) (stage[c] == CHECK && bits(counted[c]) >= quorum(old[c]))
+#ifdef TWIN_SAYS_NEW
+#define counts(c, m) (has(old[c], m) && (knows(c, m) == SEEN || says_new(c, m)))
+#elif !defined(NEW_ALONE)
+#define counts(c, m) (has(old[c], m) && (knows(c, m) == SEEN || knows(c, m) == ENTERED))
+#endif
+
+#if REVERTS
+// Before the gateways begin, the operator ends another call between other sets.
+inline end_well(c) {
+  now_at = new[c];
+  runs = runs | 1 << now_at;
+  forget(c);
+  printf("call %d: is done; the gateways of set %d begin\n", c, now_at);
+  for (j : 0 .. CALLS - 1) {
+    if
+    :: stage[j] != IDLE && !right_sets(old[j], new[j]) -> forget(j)
+    :: else
+    fi
+  };
+  j = 0
+}
 #endif
 
 proctype call(byte c) {
   do
-  :: d_step { may_begin(c, 1, 2) -> begin(c, 1, 2, MARKS) }
-  :: d_step { may_begin(c, 2, 1) -> begin(c, 2, 1, MARKS) }
-#ifdef MENDING
-  :: d_step { may_mend(c, 1, 2) -> begin(c, 1, 2, MEND_MARKS) }
-  :: d_step { may_mend(c, 2, 1) -> begin(c, 2, 1, MEND_MARKS) }
-#endif
+  :: d_step { may_begin(c, 1, 2) -> begin(c, 1, 2) }
+  :: d_step { may_begin(c, 2, 1) -> begin(c, 2, 1) }
 #if SET3
-  :: d_step { may_begin(c, 1, 3) -> begin(c, 1, 3, MARKS) }
-  :: d_step { may_begin(c, 3, 1) -> begin(c, 3, 1, MARKS) }
+  :: d_step { may_begin(c, 1, 3) -> begin(c, 1, 3) }
+  :: d_step { may_begin(c, 3, 1) -> begin(c, 3, 1) }
 #endif
-  :: d_step { stage[c] == MARKS -> stage[c] = WAITS; printf("call %d: waits\n", c) }
+  :: d_step { stage[c] == MARK -> stage[c] = WAIT; printf("call %d: waits\n", c) }
+#ifdef NO_WAIT
+  :: d_step { stage[c] == WAIT -> stage[c] = AGAIN }
+#endif
   :: d_step { may_go_on(c) -> go_on(c) }
-  :: d_step { stage[c] == MEND_MARKS -> stage[c] = MEND_LOOKS }
-  :: d_step { may_mend_on(c) -> go_on(c) }
+#if REVERTS
+  :: d_step { stage[c] == ENTER -> stage[c] = CHECK; printf("call %d: checks\n", c) }
+  :: d_step { may_end(c) -> end_well(c) }
+#endif
   od
 }
 
 #ifdef LATE_SEEN
-#define in_time(c) (stage[c] == MARKS || stage[c] == MEND_MARKS || stage[c] == ENTERS)
+#define in_time(c) (stage[c] == MARK || stage[c] == ENTER)
 #else
-#define in_time(c) (stage[c] == MARKS || stage[c] == MEND_MARKS)
+#define in_time(c) (stage[c] == MARK)
 #endif
-#define of_its(c, m) (has(new[c], m) || (stage[c] < MEND_MARKS && has(old[c], m)))
+#define of_its(c, m) (has(new[c], m) || has(old[c], m))
 
 #ifdef ENTER_OVER_MARKS
-#define own_id(c, m) (knows(c, m) == SEEN || (was_seen(c, m) && is_mark(m)))
+#define own_id(c, m) (knows(c, m) == SEEN || was_seen(c, m) && is_mark(m))
 #elif defined(ID_OF_CHANGE)
 #define own_id(c, m) (was_seen(c, m) && record[m] == own_mark(c))
 #elif defined(ABSENT_ID)
@@ -248,66 +294,34 @@ proctype call(byte c) {
 #elif defined(TWIN_ID_OF_LOOK)
 #define own_id(c, m) (knows(c, m) == SEEN && !has(old[c], m))  // the mark has changed what the look read
 #else
-#define own_id(c, m) (knows(c, m) == SEEN)
+#define own_id(c, m) (knows(c, m) == SEEN || knows(c, m) == BACK)
 #endif
-#define may_enter(c, m) (has(new[c], m) && (stage[c] == ENTERS && own_id(c, m) || \
-  stage[c] == MEND_ENTERS && knows(c, m) == MARKED))
+#ifdef ID_OF_CHANGE
+#define sees_mark(c, m) (record[m] == own_mark(c))
+#else
+#define sees_mark(c, m) (knows(c, m) == MARKED)
+#endif
 
 proctype link(byte c; byte m) {
   do
-  :: d_step { stage[c] != IDLE && in_time(c) && of_its(c, m) && knows(c, m) == UNKNOWN && !third(c, m) -> mark(c, m);
-       knows(c, m) = MARKED }
+  :: d_step { in_time(c) && of_its(c, m) && knows(c, m) == UNKNOWN && !third(c, m) -> mark(c, m, MARKED) }
   // What was sent in time arrives late, also when the call is dead.
-  :: d_step { stage[c] != IDLE && !in_time(c) && of_its(c, m) && knows(c, m) == UNKNOWN && !third(c, m) &&
-       !is_mark(m) -> mark(c, m) }
-  :: d_step { has_waited(c) && sees_mark(c, m) && !was_seen(c, m) -> knows(c, m) = SEEN }
-#ifdef MENDING
-  :: d_step { stage[c] == MEND_LOOKS && has(new[c], m) && knows(c, m) == UNKNOWN && entered(c, m) ->
-       knows(c, m) = SEEN_ENTERED }
+  :: d_step { stage[c] > MARK && !in_time(c) && of_its(c, m) && knows(c, m) == UNKNOWN && !third(c, m) && !is_mark(m) ->
+       mark(c, m, UNKNOWN) }
+  :: d_step { stage[c] == AGAIN && sees_mark(c, m) && !was_seen(c, m) -> knows(c, m) = SEEN }
+  :: d_step { stage[c] >= ENTER && has(new[c], m) && own_id(c, m) -> enter(c, m) }
+#if REVERTS
+  :: d_step { stage[c] == CHECK && !(counted[c] >> m & 1) && counts(c, m) -> counted[c] = counted[c] | 1 << m;
+       printf("call %d: counts master %d\n", c, m) }
 #endif
-  :: d_step { may_enter(c, m) -> enter(c, m) }
   od
 }
 
 // ---- clients ------------------------------------------------------------------------------------------------------
 
-#define use(s, m) (record[m] == s || (used[m] >> (s) & 1))
-#define can_lock(s) (mask(s) != 0 && total(use, s, s) >= quorum(s))
+#define use(s, m) (record[m] == s || (used[m] >> s & 1))
+#define can_lock(s) ((runs >> s & 1) && mask(s) != 0 && total(use, s, s) >= quorum(s))
 bit a_lock;
-
-// Clients that were started before their set is served write their record on masters that have none. Where they found a
-// quorum of those, nothing could help.
-#define new_alone(m) (has(2, m) && !has(1, m))
-#ifdef EARLY
-#define may_fill(m) new_alone(m)
-#else
-#define may_fill(m) 0
-#endif
-
-inline fill(m, s) {
-  record[m] = s;
-  set_origin(m, 0);
-  written(m);
-  printf("clients of set %d write the record of master %d\n", s, m)
-}
-
-#if LOSSES
-inline lose(m) {
-  losses++;
-  leave(m);
-  record[m] = BLANK;
-  set_origin(m, 0);
-  written(m);
-  printf("master %d: loses its record\n", m)
-}
-#endif
-
-#ifdef LATE_LOSS
-#define may_lose(m) 1
-#else
-#define not_looked_at(m) (!passed && !was_seen(0, m) && !was_seen(CALLS - 1, m))
-#define may_lose(m) (not_looked_at(m) || (!has(1, m) && !may_fill(m)))
-#endif
 
 proctype clients() {
   do
@@ -319,39 +333,152 @@ proctype clients() {
 #ifdef CAN_MOVE
   :: d_step { can_lock(2) -> a_lock = 1; assert(!(a_lock)) }
 #endif
-#ifdef CAN_UNDO
+#if defined(CAN_UNDO) || defined(CAN_RETURN)
   :: d_step { can_lock(2) -> moved = 1 }
+#endif
+#ifdef CAN_UNDO
   :: d_step { moved && can_lock(1) -> assert(!(moved)) }
 #endif
-#ifdef CAN_MEND
-  :: d_step { mended -> assert(!(mended)) }
+#ifdef CAN_RETURN
+  :: d_step { moved && can_lock(1) && runs == 2 && reverts == REVERTS -> assert(!(moved)) }
 #endif
   od
 }
 
+// ---- masters that come back, and gateways -------------------------------------------------------------------------
+
+#if REVERTS
+#define one_runs (runs == 2 || runs == 4 || runs == 8)
+// From a call's third look until the last gateway with its old set has ended, its old masters are kept. When another
+// call has begun before that end, all masters are. With three sets all are kept while gateways of two run: which
+// set the last call has left does not tell then which ones are left.
+#define checked(c, m) (stage[c] == CHECK && has(old[c], m))
+#if SET3
+#define left(s, m) 1
+#else
+#define left(s, m) (s != now_at && (runs >> s & 1) && has(s, m))
+#endif
+#ifdef BOTH_RUN
+#define kept(m) (checked(0, m) || checked(CALLS - 1, m))
+#else
+#ifdef OLD_KEPT_ALONE
+#define no_call 1
+#else
+#define no_call (stage[0] == IDLE && stage[CALLS - 1] == IDLE)
+#endif
+#define kept(m) (checked(0, m) || checked(CALLS - 1, m) || \
+  !one_runs && (!no_call || left(1, m) || left(2, m) || left(3, m)))
+#endif
+
+inline come_back(m, r) {
+  reverts++;
+  write(m, r);
+  printf("master %d: comes back with record %d\n", m, r)
+}
+
+inline fill(m, s) {
+  write(m, s);
+  printf("clients of set %d write the record of master %d\n", s, m)
+}
+
+#define may_come_back(m) (reverts < REVERTS && !kept(m))
+#define with(m, r) (may_come_back(m) && (had[m] >> r & 1))
+
 proctype master(byte m) {
   do
-#if LOSSES
-  :: d_step { losses < LOSSES && record[m] != BLANK && may_lose(m) -> lose(m) }
-  :: d_step { record[m] == BLANK && has(1, m) && losses > 0 -> fill(m, 1) }
+  :: d_step { may_come_back(m) && record[m] != BLANK -> come_back(m, BLANK) }
+  :: d_step { with(m, 1) && record[m] != 1 -> come_back(m, 1) }
+  :: d_step { with(m, 2) && record[m] != 2 -> come_back(m, 2) }
+#if SET3
+  :: d_step { with(m, 3) && record[m] != 3 -> come_back(m, 3) }
+  :: d_step { with(m, mark_of(1, 2)) -> come_back(m, mark_of(1, 2)) }
+  :: d_step { with(m, mark_of(2, 1)) -> come_back(m, mark_of(2, 1)) }
+  :: d_step { with(m, mark_of(1, 3)) -> come_back(m, mark_of(1, 3)) }
+  :: d_step { with(m, mark_of(3, 1)) -> come_back(m, mark_of(3, 1)) }
+#else
+  :: d_step { with(m, 4) -> come_back(m, 4) }
 #endif
-  :: d_step { record[m] == BLANK && may_fill(m) -> fill(m, 2) }
+  :: d_step { record[m] == BLANK && has(1, m) && (runs >> 1 & 1) -> fill(m, 1) }
+  :: d_step { record[m] == BLANK && has(2, m) && (runs >> 2 & 1) -> fill(m, 2) }
+  :: d_step { record[m] == BLANK && has(3, m) && (runs >> 3 & 1) -> fill(m, 3) }
   od
 }
+
+#ifdef BROKEN_MARKS
+#define back SEEN
+#else
+#define back BACK
+#endif
+// The living call's own mark comes back.
+proctype own(byte c; byte m) {
+  do
+  :: d_step { may_come_back(m) && knows(c, m) == SEEN_GONE -> come_back(m, own_mark(c)); knows(c, m) = back }
+  od
+}
+
+inline end_others() {
+  runs = 1 << now_at;
+  for (i : 0 .. NM - 1) {
+    used[i] = used[i] & runs
+  };
+  i = 0
+}
+
+proctype site() {
+  do
+  :: d_step { runs != 1 << now_at -> end_others(); printf("only the gateways of set %d run\n", now_at) }
+  od
+}
+#endif
+
+// ---- time ---------------------------------------------------------------------------------------------------------
+
+// A call that has stood still in its third look looks again.
+inline wait_over(c) {
+  if
+  :: stage[c] == WAIT -> stage[c] = AGAIN
+#ifndef LOOKS_ONCE
+  :: stage[c] == CHECK -> stage[c] = ENTER; counted[c] = 0
+#endif
+  :: else
+  fi
+}
+
+#ifdef SHORT_WAIT
+#define waits_longer(c) 0
+#else
+#define waits_longer(c) (stage[c] == WAIT && old[c] == LONG)
+#endif
 
 proctype clock() {
   do
   :: d_step {
     true ->
     for (i : 0 .. NM - 1) {
-      used[i] = 0
+      used[i] = used[i] & LONG_BIT
     };
     for (i : 0 .. CALLS - 1) {
-      waited[i] = (stage[i] == WAITS)
+      if
+      :: !waits_longer(i) -> wait_over(i)
+      :: else
+      fi
     };
     i = 0;
     printf("the time of a wait passes\n")
   }
+#if LONG
+  :: d_step {
+    true ->
+    for (i : 0 .. NM - 1) {
+      used[i] = 0
+    };
+    for (i : 0 .. CALLS - 1) {
+      wait_over(i)
+    };
+    i = 0;
+    printf("the time of a longer wait passes\n")
+  }
+#endif
   od
 }
 
@@ -359,10 +486,18 @@ init {
   atomic {
     for (i : 0 .. NM - 1) {
       record[i] = (has(1, i) -> 1 : BLANK);
+#if REVERTS
+      had[i] = 1 << record[i] & ~1;
+#endif
       if
       :: has(1, i) || has(2, i) || has(3, i) ->
+#if REVERTS
         run master(i);
+#endif
         for (j : 0 .. CALLS - 1) {
+#if REVERTS
+          run own(j, i);
+#endif
           run link(j, i)
         };
         j = 0
@@ -374,6 +509,9 @@ init {
     };
     i = 0;
     run clients();
+#if REVERTS
+    run site();
+#endif
     run clock()
   }
 }

@@ -8,19 +8,21 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 
 usage() {
   cat <<'TEXT'
-usage: test/model/run.sh [--long | --trace FLAG]
+usage: test/model/run.sh [--long | --trace FLAG | --world SECONDS MODEL -DFLAG...]
   (nothing)      small worlds and every flag: about 90 seconds on two cores
   --long         also more clients, values and time: within 20 minutes
   --trace FLAG   the shortest story of how the rule weakened by FLAG goes wrong
+  --world        searches one world for at most SECONDS: is it violated, and how many states were reached?
 Exit status: 0 as wanted, 1 not, 2 usage, 77 no spin or no gcc here.
 TEXT
 }
 
-size=short trace=
+size=short trace= limit= memory_mb=2000  # of each search; two run at a time
 case ${1:-} in
   '') ;;
   --long) size=long ;;
   --trace) [[ $# -eq 2 ]] || { usage >&2; exit 2; }; trace=$2 ;;
+  --world) [[ $# -ge 3 ]] || { usage >&2; exit 2; }; size=world limit=$2 memory_mb=6000; shift 2 ;;
   --help | -h) usage; exit 0 ;;
   *) usage >&2; exit 2 ;;
 esac
@@ -29,7 +31,6 @@ for tool in spin gcc; do
   command -v "$tool" >/dev/null || { echo "model: $tool is not installed"; exit 77; }
 done
 
-memory_mb=2000  # of each search; two run at a time
 work=$(mktemp -d "${TMPDIR:-/tmp}/redlock-model.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
@@ -42,40 +43,45 @@ debt_flags=(SILENT_SKIPPED LOST_ROUND_KEEPS BREAK_FORGETS ABSENT_PAYS HELD_OWES 
 debt_holes=(TWO_STRAY_EXTENDS)
 token_flags=(INCR_ONLY NOT_STRICT EQUAL_WILL_DO WITHOUT_QUORUM INHERITED FORGOTTEN_IS_ZERO NO_GUARD NO_PIN
   SEAL_NOT_COMPARED)
+token_holes=(LATER_THAN_FLOOR)
 guard_flags=(NO_DRIFT NO_QUARANTINE_ID OWN_TTL SEAL_AT_CONNECT QUARANTINE_NOT_COMPARED WATCH_ANY_STATE
   RECORD_ALONE IDENTITY_REMEMBERED PLAIN_ALWAYS PLAIN_UNTRACKED BACKLOG_NOT_ASKED READING_NEVER_LAPSES
   ADMISSION_SURVIVES_PUSH)
 guard_holes=(WEAK FAST_CYCLE)
-move_flags=(ONE_STEP NO_WAIT ENTER_OVER_MARKS BLOCKING_SET LATE_SEEN ABSENT_ID NO_SECOND_LOOK ID_OF_CHANGE
-  MEND_UNCHECKED)
-move_holes=(LATE_LOSS)
+move_flags=(ONE_STEP NO_WAIT SHORT_WAIT ENTER_OVER_MARKS BLOCKING_SET LATE_SEEN ID_OF_CHANGE SHORTCUT
+  NO_SECOND_LOOK NO_THIRD_LOOK NEW_ALONE LOOKS_ONCE TWIN_SAYS_NEW ENTERED_AFRESH BROKEN_MARKS)
+move_holes=(BOTH_RUN OLD_KEPT_ALONE OTHER_OLD)
 move_never=(TWIN_ID_OF_LOOK)
 whole_flags=(NO_WATCH WATCH_TOO_SHORT RECORD_ALONE FORGOTTEN_IS_KNOWN)
 cell_flags=(NO_FENCE NO_LOOK_BACK WRONG_COPY_FIRST MARK_FIRST SEQUENCE_ONCE NOT_MARKED MARK_BUFFERED)
 cell_happens=(CAN_SEE_RENEWAL CAN_FAIL_RENEWAL)
 token_happens=(CAN_FAST CAN_SLOW)
-move_happens=(CAN_MOVE CAN_UNDO CAN_MEND)
+move_happens=(CAN_MOVE CAN_UNDO CAN_RETURN)
 whole_happens=(CAN_HOLD)
 guard_happens=(CAN_ADMIT CAN_BE_PLAIN)
 lock_happens=(CAN_RENEW CAN_PUT_BACK)
 debt_happens=(CAN_PAY_STRAY CAN_WRITE_OFF_STRAY CAN_WRITE_OFF CAN_PAY_PUT_BACK)
 
 # The smallest sets, as masks of masters, in which a weakened rule of moving goes wrong.
-one_to_three='-DSET1=1 -DSET2=14' three_to_one='-DSET1=7 -DSET2=8' twins='-DSET1=3 -DSET2=6'
+one_to_one='-DSET1=1 -DSET2=2' same_one='-DSET1=1 -DSET2=1'
 move_world() {
   case $1 in
-    ONE_STEP | NO_WAIT | ENTER_OVER_MARKS | ID_OF_CHANGE | CAN_UNDO) echo '-DSET1=1 -DSET2=2' ;;
+    ONE_STEP | NO_WAIT | ENTER_OVER_MARKS | ID_OF_CHANGE | CAN_UNDO) echo "$one_to_one" ;;
     BLOCKING_SET) echo '-DSET1=3 -DSET2=4 -DSET3=8' ;;
-    LATE_SEEN) echo "$one_to_three" ;;
-    ABSENT_ID) echo "$one_to_three -DLOSSES=1" ;;
-    NO_SECOND_LOOK | LATE_LOSS) echo "$three_to_one -DLOSSES=1" ;;
-    MEND_UNCHECKED) echo "$twins -DMENDING" ;;
+    LATE_SEEN) echo '-DSET1=1 -DSET2=14' ;;
+    SHORT_WAIT) echo "$one_to_one -DCALLS=1 -DREVERTS=1 -DLONG=1" ;;
+    SHORTCUT | NO_SECOND_LOOK | NO_THIRD_LOOK | NEW_ALONE | BOTH_RUN | OLD_KEPT_ALONE)
+      echo "$one_to_one -DCALLS=1 -DREVERTS=1"
+      ;;
+    LOOKS_ONCE) echo "$one_to_one -DREVERTS=1" ;;
+    BROKEN_MARKS | CAN_RETURN) echo "$one_to_one -DCALLS=1 -DREVERTS=2" ;;
+    TWIN_SAYS_NEW | ENTERED_AFRESH) echo "$same_one -DCALLS=1 -DREVERTS=2" ;;
+    OTHER_OLD) echo "$one_to_one -DSET3=4 -DCALLS=1 -DREVERTS=1" ;;
     TWIN_ID_OF_LOOK) echo "-DCAN_MOVE -DCALLS=1" ;;
     CAN_MOVE) echo "-DCALLS=1" ;;
-    CAN_MEND) echo "$one_to_three -DMENDING -DCALLS=1" ;;
   esac
 }
-weak_lock='-DONLY_EXCLUSION' weak_debt='-DNV=1 -DTTL=2'
+weak_token='-DNA=3 -DLOSSES=1 -DFLOOR' weak_lock='-DONLY_EXCLUSION' weak_debt='-DNV=1 -DTTL=2'
 
 # ---- one search ---------------------------------------------------------------------------------------------------
 
@@ -94,7 +100,8 @@ search() {
     spin -a "$@" "$model.pml"
     # shellcheck disable=SC2086
     gcc $build -w -DSAFETY $order -DMEMLIM="$memory_mb" -o pan pan.c
-    ./pan -E -m10000 -w"$bits"
+    # After SIGINT pan tells how far it came.
+    ${limit:+timeout -s INT "$limit"} ./pan -E -m10000 -w"$bits"
   } >out 2>&1 || true
   end=${EPOCHREALTIME/./}
   echo $(((end - begin) / 100000)) >tenths
@@ -146,6 +153,7 @@ tell() {
   local model=lock weak=$weak_lock
   case " ${debt_flags[*]} ${debt_holes[*]} ${debt_happens[*]} " in *" $1 "*) model=debt weak=$weak_debt ;; esac
   case " ${token_flags[*]} ${token_happens[*]} " in *" $1 "*) model=token weak= ;; esac
+  case " ${token_holes[*]} " in *" $1 "*) model=token weak=$weak_token ;; esac
   case " ${whole_flags[*]} ${whole_happens[*]} " in *" $1 "*) model=whole weak= ;; esac
   case " ${cell_flags[*]} ${cell_happens[*]} " in *" $1 "*) model=cell weak= ;; esac
   case " ${guard_flags[*]} ${guard_holes[*]} ${guard_happens[*]} " in
@@ -165,6 +173,12 @@ if [[ -n $trace ]]; then
   exit 0
 fi
 
+if [[ $size == world ]]; then
+  search "$work/0" holds "$1" 25 "${@:2}"
+  echo "$(verdict "$work/0")$(sed -nE 's/^ *([0-9.e+]+) states, stored.*/, \1 states/p' "$work/0/out")"
+  exit 0
+fi
+
 add holds debt 22 -DNV=2 -DTTL=1
 add holds lock 20 -DNC=2 -DTTL=3
 add holds lock 22 -DNC=3 -DTTL=3
@@ -180,9 +194,12 @@ add holds guard 20 -DNC=1 -DSEAL_WITHOUT_IDENTITY
 add holds guard 22 -DNC=2
 add holds move 20 -DSET1=1 -DSET2=2
 add holds move 20 -DSET1=3 -DSET2=6
-add holds move 20 -DSET1=3 -DSET2=6 -DMENDING
-add holds move 20 -DSET1=3 -DSET2=6 -DLOSSES=1
 add holds move 22 -DSET1=1 -DSET2=14
+add holds move 20 -DSET1=1 -DSET2=2 -DREVERTS=3 -DCALLS=1
+add holds move 20 -DSET1=1 -DSET2=2 -DREVERTS=3 -DCALLS=1 -DLONG=1
+add holds move 20 -DSET1=1 -DSET2=1 -DREVERTS=3 -DCALLS=1 -DLONG=1
+add holds move 20 -DSET1=3 -DSET2=6 -DREVERTS=2 -DCALLS=1
+add holds move 20 -DSET1=1 -DSET2=2 -DREVERTS=1
 add holds whole 22 -DTTL=1
 add holds cell 20
 if [[ $size == long ]]; then
@@ -196,8 +213,19 @@ if [[ $size == long ]]; then
   add holds token 25 -DNA=2 -DLOSSES=0 -DFLOOR
   add holds move 22 -DSET1=7 -DSET2=11
   add holds move 22 -DSET1=3 -DSET2=4 -DSET3=8
-  add holds move 22 -DSET1=7 -DSET2=8 -DLOSSES=1
-  add holds move 22 -DSET1=1 -DSET2=14 -DMENDING
+  add holds move 25 -DSET1=7 -DSET2=8 -DREVERTS=3 -DCALLS=1
+  add holds move 25 -DSET1=7 -DSET2=11 -DREVERTS=1 -DCALLS=1
+  add holds move 22 -DSET1=1 -DSET2=14 -DREVERTS=1 -DCALLS=1
+  add holds move 22 -DSET1=1 -DSET2=14 -DREVERTS=1 -DCALLS=1 -DABSENT_ID
+  add holds move 25 -DSET1=7 -DSET2=7 -DREVERTS=2 -DCALLS=1
+  add holds move 25 -DSET1=7 -DSET2=7 -DREVERTS=2 -DCALLS=1 -DLONG=1
+  add holds move 25 -DSET1=1 -DSET2=2 -DSET3=4 -DREVERTS=2 -DCALLS=1
+  add holds move 25 -DSET1=1 -DSET2=2 -DREVERTS=3
+  add holds move 25 -DSET1=1 -DSET2=2 -DREVERTS=2 -DLONG=1
+  add holds move 25 -DSET1=1 -DSET2=3 -DREVERTS=1
+  add holds move 25 -DSET1=3 -DSET2=2 -DREVERTS=1
+  add holds move 25 -DSET1=3 -DSET2=6 -DREVERTS=1
+  add holds move 22 -DSET1=1 -DSET2=1 -DREVERTS=2 -DLONG=1
   add holds whole 22 -DTTL=2
 fi
 # shellcheck disable=SC2086
@@ -218,6 +246,7 @@ add_flags violated whole '' "${whole_flags[@]}"
 add_flags violated cell '' "${cell_flags[@]}"
 add violated whole 18 -DONLY_TOKENS -DRECORD_ALONE
 add_flags 'never happens' move '' "${move_never[@]}"
+add_flags 'named hole' token "$weak_token" "${token_holes[@]}"
 add_flags 'named hole' guard '' "${guard_holes[@]}"
 add_flags 'named hole' move '' "${move_holes[@]}"
 add_flags 'named hole' lock "$weak_lock" "${lock_holes[@]}"
@@ -232,7 +261,7 @@ add_flags happens cell '' "${cell_happens[@]}"
 wait
 
 failed=0
-printf '%-42s %10s %6s %8s  %-13s %s\n' model states depth seconds wanted result
+printf '%-58s %10s %6s %8s  %-13s %s\n' model states depth seconds wanted result
 for i in "${!names[@]}"; do
   out=$work/$i/out result=$(verdict "$work/$i") tenths=$(cat "$work/$i/tenths") mark=
   states=$(sed -nE 's/^ *([0-9.e+]+) states, stored.*/\1/p' "$out")
@@ -241,7 +270,7 @@ for i in "${!names[@]}"; do
     holds:holds | 'never happens':holds | happens:happens | violated:violated* | 'named hole':violated*) ;;
     *) mark='  <-- NOT AS WANTED' failed=$((failed + 1)) ;;
   esac
-  printf '%-42s %10.0f %6s %6d.%d  %-13s %s%s\n' "${names[i]}" "${states:-0}" "${depth:--}" $((tenths / 10)) \
+  printf '%-58s %10.0f %6s %6d.%d  %-13s %s%s\n' "${names[i]}" "${states:-0}" "${depth:--}" $((tenths / 10)) \
     $((tenths % 10)) "${wanted[i]}" "$result" "$mark"
 done
 echo "$((${#names[@]} - failed)) of ${#names[@]} searches gave what is wanted"

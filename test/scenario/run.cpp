@@ -242,6 +242,13 @@ void Player::heard(Gateway& gateway, const std::string& label, const redlock_eve
   }
 }
 
+// The word of a setting is its key without section and _ms.
+std::string word_of(const std::string& name) {
+  return name.size() > 3 && name.compare(name.size() - 3, 3, "_ms") == 0 ? name.substr(0, name.size() - 3) : name;
+}
+#define NUMBER(section, name, min, max, initial, text) s.name = extras.ms(word_of(#name), s.name);
+#define TIME(section, name, min, max, initial, text) s.name = Duration::ms(extras.ms(#name, initial));
+
 void Player::add_client(const Words& words) {
   Extras extras(words, 2);
   const std::string rate = extras.text("rate", "0");
@@ -253,26 +260,11 @@ void Player::add_client(const Words& words) {
   const bool entropy = extras.text("entropy", "yes") == "yes";
   const bool commission = extras.take("commission");
   const std::string machine = extras.text("machine", "");
+  const uint32_t uptime_ms = extras.ms("uptime", 0);
   stage().add(
       words.at(1),
       [&](Settings& s) {
-        s.ttl_ms = extras.ms("ttl", s.ttl_ms);
-        s.max_ttl_ms = extras.ms("max_ttl", s.max_ttl_ms);
-        s.drift_fixed_ms = extras.ms("drift_fixed", s.drift_fixed_ms);
-        s.node_timeout = Duration::ms(extras.ms("node_timeout", REDLOCK_NODE_TIMEOUT_MS_DEFAULT));
-        s.connect_timeout = Duration::ms(extras.ms("connect_timeout", REDLOCK_CONNECT_TIMEOUT_MS_DEFAULT));
-        s.suspect_close = Duration::ms(extras.ms("suspect_close", REDLOCK_SUSPECT_CLOSE_MS_DEFAULT));
-        s.ping_interval = Duration::ms(extras.ms("ping_interval", REDLOCK_PING_INTERVAL_MS_DEFAULT));
-        s.reconnect_min_ms = extras.ms("reconnect_min", s.reconnect_min_ms);
-        s.reconnect_max_ms = extras.ms("reconnect_max", s.reconnect_max_ms);
-        s.wait_ms = extras.ms("wait", s.wait_ms);
-        s.guard_wait_ms = extras.ms("guard_wait", s.guard_wait_ms);
-        s.locks = extras.ms("locks", s.locks);
-        s.local_turns = extras.ms("local_turns", s.local_turns);
-        s.wakeups = extras.text("wakeups", "on") == "on";
-        s.debts = extras.ms("debts", s.debts);
-        s.in_flight = extras.ms("in_flight", s.in_flight);
-        s.tx_bytes = extras.ms("tx_bytes", s.tx_bytes);
+        REDLOCK_KEY_MAP(REDLOCK_NO_KEY, REDLOCK_NO_KEY, NUMBER, TIME)
         s.fence_strict = fence == "strict";
         s.key_prefix = Bytes(prefix.data(), prefix.size());
         s.has_boot_id = !machine.empty();
@@ -284,7 +276,7 @@ void Player::add_client(const Words& words) {
         }
         extras.done();
       },
-      std::stoll(rate), entropy, commission);
+      std::stoll(rate), entropy, commission, uptime_ms);
 }
 
 void Player::acquire(const Words& words) {
@@ -302,6 +294,7 @@ void Player::acquire(const Words& words) {
   options.renew = extras.take("renew");
   options.fenced = extras.take("fenced");
   options.wants_holder = extras.take("wants_holder");
+  options.urgent = extras.take("urgent");
   const std::string label = extras.text("as", "");
   extras.done();
   answered(gateway.acquire(words.at(2), options, label));
@@ -408,12 +401,12 @@ bool Player::set_knob(RedisDouble& redis, const Words& words) {
 void Player::status(const Words& words) {
   const Client& client = who(words).client();
   redlock_status_t s = {};
-  client.status(s);
+  client.notices().status(s, client.now());
   std::string text = "held " + std::to_string(s.locks_held) + ", pending " + std::to_string(s.locks_pending) +
                      ", debts " + std::to_string(s.debts) + ", rounds " + std::to_string(s.rounds);
   for (MasterIndex m = 0; m < s.masters; ++m) {
     redlock_master_status_t ms = {};
-    client.master_status(m, ms);
+    client.notices().master_status(m, ms, client.now());
     static constexpr const char* states[] = {"?", "down", "connecting", "greeting", "up", "suspect", "guarded"};
     text += "; " + std::to_string(m + 1) + " " + states[ms.state];
     if (ms.state >= REDLOCK_MASTER_UP && ms.tracked == 0) text += ", not tracked";

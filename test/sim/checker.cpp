@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "lock/quorum.hpp"
 #include "world.hpp"
 
 namespace redlock::sim {
@@ -30,7 +31,6 @@ Checker::Checker(World& world) : world_(world) {
   std::fill(std::begin(lost_at_), std::end(lost_at_), -never);
   std::fill(std::begin(old_keys_at_), std::end(old_keys_at_), -never);
   for (auto& row : late_at_) std::fill(std::begin(row), std::end(row), -never);
-  for (auto& row : arrived_late_at_) std::fill(std::begin(row), std::end(row), -never);
   for (auto& row : too_late_at_) std::fill(std::begin(row), std::end(row), -never);
   std::fill(std::begin(nobody_since_), std::end(nobody_since_), never);
   late_limit_ = std::min(world.plan().ttl_ms[0], world.plan().ttl_ms[1]) * ms;
@@ -235,9 +235,7 @@ void Checker::slow_bytes(const Connection& c, Ns arrive) {
 }
 
 // Bytes of a closed connection that a master receives, or reads after it stood still.
-void Checker::late_bytes(Connection& c, Ns t, bool arrived) {
-  if (arrived && t - c.closed_at > late_limit_) c.came_late = true;
-  if (c.came_late) arrived_late_at_[c.client][c.master] = t;
+void Checker::late_bytes(const Connection& c, Ns t) {
   // A process in a slow callback closes in its own present, which the world has yet to come to.
   const Ns since = std::max(Ns{0}, t - c.closed_at);
   // Deletes are repeated at doubling intervals, so the longest is about the time since the connection broke.
@@ -284,7 +282,7 @@ void Checker::sample_forgotten(unsigned master) {
     if (owner < 0 || claimed || now < world_.process(static_cast<unsigned>(owner)).held_until()) continue;
     const unsigned client = static_cast<unsigned>(owner);
     const Ns since = now - 2 * lifetime(plan.ttl_max_ms);
-    if (arrived_late_at_[owner][master] > since) continue;
+    if (too_late_at_[owner][master] > since) continue;
     if (world_.network().heard_nonsense(client, 1u << master, since, Garbage::endless)) continue;
     const Claims& claims = world_.process(client).client().claims();
     bool known = false;
@@ -298,9 +296,10 @@ void Checker::sample_forgotten(unsigned master) {
   }
 }
 
-// A key that was deleted is there again, with what was left of its ttl. Nobody knows of it, and it expires.
+// A key that was deleted is there again, with what was left of its ttl. Nobody knows of it, and it expires. A stray
+// extend of its lock may find it before, and give it a whole ttl once more.
 bool Checker::has_old_keys(unsigned master) const {
-  return world_.now() < old_keys_at_[master] + lifetime(world_.plan().ttl_max_ms);
+  return world_.now() < old_keys_at_[master] + 2 * lifetime(world_.plan().ttl_max_ms);
 }
 
 void Checker::sample_keys(unsigned master) {
@@ -401,7 +400,7 @@ void Checker::sample_progress() {
 }
 
 // A waiter tries again after its random pause, which the max_ttl of its own configuration bounds, and when a master has
-// come back. Its first pauses may be short: it tries four times, sleeps for as long as it has watched, and so on
+// come back. Its first pauses may be short: it tries five times, sleeps for as long as it has watched, and so on
 // (lock/machine_waiting). That makes seven spells before a sleep is as long as a pause. A sleep takes no more than half
 // of what is left of the budget, so there may be two more at its end.
 void Checker::ended(unsigned client, const User& user, uint32_t rounds, Ns t) {
@@ -420,11 +419,12 @@ void Checker::waits(unsigned client, const User& user, const redlock_event_t& ev
   }
 }
 
-// What ends before the shorter budget of the default wait is over must have another reason.
+// What ends before the shorter budget of the default wait is over must have another reason: a denial, for instance.
 void Checker::failed(unsigned client, const User& user, const redlock_event_t& event, Ns t) {
   const bool out_of_time = event.err == REDLOCK_E_LOCKED || event.err == REDLOCK_E_NO_QUORUM ||
                            event.err == REDLOCK_E_GUARD || event.err == REDLOCK_E_TIMEOUT;
   if (user.options.wait_ms != REDLOCK_WAIT_DEFAULT || !out_of_time || event.cause == REDLOCK_CAUSE_NEVER) return;
+  if (event.err == REDLOCK_E_NO_QUORUM && redlock::telling(event.master_err) >= redlock::lasting) return;
   const redlock::CommonSettings& s = user.process->client().settings();
   const Ns guard_wait = 2 * redlock::guard_time(s.max_ttl_ms, s.drift_ppm, s.drift_fixed_ms).ns();
   const Ns budget = std::min(guard_wait, s.wait_ms * ms);

@@ -65,11 +65,12 @@ class Checker {
   void compare(unsigned client);  // now
   void master_forgot(unsigned master, Ns t) { lost_at_[master] = t; }
   void old_keys_come_back(unsigned master, Ns t) { old_keys_at_[master] = t; }
+  Ns lost_at(unsigned master) const { return lost_at_[master]; }
   bool lost_since(unsigned master, Ns t) const { return lost_at_[master] >= t; }
   bool healthy_since(unsigned client, unsigned master, Ns t) const { return healthy_since_[client][master] <= t; }
   int maker_of(std::string_view value) const;
   void slow_bytes(const Connection& c, Ns arrive);
-  void late_bytes(Connection& c, Ns t, bool arrived);
+  void late_bytes(const Connection& c, Ns t);
   void sample();
   void closed(unsigned client, Process& process);
   void ended(unsigned client, const User& user, uint32_t rounds, Ns t);
@@ -116,8 +117,7 @@ class Checker {
   Ns healthy_since_[clients_max][masters_max];
   Ns slow_until_[clients_max][masters_max];  // then all bytes have arrived that a fault held up
   Ns late_at_[clients_max][masters_max];
-  Ns arrived_late_at_[clients_max][masters_max];  // not only its end
-  Ns too_late_at_[clients_max][masters_max];
+  Ns too_late_at_[clients_max][masters_max];  // no delete of a debt follows any more
   Ns late_bound_[clients_max][masters_max] = {};
   Ns nobody_since_[resources_max];
   Ns late_limit_;

@@ -34,6 +34,7 @@
 #include <vector>
 
 #include "client/turns.hpp"
+#include "support/lua_scripts.hpp"
 #include "support/redis_double.hpp"
 #include "support/stage.hpp"
 

@@ -78,6 +78,7 @@ void World::cause_one(unsigned client) {
   Fault fault = choice[random_.below(n)];
   if (plan_.clocks && random_.chance(300)) fault = Fault::wall_step;
   if (!plan_.clocks && on(Fault::resync) && random_.chance(200)) fault = Fault::resync;
+  if (on(Fault::come_back) && random_.chance(100)) fault = Fault::come_back;
   const unsigned master = static_cast<unsigned>(random_.below(plan_.masters));
   if (is_at_client(fault)) return at_client(fault, client, master);
   at_master(fault, master);
@@ -150,6 +151,7 @@ void World::at_master(Fault fault, unsigned m) {
   if (plan_.clocks && fault == Fault::wall_step) return step_clock(m);
   if (fault >= Fault::forget && fault <= Fault::resync && !may_forget(m)) return;
   Master& master = *masters_[m];
+  if (fault == Fault::come_back) return come_back(m, master.some_instant(random_));
   const Ns length = clip(now_, random_.spread(1 * ms, plan_.ttl_max_ms * ms * 3 / 2));
   if (story_.telling())
     story_.tell(now_, -1, static_cast<int>(m), "FAULT %s (%.3f ms)", fault_text(fault),
@@ -194,8 +196,9 @@ void World::at_master(Fault fault, unsigned m) {
       return master.redis.overflow_trackers();
     case Fault::clone: {
       const Process& process = *processes_[static_cast<size_t>(random_.below(plan_.clients))];
-      const int64_t boot_ms = process.machine.at(now_).boot / ms;
-      return master.leave_visit(process.boot_id(), boot_ms + random_.spread(1, 3'600'000));
+      const int64_t boot_ms = process.machine.at(now_).boot / ms, apart = random_.spread(1, 3'600'000);
+      const int64_t earlier = std::max<int64_t>(0, boot_ms - apart);
+      return master.leave_visit(process.boot_id(), random_.coin() ? boot_ms + apart : earlier);
     }
     case Fault::kill:
       return kill_some(m);
@@ -246,7 +249,11 @@ void World::refuse(Fault fault, unsigned m) {
   if (fault == Fault::garbage) return masters_[m]->redis.garbage_next(random_.pick(nonsense));
   static constexpr const char* permissions[] = {"INFO", "TIME", "CLIENT|KILL", "HLEN", "EXISTS"};
   if (fault == Fault::acl && random_.coin()) knobs.no_tracking = !knobs.no_tracking;
-  if (fault == Fault::acl) knobs.noperm.insert(random_.pick(permissions));
+  // Where the guard is weak, a master that refuses INFO hides that its data went back. That is no claim of ours. So
+  // such masters are drawn once (Plan::nameless), and their data never go back.
+  const size_t taken = fault == Fault::acl ? random_.index_below(std::size(permissions)) : 0;
+  const bool hides = taken == 0 && plan_.settings.guard == GuardMode::weak;
+  if (fault == Fault::acl) knobs.noperm.insert(permissions[hides ? 1 : taken]);
   if (fault == Fault::loading) knobs.loading = true;
   if (fault == Fault::role) {
     if (plan_.has(Fault::flushall) && may_forget(m) && random_.coin()) {  // it takes over its master's data

@@ -35,6 +35,8 @@ enum class Kind : uint8_t {
   quiet,           // no more faults
   close,           // everybody closes
   move,            // the next change of masters begins
+  retire,          // the gateways of set a are ended, if nothing has happened since decision b
+  come_back,       // masters of set a come back as they were, at b ms if b is not 0
 };
 
 struct Event {

@@ -24,38 +24,21 @@ struct Arguments {
   bool trace = false;
   Worlds worlds = Worlds::swarm;
   bool quiet = false;
+  World::Judge judge = World::Judge::witness;
 };
 
 volatile uint64_t seed_now = 0;
+volatile Worlds worlds_now = Worlds::swarm;
+volatile bool proof_now = false;
 
 const char usage_text[] =
-    "usage: redlock_sim [--first-seed N] [--seeds M] [--jobs J] [--no-swarm|--clocks|--moves] [--no-progress]\n"
-    "       redlock_sim --seed N [--trace] [--no-swarm|--clocks|--moves]\n"
+    "usage: redlock_sim [--first-seed N] [--seeds M] [--jobs J] [--no-swarm|--clocks|--moves] [--proof]\n"
+    "                   [--no-progress]\n"
+    "       redlock_sim --seed N [--trace] [--no-swarm|--clocks|--moves] [--proof]\n"
     "--no-swarm: all classes of faults in each seed. --clocks: masters' wall clocks are stepped. --moves: the site\n"
     "gets another set of masters, while clients of both run.\n"
+    "--proof: what happens is judged as a run of the proof (test/proof), too, where the proof speaks of the world.\n"
     "Exit: 0 clean, 1 a violation (its seed and story are printed), 2 usage.\n";
-
-// An assert of the library has trapped.
-void on_trap(int signal) {
-  char text[160];
-  const int n = snprintf(
-      text, sizeof text,
-      "\nVIOLATION in seed %llu: signal %d (an assert of the library?)\nreplay: redlock_sim --seed %llu --trace\n",
-      static_cast<unsigned long long>(seed_now), signal, static_cast<unsigned long long>(seed_now));
-  fflush(stdout);
-  if (write(STDOUT_FILENO, text, static_cast<size_t>(n)) < 0) _exit(3);
-  _exit(1);
-}
-
-void catch_traps() {
-  for (const int signal : {SIGILL, SIGTRAP, SIGABRT, SIGSEGV, SIGBUS, SIGFPE}) ::signal(signal, on_trap);
-}
-
-double seconds_now() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
-}
 
 const char* option_of(Worlds worlds) {
   switch (worlds) {
@@ -71,27 +54,51 @@ const char* option_of(Worlds worlds) {
   return "";
 }
 
-void tell_violation(uint64_t seed, Worlds worlds) {
+// An assert of the library has trapped.
+void on_trap(int signal) {
+  char text[160];
+  const auto seed = static_cast<unsigned long long>(seed_now);
+  const int n = snprintf(
+      text, sizeof text,
+      "\nVIOLATION in seed %llu: signal %d (an assert of the library?)\nreplay: redlock_sim --seed %llu%s%s --trace\n",
+      seed, signal, seed, option_of(worlds_now), proof_now ? " --proof" : "");
+  fflush(stdout);
+  if (write(STDOUT_FILENO, text, static_cast<size_t>(n)) < 0) _exit(3);
+  _exit(1);
+}
+
+void catch_traps() {
+  for (const int signal : {SIGILL, SIGTRAP, SIGABRT, SIGSEGV, SIGBUS, SIGFPE}) ::signal(signal, on_trap);
+}
+
+double seconds_now() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
+}
+
+void tell_violation(uint64_t seed, Worlds worlds, World::Judge judge) {
   Story story(Telling::collect);
-  World world(seed, worlds, story);
+  World world(seed, worlds, story, judge);
   world.run();
   const Violation& v = world.violation();
   printf("\nVIOLATION in seed %llu at %.6f s: %s\n", static_cast<unsigned long long>(seed),
          static_cast<double>(v.at) / 1e9, v.text.c_str());
   story.print_end(v.since - 20 * ms, v.clients, 90);
-  printf("replay: redlock_sim --seed %llu%s --trace\n", static_cast<unsigned long long>(seed), option_of(worlds));
+  printf("replay: redlock_sim --seed %llu%s%s --trace\n", static_cast<unsigned long long>(seed), option_of(worlds),
+         proof_now ? " --proof" : "");
   fflush(stdout);
 }
 
 // True when the seed is clean.
-bool run_seed(uint64_t seed, Worlds worlds, bool twice, Totals& totals) {
+bool run_seed(uint64_t seed, Worlds worlds, World::Judge judge, bool twice, Totals& totals) {
   seed_now = seed;
   Story story(Telling::hash_only);
-  World world(seed, worlds, story);
+  World world(seed, worlds, story, judge);
   world.run();
   totals.add(world.totals);
   if (world.violation().found) {
-    tell_violation(seed, worlds);
+    tell_violation(seed, worlds, judge);
     return false;
   }
   if (!twice) return true;
@@ -99,7 +106,8 @@ bool run_seed(uint64_t seed, Worlds worlds, bool twice, Totals& totals) {
   World second_world(seed, worlds, again);
   second_world.run();
   if (again.hash() == story.hash()) return true;
-  printf("\nVIOLATION in seed %llu: two runs differ\n", static_cast<unsigned long long>(seed));
+  printf("\nVIOLATION in seed %llu: two runs differ\nreplay: redlock_sim --seed %llu%s\n",
+         static_cast<unsigned long long>(seed), static_cast<unsigned long long>(seed), option_of(worlds));
   return false;
 }
 
@@ -118,7 +126,7 @@ int run_job(const Arguments& args, unsigned job, int out) {
   report.clean = true;
   for (uint64_t i = job; i < args.count && report.clean; i += args.jobs) {
     report.seed = args.first + i;
-    report.clean = run_seed(report.seed, args.worlds, report.seed % 100 == 0, report.totals);
+    report.clean = run_seed(report.seed, args.worlds, args.judge, report.seed % 100 == 0, report.totals);
     if (seconds_now() - told_at < 1 && report.clean) continue;
     told_at = seconds_now();
     if (write(out, &report, sizeof report) != sizeof report) return 1;
@@ -139,10 +147,11 @@ void print_progress(const Totals& t, double seconds, const char* end) {
 
 void print_summary(const Totals& t, double seconds) {
   using ull = unsigned long long;
-  printf("%llu seeds in %.1f s (%.0f/s), %.2f simulated hours, %llu events, %llu grants, %llu lost early; "
-         "exclusion demanded in %llu\n",
-         ull(t.seeds), seconds, static_cast<double>(t.seeds) / seconds, static_cast<double>(t.simulated_ms) / 3.6e6,
-         ull(t.events), ull(t.grants), ull(t.lost_early), ull(t.exclusive));
+  printf(
+      "%llu seeds in %.1f s (%.0f/s), %.2f simulated hours, %llu events, %llu grants, %llu lost early; "
+      "exclusion demanded in %llu\n",
+      ull(t.seeds), seconds, static_cast<double>(t.seeds) / seconds, static_cast<double>(t.simulated_ms) / 3.6e6,
+      ull(t.events), ull(t.grants), ull(t.lost_early), ull(t.exclusive));
   printf(
       "high-water marks: debts %llu, claims %llu, rounds of one acquire %llu, bytes unsent %llu; quiet phase: longest "
       "without a holder %llu ms, longest ghost %llu ms\nfaults:",
@@ -150,6 +159,15 @@ void print_summary(const Totals& t, double seconds) {
       ull(t.orphan_max_ms));
   for (unsigned i = 0; i < fault_count; ++i) printf(" %s %llu", fault_name(Fault(i)), ull(t.faults[i]));
   if (t.moves != 0) printf("\nchanges of masters that succeeded: %llu", ull(t.moves));
+  printf("\n");
+  if (t.proof_runs == 0) return;
+  uint64_t steps = 0;
+  for (const uint64_t n : t.taken) steps += n;
+  printf("runs of the proof: %llu, not of the proof: %llu; %llu steps:", ull(t.proof_runs), ull(t.seeds - t.proof_runs),
+         ull(steps));
+  for (unsigned i = 0; i < proof_steps; ++i) {
+    printf("%s %s %llu", i > 0 ? "," : "", proof_step_name(i), ull(t.taken[i]));
+  }
   printf("\n");
 }
 
@@ -222,6 +240,8 @@ bool parse(int argc, char** argv, Arguments& args, bool& one) {
       args.worlds = Worlds::clocks;
     } else if (strcmp(name, "--moves") == 0) {
       args.worlds = Worlds::moves;
+    } else if (strcmp(name, "--proof") == 0) {
+      args.judge = World::Judge::proof_too;
     } else if (strcmp(name, "--no-progress") == 0) {
       args.quiet = true;
     } else {
@@ -254,18 +274,20 @@ int main(int argc, char** argv) {
     fputs(usage_text, stderr);
     return 2;
   }
+  worlds_now = args.worlds;
+  proof_now = args.judge == World::Judge::proof_too;
   catch_traps();
   if (!one) return run_many(args);
   seed_now = args.first;
   if (args.trace) {
     Story story(Telling::print);
-    World world(args.first, args.worlds, story);
+    World world(args.first, args.worlds, story, args.judge);
     world.run();
     printf("trace hash %016llx\n", static_cast<unsigned long long>(story.hash()));
     return world.violation().found ? 1 : 0;
   }
   Totals totals;
-  const bool clean = run_seed(args.first, args.worlds, true, totals);
+  const bool clean = run_seed(args.first, args.worlds, args.judge, true, totals);
   if (clean) printf("seed %llu: clean\n", static_cast<unsigned long long>(args.first));
   return clean ? 0 : 1;
 }

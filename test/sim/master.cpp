@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "master.hpp"
 
-#include "support/guard_scripts.hpp"
-#include "support/lock_scripts.hpp"
+#include "support/lua_scripts.hpp"
 #include "world.hpp"
 
 namespace redlock::sim {
@@ -15,10 +14,11 @@ Master::Master(World& world, unsigned index, uint64_t seed, int64_t rate_ppm)
       world_(world),
       index_(index) {
   redis.wall.set_rate_ppm(rate_ppm, 0);
-  test::register_guard_scripts(redis);
-  test::register_lock_scripts(redis);
+  test::register_scripts(redis);
   redis.observer = [this](int number, test::Request args, const Reply& reply, test::TrueTime now) {
-    world_.witness().executed(world_.network()[connections_[number]], args, reply, now);
+    Connection& c = world_.network()[connections_[number]];
+    world_.witness().executed(c, args, reply, now);
+    if (world_.proof_run() != nullptr) world_.proof_run()->executed(c, args, reply, now);
   };
 }
 
@@ -36,7 +36,7 @@ void Master::serve(Connection& c) {
       story.tell(world_.now(), static_cast<int>(c.client), static_cast<int>(index_), "%s> %s (#%u)",
                  c.gone ? "late " : "", readable(c.waiting).c_str(), c.id);
     }
-    if (c.gone) world_.checker().late_bytes(c, world_.now(), false);
+    if (c.gone) world_.checker().late_bytes(c, world_.now());
     redis.receive(c.redis, c.waiting, world_.now());
     c.nonsense = std::max(c.nonsense, redis.garbage(c.redis));
     c.waiting.clear();
@@ -140,13 +140,44 @@ void Master::mend() {
   if (knobs.replica) redis.become_master();
 }
 
-// A clone of a client's machine has the machine's name, and a clock of its own: here one that is ahead.
+void Master::remember(bool always) {
+  const Ns now = world_.now();
+  if (!always && !past_.empty()) {
+    const auto before = past_.back().keys.find("redlock::meta");
+    const auto* const record = redis.peek("redlock::meta", now);
+    const bool there = before != past_.back().keys.end();
+    if (there == (record != nullptr) && (!there || before->second.fields == record->fields)) return;
+  }
+  past_.push_back({now, redis.saved(now)});
+}
+
+Ns Master::some_instant(Stream& random, std::string_view record) const {
+  if (past_.empty()) return 0;
+  const size_t any = random.index_below(past_.size());
+  for (size_t i = any + 1; i-- > 0 && !record.empty();) {
+    const auto meta = past_[i].keys.find("redlock::meta");
+    if (meta == past_[i].keys.end()) continue;
+    const auto desc = meta->second.fields.find("desc");
+    if (desc != meta->second.fields.end() && desc->second == record) return past_[i].at;
+  }
+  return past_[any].at;
+}
+
+void Master::recall(Ns then) {
+  size_t i = past_.size();
+  while (i > 0 && past_[i - 1].at > then) --i;
+  redis.put_snapshot(i > 0 ? past_[i - 1].keys : RedisDouble::Data());
+}
+
+// A clone of a client's machine has the machine's name, and a clock of its own.
 void Master::leave_visit(const std::string& machine, int64_t boot_ms) {
   const auto* const record = redis.peek("redlock::meta", world_.now());
   const auto q = record != nullptr ? record->fields.find("q") : test::RedisDouble::Fields::const_iterator();
   if (record == nullptr || q == record->fields.end()) return;
   const std::string state = redis.replid().substr(0, 16) + ":" + q->second;
-  redis.put_fields("redlock::seen", {{machine, state + " " + std::to_string(boot_ms)}});
+  const std::string time = std::to_string(redis.wall.ms(world_.now()));
+  redis.put_fields("redlock::seen", {{machine, state + " " + std::to_string(boot_ms) + " " + time}});
+  if (ProofRun* const proof = world_.proof_run()) proof->visited(index_, world_.now());
 }
 
 }  // namespace redlock::sim

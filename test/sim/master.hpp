@@ -30,6 +30,11 @@ class Master {
   void kill(Connection& c);  // closed by the server
   void mend();               // no error state any more
   void resync(bool back_at_once);
+  void remember(bool always);  // what it has now, or only if the record is another one
+  // What it had then, or before, is what RedisDouble::Keep::snapshot brings back.
+  void recall(Ns then);
+  // Any instant of the past; with a record, one at which it had this record, if there is one before any instant.
+  Ns some_instant(Stream& random, std::string_view record = {}) const;
   void leave_visit(const std::string& machine, int64_t boot_ms);
 
   test::RedisDouble redis;
@@ -42,10 +47,15 @@ class Master {
   Ns replica_at = never;           // its first replica connected
 
  private:
+  struct Past {
+    Ns at;
+    test::RedisDouble::Data keys;
+  };
   void answer(Connection& c);
 
   World& world_;
   unsigned index_;
+  std::vector<Past> past_;
   std::map<int, uint32_t> connections_;  // the double's number → the network's
 };
 

@@ -13,10 +13,14 @@ using Stage = Reconfiguration::Stage;
 
 constexpr Ns look_every = 10 * ms;  // as src/site/reconfigure.cpp
 
+const char* name_of(Stage stage) {
+  static constexpr const char* names[] = {"looks",       "marks new masters", "marks old masters", "waits",
+                                          "looks again", "enters",            "checks",            "leaves"};
+  return stage == Stage::over ? "is over" : names[static_cast<unsigned>(stage)];
+}
+
 uint64_t jumps(const Client& client) {
-  redlock_status_t status = {};
-  client.status(status);
-  return status.clock_jumps;
+  return client.notices().counters.clock_jumps;
 }
 
 }  // namespace
@@ -70,7 +74,9 @@ void Mover::step() {
   }
   if (jumps(from.client()) != jumps_) change_->clock_jumped(now);
   jumps_ = jumps(from.client());
-  change_->step(now);
+  hold_together();
+  const Instant new_now = to.mover_time();
+  change_->step(now, new_now);
   hold_together();
   if (change_->stage() != told_) reached(told_ = change_->stage());
   if (change_->over()) return finish();
@@ -83,13 +89,12 @@ void Mover::step() {
 // What a call is about to write is hurt on its way; and a call that is about to look again, or to write for the last
 // time, is stopped for so long that others come and go.
 void Mover::reached(Stage stage) {
-  static constexpr const char* names[] = {
-      "looks", "marks new masters", "marks old masters", "waits", "looks again", "enters", "checks", "is over"};
-  tell(names[static_cast<unsigned>(stage)]);
+  tell(name_of(stage));
   if (stage == Stage::mark_new || stage == Stage::enter) world_.hurt_write(index_, 1);
   if (stage == Stage::mark_old) world_.hurt_write(index_, 0);
-  if (stage == Stage::enter && !change_->mends()) world_.passed(to_);
+  if (stage == Stage::enter) world_.passed(to_);
   if (stage == Stage::check) checked_at_ = world_.now();
+  world_.reached(*this, stage);
   const bool hurts = stage == Stage::mark_old || stage == Stage::wait || stage == Stage::again || stage == Stage::enter;
   if (!hurts || !world_.on(Fault::pause) || !random_.chance(150)) return;
   world_.count(Fault::pause);
@@ -119,15 +124,19 @@ void Mover::hold(Ns until) {
   for (Process* half : halves_) half->pause(until);
 }
 
-Ns Mover::bound() const {
+Ns Mover::between() const {
   const unsigned first = world_.plan().clients + 2 * index_;
   const Settings before = settings_of(world_.plan(), first), after = settings_of(world_.plan(), first + 1);
-  const Duration patience = before.suspect_close + before.connect_timeout + before.connect_timeout;  // and after's
   const Ns excess = std::max<Ns>(Ns{before.max_ttl_ms} - Ns{after.max_ttl_ms}, 0) * ms;
   const Ns ppm = std::max(before.drift_ppm, after.drift_ppm);
   const Ns fixed = std::max(before.drift_fixed_ms, after.drift_fixed_ms) * ms;
-  const Ns between = (reading_age(before.max_ttl_ms) + excess) * (1'000'000 + ppm) / 1'000'000 + fixed;
-  return (6 * Ns{patience.ns()} + between) * 1006 / 1000 + 10 * look_every;
+  return (reading_age(before.max_ttl_ms) + excess) * (1'000'000 + ppm) / 1'000'000 + fixed;
+}
+
+Ns Mover::bound() const {
+  const Settings& both = world_.plan().settings;
+  const Duration patience = both.suspect_close + both.connect_timeout + both.connect_timeout;
+  return (7 * Ns{patience.ns()} + between()) * 1006 / 1000 + 10 * look_every;
 }
 
 void Mover::tell(const char* text) {

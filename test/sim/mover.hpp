@@ -32,8 +32,10 @@ class Mover {
   unsigned to() const { return to_; }
   // From its second look on it takes the old set for left.
   bool looks_again() const { return change_ && change_->stage() >= Reconfiguration::Stage::again; }
+  bool has_looked_again_at_the_old() const { return change_ && change_->stage() >= Reconfiguration::Stage::check; }
   bool busy(Ns t) const { return t < halves_[0]->held_until(); }
   Process& half(unsigned which) { return *halves_[which]; }
+  Ns between() const;  // how long it waits, by its own clock
   // It ends within this, by the slowest clock, when every master is well.
   Ns bound() const;  // of the one under way
 

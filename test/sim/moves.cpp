@@ -8,16 +8,17 @@
 //  - No resource is held by two clients at one instant, whatever their configurations: all exclusion of checker.hpp.
 //  - Whoever publishes a validity has it from a quorum of masters each of which served its configuration when it
 //    granted, or had ceased to for no longer than an admission may stand on one reading of the record.
-//  - A call that succeeds has found so many masters as it says. Others end as the header says: RECORD_LOST only where
-//    masters lose what they have, FINGERPRINT only where there is a third set.
+//  - A call that succeeds has found so many masters as it says. Others end as the header says: RECORD_LOST where
+//    masters lose what they have, or a later call has ended; FINGERPRINT only where there is a third set.
 //  - In the quiet phase a call ends within the sum of its steps, the last one with 0, and a guard time after it clients
 //    of the set that remains get what they wait for. Where changes to two sets have left marks that no call may write
 //    over, the gateways are ended, the records deleted, and those of the first set begin anew.
 //
-// As the header demands, clients of another set than the first one start before a call has succeeded, or one that
-// undoes it, only where the masters that are new to the site are no quorum; and no master loses its data while it
-// belongs to a set that has running clients and was left: that a call from there has read its marks again, or is about
-// to.
+// In half of the seeds an operator works by the header's rules, and masters come back as they were (operator.hpp). In
+// the other half nobody ends a gateway. As the header demands, clients of another set than the first one start before a
+// call has succeeded, or one that undoes it, only where the masters that are new to the site are no quorum; and no
+// master loses its data while it belongs to a set that has running clients and was left: that a call from there has
+// read its marks again, or is about to.
 #include <algorithm>
 
 #include "master/guard.hpp"
@@ -115,6 +116,12 @@ void make_moves(uint64_t seed, Plan& plan) {
   plan.undone = random.chance(600);
   plan.back = plan.undone && random.chance(300);
   plan.quiet_at += random.between(0, 8 * second);
+  plan.operated = random.coin() && !plan.early;
+  if (plan.operated) {
+    plan.faults |= uint64_t{1} << static_cast<unsigned>(Fault::come_back);
+    plan.holds = random.coin();
+    plan.quiet_at += random.between(0, 12 * second);
+  }
   plan.sealed = plan.sealed || plan.early;
   plan.last_at = plan.quiet_at + settled_after + (random.coin() ? plan.guard_time() + second : 0);
   plan.close_at = plan.give_up_at = never;
@@ -136,7 +143,7 @@ Instant Process::mover_time() {
 void World::start_moves() {
   witness_->learn_sets();
   Stream random(seed_, Purpose::moves, 2);
-  const Ns first = random.between(1 * ms, plan_.quiet_at / 2);
+  const Ns first = random.between(1 * ms, plan_.operated ? 2 * second : plan_.quiet_at / 2);
   heap_.push(first, Kind::move, 0);
   if (random.chance(800)) heap_.push(first + random.spread(100 * us, 8 * second), Kind::move, 1);
   for (unsigned c = 0; c < plan_.clients && plan_.early; ++c) {
@@ -153,6 +160,7 @@ void World::set_half(unsigned mover, unsigned from, unsigned to) {
 // Until the quiet phase calls go anywhere; then one mover does what remains.
 void World::begin_move(unsigned mover) {
   if (quiet_) return;
+  if (plan_.operated) return operator_->begin(mover);
   unsigned from = 0, to = plan_.third && random_.coin() ? 2 : 1;
   if (plan_.undone && random_.coin()) std::swap(from, to);
   movers_[mover]->begin(from, to);
@@ -196,7 +204,7 @@ void World::hurt_write(unsigned mover, unsigned half) {
 
 // A call has returned.
 void World::moved(const Mover& mover, int result) {
-  const bool lost = result == REDLOCK_E_RECORD_LOST && plan_.forgets();
+  const bool lost = result == REDLOCK_E_RECORD_LOST;  // also by a later call that has ended meanwhile
   const bool ends_well = result >= 0 || result == REDLOCK_E_NO_QUORUM || result == REDLOCK_E_CHANGING || lost ||
                          (result == REDLOCK_E_FINGERPRINT && plan_.third);
   if (!ends_well) violate(now_ - 5 * second, ~0u, "the change ends with %d", result);
@@ -207,23 +215,32 @@ void World::moved(const Mover& mover, int result) {
       violate(mover.began_at(), ~0u, "the change ends with %d, and fewer masters say so", result);
     }
     ++totals.moves;
-    start_clients(mover.from());
-    start_clients(mover.to());
+    if (!plan_.operated) {
+      start_clients(mover.from());
+      start_clients(mover.to());
+    }
   }
+  if (plan_.operated) operator_->ended(mover, result);
   if (!quiet_) {
-    if (result == 0 && !plan_.undone && !random_.chance(300)) return;
-    return heap_.push(now_ + random_.spread(1 * ms, second), Kind::move, &mover == movers_[0].get() ? 0 : 1);
+    if (result == 0 && !plan_.operated && !plan_.undone && !random_.chance(300)) return;
+    const Ns longest = plan_.operated && result >= 0 ? 8 * second : second;
+    return heap_.push(now_ + random_.spread(1 * ms, longest), Kind::move, &mover == movers_[0].get() ? 0 : 1);
   }
   if (mover.began_at() >= plan_.last_at) tried_last(result);
 }
 
 void World::begin_last() {
+  if (plan_.operated) return operator_->begin_last();
   if (plan_.third) return movers_[0]->begin(2 - tried_, 0);
   movers_[0]->begin(plan_.back ? 1 : 0, plan_.back ? 0 : 1);
 }
 
 // A call of the quiet phase. What died long ago may still have had a mark on its way.
 void World::tried_last(int result) {
+  if (plan_.operated) {
+    if (operator_->ended_last(result)) settle();
+    return;
+  }
   if (result == REDLOCK_E_CHANGING && ++disturbed_ <= 3) return;
   if (result != 0 && !(plan_.third && result == REDLOCK_E_FINGERPRINT)) {
     return violate(now_ - 5 * second, ~0u, "all masters are well, and the change ends with %d", result);
@@ -231,6 +248,11 @@ void World::tried_last(int result) {
   refused_ += result == 0 ? 0 : 1;
   if (plan_.third && ++tried_ < 2) return;
   if (refused_ == 2) start_anew_by_hand();
+  settle();
+}
+
+// The site has its last masters.
+void World::settle() {
   moved_at_ = now_;
   plan_.close_at = now_ + plan_.guard_time() + 2500 * ms + 2 * plan_.ttl_max_ms * ms;
   plan_.give_up_at = plan_.close_at + 2 * second + plan_.guard_time();
@@ -240,17 +262,48 @@ void World::tried_last(int result) {
 void World::start_anew_by_hand() {
   if (story_.telling()) story_.tell(now_, -1, -1, "the gateways are ended and the records deleted");
   ended_at_ = now_;
-  char key[meta_key_max];
-  const Bytes meta = write_meta_key(plan_.settings, key);
   for (unsigned c = 0; c < plan_.clients; ++c) {
     processes_[c]->die(false);
     if (plan_.set_of[c] == 0) heap_.push(now_ + 1 * ms, Kind::client_restart, c);
     if (plan_.set_of[c] != 0) retired_ |= 1u << c;
   }
-  for (unsigned m = 0; m < plan_.masters; ++m) {
-    masters_[m]->redis.evict(std::string(meta.data, meta.size));
-    witness_->look_at_record(m, now_);
+  for (unsigned m = 0; m < plan_.masters; ++m) delete_record(m);
+}
+
+void World::delete_record(unsigned m) {
+  char key[meta_key_max];
+  const Bytes meta = write_meta_key(plan_.settings, key);
+  masters_[m]->redis.evict(std::string(meta.data, meta.size));
+  witness_->look_at_record(m, now_);
+}
+
+void World::reached(const Mover& mover, Reconfiguration::Stage stage) {
+  if (plan_.operated) operator_->reached(mover, stage);
+}
+
+bool World::may_run(unsigned client) const {
+  return (retired_ >> client & 1) == 0 && (!plan_.operated || operator_->runs(plan_.set_of[client]));
+}
+
+// A restart, or a copy that it had made and is given back: with the keys, the counters and the record of then.
+void World::come_back(unsigned m, Ns then) {
+  Master& master = *masters_[m];
+  if (master.down || master.redis.knobs.replica || !operator_->may_come_back(m)) return;
+  count(Fault::come_back);
+  if (story_.telling()) {
+    story_.tell(now_, -1, static_cast<int>(m), "FAULT comes back as it was at %.6f s", static_cast<double>(then) / 1e9);
   }
+  checker_->master_forgot(m, now_);
+  checker_->old_keys_come_back(m, now_);
+  master.recall(then);
+  if (random_.chance(300)) {
+    master.resync(random_.coin());
+    heap_.push(clip(now_, random_.spread(1 * ms, second)) + now_, Kind::mend, m);
+  } else {
+    master.crash(test::RedisDouble::Keep::snapshot, random_.coin());
+    heap_.push(clip(now_, random_.spread(1 * ms, second)) + now_, Kind::master_restart, m);
+  }
+  witness_->look_at_record(m, now_);
 }
 
 // Has this set clients that run, and is it not what the site is, or is to be?
@@ -262,6 +315,7 @@ bool World::was_left(unsigned set) const {
 }
 
 bool World::may_forget(unsigned m) const {
+  if (plan_.operated) return operator_->may_come_back(m);
   for (unsigned set = 0; set < sets_max; ++set) {
     if (plan_.moves && has(plan_.sets[set], m) && was_left(set)) return false;
   }
@@ -322,6 +376,13 @@ void Witness::look_at_record(unsigned master, Ns t) {
     ends(said_until_[set][master], says);
     ends(served_until_[set][master], says && sealed);
   }
+  if (world_.plan().operated) world_.master(master).remember(false);
+}
+
+std::string Witness::record_of(unsigned master, Ns t) const {
+  const auto* const record = world_.master(master).redis.peek(meta_, t);
+  const auto desc = record != nullptr ? record->fields.find("desc") : test::RedisDouble::Fields::const_iterator();
+  return record != nullptr && desc != record->fields.end() ? desc->second : std::string();
 }
 
 unsigned Witness::have_said(unsigned set, Ns since) const {

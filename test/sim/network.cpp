@@ -176,7 +176,6 @@ void Network::on_connect_done(Connection& c) {
 
 void Network::on_up(Connection& c) {
   bool any = false;
-  const size_t waited = c.waiting.size();
   while (!c.up.idle() && c.up.parts[c.up.first].arrives <= world_.now()) {
     const Flow::Part part = c.up.parts[c.up.first++];
     if (part.size == 0) c.peer_ended = true;
@@ -186,7 +185,7 @@ void Network::on_up(Connection& c) {
   }
   if (c.up.taken == c.up.bytes.size()) c.up.bytes.clear(), c.up.taken = 0;
   if (!any) return;
-  if (c.gone && !c.waiting.empty()) world_.checker().late_bytes(c, world_.now(), c.waiting.size() > waited);
+  if (c.gone && !c.waiting.empty()) world_.checker().late_bytes(c, world_.now());
   world_.master(c.master).serve(c);
 }
 

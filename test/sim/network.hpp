@@ -54,7 +54,6 @@ struct Connection {
   std::string in;  // arrived and not read
   size_t in_taken = 0;
   Ns closed_at = 0;
-  bool came_late = false;  // bytes of it reached the master too late for any debt
   // the master's side
   bool accepted = false;
   int redis = 0;  // the double's number for it

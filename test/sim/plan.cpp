@@ -8,7 +8,7 @@ constexpr int64_t rate_edge_ppm = 5000;  // half a percent: what the drift is ma
 
 uint32_t draw_faults(uint64_t seed, Stream& random, Worlds worlds) {
   constexpr uint32_t within = (1u << first_beyond) - 1;
-  constexpr uint32_t all = ~uint32_t{0} >> (32 - fault_count);
+  constexpr uint32_t all = ~uint32_t{0} >> (32 - static_cast<unsigned>(Fault::come_back));
   const uint32_t some = static_cast<uint32_t>(random.next());
   const uint32_t more = static_cast<uint32_t>(random.next());
   const bool few = random.chance(300);
@@ -111,6 +111,7 @@ void draw_variety(uint64_t seed, Plan& plan) {
   const uint32_t longer_ms = plan.ttl_max_ms * random.pick(factors);
   const bool long_ttl = random.chance(80) && longer_ms <= 15'000;
   plan.settings.fence_strict = strict_tokens;
+  plan.one_boot_id = Stream(seed, Purpose::worlds, 2).chance(250);
   if (!plan.guarded() || plan.clocks || plan.moves) return;
   if (nameless != 0) {
     plan.settings.guard = GuardMode::weak;
@@ -125,9 +126,11 @@ void draw_variety(uint64_t seed, Plan& plan) {
   plan.give_up_at += plan.guard_time() - before;
 }
 
-// Whose clock is stepped answers TIME truly and by itself: what else moves a clock, or answers, may hide a step.
+// Whose clock is stepped answers TIME truly and by itself: what else moves a clock, or answers, may hide a step. A
+// clone's visit may be as much older as the step is long.
 void make_clocks(Plan& plan) {
-  static constexpr Fault left_out[] = {Fault::garbage, Fault::wall_freeze, Fault::evict, Fault::wall_slew};
+  static constexpr Fault left_out[] = {Fault::garbage, Fault::wall_freeze, Fault::evict, Fault::wall_slew,
+                                       Fault::clone};
   for (const Fault fault : left_out) plan.faults &= ~(1u << static_cast<unsigned>(fault));
   plan.faults |= 1u << static_cast<unsigned>(Fault::wall_step);
   list_all(plan);

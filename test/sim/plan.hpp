@@ -63,7 +63,7 @@ struct each {
   X(wall_freeze, "a master's wall clock stands still")                               \
   X(acl, "permissions are taken away for a while")                                   \
   X(overflow, "a master forgets which keys are tracked")                             \
-  X(clone, "a clone of a client's machine leaves a visit of a later time")           \
+  X(clone, "a clone of a client's machine leaves a visit")                           \
   /* Beyond what the algorithm assumes without the guard: */                           \
   X(forget, "a master restarts without its keys, or with old ones")                  \
   X(flushall, "FLUSHALL")                                                            \
@@ -71,7 +71,9 @@ struct each {
   /* Beyond what anybody promises: */                                                \
   X(evict, "a key is evicted")                                                       \
   X(wall_step, "a master's wall clock is stepped")                                   \
-  X(wall_slew, "a master's wall clock is slewed")
+  X(wall_slew, "a master's wall clock is slewed")                                    \
+  /* Worlds::moves, where an operator sees to the rest (operator.cpp): */            \
+  X(come_back, "a master comes back as it was")
 
 enum class Fault : unsigned {
 #define REDLOCK_SIM_FAULT(name, text) name,
@@ -112,7 +114,7 @@ struct Plan {
   unsigned clients;  // that lock; in Worlds::moves those of the maintenance programs stand behind them
   unsigned resources;
   unsigned users[clients_max];  // how many locks each client wants at one time
-  uint32_t faults;              // bits of Fault
+  uint64_t faults;              // bits of Fault
   Ns fault_gap;                 // mean time between two faults
   Ns quiet_at;
   Ns close_at;
@@ -134,6 +136,7 @@ struct Plan {
   uint32_t detached;          // bits of those whose replica is away
   uint32_t nameless;          // bits of masters that refuse INFO, for clients whose guard is weak
   uint32_t idle;              // bits of clients that seldom want anything
+  bool one_boot_id;           // all machines have drawn the same, and were started at different times
   bool commissioned;          // the first client states that nothing is held, before any client has locked
   uint32_t expires_actively;  // bits of masters that find expired keys by themselves
   Settings settings;  // of every client; names are filled in by the client
@@ -150,6 +153,8 @@ struct Plan {
   bool undone;  // the opposite change may be made
   bool back;    // it is what remains in the end
   bool third;   // there are changes to a third set, too
+  bool operated;  // an operator starts and ends the gateways, and masters come back as they were (operator.cpp)
+  bool holds;     // the first user of each client holds on
   unsigned movers;
   Ns last_at;   // the last change begins, or later
   bool guarded() const { return settings.guard != GuardMode::off; }

@@ -113,7 +113,7 @@ void Process::start() {
 }
 
 std::string Process::boot_id() const {
-  std::string id = "machine-of-" + std::to_string(index_);
+  std::string id = "machine-of-" + std::to_string(world_.plan().one_boot_id ? 0 : index_);
   id.resize(Settings::boot_id_size, '-');
   return id;
 }
@@ -132,6 +132,7 @@ void Process::die(bool politely) {
     connections_[m] = nullptr;
   }
   world_.checker().died(index_, world_.now());
+  if (ProofRun* const proof = world_.proof_run()) proof->died(index_);
   client_ = nullptr;
   memory_.reset();
 }
@@ -161,6 +162,7 @@ void Process::call_close() {
   close_called_ = true;
   for (const User& user : users_) {
     if (user.state == User::State::held && !user.left) world_.checker().released(index_, user.handle, t_);
+    if (ProofRun* const proof = world_.proof_run()) proof->released(index_, user.handle);
   }
   client_->close(Duration::ms(1000), clock_.read().now);
 }
@@ -333,8 +335,13 @@ bool Process::arm(Instant deadline) {
 
 void Process::ended() { closed_ = true; }
 
+void Process::tell_proof(Instant now) {
+  if (ProofRun* const proof = world_.proof_run()) proof->look(*this, index_, now, t_);
+}
+
 void Process::turn_ended() {
-  if (!client_->has_lock_events()) jumped_ = false;
+  tell_proof(last_turn_);
+  if (!client_->notices().of_locks()) jumped_ = false;
   remember_sets();
 }
 
@@ -383,6 +390,7 @@ void Process::read(MasterIndex m) {
   const uint32_t open = open_rounds(), asked = claims_asked(m);
   const uint64_t steps = steps_counted(now);
   client_->received(m, n, now);
+  tell_proof(now);
   if (client_->session(m).state() != Session::State::suspect) suspect_[m] = false;  // what it asks now may be asked
   if (unknown) watch_dead_rounds(m, open, asked);
   const bool counted = steps_counted(now) != steps;
@@ -390,7 +398,8 @@ void Process::read(MasterIndex m) {
   if (counted || client_->wish(m) == Session::Wish::none) learn_step(c, counted);
 }
 
-void Process::flush(MasterIndex m, Instant) {
+void Process::flush(MasterIndex m, Instant now) {
+  tell_proof(now);  // before the first byte
   Connection* c = connections_[m];
   const Tx& tx = client_->output(m);
   if (tx.empty()) {

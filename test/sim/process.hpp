@@ -125,6 +125,7 @@ class Process : public Turns<Process> {
   void learn_step(const Connection& c, bool counted);
   const Claim* claim_of(const User& user) const;
   void remember_sets();
+  void tell_proof(Instant now);
   void check_jump();
   void on_timer();
   void plan_wake();
@@ -137,6 +138,7 @@ class Process : public Turns<Process> {
   void on_user_event(User& user, const redlock_event_t& event);
   void told_lost_round(User& user);
   void told_acquired(User& user, const redlock_event_t& event);
+  void cancel(uint64_t handle);
   void act(User& user);
   void ask(User& user);
   void work(User& user);

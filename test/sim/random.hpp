@@ -10,7 +10,7 @@
 namespace redlock::sim {
 
 enum class Purpose : uint64_t {
-  plan = 1, network, clock, faults, users, entropy, shell, guard, saves, several, moves, worlds, waits
+  plan = 1, network, clock, faults, users, entropy, shell, guard, saves, several, moves, worlds, waits, pasts
 };
 
 class Stream {

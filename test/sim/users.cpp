@@ -19,6 +19,12 @@ constexpr const char* cause_names[] = {"", " held", " guard", " too few", " chan
 
 // ---- what they do ---------------------------------------------------------------------------------------------
 
+void Process::cancel(uint64_t handle) {
+  // The lock may have been won, and not told yet.
+  if (ProofRun* const proof = world_.proof_run()) proof->released(index_, handle);
+  client_->cancel(handle);
+}
+
 void Process::act(User& user) {
   user.due = never;
   switch (user.state) {
@@ -27,7 +33,7 @@ void Process::act(User& user) {
       break;
     case User::State::pending:
       if (world_.story().telling()) world_.story().tell(t_, int(index_), -1, "u%u cancels", user.index);
-      client_->cancel(user.handle);
+      cancel(user.handle);
       break;
     case User::State::held:
       work(user);
@@ -44,12 +50,18 @@ void Process::ask(User& user) {
   o.wait_ms = plan.wait_choice == 0 ? -1 : plan.wait_choice == 1 ? static_cast<int32_t>(random.between(1, 3000)) : 0;
   if (!plan.ring && random.chance(250)) o.wait_ms = random.coin() ? 0 : static_cast<int32_t>(random.between(1, 1000));
   o.tell_waiting = wait_random_.coin();  // a stream of its own: the other choices are what they were
+  o.urgent = wait_random_.chance(200);
   if (!plan.ring && wait_random_.chance(300)) o.wait_ms = REDLOCK_WAIT_DEFAULT;
   o.min_validity_ms = random.chance(100) ? o.ttl_ms / 2 : 0;
   o.max_hold_ms = random.pick(holds);
   o.retry_delay_ms = plan.settings.retry_delay_ms;
   o.renew = random.coin();
   o.fenced = plan.fenced;
+  if (plan.holds && user.index == 0) {
+    o.renew = true;
+    o.max_hold_ms = 0;
+    o.wait_ms = -1;
+  }
   o.wants_holder = user.index % 2 == 0;
   user.resources = 1u << random.below(plan.resources);
   if (plan.several && random.coin()) user.resources |= 1u << random.below(plan.resources);
@@ -109,6 +121,8 @@ void Process::check(User& user) {
     world_.story().tell(t_, int(index_), -1, "u%u checks for %u ms: %s", user.index, need,
                         verdict.held == Held::held ? "held" : "no");
   }
+  if (ProofRun* const proof = world_.proof_run(); proof != nullptr && verdict.held != Held::too_little)
+    proof->checked(index_, user.handle, verdict.held == Held::held, t_);
   if (verdict.held == Held::held) world_.checker().checked(index_, user, t_, now, boot_read_at_);
   if (!agrees && slept_since_learned()) world_.checker().doubted(index_, user);
 }
@@ -131,6 +145,7 @@ void Process::let_go(User& user) {
   if (world_.story().telling()) world_.story().tell(t_, int(index_), -1, "u%u releases", user.index);
   user.left = true;
   world_.checker().released(index_, user.handle, t_);
+  if (ProofRun* const proof = world_.proof_run()) proof->released(index_, user.handle);
   const int err = client_->release(user.handle);
   if (err != 0) world_.violate(t_, 1u << index_, "release of a lock with no terminal event yet: %d", err);
 }
@@ -207,7 +222,7 @@ void Process::on_user_event(User& user, const redlock_event_t& event) {
       break;
   }
   // Most of all where another event waits behind this one.
-  if (w.on(Fault::slow_callback) && user_random_.chance(client_->has_lock_events() ? 300 : 20)) {
+  if (w.on(Fault::slow_callback) && user_random_.chance(client_->notices().of_locks() ? 300 : 20)) {
     w.count(Fault::slow_callback);
     t_ += w.clip(t_, user_random_.spread(1 * ms, user.options.ttl_ms * 3 / 2 * ms));
     if (w.story().telling()) w.story().tell(t_, int(index_), -1, "u%u returns from a slow callback", user.index);
@@ -235,7 +250,8 @@ void Process::told_acquired(User& user, const redlock_event_t& event) {
   world_.witness().published(index_, user, client_->cell(user.handle)->read().valid_until, t_);
   world_.checker().token_given(index_, user, event, t_);
   Stream& random = user_random_;
-  const uint64_t habit = random.below(3);
+  const bool holds = world_.plan().holds && user.index == 0 && !world_.quiet();
+  const uint64_t habit = holds ? 2 : random.below(3);
   const Ns ttl = user.options.ttl_ms * ms;
   user.patience = 1000;
   if (habit == 0 || (world_.quiet() && random.coin())) {
@@ -246,7 +262,7 @@ void Process::told_acquired(User& user, const redlock_event_t& event) {
     user.due = t_ + ttl * random.between(80, 115) / 100;
   } else {
     user.habit = User::Habit::to_the_end;
-    user.patience = static_cast<unsigned>(random.between(1, user.options.renew ? 12 : 60));
+    user.patience = holds ? 1000 : static_cast<unsigned>(random.between(1, user.options.renew ? 12 : 60));
     user.due = t_ + random.spread(100 * us, ttl / 4);
   }
   world_.granted(index_, t_);
@@ -272,7 +288,7 @@ void Process::meddle(User& user) {
       if (user.state == User::State::held && !user.left) extend(user);
       break;
     case 2:
-      if (other.state == User::State::pending) client_->cancel(other.handle);
+      if (other.state == User::State::pending) cancel(other.handle);
       break;
     default:
       if (other.state == User::State::idle && !closing_ && !world_.closing()) {

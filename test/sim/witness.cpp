@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "master/scripts.hpp"
-#include "support/lock_scripts.hpp"
+#include "support/lua_scripts.hpp"
 #include "world.hpp"
 
 namespace redlock::sim {
@@ -48,6 +48,8 @@ void Witness::executed(Connection& c, test::Request args, const test::Reply& rep
   }
   if (!set && args[0] != "EVALSHA" && args[0] != "EVAL") return;
   const std::string_view script = set || args.size() <= 4 ? std::string_view() : args[1];
+  if (args.size() > 10 && is(record_script, script) && !args[10].empty() && reply.number == 1) sealed(c, t);
+  if (args.size() > 11 && is(record_script, script)) wrote_record(c, args, reply, t);
   if (!set && args.size() > 4 && args[3] == meta_) return look_at_record(c.master, t);
   const bool token = is(token_script, script), extend = is(extend_script, script);
   const size_t first = set ? 1 : 3, keys = set ? 1 : static_cast<size_t>(number_in(args[2]));
@@ -141,6 +143,39 @@ void Witness::extended(const Connection& c, unsigned resource, std::string_view 
     world_.violate(t - second, 1u << c.client, "an extend of c%u shortened the life of a key on m%u", c.client,
                    c.master);
   }
+}
+
+// Also where exclusion is not demanded: of a holder who has not looked yet at a clock that was stepped.
+void Witness::sealed(const Connection& c, Ns t) const {
+  const Plan& plan = world_.plan();
+  if (plan.commissioned || plan.moves || plan.beyond()) return;
+  if (!world_.checker().lost_since(c.master, t - plan.settings.max_ttl_ms * ms)) return;
+  world_.violate(t - 2 * second, 1u << c.client, "c%u seals m%u, where locks of before may still be held", c.client,
+                 c.master);
+}
+
+// A change of masters writes records, too, and so do keys that are evicted: then it is not known what was there.
+void Witness::wrote_record(const Connection& c, test::Request args, const test::Reply& reply, Ns t) {
+  const auto* const record = world_.master(c.master).redis.peek(args[3], t);
+  const auto field = [&](const char* name) {
+    const auto at = record != nullptr ? record->fields.find(name) : test::RedisDouble::Fields::const_iterator();
+    return record != nullptr && at != record->fields.end() ? std::string(at->second) : std::string();
+  };
+  Record& before = record_[c.master];
+  const Plan& plan = world_.plan();
+  const bool known = before.at >= 0 && !plan.moves && !plan.has(Fault::evict) &&
+                     !world_.checker().lost_since(c.master, before.at);
+  const bool wrote = reply.kind == test::Reply::integer && reply.number == 1;
+  if (wrote && known && (args[5] != before.desc || (args[6] != "*" && args[6] != before.q))) {
+    world_.violate(t - second, 1u << c.client, "c%u writes the record of m%u over one that it has not read", c.client,
+                   c.master);
+  }
+  if (wrote && (field("desc") != args[8] || field("q") != args[9] || field("seal") != args[10] ||
+                field("names") != args[11])) {
+    world_.violate(t - second, 1u << c.client, "m%u says yes to c%u, and its record is not what c%u wrote", c.master,
+                   c.client, c.client);
+  }
+  before = {field("desc"), field("q"), t};
 }
 
 void Witness::counted(unsigned client, const User& user, const redlock_event_t& event) {

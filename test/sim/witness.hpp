@@ -17,6 +17,10 @@
 // Floors. A token that was stored although fewer than a quorum of counters answered as known leans on wall clocks,
 // whether the attempt was won or not.
 //
+// Seals. The longest ttl lies between what a master forgot and the seal of its new state.
+//
+// Records. The guard writes one only over what was read, and the record then says what was to be written.
+//
 // Order. What a client has asked to delete it does not ask for again: nothing about the value follows on that
 // connection.
 #pragma once
@@ -47,6 +51,8 @@ class Witness {
   // Worlds::moves (moves.cpp)
   void learn_sets();
   void look_at_record(unsigned master, Ns t);  // it may have changed
+  std::string record_of(unsigned master, Ns t) const;  // its field desc
+  const std::string& name_of(unsigned set) const { return desc_[set]; }
   unsigned have_said(unsigned set, Ns since) const;  // masters whose record was of the set at any time since then
 
  private:
@@ -63,6 +69,12 @@ class Witness {
     std::string value;
     unsigned known = 0;  // masters that acknowledged, or know their counter
   };
+  struct Record {
+    std::string desc, q;
+    Ns at = -never;  // behind the last script that may have written it; -never: not known
+  };
+  void sealed(const Connection& c, Ns t) const;
+  void wrote_record(const Connection& c, test::Request args, const test::Reply& reply, Ns t);
   Attempt& attempt(unsigned client, std::string_view value);
   void counter_said(const Connection& c, unsigned resource, const test::Reply& reply, Ns t);
   void extended(const Connection& c, unsigned resource, std::string_view value, Ns t);
@@ -84,6 +96,7 @@ class Witness {
   unsigned next_attempt_[clients_max] = {};
   std::vector<Floor> floors_;
   Stored stored_[masters_max][resources_max];
+  Record record_[masters_max];
   struct Seen {
     std::string value;
     int64_t when_ms = 0;

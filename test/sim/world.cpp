@@ -19,6 +19,8 @@ void Totals::add(const Totals& more) {
   simulated_ms += more.simulated_ms;
   exclusive += more.exclusive;
   moves += more.moves;
+  proof_runs += more.proof_runs;
+  for (unsigned i = 0; i < proof_steps; ++i) taken[i] += more.taken[i];
   for (unsigned i = 0; i < fault_count; ++i) faults[i] += more.faults[i];
   debts_max = std::max(debts_max, more.debts_max);
   claims_max = std::max(claims_max, more.claims_max);
@@ -28,7 +30,7 @@ void Totals::add(const Totals& more) {
   in_flight_max = std::max(in_flight_max, more.in_flight_max);
 }
 
-World::World(uint64_t seed, Worlds worlds, Story& story)
+World::World(uint64_t seed, Worlds worlds, Story& story, Judge judge)
     : seed_(seed),
       plan_(draw_plan(seed, worlds)),
       story_(story),
@@ -52,8 +54,10 @@ World::World(uint64_t seed, Worlds worlds, Story& story)
     processes_.push_back(std::make_unique<Process>(*this, first + 1, processes_[first].get()));
     movers_[i] = std::make_unique<Mover>(*this, i, *processes_[first], *processes_[first + 1]);
   }
+  operator_ = std::make_unique<Operator>(*this);
   checker_ = std::make_unique<Checker>(*this);
   witness_ = std::make_unique<Witness>(*this);
+  if (judge == Judge::proof_too && ProofRun::speaks_of(plan_)) proof_run_ = std::make_unique<ProofRun>(*this);
   if (plan_.guarded() && plan_.sealed) seal_all();
   for (const auto& master : masters_) {
     if (!plan_.guarded() && has_large_tokens()) put_tokens(master->redis, "");
@@ -122,6 +126,9 @@ void World::run() {
   totals.gap_max_ms = static_cast<uint64_t>(checker_->marks.gap / ms);
   totals.orphan_max_ms = static_cast<uint64_t>(checker_->marks.orphan / ms);
   totals.in_flight_max = network_->in_flight_max;
+  if (proof_run_ == nullptr) return;
+  totals.proof_runs = 1;
+  std::copy(proof_run_->steps.begin(), proof_run_->steps.end(), totals.taken);
 }
 
 void World::handle(const Event& event) {
@@ -148,7 +155,7 @@ void World::handle(const Event& event) {
       return aimed_fault(event.a);
     case Kind::client_restart:
       if (event.a >= plan_.clients) return mover_of(event.a).start((event.a - plan_.clients) % 2);
-      if (!processes_[event.a]->running() && (retired_ >> event.a & 1) == 0) processes_[event.a]->start();
+      if (!processes_[event.a]->running() && may_run(event.a)) processes_[event.a]->start();
       return;
     case Kind::master_restart:
       return masters_[event.a]->restart();
@@ -173,6 +180,10 @@ void World::handle(const Event& event) {
       return close_all();
     case Kind::move:
       return begin_move(event.a);
+    case Kind::retire:
+      return operator_->retire(event.a, event.b);
+    case Kind::come_back:
+      return operator_->come_back(event.a, event.b * ms);
   }
 }
 
@@ -188,7 +199,9 @@ void World::expire_actively() {
 void World::save_some() {
   if (!on(Fault::forget) && !on(Fault::resync)) return;
   for (const auto& master : masters_) {
-    if (saves_.chance(50) && !master->down && !master->frozen) master->redis.snapshot(now_);
+    if (!saves_.chance(50) || master->down || master->frozen) continue;
+    master->redis.snapshot(now_);
+    if (plan_.operated) master->remember(true);
   }
 }
 
@@ -220,7 +233,7 @@ bool World::all_closed() {
   if (!closing_) return false;
   uint32_t open = 0;
   for (unsigned c = 0; c < plan_.clients; ++c) {
-    if (!processes_[c]->closed() && !never_started(c) && (retired_ >> c & 1) == 0) open |= 1u << c;
+    if (!processes_[c]->closed() && !never_started(c) && may_run(c)) open |= 1u << c;
   }
   if (open != 0 && now_ > plan_.give_up_at) violate(plan_.close_at - 10 * ms, open, "a client does not close");
   return open == 0;

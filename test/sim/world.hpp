@@ -8,8 +8,10 @@
 #include "master.hpp"
 #include "mover.hpp"
 #include "network.hpp"
+#include "operator.hpp"
 #include "plan.hpp"
 #include "process.hpp"
+#include "proof_run.hpp"
 #include "story.hpp"
 #include "witness.hpp"
 
@@ -31,6 +33,8 @@ struct Totals {
   uint64_t simulated_ms = 0;
   uint64_t exclusive = 0;  // seeds in which exclusion was demanded
   uint64_t moves = 0;      // changes of masters that ended with success
+  uint64_t proof_runs = 0;  // seeds that were taken as a run of the proof
+  uint64_t taken[proof_steps] = {};
   uint64_t faults[fault_count] = {};
   uint64_t debts_max = 0, claims_max = 0, rounds_max = 0, gap_max_ms = 0, orphan_max_ms = 0, in_flight_max = 0;
   void add(const Totals& more);
@@ -38,7 +42,8 @@ struct Totals {
 
 class World {
  public:
-  World(uint64_t seed, Worlds worlds, Story& story);
+  enum class Judge { witness, proof_too };
+  World(uint64_t seed, Worlds worlds, Story& story, Judge judge = Judge::witness);
   void run();
 
   uint64_t seed() const { return seed_; }
@@ -57,6 +62,7 @@ class World {
   Network& network() { return *network_; }
   Checker& checker() { return *checker_; }
   Witness& witness() { return *witness_; }
+  ProofRun* proof_run() { return proof_run_.get(); }  // nullptr: none is made of this seed
   Master& master(unsigned m) { return *masters_[m]; }
   Process& process(unsigned c) { return *processes_[c]; }
 
@@ -72,12 +78,16 @@ class World {
   void set_half(unsigned mover, unsigned from, unsigned to);
   void begin_move(unsigned mover);
   void passed(unsigned to);  // a call has looked again with success
+  void reached(const Mover& mover, Reconfiguration::Stage stage);
+  void come_back(unsigned master, Ns then);  // as it was then
+  void delete_record(unsigned master);
   void moved(const Mover& mover, int result);
   void begin_last();
   void hurt_write(unsigned mover, unsigned half);
   Ns moved_at() const { return moved_at_; }
-  Ns ended_at() const { return ended_at_; }  // the gateways, by hand
-  unsigned last_set() const { return plan_.back || plan_.third ? 0 : 1; }
+  Ns ended_at() const { return std::max(ended_at_, operator_->ended_at()); }  // gateways, by hand
+  unsigned last_set() const { return plan_.operated ? operator_->home() : plan_.back || plan_.third ? 0 : 1; }
+  bool may_run(unsigned client) const;
 
   Totals totals;
   // The counters of all resources stand beyond what a double can count.
@@ -107,6 +117,7 @@ class World {
   void start_clients(unsigned set);
   void start_anew_by_hand();
   void tried_last(int result);
+  void settle();
   bool was_left(unsigned set) const;
   bool never_started(unsigned client) const;
   void at_mover(Fault fault, unsigned mover, unsigned master, Ns length);
@@ -128,9 +139,11 @@ class World {
   std::unique_ptr<Network> network_;
   std::unique_ptr<Checker> checker_;
   std::unique_ptr<Witness> witness_;
+  std::unique_ptr<ProofRun> proof_run_;
   std::vector<std::unique_ptr<Master>> masters_;
   std::vector<std::unique_ptr<Process>> processes_;
   std::unique_ptr<Mover> movers_[movers_max];
+  std::unique_ptr<Operator> operator_;
   unsigned home_ = 0;       // the set that the last call to look again goes to
   unsigned begun_ = 1;      // bits of sets whose clients may have started
   unsigned tried_ = 0;      // calls of the quiet phase

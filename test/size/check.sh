@@ -45,8 +45,8 @@ check_runtime_checked_std() { check_runtime "$@"; }
 # The core is a pure machine: apart from itself it may refer to what a compiler makes of memory and arithmetic, so to no
 # socket, no clock, no heap, no file, no thread.
 check_pure() {
-  local allowed='^(mem(cpy|move|set|cmp|chr)|strlen|__stack_chk_(fail|guard)|_GLOBAL_OFFSET_TABLE_'
-  allowed+='|__aeabi_[a-z0-9_]+|__aarch64_(cas|swp|ldadd|ldclr|ldeor|ldset)[0-9]+_[a-z_]+'
+  local allowed='^(mem(cpy|move|set|cmp|chr)|__mem(cpy|move|set)_chk|strlen|__stack_chk_(fail|guard)'
+  allowed+='|_GLOBAL_OFFSET_TABLE_|__aeabi_[a-z0-9_]+|__aarch64_(cas|swp|ldadd|ldclr|ldeor|ldset)[0-9]+_[a-z_]+'
   allowed+='|__(u?div|u?mod|u?divmod|mul|popcount|clz|ctz|bswap|ashl|ashr|lshr)[a-z]+[0-9])$'
   local others
   others=$(comm -23 <(undefined "$@" | cut -d' ' -f2 | sort -u) <(defined "$@"))
@@ -96,8 +96,8 @@ check_exported() {
 # What only a maintenance program needs is in redlock_site alone: its steps, its calls, and its scripts.
 check_gateway_only() {
   refuse "of redlock_site, in ${1##*/}" \
-    "$(strings -a "$1" | grep -E "redlock_reconfigure|Reconfiguration|Adoption|'moving '" || true)"
-  [[ $(strings -a "$2" | grep -cE 'redlock_reconfigure|Reconfiguration|Adoption|moving') -gt 3 ]] ||
+    "$(strings -a "$1" | grep -E "redlock_reconfigure|Reconfiguration|'moving '" || true)"
+  [[ $(strings -a "$2" | grep -cE 'redlock_reconfigure|Reconfiguration|moving') -gt 3 ]] ||
     fail "not in ${2##*/} either?"
   echo "nothing of redlock_site"
 }
@@ -109,7 +109,7 @@ check_site_names() {
   names=$("$NM" --defined-only --extern-only "$1" 2>/dev/null |
     sed -nE 's/^[0-9a-f]+ [TW] (redlock_[a-z_]+)$/\1/p' | sort | xargs)
   names=${names/ redlock_site_tls/}  # only where it is built with TLS
-  [[ $names == "redlock_adopt redlock_reconfigure redlock_site_ask redlock_site_facts redlock_site_setting" ]] ||
+  [[ $names == "redlock_reconfigure redlock_site_ask redlock_site_facts redlock_site_setting" ]] ||
     fail "functions of the C API in redlock_site: $names"
   refuse "what only one compiler can read" "$("$READELF" -SW "$1" 2>/dev/null | grep -F .gnu.lto_ | head -n3)"
 }

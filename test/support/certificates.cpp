@@ -4,11 +4,13 @@
 #include <arpa/inet.h>
 #include <openssl/bio.h>
 #include <openssl/evp.h>
+#include <openssl/param_build.h>
 #include <openssl/pem.h>
 #include <openssl/rsa.h>
 #include <openssl/x509v3.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
@@ -22,14 +24,68 @@ void must(bool done, const char* what) {
   if (!done) throw std::runtime_error(std::string("certificates: libcrypto refuses: ") + what);
 }
 
-std::shared_ptr<EVP_PKEY> make_key(bool rsa) {
+using Number = std::unique_ptr<BIGNUM, void (*)(BIGNUM*)>;
+Number number() { return {BN_new(), BN_free}; }
+
+Number random_number(unsigned bits) {
+  Number made = number();
+  must(BN_rand(made.get(), static_cast<int>(bits), BN_RAND_TOP_ONE, BN_RAND_BOTTOM_ODD) == 1, "a number");
+  return made;
+}
+
+// d: null, or the private exponent.
+std::shared_ptr<EVP_PKEY> rsa_key(const BIGNUM* n, const BIGNUM* e, const BIGNUM* d) {
+  const std::unique_ptr<OSSL_PARAM_BLD, void (*)(OSSL_PARAM_BLD*)> build(OSSL_PARAM_BLD_new(), OSSL_PARAM_BLD_free);
+  OSSL_PARAM_BLD_push_BN(build.get(), "n", n);
+  OSSL_PARAM_BLD_push_BN(build.get(), "e", e);
+  if (d != nullptr) OSSL_PARAM_BLD_push_BN(build.get(), "d", d);
+  const std::unique_ptr<OSSL_PARAM, void (*)(OSSL_PARAM*)> params(OSSL_PARAM_BLD_to_param(build.get()),
+                                                                OSSL_PARAM_free);
   const std::unique_ptr<EVP_PKEY_CTX, void (*)(EVP_PKEY_CTX*)> context(
-      EVP_PKEY_CTX_new_id(rsa ? EVP_PKEY_RSA : EVP_PKEY_EC, nullptr), EVP_PKEY_CTX_free);
+      EVP_PKEY_CTX_new_from_name(nullptr, "RSA", nullptr), EVP_PKEY_CTX_free);
   EVP_PKEY* key = nullptr;
-  must(context && EVP_PKEY_keygen_init(context.get()) == 1, "a generator of keys");
-  const int chosen = rsa ? EVP_PKEY_CTX_set_rsa_keygen_bits(context.get(), 2'048)
-                         : EVP_PKEY_CTX_set_ec_paramgen_curve_nid(context.get(), NID_X9_62_prime256v1);
-  must(chosen > 0 && EVP_PKEY_keygen(context.get(), &key) == 1, "a key");
+  const int kind = d != nullptr ? EVP_PKEY_KEYPAIR : EVP_PKEY_PUBLIC_KEY;
+  must(EVP_PKEY_fromdata_init(context.get()) == 1 && EVP_PKEY_fromdata(context.get(), &key, kind, params.get()) == 1,
+       "an RSA key of our own numbers");
+  return {key, EVP_PKEY_free};
+}
+
+std::shared_ptr<EVP_PKEY> hollow_key(unsigned modulus_bits, unsigned exponent_bits) {
+  return rsa_key(random_number(modulus_bits).get(), random_number(exponent_bits).get(), nullptr);
+}
+
+// The modulus is a product of primes of 64 bits, which are found at once. It may have a few bits less.
+std::shared_ptr<EVP_PKEY> quick_key(unsigned modulus_bits, unsigned exponent_bits) {
+  const std::unique_ptr<BN_CTX, void (*)(BN_CTX*)> space(BN_CTX_new(), BN_CTX_free);
+  const Number n = number(), phi = number(), prime = number(), d = number();
+  BN_one(n.get());
+  BN_one(phi.get());
+  for (unsigned bits = 0; bits < modulus_bits; bits += 64) {
+    must(BN_generate_prime_ex(prime.get(), 64, 0, nullptr, nullptr, nullptr) == 1, "a prime");
+    BN_mul(n.get(), n.get(), prime.get(), space.get());
+    BN_sub_word(prime.get(), 1);
+    BN_mul(phi.get(), phi.get(), prime.get(), space.get());
+  }
+  Number e = random_number(exponent_bits);
+  while (BN_mod_inverse(d.get(), e.get(), phi.get(), space.get()) == nullptr) e = random_number(exponent_bits);
+  return rsa_key(n.get(), e.get(), d.get());
+}
+
+std::shared_ptr<EVP_PKEY> make_key(const Certificate::Options& options) {
+  std::string kind = options.key;
+  if (kind.empty()) kind = options.rsa ? "rsa:2048" : "P-256";
+  unsigned bits = 0, exponent = 0;
+  if (sscanf(kind.c_str(), "hollow:%u:%u", &bits, &exponent) == 2) return hollow_key(bits, exponent);
+  if (sscanf(kind.c_str(), "quick:%u:%u", &bits, &exponent) == 2) return quick_key(bits, exponent);
+  EVP_PKEY* key = nullptr;
+  if (kind == "ed25519") {
+    key = EVP_PKEY_Q_keygen(nullptr, nullptr, "ED25519");
+  } else if (sscanf(kind.c_str(), "rsa:%u", &bits) == 1) {
+    key = EVP_PKEY_Q_keygen(nullptr, nullptr, "RSA", static_cast<size_t>(bits));
+  } else {
+    key = EVP_PKEY_Q_keygen(nullptr, nullptr, "EC", kind.c_str());
+  }
+  must(key != nullptr, "a key");
   return {key, EVP_PKEY_free};
 }
 
@@ -99,27 +155,37 @@ Certificate Certificate::make(const Options& options, std::shared_ptr<EVP_PKEY> 
   X509* const above = issuer != nullptr ? issuer->x509() : x;
   must(X509_set_issuer_name(x, X509_get_subject_name(above)) == 1, "the issuer's name");
   const bool authority = options.use == Use::authority;
-  add_extension(x, NID_basic_constraints, authority ? "critical,CA:TRUE" : "critical,CA:FALSE");
-  add_extension(x, NID_key_usage, authority ? "critical,keyCertSign,cRLSign" : "critical,digitalSignature");
+  add_extension(x, NID_basic_constraints,
+                !authority                   ? "critical,CA:FALSE"
+                : options.signs_leaves_alone ? "critical,CA:TRUE,pathlen:0"
+                                             : "critical,CA:TRUE");
+  const char* const usage = authority ? "critical,keyCertSign,cRLSign" : "critical,digitalSignature";
+  add_extension(x, NID_key_usage, options.usage.empty() ? usage : options.usage);
+  if (!options.extended_usage.empty()) add_extension(x, NID_ext_key_usage, options.extended_usage);
+  if (!options.name_constraints.empty()) add_extension(x, NID_name_constraints, options.name_constraints);
   add_names(x, options.names);
-  must(X509_sign(x, issuer != nullptr ? issuer->key() : made.key(), EVP_sha256()) > 0, "a signature");
+  EVP_PKEY* const signer = issuer != nullptr ? issuer->key() : made.key();
+  const EVP_MD* const digest = options.sha1 ? EVP_sha1() : EVP_sha256();
+  must(X509_sign(x, signer, EVP_PKEY_get_base_id(signer) == EVP_PKEY_ED25519 ? nullptr : digest) > 0, "a signature");
 
   made.pem_ = pem_of([x](BIO* out) { return PEM_write_bio_X509(out, x); });
-  made.key_ = pem_of([&made](BIO* out) {
-    return PEM_write_bio_PKCS8PrivateKey(out, made.key(), nullptr, nullptr, 0, nullptr, nullptr);
-  });
+  if (options.key.rfind("hollow", 0) != 0 && options.key.rfind("quick", 0) != 0) {
+    made.key_ = pem_of([&made](BIO* out) {
+      return PEM_write_bio_PKCS8PrivateKey(out, made.key(), nullptr, nullptr, 0, nullptr, nullptr);
+    });
+  }
   made.root_ = issuer == nullptr;
   if (issuer != nullptr && !issuer->root_) made.above_ = issuer->chain_pem();
   return made;
 }
 
-Certificate Certificate::self_signed(const Options& options) { return make(options, make_key(options.rsa), nullptr); }
+Certificate Certificate::self_signed(const Options& options) { return make(options, make_key(options), nullptr); }
 
 Certificate Certificate::authority(const std::string& cn) {
   return self_signed({.cn = cn, .use = Use::authority, .until_s = 10 * 365 * 86'400});
 }
 
-Certificate Certificate::issue(const Options& options) const { return make(options, make_key(options.rsa), this); }
+Certificate Certificate::issue(const Options& options) const { return make(options, make_key(options), this); }
 
 Certificate Certificate::renewed(const Options& options, const Certificate& issuer) const {
   return make(options, pair_, &issuer);

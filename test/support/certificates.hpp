@@ -27,6 +27,15 @@ class Certificate {
     int64_t until_s = 30 * 86'400;
     int64_t now_s = 0;
     bool rsa = false;  // RSA of 2,048 bits; else P-256
+    // Another key: "P-384", "P-521", "brainpoolP512r1", "ed25519", "rsa:4096", or "hollow:8192:33": an RSA modulus and
+    // an exponent of so many bits, with no private half, so that nobody can sign with the key. "quick:8192:8000" signs,
+    // is made at once, protects nothing, and has no key_pem().
+    std::string key = {};
+    bool sha1 = false;                      // signed with SHA-1
+    std::string usage = {};                 // keyUsage; empty: what `use` needs
+    std::string extended_usage = {};        // empty: none
+    std::string name_constraints = {};      // "permitted;DNS:plant.example"; empty: none
+    bool signs_leaves_alone = false;        // an authority of path length 0
   };
 
   // Throw std::runtime_error where libcrypto refuses.

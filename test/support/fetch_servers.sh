@@ -26,7 +26,7 @@ valkey-9.1.2   forky         8e8557da7426a51b4e0fb514a65ef6241dc7c85cb408243af38
 # build SERVER SUITE SUM
 build() {
   local name=${1%-*} version=${1#*-} scratch=$folder/scratch/$1 known full tarball
-  known=$(apt-cache "${source_options[@]}" showsrc --only-source "$name" | sed -n 's/^Version: //p' | sort -u)
+  known=$(apt-cache "${own_options[@]}" showsrc --only-source "$name" | sed -n 's/^Version: //p' | sort -u)
   # Debian's version: an epoch may stand before upstream's, and +dfsg1 behind it; a dash ends it.
   full=$(grep -m 1 -E "^([0-9]+:)?${version//./\\.}(\+dfsg[0-9]+)?-" <<<"$known") || {
     echo "Debian's $2 has no $name $version; the suites have: ${known//$'\n'/, }"
@@ -34,7 +34,7 @@ build() {
   }
   rm -rf "$scratch"
   mkdir -p "$scratch/source"
-  (cd "$scratch" && apt-get "${source_options[@]}" source --only-source --download-only "$name=$full") || return 1
+  (cd "$scratch" && apt-get "${own_options[@]}" source --only-source --download-only "$name=$full") || return 1
   tarball=$(echo "$scratch"/*.orig.tar.*)
   echo "$3  $tarball" | sha256sum --check || {
     echo "the sources of $1 are not those that were tried"
@@ -55,8 +55,7 @@ for server in $wanted; do
 done
 mkdir -p "$folder/log"
 # shellcheck disable=SC2046
-source_lists "$folder/apt" $(awk '{ print $2 }' <<<"$table" | sort -u) ||
-  echo "apt-get update failed; trying with the package lists that are here." >&2
+own_lists "$folder/apt" source $(awk '{ print $2 }' <<<"$table" | sort -u)
 
 status=0
 while read -r server suite sum; do

@@ -343,11 +343,12 @@ void RedisDouble::answer(int number, Request args, TrueTime now) {
 
 // ---- the world ------------------------------------------------------------------------------------------------------
 
-void RedisDouble::snapshot(TrueTime now) {
-  snapshot_.clear();
+RedisDouble::Data RedisDouble::saved(TrueTime now) const {
+  Data out;
   for (const auto& [key, entry] : keys_) {
-    if (!expired(entry, now)) snapshot_[key] = entry;
+    if (!expired(entry, now)) out[key] = entry;
   }
+  return out;
 }
 
 void RedisDouble::crash(Keep keep, TrueTime now) {
@@ -410,9 +411,9 @@ void RedisDouble::overflow_trackers() {
   for (const std::string& key : tracked_keys) changed(key, -1, false);
 }
 
-std::string RedisDouble::register_script(const std::string& body, Script native) {
+std::string RedisDouble::register_script(const std::string& body, Script run) {
   const std::string& sha = sha_of(body);
-  script(sha).native = std::move(native);
+  script(sha).run = std::move(run);
   return sha;
 }
 

@@ -7,15 +7,14 @@
 // byte with a real server in test/integration/test_redis_double_conformance.cpp, so that what the library survives
 // here is what it would meet there.
 //
-// Lua is not interpreted. Scripts are known by their text: register_script() names the text and the native function
-// that does what the script does; it reaches the keys through ScriptCall::call(), which obeys role, memory and
-// permissions as redis.call() does, and whose first error ends the script.
+// Scripts are known by their text: register_script() names the text and the function that runs the script. That
+// function is the Lua interpreter of lua_scripts.hpp, but where a test wants another answer. It reaches the keys
+// through ScriptCall::call(), which obeys role, memory and permissions as redis.call() does.
 #pragma once
 #include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <initializer_list>
 #include <map>
 #include <optional>
 #include <set>
@@ -71,28 +70,24 @@ struct Reply {
 
 class RedisDouble;
 
-// What a native script sees.
+// What runs a script sees this of the call.
 class ScriptCall {
  public:
   Args keys;
   Args argv;
-  // redis.call(): after the first error every further call does nothing and the script's result is that error.
-  Reply call(std::initializer_list<std::string_view> command) { return run(Request(command.begin(), command.size())); }
-  Reply call(const Args& command);
-  // redis.pcall(): an error is the answer, and the script goes on.
-  Reply pcall(std::initializer_list<std::string_view> command);
-  bool failed() const { return error_.has_value(); }
+  // A command, as the script wants it executed. Whether an error ends the script is for the script to say.
+  Reply call(Request command);
+  // The answer of a script that this error has ended.
+  Reply ended_by(const std::string& error) const;
 
  private:
   friend class RedisDouble;
   ScriptCall(RedisDouble& redis, std::string_view sha, int conn, TrueTime now)
       : redis_(redis), sha_(sha), conn_(conn), now_(now) {}
-  Reply run(Request command);
   RedisDouble& redis_;
   std::string_view sha_;
   int conn_;
   TrueTime now_;
-  std::optional<Reply> error_;
 };
 
 class RedisDouble {
@@ -111,26 +106,26 @@ class RedisDouble {
   struct Knobs {
     bool replica = false;
     bool loading = false;
-    bool oom = false;             // at maxmemory, noeviction
-    bool misconf = false;         // cannot save and refuses writes
-    bool noreplicas = false;      // min-replicas-to-write is not met
-    bool masterdown = false;      // a replica that may not serve stale data
-    bool busy = false;            // somebody's long script runs
-    bool cluster = false;         // HELLO says cluster, keys answer CLUSTERDOWN
-    bool max_clients = false;     // new connections get an error and are closed
-    bool denied = false;          // protected mode: same
-    bool no_hello = false;        // a server older than 6.0: no HELLO, no tracking
-    bool no_tracking = false;     // CLIENT TRACKING is an unknown subcommand
-    bool no_scripts = false;      // a server without Lua
-    bool loops = false;           // before 6.2.8, and 7.0.0 to 7.0.4: a script's own writes are told in spite of NOLOOP
-    bool script_errors = false;   // before 7.0: an error that ends a script stands behind other words
-    bool pushes_first = false;    // before 7.0: what a command pushes to its own connection stands before the reply
+    bool oom = false;            // at maxmemory, noeviction
+    bool misconf = false;        // cannot save and refuses writes
+    bool noreplicas = false;     // min-replicas-to-write is not met
+    bool masterdown = false;     // a replica that may not serve stale data
+    bool busy = false;           // somebody's long script runs
+    bool cluster = false;        // HELLO says cluster, keys answer CLUSTERDOWN
+    bool max_clients = false;    // new connections get an error and are closed
+    bool denied = false;         // protected mode: same
+    bool no_hello = false;       // a server older than 6.0: no HELLO, no tracking
+    bool no_tracking = false;    // CLIENT TRACKING is an unknown subcommand
+    bool no_scripts = false;     // a server without Lua
+    bool loops = false;          // before 6.2.8, and 7.0.0 to 7.0.4: a script's own writes are told in spite of NOLOOP
+    bool script_errors = false;  // before 7.0: an error that ends a script stands behind other words
+    bool pushes_first = false;   // before 7.0: what a command pushes to its own connection stands before the reply
     bool flush_pushes_first = false;  // of FLUSHALL alone: there, and since 8.0 again
-    bool hangs_up = false;        // a port for TLS only: what comes in the clear ends the connection
-    bool setinfo = false;         // knows CLIENT SETINFO (7.2)
-    unsigned replicas = 0;        // so many are connected
-    bool backlog = false;         // the replication backlog is kept, as after the first replica
-    bool nested_modules = false;  // HELLO lists modules as Redis 8 and Valkey 9 do, four levels deep
+    bool hangs_up = false;            // a port for TLS only: what comes in the clear ends the connection
+    bool setinfo = false;             // knows CLIENT SETINFO (7.2)
+    unsigned replicas = 0;            // so many are connected
+    bool backlog = false;             // the replication backlog is kept, as after the first replica
+    bool nested_modules = false;      // HELLO lists modules as Redis 8 and Valkey 9 do, four levels deep
     std::string user = "default";
     std::string password;                       // empty: none needed
     std::set<std::string, std::less<>> noperm;  // commands (upper case) that the user may not run
@@ -159,7 +154,10 @@ class RedisDouble {
   // -- the world
   void tick(TrueTime now);              // active expiry: deletes what is expired and tells trackers
   void crash(Keep keep, TrueTime now);  // restart: connections and scripts are gone, the run id is new
-  void snapshot(TrueTime now);          // what Keep::snapshot comes back to
+  void snapshot(TrueTime now) { snapshot_ = saved(now); }  // what Keep::snapshot comes back to
+  using Data = std::map<std::string, Entry, std::less<>>;
+  Data saved(TrueTime now) const;
+  void put_snapshot(const Data& keys) { snapshot_ = keys; }
   void become_replica();
   void become_master();  // with a new replication id
   // The first replica connects: the backlog begins, and with it a new replication id. Nothing is lost.
@@ -187,7 +185,7 @@ class RedisDouble {
   }
   void no_more_failures() { failures_.clear(), garbage_.clear(); }
   // Known scripts; returns the SHA-1 of the body.
-  std::string register_script(const std::string& body, Script native);
+  std::string register_script(const std::string& body, Script run);
 
   int64_t wall_ms(TrueTime now) const { return wall.ms(now); }
 
@@ -242,7 +240,7 @@ class RedisDouble {
   // A script that the double was taught, or that it was sent and does not know.
   struct Known {
     std::string sha;
-    Script native;
+    Script run;
     bool loaded;
   };
   struct Command {
@@ -278,7 +276,6 @@ class RedisDouble {
   std::optional<Reply> refuse(const Connection& conn, const Command& command, bool in_script) const;
   const Command* find(std::string_view name) const;
   Reply unknown(Request args) const;
-  Reply script_call(ScriptCall& call, Request args);
   const Known* find_script(std::string_view sha) const;
   Known& script(std::string_view sha);
 
@@ -331,8 +328,8 @@ class RedisDouble {
   std::map<int, Connection> conns_;
   int next_conn_ = 1;
   int64_t next_id_ = 3;
-  std::map<std::string, Entry, std::less<>> keys_;
-  std::map<std::string, Entry, std::less<>> snapshot_;
+  Data keys_;
+  Data snapshot_;
   std::map<std::string, std::vector<int>, std::less<>> trackers_;  // key → connections that read it, in order
   std::vector<int> pushed_;
   std::vector<Known> scripts_;

@@ -13,45 +13,23 @@ using namespace redis_words;
 
 // ---- scripts --------------------------------------------------------------------------------------------------------
 
-Reply ScriptCall::run(Request command) {
-  if (error_) return *error_;
-  Reply reply = redis_.script_call(*this, command);
-  if (reply.is_error()) {
-    if (redis_.knobs.script_errors) {
-      const bool failed = reply.text.starts_with("WRONGTYPE "), word = !reply.text.starts_with("ERR ");
-      const std::string said = word ? "-" + reply.text : reply.text.substr(4);
-      reply.text = "ERR Error running script (call to f_" + std::string(sha_) +
-                   "): @user_script:1: " + (failed ? reply.text : "@user_script: 1: " + said);
-    } else {
-      reply.text.append(" script: ").append(sha_).append(", on @user_script:1.");
-    }
-    error_ = reply;
-  }
-  return reply;
-}
-
-// INFO is a string in Lua, whatever the connection speaks.
-Reply ScriptCall::pcall(std::initializer_list<std::string_view> command) {
-  if (error_) return *error_;
-  Reply reply = redis_.script_call(*this, Request(command.begin(), command.size()));
-  if (reply.kind == Reply::verbatim) reply.kind = Reply::bulk;
-  return reply;
-}
-
-Reply ScriptCall::call(const Args& command) {
-  const std::vector<std::string_view> words(command.begin(), command.end());
-  return run(words);
-}
-
-Reply RedisDouble::script_call(ScriptCall& call, Request args) {
-  const Command* command = find(args[0]);
+Reply ScriptCall::call(Request args) {
+  const RedisDouble::Command* command = redis_.find(args[0]);
   if (!command) return err("ERR Unknown Redis command called from script");
-  const Connection& conn = conns_.at(call.conn_);
-  if (std::optional<Reply> refusal = refuse(conn, *command, true)) return std::move(*refusal);
-  Reply reply = run(*command, call.conn_, args, call.now_);
+  const RedisDouble::Connection& conn = redis_.conns_.at(conn_);
+  if (std::optional<Reply> refusal = redis_.refuse(conn, *command, true)) return std::move(*refusal);
+  Reply reply = redis_.run(*command, conn_, args, now_);
   // What a script reads is tracked for all the keys it declared, from that read on: a write behind it ends that.
-  if (tracks(conn, *command)) track(call.keys, call.conn_);
+  if (RedisDouble::tracks(conn, *command)) redis_.track(keys, conn_);
   return reply;
+}
+
+Reply ScriptCall::ended_by(const std::string& error) const {
+  const std::string sha(sha_);
+  if (!redis_.knobs.script_errors) return Reply::make_error(error + " script: " + sha + ", on @user_script:1.");
+  const bool failed = error.starts_with("WRONGTYPE "), word = !error.starts_with("ERR ");
+  return Reply::make_error("ERR Error running script (call to f_" + sha + "): @user_script:1: " +
+                           (failed ? error : "@user_script: 1: " + (word ? "-" + error : error.substr(4))));
 }
 
 Reply RedisDouble::cmd_eval(int number, Request args, TrueTime now) {
@@ -70,16 +48,16 @@ Reply RedisDouble::cmd_eval(int number, Request args, TrueTime now) {
     known = &taught;
   }
   if (knobs.masterdown) return err(kMasterDown);
-  if (!known->native) return err("ERR the double was not taught script " + known->sha);
+  if (!known->run) return err("ERR the double was not taught script " + known->sha);
   if (knobs.cluster && *count > 0) return err("CLUSTERDOWN Hash slot not served");
   ScriptCall call(*this, known->sha, number, now);
   const auto first_arg = args.begin() + 3 + static_cast<std::ptrdiff_t>(*count);
   call.keys.assign(args.begin() + 3, first_arg);
   call.argv.assign(first_arg, args.end());
   in_script_ = true;
-  Reply result = known->native(call);
+  Reply result = known->run(call);
   in_script_ = false;
-  return call.error_ ? *call.error_ : result;
+  return result;
 }
 
 Reply RedisDouble::cmd_script(int, Request args, TrueTime) {

@@ -67,6 +67,7 @@ struct SessionWire {
   std::vector<News> news;
   bool called = false;    // by the session
   bool has_news = false;  // for take_news()
+  bool begins = true;
 };
 
 }  // namespace redlock::test

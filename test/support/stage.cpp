@@ -6,8 +6,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "guard_scripts.hpp"
-#include "lock_scripts.hpp"
+#include "lua_scripts.hpp"
 #include "stage_words.hpp"
 
 namespace redlock::test {
@@ -23,11 +22,6 @@ std::string ms_text(TrueTime ns) {
   return out;
 }
 
-void register_scripts(RedisDouble& redis) {
-  register_guard_scripts(redis);
-  register_lock_scripts(redis);
-}
-
 // ---- stage ----------------------------------------------------------------------------------------------------
 
 Stage::Stage(unsigned masters) {
@@ -40,7 +34,7 @@ Stage::Stage(unsigned masters) {
 Stage::~Stage() = default;
 
 Gateway& Stage::add(const std::string& name, const std::function<void(Settings&)>& change, int64_t rate_ppm,
-                    bool entropy, bool commission) {
+                    bool entropy, bool commission, int64_t uptime_ms) {
   static constexpr const char* names[] = {"m1", "m2",  "m3",  "m4",  "m5",  "m6",  "m7", "m8",
                                           "m9", "m10", "m11", "m12", "m13", "m14", "m15"};
   Settings settings;
@@ -56,6 +50,7 @@ Gateway& Stage::add(const std::string& name, const std::function<void(Settings&)
   gateways_.push_back(std::unique_ptr<Gateway>(new Gateway(*this, name, number, settings, rate_ppm)));
   Gateway& gateway = *gateways_.back();
   gateway.set_entropy(entropy);
+  gateway.uptime_ms_ = uptime_ms;
   if (commission) gateway.client_->commission(settings.masters, gateway.now());
   gateway.loop();
   settle();
@@ -118,6 +113,13 @@ bool Stage::run_one(TrueTime until) {
   inputs_.erase(input);
   feed(*sockets_.at(taken.socket).gateway, taken);
   return true;
+}
+
+bool Stage::input_waits(const Gateway& gateway) const {
+  for (auto input = inputs_.begin(); input != inputs_.end() && input->first.first <= now_; ++input) {
+    if (sockets_.at(input->second.socket).gateway == &gateway) return true;
+  }
+  return false;
 }
 
 void Stage::feed(Gateway& gateway, const Input& input) {

@@ -34,9 +34,6 @@ namespace redlock::test {
 
 class Stage;
 
-// Teaches a double what the library's scripts do, in C++.
-void register_scripts(RedisDouble& redis);
-
 enum class Way { answering, silent, frozen, stuffed, down, unreachable };
 
 // What becomes of the bytes that a master has not read when a connection breaks: it never reads them, reads them
@@ -153,6 +150,7 @@ class Gateway : public Turns<Gateway> {
   std::map<unsigned, std::pair<int, int>> shown_;  // master → state and reason last written down
   uint64_t entropy_ = 0;
   bool entropy_available_ = true;
+  int64_t uptime_ms_ = 0;  // of its machine, when the stage began
   bool paused_ = false;
   bool jumped_ = false;
   bool closed_ = false;
@@ -167,7 +165,7 @@ class Stage {
   // A gateway whose client connects at once. rate_ppm: how fast its clock runs. Its masters are all of the stage;
   // `change` may leave it some of them, named by their ports.
   Gateway& add(const std::string& name, const std::function<void(Settings&)>& change = nullptr, int64_t rate_ppm = 0,
-               bool entropy = true, bool commission = false);
+               bool entropy = true, bool commission = false, int64_t uptime_ms = 0);
   Gateway& gateway(const std::string& name);
   unsigned masters() const { return static_cast<unsigned>(masters_.size()); }
 
@@ -183,6 +181,7 @@ class Stage {
   void set_delay_ms(unsigned master, double ms);
   void answer(unsigned master, unsigned replies);          // lets so many held replies of each connection go
   void reset(unsigned master, Unread unread);              // its connections break; it goes on
+  bool input_waits(const Gateway& gateway) const;          // that has arrived, and is not read yet
   void drain(unsigned master);                             // reads what stalled
   void block(Gateway& gateway, unsigned master, bool blocked);  // what this gateway sends stays on its way
   void restart(unsigned master, RedisDouble::Keep keep);   // a new process: connections and scripts are gone
@@ -202,6 +201,8 @@ class Stage {
   std::string label_of(const std::string& value) const;  // "a.1", or the value itself
 
   std::function<void(Gateway&, const std::string& label, const redlock_event_t&)> on_event;
+  // The bytes of the next piece that an engine of TLS reads or takes. Null: gateways have sockets in the clear.
+  std::function<size_t()> piece;
   // Changes what a master answers, after it has executed the command and the story was written.
   std::function<void(unsigned master, const std::vector<std::string>& words, std::string& reply)> lie;
 

@@ -274,7 +274,7 @@ void Gateway::jump() { jumped_ = true; }
 
 Reading Gateway::clock_reading() { return {local(stage_.now_), std::exchange(jumped_, false)}; }
 
-int64_t Gateway::boot_ms() const { return stage_.now_ / 1'000'000; }
+int64_t Gateway::boot_ms() const { return uptime_ms_ + stage_.now_ / 1'000'000; }
 
 size_t Gateway::fill_random(unsigned char* out, size_t size) {
   if (!entropy_available_) return 0;
@@ -286,7 +286,7 @@ size_t Gateway::fill_random(unsigned char* out, size_t size) {
 
 void Gateway::event(Client::Event& event) {
   Detail detail;
-  if (Client::is_detailed(event.event.type)) fill_detail(*client_, event, detail);
+  if (Notices::is_detailed(event.event.type)) fill_detail(*client_, event, detail);
   const auto found = labels_.find(event.event.lock.id);
   const std::string label = found != labels_.end() ? found->second : "";
   told_.push_back({stage_.now_ms(), label, event.event});
@@ -349,6 +349,7 @@ void Gateway::flush(MasterIndex m, Instant) {
     const unsigned n = tx.gather(chunks, Tx::chunks_max);
     std::string bytes;
     for (unsigned i = 0; i < n; ++i) bytes.append(chunks[i].data, chunks[i].size);
+    if (stage_.piece) bytes.resize(std::min(chunks[0].size, stage_.piece()));
     client_->sent(m, bytes.size());
     stage_.arrive(c.id, bytes);
   }
@@ -359,7 +360,7 @@ void Gateway::flush(MasterIndex m, Instant) {
 void Gateway::loop() {
   if (stepping() || closed_) return;
   if (pending()) ++steps_;
-  before_wait();
+  before_wait(!stage_.input_waits(*this));
   stage_.check_exclusion();
 }
 
@@ -372,7 +373,7 @@ void Gateway::read(MasterIndex m, std::string bytes) {
     if (room == 0) {
       close(m, REDLOCK_E_PROTOCOL, false, now);
     } else {
-      const size_t size = bytes.size() < room ? bytes.size() : room;
+      const size_t size = std::min({bytes.size(), room, stage_.piece ? stage_.piece() : room});
       memcpy(at, bytes.data(), size);
       bytes.erase(0, size);
       client_->received(m, size, now);

@@ -49,7 +49,7 @@ std::string Stage::in_words(const std::vector<std::string>& words) const {
     if (words[0] == "PING" && i == 1) break;
     const bool script_word = words[0] == "EVALSHA" || words[0] == "EVAL";
     if (i == 2 && (text == "EVAL reading" || text == "EVAL visit")) return text;
-    if (i == 2 && text == "EVAL record") return text + (words.back().empty() ? " quarantine" : " seal");
+    if (i == 2 && text == "EVAL record") return text + (words.at(words.size() - 2).empty() ? " quarantine" : " seal");
     if (script_word && i == 2) continue;  // the number of keys
     const auto called = script_word ? names.find(words[1]) : names.end();
     // The library's own keys, and the seal.

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lock_scripts.hpp"
+#include "lua_scripts.hpp"
 #include "master/scripts.hpp"
 #include "stage.hpp"
 

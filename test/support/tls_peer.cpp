@@ -27,9 +27,10 @@ void set_versions(SSL_CTX* context, TlsVersions versions) {
   SSL_CTX_set_max_proto_version(context, most);
 }
 
-void set_chain(SSL_CTX* context, const Certificate& certificate) {
+void set_chain(SSL_CTX* context, const Certificate& certificate, const Certificate* first = nullptr) {
   must(SSL_CTX_use_certificate(context, certificate.x509()) == 1, "a certificate");
   must(SSL_CTX_use_PrivateKey(context, certificate.key()) == 1, "a key");
+  if (first != nullptr) SSL_CTX_add1_chain_cert(context, first->x509());
   const std::string above = certificate.chain_pem().substr(certificate.pem().size());
   const std::unique_ptr<BIO, int (*)(BIO*)> text(BIO_new_mem_buf(above.data(), static_cast<int>(above.size())),
                                                  BIO_free);
@@ -48,7 +49,10 @@ TlsServer::TlsServer(const Certificate& certificate, const Options& options)
   SSL_CTX* const context = context_.get();
   must(context != nullptr, "a context");
   set_versions(context, options.versions);
-  set_chain(context, certificate);
+  if (options.lax) SSL_CTX_set_security_level(context, 0);
+  set_chain(context, certificate, options.shown_first);
+  if (options.shown_too != nullptr) SSL_CTX_add1_chain_cert(context, options.shown_too->x509());
+  if (!options.groups.empty()) must(SSL_CTX_set1_groups_list(context, options.groups.c_str()) == 1, "groups");
   if (!options.ciphers.empty()) must(SSL_CTX_set_cipher_list(context, options.ciphers.c_str()) == 1, "ciphers");
   const unsigned char name[] = "redlock";
   SSL_CTX_set_session_id_context(context, name, sizeof name);

@@ -27,6 +27,10 @@ class TlsServer {
     ClientCertificate client = ClientCertificate::not_asked;
     const Certificate* client_authority = nullptr;
     std::string ciphers = {};  // of TLS 1.2
+    std::string groups = {};
+    bool lax = false;          // shows certificates that OpenSSL finds too weak
+    const Certificate* shown_first = nullptr;  // behind the server's own certificate, ahead of those above it
+    const Certificate* shown_too = nullptr;    // behind all
   };
   explicit TlsServer(const Certificate& certificate) : TlsServer(certificate, Options{}) {}
   TlsServer(const Certificate& certificate, const Options& options);

@@ -27,7 +27,13 @@ inline Instant at(int64_t ms) { return Instant::from_ns(ms * 1'000'000); }
 struct Fixture {
   explicit Fixture(unsigned masters = 3, unsigned locks = 4, unsigned capacity = 10)
       : table(capacity), names(capacity * resource_bytes) {
-    claims.init({masters, masters / 2 + 1, locks, 10'000, 2, resource_bytes}, table.data(), capacity, names.data());
+    claims.init({.masters = masters,
+                 .quorum = masters / 2 + 1,
+                 .locks = locks,
+                 .drift_ppm = 10'000,
+                 .drift_fixed_ms = 2,
+                 .resource_bytes = resource_bytes},
+                table.data(), capacity, names.data());
   }
   uint16_t make() { return claims.make(7, "valve", ttl); }
   // A claim whose SET was sent to masters 0 and 1 and granted there.
@@ -46,9 +52,15 @@ struct Fixture {
     claims.broke(0);
     return c;
   }
-  void delete_absent(uint16_t c, MasterIndex m, Instant when) {
+  // That one, given up at 0 ms.
+  uint16_t stray_debt() {
+    const uint16_t c = stray();
+    claims.end(c, Masters::of(0), at(0));
+    return c;
+  }
+  void remove(uint16_t c, MasterIndex m, Deleted how, Instant when) {
     claims.deletes_queued(c, Masters::of(m));
-    claims.delete_answered(c, m, Deleted::absent, when);
+    claims.delete_answered(c, m, how, when);
   }
   bool freed(uint16_t c) const { return !claims[c].used; }
 

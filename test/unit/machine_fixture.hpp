@@ -32,6 +32,11 @@ inline Options with_wait(int32_t ms) {
   o.wait_ms = ms;
   return o;
 }
+inline Options urgent(int32_t ms) {
+  Options o = with_wait(ms);
+  o.urgent = true;
+  return o;
+}
 inline Options no_renew() {
   Options o = usual();
   o.renew = false;
@@ -44,11 +49,21 @@ inline Options with_hold(uint32_t max_hold_ms, uint32_t ttl_ms = 10'000) {
   return o;
 }
 
+inline Machine::Rules rules(unsigned of_masters = masters) {
+  return {.masters = of_masters,
+          .drift = drift,
+          .node_timeout = Duration::ms(node_timeout_ms),
+          .max_ttl_ms = 30'000,
+          .sleep_max_ms = sleep_max_ms,
+          .local_turns = 1,
+          .wait = Duration::ms(wait_ms),
+          .guard_wait = Duration::ms(guard_wait_ms)};
+}
+
 // One lock and its client: it does at once what an Action asks for, as far as the machine is concerned.
 struct Life {
   explicit Life(const Options& options = usual()) {
-    machine.init({masters, drift, Duration::ms(node_timeout_ms), 30'000, sleep_max_ms, 1, true,
-                  Duration::ms(wait_ms), Duration::ms(guard_wait_ms)});
+    machine.init(rules());
     ++lock.generation;
     machine.accept(lock, options);
     machine.see(lock, false, now);

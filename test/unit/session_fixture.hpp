@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "support/lock_scripts.hpp"
+#include "support/lua_scripts.hpp"
 #include "support/session_wire.hpp"
 #include "support/space.hpp"
 
@@ -74,7 +74,7 @@ struct Fixture : test::SessionWire {
     session = std::make_unique<Session>(settings, master, bytes("gw-17"),
                                         Session::Memory{tx.get(), 1'024, rx.get(), rx_size, requests.get(),
                                                         in_flight + Session::own_requests, &shared, 0, &called,
-                                                        &has_news});
+                                                        &has_news, &begins});
   }
   Fixture(const Fixture&) = delete;
 
@@ -106,6 +106,13 @@ struct Fixture : test::SessionWire {
   MasterSettings master;
   std::unique_ptr<char[]> tx, rx;
   std::unique_ptr<Fifo::Request[]> requests;
+};
+
+struct Connected : Fixture {
+  Connected() { connect(); }
+};
+struct Greeted : Fixture {
+  Greeted() { greet(); }
 };
 
 struct Refusal {

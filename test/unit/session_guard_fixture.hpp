@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "support/lock_scripts.hpp"
+#include "support/lua_scripts.hpp"
 #include "support/session_wire.hpp"
 #include "support/space.hpp"
 
@@ -37,7 +37,8 @@ inline std::string command(const std::vector<std::string>& words) {
 }
 inline bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-inline const std::string meta = "redlock::meta", seen = "redlock::seen", fingerprint = "v1 n=3";
+inline const std::string meta = "redlock::meta", seen = "redlock::seen", fingerprint = "v1 n=3",
+                         names = "a,b,c";
 inline const std::string replid = "2222222222222222", q = "3333333333333333";
 inline const std::string run_id = "1111111111111111";
 inline const std::string seal = run_id + ":" + replid + ":" + q;
@@ -65,6 +66,7 @@ struct Fixture : test::SessionWire {
     settings.meta_key = Bytes(meta.data(), meta.size());
     settings.seen_key = Bytes(seen.data(), seen.size());
     settings.fingerprint = Bytes(fingerprint.data(), fingerprint.size());
+    settings.names = Bytes(names.data(), names.size());
     settings.rx_bytes = 512;
     now = at(0);
     shared.init(shared_memory, sizeof shared_memory);
@@ -72,7 +74,7 @@ struct Fixture : test::SessionWire {
         std::make_unique<Session>(settings, master, Bytes("gw"),
                                   Session::Memory{tx.get(), tx_size, rx, sizeof rx, requests,
                                                   static_cast<unsigned>(std::size(requests)), &shared, 0, &called,
-                                                  &has_news});
+                                                  &has_news, &begins});
     if (seed != 0) session->seed(seed);
     connect();
   }
@@ -111,9 +113,9 @@ struct Fixture : test::SessionWire {
   static std::string record(const std::string& the_seal = seal, const std::string& info = replication(),
                             const std::string& visit = "") {
     return list({bulk(info), bulk(fingerprint), bulk(q), the_seal.empty() ? null() : bulk(the_seal),
-                 visit.empty() ? null() : bulk(visit)});
+                 visit.empty() ? null() : bulk(visit), null()});
   }
-  static std::string blank() { return list({bulk(replication()), null(), null(), null(), null()}); }
+  static std::string blank() { return list({bulk(replication()), null(), null(), null(), null(), null()}); }
   static std::string time(int64_t seconds = 1'700'000'000) { return list({bulk(std::to_string(seconds)), bulk("5")}); }
   std::string ping() const { return bulk(nonce_of(rest)); }
 
@@ -159,7 +161,7 @@ struct Fixture : test::SessionWire {
   static std::string write(const std::string& desc, const std::string& old_q, const std::string& new_q,
                            const std::string& new_seal, const std::string& id = replid) {
     return command(
-        {"EVAL", test::text_of(record_script), "2", meta, seen, desc, old_q, id, fingerprint, new_q, new_seal});
+        {"EVAL", test::text_of(record_script), "2", meta, seen, desc, old_q, id, fingerprint, new_q, new_seal, names});
   }
   void expect_closing(int reason) {
     EXPECT_EQ(session->wish(), Wish::close);
@@ -181,5 +183,9 @@ inline bool ask_record(Fixture& f) {
   const Bytes arguments[] = {"v1 n=3", "look"};
   return f.session->ask_record(question, arguments, 2, f.now);
 }
+
+struct Greeted : Fixture {
+  Greeted() { greet(); }
+};
 
 }  // namespace redlock::session_guard_test

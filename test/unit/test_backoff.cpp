@@ -16,12 +16,6 @@ Duration longest(int cause, uint32_t delay, unsigned rounds, uint32_t cap_ms = c
   return pause_after(cause, delay, rounds, cap_ms, UINT32_MAX);
 }
 
-// part_of() counts in 65536ths, so the longest pause may be that much below its ceiling.
-void expect_about(Duration pause, int64_t ceiling_ms) {
-  EXPECT_LE(pause, Duration::ms(ceiling_ms));
-  EXPECT_GT(pause + Duration::ns(65536), Duration::ms(ceiling_ms));
-}
-
 TEST(Backoff, never_nothing_and_never_above_the_ceiling) {
   std::mt19937 random(5);
   for (const int cause : {REDLOCK_E_LOCKED, REDLOCK_E_NO_QUORUM, REDLOCK_E_TOO_SLOW}) {
@@ -50,23 +44,23 @@ TEST(Backoff, the_whole_range_is_reached) {
   }
   for (const int n : tenths) EXPECT_NEAR(n, draws / 10, 300);
   EXPECT_LT(pause_after(REDLOCK_E_LOCKED, 100, 3, cap, 0), Duration::us(2));
-  expect_about(longest(REDLOCK_E_LOCKED, 100, 3), 100);
+  EXPECT_EQ(longest(REDLOCK_E_LOCKED, 100, 3), Duration::ms(100));
 }
 
 TEST(Backoff, doubles_only_when_masters_are_missing) {
   for (unsigned rounds = 0; rounds < 100; ++rounds) {
-    expect_about(longest(REDLOCK_E_LOCKED, 100, rounds), 100);
+    EXPECT_EQ(longest(REDLOCK_E_LOCKED, 100, rounds), Duration::ms(100));
     const int64_t doubled = int64_t{10} << std::min(rounds, 6u);
-    expect_about(longest(REDLOCK_E_NO_QUORUM, 10, rounds), doubled);
-    expect_about(longest(REDLOCK_E_TOO_SLOW, 10, rounds), doubled);
+    EXPECT_EQ(longest(REDLOCK_E_NO_QUORUM, 10, rounds), Duration::ms(doubled));
+    EXPECT_EQ(longest(REDLOCK_E_TOO_SLOW, 10, rounds), Duration::ms(doubled));
   }
 }
 
 TEST(Backoff, cap) {
-  expect_about(longest(REDLOCK_E_NO_QUORUM, 100, 6), 5'000);
-  expect_about(longest(REDLOCK_E_NO_QUORUM, 5'000, UINT32_MAX), 5'000);
-  expect_about(longest(REDLOCK_E_LOCKED, 5'000, 0, 20), 20);
-  expect_about(longest(REDLOCK_E_NO_QUORUM, UINT32_MAX, 6, UINT32_MAX), UINT32_MAX);
+  EXPECT_EQ(longest(REDLOCK_E_NO_QUORUM, 100, 6), Duration::ms(5'000));
+  EXPECT_EQ(longest(REDLOCK_E_NO_QUORUM, 5'000, UINT32_MAX), Duration::ms(5'000));
+  EXPECT_EQ(longest(REDLOCK_E_LOCKED, 5'000, 0, 20), Duration::ms(20));
+  EXPECT_EQ(longest(REDLOCK_E_NO_QUORUM, UINT32_MAX, 6, UINT32_MAX), Duration::ms(UINT32_MAX));
 }
 
 }  // namespace

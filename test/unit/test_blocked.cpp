@@ -119,7 +119,7 @@ redlock_detail_t held_by(const char* name) {
   redlock_detail_t detail = {};
   detail.size = sizeof detail;
   detail.masters = 3, detail.quorum = 2, detail.to_go_ms = REDLOCK_GUARD_UNKNOWN;
-  detail.name = detail.address = "";
+  detail.name = detail.address = detail.their_name = detail.our_name = detail.denied = "";
   detail.holder = name;
   return detail;
 }

@@ -93,8 +93,7 @@ TEST(Claims, ended_deleted_and_paid) {
   f.claims.delete_answered(c, 0, Deleted::yes, at(1));
   EXPECT_EQ(f.claims.debts_of(0), 0u);
   EXPECT_FALSE(f.freed(c));
-  f.claims.deletes_queued(c, Masters::of(1));
-  f.claims.delete_answered(c, 1, Deleted::absent, at(1));
+  f.remove(c, 1, Deleted::absent, at(1));
   EXPECT_TRUE(f.freed(c)) << "already expired is a normal answer";
   EXPECT_EQ(f.claims.debts(), 0u);
 }
@@ -109,8 +108,7 @@ TEST(Claims, masters_that_refused_are_spared_and_give_their_places_back) {
   f.claims.end(c, Masters::of(1), at(0));
   EXPECT_EQ(f.claims.reserved(0) + f.claims.reserved(2), 0u);
   EXPECT_EQ(f.claims.reserved(1), 1u);
-  f.claims.deletes_queued(c, Masters::of(1));
-  f.claims.delete_answered(c, 1, Deleted::yes, at(1));
+  f.remove(c, 1, Deleted::yes, at(1));
   EXPECT_TRUE(f.freed(c));
 }
 
@@ -172,8 +170,7 @@ TEST(Claims, two_masters_rest_together) {
   const uint16_t c = f.granted();
   f.claims.end(c, Masters::of(0, 1), at(0));
   for (const MasterIndex m : {0u, 1u}) {
-    f.claims.deletes_queued(c, Masters::of(m));
-    f.claims.delete_answered(c, m, Deleted::error, at(m * 10));
+    f.remove(c, m, Deleted::error, at(m * 10));
   }
   f.claims.on_time(at(20));
   EXPECT_TRUE(f.claims.owes(0) && f.claims.owes(1));
@@ -187,8 +184,7 @@ TEST(Claims, an_unknown_script_is_owed_at_once) {
   f.claims.delete_unknown(c, 0);
   EXPECT_TRUE(f.claims.owes(0));
   EXPECT_EQ(f.claims.reserved(0), 0u);
-  f.claims.deletes_queued(c, Masters::of(0));
-  f.claims.delete_answered(c, 0, Deleted::yes, at(0));
+  f.remove(c, 0, Deleted::yes, at(0));
   EXPECT_TRUE(f.freed(c));
 }
 
@@ -353,9 +349,9 @@ TEST(Claims, a_master_has_its_share_of_unanswered_sets) {
     EXPECT_FALSE(f.claims.may_send(0)) << "the SET may still come";
     f.claims.on_time(at(lifetime_ms));
     EXPECT_FALSE(f.claims.may_send(0)) << "the last delete but one is unanswered";
-    f.delete_absent(all[0], 0, at(lifetime_ms));
+    f.remove(all[0], 0, Deleted::absent, at(lifetime_ms));
     EXPECT_FALSE(f.claims.may_send(0)) << "the last one is unanswered";
-    f.delete_absent(all[0], 0, at(lifetime_ms));
+    f.remove(all[0], 0, Deleted::absent, at(lifetime_ms));
     EXPECT_TRUE(f.claims.may_send(0));
   }
 }

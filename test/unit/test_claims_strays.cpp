@@ -28,15 +28,14 @@ TEST(Claims, a_broken_connection_tells_whether_strays_are_left) {
 
 TEST(Claims, a_stray_of_a_debt_is_left_until_its_last_delete_is_on_its_way) {
   Fixture f;
-  const uint16_t c = f.stray();
-  f.claims.end(c, Masters::of(0), at(0));
+  const uint16_t c = f.stray_debt();
   EXPECT_TRUE(f.claims.broke(0));
   f.claims.strays_at_large(0, at(0));
-  f.delete_absent(c, 0, at(1));
+  f.remove(c, 0, Deleted::absent, at(1));
   EXPECT_TRUE(f.claims.broke(0));
   f.claims.strays_at_large(0, at(10));
   f.claims.on_time(at(10 + lifetime_ms));
-  f.delete_absent(c, 0, at(10 + lifetime_ms));
+  f.remove(c, 0, Deleted::absent, at(10 + lifetime_ms));
   EXPECT_FALSE(f.claims.broke(0));
 }
 
@@ -44,13 +43,11 @@ TEST(Claims, a_stray_of_a_debt_is_left_until_its_last_delete_is_on_its_way) {
 TEST(Claims, one_delete_behind_the_end_of_the_strays_is_final) {
   for (const Deleted how : {Deleted::yes, Deleted::absent}) {
     Fixture f;
-    const uint16_t c = f.stray();
-    f.claims.end(c, Masters::of(0), at(0));
+    const uint16_t c = f.stray_debt();
     f.claims.strays_ended(0, at(5));
     EXPECT_FALSE(f.freed(c)) << "the delete is still owed";
     ASSERT_TRUE(f.claims.owes(0));
-    f.claims.deletes_queued(c, Masters::of(0));
-    f.claims.delete_answered(c, 0, how, at(6));
+    f.remove(c, 0, how, at(6));
     EXPECT_TRUE(f.freed(c));
   }
 }
@@ -58,8 +55,7 @@ TEST(Claims, one_delete_behind_the_end_of_the_strays_is_final) {
 TEST(Claims, the_final_delete_is_final_when_it_was_executed) {
   for (const char* fate : {"broke", "unknown", "error"}) {
     Fixture f;
-    const uint16_t c = f.stray();
-    f.claims.end(c, Masters::of(0), at(0));
+    const uint16_t c = f.stray_debt();
     f.claims.strays_ended(0, at(5));
     f.claims.deletes_queued(c, Masters::of(0));
     if (fate == std::string("broke")) {
@@ -70,7 +66,7 @@ TEST(Claims, the_final_delete_is_final_when_it_was_executed) {
     ASSERT_FALSE(f.freed(c)) << fate;
     f.claims.on_time(at(100));
     ASSERT_TRUE(f.claims.owes(0)) << fate;
-    f.delete_absent(c, 0, at(100));
+    f.remove(c, 0, Deleted::absent, at(100));
     EXPECT_TRUE(f.freed(c)) << fate;
   }
 }
@@ -97,7 +93,7 @@ TEST(Claims, a_lock_that_is_held_has_no_stray_any_more) {
   EXPECT_EQ(f.claims.deadline(), Instant::never());
   f.claims.end(c, Masters::of(0), at(10));
   EXPECT_EQ(f.claims[c].over_at, at(10 + 2 * lifetime_ms));
-  f.delete_absent(c, 0, at(11));
+  f.remove(c, 0, Deleted::absent, at(11));
   EXPECT_TRUE(f.freed(c));
 }
 
@@ -105,16 +101,15 @@ TEST(Claims, a_lock_that_is_held_has_no_stray_any_more) {
 TEST(Claims, the_final_delete_leaves_also_when_the_debt_would_have_ended) {
   for (const bool at_large : {false, true}) {
     Fixture f;
-    const uint16_t c = f.stray();
-    f.claims.end(c, Masters::of(0), at(0));
+    const uint16_t c = f.stray_debt();
     int64_t now = 5 * lifetime_ms;
     f.claims.on_time(at(now));
     if (at_large) {
       f.claims.strays_at_large(0, at(now));
-      f.delete_absent(c, 0, at(now));
+      f.remove(c, 0, Deleted::absent, at(now));
       now += lifetime_ms;
       f.claims.on_time(at(now));
-      f.delete_absent(c, 0, at(now));
+      f.remove(c, 0, Deleted::absent, at(now));
     } else {
       f.claims.strays_ended(0, at(now));
     }
@@ -132,14 +127,12 @@ TEST(Claims, the_final_delete_leaves_also_when_the_debt_would_have_ended) {
 // again.
 TEST(Claims, strays_at_large_are_deleted_again_and_again_and_once_more_when_their_time_is_over) {
   Fixture f;
-  const uint16_t c = f.stray();
-  f.claims.end(c, Masters::of(0), at(0));
+  const uint16_t c = f.stray_debt();
   const int64_t back = 100, until = back + lifetime_ms;
   f.claims.strays_at_large(0, at(back));
   int64_t now = back;
   for (const int64_t rest : {20, 40, 80, 160, 320}) {
-    f.claims.deletes_queued(c, Masters::of(0));
-    f.claims.delete_answered(c, 0, rest == 80 ? Deleted::error : Deleted::absent, at(now));
+    f.remove(c, 0, rest == 80 ? Deleted::error : Deleted::absent, at(now));
     ASSERT_FALSE(f.freed(c));
     EXPECT_FALSE(f.claims.owes(0));
     f.claims.on_time(at(now + rest - 1));
@@ -149,85 +142,77 @@ TEST(Claims, strays_at_large_are_deleted_again_and_again_and_once_more_when_thei
     f.claims.on_time(at(now));
     ASSERT_TRUE(f.claims.owes(0)) << rest;
   }
-  f.delete_absent(c, 0, at(now));
+  f.remove(c, 0, Deleted::absent, at(now));
   EXPECT_EQ(f.claims.deadline(), at(until)) << "and not at the end of a longer rest";
   f.claims.on_time(at(until));
-  f.claims.deletes_queued(c, Masters::of(0));
-  f.claims.delete_answered(c, 0, Deleted::absent, at(until));
+  f.remove(c, 0, Deleted::absent, at(until));
   ASSERT_TRUE(f.claims.owes(0)) << "the SET may have come behind that one: one more, at once";
-  f.delete_absent(c, 0, at(until));
+  f.remove(c, 0, Deleted::absent, at(until));
   EXPECT_TRUE(f.freed(c));
 }
 
 // It may have found what another listing of the same server has put back.
 TEST(Claims, a_key_that_was_found_does_not_pay_for_a_stray) {
   Fixture f;
-  const uint16_t c = f.stray();
-  f.claims.end(c, Masters::of(0), at(0));
+  const uint16_t c = f.stray_debt();
   f.claims.strays_at_large(0, at(10));
-  f.claims.deletes_queued(c, Masters::of(0));
-  f.claims.delete_answered(c, 0, Deleted::yes, at(10));
+  f.remove(c, 0, Deleted::yes, at(10));
   EXPECT_FALSE(f.freed(c));
   EXPECT_EQ(f.claims[c].resting, Masters::of(0));
   f.claims.on_time(at(10 + lifetime_ms));
-  f.claims.deletes_queued(c, Masters::of(0));
-  f.claims.delete_answered(c, 0, Deleted::yes, at(10 + lifetime_ms));
+  f.remove(c, 0, Deleted::yes, at(10 + lifetime_ms));
   EXPECT_TRUE(f.claims.owes(0));
-  f.claims.deletes_queued(c, Masters::of(0));
-  f.claims.delete_answered(c, 0, Deleted::yes, at(11 + lifetime_ms));
+  f.remove(c, 0, Deleted::yes, at(11 + lifetime_ms));
   EXPECT_TRUE(f.freed(c));
 }
 
 TEST(Claims, a_delete_under_way_when_the_time_of_the_strays_was_over_is_not_the_last) {
   Fixture f;
-  const uint16_t c = f.stray();
-  f.claims.end(c, Masters::of(0), at(0));
+  const uint16_t c = f.stray_debt();
   f.claims.strays_at_large(0, at(0));
   f.claims.deletes_queued(c, Masters::of(0));
   f.claims.on_time(at(lifetime_ms));
   f.claims.delete_answered(c, 0, Deleted::absent, at(2'000));
   ASSERT_FALSE(f.freed(c));
   EXPECT_TRUE(f.claims.owes(0)) << "at once";
-  f.delete_absent(c, 0, at(2'001));
+  f.remove(c, 0, Deleted::absent, at(2'001));
   EXPECT_TRUE(f.freed(c));
 }
 
 TEST(Claims, the_time_of_strays_begins_anew_when_the_connection_broke_again) {
   Fixture f;
-  const uint16_t c = f.stray();
-  f.claims.end(c, Masters::of(0), at(0));
+  const uint16_t c = f.stray_debt();
   f.claims.strays_at_large(0, at(0));
-  f.delete_absent(c, 0, at(0));
+  f.remove(c, 0, Deleted::absent, at(0));
   f.claims.broke(0);
   f.claims.strays_at_large(0, at(900));
   f.claims.on_time(at(lifetime_ms));
-  f.delete_absent(c, 0, at(lifetime_ms));
+  f.remove(c, 0, Deleted::absent, at(lifetime_ms));
   EXPECT_FALSE(f.freed(c) || f.claims.owes(0)) << "from the last time that it was up again";
   f.claims.on_time(at(900 + lifetime_ms));
-  f.delete_absent(c, 0, at(900 + lifetime_ms));
-  f.delete_absent(c, 0, at(900 + lifetime_ms));
+  f.remove(c, 0, Deleted::absent, at(900 + lifetime_ms));
+  f.remove(c, 0, Deleted::absent, at(900 + lifetime_ms));
   EXPECT_TRUE(f.freed(c));
 }
 
 // The server has ended the last connection; what an older one has left keeps its time.
 TEST(Claims, an_end_of_the_last_connection_is_none_of_older_ones_at_large) {
   Fixture f;
-  const uint16_t c = f.stray();
-  f.claims.end(c, Masters::of(0), at(0));
+  const uint16_t c = f.stray_debt();
   f.claims.strays_at_large(0, at(10));
   f.claims.broke(0);
   f.claims.strays_ended(0, at(20));
-  f.delete_absent(c, 0, at(20));
+  f.remove(c, 0, Deleted::absent, at(20));
   ASSERT_FALSE(f.freed(c));
   f.claims.on_time(at(10 + lifetime_ms));
-  f.delete_absent(c, 0, at(10 + lifetime_ms));
-  f.delete_absent(c, 0, at(10 + lifetime_ms));
+  f.remove(c, 0, Deleted::absent, at(10 + lifetime_ms));
+  f.remove(c, 0, Deleted::absent, at(10 + lifetime_ms));
   EXPECT_TRUE(f.freed(c));
 
   const uint16_t d = f.stray();  // later, when the older ones are over
   f.claims.end(d, Masters::of(0), at(5'000));
   f.claims.strays_ended(0, at(5'000));
-  f.delete_absent(d, 0, at(5'001));
+  f.remove(d, 0, Deleted::absent, at(5'001));
   EXPECT_TRUE(f.freed(d));
 }
 
@@ -238,10 +223,10 @@ TEST(Claims, the_longest_ttl_counts_for_strays) {
   f.claims.end(c, Masters::of(0), at(0));
   f.claims.strays_at_large(0, at(0));
   f.claims.on_time(at(30'000));
-  f.delete_absent(c, 0, at(30'301));
+  f.remove(c, 0, Deleted::absent, at(30'301));
   EXPECT_FALSE(f.claims.owes(0));
   f.claims.on_time(at(30'321));
-  f.delete_absent(c, 0, at(30'321));
+  f.remove(c, 0, Deleted::absent, at(30'321));
   EXPECT_TRUE(f.claims.owes(0)) << "1 % and 2 ms later";
 }
 
@@ -256,16 +241,16 @@ TEST(Claims, two_masters_with_strays_at_large_each_have_their_time) {
     f.claims.end(c, Masters::of(0, 1), at(0));
     f.claims.strays_at_large(0, at(0));
     f.claims.strays_at_large(1, at(600));
-    for (const MasterIndex m : {in_order ? 0u : 1u, in_order ? 1u : 0u}) f.delete_absent(c, m, at(1'000));
+    for (const MasterIndex m : {in_order ? 0u : 1u, in_order ? 1u : 0u}) f.remove(c, m, Deleted::absent, at(1'000));
     EXPECT_EQ(f.claims.deadline(), at(1'020));
     f.claims.on_time(at(1'020));
-    for (const MasterIndex m : {0u, 1u}) f.delete_absent(c, m, at(1'020));
+    for (const MasterIndex m : {0u, 1u}) f.remove(c, m, Deleted::absent, at(1'020));
     EXPECT_EQ(f.claims[c].owed, Masters::of(0)) << "the last of this one";
-    f.delete_absent(c, 0, at(1'020));
+    f.remove(c, 0, Deleted::absent, at(1'020));
     EXPECT_EQ(f.claims[c].resting, Masters::of(1));
     f.claims.on_time(at(600 + lifetime_ms));
-    f.delete_absent(c, 1, at(600 + lifetime_ms));
-    f.delete_absent(c, 1, at(600 + lifetime_ms));
+    f.remove(c, 1, Deleted::absent, at(600 + lifetime_ms));
+    f.remove(c, 1, Deleted::absent, at(600 + lifetime_ms));
     EXPECT_TRUE(f.freed(c));
   }
 }
@@ -273,8 +258,7 @@ TEST(Claims, two_masters_with_strays_at_large_each_have_their_time) {
 // The master is not back yet, and nobody knows what it will do then.
 TEST(Claims, a_stray_set_never_ends_unheard) {
   Fixture f;
-  const uint16_t c = f.stray();
-  f.claims.end(c, Masters::of(0), at(0));
+  const uint16_t c = f.stray_debt();
   for (int i = 0; i < 5; ++i) {  // the delete goes out again and again and is never answered
     f.claims.deletes_queued(c, Masters::of(0));
     f.claims.broke(0);

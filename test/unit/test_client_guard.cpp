@@ -27,7 +27,7 @@ void quick(Settings& s) {
 int error_of(const Gateway& gateway, unsigned master) {
   redlock_master_status_t status = {};
   status.size = sizeof status;
-  gateway.client().master_status(master - 1, status);
+  gateway.client().notices().master_status(master - 1, status, gateway.client().now());
   return status.err;
 }
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "support/lock_scripts.hpp"
+#include "support/lua_scripts.hpp"
 #include "support/space.hpp"
 
 namespace redlock {

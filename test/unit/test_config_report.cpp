@@ -101,7 +101,7 @@ std::vector<std::string> names_in_header() {
   std::vector<std::string> names;
   bool inside = false;
   for (std::string line; std::getline(file, line);) {
-    if (line.find("The fields, in the order in which they are written:") != std::string::npos) {
+    if (line.find("The fields, in this order, as in the structs:") != std::string::npos) {
       inside = true;
     } else if (inside && !line.starts_with(" *   ")) {
       return names;

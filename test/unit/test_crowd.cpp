@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 namespace redlock {
 namespace {
 
@@ -58,18 +60,78 @@ TEST(Crowd, a_wait_without_end_overflows_nothing) {
   EXPECT_LE(crowd.share_us, 600'000'000u);
 }
 
+// Grants until the client gives way next.
+unsigned grants_until_it_gives(Crowd& crowd) {
+  unsigned n = 0;
+  do crowd.granted(true, Duration::us(200), 1), ++n;
+  while (!crowd.gives() && n < 5'000);
+  return n;
+}
+
+TEST(Crowd, who_never_waits_gives_way_ever_more_seldom_and_anew_when_somebody_took_the_resource) {
+  Crowd crowd;
+  EXPECT_FALSE(crowd.gives());
+  for (unsigned turns = 4; turns < 1'024; turns *= 2) EXPECT_EQ(grants_until_it_gives(crowd), turns);
+  for (unsigned i = 0; i < 3; ++i) EXPECT_EQ(grants_until_it_gives(crowd), 1'024u);
+  crowd.granted(false, Duration::us(200), 1);
+  EXPECT_FALSE(crowd.gives()) << "it had to wait";
+  EXPECT_EQ(grants_until_it_gives(crowd), 1u);
+  EXPECT_EQ(grants_until_it_gives(crowd), 2u);
+  EXPECT_EQ(crowd.round(), Duration::us(200));
+}
+
+TEST(Crowds, a_name_that_others_want_is_not_forgotten_for_one_that_nobody_else_wants) {
+  Crowds crowds;
+  Crowd wanted, alone;
+  wanted.waited = true;
+  wanted.nap_us = 7;
+  for (unsigned i = 0; i < 4; ++i) alone.granted(true, Duration(), 1);
+  const std::string a = "bus";
+  std::string b = "x";
+  const auto place = [](const std::string& s) { return hash_of<uint32_t>(Bytes(s.data(), s.size())) % 4; };
+  while (place(b) != place(a)) b += 'x';
+  const Names bus(Bytes(a.data(), a.size())), other(Bytes(b.data(), b.size()));
+  const auto keep = [&](const Names& names, Crowd crowd) {
+    crowd.name = crowds.of(names, false).name;
+    crowds.keep(crowd);
+  };
+  keep(bus, wanted);
+  keep(other, alone);
+  EXPECT_EQ(crowds.of(bus, false).nap_us, 7u);
+  EXPECT_FALSE(crowds.of(other, false).gives());
+  keep(other, alone);
+  EXPECT_TRUE(crowds.of(other, false).gives()) << "it is asked for more often";
+  keep(bus, wanted);
+  EXPECT_EQ(crowds.of(bus, false).nap_us, 7u);
+  keep(other, wanted);
+  EXPECT_EQ(crowds.of(other, false).nap_us, 7u) << "others want both";
+}
+
 TEST(Crowds, a_name_that_is_not_known_is_one_that_nobody_else_wants) {
   Crowds crowds;
-  EXPECT_FALSE(crowds.of("bus").waited);
-  Crowd crowd;
+  EXPECT_FALSE(crowds.of("bus", false).waited);
+  Crowd crowd = crowds.of("bus", false);
   crowd.waited = true;
   crowd.nap_us = 7;
-  crowds.keep("bus", crowd);
-  EXPECT_TRUE(crowds.of("bus").waited);
-  EXPECT_EQ(crowds.of("bus").nap(), Duration::us(7));
+  crowds.keep(crowd);
+  EXPECT_TRUE(crowds.of("bus", false).waited);
+  EXPECT_EQ(crowds.of("bus", false).nap(), Duration::us(7));
   for (const Bytes other : {Bytes("valve"), Bytes("pump"), Bytes("tap"), Bytes("Bus")}) {
-    EXPECT_FALSE(crowds.of(Names(other)).waited);
+    EXPECT_FALSE(crowds.of(Names(other), false).waited);
   }
+}
+
+TEST(Crowds, what_others_of_a_client_have_learned_does_not_delay_its_urgent_ones) {
+  Crowds crowds;
+  Crowd crowd = crowds.of("bus", false);
+  crowd.nap_us = 7;
+  crowds.keep(crowd);
+  EXPECT_EQ(crowds.of("bus", true).nap_us, 0u);
+  crowd = crowds.of("bus", true);
+  crowd.nap_us = 9;
+  crowds.keep(crowd);
+  EXPECT_EQ(crowds.of("bus", true).nap_us, 9u);
+  EXPECT_EQ(crowds.of("bus", false).nap_us, 7u);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // redlock_describe(): each sentence literally, none longer than promised, and any buffer.
+#include <error_map.hpp>
 #include <gtest/gtest.h>
 #include <redlock/redlock.h>
 
@@ -23,7 +24,7 @@ struct Case {
     detail.size = sizeof detail;
     detail.masters = 3, detail.quorum = 2, detail.max_ttl_ms = 30'000;
     detail.to_go_ms = REDLOCK_GUARD_UNKNOWN;
-    detail.name = detail.address = detail.holder = "";
+    detail.name = detail.address = detail.holder = detail.their_name = detail.our_name = detail.denied = "";
   }
   Case& cause(int cause) { return event.cause = cause, *this; }
   Case& votes(unsigned granted, unsigned refused, unsigned failed) {
@@ -51,6 +52,11 @@ struct Case {
     detail.their_masters = masters, detail.their_max_ttl_ms = max_ttl_ms;
     return *this;
   }
+  Case& names(const char* theirs, const char* ours) {
+    detail.their_name = theirs, detail.our_name = ours;
+    return *this;
+  }
+  Case& denies(const char* key) { return detail.denied = key, *this; }
   Case& validity(int64_t ms) { return event.validity_ms = ms, *this; }
   Case& of_master(const char* name, const char* address, int state, int err = 0, int64_t guard_ms = 0) {
     detail.name = name, detail.address = address;
@@ -73,15 +79,15 @@ std::string text_of(int err) { return redlock_strerror(err); }
 
 TEST(Describe, a_wait_for_the_guard) {
   EXPECT_EQ(waiting(REDLOCK_CAUSE_GUARD).watched(3, 27'250).text(),
-            "3 of 3 masters are new and watched: 27.3 s to go; redlock_commission() skips it");
+            "3 of 3 masters are new and watched: 27.3 s to go");
   EXPECT_EQ(waiting(REDLOCK_CAUSE_GUARD).watched(1, 400).voting(1).text(),
-            "1 of 3 masters is new and watched: 400 ms to go; redlock_commission() skips it");
+            "1 of 3 masters is new and watched: 400 ms to go");
   EXPECT_EQ(waiting(REDLOCK_CAUSE_GUARD).masters(1, 1).watched(1, REDLOCK_GUARD_UNKNOWN).text(),
-            "1 of 1 master is new and watched; redlock_commission() skips it");
+            "1 of 1 master is new and watched");
   EXPECT_EQ(waiting(REDLOCK_CAUSE_GUARD).watched(3, 27'250).text(false),
-            "too few masters are admitted yet: 27.3 s to go; redlock_commission() skips it");
+            "too few masters are admitted yet: 27.3 s to go");
   EXPECT_EQ(failed(REDLOCK_E_GUARD, REDLOCK_CAUSE_GUARD).watched(2, 1'001).text(),
-            "not acquired: 2 of 3 masters are new and watched: 1.1 s to go; redlock_commission() skips it");
+            "not acquired: 2 of 3 masters are new and watched: 1.1 s to go");
 }
 
 TEST(Describe, a_wait_for_another_holder) {
@@ -91,7 +97,12 @@ TEST(Describe, a_wait_for_another_holder) {
             "held by somebody else on 1 of 1 master, 12 ms at most");
   EXPECT_EQ(waiting(REDLOCK_CAUSE_HELD).votes(1, 2, 0).held_by("a foreign value", REDLOCK_GUARD_UNKNOWN).text(),
             "held by a foreign value on 2 of 3 masters");
-  EXPECT_EQ(waiting(REDLOCK_CAUSE_HELD).text(), "another acquire of this client comes first");
+  EXPECT_EQ(waiting(REDLOCK_CAUSE_HELD).votes(0, 2, 0).held_by("gw-03", 4'100).text(), "held by gw-03, 4.1 s at most")
+      << "one master has not answered";
+  EXPECT_EQ(waiting(REDLOCK_CAUSE_HELD).text(), "another client, or another acquire of this client, comes first");
+  EXPECT_EQ(failed(REDLOCK_E_LOCKED, REDLOCK_CAUSE_HELD).held_by("", 9'012).text(),
+            "not acquired: held by somebody else, 9.1 s at most")
+      << "a look found the key, and no round was begun";
   EXPECT_EQ(waiting(REDLOCK_CAUSE_HELD).votes(0, 1, 0).text(false), "held by somebody else on 1 master");
   EXPECT_EQ(waiting(REDLOCK_CAUSE_HELD).votes(0, 2, 0).text(false), "held by somebody else on 2 masters");
   EXPECT_EQ(failed(REDLOCK_E_LOCKED).votes(0, 3, 0).held_by("gw-03", REDLOCK_GUARD_UNKNOWN).text(),
@@ -113,35 +124,47 @@ TEST(Describe, a_wait_for_masters) {
   EXPECT_EQ(failed(REDLOCK_E_NO_QUORUM).voting(3).blames(REDLOCK_E_NODE_TIMEOUT, "a:1").text(),
             "not acquired: " + text_of(REDLOCK_E_NO_QUORUM) + "; a:1: " + text_of(REDLOCK_E_NODE_TIMEOUT))
       << "they vote, but did not in this round";
-  EXPECT_EQ(waiting(REDLOCK_CAUSE_CHANGE).text(), "a change of the masters is under way");
+  EXPECT_EQ(waiting(REDLOCK_CAUSE_CHANGE).text(),
+            "a change of the masters is under way, was given up, or has left this client behind");
   EXPECT_EQ(failed(REDLOCK_E_GUARD, REDLOCK_CAUSE_CHANGE).text(),
-            "not acquired: a change of the masters is under way");
+            "not acquired: a change of the masters is under way, was given up, or has left this client behind");
   EXPECT_EQ(failed(REDLOCK_E_GUARD, REDLOCK_CAUSE_NEVER).voting(1).blames(REDLOCK_E_MAXMEMORY, "a:1").text(),
             "not acquired: 1 of 3 masters votes, 2 are needed; a:1: " + text_of(REDLOCK_E_MAXMEMORY));
+}
+
+TEST(Describe, what_is_denied) {
+  const auto denied = [] {
+    return failed(REDLOCK_E_NO_QUORUM, REDLOCK_CAUSE_TOO_FEW).voting(3).blames(REDLOCK_E_NOPERM, "a:1");
+  };
+  const std::string start = "not acquired: too few masters gave a usable answer; a:1: the user lacks a permission";
+  EXPECT_EQ(denied().text(), start);
+  EXPECT_EQ(denied().denies("plant1/bus").text(), start + ": its ACL needs ~plant1/bus");
 }
 
 TEST(Describe, another_configuration) {
   const auto never = [] {
     return failed(REDLOCK_E_GUARD, REDLOCK_CAUSE_NEVER).blames(REDLOCK_E_FINGERPRINT, "10.0.0.13:6379");
   };
-  EXPECT_EQ(never().theirs(1, 30'000).text(),
-            "not acquired: 10.0.0.13:6379 belongs to clients of another configuration: 1 master, max_ttl 30000; ours: "
-            "3 masters, 30000; redlock_adopt() takes it over");
+  const std::string who = "10.0.0.13:6379 belongs to clients of another configuration";
+  const std::string remedy = "; make the files alike";
+  EXPECT_EQ(never().theirs(1, 20'000).text(),
+            "not acquired: " + who + ": it has 1 master, ours has 3 masters" + remedy);
   EXPECT_EQ(never().masters(1, 1).theirs(5, 86'400'000).text(),
-            "not acquired: 10.0.0.13:6379 belongs to clients of another configuration: 5 masters, max_ttl 86400000; "
-            "ours: 1 master, 30000; redlock_adopt() takes it over");
+            "not acquired: " + who + ": it has 5 masters, ours has 1 master" + remedy);
+  EXPECT_EQ(never().theirs(3, 20'000).names("d", "c").text(),
+            "not acquired: " + who + ": its max_ttl_ms is 20000, ours is 30000" + remedy);
+  EXPECT_EQ(never().theirs(3, 30'000).names("d", "c").text(),
+            "not acquired: " + who + ": its masters include d, ours c" + remedy);
   EXPECT_EQ(never().theirs(3, 30'000).text(),
-            "not acquired: 10.0.0.13:6379 belongs to clients of another configuration: only the names of the masters "
-            "differ; redlock_adopt() takes it over");
-  EXPECT_EQ(never().text(), "not acquired: 10.0.0.13:6379 belongs to clients of another configuration")
-      << "the record does not say which";
-  EXPECT_EQ(never().text(false), "not acquired: belongs to clients of another configuration");
+            "not acquired: " + who + ": the names of the masters differ" + remedy);
+  EXPECT_EQ(never().text(), "not acquired: " + who + remedy) << "the record does not say which";
+  EXPECT_EQ(never().text(false), "not acquired: belongs to clients of another configuration" + remedy);
   EXPECT_EQ(Case(REDLOCK_EV_MASTER)
                 .of_master("roof", "10.0.0.13:6379", REDLOCK_MASTER_GUARDED, REDLOCK_E_FINGERPRINT, -1)
                 .theirs(1, 30'000)
                 .text(),
-            "roof 10.0.0.13:6379: guarded: belongs to clients of another configuration: 1 master, max_ttl 30000; ours: "
-            "3 masters, 30000; redlock_adopt() takes it over");
+            "roof 10.0.0.13:6379: guarded: belongs to clients of another configuration: it has 1 master, ours has 3 "
+            "masters; make the files alike");
 }
 
 TEST(Describe, a_held_lock) {
@@ -156,11 +179,11 @@ TEST(Describe, a_held_lock) {
   EXPECT_EQ(Case(REDLOCK_EV_LOST, REDLOCK_E_LOST).votes(1, 0, 2).blames(REDLOCK_E_DISCONNECTED, "a:1").text(),
             "lost: 2 of 3 masters could not extend it; a:1: " + text_of(REDLOCK_E_DISCONNECTED));
   EXPECT_EQ(Case(REDLOCK_EV_LOST, REDLOCK_E_LOST).votes(1, 1, 1).blames(REDLOCK_E_OOM, "a:1").text(),
-            "lost: 1 of 3 masters has lost the key; 1 of 3 masters could not extend it; a:1: " +
+            "lost: 1 of 3 masters lacks the key; 1 of 3 masters could not extend it; a:1: " +
                 text_of(REDLOCK_E_OOM));
   EXPECT_EQ(Case(REDLOCK_EV_LOST, REDLOCK_E_LOST).votes(0, 1, 0).masters(1, 1).text(),
-            "lost: 1 of 1 master has lost the key");
-  EXPECT_EQ(Case(REDLOCK_EV_LOST, REDLOCK_E_LOST).votes(0, 2, 0).text(false), "lost: 2 masters have lost the key");
+            "lost: 1 of 1 master lacks the key");
+  EXPECT_EQ(Case(REDLOCK_EV_LOST, REDLOCK_E_LOST).votes(0, 2, 0).text(false), "lost: 2 masters lack the key");
   EXPECT_EQ(Case(REDLOCK_EV_LOST, REDLOCK_E_LOST).votes(3, 0, 0).text(), "lost: " + text_of(REDLOCK_E_LOST));
   EXPECT_EQ(Case(REDLOCK_EV_LOST, REDLOCK_E_LOST).text(false), "lost: " + text_of(REDLOCK_E_LOST));
   EXPECT_EQ(Case(REDLOCK_EV_RELEASED).text(false), "released");
@@ -223,7 +246,7 @@ TEST(Describe, every_error_has_its_sentence_and_none_is_too_long) {
     describe(waits);
     const std::string reason = err == 0                         ? ""
                                : err == REDLOCK_E_FINGERPRINT   ? "; [fd00::1:2:3:4]:65535 belongs to clients of "
-                                                                  "another configuration"
+                                                                  "another configuration; make the files alike"
                                                                 : "; [fd00::1:2:3:4]:65535: " + text;
     EXPECT_EQ(buffer, "1 of 3 masters votes, 2 are needed" + reason);
   }

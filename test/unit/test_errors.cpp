@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The numbers are frozen: the table is literal, so that a change of the header's map is seen here.
+#include <commit_text.hpp>
+#include <error_map.hpp>
 #include <redlock/redlock.h>
 
 #include <gtest/gtest.h>
@@ -76,6 +78,7 @@ constexpr Frozen frozen[] = {
     {-86, "REDLOCK_E_SEAL"},
     {-90, "REDLOCK_E_REPLID"},
     {-91, "REDLOCK_E_NO_GREETING"},
+    {-92, "REDLOCK_E_LEFT"},
     {-8, "REDLOCK_E_FENCE_UNKNOWN"},
     {-9, "REDLOCK_E_FENCE_RANGE"},
     {-10, "REDLOCK_E_FENCED"},
@@ -99,10 +102,19 @@ constexpr Frozen frozen[] = {
     {-109, "REDLOCK_E_TLS_COMMON"},
     {-110, "REDLOCK_E_TLS_BROKEN"},
     {-111, "REDLOCK_E_TLS_FILE"},
+    {-112, "REDLOCK_E_TLS_CHAIN"},
+    {-113, "REDLOCK_E_TLS_MESSAGE"},
+    {-114, "REDLOCK_E_TLS_MODULUS"},
+    {-115, "REDLOCK_E_TLS_EXPONENT"},
+    {-116, "REDLOCK_E_TLS_KEY"},
+    {-117, "REDLOCK_E_TLS_WEAK"},
+    {-118, "REDLOCK_E_TLS_USE"},
+    {-119, "REDLOCK_E_TLS_FLOOD"},
+    {-120, "REDLOCK_E_TLS_CURVES"},
 #endif
 };
 
-static_assert(REDLOCK_E_TLS_NONE == -100 && REDLOCK_E_TLS_FILE == -111, "numbers are there without TLS, too");
+static_assert(REDLOCK_E_TLS_NONE == -100 && REDLOCK_E_TLS_CURVES == -120, "numbers are there without TLS, too");
 
 TEST(Errors, NumbersAndNamesAreFrozen) {
   for (const Frozen& f : frozen) EXPECT_STREQ(redlock_err_name(f.number), f.name) << f.number;
@@ -149,7 +161,7 @@ TEST(Version, NumberAndTextAgree) {
 #endif
   EXPECT_EQ(redlock_version_string(), std::to_string(redlock_version() >> 16) + "." +
                                           std::to_string((redlock_version() >> 8) & 255) + "." +
-                                          std::to_string(redlock_version() & 255) + tls);
+                                          std::to_string(redlock_version() & 255) + REDLOCK_COMMIT + tls);
 }
 
 }  // namespace

@@ -206,6 +206,42 @@ TEST(Guard, its_quarantine_is_the_one_last_read_or_none) {
   EXPECT_EQ(f.guard.quarantine().size, 0u);
 }
 
+// Names are for a person: which master stands in one file and not in the other?
+TEST(Guard, which_master_differs) {
+  Settings s;
+  const char* const names[] = {"pump", "roof", "cellar"};
+  s.masters = 3;
+  for (MasterIndex m = 0; m < 3; ++m) s.master[m].name = Bytes(names[m], strlen(names[m]));
+  char list[names_max];
+  EXPECT_EQ(text(write_names(s, list)), "cellar,pump,roof") << "in any order of the file";
+  const Bytes ours("cellar,pump,roof");
+  EXPECT_EQ(text(first_missing(Bytes("attic,pump,roof"), ours)), "attic");
+  EXPECT_EQ(text(first_missing(ours, Bytes("attic,pump,roof"))), "cellar");
+  EXPECT_EQ(text(first_missing(ours, Bytes("cellar,pump,roofs"))), "roof");
+  EXPECT_EQ(text(first_missing(ours, ours)), "");
+  EXPECT_EQ(text(first_missing(ours, Bytes())), "") << "an older record";
+  EXPECT_EQ(text(first_missing(ours, Bytes("cellar,..."))), "") << "who knows what else";
+  EXPECT_EQ(text(first_missing(Bytes("attic,..."), ours)), "");
+  const std::string longest(REDLOCK_MASTER_NAME_MAX, 'x');
+  for (MasterIndex m = 0; m < 3; ++m) s.master[m].name = Bytes(longest.data(), longest.size());
+  EXPECT_EQ(text(write_names(s, list)), longest + "," + longest + ",...");
+}
+
+// Anybody may have written the names.
+TEST(Guard, a_name_that_is_too_long_is_not_told) {
+  Fixture f;
+  f.settings.names = Bytes("m1,m2,m3");
+  for (const size_t size : {size_t{REDLOCK_MASTER_NAME_MAX}, size_t{REDLOCK_MASTER_NAME_MAX + 1}}) {
+    const std::string name(size, 'x'), names = "m1,m2," + name;
+    const Asked asked = f.ask();
+    f.guard.read_role(f.facts);
+    f.guard.read(Guard::Field::desc, false, Bytes("v1 n=3 q=2 max_ttl_ms=20000 ids=0"));
+    f.guard.read(Guard::Field::names, false, Bytes(names.data(), names.size()));
+    f.guard.end_reading(asked.number, asked.sent, f.now);
+    EXPECT_EQ(f.guard.their_name().size, size <= REDLOCK_MASTER_NAME_MAX ? size : 0);
+  }
+}
+
 TEST(Guard, its_keys_are_named_and_the_fingerprint_says_what_must_agree) {
   Settings a;
   a.masters = 3;

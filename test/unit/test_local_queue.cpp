@@ -26,9 +26,11 @@ struct Line {
   }
 
   // "a+b": two, in order
-  uint16_t enter(const std::string& resources) {
+  uint16_t enter(const std::string& resources, bool urgent = false) {
     Lock* lock = table.take();
     EXPECT_NE(lock, nullptr);
+    static_cast<Life&>(*lock) = {};
+    lock->turn.urgent = urgent;
     Bytes names[Names::max];
     unsigned n = 0;
     for (size_t at = 0; at < resources.size(); ++n) {
@@ -144,6 +146,56 @@ TEST(LocalQueue, one_that_waited_in_two_lines_is_told_once) {
   Line line;
   const uint16_t a = line.enter("bus+tap+valve"), b = line.enter("bus+valve");
   EXPECT_EQ(line.leave(a), std::vector<uint16_t>{b});
+}
+
+TEST(LocalQueue, an_urgent_one_goes_before_those_that_have_sent_nothing) {
+  Line line;
+  const uint16_t sent = line.enter("bus"), nothing = line.enter("bus"), valve = line.enter("valve");
+  line.table[sent].rounds = 1;
+  const uint16_t alarm = line.enter("bus", true), second = line.enter("bus", true), last = line.enter("bus");
+  EXPECT_TRUE(line.waits(alarm) && !line.waits(valve));
+  EXPECT_EQ(line.leave(sent), std::vector<uint16_t>{alarm});
+  EXPECT_EQ(line.leave(alarm), std::vector<uint16_t>{second}) << "two urgent ones: in order of arrival";
+  EXPECT_EQ(line.leave(second), std::vector<uint16_t>{nothing});
+  EXPECT_FALSE(line.waits(line.enter("valve", true))) << "the first may have sent nothing";
+  EXPECT_TRUE(line.waits(valve));
+  EXPECT_EQ(line.leave(nothing), std::vector<uint16_t>{last});
+}
+
+// A look tells the masters of changes that its lock has to hear, so it counts as sent.
+TEST(LocalQueue, an_urgent_one_goes_behind_those_that_have_looked) {
+  Line line;
+  const uint16_t looked = line.enter("bus");
+  Instant free_at[1];
+  line.table[looked].forecast.use(free_at, 1);
+  line.table[looked].forecast.wait(Masters::all(1), Masters::all(1), Masters::all(1), Instant());
+  const uint16_t alarm = line.enter("bus", true);
+  EXPECT_TRUE(line.waits(alarm) && !line.waits(looked));
+}
+
+// A lock that goes before another does so in all rows, so some lock is always first.
+TEST(LocalQueue, urgent_ones_with_several_names_never_wait_for_each_other) {
+  std::mt19937 dice(5);
+  for (unsigned game = 0; game < 2'000; ++game) {
+    Line line;
+    std::vector<uint16_t> all;
+    for (unsigned step = 0; step < 60; ++step) {
+      for (const uint16_t i : all) {
+        if (!line.waits(i) && dice() % 2 != 0) line.table[i].rounds = 1;
+      }
+      if (all.size() < capacity && dice() % 3 != 0) {
+        static constexpr const char* names[] = {"a", "b", "c", "a+b", "b+c", "a+c", "a+b+c"};
+        all.push_back(line.enter(names[dice() % 7], dice() % 2 != 0));
+      } else if (!all.empty()) {
+        const auto one = all.begin() + static_cast<std::ptrdiff_t>(dice() % all.size());
+        line.leave(*one);
+        all.erase(one);
+      }
+      const auto first = [&](uint16_t i) { return !line.waits(i); };
+      ASSERT_TRUE(all.empty() || std::any_of(all.begin(), all.end(), first)) << "game " << game;
+      for (const uint16_t i : all) ASSERT_TRUE(line.table[i].rounds == 0 || first(i)) << "overtaken, after it had sent";
+    }
+  }
 }
 
 #if defined(REDLOCK_ASSERTS)

@@ -72,7 +72,7 @@ TEST(Machine, an_extend_round_lost_leaves_the_lock_as_valid_as_it_was) {
   EXPECT_EQ(silent.time(1'050), Action::none);
   EXPECT_EQ(silent.lock.state, State::held);
   EXPECT_EQ(silent.lock.tell.event, REDLOCK_EV_AT_RISK);
-  EXPECT_EQ(silent.lock.round.first_error, REDLOCK_E_NODE_TIMEOUT);
+  EXPECT_EQ(silent.lock.round.told_error, REDLOCK_E_NODE_TIMEOUT);
   EXPECT_EQ(silent.time(9'898), Action::release);
   expect_over(silent, REDLOCK_EV_LOST, REDLOCK_E_LOST);
 }

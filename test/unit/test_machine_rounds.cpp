@@ -20,7 +20,7 @@ TEST(Machine, a_master_votes_once_per_round) {
   EXPECT_EQ(l.lock.state, State::acquiring);
   EXPECT_EQ(l.lock.round.granted, Masters::of(0));
   EXPECT_EQ(l.lock.round.refused | l.lock.round.failed, Masters());
-  EXPECT_EQ(l.lock.round.first_error, 0);
+  EXPECT_EQ(l.lock.round.told_error, 0);
   l.vote(1, Vote::refused);
   l.vote(1, Vote::granted);
   l.vote(2, Vote::failed, REDLOCK_E_OOM);
@@ -172,18 +172,45 @@ TEST(Machine, who_is_silent_at_the_deadline_has_failed) {
   EXPECT_EQ(l.time(150), Action::drop);
   expect_over(l, REDLOCK_EV_FAILED, REDLOCK_E_NO_QUORUM);
   EXPECT_EQ(l.lock.round.failed.count(), 3u);
-  EXPECT_EQ(l.lock.round.first_error, REDLOCK_E_NODE_TIMEOUT);
-  EXPECT_EQ(l.lock.round.first_failed, 2u);
+  EXPECT_EQ(l.lock.round.told_error, REDLOCK_E_NODE_TIMEOUT);
+  EXPECT_EQ(l.lock.round.told_master, 2u);
 }
 
-TEST(Machine, the_first_error_is_kept_at_the_deadline) {
+TEST(Machine, the_told_error_is_kept_at_the_deadline) {
   Life l;
   l.begin(0);
   l.vote(3, Vote::failed, REDLOCK_E_LOADING);
   l.time(50);
-  EXPECT_EQ(l.lock.round.first_error, REDLOCK_E_LOADING);
-  EXPECT_EQ(l.lock.round.first_failed, 3u);
+  EXPECT_EQ(l.lock.round.told_error, REDLOCK_E_LOADING);
+  EXPECT_EQ(l.lock.round.told_master, 3u);
   EXPECT_EQ(l.lock.round.failed.count(), masters);
+}
+
+// In the order of the exit codes of `redlock`: 78, 77, 69, 76; and last the master that is not greeted yet.
+TEST(Machine, of_the_errors_of_a_round_the_one_that_tells_most_is_told) {
+  constexpr int order[] = {REDLOCK_E_FINGERPRINT, REDLOCK_E_NOPERM, REDLOCK_E_OOM, REDLOCK_E_UNWATCHED,
+                           REDLOCK_E_DISCONNECTED};
+  for (size_t more = 0; more < std::size(order); ++more) {
+    for (size_t less = more + 1; less < std::size(order); ++less) {
+      for (const bool first : {true, false}) {
+        Life l;
+        l.begin(0);
+        l.vote(first ? 1 : 2, Vote::failed, order[first ? more : less]);
+        l.vote(first ? 2 : 1, Vote::failed, order[first ? less : more]);
+        EXPECT_EQ(l.lock.round.told_error, order[more]);
+        EXPECT_EQ(l.lock.round.told_master, 1u);
+      }
+    }
+  }
+  constexpr int alike[][2] = {{REDLOCK_E_MODE, REDLOCK_E_TLS_PIN}, {REDLOCK_E_AUTH, REDLOCK_E_TLS_CLIENT_REFUSED},
+                              {REDLOCK_E_CONNECT, REDLOCK_E_LOADING}, {REDLOCK_E_UNREAD, REDLOCK_E_REPLID}};
+  for (const auto& pair : alike) {
+    Life l;
+    l.begin(0);
+    l.vote(1, Vote::failed, pair[0]);
+    l.vote(2, Vote::failed, pair[1]);
+    EXPECT_EQ(l.lock.round.told_error, pair[0]) << "the first of equals";
+  }
 }
 
 TEST(Machine, refusals_and_silence_together) {
@@ -226,7 +253,7 @@ TEST(Machine, won_too_late_to_be_of_use) {
 
 TEST(Machine, an_even_number_of_masters) {
   Life l;
-  l.machine.init({4, drift, Duration::ms(node_timeout_ms), 30'000, sleep_max_ms, 1});
+  l.machine.init(rules(4));
   l.begin(0);
   l.votes(0, 2, Vote::granted);
   EXPECT_EQ(l.lock.state, State::acquiring);
@@ -308,6 +335,23 @@ TEST(Machine, one_budget_or_none_unless_the_default_waits) {
   EXPECT_EQ(held.lock.wait.until, until) << "a held lock does not wait";
 }
 
+TEST(Machine, no_budget_runs_before_the_first_turn) {
+  Life l;
+  l.machine.accept(*new (&l.lock) Lock, with_wait(REDLOCK_WAIT_DEFAULT));
+  l.machine.charge(l.lock, true, at(100));
+  EXPECT_FALSE(l.lock.wait.for_guard);
+  EXPECT_EQ(l.lock.wait.until, Instant::never());
+}
+
+// Masters denied something, and then too many of them were silent: that may pass.
+TEST(Machine, a_round_that_only_silence_has_lost_ends_no_wait) {
+  Life l(with_wait(500));
+  l.begin(0);
+  l.lock.wait.denied = Masters::of(0, 1, 2);
+  l.votes(0, 3, Vote::failed, REDLOCK_E_NODE_TIMEOUT);
+  EXPECT_EQ(l.lock.state, State::waiting);
+}
+
 // Masters that can never vote as things stand: the owner is told of a round in which they failed.
 TEST(Machine, an_acquire_that_is_given_up) {
   for (const bool acquiring : {false, true}) {
@@ -322,8 +366,8 @@ TEST(Machine, an_acquire_that_is_given_up) {
     EXPECT_EQ(action, acquiring ? Action::drop : Action::none);
     expect_over(l, REDLOCK_EV_FAILED, REDLOCK_E_GUARD);
     EXPECT_EQ(l.lock.round.failed, failed);
-    EXPECT_EQ(l.lock.round.first_error, REDLOCK_E_FINGERPRINT);
-    EXPECT_EQ(l.lock.round.first_failed, 2);
+    EXPECT_EQ(l.lock.round.told_error, REDLOCK_E_FINGERPRINT);
+    EXPECT_EQ(l.lock.round.told_master, 2);
     l.machine.check(l.lock);
   }
   Life l;

@@ -11,7 +11,7 @@ using machine_test::Life;  // not the part of a lock
 
 // A lock that lost its first round to a holder on all five masters, has looked, and knows that the key lives.
 struct Watcher : Life {
-  explicit Watcher(uint64_t seed = 1) : Life(with_wait(REDLOCK_WAIT_FOREVER)) {
+  explicit Watcher(uint64_t seed = 1, const Options& options = with_wait(REDLOCK_WAIT_FOREVER)) : Life(options) {
     machine.seed(seed);
     lock.options.retry_delay_ms = 200;
     lock.forecast.use(free_at, masters);
@@ -77,6 +77,99 @@ TEST(Watcher, a_lost_round_is_followed_by_a_look_at_one_master_that_has_the_key)
   }
 }
 
+// ---- urgent ----------------------------------------------------------------------------------------------------
+
+struct Alarm : Watcher {
+  explicit Alarm(uint64_t seed = 1) : Watcher(seed, urgent(REDLOCK_WAIT_FOREVER)) {}
+};
+
+TEST(Urgent, watches_a_set_that_blocks_a_quorum_and_draws_no_pause) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    Alarm w(seed);
+    EXPECT_EQ(w.looks, 3u);
+    EXPECT_EQ(w.lock.wait.watch, Watch::armed);
+    w.push();
+    EXPECT_EQ(w.pause(), Duration());
+    EXPECT_EQ(w.wait_until_due(), Action::start);
+  }
+}
+
+// A round took 0.5 ms. The SETs of an urgent waiter are underway for half of that.
+TEST(Urgent, all_others_leave_it_two_fifths_of_a_round) {
+  Duration least = Duration::ms(1'000), least_old = least;
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    Watcher w(seed);
+    w.push();
+    if (!w.lock.wait.unsure) least = std::min(least, w.pause());
+    Watcher o(seed);
+    o.lock.wait.passed = 64;
+    o.push();
+    if (!o.lock.wait.unsure) least_old = std::min(least_old, o.pause());
+  }
+  EXPECT_GE(least, Duration::us(200));
+  EXPECT_LT(least, Duration::us(300));
+  EXPECT_LT(least_old, Duration::us(20)) << "who has waited for long leaves nobody anything";
+}
+
+TEST(Urgent, who_has_lost_many_races_is_among_many_of_its_kind) {
+  Alarm w;
+  while (w.lock.wait.passed < 23) w.lose();
+  w.push();
+  EXPECT_EQ(w.pause(), Duration());
+  w.wait_until_due();
+  w.lose();
+  EXPECT_EQ(w.lock.wait.passed, 24u);
+  w.push();
+  EXPECT_GT(w.pause(), Duration());
+}
+
+// It had to wait, so a client of others would give way after one grant.
+TEST(Urgent, gives_way_after_four_grants_in_a_row) {
+  for (const bool is_urgent : {false, true}) {
+    Alarm w;
+    w.lock.options.urgent = is_urgent;
+    w.lock.wants = Wants::acquire;
+    unsigned grants = 0;
+    for (bool yields = false; !yields; ++grants) {
+      ASSERT_TRUE(w.machine.begin(w.lock, Masters::all(masters), w.now));
+      w.votes(0, 3, Vote::granted);
+      ASSERT_EQ(w.lock.state, State::held);
+      w.machine.release(w.lock);
+      w.lock.state = State::free;
+      ++w.lock.generation;
+      w.machine.accept(w.lock, is_urgent ? urgent(1'000) : with_wait(1'000));
+      yields = w.lock.turn.yields && w.lock.turn.in_a_row != 0;
+    }
+    EXPECT_EQ(grants, is_urgent ? 5u : 2u);
+  }
+}
+
+TEST(Urgent, the_one_before_it_wakes_and_hurries) {
+  Watcher w;
+  w.lock.wait.nap = Duration::ms(500);
+  w.lock.wait.watch = Watch::peeks;
+  w.lock.wait.planned_for = Instant();
+  w.machine.looked(w.lock, *w.lock.round.refused.begin(), 8'000, w.now);
+  ASSERT_EQ(w.lock.wait.watch, Watch::sleeps);
+  w.machine.hurry(w.lock, w.now);
+  EXPECT_EQ(w.pause(), Duration());
+  EXPECT_EQ(w.wait_until_due(), Action::watch);
+  w.look();
+  EXPECT_NE(w.lock.wait.watch, Watch::sleeps);
+  w.push();
+  EXPECT_EQ(w.pause(), Duration());
+}
+
+TEST(Urgent, a_turn_goes_to_it_a_few_times_more) {
+  Life before = Life::holding(), next(urgent(1'000));
+  for (const unsigned in_a_row : {1u, 4u, 5u}) {
+    before.lock.turn.in_a_row = static_cast<uint16_t>(in_a_row);
+    next.lock.wants = Wants::nothing;
+    EXPECT_EQ(next.machine.turn_came(next.lock, before.lock), Action::start);
+    EXPECT_EQ(next.lock.turn.yields, in_a_row == 5);
+  }
+}
+
 TEST(Watcher, who_hears_nothing_for_a_plain_pause_watches_a_set_that_blocks_a_quorum) {
   Watcher w;
   EXPECT_EQ(w.pause(), Duration::ms(200)) << "the master it listens to may stand still";
@@ -127,7 +220,8 @@ TEST(Watcher, a_short_pause_is_followed_by_a_round_and_a_long_one_by_a_look_at_o
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     Watcher w(seed);
     w.push();
-    const bool is_short = w.pause() <= Duration::us(500);
+    const bool is_short = !w.lock.wait.unsure;  // and followed by two fifths of a round for urgent waiters
+    EXPECT_TRUE(is_short ? w.pause() <= Duration::us(700) : w.pause() > Duration::us(500));
     EXPECT_LE(w.pause(), Duration::us(5'000)) << "five times two rounds";
     if (w.wait_until_due() == Action::start) {
       EXPECT_TRUE(is_short);
@@ -190,7 +284,7 @@ TEST(Watcher, news_without_end_is_acted_on_a_few_times_for_each_plain_pause) {
 TEST(Watcher, news_that_comes_seldom_puts_nobody_to_sleep) {
   Watcher w;
   for (unsigned i = 0; i < 50; ++i) {
-    w.now = w.now + Duration::ms(300);
+    w.now = w.now + Duration::ms(3'333);
     w.pass();
     EXPECT_EQ(w.lock.wait.watch, Watch::listens) << i << ": a holder that renews";
   }
@@ -223,14 +317,42 @@ TEST(Watcher, a_client_that_had_to_wait_looks_first_and_one_that_had_not_does_no
   w.machine.begin(w.lock, Masters::all(masters), w.now);
   w.votes(0, 3, Vote::granted);
   ASSERT_EQ(w.lock.state, State::held);
-  EXPECT_FALSE(again(name.c_str(), REDLOCK_WAIT_FOREVER)) << "it did not have to wait";
+  EXPECT_TRUE(again(name.c_str(), REDLOCK_WAIT_FOREVER)) << "it did not have to wait, and gives way to who had";
+  EXPECT_NE(w.lock.turn.in_a_row, 0);
+}
+
+// The usual loop of a firmware: acquire, use, release, and acquire again. Its SET is the first one at each master.
+TEST(Watcher, a_loop_without_a_pause_leaves_others_the_first_try) {
+  Life l(with_wait(REDLOCK_WAIT_FOREVER));
+  const auto acquire = [&l] {
+    EXPECT_TRUE(l.machine.begin(l.lock, Masters::all(masters), l.now));
+    l.now = l.now + Duration::us(500);
+    l.votes(0, 3, Vote::granted);
+    EXPECT_EQ(l.lock.state, State::held);
+    l.lock.state = State::free;
+    l.machine.accept(l.lock, with_wait(REDLOCK_WAIT_FOREVER));
+  };
+  Instant free_at[masters];
+  l.lock.forecast.use(free_at, masters);
+  unsigned given = 0;
+  for (unsigned i = 0; i < 100; ++i) {
+    acquire();
+    if (!l.lock.turn.yields) continue;
+    ++given;
+    EXPECT_EQ(l.machine.yield(l.lock, l.now), Action::watch);
+    const Duration first_try = left(l.lock.wait.not_before, l.now);
+    EXPECT_EQ(first_try, Duration::us(4'000)) << "another hears of the release, looks, and tries";
+    ASSERT_EQ(l.machine.wake(l.lock), Action::start);
+  }
+  EXPECT_EQ(given, 4u) << "after 4, 8, 16, 32 grants";
 }
 
 // Others pass the lock four times before it is granted, so the client learns to sleep.
-void learn(Watcher& w) {
-  w.now = w.now + Duration::ms(3'000);
+void learn(Watcher& w, int64_t share_ms = 4, int64_t waited_ms = 3'000) {
   for (unsigned i = 0; i < 4; ++i) w.pass();
-  w.lock.wait.heard_since = w.now + Duration::ms(-20);
+  w.now = w.now + Duration::ms(100'000);
+  w.lock.wait.since = w.now + Duration::ms(-waited_ms);
+  w.lock.wait.heard_since = w.now + Duration::ms(-(w.lock.wait.passed + 1) * share_ms);
   w.lock.wants = Wants::acquire;
   w.machine.begin(w.lock, Masters::all(masters), w.now);
   w.votes(0, 3, Vote::granted);
@@ -259,11 +381,128 @@ TEST(Watcher, a_nap_is_at_most_half_of_the_budget) {
   }
 }
 
-TEST(Watcher, passes_are_counted_as_far_as_a_byte_goes) {
+// The local timer cuts a long nap. The waiter looks then, and sleeps again.
+TEST(Watcher, a_learned_nap_may_take_several_sleeps) {
+  for (const int64_t share_ms : {100, 1'300}) {  // six plain pauses are 1,200 ms
+    Watcher w;
+    learn(w, share_ms, 30'000);
+    sleep(w, REDLOCK_WAIT_FOREVER);
+    const Instant end = w.lock.wait.since + Duration::ms((30'000 - 3 * share_ms) / 2);
+    unsigned sleeps = 0;
+    while (w.lock.wait.watch == Watch::sleeps) {
+      ++sleeps;
+      EXPECT_LE(w.lock.wake_at, end);
+      ASSERT_EQ(w.wait_until_due(), Action::watch);
+      w.look();
+    }
+    EXPECT_EQ(w.lock.wait.watch, Watch::listens);
+    if (share_ms > 1'200) {
+      EXPECT_EQ(sleeps, 1u) << "the news may be that its holder renews";
+    } else {
+      EXPECT_GE(sleeps, 3u);
+      EXPECT_GE(w.now, end + Duration::ms(-200)) << "what is left is less than a plain pause";
+    }
+  }
+}
+
+// An urgent acquire of its client waits behind this lock. Only a sleeper that wants no round yet has to be woken.
+TEST(Watcher, who_is_hurried_sleeps_no_longer) {
   Watcher w;
-  w.lock.wait.passed = UINT8_MAX;
+  w.machine.hurry(w.lock, w.now + Duration::ms(-1));
+  EXPECT_GT(w.lock.wake_at, w.now) << "it listens";
+  learn(w, 100, 30'000);
+  sleep(w, REDLOCK_WAIT_FOREVER);
+  w.lock.wants = Wants::acquire;
+  w.machine.hurry(w.lock, w.now);
+  EXPECT_GT(w.lock.wake_at, w.now);
+  w.lock.wants = Wants::nothing;
+  w.lock.state = State::acquiring;
+  w.machine.hurry(w.lock, w.now);
+  EXPECT_GT(w.lock.wake_at, w.now);
+  w.lock.state = State::waiting;
+  w.machine.hurry(w.lock, w.now);
+  EXPECT_EQ(w.lock.wake_at, w.now);
+  EXPECT_TRUE(w.lock.turn.urgent);
+}
+
+// Some masters tell of changes, and those that are looked at have no key. The others are asked as often as the plain
+// timer says: one of three masters that vote, where one look is enough, and two of five, where it takes three.
+TEST(Watcher, nobody_sleeps_where_no_master_that_is_looked_at_has_the_key) {
+  const Masters two = Masters::of(0) | Masters::of(1), three = two | Masters::of(2);
+  for (const auto& [votes, tracked] : {std::pair(three, two), std::pair(Masters::all(masters), three)}) {
+    for (const int64_t ttl : {ttl_gone, int64_t{9'000}}) {
+      Watcher w;
+      learn(w, 100, 30'000);
+      sleep(w, REDLOCK_WAIT_FOREVER);
+      ASSERT_EQ(w.wait_until_due(), Action::watch);
+      w.machine.watch(w.lock, votes, tracked, w.now);
+      w.answer(ttl);
+      EXPECT_EQ(w.lock.wait.watch == Watch::sleeps, ttl != ttl_gone);
+      if (ttl != ttl_gone) continue;
+      EXPECT_LE(w.pause(), Duration::ms(200));
+      EXPECT_EQ(w.wait_until_due(), Action::start);
+    }
+  }
+}
+
+// One that has tried in vain five times sleeps all the same: others fail, and its rounds would go on at their own pace.
+TEST(Watcher, who_is_tired_sleeps_also_where_no_master_that_is_looked_at_has_the_key) {
+  Watcher w;
+  const Masters tracked = Masters::of(0) | Masters::of(1);
+  for (unsigned i = 1; i < 5; ++i) {  // the first was lost before
+    EXPECT_NE(w.lock.wait.watch, Watch::sleeps) << i;
+    w.now = w.now + Duration::ms(100);
+    w.lock.wants = Wants::acquire;
+    ASSERT_TRUE(w.machine.begin(w.lock, Masters::all(masters), w.now));
+    ASSERT_EQ(w.votes(0, 3, Vote::refused), Action::watch);
+    w.machine.watch(w.lock, tracked | Masters::of(2), tracked, w.now);
+    w.answer(ttl_gone);
+  }
+  EXPECT_EQ(w.lock.wait.watch, Watch::sleeps);
+}
+
+// The key is on the last of them.
+TEST(Watcher, the_last_look_that_is_answered_decides_about_the_nap) {
+  Watcher w;
+  learn(w, 100, 30'000);
+  sleep(w, REDLOCK_WAIT_FOREVER);
+  ASSERT_EQ(w.wait_until_due(), Action::watch);
+  w.machine.watch(w.lock, Masters::all(masters), Masters::of(0) | Masters::of(1) | Masters::of(2), w.now);
+  for (MasterIndex m = 0; m < 3; ++m) w.machine.look_sent(w.lock, m, w.now);
+  for (MasterIndex m = 0; m < 3; ++m) {
+    EXPECT_NE(w.lock.wait.watch, Watch::sleeps);
+    w.machine.looked(w.lock, m, m == 2 ? 9'000 : ttl_gone, w.now);
+  }
+  EXPECT_EQ(w.lock.wait.watch, Watch::sleeps);
+}
+
+// Passes come 250 ms apart, and a plain pause is 200 ms.
+TEST(Watcher, a_spell_of_passes_is_followed_by_a_sleep_of_some_shares) {
+  Watcher w;
+  Duration longest;
+  unsigned sleeps = 0;
+  for (unsigned i = 0; i < 200; ++i) {
+    if (w.lock.wait.watch == Watch::sleeps) {
+      ++sleeps;
+      const Duration share = Duration::ns(left(w.now, w.lock.wait.heard_since).ns() / (w.lock.wait.passed + 1));
+      EXPECT_LE(w.pause(), Duration::ns(share.ns() * 6));
+      longest = longest < w.pause() ? w.pause() : longest;
+      ASSERT_EQ(w.wait_until_due(), Action::watch);
+      w.look();
+      continue;
+    }
+    w.now = w.now + Duration::ms(250);
+    w.pass();
+  }
+  EXPECT_GT(sleeps, 10u);
+  EXPECT_GT(longest, Duration::ms(800)) << "longer than a plain pause";
+}
+
+TEST(Watcher, passes_are_counted_as_far_as_two_bytes_go) {
+  Watcher w;
+  w.lock.wait.passed = UINT16_MAX;
   w.lose();
-  EXPECT_EQ(w.lock.wait.passed, UINT8_MAX);
+  EXPECT_EQ(w.lock.wait.passed, UINT16_MAX);
 }
 
 TEST(Watcher, masters_that_leave_wake_whom_nobody_tells_any_more_but_no_sleeper) {

@@ -97,5 +97,39 @@ TEST(Quorum, fifteen_masters) {
   }
 }
 
+TEST(Quorum, what_a_failed_vote_tells) {
+  struct Row {
+    int error;
+    bool denial;
+    unsigned telling;
+  };
+  const std::vector<Row> rows = {
+      {0, false, 0},
+      {REDLOCK_E_DISCONNECTED, false, 1},
+      {REDLOCK_E_UNREAD, false, 2},
+      {REDLOCK_E_UNWATCHED, false, 2},
+      {REDLOCK_E_REPLID, false, 2},
+      {REDLOCK_E_NODE_TIMEOUT, false, 3},
+      {REDLOCK_E_LOADING, false, 3},
+      {REDLOCK_E_NOPERM, true, 4},
+      {REDLOCK_E_AUTH, true, 4},
+      {REDLOCK_E_AUTH_MISSING, true, 4},
+      {REDLOCK_E_DENIED, true, 4},
+      {REDLOCK_E_TLS_CLIENT_CERT, true, 4},
+      {REDLOCK_E_TLS_CLIENT_REFUSED, true, 4},
+      {REDLOCK_E_MODE, true, 5},
+      {REDLOCK_E_IDENTITY, true, 5},
+      {REDLOCK_E_MAXMEMORY, true, 5},
+      {REDLOCK_E_FINGERPRINT, false, 5},
+      {REDLOCK_E_DUPLICATE, false, 5},
+      {REDLOCK_E_TLS, false, 5},
+      {REDLOCK_E_TLS_NONE, false, 5},
+  };
+  for (const Row& row : rows) {
+    EXPECT_EQ(is_denial(row.error), row.denial) << row.error;
+    EXPECT_EQ(telling(row.error), row.telling) << row.error;
+  }
+}
+
 }  // namespace
 }  // namespace redlock

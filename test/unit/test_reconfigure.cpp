@@ -13,12 +13,13 @@
 #include <map>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "change_site.hpp"
 #include "site/move_script.hpp"
-#include "test/support/lock_scripts.hpp"
+#include "test/support/lua_scripts.hpp"
 
 namespace redlock {
 namespace {
@@ -72,9 +73,12 @@ struct Site : ChangeSite {
   Call& begin(Range before, Range after) {
     const std::string name = "op" + std::to_string(calls.size());
     Gateway& from = stage.add(name + "f", set_of(before, GuardMode::off));
-    Gateway& to = stage.add(name + "t", set_of(after, GuardMode::off));
+    Gateway& to = stage.add(name + "t", set_of(after, GuardMode::off), to_ppm);
     Call& call = calls.emplace_back(Call{&from, &to, before, after, {}});
     const uint64_t seed = seed_ + 1'000 * calls.size();
+    const bool there = before.first == old_set.first && before.last == old_set.last;
+    old_text_ = text_of((there ? from : to).client().settings().fingerprint);
+    new_text_ = text_of((there ? to : from).client().settings().fingerprint);
     from.act([&](Instant now) { call.change.emplace(from.client(), to.client(), seed, now); });
     return call;
   }
@@ -84,8 +88,11 @@ struct Site : ChangeSite {
       stage.advance_ms(grain);
       for (Call& call : calls) {
         if (call.stopped || call.over()) continue;
-        call.from->act([&](Instant now) { call.change->step(now); });
+        call.from->act([&](Instant now) { call.change->step(now, call.to->now()); });
         call.to->act([](Instant) {});
+      }
+      for (unsigned m = 1; m <= stage.masters(); ++m) {
+        if (marked(m)) were_marked_.insert(m);
       }
       for (unsigned m = new_set.first; m <= new_set.last && first_entered_ms == 0; ++m) {
         if (entered(m)) first_entered_ms = stage.now_ms();
@@ -106,10 +113,10 @@ struct Site : ChangeSite {
   }
   int change() { return finish(begin()); }
   int change_back() { return finish(begin_back()); }
-  bool entered(unsigned m) { return field(m, "from") != "" && desc(m).rfind("v1 ", 0) == 0; }
-  unsigned left() {
+  bool entered(unsigned m) { return were_marked_.count(m) != 0 && desc(m) == new_text_; }
+  unsigned left() {  // old masters that bear a mark, or another record
     unsigned n = 0;
-    for (unsigned m = old_set.first; m <= old_set.last; ++m) n += field(m, "from") != "" ? 1u : 0u;
+    for (unsigned m = old_set.first; m <= old_set.last; ++m) n += desc(m) != "" && desc(m) != old_text_ ? 1u : 0u;
     return n;
   }
   unsigned needed() const { return (old_set.last - old_set.first + 1) / 2 + 1; }
@@ -120,8 +127,13 @@ struct Site : ChangeSite {
     EXPECT_EQ(stage.violations(), 0u) << stage.take_story();
   }
 
+  static std::string text_of(Bytes bytes) { return std::string(bytes.data, bytes.size); }
+
   Range old_set, new_set;
   uint64_t seed_;
+  std::string old_text_, new_text_;
+  std::set<unsigned> were_marked_;
+  int64_t to_ppm = 0;  // the clock of a call's second client
   Gateway *old_a = nullptr, *old_b = nullptr;
   std::deque<Call> calls;
   double left_ms = 0, first_entered_ms = 0;
@@ -227,6 +239,22 @@ TEST(Reconfigure, an_admission_that_lapses_is_waited_for) {
   EXPECT_GE(site.first_entered_ms - left, longest_ms / 3 + longest_ms / 300);
 }
 
+// The second look is asked for behind a PING that has no answer yet. A session asserts the order of its requests.
+TEST(Reconfigure, what_a_call_sends_is_timed_by_the_client_that_sends_it) {
+  Site site(6, {1, 3, 14'800}, {4, 6, 14'800});  // it waits for 4,985 ms, and a PING leaves after 5,000 ms
+  site.to_ppm = 5'000;
+  Call& call = site.begin();
+  site.until(call, Step::wait);
+  site.advance(4'900);
+  for (unsigned m = 4; m <= 6; ++m) site.stage.set_way(m, Way::silent);
+  site.until(call, Step::again);
+  site.advance(60);  // the session looks at its requests when the PING has waited for too long
+  const auto last = site.stage.executed("EVAL", 4).back().at_ms, ping = site.stage.executed("PING", 4).back().at_ms;
+  EXPECT_TRUE(ping < last && last < ping + 50) << ping << " " << last;
+  site.all_well();
+  EXPECT_EQ(site.finish(call), 0);
+}
+
 TEST(Reconfigure, the_wait_is_the_lapse_and_what_the_old_ttl_is_longer) {
   Settings before, after;
   before.max_ttl_ms = after.max_ttl_ms = 30'000;
@@ -251,6 +279,28 @@ TEST(Reconfigure, a_jump_of_the_clock_begins_the_wait_anew) {
   site.advance(longest_ms / 3 - 100);
   EXPECT_EQ(call.stage(), Step::wait);
   site.advance(200);
+  EXPECT_EQ(site.finish(call), 0);
+}
+
+// What is asked after a jump stands behind what the clients have sent meanwhile, so it is asked at its step's time.
+// Session::check() aborts otherwise.
+TEST(Reconfigure, what_is_asked_after_a_jump_is_no_older_than_what_was_sent) {
+  Site site(2, {1, 1}, {2, 2});
+  Call& call = site.begin();
+  site.until(call, Step::check);
+  site.stage.advance_ms(5);  // both have answered
+  for (const unsigned m : {1u, 2u}) site.stage.set_way(m, Way::frozen);
+  const Session& session = call.to->client().session(0);
+  for (int ms = 0; ms < 10'000 && session.in_flight() == 0; ++ms) site.stage.advance_ms(1);
+  ASSERT_EQ(session.in_flight(), 1u) << "no PING";
+  call.from->act([&](Instant now) {
+    call.change->clock_jumped(now);
+    call.change->step(now, call.to->now());
+  });
+  call.to->act([](Instant) {});
+  site.stage.advance_ms(5);
+  for (const unsigned m : {1u, 2u}) site.stage.set_way(m, Way::answering);
+  EXPECT_EQ(call.stage(), Step::check);
   EXPECT_EQ(site.finish(call), 0);
 }
 
@@ -290,7 +340,7 @@ TEST(Reconfigure, a_master_that_refuses_is_not_marked) {
 TEST(Reconfigure, an_answer_that_is_no_letter_is_not_counted) {
   Site site(2, {1, 1}, {2, 2});
   site.stage.redis(2).register_script(test::text_of(move_script), [](test::ScriptCall&) {
-    return test::Reply::make_bulk("x0123456789abcdef");
+    return test::Reply::make_bulk("z0123456789abcdef");
   });
   Call& call = site.begin();
   site.advance(100);
@@ -398,7 +448,7 @@ TEST(Reconfigure, a_call_that_slept_finds_a_foreign_mark) {
   call.go_on();
   EXPECT_EQ(site.finish(call), REDLOCK_E_CHANGING);
   EXPECT_EQ(call.change->written(), uint32_t{REDLOCK_WRITTEN_OLD});
-  EXPECT_EQ(call.change->old_side().err[0], REDLOCK_E_CHANGING);
+  EXPECT_EQ(call.change->old_side().err[0], REDLOCK_E_RECORD_LOST);
   site.try_all({site.old_a, &fresh});
   EXPECT_TRUE(site.old_a->holds("bus"));
 }
@@ -447,13 +497,12 @@ TEST(Reconfigure, only_what_was_marked_is_entered) {
   site.try_all({&fresh});
   EXPECT_TRUE(fresh.holds("bus"));
 
-  const std::string q = site.field(2, "q");
   Call& again = site.begin();
-  EXPECT_EQ(site.finish(again), 0) << "the repeated call writes the last one";
+  EXPECT_EQ(site.finish(again), 0) << "the repeated call takes all steps";
   EXPECT_EQ(again.change->written(), uint32_t{REDLOCK_WRITTEN_BOTH});
-  EXPECT_EQ(site.field(2, "q"), q) << "and disturbs nobody";
+  EXPECT_FALSE(fresh.holds("bus")) << "and the masters are watched again";
+  site.try_all({&fresh});
   EXPECT_TRUE(fresh.holds("bus"));
-  EXPECT_EQ(site.change(), 0) << "nothing is left to do";
 }
 
 // Two of three new masters are entered, and the last one bears something else: the old set, where a master of both sets
@@ -479,12 +528,165 @@ TEST(Reconfigure, a_repeated_call_writes_what_is_left) {
       dead.stop();
     }
     EXPECT_EQ(site.marked(3), left >= 2);
-    for (const unsigned m : {1u, 2u}) site.stage.set_way(m, Way::down);  // the old ones are switched off
     EXPECT_EQ(site.change(), 0) << left;
     EXPECT_EQ(site.desc(3), site.desc(4)) << left;
+    site.try_all({&fresh});
     EXPECT_TRUE(fresh.holds("bus"));
     EXPECT_EQ(site.stage.violations(), 0u);
   }
+}
+
+// ---- old records ----------------------------------------------------------------------------------------------------
+
+// A site went to the new set and came back, and then the new masters bring back what they said in between.
+void come_back(Site& site, const std::map<unsigned, test::RedisDouble::Fields>& records) {
+  for (const auto& [m, fields] : records) {
+    site.stage.restart(m, RedisDouble::Keep::none);
+    site.stage.redis(m).put_fields("redlock::meta", fields);
+  }
+}
+test::RedisDouble::Fields record_of(Site& site, unsigned m) {
+  return site.stage.redis(m).peek("redlock::meta", site.stage.now())->fields;
+}
+
+TEST(Reconfigure, an_old_record_skips_no_step) {
+  static constexpr Range sets[][2] = {{{1, 3}, {4, 4}}, {{1, 3}, {4, 6}}, {{1, 3}, {1, 5}},
+                                      {{1, 1, 3'000}, {1, 1, 1'000}}};
+  for (const auto& pair : sets) {
+    Site site(6, pair[0], pair[1]);
+    ASSERT_EQ(site.change(), 0);
+    std::map<unsigned, test::RedisDouble::Fields> then;
+    for (unsigned m = pair[1].first; m <= pair[1].last; ++m) then[m] = record_of(site, m);
+    ASSERT_EQ(site.change_back(), 0);
+    site.try_all({site.old_a});
+    EXPECT_TRUE(site.old_a->holds("bus"));
+    come_back(site, then);
+    EXPECT_EQ(site.change(), 0);
+    Gateway& fresh = site.add_new("n");
+    site.try_all({&fresh, site.old_a});
+    EXPECT_TRUE(fresh.holds("bus"));
+    EXPECT_FALSE(site.old_a->holds("bus"));
+  }
+}
+
+// An old master is as it was before the change, when the new ones are entered: the call does not say that it is done.
+TEST(Reconfigure, an_old_master_that_serves_again_is_found_out) {
+  Site site(2, {1, 1}, {2, 2});
+  const auto before = record_of(site, 1);
+  Call& call = site.begin();
+  site.until(call, Step::enter);
+  come_back(site, {{1, before}});
+  EXPECT_EQ(site.finish(call), REDLOCK_E_RECORD_LOST);
+  EXPECT_EQ(call.change->written(), uint32_t{REDLOCK_WRITTEN_BOTH});
+  EXPECT_EQ(call.change->old_side().err[0], REDLOCK_E_RECORD_LOST);
+  EXPECT_EQ(site.change(), 0);
+  Gateway& fresh = site.add_new("n");
+  site.try_all({&fresh, site.old_a});
+  EXPECT_TRUE(fresh.holds("bus"));
+}
+
+// The mark stands there when the call looks again, but in between the connection broke, or the server told of a change:
+// the master may have served its set meanwhile.
+TEST(Reconfigure, a_mark_that_was_broken_does_not_count) {
+  for (const bool by_push : {false, true}) {
+    Site site(2, {1, 1}, {2, 2});
+    Call& call = site.begin();
+    site.until(call, Step::wait);
+    const auto mark = record_of(site, 1);
+    if (by_push) {
+      site.stage.redis(1).flush_all();
+      site.stage.redis(1).put_fields("redlock::meta", mark);
+    } else {
+      site.stage.reset(1, Unread::kept);
+    }
+    EXPECT_EQ(site.finish(call), REDLOCK_E_RECORD_LOST) << by_push;
+    EXPECT_EQ(call.change->old_side().err[0], REDLOCK_E_RECORD_LOST);
+    EXPECT_TRUE(site.marked(1));
+    EXPECT_EQ(site.first_entered_ms, 0);
+    EXPECT_EQ(site.change(), 0);
+  }
+}
+
+// A master of both sets comes back as it was, is used, and comes back to what this call has written.
+TEST(Reconfigure, a_master_of_both_sets_that_was_away_does_not_count) {
+  for (const Step at : {Step::enter, Step::check}) {
+    Site site(1, {1, 1, 3'000}, {1, 1, 1'000});
+    Call& call = site.begin();
+    site.stage.set_delay_ms(1, 20);
+    site.until(call, at);
+    if (at == Step::check) site.advance(5, 1);
+    const auto then = record_of(site, 1);
+    come_back(site, {{1, then}});
+    EXPECT_EQ(site.finish(call), REDLOCK_E_RECORD_LOST) << static_cast<int>(at);
+    EXPECT_EQ(call.change->old_side().err[0], REDLOCK_E_RECORD_LOST);
+    EXPECT_EQ(site.change(), 0);
+  }
+}
+
+// Behind the third look a call stands still, and an old master comes back as it was: the look is too old to count.
+TEST(Reconfigure, a_call_that_stood_still_looks_again) {
+  for (const bool comes_back : {false, true}) {
+    Site site(2, {1, 1}, {2, 2});
+    const auto before = record_of(site, 1);
+    Call& call = site.begin();
+    site.stage.set_delay_ms(1, 20);
+    site.until(call, Step::leave);
+    call.stop();
+    site.advance(5, 1);
+    if (comes_back) come_back(site, {{1, before}});
+    site.advance(30'000, 100);
+    call.go_on();
+    EXPECT_EQ(site.finish(call), comes_back ? REDLOCK_E_RECORD_LOST : 0);
+  }
+}
+
+// What a mark tells, and what is told when the change is done. Nothing of an entered record tells of a change.
+TEST(Reconfigure, a_mark_tells_who_and_a_finished_change_says_so) {
+  Site site(4, {1, 3}, {2, 4});
+  Call& call = site.begin();
+  site.until(call, Step::wait);
+  EXPECT_EQ(site.field(1, "by"), "op0f");
+  EXPECT_EQ(site.field(1, "names"), "m1,m2,m3 > m2,m3,m4");
+  EXPECT_NE(site.field(1, "begun"), "");
+  EXPECT_EQ(site.finish(call), 0);
+  EXPECT_EQ(site.desc(1).rfind("left v1 n=3 ", 0), 0u) << site.desc(1);
+  EXPECT_EQ(site.field(2, "names"), "m2,m3,m4");
+  for (const char* name : {"by", "begun", "at", "from", "seal"}) EXPECT_EQ(site.field(4, name), "") << name;
+  site.want(*site.old_a);
+  site.advance(100);
+  EXPECT_EQ(site.old_a->outcome("bus"), "FAILED GUARD") << "it does not wait for a change that is over";
+  EXPECT_EQ(site.old_a->client().session(0).reason(), REDLOCK_E_LEFT);
+  EXPECT_EQ(site.change_back(), 0) << "a mark that is over is marked anew by the opposite change";
+}
+
+// One master of strangers ends the call; those that had no time to answer are not blamed.
+TEST(Reconfigure, who_is_not_at_fault_is_not_blamed) {
+  Site site(6, {1, 3}, {4, 6});
+  site.stage.add("x", set_of({4, 4}, GuardMode::strict), 0, true, true);
+  site.stage.advance_ms(100);
+  for (const unsigned m : {1u, 2u, 3u, 5u, 6u}) site.stage.set_delay_ms(m, 30);
+  Call& call = site.begin();
+  EXPECT_EQ(site.finish(call), REDLOCK_E_FINGERPRINT);
+  for (MasterIndex m = 0; m < 3; ++m) {
+    EXPECT_EQ(call.change->old_side().why_not(m), 0) << m;
+    EXPECT_EQ(call.change->new_side().why_not(m), m == 0 ? REDLOCK_E_FINGERPRINT : 0) << m;
+  }
+}
+
+// Another call's mark on one master ends the call before the slower ones have answered.
+TEST(Reconfigure, who_had_no_time_to_answer_is_not_blamed) {
+  Site site(4, {1, 1}, {2, 4});
+  Call& call = site.begin();
+  site.until(call, Step::wait);
+  auto mark = record_of(site, 2);
+  mark["q"] = "0123456789abcdef";
+  site.stage.redis(2).put_fields("redlock::meta", mark);
+  for (const unsigned m : {1u, 3u, 4u}) site.stage.set_delay_ms(m, 15);
+  EXPECT_EQ(site.finish(call), REDLOCK_E_CHANGING);
+  EXPECT_EQ(call.change->old_side().why_not(0), 0);
+  EXPECT_EQ(call.change->new_side().why_not(0), REDLOCK_E_CHANGING);
+  EXPECT_EQ(call.change->new_side().why_not(1), 0);
+  EXPECT_EQ(call.change->new_side().why_not(2), 0);
 }
 
 // ---- lost records ---------------------------------------------------------------------------------------------------
@@ -517,6 +719,19 @@ TEST(Reconfigure, a_mark_that_comes_late_does_not_count) {
   EXPECT_EQ(call.stage(), Step::wait);
   site.stage.block(*call.from, 3, false);
   EXPECT_EQ(site.finish(call), REDLOCK_E_RECORD_LOST);
+}
+
+// The call is stopped when it has begun a step. When it goes on, the time of the step is over before an answer is read.
+TEST(Reconfigure, a_call_that_stood_still_hears_the_masters_first) {
+  for (const Step step : {Step::mark_new, Step::mark_old, Step::again}) {
+    Site site(2, {1, 1}, {2, 2});
+    Call& call = site.begin();
+    site.until(call, step);
+    call.stop();
+    site.advance(60'000, 100);
+    call.go_on();
+    EXPECT_EQ(site.finish(call), 0) << static_cast<int>(step);
+  }
 }
 
 // A mark was asked for twice, since a connection broke, and one of the two arrives when the master has lost the mark
@@ -592,6 +807,123 @@ void any_life(uint64_t seed) {
   EXPECT_EQ(site.calls.back().change->result(), 0) << "seed " << seed;
   EXPECT_TRUE(fresh->holds("bus")) << "seed " << seed;
   EXPECT_EQ(site.stage.violations(), 0u) << "seed " << seed << "\n" << site.stage.take_story();
+}
+
+// Masters come back as they were at any time, and one or two operators change the set, as long as they do what the
+// header says: gateways of a set start when a call to that set has succeeded, and while gateways of two sets run, no
+// master comes back.
+struct Past {
+  std::map<unsigned, std::vector<test::RedisDouble::Fields>> had;
+  unsigned count = 0;
+  void look(Site& site) {
+    for (unsigned m = 1; m <= 6; ++m) {
+      const auto* entry = site.stage.redis(m).peek("redlock::meta", site.stage.now());
+      if (entry == nullptr) continue;
+      if (had[m].empty() || had[m].back() != entry->fields) had[m].push_back(entry->fields);
+    }
+  }
+  template <class Below>
+  void strike(Site& site, Below below) {
+    const unsigned m = 1 + below(6);
+    ++count;
+    site.stage.restart(m, RedisDouble::Keep::none);
+    if (had[m].empty() || below(8) == 0) return;
+    const size_t back = std::min<size_t>(had[m].size(), 1 + below(below(2) ? 3 : 40));
+    site.stage.redis(m).put_fields("redlock::meta", had[m][had[m].size() - back]);
+  }
+};
+
+unsigned strikes = 0, successes = 0;
+
+void any_past(uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const auto below = [&](unsigned n) { return static_cast<unsigned>(random() % n); };
+  static constexpr Range olds[] = {{1, 3}, {1, 3}, {1, 1}, {1, 1, 4'000}, {1, 3, 4'000}, {1, 4}, {1, 3}, {1, 3}};
+  static constexpr Range news[] = {{1, 5}, {4, 6}, {2, 2}, {1, 1}, {2, 4, 2'000}, {5, 6}, {4, 4}, {1, 3, 2'000}};
+  const unsigned kind = below(8);
+  Site site(6, olds[kind], news[kind], seed);
+  Past past;
+  const auto same = [](Range a, Range b) {
+    return a.first == b.first && a.last == b.last && a.max_ttl_ms == b.max_ttl_ms;
+  };
+  for (unsigned m = 1; m <= 6; ++m) site.stage.set_delay_ms(m, below(20));
+  std::vector<std::pair<Range, Gateway*>> running = {{site.old_set, site.old_a}, {site.old_set, site.old_b}};
+  unsigned name = 0;
+  const bool two = below(2);
+  std::vector<bool> told;
+  for (unsigned turn = 0; turn < 160; ++turn) {
+    unsigned alive = 0;
+    for (Call& call : site.calls) alive += !call.over() ? 1u : 0u;
+    if (alive < (two ? 2u : 1u) && below(4) == 0) {
+      below(2) ? site.begin() : site.begin_back();
+      told.push_back(false);
+    }
+    for (Call& call : site.calls) {
+      if (call.over()) continue;
+      if (call.stopped ? below(6) == 0 : below(30) == 0) call.stopped ? call.go_on() : call.stop();
+    }
+    for (auto& [set, gateway] : running) {
+      if (below(3) == 0) site.want(*gateway, 1'000 + below(3) * 1'000, below(2));
+    }
+    bool both = false;
+    for (auto& [set, gateway] : running) both = both || !same(set, running.front().first);
+    if (!both && below(5) == 0) past.strike(site, below);
+    if (!both && below(12) == 0) {  // a whole set is again as it was when it served
+      const Range set = same(running.front().first, site.old_set) ? site.new_set : site.old_set;
+      for (unsigned m = set.first; m <= set.last; ++m) {
+        for (size_t i = past.had[m].size(); i-- > 0;) {
+          if (past.had[m][i].at("desc").rfind("moving ", 0) == 0 || below(3) == 0) continue;
+          site.stage.restart(m, RedisDouble::Keep::none);
+          site.stage.redis(m).put_fields("redlock::meta", past.had[m][i]);
+          ++past.count;
+          break;
+        }
+      }
+    }
+    if (below(6) == 0) {
+      const unsigned m = 1 + below(6);
+      site.stage.set_way(m, below(2) ? Way::frozen : Way::down);
+    }
+    if (below(3) == 0) site.all_well();
+    for (unsigned ms = 0, whole = 5 + below(400); ms < whole; ms += 5) {
+      site.advance(5, 5);
+      past.look(site);
+      if (!both && below(300) == 0) past.strike(site, below);
+      bool success = false;
+      for (size_t i = 0; i < site.calls.size(); ++i) {
+        Call& call = site.calls[i];
+        if (!call.over() || told[i]) continue;
+        told[i] = true;
+        call.from->close(0);
+        call.to->close(0);
+        if (call.change->result() < 0) continue;
+        success = true;
+        ++successes;
+        Gateway& fresh = site.add("g" + std::to_string(name++), call.after);
+        running.emplace_back(call.after, &fresh);
+        site.want(fresh, 1'000, true);
+        both = true;
+      }
+      if (success) break;
+    }
+    if (both && below(4) == 0) {  // those of the other set are ended
+      const Range last = running.back().first;
+      std::erase_if(running, [&](auto& one) {
+        if (same(one.first, last)) return false;
+        one.second->close(0);
+        return true;
+      });
+    }
+    ASSERT_EQ(site.stage.violations(), 0u) << "seed " << seed << "\n" << site.stage.take_story();
+  }
+  strikes += past.count;
+}
+
+TEST(Reconfigure, whatever_comes_back) {
+  const char* seeds = std::getenv("PAST");
+  const uint64_t last = seeds != nullptr ? std::strtoull(seeds, nullptr, 10) : 8;
+  for (uint64_t seed = 1; seed <= last && !HasFailure(); ++seed) any_past(seed);
+  printf("%u records came back, %u changes succeeded\n", strikes, successes);
 }
 
 TEST(Reconfigure, whatever_happens_to_the_masters) {

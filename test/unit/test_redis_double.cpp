@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/lua_scripts.hpp"
 #include "support/sha1.hpp"
 
 namespace redlock::test {
@@ -187,11 +188,7 @@ TEST_F(RedisDoubleTest, FailNextAndGarbageNextActOnce) {
 class ScriptTest : public RedisDoubleTest {
  protected:
   const std::string body = "if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('del',KEYS[1]) end return 0";
-  const std::string sha = redis.register_script(body, [](ScriptCall& call) {
-    const Reply held = call.call({"GET", call.keys.at(0)});
-    if (held.kind != Reply::bulk || held.text != call.argv.at(0)) return Reply::make_integer(0);
-    return call.call({"DEL", call.keys.at(0)});
-  });
+  const std::string sha = register_script(redis, body);
 };
 
 TEST_F(ScriptTest, LoadedOrSentWhole) {

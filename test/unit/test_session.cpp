@@ -24,8 +24,7 @@ TEST(Session, begins_with_a_wish_to_connect) {
 }
 
 TEST(Session, greeting_on_resp3) {
-  Fixture f;
-  f.connect();
+  Connected f;
   EXPECT_EQ(f.session->state(), State::greeting);
   EXPECT_EQ(f.sent(), hello_command);
   EXPECT_EQ(f.sent(), "") << "alone in flight until it is answered";
@@ -76,8 +75,7 @@ TEST(Session, greeting_with_user_and_password) {
 TEST(Session, greeting_on_resp2) {
   for (const char* refusal : {"-ERR unknown command 'HELLO'\r\n", "-NOPROTO unsupported protocol version\r\n",
                               "-NOPERM this user has no permissions to run the 'hello' command\r\n"}) {
-    Fixture f;
-    f.connect();
+    Connected f;
     f.sent();
     f.receive(refusal);
     const std::string rest = f.sent();
@@ -121,8 +119,7 @@ TEST(Session, a_hello_of_another_shape) {
       ">2\r\n" + bulk("invalidate") + "_\r\n" + hello(),
   };
   for (const std::string& shape : shapes) {
-    Fixture f;
-    f.connect();
+    Connected f;
     f.sent();
     f.receive(shape);
     EXPECT_EQ(f.session->wish(), Wish::none) << shape;
@@ -153,8 +150,7 @@ TEST(Session, refused_at_hello) {
       {"a TLS alert", "\x15\x03\x01\x00\x02\x02\x46", REDLOCK_E_PROTOCOL},
   };
   for (const Refusal& r : refusals) {
-    Fixture f;
-    f.connect();
+    Connected f;
     f.sent();
     f.receive(r.reply);
     f.expect_closing(r.reason, r.what);
@@ -197,8 +193,7 @@ TEST(Session, refused_at_role_on_resp2) {
       {"loading", "-LOADING\r\n", REDLOCK_E_LOADING},
   };
   for (const Refusal& r : refusals) {
-    Fixture f;
-    f.connect();
+    Connected f;
     f.receive("-ERR unknown command 'HELLO'\r\n");
     f.sent();
     f.receive(r.reply);
@@ -206,8 +201,7 @@ TEST(Session, refused_at_role_on_resp2) {
   }
   for (const char* tolerated :
        {"-NOPERM no permissions to run the 'role' command\r\n", "-ERR unknown command 'ROLE'\r\n"}) {
-    Fixture f;
-    f.connect();
+    Connected f;
     f.receive("-ERR unknown command 'HELLO'\r\n");
     const std::string rest = f.sent();
     f.receive(tolerated + loaded + bulk(Fixture::nonce_of(rest)));
@@ -217,8 +211,7 @@ TEST(Session, refused_at_role_on_resp2) {
 
 TEST(Session, scripts_that_cannot_be_loaded_are_no_refusal) {
   for (const char* error : {"-NOPERM no permissions\r\n", "-ERR unknown command 'SCRIPT'\r\n", "-OOM\r\n"}) {
-    Fixture f;
-    f.connect();
+    Connected f;
     f.receive(hello());
     const std::string nonce = Fixture::nonce_of(f.sent());
     f.receive("+OK\r\n" + std::string(error) + error + bulk(nonce));
@@ -228,8 +221,7 @@ TEST(Session, scripts_that_cannot_be_loaded_are_no_refusal) {
   const Refusal refusals[] = {{"loading", "-LOADING\r\n", REDLOCK_E_LOADING},
                               {"no digest", ":1\r\n", REDLOCK_E_PROTOCOL}};
   for (const Refusal& r : refusals) {
-    Fixture f;
-    f.connect();
+    Connected f;
     f.receive(hello());
     f.receive("+OK\r\n" + std::string(r.reply));
     f.expect_closing(r.reason, r.what);
@@ -246,14 +238,12 @@ TEST(Session, refused_at_ping) {
       {"loading", "-LOADING\r\n", REDLOCK_E_LOADING},
   };
   for (const Refusal& r : refusals) {
-    Fixture f;
-    f.connect();
+    Connected f;
     f.receive(hello() + ready + r.reply);
     f.expect_closing(r.reason, r.what);
     EXPECT_NE(f.session->state(), State::up) << r.what;
   }
-  Fixture f;
-  f.connect();
+  Connected f;
   f.receive(hello() + ready + "-NOPERM no permissions to run the 'ping' command\r\n");
   EXPECT_EQ(f.session->state(), State::up) << "a user without PING answers in order all the same";
 }
@@ -270,8 +260,7 @@ TEST(Session, nonces_differ) {
 // ---- ends and beginnings --------------------------------------------------------------------------------------
 
 TEST(Session, all_is_forgotten_when_it_breaks) {
-  Fixture f;
-  f.greet();
+  Greeted f;
   f.ask(1);
   f.receive("+O");  // half a reply
   f.break_off();
@@ -304,8 +293,7 @@ TEST(Session, all_is_forgotten_when_it_breaks) {
 }
 
 TEST(Session, resp2_is_not_for_ever) {
-  Fixture f;
-  f.connect();
+  Connected f;
   f.receive("-ERR unknown command 'HELLO'\r\n");
   f.break_off();
   EXPECT_FALSE(f.session->resp3());
@@ -353,16 +341,14 @@ TEST(Session, pauses_begin_anew_after_it_was_up) {
 TEST(Session, nothing_is_tried_quickly_that_only_a_human_can_mend) {
   for (const int reason : {REDLOCK_E_AUTH, REDLOCK_E_AUTH_MISSING, REDLOCK_E_NOPERM, REDLOCK_E_ROLE, REDLOCK_E_MODE,
                            REDLOCK_E_DUPLICATE, REDLOCK_E_DENIED, REDLOCK_E_PROTOCOL}) {
-    Fixture f;
-    f.connect();
+    Connected f;
     f.session->disconnect(reason);
     f.break_off();
     EXPECT_GT(f.session->deadline(), f.now + Duration::ms(2'500)) << redlock_err_name(reason);
   }
   for (const int reason : {REDLOCK_E_LOADING, REDLOCK_E_CONNECT, REDLOCK_E_REFUSED, REDLOCK_E_CONNECT_TIMEOUT,
                            REDLOCK_E_UNREACHABLE, REDLOCK_E_NODE_TIMEOUT, REDLOCK_E_MAXCLIENTS}) {
-    Fixture f;
-    f.connect();
+    Connected f;
     f.session->disconnect(reason);
     f.break_off();
     EXPECT_LE(f.session->deadline(), f.now + Duration::ms(100)) << redlock_err_name(reason);
@@ -370,8 +356,7 @@ TEST(Session, nothing_is_tried_quickly_that_only_a_human_can_mend) {
 }
 
 TEST(Session, disconnected_for_the_first_reason) {
-  Fixture f;
-  f.greet();
+  Greeted f;
   f.ask(1);
   f.session->disconnect(REDLOCK_E_DUPLICATE);
   f.session->disconnect(REDLOCK_E_SYSTEM);
@@ -419,8 +404,7 @@ TEST(Session, changes_are_told_once) {
 }
 
 TEST(Session, a_hello_as_an_array_serves_as_well) {
-  Fixture f;
-  f.connect();
+  Connected f;
   f.sent();
   f.receive("*4\r\n" + bulk("mode") + bulk("standalone") + bulk("role") + bulk("master"));
   EXPECT_EQ(f.session->wish(), Wish::none);
@@ -428,8 +412,7 @@ TEST(Session, a_hello_as_an_array_serves_as_well) {
 }
 
 TEST(Session, a_hello_with_a_text_longer_than_the_buffer) {
-  Fixture f;
-  f.connect();
+  Connected f;
   f.sent();
   f.receive(map({bulk("version"), bulk(std::string(1'000, 'v')), bulk("role"), bulk("master")}));
   EXPECT_EQ(f.session->wish(), Wish::none);
@@ -437,8 +420,7 @@ TEST(Session, a_hello_with_a_text_longer_than_the_buffer) {
 }
 
 TEST(Session, a_hello_whose_last_word_is_the_refusal) {
-  Fixture f;
-  f.connect();
+  Connected f;
   f.sent();
   f.receive(map({bulk("mode"), bulk("standalone"), bulk("role"), bulk("replica")}));
   f.expect_closing(REDLOCK_E_ROLE);
@@ -446,16 +428,14 @@ TEST(Session, a_hello_whose_last_word_is_the_refusal) {
 }
 
 TEST(Session, a_hello_without_a_role) {
-  Fixture f;
-  f.connect();
+  Connected f;
   f.sent();
   f.receive(map({bulk("mode"), bulk("standalone")}));
   f.expect_closing(REDLOCK_E_PROTOCOL);
 }
 
 TEST(Session, a_ping_waits_for_room) {
-  Fixture f;
-  f.greet();
+  Greeted f;
   f.session->tx().append(bytes(std::string(1'000, '.')));  // what the socket has not taken
   f.now = f.session->deadline();
   f.session->on_time(f.now);

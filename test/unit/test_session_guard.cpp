@@ -12,8 +12,7 @@ using namespace session_guard_test;
 // ---- the greeting -------------------------------------------------------------------------------------------------
 
 TEST(SessionGuard, the_greeting_reads_under_tracking) {
-  Fixture f;
-  f.greet();
+  Greeted f;
   EXPECT_EQ(f.rest, command({"CLIENT", "TRACKING", "on", "OPTIN", "NOLOOP"}) +
                         command({"SCRIPT", "LOAD", test::text_of(release_script)}) +
                         command({"SCRIPT", "LOAD", test::text_of(extend_script)}) + command({"INFO"}) + f.reading() +
@@ -46,8 +45,7 @@ TEST(SessionGuard, the_greeting_has_places_and_references_enough) {
 }
 
 TEST(SessionGuard, its_state_is_the_one_found_on_this_connection) {
-  Fixture f;
-  f.greet();
+  Greeted f;
   const Sealed state = f.session->sealed();
   EXPECT_EQ(std::string(state.seal.data, state.seal.size), seal);
   EXPECT_EQ(std::string(state.meta_key.data, state.meta_key.size), meta);
@@ -78,6 +76,58 @@ TEST(SessionGuard, a_blank_record_is_made_and_read_again_before_it_is_up) {
   EXPECT_FALSE(f.session->votes());
 }
 
+TEST(SessionGuard, a_blank_record_is_made_only_when_the_client_allows_it) {
+  Fixture f;
+  f.begins = false;
+  f.greet_up_to_info();
+  f.receive(bulk(info_text()) + f.caching() + f.blank() + f.time() + f.ping());
+  EXPECT_EQ(f.session->state(), State::greeting) << "the client decides first";
+  f.session->begin_state(false, f.now);
+  EXPECT_EQ(f.session->state(), State::up);
+  EXPECT_EQ(f.session->reason(), REDLOCK_E_UNWATCHED);
+  EXPECT_TRUE(f.session->guard().is_ours());
+  EXPECT_EQ(f.sent(), "");
+  f.session->begin_state(true, f.now);
+  const std::string made = f.sent();
+  EXPECT_NE(made.find(bulk(fingerprint)), std::string::npos) << made;
+  f.session->begin_state(true, f.now);
+  EXPECT_EQ(f.sent(), "") << "once for each reading";
+}
+
+TEST(SessionGuard, a_master_whose_record_is_not_begun_comes_up_when_all_is_answered) {
+  Fixture f;
+  f.begins = false;
+  f.greet_up_to_info();
+  f.receive(bulk(info_text()) + f.caching() + f.blank());
+  f.session->begin_state(false, f.now);
+  EXPECT_EQ(f.session->state(), State::greeting) << "TIME and PING are not answered";
+  f.receive(f.time() + f.ping());
+  f.session->begin_state(false, f.now);
+  EXPECT_EQ(f.session->state(), State::up);
+
+  Fixture other;
+  other.begins = false;
+  other.greet_up_to_info();
+  other.receive(bulk(info_text()) + other.caching() + other.blank() + other.time() + other.ping());
+  other.session->begin_state(true, other.now);
+  EXPECT_EQ(other.session->state(), State::greeting) << "the new record is not answered";
+}
+
+TEST(SessionGuard, no_state_is_begun_after_a_connection_or_in_the_middle_of_a_reading) {
+  Fixture f;
+  f.begins = false;
+  f.greet_up_to_info();
+  f.receive(bulk(info_text()) + f.caching() + f.blank() + f.time() + f.ping());
+  f.session->begin_state(false, f.now);
+  f.due(5'000);
+  f.receive(f.caching() + "*6\r\n" + bulk(replication()));
+  f.session->begin_state(true, f.now);
+  EXPECT_EQ(f.sent(), "") << "half of the state is of another reading";
+  f.break_off();
+  f.session->begin_state(true, f.now);
+  EXPECT_EQ(f.sent(), "");
+}
+
 // Redis before 6.2.8 tells a script's own write in spite of NOLOOP; a stranger's write is told by every server.
 TEST(SessionGuard, a_push_in_the_greeting_is_followed_by_another_reading_before_it_is_up) {
   for (const std::string& push : {null_push, ">2\r\n$10\r\ninvalidate\r\n" + list({bulk(meta)})}) {
@@ -87,14 +137,14 @@ TEST(SessionGuard, a_push_in_the_greeting_is_followed_by_another_reading_before_
     f.sent();
     f.receive(f.ping() + push + ":1\r\n" + f.caching() + f.record(""));
     EXPECT_EQ(f.session->state(), State::greeting);
-    EXPECT_EQ(f.sent(), f.reading());
     f.receive(f.time());
-    EXPECT_EQ(f.session->state(), State::greeting);
+    EXPECT_EQ(f.sent(), f.reading());
     f.receive(f.caching() + f.record(""));
+    EXPECT_EQ(f.session->state(), State::greeting) << "who comes and goes leaves a visit, with the server's time";
+    f.receive(f.time());
     EXPECT_EQ(f.session->state(), State::up);
     EXPECT_EQ(f.session->reason(), REDLOCK_E_UNWATCHED);
     EXPECT_EQ(f.session->outlook(), Guard::Outlook::watched) << "whoever asks now hears for how long";
-    f.receive(f.time());
     EXPECT_EQ(f.session->wish(), Wish::none);
   }
 }
@@ -138,8 +188,7 @@ TEST(SessionGuard, a_seal_is_of_the_replication_id_as_it_was_read) {
 }
 
 TEST(SessionGuard, a_seal_that_fits_what_this_connection_knew_and_not_what_was_read_ends_the_vote) {
-  Fixture f;
-  f.greet();
+  Greeted f;
   f.due(5'000);
   f.reads(Fixture::record(seal, replication("4444444444444444")), 5);
   EXPECT_FALSE(f.session->votes());
@@ -148,8 +197,7 @@ TEST(SessionGuard, a_seal_that_fits_what_this_connection_knew_and_not_what_was_r
 }
 
 TEST(SessionGuard, a_replica_s_reading_ends_the_vote) {
-  Fixture f;
-  f.greet();
+  Greeted f;
   f.due(5'000);
   f.reads(Fixture::record(seal, replication(replid, "slave")), 5);
   EXPECT_EQ(f.session->reason(), REDLOCK_E_ROLE);
@@ -180,8 +228,7 @@ TEST(SessionGuard, another_run_id_on_the_same_connection_closes_it) {
 TEST(SessionGuard, a_push_about_the_record_withdraws_it_and_the_next_reading_gives_it_back) {
   for (const std::string& push : {null_push, ">2\r\n$10\r\ninvalidate\r\n" + list({bulk(meta)}),
                                   ">2\r\n$10\r\ninvalidate\r\n" + list({bulk("bus"), bulk(meta)})}) {
-    Fixture f;
-    f.greet();
+    Greeted f;
     f.receive(push);
     EXPECT_FALSE(f.session->votes());
     EXPECT_EQ(f.told(&News::withdrawn), 1u);
@@ -194,8 +241,7 @@ TEST(SessionGuard, a_push_about_the_record_withdraws_it_and_the_next_reading_giv
 
 TEST(SessionGuard, a_push_about_another_key_withdraws_nothing) {
   for (const std::string& key : {std::string("bus"), seen, meta + "x", std::string("redlock::met")}) {
-    Fixture f;
-    f.greet();
+    Greeted f;
     f.receive(">2\r\n$10\r\ninvalidate\r\n" + list({bulk(key)}));
     EXPECT_TRUE(f.session->votes()) << key;
   }
@@ -215,8 +261,7 @@ TEST(SessionGuard, a_reading_that_was_sent_before_a_withdrawal_admits_nobody) {
   for (const auto& w : withdrawals) {
     for (const bool asked_at_once : {true, false}) {
       SCOPED_TRACE(Message() << w.what << (asked_at_once ? ", read again before the first answer" : ""));
-      Fixture f;
-      f.greet();
+      Greeted f;
       f.ask(Op::extend);
       f.session->read_now(f.now);
       EXPECT_TRUE(holds(f.due(0), f.reading()));
@@ -239,8 +284,7 @@ TEST(SessionGuard, a_reading_that_was_sent_before_a_withdrawal_admits_nobody) {
 
 // Its SET was executed by a state that is gone.
 TEST(SessionGuard, a_grant_that_comes_after_the_push_is_none) {
-  Fixture f;
-  f.greet();
+  Greeted f;
   f.ask(Op::acquire);
   f.ask(Op::release);
   f.receive(null_push + "+OK\r\n:1\r\n");
@@ -253,8 +297,7 @@ TEST(SessionGuard, a_grant_that_comes_after_the_push_is_none) {
 // A script compares the state by itself: what it found to be another is read anew, and nothing is voted before that.
 TEST(SessionGuard, a_script_that_finds_another_state_withdraws_it) {
   for (const Op op : {Op::acquire, Op::extend, Op::acquire_fenced, Op::token}) {
-    Fixture f;
-    f.greet();
+    Greeted f;
     ASSERT_TRUE(f.session->votes());
     Subject s;
     s.names = "bus";
@@ -273,8 +316,7 @@ TEST(SessionGuard, a_script_that_finds_another_state_withdraws_it) {
 }
 
 TEST(SessionGuard, a_stepped_clock_is_told_with_its_size) {
-  Fixture f;
-  f.greet();
+  Greeted f;
   f.due(5'000);
   f.news.clear();
   f.reads(f.record(), 5 + 3'600);
@@ -295,8 +337,7 @@ TEST(SessionGuard, news_are_told_once_and_are_of_one_connection) {
   g.break_off();
   EXPECT_FALSE(g.session->take_news().identified);
 
-  Fixture f;
-  f.greet();
+  Greeted f;
   f.receive(null_push);
   EXPECT_EQ(f.told(&News::withdrawn), 1u);
   EXPECT_FALSE(f.session->take_news().withdrawn);
@@ -325,7 +366,7 @@ TEST(SessionGuard, only_a_tracked_master_without_replicas_is_asked_without_a_scr
       {"RESP2", Link::resp2, GuardMode::strict, Fixture::record(), true},
       {"INFO refused", Link::tracked, GuardMode::weak,
        list({"-ERR The user executing the script can't run this command or subcommand\r\n", bulk(fingerprint), bulk(q),
-             bulk(run_id + ":0000000000000000:" + q), Fixture::null()}),
+             bulk(run_id + ":0000000000000000:" + q), Fixture::null(), Fixture::null()}),
        true},
   };
   for (const auto& c : cases) {
@@ -339,8 +380,7 @@ TEST(SessionGuard, only_a_tracked_master_without_replicas_is_asked_without_a_scr
 }
 
 TEST(SessionGuard, by_script_follows_the_last_reading) {
-  Fixture f;
-  f.greet();
+  Greeted f;
   EXPECT_FALSE(f.session->asked_by_script());
   f.due(5'000);
   f.reads(Fixture::record(seal, replication(replid, "master", 1, 1)), 5);
@@ -356,14 +396,14 @@ TEST(SessionGuard, by_script_follows_the_last_reading) {
 // ---- the client's part ----------------------------------------------------------------------------------------------
 
 TEST(SessionGuard, a_quarantine_is_written_only_over_a_seal) {
-  Fixture f;
-  f.greet();
+  Greeted f;
   f.session->quarantine(f.now);
   const std::string said = f.sent();
   EXPECT_TRUE(holds(said, bulk(fingerprint) + bulk(q) + bulk(replid) + bulk(fingerprint))) << said;
   EXPECT_FALSE(holds(said, bulk(seal)));
   f.receive(":1\r\n" + f.caching() +
-            list({bulk(replication()), bulk(fingerprint), bulk("4444444444444444"), Fixture::null(), Fixture::null()}) +
+            list({bulk(replication()), bulk(fingerprint), bulk("4444444444444444"), Fixture::null(), Fixture::null(),
+                  Fixture::null()}) +
             f.time());
   EXPECT_EQ(f.session->reason(), REDLOCK_E_UNWATCHED);
   f.session->quarantine(f.now);
@@ -390,8 +430,7 @@ TEST(SessionGuard, commissioning_reads_at_once_where_it_is_up_and_later_else) {
 }
 
 TEST(SessionGuard, distrust_duplicate_and_a_jump_end_the_votes) {
-  Fixture f;
-  f.greet();
+  Greeted f;
   f.session->take_changed();
   f.session->distrust(at(100));
   EXPECT_EQ(f.session->reason(), REDLOCK_E_WALL_CLOCK);
@@ -414,29 +453,36 @@ TEST(SessionGuard, a_record_is_asked_about_by_one_script_at_a_time) {
   f.greet();
   EXPECT_EQ(f.session->said(), Session::not_asked);
   ASSERT_TRUE(ask_record(f));
-  EXPECT_EQ(f.sent(), command({"EVAL", "return 1\n", "2", meta, seen, "v1 n=3", "look"}));
+  EXPECT_EQ(f.sent(), command({"CLIENT", "CACHING", "yes"}) +
+                          command({"EVAL", "return 1\n", "2", meta, seen, "v1 n=3", "look"}));
   EXPECT_EQ(f.session->said(), Session::not_answered);
   EXPECT_FALSE(ask_record(f)) << "the first is not answered";
   EXPECT_EQ(f.sent(), "");
   for (const char letter : {'n', 'm', '\xff', '\0'}) {
     const std::string id = letter == 'n' ? "" : "123456789abcdefm";
     f.sent();
-    f.receive(bulk(letter + id));
+    f.receive("+OK\r\n" + bulk(letter + id));
     EXPECT_EQ(f.session->said(), static_cast<unsigned char>(letter)) << letter;
     EXPECT_EQ(std::string(f.session->guard().quarantine().data, f.session->guard().quarantine().size), id);
     ASSERT_TRUE(ask_record(f));
   }
-  f.receive("-NOPERM no\r\n");
+  f.receive("+OK\r\n-NOPERM no\r\n");
   EXPECT_EQ(f.session->said(), REDLOCK_E_NOPERM);
+}
+
+TEST(SessionGuard, a_question_without_tracking_is_one_command) {
+  Fixture f(Link::resp2);
+  f.greet();
+  ASSERT_TRUE(ask_record(f));
+  EXPECT_EQ(f.sent(), command({"EVAL", "return 1\n", "2", meta, seen, "v1 n=3", "look"}));
 }
 
 TEST(SessionGuard, a_question_that_another_type_answers_closes) {
   for (const char* answer : {"+OK\r\n", ":1\r\n", "$0\r\n\r\n"}) {
-    Fixture f;
-    f.greet();
+    Greeted f;
     ASSERT_TRUE(ask_record(f));
     f.sent();
-    f.receive(answer);
+    f.receive(std::string("+OK\r\n") + answer);
     f.expect_closing(REDLOCK_E_PROTOCOL);
     f.receive(bulk("n"));
     EXPECT_EQ(f.session->said(), Session::not_answered) << "nothing is heard any more";
@@ -446,8 +492,7 @@ TEST(SessionGuard, a_question_that_another_type_answers_closes) {
 }
 
 TEST(SessionGuard, no_question_on_a_connection_that_closes_or_without_room) {
-  Fixture f;
-  f.greet();
+  Greeted f;
   f.receive(":1\r\n");  // nobody asked
   ASSERT_EQ(f.session->wish(), Wish::close);
   ASSERT_EQ(f.session->state(), State::up);

@@ -21,7 +21,7 @@ TEST(SessionGuard, info_refused_is_told_in_its_own_words) {
 // Inside a script the refusal has no word of its own.
 TEST(SessionGuard, info_refused_inside_the_script_is_one_of_its_answers) {
   const std::string refused = list({"-ERR The user executing the script can't run this command or subcommand\r\n",
-                                    bulk(fingerprint), bulk(q), bulk(seal), Fixture::null()});
+                                    bulk(fingerprint), bulk(q), bulk(seal), Fixture::null(), Fixture::null()});
   Fixture f;
   f.greet_up_to_info();
   f.receive(bulk(info_text()) + f.caching() + refused + f.time() + f.ping());
@@ -54,20 +54,20 @@ TEST(SessionGuard, an_answer_of_another_type_closes) {
       {"a reading of a number", first + ":1\r\n"},
       {"a reading of a string", first + bulk(replication())},
       {"a reading of nothing", first + n},
-      {"a reading of a map", first + "%2\r\n" + info + n + n + n},
+      {"a reading of a map", first + "%3\r\n" + info + n + n + n + n + n},
       {"a reading of no fields", first + "*0\r\n"},
-      {"a reading of four", first + list({info, n, n, n})},
-      {"a reading of six", first + list({info, n, n, n, n, n})},
-      {"no INFO", first + list({n, n, n, n, n})},
-      {"a number for INFO", first + list({":1\r\n", n, n, n, n})},
-      {"a list for INFO", first + list({list({info}), n, n, n, n})},
-      {"an empty list for INFO", first + list({"*0\r\n", n, n, n, n})},
-      {"a list for a field", first + list({info, list({bulk(fingerprint)}), n, n, n})},
-      {"an empty list for a field", first + list({info, "*0\r\n", n, n, n})},
-      {"a list for the last field", first + list({info, n, n, n, list({n})})},
-      {"a number for a field", first + list({info, n, ":1\r\n", n, n})},
-      {"an error for a field", first + list({info, n, n, "-ERR no\r\n", n})},
-      {"a word for a field", first + list({info, n, n, "+OK\r\n", n})},
+      {"a reading of five", first + list({info, n, n, n, n})},
+      {"a reading of seven", first + list({info, n, n, n, n, n, n})},
+      {"no INFO", first + list({n, n, n, n, n, n})},
+      {"a number for INFO", first + list({":1\r\n", n, n, n, n, n})},
+      {"a list for INFO", first + list({list({info}), n, n, n, n, n})},
+      {"an empty list for INFO", first + list({"*0\r\n", n, n, n, n, n})},
+      {"a list for a field", first + list({info, list({bulk(fingerprint)}), n, n, n, n})},
+      {"an empty list for a field", first + list({info, "*0\r\n", n, n, n, n})},
+      {"a list for the last field", first + list({info, n, n, n, n, list({n})})},
+      {"a number for a field", first + list({info, n, ":1\r\n", n, n, n})},
+      {"an error for a field", first + list({info, n, n, "-ERR no\r\n", n, n})},
+      {"a word for a field", first + list({info, n, n, "+OK\r\n", n, n})},
       {"TIME of words", third + list({bulk("now"), bulk("5")})},
       {"TIME of nothing", third + list({bulk(""), bulk("5")})},
       {"TIME beyond all", third + list({bulk("99999999999"), bulk("5")})},
@@ -135,7 +135,7 @@ TEST(SessionGuard, a_record_that_cannot_be_read_is_the_reason) {
 // Only the library writes the record; but whoever else does, the last piece of what was written is not the field. What
 // is left of a string is given out whole as soon as that fits the buffer: here it is just the text that is looked for.
 TEST(SessionGuard, a_field_longer_than_the_buffer_is_foreign_whatever_its_last_piece_says) {
-  const std::string visit = replid + ":" + q + " 1";
+  const std::string visit = replid + ":" + q + " 1 1699100000000";
   for (unsigned field = 0; field < 4; ++field) {
     SCOPED_TRACE(Message() << "field " << field);
     Fixture f;
@@ -144,7 +144,7 @@ TEST(SessionGuard, a_field_longer_than_the_buffer_is_foreign_whatever_its_last_p
     f.greet_up_to_info();
     const std::string whole[] = {fingerprint, q, field == 3 ? "" : seal, field >= 2 ? visit : ""};
     const std::string filler(sizeof f.rx, 'x');
-    f.receive(bulk(info_text()) + f.caching() + "*5\r\n" + bulk(replication()));
+    f.receive(bulk(info_text()) + f.caching() + "*6\r\n" + bulk(replication()));
     for (unsigned i = 0; i < 4; ++i) {
       if (i == field) {
         f.receive("$" + std::to_string(filler.size() + whole[i].size()) + "\r\n");
@@ -154,7 +154,7 @@ TEST(SessionGuard, a_field_longer_than_the_buffer_is_foreign_whatever_its_last_p
         f.receive(whole[i].empty() ? Fixture::null() : bulk(whole[i]));
       }
     }
-    f.receive(f.time() + f.ping());
+    f.receive(Fixture::null() + f.time() + f.ping());
     EXPECT_EQ(f.session->wish(), Wish::none);
     EXPECT_FALSE(f.session->votes());
     const std::string said = f.sent();
@@ -181,7 +181,8 @@ TEST(SessionGuard, a_field_longer_than_the_buffer_is_foreign_however_it_comes) {
     f.greet_up_to_info();
     f.receive(
         bulk(info_text()) + f.caching() +
-        list({bulk(replication()), bulk(std::string(more, 'x') + fingerprint), bulk(q), bulk(seal), Fixture::null()}) +
+        list({bulk(replication()), bulk(std::string(more, 'x') + fingerprint), bulk(q), bulk(seal), Fixture::null(),
+              Fixture::null()}) +
         f.time() + f.ping());
     EXPECT_EQ(f.session->reason(), REDLOCK_E_FINGERPRINT) << more;
     f.due(5'000);
@@ -194,8 +195,7 @@ TEST(SessionGuard, a_field_longer_than_the_buffer_is_foreign_however_it_comes) {
 TEST(SessionGuard, a_reading_may_come_in_any_two_pieces) {
   const std::string whole = Fixture::record();
   for (size_t split = 0; split <= whole.size(); ++split) {
-    Fixture f;
-    f.greet();
+    Greeted f;
     f.receive(null_push);
     f.due(0);
     f.receive(f.caching() + whole.substr(0, split));
@@ -235,8 +235,7 @@ TEST(SessionGuard, what_the_guard_says_at_one_time_fits_its_room) {
   const std::string prefix(REDLOCK_KEY_PREFIX_MAX, 'p'),
       record_key = "redlock:" + prefix + ":meta", seen_key = "redlock:" + prefix + ":seen",
       words(own_fingerprint_max, 'f');
-  Fixture f;
-  f.greet();
+  Greeted f;
   f.settings.meta_key = Bytes(record_key.data(), record_key.size());
   f.settings.seen_key = Bytes(seen_key.data(), seen_key.size());
   f.settings.fingerprint = Bytes(words.data(), words.size());
@@ -244,7 +243,7 @@ TEST(SessionGuard, what_the_guard_says_at_one_time_fits_its_room) {
   f.settings.key_prefix = Bytes(prefix.data(), prefix.size());
   f.session->commission(at(10'000), f.now);
   f.due(0);
-  f.reads(list({bulk(replication()), bulk(words), bulk(q), Fixture::null(), Fixture::null()}));
+  f.reads(list({bulk(replication()), bulk(words), bulk(q), Fixture::null(), Fixture::null(), Fixture::null()}));
   const std::string said = f.sent();
   const size_t by_reference = record_script.size() + reading_script.size();
   ASSERT_GT(said.size(), by_reference);
@@ -253,7 +252,7 @@ TEST(SessionGuard, what_the_guard_says_at_one_time_fits_its_room) {
 
 TEST(SessionGuard, nobody_quarantines_another_configuration_or_without_room) {
   Fixture f;
-  f.greet(list({bulk(replication()), bulk("v1 n=5"), bulk(q), bulk(seal), Fixture::null()}));
+  f.greet(list({bulk(replication()), bulk("v1 n=5"), bulk(q), bulk(seal), Fixture::null(), Fixture::null()}));
   f.session->quarantine(f.now);
   EXPECT_EQ(f.sent(), "");
   Fixture g(Link::tracked, 7, 1'024);
@@ -287,6 +286,7 @@ TEST(SessionGuard, a_seal_that_finds_no_room_waits_for_the_next_reading) {
 TEST(SessionGuard, a_reading_that_finds_no_room_waits) {
   Fixture f(Link::tracked, 7, 1'024);
   f.greet();
+  f.now = at(4'999);
   while (f.session->room(300, 1, true)) f.ask(Op::acquire);
   f.now = at(5'000);
   f.session->on_time(f.now);
@@ -319,8 +319,9 @@ struct Visits : Fixture {
     settings.has_boot_id = true;
     memcpy(settings.boot_id, boot_id.data(), boot_id.size());
   }
-  std::string visit(int64_t ms) const {
-    return command({"EVAL", test::text_of(visit_script), "2", meta, seen, boot_id, seal, std::to_string(ms)});
+  std::string visit(int64_t ms, int64_t server_ms) const {
+    return command({"EVAL", test::text_of(visit_script), "2", meta, seen, boot_id, seal, std::to_string(ms),
+                    std::to_string(server_ms)});
   }
   bool wants_boot_time() const { return !news.empty() && news.back().wants_boot_time; }
 };
@@ -332,7 +333,7 @@ TEST(SessionGuard, a_visit_to_a_state_without_a_seal_leaves_word) {
   ASSERT_TRUE(f.wants_boot_time());
   EXPECT_EQ(f.sent(), "");
   f.session->boot_time(123'456'789, f.now);
-  EXPECT_EQ(f.sent(), f.visit(123'456'789));
+  EXPECT_EQ(f.sent(), f.visit(123'456'789, 1'700'000'000'000));
   f.session->boot_time(123'456'789, f.now);
   EXPECT_EQ(f.sent(), "") << "once for each reading";
   f.receive(":1\r\n");
@@ -358,7 +359,7 @@ TEST(SessionGuard, boot_time_is_news_behind_each_reading) {
 
 TEST(SessionGuard, an_earlier_visit_that_is_old_enough_ends_the_watch) {
   Visits f;
-  f.greet(Fixture::record("", replication(), replid + ":" + q + " 1000"));
+  f.greet(Fixture::record("", replication(), replid + ":" + q + " 1000 1699999960000"));
   ASSERT_TRUE(f.wants_boot_time());
   f.session->boot_time(1'000 + 40'000, f.now);
   EXPECT_EQ(f.sent(), Fixture::write(fingerprint, q, q, seal) + f.reading(boot_id));

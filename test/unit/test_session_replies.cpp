@@ -68,8 +68,7 @@ TEST(Session, a_command_that_did_not_fit_has_no_room) {
 }
 
 TEST(Session, votes_of_each_kind) {
-  Fixture f;
-  f.greet();
+  Greeted f;
   for (uint16_t i = 0; i < 4; ++i) f.ask(i);
   f.receive("+OK\r\n_\r\n$-1\r\n-OOM command not allowed\r\n");
   ASSERT_EQ(f.replies.size(), 4u);
@@ -83,8 +82,7 @@ TEST(Session, votes_of_each_kind) {
 }
 
 TEST(Session, pushes_and_attributes_answer_nothing) {
-  Fixture f;
-  f.greet();
+  Greeted f;
   f.ask(1);
   f.receive(">1\r\n+OK\r\n" + std::string("|1\r\n+a\r\n:1\r\n") + "_\r\n>0\r\n");
   ASSERT_EQ(f.replies.size(), 1u);
@@ -96,8 +94,7 @@ TEST(Session, pushes_and_attributes_answer_nothing) {
 TEST(Session, tracking_that_is_refused_costs_no_vote) {
   for (const char* refusal : {"-ERR unknown subcommand 'TRACKING'. Try CLIENT HELP.\r\n",
                               "-NOPERM this user has no permissions to run the 'client|tracking' command\r\n"}) {
-    Fixture f;
-    f.connect();
+    Connected f;
     f.sent();
     f.receive(hello());
     f.receive(refusal + loaded + bulk(Fixture::nonce_of(f.sent())));
@@ -105,8 +102,7 @@ TEST(Session, tracking_that_is_refused_costs_no_vote) {
     EXPECT_FALSE(f.session->tracked()) << refusal;
   }
   for (const char* nonsense : {":1\r\n", "$2\r\nOK\r\n", "+YES\r\n", "*0\r\n"}) {
-    Fixture f;
-    f.connect();
+    Connected f;
     f.receive(hello());
     f.receive(nonsense);
     f.expect_closing(REDLOCK_E_PROTOCOL, nonsense);
@@ -114,8 +110,7 @@ TEST(Session, tracking_that_is_refused_costs_no_vote) {
 }
 
 TEST(Session, tracking_is_of_one_connection) {
-  Fixture f;
-  f.greet();
+  Greeted f;
   EXPECT_TRUE(f.session->tracked());
   f.break_off();
   EXPECT_FALSE(f.session->tracked());
@@ -128,8 +123,7 @@ TEST(Session, changed_keys_are_told_in_their_place_between_answers) {
   const std::string wire = "+OK\r\n>2\r\n" + bulk("invalidate") + "*2\r\n" + bulk("a:valve") + bulk("a:bus") + "_\r\n" +
                            ">2\r\n" + bulk("invalidate") + "_\r\n";
   for (size_t split = 0; split <= wire.size(); ++split) {
-    Fixture f;
-    f.greet();
+    Greeted f;
     f.ask(1);
     f.ask(2);
     f.receive(wire.substr(0, split));
@@ -150,8 +144,7 @@ TEST(Session, changed_keys_are_told_in_their_place_between_answers) {
 // ---- looks ----------------------------------------------------------------------------------------------------
 
 TEST(Session, a_look_is_two_requests_and_one_answer) {
-  Fixture f;
-  f.greet();
+  Greeted f;
   f.ask(1);
   look(f, 5);
   EXPECT_EQ(f.sent(),
@@ -167,8 +160,7 @@ TEST(Session, a_look_is_two_requests_and_one_answer) {
 }
 
 TEST(Session, a_look_at_several_keys_takes_its_script_along) {
-  Fixture f;
-  f.greet();
+  Greeted f;
   f.sent();
   char memory[8];
   const Bytes both[] = {"bus", "valve"};
@@ -186,8 +178,7 @@ TEST(Session, what_a_look_may_say) {
                                   {":0\r\n", 0},
                                   {"-NOPERM no\r\n", -3},
                                   {"-LOADING now\r\n", -3}}) {
-    Fixture f;
-    f.greet();
+    Greeted f;
     look(f, 1);
     f.receive(std::string("+OK\r\n") + said);
     ASSERT_EQ(f.replies.size(), 1u) << said;
@@ -195,8 +186,7 @@ TEST(Session, what_a_look_may_say) {
     EXPECT_EQ(f.session->wish(), Wish::none) << said;
   }
   for (const char* nonsense : {":-3\r\n", "+OK\r\n", "$1\r\n7\r\n", "_\r\n", "*1\r\n:1\r\n"}) {
-    Fixture f;
-    f.greet();
+    Greeted f;
     look(f, 1);
     f.receive(std::string("+OK\r\n") + nonsense);
     f.expect_closing(REDLOCK_E_PROTOCOL, nonsense);
@@ -213,8 +203,7 @@ void ask_holder(Fixture& f, uint16_t who) {
 const std::string our_digits = "00112233445566778899aabbccddeeff00112233";
 
 TEST(Session, a_question_for_the_holder_is_one_get) {
-  Fixture f;
-  f.greet();
+  Greeted f;
   ask_holder(f, 5);
   EXPECT_EQ(f.session->in_flight(), 1u);
   EXPECT_EQ(f.sent(), command({"GET", "a:valve"})) << "not tracked: nobody is told of it";
@@ -250,8 +239,7 @@ TEST(Session, what_the_holder_may_be) {
       {"$-1\r\n", Answer::error, ""},
   };
   for (const Case& c : cases) {
-    Fixture f;
-    f.greet();
+    Greeted f;
     ask_holder(f, 1);
     f.receive(c.reply);
     ASSERT_EQ(f.replies.size(), 1u) << c.reply;
@@ -260,8 +248,7 @@ TEST(Session, what_the_holder_may_be) {
     EXPECT_EQ(f.session->wish(), Wish::none) << c.reply;
   }
   for (const char* reply : {":1\r\n", "+OK\r\n", "*1\r\n$1\r\na\r\n"}) {
-    Fixture f;
-    f.greet();
+    Greeted f;
     ask_holder(f, 1);
     f.receive(reply);
     f.expect_closing(REDLOCK_E_PROTOCOL, reply);
@@ -275,8 +262,7 @@ TEST(Session, a_part_of_a_value_names_no_holder) {
   const std::string value = ours + std::string(1'000, 'x') + ours;
   const std::string wire = bulk(value) + "+OK\r\n";
   for (size_t cut = 1; cut < wire.size(); ++cut) {
-    Fixture f;
-    f.greet();
+    Greeted f;
     ask_holder(f, 1);
     f.ask(9);
     f.receive(wire.substr(0, cut));
@@ -289,8 +275,7 @@ TEST(Session, a_part_of_a_value_names_no_holder) {
 }
 
 TEST(Session, a_look_that_registers_nothing_is_no_tracking) {
-  Fixture f;
-  f.greet();
+  Greeted f;
   look(f, 1);
   f.receive("-NOPERM this user has no permissions to run the 'client|caching' command\r\n:700\r\n");
   EXPECT_FALSE(f.session->tracked());
@@ -316,8 +301,7 @@ TEST(Session, other_pushes_say_nothing) {
       ">1\r\n_\r\n",
   };
   for (const std::string& other : others) {
-    Fixture f;
-    f.greet();
+    Greeted f;
     f.receive(other);
     EXPECT_TRUE(f.replies.empty()) << other;
     EXPECT_EQ(f.session->wish(), Wish::none) << other;
@@ -327,8 +311,7 @@ TEST(Session, other_pushes_say_nothing) {
 }
 
 TEST(Session, the_rest_of_a_long_word_is_not_the_word) {
-  Fixture f;
-  f.greet();
+  Greeted f;
   f.receive(">2\r\n$264\r\n");
   f.receive(std::string(254, 'x'));  // comes out as a part, since the whole does not fit
   f.receive("invalidate\r\n*1\r\n" + bulk("k"));
@@ -352,8 +335,7 @@ TEST(Session, a_reply_that_nobody_asked_for_closes) {
       {"an aggregate", "*1\r\n:1\r\n", REDLOCK_E_PROTOCOL},
   };
   for (const Refusal& r : refusals) {
-    Fixture f;
-    f.greet();
+    Greeted f;
     f.receive(r.reply);
     f.expect_closing(r.reason, r.what);
     Fixture behind;
@@ -368,8 +350,7 @@ TEST(Session, a_reply_that_nobody_asked_for_closes) {
 // What stands in the buffer behind the last byte received is of an older reply, or of nobody.
 TEST(Session, nonsense_in_the_last_bytes_received_is_looked_at_no_further) {
   for (const size_t size : {64u, 255u, 256u}) {
-    Fixture f;
-    f.greet();
+    Greeted f;
     size_t room = 0;
     memset(f.session->rx_room(room), '-', 256);
     ASSERT_EQ(room, 256u);
@@ -388,8 +369,7 @@ TEST(Session, an_error_longer_than_the_buffer_closes_with_its_own_reason) {
       {"no error", "+OK and so on", REDLOCK_E_PROTOCOL},
   };
   for (const Refusal& r : refusals) {
-    Fixture f;
-    f.connect();
+    Connected f;
     f.sent();
     f.receive(r.reply + std::string(1'000, 'x') + "\r\n");
     f.expect_closing(r.reason, r.what);
@@ -413,16 +393,14 @@ TEST(Session, a_reply_of_an_impossible_type_closes_and_is_not_told) {
   for (const std::string& reply :
        {std::string(":1\r\n"), std::string("*0\r\n"), bulk("OK"), std::string("*2\r\n+OK\r\n+OK\r\n"),
         std::string("#t\r\n"), std::string("+QUEUED\r\n"), std::string("OK\r\n"), std::string("+OK\r?")}) {
-    Fixture f;
-    f.greet();
+    Greeted f;
     f.ask(1);
     f.ask(2);
     f.receive(reply + "+OK\r\n");
     f.expect_closing(REDLOCK_E_PROTOCOL, reply.c_str());
     EXPECT_TRUE(f.replies.empty()) << reply;
   }
-  Fixture f;
-  f.greet();
+  Greeted f;
   f.ask(1, Op::release);
   f.receive("+OK\r\n");
   f.expect_closing(REDLOCK_E_PROTOCOL);
@@ -433,8 +411,7 @@ TEST(Session, a_master_that_became_another_is_greeted_again) {
        {std::pair("-READONLY You can't write against a read only replica.\r\n", REDLOCK_E_READONLY),
         std::pair("-MASTERDOWN Link is down\r\n", REDLOCK_E_READONLY),
         std::pair("-NOAUTH Authentication required.\r\n", REDLOCK_E_AUTH_MISSING)}) {
-    Fixture f;
-    f.greet();
+    Greeted f;
     f.ask(1);
     f.ask(2);
     f.receive(std::string(error) + "+OK\r\n");
@@ -465,8 +442,7 @@ void spell_out(Fixture& f, Op op) {
 }
 
 TEST(Session, a_script_is_spelled_out_once) {
-  Fixture f;
-  f.greet();
+  Greeted f;
   EXPECT_FALSE(f.session->send_script_text(Op::release)) << "the greeting loads it";
   EXPECT_FALSE(f.session->send_script_text(Op::extend));
   EXPECT_TRUE(f.session->send_script_text(Op::acquire)) << "most acquires are a SET";
@@ -479,8 +455,7 @@ TEST(Session, a_script_is_spelled_out_once) {
 }
 
 TEST(Session, a_script_that_the_master_forgot_is_spelled_out_again) {
-  Fixture f;
-  f.greet();
+  Greeted f;
   f.ask(1, Op::release);
   f.ask(2, Op::release);
   f.receive("-NOSCRIPT No matching script.\r\n");
@@ -501,8 +476,7 @@ TEST(Session, a_script_that_the_master_forgot_is_spelled_out_again) {
 }
 
 TEST(Session, a_command_with_its_script_by_reference) {
-  Fixture f;
-  f.greet();
+  Greeted f;
   Subject s;
   s.names = "valve";
   s.value_hex = "0011223344556677889900112233445566778899";
@@ -523,8 +497,7 @@ TEST(Session, a_command_with_its_script_by_reference) {
 // One connection's whole life, its input cut in two at every place, and byte by byte.
 TEST(Session, any_pieces_of_input_are_the_same) {
   const auto run = [](const std::function<void(Fixture&, const std::string&)>& feed) {
-    Fixture f;
-    f.connect();
+    Connected f;
     std::string wire = f.sent();
     feed(f, hello());
     wire += f.sent();

@@ -123,8 +123,7 @@ TEST(SessionStrays, nobody_is_ended_whose_id_is_not_known) {
 
 // An older connection's id is not that of one which has told none.
 TEST(SessionStrays, an_id_is_of_one_connection) {
-  Fixture f;
-  f.greet();
+  Greeted f;
   f.break_off(false);
   f.connect();
   break_off_without_id(f);
@@ -217,8 +216,7 @@ TEST(SessionStrays, each_connection_that_was_up_is_ended_by_its_own_id) {
 }
 
 TEST(SessionStrays, where_none_are_left_nobody_is_ended) {
-  Fixture f;
-  f.greet();
+  Greeted f;
   f.break_off(false);
   f.connect();
   f.greet(Fixture::record(), 11);

@@ -14,11 +14,17 @@ constexpr int64_t min = INT64_MIN;
 Instant at(int64_t ns) { return Instant::from_ns(ns); }
 
 template <class A, class B>
-concept Subtractable = requires(A a, B b) { a - b; };
+concept Subtractable = requires(A a, B b) {
+  a - b;
+};
 template <class A, class B>
-concept Addable = requires(A a, B b) { a + b; };
+concept Addable = requires(A a, B b) {
+  a + b;
+};
 template <class A, class B>
-concept Comparable = requires(A a, B b) { a < b; };
+concept Comparable = requires(A a, B b) {
+  a < b;
+};
 
 TEST(Time, a_point_is_not_a_length) {
   EXPECT_FALSE((Subtractable<Instant, Instant>));
@@ -87,8 +93,8 @@ TEST(Time, order) {
 }
 
 TEST(Time, a_part_is_above_nothing_and_at_most_all) {
-  const Duration wholes[] = {Duration::ns(1), Duration::ns(65535), Duration::ns(65536), Duration::ms(1),
-                             Duration::ms(86'400'000), Duration::ns(max)};
+  const Duration wholes[] = {Duration::ns(1), Duration::ns(65535),      Duration::ns(65536),
+                             Duration::ms(1), Duration::ms(86'400'000), Duration::ns(max)};
   std::mt19937 random(1);
   for (const Duration whole : wholes) {
     EXPECT_GT(part_of(whole, 0), Duration());
@@ -103,11 +109,19 @@ TEST(Time, a_part_is_above_nothing_and_at_most_all) {
 }
 
 TEST(Time, a_part_may_be_any_part) {
-  const Duration whole = Duration::ns(65536 * 1000);
+  const Duration whole = Duration::ns(int64_t{1'000} << 32);
   EXPECT_EQ(part_of(whole, 0).ns(), 1'000);
-  EXPECT_EQ(part_of(whole, 0x7FFFFFFF).ns(), 32768 * 1'000);
+  EXPECT_EQ(part_of(whole, 0x7FFFFFFF), Duration::ns(whole.ns() / 2));
   EXPECT_EQ(part_of(whole, UINT32_MAX), whole);
-  for (uint32_t i = 0; i < 65536; ++i) ASSERT_EQ(part_of(whole, i << 16).ns(), (int64_t{i} + 1) * 1'000);
+  for (uint32_t i = 0; i < 65536; ++i) ASSERT_EQ(part_of(whole, i << 16).ns(), (int64_t{i} << 16) * 1'000 + 1'000);
+}
+
+// Where a round takes 10 us, windows are shorter than 65,536 ns.
+TEST(Time, a_part_of_a_short_time_may_be_any_part) {
+  const Duration whole = Duration::us(20);
+  EXPECT_EQ(part_of(whole, UINT32_MAX), whole);
+  EXPECT_EQ(part_of(whole, 0x7FFFFFFF), Duration::us(10));
+  EXPECT_EQ(part_of(whole, 0x3FFFFFFF), Duration::us(5));
 }
 
 }  // namespace

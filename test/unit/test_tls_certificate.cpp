@@ -38,11 +38,24 @@ TEST(TlsDates, EachCertificateOfTheChainCounts) {
   Peer peer = {};
   peer.certificates = 3;
   for (unsigned i = 0; i < 3; ++i) peer.validity[i] = {1'000 + i, 2'000 - i};
-  EXPECT_EQ(judge_dates(peer, 1'002), 0);
-  EXPECT_EQ(judge_dates(peer, 1'001), REDLOCK_E_TLS_EARLY);
-  EXPECT_EQ(judge_dates(peer, 1'998), 0) << "the last second belongs to it";
-  EXPECT_EQ(judge_dates(peer, 1'999), REDLOCK_E_TLS_EXPIRED);
+  using Of = TlsDate::Of;
+  TlsDate wrong;
+  EXPECT_EQ(judge_dates(peer, 1'002, wrong), 0);
+  EXPECT_EQ(judge_dates(peer, 1'998, wrong), 0) << "the last second belongs to it";
+  EXPECT_EQ(wrong.of, Of::none);
+  const auto meets = [&](int64_t utc_s, int err, Of of, int64_t at_s) {
+    EXPECT_EQ(judge_dates(peer, utc_s, wrong), err) << utc_s;
+    EXPECT_EQ(wrong.of, of) << utc_s;
+    EXPECT_EQ(wrong.at_s, at_s) << utc_s;
+  };
+  meets(1'001, REDLOCK_E_TLS_EARLY, Of::authority, 1'002);
+  meets(1'000, REDLOCK_E_TLS_EARLY, Of::intermediate, 1'001);
+  meets(999, REDLOCK_E_TLS_EARLY, Of::master, 1'000);
+  meets(1'999, REDLOCK_E_TLS_EXPIRED, Of::authority, 1'998);
+  meets(2'000, REDLOCK_E_TLS_EXPIRED, Of::intermediate, 1'999);
   EXPECT_EQ(earliest_end_s(peer), 1'998);
+  peer.certificates = 1;  // the master's own is in the file
+  meets(2'001, REDLOCK_E_TLS_EXPIRED, Of::master, 2'000);
 }
 
 TEST(TlsNames, HostNames) {

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "config/tls.hpp"
 #include "port/tls/file.hpp"
 #include "support/tls_peer.hpp"
 
@@ -15,6 +16,18 @@ namespace redlock::test {
 namespace {
 
 using tls::Progress;
+using Name = TlsFile::Name;
+using Fault = TlsFile::Fault;
+
+const TlsFile well;
+
+// What create says of the file.
+std::string sentence(const TlsFile& file) {
+  char text[300];
+  TextWriter out(text, sizeof text);
+  write_tls_file(out, file);
+  return text;
+}
 
 class TlsFiles : public ::testing::Test {
  protected:
@@ -32,7 +45,7 @@ class TlsFiles : public ::testing::Test {
     if (progress == Progress::done) talk.read(&progress);
     return progress == Progress::failed ? client.error() : 0;
   }
-  std::string broken() const { return client.file_error() != nullptr ? client.file_error() : ""; }
+  const TlsFile& broken() const { return client.file_error(); }
 
   CertificateFolder folder;
   const Certificate root = Certificate::authority(), stranger = Certificate::authority("somebody else's authority");
@@ -49,7 +62,7 @@ class TlsFiles : public ::testing::Test {
 
 TEST_F(TlsFiles, AllIsWell) {
   EXPECT_EQ(init(), 0);
-  EXPECT_EQ(broken(), "");
+  EXPECT_EQ(broken(), well);
   EXPECT_EQ(meet(server), 0);
 }
 
@@ -62,21 +75,25 @@ TEST_F(TlsFiles, NotWanted) {
 
 struct Wrong {
   const char* what;
+  Fault fault;
   std::string (*text)(const Certificate& certificate);  // null: no file
 };
 const Wrong wrongs[] = {
-    {"missing", nullptr},
-    {"empty", [](const Certificate&) { return std::string(); }},
-    {"no PEM", [](const Certificate&) { return std::string("ca_file\n"); }},
-    {"cut", [](const Certificate& c) { return c.pem().substr(0, c.pem().size() / 2); }},
-    {"cut behind a whole one", [](const Certificate& c) { return c.pem() + c.pem().substr(0, c.pem().size() / 2); }},
-    {"a key", [](const Certificate& c) { return c.key_pem(); }},
-    {"a letter changed", [](const Certificate& c) {
+    {"missing", Fault::missing, nullptr},
+    {"empty", Fault::empty, [](const Certificate&) { return std::string(); }},
+    {"no PEM", Fault::no_pem, [](const Certificate&) { return std::string("ca_file\n"); }},
+    {"cut", Fault::no_pem, [](const Certificate& c) { return c.pem().substr(0, c.pem().size() / 2); }},
+    {"cut behind a whole one", Fault::no_pem,
+     [](const Certificate& c) { return c.pem() + c.pem().substr(0, c.pem().size() / 2); }},
+    {"a key", Fault::no_pem, [](const Certificate& c) { return c.key_pem(); }},
+    {"a letter changed", Fault::no_pem,
+     [](const Certificate& c) {
        std::string text = c.pem();
        text[40] = '!';
        return text;
      }},
-    {"too large", [](const Certificate& c) { return c.pem() + std::string(tls::FileText::size_max, '\n'); }},
+    {"too large", Fault::too_large,
+     [](const Certificate& c) { return c.pem() + std::string(tls::FileText::size_max, '\n'); }},
 };
 
 TEST_F(TlsFiles, AuthoritiesThatAreNone) {
@@ -85,7 +102,7 @@ TEST_F(TlsFiles, AuthoritiesThatAreNone) {
     if (wrong.text == nullptr) unlink(wishes.ca_file.c_str());
     Tls with;
     EXPECT_EQ(with.init(wishes.settings()), REDLOCK_E_TLS_FILE) << wrong.what;
-    EXPECT_STREQ(with.file_error(), "tls.ca_file") << wrong.what;
+    EXPECT_EQ(with.file_error(), (TlsFile{Name::ca_file, wrong.fault})) << wrong.what;
   }
 }
 
@@ -95,7 +112,7 @@ TEST_F(TlsFiles, ACertificateThatIsNone) {
     if (wrong.text == nullptr) unlink(wishes.cert_file.c_str());
     Tls with;
     EXPECT_EQ(with.init(wishes.settings()), REDLOCK_E_TLS_FILE) << wrong.what;
-    EXPECT_STREQ(with.file_error(), "tls.cert_file") << wrong.what;
+    EXPECT_EQ(with.file_error(), (TlsFile{Name::cert_file, wrong.fault})) << wrong.what;
   }
 }
 
@@ -103,31 +120,113 @@ TEST_F(TlsFiles, AKeyThatIsNone) {
   const std::string locked =
       "-----BEGIN ENCRYPTED PRIVATE KEY-----\nMIHsMFcGCSqGSIb3DQEFDTBKMCkGCSqGSIb3DQEFDDAcBAg=\n"
       "-----END ENCRYPTED PRIVATE KEY-----\n";
-  for (const std::string& text : {std::string(), gateway.pem(), other.key_pem(), locked,
-                                  gateway.key_pem().substr(0, 100)}) {
+  const std::string locked_as_of_old =
+      "-----BEGIN EC PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,00112233445566778899AABBCCDDEEFF"
+      "\n\nMIHsMFcGCSqGSIb3DQEFDTBKMCkGCSqGSIb3DQEFDDAcBAg=\n-----END EC PRIVATE KEY-----\n";
+  const std::pair<std::string, Fault> cases[] = {{"", Fault::empty},
+                                                 {gateway.pem(), Fault::no_pem},
+                                                 {other.key_pem(), Fault::other_key},
+                                                 {locked, Fault::encrypted},
+                                                 {locked_as_of_old, Fault::encrypted},
+                                                 {gateway.key_pem().substr(0, 100), Fault::no_pem}};
+  for (const auto& [text, fault] : cases) {
     folder.write("gateway.key", text);
     Tls with;
     EXPECT_EQ(with.init(wishes.settings()), REDLOCK_E_TLS_FILE) << text;
-    EXPECT_STREQ(with.file_error(), "tls.key_file") << text;
+    EXPECT_EQ(with.file_error(), (TlsFile{Name::key_file, fault})) << text;
   }
 }
 
 TEST_F(TlsFiles, AKeyThatOthersMayRead) {
   ASSERT_EQ(chmod(wishes.key_file.c_str(), 0604), 0);
   EXPECT_EQ(init(), REDLOCK_E_TLS_FILE);
-  EXPECT_EQ(broken(), "tls.key_file");
+  EXPECT_EQ(broken(), (TlsFile{Name::key_file, Fault::others_read}));
   ASSERT_EQ(chmod(wishes.key_file.c_str(), 0640), 0);
   ASSERT_EQ(chmod(wishes.cert_file.c_str(), 0644), 0);
   Tls with;
   EXPECT_EQ(with.init(wishes.settings()), 0);
 }
 
-TEST_F(TlsFiles, ADirectoryAndAPipe) {
-  wishes.ca_file = folder.folder();
-  EXPECT_EQ(init(), REDLOCK_E_TLS_FILE);
-  wishes.ca_file = "/dev/zero";
-  Tls with;
-  EXPECT_EQ(with.init(wishes.settings()), REDLOCK_E_TLS_FILE);
+// ---- who may write them: the configuration's rule
+
+TEST_F(TlsFiles, AFileThatOthersMayWrite) {
+  const std::pair<const std::string&, Name> all[] = {
+      {wishes.ca_file, Name::ca_file}, {wishes.cert_file, Name::cert_file}, {wishes.key_file, Name::key_file}};
+  for (const auto& [path, name] : all) {
+    for (const mode_t mode : {0620, 0602, 0666}) {
+      ASSERT_EQ(chmod(path.c_str(), mode), 0);
+      Tls with;
+      EXPECT_EQ(with.init(wishes.settings()), REDLOCK_E_TLS_FILE) << path << " " << mode;
+      EXPECT_EQ(with.file_error(), (TlsFile{name, Fault::others_write})) << path << " " << mode;
+    }
+    ASSERT_EQ(chmod(path.c_str(), 0400), 0);
+    Tls with;
+    EXPECT_EQ(with.init(wishes.settings()), 0) << path;
+  }
+}
+
+TEST_F(TlsFiles, AFileOfAnotherUser) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root gives files away";
+  const std::pair<const std::string&, Name> all[] = {
+      {wishes.ca_file, Name::ca_file}, {wishes.cert_file, Name::cert_file}, {wishes.key_file, Name::key_file}};
+  for (const auto& [path, name] : all) {
+    ASSERT_EQ(chown(path.c_str(), 12'345, 0), 0);
+    Tls with;
+    EXPECT_EQ(with.init(wishes.settings()), REDLOCK_E_TLS_FILE) << path;
+    EXPECT_EQ(with.file_error(), (TlsFile{name, Fault::strangers})) << path;
+    ASSERT_EQ(chown(path.c_str(), 0, 0), 0);
+  }
+}
+
+// While a client runs, too: nobody who may write the file chooses the masters of the next connection.
+TEST_F(TlsFiles, AFileThatBecomesWritable) {
+  ASSERT_EQ(init(), 0);
+  folder.write("ca.pem", root.pem() + stranger.pem());
+  ASSERT_EQ(chmod(wishes.ca_file.c_str(), 0666), 0);
+  EXPECT_EQ(meet(foreign), REDLOCK_E_TLS_AUTHORITY);
+  EXPECT_EQ(broken(), (TlsFile{Name::ca_file, Fault::others_write}));
+  EXPECT_EQ(meet(server), 0) << "what was read before stays in use";
+  ASSERT_EQ(chmod(wishes.ca_file.c_str(), 0644), 0);
+  EXPECT_EQ(meet(foreign), 0);
+  EXPECT_EQ(broken(), well);
+}
+
+TEST_F(TlsFiles, WhatIsNoFile) {
+  const std::pair<std::string, Fault> cases[] = {{folder.folder(), Fault::folder},
+                                                 {"/dev/zero", Fault::no_file},
+                                                 {folder.path("pipe"), Fault::no_file},
+                                                 {wishes.ca_file + "/ca.pem", Fault::missing},
+                                                 {folder.path("loop"), Fault::unreadable}};
+  ASSERT_EQ(mkfifo(folder.path("pipe").c_str(), 0600), 0);
+  std::filesystem::create_symlink(folder.path("loop"), folder.path("loop"));
+  for (const auto& [path, fault] : cases) {
+    wishes.ca_file = path;
+    Tls with;
+    EXPECT_EQ(with.init(wishes.settings()), REDLOCK_E_TLS_FILE) << path;
+    EXPECT_EQ(with.file_error(), (TlsFile{Name::ca_file, fault})) << path;
+  }
+}
+
+TEST_F(TlsFiles, EachCauseHasItsSentence) {
+  const std::pair<Fault, const char*> all[] = {
+      {Fault::missing, "does not exist"},
+      {Fault::denied, "may not be read by this user"},
+      {Fault::unreadable, "cannot be read"},
+      {Fault::folder, "is a folder"},
+      {Fault::no_file, "is not a regular file"},
+      {Fault::strangers, "belongs neither to root nor to this user"},
+      {Fault::others_write, "can be written by group or others; chmod go-w"},
+      {Fault::others_read, "is a key that others can read; chmod o-r"},
+      {Fault::empty, "is empty"},
+      {Fault::too_large, "has more than 512 KiB"},
+      {Fault::no_pem, "is no PEM of what belongs here, or is cut short"},
+      {Fault::encrypted, "is encrypted, and nobody is asked for its password"},
+      {Fault::other_key, "is not the key of tls.cert_file"},
+  };
+  for (const auto& [fault, text] : all) {
+    EXPECT_EQ(sentence({Name::key_file, fault, "/etc/gw.key"}), std::string("tls.key_file: /etc/gw.key: ") + text);
+  }
+  EXPECT_EQ(sentence({Name::ca_file, Fault::missing, "a\nb"}), "tls.ca_file: a\\nb: does not exist");
 }
 
 // ---- while a client runs ----------------------------------------------------------------------------------------
@@ -149,11 +248,11 @@ TEST_F(TlsFiles, AnotherCertificateOfOurs) {
   const Certificate next = stranger.issue({.cn = "gateway 7"});
   folder.write("gateway.pem", next.pem());
   EXPECT_EQ(meet(strict), REDLOCK_E_TLS_CLIENT_REFUSED) << "its key is still the old one's";
-  EXPECT_EQ(broken(), "tls.key_file");
+  EXPECT_EQ(broken(), (TlsFile{Name::key_file, Fault::other_key}));
   EXPECT_EQ(meet(server), 0) << "the old pair stays in use";
   folder.write("gateway.key", next.key_pem());
   EXPECT_EQ(meet(strict), 0);
-  EXPECT_EQ(broken(), "");
+  EXPECT_EQ(broken(), well);
 }
 
 TEST_F(TlsFiles, ABrokenFileChangesNothing) {
@@ -163,13 +262,13 @@ TEST_F(TlsFiles, ABrokenFileChangesNothing) {
     if (wrong.text == nullptr) unlink(wishes.ca_file.c_str());
     for (unsigned times = 0; times < 2; ++times) {
       EXPECT_EQ(meet(server), 0) << wrong.what;
-      EXPECT_EQ(broken(), "tls.ca_file") << wrong.what;
+      EXPECT_EQ(broken(), (TlsFile{Name::ca_file, wrong.fault})) << wrong.what;
       EXPECT_EQ(meet(foreign), REDLOCK_E_TLS_AUTHORITY) << wrong.what;
     }
   }
   folder.write("ca.pem", stranger.pem());
   EXPECT_EQ(meet(foreign), 0);
-  EXPECT_EQ(broken(), "");
+  EXPECT_EQ(broken(), well);
 }
 
 TEST_F(TlsFiles, RewrittenInPlace) {
@@ -195,7 +294,7 @@ TEST_F(TlsFiles, AFileThatIsTouched) {
   ASSERT_EQ(init(), 0);
   folder.write("ca.pem", root.pem());
   EXPECT_EQ(meet(server), 0);
-  EXPECT_EQ(broken(), "");
+  EXPECT_EQ(broken(), well);
 }
 
 // The connection that is under way keeps what it began with.

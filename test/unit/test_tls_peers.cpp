@@ -4,6 +4,8 @@
 // where the client's library has it.
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "support/tls_peer.hpp"
 
 namespace redlock::test {
@@ -130,6 +132,141 @@ TEST_P(TlsPeers, AnotherAuthority) {
   EXPECT_EQ(meet(Certificate::self_signed({.names = {"DNS:m1.example"}})), REDLOCK_E_TLS_AUTHORITY);
 }
 
+// ---- what a chain may cost ----------------------------------------------------------------------------------------
+
+// Made once: an RSA key of 4,096 bits takes seconds. One key in all certificates of a chain costs as much as several.
+const Certificate& authority_with(const std::string& key) {
+  static std::map<std::string, Certificate> made;
+  const auto found = made.find(key);
+  if (found != made.end()) return found->second;
+  return made.emplace(key, Certificate::self_signed({.cn = "top", .use = Certificate::Use::authority, .key = key}))
+      .first->second;
+}
+
+TEST_P(TlsPeers, ChainsOfAWellRunSite) {
+  using Use = Certificate::Use;
+  for (const char* key : {"P-384", "P-521", "rsa:4096"}) {
+    const Certificate& top = authority_with(key);
+    const Certificate upper = top.renewed({.cn = "upper", .use = Use::authority}, top);
+    const Certificate lower = top.renewed({.cn = "lower", .use = Use::authority}, upper);
+    wishes.ca_file = folder.write("ca.pem", top.pem());
+    const int two = std::string_view(key) == "P-521" ? REDLOCK_E_TLS_CURVES : 0;
+    EXPECT_EQ(meet(top.renewed({.names = {"DNS:m1.example"}}, upper)), 0) << key;
+    EXPECT_EQ(meet(top.renewed({.names = {"DNS:m1.example"}}, lower)), two) << key;
+  }
+  wishes.ca_file = folder.write("ca.pem", root.pem());
+  const int ed25519 = meet(root.issue({.names = {"DNS:m1.example"}, .key = "ed25519"}));
+  EXPECT_EQ(ed25519 == 0, client_has_tls13()) << "OpenSSL has it, mbedTLS has not";
+}
+
+TEST_P(TlsPeers, MoreThanFourCertificates) {
+  Certificate above = root.issue({.cn = "1", .use = Certificate::Use::authority, .rsa = true});
+  for (const char* cn : {"2", "3"}) above = above.issue({.cn = cn, .use = Certificate::Use::authority, .rsa = true});
+  EXPECT_EQ(meet(above.issue({"DNS:m1.example"})), 0) << "three above the server's";
+  above = above.issue({.cn = "4", .use = Certificate::Use::authority, .rsa = true});
+  EXPECT_EQ(meet(above.issue({"DNS:m1.example"})), REDLOCK_E_TLS_CHAIN);
+  wishes.ca_file = "";
+  wishes.pins = good.pin();
+  EXPECT_EQ(meet(above.issue({"DNS:m1.example"})), REDLOCK_E_TLS_CHAIN) << "before the pin is looked at";
+}
+
+// The keys of a chain need no private half: a stranger invents them.
+TEST_P(TlsPeers, KeysThatCostTooMuch) {
+  const std::pair<const char*, int> refused[] = {{"hollow:8192:8192", REDLOCK_E_TLS_MODULUS},
+                                                 {"hollow:4096:4096", REDLOCK_E_TLS_EXPONENT},
+                                                 {"brainpoolP512r1", REDLOCK_E_TLS_KEY}};
+  for (const auto& [key, error] : refused) {
+    const Certificate odd = root.issue({.cn = "odd", .use = Certificate::Use::authority, .key = key});
+    wishes.ca_file = folder.write("ca.pem", root.pem());
+    wishes.pins = "";
+    EXPECT_EQ(meet(TlsServer(good, {.versions = GetParam(), .shown_too = &odd})), error) << key;
+    wishes.ca_file = "";
+    wishes.pins = good.pin();
+    EXPECT_EQ(meet(TlsServer(good, {.versions = GetParam(), .shown_too = &odd})), error) << key << ", with a pin alone";
+  }
+}
+
+TEST_P(TlsPeers, AChainOfTooManyBytes) {
+  Certificate::Options options = {.names = {"DNS:m1.example"}};
+  for (int n = 0; n < 900; ++n) options.names.push_back("DNS:name-" + std::to_string(n) + ".example");
+  EXPECT_EQ(meet(root.issue(options)), REDLOCK_E_TLS_MESSAGE);
+}
+
+// ---- what a certificate is good for -------------------------------------------------------------------------------
+
+TEST_P(TlsPeers, TooWeak) {
+  const Certificate weak = Certificate::self_signed({.names = {"DNS:m1.example"}, .key = "rsa:1024"});
+  const TlsServer s(weak, {.versions = GetParam(), .lax = true});
+  wishes.pins = weak.pin();
+  EXPECT_EQ(meet(s), REDLOCK_E_TLS_WEAK);
+  wishes.ca_file = "";
+  EXPECT_EQ(meet(s), REDLOCK_E_TLS_WEAK) << "with a pin alone";
+  wishes.ca_file = folder.write("ca.pem", root.pem());
+  wishes.pins = "";
+  const Certificate sha1 = root.issue({.names = {"DNS:m1.example"}, .sha1 = true});
+  EXPECT_EQ(meet(TlsServer(sha1, {.versions = GetParam(), .lax = true})), REDLOCK_E_TLS_WEAK);
+}
+
+TEST_P(TlsPeers, NotForServers) {
+  EXPECT_EQ(meet(root.issue({.names = {"DNS:m1.example"}, .extended_usage = "clientAuth"})), REDLOCK_E_TLS_USE);
+  EXPECT_EQ(meet(root.issue({.names = {"DNS:m1.example"}, .extended_usage = "serverAuth,clientAuth"})), 0);
+  if (GetParam() == TlsVersions::only_1_2) return;  // the server itself would not use the next one
+  EXPECT_EQ(meet(root.issue({.names = {"DNS:m1.example"}, .usage = "critical,cRLSign"})), REDLOCK_E_TLS_USE);
+}
+
+// "Of no authority" is not said of these: the chain leads to an authority, which may not sign this.
+TEST_P(TlsPeers, WhatAnAuthorityMayNotSign) {
+  using Use = Certificate::Use;
+  const bool openssl = client_has_tls13();
+  const auto below = [&](const Certificate::Options& options) {
+    return meet(root.issue(options).issue({"DNS:m1.example"}));
+  };
+  EXPECT_EQ(below({.cn = "all", .use = Use::authority}), 0);
+  EXPECT_EQ(below({.cn = "ours", .use = Use::authority, .name_constraints = "permitted;DNS:example"}), 0);
+  // What mbedTLS does not check stands in port/tls/README.md and in the guide.
+  EXPECT_EQ(below({.cn = "theirs", .use = Use::authority, .name_constraints = "permitted;DNS:other"}),
+            openssl ? int{REDLOCK_E_TLS_USE} : 0);
+  EXPECT_EQ(below({.cn = "not here", .use = Use::authority, .name_constraints = "excluded;DNS:example"}),
+            openssl ? int{REDLOCK_E_TLS_USE} : 0);
+  EXPECT_EQ(below({.cn = "clients", .use = Use::authority, .extended_usage = "clientAuth"}),
+            openssl ? int{REDLOCK_E_TLS_USE} : 0);
+  EXPECT_EQ(below({.cn = "critical", .use = Use::authority, .name_constraints = "critical,permitted;DNS:other"}),
+            openssl ? int{REDLOCK_E_TLS_USE} : int{REDLOCK_E_TLS_BROKEN});
+}
+
+TEST_P(TlsPeers, AnAuthorityOfTooShortAPath) {
+  using Use = Certificate::Use;
+  const Certificate last = root.issue({.cn = "last", .use = Use::authority, .signs_leaves_alone = true});
+  EXPECT_EQ(meet(last.issue({"DNS:m1.example"})), 0);
+  const Certificate one_more = last.issue({.cn = "one more", .use = Use::authority});
+  EXPECT_EQ(meet(one_more.issue({"DNS:m1.example"})),
+            client_has_tls13() ? int{REDLOCK_E_TLS_USE} : int{REDLOCK_E_TLS_AUTHORITY})
+      << "mbedTLS takes the certificate for one that is no authority here";
+}
+
+// A certificate above the master's that is too weak, or none that signs.
+TEST_P(TlsPeers, TooWeakAbove) {
+  using Use = Certificate::Use;
+  const Certificate sha1 = root.issue({.cn = "sha1", .use = Use::authority, .sha1 = true});
+  EXPECT_EQ(meet(TlsServer(sha1.issue({"DNS:m1.example"}), {.versions = GetParam(), .lax = true})),
+            REDLOCK_E_TLS_WEAK);
+  const Certificate rsa = root.issue({.cn = "rsa", .use = Use::authority, .key = "rsa:1024"});
+  EXPECT_EQ(meet(TlsServer(rsa.issue({"DNS:m1.example"}), {.versions = GetParam(), .lax = true})),
+            REDLOCK_E_TLS_WEAK);
+  const Certificate leaf = root.issue({.cn = "no authority"});
+  EXPECT_EQ(meet(leaf.issue({"DNS:m1.example"})), REDLOCK_E_TLS_AUTHORITY);
+}
+
+// A stranger chooses the group, among those that the client offers.
+TEST_P(TlsPeers, Groups) {
+  for (const char* group : {"X25519", "P-256", "P-384", "P-521"}) {
+    EXPECT_EQ(meet(TlsServer(good, {.versions = GetParam(), .groups = group})), 0) << group;
+  }
+  for (const char* group : {"ffdhe2048", "ffdhe8192", "X448"}) {
+    EXPECT_EQ(meet(TlsServer(good, {.versions = GetParam(), .groups = group})), REDLOCK_E_TLS_COMMON) << group;
+  }
+}
+
 // ---- dates ------------------------------------------------------------------------------------------------------
 
 TEST_P(TlsPeers, Dates) {
@@ -159,6 +296,36 @@ TEST_P(TlsPeers, DatesOfTheRoot) {
   const TlsServer s = server(old.issue({"DNS:m1.example"}));
   EXPECT_EQ(meet(s, now + 100), 0);
   EXPECT_EQ(meet(s, now + 101), REDLOCK_E_TLS_EXPIRED);
+}
+
+// Next year's authority is laid out ahead of time, and has this year's name and key, or another key.
+TEST_P(TlsPeers, OfTwoAuthoritiesWithOneNameTheValidOne) {
+  const auto made = [](const Certificate& key, int64_t from_s, int64_t until_s) {
+    const Certificate::Options options = {
+        .cn = "site", .use = Certificate::Use::authority, .from_s = from_s, .until_s = until_s};
+    return key.renewed(options, key);
+  };
+  const Certificate now_valid = Certificate::authority("site");
+  const Certificate old = made(now_valid, -2'000'000, -1'000'000), next = made(now_valid, 1'000'000, 2'000'000);
+  const TlsServer s = server(now_valid.issue({"DNS:m1.example"}));
+  for (const std::string& text : {old.pem() + now_valid.pem(), now_valid.pem() + old.pem(),
+                                  next.pem() + now_valid.pem(), old.pem() + next.pem() + now_valid.pem()}) {
+    wishes.ca_file = folder.write("ca.pem", text);
+    EXPECT_EQ(meet(s), 0);
+  }
+  wishes.ca_file = folder.write("ca.pem", old.pem());
+  EXPECT_EQ(meet(s), REDLOCK_E_TLS_EXPIRED);
+  wishes.ca_file = folder.write("ca.pem", next.pem());
+  EXPECT_EQ(meet(s), REDLOCK_E_TLS_EARLY);
+}
+
+TEST_P(TlsPeers, OfTwoIntermediatesWithOneNameTheValidOne) {
+  const Certificate middle = root.issue({.cn = "middle", .use = Certificate::Use::authority});
+  const Certificate old = middle.renewed(
+      {.cn = "middle", .use = Certificate::Use::authority, .from_s = -2'000, .until_s = -1'000}, root);
+  const Certificate leaf = middle.issue({"DNS:m1.example"});
+  EXPECT_EQ(meet(TlsServer(leaf, {.versions = GetParam(), .shown_first = &old})), 0);
+  EXPECT_EQ(meet(TlsServer(leaf, {.versions = GetParam(), .shown_too = &old})), 0);
 }
 
 // ---- names ------------------------------------------------------------------------------------------------------

@@ -89,7 +89,7 @@ TEST_F(TlsRecord, WhatIsNoTls) {
     wire.in = std::string{static_cast<char>(type), 3, 1, 0, 0};
     gate.let_one_through();
     taken(5);
-    EXPECT_EQ(gate.foreign(), type < 20 || type > 23) << type;
+    EXPECT_EQ(gate.refusal(), type < 20 || type > 23 ? REDLOCK_E_TLS_NONE : 0) << type;
     EXPECT_FALSE(gate.silent());
   }
   for (int version = 0; version < 256; ++version) {
@@ -98,7 +98,7 @@ TEST_F(TlsRecord, WhatIsNoTls) {
     gate.let_one_through();
     ssize_t last = 1;
     taken(1, &last);
-    EXPECT_EQ(gate.foreign(), version != 3) << version;
+    EXPECT_EQ(gate.refusal(), version != 3 ? REDLOCK_E_TLS_NONE : 0) << version;
     EXPECT_EQ(last == tls::Wire::broken, version != 3) << version;
   }
 }
@@ -107,10 +107,10 @@ TEST_F(TlsRecord, EachRecordIsLookedAt) {
   wire.in = first + "-ERR\r\n";
   gate.let_one_through();
   EXPECT_EQ(taken(1'000), first);
-  EXPECT_FALSE(gate.foreign());
+  EXPECT_EQ(gate.refusal(), 0);
   gate.let_one_through();
   EXPECT_EQ(taken(1'000), "");
-  EXPECT_TRUE(gate.foreign());
+  EXPECT_EQ(gate.refusal(), REDLOCK_E_TLS_NONE);
 }
 
 TEST_F(TlsRecord, AfterTheHandshakeItIsGone) {
@@ -118,6 +118,53 @@ TEST_F(TlsRecord, AfterTheHandshakeItIsGone) {
   EXPECT_EQ(gate.wire().self, &wire);
   wire.in = "anything" + first;
   EXPECT_EQ(taken(1'000), "anything" + first);
+}
+
+TEST_F(TlsRecord, TooManyInOneHandshake) {
+  const std::string warning = record(21, std::string{1, 90});
+  gate.begin(wire.wire());
+  for (unsigned n = 0; n < tls::RecordGate::records_max; ++n) {
+    wire.in += warning;
+    gate.let_one_through();
+    EXPECT_EQ(taken(1'000), warning);
+  }
+  wire.in += warning;
+  gate.let_one_through();
+  ssize_t last = 0;
+  taken(1'000, &last);
+  EXPECT_EQ(last, tls::Wire::broken);
+  EXPECT_EQ(gate.refusal(), REDLOCK_E_TLS_FLOOD);
+}
+
+// Other records between them are not a part of the message.
+TEST_F(TlsRecord, AMessageInSeveralRecords) {
+  const std::string header{11, 0, 0x50, 0};
+  for (size_t i = 0; i < header.size(); ++i) {
+    EXPECT_EQ(gate.refusal(), 0) << i;
+    wire.in = record(21, std::string{1, 90}) + record(22, header.substr(i, 1));
+    for (int n = 0; n < 2; ++n) {
+      gate.let_one_through();
+      taken(1'000);
+    }
+  }
+  EXPECT_EQ(gate.refusal(), REDLOCK_E_TLS_MESSAGE);
+}
+
+TEST_F(TlsRecord, AChainOfTooManyBytes) {
+  for (const int type : {22, 20}) {  // behind a change of keys nothing is readable
+    gate.begin(wire.wire());
+    if (type == 20) {
+      wire.in = record(20, "\x01");
+      gate.let_one_through();
+      taken(1'000);
+    }
+    wire.in = record(22, std::string{11, 0, 0x50, 0});
+    gate.let_one_through();
+    ssize_t last = 0;
+    taken(1'000, &last);
+    EXPECT_EQ(gate.refusal(), type == 22 ? REDLOCK_E_TLS_MESSAGE : 0);
+    EXPECT_EQ(last, type == 22 ? tls::Wire::broken : tls::Wire::nothing_now);
+  }
 }
 
 }  // namespace

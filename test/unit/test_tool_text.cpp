@@ -5,7 +5,7 @@
 #include <limits.h>
 #include <stdio.h>
 
-#include "tool/text.hpp"
+#include "tool/words/text.hpp"
 
 namespace redlock::tool {
 namespace {
@@ -63,9 +63,17 @@ TEST(ToolText, ThousandthsAreRounded) {
   for (const auto& one : cases) EXPECT_STREQ(Text().thousandths(one.number).c_str(), one.wanted);
 }
 
+TEST(ToolText, AWordIsOneForTheShell) {
+  const auto word = [](const std::string& text) { return std::string(Text().word(text.data(), text.size()).c_str()); };
+  EXPECT_EQ(word("redlock::meta"), "'redlock::meta'");
+  EXPECT_EQ(word("it's $(reboot) \\"), "'it'\\''s $(reboot) \\'");
+  EXPECT_EQ(word("a\n'\\\xff"), "$'a\\x0a\\'\\\\\\xff'");
+  EXPECT_EQ(word(""), "''");
+}
+
 TEST(ToolText, NeitherEndsNorEscapesLeaveTheBuffer) {
   Text full;
-  for (int i = 0; i < 1000; ++i) full.add("x");
+  for (int i = 0; i < 2000; ++i) full.add("x");
   const size_t most = full.size();
   full.escaped("\n").add("%d", 5);
   EXPECT_EQ(full.size(), most);

@@ -121,6 +121,28 @@ TEST(Turns, nothing_to_do_reads_no_clock) {
   EXPECT_EQ(port.calls(), "");
 }
 
+// The loop stood still until a master's time was over. The port has to look at its sockets before the master is judged,
+// and the timer fires at once, so that this look does not wait.
+TEST(Turns, silence_is_judged_behind_a_look_at_the_sockets) {
+  Port port(1);
+  port.before_wait();
+  port.connected(0, port.time);
+  port.before_wait();
+  const Instant due = port.client().deadline();
+  port.time = due + Duration::ms(10'000);
+  port.timer_fired();
+  port.before_wait();
+  EXPECT_EQ(port.client().session(0).state(), Session::State::greeting) << "its answer may have come";
+  EXPECT_LE(port.armed_for(), port.time);
+  port.before_wait(false);
+  port.timer_fired();
+  port.before_wait(false);
+  EXPECT_EQ(port.client().session(0).state(), Session::State::greeting) << "not every socket was read";
+  port.timer_fired();
+  port.before_wait();
+  EXPECT_NE(port.client().session(0).state(), Session::State::greeting);
+}
+
 TEST(Turns, a_timer_that_could_not_be_set_is_tried_again) {
   Port port(1);
   port.can_arm = false;
@@ -188,7 +210,7 @@ TEST(Turns, a_jump_is_told_once_and_before_the_turn) {
   port.touch();
   port.before_wait();
   redlock_status_t status;
-  port.client().status(status);
+  port.client().notices().status(status, port.client().now());
   EXPECT_EQ(status.clock_jumps, 1u);
 }
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 #
-# Four components: redlock-runtime is what a gateway needs, redlock-tool is the program `redlock`, redlock-dev is what
-# firmware is built with, redlock-doc what a person reads. The CMake files hold no absolute path: a prefix may be moved
-# and a sysroot be prepended; the .pc files name their prefix once.
+# Five components: redlock-runtime is what a gateway needs, redlock-tool is the program `redlock`, redlock-python is the
+# module libredlock, redlock-dev is what firmware is built with, redlock-doc what a person reads. The CMake files hold
+# no absolute path: a prefix may be moved and a sysroot be prepended; the .pc files name their prefix once.
 include(CMakePackageConfigHelpers)
 set(redlock_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/redlock")
 
@@ -14,7 +14,10 @@ install(TARGETS redlock_site EXPORT redlockSiteTargets
 if(REDLOCK_BUILD_TOOL)
   set(redlock_tool_dir "${PROJECT_SOURCE_DIR}/src/tool")
   install(TARGETS redlock_tool RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT redlock-tool)
-  install(FILES "${redlock_tool_dir}/man/redlock.1" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" COMPONENT redlock-tool)
+  install(PROGRAMS "${redlock_tool_dir}/service/redlock-service" DESTINATION "${CMAKE_INSTALL_BINDIR}"
+    COMPONENT redlock-tool)
+  install(FILES "${redlock_tool_dir}/man/redlock.1" "${redlock_tool_dir}/man/redlock-service.1"
+    DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" COMPONENT redlock-tool)
   install(FILES "${redlock_tool_dir}/man/redlock.json.5" DESTINATION "${CMAKE_INSTALL_MANDIR}/man5"
     COMPONENT redlock-tool)
   install(FILES "${redlock_tool_dir}/completion/redlock"
@@ -23,13 +26,35 @@ if(REDLOCK_BUILD_TOOL)
   install(FILES "${redlock_tool_dir}/service/redlock-job.init" "${redlock_tool_dir}/service/redlock.cron"
     DESTINATION "${CMAKE_INSTALL_DOCDIR}/examples" COMPONENT redlock-tool)
 endif()
+if(REDLOCK_BUILD_PYTHON)
+  # Where the interpreter looks below a prefix: a distribution has a folder of its own for its packages.
+  if(NOT REDLOCK_PYTHON_DIR)
+    find_program(REDLOCK_PYTHON_PROGRAM python3 HINTS /usr/bin)
+    mark_as_advanced(REDLOCK_PYTHON_PROGRAM)
+    execute_process(COMMAND "${REDLOCK_PYTHON_PROGRAM}" -c "import sys; print('%d.%d' % sys.version_info[:2], end='')"
+      OUTPUT_VARIABLE version RESULT_VARIABLE failed)
+    if(failed)
+      message(FATAL_ERROR "redlock: no python3 here: install it, or say where the module belongs: REDLOCK_PYTHON_DIR, "
+        "e.g. lib/python3.11/site-packages")
+    endif()
+    set(REDLOCK_PYTHON_DIR "lib/python${version}/site-packages")
+    if(EXISTS /etc/debian_version AND CMAKE_INSTALL_PREFIX STREQUAL "/usr")
+      set(REDLOCK_PYTHON_DIR lib/python3/dist-packages)
+    elseif(EXISTS /etc/debian_version)
+      set(REDLOCK_PYTHON_DIR "lib/python${version}/dist-packages")
+    endif()
+  endif()
+  install(DIRECTORY "${PROJECT_SOURCE_DIR}/src/python/libredlock" DESTINATION "${REDLOCK_PYTHON_DIR}"
+    COMPONENT redlock-python FILES_MATCHING PATTERN "*.py" PATTERN py.typed PATTERN __pycache__ EXCLUDE)
+endif()
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/redlock" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
   COMPONENT redlock-dev FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 foreach(targets IN ITEMS redlockTargets redlockSiteTargets)
   install(EXPORT ${targets} NAMESPACE redlock:: DESTINATION "${redlock_package_dir}" COMPONENT redlock-dev)
 endforeach()
 
-install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" "${PROJECT_SOURCE_DIR}/CHANGELOG.md"
+install(FILES
+  "${PROJECT_SOURCE_DIR}/LICENSE" "${PROJECT_SOURCE_DIR}/CHANGELOG.md" "${PROJECT_SOURCE_DIR}/include/API.md"
   DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT redlock-doc)
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/examples" DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT redlock-doc
   PATTERN CMakeLists.txt EXCLUDE)
@@ -43,7 +68,8 @@ install(FILES
   "${PROJECT_SOURCE_DIR}/toolchains/cmake/redlockDependencies.cmake"
   DESTINATION "${redlock_package_dir}" COMPONENT redlock-dev)
 
-# The prefix is known for certain only when installing (cmake --install --prefix).
+# The prefix is known for certain only when installing (cmake --install --prefix). What is linked by a .pc file finds
+# the library in any prefix: the loader looks in /usr by itself.
 foreach(dir includedir libdir)
   string(TOUPPER "CMAKE_INSTALL_${dir}" variable)
   if(IS_ABSOLUTE "${${variable}}")
@@ -53,6 +79,7 @@ foreach(dir includedir libdir)
   endif()
 endforeach()
 set(redlock_pc_prefix "@CMAKE_INSTALL_PREFIX@")
+set(redlock_pc_rpath "@redlock_pc_rpath@")
 
 # pkg-config shows the include folders of private requirements too. A shared library has found what it needs, and its
 # headers include nothing of it.
@@ -64,13 +91,25 @@ if(REDLOCK_TLS STREQUAL "openssl")
 elseif(REDLOCK_TLS STREQUAL "mbedtls")
   set(redlock_pc_tls_libraries " -lmbedtls -lmbedx509 -lmbedcrypto")  # 2.28 has no module
 endif()
-if(NOT BUILD_SHARED_LIBS)
+set(redlock_pc_searched /usr)
+if(BUILD_SHARED_LIBS)
+  # For a libredlock.a that a distribution puts beside the shared library.
+  set(redlock_pc_private "Libs.private: -luv -lcjson${redlock_pc_tls_libraries} -pthread")
+  if(REDLOCK_TLS STREQUAL "openssl")
+    string(APPEND redlock_pc_private " -lssl -lcrypto")
+  endif()
+else()
+  set(redlock_pc_searched "\${CMAKE_INSTALL_PREFIX}")  # nothing is looked for when the program starts
   string(CONCAT redlock_pc_private "Requires.private: libuv >= 1.40 libcjson >= 1.7.14${redlock_pc_tls_module}\n"
     "Libs.private:${redlock_pc_tls_libraries} -pthread")
 endif()
 foreach(module IN ITEMS redlock redlock-site)
   set(made "${PROJECT_BINARY_DIR}/${module}.pc")
   configure_file("${PROJECT_SOURCE_DIR}/toolchains/cmake/${module}.pc.in" "${made}.in" @ONLY)
-  install(CODE "configure_file(\"${made}.in\" \"${made}\" @ONLY)" COMPONENT redlock-dev)
+  install(CODE "set(redlock_pc_rpath \"\")
+    if(NOT CMAKE_INSTALL_PREFIX STREQUAL \"${redlock_pc_searched}\")
+      set(redlock_pc_rpath \" -Wl,-rpath,\\\${libdir}\")
+    endif()
+    configure_file(\"${made}.in\" \"${made}\" @ONLY)" COMPONENT redlock-dev)
   install(FILES "${made}" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT redlock-dev)
 endforeach()

@@ -6,7 +6,6 @@
 # The functions of redlock.h come from libredlock alone: they make the configurations that this library reads.
 set(redlock_of_c_api "/c_api/(configure|describe|errors|load)\\.cpp")
 add_library(redlock_site STATIC
-  "${PROJECT_SOURCE_DIR}/src/site/adopt.cpp"
   "${PROJECT_SOURCE_DIR}/src/site/ask.cpp"
   "${PROJECT_SOURCE_DIR}/src/site/facts.cpp"
   "${PROJECT_SOURCE_DIR}/src/site/reconfigure.cpp"

@@ -19,8 +19,17 @@ files() {
   fi
 }
 
+# The version of an archive that is no release says so (redlockVersion.cmake).
+extra=$(mktemp -d)
+trap 'rm -rf "$extra"' EXIT
+if [[ -e $source/.commit ]]; then
+  cp "$source/.commit" "$extra"
+else
+  "$source/toolchains/packaging/commit.sh" >"$extra/.commit"
+fi
+
 date=$(git -C "$source" log -1 --format=%ct 2>/dev/null || stat -c %Y "$source/CMakeLists.txt")
 files | grep -zvE '^(\.ci|toolchains/packaging)/' | tar -C "$source" --null --files-from=- --sort=name \
   --mtime="@$date" --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX --format=ustar \
-  --transform="s|^|redlock-$version/|" -cf - | gzip -9n >"$archive"
+  --transform="s|^|redlock-$version/|" -cf - -C "$extra" .commit | gzip -9n >"$archive"
 echo "$archive"

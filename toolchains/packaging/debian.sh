@@ -15,9 +15,12 @@ rm -rf "${folder:?}/$name"
 mv "$archive" "$folder/redlock_$version.orig.tar.gz"
 tar -C "$folder" -xf "$folder/redlock_$version.orig.tar.gz"
 cp -r "$here/debian" "$folder/$name"
-# A revision below -1: a package of Debian's own replaces ours.
+# A revision below -1: a package of Debian's own replaces ours. One that knows TLS is another package: dpkg installs no
+# program beside the other library.
+revision=0local1
+[[ " ${DEB_BUILD_PROFILES:-} " != *" pkg.redlock.openssl "* ]] || revision+=+openssl
 cat >"$folder/$name/debian/changelog" <<TEXT
-redlock ($version-0local1) unstable; urgency=medium
+redlock ($version-$revision) unstable; urgency=medium
 
   * Release $version. What has changed since earlier releases is in
     changelog.gz.

@@ -2,26 +2,48 @@
 -- KEYS: the record; the hash of short visits.
 -- ARGV[1], ARGV[2]: the old and the new fingerprint.
 -- ARGV[3]: a new quarantine id of 16 digits and, right behind it, the quarantine id that must be in the record now.
--- ARGV[4]: 'mark' is the first step; 'enter' is the second step, only after the first; 'look' writes nothing.
+-- ARGV[4]: 'mark' is the first step; 'enter' is the second step, only after the first; 'leave' says on a master that
+-- stays marked that the change is done, which nothing rests on; 'look' writes nothing.
+-- ARGV[5], ARGV[6]: who does it; the masters' names, of both sets for 'mark', of the new set for 'enter'.
 -- If the record has another id, or belongs to a third configuration, nothing is written. So a script that arrives after
 -- somebody else changed the record does nothing.
--- Returns what the record says now: a letter, and the quarantine id. n: no record; o: old; w: new; e: new, entered from
--- old; u: old or new, entered by another change; m: marked by this change; b: marked by the opposite change; t: a third
--- configuration.
+-- Returns what the record says now: a letter, and the quarantine id. n: no record; o: old; w: new; m: marked by this
+-- change; b: marked by the opposite change; t: a third configuration; x: m, but the server's data have come from
+-- another server since.
 local old,new,step=ARGV[1],ARGV[2],ARGV[4]
-local moving='moving '..old..' > '..new
-local m=redis.call('HMGET',KEYS[1],'desc','q','from')
+local m=redis.call('HMGET',KEYS[1],'desc','q','at')
 local q=m[2] or ''
 if #q~=16 then
 q=''
 end
-local letters={['']='n',[old]=m[3] and 'u' or 'o',[new]=m[3]==old and 'e' or m[3] and 'u' or 'w',[moving]='m',
-['moving '..new..' > '..old]='b'}
+local letters={['']='n',[old]='o',[new]='w',['moving '..old..' > '..new]='m',['moving '..new..' > '..old]='b',
+['left '..old..' > '..new]='m',['left '..new..' > '..old]='b'}
 local is=letters[m[1] or ''] or 't'
-if q==string.sub(ARGV[3],17) and (step=='mark' and is~='t' or step=='enter' and is=='m' and q~='') then
-is,q=step=='mark' and 'm' or 'e',string.sub(ARGV[3],1,16)
-redis.call('HSET',KEYS[1],'desc',is=='m' and moving or new,'q',q,'from',old)
-redis.call('HDEL',KEYS[1],'seal')
-redis.call('DEL',KEYS[2])
+-- The replication id changes with every new line of data, also on a connection that stays.
+local info=redis.pcall('INFO','replication')
+local at=type(info)=='string' and string.match(info,'master_replid:(%x+)') or ''
+if is=='m' and m[3] and m[3]~=at then
+is='x'
 end
+local time=redis.call('TIME')
+local id=string.sub(ARGV[3],1,16)
+local allowed=step=='mark' and is~='t' and not (is=='m' and q==id)
+or (step=='enter' or step=='leave') and is=='m' and q~=''
+if q~=string.sub(ARGV[3],17) or not allowed then
 return is..q
+end
+if step=='leave' then
+redis.call('HSET',KEYS[1],'desc','left '..old..' > '..new)
+return is..q
+end
+if step=='mark' then
+is='m'
+redis.call('HSET',KEYS[1],'desc','moving '..old..' > '..new,'q',id,'at',at,'by',ARGV[5],'begun',time[1],'names',ARGV[6])
+redis.call('HDEL',KEYS[1],'seal','from')
+else
+is='w'
+redis.call('HSET',KEYS[1],'desc',new,'q',id,'names',ARGV[6])
+redis.call('HDEL',KEYS[1],'seal','from','at','by','begun')
+end
+redis.call('DEL',KEYS[2])
+return is..id

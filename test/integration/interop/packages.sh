@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: MIT
 #
 # packages.sh FOLDER: the npm packages of package-lock.json, in FOLDER. Nothing is asked of npm's registry if they are
-# there.
+# there. Exit 77: they cannot be had.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+source "$here/../../../toolchains/packages.sh"
 mkdir -p "$1"
 cd "$1"
 ! cmp -s "$here/package-lock.json" complete || exit 0
 rm -f complete
 cp "$here/package.json" "$here/package-lock.json" "$here/.npmrc" .
-npm ci
+three_tries npm ci || exit
 cp package-lock.json complete

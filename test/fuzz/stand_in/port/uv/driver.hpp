@@ -3,6 +3,7 @@
 // Stands in for port/uv/driver.hpp where src/c_api is to run without libuv, sockets and clocks: the same class with
 // a loop that the fuzzer provides.
 #pragma once
+#include "base/tls_faults.hpp"
 #include "fuzz/bare_driver.hpp"
 
 struct uv_loop_s {
@@ -46,8 +47,9 @@ class Driver : public test::BareDriver {
   }
   void wake() {}
   int secure(MasterIndex, const TlsSettings&) { return 0; }
-  const char* file_error(MasterIndex) const { return nullptr; }
+  TlsFile file_error(MasterIndex) const { return {}; }
   bool file_error_changed(MasterIndex) { return false; }
+  TlsDate wrong_date(MasterIndex) const { return {}; }
   void free_tls() {}
   const BootClock& clock() const { return clock_; }
 

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: MIT
+"""The form for programs without a loop: the library has a thread of its own, and a call here waits for its event.
+The waiting is Python's, not the library's, so that Ctrl-C ends it."""
+from __future__ import annotations
+
+import ctypes
+import queue
+import threading
+from typing import Any, Coroutine, Optional, TypeVar
+
+from ._core import BaseClient, BaseLock, Core, Name, first_of
+from ._errors import Locked, error
+from ._layout import Code
+from ._library import lib
+
+R = TypeVar("R")
+
+
+def run(coroutine: Coroutine[Any, Any, R]) -> R:
+    """What both forms share waits by a blocking call here, and so never suspends."""
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        result: R = done.value  # without a call, in which Ctrl-C could lose it
+        return result
+    raise AssertionError
+
+
+class Lock(BaseLock):
+    """Of one acquire at a time. Any thread may use it."""
+
+    def acquire(self) -> Lock:
+        """Waits until the lock is held. Raises Locked, NoQuorum, Guarded, TooSlow, TimedOut, Canceled, Lost, Token:
+        how the acquire ended. Invalid: an argument. Full. Closed. Forked. Whatever is raised: nothing is held."""
+        return run(first_of([self]))
+
+    def extend(self, ttl: float = 0.0) -> None:
+        """Extends the validity to `ttl` seconds from now; 0.0: the ttl of the lock. Waits for the masters.
+        Raises NoQuorum and the like: the lock is as valid as before. Lost. NotHeld. Invalid. Closed. Forked."""
+        run(self._extend(ttl))
+
+    def __enter__(self) -> Lock:
+        return self if self._key else self.acquire()
+
+    def __exit__(self, kind: object, *more: object) -> None:
+        """Lets go. Raises Lost if the lock was over before, unless the body has raised something itself."""
+        lost = self._over()
+        self.release()
+        if lost is not None and kind is None:
+            raise lost
+
+
+class _ThreadCore(Core):
+    queue_type = queue.SimpleQueue
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.create(lib.redlock_create)
+
+    async def take(self, queue: Any) -> Any:
+        if self.own_thread == threading.get_ident():
+            raise error(Code.DEADLOCK)
+        return queue.get()
+
+    def close(self) -> None:
+        with self.gate:
+            rl, self.rl = self.rl, None
+        if rl is None:
+            return
+        err = lib.redlock_destroy(rl, self.grace_ms)
+        if err == Code.DEADLOCK:  # the last reference was dropped in a callback
+            threading.Thread(target=lib.redlock_destroy, args=(rl, self.grace_ms)).start()
+        if err in (Code.TIMEOUT, Code.DEADLOCK):  # the thread ends later, perhaps in a callback: keep what it runs
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
+        self.gone()
+
+
+class Client(BaseClient[Lock]):
+    """A client with a thread of the library's own. Any thread may use it. `with` closes it, or close()."""
+
+    _lock_type = Lock
+    _core_type = _ThreadCore
+
+    def try_lock(self, *names: Name, **options: Any) -> Optional[Lock]:
+        """Asks once. The lock, held, to be used by `with`; None: somebody else holds it. Raises as acquire()."""
+        try:
+            return self.lock(*names, wait=0.0, **options).acquire()
+        except Locked:
+            return None
+
+    def any_of(self, *names: Name, **options: Any) -> Lock:
+        """The first of these names that is free: its lock, held, to be used by `with`. lock.names says which. None of
+        the others is kept. It begins at a random name. Options as lock(); `wait` is for all of them together. Raises as
+        acquire(), for the name that was decided last. Each name that waits takes a place of limits.locks."""
+        return run(self._any_of(names, options))
+
+    def close(self) -> None:
+        """Releases all locks, ends all waits with Canceled, and ends the client. Waits for at most `grace` and 2 s."""
+        self._end()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()

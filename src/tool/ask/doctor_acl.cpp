@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT
+//
+// May the user do on a master what a client needs? Each command that is asked here changes nothing: its key does not
+// exist, or its arguments are wrong, which a server finds only behind the permissions.
+#include <string.h>
+
+#include "tool/ask/doctor.hpp"
+
+namespace redlock::tool {
+namespace {
+
+// What one command needs of the user, and what goes without it.
+struct Permission {
+  const char* grant;
+  const char* without;  // nullptr: no lock
+  const char* command;
+};
+constexpr Permission permissions[] = {
+    {"+set", nullptr, "SET @ x NX XX"},
+    {"+get", nullptr, "GET @"},
+    {"+del", nullptr, "DEL @"},
+    {"+exists", nullptr, "EXISTS @"},
+    {"+pttl", nullptr, "PTTL @"},
+    {"+pexpire", nullptr, "PEXPIRE @ 1"},
+    {"+hget", nullptr, "HGET @ f"},
+    {"+hmget", nullptr, "HMGET @ f"},
+    {"+hset", nullptr, "HSET @ f v g"},
+    {"+hdel", nullptr, "HDEL @ f"},
+    {"+hlen", nullptr, "HLEN @"},
+    {"+eval", nullptr, "EVAL return 1 @"},
+    {"+evalsha", nullptr, "EVALSHA 0000000000000000000000000000000000000000 1 @"},
+    {"+info", nullptr, "INFO server"},
+    {"+time", nullptr, "TIME"},
+    {"+role", "a replica is noticed later", "ROLE"},
+    {"+ping", "an idle connection is not tried", "PING"},
+    {"+script|load", "each script is sent as text", "SCRIPT LOAD ("},
+    {"+client|tracking", "each acquire is a script, and waiters poll", "CLIENT TRACKING off"},
+    {"+client|caching", "the same", "CLIENT CACHING yes"},
+    {"+client|id", "deletes are repeated for a ttl after a broken connection", "CLIENT ID"},
+    {"+client|kill", "the same", "CLIENT KILL ID 9223372036854775807"},
+};
+
+enum class Refused { no, command, key };
+
+// Of the two, a server judges the command first.
+Refused refused(const Questions& asked, unsigned i) {
+  if (asked[i].err != REDLOCK_E_NOPERM) return Refused::no;
+  return strstr(asked[i].item->text, " to access ") != nullptr ? Refused::key : Refused::command;
+}
+
+}  // namespace
+
+void Doctor::tell_lacking(const Text& needed, const Text& useful, const char* todo) {
+  judge(Text().add("denied:%s%s", needed.c_str(), useful.c_str()),
+        {{!needed.empty(), Level::fail, todo, exit_permission}, {true, Level::warn, ""}});
+}
+
+void Doctor::check_permissions(unsigned m, const Master&) {
+  const Key key = site_.own_key(":doctor");
+  Questions asked;
+  for (const Permission& one : permissions) asked.command(one.command, key);
+  const int err = asked.ask(site_.cfg, m);
+  if (err != 0) return tell(Level::unknown, redlock_strerror(err));
+  Text needed, useful;
+  for (unsigned i = 0; i < asked.count(); ++i) {
+    if (refused(asked, i) != Refused::command) continue;
+    if (permissions[i].without == nullptr) {
+      needed.add(" %s", permissions[i].grant);
+    } else {
+      useful.add(" %s (without it %s)", permissions[i].grant, permissions[i].without);
+    }
+  }
+  if (needed.empty() && useful.empty()) {
+    return tell(Level::ok, Text().add("all %u permissions are there", asked.count()));
+  }
+  tell_lacking(needed, useful, "ACL SETUSER, as in the README");
+}
+
+// May the user read and write the keys? Without resources a name is tried that nobody needs: where it is denied, the
+// user's patterns may be for certain resources.
+void Doctor::check_keys(unsigned m, const Master&) {
+  static constexpr const char* own[] = {":meta", ":seen", ":fence"};
+  constexpr unsigned own_count = 3, fence = 2;
+  const bool is_guess = resource_count_ == 0;
+  const unsigned count = own_count + (is_guess ? 1 : resource_count_);
+  Key keys[own_count + resources_max];
+  Questions asked;
+  for (unsigned i = 0; i < count; ++i) {
+    const bool is_own = i < own_count;
+    const char* const name = is_own ? own[i] : is_guess ? "doctor" : resources_[i - own_count];
+    keys[i] = is_own ? site_.own_key(name) : site_.key_of(name, strlen(name));
+    asked.command(is_own ? "HGET @ f" : "GET @", keys[i]);
+    asked.command(is_own ? "HSET @ f v g" : "SET @ x NX XX", keys[i]);
+  }
+  const int err = asked.ask(site_.cfg, m);
+  if (err != 0) return tell(Level::unknown, redlock_strerror(err));
+  Text needed, useful, unsure;
+  for (unsigned i = 0; i < count; ++i) {
+    const Refused reading = refused(asked, 2 * i), writing = refused(asked, 2 * i + 1);
+    const bool is_known = reading == Refused::key || writing == Refused::key;  // else the command itself is denied
+    if ((reading == Refused::no && writing == Refused::no) || (i < fence && site_.guarding == Guarding::off)) continue;
+    Text& list = !is_known || (is_guess && i >= own_count) ? unsure : i == fence ? useful : needed;
+    list.add(" ").escaped(keys[i].text, keys[i].size);
+  }
+  if (!useful.empty()) useful.add(" (without it no fencing tokens)");
+  if (needed.empty() && !unsure.empty()) {
+    return tell(Level::unknown, Text().add("not known for:%s%s", unsure.c_str(), useful.c_str()),
+                "name your resources: redlock doctor RES...");
+  }
+  if (needed.empty() && useful.empty()) return tell(Level::ok, Text().add("%u keys can be read and written", count));
+  tell_lacking(needed, useful, "ACL SETUSER with patterns for {key_prefix}RES and redlock:{key_prefix}:*");
+}
+
+}  // namespace redlock::tool

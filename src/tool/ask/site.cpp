@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: MIT
+#include "tool/ask/site.hpp"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tool/system/clock.hpp"
+#include "tool/system/descriptors.hpp"
+#include "tool/words/say.hpp"
+
+namespace redlock::tool {
+
+Site sites[2];
+
+namespace {
+
+constexpr unsigned id_size = 16;  // of an id in a seal: the first digits of a run id, of a replication id
+alignas(redlock_item_t) char replies[64 * 1024];
+
+// The number behind a word of a record; 0: there is none.
+unsigned long number_behind(const char* desc, const char* word) {
+  const char* const found = strstr(desc, word);
+  return found != nullptr ? strtoul(found + strlen(word), nullptr, 10) : 0;
+}
+
+}  // namespace
+
+Text pattern_of(const char* data, size_t size) {
+  Text out;
+  for (size_t i = 0; i < size; ++i) out.add(strchr("*?[]\\^-", data[i]) != nullptr ? "\\%c" : "%c", data[i]);
+  return out;
+}
+
+// ---- questions --------------------------------------------------------------------------------------------------
+
+Questions& Questions::command(const char* line, const Key& key) {
+  if (count_ == most) abort();
+  questions_[count_++] = {&words_[word_count_], 0, 0, nullptr, 0, 0, 0};
+  for (size_t size; *line != '\0'; line += size + (line[size] == ' ')) {
+    size = strcspn(line, " ");
+    *line == '@' ? word(key.text, key.size) : word(line, size);
+  }
+  return *this;
+}
+
+Questions& Questions::word(const char* data, size_t size) {
+  if (word_count_ == words_max) abort();
+  words_[word_count_++] = {data, static_cast<uint32_t>(size)};
+  ++questions_[count_ - 1].words;
+  return *this;
+}
+
+int Questions::ask(const redlock_config_t* cfg, uint32_t master) {
+  return redlock_site_ask(cfg, master, questions_, count_, replies, sizeof replies);
+}
+
+const redlock_item_t* Questions::item(unsigned i, unsigned n) const {
+  return n < questions_[i].items ? &questions_[i].item[n] : nullptr;
+}
+
+const char* Questions::text(unsigned i, unsigned n) const {
+  const redlock_item_t* found = item(i, n);
+  return found != nullptr && found->type == REDLOCK_ITEM_TEXT ? found->text : nullptr;
+}
+
+bool info_text(const char* info, const char* key, char* out, size_t size) {
+  const size_t key_size = strlen(key);
+  for (const char* line = info; line != nullptr; line = strchr(line, '\n')) {
+    if (*line == '\n') ++line;
+    if (strncmp(line, key, key_size) != 0 || line[key_size] != ':') continue;
+    const char* value = line + key_size + 1;
+    const size_t length = strcspn(value, "\r\n");
+    if (length >= size) return false;
+    memcpy(out, value, length);
+    out[length] = '\0';
+    return true;
+  }
+  return false;
+}
+
+int64_t info_number(const char* info, const char* key, int64_t otherwise) {
+  char text[24];
+  return info_text(info, key, text, sizeof text) ? strtoll(text, nullptr, 10) : otherwise;
+}
+
+// ---- the site ---------------------------------------------------------------------------------------------------
+
+void Site::open(redlock_config_t* given) {
+  cfg = given;
+  masters = 1;
+  for (unsigned m = 0; m < masters; ++m) {
+    redlock_site_facts_t& facts = master[m].facts;
+    facts.size = sizeof facts;
+    const int err = redlock_site_facts(cfg, m, &facts);
+    if (err != 0) fail(exit_code_of(err), "%s", redlock_strerror(err));
+    masters = facts.masters;
+    master[m].label = Text();
+    master[m].label.escaped(facts.name);
+  }
+  quorum = facts().quorum;
+  read_settings();
+  record_key = own_key(":meta");
+  seen_key = own_key(":seen");
+  read_file("/proc/sys/kernel/random/boot_id", boot_id, sizeof boot_id);
+  boot_id[strcspn(boot_id, "\n")] = '\0';
+}
+
+Key Site::own_key(const char* name) const {
+  return Key().add("redlock:").add(facts().key_prefix, facts().key_prefix_size).add(name);
+}
+
+Key Site::key_of(const void* resource, size_t size) const {
+  return Key().add(facts().key_prefix, facts().key_prefix_size).add(static_cast<const char*>(resource), size);
+}
+
+void Site::read_settings() {
+  const struct {
+    const char* key;
+    uint32_t* number;
+  } wanted[] = {{"defaults.ttl_ms", &times.ttl_ms},
+                {"timing.max_ttl_ms", &times.max_ttl_ms},
+                {"timing.node_timeout_ms", &times.node_timeout_ms},
+                {"timing.connect_timeout_ms", &times.connect_timeout_ms},
+                {"timing.drift_ppm", &times.drift_ppm},
+                {"timing.drift_fixed_ms", &times.drift_fixed_ms}};
+  redlock_setting_t setting;
+  for (const auto& one : wanted) {
+    read_setting(cfg, one.key, setting);
+    *one.number = setting.number;
+  }
+  read_setting(cfg, "guard", setting);
+  guarding = strcmp(setting.value, "off") == 0    ? Guarding::off
+             : strcmp(setting.value, "weak") == 0 ? Guarding::weak
+                                                  : Guarding::strict;
+}
+
+void Site::look() {
+  for (unsigned m = 0; m < masters; ++m) look_at(m);
+}
+
+// With TLS, which certificate is out of its dates?
+static Text why_unasked([[maybe_unused]] const redlock_config_t* cfg, [[maybe_unused]] unsigned m, int err) {
+  Text out;
+  out.add("%s", redlock_strerror(err));
+#ifdef REDLOCK_TLS
+  redlock_site_tls_t tls = {};
+  tls.size = sizeof tls;
+  const bool dated = err == REDLOCK_E_TLS_EXPIRED || err == REDLOCK_E_TLS_EARLY;
+  if (dated && redlock_site_tls(cfg, m, &tls) == err) out.add(" (%s)", tls.denied);
+#endif
+  return out;
+}
+
+void Site::look_at(unsigned m) {
+  Master& out = master[m];
+  Questions questions;
+  questions.command("INFO");
+  questions.command("HMGET @ desc q seal by begun names", record_key);
+  questions.command("HGET @", seen_key).word(boot_id);
+  questions.command("TIME");
+  out.err = questions.ask(cfg, m);
+  out.record = Record::unread;
+  out.run_id[0] = out.role[0] = out.mode[0] = out.version[0] = out.policy[0] = '\0';
+  if (out.err != 0) {
+    out.unasked = why_unasked(cfg, m, out.err);
+    return;
+  }
+  out.info_err = questions[0].err;
+  out.record_err = questions[1].err;
+  if (questions.text(0) != nullptr) read_info(out, questions.text(0));
+  if (out.record_err == 0) read_record(out, questions, 1, 2, 3);
+}
+
+void Site::read_info(Master& out, const char* info) const {
+  info_text(info, "redis_version", out.version, sizeof out.version);  // Valkey tells the Redis that it is like, too
+  out.valkey = info_text(info, "valkey_version", out.version, sizeof out.version);
+  info_text(info, "role", out.role, sizeof out.role);
+  info_text(info, "redis_mode", out.mode, sizeof out.mode);
+  info_text(info, "server_mode", out.mode, sizeof out.mode);  // Valkey's word
+  info_text(info, "run_id", out.run_id, sizeof out.run_id);
+  info_text(info, "maxmemory_policy", out.policy, sizeof out.policy);
+  out.replicas = info_number(info, "connected_slaves", 0);
+  out.backlog = info_number(info, "repl_backlog_active", 0);
+  out.maxmemory = info_number(info, "maxmemory", -1);
+  out.used_memory = info_number(info, "used_memory", 0);
+  out.evicted = info_number(info, "evicted_keys", 0);
+  out.aof = info_number(info, "aof_enabled", -1);
+  char state[16];
+  out.rdb_ok = info_text(info, "rdb_last_bgsave_status", state, sizeof state) ? strcmp(state, "ok") == 0 : -1;
+  // The seal of this very server and data, as far as the quarantine id: read_record() compares.
+  char replid[48] = "";
+  info_text(info, "master_replid", replid, sizeof replid);
+  out.sealed = false;
+  format_text(out.state, sizeof out.state, "%.*s:%.*s:", id_size, out.run_id, id_size, replid);
+}
+
+void Site::read_record(Master& out, const Questions& asked, unsigned record, unsigned seen, unsigned time) const {
+  const char* desc = asked.text(record, 1);
+  const char* q = asked.text(record, 2);
+  const char* seal = asked.text(record, 3);
+  out.their_masters = out.their_max_ttl_ms = 0;
+  asked.copy(record, 1, out.desc);
+  if (desc == nullptr) {
+    out.record = Record::none;
+  } else if (strcmp(desc, out.facts.record) == 0) {
+    out.record = Record::ours;
+  } else if (strncmp(desc, "moving ", 7) == 0 || strncmp(desc, "left ", 5) == 0) {
+    read_mark(out, asked, record);
+  } else {
+    out.record = Record::other;
+    out.their_masters = number_behind(desc, "v1 n=");
+    out.their_max_ttl_ms = number_behind(desc, " max_ttl_ms=");
+  }
+  char wanted[64];
+  format_text(wanted, sizeof wanted, "%s%.*s", out.state, id_size, q != nullptr ? q : "");
+  out.has_seal = seal != nullptr;
+  out.sealed = out.record == Record::ours && seal != nullptr && strcmp(seal, wanted) == 0;
+  const int64_t full_ms = (int64_t{times.max_ttl_ms} * (1'000'000 + int64_t{times.drift_ppm}) + 999'999) /
+                              1'000'000 + times.drift_fixed_ms;
+  out.guard_ms = out.sealed ? 0 : full_ms;
+  out.watched = false;
+  const char* visit = asked.text(seen);
+  const char* state = wanted + id_size + 1;
+  if (out.sealed || visit == nullptr || strncmp(visit, state, strlen(state)) != 0) return;
+  const char* const s = asked.text(time, 1);
+  const char* const us = asked.text(time, 2);
+  if (s == nullptr || us == nullptr) return;
+  const int64_t server_ms = strtoll(s, nullptr, 10) * 1'000 + strtoll(us, nullptr, 10) / 1'000;
+  char* behind = nullptr;
+  const int64_t by_boot = now_ns() / ns_per_ms - strtoll(visit + strlen(state), &behind, 10);
+  const int64_t by_server = server_ms - strtoll(behind, nullptr, 10);
+  const int64_t age = by_boot < by_server ? by_boot : by_server;  // as the guard counts
+  const int64_t left = full_ms * 9 / 8 + 2 - age;
+  out.watched = age >= 0 && left >= 0;
+  if (out.watched) out.guard_ms = left;
+}
+
+// "moving A > B", or "left A > B". Behind a mark the longer of both ttls counts.
+void Site::read_mark(Master& out, const Questions& asked, unsigned record) const {
+  const char* const old_text = strchr(out.desc, ' ') + 1;
+  const char* const arrow = strstr(old_text, " > ");
+  const char* const new_text = arrow != nullptr ? arrow + 3 : "";
+  const size_t ours = strlen(out.facts.record);
+  out.record = out.desc[0] == 'l' ? Record::left : Record::moving;
+  out.ours_is_old = strncmp(old_text, out.facts.record, ours) == 0 && old_text + ours == arrow;
+  out.about_us = out.ours_is_old || strcmp(new_text, out.facts.record) == 0;
+  const unsigned long a = number_behind(old_text, " max_ttl_ms="), b = number_behind(new_text, " max_ttl_ms=");
+  out.their_max_ttl_ms = a == 0 || b == 0 ? 0 : a > b ? a : b;
+  asked.copy(record, 4, out.by);
+  asked.copy(record, 5, out.begun);
+  asked.copy(record, 6, out.names);
+}
+
+Text Site::mark(unsigned m) const {
+  const Master& it = master[m];
+  Text out;
+  if (*it.by != '\0') out.add("by ").escaped(it.by).add(", ");
+  const time_t begun = static_cast<time_t>(strtoll(it.begun, nullptr, 10));
+  tm parts{};
+  char text[32];
+  if (begun > 0 && gmtime_r(&begun, &parts) != nullptr && strftime(text, sizeof text, "%F %T", &parts) != 0) {
+    out.add("begun %s UTC, ", text);
+  }
+  return *it.names != '\0' ? out.escaped(it.names, strlen(it.names), sizeof it.names) : out.escaped(it.desc);
+}
+
+Text Site::deletion(unsigned m) const {
+  const Master& it = master[m];
+  const unsigned long ttl_ms = it.their_max_ttl_ms != 0 ? it.their_max_ttl_ms : REDLOCK_MAX_TTL_MS_MAX;
+  Text out;
+  out.add("if no change is under way, and no gateway of the other configuration has run for %lu s (a stopped process "
+          "or a sleeping machine counts as running), delete the record; the guard then watches it like a new master",
+          (ttl_ms + 999) / 1000);
+  if (it.facts.has_password != 0) out.add("; its password in REDISCLI_AUTH");
+  out.add(": redis-cli %s DEL ", it.facts.redis_cli);
+  return out.word(record_key.text, record_key.size);
+}
+
+bool Site::votes(unsigned m) const {
+  const Master& it = master[m];
+  if (it.err != 0 || strcmp(it.role, "master") != 0 || strcmp(it.mode, "standalone") != 0) return false;
+  if (it.maxmemory > 0 && strcmp(it.policy, "noeviction") != 0) return false;
+  return guarding == Guarding::off || it.sealed;
+}
+
+Text Site::why(unsigned m) const {
+  const Master& it = master[m];
+  Text out;
+  if (it.err != 0) return it.unasked;
+  if (it.info_err != 0) return out.add("does not tell INFO: %s", redlock_strerror(it.info_err));
+  if (strcmp(it.mode, "standalone") != 0) return out.add("%s", redlock_strerror(REDLOCK_E_MODE));
+  if (strcmp(it.role, "master") != 0) return out.add("%s", redlock_strerror(REDLOCK_E_ROLE));
+  if (it.maxmemory > 0 && strcmp(it.policy, "noeviction") != 0) {
+    return out.add("%s", redlock_strerror(REDLOCK_E_MAXMEMORY));
+  }
+  if (guarding == Guarding::off || it.sealed) return out.add("votes");
+  if (it.record_err != 0) return out.add("its record is not read: %s", redlock_strerror(it.record_err));
+  if (it.has_mark()) {
+    const char* const what = it.record == Record::moving ? "a change of the masters is under way, or was given up"
+                             : it.ours_is_old            ? redlock_strerror(REDLOCK_E_LEFT)
+                                                         : "was left by a change of the masters";
+    return out.add("%s (%s)", what, mark(m).c_str());
+  }
+  if (it.record == Record::other) {
+    return out.add("belongs to clients of %lu master(s), max_ttl_ms %lu", it.their_masters, it.their_max_ttl_ms);
+  }
+  const char* const what = it.record == Record::none ? "new: the guard has not begun" : "the guard watches";
+  return out.add("%s; %s", what, it.watched ? "" : "at most ").thousandths(it.guard_ms).add(" s to go");
+}
+
+void Site::print_table() const {
+  constexpr unsigned columns = 4;
+  static const char* const heads[columns] = {"MASTER", "ADDRESS", "SERVER", "ROLE"};
+  static Text cells[REDLOCK_MASTERS_MAX][columns];
+  size_t width[columns];
+  for (unsigned c = 0; c < columns; ++c) width[c] = strlen(heads[c]);
+  for (unsigned m = 0; m < masters; ++m) {
+    const Master& it = master[m];
+    cells[m][0].add("%s", it.name());
+    cells[m][1].add("%s", it.facts.address);
+    if (it.version[0] != '\0') cells[m][2].add("%s ", it.valkey ? "Valkey" : "Redis").escaped(it.version);
+    cells[m][3].escaped(it.role);
+    for (unsigned c = 0; c < columns; ++c) {
+      if (cells[m][c].empty()) cells[m][c].add("-");
+      if (cells[m][c].size() > width[c]) width[c] = cells[m][c].size();
+    }
+  }
+  const auto row = [&](auto cell, const char* state) {
+    Text line;
+    for (unsigned c = 0; c < columns; ++c) {
+      const size_t end = line.size() + width[c] + 2;
+      line.add("%s", cell(c));
+      while (line.size() < end) line.add(" ");
+    }
+    print("%s%s", line.c_str(), state);
+  };
+  row([](unsigned c) { return heads[c]; }, "STATE");
+  for (unsigned m = 0; m < masters; ++m) row([m](unsigned c) { return cells[m][c].c_str(); }, why(m).c_str());
+}
+
+// ---- the operator's word ----------------------------------------------------------------------------------------
+
+void confirm(bool yes, const char* what, const char* option) {
+  if (yes) return;
+  if (isatty(STDIN_FILENO) != 1 || isatty(STDERR_FILENO) != 1) {
+    fail(exit_usage, "%s. Not a terminal: if you mean it, say %s", what, option);
+  }
+  if (!ask(Text().add("%s. Type yes to go on:", what).c_str())) fail(exit_usage, "nothing was done");
+}
+
+}  // namespace redlock::tool

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT
+//
+// Site: the masters of a configuration, as an operator sees them. All of it is asked by redlock_site_ask(), and nothing
+// is written to a master.
+#pragma once
+#include <redlock/site.h>
+#include <string.h>
+
+#include "tool/words/options.hpp"
+#include "tool/words/text.hpp"
+
+namespace redlock::tool {
+
+// A key on a master: any bytes.
+struct Key {
+  char text[REDLOCK_KEY_PREFIX_MAX + REDLOCK_RESOURCE_MAX];
+  size_t size = 0;
+
+  Key& add(const char* data, size_t bytes) {
+    memcpy(text + size, data, bytes);
+    size += bytes;
+    return *this;
+  }
+  Key& add(const char* word) { return add(word, strlen(word)); }
+};
+
+// Several commands for one master. A word must stay until ask() has returned. The replies are good until the next ask()
+// of any list.
+class Questions {
+ public:
+  static constexpr unsigned most = 96;
+  static constexpr unsigned words_max = 4 * most;
+
+  // Begins a command with the words of this line; "@" among them is the key.
+  Questions& command(const char* line, const Key& key = {});
+  Questions& word(const char* data, size_t size);  // and goes on
+  Questions& word(const char* word) { return this->word(word, strlen(word)); }
+  int ask(const redlock_config_t* cfg, uint32_t master);
+
+  unsigned count() const { return count_; }
+  const redlock_question_t& operator[](unsigned i) const { return questions_[i]; }
+  const redlock_item_t* item(unsigned i, unsigned n = 0) const;  // of the reply; null: there is none
+  const char* text(unsigned i, unsigned n = 0) const;            // null: it is no text
+  template <size_t size>
+  void copy(unsigned i, unsigned n, char (&out)[size]) const {   // "" of what is no text
+    const char* const said = text(i, n);
+    format_text(out, size, "%s", said != nullptr ? said : "");
+  }
+
+ private:
+  redlock_resource_t words_[words_max];
+  unsigned word_count_ = 0;
+  redlock_question_t questions_[most];
+  unsigned count_ = 0;
+};
+
+// These bytes as a pattern of SCAN matches them alone.
+Text pattern_of(const char* data, size_t size);
+
+// Tells on_key(const char* key, size_t size) the keys that match; false ends the scan. 0: that is all, or on_key has
+// ended it. scan_cut: a server may have too many keys, or never say that it has come to the end. Else why the keys are
+// not known.
+constexpr int scan_cut = 1;
+template <typename OnKey>
+int scan(const redlock_config_t* cfg, unsigned m, const Text& pattern, unsigned steps_max, OnKey on_key) {
+  Key cursor;
+  cursor.add("0");
+  for (unsigned step = 0; step < steps_max; ++step) {
+    Questions asked;
+    asked.command("SCAN @ COUNT 500 MATCH", cursor).word(pattern.c_str(), pattern.size());
+    const int err = asked.ask(cfg, m);
+    if (err != 0 || asked[0].err != 0) return err != 0 ? err : asked[0].err;
+    const char* const next = asked.text(0, 1);
+    if (next == nullptr || strlen(next) >= sizeof cursor.text) return REDLOCK_E_PROTOCOL;
+    for (unsigned n = 3; n < asked[0].items; ++n) {
+      const redlock_item_t& key = *asked.item(0, n);
+      if (key.type == REDLOCK_ITEM_TEXT && !on_key(key.text, static_cast<size_t>(key.number))) return 0;
+    }
+    if (strcmp(next, "0") == 0) return 0;
+    cursor.size = 0;
+    cursor.add(next);
+  }
+  return scan_cut;
+}
+
+// The value of a line "key:value" of INFO, in `out`; false: there is none.
+bool info_text(const char* info, const char* key, char* out, size_t size);
+int64_t info_number(const char* info, const char* key, int64_t otherwise);
+
+// What the guard's record on a master says.
+enum class Record { unread, none, ours, moving, left, other };  // left: a mark of a change that is done
+
+struct Master {
+  redlock_site_facts_t facts;
+  int err;                // why it cannot be asked
+  Text unasked;           // the same for a person
+  int info_err;           // why it does not tell INFO
+  int record_err;
+  char state[48];         // the run id and the replication id as a seal begins with them
+  char role[16], mode[16], version[32], run_id[48], policy[32];
+  bool valkey;
+  int64_t replicas, backlog, maxmemory, used_memory, evicted, aof, rdb_ok;
+  Record record;
+  char desc[192];         // of that record; "": there is none
+  bool about_us;          // a mark is of a change between this configuration and another
+  bool ours_is_old;       // and from this one
+  char by[32], names[192], begun[32];  // who made the mark, between which masters, and when by the server's clock
+  unsigned long their_masters, their_max_ttl_ms;
+  bool has_seal;          // the guard's watch was over, perhaps for the server's last run
+  bool sealed;            // and is over now
+  int64_t guard_ms;       // how long the watch still takes, at most
+  bool watched;           // guard_ms counts from a visit of this machine: it is exact
+
+  const char* name() const { return label.c_str(); }
+  bool has_mark() const { return record == Record::moving || record == Record::left; }
+  Text label;             // its name, escaped
+};
+
+// The settings that an operator's question may be about.
+struct Times {
+  uint32_t ttl_ms, max_ttl_ms, node_timeout_ms, connect_timeout_ms, drift_ppm, drift_fixed_ms;
+};
+enum class Guarding { off, weak, strict };
+
+struct Site {
+  redlock_config_t* cfg = nullptr;
+  Times times = {};
+  Guarding guarding = Guarding::strict;
+  unsigned masters = 0;
+  unsigned quorum = 0;
+  Master master[REDLOCK_MASTERS_MAX];
+  Key record_key, seen_key;
+  char boot_id[40] = "";  // of this machine; "": it has none
+
+  void open(redlock_config_t* given);
+  Key own_key(const char* name) const;  // of the library's, such as ":meta"
+  Key key_of(const void* resource, size_t size) const;
+  void look();            // at each master
+  void look_at(unsigned m);
+  bool votes(unsigned m) const;  // as far as one can see from outside
+  template <typename Is>
+  unsigned count(Is is) const {  // of the masters, those that are so
+    unsigned n = 0;
+    for (unsigned m = 0; m < masters; ++m) n += is(m);
+    return n;
+  }
+  unsigned votes() const { return count([this](unsigned m) { return votes(m); }); }
+  unsigned reached() const { return count([this](unsigned m) { return master[m].err == 0; }); }
+  unsigned with_record(Record record) const {
+    return count([this, record](unsigned m) { return master[m].err == 0 && master[m].record == record; });
+  }
+  // Do so many masters bear this configuration's record that its clients may be at work?
+  bool served() const { return with_record(Record::ours) >= quorum; }
+  // Who made the mark on this master, when, and between which masters.
+  Text mark(unsigned m) const;
+  // What a person must know to delete the record there, and the command as its last words.
+  Text deletion(unsigned m) const;
+  // Why a master does not vote, and what to do about it.
+  Text why(unsigned m) const;
+  void print_table() const;  // a line for each master
+  const redlock_site_facts_t& facts() const { return master[0].facts; }
+
+ private:
+  void read_settings();
+  void read_info(Master& out, const char* info) const;
+  void read_record(Master& out, const Questions& asked, unsigned record, unsigned seen, unsigned time) const;
+  void read_mark(Master& out, const Questions& asked, unsigned record) const;
+};
+
+// A command has one site, and reconfigure two.
+extern Site sites[2];
+
+// The operator's word for what `what` says: asked on a terminal, given by this option elsewhere. Otherwise the program
+// ends.
+void confirm(bool yes, const char* what, const char* option = "--yes");
+
+}  // namespace redlock::tool

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: MIT
+//
+// redlock status: what the masters say, and who has a resource. A snapshot of keys that anybody may have written.
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tool/ask/lookup.hpp"
+#include "tool/system/clock.hpp"
+#include "tool/words/say.hpp"
+
+namespace redlock::tool {
+namespace {
+
+constexpr unsigned resources_max = 256;
+constexpr char snapshot[] = "a snapshot, no promise; names are what the writer of a key claims to be";
+
+struct Names {
+  redlock_resource_t list[resources_max];
+  char bytes[resources_max][REDLOCK_RESOURCE_MAX];
+  unsigned count;
+  bool cut;  // there are more
+
+  void add(const char* data, size_t size) {
+    for (unsigned i = 0; i < count; ++i) {
+      if (list[i].size == size && memcmp(list[i].data, data, size) == 0) return;
+    }
+    cut = cut || count == resources_max;
+    if (cut || size == 0 || size > REDLOCK_RESOURCE_MAX) return;
+    memcpy(bytes[count], data, size);
+    list[count] = {bytes[count], static_cast<uint32_t>(size)};
+    ++count;
+  }
+};
+
+constexpr Site& site = sites[0];
+Names names;
+Lookup* lookups;  // of all names
+
+const char* verdict_name(Verdict verdict) {
+  const char* const texts[] = {"free", "held", "unclear", "unknown"};
+  return texts[static_cast<int>(verdict)];
+}
+
+// ---- scan -------------------------------------------------------------------------------------------------------
+
+void scan_all() {
+  for (unsigned m = 0; m < site.masters; ++m) {
+    if (site.master[m].err != 0) continue;
+    const int err = scan(site, m, [](const char* name, size_t size) {
+      names.add(name, size);
+      return !names.cut;
+    });
+    if (err == 0) continue;
+    const char* const help = err == REDLOCK_E_NOPERM ? "; --scan needs the permission +scan" : "";
+    fail(exit_code_of(err), "%s: %s%s", site.master[m].name(), redlock_strerror(err), help);
+  }
+  if (names.cut) note("there are more than %u keys; the others are left out", resources_max);
+}
+
+// Keys that somebody else writes under the same prefix are no locks.
+bool is_lock(const Lookup& one) {
+  for (unsigned m = 0; m < site.masters; ++m) {
+    if (one.has_value(m) && !one.key[m].foreign) return true;
+  }
+  return false;
+}
+
+// ---- the three forms ----------------------------------------------------------------------------------------------
+
+void print_text() {
+  print("%u of %u masters vote, %u are needed", site.votes(), site.masters, site.quorum);
+  site.print_table();
+  for (unsigned i = 0; i < names.count; ++i) {
+    print("%s: %s", lookups[i].name().c_str(), lookups[i].sentence(site).c_str());
+  }
+  print("(%s)", snapshot);
+}
+
+void print_json_resource(Json& json, const Lookup& one) {
+  json.open('{').text("resource", one.name().c_str()).text("state", verdict_name(one.verdict));
+  json.text("holder", one.verdict == Verdict::held ? one.holder(one.first).c_str() : nullptr);
+  json.number("on", one.on).number("answered", one.answered);
+  if (one.verdict == Verdict::held) json.number("ends_min_ms", one.ends_min_ms).number("ends_max_ms", one.ends_max_ms);
+  json.open('[', "keys");
+  for (unsigned m = 0; m < site.masters; ++m) {
+    const Lookup::Key& key = one.key[m];
+    json.open('{').text("master", site.master[m].name());
+    json.text("err", key.err != 0 ? redlock_err_name(key.err) : nullptr);
+    json.text("holder", one.has_value(m) ? one.holder(m).c_str() : nullptr);
+    if (one.has_value(m)) json.number("ends_ms", key.ends_ms);
+    json.close('}');
+  }
+  json.close(']').close('}');
+}
+
+void print_json() {
+  Json json;
+  json.open('{').text("schema", "redlock.site-status/1").text("note", snapshot);
+  json.number("masters_voting", site.votes()).number("quorum", site.quorum).open('[', "masters");
+  for (unsigned m = 0; m < site.masters; ++m) {
+    const Master& it = site.master[m];
+    json.open('{').text("name", it.name()).text("address", it.facts.address).boolean("votes", site.votes(m));
+    json.text("err", it.err != 0 ? redlock_err_name(it.err) : nullptr).text("text", site.why(m).c_str()).close('}');
+  }
+  json.close(']').open('[', "resources");
+  for (unsigned i = 0; i < names.count; ++i) print_json_resource(json, lookups[i]);
+  json.close(']').close('}').end();
+}
+
+// A value of a label: escaped as the format of Prometheus wants it.
+Text label(const char* text) {
+  Text out;
+  for (const char* c = text; *c != '\0'; ++c) out.add(*c == '"' || *c == '\\' ? "\\%c" : "%c", *c);
+  return out;
+}
+
+void print_family(const char* name, const char* help) {
+  putf("# HELP redlock_%s %s\n# TYPE redlock_%s gauge\n", name, help, name);
+}
+
+void print_of_masters(const char* name, const char* help, bool (*is_so)(unsigned m)) {
+  print_family(name, help);
+  for (unsigned m = 0; m < site.masters; ++m) {
+    putf("redlock_%s{master=\"%s\"} %d\n", name, label(site.master[m].name()).c_str(), is_so(m));
+  }
+}
+
+void print_prometheus() {
+  print_of_masters("master_up", "1: the master answers.", [](unsigned m) { return site.master[m].err == 0; });
+  print_of_masters("master_votes", "1: the master may vote.", [](unsigned m) { return site.votes(m); });
+  print_family("quorum", "Masters that a lock needs.");
+  putf("redlock_quorum %u\n", site.quorum);
+  if (names.count != 0) print_family("resource_held", "1: held, 0: free, -1: not clear.");
+  for (unsigned i = 0; i < names.count; ++i) {
+    const Lookup& one = lookups[i];
+    putf("redlock_resource_held{resource=\"%s\"} %d\n", label(one.name().c_str()).c_str(),
+         one.verdict == Verdict::held ? 1 : one.verdict == Verdict::free ? 0 : -1);
+  }
+  if (names.count != 0) print_family("resource_masters", "Masters with the key of this holder.");
+  for (unsigned i = 0; i < names.count; ++i) {
+    const Lookup& one = lookups[i];
+    if (one.on == 0) continue;
+    putf("redlock_resource_masters{resource=\"%s\",holder=\"%s\"} %u\n", label(one.name().c_str()).c_str(),
+         label(one.holder(one.first).c_str()).c_str(), one.on);
+  }
+  flush();
+}
+
+// ---- the command ----------------------------------------------------------------------------------------------------
+
+// One line for each code.
+ExitCode result() {
+  ExitCode code = exit_ok;
+  const unsigned reached = site.reached();
+  if (reached < site.quorum) {
+    for (unsigned m = 0; m < site.masters; ++m) {
+      if (site.master[m].err != 0) code = worse_of(code, exit_code_of(site.master[m].err));
+    }
+    say("%u of %u masters can be asked, and %u are needed", reached, site.masters, site.quorum);
+    return code;
+  }
+  for (unsigned i = 0; i < names.count; ++i) {
+    if (lookups[i].verdict == Verdict::free) continue;
+    const bool unknown = lookups[i].verdict == Verdict::unknown;
+    ExitCode of_this = unknown ? exit_too_few : exit_held;
+    for (unsigned m = 0; unknown && m < site.masters; ++m) {
+      if (lookups[i].key[m].err != 0) of_this = worse_of(of_this, exit_code_of(lookups[i].key[m].err));
+    }
+    code = worse_of(code, of_this);
+    say("%s is not free: %s", lookups[i].name().c_str(), verdict_name(lookups[i].verdict));
+  }
+  return code;
+}
+
+// `given`: so many names come from the command line; the others are keys that were found.
+void look_up_all(unsigned given) {
+  look_up(site, names.list, names.count, lookups);
+  unsigned kept = given;
+  for (unsigned i = given; i < names.count; ++i) {
+    if (is_lock(lookups[i])) lookups[kept++] = lookups[i];
+  }
+  names.count = kept;
+}
+
+int run_status(const Command& command, int argc, char** argv) {
+  bool json = false, prometheus = false, scans = false;
+  const Options options(
+      command, argc, argv,
+      {{.name = "json", .flag = &json}, {.name = "prometheus", .flag = &prometheus}, {.name = "scan", .flag = &scans}});
+  for (char** name = options.rest(); *name != nullptr; ++name) {
+    const size_t size = strlen(*name);
+    if (size == 0 || size > REDLOCK_RESOURCE_MAX) options.usage("a resource has 1 to %d bytes", REDLOCK_RESOURCE_MAX);
+    names.add(*name, size);
+  }
+  if (names.cut) options.usage("more than %u resources", resources_max);
+  const unsigned given = names.count;
+  site.open(open_config(options.common()));
+  lookups = static_cast<Lookup*>(calloc(resources_max, sizeof *lookups));
+  if (lookups == nullptr) fail(exit_system, "no memory");
+  site.look();
+  if (scans) scan_all();
+  look_up_all(given);
+  json ? print_json() : prometheus ? print_prometheus() : print_text();
+  if (prometheus || scans) return exit_ok;
+  return result();
+}
+
+}  // namespace
+
+const Command status_command = {
+    "status", "[RES]...", "what the masters say, and who has a resource",
+    "      --json          one JSON object\n"
+    "      --prometheus    metrics, for a file that an agent collects\n"
+    "      --scan          all locks; needs the permission +scan\n",
+    run_status};
+
+}  // namespace redlock::tool

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT
+//
+// redlock commission: the operator's statement that no lock is held, so that masters vote without a watch.
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tool/ask/lookup.hpp"
+#include "tool/ask/site.hpp"
+#include "tool/system/clock.hpp"
+#include "tool/words/say.hpp"
+
+namespace redlock::tool {
+namespace {
+
+constexpr Site& site = sites[0];
+bool chosen[REDLOCK_MASTERS_MAX];
+
+void choose(const Options& options) {
+  const Common& common = options.common();
+  for (unsigned m = 0; m < site.masters; ++m) chosen[m] = common.name_count == 0;
+  for (unsigned i = 0; i < common.name_count; ++i) {
+    unsigned m = 0;
+    while (m < site.masters && strcmp(site.master[m].facts.name, common.names[i]) != 0) ++m;
+    if (m == site.masters) options.usage("no master is called '%s'", common.names[i]);
+    chosen[m] = true;
+  }
+}
+
+Text statement() {
+  Text out, prefix;
+  prefix.escaped(site.facts().key_prefix, site.facts().key_prefix_size);
+  out.add("You state that no lock of the key_prefix \"%s\" is held, and that no client is running. Vote at once:",
+          prefix.c_str());
+  for (unsigned m = 0; m < site.masters; ++m) {
+    if (chosen[m]) out.add(" %s", site.master[m].name());
+  }
+  return out;
+}
+
+// A master that somebody may hold a lock on: it bears the seal of this configuration, or a lock's key.
+void find_use(Text& out, unsigned m) {
+  site.look_at(m);
+  const Master& it = site.master[m];
+  if (it.err != 0) return;
+  if (it.record == Record::ours && it.has_seal) {
+    out.add("; %s has been in use", it.name());
+    return;
+  }
+  static Text key;
+  key = Text();
+  const int err = scan(site, m, [](const char* name, size_t size) {
+    key.escaped(name, size);
+    return false;
+  });
+  if (err == 0 && !key.empty()) out.add("; %s has a key of %s", it.name(), key.c_str());
+  if (err != 0) note("%s: whether there are keys of locks is not known: %s", it.name(), redlock_strerror(err));
+}
+
+// Whoever states it a second time, or of the wrong site, may end the guard's watch while somebody holds a lock. So the
+// word that ends every other question is not enough here.
+void ask_again(bool nobody_holds) {
+  Text use;
+  for (unsigned m = 0; m < site.masters; ++m) {
+    if (chosen[m]) find_use(use, m);
+  }
+  if (use.empty()) return;
+  Text what;
+  what.add("Somebody may be holding a lock%s. Let the guard watch them, unless every gateway is ended", use.c_str());
+  confirm(nobody_holds, what.c_str(), "--nobody-holds");
+}
+
+// What a client says of a master: 0, or why it does not vote.
+int why_not(const redlock_t* client, unsigned m) {
+  redlock_master_status_t status = {};
+  status.size = sizeof status;
+  if (redlock_master_status(client, m, &status) != 0) return REDLOCK_E_CLOSED;
+  if (status.state == REDLOCK_MASTER_UP) return 0;
+  return status.err != 0 ? status.err : REDLOCK_E_UNREAD;
+}
+
+// The statement counts for so long.
+void wait_for(redlock_t* client) {
+  const int64_t end = now_ns() + (2 * int64_t{site.times.connect_timeout_ms} + 100) * ns_per_ms;
+  int64_t next_line = now_ns();
+  const auto is_missing = [=](unsigned m) { return chosen[m] && why_not(client, m) != 0; };
+  for (unsigned n; (n = site.count(is_missing)) != 0 && now_ns() < end;) {
+    if (now_ns() >= next_line) {
+      note("%u master(s) to go, %d s at most", n, timeout_until(end) / 1000);
+      next_line += 1000 * ns_per_ms;
+    }
+    pollfd wanted = {redlock_fd(client), POLLIN, 0};
+    poll(&wanted, 1, shorter_of(redlock_timeout_ms(client), timeout_until(earlier_of(end, next_line))));
+    redlock_process(client);
+  }
+}
+
+ExitCode tell(const redlock_t* client) {
+  ExitCode code = exit_ok;
+  for (unsigned m = 0; m < site.masters; ++m) {
+    if (!chosen[m]) continue;
+    const int err = why_not(client, m);
+    print("%s: %s", site.master[m].name(), err == 0 ? "votes" : redlock_strerror(err));
+    if (err != 0) code = worse_of(code, exit_code_of(err));
+  }
+  if (code != exit_ok) say("commission: not all of them; repeat it when nothing is held and they can be reached");
+  return code;
+}
+
+int run_commission(const Command& command, int argc, char** argv) {
+  bool yes = false, nobody_holds = false;
+  const Options options(
+      command, argc, argv,
+      {{.name = "yes", .letter = 'y', .flag = &yes}, {.name = "nobody-holds", .flag = &nobody_holds}});
+  if (options.rest_count() != 0) options.usage("it takes no argument");
+  site.open(open_config(options.common()));
+  if (site.guarding == Guarding::off) fail(exit_config, "the guard is off: every master votes without a watch");
+  choose(options);
+  confirm(yes, statement().c_str());
+  ask_again(nobody_holds);
+  redlock_t* const client = new_client(site.cfg);
+  int err = 0;
+  for (unsigned m = 0; err == 0 && m < site.masters; ++m) {
+    if (chosen[m]) err = redlock_commission_master(client, m);
+  }
+  if (err != 0) fail(exit_code_of(err), "%s", redlock_strerror(err));
+  wait_for(client);
+  return tell(client);
+}
+
+}  // namespace
+
+const Command commission_command = {
+    "commission", "", "state that nothing is held: masters vote at once",
+    "      --master NAME   only this master of the configuration; repeatable\n"
+    "  -y, --yes           do not ask\n"
+    "      --nobody-holds  nor where a master has been in use, or has a lock's key\n",
+    run_commission};
+
+}  // namespace redlock::tool

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: MIT
+//
+// redlock reconfigure: takes the site from one set of masters to another, while clients run.
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tool/ask/site.hpp"
+#include "tool/system/clock.hpp"
+#include "tool/system/signals.hpp"
+#include "tool/words/say.hpp"
+
+namespace redlock::tool {
+namespace {
+
+constexpr Site& old_site = sites[0];
+constexpr Site& new_site = sites[1];
+const char* old_file;
+const char* new_file;
+
+bool has(const Site& in, const char* name) {
+  for (unsigned m = 0; m < in.masters; ++m) {
+    if (strcmp(in.master[m].facts.name, name) == 0) return true;
+  }
+  return false;
+}
+
+// About how long the call waits until every client must have seen the marks.
+uint32_t wait_ms() {
+  const uint32_t old_ttl = old_site.times.max_ttl_ms, new_ttl = new_site.times.max_ttl_ms;
+  const uint32_t third = old_ttl / 3 > 1000 ? old_ttl / 3 : 1000;
+  const uint32_t longer = old_ttl > new_ttl ? old_ttl - new_ttl : 0;
+  return third + longer + (third + longer) / 100 + 2;
+}
+
+void tell_plan() {
+  for (unsigned m = 0; m < old_site.masters; ++m) {
+    const Master& it = old_site.master[m];
+    print("%s: %s", it.name(), has(new_site, it.facts.name) ? "stays" : "leaves");
+  }
+  for (unsigned m = 0; m < new_site.masters; ++m) {
+    const Master& it = new_site.master[m];
+    if (!has(old_site, it.facts.name)) print("%s: joins", it.name());
+  }
+  print("max_ttl_ms %u -> %u; about %u s of waiting; then clients of the new file watch for %u s before they lock",
+        old_site.times.max_ttl_ms, new_site.times.max_ttl_ms, (wait_ms() + 500) / 1000,
+        (new_site.times.max_ttl_ms / 100 * 101 + 500) / 1000);
+}
+
+// The command for the change from one file to the other, as a shell takes it.
+Text command_line(const char* from, const char* to) {
+  Text out;
+  return out.add("redlock reconfigure ").word(from, strlen(from)).add(" ").word(to, strlen(to));
+}
+
+// ---- what is refused before anything is written -------------------------------------------------------------------
+
+// Files that make no change. The library refuses them, too.
+void refuse_files() {
+  const redlock_site_facts_t &before = old_site.facts(), &after = new_site.facts();
+  const bool one_prefix = before.key_prefix_size == after.key_prefix_size &&
+                          memcmp(before.key_prefix, after.key_prefix, before.key_prefix_size) == 0;
+  if (!one_prefix) fail(exit_config, "reconfigure: key_prefix: is not that of the old configuration");
+  if (strcmp(before.record, after.record) == 0) {
+    fail(exit_config, "reconfigure: masters: their names and timing.max_ttl_ms are those of the old configuration");
+  }
+  if (old_site.guarding == Guarding::off || new_site.guarding == Guarding::off) {
+    fail(exit_config, "reconfigure: guard: with \"off\" no client sees what is written here");
+  }
+}
+
+// Is the record neither of the two files', nor the mark of a change between them?
+bool is_third(const Master& master, const Site& other) {
+  const char *const ours = master.facts.record, *const theirs = other.facts().record;
+  if (master.record == Record::other) return strcmp(master.desc, theirs) != 0;
+  if (!master.has_mark()) return false;
+  const char* const behind = strchr(master.desc, ' ') + 1;
+  Text there, back;
+  there.add("%s > %s", ours, theirs);
+  back.add("%s > %s", theirs, ours);
+  return strcmp(behind, there.c_str()) != 0 && strcmp(behind, back.c_str()) != 0;
+}
+
+// Whose mark it is, if the master bears one.
+void add_mark(Text& saw, const Site& site, unsigned m) {
+  if (site.master[m].has_mark()) saw.add(" (%s)", site.mark(m).c_str());
+}
+
+struct Verdict {
+  ExitCode code = exit_ok;
+  const char* file = nullptr;  // of the set with a master of others
+};
+
+// May the call write to this master, and do so many of the set suffice? tells: also of masters that are well.
+void examine(Site& site, const Site& other, const char* which, bool tells, Verdict& out) {
+  ExitCode too_few = exit_too_few;
+  unsigned good = 0;
+  for (unsigned m = 0; m < site.masters; ++m) {
+    Master& it = site.master[m];
+    site.look_at(m);
+    Text saw;
+    bool fits = false;
+    if (it.err != 0 || it.record_err != 0) {
+      const int err = it.err != 0 ? it.err : it.record_err;
+      saw.add("%s", it.err != 0 ? it.unasked.c_str() : redlock_strerror(err));
+      too_few = worse_of(too_few, exit_code_of(err));
+    } else if (is_third(it, other)) {
+      saw.add("bears the record of neither file: ").escaped(it.desc, strlen(it.desc), sizeof it.desc);
+      out.code = exit_config;
+      out.file = &site == &old_site ? old_file : new_file;
+    } else {
+      fits = true;
+      saw.add("%s", it.record == Record::none   ? "has no record yet"
+                    : it.record == Record::ours ? "has the record of this file"
+                    : it.record == Record::other ? "has the record of the other file"
+                                                 : "bears the mark of a change, which would begin anew");
+    }
+    add_mark(saw, site, m);
+    good += fits;
+    if (tells || !fits) print("%s %s: %s", which, it.name(), saw.c_str());
+  }
+  if (good >= site.quorum) return;
+  say("reconfigure: %u master(s) of the %s file can be written, and %u are needed", good, which, site.quorum);
+  out.code = worse_of(out.code, too_few);
+}
+
+ExitCode refuse_masters(bool tells) {
+  Verdict verdict;
+  examine(old_site, new_site, "old", tells, verdict);
+  examine(new_site, old_site, "new", tells, verdict);
+  if (verdict.file != nullptr) {
+    say("reconfigure: nothing was written. Are these the right files? If that master was retired or belonged to "
+        "others: redlock doctor -C %s",
+        Text().word(verdict.file, strlen(verdict.file)).c_str());
+  } else if (verdict.code != exit_ok) {
+    say("reconfigure: nothing was written: the old gateways go on. Repeat the call");
+  }
+  return verdict.code;
+}
+
+// ---- the change -----------------------------------------------------------------------------------------------------
+
+struct Call {
+  redlock_reconfigure_report_t report;
+  int result;
+  bool done;  // atomic
+
+  uint32_t written() const { return __atomic_load_n(&report.written, __ATOMIC_ACQUIRE); }
+};
+
+void* carry_out(void* given) {
+  Call& call = *static_cast<Call*>(given);
+  call.result = redlock_reconfigure(old_site.cfg, new_site.cfg, &call.report);
+  __atomic_store_n(&call.done, true, __ATOMIC_RELEASE);
+  return nullptr;
+}
+
+// What holds after a call that is not done, and what to type.
+void tell_state(const char* why, uint32_t written) {
+  const char* state = "the old gateways go on. Repeat the call";
+  if (written == REDLOCK_WRITTEN_OLD) {
+    state = "the site may be without a lock until you repeat the call, or undo it. Start no gateway with NEW";
+  } else if (written == REDLOCK_WRITTEN_BOTH) {
+    state = "the change is not done, although new masters may have the new record. Start no gateway with NEW. Repeat "
+            "the call, or undo it";
+  }
+  say("reconfigure: %s: %s", why, state);
+  say("repeat: %s", command_line(old_file, new_file).c_str());
+  if (written == REDLOCK_WRITTEN_OLD || written == REDLOCK_WRITTEN_BOTH) {
+    say("undo:   %s", command_line(new_file, old_file).c_str());
+  }
+}
+
+// Until the call has ended. A signal ends the program, wherever the call is.
+void watch(const Call& call, Signals& signals) {
+  constexpr uint32_t step_ms = 100;
+  for (uint32_t ms = 0; !__atomic_load_n(&call.done, __ATOMIC_ACQUIRE); ms += step_ms) {
+    if (const int number = signals.next()) {
+      end_progress();
+      tell_state("interrupted", call.written());
+      _exit(exit_signal + number);
+    }
+    const int32_t left_s = (static_cast<int32_t>(wait_ms()) - static_cast<int32_t>(ms) + 999) / 1000;
+    if (ms % 1000 == 0 && isatty(STDERR_FILENO) == 1) {
+      show_progress("marks, waits, and enters the new masters: about %d s to go", left_s > 0 ? left_s : 0);
+    } else if (ms % 10'000 == 0) {
+      note("marks, waits, and enters the new masters: about %d s to go", left_s > 0 ? left_s : 0);
+    }
+    pause_ms(step_ms);
+  }
+  end_progress();
+}
+
+// Of each master, or of those at fault alone.
+void tell_side(const char* which, Site& site, unsigned masters, const int32_t* err, bool all) {
+  for (unsigned m = 0; m < masters; ++m) {
+    if (err[m] == 0) {
+      if (all) print("%s %s: done", which, site.master[m].name());
+      continue;
+    }
+    Text saw;
+    saw.add("%s", redlock_strerror(err[m]));
+    if (err[m] == REDLOCK_E_CHANGING || err[m] == REDLOCK_E_FINGERPRINT) {
+      site.look_at(m);
+      add_mark(saw, site, m);
+    }
+    print("%s %s: %s", which, site.master[m].name(), saw.c_str());
+  }
+}
+
+ExitCode explain(const Call& call) {
+  if (call.report.old_masters == 0) {
+    const char* sentence = redlock_config_error(new_site.cfg);
+    if (*sentence == '\0') sentence = redlock_config_error(old_site.cfg);
+    say("reconfigure: %s", *sentence != '\0' ? sentence : redlock_strerror(call.result));
+    return exit_code_of(call.result);
+  }
+  tell_side("old", old_site, call.report.old_masters, call.report.old_err, call.result >= 0);
+  tell_side("new", new_site, call.report.new_masters, call.report.new_err, call.result >= 0);
+  if (call.result < 0) {
+    tell_state(redlock_strerror(call.result), call.written());
+    return exit_code_of(call.result);
+  }
+  print("done: give every gateway the new file. Until the last one with the old file has ended, restart and replace no "
+        "old master. If gateways of both files ran before this call, that holds for the masters of both files");
+  if (call.result == 0) return exit_ok;
+  say("%d new master(s) could not be written; the gateways lock without them. When they are back, redlock doctor -C "
+      "%s says what to do",
+      call.result, Text().word(new_file, strlen(new_file)).c_str());
+  return exit_too_few;
+}
+
+// No gateway was ever at these masters, as far as they know. With the wrong file both sites would live.
+void confirm_blank(bool old_is_new) {
+  const unsigned blank = old_site.with_record(Record::none);
+  if (blank < old_site.quorum) return;
+  Text what;
+  what.add("%u of %u masters of OLD have no record: no gateway was ever there. If the gateways have another file, two "
+           "of them may hold one lock from now on",
+           blank, old_site.masters);
+  confirm(old_is_new, what.c_str(), "--old-is-new");
+}
+
+int run_reconfigure(const Command& command, int argc, char** argv) {
+  bool yes = false, only_looks = false, old_is_new = false;
+  const Options options(command, argc, argv,
+                        {{.name = "yes", .letter = 'y', .flag = &yes},
+                         {.name = "dry-run", .flag = &only_looks},
+                         {.name = "old-is-new", .flag = &old_is_new}});
+  const Common& common = options.common();
+  if (common.config != nullptr || common.url_count + common.name_count != 0) {
+    options.usage("it takes two files, and neither -C nor --master");
+  }
+  if (options.rest_count() != 2) options.usage("it takes two files, OLD and NEW");
+  old_file = options.rest()[0];
+  new_file = options.rest()[1];
+  old_site.open(open_config({.config = old_file}));
+  new_site.open(open_config({.config = new_file}));
+  refuse_files();
+  tell_plan();
+  const ExitCode refused = refuse_masters(only_looks);
+  if (only_looks) print("nothing was written");
+  if (refused != exit_ok || only_looks) return refused;
+  const uint32_t without_s = (wait_ms() + new_site.times.max_ttl_ms / 100 * 101 + 999) / 1000;
+  note("from the marks until the end of that watch nobody gets a lock, about %u s, each time that it is called",
+       without_s);
+  note("from its last look until the last gateway with OLD has ended, restart and replace no master of OLD. If "
+       "gateways of both files run now, restart and replace no master of either file until those with OLD have ended");
+  confirm(yes, "The site will go from the masters of OLD to those of NEW");
+  confirm_blank(old_is_new);
+  Signals signals;
+  signals.take({SIGINT, SIGTERM, SIGHUP});
+  static Call call;
+  call.report.size = sizeof call.report;
+  pthread_t thread;
+  if (pthread_create(&thread, nullptr, carry_out, &call) != 0) fail(exit_system, "no thread can be started");
+  watch(call, signals);
+  pthread_join(thread, nullptr);
+  return explain(call);
+}
+
+}  // namespace
+
+const Command reconfigure_command = {
+    "reconfigure", "OLD NEW", "take the site to other masters, or to another max_ttl_ms",
+    "      --dry-run       say what would be done, and write nothing\n"
+    "  -y, --yes           do not ask\n"
+    "      --old-is-new    the masters of OLD have no record because no gateway was ever there\n",
+    run_reconfigure};
+
+}  // namespace redlock::tool

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+//
+// What `redlock run` is to do.
+#pragma once
+#include <redlock/any_of.hpp>
+
+#include "tool/run/schedule.hpp"
+
+namespace redlock::tool {
+
+// What is to be locked, and how.
+struct Wish {
+  redlock_resource_t resources[any_of::most] = {};
+  uint32_t count = 0;
+  bool is_any = false;  // one of them is enough
+  redlock_acquire_opts_t how = REDLOCK_ACQUIRE_OPTS_INIT;
+  char names[any_of::most * (REDLOCK_RESOURCE_MAX + 1)] = "";  // with blanks between them
+
+  // `resource` must live as long; its length must be a name's.
+  void add(const char* resource);
+  // The names that are held; `which`: the one of a wish for any.
+  const char* held(uint32_t which) const { return is_any ? static_cast<const char*>(resources[which].data) : names; }
+};
+
+struct Job {
+  Wish wish;
+  char** words = nullptr;           // the command, with a null at the end
+  int32_t at_least_ms = 0;          // the keeper holds the lock for so long
+  bool has_terminal = false;        // the command stays in our process group then
+  bool tells_systemd = false;       // the keeper does, and so the command cannot
+  bool has_pid_namespace = false;
+  Schedule schedule;
+};
+
+}  // namespace redlock::tool

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: MIT
+#include "tool/run/keeper.hpp"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tool/run/waiting.hpp"
+#include "tool/system/children.hpp"
+#include "tool/system/descriptors.hpp"
+#include "tool/words/say.hpp"
+
+namespace redlock::tool {
+namespace {
+
+constexpr int64_t patience_ns = 10'000 * ns_per_ms;
+constexpr int again_ms = 5;  // while killing: descendants that were being forked turn up
+
+bool ends_a_wait(int number) {
+  return number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGQUIT;
+}
+
+class Keeper {
+ public:
+  Keeper(const Job& job, ExitCode held_code)
+      : job_(job), held_code_(held_code), names_(job.wish.names), waiting_(names_, job.tells_systemd) {}
+
+  int run(redlock_config_t* cfg, const Common& common) {
+    if (!job_.has_pid_namespace && !is_proc_ours()) {
+      fail(exit_system, "/proc is that of another PID namespace: what the command leaves behind could not be found; "
+           "--pidns needs no /proc");
+    }
+    become_parent_of_orphans();
+    signals_.take({SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGCHLD});
+    warden_.fork(job_, signals_);  // before there is a client
+    lease_.open(cfg, job_.wish, common);
+    const int signal = wait_for_lock();
+    if (signal != 0 || lease_.state() != Lease::held) return end_of_wait(signal);
+    const int64_t let_go_at = now_ns() + job_.at_least_ms * ns_per_ms;
+    names_ = job_.wish.held(lease_.which());
+    end_ns_ = lease_.end_ns();
+    if (job_.tells_systemd && !notify(Text().add("READY=1\nSTATUS=holding ").escaped(names_))) {
+      say("%s: the command was not started: systemd cannot be told: %s", names_, strerror(errno));
+      end_without_command();
+      return exit_output;
+    }
+    warden_.start(static_cast<int32_t>(lease_.which()), end_ns_, lease_.token());
+    let_go_of_streams();
+    if (common.verbose != 0) note("%s is held", names_);
+    hold();
+    keep_until(let_go_at);
+    if (job_.tells_systemd) notify(Text().add("STOPPING=1"));
+    lease_.close();
+    return end_of_command();
+  }
+
+ private:
+  // ---- waiting ----------------------------------------------------------------------------------------------------
+
+  // Until it is held, or cannot be had, or a signal has come: which; 0: none.
+  int wait_for_lock() {
+    while (lease_.state() == Lease::waiting) {
+      pollfd wanted[] = {{lease_.descriptor(), POLLIN, 0}, {signals_.descriptor(), POLLIN, 0}};
+      poll(wanted, 2, shorter_of(lease_.timeout_ms(), waiting_.timeout_ms()));
+      while (const int number = signals_.next()) {
+        if (!ends_a_wait(number)) continue;
+        end_progress();
+        return number;
+      }
+      lease_.process();
+      waiting_.tell(lease_.sentence());
+    }
+    end_progress();
+    return 0;
+  }
+
+  void end_without_command() {
+    warden_.dismiss();
+    lease_.close();
+    waitpid(warden_.pid(), nullptr, 0);
+  }
+
+  int end_of_wait(int signal) {
+    const ExitCode code = lease_.exit_code();
+    const int end = code == exit_held ? held_code_ : code;
+    if (signal != 0) {
+      say("%s: the wait was ended by signal %d", names_, signal);
+    } else {
+      (end == exit_ok ? note : say)("%s: %s", names_, lease_.sentence());  // with -E 0 it is no error
+    }
+    end_without_command();
+    return signal != 0 ? end_by(signal) : end;
+  }
+
+  // ---- holding ----------------------------------------------------------------------------------------------------
+
+  // Until the warden and every descendant have ended. The lock is renewed meanwhile.
+  void hold() {
+    while (!reap()) {
+      pollfd wanted[] = {{signals_.descriptor(), POLLIN, 0},
+                         {warden_is_gone_ ? -1 : warden_.descriptor(), POLLIN, 0},
+                         {lease_.descriptor(), POLLIN, 0}};
+      const int pause = killing_ ? again_ms : timeout_until(kill_at());
+      poll(wanted, 3, shorter_of(pause, lease_.timeout_ms()));
+      look_at_clock();  // before anything that would renew the lock
+      while (const int number = signals_.next()) on_signal(number);
+      lease_.process();
+      follow_lease();
+      hear_warden();
+    }
+  }
+
+  void on_signal(int number) {
+    end_asked_ = end_asked_ || ends_a_wait(number);
+    if (number == SIGCHLD || (job_.has_terminal && signals_.is_from_terminal())) return;
+    if (number != SIGTERM || stop_asked_) return warden_.signal(number);
+    stop_asked_ = true;
+    end_within(job_.schedule.stop_ms);
+  }
+
+  // The warden does it. We do it where the warden is stopped.
+  void end_within(int64_t ms) {
+    const int64_t when = now_ns() + ms * ns_per_ms;
+    if (ms > 0) warden_.end(when);
+    ordered_kill_at_ = earlier_of(ordered_kill_at_, ms > 0 ? when + lead_ms * ns_per_ms : when);
+  }
+
+  void hear_warden() {
+    for (Report report{}; warden_.receive(report);) {
+      has_ended_ = true;
+      status_ = report.status;
+      lost_ = lost_ || report.in_time == 0;
+    }
+  }
+
+  void follow_lease() {
+    if (lease_.state() == Lease::held) {
+      if (lease_.end_ns() == end_ns_) return;
+      end_ns_ = lease_.end_ns();
+      return warden_.move(end_ns_);
+    }
+    if (lost_ || has_ended_) return;
+    lost_ = true;
+    end_within(job_.schedule.grace_ms);
+  }
+
+  // --at-least: nothing of the command is left, and others see the lock held. A signal lets it go.
+  void keep_until(int64_t let_go_at) {
+    while (!end_asked_ && lease_.state() == Lease::held && now_ns() < let_go_at) {
+      pollfd wanted[] = {{signals_.descriptor(), POLLIN, 0}, {lease_.descriptor(), POLLIN, 0}};
+      poll(wanted, 2, shorter_of(timeout_until(let_go_at), lease_.timeout_ms()));
+      while (const int number = signals_.next()) end_asked_ = end_asked_ || ends_a_wait(number);
+      lease_.process();
+    }
+    if (!lost_ && lease_.state() == Lease::lost) note("%s: %s", names_, lease_.sentence());
+  }
+
+  // ---- the end ----------------------------------------------------------------------------------------------------
+
+  void look_at_clock() {
+    const int64_t now = now_ns();
+    if (!killing_ && now >= kill_at()) {
+      killing_ = true;
+      kill_began_ = now;
+      if (!has_ended_ && now >= job_.schedule.kernel_kills_at(lease_.end_ns())) lost_ = true;
+      if (!warden_is_gone_) kill(warden_.pid(), SIGKILL);
+    }
+    if (!killing_) return;
+    signal_descendants(SIGKILL);
+    if (now - kill_began_ < patience_ns) return;
+    kill_began_ = now;
+    say("%s: processes that the kernel cannot end yet are waited for", names_);
+  }
+
+  // True: nothing is left. The warden's children become ours when it dies; it ends by itself only when it has none.
+  bool reap() {
+    for (;;) {
+      int status = 0;
+      const pid_t child = reap_child(status);
+      if (child < 0 && errno == ECHILD) return true;
+      if (child <= 0) return warden_is_gone_ && has_earlier_children() && !has_descendants();
+      if (child != warden_.pid()) continue;
+      hear_warden();
+      warden_is_gone_ = true;
+      warden_status_ = status;
+      ordered_kill_at_ = 0;
+      look_at_clock();
+    }
+  }
+
+  int end_of_command() {
+    if (lost_) {
+      const char* why = lease_.sentence();
+      if (*why == '\0' && job_.wish.how.max_hold_ms != 0) why = "--max-hold allows no later end";
+      say("%s: the lock was lost, and the command was ended%s%s", names_, *why != '\0' ? ": " : "", why);
+      return exit_lost;
+    }
+    if (has_ended_) return WIFEXITED(status_) ? WEXITSTATUS(status_) : end_by(WTERMSIG(status_));
+    if (stop_asked_) return end_by(SIGKILL);
+    if (WIFEXITED(warden_status_)) return WEXITSTATUS(warden_status_);  // it has said why
+    say("%s: the warden was killed, and the command with it", names_);
+    return exit_system;
+  }
+
+  const Job& job_;
+  const ExitCode held_code_;
+  const char* names_;  // wished for, and then held
+  Signals signals_;
+  CommandWarden warden_;
+  Lease lease_;
+  Waiting waiting_;
+
+  int64_t kill_at() const {
+    return earlier_of(ordered_kill_at_, job_.schedule.kernel_kills_at(lease_.end_ns()));
+  }
+
+  bool has_ended_ = false;  // the command; status_ says how
+  int status_ = 0;
+  bool lost_ = false;
+  bool stop_asked_ = false;     // by TERM
+  bool end_asked_ = false;      // by that or another signal that ends a wait
+  bool warden_is_gone_ = false;
+  int warden_status_ = 0;
+  bool killing_ = false;
+  int64_t end_ns_ = 0;  // as the warden knows it
+  int64_t ordered_kill_at_ = never;
+  int64_t kill_began_ = 0;
+};
+
+}  // namespace
+
+int keep(const Job& job, ExitCode held_code, redlock_config_t* cfg, const Common& common) {
+  static Keeper keeper(job, held_code);
+  return keeper.run(cfg, common);
+}
+
+}  // namespace redlock::tool

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT
+#include "tool/run/lease.hpp"
+
+#include <poll.h>
+#include <string.h>
+
+#include "tool/words/say.hpp"
+
+namespace redlock::tool {
+namespace {
+
+constexpr uint32_t close_grace_ms = 1000;
+constexpr int level_error = 3;
+constexpr int level_info = 6;
+constexpr int level_debug = 7;
+
+// "redlock_acquire_async: a name is given twice": the call is the library's affair, and open() tells the sentence.
+const char* behind_call(const char* line) {
+  const char* const colon = strstr(line, ": ");
+  return strncmp(line, "redlock_", 8) == 0 && colon != nullptr ? colon + 2 : nullptr;
+}
+
+}  // namespace
+
+void Wish::add(const char* resource) {
+  if (count != 0) strcat(names, " ");
+  strcat(names, resource);
+  resources[count++] = redlock_resource(resource);
+}
+
+void Lease::open(redlock_config_t* cfg, const Wish& wish, const Common& common) {
+  is_any_ = wish.is_any;
+  uint32_t bytes = 0;
+  for (uint32_t i = 0; !is_any_ && i < wish.count; ++i) bytes += wish.resources[i].size;
+  int err = 0;
+  // The room for names is this client's own affair: several names need more than a file that was made for one.
+  if (bytes > REDLOCK_RESOURCE_BYTES_DEFAULT) err = redlock_config_set_u32(cfg, "limits.resource_bytes", bytes);
+  log_level_ = common.verbose == 0 ? level_error : common.verbose == 1 ? level_info : level_debug;
+  redlock_config_set_log(cfg, on_log, this, log_level_);
+  if (err != 0) fail(exit_config, "%s", redlock_config_error(cfg));
+  client_ = new_client(cfg);
+  redlock_config_free(cfg);
+  redlock_acquire_opts_t how = wish.how;
+  how.flags |= REDLOCK_F_TELL_WAITING;
+  how.callback = on_event;
+  how.user = this;
+  err = is_any_ ? any_.begin(client_, wish.resources, wish.count, how)
+                : redlock_acquire_async(client_, wish.resources, wish.count, &how, &lock_);
+  if (err != 0) fail(exit_code_of(err), "%s", *mistake_ != '\0' ? mistake_ : redlock_strerror(err));
+}
+
+void Lease::process() {
+  if (redlock_process(client_) == REDLOCK_E_CLOSED) state_ = closed;
+}
+
+void Lease::close() {
+  if (client_ == nullptr || state_ == closed) return;
+  redlock_release_async(client_, lock_);
+  redlock_close_async(client_, close_grace_ms);
+  while (state_ != closed) {
+    pollfd wanted = {descriptor(), POLLIN, 0};
+    poll(&wanted, 1, timeout_ms());
+    process();
+  }
+}
+
+// ---- what happens -----------------------------------------------------------------------------------------------
+
+void Lease::on_event(redlock_t*, const redlock_event_t* event, void* self) { static_cast<Lease*>(self)->take(*event); }
+
+void Lease::on_log(int, const char* line, void* user) {
+  Lease& self = *static_cast<Lease*>(user);
+  const char* const mistake = behind_call(line);
+  if (mistake != nullptr) format_text(self.mistake_, sizeof self.mistake_, "%s", mistake);
+  if (mistake == nullptr && self.log_level_ > level_error) note("%s", line);
+}
+
+void Lease::take(const redlock_event_t& event) {
+  if (state_ == closed) return;
+  if (event.type == REDLOCK_EV_FAILED && state_ == waiting) exit_code_ = worse_of(exit_code_, code_of_failure(event));
+  if (is_any_ && !any_.take(event)) return;
+  switch (event.type) {
+    case REDLOCK_EV_ACQUIRED:
+      lock_ = event.lock;
+      state_ = held;
+      token_ = event.token;
+      return read_end();
+    case REDLOCK_EV_RENEWED:
+      *sentence_ = '\0';
+      return read_end();
+    case REDLOCK_EV_LOST:
+      state_ = lost;
+      break;
+    case REDLOCK_EV_FAILED:
+      state_ = failed;
+      break;
+    case REDLOCK_EV_WAITING:
+      redlock_describe(&event, sentence_, sizeof sentence_);
+      return tell_denial(event.master_err);
+    case REDLOCK_EV_AT_RISK:
+      break;
+    default:
+      return;
+  }
+  redlock_describe(&event, sentence_, sizeof sentence_);
+}
+
+// Not only with the next line about the wait: somebody must act before the wait can end.
+void Lease::tell_denial(int master_err) {
+  const bool denied = exit_code_of(master_err) == exit_permission;
+  if (denied && !told_denial_) note("%s", sentence_);
+  told_denial_ = denied;
+}
+
+void Lease::read_end() {
+  const int64_t end = redlock_deadline_ns(client_, lock_);
+  if (end > 0) end_ns_ = end;
+}
+
+// ---- exit codes -------------------------------------------------------------------------------------------------
+
+ExitCode Lease::code_of_failure(const redlock_event_t& event) const {
+  if (event.cause == REDLOCK_CAUSE_HELD) return exit_held;
+  if (event.cause == REDLOCK_CAUSE_GUARD || event.cause == REDLOCK_CAUSE_CHANGE) return exit_not_admitted;
+  if (event.cause == REDLOCK_CAUSE_NEVER || event.cause == REDLOCK_CAUSE_TOO_FEW) {
+    return worse_of(exit_code_of(event.master_err), code_of_masters());
+  }
+  const ExitCode code = exit_code_of(event.err);
+  return code == exit_too_few ? code_of_masters() : code;
+}
+
+// Too few masters vote. Of those that do not, the one with the cause that tells most.
+ExitCode Lease::code_of_masters() const {
+  ExitCode worst = exit_too_few;
+  redlock_master_status_t master{};
+  master.size = sizeof master;
+  for (uint32_t i = 0; redlock_master_status(client_, i, &master) == 0; ++i) {
+    if (master.state != REDLOCK_MASTER_UP && master.err != 0) worst = worse_of(worst, exit_code_of(master.err));
+  }
+  return worst;
+}
+
+}  // namespace redlock::tool

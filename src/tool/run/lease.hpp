@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+//
+// One lock of one client, in polled mode: no thread, one descriptor. What happens is remembered, and asked for between
+// two calls of process().
+#pragma once
+#include "tool/run/job.hpp"
+#include "tool/words/exit_code.hpp"
+#include "tool/words/options.hpp"
+
+namespace redlock::tool {
+
+// One lock of one client: of all names of the wish, or of any of them.
+class Lease {
+ public:
+  enum State { waiting, held, lost, failed, closed };
+
+  // Begins to ask. Ends the program if that cannot be.
+  void open(redlock_config_t* cfg, const Wish& wish, const Common& common);
+  int descriptor() const { return redlock_fd(client_); }
+  int timeout_ms() const { return redlock_timeout_ms(client_); }
+  void process();
+
+  State state() const { return state_; }
+  int64_t end_ns() const { return end_ns_; }  // of the validity; the last known, if the lock is lost
+  uint64_t token() const { return token_; }
+  uint32_t which() const { return is_any_ ? any_.which() : 0; }  // held, of a wish for any: its index
+  // What the acquire waits for, or why it failed, or why the lock is at risk or lost; "": not known.
+  const char* sentence() const { return sentence_; }
+  ExitCode exit_code() const { return exit_code_; }  // failed
+  // Lets go, and waits until the masters have answered, for a second at most.
+  void close();
+
+ private:
+  static void on_event(redlock_t* client, const redlock_event_t* event, void* self);
+  static void on_log(int level, const char* line, void* self);
+  void take(const redlock_event_t& event);
+  void read_end();
+  void tell_denial(int master_err);
+  ExitCode code_of_failure(const redlock_event_t& event) const;
+  ExitCode code_of_masters() const;
+
+  redlock_t* client_ = nullptr;
+  redlock_lock_t lock_{};
+  bool is_any_ = false;
+  any_of any_;
+  State state_ = waiting;
+  int64_t end_ns_ = 0;
+  uint64_t token_ = 0;
+  int log_level_ = 0;
+  bool told_denial_ = false;
+  ExitCode exit_code_ = exit_ok;
+  char sentence_[REDLOCK_TEXT_MAX + 1] = "";
+  char mistake_[256] = "";  // in what was asked for
+};
+
+}  // namespace redlock::tool

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT
+//
+// redlock run: a command that runs while a lock is held, and is gone before somebody else can hold it.
+#include <errno.h>
+#include <fcntl.h>
+#include <redlock/site.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tool/run/keeper.hpp"
+#include "tool/words/say.hpp"
+
+namespace redlock::tool {
+namespace {
+
+constexpr long longest_wait_s = 86'400;
+constexpr char help[] =
+    "Runs COMMAND while the lock of all RES is held. The exit code is COMMAND's, or 128 + n for signal n.\n"
+    "  -n, --nonblock          try once; the default is to wait for as long as it takes\n"
+    "  -w, --wait SECS         wait for so long at most; fractions are allowed\n"
+    "  -t, --ttl MS            lifetime of the lock when nothing renews it\n"
+    "      --any               any one of RES is enough: $REDLOCK_RESOURCE says which is held\n"
+    "      --urgent            before all that wait without it: for an alarm, a stop command\n"
+    "      --max-hold SECS     renew the lock for so long at most\n"
+    "      --at-least SECS     keep the lock for so long, also when COMMAND has ended\n"
+    "      --fencing           with a fencing token\n"
+    "  -s, --signal NAME       what COMMAND is told to end with, instead of TERM\n"
+    "  -k, --kill-after SECS   KILL so long after that; no later than the lock allows\n"
+    "  -E, --conflict-exit-code CODE   instead of 75, if others hold the lock\n"
+    "      --pidns             in a PID namespace: all descendants end with the lock, whatever is killed\n"
+    "      --sd-notify         tell systemd when the lock is held\n";
+
+struct Given {
+  const char* signal_name = "TERM";
+  int32_t kill_after_ms = -1;  // below 0: not given
+  int32_t max_hold_ms = -1;    // the same
+};
+
+// "TERM", "SIGTERM" or "15".
+int signal_of(const Options& options, const char* name) {
+  constexpr struct {
+    const char* name;
+    int number;
+  } signals[] = {{"HUP", SIGHUP},   {"INT", SIGINT},   {"QUIT", SIGQUIT}, {"KILL", SIGKILL},
+                 {"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"TERM", SIGTERM}};
+  if (strncmp(name, "SIG", 3) == 0) name += 3;
+  for (const auto& one : signals) {
+    if (strcmp(name, one.name) == 0 || strtol(name, nullptr, 10) == one.number) return one.number;
+  }
+  options.usage("--signal takes HUP, INT, QUIT, KILL, USR1, USR2 or TERM");
+}
+
+// RES... -- COMMAND [ARG]...
+void read_rest(const Options& options, Job& out) {
+  char** word = options.rest();
+  const unsigned most = out.wish.is_any ? unsigned{any_of::most} : REDLOCK_RESOURCES_PER_LOCK_MAX;
+  for (; *word != nullptr && strcmp(*word, "--") != 0; ++word) {
+    if (**word == '\0') options.usage("the name of a resource is empty");
+    if (**word == '-') options.refuse_late_option(word);
+    if (out.wish.count == most) options.usage("more than %u resources", most);
+    if (strlen(*word) > REDLOCK_RESOURCE_MAX) {
+      options.usage("the name of a resource has more than %d bytes", REDLOCK_RESOURCE_MAX);
+    }
+    out.wish.add(*word);
+  }
+  if (out.wish.count == 0) options.usage("which resource is to be locked?");
+  if (*word == nullptr || word[1] == nullptr) options.usage("a command is missing: RES... -- COMMAND [ARG]...");
+  out.words = word + 1;
+}
+
+void make_schedule(const Options& options, const redlock_config_t* cfg, const Given& given, Job& out) {
+  redlock_acquire_opts_t& how = out.wish.how;
+  if (how.ttl_ms == 0) {
+    redlock_setting_t setting;
+    read_setting(cfg, "defaults.ttl_ms", setting);
+    how.ttl_ms = setting.number;
+  }
+  if (how.ttl_ms < least_ttl_ms_of(how.ttl_ms)) {
+    options.usage("a ttl of %u ms is too short: a command must be ended before others can hold the lock; 2400 ms are "
+                  "enough", how.ttl_ms);
+  }
+  if (given.max_hold_ms >= 0) {
+    how.max_hold_ms = static_cast<uint32_t>(given.max_hold_ms);
+    if (how.max_hold_ms < how.ttl_ms) {
+      options.usage("--max-hold is shorter than the ttl of %u ms, which the lock lives for without a renewal: give a "
+                    "shorter --ttl as well", how.ttl_ms);
+    }
+    if (out.at_least_ms > given.max_hold_ms) options.usage("--at-least is longer than --max-hold");
+  }
+  out.schedule = Schedule(how.ttl_ms, signal_of(options, given.signal_name), given.kill_after_ms);
+  how.min_validity_ms = static_cast<uint32_t>(out.schedule.grace_ms + margin_ms);
+}
+
+bool has_terminal() {
+  const int terminal = open("/dev/tty", O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+  if (terminal >= 0) close(terminal);
+  return terminal >= 0;
+}
+
+int run_run(const Command& command, int argc, char** argv) {
+  static Job job;
+  Given given;
+  redlock_acquire_opts_t& how = job.wish.how;
+  how.wait_ms = REDLOCK_WAIT_FOREVER;
+  bool tries_once = false, has_token = false, is_urgent = false;
+  uint32_t held_code = exit_held;
+  const Options options(
+      command, argc, argv,
+      {{.name = "nonblock", .letter = 'n', .flag = &tries_once},
+       {.name = "wait", .letter = 'w', .ms = &how.wait_ms, .max = longest_wait_s},
+       {.name = "ttl", .letter = 't', .number = &how.ttl_ms, .min = REDLOCK_TTL_MS_MIN, .max = REDLOCK_MAX_TTL_MS_MAX},
+       {.name = "any", .flag = &job.wish.is_any},
+       {.name = "urgent", .flag = &is_urgent},
+       {.name = "max-hold", .ms = &given.max_hold_ms, .max = longest_wait_s},
+       {.name = "at-least", .ms = &job.at_least_ms, .max = longest_wait_s},
+       {.name = "fencing", .flag = &has_token},
+       {.name = "signal", .letter = 's', .text = &given.signal_name},
+       {.name = "kill-after", .letter = 'k', .ms = &given.kill_after_ms, .max = longest_wait_s},
+       {.name = "conflict-exit-code", .letter = 'E', .number = &held_code, .max = 255},
+       {.name = "pidns", .flag = &job.has_pid_namespace},
+       {.name = "sd-notify", .flag = &job.tells_systemd}},
+      Options::Order::first);
+  if (tries_once) how.wait_ms = REDLOCK_TRY_ONCE;
+  how.flags = (has_token ? REDLOCK_F_FENCING : 0) | (is_urgent ? REDLOCK_F_URGENT : 0);
+  read_rest(options, job);
+  redlock_config_t* cfg = open_config(options.common());
+  make_schedule(options, cfg, given, job);
+  job.has_terminal = has_terminal();
+  return keep(job, static_cast<ExitCode>(held_code), cfg, options.common());
+}
+
+}  // namespace
+
+const Command run_command = {"run", "RES... -- COMMAND [ARG]...", "run a command while a lock is held", help, run_run};
+
+}  // namespace redlock::tool

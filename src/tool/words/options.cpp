@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: MIT
+#include "tool/words/options.hpp"
+
+#include <errno.h>
+#include <redlock/site.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tool/words/say.hpp"
+#include "tool/words/text.hpp"
+
+namespace redlock::tool {
+namespace {
+
+constexpr char default_config[] = "/etc/redlock/redlock.json";
+constexpr char common_help[] =
+    "  -C, --config FILE   the configuration; else $REDLOCK_CONFIG, else /etc/redlock/redlock.json\n"
+    "      --master URL    a master, redis://10.0.0.11:6379; repeatable; alone it needs no file\n"
+    "  -v, --verbose       say what happens, -vv: also changes that pass\n"
+    "  -q, --quiet         say nothing but what is wrong\n"
+    "  -h, --help\n";
+
+constexpr size_t url_max = 1024;
+
+// A configuration that is not valid: says why, and ends the program.
+[[noreturn]] void refuse_config(int err, redlock_config_t* cfg, const char* path) {
+  if (err == REDLOCK_E_NOMEM) fail(exit_system, "no memory");
+  const bool is_denied = path != nullptr && err == REDLOCK_E_SYSTEM && access(path, R_OK) != 0 && errno == EACCES;
+  const char* const where = path != nullptr ? path : "--master";
+  const char* const why = *redlock_config_error(cfg) != '\0' ? redlock_config_error(cfg) : redlock_strerror(err);
+  // A sentence about the file itself names it.
+  const bool is_named = strncmp(why, where, strlen(where)) == 0;
+  fail(is_denied ? exit_permission : exit_config, "%s%s%s", is_named ? "" : where, is_named ? "" : ": ", why);
+}
+
+}  // namespace
+
+// ---- reading ----------------------------------------------------------------------------------------------------
+
+Options::Options(const Command& command, int argc, char** argv, std::initializer_list<Option> own, Order order)
+    : command_(command), order_(order), argc_(argc), argv_(argv) {
+  const std::initializer_list<Option> common = {{.name = "config", .letter = 'C', .text = &common_.config},
+                                                {.name = "master", .text = &master_},
+                                                {.name = "verbose", .letter = 'v'},
+                                                {.name = "quiet", .letter = 'q'},
+                                                {.name = "help", .letter = 'h'}};
+  for (const auto& list : {own, common}) {
+    for (const Option& one : list) options_[count_++] = one;
+  }
+  while (keep_others()) {
+    char* const word = argv_[at_++];
+    if (word[1] == '-') {
+      read_long(word);
+    } else {
+      read_letters(word + 1);
+    }
+  }
+}
+
+bool Options::keep_others() {
+  for (; at_ < argc_; ++at_) {
+    char* const word = argv_[at_];
+    const bool is_end = strcmp(word, "--") == 0;
+    if (*word == '-' && word[1] != '\0' && !is_end) return true;
+    if (is_end) ++at_;
+    if (order_ == Order::first) {
+      rest_ = argv_ + at_;
+      return false;
+    }
+    if (is_end) break;
+    argv_[kept_++] = word;
+  }
+  while (at_ < argc_) argv_[kept_++] = argv_[at_++];
+  argv_[kept_] = nullptr;
+  return false;
+}
+
+// The option of this name, or the only one whose name begins so.
+const Option* Options::find(const char* name, size_t size) const {
+  const Option* found = nullptr;
+  unsigned alike = 0;
+  for (unsigned i = 0; i < count_; ++i) {
+    if (strncmp(options_[i].name, name, size) != 0) continue;
+    found = &options_[i];
+    if (found->name[size] == '\0') return found;
+    ++alike;
+  }
+  return alike == 1 ? found : nullptr;
+}
+
+void Options::read_long(char* word) {
+  const size_t size = strcspn(word + 2, "=");
+  const Option* const option = find(word + 2, size);
+  char* const attached = word[2 + size] == '=' ? word + 3 + size : nullptr;
+  if (option == nullptr || (attached != nullptr && !option->has_value())) usage("there is no option %s", word);
+  take(*option, attached, word);
+}
+
+// Behind a '-': "n", "w5", "nv".
+void Options::read_letters(char* letters) {
+  for (; *letters != '\0'; ++letters) {
+    const char word[] = {'-', *letters, '\0'};
+    unsigned i = 0;
+    while (i < count_ && options_[i].letter != *letters) ++i;
+    if (i == count_) usage("there is no option %s", word);
+    const bool is_attached = options_[i].has_value() && letters[1] != '\0';
+    take(options_[i], is_attached ? letters + 1 : nullptr, word);
+    if (is_attached) return;
+  }
+}
+
+// The value is attached to the option, or it is the next argument.
+void Options::take(const Option& option, char* value, const char* word) {
+  if (value == nullptr && option.has_value()) {
+    if (at_ == argc_) usage("a value is missing behind %s", word);
+    value = argv_[at_++];
+  }
+  if (option.flag != nullptr) *option.flag = true;
+  if (option.number != nullptr) *option.number = number(option, value);
+  if (option.ms != nullptr) *option.ms = milliseconds(option, value);
+  if (option.text == &master_) return take_master(value);
+  if (option.text != nullptr) *option.text = value;
+  if (option.letter == 'h') print_help();
+  if (option.letter == 'q') be_quiet();
+  if (option.letter == 'v') ++common_.verbose;
+}
+
+void Options::take_master(char* value) {
+  if (common_.url_count + common_.name_count == REDLOCK_MASTERS_MAX) {
+    usage("more than %d times --master", REDLOCK_MASTERS_MAX);
+  }
+  if (strstr(value, "://") != nullptr) {
+    common_.urls[common_.url_count] = hide_password(common_.url_count, value);
+    ++common_.url_count;
+    return;
+  }
+  // Whoever reads on with a name would believe that this is another site.
+  if (strstr(command_.help, "--master NAME") == nullptr) usage("--master takes a URL, such as redis://%s", value);
+  common_.names[common_.name_count++] = value;
+}
+
+// Everybody may read our command line. `url` is a word of it.
+const char* Options::hide_password(unsigned number, char* url) const {
+  static char copies[REDLOCK_MASTERS_MAX][url_max];
+  if (strlen(url) >= url_max) usage("--master: a URL has less than %u bytes", static_cast<unsigned>(url_max));
+  strcpy(copies[number], url);
+  char* const begin = strstr(url, "://") + 3;
+  char* const host = strrchr(begin, '@');
+  char* password = strchr(begin, ':');
+  if (host == nullptr || password == nullptr) return copies[number];
+  while (++password < host) *password = '*';
+  return copies[number];
+}
+
+uint32_t Options::number(const Option& option, const char* value) const {
+  char* after = nullptr;
+  const long number = strtol(value, &after, 10);  // beyond long: the end of long, which no option allows
+  if (after == value || *after != '\0' || number < option.min || number > option.max) {
+    usage("'%s' is not a number in %ld..%ld", value, option.min, option.max);
+  }
+  return static_cast<uint32_t>(number);
+}
+
+int32_t Options::milliseconds(const Option& option, const char* value) const {
+  const long most = option.max * 1000;
+  long ms = 0;
+  long unit = 1000;
+  const char* c = value;
+  for (; *c >= '0' && *c <= '9' && ms <= most; ++c) ms = 10 * ms + 1000 * (*c - '0');
+  const bool has_point = *c == '.';
+  if (has_point) ++c;
+  for (; *c >= '0' && *c <= '9'; ++c) ms += (unit /= 10) * (*c - '0');
+  const bool has_digits = c - value > has_point;
+  if (*c == 's') ++c;
+  if (!has_digits || *c != '\0' || ms > most) usage("'%s' is not a number of seconds in 0..%ld", value, option.max);
+  return static_cast<int32_t>(ms);
+}
+
+// ---- mistakes and help ------------------------------------------------------------------------------------------
+
+void Options::usage(const char* format, ...) const {
+  char what[768];
+  va_list arguments;
+  va_start(arguments, format);
+  format_list(what, sizeof what, format, arguments);
+  va_end(arguments);
+  fail(exit_usage, "%s: %s; see redlock %s --help", command_.name, what, command_.name);
+}
+
+// The line that the person meant: what stands between `late` and "--" goes before the names.
+void Options::refuse_late_option(char** late) const {
+  Text line;
+  const auto add = [&line](char** from, char** to) {
+    for (; from != to && *from != nullptr; ++from) line.add(" %s", *from);
+  };
+  char** dashes = late;
+  while (*dashes != nullptr && strcmp(*dashes, "--") != 0) ++dashes;
+  add(argv_ + 1, rest_);
+  add(late, dashes);
+  add(rest_, late);
+  add(dashes, nullptr);
+  usage("options stand before the names: redlock %s%s", command_.name, line.c_str());
+}
+
+void Options::print_help() const {
+  print("redlock %s [OPTION]... %s", command_.name, command_.synopsis);
+  put(command_.help);
+  put(common_help);
+  exit(end_of_output(exit_ok));
+}
+
+// ---- the configuration ------------------------------------------------------------------------------------------
+
+const char* config_path(const Common& common) {
+  if (common.config != nullptr || common.url_count != 0) return common.config;
+  const char* from_environment = getenv("REDLOCK_CONFIG");
+  return from_environment != nullptr && *from_environment != '\0' ? from_environment : default_config;
+}
+
+redlock_t* new_client(const redlock_config_t* cfg) {
+  static redlock_t* client = nullptr;
+  const int err = redlock_create_polled(&client, cfg);
+  if (err == REDLOCK_E_CONFIG || err == REDLOCK_E_TLS_FILE) fail(exit_config, "%s", redlock_config_error(cfg));
+  if (err != 0) fail(exit_code_of(err), "%s", redlock_strerror(err));
+  return client;
+}
+
+void read_setting(const redlock_config_t* cfg, const char* key, redlock_setting_t& out) {
+  out.size = sizeof out;
+  uint32_t i = 0;
+  while (redlock_site_setting(cfg, i, &out) == 0 && strcmp(out.key, key) != 0) ++i;
+}
+
+redlock_config_t* open_exposed_config(const Common& common) {
+  [[maybe_unused]] static redlock_config_t* volatile kept[2];  // a mistake ends the program, and leaks none of them
+  static unsigned count = 0;
+  redlock_config_t* cfg = nullptr;
+  const char* const path = config_path(common);
+  int err = redlock_config_new(&cfg);
+  kept[count++ % 2] = cfg;
+  if (err == 0 && path != nullptr) err = redlock_config_load_file(cfg, path);
+  for (unsigned i = 0; err == 0 && i < common.url_count; ++i) err = redlock_config_add_master(cfg, common.urls[i]);
+  if (err != 0 || redlock_memory_size(cfg) == 0) refuse_config(err, cfg, path);
+  return cfg;
+}
+
+redlock_config_t* open_config(const Common& common) {
+  redlock_config_t* const cfg = open_exposed_config(common);
+  redlock_site_facts_t facts{};
+  facts.size = sizeof facts;
+  const int err = redlock_site_facts(cfg, 0, &facts);
+  if (err != 0) fail(exit_code_of(err), "%s", redlock_strerror(err));
+  if (*facts.warning != '\0') fail(exit_config, "%s", facts.warning);
+  return cfg;
+}
+
+}  // namespace redlock::tool

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT
+#include "tool/words/say.hpp"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace redlock::tool {
+namespace {
+
+constexpr size_t line_max = 2048;
+bool quiet = false;
+bool in_progress = false;
+
+bool write_all(int descriptor, const char* text, size_t size) {
+  while (size > 0) {
+    const ssize_t written = write(descriptor, text, size);
+    if (written <= 0) return false;
+    text += written;
+    size -= static_cast<size_t>(written);
+  }
+  return true;
+}
+
+// A reader that is slow or stopped loses lines: nothing waits for it. Another writer may be faster than this one and
+// fill the pipe between the two calls; nobody can know.
+void write_if_there_is_room(int descriptor, const char* text, size_t size) {
+  if (send(descriptor, text, size, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0 || errno != ENOTSOCK) return;
+  pollfd wanted = {descriptor, POLLOUT, 0};
+  if (poll(&wanted, 1, 0) == 1 && (wanted.revents & POLLOUT) != 0) write_all(descriptor, text, size);
+}
+
+struct Output {
+  char text[line_max];
+  size_t size = 0;
+  int error = 0;  // why stdout could not be written
+};
+Output output;  // what is to go to stdout
+
+// On stderr. What a server, a file or a command line says moves no cursor.
+void write_line(const char* before, const char* format, va_list arguments, const char* after) {
+  char text[line_max], line[2 * line_max];
+  format_list(text, sizeof text, format, arguments);
+  size_t size = format_text(line, sizeof line, "%s", before);
+  const size_t end = sizeof line - strlen(after);
+  for (const char* c = text; *c != '\0'; ++c) {
+    const bool is_plain = *c >= 0x20 && *c < 0x7f;
+    size += format_text(line + size, end - size, is_plain ? "%c" : "\\x%02x", static_cast<unsigned char>(*c));
+  }
+  size += format_text(line + size, sizeof line - size, "%s", after);
+  write_if_there_is_room(STDERR_FILENO, line, size);
+}
+
+void put_list(const char* format, va_list arguments) {
+  char text[line_max];
+  format_list(text, sizeof text, format, arguments);
+  put(text);
+}
+
+void write_report(const char* format, va_list arguments) {
+  end_progress();
+  write_line("redlock: ", format, arguments, "\n");
+}
+
+}  // namespace
+
+void say(const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  write_report(format, arguments);
+  va_end(arguments);
+}
+
+void note(const char* format, ...) {
+  if (quiet) return;
+  va_list arguments;
+  va_start(arguments, format);
+  write_report(format, arguments);
+  va_end(arguments);
+}
+
+void fail(ExitCode code, const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  write_report(format, arguments);
+  va_end(arguments);
+  exit(code);
+}
+
+void put(const char* text) {
+  for (; *text != '\0'; ++text) {
+    if (output.size == sizeof output.text) flush();
+    output.text[output.size++] = *text;
+  }
+}
+
+void putf(const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  put_list(format, arguments);
+  va_end(arguments);
+}
+
+bool flush() {
+  if (!write_all(STDOUT_FILENO, output.text, output.size)) output.error = errno;
+  output.size = 0;
+  return output.error == 0;
+}
+
+int end_of_output(int code) {
+  if (flush()) return code;
+  say("stdout cannot be written: %s", strerror(output.error));
+  return exit_output;
+}
+
+void print(const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  put_list(format, arguments);
+  va_end(arguments);
+  put("\n");
+  flush();
+}
+
+void show_progress(const char* format, ...) {
+  if (quiet) return;
+  in_progress = true;
+  va_list arguments;
+  va_start(arguments, format);
+  write_line("\rredlock: ", format, arguments, "\033[K");
+  va_end(arguments);
+}
+
+void end_progress() {
+  if (in_progress) write_if_there_is_room(STDERR_FILENO, "\r\033[K", 4);
+  in_progress = false;
+}
+
+bool ask(const char* question) {
+  const char* const parts[] = {"redlock: ", question, " "};
+  for (const char* part : parts) write_all(STDERR_FILENO, part, strlen(part));
+  constexpr char yes[] = "yes\n";
+  char answer[16];
+  return read(STDIN_FILENO, answer, sizeof answer) == sizeof yes - 1 && memcmp(answer, yes, sizeof yes - 1) == 0;
+}
+
+void be_quiet() { quiet = true; }
+
+bool is_quiet() { return quiet; }
+
+bool has_colors(int descriptor) {
+  const char* no_color = getenv("NO_COLOR");
+  const char* terminal = getenv("TERM");
+  if (no_color != nullptr && *no_color != '\0') return false;
+  return isatty(descriptor) == 1 && terminal != nullptr && strcmp(terminal, "dumb") != 0;
+}
+
+}  // namespace redlock::tool

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+//
+// Lines for a person: "redlock: ..." on stderr, each in one write(2), so that lines of several programs do not mix.
+// stdout is for what was asked for. Lines on stderr are ASCII, other bytes are escaped; what goes to stdout must be
+// escaped before.
+#pragma once
+#include "tool/words/exit_code.hpp"
+#include "tool/words/format.hpp"
+
+namespace redlock::tool {
+
+// For problems, and for all that stands beside an exit code of ours.
+REDLOCK_TOOL_FORMAT(1) void say(const char* format, ...);
+// For what is good to know: nothing with -q.
+REDLOCK_TOOL_FORMAT(1) void note(const char* format, ...);
+// Says what is wrong, and ends the program.
+[[noreturn]] REDLOCK_TOOL_FORMAT(2) void fail(ExitCode code, const char* format, ...);
+
+// A part of stdout; a formatted one has a line's length at most. It is written when enough is together, and by flush().
+void put(const char* text);
+REDLOCK_TOOL_FORMAT(1) void putf(const char* format, ...);
+// One line on stdout, at once.
+REDLOCK_TOOL_FORMAT(1) void print(const char* format, ...);
+bool flush();  // false: stdout could not be written, now or before
+int end_of_output(int code);  // flushes. The exit code: `code`, or that of an output that cannot be written
+
+// Asks on stderr, and tells whether the answer is yes.
+bool ask(const char* question);
+
+// Rewrites the last line of a terminal; nothing with -q. The next line of say() or note() begins on a line of its own.
+REDLOCK_TOOL_FORMAT(1) void show_progress(const char* format, ...);
+void end_progress();
+
+void be_quiet();
+bool is_quiet();
+// May colours be written there? Only on a terminal, and never with NO_COLOR.
+bool has_colors(int descriptor);
+
+}  // namespace redlock::tool

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+//
+// Text: a line that is put together, in a fixed buffer. What a server, a file or a writer of a value says is escaped,
+// so that it can neither move a terminal's cursor nor pretend to be a line of ours.
+#pragma once
+#include "tool/words/format.hpp"
+
+namespace redlock::tool {
+
+class Text {
+ public:
+  Text() { text_[0] = '\0'; }
+  REDLOCK_TOOL_FORMAT(2) Text& add(const char* format, ...);
+  // Printable ASCII as it is, any other byte and the backslash as \xNN; at most `limit` bytes, then "...".
+  Text& escaped(const char* data, size_t size, size_t limit = 80);
+  Text& escaped(const char* text);
+  // As a word of a shell's command, in quotes. What is not printed stands as \\xNN, which the shell reads.
+  Text& word(const char* data, size_t size);
+  // A number of thousandths, with one digit behind the point: 6240 is "6.2".
+  Text& thousandths(int64_t number);
+  const char* c_str() const { return text_; }
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+
+ private:
+  void put(char c);
+
+  size_t size_ = 0;
+  char text_[1536];
+};
+
+// Writes one JSON object to stdout, piece by piece. Texts must be ASCII: names and values go through Text::escaped().
+class Json {
+ public:
+  Json& open(char bracket, const char* key = nullptr);
+  Json& close(char bracket);
+  Json& text(const char* key, const char* value);  // value nullptr: null
+  Json& number(const char* key, int64_t value);
+  Json& boolean(const char* key, bool value);
+  void end();  // the line is complete
+
+ private:
+  void begin(const char* key);
+  void quoted(const char* text);
+  bool comma_ = false;
+};
+
+}  // namespace redlock::tool

@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# What test/run.sh makes of a stage whose packages cannot be had, and of one whose build fails. A copy of run.sh and of
+# what it calls runs with stand-ins for cmake, apt-get, dpkg and the compilers, with CI set. apt-get fails as often as
+# the file `failures` says, and each time that it is asked for lists; cmake fails, with the very status that means
+# "cannot be had", for the preset in `broken`.
+set -euo pipefail
+source_folder=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+folder=$(mktemp -d "${TMPDIR:-/tmp}/redlock-stages.XXXXXX")
+trap 'rm -rf "$folder"' EXIT
+mkdir -p "$folder/bin" "$folder/tree"
+(cd "$source_folder" && cp --parents -t "$folder/tree" test/run.sh test/CMakeLists.txt test/machine/fetch.sh \
+  test/integration/interop/{packages.sh,package.json,package-lock.json,.npmrc} toolchains/packages.sh \
+  toolchains/{dependencies,sysroot}.sh toolchains/arm-linux-musleabihf.cmake)
+
+stand_in() {
+  { echo '#!/bin/bash'; cat; } >"$folder/bin/$1"
+  chmod +x "$folder/bin/$1"
+}
+stand_in sudo <<<'exec "$@"'
+stand_in dpkg <<'TEXT'
+if [[ $1 == -x ]]; then
+  mkdir -p "$3"/usr/{bin,lib/{any/cmake/cJSON,arm-linux-musleabihf}}
+  touch "$3/usr/bin/arm-linux-musleabihf-gcc" "$3/usr/lib/arm-linux-musleabihf/musl-gcc.specs"
+else
+  echo amd64
+fi
+TEXT
+stand_in dpkg-query <<<'echo "installed all"'
+stand_in apt-cache <<<'echo "  Depends: linux-image-6.1-armmp"'
+stand_in apt-get <<TEXT
+[[ " \$* " != *" update "* ]] || exit 100
+echo "\$*" >>"$folder/asked"
+left=\$(<"$folder/failures")
+[[ \$left -eq 0 ]] || { echo \$((left - 1)) >"$folder/failures"; exit 100; }
+TEXT
+stand_in npm <<TEXT
+echo "npm \$*" >>"$folder/asked"
+exit 1
+TEXT
+stand_in cmake <<TEXT
+[[ "\$*" != *" --preset \$(<"$folder/broken")" ]] || { echo "error: it does not compile"; exit 77; }
+echo "100% tests passed, 0 tests failed out of 7"
+TEXT
+
+# run FAILURES BROKEN: with so many failures of apt-get, and a preset whose build fails.
+run() {
+  echo "$1" >"$folder/failures"
+  echo "$2" >"$folder/broken"
+  rm -rf "$folder/asked" "$folder/tree/build"
+  status=0
+  PATH=$folder/bin:$PATH CI=1 REDLOCK_FETCH_PAUSE=0 "$folder/tree/test/run.sh" --cross >"$folder/said" 2>&1 || status=$?
+}
+expect() {  # WHAT: a condition that holds
+  if ! eval "$1"; then
+    echo "not so: $1; the exit status is $status, and this was said:"
+    cat "$folder/said"
+    exit 1
+  fi
+}
+says() { sed -n '/^==== summary/,$p' "$folder/said" | grep -qE "$1"; }
+asked() { grep -c "$1" "$folder/asked"; }
+
+# Nothing for ARM can be had: three tries of each stage, and the run has not failed.
+run 1000 none
+for stage in armhf machine-arm musl aarch64; do
+  expect 'says "^$stage +0:0[0-9]  SKIPPED: .*cannot be had, tries: 3: download"'
+done
+expect 'says "^stages skipped: 4. A release rests on no skipped stage"'
+expect '[[ $status -eq 0 && $(asked liblua5.1-0-dev) -eq 12 ]]'
+
+# The third try succeeds, with no list but those of earlier. What is there is not asked for again.
+run 2 none
+expect 'says "^armhf .*passed, 7 tests" && says "^aarch64 .*passed, 7 tests"'
+expect '[[ $(asked liblua5.1-0-dev) -eq 4 ]]'
+
+# A build that fails is no package that is missing, whatever its status.
+for preset in aarch64 armhf asan; do
+  run 0 "$preset"
+  expect 'says "^$preset .*FAILED before its tests: error: it does not compile"'
+  expect '[[ $status -eq 1 ]]'
+done
+
+# What the stages call says so, too, each after three tries.
+cd "$folder/tree"
+echo 1000 >"$folder/failures"
+rm -rf build
+for call in "test/machine/fetch.sh $folder/guest armhf" "toolchains/dependencies.sh arm-linux-musleabihf" \
+  "toolchains/sysroot.sh arm64" "test/integration/interop/packages.sh $folder/npm"; do
+  rm -f "$folder/asked"
+  status=0
+  # shellcheck disable=SC2086
+  PATH=$folder/bin:$PATH REDLOCK_FETCH_PAUSE=0 $call >"$folder/said" 2>&1 || status=$?
+  expect '[[ $status -eq 77 && $(asked "download\|^npm ci") -eq 3 ]]'
+done
+echo "skipped and failed stages are told apart"

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+//
+// The loop stands still for longer than node_timeout_ms, as a callback or a slow disk makes it do. The masters have
+// answered meanwhile: none of them was silent.
+#include <thread>
+
+#include "client_harness.hpp"
+#include "support/redis_server.hpp"
+
+namespace redlock::test {
+namespace {
+
+struct OwnPause : ::testing::Test {
+  OwnPause() {
+    settings.urls = {servers[0].url(), servers[1].url(), servers[2].url()};
+    settings.numbers = {{"timing.node_timeout_ms", 200},
+                        {"timing.suspect_close_ms", 400},
+                        {"timing.max_ttl_ms", 60'000}};
+  }
+  // What was asked for leaves; then nothing of the client's runs.
+  void stand_still(int ms) {
+    for (int i = 0; i < 2; ++i) uv_run(loop.get(), UV_RUN_NOWAIT);
+    std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+  }
+  static size_t suspects(const Client& client) {
+    size_t found = 0;
+    for (const redlock_event_t& event : client.master_events()) found += event.state == REDLOCK_MASTER_SUSPECT ? 1 : 0;
+    return found;
+  }
+
+  RedisServer servers[3];
+  Settings settings;
+  Loop loop;
+};
+
+TEST_F(OwnPause, IsNoSilenceOfTheMasters) {
+  Client client(loop, settings);
+  client.wait_up(3);
+  for (int i = 0; i < 10; ++i) {
+    Lock& lock = client.start("bus", options(60'000));
+    stand_still(i % 2 == 0 ? 250 : 700);
+    ASSERT_TRUE(loop.run_until([&] { return lock.decided(); }));
+    EXPECT_TRUE(lock.has(REDLOCK_EV_ACQUIRED)) << i;
+    EXPECT_EQ(lock.first(REDLOCK_EV_ACQUIRED).failed, 0u);
+    EXPECT_EQ(redlock_release_async(client.get(), lock.handle), 0);
+    stand_still(250);
+    ASSERT_TRUE(loop.run_until([&] { return lock.ended(); }));
+  }
+  EXPECT_EQ(suspects(client), 0u);
+  for (uint32_t m = 0; m < 3; ++m) EXPECT_EQ(client.master(m).connects, 1u);
+}
+
+TEST_F(OwnPause, HidesNoDeadMaster) {
+  Client client(loop, settings);
+  client.wait_up(3);
+  servers[2].freeze();
+  Lock& lock = client.start("bus", options(60'000));
+  for (int i = 0; i < 6 && suspects(client) == 0; ++i) stand_still(300);
+  EXPECT_GE(suspects(client), 1u) << "the loop always pauses";
+  ASSERT_TRUE(loop.run_until([&] { return lock.decided(); }));
+  EXPECT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
+  client.wait_master_err(2, REDLOCK_E_NODE_TIMEOUT);
+}
+
+}  // namespace
+}  // namespace redlock::test

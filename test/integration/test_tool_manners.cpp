@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: MIT
+//
+// `redlock` as a program among others: closed descriptors, output that cannot be written, readers that are gone or do
+// not read, the words of a command line, and what stands in it.
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include "notify_socket.hpp"
+#include "support/tcp_peer.hpp"
+#include "tool_site.hpp"
+
+namespace redlock::test {
+namespace {
+
+class ToolManners : public ::testing::Test {
+ protected:
+  std::string line(const std::string& command, const std::string& rest) const {
+    return std::string(REDLOCK_TOOL) + " " + command + " -C " + site_.config + " " + rest;
+  }
+  Ended shell(const std::string& script, const Words& environment = {}) const {
+    Program program({"bash", "-c", script}, site_.dir, {environment, false});
+    const int status = program.exit_status();
+    return {status, program.out(), program.err()};
+  }
+  bool is_held(const std::string& resource) { return site_.masters.holders(resource) >= 2; }
+
+  ToolSite site_;
+};
+
+constexpr const char* commissioned = "--yes --nobody-holds";  // once more
+
+// libuv ends a program that gets one of these numbers for its loop.
+TEST_F(ToolManners, ClosedDescriptorsEndNoCommand) {
+  for (const std::string closed : {"<&-", ">&-", "2>&-", "<&- >&- 2>&-"}) {
+    const bool is_out = closed.find(">&-") == 0 || closed.size() > 4;
+    const std::pair<const char*, const char*> commands[] = {
+        {"run", "bus -- true"}, {"status", ""}, {"doctor", ""}, {"commission", commissioned}, {"config", "check"}};
+    for (const auto& [command, rest] : commands) {
+      const bool writes = std::string(command) != "run";
+      const Ended ended = shell(line(command, rest) + " " + closed);
+      EXPECT_EQ(ended.status, is_out && writes ? 74 : 0) << command << " " << closed << ": " << ended.err;
+    }
+    const Ended same = shell(std::string(REDLOCK_TOOL) + " reconfigure --yes " + site_.config + " " + site_.config +
+                             " " + closed);
+    EXPECT_EQ(same.status, 78) << same.err;
+  }
+}
+
+TEST_F(ToolManners, OutputThatCannotBeWrittenIs74) {
+  for (const auto& [command, rest] : {std::pair("status", "--json"), std::pair("status", "--prometheus"),
+                                      std::pair("status", ""), std::pair("doctor", "--json"),
+                                      std::pair("doctor", ""), std::pair("config", "check -v"),
+                                      std::pair("config", "template"), std::pair("version", ""),
+                                      std::pair("run", "--help"), std::pair("commission", commissioned)}) {
+    const Ended ended = shell(line(command, rest) + " >/dev/full");
+    EXPECT_EQ(ended.status, 74) << command << " " << rest;
+    EXPECT_NE(ended.err.find("redlock: stdout cannot be written: No space left on device\n"), std::string::npos)
+        << ended.err;
+  }
+  const std::string longer = site_.dir + "/longer.json";
+  shell("sed 's/max_ttl_ms\": /&1/' " + site_.config + " >" + longer);
+  const std::string plan = "reconfigure --dry-run " + site_.config + " " + longer;
+  EXPECT_EQ(shell(REDLOCK_TOOL + (" " + plan)).status, 0);
+  EXPECT_EQ(shell(REDLOCK_TOOL + (" " + plan) + " >/dev/full").status, 74);
+  EXPECT_EQ(shell(line("run", "bus -- sh -c 'exit 5'") + " >/dev/full").status, 5) << "stdout is the command's";
+}
+
+TEST_F(ToolManners, WithoutItsReadyLineNoCommandStarts) {
+  const std::string trace = site_.dir + "/started";
+  const Ended ended = shell(line("run", "--sd-notify bus -- touch " + trace), {"NOTIFY_SOCKET=" + site_.dir + "/none"});
+  EXPECT_EQ(ended.status, 74);
+  EXPECT_NE(ended.err.find("the command was not started: systemd cannot be told"), std::string::npos) << ended.err;
+  EXPECT_FALSE(std::filesystem::exists(trace));
+  EXPECT_FALSE(is_held("bus"));
+}
+
+TEST_F(ToolManners, AReaderOfStderrThatIsGoneEndsNothing) {
+  const std::string file = site_.dir + "/done";
+  shell("exec 3>&1; (" + line("run", "-vv bus -- sh -c 'sleep 0.3; echo done >" + file + "'") +
+        "; echo $? >&3) 2>&1 >/dev/null | true");
+  EXPECT_TRUE(eventually([&] { return text_of_file(file) == "done\n"; }));
+  const Ended pipe = shell(line("run", "bus -- sh -c 'trap'"));
+  EXPECT_EQ(pipe.out, "") << "the command ignores no signal that it did not ignore before";
+  const Ended yes = shell("set -o pipefail; " + line("run", "bus -- yes") + " | head -1");
+  EXPECT_EQ(yes.status, 128 + SIGPIPE);
+}
+
+TEST_F(ToolManners, StderrThatNobodyReadsDelaysNothing) {
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  ASSERT_EQ(::fcntl(ends[1], F_SETFL, O_NONBLOCK), 0);
+  const std::string page(4096, 'x');
+  while (::write(ends[1], page.data(), page.size()) > 0) continue;
+  ASSERT_EQ(::fcntl(ends[1], F_SETFL, 0), 0);
+  site_.hold_by_other("bus");
+  const std::string descriptor = "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(ends[1]);
+  const int64_t begin = boot_ns();
+  EXPECT_EQ(shell(line("run", "-vv -w 1 bus -- true") + " 2>" + descriptor).status, 75);
+  EXPECT_LT(boot_ns() - begin, 10'000 * ns_per_ms);
+  Program waiter({"bash", "-c", "exec " + line("run", "-vv bus -- true") + " 2>" + descriptor}, site_.dir);
+  ASSERT_TRUE(eventually([&] { return children_of(waiter.pid()).size() == 1; }));
+  waiter.signal(SIGTERM);
+  EXPECT_EQ(waiter.exit_status(), 128 + SIGTERM);
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+
+// ---- words ----------------------------------------------------------------------------------------------------------
+
+TEST_F(ToolManners, OptionsBehindANameAreAMistakeWithTheLineToType) {
+  const Ended ended = shell(line("run", "bus -w 0 -n -- true"));
+  EXPECT_EQ(ended.status, 64);
+  EXPECT_NE(ended.err.find("options stand before the names: redlock run -C " + site_.config + " -w 0 -n bus -- true;"),
+            std::string::npos) << ended.err;
+  EXPECT_EQ(shell(line("run", "-n -- bus -- true")).status, 0) << "the first -- may end the options";
+}
+
+TEST_F(ToolManners, SecondsAndHelpAreAsElsewhere) {
+  for (const char* wait : {".5", "5s", "0.5s", "5."}) {
+    EXPECT_EQ(shell(line("run", std::string("-w ") + wait + " bus -- true")).status, 0) << wait;
+  }
+  EXPECT_EQ(shell(line("run", "-w s bus -- true")).status, 64);
+  const std::string tool = REDLOCK_TOOL;
+  EXPECT_EQ(shell(tool + " help run").out, shell(tool + " run --help").out);
+  EXPECT_EQ(shell(tool + " help").out, shell(tool + " --help").out);
+  EXPECT_EQ(shell(tool + " help none").status, 64);
+}
+
+TEST_F(ToolManners, AMasterIsAUrlButForCommission) {
+  for (const char* command : {"run", "status", "doctor", "reconfigure"}) {
+    const Ended ended = shell(line(command, "--master 127.0.0.1:29999 bus -- true"));
+    EXPECT_EQ(ended.status, 64) << command;
+    EXPECT_NE(ended.err.find("--master takes a URL, such as redis://127.0.0.1:29999"), std::string::npos) << ended.err;
+  }
+}
+
+// Nobody listens there, so the program waits.
+TEST_F(ToolManners, APasswordIsNotInTheCommandLine) {
+  const Words urls = {"redis://:sec:ret@127.0.0.1:1"};
+  Program waiter(redlock_words(Words{"run"} + master_options(urls) + Words{"bus", "--", "true"}), site_.dir);
+  ASSERT_TRUE(eventually([&] { return children_of(waiter.pid()).size() == 1; }));
+  for (const pid_t pid : {waiter.pid(), children_of(waiter.pid())[0]}) {
+    const std::string words = text_of_file("/proc/" + std::to_string(pid) + "/cmdline");
+    EXPECT_EQ(words.find("sec"), std::string::npos) << words;
+    EXPECT_NE(words.find("redis://:*******@127.0.0.1:"), std::string::npos) << words;
+  }
+  waiter.signal(SIGTERM);
+  waiter.exit_status();
+}
+
+TEST_F(ToolManners, ControlCharactersOfNamesAreEscaped) {
+  const std::string name = "a\033[2J\nMAINPID=1";
+  const std::string shown = "a\\x1b[2J\\x0aMAINPID=1";
+  Program run(site_.words({"run", "-v", name, "--", "sleep", "0.01"}), site_.dir);
+  EXPECT_EQ(run.exit_status(), 0);
+  EXPECT_NE(run.err().find("redlock: " + shown + " is held\n"), std::string::npos) << run.err();
+  EXPECT_EQ(run.err().find('\033'), std::string::npos);
+  NotifySocket systemd(site_.dir + "/notify");
+  Program told(site_.words({"run", "--sd-notify", name, "--", "true"}), site_.dir,
+               {{"NOTIFY_SOCKET=" + systemd.path()}, false});
+  EXPECT_EQ(systemd.heard(), "READY=1\nSTATUS=holding " + shown);
+  EXPECT_EQ(told.exit_status(), 0);
+  const std::string file = site_.dir + "/a\033[2J.json";
+  std::filesystem::copy(site_.config, file);
+  const Ended check = run_redlock({"config", "check", file}, site_.dir);
+  EXPECT_EQ(check.out, site_.dir + "/a\\x1b[2J.json: valid\n") << check.err;
+}
+
+TEST_F(ToolManners, NoMessageNamesACallOfTheLibrary) {
+  for (const std::string verbosity : {"", "-v ", "-vv "}) {
+    const Ended twice = shell(line("run", verbosity + "bus bus -- true"));
+    EXPECT_EQ(twice.status, 64);
+    EXPECT_NE(twice.err.find("redlock: a name is given twice\n"), std::string::npos) << twice.err;
+    EXPECT_EQ(twice.err.find("redlock_"), std::string::npos) << verbosity << twice.err;
+  }
+  EXPECT_EQ(shell(std::string(REDLOCK_TOOL) + " config template").out.find("redlock_"), std::string::npos);
+}
+
+// The two lines that redlock(1) teaches.
+TEST_F(ToolManners, AScriptTakesItsLockInItsFirstLine) {
+  for (const std::string shell_name : {"sh", "bash", "dash", "busybox ash"}) {
+    if (shell("command -v " + shell_name).status != 0) continue;
+    const std::string file = site_.dir + "/script";
+    // Under another lock it takes its own.
+    std::ofstream(file) << "[ \"$REDLOCK_RESOURCE\" = bus ] || exec " << line("run", "bus -- " + shell_name)
+                        << " \"$0\" \"$@\"\necho $REDLOCK_HELD $REDLOCK_RESOURCE $1\nexit 6\n";
+    for (const std::string& around : {std::string(), line("run", "other -- ")}) {
+      const Ended ended = shell(around + shell_name + " " + file + " word");
+      EXPECT_EQ(ended.status, 6) << ended.err;
+      EXPECT_EQ(ended.out, "1 bus word\n") << shell_name;
+    }
+  }
+}
+
+TEST_F(ToolManners, AProgramLearnsThatItLeads) {
+  int to[2], from[2];
+  ASSERT_EQ(::pipe2(to, O_CLOEXEC), 0);
+  ASSERT_EQ(::pipe2(from, O_CLOEXEC), 0);
+  const std::string process = "/proc/" + std::to_string(getpid()) + "/fd/";
+  const std::string command = line("run", "bus -- sh -c 'echo held; exec cat'") + " <" + process +
+                              std::to_string(to[0]) + " >" + process + std::to_string(from[1]);
+  Program leader({"bash", "-c", "exec " + command}, site_.dir);
+  char text[16] = "";
+  ASSERT_EQ(::read(from[0], text, sizeof text), 5);
+  EXPECT_EQ(std::string(text, 5), "held\n");
+  ::close(to[0]);
+  ::close(from[1]);
+  EXPECT_TRUE(is_held("bus"));
+  for (size_t m = 0; m < 2; ++m) site_.masters[m].freeze();
+  const int64_t end = boot_ns() + (ToolSite::ttl_ms - ToolSite::drift_ms) * ns_per_ms;
+  EXPECT_EQ(::read(from[0], text, sizeof text), 0) << "the end of the output";
+  EXPECT_LT(boot_ns(), end);
+  for (size_t m = 0; m < 2; ++m) site_.masters[m].thaw();
+  EXPECT_EQ(leader.exit_status(), 79);
+  ::close(to[1]);
+  ::close(from[0]);
+  EXPECT_EQ(shell(line("run", "bus -- sh -c 'echo held; exec cat' </dev/null")).out, "held\n");
+}
+
+// ---- the end of a command -------------------------------------------------------------------------------------------
+
+TEST_F(ToolManners, TheCommandIsToldToEndByTheSignalThatWasAskedFor) {
+  const std::string script = " bus -- sh -c 'trap \"echo told; exit 7\" INT; echo ready; while :; do sleep 0.05; done'";
+  for (const std::string options : {"-s INT", "--signal=SIGINT -k 3s", "-s 2 --kill-after 3", "-s KILL"}) {
+    Program run({"sh", "-c", "exec " + line("run", options + script)}, site_.dir);
+    ASSERT_TRUE(eventually([&] { return run.out() == "ready\n"; })) << run.err();
+    run.signal(SIGTERM);
+    const bool is_told = options != "-s KILL";
+    EXPECT_EQ(run.exit_status(), is_told ? 7 : 128 + SIGKILL) << options;
+    EXPECT_EQ(run.out(), is_told ? "ready\ntold\n" : "ready\n") << options;
+  }
+  EXPECT_EQ(shell(line("run", "--signal STOP bus -- true")).status, 64);
+}
+
+TEST_F(ToolManners, KillComesWhenItWasAskedFor) {
+  const Board board(site_.dir + "/board");
+  Program run(site_.witness(board, "bus", {"deaf"}, "1", {"-k", "0.2"}), site_.dir);
+  ASSERT_TRUE(board.acts());
+  const int64_t begin = boot_ns();
+  run.signal(SIGTERM);
+  EXPECT_EQ(run.exit_status(), 128 + SIGKILL);
+  EXPECT_GT(board->last_act_ns - begin, 150 * ns_per_ms);
+  EXPECT_LT(board->last_act_ns - begin, 3'500 * ns_per_ms) << "4 s are the default";
+}
+
+// $? is the same in a shell, but a shell and systemd tell 143 from an end by TERM.
+TEST_F(ToolManners, RedlockEndsByTheSignalThatItsCommandEndedBy) {
+  for (const int number : {SIGTERM, SIGINT, SIGKILL, SIGSEGV}) {
+    Words words = site_.words({"run", "bus", "--", "sh", "-c", "kill -" + std::to_string(number) + " $$"});
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    pid_t pid = 0;
+    ASSERT_EQ(::posix_spawn(&pid, argv[0], nullptr, nullptr, argv.data(), environ), 0);
+    int status = 0;
+    ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == number) << number << ": " << status;
+  }
+}
+
+// ---- servers --------------------------------------------------------------------------------------------------------
+
+// The words of the first command in `in`, which are taken away; none: it is not complete.
+Words take_command(std::string& in) {
+  size_t at = in.find("\r\n");
+  if (at == std::string::npos) return {};
+  Words words;
+  int count = std::stoi(in.substr(1));
+  for (at += 2; count > 0; --count) {
+    const size_t end = in.find("\r\n", at);
+    if (end == std::string::npos) return {};
+    const size_t size = std::stoul(in.substr(at + 1));
+    if (in.size() < end + 2 + size + 2) return {};
+    words.push_back(in.substr(end + 2, size));
+    at = end + 2 + size + 2;
+  }
+  in.erase(0, at);
+  return words;
+}
+
+TEST_F(ToolManners, AScanOfAServerThatNeverEndsEnds) {
+  TcpPeer endless([](int, std::string& in, std::string& out) {
+    for (Words words = take_command(in); !words.empty(); words = take_command(in)) {
+      out += words[0] == "SCAN"    ? "*2\r\n$2\r\n17\r\n*0\r\n"
+             : words[0] == "HELLO" ? "-ERR unknown command\r\n"
+             : words[0] == "PING"  ? "$" + std::to_string(words[1].size()) + "\r\n" + words[1] + "\r\n"
+             : words[0] == "HMGET" ? "*3\r\n$-1\r\n$-1\r\n$-1\r\n"
+                                   : "$-1\r\n";
+    }
+    return TcpPeer::Then::keep;
+  });
+  const Ended ended = run_redlock({"status", "--master", endless.url(), "--scan"}, site_.dir);
+  EXPECT_EQ(ended.status, 69) << ended.out;
+  EXPECT_NE(ended.err.find("comes to no end"), std::string::npos) << ended.err;
+}
+
+}  // namespace
+}  // namespace redlock::test

@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The proof (README.md).
+
+  prove.py [SOURCE]      asks the solvers everything, and compares names with src/DESIGN.md and test/sim
+  prove.py rules         each rule of exclusion, with the name of the protocol without it
+  prove.py break NAME    tells a run of the protocol without that rule
+
+Exit status: 0 all as wanted, 1 not, 77 a solver is not installed.
+"""
+import pathlib
+import re
+import shutil
+import sys
+import time
+
+import clocks
+import kernel
+import protocol
+import rules
+import runs
+import tokens
+from steps import Steps
+
+wrong = []
+
+
+def report(what, well, text):
+    print(f"{'  ' if well else '! '}{what}: {text}", flush=True)
+    if not well:
+        wrong.append(what)
+
+
+def exclusion(weak=""):
+    site = protocol.Site(weak)
+    return kernel.inductive(site.world, site.axioms(), site.state, site.initial,
+                            lambda s: Steps(site, s).all(), site.statements, site.lemmas)
+
+
+def prove(what, questions, solver):
+    begin, count, open_ones = time.monotonic(), 0, []
+    for step, statement, answer in kernel.answers(questions, solver):
+        count += 1
+        if answer != "unsat":
+            open_ones.append(f"{step} / {statement}: {answer}")
+    text = f"{count - len(open_ones)} of {count} proved by {solver}, {time.monotonic() - begin:.1f} s"
+    report(what, not open_ones, "; ".join([text, *open_ones[:5]]))
+
+
+def must_fail(what, questions, proved):
+    """A solver finds a state in which a weakened step breaks a statement. What is left alone was proved already."""
+    changed = [one for one in questions if one.text not in proved]
+    found = next((f"{step} breaks '{statement}'" for step, statement, answer in kernel.answers(changed, "z3")
+                  if answer == "sat"), None)
+    report(what, found is not None, found or "nothing breaks")
+
+
+def must_run():
+    site = protocol.Site()
+    used = {name for path, _ in runs.HAPPENS.values() for name, _ in path}
+    unused = {one.name for one in Steps(site, site.state).all()} - used
+    report("every step happens", not unused, ", ".join(sorted(unused)) or "yes")
+    for name, (path, goal) in runs.HAPPENS.items():
+        answer = runs.question(path, goal).ask("z3")[0][1]
+        report(f"happens: {name}", answer == "sat", f"{len(path)} steps, {answer}")
+    for name in rules.RULES:
+        goal = runs.GOALS.get(name, runs.two_holders)
+        path = runs.BREAKS[name]
+        weak = runs.question(path, goal, name).ask("z3")[0][1]
+        real = {runs.question(path, goal).ask(solver)[0][1] for solver in kernel.SOLVERS}
+        report(f"run without the rule: {name}", weak == "sat" and real == {"unsat"},
+               f"{len(path)} steps, {weak}; with the rule: {', '.join(real)}")
+
+
+def numbers():
+    for question, theorem in clocks.questions():
+        said = {solver: question.ask(solver)[0][1] for solver in kernel.SOLVERS}
+        well = set(said.values()) == {"unsat"} if theorem else said["z3"] == "sat"
+        report(f"clocks: {question.name}", well, ("proved" if theorem else "fails, as it must") if well else str(said))
+
+
+def compare_with_design(source):
+    """Each statement belongs to one invariant of DESIGN, which names it. Lines: `13. ... Proved: `name`, `name`.`"""
+    text = (source / "src/DESIGN.md").read_text(encoding="utf-8")
+    section = text[text.index("## 6. Invariants"):text.index("## 7. ")]
+    items = re.split(r"\n(?=\d+\. )", section)[1:]
+    named = {(int(item.split(".")[0]), " ".join(name.split())) for item in items
+             for proved in re.findall(r"Proved:(.*)", item, re.S) for name in re.findall(r"`([^`]+)`", proved)}
+    sites = protocol.Site(), tokens.Site()
+    made = {(one.invariant, one.name) for site in sites for one in site.statements(site.state)}
+    for number, name in sorted(made ^ named):
+        print(f"! {number}. `{name}` stands only in {'the proof' if (number, name) in made else 'src/DESIGN.md'}")
+    report("DESIGN", made == named, f"{len(made & named)} statements are named there")
+
+
+def compare_with_simulator(source):
+    """What the simulator takes as a run of the proof has the proof's names and numbers of conditions."""
+    text = (source / "test/sim/proof_run.hpp").read_text(encoding="utf-8")
+    site = protocol.Site()
+    conditions = {step.name: len(step.conditions) for step in Steps(site, site.state).all()}
+    rows = re.findall(r'X\(\w+, "([^"]+)", (\d+), "(\d*)"\)', text)
+    wrong_steps = [name for name, number, looked in rows
+                   if conditions.get(name) != int(number) or any(int(one) > int(number) for one in looked)]
+    names = {one.name for one in site.statements(site.state)}
+    statements = re.findall(r'X\(\w+, "([^"]+)"\)', text)
+    wrong_names = [name for name in statements if name not in names]
+    well = rows and statements and not wrong_steps and not wrong_names
+    report("simulator", well, f"{len(rows)} of {len(conditions)} steps, {len(statements)} of {len(names)} statements"
+           if well else f"not of the proof: {', '.join(wrong_steps + wrong_names)}")
+
+
+def story(name):
+    """The lines of a run of the protocol without this rule."""
+    ends = []
+
+    def goal(site, s):
+        for x in runs.MEMBERS[protocol.ATTEMPT][:2]:
+            ends.append(s.valid_until(x) - site.clock_of(s, x))
+        return runs.GOALS.get(name, runs.two_holders)(site, s)
+    path = runs.BREAKS[name]
+    question = runs.question(path, goal, name)
+    passing = [i for i, (step, _) in enumerate(path) if step == "time passes"]
+    found = kernel.numbers(question, [f"|duration@{i}|" for i in passing] + ends)
+    times, now = dict(zip(passing, found)), 0.0
+    yield f"The rule: {rules.RULES[name]} Without it (a validity is 10 at most):"
+    yield " step  time"
+    for i, (step, chosen) in enumerate(path):
+        now += times.get(i, 0)
+        yield f"{i + 1:5d} {now:5.1f}  {step}: {', '.join(map(str, chosen.values()))}".rstrip(": ")
+    for i in range(1 if name in runs.GOALS else 2):
+        yield f"c{i} believes in x{i} for another {found[len(passing) + i]:.1f} of its clock."
+    said = {runs.question(path, goal).ask(solver)[0][1] for solver in kernel.SOLVERS}
+    yield f"The same steps with the rule: {'impossible' if said == {'unsat'} else said}."
+
+
+def main():
+    if sys.argv[1:] == ["rules"]:
+        print(*[f"{name:45s} {rule}" for name, rule in rules.RULES.items()], sep="\n")
+        return 0
+    if sys.argv[1:2] == ["break"] and sys.argv[2] in rules.RULES:
+        print(*story(sys.argv[2]), sep="\n")
+        return 0
+    source = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[2])
+    compare_with_design(source)
+    compare_with_simulator(source)
+    missing = [solver for solver in kernel.SOLVERS if shutil.which(solver) is None]
+    if missing and not wrong:
+        print(f"proof: {', '.join(missing)} is not installed")
+        return 77
+    for solver in kernel.SOLVERS:
+        prove("exclusion", exclusion(), solver)
+        prove("tokens", tokens.questions(), solver)
+        for name in rules.NOT_NEEDED:
+            prove(f"not needed: {name}", exclusion(name), solver)
+    numbers()
+    proved = {one.text for one in exclusion() + tokens.questions()}
+    for name in rules.RULES:
+        must_fail(f"exclusion without the rule: {name}", exclusion(name), proved)
+    for name in tokens.RULES:
+        must_fail(f"tokens without the rule: {name}", tokens.questions(name), proved)
+    must_run()
+    last = list(story("put-back without NX"))[-3:]
+    report("the story of a run", re.match("c0 bel.* c1 bel.*: impossible", " ".join(last)) is not None, " ".join(last))
+    print(f"{len(wrong)} wrong")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

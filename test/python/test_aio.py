@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: MIT
+"""The form for asyncio, on real servers."""
+import asyncio
+import os
+import random
+import unittest
+
+import libredlock
+import libredlock.aio
+from libredlock import Cause, Code, EventType
+from masters import Site
+
+CANCELLATIONS = int(os.environ.get("REDLOCK_CANCELLATIONS", "1000"))
+
+
+def run(test):
+    """A test that is a coroutine, with the client that it is given."""
+    def wrapper(self):
+        async def main():
+            self.events = []
+            async with libredlock.aio.Client(self.config(), client_name="ours", on_event=self.events.append) as client:
+                await test(self, client)
+        asyncio.run(main())
+    return wrapper
+
+
+def descriptors():
+    return len(os.listdir("/proc/self/fd"))
+
+
+class Aio(Site):
+    async def ends(self, what):
+        """Waits for what an event of the loop will make true."""
+        async def wait():
+            while not what():
+                await asyncio.sleep(0.001)
+        await asyncio.wait_for(wait(), 30)
+
+    @run
+    async def test_holds_and_lets_go(self, client):
+        async with client.lock("plant1/rs485-a", wait=5.0) as lock:
+            lock.check(0.3)
+            self.assertGreaterEqual(self.holders("plant1/rs485-a"), 2)
+            await lock.extend(3.0)
+            self.assertGreater(lock.validity, 2.0)
+            self.assertIsNone(await client.try_lock("plant1/rs485-a"))
+        await self.ends(lambda: self.holders("plant1/rs485-a") == 0)
+        self.assertEqual(client.status()["locks"]["held"], 0)
+        async with await client.try_lock("plant1/rs485-a") as lock:
+            lock.check()
+
+    @run
+    async def test_lost_cancels_the_body(self, client):
+        canceled = []
+        with self.assertRaisesRegex(libredlock.Lost, "^a: lost: . of 3 masters") as caught:
+            async with client.lock("a") as lock:
+                self.delete("a")
+                try:
+                    await asyncio.sleep(60)
+                except asyncio.CancelledError:
+                    canceled.append(lock.validity)
+                    raise
+        self.assertEqual(canceled, [0])
+        self.assertEqual(caught.exception.report.type, EventType.LOST)
+        await asyncio.sleep(0)  # nothing is left to cancel
+        if hasattr(asyncio.current_task(), "cancelling"):
+            self.assertEqual(asyncio.current_task().cancelling(), 0)
+
+    @run
+    async def test_a_body_that_swallows_the_cancellation_gets_lost_too(self, client):
+        with self.assertRaises(libredlock.Lost):
+            async with client.lock("a"):
+                self.delete("a")
+                try:
+                    await asyncio.sleep(60)
+                except asyncio.CancelledError:
+                    pass
+        await asyncio.sleep(0.001)
+
+    @run
+    async def test_two_locks_of_one_task(self, client):
+        with self.assertRaisesRegex(libredlock.Lost, "^a:"):
+            async with client.lock("a"):
+                async with client.lock("b"):
+                    self.delete("a")
+                    await asyncio.sleep(60)
+        await self.ends(lambda: client.status()["locks"]["held"] == 0)
+        await asyncio.sleep(0.001)
+
+    @run
+    async def test_a_loss_between_two_awaits_is_raised_at_the_end(self, client):
+        with self.assertRaises(libredlock.Lost):
+            async with client.lock("a", ttl=0.2, renew=False) as lock:
+                with self.assertRaises(libredlock.Lost):
+                    while True:  # without an await
+                        lock.check()
+
+    @run
+    async def test_a_time_out_is_a_time_out(self, client):
+        async with client.lock("a"):
+            with self.assertRaises(asyncio.TimeoutError):
+                await asyncio.wait_for(client.lock("a", wait=None).acquire(), 0.05)
+            await self.ends(lambda: client.status()["locks"]["pending"] == 0)
+
+        async def body():
+            async with client.lock("a"):
+                await asyncio.sleep(60)
+
+        with self.assertRaises(asyncio.TimeoutError):
+            await asyncio.wait_for(body(), 0.1)
+        await self.ends(lambda: client.status()["locks"]["held"] == 0)
+
+    def test_a_cancellation_from_outside_goes_on(self):
+        async def body(client):
+            async with client.lock("a"):
+                self.delete("a")
+                await asyncio.sleep(60)
+
+        def on_event(event):
+            if event.type == EventType.LOST:
+                tasks[0].cancel()  # behind that of the loss, before the task runs again
+
+        async def main():
+            async with libredlock.aio.Client(self.config(), on_event=on_event) as client:
+                tasks.append(asyncio.create_task(body(client)))
+                await asyncio.wait(tasks)
+            if hasattr(tasks[0], "uncancel"):
+                self.assertTrue(tasks[0].cancelled())
+            else:
+                self.assertIsInstance(tasks[0].exception(), libredlock.Lost)
+
+        tasks = []
+        asyncio.run(main())
+
+    @run
+    async def test_waits_and_says_for_what(self, client):
+        said = []
+        async with libredlock.aio.Client(self.config(), client_name="gw-03") as other:
+            theirs = await other.lock("a").acquire()
+
+            def on_waiting(event):
+                said.append(event)
+                if event.holder:
+                    theirs.release()
+
+            async with client.lock("a", wait=None, on_waiting=on_waiting):
+                pass
+            self.assertEqual((said[-1].cause, said[-1].holder), (Cause.HELD, "gw-03"))
+
+            def give_up(event):
+                raise LookupError(str(event))
+
+            async with other.lock("b"):
+                with self.assertRaises(LookupError):
+                    await client.lock("b", wait=None, on_waiting=give_up).acquire()
+                await self.ends(lambda: client.status()["locks"]["pending"] == 0)
+                with self.assertRaises(libredlock.Locked) as caught:
+                    await client.lock("b", wait=1.0).acquire()
+                self.assertEqual((caught.exception.code, caught.exception.report.holder), (Code.LOCKED, "gw-03"),
+                                 str(caught.exception.report))
+
+    @run
+    async def test_any_of(self, client):
+        async with libredlock.aio.Client(self.config()) as other:
+            async with other.lock("a"):
+                async with await client.any_of("a", "b") as lock:
+                    self.assertEqual(lock.names, ("b",))
+                    for wait in (0.0, 0.3):
+                        with self.assertRaisesRegex(libredlock.Locked, "^[ab]: "):
+                            await other.any_of("a", "b", wait=wait)
+                    with self.assertRaises(asyncio.TimeoutError):
+                        await asyncio.wait_for(other.any_of("a", "b", wait=None), 0.1)
+                    await self.ends(lambda: other.status()["locks"] == {"held": 1, "pending": 0, "max": 32})
+                    with self.assertRaises(libredlock.Lost):
+                        async with lock:
+                            self.delete("b")
+                            await asyncio.sleep(60)
+
+    @run
+    async def test_as_many_hold_as_there_are_names(self, client):
+        held, most = set(), set()
+
+        async def work():
+            for _ in range(5):
+                async with await client.any_of("a", "b", wait=None) as lock:
+                    self.assertNotIn(lock.names, held)
+                    held.add(lock.names)
+                    most.add(len(held))
+                    await asyncio.sleep(0.002)
+                    lock.check()
+                    held.remove(lock.names)
+
+        await asyncio.gather(*(work() for _ in range(5)))
+        self.assertEqual(most, {1, 2})
+
+    @run
+    async def test_tasks(self, client):
+        count = 0
+
+        async def work():
+            nonlocal count
+            for _ in range(20):
+                async with client.lock("counter", wait=30.0) as lock:
+                    number = count
+                    await asyncio.sleep(0)
+                    lock.check()
+                    count = number + 1
+
+        await asyncio.gather(work(), work())
+        self.assertEqual(count, 40)
+
+    @run
+    async def test_closing_ends_waits(self, client):
+        async with libredlock.aio.Client(self.config()) as other:
+            async with other.lock("a"):
+                task = asyncio.create_task(client.lock("a", wait=None).acquire())
+                await self.ends(lambda: client.status()["locks"]["pending"] == 1)
+                await client.close()
+                with self.assertRaises(libredlock.Canceled):
+                    await task
+        with self.assertRaises(libredlock.Closed):
+            await client.lock("a").acquire()
+        with self.assertRaisesRegex(libredlock.Closed, "opened once"):
+            await client.__aenter__()
+
+    def test_cancelled_while_it_closes(self):
+        async def main():
+            client = libredlock.aio.Client(self.config(), grace=0.3)
+            await client.__aenter__()
+            with self.frozen(3):
+                task = asyncio.create_task(client.close())
+                await asyncio.sleep(0)
+                task.cancel()
+                with self.assertRaises(asyncio.CancelledError):
+                    await task
+            with self.assertRaises(libredlock.Closed):
+                client.status()
+        asyncio.run(main())
+
+    def test_cancellations_at_random_instants(self):
+        draw = random.Random(1)
+
+        async def work(client):
+            if draw.random() < 0.5:
+                lock = client.lock(draw.choice("abc"), wait=None)
+            else:
+                lock = await client.any_of(*"abc", wait=None)
+            async with lock:
+                await asyncio.sleep(draw.random() / 500)
+
+        async def main():
+            ends = {"cancelled": 0, "done": 0}
+            async with libredlock.aio.Client(self.config(limits={"locks": 64})) as client:
+                left = CANCELLATIONS
+                await self.ends(lambda: client.status()["masters_up"] == 3)
+                before = descriptors()
+                while left > 0:
+                    tasks = [asyncio.create_task(work(client)) for _ in range(10)]
+                    for task in tasks:
+                        await asyncio.sleep(draw.random() / 1000)
+                        if draw.random() < 0.9:
+                            task.cancel()
+                            left -= 1
+                    await asyncio.wait(tasks)
+                    for task in tasks:
+                        ends["cancelled" if task.cancelled() else "done"] += 1
+                        if not task.cancelled():
+                            task.result()
+                await self.ends(lambda: client.status()["locks"] | {"max": 0} == {"held": 0, "pending": 0, "max": 0})
+                await self.ends(lambda: client.status()["debts"]["open"] == 0)
+                await self.ends(lambda: len(client._core.locks) == 0)
+                self.assertEqual(descriptors(), before)
+            self.assertGreater(min(ends.values()), CANCELLATIONS / 20, ends)
+            print(ends)
+
+        before = descriptors()
+        asyncio.run(main())
+        self.assertEqual(descriptors(), before)
+        self.assertEqual([self.holders(name) for name in "abc"], [0, 0, 0])
+
+
+if __name__ == "__main__":
+    unittest.main()

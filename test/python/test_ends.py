@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: MIT
+"""How a client ends when nobody closes it in order: Ctrl-C, fork, the collection of garbage, the interpreter's end.
+
+Ctrl-C and the interpreter's end are seen in processes of their own.
+"""
+import gc
+import json
+import os
+import random
+import select
+import signal
+import time
+import unittest
+import warnings
+
+import libredlock
+import libredlock.aio
+from masters import EVENTUALLY, Site, line_of
+
+HEAD = """
+import asyncio, json, os, sys, threading, time, libredlock, libredlock.aio
+config = json.loads(sys.argv[1])
+def say(*words): print(*words, flush=True)
+"""
+# Each of these is interrupted once, at the line that it says.
+INTERRUPTED = {
+    "wait": """
+with libredlock.Client(config) as client:
+    try:
+        client.lock("held", wait=None, on_waiting=lambda event: say("ready")).acquire()
+    except KeyboardInterrupt:
+        while client.status()["locks"]["pending"]: time.sleep(0.001)
+        say("interrupted", client.status()["locks"]["held"])
+""",
+    "any": """
+with libredlock.Client(config) as client:
+    try:
+        said = set()
+        def on_waiting(event):
+            said.add(event.lock)
+            if len(said) == 2: say("ready")
+        client.any_of("held", "held too", wait=None, on_waiting=on_waiting)
+    except KeyboardInterrupt:
+        while client.status()["locks"]["pending"]: time.sleep(0.001)
+        say("interrupted", client.status()["locks"]["held"])
+""",
+    "body": """
+try:
+    with libredlock.Client(config) as client, client.lock("ours"):
+        say("ready")
+        time.sleep(60)
+except KeyboardInterrupt:
+    say("interrupted 0")
+""",
+    "aio wait": """
+async def main():
+    async with libredlock.aio.Client(config) as client:
+        await client.lock("held", wait=None, on_waiting=lambda event: say("ready")).acquire()
+try:
+    asyncio.run(main())
+except KeyboardInterrupt:
+    say("interrupted 0")
+""",
+    "aio body": """
+async def main():
+    async with libredlock.aio.Client(config) as client, client.lock("ours"):
+        say("ready")
+        await asyncio.sleep(60)
+try:
+    asyncio.run(main())
+except KeyboardInterrupt:
+    say("interrupted 0")
+""",
+}
+INTERRUPTED_OFTEN = HEAD + """
+wanted, caught, cycles = int(sys.argv[2]), 0, 0
+with libredlock.Client(config) as client:
+    while caught < wanted:
+        try:
+            say("go")
+            while True:
+                with client.lock("often", wait=None, ttl=3.0), client.any_of("often", "too", ttl=3.0):
+                    cycles += 1
+        except KeyboardInterrupt:
+            caught += 1
+    while client.status()["locks"]["held"] + client.status()["locks"]["pending"]: time.sleep(0.001)
+say("left", len(client._core.locks), cycles)
+"""
+ENDS = {
+    "sync": "client = libredlock.Client(config); lock = client.lock('ours').acquire()",
+    "thread": """
+client = libredlock.Client(config, on_event=lambda event: None)
+lock = client.lock("ours").acquire()
+threading.Thread(target=lambda: [time.sleep(0.05), lock.check()]).start()
+""",
+    "callback": """
+client = libredlock.Client(config, on_event=lambda event: time.sleep(0.01))
+lock = client.lock("ours", ttl=0.2).acquire()
+sys.exit(0)
+""",
+    "aio": """
+async def main():
+    global client, lock
+    client = libredlock.aio.Client(config)
+    await client.__aenter__()
+    lock = await client.lock("ours").acquire()
+asyncio.run(main())
+""",
+}
+
+
+class Ends(Site):
+    def ended(self, process):
+        out, err = process.communicate(timeout=60)
+        self.assertEqual((process.returncode, [line for line in err.splitlines() if "ResourceWarning" not in line
+                                               and "tracemalloc" not in line]), (0, []))
+        return out
+
+    def ended_behind_interrupts(self, process):
+        out, err = process.communicate(timeout=60)  # err: Python tells of the interrupts that it has dropped
+        self.assertEqual(process.returncode, 0, err)
+        return out
+
+    # Python drops an interrupt that comes in a finalizer or in a callback: a person presses Ctrl-C again.
+    def interrupt(self, process):
+        process.send_signal(signal.SIGINT)
+        while not select.select([process.stdout], [], [], 2)[0]:
+            process.send_signal(signal.SIGINT)
+
+    def test_interrupted(self):
+        with libredlock.Client(self.config()) as client, client.lock("held", "held too"):
+            for name, program in INTERRUPTED.items():
+                with self.subTest(name):
+                    process = self.run_python(HEAD + program, json.dumps(self.config()))
+                    self.assertEqual(line_of(process), "ready")
+                    self.interrupt(process)
+                    out = self.ended_behind_interrupts(process)
+                    self.assertEqual(out.replace("ready\n", ""), "interrupted 0\n")
+                    self.eventually(lambda: self.holders("ours") == 0)
+
+    def test_interrupted_at_random_instants(self):
+        draw, count = random.Random(2), 60
+        process = self.run_python(INTERRUPTED_OFTEN, json.dumps(self.config()), str(count))
+        for _ in range(count):
+            line_of(process)
+            time.sleep(draw.random() / 100)  # anywhere in a cycle
+            self.interrupt(process)
+        self.assertRegex(self.ended_behind_interrupts(process), "left 0 [1-9]")
+        self.assertEqual(self.holders("often") + self.holders("too"), 0)
+
+    def test_the_interpreter_ends_with_a_lock_held(self):
+        for name, program in ENDS.items():
+            with self.subTest(name):
+                process = self.run_python(HEAD + program, json.dumps(self.config()))
+                self.assertEqual(self.ended(process), "")
+                self.assertEqual(self.holders("ours"), 0)
+
+    def test_a_client_that_is_collected(self):
+        with self.assertWarnsRegex(ResourceWarning, "libredlock._sync.Client was not closed"):
+            client = libredlock.Client(self.config())
+            core = client._core
+            del client
+        self.assertIsNone(core.rl)
+
+    def test_a_client_of_asyncio_that_is_collected(self):
+        import asyncio
+
+        async def main(held):
+            client = libredlock.aio.Client(self.config())
+            await client.__aenter__()
+            lock = client.lock("a")
+            if held:
+                await lock.acquire()
+            return client._core
+
+        with self.assertWarnsRegex(ResourceWarning, "libredlock.aio.Client was not closed"):
+            self.assertIsNone(asyncio.run(main(False)).rl)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)
+            core = asyncio.run(main(True))
+            gc.collect()
+        self.assertIsNone(core.rl)
+        self.assertEqual(self.holders("a"), 0)
+
+    def test_a_lock_that_is_collected(self):
+        with libredlock.Client(self.config()) as client:
+            with self.assertWarnsRegex(ResourceWarning, "Lock a> was not released"):
+                client.lock("a").acquire()
+                gc.collect()
+            self.eventually(lambda: client.status()["locks"]["held"] == 0)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                with client.lock("a"):
+                    pass
+                gc.collect()
+
+    def test_collected_in_its_own_callback(self):
+        box = []
+
+        def on_event(event):
+            if event.type == libredlock.EventType.RELEASED:
+                box.clear()  # the last reference
+                gone.append(True)
+
+        gone = []
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)
+            client = libredlock.Client(self.config(), on_event=on_event)
+            box.append(client)
+            lock = client.lock("a").acquire()
+            del client
+            lock.release()
+            del lock
+            self.eventually(lambda: gone)
+        self.eventually(lambda: self.holders("a") == 0)
+
+    def test_a_forked_child_is_told(self):
+        with libredlock.Client(self.config()) as client, client.lock("a") as lock:
+            child = os.fork()
+            if child == 0:
+                told = 0
+                for call in (lock.check, client.status, client.lock("b").acquire):
+                    try:
+                        call()
+                    except libredlock.Forked:
+                        told += 1
+                lock.release()
+                client.close()
+                os._exit(told)
+            status = os.waitpid(child, 0)[1]
+            self.assertEqual(os.waitstatus_to_exitcode(status), 3)
+            lock.check()
+            self.assertGreaterEqual(self.holders("a"), 2)
+
+    def test_nothing_is_left_of_many_clients(self):
+        def open_descriptors():
+            return len(os.listdir("/proc/self/fd"))
+
+        def threads():
+            return len(os.listdir("/proc/self/task"))
+
+        with libredlock.Client(self.config()):
+            pass
+        before = open_descriptors(), threads()
+        for _ in range(20):
+            with libredlock.Client(self.config()) as client, client.lock("a"):
+                pass
+        self.assertEqual((open_descriptors(), threads()), before)
+
+    def test_silent_masters_do_not_hold_up_the_end(self):
+        client = libredlock.Client(self.config(), grace=0.1)
+        client.lock("a").acquire()
+        with self.frozen(3):
+            begin = time.monotonic()
+            client.close()
+            self.assertLess(time.monotonic() - begin, EVENTUALLY)
+
+
+if __name__ == "__main__":
+    unittest.main()

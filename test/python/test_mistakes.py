@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: MIT
+"""The mistakes of a new user, and the sentence for each."""
+import logging
+import math
+import unittest
+
+import libredlock
+import libredlock.aio
+from libredlock import Cause, Code
+from masters import Site
+
+URL = "redis://127.0.0.1:1"
+OF_CONFIGURATION = [
+    ((), {}, "masters: 0 is not in 1..15"),
+    (("redis://:secret@127.0.0.1:1",), {}, r"a file is meant, not 127.0.0.1:1: say masters=\[\"redis://...\"\]"),
+    (("missing.json",), {}, "missing.json: cannot be opened: does not exist"),
+    (({"master": [URL]},), {}, "master: no such key"),
+    ((), {"masters": URL}, "masters: a string is not an array"),
+    ((), {"masters": ["127.0.0.1:1"]}, r"masters\[0\].url: begins with neither redis:// nor unix:///"),
+    ((), {"masters": ["redis://127.0.0.1:70000"]}, r"masters\[0\]"),
+    ((), {"masters": [URL], "timing": {"max_ttl": 1}}, "timing.max_ttl: no such key"),
+    ((), {"masters": [URL], "timing": {"node_timeout_ms": 1}}, "timing.node_timeout_ms: 1 is not in 5..10000"),
+    ((), {"masters": [URL], "password": 5}, "password: a number is not a string"),
+]
+OF_ARGUMENTS = [
+    (("",), {}, ": a name is empty"),
+    (("x" * 70,), {}, "x: a name of 70 bytes is longer than 64"),
+    (("a", "a"), {}, "a, a: a name is given twice"),
+    (tuple("abcde"), {}, "a, b, c, d, e: count 5 is not in 1..4"),
+    (("x" * 40, "y" * 40), {}, "the names have 80 bytes together, more than limits.resource_bytes 64"),
+    (("redlock::meta",), {}, "a name makes a key of the library's own"),
+    (("a",), {"ttl": 10000}, "a: ttl_ms 10000000 is above timing.max_ttl_ms 3000"),
+    (("a",), {"ttl": 0.001}, "a: ttl_ms 1 is below 20"),
+    (("a",), {"min_validity": 5}, "a: min_validity_ms 5000 is not below ttl_ms 2000"),
+    (("a",), {"retry_delay": 10}, "a: retry_delay_ms 10000 is above 5000"),
+]
+OF_NUMBERS = [("wait", -1), ("wait", math.nan), ("wait", "5"), ("ttl", -1), ("ttl", "5"), ("max_hold", math.inf)]
+
+
+class Mistakes(Site):
+    def setUp(self):
+        logging.disable(logging.CRITICAL)
+        self.addCleanup(logging.disable, logging.NOTSET)
+
+    def test_configurations(self):
+        for form in (libredlock.Client, libredlock.aio.Client):
+            for arguments, settings, sentence in OF_CONFIGURATION:
+                with self.subTest(arguments, **settings), self.assertRaisesRegex(libredlock.Config, sentence) as caught:
+                    form(*arguments, **settings)
+                self.assertIsInstance(caught.exception, ValueError)
+                self.assertNotIn("secret", str(caught.exception))
+        with self.assertRaisesRegex(ValueError, "grace=-1: a number of seconds is meant"):
+            libredlock.Client(masters=[URL], grace=-1)
+
+    def test_arguments(self):
+        for arguments, options, sentence in OF_ARGUMENTS:
+            with self.subTest(arguments, **options), libredlock.Client(self.config()) as client:
+                with self.assertRaisesRegex(libredlock.Invalid, sentence):
+                    client.lock(*arguments, **options).acquire()
+                self.assertEqual(client.status()["locks"]["pending"], 0)
+
+    def test_numbers_and_names(self):
+        with libredlock.Client(self.config()) as client:
+            for name, value in OF_NUMBERS:
+                with self.assertRaisesRegex(ValueError, f"{name}=.*: a number of seconds is meant"):
+                    client.lock("a", **{name: value})
+            for names in ((), (5,), (["a"],), (None,)):
+                with self.assertRaisesRegex(TypeError, "the names of the resources are meant"):
+                    client.lock(*names)
+                with self.assertRaisesRegex(TypeError, "the names of the resources are meant"):
+                    client.any_of(*names)
+            with self.assertRaisesRegex(TypeError, "timeout"):
+                client.lock("a", timeout=5)
+
+    def test_holding(self):
+        with libredlock.Client(self.config()) as client:
+            lock = client.lock("a")
+            for call in (lock.check, lock.extend):
+                with self.assertRaises(libredlock.NotHeld):
+                    call()
+            with lock:
+                with self.assertRaisesRegex(libredlock.TooSlow, "a: 300 s are needed, 1.* s are left"):
+                    lock.check(300)
+                with self.assertRaisesRegex(ValueError, "need=-1: a number of seconds is meant"):
+                    lock.check(-1)
+                with self.assertRaisesRegex(libredlock.Invalid, "ttl_ms 300000 is above timing.max_ttl_ms 3000"):
+                    lock.extend(300)
+                lock.check()
+            lock.release()
+            with self.assertRaises(libredlock.Invalid):
+                client.commission(7)
+        with self.assertRaisesRegex(libredlock.Closed, "a: the client is closing"):
+            lock.acquire()
+
+    def test_too_many(self):
+        with libredlock.Client(self.config(), limits={"locks": 1}) as client, client.lock("a"):
+            with self.assertRaisesRegex(libredlock.Full, "b: limits.locks acquires"):
+                client.lock("b").acquire()
+
+    def test_masters_that_are_not_there(self):
+        with libredlock.Client(masters=[URL]) as client:
+            with self.assertRaisesRegex(libredlock.NoQuorum, "127.0.0.1:1: the connection was refused") as caught:
+                client.lock("a", wait=0.3).acquire()
+        wrong = caught.exception
+        self.assertEqual((wrong.code, wrong.cause, wrong.report.master_err, wrong.report.address),
+                         (Code.NO_QUORUM, Cause.TOO_FEW, Code.REFUSED, "127.0.0.1:1"))
+
+    def test_a_wrong_password(self):
+        config = self.config()
+        config["masters"] = [url.replace("//", "//somebody:secret@") for url in config["masters"]]
+        with libredlock.Client(config) as client:
+            with self.assertRaisesRegex(libredlock.NoQuorum, "user name or password was refused") as caught:
+                client.lock("a").acquire()
+        self.assertEqual(caught.exception.report.master_err, Code.AUTH)
+        self.assertNotIn("secret", str(caught.exception))
+
+    def test_new_masters(self):
+        config = self.config(key_prefix="new/")  # whose record no master has
+        with libredlock.Client(config) as client:
+            with self.assertRaisesRegex(libredlock.Guarded, "watched: .* s to go") as caught:
+                client.lock("a", wait=0.5).acquire()
+        self.assertEqual(caught.exception.cause, Cause.GUARD)
+        self.assertTrue(0 < caught.exception.report.guard < 4, caught.exception.report)
+
+    def test_another_configuration(self):
+        config = self.config(timing={"max_ttl_ms": 6000})
+        with libredlock.Client(config) as client:
+            with self.assertRaisesRegex(libredlock.Error, "its max_ttl_ms is 3000, ours is 6000; make") as caught:
+                client.lock("a").acquire()
+        self.assertEqual(caught.exception.cause, Cause.NEVER)
+
+
+class Logging(Site):
+    def test_lines_and_levels(self):
+        logger = logging.getLogger("of.this.test")
+        with self.assertLogs(logger, logging.INFO) as logs:
+            with libredlock.Client(self.config(), logger=logger) as client:
+                with self.assertRaises(libredlock.Invalid):
+                    client.lock("").acquire()
+                with client.lock("a"):
+                    pass
+        self.assertIn("ERROR:of.this.test:redlock_acquire_async: a name is empty", logs.output)
+        self.assertTrue(any(line.startswith("INFO:of.this.test:master 127.0.0.1:") for line in logs.output))
+
+    def test_a_file_a_dict_and_keywords(self):
+        import json
+        import pathlib
+        path = pathlib.Path(self.folder, "bus.json")
+        path.write_text(json.dumps(self.config()))
+        for source in (path, str(path), self.config()):
+            with libredlock.Client(source, client_name="gw-7") as ours, libredlock.Client(path) as other:
+                with ours.lock("a"), self.assertRaises(libredlock.Locked) as caught:
+                    other.lock("a", wait=1.0).acquire()
+                self.assertEqual(caught.exception.report.holder, "gw-7")
+                status = ours.status()
+                self.assertEqual((status["quorum"], len(status["masters"])), (2, 3))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,345 @@
+# SPDX-License-Identifier: MIT
+"""The form without a loop, on real servers."""
+import gc
+import json
+import pathlib
+import threading
+import time
+import unittest
+import warnings
+
+import libredlock
+from libredlock import Cause, Code, EventType
+from masters import Site
+
+WORKER = """
+import json, pathlib, sys, libredlock
+config, path = json.loads(sys.argv[1]), pathlib.Path(sys.argv[2])
+with libredlock.Client(config) as client:
+    for _ in range(20):
+        with client.lock("counter", wait=30.0) as lock:
+            number = int(path.read_text())
+            lock.check(0.01)
+            path.write_text(str(number + 1))
+"""
+
+
+class Sync(Site):
+    def setUp(self):
+        self.events = []
+        self.client = libredlock.Client(self.config(), client_name="ours", on_event=self.events.append)
+        self.addCleanup(self.client.close)
+
+    def other(self):
+        client = libredlock.Client(self.config(), client_name="gw-03")
+        self.addCleanup(client.close)
+        return client
+
+    def types(self):
+        return [event.type for event in self.events]
+
+    def test_holds_and_lets_go(self):
+        with self.client.lock("plant1/rs485-a", wait=5.0) as lock:
+            lock.check(0.3)
+            self.assertGreaterEqual(self.holders("plant1/rs485-a"), 2)
+            self.assertEqual(self.client.status()["locks"]["held"], 1)
+        self.assertEqual(self.client.status()["locks"]["held"], 0)
+        self.client.close()  # which waits for the answers to the deletes
+        self.assertEqual(self.holders("plant1/rs485-a"), 0)
+
+    def test_seconds(self):
+        with self.client.lock("a", ttl=2.0, renew=False) as lock:
+            self.assertGreater(lock.validity, 0.5)
+            self.assertLessEqual(lock.validity, 2.0)
+            now = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+            self.assertLess(abs((lock.deadline_ns - now) / 1e9 - lock.validity), 0.5)
+            lock.check(0.1)
+            with self.assertRaisesRegex(libredlock.TooSlow, "a: 3 s are needed, 1.* s are left"):
+                lock.check(3.0)
+            with self.assertRaises(libredlock.TooSlow):
+                lock.check(2.001)
+            lock.extend(3.0)
+            self.assertGreater(lock.validity, 2.0)
+
+    def test_excludes(self):
+        other = self.other()
+        with other.lock("a"):
+            self.assertIsNone(self.client.try_lock("a"))
+            with self.assertRaisesRegex(libredlock.Locked, "^a: .*gw-03") as caught:
+                self.client.lock("a", wait=1.0).acquire()
+            wrong = caught.exception
+            self.assertEqual((wrong.code, wrong.cause, wrong.report.holder), (Code.LOCKED, Cause.HELD, "gw-03"))
+            self.assertGreater(wrong.report.to_go, 0)
+        with self.client.lock("a"):  # their deletes are on their way
+            pass
+        with self.client.try_lock("a") as lock:
+            lock.check()
+            self.assertIsNone(other.try_lock("a"))
+        self.assertEqual(lock.validity, 0)
+
+    def test_waits_and_says_for_what(self):
+        other, said = self.other(), []
+        theirs = other.lock("a").acquire()
+
+        def on_waiting(event):
+            said.append(event)
+            if event.holder:
+                theirs.release()
+
+        with self.client.lock("a", wait=None, on_waiting=on_waiting) as lock:
+            lock.check()
+        self.assertEqual((said[-1].type, said[-1].cause, said[-1].holder), (EventType.WAITING, Cause.HELD, "gw-03"))
+        self.assertIn("held by gw-03 on", str(said[-1]))
+
+    def test_an_exception_while_waiting_gives_up(self):
+        other = self.other()
+
+        def on_waiting(event):
+            raise LookupError(str(event))
+
+        with other.lock("a"):
+            with self.assertRaisesRegex(LookupError, "^held by"):
+                self.client.lock("a", wait=None, on_waiting=on_waiting).acquire()
+            self.eventually(lambda: self.client.status()["locks"]["pending"] == 0)
+
+    def test_lost(self):
+        with self.assertRaisesRegex(libredlock.Lost, "^a: .*lost") as caught:
+            with self.client.lock("a") as lock:
+                self.delete("a")
+                with self.assertRaises(libredlock.Lost):
+                    while True:
+                        lock.check(0.1)
+                self.eventually(lambda: EventType.LOST in self.types())
+                with self.assertRaisesRegex(libredlock.Lost, "^a: lost: . of 3 masters"):
+                    lock.check(0.1)
+        self.assertEqual(caught.exception.report.type, EventType.LOST)
+
+    def test_the_body_s_own_exception_is_not_hidden(self):
+        with self.assertRaises(LookupError):
+            with self.client.lock("a") as lock:
+                self.delete("a")
+                self.eventually(lambda: lock.validity == 0)
+                raise LookupError
+
+    def test_expires(self):
+        lock = self.client.lock("a", ttl=0.3, renew=False).acquire()
+        with self.assertRaises(libredlock.Lost):
+            while True:
+                lock.check()
+        self.assertEqual(lock.validity, 0)
+        lock.release()
+        with self.assertRaisesRegex(libredlock.NotHeld, "a: is not held"):
+            lock.check()
+
+    def test_an_object_may_be_used_again_but_not_twice_at_once(self):
+        lock = self.client.lock("a")
+        for _ in range(3):
+            with lock:
+                lock.check()
+                with self.assertRaisesRegex(RuntimeError, "client.lock\\(\\) makes another"):
+                    lock.acquire()
+                lock.check()
+
+    def test_several_and_bytes(self):
+        with self.client.lock("b", b"\xff", "a"):
+            self.assertIsNone(self.client.try_lock("a"))
+            self.assertIsNone(self.client.try_lock(b"\xff"))
+
+    def test_any_of_takes_what_is_free_from_a_random_start(self):
+        names = set()
+        for _ in range(30):
+            with self.client.any_of("a", b"b", "c") as lock:
+                lock.check(0.1)
+                names.add(lock.names)
+        self.assertEqual(names, {("a",), (b"b",), ("c",)})
+        with self.other().lock("a"):
+            for wait in (0.0, 5.0, None):
+                with self.client.any_of("a", "b", wait=wait) as lock:
+                    lock.check(0.1)
+                    self.assertEqual(lock.names, ("b",))
+
+    def test_any_of_keeps_none_of_the_others(self):
+        other, freed = self.other(), []
+        theirs = [other.lock(name).acquire() for name in "abc"]
+
+        def on_waiting(event):
+            freed.append(event)
+            if len({event.lock for event in freed}) == 3:  # all at once
+                for lock in theirs:
+                    lock.release()
+
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            with self.client.any_of("a", "b", "c", wait=None, on_waiting=on_waiting) as lock:
+                lock.check()
+                self.eventually(lambda: self.client.status()["locks"] == {"held": 1, "pending": 0, "max": 32})
+                self.eventually(lambda: sum(map(self.holders, "abc")) == self.holders(lock.names[0]) > 1)
+            freed.clear()
+            gc.collect()
+        self.assertEqual(warned, [])
+
+    def test_any_of_where_all_are_held(self):
+        budgets = []
+
+        def on_waiting(event):
+            budgets.append(event.lock._options.wait_ms)
+            if len(budgets) == 1:
+                time.sleep(0.6)  # before the second name is asked for
+
+        with self.other().lock("a", "b"):
+            with self.assertRaisesRegex(libredlock.Locked, "^[ab]: "):
+                self.client.any_of("a", "b", wait=0)
+            with self.assertRaisesRegex(libredlock.Locked, "^[ab]: "):
+                self.client.any_of("a", "b", wait=1.0, on_waiting=on_waiting)
+            self.assertEqual(budgets[0], 1000)
+            self.assertLessEqual(min(budgets), 400)
+            with self.assertRaises(ZeroDivisionError):
+                self.client.any_of("a", "b", wait=None, on_waiting=lambda event: 1 // (event.holder == ""))
+            self.eventually(lambda: self.client.status()["locks"]["pending"] == 0)
+
+    def test_tokens_rise(self):
+        tokens = []
+        for _ in range(3):
+            with self.client.lock("a", fencing=True) as lock:
+                tokens.append(lock.token)
+        self.assertEqual(tokens, sorted(set(tokens)))
+        self.assertGreater(tokens[0], 0)
+        with self.client.lock("a") as lock:
+            self.assertEqual(lock.token, 0)
+
+    def test_flags(self):
+        self.assertEqual(self.client.lock("a")._options.flags, 4)  # REDLOCK_F_TELL_WAITING
+        with self.client.lock("a", renew=False, fencing=True, urgent=True) as lock:
+            self.assertEqual(lock._options.flags, 1 | 2 | 4 | 8)
+
+    def test_every_event(self):
+        with self.other().lock("a"):
+            self.assertIsNone(self.client.try_lock("a"))
+        lock = self.client.lock("a", ttl=3.0)
+        with lock:
+            lock.extend()
+            with self.frozen(2), self.assertRaises(libredlock.NoQuorum):
+                lock.extend()
+            self.eventually(lambda: self.client.status()["masters_up"] == 3)
+        with self.assertRaises(libredlock.Lost), lock:
+            self.delete("a")
+            self.eventually(lambda: EventType.LOST in self.types())
+        with self.other().lock("a"), self.assertRaises(libredlock.Locked):
+            self.client.lock("a", wait=0.2).acquire()
+        self.client.close()
+        self.assertEqual(set(self.types()), set(EventType))
+        self.assertEqual(self.types()[-1], EventType.CLOSED)
+        master = next(event for event in self.events if event.type == EventType.MASTER)
+        self.assertIn(f":{self.masters[master.master].port}", master.address)
+
+    def test_threads(self):
+        count, together = [0], []
+
+        def work():
+            for _ in range(25):
+                with self.client.lock("counter", wait=30.0) as lock:
+                    number = count[0]
+                    lock.check()
+                    time.sleep(0)
+                    count[0] = number + 1
+            together.append(threading.current_thread())
+
+        threads = [threading.Thread(target=work) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual((count[0], len(together)), (50, 2))
+
+    def test_processes(self):
+        path = pathlib.Path(self.folder, "counter")
+        path.write_text("0")
+        workers = [self.run_python(WORKER, json.dumps(self.config()), str(path)) for _ in range(2)]
+        for worker in workers:
+            self.assertEqual((worker.communicate()[1], worker.returncode), ("", 0))
+        self.assertEqual(path.read_text(), "40")
+
+    def test_close_ends_waits(self):
+        with self.other().lock("a"):
+            wrong, waiting = [], threading.Event()
+
+            def wait():
+                try:
+                    self.client.lock("a", wait=None, on_waiting=lambda event: waiting.set()).acquire()
+                except libredlock.Error as error:
+                    wrong.append(error)
+
+            thread = threading.Thread(target=wait)
+            thread.start()
+            waiting.wait()
+            self.client.close()
+            thread.join()
+        self.assertIsInstance(wrong[0], libredlock.Canceled)
+        with self.assertRaises(libredlock.Closed):
+            self.client.lock("a").acquire()
+        with self.assertRaises(libredlock.Closed):
+            self.client.status()
+
+    def test_a_callback_must_not_wait(self):
+        wrong = []
+
+        def on_event(event):
+            if event.type == EventType.RELEASED:
+                try:
+                    client.lock("b").acquire()
+                except libredlock.Error as error:
+                    wrong.append(error.code)
+
+        with libredlock.Client(self.config(), on_event=on_event) as client:
+            with client.lock("a"):
+                pass
+            self.eventually(lambda: wrong)
+            self.eventually(lambda: client.status()["locks"]["pending"] + client.status()["locks"]["held"] == 0)
+        self.assertEqual(wrong, [Code.DEADLOCK])
+
+    def test_an_exception_in_a_callback_is_logged(self):
+        with self.assertLogs("libredlock", "ERROR") as logs:
+            with libredlock.Client(self.config(), on_event=lambda event: 1 // 0) as client, client.lock("a"):
+                pass
+        self.assertIn("ZeroDivisionError", logs.output[0])
+
+
+class Faults(Site):
+    def test_masters_that_fail_under_load(self):
+        with libredlock.Client(self.config()) as client:
+            stop, cycles, lost = threading.Event(), [0], []
+
+            def work():
+                while not stop.is_set():
+                    try:
+                        with client.lock("a", wait=0.5) as lock:
+                            lock.check(0.01)
+                            cycles[0] += 1
+                    except libredlock.Error as error:
+                        lost.append(error)
+
+            thread = threading.Thread(target=work)
+            thread.start()
+            try:
+                self.eventually(lambda: cycles[0] > 10)
+                with self.frozen(1):  # a minority: the work goes on
+                    before = cycles[0]
+                    self.eventually(lambda: cycles[0] > before + 10)
+                with self.frozen(2):
+                    self.eventually(lambda: lost)
+                before = cycles[0]
+                self.eventually(lambda: cycles[0] > before + 10)
+                self.masters[2].end()
+                before = cycles[0]
+                self.eventually(lambda: cycles[0] > before + 10)
+            finally:
+                stop.set()
+                thread.join()
+        self.assertLessEqual({type(error) for error in lost},
+                             {libredlock.NoQuorum, libredlock.Lost, libredlock.TimedOut, libredlock.Locked,
+                              libredlock.TooSlow, libredlock.Guarded})
+        self.assertTrue(all(error.report is not None for error in lost))
+
+
+if __name__ == "__main__":
+    unittest.main()
