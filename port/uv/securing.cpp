@@ -34,9 +34,13 @@ ssize_t Connection::take(void* self, char* at, size_t room) {
 }
 
 // A server that hangs up may have said why, and TLS would not read it behind a write that failed. So the bytes count as
-// sent. The end of the connection is read behind the server's last words.
+// sent. The end of the connection is read behind the server's last words. A record that asks for an answer costs a
+// write: so what TLS writes while it reads is taken from the share, too.
 ssize_t Connection::give(void* self, const char* data, size_t size) {
-  const ssize_t n = send_run(static_cast<const Connection*>(self)->fd_, {data, size});
+  Connection& c = *static_cast<Connection*>(self);
+  const ssize_t n = send_run(c.fd_, {data, size});
+  uint16_t& share = c.secured_.share;
+  if (n > 0) share = n < share ? static_cast<uint16_t>(share - n) : 0;
   if (n > 0) return n;
   return n < 0 && nothing_now() ? tls::Wire::nothing_now : static_cast<ssize_t>(size);
 }

@@ -3,6 +3,10 @@
 // A hostile server beside two good masters, and a client that cycles. Whatever the hostile server sends, the good
 // masters' locks are taken in time, none is LOST, and no turn of the loop costs more CPU time than turns_max of the
 // longest step of an honest handshake in the same run.
+//
+// The kernel charges a thread with work for others that it does while the thread runs, so any turn may look long. What
+// a peer can cause, it causes on each of its connections. So each connection has its longest turn, and the second of
+// these is judged.
 #pragma once
 #include <arpa/inet.h>
 #include <openssl/err.h>
@@ -13,6 +17,7 @@
 #include <algorithm>
 #include <atomic>
 #include <csignal>
+#include <map>
 #include <set>
 
 #include "tls_site.hpp"
@@ -166,17 +171,18 @@ class TlsHostile : public ::testing::Test {
  protected:
   TlsHostile() : site(2) {}
 
-  // The CPU time of the loop's longest round until the predicate holds.
-  double longest_turn(const std::function<bool()>& holds, int at_most_ms = 20'000) {
-    double longest = 0, begun = cpu_ms();
+  // The loop runs until the predicate holds. Notes the longest CPU time of a round, for the hostile server's connection.
+  void take_turns(const std::function<bool()>& holds, const Hostile* hostile = nullptr) {
+    constexpr int at_most_ms = 20'000;
+    double begun = cpu_ms();
     const auto ends_a_round = [&] {
+      double& longest = longest_turns[hostile != nullptr ? hostile->accepted() : 0];
       longest = std::max(longest, cpu_ms() - begun);
       const bool held = holds();
       begun = cpu_ms();
       return held;
     };
     EXPECT_TRUE(loop.run_until(ends_a_round, at_most_ms)) << "not within " << at_most_ms << " ms";
-    return longest;
   }
 
   Settings settings(const std::string& hostile) {
@@ -187,24 +193,26 @@ class TlsHostile : public ::testing::Test {
     return s;
   }
 
+  // The longest turn of three honest greetings.
   double honest() {
-    double longest = 0;
+    longest_turns.clear();
     for (int i = 0; i < 3; ++i) {
       Client client(loop, settings(""));
-      longest = std::max(longest, longest_turn([&] { return client.status().masters_up == 2; }));
+      take_turns([&] { return client.status().masters_up == 2; });
     }
-    return longest;
+    return longest_turns[0];
   }
 
-  // Cycles beside the hostile server, 20 times at least, until it has been asked `attempts` times and the client has
-  // said `err` of it (0: whatever it says). The longest turn.
+  // Cycles beside the hostile server, 20 times at least, until `attempts` of its connections are over and the client
+  // has said `err` of it (0: whatever it says). The second longest of its connections' longest turns.
   double cycle_beside(Hostile& hostile, const std::string& scheme, unsigned attempts, int err) {
     Client client(loop, settings(scheme + hostile.address()));
-    double longest = longest_turn([&] { return client.status().masters_up >= 2; });
+    longest_turns.clear();
+    take_turns([&] { return client.status().masters_up >= 2; }, &hostile);
     const auto until = [&](const std::function<bool()>& holds) {
-      longest = std::max(longest, longest_turn([&] { return seen.insert(client.master(2).err), holds(); }));
+      take_turns([&] { return seen.insert(client.master(2).err), holds(); }, &hostile);
     };
-    for (unsigned n = 0; n < 20 || hostile.accepted() < attempts || (err != 0 && seen.count(err) == 0); ++n) {
+    for (unsigned n = 0; n < 20 || hostile.accepted() <= attempts || (err != 0 && seen.count(err) == 0); ++n) {
       Lock& lock = client.start("bus", options(10'000, 5'000));
       until([&] { return lock.decided(); });
       EXPECT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
@@ -215,15 +223,22 @@ class TlsHostile : public ::testing::Test {
           << "asked " << hostile.accepted() << " times only, or it was never " << redlock_err_name(err);
       if (HasFailure()) break;
     }
-    return longest;
+    std::vector<double> longest;
+    for (const auto& [connection, of_it] : longest_turns) longest.push_back(of_it);
+    std::sort(longest.rbegin(), longest.rend());
+    return longest[longest.size() > 1];
   }
 
   void endure(const char* what, const Hostile::Attack& attack, int err, const char* scheme = "rediss://",
               unsigned attempts = 4) {
-    const double honest_ms = honest();
-    Hostile hostile(attack);
-    seen.clear();
-    const double longest = cycle_beside(hostile, scheme, attempts, err);
+    double honest_ms = honest();
+    double longest = 0;
+    {
+      Hostile hostile(attack);
+      seen.clear();
+      longest = cycle_beside(hostile, scheme, attempts, err);
+    }
+    honest_ms = std::max(honest_ms, honest());
     std::printf("%-28s longest turn %.2f ms, an honest one %.2f ms:", what, longest, honest_ms);
     for (const int said : seen) std::printf(" %s", redlock_err_name(said));
     std::printf("\n");
@@ -236,6 +251,7 @@ class TlsHostile : public ::testing::Test {
   Loop loop;
   std::vector<std::pair<std::string, uint32_t>> numbers;  // of the settings, beside the usual ones
   std::set<int> seen;                                     // what the client said of the hostile server
+  std::map<unsigned, double> longest_turns;               // in ms, by the hostile server's connections until then
 };
 
 }  // namespace redlock::test

@@ -3,6 +3,7 @@
 // A server that has the key of a trusted certificate, and is hostile: in the handshake, behind it, and by handshakes
 // without end. TlsSealer makes the records that OpenSSL's server would not send.
 #include <malloc.h>
+#include <sys/resource.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -24,10 +25,20 @@ bool went_on(SSL* ssl, int done) {
   return why == SSL_ERROR_WANT_WRITE || why == SSL_ERROR_WANT_READ;
 }
 
-// A flood of what OpenSSL's server says by itself.
+// A flood of what OpenSSL's server says by itself, made before it is sent, so that the client finds whole shares of it.
 Talk new_keys(int asks_back) {
-  return [asks_back](Hostile&, SSL* ssl) {
-    return SSL_key_update(ssl, asks_back) == 1 && went_on(ssl, SSL_do_handshake(ssl));
+  return [asks_back](Hostile& h, SSL* ssl) {
+    const std::unique_ptr<BIO, void (*)(BIO*)> memory(BIO_new(BIO_s_mem()), BIO_free_all);
+    BIO_up_ref(memory.get());
+    SSL_set0_wbio(ssl, memory.get());
+    std::string bytes(60'000, 0);
+    do {
+      while (BIO_pending(memory.get()) < static_cast<int>(bytes.size())) {
+        if (SSL_key_update(ssl, asks_back) != 1 || !went_on(ssl, SSL_do_handshake(ssl))) return false;
+      }
+      BIO_read(memory.get(), bytes.data(), static_cast<int>(bytes.size()));
+    } while (!h.stopped() && h.send_all(SSL_get_fd(ssl), bytes));
+    return false;
   };
 }
 bool unasked_text(Hostile&, SSL* ssl) { return went_on(ssl, SSL_write(ssl, "+OK\r\n", 5)); }
@@ -176,7 +187,7 @@ bool drips(Hostile& h, SSL* ssl) {
 TEST_F(TlsHostile, DripsBehindTheHandshake) {
   const Server server = trusted(TLS1_2_VERSION);
   TlsSealer::prepare(server.get());
-  endure("a byte now and then", speaks(server, drips), REDLOCK_E_NODE_TIMEOUT, "rediss://", 2);
+  endure("a byte now and then", speaks(server, drips), REDLOCK_E_NODE_TIMEOUT, "rediss://", 3);
 }
 
 TEST_F(TlsHostile, BehindTheHandshake13) {
@@ -228,12 +239,20 @@ TEST_F(TlsHostile, ManyHandshakes) {
   EXPECT_LE(after.heap, before.heap + kept_at_most);
 }
 
-// The client's thread works for one bounded turn at the longest while a call waits for it.
+// How often another thread took the processor from this one.
+long preempted() {
+  rusage usage{};
+  getrusage(RUSAGE_THREAD, &usage);
+  return usage.ru_nivcsw;
+}
+
+// The client's thread works for one bounded turn at the longest while a call waits for it. A call that lost its
+// processor waited for a processor as well: meanwhile the client's thread takes any number of turns.
 TEST_F(TlsHostile, TheStatusIsToldDuringAFlood) {
   const double honest_ms = honest();
   const Server server = trusted(TLS1_2_VERSION);
   TlsSealer::prepare(server.get());
-  Hostile hostile(speaks(server, seals_many(TlsSealer::handshake, hello_request)));
+  Hostile hostile(speaks(server, seals(TlsSealer::handshake, hello_request)));
   Flag known;
   clockid_t clock = 0;
   ThreadClient client(settings("rediss://" + hostile.address()));
@@ -246,16 +265,22 @@ TEST_F(TlsHostile, TheStatusIsToldDuringAFlood) {
   ASSERT_EQ(client.release(lock), 0);
   ASSERT_TRUE(known.wait());
   double longest = 0;
+  unsigned calls = 0;
   const unsigned before = hostile.accepted();
   const int64_t until = boot_ns() + int64_t{20'000'000'000};
   while (hostile.accepted() < before + 8 && boot_ns() < until) {
+    const long lost = preempted();
     const double begun = cpu_ms(clock);
     client.status();
-    longest = std::max(longest, cpu_ms(clock) - begun);
+    const double worked = cpu_ms(clock) - begun;
+    if (preempted() != lost) continue;
+    ++calls;
+    longest = std::max(longest, worked);
   }
   std::printf("status: waited for %.2f ms of work, an honest turn %.2f ms\n", longest, honest_ms);
   EXPECT_GE(hostile.accepted(), before + 8);
-  EXPECT_LE(longest, turns_max * honest_ms);
+  EXPECT_GE(calls, 1'000u);
+  EXPECT_LE(longest, turns_max * std::max(honest_ms, honest()));
 }
 
 }  // namespace
