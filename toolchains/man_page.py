@@ -16,45 +16,48 @@ HEAD = r'''.\" Made by toolchains/man_page.py from src/base/key_map.hpp.
 redlock.json \- the configuration of redlock
 .SH DESCRIPTION
 A JSON object. Unknown keys and keys that stand twice are errors. A line that begins with // is a comment.
-.B redlock config check
-tells what is wrong with a file, and
-.B redlock config template
-prints a new one.
-.PP
-All gateways of a site need the same
-.BR masters ,
-.B key_prefix
-and
-.BR timing.max_ttl_ms .
+\fBredlock config check\fR tells what is wrong with a file, and \fBredlock config template\fR prints a new one. All
+gateways of a site need the same \fBmasters\fR, \fBkey_prefix\fR and \fBtiming.max_ttl_ms\fR.
 .SH KEYS
 .TP
-.BR masters " (an array of 1..15)"
-A master is a URL,
-.I redis://[user[:password]@]host[:port]
-or
-.IR unix:///path/of/socket ,
-with TLS
-.IR rediss://[user[:password]@]host[:port] ,
-or an object with the keys
-.BR url ,
-.BR name ,
-.BR username ,
-.BR password ,
-.B password_file
-and
-.BR tls .
-The default name is the address.
+\fBmasters\fR (an array of 1..15)
+A master is a URL, \fIredis://[user[:password]@]host[:port]\fR or \fIunix:///path/of/socket\fR, with TLS
+\fIrediss://\fR, or an object with the keys \fBurl\fR, \fBname\fR, \fBusername\fR, \fBpassword\fR, \fBpassword_file\fR
+and \fBtls\fR. The default name is the address.
 An odd number of independent servers is best: one of three, or two of five, may fail.
 '''
-TLS_HEAD = r'''Only a library with TLS knows rediss:// and this object:
-.B redlock version
-then ends in +openssl or +mbedtls.
-The object
-.B tls
-of one master has the same keys, and replaces them value by value.
-The files are read again when a connection begins and they have changed.
+TLS_HEAD = r'''Only a library with TLS knows rediss:// and this object: \fBredlock version\fR then ends in +openssl or
++mbedtls. The object \fBtls\fR of one master has the same keys, and replaces them value by value.
+Changed files are read again when a connection begins.
 '''
-FOOT = r'''.SH FILES
+FOOT = r'''.SH EXAMPLES
+Three masters; one is reached by different addresses, so it has a name, which all gateways write:
+.PP
+.nf
+    {
+      "username": "gateway",
+      "password": "secret",
+      "masters": [
+        "redis://10.0.0.11",
+        "redis://10.0.0.12",
+        { "url": "redis://192.168.7.2:6379", "name": "roof" }
+      ]
+    }
+.fi
+.PP
+The same with TLS:
+.PP
+.nf
+    {
+      "masters": [ "rediss://10.0.0.11", "rediss://10.0.0.12", "rediss://10.0.0.13" ],
+      "tls": {
+        "ca_file": "/etc/redlock/ca.pem",
+        "cert_file": "/etc/redlock/gw-17.pem",
+        "key_file": "/etc/redlock/gw-17.key"
+      }
+    }
+.fi
+.SH FILES
 .I /etc/redlock/redlock.json
 .SH SEE ALSO
 .BR redlock (1)
@@ -74,7 +77,7 @@ def pages_of_keys(template):
         elif key:
             *text, value_range = comments
             comments = []
-            yield from ['.TP', f'.BR {key[2]} " (" "{value_range}" )', *text]
+            yield from ['.TP', rf'\fB{key[2]}\fR ({value_range})', *text]
             if not key[1]:
                 yield f'Default: {key[3] or "empty"}.'
         elif comment:
@@ -86,7 +89,7 @@ def pages_of_tls_keys(key_map):
     strings = r'((?:"[^"]*"[\s\\]*)+)'
     for name, value_range, text in re.findall(rf'\((\w+),[^"]*("[^"]*"),\s+(?:\\\s+)?"[^"]*",[\s\\]*{strings}\)', rows):
         text = re.sub(r'\\\n', '\n', text)
-        yield f'.TP\n.BR {name} " (" {value_range} )\n' + ast.literal_eval(f'({text})')
+        yield f'.TP\n\\fB{name}\\fR ({ast.literal_eval(value_range)})\n' + ast.literal_eval(f'({text})')
 
 
 version, template = sys.stdin.read().split('\n', 1)

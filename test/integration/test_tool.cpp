@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <regex>
 
 #include "tool_program.hpp"
 
@@ -228,6 +229,26 @@ TEST_F(Tool, ThePageOfTheFileIsThatOfTheTable) {
   ASSERT_EQ(std::system((command + page).c_str()), 0);
   EXPECT_EQ(text_of_file(page), text_of_file(source + "/src/tool/man/redlock.json.5"))
       << command << "src/tool/man/redlock.json.5";
+}
+
+TEST_F(Tool, TheExamplesOfThePageAreValid) {
+  const std::string page = text_of_file(REDLOCK_SOURCE_DIR "/src/tool/man/redlock.json.5");
+  const std::regex block("\n\\.nf\n([^]*?)\n\\.fi\n");
+  std::vector<std::string> said;
+  for (std::sregex_iterator at(page.begin(), page.end(), block), end; at != end; ++at) {
+    const std::string file = dir_ + "/example.json";
+    std::ofstream(file) << (*at)[1];
+    std::filesystem::permissions(file, std::filesystem::perms(0600));
+    const Ended ended = run({"config", "check", file});
+    said.push_back(std::to_string(ended.status) + " " + ended.err);
+  }
+  ASSERT_EQ(said.size(), 2u);
+  EXPECT_EQ(said[0], "0 ");
+#ifdef REDLOCK_TLS
+  if (said[1] != "0 ") EXPECT_NE(said[1].find("tls.ca_file"), std::string::npos) << said[1];  // there is no such file
+#else
+  EXPECT_NE(said[1].find("this build has no TLS"), std::string::npos) << said[1];
+#endif
 }
 
 TEST_F(Tool, AWrongFileIs78WithFieldValueAndRange) {
