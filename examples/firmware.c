@@ -17,7 +17,6 @@
 //   watchdog     is fed by the loop that does the jobs, and by nothing else: a driver that hangs ends the service, and
 //                the lock ends by its ttl.
 //   SIGTERM      ends the transaction at hand, gives the lock back, and leaves within WAIT_MS + NEED_MS + GRACE_MS.
-//
 // Exit status: 0 stopped, 78 the configuration is wrong (do not restart), 1 anything else.
 #define _DEFAULT_SOURCE 1
 #include <errno.h>
@@ -189,10 +188,12 @@ int main(int argc, char **argv) {
   redlock_t *rl = NULL;
   int err = redlock_config_new(&cfg);
   if (err == 0) err = configure(cfg, arguments + 1);
+  if (err == REDLOCK_E_SYSTEM) err = REDLOCK_E_CONFIG;  // the file cannot be read: a restart does not help
   if (err == 0) err = redlock_create(&rl, cfg);
   if (err != 0) fprintf(stderr, "<3>%s: %s\n", redlock_strerror(err), cfg != NULL ? redlock_config_error(cfg) : "");
   redlock_config_free(cfg);
-  if (err != 0) return err == REDLOCK_E_CONFIG || err == REDLOCK_E_NOTSUP ? EX_CONFIG : 1;
+  const int is_final = err == REDLOCK_E_CONFIG || err == REDLOCK_E_NOTSUP || err == REDLOCK_E_TLS_FILE;
+  if (err != 0) return is_final ? EX_CONFIG : 1;
   serve(rl, device, jobs);
   redlock_destroy(rl, GRACE_MS);
   return 0;

@@ -162,6 +162,20 @@ TEST_F(Example, FirmwareSaysWhatIsWrongWithItsConfiguration) {
   EXPECT_NE(service.output().find("70000 is not in 1..65535"), std::string::npos) << service.output();
 }
 
+// 78 keeps systemd from starting it again and again.
+TEST_F(Example, FirmwareIsNotRestartedForAFileThatIsNotThere) {
+  Program without("firmware", {answers, dir_ + "/nowhere.json"}, dir_);
+  EXPECT_EQ(without.exit_status(), 78);
+  EXPECT_NE(without.output().find("nowhere.json"), std::string::npos) << without.output();
+#ifdef REDLOCK_TLS
+  const std::string path = dir_ + "/tls.json";
+  std::ofstream(path) << R"({"masters": ["rediss://127.0.0.1:1"], "tls": {"ca_file": "/nowhere.pem"}})";
+  ASSERT_EQ(chmod(path.c_str(), 0600), 0);
+  Program service("firmware", {answers, path}, dir_);
+  EXPECT_EQ(service.exit_status(), 78) << service.output();
+#endif
+}
+
 TEST_F(Example, ServiceFilesAreWellFormed) {
   const std::string dir = std::string(REDLOCK_SOURCE_DIR) + "/examples/";
   EXPECT_EQ(std::system(("sh -n " + dir + "firmware.init").c_str()), 0);
