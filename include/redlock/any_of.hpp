@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// redlock/any_of.hpp - the part of redlock.hpp that knows no std::chrono, and so needs no C++ library. Header-only,
-// C++11; no exceptions, no RTTI, no allocation.
+// redlock/any_of.hpp - the part of redlock.hpp that needs no C++ library. Header-only, C++11.
 #ifndef REDLOCK_ANY_OF_HPP
 #define REDLOCK_ANY_OF_HPP
 
@@ -14,9 +13,9 @@
 
 namespace redlock {
 
-// Any one of several equal devices, or a counting semaphore: an acquire for each name, of which one is kept. It begins
-// at a random name, and the next one when others hold the last. Each name takes a place of limits.locks. Any mode: the
-// callback of the acquire hands its events to take(). One thread at a time. It must live until ended().
+// Any one of several equal devices, or a counting semaphore: an acquire for each name, of which one is kept, from a
+// random name on. Each name takes a place of limits.locks. Any mode: the callback of the acquire hands its events to
+// take(). One thread at a time. It must live until ended().
 class any_of {
  public:
   enum : std::uint32_t { most = 16 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * redlock/limits.h - every limit of the library, declared once. Caps are fixed when the library is compiled. The others
- * are defaults with a range, which the configuration may change: redlock.json(5) says what each key means. Costs are
- * bytes of client memory on a 32-bit gateway; redlock_memory_size() tells the sum.
+ * redlock/limits.h - every limit of the library. Caps are fixed when the library is compiled. The others are defaults
+ * with a range: redlock.json(5) says what each key means. Costs are bytes of client memory on a 32-bit gateway;
+ * redlock_memory_size() tells the sum.
  */
 #ifndef REDLOCK_LIMITS_H
 #define REDLOCK_LIMITS_H
@@ -24,7 +24,7 @@
 /* Bytes of a path of tls.*_file; keys in tls.pin. */
 #define REDLOCK_TLS_PATH_MAX 128
 #define REDLOCK_TLS_PINS_MAX 4
-/* Random bytes in a value, which has twice as many hex digits (Redlock page: 20 bytes from /dev/urandom). */
+/* Random bytes in a value, which has twice as many hex digits. */
 #define REDLOCK_VALUE_RANDOM 20
 /* Bytes of a holder's name as it is told, each byte perhaps escaped as \xNN. */
 #define REDLOCK_HOLDER_MAX (4 * REDLOCK_CLIENT_NAME_MAX)
@@ -42,7 +42,7 @@
 #define REDLOCK_TTL_MS_MIN 20
 #define REDLOCK_MAX_TTL_MS_DEFAULT 30000
 #define REDLOCK_MAX_TTL_MS_MAX 86400000
-/* timing.node_timeout_ms (Redlock page, step 2: 5 to 50 ms for 10 s). */
+/* timing.node_timeout_ms */
 #define REDLOCK_NODE_TIMEOUT_MS_DEFAULT 50
 #define REDLOCK_NODE_TIMEOUT_MS_MIN 5
 #define REDLOCK_NODE_TIMEOUT_MS_MAX 10000
@@ -75,10 +75,10 @@
 /* defaults.local_turns, from 0 */
 #define REDLOCK_LOCAL_TURNS_DEFAULT 1
 #define REDLOCK_LOCAL_TURNS_MAX 1000
-/* A waiter's sleep is never above min(timing.max_ttl_ms, this). */
+/* A waiter's longest sleep. */
 #define REDLOCK_WAIT_SLEEP_MS_MAX 5000
-/* timing.drift_ppm, timing.drift_fixed_ms: drift = ttl * ppm / 1e6 + fixed. The defaults are the least: they cover the
- * rate errors of holder and master together (each at most 0.5 %), and the servers' millisecond. */
+/* timing.drift_ppm, timing.drift_fixed_ms: drift = ttl * ppm / 1e6 + fixed. The defaults are the least: the clocks of
+ * holder and master each run at most 0.5 % wrong. */
 #define REDLOCK_DRIFT_PPM_DEFAULT 10000
 #define REDLOCK_DRIFT_PPM_MAX 200000
 #define REDLOCK_DRIFT_FIXED_MS_DEFAULT 2
@@ -98,19 +98,19 @@
 #define REDLOCK_DEBTS_DEFAULT 64
 #define REDLOCK_DEBTS_MAX 16384
 /* limits.resource_bytes: the names of one acquire together. Cost: these bytes, for each of limits.locks and
- * limits.debts, and for each SET of limits.tx_bytes. */
+ * limits.debts. */
 #define REDLOCK_RESOURCE_BYTES_DEFAULT REDLOCK_RESOURCE_MAX
 #define REDLOCK_RESOURCE_BYTES_MAX (REDLOCK_RESOURCES_PER_LOCK_MAX * REDLOCK_RESOURCE_MAX)
 /* limits.tx_bytes: the buffer for what all masters are told; 0: room for a SET of each lock. Where it is full, rounds
- * and deletes wait for the next turn. Beside it each master has about 500 bytes. */
+ * and deletes wait. */
 #define REDLOCK_TX_BYTES_MIN 1024
 #define REDLOCK_TX_BYTES_MAX 4194304
 /* limits.rx_bytes, per master. Longer replies are read in pieces, but a server's longest error must fit. */
 #define REDLOCK_RX_BYTES_DEFAULT 512
 #define REDLOCK_RX_BYTES_MIN 512
 #define REDLOCK_RX_BYTES_MAX 65536
-/* limits.stack_bytes, of thread mode: libuv and the library use 16 to 24 KB, the rest is for your callbacks and the C
- * library (thread-local variables). Outside of redlock_memory_size(). */
+/* limits.stack_bytes, of thread mode: libuv and the library use 16 to 24 KB, the rest is for your callbacks and
+ * thread-local variables. */
 #define REDLOCK_STACK_BYTES_DEFAULT 65536
 #define REDLOCK_STACK_BYTES_MIN 32768
 #define REDLOCK_STACK_BYTES_MAX 8388608

@@ -1,47 +1,46 @@
 /* SPDX-License-Identifier: MIT
  *
- * redlock/redlock.h - the C API: distributed locks through N independent Redis or Valkey masters, for gateways that
- * share one device. C99 and C++11; includes neither uv.h nor cJSON.h. The page API.md, which is installed with the
- * documentation, says what a lock promises and what not, and which call may be made in which mode.
+ * redlock/redlock.h - the C API: locks through N independent Redis or Valkey masters, for gateways that share one
+ * device. C99 and C++11. The page API.md says what a lock promises and what not, and which call may be made in which
+ * mode.
  *
- * I want to ...                         call                                                             section
- *   take a lock, and wait for it        redlock_acquire_async() or redlock_acquire()                           6
- *   try once                            the same with wait_ms = REDLOCK_TRY_ONCE                               6
- *   know what a wait is for             REDLOCK_F_TELL_WAITING, event WAITING; redlock_describe()           6, 3
- *   know why a blocking call failed     opts.report                                                            6
- *   see log lines on stderr             redlock_log_stderr()                                                   3
- *   check before I touch the device     redlock_check()                                                        7
- *   know until when the lock is valid   redlock_validity_ms(), redlock_deadline_ns()                           7
- *   renew by hand                       REDLOCK_F_NO_RENEW; redlock_extend_async() or redlock_extend()         6
- *   let go                              redlock_release_async() or redlock_release(); redlock_cancel()         6
- *   lock several resources at once      redlock_acquire_async() or redlock_acquire(), with count above 1       6
- *   let the device refuse a late write  REDLOCK_F_FENCING; redlock_fencing_token(), redlock_fence_check()      9
- *   have a timer take the device away   redlock_deadline_ns(); examples/deadline_guard.c                       7
- *   run on my libuv loop                redlock_create_on_loop()                                               5
- *   run in any other loop               redlock_create_polled(), redlock_fd(), redlock_process()               5
- *   run in a thread, and block          redlock_create()                                                       5
- *   configure from JSON                 redlock_config_load_file(), redlock_config_load_json()                 4
- *   see the state of the masters        redlock_master_status(), redlock_status_json(); event MASTER        8, 3
- *   begin a new site                    redlock_commission()                                                   7
+ * I want to ...                         call
+ *   take a lock, and wait for it        redlock_acquire_async() or redlock_acquire()
+ *   try once                            the same with wait_ms = REDLOCK_TRY_ONCE
+ *   know what a wait is for             REDLOCK_F_TELL_WAITING, event WAITING; redlock_describe()
+ *   know why a blocking call failed     opts.report
+ *   see log lines on stderr             redlock_log_stderr()
+ *   check before I touch the device     redlock_check()
+ *   know until when the lock is valid   redlock_validity_ms(), redlock_deadline_ns()
+ *   renew by hand                       REDLOCK_F_NO_RENEW; redlock_extend_async() or redlock_extend()
+ *   let go                              redlock_release_async() or redlock_release(); redlock_cancel()
+ *   lock several resources at once      the same with count above 1
+ *   let the device refuse a late write  REDLOCK_F_FENCING; redlock_fencing_token(), redlock_fence_check()
+ *   have a timer take the device away   redlock_deadline_ns(); examples/deadline_guard.c
+ *   run on my libuv loop                redlock_create_on_loop()
+ *   run in any other loop               redlock_create_polled(), redlock_fd(), redlock_process()
+ *   run in a thread, and block          redlock_create()
+ *   configure from JSON                 redlock_config_load_file(), redlock_config_load_json()
+ *   see the state of the masters        redlock_master_status(), redlock_status_json(); event MASTER
+ *   begin a new site                    redlock_commission()
  *   get another set of masters          redlock_reconfigure(), once for the whole site             redlock/site.h
  *
  * Conventions
  *  1. Functions return 0 or more when all is well, else a negative REDLOCK_E_*, which comments name without REDLOCK_E_.
  *     Times are milliseconds, unless the name ends in _ns. Validity is rounded down, waits up.
- *  2. A redlock_lock_t names one acquire of its client for ever. Ended, it is stale. Another client uses the same
- *     numbers: never hand it this client's handles.
+ *  2. A redlock_lock_t names one acquire of one client for ever. Ended, it is stale.
  *  3. Structs begin with their size: use the initializers. 0 means default. Inputs are copied before a call returns.
  *  4. Every function says where it may be called:
  *       [own]   loop and polled mode: on the client's thread (it runs the loop or redlock_process(); before that, it
- *               created the client), else THREAD. Thread mode: any thread; never waits for the network. In callbacks
+ *               created the client), else THREAD. Thread mode: any thread. In callbacks. Never waits for the network
  *       [any]   any thread, every mode, in callbacks; takes no lock and does not wait
- *       [block] thread mode, any thread but the client's own; waits for an event. Other modes: NO_BLOCKING
+ *       [block] thread mode, any thread but the client's own; waits for an event. Other modes: NO_BLOCKING. In
+ *               callbacks: DEADLOCK
  *       [setup] works on its arguments only; one thread at a time per object
  *     Call nothing after CLOSED, nor after redlock_destroy() has returned. In a forked child every call on a client
- *     returns FORKED; a child of vfork() is not noticed, and must call nothing.
- *  5. Callbacks run in uv_run(), in redlock_process() or on the client's own thread, without a lock, never from inside
- *     the call that started something. Any call may be made in them; blocking ones return DEADLOCK. With UV_RUN_ONCE a
- *     callback ends uv_run() by uv_stop().
+ *     returns FORKED; a child of vfork() must call nothing.
+ *  5. Callbacks run in uv_run(), in redlock_process() or on the client's own thread, never from inside the call that
+ *     started something. With UV_RUN_ONCE a callback ends uv_run() by uv_stop().
  *  6. After create nothing is allocated, except by the resolver and a TLS library that connects. The library never
  *     prints, aborts, raises SIGPIPE or installs signal handlers. No text has a secret in it.
  */
@@ -80,14 +79,14 @@ typedef struct redlock_lock_s {
   uint64_t id;
 } redlock_lock_t;
 
-/* What is locked: 1 .. REDLOCK_RESOURCE_MAX bytes, any bytes. Its key on the masters is key_prefix and the name. A key
- * that begins with redlock:{key_prefix}: is RESERVED for the library. */
+/* What is locked: 1 .. REDLOCK_RESOURCE_MAX bytes, any bytes. Its key on the masters is key_prefix and the name. Keys
+ * redlock:{key_prefix}:... are RESERVED. */
 typedef struct redlock_resource_s {
   const void *data;
   uint32_t size; /* bytes */
 } redlock_resource_t;
 
-/* A resource from a NUL-terminated name, which must outlive only the call that the resource is passed to. */
+/* A resource from a NUL-terminated name. */
 static inline redlock_resource_t redlock_resource(const char *name) {
   redlock_resource_t resource;
   resource.data = name;
@@ -201,17 +200,16 @@ enum redlock_err {
 
 /* [any] An English sentence for a result code: a static string, also for a number that is no code. */
 REDLOCK_API const char *redlock_strerror(int err);
-/* [any] The name of a result code, which never changes: "REDLOCK_E_LOCKED". 0: "REDLOCK_OK". No code:
- * "REDLOCK_E_UNKNOWN". */
+/* [any] The name of a result code, which never changes: "REDLOCK_E_LOCKED". No code: "REDLOCK_E_UNKNOWN". */
 REDLOCK_API const char *redlock_err_name(int err);
-/* [any] REDLOCK_VERSION_NUM of the library that runs; as text: "0.2.0", "0.2.0-dev.COMMIT" where the source was
- * not the release; with TLS "+openssl" or "+mbedtls" follows. */
+/* [any] REDLOCK_VERSION_NUM of the library that runs. As text "-dev.COMMIT" follows where the source was not the
+ * release, and with TLS "+openssl" or "+mbedtls". */
 REDLOCK_API uint32_t redlock_version(void);
 REDLOCK_API const char *redlock_version_string(void);
 
 /* ---- 3. Events ------------------------------------------------------------------------------------------------ */
 
-/* Later versions may add types: ignore a type that you do not know. */
+/* Ignore a type that you do not know. */
 enum redlock_event_type {
   /* Each acquire gets exactly one of these two: */
   REDLOCK_EV_ACQUIRED = 1, /**< validity_ms is left */
@@ -219,11 +217,11 @@ enum redlock_event_type {
                             * event), FENCE_UNKNOWN, FENCE_RANGE */
   /* Of a held lock: */
   REDLOCK_EV_RENEWED = 3,  /**< an extend round was won; validity_ms is left */
-  REDLOCK_EV_AT_RISK = 4,  /**< an extend round was lost, err says why; the lock is as valid as before */
+  REDLOCK_EV_AT_RISK = 4,  /**< an extend round was lost, err: why; the lock is as valid as before */
   REDLOCK_EV_LOST = 5,     /**< terminal; the validity is over, the clock jumped, or no quorum has the key */
-  REDLOCK_EV_RELEASED = 6, /**< terminal; the deletes are queued to every master that was sent anything */
+  REDLOCK_EV_RELEASED = 6, /**< terminal; the deletes are queued */
   /* Of the client: */
-  REDLOCK_EV_MASTER = 7,   /**< master, state, err: UP; GUARDED and each new reason; SUSPECT; DOWN, once per outage */
+  REDLOCK_EV_MASTER = 7,   /**< master, state, err: a change of its state, or of the reason for GUARDED */
   REDLOCK_EV_CLOSED = 8,   /**< the last event; failed counts the deletes that no master has answered */
   /* Of an acquire with REDLOCK_F_TELL_WAITING, while it waits: */
   REDLOCK_EV_WAITING = 9   /**< cause says what for: once it is known, at each change, and every 5 s */
@@ -236,19 +234,18 @@ enum redlock_cause {
   REDLOCK_CAUSE_GUARD = 2,   /**< those that vote and those that are watched would be a quorum together */
   REDLOCK_CAUSE_TOO_FEW = 3, /**< too few masters can be reached, or can vote */
   REDLOCK_CAUSE_CHANGE = 4,  /**< a change of the masters is under way, was given up, or has left this client behind */
-  REDLOCK_CAUSE_NEVER = 5    /**< FAILED only: masters that cannot be admitted as things stand leave no quorum of
-                              * others; master_err is the reason of one */
+  REDLOCK_CAUSE_NEVER = 5    /**< FAILED only: waiting does not help; master_err is the reason of one master */
 };
 
 #define REDLOCK_GUARD_UNKNOWN (-1)
 
 enum redlock_master_state {
-  REDLOCK_MASTER_DOWN = 1,       /**< not connected, err says why; the client tries again by itself */
+  REDLOCK_MASTER_DOWN = 1,       /**< not connected, err: why; the client tries again by itself */
   REDLOCK_MASTER_CONNECTING = 2, /**< resolving or connecting */
-  REDLOCK_MASTER_GREETING = 3,   /**< connected; HELLO, AUTH and scripts are being exchanged */
+  REDLOCK_MASTER_GREETING = 3,   /**< connected; logging in */
   REDLOCK_MASTER_UP = 4,         /**< votes */
-  REDLOCK_MASTER_SUSPECT = 5,    /**< has an unanswered request older than node_timeout_ms: gets deletes only */
-  REDLOCK_MASTER_GUARDED = 6     /**< connected, but the guard does not let it vote; err says why */
+  REDLOCK_MASTER_SUSPECT = 5,    /**< has not answered for node_timeout_ms: gets deletes only */
+  REDLOCK_MASTER_GUARDED = 6     /**< connected, but the guard does not let it vote; err: why */
 };
 
 /* For a person. Valid during the callback. */
@@ -264,20 +261,19 @@ typedef struct redlock_detail_s {
   int64_t to_go_ms;          /* WAITING, FAILED: until a quorum will be admitted, or the key gone if nobody renews it;
                               * or REDLOCK_GUARD_UNKNOWN */
   const char *name;          /* of the master that the event, or master_err, is about; "": none */
-  const char *address;       /* its address, as in redlock_master_status_t; "": none */
-  const char *holder;        /* held: the client_name in the value, a claim, escaped as \xNN; "a foreign value"; "": not
-                              * known, or not asked for (REDLOCK_F_TELL_WAITING, a report) */
+  const char *address;       /* its address; "": none */
+  const char *holder;        /* held: the client_name in the value, escaped as \xNN; "a foreign value"; "": not known or
+                              * not asked for (REDLOCK_F_TELL_WAITING, a report) */
   const char *their_name;    /* FINGERPRINT: a master of theirs that is none of ours; "": not known */
-  const char *our_name;      /* then a master of ours that is none of theirs */
-  const char *denied;        /* NOPERM: the first key of the lock, whose pattern the ACL most likely lacks; "": no key.
-                              * TLS_EXPIRED, TLS_EARLY: whose certificate, and its date */
+  const char *our_name;      /* then one of ours that is none of theirs */
+  const char *denied;        /* NOPERM: the first key of the lock. TLS_EXPIRED, TLS_EARLY: whose certificate, date */
 } redlock_detail_t;
 
 typedef struct redlock_event_s {
   uint32_t size;        /* sizeof(redlock_event_t) in the library that calls */
   int32_t type;         /* enum redlock_event_type */
   int32_t err;          /* 0 or enum redlock_err */
-  int32_t master_err;   /* of the causes given by masters in the deciding round, the one that tells most; 0: none */
+  int32_t master_err;   /* the cause given by a master that tells most; 0: none */
   redlock_lock_t lock;  /* id 0 for MASTER and CLOSED */
   int64_t validity_ms;  /* what is left when the callback begins; 0 when the lock is not held */
   uint32_t granted;     /* votes of the round that decided */
@@ -286,8 +282,8 @@ typedef struct redlock_event_s {
   uint32_t master;      /* MASTER: index in the order of the configuration */
   int32_t state;        /* MASTER: enum redlock_master_state */
   uint32_t rounds;      /* acquire rounds so far */
-  int64_t guard_ms;     /* FAILED(GUARD), WAITING: until the guard will have admitted a quorum. MASTER: until it admits
-                         * this one. REDLOCK_GUARD_UNKNOWN: no watch is under way that would end the time. Else 0 */
+  int64_t guard_ms;     /* FAILED(GUARD), WAITING: until the guard will have admitted a quorum. MASTER: this one.
+                         * REDLOCK_GUARD_UNKNOWN: no watch is under way. Else 0 */
   uint64_t token;       /* ACQUIRED, RENEWED, AT_RISK: the fencing token; 0: acquired without REDLOCK_F_FENCING */
   uint32_t flags;       /* REDLOCK_EV_F_* */
   int32_t cause;        /* WAITING, FAILED: enum redlock_cause; else 0 */
@@ -296,102 +292,95 @@ typedef struct redlock_event_s {
 
 #define REDLOCK_EV_F_FLOORED (1u << 0) /* the token depends on the masters' wall clocks (section 9) */
 
-/* user: of the acquire, or of redlock_config_set_event(). The event is valid during the call. When the callback of
- * FAILED, LOST or RELEASED has returned, the lock's slot is free and the handle stale. */
+/* user: of the acquire, or of redlock_config_set_event(). The event is valid during the call. After the callback of
+ * FAILED, LOST or RELEASED the handle is stale. */
 typedef void (*redlock_event_fn)(redlock_t *rl, const redlock_event_t *event, void *user);
 
-/* [any] One English sentence for a person, without a full stop: what happened, or what an acquire waits for, with
- * numbers and names: "3 of 3 masters are new and watched: 27.3 s to go". Call it during the event's callback. At most
- * size bytes with the NUL are written; a cut sentence ends with "...". buf may be NULL if size is 0.
- * Returns the length of the whole sentence, without the NUL. REDLOCK_TEXT_MAX + 1 bytes are always enough. */
+/* [any] One English sentence for a person, without a full stop: what happened, or what an acquire waits for: "3 of 3
+ * masters are new and watched: 27.3 s to go". Call it during the event's callback. At most size bytes with the NUL are
+ * written; a cut sentence ends with "...". buf may be NULL if size is 0.
+ * Returns the length of the whole sentence. REDLOCK_TEXT_MAX + 1 bytes are always enough. */
 #define REDLOCK_TEXT_MAX 255
 REDLOCK_API size_t redlock_describe(const redlock_event_t *event, char *buf, size_t size);
 
 /* One line without a newline, valid during the call. level, as in syslog: 3 LOST, a hopeless acquire, a bad argument; 4
- * AT_RISK, other acquires that failed or waited for 5 s, a master without a vote, a jump of the clock, a password that
- * others can read; 5 guard, masters that are back, floored tokens, unanswered deletes; 6 first connections, the end; 7
- * all else. Runs on the client's thread, for a bad argument on the caller's: in thread mode on two at a time. It may
- * take a mutex, and must not call the client. */
+ * AT_RISK, other acquires that failed or waited for 5 s, a master without a vote, a jump of the clock; 5 guard, masters
+ * that are back, floored tokens, unanswered deletes; 6 connections, the end; 7 all else. Runs on the client's thread,
+ * for a bad argument on the caller's. It may take a mutex, and must not call the client. */
 typedef void (*redlock_log_fn)(int level, const char *msg, void *user);
 /* [any] A ready-made redlock_log_fn: "redlock: ", the line and a newline to stderr, in one write(2). */
 REDLOCK_API void redlock_log_stderr(int level, const char *msg, void *user);
 
 /* ---- 4. Configuration ----------------------------------------------------------------------------------------- */
 
-/* [setup] A configuration with every default and no master. Free it with redlock_config_free(), which accepts NULL; a
- * client does not need it after create.
+/* [setup] A configuration with every default and no master. Free it with redlock_config_free(), also after create; NULL
+ * is allowed.
  * Returns 0. NOMEM. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_new(redlock_config_t **out);
 REDLOCK_API void redlock_config_free(redlock_config_t *cfg);
 
-/* [setup] Add what a JSON object says: redlock.json(5) has all keys. At most REDLOCK_CONFIG_BYTES_MAX bytes of UTF-8.
- * On any error the configuration is left as it was. A file, or a link's target, must be a regular one of root or
- * geteuid(), writable by neither group nor others.
- * Returns 0. CONFIG: redlock_config_error() says what is wrong. NOTSUP: TLS, which this build has not. SYSTEM: the file
- * cannot be read. NOMEM. */
+/* [setup] Add what a JSON object says: redlock.json(5). At most REDLOCK_CONFIG_BYTES_MAX bytes. On any error the
+ * configuration is left as it was. A file must be a regular one of root or geteuid(), writable by nobody else.
+ * Returns 0. CONFIG: redlock_config_error() says what. NOTSUP: TLS, which this build has not. SYSTEM: the file cannot
+ * be read. NOMEM. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_load_json(redlock_config_t *cfg, const char *json, size_t size);
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_load_file(redlock_config_t *cfg, const char *path);
 
 /* [setup] What was wrong in the last call on cfg that failed: "masters[2].port: 70000 is not in 1..65535"; "": nothing.
- * Owned by cfg, valid until the next call on cfg. */
+ * Valid until the next call on cfg. */
 REDLOCK_API const char *redlock_config_error(const redlock_config_t *cfg);
 
-/* [setup] One more master: redlock.json(5) has the forms of a URL. 1 .. REDLOCK_MASTERS_MAX in all; best are 3, 5, 7.
+/* [setup] One more master: redlock.json(5) has the forms of a URL. 1 .. REDLOCK_MASTERS_MAX in all.
  * Returns 0. CONFIG: no such URL, a part too long, too many, or the same address twice. NOTSUP: rediss://, in a build
  * without TLS. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_add_master(redlock_config_t *cfg, const char *url);
 
-/* [setup] The settings of JSON by dotted key: "timing.node_timeout_ms", "tls.ca_file". redlock.json(5) has the keys,
- * with range and default; redlock/limits.h has what they cost.
+/* [setup] The settings of JSON by dotted key: "timing.node_timeout_ms".
  * Returns 0. CONFIG: no such key, or the value is out of range. NOTSUP: tls.*, in a build without TLS. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_u32(redlock_config_t *cfg, const char *key, uint32_t value);
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_str(redlock_config_t *cfg, const char *key, const char *value);
 
-/* [setup] The callback of acquires that have none of their own, and of MASTER and CLOSED. NULL: none. */
+/* [setup] The callback of acquires without one, and of MASTER and CLOSED. NULL: none. */
 REDLOCK_API void redlock_config_set_event(redlock_config_t *cfg, redlock_event_fn fn, void *user);
-/* [setup] The callback for log lines up to this level, e.g. redlock_log_stderr with level 5. NULL: no lines. */
+/* [setup] For log lines up to this level, e.g. redlock_log_stderr with level 5. NULL: no lines. */
 REDLOCK_API void redlock_config_set_log(redlock_config_t *cfg, redlock_log_fn fn, void *user, int level);
 
 /* ---- 5. Life -------------------------------------------------------------------------------------------------- */
 
-/* [setup] The bytes that a client of this configuration needs, in any mode; 0: the configuration is not valid. A
- * thread's stack (limits.stack_bytes) and what a TLS library allocates come on top. */
+/* [setup] The bytes that a client of this configuration needs, without a thread's stack (limits.stack_bytes) and what a
+ * TLS library allocates; 0: the configuration is not valid. */
 REDLOCK_API size_t redlock_memory_size(const redlock_config_t *cfg);
 
-/* The six ways to create a client, which then connects, and connects again, by itself. *out is NULL on error.
- * _in: the client lives in mem, which has redlock_memory_size() bytes, aligned as malloc aligns, and may be used again
- * when the client is gone: the callback of CLOSED has returned (loop mode), redlock_process() has returned CLOSED
- * (polled), redlock_destroy() has returned 0 (thread).
- * INVAL: also a mem that is not aligned. TOOSMALL. */
+/* The six ways to create a client, which then connects, and connects again, by itself. *out is NULL on error. _in: the
+ * client lives in mem, which has redlock_memory_size() bytes, aligned as malloc aligns (INVAL, TOOSMALL), until the
+ * callback of CLOSED has returned (loop mode), redlock_process() has returned CLOSED (polled), redlock_destroy() has
+ * returned 0 (thread). */
 
 /* [setup] Thread mode: a thread of its own, "redlock", with limits.stack_bytes and all signals blocked, runs the client
- * and its callbacks. Blocking calls, and asynchronous ones from any thread. End it with redlock_destroy().
- * Returns 0. CONFIG: not valid, e.g. no master: redlock_config_error() says why. TLS_FILE: the same of a file. NOTSUP:
- * no TLS 1.3, which tls.min_version asks for. CLOCK. SYSTEM: also if the thread cannot be started, e.g. its stack is
- * too small for the thread-local variables. NOMEM. INVAL: a NULL pointer. */
+ * and its callbacks. End it with redlock_destroy().
+ * Returns 0. CONFIG, TLS_FILE: redlock_config_error() says why. NOTSUP: no TLS 1.3, which tls.min_version asks for.
+ * CLOCK. SYSTEM: also if the thread cannot be started, e.g. its stack is too small. NOMEM. INVAL: a NULL pointer. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_create(redlock_t **out, const redlock_config_t *cfg);
 REDLOCK_API REDLOCK_NODISCARD int redlock_create_in(void *mem, size_t size, redlock_t **out,
                                                     const redlock_config_t *cfg);
 
-/* [setup] Polled mode, for poll, epoll, uloop, sd-event, GLib: watch redlock_fd() for input, and call redlock_process()
- * when it is readable. End the client with redlock_close_async().
- * Returns as redlock_create(). */
+/* [setup] Polled mode: watch redlock_fd() for input, and call redlock_process() when it is readable. End the client
+ * with redlock_close_async(). Returns as redlock_create(). */
 REDLOCK_API REDLOCK_NODISCARD int redlock_create_polled(redlock_t **out, const redlock_config_t *cfg);
 REDLOCK_API REDLOCK_NODISCARD int redlock_create_polled_in(void *mem, size_t size, redlock_t **out,
                                                            const redlock_config_t *cfg);
 
-/* [setup] Loop mode: on the caller's libuv loop, by its thread. End the client with redlock_close_async().
- * Returns as redlock_create(). */
+/* [setup] Loop mode: on the caller's libuv loop, by its thread. End and results as in polled mode. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_create_on_loop(redlock_t **out, const redlock_config_t *cfg,
                                                          struct uv_loop_s *loop);
 REDLOCK_API REDLOCK_NODISCARD int redlock_create_on_loop_in(void *mem, size_t size, redlock_t **out,
                                                             const redlock_config_t *cfg, struct uv_loop_s *loop);
 
-/* [any] Polled mode: the descriptor to watch (POLLIN, level-triggered). It is readable whenever there is something to
- * do, stays the same, and belongs to the client. NOTSUP: another mode. FORKED. */
+/* [any] Polled mode: the descriptor to watch (POLLIN, level-triggered). It stays the same, and belongs to the client.
+ * NOTSUP: another mode. FORKED. */
 REDLOCK_API int redlock_fd(const redlock_t *rl);
-/* [own] Polled mode: the timeout for poll(); 0: something is to be done; -1: none. The descriptor alone is enough: the
- * timeout spares a wait that would end at once. NOTSUP: another mode. THREAD. FORKED. */
+/* [own] Polled mode: the timeout for poll(); 0: something is to be done; -1: none. The descriptor alone is enough.
+ * NOTSUP: another mode. THREAD. FORKED. */
 REDLOCK_API int redlock_timeout_ms(const redlock_t *rl);
 /* [own] Polled mode: handle all input and deliver events, without waiting. The first caller's thread is the client's.
  * Returns 0. CLOSED: CLOSED was delivered, and the client is gone. DEADLOCK: inside a callback. NOTSUP: another mode.
@@ -399,15 +388,15 @@ REDLOCK_API int redlock_timeout_ms(const redlock_t *rl);
 REDLOCK_API int redlock_process(redlock_t *rl);
 
 /* [own] Loop and polled mode: end the client. Pending acquires get FAILED(CANCELED), held locks RELEASED. Masters have
- * grace_ms (0 .. 60000) to answer the deletes; a name look-up under way is waited for; CLOSED comes last.
+ * grace_ms (0 .. 60000) to answer the deletes; CLOSED comes last, after a name look-up under way.
  * Returns 0. INVAL: grace_ms. CLOSED: a second call. NOTSUP: thread mode. THREAD. FORKED. */
 REDLOCK_API int redlock_close_async(redlock_t *rl, uint32_t grace_ms);
 
 /* [block] Thread mode: the same, and wait for the end: at most grace_ms (0 .. 60000) and 2 s. Blocked calls of other
  * threads return CANCELED or LOST. No other call may begin once this one has.
- * Returns 0: the client is gone. TIMEOUT: a callback does not return, or the resolver is busy; the thread ends later by
- * itself, frees the memory and calls nothing back (_in: this call waits instead). CLOSED: another thread destroys the
- * client. INVAL: grace_ms. DEADLOCK. NO_BLOCKING. FORKED. */
+ * Returns 0: the client is gone. TIMEOUT: a callback does not return, or the resolver is busy; the thread ends later,
+ * and calls nothing back (_in: this call waits instead). CLOSED: another thread destroys the client. INVAL: grace_ms.
+ * FORKED. */
 REDLOCK_API int redlock_destroy(redlock_t *rl, uint32_t grace_ms);
 
 /* ---- 6. Locking ----------------------------------------------------------------------------------------------- */
@@ -420,23 +409,21 @@ REDLOCK_API int redlock_destroy(redlock_t *rl, uint32_t grace_ms);
 #define REDLOCK_F_NO_RENEW (1u << 0) /* do not extend automatically */
 #define REDLOCK_F_FENCING (1u << 1)  /* with a fencing token (section 9) */
 #define REDLOCK_F_TELL_WAITING (1u << 2) /* event WAITING while the acquire waits */
-#define REDLOCK_F_URGENT (1u << 3)       /* before those that wait without this flag: an alarm, a stop command. No
-                                          * holder is interrupted; keep such acquires few */
+#define REDLOCK_F_URGENT (1u << 3)       /* before those that wait without this flag: an alarm, a stop command */
 
-/* How a blocking acquire ended. The caller owns the struct and sets size; written before the call returns. */
+/* How a blocking acquire ended. The caller owns the struct. */
 typedef struct redlock_report_s {
   uint32_t size;       /* sizeof(redlock_report_t), set by the caller */
   int32_t err;         /* the result of the call */
   int32_t cause;       /* enum redlock_cause: what the acquire waited for last */
-  int32_t master_err;  /* the first cause given by a master in the last round; 0: none */
+  int32_t master_err;  /* as in redlock_event_t */
   uint32_t granted;    /* votes of the last round */
   uint32_t refused;
   uint32_t failed;
   uint32_t rounds;     /* acquire rounds */
-  int64_t guard_ms;    /* as in redlock_event_t */
+  int64_t guard_ms;
   char holder[REDLOCK_HOLDER_MAX + 1]; /* as in redlock_detail_t */
-  char text[REDLOCK_TEXT_MAX + 1];     /* the sentence of redlock_describe(), or which argument is out of range: "ttl_ms
-                                        * 40000 is above timing.max_ttl_ms 30000" */
+  char text[REDLOCK_TEXT_MAX + 1];     /* the sentence of redlock_describe(), or which argument is out of range */
 } redlock_report_t;
 #define REDLOCK_REPORT_INIT {sizeof(redlock_report_t), 0, 0, 0, 0, 0, 0, 0, 0, "", ""}
 
@@ -463,21 +450,20 @@ typedef struct redlock_acquire_opts_s {
   {sizeof(redlock_acquire_opts_t), 0, 0, REDLOCK_WAIT_DEFAULT, 0, 0, 0, 0, NULL, NULL, NULL}
 #endif
 
-/* How long an acquire waits: any, on a new client, for the first connection attempts, twice timing.connect_timeout_ms
- * at most. Not at all, with REDLOCK_CAUSE_NEVER, where FINGERPRINT, LEFT, MODE, MAXMEMORY or IDENTITY leave no quorum
- * of other masters. One round, unless REDLOCK_WAIT_FOREVER, where a lack of permission, password or certificate does.
- */
+/* How long an acquire waits: any, on a new client, for the first connections, twice timing.connect_timeout_ms at most.
+ * Not at all, with REDLOCK_CAUSE_NEVER, where FINGERPRINT, LEFT, MODE, MAXMEMORY or IDENTITY leave no quorum. One
+ * round, unless REDLOCK_WAIT_FOREVER, where a lack of permission, password or certificate does. */
 
-/* [own] Ask for one resource, or for up to REDLOCK_RESOURCES_PER_LOCK_MAX: all or none, with one handle, in any order
- * without a deadlock. ACQUIRED or FAILED follows, never from inside this call. opts NULL: all defaults. *lock is the
- * handle, 0 on error. A held lock is renewed by itself until it is released.
- * Returns 0. INVAL: an argument or option is out of range, or a resource is named twice; the log says which. RESERVED:
- * a key of the library's own. TABLE_FULL. CLOSED. THREAD. FORKED. */
+/* [own] Ask for one resource, or for up to REDLOCK_RESOURCES_PER_LOCK_MAX: all or none, in any order without a
+ * deadlock. ACQUIRED or FAILED follows. opts NULL: all defaults. *lock is the handle, 0 on error. A held lock is
+ * renewed by itself until it is released.
+ * Returns 0. INVAL: an argument or option is out of range, or a resource is named twice; the log says which. RESERVED.
+ * TABLE_FULL. CLOSED. THREAD. FORKED. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_acquire_async(redlock_t *rl, const redlock_resource_t *resources,
                                                         uint32_t count, const redlock_acquire_opts_t *opts,
                                                         redlock_lock_t *lock);
 
-/* [own] Give up an acquire before its ACQUIRED is delivered: it gets FAILED(CANCELED), and its keys are deleted.
+/* [own] Give up an acquire before ACQUIRED: it gets FAILED(CANCELED), and its keys are deleted.
  * Returns 0: given up, or ended before. BUSY: already acquired; release it. STALE: never issued. THREAD. FORKED. */
 REDLOCK_API int redlock_cancel(redlock_t *rl, redlock_lock_t lock);
 
@@ -487,35 +473,32 @@ REDLOCK_API int redlock_cancel(redlock_t *rl, redlock_lock_t lock);
  * open. HOLD_LIMIT. CLOSED. THREAD. FORKED. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_extend_async(redlock_t *rl, redlock_lock_t lock, uint32_t ttl_ms);
 
-/* [own] Let go: from now on the lock is not held. Deletes go to every master that was sent anything, again where a
- * connection breaks. RELEASED follows. Before ACQUIRED this cancels the acquire.
+/* [own] Let go: from now on the lock is not held. Deletes go out, again where a connection breaks. RELEASED follows.
+ * Before ACQUIRED this cancels the acquire.
  * Returns 0, also when the lock has ended. STALE: never issued. THREAD. FORKED. */
 REDLOCK_API int redlock_release_async(redlock_t *rl, redlock_lock_t lock);
 
 /* The next three block. The callback of the event that a call waited for has returned before the call returns. All may
- * return CANCELED: released, canceled or destroyed meanwhile. DEADLOCK: inside a callback. NO_BLOCKING: not in thread
- * mode. SYSTEM: no condition variable. */
+ * return CANCELED (released, canceled or destroyed meanwhile), DEADLOCK, NO_BLOCKING, SYSTEM. */
 
-/* [block] Ask as redlock_acquire_async(), and wait until the lock is held, or the wait budget is over. On any error
- * *lock is 0 and nothing is held; opts.report says why in a sentence.
- * Returns 0: *lock is held. LOCKED. NO_QUORUM. GUARD. TOO_SLOW. TIMEOUT: also if a callback kept the client's thread
- * for 2 s more. CANCELED. LOST: also if the callback of ACQUIRED took longer than the validity. FENCE_UNKNOWN.
- * FENCE_RANGE. INVAL, RESERVED, TABLE_FULL, CLOSED, FORKED: as above. DEADLOCK. NO_BLOCKING. */
+/* [block] Ask as redlock_acquire_async(), and wait. On any error *lock is 0 and nothing is held; opts.report says why.
+ * Returns 0: *lock is held. Else the err of FAILED. TIMEOUT: also if a callback kept the client's thread for 2 s more.
+ * LOST: also if the callback of ACQUIRED took longer than the validity. INVAL, RESERVED, TABLE_FULL, CLOSED, FORKED. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_acquire(redlock_t *rl, const redlock_resource_t *resources, uint32_t count,
                                                   const redlock_acquire_opts_t *opts, redlock_lock_t *lock);
 /* [block] Extend, and wait for RENEWED. On an error the lock is as valid as before.
  * Returns 0. The errors of redlock_extend_async() and of AT_RISK. LOST: the lock ended first. TIMEOUT: a callback keeps
- * the client's thread; the extend may still be won. DEADLOCK. NO_BLOCKING. */
+ * the client's thread; the extend may still be won. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_extend(redlock_t *rl, redlock_lock_t lock, uint32_t ttl_ms);
 /* [block] Let go, and wait until the deletes are on their way, not for the answers.
  * Returns 0: the lock is not held. STALE: never issued. TIMEOUT: let go, but a callback keeps the client's thread from
- * sending the deletes. DEADLOCK. NO_BLOCKING. CLOSED. FORKED. */
+ * sending the deletes. CLOSED. FORKED. */
 REDLOCK_API int redlock_release(redlock_t *rl, redlock_lock_t lock);
 
 /* ---- 7. Holding: any thread, no I/O, no lock, two to four clock reads ------------------------------------------- */
 
 /* [any] May the device be touched for the next need_ms? Call it before each transaction, with the time that this one
- * takes, and nothing between the check and the write. Events are hints: this call decides.
+ * takes, and nothing between the check and the write.
  * Returns 0: yes, at least need_ms are left. LOST: no, and never again for this handle. TOO_SLOW: held, but less than
  * need_ms is left. NOT_HELD: not acquired yet. STALE. FORKED. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_check(const redlock_t *rl, redlock_lock_t lock, uint32_t need_ms);
@@ -526,13 +509,13 @@ REDLOCK_API int64_t redlock_validity_ms(const redlock_t *rl, redlock_lock_t lock
  * Returns an absolute CLOCK_BOOTTIME time in ns; 0: no longer held. NOT_HELD. STALE. FORKED. */
 REDLOCK_API int64_t redlock_deadline_ns(const redlock_t *rl, redlock_lock_t lock);
 
-/* [own] Where CLOCK_BOOTTIME does not count suspend: the machine was suspended. Held locks are LOST, open rounds start
- * anew. 0, CLOSED, THREAD, FORKED. */
+/* [own] Where CLOCK_BOOTTIME does not count suspend: the machine was suspended. Held locks are LOST. 0, CLOSED, THREAD,
+ * FORKED. */
 REDLOCK_API int redlock_suspended(redlock_t *rl);
 
 /* [own] For a new site, or after an outage: you state that no lock of these keys is held and no other client runs. If
- * that is wrong, two holders become possible. One person says so, once, on one gateway, and never a program at each
- * start. Masters whose state is read within twice timing.connect_timeout_ms vote at once, without the guard's watch.
+ * that is wrong, two holders become possible. One person says so, once, on one gateway, never a program at each start.
+ * Masters whose state is read within twice timing.connect_timeout_ms vote at once.
  * Returns 0. CLOSED. THREAD. FORKED. */
 REDLOCK_API int redlock_commission(redlock_t *rl);
 /* [own] redlock_commission() for one master, by its index in the configuration. INVAL: there is no such master. */
@@ -548,9 +531,9 @@ typedef struct redlock_status_s {
   uint32_t locks_held;
   uint32_t locks_pending; /* acquires not decided */
   uint32_t locks_max;     /* limits.locks */
-  uint32_t debts;         /* ended values with an unanswered delete; held locks are not among them */
+  uint32_t debts;         /* ended values with an unanswered delete */
   uint32_t debts_max;     /* limits.debts, which held locks take from, too */
-  uint32_t even;          /* 1: N is even, which costs a master and buys nothing */
+  uint32_t even;          /* 1: N is even, which buys nothing */
   uint64_t acquired;      /* events since create */
   uint64_t failed_locked;
   uint64_t failed_no_quorum;
@@ -560,10 +543,9 @@ typedef struct redlock_status_s {
   uint64_t renew_failed;
   uint64_t released;
   uint64_t lost;
-  uint64_t clock_jumps;   /* suspends and clock misreadings noticed, on this machine */
-  uint64_t clock_steps;   /* steps of masters' wall clocks, and rates beyond the allowance */
-  int64_t guard_ms;       /* until the guard will have admitted a quorum; 0: it has, or is off; REDLOCK_GUARD_UNKNOWN:
-                           * no watch is under way that would end the time */
+  uint64_t clock_jumps;   /* suspends and clock misreadings of this machine */
+  uint64_t clock_steps;   /* steps of masters' wall clocks, and wrong rates */
+  int64_t guard_ms;       /* until the guard has admitted a quorum, or REDLOCK_GUARD_UNKNOWN; 0: it has, or is off */
 } redlock_status_t;
 
 typedef struct redlock_master_status_s {
@@ -572,23 +554,23 @@ typedef struct redlock_master_status_s {
   int32_t state;          /* enum redlock_master_state */
   int32_t err;            /* why it is not up. Up: NOPERM while it refuses deletes, else its last error reply */
   uint32_t in_flight;     /* unanswered requests */
-  uint32_t owed;          /* deletes of ended values that this master has not answered yet */
+  uint32_t owed;          /* deletes not answered yet */
   uint32_t connects;      /* connections made */
   uint32_t resp3;         /* 1: the connection speaks RESP3 */
-  uint32_t tracked;       /* 1: the server tells when a key that was read on this connection changes */
+  uint32_t tracked;       /* 1: the server tells when a key changes */
   uint64_t replies;
   uint64_t errors;        /* error replies */
   char name[REDLOCK_MASTER_NAME_MAX + 1];
-  char address[REDLOCK_HOST_MAX + 8]; /* "10.0.0.11:6379", "[fd00::1]:6379", "/run/redis.sock" */
-  int64_t guard_ms;       /* until the guard admits this master; 0 and REDLOCK_GUARD_UNKNOWN as above */
+  char address[REDLOCK_HOST_MAX + 8]; /* "10.0.0.11:6379", "/run/redis.sock" */
+  int64_t guard_ms;       /* the same of this master */
 } redlock_master_status_t;
 
 /* [own] Fill *status, up to the size in its first field.
  * Returns 0. INVAL: the size is too small for the first fields, or index is out of range. THREAD. FORKED. */
 REDLOCK_API int redlock_status(const redlock_t *rl, redlock_status_t *status);
 REDLOCK_API int redlock_master_status(const redlock_t *rl, uint32_t index, redlock_master_status_t *status);
-/* [own] Both as one JSON object, NUL-terminated. *size: in, the bytes of buf; out, the bytes needed with the NUL. A
- * reader ignores fields that it does not know. The fields, in this order, as in the structs:
+/* [own] Both as one JSON object, NUL-terminated. *size: in, the bytes of buf; out, the bytes needed with the NUL. The
+ * fields, as in the structs; ignore those that you do not know:
  *   schema, version, quorum, even, masters_up, guard_ms
  *   masters           an array; of each:
  *     name, address, state, err, guard_ms, in_flight, owed, connects, resp3, tracked, replies, errors
@@ -601,28 +583,26 @@ REDLOCK_API int redlock_master_status(const redlock_t *rl, uint32_t index, redlo
  *     rounds, renewed, renew_failed, released, lost
  *     clock_jumps, clock_steps
  * schema is "redlock.status/1". An unknown guard_ms and an err of 0 are null; other errors are names. Counters, replies
- * and errors are strings of digits, since many readers keep only 53 bits.
+ * and errors are strings of digits.
  * Returns 0. TOOSMALL: buf holds an empty string. INVAL. THREAD. FORKED. */
 REDLOCK_API int redlock_status_json(const redlock_t *rl, char *buf, size_t *size);
 
 /* ---- 9. Fencing tokens ---------------------------------------------------------------------------------------- */
 
-/* No lock stops a holder that is paused between check and write. A device that compares a number does: hand it the
- * token with each write, and let it refuse one smaller than the largest that it has seen. Tokens are 1 .. 2^63 - 1.
- * API.md says what they promise. */
+/* Hand the device the token with each write, and let it refuse one smaller than the largest that it has seen: that
+ * stops a holder that was paused between check and write. Tokens are 1 .. 2^63 - 1. */
 
-/* [any] The token of a lock acquired with REDLOCK_F_FENCING, from ACQUIRED until the handle is stale, also when the
- * validity is over: the device decides.
+/* [any] The token of a lock acquired with REDLOCK_F_FENCING, from ACQUIRED until the handle is stale.
  * Returns the token. 0, which redlock_fence_check() refuses: there is none. */
 REDLOCK_API uint64_t redlock_fencing_token(const redlock_t *rl, redlock_lock_t lock);
 
-/* [own] "fence": "strict" only, for a new resource or a device that was reset: this client's next acquire of it may
- * take a token from the masters' clocks, once.
+/* [own] With "fence": "strict", for a new resource or a device that was reset: this client's next acquire of it may
+ * take a token from the masters' clocks.
  * Returns 0. INVAL: the resource. RESERVED. TABLE_FULL: too many permissions wait. CLOSED. THREAD. FORKED. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_fence_init(redlock_t *rl, const redlock_resource_t *resource);
 
-/* [any] For firmware that owns the device; needs this header alone. *high_water is the largest token seen: 0 at
- * power-up, kept as long as the device keeps what the lock protects. One thread at a time.
+/* [any] For firmware of the device; needs this header alone. *high_water is the largest token seen: 0 at power-up, kept
+ * as long as the device keeps what the lock protects.
  * Returns 0: take the write; *high_water is now the token. FENCED: refuse it, its token is older. INVAL: 0 is none. */
 static inline int redlock_fence_check(uint64_t *high_water, uint64_t token) {
   if (token == 0) return REDLOCK_E_INVAL;

@@ -8,8 +8,8 @@
 //     if (err != 0) return err;
 //     while (more_work() && bus.valid_for(300ms)) one_transaction();
 //
-// In loop and polled mode ask with redlock_acquire_async(), and let redlock::lock(rl, handle) take over the handle: at
-// once, or in the callback of ACQUIRED. For one of several equal devices: acquire_any() in thread mode, any_of in all.
+// In loop and polled mode ask with redlock_acquire_async(), and let redlock::lock(rl, handle) take over the handle. For
+// one of several equal devices: acquire_any() in thread mode, any_of in all.
 #ifndef REDLOCK_REDLOCK_HPP
 #define REDLOCK_REDLOCK_HPP
 
@@ -113,7 +113,7 @@ class lock {
   lock(const lock&) = delete;
   lock& operator=(const lock&) = delete;
 
-  // redlock_check(): may the device be touched for `need` from now? The time is rounded up. STALE: owns nothing.
+  // redlock_check(), the time rounded up. STALE: owns nothing.
   template <class Rep, class Period>
   int check(std::chrono::duration<Rep, Period> need) const noexcept {
     return owns() ? redlock_check(rl_, handle_, detail::ceil_ms(need, UINT32_MAX)) : REDLOCK_E_STALE;
@@ -150,7 +150,7 @@ class lock {
     return handle;
   }
 
-  // Does the object own a handle? The answer says nothing about the validity: ask valid_for().
+  // Says nothing about the validity: ask valid_for().
   bool owns() const noexcept { return handle_.id != 0; }
   redlock_lock_t handle() const noexcept { return handle_; }
   redlock_t* client() const noexcept { return rl_; }

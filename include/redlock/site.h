@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * redlock/site.h - another set of masters, or timing.max_ttl_ms, while clients run; questions to a master. For programs
- * of an operator (`redlock`, examples/reconfigure.c). No gateway needs it.
+ * of an operator.
  *
  * Link with libredlock_site.a and libredlock (redlock::site in CMake, redlock-site for pkg-config), both of one version
- * and with the same TLS. The conventions are those of redlock.h.
+ * (else calls return NOTSUP) and with the same TLS. The conventions are those of redlock.h.
  */
 #ifndef REDLOCK_SITE_H
 #define REDLOCK_SITE_H
@@ -30,41 +30,33 @@ typedef struct redlock_reconfigure_report_s {
   uint32_t old_needed;  /* Q of old_cfg: each step needs so many masters of old_cfg */
   uint32_t new_masters; /* N of new_cfg */
   uint32_t new_needed;  /* Q of new_cfg */
-  /* One number per master, in the order of its configuration. 0: it did, or could have done, what it was last asked to,
-   * or had no time to answer. Else why not: CONNECT, NOPERM, FINGERPRINT, CHANGING, RECORD_LOST ... */
+  /* One number per master, in the order of its configuration: why it did not do what it was last asked to, CONNECT,
+   * NOPERM, FINGERPRINT, CHANGING, RECORD_LOST ...; 0: it did, could have, or had no time to answer. */
   int32_t old_err[REDLOCK_MASTERS_MAX];
   int32_t new_err[REDLOCK_MASTERS_MAX];
 } redlock_reconfigure_report_t;
 
 /* [setup] Takes the site from the masters of old_cfg to those of new_cfg: no lock of a client of the one overlaps with
- * a lock of a client of the other, whatever the result. Blocks; needs no client, runs no callback, frees its memory.
- * *report may be NULL. "Another set of masters" in examples/site/README.md has the operator's rules: when clients of
- * new_cfg may start, which masters must not restart, two calls at a time.
+ * a lock of a client of the other, whatever the result. Blocks; needs no client. *report may be NULL. "Another set of
+ * masters" in the guide has the operator's rules: when clients of new_cfg may start, and which masters must not
+ * restart.
  *
  * Clients of old_cfg keep a held lock until its validity ends, renew none, and get none (GUARD, then LEFT or
- * FINGERPRINT). Clients of new_cfg get their first lock a guard time after the call. The steps:
- *   1. connect to all masters of both, and read their records;
- *   2. mark the masters that are in new_cfg alone: a marked master votes for nobody;
- *   3. mark the masters of old_cfg: from here on nobody can lock;
- *   4. wait until every client must have seen the marks: a third of the old max_ttl_ms (1 s at least), the drift, and
- *      the difference where the old max_ttl_ms is longer;
- *   5. read the marks again;
- *   6. give the masters of new_cfg to its clients;
- *   7. read which masters took step 6, and whether the old masters still serve no client of old_cfg;
- *   8. write on old masters that are not in new_cfg that the change is done.
+ * FINGERPRINT). Clients of new_cfg get their first lock a guard time after the call. It marks the masters that are in
+ * new_cfg alone, then those of old_cfg, so that nobody can lock; waits for a third of the old max_ttl_ms (1 s at
+ * least), the drift, and the difference where the old max_ttl_ms is longer; reads the marks again; gives the masters
+ * of new_cfg to its clients; looks again, and writes on old masters that are not in new_cfg that the change is done.
  * Each step but the wait takes at most timing.suspect_close_ms and twice timing.connect_timeout_ms. Masters are
- * compared by name. Each call takes all steps. Tokens go on, floored; with "fence": "strict" each resource needs
- * redlock_fence_init() once.
+ * compared by name. Tokens go on, floored; with "fence": "strict" each resource needs redlock_fence_init() once.
  *
- * Returns 0: done. Above 0: done, but for so many masters of new_cfg; `redlock doctor` helps when they are back.
+ * Returns 0: done. Above 0: done, but for so many masters of new_cfg; see `redlock doctor` when they are back.
  * NO_QUORUM: too few masters answered. CHANGING: another call's mark. RECORD_LOST: masters have lost what this call
- *   wrote (a mark also by a broken connection or a new replication id), or another call has ended. For these three:
- *   repeat the call, or undo it with old_cfg and new_cfg exchanged. report->written says what holds: NOTHING, NEW:
- *   nothing changed for clients of old_cfg; OLD: nobody can lock, unless unmarked old masters are a quorum; BOTH: not
- *   done, although new masters may serve clients of new_cfg.
- * FINGERPRINT: a record is of a third configuration; nothing was written. `redlock doctor` says when to delete it.
+ * wrote, or another call has ended. For these three: repeat the call, or undo it with old_cfg and new_cfg exchanged.
+ * report->written says what holds: NOTHING, NEW: nothing changed for clients of old_cfg; OLD: nobody can lock, unless
+ * unmarked old masters are a quorum; BOTH: not done, although new masters may serve clients of new_cfg.
+ * FINGERPRINT: a record is of a third configuration; nothing was written: see `redlock doctor`.
  * CONFIG: redlock_config_error() of the one at fault, or of new_cfg, says why.
- * INVAL. NOTSUP: libredlock.so is of another version. NOMEM. CLOCK. SYSTEM. */
+ * INVAL. NOTSUP. NOMEM. CLOCK. SYSTEM. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_reconfigure(const redlock_config_t *old_cfg, const redlock_config_t *new_cfg,
                                                       redlock_reconfigure_report_t *report);
 
@@ -82,8 +74,7 @@ typedef struct redlock_setting_s {
 } redlock_setting_t;
 
 /* [setup] Fills *setting with the key at this place among all keys, from 0, and its value in cfg.
- * Returns 0. INVAL: no such place, a NULL pointer, or the size. CONFIG: cfg is not valid. NOTSUP: libredlock.so is of
- * another version. */
+ * Returns 0. INVAL: no such place, a NULL pointer, or the size. CONFIG: cfg is not valid. NOTSUP. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_site_setting(const redlock_config_t *cfg, uint32_t index,
                                                        redlock_setting_t *setting);
 
@@ -97,15 +88,13 @@ typedef struct redlock_site_facts_s {
   char name[REDLOCK_MASTER_NAME_MAX + 1];
   char address[REDLOCK_HOST_MAX + 8]; /* as in redlock_master_status_t */
   const char *warning;      /* what clients of cfg log when they are created: others can read a password; "": nothing.
-                             * Owned by cfg, valid until the next call that changes cfg */
-  char redis_cli[1024];     /* options with which redis-cli reaches this master, quoted for a shell; it takes the
-                             * password from REDISCLI_AUTH */
+                             * Valid until the next call that changes cfg */
+  char redis_cli[1024];     /* options with which redis-cli reaches this master, quoted for a shell, without password */
   uint32_t has_password;    /* 1: this master wants one */
 } redlock_site_facts_t;
 
 /* [setup] Fills *facts: what it takes to ask a master about its clients' keys.
- * Returns 0. CONFIG: cfg is not valid. INVAL: a NULL pointer, the size, or no such master. NOTSUP: libredlock.so is of
- * another version. */
+ * Returns 0. CONFIG: cfg is not valid. INVAL: a NULL pointer, the size, or no such master. NOTSUP. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_site_facts(const redlock_config_t *cfg, uint32_t master,
                                                      redlock_site_facts_t *facts);
 
@@ -135,21 +124,20 @@ typedef struct redlock_question_s {
   const redlock_item_t *item;     /* the reply: one item, or a list and all that it contains. NULL: none */
   uint32_t items;
   uint32_t rtt_us;                /* microseconds from the command to the end of its reply; 0: none */
-  int64_t asked_ns;               /* when the command was sent: CLOCK_MONOTONIC_RAW and all time spent in suspend */
+  int64_t asked_ns;               /* when it was sent: CLOCK_MONOTONIC_RAW and all time spent in suspend */
 } redlock_question_t;
 
 /* [setup] Asks the master with this index `count` commands on one connection, each when the reply before is there;
- * nothing is sent twice. Servers that could not vote are asked, too. Blocks for at most twice
- * timing.connect_timeout_ms, timing.suspect_close_ms for each reply, and a name look-up under way. Needs no client,
- * runs no callback. The replies go into the `size` bytes at buf, which may be unaligned.
+ * nothing is sent twice. Blocks for at most twice timing.connect_timeout_ms, timing.suspect_close_ms for each reply,
+ * and a name look-up under way. Needs no client. The replies go into the `size` bytes at buf.
  *
- * Returns 0: each command has its reply. A reply may be an error (err of its question: NOPERM, SERVER ...), or too long
- *   for the rest of buf (TOOSMALL; dropped).
- * RESOLVE, CONNECT, AUTH, LOADING, those of TLS ...: the master could not be asked. DISCONNECTED, NODE_TIMEOUT: that
- *   command may have been executed, or may be later. PROTOCOL: no RESP, a list of more than 1024 items or 8 deep, a
- *   text of more than 512 KB. Questions without a reply have the same err.
+ * Returns 0: each command has its reply, which may be an error (err of its question), or too long for the rest of buf
+ * (TOOSMALL; dropped).
+ * RESOLVE, CONNECT, AUTH, LOADING ...: the master could not be asked. DISCONNECTED, NODE_TIMEOUT: that command may have
+ * been executed, or may be later. PROTOCOL: no RESP, more than 1024 items, 8 levels or 512 KB of text. Questions
+ * without a reply have the same err.
  * No command was sent: CONFIG. INVAL: a NULL pointer, count or words of 0, a command longer than 4 MB, no such master.
- *   NOTSUP: libredlock.so is of another version. NOMEM. CLOCK. SYSTEM. */
+ * NOTSUP. NOMEM. CLOCK. SYSTEM. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_site_ask(const redlock_config_t *cfg, uint32_t master,
                                                    redlock_question_t *questions, uint32_t count, void *buf,
                                                    size_t size);
@@ -157,7 +145,7 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_site_ask(const redlock_config_t *cfg, 
 /* What a connection by TLS has shown. */
 typedef struct redlock_site_tls_s {
   uint32_t size;      /* sizeof(redlock_site_tls_t), set by the caller */
-  uint32_t step_us;   /* the longest step of the handshake: nothing else of a client's runs meanwhile */
+  uint32_t step_us;   /* the longest step of the handshake */
   int64_t ends_s;     /* the earliest end among the server's certificates, in seconds since 1970, UTC; 0: without
                        * tls.ca_file no date counts */
   char version[16];   /* "TLSv1.3" */
@@ -165,8 +153,8 @@ typedef struct redlock_site_tls_s {
   char denied[64];    /* TLS_EXPIRED, TLS_EARLY: whose certificate, and its date */
 } redlock_site_tls_t;
 
-/* [setup] Connects by TLS, logs in and sends a PING; blocks and returns as redlock_site_ask(). NOTSUP: also if the URL
- * is not rediss://. INVAL: also the size. A libredlock_site.a without TLS has no such function. */
+/* [setup] Connects by TLS and sends a PING; blocks and returns as redlock_site_ask(). NOTSUP: also if the URL is not
+ * rediss://. A libredlock_site.a without TLS has no such function. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_site_tls(const redlock_config_t *cfg, uint32_t master,
                                                    redlock_site_tls_t *tls);
 
