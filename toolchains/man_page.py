@@ -37,11 +37,7 @@ Three masters; one is reached by different addresses, so it has a name, which al
     {
       "username": "gateway",
       "password": "secret",
-      "masters": [
-        "redis://10.0.0.11",
-        "redis://10.0.0.12",
-        { "url": "redis://192.168.7.2:6379", "name": "roof" }
-      ]
+      "masters": [ "redis://10.0.0.11", "redis://10.0.0.12", { "url": "redis://192.168.7.2", "name": "roof" } ]
     }
 .fi
 .PP
