@@ -245,7 +245,7 @@ TEST_F(Tool, TheExamplesOfThePageAreValid) {
   ASSERT_EQ(said.size(), 2u);
   EXPECT_EQ(said[0], "0 ");
 #ifdef REDLOCK_TLS
-  if (said[1] != "0 ") EXPECT_NE(said[1].find("tls.ca_file"), std::string::npos) << said[1];  // there is no such file
+  EXPECT_TRUE(said[1] == "0 " || said[1].find("tls.ca_file") != std::string::npos) << said[1];  // there is no such file
 #else
   EXPECT_NE(said[1].find("this build has no TLS"), std::string::npos) << said[1];
 #endif
