@@ -16,7 +16,7 @@ HEAD = r'''.\" Made by toolchains/man_page.py from src/base/key_map.hpp.
 redlock.json \- the configuration of redlock
 .SH DESCRIPTION
 A JSON object. Unknown keys and keys that stand twice are errors. A line that begins with // is a comment.
-\fBredlock config check\fR tells what is wrong with a file, and \fBredlock config template\fR prints a new one. All
+\fBredlock config template\fR prints a new file, and \fBredlock config check\fR tells what is wrong with one. All
 gateways of a site need the same \fBmasters\fR, \fBkey_prefix\fR and \fBtiming.max_ttl_ms\fR.
 .SH KEYS
 .TP
@@ -24,7 +24,7 @@ gateways of a site need the same \fBmasters\fR, \fBkey_prefix\fR and \fBtiming.m
 A master is a URL, \fIredis://[user[:password]@]host[:port]\fR or \fIunix:///path/of/socket\fR, with TLS
 \fIrediss://\fR, or an object with the keys \fBurl\fR, \fBname\fR, \fBusername\fR, \fBpassword\fR, \fBpassword_file\fR
 and \fBtls\fR. The default name is the address.
-An odd number of independent servers is best: one of three, or two of five, may fail.
+Of three independent servers one may fail, of five two.
 '''
 TLS_HEAD = r'''Only a library with TLS knows rediss:// and this object: \fBredlock version\fR then ends in +openssl or
 +mbedtls. The object \fBtls\fR of one master has the same keys, and replaces them value by value.
