@@ -120,7 +120,7 @@ int refuse(redlock_t* rl, Entry& entry, const char* call, const Fault& fault, in
   const size_t at = line.needed() - 1;
   explain(fault, line);
   report_error(report, err, text + at);
-  const Story::Level level = rl->story.call_refused(whole_seconds(rl->client.now().ns()), line);
+  const Story::Level level = rl->story.call_refused(fault.what, whole_seconds(rl->client.now().ns()), line);
   const Log log = rl->log;
   entry.leave();
   log.write(level, text);

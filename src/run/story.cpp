@@ -56,18 +56,20 @@ Story::Level level_of_lock(const redlock_event_t& event, bool long_wait) {
 
 // ---- how many lines ---------------------------------------------------------------------------------------------
 
-bool Limiter::allows(uint32_t now_s) {
+bool Limiter::allows(uint32_t now_s, int what) {
   if (busy_until_s_ < now_s) busy_until_s_ = now_s;
-  if (busy_until_s_ - now_s >= line_pause_s * lines_at_once) {
+  const uint32_t lines = what == last_ ? lines_at_once : 2 * lines_at_once;
+  if (busy_until_s_ - now_s >= line_pause_s * lines) {
     if (left_out_ < UINT16_MAX) ++left_out_;
     return false;
   }
   busy_until_s_ += line_pause_s;
+  last_ = static_cast<int8_t>(what);
   return true;
 }
 
 void Limiter::tell_left_out(TextWriter& line) {
-  if (left_out_ != 0) line.print(" (%u more like this)", left_out_);
+  if (left_out_ != 0) line.print(" (%u left out)", left_out_);
   left_out_ = 0;
 }
 
@@ -87,7 +89,7 @@ Story::Level Story::master_changed(const redlock_event_t& event, uint32_t now_s,
   Told& told = masters_[event.master];
   const bool up = event.state == REDLOCK_MASTER_UP;
   const bool again = event.state == told.line && event.err == told.line_err;
-  const bool passing = again || is_passing(event) || !(up || told.lines.allows(now_s));
+  const bool passing = again || is_passing(event) || !(up || told.lines.allows(now_s, event.err));
   describe(line.raw("master "), event);
   if (event.state == REDLOCK_MASTER_SUSPECT) say(line, REDLOCK_E_NODE_TIMEOUT);
   if (passing) return debug;
@@ -110,7 +112,7 @@ Story::Level Story::lock_told(const redlock_event_t& event, const Acquire& acqui
   const bool acquired = event.type == REDLOCK_EV_ACQUIRED;
   const bool long_wait = acquire.waited_s >= long_wait_s;
   const Level level = level_of_lock(event, long_wait);
-  if (level == none || !limits_[event.type].allows(now_s)) return none;
+  if (level == none || !limits_[event.type].allows(now_s, event.err ^ event.master_err)) return none;
   for (Bytes name : acquire.names) line.quoted(name).raw(" ");
   if (level == notice) {
     line.raw("has token ").number(event.token).raw(" from the masters' clocks: too few know the last token");
@@ -134,8 +136,9 @@ Story::Level Story::clocks_jumped(uint32_t jumps, TextWriter& line) {
   return warning;
 }
 
-Story::Level Story::call_refused(uint32_t now_s, TextWriter& line) {
-  if (!limits_[0].allows(now_s)) return none;
+// A line that is left out is still written for debugging: a wrapper of the C API takes its sentences from there.
+Story::Level Story::call_refused(Fault::Is what, uint32_t now_s, TextWriter& line) {
+  if (!limits_[0].allows(now_s, static_cast<int>(what))) return debug;
   limits_[0].tell_left_out(line);
   return error;
 }

@@ -2,32 +2,36 @@
 //
 // Story: which lines the log callback gets, and which changes of a master become events. A line stands for a change,
 // never for a repetition, and names what it is about. Levels are those of syslog. Lines of one kind that come too fast
-// are counted instead, and the next line of this kind tells the count. The sentences are those of redlock_describe().
+// are counted instead, sooner if they repeat each other, and the next line of this kind tells the count. The sentences
+// are those of redlock_describe().
 //
 //     3 error    LOST; an acquire that cannot be granted as things stand; a call with an argument out of range
 //     4 warning  AT_RISK; other acquires that failed, or took long; a master that is down, silent or has no vote; a
 //                clock that jumped
 //     5 notice   the guard watches a master, and lets the master vote; a master is up again; a token was floored
 //     6 info     a master is up for the first time; the client's end
-//     7 debug    every other change of a master
+//     7 debug    every other change of a master, or call with an argument out of range
 //
 // A master passes through CONNECTING, GREETING and GUARDED(UNREAD) within milliseconds, and through the same DOWN at
 // each attempt to connect. Nobody can act on these, so they are no events.
 #pragma once
 #include "base/names.hpp"
 #include "config/text.hpp"
+#include "run/fault.hpp"
 
 namespace redlock {
 
-// Allows some lines at once, and then one every few seconds.
+// Allows some lines at once, and then one every few seconds. A line that differs from the one before is allowed where a
+// repetition is not, so that a flood of one mistake hides no other.
 class Limiter {
  public:
-  bool allows(uint32_t now_s);
-  void tell_left_out(TextWriter& line);  // " (12 more like this)", once
+  bool allows(uint32_t now_s, int what);  // what: the error or mistake, which fits in a byte
+  void tell_left_out(TextWriter& line);   // " (12 left out)", once
 
  private:
   uint32_t busy_until_s_ = 0;
   uint16_t left_out_ = 0;
+  int8_t last_ = 0;
 };
 
 class Story {
@@ -60,7 +64,7 @@ class Story {
   Level master_changed(const redlock_event_t& event, uint32_t now_s, TextWriter& line);
   Level lock_told(const redlock_event_t& event, const Acquire& acquire, uint32_t now_s, TextWriter& line);
   Level clocks_jumped(uint32_t jumps, TextWriter& line);  // so often since create
-  Level call_refused(uint32_t now_s, TextWriter& line);   // the line is written already
+  Level call_refused(Fault::Is what, uint32_t now_s, TextWriter& line);  // the line is written already
   static Level closed(const redlock_event_t& event, TextWriter& line);
 
  private:

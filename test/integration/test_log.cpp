@@ -246,8 +246,9 @@ TEST_F(Calls, ThatAreRepeatedAreCounted) {
   const redlock_resource_t empty = {"", 0};
   const size_t before = client.log().size();
   for (int i = 0; i < 100; ++i) EXPECT_EQ(redlock_fence_init(client.get(), &empty), REDLOCK_E_INVAL);
-  EXPECT_LE(client.log().size(), before + 6);
   EXPECT_EQ(client.log()[before], "3 redlock_fence_init: a name is empty");
+  EXPECT_LE(lines_up_to(client, 3).size(), 6u);
+  EXPECT_EQ(client.log().size(), before + 100) << "the others are for debugging";
   Lock& lock = client.acquire("bus", options(20'000));
   EXPECT_EQ(redlock_extend_async(client.get(), lock.handle, 7), REDLOCK_E_INVAL);
 }

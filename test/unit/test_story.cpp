@@ -139,7 +139,7 @@ TEST_F(StoryTest, AMasterThatFlapsDoesNotFillTheLog) {
   for (const std::string& line : lines) {
     const size_t bracket = line.find(" (");
     if (bracket == std::string::npos) continue;
-    EXPECT_NE(line.find(" more like this)"), std::string::npos) << line;
+    EXPECT_NE(line.find(" left out)"), std::string::npos) << line;
     counted += static_cast<unsigned>(std::stoi(line.substr(bracket + 2)));
   }
   EXPECT_GE(counted, 150u);
@@ -212,11 +212,27 @@ TEST_F(StoryTest, KindsOfLinesHaveLimitsOfTheirOwn) {
   for (int i = 0; i < 12; ++i) EXPECT_EQ(lock(at_risk), "");
   EXPECT_NE(lock(of_lock(REDLOCK_EV_LOST, REDLOCK_E_LOST)), "");
   now_ += 10;
-  const std::string line = lock(at_risk), count = " (12 more like this)";
+  const std::string line = lock(at_risk), count = " (12 left out)";
   ASSERT_GT(line.size(), count.size());
   EXPECT_EQ(line.substr(line.size() - count.size()), count);
   now_ += 1'000;
-  EXPECT_EQ(lock(at_risk).find("more like this"), std::string::npos) << "told once";
+  EXPECT_EQ(lock(at_risk).find("left out"), std::string::npos) << "told once";
+}
+
+// A wrong password behind masters that were down, and the other way round; and two of them that take turns.
+TEST_F(StoryTest, AFloodOfOneMistakeHidesNoOther) {
+  redlock_event_t failed = of_lock(REDLOCK_EV_FAILED, REDLOCK_E_NO_QUORUM);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(lock(failed) != "", i < 4);
+  failed.master_err = REDLOCK_E_AUTH;
+  EXPECT_EQ(lock(failed), "4 " + bus + "not acquired: 1 of 3 masters votes, 2 are needed; 10.0.0.11:6379: user name or "
+                                       "password was refused (96 left out)");
+  EXPECT_EQ(lock(failed), "") << "a repetition";
+  unsigned lines = 0;
+  for (int i = 0; i < 100; ++i) {
+    failed.master_err = i % 2 == 0 ? REDLOCK_E_REFUSED : REDLOCK_E_AUTH;
+    lines += lock(failed) != "";
+  }
+  EXPECT_EQ(lines, 3u);
 }
 
 TEST_F(StoryTest, AClockThatJumpedIsToldOnce) {
@@ -229,6 +245,16 @@ TEST_F(StoryTest, AClockThatJumpedIsToldOnce) {
 }
 
 // ---- calls ----------------------------------------------------------------------------------------------------------
+
+TEST_F(StoryTest, ACallThatIsRefusedTooOftenIsForDebugging) {
+  const auto refused = [&](Fault::Is what) {
+    return read([&](TextWriter& out) { return story_.call_refused(what, now_, out.raw("a call")); });
+  };
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(refused(Fault::Is::twice), "3 a call");
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(refused(Fault::Is::twice), "7 a call");
+  EXPECT_EQ(refused(Fault::Is::flags), "3 a call (3 left out)");
+  EXPECT_EQ(refused(Fault::Is::flags), "7 a call");
+}
 
 TEST(Faults, HaveATextEach) {
   using Is = Fault::Is;
