@@ -97,7 +97,7 @@ class Core:
         self._configured(lib.redlock_config_set_u32(self.cfg, b"limits.stack_bytes", STACK_BYTES))
         self._configured(0 if lib.redlock_memory_size(self.cfg) else Code.CONFIG)  # relations between the keys
         lib.redlock_config_set_event(self.cfg, self.event_fn, None)
-        lib.redlock_config_set_log(self.cfg, self.log_fn, None, 7 if self.logger.isEnabledFor(logging.DEBUG) else 6)
+        lib.redlock_config_set_log(self.cfg, self.log_fn, None, 7)  # which line counts, the logger knows
 
     def create(self, function: Any) -> None:
         rl = ctypes.c_void_p()
