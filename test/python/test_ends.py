@@ -18,7 +18,7 @@ import libredlock.aio
 from masters import EVENTUALLY, Site, line_of
 
 HEAD = """
-import asyncio, json, os, sys, threading, time, libredlock, libredlock.aio
+import asyncio, ctypes, gc, json, os, signal, sys, threading, time, libredlock, libredlock.aio
 config = json.loads(sys.argv[1])
 def say(*words): print(*words, flush=True)
 """
@@ -86,8 +86,61 @@ with libredlock.Client(config) as client:
     while client.status()["locks"]["held"] + client.status()["locks"]["pending"]: time.sleep(0.001)
 say("left", len(client._core.locks), cycles)
 """
+OPENED_OFTEN = HEAD + """
+wanted, caught, cycles = int(sys.argv[2]), 0, 0
+def left(): return [len(os.listdir("/proc/self/" + what)) for what in ("task", "fd")]
+def open_and_close():
+    global cycles
+    while True:
+        with libredlock.Client(config) as client, client.lock("often", wait=None, ttl=3.0): cycles += 1
+async def open_and_close_aio():
+    global cycles
+    while True:
+        async with libredlock.aio.Client(config) as client, client.lock("often", wait=None, ttl=3.0): cycles += 1
+with libredlock.Client(config): pass  # libuv makes a pipe once for the process
+before = left()
+while caught < wanted:
+    try:
+        say("go")
+        if sys.argv[3] == "aio": asyncio.run(open_and_close_aio())
+        open_and_close()
+    except (KeyboardInterrupt, asyncio.CancelledError):  # the latter from a task that has not begun
+        caught += 1
+gc.collect()
+while left() != before: time.sleep(0.001)
+say("left nothing", cycles)
+"""
+FORKED_OFTEN = HEAD + """
+import warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of a fork beside threads
+def check():
+    while True:
+        try: lock.check()
+        except libredlock.Error: pass
+client = libredlock.Client(config)
+lock = client.lock("forked").acquire()
+threading.Thread(target=check, daemon=True).start()
+for i in range(50):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(10)  # ends a child that waits for ever
+        for call in (lock.check, client.status):
+            try: call()
+            except libredlock.Forked: pass
+            else: sys.exit(1)
+        lock.release()
+        if i % 2: client.close()
+        sys.exit(0)
+    status = os.waitpid(child, 0)[1]
+    if status != 0: sys.exit(f"child {i} ended with {status}")
+"""
 ENDS = {
     "sync": "client = libredlock.Client(config); lock = client.lock('ours').acquire()",
+    "never collected": """
+client = libredlock.Client(config)
+lock = client.lock("ours").acquire()
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(lock))
+""",
     "thread": """
 client = libredlock.Client(config, on_event=lambda event: None)
 lock = client.lock("ours").acquire()
@@ -148,6 +201,18 @@ class Ends(Site):
         self.assertRegex(self.ended_behind_interrupts(process), "left 0 [1-9]")
         self.assertEqual(self.holders("often") + self.holders("too"), 0)
 
+    def test_interrupted_while_it_opens_and_closes(self):
+        draw, count = random.Random(3), 60
+        for form in ("sync", "aio"):
+            with self.subTest(form):
+                process = self.run_python(OPENED_OFTEN, json.dumps(self.config()), str(count), form)
+                for _ in range(count):
+                    line_of(process)
+                    time.sleep(draw.random() / 50)
+                    self.interrupt(process)
+                self.assertRegex(self.ended_behind_interrupts(process), "left nothing [1-9]")
+                self.assertEqual(self.holders("often"), 0)
+
     def test_the_interpreter_ends_with_a_lock_held(self):
         for name, program in ENDS.items():
             with self.subTest(name):
@@ -160,7 +225,7 @@ class Ends(Site):
             client = libredlock.Client(self.config())
             core = client._core
             del client
-        self.assertIsNone(core.rl)
+        self.assertEqual(core.ended, [0])
 
     def test_a_client_of_asyncio_that_is_collected(self):
         import asyncio
@@ -174,12 +239,12 @@ class Ends(Site):
             return client._core
 
         with self.assertWarnsRegex(ResourceWarning, "libredlock.aio.Client was not closed"):
-            self.assertIsNone(asyncio.run(main(False)).rl)
+            self.assertEqual(asyncio.run(main(False)).ended, [libredlock.Code.CLOSED])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ResourceWarning)
             core = asyncio.run(main(True))
             gc.collect()
-        self.assertIsNone(core.rl)
+        self.assertEqual(core.ended, [libredlock.Code.CLOSED])
         self.assertEqual(self.holders("a"), 0)
 
     def test_a_lock_that_is_collected(self):
@@ -231,6 +296,10 @@ class Ends(Site):
             self.assertEqual(os.waitstatus_to_exitcode(status), 3)
             lock.check()
             self.assertGreaterEqual(self.holders("a"), 2)
+
+    def test_forked_while_another_thread_is_in_a_call(self):
+        process = self.run_python(FORKED_OFTEN, json.dumps(self.config()))
+        self.assertEqual(self.ended(process), "")
 
     def test_nothing_is_left_of_many_clients(self):
         def open_descriptors():

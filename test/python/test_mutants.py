@@ -29,12 +29,20 @@ MUTANTS = [
      "if lock is not None:", "test_sync.Sync.test_an_object_may_be_used_again_but_not_twice_at_once"),
     ("any of several begins at the first", "_core.py", "random.randrange(len(names) or 1)", "0",
      "test_sync.Sync.test_any_of_takes_what_is_free_from_a_random_start"),
-    ("any of several keeps another one", "_core.py", "if other is not lock:", "if False:",
+    ("any of several keeps another one", "_core.py", "in set(locks) - {lock}:", "in set():",
      "test_sync.Sync.test_any_of_keeps_none_of_the_others"),
     ("a wait is for each name anew", "_core.py", "self._wait_ms - spent_ms", "self._wait_ms",
      "test_sync.Sync.test_any_of_where_all_are_held"),
     ("a client is left to the interpreter's end", "_core.py", "weakref.finalize(self, self._core.close)",
      "(lambda: None)", "test_ends.Ends.test_the_interpreter_ends_with_a_lock_held"),
+    ("a forked child waits for a thread that it has not", "_core.py", "if os.getpid() == self.pid else threading.RLock()",
+     "", "test_ends.Ends.test_forked_while_another_thread_is_in_a_call"),
+    ("a client is lost when Ctrl-C comes behind its beginning", "_core.py",
+     "self._configured(function(ctypes.byref(self.rl), self.cfg))",
+     "rl = ctypes.c_void_p(); self._configured(function(ctypes.byref(rl), self.cfg)); self.rl = rl",
+     "test_ends.Ends.test_interrupted_while_it_opens_and_closes"),
+    ("a sentence is lost with the log's line", "_core.py", "self.log_fn, None, 7)", "self.log_fn, None, 6)",
+     "test_mistakes.Mistakes.test_arguments"),
 ]
 
 

@@ -4,10 +4,11 @@
 The library calls back by number: each acquire has a key of its own, which the library hands back with each event. An
 event whose key is gone belongs to nobody, and so a late event never reaches a later acquire.
 
-What waits for an event is a coroutine here, for both forms: with a thread of the library's, its wait blocks.
-
 `gate` keeps a call from meeting a client that is being closed in another thread. It is re-entrant, because a collection
 of garbage may release a lock in the middle of a call. No call inside it waits for the network or for a callback.
+
+Ctrl-C may come between any two steps of Python, but not inside one call of a function that is written in C. So the
+library itself writes down what it has made, and `ended[:] = map(...)` ends a client and writes that down in one step.
 """
 from __future__ import annotations
 
@@ -54,31 +55,38 @@ def resource(name: Name) -> redlock_resource_t:
 class Core:
     """One client of the library. It knows no object that the program holds, so that those can be collected."""
 
+    creates_with: Any = None  # the function that makes a client at once, without a loop
     close: Callable[[], None]  # ends the client; does nothing when there is none
     queue_type: Any  # of the events that somebody waits for; None: the client is gone, and no event will come
     take: Callable[[Any], Awaitable[Optional[Event]]]  # the next of a queue
 
     def __init__(self, source: Optional[Source], settings: Mapping[str, Any], on_event: Optional[OnEvent],
                  logger: Optional[logging.Logger], grace: float) -> None:
-        self.cfg = ctypes.c_void_p()
+        self.cfg, self.rl = ctypes.c_void_p(), ctypes.c_void_p()
+        self.is_open = False  # may be called
+        self.ended: list[int] = []  # what the library has said of the end
+        self.pid, self.own_gate, self.ending = os.getpid(), threading.RLock(), threading.Lock()
+        self.own_thread = 0
         self.grace_ms = min(milliseconds("grace", grace), 60000)
-        self.rl: Optional[int] = None
-        self.gate = threading.RLock()
         self.locks: weakref.WeakValueDictionary[int, BaseLock] = weakref.WeakValueDictionary()
         self.keys = itertools.count(1)
-        self.on_event = on_event
+        self.on_event = on_event or (lambda event: None)
         self.logger = logger or logging.getLogger("libredlock")
         self.said = threading.local()  # the last log line of this thread: why a call was refused
-        self.own_thread = 0
         self.interrupt: Optional[BaseException] = None
         self.event_fn = redlock_event_fn(self._on_event)
         self.log_fn = redlock_log_fn(self._on_log)
-        if lib.redlock_config_new(ctypes.byref(self.cfg)) != 0:
-            raise MemoryError
+        self._configured(lib.redlock_config_new(ctypes.byref(self.cfg)))
         self._configure(source, settings)
 
     def __del__(self) -> None:
+        self.close()  # if Ctrl-C has interrupted the finalizer of the client
         lib.redlock_config_free(self.cfg)
+
+    @property
+    def gate(self) -> Any:
+        """In a child of fork() there is none: who was inside at the fork is not there to leave it."""
+        return self.own_gate if os.getpid() == self.pid else threading.RLock()
 
     def _configured(self, err: int) -> None:
         if err != 0:
@@ -100,17 +108,15 @@ class Core:
         lib.redlock_config_set_log(self.cfg, self.log_fn, None, 7)  # which line counts, the logger knows
 
     def create(self, function: Any) -> None:
-        rl = ctypes.c_void_p()
-        if not self.cfg:
-            raise error(Code.CLOSED, "a client is opened once: make another")
-        self._configured(function(ctypes.byref(rl), self.cfg))
-        self.rl = rl.value
-        lib.redlock_config_free(self.cfg)
-        self.cfg = ctypes.c_void_p()
+        self._configured(function(ctypes.byref(self.rl), self.cfg))
+        self.is_open = True
+
+    def shut(self) -> None:
+        with self.gate:
+            self.is_open = False  # no call reaches the client any more
 
     async def next(self, queue: Any) -> Event:
-        event = await self.take(queue)
-        if event is None:
+        if (event := await self.take(queue)) is None:
             raise error(Code.CLOSED)
         return event
 
@@ -131,17 +137,16 @@ class Core:
                 lock._tell(event)
             if key and event.type in ENDS:
                 self.locks.pop(key, None)
-            if self.on_event is not None:
-                self.on_event(event)
+            self.on_event(event)
         except Exception:
             self.logger.exception("an exception in a callback, which the library cannot pass on")
         except BaseException as interrupt:  # Ctrl-C: raised again behind redlock_process()
             self.interrupt = interrupt
 
-    def call(self, function: Any, *arguments: Any) -> int:
+    def call(self, function: Callable[..., int], *arguments: Any) -> int:
         """A call that does not wait for the network: its result, or CLOSED."""
         with self.gate:
-            return int(function(self.rl, *arguments)) if self.rl else int(Code.CLOSED)
+            return function(self.rl, *arguments) if self.is_open else Code.CLOSED
 
     def must(self, function: Any, *arguments: Any, name: str = "") -> None:
         """A call that raises its error, with what the library has logged about an argument."""
@@ -215,10 +220,7 @@ class BaseLock:
 
     def _over(self) -> Optional[Lost]:
         """Lost, if the lock was acquired and is over."""
-        if not self._key:
-            return None
-        err = self._core.call(quick.redlock_check, self._id, 0)
-        if err == Code.LOST or self._lost is not None:
+        if self._key and (self._lost or self._core.call(quick.redlock_check, self._id, 0) == Code.LOST):
             return Lost(Code.LOST, f"{self._said()}: {self._lost or strerror(Code.LOST)}", self._lost)
         return None
 
@@ -228,10 +230,7 @@ class BaseLock:
         Call it last before each transaction, with the longest time that the transaction takes. Any thread.
         Raises Lost: the lock is over. TooSlow: it is held, but less than `need` is left. NotHeld. Closed. Forked.
         """
-        core = self._core
-        ms = milliseconds("need", need)
-        with core.gate:
-            err = quick.redlock_check(core.rl, self._id, ms) if core.rl else Code.CLOSED
+        err: Any = self._core.call(quick.redlock_check, self._id, milliseconds("need", need))
         if err != 0:
             why = {Code.STALE: "is not held", Code.TOO_SLOW: f"{need:g} s are needed, {self.validity:g} s are left"}
             raise self._over() or error(err, f"{self._said()}: {why.get(err) or strerror(err)}")
@@ -269,9 +268,8 @@ async def first_of(locks: Sequence[L]) -> L:
             event = await core.next(queue)
             lock = cast(L, event.lock)
             if event.type == EventType.ACQUIRED:
-                for other in locks:
-                    if other is not lock:
-                        other.release()
+                for other in set(locks) - {lock}:
+                    other.release()
                 lock._queue = None
                 return lock
             if event.type != EventType.WAITING:
@@ -308,7 +306,9 @@ class BaseClient(Generic[L]):
         """
         self._core = self._core_type(config, settings, on_event, logger, grace)
         # At the end of the interpreter, too: no thread of the library may call an interpreter that is gone.
-        self._end = weakref.finalize(self, self._core.close)
+        weakref.finalize(self, self._core.close)
+        if self._core.creates_with is not None:
+            self._core.create(self._core.creates_with)
 
     def lock(self, *names: Name, ttl: float = 0.0, wait: Optional[float] = DEFAULT, min_validity: float = 0.0,
              max_hold: float = 0.0, retry_delay: float = 0.0, renew: bool = True, fencing: bool = False,
@@ -356,6 +356,6 @@ class BaseClient(Generic[L]):
         self._core.must(lib.redlock_suspended)
 
     def __del__(self) -> None:
-        if hasattr(self, "_core") and self._core.rl:
+        if hasattr(self, "_core") and self._core.is_open:
             warnings.warn(f"{type(self).__module__}.Client was not closed", ResourceWarning, source=self)
-            self._end()
+            self._core.close()

@@ -4,6 +4,7 @@ The waiting is Python's, not the library's, so that Ctrl-C ends it."""
 from __future__ import annotations
 
 import ctypes
+import os
 import queue
 import threading
 from typing import Any, Coroutine, Optional, TypeVar
@@ -52,10 +53,7 @@ class Lock(BaseLock):
 
 class _ThreadCore(Core):
     queue_type = queue.SimpleQueue
-
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
-        self.create(lib.redlock_create)
+    creates_with = lib.redlock_create
 
     async def take(self, queue: Any) -> Any:
         if self.own_thread == threading.get_ident():
@@ -63,16 +61,17 @@ class _ThreadCore(Core):
         return queue.get()
 
     def close(self) -> None:
-        with self.gate:
-            rl, self.rl = self.rl, None
-        if rl is None:
-            return
-        err = lib.redlock_destroy(rl, self.grace_ms)
-        if err == Code.DEADLOCK:  # the last reference was dropped in a callback
-            threading.Thread(target=lib.redlock_destroy, args=(rl, self.grace_ms)).start()
-        if err in (Code.TIMEOUT, Code.DEADLOCK):  # the thread ends later, perhaps in a callback: keep what it runs
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
-        self.gone()
+        self.shut()
+        if self.own_thread == threading.get_ident():  # in a callback, whose end the library waits for
+            threading.Thread(target=self.close).start()
+        elif self.rl and self.pid == os.getpid():
+            with self.ending:
+                if not self.ended:
+                    ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
+                    self.ended[:] = map(lib.redlock_destroy, [self.rl], [self.grace_ms])
+                    if self.ended != [Code.TIMEOUT]:  # else the thread ends later, perhaps in a callback of ours
+                        ctypes.pythonapi.Py_DecRef(ctypes.py_object(self))
+            self.gone()
 
 
 class Client(BaseClient[Lock]):
@@ -96,7 +95,7 @@ class Client(BaseClient[Lock]):
 
     def close(self) -> None:
         """Releases all locks, ends all waits with Canceled, and ends the client. Waits for at most `grace` and 2 s."""
-        self._end()
+        self._core.close()
 
     def __enter__(self) -> Client:
         return self

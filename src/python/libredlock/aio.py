@@ -17,7 +17,7 @@ import time
 from typing import Any, Optional, Type
 
 from ._core import BaseClient, BaseLock, Core, Name, first_of
-from ._errors import Event, Locked
+from ._errors import Event, Locked, error
 from ._layout import Code, EventType
 from ._library import lib
 
@@ -67,37 +67,38 @@ class _LoopCore(Core):
         return await queue.get()
 
     def open(self) -> None:
-        self.create(lib.redlock_create_polled)
+        if hasattr(self, "loop"):
+            raise error(Code.CLOSED, "a client is opened once: make another")
         self.loop = asyncio.get_running_loop()
         self.closed: asyncio.Future[None] = self.loop.create_future()
+        self.create(lib.redlock_create_polled)
         self.fd = lib.redlock_fd(self.rl)
         self.loop.add_reader(self.fd, self.process)
 
-    def process(self) -> int:
+    def process(self) -> None:
         """What the loop calls when the descriptor is readable."""
-        err = int(lib.redlock_process(self.rl))
-        if err == Code.CLOSED:
-            self.rl = None
-            if not self.loop.is_closed():
+        if self.ended != [Code.CLOSED]:
+            self.ended[:] = map(lib.redlock_process, [self.rl])
+        if self.ended == [Code.CLOSED]:
+            if not self.loop.is_closed() and not self.closed.done():
                 self.loop.remove_reader(self.fd)
                 self.closed.set_result(None)
             self.gone()
         interrupt, self.interrupt = self.interrupt, None
         if interrupt is not None:
             raise interrupt
-        return err
 
     def close(self) -> None:
         """Without the loop, which may be gone: for a client that nobody has closed."""
-        if not self.rl:
+        self.shut()
+        if not self.rl or self.ended == [Code.CLOSED]:
             return
         lib.redlock_close_async(self.rl, self.grace_ms)
         ready, until = select.poll(), time.monotonic() + self.grace_ms / 1000 + 2
-        ready.register(self.fd, select.POLLIN)
-        while self.rl and time.monotonic() < until:
+        ready.register(lib.redlock_fd(self.rl), select.POLLIN)
+        while self.ended in ([], [0]) and time.monotonic() < until:  # else closed, or another thread's or process's
             ready.poll(100)
-            if self.process() not in (0, Code.CLOSED):
-                return  # of another thread, or of another process
+            self.process()
 
 
 class Client(BaseClient[Lock]):
@@ -122,13 +123,13 @@ class Client(BaseClient[Lock]):
         """Releases all locks, ends all waits with Canceled, and ends the client, within `grace`. A cancellation
         meanwhile is raised when the client is closed."""
         core, canceled = self._core, None
-        if core.rl:
-            core.call(lib.redlock_close_async, core.grace_ms)
-            while not core.closed.done():
-                try:
-                    await asyncio.shield(core.closed)
-                except asyncio.CancelledError as error:
-                    canceled = error
+        core.call(lib.redlock_close_async, core.grace_ms)
+        core.shut()
+        while core.rl and not core.closed.done():
+            try:
+                await asyncio.shield(core.closed)
+            except asyncio.CancelledError as error:
+                canceled = error
         if canceled is not None:
             raise canceled
 
