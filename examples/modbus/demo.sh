@@ -8,20 +8,21 @@
 set -euo pipefail
 
 programs=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)/build/examples
-gateways=4 seconds=5 gateway=
+gateways=4 seconds=5 gateway=()
 usage() {
   cat <<END
 usage: examples/modbus/demo.sh [options] CONFIG.json | URL...
   --gateways N     1 .. 16 (default $gateways)
   --seconds N      with and without the lock each (default $seconds)
-  --python         gateways are guarded.py: Python and pymodbus
+  --python         gateways are guarded.py: Python and pymodbus; --async: the same with asyncio
   --programs DIR   where modbus_wire and modbus_gateway are (default build/examples); run by \$REDLOCK_EMULATOR if set
 END
 }
 while (($# > 1)) && [[ $1 == --* ]]; do
   case $1 in
-    --python)
-      gateway=$(dirname "${BASH_SOURCE[0]}")/guarded.py
+    --python | --async)
+      gateway=("${REDLOCK_PYTHON:-python3}" -B "$(dirname "${BASH_SOURCE[0]}")/guarded.py")
+      [[ $1 == --python ]] || gateway+=(--async)
       shift
       continue
       ;;
@@ -36,7 +37,7 @@ if (($# == 0)) || [[ $1 == --* ]]; then usage >&2 && exit 2; fi
 
 read -ra emulator <<<"${REDLOCK_EMULATOR:-}" || true
 command=("${emulator[@]}" "$programs/modbus_gateway")
-if [[ -n $gateway ]]; then command=("${REDLOCK_PYTHON:-python3}" -B "$gateway"); fi
+if ((${#gateway[@]} > 0)); then command=("${gateway[@]}"); fi
 out=$(mktemp -d)
 take_down() {
   local pid

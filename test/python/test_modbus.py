@@ -89,11 +89,13 @@ class Modbus(Site):
             self.skipTest("examples/modbus/wire.c is not built")
         path = pathlib.Path(self.folder, "bus.json")
         path.write_text(json.dumps(self.config()))
-        done = subprocess.run([SOURCE / "examples/modbus/demo.sh", "--python", "--seconds", "5", "--gateways", "3",
-                               "--programs", PROGRAMS, path], capture_output=True, text=True,
-                              env={**os.environ, "REDLOCK_PYTHON": sys.executable})
-        print(done.stdout)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        for form in ("--python", "--async"):
+            with self.subTest(form):
+                done = subprocess.run([SOURCE / "examples/modbus/demo.sh", form, "--seconds", "5", "--gateways", "3",
+                                       "--programs", PROGRAMS, path], capture_output=True, text=True,
+                                      env={**os.environ, "REDLOCK_PYTHON": sys.executable})
+                print(done.stdout)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
 
 if __name__ == "__main__":
