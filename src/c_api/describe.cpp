@@ -162,7 +162,7 @@ void Sentence::cause(int32_t cause) {
     case REDLOCK_CAUSE_HELD:
       // No master refused, and none told when the key ends: the event does not say which of the two is the case.
       if (e_.refused == 0 && d_.to_go_ms <= 0) {
-        return say("another client, or another acquire of this client, comes first");
+        return say("held or wanted by another client, or by another lock of this one");
       }
       say(*d_.holder != '\0' ? "held by %h" : "held by somebody else");
       // A round is decided before all masters have answered, and a part of them would look like a minority.

@@ -99,7 +99,7 @@ TEST(Describe, a_wait_for_another_holder) {
             "held by a foreign value on 2 of 3 masters");
   EXPECT_EQ(waiting(REDLOCK_CAUSE_HELD).votes(0, 2, 0).held_by("gw-03", 4'100).text(), "held by gw-03, 4.1 s at most")
       << "one master has not answered";
-  EXPECT_EQ(waiting(REDLOCK_CAUSE_HELD).text(), "another client, or another acquire of this client, comes first");
+  EXPECT_EQ(waiting(REDLOCK_CAUSE_HELD).text(), "held or wanted by another client, or by another lock of this one");
   EXPECT_EQ(failed(REDLOCK_E_LOCKED, REDLOCK_CAUSE_HELD).held_by("", 9'012).text(),
             "not acquired: held by somebody else, 9.1 s at most")
       << "a look found the key, and no round was begun";
