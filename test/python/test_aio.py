@@ -194,6 +194,22 @@ class Aio(Site):
         self.assertEqual(most, {1, 2})
 
     @run
+    async def test_an_urgent_one_goes_before_those_that_wait(self, client):
+        order = []
+
+        async def work(name, urgent):
+            async with client.lock("a", wait=None, urgent=urgent):
+                order.append(name)
+
+        async with client.lock("a"):
+            tasks = []
+            for name in ("first", "second", "urgent"):
+                tasks.append(asyncio.create_task(work(name, name == "urgent")))
+                await self.ends(lambda: client.status()["locks"]["pending"] == len(tasks))
+        await asyncio.gather(*tasks)
+        self.assertEqual(order, ["urgent", "first", "second"])
+
+    @run
     async def test_tasks(self, client):
         count = 0
 

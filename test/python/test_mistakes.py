@@ -7,7 +7,7 @@ import unittest
 import libredlock
 import libredlock.aio
 from libredlock import Cause, Code
-from masters import Site
+from masters import Master, Site
 
 URL = "redis://127.0.0.1:1"
 OF_CONFIGURATION = [
@@ -16,7 +16,7 @@ OF_CONFIGURATION = [
     (("missing.json",), {}, "missing.json: cannot be opened: does not exist"),
     (({"master": [URL]},), {}, "master: no such key"),
     ((), {"masters": URL}, "masters: a string is not an array"),
-    ((), {"masters": ["127.0.0.1:1"]}, r"masters\[0\].url: begins with neither redis:// nor unix:///"),
+    ((), {"masters": ["127.0.0.1:1"]}, r"masters\[0\].url: begins with neither redis://.* nor unix:///"),
     ((), {"masters": ["redis://127.0.0.1:70000"]}, r"masters\[0\]"),
     ((), {"masters": [URL], "timing": {"max_ttl": 1}}, "timing.max_ttl: no such key"),
     ((), {"masters": [URL], "timing": {"node_timeout_ms": 1}}, "timing.node_timeout_ms: 1 is not in 5..10000"),
@@ -127,6 +127,48 @@ class Mistakes(Site):
                 client.lock("a", wait=0.5).acquire()
         self.assertEqual(caught.exception.cause, Cause.GUARD)
         self.assertTrue(0 < caught.exception.report.guard < 4, caught.exception.report)
+
+    def refused(self, family, sentence, *masters, name="a", **config):
+        """What an acquire with these masters raises, which must be of this family and say this."""
+        with self.assertRaisesRegex(family, sentence) as caught:
+            with libredlock.Client({**self.config(**config), "masters": masters}) as client:
+                client.commission()
+                client.lock(name, wait=1.0).acquire()
+        return caught.exception
+
+    def test_unfit_masters(self):
+        other = Master(self.folder)
+        self.addCleanup(other.end)
+        url = f"redis://127.0.0.1:{other.port}"
+        other.ask("REPLICAOF", "127.0.0.1", str(self.masters[0].port))
+        wrong = self.refused(libredlock.NoQuorum, f"127.0.0.1:{other.port}: is a replica, not a master", url)
+        self.assertEqual(wrong.report.master_err, Code.ROLE)
+        other.ask("REPLICAOF", "NO", "ONE")
+        other.ask("CONFIG", "SET", "maxmemory", "100mb")
+        other.ask("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+        wrong = self.refused(libredlock.Guarded, "may evict keys: maxmemory is set and its policy is not", url)
+        self.assertEqual((wrong.report.master_err, wrong.cause), (Code.MAXMEMORY, Cause.NEVER))
+        other.ask("CONFIG", "SET", "maxmemory", "0")
+        self.refused(libredlock.Config, r"masters\[1\].url: 127.0.0.1:\d+ is the address of masters\[0\]", url, url)
+        twin = url.replace("127.0.0.1", "localhost")
+        wrong = self.refused(libredlock.NoQuorum, "is the same server as another master in the list", url, twin)
+        self.assertEqual(wrong.report.master_err, Code.DUPLICATE)
+        other.ask("ACL", "SETUSER", "gw", "on", ">secret", "~plant1/*", "~redlock:*", "+@all")
+        gateway = url.replace("//", "//gw:secret@")
+        wrong = self.refused(libredlock.NoQuorum, "lacks a permission: its ACL needs ~acl/bus", gateway, name="bus",
+                             key_prefix="acl/")
+        self.assertEqual(wrong.report.master_err, Code.NOPERM)
+        self.assertNotIn("secret", str(wrong))
+
+    def test_tls_without_its_settings(self):
+        self.refused(libredlock.Config, r"masters\[0\].url: (this build has no TLS|rediss:// needs tls.ca_file)",
+                     URL.replace("redis:", "rediss:"))
+
+    def test_twice_by_one_client(self):
+        with libredlock.Client(self.config()) as client, client.lock("a"):
+            for wait in (0.0, 0.2):
+                with self.assertRaisesRegex(libredlock.Locked, "held or wanted by another client, or by another lock"):
+                    client.lock("a", wait=wait).acquire()
 
     def test_another_configuration(self):
         config = self.config(timing={"max_ttl_ms": 6000})

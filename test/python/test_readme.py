@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: MIT
 """The programs in Python of the pages, as they stand."""
+import ast
+import asyncio
 import json
+import os
 import pathlib
 import re
 import unittest
 
+import libredlock.aio
 from masters import Site
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
@@ -36,6 +40,25 @@ class Readme(Site):
     def test_readme(self):
         (program,) = programs("README.md")
         self.assertEqual(self.said(program), "the bus is ours for at least 0.3 s\n")
+
+    def test_the_module_s_page(self):
+        class Bus:
+            written = 0
+
+            def write_register(self, *arguments):
+                self.written += 1
+                return self
+
+            def __await__(self):
+                yield from ()
+
+        text = programs("src/python/README.md")[0]
+        pathlib.Path(self.folder, "bus.json").write_text(json.dumps(self.config()))
+        names = {"libredlock": libredlock, "bus": Bus()}
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(self.folder)
+        asyncio.run(eval(compile(text, "README.md", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), names))
+        self.assertEqual(names["bus"].written, 2)
 
     def test_the_recipe(self):
         (program,) = programs("examples/README.md")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The form without a loop, on real servers."""
+import asyncio
 import gc
 import json
 import pathlib
@@ -9,8 +10,9 @@ import unittest
 import warnings
 
 import libredlock
+import libredlock.aio
 from libredlock import Cause, Code, EventType
-from masters import Site
+from masters import TIMING, Site
 
 WORKER = """
 import json, pathlib, sys, libredlock
@@ -212,6 +214,36 @@ class Sync(Site):
         with self.client.lock("a", renew=False, fencing=True, urgent=True) as lock:
             self.assertEqual(lock._options.flags, 1 | 2 | 4 | 8)
 
+    def test_tokens_that_nobody_knows(self):
+        with libredlock.Client(self.config(fence="strict")) as client:
+            with self.assertRaisesRegex(libredlock.Token, "^new: .*token") as caught:
+                client.lock("new", fencing=True, wait=0.0).acquire()
+            self.assertEqual(caught.exception.code, Code.FENCE_UNKNOWN)
+            client.fence_init("new")
+            with client.lock("new", fencing=True) as lock:
+                self.assertGreater(lock.token, 0)
+
+    def test_suspended(self):
+        with self.assertRaises(libredlock.Lost), self.client.lock("a") as lock:
+            self.client.suspended()
+            with self.assertRaises(libredlock.Lost):
+                lock.check()
+
+    def test_masters_that_are_commissioned_one_by_one(self):
+        config = self.config(key_prefix="one by one/", timing={**TIMING, "max_ttl_ms": 60000})  # watched for a minute
+        with libredlock.Client(config) as client:
+            client.commission(0)
+            client.commission(2)
+            with client.lock("a", wait=20.0) as lock:
+                lock.check()
+
+    def test_a_time_that_is_over_before_masters_answer(self):
+        with self.client.lock("a"):
+            pass
+        with self.frozen(3), self.assertRaisesRegex(libredlock.TimedOut, "^a: not acquired") as caught:
+            self.client.lock("a", wait=0.05).acquire()
+        self.assertIsInstance(caught.exception, TimeoutError)
+
     def test_every_event(self):
         with self.other().lock("a"):
             self.assertIsNone(self.client.try_lock("a"))
@@ -339,6 +371,24 @@ class Faults(Site):
                              {libredlock.NoQuorum, libredlock.Lost, libredlock.TimedOut, libredlock.Locked,
                               libredlock.TooSlow, libredlock.Guarded})
         self.assertTrue(all(error.report is not None for error in lost))
+
+
+class Pulled(Site):
+    def test_two_masters_are_pulled_in_both_forms(self):
+        async def main():
+            async with libredlock.aio.Client(self.config()) as client, client.lock("b"):
+                for master in self.masters[:2]:
+                    master.end()
+                await asyncio.sleep(60)
+
+        lost = "^[ab]: lost: 2 of 3 masters could not extend it; 127.0.0.1:[0-9]+: "
+        with libredlock.Client(self.config()) as client, self.assertRaisesRegex(libredlock.Lost, lost):
+            with client.lock("a") as lock:
+                with self.assertRaisesRegex(libredlock.Lost, lost):
+                    asyncio.run(main())
+                self.eventually(lambda: lock.validity == 0)
+                with self.assertRaisesRegex(libredlock.Lost, "^a: "):
+                    lock.check()
 
 
 if __name__ == "__main__":
