@@ -78,9 +78,8 @@ package_debian() {
     fail "the program may be beside another library"
   ! grep -nvE "^(libredlock0?\.so|\* )| ${version%.*}\.0$" "$SOURCE/toolchains/packaging/debian/libredlock0.symbols" ||
     fail "a program of this version is allowed beside an older library, which refuses its structs"
-  dpkg-deb -c "$work"/packages/redlock_*.deb >"$work/of_tool"
   for wanted in etc/redlock/ usr/share/doc/redlock/examples/site/users.acl; do
-    grep -q " ./$wanted" "$work/of_tool" || fail "the package redlock has no $wanted"
+    dpkg-deb -c "$work"/packages/redlock_*.deb | grep " ./$wanted" >/dev/null || fail "redlock has no $wanted"
   done
 
   # shellcheck disable=SC2046
@@ -100,6 +99,8 @@ package_debian() {
   # shellcheck disable=SC2046
   "$SOURCE/test/size/check.sh" hardened "$libdir/libredlock.so.0" \
     $(find "$root/usr" -path '*/bin/redlock')
+  [[ $arch != "$(dpkg --print-architecture)" ]] || PYTHONPATH=$root/usr/lib/python3/dist-packages \
+    LIBREDLOCK=$libdir/libredlock.so.0 /usr/bin/python3 -B -c 'import libredlock; print(libredlock.__file__)'
 }
 
 # OpenWrt builds in the source folder and lets each package pick its files.
@@ -144,7 +145,7 @@ TEXT
   done
   quietly make -C "$work/openwrt" TOPDIR="$work" ROOT="$work/target" URL="$url"
   local found wanted="./libredlock/usr/lib/libredlock.so.0 ./libredlock/usr/lib/libredlock.so.$version" module
-  for module in "$SOURCE"/src/python/libredlock/*.py; do
+  for module in "$SOURCE"/src/python/libredlock/{*.py,py.typed}; do
     wanted+=" ./python3-libredlock/usr/lib/python3.11/site-packages/libredlock/${module##*/}"
   done
   [[ ! -d $SOURCE/src/tool ]] || wanted+=" ./redlock/usr/bin/redlock"
