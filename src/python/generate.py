@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """generate.py HEADERS: reads redlock.h and limits.h in the folder HEADERS, and prints libredlock/_layout.py.
 
-The header is the only place where a struct, a number or a signature is written by hand. test/python/layout.py compares
-what this prints with the file in the tree, and the offsets of its structs with those of the C compilers.
+The header is the only place where a struct, a number or a signature is written by hand. test/python/test_layout.py
+compares what this prints with the file in the tree, and the offsets of its structs with those of the C compilers.
 """
 import pathlib
 import re
