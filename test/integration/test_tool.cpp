@@ -42,6 +42,7 @@ TEST_F(Tool, HelpListsTheCommandsOnStdout) {
   const Ended one = run({"version", "-h"});
   EXPECT_EQ(one.status, 0);
   EXPECT_NE(one.out.find("--config FILE"), std::string::npos) << one.out;
+  EXPECT_EQ(run({"reconfigure", "-h"}).out.find("--config"), std::string::npos) << "its files are its arguments";
 }
 
 TEST_F(Tool, AMistakeIs64AndALine) {

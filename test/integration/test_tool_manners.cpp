@@ -113,6 +113,26 @@ TEST_F(ToolManners, OptionsBehindANameAreAMistakeWithTheLineToType) {
   EXPECT_NE(ended.err.find("options stand before the names: redlock run -C " + site_.config + " -w 0 -n bus -- true;"),
             std::string::npos) << ended.err;
   EXPECT_EQ(shell(line("run", "-n -- bus -- true")).status, 0) << "the first -- may end the options";
+  EXPECT_EQ(shell(line("run", "bus --no-such -- true")).err.find("redlock: run: there is no option --no-such;"), 0u);
+}
+
+// As it is printed, and as a shell reads it.
+TEST_F(ToolManners, TheLineToTypeIsTaken) {
+  const std::string command = "sh -c 'echo \"$REDLOCK_RESOURCE:$1\"' sh 'two  words'";
+  for (const char* late : {"bus -w 5 --", "-n -- bus -w 5 --", "bus -w 5 'room 7' -n --", "'it'\\''s' -n --ttl=2400 --",
+                           "-w 5 bus -nvt 2400 pump --"}) {
+    const std::string given = std::string(late) + " " + command;
+    const std::string err = shell(line("run", given)).err;
+    const std::string before = "redlock: run: options stand before the names: redlock";
+    ASSERT_EQ(err.find(before), 0u) << err;
+    const std::string typed = err.substr(before.size(), err.find("; see redlock run --help") - before.size());
+    const Ended ended = shell(REDLOCK_TOOL + typed);
+    EXPECT_EQ(ended.status, 0) << typed << ended.err;
+    const size_t colon = ended.out.find(':');
+    ASSERT_NE(colon, std::string::npos) << typed;
+    EXPECT_EQ(ended.out.substr(colon), ":two  words\n") << typed;
+    EXPECT_NE(given.find(ended.out.substr(0, colon > 4 ? 4 : 3)), std::string::npos) << typed;
+  }
 }
 
 TEST_F(ToolManners, SecondsAndHelpAreAsElsewhere) {
@@ -127,7 +147,7 @@ TEST_F(ToolManners, SecondsAndHelpAreAsElsewhere) {
 }
 
 TEST_F(ToolManners, AMasterIsAUrlButForCommission) {
-  for (const char* command : {"run", "status", "doctor", "reconfigure"}) {
+  for (const char* command : {"run", "status", "doctor"}) {
     const Ended ended = shell(line(command, "--master 127.0.0.1:29999 bus -- true"));
     EXPECT_EQ(ended.status, 64) << command;
     EXPECT_NE(ended.err.find("--master takes a URL, such as redis://127.0.0.1:29999"), std::string::npos) << ended.err;

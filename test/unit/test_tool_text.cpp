@@ -66,6 +66,7 @@ TEST(ToolText, ThousandthsAreRounded) {
 TEST(ToolText, AWordIsOneForTheShell) {
   const auto word = [](const std::string& text) { return std::string(Text().word(text.data(), text.size()).c_str()); };
   EXPECT_EQ(word("redlock::meta"), "'redlock::meta'");
+  EXPECT_EQ(word("/etc/a-b_1.json"), "/etc/a-b_1.json");
   EXPECT_EQ(word("it's $(reboot) \\"), "'it'\\''s $(reboot) \\'");
   EXPECT_EQ(word("a\n'\\\xff"), "$'a\\x0a\\'\\\\\\xff'");
   EXPECT_EQ(word(""), "''");

@@ -51,7 +51,7 @@ void tell_plan() {
 // The command for the change from one file to the other, as a shell takes it.
 Text command_line(const char* from, const char* to) {
   Text out;
-  return out.add("redlock reconfigure ").word(from, strlen(from)).add(" ").word(to, strlen(to));
+  return out.add("redlock reconfigure ").word(from).add(" ").word(to);
 }
 
 // ---- what is refused before anything is written -------------------------------------------------------------------
@@ -132,7 +132,7 @@ ExitCode refuse_masters(bool tells) {
   if (verdict.file != nullptr) {
     say("reconfigure: nothing was written. Are these the right files? If that master was retired or belonged to "
         "others: redlock doctor -C %s",
-        Text().word(verdict.file, strlen(verdict.file)).c_str());
+        Text().word(verdict.file).c_str());
   } else if (verdict.code != exit_ok) {
     say("reconfigure: nothing was written: the old gateways go on. Repeat the call");
   }
@@ -227,7 +227,7 @@ ExitCode explain(const Call& call) {
   if (call.result == 0) return exit_ok;
   say("%d new master(s) could not be written; the gateways lock without them. When they are back, redlock doctor -C "
       "%s says what to do",
-      call.result, Text().word(new_file, strlen(new_file)).c_str());
+      call.result, Text().word(new_file).c_str());
   return exit_too_few;
 }
 
@@ -248,10 +248,6 @@ int run_reconfigure(const Command& command, int argc, char** argv) {
                         {{.name = "yes", .letter = 'y', .flag = &yes},
                          {.name = "dry-run", .flag = &only_looks},
                          {.name = "old-is-new", .flag = &old_is_new}});
-  const Common& common = options.common();
-  if (common.config != nullptr || common.url_count + common.name_count != 0) {
-    options.usage("it takes two files, and neither -C nor --master");
-  }
   if (options.rest_count() != 2) options.usage("it takes two files, OLD and NEW");
   old_file = options.rest()[0];
   new_file = options.rest()[1];
@@ -287,6 +283,6 @@ const Command reconfigure_command = {
     "      --dry-run       say what would be done, and write nothing\n"
     "  -y, --yes           do not ask\n"
     "      --old-is-new    the masters of OLD have no record because no gateway was ever there\n",
-    run_reconfigure};
+    run_reconfigure, false};
 
 }  // namespace redlock::tool

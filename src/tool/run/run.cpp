@@ -53,12 +53,12 @@ int signal_of(const Options& options, const char* name) {
 }
 
 // RES... -- COMMAND [ARG]...
-void read_rest(const Options& options, Job& out) {
+void read_rest(Options& options, Job& out) {
   char** word = options.rest();
   const unsigned most = out.wish.is_any ? unsigned{any_of::most} : REDLOCK_RESOURCES_PER_LOCK_MAX;
   for (; *word != nullptr && strcmp(*word, "--") != 0; ++word) {
     if (**word == '\0') options.usage("the name of a resource is empty");
-    if (**word == '-') options.refuse_late_option(word);
+    if (**word == '-') options.refuse_late_options();
     if (out.wish.count == most) options.usage("more than %u resources", most);
     if (strlen(*word) > REDLOCK_RESOURCE_MAX) {
       options.usage("the name of a resource has more than %d bytes", REDLOCK_RESOURCE_MAX);
@@ -106,7 +106,7 @@ int run_run(const Command& command, int argc, char** argv) {
   how.wait_ms = REDLOCK_WAIT_FOREVER;
   bool tries_once = false, has_token = false, is_urgent = false;
   uint32_t held_code = exit_held;
-  const Options options(
+  Options options(
       command, argc, argv,
       {{.name = "nonblock", .letter = 'n', .flag = &tries_once},
        {.name = "wait", .letter = 'w', .ms = &how.wait_ms, .max = longest_wait_s},

@@ -15,9 +15,10 @@ namespace redlock::tool {
 namespace {
 
 constexpr char default_config[] = "/etc/redlock/redlock.json";
-constexpr char common_help[] =
+constexpr char site_help[] =
     "  -C, --config FILE   the configuration; else $REDLOCK_CONFIG, else /etc/redlock/redlock.json\n"
-    "      --master URL    a master, redis://10.0.0.11:6379; repeatable; alone it needs no file\n"
+    "      --master URL    a master, redis://10.0.0.11:6379; repeatable; alone it needs no file\n";
+constexpr char common_help[] =
     "  -v, --verbose       say what happens, -vv: also changes that pass\n"
     "  -q, --quiet         say nothing but what is wrong\n"
     "  -h, --help\n";
@@ -41,29 +42,26 @@ constexpr size_t url_max = 1024;
 
 Options::Options(const Command& command, int argc, char** argv, std::initializer_list<Option> own, Order order)
     : command_(command), order_(order), argc_(argc), argv_(argv) {
-  const std::initializer_list<Option> common = {{.name = "config", .letter = 'C', .text = &common_.config},
-                                                {.name = "master", .text = &master_},
-                                                {.name = "verbose", .letter = 'v'},
+  const std::initializer_list<Option> common = {{.name = "verbose", .letter = 'v'},
                                                 {.name = "quiet", .letter = 'q'},
-                                                {.name = "help", .letter = 'h'}};
+                                                {.name = "help", .letter = 'h'},
+                                                {.name = "config", .letter = 'C', .text = &common_.config},
+                                                {.name = "master", .text = &master_}};
   for (const auto& list : {own, common}) {
     for (const Option& one : list) options_[count_++] = one;
   }
-  while (keep_others()) {
-    char* const word = argv_[at_++];
-    if (word[1] == '-') {
-      read_long(word);
-    } else {
-      read_letters(word + 1);
-    }
-  }
+  if (!command.has_site) count_ -= 2;
+  while (keep_others()) read(argv_[at_++]);
 }
+
+void Options::read(char* word) { word[1] == '-' ? read_long(word) : read_letters(word + 1); }
 
 bool Options::keep_others() {
   for (; at_ < argc_; ++at_) {
     char* const word = argv_[at_];
     const bool is_end = strcmp(word, "--") == 0;
     if (*word == '-' && word[1] != '\0' && !is_end) return true;
+    end_ = argv_ + at_;
     if (is_end) ++at_;
     if (order_ == Order::first) {
       rest_ = argv_ + at_;
@@ -181,7 +179,7 @@ int32_t Options::milliseconds(const Option& option, const char* value) const {
 // ---- mistakes and help ------------------------------------------------------------------------------------------
 
 void Options::usage(const char* format, ...) const {
-  char what[768];
+  char what[1800];  // with a whole command line
   va_list arguments;
   va_start(arguments, format);
   format_list(what, sizeof what, format, arguments);
@@ -189,24 +187,27 @@ void Options::usage(const char* format, ...) const {
   fail(exit_usage, "%s: %s; see redlock %s --help", command_.name, what, command_.name);
 }
 
-// The line that the person meant: what stands between `late` and "--" goes before the names.
-void Options::refuse_late_option(char** late) const {
-  Text line;
-  const auto add = [&line](char** from, char** to) {
-    for (; from != to && *from != nullptr; ++from) line.add(" %s", *from);
+// The line that the person meant: all options with their values, and then the names.
+void Options::refuse_late_options() {
+  Text options, names;
+  const auto add = [](Text& to, char** from, char** end) {
+    for (; from != end && *from != nullptr; ++from) to.add(" ").word(*from);
   };
-  char** dashes = late;
-  while (*dashes != nullptr && strcmp(*dashes, "--") != 0) ++dashes;
-  add(argv_ + 1, rest_);
-  add(late, dashes);
-  add(rest_, late);
-  add(dashes, nullptr);
-  usage("options stand before the names: redlock %s%s", command_.name, line.c_str());
+  add(options, argv_ + 1, end_);
+  for (at_ = static_cast<int>(rest_ - argv_); at_ < argc_ && strcmp(argv_[at_], "--") != 0;) {
+    char** const word = argv_ + at_++;
+    const bool is_option = **word == '-' && (*word)[1] != '\0';
+    if (is_option) read(*word);
+    add(is_option ? options : names, word, argv_ + at_);
+  }
+  add(names, argv_ + at_, nullptr);
+  usage("options stand before the names: redlock %s%s%s", command_.name, options.c_str(), names.c_str());
 }
 
 void Options::print_help() const {
   print("redlock %s [OPTION]... %s", command_.name, command_.synopsis);
   put(command_.help);
+  if (command_.has_site) put(site_help);
   put(common_help);
   exit(end_of_output(exit_ok));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // A command of `redlock`, such as `redlock run`: each stands in a file of its own, and in the table of main.cpp.
-// Its options: its own, and those that every command has (-C, --master, -v, -q, -h).
+// Its options: its own, and those that every command has: -C, --master, -v, -q, -h.
 #pragma once
 #include <redlock/site.h>
 
@@ -15,6 +15,7 @@ struct Command {
   const char* summary;   // a few words, for the list of commands
   const char* help;      // its own options, one a line, each line ended by a newline
   int (*run)(const Command& command, int argc, char** argv);  // argv[0] is the command's name; returns an ExitCode
+  bool has_site = true;  // else -C and --master are none of its options
 };
 
 extern const Command commission_command;
@@ -59,12 +60,13 @@ class Options {
   char** rest() const { return rest_; }             // the arguments that are no options, with a null at the end
   int rest_count() const { return kept_ - 1; }      // of Order::any
   const Common& common() const { return common_; }
-  // Order::first: an option that stands behind the first argument. Ends the program, and says how to write it.
-  [[noreturn]] void refuse_late_option(char** late) const;
+  // Order::first: an option stands behind the first argument. Ends the program, and says how to write it.
+  [[noreturn]] void refuse_late_options();
   [[noreturn]] __attribute__((format(printf, 2, 3))) void usage(const char* format, ...) const;
 
  private:
   bool keep_others();  // until argv_[at_] is an option; false: there is none
+  void read(char* word);  // an option, and the value that follows it
   void read_long(char* word);
   void read_letters(char* letters);
   const Option* find(const char* name, size_t size) const;
@@ -82,6 +84,7 @@ class Options {
   int at_ = 1;                   // the argument that is read next
   int kept_ = 1;                 // arguments that are no options, at the start of argv_
   char** rest_ = argv_ + 1;
+  char** end_ = argv_ + 1;       // of Order::first: behind the last option, before a --
   Common common_;
   const char* master_ = nullptr;
   Option options_[18];  // run has the most: 13, and 5 of all

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "tool/words/text.hpp"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -39,8 +40,13 @@ Text& Text::escaped(const char* data, size_t size, size_t limit) {
 Text& Text::escaped(const char* text) { return escaped(text, strlen(text)); }
 
 Text& Text::word(const char* data, size_t size) {
-  bool prints = true;
-  for (size_t i = 0; i < size; ++i) prints = prints && data[i] >= 0x20 && data[i] < 0x7f;
+  bool prints = true, is_plain = size > 0;
+  for (size_t i = 0; i < size; ++i) {
+    const char c = data[i];
+    prints = prints && c >= 0x20 && c < 0x7f;
+    is_plain = is_plain && prints && (isalnum(c) || strchr("%+,-./=@_", c) != nullptr);
+  }
+  if (is_plain) return add("%.*s", static_cast<int>(size), data);
   add(prints ? "'" : "$'");
   for (size_t i = 0; i < size; ++i) {
     const char c = data[i];

@@ -3,6 +3,8 @@
 // Text: a line that is put together, in a fixed buffer. What a server, a file or a writer of a value says is escaped,
 // so that it can neither move a terminal's cursor nor pretend to be a line of ours.
 #pragma once
+#include <string.h>
+
 #include "tool/words/format.hpp"
 
 namespace redlock::tool {
@@ -14,8 +16,10 @@ class Text {
   // Printable ASCII as it is, any other byte and the backslash as \xNN; at most `limit` bytes, then "...".
   Text& escaped(const char* data, size_t size, size_t limit = 80);
   Text& escaped(const char* text);
-  // As a word of a shell's command, in quotes. What is not printed stands as \\xNN, which the shell reads.
+  // As a word of a shell's command, in quotes if it needs them. What is not printed stands as \\xNN, which the shell
+  // reads.
   Text& word(const char* data, size_t size);
+  Text& word(const char* text) { return word(text, strlen(text)); }
   // A number of thousandths, with one digit behind the point: 6240 is "6.2".
   Text& thousandths(int64_t number);
   const char* c_str() const { return text_; }
