@@ -186,6 +186,22 @@ TEST_F(ToolManners, ControlCharactersOfNamesAreEscaped) {
   EXPECT_EQ(check.out, site_.dir + "/a\\x1b[2J.json: valid\n") << check.err;
 }
 
+// U+009B begins an escape sequence, too. In UTF-8 no byte of it is below 0x20.
+TEST_F(ToolManners, ControlCharactersOfAConfigurationAreEscaped) {
+  const std::string file = site_.dir + "/names.json";
+  std::ofstream(file) << R"({"key_prefix": "\u009b2J", "masters": [{"url": ")" << site_.masters.urls()[0]
+                      << R"(", "name": "m\u009b2J"}]})";
+  ::chmod(file.c_str(), 0600);
+  for (const std::string& command : {"config check -v " + file, "status bus -C " + file, "doctor -C " + file,
+                                     "status --json -C " + file, "doctor --json -C " + file}) {
+    const Ended ended = shell(std::string(REDLOCK_TOOL) + " " + command);
+    EXPECT_NE((ended.out + ended.err).find("m\\"), std::string::npos) << ended.out << ended.err;
+    for (const char c : ended.out + ended.err) {
+      ASSERT_TRUE(c == '\n' || (c >= 0x20 && c < 0x7f)) << command << ": " << int{c};
+    }
+  }
+}
+
 TEST_F(ToolManners, NoMessageNamesACallOfTheLibrary) {
   for (const std::string verbosity : {"", "-v ", "-vv "}) {
     const Ended twice = shell(line("run", verbosity + "bus bus -- true"));

@@ -35,8 +35,8 @@ void Doctor::tell(Level level, const char* saw, const char* todo, ExitCode code)
   }
   if (level == Level::ok && is_quiet()) return;
   static const bool colored = has_colors(1);
-  print("%s%-7s%s %-11s %s%s%s", colored ? as.color : "", as.name, colored ? "\033[m" : "", id_,
-        master_ != nullptr ? master_ : "", master_ != nullptr ? ": " : "", saw);
+  putf("%s%-7s%s ", colored ? as.color : "", as.name, colored ? "\033[m" : "");
+  print("%-11s %s%s%s", id_, master_ != nullptr ? master_ : "", master_ != nullptr ? ": " : "", saw);
   if (*todo != '\0') print("        %-11s -> %s", "", todo);
 }
 

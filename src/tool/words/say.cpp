@@ -41,29 +41,28 @@ struct Output {
 };
 Output output;  // what is to go to stdout
 
-// On stderr. What a server, a file or a command line says moves no cursor.
-void write_line(const char* before, const char* format, va_list arguments, const char* after) {
-  char text[line_max], line[2 * line_max];
-  format_list(text, sizeof text, format, arguments);
-  size_t size = format_text(line, sizeof line, "%s", before);
-  const size_t end = sizeof line - strlen(after);
-  for (const char* c = text; *c != '\0'; ++c) {
-    const bool is_plain = *c >= 0x20 && *c < 0x7f;
-    size += format_text(line + size, end - size, is_plain ? "%c" : "\\x%02x", static_cast<unsigned char>(*c));
-  }
-  size += format_text(line + size, sizeof line - size, "%s", after);
-  write_if_there_is_room(STDERR_FILENO, line, size);
-}
+// What a server, a file or a command line says moves no cursor.
+struct Line {
+  char text[2 * line_max];
+  size_t size;
 
-void put_list(const char* format, va_list arguments) {
-  char text[line_max];
-  format_list(text, sizeof text, format, arguments);
-  put(text);
-}
+  Line(const char* before, const char* format, va_list arguments, const char* after) {
+    char raw[line_max];
+    format_list(raw, sizeof raw, format, arguments);
+    size = format_text(text, sizeof text, "%s", before);
+    const size_t end = sizeof text - strlen(after);
+    for (const char* c = raw; *c != '\0'; ++c) {
+      const bool is_plain = *c >= 0x20 && *c < 0x7f;
+      size += format_text(text + size, end - size, is_plain ? "%c" : "\\x%02x", static_cast<unsigned char>(*c));
+    }
+    size += format_text(text + size, sizeof text - size, "%s", after);
+  }
+};
 
 void write_report(const char* format, va_list arguments) {
   end_progress();
-  write_line("redlock: ", format, arguments, "\n");
+  const Line line("redlock: ", format, arguments, "\n");
+  write_if_there_is_room(STDERR_FILENO, line.text, line.size);
 }
 
 }  // namespace
@@ -101,8 +100,10 @@ void put(const char* text) {
 void putf(const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  put_list(format, arguments);
+  char text[line_max];
+  format_list(text, sizeof text, format, arguments);
   va_end(arguments);
+  put(text);
 }
 
 bool flush() {
@@ -120,9 +121,8 @@ int end_of_output(int code) {
 void print(const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  put_list(format, arguments);
+  put(Line("", format, arguments, "\n").text);
   va_end(arguments);
-  put("\n");
   flush();
 }
 
@@ -131,8 +131,9 @@ void show_progress(const char* format, ...) {
   in_progress = true;
   va_list arguments;
   va_start(arguments, format);
-  write_line("\rredlock: ", format, arguments, "\033[K");
+  const Line line("\rredlock: ", format, arguments, "\033[K");
   va_end(arguments);
+  write_if_there_is_room(STDERR_FILENO, line.text, line.size);
 }
 
 void end_progress() {

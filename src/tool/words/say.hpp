@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Lines for a person: "redlock: ..." on stderr, each in one write(2), so that lines of several programs do not mix.
-// stdout is for what was asked for. Lines on stderr are ASCII, other bytes are escaped; what goes to stdout must be
-// escaped before.
+// stdout is for what was asked for. Lines are printable ASCII, other bytes are escaped.
 #pragma once
 #include "tool/words/exit_code.hpp"
 #include "tool/words/format.hpp"
@@ -16,7 +15,8 @@ REDLOCK_TOOL_FORMAT(1) void note(const char* format, ...);
 // Says what is wrong, and ends the program.
 [[noreturn]] REDLOCK_TOOL_FORMAT(2) void fail(ExitCode code, const char* format, ...);
 
-// A part of stdout; a formatted one has a line's length at most. It is written when enough is together, and by flush().
+// A part of stdout as it is; a formatted one has a line's length at most. It is written when enough is together, and by
+// flush().
 void put(const char* text);
 REDLOCK_TOOL_FORMAT(1) void putf(const char* format, ...);
 // One line on stdout, at once.

@@ -82,7 +82,10 @@ void Json::begin(const char* key) {
 
 void Json::quoted(const char* text) {
   put("\"");
-  for (const char* c = text; *c != '\0'; ++c) putf(*c == '"' || *c == '\\' ? "\\%c" : "%c", *c);
+  for (const char* c = text; *c != '\0'; ++c) {
+    const bool prints = *c >= 0x20 && *c < 0x7f;
+    putf(!prints ? "\\\\x%02x" : *c == '"' || *c == '\\' ? "\\%c" : "%c", static_cast<unsigned char>(*c));
+  }
   put("\"");
 }
 

@@ -33,7 +33,7 @@ class Text {
   char text_[1536];
 };
 
-// Writes one JSON object to stdout, piece by piece. Texts must be ASCII: names and values go through Text::escaped().
+// Writes one JSON object to stdout, piece by piece. In its texts stands \xNN for what is not printed.
 class Json {
  public:
   Json& open(char bracket, const char* key = nullptr);
