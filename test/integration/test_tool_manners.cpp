@@ -257,7 +257,7 @@ TEST_F(ToolManners, AProgramLearnsThatItLeads) {
 
 TEST_F(ToolManners, TheCommandIsToldToEndByTheSignalThatWasAskedFor) {
   const std::string script = " bus -- sh -c 'trap \"echo told; exit 7\" INT; echo ready; while :; do sleep 0.05; done'";
-  for (const std::string options : {"-s INT", "--signal=SIGINT -k 3s", "-s 2 --kill-after 3", "-s KILL"}) {
+  for (const std::string options : {"-s INT", "--signal=SIGINT -k 3s", "-s 2 --kill-after 3", "-s int", "-s KILL"}) {
     Program run({"sh", "-c", "exec " + line("run", options + script)}, site_.dir);
     ASSERT_TRUE(eventually([&] { return run.out() == "ready\n"; })) << run.err();
     run.signal(SIGTERM);
@@ -265,7 +265,12 @@ TEST_F(ToolManners, TheCommandIsToldToEndByTheSignalThatWasAskedFor) {
     EXPECT_EQ(run.exit_status(), is_told ? 7 : 128 + SIGKILL) << options;
     EXPECT_EQ(run.out(), is_told ? "ready\ntold\n" : "ready\n") << options;
   }
-  EXPECT_EQ(shell(line("run", "--signal STOP bus -- true")).status, 64);
+  for (const char* name : {"hup", "Sigquit", "abrt", "usr1", "USR2", "alrm", "winch", "15", "35"}) {
+    EXPECT_EQ(shell(line("run", std::string("--signal ") + name + " bus -- true")).status, 0) << name;
+  }
+  for (const char* name : {"STOP", "15x", "0", "19", "65"}) {
+    EXPECT_EQ(shell(line("run", std::string("--signal ") + name + " bus -- true")).status, 64) << name;
+  }
 }
 
 TEST_F(ToolManners, KillComesWhenItWasAskedFor) {

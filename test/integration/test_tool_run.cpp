@@ -89,7 +89,7 @@ TEST_F(ToolRun, AMistakeIs64) {
                                                  {"run", "-t", "2000", res_, "--", "true"},
                                                  {"run", "-t", "2400x", res_, "--", "true"},
                                                  {"run", "-w", "1,5", res_, "--", "true"},
-                                                 {"run", "--signal", "hup", res_, "--", "true"},
+                                                 {"run", "--signal", "hop", res_, "--", "true"},
                                                  {"run", std::string(65, 'x'), "--", "true"},
                                                  {"run", "redlock::meta", "--", "true"},
                                                  {"run", "a", "b", "c", "d", "e", "--", "true"},

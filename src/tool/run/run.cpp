@@ -38,18 +38,21 @@ struct Given {
   int32_t max_hold_ms = -1;    // the same
 };
 
-// "TERM", "SIGTERM" or "15".
+// "TERM", "SIGTERM", "term" or "15". No stop and no continue: what the command is told to end with must end something.
 int signal_of(const Options& options, const char* name) {
   constexpr struct {
     const char* name;
     int number;
-  } signals[] = {{"HUP", SIGHUP},   {"INT", SIGINT},   {"QUIT", SIGQUIT}, {"KILL", SIGKILL},
-                 {"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"TERM", SIGTERM}};
-  if (strncmp(name, "SIG", 3) == 0) name += 3;
+  } signals[] = {{"HUP", SIGHUP},   {"INT", SIGINT},   {"QUIT", SIGQUIT}, {"ABRT", SIGABRT},  {"KILL", SIGKILL},
+                 {"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"ALRM", SIGALRM}, {"WINCH", SIGWINCH}, {"TERM", SIGTERM}};
+  if (strncasecmp(name, "SIG", 3) == 0) name += 3;
+  char* end = nullptr;
+  const long number = strtol(name, &end, 10);
+  if (*end == '\0' && number >= SIGRTMIN && number <= SIGRTMAX) return static_cast<int>(number);
   for (const auto& one : signals) {
-    if (strcmp(name, one.name) == 0 || strtol(name, nullptr, 10) == one.number) return one.number;
+    if (strcasecmp(name, one.name) == 0 || (*end == '\0' && number == one.number)) return one.number;
   }
-  options.usage("--signal takes HUP, INT, QUIT, KILL, USR1, USR2 or TERM");
+  options.usage("--signal takes HUP, INT, QUIT, ABRT, KILL, USR1, USR2, ALRM, WINCH, TERM or the number of one");
 }
 
 // RES... -- COMMAND [ARG]...
