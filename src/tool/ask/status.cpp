@@ -149,7 +149,7 @@ void print_prometheus() {
 
 // ---- the command ----------------------------------------------------------------------------------------------------
 
-// One line for each code.
+// Says what the output does not tell: why something is not known.
 ExitCode result() {
   ExitCode code = exit_ok;
   const unsigned reached = site.reached();
@@ -161,14 +161,19 @@ ExitCode result() {
     return code;
   }
   for (unsigned i = 0; i < names.count; ++i) {
-    if (lookups[i].verdict == Verdict::free) continue;
-    const bool unknown = lookups[i].verdict == Verdict::unknown;
-    ExitCode of_this = unknown ? exit_too_few : exit_held;
-    for (unsigned m = 0; unknown && m < site.masters; ++m) {
-      if (lookups[i].key[m].err != 0) of_this = worse_of(of_this, exit_code_of(lookups[i].key[m].err));
+    const Lookup& one = lookups[i];
+    if (one.verdict == Verdict::held || one.verdict == Verdict::unclear) code = worse_of(code, exit_held);
+    if (one.verdict != Verdict::unknown) continue;
+    ExitCode worst = exit_too_few;
+    const char* why = "too few masters vote";
+    for (unsigned m = 0; m < site.masters; ++m) {
+      const int err = one.key[m].err;
+      if (err == 0 || worse_of(worst, exit_code_of(err)) != exit_code_of(err)) continue;
+      worst = exit_code_of(err);
+      why = redlock_strerror(err);
     }
-    code = worse_of(code, of_this);
-    say("%s is not free: %s", lookups[i].name().c_str(), verdict_name(lookups[i].verdict));
+    code = worse_of(code, worst);
+    say("%s is not known: %s", one.name().c_str(), why);
   }
   return code;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The exit codes of `redlock`, which scripts rely on. They never change, and 1 is not among them: a program that
-// `redlock run` runs may well end with 1. With each of these codes stands a line "redlock: ..." on stderr.
+// `redlock run` runs may well end with 1. With each of these codes stands a line "redlock: ..." on stderr, but for what
+// `redlock status` prints anyway.
 #pragma once
 
 namespace redlock::tool {
