@@ -61,7 +61,7 @@ ExitCode Doctor::end() {
     out_.number("unknown", unknown).number("exit", code_).close('}').end();
   } else if (!is_quiet()) {
     site_.print_table();
-    print("%s: %u failed, %u to know, %u unknown, %u ok", failed == 0 ? "fit for locks" : "not fit for locks", failed,
+    print("%s: %u failed, %u warned, %u unknown, %u ok", failed == 0 ? "fit for locks" : "not fit for locks", failed,
           warned, unknown, told_[static_cast<int>(Level::ok)]);
   }
   if (code_ != exit_ok) say("doctor: %u check(s) failed", failed);
