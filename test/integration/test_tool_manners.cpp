@@ -40,9 +40,19 @@ TEST_F(ToolManners, ClosedDescriptorsEndNoCommand) {
       const Ended ended = shell(line(command, rest) + " " + closed);
       EXPECT_EQ(ended.status, is_out && writes ? 74 : 0) << command << " " << closed << ": " << ended.err;
     }
-    const Ended same = shell(std::string(REDLOCK_TOOL) + " reconfigure --yes " + site_.config + " " + site_.config +
-                             " " + closed);
-    EXPECT_EQ(same.status, 78) << same.err;
+  }
+}
+
+// It would end behind the marks, and nobody could lock.
+TEST_F(ToolManners, ClosedDescriptorsEndNoChange) {
+  std::string from = site_.config, to = site_.dir + "/other.json";
+  shell("sed 's/max_ttl_ms\": 2400/max_ttl_ms\": 2401/' " + from + " >" + to);
+  for (const std::string closed : {"<&-", ">&-", "2>&-", "<&- >&- 2>&-"}) {
+    const bool is_out = closed.find(">&-") == 0 || closed.size() > 4;
+    const Ended change = shell(std::string(REDLOCK_TOOL) + " reconfigure --yes " + from + " " + to + " " + closed);
+    EXPECT_EQ(change.status, is_out ? 74 : 0) << closed << ": " << change.err;
+    EXPECT_EQ(site_.masters[0].command({"HGET", "redlock::meta", "desc"}).find("v1 "), 0u) << closed;
+    std::swap(from, to);
   }
 }
 
