@@ -168,6 +168,8 @@ TEST_F(ToolPlace, HelpCompletionAndManualHaveTheSameOptions) {
 TEST_F(ToolPlace, ThePagesTeachTheSameTwoLines) {
   const std::regex script(R"(\[ "\$REDLOCK_RESOURCE" = \S+ \] \|\| exec redlock run (-w \S+ )?\S+ -- sh "\$0" "\$@")");
   const std::regex leads(R"(redlock run \S+ -- sh -c 'echo held; exec cat')");
+  EXPECT_NE(text_of_file(source("examples/site/README.md")).find("(../README.md)"), std::string::npos)
+      << "the guide leads to the recipes";
   for (const char* name : {"README.md", "examples/README.md", "src/tool/man/redlock.1"}) {
     const std::string page = replace_all(text_of_file(source(name)), "\\-", "-");
     std::smatch line;
@@ -177,6 +179,26 @@ TEST_F(ToolPlace, ThePagesTeachTheSameTwoLines) {
     EXPECT_EQ(shell("sh " + file + " x").out, "1 x\n") << name;
     ASSERT_TRUE(std::regex_search(page, line, leads)) << name;
     EXPECT_EQ(shell("true | " + replace_all(line[0], "redlock run", with_config_)).out, "held\n") << name;
+  }
+}
+
+// What each kind of new user types, on a terminal of 80 columns and 24 lines.
+TEST_F(ToolPlace, TheExamplesOfTheManualAreOneScreen) {
+  if (!has("man") || !has("nroff")) GTEST_SKIP() << "no manual reader";
+  const std::string page = "LC_ALL=C MANPAGER=cat MANWIDTH=80 man -l " + source("src/tool/man/redlock.1") +
+                           " 2>/dev/null | sed -n '/^EXAMPLES/,/^ENVIRONMENT/{/^ENVIRONMENT/!p}'";
+  const Ended screen = shell(page);
+  std::stringstream text(screen.out);
+  int lines = 0, last = 0;
+  for (std::string line; std::getline(text, line);) {
+    ++lines;
+    if (!line.empty()) last = lines;
+    EXPECT_LE(line.size(), 80u) << line;
+  }
+  EXPECT_GE(last, 10) << screen.err;
+  EXPECT_LE(last, 24) << screen.out;
+  for (const char* who : {"sh \"$0\" \"$@\"", "redlock doctor", "redlock/redlock.h", "import libredlock"}) {
+    EXPECT_NE(screen.out.find(who), std::string::npos) << who;
   }
 }
 
