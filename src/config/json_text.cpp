@@ -58,7 +58,10 @@ class Scanner {
     if (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\r' && c != '\t') return "a control character";
     if (c == '"') in_string_ = true;
     if ((c == '{' || c == '[') && ++depth_ > nesting_max) return "nested too deep";
-    if ((c == '}' || c == ']') && depth_ > 0) --depth_;
+    const bool closes = c == '}' || c == ']';
+    if (closes && last_ == ',') return "a comma too many";
+    depth_ -= closes && depth_ > 0;
+    if (c > ' ') last_ = c;
     const char before = at_ > 0 ? at(at_ - 1) : ' ';
     const bool begins = before == '-' || !continues_number(before);
     if (c == '0' && begins && is_digit(at(at_ + 1))) return "a number with a leading zero";
@@ -69,6 +72,7 @@ class Scanner {
   char* masked_;
   size_t at_ = 0;
   unsigned depth_ = 0;
+  char last_ = ' ';  // but for blanks
   bool in_string_ = false;
   uint8_t escape_ = 0;  // bytes of the escape that begins here
 };

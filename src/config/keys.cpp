@@ -67,10 +67,7 @@ const Key* find_key(Bytes dotted_name) {
 }
 
 const char* no_such_key(Bytes dotted_name) {
-  if (dotted_name == Bytes("commission")) {
-    return ": is no setting any more: one person says it, once for a new site (redlock commission)";
-  }
-  return ": no such key";
+  return dotted_name == Bytes("master") ? ": it is masters" : ": no such key";
 }
 
 bool is_section(Bytes name) {

@@ -241,6 +241,7 @@ TEST(ConfigJson, Strings) {
 
 TEST(ConfigJson, UnknownKeys) {
   EXPECT_EQ(refused(R"({"client":"x"})"), "client: no such key");
+  EXPECT_EQ(refused(R"({"master":["redis://10.0.0.11"]})"), "master: it is masters");
   EXPECT_EQ(refused(R"({"Client_name":"x"})"), "Client_name: no such key");
   EXPECT_EQ(refused(R"({"":"x"})"), ": no such key");
   EXPECT_EQ(refused(R"({"timing.node_timeout_ms":50})"), "timing.node_timeout_ms: no such key");
@@ -334,6 +335,10 @@ TEST(ConfigJson, NotJson) {
   EXPECT_EQ(refused("{} // comment"), "line 1, column 4: not JSON");
   EXPECT_EQ(refused("{\n // {\n / }"), "line 3, column 3: not JSON");
   EXPECT_EQ(refused("{\"limits\":{\"locks\":NaN}}"), "line 1, column 20: not JSON");
+  EXPECT_EQ(refused("{\"limits\":{\"locks\":1,}}"), "line 1, column 22: a comma too many");
+  EXPECT_EQ(refused("{\"masters\":[\"x\",\n // y\n ]}"), "line 3, column 2: a comma too many");
+  EXPECT_EQ(refused("{\"limits\":{},,}"), "line 1, column 15: a comma too many");
+  EXPECT_EQ(refused("{\"key_prefix\": \",\"]}"), "line 1, column 19: not JSON");
 }
 
 TEST(ConfigJson, TextThatCjsonWouldLetPass) {
