@@ -145,7 +145,7 @@ TEST_P(ToolPidns, KeeperAndWardenStoppedAreInTime) {
 }
 
 // A rootless container: where the command has another user, the kernel's KILL for a group asks for root of the initial
-// user namespace, and does not come. Root maps the users, ours to root.
+// user namespace, and does not come. Root maps the users, ours to root. The keeper alone is enough without --pidns.
 TEST_P(ToolPidns, RootOfAUserNamespaceEndsACommandOfAnotherUser) {
   if (geteuid() != 0 || user_.user == 0) GTEST_SKIP() << "for root, about another user";
   if (user_.ended(user_.words({"unshare", "-U", "true"})).status != 0) GTEST_SKIP() << "no user namespaces here";
@@ -154,23 +154,30 @@ TEST_P(ToolPidns, RootOfAUserNamespaceEndsACommandOfAnotherUser) {
   const std::string go = user_.dir + "/go";
   const std::string wait = "until [ -e " + go + " ]; do sleep 0.02; done; exec \"$@\"";
   const std::string command = leash_.take() + "exec " + user_.witness + " " + board.file() + " 1 deaf drop";
-  Program run(user_.words({"unshare", "-U", "sh", "-c", wait, "sh", user_.tool, "run", "-C", user_.config, "--pidns",
-                           res_, "--", "sh", "-c", command}),
-              site_.dir, setting());
-  const std::string process = "/proc/" + std::to_string(run.pid());
-  ASSERT_TRUE(eventually([&] {
-    return std::filesystem::read_symlink(process + "/ns/user") != std::filesystem::read_symlink("/proc/self/ns/user");
-  }));
-  for (const char* map : {"/uid_map", "/gid_map"}) std::ofstream(process + map) << "0 65534 1\n1 100001 65535\n";
-  std::ofstream(go) << "";
-  ASSERT_TRUE(board.acts()) << run.err();
-  const std::vector<pid_t> warden = children_of(run.pid());
-  ASSERT_EQ(warden.size(), 1u);
-  run.signal(SIGSTOP);  // it would notice
-  ::kill(warden[0], SIGKILL);
-  run.signal(SIGKILL);
-  EXPECT_TRUE(leash_.is_loose());
-  board->over = 1;
+  for (const bool with_keeper : {false, true}) {
+    std::filesystem::remove(go);
+    board->owner = board->over = 0;
+    Words words = {"unshare", "-U", "sh", "-c", wait, "sh", user_.tool, "run", "-C", user_.config};
+    if (!with_keeper) words.push_back("--pidns");
+    Program run(user_.words(words + Words{res_, "--", "sh", "-c", command}), site_.dir, setting());
+    const std::string process = "/proc/" + std::to_string(run.pid());
+    ASSERT_TRUE(eventually([&] {
+      return std::filesystem::read_symlink(process + "/ns/user") != std::filesystem::read_symlink("/proc/self/ns/user");
+    }));
+    for (const char* map : {"/uid_map", "/gid_map"}) std::ofstream(process + map) << "0 65534 1\n1 100001 65535\n";
+    std::ofstream(go) << "";
+    ASSERT_TRUE(board.acts()) << run.err();
+    const std::vector<pid_t> warden = children_of(run.pid());
+    ASSERT_EQ(warden.size(), 1u);
+    const int64_t end = site_.validity_end_ns(res_);
+    if (!with_keeper) run.signal(SIGSTOP);  // it would notice
+    ::kill(warden[0], SIGKILL);
+    if (!with_keeper) run.signal(SIGKILL);
+    EXPECT_TRUE(leash_.is_loose());
+    board->over = 1;
+    EXPECT_EQ(run.exit_status(), with_keeper ? 71 : 128 + SIGKILL) << run.err();
+    EXPECT_LT(board->last_act_ns, end);
+  }
 }
 
 TEST_P(ToolPidns, AWaitLeavesNoProcess) {
