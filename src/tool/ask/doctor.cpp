@@ -33,7 +33,7 @@ void Doctor::tell(Level level, const char* saw, const char* todo, ExitCode code)
     out_.text("saw", saw).text("do", *todo != '\0' ? todo : nullptr).close('}');
     return;
   }
-  if (level == Level::ok && is_quiet()) return;
+  if (level == Level::ok && is_quiet) return;
   static const bool colored = has_colors(1);
   putf("%s%-7s%s ", colored ? as.color : "", as.name, colored ? "\033[m" : "");
   print("%-11s %s%s%s", id_, master_ != nullptr ? master_ : "", master_ != nullptr ? ": " : "", saw);
@@ -59,7 +59,7 @@ ExitCode Doctor::end() {
   if (json_) {
     out_.close(']').boolean("fit", failed == 0).number("failed", failed).number("warned", warned);
     out_.number("unknown", unknown).number("exit", code_).close('}').end();
-  } else if (!is_quiet()) {
+  } else if (!is_quiet) {
     site_.print_table();
     print("%s: %u failed, %u warned, %u unknown, %u ok", failed == 0 ? "fit for locks" : "not fit for locks", failed,
           warned, unknown, told_[static_cast<int>(Level::ok)]);
@@ -180,7 +180,7 @@ int run_doctor(const Command& command, int argc, char** argv) {
     options.usage("the name of a resource has more than %d bytes", REDLOCK_RESOURCE_MAX);
   }
   Site& site = sites[0];
-  site.open(open_exposed_config(options.common()));
+  site.open(open_config(options.common(), true));
   Doctor doctor(site, ttl_ms != 0 ? ttl_ms : site.times.ttl_ms, as_json, options.rest(), count);
   doctor.begin();
   doctor.examine_site();

@@ -42,9 +42,6 @@ class Doctor {
     master_ = master != nullptr ? master->name() : nullptr;
   }
   void tell(Level level, const char* saw, const char* todo = "", ExitCode code = exit_internal);
-  void tell(Level level, const Text& saw, const char* todo = "", ExitCode code = exit_internal) {
-    tell(level, saw.c_str(), todo, code);
-  }
   // The first of these that holds; if none does, all is well.
   struct Finding {
     bool holds;

@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "tool/system/clock.hpp"
 #include "tool/system/descriptors.hpp"
@@ -104,6 +103,12 @@ void Site::open(redlock_config_t* given) {
   seen_key = own_key(":seen");
   read_file("/proc/sys/kernel/random/boot_id", boot_id, sizeof boot_id);
   boot_id[strcspn(boot_id, "\n")] = '\0';
+}
+
+unsigned Site::find(const char* name) const {
+  unsigned m = 0;
+  while (m < masters && strcmp(master[m].facts.name, name) != 0) ++m;
+  return m;
 }
 
 Key Site::own_key(const char* name) const {
@@ -277,23 +282,22 @@ Text Site::deletion(unsigned m) const {
   return out.word(record_key.text, record_key.size);
 }
 
-bool Site::votes(unsigned m) const {
+int Site::unfit(unsigned m) const {
   const Master& it = master[m];
-  if (it.err != 0 || strcmp(it.role, "master") != 0 || strcmp(it.mode, "standalone") != 0) return false;
-  if (it.maxmemory > 0 && strcmp(it.policy, "noeviction") != 0) return false;
-  return guarding == Guarding::off || it.sealed;
+  if (it.err != 0) return it.err;
+  if (strcmp(it.mode, "standalone") != 0) return REDLOCK_E_MODE;
+  if (strcmp(it.role, "master") != 0) return REDLOCK_E_ROLE;
+  return it.maxmemory > 0 && strcmp(it.policy, "noeviction") != 0 ? REDLOCK_E_MAXMEMORY : 0;
 }
+
+bool Site::votes(unsigned m) const { return unfit(m) == 0 && (guarding == Guarding::off || master[m].sealed); }
 
 Text Site::why(unsigned m) const {
   const Master& it = master[m];
   Text out;
   if (it.err != 0) return it.unasked;
   if (it.info_err != 0) return out.add("does not tell INFO: %s", redlock_strerror(it.info_err));
-  if (strcmp(it.mode, "standalone") != 0) return out.add("%s", redlock_strerror(REDLOCK_E_MODE));
-  if (strcmp(it.role, "master") != 0) return out.add("%s", redlock_strerror(REDLOCK_E_ROLE));
-  if (it.maxmemory > 0 && strcmp(it.policy, "noeviction") != 0) {
-    return out.add("%s", redlock_strerror(REDLOCK_E_MAXMEMORY));
-  }
+  if (unfit(m) != 0) return out.add("%s", redlock_strerror(unfit(m)));
   if (guarding == Guarding::off || it.sealed) return out.add("votes");
   if (it.record_err != 0) return out.add("its record is not read: %s", redlock_strerror(it.record_err));
   if (it.has_mark()) {
@@ -337,16 +341,6 @@ void Site::print_table() const {
   };
   row([](unsigned c) { return heads[c]; }, "STATE");
   for (unsigned m = 0; m < masters; ++m) row([m](unsigned c) { return cells[m][c].c_str(); }, why(m).c_str());
-}
-
-// ---- the operator's word ----------------------------------------------------------------------------------------
-
-void confirm(bool yes, const char* what, const char* option) {
-  if (yes) return;
-  if (isatty(STDIN_FILENO) != 1 || isatty(STDERR_FILENO) != 1) {
-    fail(exit_usage, "%s. Not a terminal: if you mean it, say %s", what, option);
-  }
-  if (!ask(Text().add("%s. Type yes to go on:", what).c_str())) fail(exit_usage, "nothing was done");
 }
 
 }  // namespace redlock::tool

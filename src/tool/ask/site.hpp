@@ -133,10 +133,13 @@ struct Site {
   char boot_id[40] = "";  // of this machine; "": it has none
 
   void open(redlock_config_t* given);
+  unsigned find(const char* name) const;  // the master of this name; as many as there are masters: none
+  bool has(const char* name) const { return find(name) != masters; }
   Key own_key(const char* name) const;  // of the library's, such as ":meta"
   Key key_of(const void* resource, size_t size) const;
   void look();            // at each master
   void look_at(unsigned m);
+  int unfit(unsigned m) const;   // why it cannot vote, whatever the guard says; 0: it could
   bool votes(unsigned m) const;  // as far as one can see from outside
   template <typename Is>
   unsigned count(Is is) const {  // of the masters, those that are so
@@ -169,9 +172,5 @@ struct Site {
 
 // A command has one site, and reconfigure two.
 extern Site sites[2];
-
-// The operator's word for what `what` says: asked on a terminal, given by this option elsewhere. Otherwise the program
-// ends.
-void confirm(bool yes, const char* what, const char* option = "--yes");
 
 }  // namespace redlock::tool

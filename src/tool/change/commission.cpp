@@ -20,8 +20,7 @@ void choose(const Options& options) {
   const Common& common = options.common();
   for (unsigned m = 0; m < site.masters; ++m) chosen[m] = common.name_count == 0;
   for (unsigned i = 0; i < common.name_count; ++i) {
-    unsigned m = 0;
-    while (m < site.masters && strcmp(site.master[m].facts.name, common.names[i]) != 0) ++m;
+    const unsigned m = site.find(common.names[i]);
     if (m == site.masters) options.usage("no master is called '%s'", common.names[i]);
     chosen[m] = true;
   }

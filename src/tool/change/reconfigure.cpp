@@ -19,13 +19,6 @@ constexpr Site& new_site = sites[1];
 const char* old_file;
 const char* new_file;
 
-bool has(const Site& in, const char* name) {
-  for (unsigned m = 0; m < in.masters; ++m) {
-    if (strcmp(in.master[m].facts.name, name) == 0) return true;
-  }
-  return false;
-}
-
 // About how long the call waits until every client must have seen the marks.
 uint32_t wait_ms() {
   const uint32_t old_ttl = old_site.times.max_ttl_ms, new_ttl = new_site.times.max_ttl_ms;
@@ -37,11 +30,11 @@ uint32_t wait_ms() {
 void tell_plan() {
   for (unsigned m = 0; m < old_site.masters; ++m) {
     const Master& it = old_site.master[m];
-    print("%s: %s", it.name(), has(new_site, it.facts.name) ? "stays" : "leaves");
+    print("%s: %s", it.name(), new_site.has(it.facts.name) ? "stays" : "leaves");
   }
   for (unsigned m = 0; m < new_site.masters; ++m) {
     const Master& it = new_site.master[m];
-    if (!has(old_site, it.facts.name)) print("%s: joins", it.name());
+    if (!old_site.has(it.facts.name)) print("%s: joins", it.name());
   }
   print("max_ttl_ms %u -> %u; about %u s of waiting; then clients of the new file watch for %u s before they lock",
         old_site.times.max_ttl_ms, new_site.times.max_ttl_ms, (wait_ms() + 500) / 1000,

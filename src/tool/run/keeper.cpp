@@ -16,7 +16,6 @@ namespace redlock::tool {
 namespace {
 
 constexpr int64_t patience_ns = 10'000 * ns_per_ms;
-constexpr int again_ms = 5;  // while killing: descendants that were being forked turn up
 
 bool ends_a_wait(int number) {
   return number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGQUIT;

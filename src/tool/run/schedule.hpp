@@ -15,6 +15,7 @@ namespace redlock::tool {
 // For a kernel that is slow to deliver a signal, and for what the command still has in the kernel.
 constexpr int64_t margin_ms = 200;
 constexpr int64_t lead_ms = 150;  // to find all descendants, on a machine that does much else
+constexpr int again_ms = 5;  // while killing: descendants that were being forked turn up
 constexpr int64_t longest_grace_ms = 2000;
 // After a TERM from outside. An init system that waits 5 s before it kills has no reason to.
 constexpr int64_t usual_stop_ms = 4000;

@@ -21,8 +21,6 @@
 namespace redlock::tool {
 namespace {
 
-constexpr int again_ms = 5;  // while killing: descendants that were being forked turn up
-
 void set_number(const char* name, uint64_t number) {
   char text[24];
   format_text(text, sizeof text, "%llu", static_cast<unsigned long long>(number));

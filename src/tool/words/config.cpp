@@ -22,34 +22,24 @@ constexpr char help[] =
     "template       prints a file with every key, its default and what it means; with the masters of --master\n"
     "  -o, --output FILE   writes FILE, which must not exist, and its folder: mode 640, the folder's group\n";
 
-// The names and addresses of the masters, as a client of the file has them.
-void print_masters(const redlock_t* client) {
-  redlock_master_status_t master{};
-  master.size = sizeof master;
-  for (uint32_t i = 0; redlock_master_status(client, i, &master) == 0; ++i) {
-    print("%-26s %s (%s)", "masters", master.address, master.name);
-  }
-}
-
 int check(const Common& common) {
   const redlock_config_t* const cfg = open_config(common);
   const char* const path = config_path(common);
   const redlock_t* const client = new_client(cfg);  // it reads the files that the TLS settings name
-  if (common.verbose == 0) {
-    print("%s: valid", Text().escaped(path != nullptr ? path : "--master").c_str());
-    redlock_master_status_t master{};
-    master.size = sizeof master;
-    uint32_t masters = 0;
-    while (redlock_master_status(client, masters, &master) == 0) ++masters;
-    if (masters % 2 == 0) note("%u masters: an even number costs a master and buys nothing", masters);
-    return exit_ok;
-  }
+  const bool tells_all = common.verbose != 0;
   redlock_setting_t setting{};
   setting.size = sizeof setting;
-  for (uint32_t i = 0; redlock_site_setting(cfg, i, &setting) == 0; ++i) {
+  for (uint32_t i = 0; tells_all && redlock_site_setting(cfg, i, &setting) == 0; ++i) {
     print("%-26s %s%s", setting.key, setting.value, setting.given != 0 ? "" : "  (default)");
   }
-  print_masters(client);
+  redlock_master_status_t master{};
+  master.size = sizeof master;
+  uint32_t masters = 0;
+  for (; redlock_master_status(client, masters, &master) == 0; ++masters) {
+    if (tells_all) print("%-26s %s (%s)", "masters", master.address, master.name);
+  }
+  if (!tells_all) print("%s: valid", path != nullptr ? path : "--master");
+  if (!tells_all && masters % 2 == 0) note("%u masters: an even number costs a master and buys nothing", masters);
   return exit_ok;
 }
 

@@ -29,10 +29,10 @@ struct Line {
 };
 
 void put_number(Line& line, uint64_t number, char letter, const Field& field) {
-  const unsigned base = letter == 'x' ? 16 : letter == 'o' ? 8 : 10;
+  const unsigned base = letter == 'x' ? 16 : 10;
   const bool is_negative = letter == 'd' && static_cast<int64_t>(number) < 0;
   if (is_negative) number = -number;
-  char room[24];  // 64 bits in base 8, or in base 10 with a sign
+  char room[24];  // 64 bits in base 10, with a sign
   char* const end = room + sizeof room;
   char* begin = end;
   do {

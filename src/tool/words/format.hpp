@@ -11,7 +11,7 @@ namespace redlock::tool {
 
 #define REDLOCK_TOOL_FORMAT(place) __attribute__((format(printf, place, place + 1)))
 
-// %s %c %d %u %x %o %%, with - and 0, a width, .* before s, and l or ll before a number. What does not fit is cut. The
+// %s %c %d %u %x %%, with - and 0, a width, .* before s, and l or ll before a number. What does not fit is cut. The
 // bytes in `out`, without the NUL.
 size_t format_list(char* out, size_t size, const char* format, va_list arguments);
 REDLOCK_TOOL_FORMAT(3) size_t format_text(char* out, size_t size, const char* format, ...);

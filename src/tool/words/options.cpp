@@ -121,7 +121,7 @@ void Options::take(const Option& option, char* value, const char* word) {
   if (option.text == &master_) return take_master(value);
   if (option.text != nullptr) *option.text = value;
   if (option.letter == 'h') print_help();
-  if (option.letter == 'q') be_quiet();
+  if (option.letter == 'q') is_quiet = true;
   if (option.letter == 'v') ++common_.verbose;
 }
 
@@ -234,7 +234,7 @@ void read_setting(const redlock_config_t* cfg, const char* key, redlock_setting_
   while (redlock_site_setting(cfg, i, &out) == 0 && strcmp(out.key, key) != 0) ++i;
 }
 
-redlock_config_t* open_exposed_config(const Common& common) {
+redlock_config_t* open_config(const Common& common, bool may_be_exposed) {
   [[maybe_unused]] static redlock_config_t* volatile kept[2];  // a mistake ends the program, and leaks none of them
   static unsigned count = 0;
   redlock_config_t* cfg = nullptr;
@@ -244,16 +244,11 @@ redlock_config_t* open_exposed_config(const Common& common) {
   if (err == 0 && path != nullptr) err = redlock_config_load_file(cfg, path);
   for (unsigned i = 0; err == 0 && i < common.url_count; ++i) err = redlock_config_add_master(cfg, common.urls[i]);
   if (err != 0 || redlock_memory_size(cfg) == 0) refuse_config(err, cfg, path);
-  return cfg;
-}
-
-redlock_config_t* open_config(const Common& common) {
-  redlock_config_t* const cfg = open_exposed_config(common);
   redlock_site_facts_t facts{};
   facts.size = sizeof facts;
-  const int err = redlock_site_facts(cfg, 0, &facts);
+  err = redlock_site_facts(cfg, 0, &facts);
   if (err != 0) fail(exit_code_of(err), "%s", redlock_strerror(err));
-  if (*facts.warning != '\0') fail(exit_config, "%s", facts.warning);
+  if (*facts.warning != '\0' && !may_be_exposed) fail(exit_config, "%s", facts.warning);
   return cfg;
 }
 

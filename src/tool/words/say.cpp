@@ -9,11 +9,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <initializer_list>
+
 namespace redlock::tool {
 namespace {
 
 constexpr size_t line_max = 2048;
-bool quiet = false;
 bool in_progress = false;
 
 bool write_all(int descriptor, const char* text, size_t size) {
@@ -67,6 +68,8 @@ void write_report(const char* format, va_list arguments) {
 
 }  // namespace
 
+bool is_quiet = false;
+
 void say(const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
@@ -75,7 +78,7 @@ void say(const char* format, ...) {
 }
 
 void note(const char* format, ...) {
-  if (quiet) return;
+  if (is_quiet) return;
   va_list arguments;
   va_start(arguments, format);
   write_report(format, arguments);
@@ -127,7 +130,7 @@ void print(const char* format, ...) {
 }
 
 void show_progress(const char* format, ...) {
-  if (quiet) return;
+  if (is_quiet) return;
   in_progress = true;
   va_list arguments;
   va_start(arguments, format);
@@ -141,17 +144,17 @@ void end_progress() {
   in_progress = false;
 }
 
-bool ask(const char* question) {
-  const char* const parts[] = {"redlock: ", question, " "};
-  for (const char* part : parts) write_all(STDERR_FILENO, part, strlen(part));
-  constexpr char yes[] = "yes\n";
+void confirm(bool yes, const char* what, const char* option) {
+  if (yes) return;
+  if (isatty(STDIN_FILENO) != 1 || isatty(STDERR_FILENO) != 1) {
+    fail(exit_usage, "%s. Not a terminal: if you mean it, say %s", what, option);
+  }
+  for (const char* part : {"redlock: ", what, ". Type yes to go on: "}) write_all(STDERR_FILENO, part, strlen(part));
+  constexpr char word[] = "yes\n";
   char answer[16];
-  return read(STDIN_FILENO, answer, sizeof answer) == sizeof yes - 1 && memcmp(answer, yes, sizeof yes - 1) == 0;
+  const ssize_t size = read(STDIN_FILENO, answer, sizeof answer);
+  if (size != sizeof word - 1 || memcmp(answer, word, sizeof word - 1) != 0) fail(exit_usage, "nothing was done");
 }
-
-void be_quiet() { quiet = true; }
-
-bool is_quiet() { return quiet; }
 
 bool has_colors(int descriptor) {
   const char* no_color = getenv("NO_COLOR");

@@ -24,15 +24,15 @@ REDLOCK_TOOL_FORMAT(1) void print(const char* format, ...);
 bool flush();  // false: stdout could not be written, now or before
 int end_of_output(int code);  // flushes. The exit code: `code`, or that of an output that cannot be written
 
-// Asks on stderr, and tells whether the answer is yes.
-bool ask(const char* question);
+// The operator's word for what `what` says: asked on a terminal, given by this option elsewhere. Otherwise the program
+// ends.
+void confirm(bool yes, const char* what, const char* option = "--yes");
 
 // Rewrites the last line of a terminal; nothing with -q. The next line of say() or note() begins on a line of its own.
 REDLOCK_TOOL_FORMAT(1) void show_progress(const char* format, ...);
 void end_progress();
 
-void be_quiet();
-bool is_quiet();
+extern bool is_quiet;  // -q
 // May colours be written there? Only on a terminal, and never with NO_COLOR.
 bool has_colors(int descriptor);
 

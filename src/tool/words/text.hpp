@@ -23,6 +23,7 @@ class Text {
   // A number of thousandths, with one digit behind the point: 6240 is "6.2".
   Text& thousandths(int64_t number);
   const char* c_str() const { return text_; }
+  operator const char*() const { return text_; }  // for a call that takes a text
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
 
