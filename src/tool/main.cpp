@@ -40,16 +40,14 @@ int print_commands() {
 int run(int argc, char** argv) {
   if (argc < 2) fail(exit_usage, "which command? see redlock --help");
   const char* name = argv[1];
-  if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) return print_commands();
-  if (strcmp(name, "--version") == 0) name = "version";
-  static char word[] = "--help";
-  char* help[] = {word, word, nullptr};
-  if (strcmp(name, "help") == 0) {  // redlock help run: as redlock run --help
-    if (argc == 2) return print_commands();
-    name = help[0] = argv[2];
-    argv = help - 1;
+  static char help[] = "--help";
+  if (strcmp(name, "help") == 0 && argc > 2) {  // redlock help run: as redlock run --help
+    name = argv[2];
+    argv[2] = help;
     argc = 3;
   }
+  if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) return print_commands();
+  if (strcmp(name, "--version") == 0) name = "version";
   for (const Command* command : commands) {
     if (strcmp(name, command->name) == 0) return command->run(*command, argc - 1, argv + 1);
   }

@@ -254,5 +254,36 @@ TEST_F(ToolEnds, NobodyActsAfterTheRival) {
   }
 }
 
+// A control group that freezes stands for a machine that runs no process. The frozen are not ended by a KILL either.
+TEST_F(ToolEnds, WhereNoProcessRunsTheKillIsThatMuchLate) {
+  const std::string group = "/sys/fs/cgroup/freezer/redlock-ends-" + std::to_string(getpid());
+  if (::mkdir(group.c_str(), 0700) != 0) GTEST_SKIP() << "no control groups that freeze";
+  const auto become = [&group](const std::string& state) {
+    std::ofstream(group + "/freezer.state") << state;
+    EXPECT_TRUE(eventually([&] { return text_of_file(group + "/freezer.state") == state + "\n"; })) << state;
+  };
+  const Board board(site_.dir + "/frozen");
+  Program run(site_.witness(board, "frozen", {"deaf"}), site_.dir);
+  ASSERT_TRUE(board.acts());
+  const std::vector<pid_t> warden = children_of(run.pid());
+  ASSERT_EQ(warden.size(), 1u);
+  for (const pid_t pid : {run.pid(), warden[0], children_of(warden[0]).at(0)}) {
+    std::ofstream(group + "/cgroup.procs") << pid;
+  }
+  run.signal(SIGSTOP);  // the kernel alone ends the command
+  ::kill(warden[0], SIGSTOP);
+  become("FROZEN");
+  const int64_t end = site_.validity_end_ns("frozen") + 500 * ns_per_ms;
+  while (boot_ns() < end) pause_ns(10 * ns_per_ms);
+  become("THAWED");
+  EXPECT_TRUE(eventually([&] { return board.is_abandoned(); }));
+  board->over = 1;
+  std::cout << "last act " << (board->last_act_ns - end) / ns_per_ms << " ms behind the thaw\n";
+  EXPECT_LT(board->last_act_ns, end + 100 * ns_per_ms);
+  run.signal(SIGCONT);
+  EXPECT_EQ(run.exit_status(), 79) << run.err();
+  ::rmdir(group.c_str());
+}
+
 }  // namespace
 }  // namespace redlock::test
