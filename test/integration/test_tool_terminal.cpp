@@ -190,8 +190,8 @@ TEST(ToolTerminalAlone, AWaitShowsItsCauseOnOneLine) {
   ToolSite site;
   site.hold_by_other("bus");
   Terminal terminal(site.words({"run", "bus", "--", "true"}));
-  EXPECT_TRUE(terminal.shows("\rredlock: waiting for bus  1 s: held by a foreign value")) << terminal.shown();
-  EXPECT_TRUE(terminal.shows("waiting for bus  2 s")) << terminal.shown();
+  EXPECT_TRUE(terminal.shows("\rredlock: waiting for bus for 1 s: held by a foreign value")) << terminal.shown();
+  EXPECT_TRUE(terminal.shows("waiting for bus for 2 s")) << terminal.shown();
   EXPECT_EQ(terminal.shown().find('\n'), std::string::npos);
   site.let_go("bus");
   EXPECT_EQ(terminal.wait(), 0);

@@ -184,7 +184,7 @@ int run_doctor(const Command& command, int argc, char** argv) {
   Doctor doctor(site, ttl_ms != 0 ? ttl_ms : site.times.ttl_ms, as_json, options.rest(), count);
   doctor.begin();
   doctor.examine_site();
-  site.look();
+  for (unsigned m = 0; m < site.masters; ++m) site.look_at(m);
   for (unsigned m = 0; m < site.masters; ++m) doctor.examine_master(m);
   doctor.compare_masters();
   doctor.check_clock_source();

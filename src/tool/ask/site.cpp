@@ -140,10 +140,6 @@ void Site::read_settings() {
                                                   : Guarding::strict;
 }
 
-void Site::look() {
-  for (unsigned m = 0; m < masters; ++m) look_at(m);
-}
-
 // With TLS, which certificate is out of its dates?
 static Text why_unasked([[maybe_unused]] const redlock_config_t* cfg, [[maybe_unused]] unsigned m, int err) {
   Text out;

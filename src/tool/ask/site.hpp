@@ -137,7 +137,6 @@ struct Site {
   bool has(const char* name) const { return find(name) != masters; }
   Key own_key(const char* name) const;  // of the library's, such as ":meta"
   Key key_of(const void* resource, size_t size) const;
-  void look();            // at each master
   void look_at(unsigned m);
   int unfit(unsigned m) const;   // why it cannot vote, whatever the guard says; 0: it could
   bool votes(unsigned m) const;  // as far as one can see from outside

@@ -203,7 +203,7 @@ int run_status(const Command& command, int argc, char** argv) {
   site.open(open_config(options.common()));
   lookups = static_cast<Lookup*>(calloc(resources_max, sizeof *lookups));
   if (lookups == nullptr) fail(exit_system, "no memory");
-  site.look();
+  for (unsigned m = 0; m < site.masters; ++m) site.look_at(m);
   if (scans) scan_all();
   look_up_all(given);
   json ? print_json() : prometheus ? print_prometheus() : print_text();

@@ -168,6 +168,7 @@ void tell_state(const char* why, uint32_t written) {
 // Until the call has ended. A signal ends the program, wherever the call is.
 void watch(const Call& call, Signals& signals) {
   constexpr uint32_t step_ms = 100;
+  const bool on_terminal = isatty(STDERR_FILENO) == 1;
   for (uint32_t ms = 0; !__atomic_load_n(&call.done, __ATOMIC_ACQUIRE); ms += step_ms) {
     if (const int number = signals.next()) {
       end_progress();
@@ -175,10 +176,9 @@ void watch(const Call& call, Signals& signals) {
       _exit(exit_signal + number);
     }
     const int32_t left_s = (static_cast<int32_t>(wait_ms()) - static_cast<int32_t>(ms) + 999) / 1000;
-    if (ms % 1000 == 0 && isatty(STDERR_FILENO) == 1) {
-      show_progress("marks, waits, and enters the new masters: about %d s to go", left_s > 0 ? left_s : 0);
-    } else if (ms % 10'000 == 0) {
-      note("marks, waits, and enters the new masters: about %d s to go", left_s > 0 ? left_s : 0);
+    if (ms % (on_terminal ? 1'000 : 10'000) == 0) {
+      const auto tell = on_terminal ? show_progress : note;
+      tell("marks, waits, and enters the new masters: about %d s to go", left_s > 0 ? left_s : 0);
     }
     pause_ms(step_ms);
   }

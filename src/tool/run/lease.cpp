@@ -3,6 +3,7 @@
 
 #include <poll.h>
 #include <string.h>
+#include <syslog.h>
 
 #include "tool/words/say.hpp"
 
@@ -10,9 +11,6 @@ namespace redlock::tool {
 namespace {
 
 constexpr uint32_t close_grace_ms = 1000;
-constexpr int level_error = 3;
-constexpr int level_info = 6;
-constexpr int level_debug = 7;
 
 // "redlock_acquire_async: a name is given twice": the call is the library's affair, and open() tells the sentence.
 const char* behind_call(const char* line) {
@@ -35,7 +33,7 @@ void Lease::open(redlock_config_t* cfg, const Wish& wish, const Common& common) 
   int err = 0;
   // The room for names is this client's own affair: several names need more than a file that was made for one.
   if (bytes > REDLOCK_RESOURCE_BYTES_DEFAULT) err = redlock_config_set_u32(cfg, "limits.resource_bytes", bytes);
-  log_level_ = common.verbose == 0 ? level_error : common.verbose == 1 ? level_info : level_debug;
+  log_level_ = common.verbose == 0 ? LOG_ERR : common.verbose == 1 ? LOG_INFO : LOG_DEBUG;
   redlock_config_set_log(cfg, on_log, this, log_level_);
   if (err != 0) fail(exit_config, "%s", redlock_config_error(cfg));
   client_ = new_client(cfg);
@@ -72,7 +70,7 @@ void Lease::on_log(int, const char* line, void* user) {
   Lease& self = *static_cast<Lease*>(user);
   const char* const mistake = behind_call(line);
   if (mistake != nullptr) format_text(self.mistake_, sizeof self.mistake_, "%s", mistake);
-  if (mistake == nullptr && self.log_level_ > level_error) note("%s", line);
+  if (mistake == nullptr && self.log_level_ > LOG_ERR) note("%s", line);
 }
 
 void Lease::take(const redlock_event_t& event) {

@@ -35,10 +35,9 @@ void Waiting::tell(const char* sentence) {
     status.add("STATUS=waiting for ").escaped(names_).add(" for %ld s%s%s", seconds, colon, sentence);
     notify(status.add("\nEXTEND_TIMEOUT_USEC=30000000"));
   }
-  if (on_terminal_) {
-    show_progress("waiting for %s  %ld s%s%s", names_, seconds, colon, sentence);
-  } else if (seconds % line_step_s < step_s_) {
-    note("waiting for %s for %ld s%s%s", names_, seconds, colon, sentence);
+  if (on_terminal_ || seconds % line_step_s < step_s_) {
+    const auto tell = on_terminal_ ? show_progress : note;
+    tell("waiting for %s for %ld s%s%s", names_, seconds, colon, sentence);
   }
 }
 

@@ -37,8 +37,6 @@ Text& Text::escaped(const char* data, size_t size, size_t limit) {
   return size > limit ? add("...") : *this;
 }
 
-Text& Text::escaped(const char* text) { return escaped(text, strlen(text)); }
-
 Text& Text::word(const char* data, size_t size) {
   bool prints = true, is_plain = size > 0;
   for (size_t i = 0; i < size; ++i) {
