@@ -173,7 +173,7 @@ class TlsHostile : public ::testing::Test {
  protected:
   TlsHostile() : site(2) {}
 
-  // The loop runs until the predicate holds. Notes the longest CPU time of a round, for the hostile server's connection.
+  // The loop runs until the predicate holds. Notes the longest CPU time of a round, for each hostile connection.
   void take_turns(const std::function<bool()>& holds, const Hostile* hostile = nullptr) {
     constexpr int at_most_ms = patience_ns / 1'000'000;
     double begun = cpu_ms();
