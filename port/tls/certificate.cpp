@@ -126,7 +126,7 @@ int judge(const Link& link, const Demands& demands, TlsDate& wrong) {
     if (dates != 0) return dates;
     if (!has_name(link, demands.server_name)) return REDLOCK_E_TLS_NAME;
   }
-  // Who names neither an authority nor a key trusts nobody.
+  // A client whose configuration names neither an authority nor a key trusts nobody.
   if ((demands.pins.size > 0 || !demands.chain) && !has_pin(demands.pins, peer.key_sha256)) return REDLOCK_E_TLS_PIN;
   return 0;
 }

@@ -52,7 +52,7 @@ int Driver::open(uv_loop_t* loop) {
 
 // libuv keeps its watchers in an array indexed by descriptor, and reallocates the array for a descriptor that is higher
 // than any before. The host program may cause that at any time. A high descriptor that libuv sees now keeps reconnects
-// off the heap. The handle of a connection shows it; that connection cannot begin before the handle is closed.
+// off the heap. Connection 0 lends its poll handle for that, and can connect only when the handle is closed again.
 void Driver::grow_watchers() {
   rlimit limit = {};
   int wanted = watcher_slots;

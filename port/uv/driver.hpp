@@ -43,8 +43,8 @@ class Driver : public Turns<Driver> {
   Driver(Client& client, const Owner& owner, void* memory);
 
   int open(uv_loop_t* loop);  // 0 or enum redlock_err, and then nothing is left on the loop
-  // After a call of the API on the loop's thread. This round's prepare may be over, so the loop must not wait before
-  // the next prepare.
+  // After a call of the API on the loop's thread. The prepare callback of this round of the loop may have run
+  // already, so the loop must not wait before the next one.
   void wake() {
     if (!stepping()) uv_idle_start(&idle_, [](uv_idle_t*) {});
   }

@@ -33,7 +33,8 @@ struct TlsReport {
   Duration longest_step;
 };
 
-// Of the driver: connections that go on without an event of their socket, and who went on last.
+// Of the driver: connections that have a step to take although their socket is silent, and the one that took the last
+// step.
 struct Steps {
   Masters ready;
   MasterIndex last = 0;

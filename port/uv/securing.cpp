@@ -87,7 +87,7 @@ void Connection::take_step() {
   driver_.connected(master_, now);
 }
 
-// What cannot go on waits for the socket, or is closed.
+// Watches the socket for what TLS wants, or closes the connection.
 void Connection::wait_for(Tls::Progress progress, const Instant& now) {
   int events = UV_READABLE;
   if (progress == Tls::Progress::wants_output) events = state_ == State::securing ? UV_WRITABLE : events | UV_WRITABLE;

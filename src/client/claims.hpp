@@ -29,8 +29,8 @@
 // A debt without a stray SET ends by itself, because the key expires. The claim is kept for twice (ttl + drift) after
 // its end, or after a grant that came later: an unanswered extend may have raised the expiry once more. A stray SET has
 // no such bound. So the number of strays is bounded instead: a master that owes answers about its share of the table is
-// sent no SET (may_send). A frozen master therefore takes no more claims, and rounds go on without this master. Only
-// locks that are held while one master after another freezes can still fill the table, and their debts end by
+// sent no SET (may_send). A frozen master therefore takes no more claims, and rounds go on without this master. The
+// table can still fill in one way: locks stay held while one master after another freezes. These debts end by
 // themselves.
 #pragma once
 #include "base/entropy_pool.hpp"

@@ -5,10 +5,11 @@
 // counted most. From the count a client learns how long its next waiter may sleep before watching pays:
 //
 //   more than `passes_wanted` went by    the watch began too early. The nap grows, half of the way to the right one
-//   fewer                                the watch began too late, and nobody may have watched. The nap shrinks by the
-//                                        passes that the waiter missed, and by a sixteenth
+//   fewer                                the waiter slept too long: perhaps nobody watched when the resource was free.
+//                                        The nap shrinks by the passes that the waiter missed, and by a sixteenth
 //
-// All naps grow by as much and shrink by a part of themselves. So naps of waiters that began unlike become alike.
+// A nap shrinks in proportion to its length, so a long nap shrinks faster than a short one, and the naps of all waiters
+// approach each other.
 //
 // A client that acquires again as soon as it has released is always first, because its SET leaves right behind its
 // delete. Such a client never waits, and would never learn that others do. So it gives way: after a few grants without

@@ -92,11 +92,11 @@ constexpr uint64_t largest_of(const Counter& counter) {
 }
 
 // Which numbers are believed? A master that lies could tell the largest number, and leave no larger token for anybody.
-// So a number above `free` counts only if it is at most a `step` above a token that this client got, or if an honest
-// master has told about as much: N - Q + 1 masters, one more than may lie, have told the number less `step`, or more.
-// The vote of a master that is not believed has failed. No token is lowered or passed over by that: it stands on Q
-// masters, and Q votes of other masters are needed. One liar can still raise the tokens to `free` at once (a time in ms
-// in the year 10889), and then by `step` with each acquire: 2^39 acquires are left.
+// A number up to `free` is believed. A larger number is believed if it is at most `step` above a token that this client
+// got, or if N - Q + 1 masters have told that number less `step`, or more: at most N - Q masters lie, so one of these
+// is honest. The vote of a master that is not believed has failed. No token is lowered or passed over by that: the
+// token stands on Q masters, and Q votes of other masters are needed. One liar can still raise the tokens to `free` at
+// once (a time in ms in the year 10889), and then by `step` with each acquire: 2^39 acquires are left.
 //
 // The price: a new client does not believe numbers above `free` that fewer masters tell, because the others missed more
 // than `step` tokens. These masters have no vote until the others have caught up, by an older client's acquire, say.

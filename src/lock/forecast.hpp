@@ -12,8 +12,8 @@
 //     the key lives for t                                now + t + 2 ms: Redis counts whole milliseconds, and a key
 //                                                        expires after its last millisecond
 //     no expiry; no answer yet; the master has no vote   never
-//     nobody looks at it                                 always, for Q - 1 of these masters: so the masters that are
-//                                                        watched decide
+//     nobody looks at it                                 always, for Q - 1 of these masters; never, for the others. So
+//                                                        the masters that are looked at decide
 //     the server does not track, or answers an error     when the plain timer would try again
 //     the master was not sent the last SET, or failed    when the plain timer would try again, and pushes are ignored:
 //                                                        a free key does not make this master vote, and waiters would

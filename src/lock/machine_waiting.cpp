@@ -17,17 +17,17 @@
 //
 // Waiting is fair without a queue, and quiet, because of seven rules:
 //
-//   - Who has watched the resource go by more often draws from a shorter window. The windows overlap: two waiters with
-//     one fixed pause each would split the masters for ever.
+//   - A waiter that has watched the resource go by more often draws from a shorter window. The windows overlap: two
+//     waiters with one fixed pause each would split the masters for ever.
 //   - A waiter whose pause is longer than a round takes looks again first, at one master: others may have been faster.
 //   - A waiter listens to one master that has the key. Where the resource goes from hand to hand that is enough, and a
 //     look costs two commands. No push for a plain pause: that master may stand still, so the waiter is armed.
 //   - A waiter whose client had to wait the last time sleeps as long as the client has learned (lock/crowd).
 //     So most of a crowd sleep, and those that watch are the oldest.
 //   - An urgent waiter does not sleep, watches so many masters that it hears of a release first, and draws no pause.
-//     All others begin a short pause two fifths of a round later: in that time its SETs arrive. Who has seen the
-//     resource go by `old` times begins at once, so that urgent acquires without end leave the others something. An
-//     urgent waiter that has lost `few` races is among many of its kind, and waits like all others.
+//     All others begin a short pause two fifths of a round later: in that time its SETs arrive. A waiter
+//     that has seen the resource go by `old` times begins at once, so that urgent acquires without end leave the others
+//     something. An urgent waiter that has lost `few` races is among many of its kind, and waits like all others.
 //   - A client that is granted the resource again and again without a wait gives way now and then (lock/crowd).
 //   - A waiter that has seen the resource go by `spell` times sleeps for about as long as it has watched, and at most
 //     for a plain pause or a few of its shares. So news without end, from a server that stands still or whose tracking
@@ -147,9 +147,9 @@ Action Machine::due(Lock& lock, const Instant& now) {
   return Action::watch;
 }
 
-// How long the lock sleeps if its look finds the key. The client has learned a nap for this name, which may take more
-// than one sleep. After a spell of watching in vain the lock sleeps about as long as it has watched. News that comes
-// seldom may be renewals of one holder, and a sleeper would miss the release: such news lets nobody sleep twice.
+// How long the lock sleeps if its look finds the key: what the client has learned of this name, which may take more
+// than one sleep. After `spell` passes in vain: half to all of the time watched so far. News that comes seldom may be
+// renewals of one holder, and a sleeper would miss the release: such news lets nobody sleep twice.
 Duration Machine::next_nap(Lock& lock, const Instant& now) {
   if (hurries(lock)) return Duration();
   Waiting& wait = lock.wait;
@@ -190,8 +190,8 @@ void Machine::watch(Lock& lock, Masters votes, Masters tracked, const Instant& n
   if (wait.nap > Duration()) wait.watch = Watch::peeks;
   if (wait.watch == Watch::listens) listen(lock, now);
 
-  // No quorum is free while these masters are not. Masters that refused are known to have the key. One of them tells as
-  // much as all do, unless the plain timer has a say, too.
+  // N - Q + 1 masters are enough: while they have the key, fewer than Q are left. Masters that refused are known to
+  // have the key. One of them tells as much as all do, unless the plain timer has a say, too.
   const unsigned quorum = quorum_of(rules_.masters);
   unsigned wanted = votes.count() > quorum ? votes.count() - quorum + 1 : 1;
   const bool listens = wait.watch == Watch::listens;

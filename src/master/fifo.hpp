@@ -17,27 +17,36 @@ class Fifo {
   struct Request {
     // The order matters: each group below ends where the next one begins.
     enum Kind : uint8_t {
-      acquire,  // about a claim: these are enum Op
+      // The client's, about a claim: these are enum Op.
+      acquire,
       extend,
       release,
       acquire_fenced,
       token,
-      look,  // the client's, too
+
+      // The client's, about no claim.
+      look,
       holder,
       look_caching,  // CLIENT CACHING ahead of a look or an extend
-      caching,  // the session's own, from here on; this one goes ahead of a reading
+
+      // The session's own begin here.
+      caching,  // ahead of a reading
       tracking,
-      hello,  // the greeting's
+
+      // The greeting's.
+      hello,
       auth,
       role,
       load,
       id,
       kill,
       ping,
-      info,  // the record's: what is read
+
+      // The record's: reads, then writes.
+      info,
       reading,
       time,
-      write,  // and what is written
+      write,
       visit,
       question,
     };

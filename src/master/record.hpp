@@ -4,7 +4,8 @@
 // scripts that write the record. Record decides nothing: master/guard does, and master/clock_watch for the clock.
 //
 // A reading is CLIENT CACHING yes, the reading script, TIME, in one write. On a connection with tracking the server
-// tells the next change of the record, or a null push, before its reply to anything that came after the change.
+// pushes the next change of the record, or a null push, before it answers any command that it receives after the
+// change.
 #pragma once
 #include "base/random.hpp"
 #include "master/clock_watch.hpp"

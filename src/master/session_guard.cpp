@@ -26,10 +26,10 @@ News Session::take_news() {
   return out;
 }
 
-// A server that tells its mode in the greeting is connected to again and again. The reason stands until an attempt ends
-// with another one.
 Sealed Session::sealed() const { return {settings_.meta_key, guard().on() ? guard().seal() : Bytes()}; }
 
+// A server that tells its mode in the greeting is connected to again and again. The reason stands until an attempt ends
+// with another one.
 Guard::Outlook Session::outlook() const {
   if (guarded()) return guard().outlook();
   return reason_ == REDLOCK_E_MODE ? Guard::Outlook::never : Guard::Outlook::open;

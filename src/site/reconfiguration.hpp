@@ -30,10 +30,10 @@
 //
 // Every mark holds the id of its call, as the quarantine id, and is written only over the very record that the call has
 // read. A call that finds a foreign mark ends. A later call writes its marks over those that it finds and waits the
-// whole time again; an earlier call that still lives then finds a foreign mark. Only one of two calls can enter: if
-// both had looked again with success, each would have had a quorum of marks in a set that the other must enter with a
-// quorum of its own marks. When a call looks again, it counts and enters only the masters that were marked when the
-// wait began, because for the others it has not waited.
+// whole time again; an earlier call that still lives then finds a foreign mark. Only one of two calls can enter.
+// Suppose both calls look again with success. Then each set has a quorum with marks of the one call and a quorum with
+// marks of the other. The two quorums share a master, and a record has one mark. When a call looks again, it counts and
+// enters only the masters that were marked when the wait began, because for the others it has not waited.
 //
 // A change may be broken off anywhere, and then be repeated, or be undone by the opposite change. A request that a call
 // has sent before it gave up does nothing when it arrives after another call has written. test/model/move.pml searches
