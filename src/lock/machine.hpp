@@ -284,7 +284,6 @@ class Machine {
 
   // heard: masters that had not answered by then are silent. At most `now`.
   Action on_time(Lock& lock, const Instant& now, const Instant& heard);
-  Action on_time(Lock& lock, const Instant& now) { return on_time(lock, now, now); }
   static Instant deadline(const Lock& lock);
   // Takes the event that waits, for delivery to the owner.
   static Telling take_event(Lock& lock) {

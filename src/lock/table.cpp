@@ -19,7 +19,6 @@ Lock* Table::take() {
   Lock& lock = slots_[free_];
   REDLOCK_ASSERT(lock.state == State::free);
   free_ = lock.start.next;
-  ++used_;
   ++lock.generation;
   lock.start = {};
   return &lock;
@@ -31,7 +30,6 @@ void Table::give_back(Lock& lock) {
   lock.cell.retire(lock.generation);
   lock.start.next = free_;
   free_ = index(lock);
-  --used_;
 }
 
 Table::Found Table::find(uint64_t handle, Lock*& lock) {

@@ -85,16 +85,13 @@ class Session {
   Tx& tx() { return out_.tx; }
 
   // ---- for the client -----------------------------------------------------------------------------------------
-  // `size` bytes were put into rx_room(); next() then gives what they say, one thing at a time, until false.
+  // `size` bytes were put into rx_room(). While unread(), next_item() gives what they say, one thing at a time, until
+  // false. While is_fast(), try_fast_reply() consumes one whole "+OK" or ":1" without the parser. It leaves is_fast()
+  // as it is, and changes nothing but the FIFO.
   void received(size_t size) {
     REDLOCK_ASSERT(size <= rx_capacity_ - rx_size_);
     rx_size_ += size;
   }
-  bool next(const Instant& now, Reply& out) {
-    return (is_fast() && try_fast_reply(now, out)) || (unread() && next_item(now, out));
-  }
-  // The same in parts. While is_fast() holds, try_fast_reply() consumes one whole "+OK" or ":1" without the parser. It
-  // leaves is_fast() as it is, and changes nothing but the FIFO.
   bool is_fast() const { return votes() && reason_ == 0 && reader_.at_boundary(); }
   inline bool try_fast_reply(const Instant& now, Reply& out);
   bool unread() const { return rx_head_ != rx_size_; }
@@ -148,7 +145,6 @@ class Session {
 
   // What is due; returns deadline(). heard: what had not come by then is silence. At most `now`.
   Instant on_time(const Instant& now, const Instant& heard);
-  Instant on_time(const Instant& now) { return on_time(now, now); }
   Instant deadline() const;
   Instant ping_at() const { return ping_at_; }  // with nothing in flight
   void disconnect(int reason);  // wish to close, for a reason that only the client or driver can see

@@ -26,6 +26,13 @@ struct SessionWire {
     return all;
   }
 
+  // All that had arrived was read.
+  Instant on_time(const Instant& at) { return session->on_time(at, at); }
+  // What the session was told, one thing at a time. False: there is no more.
+  bool next(redlock::Reply& out) {
+    if (session->is_fast() && session->try_fast_reply(now, out)) return true;
+    return session->unread() && session->next_item(now, out);
+  }
   // Bytes arrive; a session that wishes to close reads no more.
   void receive(std::string_view s) {
     while (!s.empty()) {
@@ -36,7 +43,7 @@ struct SessionWire {
       memcpy(to, s.data(), n);
       s.remove_prefix(n);
       session->received(n);
-      for (redlock::Reply reply; session->next(now, reply);) {
+      for (redlock::Reply reply; next(reply);) {
         replies.push_back(reply);
         keys.emplace_back(reply.key.data, reply.key.size);
       }

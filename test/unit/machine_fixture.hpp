@@ -82,7 +82,7 @@ struct Life {
   Action time(int64_t ms) { return time(at(ms)); }
   Action time(Instant t) {
     now = t;
-    return machine.on_time(lock, now);
+    return machine.on_time(lock, now, now);
   }
   // The owner is told what is to be told.
   int told() {

@@ -79,7 +79,7 @@ struct Fixture : test::SessionWire {
   Fixture(const Fixture&) = delete;
 
   void connect(uint32_t nonce = 1) {
-    if (session->wish() == Wish::none) session->on_time(later(now, session->deadline()));
+    if (session->wish() == Wish::none) on_time(later(now, session->deadline()));
     ASSERT_EQ(session->wish(), Wish::connect);
     session->connecting(now);
     session->connected(now, nonce);

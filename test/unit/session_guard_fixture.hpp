@@ -81,7 +81,7 @@ struct Fixture : test::SessionWire {
   Fixture(const Fixture&) = delete;
 
   void connect() {
-    if (session->wish() == Wish::none) session->on_time(later(now, session->deadline()));
+    if (session->wish() == Wish::none) on_time(later(now, session->deadline()));
     ASSERT_EQ(session->wish(), Wish::connect);
     session->connecting(now);
     session->connected(now, 1);
@@ -134,7 +134,7 @@ struct Fixture : test::SessionWire {
   // A later reading is due and sent; what it says comes back.
   std::string due(int64_t ms) {
     now = at(ms);
-    session->on_time(now);
+    on_time(now);
     take_news();
     return sent();
   }

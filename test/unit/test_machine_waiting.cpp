@@ -45,7 +45,7 @@ struct Watcher : Life {
   Duration pause() const { return left(lock.wake_at, now); }
   Action wait_until_due() {
     now = lock.wake_at;
-    return machine.on_time(lock, now);
+    return machine.on_time(lock, now, now);
   }
   // Another waiter is faster. True: this one looked before it tried.
   bool pass() {

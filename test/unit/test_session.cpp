@@ -316,10 +316,10 @@ TEST(Session, reconnects_with_growing_pauses) {
       EXPECT_LE(next, f.now + Duration::ms(ceiling));
       EXPECT_TRUE(random != 0 || next < f.now + Duration::ms(ceiling / 2 + 1)) << "the whole range is reached";
       EXPECT_TRUE(random != UINT32_MAX || next + Duration::ms(1) > f.now + Duration::ms(ceiling));
-      f.session->on_time(next + Duration::ns(-1));
+      f.on_time(next + Duration::ns(-1));
       EXPECT_EQ(f.session->wish(), Wish::none);
       f.now = next;
-      f.session->on_time(f.now);
+      f.on_time(f.now);
       ceiling = std::min<int64_t>(2 * ceiling, 5'000);
     }
   }
@@ -331,7 +331,7 @@ TEST(Session, pauses_begin_anew_after_it_was_up) {
     f.connect();
     f.break_off();
     f.now = f.session->deadline();
-    f.session->on_time(f.now);
+    f.on_time(f.now);
   }
   f.greet();
   f.break_off();
@@ -377,17 +377,17 @@ TEST(Session, closed_for_good) {
   up.session->close_quietly();
   up.expect_closing(REDLOCK_E_CLOSED);
   up.break_off();
-  up.session->on_time(at(1'000'000));
+  up.on_time(at(1'000'000));
   EXPECT_EQ(up.session->wish(), Wish::none) << "not even once more";
   up.session->close_quietly();  // as the client does, so that nothing is due any more
-  up.session->on_time(at(1'000'000'000));
+  up.on_time(at(1'000'000'000));
   EXPECT_EQ(up.session->wish(), Wish::none);
   EXPECT_EQ(up.session->deadline(), Instant::never());
 
   Fixture down;
   down.session->close_quietly();
   EXPECT_EQ(down.session->wish(), Wish::none);
-  down.session->on_time(at(1'000'000'000));
+  down.on_time(at(1'000'000'000));
   EXPECT_EQ(down.session->wish(), Wish::none);
   EXPECT_EQ(down.session->deadline(), Instant::never());
 }
@@ -438,10 +438,10 @@ TEST(Session, a_ping_waits_for_room) {
   Greeted f;
   f.session->tx().append(bytes(std::string(1'000, '.')));  // what the socket has not taken
   f.now = f.session->deadline();
-  f.session->on_time(f.now);
+  f.on_time(f.now);
   EXPECT_EQ(f.session->in_flight(), 0u);
   EXPECT_EQ(f.sent().size(), 1'000u);
-  f.session->on_time(f.now);
+  f.on_time(f.now);
   EXPECT_EQ(f.session->in_flight(), 1u);
   EXPECT_NE(Fixture::nonce_of(f.sent()), "");
 }
@@ -449,13 +449,13 @@ TEST(Session, a_ping_waits_for_room) {
 TEST(Session, nothing_is_told_while_it_is_down) {
   Fixture f;
   Reply reply;
-  EXPECT_FALSE(f.session->next(f.now, reply));
+  EXPECT_FALSE(f.next(reply));
   f.greet();
   f.break_off();
   EXPECT_TRUE(f.session->take_changed());
   f.break_off();
   EXPECT_FALSE(f.session->take_changed()) << "it was down already";
-  EXPECT_FALSE(f.session->next(f.now, reply));
+  EXPECT_FALSE(f.next(reply));
 }
 
 }  // namespace

@@ -332,7 +332,7 @@ TEST(SessionGuard, news_are_told_once_and_are_of_one_connection) {
   memcpy(g.session->rx_room(room), info.data(), info.size());
   g.session->received(info.size());
   Reply reply;
-  while (g.session->next(g.now, reply)) {
+  while (g.next(reply)) {
   }
   g.break_off();
   EXPECT_FALSE(g.session->take_news().identified);

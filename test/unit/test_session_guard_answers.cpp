@@ -199,7 +199,7 @@ TEST(SessionGuard, a_reading_may_come_in_any_two_pieces) {
     f.receive(null_push);
     f.due(0);
     f.receive(f.caching() + whole.substr(0, split));
-    f.session->on_time(f.now);
+    f.on_time(f.now);
     EXPECT_FALSE(split < whole.size() && f.session->votes()) << "split at " << split;
     f.receive(whole.substr(split) + f.time());
     ASSERT_TRUE(f.session->votes()) << "split at " << split;
@@ -289,7 +289,7 @@ TEST(SessionGuard, a_reading_that_finds_no_room_waits) {
   f.now = at(4'999);
   while (f.session->room(300, 1, true)) f.ask(Op::acquire);
   f.now = at(5'000);
-  f.session->on_time(f.now);
+  f.on_time(f.now);
   EXPECT_FALSE(holds(f.sent(), "EVAL"));
   EXPECT_GT(f.session->deadline(), at(5'000));
 }

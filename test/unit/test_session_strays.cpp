@@ -203,7 +203,7 @@ TEST(SessionStrays, each_connection_that_was_up_is_ended_by_its_own_id) {
     f.ask(Op::acquire);
     if (suspect) {
       f.now = at(100);
-      f.session->on_time(f.now);
+      f.on_time(f.now);
       ASSERT_EQ(f.session->state(), State::suspect);
     }
     f.sent();

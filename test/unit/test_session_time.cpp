@@ -13,9 +13,9 @@ using namespace session_test;
 TEST(Session, a_connection_that_does_not_come) {
   Fixture f;
   f.session->connecting(f.now);
-  f.session->on_time(at(1'499));
+  f.on_time(at(1'499));
   EXPECT_EQ(f.session->wish(), Wish::none);
-  f.session->on_time(at(1'500));
+  f.on_time(at(1'500));
   f.expect_closing(REDLOCK_E_CONNECT_TIMEOUT);
   f.session->connected(at(1'500), 1);  // the two met
   EXPECT_EQ(f.sent(), "");
@@ -29,9 +29,9 @@ TEST(Session, a_greeting_that_does_not_end) {
   f.session->connected(f.now, 1);
   EXPECT_EQ(f.session->deadline(), at(1'900)) << "connect and greeting, each";
   f.receive(hello() + ready);
-  f.session->on_time(at(1'899));
+  f.on_time(at(1'899));
   EXPECT_EQ(f.session->wish(), Wish::none);
-  f.session->on_time(at(1'900));
+  f.on_time(at(1'900));
   f.expect_closing(REDLOCK_E_NODE_TIMEOUT);
 }
 
@@ -41,10 +41,10 @@ TEST(Session, suspect_and_back) {
   f.now = at(1'030);
   f.ask(2);
   EXPECT_EQ(f.session->deadline(), at(1'050));
-  f.session->on_time(at(1'049));
+  f.on_time(at(1'049));
   EXPECT_TRUE(f.session->votes());
   EXPECT_FALSE(f.session->changed());
-  f.session->on_time(at(1'050));
+  f.on_time(at(1'050));
   EXPECT_EQ(f.session->state(), State::suspect);
   EXPECT_TRUE(f.session->take_changed());
   EXPECT_FALSE(f.session->changed());
@@ -76,9 +76,9 @@ TEST(Session, the_oldest_request_counts) {
   f.ask(2);
   f.receive("+OK\r\n");
   expect_just_before(f.session->deadline(), at(1'090));
-  f.session->on_time(at(1'089));
+  f.on_time(at(1'089));
   EXPECT_TRUE(f.session->votes());
-  f.session->on_time(at(1'090));
+  f.on_time(at(1'090));
   EXPECT_FALSE(f.session->votes());
 }
 
@@ -86,12 +86,12 @@ TEST(Session, a_suspect_is_closed_in_the_end) {
   Greeted f;
   f.ask(1);
   f.now = at(1'500);
-  f.session->on_time(at(1'050));
+  f.on_time(at(1'050));
   EXPECT_EQ(f.session->deadline(), at(3'000));
   f.ask(1, Op::release);
-  f.session->on_time(at(2'999));
+  f.on_time(at(2'999));
   EXPECT_EQ(f.session->wish(), Wish::none);
-  f.session->on_time(at(3'000));
+  f.on_time(at(3'000));
   f.expect_closing(REDLOCK_E_NODE_TIMEOUT);
 }
 
@@ -99,15 +99,15 @@ TEST(Session, a_suspect_that_answers_slowly_is_given_its_time_for_each) {
   Greeted f;
   f.ask(1);
   f.now = at(1'500);
-  f.session->on_time(at(1'050));
+  f.on_time(at(1'050));
   f.ask(2, Op::release);
   f.now = at(2'900);
   f.receive("+OK\r\n");
   EXPECT_EQ(f.session->state(), State::suspect);
   expect_just_before(f.session->deadline(), at(3'500));  // from the oldest that is unanswered
-  f.session->on_time(at(3'499));
+  f.on_time(at(3'499));
   EXPECT_EQ(f.session->wish(), Wish::none);
-  f.session->on_time(at(3'500));
+  f.on_time(at(3'500));
   f.expect_closing(REDLOCK_E_NODE_TIMEOUT);
 }
 
@@ -135,20 +135,20 @@ TEST(Session, a_pause_of_our_own_is_not_the_masters) {
 TEST(Session, an_idle_connection_is_tried) {
   Greeted f;
   EXPECT_EQ(f.session->deadline(), at(6'000));
-  f.session->on_time(at(5'999));
+  f.on_time(at(5'999));
   EXPECT_EQ(f.sent(), "");
   f.now = at(6'000);
-  f.session->on_time(f.now);
+  f.on_time(f.now);
   const std::string first = f.sent();
   EXPECT_EQ(first, command({"PING", Fixture::nonce_of(first)}));
   EXPECT_EQ(f.session->deadline(), at(6'050));
-  f.session->on_time(at(6'001));
+  f.on_time(at(6'001));
   EXPECT_EQ(f.sent(), "") << "once";
   f.now = at(6'010);
   f.receive(bulk(Fixture::nonce_of(first)));
   EXPECT_EQ(f.session->deadline(), at(11'010));
   f.now = at(11'010);
-  f.session->on_time(f.now);
+  f.on_time(f.now);
   const std::string second = f.sent();
   EXPECT_NE(Fixture::nonce_of(second), Fixture::nonce_of(first));
   f.receive(bulk(Fixture::nonce_of(first)));
@@ -161,7 +161,7 @@ TEST(Session, a_connection_in_use_is_not_tried) {
   f.ask(1);
   f.receive("+OK\r\n");
   f.sent();
-  f.session->on_time(at(6'000));
+  f.on_time(at(6'000));
   EXPECT_EQ(f.sent(), "");
   EXPECT_EQ(f.session->deadline(), at(10'999));
 }
@@ -290,7 +290,7 @@ TEST(Session, a_connection_that_is_closed_before_its_first_answer_has_a_reason_o
   f.connect();
   f.break_off(REDLOCK_E_NODE_TIMEOUT);
   EXPECT_EQ(f.session->reason(), REDLOCK_E_NODE_TIMEOUT);
-  f.session->on_time(f.session->deadline());
+  f.on_time(f.session->deadline());
   f.session->connecting(f.now);
   f.break_off();
   EXPECT_EQ(f.session->reason(), REDLOCK_E_DISCONNECTED) << "nobody was asked";
