@@ -12,7 +12,7 @@ namespace redlock {
 // ---- the life of a connection ---------------------------------------------------------------------------------
 
 void Connection::connect(const Instant& now) {
-  if (numeric_address(client_.master(master_), address_)) {
+  if (numeric_address(client_.session(master_).master(), address_)) {
     open(now);
   } else {
     resolve(now);
@@ -22,7 +22,7 @@ void Connection::connect(const Instant& now) {
 // A name look-up allocates, and takes one of libuv's threads for slow work. Numeric addresses never come here.
 void Connection::resolve(const Instant& now) {
   char host[host_text_size];
-  host_text(client_.master(master_), host);
+  host_text(client_.session(master_).master(), host);
   addrinfo hints = {};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
@@ -53,7 +53,7 @@ void Connection::on_resolved(uv_getaddrinfo_t* request, int status, addrinfo* re
   const Instant now = driver.now();
   c.state_ = State::idle;
   if (status != 0) return driver.closed(c.master_, REDLOCK_E_RESOLVE, now);
-  set_port(c.address_, c.client_.master(c.master_).port);
+  set_port(c.address_, c.client_.session(c.master_).master().port);
   c.open(now);
 }
 
@@ -70,7 +70,7 @@ void Connection::open(const Instant& now) {
   events_ = 0;
   polling_ = true;
   state_ = State::connecting;
-  const Connecting how = connect_socket(fd, address_, client_.master(master_));
+  const Connecting how = connect_socket(fd, address_, client_.session(master_).master());
   if (how == Connecting::done) return established(now);
   if (how == Connecting::failed) return close(connect_failed(errno), true, now);
   if (!watch(UV_WRITABLE)) close(REDLOCK_E_SYSTEM, true, now);

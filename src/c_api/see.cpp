@@ -31,7 +31,7 @@ void fill_master_status(const redlock_t* rl, uint32_t index, redlock_master_stat
   out = {};
   out.size = sizeof out;
   rl->client.notices().master_status(index, out, now);
-  const redlock::MasterSettings& master = rl->client.master(index);
+  const redlock::MasterSettings& master = rl->client.session(index).master();
   redlock::TextWriter(out.name, sizeof out.name).raw(master.name);
   redlock::write_address(master, out.address);
 }

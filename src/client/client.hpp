@@ -67,13 +67,11 @@ class Client {
   bool wants_turn() const { return again_; }  // something has become possible since the last turn began
   // Every session was flushed: what a slow connection did not take is taken back, and a client that closes may go on.
   void flushed(const Instant& now) {
-    if (post_.is_shared()) take_all_back(now);
+    if (post_.is_shared()) take_back(now);
     if (phase_ == Phase::draining) go_on_closing(now);
   }
   // Has any session a wish or a changed state? If not, the port need not look at each session.
   bool called() { return post_.called(); }
-  Session::Wish wish(MasterIndex m) const { return post_[m].wish(); }
-  bool polite(MasterIndex m) const { return post_[m].reason() == REDLOCK_E_CLOSED; }
   // To be sent before the next call of output(): the shared commands in it carry this master's seal.
   const Tx& output(MasterIndex m) { return post_.output(m); }
   // False: there is no event. The port tells notices() when it was delivered.
@@ -108,7 +106,6 @@ class Client {
 
   // ---- status -----------------------------------------------------------------------------------------------------
   const CommonSettings& settings() const { return settings_; }
-  const MasterSettings& master(MasterIndex m) const { return session(m).master(); }
   const Session& session(MasterIndex m) const {
     REDLOCK_ASSERT(m < settings_.masters);
     return post_[m];
@@ -145,8 +142,7 @@ class Client {
   bool may_begin(Lock& lock, bool quorum_votes, Masters able, const Instant& now);
   void store_token(Lock& lock, Masters votes, const Instant& now);
   void begin_round(Lock& lock, Masters able, Masters by_script, const Instant& now);
-  void take_all_back(const Instant& now);
-  void take_back(MasterIndex m, const Instant& now);
+  void take_back(const Instant& now);
   Action fail_votes(Lock& lock, Masters masters, const Instant& now);
 
   // holding.cpp

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "client/fleet.hpp"
 
+#include "lock/forecast.hpp"
 #include "lock/quorum.hpp"
 
 namespace redlock {
@@ -44,6 +45,11 @@ int Fleet::cause(Masters voting, const Guard::Outlook* outlooks, int before) con
   if (is_quorum(may)) return before != REDLOCK_CAUSE_NEVER ? before : REDLOCK_CAUSE_NONE;
   may |= of(voting, outlooks, Guard::Outlook::moving) | (of(voting, outlooks, Guard::Outlook::foreign) - never);
   return is_quorum(may) ? REDLOCK_CAUSE_CHANGE : REDLOCK_CAUSE_TOO_FEW;
+}
+
+Instant Fleet::guarded_until(Masters voting, const Instant* watched_at) const {
+  const unsigned quorum = quorum_of(masters_), votes = voting.count();
+  return votes < quorum ? quorum_free_at(watched_at, masters_, quorum - votes) : Instant::from_ns(INT64_MIN);
 }
 
 Masters Fleet::surely_stepped(Masters agree, Duration patience, const Instant& now) {

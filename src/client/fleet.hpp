@@ -29,6 +29,9 @@ class Fleet {
   // What every acquire waits for, as far as the masters tell (enum redlock_cause). HELD: a quorum votes, so the
   // acquire's own last round tells. before: the cause so far.
   int cause(Masters voting, const Guard::Outlook* outlooks, int before) const;
+  // When a quorum will vote, as far as watches tell: a time that has passed, if one votes; never(): it is not known.
+  // watched_at: when the watch of each master will be over; never(): it votes, or it is not known.
+  Instant guarded_until(Masters voting, const Instant* watched_at) const;
   // Masters that can never vote as things stand.
   Masters never(Masters voting, const Guard::Outlook* outlooks) const;
 

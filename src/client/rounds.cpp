@@ -103,33 +103,30 @@ void Client::store_token(Lock& lock, Masters votes, const Instant& now) {
   perform(lock, fail_votes(lock, unsent - able, now), now);
 }
 
-void Client::take_all_back(const Instant& now) {
+// Of connections that were slow. A command that such a connection did not begin to take counts as never sent. The
+// second script of a token leaves when the connection has room, because few other masters can take its place.
+void Client::take_back(const Instant& now) {
   for (MasterIndex m = 0; m < settings_.masters; ++m) {
-    if (!post_[m].tx().empty()) take_back(m, now);
-  }
-}
-
-// This connection was slow. A command that the connection did not begin to take counts as never sent. The second script
-// of a token leaves when the connection has room, because few other masters can take its place.
-void Client::take_back(MasterIndex m, const Instant& now) {
-  for (Session::Request request; post_.take_back(m, request, now); again_ = true) {
-    const Op op = static_cast<Op>(request.kind);
-    const uint16_t slot = post_.claims[request.claim].slot;  // none, of a delete
-    if (slot == no_slot || table_[slot].claim != request.claim) continue;
-    Lock& lock = table_[slot];
-    const bool acquires = op == Op::acquire || op == Op::acquire_fenced;
-    Action action = acquires ? machine_.on_key_missing(lock, m, 0) : Action::none;
-    const bool other_part = lock.state == State::acquiring && lock.fence.storing != (op == Op::token);
-    const bool votes = lock.round.number == request.round && !other_part;
-    if (votes && lock.state == State::acquiring && op == Op::token && lock.round.open) {
-      lock.fence.unsent.add(m);
-      action = Action::store;
-    } else if (votes) {
-      action = fail_votes(lock, Masters::of(m), now);
+    if (post_[m].tx().empty()) continue;
+    for (Session::Request request; post_.take_back(m, request, now); again_ = true) {
+      const Op op = static_cast<Op>(request.kind);
+      const uint16_t slot = post_.claims[request.claim].slot;  // none, of a delete
+      if (slot == no_slot || table_[slot].claim != request.claim) continue;
+      Lock& lock = table_[slot];
+      const bool acquires = op == Op::acquire || op == Op::acquire_fenced;
+      Action action = acquires ? machine_.on_key_missing(lock, m, 0) : Action::none;
+      const bool other_part = lock.state == State::acquiring && lock.fence.storing != (op == Op::token);
+      const bool votes = lock.round.number == request.round && !other_part;
+      if (votes && lock.state == State::acquiring && op == Op::token && lock.round.open) {
+        lock.fence.unsent.add(m);
+        action = Action::store;
+      } else if (votes) {
+        action = fail_votes(lock, Masters::of(m), now);
+      }
+      perform(lock, action, now);
     }
-    perform(lock, action, now);
+    plan(post_[m]);
   }
-  plan(post_[m]);
   soon(post_.claims.deadline());
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The status of a client's locks and masters.
+#include "client/fleet.hpp"
 #include "client/notices.hpp"
 #include "lock/quorum.hpp"
 #include "lock/validity.hpp"
@@ -49,14 +50,11 @@ void Notices::master_status(MasterIndex m, redlock_master_status_t& out, const I
 
 int64_t Notices::guard_ms(const Instant& now) const {
   if (settings_.guard == GuardMode::off) return 0;
-  Instant admitted_at[REDLOCK_MASTERS_MAX];
+  Instant watched_at[REDLOCK_MASTERS_MAX];
   for (MasterIndex m = 0; m < settings_.masters; ++m) {
-    const Session& session = post_[m];
-    admitted_at[m] = session.votes()     ? Instant::from_ns(INT64_MIN)
-                     : session.guarded() ? session.guard().watched_at()
-                                         : Instant::never();
+    watched_at[m] = post_[m].guarded() ? post_[m].guard().watched_at() : Instant::never();
   }
-  return ms_until(quorum_free_at(admitted_at, settings_.masters, quorum_of(settings_.masters)), now);
+  return ms_until(Fleet(settings_.masters).guarded_until(post_.voting(), watched_at), now);
 }
 
 int64_t Notices::guard_ms_of(MasterIndex m, const Instant& now) const {

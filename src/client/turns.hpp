@@ -168,10 +168,11 @@ class Turns {
   void act_on_wishes(const Instant& now) {
     const unsigned masters = client().settings().masters;
     for (MasterIndex m = 0; m < masters; ++m) {
-      const Session::Wish wish = client().wish(m);
+      const Session& session = client().session(m);
+      const Session::Wish wish = session.wish();
       if (wish == Session::Wish::none) continue;
       if (wish == Session::Wish::close) {
-        port().close(m, 0, client().polite(m), now);
+        port().close(m, 0, session.reason() == REDLOCK_E_CLOSED, now);
       } else if (port().can_connect(m)) {
         client().connecting(m, now);
         port().connect(m, now);

@@ -75,8 +75,8 @@ void fill_detail(const Client& client, Client::Event& event, Detail& out) {
   TextWriter name(out.name, sizeof out.name), holder(out.holder, sizeof out.holder);
   out.address[0] = out.their_name[0] = out.our_name[0] = out.denied[0] = '\0';
   if (about.master < settings.masters) {
-    name.raw(client.master(about.master).name);
-    write_address(client.master(about.master), out.address);
+    name.raw(client.session(about.master).master().name);
+    write_address(client.session(about.master).master(), out.address);
     fill_reason(client, about.master, event, out);
   }
   if (about.holder != nullptr) write_holder(*about.holder, holder);

@@ -89,7 +89,7 @@ void narrate_file(redlock_t* rl, MasterIndex m) {
     const bool well = file.fault == TlsFile::Fault::none;
     char text[Story::line_max];
     TextWriter line(text, sizeof text);
-    line.raw("master ").quoted(rl->client.master(m).name);
+    line.raw("master ").quoted(rl->client.session(m).master().name);
     if (well) {
       line.raw(": the TLS files are well again");
     } else {

@@ -46,7 +46,7 @@ Masters in_both(const Client& before, const Client& after) {
   Masters out;
   for (MasterIndex m = 0; m < after.settings().masters; ++m) {
     for (MasterIndex o = 0; o < before.settings().masters; ++o) {
-      if (after.master(m).name == before.master(o).name) out.add(m);
+      if (after.session(m).master().name == before.session(o).master().name) out.add(m);
     }
   }
   return out;
@@ -232,7 +232,7 @@ bool Reconfiguration::stands_entered(MasterIndex m) const {
 void Reconfiguration::count_twins() {
   for (MasterIndex o : old_.says_new) {
     for (MasterIndex m : new_.done & twins_) {
-      if (new_.client.master(m).name == old_.client.master(o).name) old_.done.add(o);
+      if (new_.client.session(m).master().name == old_.client.session(o).master().name) old_.done.add(o);
     }
     lost_ = lost_ || !old_.done.has(o);
     old_.err[o] = REDLOCK_E_RECORD_LOST;

@@ -55,7 +55,7 @@ class Site {
     refill();
     client_->turn(now_);
     for (MasterIndex m = 0; m < settings_.masters; ++m) {
-      if (client_->wish(m) == Session::Wish::connect) client_->connecting(m, now_);
+      if (client_->session(m).wish() == Session::Wish::connect) client_->connecting(m, now_);
       take(m);
     }
     client_->flushed(now_);

@@ -480,9 +480,9 @@ class World : public BareDriver::Peer {
     check_claims(client_);
     check_deadline(client_, status.locks_held, closing_ && !driver_.done());
     for (MasterIndex m = 0; m < settings_.masters; ++m) {
-      if (!driver_.is_open(m) || client_.wish(m) != Session::Wish::none || !client_.output(m).empty()) continue;
-      if (!driver_.has_sent_all(m)) continue;
       const Session& session = client_.session(m);
+      if (!driver_.is_open(m) || session.wish() != Session::Wish::none || !client_.output(m).empty()) continue;
+      if (!driver_.has_sent_all(m)) continue;
       require(links_[m].wire.at_boundary(), "commands leave whole");
       require(links_[m].wire.commands() == session.replies() - links_[m].answered_before + session.in_flight(),
               "each request is in flight until it is answered");

@@ -395,7 +395,7 @@ void Process::read(MasterIndex m) {
   if (unknown) watch_dead_rounds(m, open, asked);
   const bool counted = steps_counted(now) != steps;
   // Who is about to close may have read no further than to an error.
-  if (counted || client_->wish(m) == Session::Wish::none) learn_step(c, counted);
+  if (counted || client_->session(m).wish() == Session::Wish::none) learn_step(c, counted);
 }
 
 void Process::flush(MasterIndex m, Instant now) {

@@ -107,7 +107,7 @@ class Gateway : public Turns<Gateway> {
 
   Gateway(Stage& stage, std::string name, unsigned number, const Settings& settings, int64_t rate_ppm);
   // A master's number on the stage is the port of its address; index_of: connections_.size() when it is none of ours.
-  unsigned number_of(MasterIndex m) const { return client_->master(m).port; }
+  unsigned number_of(MasterIndex m) const { return client_->session(m).master().port; }
   MasterIndex index_of(unsigned number) const;
   Instant local(TrueTime now) const;
   TrueTime due() const;  // when the timer fires, in true time

@@ -111,7 +111,7 @@ struct World : Turns<World> {
     EXPECT_TRUE(closed || !pending()) << "it wants a turn for ever";
     const bool called = client().called();
     for (MasterIndex m = 0; m < masters.size(); ++m) {
-      EXPECT_TRUE(called || client().wish(m) == Session::Wish::none);
+      EXPECT_TRUE(called || client().session(m).wish() == Session::Wish::none);
     }
   }
 
@@ -344,11 +344,11 @@ void live_in_it(const Site& site) {
   EXPECT_EQ(told(REDLOCK_EV_RELEASED), s.locks);
   EXPECT_EQ(w.client().claims().debts(), 0u);
   for (unsigned m = 0; m < s.masters; ++m) {
-    EXPECT_TRUE(w.client().master(m).name == s.master[m].name);
-    EXPECT_TRUE(w.client().master(m).host == s.master[m].host);
-    EXPECT_TRUE(w.client().master(m).user == s.master[m].user);
-    EXPECT_TRUE(w.client().master(m).password == s.master[m].password);
-    EXPECT_NE(w.client().master(m).name.data, s.master[m].name.data) << "a copy";
+    EXPECT_TRUE(w.client().session(m).master().name == s.master[m].name);
+    EXPECT_TRUE(w.client().session(m).master().host == s.master[m].host);
+    EXPECT_TRUE(w.client().session(m).master().user == s.master[m].user);
+    EXPECT_TRUE(w.client().session(m).master().password == s.master[m].password);
+    EXPECT_NE(w.client().session(m).master().name.data, s.master[m].name.data) << "a copy";
   }
   EXPECT_TRUE(w.client().settings().client_name == s.client_name);
   EXPECT_TRUE(w.client().settings().key_prefix == s.key_prefix);
@@ -731,7 +731,7 @@ TEST(ClientDeadline, closing_does_not_keep_the_timer_running) {
   ASSERT_EQ(w.client().close(Duration::ms(100), w.now), 0);
   w.client().turn(w.now);
   w.client().flushed(w.now);  // nothing is owed: the connections are to be closed, which takes them a while
-  EXPECT_EQ(w.client().wish(0), Session::Wish::close);
+  EXPECT_EQ(w.client().session(0).wish(), Session::Wish::close);
   w.now = at(1'200);
   w.client().turn(w.now);
   EXPECT_GT(w.client().deadline(), w.now);

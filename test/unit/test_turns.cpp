@@ -183,7 +183,7 @@ TEST(Turns, a_wish_to_connect_stays_until_the_old_connection_is_gone) {
   port.free = false;
   port.before_wait();
   EXPECT_EQ(port.calls().find("connect"), std::string::npos);
-  EXPECT_EQ(port.client().wish(0), Session::Wish::connect) << "the client knows that nothing has begun";
+  EXPECT_EQ(port.client().session(0).wish(), Session::Wish::connect) << "the client knows that nothing has begun";
   port.free = true;
   port.touch();
   port.before_wait();
