@@ -113,7 +113,7 @@ class Claims {
     if (table_[index].stray.has(m) && now >= strays_until(table_[index], m)) drop_stray(table_[index], m, now);
     return may_send(m) && !((table_[index].pending | table_[index].stray).has(m));
   }
-  void put_back_sent(uint16_t index, MasterIndex m) {
+  REDLOCK_APART_FOR_SIZE void put_back_sent(uint16_t index, MasterIndex m) {
     Claim& c = table_[index];
     const bool reserved = c.reserved.has(m);
     set_sent(index, m);

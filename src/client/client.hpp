@@ -140,7 +140,7 @@ class Client {
   // rounds.cpp
   void start_rounds(const Instant& now);
   bool may_begin(Lock& lock, bool quorum_votes, Masters able, const Instant& now);
-  void store_token(Lock& lock, Masters votes, const Instant& now);
+  void send_unsent(Lock& lock, Masters votes, const Instant& now);
   void begin_round(Lock& lock, Masters able, Masters by_script, const Instant& now);
   void take_back(const Instant& now);
   Action fail_votes(Lock& lock, Masters masters, const Instant& now);
@@ -178,14 +178,14 @@ class Client {
   [[gnu::always_inline]] inline void route_round(MasterIndex m, const Reply& reply, const Instant& now);
   [[gnu::always_inline]] inline void route_vote(MasterIndex m, const Reply& reply, Lock& lock, const Instant& now);
   [[gnu::always_inline]] inline void route_delete(MasterIndex m, const Reply& reply, const Instant& now);
-  bool ask_again(MasterIndex m, const Reply& reply, Lock& lock, const Instant& now);
+  bool ask_again(MasterIndex m, const Reply& reply, Lock& lock);
   void denied(MasterIndex m, const Names& names);
   [[gnu::noinline]] void hear_news(MasterIndex m, const Reply& reply, const Instant& now);
 
   // fencing.cpp
-  void spread_token(Lock& lock, Masters granted, const Instant& now);
+  void spread_token(Lock& lock, Masters granted);
   bool hear(Lock& lock, MasterIndex m, const Counter& counter);
-  void route_late_grant(MasterIndex m, const Reply& reply, Lock& lock, const Instant& now);
+  void route_late_grant(MasterIndex m, const Reply& reply, Lock& lock);
 
   // Small members come first: on ARM their instructions are short where they lie near the beginning.
   Phase phase_ = Phase::open;

@@ -17,22 +17,18 @@ bool Client::hear(Lock& lock, MasterIndex m, const Counter& counter) {
 
 // A grant with a counter, handled after its vote. The round may have been won just now, and other masters that granted
 // lack the token. Or the round was won long ago, and this master lacks the token.
-void Client::route_late_grant(MasterIndex m, const Reply& reply, Lock& lock, const Instant& now) {
+void Client::route_late_grant(MasterIndex m, const Reply& reply, Lock& lock) {
   if (lock.claim != reply.claim || lock.round.number != reply.round || reply.meaning.answer != Answer::yes) return;
   const Counter& counter = reply.meaning.counter;
   if (counter.state == Counter::State::ack && counter.value == lock.fence.token) machine_.token_told(lock, m);
-  spread_token(lock, lock.round.granted | Masters::of(m), now);
+  spread_token(lock, lock.round.granted | Masters::of(m));
 }
 
 // Sends the token to masters that granted and lack it. The more masters know a token, the more of them may be lost.
-void Client::spread_token(Lock& lock, Masters granted, const Instant& now) {
+void Client::spread_token(Lock& lock, Masters granted) {
   if (lock.state != State::held && !lock.fence.storing) return;
-  for (MasterIndex m : granted - lock.fence.told) {
-    if (post_.able(Op::token, lock, Masters::of(m)).empty()) continue;
-    machine_.token_told(lock, m);
-    post_.ask_more(Op::token, lock, Masters::of(m), true, now);
-    again_ = true;
-  }
+  lock.round.unsent |= granted - lock.fence.told;
+  if (!lock.round.unsent.empty()) want_round(lock);
 }
 
 // A token that is told is remembered, and uses up the permission of redlock_fence_init().

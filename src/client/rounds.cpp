@@ -24,8 +24,8 @@ void Client::start_rounds(const Instant& now) {
   for (uint16_t i = starts_.first(); i != no_slot;) {
     Lock& lock = table_[i];
     i = starts_.next(&table_[0], i);
-    if (lock.fence.storing && lock.round.open) {
-      store_token(lock, votes, now);
+    if (lock.wants == Wants::nothing && lock.claim != no_slot && !lock.round.unsent.empty()) {
+      send_unsent(lock, votes, now);
       continue;
     }
     if (lock.wants == Wants::acquire) machine_.see(lock, notices_.cause == REDLOCK_CAUSE_GUARD, now);
@@ -91,16 +91,26 @@ void Client::begin_round(Lock& lock, Masters ready, Masters by_script, const Ins
   post_.ask_round(lock, ready, by_script, now);
 }
 
-// The second part of a fenced round begins. Like the first part it waits for room with a quorum, until its deadline.
-// Remembers the token before it is stored. So the next proposal is larger, whether this round is won or lost.
-void Client::store_token(Lock& lock, Masters votes, const Instant& now) {
-  const Masters unsent = lock.fence.unsent, able = post_.able(Op::token, lock, unsent);
-  if (!fleet_.is_quorum(lock.fence.told - (unsent - able)) && fleet_.is_quorum(lock.fence.told & votes)) return;
-  starts_.remove(&table_[0], table_.index(lock));
-  proposals_.heard(lock.names, lock.fence.token);
-  post_.ask_more(Op::token, lock, able, true, now);
-  lock.fence.unsent = {};
-  perform(lock, fail_votes(lock, unsent - able, now), now);
+// One more command of a round that has begun: the token, or what a master did not know the script for. Where our own
+// memory has no room, the command waits, until the round's deadline. A token is remembered before it is stored. So the
+// next proposal is larger, whether this round is won or lost.
+void Client::send_unsent(Lock& lock, Masters votes, const Instant& now) {
+  const Op op = lock.fence.storing || !lock.round.open ? Op::token
+                : lock.state == State::held            ? Op::extend
+                : lock.options.fenced                  ? Op::acquire_fenced
+                                                       : Op::acquire;
+  const Masters unsent = lock.round.unsent - lock.round.failed, able = post_.able(op, lock, unsent);
+  lock.round.unsent = (unsent & votes) - able;
+  if (op == Op::token) {
+    proposals_.heard(lock.names, lock.fence.token);
+    lock.fence.told |= able;
+  } else if (op != Op::extend) {
+    for (MasterIndex m : able) post_.claims.put_back_sent(lock.claim, m);
+    lock.hold.lacking -= able;
+  }
+  post_.ask_more(op, lock, able, true, now);
+  if (lock.round.unsent.empty()) starts_.remove(&table_[0], table_.index(lock));
+  perform(lock, fail_votes(lock, unsent - votes, now), now);
 }
 
 // Of connections that were slow. A command that such a connection did not begin to take counts as never sent. The
@@ -118,7 +128,7 @@ void Client::take_back(const Instant& now) {
       const bool other_part = lock.state == State::acquiring && lock.fence.storing != (op == Op::token);
       const bool votes = lock.round.number == request.round && !other_part;
       if (votes && lock.state == State::acquiring && op == Op::token && lock.round.open) {
-        lock.fence.unsent.add(m);
+        lock.round.unsent.add(m);
         action = Action::store;
       } else if (votes) {
         action = fail_votes(lock, Masters::of(m), now);

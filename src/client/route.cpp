@@ -40,10 +40,11 @@ inline void Client::route_round(MasterIndex m, const Reply& reply, const Instant
   belief_.told(m, largest_of(reply.meaning.counter));  // also by an answer that comes too late for its round
   if (is_denial(reply.meaning.error)) denied(m, post_.claims[reply.claim].names);
   if (reply.op == Op::acquire || reply.op == Op::acquire_fenced) {
-    // If the SET is sent again, it is still unanswered.
-    if (unknown && slot != no_slot && ask_again(m, reply, table_[slot], now)) return;
+    const bool again = unknown && slot != no_slot && ask_again(m, reply, table_[slot]);
     const bool refused = reply.meaning.answer == Answer::no;
-    post_.claims.set_answered(reply.claim, m, refused, now);
+    // The value does not lie on a master that did not know the script.
+    post_.claims.set_answered(reply.claim, m, refused || again, now);
+    if (again) return static_cast<void>(machine_.on_key_missing(table_[slot], m, 0));
     if (refused && slot == no_slot) notices_.refused_late(m, reply.round);
   }
   if (slot == no_slot || table_[slot].claim != reply.claim) return;
@@ -52,9 +53,9 @@ inline void Client::route_round(MasterIndex m, const Reply& reply, const Instant
   if (reply.meaning.answer == Answer::yes) machine_.on_key_present(lock, m);
   if (reply.meaning.answer == Answer::no && lacks_key(m, reply, lock, now)) return;
   const bool extends = reply.op == Op::extend || reply.op == Op::token;
-  if (unknown && extends && ask_again(m, reply, lock, now)) return;
+  if (unknown && extends && ask_again(m, reply, lock)) return;
   if (lock.round.number == reply.round && lock.round.open) route_vote(m, reply, lock, now);
-  if (reply.op == Op::acquire_fenced && lock.options.fenced) route_late_grant(m, reply, lock, now);
+  if (reply.op == Op::acquire_fenced && lock.options.fenced) route_late_grant(m, reply, lock);
 }
 
 // Also by an answer that comes too late for its round: where one master is down, the first denial decides each round.
@@ -64,17 +65,16 @@ void Client::denied(MasterIndex m, const Names& names) {
   }
 }
 
-// After NOSCRIPT: sends the command again, with the script's text or behind it, if its round still needs the answer.
-bool Client::ask_again(MasterIndex m, const Reply& reply, Lock& lock, const Instant& now) {
+// After NOSCRIPT: the command is sent again in the next turn, with the script's text or behind it, if its round still
+// needs the answer.
+bool Client::ask_again(MasterIndex m, const Reply& reply, Lock& lock) {
   if (lock.claim != reply.claim || lock.round.number != reply.round) return false;
   if (reply.op == Op::acquire && !post_.by_script(lock, m)) return false;  // the command was a plain SET
   const bool wanted = reply.op == Op::token ? lock.state == State::held || lock.fence.storing
                                             : lock.round.open && !lock.fence.storing;
   if (!wanted) return false;
-  // The master may have lost its vote, or may have sent an invalid reply right behind this one.
-  if (post_.able(reply.op, lock, Masters::of(m)).empty()) return false;
-  post_.ask_more(reply.op, lock, Masters::of(m), post_.by_script(lock, m), now);
-  again_ = true;
+  lock.round.unsent.add(m);
+  want_round(lock);
   return true;
 }
 

@@ -125,8 +125,7 @@ struct Fence {
   Counters counters;
   uint64_t proposal = 0;  // 0: none
   uint64_t token = 0;
-  Masters told;          // masters that have the token, or are asked to store it
-  Masters unsent;        // part of `told`, while storing: they are asked when our own memory has room
+  Masters told;          // masters that have the token, or were asked to store it
   bool storing = false;  // the second part of the round is under way
   bool may_floor = false;
   bool floored = false;

@@ -203,7 +203,7 @@ Action Machine::store(Lock& lock, uint64_t token, const Instant& now) const {
   Round& round = lock.round;
   lock.fence.token = token;
   lock.fence.storing = true;
-  lock.fence.told = lock.fence.unsent = round.granted;
+  round.unsent = round.granted;
   round.unasked = Masters::all(rules_.masters) - voted(round);
   round.granted = {};
   round.deadline = now + rules_.node_timeout;
@@ -282,6 +282,7 @@ void Machine::extend_lost(Lock& lock, int cause, const Instant& now) {
 }
 
 void Machine::plan_next(Lock& lock) const {
+  lock.round.unsent = {};
   lock.wake_at = lock.hold.alarmed ? lock.round.t0 : lock.round.t0 + third(lock.hold.pace_ms);
 }
 
@@ -370,9 +371,7 @@ Action Machine::release(Lock& lock) const {
 }
 
 Action Machine::jumped(Lock& lock, const Instant& now) const {
-  if (lock.state == State::held) {
-    return lost_early(lock);
-  }
+  if (lock.state == State::held) return lost_early(lock);
   if (lock.state != State::acquiring) return Action::none;
   lock.round.open = false;
   lock.state = State::waiting;

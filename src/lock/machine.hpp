@@ -61,7 +61,7 @@ enum class Action : uint8_t {
   watch,    // as drop, then look at the key: a round was lost to others, or others have the first try
   release,  // the lock has ended: delete the value on every master that was sent anything
   linger,   // the lock has ended before its time: delete the value only when the validity is over
-  store,    // the names are won: ask the masters of Fence::told to store the token
+  store,    // the names are won: ask the masters of Round::unsent to store the token
   put_back, // an extend round was won: write the value again on the masters of Holding::gone
 };
 
@@ -89,6 +89,7 @@ struct Round {
   Masters failed;
   Masters guarded;  // part of `failed`: masters that the guard does not let vote
   Masters unasked;  // second part of a fenced round: masters that had not voted when the second part began
+  Masters unsent;   // masters whose next command about this round leaves when our own memory has room
   int16_t told_error = 0;  // that master's error
   uint32_t ttl_ms = 0;
   uint32_t number = 0;  // unique among the rounds of this client, so that a late reply cannot vote in another round

@@ -447,6 +447,45 @@ TEST(Client, all_locks_are_asked_again_after_a_master_forgot_its_scripts) {
   EXPECT_EQ(status.locks_held, locks);
 }
 
+// All masters forget their scripts, and all their answers come in one turn. Our own memory holds the commands of a few
+// locks. The others wait for the turns that follow: no vote fails, and every master is told every token.
+TEST(Client, what_is_asked_again_waits_for_room) {
+  const unsigned locks = 16;
+  Site site(3, locks);
+  site.settings.tx_bytes = REDLOCK_TX_BYTES_MIN;
+  World w(site);
+  w.all_up();
+  Options fenced = usual();
+  fenced.fenced = true;
+  const auto answer_all = [&](const std::string& reply) {
+    for (MasterIndex m = 0; m < 3; ++m) {
+      EXPECT_EQ(w.masters[m].asked.size(), locks) << reply;
+      std::string replies;
+      for (unsigned i = 0; i < locks; ++i) replies += reply;
+      w.masters[m].asked.clear();
+      w.receive(m, replies);
+    }
+    w.step();
+  };
+  const auto expect_told = [&](int type) {
+    const auto is = [&](const redlock_event_t& e) { return e.type == type && e.failed == 0; };
+    EXPECT_EQ(std::count_if(w.told.begin(), w.told.end(), is), locks) << type;
+  };
+  std::vector<uint64_t> handles;
+  for (unsigned i = 0; i < locks; ++i) handles.push_back(w.acquire("a" + std::to_string(i), fenced));
+  w.step();
+  answer_all("-NOSCRIPT\r\n");
+  answer_all(bulk("hint 0 1700000000000"));
+  answer_all("-NOSCRIPT\r\n");
+  answer_all(":1\r\n");
+  expect_told(REDLOCK_EV_ACQUIRED);
+  for (const uint64_t handle : handles) EXPECT_EQ(w.client().extend(handle, 0), 0);
+  w.step();
+  answer_all("-NOSCRIPT\r\n");
+  answer_all(":1\r\n");
+  expect_told(REDLOCK_EV_RENEWED);
+}
+
 // "So that every lock can send its SET in one turn", and with it the default transmit buffer's size, is a promise.
 TEST(ClientMemory, every_lock_sends_its_set_in_one_turn) {
   for (const unsigned locks : {1u, 2u, 5u, 32u, 100u}) {
