@@ -45,9 +45,9 @@ void Connection::on_resolved(uv_getaddrinfo_t* request, int status, addrinfo* re
     memcpy(&c.address_, at->ai_addr, at->ai_addrlen);
   }
   if (result != nullptr) uv_freeaddrinfo(result);
-  if (driver.foreign()) return;
+  if (driver.forked()) return;
   if (driver.closing_) return driver.handle_closed();
-  const Driver::Visit visit(driver);
+  const Driver::Inside inside(driver);
   driver.touch();
   if (c.state_ != State::resolving) return;  // given up meanwhile
   const Instant now = driver.now();
@@ -140,7 +140,7 @@ void Connection::on_poll(uv_poll_t* handle, int status, int events) {
   Connection& c = *static_cast<Connection*>(handle->data);
   Driver& driver = c.driver_;
   if (driver.closing_ || c.fd_ < 0 || forked_since(driver.fork_generation_)) return;
-  const Driver::Visit visit(driver);
+  const Driver::Inside inside(driver);
   if (c.state_ == State::connecting) {
     const Instant now = driver.now();
     const int failed = connect_result(c.fd_);

@@ -64,7 +64,7 @@ class Connection {
   bool wastes_shares();
   void wait_for(tls::Progress progress, const Instant& now);
   void end_tls(bool polite);
-  void blame_silence();
+  void explain_silence();
   void on_poll_tls(int status, int events);
   bool flush_rest();
   void read_tls();

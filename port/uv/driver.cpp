@@ -93,8 +93,8 @@ void Driver::handle_closed() {
 void Driver::on_prepare(uv_prepare_t* handle) {
   Driver& driver = *static_cast<Driver*>(handle->data);
   uv_idle_stop(&driver.idle_);
-  if (driver.stepping() || driver.foreign()) return;
-  const Visit visit(driver);
+  if (driver.stepping() || driver.forked()) return;
+  const Inside inside(driver);
   driver.before_wait();
   if constexpr (with_tls) driver.go_on_one();
 }
@@ -110,7 +110,7 @@ bool Driver::arm(Instant deadline) {
 
 void Driver::on_timer(uv_poll_t* handle, int, int) {
   Driver& driver = *static_cast<Driver*>(handle->data);
-  if (driver.closing_ || driver.foreign()) return;
+  if (driver.closing_ || driver.forked()) return;
   uint64_t expirations;
   if (::read(driver.timer_fd_, &expirations, sizeof expirations) < 0) return;
   driver.timer_fired();

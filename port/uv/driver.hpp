@@ -32,7 +32,7 @@ class Driver : public Turns<Driver> {
     void* self;
     void (*event)(void* self, Client::Event& event);
     void (*closed)(void* self);  // every handle is closed; the driver may be gone when this returns
-    bool (*foreign)(void* self);  // a forked child must not touch the parent's connections
+    bool (*forked)(void* self);  // a forked child must not touch the parent's connections
     // Called around everything that touches the client, where other threads call the API too; otherwise both are null.
     // The owner may let other threads in during `event`.
     void (*enter)(void* self);
@@ -67,17 +67,17 @@ class Driver : public Turns<Driver> {
   friend class Turns<Driver>;
   friend class Connection;
 
-  // While a Visit lives, no other thread uses the client.
-  class Visit {
+  // While a Inside lives, no other thread uses the client.
+  class Inside {
    public:
-    explicit Visit(const Driver& driver) : owner_(driver.owner_) {
+    explicit Inside(const Driver& driver) : owner_(driver.owner_) {
       if (owner_.enter != nullptr) owner_.enter(owner_.self);
     }
-    ~Visit() {
+    ~Inside() {
       if (owner_.leave != nullptr) owner_.leave(owner_.self);
     }
-    Visit(const Visit&) = delete;
-    Visit& operator=(const Visit&) = delete;
+    Inside(const Inside&) = delete;
+    Inside& operator=(const Inside&) = delete;
 
    private:
     const Owner& owner_;
@@ -99,7 +99,7 @@ class Driver : public Turns<Driver> {
   bool arm(Instant deadline);
   void ended();
 
-  bool foreign() const { return owner_.foreign(owner_.self); }
+  bool forked() const { return owner_.forked(owner_.self); }
   bool is_duplicate(const Address& address, const Connection& of) const;
   void grow_watchers();
   // This connection goes on behind the next turn that has no other to go on with.
@@ -127,7 +127,7 @@ class Driver : public Turns<Driver> {
   uv_poll_t timer_;
   uv_idle_t idle_;  // while it is active, the loop does not wait
   int timer_fd_ = -1;
-  uint32_t fork_generation_ = 0;  // each readable descriptor compares it; foreign() would be a call
+  uint32_t fork_generation_ = 0;  // each readable descriptor compares it; forked() would be a call
   unsigned own_open_ = 3;  // how many of prepare_, timer_ and idle_ are not closed yet
   bool closing_ = false;
   [[no_unique_address]] Steps steps_;

@@ -99,15 +99,15 @@ void Connection::wait_for(Tls::Progress progress, const Instant& now) {
 
 // polite: see close().
 void Connection::end_tls(bool polite) {
-  if (state_ == State::securing) blame_silence();
+  if (state_ == State::securing) explain_silence();
   secured_.tls.end(polite && state_ == State::secured);
 }
 
 // A server without TLS waits for the end of a line, which a handshake does not have. So does a frozen server with TLS;
 // but a first connection is rather meant for another port.
-void Connection::blame_silence() {
+void Connection::explain_silence() {
   const bool timeout = client_.session(master_).reason() == REDLOCK_E_CONNECT_TIMEOUT;
-  if (timeout && secured_.tls.silent() && !secured_.spoke_tls) client_.blame(master_, REDLOCK_E_TLS_NONE);
+  if (timeout && secured_.tls.silent() && !secured_.spoke_tls) client_.set_reason(master_, REDLOCK_E_TLS_NONE);
 }
 
 // ---- bytes ------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@
 namespace redlock {
 
 constexpr uint16_t no_slot = 0xFFFF;
+constexpr uint16_t no_claim = no_slot;  // where the number is that of a claim
 
 struct Link {
   uint16_t next = no_slot;

@@ -10,7 +10,7 @@ constexpr unsigned rest_doublings_max = 6;  // up to 1.28 s
 }  // namespace
 
 void Claims::init(const Rules& rules, Claim* table, unsigned capacity, char* names) {
-  REDLOCK_ASSERT(capacity > rules.locks && capacity < no_slot);
+  REDLOCK_ASSERT(capacity > rules.locks && capacity < no_claim);
   rules_ = rules;
   table_ = table;
   names_ = names;
@@ -19,7 +19,7 @@ void Claims::init(const Rules& rules, Claim* table, unsigned capacity, char* nam
   for (Instant& at : back_at_) at = Instant::never();
   for (unsigned i = 0; i < capacity; ++i) {
     table_[i].used = false;
-    table_[i].place.next = i + 1 < capacity ? static_cast<uint16_t>(i + 1) : no_slot;
+    table_[i].place.next = i + 1 < capacity ? static_cast<uint16_t>(i + 1) : no_claim;
   }
   free_ = 0;
 }
@@ -32,7 +32,7 @@ unsigned Claims::share_of(unsigned debts, unsigned minority) {
 }
 
 uint16_t Claims::make(uint16_t slot, const Names& names, uint32_t ttl_ms) {
-  if (free_ == no_slot) return no_slot;
+  if (free_ == no_claim) return no_claim;
   const uint16_t index = free_;
   Claim& c = table_[index];
   free_ = c.place.next;
@@ -60,7 +60,7 @@ void Claims::answered_late(uint16_t index, bool refused, const Instant& now) {
 void Claims::end(uint16_t index, Masters targets, const Instant& now) {
   Claim& c = table_[index];
   REDLOCK_ASSERT(c.used && !c.ended && (targets - c.sent).empty());
-  const Masters before = open(c);
+  const Masters before = unsettled(c);
   c.ended = true;
   c.slot = no_slot;
   c.over_at = dead_by(c, now);
@@ -116,7 +116,7 @@ uint16_t Claims::next_owed(MasterIndex m, uint16_t from) const {
   for (uint16_t i = from; i < capacity_; ++i) {
     if (table_[i].used && table_[i].owed.has(m)) return i;
   }
-  return no_slot;
+  return no_claim;
 }
 
 // Connections before the last one may have left strays at large. The greeting did not end those, so they keep their
@@ -133,7 +133,7 @@ void Claims::strays_ended(MasterIndex m, const Instant& now) {
 
 // The stray SET may have been executed just now, so the key may live for a whole lifetime.
 void Claims::drop_stray(Claim& c, MasterIndex m, const Instant& now) {
-  const Masters before = open(c);
+  const Masters before = unsettled(c);
   c.stray.remove(m);
   recount(c, before);
   if (!c.ended) return;
@@ -149,7 +149,7 @@ Instant Claims::on_time(const Instant& now) {
     if (!c.used) continue;
     if (!c.ended && now >= c.over_at) end(i, c.sent, now);
     if (c.ended) {
-      const Masters before = open(c);
+      const Masters before = unsettled(c);
       if (now >= c.over_at) forget(c, c.sent - (c.stray | c.pending | c.deleting));
       if (!c.resting.empty() && now >= c.repeat_at) {
         owe(c, c.resting);
@@ -194,9 +194,9 @@ void Claims::owe_again(Claim& c, MasterIndex m) {
 }
 
 void Claims::recount(const Claim& c, Masters before) {
-  const Masters after = open(c);
-  for (MasterIndex m : after - before) ++open_[m];
-  for (MasterIndex m : before - after) --open_[m];
+  const Masters after = unsettled(c);
+  for (MasterIndex m : after - before) ++unsettled_[m];
+  for (MasterIndex m : before - after) --unsettled_[m];
 }
 
 // Writes off the deletes for these masters: the value is gone there, or only expiry can remove it.
@@ -222,7 +222,7 @@ void Claims::rest(Claim& c, MasterIndex m, const Instant& now) {
 void Claims::settle(uint16_t index) {
   Claim& c = table_[index];
   REDLOCK_ASSERT(c.ended);
-  if (!c.used || c.place.queued || !open(c).empty()) return;
+  if (!c.used || c.place.queued || !unsettled(c).empty()) return;
   c.used = false;
   c.place.next = free_;
   free_ = index;
@@ -232,7 +232,7 @@ void Claims::settle(uint16_t index) {
 #if defined(REDLOCK_ASSERTS)
 void Claims::check() const {
   unsigned used = 0, debts = 0, owed_in_all = 0;
-  unsigned reserved[REDLOCK_MASTERS_MAX] = {}, open_about[REDLOCK_MASTERS_MAX] = {}, owed[REDLOCK_MASTERS_MAX] = {};
+  unsigned reserved[REDLOCK_MASTERS_MAX] = {}, about[REDLOCK_MASTERS_MAX] = {}, owed[REDLOCK_MASTERS_MAX] = {};
   for (unsigned i = 0; i < capacity_; ++i) {
     const Claim& c = table_[i];
     if (!c.used) continue;
@@ -241,7 +241,7 @@ void Claims::check() const {
     debts += c.ended ? 1u : 0u;
     owed_in_all += c.owed.count();
     for (MasterIndex m : c.reserved) ++reserved[m];
-    for (MasterIndex m : open(c)) ++open_about[m];
+    for (MasterIndex m : unsettled(c)) ++about[m];
     for (MasterIndex m : c.owed) ++owed[m];
   }
   REDLOCK_ASSERT(debts == debts_);
@@ -249,7 +249,7 @@ void Claims::check() const {
   REDLOCK_ASSERT((used == capacity_) == full());
   for (MasterIndex m = 0; m < rules_.masters; ++m) {
     REDLOCK_ASSERT(reserved[m] == reserved_[m]);
-    REDLOCK_ASSERT(open_about[m] == open_[m]);
+    REDLOCK_ASSERT(about[m] == unsettled_[m]);
     REDLOCK_ASSERT(owed[m] == owed_[m]);
   }
 }

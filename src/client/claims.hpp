@@ -82,17 +82,17 @@ class Claims {
   // names: capacity * resource_bytes of memory for the names of the claims.
   void init(const Rules& rules, Claim* table, unsigned capacity, char* names);
 
-  // A new claim for a lock's round; no_slot: the table is full.
+  // A new claim for a lock's round; no_claim: the table is full.
   uint16_t make(uint16_t slot, const Names& names, uint32_t ttl_ms);
   Claim& operator[](uint16_t index) { return table_[index]; }
   const Claim& operator[](uint16_t index) const { return table_[index]; }
   unsigned capacity() const { return capacity_; }
-  bool full() const { return free_ == no_slot; }
+  bool full() const { return free_ == no_claim; }
 
   // The share of one master: what is left of the table beside the locks, for each of as many masters as may fail.
   static unsigned share_of(unsigned debts, unsigned minority);
   // May this master be sent another SET? False while the master owes answers about its share of the table.
-  bool may_send(MasterIndex m) const { return open_[m] < share_; }
+  bool may_send(MasterIndex m) const { return unsettled_[m] < share_; }
 
   void sets_sent(uint16_t index, Masters masters) {
     Claim& c = table_[index];
@@ -101,7 +101,7 @@ class Claims {
     c.pending |= masters;
     c.reserved |= masters;
     for (MasterIndex m : masters) {
-      ++open_[m];
+      ++unsettled_[m];
       ++reserved_[m];
     }
     check(c);
@@ -125,7 +125,7 @@ class Claims {
     Claim& c = table_[index];
     REDLOCK_ASSERT(c.used && c.pending.has(m));
     c.pending.remove(m);
-    if (!open(c).has(m)) --open_[m];
+    if (!unsettled(c).has(m)) --unsettled_[m];
     if (refused) c.refused.add(m);
     if (c.ended) answered_late(index, refused, now);
     check(c);
@@ -155,9 +155,9 @@ class Claims {
     REDLOCK_ASSERT(c.used && c.ended && c.deleting.has(m));
     c.deleting.remove(m);
     if (how == Deleted::error || c.stray.has(m)) delete_counted(c, m, how, now);
-    const Masters still_open = open(c);
-    if (!still_open.has(m)) --open_[m];
-    if (still_open.empty()) settle(index);
+    const Masters still_unsettled = unsettled(c);
+    if (!still_unsettled.has(m)) --unsettled_[m];
+    if (still_unsettled.empty()) settle(index);
     check(c);
   }
   // The claim has left the queue that `place` links, and may be freed now.
@@ -175,7 +175,7 @@ class Claims {
   // Places in m's FIFO that are kept for deletes of values that were sent on the present connection.
   unsigned reserved(MasterIndex m) const { return reserved_[m]; }
 
-  // Deletes that wait for room. next_owed: the next claim at or after `from` that m is owed a delete of (no_slot:
+  // Deletes that wait for room. next_owed: the next claim at or after `from` that m is owed a delete of (no_claim:
   // none).
   bool owes() const { return owed_in_all_ != 0; }
   bool owes(MasterIndex m) const { return owed_[m] != 0; }
@@ -202,7 +202,7 @@ class Claims {
     REDLOCK_ASSERT(c.names.first().size >= 1 && c.names.bytes() <= rules_.resource_bytes);
     // A claim says nothing about masters that were not sent its value.
     REDLOCK_ASSERT((c.sent - Masters::all(rules_.masters)).empty());
-    REDLOCK_ASSERT(((c.refused | open(c) | c.reserved) - c.sent).empty());
+    REDLOCK_ASSERT(((c.refused | unsettled(c) | c.reserved) - c.sent).empty());
     // A SET has one state at a time, and so has a delete.
     REDLOCK_ASSERT((c.pending & c.stray).empty());
     REDLOCK_ASSERT((c.owed & c.deleting).empty() && (c.deleting & c.resting).empty() && (c.owed & c.resting).empty());
@@ -212,7 +212,7 @@ class Claims {
     REDLOCK_ASSERT(!c.ended || (c.slot == no_slot && c.over_at != Instant::never()));
   }
   // Masters that owe an answer about the claim, or are owed a delete.
-  static Masters open(const Claim& c) {
+  static Masters unsettled(const Claim& c) {
     return c.pending | c.stray | c.owed | c.deleting | c.resting;
   }
   void delete_counted(Claim& claim, MasterIndex m, Deleted how, const Instant& now);
@@ -242,10 +242,10 @@ class Claims {
   Claim* table_ = nullptr;
   char* names_ = nullptr;
   uint16_t capacity_ = 0;
-  uint16_t free_ = no_slot;
+  uint16_t free_ = no_claim;
   uint16_t share_ = 0;
   uint16_t debts_ = 0;
-  uint16_t open_[REDLOCK_MASTERS_MAX] = {};  // claims that have something unanswered or owed, for each master
+  uint16_t unsettled_[REDLOCK_MASTERS_MAX] = {};  // claims that have something unanswered or owed, for each master
   uint16_t owed_[REDLOCK_MASTERS_MAX] = {};
   uint32_t owed_in_all_ = 0;
   uint16_t reserved_[REDLOCK_MASTERS_MAX] = {};

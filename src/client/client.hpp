@@ -49,7 +49,7 @@ class Client {
   void connecting(MasterIndex m, const Instant& now);
   void connected(MasterIndex m, const Instant& now);
   void closed(MasterIndex m, int reason, const Instant& now);
-  void blame(MasterIndex m, int reason) { post_[m].blame(reason); }
+  void set_reason(MasterIndex m, int reason) { post_[m].set_reason(reason); }
   void disconnect(MasterIndex m, int reason) { post_[m].disconnect(reason); }
   char* rx_room(MasterIndex m, size_t& size) { return post_[m].rx_room(size); }
   void received(MasterIndex m, size_t size, const Instant& now);
@@ -159,8 +159,8 @@ class Client {
   void watch(Lock& lock, const Instant& now);
   void send_looks(const Instant& now);
   bool look(Lock& lock, MasterIndex m, bool holder, const Instant& now);
-  void changed(MasterIndex m, Bytes resource, const Instant& now);
-  void change(Lock& lock, MasterIndex m, const Instant& now);
+  void key_changed(MasterIndex m, Bytes resource, const Instant& now);
+  void alarm_waiter(Lock& lock, MasterIndex m, const Instant& now);
   void hurry_before(const Lock& urgent);
   void hand_on(Lock& lock, const Instant& now);
   bool want_holder(const Lock& lock, const Instant& now);
@@ -180,7 +180,7 @@ class Client {
   [[gnu::always_inline]] inline void route_delete(MasterIndex m, const Reply& reply, const Instant& now);
   bool ask_again(MasterIndex m, const Reply& reply, Lock& lock);
   void denied(MasterIndex m, const Names& names);
-  [[gnu::noinline]] void hear_news(MasterIndex m, const Reply& reply, const Instant& now);
+  [[gnu::noinline]] void hear_of_keys(MasterIndex m, const Reply& reply, const Instant& now);
 
   // fencing.cpp
   void spread_token(Lock& lock, Masters granted);

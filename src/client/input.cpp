@@ -86,7 +86,7 @@ void Client::closed(MasterIndex m, int reason, const Instant& now) {
     Lock& lock = table_[i];
     if (lock.state != State::free && lock.round.open) perform(lock, fail_votes(lock, Masters::of(m), now), now);
     if (lock.state == State::waiting || lock.state == State::acquiring) {
-      machine_.master_left(lock, m, now);
+      machine_.master_disconnected(lock, m, now);
       plan(lock);
     }
   }

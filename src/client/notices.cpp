@@ -148,9 +148,9 @@ int Notices::cause_of(const Lock& lock) const {
 void Notices::note_wait(Lock& lock, bool again) {
   if (!lock.options.tell_waiting || !is_pending(lock) || cause == REDLOCK_CAUSE_NONE) return;
   const int why = cause_of(lock);
-  if (why == REDLOCK_CAUSE_NONE || (why == lock.wait.told && !again)) return;
+  if (why == REDLOCK_CAUSE_NONE || (why == lock.wait.told_cause && !again)) return;
   if (why == REDLOCK_CAUSE_NEVER) return;  // an acquire that has just come: it fails in this turn
-  lock.wait.told = static_cast<uint8_t>(why);
+  lock.wait.told_cause = static_cast<uint8_t>(why);
   if (!lock.wait.untold) ++of_locks_;
   lock.wait.untold = true;
 }
@@ -169,7 +169,7 @@ Lock& Notices::take_waiting(Telling& tell, const Instant& now) {
   Lock& lock = table_[slot];
   forget_waiting(lock);
   tell.event = REDLOCK_EV_WAITING;
-  tell.cause = lock.wait.told;
+  tell.cause = lock.wait.told_cause;
   bring_forward(tell_at_, now + tell_again);
   return lock;
 }

@@ -194,7 +194,7 @@ bool Post::pay_debts(const Instant& now) {
   if (!claims.owes()) return queued;
   for (MasterIndex m = 0; m < settings_.masters; ++m) {
     if (!claims.owes(m) || !sessions_[m].connected()) continue;
-    for (uint16_t i = claims.next_owed(m, 0); i != no_slot; i = claims.next_owed(m, static_cast<uint16_t>(i + 1))) {
+    for (uint16_t i = claims.next_owed(m, 0); i != no_claim; i = claims.next_owed(m, static_cast<uint16_t>(i + 1))) {
       queued |= send_deletes(i, Masters::of(m), now);
     }
   }

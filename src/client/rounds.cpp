@@ -29,10 +29,10 @@ void Client::start_rounds(const Instant& now) {
       continue;
     }
     if (lock.wants == Wants::acquire) machine_.see(lock, notices_.cause == REDLOCK_CAUSE_GUARD, now);
-    const bool its_turn = lock.wants != Wants::acquire || queue_.is_first(lock);
-    if (!its_turn || (lock.turn.yields && lock.wants != Wants::nothing)) {
+    const bool is_first = lock.wants != Wants::acquire || queue_.is_first(lock);
+    if (!is_first || (lock.line.yields && lock.wants != Wants::nothing)) {
       starts_.remove(&table_[0], table_.index(lock));
-      perform(lock, its_turn ? machine_.yield(lock, now) : machine_.queue(lock, now), now);
+      perform(lock, is_first ? machine_.yield(lock, now) : machine_.queue(lock, now), now);
       notices_.note_wait(lock, false);
       continue;
     }
@@ -86,7 +86,7 @@ void Client::begin_round(Lock& lock, Masters ready, Masters by_script, const Ins
   }
   const uint16_t claim = lock.claim;
   if (post_.claims[claim].ttl_ms < lock.round.ttl_ms) post_.claims[claim].ttl_ms = lock.round.ttl_ms;
-  REDLOCK_ASSERT(claim != no_slot && post_.claims[claim].used && !post_.claims[claim].ended);
+  REDLOCK_ASSERT(claim != no_claim && post_.claims[claim].used && !post_.claims[claim].ended);
   if (acquire) post_.claims.sets_sent(claim, ready);
   post_.ask_round(lock, ready, by_script, now);
 }

@@ -6,7 +6,7 @@
 
 namespace redlock {
 
-void Client::hear_news(MasterIndex m, const Reply& reply, const Instant& now) {
+void Client::hear_of_keys(MasterIndex m, const Reply& reply, const Instant& now) {
   again_ = true;
   switch (reply.kind) {
     case Reply::Kind::answer:  // no news
@@ -25,10 +25,10 @@ void Client::hear_news(MasterIndex m, const Reply& reply, const Instant& now) {
     case Reply::Kind::key_changed: {
       const Bytes prefix = settings_.key_prefix;
       if (reply.key.size < prefix.size || Bytes(reply.key.data, prefix.size) != prefix) return;
-      return changed(m, Bytes(reply.key.data + prefix.size, reply.key.size - prefix.size), now);
+      return key_changed(m, Bytes(reply.key.data + prefix.size, reply.key.size - prefix.size), now);
     }
     case Reply::Kind::all_changed:
-      for (unsigned i = 0; i < table_.capacity(); ++i) change(table_[i], m, now);
+      for (unsigned i = 0; i < table_.capacity(); ++i) alarm_waiter(table_[i], m, now);
       alarm_all(m, now);
       break;
   }
@@ -104,7 +104,7 @@ inline void Client::route_delete(MasterIndex m, const Reply& reply, const Instan
                                                                    : Claims::Deleted::error;
   // The server does not notify us of our own delete, so tell our own waiters here.
   if (how == Claims::Deleted::yes && watched_) {
-    for (Bytes name : post_.claims[reply.claim].names) changed(m, name, now);
+    for (Bytes name : post_.claims[reply.claim].names) key_changed(m, name, now);
   }
   post_.claims.delete_answered(reply.claim, m, how, now);
 }
@@ -124,7 +124,7 @@ void Client::received(MasterIndex m, size_t size, const Instant& now) {
       fast = session.is_fast();
     }
     if (reply.kind != Reply::Kind::answer) {
-      hear_news(m, reply, now);
+      hear_of_keys(m, reply, now);
     } else if (reply.op == Op::release) {
       route_delete(m, reply, now);
     } else {
@@ -181,7 +181,7 @@ void Client::carry_out(Lock& lock, Action action, const Instant& now) {
       break;
     case Action::linger:
       post_.claims.linger(lock.claim, lock.valid_until);
-      lock.claim = no_slot;
+      lock.claim = no_claim;
       soon(lock.valid_until);
       break;
   }
@@ -192,8 +192,8 @@ void Client::carry_out(Lock& lock, Action action, const Instant& now) {
 
 void Client::end_claim(Lock& lock, bool spare_refused, const Instant& now) {
   const uint16_t index = lock.claim;
-  if (index == no_slot) return;
-  lock.claim = no_slot;
+  if (index == no_claim) return;
+  lock.claim = no_claim;
   const Claim& claim = post_.claims[index];
   const Masters owed = spare_refused ? claim.sent - claim.refused : claim.sent;
   post_.end(index, owed, now);

@@ -52,7 +52,7 @@ void Client::give_up(Masters never, const Instant& now) {
 void Client::hurry_before(const Lock& urgent) {
   for (unsigned i = 0; i < table_.capacity(); ++i) {
     Lock& lock = table_[i];
-    if (!is_pending(lock) || lock.turn.urgent || !queue_.is_first(lock)) continue;
+    if (!is_pending(lock) || lock.line.urgent || !queue_.is_first(lock)) continue;
     bool shares = false;
     for (Bytes name : urgent.names) shares = shares || lock.names.has(name);
     if (!shares) continue;
@@ -65,7 +65,7 @@ void Client::hurry_before(const Lock& urgent) {
 void Client::hand_on(Lock& lock, const Instant& now) {
   uint16_t first[Names::max];
   const unsigned n = queue_.leave(lock, first);
-  for (unsigned i = 0; i < n; ++i) carry_out(table_[first[i]], machine_.turn_came(table_[first[i]], lock), now);
+  for (unsigned i = 0; i < n; ++i) carry_out(table_[first[i]], machine_.came_first(table_[first[i]], lock), now);
 }
 
 // ---- looks ------------------------------------------------------------------------------------------------------
@@ -147,7 +147,7 @@ void Client::tell_kept_back() {
 
 // ---- pushes -----------------------------------------------------------------------------------------------------
 
-void Client::changed(MasterIndex m, Bytes resource, const Instant& now) {
+void Client::key_changed(MasterIndex m, Bytes resource, const Instant& now) {
   watched_ = false;
   for (unsigned i = 0; i < table_.capacity(); ++i) {
     Lock& lock = table_[i];
@@ -158,12 +158,12 @@ void Client::changed(MasterIndex m, Bytes resource, const Instant& now) {
     if (held) {
       alarm(lock, m, now);
     } else {
-      change(lock, m, now);
+      alarm_waiter(lock, m, now);
     }
   }
 }
 
-void Client::change(Lock& lock, MasterIndex m, const Instant& now) {
+void Client::alarm_waiter(Lock& lock, MasterIndex m, const Instant& now) {
   if (lock.state != State::waiting && lock.state != State::acquiring) return;
   machine_.changed(lock, m, now);
   plan(lock);

@@ -91,7 +91,7 @@ bool Forecast::sees_key(const Instant& now) const {
   return false;
 }
 
-void Forecast::left(MasterIndex m) {
+void Forecast::disconnected(MasterIndex m) {
   forget(m);
   unanswered_[m] = 0;
 }

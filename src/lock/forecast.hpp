@@ -67,7 +67,7 @@ class Forecast {
   // The key has changed on this master, or may have. A key that was there may be gone. A key that was gone is
   // somebody's, so look() names the master again.
   void changed(MasterIndex m, const Instant& now);
-  void left(MasterIndex m);  // the connection is gone, and the unanswered looks with it
+  void disconnected(MasterIndex m);  // the connection is gone, and the unanswered looks with it
   // The master votes again. poll_at: as above.
   void back(MasterIndex m, bool tracked, Instant poll_at);
 

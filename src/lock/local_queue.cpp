@@ -7,7 +7,7 @@ void LocalQueue::enter(Lock& lock) {
   uint16_t place = places_of(lock);
   for (Bytes name : lock.names) {
     Row& row = row_of(name);
-    const uint16_t next = lock.turn.urgent ? overtaken(row, name) : no_slot;
+    const uint16_t next = lock.line.urgent ? overtaken(row, name) : no_slot;
     const uint16_t previous = next == no_slot ? row.last : at(next).previous;
     at(place) = {next, previous};
     (previous == no_slot ? row.first : at(previous).next) = place;
@@ -22,7 +22,7 @@ uint16_t LocalQueue::overtaken(const Row& row, Bytes name) const {
   uint16_t i = row.first;
   for (; i != no_slot; i = at(i).next) {
     const Lock& lock = table_[slot_of(i)];
-    if (!lock.turn.urgent && lock.rounds == 0 && !lock.forecast.waits() && name_at(i) == name) break;
+    if (!lock.line.urgent && lock.rounds == 0 && !lock.forecast.waits() && name_at(i) == name) break;
   }
   return i;
 }

@@ -31,7 +31,7 @@ class LocalQueue {
   void enter(Lock& lock);
   // Nearly always the lock has one name and nobody before it in the row.
   bool is_first(const Lock& lock) const {
-    return (lock.turn.places[0].previous == no_slot && lock.names.count() == 1) || heads_all_rows(lock);
+    return (lock.line.places[0].previous == no_slot && lock.names.count() == 1) || heads_all_rows(lock);
   }
   // Removes a lock that is over. Fills `first` with the locks that have become first, at most one for each name of the
   // lock, and returns how many there are.
@@ -42,7 +42,7 @@ class LocalQueue {
   static_assert(REDLOCK_LOCKS_MAX * Names::max < no_slot, "a place's number is 16 bits wide");
   static uint16_t slot_of(uint16_t place) { return static_cast<uint16_t>(place / Names::max); }
   uint16_t places_of(const Lock& lock) const { return static_cast<uint16_t>(table_.index(lock) * Names::max); }
-  LinePlace& at(uint16_t place) const { return table_[slot_of(place)].turn.places[place % Names::max]; }
+  LinePlace& at(uint16_t place) const { return table_[slot_of(place)].line.places[place % Names::max]; }
   Bytes name_at(uint16_t place) const { return table_[slot_of(place)].names[place % Names::max]; }
   Row& row_of(Bytes name) const;
   uint16_t overtaken(const Row& row, Bytes name) const;

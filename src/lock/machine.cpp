@@ -32,7 +32,7 @@ void note_error(Round& round, MasterIndex m, int error) {
 
 Duration third(uint32_t ttl_ms) { return Duration::ns(Duration::ms(ttl_ms).ns() / renew_share); }
 
-bool told_acquired(const Lock& lock) { return lock.tell.event != REDLOCK_EV_ACQUIRED; }
+bool owner_knows(const Lock& lock) { return lock.tell.event != REDLOCK_EV_ACQUIRED; }
 
 }  // namespace
 
@@ -41,10 +41,10 @@ bool told_acquired(const Lock& lock) { return lock.tell.event != REDLOCK_EV_ACQU
 void Machine::accept(Lock& lock, const Options& options) {
   REDLOCK_ASSERT(lock.state == State::free);
   lock.options = options;
-  static_cast<Life&>(lock) = {};
+  static_cast<Acquire&>(lock) = {};
   lock.state = State::waiting;
   lock.wants = Wants::acquire;
-  lock.claim = no_slot;
+  lock.claim = no_claim;
   lock.valid_until = lock.wake_at = lock.defer_until = Instant::never();
   lock.wait.until = lock.hold.limit = Instant::never();
   lock.forecast.reset();
@@ -64,7 +64,7 @@ bool Machine::begin(Lock& lock, Masters asked, Instant t0) {
       lock.hold.limit = lock.valid_until;
       lock.defer_until = Instant::never();
       lock.wake_at = t0 + third(lock.hold.pace_ms);
-      if (told_acquired(lock)) report(lock, REDLOCK_EV_AT_RISK, REDLOCK_E_HOLD_LIMIT);
+      if (owner_knows(lock)) report(lock, REDLOCK_EV_AT_RISK, REDLOCK_E_HOLD_LIMIT);
       return false;
     }
   } else {
@@ -266,7 +266,7 @@ Action Machine::extended(Lock& lock) const {
   // A check on another thread may have found the old validity over just now. The lock must not be valid after that.
   if (!lock.cell.publish(lock.generation, lock.valid_until)) return lost_early(lock);
   plan_next(lock);
-  if (!lock.hold.probe && told_acquired(lock)) report(lock, REDLOCK_EV_RENEWED, 0);
+  if (!lock.hold.probe && owner_knows(lock)) report(lock, REDLOCK_EV_RENEWED, 0);
   return !lock.hold.gone.empty() ? Action::put_back : Action::none;
 }
 
@@ -278,7 +278,7 @@ void Machine::extend_lost(Lock& lock, int cause, const Instant& now) {
   lock.wake_at = later(lock.wake_at, now + pause);
   if (lock.hold.probe) return;
   if (lock.options.renew) lock.wake_at = now + pause + lot(pause);
-  if (told_acquired(lock)) report(lock, REDLOCK_EV_AT_RISK, cause);
+  if (owner_knows(lock)) report(lock, REDLOCK_EV_AT_RISK, cause);
 }
 
 void Machine::plan_next(Lock& lock) const {
@@ -304,7 +304,7 @@ Action Machine::on_time(Lock& lock, const Instant& now, const Instant& heard) {
       break;
     case State::held:
       if (now >= lock.valid_until) {
-        return end(lock, told_acquired(lock) ? REDLOCK_EV_LOST : REDLOCK_EV_FAILED, REDLOCK_E_LOST, Action::release);
+        return end(lock, owner_knows(lock) ? REDLOCK_EV_LOST : REDLOCK_EV_FAILED, REDLOCK_E_LOST, Action::release);
       }
       if (lock.cell.expired(lock.generation)) return lost_early(lock);
       if (now >= lock.wake_at) {
@@ -366,7 +366,7 @@ Action Machine::cancel(Lock& lock, int err) const {
 
 Action Machine::release(Lock& lock) const {
   if (lock.state != State::held) return cancel(lock, REDLOCK_E_CANCELED);
-  if (!told_acquired(lock)) return end(lock, REDLOCK_EV_FAILED, REDLOCK_E_CANCELED, Action::release);
+  if (!owner_knows(lock)) return end(lock, REDLOCK_EV_FAILED, REDLOCK_E_CANCELED, Action::release);
   return end(lock, REDLOCK_EV_RELEASED, 0, Action::release);
 }
 
@@ -382,7 +382,7 @@ Action Machine::jumped(Lock& lock, const Instant& now) const {
 // The owner did not ask for this end, and the published validity is not over. The owner may rely on a check until then,
 // so the keys stay until then: deleted earlier, they would let another client in.
 Action Machine::lost_early(Lock& lock) const {
-  return end(lock, told_acquired(lock) ? REDLOCK_EV_LOST : REDLOCK_EV_FAILED, REDLOCK_E_LOST, Action::linger);
+  return end(lock, owner_knows(lock) ? REDLOCK_EV_LOST : REDLOCK_EV_FAILED, REDLOCK_E_LOST, Action::linger);
 }
 
 Action Machine::fail(Lock& lock, int err) const { return end(lock, REDLOCK_EV_FAILED, err, Action::none); }

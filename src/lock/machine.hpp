@@ -56,7 +56,7 @@ enum class State : uint8_t { free, waiting, acquiring, held, over };
 // What the client has to do about a lock after a step.
 enum class Action : uint8_t {
   none,
-  start,    // the lock wants a round (Life::wants) in this turn
+  start,    // the lock wants a round (Acquire::wants) in this turn
   drop,     // a round was lost: delete the value, except on masters that refused it
   watch,    // as drop, then look at the key: a round was lost to others, or others have the first try
   release,  // the lock has ended: delete the value on every master that was sent anything
@@ -98,7 +98,7 @@ struct Round {
 };
 
 // How an acquire waits that masters tell of changes. See lock/machine_waiting.
-enum class Watch : uint8_t {
+enum class Stance : uint8_t {
   peeks,    // looks at one master: is the key there?
   sleeps,   // sends nothing until wake_at, and ignores what masters tell
   listens,  // watches one master that has the key
@@ -117,7 +117,7 @@ struct Waiting {
   Duration round_took;  // how long the last acquire round took until it was decided
   int16_t last_cause = 0;  // why the last round was lost, or LOCKED: a look found the key; 0: nothing is known yet
   Masters denied;          // masters that denied this acquire since the last but one round was lost
-  Watch watch = Watch::peeks;
+  Stance stance = Stance::peeks;
   uint16_t passed = 0;     // how often the resource seemed free and went to others
   uint16_t rested_at = 0;  // `passed` when it last grew tired of watching
   bool rested = false;     // has slept
@@ -126,7 +126,7 @@ struct Waiting {
   bool begun = false;      // a budget has begun to run
   bool for_guard = false;  // the budget that runs is that of the guard
   bool untold = false;     // a WAITING is to be delivered
-  uint8_t told = 0;        // the cause of the last WAITING (enum redlock_cause)
+  uint8_t told_cause = 0;  // of the last WAITING (enum redlock_cause)
   Duration other;          // REDLOCK_WAIT_DEFAULT: what is left of the budget that does not run
 };
 
@@ -150,7 +150,7 @@ struct LinePlace {
 };
 
 // The lock's place among the locks of this client that want the same resource (lock/local_queue).
-struct Turn {
+struct InLine {
   LinePlace places[Names::max];  // one for each name
   uint16_t in_a_row = 0;  // how often in a row the resource went from a lock of this client to the next one
   bool yields = false;    // before its next round the lock leaves other clients a try
@@ -166,23 +166,23 @@ struct Telling {
 
 // Everything that begins anew with each acquire. Machine::accept resets all of it, so that no field is forgotten. Small
 // fields come first: on ARM their instructions are short where they lie near the beginning.
-struct Life {
+struct Acquire {
   State state = State::free;
   Wants wants = Wants::nothing;
-  uint16_t claim = 0;   // the claim of the lock's value; no_slot while the lock waits
+  uint16_t claim = 0;   // the claim of the lock's value; no_claim while the lock waits
   Telling tell;
   Round round;
   Instant valid_until;
   Instant wake_at;      // waiting: the next round; held: the next renewal
   Instant defer_until;  // a round that waits for room in our own tables begins then at the latest
   uint32_t rounds = 0;  // acquire rounds so far
-  Turn turn;
+  InLine line;
   Holding hold;
   Waiting wait;
   Fence fence;
 };
 
-struct Lock : Life {
+struct Lock : Acquire {
   Link start;         // place in the queue of locks that want a round
   Link told;          // place in the queue of locks that have an event
   uint16_t slot = 0;  // its number in the table
@@ -301,7 +301,7 @@ class Machine {
   void look_away(Lock& lock, MasterIndex m, bool votes, const Instant& now);
   void looked(Lock& lock, MasterIndex m, int64_t ttl, const Instant& now);
   void changed(Lock& lock, MasterIndex m, const Instant& now);
-  void master_left(Lock& lock, MasterIndex m, const Instant& now);
+  void master_disconnected(Lock& lock, MasterIndex m, const Instant& now);
   void master_back(Lock& lock, MasterIndex m, bool tracked, const Instant& now);
 
   // ---- a waiter behind another of this client
@@ -309,7 +309,7 @@ class Machine {
   // An urgent acquire of this client has come to wait behind this one, which hurries from now on.
   void hurry(Lock& lock, const Instant& now) const;
   // The lock before this one is over. After too many turns in a row the lock yields to other clients first.
-  Action turn_came(Lock& lock, const Lock& before) const;
+  Action came_first(Lock& lock, const Lock& before) const;
   Action yield(Lock& lock, const Instant& now);
 
   int extend(Lock& lock, uint32_t ttl_ms) const;  // 0 or enum redlock_err

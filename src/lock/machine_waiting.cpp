@@ -48,7 +48,7 @@ constexpr unsigned few = 24;
 constexpr unsigned old = 64;
 constexpr unsigned urgent_turns = 4;  // so many grants in a row more, until others have the first try
 
-bool hurries(const Lock& lock) { return lock.turn.urgent && lock.wait.passed < few; }
+bool hurries(const Lock& lock) { return lock.line.urgent && lock.wait.passed < few; }
 
 bool is_free(Instant at, const Instant& now) { return at <= now; }
 
@@ -89,9 +89,9 @@ bool Machine::is_denied(const Lock& lock, int cause) const {
 Action Machine::lost(Lock& lock, int cause, const Instant& now) {
   lock.wait.last_cause = static_cast<int16_t>(cause);
   if (lock.wait.since == Instant()) lock.wait.since = lock.round.t0;
-  lock.turn.in_a_row = 0;
+  lock.line.in_a_row = 0;
   if (cause == REDLOCK_E_LOCKED) count_pass(lock.wait);
-  lock.wait.watch = Watch::listens;
+  lock.wait.stance = Stance::listens;
   lock.wait.round_took = left(now, lock.round.t0);
   lock.wait.not_before = now;
   // A counter never goes back, so another try cannot win. Other masters may confirm a number that was not believed.
@@ -136,13 +136,13 @@ Action Machine::wake(Lock& lock) const {
 // plain timer does not.
 Action Machine::due(Lock& lock, const Instant& now) {
   Waiting& wait = lock.wait;
-  const bool slept = wait.watch == Watch::sleeps;
-  const bool listens = wait.watch == Watch::listens && lock.forecast.waits();
+  const bool slept = wait.stance == Stance::sleeps;
+  const bool listens = wait.stance == Stance::listens && lock.forecast.waits();
   const bool heard_nothing = listens && now < earlier(wait.planned_for, wait.net_at);
   if (!slept && !wait.unsure && !heard_nothing) return wake(lock);
   if (wait.unsure) count_pass(wait);
   wait.unsure = false;
-  wait.watch = heard_nothing ? Watch::armed : Watch::peeks;
+  wait.stance = heard_nothing ? Stance::armed : Stance::peeks;
   lock.wake_at = poll_at(lock, now);
   return Action::watch;
 }
@@ -174,7 +174,7 @@ Duration Machine::next_nap(Lock& lock, const Instant& now) {
 }
 
 void Machine::listen(Lock& lock, const Instant& now) const {
-  lock.wait.watch = Watch::listens;
+  lock.wait.stance = Stance::listens;
   if (lock.wait.heard_since == Instant()) lock.wait.heard_since = now;
 }
 
@@ -187,16 +187,16 @@ void Machine::watch(Lock& lock, Masters votes, Masters tracked, const Instant& n
   const Duration half = Duration::us(int64_t{rules_.sleep_max_ms} * 500);
   wait.net_at = now + half + lot(half);
   wait.nap = next_nap(lock, now);
-  if (wait.nap > Duration()) wait.watch = Watch::peeks;
-  if (wait.watch == Watch::listens) listen(lock, now);
+  if (wait.nap > Duration()) wait.stance = Stance::peeks;
+  if (wait.stance == Stance::listens) listen(lock, now);
 
   // N - Q + 1 masters are enough: while they have the key, fewer than Q are left. Masters that refused are known to
   // have the key. One of them tells as much as all do, unless the plain timer has a say, too.
   const unsigned quorum = quorum_of(rules_.masters);
   unsigned wanted = votes.count() > quorum ? votes.count() - quorum + 1 : 1;
-  const bool listens = wait.watch == Watch::listens;
-  if (hurries(lock) || (listens && (wanted == 1 || votes != tracked))) wait.watch = Watch::armed;
-  if (wait.watch != Watch::armed && votes == tracked) wanted = 1;
+  const bool listens = wait.stance == Stance::listens;
+  if (hurries(lock) || (listens && (wanted == 1 || votes != tracked))) wait.stance = Stance::armed;
+  if (wait.stance != Stance::armed && votes == tracked) wanted = 1;
   const Masters refused = tracked & lock.round.refused;
   const Masters from = refused.count() >= wanted ? refused : tracked;
   Masters watched;
@@ -236,10 +236,10 @@ void Machine::changed(Lock& lock, MasterIndex m, const Instant& now) {
   plan_round(lock, false, now);
 }
 
-void Machine::master_left(Lock& lock, MasterIndex m, const Instant& now) {
-  lock.forecast.left(m);
+void Machine::master_disconnected(Lock& lock, MasterIndex m, const Instant& now) {
+  lock.forecast.disconnected(m);
   plan_round(lock, false, now);
-  if (lock.state != State::waiting || lock.wants != Wants::nothing || lock.wait.watch == Watch::sleeps) return;
+  if (lock.state != State::waiting || lock.wants != Wants::nothing || lock.wait.stance == Stance::sleeps) return;
   const bool deaf = lock.forecast.waits() && !lock.forecast.watches();
   if (deaf) lock.wake_at = earlier(lock.wake_at, poll_at(lock, now));
 }
@@ -258,20 +258,20 @@ void Machine::plan_round(Lock& lock, bool looked, const Instant& now) {
   const bool known = wait.planned_for != Instant();
   if (known && (at == wait.planned_for || (is_free(at, now) && is_free(wait.planned_for, now)))) return;
   wait.planned_for = at;
-  if (wait.watch == Watch::sleeps) return;
+  if (wait.stance == Stance::sleeps) return;
   if (is_free(at, now)) return plan_race(lock, looked, now);
   wait.unsure = false;
-  if (wait.watch == Watch::peeks && !looked) {  // a master that does not answer must not hold the waiter up
+  if (wait.stance == Stance::peeks && !looked) {  // a master that does not answer must not hold the waiter up
     lock.wake_at = poll_at(lock, now);
     return;
   }
   const Duration window = race_window(wait.round_took, 1, 1, lock.options.retry_delay_ms);
   lock.wake_at = earlier(wait.net_at, later(at, wait.not_before) + lot(window));
-  if (wait.watch == Watch::armed) return;
+  if (wait.stance == Stance::armed) return;
   // A learned nap is for a key that somebody holds. Where the masters that tell of changes have no key, the waiter only
   // waits for the time to ask the others.
   if (wait.nap > Duration() && (wait.tired || lock.forecast.sees_key(now))) {
-    wait.watch = Watch::sleeps;
+    wait.stance = Stance::sleeps;
     wait.rested = true;
     lock.wake_at = earlier(wait.net_at, now + wait.nap);
   } else {
@@ -296,11 +296,11 @@ void Machine::plan_race(Lock& lock, bool looked, const Instant& now) {
 
 // Does a new acquire leave others the first try? An acquire that tries once has no second one.
 void Machine::give_way(Lock& lock) const {
-  lock.turn.urgent = lock.options.urgent;
+  lock.line.urgent = lock.options.urgent;
   if (lock.options.wait_ms == 0) return;
   const Crowd crowd = crowds_.of(lock.names, lock.options.urgent);
-  lock.turn.in_a_row = crowd.gives();
-  lock.turn.yields = crowd.waited || crowd.gives();
+  lock.line.in_a_row = crowd.gives();
+  lock.line.yields = crowd.waited || crowd.gives();
   lock.wait.round_took = crowd.round();
 }
 
@@ -309,8 +309,8 @@ void Machine::remember(const Lock& lock, const Instant& now) {
   const Waiting& wait = lock.wait;
   const bool urgent = lock.options.urgent;
   Crowd crowd = crowds_.of(lock.names, urgent);
-  const bool waited = wait.heard_since != Instant() || wait.watch == Watch::sleeps;
-  crowd.granted(wait.watch == Watch::peeks && wait.passed == 0, left(now, lock.round.t0), urgent ? urgent_turns : 1);
+  const bool waited = wait.heard_since != Instant() || wait.stance == Stance::sleeps;
+  crowd.granted(wait.stance == Stance::peeks && wait.passed == 0, left(now, lock.round.t0), urgent ? urgent_turns : 1);
   crowd.waited = waited;
   if (wait.heard_since != Instant()) {
     crowd.learn(wait.passed, left(now, wait.heard_since), left(now, wait.since));
@@ -338,17 +338,17 @@ Action Machine::queue(Lock& lock, const Instant& now) const {
 }
 
 void Machine::hurry(Lock& lock, const Instant& now) const {
-  lock.turn.urgent = true;
+  lock.line.urgent = true;
   lock.wait.nap = Duration();
-  const bool sleeps = lock.wait.watch == Watch::sleeps && lock.wants == Wants::nothing;
+  const bool sleeps = lock.wait.stance == Stance::sleeps && lock.wants == Wants::nothing;
   if (lock.state == State::waiting && sleeps) lock.wake_at = now;
 }
 
-Action Machine::turn_came(Lock& lock, const Lock& before) const {
+Action Machine::came_first(Lock& lock, const Lock& before) const {
   if (lock.state != State::waiting || lock.wants != Wants::nothing) return Action::none;  // wants a round already
   const bool was_held = before.valid_until != Instant::never();
-  lock.turn.in_a_row = static_cast<uint16_t>(was_held ? before.turn.in_a_row + 1 : before.turn.in_a_row);
-  lock.turn.yields = lock.turn.in_a_row > rules_.local_turns + (lock.turn.urgent ? urgent_turns : 0);
+  lock.line.in_a_row = static_cast<uint16_t>(was_held ? before.line.in_a_row + 1 : before.line.in_a_row);
+  lock.line.yields = lock.line.in_a_row > rules_.local_turns + (lock.line.urgent ? urgent_turns : 0);
   lock.wait.round_took = before.wait.round_took;
   return wake(lock);
 }
@@ -357,11 +357,11 @@ Action Machine::turn_came(Lock& lock, const Lock& before) const {
 // The pause is long enough for another client to hear of the release, to look, and to try.
 Action Machine::yield(Lock& lock, const Instant& now) {
   if (lock.wait.since == Instant()) lock.wait.since = now;
-  if (lock.turn.in_a_row != 0) {
+  if (lock.line.in_a_row != 0) {
     lock.wait.not_before = now + race_window(lock.wait.round_took, 4, 1, lock.options.retry_delay_ms);
   }
-  lock.turn.yields = false;
-  lock.turn.in_a_row = 0;
+  lock.line.yields = false;
+  lock.line.in_a_row = 0;
   lock.wants = Wants::nothing;
   lock.wake_at = poll_at(lock, now);
   return Action::watch;

@@ -71,7 +71,7 @@ class Session {
   void connecting(const Instant& now);  // the wish to connect is being fulfilled
   void connected(const Instant& now, uint32_t nonce);
   // Before closed(), where the session wished to close: the driver knows better why.
-  void blame(int reason) { reason_ = static_cast<int16_t>(reason); }
+  void set_reason(int reason) { reason_ = static_cast<int16_t>(reason); }
   // The connection, or the attempt, is over; everything in flight is forgotten. `reason` is kept unless the session
   // itself wished to close and knows better.
   void closed(const Instant& now, int reason, uint32_t random);

@@ -51,7 +51,7 @@ namespace {
 
 // ---- what the driver calls ------------------------------------------------------------------------------------
 
-bool is_foreign(void* self) {
+bool is_forked(void* self) {
   redlock_t* rl = static_cast<redlock_t*>(self);
   if (forked(rl)) return true;
   if (rl->thread != this_thread()) __atomic_store_n(&rl->thread, this_thread(), __ATOMIC_RELAXED);
@@ -187,8 +187,8 @@ redlock_t* construct(void* memory, const redlock_config_t& cfg, const Settings& 
   char* arrays = own + aligned(mode_bytes);
   char* told = arrays + aligned(Client::memory_size(settings));
   char* connections = told + aligned(settings.masters * sizeof(Story::Told));
-  Driver::Owner owner = {memory, on_event, closed, is_foreign, nullptr, nullptr};
-  if (mode == Mode::thread) owner = {memory, on_event_of_thread, closed, is_foreign, enter, leave};
+  Driver::Owner owner = {memory, on_event, closed, is_forked, nullptr, nullptr};
+  if (mode == Mode::thread) owner = {memory, on_event_of_thread, closed, is_forked, enter, leave};
   Story::Told* masters = new (told) Story::Told[settings.masters];
   redlock_t* rl = new (memory) redlock_s(settings, arrays, masters, connections, owner);
   rl->event = cfg.event;

@@ -137,7 +137,7 @@ class Process : public Turns<Process> {
   static void on_event(redlock_t*, const redlock_event_t* event, void* user);
   void on_user_event(User& user, const redlock_event_t& event);
   void told_lost_round(User& user);
-  void told_acquired(User& user, const redlock_event_t& event);
+  void owner_knows(User& user, const redlock_event_t& event);
   void cancel(uint64_t handle);
   void act(User& user);
   void ask(User& user);

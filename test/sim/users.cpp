@@ -198,7 +198,7 @@ void Process::on_user_event(User& user, const redlock_event_t& event) {
   if (!held) w.witness().counted(index_, user, event);
   switch (event.type) {
     case REDLOCK_EV_ACQUIRED:
-      told_acquired(user, event);
+      owner_knows(user, event);
       break;
     case REDLOCK_EV_WAITING:
       w.checker().waits(index_, user, event);
@@ -238,7 +238,7 @@ void Process::told_lost_round(User& user) {
   }
 }
 
-void Process::told_acquired(User& user, const redlock_event_t& event) {
+void Process::owner_knows(User& user, const redlock_event_t& event) {
   user.state = User::State::held;
   const Claims& claims = client_->claims();
   for (uint16_t i = 0; i < claims.capacity(); ++i) {

@@ -151,8 +151,8 @@ TEST(Forecast, a_master_that_is_not_watched_tells_nothing) {
     EXPECT_EQ(w.free_at[m], before);
   }
   EXPECT_EQ(w.forecast.look(), Masters::of(0, 1));
-  w.forecast.left(0);
-  w.forecast.left(1);
+  w.forecast.disconnected(0);
+  w.forecast.disconnected(1);
   EXPECT_FALSE(w.forecast.watches());
 }
 
@@ -170,15 +170,15 @@ TEST(Forecast, only_the_last_of_several_answers_counts) {
 TEST(Forecast, a_connection_takes_what_was_asked_with_it) {
   Waiter w = Waiter::looking();
   w.looked(0, ttl_gone, 10);
-  w.forecast.left(0);
+  w.forecast.disconnected(0);
   EXPECT_EQ(w.free_at[0], never);
-  w.forecast.left(1);
+  w.forecast.disconnected(1);
   w.forecast.back(1, true, at(90));
   EXPECT_EQ(w.forecast.look(), Masters::of(1));
   w.forecast.look_sent(1);
   w.looked(1, ttl_gone, 20);
   EXPECT_EQ(w.free_at[1], at(20)) << "the old question is not counted";
-  w.forecast.left(2);
+  w.forecast.disconnected(2);
   w.forecast.back(2, false, at(90));
   EXPECT_EQ(w.free_at[2], at(90));
 }
@@ -198,13 +198,13 @@ TEST(Forecast, a_master_that_took_no_set_is_left_to_the_plain_timer) {
   w.changed(3, 3);
   EXPECT_EQ(w.forecast.look(), Masters());
   EXPECT_EQ(w.forecast.quorum_at(), at(50));
-  w.forecast.left(3);
+  w.forecast.disconnected(3);
   w.forecast.back(3, true, at(70));
   EXPECT_EQ(w.forecast.look(), Masters::of(3)) << "on a new connection it may take one";
   w.forecast.look_sent(3);
   w.looked(3, ttl_gone, 5);
   EXPECT_EQ(w.forecast.quorum_at(), at(5));
-  w.forecast.left(3);
+  w.forecast.disconnected(3);
   w.forecast.back(3, false, at(70));
   w.changed(3, 6);
   EXPECT_EQ(w.forecast.look(), Masters());

@@ -29,8 +29,8 @@ struct Line {
   uint16_t enter(const std::string& resources, bool urgent = false) {
     Lock* lock = table.take();
     EXPECT_NE(lock, nullptr);
-    static_cast<Life&>(*lock) = {};
-    lock->turn.urgent = urgent;
+    static_cast<Acquire&>(*lock) = {};
+    lock->line.urgent = urgent;
     Bytes names[Names::max];
     unsigned n = 0;
     for (size_t at = 0; at < resources.size(); ++n) {

@@ -9,7 +9,7 @@ namespace redlock {
 namespace {
 
 using namespace machine_test;
-using machine_test::Life;  // not the part of a lock
+using machine_test::Life;
 
 // ---- the arrows -----------------------------------------------------------------------------------------------
 

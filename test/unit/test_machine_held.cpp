@@ -7,7 +7,7 @@ namespace redlock {
 namespace {
 
 using namespace machine_test;
-using machine_test::Life;  // not the part of a lock
+using machine_test::Life;
 
 // ---- extending ------------------------------------------------------------------------------------------------
 
@@ -272,7 +272,7 @@ TEST(Machine, where_no_look_can_be_sent_a_waiter_tries_or_waits) {
     l.lock.forecast.use(free_at, masters);
     l.begin(0);
     ASSERT_EQ(l.votes(0, 3, Vote::refused), Action::watch);
-    l.lock.wait.watch = Watch::armed;  // has heard nothing for a plain pause
+    l.lock.wait.stance = Stance::armed;  // has heard nothing for a plain pause
     l.machine.watch(l.lock, Masters::all(5), Masters::all(5), l.now);
     const Masters looks = l.lock.forecast.look();
     ASSERT_EQ(looks, Masters::all(3)) << "those that refused, and no more";

@@ -7,7 +7,7 @@ namespace redlock {
 namespace {
 
 using namespace machine_test;
-using machine_test::Life;  // not the part of a lock
+using machine_test::Life;
 
 // ---- rounds ---------------------------------------------------------------------------------------------------
 
@@ -132,9 +132,9 @@ TEST(Machine, which_reasons_are_the_guards) {
 TEST(Machine, its_turn_begins_nothing_for_who_is_past_waiting) {
   const Lock before = Life::holding().lock;
   Life l = Life::holding();
-  EXPECT_EQ(l.machine.turn_came(l.lock, before), Action::none);
+  EXPECT_EQ(l.machine.came_first(l.lock, before), Action::none);
   EXPECT_EQ(l.lock.state, State::held);
-  EXPECT_EQ(l.lock.turn.in_a_row, 0);
+  EXPECT_EQ(l.lock.line.in_a_row, 0);
 }
 
 TEST(Machine, who_lets_others_try_sleeps_no_longer_than_any_waiter) {

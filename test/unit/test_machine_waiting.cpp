@@ -7,7 +7,7 @@ namespace redlock {
 namespace {
 
 using namespace machine_test;
-using machine_test::Life;  // not the part of a lock
+using machine_test::Life;
 
 // A lock that lost its first round to a holder on all five masters, has looked, and knows that the key lives.
 struct Watcher : Life {
@@ -66,7 +66,7 @@ TEST(Watcher, a_lost_round_is_followed_by_a_look_at_one_master_that_has_the_key)
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     Watcher w(seed);
     EXPECT_EQ(w.looks, 1u);
-    EXPECT_EQ(w.lock.wait.watch, Watch::listens);
+    EXPECT_EQ(w.lock.wait.stance, Stance::listens);
     w.lock.wants = Wants::acquire;
     w.machine.begin(w.lock, Masters::all(masters), w.now);
     w.votes(0, 1, Vote::granted);
@@ -87,7 +87,7 @@ TEST(Urgent, watches_a_set_that_blocks_a_quorum_and_draws_no_pause) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     Alarm w(seed);
     EXPECT_EQ(w.looks, 3u);
-    EXPECT_EQ(w.lock.wait.watch, Watch::armed);
+    EXPECT_EQ(w.lock.wait.stance, Stance::armed);
     w.push();
     EXPECT_EQ(w.pause(), Duration());
     EXPECT_EQ(w.wait_until_due(), Action::start);
@@ -138,7 +138,7 @@ TEST(Urgent, gives_way_after_four_grants_in_a_row) {
       w.lock.state = State::free;
       ++w.lock.generation;
       w.machine.accept(w.lock, is_urgent ? urgent(1'000) : with_wait(1'000));
-      yields = w.lock.turn.yields && w.lock.turn.in_a_row != 0;
+      yields = w.lock.line.yields && w.lock.line.in_a_row != 0;
     }
     EXPECT_EQ(grants, is_urgent ? 5u : 2u);
   }
@@ -147,15 +147,15 @@ TEST(Urgent, gives_way_after_four_grants_in_a_row) {
 TEST(Urgent, the_one_before_it_wakes_and_hurries) {
   Watcher w;
   w.lock.wait.nap = Duration::ms(500);
-  w.lock.wait.watch = Watch::peeks;
+  w.lock.wait.stance = Stance::peeks;
   w.lock.wait.planned_for = Instant();
   w.machine.looked(w.lock, *w.lock.round.refused.begin(), 8'000, w.now);
-  ASSERT_EQ(w.lock.wait.watch, Watch::sleeps);
+  ASSERT_EQ(w.lock.wait.stance, Stance::sleeps);
   w.machine.hurry(w.lock, w.now);
   EXPECT_EQ(w.pause(), Duration());
   EXPECT_EQ(w.wait_until_due(), Action::watch);
   w.look();
-  EXPECT_NE(w.lock.wait.watch, Watch::sleeps);
+  EXPECT_NE(w.lock.wait.stance, Stance::sleeps);
   w.push();
   EXPECT_EQ(w.pause(), Duration());
 }
@@ -163,10 +163,10 @@ TEST(Urgent, the_one_before_it_wakes_and_hurries) {
 TEST(Urgent, a_turn_goes_to_it_a_few_times_more) {
   Life before = Life::holding(), next(urgent(1'000));
   for (const unsigned in_a_row : {1u, 4u, 5u}) {
-    before.lock.turn.in_a_row = static_cast<uint16_t>(in_a_row);
+    before.lock.line.in_a_row = static_cast<uint16_t>(in_a_row);
     next.lock.wants = Wants::nothing;
-    EXPECT_EQ(next.machine.turn_came(next.lock, before.lock), Action::start);
-    EXPECT_EQ(next.lock.turn.yields, in_a_row == 5);
+    EXPECT_EQ(next.machine.came_first(next.lock, before.lock), Action::start);
+    EXPECT_EQ(next.lock.line.yields, in_a_row == 5);
   }
 }
 
@@ -177,10 +177,10 @@ TEST(Watcher, who_hears_nothing_for_a_plain_pause_watches_a_set_that_blocks_a_qu
   EXPECT_EQ(w.wait_until_due(), Action::watch);
   w.look();
   EXPECT_EQ(w.looks, 3u);
-  EXPECT_EQ(w.lock.wait.watch, Watch::armed);
+  EXPECT_EQ(w.lock.wait.stance, Stance::armed);
   EXPECT_GE(w.pause(), Duration::ms(sleep_max_ms / 2)) << "it hears of every release";
   w.pass();
-  EXPECT_EQ(w.lock.wait.watch, Watch::listens) << "there was news";
+  EXPECT_EQ(w.lock.wait.stance, Stance::listens) << "there was news";
 }
 
 TEST(Watcher, who_listens_tries_when_the_key_has_expired) {
@@ -199,7 +199,7 @@ TEST(Watcher, where_a_master_cannot_tell_of_changes_one_of_the_others_is_not_eno
 
 TEST(Watcher, a_quorum_that_was_free_already_draws_no_new_pause) {
   Watcher w;
-  w.lock.wait.watch = Watch::armed;
+  w.lock.wait.stance = Stance::armed;
   w.machine.watch(w.lock, Masters::all(masters), Masters::all(masters), w.now);
   const MasterIndex first = *w.lock.forecast.look().begin();
   for (int64_t ttl = 9'000; !w.lock.forecast.look().empty(); ttl += 100) {
@@ -209,7 +209,7 @@ TEST(Watcher, a_quorum_that_was_free_already_draws_no_new_pause) {
   }
   const Instant planned = w.lock.wait.planned_for, wake_at = w.lock.wake_at;
   w.now = w.now + Duration::ms(9'150);
-  w.machine.master_left(w.lock, first, w.now);
+  w.machine.master_disconnected(w.lock, first, w.now);
   EXPECT_NE(w.lock.forecast.quorum_at(), planned) << "another master's key ends later";
   EXPECT_LE(w.lock.forecast.quorum_at(), w.now);
   EXPECT_EQ(w.lock.wake_at, wake_at);
@@ -267,7 +267,7 @@ TEST(Watcher, news_without_end_is_acted_on_a_few_times_for_each_plain_pause) {
   unsigned sleeps = 0, steps = 0;
   const Instant end = w.now + Duration::ms(2'000);
   for (; w.now < end && steps < 10'000; ++steps) {
-    if (w.lock.wait.watch == Watch::sleeps) {
+    if (w.lock.wait.stance == Stance::sleeps) {
       ++sleeps;
       EXPECT_LE(w.pause(), Duration::ms(200));
       w.push();
@@ -286,7 +286,7 @@ TEST(Watcher, news_that_comes_seldom_puts_nobody_to_sleep) {
   for (unsigned i = 0; i < 50; ++i) {
     w.now = w.now + Duration::ms(3'333);
     w.pass();
-    EXPECT_EQ(w.lock.wait.watch, Watch::listens) << i << ": a holder that renews";
+    EXPECT_EQ(w.lock.wait.stance, Stance::listens) << i << ": a holder that renews";
   }
 }
 
@@ -301,7 +301,7 @@ TEST(Watcher, a_client_that_had_to_wait_looks_first_and_one_that_had_not_does_no
     w.lock.names = Names(Bytes(name, strlen(name)));
     w.lock.state = State::free;
     w.machine.accept(w.lock, with_wait(wait_ms));
-    return w.lock.turn.yields;
+    return w.lock.line.yields;
   };
   const std::string name(w.lock.names.first().data, w.lock.names.first().size);
   EXPECT_TRUE(again(name.c_str(), REDLOCK_WAIT_FOREVER));
@@ -318,7 +318,7 @@ TEST(Watcher, a_client_that_had_to_wait_looks_first_and_one_that_had_not_does_no
   w.votes(0, 3, Vote::granted);
   ASSERT_EQ(w.lock.state, State::held);
   EXPECT_TRUE(again(name.c_str(), REDLOCK_WAIT_FOREVER)) << "it did not have to wait, and gives way to who had";
-  EXPECT_NE(w.lock.turn.in_a_row, 0);
+  EXPECT_NE(w.lock.line.in_a_row, 0);
 }
 
 // The usual loop of a firmware: acquire, use, release, and acquire again. Its SET is the first one at each master.
@@ -337,7 +337,7 @@ TEST(Watcher, a_loop_without_a_pause_leaves_others_the_first_try) {
   unsigned given = 0;
   for (unsigned i = 0; i < 100; ++i) {
     acquire();
-    if (!l.lock.turn.yields) continue;
+    if (!l.lock.line.yields) continue;
     ++given;
     EXPECT_EQ(l.machine.yield(l.lock, l.now), Action::watch);
     const Duration first_try = left(l.lock.wait.not_before, l.now);
@@ -366,7 +366,7 @@ void sleep(Watcher& w, int32_t wait_ms) {
   w.machine.see(w.lock, false, w.now);
   ASSERT_EQ(w.machine.yield(w.lock, w.now), Action::watch);
   w.look();
-  ASSERT_EQ(w.lock.wait.watch, Watch::sleeps);
+  ASSERT_EQ(w.lock.wait.stance, Stance::sleeps);
 }
 
 TEST(Watcher, a_nap_is_at_most_half_of_the_budget) {
@@ -389,13 +389,13 @@ TEST(Watcher, a_learned_nap_may_take_several_sleeps) {
     sleep(w, REDLOCK_WAIT_FOREVER);
     const Instant end = w.lock.wait.since + Duration::ms((30'000 - 3 * share_ms) / 2);
     unsigned sleeps = 0;
-    while (w.lock.wait.watch == Watch::sleeps) {
+    while (w.lock.wait.stance == Stance::sleeps) {
       ++sleeps;
       EXPECT_LE(w.lock.wake_at, end);
       ASSERT_EQ(w.wait_until_due(), Action::watch);
       w.look();
     }
-    EXPECT_EQ(w.lock.wait.watch, Watch::listens);
+    EXPECT_EQ(w.lock.wait.stance, Stance::listens);
     if (share_ms > 1'200) {
       EXPECT_EQ(sleeps, 1u) << "the news may be that its holder renews";
     } else {
@@ -422,7 +422,7 @@ TEST(Watcher, who_is_hurried_sleeps_no_longer) {
   w.lock.state = State::waiting;
   w.machine.hurry(w.lock, w.now);
   EXPECT_EQ(w.lock.wake_at, w.now);
-  EXPECT_TRUE(w.lock.turn.urgent);
+  EXPECT_TRUE(w.lock.line.urgent);
 }
 
 // Some masters tell of changes, and those that are looked at have no key. The others are asked as often as the plain
@@ -437,7 +437,7 @@ TEST(Watcher, nobody_sleeps_where_no_master_that_is_looked_at_has_the_key) {
       ASSERT_EQ(w.wait_until_due(), Action::watch);
       w.machine.watch(w.lock, votes, tracked, w.now);
       w.answer(ttl);
-      EXPECT_EQ(w.lock.wait.watch == Watch::sleeps, ttl != ttl_gone);
+      EXPECT_EQ(w.lock.wait.stance == Stance::sleeps, ttl != ttl_gone);
       if (ttl != ttl_gone) continue;
       EXPECT_LE(w.pause(), Duration::ms(200));
       EXPECT_EQ(w.wait_until_due(), Action::start);
@@ -450,7 +450,7 @@ TEST(Watcher, who_is_tired_sleeps_also_where_no_master_that_is_looked_at_has_the
   Watcher w;
   const Masters tracked = Masters::of(0) | Masters::of(1);
   for (unsigned i = 1; i < 5; ++i) {  // the first was lost before
-    EXPECT_NE(w.lock.wait.watch, Watch::sleeps) << i;
+    EXPECT_NE(w.lock.wait.stance, Stance::sleeps) << i;
     w.now = w.now + Duration::ms(100);
     w.lock.wants = Wants::acquire;
     ASSERT_TRUE(w.machine.begin(w.lock, Masters::all(masters), w.now));
@@ -458,7 +458,7 @@ TEST(Watcher, who_is_tired_sleeps_also_where_no_master_that_is_looked_at_has_the
     w.machine.watch(w.lock, tracked | Masters::of(2), tracked, w.now);
     w.answer(ttl_gone);
   }
-  EXPECT_EQ(w.lock.wait.watch, Watch::sleeps);
+  EXPECT_EQ(w.lock.wait.stance, Stance::sleeps);
 }
 
 // The key is on the last of them.
@@ -470,10 +470,10 @@ TEST(Watcher, the_last_look_that_is_answered_decides_about_the_nap) {
   w.machine.watch(w.lock, Masters::all(masters), Masters::of(0) | Masters::of(1) | Masters::of(2), w.now);
   for (MasterIndex m = 0; m < 3; ++m) w.machine.look_sent(w.lock, m, w.now);
   for (MasterIndex m = 0; m < 3; ++m) {
-    EXPECT_NE(w.lock.wait.watch, Watch::sleeps);
+    EXPECT_NE(w.lock.wait.stance, Stance::sleeps);
     w.machine.looked(w.lock, m, m == 2 ? 9'000 : ttl_gone, w.now);
   }
-  EXPECT_EQ(w.lock.wait.watch, Watch::sleeps);
+  EXPECT_EQ(w.lock.wait.stance, Stance::sleeps);
 }
 
 // Passes come 250 ms apart, and a plain pause is 200 ms.
@@ -482,7 +482,7 @@ TEST(Watcher, a_spell_of_passes_is_followed_by_a_sleep_of_some_shares) {
   Duration longest;
   unsigned sleeps = 0;
   for (unsigned i = 0; i < 200; ++i) {
-    if (w.lock.wait.watch == Watch::sleeps) {
+    if (w.lock.wait.stance == Stance::sleeps) {
       ++sleeps;
       const Duration share = Duration::ns(left(w.now, w.lock.wait.heard_since).ns() / (w.lock.wait.passed + 1));
       EXPECT_LE(w.pause(), Duration::ns(share.ns() * 6));
@@ -513,24 +513,24 @@ TEST(Watcher, masters_that_leave_wake_whom_nobody_tells_any_more_but_no_sleeper)
       sleep(w, REDLOCK_WAIT_FOREVER);
     }
     const Instant before = w.lock.wake_at;
-    for (MasterIndex m = 0; m < masters; ++m) w.machine.master_left(w.lock, m, w.now);
+    for (MasterIndex m = 0; m < masters; ++m) w.machine.master_disconnected(w.lock, m, w.now);
     EXPECT_EQ(w.lock.wake_at < before, !sleeps);
   }
   Watcher due;  // its round is put off, for want of room or of random bytes: the timer does not help
   due.push();
   ASSERT_EQ(due.machine.wake(due.lock), Action::start);
-  for (MasterIndex m = 0; m < masters; ++m) due.machine.master_left(due.lock, m, due.now);
+  for (MasterIndex m = 0; m < masters; ++m) due.machine.master_disconnected(due.lock, m, due.now);
   EXPECT_EQ(due.lock.wake_at, Instant::never());
   Watcher w;  // its round is open: nothing is to be woken
   w.lock.wants = Wants::acquire;
   w.machine.begin(w.lock, Masters::all(masters), w.now);
   const Instant before = w.lock.wake_at;
-  w.machine.master_left(w.lock, 0, w.now);
+  w.machine.master_disconnected(w.lock, 0, w.now);
   EXPECT_EQ(w.lock.wake_at, before);
   w.votes(0, 3, Vote::failed);  // it waits, but not for others
   ASSERT_EQ(w.lock.state, State::waiting);
   const Instant plain = w.lock.wake_at;
-  w.machine.master_left(w.lock, 0, w.now);
+  w.machine.master_disconnected(w.lock, 0, w.now);
   EXPECT_EQ(w.lock.wake_at, plain);
 }
 
@@ -544,7 +544,7 @@ TEST(Watcher, who_is_granted_the_lock_out_of_its_sleep_had_to_wait) {
   ASSERT_EQ(w.lock.state, State::held);
   w.lock.state = State::free;
   w.machine.accept(w.lock, with_wait(REDLOCK_WAIT_FOREVER));
-  EXPECT_TRUE(w.lock.turn.yields);
+  EXPECT_TRUE(w.lock.line.yields);
 }
 
 }  // namespace

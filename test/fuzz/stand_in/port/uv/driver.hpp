@@ -25,7 +25,7 @@ class Driver : public test::BareDriver {
     void* self;
     void (*event)(void* self, Client::Event& event);
     void (*closed)(void* self);
-    bool (*foreign)(void* self);
+    bool (*forked)(void* self);
     void (*enter)(void* self);
     void (*leave)(void* self);
   };
