@@ -25,6 +25,7 @@
 
 #include "base/latch.hpp"
 #include "base/time.hpp"
+#include "base/types.hpp"
 
 namespace redlock {
 
@@ -154,10 +155,13 @@ class Clock {
   }
 
   void learn(const Sample& sample) {
+    REDLOCK_ASSERT(sample.narrow());
     const int64_t high = sample.boot - sample.mono1 + margin_ns;
     if (high > known_.high) known_.base += high - known_.high;
     known_.high = high;
     known_.low = sample.boot - sample.mono2 - margin_ns;
+    REDLOCK_ASSERT(known_.low < known_.high);
+    REDLOCK_ASSERT(known_.high <= known_.base);
     shared_.write(known_);
   }
 

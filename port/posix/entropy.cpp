@@ -5,6 +5,8 @@
 #include <sys/random.h>
 #include <sys/types.h>
 
+#include "base/types.hpp"
+
 namespace redlock {
 
 size_t fill_random(void* out, size_t n) {
@@ -17,6 +19,7 @@ size_t fill_random(void* out, size_t n) {
     if (got <= 0) break;
     filled += static_cast<size_t>(got);
   }
+  REDLOCK_ASSERT(filled <= n);
   return filled;
 }
 

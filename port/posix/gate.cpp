@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "port/posix/gate.hpp"
 
+#include "base/types.hpp"
+
 namespace redlock {
 
 bool Gate::open() {
@@ -27,11 +29,13 @@ bool Bell::wait_until(Gate& gate, const timespec& time) {
 }
 
 timespec Bell::from_now(int64_t ms) {
+  REDLOCK_ASSERT(ms >= 0);
   timespec time = {};
   clock_gettime(CLOCK_MONOTONIC, &time);
   const int64_t ns = time.tv_nsec + ms % 1000 * 1'000'000;
   time.tv_sec += static_cast<time_t>(ms / 1000 + ns / 1'000'000'000);
   time.tv_nsec = static_cast<long>(ns % 1'000'000'000);
+  REDLOCK_ASSERT(time.tv_nsec >= 0);
   return time;
 }
 

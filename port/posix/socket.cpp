@@ -40,6 +40,7 @@ bool tune(int fd) {
 // ---- addresses ------------------------------------------------------------------------------------------------
 
 void host_text(const MasterSettings& master, char (&out)[host_text_size]) {
+  REDLOCK_ASSERT(master.host.size < sizeof out);
   memcpy(out, master.host.data, master.host.size);
   out[master.host.size] = '\0';
 }
@@ -93,11 +94,13 @@ int open_socket(const Address& address) {
 }
 
 Connecting connect_socket(int fd, const Address& address, const MasterSettings& master) {
+  REDLOCK_ASSERT(fd >= 0);
   sockaddr_un path;
   const sockaddr* to = &address.any;
   socklen_t size = size_of(address);
   if (address.any.sa_family == AF_UNIX) {
     static_assert(sizeof path.sun_path > REDLOCK_HOST_MAX);
+    REDLOCK_ASSERT(master.host.size < sizeof path.sun_path);
     memset(&path, 0, sizeof path);
     path.sun_family = AF_UNIX;
     memcpy(path.sun_path, master.host.data, master.host.size);
@@ -125,6 +128,7 @@ int connect_failed(int system_error) {
 }
 
 int connect_result(int fd) {
+  REDLOCK_ASSERT(fd >= 0);
   int err = 0;
   socklen_t size = sizeof err;
   const bool known = getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &size) == 0;
@@ -132,6 +136,7 @@ int connect_result(int fd) {
 }
 
 void close_socket(int fd, bool polite) {
+  REDLOCK_ASSERT(fd >= 0);
   if (!polite) {
     const linger reset = {1, 0};
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
@@ -145,6 +150,8 @@ ssize_t send_runs(int fd, const Tx& tx, size_t& total) {
   Bytes chunks[Tx::chunks_max];
   iovec parts[Tx::chunks_max];
   const unsigned n = tx.gather(chunks, Tx::chunks_max);
+  REDLOCK_ASSERT(n >= 1);  // there is something to send
+  REDLOCK_ASSERT(n <= Tx::chunks_max);
   for (unsigned i = 0; i < n; ++i) {
     parts[i] = {const_cast<char*>(chunks[i].data), chunks[i].size};
     total += chunks[i].size;

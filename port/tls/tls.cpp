@@ -131,7 +131,8 @@ void Tls::keep_session() {
 // ---- a connection -----------------------------------------------------------------------------------------------
 
 int Tls::begin(const tls::Wire& wire, int64_t utc_s) {
-  REDLOCK_ASSERT(wanted_ && link_ == nullptr);
+  REDLOCK_ASSERT(wanted_);
+  REDLOCK_ASSERT(link_ == nullptr);
   if (files_changed()) load();  // what is broken changes nothing
   if (utc_s > session_end_s_) drop_session();
   error_ = 0;

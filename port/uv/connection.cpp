@@ -21,6 +21,7 @@ void Connection::connect(const Instant& now) {
 
 // A name look-up allocates, and takes one of libuv's threads for slow work. Numeric addresses never come here.
 void Connection::resolve(const Instant& now) {
+  REDLOCK_ASSERT(!lookup_pending_);
   char host[host_text_size];
   host_text(client_.session(master_).master(), host);
   addrinfo hints = {};
@@ -58,6 +59,8 @@ void Connection::on_resolved(uv_getaddrinfo_t* request, int status, addrinfo* re
 }
 
 void Connection::open(const Instant& now) {
+  REDLOCK_ASSERT(!polling_);
+  REDLOCK_ASSERT(fd_ < 0);
   if (driver_.is_duplicate(address_, *this)) return driver_.closed(master_, REDLOCK_E_DUPLICATE, now);
   const int fd = open_socket(address_);
   if (fd < 0) return driver_.closed(master_, REDLOCK_E_SYSTEM, now);
@@ -77,6 +80,7 @@ void Connection::open(const Instant& now) {
 }
 
 void Connection::established(const Instant& now) {
+  REDLOCK_ASSERT(state_ == State::connecting);
   if constexpr (with_tls) {
     if (begin_tls(now)) return;
   }
@@ -95,6 +99,7 @@ void Connection::close(int reason, bool polite, const Instant& now) {
     close_socket(fd_, polite);
     fd_ = -1;
   }
+  REDLOCK_ASSERT(fd_ < 0);
   if (lookup_pending_) uv_cancel(reinterpret_cast<uv_req_t*>(&lookup_));
   state_ = State::idle;
   driver_.closed(master_, reason, now);
@@ -102,6 +107,8 @@ void Connection::close(int reason, bool polite, const Instant& now) {
 
 void Connection::on_poll_closed(uv_handle_t* handle) {
   Connection& c = *static_cast<Connection*>(handle->data);
+  REDLOCK_ASSERT(c.polling_);
+  REDLOCK_ASSERT(c.poll_closing_);
   c.polling_ = c.poll_closing_ = false;
   c.driver_.touch();
   c.driver_.handle_closed();
@@ -118,12 +125,15 @@ void Connection::show(uv_loop_t* loop, int fd) {
 // ---- bytes ----------------------------------------------------------------------------------------------------
 
 bool Connection::watch(int events) {
+  REDLOCK_ASSERT(polling_);
+  REDLOCK_ASSERT(!poll_closing_);
   if (events_ == events) return true;
   events_ = static_cast<uint8_t>(events);
   return uv_poll_start(&poll_, events, on_poll) == 0;
 }
 
 inline void Connection::read() {
+  REDLOCK_ASSERT(fd_ >= 0);
   size_t room = 0;
   char* at = client_.rx_room(master_, room);
   const ssize_t n = room > 0 ? receive(fd_, at, room) : 0;

@@ -66,6 +66,7 @@ void Driver::grow_watchers() {
 }
 
 void Driver::ended() {
+  REDLOCK_ASSERT(!closing_);
   closing_ = true;
   uv_close(as_handle(&timer_), on_own_closed);
   ::close(timer_fd_);
@@ -75,6 +76,8 @@ void Driver::ended() {
 
 void Driver::on_own_closed(uv_handle_t* handle) {
   Driver& driver = *static_cast<Driver*>(handle->data);
+  REDLOCK_ASSERT(driver.closing_);
+  REDLOCK_ASSERT(driver.own_open_ != 0);
   --driver.own_open_;
   driver.handle_closed();
 }

@@ -23,8 +23,9 @@ class Names {
     *this = Names();
     data_ = memory;
     for (unsigned i = 0; i < count; ++i) {
-      REDLOCK_ASSERT(names[i].size > 0 && names[i].size <= REDLOCK_RESOURCE_MAX &&
-                     (i == 0 || less(names[i - 1], names[i])));
+      REDLOCK_ASSERT(names[i].size > 0);
+      REDLOCK_ASSERT(names[i].size <= REDLOCK_RESOURCE_MAX);
+      REDLOCK_ASSERT(i == 0 || less(names[i - 1], names[i]));
       size_[i] = static_cast<uint8_t>(names[i].size);
       memcpy(memory, names[i].data, names[i].size);
       memory += names[i].size;

@@ -7,8 +7,21 @@
 #include <stdint.h>
 #include <string.h>
 
+// An assert that fails says where and what, and traps. A release has none of it.
 #if defined(REDLOCK_ASSERTS)
-#define REDLOCK_ASSERT(condition) ((condition) ? (void)0 : __builtin_trap())
+#include <unistd.h>
+
+namespace redlock {
+[[noreturn, gnu::cold, gnu::noinline]] inline void fail_assert(const char* what) {
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, what, strlen(what));
+  __builtin_trap();
+}
+}  // namespace redlock
+
+#define REDLOCK_WORDS(text) #text
+#define REDLOCK_WORDS_OF(text) REDLOCK_WORDS(text)
+#define REDLOCK_ASSERT(condition) \
+  ((condition) ? (void)0 : ::redlock::fail_assert(__FILE__ ":" REDLOCK_WORDS_OF(__LINE__) ": " #condition "\n"))
 #else
 #define REDLOCK_ASSERT(condition) ((void)sizeof(condition))
 #endif

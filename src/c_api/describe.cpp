@@ -67,7 +67,9 @@ void Sentence::say(const char* at) {
       field(*++at);
     } else if (*at == '{') {
       const char* const bar = strchr(at, '|');
+      REDLOCK_ASSERT(bar != nullptr);  // a pattern is one of ours
       const char* const end = strchr(bar, '}');
+      REDLOCK_ASSERT(end != nullptr);
       const char* const word = one_ ? at + 1 : bar + 1;
       out_.raw(Bytes(word, static_cast<size_t>((one_ ? bar : end) - word)));
       at = end;
@@ -97,8 +99,10 @@ void Sentence::field(char name) {
     case 'j': out_.raw(d_.our_name); return;
     case 'k': out_.escaped(bytes_of(d_.denied), key_shown); return;
     case 'h': out_.raw(Bytes(d_.holder, strnlen(d_.holder, holder_shown))); return;
-    default: out_.escaped(bytes_of(d_.address), address_shown); return;
+    default: break;
   }
+  REDLOCK_ASSERT(name == 'a');
+  out_.escaped(bytes_of(d_.address), address_shown);
 }
 
 // "1 of 3 masters"; "1 master" where the number of all is not known.

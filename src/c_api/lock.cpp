@@ -92,6 +92,7 @@ int to_names(const redlock_t* rl, const redlock_resource_t* resources, uint32_t 
   } else {
     out.names.assign(out.packed, names, count);
   }
+  REDLOCK_ASSERT(out.names.count() == count);
   return 0;
 }
 
@@ -118,6 +119,7 @@ int refuse(redlock_t* rl, Entry& entry, const char* call, const Fault& fault, in
   TextWriter line(text, sizeof text);
   line.print("%s: ", call);
   const size_t at = line.needed() - 1;
+  REDLOCK_ASSERT(at < sizeof text);
   explain(fault, line);
   report_error(report, err, text + at);
   const Story::Level level = rl->story.call_refused(fault.what, whole_seconds(rl->client.now().ns()), line);

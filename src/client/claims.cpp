@@ -10,7 +10,8 @@ constexpr unsigned rest_doublings_max = 6;  // up to 1.28 s
 }  // namespace
 
 void Claims::init(const Rules& rules, Claim* table, unsigned capacity, char* names) {
-  REDLOCK_ASSERT(capacity > rules.locks && capacity < no_claim);
+  REDLOCK_ASSERT(capacity > rules.locks);
+  REDLOCK_ASSERT(capacity < no_claim);
   rules_ = rules;
   table_ = table;
   names_ = names;
@@ -36,7 +37,8 @@ uint16_t Claims::make(uint16_t slot, const Names& names, uint32_t ttl_ms) {
   const uint16_t index = free_;
   Claim& c = table_[index];
   free_ = c.place.next;
-  REDLOCK_ASSERT(!c.used && names.bytes() <= rules_.resource_bytes);
+  REDLOCK_ASSERT(!c.used);
+  REDLOCK_ASSERT(names.bytes() <= rules_.resource_bytes);
   c.names.assign(names_ + size_t{index} * rules_.resource_bytes, names);
   c.place = {};
   c.used = true;
@@ -59,7 +61,9 @@ void Claims::answered_late(uint16_t index, bool refused, const Instant& now) {
 
 void Claims::end(uint16_t index, Masters targets, const Instant& now) {
   Claim& c = table_[index];
-  REDLOCK_ASSERT(c.used && !c.ended && (targets - c.sent).empty());
+  REDLOCK_ASSERT(c.used);
+  REDLOCK_ASSERT(!c.ended);
+  REDLOCK_ASSERT((targets - c.sent).empty());
   const Masters before = unsettled(c);
   c.ended = true;
   c.slot = no_slot;
@@ -75,7 +79,8 @@ void Claims::end(uint16_t index, Masters targets, const Instant& now) {
 
 void Claims::linger(uint16_t index, Instant at) {
   Claim& c = table_[index];
-  REDLOCK_ASSERT(c.used && !c.ended);
+  REDLOCK_ASSERT(c.used);
+  REDLOCK_ASSERT(!c.ended);
   c.slot = no_slot;
   c.over_at = at;
   bring_forward(deadline_, at);
@@ -92,7 +97,9 @@ void Claims::delete_counted(Claim& c, MasterIndex m, Deleted how, const Instant&
 
 void Claims::delete_unknown(uint16_t index, MasterIndex m) {
   Claim& c = table_[index];
-  REDLOCK_ASSERT(c.used && c.ended && c.deleting.has(m));
+  REDLOCK_ASSERT(c.used);
+  REDLOCK_ASSERT(c.ended);
+  REDLOCK_ASSERT(c.deleting.has(m));
   owe_again(c, m);
 }
 

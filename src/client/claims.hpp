@@ -96,7 +96,9 @@ class Claims {
 
   void sets_sent(uint16_t index, Masters masters) {
     Claim& c = table_[index];
-    REDLOCK_ASSERT(c.used && !c.ended && ((c.pending | c.stray) & masters).empty());
+    REDLOCK_ASSERT(c.used);
+    REDLOCK_ASSERT(!c.ended);
+    REDLOCK_ASSERT(((c.pending | c.stray) & masters).empty());
     c.sent |= masters;
     c.pending |= masters;
     c.reserved |= masters;
@@ -123,7 +125,8 @@ class Claims {
   }
   void set_answered(uint16_t index, MasterIndex m, bool refused, const Instant& now) {
     Claim& c = table_[index];
-    REDLOCK_ASSERT(c.used && c.pending.has(m));
+    REDLOCK_ASSERT(c.used);
+    REDLOCK_ASSERT(c.pending.has(m));
     c.pending.remove(m);
     if (!unsettled(c).has(m)) --unsettled_[m];
     if (refused) c.refused.add(m);
@@ -152,7 +155,9 @@ class Claims {
   enum class Deleted : uint8_t { yes, absent, error };
   void delete_answered(uint16_t index, MasterIndex m, Deleted how, const Instant& now) {
     Claim& c = table_[index];
-    REDLOCK_ASSERT(c.used && c.ended && c.deleting.has(m));
+    REDLOCK_ASSERT(c.used);
+    REDLOCK_ASSERT(c.ended);
+    REDLOCK_ASSERT(c.deleting.has(m));
     c.deleting.remove(m);
     if (how == Deleted::error || c.stray.has(m)) delete_counted(c, m, how, now);
     const Masters still_unsettled = unsettled(c);
@@ -199,17 +204,21 @@ class Claims {
  private:
   void check(const Claim& c) const {
     if (!c.used) return;
-    REDLOCK_ASSERT(c.names.first().size >= 1 && c.names.bytes() <= rules_.resource_bytes);
+    REDLOCK_ASSERT(c.names.first().size >= 1);
+    REDLOCK_ASSERT(c.names.bytes() <= rules_.resource_bytes);
     // A claim says nothing about masters that were not sent its value.
     REDLOCK_ASSERT((c.sent - Masters::all(rules_.masters)).empty());
     REDLOCK_ASSERT(((c.refused | unsettled(c) | c.reserved) - c.sent).empty());
     // A SET has one state at a time, and so has a delete.
     REDLOCK_ASSERT((c.pending & c.stray).empty());
-    REDLOCK_ASSERT((c.owed & c.deleting).empty() && (c.deleting & c.resting).empty() && (c.owed & c.resting).empty());
+    REDLOCK_ASSERT((c.owed & c.deleting).empty());
+    REDLOCK_ASSERT((c.deleting & c.resting).empty());
+    REDLOCK_ASSERT((c.owed & c.resting).empty());
     // Only an ended value is deleted, and a delete that rests has a time for its repetition.
     REDLOCK_ASSERT(c.ended || (c.owed | c.deleting | c.resting).empty());
     REDLOCK_ASSERT(c.resting.empty() || c.repeat_at != Instant::never());
-    REDLOCK_ASSERT(!c.ended || (c.slot == no_slot && c.over_at != Instant::never()));
+    REDLOCK_ASSERT(!c.ended || c.slot == no_slot);
+    REDLOCK_ASSERT(!c.ended || c.over_at != Instant::never());
   }
   // Masters that owe an answer about the claim, or are owed a delete.
   static Masters unsettled(const Claim& c) {

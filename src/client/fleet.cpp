@@ -48,6 +48,7 @@ int Fleet::cause(Masters voting, const Guard::Outlook* outlooks, int before) con
 }
 
 Instant Fleet::guarded_until(Masters voting, const Instant* watched_at) const {
+  REDLOCK_ASSERT((voting - Masters::all(masters_)).empty());
   const unsigned quorum = quorum_of(masters_), votes = voting.count();
   return votes < quorum ? quorum_free_at(watched_at, masters_, quorum - votes) : Instant::from_ns(INT64_MIN);
 }

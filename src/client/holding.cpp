@@ -30,7 +30,8 @@ bool Client::lacks_key(MasterIndex m, const Reply& reply, Lock& lock, const Inst
 void Client::put_back(Lock& lock, const Instant& now) {
   const uint32_t ttl_ms = machine_.put_back_ttl(lock, now);
   if (ttl_ms == 0) return;
-  REDLOCK_ASSERT(lock.claim != no_claim && post_.claims[lock.claim].slot == table_.index(lock));
+  REDLOCK_ASSERT(lock.claim != no_claim);
+  REDLOCK_ASSERT(post_.claims[lock.claim].slot == table_.index(lock));
   for (MasterIndex m : lock.hold.gone) {
     if (!post_.put_back(lock, m, ttl_ms, now)) continue;
     machine_.put_back_sent(lock, m);

@@ -108,6 +108,7 @@ bool Notices::next(Event& out, const Instant& now) {
 void Notices::delivered(const Event& event) {
   if (event.slot == no_slot) return;
   Lock& lock = table_[event.slot];
+  REDLOCK_ASSERT(lock.state != State::free);
   if (lock.state == State::over && lock.tell.event == 0) table_.give_back(lock);
 }
 

@@ -170,6 +170,8 @@ void Post::end(uint16_t index, Masters owed, const Instant& now) {
 // A delete is queued behind everything that was sent to the same master before.
 bool Post::send_deletes(uint16_t index, Masters masters, const Instant& now) {
   const Claim& claim = claims[index];
+  REDLOCK_ASSERT(claim.ended);
+  REDLOCK_ASSERT((masters - claim.owed).empty());
   const size_t size = command_size(claim.names);
   Masters sent;
   if (!shared_.has_room(Shared::size_of(size))) return false;

@@ -24,7 +24,7 @@ void Client::start_rounds(const Instant& now) {
   for (uint16_t i = starts_.first(); i != no_slot;) {
     Lock& lock = table_[i];
     i = starts_.next(&table_[0], i);
-    if (lock.wants == Wants::nothing && lock.claim != no_slot && !lock.round.unsent.empty()) {
+    if (lock.wants == Wants::nothing && lock.claim != no_claim && !lock.round.unsent.empty()) {
       send_unsent(lock, votes, now);
       continue;
     }
@@ -86,7 +86,9 @@ void Client::begin_round(Lock& lock, Masters ready, Masters by_script, const Ins
   }
   const uint16_t claim = lock.claim;
   if (post_.claims[claim].ttl_ms < lock.round.ttl_ms) post_.claims[claim].ttl_ms = lock.round.ttl_ms;
-  REDLOCK_ASSERT(claim != no_claim && post_.claims[claim].used && !post_.claims[claim].ended);
+  REDLOCK_ASSERT(claim != no_claim);
+  REDLOCK_ASSERT(post_.claims[claim].used);
+  REDLOCK_ASSERT(!post_.claims[claim].ended);
   if (acquire) post_.claims.sets_sent(claim, ready);
   post_.ask_round(lock, ready, by_script, now);
 }
@@ -95,6 +97,7 @@ void Client::begin_round(Lock& lock, Masters ready, Masters by_script, const Ins
 // memory has no room, the command waits, until the round's deadline. A token is remembered before it is stored. So the
 // next proposal is larger, whether this round is won or lost.
 void Client::send_unsent(Lock& lock, Masters votes, const Instant& now) {
+  REDLOCK_ASSERT(lock.claim != no_claim);
   const Op op = lock.fence.storing || !lock.round.open ? Op::token
                 : lock.state == State::held            ? Op::extend
                 : lock.options.fenced                  ? Op::acquire_fenced

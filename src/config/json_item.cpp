@@ -28,6 +28,7 @@ void write_number(TextWriter& why, double value) {
   value -= high * billion;
   const uint32_t low = static_cast<uint32_t>(value);
   uint32_t rest = static_cast<uint32_t>((value - low) * million + 0.5);
+  REDLOCK_ASSERT(rest <= million);
   why.number(high * uint64_t{1'000'000'000} + low + (rest == million ? 1 : 0));
   if (rest == 0 || rest == million) return;
   why.raw(".");

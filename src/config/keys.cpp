@@ -41,6 +41,7 @@ void set_client_name_to_host_name(Text& name) {
   host[sizeof host - 1] = '\0';
   const size_t whole = strcspn(host, ".");  // without its domain
   const size_t size = whole < REDLOCK_CLIENT_NAME_MAX ? whole : REDLOCK_CLIENT_NAME_MAX;
+  REDLOCK_ASSERT(size <= whole);
   char* const end = host + whole - size;
   for (size_t i = 0; i < size; ++i) {
     if (!is_plain(end[i])) end[i] = '-';
@@ -84,6 +85,8 @@ void set_defaults(Values& values) {
 }
 
 int set_number(Values& values, const Key& key, uint32_t value, TextWriter& why) {
+  REDLOCK_ASSERT(!key.is_text());
+  REDLOCK_ASSERT(key.number != nullptr);
   const bool in_range = (value >= key.min && value <= key.max) || (key.or_zero && value == 0);
   if (!in_range) {
     why.print("%s: %u is not ", key.name, value);
@@ -96,6 +99,7 @@ int set_number(Values& values, const Key& key, uint32_t value, TextWriter& why) 
 }
 
 int set_text(Values& values, const Key& key, Bytes value, TextWriter& why) {
+  REDLOCK_ASSERT(key.is_text());
   if (value.size < key.min || value.size > key.max) {
     return bad_size(why, key.name, value.size, key.min, key.max);
   }
@@ -110,6 +114,7 @@ int set_text(Values& values, const Key& key, Bytes value, TextWriter& why) {
   if (key.words != nullptr) {
     values.*key.number = place;
   } else {
+    REDLOCK_ASSERT(value.size <= Text::max);
     (values.*key.text).assign(value);
   }
   values.given |= key_bit(key);

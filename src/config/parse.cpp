@@ -40,6 +40,7 @@ int read_masters(const cJSON& list, Values& values, TextWriter& why) {
 }
 
 int read_number(const cJSON& item, const Key& key, Values& values, TextWriter& why) {
+  REDLOCK_ASSERT(!key.is_text());
   const double value = item.valuedouble;
   const bool is_number = is(item, cJSON_Number);
   if (is_number && value >= 0 && value <= UINT32_MAX) {
@@ -90,6 +91,7 @@ int read_section(const cJSON& section, Values& values, TextWriter& why) {
 int read_member(const cJSON& item, const cJSON* earlier, Values& values, TextWriter& why) {
   const Bytes name = bytes_of(item.string);
   for (; earlier != &item; earlier = earlier->next) {
+    REDLOCK_ASSERT(earlier != nullptr);  // the item is among them, or behind them
     if (bytes_of(earlier->string) == name) return fail(why.raw(name), ": given twice");
   }
   if (name == Bytes("masters")) return read_masters(item, values, why);

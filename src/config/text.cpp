@@ -63,6 +63,7 @@ TextWriter& TextWriter::print(const char* at, ...) {
     } else if (*++at == 's') {
       raw(va_arg(arguments, const char*));
     } else {
+      REDLOCK_ASSERT(*at == 'u');
       number(va_arg(arguments, unsigned));
     }
   }

@@ -67,7 +67,8 @@ constexpr TokenChoice choose_token(unsigned masters, unsigned granted, unsigned 
                                    const Counters& counters, uint64_t proposal, bool may_floor) {
   using What = TokenChoice::What;
   const unsigned quorum = quorum_of(masters);
-  REDLOCK_ASSERT(granted + refused + failed <= masters && counters.acked.count() <= counters.known.count());
+  REDLOCK_ASSERT(granted + refused + failed <= masters);
+  REDLOCK_ASSERT(counters.acked.count() <= counters.known.count());
   const unsigned pending = masters - granted - refused - failed;
   const unsigned acked = counters.acked.count();
   const unsigned known = counters.known.count();

@@ -30,7 +30,8 @@ void Forecast::round_begins() {
 }
 
 void Forecast::wait(Masters votes, Masters tracked, Masters watched, Instant poll_at) {
-  REDLOCK_ASSERT(((votes | tracked) - Masters::all(masters_)).empty() && (watched - tracked).empty());
+  REDLOCK_ASSERT(((votes | tracked) - Masters::all(masters_)).empty());
+  REDLOCK_ASSERT((watched - tracked).empty());
   waits_ = true;
   look_ = watched_ = watched;
   const Masters plain = votes - tracked;

@@ -53,7 +53,8 @@ void Machine::accept(Lock& lock, const Options& options) {
 }
 
 bool Machine::begin(Lock& lock, Masters asked, Instant t0) {
-  REDLOCK_ASSERT(lock.wants != Wants::nothing && !lock.round.open);
+  REDLOCK_ASSERT(lock.wants != Wants::nothing);
+  REDLOCK_ASSERT(!lock.round.open);
   uint32_t ttl_ms = lock.options.ttl_ms;
   if (lock.wants == Wants::extend) {
     REDLOCK_ASSERT(lock.state == State::held);

@@ -326,18 +326,23 @@ class Machine {
     const Round& round = lock.round;
     const Masters all = Masters::all(rules_.masters);
     REDLOCK_ASSERT((lock.state == State::acquiring) ? round.open : (!round.open || lock.state == State::held));
-    REDLOCK_ASSERT(!round.open || (round.number != 0 && round.deadline >= round.t0));
+    REDLOCK_ASSERT(!round.open || round.number != 0);
+    REDLOCK_ASSERT(!round.open || round.deadline >= round.t0);
     REDLOCK_ASSERT(lock.wants != Wants::acquire || lock.state == State::waiting);
     // The timer would fire again and again for a lock that nothing but room, or random bytes, can help.
     REDLOCK_ASSERT(lock.wants != Wants::acquire || lock.wake_at == Instant::never());
-    REDLOCK_ASSERT(lock.wants != Wants::extend || (lock.state == State::held && !round.open));
+    REDLOCK_ASSERT(lock.wants != Wants::extend || lock.state == State::held);
+    REDLOCK_ASSERT(lock.wants != Wants::extend || !round.open);
     // A master has one vote.
     REDLOCK_ASSERT((voted(round) - all).empty());
-    REDLOCK_ASSERT((round.granted & round.refused).empty() && (round.failed & (round.granted | round.refused)).empty());
+    REDLOCK_ASSERT((round.granted & round.refused).empty());
+    REDLOCK_ASSERT((round.failed & (round.granted | round.refused)).empty());
     REDLOCK_ASSERT((round.guarded - round.failed).empty());
+    REDLOCK_ASSERT((round.unsent - all).empty());
     REDLOCK_ASSERT((lock.fence.counters.acked - lock.fence.counters.known).empty());
     // Only a master that lacks the key gets the key back.
-    REDLOCK_ASSERT((lock.hold.gone - lock.hold.lacking).empty() && (lock.hold.lacking - all).empty());
+    REDLOCK_ASSERT((lock.hold.gone - lock.hold.lacking).empty());
+    REDLOCK_ASSERT((lock.hold.lacking - all).empty());
     REDLOCK_ASSERT(lock.state != State::held || lock.valid_until != Instant::never());
     REDLOCK_ASSERT(lock.state != State::held || lock.rounds > 0);
     REDLOCK_ASSERT(lock.state != State::over || lock.cell.expired(lock.generation));

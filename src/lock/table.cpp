@@ -4,7 +4,8 @@
 namespace redlock {
 
 void Table::init(Lock* slots, unsigned capacity) {
-  REDLOCK_ASSERT(capacity > 0 && capacity < no_slot);
+  REDLOCK_ASSERT(capacity > 0);
+  REDLOCK_ASSERT(capacity < no_slot);
   slots_ = slots;
   capacity_ = static_cast<uint16_t>(capacity);
   for (unsigned i = 0; i < capacity; ++i) {
@@ -25,7 +26,9 @@ Lock* Table::take() {
 }
 
 void Table::give_back(Lock& lock) {
-  REDLOCK_ASSERT(lock.state == State::over && !lock.start.queued && !lock.told.queued);
+  REDLOCK_ASSERT(lock.state == State::over);
+  REDLOCK_ASSERT(!lock.start.queued);
+  REDLOCK_ASSERT(!lock.told.queued);
   lock.state = State::free;
   lock.cell.retire(lock.generation);
   lock.start.next = free_;

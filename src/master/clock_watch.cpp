@@ -11,7 +11,8 @@ constexpr int64_t resolution_ns = 1'000'000;
 }  // namespace
 
 ClockWatch::Verdict ClockWatch::sample(Instant sent, Instant received, int64_t server_us, uint32_t ppm, Duration& by) {
-  REDLOCK_ASSERT(sent <= received && server_us >= 0);
+  REDLOCK_ASSERT(sent <= received);
+  REDLOCK_ASSERT(server_us >= 0);
   REDLOCK_ASSERT(!known_ || low_ <= high_);
   const int64_t server_ns = server_us * 1'000;
   const int64_t low = server_ns - received.ns();

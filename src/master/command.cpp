@@ -61,7 +61,8 @@ void Command::write_script(resp::Writer& out, const Script& script, bool by_name
 }
 
 void Command::finish(const resp::Writer& out) {
-  REDLOCK_ASSERT(out.size() <= UINT16_MAX && (!out.fits() || script_at_ <= out.size()));
+  REDLOCK_ASSERT(out.size() <= UINT16_MAX);
+  REDLOCK_ASSERT(!out.fits() || script_at_ <= out.size());
   size_ = static_cast<uint16_t>(out.size());
   if (script_ == nullptr) script_at_ = size_;
 }
@@ -70,7 +71,9 @@ Command Command::plain(Space space, Op op, const Subject& s, bool by_name) {
   Command c(space);
   resp::Writer out(space.data, space.size);
   const unsigned n = s.names.count();
-  REDLOCK_ASSERT(n != 0 && op != Op::acquire_fenced && op != Op::token);
+  REDLOCK_ASSERT(n != 0);
+  REDLOCK_ASSERT(op != Op::acquire_fenced);
+  REDLOCK_ASSERT(op != Op::token);
   if (op == Op::acquire) {
     REDLOCK_ASSERT(n == 1);
     out.raw("*6\r\n$3\r\nSET\r\n");
@@ -95,8 +98,10 @@ Command Command::plain(Space space, Op op, const Subject& s, bool by_name) {
 Command Command::sealed(Space space, Op op, const Subject& s, const Sealed& state, uint64_t token, bool by_name) {
   Command c(space);
   resp::Writer out(space.data, space.size);
-  REDLOCK_ASSERT(op != Op::release && (op != Op::extend || state.seal.size != 0));
-  REDLOCK_ASSERT(s.names.count() != 0 && state.meta_key.size != 0);
+  REDLOCK_ASSERT(op != Op::release);
+  REDLOCK_ASSERT(op != Op::extend || state.seal.size != 0);
+  REDLOCK_ASSERT(s.names.count() != 0);
+  REDLOCK_ASSERT(state.meta_key.size != 0);
   // Keys: the names, the record, and the counters where a token is asked for or stored. Arguments: the value, the ttl
   // (not for the token's script), the seal, the token.
   const unsigned n = s.names.count();

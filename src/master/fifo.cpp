@@ -4,7 +4,8 @@
 namespace redlock {
 
 void Fifo::push_own(Request::Kind kind, const Instant& now, uint32_t number) {
-  REDLOCK_ASSERT(Request::is_own(kind) && own_ < own_max);
+  REDLOCK_ASSERT(Request::is_own(kind));
+  REDLOCK_ASSERT(own_ < own_max);
   push({now, number, 0, kind, true});
   ++own_;
 }

@@ -65,7 +65,8 @@ class Fifo {
   static constexpr unsigned own_max = 12;  // requests of the session itself in flight, at most: those of the greeting
 
   Fifo(Request* places, unsigned capacity) : places_(places), capacity_(static_cast<uint16_t>(capacity)) {
-    REDLOCK_ASSERT(capacity > own_max && capacity <= UINT16_MAX);
+    REDLOCK_ASSERT(capacity > own_max);
+    REDLOCK_ASSERT(capacity <= UINT16_MAX);
   }
 
   bool empty() const { return size_ == 0; }
@@ -100,7 +101,8 @@ class Fifo {
   bool owes_answer(uint16_t claim) const;
 
   void check() const {
-    REDLOCK_ASSERT(size_ <= capacity_ && own_ <= size_);
+    REDLOCK_ASSERT(size_ <= capacity_);
+    REDLOCK_ASSERT(own_ <= size_);
     REDLOCK_ASSERT((head_ + size_) % capacity_ == tail_);
     REDLOCK_ASSERT(size_ == 0 || oldest().sent <= places_[tail_ == 0 ? capacity_ - 1 : tail_ - 1].sent);
   }

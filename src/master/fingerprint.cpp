@@ -39,7 +39,8 @@ Bytes write_fingerprint(const Settings& settings, unsigned quorum, char (&text)[
   out.raw(" q=").raw(to_decimal(quorum, digits));
   out.raw(" max_ttl_ms=").raw(to_decimal(settings.max_ttl_ms, digits));
   out.raw(" ids=").raw(Bytes(hex, sizeof hex));
-  REDLOCK_ASSERT(out.fits() && out.size() <= own_fingerprint_max);
+  REDLOCK_ASSERT(out.fits());
+  REDLOCK_ASSERT(out.size() <= own_fingerprint_max);
   return out.written();
 }
 

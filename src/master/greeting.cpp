@@ -7,7 +7,8 @@
 namespace redlock {
 
 void Greeting::begin(uint32_t nonce, const Instant& now) {
-  REDLOCK_ASSERT(out_.fifo.empty() && out_.tx.empty());
+  REDLOCK_ASSERT(out_.fifo.empty());
+  REDLOCK_ASSERT(out_.tx.empty());
   nonce_ = nonce;
   resp3_ = true;
   greeted_ = false;

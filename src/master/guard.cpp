@@ -98,7 +98,8 @@ Guard::Visit Guard::visit_in(Bytes text, Bytes state) {
 }
 
 uint32_t Guard::begin_reading() {
-  REDLOCK_ASSERT(on() && asked_ != UINT32_MAX);
+  REDLOCK_ASSERT(on());
+  REDLOCK_ASSERT(asked_ != UINT32_MAX);
   return ++asked_;
 }
 
@@ -166,7 +167,8 @@ void Guard::read_clock(int error) {
 }
 
 Guard::Next Guard::end_reading(uint32_t number, Instant sent, const Instant& now) {
-  REDLOCK_ASSERT(reading() && number == answered_ + 1);  // replies come in order
+  REDLOCK_ASSERT(reading());  // replies come in order
+  REDLOCK_ASSERT(number == answered_ + 1);
   const Duration lifetime = reading_lifetime(settings_.max_ttl_ms);
   answered_ = number;
   if (number < counts_from_) return Next::nothing;
@@ -201,7 +203,9 @@ Guard::Next Guard::end_reading(uint32_t number, Instant sent, const Instant& now
 }
 
 void Guard::reading_failed(uint32_t number, int error, Instant sent, const Instant& now) {
-  REDLOCK_ASSERT(error != 0 && reading() && number == answered_ + 1);
+  REDLOCK_ASSERT(error != 0);
+  REDLOCK_ASSERT(reading());
+  REDLOCK_ASSERT(number == answered_ + 1);
   answered_ = number;
   if (number < counts_from_) return;
   fresh_ = false;
@@ -260,9 +264,13 @@ void Guard::judge() {
 }
 
 inline void Guard::check() const {
-  REDLOCK_ASSERT(!admitted() || (fresh_ && sealed_ && has_q_ && desc_ == Found::ours));
+  REDLOCK_ASSERT(!admitted() || fresh_);
+  REDLOCK_ASSERT(!admitted() || sealed_);
+  REDLOCK_ASSERT(!admitted() || has_q_);
+  REDLOCK_ASSERT(!admitted() || desc_ == Found::ours);
   REDLOCK_ASSERT(!admitted() || !(distrusted_ || duplicate_));
-  REDLOCK_ASSERT(counts_from_ <= asked_ + 1 && answered_ <= asked_);
+  REDLOCK_ASSERT(counts_from_ <= asked_ + 1);
+  REDLOCK_ASSERT(answered_ <= asked_);
 }
 
 Guard::Outlook Guard::outlook() const {

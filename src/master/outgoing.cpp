@@ -28,7 +28,8 @@ void Outgoing::append_reference(Bytes first, Bytes second) {
 }
 
 void Outgoing::append_script(const Command& command) {
-  REDLOCK_ASSERT(command.script() != nullptr && tx.fits(0, references_max));
+  REDLOCK_ASSERT(command.script() != nullptr);
+  REDLOCK_ASSERT(tx.fits(0, references_max));
   tx.reference(command.script()->common);
   tx.reference(command.script()->body);
   tx.take(command.tail());

@@ -35,24 +35,11 @@ Session::Session(const CommonSettings& settings, const MasterSettings& master, B
   out_.tx.init(memory.tx, memory.tx_size, *memory.shared, memory.self);
 }
 
-inline void Session::check() const {
-#if defined(REDLOCK_ASSERTS)
-  out_.fifo.check();
-  REDLOCK_ASSERT(rx_head_ <= rx_size_ && rx_size_ <= rx_capacity_);
-  const bool open = state_ != State::down && state_ != State::connecting;
-  REDLOCK_ASSERT(open || (out_.fifo.empty() && out_.tx.empty() && rx_size_ == 0 && !tracked()));
-  REDLOCK_ASSERT(wish_ == Wish::none || (wish_ == Wish::connect) == (state_ == State::down));
-  REDLOCK_ASSERT(state_ != State::greeting || !out_.fifo.empty() || wish_ == Wish::close || record_.wants_state());
-  REDLOCK_ASSERT(state_ != State::suspect || !out_.fifo.empty() || wish_ == Wish::close);
-  REDLOCK_ASSERT(!connected() || greeting_.is_done());
-  REDLOCK_ASSERT(!tracked() || resp3());
-#endif
-}
-
 // ---- connection -----------------------------------------------------------------------------------------------
 
 void Session::connecting(const Instant& now) {
-  REDLOCK_ASSERT(wish_ == Wish::connect && state_ == State::down);
+  REDLOCK_ASSERT(wish_ == Wish::connect);
+  REDLOCK_ASSERT(state_ == State::down);
   wish_ = Wish::none;
   give_up_at_ = now + settings_.connect_timeout;
   set_state(State::connecting);
@@ -141,7 +128,8 @@ bool Session::take_changed() {
 // ---- requests -------------------------------------------------------------------------------------------------
 
 void Session::look(uint16_t who, uint32_t number, const Command& command, bool holder, const Instant& now) {
-  REDLOCK_ASSERT(connected() && room(command, Command::look_requests));
+  REDLOCK_ASSERT(connected());
+  REDLOCK_ASSERT(room(command, Command::look_requests));
   out_.tx.take(command.head());
   if (command.script() != nullptr) out_.append_script(command);
   if (!holder) out_.fifo.push({now, 0, 0, Request::look_caching, true});
@@ -151,7 +139,8 @@ void Session::look(uint16_t who, uint32_t number, const Command& command, bool h
 
 void Session::ask(const Request& request, const Command& command) {
   REDLOCK_ASSERT(Request::is_about_claim(request.kind));
-  REDLOCK_ASSERT(connected() && (room(command, 1) || request.kind == Request::release));
+  REDLOCK_ASSERT(connected());
+  REDLOCK_ASSERT(room(command, 1) || request.kind == Request::release);
   REDLOCK_ASSERT(out_.tx.fits(command.text_size(), Outgoing::references_max));
   out_.tx.take(command.head());
   if (command.script() != nullptr) {

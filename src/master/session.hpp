@@ -118,7 +118,8 @@ class Session {
   void ask(const Request& request, const Command& command);  // its kind is an Op
   // The newest shared command is asked. Its kind is an Op, or look_caching ahead of an extend.
   void ask_shared(const Request& request) {
-    REDLOCK_ASSERT(connected() && !request.apart);
+    REDLOCK_ASSERT(connected());
+    REDLOCK_ASSERT(!request.apart);
     out_.tx.share();
     out_.fifo.push(request);
   }
@@ -262,6 +263,24 @@ class Session {
   Record record_;
   Greeting greeting_;
 };
+
+inline void Session::check() const {
+#if defined(REDLOCK_ASSERTS)
+  out_.fifo.check();
+  REDLOCK_ASSERT(rx_head_ <= rx_size_);
+  REDLOCK_ASSERT(rx_size_ <= rx_capacity_);
+  const bool open = state_ != State::down && state_ != State::connecting;
+  REDLOCK_ASSERT(open || out_.fifo.empty());
+  REDLOCK_ASSERT(open || out_.tx.empty());
+  REDLOCK_ASSERT(open || rx_size_ == 0);
+  REDLOCK_ASSERT(open || !tracked());
+  REDLOCK_ASSERT(wish_ == Wish::none || (wish_ == Wish::connect) == (state_ == State::down));
+  REDLOCK_ASSERT(state_ != State::greeting || !out_.fifo.empty() || wish_ == Wish::close || record_.wants_state());
+  REDLOCK_ASSERT(state_ != State::suspect || !out_.fifo.empty() || wish_ == Wish::close);
+  REDLOCK_ASSERT(!connected() || greeting_.is_done());
+  REDLOCK_ASSERT(!tracked() || resp3());
+#endif
+}
 
 inline void Session::pop_request(bool own, const Instant& now) {
   ++replies_;

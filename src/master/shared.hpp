@@ -35,7 +35,8 @@ class Shared {
   Space space() { return {memory_ + tail_, room_ > sizeof(Command) ? room_ - sizeof(Command) : 0}; }
   // What was written to the front of space() is a command for these masters.
   void add(size_t size, size_t seal, Masters to) {
-    REDLOCK_ASSERT(size != 0 && has_room(size_of(size)));
+    REDLOCK_ASSERT(size != 0);
+    REDLOCK_ASSERT(has_room(size_of(size)));
     tail_ += static_cast<uint32_t>(size);
     room_ -= size + sizeof(Command);
     ++count_;

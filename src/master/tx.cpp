@@ -33,7 +33,8 @@ void Tx::append(Bytes bytes) {
 
 // Makes the room behind the bytes: sent bytes at the front give theirs up.
 void Tx::close_gap() {
-  REDLOCK_ASSERT(head_ <= tail_ && tail_ <= capacity_);
+  REDLOCK_ASSERT(head_ <= tail_);
+  REDLOCK_ASSERT(tail_ <= capacity_);
   memmove(buffer_, buffer_ + head_, tail_ - head_);
   tail_ -= head_;
   head_ = 0;

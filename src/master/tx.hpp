@@ -20,7 +20,9 @@ class Tx {
   static constexpr unsigned chunks_max = 2 * references_max + 1;
 
   void init(char* buffer, size_t capacity, Shared& shared, MasterIndex self) {
-    REDLOCK_ASSERT(buffer != nullptr && empty() && capacity <= UINT32_MAX);
+    REDLOCK_ASSERT(buffer != nullptr);
+    REDLOCK_ASSERT(empty());
+    REDLOCK_ASSERT(capacity <= UINT32_MAX);
     buffer_ = buffer;
     capacity_ = capacity;
     shared_ = &shared;
@@ -62,7 +64,8 @@ class Tx {
   // The newest command of the shared memory is for this master.
   void share() {
     if (open_) return;
-    REDLOCK_ASSERT(references_ < references_max && !lags_);
+    REDLOCK_ASSERT(references_ < references_max);
+    REDLOCK_ASSERT(!lags_);
     if (shares_++ == 0) {
       next_ = shared_->count() - 1;
       shared_->hold();

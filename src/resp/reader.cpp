@@ -73,8 +73,13 @@ Progress Reader::next(const char* data, size_t size, size_t& used, Item& out) {
 }
 
 inline void Reader::check() const {
-  REDLOCK_ASSERT(depth_ <= depth_max && (depth_ == 0 || left_[depth_ - 1] != 0));
-  REDLOCK_ASSERT(!boundary_ || (depth_ == 0 && body_ < 0 && attributes_ == 0 && !push_ && !broken_));
+  REDLOCK_ASSERT(depth_ <= depth_max);
+  REDLOCK_ASSERT(depth_ == 0 || left_[depth_ - 1] != 0);
+  REDLOCK_ASSERT(!boundary_ || depth_ == 0);
+  REDLOCK_ASSERT(!boundary_ || body_ < 0);
+  REDLOCK_ASSERT(!boundary_ || attributes_ == 0);
+  REDLOCK_ASSERT(!boundary_ || !push_);
+  REDLOCK_ASSERT(!boundary_ || !broken_);
   REDLOCK_ASSERT(body_ < 0 || searched_ == 0);
   REDLOCK_ASSERT((attributes_ >> depth_) == 0);
 }
@@ -165,7 +170,8 @@ Reader::Step Reader::open_aggregate(char type, Bytes text, Item& out) {
   out.integer = pairs ? 2 * children : children;
   if (children == 0) return attribute ? Step::again : value(out, out.type);
   if (attribute) attributes_ = static_cast<uint8_t>(attributes_ | 1u << depth_);
-  REDLOCK_ASSERT(depth_ < depth_max && out.integer <= children_max);
+  REDLOCK_ASSERT(depth_ < depth_max);
+  REDLOCK_ASSERT(out.integer <= children_max);
   left_[depth_++] = static_cast<uint16_t>(out.integer);
   return attribute ? Step::again : Step::item;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "run/blocked.hpp"
 
+#include "base/types.hpp"
 #include "run/report.hpp"
 
 namespace redlock {
@@ -23,13 +24,18 @@ int result(const redlock_event_t& event, Blocked::On on) {
 }  // namespace
 
 void BlockedList::add(Blocked& blocked) {
+  REDLOCK_ASSERT(blocked.next == nullptr);
+  REDLOCK_ASSERT(!blocked.done);
   blocked.next = first_;
   first_ = &blocked;
 }
 
 void BlockedList::remove(Blocked& blocked) {
   Blocked** at = &first_;
-  while (*at != &blocked) at = &(*at)->next;
+  while (*at != &blocked) {
+    REDLOCK_ASSERT(*at != nullptr);  // it is in the list
+    at = &(*at)->next;
+  }
   *at = blocked.next;
 }
 

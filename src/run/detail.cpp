@@ -71,6 +71,7 @@ void fill_detail(const Client& client, Client::Event& event, Detail& out) {
   }
   Notices::Detail about = {event.event.master, nullptr, REDLOCK_GUARD_UNKNOWN};
   if (event.slot != no_slot) about = client.notices().detail(event, client.now());
+  REDLOCK_ASSERT(about.master <= settings.masters);
   d.to_go_ms = about.to_go_ms;
   TextWriter name(out.name, sizeof out.name), holder(out.holder, sizeof out.holder);
   out.address[0] = out.their_name[0] = out.our_name[0] = out.denied[0] = '\0';

@@ -39,6 +39,7 @@ int Fault::set(Is is, uint32_t given, uint32_t against) {
 void explain(const Fault& fault, TextWriter& out) {
   const char* text = texts;
   for (unsigned i = static_cast<unsigned>(fault.what); i > 0; --i) text += strlen(text) + 1;
+  REDLOCK_ASSERT(text < texts + sizeof texts);
   out.print(text, fault.value, fault.limit);
 }
 

@@ -105,6 +105,7 @@ void narrate_file(redlock_t* rl, MasterIndex m) {
 [[gnu::noinline]] bool narrate(redlock_t* rl, const Client::Event& event) {
   const redlock_event_t& e = event.event;
   const bool of_master = e.type == REDLOCK_EV_MASTER;
+  REDLOCK_ASSERT(of_master == (event.slot == no_slot));
   if (rl->log.fn != nullptr) {
     if (of_master) narrate_file(rl, e.master);
     char text[Story::line_max];
@@ -119,7 +120,11 @@ void narrate_file(redlock_t* rl, MasterIndex m) {
   return !of_master || rl->story.is_event(e);
 }
 
-bool is_narrated(const redlock_t* rl, int type) { return (rl->narrated >> type & 1) != 0; }
+bool is_narrated(const redlock_t* rl, int type) {
+  REDLOCK_ASSERT(type > 0);
+  REDLOCK_ASSERT(type < 32);  // a bit of a word
+  return (rl->narrated >> type & 1) != 0;
+}
 
 // Which certificate of a master is out of its dates?
 void fill_date(const redlock_t* rl, const Client::Event& event, Detail& out) {
@@ -183,6 +188,7 @@ size_t size_of(const Settings& settings) {
 
 redlock_t* construct(void* memory, const redlock_config_t& cfg, const Settings& settings, Mode mode,
                      void (*closed)(void* self)) {
+  REDLOCK_ASSERT(reinterpret_cast<uintptr_t>(memory) % alignment == 0);
   char* own = static_cast<char*>(memory) + aligned(sizeof(redlock_s));
   char* arrays = own + aligned(mode_bytes);
   char* told = arrays + aligned(Client::memory_size(settings));
@@ -214,6 +220,8 @@ int make(redlock_t*& rl, const redlock_config_t* cfg, const Place& place, Mode m
   Settings settings;
   const int err = finish(*cfg, settings);
   if (err != 0) return err;
+  REDLOCK_ASSERT(settings.masters >= 1);
+  REDLOCK_ASSERT(settings.masters <= REDLOCK_MASTERS_MAX);
   settings.has_boot_id = read_boot_id(settings.boot_id);
   if (place.given && place.size < size_of(settings)) return REDLOCK_E_TOOSMALL;
   if (fork_generation() == 0) return REDLOCK_E_SYSTEM;
@@ -236,6 +244,7 @@ int make(redlock_t*& rl, const redlock_config_t* cfg, const Place& place, Mode m
 }
 
 void tell_closed(redlock_t* rl) {
+  REDLOCK_ASSERT(rl->client.is_closed());
   Client::Event event = {};
   event.event.size = sizeof event.event;
   event.event.type = REDLOCK_EV_CLOSED;
@@ -247,6 +256,7 @@ void tell_closed(redlock_t* rl) {
 }
 
 void give_back(redlock_t* rl) {
+  REDLOCK_ASSERT(rl->size >= sizeof *rl);
   const bool owns_memory = rl->owns_memory;
   if constexpr (with_tls) rl->driver.free_tls();
   explicit_bzero(static_cast<void*>(rl), rl->size);

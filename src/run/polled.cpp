@@ -20,7 +20,10 @@ struct Poller {
 };
 static_assert(sizeof(Poller) <= mode_bytes);
 
-Poller& poller(const redlock_t* rl) { return *static_cast<Poller*>(rl->own); }
+Poller& poller(const redlock_t* rl) {
+  REDLOCK_ASSERT(rl->mode == Mode::polled);
+  return *static_cast<Poller*>(rl->own);
+}
 
 void wake_poller(redlock_t* rl) {
   if (!rl->processing) poller(rl).loop.wake();
@@ -28,6 +31,7 @@ void wake_poller(redlock_t* rl) {
 
 void on_polled_closed(void* self) {
   Poller& p = poller(static_cast<redlock_t*>(self));
+  REDLOCK_ASSERT(!p.closed);
   p.loop.let_go();
   p.closed = true;
 }

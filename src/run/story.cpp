@@ -76,6 +76,9 @@ void Limiter::tell_left_out(TextWriter& line) {
 // ---- masters ----------------------------------------------------------------------------------------------------
 
 bool Story::is_event(const redlock_event_t& event) {
+  REDLOCK_ASSERT(event.type == REDLOCK_EV_MASTER);
+  REDLOCK_ASSERT(event.master < REDLOCK_MASTERS_MAX);
+  REDLOCK_ASSERT(event.err >= INT8_MIN);
   Told& told = masters_[event.master];
   const bool again = event.state == told.event && (event.err == told.event_err || event.state == REDLOCK_MASTER_DOWN);
   if (again || is_passing(event)) return false;
@@ -86,6 +89,8 @@ bool Story::is_event(const redlock_event_t& event) {
 
 // A line that a master is up is written whatever the limit: the last line about a master must not stay wrong.
 Story::Level Story::master_changed(const redlock_event_t& event, uint32_t now_s, TextWriter& line) {
+  REDLOCK_ASSERT(event.type == REDLOCK_EV_MASTER);
+  REDLOCK_ASSERT(event.master < REDLOCK_MASTERS_MAX);
   Told& told = masters_[event.master];
   const bool up = event.state == REDLOCK_MASTER_UP;
   const bool again = event.state == told.line && event.err == told.line_err;
@@ -109,6 +114,8 @@ Story::Level Story::master_changed(const redlock_event_t& event, uint32_t now_s,
 // ---- locks ------------------------------------------------------------------------------------------------------
 
 Story::Level Story::lock_told(const redlock_event_t& event, const Acquire& acquire, uint32_t now_s, TextWriter& line) {
+  REDLOCK_ASSERT(event.type >= REDLOCK_EV_ACQUIRED);
+  REDLOCK_ASSERT(event.type <= REDLOCK_EV_LOST);  // limits_ has no place for others
   const bool acquired = event.type == REDLOCK_EV_ACQUIRED;
   const bool long_wait = acquire.waited_s >= long_wait_s;
   const Level level = level_of_lock(event, long_wait);

@@ -29,9 +29,13 @@ struct Runner {
 };
 static_assert(sizeof(Runner) <= mode_bytes);
 
-Runner& runner(redlock_t* rl) { return *static_cast<Runner*>(rl->own); }
+Runner& runner(redlock_t* rl) {
+  REDLOCK_ASSERT(rl->mode == Mode::thread);
+  return *static_cast<Runner*>(rl->own);
+}
 
 void give_back_all(redlock_t* rl) {
+  REDLOCK_ASSERT(rl->blocked.empty());
   runner(rl).changed.close();
   rl->gate.close();
   give_back(rl);
@@ -47,6 +51,7 @@ void wake_thread(redlock_t* rl) {
 void on_thread_closed(void* self) {
   redlock_t* rl = static_cast<redlock_t*>(self);
   rl->gate.enter();
+  REDLOCK_ASSERT(runner(rl).phase == Runner::Phase::running);
   runner(rl).phase = Runner::Phase::closing;
   const bool silent = rl->silent;
   rl->gate.leave();
@@ -55,6 +60,7 @@ void on_thread_closed(void* self) {
 }
 
 void enter_phase(redlock_t* rl, Runner::Phase phase) {
+  REDLOCK_ASSERT(runner(rl).phase < phase);
   runner(rl).phase = phase;
   runner(rl).changed.ring();
 }
@@ -99,6 +105,7 @@ int start(redlock_t* rl) {
     rl->gate.enter();
     while (r.phase == Runner::Phase::starting) r.changed.wait(rl->gate);
     err = r.err;
+    REDLOCK_ASSERT((err == 0) == (r.phase == Runner::Phase::running));
     rl->gate.leave();
     if (err != 0) pthread_join(r.thread, nullptr);
   }
@@ -168,6 +175,7 @@ bool finished(redlock_t* rl) { return runner(rl).phase == Runner::Phase::finishe
 // Called inside the gate; leaves it.
 int wait_for_end(redlock_t* rl, uint32_t grace_ms) {
   Runner& r = runner(rl);
+  REDLOCK_ASSERT(r.destroying);
   const timespec until = Bell::from_now(grace_ms + patience_ms);
   bool in_time = true;
   while (!finished(rl) && in_time) in_time = r.changed.wait_until(rl->gate, until);

@@ -386,7 +386,8 @@ TEST(Claims, what_cannot_happen_traps) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   Fixture f;
   const uint16_t c = f.granted();
-  EXPECT_DEATH(f.claims.set_answered(c, 0, false, at(0)), "") << "answered twice";
+  EXPECT_DEATH(f.claims.set_answered(c, 0, false, at(0)), "claims.hpp:[0-9]+: c.pending.has\\(m\\)\n")
+      << "answered twice";
   EXPECT_DEATH(f.claims.end(c, Masters::of(2), at(0)), "") << "nothing was sent there";
   EXPECT_DEATH(f.claims.deletes_queued(c, Masters::of(0)), "") << "not owed";
   EXPECT_DEATH(f.claims.delete_answered(c, 0, Deleted::yes, at(0)), "") << "not asked";
