@@ -50,11 +50,12 @@ struct Claim {
   uint16_t slot;     // the lock that has this value; no_slot once the claim has ended or lingers
   Link place;        // in the list of free claims; or in the client's queue of claims whose deletes leave next
 
-  Masters sent;      // may have been sent a SET of this value
+  Masters sent;      // may have been sent a SET of this value; the others below are parts of it
   Masters refused;   // answered the SET with "held by another"
-  Masters pending;   // the SET is unanswered on the present connection
+  Masters pending;   // the SET is unanswered on the present connection; apart from `stray`
   Masters stray;     // the SET was unanswered when its connection broke
-  Masters owed;      // a delete has to be queued as soon as there is room
+  Masters owed;      // a delete has to be queued as soon as there is room; only of a claim that has ended, as the next
+                     // two. A master is in one of the three at most
   Masters deleting;  // a delete is unanswered on the present connection
   Masters resting;   // a delete is owed again after repeat_at
   Masters reserved;  // a place in the session's FIFO is kept for the delete
@@ -68,6 +69,7 @@ struct Claim {
   ValueBytes value;
 };
 
+// In brackets: what a claim must be when a method is called for it. [open] was made, and has not ended; [ended].
 class Claims {
  public:
   struct Rules {
@@ -94,6 +96,7 @@ class Claims {
   // May this master be sent another SET? False while the master owes answers about its share of the table.
   bool may_send(MasterIndex m) const { return unsettled_[m] < share_; }
 
+  // [open]
   void sets_sent(uint16_t index, Masters masters) {
     Claim& c = table_[index];
     REDLOCK_ASSERT(c.used);
@@ -109,12 +112,13 @@ class Claims {
     check(c);
   }
   void set_sent(uint16_t index, MasterIndex m) { sets_sent(index, Masters::of(m)); }
-  // May the value of a held lock be SET again on a master that lacks the key? Not while the first SET may still be
-  // executed: a delete that removes the key of the first SET would be taken for the delete of the second key.
+  // [open] May the value of a held lock be SET again on a master that lacks the key? Not while the first SET may still
+  // be executed: a delete that removes the key of the first SET would be taken for the delete of the second key.
   bool may_put_back(uint16_t index, MasterIndex m, const Instant& now) {
     if (table_[index].stray.has(m) && now >= strays_until(table_[index], m)) drop_stray(table_[index], m, now);
     return may_send(m) && !((table_[index].pending | table_[index].stray).has(m));
   }
+  // [open] One more SET, where none is unanswered.
   REDLOCK_APART_FOR_SIZE void put_back_sent(uint16_t index, MasterIndex m) {
     Claim& c = table_[index];
     const bool reserved = c.reserved.has(m);
@@ -123,6 +127,7 @@ class Claims {
     c.refused.remove(m);
     check(c);
   }
+  // [open, ended] While the SET is `pending`.
   void set_answered(uint16_t index, MasterIndex m, bool refused, const Instant& now) {
     Claim& c = table_[index];
     REDLOCK_ASSERT(c.used);
@@ -134,11 +139,13 @@ class Claims {
     check(c);
   }
 
-  // Ends a claim. A delete is due on each master of `targets`. The claim is freed if no master owes or is owed
+  // [open] Ends a claim. A delete is due on each master of `targets`. The claim is freed if no master owes or is owed
   // anything.
   void end(uint16_t index, Masters targets, const Instant& now);
-  // The lock is over, but its owner may rely on an earlier check until `at`. The claim ends at `at`, and not before.
+  // [open] The lock is over, but its owner may rely on an earlier check until `at`. The claim ends at `at`, and not
+  // before.
   void linger(uint16_t index, Instant at);
+  // [ended] Where deletes are `owed`.
   void deletes_queued(uint16_t index, Masters masters) {
     Claim& c = table_[index];
     REDLOCK_ASSERT((masters - c.owed).empty());
@@ -153,6 +160,7 @@ class Claims {
     check(c);
   }
   enum class Deleted : uint8_t { yes, absent, error };
+  // [ended] While the delete is unanswered, as delete_unknown().
   void delete_answered(uint16_t index, MasterIndex m, Deleted how, const Instant& now) {
     Claim& c = table_[index];
     REDLOCK_ASSERT(c.used);
@@ -165,9 +173,9 @@ class Claims {
     if (still_unsettled.empty()) settle(index);
     check(c);
   }
-  // The claim has left the queue that `place` links, and may be freed now.
+  // [ended] The claim has left the queue that `place` links, and may be freed now.
   void unqueued(uint16_t index) { settle(index); }
-  // The delete was answered by NOSCRIPT, and has to be sent again at once.
+  // [ended] The delete was answered by NOSCRIPT, and has to be sent again at once.
   void delete_unknown(uint16_t index, MasterIndex m);
   // The connection to m broke, with everything that was unanswered on it. Returns whether this connection, or an older
   // one, left strays.

@@ -82,9 +82,9 @@ struct Options {
 
 // The open round, or the last one.
 struct Round {
-  bool open = false;
+  bool open = false;         // acquiring: always; held: an extend round; else never
   uint8_t told_master = 0;   // of those that failed, the one whose error tells most; of several the first
-  Masters granted;
+  Masters granted;  // no master is in two of these three
   Masters refused;
   Masters failed;
   Masters guarded;  // part of `failed`: masters that the guard does not let vote
@@ -168,12 +168,12 @@ struct Telling {
 // fields come first: on ARM their instructions are short where they lie near the beginning.
 struct Acquire {
   State state = State::free;
-  Wants wants = Wants::nothing;
+  Wants wants = Wants::nothing;  // acquire: only while it waits; extend: only while it is held, and no round is open
   uint16_t claim = 0;   // the claim of the lock's value; no_claim while the lock waits
-  Telling tell;
+  Telling tell;         // FAILED, LOST and RELEASED: only while it is over, and then nothing else
   Round round;
   Instant valid_until;
-  Instant wake_at;      // waiting: the next round; held: the next renewal
+  Instant wake_at;      // waiting: the next round, never() while it is wanted; held: the next renewal
   Instant defer_until;  // a round that waits for room in our own tables begins then at the latest
   uint32_t rounds = 0;  // acquire rounds so far
   InLine line;
@@ -203,6 +203,7 @@ inline Duration waited(const Lock& lock, const Instant& now) {
 // Is the acquire not decided yet?
 inline bool is_pending(const Lock& lock) { return lock.state == State::waiting || lock.state == State::acquiring; }
 
+// In brackets: the states in which a method may be called for a lock.
 class Machine {
  public:
   struct Rules {
@@ -226,28 +227,31 @@ class Machine {
   bool wants_seed() const { return !seeded_; }
   uint32_t draw() { return random_.next(); }
 
-  // free → waiting; the lock wants an acquire round.
+  // [free] → waiting; the lock wants an acquire round.
   void accept(Lock& lock, const Options& options);
-  // Called in the first turn that handles a new lock: the wait budget begins. for_guard: the lock waits for the guard.
+  // [waiting] In the first turn that handles a new lock its wait budget begins. for_guard: it waits for the guard.
   void see(Lock& lock, bool for_guard, const Instant& now) const;
-  // A lock that waits with REDLOCK_WAIT_DEFAULT has two budgets, one of which runs. This one runs from now on.
+  // [any] A lock that waits with REDLOCK_WAIT_DEFAULT has two budgets, one of which runs. This one runs from now on.
   void charge(Lock& lock, bool for_guard, const Instant& now) const;
 
-  // Begins the wanted round. t0 was read before the first byte of the round is handed to a transport. The ttl of an
-  // extend is cut to keep max_hold_ms. False: max_hold_ms allows no later validity. Then no round begins, and the owner
-  // is told AT_RISK. asked: the masters that are sent an acquire; the other masters lack the key from the beginning.
+  // [waiting, held] Begins the wanted round. t0 was read before the first byte of the round is handed to a transport.
+  // The ttl of an extend is cut to keep max_hold_ms. False: max_hold_ms allows no later validity. Then no round begins,
+  // and the owner is told AT_RISK. asked: the masters that are sent an acquire; the other masters lack the key from the
+  // beginning.
   bool begin(Lock& lock, Masters asked, Instant t0);
-  // Our own tables lack room for the wanted round. True: the round waits for room. False: the round has waited for a
-  // node_timeout, and begins with what there is.
+  // [waiting, held] Our own tables lack room for the wanted round. True: the round waits for room. False: the round has
+  // waited for a node_timeout, and begins with what there is.
   bool put_off(Lock& lock, const Instant& now) const;
-  // The wanted round lacks something that no round can do without (random bytes), and waits as long as that takes.
+  // [waiting] The wanted round lacks something that no round can do without (random bytes), and waits as long as that
+  // takes.
   void put_off_freely(Lock& lock) const { lock.defer_until = Instant::never(); }
-  // A fenced acquire begins with this proposal. may_floor: the floor is allowed this once.
+  // [acquiring] A fenced acquire begins with this proposal. may_floor: the floor is allowed this once.
   void propose(Lock& lock, uint64_t proposal, bool may_floor) const;
-  // This master has the token, or has been asked to store the token.
+  // [acquiring, held] This master has the token, or has been asked to store the token.
   void token_told(Lock& lock, MasterIndex m) const { lock.fence.told.add(m); }
-  // A master's answer about its token counter. Call this before vote().
+  // [acquiring] A master's answer about its token counter. Call this before vote().
   void on_counter(Lock& lock, MasterIndex m, const Counter& counter) const;
+  // [any] Counts only in an open round in which the master has not voted.
   Action vote(Lock& lock, MasterIndex m, Vote vote, int error, const Instant& now) {
     Round& round = lock.round;
     if (!round.open || voted(round).has(m)) return Action::none;
@@ -256,69 +260,71 @@ class Machine {
     return round.granted.count() < quorum_of(rules_.masters) ? Action::none : decided(lock, now);
   }
 
-  // Told, and nothing else: the round was lost already.
+  // [waiting, over] Told, and nothing else: the round was lost already.
   static void refused_late(Lock& lock, MasterIndex m) {
     lock.round.refused |= Masters::of(m) - voted(lock.round);
   }
 
-  // This master may have forgotten what it granted, so its vote no longer counts for an open round.
+  // [any] This master may have forgotten what it granted, so its vote no longer counts for an open round.
   Action revoke(Lock& lock, MasterIndex m, int error, const Instant& now);
-  // A master said that it has the lock's value. True whichever round asked.
+  // [acquiring, held] A master said that it has the lock's value. True whichever round asked.
   void on_key_present(Lock& lock, MasterIndex m) const {
     lock.hold.owners.add(m);
     lock.hold.lacking.remove(m);
     lock.hold.gone.remove(m);
   }
-  // The key is gone there, or holds another value. extend_round: the extend round that asked; 0: no extend asked.
+  // [acquiring, held] The key is gone there, or holds another value. extend_round: the extend round that asked; 0: no
+  // extend asked.
   Action on_key_missing(Lock& lock, MasterIndex m, uint32_t extend_round) const;
-  // The ttl of a put-back: what is left of the validity. 0: nothing is left, so put nothing back.
+  // [any] The ttl of a put-back: what is left of the validity. 0: nothing is left, so put nothing back.
   uint32_t put_back_ttl(const Lock& lock, const Instant& now) const;
-  // The SET of a put-back was sent to this master. Until the answer comes the master may have the key.
+  // [acquiring, held] A SET was sent to this master once more. Until the answer comes the master may have the key.
   void put_back_sent(Lock& lock, MasterIndex m) const {
     lock.hold.lacking.remove(m);
     lock.hold.gone.remove(m);
   }
-  // The key of a held lock may have changed on this master.
+  // [held] Its key may have changed on this master.
   void on_key_changed(Lock& lock, MasterIndex m, const Instant& now) const;
-  // These masters are no longer trusted. A held lock that has no quorum of other owners is LOST.
+  // [any] These masters are no longer trusted. A held lock that has no quorum of other owners is LOST.
   Action distrust(Lock& lock, Masters masters) const;
 
-  // heard: masters that had not answered by then are silent. At most `now`.
+  // [any] heard: masters that had not answered by then are silent. At most `now`.
   Action on_time(Lock& lock, const Instant& now, const Instant& heard);
   static Instant deadline(const Lock& lock);
-  // Takes the event that waits, for delivery to the owner.
+  // [any] Takes the event that waits, for delivery to the owner.
   static Telling take_event(Lock& lock) {
     const Telling tell = lock.tell;
     lock.tell = {};
     return tell;
   }
-  // A waiter stops its pause and wants a round: masters came back, its pause is over, or its turn has come.
+  // [any] A waiter stops its pause and wants a round: masters came back, its pause is over, or its turn has come.
   Action wake(Lock& lock) const;
 
-  // ---- a waiter that watches the masters instead of trying again and again (lock/machine_waiting)
+  // ---- [waiting] a waiter that watches the masters instead of trying again and again (lock/machine_waiting)
   void watch(Lock& lock, Masters votes, Masters tracked, const Instant& now);
   void look_sent(Lock& lock, MasterIndex m, const Instant& now);
   void look_away(Lock& lock, MasterIndex m, bool votes, const Instant& now);
-  void looked(Lock& lock, MasterIndex m, int64_t ttl, const Instant& now);
-  void changed(Lock& lock, MasterIndex m, const Instant& now);
-  void master_disconnected(Lock& lock, MasterIndex m, const Instant& now);
+  void looked(Lock& lock, MasterIndex m, int64_t ttl, const Instant& now);  // [any] The answer may be late
+  void changed(Lock& lock, MasterIndex m, const Instant& now);              // [acquiring], too
+  void master_disconnected(Lock& lock, MasterIndex m, const Instant& now);  // [acquiring], too
   void master_back(Lock& lock, MasterIndex m, bool tracked, const Instant& now);
 
-  // ---- a waiter behind another of this client
+  // ---- [waiting] a waiter behind another of this client
   Action queue(Lock& lock, const Instant& now) const;  // it is not this lock's turn, so the lock sends nothing
-  // An urgent acquire of this client has come to wait behind this one, which hurries from now on.
+  // [waiting, acquiring] An urgent acquire has come to wait behind this one, which hurries from now on.
   void hurry(Lock& lock, const Instant& now) const;
-  // The lock before this one is over. After too many turns in a row the lock yields to other clients first.
+  // [any] The lock before this one is over. After too many turns in a row the lock yields to other clients first.
   Action came_first(Lock& lock, const Lock& before) const;
   Action yield(Lock& lock, const Instant& now);
 
-  int extend(Lock& lock, uint32_t ttl_ms) const;  // 0 or enum redlock_err
-  Action cancel(Lock& lock, int err) const;       // while waiting or acquiring, or before ACQUIRED was delivered
-  // Another round is pointless: too many masters can never vote as things stand. The owner is told of a round in which
-  // the masters of `failed` failed. first, error: a master that can never vote, and its reason.
+  int extend(Lock& lock, uint32_t ttl_ms) const;  // [any] 0 or enum redlock_err
+  Action cancel(Lock& lock, int err) const;       // [waiting, acquiring; held, before ACQUIRED was delivered]
+  // [waiting, acquiring] Another round is pointless: too many masters can never vote as things stand. The owner is told
+  // of a round in which the masters of `failed` failed. first, error: a master that can never vote, and its reason.
   Action give_up(Lock& lock, Masters failed, Masters guarded, MasterIndex first, int error) const;
-  Action release(Lock& lock) const;
-  // The clock jumped (suspend, or clocks that were changed). A held lock is lost. An open acquire round begins anew.
+  Action release(Lock& lock) const;  // [waiting, acquiring, held]
+  // [waiting, acquiring, held] The clock jumped (suspend, or clocks that were changed). A held lock is lost. An open
+  // acquire round begins anew.
   Action jumped(Lock& lock, const Instant& now) const;
 
   // Invariants of a lock between two steps. Checked where asserts are on.

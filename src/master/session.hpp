@@ -42,6 +42,7 @@ struct Reply {
   Bytes key;        // key_changed: with its prefix; good until the next call of the session, as holder_read's
 };
 
+// In brackets: the states in which a method may be called; [asked]: up or suspect, with no wish (connected()).
 class Session {
  public:
   // In the order of enum redlock_master_state, whose numbers are shown to users.
@@ -68,14 +69,14 @@ class Session {
 
   // ---- for the driver -----------------------------------------------------------------------------------------
   Wish wish() const { return wish_; }
-  void connecting(const Instant& now);  // the wish to connect is being fulfilled
-  void connected(const Instant& now, uint32_t nonce);
-  // Before closed(), where the session wished to close: the driver knows better why.
+  void connecting(const Instant& now);  // [down] The wish to connect is being fulfilled
+  void connected(const Instant& now, uint32_t nonce);  // [connecting]
+  // [any] Before closed(), where the session wished to close: the driver knows better why.
   void set_reason(int reason) { reason_ = static_cast<int16_t>(reason); }
-  // The connection, or the attempt, is over; everything in flight is forgotten. `reason` is kept unless the session
-  // itself wished to close and knows better.
+  // [any] The connection, or the attempt, is over; everything in flight is forgotten. `reason` is kept unless the
+  // session itself wished to close and knows better.
   void closed(const Instant& now, int reason, uint32_t random);
-  // Behind closed(): did older connections leave SETs unanswered?
+  // [down] Behind closed(): did older connections leave SETs unanswered?
   void leave_strays(bool any) { greeting_.leave_strays(any); }
   char* rx_room(size_t& size) {
     if (rx_head_ != 0) compact();
@@ -115,8 +116,8 @@ class Session {
   bool idle() const { return out_.tx.empty() && wish_ == Wish::none && !changed_; }
   // Where a command for this master alone is encoded.
   Space space() { return out_.tx.space(); }
-  void ask(const Request& request, const Command& command);  // its kind is an Op
-  // The newest shared command is asked. Its kind is an Op, or look_caching ahead of an extend.
+  void ask(const Request& request, const Command& command);  // [asked] Its kind is an Op
+  // [asked] The newest shared command is asked. Its kind is an Op, or look_caching ahead of an extend.
   void ask_shared(const Request& request) {
     REDLOCK_ASSERT(connected());
     REDLOCK_ASSERT(!request.apart);
@@ -127,12 +128,12 @@ class Session {
   // none but the oldest, which may have been begun. It is kept, and until it has left the master is asked no more.
   bool take_back(Request& out);
   void write_seals() const { out_.tx.write_seals(guard().seal()); }
-  // Call before asking an extend: where there is tracking, the extend registers its keys. The two need
+  // [asked] Call before asking an extend: where there is tracking, the extend registers its keys. The two need
   // extend_requests() places. For a master that is asked apart.
   void track_next(const Instant& now);
   unsigned extend_requests() const { return tracked() ? 2 : 1; }
-  // Ask for how long keys will live, and to be told when one changes; `who` and `number` come back with the answer.
-  // holder: ask whose value a key has instead.
+  // [asked] Ask for how long keys will live, and to be told when one changes; `who` and `number` come back with the
+  // answer. holder: ask whose value a key has instead.
   void look(uint16_t who, uint32_t number, const Command& command, bool holder, const Instant& now);
   // The state that the guard admitted this master in.
   Sealed sealed() const;
@@ -147,9 +148,9 @@ class Session {
   // What is due; returns deadline(). heard: what had not come by then is silence. At most `now`.
   Instant on_time(const Instant& now, const Instant& heard);
   Instant deadline() const;
-  Instant ping_at() const { return ping_at_; }  // with nothing in flight
-  void disconnect(int reason);  // wish to close, for a reason that only the client or driver can see
-  void close_quietly();         // no more connections: the client is closing
+  Instant ping_at() const { return ping_at_; }  // [up] With nothing in flight
+  void disconnect(int reason);  // [any] Wish to close, for a reason that only the client or driver can see
+  void close_quietly();         // [any] No more connections: the client is closing
 
   // ---- the guard, for the client ----------------------------------------------------------------------------------
   const Guard& guard() const { return record_.guard(); }
@@ -167,8 +168,9 @@ class Session {
   void commission(Instant until, const Instant& now);
   void clock_jumped(const Instant& now);
   void read_now(const Instant& now) { record_.guard().postpone_reading(now); }
-  // Asks one question about the guard's record, by a script of the caller's. Maintenance programs do so (site); clients
-  // that lock never do. False: the master is not up, there is no room, or the last question is not answered yet.
+  // [any] Asks one question about the guard's record, by a script of the caller's. Maintenance programs do so (site);
+  // clients that lock never do. False: the master is not up, there is no room, or the last question is not answered
+  // yet.
   bool ask_record(const Script& script, const Bytes* arguments, unsigned count, const Instant& now);
   // The same by one whole command, which settings.listener hears the reply to.
   bool ask_command(Bytes command, const Instant& now) { return can_ask() && record_.ask_command(command, now); }
