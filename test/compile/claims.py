@@ -8,6 +8,8 @@
   versions         CMakeLists.txt says which version this is; header, man pages and the newest version in CHANGELOG.md
                    that is released say the same, and no symbol of the Debian package is newer
   blocks.txt       names each fenced block of the pages for users, with the tests that run it, or why none does
+  DESIGN.md        the example in section 4 came out of the scenarios that the page names: the lines of each block stand
+                   in one of them, in this order
   examples/site    break.sh plays each act that the guide has, and the library or the tool prints each message that the
                    guide explains
 """
@@ -144,12 +146,26 @@ def guide(source):
                 yield f"examples/site/README.md: neither the library nor the tool prints `{part.strip()}` ({message})"
 
 
+def example(source):
+    page = read(source, "src/DESIGN.md")
+    life = page[page.index("\n## 4."):page.index("\n## 5.")]
+    stories = [read(source, path).splitlines() for path in re.findall(r"`(test/scenario/\w+\.txt)`", life)]
+    wrong, count = [], 0
+    for block in re.findall(r"```\n(.*?)```", life, re.S):
+        told = [line for line in block.splitlines() if re.match(r"[\d.]+ +a[: ]", line)]
+        count += len(told)
+        if not any(all(line in rest for line in told) for rest in map(iter, stories)):
+            wrong.append("src/DESIGN.md: no scenario that section 4 names has these lines: " + "; ".join(told))
+    return wrong if count else ["src/DESIGN.md: section 4 has no example"]
+
+
 def main():
     source = sys.argv[1]
     wrong, count = claims(source)
     wrong += versions(source)
     wrong += blocks(source)
     wrong += guide(source)
+    wrong += example(source)
     all_pages = pages(source)
     for page in all_pages:
         wrong += links(source, page)
