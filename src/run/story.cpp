@@ -99,7 +99,7 @@ Story::Level Story::master_changed(const redlock_event_t& event, uint32_t now_s,
   if (event.state == REDLOCK_MASTER_SUSPECT) say(line, REDLOCK_E_NODE_TIMEOUT);
   if (passing) return debug;
   if (up && event.err == 0 && told.line == REDLOCK_MASTER_GUARDED) {
-    line.raw(": the guard has admitted it");
+    line.raw(": the watch is over");
   } else if (up && event.err == 0 && told.voted) {
     line.raw(" again");
   }

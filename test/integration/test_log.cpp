@@ -120,7 +120,7 @@ TEST(Log, AWatchHasABeginningAndAnEnd) {
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_TRUE(lines[0].starts_with("5 master ")) << lines[0];
   EXPECT_TRUE(lines[0].ends_with(": not yet watched for the guard time; 1.1 s to go")) << lines[0];
-  EXPECT_TRUE(lines[1].ends_with(": up: the guard has admitted it")) << lines[1];
+  EXPECT_TRUE(lines[1].ends_with(": up: the watch is over")) << lines[1];
 }
 
 TEST(Log, AnOutageIsOneEvent) {

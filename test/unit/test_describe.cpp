@@ -85,7 +85,7 @@ TEST(Describe, a_wait_for_the_guard) {
   EXPECT_EQ(waiting(REDLOCK_CAUSE_GUARD).masters(1, 1).watched(1, REDLOCK_GUARD_UNKNOWN).text(),
             "1 of 1 master is new and watched");
   EXPECT_EQ(waiting(REDLOCK_CAUSE_GUARD).watched(3, 27'250).text(false),
-            "too few masters are admitted yet: 27.3 s to go");
+            "too few masters vote yet: 27.3 s to go");
   EXPECT_EQ(failed(REDLOCK_E_GUARD, REDLOCK_CAUSE_GUARD).watched(2, 1'001).text(),
             "not acquired: 2 of 3 masters are new and watched: 1.1 s to go");
 }

@@ -75,7 +75,7 @@ TEST_F(StoryTest, ANewMasterIsWatchedAndAdmitted) {
   EXPECT_EQ(change(REDLOCK_MASTER_GUARDED, REDLOCK_E_UNREAD)[0], '7');
   EXPECT_EQ(change(REDLOCK_MASTER_GUARDED, REDLOCK_E_UNWATCHED, 30'302),
             "5 " + pump + "guarded: may have forgotten keys: not yet watched for the guard time; 30.4 s to go EVENT");
-  EXPECT_EQ(change(REDLOCK_MASTER_UP), "5 " + pump + "up: the guard has admitted it EVENT");
+  EXPECT_EQ(change(REDLOCK_MASTER_UP), "5 " + pump + "up: the watch is over EVENT");
 }
 
 TEST_F(StoryTest, AnOutageIsOneEventAndALineForEachReason) {

@@ -36,8 +36,8 @@ class Event(NamedTuple):
     refused: int
     failed: int
     rounds: int
-    guard: Optional[float]  # until the guard will have admitted a quorum, or the master
-    to_go: Optional[float]  # until the guard will have admitted a quorum, or the holder's key is gone
+    guard: Optional[float]  # until a quorum, or the master, will vote
+    to_go: Optional[float]  # until a quorum will vote, or the holder's key is gone
     holder: str  # "": not known
     name: str  # of the master that is meant
     address: str
@@ -84,7 +84,7 @@ class Error(Exception):
 
 class Locked(Error): """Somebody else holds the resource, or another acquire of this client comes first."""
 class NoQuorum(Error): """Too few masters gave a usable answer. report.master_err says what one of them said."""
-class Guarded(Error): """Too few masters are admitted yet. report.guard says how long that takes."""
+class Guarded(Error): """Too few masters vote yet. report.guard says how long that takes."""
 class TooSlow(Error): """The lock is held or was won, but less of the validity is left than is needed."""
 class TimedOut(Error, TimeoutError): """The time was over before a round finished."""
 class Canceled(Error): """Released or closed before it was acquired."""
