@@ -106,7 +106,7 @@ enum redlock_err {
   REDLOCK_E_TIMEOUT = -4, /**< the wait budget was over before a round finished */
   REDLOCK_E_CANCELED = -5, /**< canceled, released or closed before it was acquired */
   REDLOCK_E_LOST = -6, /**< the validity is over or can no longer be relied on */
-  REDLOCK_E_GUARD = -7, /**< too few masters are admitted yet */
+  REDLOCK_E_GUARD = -7, /**< too few masters vote yet */
   REDLOCK_E_FENCE_UNKNOWN = -8, /**< too few masters know this resource's token, and fence is strict */
   REDLOCK_E_FENCE_RANGE = -9, /**< no larger fencing token is left */
   REDLOCK_E_FENCED = -10, /**< a larger fencing token was seen: somebody else has held the lock since */
@@ -169,7 +169,7 @@ enum redlock_err {
   REDLOCK_E_IDENTITY = -83, /**< does not tell its run id and replication id */
   REDLOCK_E_MAXMEMORY = -84, /**< may evict keys: maxmemory is set and its policy is not noeviction */
   REDLOCK_E_WALL_CLOCK = -85, /**< its clock was stepped, runs off rate, or keys were evicted */
-  REDLOCK_E_SEAL = -86, /**< is not in the state in which the guard admitted it */
+  REDLOCK_E_SEAL = -86, /**< is not in the state in which the guard let it vote */
   REDLOCK_E_REPLID = -90, /**< its replication id has changed, as for a backup or a first replica: watched again */
   REDLOCK_E_NO_GREETING = -91, /**< closed the connection before its first answer: does this port speak TLS only? */
   REDLOCK_E_LEFT = -92, /**< the site has other masters now */
@@ -258,7 +258,7 @@ typedef struct redlock_detail_s {
   uint32_t max_ttl_ms;       /* timing.max_ttl_ms of this client */
   uint32_t their_masters;    /* FINGERPRINT: N and timing.max_ttl_ms of the other configuration; 0: not known */
   uint32_t their_max_ttl_ms;
-  int64_t to_go_ms;          /* WAITING, FAILED: until a quorum will be admitted, or the key gone if nobody renews it;
+  int64_t to_go_ms;          /* WAITING, FAILED: until a quorum will vote, or the key be gone if nobody renews it;
                               * or REDLOCK_GUARD_UNKNOWN */
   const char *name;          /* of the master that the event, or master_err, is about; "": none */
   const char *address;       /* its address; "": none */
@@ -282,7 +282,7 @@ typedef struct redlock_event_s {
   uint32_t master;      /* MASTER: index in the order of the configuration */
   int32_t state;        /* MASTER: enum redlock_master_state */
   uint32_t rounds;      /* acquire rounds so far */
-  int64_t guard_ms;     /* FAILED(GUARD), WAITING: until the guard will have admitted a quorum. MASTER: this one.
+  int64_t guard_ms;     /* FAILED(GUARD), WAITING: until a quorum will vote. MASTER: until this one will.
                          * REDLOCK_GUARD_UNKNOWN: no watch is under way. Else 0 */
   uint64_t token;       /* ACQUIRED, RENEWED, AT_RISK: the fencing token; 0: acquired without REDLOCK_F_FENCING */
   uint32_t flags;       /* REDLOCK_EV_F_* */
@@ -545,7 +545,7 @@ typedef struct redlock_status_s {
   uint64_t lost;
   uint64_t clock_jumps;   /* suspends and clock misreadings of this machine */
   uint64_t clock_steps;   /* steps of masters' wall clocks, and wrong rates */
-  int64_t guard_ms;       /* until the guard has admitted a quorum, or REDLOCK_GUARD_UNKNOWN; 0: it has, or is off */
+  int64_t guard_ms;       /* until a quorum will vote, or REDLOCK_GUARD_UNKNOWN; 0: one does, or the guard is off */
 } redlock_status_t;
 
 typedef struct redlock_master_status_s {
