@@ -173,6 +173,10 @@ TEST(ToolDoctor, WhoMayDeleteARecordAndWhen) {
   const Ended strangers = row(1, "moving v1 n=1 q=1 max_ttl_ms=2500 ids=00 > " + other);
   EXPECT_TELLS(strangers, "fail", "record", "was left by a change between two other configurations");
   EXPECT_TRUE(has(strangers.out, "-> if no change is under way," + seconds)) << strangers.out;
+  // Somebody with a third file, while a change is under way.
+  const Ended third_file = row(3, "moving v1 n=1 q=1 max_ttl_ms=2500 ids=00 > " + other);
+  EXPECT_TRUE(has(third_file.out, "-> compare the files of all gateways; if no change is under way," + seconds))
+      << third_file.out;
   EXPECT_TRUE(has(row(1, "v9 of later").out, "has run for 86400 s")) << "24 h";
 }
 

@@ -164,7 +164,9 @@ void Doctor::tell_mark(unsigned m) {
   Text saw, todo;
   if (!it.about_us) {
     saw.add("was left by a change between two other configurations (%s)", mark.c_str());
-    return tell(Level::fail, saw, site_.deletion(m).c_str(), exit_config);
+    if (!site_.served()) todo.add("compare the files of all gateways; ");
+    todo.add("%s", site_.deletion(m).c_str());
+    return tell(Level::fail, saw, todo.c_str(), exit_config);
   }
   if (site_.served()) {
     saw.add("bears the mark of a change between this configuration and another, which has ended without it or has only "
@@ -180,7 +182,8 @@ void Doctor::tell_mark(unsigned m) {
              site_.deletion(m).c_str());
     return tell(Level::fail, saw, todo.c_str(), exit_left);
   }
-  saw.add("a change between this configuration and another is under way, or was given up: nobody may be able to lock ");
+  saw.add("a change between this configuration and another is under way, %s: nobody may be able to lock ",
+          it.ours_is_old ? "was given up, or has left this one behind" : "or was given up");
   todo.add("compare the files of all gateways; wait for its end; if none runs, repeat it or undo it: redlock "
            "reconfigure OLD NEW. Start no gateway with NEW before; or, where the gateways have a third file: %s",
            site_.deletion(m).c_str());
