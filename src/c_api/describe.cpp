@@ -139,7 +139,8 @@ void Sentence::reason(int err) {
       : d_.their_max_ttl_ms != d_.max_ttl_ms               ? ": its max_ttl_ms is %x, ours is %y"
       : *d_.their_name == '\0' || *d_.our_name == '\0'     ? ": the names of the masters differ"
                                                            : ": its masters include %i, ours %j");
-  say("; make the files alike");
+  say("; make the files alike, unless a change");
+  say(" has left this client behind");  // the linker finds these words at the end of another sentence
 }
 
 // Which master said what: "10.0.0.12:6379: the connection broke".

@@ -129,7 +129,7 @@ int type(const std::string& line) { return std::system((line + " >/dev/null 2>&1
 
 TEST(ToolReconfigure, PlannedInterruptedAndRepeated) {
   ToolMasters site(4);
-  const std::string before = site.file({0, 1, 2}), after = site.file({1, 2, 3});
+  const std::string before = site.file({0, 1, 2}, "", 2'400), after = site.file({1, 2, 3}, "", 2'400);
   commission(site, before);
   const Ended plan = reconfigure(site, {"--dry-run", before, after});
   EXPECT_EQ(plan.status, 0) << plan.err;
@@ -154,9 +154,15 @@ TEST(ToolReconfigure, PlannedInterruptedAndRepeated) {
   EXPECT_TRUE(has(again_planned.out, "bears the mark of a change, which would begin anew (by gw-1, begun 20"));
   EXPECT_TRUE(has(again_planned.out, mark)) << again_planned.out;
   const Ended status = site.run({"status"}, before);
-  EXPECT_TRUE(has(status.out, "m0") && has(status.out, "or was given up (by gw-1, begun 20")) << status.out;
+  EXPECT_TRUE(has(status.out, "was given up, or has left this configuration behind (by gw-1, begun 20")) << status.out;
+  EXPECT_TRUE(has(site.run({"status"}, after).out, "is under way, or was given up (by gw-1")) << "the new set";
+  const Ended ran = site.run({"run", "-n", "-t", "2400", "bus", "--", "true"}, before);
+  EXPECT_EQ(ran.status, 76) << ran.err;
+  EXPECT_TRUE(has(ran.err, "or has left this client behind; redlock status says whose\n")) << ran.err;
   const Ended doctor = site.run({"doctor"}, before);
-  EXPECT_TRUE(has(doctor.out, "is under way, or was given up: nobody may be able to lock (by gw-1")) << doctor.out;
+  EXPECT_TRUE(has(doctor.out, "is under way, was given up, or has left this one behind: nobody may be able to lock (by "
+                              "gw-1"))
+      << doctor.out;
   EXPECT_TRUE(has(doctor.out, "-> compare the files of all gateways; wait for its end;")) << doctor.out;
   const Ended again = reconfigure(site, {"--yes", before, after});
   EXPECT_EQ(again.status, 0) << again.out << again.err;
@@ -227,6 +233,19 @@ TEST(ToolReconfigure, AGatewayThatWasLeftBehindEnds) {
   const Ended doctor = site.run({"doctor"}, before);
   EXPECT_TRUE(has(doctor.out, "m2: the site has other masters now (by gw-1, begun 20")) << doctor.out;
   EXPECT_EQ(doctor.status, 80);
+}
+
+// No master has left, so no record says "left": a gateway with the old file cannot tell what it is.
+TEST(ToolReconfigure, AGatewayOfASiteThatHasGrownHearsBothPossibilities) {
+  ToolMasters site(5);
+  const std::string before = site.file({0, 1, 2}, "", 2'400), after = site.file({0, 1, 2, 3, 4}, "", 2'400);
+  commission(site, before);
+  ASSERT_EQ(reconfigure(site, {"--yes", before, after}).status, 0);
+  const Ended ran = site.run({"run", "-t", "2400", "bus", "--", "true"}, before);
+  EXPECT_EQ(ran.status, 78) << ran.err;
+  EXPECT_TRUE(has(ran.err, ": it has 5 masters, ours has 3 masters; make the files alike, unless a change has left "
+                           "this client behind\n"))
+      << ran.err;
 }
 
 // {a, b, c} to {a, b, d}, then c, which is repaired, in the place of d: its mark is over, and a person deletes it.

@@ -146,7 +146,7 @@ TEST(Describe, another_configuration) {
     return failed(REDLOCK_E_GUARD, REDLOCK_CAUSE_NEVER).blames(REDLOCK_E_FINGERPRINT, "10.0.0.13:6379");
   };
   const std::string who = "10.0.0.13:6379 belongs to clients of another configuration";
-  const std::string remedy = "; make the files alike";
+  const std::string remedy = "; make the files alike, unless a change has left this client behind";
   EXPECT_EQ(never().theirs(1, 20'000).text(),
             "not acquired: " + who + ": it has 1 master, ours has 3 masters" + remedy);
   EXPECT_EQ(never().masters(1, 1).theirs(5, 86'400'000).text(),
@@ -164,7 +164,7 @@ TEST(Describe, another_configuration) {
                 .theirs(1, 30'000)
                 .text(),
             "roof 10.0.0.13:6379: guarded: belongs to clients of another configuration: it has 1 master, ours has 3 "
-            "masters; make the files alike");
+            "masters" + remedy);
 }
 
 TEST(Describe, a_held_lock) {
@@ -246,7 +246,8 @@ TEST(Describe, every_error_has_its_sentence_and_none_is_too_long) {
     describe(waits);
     const std::string reason = err == 0                         ? ""
                                : err == REDLOCK_E_FINGERPRINT   ? "; [fd00::1:2:3:4]:65535 belongs to clients of "
-                                                                  "another configuration; make the files alike"
+                                                                  "another configuration; make the files alike, "
+                                                                  "unless a change has left this client behind"
                                                                 : "; [fd00::1:2:3:4]:65535: " + text;
     EXPECT_EQ(buffer, "1 of 3 masters votes, 2 are needed" + reason);
   }

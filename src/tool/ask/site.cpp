@@ -297,9 +297,12 @@ Text Site::why(unsigned m) const {
   if (guarding == Guarding::off || it.sealed) return out.add("votes");
   if (it.record_err != 0) return out.add("its record is not read: %s", redlock_strerror(it.record_err));
   if (it.has_mark()) {
-    const char* const what = it.record == Record::moving ? "a change of the masters is under way, or was given up"
-                             : it.ours_is_old            ? redlock_strerror(REDLOCK_E_LEFT)
-                                                         : "was left by a change of the masters";
+    // A master that could not be written when the change was done never says "left".
+    const bool is_done = it.record == Record::left;
+    const char* const what =
+        is_done ? it.ours_is_old ? redlock_strerror(REDLOCK_E_LEFT) : "was left by a change of the masters"
+        : it.ours_is_old ? "a change of the masters is under way, was given up, or has left this configuration behind"
+                         : "a change of the masters is under way, or was given up";
     return out.add("%s (%s)", what, mark(m).c_str());
   }
   if (it.record == Record::other) {

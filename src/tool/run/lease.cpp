@@ -93,14 +93,20 @@ void Lease::take(const redlock_event_t& event) {
       state_ = failed;
       break;
     case REDLOCK_EV_WAITING:
-      redlock_describe(&event, sentence_, sizeof sentence_);
+      describe(event);
       return tell_denial(event.master_err);
     case REDLOCK_EV_AT_RISK:
       break;
     default:
       return;
   }
-  redlock_describe(&event, sentence_, sizeof sentence_);
+  describe(event);
+}
+
+void Lease::describe(const redlock_event_t& event) {
+  const size_t size = redlock_describe(&event, sentence_, sizeof sentence_);
+  if (event.cause != REDLOCK_CAUSE_CHANGE || size >= sizeof sentence_) return;
+  format_text(sentence_ + size, sizeof sentence_ - size, "; redlock status says whose");
 }
 
 // Not only with the next line about the wait: somebody must act before the wait can end.

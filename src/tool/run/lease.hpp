@@ -35,6 +35,7 @@ class Lease {
   static void on_log(int level, const char* line, void* self);
   void take(const redlock_event_t& event);
   void read_end();
+  void describe(const redlock_event_t& event);
   void tell_denial(int master_err);
   ExitCode code_of_failure(const redlock_event_t& event) const;
   ExitCode code_of_masters() const;
