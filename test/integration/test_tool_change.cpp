@@ -210,15 +210,62 @@ TEST(ToolReconfigure, WhatCannotBeDone) {
   refused(before, after, 69, "nothing was written: the old gateways go on. Repeat the call");
 }
 
+// The master that is of others does not answer until the call itself looks.
+TEST(ToolReconfigure, AMasterOfOthersThatIsSeenLate) {
+  ToolMasters site(4);
+  const std::string before = site.file({0, 1, 2}), after = site.file({1, 2, 3});
+  commission(site, before);
+  commission(site, site.file({3}));
+  site[3].freeze();
+  Program program(redlock_words({"reconfigure", "--yes", before, after}), site.dir);
+  EXPECT_TRUE(eventually([&] { return has(program.err(), "from its last look"); }));
+  site[3].thaw();
+  EXPECT_EQ(program.exit_status(), 78) << program.out();
+  EXPECT_TRUE(has(program.err(), "nothing was written. Are these the right files? If that master was retired or "
+                                 "belonged to others: redlock doctor -C '" + after + "'\n"))
+      << program.out() << program.err();
+  EXPECT_FALSE(has(program.err(), "the old gateways go on")) << program.err();
+}
+
+// Before anything is written: a user who may read and not write, and masters that take no writes.
+TEST(ToolReconfigure, ATryFindsAMasterThatTakesNoWrites) {
+  for (const char* less : {"-eval", "-hset", "-hdel", "-del", "-time"}) {
+    ToolMasters site(2);
+    const std::string before = site.file({0}), after = site.file({1});
+    commission(site, before);
+    site[1].command({"ACL", "SETUSER", "default", less});
+    for (const char* how : {"--dry-run", "--yes"}) {
+      const Ended ended = reconfigure(site, {how, before, after});
+      EXPECT_EQ(ended.status, 77) << less << how << ended.out << ended.err;
+      EXPECT_TRUE(has(ended.out, "new m1: the user lacks a permission\n")) << less << how << ended.out;
+      EXPECT_TRUE(has(ended.err, "nothing was written: the old gateways go on")) << less << how << ended.err;
+    }
+    EXPECT_FALSE(site.marked(0)) << less;
+  }
+  ToolMasters site(3);
+  const std::string before = site.file({0}), after = site.file({1});
+  commission(site, before);
+  site[1].command({"REPLICAOF", "127.0.0.1", std::to_string(site[2].port())});
+  const Ended replica = reconfigure(site, {"--dry-run", before, after});
+  EXPECT_EQ(replica.status, 69) << replica.out;
+  EXPECT_EQ(reconfigure(site, {"--yes", before, after}).status, 69);
+  EXPECT_FALSE(site.marked(0)) << replica.out;
+}
+
 // An OLD whose masters no gateway has ever used: both sites would live.
 TEST(ToolReconfigure, AnOldFileWithoutARecordIsAskedAbout) {
   ToolMasters site(2);
   const std::string before = site.file({0}), after = site.file({1});
-  const Ended asked = reconfigure(site, {"--yes", before, after});
-  EXPECT_EQ(asked.status, 64) << asked.err;
-  EXPECT_TRUE(has(asked.err, "1 of 1 masters of OLD have no record")) << asked.err;
-  EXPECT_TRUE(has(asked.err, "say --old-is-new")) << asked.err;
+  for (const char* how : {"--yes", "--dry-run"}) {
+    const Ended asked = reconfigure(site, {how, before, after});
+    EXPECT_EQ(asked.status, 64) << how << asked.err;
+    EXPECT_TRUE(has(asked.err, "1 of 1 masters of OLD have no record")) << how << asked.err;
+    EXPECT_TRUE(has(asked.err, ". If you mean it, say --old-is-new\n")) << how << asked.err;
+  }
+  const Typed tried(redlock_words({"reconfigure", "--dry-run", before, after}), "yes\n");
+  EXPECT_EQ(tried.status, 64) << "a try does not ask: " << tried.text;
   EXPECT_FALSE(site[0].exists("redlock::meta"));
+  EXPECT_EQ(reconfigure(site, {"--dry-run", "--old-is-new", before, after}).status, 0);
   EXPECT_EQ(reconfigure(site, {"--yes", "--old-is-new", before, after}).status, 0);
 }
 

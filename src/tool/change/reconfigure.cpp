@@ -85,6 +85,23 @@ struct Verdict {
   const char* file = nullptr;  // of the set with a master of others
 };
 
+// Why the master would refuse the call's writes, or 0. Nothing is written: HSET has wrong arguments, which a server
+// finds only behind what would make it refuse the call, and there is no field and no key of these names.
+int refuses_writes(const Site& site, unsigned m) {
+  const Key nothing = site.own_key(":doctor");
+  Questions asked;
+  asked.command("EVAL return 1 @", site.record_key);
+  asked.command("HSET @ f v g", site.record_key).command("HSET @ f v g", site.seen_key);
+  asked.command("HDEL @ f", site.record_key).command("TIME").command("DEL @", nothing);
+  const int err = asked.ask(site.cfg, m);
+  for (unsigned i = 0; err == 0 && i < asked.count(); ++i) {
+    const bool is_last = i + 1 == asked.count();  // whose key may be denied, as the call does not use it
+    if (is_last && asked[i].err != 0 && strstr(asked[i].item->text, " to access ") != nullptr) continue;
+    if (asked[i].err != 0 && asked[i].err != REDLOCK_E_SERVER) return asked[i].err;
+  }
+  return err;
+}
+
 // May the call write to this master, and do so many of the set suffice? tells: also of masters that are well.
 void examine(Site& site, const Site& other, const char* which, bool tells, Verdict& out) {
   ExitCode too_few = exit_too_few;
@@ -94,14 +111,16 @@ void examine(Site& site, const Site& other, const char* which, bool tells, Verdi
     site.look_at(m);
     Text saw;
     bool fits = false;
-    if (it.err != 0 || it.record_err != 0) {
-      const int err = it.err != 0 ? it.err : it.record_err;
-      saw.add("%s", it.err != 0 ? it.unasked.c_str() : redlock_strerror(err));
-      too_few = worse_of(too_few, exit_code_of(err));
-    } else if (is_third(it, other)) {
+    int err = it.err != 0 ? it.err : it.record_err;
+    const bool third = err == 0 && is_third(it, other);
+    if (err == 0 && !third) err = refuses_writes(site, m);
+    if (third) {
       saw.add("bears the record of neither file: ").escaped(it.desc, strlen(it.desc), sizeof it.desc);
       out.code = exit_config;
       out.file = &site == &old_site ? old_file : new_file;
+    } else if (err != 0) {
+      saw.add("%s", it.err != 0 ? it.unasked.c_str() : redlock_strerror(err));
+      too_few = worse_of(too_few, exit_code_of(err));
     } else {
       fits = true;
       saw.add("%s", it.record == Record::none   ? "has no record yet"
@@ -118,14 +137,19 @@ void examine(Site& site, const Site& other, const char* which, bool tells, Verdi
   out.code = worse_of(out.code, too_few);
 }
 
+// A master in this file is one of others.
+void tell_third(const char* file) {
+  say("reconfigure: nothing was written. Are these the right files? If that master was retired or belonged to others: "
+      "redlock doctor -C %s",
+      Text().word(file).c_str());
+}
+
 ExitCode refuse_masters(bool tells) {
   Verdict verdict;
   examine(old_site, new_site, "old", tells, verdict);
   examine(new_site, old_site, "new", tells, verdict);
   if (verdict.file != nullptr) {
-    say("reconfigure: nothing was written. Are these the right files? If that master was retired or belonged to "
-        "others: redlock doctor -C %s",
-        Text().word(verdict.file).c_str());
+    tell_third(verdict.file);
   } else if (verdict.code != exit_ok) {
     say("reconfigure: nothing was written: the old gateways go on. Repeat the call");
   }
@@ -211,6 +235,12 @@ ExitCode explain(const Call& call) {
   }
   tell_side("old", old_site, call.report.old_masters, call.report.old_err, call.result >= 0);
   tell_side("new", new_site, call.report.new_masters, call.report.new_err, call.result >= 0);
+  if (call.result == REDLOCK_E_FINGERPRINT) {  // of a master that could not be examined before
+    const char* file = old_file;
+    for (const int32_t err : call.report.new_err) file = err == REDLOCK_E_FINGERPRINT ? new_file : file;
+    tell_third(file);
+    return exit_config;
+  }
   if (call.result < 0) {
     tell_state(redlock_strerror(call.result), call.written());
     return exit_code_of(call.result);
@@ -225,14 +255,14 @@ ExitCode explain(const Call& call) {
 }
 
 // No gateway was ever at these masters, as far as they know. With the wrong file both sites would live.
-void confirm_blank(bool old_is_new) {
+void confirm_blank(bool old_is_new, bool asks) {
   const unsigned blank = old_site.with_record(Record::none);
   if (blank < old_site.quorum) return;
   Text what;
   what.add("%u of %u masters of OLD have no record: no gateway was ever there. If the gateways have another file, two "
            "of them may hold one lock from now on",
            blank, old_site.masters);
-  confirm(old_is_new, what.c_str(), "--old-is-new");
+  confirm(old_is_new, what.c_str(), "--old-is-new", asks);
 }
 
 int run_reconfigure(const Command& command, int argc, char** argv) {
@@ -250,14 +280,18 @@ int run_reconfigure(const Command& command, int argc, char** argv) {
   tell_plan();
   const ExitCode refused = refuse_masters(only_looks);
   if (only_looks) print("nothing was written");
-  if (refused != exit_ok || only_looks) return refused;
+  if (refused != exit_ok) return refused;
+  if (only_looks) {
+    confirm_blank(old_is_new, false);
+    return exit_ok;
+  }
   const uint32_t without_s = (wait_ms() + new_site.times.max_ttl_ms / 100 * 101 + 999) / 1000;
   note("from the marks until the end of that watch nobody gets a lock, about %u s, each time that it is called",
        without_s);
   note("from its last look until the last gateway with OLD has ended, restart and replace no master of OLD. If "
        "gateways of both files run now, restart and replace no master of either file until those with OLD have ended");
   confirm(yes, "The site will go from the masters of OLD to those of NEW");
-  confirm_blank(old_is_new);
+  confirm_blank(old_is_new, true);
   Signals signals;
   signals.take({SIGINT, SIGTERM, SIGHUP});
   static Call call;

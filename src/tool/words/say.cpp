@@ -144,10 +144,10 @@ void end_progress() {
   in_progress = false;
 }
 
-void confirm(bool yes, const char* what, const char* option) {
+void confirm(bool yes, const char* what, const char* option, bool asks) {
   if (yes) return;
-  if (isatty(STDIN_FILENO) != 1 || isatty(STDERR_FILENO) != 1) {
-    fail(exit_usage, "%s. Not a terminal: if you mean it, say %s", what, option);
+  if (!asks || isatty(STDIN_FILENO) != 1 || isatty(STDERR_FILENO) != 1) {
+    fail(exit_usage, "%s. If you mean it, say %s", what, option);
   }
   for (const char* part : {"redlock: ", what, ". Type yes to go on: "}) write_all(STDERR_FILENO, part, strlen(part));
   constexpr char word[] = "yes\n";

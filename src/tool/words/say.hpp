@@ -24,9 +24,9 @@ REDLOCK_TOOL_FORMAT(1) void print(const char* format, ...);
 bool flush();  // false: stdout could not be written, now or before
 int end_of_output(int code);  // flushes. The exit code: `code`, or that of an output that cannot be written
 
-// The operator's word for what `what` says: asked on a terminal, given by this option elsewhere. Otherwise the program
-// ends.
-void confirm(bool yes, const char* what, const char* option = "--yes");
+// The operator's word for what `what` says: asked on a terminal, if `asks`, and given by this option elsewhere.
+// Otherwise the program ends.
+void confirm(bool yes, const char* what, const char* option = "--yes", bool asks = true);
 
 // Rewrites the last line of a terminal; nothing with -q. The next line of say() or note() begins on a line of its own.
 REDLOCK_TOOL_FORMAT(1) void show_progress(const char* format, ...);
