@@ -29,9 +29,12 @@ static void tell(const char *set, uint32_t masters, uint32_t needed, const int32
 
 static int explain(int result, const redlock_reconfigure_report_t *report) {
   static const char *const written[] = {
-      "nothing was written", "old masters were marked: call this again, or the other way round to undo it",
-      "new masters were written: call this again",
-      "only new masters were marked: nothing has changed for the old gateways"};
+      "nothing was written",
+      "the site may be without a lock until this is called again, or the other way round to undo it. Start no gateway "
+      "with NEW.json",
+      "new masters may have the new record, but the change is not done. Start no gateway with NEW.json. Call this "
+      "again, or the other way round to undo it",
+      "only new masters were marked: the old gateways go on"};
   tell("old", report->old_masters, report->old_needed, report->old_err);
   tell("new", report->new_masters, report->new_needed, report->new_err);
   if (result >= 0) {
@@ -43,6 +46,9 @@ static int explain(int result, const redlock_reconfigure_report_t *report) {
     printf("%d of the new masters could not be written: when they are back, redlock doctor says what to do\n", result);
   } else {
     printf("%s: %s\n", redlock_strerror(result), written[report->written]);
+    if (result == REDLOCK_E_FINGERPRINT) {
+      puts("are these the right files? If that master was retired or belonged to others: redlock doctor -C NEW.json");
+    }
     if (result == REDLOCK_E_CHANGING) puts("one operator alone goes on: see to it that no other call runs");
   }
   return 1;

@@ -219,8 +219,19 @@ TEST_F(Example, Reconfigure) {
   Program none("reconfigure", {after, after}, dir_);
   EXPECT_EQ(none.exit_status(), 2);
   EXPECT_NE(none.output().find("timing.max_ttl_ms"), std::string::npos) << none.output();
+  Program third("reconfigure", {write_file(dir_ + "/b.json", {masters_.urls()[1]}), before}, dir_);
+  EXPECT_EQ(third.exit_status(), 1);
+  EXPECT_NE(third.output().find("nothing was written\nare these the right files?"), std::string::npos)
+      << third.output();
+  const auto marked = [&](size_t m) {
+    return masters_[m].command({"HGET", "redlock::meta", "desc"}).rfind("moving", 0) == 0;
+  };
+  Program lost("reconfigure", {after, before}, dir_);
+  EXPECT_TRUE(eventually([&] { return marked(0) && marked(1) && marked(2); }));
   masters_[1].kill_hard();
   masters_[2].kill_hard();
+  EXPECT_EQ(lost.exit_status(), 1);
+  EXPECT_NE(lost.output().find("Start no gateway with NEW.json"), std::string::npos) << lost.output();
   Program back("reconfigure", {after, before}, dir_);
   EXPECT_EQ(back.exit_status(), 1);
   EXPECT_NE(back.output().find("nothing was written"), std::string::npos) << back.output();
