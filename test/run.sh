@@ -51,16 +51,19 @@ done
 
 packages=(build-essential cmake ninja-build pkg-config libuv1-dev libcjson-dev redis-server libgtest-dev
   libgmock-dev liblua5.1-0-dev python3 busybox iproute2 nftables)
-if [[ -z $room ]]; then packages+=(libbenchmark-dev libmodbus-dev spin universal-ctags abigail-tools); fi
+# These only some stages or some tests need, which are skipped without them.
+wanted=()
+if [[ -z $room ]]; then wanted+=(libbenchmark-dev libmodbus-dev spin universal-ctags abigail-tools); fi
 if [[ $all == yes ]]; then
-  packages+=(clang libclang-rt-dev ccache gcovr valgrind strace doxygen z3 cvc5 keepalived ser2net)
-  # The tests of the Python module leave out what these are for, and say so.
-  packages+=(mypy python3-pymodbus python3-serial-asyncio python3-setuptools python3-venv python3-wheel)
+  wanted+=(clang libclang-rt-dev ccache gcovr valgrind strace doxygen z3 cvc5 keepalived ser2net)
+  wanted+=(mypy python3-pymodbus python3-serial-asyncio python3-setuptools python3-venv python3-wheel)
 fi
-if [[ $all == yes || $tls == yes ]]; then packages+=(libssl-dev libmbedtls-dev openssl); fi
-if [[ $all == yes || $cross == yes ]]; then packages+=(debhelper lintian); fi
+of_tls='libssl-dev libmbedtls-dev openssl'
+# shellcheck disable=SC2206
+if [[ $all == yes || $tls == yes ]]; then wanted+=($of_tls); fi
+if [[ $all == yes || $cross == yes ]]; then wanted+=(debhelper lintian); fi
 source toolchains/packages.sh
-install_missing "$install" "${packages[@]}" || exit 1
+{ install_missing "$install" "${packages[@]}" && install_wanted "$install" "${wanted[@]}"; } || exit 1
 
 # Most of the tests' time is waiting for servers, so more of them run than there are cores. In its depend mode ccache
 # asks the compiler what a file includes, instead of running the preprocessor before it.
@@ -76,7 +79,7 @@ trap 'rm -rf "$TMPDIR"' EXIT
 # ---- stages: run_stage NAME COMMAND... ------------------------------------------------------------------------------
 
 # These say by 77 that their packages cannot be had. For a build or a test that fails each of them returns 1.
-fetching='^(cross|musl|interop|machine|machine_arm)_stage$'
+fetching='^((cross|musl|interop|machine|machine_arm)_stage|needs)$'
 
 names=() results=() times=() commands=()
 tests_total=0 tests_failed=0 broken=0 skipped=0
@@ -111,9 +114,17 @@ run_stage() {
   names+=("$name") results+=("$result") times+=($((SECONDS - begin))) commands+=("$(again "$@")")
 }
 
+# needs 'PACKAGE...' COMMAND...
+needs() {
+  # shellcheck disable=SC2086
+  install_missing no $1 || { echo "cannot be had, all of: $1"; return 77; }
+  "${@:2}" || return 1
+}
+
 # What to type to see a stage again.
 again() {
   case $1 in
+    needs) again "${@:3}" ;;
     cross_stage) echo "cmake --workflow --preset $2" ;;
     interop_stage) echo "cmake --workflow --preset interop" ;;
     machine_stage) echo "cmake --workflow --preset machine" ;;
@@ -283,22 +294,22 @@ run_stage asan cmake --workflow --preset asan
 if [[ $all == yes ]]; then
   run_stage interop interop_stage
   run_stage machine machine_stage
-  run_stage clang cmake --workflow --preset clang
-  run_stage tsan cmake --workflow --preset tsan
+  run_stage clang needs clang cmake --workflow --preset clang
+  run_stage tsan needs "$of_tls" cmake --workflow --preset tsan
   run_stage release cmake --workflow --preset release
   run_stage static cmake --workflow --preset static
-  run_stage bench cmake --workflow --preset bench
-  run_stage tls tls_stage
-  run_stage tls-tsan tls_tsan_stage
+  run_stage bench needs 'libbenchmark-dev valgrind strace' cmake --workflow --preset bench
+  run_stage tls needs "$of_tls" tls_stage
+  run_stage tls-tsan needs "$of_tls" tls_tsan_stage
   if [[ $cross == no ]]; then
     run_stage armhf cross_stage armhf-short armhf arm-linux-gnueabihf
     run_stage machine-arm machine_arm_stage
     run_stage aarch64 cross_stage aarch64-short arm64 aarch64-linux-gnu
   fi
-  run_stage coverage test/coverage.sh
-  run_stage fuzz fuzz_stage
-  run_stage mutants test/sim/mutants.sh --jobs "$jobs"
-  run_stage rule test/break-a-rule.sh 'SET without NX'
+  run_stage coverage needs gcovr test/coverage.sh
+  run_stage fuzz needs "clang libclang-rt-dev $of_tls" fuzz_stage
+  run_stage mutants needs "universal-ctags $of_tls" test/sim/mutants.sh --jobs "$jobs"
+  run_stage rule needs 'universal-ctags z3 cvc5' test/break-a-rule.sh 'SET without NX'
 fi
 if [[ $cross == yes ]]; then
   run_stage armhf cross_stage armhf armhf arm-linux-gnueabihf
@@ -307,10 +318,10 @@ if [[ $cross == yes ]]; then
   run_stage musl musl_stage
 fi
 if [[ $tls == yes ]]; then
-  run_stage tls-openssl tls_all_stage tls-openssl
-  run_stage tls-mbedtls tls_all_stage tls-mbedtls
+  run_stage tls-openssl needs "$of_tls" tls_all_stage tls-openssl
+  run_stage tls-mbedtls needs "$of_tls" tls_all_stage tls-mbedtls
 fi
-if [[ $all == yes || $tls == yes ]]; then run_stage tls-asan tls_asan_stage; fi
+if [[ $all == yes || $tls == yes ]]; then run_stage tls-asan needs "$of_tls" tls_asan_stage; fi
 
 summary
 [[ $broken -eq 0 && $tests_total -gt 0 ]]

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 #
 # Sourced by the scripts that set a machine up: install_missing INSTALL PACKAGE... installs Debian packages that are not
-# there, after it has printed which. With INSTALL=no it only prints them and fails. cross_packages TRIPLET prints the
+# there, after it has printed which. With INSTALL=no it only prints them and fails. install_wanted INSTALL PACKAGE... is
+# the same for packages that can be done without. cross_packages TRIPLET prints the
 # ones that a cross build needs; sysroot.sh brings the target's. own_lists FOLDER KIND SUITE... fetches Debian's lists
 # of source packages, or of another architecture. three_tries COMMAND... is for what asks a server on the network.
 
@@ -34,13 +35,24 @@ install_missing() {
     command -v sudo >/dev/null || { echo "Neither root nor sudo: cannot install them." >&2; return 1; }
     sudo=(sudo)
   fi
-  REDLOCK_FETCH_PAUSE=${REDLOCK_FETCH_PAUSE:-100} three_tries apt_install "${missing[@]}"
+  three_tries apt_install "${missing[@]}"
 }
 
-# Returns 77 if COMMAND failed each time: what it wanted cannot be had now, which says nothing about this project. What
-# the whole run needs waits longer between the tries, until a mirror that is being updated is whole again.
+# If not all can be had, those that can. What needs the others is left out, and says so.
+install_wanted() {
+  local install=$1 package
+  shift
+  if install_missing "$install" "$@"; then return 0; fi
+  [[ $install == yes ]] || return 1
+  for package in "$@"; do
+    REDLOCK_FETCH_PAUSE=0 install_missing yes "$package" || echo "cannot be had, and is done without: $package"
+  done
+}
+
+# Returns 77 if COMMAND failed each time: what it wanted cannot be had now, which says nothing about this project. The
+# tries are spread over some minutes, until a mirror that is being updated is whole again.
 three_tries() {
-  local try pause=${REDLOCK_FETCH_PAUSE:-5}
+  local try pause=${REDLOCK_FETCH_PAUSE:-100}
   for try in 1 2 3; do
     if "$@"; then return 0; fi
     if [[ $try -lt 3 ]]; then
