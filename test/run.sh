@@ -159,6 +159,9 @@ summary() {
     fi
   done
   if [[ $skipped -gt 0 ]]; then printf '\nstages skipped: %d. A release rests on no skipped stage.\n' "$skipped"; fi
+  if [[ ${#without[@]} -gt 0 ]]; then
+    printf '\nwithout these packages, and the tests that need them: %s\n' "${without[*]}"
+  fi
   # The last line is in ctest's words, all stages together; a stage that did not come to its tests counts as one.
   printf '\n%d%% tests passed, %d tests failed out of %d\n' \
     $((tests_total > 0 ? (tests_total - tests_failed) * 100 / tests_total : 0)) "$tests_failed" "$tests_total"

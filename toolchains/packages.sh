@@ -38,14 +38,15 @@ install_missing() {
   three_tries apt_install "${missing[@]}"
 }
 
-# If not all can be had, those that can. What needs the others is left out, and says so.
+# If not all can be had, those that can. The others are left in the array `without`.
+without=()
 install_wanted() {
   local install=$1 package
   shift
   if install_missing "$install" "$@"; then return 0; fi
   [[ $install == yes ]] || return 1
   for package in "$@"; do
-    REDLOCK_FETCH_PAUSE=0 install_missing yes "$package" || echo "cannot be had, and is done without: $package"
+    REDLOCK_FETCH_PAUSE=0 install_missing yes "$package" || without+=("$package")
   done
 }
 
