@@ -299,34 +299,63 @@ struct Reverted {
   Lock* lock = nullptr;
 };
 
-// {a, b, c} to {d}, back, and d comes back as it was in between.
-TEST(Reconfigure, ANewMasterThatSaysDoneShortensNothing) {
-  Servers servers(4);
-  Reverted site(of(servers, {0, 1, 2}), of(servers, {3}));
-  const std::string desc = servers.field(0, "desc");
-  ASSERT_EQ(reconfigure(site.before, site.after), 0);
-  ASSERT_EQ(servers[3].command({"SAVE"}), "OK");
-  ASSERT_EQ(reconfigure(site.after, site.before), 0);
-  servers[3].restart();
-  ASSERT_EQ(servers.field(3, "desc").rfind("v1 ", 0), 0u) << "it says the new set again";
-  site.change_again(servers, {0, 1, 2}, desc, 1'000);
-}
+// To other masters, back, and all of these lose their power and come back as they were in between.
+class NewMastersThatSayDone : public testing::TestWithParam<std::pair<Members, Members>> {};
 
-// {a, b, c} to {a, b, d}; back while d is away; then a comes back as it was in between.
-TEST(Reconfigure, AQuorumOfOldRecordsShortensNothing) {
-  Servers servers(4);
-  Reverted site(of(servers, {0, 1, 2}), of(servers, {0, 1, 3}));
+TEST_P(NewMastersThatSayDone, ShortenNothing) {
+  const auto& [old_set, new_set] = GetParam();
+  Servers servers(6);
+  Reverted site(of(servers, old_set), of(servers, new_set));
   const std::string desc = servers.field(0, "desc");
   ASSERT_EQ(reconfigure(site.before, site.after), 0);
+  for (const unsigned i : new_set) ASSERT_EQ(servers[i].command({"SAVE"}), "OK");
+  ASSERT_EQ(reconfigure(site.after, site.before), 0);
+  for (const unsigned i : new_set) {
+    servers[i].restart();
+    ASSERT_EQ(servers.field(i, "desc").rfind("v1 ", 0), 0u) << "it says the new set again";
+  }
+  site.change_again(servers, old_set, desc, 1'000);
+}
+INSTANTIATE_TEST_SUITE_P(Reconfigure, NewMastersThatSayDone,
+                         testing::Values(std::pair<Members, Members>{{0, 1, 2}, {3}},
+                                         std::pair<Members, Members>{{0}, {3}},
+                                         std::pair<Members, Members>{{0, 1, 2}, {3, 4, 5}}));
+
+// {a, b, c} to {a, b, d}; back while d is away; then a comes back as it was in between: by a restart, or as the replica
+// of a copy that was made then.
+struct Back {
+  bool by_copy;
+  uint32_t old_ttl_ms;
+};
+class AQuorumOfOldRecords : public testing::TestWithParam<Back> {};
+
+TEST_P(AQuorumOfOldRecords, ShortensNothing) {
+  Servers servers(5);
+  Settings before = of(servers, {0, 1, 2});
+  before.numbers.push_back({"timing.max_ttl_ms", GetParam().old_ttl_ms});
+  Reverted site(before, of(servers, {0, 1, 3}));
+  const std::string desc = servers.field(0, "desc");
+  ASSERT_EQ(reconfigure(site.before, site.after), 0);
+  const std::string in_between = servers.field(0, "desc");
+  const auto copy = [&](unsigned to, unsigned from) {
+    servers[from].command({"CONFIG", "SET", "repl-diskless-sync-delay", "0"});
+    servers[to].command({"REPLICAOF", "127.0.0.1", std::to_string(servers[from].port())});
+    ASSERT_TRUE(eventually([&] { return servers.field(to, "desc") == in_between; }));
+    servers[to].command({"REPLICAOF", "NO", "ONE"});
+  };
+  if (GetParam().by_copy) copy(4, 0);
   ASSERT_EQ(servers[0].command({"SAVE"}), "OK");
   ASSERT_EQ(servers[3].command({"SAVE"}), "OK");
   servers[3].kill_hard();
   ASSERT_EQ(reconfigure(site.after, site.before), 0);
   servers[3].restart();
-  servers[0].restart();
+  GetParam().by_copy ? copy(0, 4) : servers[0].restart();
   ASSERT_EQ(servers.field(0, "desc"), servers.field(3, "desc")) << "two of three say the new set";
-  site.change_again(servers, {0, 1, 2}, desc, 1'000);
+  site.change_again(servers, {0, 1, 2}, desc, GetParam().old_ttl_ms);
 }
+INSTANTIATE_TEST_SUITE_P(Reconfigure, AQuorumOfOldRecords,
+                         testing::Values(Back{false, max_ttl_ms}, Back{false, 2 * max_ttl_ms},
+                                         Back{true, 2 * max_ttl_ms}));
 
 // One server, whose max_ttl_ms alone is changed: the call waits for the old locks, whatever the record says.
 TEST(Reconfigure, AnOldRecordOfAShorterTtlIsNotBelieved) {
