@@ -53,7 +53,8 @@ run() {
   echo "$2" >"$folder/broken"
   rm -rf "$folder/asked" "$folder/tree/build"
   status=0
-  PATH=$folder/bin:$PATH CI=1 REDLOCK_FETCH_PAUSE=0 "$folder/tree/test/run.sh" "${3:---cross}" >"$folder/said" 2>&1 || status=$?
+  PATH=$folder/bin:$PATH CI=1 REDLOCK_FETCH_PAUSE=0 "$folder/tree/test/run.sh" "${3:---cross}" \
+    >"$folder/said" 2>&1 || status=$?
 }
 expect() {  # WHAT: a condition that holds
   if ! eval "$1"; then
