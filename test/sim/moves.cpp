@@ -14,6 +14,8 @@
 //    of the set that remains get what they wait for. Where changes to two sets have left marks that no call may write
 //    over, the gateways are ended, the records deleted, and those of the first set begin anew.
 //
+// In half of the seeds the first user of each client waits for a lock without end, and renews it until it is lost.
+//
 // In half of the seeds an operator works by the header's rules, and masters come back as they were (operator.hpp). In
 // the other half nobody ends a gateway. As the header demands, clients of another set than the first one start before a
 // call has succeeded, or one that undoes it, only where the masters that are new to the site are no quorum; and no
@@ -119,9 +121,9 @@ void make_moves(uint64_t seed, Plan& plan) {
   plan.operated = random.coin() && !plan.early;
   if (plan.operated) {
     plan.faults |= uint64_t{1} << static_cast<unsigned>(Fault::come_back);
-    plan.holds = random.coin();
     plan.quiet_at += random.between(0, 12 * second);
   }
+  plan.holds = random.coin();
   plan.sealed = plan.sealed || plan.early;
   plan.last_at = plan.quiet_at + settled_after + (random.coin() ? plan.guard_time() + second : 0);
   plan.close_at = plan.give_up_at = never;
