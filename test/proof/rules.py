@@ -27,6 +27,8 @@ RULES = {
     "a promotion keeps the replication id": "A replica that is promoted has another replication id.",
     "a plain command on an untracked connection": "A plain command goes only where a push tells of each FLUSHALL.",
     "a plain reply counts after a push": "A reply that comes behind the push that all keys are gone does not count.",
+    "plain extends always": "An extend that compares no record votes only where a plain SET may.",
+    "a late extend counts": "An extend of an earlier round does not count, nor a plain one behind a push.",
     "plain commands always": "Plain commands go only to a master without replicas.",
     "the backlog is not asked": "A master that keeps a backlog gets no plain commands, even without replicas.",
     "a reading never lapses": "Plain commands rest on one reading for a short time.",

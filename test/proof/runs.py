@@ -60,6 +60,12 @@ STRAY = step("begin", x=2) + step("end", x=2)
 # A lock on all masters; one loses the key, and is admitted again while the lock lives on by extends.
 LONG = (ALL + step("begin", x=0) + votes(0, (0, 1, 2), "SET by a script") + step("win", x=0, quorum=(0, 1)) +
         step("FLUSHALL", k=0) + watch(0) + TIME + extend(0, 1, 2) + TIME + seal(0))
+# A second key is lost, on m1. m0 votes for x1, and restarts with an old copy that has x0. x0 relies on it.
+READ = step("a reading: sealed, alone, tracked", cl=0, k=0)
+TWO_LOST = (LONG + extend(0, 1, 2) + READ + step("FLUSHALL", k=1) + watch(1) + TIME + step("begin", x=1) +
+            votes(1, (0,), "SET by a script") + step("restart", k=0) + step("extend round", x=0))
+THEN = (votes(0, (2,), "extend") + step("win", x=0, quorum=(0, 2)) + TIME + seal(1) +
+        votes(1, (1,), "SET by a script") + step("win", x=1, quorum=(0, 1)))
 CYCLE = (step("becomes a replica by a partial resync", k=0) + step("is promoted", k=0))
 PROMOTED = step("a replica of it is promoted", k=0)
 EXPIRED = step("a key expires", k=0) + step("a key expires", k=1)
@@ -98,6 +104,9 @@ HAPPENS = {
         admit(0, 1) + step("a reading: sealed, alone, tracked", cl=0, k=0) +
         step("a reading: sealed, alone, tracked", cl=0, k=1) + get(0, 0, 1, "SET, plain"), holds(0)),
     "extend: held past the first validity": (HELD + TIME + extend(0, 0, 1) + TIME, held_for_long),
+    "extend: by a plain command on one master": (
+        HELD + TIME + READ + step("extend round", x=0) + votes(0, (0,), "extend, plain") + votes(0, (1,), "extend") +
+        step("win", x=0, quorum=(0, 1)) + TIME, held_for_long),
     "loss, watch, admission, next holder": (
         HELD + TIME + extend(0, 0, 1) + step("FLUSHALL", k=0) + admit(0) + step("a key expires", k=1) +
         step("end", x=0) + get(1, 0, 1), holds(1)),
@@ -112,14 +121,15 @@ HAPPENS = {
         admit(0) + step("begin", x=0) + step("end", x=0) + TIME + step("SET by a script", x=0, k=0),
         lambda site, s: s.has(MEMBERS[MASTER][0])),
     "restart, delete, a failed check: another lock after all that": (
-        HELD + step("extend round", x=0) + step("extend of an earlier round", x=0, k=0) + step("restart", k=2) + TIME +
+        HELD + step("extend round", x=0) + step("extend, uncounted", x=0, k=0) + step("restart", k=2) + TIME +
         step("a check fails", x=0) + step("end", x=0) + step("delete", x=0, k=0) + step("a key expires", k=1) +
         get(1, 0, 1), holds(1)),
     "replicas: come, copy, go and are promoted": (
         step("begin", x=0) + step("a replica attaches", k=0) + step("the last replica leaves", k=0) +
         step("the backlog ends", k=0) +
         step("SET, plain, uncounted", x=0, k=0) + step("becomes a replica by a full resync", k=0) +
-        step("the replica copies", k=0) + step("is promoted", k=0) + admit(0), fits_something),
+        step("the replica copies", k=0) + step("is promoted", k=0) + step("has followed in vain", k=0) +
+        admit(0), fits_something),
 }
 
 BREAKS = {
@@ -169,6 +179,8 @@ BREAKS = {
         step("a replica attaches", k=0) + TIME + ALL + PLAIN + HELD[len(ALL):] + PROMOTED + CYCLE + plain_get(1, 0, 2)),
     "the backlog is not asked": (
         step("a replica attaches", k=0) + TIME + ALL + PROMOTED + PLAIN + HELD[len(ALL):] + CYCLE + plain_get(1, 0, 2)),
+    "plain extends always": TWO_LOST + votes(0, (0,), "extend, plain") + THEN,
+    "a late extend counts": TWO_LOST + votes(0, (0,), "extend, uncounted") + THEN,
     "a reading never lapses": (
         ALL + PLAIN + HELD[len(ALL):] + step("a replica attaches", k=0) + TIME + PROMOTED + CYCLE + plain_get(1, 0, 2)),
     "a role cycle within one reading": (

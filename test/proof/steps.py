@@ -97,7 +97,11 @@ class Steps:
             later = self.new_expiry
         stretch = {"expiry": at(s.expiry, k, later)}
         yield Step("extend", [s.begun(x), fits, lives, *mine], {**stretch, **vote})
-        yield Step("extend of an earlier round", [s.begun(x), fits, *mine], stretch)
+        may = [plain] if not self.is_weak("plain extends always") else []
+        yield Step("extend, plain", [s.begun(x), *may, lives, *mine], {**stretch, **vote})
+        # An extend of an earlier round, or a plain one whose reply comes too late. It may have compared nothing.
+        counts = vote if self.is_weak("a late extend counts") else {}
+        yield Step("extend, uncounted", [s.begun(x), *mine], {**stretch, **counts})
 
     def ends(self):
         s, x, k = self.s, self.x, self.k
@@ -167,6 +171,8 @@ class Steps:
         yield Step("becomes a replica by a partial resync", other + [s.is_master(k), s.twin(k)], replica)
         yield Step("the replica copies", other + [no(s.is_master(k))], replica)
         same = {} if self.is_weak("a promotion keeps the replication id") else identity
+        # A server that follows another one refuses writes, but is a master here until it has copied something.
+        yield Step("has followed in vain", [s.is_master(k), *fresh], {**self.change(), **same})
         yield Step("is promoted", [no(s.is_master(k)), *fresh],
                    {**self.change(), **alone, **same, "is_master": at(s.is_master, k, True)})
 

@@ -9,7 +9,7 @@
 //
 // The names of steps and statements, and how many conditions a step has, are those of the proof: prove.py compares
 // them. Not seen here: a step that no command of a client and no fault of the simulator makes by itself, such as a key
-// that expires. The proof has no extend without a seal. Here such an extend may vote where a plain SET may.
+// that expires.
 #pragma once
 #include <array>
 #include <map>
@@ -42,11 +42,12 @@ struct Connection;
   X(heard, "a vote is heard", 1, "1")                             \
   X(win, "win", 5, "2345")                                        \
   X(set_by_script, "SET by a script", 4, "123")                   \
-  X(set_plain, "SET, plain", 4, "123")                            \
+  X(set_plain, "SET, plain", 4, "13")                             \
   X(set_uncounted, "SET, plain, uncounted", 3, "1")               \
   X(put_back, "put back", 3, "12")                                \
   X(extend, "extend", 5, "123")                                   \
-  X(extend_earlier, "extend of an earlier round", 4, "12")        \
+  X(extend_plain, "extend, plain", 5, "13")                       \
+  X(extend_uncounted, "extend, uncounted", 3, "1")                \
   X(remove, "delete", 3, "2")                                     \
   X(end, "end", 1, "")                                            \
   X(check_fails, "a check fails", 2, "")                          \
@@ -54,6 +55,7 @@ struct Connection;
   X(restart, "restart", 4, "")                                    \
   X(replica, "becomes a replica by a full resync", 4, "")         \
   X(promoted, "is promoted", 2, "")                               \
+  X(followed_in_vain, "has followed in vain", 2, "")              \
   X(quarantine, "a quarantine id is written", 2, "12")            \
   X(reading, "a reading", 1, "")                                  \
   X(seal, "a seal is written", 5, "1345")                         \
@@ -130,7 +132,7 @@ class ProofRun {
   };
   struct Server {
     std::string run_id, replid;
-    bool replica = false;
+    bool replica = false, copied = false;  // it has copied something since it follows another server
     Ns changed = -never, lost = -never;
     std::map<std::string, std::array<Read, clients_max>> reads;  // the first of each state
   };
@@ -168,6 +170,7 @@ class ProofRun {
   void promise(Attempt& a, unsigned m, Ns t);
   bool may_be_plain(const Connection& c, Ns t) const;
   void votes_by_script(const Connection& c, ProofStep step, Ns t);
+  void votes_plainly(const Connection& c, ProofStep step, Ns t);
   void read(const Connection& c, Ns t);
   void recorded(const Connection& c, test::Request args, Ns t);
   bool watched(const Connection& c, const std::string& state, Ns t) const;

@@ -56,15 +56,17 @@ void ProofRun::look_at_server(unsigned m, Ns t) {
   const bool replica = redis.knobs.replica;
   const Ns lost = world_.checker().lost_at(m);
   const bool same = server.replid == redis.replid() && server.replica == replica && server.run_id == redis.run_id();
+  const bool loses = server.lost != lost;
   if (server.run_id != redis.run_id()) {
     take(ProofStep::restart);
-  } else if (server.replica != replica) {
-    take(replica ? ProofStep::replica : ProofStep::promoted);
-  } else if (same && server.lost != lost) {
-    take(ProofStep::forget);
+  } else if (loses) {
+    take(replica || server.replid != redis.replid() ? ProofStep::replica : ProofStep::forget);
+  } else if (server.replica && !replica) {
+    take(server.copied ? ProofStep::promoted : ProofStep::followed_in_vain);
   }
+  server.copied = replica && (server.copied || loses);
   if (!same) server.changed = t;
-  if (server.lost != lost) server.changed = std::max(server.changed, lost);
+  if (loses) server.changed = std::max(server.changed, lost);
   server.lost = lost;
   if (same) return;
   server.run_id = redis.run_id();
@@ -113,6 +115,12 @@ void ProofRun::votes_by_script(const Connection& c, ProofStep step, Ns t) {
   state(t >= server.changed + longest_, c.client, ProofStatement::quiet_since_change, t);
 }
 
+void ProofRun::votes_plainly(const Connection& c, ProofStep step, Ns t) {
+  const Server& server = servers_[c.master];
+  take(step);
+  state(!server.copied && t >= server.lost + longest_, c.client, ProofStatement::plain_is_quiet, t);
+}
+
 void ProofRun::wrote(const Connection& c, std::string_view value, bool plain, Ns t) {
   Attempt* const a = find(value);
   state(a != nullptr, c.client, ProofStatement::has_begun, t);
@@ -121,9 +129,7 @@ void ProofRun::wrote(const Connection& c, std::string_view value, bool plain, Ns
   if (a->won && !plain) return votes_by_script(c, ProofStep::put_back, t);
   if (a->won || !counts) return take(ProofStep::set_uncounted);
   if (plain) {
-    take(ProofStep::set_plain);
-    const Server& server = servers_[c.master];
-    state(!server.replica && t >= server.lost + longest_, c.client, ProofStatement::plain_is_quiet, t);
+    votes_plainly(c, ProofStep::set_plain, t);
   } else {
     votes_by_script(c, ProofStep::set_by_script, t);
   }
@@ -137,11 +143,15 @@ void ProofRun::extended(const Connection& c, std::string_view value, uint32_t tt
   state(a != nullptr, c.client, ProofStatement::has_begun, t);
   if (a == nullptr) return;
   const bool present = ttl_ms == a->ttl_ms && t >= a->began && a->validity > 0;
-  // The proof has no extend that compares no seal. Here such an extend votes where a plain SET would.
-  if (!plain) votes_by_script(c, present ? ProofStep::extend : ProofStep::extend_earlier, t);
-  if (!present || (plain && !may_be_plain(c, t))) return;
+  if (!present || (plain && !may_be_plain(c, t))) return take(ProofStep::extend_uncounted);
+  const ProofStep step = plain ? ProofStep::extend_plain : ProofStep::extend;
+  if (plain) {
+    votes_plainly(c, step, t);
+  } else {
+    votes_by_script(c, step, t);
+  }
   const bool lives = !is_judged(c.master) || keeps(*a, c.master, clock(*a, t) + a->validity, t);
-  need(lives, c.client, ProofStep::extend, 3, t);
+  need(lives, c.client, step, 3, t);
   promise(*a, c.master, t);
 }
 
