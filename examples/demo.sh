@@ -349,7 +349,7 @@ judge_act() { # directory, title, kind
   rate=$(awk -v n="$intact" -v ms="$act_ms" 'BEGIN { printf "%.1f", (ms > 0 ? n * 1000 / ms : 0) }')
   rows+=("$(row "$2" "$intact" "$ruined" "$collisions" "$refused" "$p50 ms" "$p99 ms" "$rate")")
   if [[ $3 == unlocked || $3 == frozen ]]; then
-    ((collisions > 0)) || problems+=("$2: no collisions, so this run proves nothing; try more --gateways or --seconds")
+    ((collisions > 0)) || problems+=("$2: no collisions, so this run shows nothing; try more --gateways or --seconds")
   fi
   if [[ $3 != unlocked ]]; then explain "$@"; fi
   if [[ $3 != unlocked && $3 != frozen ]]; then

@@ -58,7 +58,7 @@ class Clock {
     return {last_, false};
   }
 
-  // Any thread, no lock, no wait. False: the clock has jumped, and `now` is void. Even a wide sample proves a jump,
+  // Any thread, no lock, no wait. False: the clock has jumped, and `now` is void. Even a wide sample shows a jump,
   // so no sample is repeated.
   bool check(Instant& now) const {
     const Known known = shared_.read();

@@ -3,7 +3,7 @@
 #
 # demo.sh: some gateways read one device on one RS-485 line, without the lock and with it. Prints what they counted, and
 # what the wire saw. Exit status 1: with the lock a wrong value was taken for right, two sent in one frame, or nothing
-# was read; or without it nobody interrupted anybody, and the run proves nothing. Time-outs are no failure: on a busy
+# was read; or without it nobody interrupted anybody, and the run shows nothing. Time-outs are no failure: on a busy
 # machine the wire itself comes too late.
 set -euo pipefail
 
@@ -85,7 +85,7 @@ run() { # title, options of the gateways
 row '' 'good reads' 'CRC errors' time-outs 'wrong values' 'two senders' 'wire stalls'
 problems=()
 options=1 run 'no lock' --no-lock "$@"
-((two_senders > 0)) || problems+=('without the lock nobody interrupted anybody: this run proves nothing')
+((two_senders > 0)) || problems+=('without the lock nobody interrupted anybody: this run shows nothing')
 options=0 run lock "$@"
 ((wrong == 0)) || problems+=("$wrong wrong values with the lock")
 ((two_senders == 0)) || problems+=("$two_senders frames of two senders with the lock")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Certificate: is the peer the one that the settings ask for? The engine has verified signatures; dates, names and pins
+// Certificate: is the peer the one that the settings ask for? The engine has checked signatures; dates, names and pins
 // are judged here, alike for both engines.
 //
 // With authorities (ca_file): the dates of each certificate of the chain, and the name; with pins: the peer's key as

@@ -10,7 +10,7 @@
 //
 // The Certificate message of TLS 1.2 is not encrypted, so the gate sees the message on the wire: record.hpp gives the
 // gate what the records of the handshake say. One record may hold several messages, and one message may come in several
-// records. TLS 1.3 encrypts the message. OpenSSL shows its certificates to a callback before it verifies them, and the
+// records. TLS 1.3 encrypts the message. OpenSSL shows its certificates to a callback before it checks them, and the
 // callback asks look_at().
 #pragma once
 #include <redlock/redlock.h>

@@ -5,7 +5,7 @@
 // Wire, the time of day is an argument of whoever judges certificates (port/tls/certificate), and what files say is
 // passed as text. Each engine defines Trust, Link and Ticket as it needs them, and allocates them.
 //
-// An engine verifies that the peer has the key of its certificate, and, where the Trust has authorities, that a chain
+// An engine checks that the peer has the key of its certificate, and, where the Trust has authorities, that a chain
 // of signatures leads from the certificate to one of them. Where several certificates have the name that a chain needs,
 // an engine takes one that is valid now. It compares neither names nor pins: both engines leave those, and the dates of
 // the chain that was found, to port/tls/certificate, so that they are judged alike. What the keys of a chain may cost
@@ -86,7 +86,7 @@ struct Validity {
 };
 constexpr unsigned chain_max = 8;
 struct Peer {
-  unsigned certificates;        // of the chain that was verified, the peer's first; with pins alone: 1
+  unsigned certificates;        // of the chain that was checked, the peer's first; with pins alone: 1
   Validity validity[chain_max];
   unsigned char key_sha256[32];  // of the peer's SubjectPublicKeyInfo, DER
 };

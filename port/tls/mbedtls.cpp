@@ -27,7 +27,7 @@ Validity validity_of(const mbedtls_x509_crt& certificate) {
   return {seconds_of(certificate.valid_from), seconds_of(certificate.valid_to)};
 }
 
-// Called for each certificate of the verified chain, the root first. Dates and names are judged elsewhere
+// Called for each certificate of the checked chain, the root first. Dates and names are judged elsewhere
 // (port/tls/certificate), for both engines alike; everything else that the library found stays found.
 int see_certificate(void* self, mbedtls_x509_crt* certificate, int depth, uint32_t* flags) {
   constexpr uint32_t judged_elsewhere =

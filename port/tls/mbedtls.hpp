@@ -28,9 +28,9 @@ struct Trust {
   bool has_own;
 };
 
-// The validity of each certificate of the chain that was verified, the peer's first.
+// The validity of each certificate of the chain that was checked, the peer's first.
 struct Chain {
-  unsigned size;  // 0: nothing was verified, pins decide alone
+  unsigned size;  // 0: nothing was checked, pins decide alone
   Validity validity[chain_max];
 };
 

@@ -23,7 +23,7 @@ struct Trust {
 
 struct Ticket {
   SSL_SESSION* session;
-  Peer peer;  // OpenSSL forgets the chain that it verified
+  Peer peer;  // OpenSSL forgets the chain that it checked
 };
 
 struct Link {
@@ -35,7 +35,7 @@ struct Link {
   ssize_t wire_said;     // in this call of the engine; 1: bytes moved, or nothing was asked
   int alert;             // the last of the peer's; none: -1
   int error;
-  int refusal;           // why the chain is refused before it is verified; 0: it is not
+  int refusal;           // why the chain is refused before it is checked; 0: it is not
   int64_t utc_s;         // when the connection began
   bool asked;            // for a certificate of ours
   bool dry;              // the last read() wanted input

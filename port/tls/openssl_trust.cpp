@@ -148,7 +148,7 @@ int pass_dates(int fine, X509_STORE_CTX* context) {
 }
 
 // OpenSSL has read the peer's certificates, and has computed nothing with their keys. With pins alone nothing more is
-// to be verified.
+// to be checked.
 int verify_chain(X509_STORE_CTX* context, void*) {
   SSL* const ssl = static_cast<SSL*>(X509_STORE_CTX_get_ex_data(context, SSL_get_ex_data_X509_STORE_CTX_idx()));
   Link& link = link_of(ssl);

@@ -4,8 +4,8 @@
 // and keeps one session to resume. The connection (port/uv/connection) owns the socket and calls begin, step, read,
 // write and end; the engine (port/tls/engine) computes.
 //
-// Nothing of the peer's is believed before step() says done: it does so when the engine has verified the chain, and
-// this file the rest. So the first plain text that leaves, the password, leaves to a peer that was verified.
+// Nothing of the peer's is believed before step() says done: it does so when the engine has checked the chain, and
+// this file the rest. So the first plain text that leaves, the password, leaves to a peer that was checked.
 //
 // The files are looked at whenever a connection begins, and read again when one of them has changed. A file that cannot
 // be used changes nothing: the old contents stay in use, and file_error() tells it.
@@ -34,7 +34,7 @@ class Tls {
 
   // ---- one connection. The wire must stay until end(). utc_s: the time of day, seconds since 1970.
   int begin(const tls::Wire& wire, int64_t utc_s);  // 0, or NOMEM
-  // One step of the handshake: takes at most one record from the wire. done: the peer is verified.
+  // One step of the handshake: takes at most one record from the wire. done: the peer is checked.
   Progress step();
   // These as in engine.hpp, after step() was done; before that read() and write() fail.
   Progress read(char* at, size_t room, size_t& got);

@@ -11,7 +11,7 @@ typedef struct raw_tls raw_tls;
 
 #ifdef RAW_TLS
 #define RAW_NAME "raw_limit_tls"
-/* The whole handshake, on a blocking socket; NULL: it failed. The chain is verified, the name is not. */
+/* The whole handshake, on a blocking socket; NULL: it failed. The chain is checked, the name is not. */
 raw_tls *raw_tls_dial(int fd, const char *ca_file);
 /* As send() and recv(): -1 with EAGAIN when it must be repeated. What was to be sent may not change until then. */
 ssize_t raw_tls_send(raw_tls *t, const void *data, size_t n);

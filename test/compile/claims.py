@@ -12,6 +12,7 @@
                    in one of them, in this order
   examples/site    break.sh plays each act that the guide has, and the library or the tool prints each message that the
                    guide explains
+  words            of a theorem (WORDS) are said of what the solvers show (test/proof), and of nothing else
 """
 import os
 import re
@@ -21,6 +22,7 @@ import sys
 FOLDERS = ("test/", "src/", "port/", "examples/", "include/", "toolchains/")
 BLOCK_PAGES = ("README.md", "examples/README.md", "examples/site/README.md", "toolchains/README.md", "CONTRIBUTING.md",
                "test/README.md", "SECURITY.md")
+WORDS = re.compile(r"\b(pro(?:ved|ves|ven)|veri(?:fied))\b", re.I)
 PATTERN = re.compile(r"[A-Z*<{|$\s]|\.\.\.")  # `test/KIND/NAME.cpp`, `src/client*`, a command: not the name of one file
 
 
@@ -58,12 +60,12 @@ def claims(source):
     return wrong, count
 
 
-def pages(source):
-    done = subprocess.run(["git", "-C", source, "ls-files", "*.md"], capture_output=True, text=True)
+def files(source, end=""):
+    done = subprocess.run(["git", "-C", source, "ls-files", "*" + end], capture_output=True, text=True)
     if done.returncode == 0 and done.stdout:
         return done.stdout.split()
     return [os.path.relpath(os.path.join(folder, name), source) for folder, _, names in os.walk(source)
-            for name in names if name.endswith(".md") and "/build" not in folder]
+            for name in names if name.endswith(end) and "/build" not in folder]
 
 
 def links(source, page):
@@ -159,6 +161,19 @@ def example(source):
     return wrong if count else ["src/DESIGN.md: section 4 has no example"]
 
 
+def words(source):
+    """On a page the line with such a word names the proof, or the word is a title."""
+    for path in files(source):
+        if path.startswith(("test/proof/", "test/sim/proof_run")):
+            continue
+        with open(os.path.join(source, path), encoding="utf-8", errors="replace") as file:
+            for number, line in enumerate(file, 1):
+                word = WORDS.search(line)
+                said_of_it = path.endswith(".md") and ("proof/" in line or word and word[0][0] == "P")
+                if word and not said_of_it:
+                    yield f"{path}:{number}: `{word[0]}` is said only of what test/proof shows"
+
+
 def main():
     source = sys.argv[1]
     wrong, count = claims(source)
@@ -166,7 +181,8 @@ def main():
     wrong += blocks(source)
     wrong += guide(source)
     wrong += example(source)
-    all_pages = pages(source)
+    wrong += words(source)
+    all_pages = files(source, ".md")
     for page in all_pages:
         wrong += links(source, page)
     if wrong:

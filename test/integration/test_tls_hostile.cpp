@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// A stranger at a master's address, by TLS and without: what is sent before anybody has proved anything.
+// A stranger at a master's address, by TLS and without: what is sent before anybody has shown who it is.
 #include <map>
 
 #include "hostile_site.hpp"

@@ -107,9 +107,9 @@ TEST_F(ToolService, WritesADropInThatSystemdUnderstandsAndTakesItBack) {
   EXPECT_EQ(shell("redlock-service bus plant1/bus").status, 65) << "twice";
   if (std::system("command -v systemd-analyze >/dev/null") == 0) {
     std::ofstream(etc_ + "/bus.service") << unit;
-    const Ended verified = shell("systemd-analyze verify " + etc_ + "/bus.service");
-    EXPECT_EQ(verified.status, 0);
-    EXPECT_EQ(verified.err.find("bus.service"), std::string::npos) << verified.err;
+    const Ended checked = shell("systemd-analyze verify " + etc_ + "/bus.service");
+    EXPECT_EQ(checked.status, 0);
+    EXPECT_EQ(checked.err.find("bus.service"), std::string::npos) << checked.err;
     std::ofstream(etc_ + "/bus.service.d/redlock.conf", std::ios::app) << "TimeoutStartSec=nonsense\n";
     EXPECT_NE(shell("systemd-analyze verify " + etc_ + "/bus.service").err.find("redlock.conf"), std::string::npos)
         << "the drop-in is not read";

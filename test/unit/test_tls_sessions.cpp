@@ -144,7 +144,7 @@ TEST_P(TlsSessions, ThePinIsJudgedAgain) {
   ASSERT_EQ(talk.shake(), Progress::done);
   Tls::Facts facts = {};
   EXPECT_TRUE(client.facts(facts));
-  EXPECT_EQ(facts.not_after_s, now + 900) << "nothing above the certificate was verified";
+  EXPECT_EQ(facts.not_after_s, now + 900) << "nothing above the certificate was checked";
 }
 
 TEST_P(TlsSessions, AServerThatForgotThem) {
