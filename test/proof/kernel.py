@@ -15,7 +15,7 @@ SOLVERS = {
     "z3": ["z3", "-smt2", "-in"],
     "cvc5": ["cvc5", "--lang=smt2", "--incremental", "--full-saturate-quant"],
 }
-PATIENCE_MS = 300000  # for one check, on the wall clock: a loaded machine makes a second into a minute
+PATIENCE_MS = 120000  # for one check, on the wall clock: a loaded machine makes a second into a minute
 
 Step = collections.namedtuple("Step", "name conditions changes")
 Statement = collections.namedtuple("Statement", "invariant name formula")  # invariant: its number in src/DESIGN.md, 6
