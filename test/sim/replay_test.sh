@@ -7,7 +7,7 @@
 set -euo pipefail
 said=$(mktemp "${TMPDIR:-/tmp}/redlock-replay.XXXXXX")
 trap 'rm -f "$said"' EXIT
-for worlds in '' ' --no-swarm' ' --clocks' ' --moves'; do
+for worlds in '' ' --no-swarm' ' --clocks' ' --moves' ' --clocks --proof'; do
   # shellcheck disable=SC2086
   "$1" --seeds 1000000 --no-progress $worlds >"$said" &
   simulator=$!
