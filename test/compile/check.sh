@@ -569,10 +569,18 @@ dump_abi() {
     --drop-private-types --drop-undefined-syms --exported-interfaces-only --out-file "$2" "$1"
 }
 
+# A program that was linked with the last release asks for each of its symbols in the file of this name.
+abi_symbols() { sed -nE "s/.*<elf-symbol name='([^']+)' version='([^']+)'.*/\1@\2/p" "$1" | sort; }
+abi_soname() { sed -nE "s/^<abi-corpus .* soname='([^']+)'.*/\1/p" "$1"; }
+
 check_abi() {
   command -v abidw abidiff >/dev/null || { echo "abidw is not here (abigail-tools)"; exit 77; }
-  local changes status=0 names name announced missing=()
+  local removed changes status=0 names name announced missing=()
   dump_abi "$1" "$WORK/redlock.abi"
+  removed=$(comm -23 <(abi_symbols "$SOURCE/test/compile/redlock.abi") <(abi_symbols "$WORK/redlock.abi") | xargs)
+  name=$(abi_soname "$WORK/redlock.abi")
+  [[ -z $removed || $name != "$(abi_soname "$SOURCE/test/compile/redlock.abi")" ]] ||
+    fail "removed since the last release, so the file needs another name than $name: $removed"
   changes=$(abidiff --leaf-changes-only --harmless --no-show-locs "$SOURCE/test/compile/redlock.abi" \
     "$WORK/redlock.abi") || status=$?
   [[ $((status & 3)) -eq 0 ]] || fail "abidiff failed:" "$changes"
