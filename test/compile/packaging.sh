@@ -239,7 +239,8 @@ TEXT
   echo "$(wc -l <"$work/listed") files"
 }
 
-# The tag is the release. Another commit, and changed files, say so: in a build, and in an archive, which has no git.
+# The tag is the release. Another commit, changed files, and files of which nobody says what they are say so: in a
+# build, and in an archive, which has no git.
 package_version() {
   local tree=$work/tree git=(git -C "$work/tree" -c user.name=a -c user.email=a@example.org)
   mkdir -p "$tree/toolchains/packaging"
@@ -263,7 +264,6 @@ ends_with() { # TEXT
   held=$(tar -xOf "$work/redlock-$version.tar.gz" "redlock-$version/.commit")
   [[ $held == "$1" && $("$work/tree/toolchains/packaging/commit.sh") == "$1" ]] ||
     fail "the version ends with '$held', expected '$1'"
-  rm -rf "$work/build"
   mkdir "$work/source"
   tar -C "$work/source" --strip-components=1 -xf "$work/redlock-$version.tar.gz"
   cat >"$work/source/CMakeLists.txt" <<TEXT
@@ -273,9 +273,17 @@ include("$SOURCE/toolchains/cmake/redlockVersion.cmake")
 set(REDLOCK_GENERATED_DIR "\${PROJECT_BINARY_DIR}")
 redlock_write_commit()
 TEXT
-  quietly "$CMAKE" -S "$work/source" -B "$work/build"
-  grep -qF "REDLOCK_COMMIT \"$1\"" "$work/build/commit_text.hpp" || fail "CMake does not read .commit"
+  built_as "$1"
+  rm "$work/source/.commit"  # an archive that archive.sh has not made
+  built_as -dev
   rm -rf "$work/source"
+}
+
+built_as() { # TEXT
+  rm -rf "$work/build"
+  quietly "$CMAKE" -S "$work/source" -B "$work/build"
+  grep -qF "REDLOCK_COMMIT \"$1\"" "$work/build/commit_text.hpp" ||
+    fail "CMake wrote $(<"$work/build/commit_text.hpp"), expected '$1'"
 }
 
 # The recipes name the archive that they are written for. The same tree gives the same archive.

@@ -6,7 +6,7 @@
 # commit_text.hpp has the ending. A new commit writes that file anew, and compiles the few files that include it.
 
 function(redlock_write_commit)
-  set(commit "")
+  set(commit "-dev")  # nobody says which commit this is
   if(EXISTS "${PROJECT_SOURCE_DIR}/.commit")
     file(READ "${PROJECT_SOURCE_DIR}/.commit" commit)
     string(STRIP "${commit}" commit)
@@ -14,9 +14,9 @@ function(redlock_write_commit)
     find_program(REDLOCK_BASH_PROGRAM bash)
     mark_as_advanced(REDLOCK_BASH_PROGRAM)
     execute_process(COMMAND "${REDLOCK_BASH_PROGRAM}" "${PROJECT_SOURCE_DIR}/toolchains/packaging/commit.sh"
-      OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE failed)
-    if(failed)
-      set(commit "-dev")
+      OUTPUT_VARIABLE said OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE failed)
+    if(NOT failed)
+      set(commit "${said}")
     endif()
     if(EXISTS "${PROJECT_SOURCE_DIR}/.git/logs/HEAD")
       set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/.git/logs/HEAD")
