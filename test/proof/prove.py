@@ -23,6 +23,7 @@ import kernel
 import protocol
 import rules
 import runs
+import token_runs
 import tokens
 from steps import Steps
 
@@ -59,21 +60,30 @@ def must_fail(what, questions, proved):
     report(what, found is not None, found or "nothing breaks")
 
 
-def must_run():
-    site = protocol.Site()
-    used = {name for path, _ in runs.HAPPENS.values() for name, _ in path}
-    unused = {one.name for one in Steps(site, site.state).all()} - used
+def must_happen(module, all_steps):
+    used = {name for path, _ in module.HAPPENS.values() for name, _ in path}
+    unused = {one.name for one in all_steps} - used
     report("every step happens", not unused, ", ".join(sorted(unused)) or "yes")
-    for name, (path, goal) in runs.HAPPENS.items():
-        answer = runs.question(path, goal).ask("z3")[0][1]
+    for name, (path, goal) in module.HAPPENS.items():
+        answer = module.question(path, goal).ask("z3")[0][1]
         report(f"happens: {name}", answer == "sat", f"{len(path)} steps, {answer}")
+
+
+def must_break(module, name, path, goal):
+    weak = module.question(path, goal, name).ask("z3")[0][1]
+    real = {module.question(path, goal).ask(solver)[0][1] for solver in kernel.SOLVERS}
+    report(f"run without the rule: {name}", weak == "sat" and real == {"unsat"},
+           f"{len(path)} steps, {weak}; with the rule: {', '.join(real)}")
+
+
+def must_run():
+    site, of_tokens = protocol.Site(), tokens.Site()
+    must_happen(runs, Steps(site, site.state).all())
+    must_happen(token_runs, of_tokens.steps(of_tokens.state))
     for name in rules.RULES:
-        goal = runs.GOALS.get(name, runs.two_holders)
-        path = runs.BREAKS[name]
-        weak = runs.question(path, goal, name).ask("z3")[0][1]
-        real = {runs.question(path, goal).ask(solver)[0][1] for solver in kernel.SOLVERS}
-        report(f"run without the rule: {name}", weak == "sat" and real == {"unsat"},
-               f"{len(path)} steps, {weak}; with the rule: {', '.join(real)}")
+        must_break(runs, name, runs.BREAKS[name], runs.GOALS.get(name, runs.two_holders))
+    for name in tokens.RULES:
+        must_break(token_runs, name, token_runs.BREAKS[name], token_runs.out_of_order)
     last = list(story("put-back without NX"))[-3:]
     report("the story of a run", re.match("c0 bel.* c1 bel.*: impossible", " ".join(last)) is not None, " ".join(last))
 

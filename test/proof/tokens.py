@@ -19,6 +19,7 @@ PARTS = {
     "given": (ACQUIRE, BOOL), "token": (ACQUIRE, INT), "givers": (ACQUIRE, QUORUM),
     "earlier": (ACQUIRE, ACQUIRE, BOOL),  # the first was given its token before the second began
 }
+PARAMETERS = {"x": ACQUIRE, "k": MASTER, "quorum": QUORUM, "one": MASTER, "number": INT, "lost": INT}
 RULES = {
     "two quorums need not meet": "Any two quorums have a master in common.",
     "counters are not compared": "A master stores only a number above its counter.",
@@ -33,10 +34,10 @@ RULES = {
 
 
 class Site:
-    def __init__(self, weak=""):
+    def __init__(self, weak="", members=None):
         self.weak = weak
         variables = {"a": ACQUIRE, "b": ACQUIRE, "m": MASTER, "p": QUORUM, "q": QUORUM}
-        self.world = w = World((ACQUIRE, MASTER, QUORUM), variables)
+        self.world = w = World((ACQUIRE, MASTER, QUORUM), variables, members)
         self.every = w.every
         self.member = w.function("member", MASTER, QUORUM, BOOL)
         self.common = w.function("common", QUORUM, QUORUM, MASTER)
@@ -116,10 +117,10 @@ class Site:
             return choose(a == x, value(other), function(a, other))
         return changed
 
-    def steps(self, s):
-        w, weak = self.world, self.weak
-        x, k, quorum = w.constant("x", ACQUIRE), w.constant("k", MASTER), w.constant("quorum", QUORUM)
-        one, number, lost = w.constant("one", MASTER), w.constant("number", INT), w.constant("lost", INT)
+    def steps(self, s, tag="", chosen=None):
+        weak = self.weak
+        x, k, quorum, one, number, lost = [
+            (chosen or {}).get(name) or self.world.constant(f"{name}{tag}", sort) for name, sort in PARAMETERS.items()]
 
         def became_earlier(b, a):
             return choose(a == x, s.given(b), s.earlier(b, a))
