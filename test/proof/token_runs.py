@@ -49,8 +49,8 @@ def later_is_larger(_, s):
 
 def out_of_order(_, s):
     x, y = MEMBERS[ACQUIRE]
-    return all_of(s.given(x), s.given(y), any_of(s.token(x) == s.token(y), all_of(s.earlier(x, y),
-                                                                                 s.token(y) < s.token(x))))
+    smaller = all_of(s.earlier(x, y), s.token(y) < s.token(x))
+    return all_of(s.given(x), s.given(y), any_of(s.token(x) == s.token(y), smaller))
 
 
 HAPPENS = {
@@ -60,7 +60,8 @@ HAPPENS = {
 BREAKS = {
     "two quorums need not meet": get(0, 0, 1) + step("begin", x=1) + on("store the proposal", 1, 2) + give(1, 0, 2),
     "counters are not compared": (
-        step("begin", x=1) + on("tell the counter", 1, 0, 1) + step("choose a larger token", x=1, quorum=(0, 1)) + get(0, 0, 1) +
+        step("begin", x=1) + on("tell the counter", 1, 0, 1) +
+        step("choose a larger token", x=1, quorum=(0, 1)) + get(0, 0, 1) +
         on("store a larger token", 1, 0, 1) + give(1, 0, 1)),
     "an equal counter will do": get(0, 0, 1) + get(1, 1, 2),
     "one counter is enough": LATER + larger(1, (2,), (0, 2)),
