@@ -34,10 +34,6 @@ done
 work=$(mktemp -d "${TMPDIR:-/tmp}/redlock-model.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
-lock_flags=(QUORUM_HALF NO_DRIFT VALID_FROM_DECISION TIMEOUT_GRANTS SET_WITHOUT_NX NO_COMPARE VALUE_REUSED LATE_REPLY
-  LATE_EXTEND EXTEND_AFTER_EXPIRY EXTEND_FROM_DECISION EXTEND_LOWERS EXTEND_COUNTS_GONE LOSS_DELETES
-  PUT_BACK_WITHOUT_NX PUT_BACK_VOTES GUARD_TOO_SHORT)
-lock_holes=(KEYS_LOST)
 debt_flags=(SILENT_SKIPPED LOST_ROUND_KEEPS BREAK_FORGETS ABSENT_PAYS HELD_OWES EXTEND_RECREATES STRAY_FROM_END
   VOID_AFTER_ONE_LIFETIME VOID_FROM_END PUT_BACK_AFTER_END PUT_BACK_NOT_REMEMBERED PUT_BACK_UNASKED)
 debt_holes=(TWO_STRAY_EXTENDS)
@@ -59,7 +55,6 @@ token_happens=(CAN_FAST CAN_SLOW)
 move_happens=(CAN_MOVE CAN_UNDO CAN_RETURN)
 whole_happens=(CAN_HOLD)
 guard_happens=(CAN_ADMIT CAN_BE_PLAIN)
-lock_happens=(CAN_RENEW CAN_PUT_BACK)
 debt_happens=(CAN_PAY_STRAY CAN_WRITE_OFF_STRAY CAN_WRITE_OFF CAN_PAY_PUT_BACK)
 
 # The smallest sets, as masks of masters, in which a weakened rule of moving goes wrong.
@@ -81,7 +76,7 @@ move_world() {
     CAN_MOVE) echo "-DCALLS=1" ;;
   esac
 }
-weak_token='-DNA=3 -DLOSSES=1 -DFLOOR' weak_lock='-DONLY_EXCLUSION' weak_debt='-DNV=1 -DTTL=2'
+weak_token='-DNA=3 -DLOSSES=1 -DFLOOR' weak_debt='-DNV=1 -DTTL=2'
 
 # ---- one search ---------------------------------------------------------------------------------------------------
 
@@ -120,7 +115,6 @@ verdict() {
     *given*) echo 'violated: a token is given twice' ;;
     *_lock*) echo 'violated: a lock of the old set and one of the new' ;;
     *age*) echo 'violated: a grant while the forgotten lock is held' ;;
-    *life*) echo 'violated: the validity outlives the majority' ;;
     *valid*) echo 'violated: two clients believe' ;;
     *'v!=current'*) echo 'violated: a live value is deleted' ;;
     *stray_set*) echo 'violated: a claim is dropped before its SET' ;;
@@ -146,18 +140,17 @@ add() {
   while [[ $(jobs -rp | wc -l) -ge 2 ]]; do wait -n || true; done
   (search "$work/${#names[@]}" "$@") &
   shift 3
-  names+=("$model $(sed -e "s/$weak_lock//; s/$weak_debt//; s/-D//g" <<<"$*" | xargs)") wanted+=("$want")
+  names+=("$model $(sed -e "s/$weak_debt//; s/-D//g" <<<"$*" | xargs)") wanted+=("$want")
 }
 
 tell() {
-  local model=lock weak=$weak_lock
-  case " ${debt_flags[*]} ${debt_holes[*]} ${debt_happens[*]} " in *" $1 "*) model=debt weak=$weak_debt ;; esac
+  local model=debt weak=$weak_debt
   case " ${token_flags[*]} ${token_happens[*]} " in *" $1 "*) model=token weak= ;; esac
   case " ${token_holes[*]} " in *" $1 "*) model=token weak=$weak_token ;; esac
   case " ${whole_flags[*]} ${whole_happens[*]} " in *" $1 "*) model=whole weak= ;; esac
   case " ${cell_flags[*]} ${cell_happens[*]} " in *" $1 "*) model=cell weak= ;; esac
   case " ${guard_flags[*]} ${guard_holes[*]} ${guard_happens[*]} " in
-    *" $1 "*) [[ $1 == NO_DRIFT ]] || model=guard weak= ;;
+    *" $1 "*) model=guard weak= ;;
   esac
   case " ${move_flags[*]} ${move_holes[*]} ${move_happens[*]} " in *" $1 "*) model=move weak=$(move_world "$1") ;; esac
   grep -qE "(ifn?def |defined\()$1\>" "$model.pml" || { echo "no such flag: $1" >&2; exit 2; }
@@ -180,10 +173,6 @@ if [[ $size == world ]]; then
 fi
 
 add holds debt 22 -DNV=2 -DTTL=1
-add holds lock 20 -DNC=2 -DTTL=3
-add holds lock 22 -DNC=3 -DTTL=3
-add holds lock 22 -DNC=2 -DTTL=4
-add holds lock 22 -DNC=2 -DTTL=3 -DPUT_BACK
 add holds debt 20 -DNV=1 -DTTL=4 -DPUT_BACK
 add holds debt 20 -DNV=1 -DTTL=4
 add holds token 20 -DNA=2 -DLOSSES=0
@@ -205,8 +194,6 @@ add holds cell 20
 if [[ $size == long ]]; then
   add holds debt 25 -DNV=2 -DTTL=2
   add holds debt 25 -DNV=2 -DTTL=1 -DPUT_BACK
-  add holds lock 25 -DNC=3 -DTTL=4
-  add holds lock 25 -DNC=2 -DTTL=6
   add holds token 25 -DNA=2 -DLOSSES=1
   add holds token 25 -DNA=2 -DLOSSES=1 -DVALUE_ONLY
   add holds token 25 -DNA=2 -DLOSSES=1 -DSTRICT_ONLY
@@ -237,7 +224,6 @@ add_flags() {
     add "$want" "$model" 18 $weak "-D$flag"
   done
 }
-add_flags violated lock "$weak_lock" "${lock_flags[@]}"
 add_flags violated debt "$weak_debt" "${debt_flags[@]}"
 add_flags violated token '' "${token_flags[@]}"
 add_flags violated guard '' "${guard_flags[@]}"
@@ -249,9 +235,7 @@ add_flags 'never happens' move '' "${move_never[@]}"
 add_flags 'named hole' token "$weak_token" "${token_holes[@]}"
 add_flags 'named hole' guard '' "${guard_holes[@]}"
 add_flags 'named hole' move '' "${move_holes[@]}"
-add_flags 'named hole' lock "$weak_lock" "${lock_holes[@]}"
 add_flags 'named hole' debt "$weak_debt" "${debt_holes[@]}"
-add_flags happens lock "$weak_lock" "${lock_happens[@]}"
 add_flags happens debt "$weak_debt" "${debt_happens[@]}"
 add_flags happens token '' "${token_happens[@]}"
 add_flags happens guard '' "${guard_happens[@]}"

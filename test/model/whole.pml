@@ -10,8 +10,8 @@
 // began.
 //
 // What it leaves out. What the single models show: plain commands, pushes, FLUSHALL and quarantine ids (guard.pml);
-// extends, put-backs, drift (lock.pml); the token's fast path and floor (token.pml). The other two masters lose
-// nothing.
+// the token's fast path and floor (token.pml). What the proof shows (../proof): extends, put-backs, drift. The other
+// two masters lose nothing.
 //
 // The rules. An acquire asks the masters that vote when it begins, under the seal that the first one's reading has
 // shown. The script compares that seal with the record, and the record with the server's identity. A counter is known
