@@ -8,21 +8,22 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+# Left out: rules without a mutant, and two whose mutants show no two holders in 8,000 seeds ("a vote of an earlier
+# round counts", "an extend counts a key that is not its own"). The proof tells a run for each.
 # The rule's name in the proof | the mutant | the worlds, where they are not the default | a seed that shows it
 rules='
-SET without NX                                | set-without-nx                             |  | 1
-two quorums need not meet                     | quorum-of-half                             |  | 1
-guard time too short                          | guard-time-half                            |  | 1
-valid from the decision                       | validity-from-the-decision                 |  | 1
-a key may expire early                        | no-drift                                   |  | 1
-a vote of an earlier round counts             | round-number-not-compared                  |  | 1
+SET without NX                                | set-without-nx                             |  | 9
+two quorums need not meet                     | quorum-of-half                             |  | 56
+guard time too short                          | guard-time-half                            |  | 423
+valid from the decision                       | validity-from-the-decision                 |  | 325
+a key may expire early                        | no-drift                                   |  | 349
+a delete before the end                       | lost-early-deletes-at-once                 |  | 5
 a delete without compare                      | release-without-compare                    |  | 1
-an extend counts a key that is not its own    | extend-without-compare                     |  | 1
-nothing is compared                           | scripts-compare-no-state                   |  | 1
-the record alone is compared                  | scripts-compare-the-seal-alone             |  | 1
-whatever is found is sealed                   | guard-seal-any                             |  | 1
-plain commands always                         | plain-commands-to-a-master-with-replicas   |  | 1
-a plain command on an untracked connection    | plain-commands-without-tracking            |  | 1
+nothing is compared                           | scripts-compare-no-state                   |  | 77
+the record alone is compared                  | scripts-compare-the-seal-alone             |  | 494
+whatever is found is sealed                   | guard-seal-any                             |  | 122
+plain commands always                         | plain-commands-to-a-master-with-replicas   |  | 494
+a plain command on an untracked connection    | plain-commands-without-tracking            |  | 360
 '
 
 usage() {
