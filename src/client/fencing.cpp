@@ -31,13 +31,17 @@ void Client::spread_token(Lock& lock, Masters granted) {
   if (!lock.round.unsent.empty()) want_round(lock);
 }
 
-// A token that is told is remembered, and uses up the permission of redlock_fence_init().
+// A token that is told is remembered, and uses up the permission of redlock_fence_init(). How long a lock was held is
+// remembered, too: redlock_release() reads no clock, and the turn that delivers RELEASED does.
 bool Client::next_event(Event& out, const Instant& now) {
   if (!notices_.next(out, now)) return false;
   soon(notices_.due());
   belief_.got(out.event.token);
+  if (out.slot == no_slot) return true;
+  const Lock& lock = table_[out.slot];
   const bool floored = (out.event.flags & REDLOCK_EV_F_FLOORED) != 0;
-  if (floored && out.event.type == REDLOCK_EV_ACQUIRED) proposals_.floor_taken(table_[out.slot].names);
+  if (floored && out.event.type == REDLOCK_EV_ACQUIRED) proposals_.floor_taken(lock.names);
+  if (out.event.type == REDLOCK_EV_RELEASED) machine_.let_go(lock, now);
   return true;
 }
 

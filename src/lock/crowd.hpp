@@ -15,7 +15,8 @@
 // delete. Such a client never waits, and would never learn that others do. So it gives way: after a few grants without
 // a wait it leaves others the first try. If none of them takes the resource, it does so after twice as many grants. If
 // one of them does, the client knows that it is not alone, and gives way after each grant without a wait. An urgent one
-// does so after four.
+// does so after four. Long holds do not wait for the count: a client that has held the resource for 1,024 rounds gives
+// way at the next release or the second. Giving way takes ten rounds, so a client that is alone pays 1 %.
 //
 // Nothing relies on this: a nap ends at the latest when the plain timer would try, and the masters alone grant a lock.
 #pragma once
@@ -32,8 +33,9 @@ struct Crowd {
   uint32_t nap_us = 0;    // how long to sleep before watching
   uint32_t share_us = 0;  // from one grant to the next
   uint32_t round_us = 0;  // what the last round took
-  uint16_t row = 0;       // grants without a wait since the client gave way last
-  uint16_t turns = 4;     // after so many of them it gives way
+  uint32_t held_us = 0;   // for how long the client has held the resource since that filled its row last
+  uint32_t row = 0;       // grants without a wait since the client gave way last
+  uint32_t turns = 4;     // after so many of them it gives way
   bool waited = false;    // the last acquire of this name had to wait
 
   Duration nap() const { return Duration::us(nap_us); }
@@ -45,18 +47,24 @@ struct Crowd {
   // turns_next: the first `turns` of a client that is not alone.
   void granted(bool at_once, Duration round_took, unsigned turns_next) {
     constexpr unsigned most = 1'024;
-    round_us = us(round_took);
+    constexpr uint32_t least_us = 100;  // the pause of giving way is not shorter for rounds that are (race_window)
+    const uint32_t took_us = us(round_took);
+    round_us = took_us < least_us ? least_us : took_us;
     if (gives()) {
       row = 0;
-      turns = static_cast<uint16_t>(turns < most ? turns * 2 : turns);
+      if (turns < most) turns *= 2;
     }
     ++row;
-    if (!at_once) row = 0, turns = static_cast<uint16_t>(turns_next);
+    if (held_us / most >= round_us) held_us = 0, row = turns;
+    if (!at_once) row = 0, turns = turns_next;
   }
+
+  // The client let go after it had held the resource for so long.
+  void let_go(Duration held) { held_us += us(held); }
 
   // An acquire was granted after `waited`. For `watched` it had watched, and `passed` grants went to others.
   void learn(unsigned passed, Duration watched, Duration waited_for) {
-    const uint32_t share = us(Duration::ns(watched.ns() / (passed + 1)));
+    const uint32_t share = us(watched) / (passed + 1);
     if (passed > 0) share_us = share_us == 0 ? share : (share_us + share) / 2;
     const uint32_t watch_us = (passes_wanted + 1) * share_us, waited_us = us(waited_for);
     if (passed > passes_wanted) {
@@ -69,7 +77,7 @@ struct Crowd {
   }
 
  private:
-  static uint32_t us(Duration d) {
+  REDLOCK_APART_FOR_SIZE static uint32_t us(Duration d) {
     constexpr int64_t most = 600'000'000;  // far beyond any nap
     const int64_t n = d.ns() / 1000;
     return static_cast<uint32_t>(n < most ? n : most);
@@ -79,24 +87,38 @@ struct Crowd {
 // The names that a client has waited for lately. A name that is not among them is like one that nobody else wants.
 class Crowds {
  public:
-  // The urgent acquires of a name are remembered apart: what its others have learned must not delay them.
-  Crowd of(const Names& names, bool urgent) const {
-    Crowd unknown;
-    unknown.name = hash_of<uint32_t>(names.first()) + urgent;
-    const Crowd& kept = at_[unknown.name % size];
-    return kept.name == unknown.name ? kept : unknown;
+  // What is remembered of a name; nullptr: nothing. The urgent acquires of a name are remembered apart: what its others
+  // have learned must not delay them.
+  Crowd* find(const Names& names, bool urgent) {
+    const uint32_t name = name_of(names, urgent);
+    Crowd& kept = at_[name % size];
+    return kept.name == name ? &kept : nullptr;
   }
-  // Of two names with one place the one that others want stays for one grant of the other name.
-  void keep(const Crowd& crowd) {
-    Crowd& old = at_[crowd.name % size];
-    if (old.name != crowd.name && old.waited && !crowd.waited) {
-      old.waited = false;
-    } else {
-      old = crowd;
+  REDLOCK_APART_FOR_SIZE const Crowd& of(const Names& names, bool urgent) const {
+    static constexpr Crowd unknown;
+    const Crowd* const kept = const_cast<Crowds*>(this)->find(names, urgent);
+    return kept != nullptr ? *kept : unknown;
+  }
+  // Where to remember a grant. Of two names with one place the one that others want stays for one grant of the other
+  // name: nullptr.
+  Crowd* note(const Names& names, bool urgent, bool waited) {
+    const uint32_t name = name_of(names, urgent);
+    Crowd& old = at_[name % size];
+    if (old.name != name) {
+      if (old.waited && !waited) {
+        old.waited = false;
+        return nullptr;
+      }
+      old = Crowd();
+      old.name = name;
     }
+    old.waited = waited;
+    return &old;
   }
 
  private:
+  static uint32_t name_of(const Names& names, bool urgent) { return hash_of<uint32_t>(names.first()) + urgent; }
+
   static constexpr unsigned size = 4;
   Crowd at_[size];
 };

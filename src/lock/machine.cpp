@@ -250,6 +250,7 @@ Action Machine::won(Lock& lock, const Instant& now) {
   lock.fence.storing = false;
   lock.valid_until = until;
   lock.wait.round_took = left(now, round.t0);
+  lock.hold.since = now;
   if (lock.options.max_hold_ms != 0) lock.hold.limit = round.t0 + Duration::ms(lock.options.max_hold_ms);
   lock.cell.set_token(lock.fence.token);
   if (!lock.cell.publish(lock.generation, until)) return end(lock, REDLOCK_EV_FAILED, REDLOCK_E_LOST, Action::release);

@@ -140,6 +140,7 @@ struct Holding {
   uint8_t hurried = 0;         // rounds in a row that were brought forward
   uint32_t pace_ms = 0;        // extend rounds begin a third of this apart
   uint32_t extend_ttl_ms = 0;  // the ttl that the next extend round asks for
+  Instant since;               // when the acquire was won
   Instant limit;               // max_hold_ms: no extend goes beyond this instant
 };
 
@@ -316,6 +317,8 @@ class Machine {
   // [any] The lock before this one is over. After too many turns in a row the lock yields to other clients first.
   Action came_first(Lock& lock, const Lock& before) const;
   Action yield(Lock& lock, const Instant& now);
+  // RELEASED is delivered. For how long was the lock held?
+  void let_go(const Lock& lock, const Instant& now);
 
   int extend(Lock& lock, uint32_t ttl_ms) const;  // [any] 0 or enum redlock_err
   Action cancel(Lock& lock, int err) const;       // [waiting, acquiring; held, before ACQUIRED was delivered]

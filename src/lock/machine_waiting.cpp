@@ -153,7 +153,7 @@ Action Machine::due(Lock& lock, const Instant& now) {
 Duration Machine::next_nap(Lock& lock, const Instant& now) {
   if (hurries(lock)) return Duration();
   Waiting& wait = lock.wait;
-  const Crowd crowd = crowds_.of(lock.names, lock.options.urgent);
+  const Crowd& crowd = crowds_.of(lock.names, lock.options.urgent);
   const Duration pause = plain_pause(lock);
   const Duration often = Duration::ns(pause.ns() * often_pauses);
   Duration nap = left(wait.since + crowd.nap(), now);
@@ -298,7 +298,7 @@ void Machine::plan_race(Lock& lock, bool looked, const Instant& now) {
 void Machine::give_way(Lock& lock) const {
   lock.line.urgent = lock.options.urgent;
   if (lock.options.wait_ms == 0) return;
-  const Crowd crowd = crowds_.of(lock.names, lock.options.urgent);
+  const Crowd& crowd = crowds_.of(lock.names, lock.options.urgent);
   lock.line.in_a_row = crowd.gives();
   lock.line.yields = crowd.waited || crowd.gives();
   lock.wait.round_took = crowd.round();
@@ -308,16 +308,20 @@ void Machine::give_way(Lock& lock) const {
 void Machine::remember(const Lock& lock, const Instant& now) {
   const Waiting& wait = lock.wait;
   const bool urgent = lock.options.urgent;
-  Crowd crowd = crowds_.of(lock.names, urgent);
   const bool waited = wait.heard_since != Instant() || wait.stance == Stance::sleeps;
-  crowd.granted(wait.stance == Stance::peeks && wait.passed == 0, left(now, lock.round.t0), urgent ? urgent_turns : 1);
-  crowd.waited = waited;
+  Crowd* const crowd = crowds_.note(lock.names, urgent, waited);
+  if (crowd == nullptr) return;
+  crowd->granted(wait.stance == Stance::peeks && wait.passed == 0, left(now, lock.round.t0), urgent ? urgent_turns : 1);
   if (wait.heard_since != Instant()) {
-    crowd.learn(wait.passed, left(now, wait.heard_since), left(now, wait.since));
+    crowd->learn(wait.passed, left(now, wait.heard_since), left(now, wait.since));
   } else {
-    crowd.nap_us /= 2;
+    crowd->nap_us /= 2;
   }
-  crowds_.keep(crowd);
+}
+
+void Machine::let_go(const Lock& lock, const Instant& now) {
+  Crowd* const crowd = crowds_.find(lock.names, lock.options.urgent);
+  if (crowd != nullptr) crowd->let_go(left(now, lock.hold.since));
 }
 
 Duration Machine::lot(Duration longest) { return part_of(longest, random_.next()); }

@@ -25,9 +25,10 @@ struct Drift {
   }
 };
 
-constexpr Duration left(Instant until, const Instant& now) {
-  return Duration::ns(until > now ? until.ns() - now.ns() : 0);
-}
+// With raw counts: see base/time.hpp.
+REDLOCK_APART_FOR_SIZE constexpr int64_t left_ns(int64_t until, int64_t now) { return until > now ? until - now : 0; }
+
+constexpr Duration left(Instant until, const Instant& now) { return Duration::ns(left_ns(until.ns(), now.ns())); }
 
 // Whole milliseconds left, rounded down; 0: nothing is left.
 constexpr int64_t remaining_ms(Instant until, const Instant& now) { return left(until, now).ns() / 1'000'000; }

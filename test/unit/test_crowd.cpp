@@ -80,56 +80,68 @@ TEST(Crowd, who_never_waits_gives_way_ever_more_seldom_and_anew_when_somebody_to
   EXPECT_EQ(crowd.round(), Duration::us(200));
 }
 
+TEST(Crowd, who_has_held_the_resource_for_long_gives_way_whatever_the_count) {
+  Crowd crowd;
+  const auto hold = [&crowd](Duration held) {
+    crowd.let_go(held);
+    crowd.granted(true, Duration::us(200), 1);
+  };
+  for (unsigned turns = 4; turns < 1'024; turns *= 2) grants_until_it_gives(crowd);
+  hold(Duration::us(0));
+  unsigned n = 0;
+  for (; !crowd.gives() && n < 100; ++n) hold(Duration::ms(5));
+  EXPECT_EQ(n, 41u) << "1,024 rounds are 205 ms";
+  hold(Duration::ms(5));
+  EXPECT_FALSE(crowd.gives()) << "it counts anew";
+  for (unsigned i = 0; i < 3; ++i) {
+    hold(Duration::ms(3'600'000));
+    EXPECT_TRUE(crowd.gives());
+  }
+}
+
+// A grant of this name.
+void note(Crowds& crowds, const Names& names, bool waited, uint32_t nap_us, bool urgent = false) {
+  Crowd* const crowd = crowds.note(names, urgent, waited);
+  if (crowd != nullptr) crowd->nap_us = nap_us;
+}
+
 TEST(Crowds, a_name_that_others_want_is_not_forgotten_for_one_that_nobody_else_wants) {
   Crowds crowds;
-  Crowd wanted, alone;
-  wanted.waited = true;
-  wanted.nap_us = 7;
-  for (unsigned i = 0; i < 4; ++i) alone.granted(true, Duration(), 1);
   const std::string a = "bus";
   std::string b = "x";
   const auto place = [](const std::string& s) { return hash_of<uint32_t>(Bytes(s.data(), s.size())) % 4; };
   while (place(b) != place(a)) b += 'x';
   const Names bus(Bytes(a.data(), a.size())), other(Bytes(b.data(), b.size()));
-  const auto keep = [&](const Names& names, Crowd crowd) {
-    crowd.name = crowds.of(names, false).name;
-    crowds.keep(crowd);
-  };
-  keep(bus, wanted);
-  keep(other, alone);
+  note(crowds, bus, true, 7);
+  note(crowds, other, false, 5);
   EXPECT_EQ(crowds.of(bus, false).nap_us, 7u);
-  EXPECT_FALSE(crowds.of(other, false).gives());
-  keep(other, alone);
-  EXPECT_TRUE(crowds.of(other, false).gives()) << "it is asked for more often";
-  keep(bus, wanted);
+  EXPECT_EQ(crowds.find(other, false), nullptr);
+  note(crowds, other, false, 5);
+  EXPECT_EQ(crowds.of(other, false).nap_us, 5u) << "it is asked for more often";
+  EXPECT_EQ(crowds.of(bus, false).nap_us, 0u);
+  note(crowds, bus, true, 7);
   EXPECT_EQ(crowds.of(bus, false).nap_us, 7u);
-  keep(other, wanted);
-  EXPECT_EQ(crowds.of(other, false).nap_us, 7u) << "others want both";
+  note(crowds, other, true, 9);
+  EXPECT_EQ(crowds.of(other, false).nap_us, 9u) << "others want both";
 }
 
 TEST(Crowds, a_name_that_is_not_known_is_one_that_nobody_else_wants) {
   Crowds crowds;
   EXPECT_FALSE(crowds.of("bus", false).waited);
-  Crowd crowd = crowds.of("bus", false);
-  crowd.waited = true;
-  crowd.nap_us = 7;
-  crowds.keep(crowd);
+  note(crowds, "bus", true, 7);
   EXPECT_TRUE(crowds.of("bus", false).waited);
   EXPECT_EQ(crowds.of("bus", false).nap(), Duration::us(7));
   for (const Bytes other : {Bytes("valve"), Bytes("pump"), Bytes("tap"), Bytes("Bus")}) {
     EXPECT_FALSE(crowds.of(Names(other), false).waited);
+    EXPECT_FALSE(crowds.of(Names(other), false).gives());
   }
 }
 
 TEST(Crowds, what_others_of_a_client_have_learned_does_not_delay_its_urgent_ones) {
   Crowds crowds;
-  Crowd crowd = crowds.of("bus", false);
-  crowd.nap_us = 7;
-  crowds.keep(crowd);
-  EXPECT_EQ(crowds.of("bus", true).nap_us, 0u);
-  crowd = crowds.of("bus", true);
-  crowd.nap_us = 9;
-  crowds.keep(crowd);
+  note(crowds, "bus", false, 7);
+  EXPECT_EQ(crowds.find("bus", true), nullptr);
+  note(crowds, "bus", false, 9, true);
   EXPECT_EQ(crowds.of("bus", true).nap_us, 9u);
   EXPECT_EQ(crowds.of("bus", false).nap_us, 7u);
 }
