@@ -215,6 +215,7 @@ Plan draw_plan(uint64_t seed, Worlds worlds) {
   draw_guard(seed, plan);
   draw_variety(seed, plan);
   plan.fenced = seed % 3 == 1 && !plan.ring;  // no draw: the other worlds are what they were
+  plan.endless = seed % 4 == 2;
   plan.several = plan.resources > 1 && Stream(seed, Purpose::several).coin();
   plan.untracked = random.chance(800) ? 0 : static_cast<uint32_t>(random.next());
   plan.expires_actively = static_cast<uint32_t>(random.next());

@@ -146,6 +146,7 @@ struct Plan {
   // Exclusion is not demanded.
   bool beyond() const { return !clocks && !moves && faults >> (guarded() ? first_hopeless : first_beyond) != 0; }
   bool fenced;  // every lock comes with a token
+  bool endless; // the first user of each client asks again as soon as it has let go
   bool several; // some want more than one resource at once
   bool clocks;  // Worlds::clocks
   bool moves;   // Worlds::moves
