@@ -13,9 +13,13 @@
 
 namespace redlock {
 
-// Any one of several equal devices, or a counting semaphore: an acquire for each name, of which one is kept, from a
-// random name on. Each name takes a place of limits.locks. Any mode: the callback of the acquire hands its events to
-// take(). One thread at a time. It must live until ended().
+// Any one of several equal devices, or a counting semaphore: an acquire for each name, of which one is kept. It begins
+// at a random name, and the next one when others hold the last. Any mode: the callback of the acquire hands its events
+// to take(). One thread at a time. It must live until ended().
+//
+// The cost: each of k names takes a place of limits.locks. Where others hold k - 1 of them it takes k rounds, and where
+// others hold all, k times the commands of one wait. The client sees k acquires, so the random start and the time for
+// all of them are read here.
 class any_of {
  public:
   enum : std::uint32_t { most = 16 };
@@ -25,7 +29,8 @@ class any_of {
   any_of& operator=(const any_of&) = delete;
 
   // Once. `names` must live until ended(). A wait in milliseconds is for all names together. INVAL: count is not in 1
-  // .. most. Else as redlock_acquire_async(). On an error no event follows.
+  // .. most. Else as redlock_acquire_async(). On an error no event follows. If a later name cannot be asked for, as
+  // there is no place, all are given up: FAILED follows, and err() is that error.
   int begin(redlock_t* rl, const redlock_resource_t* names, std::uint32_t count,
             const redlock_acquire_opts_t& how) noexcept {
     std::uint32_t random = 0;
@@ -51,8 +56,10 @@ class any_of {
       case REDLOCK_EV_FAILED:
         --open_;
         if (is_won_) return false;
-        ask_next();
-        err_ = event.err;
+        if (!is_given_up_) {
+          err_ = event.err;
+          ask_next();
+        }
         return open_ == 0;
       case REDLOCK_EV_WAITING:
         if (!is_won_ && event.cause == REDLOCK_CAUSE_HELD && event.lock.id == handles_[asked_ - 1].id) ask_next();
@@ -92,7 +99,12 @@ class any_of {
       how_.wait_ms -= static_cast<std::int32_t>(now - began_ms_);
     }
     began_ms_ = now;
-    while (asked_ < count_ && ask() != REDLOCK_OK) continue;
+    if (is_given_up_ || asked_ == count_) return;
+    const int err = ask();
+    if (err == REDLOCK_OK) return;
+    err_ = err;
+    is_given_up_ = true;
+    for (std::uint32_t i = 0; i < asked_; ++i) redlock_release_async(rl_, handles_[i]);
   }
   bool keep(redlock_lock_t won) noexcept {
     --open_;
@@ -119,6 +131,7 @@ class any_of {
   std::int64_t began_ms_ = 0;
   int err_ = REDLOCK_OK;
   bool is_won_ = false;
+  bool is_given_up_ = false;
 };
 
 }  // namespace redlock

@@ -218,6 +218,16 @@ TEST_F(AnyOf, SaysWhyNoneIsWon) {
             REDLOCK_E_NO_BLOCKING);
 }
 
+// Else it would wait for the names that have a place, while another one is free.
+TEST_F(AnyOf, WithoutAPlaceForEachNameItSaysSo) {
+  ThreadClient narrow(Settings{{master_.url()}, "narrow", {{"limits.locks", 1}}, {}});
+  hold_by_other({"a", "b", "c"});
+  for (const redlock::options& how : {redlock::options().wait(0s), redlock::options().wait_forever()}) {
+    EXPECT_EQ(redlock::acquire_any(narrow.get(), names_, count, how, lock_, which_), REDLOCK_E_TABLE_FULL);
+    EXPECT_TRUE(ThreadClient::eventually([&] { return narrow.status().locks_pending == 0; }));
+  }
+}
+
 // N permits of one counter, spread over N masters, would be no limit. k names are one.
 TEST_F(AnyOf, IsASemaphore) {
   std::atomic<int> inside{0}, most{0};

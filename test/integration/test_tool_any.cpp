@@ -44,6 +44,17 @@ TEST_F(ToolAny, RunsUnderTheOneThatIsFreeAndSaysWhich) {
   EXPECT_EQ(left.err, "redlock: c: what the command has left behind is ended\n");
 }
 
+// The file was made for one lock.
+TEST_F(ToolAny, EachNameHasAPlace) {
+  const std::string text = text_of_file(site_.config);
+  std::ofstream(site_.config) << text.substr(0, text.size() - 1) << R"(, "limits": {"locks": 1}})";
+  for (const char* name : {"a", "b"}) site_.hold_by_other(name);
+  for (int i = 0; i < 6; ++i) {  // from each start
+    EXPECT_EQ(site_.run(Words{"run", "-n", "--any", "a", "b", "c"} + say_which_).out, "c\n");
+    EXPECT_EQ(site_.run(Words{"run", "--any", "a", "b", "c"} + say_which_).out, "c\n");
+  }
+}
+
 TEST_F(ToolAny, WaitsForTheFirstThatIsLetGo) {
   for (const char* name : {"a", "b", "c"}) site_.hold_by_other(name);
   Program& waiter = start(Words{"run", "--any", "a", "b", "c"} + say_which_);

@@ -33,6 +33,8 @@ void Lease::open(redlock_config_t* cfg, const Wish& wish, const Common& common) 
   int err = 0;
   // The room for names is this client's own affair: several names need more than a file that was made for one.
   if (bytes > REDLOCK_RESOURCE_BYTES_DEFAULT) err = redlock_config_set_u32(cfg, "limits.resource_bytes", bytes);
+  // So are the places for locks, of which each name takes one.
+  if (err == 0 && is_any_) err = redlock_config_set_u32(cfg, "limits.locks", wish.count);
   log_level_ = common.verbose == 0 ? LOG_ERR : common.verbose == 1 ? LOG_INFO : LOG_DEBUG;
   redlock_config_set_log(cfg, on_log, this, log_level_);
   if (err != 0) fail(exit_config, "%s", redlock_config_error(cfg));
