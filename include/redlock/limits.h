@@ -72,7 +72,7 @@
 #define REDLOCK_RETRY_DELAY_MS_MAX 5000
 /* defaults.wakeups, 0 or 1 */
 #define REDLOCK_WAKEUPS_DEFAULT 1
-/* defaults.local_turns, from 0 */
+/* defaults.local_turns, from 0. An urgent acquire of another client waits for so many holds more. */
 #define REDLOCK_LOCAL_TURNS_DEFAULT 1
 #define REDLOCK_LOCAL_TURNS_MAX 1000
 /* A waiter's longest sleep. */
