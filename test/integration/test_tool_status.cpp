@@ -59,8 +59,8 @@ TEST(ToolStatus, KeysWithoutAnEndAndMastersThatWouldDecide) {
   EXPECT_EQ(ended.err, "");
 
   const Ended json = site.run({"status", "--json", "forever", "bus"}, config);
-  EXPECT_TRUE(has(json.out, R"("masters_voting":0,"quorum":2,"masters":[{"name":"m0",)")) << json.out;
-  EXPECT_TRUE(has(json.out, R"("votes":false,"err":"REDLOCK_E_REFUSED","text":"the connection was)")) << json.out;
+  EXPECT_TRUE(has(json.out, R"("masters_up":0,"quorum":2,"masters":[{"name":"m0",)")) << json.out;
+  EXPECT_TRUE(has(json.out, R"("up":false,"err":"REDLOCK_E_REFUSED","text":"the connection was)")) << json.out;
   EXPECT_TRUE(has(json.out, R"("on":2,"answered":2,"ends_min_ms":-1,"ends_max_ms":-1,)")) << json.out;
   EXPECT_TRUE(has(json.out, R"("resource":"bus","state":"unclear","holder":null,"on":1,"answered":2,"keys")"))
       << json.out;
@@ -69,8 +69,10 @@ TEST(ToolStatus, KeysWithoutAnEndAndMastersThatWouldDecide) {
 
   const Ended metrics = site.run({"status", "--prometheus", "bus"}, config);
   EXPECT_EQ(metrics.status, 0);
-  EXPECT_TRUE(has(metrics.out, "\nredlock_master_up{master=\"m2\"} 0\n")) << metrics.out;
-  EXPECT_TRUE(has(metrics.out, "\nredlock_master_votes{master=\"m0\"} 0\n")) << metrics.out;
+  EXPECT_TRUE(has(metrics.out, "\nredlock_master_answers{master=\"m2\"} 0\n")) << metrics.out;
+  EXPECT_TRUE(has(metrics.out, "\nredlock_master_answers{master=\"m0\"} 1\n")) << metrics.out;
+  EXPECT_TRUE(has(metrics.out, "\nredlock_master_up{master=\"m0\"} 0\n")) << "it may not vote: " << metrics.out;
+  EXPECT_TRUE(has(metrics.out, "\nredlock_masters_up 0\n")) << metrics.out;
   EXPECT_TRUE(has(metrics.out, "\nredlock_quorum 2\n")) << metrics.out;
   EXPECT_TRUE(has(metrics.out, "\nredlock_resource_held{resource=\"bus\"} -1\n")) << metrics.out;
 }
@@ -168,7 +170,7 @@ TEST(ToolStatus, JsonPrometheusAndScan) {
 
   const Ended metrics = site.run({"status", "--prometheus", "bus", "valve"}, config);
   EXPECT_EQ(metrics.status, 0);
-  EXPECT_TRUE(has(metrics.out, "\nredlock_master_up{master=\"m2\"} 1\n")) << metrics.out;
+  EXPECT_TRUE(has(metrics.out, "\nredlock_master_answers{master=\"m2\"} 1\n")) << metrics.out;
   EXPECT_TRUE(has(metrics.out, "\nredlock_resource_held{resource=\"bus\"} 1\n")) << metrics.out;
   EXPECT_TRUE(has(metrics.out, "\nredlock_resource_held{resource=\"valve\"} 0\n")) << metrics.out;
   EXPECT_TRUE(has(metrics.out, R"(redlock_resource_masters{resource="bus",holder="gw \"x\""} 3)")) << metrics.out;

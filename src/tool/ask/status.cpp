@@ -97,10 +97,10 @@ void print_json_resource(Json& json, const Lookup& one) {
 void print_json() {
   Json json;
   json.open('{').text("schema", "redlock.site-status/1").text("note", snapshot);
-  json.number("masters_voting", site.votes()).number("quorum", site.quorum).open('[', "masters");
+  json.number("masters_up", site.votes()).number("quorum", site.quorum).open('[', "masters");
   for (unsigned m = 0; m < site.masters; ++m) {
     const Master& it = site.master[m];
-    json.open('{').text("name", it.name()).text("address", it.facts.address).boolean("votes", site.votes(m));
+    json.open('{').text("name", it.name()).text("address", it.facts.address).boolean("up", site.votes(m));
     json.text("err", it.err != 0 ? redlock_err_name(it.err) : nullptr).text("text", site.why(m).c_str()).close('}');
   }
   json.close(']').open('[', "resources");
@@ -127,8 +127,10 @@ void print_of_masters(const char* name, const char* help, bool (*is_so)(unsigned
 }
 
 void print_prometheus() {
-  print_of_masters("master_up", "1: the master answers.", [](unsigned m) { return site.master[m].err == 0; });
-  print_of_masters("master_votes", "1: the master may vote.", [](unsigned m) { return site.votes(m); });
+  print_of_masters("master_answers", "1: the master answers.", [](unsigned m) { return site.master[m].err == 0; });
+  print_of_masters("master_up", "1: the master may vote.", [](unsigned m) { return site.votes(m); });
+  print_family("masters_up", "Masters that vote now.");
+  putf("redlock_masters_up %u\n", site.votes());
   print_family("quorum", "Masters that a lock needs.");
   putf("redlock_quorum %u\n", site.quorum);
   if (names.count != 0) print_family("resource_held", "1: held, 0: free, -1: not clear.");
