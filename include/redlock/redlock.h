@@ -523,6 +523,14 @@ REDLOCK_API int redlock_commission_master(redlock_t *rl, uint32_t master);
 
 /* ---- 8. Seeing ------------------------------------------------------------------------------------------------ */
 
+/* How long something took, since create. */
+typedef struct redlock_times_s {
+  uint64_t count;
+  uint64_t sum_ms;
+  uint64_t max_ms;
+  uint32_t buckets[8];    /* how many took at most 10 ms, then up to 100 ms, and so on; the last: above 10^7 ms */
+} redlock_times_t;
+
 typedef struct redlock_status_s {
   uint32_t size;
   uint32_t masters;       /* N */
@@ -546,6 +554,8 @@ typedef struct redlock_status_s {
   uint64_t clock_jumps;   /* suspends and clock misreadings of this machine */
   uint64_t clock_steps;   /* steps of masters' wall clocks, and wrong rates */
   int64_t guard_ms;       /* until a quorum will vote, or REDLOCK_GUARD_UNKNOWN; 0: one does, or the guard is off */
+  redlock_times_t wait;   /* of acquires, until ACQUIRED or FAILED */
+  redlock_times_t hold;   /* of locks, from ACQUIRED until RELEASED or LOST */
 } redlock_status_t;
 
 typedef struct redlock_master_status_s {
@@ -582,8 +592,10 @@ REDLOCK_API int redlock_master_status(const redlock_t *rl, uint32_t index, redlo
  *     acquired, failed_locked, failed_no_quorum, failed_other
  *     rounds, renewed, renew_failed, released, lost
  *     clock_jumps, clock_steps
- * schema is "redlock.status/1". An unknown guard_ms and an err of 0 are null; other errors are names. Counters, replies
- * and errors are strings of digits.
+ *   wait, hold
+ *     count, sum_ms, max_ms, buckets
+ * schema is "redlock.status/1". An unknown guard_ms and an err of 0 are null; other errors are names. Counters, times,
+ * replies and errors are strings of digits, buckets are numbers.
  * Returns 0. TOOSMALL: buf holds an empty string. INVAL. THREAD. FORKED. */
 REDLOCK_API int redlock_status_json(const redlock_t *rl, char *buf, size_t *size);
 

@@ -22,6 +22,16 @@ Counter counter_of(const Telling& tell) {
   return of_type[tell.event - REDLOCK_EV_ACQUIRED];
 }
 
+void add(redlock_times_t& times, Duration took) {
+  const uint64_t ms = static_cast<uint64_t>(took.ns()) / 1'000'000;
+  ++times.count;
+  times.sum_ms += ms;
+  if (times.max_ms < ms) times.max_ms = ms;
+  uint32_t* bucket = times.buckets;
+  for (uint32_t most = 10; ms > most && bucket != times.buckets + 7; most *= 10) ++bucket;
+  ++*bucket;
+}
+
 }  // namespace
 
 // ---- events -----------------------------------------------------------------------------------------------------
@@ -60,7 +70,7 @@ bool Notices::take_master(Event& out, const Instant& now) {
   return false;
 }
 
-inline Lock& Notices::take_told(Telling& tell) {
+inline Lock& Notices::take_told(Telling& tell, const Instant& now) {
   Lock& lock = table_[told_.first()];
   told_.remove(&table_[0], told_.first());
   REDLOCK_ASSERT(of_locks_ > 0);
@@ -68,6 +78,10 @@ inline Lock& Notices::take_told(Telling& tell) {
   --of_locks_;
   tell = Machine::take_event(lock);
   ++(counters.*counter_of(tell));
+  const int event = tell.event;
+  if (event != REDLOCK_EV_RENEWED && event != REDLOCK_EV_AT_RISK) {
+    add(event < REDLOCK_EV_RENEWED ? counters.wait : counters.hold, waited(lock, now));
+  }
   return lock;
 }
 
@@ -79,7 +93,7 @@ bool Notices::next(Event& out, const Instant& now) {
     if (of_locks_ == 0) return false;  // else WAITING is due, and nothing else
   }
   Telling tell;
-  const Lock& lock = told_.empty() ? take_waiting(tell, now) : take_told(tell);
+  const Lock& lock = told_.empty() ? take_waiting(tell, now) : take_told(tell, now);
   out.slot = table_.index(lock);
   out.callback = lock.callback;
   out.user = lock.user;
@@ -105,10 +119,11 @@ bool Notices::next(Event& out, const Instant& now) {
   return true;
 }
 
-void Notices::delivered(const Event& event) {
+void Notices::delivered(const Event& event, const Instant& now) {
   if (event.slot == no_slot) return;
   Lock& lock = table_[event.slot];
   REDLOCK_ASSERT(lock.state != State::free);
+  if (event.event.type == REDLOCK_EV_ACQUIRED) lock.wait.since = now;
   if (lock.state == State::over && lock.tell.event == 0) table_.give_back(lock);
 }
 

@@ -80,7 +80,7 @@ class Notices {
   unsigned count() const;
   // False: there is none.
   bool next(Event& out, const Instant& now);
-  void delivered(const Event& event);
+  void delivered(const Event& event, const Instant& now);  // now: right before
 
   // ---- for run and c_api
   static bool is_detailed(int type) { return (detailed_types >> type & 1u) != 0; }
@@ -93,7 +93,7 @@ class Notices {
                                              1u << REDLOCK_EV_LOST | 1u << REDLOCK_EV_AT_RISK | 1u << REDLOCK_EV_MASTER;
 
   bool take_master(Event& out, const Instant& now);
-  Lock& take_told(Telling& tell);
+  Lock& take_told(Telling& tell, const Instant& now);
   Lock& take_waiting(Telling& tell, const Instant& now);
   void forget_waiting(Lock& lock) {
     lock.wait.untold = false;

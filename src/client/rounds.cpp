@@ -32,7 +32,7 @@ void Client::start_rounds(const Instant& now) {
     const bool is_first = lock.wants != Wants::acquire || queue_.is_first(lock);
     if (!is_first || (lock.line.yields && lock.wants != Wants::nothing)) {
       starts_.remove(&table_[0], table_.index(lock));
-      perform(lock, is_first ? machine_.yield(lock, now) : machine_.queue(lock, now), now);
+      perform(lock, is_first ? machine_.yield(lock, now) : machine_.queue(lock), now);
       notices_.note_wait(lock, false);
       continue;
     }

@@ -188,7 +188,7 @@ class Turns {
       Client::Event event;
       if (!client().next_event(event, now)) return;
       port().event(event);
-      client().notices().delivered(event);
+      client().notices().delivered(event, now);
     }
   }
 

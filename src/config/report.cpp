@@ -29,7 +29,19 @@ void write_wait(TextWriter& out, int64_t ms) {
   }
 }
 
-// Numbers of 64 bits stand in quotes: a reader of JSON may take numbers for doubles.
+// Numbers of 64 bits that stand one behind the other, in quotes: a reader of JSON may take numbers for doubles. names:
+// each ends with a NUL, the list with two.
+void write_numbers(TextWriter& out, const char* before, const char* names, const uint64_t& first) {
+  const char* value = reinterpret_cast<const char*>(&first);
+  for (; *names != '\0'; before = ",") {
+    uint64_t number;
+    memcpy(&number, value, sizeof number);
+    out.print(R"(%s"%s":")", before, names).number(number).raw("\"");
+    value += sizeof number;
+    names += strlen(names) + 1;
+  }
+}
+
 void write_master(TextWriter& out, const redlock_master_status_t& master) {
   out.raw(R"({"name":)").quoted(Bytes(master.name, strnlen(master.name, sizeof master.name)));
   out.raw(R"(,"address":)").quoted(Bytes(master.address, strnlen(master.address, sizeof master.address)));
@@ -41,28 +53,17 @@ void write_master(TextWriter& out, const redlock_master_status_t& master) {
   }
   out.raw(R"(,"guard_ms":)");
   write_wait(out, master.guard_ms);
-  out.print(R"(,"in_flight":%u,"owed":%u,"connects":%u,"resp3":%s,"tracked":%s,"replies":")", master.in_flight,
-            master.owed, master.connects, truth(master.resp3), truth(master.tracked));
-  out.number(master.replies).raw(R"(","errors":")").number(master.errors).raw(R"("})");
+  out.print(R"(,"in_flight":%u,"owed":%u,"connects":%u,"resp3":%s,"tracked":%s)", master.in_flight, master.owed,
+            master.connects, truth(master.resp3), truth(master.tracked));
+  write_numbers(out, ",", "replies\0errors\0", master.replies);
+  out.raw("}");
 }
 
-void write_counters(TextWriter& out, const redlock_status_t& status) {
-  using Status = redlock_status_t;
-  static constexpr uint64_t Status::*counters[] = {
-      &Status::acquired,     &Status::failed_locked, &Status::failed_no_quorum, &Status::failed_other,
-      &Status::rounds,       &Status::renewed,       &Status::renew_failed,     &Status::released,
-      &Status::lost,         &Status::clock_jumps,   &Status::clock_steps,
-  };
-  const char* name =
-      "acquired\0failed_locked\0failed_no_quorum\0failed_other\0rounds\0renewed\0renew_failed\0released\0lost\0"
-      "clock_jumps\0clock_steps";
-  const char* before = "{";
-  for (uint64_t Status::*const counter : counters) {
-    out.print(R"(%s"%s":")", before, name).number(status.*counter).raw("\"");
-    before = ",";
-    name += strlen(name) + 1;
-  }
-  out.raw("}");
+void write_times(TextWriter& out, const char* name, const redlock_times_t& times) {
+  out.print(R"(,"%s":)", name);
+  write_numbers(out, "{", "count\0sum_ms\0max_ms\0", times.count);
+  const uint32_t* n = times.buckets;
+  out.print(R"(,"buckets":[%u,%u,%u,%u,%u,%u,%u,%u]})", n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7]);
 }
 
 }  // namespace
@@ -77,7 +78,13 @@ size_t write_status_json(char* buffer, size_t capacity, const redlock_status_t& 
   for (unsigned i = 0; i < count; ++i) write_master(i == 0 ? out : out.raw(","), masters[i]);
   out.print(R"(],"locks":{"held":%u,"pending":%u,"max":%u},"debts":{"open":%u,"max":%u},"counters":)",
             status.locks_held, status.locks_pending, status.locks_max, status.debts, status.debts_max);
-  write_counters(out, status);
+  write_numbers(out, "{",
+                "acquired\0failed_locked\0failed_no_quorum\0failed_other\0rounds\0renewed\0renew_failed\0released\0"
+                "lost\0clock_jumps\0clock_steps\0",
+                status.acquired);
+  out.raw("}");
+  write_times(out, "wait", status.wait);
+  write_times(out, "hold", status.hold);
   out.raw("}");
   if (!out.fits() && capacity > 0) buffer[0] = '\0';
   return out.needed();

@@ -108,7 +108,7 @@ enum class Stance : uint8_t {
 // An acquire that is not decided yet.
 struct Waiting {
   Instant until;        // end of the wait budget that runs
-  Instant since;        // when the first try that was lost began; zero: none was lost
+  Instant since;        // when the client first handled the acquire; held: when the owner was told. Zero: not yet
   Instant net_at;       // a watching waiter begins its next round then at the latest, whatever the masters tell
   Instant planned_for;  // a watching waiter expects a quorum to be free then
   Instant not_before;   // a watching waiter tries no earlier, so that others have the first try
@@ -196,7 +196,7 @@ struct Lock : Acquire {
   ValidityCell cell;
 };
 
-// For how long an acquire has waited; 0: its first try was not lost.
+// For how long an acquire has waited, or a lock that its owner knows of was held.
 inline Duration waited(const Lock& lock, const Instant& now) {
   return lock.wait.since == Instant() ? Duration() : left(now, lock.wait.since);
 }
@@ -311,7 +311,7 @@ class Machine {
   void master_back(Lock& lock, MasterIndex m, bool tracked, const Instant& now);
 
   // ---- [waiting] a waiter behind another of this client
-  Action queue(Lock& lock, const Instant& now) const;  // it is not this lock's turn, so the lock sends nothing
+  Action queue(Lock& lock) const;  // it is not this lock's turn, so the lock sends nothing
   // [waiting, acquiring] An urgent acquire has come to wait behind this one, which hurries from now on.
   void hurry(Lock& lock, const Instant& now) const;
   // [any] The lock before this one is over. After too many turns in a row the lock yields to other clients first.

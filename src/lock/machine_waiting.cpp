@@ -61,6 +61,7 @@ void count_pass(Waiting& wait) {
 void Machine::see(Lock& lock, bool for_guard, const Instant& now) const {
   if (lock.wait.begun) return;
   lock.wait.begun = true;
+  lock.wait.since = now;
   if (lock.options.wait_ms > 0) lock.wait.until = now + Duration::ms(lock.options.wait_ms);
   if (lock.options.wait_ms != REDLOCK_WAIT_DEFAULT) return;
   lock.wait.until = now + rules_.wait;
@@ -88,7 +89,6 @@ bool Machine::is_denied(const Lock& lock, int cause) const {
 
 Action Machine::lost(Lock& lock, int cause, const Instant& now) {
   lock.wait.last_cause = static_cast<int16_t>(cause);
-  if (lock.wait.since == Instant()) lock.wait.since = lock.round.t0;
   lock.line.in_a_row = 0;
   if (cause == REDLOCK_E_LOCKED) count_pass(lock.wait);
   lock.wait.stance = Stance::listens;
@@ -333,8 +333,7 @@ Duration Machine::plain_pause(const Lock& lock) const {
 
 Instant Machine::poll_at(const Lock& lock, const Instant& now) { return now + lot(plain_pause(lock)); }
 
-Action Machine::queue(Lock& lock, const Instant& now) const {
-  if (lock.wait.since == Instant()) lock.wait.since = now;
+Action Machine::queue(Lock& lock) const {
   lock.wants = Wants::nothing;
   lock.wake_at = lock.defer_until = Instant::never();
   lock.wait.last_cause = REDLOCK_E_LOCKED;
@@ -360,7 +359,6 @@ Action Machine::came_first(Lock& lock, const Lock& before) const {
 // The lock looks before it tries: the client had the resource too often in a row, or had to wait for it the last time.
 // The pause is long enough for another client to hear of the release, to look, and to try.
 Action Machine::yield(Lock& lock, const Instant& now) {
-  if (lock.wait.since == Instant()) lock.wait.since = now;
   if (lock.line.in_a_row != 0) {
     lock.wait.not_before = now + race_window(lock.wait.round_took, 4, 1, lock.options.retry_delay_ms);
   }

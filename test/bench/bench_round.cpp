@@ -115,7 +115,7 @@ class Site {
   int next_event() {
     Client::Event event;
     if (client_->notices().count() == 0 || !client_->next_event(event, now_)) return 0;
-    client_->notices().delivered(event);
+    client_->notices().delivered(event, now_);
     return event.event.type;
   }
   void drain_events() {

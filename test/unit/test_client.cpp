@@ -277,6 +277,78 @@ struct World : Turns<World> {
 
 Options usual() { return {10'000, REDLOCK_TRY_ONCE, 0, 0, 100, true}; }
 
+// ---- times ----------------------------------------------------------------------------------------------------
+
+void expect_times(const redlock_times_t& times, uint64_t count, uint64_t sum_ms, uint64_t max_ms,
+                  const std::vector<uint32_t>& buckets) {
+  EXPECT_EQ(times.count, count);
+  EXPECT_EQ(times.sum_ms, sum_ms);
+  EXPECT_EQ(times.max_ms, max_ms);
+  EXPECT_EQ(std::vector<uint32_t>(std::begin(times.buckets), std::end(times.buckets)), buckets);
+}
+
+TEST(ClientTimes, of_acquires_and_of_locks) {
+  Site site(3);
+  World w(site);
+  w.all_up();
+  const auto pass = [&w](int64_t ms) { w.now = w.now + Duration::ms(ms); };
+  const auto win = [&](int64_t ms) {
+    const uint64_t handle = w.acquire("bus", usual());
+    w.step();
+    pass(ms);
+    w.answer_all();
+    return handle;
+  };
+  pass(60'000);  // a wait begins with the acquire, and not with the client
+  w.answer_all();
+  ASSERT_EQ(w.client().release(win(10)), 0) << "held for no time";
+  w.step();
+  w.answer_all();
+  const uint64_t handle = win(11);
+  w.callback = [&](const redlock_event_t& e) {
+    if (e.type == REDLOCK_EV_ACQUIRED) pass(1'000);  // the owner holds it already
+  };
+  pass(2'000);
+  ASSERT_EQ(w.client().release(handle), 0);
+  w.step();
+  w.answer_all();
+  win(5);
+  pass(20'000);  // LOST
+  w.step();
+  w.answer_all();
+  for (MasterIndex m = 0; m < 3; ++m) w.hang_up(m, REDLOCK_E_CONNECT);
+  w.acquire("bus", usual());
+  pass(300);
+  w.step();
+  redlock_status_t status;
+  w.client().notices().status(status, w.now);
+  EXPECT_EQ(status.acquired, 3u);
+  EXPECT_EQ(status.failed_no_quorum, 1u);
+  EXPECT_EQ(status.lost, 1u);
+  expect_times(status.wait, 4, 26, 11, {3, 1, 0, 0, 0, 0, 0, 0});
+  expect_times(status.hold, 3, 23'000, 21'000, {1, 0, 0, 1, 1, 0, 0, 0});
+}
+
+TEST(ClientTimes, beyond_the_last_limit) {
+  Site site(1);
+  World w(site);
+  w.all_up();
+  Options options = usual();
+  options.wait_ms = REDLOCK_WAIT_FOREVER;
+  w.hang_up(0, REDLOCK_E_CONNECT);
+  const int64_t most_ms[] = {1'000'000, 1'000'001, 10'000'000, 10'000'001, int64_t{50} * 86'400'000};
+  for (const int64_t ms : most_ms) {
+    const uint64_t handle = w.acquire("bus", options);
+    w.step();
+    w.now = w.now + Duration::ms(ms);
+    EXPECT_EQ(w.client().cancel(handle), 0);
+    w.step();
+  }
+  redlock_status_t status;
+  w.client().notices().status(status, w.now);
+  expect_times(status.wait, 5, 22'000'002 + most_ms[4], most_ms[4], {0, 0, 0, 0, 0, 1, 2, 2});
+}
+
 // ---- memory ---------------------------------------------------------------------------------------------------
 
 // What the parts need, added up by hand, and what may be lost between them.

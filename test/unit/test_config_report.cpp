@@ -26,6 +26,8 @@ redlock_status_t some_status() {
   s.acquired = 6, s.failed_locked = 7, s.failed_no_quorum = 8, s.failed_other = 9, s.rounds = 10;
   s.renewed = 11, s.renew_failed = 12, s.released = 13, s.lost = 14, s.clock_jumps = UINT64_MAX;
   s.clock_steps = 15, s.guard_ms = 30'302;
+  s.wait = {16, 17, 18, {19, 20, 21, 22, 23, 24, 25, UINT32_MAX}};
+  s.hold = {26, UINT64_MAX, 27, {}};
   return s;
 }
 
@@ -81,7 +83,10 @@ TEST(Report, Literally) {
                 R"("locks":{"held":3,"pending":4,"max":32},"debts":{"open":5,"max":64},)"
                 R"("counters":{"acquired":"6","failed_locked":"7","failed_no_quorum":"8","failed_other":"9",)"
                 R"("rounds":"10","renewed":"11","renew_failed":"12","released":"13","lost":"14",)"
-                R"("clock_jumps":"18446744073709551615","clock_steps":"15"}})");
+                R"("clock_jumps":"18446744073709551615","clock_steps":"15"},)"
+                R"("wait":{"count":"16","sum_ms":"17","max_ms":"18","buckets":[19,20,21,22,23,24,25,4294967295]},)"
+                R"("hold":{"count":"26","sum_ms":"18446744073709551615","max_ms":"27",)"
+                R"("buckets":[0,0,0,0,0,0,0,0]}})");
 }
 
 // ---- the schema in redlock.h ----------------------------------------------------------------------------------------

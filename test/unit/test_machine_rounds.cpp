@@ -453,21 +453,17 @@ TEST(Machine, pauses_grow_only_while_masters_are_missing) {
   }
 }
 
-TEST(Machine, the_time_of_a_wait_begins_with_the_first_try_that_was_lost) {
+TEST(Machine, the_time_of_a_wait_begins_when_the_acquire_is_first_handled) {
   Life l(with_wait(60'000));
-  l.begin(1'000);
-  EXPECT_EQ(waited(l.lock, at(1'500)), Duration()) << "nothing is lost yet";
-  l.now = at(1'500);
-  l.votes(0, 3, Vote::refused);
-  EXPECT_EQ(waited(l.lock, at(1'500)), Duration::ms(500));
-  l.machine.wake(l.lock);
-  l.begin(4'000);
-  l.votes(0, 3, Vote::refused);
-  EXPECT_EQ(waited(l.lock, at(7'000)), Duration::ms(6'000)) << "of all tries";
-  Life in_line(with_wait(60'000));
-  in_line.machine.queue(in_line.lock, at(2'000));
-  in_line.machine.queue(in_line.lock, at(2'500));
-  EXPECT_EQ(waited(in_line.lock, at(9'000)), Duration::ms(7'000)) << "behind another acquire of this client";
+  Lock lock;
+  l.machine.accept(lock, with_wait(60'000));
+  EXPECT_EQ(waited(lock, at(500)), Duration()) << "not handled yet";
+  l.machine.see(lock, false, at(1'000));
+  EXPECT_EQ(waited(lock, at(1'500)), Duration::ms(500));
+  l.machine.see(lock, false, at(4'000));
+  EXPECT_EQ(waited(lock, at(7'000)), Duration::ms(6'000)) << "of all tries";
+  l.machine.queue(lock);
+  EXPECT_EQ(waited(lock, at(9'000)), Duration::ms(8'000)) << "behind another acquire of this client";
 }
 
 TEST(Machine, masters_that_come_back_wake_a_waiter) {
