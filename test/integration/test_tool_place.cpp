@@ -60,6 +60,9 @@ TEST_F(ToolPlace, TheUnitsCommandTellsSystemd) {
   EXPECT_EQ(systemd.heard(MSG_DONTWAIT), "READY=1\nSTATUS=holding a/b");
   EXPECT_EQ(ended.out, "at work\n") << ended.err;
   EXPECT_EQ(ended.status, 0);
+  const std::string file = site_.dir + "/job.prom";
+  shell("exec " + line, {"NOTIFY_SOCKET=" + systemd.path(), "OPTIONS=--metrics " + file});
+  EXPECT_TRUE(std::filesystem::exists(file));
 }
 
 // procd's functions are replaced by one that runs the command.

@@ -160,5 +160,19 @@ TEST_F(ToolService, HandsOverToWhoWaitsAndStartsAgainWhereNobodyDoes) {
   EXPECT_EQ(shell("redlock-service --hand-over bus").status, 75);
 }
 
+// Options of redlock run go through, a file of metrics among them.
+TEST_F(ToolService, TheServiceKeepsMetricsAcrossItsRestarts) {
+  const std::string file = site_.dir + "/bus.prom";
+  write_unit("[Service]\nExecStart=/usr/bin/true\n");
+  ASSERT_EQ(shell("redlock-service bus bus --metrics " + file).status, 0);
+  EXPECT_NE(drop_in().find(" --metrics " + file + " bus -- /usr/bin/true\n"), std::string::npos) << drop_in();
+  for (int i = 0; i < 2; ++i) {
+    const std::string options = states_ + "/bus.service --metrics " + file;
+    EXPECT_EQ(shell("exec redlock-service --run " + options + " bus -- true").status, 0);
+    std::filesystem::remove(states_ + "/bus.service/began");  // no pause of a service that fails
+  }
+  EXPECT_NE(text_of_file(file).find("redlock_acquired_total{resource=\"bus\"} 2\n"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace redlock::test

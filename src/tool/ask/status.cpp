@@ -7,6 +7,7 @@
 
 #include "tool/ask/lookup.hpp"
 #include "tool/system/clock.hpp"
+#include "tool/words/prometheus.hpp"
 #include "tool/words/say.hpp"
 
 namespace redlock::tool {
@@ -108,38 +109,29 @@ void print_json() {
   json.close(']').close('}').end();
 }
 
-// A value of a label: escaped as the format of Prometheus wants it.
-Text label(const char* text) {
-  Text out;
-  for (const char* c = text; *c != '\0'; ++c) out.add(*c == '"' || *c == '\\' ? "\\%c" : "%c", *c);
-  return out;
-}
+void print_family(const Metric& metric) { put(family(metric, "gauge").c_str()); }
 
-void print_family(const char* name, const char* help) {
-  putf("# HELP redlock_%s %s\n# TYPE redlock_%s gauge\n", name, help, name);
-}
-
-void print_of_masters(const char* name, const char* help, bool (*is_so)(unsigned m)) {
-  print_family(name, help);
+void print_of_masters(const Metric& metric, bool (*is_so)(unsigned m)) {
+  print_family(metric);
   for (unsigned m = 0; m < site.masters; ++m) {
-    putf("redlock_%s{master=\"%s\"} %d\n", name, label(site.master[m].name()).c_str(), is_so(m));
+    putf("redlock_%s{master=\"%s\"} %d\n", metric.name, label(site.master[m].name()).c_str(), is_so(m));
   }
 }
 
 void print_prometheus() {
-  print_of_masters("master_answers", "1: the master answers.", [](unsigned m) { return site.master[m].err == 0; });
-  print_of_masters("master_up", "1: the master may vote.", [](unsigned m) { return site.votes(m); });
-  print_family("masters_up", "Masters that vote now.");
+  print_of_masters({"master_answers", "1: the master answers."}, [](unsigned m) { return site.master[m].err == 0; });
+  print_of_masters(master_up_metric, [](unsigned m) { return site.votes(m); });
+  print_family(masters_up_metric);
   putf("redlock_masters_up %u\n", site.votes());
-  print_family("quorum", "Masters that a lock needs.");
+  print_family(quorum_metric);
   putf("redlock_quorum %u\n", site.quorum);
-  if (names.count != 0) print_family("resource_held", "1: held, 0: free, -1: not clear.");
+  if (names.count != 0) print_family({"resource_held", "1: held, 0: free, -1: not clear."});
   for (unsigned i = 0; i < names.count; ++i) {
     const Lookup& one = lookups[i];
     putf("redlock_resource_held{resource=\"%s\"} %d\n", label(one.name().c_str()).c_str(),
          one.verdict == Verdict::held ? 1 : one.verdict == Verdict::free ? 0 : -1);
   }
-  if (names.count != 0) print_family("resource_masters", "Masters with the key of this holder.");
+  if (names.count != 0) print_family({"resource_masters", "Masters with the key of this holder."});
   for (unsigned i = 0; i < names.count; ++i) {
     const Lookup& one = lookups[i];
     if (one.on == 0) continue;

@@ -26,6 +26,7 @@ struct Job {
   Wish wish;
   char** words = nullptr;           // the command, with a null at the end
   int32_t at_least_ms = 0;          // the keeper holds the lock for so long
+  const char* metrics = nullptr;    // a file to be written
   bool has_terminal = false;        // the command stays in our process group then
   bool tells_systemd = false;       // the keeper does, and so the command cannot
   bool has_pid_namespace = false;

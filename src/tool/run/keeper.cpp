@@ -31,6 +31,7 @@ class Keeper {
       fail(exit_system, "/proc is that of another PID namespace: what the command leaves behind could not be found; "
            "--pidns needs no /proc");
     }
+    if (job_.metrics != nullptr) lease_.metrics.open(job_.metrics, names_);
     become_parent_of_orphans();
     signals_.take({SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGCHLD});
     warden_.fork(job_, signals_);  // before there is a client

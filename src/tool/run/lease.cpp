@@ -51,6 +51,9 @@ void Lease::open(redlock_config_t* cfg, const Wish& wish, const Common& common) 
 
 void Lease::process() {
   if (redlock_process(client_) == REDLOCK_E_CLOSED) state_ = closed;
+  if (state_ == closed) return metrics.end();
+  metrics.look(client_);
+  metrics.write_due();
 }
 
 void Lease::close() {
@@ -66,7 +69,10 @@ void Lease::close() {
 
 // ---- what happens -----------------------------------------------------------------------------------------------
 
-void Lease::on_event(redlock_t*, const redlock_event_t* event, void* self) { static_cast<Lease*>(self)->take(*event); }
+void Lease::on_event(redlock_t* client, const redlock_event_t* event, void* self) {
+  static_cast<Lease*>(self)->metrics.look(client);  // the last event may come right before the client's end
+  static_cast<Lease*>(self)->take(*event);
+}
 
 void Lease::on_log(int, const char* line, void* user) {
   Lease& self = *static_cast<Lease*>(user);

@@ -4,6 +4,7 @@
 // two calls of process().
 #pragma once
 #include "tool/run/job.hpp"
+#include "tool/run/metrics.hpp"
 #include "tool/words/exit_code.hpp"
 #include "tool/words/options.hpp"
 
@@ -14,10 +15,12 @@ class Lease {
  public:
   enum State { waiting, held, lost, failed, closed };
 
+  Metrics metrics;  // to be opened before the lease
+
   // Begins to ask. Ends the program if that cannot be.
   void open(redlock_config_t* cfg, const Wish& wish, const Common& common);
   int descriptor() const { return redlock_fd(client_); }
-  int timeout_ms() const { return redlock_timeout_ms(client_); }
+  int timeout_ms() const { return shorter_of(redlock_timeout_ms(client_), metrics.timeout_ms()); }
   void process();
 
   State state() const { return state_; }

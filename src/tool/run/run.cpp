@@ -29,6 +29,7 @@ constexpr char help[] =
     "  -s, --signal NAME       what COMMAND is told to end with, instead of TERM\n"
     "  -k, --kill-after SECS   KILL so long after that; no later than the lock allows\n"
     "  -E, --conflict-exit-code CODE   instead of 75, if others hold the lock\n"
+    "      --metrics FILE      keep metrics for an agent there\n"
     "      --pidns             in a PID namespace: all descendants end with the lock, whatever is killed\n"
     "      --sd-notify         tell systemd when the lock is held\n";
 
@@ -122,6 +123,7 @@ int run_run(const Command& command, int argc, char** argv) {
        {.name = "signal", .letter = 's', .text = &given.signal_name},
        {.name = "kill-after", .letter = 'k', .ms = &given.kill_after_ms, .max = longest_wait_s},
        {.name = "conflict-exit-code", .letter = 'E', .number = &held_code, .max = 255},
+       {.name = "metrics", .text = &job.metrics},
        {.name = "pidns", .flag = &job.has_pid_namespace},
        {.name = "sd-notify", .flag = &job.tells_systemd}},
       Options::Order::first);

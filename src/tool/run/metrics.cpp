@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT
+#include "tool/run/metrics.hpp"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tool/words/prometheus.hpp"
+#include "tool/words/say.hpp"
+
+namespace redlock::tool {
+namespace {
+
+constexpr int64_t pause_ns = 1'000 * ns_per_ms;  // between two changes of the file
+constexpr int patience_ms = 1'000;               // at the beginning and at the end, while other runs write
+constexpr int again_ms = 10;
+
+using Status = redlock_status_t;
+
+constexpr struct {
+  const char* name;
+  const char* help;
+  uint64_t Status::*value;
+} counters[] = {
+    {"acquired", "Acquires that were won.", &Status::acquired},
+    {"failed_locked", "Acquires that failed: others held the lock.", &Status::failed_locked},
+    {"failed_no_quorum", "Acquires that failed: too few masters answered.", &Status::failed_no_quorum},
+    {"failed_other", "Acquires that failed for another reason.", &Status::failed_other},
+    {"rounds", "Acquire rounds begun.", &Status::rounds},
+    {"renewed", "Renewals.", &Status::renewed},
+    {"renew_failed", "Renewals that failed.", &Status::renew_failed},
+    {"released", "Locks that were let go.", &Status::released},
+    {"lost", "Locks that were lost.", &Status::lost},
+    {"clock_jumps", "Suspends and clock misreadings of this machine.", &Status::clock_jumps},
+    {"clock_steps", "Steps and wrong rates of clocks of masters.", &Status::clock_steps},
+};
+
+char last[65'536];  // what the file says
+
+// False: there is no such file, or it cannot be read.
+bool read_last(const char* path) {
+  const int file = ::open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  size_t size = 0;
+  for (ssize_t n = 1; file >= 0 && n > 0 && size + 1 < sizeof last; size += static_cast<size_t>(n > 0 ? n : 0)) {
+    n = ::read(file, last + size, sizeof last - 1 - size);
+  }
+  last[size] = '\0';
+  if (file >= 0) ::close(file);
+  return file >= 0;
+}
+
+// In thousandths; 0: the file does not have the sample.
+uint64_t last_value(const char* sample) {
+  const size_t size = strlen(sample);
+  const char* at = strstr(last, sample);
+  while (at != nullptr && ((at != last && at[-1] != '\n') || at[size] != ' ')) at = strstr(at + 1, sample);
+  if (at == nullptr) return 0;
+  uint64_t value = 0;
+  for (at += size + 1; *at >= '0' && *at <= '9'; ++at) value = 10 * value + static_cast<uint64_t>(*at - '0');
+  const bool has_point = *at == '.';
+  for (unsigned i = 0; i < 3; ++i) {
+    const bool is_digit = has_point && *++at >= '0' && *at <= '9';
+    value = 10 * value + (is_digit ? static_cast<uint64_t>(*at - '0') : 0);
+  }
+  return value;
+}
+
+}  // namespace
+
+// ---- a file in the making -------------------------------------------------------------------------------------------
+
+class Metrics::Page {
+ public:
+  Page(int file, const Text& resource) : file_(file), resource_(resource) {}
+
+  void family(const Metric& metric, const char* type) { add(tool::family(metric, type).c_str()); }
+  void gauge(const char* name, const char* labels, uint64_t value) { write(sample(name, labels), value); }
+  void count(const char* name, const char* labels, uint64_t added) {
+    const Text key = sample(name, labels);
+    write(key, last_value(key.c_str()) / 1'000 + added);
+  }
+  void seconds(const char* name, uint64_t added_ms) {
+    const Text key = sample(name, "");
+    write_ms(key, last_value(key.c_str()) + added_ms);
+  }
+  void most_seconds(const char* name, uint64_t ms) {
+    const Text key = sample(name, "");
+    const uint64_t before = last_value(key.c_str());
+    write_ms(key, before > ms ? before : ms);
+  }
+  bool is_whole() {
+    flush();
+    return !failed_;
+  }
+
+ private:
+  Text sample(const char* name, const char* labels) const {
+    return Text().add("redlock_%s{resource=\"%s\"%s}", name, resource_.c_str(), labels);
+  }
+  void write(const Text& key, uint64_t value) {
+    add(Text(key).add(" %llu\n", static_cast<unsigned long long>(value)).c_str());
+  }
+  void write_ms(const Text& key, uint64_t ms) {
+    add(Text(key).add(" %llu.%03u\n", static_cast<unsigned long long>(ms / 1'000), static_cast<unsigned>(ms % 1'000))
+            .c_str());
+  }
+  void add(const char* text) {
+    const size_t size = strlen(text);
+    if (size_ + size > sizeof text_) flush();
+    memcpy(text_ + size_, text, size);
+    size_ += size;
+  }
+  void flush() {
+    failed_ = failed_ || ::write(file_, text_, size_) != static_cast<ssize_t>(size_);
+    size_ = 0;
+  }
+
+  int file_;
+  const Text& resource_;
+  bool failed_ = false;
+  size_t size_ = 0;
+  char text_[4'096];
+};
+
+void Metrics::write_counters(Page& page) const {
+  for (const auto& counter : counters) {
+    const Text name = Text().add("%s_total", counter.name);
+    page.family({name.c_str(), counter.help}, "counter");
+    page.count(name.c_str(), "", seen_.*counter.value - told_.*counter.value);
+  }
+  const auto times = [&](const char* what, const char* help, redlock_times_t Status::*member) {
+    const redlock_times_t &now = seen_.*member, &before = told_.*member;
+    const auto name = [what](const char* end) { return Text().add("%s_%s", what, end); };
+    page.family({name("seconds").c_str(), help}, "histogram");
+    constexpr const char* limits[] = {"0.01", "0.1", "1", "10", "100", "1000", "10000", "+Inf"};
+    uint64_t added = 0;
+    for (unsigned i = 0; i < 8; ++i) {
+      added += now.buckets[i] - before.buckets[i];
+      page.count(name("seconds_bucket").c_str(), Text().add(",le=\"%s\"", limits[i]).c_str(), added);
+    }
+    page.seconds(name("seconds_sum").c_str(), now.sum_ms - before.sum_ms);
+    page.count(name("seconds_count").c_str(), "", now.count - before.count);
+    page.family({name("max_seconds").c_str(), "The longest of these times."}, "gauge");
+    page.most_seconds(name("max_seconds").c_str(), now.max_ms);
+  };
+  times("wait", "How long acquires waited, won or not.", &Status::wait);
+  times("hold", "How long locks were held.", &Status::hold);
+}
+
+void Metrics::write_gauges(Page& page) const {
+  const auto gauge = [&](const Metric& metric, uint32_t value) {
+    page.family(metric, "gauge");
+    page.gauge(metric.name, "", value);
+  };
+  gauge({"locks_held", "1: the lock is held here."}, seen_.locks_held);
+  gauge({"debts", "Ended values with an unanswered delete."}, seen_.debts);
+  gauge(masters_up_metric, seen_.masters_up);
+  gauge(quorum_metric, seen_.quorum);
+  page.family(master_up_metric, "gauge");
+  for (unsigned m = 0; m < seen_.masters; ++m) {
+    const Text master = Text().add(",master=\"%s\"", label(masters_[m]).c_str());
+    page.gauge(master_up_metric.name, master.c_str(), up_ >> m & 1u);
+  }
+}
+
+// ---- when -----------------------------------------------------------------------------------------------------------
+
+// Nothing but a file of ours is replaced: the option may have been given another file by mistake.
+void Metrics::open(const char* path, const char* names) {
+  path_ = path;
+  resource_ = label(Text().escaped(names, strlen(names), 1'000).c_str());
+  struct stat found {};
+  const bool exists = lstat(path, &found) == 0;
+  const bool is_file = exists && S_ISREG(found.st_mode) && read_last(path);
+  if (exists && !(is_file && (*last == '\0' || strncmp(last, "# HELP redlock_", 15) == 0))) {
+    fail(exit_output, "--metrics: %s is no file of metrics of redlock, and stays as it is", path);
+  }
+  if (!write(true)) fail(exit_output, "--metrics: %s cannot be written: %s", path, strerror(errno));
+}
+
+void Metrics::look(const redlock_t* client) {
+  if (path_ == nullptr) return;
+  redlock_status_t now = {};
+  now.size = sizeof now;
+  if (redlock_status(client, &now) != 0) return;
+  now.guard_ms = 0;  // of no interest here, and never the same
+  uint32_t up = 0;
+  redlock_master_status_t master = {};
+  master.size = sizeof master;
+  for (uint32_t m = 0; redlock_master_status(client, m, &master) == 0; ++m) {
+    up |= (master.state == REDLOCK_MASTER_UP ? 1u : 0u) << m;
+    memcpy(masters_[m], master.name, sizeof masters_[m]);
+  }
+  if (has_client_ && up == up_ && memcmp(&now, &seen_, sizeof now) == 0) return;
+  has_client_ = true;
+  seen_ = now;
+  up_ = up;
+  if (due_ == never) due_ = written_at_ + pause_ns;
+}
+
+void Metrics::write_due() {
+  if (due_ == never || now_ns() < due_) return;
+  due_ = never;
+  if (write(false)) return;
+  due_ = written_at_ + pause_ns;
+  if (errno != EWOULDBLOCK) complain();
+}
+
+void Metrics::end() {
+  if (path_ == nullptr) return;
+  has_client_ = false;
+  if (!write(true)) complain();
+}
+
+void Metrics::complain() {
+  if (!complained_) say("--metrics: %s cannot be written: %s", path_, strerror(errno));
+  complained_ = true;
+}
+
+// False: it was not written; EWOULDBLOCK: another run writes.
+bool Metrics::write(bool is_patient) {
+  written_at_ = now_ns();
+  const char* const slash = strrchr(path_, '/');
+  const int size = slash == nullptr ? 0 : static_cast<int>(slash - path_) + 1;
+  const Text folder = Text().add("%.*s.", size, path_);
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return false;
+  const auto is_busy = [&] { return flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; };
+  bool busy = is_busy();
+  for (int ms = 0; busy && is_patient && ms < patience_ms; ms += again_ms) {
+    pause_ms(again_ms);
+    busy = is_busy();
+  }
+  const bool done = !busy && replace();
+  const int error = errno;
+  ::close(descriptor);
+  errno = error;
+  if (!done) return false;
+  told_ = seen_;
+  complained_ = false;
+  return true;
+}
+
+bool Metrics::replace() {
+  const Text beside = Text().add("%s.new", path_);
+  read_last(path_);
+  ::unlink(beside.c_str());  // of a run that was killed
+  const int file = ::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (file < 0) return false;
+  Page page(file, resource_);
+  write_counters(page);
+  if (has_client_) write_gauges(page);
+  const bool is_whole = page.is_whole();
+  return ::close(file) == 0 && is_whole && ::rename(beside.c_str(), path_) == 0;
+}
+
+}  // namespace redlock::tool

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT
+//
+// redlock run --metrics: the file that an agent collects.
+#include "tool_metrics.hpp"
+
+#include <sys/stat.h>
+
+#include "tool_site.hpp"
+
+namespace redlock::test {
+namespace {
+
+class ToolMetrics : public ::testing::Test {
+ protected:
+  Ended run(const Words& options, const Words& command = {"true"}) {
+    return site_.run(Words{"run", "--metrics", file_} + options + Words{"bus", "--"} + command);
+  }
+  Samples read() const {
+    const std::string text = text_of_file(file_);
+    return text.empty() ? Samples() : read_metrics(text);  // the run has just begun
+  }
+  static std::string of_bus(const std::string& name) { return "redlock_" + name + "{resource=\"bus\"}"; }
+
+  ToolSite site_;
+  std::string folder_ = site_.dir + "/metrics";
+  std::string file_ = folder_ + "/bus.prom";
+  bool made_ = std::filesystem::create_directory(folder_);
+};
+
+TEST_F(ToolMetrics, CountersGoOnFromRunToRun) {
+  EXPECT_EQ(run({}, {"sh", "-c", "exit 7"}).status, 7);
+  EXPECT_EQ(run({}).status, 0);
+  site_.hold_by_other("bus");
+  EXPECT_EQ(run({"-n"}).status, 75);
+  const Samples samples = read();
+  EXPECT_EQ(samples[of_bus("acquired_total")], 2);
+  EXPECT_EQ(samples[of_bus("released_total")], 2);
+  EXPECT_EQ(samples[of_bus("failed_locked_total")], 1);
+  EXPECT_EQ(samples[of_bus("failed_no_quorum_total")], 0);
+  EXPECT_EQ(samples[of_bus("lost_total")], 0);
+  EXPECT_EQ(samples[of_bus("wait_seconds_count")], 3);
+  EXPECT_EQ(samples[of_bus("hold_seconds_count")], 2);
+  expect_histogram(samples, "redlock_wait_seconds", "resource=\"bus\"");
+  expect_histogram(samples, "redlock_hold_seconds", "resource=\"bus\"");
+  EXPECT_EQ(samples[of_bus("masters_up")], -1) << "nobody looks any more";
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1) << "nothing is left beside it";
+}
+
+TEST_F(ToolMetrics, TimesAddUpInSeconds) {
+  EXPECT_EQ(run({"--at-least", "1.2"}).status, 0);
+  EXPECT_EQ(run({}).status, 0);
+  const Samples samples = read();
+  EXPECT_GE(samples[of_bus("hold_seconds_sum")], 1.2);
+  EXPECT_GE(samples[of_bus("hold_max_seconds")], 1.2) << "of an earlier run";
+  EXPECT_LE(samples[of_bus("hold_max_seconds")], samples[of_bus("hold_seconds_sum")]);
+  EXPECT_EQ(samples["redlock_hold_seconds_bucket{resource=\"bus\",le=\"+Inf\"}"], 2);
+  EXPECT_LE(samples["redlock_hold_seconds_bucket{resource=\"bus\",le=\"1\"}"], 1);
+}
+
+TEST_F(ToolMetrics, WhatARunSeesStandsThereWhileItLasts) {
+  Program holder(site_.words({"run", "--metrics", file_, "bus", "--", "sleep", "600"}), site_.dir);
+  EXPECT_TRUE(eventually([&] { return read()[of_bus("locks_held")] == 1; }));
+  EXPECT_TRUE(eventually([&] { return read()[of_bus("masters_up")] == 3; }));
+  EXPECT_EQ(read()[of_bus("quorum")], 2);
+  const int64_t begin = boot_ns();
+  site_.masters[2].kill_hard();
+  EXPECT_TRUE(eventually([&] { return read()[of_bus("masters_up")] == 2; }));
+  double sum = 0;
+  for (const auto& [name, value] : read().value) sum += name.starts_with("redlock_master_up{") ? value : 0;
+  EXPECT_EQ(sum, 2) << "one of three is down";
+  struct stat before {}, now {};
+  unsigned changes = 0;
+  ASSERT_TRUE(eventually([&] {
+    EXPECT_EQ(stat(file_.c_str(), &now), 0);
+    changes += now.st_ino != before.st_ino ? 1 : 0;
+    before = now;
+    return read()[of_bus("renewed_total")] >= 3;
+  }));
+  EXPECT_LE(changes, 2u + static_cast<unsigned>((boot_ns() - begin) / 1'000'000'000)) << "once a second";
+  holder.signal(SIGTERM);
+  holder.exit_status();
+  EXPECT_EQ(read()[of_bus("locks_held")], -1);
+  EXPECT_EQ(read()[of_bus("released_total")], 1);
+}
+
+TEST_F(ToolMetrics, RunsThatShareAFileLoseNoCount) {
+  std::vector<std::unique_ptr<Program>> runs;
+  for (int i = 0; i < 5; ++i) {
+    runs.push_back(std::make_unique<Program>(
+        site_.words({"run", "--metrics", file_, "bus", "--", "true"}), site_.dir));
+  }
+  for (const auto& one : runs) EXPECT_EQ(one->exit_status(), 0);
+  EXPECT_EQ(read()[of_bus("acquired_total")], 5);
+}
+
+TEST_F(ToolMetrics, AFileThatCannotBeWrittenOrIsNotOursEndsTheRunFirst) {
+  const std::string other = site_.dir + "/other.txt", trace = site_.dir + "/trace";
+  std::ofstream(other) << "precious\n";
+  for (const auto& [file, why] : std::vector<std::pair<std::string, std::string>>{
+           {site_.dir + "/none/bus.prom", "cannot be written: No such file or directory"},
+           {"", "cannot be written: "},
+           {folder_, "is no file of metrics of redlock, and stays as it is"},
+           {"/dev/null", "is no file of metrics of redlock, and stays as it is"},
+           {other, "is no file of metrics of redlock, and stays as it is"}}) {
+    const Ended ended = site_.run({"run", "--metrics", file, "bus", "--", "touch", trace});
+    EXPECT_EQ(ended.status, 74) << file;
+    EXPECT_NE(ended.err.find("redlock: --metrics: " + file + " " + why), std::string::npos) << ended.err;
+  }
+  EXPECT_FALSE(std::filesystem::exists(trace));
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+  EXPECT_EQ(text_of_file(other), "precious\n");
+}
+
+TEST_F(ToolMetrics, AFileThatCannotBeWrittenLaterEndsNothing) {
+  const Ended ended = run({}, {"rm", "-r", folder_});
+  EXPECT_EQ(ended.status, 0);
+  EXPECT_EQ(ended.err, "redlock: --metrics: " + file_ + " cannot be written: No such file or directory\n");
+}
+
+TEST_F(ToolMetrics, NamesAreEscapedInLabels) {
+  const Ended ended = site_.run({"run", "--metrics", file_, "a\"\\\n", "b", "--", "true"});
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  EXPECT_EQ(read()["redlock_acquired_total{resource=\"a\\\"\\\\x5c\\\\x0a b\"}"], 1) << text_of_file(file_);
+}
+
+// One name for one thing: in redlock.h, in its JSON, and here.
+TEST_F(ToolMetrics, NamesAreThoseOfTheHeader) {
+  std::string header = text_of_file(std::string(REDLOCK_SOURCE_DIR) + "/include/redlock/redlock.h");
+  const size_t begin = header.find("typedef struct redlock_status_s {");
+  header = header.substr(begin, header.find("} redlock_master_status_t;") - begin);
+  Program holder(site_.words({"run", "--metrics", file_, "bus", "--", "sleep", "600"}), site_.dir);
+  EXPECT_TRUE(eventually([&] { return read()[of_bus("locks_held")] == 1; }));
+  const Samples samples = read();
+  for (std::string name : {"_total", "_max_seconds", "_seconds"}) {
+    unsigned found = 0;
+    for (const auto& [family, type] : samples.type) found += family.ends_with(name);
+    EXPECT_GT(found, 0u) << name;
+  }
+  for (const auto& [family, type] : samples.type) {
+    const std::string field = std::regex_replace(family, std::regex("^redlock_|_total$|_max_seconds$|_seconds$"), "");
+    const std::regex declared("  [a-z0-9_]+ " + field + ";");
+    const bool is_state = field == "master_up";  // the state of a master
+    EXPECT_TRUE(is_state || std::regex_search(header, declared)) << family << " is no field: " << field;
+  }
+  for (const char* field : {"acquired", "failed_locked", "failed_no_quorum", "failed_other", "rounds", "renewed",
+                            "renew_failed", "released", "lost", "clock_jumps", "clock_steps"}) {
+    EXPECT_EQ(samples.type.count(std::string("redlock_") + field + "_total"), 1u) << field;
+  }
+}
+
+}  // namespace
+}  // namespace redlock::test
