@@ -148,5 +148,45 @@ TEST_F(ToolMetrics, NamesAreThoseOfTheHeader) {
   }
 }
 
+// ---- the rules of examples/site -------------------------------------------------------------------------------------
+
+// The first column of the guide's table of alarms.
+std::set<std::string> alarms_of_the_guide() {
+  const std::string guide = text_of_file(std::string(REDLOCK_SOURCE_DIR) + "/examples/site/README.md");
+  std::istringstream lines(guide.substr(guide.find("| alarm |")));
+  std::set<std::string> alarms;
+  std::string line;
+  for (std::getline(lines, line), std::getline(lines, line); std::getline(lines, line) && line.starts_with("| ");) {
+    alarms.insert(line.substr(2, line.find(" |", 2) - 2));
+  }
+  return alarms;
+}
+
+TEST_F(ToolMetrics, EachAlarmOfTheGuideHasARuleOverMetricsThatAreWritten) {
+  Program holder(site_.words({"run", "--metrics", file_, "bus", "--", "sleep", "600"}), site_.dir);
+  EXPECT_TRUE(eventually([&] { return read()[of_bus("locks_held")] == 1; }));
+  std::set<std::string> written;
+  for (const auto& [name, value] : read().value) written.insert(name.substr(0, name.find('{')));
+  const std::string rules = text_of_file(std::string(REDLOCK_SOURCE_DIR) + "/examples/site/alarms.yml");
+  const std::regex form("(#[^\n]*\n)+groups:\n  - name: redlock\n    rules:\n"
+                        "(      - alert: [A-Za-z]+\n        expr: [^\n:]+\n(        for: [0-9]+[ms]\n)?"
+                        "        annotations:\n          summary: [^\n:]+\n)+");
+  EXPECT_TRUE(std::regex_match(rules, form)) << rules;
+  std::set<std::string> alarms;
+  std::istringstream lines(rules);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("          summary: ")) alarms.insert(line.substr(strlen("          summary: ")));
+    if (!line.starts_with("        expr: ")) continue;
+    const std::regex metric("redlock_[a-z_]+");
+    const std::sregex_iterator begin(line.begin(), line.end(), metric);
+    EXPECT_NE(begin, std::sregex_iterator()) << line;
+    for (std::sregex_iterator at = begin; at != std::sregex_iterator(); ++at) {
+      EXPECT_EQ(written.count(at->str()), 1u) << at->str() << " is written by nobody: " << line;
+    }
+  }
+  EXPECT_EQ(alarms, alarms_of_the_guide());
+  EXPECT_GE(alarms.size(), 6u);
+}
+
 }  // namespace
 }  // namespace redlock::test
