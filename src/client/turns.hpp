@@ -45,6 +45,7 @@
 #include <string.h>
 
 #include "client/client.hpp"
+#include "lock/validity.hpp"
 
 namespace redlock {
 
@@ -84,6 +85,12 @@ class Turns {
   bool pending() const { return touched_ || client().wants_turn() || client().notices().of_locks(); }
   bool stepping() const { return stepping_; }  // inside before_wait(); stays true when the client has ended
   Instant armed_for() const { return armed_for_; }
+  // How late the loop came to what was due the last time: for so long at least it did not run. Told once.
+  Duration take_late() {
+    const Duration late = late_;
+    late_ = Duration();
+    return late;
+  }
 
   // Must not be called while stepping().
   // all_read: since the last call the port has read everything that had arrived by then. A port that reads one input at
@@ -101,7 +108,8 @@ class Turns {
   // The timer is set only when the deadline moves nearer, so most inputs do not touch the timer. The timer may fire too
   // early, which costs one turn that does nothing.
   void arm() {
-    const Instant deadline = touched_ ? Instant::from_ns(0) : client().deadline();
+    if (!touched_) due_ = client().deadline();
+    const Instant deadline = touched_ ? Instant::from_ns(0) : due_;
     if (deadline >= armed_for_) return;
     if (port().arm(deadline)) armed_for_ = deadline;
   }
@@ -135,6 +143,10 @@ class Turns {
 
   Instant handle_time() {
     const Instant now = this->now();
+    if (now >= due_) {
+      late_ = left(now, due_);
+      due_ = Instant::never();
+    }
     client().on_time(now);
     looked_ = now;
     return now;
@@ -193,6 +205,8 @@ class Turns {
   }
 
   Instant armed_for_ = Instant::never();
+  Instant due_ = Instant::never();  // the client's deadline when the loop began to wait
+  Duration late_;
   Instant looked_ = Instant::never();  // the latest reading of the clock before the port looks at its sockets
   bool touched_ = true;  // an input came since the last turn
   bool stepping_ = false;

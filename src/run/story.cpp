@@ -136,10 +136,14 @@ Story::Level Story::lock_told(const redlock_event_t& event, const Acquire& acqui
 
 // ---- the client -------------------------------------------------------------------------------------------------
 
-Story::Level Story::clocks_jumped(uint32_t jumps, TextWriter& line) {
-  if (jumps == jumps_) return none;
-  jumps_ = jumps;
-  line.raw("the machine slept, or its clocks jumped: held locks are lost");
+Story::Level Story::paused(uint32_t jumps, uint32_t late_s, TextWriter& line) {
+  if (jumps != jumps_) {
+    jumps_ = jumps;
+    line.raw("the machine slept, or its clocks jumped: held locks are lost");
+    return warning;
+  }
+  if (late_s == 0) return none;
+  line.print("the loop did not run for at least %u s", late_s);
   return warning;
 }
 

@@ -7,7 +7,7 @@
 //
 //     3 error    LOST; an acquire that cannot be granted as things stand; a call with an argument out of range
 //     4 warning  AT_RISK; other acquires that failed, or took long; a master that is down, silent or has no vote; a
-//                clock that jumped
+//                clock that jumped; a loop that stood still
 //     5 notice   the guard watches a master, and lets the master vote; a master is up again; a token was floored
 //     6 info     a master is up for the first time; the client's end
 //     7 debug    every other change of a master, or call with an argument out of range
@@ -63,7 +63,8 @@ class Story {
   // These write a line, and return its level; none: there is no line.
   Level master_changed(const redlock_event_t& event, uint32_t now_s, TextWriter& line);
   Level lock_told(const redlock_event_t& event, const Acquire& acquire, uint32_t now_s, TextWriter& line);
-  Level clocks_jumped(uint32_t jumps, TextWriter& line);  // so often since create
+  // The clocks jumped so often since create; the loop did not run for so long at least.
+  Level paused(uint32_t jumps, uint32_t late_s, TextWriter& line);
   Level call_refused(Fault::Is what, uint32_t now_s, TextWriter& line);  // the line is written already
   static Level closed(const redlock_event_t& event, TextWriter& line);
 

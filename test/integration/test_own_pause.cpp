@@ -2,6 +2,7 @@
 //
 // The loop stands still for longer than node_timeout_ms, as a callback or a slow disk makes it do. The masters have
 // answered meanwhile: none of them was silent.
+#include <regex>
 #include <thread>
 
 #include "client_harness.hpp"
@@ -60,6 +61,36 @@ TEST_F(OwnPause, HidesNoDeadMaster) {
   ASSERT_TRUE(loop.run_until([&] { return lock.decided(); }));
   EXPECT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
   client.wait_master_err(2, REDLOCK_E_NODE_TIMEOUT);
+}
+
+// The log tells the cause before what came of it: a lock that is lost, and masters that are not to blame.
+TEST_F(OwnPause, IsToldBeforeWhatCameOfIt) {
+  Client client(loop, settings);
+  client.wait_up(3);
+  for (const bool in_callback : {false, true}) {
+    const size_t before = client.log().size();
+    Lock& lock = client.start("bus", options(1'500));
+    if (in_callback) {
+      lock.on_event = [&](const redlock_event_t& event) {
+        if (event.type == REDLOCK_EV_RENEWED) std::this_thread::sleep_for(std::chrono::milliseconds(2'700));
+      };
+    }
+    ASSERT_TRUE(loop.run_until([&] { return lock.has(REDLOCK_EV_ACQUIRED); }));
+    if (!in_callback) stand_still(2'700);
+    ASSERT_TRUE(loop.run_until([&] { return lock.has(REDLOCK_EV_LOST); }));
+    std::string all;
+    for (size_t i = before; i < client.log().size(); ++i) {
+      if (client.log()[i] < "5") all += client.log()[i] + "\n";  // warnings and errors
+    }
+    EXPECT_TRUE(std::regex_match(all, std::regex("4 the loop did not run for at least [12] s\n3 \"bus\" [^]*"))) << all;
+  }
+  client.start("other", options(60'000));
+  servers[2].kill_hard();
+  client.wait_master_err(2, REDLOCK_E_REFUSED);
+  EXPECT_FALSE(client.log_mentions("at least 0 s"));
+  size_t told = 0;
+  for (const std::string& line : client.log()) told += line.find("the loop did not run") != std::string::npos ? 1 : 0;
+  EXPECT_EQ(told, 2u) << "each pause once, and none where there was none";
 }
 
 }  // namespace

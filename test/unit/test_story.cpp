@@ -236,12 +236,21 @@ TEST_F(StoryTest, AFloodOfOneMistakeHidesNoOther) {
 }
 
 TEST_F(StoryTest, AClockThatJumpedIsToldOnce) {
-  const auto jumps = [&](uint32_t n) { return read([&](TextWriter& out) { return story_.clocks_jumped(n, out); }); };
+  const auto jumps = [&](uint32_t n) { return read([&](TextWriter& out) { return story_.paused(n, 0, out); }); };
   EXPECT_EQ(jumps(0), "");
   EXPECT_EQ(jumps(1),
             "4 the machine slept, or its clocks jumped: held locks are lost");
   EXPECT_EQ(jumps(1), "");
   EXPECT_NE(jumps(3), "");
+}
+
+TEST_F(StoryTest, ALoopThatStoodStill) {
+  const auto still = [&](uint32_t jumps, uint32_t s) {
+    return read([&](TextWriter& out) { return story_.paused(jumps, s, out); });
+  };
+  EXPECT_EQ(still(0, 0), "");
+  EXPECT_EQ(still(0, 12), "4 the loop did not run for at least 12 s");
+  EXPECT_EQ(still(1, 12).find("4 the machine slept"), 0u) << "one line, with the cause";
 }
 
 // ---- calls ----------------------------------------------------------------------------------------------------------
