@@ -168,11 +168,12 @@ enum redlock_err {
   REDLOCK_E_FINGERPRINT = -82, /**< is used by clients of another configuration: masters, max_ttl_ms */
   REDLOCK_E_IDENTITY = -83, /**< does not tell its run id and replication id */
   REDLOCK_E_MAXMEMORY = -84, /**< may evict keys: maxmemory is set and its policy is not noeviction */
-  REDLOCK_E_WALL_CLOCK = -85, /**< its clock was stepped, runs off rate, or keys were evicted */
+  REDLOCK_E_WALL_CLOCK = -85, /**< its clock was stepped, or runs off rate */
   REDLOCK_E_SEAL = -86, /**< is not in the state in which the guard let it vote */
   REDLOCK_E_REPLID = -90, /**< its replication id has changed, as for a backup or a first replica: watched again */
   REDLOCK_E_NO_GREETING = -91, /**< closed the connection before its first answer: does this port speak TLS only? */
   REDLOCK_E_LEFT = -92, /**< the site has other masters now */
+  REDLOCK_E_EVICTED = -93, /**< has evicted keys */
   /* one master over TLS; a library without TLS has neither their names nor their texts */
   REDLOCK_E_TLS_NONE = -100, /**< speaks no TLS: is redis:// meant, or another port? */
   REDLOCK_E_TLS_ONLY = -101, /**< speaks TLS only: is rediss:// meant, or another port? */

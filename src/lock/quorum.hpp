@@ -22,7 +22,8 @@ constexpr Decision decide(unsigned masters, unsigned granted, unsigned refused, 
 // Is this error a reason of the guard to deny a master its vote? A seal that a script found broken counts, too. The
 // guard's reasons have the lowest numbers.
 constexpr bool is_guards(int error) {
-  return (error <= REDLOCK_E_UNREAD && error >= REDLOCK_E_REPLID) || error == REDLOCK_E_LEFT;
+  return (error <= REDLOCK_E_UNREAD && error >= REDLOCK_E_REPLID) ||
+         (error <= REDLOCK_E_LEFT && error >= REDLOCK_E_EVICTED);
 }
 
 // Does the master deny this client its user, its password, its certificate or its key, or is the master of a kind that

@@ -6,8 +6,8 @@
 // A sample is the server's TIME, with our clock before the request and after the reply. So the difference of the two
 // clocks lies within known bounds; a faster answer gives narrower bounds. From one sample to the next the difference
 // may move by the sum of both rate errors (drift_ppm) and a millisecond. A sample outside of that is a step, or a rate
-// beyond the allowance; the two cannot be told apart. The difference of two clocks is no length of time, so this file
-// counts raw nanoseconds.
+// beyond the allowance. One sample does not tell these two apart, and a master whose keys may end early loses its vote
+// before there is another one. The difference of two clocks is no length of time, so this file counts raw nanoseconds.
 #pragma once
 #include "base/time.hpp"
 

@@ -70,7 +70,7 @@ bool Guard::identify(const InfoFacts& facts, const Instant& now) {
   const bool evicted = identified_ && facts.evicted_keys > evicted_keys_;
   evicted_keys_ = facts.evicted_keys;
   identified_ = facts.has_run_id;
-  if (evicted) distrust(now + time_to_watch());
+  if (evicted) distrust(now + time_to_watch(), REDLOCK_E_EVICTED);
   judge();
   return same;
 }
@@ -252,7 +252,7 @@ void Guard::judge() {
                      : server_fault_ != 0        ? int{server_fault_}
                      : clock_fault_ != 0         ? int{clock_fault_}
                      : duplicate_                ? REDLOCK_E_DUPLICATE
-                     : distrusted_               ? REDLOCK_E_WALL_CLOCK
+                     : distrust_ != 0            ? int{distrust_}
                      : read_error_ != 0          ? int{read_error_}
                      : !fresh_                   ? REDLOCK_E_UNREAD
                      : desc_ == Found::left      ? REDLOCK_E_LEFT
@@ -268,7 +268,8 @@ inline void Guard::check() const {
   REDLOCK_ASSERT(!admitted() || sealed_);
   REDLOCK_ASSERT(!admitted() || has_q_);
   REDLOCK_ASSERT(!admitted() || desc_ == Found::ours);
-  REDLOCK_ASSERT(!admitted() || !(distrusted_ || duplicate_));
+  REDLOCK_ASSERT(!admitted() || !distrusted());
+  REDLOCK_ASSERT(!admitted() || !duplicate_);
   REDLOCK_ASSERT(counts_from_ <= asked_ + 1);
   REDLOCK_ASSERT(answered_ <= asked_);
 }
@@ -281,6 +282,7 @@ Guard::Outlook Guard::outlook() const {
     case REDLOCK_E_REPLID:
       return has_q_ ? Outlook::watched : Outlook::soon;
     case REDLOCK_E_WALL_CLOCK:
+    case REDLOCK_E_EVICTED:
       return Outlook::watched;
     case REDLOCK_E_FINGERPRINT:
       return desc_ == Found::moving ? Outlook::moving : Outlook::foreign;
@@ -295,7 +297,7 @@ Guard::Outlook Guard::outlook() const {
 }
 
 Instant Guard::watched_at() const {
-  if (reason_ == REDLOCK_E_WALL_CLOCK) return distrust_until_;
+  if (reason_ != 0 && reason_ == distrust_) return distrust_until_;
   if ((reason_ != REDLOCK_E_UNWATCHED && reason_ != REDLOCK_E_REPLID) || !has_q_) return Instant::never();
   return earlier(since_ + time_to_watch(), visited_at_);
 }
@@ -308,10 +310,10 @@ void Guard::withdraw(const Instant& now) {
   judge();
 }
 
-void Guard::distrust(Instant until) {
+void Guard::distrust(Instant until, int error) {
   if (!on()) return;
   distrust_until_ = later(distrust_until_, until);
-  distrusted_ = true;
+  distrust_ = static_cast<int16_t>(error);
   judge();
 }
 
@@ -329,14 +331,14 @@ void Guard::clock_jumped(const Instant& now) {
 
 void Guard::on_time(const Instant& now) {
   if (now >= lapses_at_) fresh_ = false;
-  if (now >= distrust_until_) distrusted_ = false;
+  if (now >= distrust_until_) distrust_ = 0;
   judge();
 }
 
 Instant Guard::deadline() const {
   if (!on()) return Instant::never();
   const Instant lapse = fresh_ ? lapses_at_ : Instant::never();
-  const Instant trust = distrusted_ ? distrust_until_ : Instant::never();
+  const Instant trust = distrusted() ? distrust_until_ : Instant::never();
   return earlier(earlier(lapse, trust), may_read() ? read_at_ : Instant::never());
 }
 

@@ -147,8 +147,8 @@ class Guard {
 
   // ---- what may come at any time
   void withdraw(const Instant& now);     // only a reading that is asked for from now on counts
-  void distrust(Instant until);   // its clock: no vote before
-  bool distrusted() const { return distrusted_; }  // whatever else keeps it from voting
+  void distrust(Instant until, int error = REDLOCK_E_WALL_CLOCK);  // no vote before
+  bool distrusted() const { return distrust_ != 0; }  // whatever else keeps it from voting
   void set_duplicate(bool duplicate);
   void commission(Instant until) { commission_until_ = until; }  // seal what is found until then, once
   void clock_jumped(const Instant& now);
@@ -192,7 +192,7 @@ class Guard {
   bool fresh_ = false;         // a reading of this connection stands
   bool alone_ = false;
   bool reads_alone_ = false;  // the reading that is being read says so
-  bool distrusted_ = false;
+  int16_t distrust_ = 0;  // the reason; 0: trusted
   bool duplicate_ = false;
   bool replid_changed_ = false;  // and nothing else of the state that was watched before
   bool wants_boot_time_ = false;

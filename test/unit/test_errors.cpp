@@ -79,6 +79,7 @@ constexpr Frozen frozen[] = {
     {-90, "REDLOCK_E_REPLID"},
     {-91, "REDLOCK_E_NO_GREETING"},
     {-92, "REDLOCK_E_LEFT"},
+    {-93, "REDLOCK_E_EVICTED"},
     {-8, "REDLOCK_E_FENCE_UNKNOWN"},
     {-9, "REDLOCK_E_FENCE_RANGE"},
     {-10, "REDLOCK_E_FENCED"},

@@ -199,7 +199,8 @@ TEST(Guard, evicted_keys_are_as_good_as_forgotten) {
   f.admit();
   f.facts.evicted_keys = 1;
   f.guard.identify(f.facts, f.now);
-  EXPECT_EQ(f.guard.reason(), REDLOCK_E_WALL_CLOCK);
+  EXPECT_EQ(f.guard.reason(), REDLOCK_E_EVICTED) << "and no clock is blamed";
+  EXPECT_EQ(f.guard.outlook(), Guard::Outlook::watched);
   EXPECT_EQ(f.guard.watched_at(), at(guard_ms));
 }
 

@@ -114,7 +114,8 @@ TEST(Machine, a_seal_that_a_script_found_broken_is_the_guards_reason) {
 }
 
 TEST(Machine, which_reasons_are_the_guards) {
-  for (const int error : {REDLOCK_E_UNREAD, REDLOCK_E_UNWATCHED, REDLOCK_E_WALL_CLOCK, REDLOCK_E_REPLID}) {
+  for (const int error : {REDLOCK_E_UNREAD, REDLOCK_E_UNWATCHED, REDLOCK_E_WALL_CLOCK, REDLOCK_E_REPLID,
+                          REDLOCK_E_EVICTED}) {
     Life l;
     l.begin(0);
     l.votes(0, 3, Vote::failed, error);
