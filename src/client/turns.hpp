@@ -45,7 +45,6 @@
 #include <string.h>
 
 #include "client/client.hpp"
-#include "lock/validity.hpp"
 
 namespace redlock {
 
@@ -85,11 +84,11 @@ class Turns {
   bool pending() const { return touched_ || client().wants_turn() || client().notices().of_locks(); }
   bool stepping() const { return stepping_; }  // inside before_wait(); stays true when the client has ended
   Instant armed_for() const { return armed_for_; }
-  // How late the loop came to what was due the last time: for so long at least it did not run. Told once.
-  Duration take_late() {
-    const Duration late = late_;
-    late_ = Duration();
-    return late;
+  // How late the loop came to what was due the last time: for so many seconds at least it did not run. Told once.
+  uint32_t take_late() {
+    const uint32_t late_s = late_s_;
+    late_s_ = 0;
+    return late_s;
   }
 
   // Must not be called while stepping().
@@ -144,7 +143,7 @@ class Turns {
   Instant handle_time() {
     const Instant now = this->now();
     if (now >= due_) {
-      late_ = left(now, due_);
+      late_s_ = whole_seconds(now.ns() - due_.ns());
       due_ = Instant::never();
     }
     client().on_time(now);
@@ -206,8 +205,8 @@ class Turns {
 
   Instant armed_for_ = Instant::never();
   Instant due_ = Instant::never();  // the client's deadline when the loop began to wait
-  Duration late_;
   Instant looked_ = Instant::never();  // the latest reading of the clock before the port looks at its sockets
+  uint32_t late_s_ = 0;
   bool touched_ = true;  // an input came since the last turn
   bool stepping_ = false;
 };

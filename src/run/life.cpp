@@ -111,7 +111,7 @@ void narrate_file(redlock_t* rl, MasterIndex m) {
     char text[Story::line_max];
     TextWriter pause(text, sizeof text);
     const uint32_t jumps = static_cast<uint32_t>(rl->client.notices().counters.clock_jumps);
-    write(rl, rl->story.paused(jumps, whole_seconds(rl->driver.take_late().ns()), pause), text);
+    write(rl, rl->story.paused(jumps, rl->driver.take_late(), pause), text);
     TextWriter line(text, sizeof text);
     const uint32_t now = whole_seconds(rl->client.now().ns());
     const Story::Level level = of_master ? rl->story.master_changed(e, now, line)
