@@ -56,9 +56,11 @@ bool read_last(const char* path) {
 // In thousandths; 0: the file does not have the sample.
 uint64_t last_value(const char* sample) {
   const size_t size = strlen(sample);
-  const char* at = strstr(last, sample);
-  while (at != nullptr && ((at != last && at[-1] != '\n') || at[size] != ' ')) at = strstr(at + 1, sample);
-  if (at == nullptr) return 0;
+  const char* at = last;
+  while (strncmp(at, sample, size) != 0 || at[size] != ' ') {
+    at = strchr(at, '\n');
+    if (at++ == nullptr) return 0;
+  }
   uint64_t value = 0;
   for (at += size + 1; *at >= '0' && *at <= '9'; ++at) value = 10 * value + static_cast<uint64_t>(*at - '0');
   const bool has_point = *at == '.';
