@@ -53,6 +53,10 @@ class ToolService : public ::testing::Test {
   std::string run_line(const std::string& command) const {
     return "exec redlock-service --run " + states_ + "/bus.service bus -- " + command;
   }
+  void hold_as(const std::string& gateway) {
+    const std::string value = std::string(40, 'a') + ":" + gateway;
+    for (size_t m = 0; m < 2; ++m) site_.masters[m].command({"SET", "bus", value, "PX", "60000"});
+  }
   std::string drop_in() const { return text_of_file(etc_ + "/bus.service.d/redlock.conf"); }
 
   ToolSite site_;
@@ -74,6 +78,16 @@ TEST_F(ToolService, RefusesWhatWouldRunWithoutTheLock) {
       {"ExecStart=@/bin/sh -sh", "another name"},
       {"WatchdogSec=3\nExecStart=/bin/a", "would count while we wait"},
       {"PrivateNetwork=yes\nExecStart=/bin/a", "no master can be reached"},
+      {"PrivateNetwork=true\nExecStart=/bin/a", "no master can be reached"},
+      {"PrivateNetwork=1\nExecStart=/bin/a", "no master can be reached"},
+      {"PrivateNetwork=On\nExecStart=/bin/a", "no master can be reached"},
+      {"RestrictAddressFamilies=AF_UNIX AF_NETLINK\nExecStart=/bin/a", "has no AF_INET: no master can be reached"},
+      {"RestrictAddressFamilies=none\nExecStart=/bin/a", "has no AF_INET: no master can be reached"},
+      {"RestrictAddressFamilies=~AF_PACKET AF_INET\nExecStart=/bin/a", "=~AF_INET: no master can be reached"},
+      {"IPAddressDeny=any\nExecStart=/bin/a", "IPAddressDeny= without IPAddressAllow="},
+      {"RootDirectory=/srv/a\nExecStart=/bin/a", "redlock is not in there"},
+      {"RootImage=/srv/a.raw\nExecStart=/bin/a", "redlock is not in there"},
+      {"DynamicUser=yes\nExecStart=/bin/a", "redlock.json cannot belong to a user that is new at each start"},
       {"NoExecPaths=/\nExecStart=/bin/a", "redlock could not be started"},
   };
   for (const auto& unit : units) {
@@ -89,6 +103,28 @@ TEST_F(ToolService, RefusesWhatWouldRunWithoutTheLock) {
   EXPECT_EQ(shell("redlock-service other plant1/bus").status, 66);
   EXPECT_EQ(shell("redlock-service bus 'two words'").status, 64);
   EXPECT_EQ(shell("redlock-service bus").status, 64);
+}
+
+TEST_F(ToolService, TakesUnitsWhoseSandboxLetsRedlockWork) {
+  const struct {
+    const char* service;
+    const char* said;
+  } units[] = {
+      {"PrivateNetwork=no\nDynamicUser=0", ""},
+      {"PrivateNetwork=yes\nPrivateNetwork=off", ""},
+      {"RestrictAddressFamilies=AF_UNIX\nRestrictAddressFamilies=AF_INET6 AF_NETLINK", ""},
+      {"RestrictAddressFamilies=AF_UNIX\nRestrictAddressFamilies=", ""},
+      {"RestrictAddressFamilies=~AF_PACKET AF_INET6", ""},
+      {"IPAddressDeny=any\nIPAddressAllow=10.0.0.0/8", "IPAddressAllow= of bus.service must have the masters"},
+  };
+  for (const auto& unit : units) {
+    write_unit(std::string("[Service]\nExecStart=/bin/a\n") + unit.service + "\n");
+    const Ended ended = shell("redlock-service bus plant1/bus");
+    EXPECT_EQ(ended.status, 0) << unit.service << ": " << ended.err;
+    EXPECT_NE(ended.out.find(unit.said), std::string::npos) << unit.service << ": " << ended.out;
+    EXPECT_EQ(drop_in().find("RestartPrevent"), std::string::npos) << "each exit status may be the service's own";
+    EXPECT_EQ(shell("redlock-service --undo bus").status, 0);
+  }
 }
 
 TEST_F(ToolService, WritesADropInThatSystemdUnderstandsAndTakesItBack) {
@@ -146,18 +182,35 @@ TEST_F(ToolService, AServiceThatFailsAtOnceIsHeldOffLongerEachTime) {
   EXPECT_EQ(shell(run_line("sh -c 'exit 3'")).out, "") << "it ran for long";
 }
 
+// Such as a mistake in the drop-in's line: nothing but the pauses keeps systemd from starting it each second.
+TEST_F(ToolService, ARunnerThatEndsBeforeItHasTheLockIsHeldOff) {
+  const std::string line = "exec redlock-service --run " + states_ + "/bus.service --no-such-option bus -- true";
+  EXPECT_EQ(shell(line).status, 64);
+  const Ended again = shell(line);
+  EXPECT_EQ(again.status, 64);
+  EXPECT_NE(again.out.find("in a row; it waits 2 s"), std::string::npos) << again.out;
+}
+
 TEST_F(ToolService, HandsOverToWhoWaitsAndStartsAgainWhereNobodyDoes) {
   write_unit("[Service]\nExecStart=/bin/a\n");
   EXPECT_EQ(shell("redlock-service --hand-over bus").status, 66) << "under no lock";
   ASSERT_EQ(shell("redlock-service bus bus --urgent").status, 0);
   std::filesystem::remove(site_.dir + "/systemctl");
-  site_.hold_by_other("bus");
+  hold_as("gw-2");
   const Ended ended = shell("redlock-service --hand-over bus");
   EXPECT_EQ(ended.status, 0) << ended.err;
-  EXPECT_EQ(ended.out, "redlock-service: another gateway holds bus; this one stands by\n");
+  EXPECT_EQ(ended.out, "redlock-service: gw-2 holds bus; this gateway stands by\n");
   EXPECT_EQ(text_of_file(site_.dir + "/systemctl"), "stop bus.service\n--no-block start bus.service\n");
   site_.let_go("bus");
-  EXPECT_EQ(shell("redlock-service --hand-over bus").status, 75);
+  EXPECT_EQ(shell("redlock-service --hand-over bus").status, 75) << "nobody has it";
+  hold_as("gw-1");
+  EXPECT_EQ(shell("redlock-service --hand-over bus").status, 75) << "our own key is left of a runner that was killed";
+  site_.hold_by_other("bus");
+  EXPECT_EQ(shell("redlock-service --hand-over bus").status, 75) << "the value is none of a gateway";
+  std::filesystem::remove(site_.dir + "/systemctl");
+  std::ofstream(site_.config) << "{";
+  EXPECT_EQ(shell("redlock-service --hand-over bus").status, 78);
+  EXPECT_FALSE(std::filesystem::exists(site_.dir + "/systemctl")) << "the service runs on";
 }
 
 // Options of redlock run go through, a file of metrics among them.
