@@ -112,6 +112,7 @@ PKG_BUILD_DIR:=$work/build/redlock
 PKG_INSTALL_DIR:=$work/staging
 INSTALL_DIR:=install -d -m0755
 INSTALL_BIN:=install -m0755
+INSTALL_CONF:=install -m0600
 INSTALL_DATA:=install -m0644
 CP:=cp -fpR
 options: ; @echo \$(CMAKE_OPTIONS)
@@ -148,12 +149,14 @@ TEXT
   for module in "$SOURCE"/src/python/libredlock/{*.py,py.typed}; do
     wanted+=" ./python3-libredlock/usr/lib/python3.11/site-packages/libredlock/${module##*/}"
   done
-  [[ ! -d $SOURCE/src/tool ]] || wanted+=" ./redlock/usr/bin/redlock"
-  wanted+=" ./redlock/usr/share/redlock/redis.conf ./redlock/usr/share/redlock/redlock-job.init"
+  wanted+=" ./redlock/etc/config/redlock ./redlock/etc/init.d/redlock ./redlock/usr/bin/redlock"
+  wanted+=" ./redlock/usr/bin/redlock-service ./redlock/usr/share/redlock/redis.conf"
   wanted+=" ./redlock/usr/share/redlock/users.acl"
   found=$(cd "$work/target" && find . ! -type d | LC_ALL=C sort | xargs)
-  # So nothing starts by itself, and no file of configuration is overwritten.
+  # The init script starts nothing before /etc/config/redlock says so, which has a password and is not overwritten.
   [[ $found == "$wanted" ]] || fail "the packages hold:" "$found"
+  [[ $(stat -c %a "$work/target/redlock/etc/config/redlock") == 600 ]] || fail "all can read /etc/config/redlock"
+  grep -qFx /etc/config/redlock "$work/openwrt/Makefile" || fail "an upgrade overwrites /etc/config/redlock"
   echo "$found"
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What `redlock` brings along for its place: a systemd unit, a procd script, a cron line, completion, pages, and a
-// program in another language. Each is run as it stands, but for paths.
+// What `redlock` brings along for its place: a systemd unit, a procd script with its configuration, a cron line,
+// completion, pages, and a program in another language. Each is run as it stands, but for paths.
 #include <gtest/gtest.h>
 
 #include <regex>
@@ -65,15 +65,109 @@ TEST_F(ToolPlace, TheUnitsCommandTellsSystemd) {
   EXPECT_TRUE(std::filesystem::exists(file));
 }
 
-// procd's functions are replaced by one that runs the command.
-TEST_F(ToolPlace, TheProcdScriptStartsTheCommand) {
-  std::string script = text_of_file(source("src/tool/service/redlock-job.init"));
-  script = replace_all(script, "/usr/bin/redlock run", with_config_);
-  script = replace_all(script, "/usr/bin/poll-meters", "echo polled");
-  const Ended ended = shell("procd_open_instance() { :; }; procd_close_instance() { :; }\n"
-                            "procd_set_param() { if [ $1 = command ]; then shift; \"$@\"; fi; }\n" +
-                            script + "\nstart_service");
-  EXPECT_EQ(ended.out, "polled\n") << ended.err;
+// What OpenWrt has for an init script, as far as ours uses it. procd is told what stands in its lines; with RUNS set,
+// it runs the command.
+constexpr char openwrt[] = R"(
+config_load() {
+  while read -r word name value; do
+    value=${value#\'} value=${value%\'}
+    case $word in
+      config) section=$value sections="$sections $value"; eval "type_$value=$name" ;;
+      option) eval "value_${section}_$name=\$value" ;;
+      list) eval "value_${section}_$name=\"\${value_${section}_$name:+\$value_${section}_$name }\$value\"" ;;
+    esac
+  done <"$1"
+}
+config_get() { eval "$1=\${value_$2_$3:-\$4}"; }
+config_foreach() { for one in $sections; do eval "[ \$type_$one != $2 ] || $1 $one"; done; }
+logger() { shift 3; echo "$*" >&2; }
+procd_open_instance() { echo "instance $*"; }
+procd_set_param() {
+  if [ "$RUNS$1" = yescommand ]; then shift; "$@"; else echo "$*"; fi
+}
+procd_close_instance() { :; }
+procd_add_reload_trigger() { echo "trigger $*"; }
+)";
+
+class ToolProcd : public ToolPlace {
+ protected:
+  // Calls a function of the script, with this /etc/config/redlock.
+  Ended procd(const std::string& uci, const std::string& function = "start_service", bool runs = false) {
+    std::ofstream(site_.dir + "/uci") << uci;
+    std::string script = text_of_file(source("src/tool/service/redlock.init"));
+    script = replace_all(script, "program=/usr/bin/redlock\n", "program=" REDLOCK_TOOL "\n");
+    script = replace_all(script, "runner=/usr/bin/redlock-service ", "runner=" + runner_ + " ");
+    script = replace_all(script, "=/var/", "=" + site_.dir + "/var/");
+    script = replace_all(script, "config_load redlock", "config_load " + site_.dir + "/uci");
+    std::ofstream(site_.dir + "/script") << openwrt << script << "\n" << function << "\n";
+    const std::string path = "PATH=" + std::filesystem::path(REDLOCK_TOOL).parent_path().string() + ":$PATH ";
+    return shell(path + (runs ? "RUNS=yes " : "") + (has("busybox") ? "busybox ash " : "sh ") + site_.dir + "/script");
+  }
+  std::string site_options() {
+    std::string all = "config site 'site'\n";
+    for (const std::string& url : site_.masters.urls()) all += " list master '" + url + "'\n";
+    return all + " option ttl_ms '2400'\n option max_ttl_ms '2400'\n";
+  }
+
+  const std::string example_ = text_of_file(source("src/tool/service/redlock.config"));
+  const std::string runner_ = source("src/tool/service/redlock-service");
+  const std::string rendered_ = site_.dir + "/var/etc/redlock.json";
+};
+
+TEST_F(ToolProcd, TheExampleStartsNothingAndEachOptionOfItCounts) {
+  EXPECT_EQ(procd(example_).out, "");
+  EXPECT_EQ(procd(replace_all(example_, "\toption enabled '0'\n", "")).out, "");
+  std::string enabled = replace_all(example_, "enabled '0'", "enabled '1'");
+  const Ended few = procd(enabled);
+  EXPECT_EQ(few.out.find("instance poller\ncommand " + runner_ + " --run " + site_.dir + "/var/run/redlock/poller -C " +
+                         rendered_ + " plant1/rs485-a -- /bin/sh -c /usr/bin/poll-meters --fast\n"), 0u)
+      << few.out << few.err;
+  enabled = replace_all(enabled, "#\toption", "\toption");
+  const std::string rendered = replace_all(enabled, "\toption config", "#");
+  const Ended all = procd(replace_all(rendered, "'secret'", "'se\"c\\r*et'"));
+  EXPECT_NE(all.out.find(" --urgent plant1/rs485-a -- "), std::string::npos) << all.out << all.err;
+  EXPECT_EQ(text_of_file(rendered_),
+            "{\n  \"masters\": [\"redis://10.0.0.11\", \"redis://10.0.0.12\", \"redis://10.0.0.13\"],\n"
+            "  \"client_name\": \"gw-1\",\n  \"key_prefix\": \"plant1/\",\n  \"username\": \"gateway\",\n"
+            "  \"password\": \"se\\\"c\\\\r*et\",\n  \"defaults\": { \"ttl_ms\": 10000 },\n"
+            "  \"timing\": { \"max_ttl_ms\": 30000 }\n}\n");
+  EXPECT_EQ(std::filesystem::status(rendered_).permissions(), std::filesystem::perms(0600));
+  EXPECT_NE(procd(enabled).out.find(" -C /etc/redlock/redlock.json --urgent "), std::string::npos);
+  EXPECT_EQ(procd(example_, "service_triggers").out, "trigger redlock\n");
+}
+
+TEST_F(ToolProcd, AServiceRunsUnderItsLock) {
+  const Ended ended = procd(site_options() + "config service 'poller'\n option enabled '1'\n list resource 'a'\n"
+                                             " list resource 'b'\n option command 'echo held: $REDLOCK_HELD'\n",
+                            "start_service", true);
+  EXPECT_NE(ended.out.find("held: 1\n"), std::string::npos) << ended.out << ended.err;
+}
+
+TEST_F(ToolProcd, WrongValuesAreNamedAndLeaveEverythingAsItIs) {
+  const std::string service = "config service 'poller'\n";
+  const std::string sound = service + " option enabled '1'\n list resource 'a'\n option command 'true'\n";
+  ASSERT_NE(procd(site_options() + sound).out, "");
+  const std::string before = text_of_file(rendered_);
+  const struct {
+    std::string uci;
+    const char* said;
+  } mistakes[] = {
+      {sound, "site: there is no list master"},
+      {site_options() + service + " option enabled 'maybe'\n", "service poller: option enabled is 'maybe'"},
+      {site_options() + replace_all(sound, "list resource", "list resorce"), "poller: there is no list resource"},
+      {site_options() + replace_all(sound, "option command", "option comand"), "poller: there is no option command"},
+      {replace_all(site_options(), "max_ttl_ms '2400'", "max_ttl_ms '2.4s'") + sound, "option max_ttl_ms is '2.4s'"},
+      {replace_all(site_options(), " ttl_ms '2400'", " ttl_ms '2401'") + sound, "site: .*ttl_ms"},
+      {replace_all(site_options(), "redis:", "http:") + sound, "site: .*masters"},
+      {site_options() + " option password 'a\tb'\n" + sound, "site: .*control"},
+  };
+  for (const auto& mistake : mistakes) {
+    const Ended ended = procd(mistake.uci);
+    EXPECT_EQ(ended.status, 1) << mistake.uci;
+    EXPECT_EQ(ended.out, "") << mistake.uci;
+    EXPECT_TRUE(std::regex_search(ended.err, std::regex(mistake.said))) << mistake.uci << ended.err;
+    EXPECT_EQ(text_of_file(rendered_), before) << mistake.uci;
+  }
 }
 
 // The cron line on three gateways whose clocks are 0.4 and 10 s apart. All times are a fifth of these, and of those in

@@ -23,8 +23,8 @@ if(REDLOCK_BUILD_TOOL)
   install(FILES "${redlock_tool_dir}/completion/redlock"
     DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions" COMPONENT redlock-tool)
   install(FILES "${redlock_tool_dir}/service/redlock@.service" DESTINATION lib/systemd/system COMPONENT redlock-tool)
-  install(FILES "${redlock_tool_dir}/service/redlock-job.init" "${redlock_tool_dir}/service/redlock.cron"
-    DESTINATION "${CMAKE_INSTALL_DOCDIR}/examples" COMPONENT redlock-tool)
+  install(FILES "${redlock_tool_dir}/service/redlock.init" "${redlock_tool_dir}/service/redlock.config"
+    "${redlock_tool_dir}/service/redlock.cron" DESTINATION "${CMAKE_INSTALL_DOCDIR}/examples" COMPONENT redlock-tool)
 endif()
 if(REDLOCK_BUILD_PYTHON)
   # Where the interpreter looks below a prefix: a distribution has a folder of its own for its packages.
