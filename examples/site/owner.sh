@@ -4,15 +4,15 @@
 # owner.sh: two gateways and a witness, each a machine in namespaces of its own. Both gateways have ser2net at one
 # RS-485 line, under `redlock-service`, and one of them owns the line. The commands are those of README.md beside this
 # file (<!-- owner: NAME -->). The script cuts power and cables, kills and freezes, and hands over. A line that is
-# simulated (bus.py) writes down who sends a request, and when. Then the same cuts with keepalived in the place of
-# redlock. Exit status 0: with redlock no cut made two owners.
+# simulated (bus.py) writes down who sends a request, and when. Beside that, on machines of their own, the same cuts
+# with keepalived in the place of redlock. Exit status 0: with redlock no cut made two owners.
 #
 # Needs root, redis-server, ser2net, libmodbus5, python3, iproute2, the program `redlock`, and for its part keepalived.
 # Exit status 77: this machine cannot play it. systemd is a script here that starts what the drop-in says.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-redlock=redlock ttl=2400 work='' only=''
+redlock=redlock ttl=2400 work='' part='' only='' record=''
 
 usage() {
   cat <<END
@@ -20,6 +20,7 @@ usage: examples/site/owner.sh [--redlock PROGRAM] [--ttl MS] [--cuts]
   --redlock PROGRAM   instead of the program redlock in PATH
   --ttl MS            of the lock, and max_ttl_ms of the site (default $ttl, the shortest)
   --cuts              only what takes a ttl: power, cable, freeze
+  --record FOLDER     keep there who sent when, and what was done: examples/pictures/owner.py draws it
 END
 }
 skip() {
@@ -37,7 +38,8 @@ while (($# > 0)); do
     --redlock) redlock=${2:?} && shift 2 ;;
     --ttl) ttl=${2:?} && shift 2 ;;
     --cuts) only=cuts && shift ;;
-    --inside) work=$2 && shift 2 ;;
+    --record) mkdir -p "${2:?}" && record=$(readlink -f "$2") && shift 2 ;;
+    --inside) work=$2 part=$3 && shift 3 ;;
     --help) usage && exit 0 ;;
     *) usage >&2 && exit 2 ;;
   esac
@@ -54,9 +56,18 @@ if [[ -z $work ]]; then
   "${isolated[@]}" sh -c 'ip link add name switch type bridge && mount -t tmpfs tmpfs /mnt' 2>/dev/null ||
     skip "no namespaces, bridges or mounts here"
   work=$(mktemp -d /tmp/redlock-owner.XXXXXX)
-  trap 'rmdir "$work"' EXIT
-  "${isolated[@]}" "$0" --inside "$work" --ttl "$ttl" ${only:+--cuts} \
-    --redlock "$(readlink -f "$(command -v "$redlock")")"
+  trap 'rm -r "$work"' EXIT
+  play() { # with
+    exec "${isolated[@]}" "$0" --inside "$work" "$1" --ttl "$ttl" ${only:+--cuts} ${record:+--record "$record"} \
+      --redlock "$(readlink -f "$(command -v "$redlock")")"
+  }
+  play keepalived >"$work/keepalived" 2>&1 &
+  status=0
+  (play redlock) || status=$?
+  wait $! || status=$?
+  cat "$work/keepalived"
+  ((status == 0)) || exit $status
+  printf '\nWith redlock nobody used the line beside its owner. %s s.\n' $SECONDS
   exit
 fi
 
@@ -151,12 +162,16 @@ power_on() { # name
   ip link set "$port" master switch up
   on "$name" "ip address add ${address[$name]}/24 dev eth0 && ip link set eth0 up"
   for i in "${!machine[@]}"; do on "$i" "ip neighbour flush dev eth0"; done 2>/dev/null
-  on "$name" "redis-server --save '' --protected-mode no --daemonize yes --logfile /dev/null --dir /run >/dev/null"
+  master_on "$name"
 }
 
 on() { # machine, commands of a shell
   nsenter -t "${machine[$1]}" -m -n -u -p --root=/proc/"${machine[$1]}"/root bash -c "$2"
 }
+master_on() { # machine: a master that has forgotten everything
+  on "$1" "redis-server --save '' --protected-mode no --daemonize yes --logfile /dev/null --dir /run >/dev/null"
+}
+master_off() { on "$1" 'redis-cli shutdown nosave' >/dev/null 2>&1 || true; }
 power_off() {
   kill -KILL "${machine[$1]}"
   ip link del "port-$1" 2>/dev/null || true
@@ -166,6 +181,7 @@ poller() { on "$1" "setsid python3 $here/bus.py poll 2000 >/dev/null 2>&1 </dev/
 
 # ---- the line -------------------------------------------------------------------------------------------------------
 
+event() { printf '%s %s\n' "$2" "$1" >>"$work/events"; } # what, when
 now() { awk '{ print $1 }' /proc/uptime; }
 
 # The owners one after the other since an instant, and when the last of them began.
@@ -176,7 +192,14 @@ owners() { # since, until
 first_of() { # gateway, since
   awk -v since="$2" -v who="$1" '$1 >= since && $2 == who { print $1; exit }' "$work/line.log"
 }
-# Until a gateway owns the line, and has done so for a while.
+next_owner() { # since
+  local i
+  for ((i = 0; i < 600; ++i)); do
+    [[ -z $(owners "$1") ]] || break
+    sleep 0.05
+  done
+  owners "$1" | cut -d ' ' -f 1
+}
 await_owner() { # gateway, since, seconds at most
   local i
   for ((i = 0; i < $3 * 20; ++i)); do
@@ -189,18 +212,32 @@ await_owner() { # gateway, since, seconds at most
 sequence='' # of owners, as it must be with redlock
 settle() { # what, new owner, since
   local began order
+  event "$1" "$3"
   await_owner "$2" "$3" $((ttl * 3 / 1000 + 15))
   began=$(first_of "$2" "$3")
   sleep 0.5
   order=$(owners "$3")
   [[ $order == "$2 " || $order == "$((3 - $2)) $2 " ]] || fail "$1: these owned the line one after the other: $order"
-  sequence+="$2 "
+  [[ $sequence == *"$2 " ]] || sequence+="$2 "
   printf '%-44s gw-%s after %5.2f s\n' "$1" "$2" "$(awk "BEGIN { print $began - $3 }")"
 }
 stays() { # what, owner, since
+  event "$1" "$3"
   sleep 1.2
   [[ $(owners "$3") == "$2 " ]] || fail "$1: these owned the line one after the other: $(owners "$3")"
   printf '%-44s gw-%s stays\n' "$1" "$2"
+}
+nobody() { # what, owner before, since
+  local i last
+  event "$1" "$3"
+  for ((i = 0; i < 400; ++i)); do
+    last=$(tail -n 1 "$work/line.log")
+    last=${last% *}
+    [[ $(awk "BEGIN { print ($(now) - $last > 1) }") != 1 ]] || break
+    sleep 0.05
+  done
+  [[ $i -lt 400 && $(owners "$3") == "$2 " ]] || fail "$1: these owned the line: $(owners "$3")"
+  printf '%-44s nobody after %4.2f s\n' "$1" "$(awk "BEGIN { print $last - $3 }")"
 }
 stands_by() { # gateway: its redlock runs, and has had time to ask
   local i
@@ -244,6 +281,29 @@ voting() { # all masters vote: the guard has watched who was away
   done
   fail "not all masters vote"
 }
+# All masters have the lock's key by the same renewal: the key of a master that was away may be an old one, and end.
+everywhere() {
+  local i status ends='"on":3,.*"ends_min_ms":([0-9]+),"ends_max_ms":([0-9]+)'
+  for ((i = 0; i < 600; ++i)); do
+    status=$(on witness 'redlock status --json plant1/rs485-a' 2>&1) || true # 75: held
+    [[ ! $status =~ $ends ]] || ((BASH_REMATCH[2] - BASH_REMATCH[1] > 200)) || return 0
+    sleep 0.1
+  done
+  fail "not all masters have the key"
+}
+masters_fail() { # two of three, while gw-1 owns the line; and one comes back
+  local at owner
+  voting
+  everywhere
+  at=$(now)
+  master_off witness
+  master_off gw-2
+  nobody "two of three masters fail" 1 "$at"
+  at=$(now)
+  master_on witness
+  owner=$(next_owner "$at")
+  settle "one of them is back" "$owner" "$at"
+}
 
 with_redlock() {
   local at begin
@@ -264,18 +324,19 @@ with_redlock() {
     bridge link set dev port-gw-1 isolated on && bridge link set dev port-gw-2 isolated on
     stays "the cable between the two is cut" 1 "$at"
     bridge link set dev port-gw-1 isolated off && bridge link set dev port-gw-2 isolated off
+    everywhere
     at=$(now)
-    on witness 'redis-cli shutdown nosave' >/dev/null 2>&1 || true
+    master_off witness
     stays "the witness fails" 1 "$at"
-    on witness "redis-server --save '' --protected-mode no --daemonize yes --logfile /dev/null --dir /run >/dev/null"
-    voting
+    master_on witness
+    everywhere
   fi
   stands_by 2
   at=$(now)
   ip link set port-gw-1 down
   settle "the cable of the owner is cut" 2 "$at"
   ip link set port-gw-1 up
-  voting
+  everywhere
   stands_by 1
   at=$(now)
   on gw-2 'kill -STOP -1'
@@ -283,14 +344,17 @@ with_redlock() {
   at=$(now)
   on gw-2 'kill -CONT -1'
   stays "it thaws" 1 "$at"
-  voting
+  everywhere
   stands_by 2
   at=$(now)
   power_off gw-1
   settle "the power of the owner is cut" 2 "$at"
   power_on gw-1
   services 1
-  [[ -n $only ]] || hand_over 1
+  if [[ -z $only ]]; then
+    hand_over 1
+    masters_fail
+  fi
   [[ $(owners "$begin") == "$sequence" ]] || fail "owners: $(owners "$begin"), and the cuts were for: $sequence"
 }
 
@@ -322,17 +386,21 @@ END
 }
 # Told, and not judged.
 compare() { # what, new owner, since
+  event "$1" "$3"
   await_owner "$2" "$3" 30
   printf '%-44s gw-%s after %5.2f s\n' "$1" "$2" "$(awk "BEGIN { print $(first_of "$2" "$3") - $3 }")"
 }
+changes=0
 turns() { # what, since
-  printf '%-44s %s changes of who sends, in 1 s\n' "$1" "$(($(owners "$2" | wc -w) - 1))"
+  event "$1" "$2"
+  changes=$(($(owners "$2" | wc -w) - 1))
+  printf '%-44s %s changes of who sends, in 1 s\n' "$1" "$changes"
 }
 
 with_keepalived() {
-  local at name
+  local at
+  command -v keepalived >/dev/null || { echo "keepalived is not here: nothing beside it" && return; }
   printf '\nkeepalived, advert_int 1\n'
-  for name in gw-1 gw-2; do power_off "$name" && power_on "$name"; done
   at=$(now)
   vrrp 1
   await_owner 1 "$at" 20
@@ -362,6 +430,7 @@ with_keepalived() {
   at=$(now)
   sleep 1
   turns "the cable between the two is cut" "$at"
+  ((changes > 0)) || fail "keepalived has made no two owners: the guide says that it does"
 }
 
 export WORK=$work TTL=$ttl
@@ -369,6 +438,7 @@ export -f build_machine
 mount -t tmpfs -o mode=755 tmpfs "$work"
 mkdir "$work/etc"
 mount --bind /etc "$work/etc"
+: >"$work/events"
 write_programs
 export PATH=$work/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 sed -i "s|/work/\$HOSTNAME|$work/\$HOSTNAME|" "$work/bin/systemctl"
@@ -377,6 +447,5 @@ ip link set switch up
 python3 "$here/bus.py" line "$work/line.log" "$work/tty-gw-1" "$work/tty-gw-2" &
 for name in witness gw-1 gw-2; do power_on "$name"; done
 
-with_redlock
-if command -v keepalived >/dev/null; then with_keepalived; else echo "keepalived is not here: nothing beside it"; fi
-printf '\nWith redlock nobody used the line beside its owner. %s s.\n' $SECONDS
+"with_$part"
+[[ -z $record ]] || for log in line.log events; do cp "$work/$log" "$record/$part.$log"; done
