@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <regex>
 #include <sstream>
@@ -351,6 +352,26 @@ TEST(Pictures, Restart) {
   for (const char* text : {"killed", "back, empty", "guard: 1.0 s to go", "votes again"}) {
     EXPECT_NE(svg.find(text), std::string::npos) << text;
   }
+}
+
+// One owner after the other above, two at the same time below.
+TEST(Pictures, Owner) {
+  const std::string folder = ::testing::TempDir() + "redlock-owner." + std::to_string(::getpid());
+  std::filesystem::create_directory(folder);
+  std::ofstream(folder + "/redlock.line.log") << "1.0 1\n1.2 1\n1.3 2\n1.5 2\n";
+  std::ofstream(folder + "/redlock.events") << "1.25 handed over\n";
+  std::ofstream(folder + "/keepalived.line.log") << "1.0 1\n1.1 2\n1.2 1\n1.3 2\n";
+  std::ofstream(folder + "/keepalived.events") << "1.05 the cable between the two is cut\n";
+  const std::string command =
+      "python3 -B " REDLOCK_SOURCE_DIR "/examples/pictures/owner.py " + folder + " >" + folder + ".svg";
+  EXPECT_EQ(std::system(command.c_str()), 0);
+  std::filesystem::remove_all(folder);
+  const std::string svg = read_picture(folder + ".svg");
+  const size_t below = svg.find("with keepalived"), both = svg.find("#d3382f"), legend = svg.rfind("#d3382f");
+  EXPECT_LT(svg.find("handed over"), below);
+  EXPECT_LT(below, svg.find("the cable between the two is cut"));
+  EXPECT_LT(below, both) << "two owners above";
+  EXPECT_LT(both, legend) << "one owner below";
 }
 
 // Both ways to write a gateway: they collide without the lock, never with it, and not when masters fail. The demo
