@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The version of this build: "0.2.0" for the tag, "0.2.0-dev.COMMIT" for another commit, then "+openssl" with TLS.
+// The version of this build: "0.3.0" for the tag, "0.3.0-dev.COMMIT" for another commit, then "+openssl" with TLS.
 #pragma once
 #include <commit_text.hpp>
 #include <redlock/redlock.h>

@@ -687,7 +687,7 @@ check_site() {
     link_maintenance REDLOCK_E_CONFIG $set
   done
   # The library of another version, or with another TLS, may have other configurations.
-  printf 'const char *__wrap_redlock_version_string(void) { return "0.2.0+other"; }\n' >"$WORK/site/other.c"
+  printf 'const char *__wrap_redlock_version_string(void) { return "0.3.0+other"; }\n' >"$WORK/site/other.c"
   link_maintenance REDLOCK_E_NOTSUP "$WORK/site/other.c" "$site" "$library" -Wl,--wrap=redlock_version_string
 }
 

@@ -66,7 +66,7 @@ class Install(unittest.TestCase):
                          "^ImportError: the library libredlock.so.77 is not here .*apt install libredlock0.*ldconfig")
 
     def test_another_library(self):
-        self.assertRegex(self.refused("libc.so.6"), "^ImportError: libc.so.6 is too old: .* needs libredlock 0.2.0")
+        self.assertRegex(self.refused("libc.so.6"), "^ImportError: libc.so.6 is too old: .* needs libredlock 0.3.0")
 
     def test_too_old(self):
         if shutil.which("cc") is None:
@@ -77,7 +77,7 @@ class Install(unittest.TestCase):
         (self.folder / "old.c").write_text(TOO_OLD + "".join(f" void {name}(void) {{}}" for name in names))
         self.must("cc", "-shared", "-fPIC", "-o", "old.so", "old.c")
         self.assertRegex(self.refused(self.folder / "old.so"),
-                         "^ImportError: .*old.so is 0.1.0: this module needs libredlock 0.2.0")
+                         "^ImportError: .*old.so is 0.1.0: this module needs libredlock 0.3.0")
 
 
 if __name__ == "__main__":

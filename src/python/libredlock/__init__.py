@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from . import aio
 
 __version__ = ".".join(map(str, VERSION))
-library_version = str(_lib.redlock_version_string().decode())  # of the library that runs, e.g. "0.2.0+openssl"
+library_version = str(_lib.redlock_version_string().decode())  # of the library that runs, e.g. "0.3.0+openssl"
 __all__ = ["DEFAULT", "Canceled", "Cause", "Client", "Closed", "Code", "Config", "Error", "Event", "EventType",
            "Forked", "Full", "Guarded", "Invalid", "Lock", "Locked", "Lost", "MasterState", "NoQuorum", "NotHeld",
            "TimedOut", "Token", "TooSlow", "aio", "library_version"]
