@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """owner.py FOLDER: draws which gateway used the line, as an SVG on stdout.
 
-FOLDER is what `examples/site/owner.sh --record FOLDER` has written: who sent a request and when, and what was cut. Above
-with redlock, below with keepalived. Red is where both gateways used the line."""
+FOLDER is what `examples/site/owner.sh --record FOLDER` has written: who sent a request and when, and what was cut.
+Above with redlock, below with keepalived. Red is where both gateways used the line."""
 import html
 import os
 import sys

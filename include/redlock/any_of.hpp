@@ -13,13 +13,10 @@
 
 namespace redlock {
 
-// Any one of several equal devices, or a counting semaphore: an acquire for each name, of which one is kept. It begins
-// at a random name, and the next one when others hold the last. Any mode: the callback of the acquire hands its events
-// to take(). One thread at a time. It must live until ended().
-//
-// The cost: each of k names takes a place of limits.locks. Where others hold k - 1 of them it takes k rounds, and where
-// others hold all, k times the commands of one wait. The client sees k acquires, so the random start and the time for
-// all of them are read here.
+// Any one of several equal devices, or a counting semaphore: an acquire for each name, from a random one on, of which
+// one is kept. Any mode: the acquire's callback hands its events to take(). One thread at a time. It must live until
+// ended(). Each of k names takes a place of limits.locks. Where others hold k - 1 of them it takes k rounds; where they
+// hold all, k times the commands of one wait.
 class any_of {
  public:
   enum : std::uint32_t { most = 16 };

@@ -321,7 +321,8 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_config_new(redlock_config_t **out);
 REDLOCK_API void redlock_config_free(redlock_config_t *cfg);
 
 /* [setup] Add what a JSON object says: redlock.json(5). At most REDLOCK_CONFIG_BYTES_MAX bytes. On any error the
- * configuration is left as it was. A file must be a regular one of root or geteuid(), writable by nobody else.
+ * configuration is left as it was. A name is one server at a time: no balancer that lets old connections live. A file
+ * must be a regular one of root or geteuid(), writable by nobody else.
  * Returns 0. CONFIG: redlock_config_error() says what. NOTSUP: TLS, which this build has not. SYSTEM: the file cannot
  * be read. NOMEM. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_load_json(redlock_config_t *cfg, const char *json, size_t size);
@@ -410,7 +411,8 @@ REDLOCK_API int redlock_destroy(redlock_t *rl, uint32_t grace_ms);
 #define REDLOCK_F_NO_RENEW (1u << 0) /* do not extend automatically */
 #define REDLOCK_F_FENCING (1u << 1)  /* with a fencing token (section 9) */
 #define REDLOCK_F_TELL_WAITING (1u << 2) /* event WAITING while the acquire waits */
-#define REDLOCK_F_URGENT (1u << 3)       /* before those that wait without this flag: an alarm, a stop command */
+#define REDLOCK_F_URGENT (1u << 3)       /* before those that wait without this flag: an alarm, a stop command. Usually
+                                          * next: no holder is interrupted. Without end, these leave others one in 8 */
 
 /* How a blocking acquire ended. The caller owns the struct. */
 typedef struct redlock_report_s {
@@ -475,7 +477,8 @@ REDLOCK_API int redlock_cancel(redlock_t *rl, redlock_lock_t lock);
 REDLOCK_API REDLOCK_NODISCARD int redlock_extend_async(redlock_t *rl, redlock_lock_t lock, uint32_t ttl_ms);
 
 /* [own] Let go: from now on the lock is not held. Deletes go out, again where a connection breaks. RELEASED follows.
- * Before ACQUIRED this cancels the acquire.
+ * Before ACQUIRED this cancels the acquire. No holder hears that others wait: one that holds for long lets them in by
+ * release and acquire every n seconds, usually at the first or second time.
  * Returns 0, also when the lock has ended. STALE: never issued. THREAD. FORKED. */
 REDLOCK_API int redlock_release_async(redlock_t *rl, redlock_lock_t lock);
 

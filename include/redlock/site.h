@@ -42,12 +42,11 @@ typedef struct redlock_reconfigure_report_s {
  * restart.
  *
  * Clients of old_cfg keep a held lock until its validity ends, renew none, and get none (GUARD, then LEFT or
- * FINGERPRINT). Clients of new_cfg get their first lock a guard time after the call. It marks the masters that are in
- * new_cfg alone, then those of old_cfg, so that nobody can lock; waits for a third of the old max_ttl_ms (1 s at
- * least), the drift, and the difference where the old max_ttl_ms is longer; reads the marks again; gives the masters
- * of new_cfg to its clients; looks again, and writes on old masters that are not in new_cfg that the change is done.
- * Each step but the wait takes at most timing.suspect_close_ms and twice timing.connect_timeout_ms. Masters are
- * compared by name. Tokens go on, floored; with "fence": "strict" each resource needs redlock_fence_init() once.
+ * FINGERPRINT). Clients of new_cfg get their first lock a guard time after the call. It marks the masters of both,
+ * waits for a third of the old max_ttl_ms (1 s at least), the drift, and the difference where the old max_ttl_ms is
+ * longer, looks again, gives the masters of new_cfg to its clients, and looks a third time. Each step but the wait
+ * takes at most timing.suspect_close_ms and twice timing.connect_timeout_ms. Masters are compared by name. Tokens go
+ * on, floored; with "fence": "strict" each resource needs redlock_fence_init() once.
  *
  * Returns 0: done. Above 0: done, but for so many masters of new_cfg; see `redlock doctor` when they are back.
  * NO_QUORUM: too few masters answered. CHANGING: another call's mark. RECORD_LOST: masters have lost what this call

@@ -13,8 +13,7 @@ void report(Lock& lock, int event, int err) {
   lock.tell.err = static_cast<int16_t>(err);
 }
 
-// The error when a wait budget is over: GUARD if it is the guard's. Else why the last round was lost, or TIMEOUT if no
-// round has ended.
+// The error when a wait budget is over: GUARD if it is the guard's. Else the last round's; TIMEOUT: none has ended.
 int out_of_time(const Lock& lock) {
   if (lock.wait.for_guard) return REDLOCK_E_GUARD;
   return lock.wait.last_cause != 0 ? int{lock.wait.last_cause} : int{REDLOCK_E_TIMEOUT};

@@ -11,7 +11,6 @@
 //                              └───────────────────────────────────────────────────────────────────┘
 //
 // Three rules:
-//
 //   1. Time comes first. The client calls on_time() before it passes on a reply of the same input. Otherwise a reply
 //      that waited in a buffer could extend a lock that has already expired.
 //   2. A decided round takes no more votes. Otherwise a late grant could win a round that was counted as lost.
@@ -317,8 +316,7 @@ class Machine {
   // [any] The lock before this one is over. After too many turns in a row the lock yields to other clients first.
   Action came_first(Lock& lock, const Lock& before) const;
   Action yield(Lock& lock, const Instant& now);
-  // RELEASED is delivered. For how long was the lock held?
-  void let_go(const Lock& lock, const Instant& now);
+  void let_go(const Lock& lock, const Instant& now);  // RELEASED is delivered
 
   int extend(Lock& lock, uint32_t ttl_ms) const;  // [any] 0 or enum redlock_err
   Action cancel(Lock& lock, int err) const;       // [waiting, acquiring; held, before ACQUIRED was delivered]
@@ -326,8 +324,7 @@ class Machine {
   // of a round in which the masters of `failed` failed. first, error: a master that can never vote, and its reason.
   Action give_up(Lock& lock, Masters failed, Masters guarded, MasterIndex first, int error) const;
   Action release(Lock& lock) const;  // [waiting, acquiring, held]
-  // [waiting, acquiring, held] The clock jumped (suspend, or clocks that were changed). A held lock is lost. An open
-  // acquire round begins anew.
+  // [waiting, acquiring, held] The clock jumped. A held lock is lost, and an open acquire round begins anew.
   Action jumped(Lock& lock, const Instant& now) const;
 
   // Invariants of a lock between two steps. Checked where asserts are on.
