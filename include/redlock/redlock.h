@@ -127,7 +127,7 @@ enum redlock_err {
   REDLOCK_E_TOOSMALL = -31, /**< the buffer is too small; the needed size was stored */
   REDLOCK_E_CLOSED = -32, /**< the client is closing */
   REDLOCK_E_CLOCK = -33, /**< the system's clocks cannot be read closely enough together */
-  REDLOCK_E_SYSTEM = -34, /**< the system refused a descriptor, a timer or random bytes */
+  REDLOCK_E_SYSTEM = -34, /**< the system gave no file, descriptor, timer or random bytes */
   REDLOCK_E_NOT_HELD = -35, /**< the acquire has not been decided yet */
   REDLOCK_E_RESERVED = -36, /**< makes a key of the library's own: redlock:{key_prefix}:... */
   REDLOCK_E_NO_BLOCKING = -37, /**< this mode has no blocking calls */
