@@ -354,14 +354,15 @@ REDLOCK_API void redlock_config_set_log(redlock_config_t *cfg, redlock_log_fn fn
 REDLOCK_API size_t redlock_memory_size(const redlock_config_t *cfg);
 
 /* The six ways to create a client, which then connects, and connects again, by itself. *out is NULL on error. _in: the
- * client lives in mem, which has redlock_memory_size() bytes, aligned as malloc aligns (INVAL, TOOSMALL), until the
- * callback of CLOSED has returned (loop mode), redlock_process() has returned CLOSED (polled), redlock_destroy() has
- * returned 0 (thread). */
+ * client lives in mem, which has redlock_memory_size() bytes, aligned as malloc aligns, until the callback of CLOSED
+ * has returned (loop mode), redlock_process() has returned CLOSED (polled), redlock_destroy() has returned 0
+ * (thread). */
 
 /* [setup] Thread mode: a thread of its own, "redlock", with limits.stack_bytes and all signals blocked, runs the client
  * and its callbacks. End it with redlock_destroy().
  * Returns 0. CONFIG, TLS_FILE: redlock_config_error() says why. NOTSUP: no TLS 1.3, which tls.min_version asks for.
- * CLOCK. SYSTEM: also if the thread cannot be started, e.g. its stack is too small. NOMEM. INVAL: a NULL pointer. */
+ * CLOCK. SYSTEM: also if the thread cannot be started, e.g. its stack is too small. NOMEM. INVAL: a NULL pointer, or
+ * mem is not aligned. TOOSMALL: mem is too small. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_create(redlock_t **out, const redlock_config_t *cfg);
 REDLOCK_API REDLOCK_NODISCARD int redlock_create_in(void *mem, size_t size, redlock_t **out,
                                                     const redlock_config_t *cfg);
@@ -482,8 +483,8 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_extend_async(redlock_t *rl, redlock_lo
  * Returns 0, also when the lock has ended. STALE: never issued. THREAD. FORKED. */
 REDLOCK_API int redlock_release_async(redlock_t *rl, redlock_lock_t lock);
 
-/* The next three block. The callback of the event that a call waited for has returned before the call returns. All may
- * return CANCELED (released, canceled or destroyed meanwhile), DEADLOCK, NO_BLOCKING, SYSTEM. */
+/* Calls that block: the callback of the event that one waited for has returned before it returns. All may return
+ * CANCELED (released, canceled or destroyed meanwhile), DEADLOCK, NO_BLOCKING, SYSTEM. */
 
 /* [block] Ask as redlock_acquire_async(), and wait. On any error *lock is 0 and nothing is held; opts.report says why.
  * Returns 0: *lock is held. Else the err of FAILED. TIMEOUT: also if a callback kept the client's thread for 2 s more.

@@ -607,6 +607,9 @@ check_package() {
   unexpected=$(cd "$prefix" && find . -mindepth 1 -maxdepth 1 ! -name include ! -name 'lib*' ! -name bin ! -name share)
   [[ -z $unexpected ]] || fail "installed outside include, lib, bin and share:" "$unexpected"
   ! grep -rnE "$SOURCE|$BUILD|$prefix|/usr/" "$prefix" --include='*.cmake' || fail "absolute paths in the CMake files"
+  if command -v python3 >/dev/null; then
+    [[ -s $prefix/share/man/man3/redlock_acquire_async.3 ]] || fail "not installed: redlock_acquire_async(3)"
+  fi
   for document in LICENSE CHANGELOG.md examples/uv_app.c examples/shared_device/gateway.c; do
     [[ -s $(echo "$prefix"/share/doc/*)/$document ]] || fail "not installed: $document"
   done

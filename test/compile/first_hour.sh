@@ -3,8 +3,9 @@
 #
 # README's first block, and the one that builds bus.c, pasted as they stand: first_hour.sh BLOCKS, a folder with
 # first.sh, bus.sh, bus.c and bus.json. SOURCE and WORK are folders. The first line installs packages. It is compared
-# with what the Debian packages need. The rest runs in a fresh tree, with namespaces of its own, an empty /usr/local and
-# an /etc that is forgotten. Exit 77: this machine allows no namespaces.
+# with what the Debian packages need, without python3: a build that finds none has no man pages of section 3. The rest
+# runs in a fresh tree, with namespaces of its own, an empty /usr/local and an /etc that is forgotten. Exit 77: this
+# machine allows no namespaces.
 set -euo pipefail
 
 fail() {
@@ -40,7 +41,7 @@ if [[ $1 == --inside ]]; then
 fi
 packages=$(sed -n '1s/.* install -y //p' "$1/first.sh")
 needed=$(sed -n '/nocheck/d;/^Build-Depends/,/^Standards/s/^\(Build-Depends:\)\? *\([a-z][a-z0-9.-]*\).*/\2/p' \
-  "$SOURCE/toolchains/packaging/debian/control" | grep -vE '^(debhelper-compat|libssl-dev)$')
+  "$SOURCE/toolchains/packaging/debian/control" | grep -vE '^(debhelper-compat|libssl-dev|python3)$')
 [[ $needed == *cmake*libuv1-dev* ]] || fail "not what the Debian packages need: $needed"
 for package in g++ make redis-server $needed; do
   [[ " $packages " == *" $package "* ]] || fail "README's first line does not install $package"

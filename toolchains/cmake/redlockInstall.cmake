@@ -26,11 +26,11 @@ if(REDLOCK_BUILD_TOOL)
   install(FILES "${redlock_tool_dir}/service/redlock.init" "${redlock_tool_dir}/service/redlock.config"
     "${redlock_tool_dir}/service/redlock.cron" DESTINATION "${CMAKE_INSTALL_DOCDIR}/examples" COMPONENT redlock-tool)
 endif()
+find_program(REDLOCK_PYTHON_PROGRAM python3 HINTS /usr/bin)
+mark_as_advanced(REDLOCK_PYTHON_PROGRAM)
 if(REDLOCK_BUILD_PYTHON)
   # Where the interpreter looks below a prefix: a distribution has a folder of its own for its packages.
   if(NOT REDLOCK_PYTHON_DIR)
-    find_program(REDLOCK_PYTHON_PROGRAM python3 HINTS /usr/bin)
-    mark_as_advanced(REDLOCK_PYTHON_PROGRAM)
     execute_process(COMMAND "${REDLOCK_PYTHON_PROGRAM}" -c "import sys; print('%d.%d' % sys.version_info[:2], end='')"
       OUTPUT_VARIABLE version RESULT_VARIABLE failed)
     if(failed)
@@ -49,6 +49,18 @@ if(REDLOCK_BUILD_PYTHON)
 endif()
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/redlock" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
   COMPONENT redlock-dev FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+# The man pages of redlock.h are made from it. Where no python3 is, a build has none: nothing else needs one.
+if(REDLOCK_PYTHON_PROGRAM)
+  set(redlock_man3_dir "${PROJECT_BINARY_DIR}/generated/man3")
+  set(redlock_man3 "${PROJECT_SOURCE_DIR}/toolchains/man3.py")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
+    "${redlock_man3}" "${PROJECT_SOURCE_DIR}/include/redlock/redlock.h")
+  execute_process(COMMAND "${REDLOCK_PYTHON_PROGRAM}" -B "${redlock_man3}" "${redlock_man3_dir}" RESULT_VARIABLE failed)
+  if(failed)
+    message(FATAL_ERROR "redlock: the man pages of section 3 cannot be made")
+  endif()
+  install(DIRECTORY "${redlock_man3_dir}/" DESTINATION "${CMAKE_INSTALL_MANDIR}/man3" COMPONENT redlock-dev)
+endif()
 foreach(targets IN ITEMS redlockTargets redlockSiteTargets)
   install(EXPORT ${targets} NAMESPACE redlock:: DESTINATION "${redlock_package_dir}" COMPONENT redlock-dev)
 endforeach()
