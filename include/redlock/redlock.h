@@ -597,7 +597,9 @@ REDLOCK_API int redlock_master_status(const redlock_t *rl, uint32_t index, redlo
  *     acquired, failed_locked, failed_no_quorum, failed_other
  *     rounds, renewed, renew_failed, released, lost
  *     clock_jumps, clock_steps
- *   wait, hold
+ *   wait
+ *     count, sum_ms, max_ms, buckets
+ *   hold
  *     count, sum_ms, max_ms, buckets
  * schema is "redlock.status/1". An unknown guard_ms and an err of 0 are null; other errors are names. Counters, times,
  * replies and errors are strings of digits, buckets are numbers.

@@ -106,7 +106,7 @@ std::vector<std::string> names_in_header() {
   std::vector<std::string> names;
   bool inside = false;
   for (std::string line; std::getline(file, line);) {
-    if (line.find("The fields, in this order, as in the structs:") != std::string::npos) {
+    if (line.find("fields, as in the structs;") != std::string::npos) {
       inside = true;
     } else if (inside && !line.starts_with(" *   ")) {
       return names;
