@@ -101,6 +101,27 @@ package_debian() {
     $(find "$root/usr" -path '*/bin/redlock')
   [[ $arch != "$(dpkg --print-architecture)" ]] || PYTHONPATH=$root/usr/lib/python3/dist-packages \
     LIBREDLOCK=$libdir/libredlock.so.0 /usr/bin/python3 -B -c 'import libredlock; print(libredlock.__file__)'
+  tls_is_another_version "$arch" "$root"
+}
+
+# A profile with TLS makes another version, so dpkg configures no program beside the other library.
+tls_is_another_version() { # ARCHITECTURE ROOT
+  local tls folder=$work/tls said
+  mkdir -p "$folder/bin"
+  printf '#!/bin/sh\n' >"$folder/bin/dpkg-buildpackage"
+  chmod +x "$folder/bin/dpkg-buildpackage"
+  DEB_BUILD_PROFILES=pkg.redlock.openssl PATH=$folder/bin:$PATH \
+    quietly "$SOURCE/toolchains/packaging/debian.sh" "$folder" "$1"
+  tls=$(dpkg-parsechangelog -l "$(echo "$folder"/redlock-*/debian/changelog)" -S Version)
+  [[ $tls == "$version-0local1+openssl" ]] || fail "a library with TLS has the version $tls"
+  [[ $(id -u) -eq 0 ]] || return 0
+  dpkg-deb -R "$work"/packages/libredlock0_*.deb "$folder/other"
+  sed -i "s/^Version: .*/Version: $tls/" "$folder/other/DEBIAN/control"
+  quietly dpkg-deb -b "$folder/other" "$folder/other.deb"
+  quietly dpkg --root="$2" --force-depends --force-architecture --install "$folder/other.deb"
+  said=$(dpkg --root="$2" --force-architecture --install "$work"/packages/redlock_*.deb 2>&1) &&
+    fail "dpkg configures the program beside a library with TLS"
+  grep -qF "Version of libredlock0" <<<"$said" || fail "dpkg does not say that the versions differ:" "$said"
 }
 
 # OpenWrt builds in the source folder and lets each package pick its files.
