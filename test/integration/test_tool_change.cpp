@@ -222,7 +222,7 @@ TEST(ToolReconfigure, AMasterOfOthersThatIsSeenLate) {
   site[3].thaw();
   EXPECT_EQ(program.exit_status(), 78) << program.out();
   EXPECT_TRUE(has(program.err(), "nothing was written. Are these the right files? If that master was retired or "
-                                 "belonged to others: redlock doctor -C '" + after + "'\n"))
+                                 "belonged to others: redlock doctor -C " + after + "\n"))
       << program.out() << program.err();
   EXPECT_FALSE(has(program.err(), "the old gateways go on")) << program.err();
 }
