@@ -25,9 +25,9 @@ KIB = 1024
 # it can be.
 Budget = collections.namedtuple('Budget', 'what goal limit')
 BUDGETS = [
-    Budget('text core and ports', 50 * KIB, 63 * KIB + 256),
-    Budget('text whole library', 80 * KIB, 97 * KIB + 512),  # with configuration, JSON and all texts
-    Budget('RAM 5 masters, 32 locks', 48 * KIB, 49 * KIB),
+    Budget('text core and ports', 50 * KIB, 63 * KIB + 512),
+    Budget('text whole library', 80 * KIB, 98 * KIB + 256),  # with configuration, JSON and all texts
+    Budget('RAM 5 masters, 32 locks', 48 * KIB, 49 * KIB + 256),
     Budget('RAM 3 masters, 1 lock', 12 * KIB, 11 * KIB + 640),
     Budget('stack lock path', 2 * KIB, 2 * KIB + 256),
     Budget('static musl gateway', 140 * KIB, 134 * KIB),
