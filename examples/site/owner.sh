@@ -106,7 +106,7 @@ case $1 in
     [[ $1 != stop ]] || rm -rf /run/redlock/ser2net.service
     ;;&
   start | restart)
-    loop >>"/work/$HOSTNAME.log" 2>&1 </dev/null &
+    loop >>"@work@/$HOSTNAME.log" 2>&1 </dev/null &
     echo $! >/run/loop
     disown
     ;;
@@ -441,7 +441,7 @@ mount --bind /etc "$work/etc"
 : >"$work/events"
 write_programs
 export PATH=$work/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-sed -i "s|/work/\$HOSTNAME|$work/\$HOSTNAME|" "$work/bin/systemctl"
+sed -i "s|@work@|$work|" "$work/bin/systemctl"
 ip link add name switch type bridge
 ip link set switch up
 python3 "$here/bus.py" line "$work/line.log" "$work/tty-gw-1" "$work/tty-gw-2" &
