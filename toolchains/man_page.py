@@ -16,22 +16,20 @@ HEAD = r'''.\" Made by toolchains/man_page.py from src/base/key_map.hpp.
 redlock.json \- the configuration of redlock
 .SH DESCRIPTION
 A JSON object. Unknown keys and keys that stand twice are errors. A line that begins with // is a comment.
-\fBredlock config template\fR prints a new file, and \fBredlock config check\fR tells what is wrong with one. All
-gateways of a site need the same \fBmasters\fR, \fBkey_prefix\fR and \fBtiming.max_ttl_ms\fR.
+\fBredlock config template\fR prints a new file, and \fBredlock config check\fR tells what is wrong with one.
 .SH KEYS
 .TP
 \fBmasters\fR (an array of 1..15)
 A master is a URL, \fIredis://[user[:password]@]host[:port]\fR or \fIunix:///path/of/socket\fR, with TLS
 \fIrediss://\fR, or an object with the keys \fBurl\fR, \fBname\fR, \fBusername\fR, \fBpassword\fR, \fBpassword_file\fR
-and \fBtls\fR. The default name is the address.
-Of three independent servers one may fail, of five two.
+and \fBtls\fR. The default name is the address. All gateways of a site need the same masters.
 '''
-TLS_HEAD = r'''Only a library with TLS knows rediss:// and this object: \fBredlock version\fR then ends in +openssl or
-+mbedtls. The object \fBtls\fR of one master has the same keys, and replaces them value by value.
-Changed files are read again when a connection begins.
+TLS_HEAD = r'''Only a library with TLS knows rediss:// and this object: \fBredlock version\fR ends in +openssl or
++mbedtls. The object \fBtls\fR of one master replaces these keys value by value. Files are read when a connection
+begins.
 '''
 FOOT = r'''.SH EXAMPLES
-Three masters; one is reached by different addresses, so it has a name, which all gateways write:
+Three masters; one has different addresses, so all gateways write the same name:
 .PP
 .nf
     {
