@@ -383,7 +383,6 @@ TEST(Claims, an_answer_frees_the_share) {
 
 #if defined(REDLOCK_ASSERTS)
 TEST(Claims, what_cannot_happen_traps) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
   Fixture f;
   const uint16_t c = f.granted();
   EXPECT_DEATH(f.claims.set_answered(c, 0, false, at(0)), "claims.hpp:[0-9]+: c.pending.has\\(m\\)\n")
@@ -394,7 +393,6 @@ TEST(Claims, what_cannot_happen_traps) {
 }
 
 TEST(Claims, what_contradicts_itself_traps) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto check_with = [](void (*spoil)(Claim&)) {
     Fixture f;
     Claim& claim = f.claims[f.granted()];

@@ -415,7 +415,6 @@ TEST(Command, a_script_without_a_seal_has_nothing_to_compare) {
 
 #if defined(REDLOCK_ASSERTS)
 TEST(Command, what_cannot_be_said_traps) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
   const Sealed none = {bytes(meta), Bytes()};
   EXPECT_DEATH(by_name(Op::acquire, two_names()), "") << "SET is of one key";
   EXPECT_DEATH(sealed(Op::release, subject(), 0), "") << "a delete compares no state";

@@ -69,7 +69,6 @@ TEST(EntropyPool, each_byte_is_used_once_and_wiped) {
 
 #if defined(REDLOCK_ASSERTS)
 TEST(EntropyPool, never_gives_more_than_it_was_given) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
   unsigned char bytes[4], out[4];
   EntropyPool pool;
   pool.init(bytes, sizeof bytes, sizeof bytes / 2);

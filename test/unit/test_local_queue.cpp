@@ -201,7 +201,6 @@ TEST(LocalQueue, urgent_ones_with_several_names_never_wait_for_each_other) {
 #if defined(REDLOCK_ASSERTS)
 // A lock leaves its lines once: to take it out again would cut the line behind it.
 TEST(LocalQueue, leaving_twice_traps) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
   Line line;
   const uint16_t a = line.enter("bus");
   line.enter("bus");

@@ -414,7 +414,6 @@ TEST(Machine, a_check_that_finds_it_over_before_the_verdict_is_told) {
 
 #if defined(REDLOCK_ASSERTS)
 TEST(Machine, a_lock_that_contradicts_itself_traps) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto check_with = [](void (*spoil)(Lock&)) {
     Life l = Life::holding();
     l.machine.check(l.lock);
