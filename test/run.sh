@@ -11,11 +11,11 @@ usage() {
   cat <<'TEXT'
 usage: test/run.sh [--all] [--cross] [--tls] [--no-install]
        test/run.sh --room NAME [--no-install]
-  (nothing)      native build with warnings as errors, and ASan + UBSan; all tests: about 10 minutes on two cores
+  (nothing)      native build with warnings as errors, and ASan + UBSan; all tests: about 20 minutes on two cores
   --all          also the proof, other lock libraries on the same keys, a guest that is suspended, stopped and cut off,
                  clang, TSan, the release builds, what a cycle costs (counted), TLS, with sanitizers too, 32- and 64-bit
-                 ARM under qemu with a short selection of tests, coverage, the fuzzers and the mutants: about 50 minutes
-  --cross        also 32- and 64-bit ARM with all tests, and static musl; its time is not part of those 50 minutes
+                 ARM under qemu with a short selection of tests, coverage, the fuzzers and the mutants: about an hour
+  --cross        also 32- and 64-bit ARM with all tests, and static musl; its time is not part of that hour
   --tls          also all tests with OpenSSL and with mbedTLS, then the integration tests on servers that speak TLS, and
                  the tests about TLS with ASan and UBSan: more than 25 minutes. --all runs those about TLS, with
                  sanitizers too, and a third of the integration tests
