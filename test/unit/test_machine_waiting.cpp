@@ -321,6 +321,40 @@ TEST(Watcher, a_client_that_had_to_wait_looks_first_and_one_that_had_not_does_no
   EXPECT_NE(w.lock.line.in_a_row, 0);
 }
 
+// Two names with one place among those that the client remembers: the one that others want stays for one grant.
+TEST(Watcher, what_is_known_of_a_name_that_others_want_outlives_one_grant_of_another) {
+  Watcher w;
+  for (unsigned i = 0; i < 3; ++i) w.pass();
+  const Names wanted = w.lock.names;
+  std::string other;
+  const auto place_of = [](const Bytes& name) { return hash_of<uint32_t>(name) % 4; };
+  do {
+    other += 'x';
+  } while (place_of(Bytes(other.data(), other.size())) != place_of(wanted.first()));
+  const auto accept = [&w](const Names& names) {
+    w.lock.names = names;
+    w.lock.state = State::free;
+    w.machine.accept(w.lock, with_wait(REDLOCK_WAIT_FOREVER));
+    return w.lock.wait.round_took;
+  };
+  const auto is_granted = [&w] {
+    w.lock.wants = Wants::acquire;
+    ASSERT_TRUE(w.machine.begin(w.lock, Masters::all(masters), w.now));
+    w.now = w.now + Duration::ms(2);
+    w.votes(0, 3, Vote::granted);
+    ASSERT_EQ(w.lock.state, State::held);
+  };
+  is_granted();
+  const Duration round = accept(wanted);
+  EXPECT_GT(round, Duration());
+  accept(Names(Bytes(other.data(), other.size())));
+  is_granted();
+  EXPECT_EQ(accept(wanted), round);
+  accept(Names(Bytes(other.data(), other.size())));
+  is_granted();
+  EXPECT_EQ(accept(wanted), Duration()) << "the other name has the place now";
+}
+
 // The usual loop of a firmware: acquire, use, release, and acquire again. Its SET is the first one at each master.
 TEST(Watcher, a_loop_without_a_pause_leaves_others_the_first_try) {
   Life l(with_wait(REDLOCK_WAIT_FOREVER));
