@@ -227,6 +227,10 @@ fi
 for ((i = 1; i <= jobs; i++)); do prove_what_is_left "$i" & done
 wait
 
-caught=$(cat "$results"/* | grep -c '^caught$' || true)
-printf 'caught %d of %d in %d s\n' "$caught" "${#names[@]}" $((SECONDS - begin))
-[[ $caught -eq ${#names[@]} ]]
+# The last line names what is not caught: a summary of many stages shows this line alone.
+mapfile -t left < <(for name in "${names[@]}"; do
+  if [[ $(cat "$results/$name" 2>/dev/null) != caught ]]; then echo "$name"; fi
+done)
+printf 'caught %d of %d in %d s%s\n' $((${#names[@]} - ${#left[@]})) "${#names[@]}" $((SECONDS - begin)) \
+  "${left[*]:+, not caught: ${left[*]}}"
+[[ ${#left[@]} -eq 0 ]]
