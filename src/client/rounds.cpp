@@ -102,6 +102,7 @@ void Client::send_unsent(Lock& lock, Masters votes, const Instant& now) {
                 : lock.state == State::held            ? Op::extend
                 : lock.options.fenced                  ? Op::acquire_fenced
                                                        : Op::acquire;
+  REDLOCK_ASSERT(op != Op::token || lock.fence.token != 0);
   const Masters unsent = lock.round.unsent - lock.round.failed, able = post_.able(op, lock, unsent);
   lock.round.unsent = (unsent & votes) - able;
   if (op == Op::token) {

@@ -480,43 +480,52 @@ TEST(ClientMemory, of_many_locks) {
   live_in_it(site);
 }
 
-// A master forgets its scripts while many locks are under way. The text goes in front of the first command that is sent
-// again, since there are fewer places for texts than locks.
+// All masters forget their scripts while many locks are under way, and again while the locks are released. The text
+// goes in front of the first command that is sent again, since there are fewer places for texts than locks.
 TEST(Client, all_locks_are_asked_again_after_a_master_forgot_its_scripts) {
   const unsigned locks = 16;
   Site site(3, locks);
   site.settings.tx_bytes = 16'384;
   World w(site);
   w.all_up();
+  const auto expect_asked = [&](bool with_text) {
+    w.step();
+    for (MasterIndex m = 0; m < 3; ++m) {
+      const auto& asked = w.masters[m].asked;
+      ASSERT_EQ(asked.size(), locks);
+      EXPECT_EQ(asked[0][0] == "EVAL", with_text) << "the text stands in front";
+      for (unsigned i = 1; i < locks; ++i) EXPECT_EQ(asked[i][0], "EVALSHA");
+    }
+  };
+  const auto forget = [&] {
+    std::string unknown;
+    for (unsigned i = 0; i < locks; ++i) unknown += "-NOSCRIPT\r\n";
+    for (MasterIndex m = 0; m < 3; ++m) {
+      w.masters[m].asked.clear();
+      w.receive(m, unknown);
+    }
+  };
+  uint64_t handles[locks];
   for (unsigned i = 0; i < locks; ++i) {  // an acquire of two names is a script
     const std::string first = "a" + std::to_string(i), second = "b" + std::to_string(i);
     const Bytes two[] = {bytes(first), bytes(second)};
     char memory[16];
     Names names;
     names.assign(memory, two, 2);
-    uint64_t handle = 0;
-    ASSERT_EQ(w.client().acquire(names, usual(), nullptr, nullptr, handle), 0);
+    ASSERT_EQ(w.client().acquire(names, usual(), nullptr, nullptr, handles[i]), 0);
   }
-  w.step();
-  for (const bool again : {false, true}) {
-    for (MasterIndex m = 0; m < 3; ++m) {
-      const auto& asked = w.masters[m].asked;
-      ASSERT_EQ(asked.size(), locks) << again;
-      EXPECT_EQ(asked[0][0], "EVAL") << "the text stands in front";
-      for (unsigned i = 1; i < locks; ++i) EXPECT_EQ(asked[i][0], "EVALSHA");
-    }
-    for (MasterIndex m = 0; m < 3 && !again; ++m) {
-      std::string unknown;
-      for (unsigned i = 0; i < locks; ++i) unknown += "-NOSCRIPT\r\n";
-      w.masters[m].asked.clear();
-      w.receive(m, unknown);
-    }
-    w.step();
-  }
+  expect_asked(true);
+  forget();
+  expect_asked(true);
   w.answer_all();
   redlock_status_t status;
   w.client().notices().status(status, w.now);
   EXPECT_EQ(status.locks_held, locks);
+
+  for (const uint64_t handle : handles) ASSERT_EQ(w.client().release(handle), 0);
+  expect_asked(false);  // the greeting has loaded this script
+  forget();
+  expect_asked(true);
 }
 
 // All masters forget their scripts, and all their answers come in one turn. Our own memory holds the commands of a few
