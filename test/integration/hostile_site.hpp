@@ -167,6 +167,40 @@ inline Hostile::Attack speaks(const Server& server, const Talk& talk) {
 
 inline bool cut(Hostile&, SSL*) { return false; }
 
+// ---- what comes without text --------------------------------------------------------------------------------------
+
+inline std::string message(int type, const std::string& body) {
+  return static_cast<char>(type) + size24(body.size()) + body;
+}
+
+inline const std::string warning = {1, 90};  // the user has cancelled
+inline const std::string hello_request = message(0, "");
+inline std::string ticket13() {
+  return message(
+      4, std::string("\0\0\1\0agea\1n", 10) + std::string("\0\40", 2) + std::string(32, 't') + std::string(2, '\0'));
+}
+
+inline bool went_on(SSL* ssl, int done) {
+  if (done == 1) return true;
+  const int why = SSL_get_error(ssl, done);
+  ERR_clear_error();
+  return why == SSL_ERROR_WANT_WRITE || why == SSL_ERROR_WANT_READ;
+}
+
+// What OpenSSL's server says by itself, made before it is sent, so that the client finds whole shares of it. Empty:
+// OpenSSL does not go on.
+inline std::string new_keys_of(SSL* ssl, int asks_back, size_t size) {
+  const std::unique_ptr<BIO, void (*)(BIO*)> memory(BIO_new(BIO_s_mem()), BIO_free_all);
+  BIO_up_ref(memory.get());
+  SSL_set0_wbio(ssl, memory.get());
+  while (BIO_pending(memory.get()) < static_cast<int>(size)) {
+    if (SSL_key_update(ssl, asks_back) != 1 || !went_on(ssl, SSL_do_handshake(ssl))) return "";
+  }
+  std::string bytes(size, 0);
+  BIO_read(memory.get(), bytes.data(), static_cast<int>(size));
+  return bytes;
+}
+
 // ---- the site ----------------------------------------------------------------------------------------------------
 
 class TlsHostile : public ::testing::Test {
