@@ -264,12 +264,15 @@ TEXT
 }
 
 # The tag is the release. Another commit, changed files, and files of which nobody says what they are say so: in a
-# build, and in an archive, which has no git.
+# build, and in an archive, which has no git. A build folder that was made of the tag says so when a file is changed
+# afterwards.
 package_version() {
   local tree=$work/tree git=(git -C "$work/tree" -c user.name=a -c user.email=a@example.org)
   mkdir -p "$tree/toolchains/packaging"
   cp "$SOURCE/toolchains/packaging/"{archive,commit}.sh "$tree/toolchains/packaging"
-  echo "project(redlock VERSION $version LANGUAGES C)" >"$tree/CMakeLists.txt"
+  project_text " VERSION $version" >"$tree/CMakeLists.txt"
+  echo "add_custom_target(all_of_it ALL)
+add_dependencies(all_of_it redlock_commit)" >>"$tree/CMakeLists.txt"
   "${git[@]}" init -q
   "${git[@]}" add .
   "${git[@]}" commit -qm one
@@ -278,8 +281,22 @@ package_version() {
   ends_with "$commit"
   "${git[@]}" tag "v$version"
   ends_with ''
-  echo "# later" >>"$tree/CMakeLists.txt"
+  quietly "$CMAKE" -S "$tree" -B "$work/tag"
+  writes '' "$work/tag"
+  echo "# later" >>"$tree/toolchains/packaging/archive.sh"
+  quietly "$CMAKE" --build "$work/tag"
+  writes "$commit.changed" "$work/tag"
   ends_with "$commit.changed"
+}
+
+project_text() { # VERSION
+  cat <<TEXT
+cmake_minimum_required(VERSION 3.18)
+project(redlock$1 LANGUAGES C)
+include("$SOURCE/toolchains/cmake/redlockVersion.cmake")
+set(REDLOCK_GENERATED_DIR "\${PROJECT_BINARY_DIR}")
+redlock_write_commit()
+TEXT
 }
 
 ends_with() { # TEXT
@@ -290,13 +307,7 @@ ends_with() { # TEXT
     fail "the version ends with '$held', expected '$1'"
   mkdir "$work/source"
   tar -C "$work/source" --strip-components=1 -xf "$work/redlock-$version.tar.gz"
-  cat >"$work/source/CMakeLists.txt" <<TEXT
-cmake_minimum_required(VERSION 3.18)
-project(redlock LANGUAGES C)
-include("$SOURCE/toolchains/cmake/redlockVersion.cmake")
-set(REDLOCK_GENERATED_DIR "\${PROJECT_BINARY_DIR}")
-redlock_write_commit()
-TEXT
+  project_text '' >"$work/source/CMakeLists.txt"
   built_as "$1"
   rm "$work/source/.commit"  # an archive that archive.sh has not made
   built_as -dev
@@ -306,8 +317,12 @@ TEXT
 built_as() { # TEXT
   rm -rf "$work/build"
   quietly "$CMAKE" -S "$work/source" -B "$work/build"
-  grep -qF "REDLOCK_COMMIT \"$1\"" "$work/build/commit_text.hpp" ||
-    fail "CMake wrote $(<"$work/build/commit_text.hpp"), expected '$1'"
+  writes "$1" "$work/build"
+}
+
+writes() { # TEXT BUILD
+  grep -qF "REDLOCK_COMMIT \"$1\"" "$2/commit_text.hpp" ||
+    fail "CMake wrote $(<"$2/commit_text.hpp"), expected '$1'"
 }
 
 # The recipes name the archive that they are written for. The same tree gives the same archive.

@@ -47,6 +47,9 @@ function(redlock_library_options target)
     target_compile_options(${target} PRIVATE -flto=auto -ffat-lto-objects)
   endif()
   target_compile_definitions(${target} PRIVATE $<$<BOOL:${REDLOCK_ASSERTS}>:REDLOCK_ASSERTS>)
+  if(TARGET redlock_commit)
+    add_dependencies(${target} redlock_commit)
+  endif()
 endfunction()
 
 # The targets whose code differs with TLS: the port, the configuration and the C API. The core never knows.
