@@ -12,9 +12,10 @@ usage() {
 usage: test/run.sh [--all] [--cross] [--tls] [--no-install]
        test/run.sh --room NAME [--no-install]
   (nothing)      native build with warnings as errors, and ASan + UBSan; all tests: about 20 minutes on two cores
-  --all          also the proof, other lock libraries on the same keys, a guest that is suspended, stopped and cut off,
-                 clang, TSan, the release builds, what a cycle costs (counted), TLS, with sanitizers too, 32- and 64-bit
-                 ARM under qemu with a short selection of tests, coverage, the fuzzers and the mutants: about an hour
+  --all          also the proof, README's blocks in an empty Debian, other lock libraries on the same keys, a guest that
+                 is suspended, stopped and cut off, clang, TSan, the release builds, what a cycle costs (counted), TLS,
+                 with sanitizers too, 32- and 64-bit ARM under qemu with a short selection of tests, coverage, the
+                 fuzzers and the mutants: about an hour
   --cross        also 32- and 64-bit ARM with all tests, and static musl; its time is not part of that hour
   --tls          also all tests with OpenSSL and with mbedTLS, then the integration tests on servers that speak TLS, and
                  the tests about TLS with ASan and UBSan: more than 25 minutes. --all runs those about TLS, with
@@ -79,7 +80,7 @@ trap 'rm -rf "$TMPDIR"' EXIT
 # ---- stages: run_stage NAME COMMAND... ------------------------------------------------------------------------------
 
 # These say by 77 that their packages cannot be had. For a build or a test that fails each of them returns 1.
-fetching='^((cross|musl|interop|proof|machine|machine_arm)_stage|needs)$'
+fetching='^((bare|cross|musl|interop|proof|machine|machine_arm)_stage|needs)$'
 
 names=() results=() times=() commands=()
 tests_total=0 tests_failed=0 broken=0 skipped=0
@@ -126,6 +127,7 @@ again() {
   case $1 in
     needs) again "${@:3}" ;;
     cross_stage) echo "cmake --workflow --preset $2" ;;
+    bare_stage) echo "test/compile/bare.sh build/bare" ;;
     interop_stage) echo "cmake --workflow --preset interop" ;;
     proof_stage) echo "ctest --preset proof" ;;
     machine_stage) echo "cmake --workflow --preset machine" ;;
@@ -191,6 +193,12 @@ interop_stage() {
   install_missing "$install" "${packages[@]}" || return 77
   test/integration/interop/packages.sh build/interop || return
   cmake --workflow --preset interop || return 1
+}
+
+# README's blocks in an empty Debian.
+bare_stage() {
+  install_missing "$install" mmdebstrap || return 77
+  test/compile/bare.sh build/bare
 }
 
 # Two solvers about the protocol. Without one of them the tests would be skipped, which ctest counts as passed.
@@ -303,6 +311,7 @@ run_stage dev cmake --workflow --preset dev
 run_stage asan cmake --workflow --preset asan
 if [[ $all == yes ]]; then
   run_stage proof proof_stage
+  run_stage bare bare_stage
   run_stage interop interop_stage
   run_stage machine machine_stage
   run_stage clang needs clang cmake --workflow --preset clang

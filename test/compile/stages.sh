@@ -91,9 +91,10 @@ expect '[[ $status -eq 1 ]] && ! says "^dev "'
 : >"$folder/missing"
 
 # A solver that cannot be had is a stage that is skipped, not a test that ctest counts as passed.
-echo z3 >"$folder/missing"
+printf '%s\n' z3 mmdebstrap >"$folder/missing"
 run 1000 none --all
 expect 'says "^proof +0:0[0-9]  SKIPPED: .*cannot be had, tries: 3: apt_install z3"'
+expect 'says "^bare +0:0[0-9]  SKIPPED: .*cannot be had, tries: 3: apt_install mmdebstrap"'
 : >"$folder/missing"
 
 # A build that fails is no package that is missing, whatever its status.

@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# README's blocks for each reader, pasted in an empty Debian of this machine's release: bare.sh FOLDER, which keeps the
+# empty root for the next run. Told are the seconds to each reader's first lock. The line that installs packages has
+# this machine's network, sources of packages, proxy and name servers. All else has no network but a loopback of its
+# own. Exit 77: the packages cannot be had, or nothing can be tried here.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+source toolchains/packages.sh
+folder=$(mkdir -p "$1" && cd "$1" && pwd)
+root=$folder/root
+
+fail() {
+  printf '%s\n' "$@" >&2
+  exit 1
+}
+skip() {
+  echo "$*"
+  exit 77
+}
+
+sources() { # SUITE
+  apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
+    grep -E " $1(-updates|-security)? main$" | sort -u
+}
+
+# What every Debian has, and apt; no service starts by itself.
+make_root() { # SUITE
+  local options=(--mode=root --variant=minbase) line
+  while read -r line; do options+=(--aptopt="$line"); done < <(apt-config dump | grep -E '^Acquire::https?::Proxy')
+  sources "$1" >"$folder/sources" || return
+  ! grep -q ' https:' "$folder/sources" || options+=(--include=ca-certificates)
+  mmdebstrap --quiet "${options[@]}" "$1" "$folder/root.new.tar" - <"$folder/sources" &&
+    mv "$folder/root.new.tar" "$folder/root.tar"
+}
+
+# in_root FILE [COMMAND...]: the lines of FILE in the folder of the project, begun by COMMAND.
+in_root() {
+  "${@:2}" chroot "$root" /usr/bin/env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+    ${http_proxy:+http_proxy="$http_proxy"} ${https_proxy:+https_proxy="$https_proxy"} \
+    bash -euo pipefail -c "cd /root/redlock && . '$1'" </dev/null 2>&1
+}
+
+# A package that Debian does not have is the page's fault, and another failure is the network's.
+fetch() {
+  local said
+  ! said=$(in_root "$1" nsenter --net=/proc/self/fd/9) || return 0
+  ! grep -qE 'Unable to locate package|has no installation candidate' <<<"$said" || fail "$said"
+  printf '%s\n' "$said" | tail -n 3
+  return 1
+}
+
+# paste READER LINE: pastes what stands on standard input, which must say LINE.
+paste() {
+  local said fetches=$root/root/redlock/fetches pasted=$root/root/redlock/pasted
+  cat >"$pasted"
+  if [[ $(head -n 1 "$pasted") == apt-get* ]]; then
+    head -n 1 "$pasted" >"$fetches"
+    sed -i 1d "$pasted"
+    three_tries fetch /root/redlock/fetches || exit
+  fi
+  said=$(in_root /root/redlock/pasted) || fail "what is for $1 fails:" "$said"
+  grep -qxF "$2" <<<"$said" || fail "what is for $1 does not say '$2':" "$said"
+  echo "$1: $((SECONDS - began)) s"
+}
+
+# block PAGE PATTERN KIND: the first block of this kind behind the line with PATTERN.
+block() {
+  awk -v pattern="$2" -v kind="\`\`\`$3" '
+    $0 ~ pattern { behind = 1 }
+    inside && /^```/ { exit }
+    inside { print }
+    behind && $0 == kind { inside = 1 }' "$1"
+}
+
+inside() {
+  mkdir -p "$root"
+  mount -t tmpfs -o mode=755 tmpfs "$root"
+  tar -C "$root" -xf "$folder/root.tar"
+  mount -t proc proc "$root/proc"
+  mount --rbind /dev "$root/dev"
+  cp -L /etc/resolv.conf "$root/etc"
+  printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
+  chmod +x "$root/usr/sbin/policy-rc.d"
+  tar -C "$root/root" -xf "$folder"/redlock-*.tar.gz
+  mv "$root"/root/redlock-* "$root/root/redlock"
+  ip link set lo up
+  began=$SECONDS
+  block README.md 'example: first' sh | paste shell 'the bus is ours'
+  echo 'redlock doctor && redlock status plant1/rs485-a' | paste operator 'plant1/rs485-a: free'
+  block README.md 'example: bus' c >"$root/root/redlock/bus.c"
+  block README.md 'example: bus' json >"$root/root/redlock/bus.json"
+  block README.md 'example: bus' sh | paste C 'the bus is ours for at least 300 ms'
+  block README.md '^In Python' python >"$root/root/redlock/bus.py"
+  { block src/python/README.md '^## Install' sh; echo python3 bus.py; } |
+    paste Python 'the bus is ours for at least 0.3 s'
+}
+
+if [[ ${2-} == --inside ]]; then
+  inside
+  exit
+fi
+[[ $(id -u) -eq 0 ]] || skip "this needs root"
+command -v mmdebstrap >/dev/null || skip "there is no mmdebstrap"
+spaces=(unshare --mount --net --pid --fork --kill-child --mount-proc)
+"${spaces[@]}" true 2>/dev/null || skip "no namespaces here"
+[[ -s $folder/root.tar ]] || three_tries make_root "$(debian_suite)" || exit
+rm -f "$folder"/redlock-*
+toolchains/packaging/archive.sh "$folder" >/dev/null
+exec 9</proc/self/ns/net
+"${spaces[@]}" "test/compile/${BASH_SOURCE[0]##*/}" "$folder" --inside
