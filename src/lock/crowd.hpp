@@ -29,7 +29,7 @@ namespace redlock {
 struct Crowd {
   static constexpr unsigned passes_wanted = 2;
 
-  uint32_t name = 0;      // hash of the lock's first name
+  uint32_t name = 0;      // Crowds::name_of
   uint32_t nap_us = 0;    // how long to sleep before watching
   uint32_t share_us = 0;  // from one grant to the next
   uint32_t round_us = 0;  // what the last round took
@@ -87,22 +87,22 @@ struct Crowd {
 // The names that a client has waited for lately. A name that is not among them is like one that nobody else wants.
 class Crowds {
  public:
-  // What is remembered of a name; nullptr: nothing. The urgent acquires of a name are remembered apart: what its others
-  // have learned must not delay them.
-  Crowd* find(const Names& names, bool urgent) {
-    const uint32_t name = name_of(names, urgent);
+  // How a name is known here. The urgent acquires of a name are remembered apart: what its others have learned must not
+  // delay them.
+  static uint32_t name_of(const Names& names, bool urgent) { return hash_of<uint32_t>(names.first()) + urgent; }
+  // What is remembered of a name; nullptr: nothing.
+  Crowd* find(uint32_t name) {
     Crowd& kept = at_[name % size];
     return kept.name == name ? &kept : nullptr;
   }
-  REDLOCK_APART_FOR_SIZE const Crowd& of(const Names& names, bool urgent) const {
+  REDLOCK_APART_FOR_SIZE const Crowd& of(uint32_t name) const {
     static constexpr Crowd unknown;
-    const Crowd* const kept = const_cast<Crowds*>(this)->find(names, urgent);
+    const Crowd* const kept = const_cast<Crowds*>(this)->find(name);
     return kept != nullptr ? *kept : unknown;
   }
   // Where to remember a grant. Of two names with one place the one that others want stays for one grant of the other
   // name: nullptr.
-  Crowd* note(const Names& names, bool urgent, bool waited) {
-    const uint32_t name = name_of(names, urgent);
+  Crowd* note(uint32_t name, bool waited) {
     Crowd& old = at_[name % size];
     if (old.name != name) {
       if (old.waited && !waited) {
@@ -117,8 +117,6 @@ class Crowds {
   }
 
  private:
-  static uint32_t name_of(const Names& names, bool urgent) { return hash_of<uint32_t>(names.first()) + urgent; }
-
   static constexpr unsigned size = 4;
   Crowd at_[size];
 };

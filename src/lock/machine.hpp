@@ -126,6 +126,7 @@ struct Waiting {
   bool for_guard = false;  // the budget that runs is that of the guard
   bool untold = false;     // a WAITING is to be delivered
   uint8_t told_cause = 0;  // of the last WAITING (enum redlock_cause)
+  uint32_t crowd = 0;      // Crowds::name_of the lock, also while it is held
   Duration other;          // REDLOCK_WAIT_DEFAULT: what is left of the budget that does not run
 };
 

@@ -153,7 +153,7 @@ Action Machine::due(Lock& lock, const Instant& now) {
 Duration Machine::next_nap(Lock& lock, const Instant& now) {
   if (hurries(lock)) return Duration();
   Waiting& wait = lock.wait;
-  const Crowd& crowd = crowds_.of(lock.names, lock.options.urgent);
+  const Crowd& crowd = crowds_.of(lock.wait.crowd);
   const Duration pause = plain_pause(lock);
   const Duration often = Duration::ns(pause.ns() * often_pauses);
   Duration nap = left(wait.since + crowd.nap(), now);
@@ -297,8 +297,9 @@ void Machine::plan_race(Lock& lock, bool looked, const Instant& now) {
 // Does a new acquire leave others the first try? An acquire that tries once has no second one.
 void Machine::give_way(Lock& lock) const {
   lock.line.urgent = lock.options.urgent;
+  lock.wait.crowd = Crowds::name_of(lock.names, lock.options.urgent);
   if (lock.options.wait_ms == 0) return;
-  const Crowd& crowd = crowds_.of(lock.names, lock.options.urgent);
+  const Crowd& crowd = crowds_.of(lock.wait.crowd);
   lock.line.in_a_row = crowd.gives();
   lock.line.yields = crowd.waited || crowd.gives();
   lock.wait.round_took = crowd.round();
@@ -307,11 +308,11 @@ void Machine::give_way(Lock& lock) const {
 // The lock is granted. What does the next acquire of this name do?
 void Machine::remember(const Lock& lock, const Instant& now) {
   const Waiting& wait = lock.wait;
-  const bool urgent = lock.options.urgent;
   const bool waited = wait.heard_since != Instant() || wait.stance == Stance::sleeps;
-  Crowd* const crowd = crowds_.note(lock.names, urgent, waited);
+  Crowd* const crowd = crowds_.note(wait.crowd, waited);
   if (crowd == nullptr) return;
-  crowd->granted(wait.stance == Stance::peeks && wait.passed == 0, left(now, lock.round.t0), urgent ? urgent_turns : 1);
+  const unsigned turns = lock.options.urgent ? urgent_turns : 1;
+  crowd->granted(wait.stance == Stance::peeks && wait.passed == 0, left(now, lock.round.t0), turns);
   if (wait.heard_since != Instant()) {
     crowd->learn(wait.passed, left(now, wait.heard_since), left(now, wait.since));
   } else {
@@ -320,7 +321,7 @@ void Machine::remember(const Lock& lock, const Instant& now) {
 }
 
 void Machine::let_go(const Lock& lock, const Instant& now) {
-  Crowd* const crowd = crowds_.find(lock.names, lock.options.urgent);
+  Crowd* const crowd = crowds_.find(lock.wait.crowd);
   if (crowd != nullptr) crowd->let_go(left(now, lock.hold.since));
 }
 

@@ -100,8 +100,8 @@ TEST(Crowd, who_has_held_the_resource_for_long_gives_way_whatever_the_count) {
 }
 
 // A grant of this name.
-void note(Crowds& crowds, const Names& names, bool waited, uint32_t nap_us, bool urgent = false) {
-  Crowd* const crowd = crowds.note(names, urgent, waited);
+void note(Crowds& crowds, uint32_t name, bool waited, uint32_t nap_us) {
+  Crowd* const crowd = crowds.note(name, waited);
   if (crowd != nullptr) crowd->nap_us = nap_us;
 }
 
@@ -109,41 +109,43 @@ TEST(Crowds, a_name_that_others_want_is_not_forgotten_for_one_that_nobody_else_w
   Crowds crowds;
   const std::string a = "bus";
   std::string b = "x";
-  const auto place = [](const std::string& s) { return hash_of<uint32_t>(Bytes(s.data(), s.size())) % 4; };
-  while (place(b) != place(a)) b += 'x';
-  const Names bus(Bytes(a.data(), a.size())), other(Bytes(b.data(), b.size()));
+  const auto name_of = [](const std::string& s) { return Crowds::name_of(Bytes(s.data(), s.size()), false); };
+  while (name_of(b) % 4 != name_of(a) % 4) b += 'x';
+  const uint32_t bus = name_of(a), other = name_of(b);
   note(crowds, bus, true, 7);
   note(crowds, other, false, 5);
-  EXPECT_EQ(crowds.of(bus, false).nap_us, 7u);
-  EXPECT_EQ(crowds.find(other, false), nullptr);
+  EXPECT_EQ(crowds.of(bus).nap_us, 7u);
+  EXPECT_EQ(crowds.find(other), nullptr);
   note(crowds, other, false, 5);
-  EXPECT_EQ(crowds.of(other, false).nap_us, 5u) << "it is asked for more often";
-  EXPECT_EQ(crowds.of(bus, false).nap_us, 0u);
+  EXPECT_EQ(crowds.of(other).nap_us, 5u) << "it is asked for more often";
+  EXPECT_EQ(crowds.of(bus).nap_us, 0u);
   note(crowds, bus, true, 7);
-  EXPECT_EQ(crowds.of(bus, false).nap_us, 7u);
+  EXPECT_EQ(crowds.of(bus).nap_us, 7u);
   note(crowds, other, true, 9);
-  EXPECT_EQ(crowds.of(other, false).nap_us, 9u) << "others want both";
+  EXPECT_EQ(crowds.of(other).nap_us, 9u) << "others want both";
 }
 
 TEST(Crowds, a_name_that_is_not_known_is_one_that_nobody_else_wants) {
   Crowds crowds;
-  EXPECT_FALSE(crowds.of("bus", false).waited);
-  note(crowds, "bus", true, 7);
-  EXPECT_TRUE(crowds.of("bus", false).waited);
-  EXPECT_EQ(crowds.of("bus", false).nap(), Duration::us(7));
+  const uint32_t bus = Crowds::name_of("bus", false);
+  EXPECT_FALSE(crowds.of(bus).waited);
+  note(crowds, bus, true, 7);
+  EXPECT_TRUE(crowds.of(bus).waited);
+  EXPECT_EQ(crowds.of(bus).nap(), Duration::us(7));
   for (const Bytes other : {Bytes("valve"), Bytes("pump"), Bytes("tap"), Bytes("Bus")}) {
-    EXPECT_FALSE(crowds.of(Names(other), false).waited);
-    EXPECT_FALSE(crowds.of(Names(other), false).gives());
+    EXPECT_FALSE(crowds.of(Crowds::name_of(other, false)).waited);
+    EXPECT_FALSE(crowds.of(Crowds::name_of(other, false)).gives());
   }
 }
 
 TEST(Crowds, what_others_of_a_client_have_learned_does_not_delay_its_urgent_ones) {
   Crowds crowds;
-  note(crowds, "bus", false, 7);
-  EXPECT_EQ(crowds.find("bus", true), nullptr);
-  note(crowds, "bus", false, 9, true);
-  EXPECT_EQ(crowds.of("bus", true).nap_us, 9u);
-  EXPECT_EQ(crowds.of("bus", false).nap_us, 7u);
+  const uint32_t others = Crowds::name_of("bus", false), urgent = Crowds::name_of("bus", true);
+  note(crowds, others, false, 7);
+  EXPECT_EQ(crowds.find(urgent), nullptr);
+  note(crowds, urgent, false, 9);
+  EXPECT_EQ(crowds.of(urgent).nap_us, 9u);
+  EXPECT_EQ(crowds.of(others).nap_us, 7u);
 }
 
 }  // namespace

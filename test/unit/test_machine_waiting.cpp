@@ -128,6 +128,7 @@ TEST(Urgent, gives_way_after_four_grants_in_a_row) {
   for (const bool is_urgent : {false, true}) {
     Alarm w;
     w.lock.options.urgent = is_urgent;
+    w.lock.wait.crowd = Crowds::name_of(w.lock.names, is_urgent);
     w.lock.wants = Wants::acquire;
     unsigned grants = 0;
     for (bool yields = false; !yields; ++grants) {
