@@ -130,6 +130,7 @@ class Histories:
         at, hold = int(rest[0]), holds[rest[1]]
         if word == "got":
             hold.got, hold.token, hold.floored = at, int(rest[2]), rest[3] == "1"
+            hold.resources = rest[5:6] or hold.resources  # of `redlock run --any`: which
         elif word == "failed":
             hold.failed = at
             if hold.got is not None:

@@ -134,6 +134,12 @@ class Checker(unittest.TestCase):
                    ('c-1.2', 'got 1210 2 0 0 90', 'got 1350 2 0 0 90'),
                    ('c-1.2', 'yes 1220 1221 2 1290', 'yes 1355 1356 2 1390'), ('c-1.2', 'letgo 1230 2', 'letgo 1360 2'))
 
+    def test_one_of_several_is_known_when_it_is_got(self):
+        self.finds('two holders', ('c-tool.1', 'wanted 1300 1 bus', 'wanted 1300 1 any'),
+                   ('c-tool.1', 'got 1310 1 10 0 0', 'got 1310 1 10 0 0 door'),
+                   ('c-1.2', 'got 1210 2 0 0 90', 'got 1315 2 0 0 90'),
+                   ('c-1.2', 'yes 1220 1221 2 1290', 'yes 1316 1317 2 1390'), ('c-1.2', 'letgo 1230 2', 'letgo 1360 2'))
+
     def test_yes_again(self):
         lost = 'no 350 351 2 REDLOCK_E_LOST'
         self.finds('yes again', ('c-0.1', lost, lost + '\nyes 351 352 2 400'))

@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: MIT
-"""The clients of the weather campaign: programs of worker.cpp, and commands under `redlock run`."""
+"""The clients of the weather campaign: programs of worker.cpp and worker.py, and commands under `redlock run`."""
 
 import hashlib
 import json
 import os
+import pathlib
 import random
 import signal
 import subprocess
+import sys
 import threading
 
 from plant import PATIENCE, Wrong, boot_ns
 
 MAX_TTL_MS = 2500  # `redlock run` takes no shorter lock; a master that forgot is back within three seconds
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
 LONG_MAX_TTL_MS = 7500  # of the second set of a site that moves: its locks may outlast a guard time of the first
 
 
@@ -22,7 +25,7 @@ def write_config(plant, name, user, masters, max_ttl_ms, pinned=False):
         "masters": [{"url": m.url, "name": m.name} for m in masters],
         "defaults": {"ttl_ms": max_ttl_ms, "wait_ms": 3000},
         "timing": {"max_ttl_ms": max_ttl_ms, "node_timeout_ms": 500, "reconnect_max_ms": 1000}}
-    if plant.tls is not None:
+    if any(m.url.startswith("rediss:") for m in masters):
         authority = {"ca_file": str(plant.tls / "ca.pem"), "server_name": "master.test"}
         config["tls"] = {"pin": pin_of(plant.tls / "server.key")} if pinned else authority
     path = plant.folder / f"{name}.json"
@@ -68,7 +71,7 @@ class Client:
 
 
 class Worker(Client):
-    """A program on the C API."""
+    """A program on the C API, or on the module for Python."""
 
     def __init__(self, site, name, machine, user, masters, mode, style):
         super().__init__(site, name, machine, user, masters, pinned=True)
@@ -85,8 +88,16 @@ class Worker(Client):
             step = plant.folder / f"{self.life}.step"
             step.write_bytes(int(self._random.uniform(-9e9, 9e9)).to_bytes(8, "little", signed=True))
             environment.update(LD_PRELOAD=plant.shim, REDLOCK_WALL_CLOCK=str(step))
-        words = [plant.worker, self.mode, self.style, str(self._random.randrange(1 << 31)), str(self.config),
-                 str(history), *self.site.resources]
+        # Its own clock runs off rate, within the drift; its machine is up for longer than others with its boot id.
+        if self._random.random() < 0.3:
+            environment.update(LD_PRELOAD=plant.shim, REDLOCK_RATE_PPM=str(self._random.randint(-4000, 4000)))
+        if self._random.random() < 0.3 and plant.cables:
+            environment.update(CAMPAIGN_UP_FOR="1234")
+        program = [plant.worker, self.mode, self.style]
+        if self.mode == "python":
+            program = [sys.executable, "-B", str(SOURCE / "test/campaign/worker.py")]
+            environment.update(LIBREDLOCK=plant.library, PYTHONPATH=str(SOURCE / "src/python"))
+        words = [*program, str(self._random.randrange(1 << 31)), str(self.config), str(history), *self.site.resources]
         with open(plant.folder / f"{self.name}.log", "a") as log:
             self.process = subprocess.Popen(self.machine.inside(*words), stdin=subprocess.DEVNULL, stdout=log,
                                             stderr=log, env=environment)
@@ -136,14 +147,23 @@ class Tool(Client):
         self.tell_end(False, 0)
 
     def _take_a_lock(self, path, n, history, log):
-        resource = self._random.choice(self.site.resources)
-        history.write(f"wanted {boot_ns()} {n} {resource}\n")
+        resources = [self._random.choice(self.site.resources)]
+        history.write(f"wanted {boot_ns()} {n} {'any' if '+any' in self.style else resources[0]}\n")
         options = ["-w", str(self._random.randint(1, 4)), "--kill-after", self._random.choice(("0", "2"))]
         options += ["--fencing"] if "+token" in self.style else []
         options += ["--urgent"] if self._random.random() < 0.5 else []
-        words = [self.site.plant.tool, "run", "-C", str(self.config), *options, resource, "--",
-                 self.site.plant.worker, "--act", str(path), str(n)]
-        self.process = subprocess.Popen(self.machine.inside(*words), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        plant = self.site.plant
+        program = [plant.tool, "run"]
+        if "+any" in self.style:
+            options, resources = [*options, "--any"], self.site.resources
+        if "+service" in self.style:  # each time another one: no service is held off for its short lives
+            state = plant.folder / f"{self.name}.state-{n}"
+            state.mkdir()
+            program = [str(SOURCE / "src/tool/service/redlock-service"), "--run", str(state)]
+        words = [*program, "-C", str(self.config), *options, *resources, "--", plant.worker, "--act", str(path), str(n)]
+        path_of_tool = dict(os.environ, PATH=f"{pathlib.Path(plant.tool).parent}:{os.environ['PATH']}")
+        self.process = subprocess.Popen(self.machine.inside(*words), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                        env=path_of_tool)
         status = self.process.wait()
         history.write(f"ended {boot_ns()} {n} {'killed' if status == -signal.SIGKILL else f'status-{status}'}\n")
 

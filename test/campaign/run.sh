@@ -10,8 +10,8 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 usage() {
   cat <<'TEXT'
-usage: test/campaign/run.sh SECONDS [--seed N] [--keep DIR] [--build DIR] [--server FOLDER] [--threads N] [--tls FOLDER]
-                            [--sites LIST] [--no-cables]
+usage: test/campaign/run.sh SECONDS [--seed N] [--keep DIR] [--build DIR] [--server FOLDER] [--threads N]
+                            [--tls FOLDER | --tls-half FOLDER] [--sites LIST] [--no-cables]
   SECONDS          of weather; what comes before and after takes about 10 seconds more
   --seed N         another course of events; what the clients make of it is up to the machine
   --keep DIR       histories and logs, in a new folder; else they are kept only where something is wrong
@@ -19,6 +19,7 @@ usage: test/campaign/run.sh SECONDS [--seed N] [--keep DIR] [--build DIR] [--ser
   --server FOLDER  holds a redis-server or a valkey-server; else REDLOCK_REDIS_SERVER, or redis-server in PATH
   --threads N      I/O threads of each server
   --tls FOLDER     clients speak TLS, with the certificates that test/support/tls_folder.sh has made there
+  --tls-half FOLDER  the same with every second master, the first among them
   --sites LIST     of five,three,one,moving,ruled
   --no-cables      no namespaces, no root: what happens to servers, clocks and clients alone
 TEXT
@@ -40,7 +41,7 @@ program_in() {
 }
 
 seconds='' seed=1 keep='' build=$here/../../build/dev threads=1 tls='' sites=five,three,one,moving,ruled cables=yes
-server=${REDLOCK_REDIS_SERVER:-redis-server}
+server=${REDLOCK_REDIS_SERVER:-redis-server} options=()
 while (($# > 0)); do
   case $1 in
     --seed) seed=${2:?} && shift ;;
@@ -49,6 +50,7 @@ while (($# > 0)); do
     --server) server=$(program_in "${2:?}") || exit 2; shift ;;
     --threads) threads=${2:?} && shift ;;
     --tls) tls=$(cd "${2:?}" && pwd) && shift ;;
+    --tls-half) tls=$(cd "${2:?}" && pwd) && options+=(--half) && shift ;;
     --sites) sites=${2:?} && shift ;;
     --no-cables) cables=no ;;
     --help) usage && exit 0 ;;
@@ -74,8 +76,7 @@ if [[ $cables == yes ]] && ! "${isolated[@]}" sh -c 'command -v tc && ip link ad
   echo "not root, or no namespaces, bridges or mounts here: weather without cables"
   cables=no
 fi
-options=()
-if [[ $cables == no ]]; then isolated=(setpriv --pdeathsig TERM) options=(--no-cables); fi
+if [[ $cables == no ]]; then isolated=(setpriv --pdeathsig TERM) options+=(--no-cables); fi
 
 if [[ -n $keep ]]; then
   mkdir -p "$keep"

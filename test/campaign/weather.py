@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""weather.py SECONDS --folder DIR --build BUILD [--seed N] [--server PROGRAM] [--threads N] [--tls FOLDER]
+"""weather.py SECONDS --folder DIR --build BUILD [--seed N] [--server PROGRAM] [--threads N] [--tls FOLDER [--half]]
            [--sites NAME,...] [--no-cables]
 
 Plays the weather, inside the namespaces that run.sh makes or without cables, and writes the histories. checker.py
@@ -63,7 +63,10 @@ class Site:
         self.gateways = [plant.machine(f"{name}-gw-{n}") for n in range(3)]
         self.clients = [self._client(self.gateways[n % 3], n) for n in range(traits["clients"])]
         if not self.ruled:  # nobody waits for its end
-            self.clients.append(Tool(self, f"{name}-tool", self.gateways[0], "gateway", self.sets[0], "busy+token"))
+            for n, style in enumerate(("busy+token", "busy+any", "busy+service")):
+                self.clients.append(Tool(self, f"{name}-tool-{n}", self.gateways[n], "gateway", self.sets[0], style))
+            self.clients.append(Worker(self, f"{name}-python", self.gateways[1], "gateway", self.sets[0], "python",
+                                       "busy+token"))
         self.storms, self.slew = [], None
 
     def _client(self, gateway, n):
@@ -197,8 +200,10 @@ def play(arguments, sites):
     build = pathlib.Path(arguments.build)
     tls = pathlib.Path(arguments.tls) if arguments.tls else None
     shim = str(build / "test/libredlock_wall_clock.so")
-    plant = Plant(folder / "servers", arguments.server, arguments.threads, shim, tls, not arguments.no_cables)
+    plant = Plant(folder / "servers", arguments.server, arguments.threads, shim, tls, arguments.half,
+                  not arguments.no_cables)
     plant.worker, plant.tool = str(build / "test/campaign_worker"), str(build / "redlock")
+    plant.library = str(build / "libredlock.so.0")
     plant.histories = folder / "histories"
     plant.folder.mkdir(parents=True)
     plant.histories.mkdir()
@@ -234,6 +239,7 @@ def main():
     parser.add_argument("--server", default="redis-server")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--tls", default="")
+    parser.add_argument("--half", action="store_true")
     parser.add_argument("--sites", default=",".join(SITES))
     parser.add_argument("--no-cables", action="store_true")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the namespaces end with this process

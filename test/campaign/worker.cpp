@@ -11,9 +11,12 @@
 //   campaign_worker --act HISTORY N
 //     the command under `redlock run`: acts for a while, and notes each act as a check that said yes
 //
-// Facts, all times in ns of CLOCK_BOOTTIME; n numbers the acquires of this process:
+// With CAMPAIGN_UP_FOR=S it believes that its machine is up for S seconds longer, as a neighbour's with the same boot
+// id may be.
+//
+// Facts, all times in ns of the machine's CLOCK_BOOTTIME; n numbers the acquires of this process:
 //   wanted T n RESOURCE[+RESOURCE]     before the call
-//   got T n TOKEN FLOORED VALIDITY_MS  ACQUIRED, in its callback
+//   got T n TOKEN FLOORED VALIDITY_MS  ACQUIRED, in its callback; under `redlock run` also which RESOURCE
 //   failed T n ERROR                   FAILED, in its callback
 //   yes B A n UNTIL                    a check that said yes, with the time before and after it, and
 //                                      redlock_deadline_ns() as asked behind it
@@ -24,6 +27,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <redlock/redlock.h>
+#include <sched.h>
 #include <signal.h>
 #include <unistd.h>
 #include <uv.h>
@@ -41,10 +45,12 @@ namespace {
 
 volatile sig_atomic_t stop = 0;
 
+int64_t up_for_ns = 0;  // longer than the machine
+
 int64_t boot_ns() {
   timespec now{};
   clock_gettime(CLOCK_BOOTTIME, &now);
-  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec - up_for_ns;
 }
 
 void sleep_ms(unsigned ms) {
@@ -282,7 +288,7 @@ class Worker {
                     redlock_err_name(err));
       return false;
     }
-    const int64_t until = redlock_deadline_ns(client_.get(), lock);
+    const int64_t until = redlock_deadline_ns(client_.get(), lock) - up_for_ns;
     history_.line("yes %lld %lld %u %lld\n", static_cast<long long>(before), static_cast<long long>(after), n_,
                   static_cast<long long>(until > before ? until : before));
     return true;
@@ -300,7 +306,8 @@ class Worker {
 int act(const char* path, const char* n) {
   const History history(path);
   const char* const token = std::getenv("REDLOCK_FENCING_TOKEN");
-  history.line("got %lld %s %s 0 0\n", static_cast<long long>(boot_ns()), n, token != nullptr ? token : "0");
+  history.line("got %lld %s %s 0 0 %s\n", static_cast<long long>(boot_ns()), n, token != nullptr ? token : "0",
+               std::getenv("REDLOCK_RESOURCE"));
   auto below = [random = std::mt19937(std::random_device{}())](unsigned limit) mutable {
     return std::uniform_int_distribution<unsigned>(0, limit - 1)(random);
   };
@@ -312,6 +319,22 @@ int act(const char* path, const char* n) {
   return 0;
 }
 
+// Its time namespace begins with the next exec. Where there is none, the machine's own time is as good.
+void be_up_for(const char* seconds, char** argv) {
+  const int64_t begun = boot_ns();
+  if (const char* const before = std::getenv("CAMPAIGN_BEGUN"); before != nullptr) {
+    const int64_t wanted = std::strtoll(seconds, nullptr, 10) * 1'000'000'000;
+    if (begun - std::strtoll(before, nullptr, 10) >= wanted) up_for_ns = wanted;
+    return;
+  }
+  setenv("CAMPAIGN_BEGUN", std::to_string(begun).c_str(), 1);
+  if (unshare(CLONE_NEWTIME) != 0) return;
+  std::FILE* const offsets = std::fopen("/proc/self/timens_offsets", "w");
+  if (offsets == nullptr) return;
+  std::fprintf(offsets, "boottime %s 0\n", seconds);
+  if (std::fclose(offsets) == 0) execv("/proc/self/exe", argv);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -320,6 +343,7 @@ int main(int argc, char** argv) {
   sigaction(SIGTERM, &action, nullptr);
   if (argc == 4 && std::string(argv[1]) == "--act") return act(argv[2], argv[3]);
   if (argc < 7) return 2;
+  if (const char* const seconds = std::getenv("CAMPAIGN_UP_FOR"); seconds != nullptr) be_up_for(seconds, argv);
   Worker(argv[1], argv[2], static_cast<unsigned>(std::strtoul(argv[3], nullptr, 10)), argv[4], argv[5],
          {argv + 6, argv + argc})
       .live();
