@@ -20,10 +20,6 @@ constexpr struct {
 
 // ---- what is told -------------------------------------------------------------------------------------------------
 
-void Doctor::begin() {
-  if (json_) out_.open('{').text("schema", "redlock.doctor/1").open('[', "checks");
-}
-
 void Doctor::tell(Level level, const char* saw, const char* todo, ExitCode code) {
   const auto& as = levels[static_cast<int>(level)];
   ++told_[static_cast<int>(level)];
@@ -76,7 +72,7 @@ void Doctor::examine_site() {
       static_cast<uint32_t>(uint64_t{ttl_ms_} * times.drift_ppm / 1'000'000) + times.drift_fixed_ms;
   Text saw;
   saw.add("ttl %u ms, max_ttl %u ms, node timeout %u ms, drift %u ms", ttl_ms_, times.max_ttl_ms,
-            times.node_timeout_ms, drift_ms);
+          times.node_timeout_ms, drift_ms);
   about("ttl");
   judge(saw, {{ttl_ms_ > times.max_ttl_ms, Level::fail,
                "the ttl is above timing.max_ttl_ms: raise it, or take a shorter ttl", exit_config},
@@ -175,14 +171,10 @@ int run_doctor(const Command& command, int argc, char** argv) {
        {.name = "ttl", .letter = 't', .number = &ttl_ms, .min = REDLOCK_TTL_MS_MIN, .max = REDLOCK_MAX_TTL_MS_MAX}});
   const unsigned count = static_cast<unsigned>(options.rest_count());
   if (count > Doctor::resources_max) options.usage("more than %u resources", Doctor::resources_max);
-  for (unsigned i = 0; i < count; ++i) {
-    if (strlen(options.rest()[i]) <= REDLOCK_RESOURCE_MAX) continue;
-    options.usage("the name of a resource has more than %d bytes", REDLOCK_RESOURCE_MAX);
-  }
+  for (unsigned i = 0; i < count; ++i) options.check_resource(options.rest()[i]);
   Site& site = sites[0];
   site.open(open_config(options.common(), true));
   Doctor doctor(site, ttl_ms != 0 ? ttl_ms : site.times.ttl_ms, as_json, options.rest(), count);
-  doctor.begin();
   doctor.examine_site();
   for (unsigned m = 0; m < site.masters; ++m) site.look_at(m);
   for (unsigned m = 0; m < site.masters; ++m) doctor.examine_master(m);

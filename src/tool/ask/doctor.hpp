@@ -15,9 +15,10 @@ class Doctor {
   static constexpr unsigned resources_max = 32;
 
   Doctor(Site& site, uint32_t ttl_ms, bool json, char** resources, unsigned resource_count)
-      : site_(site), ttl_ms_(ttl_ms), json_(json), resources_(resources), resource_count_(resource_count) {}
+      : site_(site), ttl_ms_(ttl_ms), json_(json), resources_(resources), resource_count_(resource_count) {
+    if (json_) out_.open('{').text("schema", "redlock.doctor/1").open('[', "checks");
+  }
 
-  void begin();
   void examine_site();
   void examine_master(unsigned m);
   void compare_masters();  // when each was examined

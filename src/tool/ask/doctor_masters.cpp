@@ -67,8 +67,7 @@ bool Doctor::check_reach(unsigned, const Master& it) {
 // A step of the handshake is not divided: while it computes, no renewal begins.
 void Doctor::check_tls(unsigned m, const Master&) {
   constexpr int64_t day_s = 86'400, ahead_days = 30;
-  redlock_site_tls_t tls = {};
-  tls.size = sizeof tls;
+  auto tls = sized<redlock_site_tls_t>();
   const int err = redlock_site_tls(site_.cfg, m, &tls);
   if (err == REDLOCK_E_NOTSUP) return;  // a plain master
   if (err != 0) return tell(Level::unknown, redlock_strerror(err));

@@ -3,8 +3,6 @@
 // Is one key two resources? Where one key_prefix begins another, "plant1/" + "bus" and "" + "plant1/bus" are one key
 // with two guards, and each guard lets its own clients in. Each prefix that clients have used has a record here: the
 // records of shorter prefixes are asked for by name, those of longer ones are looked for.
-#include <string.h>
-
 #include "tool/ask/doctor.hpp"
 
 namespace redlock::tool {

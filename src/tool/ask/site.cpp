@@ -145,8 +145,7 @@ static Text why_unasked([[maybe_unused]] const redlock_config_t* cfg, [[maybe_un
   Text out;
   out.add("%s", redlock_strerror(err));
 #ifdef REDLOCK_TLS
-  redlock_site_tls_t tls = {};
-  tls.size = sizeof tls;
+  auto tls = sized<redlock_site_tls_t>();
   const bool dated = err == REDLOCK_E_TLS_EXPIRED || err == REDLOCK_E_TLS_EARLY;
   if (dated && redlock_site_tls(cfg, m, &tls) == err) out.add(" (%s)", tls.denied);
 #endif

@@ -3,10 +3,8 @@
 // redlock status: what the masters say, and who has a resource. A snapshot of keys that anybody may have written.
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "tool/ask/lookup.hpp"
-#include "tool/system/clock.hpp"
 #include "tool/words/prometheus.hpp"
 #include "tool/words/say.hpp"
 
@@ -188,9 +186,8 @@ int run_status(const Command& command, int argc, char** argv) {
       command, argc, argv,
       {{.name = "json", .flag = &json}, {.name = "prometheus", .flag = &prometheus}, {.name = "scan", .flag = &scans}});
   for (char** name = options.rest(); *name != nullptr; ++name) {
-    const size_t size = strlen(*name);
-    if (size == 0 || size > REDLOCK_RESOURCE_MAX) options.usage("a resource has 1 to %d bytes", REDLOCK_RESOURCE_MAX);
-    names.add(*name, size);
+    options.check_resource(*name);
+    names.add(*name, strlen(*name));
   }
   if (names.cut) options.usage("more than %u resources", resources_max);
   const unsigned given = names.count;

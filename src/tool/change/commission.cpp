@@ -2,8 +2,6 @@
 //
 // redlock commission: the operator's statement that no lock is held, so that masters vote without a watch.
 #include <poll.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "tool/ask/lookup.hpp"
 #include "tool/ask/site.hpp"
@@ -71,8 +69,7 @@ void ask_again(bool nobody_holds) {
 
 // What a client says of a master: 0, or why it does not vote.
 int why_not(const redlock_t* client, unsigned m) {
-  redlock_master_status_t status = {};
-  status.size = sizeof status;
+  auto status = sized<redlock_master_status_t>();
   if (redlock_master_status(client, m, &status) != 0) return REDLOCK_E_CLOSED;
   if (status.state == REDLOCK_MASTER_UP) return 0;
   return status.err != 0 ? status.err : REDLOCK_E_UNREAD;

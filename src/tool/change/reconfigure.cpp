@@ -2,7 +2,6 @@
 //
 // redlock reconfigure: takes the site from one set of masters to another, while clients run.
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

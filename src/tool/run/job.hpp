@@ -5,6 +5,7 @@
 #include <redlock/any_of.hpp>
 
 #include "tool/run/schedule.hpp"
+#include "tool/words/exit_code.hpp"
 
 namespace redlock::tool {
 
@@ -30,6 +31,7 @@ struct Job {
   bool has_terminal = false;        // the command stays in our process group then
   bool tells_systemd = false;       // the keeper does, and so the command cannot
   bool has_pid_namespace = false;
+  uint32_t held_code = exit_held;   // the exit code where others hold the lock
   Schedule schedule;
 };
 

@@ -23,8 +23,7 @@ bool ends_a_wait(int number) {
 
 class Keeper {
  public:
-  Keeper(const Job& job, ExitCode held_code)
-      : job_(job), held_code_(held_code), names_(job.wish.names), waiting_(names_, job.tells_systemd) {}
+  explicit Keeper(const Job& job) : job_(job), names_(job.wish.names), waiting_(names_, job.tells_systemd) {}
 
   int run(redlock_config_t* cfg, const Common& common) {
     if (!job_.has_pid_namespace && !is_proc_ours()) {
@@ -84,7 +83,7 @@ class Keeper {
 
   int end_of_wait(int signal) {
     const ExitCode code = lease_.exit_code();
-    const int end = code == exit_held ? held_code_ : code;
+    const int end = code == exit_held ? static_cast<int>(job_.held_code) : code;
     if (signal != 0) {
       say("%s: the wait was ended by signal %d", names_, signal);
     } else {
@@ -205,7 +204,6 @@ class Keeper {
   }
 
   const Job& job_;
-  const ExitCode held_code_;
   const char* names_;  // wished for, and then held
   Signals signals_;
   CommandWarden warden_;
@@ -231,8 +229,8 @@ class Keeper {
 
 }  // namespace
 
-int keep(const Job& job, ExitCode held_code, redlock_config_t* cfg, const Common& common) {
-  static Keeper keeper(job, held_code);
+int keep(const Job& job, redlock_config_t* cfg, const Common& common) {
+  static Keeper keeper(job);
   return keeper.run(cfg, common);
 }
 

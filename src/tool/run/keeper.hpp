@@ -14,7 +14,7 @@
 
 namespace redlock::tool {
 
-// Runs the job under the lock. `held_code`: the exit code where others hold the lock. Returns the program's.
-int keep(const Job& job, ExitCode held_code, redlock_config_t* cfg, const Common& common);
+// Runs the job under the lock. Returns the program's exit code.
+int keep(const Job& job, redlock_config_t* cfg, const Common& common);
 
 }  // namespace redlock::tool

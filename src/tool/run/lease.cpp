@@ -144,8 +144,7 @@ ExitCode Lease::code_of_failure(const redlock_event_t& event) const {
 // Too few masters vote. Of those that do not, the one with the cause that tells most.
 ExitCode Lease::code_of_masters() const {
   ExitCode worst = exit_too_few;
-  redlock_master_status_t master{};
-  master.size = sizeof master;
+  auto master = sized<redlock_master_status_t>();
   for (uint32_t i = 0; redlock_master_status(client_, i, &master) == 0; ++i) {
     if (master.state != REDLOCK_MASTER_UP && master.err != 0) worst = worse_of(worst, exit_code_of(master.err));
   }

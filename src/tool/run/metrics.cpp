@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tool/system/descriptors.hpp"
+#include "tool/words/options.hpp"
 #include "tool/words/prometheus.hpp"
 #include "tool/words/say.hpp"
 
@@ -40,18 +42,6 @@ constexpr struct {
 };
 
 char last[65'536];  // what the file says
-
-// False: there is no such file, or it cannot be read.
-bool read_last(const char* path) {
-  const int file = ::open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  size_t size = 0;
-  for (ssize_t n = 1; file >= 0 && n > 0 && size + 1 < sizeof last; size += static_cast<size_t>(n > 0 ? n : 0)) {
-    n = ::read(file, last + size, sizeof last - 1 - size);
-  }
-  last[size] = '\0';
-  if (file >= 0) ::close(file);
-  return file >= 0;
-}
 
 // In thousandths; 0: the file does not have the sample.
 uint64_t last_value(const char* sample) {
@@ -94,10 +84,7 @@ class Metrics::Page {
     const uint64_t before = last_value(key.c_str());
     write_ms(key, before > ms ? before : ms);
   }
-  bool is_whole() {
-    flush();
-    return !failed_;
-  }
+  bool is_whole() const { return is_whole_; }
 
  private:
   Text sample(const char* name, const char* labels) const {
@@ -112,20 +99,12 @@ class Metrics::Page {
   }
   void add(const char* text) {
     const size_t size = strlen(text);
-    if (size_ + size > sizeof text_) flush();
-    memcpy(text_ + size_, text, size);
-    size_ += size;
-  }
-  void flush() {
-    failed_ = failed_ || ::write(file_, text_, size_) != static_cast<ssize_t>(size_);
-    size_ = 0;
+    is_whole_ = is_whole_ && ::write(file_, text, size) == static_cast<ssize_t>(size);
   }
 
   int file_;
   const Text& resource_;
-  bool failed_ = false;
-  size_t size_ = 0;
-  char text_[4'096];
+  bool is_whole_ = true;
 };
 
 void Metrics::write_counters(Page& page) const {
@@ -177,7 +156,7 @@ void Metrics::open(const char* path, const char* names) {
   resource_ = label(Text().escaped(names, strlen(names), 1'000).c_str());
   struct stat found {};
   const bool exists = lstat(path, &found) == 0;
-  const bool is_file = exists && S_ISREG(found.st_mode) && read_last(path);
+  const bool is_file = exists && S_ISREG(found.st_mode) && read_file(path, last, sizeof last) >= 0;
   if (exists && !(is_file && (*last == '\0' || strncmp(last, "# HELP redlock_", 15) == 0))) {
     fail(exit_output, "--metrics: %s is no file of metrics of redlock, and stays as it is", path);
   }
@@ -186,13 +165,11 @@ void Metrics::open(const char* path, const char* names) {
 
 void Metrics::look(const redlock_t* client) {
   if (path_ == nullptr) return;
-  redlock_status_t now = {};
-  now.size = sizeof now;
+  auto now = sized<redlock_status_t>();
   if (redlock_status(client, &now) != 0) return;
   now.guard_ms = 0;  // of no interest here, and never the same
   uint32_t up = 0;
-  redlock_master_status_t master = {};
-  master.size = sizeof master;
+  auto master = sized<redlock_master_status_t>();
   for (uint32_t m = 0; redlock_master_status(client, m, &master) == 0; ++m) {
     up |= (master.state == REDLOCK_MASTER_UP ? 1u : 0u) << m;
     memcpy(masters_[m], master.name, sizeof masters_[m]);
@@ -249,15 +226,14 @@ bool Metrics::write(bool is_patient) {
 
 bool Metrics::replace() {
   const Text beside = Text().add("%s.new", path_);
-  read_last(path_);
+  read_file(path_, last, sizeof last);
   ::unlink(beside.c_str());  // of a run that was killed
   const int file = ::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (file < 0) return false;
   Page page(file, resource_);
   write_counters(page);
   if (has_client_) write_gauges(page);
-  const bool is_whole = page.is_whole();
-  return ::close(file) == 0 && is_whole && ::rename(beside.c_str(), path_) == 0;
+  return ::close(file) == 0 && page.is_whole() && ::rename(beside.c_str(), path_) == 0;
 }
 
 }  // namespace redlock::tool

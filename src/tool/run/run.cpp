@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
 // redlock run: a command that runs while a lock is held, and is gone before somebody else can hold it.
-#include <errno.h>
 #include <fcntl.h>
 #include <redlock/site.h>
 #include <signal.h>
@@ -10,7 +9,6 @@
 #include <unistd.h>
 
 #include "tool/run/keeper.hpp"
-#include "tool/words/say.hpp"
 
 namespace redlock::tool {
 namespace {
@@ -61,12 +59,9 @@ void read_rest(Options& options, Job& out) {
   char** word = options.rest();
   const unsigned most = out.wish.is_any ? unsigned{any_of::most} : REDLOCK_RESOURCES_PER_LOCK_MAX;
   for (; *word != nullptr && strcmp(*word, "--") != 0; ++word) {
-    if (**word == '\0') options.usage("the name of a resource is empty");
     if (**word == '-') options.refuse_late_options();
+    options.check_resource(*word);
     if (out.wish.count == most) options.usage("more than %u resources", most);
-    if (strlen(*word) > REDLOCK_RESOURCE_MAX) {
-      options.usage("the name of a resource has more than %d bytes", REDLOCK_RESOURCE_MAX);
-    }
     out.wish.add(*word);
   }
   if (out.wish.count == 0) options.usage("which resource is to be locked?");
@@ -109,7 +104,6 @@ int run_run(const Command& command, int argc, char** argv) {
   redlock_acquire_opts_t& how = job.wish.how;
   how.wait_ms = REDLOCK_WAIT_FOREVER;
   bool tries_once = false, has_token = false, is_urgent = false;
-  uint32_t held_code = exit_held;
   Options options(
       command, argc, argv,
       {{.name = "nonblock", .letter = 'n', .flag = &tries_once},
@@ -122,7 +116,7 @@ int run_run(const Command& command, int argc, char** argv) {
        {.name = "fencing", .flag = &has_token},
        {.name = "signal", .letter = 's', .text = &given.signal_name},
        {.name = "kill-after", .letter = 'k', .ms = &given.kill_after_ms, .max = longest_wait_s},
-       {.name = "conflict-exit-code", .letter = 'E', .number = &held_code, .max = 255},
+       {.name = "conflict-exit-code", .letter = 'E', .number = &job.held_code, .max = 255},
        {.name = "metrics", .text = &job.metrics},
        {.name = "pidns", .flag = &job.has_pid_namespace},
        {.name = "sd-notify", .flag = &job.tells_systemd}},
@@ -133,7 +127,7 @@ int run_run(const Command& command, int argc, char** argv) {
   redlock_config_t* cfg = open_config(options.common());
   make_schedule(options, cfg, given, job);
   job.has_terminal = has_terminal();
-  return keep(job, static_cast<ExitCode>(held_code), cfg, options.common());
+  return keep(job, cfg, options.common());
 }
 
 }  // namespace

@@ -33,9 +33,6 @@ struct Report {
   uint32_t in_time;  // 0: the command was told to end since the lock was about to end
 };
 
-// The warden's own side; `socket` leads to the keeper. The job lives as long as the warden.
-[[noreturn]] void run_warden(const Job& job, Signals& signals, int socket);
-
 // The warden as the keeper sees it.
 class CommandWarden {
  public:

@@ -24,15 +24,15 @@ void let_go_of_streams() {
 }
 
 ssize_t read_file(const char* path, char* out, size_t size) {
-  const int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return -1;
+  const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   size_t got = 0;
-  for (ssize_t n = 1; n > 0 && got + 1 < size;) {
+  for (ssize_t n = 1; fd >= 0 && n > 0 && got + 1 < size;) {
     n = read(fd, out + got, size - 1 - got);
     if (n > 0) got += static_cast<size_t>(n);
   }
-  close(fd);
   out[got] = '\0';
+  if (fd < 0) return -1;
+  close(fd);
   return static_cast<ssize_t>(got);
 }
 

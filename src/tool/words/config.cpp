@@ -27,13 +27,11 @@ int check(const Common& common) {
   const char* const path = config_path(common);
   const redlock_t* const client = new_client(cfg);  // it reads the files that the TLS settings name
   const bool tells_all = common.verbose != 0;
-  redlock_setting_t setting{};
-  setting.size = sizeof setting;
+  auto setting = sized<redlock_setting_t>();
   for (uint32_t i = 0; tells_all && redlock_site_setting(cfg, i, &setting) == 0; ++i) {
     print("%-26s %s%s", setting.key, setting.value, setting.given != 0 ? "" : "  (default)");
   }
-  redlock_master_status_t master{};
-  master.size = sizeof master;
+  auto master = sized<redlock_master_status_t>();
   uint32_t masters = 0;
   for (; redlock_master_status(client, masters, &master) == 0; ++masters) {
     if (tells_all) print("%-26s %s (%s)", "masters", master.address, master.name);
@@ -95,8 +93,7 @@ void print_template(const Common& common) {
   put("// A configuration of redlock. Lines that begin with // are comments. Every value below is the default:\n"
       "// what you do not change, you may leave out. Passwords stand here: chmod 640, or 600.\n{\n");
   redlock_config_t* cfg = nullptr;
-  redlock_setting_t key{}, next{};
-  key.size = next.size = sizeof key;
+  auto key = sized<redlock_setting_t>(), next = key;
   int err = redlock_config_new(&cfg);
   if (err == 0) err = redlock_config_add_master(cfg, "redis://10.0.0.11");
   if (err == 0) err = redlock_site_setting(cfg, 0, &key);

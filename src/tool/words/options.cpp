@@ -43,7 +43,7 @@ constexpr size_t url_max = 1024;
 Options::Options(const Command& command, int argc, char** argv, std::initializer_list<Option> own, Order order)
     : command_(command), order_(order), argc_(argc), argv_(argv) {
   const std::initializer_list<Option> common = {{.name = "verbose", .letter = 'v'},
-                                                {.name = "quiet", .letter = 'q'},
+                                                {.name = "quiet", .letter = 'q', .flag = &is_quiet},
                                                 {.name = "help", .letter = 'h'},
                                                 {.name = "config", .letter = 'C', .text = &common_.config},
                                                 {.name = "master", .text = &master_}};
@@ -121,7 +121,6 @@ void Options::take(const Option& option, char* value, const char* word) {
   if (option.text == &master_) return take_master(value);
   if (option.text != nullptr) *option.text = value;
   if (option.letter == 'h') print_help();
-  if (option.letter == 'q') is_quiet = true;
   if (option.letter == 'v') ++common_.verbose;
 }
 
@@ -174,6 +173,11 @@ int32_t Options::milliseconds(const Option& option, const char* value) const {
   if (*c == 's') ++c;
   if (!has_digits || *c != '\0' || ms > most) usage("'%s' is not a number of seconds in 0..%ld", value, option.max);
   return static_cast<int32_t>(ms);
+}
+
+void Options::check_resource(const char* name) const {
+  const size_t size = strlen(name);
+  if (size == 0 || size > REDLOCK_RESOURCE_MAX) usage("a resource has 1 to %d bytes", REDLOCK_RESOURCE_MAX);
 }
 
 // ---- mistakes and help ------------------------------------------------------------------------------------------
@@ -244,8 +248,7 @@ redlock_config_t* open_config(const Common& common, bool may_be_exposed) {
   if (err == 0 && path != nullptr) err = redlock_config_load_file(cfg, path);
   for (unsigned i = 0; err == 0 && i < common.url_count; ++i) err = redlock_config_add_master(cfg, common.urls[i]);
   if (err != 0 || redlock_memory_size(cfg) == 0) refuse_config(err, cfg, path);
-  redlock_site_facts_t facts{};
-  facts.size = sizeof facts;
+  auto facts = sized<redlock_site_facts_t>();
   err = redlock_site_facts(cfg, 0, &facts);
   if (err != 0) fail(exit_code_of(err), "%s", redlock_strerror(err));
   if (*facts.warning != '\0' && !may_be_exposed) fail(exit_config, "%s", facts.warning);

@@ -9,6 +9,14 @@
 
 namespace redlock::tool {
 
+// A struct that the library fills as far as its size says.
+template <typename T>
+T sized() {
+  T out{};
+  out.size = sizeof out;
+  return out;
+}
+
 struct Command {
   const char* name;
   const char* synopsis;  // the arguments: "[-n] RES... -- COMMAND [ARG...]"
@@ -60,6 +68,7 @@ class Options {
   char** rest() const { return rest_; }             // the arguments that are no options, with a null at the end
   int rest_count() const { return kept_ - 1; }      // of Order::any
   const Common& common() const { return common_; }
+  void check_resource(const char* name) const;
   // Order::first: an option stands behind the first argument. Ends the program, and says how to write it.
   [[noreturn]] void refuse_late_options();
   [[noreturn]] __attribute__((format(printf, 2, 3))) void usage(const char* format, ...) const;
