@@ -34,8 +34,6 @@ struct TlsSettings {
 // but not the server's identity, for services that refuse INFO.
 enum class GuardMode : uint8_t { off, weak, strict };
 
-struct Listener;  // master/record
-
 constexpr uint32_t guard_wait_not_given = UINT32_MAX;  // an acquire waits for two guard times
 
 // Numbers that have the same name and unit in redlock_config_t and here. The initializers are the defaults of both.
@@ -63,7 +61,7 @@ struct CommonSettings : Numbers {
   Bytes fingerprint;  // what the record must say; made by the client
   Bytes names;        // of the masters, as the record tells them to a person; made by the client
   bool fence_strict = false;  // no floor: a resource whose counters are unknown gets no token
-  Listener* listener = nullptr;  // of a client that locks nothing, and only asks: it greets servers of any role
+  bool any_role = false;  // of a client that locks nothing: it greets servers of any role, and sends the login alone
 
 #define REDLOCK_DURATION(section, name, min, max, initial, text) Duration name = Duration::ms(initial);
   REDLOCK_KEY_MAP(REDLOCK_NO_KEY, REDLOCK_NO_KEY, REDLOCK_NO_KEY, REDLOCK_DURATION)

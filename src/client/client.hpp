@@ -92,13 +92,10 @@ class Client {
   // m: one master; Settings::masters means all of them.
   int commission(MasterIndex m, const Instant& now);
   int fence_init(Bytes resource);
-  bool ask_record(MasterIndex m, const Script& script, const Bytes* arguments, unsigned count, const Instant& now) {
+  // A question of a maintenance program: Session::ask().
+  bool ask(MasterIndex m, Bytes begin, const Bytes* words, unsigned count, Listener& listener, const Instant& now) {
     again_ = true;
-    return post_[m].ask_record(script, arguments, count, now);
-  }
-  bool ask_command(MasterIndex m, Bytes command, const Instant& now) {
-    again_ = true;
-    return post_[m].ask_command(command, now);
+    return post_[m].ask(begin, words, count, listener, now);
   }
 
   // ---- any thread -------------------------------------------------------------------------------------------------

@@ -43,7 +43,6 @@ struct Client::Layout {
   }
   // Of each master.
   static size_t tx_bytes(const Settings& s) {
-    if (s.listener != nullptr && s.tx_bytes != 0) return s.tx_bytes;  // it says nothing else
     const size_t command = command_bytes(s) + Command::caching().size, record = Record::bytes_max(s);
     return command > record ? command : record;
   }

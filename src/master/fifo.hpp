@@ -27,7 +27,8 @@ class Fifo {
       // The client's, about no claim.
       look,
       holder,
-      look_caching,  // CLIENT CACHING ahead of a look or an extend
+      question,
+      look_caching,  // CLIENT CACHING ahead of a look, a question or an extend
 
       // The session's own begin here.
       caching,  // ahead of a reading
@@ -48,7 +49,6 @@ class Fifo {
       time,
       write,
       visit,
-      question,
     };
     static constexpr bool is_about_claim(unsigned kind) { return kind <= token; }
     static constexpr bool is_own(unsigned kind) { return kind >= caching; }

@@ -47,7 +47,7 @@ void Greeting::send_rest(const Instant& now) {
   static constexpr auto role = resp::words("ROLE");
   static constexpr auto id = resp::words("CLIENT", "ID");
   static constexpr auto load = resp::words<1>("SCRIPT", "LOAD");
-  if (only_asks()) return send_ping(now);
+  if (any_role()) return send_ping(now);
   const bool guarded = record_.guard().on();
   out_.send(resp3_ ? Bytes(tracking) : Bytes(role), resp3_ ? Request::tracking : Request::role, now);
   if (!resp3_ && guarded) out_.send(id, Request::id, now);
@@ -100,9 +100,9 @@ int Greeting::handle_hello(const resp::Item& item, const Instant& now) {
   if (item.depth == 1 && !item.part && (item.type == Type::string || item.type == Type::simple)) {
     if (field_ == field_role) {
       role_known_ = true;
-      if (!only_asks() && item.text != Bytes("master")) return REDLOCK_E_ROLE;
+      if (!any_role() && item.text != Bytes("master")) return REDLOCK_E_ROLE;
     }
-    if (field_ == field_mode && !only_asks() && item.text != Bytes("standalone")) return REDLOCK_E_MODE;
+    if (field_ == field_mode && !any_role() && item.text != Bytes("standalone")) return REDLOCK_E_MODE;
     const bool is_key = field_ == field_other;
     field_ = !is_key                        ? field_other
              : item.text == Bytes("role")   ? field_role

@@ -6,7 +6,7 @@
 // know HELLO gets AUTH alone, and RESP2. Then the rest goes in one write: tracking on RESP3; on RESP2 the role, and the
 // connection's id where there is a guard; the scripts; what the guard wants to know (master/record); a ping. The
 // greeting is done when the ping is answered; the session is up when all is answered, CLIENT KILL too. A client that
-// only asks (a listener in the settings) sends the login and the ping alone, and takes servers of any role.
+// greets servers of any role sends the login and the ping alone.
 //
 // Strays. A connection that broke may have left commands in the server's socket, and the server may execute them at any
 // later time, for example when it thaws. So the next greeting ends the old connection on the server: CLIENT KILL ID,
@@ -51,7 +51,7 @@ class Greeting {
  private:
   enum Field : uint8_t { field_other, field_role, field_mode, field_id };
 
-  bool only_asks() const { return record_.guard().settings().listener != nullptr; }
+  bool any_role() const { return record_.guard().settings().any_role; }
   void send_hello(const Instant& now);
   void send_auth(const Instant& now);
   void send_rest(const Instant& now);

@@ -31,6 +31,7 @@ class Outgoing {
  public:
   using Request = Fifo::Request;
   static constexpr unsigned references_max = 2;  // of one command: the texts of a script
+  static constexpr size_t word_max = 9;  // what append_word() adds to a word of less than 10,000 bytes
 
   Outgoing(Fifo::Request* requests, unsigned requests_size, bool* has_news)
       : fifo(requests, requests_size), has_news_(has_news) {}

@@ -27,7 +27,6 @@ void Record::connected() {
 
 void Record::closed() {
   wants_state_ = false;
-  if (said_ == not_answered) said_ = not_asked;
   guard_.connected();
 }
 
@@ -130,22 +129,6 @@ void Record::quarantine(const Instant& now) {
   if (guard_.sealed() && guard_.desc().size != 0 && has_room()) begin_state(guard_.desc(), guard_.quarantine(), now);
 }
 
-bool Record::ask(const Script& script, const Bytes* arguments, unsigned count, const Instant& now) {
-  if (said_ == not_answered || !has_room()) return false;
-  if (tracking_.on()) out_.send(Command::caching(), Request::caching, now);
-  append_script(script, arguments, count);
-  out_.fifo.push_own(Request::question, now);
-  said_ = not_answered;
-  return true;
-}
-
-bool Record::ask_command(Bytes command, const Instant& now) {
-  if (said_ == not_answered || !out_.tx.fits(command.size)) return false;
-  out_.send(command, Request::question, now);
-  said_ = not_answered;
-  return true;
-}
-
 // ---- replies --------------------------------------------------------------------------------------------------
 
 int Record::handle(const Request& request, const resp::Item& item, const Instant& now) {
@@ -158,8 +141,6 @@ int Record::handle(const Request& request, const resp::Item& item, const Instant
       return handle_time(item, request.sent, now);
     case Request::write:
       return handle_write(item);
-    case Request::question:
-      return handle_answer(item);
     default:
       REDLOCK_ASSERT(request.kind == Request::visit);
       return 0;  // a server that refuses visits makes each client of this machine watch by itself
@@ -256,22 +237,6 @@ int Record::handle_time(const resp::Item& item, Instant sent, const Instant& now
 int Record::handle_write(const resp::Item& item) {
   if (item.type != resp::Type::error && item.type != resp::Type::integer) return REDLOCK_E_PROTOCOL;
   guard_.written(error_of(item));
-  return 0;
-}
-
-int Record::handle_answer(const resp::Item& item) {
-  if (Listener* const listener = guard_.settings().listener) {
-    listener->hear(*listener, item);
-    if (item.last) said_ = 0;
-    return 0;
-  }
-  if (const int error = error_of(item)) {
-    said_ = static_cast<int16_t>(error);
-    return 0;
-  }
-  if (item.type != resp::Type::string || item.text.size == 0) return REDLOCK_E_PROTOCOL;
-  said_ = static_cast<unsigned char>(item.text.data[0]);
-  guard_.read(Guard::Field::q, false, Bytes(item.text.data + 1, item.text.size - 1));
   return 0;
 }
 

@@ -16,16 +16,9 @@
 
 namespace redlock {
 
-// Hears the replies to ask_command(), item by item.
-struct Listener {
-  void (*hear)(Listener& self, const resp::Item& item);
-};
-
 class Record {
  public:
   using Request = Fifo::Request;
-  // What the answer to ask() said, beside every letter.
-  enum Said : int16_t { not_asked = 256, not_answered = 512 };
 
   // The most bytes, texts apart, that the guard says at one time: a write with six arguments, INFO, and a reading.
   static constexpr size_t bytes_max(const CommonSettings& s) {
@@ -66,11 +59,6 @@ class Record {
   void begin_state(const Instant& now);
   void boot_time(int64_t ms, const Instant& now);
   void quarantine(const Instant& now);  // a new quarantine id: nobody may trust this state any more
-  // One question by a script of the caller's. False: there is no room, or the last question is not answered yet.
-  bool ask(const Script& script, const Bytes* arguments, unsigned count, const Instant& now);
-  // The same by one whole command, already encoded. settings.listener hears the reply, and said() is then 0.
-  bool ask_command(Bytes command, const Instant& now);
-  int said() const { return said_; }
   // Counts connections and pushes about the record. While the number stays, nobody is known to have changed the record.
   uint32_t changes() const { return changes_; }
   void changed() { ++changes_; }
@@ -88,7 +76,6 @@ class Record {
   int read_role(const resp::Item& item);
   int handle_time(const resp::Item& item, Instant sent, const Instant& now);
   int handle_write(const resp::Item& item);
-  int handle_answer(const resp::Item& item);
   Bytes boot_id() const;
 
   Random quarantines_;
@@ -105,7 +92,6 @@ class Record {
   bool overlong_ = false;  // the field of a reading that is under way is longer than any of ours
   uint8_t field_ = 0;      // while a reading's reply is read: which field comes next
   uint8_t readings_ = 0;   // since the last INFO
-  int16_t said_ = not_asked;
 };
 
 }  // namespace redlock

@@ -72,6 +72,7 @@ void Session::closed(const Instant& now, int reason, uint32_t random) {
   reader_.reset();
   rx_head_ = rx_size_ = 0;
   record_.closed();
+  listener_ = nullptr;
   guard_told_ = static_cast<int16_t>(guard().reason());
   wish_ = Wish::none;
   int64_t ceiling = int64_t{settings_.reconnect_min_ms} << (failures_ < 16 ? failures_ : 16);
@@ -157,6 +158,19 @@ void Session::track_next(const Instant& now) {
   out_.fifo.push({now, 0, 0, Request::look_caching, true});
 }
 
+bool Session::ask(Bytes begin, const Bytes* words, unsigned count, Listener& listener, const Instant& now) {
+  size_t size = 0;
+  for (unsigned i = 0; i < count; ++i) size += Outgoing::word_max + words[i].size;
+  if (state_ != State::up || wish_ != Wish::none || asked() || !room(size, 2, true)) return false;
+  track_next(now);
+  out_.tx.reference(begin);
+  for (unsigned i = 0; i < count; ++i) out_.append_word(words[i]);
+  out_.fifo.push({now, 0, 0, Request::question, true});
+  listener_ = &listener;
+  check();
+  return true;
+}
+
 bool Session::take_back(Request& out) {
   if (out_.tx.take_back()) {
     out = out_.fifo.take_back();
@@ -240,6 +254,11 @@ bool Session::handle(const resp::Item& item, const Instant& now, Reply& out) {
 int Session::handle_own(const Request& request, const resp::Item& item, const Instant& now) {
   if (Request::is_of_greeting(request.kind)) return greeting_.handle(request.kind, item, now);
   if (request.kind == Request::tracking) return tracking_.tracking_answered(item);
+  if (request.kind == Request::question) {
+    listener_->hear(*listener_, item);
+    if (item.last) listener_ = nullptr;
+    return 0;
+  }
   if (!Request::is_of_record(request.kind)) return tracking_.caching_answered(item);
   const int reason = record_.handle(request, item, now);
   if (reason != 0) return reason;
@@ -376,11 +395,6 @@ Instant Session::deadline() const {
   }
   const Instant next = out_.fifo.empty() ? ping_at_ : out_.fifo.oldest().sent + settings_.node_timeout;
   return earlier(next, guard().deadline());
-}
-
-void Session::quarantine(const Instant& now) {
-  if (state_ == State::up) record_.quarantine(now);
-  check();
 }
 
 }  // namespace redlock

@@ -42,6 +42,11 @@ struct Reply {
   Bytes key;        // key_changed: with its prefix; good until the next call of the session, as holder_read's
 };
 
+// Hears the reply to a question, item by item.
+struct Listener {
+  void (*hear)(Listener& self, const resp::Item& item);
+};
+
 // In brackets: the states in which a method may be called; [asked]: up or suspect, with no wish (connected()).
 class Session {
  public:
@@ -49,7 +54,6 @@ class Session {
   enum class State : uint8_t { down, connecting, greeting, up, suspect };
   enum class Wish : uint8_t { none, connect, close };
   using Request = Fifo::Request;
-  static constexpr int not_asked = Record::not_asked, not_answered = Record::not_answered;
   static constexpr unsigned own_requests = Fifo::own_max;
   struct Memory {
     char* tx;
@@ -168,18 +172,16 @@ class Session {
   void commission(Instant until, const Instant& now);
   void clock_jumped(const Instant& now);
   void read_now(const Instant& now) { record_.guard().postpone_reading(now); }
-  // [any] Asks one question about the guard's record, by a script of the caller's. Maintenance programs do so (site);
-  // clients that lock never do. False: the master is not up, there is no room, or the last question is not answered
-  // yet.
-  bool ask_record(const Script& script, const Bytes* arguments, unsigned count, const Instant& now);
-  // The same by one whole command, which settings.listener hears the reply to.
-  bool ask_command(Bytes command, const Instant& now) { return can_ask() && record_.ask_command(command, now); }
-  // What the script answered: the first letter of its text; the rest of the text is guard().quarantine(). An error of
-  // the master is negative. A question whose connection broke counts as not asked.
-  int said() const { return record_.said(); }
   uint32_t record_changes() const { return record_.changes(); }
   // Has a sample of the server's clock come that was asked for after `since`?
   bool samples_clock(Instant since) const { return record_.clock().known() && record_.clock().asked() >= since; }
+
+  // ---- questions of maintenance programs (site); clients that lock ask none ---------------------------------------
+  // [any] Asks one command: its beginning, already encoded, and its other words. The beginning is not copied: it stays
+  // until the whole reply has come, or the connection is over. Where there is tracking, the command registers its keys.
+  // False: the master is not up, there is no room, or the last question has no whole reply yet.
+  bool ask(Bytes begin, const Bytes* words, unsigned count, Listener& listener, const Instant& now);
+  bool asked() const { return listener_ != nullptr; }  // a question waits for its reply
 
   // ---- for the status -----------------------------------------------------------------------------------------
   State state() const { return state_; }
@@ -206,7 +208,6 @@ class Session {
     return out_.tx.fits(bytes + Command::caching().size, Outgoing::references_max);
   }
   inline void check() const;  // what always holds between two calls
-  bool can_ask() const { return state_ == State::up && wish_ == Wish::none; }
   void set_state(State state);
   int why_broken() const;
   void note_error(int error);
@@ -254,6 +255,7 @@ class Session {
   size_t rx_head_ = 0;
   size_t rx_size_ = 0;
   bool* const calls_;
+  Listener* listener_ = nullptr;  // of the question that has no whole reply yet
   uint32_t connects_ = 0;
   Instant retry_at_;         // down: when to try again
   Instant give_up_at_;       // connecting, greeting, suspect
@@ -276,6 +278,7 @@ inline void Session::check() const {
   REDLOCK_ASSERT(open || out_.tx.empty());
   REDLOCK_ASSERT(open || rx_size_ == 0);
   REDLOCK_ASSERT(open || !tracked());
+  REDLOCK_ASSERT(open || !asked());
   REDLOCK_ASSERT(wish_ == Wish::none || (wish_ == Wish::connect) == (state_ == State::down));
   REDLOCK_ASSERT(state_ != State::greeting || !out_.fifo.empty() || wish_ == Wish::close || record_.wants_state());
   REDLOCK_ASSERT(state_ != State::suspect || !out_.fifo.empty() || wish_ == Wish::close);

@@ -54,8 +54,9 @@ void Session::begin_state(bool allowed, const Instant& now) {
   greeting_.came_up();
 }
 
-bool Session::ask_record(const Script& script, const Bytes* arguments, unsigned count, const Instant& now) {
-  return can_ask() && record_.ask(script, arguments, count, now);
+void Session::quarantine(const Instant& now) {
+  if (state_ == State::up) record_.quarantine(now);
+  check();
 }
 
 void Session::commission(Instant until, const Instant& now) {

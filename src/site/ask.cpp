@@ -13,27 +13,26 @@
 namespace redlock {
 namespace {
 
-constexpr size_t ping_room = 64;  // for what the greeting sends, texts apart
+constexpr size_t command_max = REDLOCK_TX_BYTES_MAX - 64;
 
-// The transmit buffer that the longest command needs; 0: a question is out of range.
+// The room that the longest command needs; 0: a question is out of range.
 size_t room_for(const redlock_question_t* questions, uint32_t count) {
-  size_t most = REDLOCK_TX_BYTES_MIN - ping_room;
+  size_t most = 0;
   for (uint32_t i = 0; i < count; ++i) {
     if (questions[i].words == 0 || questions[i].word == nullptr) return 0;
     const uint64_t size = Inquiry::encoded_size(questions[i]);
-    if (size > REDLOCK_TX_BYTES_MAX - ping_room) return 0;
+    if (size > command_max) return 0;
     if (size > most) most = static_cast<size_t>(size);
   }
   return most;
 }
 
 // One master of the configuration, for a client that only asks.
-void narrow(Settings& settings, uint32_t master, size_t tx_size, Listener& listener) {
+void narrow(Settings& settings, uint32_t master) {
   settings.master[0] = settings.master[master];
   settings.masters = 1;
-  settings.tx_bytes = static_cast<uint32_t>(tx_size);
   settings.reconnect_max_ms = settings.reconnect_min_ms;
-  settings.listener = &listener;
+  settings.any_role = true;
   SiteClients::lock_nothing(settings);
 }
 
@@ -53,7 +52,7 @@ int ask(const redlock_config_t& cfg, Settings& settings, uint32_t master, redloc
   char* const room = static_cast<char*>(malloc(size));
   if (room == nullptr) return REDLOCK_E_NOMEM;
   Inquiry inquiry(questions, count, replies, {room, size});
-  narrow(settings, master, size + ping_room, inquiry);
+  narrow(settings, master);
   Address address;
   const bool once = numeric_address(settings.master[0], address);  // a host name may have more addresses
   SiteClients clients;

@@ -80,15 +80,16 @@ void Inquiry::begin(Client& client, Duration patience, bool once, Instant now) {
 
 void Inquiry::step(Instant now) {
   const Session& session = client_->session(0);
-  if (waits_ && session.said() == Session::not_asked) return finish(session.reason());  // the connection broke
-  if (waits_ && session.said() != Session::not_answered) end_reply(now);
+  if (waits_ && !ended_ && !session.asked()) return finish(session.reason());  // the connection broke
+  if (waits_ && ended_) end_reply(now);
   if (over_ || waits_) return;  // a session that waits too long closes the connection
   if (next_ == count_) return finish(0);
-  if (client_->ask_command(0, encode(questions_[next_]), now)) {
+  if (client_->ask(0, encode(questions_[next_]), nullptr, 0, *this, now)) {
     asked_at_ = now;
     questions_[next_].asked_ns = now.ns();
     texts_before_ = text_;
     waits_ = true;
+    ended_ = false;
     questions_[next_].err = 0;
     questions_[next_].item = item_;
   } else if (now >= until_ || (session.tried() && session.state() == Session::State::down && (once_ || next_ != 0))) {
@@ -106,6 +107,7 @@ void Inquiry::finish(int result) {
 // ---- the replies ----------------------------------------------------------------------------------------------
 
 void Inquiry::take(const resp::Item& item) {
+  ended_ = item.last;
   redlock_question_t& question = questions_[next_];
   if (question.err == REDLOCK_E_TOOSMALL) return;
   if (!(part_ || open_item(item)) || !add_text(item.text)) {

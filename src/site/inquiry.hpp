@@ -6,8 +6,7 @@
 // A reply is written as items into the caller's memory: items from the front, and their texts from the back. A reply
 // that does not fit is read to its end and dropped.
 //
-// The class does no I/O. A driver moves its client, whose settings name the inquiry as their listener; step() is called
-// after its turns.
+// The class does no I/O. A driver moves its client; step() is called after its turns.
 #pragma once
 #include <redlock/site.h>
 
@@ -51,6 +50,7 @@ class Inquiry : public Listener {
   int result_ = 0;
   bool once_ = true;
   bool waits_ = false;  // for the reply
+  bool ended_ = false;  // the reply is there
   bool part_ = false;   // the last text goes on
   bool over_ = false;
 };

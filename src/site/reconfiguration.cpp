@@ -3,6 +3,7 @@
 
 #include "base/digits.hpp"
 #include "lock/quorum.hpp"
+#include "resp/words.hpp"
 #include "site/move_script.hpp"
 
 namespace redlock {
@@ -22,7 +23,7 @@ enum Letter : int {
   copied = 'x',  // marked, and then given the data of another server
 };
 
-bool is_letter(int said) { return memchr("nowmbtx", said, 7) != nullptr; }
+bool is_letter(char said) { return memchr("nowmbtx", said, 7) != nullptr; }
 
 constexpr Duration longer(Duration a, Duration b) { return a < b ? b : a; }
 
@@ -158,10 +159,11 @@ void Reconfiguration::begin(Stage stage, Masters old_masters, Masters new_master
 // Takes the answers to this step. Asks the masters that were not asked yet, or whose connection broke before the
 // answer.
 void Reconfiguration::ask(Side& side) {
+  static constexpr auto move = resp::words<8>("EVAL", scripts::move, "2");
   for (MasterIndex m : side.open) {
-    const Session& session = side.client.session(m);
-    if (session.said() == Session::not_answered) continue;
-    if (side.asked.has(m) && session.said() != Session::not_asked) hear(side, m);
+    Heard& heard = side.heard[m];
+    if (side.client.session(m).asked()) continue;
+    if (side.asked.has(m) && heard.said != 0) hear(side, m);
     if (stage_ == Stage::over) return;
     side.asked.remove(m);
     if (!side.open.has(m)) continue;
@@ -170,30 +172,46 @@ void Reconfiguration::ask(Side& side) {
     char ids[2 * Guard::id_size];
     memcpy(ids, enters ? side.entry[m] : id_, Guard::id_size);
     const bool over_own = enters || stage_ == Stage::leave;
-    const Bytes there = over_own ? Bytes(id_, sizeof id_) : session.guard().quarantine();
+    const Bytes there = over_own ? Bytes(id_, sizeof id_) : heard.id();
     memcpy(ids + Guard::id_size, there.data, there.size);
     const size_t names_at = enters ? new_names_at_ : 0;
-    const Bytes arguments[] = {old_text_,
-                               new_text_,
-                               Bytes(ids, Guard::id_size + there.size),
-                               step_name(stage_, side.written.has(m)),
-                               side.client.settings().client_name,
-                               Bytes(names_ + names_at, names_size_ - names_at)};
-    if (side.client.ask_record(m, move_script, arguments, 6, side.now)) side.asked.add(m);
+    const CommonSettings& settings = side.client.settings();
+    const Bytes words[] = {settings.meta_key,
+                           settings.seen_key,
+                           old_text_,
+                           new_text_,
+                           Bytes(ids, Guard::id_size + there.size),
+                           step_name(stage_, side.written.has(m)),
+                           settings.client_name,
+                           Bytes(names_ + names_at, names_size_ - names_at)};
+    heard.said = 0;
+    if (side.client.ask(m, move, words, 8, heard, side.now)) side.asked.add(m);
   }
+}
+
+// The first item decides: the script answers one text.
+void Reconfiguration::Heard::take(Listener& self, const resp::Item& item) {
+  Heard& heard = static_cast<Heard&>(self);
+  if (heard.said != 0) return;
+  const bool text = item.type == resp::Type::string && item.last && item.text.size != 0 && is_letter(*item.text.data);
+  const int error = error_of(item);
+  heard.said = error != 0 ? error : text ? *item.text.data : int{REDLOCK_E_PROTOCOL};
+  if (!text) return;
+  heard.id_size = item.text.size == 1 + sizeof heard.digits ? sizeof heard.digits : 0;
+  memcpy(heard.digits, item.text.data + 1, heard.id_size);
 }
 
 void Reconfiguration::hear(Side& side, MasterIndex m) {
   const Session& session = side.client.session(m);
-  const int said = session.said();
-  if (said >= 0 && !is_letter(said)) return side.client.disconnect(m, REDLOCK_E_PROTOCOL);
+  const int said = side.heard[m].said;
+  if (said == REDLOCK_E_PROTOCOL) return side.client.disconnect(m, said);
   if (stage_ == Stage::leave) return side.open.remove(m);
-  const bool own = said == marked && session.guard().quarantine() == Bytes(id_, sizeof id_);
+  const bool own = said == marked && side.heard[m].id() == Bytes(id_, sizeof id_);
   const bool unmarked = said == blank || said == old_set || said == new_set || said == copied;
   if (marks() && unmarked && !side.written.has(m)) return;  // the record has changed since it was read: ask again
   if (marks() && own && !side.written.has(m)) return side.written.add(m);  // read it: a change is told behind a read
   if (marks() && own) side.changes[m] = session.record_changes(), side.whole.add(m);
-  if (stage_ == Stage::enter && said == new_set && session.guard().quarantine() == Bytes(side.entry[m], sizeof id_)) {
+  if (stage_ == Stage::enter && said == new_set && side.heard[m].id() == Bytes(side.entry[m], sizeof id_)) {
     if (!side.entered.has(m)) return side.entered.add(m);  // read it, as a mark
     side.changes[m] = session.record_changes();
   }

@@ -53,6 +53,16 @@ class Reconfiguration {
  public:
   enum class Stage : uint8_t { look, mark_new, mark_old, wait, again, enter, check, leave, over };
 
+  // What a master has answered to the script.
+  struct Heard : Listener {
+    Heard() : Listener{take} {}
+    static void take(Listener& self, const resp::Item& item);
+    Bytes id() const { return Bytes(digits, id_size); }
+    int said = 0;  // what its record says, as a letter; or enum redlock_err. 0: nothing yet
+    uint8_t id_size = 0;
+    char digits[Guard::id_size];  // of the quarantine id in its record
+  };
+
   // One set of masters, and what each has answered to its last step.
   struct Side {
     Side(Client& client_given, Masters masters, unsigned needed_given);
@@ -72,6 +82,7 @@ class Reconfiguration {
     Masters entered;  // answered that this call has entered it: is read again
     Masters says_new;
     char entry[REDLOCK_MASTERS_MAX][Guard::id_size];  // the quarantine id that enters it
+    Heard heard[REDLOCK_MASTERS_MAX];
   };
 
   // seed: random bits, from which the quarantine ids are drawn.

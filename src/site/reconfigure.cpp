@@ -53,6 +53,7 @@ int reconfigure(const redlock_config_t& old_cfg, const redlock_config_t& new_cfg
   });
   tell_side(change.old_side(), out.old_masters, out.old_needed, out.old_err);
   tell_side(change.new_side(), out.new_masters, out.new_needed, out.new_err);
+  clients.close();  // before what hears their answers is gone
   return change.result();
 }
 

@@ -177,13 +177,6 @@ struct Fixture : test::SessionWire {
   std::string rest;
 };
 
-constexpr Script question = {Bytes(), Bytes("return 1\n"), Bytes()};
-
-inline bool ask_record(Fixture& f) {
-  const Bytes arguments[] = {"v1 n=3", "look"};
-  return f.session->ask_record(question, arguments, 2, f.now);
-}
-
 struct Greeted : Fixture {
   Greeted() { greet(); }
 };

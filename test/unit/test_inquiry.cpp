@@ -43,8 +43,7 @@ struct Ask {
       s.masters = 1;
       s.guard = GuardMode::off;
       s.rx_bytes = 256;
-      s.tx_bytes = 1'088;
-      s.listener = inquiry.get();
+      s.any_role = true;
     });
     gateway->act([&](Instant now) { inquiry->begin(gateway->client(), Duration::ms(1'000), once, now); });
   }

@@ -446,83 +446,82 @@ TEST(SessionGuard, distrust_duplicate_and_a_jump_end_the_votes) {
   EXPECT_FALSE(f.session->samples_clock(at(0)));
 }
 
-TEST(SessionGuard, a_record_is_asked_about_by_one_script_at_a_time) {
-  Fixture f;
-  EXPECT_FALSE(ask_record(f)) << "it is not up";
-  EXPECT_FALSE(holds(f.sent(), "return 1"));
-  f.greet();
-  EXPECT_EQ(f.session->said(), Session::not_asked);
-  ASSERT_TRUE(ask_record(f));
-  EXPECT_EQ(f.sent(), command({"CLIENT", "CACHING", "yes"}) +
-                          command({"EVAL", "return 1\n", "2", meta, seen, "v1 n=3", "look"}));
-  EXPECT_EQ(f.session->said(), Session::not_answered);
-  EXPECT_FALSE(ask_record(f)) << "the first is not answered";
-  EXPECT_EQ(f.sent(), "");
-  for (const char letter : {'n', 'm', '\xff', '\0'}) {
-    const std::string id = letter == 'n' ? "" : "123456789abcdefm";
-    f.sent();
-    f.receive("+OK\r\n" + bulk(letter + id));
-    EXPECT_EQ(f.session->said(), static_cast<unsigned char>(letter)) << letter;
-    EXPECT_EQ(std::string(f.session->guard().quarantine().data, f.session->guard().quarantine().size), id);
-    ASSERT_TRUE(ask_record(f));
+// Asks, and notes what it hears.
+struct Asker : Listener {
+  Asker() : Listener{[](Listener& self, const resp::Item& item) { static_cast<Asker&>(self).take(item); }} {}
+  void take(const resp::Item& item) {
+    heard += (heard.empty() ? "" : "|") + std::string(item.text.data, item.text.size) + (item.last ? "." : "");
   }
+  bool ask(Fixture& f, size_t more = 0) {
+    const std::string end(more, 'x');
+    const Bytes word(end.data(), end.size());
+    return f.session->ask(Bytes(begin.data(), begin.size()), &word, more != 0, *this, f.now);
+  }
+  const std::string begin = command({"INFO", "memory"});
+  std::string heard;
+};
+
+TEST(SessionGuard, one_question_is_asked_at_a_time) {
+  Fixture f;
+  Asker asker, other;
+  EXPECT_FALSE(asker.ask(f)) << "it is not up";
+  EXPECT_FALSE(holds(f.sent(), "INFO"));
+  f.greet();
+  f.sent();
+  EXPECT_FALSE(f.session->asked());
+  ASSERT_TRUE(asker.ask(f, 3));
+  EXPECT_EQ(f.sent(), command({"CLIENT", "CACHING", "yes"}) + asker.begin + bulk("xxx"));
+  EXPECT_TRUE(f.session->asked());
+  EXPECT_FALSE(other.ask(f)) << "the first is not answered";
+  EXPECT_EQ(f.sent(), "");
+  f.receive("+OK\r\n*2\r\n" + bulk("a"));
+  EXPECT_FALSE(other.ask(f)) << "half of the answer is there";
+  f.receive(bulk("b"));
+  EXPECT_EQ(asker.heard, "a|b.");
+  EXPECT_FALSE(f.session->asked());
+  EXPECT_EQ(f.session->guard().quarantine(), Bytes(q.data(), q.size()));
+  ASSERT_TRUE(other.ask(f));
   f.receive("+OK\r\n-NOPERM no\r\n");
-  EXPECT_EQ(f.session->said(), REDLOCK_E_NOPERM);
+  EXPECT_EQ(other.heard, "NOPERM no.");
+  EXPECT_EQ(f.session->last_error(), REDLOCK_E_NOPERM);
+  EXPECT_EQ(f.session->state(), State::up);
 }
 
 TEST(SessionGuard, a_question_without_tracking_is_one_command) {
   Fixture f(Link::resp2);
   f.greet();
-  ASSERT_TRUE(ask_record(f));
-  EXPECT_EQ(f.sent(), command({"EVAL", "return 1\n", "2", meta, seen, "v1 n=3", "look"}));
+  f.sent();
+  Asker asker;
+  ASSERT_TRUE(asker.ask(f));
+  EXPECT_EQ(f.sent(), asker.begin);
 }
 
-TEST(SessionGuard, a_question_that_another_type_answers_closes) {
-  for (const char* answer : {"+OK\r\n", ":1\r\n", "$0\r\n\r\n"}) {
-    Greeted f;
-    ASSERT_TRUE(ask_record(f));
-    f.sent();
-    f.receive(std::string("+OK\r\n") + answer);
-    f.expect_closing(REDLOCK_E_PROTOCOL);
-    f.receive(bulk("n"));
-    EXPECT_EQ(f.session->said(), Session::not_answered) << "nothing is heard any more";
-    f.session->closed(f.now, REDLOCK_E_DISCONNECTED, 0);
-    EXPECT_EQ(f.session->said(), Session::not_asked);
-  }
+TEST(SessionGuard, a_question_whose_connection_breaks_is_not_heard_any_more) {
+  Greeted f;
+  Asker asker;
+  ASSERT_TRUE(asker.ask(f));
+  f.session->disconnect(REDLOCK_E_PROTOCOL);
+  f.receive("+OK\r\n" + bulk("n"));
+  EXPECT_TRUE(f.session->asked());
+  f.session->closed(f.now, REDLOCK_E_DISCONNECTED, 0);
+  EXPECT_FALSE(f.session->asked());
+  EXPECT_EQ(asker.heard, "");
 }
 
 TEST(SessionGuard, no_question_on_a_connection_that_closes_or_without_room) {
   Greeted f;
+  Asker asker;
   f.receive(":1\r\n");  // nobody asked
   ASSERT_EQ(f.session->wish(), Wish::close);
   ASSERT_EQ(f.session->state(), State::up);
-  EXPECT_FALSE(ask_record(f));
-  EXPECT_EQ(f.session->said(), Session::not_asked);
+  EXPECT_FALSE(asker.ask(f));
+  EXPECT_FALSE(f.session->asked());
 
   Fixture g(Link::tracked, 7, 1'024);
   g.greet();
   while (g.session->tx().fits(200, 1)) g.ask(Op::release);
-  EXPECT_FALSE(ask_record(g));
-  EXPECT_FALSE(holds(g.sent(), "return 1"));
-}
-
-TEST(SessionGuard, a_whole_command_is_asked_one_at_a_time_and_where_there_is_room) {
-  const std::string words = command({"INFO", "memory"});
-  const Bytes info(words.data(), words.size());
-  Fixture f;
-  EXPECT_FALSE(f.session->ask_command(info, f.now)) << "it is not up";
-  f.greet();
-  f.sent();
-  ASSERT_TRUE(f.session->ask_command(info, f.now));
-  EXPECT_EQ(f.sent(), words);
-  EXPECT_FALSE(f.session->ask_command(info, f.now)) << "the first is not answered";
-  EXPECT_EQ(f.sent(), "");
-
-  Fixture g(Link::tracked, 7, 1'024);
-  g.greet();
-  while (g.session->tx().fits(200, 1)) g.ask(Op::release);
-  const std::string longer = command({"INFO", std::string(300, 'x')});
-  EXPECT_FALSE(g.session->ask_command(Bytes(longer.data(), longer.size()), g.now));
+  EXPECT_FALSE(asker.ask(g, 300));
+  EXPECT_FALSE(holds(g.sent(), "INFO"));
 }
 
 }  // namespace

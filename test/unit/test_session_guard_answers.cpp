@@ -303,7 +303,6 @@ TEST(SessionGuard, it_asks_no_more_than_it_has_places_for) {
     f.receive(null_push);
     f.due(ms);
     f.session->quarantine(f.now);
-    ask_record(f);
     f.sent();
     ASSERT_LE(f.session->in_flight(), Session::own_requests);
   }
