@@ -185,10 +185,10 @@ int Greeting::handle_ping(const resp::Item& item) {
 
 // ---- strays -----------------------------------------------------------------------------------------------------
 
-// An unknown run id stands in the seal as zeros, and no server has such a run id.
+// An unknown run id is zeros, and no server has such a run id.
 void Greeting::keep_old_connection() {
   old_id_ = id_;
-  memcpy(old_run_id_, record_.guard().seal().data, sizeof old_run_id_);
+  memcpy(old_run_id_, record_.guard().run_id().data, sizeof old_run_id_);
 }
 
 // Ids begin anew with each process: in another process the id may be anybody's, and the old connection is gone.

@@ -46,11 +46,11 @@ Bytes write_seen_key(const CommonSettings& settings, char (&text)[meta_key_max])
 
 void Guard::connected() {
   if (!on()) return;
-  memset(seal_, '0', seal_size);
-  seal_[id_size] = seal_[2 * id_size + 1] = ':';
-  identified_ = has_q_ = sealed_ = fresh_ = alone_ = wants_boot_time_ = false;
-  server_fault_ = role_fault_ = clock_fault_ = read_error_ = write_error_ = 0;
-  write_later_ = false;
+  memset(read_, '0', seal_size);
+  read_[id_size] = read_[2 * id_size + 1] = ':';
+  found_ = {0, found_.desc, false, false, false};
+  identified_ = fresh_ = wants_boot_time_ = write_later_ = false;
+  server_fault_ = clock_fault_ = read_error_ = write_error_ = 0;
   answered_ = asked_;
   counts_from_ = asked_ + 1;
   read_at_ = lapses_at_ = Instant::never();
@@ -59,14 +59,14 @@ void Guard::connected() {
 
 bool Guard::identify(const InfoFacts& facts, const Instant& now) {
   REDLOCK_ASSERT(on());
-  const bool same = !identified_ || (facts.has_run_id && memcmp(seal_, facts.run_id, id_size) == 0);
+  const bool same = !identified_ || (facts.has_run_id && memcmp(read_, facts.run_id, id_size) == 0);
   const bool nameless = settings_.guard == GuardMode::strict && !facts.has_run_id;
   server_fault_ = static_cast<int16_t>(!facts.standalone ? REDLOCK_E_MODE
                                        : facts.loading   ? REDLOCK_E_LOADING
                                        : facts.evicts    ? REDLOCK_E_MAXMEMORY
                                        : nameless        ? REDLOCK_E_IDENTITY
                                                          : 0);
-  if (facts.has_run_id) memcpy(seal_, facts.run_id, id_size);
+  if (facts.has_run_id) memcpy(read_, facts.run_id, id_size);
   const bool evicted = identified_ && facts.evicted_keys > evicted_keys_;
   evicted_keys_ = facts.evicted_keys;
   identified_ = facts.has_run_id;
@@ -104,50 +104,50 @@ uint32_t Guard::begin_reading() {
 }
 
 void Guard::read_role(const InfoFacts& facts) {
-  wants_boot_time_ = false;  // from here on, half of the state is of this reading and half of the last one
+  wants_boot_time_ = false;  // from here on, read_ and visit_ are of this reading
   server_ms_ = -1;
   const bool nameless = settings_.guard == GuardMode::strict && !facts.has_replid;
-  role_fault_ = static_cast<int16_t>(!facts.master ? REDLOCK_E_ROLE : nameless ? REDLOCK_E_IDENTITY : 0);
-  reads_alone_ = facts.alone;
+  reading_.role_fault = static_cast<int16_t>(!facts.master ? REDLOCK_E_ROLE : nameless ? REDLOCK_E_IDENTITY : 0);
+  reading_.alone = facts.alone;
   has_replid_ = facts.has_replid;
   if (has_replid_) {
-    memcpy(seal_ + id_size + 1, facts.replid, id_size);
+    memcpy(read_ + id_size + 1, facts.replid, id_size);
   } else {
-    memset(seal_ + id_size + 1, '0', id_size);
+    memset(read_ + id_size + 1, '0', id_size);
   }
 }
 
 void Guard::read_no_role(int error) {
   read_role({});
-  role_fault_ = static_cast<int16_t>(settings_.guard == GuardMode::strict ? error : 0);
+  reading_.role_fault = static_cast<int16_t>(settings_.guard == GuardMode::strict ? error : 0);
 }
 
 void Guard::read(Field field, bool absent, Bytes text) {
   switch (field) {
     case Field::desc:
-      desc_ = absent                                 ? Found::absent
-              : text == settings_.fingerprint        ? Found::ours
-              : is_change(text)                      ? Found::moving
-              : is_left(text, settings_.fingerprint) ? Found::left
-                                                     : Found::foreign;
-      if (desc_ == Found::foreign) {
+      reading_.desc = absent                                 ? Desc::absent
+                      : text == settings_.fingerprint        ? Desc::ours
+                      : is_change(text)                      ? Desc::moving
+                      : is_left(text, settings_.fingerprint) ? Desc::left
+                                                             : Desc::foreign;
+      if (reading_.desc == Desc::foreign) {
         const Fingerprint theirs = read_fingerprint(text);
         their_max_ttl_ms_ = theirs.max_ttl_ms;
         their_masters_ = static_cast<uint8_t>(theirs.masters);
       }
       break;
     case Field::q:
-      has_q_ = !absent && text.size == id_size;
-      if (has_q_) memcpy(seal_ + 2 * (id_size + 1), text.data, id_size);
+      reading_.has_q = !absent && text.size == id_size;
+      if (reading_.has_q) memcpy(read_ + 2 * (id_size + 1), text.data, id_size);
       break;
     case Field::seal:
-      sealed_ = !absent && text == seal();
+      reading_.sealed = reading_.has_q && reading_.desc == Desc::ours && text == Bytes(read_, seal_size);
       break;
     case Field::visit:
-      visit_ = absent ? Visit{-1, -1} : visit_in(text, Bytes(seal_ + id_size + 1, state_size));
+      visit_ = absent ? Visit{-1, -1} : visit_in(text, Bytes(read_ + id_size + 1, state_size));
       break;
     case Field::names:
-      if (desc_ == Found::foreign) compare_names(absent ? Bytes() : text);
+      if (reading_.desc == Desc::foreign) compare_names(absent ? Bytes() : text);
       break;
   }
 }
@@ -173,13 +173,13 @@ Guard::Next Guard::end_reading(uint32_t number, Instant sent, const Instant& now
   answered_ = number;
   if (number < counts_from_) return Next::nothing;
   read_error_ = 0;
-  alone_ = reads_alone_;
+  found_ = reading_;
   lapses_at_ = sent + lifetime;
   fresh_ = now < lapses_at_;  // a late answer is no longer true
-  if (has_q_ && memcmp(watched_, seal_, seal_size) != 0) {
+  if (found_.has_q && memcmp(seal_, read_, seal_size) != 0) {
     constexpr size_t q_at = 2 * (id_size + 1);
-    replid_changed_ = memcmp(watched_, seal_, id_size) == 0 && memcmp(watched_ + q_at, seal_ + q_at, id_size) == 0;
-    memcpy(watched_, seal_, seal_size);
+    replid_changed_ = memcmp(seal_, read_, id_size) == 0 && memcmp(seal_ + q_at, read_ + q_at, id_size) == 0;
+    memcpy(seal_, read_, seal_size);
     since_ = now;
   }
   visited_at_ = Instant::never();  // until boot_time() tells it anew
@@ -189,11 +189,11 @@ Guard::Next Guard::end_reading(uint32_t number, Instant sent, const Instant& now
     write_later_ = false;
     return Next::nothing;
   }
-  if (role_fault_ != 0 || server_fault_ != 0 || duplicate_ || !fresh_ || !is_ours()) return Next::nothing;
-  if (!has_q_ || desc_ == Found::absent) return Next::create;
+  if (found_.role_fault != 0 || server_fault_ != 0 || !fresh_ || !is_ours()) return Next::nothing;
+  if (!found_.has_q || found_.desc == Desc::absent) return Next::create;
   const bool commissioned = now < commission_until_;
-  if (sealed_ || commissioned) commission_until_ = now;  // it was for the state found now, and for no later one
-  if (sealed_) {
+  if (found_.sealed || commissioned) commission_until_ = now;  // it was for the state found now, and for no later one
+  if (found_.sealed) {
     write_error_ = 0;  // some client could write
     return Next::nothing;
   }
@@ -248,16 +248,16 @@ Guard::Next Guard::boot_time(int64_t ms, const Instant& now) {
 void Guard::judge() {
   if (!on()) return;
   const int unsealed = write_error_ != 0 ? int{write_error_} : replid_changed_ ? REDLOCK_E_REPLID : REDLOCK_E_UNWATCHED;
-  const int reason = role_fault_ != 0            ? int{role_fault_}
+  const int reason = found_.role_fault != 0      ? int{found_.role_fault}
                      : server_fault_ != 0        ? int{server_fault_}
                      : clock_fault_ != 0         ? int{clock_fault_}
                      : duplicate_                ? REDLOCK_E_DUPLICATE
                      : distrust_ != 0            ? int{distrust_}
                      : read_error_ != 0          ? int{read_error_}
-                     : !fresh_                   ? REDLOCK_E_UNREAD
-                     : desc_ == Found::left      ? REDLOCK_E_LEFT
+                     : !fresh_                  ? REDLOCK_E_UNREAD
+                     : found_.desc == Desc::left ? REDLOCK_E_LEFT
                      : !is_ours()                ? REDLOCK_E_FINGERPRINT
-                     : !(sealed_ && desc_ == Found::ours && has_q_) ? unsealed
+                     : !found_.sealed            ? unsealed
                                                  : 0;
   reason_ = static_cast<int16_t>(reason);
   check();
@@ -265,9 +265,9 @@ void Guard::judge() {
 
 inline void Guard::check() const {
   REDLOCK_ASSERT(!admitted() || fresh_);
-  REDLOCK_ASSERT(!admitted() || sealed_);
-  REDLOCK_ASSERT(!admitted() || has_q_);
-  REDLOCK_ASSERT(!admitted() || desc_ == Found::ours);
+  REDLOCK_ASSERT(!admitted() || found_.sealed);
+  REDLOCK_ASSERT(!admitted() || found_.has_q);
+  REDLOCK_ASSERT(!admitted() || found_.desc == Desc::ours);
   REDLOCK_ASSERT(!admitted() || !distrusted());
   REDLOCK_ASSERT(!admitted() || !duplicate_);
   REDLOCK_ASSERT(counts_from_ <= asked_ + 1);
@@ -280,12 +280,12 @@ Guard::Outlook Guard::outlook() const {
       return Outlook::soon;
     case REDLOCK_E_UNWATCHED:
     case REDLOCK_E_REPLID:
-      return has_q_ ? Outlook::watched : Outlook::soon;
+      return found_.has_q ? Outlook::watched : Outlook::soon;
     case REDLOCK_E_WALL_CLOCK:
     case REDLOCK_E_EVICTED:
       return Outlook::watched;
     case REDLOCK_E_FINGERPRINT:
-      return desc_ == Found::moving ? Outlook::moving : Outlook::foreign;
+      return found_.desc == Desc::moving ? Outlook::moving : Outlook::foreign;
     case REDLOCK_E_LEFT:
     case REDLOCK_E_MODE:
     case REDLOCK_E_MAXMEMORY:
@@ -298,7 +298,7 @@ Guard::Outlook Guard::outlook() const {
 
 Instant Guard::watched_at() const {
   if (reason_ != 0 && reason_ == distrust_) return distrust_until_;
-  if ((reason_ != REDLOCK_E_UNWATCHED && reason_ != REDLOCK_E_REPLID) || !has_q_) return Instant::never();
+  if ((reason_ != REDLOCK_E_UNWATCHED && reason_ != REDLOCK_E_REPLID) || !found_.has_q) return Instant::never();
   return earlier(since_ + time_to_watch(), visited_at_);
 }
 
@@ -337,8 +337,8 @@ void Guard::on_time(const Instant& now) {
 
 Instant Guard::deadline() const {
   if (!on()) return Instant::never();
-  const Instant lapse = fresh_ ? lapses_at_ : Instant::never();
   const Instant trust = distrusted() ? distrust_until_ : Instant::never();
+  const Instant lapse = fresh_ ? lapses_at_ : Instant::never();
   return earlier(earlier(lapse, trust), may_read() ? read_at_ : Instant::never());
 }
 

@@ -98,18 +98,18 @@ class Guard {
            reason_ == REDLOCK_E_MODE;
   }
   // By the last reading no replica can come back with other data: none is connected, and no backlog waits for one.
-  bool alone() const { return alone_; }
+  bool alone() const { return found_.alone; }
   Outlook outlook() const;
   // When the watch under way will be over; never() when none is, or something else stands in the way.
   Instant watched_at() const;
-  Bytes seal() const { return Bytes(seal_, seal_size); }  // of the state as it was last read
-  Bytes replid() const { return Bytes(seal_ + id_size + 1, id_size); }
-  Bytes quarantine() const { return Bytes(seal_ + 2 * (id_size + 1), has_q_ ? id_size : 0); }
-  Bytes run_id() const { return Bytes(seal_, identified_ ? id_size : 0); }
-  Bytes desc() const { return desc_ == Found::ours ? settings_.fingerprint : Bytes(); }  // as read, unless foreign
-  bool sealed() const { return sealed_; }
+  Bytes seal() const { return Bytes(seal_, seal_size); }  // of the last state that had a quarantine id
+  Bytes replid() const { return Bytes(read_ + id_size + 1, id_size); }
+  Bytes quarantine() const { return Bytes(seal_ + 2 * (id_size + 1), found_.has_q ? id_size : 0); }
+  Bytes run_id() const { return Bytes(read_, identified_ ? id_size : 0); }  // its bytes are zeros if it is unknown
+  Bytes desc() const { return found_.desc == Desc::ours ? settings_.fingerprint : Bytes(); }  // as read, unless foreign
+  bool sealed() const { return found_.sealed; }
   // The last reading found our record, or none, and no other name of ours leads to this server.
-  bool is_ours() const { return !duplicate_ && (desc_ == Found::absent || desc_ == Found::ours); }
+  bool is_ours() const { return !duplicate_ && (found_.desc == Desc::absent || found_.desc == Desc::ours); }
   // The other configuration that the record names, with the reason FINGERPRINT; nothing if its desc could not be read.
   Fingerprint theirs() const {
     return reason_ == REDLOCK_E_FINGERPRINT ? Fingerprint{their_max_ttl_ms_, their_masters_} : Fingerprint();
@@ -158,7 +158,15 @@ class Guard {
   void postpone_reading(Instant until) { read_at_ = until; }  // or bring it forward
 
  private:
-  enum class Found : uint8_t { unread, absent, ours, foreign, moving, left };
+  enum class Desc : uint8_t { unread, absent, ours, foreign, moving, left };
+  // What a reading tells of the master. It is filled aside, and put in place at its end, if it counts.
+  struct Reading {
+    int16_t role_fault;  // as its INFO tells it
+    Desc desc;
+    bool has_q;
+    bool sealed;
+    bool alone;
+  };
   struct Visit {
     int64_t boot_ms, server_ms;
   };
@@ -175,23 +183,19 @@ class Guard {
 
   int16_t reason_ = 0;        // judge() writes it, and nothing else
   int16_t server_fault_ = 0;  // as the whole INFO tells it
-  int16_t role_fault_ = 0;    // as a reading's INFO tells it
   int16_t clock_fault_ = 0;   // TIME was refused
   int16_t read_error_ = 0;    // of the last reading
   int16_t write_error_ = 0;   // of the last write to the record
   bool write_later_ = false;  // that write has just failed
-  Found desc_ = Found::unread;  // by the last reading, also of an older connection
   uint8_t their_masters_ = 0;
   uint8_t their_name_size_ = 0;
   uint8_t our_name_at_ = 0;
   uint8_t our_name_size_ = 0;
   bool identified_ = false;
-  bool has_replid_ = false;
-  bool has_q_ = false;
-  bool sealed_ = false;
-  bool fresh_ = false;         // a reading of this connection stands
-  bool alone_ = false;
-  bool reads_alone_ = false;  // the reading that is being read says so
+  bool fresh_ = false;       // a reading of this connection stands
+  bool has_replid_ = false;  // as read_
+  Reading found_ = {};       // by the last reading that counts; desc: also of an older connection
+  Reading reading_ = {};     // being filled
   int16_t distrust_ = 0;  // the reason; 0: trusted
   bool duplicate_ = false;
   bool replid_changed_ = false;  // and nothing else of the state that was watched before
@@ -211,8 +215,8 @@ class Guard {
   Visit visit_ = {-1, -1};    // what an earlier visit to this state has left; -1: there is none
   int64_t server_ms_ = -1;    // TIME behind the last reading; -1: not answered
   char their_name_[REDLOCK_MASTER_NAME_MAX];  // as their_max_ttl_ms_
-  char seal_[seal_size] = {};     // of the state as it was last read
-  char watched_[seal_size] = {};  // of the state whose watch began at since_
+  char seal_[seal_size] = {};  // of the state whose watch began at since_
+  char read_[seal_size] = {};  // of the connection, and of the reading that is being filled, and then of the last one
 };
 
 }  // namespace redlock

@@ -126,7 +126,7 @@ void Record::boot_time(int64_t ms, const Instant& now) {
 }
 
 void Record::quarantine(const Instant& now) {
-  if (guard_.sealed() && guard_.desc().size != 0 && has_room()) begin_state(guard_.desc(), guard_.quarantine(), now);
+  if (guard_.sealed() && has_room()) begin_state(guard_.desc(), guard_.quarantine(), now);
 }
 
 // ---- replies --------------------------------------------------------------------------------------------------
@@ -181,14 +181,13 @@ int Record::handle_reading(const resp::Item& item, const Request& request, const
   overlong_ = overlong_ || item.part;
   if (item.part) return 0;
   REDLOCK_ASSERT(field_ < fields);
-  const bool was_ours = guard_.is_ours();
   guard_.read(static_cast<Guard::Field>(field_++ - 1), item.type != Type::string, overlong_ ? Bytes() : item.text);
-  if (guard_.is_ours() != was_ours) out_.tell();  // other masters may be waiting for this one
   overlong_ = false;
   if (!item.last) return 0;
+  const bool was_ours = guard_.is_ours();
   const Guard::Next next = guard_.end_reading(request.round, request.sent, now);
   wants_state_ = next == Guard::Next::create && !*begins_;
-  if (wants_state_) out_.tell();
+  if (wants_state_ || guard_.is_ours() != was_ours) out_.tell();  // other masters may be waiting for this one
   if (!wants_state_) write_next(next, 0, now);
   return 0;
 }
@@ -204,7 +203,7 @@ int Record::read_role(const resp::Item& item) {
     guard_.read_role(info_.end());
   }
   info_.begin();
-  wants_state_ = false;  // as for the guard's own questions, half of the state is of this reading
+  wants_state_ = false;  // the ids that it needs are of this reading from here on
   ++field_;
   return 0;
 }
