@@ -254,7 +254,7 @@ void Guard::judge() {
                      : duplicate_                ? REDLOCK_E_DUPLICATE
                      : distrust_ != 0            ? int{distrust_}
                      : read_error_ != 0          ? int{read_error_}
-                     : !fresh_                  ? REDLOCK_E_UNREAD
+                     : !fresh_                   ? REDLOCK_E_UNREAD
                      : found_.desc == Desc::left ? REDLOCK_E_LEFT
                      : !is_ours()                ? REDLOCK_E_FINGERPRINT
                      : !found_.sealed            ? unsealed
@@ -337,8 +337,8 @@ void Guard::on_time(const Instant& now) {
 
 Instant Guard::deadline() const {
   if (!on()) return Instant::never();
-  const Instant trust = distrusted() ? distrust_until_ : Instant::never();
   const Instant lapse = fresh_ ? lapses_at_ : Instant::never();
+  const Instant trust = distrusted() ? distrust_until_ : Instant::never();
   return earlier(earlier(lapse, trust), may_read() ? read_at_ : Instant::never());
 }
 
