@@ -106,6 +106,51 @@ TEST_F(TlsHostile, InTheHandshake) {
   endure("hello, empty text, 1.3", shakes_badly(now, floods(record(23, ""))), 0);
 }
 
+// What a handshake of TLS 1.2 says in the clear comes in one record, so that the client computes with it all at once.
+bool in_one_record(Hostile& h, int fd, const std::string& flight) {
+  constexpr char clear = 22;
+  std::string messages;
+  size_t at = 0;
+  while (at < flight.size() && flight[at] == clear) {
+    const size_t size = first_record(flight.substr(at));
+    messages += flight.substr(at + 5, size - 5);
+    at += size;
+  }
+  const std::string rest = flight.substr(at);
+  return h.send_all(fd, messages.empty() ? rest : record(clear, messages) + rest);
+}
+
+// A stranger, of whom nothing is judged before the end of the handshake.
+TEST_F(TlsHostile, PinsAlone) {
+  pins_alone = true;
+  const Certificate authority = Certificate::authority("a stranger");
+  for (const char* key : {"P-256", "P-521"}) {
+    const Certificate stranger = authority.issue({.names = {"IP:127.0.0.1"}, .key = key});
+    const std::string what = std::string("pins alone, ") + key;
+    const Server old = server_of(stranger, TLS1_2_VERSION);
+    ASSERT_EQ(SSL_CTX_set1_groups_list(old.get(), key), 1);
+    endure((what + ", 1.2").c_str(), shakes_badly(old, in_one_record), REDLOCK_E_TLS_PIN);
+    if (!has_tls13()) continue;
+    const Server now = server_of(stranger, TLS1_3_VERSION);
+    ASSERT_EQ(SSL_CTX_set1_groups_list(now.get(), key), 1);
+    endure((what + ", 1.3").c_str(), speaks(now, cut), REDLOCK_E_TLS_PIN);
+  }
+}
+
+// What is dear and accepted: the server's key and the group that it chooses.
+TEST_F(TlsHostile, DearCurves) {
+  for (const char* key : {"P-384", "P-521"}) {
+    const Certificate dear = site.authority.issue({.names = {"IP:127.0.0.1"}, .key = key});
+    for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
+      if (version == TLS1_3_VERSION && !has_tls13()) continue;
+      const Server server = server_of(dear, version);
+      TlsSealer::prepare(server.get());  // no sessions: each handshake is a full one
+      ASSERT_EQ(SSL_CTX_set1_groups_list(server.get(), key), 1);
+      endure(key, speaks(server, cut), REDLOCK_E_NO_GREETING);
+    }
+  }
+}
+
 // The group that costs most.
 TEST_F(TlsHostile, AGroupOfThePeersChoice) {
   const Server server = trusted(has_tls13() ? TLS1_3_VERSION : TLS1_2_VERSION);
