@@ -102,7 +102,7 @@ enum redlock_err {
   /* how an acquire, an extend, a lock or a change of masters ended */
   REDLOCK_E_LOCKED = -1, /**< held by somebody else on too many masters */
   REDLOCK_E_NO_QUORUM = -2, /**< too few masters gave a usable answer */
-  REDLOCK_E_TOO_SLOW = -3, /**< won, but too little of the validity was left */
+  REDLOCK_E_TOO_SLOW = -3, /**< too little of the validity is left */
   REDLOCK_E_TIMEOUT = -4, /**< the wait budget was over before a round finished */
   REDLOCK_E_CANCELED = -5, /**< canceled, released or closed before it was acquired */
   REDLOCK_E_LOST = -6, /**< the validity is over or can no longer be relied on */

@@ -14,7 +14,7 @@ constexpr char texts[] =
     "count %u is not in 1.." REDLOCK_DIGITS_OF(REDLOCK_RESOURCES_PER_LOCK_MAX) "\0"
     "a name is NULL\0"
     "a name is empty\0"
-    "a name of %u bytes is longer than " REDLOCK_DIGITS_OF(REDLOCK_RESOURCE_MAX) "\0"
+    "a name is longer than " REDLOCK_DIGITS_OF(REDLOCK_RESOURCE_MAX) " bytes\0"
     "a name makes a key of the library's own: redlock:{key_prefix}:...\0"
     "a name is given twice\0"
     "the names have %u bytes together, more than limits.resource_bytes %u\0"

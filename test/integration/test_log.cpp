@@ -219,7 +219,7 @@ TEST_F(Calls, ThatNameWrongResources) {
   expect("count 5 is not in 1..4", {"a", "b", "c", "d", "e"});
   expect("a name is NULL", &null, 1);
   expect("a name is empty", {"a", ""});
-  expect("a name of 65 bytes is longer than 64", {std::string(65, 'x')});
+  expect("a name is longer than 64 bytes", {std::string(65, 'x')});
   expect("a name is given twice", {"a", "b", "a"});
   expect("the names have 65 bytes together, more than limits.resource_bytes 64", {std::string(64, 'x'), "y"});
   expect("a name makes a key of the library's own: redlock:{key_prefix}:...", {"redlock::meta"},

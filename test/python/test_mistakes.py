@@ -24,7 +24,7 @@ OF_CONFIGURATION = [
 ]
 OF_ARGUMENTS = [
     (("",), {}, ": a name is empty"),
-    (("x" * 70,), {}, "x: a name of 70 bytes is longer than 64"),
+    (("x" * 70,), {}, "x: a name is longer than 64 bytes"),
     (("a", "a"), {}, "a, a: a name is given twice"),
     (tuple("abcde"), {}, "a, b, c, d, e: count 5 is not in 1..4"),
     (("x" * 40, "y" * 40), {}, "the names have 80 bytes together, more than limits.resource_bytes 64"),
