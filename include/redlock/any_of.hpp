@@ -26,8 +26,8 @@ class any_of {
   any_of& operator=(const any_of&) = delete;
 
   // Once. `names` must live until ended(). A wait in milliseconds is for all names together. INVAL: count is not in 1
-  // .. most. Else as redlock_acquire_async(). On an error no event follows. If a later name cannot be asked for, as
-  // there is no place, all are given up: FAILED follows, and err() is that error.
+  // .. most. Else as redlock_acquire_async(). On an error no event follows. If there is no place for a later name, all
+  // are given up: FAILED follows, and err() is that error.
   int begin(redlock_t* rl, const redlock_resource_t* names, std::uint32_t count,
             const redlock_acquire_opts_t& how) noexcept {
     std::uint32_t random = 0;

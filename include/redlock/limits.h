@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * redlock/limits.h - every limit of the library. Caps are fixed when the library is compiled. The others are defaults
+ * redlock/limits.h - every limit. Caps are fixed when the library is compiled. The others are defaults
  * with a range: redlock.json(5) says what each key means. Costs are bytes of client memory on a 32-bit gateway;
  * redlock_memory_size() tells the sum.
  */
@@ -9,14 +9,14 @@
 
 /* ---- caps ---------------------------------------------------------------------------------------------------- */
 
-/* Masters in one client. Votes are bits of a 16-bit word. */
+/* Masters of one client. */
 #define REDLOCK_MASTERS_MAX 15
 /* Bytes of a resource name, of key_prefix, of client_name, and of a master's name. */
 #define REDLOCK_RESOURCE_MAX 64
 #define REDLOCK_KEY_PREFIX_MAX 32
 #define REDLOCK_CLIENT_NAME_MAX 16
 #define REDLOCK_MASTER_NAME_MAX 32
-/* Bytes of a host name, numeric address or socket path (sun_path holds 107 and a NUL). */
+/* Bytes of a host name, numeric address or socket path. */
 #define REDLOCK_HOST_MAX 107
 /* Bytes of a user name and of a password. Cost: the bytes that are used, once per master. */
 #define REDLOCK_USER_MAX 64
@@ -50,7 +50,7 @@
 #define REDLOCK_CONNECT_TIMEOUT_MS_DEFAULT 500
 #define REDLOCK_CONNECT_TIMEOUT_MS_MIN 10
 #define REDLOCK_CONNECT_TIMEOUT_MS_MAX 60000
-/* timing.reconnect_min_ms, timing.reconnect_max_ms: the real pause is random, between half of that and all of it. */
+/* timing.reconnect_min_ms, timing.reconnect_max_ms: the pause is random, between half of that and all of it. */
 #define REDLOCK_RECONNECT_MIN_MS_DEFAULT 100
 #define REDLOCK_RECONNECT_MAX_MS_DEFAULT 5000
 #define REDLOCK_RECONNECT_MS_MIN 10
@@ -67,7 +67,7 @@
 #define REDLOCK_WAIT_MS_DEFAULT 10000
 #define REDLOCK_WAIT_MS_MAX 86400000
 #define REDLOCK_GUARD_WAIT_MS_MAX 172800000
-/* defaults.retry_delay_ms: the pause is uniform in 0 .. this (full jitter). */
+/* defaults.retry_delay_ms: the pause is uniform in 0 .. this. */
 #define REDLOCK_RETRY_DELAY_MS_DEFAULT 100
 #define REDLOCK_RETRY_DELAY_MS_MAX 5000
 /* defaults.wakeups, 0 or 1 */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * redlock/redlock.h - the C API: locks through N independent Redis or Valkey masters, for gateways that share one
- * device. C99 and C++11. The page API.md says what a lock promises and what not, and which call may be made in which
- * mode.
+ * device. C99 and C++11. API.md says what a lock promises, and which call may be made in which mode.
  *
  * I want to ...                         call
  *   take a lock, and wait for it        redlock_acquire_async() or redlock_acquire()
@@ -74,13 +73,13 @@ typedef struct redlock_s redlock_t;               /* client: N masters, many loc
 typedef struct redlock_config_s redlock_config_t; /* what a client is created from */
 struct uv_loop_s;                                 /* uv_loop_t; its header is not needed here */
 
-/* One acquire and, once ACQUIRED, one held lock. 0 is never valid. */
+/* An acquire, then the held lock. 0 is never valid. */
 typedef struct redlock_lock_s {
   uint64_t id;
 } redlock_lock_t;
 
-/* What is locked: 1 .. REDLOCK_RESOURCE_MAX bytes, any bytes. Its key on the masters is key_prefix and the name. Keys
- * redlock:{key_prefix}:... are RESERVED. */
+/* What is locked: 1 .. REDLOCK_RESOURCE_MAX bytes, any bytes. Its key is key_prefix and the name. Keys that begin with
+ * redlock:{key_prefix}: are RESERVED. */
 typedef struct redlock_resource_s {
   const void *data;
   uint32_t size; /* bytes */
@@ -199,7 +198,7 @@ enum redlock_err {
   REDLOCK_E_LAST_ = -199
 };
 
-/* [any] An English sentence for a result code: a static string, also for a number that is no code. */
+/* [any] An English sentence for a result code, or for any other number: a static string. */
 REDLOCK_API const char *redlock_strerror(int err);
 /* [any] The name of a result code, which never changes: "REDLOCK_E_LOCKED". No code: "REDLOCK_E_UNKNOWN". */
 REDLOCK_API const char *redlock_err_name(int err);
@@ -232,7 +231,7 @@ enum redlock_event_type {
 enum redlock_cause {
   REDLOCK_CAUSE_NONE = 0,
   REDLOCK_CAUSE_HELD = 1,    /**< somebody holds the resource, or another acquire of this client comes first */
-  REDLOCK_CAUSE_GUARD = 2,   /**< those that vote and those that are watched would be a quorum together */
+  REDLOCK_CAUSE_GUARD = 2,   /**< voting and watched masters together would be a quorum */
   REDLOCK_CAUSE_TOO_FEW = 3, /**< too few masters can be reached, or can vote */
   REDLOCK_CAUSE_CHANGE = 4,  /**< a change of the masters is under way, was given up, or has left this client behind */
   REDLOCK_CAUSE_NEVER = 5    /**< FAILED only: waiting does not help; master_err is the reason of one master */
@@ -276,7 +275,7 @@ typedef struct redlock_event_s {
   int32_t err;          /* 0 or enum redlock_err */
   int32_t master_err;   /* the cause given by a master that tells most; 0: none */
   redlock_lock_t lock;  /* id 0 for MASTER and CLOSED */
-  int64_t validity_ms;  /* what is left when the callback begins; 0 when the lock is not held */
+  int64_t validity_ms;  /* left when the callback begins; 0: not held */
   uint32_t granted;     /* votes of the round that decided */
   uint32_t refused;     /* LOST because keys are gone: the masters without the key */
   uint32_t failed;
@@ -285,7 +284,7 @@ typedef struct redlock_event_s {
   uint32_t rounds;      /* acquire rounds so far */
   int64_t guard_ms;     /* FAILED(GUARD), WAITING: until a quorum will vote. MASTER: until this one will.
                          * REDLOCK_GUARD_UNKNOWN: no watch is under way. Else 0 */
-  uint64_t token;       /* ACQUIRED, RENEWED, AT_RISK: the fencing token; 0: acquired without REDLOCK_F_FENCING */
+  uint64_t token;       /* ACQUIRED, RENEWED, AT_RISK: the fencing token; 0: no REDLOCK_F_FENCING */
   uint32_t flags;       /* REDLOCK_EV_F_* */
   int32_t cause;        /* WAITING, FAILED: enum redlock_cause; else 0 */
   const redlock_detail_t *detail; /* WAITING, FAILED, LOST, AT_RISK, MASTER; else NULL */
@@ -297,17 +296,17 @@ typedef struct redlock_event_s {
  * FAILED, LOST or RELEASED the handle is stale. */
 typedef void (*redlock_event_fn)(redlock_t *rl, const redlock_event_t *event, void *user);
 
-/* [any] One English sentence for a person, without a full stop: what happened, or what an acquire waits for: "3 of 3
- * masters are new and watched: 27.3 s to go". Call it during the event's callback. At most size bytes with the NUL are
+/* [any] One English sentence without a full stop: what happened, or what an acquire waits for:
+ * "3 of 3 masters are new and watched: 27.3 s to go". Call it during the callback. At most size bytes with the NUL are
  * written; a cut sentence ends with "...". buf may be NULL if size is 0.
- * Returns the length of the whole sentence. REDLOCK_TEXT_MAX + 1 bytes are always enough. */
+ * Returns the length of the whole sentence. REDLOCK_TEXT_MAX + 1 bytes are enough. */
 #define REDLOCK_TEXT_MAX 255
 REDLOCK_API size_t redlock_describe(const redlock_event_t *event, char *buf, size_t size);
 
 /* One line without a newline, valid during the call. level, as in syslog: 3 LOST, a hopeless acquire, a bad argument; 4
- * AT_RISK, other acquires that failed or waited for 5 s, a master without a vote, a jump of the clock; 5 guard, masters
- * that are back, floored tokens, unanswered deletes; 6 connections, the end; 7 all else. Runs on the client's thread,
- * for a bad argument on the caller's. It may take a mutex, and must not call the client. */
+ * AT_RISK, other acquires that failed or waited for 5 s, a master without a vote, a clock jump; 5 guard, masters that
+ * are back, floored tokens, unanswered deletes; 6 connections, the end; 7 all else. Runs on the client's thread, for a
+ * bad argument on the caller's. It may take a mutex, and must not call the client. */
 typedef void (*redlock_log_fn)(int level, const char *msg, void *user);
 /* [any] A ready-made redlock_log_fn: "redlock: ", the line and a newline to stderr, in one write(2). */
 REDLOCK_API void redlock_log_stderr(int level, const char *msg, void *user);
@@ -321,14 +320,13 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_config_new(redlock_config_t **out);
 REDLOCK_API void redlock_config_free(redlock_config_t *cfg);
 
 /* [setup] Add what a JSON object says: redlock.json(5). At most REDLOCK_CONFIG_BYTES_MAX bytes. On any error the
- * configuration is left as it was. A name is one server at a time: no balancer that lets old connections live. A file
- * must be a regular one of root or geteuid(), writable by nobody else.
+ * configuration is left as it was. A file must be a regular one of root or geteuid(), writable by nobody else.
  * Returns 0. CONFIG: redlock_config_error() says what. NOTSUP: TLS, which this build has not. SYSTEM: the file cannot
  * be read. NOMEM. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_load_json(redlock_config_t *cfg, const char *json, size_t size);
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_load_file(redlock_config_t *cfg, const char *path);
 
-/* [setup] What was wrong in the last call on cfg that failed: "masters[2].port: 70000 is not in 1..65535"; "": nothing.
+/* [setup] What was wrong in the last failed call on cfg: "masters[2].port: 70000 is not in 1..65535"; "": nothing.
  * Valid until the next call on cfg. */
 REDLOCK_API const char *redlock_config_error(const redlock_config_t *cfg);
 
@@ -349,8 +347,8 @@ REDLOCK_API void redlock_config_set_log(redlock_config_t *cfg, redlock_log_fn fn
 
 /* ---- 5. Life -------------------------------------------------------------------------------------------------- */
 
-/* [setup] The bytes that a client of this configuration needs, without a thread's stack (limits.stack_bytes) and what a
- * TLS library allocates; 0: the configuration is not valid. */
+/* [setup] The bytes that a client of cfg needs, without a thread's stack (limits.stack_bytes) and what a TLS library
+ * allocates; 0: cfg is not valid. */
 REDLOCK_API size_t redlock_memory_size(const redlock_config_t *cfg);
 
 /* The six ways to create a client, which then connects, and connects again, by itself. *out is NULL on error. _in: the
@@ -436,7 +434,7 @@ typedef struct redlock_acquire_opts_s {
   uint32_t flags;           /* REDLOCK_F_* */
   uint32_t ttl_ms;          /* 20 .. timing.max_ttl_ms; 0: defaults.ttl_ms */
   int32_t wait_ms;          /* above 0: a bound of the whole call; or REDLOCK_WAIT_DEFAULT, _TRY_ONCE, _WAIT_FOREVER */
-  uint32_t min_validity_ms; /* a round that is won with less than this left is TOO_SLOW; 0: any */
+  uint32_t min_validity_ms; /* a round won with less left is TOO_SLOW; 0: any */
   uint32_t max_hold_ms;     /* no extend carries the validity past this time since the won round began; 0: no limit */
   uint32_t retry_delay_ms;  /* 1 .. 5000; 0: defaults.retry_delay_ms */
   uint32_t reserved;        /* 0 */
@@ -458,11 +456,11 @@ typedef struct redlock_acquire_opts_s {
  * Not at all, with REDLOCK_CAUSE_NEVER, where FINGERPRINT, LEFT, MODE, MAXMEMORY or IDENTITY leave no quorum. One
  * round, unless REDLOCK_WAIT_FOREVER, where a lack of permission, password or certificate does. */
 
-/* [own] Ask for one resource, or for up to REDLOCK_RESOURCES_PER_LOCK_MAX: all or none, in any order without a
- * deadlock. ACQUIRED or FAILED follows. opts NULL: all defaults. *lock is the handle, 0 on error. A held lock is
- * renewed by itself until it is released.
- * Returns 0. INVAL: an argument or option is out of range, or a resource is named twice; the log says which. RESERVED.
- * TABLE_FULL. CLOSED. THREAD. FORKED. */
+/* [own] Ask for 1 .. REDLOCK_RESOURCES_PER_LOCK_MAX resources: all or none, in any order without a deadlock. ACQUIRED
+ * or FAILED follows. opts NULL: all defaults. *lock is the handle, 0 on error. A held lock is renewed by itself until
+ * it is released.
+ * Returns 0. INVAL: out of range, or a resource named twice; the log says which. RESERVED. TABLE_FULL. CLOSED. THREAD.
+ * FORKED. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_acquire_async(redlock_t *rl, const redlock_resource_t *resources,
                                                         uint32_t count, const redlock_acquire_opts_t *opts,
                                                         redlock_lock_t *lock);
@@ -478,8 +476,8 @@ REDLOCK_API int redlock_cancel(redlock_t *rl, redlock_lock_t lock);
 REDLOCK_API REDLOCK_NODISCARD int redlock_extend_async(redlock_t *rl, redlock_lock_t lock, uint32_t ttl_ms);
 
 /* [own] Let go: from now on the lock is not held. Deletes go out, again where a connection breaks. RELEASED follows.
- * Before ACQUIRED this cancels the acquire. No holder hears that others wait: one that holds for long lets them in by
- * release and acquire every n seconds, usually at the first or second time.
+ * Before ACQUIRED this cancels the acquire. No holder hears that others wait: release and acquire every n seconds let
+ * them in, usually at the first or second time.
  * Returns 0, also when the lock has ended. STALE: never issued. THREAD. FORKED. */
 REDLOCK_API int redlock_release_async(redlock_t *rl, redlock_lock_t lock);
 
@@ -500,10 +498,10 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_extend(redlock_t *rl, redlock_lock_t l
  * sending the deletes. CLOSED. FORKED. */
 REDLOCK_API int redlock_release(redlock_t *rl, redlock_lock_t lock);
 
-/* ---- 7. Holding: any thread, no I/O, no lock, two to four clock reads ------------------------------------------- */
+/* ---- 7. Holding: no I/O, two to four clock reads ------------------------------------------------------------- */
 
-/* [any] May the device be touched for the next need_ms? Call it before each transaction, with the time that this one
- * takes, and nothing between the check and the write.
+/* [any] May the device be touched for the next need_ms? Call it before each transaction, with the time that it takes,
+ * and nothing between the check and the write.
  * Returns 0: yes, at least need_ms are left. LOST: no, and never again for this handle. TOO_SLOW: held, but less than
  * need_ms is left. NOT_HELD: not acquired yet. STALE. FORKED. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_check(const redlock_t *rl, redlock_lock_t lock, uint32_t need_ms);
@@ -545,7 +543,7 @@ typedef struct redlock_status_s {
   uint32_t locks_pending; /* acquires not decided */
   uint32_t locks_max;     /* limits.locks */
   uint32_t debts;         /* ended values with an unanswered delete */
-  uint32_t debts_max;     /* limits.debts, which held locks take from, too */
+  uint32_t debts_max;     /* limits.debts; held locks count, too */
   uint32_t even;          /* 1: N is even, which buys nothing */
   uint64_t acquired;      /* events since create */
   uint64_t failed_locked;
@@ -571,7 +569,7 @@ typedef struct redlock_master_status_s {
   uint32_t in_flight;     /* unanswered requests */
   uint32_t owed;          /* deletes not answered yet */
   uint32_t connects;      /* connections made */
-  uint32_t resp3;         /* 1: the connection speaks RESP3 */
+  uint32_t resp3;         /* 1: speaks RESP3 */
   uint32_t tracked;       /* 1: the server tells when a key changes */
   uint64_t replies;
   uint64_t errors;        /* error replies */
@@ -584,8 +582,8 @@ typedef struct redlock_master_status_s {
  * Returns 0. INVAL: the size is too small for the first fields, or index is out of range. THREAD. FORKED. */
 REDLOCK_API int redlock_status(const redlock_t *rl, redlock_status_t *status);
 REDLOCK_API int redlock_master_status(const redlock_t *rl, uint32_t index, redlock_master_status_t *status);
-/* [own] Both as one JSON object, NUL-terminated. *size: in, the bytes of buf; out, the bytes needed with the NUL. The
- * fields, as in the structs; ignore those that you do not know:
+/* [own] Both as one JSON object, NUL-terminated. *size: in, the bytes of buf; out, the bytes needed with the NUL.
+ * Its fields, as in the structs; ignore unknown ones:
  *   schema, version, quorum, even, masters_up, guard_ms
  *   masters           an array; of each:
  *     name, address, state, err, guard_ms, in_flight, owed, connects, resp3, tracked, replies, errors

@@ -8,7 +8,7 @@
 //     if (err != 0) return err;
 //     while (more_work() && bus.valid_for(300ms)) one_transaction();
 //
-// In loop and polled mode ask with redlock_acquire_async(), and let redlock::lock(rl, handle) take over the handle. For
+// In loop and polled mode ask with redlock_acquire_async(), and let redlock::lock(rl, handle) take it over. For
 // one of several equal devices: acquire_any() in thread mode, any_of in all.
 #ifndef REDLOCK_REDLOCK_HPP
 #define REDLOCK_REDLOCK_HPP
@@ -25,7 +25,7 @@ namespace redlock {
 
 namespace detail {
 
-// Whole milliseconds, rounded up. A negative time is 0, and a time that does not fit is `most`.
+// Rounded up. A negative time is 0, and one that does not fit is `most`.
 template <class Rep, class Period>
 std::uint32_t ceil_ms(std::chrono::duration<Rep, Period> time, std::uint32_t most) noexcept {
   typedef std::chrono::duration<Rep, Period> given;
@@ -97,10 +97,10 @@ class options {
 class lock {
  public:
   lock() noexcept : rl_(nullptr), handle_() {}
-  // Takes over the handle of an acquire, which may be decided or not.
+  // Takes over the handle of an acquire, decided or not.
   lock(redlock_t* rl, redlock_lock_t handle) noexcept : rl_(rl), handle_(handle) {}
   lock(lock&& other) noexcept : rl_(other.rl_), handle_(other.detach()) {}
-  // Releases the lock that this object owned before.
+  // Releases what it owned.
   lock& operator=(lock&& other) noexcept {
     if (this != &other) {
       release();
@@ -138,7 +138,7 @@ class lock {
     return owns() ? redlock_extend(rl_, handle_, ms) : REDLOCK_E_STALE;
   }
 
-  // redlock_release_async(): lets go, or cancels. Never blocks. 0 also when there was nothing to let go.
+  // redlock_release_async(): lets go, or cancels. Never blocks. 0 also when it owned nothing.
   int release() noexcept {
     const redlock_lock_t handle = detach();
     return handle.id != 0 ? redlock_release_async(rl_, handle) : REDLOCK_OK;

@@ -64,8 +64,8 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_reconfigure(const redlock_config_t *ol
 typedef struct redlock_setting_s {
   uint32_t size;    /* sizeof(redlock_setting_t) */
   uint32_t given;   /* 1: it was set; 0: the default */
-  uint32_t is_text; /* 1: the key takes a string; 0: a number */
-  uint32_t number;  /* of a key that takes a number: the value that a client uses */
+  uint32_t is_text; /* 1: a string; 0: a number */
+  uint32_t number;  /* of a number: what a client uses */
   const char *key;  /* "timing.node_timeout_ms"; a static string */
   char range[64];   /* "5..10000"; of a string its words, or its size: "off, weak or strict", "0..32 bytes" */
   char value[REDLOCK_TEXT_MAX + 1]; /* the same as text: "50", "strict", "gw-17", escaped as in JSON; "(hidden)": a
