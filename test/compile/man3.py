@@ -4,7 +4,8 @@
 
 Each call that the header declares has a file, which is a page or leads to one. The page names the call, declares it as
 the header does, and its RETURN VALUE has each code of the header's "Returns". groff has nothing to say of a page. What
-EXAMPLE is cut from, and no other test compiles, compiles.
+EXAMPLE is cut from, and no other test compiles, compiles. All pages together have a ceiling of words, as ceilings.py
+counts them; each page has its EXAMPLE and its SYNOPSIS besides what the header says.
 """
 import pathlib
 import re
@@ -18,6 +19,7 @@ header = (source / "include/redlock/redlock.h").read_text()
 codes = set(re.findall(r"\bREDLOCK_E_(\w+) = -", header)) - {"LAST_"}
 sections = ["NAME", "LIBRARY", "SYNOPSIS", "DESCRIPTION", "RETURN VALUE", "WHERE IT MAY BE CALLED", "EXAMPLE",
             "SEE ALSO"]
+words_max = 7500
 wrong, checked, pages = [], 0, set()
 
 
@@ -57,5 +59,8 @@ if shutil.which("groff"):
         wrong += said.stderr.splitlines()
 subprocess.run([compiler, "-std=c99", "-Wall", "-Wextra", "-Werror", "-Wno-unused-function", "-fsyntax-only",
                 "-I" + str(source / "include"), str(source / "toolchains/man3.c")], check=True)
-print(*wrong, f"{checked} calls on {len(pages)} pages", sep="\n")
+words = sum(len(re.findall(r"\w[\w'.-]*", (folder / f"{page}.3").read_text())) for page in pages)
+if words > words_max:
+    wrong.append(f"{words} words, and {words_max} are the most")
+print(*wrong, f"{checked} calls on {len(pages)} pages, {words} words", sep="\n")
 sys.exit(1 if wrong or checked < 45 else 0)
