@@ -35,6 +35,7 @@ class Clock {
   // How far the sum may be ahead of the true time; what `known` may be wide.
   static constexpr int64_t uncertainty_ns = 1'000'000;
   static constexpr int tries = 16;
+  static constexpr int64_t most_off_rate = 200;  // by a 200th: of the drift (lock/validity) half is for each clock
 
   explicit Clock(Source source = Source()) : source_(source) {}
 
@@ -71,10 +72,12 @@ class Clock {
   //   BOOT - now = (MONO + offset) - (RAW + base), and the offset was known.low or more.
   // MONO is read before RAW, so a preemption in between makes the difference smaller and the result early. Neither
   // clock counts suspend, so a suspend before, between or after the reads changes nothing. MONO contains the slewing
-  // up to this call, and no later slewing: a caller that waits long under a fast slew asks again.
+  // up to this call. Slewing between this call and the deadline may make BOOT slower: so the result is earlier by as
+  // much as clocks may be off rate. Under a faster slew a caller that waits long asks again.
   int64_t boottime_ns(Instant deadline) const {
     const Known known = shared_.read();
-    return boottime_ns(deadline, known.low - known.base);
+    const int64_t boot = boottime_ns(deadline, known.low - known.base), now = source_.boottime_ns();
+    return now > 0 && boot > now ? boot - (boot - now) / most_off_rate : boot;
   }
 
   // The same for the driver's timer, with the upper end of the offset: at that BOOT time `deadline` has come, no more
