@@ -508,8 +508,8 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_check(const redlock_t *rl, redlock_loc
 /* [any] The validity that is left.
  * Returns milliseconds, rounded down; 0: no longer held. NOT_HELD. STALE. FORKED. */
 REDLOCK_API int64_t redlock_validity_ms(const redlock_t *rl, redlock_lock_t lock);
-/* [any] The end of the validity for timerfd or timer_create with TIMER_ABSTIME, earlier by 0.5 % of what is left: that
- * clock may be slewed meanwhile. Ask again after RENEWED.
+/* [any] The end of the validity for timerfd (TIMER_ABSTIME), earlier by 0.5 % of what is left: that clock may be
+ * slewed. Ask again after RENEWED.
  * Returns an absolute CLOCK_BOOTTIME time in ns; 0: no longer held. NOT_HELD. STALE. FORKED. */
 REDLOCK_API int64_t redlock_deadline_ns(const redlock_t *rl, redlock_lock_t lock);
 
