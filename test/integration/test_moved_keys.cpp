@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // Commands of an operator that move keys, or bring them back: MIGRATE, RESTORE of a DUMP, FUNCTION and SCRIPT FLUSH,
-// and a replica that Valkey fills over two channels. They are tried on the key of a lock that is held, and on the guard's
-// record. Two tests show what is not promised (include/API.md): keys of a quorum that are moved, and a record that comes
-// back behind a flush.
+// and a replica that Valkey fills over two channels. They are tried on the key of a lock that is held, and on the
+// guard's record. Two tests show what is not promised (include/API.md): keys of a quorum that are moved, and a record
+// that comes back behind a flush.
 #include <gtest/gtest.h>
 
 #include <string>
