@@ -171,9 +171,9 @@ Guard::Next Guard::end_reading(uint32_t number, Instant sent, const Instant& now
   REDLOCK_ASSERT(number == answered_ + 1);
   const Duration lifetime = reading_lifetime(settings_.max_ttl_ms);
   answered_ = number;
+  found_ = reading_;
   if (number < counts_from_) return Next::nothing;
   read_error_ = 0;
-  found_ = reading_;
   lapses_at_ = sent + lifetime;
   fresh_ = now < lapses_at_;  // a late answer is no longer true
   if (found_.has_q && memcmp(seal_, read_, seal_size) != 0) {

@@ -102,9 +102,10 @@ class Guard {
   Outlook outlook() const;
   // When the watch under way will be over; never() when none is, or something else stands in the way.
   Instant watched_at() const;
-  Bytes seal() const { return Bytes(seal_, seal_size); }  // of the last state that had a quarantine id
+  Bytes seal() const { return Bytes(seal_, seal_size); }  // of the state that is watched, or was
+  // As last read, for writes: the scripts compare both with what they find.
   Bytes replid() const { return Bytes(read_ + id_size + 1, id_size); }
-  Bytes quarantine() const { return Bytes(seal_ + 2 * (id_size + 1), found_.has_q ? id_size : 0); }
+  Bytes quarantine() const { return Bytes(read_ + 2 * (id_size + 1), found_.has_q ? id_size : 0); }
   Bytes run_id() const { return Bytes(read_, identified_ ? id_size : 0); }  // its bytes are zeros if it is unknown
   Bytes desc() const { return found_.desc == Desc::ours ? settings_.fingerprint : Bytes(); }  // as read, unless foreign
   bool sealed() const { return found_.sealed; }
@@ -159,7 +160,7 @@ class Guard {
 
  private:
   enum class Desc : uint8_t { unread, absent, ours, foreign, moving, left };
-  // What a reading tells of the master. It is filled aside, and put in place at its end, if it counts.
+  // What a reading tells of the master. It is filled aside, and put in place at its end.
   struct Reading {
     int16_t role_fault;  // as its INFO tells it
     Desc desc;
@@ -194,7 +195,7 @@ class Guard {
   bool identified_ = false;
   bool fresh_ = false;       // a reading of this connection stands
   bool has_replid_ = false;  // as read_
-  Reading found_ = {};       // by the last reading that counts; desc: also of an older connection
+  Reading found_ = {};       // by the last whole reading; desc: also of an older connection
   Reading reading_ = {};     // being filled
   int16_t distrust_ = 0;  // the reason; 0: trusted
   bool duplicate_ = false;
