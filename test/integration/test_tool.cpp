@@ -62,6 +62,7 @@ TEST_F(Tool, AMistakeIs64AndALine) {
       {{"commission", "--y", "x"}, "redlock: commission: it takes no argument; see redlock commission --help\n"},
       {{"run", "--m", "1"}, "redlock: run: there is no option --m; see redlock run --help\n"},
       {{"version", "x"}, "redlock: version: it takes no argument; see redlock version --help\n"},
+      {{"doctor", ""}, "redlock: doctor: a resource has 1 to 64 bytes; see redlock doctor --help\n"},
   };
   for (const auto& mistake : mistakes) {
     const Ended ended = run(mistake.arguments);
