@@ -8,7 +8,8 @@
 // suite tries each cell once, but for the heavy kinds, of which it tries one cell each. A campaign says how often, and
 // may repeat a seed:
 //     REDLOCK_TRIALS=500 [REDLOCK_SEED=7] [REDLOCK_CROWD=10000] build/dev/test/integration_tool_ends
-// REDLOCK_CROWD is how many other processes the machine has meanwhile. They sleep.
+// REDLOCK_CROWD is how many other processes the machine has meanwhile. They sleep. REDLOCK_AT_ONCE is for a machine
+// that is too slow for 10 trials at once.
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
 
@@ -102,7 +103,9 @@ class Trial {
   }
   uint32_t overlaps() const { return board_->overlaps; }
   // What both runs have told so far.
-  std::string story() const { return "first: " + first_->err() + "\nrival: " + rival_->err(); }
+  std::string story() const {
+    return "first: " + first_->err() + "\nrival: " + (rival_ != nullptr ? rival_->err() : "");
+  }
   void end() {
     board_->over = 1;
     first_->signal(SIGCONT);
@@ -153,6 +156,30 @@ class Crowd {
   std::vector<pid_t> all_;
 };
 
+// For how long did the machine let no thread of this program run? The longer, the later a KILL may be.
+class Pauses {
+ public:
+  ~Pauses() {
+    is_over_ = true;
+    watch_.join();
+    std::cout << "longest time in which this program was not let run: " << longest_ns_ / ns_per_ms << " ms\n";
+  }
+
+ private:
+  void watch() {
+    for (int64_t before = boot_ns(); !is_over_;) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      const int64_t now = boot_ns();
+      longest_ns_ = std::max(longest_ns_, now - before);
+      before = now;
+    }
+  }
+
+  std::atomic<bool> is_over_ = false;
+  int64_t longest_ns_ = 0;
+  std::thread watch_{[this] { watch(); }};
+};
+
 class ToolEnds : public ::testing::Test {
  protected:
   struct Count {
@@ -162,7 +189,7 @@ class ToolEnds : public ::testing::Test {
   void run(std::vector<std::unique_ptr<Trial>>& trials, bool is_partition) {
     if (trials.empty()) return;
     for (auto& trial : trials) trial->begin();
-    for (auto& trial : trials) ASSERT_TRUE(trial->has_begun()) << trial->how.name;
+    for (auto& trial : trials) ASSERT_TRUE(trial->has_begun()) << trial->how.name << "\n" << trial->story();
     if (is_partition) {
       for (size_t m = 0; m < 2; ++m) site_.masters[m].freeze();
       // Longer than the validity: who has been frozen for so long has lost the lock.
@@ -213,7 +240,7 @@ class ToolEnds : public ::testing::Test {
 };
 
 TEST_F(ToolEnds, NobodyActsAfterTheRival) {
-  constexpr size_t at_once = 10;
+  const auto at_once = static_cast<size_t>(number_of("REDLOCK_AT_ONCE", 10));
   const int once = 4 * 8 + 2;  // each cell of the light kinds, and the heavy ones of the second round
   const int wanted = number_of("REDLOCK_TRIALS", once);
   const unsigned seed = static_cast<unsigned>(number_of("REDLOCK_SEED", static_cast<int>(std::random_device{}() >> 1)));
@@ -221,6 +248,7 @@ TEST_F(ToolEnds, NobodyActsAfterTheRival) {
   const int others = number_of("REDLOCK_CROWD", 0);
   const Crowd crowd(others);
   ASSERT_EQ(crowd.size(), static_cast<size_t>(others)) << "the system allows no more processes";
+  const Pauses pauses;
   std::mt19937 random(seed);
   const size_t kinds = hows().size();
   std::vector<std::unique_ptr<Trial>> silence, blows, alone;
