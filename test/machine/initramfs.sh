@@ -18,7 +18,7 @@ libraries=(ldd) sysroot=
 if [[ -e $kernel/busybox ]]; then
   sysroot=$here/../../build/sysroot/armhf
   [[ -e $sysroot/packages ]] || sysroot=
-  libraries=(qemu-arm -L "$sysroot/" "$sysroot/lib/ld-linux-armhf.so.3" --list)
+  libraries=(qemu-arm -L "$sysroot/" "$sysroot/lib/ld-linux-armhf.so.3" --library-path "$root/redis" --list)
 fi
 
 add_libraries() {
@@ -26,10 +26,11 @@ add_libraries() {
   while read -r library; do
     mkdir -p "$root$(dirname "$library")"
     cp -L "$sysroot$library" "$root$library" 2>/dev/null || cp -L "$library" "$root$library"
-  done < <("${libraries[@]}" "$1" | grep -oE '/[^ ]+' || true)
+  done < <("${libraries[@]}" "$1" | grep -oE '/[^ ]+' | grep -v "^$root/" || true)
 }
 if [[ -e $kernel/busybox ]]; then
   cp "$kernel/busybox" "$root/bin/"  # a static one
+  cp -r "$kernel/redis" "$root/"
 else
   set -- "$(command -v busybox)" "$@"
 fi
