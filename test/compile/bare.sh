@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 #
 # README's blocks for each reader, pasted in an empty Debian of this machine's release: bare.sh FOLDER, which keeps the
-# empty root for the next run. Told are the seconds to each reader's first lock. The line that installs packages has
-# this machine's network, sources of packages, proxy and name servers. All else has no network but a loopback of its
-# own. Exit 77: the packages cannot be had, or nothing can be tried here.
+# empty root for the next run. Told are the seconds to each reader's first lock, and to an archive for a gateway on ARM.
+# The lines that bring packages have this machine's network, sources of packages, proxy and name servers. All else has
+# no network but a loopback of its own. Exit 77: the packages cannot be had, or nothing can be tried here.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 source toolchains/packages.sh
@@ -55,11 +55,11 @@ fetch() {
 paste() {
   local said fetches=$root/root/redlock/fetches pasted=$root/root/redlock/pasted
   cat >"$pasted"
-  if [[ $(head -n 1 "$pasted") == apt-get* ]]; then
+  while [[ $(head -n 1 "$pasted") =~ ^(apt-get|toolchains/sysroot.sh) ]]; do
     head -n 1 "$pasted" >"$fetches"
     sed -i 1d "$pasted"
     three_tries fetch /root/redlock/fetches || exit
-  fi
+  done
   said=$(in_root /root/redlock/pasted) || fail "what is for $1 fails:" "$said"
   grep -qxF "$2" <<<"$said" || fail "what is for $1 does not say '$2':" "$said"
   echo "$1: $((SECONDS - began)) s"
@@ -74,7 +74,7 @@ block() {
     behind && $0 == kind { inside = 1 }' "$1"
 }
 
-inside() {
+fresh_root() {
   mkdir -p "$root"
   mount -t tmpfs -o mode=755 tmpfs "$root"
   tar -C "$root" -xf "$folder/root.tar"
@@ -86,9 +86,11 @@ inside() {
   tar -C "$root/root" -xf "$folder"/redlock-*.tar.gz
   mv "$root"/root/redlock-* "$root/root/redlock"
   ip link set lo up
-  began=$SECONDS
+}
+
+first_locks() {
   block README.md 'example: first' sh | paste shell 'the bus is ours'
-  echo 'redlock doctor && redlock status plant1/rs485-a' | paste operator 'plant1/rs485-a: free'
+  echo 'redlock status plant1/rs485-a' | paste operator 'plant1/rs485-a: free'
   block README.md 'example: bus' c >"$root/root/redlock/bus.c"
   block README.md 'example: bus' json >"$root/root/redlock/bus.json"
   block README.md 'example: bus' sh | paste C 'the bus is ours for at least 300 ms'
@@ -97,8 +99,12 @@ inside() {
     paste Python 'the bus is ours for at least 0.3 s'
 }
 
-if [[ ${2-} == --inside ]]; then
-  inside
+arm_gateway() { block toolchains/README.md 'example: arm' sh | paste ARM 'usr/bin/redlock'; }
+
+if [[ $# -gt 1 ]]; then
+  fresh_root
+  began=$SECONDS
+  "$2"
   exit
 fi
 [[ $(id -u) -eq 0 ]] || skip "this needs root"
@@ -109,4 +115,4 @@ spaces=(unshare --mount --net --pid --fork --kill-child --mount-proc)
 rm -f "$folder"/redlock-*
 toolchains/packaging/archive.sh "$folder" >/dev/null
 exec 9</proc/self/ns/net
-"${spaces[@]}" "test/compile/${BASH_SOURCE[0]##*/}" "$folder" --inside
+for part in first_locks arm_gateway; do "${spaces[@]}" "test/compile/${BASH_SOURCE[0]##*/}" "$folder" "$part"; done
