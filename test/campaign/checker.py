@@ -55,6 +55,7 @@ class Histories:
         self.folder = pathlib.Path(folder)
         self.breaches = []
         self.sites, self.clients, self.ends, self.ended_at = {}, {}, {}, {}
+        self.recorded = {}  # of a site: max_ttl_ms, and the masters whose commands are known
         self.healed = self.recovered = self.over = None
         self._read_weather()
         for life in self.clients:
@@ -82,6 +83,8 @@ class Histories:
             elif word in ("killed", "exit"):
                 self.ends[rest[0]] = (word, int(rest[1]))
                 self.ended_at[rest[0]] = int(at)
+            elif word == "recorded":
+                self.recorded[rest[0]] = (int(rest[1]), rest[2:])
             elif word == "looked":
                 self.sites[rest[0]].looked.add(rest[1])
             elif word == "left":
@@ -246,11 +249,8 @@ def judge(folder):
     return histories.breaches, lines
 
 
-def main():
-    if len(sys.argv) != 2:
-        print(__doc__, file=sys.stderr)
-        return 2
-    breaches, lines = judge(sys.argv[1])
+def tell(breaches, lines):
+    """The exit status."""
     print("\n".join(lines))
     told = collections.Counter()
     for rule, text in breaches:
@@ -262,4 +262,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(tell(*judge(sys.argv[1])))
