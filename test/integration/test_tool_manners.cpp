@@ -6,6 +6,7 @@
 #include <poll.h>
 
 #include "notify_socket.hpp"
+#include "support/pauses.hpp"
 #include "support/tcp_peer.hpp"
 #include "tool_site.hpp"
 
@@ -239,6 +240,7 @@ TEST_F(ToolManners, AScriptTakesItsLockInItsFirstLine) {
 }
 
 TEST_F(ToolManners, AProgramLearnsThatItLeads) {
+  const Pauses pauses;
   int to[2], from[2];
   ASSERT_EQ(::pipe2(to, O_CLOEXEC), 0);
   ASSERT_EQ(::pipe2(from, O_CLOEXEC), 0);
@@ -255,7 +257,7 @@ TEST_F(ToolManners, AProgramLearnsThatItLeads) {
   for (size_t m = 0; m < 2; ++m) site_.masters[m].freeze();
   const int64_t end = boot_ns() + (ToolSite::ttl_ms - ToolSite::drift_ms) * ns_per_ms;
   EXPECT_EQ(::read(from[0], text, sizeof text), 0) << "the end of the output";
-  EXPECT_LT(boot_ns(), end);
+  EXPECT_TRUE(boot_ns() < end || pauses.were_too_long());
   for (size_t m = 0; m < 2; ++m) site_.masters[m].thaw();
   EXPECT_EQ(leader.exit_status(), 79);
   ::close(to[1]);
@@ -340,7 +342,11 @@ TEST_F(ToolManners, AScanOfAServerThatNeverEndsEnds) {
     }
     return TcpPeer::Then::keep;
   });
-  const Ended ended = run_redlock({"status", "--master", endless.url(), "--scan"}, site_.dir);
+  Ended ended = run_redlock({"status", "--master", endless.url(), "--scan"}, site_.dir);
+  // The machine may not have let our thread run.
+  for (int i = 0; i < 20 && ended.err.find("no answer within") != std::string::npos; ++i) {
+    ended = run_redlock({"status", "--master", endless.url(), "--scan"}, site_.dir);
+  }
   EXPECT_EQ(ended.status, 69) << ended.out;
   EXPECT_NE(ended.err.find("comes to no end"), std::string::npos) << ended.err;
 }

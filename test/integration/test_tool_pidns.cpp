@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sys/stat.h>
 
+#include "support/pauses.hpp"
 #include "tool_user.hpp"
 
 namespace redlock::test {
@@ -81,6 +82,7 @@ TEST_P(ToolPidns, SignalsReachTheGroupOfTheCommand) {
 }
 
 TEST_P(ToolPidns, TheInitMayBeStoppedAndCannotBeRead) {
+  const Pauses pauses;
   const std::string go = user_.dir + "/go";
   ASSERT_EQ(::mkfifo(go.c_str(), 0600), 0);
   ASSERT_EQ(::chmod(go.c_str(), 0644), 0);
@@ -127,6 +129,7 @@ TEST_P(ToolPidns, WhatTheCommandLeavesBehindIsToldToEndAndThenKilled) {
 
 // The kernel alone ends all of them: none of our programs runs.
 TEST_P(ToolPidns, KeeperAndWardenStoppedAreInTime) {
+  const Pauses pauses;
   const Board board(user_.dir + "/board");
   ASSERT_EQ(::chmod(board.file().c_str(), 0666), 0);
   Program run(this->run(leash_.take() + "exec " + user_.witness + " " + board.file() + " 1 deaf away"), site_.dir,
@@ -139,7 +142,7 @@ TEST_P(ToolPidns, KeeperAndWardenStoppedAreInTime) {
   const int64_t end = site_.validity_end_ns(res_);
   EXPECT_TRUE(leash_.is_loose());
   std::cout << "last act " << (end - board->last_act_ns) / ns_per_ms << " ms before the end of the validity\n";
-  EXPECT_LT(board->last_act_ns, end);
+  EXPECT_TRUE(board->last_act_ns < end || pauses.were_too_long());
   run.signal(SIGCONT);
   EXPECT_EQ(run.exit_status(), 79) << run.err();
 }
@@ -151,6 +154,7 @@ TEST_P(ToolPidns, RootOfAUserNamespaceEndsACommandOfAnotherUser) {
   if (user_.ended(user_.words({"unshare", "-U", "true"})).status != 0) GTEST_SKIP() << "no user namespaces here";
   const Board board(user_.dir + "/board");
   ASSERT_EQ(::chmod(board.file().c_str(), 0666), 0);
+  const Pauses pauses;
   const std::string go = user_.dir + "/go";
   const std::string wait = "until [ -e " + go + " ]; do sleep 0.02; done; exec \"$@\"";
   const std::string command = leash_.take() + "exec " + user_.witness + " " + board.file() + " 1 deaf drop";
@@ -176,7 +180,7 @@ TEST_P(ToolPidns, RootOfAUserNamespaceEndsACommandOfAnotherUser) {
     EXPECT_TRUE(leash_.is_loose());
     board->over = 1;
     EXPECT_EQ(run.exit_status(), with_keeper ? 71 : 128 + SIGKILL) << run.err();
-    EXPECT_LT(board->last_act_ns, end);
+    EXPECT_TRUE(board->last_act_ns < end || pauses.were_too_long());
   }
 }
 
