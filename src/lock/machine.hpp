@@ -243,8 +243,7 @@ class Machine {
   // [waiting, held] Our own tables lack room for the wanted round. True: the round waits for room. False: the round has
   // waited for a node_timeout, and begins with what there is.
   bool put_off(Lock& lock, const Instant& now) const;
-  // [waiting] The wanted round lacks something that no round can do without (random bytes), and waits as long as that
-  // takes.
+  // [waiting] The wanted round lacks random bytes, without which there is no round, and waits for as long as it takes.
   void put_off_freely(Lock& lock) const { lock.defer_until = Instant::never(); }
   // [acquiring] A fenced acquire begins with this proposal. may_floor: the floor is allowed this once.
   void propose(Lock& lock, uint64_t proposal, bool may_floor) const;
