@@ -99,7 +99,8 @@ TEST(ToolKill, NoCommandActsWhenSomebodyElseCanHoldTheLock) {
   }
   for (auto& trial : trials) {
     trial->second->signal(SIGTERM);
-    EXPECT_EQ(trial->second->exit_status(), 128 + SIGTERM);
+    const int status = trial->second->exit_status();
+    EXPECT_TRUE(status == 128 + SIGTERM || (status == 79 && pauses.were_too_long())) << trial->what.name << status;
     EXPECT_TRUE(trial->board->overlaps == 0 || pauses.were_too_long()) << trial->what.name;
     // Long before the end of its ttl; the last master may answer later than we wait.
     EXPECT_TRUE(eventually([&] { return site.masters.holders(trial->resource) == 0; }, std::chrono::seconds(1)))

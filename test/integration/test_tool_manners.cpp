@@ -286,14 +286,15 @@ TEST_F(ToolManners, TheCommandIsToldToEndByTheSignalThatWasAskedFor) {
 }
 
 TEST_F(ToolManners, KillComesWhenItWasAskedFor) {
+  const Pauses pauses;
   const Board board(site_.dir + "/board");
   Program run(site_.witness(board, "bus", {"deaf"}, "1", {"-k", "0.2"}), site_.dir);
   ASSERT_TRUE(board.acts());
   const int64_t begin = boot_ns();
   run.signal(SIGTERM);
   EXPECT_EQ(run.exit_status(), 128 + SIGKILL);
-  EXPECT_GT(board->last_act_ns - begin, 150 * ns_per_ms);
-  EXPECT_LT(board->last_act_ns - begin, 3'500 * ns_per_ms) << "4 s are the default";
+  const int64_t lived_ms = (board->last_act_ns - begin) / ns_per_ms;
+  EXPECT_TRUE((lived_ms > 150 && lived_ms < 3'500) || pauses.were_too_long()) << lived_ms << "; 4000 is the default";
 }
 
 // $? is the same in a shell, but a shell and systemd tell 143 from an end by TERM.
