@@ -265,7 +265,7 @@ tls_asan_stage() {
 }
 
 # Clients with a thread of their own, and clients side by side in two threads, with TSan on servers that speak TLS. The
-# programs are those that the stage tsan has built.
+# programs are those that the stage tsan has built, and that stage has run the tests about TLS with OpenSSL.
 tls_threads='lock_contention|thread_mode'
 tls_tsan_stage() {
   local mbedtls status=0
@@ -276,6 +276,7 @@ tls_tsan_stage() {
   over_tls tsan tsan "$tls_threads" || status=$?
   wait "$mbedtls" || status=$?
   cat "$TMPDIR/mbedtls"
+  ctest --preset tsan-mbedtls || status=$?
   return "$status"
 }
 
