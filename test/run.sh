@@ -16,7 +16,7 @@ usage: test/run.sh [--all] [--cross] [--tls] [--no-install]
                  is suspended, stopped and cut off, clang, TSan, the release builds, what a cycle costs (counted), TLS,
                  with sanitizers too, 32- and 64-bit ARM under qemu with a short selection of tests, coverage, the
                  fuzzers and the mutants: about 75 minutes
-  --cross        also 32- and 64-bit ARM with all tests, and static musl; its time is not part of that
+  --cross        also 32- and 64-bit ARM with all tests, and static musl; its time comes on top
   --tls          also all tests with OpenSSL and with mbedTLS, then the integration tests on servers that speak TLS, and
                  the tests about TLS with ASan and UBSan: more than 25 minutes. --all runs those about TLS, with
                  sanitizers too, and a third of the integration tests
