@@ -37,7 +37,7 @@ LINE = re.compile(r"(\d+)\.(\d{6}) \[\d+ (\S+)\]((?: \"(?:[^\"\\]|\\.)*\")+)$")
 WORD = re.compile(r'"((?:[^"\\]|\\.)*)"')
 UNKNOWN = ("?", 0)  # a key that may be there or not
 
-Write = collections.namedtuple("Write", "at value until by")  # by: script, plain or extend
+Write = collections.namedtuple("Write", "at value until by")  # by: script, plain, extend; open: perhaps refused
 
 
 def off(duration):
@@ -177,7 +177,7 @@ class Master:
             return  # refused
         ttl, sure = int(options[options.index("PX") + 1]), was_there is False or by == "script" or not asks
         self._keys[key] = (value, at + ttl * MS) if sure else UNKNOWN
-        vote = self._vote(at, key, value, ttl, by)
+        vote = self._vote(at, key, value, ttl, by if sure else "open")
         if sure and counts:
             self.writes[key].append(vote)
 
@@ -309,15 +309,16 @@ class Judge:
             # What is set after the lock was won is a put-back, and no vote.
             votes = [one for one in master.votes[resource, value] if one.at <= hold.last_yes + SLACK and
                      (one.by == "extend" or one.at <= hold.got + SLACK)]
-            promise = max((one.until for one in votes), default=0)
+            sure = [one for one in votes if one.by != "open"]
+            promise = max((one.until for one in sure), default=0)
             longest = max((one.until + off(one.until - one.at) for one in votes), default=0)
             promised += longest >= hold.until or not master.saw_all(hold.wanted, hold.last_yes)
             for at in master.deletes[resource, value]:
                 self.run.need(at >= end, "delete", 2, f"{master.name} at {at}: {hold.name()} holds {resource} "
                               f"until {end}")
             over = min(end, promise - SLACK)
-            others = [one for one in master.written_between(resource, votes[0].at, over) if one.value != value
-                      ] if votes else []
+            others = [one for one in master.written_between(resource, sure[0].at, over) if one.value != value
+                      ] if sure else []
             self.run.state(not others, "one promise", f"{master.name}: {hold.name()} has {resource} until {over}, and "
                            f"{others[:1]}")
         self.run.state(promised >= self.quorum, "a holder has promises", f"{hold.name()} holds {resource} until "

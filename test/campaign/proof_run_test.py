@@ -116,6 +116,16 @@ class Judged(unittest.TestCase):
                    ('m-0', '1550 b EXISTS w/bus', acquire))
         self.finds([], ('m-0', '1550 b EXISTS w/bus', f'1550 b SET w/bus {V3}:c-2 NX PX 500'))  # it was refused
 
+    def test_a_vote_that_was_perhaps_refused_is_no_promise(self):
+        short = (f'1330 b EVALSHA acquire 2 w/bus redlock::meta {V3}:c-2 60 {SEAL}\n'
+                 f'1330 lua SET w/bus {V3}:c-2 NX PX 60\n1400 a SET')
+        after = (f'1401 b EVALSHA release 1 w/bus {V3}:c-2\n1401 lua DEL w/bus\n'
+                 f'1402 b EVALSHA acquire 2 w/bus redlock::meta {V3}:c-3 60 {SEAL}\n'
+                 f'1402 lua SET w/bus {V3}:c-3 NX PX 60\n'
+                 f'1403 b EVALSHA release 1 w/bus {V3}:c-3\n1403 lua DEL w/bus\n1500 a EVALSHA')
+        self.finds([], ('m-0', '1400 a SET', short), ('m-0', '1500 a EVALSHA', after))
+        self.finds(['"one promise"'], ('m-0', '1500 a EVALSHA', after.split('\n', 2)[2]))
+
     def test_a_script_compares_the_record(self):
         self.condition(2, 'SET by a script', ('m-0', f'{V2}:c-1 500 {SEAL}', f'{V2}:c-1 500 {OTHER}'))
         self.condition(2, 'extend', ('m-0', f'{V1}:c-0 500 {SEAL}', f'{V1}:c-0 500 {OTHER}'))
