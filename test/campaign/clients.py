@@ -89,7 +89,7 @@ class Worker(Client):
             step.write_bytes(int(self._random.uniform(-9e9, 9e9)).to_bytes(8, "little", signed=True))
             environment.update(LD_PRELOAD=plant.shim, REDLOCK_WALL_CLOCK=str(step))
         # Its own clock runs off rate, within the drift; its machine is up for longer than others with its boot id.
-        if self._random.random() < 0.3:
+        if self._random.random() < 0.3 and plant.cables:
             environment.update(LD_PRELOAD=plant.shim, REDLOCK_RATE_PPM=str(self._random.randint(-4000, 4000)))
         if self._random.random() < 0.3 and plant.cables:
             environment.update(CAMPAIGN_UP_FOR="1234")

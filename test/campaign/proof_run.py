@@ -35,8 +35,9 @@ VALUE = re.compile(r"[0-9a-f]{40}")
 SEAL = re.compile(r"[0-9a-f]{16}:[0-9a-f]{16}:[0-9a-f]{16}")
 LINE = re.compile(r"(\d+)\.(\d{6}) \[\d+ (\S+)\]((?: \"(?:[^\"\\]|\\.)*\")+)$")
 WORD = re.compile(r'"((?:[^"\\]|\\.)*)"')
-UNKNOWN = ("?", 0)  # a key that may be there or not
 
+Key = collections.namedtuple("Key", "value end exact", defaults=(True,))  # not exact: it may live for longer
+UNKNOWN = Key("?", 0)  # a key that may be there or not
 Write = collections.namedtuple("Write", "at value until by")  # by: script, plain, extend; open: perhaps refused
 
 
@@ -75,7 +76,7 @@ class Master:
         self.writes = collections.defaultdict(list)  # by resource
         self.votes, self.deletes = collections.defaultdict(list), collections.defaultdict(list)  # by resource, value
         self.unseen = []
-        self._keys = collections.defaultdict(lambda: UNKNOWN)  # None: no such key; or value and end
+        self._keys = collections.defaultdict(lambda: UNKNOWN)  # None: no such key
         self._lost, self._began, self._process = 0, 0, ""
         self._q = self._seal = None  # not known
         self._q_since, self._readings = 0, {}  # of connections
@@ -120,8 +121,10 @@ class Master:
         """None: perhaps."""
         if self._keys[key] is None:
             return False
-        value, end = self._keys[key]
-        return None if value == "?" or abs(at - end) <= ABOUT else at < end
+        value, end, exact = self._keys[key]
+        if at < end - ABOUT:
+            return True
+        return None if value == "?" or not exact or at <= end + ABOUT else False
 
     def _execute(self, at, sender, words):
         name = words[0].upper()
@@ -154,7 +157,7 @@ class Master:
         if process != self._process:
             self._process, self._lost, self._readings = process, max(self._lost, self._began), {}
         for key, value, left in zip(*[iter(keys)] * 3):
-            self._keys[key] = (value, at + int(left) * MS) if value else None
+            self._keys[key] = Key(value, at + int(left) * MS) if value else None
         if self._gap is not None:
             self.unseen.append((self._gap, at))
             self._gap = None
@@ -176,7 +179,7 @@ class Master:
         if by == "plain" and asks and was_there is True:
             return  # refused
         ttl, sure = int(options[options.index("PX") + 1]), was_there is False or by == "script" or not asks
-        self._keys[key] = (value, at + ttl * MS) if sure else UNKNOWN
+        self._keys[key] = Key(value, at + ttl * MS) if sure else UNKNOWN
         vote = self._vote(at, key, value, ttl, by if sure else "open")
         if sure and counts:
             self.writes[key].append(vote)
@@ -212,23 +215,26 @@ class Master:
         value, ttl = arguments[0], int(arguments[1])
         there = self._is_there(key, at)
         self.run.steps["extend"] += 1
-        known = there is not True or self._keys[key][0] == value
+        known = there is not True or self._keys[key].value == value
         self.run.need(known, "extend", 5, self._tell(at, f"{key} has {self._keys[key]}, not {value}"))
         if len(arguments) > 2:
             self._fits(at, "extend")
-        end = max(at + ttl * MS, self._keys[key][1] if there else 0)
-        self._keys[key] = (value, end)
+        end = (self._keys[key].end, self._keys[key].exact) if there else (at + ttl * MS, False)
+        self._keys[key] = Key(value, *end)
         self._vote(at, key, value, ttl, "extend")
 
     def _stretch(self, at, words):
-        end = at + int(words[2]) * MS
-        kept = self._is_there(words[1], at) is not True or end >= self._keys[words[1]][1] - ABOUT
-        self.run.state(kept, "a promise is kept", self._tell(at, f"{words[1]} shall end at {end}, not {self._keys}"))
+        """The script does so where the key would end earlier."""
+        key, end = words[1], at + int(words[2]) * MS
+        kept = self._is_there(key, at) is not True or end >= self._keys[key].end - ABOUT
+        self.run.state(kept, "a promise is kept", self._tell(at, f"{key} shall end at {end}, not {self._keys[key]}"))
+        if self._keys[key] is not None:
+            self._keys[key] = Key(self._keys[key].value, end)
 
     def _delete(self, at, words):
         value, key = (self._outer[2] or ["none"])[0], words[1]
         self.run.steps["delete"] += 1
-        own = self._is_there(key, at) is not True or self._keys[key][0] == value
+        own = self._is_there(key, at) is not True or self._keys[key].value == value
         self.run.need(own, "delete", 3, self._tell(at, f"{key} has {self._keys[key]}, not {value}"))
         if own:
             self.deletes[key, value].append(at)

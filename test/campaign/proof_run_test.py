@@ -126,6 +126,16 @@ class Judged(unittest.TestCase):
         self.finds([], ('m-0', '1400 a SET', short), ('m-0', '1500 a EVALSHA', after))
         self.finds(['"one promise"'], ('m-0', '1500 a EVALSHA', after.split('\n', 2)[2]))
 
+    def test_an_extend_may_leave_a_longer_life(self):
+        # It asked for 1 ms, and found a key that was set while nobody listened. A SET behind the 1 ms was refused.
+        story = (('m-0', f'1400 a SET w/bus {V1}:c-0 NX PX 500', '1390 gap'),
+                 ('m-0', '1500 lua PEXPIRE w/bus 500\n', ''),
+                 ('m-0', f'1500 a EVALSHA extend 2 w/bus redlock::meta {V1}:c-0 500',
+                  f'1450 lua ECHO "snapshot {"a" * 40} {"c" * 16} {SEAL} x - -2"\n'
+                  f'1500 a EVALSHA extend 2 w/bus redlock::meta {V1}:c-0 1'),
+                 ('m-0', '1550 b EXISTS w/bus', f'1650 b SET w/bus {V3}:c-2 NX PX 500'))
+        self.finds([], *story)
+
     def test_a_script_compares_the_record(self):
         self.condition(2, 'SET by a script', ('m-0', f'{V2}:c-1 500 {SEAL}', f'{V2}:c-1 500 {OTHER}'))
         self.condition(2, 'extend', ('m-0', f'{V1}:c-0 500 {SEAL}', f'{V1}:c-0 500 {OTHER}'))

@@ -68,8 +68,9 @@ class Site:
         if not self.ruled:  # nobody waits for its end
             for n, style in enumerate(("busy+token", "busy+any", "busy+service")):
                 self.clients.append(Tool(self, f"{name}-tool-{n}", self.gateways[n], "gateway", self.sets[0], style))
-            self.clients.append(Worker(self, f"{name}-python", self.gateways[1], "gateway", self.sets[0], "python",
-                                       "busy+token"))
+            if plant.cables:  # a sanitizer wants to be loaded before Python
+                self.clients.append(Worker(self, f"{name}-python", self.gateways[1], "gateway", self.sets[0], "python",
+                                           "busy+token"))
         self.storms, self.slew = [], None
 
     def _client(self, gateway, n):
