@@ -35,7 +35,7 @@ class Clock {
   // How far the sum may be ahead of the true time; what `known` may be wide.
   static constexpr int64_t uncertainty_ns = 1'000'000;
   static constexpr int tries = 16;
-  static constexpr int64_t most_off_rate = 200;  // by a 200th: of the drift (lock/validity) half is for each clock
+  static constexpr int64_t off_rate_part = 200;  // a clock is off rate by a 200th at most: half of the usual drift
 
   explicit Clock(Source source = Source()) : source_(source) {}
 
@@ -77,7 +77,7 @@ class Clock {
   int64_t boottime_ns(Instant deadline) const {
     const Known known = shared_.read();
     const int64_t boot = boottime_ns(deadline, known.low - known.base), now = source_.boottime_ns();
-    return now > 0 && boot > now ? boot - (boot - now) / most_off_rate : boot;
+    return now > 0 && boot > now ? boot - (boot - now) / off_rate_part : boot;
   }
 
   // The same for the driver's timer, with the upper end of the offset: at that BOOT time `deadline` has come, no more

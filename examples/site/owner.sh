@@ -147,7 +147,7 @@ END
 }
 
 power_on() { # name
-  local i name=$1 port=port-$1
+  local i root name=$1 port=port-$1
   setpriv --pdeathsig KILL unshare --mount --net --uts --pid --fork --kill-child --mount-proc \
     bash -c 'build_machine "$@"' - "$name" 2>"$work/$name.boot" & # it complains when it is killed
   disown $!
@@ -155,7 +155,8 @@ power_on() { # name
   for ((i = 0; i < 1000; ++i)); do
     machine[$name]=$(<"/proc/$parent/task/$parent/children") 2>/dev/null || fail "no machine $name"
     machine[$name]=${machine[$name]% }
-    [[ -z ${machine[$name]} || ! -e /proc/${machine[$name]}/root/run/built ]] || break
+    root=/proc/${machine[$name]}/root
+    [[ -z ${machine[$name]} || ! -e $root/run/built ]] || break
     sleep 0.01
   done
   ip link add name "$port" type veth peer name eth0 netns "${machine[$name]}"

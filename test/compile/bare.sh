@@ -10,6 +10,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 source toolchains/packages.sh
 folder=$(mkdir -p "$1" && cd "$1" && pwd)
 root=$folder/root
+tree=/srv/redlock  # in the root: the project
 
 fail() {
   printf '%s\n' "$@" >&2
@@ -39,7 +40,7 @@ make_root() { # SUITE
 in_root() {
   "${@:2}" chroot "$root" /usr/bin/env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     ${http_proxy:+http_proxy="$http_proxy"} ${https_proxy:+https_proxy="$https_proxy"} \
-    bash -euo pipefail -c "cd /root/redlock && . '$1'" </dev/null 2>&1
+    bash -euo pipefail -c "cd $tree && . '$1'" </dev/null 2>&1
 }
 
 # A package that Debian does not have is the page's fault, and another failure is the network's.
@@ -53,14 +54,14 @@ fetch() {
 
 # paste READER LINE: pastes what stands on standard input, which must say LINE.
 paste() {
-  local said fetches=$root/root/redlock/fetches pasted=$root/root/redlock/pasted
+  local said fetches=$root$tree/fetches pasted=$root$tree/pasted
   cat >"$pasted"
   while [[ $(head -n 1 "$pasted") =~ ^(apt-get|toolchains/sysroot.sh) ]]; do
     head -n 1 "$pasted" >"$fetches"
     sed -i 1d "$pasted"
-    three_tries fetch /root/redlock/fetches || exit
+    three_tries fetch $tree/fetches || exit
   done
-  said=$(in_root /root/redlock/pasted) || fail "what is for $1 fails:" "$said"
+  said=$(in_root $tree/pasted) || fail "what is for $1 fails:" "$said"
   grep -qxF "$2" <<<"$said" || fail "what is for $1 does not say '$2':" "$said"
   echo "$1: $((SECONDS - began)) s"
 }
@@ -83,18 +84,18 @@ fresh_root() {
   cp -L /etc/resolv.conf "$root/etc"
   printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
   chmod +x "$root/usr/sbin/policy-rc.d"
-  tar -C "$root/root" -xf "$folder"/redlock-*.tar.gz
-  mv "$root"/root/redlock-* "$root/root/redlock"
+  tar -C "$root/srv" -xf "$folder"/redlock-*.tar.gz
+  mv "$root"/srv/redlock-* "$root$tree"
   ip link set lo up
 }
 
 first_locks() {
   block README.md 'example: first' sh | paste shell 'the bus is ours'
   echo 'redlock status plant1/rs485-a' | paste operator 'plant1/rs485-a: free'
-  block README.md 'example: bus' c >"$root/root/redlock/bus.c"
-  block README.md 'example: bus' json >"$root/root/redlock/bus.json"
+  block README.md 'example: bus' c >"$root$tree/bus.c"
+  block README.md 'example: bus' json >"$root$tree/bus.json"
   block README.md 'example: bus' sh | paste C 'the bus is ours for at least 300 ms'
-  block README.md '^In Python' python >"$root/root/redlock/bus.py"
+  block README.md '^In Python' python >"$root$tree/bus.py"
   { block src/python/README.md '^## Install' sh; echo python3 bus.py; } |
     paste Python 'the bus is ours for at least 0.3 s'
 }
