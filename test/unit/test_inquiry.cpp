@@ -39,7 +39,7 @@ struct Ask {
   }
 
   void begin(Stage& stage, bool once = true) {
-    gateway = &stage.add("op", [this](Settings& s) {
+    gateway = &stage.add("op", [](Settings& s) {
       s.masters = 1;
       s.guard = GuardMode::off;
       s.rx_bytes = 256;
