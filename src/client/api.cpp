@@ -29,7 +29,7 @@ int Client::cancel(uint64_t handle) {
   if (lock->state == State::over) return 0;
   if (lock->state == State::held && lock->tell.event != REDLOCK_EV_ACQUIRED) return REDLOCK_E_BUSY;
   perform(*lock, machine_.cancel(*lock, REDLOCK_E_CANCELED), now_);
-  again_ = true;
+  want_turn();
   return 0;
 }
 
@@ -48,7 +48,7 @@ int Client::release(uint64_t handle) {
   if (found != Table::Found::present) return found == Table::Found::past ? 0 : REDLOCK_E_STALE;
   if (lock->state == State::over) return 0;
   perform(*lock, machine_.release(*lock), now_);
-  again_ = true;
+  want_turn();
   return 0;
 }
 
@@ -62,14 +62,14 @@ int Client::close(Duration grace, const Instant& now) {
     if (lock.state != State::free && lock.state != State::over) perform(lock, machine_.release(lock), now);
   }
   tell_kept_back();
-  again_ = true;
+  want_turn();
   return 0;
 }
 
 int Client::suspended(const Instant& now) {
   if (phase_ != Phase::open) return REDLOCK_E_CLOSED;
   clock_jumped(now);
-  again_ = true;
+  want_turn();
   return 0;
 }
 
@@ -83,7 +83,7 @@ int Client::commission(MasterIndex m, const Instant& now) {
     post_[k].commission(until, now);
     plan(post_[k]);
   }
-  again_ = true;
+  want_turn();
   return 0;
 }
 
@@ -93,7 +93,7 @@ int Client::fence_init(Bytes resource) {
 }
 
 void Client::go_on_closing(const Instant& now) {
-  if (notices_.of_locks() || again_) return;
+  if (notices_.of_locks() || wants_turn()) return;
   if (post_.claims.debts() != 0 && now < close_by_) return;
   phase_ = Phase::disconnecting;
   close_by_ = Instant::never();

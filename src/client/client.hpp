@@ -94,7 +94,7 @@ class Client {
   int fence_init(Bytes resource);
   // A question of a maintenance program: Session::ask().
   bool ask(MasterIndex m, Bytes begin, const Bytes* words, unsigned count, Listener& listener, const Instant& now) {
-    again_ = true;
+    want_turn();
     return post_[m].ask(begin, words, count, listener, now);
   }
 
@@ -127,6 +127,8 @@ class Client {
   void run_due(const Instant& now);
   void run_locks(unsigned page, const Instant& now, const Instant& heard);
   void soon(Instant t) { bring_forward(deadline_, t); }
+  void want_turn() { again_ = true; }
+  void want_looks() { looks_ = again_ = true; }
   void plan(const Lock& lock);
   void plan(const Session& session);
   void want_round(const Lock& lock);
@@ -153,7 +155,7 @@ class Client {
   void judge_waits(const Instant& now);
   void give_up(Masters never, const Instant& now);
   void wake_waiters(MasterIndex m, const Instant& now);
-  void watch(Lock& lock, const Instant& now);
+  void begin_looking(Lock& lock, const Instant& now);
   void send_looks(const Instant& now);
   bool look(Lock& lock, MasterIndex m, bool holder, const Instant& now);
   void key_changed(MasterIndex m, Bytes resource, const Instant& now);
@@ -188,7 +190,7 @@ class Client {
   Phase phase_ = Phase::open;
   bool again_ = false;
   bool wants_boot_time_ = false;
-  bool watched_ = false;  // some waiter may watch the masters
+  bool waiters_look_ = false;  // some waiter may look at the masters
   bool looks_ = false;    // some waiter wants to look at some master
   Queue<Lock, &Lock::start> starts_;
   char* names_;  // the names of each lock

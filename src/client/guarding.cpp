@@ -33,7 +33,7 @@ void Client::take_news(const Instant& now) {
       if (news.stepped) clock_stepped(m, news.by, now);
     }
     begin_states(now);
-    again_ = true;
+    want_turn();
   }
 }
 
@@ -87,7 +87,7 @@ void Client::clock_stepped(MasterIndex m, Duration by, const Instant& now) {
     if (lock.state == State::held) perform(lock, machine_.distrust(lock, wrong & post_.claims[lock.claim].sent), now);
   }
   fleet_.clock_stepped(m, now);
-  again_ = true;
+  want_turn();
 }
 
 void Client::quarantine_stepped(const Instant& now) {

@@ -36,7 +36,7 @@ void Client::put_back(Lock& lock, const Instant& now) {
     if (!post_.put_back(lock, m, ttl_ms, now)) continue;
     machine_.put_back_sent(lock, m);
     plan(post_[m]);
-    again_ = true;
+    want_turn();
   }
 }
 
@@ -47,7 +47,7 @@ void Client::alarm(Lock& lock, MasterIndex m, const Instant& now) {
   if (post_[m].owes_answer(lock.claim)) return;
   machine_.on_key_changed(lock, m, now);
   plan(lock);
-  again_ = true;
+  want_turn();
 }
 
 // The connection to m was lost, and notifications with it. Only an answer of m can tell which keys m has now.

@@ -23,7 +23,7 @@ void Client::run_due(const Instant& now) {
   soon(notices_.on_time(now));
   // What was due may have caused an event or a wish, so another turn is needed. A client that closes asks for no turn
   // here: close_by_ stays due until every event is delivered, and would ask again and again.
-  if (phase_ == Phase::open) again_ = true;
+  if (phase_ == Phase::open) want_turn();
 }
 
 void Client::run_locks(unsigned page, const Instant& now, const Instant& heard) {
@@ -92,11 +92,11 @@ void Client::closed(MasterIndex m, int reason, const Instant& now) {
   }
   if (phase_ == Phase::disconnecting) post_[m].close_quietly();
   plan(post_[m]);
-  again_ = true;
+  want_turn();
 }
 
 REDLOCK_APART_FOR_SIZE void Client::gained_room(MasterIndex m) {
-  if (!starts_.empty() || looks_ || post_.claims.owes(m)) again_ = true;
+  if (!starts_.empty() || looks_ || post_.claims.owes(m)) want_turn();
 }
 
 void Client::turn(const Instant& now) {

@@ -14,9 +14,9 @@ using Counter = uint64_t redlock_status_t::*;
 Counter counter_of(const Telling& tell) {
   static_assert(REDLOCK_EV_ACQUIRED == 1 && REDLOCK_EV_FAILED == 2 && REDLOCK_EV_RENEWED == 3);
   static_assert(REDLOCK_EV_AT_RISK == 4 && REDLOCK_EV_LOST == 5 && REDLOCK_EV_RELEASED == 6);
-  static constexpr Counter of_type[REDLOCK_EV_RELEASED] = {
-      &redlock_status_t::acquired,     &redlock_status_t::failed_other, &redlock_status_t::renewed,
-      &redlock_status_t::renew_failed, &redlock_status_t::lost,         &redlock_status_t::released};
+  static constexpr Counter of_type[REDLOCK_EV_RELEASED] = {&redlock_status_t::acquired, &redlock_status_t::failed_other,
+                                                           &redlock_status_t::renewed,  &redlock_status_t::renew_failed,
+                                                           &redlock_status_t::lost,     &redlock_status_t::released};
   if (tell.event == REDLOCK_EV_FAILED && tell.err == REDLOCK_E_LOCKED) return &redlock_status_t::failed_locked;
   if (tell.event == REDLOCK_EV_FAILED && tell.err == REDLOCK_E_NO_QUORUM) return &redlock_status_t::failed_no_quorum;
   return of_type[tell.event - REDLOCK_EV_ACQUIRED];
@@ -52,14 +52,14 @@ void Notices::queue(Lock& lock) {
 unsigned Notices::count() const {
   unsigned n = of_locks_;
   if (!post_.calls) return n;
-  for (MasterIndex m = 0; m < settings_.masters; ++m) n += post_[m].changed() ? 1u : 0u;
+  for (MasterIndex m = 0; m < settings_.masters; ++m) n += post_[m].untold() ? 1u : 0u;
   return n;
 }
 
 bool Notices::take_master(Event& out, const Instant& now) {
   out.slot = no_slot;
   for (MasterIndex m = 0; m < settings_.masters; ++m) {
-    if (!post_[m].take_changed()) continue;
+    if (!post_[m].take_untold()) continue;
     out.event.type = REDLOCK_EV_MASTER;
     out.event.master = m;
     out.event.state = shown_state(m);

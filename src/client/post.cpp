@@ -221,7 +221,7 @@ bool Post::called() {
   if (!calls) return false;
   calls = false;
   for (MasterIndex m = 0; m < settings_.masters; ++m) {
-    if (sessions_[m].changed() || sessions_[m].wish() != Session::Wish::none) calls = true;
+    if (sessions_[m].untold() || sessions_[m].wish() != Session::Wish::none) calls = true;
   }
   return calls;
 }

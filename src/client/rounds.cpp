@@ -51,7 +51,7 @@ void Client::start_rounds(const Instant& now) {
 // lost for the right reason.
 bool Client::may_begin(Lock& lock, bool quorum_votes, Masters ready, const Instant& now) {
   if (lock.tell.event != 0) {  // the event carries the votes of the last round, which a new round would overwrite
-    again_ = true;
+    want_turn();
     return false;
   }
   if (lock.wants == Wants::acquire && !post_.introduced()) return false;
@@ -122,7 +122,7 @@ void Client::send_unsent(Lock& lock, Masters votes, const Instant& now) {
 void Client::take_back(const Instant& now) {
   for (MasterIndex m = 0; m < settings_.masters; ++m) {
     if (post_[m].tx().empty()) continue;
-    for (Session::Request request; post_.take_back(m, request, now); again_ = true) {
+    for (Session::Request request; post_.take_back(m, request, now); want_turn()) {
       const Op op = static_cast<Op>(request.kind);
       const uint16_t slot = post_.claims[request.claim].slot;  // none, of a delete
       if (slot == no_slot || table_[slot].claim != request.claim) continue;

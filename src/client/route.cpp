@@ -7,7 +7,7 @@
 namespace redlock {
 
 void Client::hear_of_keys(MasterIndex m, const Reply& reply, const Instant& now) {
-  again_ = true;
+  want_turn();
   switch (reply.kind) {
     case Reply::Kind::answer:  // no news
       break;
@@ -103,7 +103,7 @@ inline void Client::route_delete(MasterIndex m, const Reply& reply, const Instan
                               : reply.meaning.answer == Answer::no ? Claims::Deleted::absent
                                                                    : Claims::Deleted::error;
   // The server does not notify us of our own delete, so tell our own waiters here.
-  if (how == Claims::Deleted::yes && watched_) {
+  if (how == Claims::Deleted::yes && waiters_look_) {
     for (Bytes name : post_.claims[reply.claim].names) key_changed(m, name, now);
   }
   post_.claims.delete_answered(reply.claim, m, how, now);
@@ -135,14 +135,14 @@ void Client::received(MasterIndex m, size_t size, const Instant& now) {
     take_news(now);
     quarantine_stepped(now);
     if (!was_up && session.votes()) wake_waiters(m, now);
-    if (!session.idle()) again_ = true;
+    if (!session.idle()) want_turn();
     plan(session);
   } else if (session.in_flight() == 0) {
     soon(session.ping_at());
   }
   soon(post_.claims.deadline());
   gained_room(m);
-  if (phase_ != Phase::open) again_ = true;
+  if (phase_ != Phase::open) want_turn();
 }
 
 // ---- what follows from a step ---------------------------------------------------------------------------------
@@ -167,9 +167,9 @@ void Client::carry_out(Lock& lock, Action action, const Instant& now) {
       if (lock.options.wants_holder && want_holder(lock, now)) return;
       notices_.note_wait(lock, false);
       break;
-    case Action::watch:
+    case Action::look:
       end_claim(lock, true, now);
-      watch(lock, now);
+      begin_looking(lock, now);
       if (lock.options.wants_holder) want_holder(lock, now);
       notices_.note_wait(lock, false);
       break;
@@ -198,12 +198,12 @@ void Client::end_claim(Lock& lock, bool spare_refused, const Instant& now) {
   const Masters owed = spare_refused ? claim.sent - claim.refused : claim.sent;
   post_.end(index, owed, now);
   soon(post_.claims.deadline());
-  again_ = true;
+  want_turn();
 }
 
 void Client::want_round(const Lock& lock) {
   starts_.push(&table_[0], table_.index(lock));
-  again_ = true;
+  want_turn();
 }
 
 void Client::plan(const Lock& lock) {

@@ -70,7 +70,7 @@ void Client::hand_on(Lock& lock, const Instant& now) {
 
 // ---- looks ------------------------------------------------------------------------------------------------------
 
-// m votes again. A waiter that found too few masters tries at once. A waiter that watches looks at m, too.
+// m votes again. A waiter that found too few masters tries at once. A waiter that looks at masters looks at m, too.
 void Client::wake_waiters(MasterIndex m, const Instant& now) {
   alarm_all(m, now);
   for (unsigned i = 0; i < table_.capacity(); ++i) {
@@ -84,10 +84,10 @@ void Client::wake_waiters(MasterIndex m, const Instant& now) {
       if (!lock.forecast.look().empty()) looks_ = true;
     }
   }
-  again_ = true;
+  want_turn();
 }
 
-void Client::watch(Lock& lock, const Instant& now) {
+void Client::begin_looking(Lock& lock, const Instant& now) {
   if (!settings_.wakeups) return;
   Masters votes, tracked;
   for (MasterIndex m = 0; m < settings_.masters; ++m) {
@@ -95,9 +95,9 @@ void Client::watch(Lock& lock, const Instant& now) {
     votes.add(m);
     if (post_[m].tracked()) tracked.add(m);
   }
-  machine_.watch(lock, votes, tracked, now);
-  watched_ = true;
-  if (!lock.forecast.look().empty()) looks_ = again_ = true;
+  machine_.begin_looking(lock, votes, tracked, now);
+  waiters_look_ = true;
+  if (!lock.forecast.look().empty()) want_looks();
 }
 
 // Looks go out behind the deletes of the same turn. Otherwise a look could find a value of our own lost round.
@@ -133,7 +133,7 @@ bool Client::look(Lock& lock, MasterIndex m, bool holder, const Instant& now) {
 // True: the lock's FAILED waits for the answer.
 bool Client::want_holder(const Lock& lock, const Instant& now) {
   if (!notices_.want_holder(lock, now)) return false;
-  looks_ = again_ = true;
+  want_looks();
   soon(notices_.due());
   return lock.state == State::over;
 }
@@ -142,18 +142,18 @@ void Client::tell_kept_back() {
   Lock* const lock = notices_.take_kept_back();
   if (lock == nullptr) return;
   carry_out(*lock, Action::none, now_);
-  again_ = true;
+  want_turn();
 }
 
 // ---- pushes -----------------------------------------------------------------------------------------------------
 
 void Client::key_changed(MasterIndex m, Bytes resource, const Instant& now) {
-  watched_ = false;
+  waiters_look_ = false;
   for (unsigned i = 0; i < table_.capacity(); ++i) {
     Lock& lock = table_[i];
     const bool held = lock.state == State::held;
     if (!held && lock.state != State::waiting && lock.state != State::acquiring) continue;
-    watched_ = watched_ || (!held && (lock.rounds > 0 || lock.forecast.waits()));
+    waiters_look_ = waiters_look_ || (!held && (lock.rounds > 0 || lock.forecast.waits()));
     if (!lock.names.has(resource)) continue;
     if (held) {
       alarm(lock, m, now);
@@ -167,7 +167,7 @@ void Client::alarm_waiter(Lock& lock, MasterIndex m, const Instant& now) {
   if (lock.state != State::waiting && lock.state != State::acquiring) return;
   machine_.changed(lock, m, now);
   plan(lock);
-  if (!lock.forecast.look().empty()) looks_ = again_ = true;
+  if (!lock.forecast.look().empty()) want_looks();
 }
 
 }  // namespace redlock

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
 // Crowd: what a client remembers of a resource that others want, too. There is no queue on the servers, so no waiter
-// knows its place. But a waiter counts how often the resource goes by while it watches, and those who wait longest have
-// counted most. From the count a client learns how long its next waiter may sleep before watching pays:
+// knows its place. But a waiter counts how often the resource goes by while it looks, and those who wait longest have
+// counted most. From the count a client learns how long its next waiter may sleep before looking pays:
 //
-//   more than `passes_wanted` went by    the watch began too early. The nap grows, half of the way to the right one
-//   fewer                                the waiter slept too long: perhaps nobody watched when the resource was free.
+//   more than `passes_wanted` went by    the look began too early. The nap grows, half of the way to the right one
+//   fewer                                the waiter slept too long: perhaps nobody looked when the resource was free.
 //                                        The nap shrinks by the passes that the waiter missed, and by a sixteenth
 //
 // A nap shrinks in proportion to its length, so a long nap shrinks faster than a short one, and the naps of all waiters
@@ -30,7 +30,7 @@ struct Crowd {
   static constexpr unsigned passes_wanted = 2;
 
   uint32_t name = 0;      // Crowds::name_of
-  uint32_t nap_us = 0;    // how long to sleep before watching
+  uint32_t nap_us = 0;    // how long to sleep before looking
   uint32_t share_us = 0;  // from one grant to the next
   uint32_t round_us = 0;  // what the last round took
   uint32_t held_us = 0;   // for how long the client has held the resource since that filled its row last
@@ -62,13 +62,13 @@ struct Crowd {
   // The client let go after it had held the resource for so long.
   void let_go(Duration held) { held_us += us(held); }
 
-  // An acquire was granted after `waited`. For `watched` it had watched, and `passed` grants went to others.
-  void learn(unsigned passed, Duration watched, Duration waited_for) {
-    const uint32_t share = us(watched) / (passed + 1);
+  // An acquire was granted after `waited`. For `looked` it had looked, and `passed` grants went to others.
+  void learn(unsigned passed, Duration looked, Duration waited_for) {
+    const uint32_t share = us(looked) / (passed + 1);
     if (passed > 0) share_us = share_us == 0 ? share : (share_us + share) / 2;
-    const uint32_t watch_us = (passes_wanted + 1) * share_us, waited_us = us(waited_for);
+    const uint32_t look_us = (passes_wanted + 1) * share_us, waited_us = us(waited_for);
     if (passed > passes_wanted) {
-      const uint32_t right_us = waited_us > watch_us ? waited_us - watch_us : 0;
+      const uint32_t right_us = waited_us > look_us ? waited_us - look_us : 0;
       if (right_us > nap_us) nap_us += (right_us - nap_us) / 2;
     } else {
       const uint32_t less_us = share_us * (passes_wanted + 1 - passed) / 2 + nap_us / 16;

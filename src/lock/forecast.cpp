@@ -26,26 +26,26 @@ void Forecast::reset() {
 
 void Forecast::round_begins() {
   waits_ = false;
-  look_ = watched_ = {};
+  look_ = looked_at_ = {};
 }
 
-void Forecast::wait(Masters votes, Masters tracked, Masters watched, Instant poll_at) {
+void Forecast::wait(Masters votes, Masters tracked, Masters looked_at, Instant poll_at) {
   REDLOCK_ASSERT(((votes | tracked) - Masters::all(masters_)).empty());
-  REDLOCK_ASSERT((watched - tracked).empty());
+  REDLOCK_ASSERT((looked_at - tracked).empty());
   waits_ = true;
-  look_ = watched_ = watched;
+  look_ = looked_at_ = looked_at;
   const Masters plain = votes - tracked;
   unsigned taken_as_free = quorum_of(masters_) - 1;
   for (MasterIndex m = 0; m < masters_; ++m) {
     free_at_[m] = plain.has(m) ? poll_at : Instant::never();
-    if (taken_as_free == 0 || !((votes & tracked) - watched).has(m)) continue;
+    if (taken_as_free == 0 || !((votes & tracked) - looked_at).has(m)) continue;
     free_at_[m] = Instant();
     --taken_as_free;
   }
 }
 
 void Forecast::look_more(Masters more) {
-  watched_ |= more;
+  looked_at_ |= more;
   look_ |= more;
   for (MasterIndex m : more) free_at_[m] = Instant::never();
 }
@@ -55,9 +55,9 @@ void Forecast::look_sent(MasterIndex m) {
   look_.remove(m);
 }
 
-// An answer may come when another round has been lost, and another master is watched.
+// An answer may come when another round has been lost, and another master is looked at.
 void Forecast::looked(MasterIndex m, int64_t ttl, const Instant& now, Instant poll_at) {
-  if (unanswered_[m] == 0 || --unanswered_[m] != 0 || !watched_.has(m)) return;
+  if (unanswered_[m] == 0 || --unanswered_[m] != 0 || !looked_at_.has(m)) return;
   if (ttl == ttl_gone) {
     free_at_[m] = now;
   } else if (ttl >= 0) {
@@ -69,7 +69,7 @@ void Forecast::looked(MasterIndex m, int64_t ttl, const Instant& now, Instant po
 
 // While a look is in flight the push adds nothing: the answer to the look will be newer than the push.
 void Forecast::changed(MasterIndex m, const Instant& now) {
-  if (unanswered_[m] != 0 || !(watched_ - look_).has(m)) return;
+  if (unanswered_[m] != 0 || !(looked_at_ - look_).has(m)) return;
   if (free_at_[m] > now) {
     free_at_[m] = now;
   } else {
@@ -79,14 +79,14 @@ void Forecast::changed(MasterIndex m, const Instant& now) {
 }
 
 bool Forecast::asks() const {
-  for (MasterIndex m : watched_) {
+  for (MasterIndex m : looked_at_) {
     if (look_.has(m) || unanswered_[m] != 0) return true;
   }
   return false;
 }
 
 bool Forecast::sees_key(const Instant& now) const {
-  for (MasterIndex m : watched_) {
+  for (MasterIndex m : looked_at_) {
     if (!look_.has(m) && unanswered_[m] == 0 && free_at_[m] > now) return true;
   }
   return false;
@@ -112,7 +112,7 @@ void Forecast::look_away(MasterIndex m, Instant free_at) {
 }
 
 void Forecast::forget(MasterIndex m) {
-  watched_.remove(m);
+  looked_at_.remove(m);
   look_.remove(m);
   free_at_[m] = Instant::never();
 }

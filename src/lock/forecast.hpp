@@ -56,9 +56,9 @@ class Forecast {
   void round_begins();  // the round will change the keys, so the forecast forgets what it knew
 
   // Others hold the lock, or may hold it. look() names the masters to be read now. votes: masters that could take part
-  // in a round now. tracked: masters that tell of changes and did not fail. watched: those that are looked at. poll_at:
+  // in a round now. tracked: masters that tell of changes and did not fail. looked_at: those that are read. poll_at:
   // when the plain timer would try again.
-  void wait(Masters votes, Masters tracked, Masters watched, Instant poll_at);
+  void wait(Masters votes, Masters tracked, Masters looked_at, Instant poll_at);
   void look_more(Masters more);
   bool waits() const { return waits_; }
 
@@ -72,7 +72,7 @@ class Forecast {
   void back(MasterIndex m, bool tracked, Instant poll_at);
 
   Masters look() const { return look_; }
-  bool watches() const { return !watched_.empty(); }
+  bool looks() const { return !looked_at_.empty(); }
   bool asks() const;  // is a look not answered yet?
   bool sees_key(const Instant& now) const;  // has a look found a key that has not expired yet?
   // This master cannot be looked at: no vote, or no tracking. The key counts as free from free_at on.
@@ -84,7 +84,7 @@ class Forecast {
 
   Instant* free_at_ = nullptr;
   Masters look_;
-  Masters watched_;
+  Masters looked_at_;
   bool waits_ = false;
   uint8_t masters_ = 0;
   uint8_t unanswered_[REDLOCK_MASTERS_MAX] = {};

@@ -57,7 +57,7 @@ enum class Action : uint8_t {
   none,
   start,    // the lock wants a round (Acquire::wants) in this turn
   drop,     // a round was lost: delete the value, except on masters that refused it
-  watch,    // as drop, then look at the key: a round was lost to others, or others have the first try
+  look,     // as drop, then look at the key: a round was lost to others, or others have the first try
   release,  // the lock has ended: delete the value on every master that was sent anything
   linger,   // the lock has ended before its time: delete the value only when the validity is over
   store,    // the names are won: ask the masters of Round::unsent to store the token
@@ -100,17 +100,17 @@ struct Round {
 enum class Stance : uint8_t {
   peeks,    // looks at one master: is the key there?
   sleeps,   // sends nothing until wake_at, and ignores what masters tell
-  listens,  // watches one master that has the key
-  armed,    // watches as many masters as it takes to hear of every release
+  listens,  // looks at one master that has the key
+  armed,    // looks at as many masters as it takes to hear of every release
 };
 
 // An acquire that is not decided yet.
 struct Waiting {
   Instant until;        // end of the wait budget that runs
   Instant since;        // when the client first handled the acquire; held: when the owner was told. Zero: not yet
-  Instant net_at;       // a watching waiter begins its next round then at the latest, whatever the masters tell
-  Instant planned_for;  // a watching waiter expects a quorum to be free then
-  Instant not_before;   // a watching waiter tries no earlier, so that others have the first try
+  Instant net_at;       // a waiter that looks begins its next round then at the latest, whatever the masters tell
+  Instant planned_for;  // a waiter that looks expects a quorum to be free then
+  Instant not_before;   // a waiter that looks tries no earlier, so that others have the first try
   Instant heard_since;  // when it began to listen for the first time; zero: never
   Duration nap;         // how long it sleeps if its look finds the key
   Duration round_took;  // how long the last acquire round took until it was decided
@@ -118,9 +118,9 @@ struct Waiting {
   Masters denied;          // masters that denied this acquire since the last but one round was lost
   Stance stance = Stance::peeks;
   uint16_t passed = 0;     // how often the resource seemed free and went to others
-  uint16_t rested_at = 0;  // `passed` when it last grew tired of watching
+  uint16_t rested_at = 0;  // `passed` when it last grew tired of looking
   bool rested = false;     // has slept
-  bool tired = false;      // its nap follows a spell of watching in vain, and is not one that the client has learned
+  bool tired = false;      // its nap follows a spell of looking in vain, and is not one that the client has learned
   bool unsure = false;     // looks again before its next round, because others may have been faster
   bool begun = false;      // a budget has begun to run
   bool for_guard = false;  // the budget that runs is that of the guard
@@ -300,8 +300,8 @@ class Machine {
   // [any] A waiter stops its pause and wants a round: masters came back, its pause is over, or its turn has come.
   Action wake(Lock& lock) const;
 
-  // ---- [waiting] a waiter that watches the masters instead of trying again and again (lock/machine_waiting)
-  void watch(Lock& lock, Masters votes, Masters tracked, const Instant& now);
+  // ---- [waiting] a waiter that looks at the masters instead of trying again and again (lock/machine_waiting)
+  void begin_looking(Lock& lock, Masters votes, Masters tracked, const Instant& now);
   void look_sent(Lock& lock, MasterIndex m, const Instant& now);
   void look_away(Lock& lock, MasterIndex m, bool votes, const Instant& now);
   void looked(Lock& lock, MasterIndex m, int64_t ttl, const Instant& now);  // [any] The answer may be late

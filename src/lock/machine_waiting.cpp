@@ -17,19 +17,19 @@
 //
 // Waiting is fair without a queue, and quiet, because of seven rules:
 //
-//   - A waiter that has watched the resource go by more often draws from a shorter window. The windows overlap: two
+//   - A waiter that has heard the resource go by more often draws from a shorter window. The windows overlap: two
 //     waiters with one fixed pause each would split the masters for ever.
 //   - A waiter whose pause is longer than a round takes looks again first, at one master: others may have been faster.
 //   - A waiter listens to one master that has the key. Where the resource goes from hand to hand that is enough, and a
 //     look costs two commands. No push for a plain pause: that master may stand still, so the waiter is armed.
 //   - A waiter whose client had to wait the last time sleeps as long as the client has learned (lock/crowd).
-//     So most of a crowd sleep, and those that watch are the oldest.
-//   - An urgent waiter does not sleep, watches so many masters that it hears of a release first, and draws no pause.
+//     So most of a crowd sleep, and those that look are the oldest.
+//   - An urgent waiter does not sleep, looks at so many masters that it hears of a release first, and draws no pause.
 //     All others begin a short pause two fifths of a round later: in that time its SETs arrive. A waiter
 //     that has seen the resource go by `old` times begins at once, so that urgent acquires without end leave the others
 //     something. An urgent waiter that has lost `few` races is among many of its kind, and waits like all others.
 //   - A client that is granted the resource again and again without a wait gives way now and then (lock/crowd).
-//   - A waiter that has seen the resource go by `spell` times sleeps for about as long as it has watched, and at most
+//   - A waiter that has seen the resource go by `spell` times sleeps for about as long as it has looked, and at most
 //     for a plain pause or a few of its shares. So news without end, from a server that stands still or whose tracking
 //     table is full, is acted on ever more seldom. A crowd in which nobody has learned anything yet calms down by the
 //     same rule.
@@ -112,7 +112,7 @@ Action Machine::lost(Lock& lock, int cause, const Instant& now) {
   }
   lock.state = State::waiting;
   lock.wake_at = now + pause;
-  return cause == REDLOCK_E_LOCKED ? Action::watch : Action::drop;
+  return cause == REDLOCK_E_LOCKED ? Action::look : Action::drop;
 }
 
 Action Machine::give_up(Lock& lock, Masters failed, Masters guarded, MasterIndex first, int error) const {
@@ -144,12 +144,12 @@ Action Machine::due(Lock& lock, const Instant& now) {
   wait.unsure = false;
   wait.stance = heard_nothing ? Stance::armed : Stance::peeks;
   lock.wake_at = poll_at(lock, now);
-  return Action::watch;
+  return Action::look;
 }
 
 // How long the lock sleeps if its look finds the key: what the client has learned of this name, which may take more
-// than one sleep. After `spell` passes in vain: half to all of the time watched so far. News that comes seldom may be
-// renewals of one holder, and a sleeper would miss the release: such news lets nobody sleep twice.
+// than one sleep. After `spell` passes in vain: half to all of the time that it has looked so far. News that comes
+// seldom may be renewals of one holder, and a sleeper would miss the release: such news lets nobody sleep twice.
 Duration Machine::next_nap(Lock& lock, const Instant& now) {
   if (hurries(lock)) return Duration();
   Waiting& wait = lock.wait;
@@ -158,12 +158,12 @@ Duration Machine::next_nap(Lock& lock, const Instant& now) {
   const Duration often = Duration::ns(pause.ns() * often_pauses);
   Duration nap = left(wait.since + crowd.nap(), now);
   if (wait.rested && (nap < pause || crowd.share() > often)) nap = Duration();
-  const Duration watched = left(now, wait.heard_since);
-  const Duration share = Duration::ns(watched.ns() / (wait.passed + 1));
+  const Duration looked = left(now, wait.heard_since);
+  const Duration share = Duration::ns(looked.ns() / (wait.passed + 1));
   wait.tired = wait.passed - wait.rested_at >= int{spell} && share <= often;
   if (wait.tired) {
     wait.rested_at = wait.passed;
-    const Duration half = Duration::ns(watched.ns() / 2);
+    const Duration half = Duration::ns(looked.ns() / 2);
     const Duration shares = Duration::ns(share.ns() * nap_shares);
     const Duration most = pause < shares ? shares : pause;
     nap = half + lot(half);
@@ -180,7 +180,7 @@ void Machine::listen(Lock& lock, const Instant& now) const {
 
 // wake_at comes from the plain timer, and stays if no master tells of changes. Notifications of a master that failed do
 // not count: a missing key does not explain why the master did not take the SET.
-void Machine::watch(Lock& lock, Masters votes, Masters tracked, const Instant& now) {
+void Machine::begin_looking(Lock& lock, Masters votes, Masters tracked, const Instant& now) {
   Waiting& wait = lock.wait;
   tracked -= lock.round.failed;
   if (tracked.empty()) return;
@@ -199,14 +199,14 @@ void Machine::watch(Lock& lock, Masters votes, Masters tracked, const Instant& n
   if (wait.stance != Stance::armed && votes == tracked) wanted = 1;
   const Masters refused = tracked & lock.round.refused;
   const Masters from = refused.count() >= wanted ? refused : tracked;
-  Masters watched;
+  Masters looked_at;
   auto m = static_cast<MasterIndex>(uint64_t{random_.next()} * rules_.masters >> 32);  // any of them
   for (unsigned n = 0; n < rules_.masters && wanted > 0; ++n, m = m + 1 == rules_.masters ? 0 : m + 1) {
     if (!from.has(m)) continue;
-    watched.add(m);
+    looked_at.add(m);
     --wanted;
   }
-  lock.forecast.wait(votes, tracked, watched, lock.wake_at);
+  lock.forecast.wait(votes, tracked, looked_at, lock.wake_at);
   wait.planned_for = Instant();
   plan_round(lock, false, now);
 }
@@ -240,7 +240,7 @@ void Machine::master_disconnected(Lock& lock, MasterIndex m, const Instant& now)
   lock.forecast.disconnected(m);
   plan_round(lock, false, now);
   if (lock.state != State::waiting || lock.wants != Wants::nothing || lock.wait.stance == Stance::sleeps) return;
-  const bool deaf = lock.forecast.waits() && !lock.forecast.watches();
+  const bool deaf = lock.forecast.waits() && !lock.forecast.looks();
   if (deaf) lock.wake_at = earlier(lock.wake_at, poll_at(lock, now));
 }
 
@@ -280,7 +280,7 @@ void Machine::plan_round(Lock& lock, bool looked, const Instant& now) {
   }
 }
 
-// A quorum seems free, and all who watch know it. A look tells so for certain, since nobody else has been faster yet.
+// A quorum seems free, and all who look know it. A look tells so for certain, since nobody else has been faster yet.
 void Machine::plan_race(Lock& lock, bool looked, const Instant& now) {
   Waiting& wait = lock.wait;
   const uint32_t most = lock.options.retry_delay_ms;
@@ -367,7 +367,7 @@ Action Machine::yield(Lock& lock, const Instant& now) {
   lock.line.in_a_row = 0;
   lock.wants = Wants::nothing;
   lock.wake_at = poll_at(lock, now);
-  return Action::watch;
+  return Action::look;
 }
 
 }  // namespace redlock

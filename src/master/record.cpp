@@ -20,7 +20,7 @@ static_assert(place_of(Guard::Field::desc) == 1 && place_of(Guard::Field::q) == 
 }  // namespace
 
 void Record::connected() {
-  changed();
+  count_change();
   guard_.connected();
   info_.begin();
 }

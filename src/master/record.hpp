@@ -61,7 +61,7 @@ class Record {
   void quarantine(const Instant& now);  // a new quarantine id: nobody may trust this state any more
   // Counts connections and pushes about the record. While the number stays, nobody is known to have changed the record.
   uint32_t changes() const { return changes_; }
-  void changed() { ++changes_; }
+  void count_change() { ++changes_; }
 
  private:
   void send_info(const Instant& now);

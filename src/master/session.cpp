@@ -120,10 +120,10 @@ void Session::set_state(State state) {
   }
 }
 
-bool Session::take_changed() {
-  const bool changed = changed_;
-  changed_ = false;
-  return changed;
+bool Session::take_untold() {
+  const bool untold = untold_;
+  untold_ = false;
+  return untold;
 }
 
 // ---- requests -------------------------------------------------------------------------------------------------
@@ -221,7 +221,7 @@ bool Session::handle_push(const resp::Item& item, const Instant& now, Reply& out
   const Tracking::Said said = tracking_.read(item);
   if (said == Tracking::Said::nothing) return false;
   if (said == Tracking::Said::all_changed || item.text == settings_.meta_key) {
-    record_.changed();
+    record_.count_change();
     withdraw(now);
   }
   out = {};

@@ -117,7 +117,7 @@ class Session {
            out_.tx.fits(command.text_size(), Outgoing::references_max);
   }
   // There is nothing to send, no wish and no change of state to show.
-  bool idle() const { return out_.tx.empty() && wish_ == Wish::none && !changed_; }
+  bool idle() const { return out_.tx.empty() && wish_ == Wish::none && !untold_; }
   // Where a command for this master alone is encoded.
   Space space() { return out_.tx.space(); }
   void ask(const Request& request, const Command& command);  // [asked] Its kind is an Op
@@ -191,8 +191,8 @@ class Session {
   // What may become of a master that does not vote.
   Guard::Outlook outlook() const;
   bool guarded() const { return state_ == State::up && wish_ == Wish::none && !guard().admitted(); }
-  bool changed() const { return changed_; }  // since the last take_changed()
-  bool take_changed();
+  bool untold() const { return untold_; }  // has the state changed since the last take_untold()?
+  bool take_untold();
   bool tried() const { return tried_; }
   const MasterSettings& master() const { return greeting_.master(); }
   bool resp3() const { return greeting_.resp3(); }
@@ -223,7 +223,7 @@ class Session {
     wish_ = wish;
     *calls_ = true;
   }
-  void note_change() { changed_ = *calls_ = true; }
+  void note_change() { untold_ = *calls_ = true; }
   void fail(int reason);
   void pop_request(bool own, const Instant& now);
   bool handle_push(const resp::Item& item, const Instant& now, Reply& out);
@@ -240,7 +240,7 @@ class Session {
   // Small members come first: on ARM their instructions are short where they lie near the beginning.
   State state_ = State::down;
   Wish wish_ = Wish::connect;
-  bool changed_ = true;
+  bool untold_ = true;
   bool tried_ = false;       // a first attempt has come to an end
   bool quiet_ = false;
   uint8_t known_scripts_ = 0;  // script_bits() of each op whose script's text was sent or waits to be sent

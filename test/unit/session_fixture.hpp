@@ -71,10 +71,10 @@ struct Fixture : test::SessionWire {
     settings.reconnect_max_ms = 5'000;
     now = at(1'000);
     shared.init(shared_memory, sizeof shared_memory);
-    session = std::make_unique<Session>(settings, master, bytes("gw-17"),
-                                        Session::Memory{tx.get(), 1'024, rx.get(), rx_size, requests.get(),
-                                                        in_flight + Session::own_requests, &shared, 0, &called,
-                                                        &has_news, &begins});
+    session = std::make_unique<Session>(
+        settings, master, bytes("gw-17"),
+        Session::Memory{tx.get(), 1'024, rx.get(), rx_size, requests.get(), in_flight + Session::own_requests, &shared,
+                        0, &called, &has_news, &begins});
   }
   Fixture(const Fixture&) = delete;
 
@@ -90,7 +90,7 @@ struct Fixture : test::SessionWire {
     receive(hello());
     receive(ready + bulk(nonce_of(sent())));
     ASSERT_EQ(session->state(), State::up);
-    session->take_changed();
+    session->take_untold();
   }
   void ask(uint16_t claim, Op op = Op::acquire) { SessionWire::ask(op, claim, claim, any_command()); }
   void break_off(int reason = REDLOCK_E_DISCONNECTED, uint32_t random = UINT32_MAX) {

@@ -144,7 +144,7 @@ TEST(Forecast, a_key_that_changes_may_be_gone_and_one_that_was_gone_is_somebodys
 TEST(Forecast, a_master_that_is_not_watched_tells_nothing) {
   Waiter w(5);
   w.forecast.wait(Masters::all(4), Masters::all(4), Masters::of(0, 1), at(50));
-  EXPECT_TRUE(w.forecast.watches());
+  EXPECT_TRUE(w.forecast.looks());
   for (const MasterIndex m : {2u, 3u, 4u}) {
     const Instant before = w.free_at[m];
     w.changed(m, 20);
@@ -153,7 +153,7 @@ TEST(Forecast, a_master_that_is_not_watched_tells_nothing) {
   EXPECT_EQ(w.forecast.look(), Masters::of(0, 1));
   w.forecast.disconnected(0);
   w.forecast.disconnected(1);
-  EXPECT_FALSE(w.forecast.watches());
+  EXPECT_FALSE(w.forecast.looks());
 }
 
 TEST(Forecast, only_the_last_of_several_answers_counts) {

@@ -84,7 +84,7 @@ TEST(Machine, acquiring_to_waiting_and_again) {
     const Instant t0 = l.now;
     ASSERT_TRUE(l.machine.begin(l.lock, Masters::all(masters), t0));
     EXPECT_TRUE(numbers.insert(l.lock.round.number).second) << l.lock.round.number;
-    EXPECT_EQ(l.votes(0, 3, Vote::refused), Action::watch);
+    EXPECT_EQ(l.votes(0, 3, Vote::refused), Action::look);
     EXPECT_EQ(l.lock.state, State::waiting);
     EXPECT_EQ(l.lock.tell.event, 0);
     EXPECT_EQ(l.lock.wants, Wants::nothing);

@@ -271,9 +271,9 @@ TEST(Machine, where_no_look_can_be_sent_a_waiter_tries_or_waits) {
     Life l(with_wait(REDLOCK_WAIT_FOREVER));
     l.lock.forecast.use(free_at, masters);
     l.begin(0);
-    ASSERT_EQ(l.votes(0, 3, Vote::refused), Action::watch);
+    ASSERT_EQ(l.votes(0, 3, Vote::refused), Action::look);
     l.lock.wait.stance = Stance::armed;  // has heard nothing for a plain pause
-    l.machine.watch(l.lock, Masters::all(5), Masters::all(5), l.now);
+    l.machine.begin_looking(l.lock, Masters::all(5), Masters::all(5), l.now);
     const Masters looks = l.lock.forecast.look();
     ASSERT_EQ(looks, Masters::all(3)) << "those that refused, and no more";
     for (MasterIndex m : looks) l.machine.look_sent(l.lock, m, l.now);

@@ -143,7 +143,7 @@ TEST(Machine, who_lets_others_try_sleeps_no_longer_than_any_waiter) {
   options.retry_delay_ms = 60'000;
   Life l(options);
   for (int i = 0; i < 100; ++i) {
-    EXPECT_EQ(l.machine.yield(l.lock, at(0)), Action::watch);
+    EXPECT_EQ(l.machine.yield(l.lock, at(0)), Action::look);
     EXPECT_LE(l.lock.wake_at, at(sleep_max_ms));
   }
 }

@@ -22,12 +22,12 @@ struct Watcher : Life {
     lock.wants = Wants::acquire;
     EXPECT_TRUE(machine.begin(lock, Masters::all(masters), now));
     now = now + Duration::us(500);
-    EXPECT_EQ(votes(0, 3, Vote::refused), Action::watch);
+    EXPECT_EQ(votes(0, 3, Vote::refused), Action::look);
     look();
   }
   // Sends the looks and answers them.
   void look(int64_t ttl = 9'000) {
-    machine.watch(lock, Masters::all(masters), Masters::all(masters), now);
+    machine.begin_looking(lock, Masters::all(masters), Masters::all(masters), now);
     answer(ttl);
   }
   void answer(int64_t ttl) {
@@ -51,7 +51,7 @@ struct Watcher : Life {
   bool pass() {
     push();
     const bool looked = lock.wait.unsure;
-    if (wait_until_due() == Action::watch) {
+    if (wait_until_due() == Action::look) {
       look();
     } else {
       lose();
@@ -71,7 +71,7 @@ TEST(Watcher, a_lost_round_is_followed_by_a_look_at_one_master_that_has_the_key)
     w.machine.begin(w.lock, Masters::all(masters), w.now);
     w.votes(0, 1, Vote::granted);
     w.votes(1, 4, Vote::refused);
-    w.machine.watch(w.lock, Masters::all(masters), Masters::all(masters), w.now);
+    w.machine.begin_looking(w.lock, Masters::all(masters), Masters::all(masters), w.now);
     EXPECT_EQ(w.lock.forecast.look().count(), 1u);
     EXPECT_FALSE(w.lock.forecast.look().has(0)) << "the key there was this waiter's own";
   }
@@ -154,7 +154,7 @@ TEST(Urgent, the_one_before_it_wakes_and_hurries) {
   ASSERT_EQ(w.lock.wait.stance, Stance::sleeps);
   w.machine.hurry(w.lock, w.now);
   EXPECT_EQ(w.pause(), Duration());
-  EXPECT_EQ(w.wait_until_due(), Action::watch);
+  EXPECT_EQ(w.wait_until_due(), Action::look);
   w.look();
   EXPECT_NE(w.lock.wait.stance, Stance::sleeps);
   w.push();
@@ -175,7 +175,7 @@ TEST(Watcher, who_hears_nothing_for_a_plain_pause_watches_a_set_that_blocks_a_qu
   Watcher w;
   EXPECT_EQ(w.pause(), Duration::ms(200)) << "the master it listens to may stand still";
   w.looks = 0;
-  EXPECT_EQ(w.wait_until_due(), Action::watch);
+  EXPECT_EQ(w.wait_until_due(), Action::look);
   w.look();
   EXPECT_EQ(w.looks, 3u);
   EXPECT_EQ(w.lock.wait.stance, Stance::armed);
@@ -194,14 +194,14 @@ TEST(Watcher, who_listens_tries_when_the_key_has_expired) {
 
 TEST(Watcher, where_a_master_cannot_tell_of_changes_one_of_the_others_is_not_enough) {
   Watcher w;
-  w.machine.watch(w.lock, Masters::all(masters), Masters::all(masters) - Masters::of(0), w.now);
+  w.machine.begin_looking(w.lock, Masters::all(masters), Masters::all(masters) - Masters::of(0), w.now);
   EXPECT_EQ(w.lock.forecast.look().count(), 3u);
 }
 
 TEST(Watcher, a_quorum_that_was_free_already_draws_no_new_pause) {
   Watcher w;
   w.lock.wait.stance = Stance::armed;
-  w.machine.watch(w.lock, Masters::all(masters), Masters::all(masters), w.now);
+  w.machine.begin_looking(w.lock, Masters::all(masters), Masters::all(masters), w.now);
   const MasterIndex first = *w.lock.forecast.look().begin();
   for (int64_t ttl = 9'000; !w.lock.forecast.look().empty(); ttl += 100) {
     const MasterIndex m = *w.lock.forecast.look().begin();
@@ -231,7 +231,7 @@ TEST(Watcher, a_short_pause_is_followed_by_a_round_and_a_long_one_by_a_look_at_o
     }
     EXPECT_FALSE(is_short);
     w.looks = 0;
-    w.machine.watch(w.lock, Masters::all(masters), Masters::all(masters), w.now);
+    w.machine.begin_looking(w.lock, Masters::all(masters), Masters::all(masters), w.now);
     EXPECT_EQ(w.lock.forecast.look().count(), 1u);
     w.answer(seed % 2 == 0 ? ttl_gone : 9'000);
     EXPECT_EQ(w.looks, 1u) << "held: it listens again";
@@ -272,7 +272,7 @@ TEST(Watcher, news_without_end_is_acted_on_a_few_times_for_each_plain_pause) {
       ++sleeps;
       EXPECT_LE(w.pause(), Duration::ms(200));
       w.push();
-      EXPECT_EQ(w.wait_until_due(), Action::watch) << "a sleeper is deaf, and looks before it tries";
+      EXPECT_EQ(w.wait_until_due(), Action::look) << "a sleeper is deaf, and looks before it tries";
       w.look();
     } else {
       w.pass();
@@ -309,8 +309,8 @@ TEST(Watcher, a_client_that_had_to_wait_looks_first_and_one_that_had_not_does_no
   EXPECT_FALSE(again("another", REDLOCK_WAIT_FOREVER));
   EXPECT_FALSE(again(name.c_str(), 0)) << "one try is a try";
   ASSERT_TRUE(again(name.c_str(), REDLOCK_WAIT_FOREVER));
-  EXPECT_EQ(w.machine.yield(w.lock, w.now), Action::watch);
-  w.machine.watch(w.lock, Masters::all(masters), Masters::all(masters), w.now);
+  EXPECT_EQ(w.machine.yield(w.lock, w.now), Action::look);
+  w.machine.begin_looking(w.lock, Masters::all(masters), Masters::all(masters), w.now);
   EXPECT_EQ(w.lock.forecast.look().count(), 1u);
   EXPECT_LE(w.pause(), Duration::ms(200)) << "a master that does not answer must not hold the waiter up";
   w.answer(ttl_gone);
@@ -374,7 +374,7 @@ TEST(Watcher, a_loop_without_a_pause_leaves_others_the_first_try) {
     acquire();
     if (!l.lock.line.yields) continue;
     ++given;
-    EXPECT_EQ(l.machine.yield(l.lock, l.now), Action::watch);
+    EXPECT_EQ(l.machine.yield(l.lock, l.now), Action::look);
     const Duration first_try = left(l.lock.wait.not_before, l.now);
     EXPECT_EQ(first_try, Duration::us(4'000)) << "another hears of the release, looks, and tries";
     ASSERT_EQ(l.machine.wake(l.lock), Action::start);
@@ -399,7 +399,7 @@ void sleep(Watcher& w, int32_t wait_ms) {
   w.lock.state = State::free;
   w.machine.accept(w.lock, with_wait(wait_ms));
   w.machine.see(w.lock, false, w.now);
-  ASSERT_EQ(w.machine.yield(w.lock, w.now), Action::watch);
+  ASSERT_EQ(w.machine.yield(w.lock, w.now), Action::look);
   w.look();
   ASSERT_EQ(w.lock.wait.stance, Stance::sleeps);
 }
@@ -427,7 +427,7 @@ TEST(Watcher, a_learned_nap_may_take_several_sleeps) {
     while (w.lock.wait.stance == Stance::sleeps) {
       ++sleeps;
       EXPECT_LE(w.lock.wake_at, end);
-      ASSERT_EQ(w.wait_until_due(), Action::watch);
+      ASSERT_EQ(w.wait_until_due(), Action::look);
       w.look();
     }
     EXPECT_EQ(w.lock.wait.stance, Stance::listens);
@@ -469,8 +469,8 @@ TEST(Watcher, nobody_sleeps_where_no_master_that_is_looked_at_has_the_key) {
       Watcher w;
       learn(w, 100, 30'000);
       sleep(w, REDLOCK_WAIT_FOREVER);
-      ASSERT_EQ(w.wait_until_due(), Action::watch);
-      w.machine.watch(w.lock, votes, tracked, w.now);
+      ASSERT_EQ(w.wait_until_due(), Action::look);
+      w.machine.begin_looking(w.lock, votes, tracked, w.now);
       w.answer(ttl);
       EXPECT_EQ(w.lock.wait.stance == Stance::sleeps, ttl != ttl_gone);
       if (ttl != ttl_gone) continue;
@@ -489,8 +489,8 @@ TEST(Watcher, who_is_tired_sleeps_also_where_no_master_that_is_looked_at_has_the
     w.now = w.now + Duration::ms(100);
     w.lock.wants = Wants::acquire;
     ASSERT_TRUE(w.machine.begin(w.lock, Masters::all(masters), w.now));
-    ASSERT_EQ(w.votes(0, 3, Vote::refused), Action::watch);
-    w.machine.watch(w.lock, tracked | Masters::of(2), tracked, w.now);
+    ASSERT_EQ(w.votes(0, 3, Vote::refused), Action::look);
+    w.machine.begin_looking(w.lock, tracked | Masters::of(2), tracked, w.now);
     w.answer(ttl_gone);
   }
   EXPECT_EQ(w.lock.wait.stance, Stance::sleeps);
@@ -501,8 +501,8 @@ TEST(Watcher, the_last_look_that_is_answered_decides_about_the_nap) {
   Watcher w;
   learn(w, 100, 30'000);
   sleep(w, REDLOCK_WAIT_FOREVER);
-  ASSERT_EQ(w.wait_until_due(), Action::watch);
-  w.machine.watch(w.lock, Masters::all(masters), Masters::of(0) | Masters::of(1) | Masters::of(2), w.now);
+  ASSERT_EQ(w.wait_until_due(), Action::look);
+  w.machine.begin_looking(w.lock, Masters::all(masters), Masters::of(0) | Masters::of(1) | Masters::of(2), w.now);
   for (MasterIndex m = 0; m < 3; ++m) w.machine.look_sent(w.lock, m, w.now);
   for (MasterIndex m = 0; m < 3; ++m) {
     EXPECT_NE(w.lock.wait.stance, Stance::sleeps);
@@ -522,7 +522,7 @@ TEST(Watcher, a_spell_of_passes_is_followed_by_a_sleep_of_some_shares) {
       const Duration share = Duration::ns(left(w.now, w.lock.wait.heard_since).ns() / (w.lock.wait.passed + 1));
       EXPECT_LE(w.pause(), Duration::ns(share.ns() * 6));
       longest = longest < w.pause() ? w.pause() : longest;
-      ASSERT_EQ(w.wait_until_due(), Action::watch);
+      ASSERT_EQ(w.wait_until_due(), Action::look);
       w.look();
       continue;
     }

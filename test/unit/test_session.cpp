@@ -265,7 +265,7 @@ TEST(Session, all_is_forgotten_when_it_breaks) {
   f.receive("+O");  // half a reply
   f.break_off();
   EXPECT_EQ(f.session->state(), State::down);
-  EXPECT_TRUE(f.session->take_changed());
+  EXPECT_TRUE(f.session->take_untold());
   EXPECT_EQ(f.session->reason(), REDLOCK_E_DISCONNECTED);
   EXPECT_EQ(f.session->in_flight(), 0u);
   EXPECT_EQ(f.sent(), "") << "what was not sent is not sent later";
@@ -394,13 +394,13 @@ TEST(Session, closed_for_good) {
 
 TEST(Session, changes_are_told_once) {
   Fixture f;
-  EXPECT_TRUE(f.session->take_changed()) << "the first state is news";
-  EXPECT_FALSE(f.session->take_changed());
+  EXPECT_TRUE(f.session->take_untold()) << "the first state is news";
+  EXPECT_FALSE(f.session->take_untold());
   f.session->connecting(f.now);
-  EXPECT_TRUE(f.session->take_changed());
+  EXPECT_TRUE(f.session->take_untold());
   f.session->connected(f.now, 1);
-  EXPECT_TRUE(f.session->take_changed());
-  EXPECT_FALSE(f.session->changed());
+  EXPECT_TRUE(f.session->take_untold());
+  EXPECT_FALSE(f.session->untold());
 }
 
 TEST(Session, a_hello_as_an_array_serves_as_well) {
@@ -452,9 +452,9 @@ TEST(Session, nothing_is_told_while_it_is_down) {
   EXPECT_FALSE(f.next(reply));
   f.greet();
   f.break_off();
-  EXPECT_TRUE(f.session->take_changed());
+  EXPECT_TRUE(f.session->take_untold());
   f.break_off();
-  EXPECT_FALSE(f.session->take_changed()) << "it was down already";
+  EXPECT_FALSE(f.session->take_untold()) << "it was down already";
   EXPECT_FALSE(f.next(reply));
 }
 

@@ -431,10 +431,10 @@ TEST(SessionGuard, commissioning_reads_at_once_where_it_is_up_and_later_else) {
 
 TEST(SessionGuard, distrust_duplicate_and_a_jump_end_the_votes) {
   Greeted f;
-  f.session->take_changed();
+  f.session->take_untold();
   f.session->distrust(at(100));
   EXPECT_EQ(f.session->reason(), REDLOCK_E_WALL_CLOCK);
-  EXPECT_TRUE(f.session->take_changed());
+  EXPECT_TRUE(f.session->take_untold());
   f.due(100);
   EXPECT_TRUE(f.session->votes());
   f.session->set_duplicate(true);

@@ -43,11 +43,11 @@ TEST(Session, suspect_and_back) {
   EXPECT_EQ(f.session->deadline(), at(1'050));
   f.on_time(at(1'049));
   EXPECT_TRUE(f.session->votes());
-  EXPECT_FALSE(f.session->changed());
+  EXPECT_FALSE(f.session->untold());
   f.on_time(at(1'050));
   EXPECT_EQ(f.session->state(), State::suspect);
-  EXPECT_TRUE(f.session->take_changed());
-  EXPECT_FALSE(f.session->changed());
+  EXPECT_TRUE(f.session->take_untold());
+  EXPECT_FALSE(f.session->untold());
   EXPECT_FALSE(f.session->votes());
   EXPECT_TRUE(f.session->connected()) << "deletes still go to it";
   EXPECT_EQ(f.session->wish(), Wish::none);
@@ -58,7 +58,7 @@ TEST(Session, suspect_and_back) {
   f.receive(":1\r\n");
   EXPECT_TRUE(f.session->votes());
   EXPECT_EQ(f.session->state(), State::up);
-  EXPECT_TRUE(f.session->take_changed());
+  EXPECT_TRUE(f.session->take_untold());
   ASSERT_EQ(f.replies.size(), 3u);
   EXPECT_EQ(f.session->deadline(), at(1'060 + 5'000)) << "the next ping";
 }
@@ -249,7 +249,7 @@ TEST(Session, a_delete_that_is_not_permitted_is_told_as_long_as_it_is) {
     f.ask(1, op);
     f.sent();
     f.receive(bytes);
-    return f.session->take_changed();
+    return f.session->take_untold();
   };
   EXPECT_FALSE(answer(Op::acquire, "-NOPERM no\r\n")) << "that is a vote";
   EXPECT_EQ(f.session->reason(), 0);
