@@ -71,7 +71,7 @@ class Client {
     if (phase_ == Phase::draining) go_on_closing(now);
   }
   // Has any session a wish or a changed state? If not, the port need not look at each session.
-  bool called() { return post_.called(); }
+  bool needs_port() { return post_.needs_port(); }
   // To be sent before the next call of output(): the shared commands in it carry this master's seal.
   const Tx& output(MasterIndex m) { return post_.output(m); }
   // False: there is no event. The port tells notices() when it was delivered.

@@ -102,7 +102,7 @@ REDLOCK_APART_FOR_SIZE void Client::gained_room(MasterIndex m) {
 void Client::turn(const Instant& now) {
   on_time(now);
   again_ = false;
-  if (post_.calls || (notices_.cause != REDLOCK_CAUSE_HELD && !starts_.empty())) judge_waits(now);
+  if (post_.for_port || (notices_.cause != REDLOCK_CAUSE_HELD && !starts_.empty())) judge_waits(now);
   if (post_.pay_debts(now)) soon(now + settings_.node_timeout);
   start_rounds(now);
   if (looks_) send_looks(now);

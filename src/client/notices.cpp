@@ -51,7 +51,7 @@ void Notices::queue(Lock& lock) {
 
 unsigned Notices::count() const {
   unsigned n = of_locks_;
-  if (!post_.calls) return n;
+  if (!post_.for_port) return n;
   for (MasterIndex m = 0; m < settings_.masters; ++m) n += post_[m].untold() ? 1u : 0u;
   return n;
 }

@@ -217,13 +217,13 @@ bool Post::take_back(MasterIndex m, Request& out, const Instant& now) {
   return false;
 }
 
-bool Post::called() {
-  if (!calls) return false;
-  calls = false;
+bool Post::needs_port() {
+  if (!for_port) return false;
+  for_port = false;
   for (MasterIndex m = 0; m < settings_.masters; ++m) {
-    if (sessions_[m].untold() || sessions_[m].wish() != Session::Wish::none) calls = true;
+    if (sessions_[m].untold() || sessions_[m].wish() != Session::Wish::none) for_port = true;
   }
-  return calls;
+  return for_port;
 }
 
 }  // namespace redlock

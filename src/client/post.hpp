@@ -21,10 +21,10 @@ class Post {
 
   // What the sessions refer to. Small members come first: on ARM their instructions are short where they lie near the
   // beginning.
-  bool calls = true;    // a session may have a wish or a changed state
-  bool news = false;    // a session may have news
-  bool begins = false;  // a master that lacks our record may be given one
-  bool asked = false;   // a round has begun
+  bool for_port = true;  // a session may have a wish or an untold change
+  bool news = false;     // a session may have news
+  bool begins = false;   // a master that lacks our record may be given one
+  bool asked = false;    // a round has begun
 
   explicit Post(const CommonSettings& settings) : settings_(settings) {}
   void init(Session* sessions, char* shared, size_t shared_size) {
@@ -34,7 +34,7 @@ class Post {
   // What a session needs of its post.
   void lend(Session::Memory& memory) {
     memory.shared = &shared_;
-    memory.calls = &calls;
+    memory.for_port = &for_port;
     memory.news = &news;
     memory.begins = &begins;
   }
@@ -89,7 +89,7 @@ class Post {
     return sessions_[m].tx();
   }
   // Has any session a wish or a changed state?
-  bool called();
+  bool needs_port();
 
   // An upper bound for the size of any command about so many names of so many bytes, without a script's text.
   static constexpr size_t command_size(size_t prefix, size_t names, size_t bytes) {

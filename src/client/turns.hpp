@@ -159,7 +159,7 @@ class Turns {
     const unsigned masters = client().settings().masters;
     for (MasterIndex m = 0; m < masters; ++m) port().flush(m, now);
     client().flushed(now);
-    if (client().called()) act_on_wishes(now);
+    if (client().needs_port()) act_on_wishes(now);
   }
 
   // noinline: a port may have flush() inlined into turn(), and a second copy would only cost bytes.

@@ -27,7 +27,7 @@ Session::Session(const CommonSettings& settings, const MasterSettings& master, B
     : settings_(settings),
       rx_(memory.rx),
       rx_capacity_(memory.rx_size),
-      calls_(memory.calls),
+      for_port_(memory.for_port),
       out_(memory.requests, memory.requests_size, memory.news),
       reader_(memory.rx_size),
       record_(settings, tracking_, out_, memory.begins),

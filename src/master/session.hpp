@@ -64,7 +64,7 @@ class Session {
     unsigned requests_size;  // settings.in_flight and own_requests
     Shared* shared;
     MasterIndex self;        // in shared commands
-    bool* calls;             // set when a wish or a change is there to be seen
+    bool* for_port;          // set when a wish or a change is there to be seen
     bool* news;              // set when there is something for take_news()
     const bool* begins;      // may a master that lacks our record be given one?
   };
@@ -221,9 +221,9 @@ class Session {
   void note_denied(bool denied);
   void wish(Wish wish) {
     wish_ = wish;
-    *calls_ = true;
+    *for_port_ = true;
   }
-  void note_change() { untold_ = *calls_ = true; }
+  void note_change() { untold_ = *for_port_ = true; }
   void fail(int reason);
   void pop_request(bool own, const Instant& now);
   bool handle_push(const resp::Item& item, const Instant& now, Reply& out);
@@ -254,7 +254,7 @@ class Session {
   size_t rx_capacity_;
   size_t rx_head_ = 0;
   size_t rx_size_ = 0;
-  bool* const calls_;
+  bool* const for_port_;
   Listener* listener_ = nullptr;  // of the question that has no whole reply yet
   uint32_t connects_ = 0;
   Instant retry_at_;         // down: when to try again

@@ -109,7 +109,7 @@ struct World : Turns<World> {
     touch();
     before_wait();
     EXPECT_TRUE(closed || !pending()) << "it wants a turn for ever";
-    const bool called = client().called();
+    const bool called = client().needs_port();
     for (MasterIndex m = 0; m < masters.size(); ++m) {
       EXPECT_TRUE(called || client().session(m).wish() == Session::Wish::none);
     }
