@@ -96,17 +96,23 @@ def numbers():
 
 
 def compare_with_design(source):
-    """Each statement belongs to one invariant of DESIGN, which names it. Lines: `13. ... Proved: `name`, `name`.`"""
+    """Each statement belongs to one invariant of DESIGN. Lines: `13. ... Proved: `name`, `name`, and 3 more.`"""
     text = (source / "src/DESIGN.md").read_text(encoding="utf-8")
     section = text[text.index("## 6. Invariants"):text.index("## 7. ")]
-    items = re.split(r"\n(?=\d+\. )", section)[1:]
-    named = {(int(item.split(".")[0]), " ".join(name.split())) for item in items
-             for proved in re.findall(r"Proved:(.*)", item, re.S) for name in re.findall(r"`([^`]+)`", proved)}
     sites = protocol.Site(), tokens.Site()
-    made = {(one.invariant, one.name) for site in sites for one in site.statements(site.state)}
-    for number, name in sorted(made ^ named):
-        print(f"! {number}. `{name}` stands only in {'the proof' if (number, name) in made else 'src/DESIGN.md'}")
-    report("DESIGN", made == named, f"{len(made & named)} statements are named there")
+    made = [(one.invariant, one.name) for site in sites for one in site.statements(site.state)]
+    told = 0
+    for item in re.split(r"\n(?=\d+\. )", section)[1:]:
+        number, proved = int(item.split(".")[0]), item.partition("Proved:")[2]
+        names = [" ".join(name.split()) for name in re.findall(r"`([^`]+)`", proved)]
+        count = len(names) + sum(map(int, re.findall(r"and (\d+) more", proved)))
+        for name in names:
+            if (number, name) not in made:
+                report("DESIGN", False, f"{number}. `{name}` is no statement of the proof")
+        if count != sum(invariant == number for invariant, _ in made):
+            report("DESIGN", False, f"{number}. counts {count} statements, and the proof has another number")
+        told += count
+    report("DESIGN", told == len(made), f"{told} statements are told there")
 
 
 def compare_with_replay(source, path, row):
