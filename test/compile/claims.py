@@ -164,7 +164,7 @@ def example(source):
 
 def too_busy(source):
     page = read(source, "test/README.md")
-    told = set(re.findall(r"`(integration_\w+)`", re.search(r"\"machine too busy\"([^.]*)\.", page)[1]))
+    told = set(re.findall(r"`(integration_\w+)`", re.search(r"\"machine\s+too\s+busy\"([^.]*)\.", page)[1]))
     asking = {f"{kind}_{name}" for kind, name in
               (re.fullmatch(r"test/(\w+)/test_(\w+)\.cpp", path).groups() for path in files(source, ".cpp")
                if re.search(r'#include "support/pauses.hpp"', read(source, path)))}
