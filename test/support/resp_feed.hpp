@@ -6,8 +6,6 @@
 // was used, every item moves on, and a full buffer never asks for more.
 #pragma once
 #include <gtest/gtest.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -15,34 +13,10 @@
 #include <string_view>
 #include <vector>
 
+#include "guarded_memory.hpp"
 #include "resp/reader.hpp"
 
 namespace redlock::test {
-
-// Memory whose last byte is followed by a page that traps.
-class GuardedMemory {
- public:
-  explicit GuardedMemory(size_t size) {
-    const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-    usable_ = (size + page - 1) / page * page;
-    mapped_ = usable_ + page;
-    void* const memory = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED || mprotect(static_cast<char*>(memory) + usable_, page, PROT_NONE) != 0) std::abort();
-    memory_ = static_cast<char*>(memory);
-  }
-  ~GuardedMemory() { munmap(memory_, mapped_); }
-  GuardedMemory(const GuardedMemory&) = delete;
-  GuardedMemory& operator=(const GuardedMemory&) = delete;
-
-  // The last n bytes before the guard page.
-  char* last(size_t n) { return memory_ + usable_ - n; }
-  size_t size() const { return usable_; }
-
- private:
-  char* memory_ = nullptr;
-  size_t usable_ = 0;
-  size_t mapped_ = 0;
-};
 
 struct SeenItem {
   resp::Item item;  // its text points nowhere

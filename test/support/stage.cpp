@@ -321,14 +321,18 @@ void Stage::set_way(unsigned number, Way way) {
     }
     read(id, socket);
   }
-  if (before == Way::stuffed && way != Way::stuffed) {
-    for (const auto& gateway : gateways_) {
-      const MasterIndex at = gateway->index_of(number);
-      if (at == gateway->connections_.size() || !gateway->connections_[at].full) continue;
-      gateway->connections_[at].full = false;
-      gateway->writable(at);
-      gateway->loop();
-    }
+  if (way == Way::stuffed || before == Way::stuffed) set_room(number, way == Way::stuffed ? 0 : SIZE_MAX);
+  settle();
+}
+
+void Stage::set_room(unsigned number, size_t bytes) {
+  master(number).room = bytes;
+  for (const auto& gateway : gateways_) {
+    const MasterIndex at = gateway->index_of(number);
+    if (bytes == 0 || at == gateway->connections_.size() || !gateway->connections_[at].full) continue;
+    gateway->connections_[at].full = false;
+    gateway->writable(at);
+    gateway->loop();
   }
   settle();
 }

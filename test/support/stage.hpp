@@ -17,6 +17,7 @@
 //     down         connections break, new ones are refused; the keys stay and expire
 //     unreachable  established connections are silent in both directions, new ones get no answer
 //
+// A gateway's client lives in a block of exactly the size that it asked for; a byte written beside it ends the test.
 // The stage watches two promises all the time and writes VIOLATION into the story when one is broken: no two locks on
 // one resource are held at the same instant, and no acquire gets a second verdict or end.
 #pragma once
@@ -28,6 +29,7 @@
 #include <vector>
 
 #include "client/turns.hpp"
+#include "guarded_memory.hpp"
 #include "redis_double.hpp"
 
 namespace redlock::test {
@@ -72,7 +74,8 @@ class Gateway : public Turns<Gateway> {
   int suspended();
   int commission();
   int fence_init(const std::string& resource);
-  // Anything else that is done to the client from outside, between two turns.
+  // All that is done to the gateway from outside between two turns: `input` calls the client, or some of the functions
+  // above, or resumes, so that what waits is read.
   void act(const std::function<void(Instant now)>& input);
   uint64_t token(const std::string& label) const;  // as redlock_fencing_token()
   int check(const std::string& label, uint32_t need_ms = 0) const;  // as redlock_check()
@@ -141,7 +144,7 @@ class Gateway : public Turns<Gateway> {
   Stage& stage_;
   unsigned number_;
   int64_t rate_ppm_;
-  std::vector<uint64_t> memory_;
+  Block block_;
   std::unique_ptr<Client> client_;
   std::vector<Connection> connections_;
   std::map<std::string, Handle> handles_;
@@ -151,6 +154,7 @@ class Gateway : public Turns<Gateway> {
   uint64_t entropy_ = 0;
   bool entropy_available_ = true;
   int64_t uptime_ms_ = 0;  // of its machine, when the stage began
+  bool acting_ = false;
   bool paused_ = false;
   bool jumped_ = false;
   bool closed_ = false;
@@ -179,6 +183,7 @@ class Stage {
   RedisDouble& redis(unsigned master);
   void set_way(unsigned master, Way way);
   void set_delay_ms(unsigned master, double ms);
+  void set_room(unsigned master, size_t bytes);            // that the gateways' sockets take until the next call
   void answer(unsigned master, unsigned replies);          // lets so many held replies of each connection go
   void reset(unsigned master, Unread unread);              // its connections break; it goes on
   bool input_waits(const Gateway& gateway) const;          // that has arrived, and is not read yet
@@ -227,6 +232,7 @@ class Stage {
     RedisDouble redis;
     Way way = Way::answering;
     TrueTime delay = 0;
+    size_t room = SIZE_MAX;  // in the gateways' sockets
     explicit Master(uint64_t seed) : redis(seed) {}
   };
   struct Input {

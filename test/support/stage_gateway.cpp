@@ -22,8 +22,8 @@ Gateway::Gateway(Stage& stage, std::string gateway_name, unsigned number, const 
       stage_(stage),
       number_(number),
       rate_ppm_(rate_ppm),
-      memory_(Client::memory_size(settings) / sizeof(uint64_t) + 1),
-      client_(std::make_unique<Client>(settings, memory_.data())),
+      block_(Client::memory_size(settings)),
+      client_(std::make_unique<Client>(settings, block_.base())),
       connections_(settings.masters) {}
 
 Options Gateway::options(uint32_t ttl_ms, int32_t wait_ms) {
@@ -109,7 +109,9 @@ MasterIndex Gateway::index_of(unsigned number) const {
 }
 
 void Gateway::act(const std::function<void(Instant now)>& input) {
+  acting_ = true;
   input(now());
+  acting_ = false;
   after_call();
 }
 
@@ -341,7 +343,8 @@ void Gateway::flush(MasterIndex m, Instant) {
   if (c.state != Connection::State::open || c.full) return;
   const Tx& tx = client_->output(m);
   while (!tx.empty()) {
-    if (stage_.master(number_of(m)).way == Way::stuffed) {
+    size_t& space = stage_.master(number_of(m)).room;
+    if (space == 0) {
       c.full = true;
       return;
     }
@@ -350,6 +353,7 @@ void Gateway::flush(MasterIndex m, Instant) {
     std::string bytes;
     for (unsigned i = 0; i < n; ++i) bytes.append(chunks[i].data, chunks[i].size);
     if (stage_.piece) bytes.resize(std::min(chunks[0].size, stage_.piece()));
+    if (space != SIZE_MAX) bytes.resize(std::min(bytes.size(), space)), space -= bytes.size();
     client_->sent(m, bytes.size());
     stage_.arrive(c.id, bytes);
   }
@@ -358,7 +362,7 @@ void Gateway::flush(MasterIndex m, Instant) {
 // ---- gateway: its loop ----------------------------------------------------------------------------------------
 
 void Gateway::loop() {
-  if (stepping() || closed_) return;
+  if (stepping() || closed_ || acting_) return;
   if (pending()) ++steps_;
   before_wait(!stage_.input_waits(*this));
   stage_.check_exclusion();
