@@ -36,7 +36,6 @@
 #include "client/turns.hpp"
 #include "support/lua_scripts.hpp"
 #include "support/redis_double.hpp"
-#include "support/stage.hpp"
 
 namespace redlock::test {
 namespace {
