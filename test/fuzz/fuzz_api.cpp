@@ -16,7 +16,6 @@
 #include "run/instance.hpp"
 #include "support/redis_double.hpp"
 #include "support/lua_scripts.hpp"
-#include "support/stage.hpp"
 
 namespace redlock::test {
 namespace {
