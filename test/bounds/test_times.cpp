@@ -18,9 +18,7 @@ namespace {
 using Wide = __int128;
 constexpr Wide million = 1'000'000;
 
-int64_t saturated(Wide n) {
-  return n > INT64_MAX ? INT64_MAX : n < INT64_MIN ? INT64_MIN : static_cast<int64_t>(n);
-}
+int64_t saturated(Wide n) { return n > INT64_MAX ? INT64_MAX : n < INT64_MIN ? INT64_MIN : static_cast<int64_t>(n); }
 
 // The values, and those beside them that fit.
 template <class T>
@@ -42,8 +40,8 @@ const std::vector<int64_t>& instants() {
 }
 
 const std::vector<uint32_t>& ttls() {
-  static const auto all = around<uint32_t>({0, REDLOCK_TTL_MS_MIN, REDLOCK_TTL_MS_DEFAULT, REDLOCK_MAX_TTL_MS_MAX,
-                                            uint32_t{1} << 31, UINT32_MAX});
+  static const auto all = around<uint32_t>(
+      {0, REDLOCK_TTL_MS_MIN, REDLOCK_TTL_MS_DEFAULT, REDLOCK_MAX_TTL_MS_MAX, uint32_t{1} << 31, UINT32_MAX});
   return all;
 }
 
@@ -99,8 +97,12 @@ TEST(EveryBoundary, of_a_ttl_that_is_cut) {
           if (limit < 0) continue;
           const uint32_t within = ttl_within(begin, ttl, drift, Instant::from_ns(limit));
           ASSERT_LE(within, ttl);
-          if (within == ttl) continue;
+          if (within == ttl) {
+            ASSERT_TRUE(ttl == 0 || valid_until(begin, ttl, drift).ns() <= limit) << t0 << ' ' << ttl << ' ' << limit;
+            continue;
+          }
           ++cut;
+          ASSERT_TRUE(limit > t0 || within == 0) << t0 << ' ' << ttl << ' ' << limit << ' ' << within;
           const auto end = [&](Wide ms) { return t0 + ms * million - ms * drift.ppm - drift.fixed_ms * million; };
           ASSERT_TRUE(within == 0 || end(within) <= limit) << t0 << ' ' << ttl << ' ' << limit << ' ' << within;
           const bool longest = limit <= t0 || end(Wide{within} + 1) > limit;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
+//
+// The double where no server can be asked: virtual time, crashes, knobs. What else it answers is compared with a server
+// in integration/test_redis_double_conformance.cpp.
 #include "support/redis_double.hpp"
 
 #include <gtest/gtest.h>
-
-#include "support/lua_scripts.hpp"
-#include "support/sha1.hpp"
 
 namespace redlock::test {
 namespace {
@@ -51,14 +51,6 @@ class RedisDoubleTest : public ::testing::Test {
   int a = redis.open(0);
 };
 
-TEST(Sha1, KnownDigests) {
-  EXPECT_EQ(Sha1::hex(""), "da39a3ee5e6b4b0d3255bfef95601890afd80709");
-  EXPECT_EQ(Sha1::hex("abc"), "a9993e364706816aba3e25717850c26c9cd0d89d");
-  EXPECT_EQ(Sha1::hex("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
-            "84983e441c3bd26ebaae4aa1f95129e5e54670f1");
-  EXPECT_EQ(Sha1::hex(std::string(1'000'000, 'a')), "34aa973cd4c4daa4f61eeb2bdbad27316534016f");
-}
-
 TEST(WallClock, RateStepFreeze) {
   WallClock clock(1000);
   EXPECT_EQ(clock.ms(ms(500)), 1500);
@@ -70,13 +62,6 @@ TEST(WallClock, RateStepFreeze) {
   EXPECT_EQ(clock.ms(ms(9000)), 1505);
   clock.thaw(ms(9000));
   EXPECT_EQ(clock.ms(ms(10'000)), 2510);
-}
-
-TEST_F(RedisDoubleTest, SetNxPxKeepsTheFirstValue) {
-  EXPECT_EQ(say(a, {"SET", "k", "one", "NX", "PX", "100"}), "+OK\r\n");
-  EXPECT_EQ(say(a, {"set", "k", "two", "nx", "px", "100"}), "$-1\r\n");
-  EXPECT_EQ(say(a, {"GET", "k"}), "$3\r\none\r\n");
-  EXPECT_EQ(say(resp3(), {"SET", "k", "two", "NX"}), "_\r\n");
 }
 
 TEST_F(RedisDoubleTest, KeyLivesUntilTheMillisecondAfterItsExpiry) {
@@ -109,12 +94,6 @@ TEST_F(RedisDoubleTest, RequestsArriveInAnyPieces) {
   }
 }
 
-TEST_F(RedisDoubleTest, BrokenBytesCloseTheConnection) {
-  redis.receive(a, "*1\r\n+PING\r\n" + wire({"PING"}), now);
-  EXPECT_EQ(take(a), "-ERR Protocol error: expected '$', got '+'\r\n");
-  EXPECT_TRUE(redis.closed_by_server(a));
-}
-
 TEST_F(RedisDoubleTest, HelloTellsModeAndRole) {
   redis.knobs.cluster = true;
   redis.knobs.replica = true;
@@ -126,16 +105,6 @@ TEST_F(RedisDoubleTest, HelloTellsModeAndRole) {
   EXPECT_NE(hello.find("$7\r\nmodules\r\n*1\r\n%4\r\n"), std::string::npos);
   EXPECT_EQ(redis.client_name(a), "gw-1");
   EXPECT_EQ(say(a, {"SET", "k", "v"}), "-CLUSTERDOWN Hash slot not served\r\n");
-}
-
-TEST_F(RedisDoubleTest, PasswordIsAskedFor) {
-  redis.knobs.password = "secret";
-  const int conn = redis.open(now);
-  EXPECT_EQ(say(conn, {"GET", "k"}), "-NOAUTH Authentication required.\r\n");
-  EXPECT_EQ(say(conn, {"HELLO", "3", "AUTH", "default", "wrong"}).rfind("-WRONGPASS ", 0), 0u);
-  EXPECT_EQ(say(conn, {"GET", "k"}), "-NOAUTH Authentication required.\r\n");
-  EXPECT_EQ(say(conn, {"HELLO", "3", "AUTH", "default", "secret"})[0], '%');
-  EXPECT_EQ(say(conn, {"GET", "k"}), "_\r\n");
 }
 
 TEST_F(RedisDoubleTest, EveryRefusalHasItsWord) {
@@ -166,14 +135,6 @@ TEST_F(RedisDoubleTest, EveryRefusalHasItsWord) {
   EXPECT_TRUE(redis.closed_by_server(refused));
 }
 
-TEST_F(RedisDoubleTest, FullMemoryRefusesOnlyWhatGrows) {
-  say(a, {"SET", "k", "v"});
-  redis.knobs.oom = true;
-  EXPECT_EQ(say(a, {"PEXPIRE", "k", "1000"}), ":1\r\n");
-  EXPECT_EQ(say(a, {"DEL", "k"}), ":1\r\n");
-  EXPECT_EQ(say(a, {"SET", "k", "v"}).rfind("-OOM ", 0), 0u);
-}
-
 TEST_F(RedisDoubleTest, FailNextAndGarbageNextActOnce) {
   redis.fail_next("TRYAGAIN later", "SET");
   EXPECT_EQ(say(a, {"PING"}), "+PONG\r\n");
@@ -183,69 +144,6 @@ TEST_F(RedisDoubleTest, FailNextAndGarbageNextActOnce) {
   EXPECT_EQ(say(a, {"SET", "k", "v"}), "HTTP/1.1 200 OK\r\n");
   EXPECT_TRUE(redis.peek("k", now));
   EXPECT_EQ(say(a, {"SET", "k", "v"}), "+OK\r\n");
-}
-
-class ScriptTest : public RedisDoubleTest {
- protected:
-  const std::string body = "if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('del',KEYS[1]) end return 0";
-  const std::string sha = register_script(redis, body);
-};
-
-TEST_F(ScriptTest, LoadedOrSentWhole) {
-  say(a, {"SET", "k", "mine"});
-  EXPECT_EQ(say(a, {"EVALSHA", sha, "1", "k", "mine"}), "-NOSCRIPT No matching script. Please use EVAL.\r\n");
-  EXPECT_EQ(say(a, {"SCRIPT", "LOAD", body}), "$40\r\n" + sha + "\r\n");
-  EXPECT_EQ(say(a, {"EVALSHA", sha, "1", "k", "other"}), ":0\r\n");
-  EXPECT_EQ(say(a, {"EVALSHA", sha, "1", "k", "mine"}), ":1\r\n");
-  EXPECT_FALSE(redis.peek("k", now));
-  EXPECT_EQ(say(a, {"SCRIPT", "FLUSH"}), "+OK\r\n");
-  EXPECT_EQ(say(a, {"EVAL", body, "1", "k", "mine"}), ":0\r\n");
-  EXPECT_EQ(say(a, {"EVALSHA", sha, "1", "k", "mine"}), ":0\r\n");
-}
-
-TEST_F(ScriptTest, InnerErrorEndsTheScript) {
-  say(a, {"SET", "k", "mine"});
-  redis.become_replica();
-  EXPECT_EQ(say(a, {"EVAL", body, "1", "k", "other"}), ":0\r\n");
-  EXPECT_EQ(say(a, {"EVAL", body, "1", "k", "mine"}),
-            "-READONLY You can't write against a read only replica. script: " + sha + ", on @user_script:1.\r\n");
-  EXPECT_TRUE(redis.peek("k", now));
-}
-
-TEST_F(ScriptTest, WrongTypeIsAnError) {
-  redis.put_hash("k");
-  EXPECT_EQ(say(a, {"EVAL", body, "1", "k", "mine"}).rfind("-WRONGTYPE ", 0), 0u);
-}
-
-TEST_F(RedisDoubleTest, TrackingTellsOncePerRead) {
-  const int waiter = tracker();
-  say(a, {"SET", "k", "v"});
-  watch(waiter, "k");
-  EXPECT_EQ(say(a, {"SET", "k", "w", "NX"}), "$-1\r\n");
-  EXPECT_EQ(take(waiter), "");
-  say(a, {"PEXPIRE", "k", "1000"});
-  EXPECT_EQ(take(waiter), invalidate("k"));
-  say(a, {"DEL", "k"});
-  EXPECT_EQ(take(waiter), "");
-}
-
-TEST_F(RedisDoubleTest, CachingMustStandDirectlyBeforeTheRead) {
-  const int waiter = tracker();
-  say(waiter, {"CLIENT", "CACHING", "yes"});
-  say(waiter, {"SET", "k", "v", "NX"});
-  say(waiter, {"GET", "k"});
-  EXPECT_FALSE(redis.tracked("k"));
-  watch(waiter, "k");
-  EXPECT_TRUE(redis.tracked("k"));
-}
-
-TEST_F(RedisDoubleTest, OwnChangeIsNotToldButUsesUpTheRegistration) {
-  const int waiter = tracker();
-  say(a, {"SET", "k", "v"});
-  watch(waiter, "k");
-  EXPECT_EQ(say(waiter, {"PEXPIRE", "k", "1000"}), ":1\r\n");
-  say(a, {"DEL", "k"});
-  EXPECT_EQ(take(waiter), "");
 }
 
 TEST_F(RedisDoubleTest, ExpiryIsToldWhenNoticed) {
@@ -261,13 +159,6 @@ TEST_F(RedisDoubleTest, ExpiryIsToldWhenNoticed) {
   now = ms(400);
   say(a, {"SET", "k", "w", "NX", "PX", "100"});
   EXPECT_EQ(take(waiter), invalidate("k"));
-}
-
-TEST_F(RedisDoubleTest, FlushAllTellsEveryTrackerEvenItsAuthorAfterTheReply) {
-  const int waiter = tracker();
-  const int other = tracker();
-  EXPECT_EQ(say(waiter, {"FLUSHALL"}), "+OK\r\n>2\r\n$10\r\ninvalidate\r\n_\r\n");
-  EXPECT_EQ(take(other), ">2\r\n$10\r\ninvalidate\r\n_\r\n");
 }
 
 TEST_F(RedisDoubleTest, CrashForgetsWhatItIsToldTo) {

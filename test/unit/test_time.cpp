@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <random>
-
 namespace redlock {
 namespace {
 
@@ -49,22 +47,6 @@ TEST(Time, units) {
   EXPECT_EQ(Instant::never().ns(), max);
 }
 
-TEST(Time, instants_saturate) {
-  EXPECT_EQ(at(5) + Duration::ns(3), at(8));
-  EXPECT_EQ(at(5) + Duration::ns(-8), at(-3));
-  EXPECT_EQ(at(max - 1) + Duration::ns(1), Instant::never());
-  EXPECT_EQ(at(max - 1) + Duration::ns(2), Instant::never());
-  EXPECT_EQ(Instant::never() + Duration::ns(1), Instant::never());
-  EXPECT_EQ(Instant::never() + Duration::ns(max), Instant::never());
-  EXPECT_EQ(Instant::never() + Duration::ns(-1), at(max - 1));
-  EXPECT_EQ(at(min) + Duration::ns(-1), at(min));
-  EXPECT_EQ(at(min + 1) + Duration::ns(-2), at(min));
-  EXPECT_EQ(at(-1) + Duration::ns(min), at(min));
-  EXPECT_EQ(at(0) + Duration::ns(min), at(min));
-  EXPECT_EQ(at(1) + Duration::ns(min), at(min + 1));
-  EXPECT_EQ(at(min) + Duration::ns(max), at(-1));
-}
-
 template <class T, class Make>
 void check_order(Make make) {
   const int64_t values[] = {min, -1, 0, 1, max};
@@ -92,27 +74,12 @@ TEST(Time, order) {
   EXPECT_EQ(earlier(Instant::never(), at(1)), at(1));
 }
 
-TEST(Time, a_part_is_above_nothing_and_at_most_all) {
-  const Duration wholes[] = {Duration::ns(1), Duration::ns(65535),      Duration::ns(65536),
-                             Duration::ms(1), Duration::ms(86'400'000), Duration::ns(max)};
-  std::mt19937 random(1);
-  for (const Duration whole : wholes) {
-    EXPECT_GT(part_of(whole, 0), Duration());
-    EXPECT_LE(part_of(whole, UINT32_MAX), whole);
-    for (int i = 0; i < 1'000; ++i) {
-      const Duration part = part_of(whole, static_cast<uint32_t>(random()));
-      EXPECT_GT(part, Duration());
-      EXPECT_LE(part, whole);
-    }
-  }
-  EXPECT_GT(part_of(Duration(), 0), Duration());  // a wait of nothing is still a wait
-}
-
 TEST(Time, a_part_may_be_any_part) {
   const Duration whole = Duration::ns(int64_t{1'000} << 32);
   EXPECT_EQ(part_of(whole, 0).ns(), 1'000);
   EXPECT_EQ(part_of(whole, 0x7FFFFFFF), Duration::ns(whole.ns() / 2));
   EXPECT_EQ(part_of(whole, UINT32_MAX), whole);
+  EXPECT_GT(part_of(Duration(), 0), Duration()) << "a wait of nothing is still a wait";
   for (uint32_t i = 0; i < 65536; ++i) ASSERT_EQ(part_of(whole, i << 16).ns(), (int64_t{i} << 16) * 1'000 + 1'000);
 }
 

@@ -67,8 +67,11 @@ TEST(Tx, bytes_in_place) {
   EXPECT_EQ(other.gathered(), "ghijk");
 }
 
-TEST(Tx, without_a_reference_it_is_one_run) {
-  Fixture f(16);
+struct TxOf16 : ::testing::Test {
+  Fixture f{16};
+};
+
+TEST_F(TxOf16, without_a_reference_it_is_one_run) {
   f.tx.append("abcde");
   ASSERT_TRUE(f.tx.one_run());
   f.tx.consume(2);
@@ -80,8 +83,7 @@ TEST(Tx, without_a_reference_it_is_one_run) {
   EXPECT_EQ(f.tx.run().size, 0u);
 }
 
-TEST(Tx, empty) {
-  Fixture f(16);
+TEST_F(TxOf16, empty) {
   EXPECT_TRUE(f.tx.empty());
   EXPECT_EQ(f.gathered(), "");
   f.tx.append(Bytes());
@@ -91,8 +93,7 @@ TEST(Tx, empty) {
   EXPECT_TRUE(f.tx.empty());
 }
 
-TEST(Tx, weaves_references_in) {
-  Fixture f(16);
+TEST_F(TxOf16, weaves_references_in) {
   const std::string all = fill(f.tx);
   EXPECT_FALSE(f.tx.empty());
   EXPECT_EQ(f.gathered(), all);
@@ -105,24 +106,7 @@ TEST(Tx, weaves_references_in) {
   EXPECT_TRUE(f.tx.fits(16, Tx::references_max));
 }
 
-TEST(Tx, consumed_at_every_two_splits) {
-  Fixture whole(16);
-  const std::string all = fill(whole.tx);
-  for (size_t a = 0; a <= all.size(); ++a) {
-    for (size_t b = a; b <= all.size(); ++b) {
-      Fixture f(16);
-      fill(f.tx);
-      f.tx.consume(a);
-      ASSERT_EQ(f.gathered(), all.substr(a));
-      f.tx.consume(b - a);
-      ASSERT_EQ(f.gathered(), all.substr(b));
-      ASSERT_EQ(f.tx.empty(), b == all.size());
-    }
-  }
-}
-
-TEST(Tx, a_short_list_of_runs_is_a_beginning) {
-  Fixture f(16);
+TEST_F(TxOf16, a_short_list_of_runs_is_a_beginning) {
   const std::string all = fill(f.tx);
   for (unsigned max = 0; max <= 6; ++max) {
     const std::string begin = f.gathered(max);
@@ -139,8 +123,7 @@ TEST(Tx, a_short_list_of_runs_is_a_beginning) {
   EXPECT_EQ(sent, all);
 }
 
-TEST(Tx, knows_what_it_refers_to_until_the_last_byte_is_sent) {
-  Fixture f(16);
+TEST_F(TxOf16, knows_what_it_refers_to_until_the_last_byte_is_sent) {
   EXPECT_FALSE(f.tx.refers_to(bytes(body)));
   fill(f.tx);
   EXPECT_TRUE(f.tx.refers_to(bytes(body)));
@@ -176,16 +159,6 @@ TEST(Tx, room) {
   EXPECT_FALSE(f.tx.fits(0, 1)) << "a reference of which something is left";
   f.tx.consume(1);
   EXPECT_TRUE(f.tx.fits(8, 1));
-}
-
-TEST(Tx, references_keep_their_places_when_the_gap_is_closed) {
-  Fixture f(10);
-  f.tx.append("0123456");
-  f.tx.reference(bytes(word));
-  f.tx.append("789");
-  f.tx.consume(5);
-  f.tx.append("abcd");
-  EXPECT_EQ(f.gathered(), "56" + word + "789abcd");
 }
 
 TEST(Tx, against_a_string) {
@@ -272,8 +245,11 @@ struct Sharing {
 
 const Masters all_three = Masters::all(3);
 
-TEST(SharedTx, what_all_are_told_is_one_run_and_its_room_comes_back_with_the_last) {
+struct ThreeSharing : ::testing::Test {
   Sharing f;
+};
+
+TEST_F(ThreeSharing, what_all_are_told_is_one_run_and_its_room_comes_back_with_the_last) {
   const size_t room = f.shared.space().size;
   f.tell("first", all_three);
   f.tell("second", all_three);
@@ -286,19 +262,6 @@ TEST(SharedTx, what_all_are_told_is_one_run_and_its_room_comes_back_with_the_las
     f.tx[m].clear();
   }
   EXPECT_EQ(f.shared.space().size, room);
-}
-
-TEST(SharedTx, what_others_are_told_is_left_out) {
-  Sharing f;
-  f.tell("ab", Masters::of(0, 1));
-  f.tell("cd", Masters::of(1));
-  f.tell("ef", all_three);
-  f.tell("gh", Masters::of(2));
-  EXPECT_EQ(f.gathered(0), "abef");
-  EXPECT_EQ(f.gathered(1), "abcdef");
-  EXPECT_EQ(f.gathered(2), "efgh");
-  EXPECT_EQ(f.gathered(0, 1), "ab");
-  EXPECT_FALSE(f.tx[0].one_run());
 }
 
 // Copied bytes, texts and shared commands leave in the order in which they were said, cut at every two offsets.
@@ -375,8 +338,7 @@ TEST(SharedTx, a_slow_connection_keeps_the_oldest_and_gives_the_others_back) {
   }
 }
 
-TEST(SharedTx, there_is_always_room_to_keep_the_longest) {
-  Sharing f;
+TEST_F(ThreeSharing, there_is_always_room_to_keep_the_longest) {
   EXPECT_TRUE(f.tx[0].may_share(Sharing::own));
   f.tx[0].append("123");
   EXPECT_TRUE(f.tx[0].may_share(Sharing::own - 3));
@@ -389,8 +351,7 @@ TEST(SharedTx, there_is_always_room_to_keep_the_longest) {
   EXPECT_EQ(f.gathered(0), "1230123456789456");
 }
 
-TEST(SharedTx, shares_again_behind_what_it_has) {
-  Sharing f;
+TEST_F(ThreeSharing, shares_again_behind_what_it_has) {
   f.tx[0].append("1");
   f.tell("ab", all_three);
   EXPECT_TRUE(f.tx[0].may_share(2)) << "behind one that is shared";
@@ -406,22 +367,7 @@ TEST(SharedTx, shares_again_behind_what_it_has) {
   EXPECT_FALSE(f.tx[1].refers_to(bytes(body)));
 }
 
-TEST(SharedTx, the_oldest_may_stand_behind_what_others_are_told) {
-  Sharing f;
-  f.tell("a", all_three);
-  f.tx[0].append("own");
-  f.tell("b", Masters::of(1));
-  f.tell("c", all_three);
-  f.tell("d", all_three);
-  f.tell("e", Masters::of(1));
-  f.tx[0].consume(1);
-  EXPECT_EQ(f.settle(0), 1u);
-  EXPECT_EQ(f.gathered(0), "ownc");
-  EXPECT_EQ(f.gathered(1), "abcde");
-}
-
-TEST(SharedTx, each_master_finds_its_own_seal) {
-  Sharing f;
+TEST_F(ThreeSharing, each_master_finds_its_own_seal) {
   f.tell("<....>tail", all_three, 9);
   f.tell("no seal", all_three);
   f.tell("(....)", Masters::of(0, 2), 5);
