@@ -69,4 +69,17 @@ struct Fixture {
   Claims claims;
 };
 
+struct AnyClaims : ::testing::Test {
+  Fixture f;
+};
+struct NewClaim : AnyClaims {
+  const uint16_t c = f.make();
+};
+struct GrantedClaim : AnyClaims {
+  const uint16_t c = f.granted();
+};
+struct StrayDebt : AnyClaims {
+  const uint16_t c = f.stray_debt();
+};
+
 }  // namespace redlock::claims_test

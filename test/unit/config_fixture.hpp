@@ -20,4 +20,8 @@ inline Config make() {
   return Config(cfg);
 }
 
+struct AConfig : ::testing::Test {
+  const Config cfg = make();
+};
+
 }  // namespace redlock::test

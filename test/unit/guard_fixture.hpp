@@ -104,4 +104,11 @@ struct Fixture {
   Instant now = at(0);
 };
 
+struct AnyGuard : ::testing::Test {
+  Fixture f;
+};
+struct AdmittedGuard : AnyGuard {
+  AdmittedGuard() { f.admit(); }
+};
+
 }  // namespace redlock::guard_test

@@ -125,4 +125,14 @@ inline void expect_over(Life& l, int event, int err) {
   EXPECT_EQ(l.machine.deadline(l.lock), Instant::never());
 }
 
+struct AnyLife : ::testing::Test {
+  Life l;
+};
+struct BegunLife : AnyLife {
+  BegunLife() { l.begin(0); }
+};
+struct HeldLife : ::testing::Test {
+  Life l = Life::holding();
+};
+
 }  // namespace redlock::machine_test

@@ -44,7 +44,7 @@ inline std::string hello(const char* role = "master", const char* mode = "standa
               ":10\r\n", bulk("mode"), bulk(mode), bulk("role"), bulk(role), bulk("modules"), "*0\r\n"});
 }
 inline const std::string loads = command({"SCRIPT", "LOAD", test::text_of(release_script)}) +
-                          command({"SCRIPT", "LOAD", test::text_of(extend_script)});
+                                 command({"SCRIPT", "LOAD", test::text_of(extend_script)});
 inline const std::string loaded = bulk(text(release_script.sha)) + bulk(text(extend_script.sha));
 inline const std::string tracking_command = command({"CLIENT", "TRACKING", "on", "OPTIN", "NOLOOP"});
 inline const std::string ready = "+OK\r\n" + loaded;  // tracking is on, the scripts are known
@@ -124,5 +124,15 @@ struct Refusal {
 inline void look(Fixture& f, uint16_t who) {
   f.session->look(who, 70u + who, Command::look(test::space(), "a:", "valve"), false, f.now);
 }
+
+struct AnySession : ::testing::Test {
+  Fixture f;
+};
+struct ConnectedSession : ::testing::Test {
+  Connected f;
+};
+struct GreetedSession : ::testing::Test {
+  Greeted f;
+};
 
 }  // namespace redlock::session_test

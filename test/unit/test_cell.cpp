@@ -62,8 +62,11 @@ TEST(Latch, readers_never_see_a_torn_value) {
   EXPECT_GE(values.load(), 1'000u);
 }
 
-TEST(ValidityCell, no_handle_names_the_cell_of_nobody) {
+struct ACell : ::testing::Test {
   ValidityCell cell;
+};
+
+TEST_F(ACell, no_handle_names_the_cell_of_nobody) {
   EXPECT_EQ(judge(cell, 0, true, at(0), Duration()).held, Held::stale);
   cell.begin(1);
   ASSERT_TRUE(cell.publish(1, at(100)));
@@ -71,8 +74,7 @@ TEST(ValidityCell, no_handle_names_the_cell_of_nobody) {
   EXPECT_EQ(judge(cell, 0, true, at(0), Duration()).held, Held::stale);
 }
 
-TEST(ValidityCell, tells_all_five) {
-  ValidityCell cell;
+TEST_F(ACell, tells_all_five) {
   const Duration none = Duration::ms(0);
   EXPECT_EQ(judge(cell, 1, true, at(0), none).held, Held::stale);
   EXPECT_EQ(judge(cell, 0, true, at(0), none).held, Held::stale);
@@ -95,15 +97,13 @@ TEST(ValidityCell, tells_all_five) {
   EXPECT_EQ(judge(cell, 2, true, at(0), none).held, Held::held);
 }
 
-TEST(ValidityCell, need_that_overflows_is_too_much) {
-  ValidityCell cell;
+TEST_F(ACell, need_that_overflows_is_too_much) {
   cell.begin(1);
   ASSERT_TRUE(cell.publish(1, Instant::from_ns(INT64_MAX - 1)));
   EXPECT_EQ(judge(cell, 1, true, at(1), Duration::ns(INT64_MAX)).held, Held::too_little);
 }
 
-TEST(ValidityCell, an_extension_after_a_failed_check_is_refused) {
-  ValidityCell cell;
+TEST_F(ACell, an_extension_after_a_failed_check_is_refused) {
   cell.begin(7);
   ASSERT_TRUE(cell.publish(7, at(100)));
   EXPECT_EQ(judge(cell, 7, true, at(101), Duration::ms(0)).held, Held::lost);
@@ -112,8 +112,7 @@ TEST(ValidityCell, an_extension_after_a_failed_check_is_refused) {
   EXPECT_EQ(judge(cell, 7, true, at(101), Duration::ms(0)).held, Held::lost);
 }
 
-TEST(ValidityCell, too_little_is_not_the_end) {
-  ValidityCell cell;
+TEST_F(ACell, too_little_is_not_the_end) {
   cell.begin(7);
   ASSERT_TRUE(cell.publish(7, at(100)));
   EXPECT_EQ(judge(cell, 7, true, at(99), Duration::ms(10)).held, Held::too_little);
@@ -121,8 +120,7 @@ TEST(ValidityCell, too_little_is_not_the_end) {
   EXPECT_EQ(judge(cell, 7, true, at(99), Duration::ms(10)).held, Held::held);
 }
 
-TEST(ValidityCell, a_clock_that_jumped_ends_a_lock_but_not_an_acquire) {
-  ValidityCell cell;
+TEST_F(ACell, a_clock_that_jumped_ends_a_lock_but_not_an_acquire) {
   cell.begin(3);
   EXPECT_EQ(judge(cell, 3, false, at(0), Duration::ms(0)).held, Held::not_held);
   ASSERT_TRUE(cell.publish(3, at(100)));
@@ -131,8 +129,7 @@ TEST(ValidityCell, a_clock_that_jumped_ends_a_lock_but_not_an_acquire) {
   EXPECT_FALSE(cell.publish(3, at(200)));
 }
 
-TEST(ValidityCell, a_late_mark_of_an_older_generation_takes_nothing_back) {
-  ValidityCell cell;
+TEST_F(ACell, a_late_mark_of_an_older_generation_takes_nothing_back) {
   cell.begin(5);
   ASSERT_TRUE(cell.publish(5, at(100)));
   cell.retire(5);
@@ -146,8 +143,7 @@ TEST(ValidityCell, a_late_mark_of_an_older_generation_takes_nothing_back) {
   EXPECT_TRUE(cell.expired(5)) << "who read the cell before a new acquire began must not pass after it";
 }
 
-TEST(ValidityCell, generations_may_pass_32_bits) {
-  ValidityCell cell;
+TEST_F(ACell, generations_may_pass_32_bits) {
   for (uint64_t generation = 0xFFFF'FFFDu; generation < 0x1'0000'0003u; ++generation) {
     cell.begin(generation);
     ASSERT_TRUE(cell.publish(generation, at(100)));
@@ -225,8 +221,7 @@ TEST(ValidityCell, a_failed_check_and_an_extension_cannot_both_win) {
 
 // Checks on three threads while the driver extends, ends and begins anew: after the first failure of a generation that
 // any of them has returned, none that begins later passes.
-TEST(ValidityCell, no_check_passes_after_one_has_failed) {
-  ValidityCell cell;
+TEST_F(ACell, no_check_passes_after_one_has_failed) {
   std::atomic<int64_t> now_ms{0};
   std::atomic<uint64_t> generation{0};
   std::atomic<uint64_t> failed{0};  // the newest generation of which a check has failed

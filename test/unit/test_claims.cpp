@@ -8,8 +8,7 @@ namespace {
 
 using namespace claims_test;
 
-TEST(Claims, several_names_are_copied) {
-  Fixture f;
+TEST_F(AnyClaims, several_names_are_copied) {
   char memory[8];
   const Bytes both[] = {"bus", "valve"};
   Names names;
@@ -23,9 +22,7 @@ TEST(Claims, several_names_are_copied) {
   EXPECT_TRUE(f.claims[c].names.has("valve"));
 }
 
-TEST(Claims, a_new_one) {
-  Fixture f;
-  const uint16_t c = f.make();
+TEST_F(NewClaim, a_new_one) {
   ASSERT_NE(c, no_slot);
   const Claim& claim = f.claims[c];
   EXPECT_TRUE(claim.used);
@@ -42,8 +39,7 @@ TEST(Claims, a_new_one) {
   EXPECT_EQ(f.claims.on_time(at(1'000'000)), Instant::never());
 }
 
-TEST(Claims, full_and_again) {
-  Fixture f;
+TEST_F(AnyClaims, full_and_again) {
   std::vector<uint16_t> all;
   for (unsigned i = 0; i < 10; ++i) {
     EXPECT_FALSE(f.claims.full());
@@ -59,9 +55,7 @@ TEST(Claims, full_and_again) {
 
 // ---- the arrows -----------------------------------------------------------------------------------------------
 
-TEST(Claims, pending_then_answered) {
-  Fixture f;
-  const uint16_t c = f.make();
+TEST_F(NewClaim, pending_then_answered) {
   f.claims.set_sent(c, 0);
   f.claims.set_sent(c, 2);
   EXPECT_EQ(f.claims[c].sent, Masters::of(0, 2));
@@ -75,9 +69,7 @@ TEST(Claims, pending_then_answered) {
   EXPECT_EQ(f.claims.reserved(0), 1u) << "whether its delete is needed is for the end to say";
 }
 
-TEST(Claims, ended_deleted_and_paid) {
-  Fixture f;
-  const uint16_t c = f.granted();
+TEST_F(GrantedClaim, ended_deleted_and_paid) {
   f.claims.end(c, Masters::of(0, 1), at(0));
   EXPECT_EQ(f.claims[c].slot, no_slot);
   EXPECT_EQ(f.claims.debts(), 1u);
@@ -98,9 +90,7 @@ TEST(Claims, ended_deleted_and_paid) {
   EXPECT_EQ(f.claims.debts(), 0u);
 }
 
-TEST(Claims, masters_that_refused_are_spared_and_give_their_places_back) {
-  Fixture f;
-  const uint16_t c = f.make();
+TEST_F(NewClaim, masters_that_refused_are_spared_and_give_their_places_back) {
   for (const MasterIndex m : {0u, 1u, 2u}) {
     f.claims.set_sent(c, m);
     f.claims.set_answered(c, m, m != 1, at(0));
@@ -112,17 +102,13 @@ TEST(Claims, masters_that_refused_are_spared_and_give_their_places_back) {
   EXPECT_TRUE(f.freed(c));
 }
 
-TEST(Claims, every_refusal_is_remembered) {
-  Fixture f;
-  const uint16_t c = f.make();
+TEST_F(NewClaim, every_refusal_is_remembered) {
   for (const MasterIndex m : {0u, 1u, 2u}) f.claims.set_sent(c, m);
   for (const MasterIndex m : {0u, 2u}) f.claims.set_answered(c, m, true, at(0));
   EXPECT_EQ(f.claims[c].refused, Masters::of(0, 2));
 }
 
-TEST(Claims, an_end_without_targets_is_over_at_once) {
-  Fixture f;
-  const uint16_t c = f.make();
+TEST_F(NewClaim, an_end_without_targets_is_over_at_once) {
   f.claims.set_sent(c, 0);
   f.claims.set_answered(c, 0, true, at(0));
   f.claims.end(c, {}, at(0));
@@ -131,9 +117,7 @@ TEST(Claims, an_end_without_targets_is_over_at_once) {
   EXPECT_EQ(f.claims.reserved(0), 0u);
 }
 
-TEST(Claims, a_delete_behind_an_unanswered_set) {
-  Fixture f;
-  const uint16_t c = f.make();
+TEST_F(NewClaim, a_delete_behind_an_unanswered_set) {
   f.claims.set_sent(c, 0);
   f.claims.end(c, Masters::of(0), at(0));
   f.claims.deletes_queued(c, Masters::of(0));
@@ -143,9 +127,7 @@ TEST(Claims, a_delete_behind_an_unanswered_set) {
   EXPECT_TRUE(f.freed(c));
 }
 
-TEST(Claims, an_error_rests_and_is_owed_again) {
-  Fixture f;
-  const uint16_t c = f.granted();
+TEST_F(GrantedClaim, an_error_rests_and_is_owed_again) {
   f.claims.end(c, Masters::of(0), at(0));
   int64_t now = 0;
   for (const int64_t rest : {20, 40, 80, 160, 320, 640, 1'280, 1'280, 1'280}) {
@@ -165,9 +147,7 @@ TEST(Claims, an_error_rests_and_is_owed_again) {
   }
 }
 
-TEST(Claims, two_masters_rest_together) {
-  Fixture f;
-  const uint16_t c = f.granted();
+TEST_F(GrantedClaim, two_masters_rest_together) {
   f.claims.end(c, Masters::of(0, 1), at(0));
   for (const MasterIndex m : {0u, 1u}) {
     f.remove(c, m, Deleted::error, at(m * 10));
@@ -176,9 +156,7 @@ TEST(Claims, two_masters_rest_together) {
   EXPECT_TRUE(f.claims.owes(0) && f.claims.owes(1));
 }
 
-TEST(Claims, an_unknown_script_is_owed_at_once) {
-  Fixture f;
-  const uint16_t c = f.granted();
+TEST_F(GrantedClaim, an_unknown_script_is_owed_at_once) {
   f.claims.end(c, Masters::of(0), at(0));
   f.claims.deletes_queued(c, Masters::of(0));
   f.claims.delete_unknown(c, 0);
@@ -190,9 +168,7 @@ TEST(Claims, an_unknown_script_is_owed_at_once) {
 
 // ---- broken connections ---------------------------------------------------------------------------------------
 
-TEST(Claims, broke_while_pending) {
-  Fixture f;
-  const uint16_t c = f.make();
+TEST_F(NewClaim, broke_while_pending) {
   f.claims.set_sent(c, 0);
   f.claims.set_sent(c, 1);
   f.claims.broke(0);
@@ -203,8 +179,7 @@ TEST(Claims, broke_while_pending) {
   EXPECT_FALSE(f.claims.owes(0)) << "a lock that is held owes nothing";
 }
 
-TEST(Claims, broke_while_granted_owed_deleting_and_resting) {
-  Fixture f;
+TEST_F(AnyClaims, broke_while_granted_owed_deleting_and_resting) {
   const uint16_t held = f.granted();
   f.claims.broke(0);
   EXPECT_EQ(f.claims[held].stray, Masters());
@@ -230,9 +205,7 @@ TEST(Claims, broke_while_granted_owed_deleting_and_resting) {
 
 // ---- lingering ------------------------------------------------------------------------------------------------
 
-TEST(Claims, lingers_until_its_time) {
-  Fixture f;
-  const uint16_t c = f.granted();
+TEST_F(GrantedClaim, lingers_until_its_time) {
   f.claims.linger(c, at(500));
   EXPECT_EQ(f.claims[c].slot, no_slot);
   EXPECT_EQ(f.claims.debts(), 0u);
@@ -245,9 +218,7 @@ TEST(Claims, lingers_until_its_time) {
   EXPECT_EQ(f.claims.deadline(), at(500 + 2 * lifetime_ms));
 }
 
-TEST(Claims, lingers_through_answers_and_broken_connections) {
-  Fixture f;
-  const uint16_t c = f.granted();
+TEST_F(GrantedClaim, lingers_through_answers_and_broken_connections) {
   f.claims.set_sent(c, 2);
   f.claims.linger(c, at(500));
   f.claims.broke(0);
@@ -257,9 +228,7 @@ TEST(Claims, lingers_through_answers_and_broken_connections) {
   EXPECT_TRUE(f.claims.owes(0) && f.claims.owes(1) && f.claims.owes(2)) << "wherever anything was sent";
 }
 
-TEST(Claims, lingering_where_nothing_was_sent) {
-  Fixture f;
-  const uint16_t c = f.make();
+TEST_F(NewClaim, lingering_where_nothing_was_sent) {
   f.claims.linger(c, at(5));
   f.claims.on_time(at(5));
   EXPECT_TRUE(f.freed(c));
@@ -270,8 +239,7 @@ TEST(Claims, lingering_where_nothing_was_sent) {
 
 // ---- the queue of ended ones ----------------------------------------------------------------------------------
 
-TEST(Claims, one_that_stands_in_a_queue_is_not_given_away) {
-  Fixture f;
+TEST_F(AnyClaims, one_that_stands_in_a_queue_is_not_given_away) {
   Queue<Claim, &Claim::place> ended;
   const uint16_t c = f.granted();
   f.claims.end(c, Masters::of(0), at(0));
@@ -308,9 +276,7 @@ TEST(Claims, a_key_is_put_back_where_no_set_is_on_its_way_and_the_share_allows_i
   EXPECT_FALSE(f.claims.may_put_back(c, 1, at(0))) << "it owes answers enough";
 }
 
-TEST(Claims, a_key_that_was_put_back_is_deleted_where_the_first_set_was_refused) {
-  Fixture f;
-  const uint16_t c = f.make();
+TEST_F(NewClaim, a_key_that_was_put_back_is_deleted_where_the_first_set_was_refused) {
   f.claims.set_sent(c, 0);
   f.claims.set_answered(c, 0, true, at(0));
   EXPECT_EQ(f.claims.reserved(0), 1u);
@@ -382,9 +348,7 @@ TEST(Claims, an_answer_frees_the_share) {
 }
 
 #if defined(REDLOCK_ASSERTS)
-TEST(Claims, what_cannot_happen_traps) {
-  Fixture f;
-  const uint16_t c = f.granted();
+TEST_F(GrantedClaim, what_cannot_happen_traps) {
   EXPECT_DEATH(f.claims.set_answered(c, 0, false, at(0)), "claims.hpp:[0-9]+: c.pending.has\\(m\\)\n")
       << "answered twice";
   EXPECT_DEATH(f.claims.end(c, Masters::of(2), at(0)), "") << "nothing was sent there";

@@ -10,9 +10,7 @@ using namespace claims_test;
 
 // ---- strays -------------------------------------------------------------------------------------------------------
 
-TEST(Claims, a_broken_connection_tells_whether_strays_are_left) {
-  Fixture f;
-  const uint16_t c = f.granted();
+TEST_F(GrantedClaim, a_broken_connection_tells_whether_strays_are_left) {
   EXPECT_FALSE(f.claims.broke(0)) << "its SET was answered";
   f.claims.set_sent(c, 2);
   EXPECT_FALSE(f.claims.broke(1)) << "that is another master's";
@@ -26,9 +24,7 @@ TEST(Claims, a_broken_connection_tells_whether_strays_are_left) {
   EXPECT_FALSE(f.claims.broke(2));
 }
 
-TEST(Claims, a_stray_of_a_debt_is_left_until_its_last_delete_is_on_its_way) {
-  Fixture f;
-  const uint16_t c = f.stray_debt();
+TEST_F(StrayDebt, a_stray_of_a_debt_is_left_until_its_last_delete_is_on_its_way) {
   EXPECT_TRUE(f.claims.broke(0));
   f.claims.strays_at_large(0, at(0));
   f.remove(c, 0, Deleted::absent, at(1));
@@ -84,8 +80,7 @@ TEST(Claims, strays_end_on_one_master_and_for_all_claims) {
   for (const uint16_t c : {one, two}) EXPECT_EQ(f.claims[c].stray, Masters::of(1));
 }
 
-TEST(Claims, a_lock_that_is_held_has_no_stray_any_more) {
-  Fixture f;
+TEST_F(AnyClaims, a_lock_that_is_held_has_no_stray_any_more) {
   const uint16_t c = f.stray();
   EXPECT_FALSE(f.claims.may_put_back(c, 0, at(4)));
   f.claims.strays_ended(0, at(5));
@@ -125,9 +120,7 @@ TEST(Claims, the_final_delete_leaves_also_when_the_debt_would_have_ended) {
 
 // Nobody has ended it: the SET may be executed behind any delete, and the time is from when the connection was up
 // again.
-TEST(Claims, strays_at_large_are_deleted_again_and_again_and_once_more_when_their_time_is_over) {
-  Fixture f;
-  const uint16_t c = f.stray_debt();
+TEST_F(StrayDebt, strays_at_large_are_deleted_again_and_again_and_once_more_when_their_time_is_over) {
   const int64_t back = 100, until = back + lifetime_ms;
   f.claims.strays_at_large(0, at(back));
   int64_t now = back;
@@ -152,9 +145,7 @@ TEST(Claims, strays_at_large_are_deleted_again_and_again_and_once_more_when_thei
 }
 
 // It may have found what another listing of the same server has put back.
-TEST(Claims, a_key_that_was_found_does_not_pay_for_a_stray) {
-  Fixture f;
-  const uint16_t c = f.stray_debt();
+TEST_F(StrayDebt, a_key_that_was_found_does_not_pay_for_a_stray) {
   f.claims.strays_at_large(0, at(10));
   f.remove(c, 0, Deleted::yes, at(10));
   EXPECT_FALSE(f.freed(c));
@@ -166,9 +157,7 @@ TEST(Claims, a_key_that_was_found_does_not_pay_for_a_stray) {
   EXPECT_TRUE(f.freed(c));
 }
 
-TEST(Claims, a_delete_under_way_when_the_time_of_the_strays_was_over_is_not_the_last) {
-  Fixture f;
-  const uint16_t c = f.stray_debt();
+TEST_F(StrayDebt, a_delete_under_way_when_the_time_of_the_strays_was_over_is_not_the_last) {
   f.claims.strays_at_large(0, at(0));
   f.claims.deletes_queued(c, Masters::of(0));
   f.claims.on_time(at(lifetime_ms));
@@ -179,9 +168,7 @@ TEST(Claims, a_delete_under_way_when_the_time_of_the_strays_was_over_is_not_the_
   EXPECT_TRUE(f.freed(c));
 }
 
-TEST(Claims, the_time_of_strays_begins_anew_when_the_connection_broke_again) {
-  Fixture f;
-  const uint16_t c = f.stray_debt();
+TEST_F(StrayDebt, the_time_of_strays_begins_anew_when_the_connection_broke_again) {
   f.claims.strays_at_large(0, at(0));
   f.remove(c, 0, Deleted::absent, at(0));
   f.claims.broke(0);
@@ -196,9 +183,7 @@ TEST(Claims, the_time_of_strays_begins_anew_when_the_connection_broke_again) {
 }
 
 // The server has ended the last connection; what an older one has left keeps its time.
-TEST(Claims, an_end_of_the_last_connection_is_none_of_older_ones_at_large) {
-  Fixture f;
-  const uint16_t c = f.stray_debt();
+TEST_F(StrayDebt, an_end_of_the_last_connection_is_none_of_older_ones_at_large) {
   f.claims.strays_at_large(0, at(10));
   f.claims.broke(0);
   f.claims.strays_ended(0, at(20));
@@ -216,8 +201,7 @@ TEST(Claims, an_end_of_the_last_connection_is_none_of_older_ones_at_large) {
   EXPECT_TRUE(f.freed(d));
 }
 
-TEST(Claims, the_longest_ttl_counts_for_strays) {
-  Fixture f;
+TEST_F(AnyClaims, the_longest_ttl_counts_for_strays) {
   const uint16_t c = f.stray();
   f.claims[c].ttl_ms = 30'000;  // as an extend does
   f.claims.end(c, Masters::of(0), at(0));
@@ -256,9 +240,7 @@ TEST(Claims, two_masters_with_strays_at_large_each_have_their_time) {
 }
 
 // The master is not back yet, and nobody knows what it will do then.
-TEST(Claims, a_stray_set_never_ends_unheard) {
-  Fixture f;
-  const uint16_t c = f.stray_debt();
+TEST_F(StrayDebt, a_stray_set_never_ends_unheard) {
   for (int i = 0; i < 5; ++i) {  // the delete goes out again and again and is never answered
     f.claims.deletes_queued(c, Masters::of(0));
     f.claims.broke(0);
@@ -270,9 +252,7 @@ TEST(Claims, a_stray_set_never_ends_unheard) {
 
 // ---- ends by itself -------------------------------------------------------------------------------------------
 
-TEST(Claims, a_debt_ends_by_itself_when_every_key_must_have_expired) {
-  Fixture f;
-  const uint16_t c = f.granted();
+TEST_F(GrantedClaim, a_debt_ends_by_itself_when_every_key_must_have_expired) {
   f.claims.end(c, Masters::of(0, 1), at(5));
   const Instant end = at(5 + 2 * lifetime_ms);
   EXPECT_EQ(f.claims.deadline(), end);
@@ -284,9 +264,7 @@ TEST(Claims, a_debt_ends_by_itself_when_every_key_must_have_expired) {
   EXPECT_FALSE(f.claims.owes(0) || f.claims.owes(1));
 }
 
-TEST(Claims, its_longest_ttl_counts) {
-  Fixture f;
-  const uint16_t c = f.granted();
+TEST_F(GrantedClaim, its_longest_ttl_counts) {
   f.claims[c].ttl_ms = 30'000;  // as an extend does
   f.claims.end(c, Masters::of(0), at(0));
   EXPECT_EQ(f.claims.deadline(), at(2 * (30'000 + 302)));

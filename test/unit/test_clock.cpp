@@ -51,13 +51,26 @@ struct World {
   }
   void happen(Happening what) {
     switch (what) {
-      case Happening::nothing: break;
-      case Happening::short_preemption: pass(700 * us); break;
-      case Happening::preemption: pass(5 * ms); break;
-      case Happening::suspend: suspended += 5'000 * ms; break;
-      case Happening::brief_suspend: suspended += 3 * ms; break;
-      case Happening::slew_up: rate_ppm = 83'333; break;
-      case Happening::slew_down: rate_ppm = -83'333; break;
+      case Happening::nothing:
+        break;
+      case Happening::short_preemption:
+        pass(700 * us);
+        break;
+      case Happening::preemption:
+        pass(5 * ms);
+        break;
+      case Happening::suspend:
+        suspended += 5'000 * ms;
+        break;
+      case Happening::brief_suspend:
+        suspended += 3 * ms;
+        break;
+      case Happening::slew_up:
+        rate_ppm = 83'333;
+        break;
+      case Happening::slew_down:
+        rate_ppm = -83'333;
+        break;
     }
   }
   void before_read() {
@@ -194,8 +207,8 @@ class Script {
       const int64_t boot = clock_.boottime_ns(Instant::from_ns(readings_[i].now + validity));
       EXPECT_LE(boot, readings_[i].true_end + validity + world_.most_slewed) << "late";
       const int64_t unseen = world_.suspended - readings_[i].suspended_begin;  // then the reading itself was early
-      const int64_t earliest = readings_[i].true_begin + validity - validity / 200 + least_slewed - unseen - hidden_ -
-                               2 * uncertainty;
+      const int64_t earliest =
+          readings_[i].true_begin + validity - validity / 200 + least_slewed - unseen - hidden_ - 2 * uncertainty;
       EXPECT_GE(boot, earliest) << "far too early";
     }
   }
@@ -248,8 +261,11 @@ struct Fixture {
   FakeClock clock{FakeSource{&world}};
 };
 
-TEST(Clock, does_not_start_when_every_sample_is_wide) {
+struct AnyClock : ::testing::Test {
   Fixture f;
+};
+
+TEST_F(AnyClock, does_not_start_when_every_sample_is_wide) {
   f.world.read_cost = 600 * us;
   EXPECT_FALSE(f.clock.start());
   EXPECT_LE(f.world.reads, 4 * FakeClock::tries);
@@ -263,16 +279,14 @@ TEST(Clock, does_not_start_when_the_clocks_cannot_be_read) {
   }
 }
 
-TEST(Clock, starts_when_one_sample_in_a_few_is_narrow) {
-  Fixture f;
+TEST_F(AnyClock, starts_when_one_sample_in_a_few_is_narrow) {
   for (int read = 1; read < 4 * (FakeClock::tries - 1); read += 4) {
     f.world.incidents.push_back({Happening::preemption, read});
   }
   EXPECT_TRUE(f.clock.start());
 }
 
-TEST(Clock, costs_four_reads) {
-  Fixture f;
+TEST_F(AnyClock, costs_four_reads) {
   ASSERT_TRUE(f.clock.start());
   const int before = f.world.reads;
   f.clock.read();
@@ -302,8 +316,7 @@ TEST(Clock, clocks_that_fail_later_are_a_jump_and_never_agree) {
 }
 
 // While no narrow sample is to be had after a suspend, the jump stays: nothing can be held meanwhile.
-TEST(Clock, a_jump_lasts_until_it_can_be_measured) {
-  Fixture f;
+TEST_F(AnyClock, a_jump_lasts_until_it_can_be_measured) {
   ASSERT_TRUE(f.clock.start());
   Reading last = f.clock.read();
   f.world.suspended += 5'000 * ms;
@@ -328,8 +341,7 @@ TEST(Clock, a_jump_lasts_until_it_can_be_measured) {
 
 // The count of suspended time falls: a restored process, a kernel that takes it back. Time must neither go back nor
 // stand still until the old sum is reached again.
-TEST(Clock, a_jump_down_is_seen_and_time_goes_on) {
-  Fixture f;
+TEST_F(AnyClock, a_jump_down_is_seen_and_time_goes_on) {
   ASSERT_TRUE(f.clock.start());
   const Reading before = f.clock.read();
   f.world.boot_skew = -50 * ms;
@@ -346,8 +358,7 @@ TEST(Clock, a_jump_down_is_seen_and_time_goes_on) {
   EXPECT_TRUE(f.clock.check(now));
 }
 
-TEST(Clock, a_raw_clock_that_falls_back_is_a_jump_and_time_goes_on) {
-  Fixture f;
+TEST_F(AnyClock, a_raw_clock_that_falls_back_is_a_jump_and_time_goes_on) {
   ASSERT_TRUE(f.clock.start());
   const Reading before = f.clock.read();
   f.world.raw -= 50 * ms;
@@ -361,8 +372,7 @@ TEST(Clock, a_raw_clock_that_falls_back_is_a_jump_and_time_goes_on) {
   EXPECT_GE(after.now, jumped.now + Duration::ms(20));
 }
 
-TEST(Clock, a_raw_clock_that_trembles_is_no_jump) {
-  Fixture f;
+TEST_F(AnyClock, a_raw_clock_that_trembles_is_no_jump) {
   ASSERT_TRUE(f.clock.start());
   const Reading before = f.clock.read();
   f.world.raw -= 10 * us;
@@ -385,15 +395,13 @@ TEST(Clock, a_deadline_is_not_late_under_slewing_within_the_drift) {
   }
 }
 
-TEST(Clock, deadline_of_never_and_of_the_past) {
-  Fixture f;
+TEST_F(AnyClock, deadline_of_never_and_of_the_past) {
   ASSERT_TRUE(f.clock.start());
   EXPECT_GT(f.clock.boottime_ns(Instant::never()), INT64_MAX / 2);
   EXPECT_LT(f.clock.boottime_ns(Instant::from_ns(INT64_MIN)), INT64_MIN / 2);
 }
 
-TEST(Clock, boot_time_in_ms) {
-  Fixture f;
+TEST_F(AnyClock, boot_time_in_ms) {
   f.world.boot_skew = 0;
   f.world.raw = 2'999'999;
   f.world.read_cost = 0;

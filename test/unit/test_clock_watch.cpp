@@ -26,8 +26,11 @@ struct Server {
   double by_ms() const { return static_cast<double>(by.ns()) / 1e6; }
 };
 
-TEST(ClockWatch, the_first_sample_says_nothing) {
+struct WatchedClock : ::testing::Test {
   Server s;
+};
+
+TEST_F(WatchedClock, the_first_sample_says_nothing) {
   EXPECT_FALSE(s.watch.known());
   EXPECT_EQ(s.after(0, 0), Verdict::first);
   EXPECT_TRUE(s.watch.known());
@@ -62,8 +65,7 @@ TEST(ClockWatch, a_step_is_told_once_with_its_size) {
 }
 
 // A server that stood still, or a network that did, answers late: that is not a step.
-TEST(ClockWatch, a_slow_answer_is_no_step) {
-  Server s;
+TEST_F(WatchedClock, a_slow_answer_is_no_step) {
   s.after(0, 0);
   EXPECT_EQ(s.after(20'000, 20'000, 30'000), Verdict::steady);
   EXPECT_EQ(s.after(20'000, 20'000, 1), Verdict::steady);
@@ -71,16 +73,14 @@ TEST(ClockWatch, a_slow_answer_is_no_step) {
       << "and the wide sample has not made it forget the narrow one";
 }
 
-TEST(ClockWatch, small_steps_do_not_hide_between_frequent_samples) {
-  Server s;
+TEST_F(WatchedClock, small_steps_do_not_hide_between_frequent_samples) {
   s.after(0, 0);
   int told = 0;
   for (int i = 0; i < 100; ++i) told += s.after(500, 500 + 10) == Verdict::stepped;  // 2 % fast
   EXPECT_GT(told, 10);
 }
 
-TEST(ClockWatch, after_forgetting_any_time_is_a_first_one) {
-  Server s;
+TEST_F(WatchedClock, after_forgetting_any_time_is_a_first_one) {
   s.after(0, 0);
   s.watch.forget();
   EXPECT_EQ(s.after(5'000, 3'600'000), Verdict::first);

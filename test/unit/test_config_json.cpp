@@ -26,6 +26,7 @@ namespace {
 
 using redlock::guard_wait_not_given;
 using redlock::Values;
+using redlock::test::AConfig;
 using redlock::test::Config;
 using redlock::test::make;
 
@@ -112,26 +113,24 @@ TEST(ConfigJson, EveryKey) {
   EXPECT_EQ(v.given, (1u << redlock::key_count) - 1);
 }
 
-TEST(ConfigJson, NothingIsSomething) {
-  const Config cfg = make();
+TEST_F(AConfig, NothingIsSomething) {
   EXPECT_EQ(load(cfg, "{}"), 0);
   EXPECT_EQ(load(cfg, " \r\n\t{ \"limits\": {}, \"masters\": [] }\n\n"), 0) << redlock_config_error(cfg.get());
   EXPECT_EQ(cfg->values.masters, 0u);
 }
 
-TEST(ConfigJson, WholeNumbersInAnySpelling) {
-  const Config cfg = make();
+TEST_F(AConfig, WholeNumbersInAnySpelling) {
   EXPECT_EQ(load(cfg, R"({"limits":{"locks":1e2,"rx_bytes":512.0,"debts":20480E-1,"tx_bytes":0}})"), 0);
   EXPECT_EQ(cfg->values.locks, 100u);
   EXPECT_EQ(cfg->values.rx_bytes, 512u);
   EXPECT_EQ(cfg->values.debts, 2048u);
 }
 
-TEST(ConfigJson, MastersAddUp) {
-  const Config cfg = make();
+TEST_F(AConfig, MastersAddUp) {
   ASSERT_EQ(load(cfg, R"({"masters":["redis://a",)"
                       R"({"url":"redis://b:7","name":"b","username":"u","password":"p\u00e9"}]})"),
-            0) << redlock_config_error(cfg.get());
+            0)
+      << redlock_config_error(cfg.get());
   ASSERT_EQ(load(cfg, R"({"masters":["unix:///c"]})"), 0);
   ASSERT_EQ(cfg->values.masters, 3u);
   const redlock::Master* m = cfg->values.master;
@@ -315,8 +314,7 @@ TEST(ConfigJson, FieldsOfMasters) {
 
 // ---- text that is not JSON, or more than JSON
 
-TEST(ConfigJson, LinesThatBeginWithTwoSlashesAreComments) {
-  const Config cfg = make();
+TEST_F(AConfig, LinesThatBeginWithTwoSlashesAreComments) {
   ASSERT_EQ(load(cfg, "// \"no string\n{ // }\n"), REDLOCK_E_CONFIG) << "only at the start of a line";
   ASSERT_EQ(load(cfg, "// {\n{\n\t//\n  \"key_prefix\": \"//x\",\n // \xff\n\"limits\": {\n//\n}\n}\n//"), 0)
       << redlock_config_error(cfg.get());
@@ -361,8 +359,7 @@ TEST(ConfigJson, TextThatCjsonWouldLetPass) {
   EXPECT_EQ(refused("{\"x\":[[[[[[[1]]]]]]]}"), "x: no such key");
 }
 
-TEST(ConfigJson, TextThatOnlyLooksSuspicious) {
-  const Config cfg = make();
+TEST_F(AConfig, TextThatOnlyLooksSuspicious) {
   EXPECT_EQ(load(cfg, R"({"username":"\\u0000","password":"01 [[[[[[[[[ \"\u00001"})"), REDLOCK_E_CONFIG);
   EXPECT_EQ(load(cfg, R"({"username":"\\u0000","password":"01 [[[[[[[[[ \"","limits":{"locks":100,"tx_bytes":0}})"), 0)
       << redlock_config_error(cfg.get());
@@ -372,8 +369,7 @@ TEST(ConfigJson, TextThatOnlyLooksSuspicious) {
   EXPECT_EQ(text(cfg->values.key_prefix), "A\u00e9\u0100\u1000\U0001F600");
 }
 
-TEST(ConfigJson, Size) {
-  const Config cfg = make();
+TEST_F(AConfig, Size) {
   std::string json(65536, ' ');
   json[0] = '{';
   json[65535] = '}';
@@ -387,20 +383,17 @@ TEST(ConfigJson, EveryPieceOfAFileIsRefusedOrTaken) {
   for (size_t size = 0; size < json.size(); ++size) refused(json.substr(0, size));
 }
 
-TEST(ConfigJson, NoErrorTellsAPassword) {
-  const Config cfg = make();
-  for (const char* json : {R"({"password":"hunter2","x":1})", R"({"masters":["redis://:hunter2@h:0"]})",
-                           R"({"password":"hunter2)",
-                           R"({"masters":[{"url":"redis://a","password":"hunter2","x":1}]})",
-                           R"({"masters":[{"url":"redis://a","password_file":"hunter2"}]})",
-                           R"({"masters":["hunter2"]})"}) {
+TEST_F(AConfig, NoErrorTellsAPassword) {
+  for (const char* json :
+       {R"({"password":"hunter2","x":1})", R"({"masters":["redis://:hunter2@h:0"]})", R"({"password":"hunter2)",
+        R"({"masters":[{"url":"redis://a","password":"hunter2","x":1}]})",
+        R"({"masters":[{"url":"redis://a","password_file":"hunter2"}]})", R"({"masters":["hunter2"]})"}) {
     EXPECT_NE(load(cfg, json), 0) << json;
     EXPECT_EQ(std::string(redlock_config_error(cfg.get())).find("hunter2"), std::string::npos) << json;
   }
 }
 
-TEST(ConfigJson, NullArguments) {
-  const Config cfg = make();
+TEST_F(AConfig, NullArguments) {
   EXPECT_EQ(redlock_config_load_json(nullptr, "{}", 2), REDLOCK_E_INVAL);
   EXPECT_EQ(redlock_config_load_json(cfg.get(), nullptr, 0), REDLOCK_E_INVAL);
   EXPECT_EQ(redlock_config_load_file(nullptr, "/x"), REDLOCK_E_INVAL);
@@ -465,8 +458,11 @@ TEST(ConfigJson, NoPasswordIsFreedUnwiped) {
 
 // ---- files
 
-TEST(ConfigFile, IsReadWhole) {
+struct ConfigFolder : ::testing::Test {
   Directory directory;
+};
+
+TEST_F(ConfigFolder, IsReadWhole) {
   const Config cfg = make();
   EXPECT_EQ(redlock_config_load_file(cfg.get(), directory.file("ok", "{\"limits\":{\"locks\":9}}\n").c_str()), 0);
   EXPECT_EQ(cfg->values.locks, 9u);
@@ -477,8 +473,7 @@ TEST(ConfigFile, IsReadWhole) {
   EXPECT_STREQ(redlock_config_error(cfg.get()), "line 1, column 1: not JSON");
 }
 
-TEST(ConfigFile, Size) {
-  Directory directory;
+TEST_F(ConfigFolder, Size) {
   const Config cfg = make();
   const std::string good = directory.file("good", "{}" + std::string(65534, '\n'));
   EXPECT_EQ(redlock_config_load_file(cfg.get(), good.c_str()), 0) << redlock_config_error(cfg.get());
@@ -487,8 +482,7 @@ TEST(ConfigFile, Size) {
   EXPECT_EQ(redlock_config_error(cfg.get()), large + ": 65537 bytes are more than 65536");
 }
 
-TEST(ConfigFile, MustBeARegularFileThatIsThere) {
-  Directory directory;
+TEST_F(ConfigFolder, MustBeARegularFileThatIsThere) {
   const Config cfg = make();
   EXPECT_EQ(redlock_config_load_file(cfg.get(), "/nonexistent/redlock.json"), REDLOCK_E_SYSTEM);
   EXPECT_STREQ(redlock_config_error(cfg.get()), "/nonexistent/redlock.json: cannot be opened: does not exist");
@@ -515,8 +509,7 @@ std::string error_of_file(const std::string& path) {
   return error.substr(path.size() + 2);
 }
 
-TEST(ConfigFile, IsNobodyElsesToWrite) {
-  Directory directory;
+TEST_F(ConfigFolder, IsNobodyElsesToWrite) {
   for (const mode_t writable : {0620u, 0602u, 0622u, 0664u, 0666u, 0777u}) {
     EXPECT_EQ(error_of_file(directory.file("a", "{}", writable)), "can be written by group or others; chmod go-w");
   }
@@ -526,8 +519,7 @@ TEST(ConfigFile, IsNobodyElsesToWrite) {
 }
 
 // The link itself is open to everybody, as each link is.
-TEST(ConfigFile, OfALinkTheTargetIsJudged) {
-  Directory directory;
+TEST_F(ConfigFolder, OfALinkTheTargetIsJudged) {
   const std::string good = directory.file("good", "{}"), bad = directory.file("bad", "{}", 0666);
   const std::string to_good = directory.path("to_good"), to_bad = directory.path("to_bad");
   ASSERT_EQ(symlink(good.c_str(), to_good.c_str()), 0);
@@ -556,8 +548,7 @@ TEST(ConfigFile, BelongsToRootOrUs) {
   ASSERT_EQ(seteuid(0), 0);
 }
 
-TEST(ConfigFile, StandardInputIsJudgedLikeAnyFile) {
-  Directory directory;
+TEST_F(ConfigFolder, StandardInputIsJudgedLikeAnyFile) {
   const std::string bad = directory.file("bad", "{}", 0666);
   const int was = dup(0), in = open(bad.c_str(), O_RDONLY);
   ASSERT_EQ(dup2(in, 0), 0);
@@ -580,8 +571,7 @@ std::string warning_of(const std::string& json, mode_t mode) {
   return warning.find(path + ": ") == 0 ? warning.substr(path.size() + 2) : warning;
 }
 
-TEST(ConfigFile, APasswordThatOthersCanReadIsAWarning) {
-  Directory directory;
+TEST_F(ConfigFolder, APasswordThatOthersCanReadIsAWarning) {
   const std::string of_its_own = directory.file("p", "hunter2");
   EXPECT_EQ(warning_of(R"({"password":"hunter2"})", 0644), "others can read password; chmod o-r");
   EXPECT_EQ(warning_of(R"({"masters":["redis://a","redis://:hunter2@b"]})", 0604),
@@ -593,8 +583,7 @@ TEST(ConfigFile, APasswordThatOthersCanReadIsAWarning) {
   EXPECT_EQ(warning_of(R"({"masters":[{"url":"redis://a","password_file":")" + of_its_own + "\"}]}", 0644), "");
 }
 
-TEST(ConfigFile, APasswordThatIsReplacedIsWiped) {
-  Directory directory;
+TEST_F(ConfigFolder, APasswordThatIsReplacedIsWiped) {
   const Config cfg = make();
   const auto holds = [&](const std::string& secret) {
     return memmem(cfg.get(), sizeof *cfg, secret.data(), secret.size()) != nullptr;
@@ -623,16 +612,18 @@ std::string password_from(const std::string& path, int expected = 0) {
   return error.substr(start.size());
 }
 
-TEST(PasswordFile, OneTrailingNewlineIsNotThePassword) {
+struct PasswordFolder : ::testing::Test {
   Directory directory;
+};
+
+TEST_F(PasswordFolder, OneTrailingNewlineIsNotThePassword) {
   EXPECT_EQ(password_from(directory.file("a", "hunter2")), "hunter2");
   EXPECT_EQ(password_from(directory.file("b", "hunter2\n", 0400)), "hunter2");
   EXPECT_EQ(password_from(directory.file("c", " hunter2 \r\n")), " hunter2 ");
   EXPECT_EQ(password_from(directory.file("d", std::string(128, 'p') + "\r\n")), std::string(128, 'p'));
 }
 
-TEST(PasswordFile, Content) {
-  Directory directory;
+TEST_F(PasswordFolder, Content) {
   EXPECT_EQ(password_from(directory.file("a", ""), REDLOCK_E_CONFIG), "is empty");
   EXPECT_EQ(password_from(directory.file("b", "\n"), REDLOCK_E_CONFIG), "is empty");
   EXPECT_EQ(password_from(directory.file("c", "hunter2\n\n"), REDLOCK_E_CONFIG), "holds more than one line");
@@ -643,8 +634,7 @@ TEST(PasswordFile, Content) {
   }
 }
 
-TEST(PasswordFile, IsNobodyElsesToRead) {
-  Directory directory;
+TEST_F(PasswordFolder, IsNobodyElsesToRead) {
   for (const mode_t open_to_others : {0640u, 0620u, 0610u, 0604u, 0602u, 0601u}) {
     EXPECT_EQ(password_from(directory.file("a", "hunter2", open_to_others), REDLOCK_E_CONFIG),
               "is open to group or others; chmod 600");
@@ -659,8 +649,7 @@ TEST(PasswordFile, BelongsToRootOrUs) {
   EXPECT_EQ(password_from(file, REDLOCK_E_CONFIG), "belongs neither to root nor to this user");
 }
 
-TEST(PasswordFile, IsAFileAndNoLink) {
-  Directory directory;
+TEST_F(PasswordFolder, IsAFileAndNoLink) {
   const std::string file = directory.file("a", "hunter2"), link = directory.path("link");
   ASSERT_EQ(symlink(file.c_str(), link.c_str()), 0);
   EXPECT_EQ(password_from(link, REDLOCK_E_SYSTEM), "cannot be opened: is a symbolic link, or follows too many");

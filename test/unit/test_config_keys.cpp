@@ -15,6 +15,7 @@ namespace {
 
 using redlock::Bytes;
 using redlock::Settings;
+using redlock::test::AConfig;
 using redlock::test::Config;
 using redlock::test::make;
 
@@ -78,8 +79,7 @@ TEST(ConfigKeys, CommissionIsACall) {
   }
 }
 
-TEST(ConfigKeys, FenceIsFloorOrStrict) {
-  const Config cfg = make();
+TEST_F(AConfig, FenceIsFloorOrStrict) {
   EXPECT_EQ(redlock_config_add_master(cfg.get(), "redis://10.0.0.1"), 0);
   redlock::Settings settings;
   ASSERT_EQ(redlock::finish(*cfg, settings), 0);
@@ -95,8 +95,7 @@ TEST(ConfigKeys, FenceIsFloorOrStrict) {
   EXPECT_TRUE(settings.fence_strict);
 }
 
-TEST(ConfigKeys, NumbersBeginAtTheirDefault) {
-  const Config cfg = make();
+TEST_F(AConfig, NumbersBeginAtTheirDefault) {
   for (const NumberCase& n : numbers) EXPECT_EQ(cfg->values.*n.place, n.initial) << n.name;
 }
 
@@ -124,8 +123,7 @@ TEST(ConfigKeys, NumbersOutsideTheirRangeChangeNothing) {
   }
 }
 
-TEST(ConfigKeys, TransmitBufferMayBeZero) {
-  const Config cfg = make();
+TEST_F(AConfig, TransmitBufferMayBeZero) {
   EXPECT_EQ(redlock_config_set_u32(cfg.get(), "limits.tx_bytes", 2048), 0);
   EXPECT_EQ(redlock_config_set_u32(cfg.get(), "limits.tx_bytes", 0), 0);
   EXPECT_EQ(cfg->values.tx_bytes, 0u);
@@ -165,29 +163,25 @@ TEST(ConfigKeys, StringsTooLongChangeNothing) {
   }
 }
 
-TEST(ConfigKeys, ClientNameIsPlain) {
-  const Config cfg = make();
+TEST_F(AConfig, ClientNameIsPlain) {
   EXPECT_EQ(redlock_config_set_str(cfg.get(), "client_name", "AZaz09._-"), 0);
   EXPECT_EQ(redlock_config_set_str(cfg.get(), "client_name", ""), REDLOCK_E_CONFIG);
   EXPECT_STREQ(redlock_config_error(cfg.get()), "client_name: 0 bytes are not in 1..16");
   EXPECT_EQ(redlock_config_set_str(cfg.get(), "client_name", "gw 17"), REDLOCK_E_CONFIG);
   EXPECT_STREQ(redlock_config_error(cfg.get()), "client_name: \"gw 17\" is not of A-Z a-z 0-9 . _ -");
   EXPECT_EQ(redlock_config_set_str(cfg.get(), "client_name", "gw\n\xFFx\xC3\xA9"), REDLOCK_E_CONFIG);
-  EXPECT_STREQ(redlock_config_error(cfg.get()),
-               "client_name: \"gw\\n\\ufffdx\xC3\xA9\" is not of A-Z a-z 0-9 . _ -");
+  EXPECT_STREQ(redlock_config_error(cfg.get()), "client_name: \"gw\\n\\ufffdx\xC3\xA9\" is not of A-Z a-z 0-9 . _ -");
   EXPECT_EQ(text(cfg->values.client_name.bytes()), "AZaz09._-");
 }
 
-TEST(ConfigKeys, ClientNameBeginsAsSomethingPlain) {
-  const Config cfg = make();
+TEST_F(AConfig, ClientNameBeginsAsSomethingPlain) {
   const std::string name = text(cfg->values.client_name.bytes());
   EXPECT_GE(name.size(), 1u);
   EXPECT_LE(name.size(), 16u);
   EXPECT_EQ(redlock_config_set_str(cfg.get(), "client_name", name.c_str()), 0);
 }
 
-TEST(ConfigKeys, UnknownKeysAndWrongKinds) {
-  const Config cfg = make();
+TEST_F(AConfig, UnknownKeysAndWrongKinds) {
   EXPECT_EQ(redlock_config_set_u32(cfg.get(), "timing.node_timeout", 50), REDLOCK_E_CONFIG);
   EXPECT_STREQ(redlock_config_error(cfg.get()), "timing.node_timeout: no such key");
   EXPECT_EQ(redlock_config_set_u32(cfg.get(), "timing", 50), REDLOCK_E_CONFIG);
@@ -206,8 +200,7 @@ TEST(ConfigKeys, UnknownKeysAndWrongKinds) {
   EXPECT_STREQ(redlock_config_error(cfg.get()), "tls: no such key");
 }
 
-TEST(ConfigKeys, NullArguments) {
-  const Config cfg = make();
+TEST_F(AConfig, NullArguments) {
   EXPECT_EQ(redlock_config_new(nullptr), REDLOCK_E_INVAL);
   redlock_config_free(nullptr);
   EXPECT_STREQ(redlock_config_error(nullptr), "");
@@ -222,15 +215,13 @@ TEST(ConfigKeys, NullArguments) {
   redlock_config_set_log(nullptr, nullptr, nullptr, 3);
 }
 
-TEST(ConfigKeys, ErrorStaysUntilTheNextFailure) {
-  const Config cfg = make();
+TEST_F(AConfig, ErrorStaysUntilTheNextFailure) {
   EXPECT_EQ(redlock_config_set_u32(cfg.get(), "limits.locks", 0), REDLOCK_E_CONFIG);
   EXPECT_EQ(redlock_config_set_u32(cfg.get(), "limits.locks", 5), 0);
   EXPECT_STREQ(redlock_config_error(cfg.get()), "limits.locks: 0 is not in 1..4096");
 }
 
-TEST(ConfigKeys, Callbacks) {
-  const Config cfg = make();
+TEST_F(AConfig, Callbacks) {
   int user = 0;
   const redlock_event_fn event = [](redlock_t*, const redlock_event_t*, void*) {};
   const redlock_log_fn log = [](int, const char*, void*) {};
@@ -263,8 +254,7 @@ std::string verdict(std::initializer_list<Setting> settings, Settings* out = nul
   return redlock_config_error(cfg.get());
 }
 
-TEST(ConfigFinish, NoMaster) {
-  const Config cfg = make();
+TEST_F(AConfig, NoMaster) {
   Settings settings;
   EXPECT_EQ(redlock::finish(*cfg, settings), REDLOCK_E_CONFIG);
   EXPECT_STREQ(redlock_config_error(cfg.get()), "masters: 0 is not in 1..15");
@@ -281,8 +271,7 @@ TEST(ConfigFinish, TtlAndMaxTtl) {
 
 TEST(ConfigFinish, NodeTimeoutAndTtl) {
   EXPECT_EQ(verdict({{"defaults.ttl_ms", 51}}), "");
-  EXPECT_EQ(verdict({{"defaults.ttl_ms", 50}}),
-            "timing.node_timeout_ms: 50 is not in 5..49 (defaults.ttl_ms - 1)");
+  EXPECT_EQ(verdict({{"defaults.ttl_ms", 50}}), "timing.node_timeout_ms: 50 is not in 5..49 (defaults.ttl_ms - 1)");
 }
 
 TEST(ConfigFinish, SuspectCloseAndNodeTimeout) {
@@ -356,13 +345,13 @@ TEST(ConfigFinish, EverySettingArrives) {
   const auto other = [](uint32_t min, uint32_t max, uint32_t initial) {
     return initial >= max ? min : initial < min ? min + 1 : initial + 1;
   };
-#define ARRIVES(section, name, min, max, initial, member, value)                \
-  {                                                                             \
-    Settings s;                                                                 \
-    const uint32_t set = other(min, max, initial);                              \
-    EXPECT_EQ(verdict({{#section "." #name, set}}, &s), "");                    \
-    EXPECT_EQ(s.member, value) << #name;                                        \
-    EXPECT_NE(s.member, Settings().member) << #name;                            \
+#define ARRIVES(section, name, min, max, initial, member, value) \
+  {                                                              \
+    Settings s;                                                  \
+    const uint32_t set = other(min, max, initial);               \
+    EXPECT_EQ(verdict({{#section "." #name, set}}, &s), "");     \
+    EXPECT_EQ(s.member, value) << #name;                         \
+    EXPECT_NE(s.member, Settings().member) << #name;             \
   }
 #define NUMBER_ARRIVES(section, name, min, max, initial, text) ARRIVES(section, name, min, max, initial, name, set)
 #define TIME_ARRIVES(section, name, min, max, initial, text) \
@@ -378,8 +367,7 @@ TEST(ConfigFinish, EverySettingArrives) {
   EXPECT_EQ(s.client_name.data, cfg->values.client_name.data) << "points into the configuration";
 }
 
-TEST(ConfigFinish, CredentialsOfMasters) {
-  const Config cfg = make();
+TEST_F(AConfig, CredentialsOfMasters) {
   for (const char* url : {"redis://a", "redis://u1@b", "redis://:p2@c", "redis://u3:p3@d"}) {
     ASSERT_EQ(redlock_config_add_master(cfg.get(), url), 0) << redlock_config_error(cfg.get());
   }

@@ -15,6 +15,7 @@
 
 namespace {
 
+using redlock::test::AConfig;
 using redlock::test::Config;
 using redlock::test::make;
 
@@ -89,8 +90,7 @@ std::string refused_value(const std::string& name, const std::string& value) {
   return why.substr(name.size() + 6);
 }
 
-TEST(ConfigTls, TheUrlOfAMaster) {
-  const Config cfg = make();
+TEST_F(AConfig, TheUrlOfAMaster) {
   ASSERT_EQ(redlock_config_add_master(cfg.get(), "rediss://gw:pa%40ss@lock-a.example:7000"), 0) << error(cfg);
   ASSERT_EQ(redlock_config_add_master(cfg.get(), "rediss://[fd00::1]"), 0) << error(cfg);
   ASSERT_EQ(redlock_config_add_master(cfg.get(), "redis://10.0.0.3"), 0) << error(cfg);
@@ -109,8 +109,7 @@ TEST(ConfigTls, TheUrlOfAMaster) {
   EXPECT_EQ(tls_of(cfg, 3).rfind("plain|", 0), 0u) << "a socket of this machine has no TLS";
 }
 
-TEST(ConfigTls, AllFieldsBySetterAndByJson) {
-  const Config cfg = make();
+TEST_F(AConfig, AllFieldsBySetterAndByJson) {
   ASSERT_EQ(redlock_config_add_master(cfg.get(), "rediss://a"), 0);
   EXPECT_EQ(set(cfg, "tls.ca_file", "ca.pem"), 0) << error(cfg);
   EXPECT_EQ(set(cfg, "tls.cert_file", "/c.pem"), 0);
@@ -131,7 +130,8 @@ TEST(ConfigTls, AllFieldsBySetterAndByJson) {
 
 TEST(ConfigTls, AMastersValueReplacesTheCommonOne) {
   const std::string common = R"("tls":{"ca_file":"/ca","cert_file":"/c","key_file":"/k","server_name":"n",)"
-                             R"("min_version":"1.3","pin":")" + pin_of('1') + "\"}";
+                             R"("min_version":"1.3","pin":")" +
+                             pin_of('1') + "\"}";
   const auto with = [&](const std::string& own) {
     return loaded("{" + common + R"(,"masters":["rediss://a",{"url":"rediss://b","tls":{)" + own + "}}]}", 1);
   };
@@ -143,8 +143,7 @@ TEST(ConfigTls, AMastersValueReplacesTheCommonOne) {
   EXPECT_EQ(with("\"pin\":[\"" + pin_of('2') + "\",\"" + pin_of('3') + "\"]"), "/ca|/c|/k|n|1.3|34,51,");
 }
 
-TEST(ConfigTls, LaterValuesReplaceEarlierOnes) {
-  const Config cfg = make();
+TEST_F(AConfig, LaterValuesReplaceEarlierOnes) {
   ASSERT_EQ(redlock_config_add_master(cfg.get(), "rediss://a"), 0);
   ASSERT_EQ(set(cfg, "tls.pin", pin_of('1') + "," + pin_of('2')), 0);
   ASSERT_EQ(set(cfg, "tls.ca_file", "/longer/path/to/ca.pem"), 0);
@@ -156,8 +155,7 @@ TEST(ConfigTls, LaterValuesReplaceEarlierOnes) {
   EXPECT_EQ(tls_of(cfg), "/ca|||a|1.2|51,") << "nor does a setter";
 }
 
-TEST(ConfigTls, RedissNeedsSomethingToTrust) {
-  const Config cfg = make();
+TEST_F(AConfig, RedissNeedsSomethingToTrust) {
   ASSERT_EQ(redlock_config_add_master(cfg.get(), "redis://a"), 0);
   ASSERT_EQ(redlock_config_add_master(cfg.get(), "rediss://b"), 0);
   EXPECT_EQ(checked(cfg), "masters[1].url: rediss:// needs tls.ca_file or tls.pin");
@@ -184,8 +182,10 @@ TEST(ConfigTls, CertificateAndKeyBelongTogether) {
   const std::string common = R"("tls":{"ca_file":"/ca","cert_file":"/c","key_file":"/k"})";
   for (const char* field : {"cert_file", "key_file"}) {
     cfg = make();
-    ASSERT_EQ(load(cfg, "{" + common + R"(,"masters":["redis://a",{"url":"rediss://b","tls":{")" + field +
-                            R"(":"/o"}}]})"), 0) << error(cfg);
+    ASSERT_EQ(
+        load(cfg, "{" + common + R"(,"masters":["redis://a",{"url":"rediss://b","tls":{")" + field + R"(":"/o"}}]})"),
+        0)
+        << error(cfg);
     EXPECT_EQ(checked(cfg), std::string("masters[1].tls.") + field + ": given without " +
                                 (std::string(field) == "key_file" ? "cert_file" : "key_file"));
   }
@@ -270,8 +270,7 @@ TEST(ConfigTls, TheRecordOnTheMastersStays) {
   EXPECT_EQ(fingerprint(plain), fingerprint(tls));
 }
 
-TEST(ConfigTls, OneServerInBothWaysIsOneMaster) {
-  const Config cfg = make();
+TEST_F(AConfig, OneServerInBothWaysIsOneMaster) {
   ASSERT_EQ(redlock_config_add_master(cfg.get(), "redis://10.0.0.1"), 0);
   EXPECT_EQ(redlock_config_add_master(cfg.get(), "rediss://10.0.0.1:6379"), REDLOCK_E_CONFIG);
   EXPECT_EQ(error(cfg), "masters[1].url: 10.0.0.1:6379 is the address of masters[0]");
@@ -304,8 +303,7 @@ TEST(ConfigTls, APasswordInTheClearIsNamed) {
   EXPECT_EQ(shown(R"({"password":"pw","masters":["unix:///run/x"]})"), "");
 }
 
-TEST(ConfigTls, NothingOfARefusedMasterStays) {
-  const Config cfg = make();
+TEST_F(AConfig, NothingOfARefusedMasterStays) {
   EXPECT_NE(redlock_config_add_master(cfg.get(), "rediss://u:p@h:0"), 0);
   ASSERT_EQ(redlock_config_add_master(cfg.get(), "redis://h"), 0);
   EXPECT_EQ(tls_of(cfg), "plain||||h|1.2|");

@@ -52,8 +52,11 @@ struct Listener {
 void guarded(Settings& s) { s.guard = GuardMode::strict; }
 std::string text_of(int err) { return redlock_strerror(err); }
 
-TEST(Detail, too_few_masters_say_which_one_and_why) {
-  Stage stage(3);
+struct DetailOfThree : ::testing::Test {
+  Stage stage{3};
+};
+
+TEST_F(DetailOfThree, too_few_masters_say_which_one_and_why) {
   Listener listener(stage);
   stage.set_way(2, Way::down);
   stage.set_way(3, Way::down);
@@ -70,8 +73,7 @@ TEST(Detail, too_few_masters_say_which_one_and_why) {
   EXPECT_EQ(listener.last.their_masters, 0u);
 }
 
-TEST(Detail, addresses_as_people_write_them) {
-  Stage stage(3);
+TEST_F(DetailOfThree, addresses_as_people_write_them) {
   Listener listener(stage);
   for (unsigned m = 1; m <= 3; ++m) stage.set_way(m, Way::down);
   stage.add("a", [](Settings& s) {
@@ -85,15 +87,13 @@ TEST(Detail, addresses_as_people_write_them) {
   EXPECT_TRUE(listener.heard(": m3 /run/redis.sock: down")) << listener.all();
 }
 
-TEST(Detail, the_guard_watches_new_masters) {
-  Stage stage(3);
+TEST_F(DetailOfThree, the_guard_watches_new_masters) {
   Listener listener(stage);
   Gateway& a = stage.add("a", guarded);
   stage.advance_ms(3'000);
   a.acquire("bus", Gateway::options(1'000));
   stage.settle();
-  EXPECT_EQ(listener.take(),
-            "bus: not acquired: 3 of 3 masters are new and watched: 27.4 s to go");
+  EXPECT_EQ(listener.take(), "bus: not acquired: 3 of 3 masters are new and watched: 27.4 s to go");
   EXPECT_EQ(listener.last.watched, 3u);
   EXPECT_EQ(listener.last.voting, 0u);
   EXPECT_GT(listener.last.to_go_ms, 27'000);
@@ -105,8 +105,7 @@ TEST(Detail, the_guard_watches_new_masters) {
   EXPECT_GT(listener.last.to_go_ms, 27'000) << "WAITING";
 }
 
-TEST(Detail, a_master_of_another_configuration) {
-  Stage stage(3);
+TEST_F(DetailOfThree, a_master_of_another_configuration) {
   stage.add("test program", [](Settings& s) {
     s.guard = GuardMode::strict;
     s.masters = 1;
@@ -125,8 +124,7 @@ TEST(Detail, a_master_of_another_configuration) {
   EXPECT_EQ(listener.last.watched, 2u);
 }
 
-TEST(Detail, a_held_lock_that_is_at_risk_and_lost) {
-  Stage stage(3);
+TEST_F(DetailOfThree, a_held_lock_that_is_at_risk_and_lost) {
   Listener listener(stage);
   Gateway& a = stage.add("a");
   Options options = Gateway::options(1'000);
@@ -141,18 +139,17 @@ TEST(Detail, a_held_lock_that_is_at_risk_and_lost) {
   stage.set_way(1, Way::silent);
   stage.set_way(2, Way::silent);
   stage.advance_ms(400);
-  EXPECT_TRUE(listener.heard("bus: not extended: " + text_of(REDLOCK_E_NO_QUORUM) + "; 127.0.0.1:1: " +
-                             text_of(REDLOCK_E_NODE_TIMEOUT)))
+  EXPECT_TRUE(listener.heard("bus: not extended: " + text_of(REDLOCK_E_NO_QUORUM) +
+                             "; 127.0.0.1:1: " + text_of(REDLOCK_E_NODE_TIMEOUT)))
       << listener.all();
   stage.advance_ms(1'000);
-  EXPECT_TRUE(listener.heard("bus: lost: 2 of 3 masters could not extend it; 127.0.0.1:1: " +
-                             text_of(REDLOCK_E_SUSPECT)))
+  EXPECT_TRUE(
+      listener.heard("bus: lost: 2 of 3 masters could not extend it; 127.0.0.1:1: " + text_of(REDLOCK_E_SUSPECT)))
       << listener.all();
 }
 
 // The first answer of a round decides, because another master was known to lack the key.
-TEST(Detail, a_lost_lock_tells_of_all_masters_without_the_key) {
-  Stage stage(3);
+TEST_F(DetailOfThree, a_lost_lock_tells_of_all_masters_without_the_key) {
   Listener listener(stage);
   Gateway& a = stage.add("a");
   Options options = Gateway::options(1'000);
@@ -178,8 +175,7 @@ TEST(Detail, a_release_tells_no_more_than_that) {
 }
 
 // How long the key will live is told by the masters, and the holder by one of them.
-TEST(Detail, another_holder_and_how_long) {
-  Stage stage(3);
+TEST_F(DetailOfThree, another_holder_and_how_long) {
   Gateway& a = stage.add("gw-03");
   Gateway& b = stage.add("b");
   a.acquire("bus", Gateway::options(10'000));

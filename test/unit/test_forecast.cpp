@@ -65,8 +65,11 @@ struct Waiter {
   Forecast forecast;
 };
 
-TEST(Forecast, looks_where_it_is_told_of_changes_and_polls_the_rest) {
-  Waiter w(5);
+struct WaiterOfFive : ::testing::Test {
+  Waiter w{5};
+};
+
+TEST_F(WaiterOfFive, looks_where_it_is_told_of_changes_and_polls_the_rest) {
   w.forecast.round_begins();
   w.forecast.wait(Masters::all(4), Masters::all(3), Masters::all(3), at(50));
   EXPECT_EQ(w.forecast.look(), Masters::all(3));
@@ -79,8 +82,11 @@ TEST(Forecast, looks_where_it_is_told_of_changes_and_polls_the_rest) {
   EXPECT_FALSE(w.forecast.waits());
 }
 
-TEST(Forecast, what_a_look_says) {
+struct LookingWaiter : ::testing::Test {
   Waiter w = Waiter::looking();
+};
+
+TEST_F(LookingWaiter, what_a_look_says) {
   EXPECT_EQ(w.forecast.look(), Masters());
   EXPECT_EQ(w.forecast.quorum_at(), never) << "nothing is known yet";
   w.looked(0, 700, 10);
@@ -99,8 +105,7 @@ TEST(Forecast, what_a_look_says) {
 }
 
 // Five masters: when three of them are held, no quorum is free. The other two are taken as free.
-TEST(Forecast, as_many_as_block_a_quorum_decide) {
-  Waiter w(5);
+TEST_F(WaiterOfFive, as_many_as_block_a_quorum_decide) {
   w.forecast.wait(Masters::all(5), Masters::all(5), Masters::of(0, 2) | Masters::of(4), at(50));
   EXPECT_EQ(w.forecast.look(), Masters::of(0, 2) | Masters::of(4));
   EXPECT_EQ(w.forecast.quorum_at(), never);
@@ -113,8 +118,7 @@ TEST(Forecast, as_many_as_block_a_quorum_decide) {
   EXPECT_EQ(w.forecast.quorum_at(), at(20)) << "one of them is enough";
 }
 
-TEST(Forecast, one_master_that_is_looked_at_decides_alone) {
-  Waiter w(5);
+TEST_F(WaiterOfFive, one_master_that_is_looked_at_decides_alone) {
   w.forecast.wait(Masters::all(5), Masters::all(5), Masters::of(3), at(50));
   EXPECT_EQ(w.forecast.quorum_at(), never) << "the others alone are never a quorum";
   w.forecast.look_sent(3);
@@ -125,8 +129,7 @@ TEST(Forecast, one_master_that_is_looked_at_decides_alone) {
   EXPECT_EQ(w.free_at[0], never);
 }
 
-TEST(Forecast, a_key_that_changes_may_be_gone_and_one_that_was_gone_is_somebodys) {
-  Waiter w = Waiter::looking();
+TEST_F(LookingWaiter, a_key_that_changes_may_be_gone_and_one_that_was_gone_is_somebodys) {
   for (MasterIndex m = 0; m < 3; ++m) w.looked(m, 700, 10);
   w.changed(1, 20);
   EXPECT_EQ(w.forecast.look(), Masters()) << "the machine decides who looks again";
@@ -141,8 +144,7 @@ TEST(Forecast, a_key_that_changes_may_be_gone_and_one_that_was_gone_is_somebodys
   EXPECT_EQ(w.forecast.quorum_at(), at(712)) << "renewed: as before";
 }
 
-TEST(Forecast, a_master_that_is_not_watched_tells_nothing) {
-  Waiter w(5);
+TEST_F(WaiterOfFive, a_master_that_is_not_watched_tells_nothing) {
   w.forecast.wait(Masters::all(4), Masters::all(4), Masters::of(0, 1), at(50));
   EXPECT_TRUE(w.forecast.looks());
   for (const MasterIndex m : {2u, 3u, 4u}) {
@@ -156,8 +158,7 @@ TEST(Forecast, a_master_that_is_not_watched_tells_nothing) {
   EXPECT_FALSE(w.forecast.looks());
 }
 
-TEST(Forecast, only_the_last_of_several_answers_counts) {
-  Waiter w = Waiter::looking();
+TEST_F(LookingWaiter, only_the_last_of_several_answers_counts) {
   w.forecast.look_sent(0);
   w.looked(0, ttl_gone, 10);
   EXPECT_EQ(w.free_at[0], never) << "asked before something that we did ourselves";
@@ -167,8 +168,7 @@ TEST(Forecast, only_the_last_of_several_answers_counts) {
   EXPECT_EQ(w.free_at[0], at(313)) << "nobody asked";
 }
 
-TEST(Forecast, a_connection_takes_what_was_asked_with_it) {
-  Waiter w = Waiter::looking();
+TEST_F(LookingWaiter, a_connection_takes_what_was_asked_with_it) {
   w.looked(0, ttl_gone, 10);
   w.forecast.disconnected(0);
   EXPECT_EQ(w.free_at[0], never);
@@ -184,8 +184,7 @@ TEST(Forecast, a_connection_takes_what_was_asked_with_it) {
 }
 
 // Two masters are free and a third lives; the fourth took no SET, for want of room, and others' attempts make it push.
-TEST(Forecast, a_master_that_took_no_set_is_left_to_the_plain_timer) {
-  Waiter w(5);
+TEST_F(WaiterOfFive, a_master_that_took_no_set_is_left_to_the_plain_timer) {
   w.forecast.round_begins();
   w.forecast.look_sent(3);  // behind the SET, and not answered yet
   w.forecast.wait(Masters::all(4), Masters::all(3), Masters::all(3), at(50));
@@ -214,8 +213,7 @@ TEST(Forecast, a_master_that_took_no_set_is_left_to_the_plain_timer) {
   EXPECT_EQ(w.forecast.look(), Masters::all(5)) << "each round shows anew";
 }
 
-TEST(Forecast, a_look_of_an_earlier_wait_says_nothing_of_a_master_that_is_not_watched) {
-  Waiter w = Waiter::looking();
+TEST_F(LookingWaiter, a_look_of_an_earlier_wait_says_nothing_of_a_master_that_is_not_watched) {
   w.looked(1, 9'000, 9);
   w.forecast.round_begins();
   w.forecast.wait(Masters::all(3), Masters::all(3), Masters::of(1), at(100));
@@ -226,8 +224,7 @@ TEST(Forecast, a_look_of_an_earlier_wait_says_nothing_of_a_master_that_is_not_wa
   EXPECT_EQ(w.forecast.quorum_at(), at(20)) << "a late answer would make the waiter deaf to the master it watches";
 }
 
-TEST(Forecast, a_wait_that_is_over_takes_no_more_looks) {
-  Waiter w = Waiter::looking();
+TEST_F(LookingWaiter, a_wait_that_is_over_takes_no_more_looks) {
   w.forecast.round_begins();
   w.forecast.back(1, true, at(90));
   EXPECT_EQ(w.forecast.look(), Masters());
@@ -239,8 +236,7 @@ TEST(Forecast, a_wait_that_is_over_takes_no_more_looks) {
   EXPECT_EQ(w.free_at[0], at(11));
 }
 
-TEST(Forecast, a_change_that_is_to_be_looked_at_is_enough) {
-  Waiter w = Waiter::looking();
+TEST_F(LookingWaiter, a_change_that_is_to_be_looked_at_is_enough) {
   w.looked(0, 500, 10);
   w.changed(0, 20);
   w.changed(0, 21);
@@ -248,8 +244,7 @@ TEST(Forecast, a_change_that_is_to_be_looked_at_is_enough) {
   EXPECT_EQ(w.forecast.look(), Masters::of(0));
 }
 
-TEST(Forecast, a_look_that_is_not_to_be) {
-  Waiter w = Waiter::looking();
+TEST_F(LookingWaiter, a_look_that_is_not_to_be) {
   w.looked(0, 500, 10);
   w.changed(0, 20);
   w.changed(0, 20);

@@ -30,15 +30,13 @@ TEST(Guard, off_is_off_whatever_happens) {
   EXPECT_TRUE(guard.admitted());
 }
 
-TEST(Guard, nothing_votes_before_the_record_was_read) {
-  Fixture f;
+TEST_F(AnyGuard, nothing_votes_before_the_record_was_read) {
   EXPECT_EQ(f.guard.reason(), REDLOCK_E_UNREAD);
   f.ask();
   EXPECT_EQ(f.guard.reason(), REDLOCK_E_UNREAD);
 }
 
-TEST(Guard, a_new_site_is_created_and_watched_for_the_guard_time) {
-  Fixture f;
+TEST_F(AnyGuard, a_new_site_is_created_and_watched_for_the_guard_time) {
   EXPECT_EQ(f.read(), Next::create);
   f.create();
   f.now = at(5);
@@ -53,8 +51,7 @@ TEST(Guard, a_new_site_is_created_and_watched_for_the_guard_time) {
   EXPECT_TRUE(f.guard.admitted());
 }
 
-TEST(Guard, a_seal_that_somebody_wrote_admits_at_once) {
-  Fixture f;
+TEST_F(AnyGuard, a_seal_that_somebody_wrote_admits_at_once) {
   f.create();
   f.record.seal = "1111111111111111:2222222222222222:aaaaaaaaaaaaaaaa";
   EXPECT_EQ(f.read(), Next::nothing);
@@ -76,8 +73,7 @@ TEST(Guard, a_seal_of_another_state_does_not) {
 
 // ---- watches ------------------------------------------------------------------------------------------------------
 
-TEST(Guard, the_watch_goes_on_over_reconnects_to_the_same_state) {
-  Fixture f;
+TEST_F(AnyGuard, the_watch_goes_on_over_reconnects_to_the_same_state) {
   f.create();
   f.read();
   f.now = at(20'000);
@@ -102,8 +98,7 @@ TEST(Guard, a_restart_a_role_cycle_and_a_new_quarantine_begin_it_anew) {
 }
 
 // "No seal" long ago and "no seal" now, with a FLUSHALL between that this client did not see.
-TEST(Guard, an_old_sight_of_a_blank_state_counts_for_nothing) {
-  Fixture f;
+TEST_F(AnyGuard, an_old_sight_of_a_blank_state_counts_for_nothing) {
   EXPECT_EQ(f.read(), Next::create);
   f.now = at(100'000);
   f.connect();
@@ -113,8 +108,7 @@ TEST(Guard, an_old_sight_of_a_blank_state_counts_for_nothing) {
   EXPECT_EQ(f.guard.watched_at(), at(100'000 + guard_ms));
 }
 
-TEST(Guard, a_jump_of_our_clock_begins_the_watch_anew_and_asks_for_a_reading) {
-  Fixture f;
+TEST_F(AnyGuard, a_jump_of_our_clock_begins_the_watch_anew_and_asks_for_a_reading) {
   f.create();
   f.read();
   f.now = at(20'000);
@@ -131,8 +125,7 @@ TEST(Guard, a_jump_of_our_clock_begins_the_watch_anew_and_asks_for_a_reading) {
 
 // ---- the record -----------------------------------------------------------------------------------------------
 
-TEST(Guard, another_configuration_is_left_alone) {
-  Fixture f;
+TEST_F(AnyGuard, another_configuration_is_left_alone) {
   f.create();
   f.record.desc = "v1 n=5";
   EXPECT_EQ(f.read(), Next::nothing);
@@ -142,8 +135,7 @@ TEST(Guard, another_configuration_is_left_alone) {
   EXPECT_EQ(f.until(100'000), Next::nothing);
 }
 
-TEST(Guard, another_configuration_is_remembered_while_it_is_the_reason) {
-  Fixture f;
+TEST_F(AnyGuard, another_configuration_is_remembered_while_it_is_the_reason) {
   f.create();
   f.record.desc = "v1 n=1 q=1 max_ttl_ms=20000 ids=0011223344556677";
   f.read();
@@ -169,9 +161,8 @@ TEST(Guard, what_a_fingerprint_says) {
   EXPECT_EQ(ours.masters, 15u);
   EXPECT_EQ(ours.max_ttl_ms, uint32_t{REDLOCK_MAX_TTL_MS_MAX});
   for (const char* none : {"", "v1", "v1 n=", "v1 n=3", "v1 n=3 q=2", "v1 n=3 q=2 max_ttl_ms=",
-                           "v1 n=0 q=1 max_ttl_ms=9",
-                           "v1 n=16 q=9 max_ttl_ms=9", "v1 n=3 q=2 max_ttl_ms=86400001", "v1 n=3 q=2 max_ttl_ms=x",
-                           "v1 n=3 q=2 max_ttl_ms=99999999999999999999999",
+                           "v1 n=0 q=1 max_ttl_ms=9", "v1 n=16 q=9 max_ttl_ms=9", "v1 n=3 q=2 max_ttl_ms=86400001",
+                           "v1 n=3 q=2 max_ttl_ms=x", "v1 n=3 q=2 max_ttl_ms=99999999999999999999999",
                            "moving v1 n=3 q=2 max_ttl_ms=9 ids=0 > v1 n=5 q=3 max_ttl_ms=9 ids=1"}) {
     const Fingerprint read = read_fingerprint(Bytes(none, strlen(none)));
     EXPECT_EQ(read.masters, 0u) << none;
@@ -189,14 +180,12 @@ TEST(Guard, a_record_that_lacks_one_field_is_made_anew) {
   }
 }
 
-TEST(Guard, a_quarantine_id_of_another_length_is_none) {
-  Fixture f;
+TEST_F(AnyGuard, a_quarantine_id_of_another_length_is_none) {
   f.create("aaaa");
   EXPECT_EQ(f.read(), Next::create);
 }
 
-TEST(Guard, its_quarantine_is_the_one_last_read_or_none) {
-  Fixture f;
+TEST_F(AnyGuard, its_quarantine_is_the_one_last_read_or_none) {
   EXPECT_EQ(f.guard.quarantine().size, 0u);
   f.create();
   f.read();
@@ -228,8 +217,7 @@ TEST(Guard, which_master_differs) {
 }
 
 // Anybody may have written the names.
-TEST(Guard, a_name_that_is_too_long_is_not_told) {
-  Fixture f;
+TEST_F(AnyGuard, a_name_that_is_too_long_is_not_told) {
   f.settings.names = Bytes("m1,m2,m3");
   for (const size_t size : {size_t{REDLOCK_MASTER_NAME_MAX}, size_t{REDLOCK_MASTER_NAME_MAX + 1}}) {
     const std::string name(size, 'x'), names = "m1,m2," + name;
@@ -269,8 +257,7 @@ TEST(Guard, its_keys_are_named_and_the_fingerprint_says_what_must_agree) {
 // ---- the one verdict ----------------------------------------------------------------------------------------------
 
 // All that can stand in the way, one above the other: the reason is always the topmost.
-TEST(Guard, the_reason_is_the_first_of_all_that_stand_in_the_way) {
-  Fixture f;
+TEST_F(AnyGuard, the_reason_is_the_first_of_all_that_stand_in_the_way) {
   f.create();
   f.read();
   EXPECT_EQ(f.guard.reason(), REDLOCK_E_UNWATCHED);
@@ -306,8 +293,7 @@ TEST(Guard, the_reason_is_the_first_of_all_that_stand_in_the_way) {
   }
 }
 
-TEST(Guard, of_two_faults_of_the_whole_info_the_first_is_told) {
-  Fixture f;
+TEST_F(AnyGuard, of_two_faults_of_the_whole_info_the_first_is_told) {
   InfoFacts facts = f.facts;
   const auto reason = [&] {
     f.guard.connected();
@@ -324,9 +310,7 @@ TEST(Guard, of_two_faults_of_the_whole_info_the_first_is_told) {
   EXPECT_EQ(reason(), REDLOCK_E_MODE);
 }
 
-TEST(Guard, a_server_that_keeps_its_time_to_itself_votes_only_when_weak) {
-  Fixture f;
-  f.admit();
+TEST_F(AdmittedGuard, a_server_that_keeps_its_time_to_itself_votes_only_when_weak) {
   f.guard.read_clock(REDLOCK_E_NOPERM);
   EXPECT_EQ(f.guard.reason(), REDLOCK_E_NOPERM);
   f.read();

@@ -9,9 +9,7 @@ namespace {
 using namespace guard_test;
 
 // An answer may come in pieces, and the guard may be asked about its deadline in between.
-TEST(Guard, half_an_answer_changes_nothing) {
-  Fixture f;
-  f.admit();
+TEST_F(AdmittedGuard, half_an_answer_changes_nothing) {
   const Asked asked = f.ask();
   f.say_role();
   const std::string* const fields[] = {&f.record.desc, &f.record.q, &f.record.seal, &f.record.visit};
@@ -25,9 +23,7 @@ TEST(Guard, half_an_answer_changes_nothing) {
 }
 
 // What others see of the master is of one whole reading.
-TEST(Guard, a_reading_of_another_state_is_put_in_place_at_its_end) {
-  Fixture f;
-  f.admit();
+TEST_F(AdmittedGuard, a_reading_of_another_state_is_put_in_place_at_its_end) {
   const std::string seal = text(f.guard.seal());
   const auto expect_as_before = [&](const char* when) {
     f.guard.on_time(f.now);
@@ -56,9 +52,7 @@ TEST(Guard, a_reading_of_another_state_is_put_in_place_at_its_end) {
 // ---- the identity of a reading ----------------------------------------------------------------------------------
 
 // The server's data were replaced by a copy that contains the record. The seal still fits what this connection knew.
-TEST(Guard, a_seal_that_fits_the_known_replication_id_and_not_the_read_one_admits_nobody) {
-  Fixture f;
-  f.admit();
+TEST_F(AdmittedGuard, a_seal_that_fits_the_known_replication_id_and_not_the_read_one_admits_nobody) {
   f.resynchronize("4444444444444444");
   EXPECT_EQ(f.read(), Next::nothing);
   EXPECT_FALSE(f.guard.admitted());
@@ -73,8 +67,7 @@ TEST(Guard, a_seal_that_fits_the_known_replication_id_and_not_the_read_one_admit
   EXPECT_FALSE(g.guard.admitted());
 }
 
-TEST(Guard, the_run_id_is_of_the_greeting_and_the_replication_id_of_the_reading) {
-  Fixture f;
+TEST_F(AnyGuard, the_run_id_is_of_the_greeting_and_the_replication_id_of_the_reading) {
   f.create();
   f.resynchronize("4444444444444444");
   f.read();
@@ -82,9 +75,7 @@ TEST(Guard, the_run_id_is_of_the_greeting_and_the_replication_id_of_the_reading)
   EXPECT_EQ(text(f.guard.run_id()), "1111111111111111");
 }
 
-TEST(Guard, a_replica_loses_its_vote_with_the_reading_that_tells) {
-  Fixture f;
-  f.admit();
+TEST_F(AdmittedGuard, a_replica_loses_its_vote_with_the_reading_that_tells) {
   f.facts.master = false;
   EXPECT_EQ(f.read(), Next::nothing);
   EXPECT_EQ(f.guard.reason(), REDLOCK_E_ROLE);
@@ -140,9 +131,7 @@ TEST(Guard, replid_is_the_reason_exactly_when_nothing_else_has_changed) {
   }
 }
 
-TEST(Guard, a_state_that_changes_again_is_told_by_its_last_change) {
-  Fixture f;
-  f.admit();
+TEST_F(AdmittedGuard, a_state_that_changes_again_is_told_by_its_last_change) {
   f.resynchronize("4444444444444444");
   f.read();
   f.resynchronize("5555555555555555");
@@ -153,8 +142,7 @@ TEST(Guard, a_state_that_changes_again_is_told_by_its_last_change) {
   EXPECT_EQ(f.guard.reason(), REDLOCK_E_UNWATCHED);
 }
 
-TEST(Guard, the_first_state_of_a_client_has_no_change_of_its_replication_id) {
-  Fixture f;
+TEST_F(AnyGuard, the_first_state_of_a_client_has_no_change_of_its_replication_id) {
   EXPECT_EQ(f.read(), Next::create);
   EXPECT_EQ(f.guard.reason(), REDLOCK_E_UNWATCHED);
   f.create();
@@ -162,8 +150,7 @@ TEST(Guard, the_first_state_of_a_client_has_no_change_of_its_replication_id) {
   EXPECT_EQ(f.guard.reason(), REDLOCK_E_UNWATCHED);
 }
 
-TEST(Guard, a_run_id_that_changes_on_a_connection_is_another_server) {
-  Fixture f;
+TEST_F(AnyGuard, a_run_id_that_changes_on_a_connection_is_another_server) {
   EXPECT_TRUE(f.guard.identify(f.facts, f.now)) << "as in the greeting";
   InfoFacts other = f.facts;
   other.run_id[15] = 'x';
@@ -204,9 +191,7 @@ TEST(Guard, what_the_whole_info_says_can_refuse_it) {
   }
 }
 
-TEST(Guard, strict_wants_both_ids) {
-  Fixture f;
-  f.admit();
+TEST_F(AdmittedGuard, strict_wants_both_ids) {
   f.facts.has_replid = false;
   EXPECT_EQ(f.read(), Next::nothing);
   EXPECT_EQ(f.guard.reason(), REDLOCK_E_IDENTITY);
@@ -223,9 +208,7 @@ TEST(Guard, strict_wants_both_ids) {
   EXPECT_EQ(g.guard.reason(), REDLOCK_E_IDENTITY);
 }
 
-TEST(Guard, evicted_keys_are_as_good_as_forgotten) {
-  Fixture f;
-  f.admit();
+TEST_F(AdmittedGuard, evicted_keys_are_as_good_as_forgotten) {
   f.facts.evicted_keys = 1;
   f.guard.identify(f.facts, f.now);
   EXPECT_EQ(f.guard.reason(), REDLOCK_E_EVICTED) << "and no clock is blamed";
@@ -233,8 +216,7 @@ TEST(Guard, evicted_keys_are_as_good_as_forgotten) {
   EXPECT_EQ(f.guard.watched_at(), at(guard_ms));
 }
 
-TEST(Guard, info_refused_in_the_greeting_is_a_reason_only_when_strict) {
-  Fixture f;
+TEST_F(AnyGuard, info_refused_in_the_greeting_is_a_reason_only_when_strict) {
   f.guard.connected();
   f.guard.unidentified(REDLOCK_E_NOPERM);
   f.create();
@@ -256,9 +238,7 @@ TEST(Guard, info_refused_in_the_greeting_is_a_reason_only_when_strict) {
   EXPECT_TRUE(g.guard.admitted());
 }
 
-TEST(Guard, info_refused_inside_a_script_is_a_reason_only_when_strict) {
-  Fixture f;
-  f.admit();
+TEST_F(AdmittedGuard, info_refused_inside_a_script_is_a_reason_only_when_strict) {
   f.info_error = REDLOCK_E_NOPERM;
   EXPECT_EQ(f.read(), Next::nothing);
   EXPECT_EQ(f.guard.reason(), REDLOCK_E_NOPERM);
@@ -299,8 +279,7 @@ TEST(Guard, weak_tells_a_replica_as_well) {
   EXPECT_EQ(f.guard.reason(), REDLOCK_E_ROLE);
 }
 
-TEST(Guard, alone_is_what_the_last_reading_of_this_connection_said) {
-  Fixture f;
+TEST_F(AnyGuard, alone_is_what_the_last_reading_of_this_connection_said) {
   EXPECT_FALSE(f.guard.alone());
   f.read();
   EXPECT_TRUE(f.guard.alone());
@@ -319,8 +298,7 @@ TEST(Guard, alone_is_what_the_last_reading_of_this_connection_said) {
 }
 
 // The rest of the reading may tell of another state, in which a plain command would be executed without being compared.
-TEST(Guard, alone_is_not_believed_before_the_whole_reading_has_come) {
-  Fixture f;
+TEST_F(AnyGuard, alone_is_not_believed_before_the_whole_reading_has_come) {
   f.facts.alone = false;
   f.admit();
   f.facts.alone = true;
@@ -337,9 +315,7 @@ TEST(Guard, alone_is_not_believed_before_the_whole_reading_has_come) {
 
 // ---- readings ---------------------------------------------------------------------------------------------------
 
-TEST(Guard, withdrawn_admission_comes_back_by_a_reading) {
-  Fixture f;
-  f.admit();
+TEST_F(AdmittedGuard, withdrawn_admission_comes_back_by_a_reading) {
   f.now = at(70);
   f.guard.withdraw(f.now);
   EXPECT_EQ(f.guard.reason(), REDLOCK_E_UNREAD);
@@ -350,9 +326,7 @@ TEST(Guard, withdrawn_admission_comes_back_by_a_reading) {
 }
 
 // The server executed the reading before what withdrew the admission: before FLUSHALL, say.
-TEST(Guard, a_reading_that_was_sent_before_a_withdrawal_admits_nobody) {
-  Fixture f;
-  f.admit();
+TEST_F(AdmittedGuard, a_reading_that_was_sent_before_a_withdrawal_admits_nobody) {
   const Asked before = f.ask();
   f.guard.withdraw(f.now);
   EXPECT_TRUE(f.guard.wants_reading(f.now)) << "the one under way does not count";
@@ -366,9 +340,7 @@ TEST(Guard, a_reading_that_was_sent_before_a_withdrawal_admits_nobody) {
   EXPECT_TRUE(f.guard.admitted());
 }
 
-TEST(Guard, two_readings_of_before_a_withdrawal_count_for_nothing) {
-  Fixture f;
-  f.admit();
+TEST_F(AdmittedGuard, two_readings_of_before_a_withdrawal_count_for_nothing) {
   const Asked first = f.ask(), second = f.ask();
   f.guard.withdraw(f.now);
   EXPECT_FALSE(f.guard.wants_reading(f.now)) << "two are under way: the third waits for one of them";
@@ -399,9 +371,7 @@ TEST(Guard, a_reading_of_before_a_withdrawal_writes_nothing) {
   }
 }
 
-TEST(Guard, an_error_to_a_reading_of_before_a_withdrawal_says_nothing) {
-  Fixture f;
-  f.admit();
+TEST_F(AdmittedGuard, an_error_to_a_reading_of_before_a_withdrawal_says_nothing) {
   const Asked before = f.ask();
   f.guard.withdraw(f.now);
   f.guard.reading_failed(before.number, REDLOCK_E_LOADING, before.sent, f.now);
@@ -443,9 +413,7 @@ TEST(Guard, only_a_reading_sent_after_the_last_withdrawal_admits) {
   EXPECT_GT(admissions, 1'000u);
 }
 
-TEST(Guard, an_admission_lapses_when_no_reading_follows) {
-  Fixture f;
-  f.admit();
+TEST_F(AdmittedGuard, an_admission_lapses_when_no_reading_follows) {
   EXPECT_EQ(f.guard.deadline(), at(5'000)) << "read again at half its life";
   f.now = at(5'000);
   EXPECT_TRUE(f.guard.wants_reading(f.now));
@@ -458,9 +426,7 @@ TEST(Guard, an_admission_lapses_when_no_reading_follows) {
 }
 
 // A write is followed by a reading of its own, perhaps while another is under way.
-TEST(Guard, of_two_readings_each_is_as_old_as_its_own_question) {
-  Fixture f;
-  f.admit();
+TEST_F(AdmittedGuard, of_two_readings_each_is_as_old_as_its_own_question) {
   f.now = at(5'000);
   const Asked first = f.ask();
   f.now = at(5'100);
@@ -477,9 +443,7 @@ TEST(Guard, of_two_readings_each_is_as_old_as_its_own_question) {
 }
 
 // What the master said is true of some instant after the question was asked, of no later one.
-TEST(Guard, an_answer_that_comes_too_late_admits_nobody) {
-  Fixture f;
-  f.admit();
+TEST_F(AdmittedGuard, an_answer_that_comes_too_late_admits_nobody) {
   f.now = at(5'000);
   const Asked asked = f.ask();
   f.now = at(15'000);
@@ -495,9 +459,7 @@ TEST(Guard, a_reading_lives_a_third_of_the_longest_ttl_and_never_less_than_a_sec
   EXPECT_EQ(guard_time(30'000, 10'000, 2), Duration::ms(guard_ms));
 }
 
-TEST(Guard, a_record_that_cannot_be_read_says_why) {
-  Fixture f;
-  f.admit();
+TEST_F(AdmittedGuard, a_record_that_cannot_be_read_says_why) {
   const Asked asked = f.ask();
   f.guard.reading_failed(asked.number, REDLOCK_E_WRONGTYPE, asked.sent, f.now);
   EXPECT_EQ(f.guard.reason(), REDLOCK_E_WRONGTYPE);
@@ -510,8 +472,7 @@ TEST(Guard, a_record_that_cannot_be_read_says_why) {
 }
 
 // Else the timer would fire again at once, for an instant that is over.
-TEST(Guard, a_late_error_is_followed_by_a_reading_now) {
-  Fixture f;
+TEST_F(AnyGuard, a_late_error_is_followed_by_a_reading_now) {
   const Asked asked = f.ask();
   f.now = at(9'000);
   f.guard.reading_failed(asked.number, REDLOCK_E_LOADING, asked.sent, f.now);
@@ -519,8 +480,7 @@ TEST(Guard, a_late_error_is_followed_by_a_reading_now) {
   EXPECT_TRUE(f.guard.wants_reading(f.now));
 }
 
-TEST(Guard, a_duplicate_neither_votes_nor_seals) {
-  Fixture f;
+TEST_F(AnyGuard, a_duplicate_neither_votes_nor_seals) {
   f.create();
   f.guard.set_duplicate(true);
   EXPECT_EQ(f.read(), Next::nothing);
@@ -530,9 +490,7 @@ TEST(Guard, a_duplicate_neither_votes_nor_seals) {
   EXPECT_EQ(f.read(), Next::seal);
 }
 
-TEST(Guard, distrust_ends_by_itself) {
-  Fixture f;
-  f.admit();
+TEST_F(AdmittedGuard, distrust_ends_by_itself) {
   f.guard.distrust(at(12'000));
   EXPECT_EQ(f.guard.reason(), REDLOCK_E_WALL_CLOCK);
   EXPECT_EQ(f.guard.watched_at(), at(12'000));

@@ -10,8 +10,7 @@ using namespace guard_test;
 
 // ---- writes -------------------------------------------------------------------------------------------------------
 
-TEST(Guard, a_refused_write_is_the_reason_and_is_tried_again_later_only) {
-  Fixture f;
+TEST_F(AnyGuard, a_refused_write_is_the_reason_and_is_tried_again_later_only) {
   EXPECT_EQ(f.read(), Next::create);
   f.guard.written(REDLOCK_E_OOM);
   EXPECT_EQ(f.guard.reason(), REDLOCK_E_OOM);
@@ -30,8 +29,7 @@ TEST(Guard, a_refused_write_is_the_reason_and_is_tried_again_later_only) {
   EXPECT_EQ(f.guard.reason(), REDLOCK_E_UNWATCHED);
 }
 
-TEST(Guard, a_refused_write_is_no_reason_where_somebody_else_has_written) {
-  Fixture f;
+TEST_F(AnyGuard, a_refused_write_is_no_reason_where_somebody_else_has_written) {
   f.create();
   f.read();
   f.guard.written(REDLOCK_E_NOPERM);
@@ -45,8 +43,7 @@ TEST(Guard, a_refused_write_is_no_reason_where_somebody_else_has_written) {
   EXPECT_TRUE(f.guard.forgot());
 }
 
-TEST(Guard, what_was_refused_on_the_last_connection_is_tried_at_once_on_the_next) {
-  Fixture f;
+TEST_F(AnyGuard, what_was_refused_on_the_last_connection_is_tried_at_once_on_the_next) {
   EXPECT_EQ(f.read(), Next::create);
   f.guard.written(REDLOCK_E_NOPERM);
   f.connect();
@@ -54,8 +51,7 @@ TEST(Guard, what_was_refused_on_the_last_connection_is_tried_at_once_on_the_next
   EXPECT_EQ(f.guard.reason(), REDLOCK_E_UNWATCHED);
 }
 
-TEST(Guard, commissioning_seals_what_is_found_once) {
-  Fixture f;
+TEST_F(AnyGuard, commissioning_seals_what_is_found_once) {
   f.guard.commission(at(1'000));
   EXPECT_EQ(f.read(), Next::create);
   f.create();
@@ -68,8 +64,7 @@ TEST(Guard, commissioning_seals_what_is_found_once) {
   EXPECT_EQ(f.guard.reason(), REDLOCK_E_UNWATCHED);
 }
 
-TEST(Guard, commissioning_is_for_what_is_read_before_its_end) {
-  Fixture f;
+TEST_F(AnyGuard, commissioning_is_for_what_is_read_before_its_end) {
   f.guard.commission(at(1'000));
   f.create();
   f.now = at(999);
@@ -80,8 +75,7 @@ TEST(Guard, commissioning_is_for_what_is_read_before_its_end) {
   EXPECT_EQ(f.guard.watched_at(), at(999 + guard_ms));
 }
 
-TEST(Guard, commissioning_is_used_up_by_the_seal_that_it_writes) {
-  Fixture f;
+TEST_F(AnyGuard, commissioning_is_used_up_by_the_seal_that_it_writes) {
   f.guard.commission(at(1'000));
   f.create();
   EXPECT_EQ(f.read(), Next::seal);
@@ -91,9 +85,7 @@ TEST(Guard, commissioning_is_used_up_by_the_seal_that_it_writes) {
 }
 
 // Also where the state had its seal already: nothing is left of it for a state that comes later.
-TEST(Guard, commissioning_a_sealed_master_says_nothing_of_its_next_state) {
-  Fixture f;
-  f.admit();
+TEST_F(AdmittedGuard, commissioning_a_sealed_master_says_nothing_of_its_next_state) {
   f.guard.commission(at(1'000));
   f.read();
   f.create("cccccccccccccccc");
@@ -298,14 +290,32 @@ TEST(GuardVisits, ages_may_differ_by_an_eighth) {
 
 TEST(GuardVisits, what_is_no_visit_to_this_state_is_none) {
   const std::string long_ago = " 1 " + std::to_string(epoch_ms);
-  for (const std::string& visit :
-       {state, state + " ", state + " 1" /* as 0.2.0 left it */, state + "  1", state + " 1 ", state + " 1 1 ",
-        state + " 1x 1", state + " 1 1x", state + " -1 1", state + " 1 -1", state + " +1 1", state + " 1.5 1",
-        state + " 1 1 1", state + "x1 1", state + ":1 1", state + " 2305843009213693952 1",
-        state + " 1 2305843009213693952", state + " 99999999999999999999 1", state.substr(1) + long_ago,
-        "x" + state.substr(1) + long_ago, state.substr(0, 32) + "b" + long_ago,
-        state.substr(0, 16) + " " + state.substr(17) + long_ago, std::string("1 1"), std::string(" "),
-        std::string(60, ' '), std::string(52, '1')}) {
+  for (const std::string& visit : {state,
+                                   state + " ",
+                                   state + " 1" /* as 0.2.0 left it */,
+                                   state + "  1",
+                                   state + " 1 ",
+                                   state + " 1 1 ",
+                                   state + " 1x 1",
+                                   state + " 1 1x",
+                                   state + " -1 1",
+                                   state + " 1 -1",
+                                   state + " +1 1",
+                                   state + " 1.5 1",
+                                   state + " 1 1 1",
+                                   state + "x1 1",
+                                   state + ":1 1",
+                                   state + " 2305843009213693952 1",
+                                   state + " 1 2305843009213693952",
+                                   state + " 99999999999999999999 1",
+                                   state.substr(1) + long_ago,
+                                   "x" + state.substr(1) + long_ago,
+                                   state.substr(0, 32) + "b" + long_ago,
+                                   state.substr(0, 16) + " " + state.substr(17) + long_ago,
+                                   std::string("1 1"),
+                                   std::string(" "),
+                                   std::string(60, ' '),
+                                   std::string(52, '1')}) {
     Visited f(visit);
     EXPECT_EQ(f.read_at(900'000'000), Next::visit) << visit;
     EXPECT_EQ(f.guard.watched_at(), at(guard_ms)) << visit;

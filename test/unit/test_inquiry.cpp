@@ -85,8 +85,11 @@ struct Ask {
   Gateway* gateway = nullptr;
 };
 
-TEST(Inquiry, replies_of_each_type_one_after_the_other) {
-  Stage stage(1);
+struct InquiryOfOne : ::testing::Test {
+  Stage stage{1};
+};
+
+TEST_F(InquiryOfOne, replies_of_each_type_one_after_the_other) {
   const std::string binary("a\0\r\n\xff", 5);
   Ask ask({{"SET", binary, binary}, {"GET", binary}, {"GET", "none"}, {"PTTL", "none"}, {"TIME"}, {"NOSUCH"}});
   EXPECT_EQ(ask.run(stage), 0);
@@ -112,8 +115,7 @@ TEST(Inquiry, replies_of_each_type_one_after_the_other) {
 }
 
 // A text that is longer than the receive buffer comes in parts.
-TEST(Inquiry, a_long_text_is_put_together) {
-  Stage stage(1);
+TEST_F(InquiryOfOne, a_long_text_is_put_together) {
   std::string text;
   for (unsigned i = 0; i < 200; ++i) text += std::to_string(1'000 + i);
   Ask ask({{"SET", "k", text}, {"GET", "k"}, {"GET", "none"}, {"GET", "k"}});
@@ -174,8 +176,7 @@ TEST(Inquiry, a_master_that_is_not_there) {
   EXPECT_EQ(ask.finish(stage), 0);
 }
 
-TEST(Inquiry, a_connection_that_breaks_ends_the_call) {
-  Stage stage(1);
+TEST_F(InquiryOfOne, a_connection_that_breaks_ends_the_call) {
   Ask ask({{"GET", "x"}, {"GET", "y"}, {"GET", "z"}, {"GET", "z"}});
   ask.begin(stage, false);
   while (ask.questions[0].rtt_us == 0) ask.advance(stage, 1);
@@ -195,8 +196,7 @@ TEST(Inquiry, a_connection_that_breaks_ends_the_call) {
   EXPECT_LE(stage.redis(1).calls("GET"), 3u) << "nothing is sent twice";
 }
 
-TEST(Inquiry, what_is_left_is_not_asked_on_another_connection) {
-  Stage stage(1);
+TEST_F(InquiryOfOne, what_is_left_is_not_asked_on_another_connection) {
   Ask ask({{"GET", "x"}, {"GET", "y"}});
   ask.begin(stage, false);
   while (ask.questions[0].item == nullptr) ask.advance(stage, 1);
@@ -212,8 +212,7 @@ TEST(Inquiry, what_is_left_is_not_asked_on_another_connection) {
   EXPECT_EQ(stage.redis(1).calls("GET"), 1u);
 }
 
-TEST(Inquiry, a_jump_of_the_clock_gives_the_connection_its_time_again) {
-  Stage stage(1);
+TEST_F(InquiryOfOne, a_jump_of_the_clock_gives_the_connection_its_time_again) {
   stage.set_way(1, Way::down);
   Ask ask({{"PING"}});
   ask.begin(stage, false);

@@ -65,8 +65,11 @@ struct Line {
   LocalQueue queue{table};
 };
 
-TEST(LocalQueue, one_after_the_other) {
+struct AnyLine : ::testing::Test {
   Line line;
+};
+
+TEST_F(AnyLine, one_after_the_other) {
   const uint16_t a = line.enter("bus"), b = line.enter("bus"), other = line.enter("valve"), c = line.enter("bus");
   EXPECT_FALSE(line.waits(a) || line.waits(other));
   EXPECT_TRUE(line.waits(b) && line.waits(c));
@@ -77,16 +80,14 @@ TEST(LocalQueue, one_after_the_other) {
   EXPECT_EQ(line.leave(c), std::vector<uint16_t>{});
 }
 
-TEST(LocalQueue, leaving_from_the_middle) {
-  Line line;
+TEST_F(AnyLine, leaving_from_the_middle) {
   const uint16_t a = line.enter("bus"), b = line.enter("bus"), c = line.enter("bus");
   EXPECT_EQ(line.leave(b), std::vector<uint16_t>{});
   EXPECT_TRUE(line.waits(c));
   EXPECT_EQ(line.leave(a), std::vector<uint16_t>{c});
 }
 
-TEST(LocalQueue, who_comes_back_is_the_last) {
-  Line line;
+TEST_F(AnyLine, who_comes_back_is_the_last) {
   const uint16_t a = line.enter("bus"), b = line.enter("bus");
   EXPECT_EQ(line.end(a), std::vector<uint16_t>{b});
   const uint16_t again = line.enter("bus");  // by the callback, before the slot is free
@@ -96,8 +97,7 @@ TEST(LocalQueue, who_comes_back_is_the_last) {
 }
 
 // Its callback asks again, before the slot is free.
-TEST(LocalQueue, nobody_waits_for_one_that_is_over) {
-  Line line;
+TEST_F(AnyLine, nobody_waits_for_one_that_is_over) {
   EXPECT_EQ(line.end(line.enter("bus")), std::vector<uint16_t>{}) << "nobody waited for it";
   const uint16_t again = line.enter("bus");
   EXPECT_FALSE(line.waits(again));
@@ -110,16 +110,14 @@ TEST(LocalQueue, nobody_waits_for_one_that_is_over) {
   EXPECT_TRUE(rows.waits(rows.enter("valve")));
 }
 
-TEST(LocalQueue, names_of_which_one_begins_the_other_are_two) {
-  Line line;
+TEST_F(AnyLine, names_of_which_one_begins_the_other_are_two) {
   line.enter("bus");
   EXPECT_FALSE(line.waits(line.enter("bus2")));
   EXPECT_FALSE(line.waits(line.enter("bu")));
   EXPECT_TRUE(line.waits(line.enter("bus2")));
 }
 
-TEST(LocalQueue, several_names_stand_in_every_line) {
-  Line line;
+TEST_F(AnyLine, several_names_stand_in_every_line) {
   const uint16_t bus = line.enter("bus"), both = line.enter("bus+valve"), valve = line.enter("valve"),
                  tap = line.enter("tap");
   EXPECT_TRUE(line.waits(both));
@@ -134,22 +132,19 @@ TEST(LocalQueue, several_names_stand_in_every_line) {
   EXPECT_FALSE(line.waits(line.enter("bus+valve")));
 }
 
-TEST(LocalQueue, two_names_of_one_kind) {
-  Line line;
+TEST_F(AnyLine, two_names_of_one_kind) {
   const uint16_t both = line.enter("x1yz+x2yz");  // alike at their ends
   EXPECT_FALSE(line.waits(both));
   EXPECT_FALSE(line.waits(line.enter("x3yz")));
   EXPECT_TRUE(line.waits(line.enter("x2yz")));
 }
 
-TEST(LocalQueue, one_that_waited_in_two_lines_is_told_once) {
-  Line line;
+TEST_F(AnyLine, one_that_waited_in_two_lines_is_told_once) {
   const uint16_t a = line.enter("bus+tap+valve"), b = line.enter("bus+valve");
   EXPECT_EQ(line.leave(a), std::vector<uint16_t>{b});
 }
 
-TEST(LocalQueue, an_urgent_one_goes_before_those_that_have_sent_nothing) {
-  Line line;
+TEST_F(AnyLine, an_urgent_one_goes_before_those_that_have_sent_nothing) {
   const uint16_t sent = line.enter("bus"), nothing = line.enter("bus"), valve = line.enter("valve");
   line.table[sent].rounds = 1;
   const uint16_t alarm = line.enter("bus", true), second = line.enter("bus", true), last = line.enter("bus");
@@ -163,8 +158,7 @@ TEST(LocalQueue, an_urgent_one_goes_before_those_that_have_sent_nothing) {
 }
 
 // A look tells the masters of changes that its lock has to hear, so it counts as sent.
-TEST(LocalQueue, an_urgent_one_goes_behind_those_that_have_looked) {
-  Line line;
+TEST_F(AnyLine, an_urgent_one_goes_behind_those_that_have_looked) {
   const uint16_t looked = line.enter("bus");
   Instant free_at[1];
   line.table[looked].forecast.use(free_at, 1);
@@ -200,8 +194,7 @@ TEST(LocalQueue, urgent_ones_with_several_names_never_wait_for_each_other) {
 
 #if defined(REDLOCK_ASSERTS)
 // A lock leaves its lines once: to take it out again would cut the line behind it.
-TEST(LocalQueue, leaving_twice_traps) {
-  Line line;
+TEST_F(AnyLine, leaving_twice_traps) {
   const uint16_t a = line.enter("bus");
   line.enter("bus");
   line.end(a);

@@ -13,8 +13,7 @@ using machine_test::Life;
 
 // ---- the arrows -----------------------------------------------------------------------------------------------
 
-TEST(Machine, free_to_waiting) {
-  Life l;
+TEST_F(AnyLife, free_to_waiting) {
   EXPECT_EQ(l.lock.state, State::waiting);
   EXPECT_EQ(l.lock.wants, Wants::acquire);
   EXPECT_EQ(l.lock.tell.event, 0);
@@ -22,8 +21,7 @@ TEST(Machine, free_to_waiting) {
   EXPECT_EQ(l.machine.deadline(l.lock), Instant::never()) << "nothing but a turn is needed";
 }
 
-TEST(Machine, waiting_to_acquiring) {
-  Life l;
+TEST_F(AnyLife, waiting_to_acquiring) {
   ASSERT_TRUE(l.begin(7));
   EXPECT_EQ(l.lock.state, State::acquiring);
   EXPECT_EQ(l.lock.wants, Wants::nothing);
@@ -35,8 +33,7 @@ TEST(Machine, waiting_to_acquiring) {
   EXPECT_EQ(l.held(at(7)), Held::not_held);
 }
 
-TEST(Machine, acquiring_to_held_at_the_third_of_five) {
-  Life l;
+TEST_F(AnyLife, acquiring_to_held_at_the_third_of_five) {
   l.begin(100);
   l.now = at(130);
   EXPECT_EQ(l.votes(0, 2, Vote::granted), Action::none);
@@ -50,17 +47,13 @@ TEST(Machine, acquiring_to_held_at_the_third_of_five) {
   EXPECT_EQ(l.held(at(9'998)), Held::lost);
 }
 
-TEST(Machine, acquiring_to_over_when_it_does_not_wait) {
-  Life l;
-  l.begin(0);
+TEST_F(BegunLife, acquiring_to_over_when_it_does_not_wait) {
   EXPECT_EQ(l.votes(0, 2, Vote::refused), Action::none);
   EXPECT_EQ(l.vote(2, Vote::refused), Action::drop);
   expect_over(l, REDLOCK_EV_FAILED, REDLOCK_E_LOCKED);
 }
 
-TEST(Machine, a_round_lost_for_missing_masters) {
-  Life l;
-  l.begin(0);
+TEST_F(BegunLife, a_round_lost_for_missing_masters) {
   l.vote(0, Vote::granted);
   l.vote(1, Vote::failed, REDLOCK_E_CONNECT);
   l.vote(2, Vote::failed, REDLOCK_E_OOM);
@@ -69,9 +62,7 @@ TEST(Machine, a_round_lost_for_missing_masters) {
   EXPECT_EQ(l.lock.round.told_error, REDLOCK_E_AUTH) << "the error that tells most";
 }
 
-TEST(Machine, one_refusal_among_the_missing_is_enough_to_blame_the_holder) {
-  Life l;
-  l.begin(0);
+TEST_F(BegunLife, one_refusal_among_the_missing_is_enough_to_blame_the_holder) {
   l.votes(0, 2, Vote::failed, REDLOCK_E_CONNECT);
   EXPECT_EQ(l.vote(3, Vote::refused), Action::drop);
   expect_over(l, REDLOCK_EV_FAILED, REDLOCK_E_LOCKED);
@@ -100,8 +91,7 @@ TEST(Machine, acquiring_to_waiting_and_again) {
   EXPECT_EQ(numbers.count(UINT32_MAX), 1u) << "they have gone round";
 }
 
-TEST(Machine, held_to_over_by_release) {
-  Life l = Life::holding();
+TEST_F(HeldLife, held_to_over_by_release) {
   EXPECT_EQ(l.machine.release(l.lock), Action::release);
   expect_over(l, REDLOCK_EV_RELEASED, 0);
 }
@@ -119,8 +109,7 @@ TEST(Machine, held_to_over_by_expiry_which_is_judged_first) {
 }
 
 // A check on another thread may find it over before the driver does.
-TEST(Machine, held_to_over_when_a_check_found_it_over) {
-  Life l = Life::holding();
+TEST_F(HeldLife, held_to_over_when_a_check_found_it_over) {
   l.lock.cell.mark_expired(l.lock.generation);
   EXPECT_EQ(l.time(1), Action::linger);
   expect_over(l, REDLOCK_EV_LOST, REDLOCK_E_LOST);
@@ -201,8 +190,7 @@ TEST(Machine, a_clock_that_jumped_in_each_state) {
   EXPECT_EQ(untold.lock.state, State::free);
 }
 
-TEST(Machine, over_and_free_stay_what_they_are) {
-  Life l = Life::holding();
+TEST_F(HeldLife, over_and_free_stay_what_they_are) {
   l.machine.release(l.lock);
   l.told();
   for (const State state : {State::over, State::free}) {
@@ -218,9 +206,7 @@ TEST(Machine, over_and_free_stay_what_they_are) {
 
 // ---- events ---------------------------------------------------------------------------------------------------
 
-TEST(Machine, acquired_is_told_before_anything_about_the_held_lock) {
-  Life l;
-  l.begin(0);
+TEST_F(BegunLife, acquired_is_told_before_anything_about_the_held_lock) {
   l.votes(0, 3, Vote::granted);
   ASSERT_EQ(l.machine.extend(l.lock, 10'000), 0);
   l.begin(1'000);
@@ -401,9 +387,7 @@ TEST(Machine, random_lives) {
   EXPECT_GT(walk.ends[REDLOCK_EV_RELEASED], 100);
 }
 
-TEST(Machine, a_check_that_finds_it_over_before_the_verdict_is_told) {
-  Life l;
-  l.begin(0);
+TEST_F(BegunLife, a_check_that_finds_it_over_before_the_verdict_is_told) {
   l.votes(0, 2, Vote::granted);
   l.lock.cell.mark_expired(l.lock.generation);  // as a check on another thread does, just after the cell was written
   EXPECT_EQ(l.vote(2, Vote::granted), Action::release);

@@ -11,8 +11,7 @@ using machine_test::Life;
 
 // ---- extending ------------------------------------------------------------------------------------------------
 
-TEST(Machine, extend_in_each_state) {
-  Life l;
+TEST_F(AnyLife, extend_in_each_state) {
   EXPECT_EQ(l.machine.extend(l.lock, 1'000), REDLOCK_E_NOT_HELD);
   l.begin(0);
   EXPECT_EQ(l.machine.extend(l.lock, 1'000), REDLOCK_E_NOT_HELD);
@@ -43,8 +42,7 @@ TEST(Machine, an_extend_round_won) {
   EXPECT_EQ(l.held(at(10'897)), Held::held);
 }
 
-TEST(Machine, an_extend_never_shortens) {
-  Life l = Life::holding();
+TEST_F(HeldLife, an_extend_never_shortens) {
   l.machine.extend(l.lock, 20);
   l.begin(10);
   l.votes(0, 3, Vote::granted);
@@ -77,9 +75,7 @@ TEST(Machine, an_extend_round_lost_leaves_the_lock_as_valid_as_it_was) {
   expect_over(silent, REDLOCK_EV_LOST, REDLOCK_E_LOST);
 }
 
-TEST(Machine, an_extend_that_is_asked_for_behind_a_check_that_failed_is_lost) {
-  Life l;
-  l.begin(0);
+TEST_F(BegunLife, an_extend_that_is_asked_for_behind_a_check_that_failed_is_lost) {
   l.votes(0, 3, Vote::granted);
   l.lock.cell.mark_expired(l.lock.generation);
   EXPECT_EQ(l.machine.extend(l.lock, 1'000), REDLOCK_E_LOST);
@@ -167,8 +163,7 @@ TEST(Machine, a_question_is_neither_told_nor_in_the_way) {
 
 // ---- what masters say of the key ------------------------------------------------------------------------------
 
-TEST(Machine, lost_at_once_when_fewer_than_a_quorum_may_have_the_key) {
-  Life l = Life::holding();
+TEST_F(HeldLife, lost_at_once_when_fewer_than_a_quorum_may_have_the_key) {
   EXPECT_EQ(l.machine.on_key_missing(l.lock, 0, 0), Action::none);
   EXPECT_EQ(l.machine.on_key_missing(l.lock, 0, 0), Action::none) << "one master is one";
   EXPECT_EQ(l.machine.on_key_missing(l.lock, 4, 0), Action::none);
@@ -227,8 +222,7 @@ TEST(Machine, a_key_is_put_back_only_where_the_master_has_said_that_it_is_gone) 
   EXPECT_EQ(gone.lock.hold.gone, Masters()) << "it may come back with an old key";
 }
 
-TEST(Machine, word_of_a_change_brings_the_next_round_forward) {
-  Life l = Life::holding();
+TEST_F(HeldLife, word_of_a_change_brings_the_next_round_forward) {
   l.machine.on_key_changed(l.lock, 2, at(100));
   EXPECT_EQ(l.machine.deadline(l.lock), at(100));
   ASSERT_EQ(l.time(100), Action::start);
@@ -244,8 +238,7 @@ TEST(Machine, word_of_a_change_brings_the_next_round_forward) {
   EXPECT_LE(l.machine.deadline(l.lock), at(3'435)) << "the word came behind the answer";
 }
 
-TEST(Machine, word_without_end_brings_few_rounds) {
-  Life l = Life::holding();
+TEST_F(HeldLife, word_without_end_brings_few_rounds) {
   unsigned rounds = 0;
   for (int64_t t = 1; t <= 9'000; ++t) {
     if (l.time(t) == Action::start) {
@@ -302,8 +295,7 @@ TEST(Machine, a_failed_renewal_is_repeated_soon) {
 }
 
 // A renewal that falls due while the owner's extend waits for its turn must not take the owner's ttl away.
-TEST(Machine, an_extend_that_waits_when_the_renewal_is_due_keeps_its_ttl) {
-  Life l = Life::holding();
+TEST_F(HeldLife, an_extend_that_waits_when_the_renewal_is_due_keeps_its_ttl) {
   ASSERT_EQ(l.machine.extend(l.lock, 30'000), 0);
   l.time(3'500);
   EXPECT_EQ(l.lock.wants, Wants::extend);

@@ -11,9 +11,7 @@ using machine_test::Life;
 
 // ---- rounds ---------------------------------------------------------------------------------------------------
 
-TEST(Machine, a_master_votes_once_per_round) {
-  Life l;
-  l.begin(0);
+TEST_F(BegunLife, a_master_votes_once_per_round) {
   for (int i = 0; i < 5; ++i) EXPECT_EQ(l.vote(0, Vote::granted), Action::none);
   EXPECT_EQ(l.vote(0, Vote::refused), Action::none);
   EXPECT_EQ(l.vote(0, Vote::failed, REDLOCK_E_OOM), Action::none);
@@ -28,9 +26,7 @@ TEST(Machine, a_master_votes_once_per_round) {
   EXPECT_EQ(l.lock.state, State::acquiring);
 }
 
-TEST(Machine, a_counter_is_heard_with_the_first_answer_only) {
-  Life l;
-  l.begin(0);
+TEST_F(BegunLife, a_counter_is_heard_with_the_first_answer_only) {
   l.machine.on_counter(l.lock, 0, {Counter::State::known, 4});
   EXPECT_EQ(l.lock.fence.counters.top, 4u);
   l.vote(0, Vote::granted);
@@ -87,8 +83,7 @@ TEST(Machine, a_token_that_too_few_store_is_for_the_masters_to_answer) {
   EXPECT_EQ(silent.lock.round.failed, Masters::of(0, 1, 2));
 }
 
-TEST(Machine, what_a_round_that_is_over_was_granted_is_not_revoked) {
-  Life l = Life::holding();
+TEST_F(HeldLife, what_a_round_that_is_over_was_granted_is_not_revoked) {
   EXPECT_EQ(l.machine.revoke(l.lock, 0, REDLOCK_E_UNREAD, l.now), Action::none);
   EXPECT_EQ(l.lock.state, State::held);
   EXPECT_EQ(l.lock.round.granted, Masters::of(0, 1, 2));
@@ -105,17 +100,15 @@ TEST(Machine, only_a_held_lock_is_lost_to_distrust) {
   EXPECT_EQ(l.lock.tell.event, 0);
 }
 
-TEST(Machine, a_seal_that_a_script_found_broken_is_the_guards_reason) {
-  Life l;
-  l.begin(0);
+TEST_F(BegunLife, a_seal_that_a_script_found_broken_is_the_guards_reason) {
   EXPECT_EQ(l.votes(0, 3, Vote::failed, REDLOCK_E_SEAL), Action::drop);
   EXPECT_EQ(l.lock.round.guarded, Masters::of(0, 1, 2));
   expect_over(l, REDLOCK_EV_FAILED, REDLOCK_E_GUARD);
 }
 
 TEST(Machine, which_reasons_are_the_guards) {
-  for (const int error : {REDLOCK_E_UNREAD, REDLOCK_E_UNWATCHED, REDLOCK_E_WALL_CLOCK, REDLOCK_E_REPLID,
-                          REDLOCK_E_EVICTED}) {
+  for (const int error :
+       {REDLOCK_E_UNREAD, REDLOCK_E_UNWATCHED, REDLOCK_E_WALL_CLOCK, REDLOCK_E_REPLID, REDLOCK_E_EVICTED}) {
     Life l;
     l.begin(0);
     l.votes(0, 3, Vote::failed, error);
@@ -164,8 +157,7 @@ TEST(Machine, late_votes_of_a_round_that_is_over_are_not_heard) {
   EXPECT_EQ(held.lock.tell.event, 0);
 }
 
-TEST(Machine, who_is_silent_at_the_deadline_has_failed) {
-  Life l;
+TEST_F(AnyLife, who_is_silent_at_the_deadline_has_failed) {
   l.begin(100);
   l.votes(0, 2, Vote::granted);
   EXPECT_EQ(l.time(149), Action::none);
@@ -177,9 +169,7 @@ TEST(Machine, who_is_silent_at_the_deadline_has_failed) {
   EXPECT_EQ(l.lock.round.told_master, 2u);
 }
 
-TEST(Machine, the_told_error_is_kept_at_the_deadline) {
-  Life l;
-  l.begin(0);
+TEST_F(BegunLife, the_told_error_is_kept_at_the_deadline) {
   l.vote(3, Vote::failed, REDLOCK_E_LOADING);
   l.time(50);
   EXPECT_EQ(l.lock.round.told_error, REDLOCK_E_LOADING);
@@ -203,8 +193,10 @@ TEST(Machine, of_the_errors_of_a_round_the_one_that_tells_most_is_told) {
       }
     }
   }
-  constexpr int alike[][2] = {{REDLOCK_E_MODE, REDLOCK_E_TLS_PIN}, {REDLOCK_E_AUTH, REDLOCK_E_TLS_CLIENT_REFUSED},
-                              {REDLOCK_E_CONNECT, REDLOCK_E_LOADING}, {REDLOCK_E_UNREAD, REDLOCK_E_REPLID}};
+  constexpr int alike[][2] = {{REDLOCK_E_MODE, REDLOCK_E_TLS_PIN},
+                              {REDLOCK_E_AUTH, REDLOCK_E_TLS_CLIENT_REFUSED},
+                              {REDLOCK_E_CONNECT, REDLOCK_E_LOADING},
+                              {REDLOCK_E_UNREAD, REDLOCK_E_REPLID}};
   for (const auto& pair : alike) {
     Life l;
     l.begin(0);
@@ -214,9 +206,7 @@ TEST(Machine, of_the_errors_of_a_round_the_one_that_tells_most_is_told) {
   }
 }
 
-TEST(Machine, refusals_and_silence_together) {
-  Life l;
-  l.begin(0);
+TEST_F(BegunLife, refusals_and_silence_together) {
   l.votes(0, 2, Vote::granted);
   l.vote(2, Vote::refused);
   EXPECT_EQ(l.time(50), Action::drop);
@@ -252,8 +242,7 @@ TEST(Machine, won_too_late_to_be_of_use) {
   EXPECT_EQ(enough.lock.tell.event, REDLOCK_EV_ACQUIRED);
 }
 
-TEST(Machine, an_even_number_of_masters) {
-  Life l;
+TEST_F(AnyLife, an_even_number_of_masters) {
   l.machine.init(rules(4));
   l.begin(0);
   l.votes(0, 2, Vote::granted);
@@ -294,8 +283,7 @@ TEST(Machine, by_default_the_guard_has_a_budget_of_its_own) {
   expect_over(l, REDLOCK_EV_FAILED, REDLOCK_E_GUARD);
 }
 
-TEST(Machine, a_default_wait_that_begins_with_the_guard) {
-  Life l;
+TEST_F(AnyLife, a_default_wait_that_begins_with_the_guard) {
   l.lock.options.wait_ms = REDLOCK_WAIT_DEFAULT;
   l.lock.wait.begun = false;
   l.machine.see(l.lock, true, at(0));
@@ -336,8 +324,7 @@ TEST(Machine, one_budget_or_none_unless_the_default_waits) {
   EXPECT_EQ(held.lock.wait.until, until) << "a held lock does not wait";
 }
 
-TEST(Machine, no_budget_runs_before_the_first_turn) {
-  Life l;
+TEST_F(AnyLife, no_budget_runs_before_the_first_turn) {
   l.machine.accept(*new (&l.lock) Lock, with_wait(REDLOCK_WAIT_DEFAULT));
   l.machine.charge(l.lock, true, at(100));
   EXPECT_FALSE(l.lock.wait.for_guard);

@@ -171,8 +171,11 @@ TEST(Urgent, a_turn_goes_to_it_a_few_times_more) {
   }
 }
 
-TEST(Watcher, who_hears_nothing_for_a_plain_pause_watches_a_set_that_blocks_a_quorum) {
+struct AnyWatcher : ::testing::Test {
   Watcher w;
+};
+
+TEST_F(AnyWatcher, who_hears_nothing_for_a_plain_pause_watches_a_set_that_blocks_a_quorum) {
   EXPECT_EQ(w.pause(), Duration::ms(200)) << "the master it listens to may stand still";
   w.looks = 0;
   EXPECT_EQ(w.wait_until_due(), Action::look);
@@ -184,22 +187,19 @@ TEST(Watcher, who_hears_nothing_for_a_plain_pause_watches_a_set_that_blocks_a_qu
   EXPECT_EQ(w.lock.wait.stance, Stance::listens) << "there was news";
 }
 
-TEST(Watcher, who_listens_tries_when_the_key_has_expired) {
-  Watcher w;
+TEST_F(AnyWatcher, who_listens_tries_when_the_key_has_expired) {
   w.lock.forecast.round_begins();
   w.look(100);
   EXPECT_LT(w.pause(), Duration::ms(200));
   EXPECT_EQ(w.wait_until_due(), Action::start);
 }
 
-TEST(Watcher, where_a_master_cannot_tell_of_changes_one_of_the_others_is_not_enough) {
-  Watcher w;
+TEST_F(AnyWatcher, where_a_master_cannot_tell_of_changes_one_of_the_others_is_not_enough) {
   w.machine.begin_looking(w.lock, Masters::all(masters), Masters::all(masters) - Masters::of(0), w.now);
   EXPECT_EQ(w.lock.forecast.look().count(), 3u);
 }
 
-TEST(Watcher, a_quorum_that_was_free_already_draws_no_new_pause) {
-  Watcher w;
+TEST_F(AnyWatcher, a_quorum_that_was_free_already_draws_no_new_pause) {
   w.lock.wait.stance = Stance::armed;
   w.machine.begin_looking(w.lock, Masters::all(masters), Masters::all(masters), w.now);
   const MasterIndex first = *w.lock.forecast.look().begin();
@@ -263,8 +263,7 @@ TEST(Watcher, who_has_seen_the_resource_go_by_draws_from_a_shorter_window_that_o
   EXPECT_LT(shortest[0], longest[1]) << "two with the same window would split for ever";
 }
 
-TEST(Watcher, news_without_end_is_acted_on_a_few_times_for_each_plain_pause) {
-  Watcher w;
+TEST_F(AnyWatcher, news_without_end_is_acted_on_a_few_times_for_each_plain_pause) {
   unsigned sleeps = 0, steps = 0;
   const Instant end = w.now + Duration::ms(2'000);
   for (; w.now < end && steps < 10'000; ++steps) {
@@ -282,8 +281,7 @@ TEST(Watcher, news_without_end_is_acted_on_a_few_times_for_each_plain_pause) {
   EXPECT_LT(steps, 200u);
 }
 
-TEST(Watcher, news_that_comes_seldom_puts_nobody_to_sleep) {
-  Watcher w;
+TEST_F(AnyWatcher, news_that_comes_seldom_puts_nobody_to_sleep) {
   for (unsigned i = 0; i < 50; ++i) {
     w.now = w.now + Duration::ms(3'333);
     w.pass();
@@ -291,14 +289,13 @@ TEST(Watcher, news_that_comes_seldom_puts_nobody_to_sleep) {
   }
 }
 
-TEST(Watcher, a_client_that_had_to_wait_looks_first_and_one_that_had_not_does_not) {
-  Watcher w;
+TEST_F(AnyWatcher, a_client_that_had_to_wait_looks_first_and_one_that_had_not_does_not) {
   for (unsigned i = 0; i < 3; ++i) w.pass();
   w.lock.wants = Wants::acquire;
   w.machine.begin(w.lock, Masters::all(masters), w.now);
   w.votes(0, 3, Vote::granted);
   ASSERT_EQ(w.lock.state, State::held);
-  const auto again = [&w](const char* name, int32_t wait_ms) {
+  const auto again = [this](const char* name, int32_t wait_ms) {
     w.lock.names = Names(Bytes(name, strlen(name)));
     w.lock.state = State::free;
     w.machine.accept(w.lock, with_wait(wait_ms));
@@ -323,8 +320,7 @@ TEST(Watcher, a_client_that_had_to_wait_looks_first_and_one_that_had_not_does_no
 }
 
 // Two names with one place among those that the client remembers: the one that others want stays for one grant.
-TEST(Watcher, what_is_known_of_a_name_that_others_want_outlives_one_grant_of_another) {
-  Watcher w;
+TEST_F(AnyWatcher, what_is_known_of_a_name_that_others_want_outlives_one_grant_of_another) {
   for (unsigned i = 0; i < 3; ++i) w.pass();
   const Names wanted = w.lock.names;
   std::string other;
@@ -332,13 +328,13 @@ TEST(Watcher, what_is_known_of_a_name_that_others_want_outlives_one_grant_of_ano
   do {
     other += 'x';
   } while (place_of(Bytes(other.data(), other.size())) != place_of(wanted.first()));
-  const auto accept = [&w](const Names& names) {
+  const auto accept = [this](const Names& names) {
     w.lock.names = names;
     w.lock.state = State::free;
     w.machine.accept(w.lock, with_wait(REDLOCK_WAIT_FOREVER));
     return w.lock.wait.round_took;
   };
-  const auto is_granted = [&w] {
+  const auto is_granted = [this] {
     w.lock.wants = Wants::acquire;
     ASSERT_TRUE(w.machine.begin(w.lock, Masters::all(masters), w.now));
     w.now = w.now + Duration::ms(2);
@@ -404,8 +400,7 @@ void sleep(Watcher& w, int32_t wait_ms) {
   ASSERT_EQ(w.lock.wait.stance, Stance::sleeps);
 }
 
-TEST(Watcher, a_nap_is_at_most_half_of_the_budget) {
-  Watcher w;
+TEST_F(AnyWatcher, a_nap_is_at_most_half_of_the_budget) {
   learn(w);
   for (const int32_t wait_ms : {400, 60'000}) {
     sleep(w, wait_ms);
@@ -441,8 +436,7 @@ TEST(Watcher, a_learned_nap_may_take_several_sleeps) {
 }
 
 // An urgent acquire of its client waits behind this lock. Only a sleeper that wants no round yet has to be woken.
-TEST(Watcher, who_is_hurried_sleeps_no_longer) {
-  Watcher w;
+TEST_F(AnyWatcher, who_is_hurried_sleeps_no_longer) {
   w.machine.hurry(w.lock, w.now + Duration::ms(-1));
   EXPECT_GT(w.lock.wake_at, w.now) << "it listens";
   learn(w, 100, 30'000);
@@ -481,8 +475,7 @@ TEST(Watcher, nobody_sleeps_where_no_master_that_is_looked_at_has_the_key) {
 }
 
 // One that has tried in vain five times sleeps all the same: others fail, and its rounds would go on at their own pace.
-TEST(Watcher, who_is_tired_sleeps_also_where_no_master_that_is_looked_at_has_the_key) {
-  Watcher w;
+TEST_F(AnyWatcher, who_is_tired_sleeps_also_where_no_master_that_is_looked_at_has_the_key) {
   const Masters tracked = Masters::of(0) | Masters::of(1);
   for (unsigned i = 1; i < 5; ++i) {  // the first was lost before
     EXPECT_NE(w.lock.wait.stance, Stance::sleeps) << i;
@@ -497,8 +490,7 @@ TEST(Watcher, who_is_tired_sleeps_also_where_no_master_that_is_looked_at_has_the
 }
 
 // The key is on the last of them.
-TEST(Watcher, the_last_look_that_is_answered_decides_about_the_nap) {
-  Watcher w;
+TEST_F(AnyWatcher, the_last_look_that_is_answered_decides_about_the_nap) {
   learn(w, 100, 30'000);
   sleep(w, REDLOCK_WAIT_FOREVER);
   ASSERT_EQ(w.wait_until_due(), Action::look);
@@ -512,8 +504,7 @@ TEST(Watcher, the_last_look_that_is_answered_decides_about_the_nap) {
 }
 
 // Passes come 250 ms apart, and a plain pause is 200 ms.
-TEST(Watcher, a_spell_of_passes_is_followed_by_a_sleep_of_some_shares) {
-  Watcher w;
+TEST_F(AnyWatcher, a_spell_of_passes_is_followed_by_a_sleep_of_some_shares) {
   Duration longest;
   unsigned sleeps = 0;
   for (unsigned i = 0; i < 200; ++i) {
@@ -533,8 +524,7 @@ TEST(Watcher, a_spell_of_passes_is_followed_by_a_sleep_of_some_shares) {
   EXPECT_GT(longest, Duration::ms(800)) << "longer than a plain pause";
 }
 
-TEST(Watcher, passes_are_counted_as_far_as_two_bytes_go) {
-  Watcher w;
+TEST_F(AnyWatcher, passes_are_counted_as_far_as_two_bytes_go) {
   w.lock.wait.passed = UINT16_MAX;
   w.lose();
   EXPECT_EQ(w.lock.wait.passed, UINT16_MAX);
@@ -569,8 +559,7 @@ TEST(Watcher, masters_that_leave_wake_whom_nobody_tells_any_more_but_no_sleeper)
   EXPECT_EQ(w.lock.wake_at, plain);
 }
 
-TEST(Watcher, who_is_granted_the_lock_out_of_its_sleep_had_to_wait) {
-  Watcher w;
+TEST_F(AnyWatcher, who_is_granted_the_lock_out_of_its_sleep_had_to_wait) {
   learn(w);
   sleep(w, REDLOCK_WAIT_FOREVER);
   w.lock.wants = Wants::acquire;  // masters came back

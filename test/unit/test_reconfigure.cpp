@@ -160,10 +160,13 @@ TEST(Reconfigure, three_become_five) {
   EXPECT_EQ(site.stage.violations(), 0u);
 }
 
+struct ThreeToOthers : ::testing::Test {
+  Site site{6, {1, 3}, {4, 6}};
+};
+
 // The sets have no master in common, and clients of the new one were started with the change: nothing but the order
 // keeps them apart from the old ones, whose masters are slow to leave.
-TEST(Reconfigure, the_new_masters_come_last) {
-  Site site(6, {1, 3}, {4, 6});
+TEST_F(ThreeToOthers, the_new_masters_come_last) {
   for (unsigned m = 1; m <= 3; ++m) site.stage.set_way(m, Way::frozen);
   Gateway& fresh = site.add_new("n");
   site.want(fresh, 1'000, true);
@@ -228,8 +231,7 @@ TEST(Reconfigure, the_new_masters_are_marked_first) {
 }
 
 // A client whose connection tells it of nothing keeps its admission until the reading lapses. That is waited for.
-TEST(Reconfigure, an_admission_that_lapses_is_waited_for) {
-  Site site(6, {1, 3}, {4, 6});
+TEST_F(ThreeToOthers, an_admission_that_lapses_is_waited_for) {
   Call& call = site.begin();
   site.advance(3);
   while (site.left() < site.needed()) site.advance(1);
@@ -270,9 +272,12 @@ TEST(Reconfigure, the_wait_is_the_lapse_and_what_the_old_ttl_is_longer) {
   EXPECT_EQ(Reconfiguration::wait_between(after, before), Duration::ms(6'666 + 2) + Duration::us(66'660));
 }
 
-TEST(Reconfigure, a_jump_of_the_clock_begins_the_wait_anew) {
-  Site site(2, {1, 1}, {2, 2});
+struct OneToAnother : ::testing::Test {
+  Site site{2, {1, 1}, {2, 2}};
   Call& call = site.begin();
+};
+
+TEST_F(OneToAnother, a_jump_of_the_clock_begins_the_wait_anew) {
   site.until(call, Step::wait);
   site.advance(longest_ms / 3 - 100);
   call.from->act([&](Instant now) { call.change->clock_jumped(now); });
@@ -284,9 +289,7 @@ TEST(Reconfigure, a_jump_of_the_clock_begins_the_wait_anew) {
 
 // What is asked after a jump stands behind what the clients have sent meanwhile, so it is asked at its step's time.
 // Session::check() aborts otherwise.
-TEST(Reconfigure, what_is_asked_after_a_jump_is_no_older_than_what_was_sent) {
-  Site site(2, {1, 1}, {2, 2});
-  Call& call = site.begin();
+TEST_F(OneToAnother, what_is_asked_after_a_jump_is_no_older_than_what_was_sent) {
   site.until(call, Step::check);
   site.stage.advance_ms(5);  // both have answered
   for (const unsigned m : {1u, 2u}) site.stage.set_way(m, Way::frozen);
@@ -327,9 +330,7 @@ TEST(Reconfigure, a_third_configuration_is_not_touched) {
   EXPECT_EQ(site.left(), 0u);
 }
 
-TEST(Reconfigure, a_master_that_refuses_is_not_marked) {
-  Site site(2, {1, 1}, {2, 2});
-  Call& call = site.begin();
+TEST_F(OneToAnother, a_master_that_refuses_is_not_marked) {
   site.stage.redis(1).knobs.misconf = true;
   EXPECT_EQ(site.finish(call), REDLOCK_E_NO_QUORUM);
   EXPECT_EQ(call.change->old_side().err[0], REDLOCK_E_MISCONF);
@@ -339,9 +340,8 @@ TEST(Reconfigure, a_master_that_refuses_is_not_marked) {
 // What answers no letter of the script's is no master of ours: the connection is closed, and nothing counts.
 TEST(Reconfigure, an_answer_that_is_no_letter_is_not_counted) {
   Site site(2, {1, 1}, {2, 2});
-  site.stage.redis(2).register_script(test::text_of(move_script), [](test::ScriptCall&) {
-    return test::Reply::make_bulk("z0123456789abcdef");
-  });
+  site.stage.redis(2).register_script(test::text_of(move_script),
+                                      [](test::ScriptCall&) { return test::Reply::make_bulk("z0123456789abcdef"); });
   Call& call = site.begin();
   site.advance(100);
   EXPECT_EQ(call.to->client().session(0).reason(), REDLOCK_E_PROTOCOL);
@@ -393,9 +393,7 @@ TEST(Reconfigure, a_late_mark_does_nothing) { a_latecomer(Step::mark_new); }
 TEST(Reconfigure, a_late_entry_does_nothing) { a_latecomer(Step::enter); }
 
 // Clients of the new set begin a state on the new master between the look and the mark.
-TEST(Reconfigure, a_record_that_clients_have_changed_is_marked_all_the_same) {
-  Site site(2, {1, 1}, {2, 2});
-  Call& call = site.begin();
+TEST_F(OneToAnother, a_record_that_clients_have_changed_is_marked_all_the_same) {
   site.stage.set_delay_ms(1, 100);
   while (!call.change->new_side().done.has(0)) site.advance(1);
   site.add_new("n");
@@ -550,8 +548,8 @@ test::RedisDouble::Fields record_of(Site& site, unsigned m) {
 }
 
 TEST(Reconfigure, an_old_record_skips_no_step) {
-  static constexpr Range sets[][2] = {{{1, 3}, {4, 4}}, {{1, 3}, {4, 6}}, {{1, 3}, {1, 5}},
-                                      {{1, 1, 3'000}, {1, 1, 1'000}}};
+  static constexpr Range sets[][2] = {
+      {{1, 3}, {4, 4}}, {{1, 3}, {4, 6}}, {{1, 3}, {1, 5}}, {{1, 1, 3'000}, {1, 1, 1'000}}};
   for (const auto& pair : sets) {
     Site site(6, pair[0], pair[1]);
     ASSERT_EQ(site.change(), 0);
@@ -660,8 +658,7 @@ TEST(Reconfigure, a_mark_tells_who_and_a_finished_change_says_so) {
 }
 
 // One master of strangers ends the call; those that had no time to answer are not blamed.
-TEST(Reconfigure, who_is_not_at_fault_is_not_blamed) {
-  Site site(6, {1, 3}, {4, 6});
+TEST_F(ThreeToOthers, who_is_not_at_fault_is_not_blamed) {
   site.stage.add("x", set_of({4, 4}, GuardMode::strict), 0, true, true);
   site.stage.advance_ms(100);
   for (const unsigned m : {1u, 2u, 3u, 5u, 6u}) site.stage.set_delay_ms(m, 30);
@@ -736,9 +733,7 @@ TEST(Reconfigure, a_call_that_stood_still_hears_the_masters_first) {
 
 // A mark was asked for twice, since a connection broke, and one of the two arrives when the master has lost the mark
 // and clients have begun a new state there: it was not meant for that.
-TEST(Reconfigure, a_mark_does_not_come_twice) {
-  Site site(2, {1, 1}, {2, 2});
-  Call& call = site.begin();
+TEST_F(OneToAnother, a_mark_does_not_come_twice) {
   site.until(call, Step::mark_new);
   site.stage.block(*call.from, 1, true);
   site.until(call, Step::mark_old);

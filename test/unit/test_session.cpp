@@ -11,8 +11,7 @@ using namespace session_test;
 
 // ---- greeting -------------------------------------------------------------------------------------------------
 
-TEST(Session, begins_with_a_wish_to_connect) {
-  Fixture f;
+TEST_F(AnySession, begins_with_a_wish_to_connect) {
   EXPECT_EQ(f.session->state(), State::down);
   EXPECT_EQ(f.session->wish(), Wish::connect);
   EXPECT_FALSE(f.session->tried());
@@ -23,8 +22,7 @@ TEST(Session, begins_with_a_wish_to_connect) {
   EXPECT_EQ(f.sent(), "");
 }
 
-TEST(Session, greeting_on_resp3) {
-  Connected f;
+TEST_F(ConnectedSession, greeting_on_resp3) {
   EXPECT_EQ(f.session->state(), State::greeting);
   EXPECT_EQ(f.sent(), hello_command);
   EXPECT_EQ(f.sent(), "") << "alone in flight until it is answered";
@@ -48,8 +46,7 @@ TEST(Session, greeting_on_resp3) {
   EXPECT_EQ(f.session->reason(), 0);
 }
 
-TEST(Session, greeting_with_a_password) {
-  Fixture f;
+TEST_F(AnySession, greeting_with_a_password) {
   const std::string password(REDLOCK_PASSWORD_MAX, 'p');
   f.master.password = bytes(password);
   f.connect();
@@ -63,8 +60,7 @@ TEST(Session, greeting_with_a_password) {
   EXPECT_EQ(f.sent().find(password), std::string::npos);
 }
 
-TEST(Session, greeting_with_user_and_password) {
-  Fixture f;
+TEST_F(AnySession, greeting_with_user_and_password) {
   const std::string user(REDLOCK_USER_MAX, 'u');
   f.master.user = bytes(user);
   f.master.password = "secret";
@@ -259,8 +255,7 @@ TEST(Session, nonces_differ) {
 
 // ---- ends and beginnings --------------------------------------------------------------------------------------
 
-TEST(Session, all_is_forgotten_when_it_breaks) {
-  Greeted f;
+TEST_F(GreetedSession, all_is_forgotten_when_it_breaks) {
   f.ask(1);
   f.receive("+O");  // half a reply
   f.break_off();
@@ -292,8 +287,7 @@ TEST(Session, all_is_forgotten_when_it_breaks) {
   }
 }
 
-TEST(Session, resp2_is_not_for_ever) {
-  Connected f;
+TEST_F(ConnectedSession, resp2_is_not_for_ever) {
   f.receive("-ERR unknown command 'HELLO'\r\n");
   f.break_off();
   EXPECT_FALSE(f.session->resp3());
@@ -325,8 +319,7 @@ TEST(Session, reconnects_with_growing_pauses) {
   }
 }
 
-TEST(Session, pauses_begin_anew_after_it_was_up) {
-  Fixture f;
+TEST_F(AnySession, pauses_begin_anew_after_it_was_up) {
   for (int i = 0; i < 6; ++i) {
     f.connect();
     f.break_off();
@@ -355,8 +348,7 @@ TEST(Session, nothing_is_tried_quickly_that_only_a_human_can_mend) {
   }
 }
 
-TEST(Session, disconnected_for_the_first_reason) {
-  Greeted f;
+TEST_F(GreetedSession, disconnected_for_the_first_reason) {
   f.ask(1);
   f.session->disconnect(REDLOCK_E_DUPLICATE);
   f.session->disconnect(REDLOCK_E_SYSTEM);
@@ -392,8 +384,7 @@ TEST(Session, closed_for_good) {
   EXPECT_EQ(down.session->deadline(), Instant::never());
 }
 
-TEST(Session, changes_are_told_once) {
-  Fixture f;
+TEST_F(AnySession, changes_are_told_once) {
   EXPECT_TRUE(f.session->take_untold()) << "the first state is news";
   EXPECT_FALSE(f.session->take_untold());
   f.session->connecting(f.now);
@@ -403,39 +394,34 @@ TEST(Session, changes_are_told_once) {
   EXPECT_FALSE(f.session->untold());
 }
 
-TEST(Session, a_hello_as_an_array_serves_as_well) {
-  Connected f;
+TEST_F(ConnectedSession, a_hello_as_an_array_serves_as_well) {
   f.sent();
   f.receive("*4\r\n" + bulk("mode") + bulk("standalone") + bulk("role") + bulk("master"));
   EXPECT_EQ(f.session->wish(), Wish::none);
   EXPECT_EQ(f.sent().rfind(tracking_command, 0), 0u);
 }
 
-TEST(Session, a_hello_with_a_text_longer_than_the_buffer) {
-  Connected f;
+TEST_F(ConnectedSession, a_hello_with_a_text_longer_than_the_buffer) {
   f.sent();
   f.receive(map({bulk("version"), bulk(std::string(1'000, 'v')), bulk("role"), bulk("master")}));
   EXPECT_EQ(f.session->wish(), Wish::none);
   EXPECT_EQ(f.sent().rfind(tracking_command, 0), 0u);
 }
 
-TEST(Session, a_hello_whose_last_word_is_the_refusal) {
-  Connected f;
+TEST_F(ConnectedSession, a_hello_whose_last_word_is_the_refusal) {
   f.sent();
   f.receive(map({bulk("mode"), bulk("standalone"), bulk("role"), bulk("replica")}));
   f.expect_closing(REDLOCK_E_ROLE);
   EXPECT_EQ(f.sent(), "");
 }
 
-TEST(Session, a_hello_without_a_role) {
-  Connected f;
+TEST_F(ConnectedSession, a_hello_without_a_role) {
   f.sent();
   f.receive(map({bulk("mode"), bulk("standalone")}));
   f.expect_closing(REDLOCK_E_PROTOCOL);
 }
 
-TEST(Session, a_ping_waits_for_room) {
-  Greeted f;
+TEST_F(GreetedSession, a_ping_waits_for_room) {
   f.session->tx().append(bytes(std::string(1'000, '.')));  // what the socket has not taken
   f.now = f.session->deadline();
   f.on_time(f.now);
@@ -446,8 +432,7 @@ TEST(Session, a_ping_waits_for_room) {
   EXPECT_NE(Fixture::nonce_of(f.sent()), "");
 }
 
-TEST(Session, nothing_is_told_while_it_is_down) {
-  Fixture f;
+TEST_F(AnySession, nothing_is_told_while_it_is_down) {
   Reply reply;
   EXPECT_FALSE(f.next(reply));
   f.greet();

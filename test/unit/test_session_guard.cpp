@@ -11,8 +11,7 @@ using namespace session_guard_test;
 
 // ---- the greeting -------------------------------------------------------------------------------------------------
 
-TEST(SessionGuard, the_greeting_reads_under_tracking) {
-  Greeted f;
+TEST_F(GreetedUnderGuard, the_greeting_reads_under_tracking) {
   EXPECT_EQ(f.rest, command({"CLIENT", "TRACKING", "on", "OPTIN", "NOLOOP"}) +
                         command({"SCRIPT", "LOAD", test::text_of(release_script)}) +
                         command({"SCRIPT", "LOAD", test::text_of(extend_script)}) + command({"INFO"}) + f.reading() +
@@ -44,24 +43,19 @@ TEST(SessionGuard, the_greeting_has_places_and_references_enough) {
   }
 }
 
-TEST(SessionGuard, its_state_is_the_one_found_on_this_connection) {
-  Greeted f;
+TEST_F(GreetedUnderGuard, its_state_is_the_one_found_on_this_connection) {
   const Sealed state = f.session->sealed();
   EXPECT_EQ(std::string(state.seal.data, state.seal.size), seal);
   EXPECT_EQ(std::string(state.meta_key.data, state.meta_key.size), meta);
 }
 
-TEST(SessionGuard, the_greeting_tells_that_it_is_identified) {
-  Fixture f;
-  f.greet_up_to_info();
+TEST_F(GreetedUpToInfo, the_greeting_tells_that_it_is_identified) {
   f.receive(bulk(info_text()));
   EXPECT_EQ(f.told(&News::identified), 1u);
   EXPECT_EQ(std::string(f.session->guard().run_id().data, 16), run_id);
 }
 
-TEST(SessionGuard, a_blank_record_is_made_and_read_again_before_it_is_up) {
-  Fixture f;
-  f.greet_up_to_info();
+TEST_F(GreetedUpToInfo, a_blank_record_is_made_and_read_again_before_it_is_up) {
   f.receive(bulk(info_text()) + f.caching() + f.blank() + f.time());
   const std::string made = f.sent();
   const size_t at_q = made.find(bulk(fingerprint)) + bulk(fingerprint).size() + 5;
@@ -76,8 +70,7 @@ TEST(SessionGuard, a_blank_record_is_made_and_read_again_before_it_is_up) {
   EXPECT_FALSE(f.session->votes());
 }
 
-TEST(SessionGuard, a_blank_record_is_made_only_when_the_client_allows_it) {
-  Fixture f;
+TEST_F(AnyUnderGuard, a_blank_record_is_made_only_when_the_client_allows_it) {
   f.begins = false;
   f.greet_up_to_info();
   f.receive(bulk(info_text()) + f.caching() + f.blank() + f.time() + f.ping());
@@ -94,8 +87,7 @@ TEST(SessionGuard, a_blank_record_is_made_only_when_the_client_allows_it) {
   EXPECT_EQ(f.sent(), "") << "once for each reading";
 }
 
-TEST(SessionGuard, a_master_whose_record_is_not_begun_comes_up_when_all_is_answered) {
-  Fixture f;
+TEST_F(AnyUnderGuard, a_master_whose_record_is_not_begun_comes_up_when_all_is_answered) {
   f.begins = false;
   f.greet_up_to_info();
   f.receive(bulk(info_text()) + f.caching() + f.blank());
@@ -113,8 +105,7 @@ TEST(SessionGuard, a_master_whose_record_is_not_begun_comes_up_when_all_is_answe
   EXPECT_EQ(other.session->state(), State::greeting) << "the new record is not answered";
 }
 
-TEST(SessionGuard, no_state_is_begun_after_a_connection_or_in_the_middle_of_a_reading) {
-  Fixture f;
+TEST_F(AnyUnderGuard, no_state_is_begun_after_a_connection_or_in_the_middle_of_a_reading) {
   f.begins = false;
   f.greet_up_to_info();
   f.receive(bulk(info_text()) + f.caching() + f.blank() + f.time() + f.ping());
@@ -160,8 +151,7 @@ TEST(SessionGuard, without_random_bytes_no_state_is_begun) {
 
 // ---- readings -----------------------------------------------------------------------------------------------------
 
-TEST(SessionGuard, the_watch_ends_with_the_script_that_writes_the_seal) {
-  Fixture f;
+TEST_F(AnyUnderGuard, the_watch_ends_with_the_script_that_writes_the_seal) {
   f.greet(Fixture::record(""));
   for (int64_t ms = 5'000; ms <= 30'000; ms += 5'000) {
     const std::string said = f.due(ms);
@@ -178,8 +168,7 @@ TEST(SessionGuard, the_watch_ends_with_the_script_that_writes_the_seal) {
 }
 
 // Another client's state, or another master's copy: the record's words are compared by the script, with the id as read.
-TEST(SessionGuard, a_seal_is_of_the_replication_id_as_it_was_read) {
-  Fixture f;
+TEST_F(AnyUnderGuard, a_seal_is_of_the_replication_id_as_it_was_read) {
   f.session->commission(at(1'000), f.now);
   f.greet_up_to_info();
   f.receive(bulk(info_text()) + f.caching() + f.record(seal, replication("4444444444444444")) + f.time() + f.ping());
@@ -187,8 +176,7 @@ TEST(SessionGuard, a_seal_is_of_the_replication_id_as_it_was_read) {
             Fixture::write(fingerprint, q, q, run_id + ":4444444444444444:" + q, "4444444444444444") + f.reading());
 }
 
-TEST(SessionGuard, a_seal_that_fits_what_this_connection_knew_and_not_what_was_read_ends_the_vote) {
-  Greeted f;
+TEST_F(GreetedUnderGuard, a_seal_that_fits_what_this_connection_knew_and_not_what_was_read_ends_the_vote) {
   f.due(5'000);
   f.reads(Fixture::record(seal, replication("4444444444444444")), 5);
   EXPECT_FALSE(f.session->votes());
@@ -196,8 +184,7 @@ TEST(SessionGuard, a_seal_that_fits_what_this_connection_knew_and_not_what_was_r
   EXPECT_EQ(f.told(&News::withdrawn), 1u);
 }
 
-TEST(SessionGuard, a_replica_s_reading_ends_the_vote) {
-  Greeted f;
+TEST_F(GreetedUnderGuard, a_replica_s_reading_ends_the_vote) {
   f.due(5'000);
   f.reads(Fixture::record(seal, replication(replid, "slave")), 5);
   EXPECT_EQ(f.session->reason(), REDLOCK_E_ROLE);
@@ -205,9 +192,7 @@ TEST(SessionGuard, a_replica_s_reading_ends_the_vote) {
   EXPECT_EQ(f.told(&News::withdrawn), 1u);
 }
 
-TEST(SessionGuard, what_only_the_whole_info_can_mend_is_asked_for_with_the_next_reading) {
-  Fixture f;
-  f.greet_up_to_info();
+TEST_F(GreetedUpToInfo, what_only_the_whole_info_can_mend_is_asked_for_with_the_next_reading) {
   f.receive(bulk(info_text() + "loading:1\r\n") + f.caching() + f.record() + f.time() + f.ping());
   EXPECT_EQ(f.session->reason(), REDLOCK_E_LOADING);
   EXPECT_EQ(f.due(5'000), command({"INFO"}) + f.reading());
@@ -216,9 +201,7 @@ TEST(SessionGuard, what_only_the_whole_info_can_mend_is_asked_for_with_the_next_
   EXPECT_EQ(f.due(10'000), f.reading());
 }
 
-TEST(SessionGuard, another_run_id_on_the_same_connection_closes_it) {
-  Fixture f;
-  f.greet_up_to_info();
+TEST_F(GreetedUpToInfo, another_run_id_on_the_same_connection_closes_it) {
   f.receive(bulk(info_text() + "loading:1\r\n") + f.caching() + f.record() + f.time() + f.ping());
   f.due(5'000);
   f.receive(bulk(info_text("9999999999999999")));
@@ -283,8 +266,7 @@ TEST(SessionGuard, a_reading_that_was_sent_before_a_withdrawal_admits_nobody) {
 }
 
 // Its SET was executed by a state that is gone.
-TEST(SessionGuard, a_grant_that_comes_after_the_push_is_none) {
-  Greeted f;
+TEST_F(GreetedUnderGuard, a_grant_that_comes_after_the_push_is_none) {
   f.ask(Op::acquire);
   f.ask(Op::release);
   f.receive(null_push + "+OK\r\n:1\r\n");
@@ -315,8 +297,7 @@ TEST(SessionGuard, a_script_that_finds_another_state_withdraws_it) {
   }
 }
 
-TEST(SessionGuard, a_stepped_clock_is_told_with_its_size) {
-  Greeted f;
+TEST_F(GreetedUnderGuard, a_stepped_clock_is_told_with_its_size) {
   f.due(5'000);
   f.news.clear();
   f.reads(f.record(), 5 + 3'600);
@@ -379,8 +360,7 @@ TEST(SessionGuard, only_a_tracked_master_without_replicas_is_asked_without_a_scr
   }
 }
 
-TEST(SessionGuard, by_script_follows_the_last_reading) {
-  Greeted f;
+TEST_F(GreetedUnderGuard, by_script_follows_the_last_reading) {
   EXPECT_FALSE(f.session->asked_by_script());
   f.due(5'000);
   f.reads(Fixture::record(seal, replication(replid, "master", 1, 1)), 5);
@@ -395,8 +375,7 @@ TEST(SessionGuard, by_script_follows_the_last_reading) {
 
 // ---- the client's part ----------------------------------------------------------------------------------------------
 
-TEST(SessionGuard, a_quarantine_is_written_only_over_a_seal) {
-  Greeted f;
+TEST_F(GreetedUnderGuard, a_quarantine_is_written_only_over_a_seal) {
   f.session->quarantine(f.now);
   const std::string said = f.sent();
   EXPECT_TRUE(holds(said, bulk(fingerprint) + bulk(q) + bulk(replid) + bulk(fingerprint))) << said;
@@ -410,14 +389,12 @@ TEST(SessionGuard, a_quarantine_is_written_only_over_a_seal) {
   EXPECT_EQ(f.sent(), "") << "nobody trusts it any more";
 }
 
-TEST(SessionGuard, a_quarantine_waits_for_a_connection) {
-  Fixture f;
+TEST_F(AnyUnderGuard, a_quarantine_waits_for_a_connection) {
   f.session->quarantine(f.now);
   EXPECT_FALSE(holds(f.sent(), "EVAL"));
 }
 
-TEST(SessionGuard, commissioning_reads_at_once_where_it_is_up_and_later_else) {
-  Fixture f;
+TEST_F(AnyUnderGuard, commissioning_reads_at_once_where_it_is_up_and_later_else) {
   f.session->commission(at(1'000), f.now);
   f.greet_up_to_info();
   f.receive(bulk(info_text()) + f.caching() + f.record("") + f.time());
@@ -429,8 +406,7 @@ TEST(SessionGuard, commissioning_reads_at_once_where_it_is_up_and_later_else) {
   EXPECT_EQ(g.due(0), g.reading());
 }
 
-TEST(SessionGuard, distrust_duplicate_and_a_jump_end_the_votes) {
-  Greeted f;
+TEST_F(GreetedUnderGuard, distrust_duplicate_and_a_jump_end_the_votes) {
   f.session->take_untold();
   f.session->distrust(at(100));
   EXPECT_EQ(f.session->reason(), REDLOCK_E_WALL_CLOCK);
@@ -461,8 +437,7 @@ struct Asker : Listener {
   std::string heard;
 };
 
-TEST(SessionGuard, one_question_is_asked_at_a_time) {
-  Fixture f;
+TEST_F(AnyUnderGuard, one_question_is_asked_at_a_time) {
   Asker asker, other;
   EXPECT_FALSE(asker.ask(f)) << "it is not up";
   EXPECT_FALSE(holds(f.sent(), "INFO"));
@@ -496,8 +471,7 @@ TEST(SessionGuard, a_question_without_tracking_is_one_command) {
   EXPECT_EQ(f.sent(), asker.begin);
 }
 
-TEST(SessionGuard, a_question_whose_connection_breaks_is_not_heard_any_more) {
-  Greeted f;
+TEST_F(GreetedUnderGuard, a_question_whose_connection_breaks_is_not_heard_any_more) {
   Asker asker;
   ASSERT_TRUE(asker.ask(f));
   f.session->disconnect(REDLOCK_E_PROTOCOL);
@@ -508,8 +482,7 @@ TEST(SessionGuard, a_question_whose_connection_breaks_is_not_heard_any_more) {
   EXPECT_EQ(asker.heard, "");
 }
 
-TEST(SessionGuard, no_question_on_a_connection_that_closes_or_without_room) {
-  Greeted f;
+TEST_F(GreetedUnderGuard, no_question_on_a_connection_that_closes_or_without_room) {
   Asker asker;
   f.receive(":1\r\n");  // nobody asked
   ASSERT_EQ(f.session->wish(), Wish::close);

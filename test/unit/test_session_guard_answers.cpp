@@ -10,9 +10,7 @@ using namespace session_guard_test;
 
 // ---- what a server may answer --------------------------------------------------------------------------------------
 
-TEST(SessionGuard, info_refused_is_told_in_its_own_words) {
-  Fixture f;
-  f.greet_up_to_info();
+TEST_F(GreetedUpToInfo, info_refused_is_told_in_its_own_words) {
   f.receive("-NOPERM no\r\n" + f.caching() + f.record() + f.time() + f.ping());
   EXPECT_EQ(f.session->state(), State::up);
   EXPECT_EQ(f.session->reason(), REDLOCK_E_NOPERM);
@@ -83,9 +81,7 @@ TEST(SessionGuard, an_answer_of_another_type_closes) {
   }
 }
 
-TEST(SessionGuard, time_refused_costs_the_vote_when_strict) {
-  Fixture f;
-  f.greet_up_to_info();
+TEST_F(GreetedUpToInfo, time_refused_costs_the_vote_when_strict) {
   f.receive(bulk(info_text()) + f.caching() + f.record() + "-NOPERM no\r\n" + f.ping());
   EXPECT_EQ(f.session->reason(), REDLOCK_E_NOPERM) << "nobody sees its clock";
   EXPECT_FALSE(f.session->samples_clock(at(0)));
@@ -100,17 +96,13 @@ TEST(SessionGuard, time_refused_costs_the_vote_when_strict) {
   EXPECT_TRUE(weak.session->votes());
 }
 
-TEST(SessionGuard, half_a_time_is_no_sample) {
-  Fixture f;
-  f.greet_up_to_info();
+TEST_F(GreetedUpToInfo, half_a_time_is_no_sample) {
   f.receive(bulk(info_text()) + f.caching() + f.record() + list({bulk("5")}) + f.ping());
   EXPECT_TRUE(f.session->votes());
   EXPECT_FALSE(f.session->samples_clock(at(0)));
 }
 
-TEST(SessionGuard, info_may_be_longer_than_the_buffer) {
-  Fixture f;
-  f.greet_up_to_info();
+TEST_F(GreetedUpToInfo, info_may_be_longer_than_the_buffer) {
   const std::string noise = std::string(3'000, '#') + "\r\n";
   f.receive(bulk(noise + info_text()) + f.caching() + f.record(seal, noise + replication()) + f.time() + f.ping());
   EXPECT_TRUE(f.session->votes());
@@ -124,9 +116,7 @@ TEST(SessionGuard, without_tracking_the_record_is_read_again_all_the_same) {
   }
 }
 
-TEST(SessionGuard, a_record_that_cannot_be_read_is_the_reason) {
-  Fixture f;
-  f.greet_up_to_info();
+TEST_F(GreetedUpToInfo, a_record_that_cannot_be_read_is_the_reason) {
   f.receive(bulk(info_text()) + f.caching() + "-WRONGTYPE no\r\n" + f.time() + f.ping());
   EXPECT_EQ(f.session->state(), State::up);
   EXPECT_EQ(f.session->reason(), REDLOCK_E_WRONGTYPE);
@@ -179,11 +169,10 @@ TEST(SessionGuard, a_field_longer_than_the_buffer_is_foreign_however_it_comes) {
   for (const size_t more : {513u, 600u, 1'024u, 2'000u}) {
     Fixture f;
     f.greet_up_to_info();
-    f.receive(
-        bulk(info_text()) + f.caching() +
-        list({bulk(replication()), bulk(std::string(more, 'x') + fingerprint), bulk(q), bulk(seal), Fixture::null(),
-              Fixture::null()}) +
-        f.time() + f.ping());
+    f.receive(bulk(info_text()) + f.caching() +
+              list({bulk(replication()), bulk(std::string(more, 'x') + fingerprint), bulk(q), bulk(seal),
+                    Fixture::null(), Fixture::null()}) +
+              f.time() + f.ping());
     EXPECT_EQ(f.session->reason(), REDLOCK_E_FINGERPRINT) << more;
     f.due(5'000);
     f.reads(f.record(), 5);
@@ -208,9 +197,7 @@ TEST(SessionGuard, a_reading_may_come_in_any_two_pieces) {
 
 // ---- writes -------------------------------------------------------------------------------------------------------
 
-TEST(SessionGuard, a_refused_write_is_the_reason) {
-  Fixture f;
-  f.greet_up_to_info();
+TEST_F(GreetedUpToInfo, a_refused_write_is_the_reason) {
   f.receive(bulk(info_text()) + f.caching() + f.blank() + f.time() + f.ping());
   f.receive("-OOM no\r\n" + f.caching() + f.blank() + f.time());
   EXPECT_EQ(f.session->reason(), REDLOCK_E_OOM);
@@ -223,18 +210,16 @@ TEST(SessionGuard, a_refused_write_is_the_reason) {
   EXPECT_EQ(f.session->reason(), REDLOCK_E_UNWATCHED);
 }
 
-TEST(SessionGuard, a_write_answered_by_another_type_closes) {
-  Fixture f;
-  f.greet_up_to_info();
+TEST_F(GreetedUpToInfo, a_write_answered_by_another_type_closes) {
   f.receive(bulk(info_text()) + f.caching() + f.blank() + f.time() + f.ping() + "+OK\r\n");
   f.expect_closing(REDLOCK_E_PROTOCOL);
 }
 
 // With the longest keys and fingerprint: what the guard says at one time fits the room that it asks for.
 TEST(SessionGuard, what_the_guard_says_at_one_time_fits_its_room) {
-  const std::string prefix(REDLOCK_KEY_PREFIX_MAX, 'p'),
-      record_key = "redlock:" + prefix + ":meta", seen_key = "redlock:" + prefix + ":seen",
-      words(own_fingerprint_max, 'f');
+  const std::string prefix(REDLOCK_KEY_PREFIX_MAX, 'p'), record_key = "redlock:" + prefix + ":meta",
+                                                         seen_key = "redlock:" + prefix + ":seen",
+                                                         words(own_fingerprint_max, 'f');
   Greeted f;
   f.settings.meta_key = Bytes(record_key.data(), record_key.size());
   f.settings.seen_key = Bytes(seen_key.data(), seen_key.size());
@@ -250,8 +235,7 @@ TEST(SessionGuard, what_the_guard_says_at_one_time_fits_its_room) {
   EXPECT_LE(said.size() - by_reference, Record::bytes_max(f.settings));
 }
 
-TEST(SessionGuard, nobody_quarantines_another_configuration_or_without_room) {
-  Fixture f;
+TEST_F(AnyUnderGuard, nobody_quarantines_another_configuration_or_without_room) {
   f.greet(list({bulk(replication()), bulk("v1 n=5"), bulk(q), bulk(seal), Fixture::null(), Fixture::null()}));
   f.session->quarantine(f.now);
   EXPECT_EQ(f.sent(), "");
@@ -295,8 +279,7 @@ TEST(SessionGuard, a_reading_that_finds_no_room_waits) {
 }
 
 // Requests of its own that a silent master does not answer take no more places than were kept for them.
-TEST(SessionGuard, it_asks_no_more_than_it_has_places_for) {
-  Fixture f;
+TEST_F(AnyUnderGuard, it_asks_no_more_than_it_has_places_for) {
   f.settings.node_timeout = Duration::ms(60'000);
   f.greet();
   for (int64_t ms = 1; ms < 2'000; ++ms) {
@@ -402,8 +385,7 @@ TEST(SessionGuard, a_visit_that_is_refused_costs_nothing) {
   }
 }
 
-TEST(SessionGuard, without_a_boot_id_nothing_is_asked_for) {
-  Fixture f;
+TEST_F(AnyUnderGuard, without_a_boot_id_nothing_is_asked_for) {
   f.greet(Fixture::record(""));
   EXPECT_TRUE(holds(f.rest, f.reading("")));
   EXPECT_EQ(f.told(&News::wants_boot_time), 0u);

@@ -67,8 +67,7 @@ TEST(Session, a_command_that_did_not_fit_has_no_room) {
   EXPECT_TRUE(f.session->room(any_command(f.session->space()), 1));
 }
 
-TEST(Session, votes_of_each_kind) {
-  Greeted f;
+TEST_F(GreetedSession, votes_of_each_kind) {
   for (uint16_t i = 0; i < 4; ++i) f.ask(i);
   f.receive("+OK\r\n_\r\n$-1\r\n-OOM command not allowed\r\n");
   ASSERT_EQ(f.replies.size(), 4u);
@@ -81,8 +80,7 @@ TEST(Session, votes_of_each_kind) {
   EXPECT_EQ(f.session->state(), State::up);
 }
 
-TEST(Session, pushes_and_attributes_answer_nothing) {
-  Greeted f;
+TEST_F(GreetedSession, pushes_and_attributes_answer_nothing) {
   f.ask(1);
   f.receive(">1\r\n+OK\r\n" + std::string("|1\r\n+a\r\n:1\r\n") + "_\r\n>0\r\n");
   ASSERT_EQ(f.replies.size(), 1u);
@@ -109,8 +107,7 @@ TEST(Session, tracking_that_is_refused_costs_no_vote) {
   }
 }
 
-TEST(Session, tracking_is_of_one_connection) {
-  Greeted f;
+TEST_F(GreetedSession, tracking_is_of_one_connection) {
   EXPECT_TRUE(f.session->tracked());
   f.break_off();
   EXPECT_FALSE(f.session->tracked());
@@ -143,8 +140,7 @@ TEST(Session, changed_keys_are_told_in_their_place_between_answers) {
 
 // ---- looks ----------------------------------------------------------------------------------------------------
 
-TEST(Session, a_look_is_two_requests_and_one_answer) {
-  Greeted f;
+TEST_F(GreetedSession, a_look_is_two_requests_and_one_answer) {
   f.ask(1);
   look(f, 5);
   EXPECT_EQ(f.sent(),
@@ -159,8 +155,7 @@ TEST(Session, a_look_is_two_requests_and_one_answer) {
   EXPECT_EQ(f.session->in_flight(), 0u);
 }
 
-TEST(Session, a_look_at_several_keys_takes_its_script_along) {
-  Greeted f;
+TEST_F(GreetedSession, a_look_at_several_keys_takes_its_script_along) {
   f.sent();
   char memory[8];
   const Bytes both[] = {"bus", "valve"};
@@ -202,8 +197,7 @@ void ask_holder(Fixture& f, uint16_t who) {
 
 const std::string our_digits = "00112233445566778899aabbccddeeff00112233";
 
-TEST(Session, a_question_for_the_holder_is_one_get) {
-  Greeted f;
+TEST_F(GreetedSession, a_question_for_the_holder_is_one_get) {
   ask_holder(f, 5);
   EXPECT_EQ(f.session->in_flight(), 1u);
   EXPECT_EQ(f.sent(), command({"GET", "a:valve"})) << "not tracked: nobody is told of it";
@@ -274,8 +268,7 @@ TEST(Session, a_part_of_a_value_names_no_holder) {
   }
 }
 
-TEST(Session, a_look_that_registers_nothing_is_no_tracking) {
-  Greeted f;
+TEST_F(GreetedSession, a_look_that_registers_nothing_is_no_tracking) {
   look(f, 1);
   f.receive("-NOPERM this user has no permissions to run the 'client|caching' command\r\n:700\r\n");
   EXPECT_FALSE(f.session->tracked());
@@ -310,8 +303,7 @@ TEST(Session, other_pushes_say_nothing) {
   }
 }
 
-TEST(Session, the_rest_of_a_long_word_is_not_the_word) {
-  Greeted f;
+TEST_F(GreetedSession, the_rest_of_a_long_word_is_not_the_word) {
   f.receive(">2\r\n$264\r\n");
   f.receive(std::string(254, 'x'));  // comes out as a part, since the whole does not fit
   f.receive("invalidate\r\n*1\r\n" + bulk("k"));
@@ -319,8 +311,7 @@ TEST(Session, the_rest_of_a_long_word_is_not_the_word) {
   EXPECT_EQ(f.session->wish(), Wish::none);
 }
 
-TEST(Session, without_a_guard_there_is_no_seal) {
-  Fixture f;
+TEST_F(AnySession, without_a_guard_there_is_no_seal) {
   f.settings.guard = GuardMode::off;
   f.greet();
   EXPECT_EQ(f.session->sealed().seal.size, 0u);
@@ -422,8 +413,7 @@ TEST(Session, a_master_that_became_another_is_greeted_again) {
 }
 
 // The server has forgotten a login that this client has.
-TEST(Session, a_login_that_is_lost_is_not_missing) {
-  Fixture f;
+TEST_F(AnySession, a_login_that_is_lost_is_not_missing) {
   f.master.password = "secret";
   f.greet();
   f.ask(1);
@@ -441,8 +431,7 @@ void spell_out(Fixture& f, Op op) {
   f.ask(op, 9, 9, command);
 }
 
-TEST(Session, a_script_is_spelled_out_once) {
-  Greeted f;
+TEST_F(GreetedSession, a_script_is_spelled_out_once) {
   EXPECT_FALSE(f.session->send_script_text(Op::release)) << "the greeting loads it";
   EXPECT_FALSE(f.session->send_script_text(Op::extend));
   EXPECT_TRUE(f.session->send_script_text(Op::acquire)) << "most acquires are a SET";
@@ -454,8 +443,7 @@ TEST(Session, a_script_is_spelled_out_once) {
   EXPECT_FALSE(f.session->send_script_text(Op::acquire_fenced));
 }
 
-TEST(Session, a_script_that_the_master_forgot_is_spelled_out_again) {
-  Greeted f;
+TEST_F(GreetedSession, a_script_that_the_master_forgot_is_spelled_out_again) {
   f.ask(1, Op::release);
   f.ask(2, Op::release);
   f.receive("-NOSCRIPT No matching script.\r\n");
@@ -475,8 +463,7 @@ TEST(Session, a_script_that_the_master_forgot_is_spelled_out_again) {
   EXPECT_TRUE(f.session->send_script_text(Op::acquire)) << "perhaps another server";
 }
 
-TEST(Session, a_command_with_its_script_by_reference) {
-  Greeted f;
+TEST_F(GreetedSession, a_command_with_its_script_by_reference) {
   Subject s;
   s.names = "valve";
   s.value_hex = "0011223344556677889900112233445566778899";

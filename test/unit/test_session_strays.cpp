@@ -73,9 +73,12 @@ TEST(SessionStrays, they_stay_at_large_where_the_server_ends_no_connection) {
   }
 }
 
-// Its ids have begun anew: 10 may be anybody's.
-TEST(SessionStrays, nobody_is_ended_in_another_process) {
+struct BrokenSession : ::testing::Test {
   Broken f;
+};
+
+// Its ids have begun anew: 10 may be anybody's.
+TEST_F(BrokenSession, nobody_is_ended_in_another_process) {
   f.greet_up_to_info(11);
   f.receive(bulk(info_text("9999999999999999")) + f.caching() + f.record() + f.time() + f.ping());
   EXPECT_FALSE(holds(f.sent(), "KILL"));
@@ -83,8 +86,7 @@ TEST(SessionStrays, nobody_is_ended_in_another_process) {
   EXPECT_EQ(f.strays(), std::vector<Strays>{Strays::at_large});
 }
 
-TEST(SessionStrays, nobody_is_ended_without_a_run_id_then_and_now) {
-  Broken f;
+TEST_F(BrokenSession, nobody_is_ended_without_a_run_id_then_and_now) {
   f.greet_up_to_info(11);
   f.receive("-NOPERM no\r\n" + f.caching() + f.record() + f.time() + f.ping());
   EXPECT_FALSE(holds(f.sent(), "KILL"));
@@ -224,8 +226,7 @@ TEST(SessionStrays, where_none_are_left_nobody_is_ended) {
   EXPECT_EQ(f.session->take_news().strays, Strays::none);
 }
 
-TEST(SessionStrays, a_later_info_ends_nobody) {
-  Broken f;
+TEST_F(BrokenSession, a_later_info_ends_nobody) {
   f.greet_up_to_info(11);
   f.receive(bulk(info_text() + "loading:1\r\n") + f.caching() + f.record() + f.time() + f.ping() + "-NOPERM no\r\n");
   ASSERT_EQ(f.session->state(), State::up);

@@ -10,8 +10,7 @@ using namespace session_test;
 
 // ---- time -----------------------------------------------------------------------------------------------------
 
-TEST(Session, a_connection_that_does_not_come) {
-  Fixture f;
+TEST_F(AnySession, a_connection_that_does_not_come) {
   f.session->connecting(f.now);
   f.on_time(at(1'499));
   EXPECT_EQ(f.session->wish(), Wish::none);
@@ -22,8 +21,7 @@ TEST(Session, a_connection_that_does_not_come) {
   f.expect_closing(REDLOCK_E_CONNECT_TIMEOUT);
 }
 
-TEST(Session, a_greeting_that_does_not_end) {
-  Fixture f;
+TEST_F(AnySession, a_greeting_that_does_not_end) {
   f.session->connecting(f.now);
   f.now = at(1'400);
   f.session->connected(f.now, 1);
@@ -35,8 +33,7 @@ TEST(Session, a_greeting_that_does_not_end) {
   f.expect_closing(REDLOCK_E_NODE_TIMEOUT);
 }
 
-TEST(Session, suspect_and_back) {
-  Greeted f;
+TEST_F(GreetedSession, suspect_and_back) {
   f.ask(1);
   f.now = at(1'030);
   f.ask(2);
@@ -69,8 +66,7 @@ void expect_just_before(Instant deadline, Instant wanted) {
   EXPECT_GT(deadline, wanted + Duration::ns(-1'024));
 }
 
-TEST(Session, the_oldest_request_counts) {
-  Greeted f;
+TEST_F(GreetedSession, the_oldest_request_counts) {
   f.ask(1);
   f.now = at(1'040);
   f.ask(2);
@@ -82,8 +78,7 @@ TEST(Session, the_oldest_request_counts) {
   EXPECT_FALSE(f.session->votes());
 }
 
-TEST(Session, a_suspect_is_closed_in_the_end) {
-  Greeted f;
+TEST_F(GreetedSession, a_suspect_is_closed_in_the_end) {
   f.ask(1);
   f.now = at(1'500);
   f.on_time(at(1'050));
@@ -95,8 +90,7 @@ TEST(Session, a_suspect_is_closed_in_the_end) {
   f.expect_closing(REDLOCK_E_NODE_TIMEOUT);
 }
 
-TEST(Session, a_suspect_that_answers_slowly_is_given_its_time_for_each) {
-  Greeted f;
+TEST_F(GreetedSession, a_suspect_that_answers_slowly_is_given_its_time_for_each) {
   f.ask(1);
   f.now = at(1'500);
   f.on_time(at(1'050));
@@ -112,8 +106,7 @@ TEST(Session, a_suspect_that_answers_slowly_is_given_its_time_for_each) {
 }
 
 // The process was stopped. The answer may wait in the socket, so nobody is judged before the socket was read.
-TEST(Session, a_pause_of_our_own_is_not_the_masters) {
-  Greeted f;
+TEST_F(GreetedSession, a_pause_of_our_own_is_not_the_masters) {
   f.ask(1);
   f.now = at(60'000);
   f.session->on_time(f.now, at(1'049));
@@ -132,8 +125,7 @@ TEST(Session, a_pause_of_our_own_is_not_the_masters) {
   f.expect_closing(REDLOCK_E_NODE_TIMEOUT);
 }
 
-TEST(Session, an_idle_connection_is_tried) {
-  Greeted f;
+TEST_F(GreetedSession, an_idle_connection_is_tried) {
   EXPECT_EQ(f.session->deadline(), at(6'000));
   f.on_time(at(5'999));
   EXPECT_EQ(f.sent(), "");
@@ -155,8 +147,7 @@ TEST(Session, an_idle_connection_is_tried) {
   f.expect_closing(REDLOCK_E_PROTOCOL, "an old nonce");
 }
 
-TEST(Session, a_connection_in_use_is_not_tried) {
-  Greeted f;
+TEST_F(GreetedSession, a_connection_in_use_is_not_tried) {
   f.now = at(5'999);
   f.ask(1);
   f.receive("+OK\r\n");
@@ -193,8 +184,7 @@ TEST(Session, without_a_guard_strays_stay_at_large) {
   }
 }
 
-TEST(Session, without_strays_nothing_is_told_of_them) {
-  Greeted f;
+TEST_F(GreetedSession, without_strays_nothing_is_told_of_them) {
   f.break_off();
   f.session->leave_strays(false);
   f.greet();
@@ -202,8 +192,7 @@ TEST(Session, without_strays_nothing_is_told_of_them) {
   EXPECT_TRUE(f.news.empty());
 }
 
-TEST(Session, strays_are_told_of_when_a_connection_is_up_at_last) {
-  Greeted f;
+TEST_F(GreetedSession, strays_are_told_of_when_a_connection_is_up_at_last) {
   f.ask(1);
   f.break_off();
   f.session->leave_strays(true);
@@ -222,8 +211,7 @@ TEST(Session, strays_are_told_of_when_a_connection_is_up_at_last) {
 
 // ---- what is told of a master ---------------------------------------------------------------------------------
 
-TEST(Session, the_last_error_is_of_this_connection_and_no_missing_script) {
-  Greeted f;
+TEST_F(GreetedSession, the_last_error_is_of_this_connection_and_no_missing_script) {
   EXPECT_EQ(f.session->last_error(), 0);
   f.ask(1);
   f.receive("-OOM no\r\n");
@@ -243,9 +231,8 @@ TEST(Session, the_last_error_is_of_this_connection_and_no_missing_script) {
 }
 
 // A user who may acquire and not delete leaves keys behind: this must not happen without a word.
-TEST(Session, a_delete_that_is_not_permitted_is_told_as_long_as_it_is) {
-  Greeted f;
-  const auto answer = [&f](Op op, const char* bytes) {
+TEST_F(GreetedSession, a_delete_that_is_not_permitted_is_told_as_long_as_it_is) {
+  const auto answer = [this](Op op, const char* bytes) {
     f.ask(1, op);
     f.sent();
     f.receive(bytes);
@@ -271,8 +258,7 @@ TEST(Session, a_delete_that_is_not_permitted_is_told_as_long_as_it_is) {
 }
 
 // A port that speaks TLS only closes, or says what is no RESP.
-TEST(Session, a_connection_that_is_closed_before_its_first_answer_has_a_reason_of_its_own) {
-  Greeted f;
+TEST_F(GreetedSession, a_connection_that_is_closed_before_its_first_answer_has_a_reason_of_its_own) {
   f.break_off();
   EXPECT_EQ(f.session->reason(), REDLOCK_E_DISCONNECTED) << "it has answered";
   f.connect();
