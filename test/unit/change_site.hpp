@@ -61,27 +61,6 @@ struct ChangeSite {
   void all_well() {
     for (unsigned m = 1; m <= stage.masters(); ++m) stage.set_way(m, Way::answering);
   }
-  // Something happens to one of six masters, or all are well again. below(n): a random number below n.
-  template <class Below>
-  void disturb(Below below) {
-    const unsigned m = 1 + below(6);
-    switch (below(6)) {
-      case 0:
-        stage.reset(m, below(2) ? Unread::kept : Unread::dropped);
-        break;
-      case 1:
-        stage.set_way(m, Way::frozen);
-        break;
-      case 2:
-        stage.set_way(m, Way::down);
-        break;
-      case 3:
-        stage.set_delay_ms(m, below(40));
-        break;
-      default:
-        all_well();
-    }
-  }
 
   Stage stage;
 

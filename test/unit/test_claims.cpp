@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Claims: each arrow of the drawing in claims.hpp by itself. Strays and long walks have files of their own.
+// Claims: what the model of test_claims_walk.cpp does not go through. The walks there show each arrow of the drawing in
+// claims.hpp; strays have a file of their own.
 #include "claims_fixture.hpp"
 
 namespace redlock {
@@ -39,94 +40,6 @@ TEST_F(NewClaim, a_new_one) {
   EXPECT_EQ(f.claims.on_time(at(1'000'000)), Instant::never());
 }
 
-TEST_F(AnyClaims, full_and_again) {
-  std::vector<uint16_t> all;
-  for (unsigned i = 0; i < 10; ++i) {
-    EXPECT_FALSE(f.claims.full());
-    all.push_back(f.make());
-  }
-  EXPECT_TRUE(f.claims.full());
-  EXPECT_EQ(f.make(), no_slot);
-  f.claims.end(all[3], {}, at(0));
-  EXPECT_FALSE(f.claims.full());
-  EXPECT_EQ(f.make(), all[3]);
-  EXPECT_TRUE(f.claims.full());
-}
-
-// ---- the arrows -----------------------------------------------------------------------------------------------
-
-TEST_F(NewClaim, pending_then_answered) {
-  f.claims.set_sent(c, 0);
-  f.claims.set_sent(c, 2);
-  EXPECT_EQ(f.claims[c].sent, Masters::of(0, 2));
-  EXPECT_EQ(f.claims[c].pending, Masters::of(0, 2));
-  EXPECT_EQ(f.claims.reserved(0), 1u);
-  EXPECT_EQ(f.claims.reserved(1), 0u);
-  f.claims.set_answered(c, 0, true, at(0));
-  f.claims.set_answered(c, 2, false, at(0));
-  EXPECT_EQ(f.claims[c].pending, Masters());
-  EXPECT_EQ(f.claims[c].refused, Masters::of(0));
-  EXPECT_EQ(f.claims.reserved(0), 1u) << "whether its delete is needed is for the end to say";
-}
-
-TEST_F(GrantedClaim, ended_deleted_and_paid) {
-  f.claims.end(c, Masters::of(0, 1), at(0));
-  EXPECT_EQ(f.claims[c].slot, no_slot);
-  EXPECT_EQ(f.claims.debts(), 1u);
-  EXPECT_TRUE(f.claims.owes(0) && f.claims.owes(1) && !f.claims.owes(2));
-  EXPECT_EQ(f.claims.next_owed(0, 0), c);
-  EXPECT_EQ(f.claims.next_owed(0, static_cast<uint16_t>(c + 1)), no_slot);
-  EXPECT_EQ(f.claims.next_owed(2, 0), no_slot);
-  f.claims.deletes_queued(c, Masters::of(0));
-  EXPECT_FALSE(f.claims.owes(0));
-  EXPECT_EQ(f.claims.reserved(0), 0u) << "the place is taken";
-  EXPECT_EQ(f.claims.reserved(1), 1u);
-  EXPECT_EQ(f.claims.debts_of(0), 1u);
-  f.claims.delete_answered(c, 0, Deleted::yes, at(1));
-  EXPECT_EQ(f.claims.debts_of(0), 0u);
-  EXPECT_FALSE(f.freed(c));
-  f.remove(c, 1, Deleted::absent, at(1));
-  EXPECT_TRUE(f.freed(c)) << "already expired is a normal answer";
-  EXPECT_EQ(f.claims.debts(), 0u);
-}
-
-TEST_F(NewClaim, masters_that_refused_are_spared_and_give_their_places_back) {
-  for (const MasterIndex m : {0u, 1u, 2u}) {
-    f.claims.set_sent(c, m);
-    f.claims.set_answered(c, m, m != 1, at(0));
-  }
-  f.claims.end(c, Masters::of(1), at(0));
-  EXPECT_EQ(f.claims.reserved(0) + f.claims.reserved(2), 0u);
-  EXPECT_EQ(f.claims.reserved(1), 1u);
-  f.remove(c, 1, Deleted::yes, at(1));
-  EXPECT_TRUE(f.freed(c));
-}
-
-TEST_F(NewClaim, every_refusal_is_remembered) {
-  for (const MasterIndex m : {0u, 1u, 2u}) f.claims.set_sent(c, m);
-  for (const MasterIndex m : {0u, 2u}) f.claims.set_answered(c, m, true, at(0));
-  EXPECT_EQ(f.claims[c].refused, Masters::of(0, 2));
-}
-
-TEST_F(NewClaim, an_end_without_targets_is_over_at_once) {
-  f.claims.set_sent(c, 0);
-  f.claims.set_answered(c, 0, true, at(0));
-  f.claims.end(c, {}, at(0));
-  EXPECT_TRUE(f.freed(c));
-  EXPECT_EQ(f.claims.debts(), 0u);
-  EXPECT_EQ(f.claims.reserved(0), 0u);
-}
-
-TEST_F(NewClaim, a_delete_behind_an_unanswered_set) {
-  f.claims.set_sent(c, 0);
-  f.claims.end(c, Masters::of(0), at(0));
-  f.claims.deletes_queued(c, Masters::of(0));
-  f.claims.set_answered(c, 0, false, at(0));
-  EXPECT_FALSE(f.freed(c));
-  f.claims.delete_answered(c, 0, Deleted::yes, at(1));
-  EXPECT_TRUE(f.freed(c));
-}
-
 TEST_F(GrantedClaim, an_error_rests_and_is_owed_again) {
   f.claims.end(c, Masters::of(0), at(0));
   int64_t now = 0;
@@ -147,63 +60,11 @@ TEST_F(GrantedClaim, an_error_rests_and_is_owed_again) {
   }
 }
 
-TEST_F(GrantedClaim, two_masters_rest_together) {
-  f.claims.end(c, Masters::of(0, 1), at(0));
-  for (const MasterIndex m : {0u, 1u}) {
-    f.remove(c, m, Deleted::error, at(m * 10));
-  }
-  f.claims.on_time(at(20));
-  EXPECT_TRUE(f.claims.owes(0) && f.claims.owes(1));
+TEST_F(NewClaim, every_refusal_is_remembered) {
+  for (const MasterIndex m : {0u, 1u, 2u}) f.claims.set_sent(c, m);
+  for (const MasterIndex m : {0u, 2u}) f.claims.set_answered(c, m, true, at(0));
+  EXPECT_EQ(f.claims[c].refused, Masters::of(0, 2));
 }
-
-TEST_F(GrantedClaim, an_unknown_script_is_owed_at_once) {
-  f.claims.end(c, Masters::of(0), at(0));
-  f.claims.deletes_queued(c, Masters::of(0));
-  f.claims.delete_unknown(c, 0);
-  EXPECT_TRUE(f.claims.owes(0));
-  EXPECT_EQ(f.claims.reserved(0), 0u);
-  f.remove(c, 0, Deleted::yes, at(0));
-  EXPECT_TRUE(f.freed(c));
-}
-
-// ---- broken connections ---------------------------------------------------------------------------------------
-
-TEST_F(NewClaim, broke_while_pending) {
-  f.claims.set_sent(c, 0);
-  f.claims.set_sent(c, 1);
-  f.claims.broke(0);
-  EXPECT_EQ(f.claims[c].stray, Masters::of(0));
-  EXPECT_EQ(f.claims[c].pending, Masters::of(1));
-  EXPECT_EQ(f.claims.reserved(0), 0u) << "the places were that connection's";
-  EXPECT_EQ(f.claims.reserved(1), 1u);
-  EXPECT_FALSE(f.claims.owes(0)) << "a lock that is held owes nothing";
-}
-
-TEST_F(AnyClaims, broke_while_granted_owed_deleting_and_resting) {
-  const uint16_t held = f.granted();
-  f.claims.broke(0);
-  EXPECT_EQ(f.claims[held].stray, Masters());
-  EXPECT_EQ(f.claims.reserved(0), 0u);
-
-  const uint16_t owed = f.granted(), deleting = f.granted(), resting = f.granted();
-  for (const uint16_t c : {owed, deleting, resting}) f.claims.end(c, Masters::of(0), at(0));
-  f.claims.deletes_queued(deleting, Masters::of(0));
-  f.claims.deletes_queued(resting, Masters::of(0));
-  f.claims.delete_answered(resting, 0, Deleted::error, at(0));
-  f.claims.broke(0);
-  EXPECT_EQ(f.claims.reserved(0), 0u);
-  for (const uint16_t c : {owed, deleting}) EXPECT_EQ(f.claims[c].owed, Masters::of(0));
-  EXPECT_EQ(f.claims[deleting].deleting, Masters());
-  EXPECT_EQ(f.claims[resting].resting, Masters::of(0));
-  f.claims.on_time(at(20));
-  unsigned n = 0;
-  for (uint16_t i = f.claims.next_owed(0, 0); i != no_slot; i = f.claims.next_owed(0, static_cast<uint16_t>(i + 1)))
-    ++n;
-  EXPECT_EQ(n, 3u);
-  EXPECT_EQ(f.claims.debts(), 3u);
-}
-
-// ---- lingering ------------------------------------------------------------------------------------------------
 
 TEST_F(GrantedClaim, lingers_until_its_time) {
   f.claims.linger(c, at(500));
@@ -216,25 +77,6 @@ TEST_F(GrantedClaim, lingers_until_its_time) {
   EXPECT_TRUE(f.claims.owes(0) && f.claims.owes(1));
   EXPECT_EQ(f.claims.debts(), 1u);
   EXPECT_EQ(f.claims.deadline(), at(500 + 2 * lifetime_ms));
-}
-
-TEST_F(GrantedClaim, lingers_through_answers_and_broken_connections) {
-  f.claims.set_sent(c, 2);
-  f.claims.linger(c, at(500));
-  f.claims.broke(0);
-  f.claims.set_answered(c, 2, true, at(0));
-  EXPECT_FALSE(f.freed(c));
-  f.claims.on_time(at(500));
-  EXPECT_TRUE(f.claims.owes(0) && f.claims.owes(1) && f.claims.owes(2)) << "wherever anything was sent";
-}
-
-TEST_F(NewClaim, lingering_where_nothing_was_sent) {
-  f.claims.linger(c, at(5));
-  f.claims.on_time(at(5));
-  EXPECT_TRUE(f.freed(c));
-  EXPECT_EQ(f.claims.debts(), 0u);
-  for (unsigned i = 0; i < 10; ++i) EXPECT_NE(f.make(), no_slot);
-  EXPECT_EQ(f.make(), no_slot);
 }
 
 // ---- the queue of ended ones ----------------------------------------------------------------------------------

@@ -131,20 +131,6 @@ TEST(Fence, whatever_is_still_to_come_changes_no_decision) {
   }
 }
 
-TEST(Fence, the_floor_waits_for_a_master_that_may_know) {
-  EXPECT_EQ(shipped({vocabulary[5], vocabulary[6], {}}, 7, true).what, What::wait);
-  EXPECT_EQ(shipped({vocabulary[5], vocabulary[6], vocabulary[1]}, 7, true).what, What::floor);
-  EXPECT_EQ(shipped({vocabulary[5], vocabulary[6], vocabulary[2]}, 7, true).what, What::store);
-}
-
-TEST(Fence, a_single_master_is_a_quorum) {
-  EXPECT_EQ(shipped({vocabulary[4]}, 7, true).what, What::proposed);
-  EXPECT_EQ(shipped({vocabulary[5]}, 7, true).token, 6u);
-  EXPECT_EQ(shipped({vocabulary[6]}, 7, true).what, What::floor);
-  EXPECT_EQ(shipped({vocabulary[6]}, 7, true).token, 201u);
-  EXPECT_EQ(shipped({vocabulary[6]}, 7, false).what, What::unknown);
-}
-
 TEST(Fence, numbers_beyond_a_double_keep_every_digit) {
   const uint64_t odd = 9007199254740993u;  // 2^53 + 1
   EXPECT_EQ(shipped({{true, false, true, State::known, odd, 0}}, 1, true).token, odd + 1);

@@ -69,24 +69,6 @@ struct AnyLine : ::testing::Test {
   Line line;
 };
 
-TEST_F(AnyLine, one_after_the_other) {
-  const uint16_t a = line.enter("bus"), b = line.enter("bus"), other = line.enter("valve"), c = line.enter("bus");
-  EXPECT_FALSE(line.waits(a) || line.waits(other));
-  EXPECT_TRUE(line.waits(b) && line.waits(c));
-  EXPECT_EQ(line.leave(a), std::vector<uint16_t>{b});
-  EXPECT_TRUE(line.waits(c));
-  EXPECT_EQ(line.leave(other), std::vector<uint16_t>{});
-  EXPECT_EQ(line.leave(b), std::vector<uint16_t>{c});
-  EXPECT_EQ(line.leave(c), std::vector<uint16_t>{});
-}
-
-TEST_F(AnyLine, leaving_from_the_middle) {
-  const uint16_t a = line.enter("bus"), b = line.enter("bus"), c = line.enter("bus");
-  EXPECT_EQ(line.leave(b), std::vector<uint16_t>{});
-  EXPECT_TRUE(line.waits(c));
-  EXPECT_EQ(line.leave(a), std::vector<uint16_t>{c});
-}
-
 TEST_F(AnyLine, who_comes_back_is_the_last) {
   const uint16_t a = line.enter("bus"), b = line.enter("bus");
   EXPECT_EQ(line.end(a), std::vector<uint16_t>{b});
@@ -115,21 +97,6 @@ TEST_F(AnyLine, names_of_which_one_begins_the_other_are_two) {
   EXPECT_FALSE(line.waits(line.enter("bus2")));
   EXPECT_FALSE(line.waits(line.enter("bu")));
   EXPECT_TRUE(line.waits(line.enter("bus2")));
-}
-
-TEST_F(AnyLine, several_names_stand_in_every_line) {
-  const uint16_t bus = line.enter("bus"), both = line.enter("bus+valve"), valve = line.enter("valve"),
-                 tap = line.enter("tap");
-  EXPECT_TRUE(line.waits(both));
-  EXPECT_TRUE(line.waits(valve)) << "behind the one that waits, though nobody has it";
-  EXPECT_FALSE(line.waits(tap));
-  const uint16_t again = line.enter("bus");
-  EXPECT_EQ(line.leave(bus), std::vector<uint16_t>{both});
-  EXPECT_EQ(line.leave(tap), std::vector<uint16_t>{});
-  EXPECT_EQ(line.leave(both), (std::vector<uint16_t>{again, valve})) << "one of each line";
-  EXPECT_EQ(line.leave(valve), std::vector<uint16_t>{});
-  EXPECT_EQ(line.leave(again), std::vector<uint16_t>{});
-  EXPECT_FALSE(line.waits(line.enter("bus+valve")));
 }
 
 TEST_F(AnyLine, two_names_of_one_kind) {
@@ -238,33 +205,6 @@ TEST(LocalQueue, as_a_list_of_sets_would_do) {
       }
       std::sort(expected.begin(), expected.end());
       ASSERT_EQ(first, expected) << "who came to be first is told, at step " << step;
-    }
-    for (size_t i = 0; i < list.size(); ++i) ASSERT_EQ(line.waits(list[i].index), !is_first(i)) << "step " << step;
-  }
-}
-
-TEST(LocalQueue, as_a_list_would_do) {
-  std::mt19937 dice(7);
-  Line line;
-  struct Entry {
-    uint16_t index;
-    std::string resource;
-  };
-  std::vector<Entry> list;  // in order of arrival
-  const auto is_first = [&](size_t i) {
-    for (size_t j = 0; j < i; ++j) {
-      if (list[j].resource == list[i].resource) return false;
-    }
-    return true;
-  };
-  for (unsigned step = 0; step < 20'000; ++step) {
-    if (list.size() < capacity && (list.empty() || dice() % 2 != 0)) {
-      const std::string resource(1, static_cast<char>('a' + dice() % 3));
-      list.push_back({line.enter(resource), resource});
-    } else {
-      const size_t i = dice() % list.size();
-      line.leave(list[i].index);
-      list.erase(list.begin() + static_cast<std::ptrdiff_t>(i));
     }
     for (size_t i = 0; i < list.size(); ++i) ASSERT_EQ(line.waits(list[i].index), !is_first(i)) << "step " << step;
   }

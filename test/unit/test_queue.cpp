@@ -35,40 +35,6 @@ std::vector<uint16_t> walk(const Q& queue, const std::vector<Slot>& slots) {
   return seen;
 }
 
-TEST(Queue, order_of_arrival) {
-  std::vector<Slot> slots(4);
-  One queue;
-  EXPECT_TRUE(queue.empty());
-  EXPECT_EQ(queue.first(), no_slot);
-  for (const uint16_t i : {uint16_t{2}, uint16_t{0}, uint16_t{3}}) queue.push(slots.data(), i);
-  queue.push(slots.data(), 2);  // keeps its place
-  EXPECT_FALSE(queue.empty());
-  EXPECT_EQ((walk<One, &Slot::one>(queue, slots)), (std::vector<uint16_t>{2, 0, 3}));
-  queue.remove(slots.data(), 1);  // is not in it
-  queue.remove(slots.data(), 0);
-  EXPECT_EQ((walk<One, &Slot::one>(queue, slots)), (std::vector<uint16_t>{2, 3}));
-  queue.remove(slots.data(), 3);
-  queue.push(slots.data(), 1);
-  EXPECT_EQ((walk<One, &Slot::one>(queue, slots)), (std::vector<uint16_t>{2, 1}));
-  queue.remove(slots.data(), 2);
-  queue.remove(slots.data(), 1);
-  EXPECT_TRUE(queue.empty());
-  queue.push(slots.data(), 0);
-  EXPECT_EQ((walk<One, &Slot::one>(queue, slots)), (std::vector<uint16_t>{0}));
-}
-
-TEST(Queue, what_is_urgent_enters_at_the_front) {
-  std::vector<Slot> slots(4);
-  One queue;
-  queue.push_front(slots.data(), 1);
-  queue.push(slots.data(), 2);
-  queue.push(slots.data(), 3);
-  queue.push_front(slots.data(), 0);
-  EXPECT_EQ((walk<One, &Slot::one>(queue, slots)), (std::vector<uint16_t>{0, 1, 2, 3}));
-  for (const uint16_t i : {uint16_t{2}, uint16_t{3}, uint16_t{3}}) queue.push_front(slots.data(), i);  // moved there
-  EXPECT_EQ((walk<One, &Slot::one>(queue, slots)), (std::vector<uint16_t>{3, 2, 0, 1}));
-}
-
 TEST(Queue, against_a_deque) {
   constexpr uint16_t size = 9;
   std::vector<Slot> slots(size);

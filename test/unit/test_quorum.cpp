@@ -77,16 +77,6 @@ TEST(Quorum, two_quorums_always_meet_and_none_is_larger_than_it_must_be) {
   EXPECT_EQ(quorum_of(15), 8u);
 }
 
-TEST(Quorum, an_even_number_bears_no_more_failures_than_the_odd_one_below) {
-  EXPECT_EQ(decide(4, 2, 0, 2), Decision::lost);
-  EXPECT_EQ(decide(4, 2, 0, 1), Decision::pending);
-  EXPECT_EQ(decide(4, 3, 0, 0), Decision::won);
-  EXPECT_EQ(decide(2, 1, 1, 0), Decision::lost);
-  EXPECT_EQ(lost_because(4, 2), REDLOCK_E_NO_QUORUM);
-  EXPECT_EQ(lost_because(4, 1), REDLOCK_E_LOCKED);
-  EXPECT_EQ(lost_because(2, 0), REDLOCK_E_LOCKED);
-}
-
 TEST(Quorum, fifteen_masters) {
   for (unsigned granted = 0; granted <= 15; ++granted) {
     for (unsigned failed = 0; granted + failed <= 15; ++failed) {

@@ -37,18 +37,6 @@ struct Fixture {
 const std::string body = "<a script's body>";
 const std::string word = "<word>";
 
-// Copied and referenced bytes in every order that matters: reference first, last, two in a row, copied in between.
-std::string fill(Tx& tx) {
-  tx.reference(bytes(word));
-  tx.append("abc");
-  tx.append("de");
-  tx.reference(bytes(body));
-  tx.reference(bytes(word));
-  tx.append("fgh");
-  tx.reference(bytes(body));
-  return word + "abcde" + body + word + "fgh" + body;
-}
-
 // What is written in place is there when it is appended, with a reference in its midst too, and can be appended
 // elsewhere.
 TEST(Tx, bytes_in_place) {
@@ -91,48 +79,6 @@ TEST_F(TxOf16, empty) {
   EXPECT_TRUE(f.tx.empty()) << "nothing is nothing to send";
   f.tx.consume(0);
   EXPECT_TRUE(f.tx.empty());
-}
-
-TEST_F(TxOf16, weaves_references_in) {
-  const std::string all = fill(f.tx);
-  EXPECT_FALSE(f.tx.empty());
-  EXPECT_EQ(f.gathered(), all);
-  Bytes chunk[Tx::chunks_max];
-  ASSERT_EQ(f.tx.gather(chunk, Tx::chunks_max), 6u);
-  EXPECT_EQ(chunk[2].data, body.data()) << "by reference";
-  f.tx.clear();
-  EXPECT_TRUE(f.tx.empty());
-  EXPECT_EQ(f.gathered(), "");
-  EXPECT_TRUE(f.tx.fits(16, Tx::references_max));
-}
-
-TEST_F(TxOf16, a_short_list_of_runs_is_a_beginning) {
-  const std::string all = fill(f.tx);
-  for (unsigned max = 0; max <= 6; ++max) {
-    const std::string begin = f.gathered(max);
-    EXPECT_EQ(all.compare(0, begin.size(), begin), 0) << max;
-    EXPECT_EQ(begin.size() == all.size(), max == 6) << max;
-  }
-  std::string sent;
-  while (!f.tx.empty()) {
-    const std::string run = f.gathered(1);
-    ASSERT_FALSE(run.empty());
-    f.tx.consume(run.size());
-    sent += run;
-  }
-  EXPECT_EQ(sent, all);
-}
-
-TEST_F(TxOf16, knows_what_it_refers_to_until_the_last_byte_is_sent) {
-  EXPECT_FALSE(f.tx.refers_to(bytes(body)));
-  fill(f.tx);
-  EXPECT_TRUE(f.tx.refers_to(bytes(body)));
-  EXPECT_TRUE(f.tx.refers_to(bytes(word)));
-  EXPECT_FALSE(f.tx.refers_to("another"));
-  f.tx.consume(f.gathered().size() - 1);
-  EXPECT_TRUE(f.tx.refers_to(bytes(body)));
-  f.tx.consume(1);
-  EXPECT_FALSE(f.tx.refers_to(bytes(body)));
 }
 
 TEST(Tx, room) {
