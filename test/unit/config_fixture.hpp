@@ -6,6 +6,7 @@
 #include <redlock/redlock.h>
 
 #include <memory>
+#include <string>
 
 namespace redlock::test {
 
@@ -18,6 +19,12 @@ inline Config make() {
   redlock_config_t* cfg = nullptr;
   EXPECT_EQ(redlock_config_new(&cfg), 0);
   return Config(cfg);
+}
+
+// The sentence of a call that had to be refused.
+inline std::string why(const Config& cfg, int result) {
+  EXPECT_EQ(result, REDLOCK_E_CONFIG);
+  return redlock_config_error(cfg.get());
 }
 
 struct AConfig : ::testing::Test {

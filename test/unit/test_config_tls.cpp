@@ -18,6 +18,7 @@ namespace {
 using redlock::test::AConfig;
 using redlock::test::Config;
 using redlock::test::make;
+using redlock::test::why;
 
 int load(const Config& cfg, const std::string& json) {
   return redlock_config_load_json(cfg.get(), json.data(), json.size());
@@ -250,12 +251,9 @@ TEST(ConfigTls, WrongKindsAndKeys) {
   EXPECT_EQ(refused(R"({"tls":{},"masters":[],"tls":{}})"), "tls: given twice");
   EXPECT_EQ(refused(R"({"masters":[{"url":"rediss://a","tls":{},"tls":{}}]})"), "masters[0].tls: given twice");
   const Config cfg = make();
-  EXPECT_EQ(set(cfg, "tls.verify", "no"), REDLOCK_E_CONFIG);
-  EXPECT_EQ(error(cfg), "tls.verify: no such key");
-  EXPECT_EQ(set(cfg, "tls", "no"), REDLOCK_E_CONFIG);
-  EXPECT_EQ(error(cfg), "tls: no such key");
-  EXPECT_EQ(redlock_config_set_u32(cfg.get(), "tls.min_version", 13), REDLOCK_E_CONFIG);
-  EXPECT_EQ(error(cfg), "tls.min_version: takes a string");
+  EXPECT_EQ(why(cfg, set(cfg, "tls.verify", "no")), "tls.verify: no such key");
+  EXPECT_EQ(why(cfg, set(cfg, "tls", "no")), "tls: no such key");
+  EXPECT_EQ(why(cfg, redlock_config_set_u32(cfg.get(), "tls.min_version", 13)), "tls.min_version: takes a string");
 }
 
 // A site moves to TLS without a new record: its gateways may be changed one after the other.
@@ -272,8 +270,8 @@ TEST(ConfigTls, TheRecordOnTheMastersStays) {
 
 TEST_F(AConfig, OneServerInBothWaysIsOneMaster) {
   ASSERT_EQ(redlock_config_add_master(cfg.get(), "redis://10.0.0.1"), 0);
-  EXPECT_EQ(redlock_config_add_master(cfg.get(), "rediss://10.0.0.1:6379"), REDLOCK_E_CONFIG);
-  EXPECT_EQ(error(cfg), "masters[1].url: 10.0.0.1:6379 is the address of masters[0]");
+  EXPECT_EQ(why(cfg, redlock_config_add_master(cfg.get(), "rediss://10.0.0.1:6379")),
+            "masters[1].url: 10.0.0.1:6379 is the address of masters[0]");
 }
 
 // Which password leaves this machine in the clear; "": none.

@@ -83,20 +83,6 @@ TEST_F(AnyGuard, the_watch_goes_on_over_reconnects_to_the_same_state) {
   EXPECT_EQ(f.guard.watched_at(), at(guard_ms));
 }
 
-TEST(Guard, a_restart_a_role_cycle_and_a_new_quarantine_begin_it_anew) {
-  for (const int what : {0, 1, 2}) {
-    Fixture f;
-    f.create();
-    f.read();
-    f.now = at(20'000);
-    if (what == 0) f.connect("3333333333333333");
-    if (what == 1) f.resynchronize("3333333333333333");
-    if (what == 2) f.create("bbbbbbbbbbbbbbbb");
-    f.read();
-    EXPECT_EQ(f.guard.watched_at(), at(20'000 + guard_ms)) << what;
-  }
-}
-
 // "No seal" long ago and "no seal" now, with a FLUSHALL between that this client did not see.
 TEST_F(AnyGuard, an_old_sight_of_a_blank_state_counts_for_nothing) {
   EXPECT_EQ(f.read(), Next::create);

@@ -176,22 +176,6 @@ TEST_F(AnyUnderGuard, a_seal_is_of_the_replication_id_as_it_was_read) {
             Fixture::write(fingerprint, q, q, run_id + ":4444444444444444:" + q, "4444444444444444") + f.reading());
 }
 
-TEST_F(GreetedUnderGuard, a_seal_that_fits_what_this_connection_knew_and_not_what_was_read_ends_the_vote) {
-  f.due(5'000);
-  f.reads(Fixture::record(seal, replication("4444444444444444")), 5);
-  EXPECT_FALSE(f.session->votes());
-  EXPECT_EQ(f.session->reason(), REDLOCK_E_REPLID);
-  EXPECT_EQ(f.told(&News::withdrawn), 1u);
-}
-
-TEST_F(GreetedUnderGuard, a_replica_s_reading_ends_the_vote) {
-  f.due(5'000);
-  f.reads(Fixture::record(seal, replication(replid, "slave")), 5);
-  EXPECT_EQ(f.session->reason(), REDLOCK_E_ROLE);
-  EXPECT_EQ(f.session->wish(), Wish::none) << "it is read again, for it may become a master";
-  EXPECT_EQ(f.told(&News::withdrawn), 1u);
-}
-
 TEST_F(GreetedUpToInfo, what_only_the_whole_info_can_mend_is_asked_for_with_the_next_reading) {
   f.receive(bulk(info_text() + "loading:1\r\n") + f.caching() + f.record() + f.time() + f.ping());
   EXPECT_EQ(f.session->reason(), REDLOCK_E_LOADING);
