@@ -18,7 +18,9 @@ namespace {
 using Wide = __int128;
 constexpr Wide million = 1'000'000;
 
-int64_t saturated(Wide n) { return n > INT64_MAX ? INT64_MAX : n < INT64_MIN ? INT64_MIN : static_cast<int64_t>(n); }
+int64_t saturated(Wide n) {
+  return n > INT64_MAX ? INT64_MAX : n < INT64_MIN ? INT64_MIN : static_cast<int64_t>(n);
+}
 
 // The values, and those beside them that fit.
 template <class T>
@@ -40,8 +42,8 @@ const std::vector<int64_t>& instants() {
 }
 
 const std::vector<uint32_t>& ttls() {
-  static const auto all = around<uint32_t>(
-      {0, REDLOCK_TTL_MS_MIN, REDLOCK_TTL_MS_DEFAULT, REDLOCK_MAX_TTL_MS_MAX, uint32_t{1} << 31, UINT32_MAX});
+  static const auto all = around<uint32_t>({0, REDLOCK_TTL_MS_MIN, REDLOCK_TTL_MS_DEFAULT, REDLOCK_MAX_TTL_MS_MAX,
+                                            uint32_t{1} << 31, UINT32_MAX});
   return all;
 }
 

@@ -44,7 +44,7 @@ inline std::string hello(const char* role = "master", const char* mode = "standa
               ":10\r\n", bulk("mode"), bulk(mode), bulk("role"), bulk(role), bulk("modules"), "*0\r\n"});
 }
 inline const std::string loads = command({"SCRIPT", "LOAD", test::text_of(release_script)}) +
-                                 command({"SCRIPT", "LOAD", test::text_of(extend_script)});
+                          command({"SCRIPT", "LOAD", test::text_of(extend_script)});
 inline const std::string loaded = bulk(text(release_script.sha)) + bulk(text(extend_script.sha));
 inline const std::string tracking_command = command({"CLIENT", "TRACKING", "on", "OPTIN", "NOLOOP"});
 inline const std::string ready = "+OK\r\n" + loaded;  // tracking is on, the scripts are known
@@ -71,10 +71,10 @@ struct Fixture : test::SessionWire {
     settings.reconnect_max_ms = 5'000;
     now = at(1'000);
     shared.init(shared_memory, sizeof shared_memory);
-    session = std::make_unique<Session>(
-        settings, master, bytes("gw-17"),
-        Session::Memory{tx.get(), 1'024, rx.get(), rx_size, requests.get(), in_flight + Session::own_requests, &shared,
-                        0, &called, &has_news, &begins});
+    session = std::make_unique<Session>(settings, master, bytes("gw-17"),
+                                        Session::Memory{tx.get(), 1'024, rx.get(), rx_size, requests.get(),
+                                                        in_flight + Session::own_requests, &shared, 0, &called,
+                                                        &has_news, &begins});
   }
   Fixture(const Fixture&) = delete;
 

@@ -37,7 +37,8 @@ inline std::string command(const std::vector<std::string>& words) {
 }
 inline bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-inline const std::string meta = "redlock::meta", seen = "redlock::seen", fingerprint = "v1 n=3", names = "a,b,c";
+inline const std::string meta = "redlock::meta", seen = "redlock::seen", fingerprint = "v1 n=3",
+                         names = "a,b,c";
 inline const std::string replid = "2222222222222222", q = "3333333333333333";
 inline const std::string run_id = "1111111111111111";
 inline const std::string seal = run_id + ":" + replid + ":" + q;
@@ -49,7 +50,7 @@ inline std::string info_text(const std::string& run = run_id) {
          "bbbb\r\n";
 }
 inline std::string replication(const std::string& id = replid, const std::string& role = "master", int replicas = 0,
-                               int backlog = 0) {
+                        int backlog = 0) {
   return "# Replication\r\nrole:" + role + "\r\nconnected_slaves:" + std::to_string(replicas) +
          "\r\nmaster_replid:" + id + "bbbb\r\nrepl_backlog_active:" + std::to_string(backlog) + "\r\n";
 }
@@ -69,10 +70,11 @@ struct Fixture : test::SessionWire {
     settings.rx_bytes = 512;
     now = at(0);
     shared.init(shared_memory, sizeof shared_memory);
-    session = std::make_unique<Session>(
-        settings, master, Bytes("gw"),
-        Session::Memory{tx.get(), tx_size, rx, sizeof rx, requests, static_cast<unsigned>(std::size(requests)), &shared,
-                        0, &called, &has_news, &begins});
+    session =
+        std::make_unique<Session>(settings, master, Bytes("gw"),
+                                  Session::Memory{tx.get(), tx_size, rx, sizeof rx, requests,
+                                                  static_cast<unsigned>(std::size(requests)), &shared, 0, &called,
+                                                  &has_news, &begins});
     if (seed != 0) session->seed(seed);
     connect();
   }
@@ -97,7 +99,8 @@ struct Fixture : test::SessionWire {
   }
   std::string before_info(int64_t id = 10) const {
     if (link == Link::resp2) {
-      return list({bulk("master"), ":0\r\n", "*0\r\n"}) + ":" + std::to_string(id) + "\r\n" + bulk("sha") + bulk("sha");
+      return list({bulk("master"), ":0\r\n", "*0\r\n"}) + ":" + std::to_string(id) + "\r\n" + bulk("sha") +
+             bulk("sha");
     }
     return (link == Link::tracked ? "+OK\r\n" : "-ERR unknown subcommand\r\n") + bulk("sha") + bulk("sha");
   }

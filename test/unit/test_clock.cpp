@@ -51,26 +51,13 @@ struct World {
   }
   void happen(Happening what) {
     switch (what) {
-      case Happening::nothing:
-        break;
-      case Happening::short_preemption:
-        pass(700 * us);
-        break;
-      case Happening::preemption:
-        pass(5 * ms);
-        break;
-      case Happening::suspend:
-        suspended += 5'000 * ms;
-        break;
-      case Happening::brief_suspend:
-        suspended += 3 * ms;
-        break;
-      case Happening::slew_up:
-        rate_ppm = 83'333;
-        break;
-      case Happening::slew_down:
-        rate_ppm = -83'333;
-        break;
+      case Happening::nothing: break;
+      case Happening::short_preemption: pass(700 * us); break;
+      case Happening::preemption: pass(5 * ms); break;
+      case Happening::suspend: suspended += 5'000 * ms; break;
+      case Happening::brief_suspend: suspended += 3 * ms; break;
+      case Happening::slew_up: rate_ppm = 83'333; break;
+      case Happening::slew_down: rate_ppm = -83'333; break;
     }
   }
   void before_read() {
@@ -207,8 +194,8 @@ class Script {
       const int64_t boot = clock_.boottime_ns(Instant::from_ns(readings_[i].now + validity));
       EXPECT_LE(boot, readings_[i].true_end + validity + world_.most_slewed) << "late";
       const int64_t unseen = world_.suspended - readings_[i].suspended_begin;  // then the reading itself was early
-      const int64_t earliest =
-          readings_[i].true_begin + validity - validity / 200 + least_slewed - unseen - hidden_ - 2 * uncertainty;
+      const int64_t earliest = readings_[i].true_begin + validity - validity / 200 + least_slewed - unseen - hidden_ -
+                               2 * uncertainty;
       EXPECT_GE(boot, earliest) << "far too early";
     }
   }

@@ -130,8 +130,7 @@ TEST_F(AConfig, WholeNumbersInAnySpelling) {
 TEST_F(AConfig, MastersAddUp) {
   ASSERT_EQ(load(cfg, R"({"masters":["redis://a",)"
                       R"({"url":"redis://b:7","name":"b","username":"u","password":"p\u00e9"}]})"),
-            0)
-      << redlock_config_error(cfg.get());
+            0) << redlock_config_error(cfg.get());
   ASSERT_EQ(load(cfg, R"({"masters":["unix:///c"]})"), 0);
   ASSERT_EQ(cfg->values.masters, 3u);
   const redlock::Master* m = cfg->values.master;

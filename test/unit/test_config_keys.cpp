@@ -262,7 +262,8 @@ TEST(ConfigFinish, TtlAndMaxTtl) {
 
 TEST(ConfigFinish, NodeTimeoutAndTtl) {
   EXPECT_EQ(verdict({{"defaults.ttl_ms", 51}}), "");
-  EXPECT_EQ(verdict({{"defaults.ttl_ms", 50}}), "timing.node_timeout_ms: 50 is not in 5..49 (defaults.ttl_ms - 1)");
+  EXPECT_EQ(verdict({{"defaults.ttl_ms", 50}}),
+            "timing.node_timeout_ms: 50 is not in 5..49 (defaults.ttl_ms - 1)");
 }
 
 TEST(ConfigFinish, SuspectCloseAndNodeTimeout) {
@@ -336,13 +337,13 @@ TEST(ConfigFinish, EverySettingArrives) {
   const auto other = [](uint32_t min, uint32_t max, uint32_t initial) {
     return initial >= max ? min : initial < min ? min + 1 : initial + 1;
   };
-#define ARRIVES(section, name, min, max, initial, member, value) \
-  {                                                              \
-    Settings s;                                                  \
-    const uint32_t set = other(min, max, initial);               \
-    EXPECT_EQ(verdict({{#section "." #name, set}}, &s), "");     \
-    EXPECT_EQ(s.member, value) << #name;                         \
-    EXPECT_NE(s.member, Settings().member) << #name;             \
+#define ARRIVES(section, name, min, max, initial, member, value)                \
+  {                                                                             \
+    Settings s;                                                                 \
+    const uint32_t set = other(min, max, initial);                              \
+    EXPECT_EQ(verdict({{#section "." #name, set}}, &s), "");                    \
+    EXPECT_EQ(s.member, value) << #name;                                        \
+    EXPECT_NE(s.member, Settings().member) << #name;                            \
   }
 #define NUMBER_ARRIVES(section, name, min, max, initial, text) ARRIVES(section, name, min, max, initial, name, set)
 #define TIME_ARRIVES(section, name, min, max, initial, text) \

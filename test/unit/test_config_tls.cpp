@@ -131,8 +131,7 @@ TEST_F(AConfig, AllFieldsBySetterAndByJson) {
 
 TEST(ConfigTls, AMastersValueReplacesTheCommonOne) {
   const std::string common = R"("tls":{"ca_file":"/ca","cert_file":"/c","key_file":"/k","server_name":"n",)"
-                             R"("min_version":"1.3","pin":")" +
-                             pin_of('1') + "\"}";
+                             R"("min_version":"1.3","pin":")" + pin_of('1') + "\"}";
   const auto with = [&](const std::string& own) {
     return loaded("{" + common + R"(,"masters":["rediss://a",{"url":"rediss://b","tls":{)" + own + "}}]}", 1);
   };
@@ -183,10 +182,8 @@ TEST(ConfigTls, CertificateAndKeyBelongTogether) {
   const std::string common = R"("tls":{"ca_file":"/ca","cert_file":"/c","key_file":"/k"})";
   for (const char* field : {"cert_file", "key_file"}) {
     cfg = make();
-    ASSERT_EQ(
-        load(cfg, "{" + common + R"(,"masters":["redis://a",{"url":"rediss://b","tls":{")" + field + R"(":"/o"}}]})"),
-        0)
-        << error(cfg);
+    ASSERT_EQ(load(cfg, "{" + common + R"(,"masters":["redis://a",{"url":"rediss://b","tls":{")" + field +
+                            R"(":"/o"}}]})"), 0) << error(cfg);
     EXPECT_EQ(checked(cfg), std::string("masters[1].tls.") + field + ": given without " +
                                 (std::string(field) == "key_file" ? "cert_file" : "key_file"));
   }

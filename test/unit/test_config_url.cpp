@@ -95,7 +95,8 @@ TEST(Url, WrongPort) {
 }
 
 TEST(Url, WrongHost) {
-  const std::string neither = "masters[0].host: neither an IPv4 address, an IPv6 address in brackets nor a host name";
+  const std::string neither =
+      "masters[0].host: neither an IPv4 address, an IPv6 address in brackets nor a host name";
   for (const char* host : {"256.0.0.1", "10.0.0", "127.1", "1", "10.0.0.01", "a.0x7f", "a..b", ".a", "a.", "-a", "a-",
                            "a b", "a%41", "\xC3\xA9"}) {
     EXPECT_EQ(refused(std::string("redis://") + host), neither) << host;
@@ -153,10 +154,10 @@ TEST(Url, Sockets) {
 }
 
 TEST(Url, ErrorsTellNothingOfThePassword) {
-  for (const char* url :
-       {"redis://u:hunter2@h:70000", "redis://u:hunter2@", "redis://u:hunter2", "redis://:hunter2@a b",
-        "redis://u:hunter2/@h", "redis://u:hun%zzter2@h", "redis://u:hunter2@h/0", "u:hunter2@h",
-        "rediss://u:hunter2@h/", "redis://hunter2@[::1", "redis://u@hunter2!"}) {
+  for (const char* url : {"redis://u:hunter2@h:70000", "redis://u:hunter2@", "redis://u:hunter2",
+                          "redis://:hunter2@a b", "redis://u:hunter2/@h", "redis://u:hun%zzter2@h",
+                          "redis://u:hunter2@h/0", "u:hunter2@h",
+                          "rediss://u:hunter2@h/", "redis://hunter2@[::1", "redis://u@hunter2!"}) {
     const Config cfg = make();
     EXPECT_NE(redlock_config_add_master(cfg.get(), url), 0) << url;
     EXPECT_EQ(std::string(redlock_config_error(cfg.get())).find("hun"), std::string::npos) << url;

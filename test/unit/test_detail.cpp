@@ -93,7 +93,8 @@ TEST_F(DetailOfThree, the_guard_watches_new_masters) {
   stage.advance_ms(3'000);
   a.acquire("bus", Gateway::options(1'000));
   stage.settle();
-  EXPECT_EQ(listener.take(), "bus: not acquired: 3 of 3 masters are new and watched: 27.4 s to go");
+  EXPECT_EQ(listener.take(),
+            "bus: not acquired: 3 of 3 masters are new and watched: 27.4 s to go");
   EXPECT_EQ(listener.last.watched, 3u);
   EXPECT_EQ(listener.last.voting, 0u);
   EXPECT_GT(listener.last.to_go_ms, 27'000);
@@ -139,12 +140,12 @@ TEST_F(DetailOfThree, a_held_lock_that_is_at_risk_and_lost) {
   stage.set_way(1, Way::silent);
   stage.set_way(2, Way::silent);
   stage.advance_ms(400);
-  EXPECT_TRUE(listener.heard("bus: not extended: " + text_of(REDLOCK_E_NO_QUORUM) +
-                             "; 127.0.0.1:1: " + text_of(REDLOCK_E_NODE_TIMEOUT)))
+  EXPECT_TRUE(listener.heard("bus: not extended: " + text_of(REDLOCK_E_NO_QUORUM) + "; 127.0.0.1:1: " +
+                             text_of(REDLOCK_E_NODE_TIMEOUT)))
       << listener.all();
   stage.advance_ms(1'000);
-  EXPECT_TRUE(
-      listener.heard("bus: lost: 2 of 3 masters could not extend it; 127.0.0.1:1: " + text_of(REDLOCK_E_SUSPECT)))
+  EXPECT_TRUE(listener.heard("bus: lost: 2 of 3 masters could not extend it; 127.0.0.1:1: " +
+                             text_of(REDLOCK_E_SUSPECT)))
       << listener.all();
 }
 

@@ -147,8 +147,9 @@ TEST(Guard, what_a_fingerprint_says) {
   EXPECT_EQ(ours.masters, 15u);
   EXPECT_EQ(ours.max_ttl_ms, uint32_t{REDLOCK_MAX_TTL_MS_MAX});
   for (const char* none : {"", "v1", "v1 n=", "v1 n=3", "v1 n=3 q=2", "v1 n=3 q=2 max_ttl_ms=",
-                           "v1 n=0 q=1 max_ttl_ms=9", "v1 n=16 q=9 max_ttl_ms=9", "v1 n=3 q=2 max_ttl_ms=86400001",
-                           "v1 n=3 q=2 max_ttl_ms=x", "v1 n=3 q=2 max_ttl_ms=99999999999999999999999",
+                           "v1 n=0 q=1 max_ttl_ms=9",
+                           "v1 n=16 q=9 max_ttl_ms=9", "v1 n=3 q=2 max_ttl_ms=86400001", "v1 n=3 q=2 max_ttl_ms=x",
+                           "v1 n=3 q=2 max_ttl_ms=99999999999999999999999",
                            "moving v1 n=3 q=2 max_ttl_ms=9 ids=0 > v1 n=5 q=3 max_ttl_ms=9 ids=1"}) {
     const Fingerprint read = read_fingerprint(Bytes(none, strlen(none)));
     EXPECT_EQ(read.masters, 0u) << none;

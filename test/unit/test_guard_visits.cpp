@@ -290,32 +290,14 @@ TEST(GuardVisits, ages_may_differ_by_an_eighth) {
 
 TEST(GuardVisits, what_is_no_visit_to_this_state_is_none) {
   const std::string long_ago = " 1 " + std::to_string(epoch_ms);
-  for (const std::string& visit : {state,
-                                   state + " ",
-                                   state + " 1" /* as 0.2.0 left it */,
-                                   state + "  1",
-                                   state + " 1 ",
-                                   state + " 1 1 ",
-                                   state + " 1x 1",
-                                   state + " 1 1x",
-                                   state + " -1 1",
-                                   state + " 1 -1",
-                                   state + " +1 1",
-                                   state + " 1.5 1",
-                                   state + " 1 1 1",
-                                   state + "x1 1",
-                                   state + ":1 1",
-                                   state + " 2305843009213693952 1",
-                                   state + " 1 2305843009213693952",
-                                   state + " 99999999999999999999 1",
-                                   state.substr(1) + long_ago,
-                                   "x" + state.substr(1) + long_ago,
-                                   state.substr(0, 32) + "b" + long_ago,
-                                   state.substr(0, 16) + " " + state.substr(17) + long_ago,
-                                   std::string("1 1"),
-                                   std::string(" "),
-                                   std::string(60, ' '),
-                                   std::string(52, '1')}) {
+  for (const std::string& visit :
+       {state, state + " ", state + " 1" /* as 0.2.0 left it */, state + "  1", state + " 1 ", state + " 1 1 ",
+        state + " 1x 1", state + " 1 1x", state + " -1 1", state + " 1 -1", state + " +1 1", state + " 1.5 1",
+        state + " 1 1 1", state + "x1 1", state + ":1 1", state + " 2305843009213693952 1",
+        state + " 1 2305843009213693952", state + " 99999999999999999999 1", state.substr(1) + long_ago,
+        "x" + state.substr(1) + long_ago, state.substr(0, 32) + "b" + long_ago,
+        state.substr(0, 16) + " " + state.substr(17) + long_ago, std::string("1 1"), std::string(" "),
+        std::string(60, ' '), std::string(52, '1')}) {
     Visited f(visit);
     EXPECT_EQ(f.read_at(900'000'000), Next::visit) << visit;
     EXPECT_EQ(f.guard.watched_at(), at(guard_ms)) << visit;

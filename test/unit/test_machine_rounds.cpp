@@ -107,8 +107,8 @@ TEST_F(BegunLife, a_seal_that_a_script_found_broken_is_the_guards_reason) {
 }
 
 TEST(Machine, which_reasons_are_the_guards) {
-  for (const int error :
-       {REDLOCK_E_UNREAD, REDLOCK_E_UNWATCHED, REDLOCK_E_WALL_CLOCK, REDLOCK_E_REPLID, REDLOCK_E_EVICTED}) {
+  for (const int error : {REDLOCK_E_UNREAD, REDLOCK_E_UNWATCHED, REDLOCK_E_WALL_CLOCK, REDLOCK_E_REPLID,
+                          REDLOCK_E_EVICTED}) {
     Life l;
     l.begin(0);
     l.votes(0, 3, Vote::failed, error);
@@ -193,10 +193,8 @@ TEST(Machine, of_the_errors_of_a_round_the_one_that_tells_most_is_told) {
       }
     }
   }
-  constexpr int alike[][2] = {{REDLOCK_E_MODE, REDLOCK_E_TLS_PIN},
-                              {REDLOCK_E_AUTH, REDLOCK_E_TLS_CLIENT_REFUSED},
-                              {REDLOCK_E_CONNECT, REDLOCK_E_LOADING},
-                              {REDLOCK_E_UNREAD, REDLOCK_E_REPLID}};
+  constexpr int alike[][2] = {{REDLOCK_E_MODE, REDLOCK_E_TLS_PIN}, {REDLOCK_E_AUTH, REDLOCK_E_TLS_CLIENT_REFUSED},
+                              {REDLOCK_E_CONNECT, REDLOCK_E_LOADING}, {REDLOCK_E_UNREAD, REDLOCK_E_REPLID}};
   for (const auto& pair : alike) {
     Life l;
     l.begin(0);

@@ -338,8 +338,9 @@ TEST_F(OneToAnother, a_master_that_refuses_is_not_marked) {
 // What answers no letter of the script's is no master of ours: the connection is closed, and nothing counts.
 TEST(Reconfigure, an_answer_that_is_no_letter_is_not_counted) {
   Site site(2, {1, 1}, {2, 2});
-  site.stage.redis(2).register_script(test::text_of(move_script),
-                                      [](test::ScriptCall&) { return test::Reply::make_bulk("z0123456789abcdef"); });
+  site.stage.redis(2).register_script(test::text_of(move_script), [](test::ScriptCall&) {
+    return test::Reply::make_bulk("z0123456789abcdef");
+  });
   Call& call = site.begin();
   site.advance(100);
   EXPECT_EQ(call.to->client().session(0).reason(), REDLOCK_E_PROTOCOL);
@@ -546,8 +547,8 @@ test::RedisDouble::Fields record_of(Site& site, unsigned m) {
 }
 
 TEST(Reconfigure, an_old_record_skips_no_step) {
-  static constexpr Range sets[][2] = {
-      {{1, 3}, {4, 4}}, {{1, 3}, {4, 6}}, {{1, 3}, {1, 5}}, {{1, 1, 3'000}, {1, 1, 1'000}}};
+  static constexpr Range sets[][2] = {{{1, 3}, {4, 4}}, {{1, 3}, {4, 6}}, {{1, 3}, {1, 5}},
+                                      {{1, 1, 3'000}, {1, 1, 1'000}}};
   for (const auto& pair : sets) {
     Site site(6, pair[0], pair[1]);
     ASSERT_EQ(site.change(), 0);

@@ -169,10 +169,11 @@ TEST(SessionGuard, a_field_longer_than_the_buffer_is_foreign_however_it_comes) {
   for (const size_t more : {513u, 600u, 1'024u, 2'000u}) {
     Fixture f;
     f.greet_up_to_info();
-    f.receive(bulk(info_text()) + f.caching() +
-              list({bulk(replication()), bulk(std::string(more, 'x') + fingerprint), bulk(q), bulk(seal),
-                    Fixture::null(), Fixture::null()}) +
-              f.time() + f.ping());
+    f.receive(
+        bulk(info_text()) + f.caching() +
+        list({bulk(replication()), bulk(std::string(more, 'x') + fingerprint), bulk(q), bulk(seal), Fixture::null(),
+              Fixture::null()}) +
+        f.time() + f.ping());
     EXPECT_EQ(f.session->reason(), REDLOCK_E_FINGERPRINT) << more;
     f.due(5'000);
     f.reads(f.record(), 5);
@@ -217,9 +218,9 @@ TEST_F(GreetedUpToInfo, a_write_answered_by_another_type_closes) {
 
 // With the longest keys and fingerprint: what the guard says at one time fits the room that it asks for.
 TEST(SessionGuard, what_the_guard_says_at_one_time_fits_its_room) {
-  const std::string prefix(REDLOCK_KEY_PREFIX_MAX, 'p'), record_key = "redlock:" + prefix + ":meta",
-                                                         seen_key = "redlock:" + prefix + ":seen",
-                                                         words(own_fingerprint_max, 'f');
+  const std::string prefix(REDLOCK_KEY_PREFIX_MAX, 'p'),
+      record_key = "redlock:" + prefix + ":meta", seen_key = "redlock:" + prefix + ":seen",
+      words(own_fingerprint_max, 'f');
   Greeted f;
   f.settings.meta_key = Bytes(record_key.data(), record_key.size());
   f.settings.seen_key = Bytes(seen_key.data(), seen_key.size());
