@@ -87,36 +87,11 @@ TEST(ClientGuard, commissioning_is_for_masters_that_are_read_within_twice_the_co
   }
 }
 
-// Reached in time, and read too late.
-TEST(ClientGuard, commissioning_counts_until_the_state_is_read) {
-  Stage stage(1);
-  stage.set_way(1, Way::down);
-  Gateway& a = stage.add("a", quick);
-  EXPECT_EQ(commission(a, 1), 0);
-  stage.advance_ms(2 * connect_ms - 60);
-  stage.set_delay_ms(1, 40);  // two answers of the greeting
-  stage.set_way(1, Way::answering);
-  stage.advance_ms(300);
-  EXPECT_EQ(error_of(a, 1), REDLOCK_E_UNWATCHED);
-}
-
 TEST(ClientGuard, a_closed_client_commissions_nothing) {
   Stage stage(1);
   Gateway& a = stage.add("a", quick);
   a.close(100);
   EXPECT_EQ(commission(a, 0), REDLOCK_E_CLOSED);
-}
-
-// One operator's word, one loss: what is lost behind it is watched.
-TEST(ClientGuard, commissioning_is_over_with_the_first_state_that_is_found) {
-  Stage stage(1);
-  Gateway& a = stage.add("a", quick);
-  EXPECT_EQ(commission(a, 1), 0);
-  stage.advance_ms(100);
-  EXPECT_EQ(error_of(a, 1), 0);
-  stage.restart(1, test::RedisDouble::Keep::none);
-  stage.advance_ms(100);
-  EXPECT_EQ(error_of(a, 1), REDLOCK_E_UNWATCHED);
 }
 
 }  // namespace

@@ -20,7 +20,6 @@ namespace {
 
 using test::Sha1;
 
-std::string_view body(const Script& script) { return {script.body.data, script.body.size}; }
 std::string_view sha(const Script& script) { return {script.sha.data, script.sha.size}; }
 
 struct Named {
@@ -138,50 +137,6 @@ TEST(Scripts, no_shebang_and_reads_before_writes) {
                            n.script.body == move_script.body;
       EXPECT_EQ(text.find("pcall") != text.npos, goes_on) << n.name << ": an error ends the others";
     }
-  }
-}
-
-// The identity is compared before anything of the state is believed, and in the same script as the write.
-TEST(Scripts, whatever_acquires_extends_or_writes_compares_the_server_first) {
-  EXPECT_NE(source("common").find("redis.call('INFO','replication')"), std::string::npos);
-  for (const Named& n : all) {
-    if (!n.common) continue;
-    for (const bool fenced : {false, true}) {
-      const std::string text = in_order(n, fenced);
-      size_t first_write = text.size();
-      for (const char* write : {"'SET'", "'HSET'", "'HDEL'", "'DEL'", "'PEXPIRE'"}) {
-        first_write = std::min(first_write, text.find(write));
-      }
-      EXPECT_LT(first_write, text.size()) << n.name;
-      EXPECT_LT(text.find("redis.call('INFO',"), first_write) << n.name;
-    }
-  }
-}
-
-// A value or a token that went through a Lua number would lose digits.
-TEST(Scripts, a_value_never_becomes_a_number) {
-  const std::regex tonumber("tonumber\\(([^()]*)\\)");
-  for (const Named& n : all) {
-    const std::string text = source(n.name);
-    for (std::sregex_iterator it(text.begin(), text.end(), tonumber), end; it != end; ++it) {
-      EXPECT_EQ((*it)[1], "ARGV[2]") << n.name << ": only the ttl is a number";
-    }
-    size_t words = 0;
-    for (size_t at = 0; (at = text.find("tonumber", at)) != std::string::npos; ++at) ++words;
-    const auto matches =
-        std::distance(std::sregex_iterator(text.begin(), text.end(), tonumber), std::sregex_iterator());
-    EXPECT_EQ(static_cast<long>(words), matches) << n.name << ": a tonumber that the pattern does not understand";
-    // Arithmetic, or a comparison with < or >, would convert it as well.
-    const std::string argument = "ARGV\\[[^2]\\]";
-    EXPECT_FALSE(std::regex_search(text, std::regex(argument + "\\s*[-+*/%<>]|[-+*/%<>]\\s*" + argument))) << n.name;
-    EXPECT_EQ(text.find("..token+"), std::string::npos) << n.name;
-  }
-}
-
-TEST(Scripts, never_lower_the_expiry_and_never_make_a_key) {
-  EXPECT_NE(body(extend_script).find("PTTL"), std::string_view::npos);
-  for (const Script* const script : {&extend_script, &release_script, &token_script}) {
-    EXPECT_EQ(body(*script).find("'SET'"), std::string_view::npos);
   }
 }
 
