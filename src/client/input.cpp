@@ -103,7 +103,9 @@ void Client::turn(const Instant& now) {
   on_time(now);
   again_ = false;
   if (post_.for_port || (notices_.cause != REDLOCK_CAUSE_HELD && !starts_.empty())) judge_waits(now);
-  if (post_.pay_debts(now)) soon(now + settings_.node_timeout);
+  const Post::Paid paid = post_.pay_debts(now);
+  if (paid.queued) soon(now + settings_.node_timeout);
+  if (paid.full) want_turn();
   start_rounds(now);
   if (looks_) send_looks(now);
 }

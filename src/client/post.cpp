@@ -185,22 +185,23 @@ bool Post::send_deletes(uint16_t index, Masters masters, const Instant& now) {
   return true;
 }
 
-bool Post::pay_debts(const Instant& now) {
-  bool queued = false;
+Post::Paid Post::pay_debts(const Instant& now) {
+  Paid paid;
   while (!ended_.empty()) {
     const uint16_t index = ended_.first();
     ended_.remove(&claims[0], index);
-    if (!claims[index].owed.empty()) queued |= send_deletes(index, claims[index].owed, now);
+    const Masters owed = claims[index].owed;
+    if (!owed.empty()) (send_deletes(index, owed, now) ? paid.queued : paid.full) = true;
     claims.unqueued(index);
   }
-  if (!claims.owes()) return queued;
+  if (!claims.owes()) return paid;
   for (MasterIndex m = 0; m < settings_.masters; ++m) {
     if (!claims.owes(m) || !sessions_[m].connected()) continue;
     for (uint16_t i = claims.next_owed(m, 0); i != no_claim; i = claims.next_owed(m, static_cast<uint16_t>(i + 1))) {
-      queued |= send_deletes(i, Masters::of(m), now);
+      (send_deletes(i, Masters::of(m), now) ? paid.queued : paid.full) = true;
     }
   }
-  return queued;
+  return paid;
 }
 
 // ---- behind a turn --------------------------------------------------------------------------------------------

@@ -75,8 +75,12 @@ class Post {
   // Queues the deletes that a claim owes these masters, where there is room. The other deletes stay owed. False: our
   // own memory is full.
   bool send_deletes(uint16_t claim, Masters masters, const Instant& now);
-  // All deletes that are owed. False: none was queued.
-  bool pay_debts(const Instant& now);
+  // All deletes that are owed.
+  struct Paid {
+    bool queued = false;
+    bool full = false;  // some wait for our own memory, which is empty again behind the turn
+  };
+  Paid pay_debts(const Instant& now);
 
   // ---- behind a turn
   bool is_shared() const { return shared_.is_used(); }
