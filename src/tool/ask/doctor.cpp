@@ -83,9 +83,9 @@ void Doctor::examine_site() {
   about("masters");
   judge(count, {{site_.masters == 1, Level::warn, "without this master there are no locks: 3 survive the loss of 1"},
                 {site_.masters % 2 == 0, Level::warn, "an even number costs a master and buys nothing"}});
-  if (site_.guarding == Guarding::strict) return;
+  if (strcmp(site_.guard, "strict") == 0) return;
   about("guard_mode");
-  tell(Level::warn, Text().add("guard: %s", site_.guarding == Guarding::off ? "off" : "weak"),
+  tell(Level::warn, Text().add("guard: %s", site_.guard),
        "\"strict\" notices every restart; without it two holders are possible");
 }
 

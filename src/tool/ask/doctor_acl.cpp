@@ -98,7 +98,7 @@ void Doctor::check_keys(unsigned m, const Master&) {
   for (unsigned i = 0; i < count; ++i) {
     const Refused reading = refused(asked, 2 * i), writing = refused(asked, 2 * i + 1);
     const bool is_known = reading == Refused::key || writing == Refused::key;  // else the command itself is denied
-    if ((reading == Refused::no && writing == Refused::no) || (i < fence && site_.guarding == Guarding::off)) continue;
+    if ((reading == Refused::no && writing == Refused::no) || (i < fence && !site_.is_guarded())) continue;
     Text& list = !is_known || (is_guess && i >= own_count) ? unsure : i == fence ? useful : needed;
     list.add(" ").escaped(keys[i].text, keys[i].size);
   }

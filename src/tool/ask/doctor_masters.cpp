@@ -43,7 +43,7 @@ void Doctor::examine_master(unsigned m) {
 #endif
   first_[m] = sample(m);
   for (const auto& one : checks) {
-    if (one.needs == a_guard && site_.guarding == Guarding::off) continue;
+    if (one.needs == a_guard && !site_.is_guarded()) continue;
     about(one.id, &it);
     one.needs == info && it.info_err != 0 ? denied(it.info_err) : (this->*one.look)(m, it);
   }

@@ -98,7 +98,14 @@ void Site::open(redlock_config_t* given) {
     master[m].label.escaped(facts.name);
   }
   quorum = facts().quorum;
-  read_settings();
+  const auto number = [given](const char* key) { return setting_of(given, key).number; };
+  times = {.ttl_ms = number("defaults.ttl_ms"),
+           .max_ttl_ms = number("timing.max_ttl_ms"),
+           .node_timeout_ms = number("timing.node_timeout_ms"),
+           .connect_timeout_ms = number("timing.connect_timeout_ms"),
+           .drift_ppm = number("timing.drift_ppm"),
+           .drift_fixed_ms = number("timing.drift_fixed_ms")};
+  format_text(guard, sizeof guard, "%s", setting_of(given, "guard").value);
   record_key = own_key(":meta");
   seen_key = own_key(":seen");
   read_file("/proc/sys/kernel/random/boot_id", boot_id, sizeof boot_id);
@@ -117,27 +124,6 @@ Key Site::own_key(const char* name) const {
 
 Key Site::key_of(const void* resource, size_t size) const {
   return Key().add(facts().key_prefix, facts().key_prefix_size).add(static_cast<const char*>(resource), size);
-}
-
-void Site::read_settings() {
-  const struct {
-    const char* key;
-    uint32_t* number;
-  } wanted[] = {{"defaults.ttl_ms", &times.ttl_ms},
-                {"timing.max_ttl_ms", &times.max_ttl_ms},
-                {"timing.node_timeout_ms", &times.node_timeout_ms},
-                {"timing.connect_timeout_ms", &times.connect_timeout_ms},
-                {"timing.drift_ppm", &times.drift_ppm},
-                {"timing.drift_fixed_ms", &times.drift_fixed_ms}};
-  redlock_setting_t setting;
-  for (const auto& one : wanted) {
-    read_setting(cfg, one.key, setting);
-    *one.number = setting.number;
-  }
-  read_setting(cfg, "guard", setting);
-  guarding = strcmp(setting.value, "off") == 0    ? Guarding::off
-             : strcmp(setting.value, "weak") == 0 ? Guarding::weak
-                                                  : Guarding::strict;
 }
 
 // With TLS, which certificate is out of its dates?
@@ -285,7 +271,7 @@ int Site::unfit(unsigned m) const {
   return it.maxmemory > 0 && strcmp(it.policy, "noeviction") != 0 ? REDLOCK_E_MAXMEMORY : 0;
 }
 
-bool Site::votes(unsigned m) const { return unfit(m) == 0 && (guarding == Guarding::off || master[m].sealed); }
+bool Site::votes(unsigned m) const { return unfit(m) == 0 && (!is_guarded() || master[m].sealed); }
 
 Text Site::why(unsigned m) const {
   const Master& it = master[m];
@@ -293,7 +279,7 @@ Text Site::why(unsigned m) const {
   if (it.err != 0) return it.unasked;
   if (it.info_err != 0) return out.add("does not tell INFO: %s", redlock_strerror(it.info_err));
   if (unfit(m) != 0) return out.add("%s", redlock_strerror(unfit(m)));
-  if (guarding == Guarding::off || it.sealed) return out.add("votes");
+  if (!is_guarded() || it.sealed) return out.add("votes");
   if (it.record_err != 0) return out.add("its record is not read: %s", redlock_strerror(it.record_err));
   if (it.has_mark()) {
     // A master that could not be written when the change was done never says "left".
@@ -312,33 +298,35 @@ Text Site::why(unsigned m) const {
 }
 
 void Site::print_table() const {
-  constexpr unsigned columns = 4;
-  static const char* const heads[columns] = {"MASTER", "ADDRESS", "SERVER", "ROLE"};
-  static Text cells[REDLOCK_MASTERS_MAX][columns];
-  size_t width[columns];
-  for (unsigned c = 0; c < columns; ++c) width[c] = strlen(heads[c]);
+  constexpr unsigned columns = 4;  // and the state
+  constexpr const char* heads[columns] = {"MASTER", "ADDRESS", "SERVER", "ROLE"};
+  static Text cells[1 + REDLOCK_MASTERS_MAX][columns];
+  size_t width[columns] = {};
   for (unsigned m = 0; m < masters; ++m) {
     const Master& it = master[m];
-    cells[m][0].add("%s", it.name());
-    cells[m][1].add("%s", it.facts.address);
-    if (it.version[0] != '\0') cells[m][2].add("%s ", it.valkey ? "Valkey" : "Redis").escaped(it.version);
-    cells[m][3].escaped(it.role);
-    for (unsigned c = 0; c < columns; ++c) {
-      if (cells[m][c].empty()) cells[m][c].add("-");
-      if (cells[m][c].size() > width[c]) width[c] = cells[m][c].size();
+    Text* const cell = cells[1 + m];
+    cell[0].add("%s", it.name());
+    cell[1].add("%s", it.facts.address);
+    if (it.version[0] != '\0') cell[2].add("%s ", it.valkey ? "Valkey" : "Redis").escaped(it.version);
+    cell[3].escaped(it.role);
+  }
+  for (unsigned c = 0; c < columns; ++c) {
+    cells[0][c].add("%s", heads[c]);
+    for (unsigned row = 0; row <= masters; ++row) {
+      Text& cell = cells[row][c];
+      if (cell.empty()) cell.add("-");
+      if (cell.size() > width[c]) width[c] = cell.size();
     }
   }
-  const auto row = [&](auto cell, const char* state) {
+  for (unsigned row = 0; row <= masters; ++row) {
     Text line;
+    size_t end = 0;
     for (unsigned c = 0; c < columns; ++c) {
-      const size_t end = line.size() + width[c] + 2;
-      line.add("%s", cell(c));
-      while (line.size() < end) line.add(" ");
+      line.add("%s", cells[row][c].c_str());
+      for (end += width[c] + 2; line.size() < end;) line.add(" ");
     }
-    print("%s%s", line.c_str(), state);
-  };
-  row([](unsigned c) { return heads[c]; }, "STATE");
-  for (unsigned m = 0; m < masters; ++m) row([m](unsigned c) { return cells[m][c].c_str(); }, why(m).c_str());
+    print("%s%s", line.c_str(), row == 0 ? "STATE" : why(row - 1).c_str());
+  }
 }
 
 }  // namespace redlock::tool

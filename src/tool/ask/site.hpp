@@ -120,12 +120,11 @@ struct Master {
 struct Times {
   uint32_t ttl_ms, max_ttl_ms, node_timeout_ms, connect_timeout_ms, drift_ppm, drift_fixed_ms;
 };
-enum class Guarding { off, weak, strict };
 
 struct Site {
   redlock_config_t* cfg = nullptr;
   Times times = {};
-  Guarding guarding = Guarding::strict;
+  char guard[8] = "";  // "off", "weak" or "strict"
   unsigned masters = 0;
   unsigned quorum = 0;
   Master master[REDLOCK_MASTERS_MAX];
@@ -161,9 +160,9 @@ struct Site {
   Text why(unsigned m) const;
   void print_table() const;  // a line for each master
   const redlock_site_facts_t& facts() const { return master[0].facts; }
+  bool is_guarded() const { return strcmp(guard, "off") != 0; }
 
  private:
-  void read_settings();
   void read_info(Master& out, const char* info) const;
   void read_record(Master& out, const Questions& asked, unsigned record, unsigned seen, unsigned time) const;
   void read_mark(Master& out, const Questions& asked, unsigned record) const;

@@ -110,7 +110,7 @@ int run_commission(const Command& command, int argc, char** argv) {
       {{.name = "yes", .letter = 'y', .flag = &yes}, {.name = "nobody-holds", .flag = &nobody_holds}});
   if (options.rest_count() != 0) options.usage("it takes no argument");
   site.open(open_config(options.common()));
-  if (site.guarding == Guarding::off) fail(exit_config, "the guard is off: every master votes without a watch");
+  if (!site.is_guarded()) fail(exit_config, "the guard is off: every master votes without a watch");
   choose(options);
   confirm(yes, statement().c_str());
   ask_again(nobody_holds);

@@ -57,7 +57,7 @@ void refuse_files() {
   if (strcmp(before.record, after.record) == 0) {
     fail(exit_config, "reconfigure: masters: their names and timing.max_ttl_ms are those of the old configuration");
   }
-  if (old_site.guarding == Guarding::off || new_site.guarding == Guarding::off) {
+  if (!old_site.is_guarded() || !new_site.is_guarded()) {
     fail(exit_config, "reconfigure: guard: with \"off\" no client sees what is written here");
   }
 }

@@ -71,11 +71,7 @@ void read_rest(Options& options, Job& out) {
 
 void make_schedule(const Options& options, const redlock_config_t* cfg, const Given& given, Job& out) {
   redlock_acquire_opts_t& how = out.wish.how;
-  if (how.ttl_ms == 0) {
-    redlock_setting_t setting;
-    read_setting(cfg, "defaults.ttl_ms", setting);
-    how.ttl_ms = setting.number;
-  }
+  if (how.ttl_ms == 0) how.ttl_ms = setting_of(cfg, "defaults.ttl_ms").number;
   if (how.ttl_ms < least_ttl_ms_of(how.ttl_ms)) {
     options.usage("a ttl of %u ms is too short: a command must be ended before others can hold the lock; 2400 ms are "
                   "enough", how.ttl_ms);

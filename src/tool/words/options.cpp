@@ -232,10 +232,11 @@ redlock_t* new_client(const redlock_config_t* cfg) {
   return client;
 }
 
-void read_setting(const redlock_config_t* cfg, const char* key, redlock_setting_t& out) {
-  out.size = sizeof out;
+redlock_setting_t setting_of(const redlock_config_t* cfg, const char* key) {
+  auto out = sized<redlock_setting_t>();
   uint32_t i = 0;
   while (redlock_site_setting(cfg, i, &out) == 0 && strcmp(out.key, key) != 0) ++i;
+  return out;
 }
 
 redlock_config_t* open_config(const Common& common, bool may_be_exposed) {

@@ -110,6 +110,6 @@ redlock_config_t* open_config(const Common& common, bool may_be_exposed = false)
 // The file of that configuration; null: there is none.
 const char* config_path(const Common& common);
 // What a configuration says for this key of it.
-void read_setting(const redlock_config_t* cfg, const char* key, redlock_setting_t& out);
+redlock_setting_t setting_of(const redlock_config_t* cfg, const char* key);
 
 }  // namespace redlock::tool
