@@ -48,18 +48,19 @@ Refused refused(const Questions& asked, unsigned i) {
   return strstr(asked[i].item->text, " to access ") != nullptr ? Refused::key : Refused::command;
 }
 
-}  // namespace
-
-void Doctor::tell_lacking(const Text& needed, const Text& useful, const char* todo) {
-  judge(Text().add("denied:%s%s", needed.c_str(), useful.c_str()),
+// What the user lacks, as a list, and what it could use besides.
+void tell_lacking(const Text& needed, const Text& useful, const char* todo) {
+  judge(Text("denied:%s%s", needed.c_str(), useful.c_str()),
         {{!needed.empty(), Level::fail, todo, exit_permission}, {true, Level::warn, ""}});
 }
 
-void Doctor::check_permissions(unsigned m, const Master&) {
-  const Key key = site_.own_key(":doctor");
+}  // namespace
+
+void check_permissions(unsigned m) {
+  const Key key = site.own_key(":doctor");
   Questions asked;
   for (const Permission& one : permissions) asked.command(one.command, key);
-  const int err = asked.ask(site_.cfg, m);
+  const int err = asked.ask(site.cfg, m);
   if (err != 0) return tell(Level::unknown, redlock_strerror(err));
   Text needed, useful;
   for (unsigned i = 0; i < asked.count(); ++i) {
@@ -71,43 +72,43 @@ void Doctor::check_permissions(unsigned m, const Master&) {
     }
   }
   if (needed.empty() && useful.empty()) {
-    return tell(Level::ok, Text().add("all %u permissions are there", asked.count()));
+    return tell(Level::ok, Text("all %u permissions are there", asked.count()));
   }
   tell_lacking(needed, useful, "ACL SETUSER, as in the README");
 }
 
 // May the user read and write the keys? Without resources a name is tried that nobody needs: where it is denied, the
 // user's patterns may be for certain resources.
-void Doctor::check_keys(unsigned m, const Master&) {
-  static constexpr const char* own[] = {":meta", ":seen", ":fence"};
+void check_keys(unsigned m, char** resources) {
   constexpr unsigned own_count = 3, fence = 2;
-  const bool is_guess = resource_count_ == 0;
-  const unsigned count = own_count + (is_guess ? 1 : resource_count_);
+  const bool is_guess = *resources == nullptr;
   Key keys[own_count + resources_max];
+  unsigned count = 0;
+  for (const char* own : {":meta", ":seen", ":fence"}) keys[count++] = site.own_key(own);
+  if (is_guess) keys[count++] = site.key_of("doctor", 6);
+  for (; *resources != nullptr; ++resources) keys[count++] = site.key_of(*resources, strlen(*resources));
   Questions asked;
   for (unsigned i = 0; i < count; ++i) {
     const bool is_own = i < own_count;
-    const char* const name = is_own ? own[i] : is_guess ? "doctor" : resources_[i - own_count];
-    keys[i] = is_own ? site_.own_key(name) : site_.key_of(name, strlen(name));
     asked.command(is_own ? "HGET @ f" : "GET @", keys[i]);
     asked.command(is_own ? "HSET @ f v g" : "SET @ x NX XX", keys[i]);
   }
-  const int err = asked.ask(site_.cfg, m);
+  const int err = asked.ask(site.cfg, m);
   if (err != 0) return tell(Level::unknown, redlock_strerror(err));
   Text needed, useful, unsure;
   for (unsigned i = 0; i < count; ++i) {
     const Refused reading = refused(asked, 2 * i), writing = refused(asked, 2 * i + 1);
     const bool is_known = reading == Refused::key || writing == Refused::key;  // else the command itself is denied
-    if ((reading == Refused::no && writing == Refused::no) || (i < fence && !site_.is_guarded())) continue;
+    if ((reading == Refused::no && writing == Refused::no) || (i < fence && !site.is_guarded())) continue;
     Text& list = !is_known || (is_guess && i >= own_count) ? unsure : i == fence ? useful : needed;
     list.add(" ").escaped(keys[i].text, keys[i].size);
   }
   if (!useful.empty()) useful.add(" (without it no fencing tokens)");
   if (needed.empty() && !unsure.empty()) {
-    return tell(Level::unknown, Text().add("not known for:%s%s", unsure.c_str(), useful.c_str()),
+    return tell(Level::unknown, Text("not known for:%s%s", unsure.c_str(), useful.c_str()),
                 "name your resources: redlock doctor RES...");
   }
-  if (needed.empty() && useful.empty()) return tell(Level::ok, Text().add("%u keys can be read and written", count));
+  if (needed.empty() && useful.empty()) return tell(Level::ok, Text("%u keys can be read and written", count));
   tell_lacking(needed, useful, "ACL SETUSER with patterns for {key_prefix}RES and redlock:{key_prefix}:*");
 }
 

@@ -12,35 +12,32 @@ constexpr char begin[] = "redlock:", end[] = ":meta";
 constexpr size_t begin_size = sizeof begin - 1, end_size = sizeof end - 1;
 constexpr unsigned steps_max = 200;  // of SCAN: the look is bounded, however many keys there are
 
-struct Found {
-  Text saw;  // empty: no such record
-  int err = 0;
-};
-
-void note(Found& out, const char* prefix, size_t size, const char* how) {
-  if (out.saw.empty()) out.saw.add("key_prefix \"").escaped(prefix, size).add("\" has a record here, and %s", how);
+// `saw` tells of the first such record.
+void note(Text& saw, const char* prefix, size_t size, const char* how) {
+  if (saw.empty()) saw.add("key_prefix \"").escaped(prefix, size).add("\" has a record here, and %s", how);
 }
 
-void look_for_shorter(const redlock_config_t* cfg, unsigned m, const redlock_site_facts_t& facts, Found& out) {
-  if (facts.key_prefix_size == 0) return;
+int look_for_shorter(unsigned m, Text& saw) {
+  const char* const prefix = site.facts().key_prefix;
+  const size_t prefix_size = site.facts().key_prefix_size;
   Questions asked;
   Key keys[REDLOCK_KEY_PREFIX_MAX];
-  for (unsigned size = 0; size < facts.key_prefix_size; ++size) {
-    asked.command("EXISTS @", keys[size].add(begin).add(facts.key_prefix, size).add(end));
+  for (size_t size = 0; size < prefix_size; ++size) {
+    asked.command("EXISTS @", keys[size].add(begin).add(prefix, size).add(end));
   }
-  out.err = asked.ask(cfg, m);
-  for (unsigned size = 0; size < facts.key_prefix_size && out.err == 0; ++size) {
-    out.err = asked[size].err;
-    if (out.err == 0 && asked.item(size)->number != 0) note(out, facts.key_prefix, size, "begins this one");
+  int err = prefix_size != 0 ? asked.ask(site.cfg, m) : 0;
+  for (unsigned size = 0; size < prefix_size && err == 0; ++size) {
+    err = asked[size].err;
+    if (err == 0 && asked.item(size)->number != 0) note(saw, prefix, size, "begins this one");
   }
+  return err;
 }
 
-void look_for_longer(const redlock_config_t* cfg, unsigned m, const redlock_site_facts_t& facts, Found& out) {
-  Text pattern;
-  pattern.add("%s%s?*%s", begin, pattern_of(facts.key_prefix, facts.key_prefix_size).c_str(), end);
-  out.err = scan(cfg, m, pattern, steps_max, [&out](const char* key, size_t size) {
+int look_for_longer(unsigned m, Text& saw) {
+  Text pattern("%s%s?*%s", begin, pattern_of(site.facts().key_prefix, site.facts().key_prefix_size).c_str(), end);
+  return scan(site.cfg, m, pattern, steps_max, [&saw](const char* key, size_t size) {
     if (size > begin_size + end_size) {
-      note(out, key + begin_size, size - begin_size - end_size, "this one begins it");
+      note(saw, key + begin_size, size - begin_size - end_size, "this one begins it");
     }
     return true;
   });
@@ -48,16 +45,16 @@ void look_for_longer(const redlock_config_t* cfg, unsigned m, const redlock_site
 
 }  // namespace
 
-void Doctor::check_prefix(unsigned m, const Master&) {
-  Found found;
-  look_for_shorter(site_.cfg, m, site_.facts(), found);
-  if (found.err == 0 && found.saw.empty()) look_for_longer(site_.cfg, m, site_.facts(), found);
-  if (!found.saw.empty()) {
-    tell(Level::warn, found.saw, "one key may be two resources with two guards: let no prefix begin another");
-  } else if (found.err == scan_cut) {
+void check_prefix(unsigned m) {
+  Text saw;
+  int err = look_for_shorter(m, saw);
+  if (err == 0 && saw.empty()) err = look_for_longer(m, saw);
+  if (!saw.empty()) {
+    tell(Level::warn, saw, "one key may be two resources with two guards: let no prefix begin another");
+  } else if (err == scan_cut) {
     tell(Level::unknown, "too many keys to look for records of other prefixes");
-  } else if (found.err != 0) {
-    tell(Level::unknown, Text().add("not told: %s", redlock_strerror(found.err)),
+  } else if (err != 0) {
+    tell(Level::unknown, Text("not told: %s", redlock_strerror(err)),
          "to look for records of other prefixes, let the user read redlock:* (+scan +exists)");
   } else {
     tell(Level::ok, "no record of a prefix that begins this one, or that this one begins");

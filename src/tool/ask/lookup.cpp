@@ -121,8 +121,7 @@ Text Lookup::sentence(const Site& site) const {
     if (ends_min_ms < ends_max_ms) out.add(" - ").thousandths(ends_max_ms);
     return out.add(" s");
   }
-  const char* const words[] = {"free", "", "UNCLEAR", "unknown"};
-  out.add("%s", words[static_cast<int>(verdict)]);
+  out.add("%s", verdict == Verdict::unclear ? "UNCLEAR" : name_of(verdict));
   const char* between = ": ";
   for (unsigned m = 0; m < site.masters; ++m) {
     if (!has_value(m) || same(m, m) != 0) continue;  // or it was told already

@@ -7,6 +7,10 @@
 namespace redlock::tool {
 
 enum class Verdict { free, held, unclear, unknown };
+inline const char* name_of(Verdict verdict) {
+  constexpr const char* names[] = {"free", "held", "unclear", "unknown"};
+  return names[static_cast<int>(verdict)];
+}
 
 struct Lookup {
   // What one master says of the key.

@@ -2,7 +2,6 @@
 #include "tool/ask/site.hpp"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "tool/system/clock.hpp"
 #include "tool/system/descriptors.hpp"
@@ -63,26 +62,6 @@ const char* Questions::text(unsigned i, unsigned n) const {
   return found != nullptr && found->type == REDLOCK_ITEM_TEXT ? found->text : nullptr;
 }
 
-bool info_text(const char* info, const char* key, char* out, size_t size) {
-  const size_t key_size = strlen(key);
-  for (const char* line = info; line != nullptr; line = strchr(line, '\n')) {
-    if (*line == '\n') ++line;
-    if (strncmp(line, key, key_size) != 0 || line[key_size] != ':') continue;
-    const char* value = line + key_size + 1;
-    const size_t length = strcspn(value, "\r\n");
-    if (length >= size) return false;
-    memcpy(out, value, length);
-    out[length] = '\0';
-    return true;
-  }
-  return false;
-}
-
-int64_t info_number(const char* info, const char* key, int64_t otherwise) {
-  char text[24];
-  return info_text(info, key, text, sizeof text) ? strtoll(text, nullptr, 10) : otherwise;
-}
-
 // ---- the site ---------------------------------------------------------------------------------------------------
 
 void Site::open(redlock_config_t* given) {
@@ -126,10 +105,13 @@ Key Site::key_of(const void* resource, size_t size) const {
   return Key().add(facts().key_prefix, facts().key_prefix_size).add(static_cast<const char*>(resource), size);
 }
 
+namespace {
+
+enum : unsigned { of_info, of_record, of_visit, of_time };  // the questions of look_at()
+
 // With TLS, which certificate is out of its dates?
-static Text why_unasked([[maybe_unused]] const redlock_config_t* cfg, [[maybe_unused]] unsigned m, int err) {
-  Text out;
-  out.add("%s", redlock_strerror(err));
+Text why_unasked([[maybe_unused]] const redlock_config_t* cfg, [[maybe_unused]] unsigned m, int err) {
+  Text out("%s", redlock_strerror(err));
 #ifdef REDLOCK_TLS
   auto tls = sized<redlock_site_tls_t>();
   const bool dated = err == REDLOCK_E_TLS_EXPIRED || err == REDLOCK_E_TLS_EARLY;
@@ -138,27 +120,28 @@ static Text why_unasked([[maybe_unused]] const redlock_config_t* cfg, [[maybe_un
   return out;
 }
 
-void Site::look_at(unsigned m) {
-  Master& out = master[m];
-  Questions questions;
-  questions.command("INFO");
-  questions.command("HMGET @ desc q seal by begun names", record_key);
-  questions.command("HGET @", seen_key).word(boot_id);
-  questions.command("TIME");
-  out.err = questions.ask(cfg, m);
-  out.record = Record::unread;
-  out.run_id[0] = out.role[0] = out.mode[0] = out.version[0] = out.policy[0] = '\0';
-  if (out.err != 0) {
-    out.unasked = why_unasked(cfg, m, out.err);
-    return;
+// The value of a line "key:value" of INFO, in `out`; false: there is none.
+bool info_text(const char* info, const char* key, char* out, size_t size) {
+  const size_t key_size = strlen(key);
+  for (const char* line = info; line != nullptr; line = strchr(line, '\n')) {
+    if (*line == '\n') ++line;
+    if (strncmp(line, key, key_size) != 0 || line[key_size] != ':') continue;
+    const char* value = line + key_size + 1;
+    const size_t length = strcspn(value, "\r\n");
+    if (length >= size) return false;
+    memcpy(out, value, length);
+    out[length] = '\0';
+    return true;
   }
-  out.info_err = questions[0].err;
-  out.record_err = questions[1].err;
-  if (questions.text(0) != nullptr) read_info(out, questions.text(0));
-  if (out.record_err == 0) read_record(out, questions, 1, 2, 3);
+  return false;
 }
 
-void Site::read_info(Master& out, const char* info) const {
+int64_t info_number(const char* info, const char* key, int64_t otherwise) {
+  char text[24];
+  return info_text(info, key, text, sizeof text) ? strtoll(text, nullptr, 10) : otherwise;
+}
+
+void read_info(Master& out, const char* info) {
   info_text(info, "redis_version", out.version, sizeof out.version);  // Valkey tells the Redis that it is like, too
   out.valkey = info_text(info, "valkey_version", out.version, sizeof out.version);
   info_text(info, "role", out.role, sizeof out.role);
@@ -181,18 +164,34 @@ void Site::read_info(Master& out, const char* info) const {
   format_text(out.state, sizeof out.state, "%.*s:%.*s:", id_size, out.run_id, id_size, replid);
 }
 
-void Site::read_record(Master& out, const Questions& asked, unsigned record, unsigned seen, unsigned time) const {
-  const char* desc = asked.text(record, 1);
-  const char* q = asked.text(record, 2);
-  const char* seal = asked.text(record, 3);
+// "moving A > B", or "left A > B". Behind a mark the longer of both ttls counts.
+void read_mark(Master& out, const Questions& asked) {
+  const char* const old_text = strchr(out.desc, ' ') + 1;
+  const char* const arrow = strstr(old_text, " > ");
+  const char* const new_text = arrow != nullptr ? arrow + 3 : "";
+  const size_t ours = strlen(out.facts.record);
+  out.record = out.desc[0] == 'l' ? Record::left : Record::moving;
+  out.ours_is_old = strncmp(old_text, out.facts.record, ours) == 0 && old_text + ours == arrow;
+  out.about_us = out.ours_is_old || strcmp(new_text, out.facts.record) == 0;
+  const unsigned long a = number_behind(old_text, " max_ttl_ms="), b = number_behind(new_text, " max_ttl_ms=");
+  out.their_max_ttl_ms = a == 0 || b == 0 ? 0 : a > b ? a : b;
+  asked.copy(of_record, 4, out.by);
+  asked.copy(of_record, 5, out.begun);
+  asked.copy(of_record, 6, out.names);
+}
+
+void read_record(const Times& times, Master& out, const Questions& asked) {
+  const char* desc = asked.text(of_record, 1);
+  const char* q = asked.text(of_record, 2);
+  const char* seal = asked.text(of_record, 3);
   out.their_masters = out.their_max_ttl_ms = 0;
-  asked.copy(record, 1, out.desc);
+  asked.copy(of_record, 1, out.desc);
   if (desc == nullptr) {
     out.record = Record::none;
   } else if (strcmp(desc, out.facts.record) == 0) {
     out.record = Record::ours;
   } else if (strncmp(desc, "moving ", 7) == 0 || strncmp(desc, "left ", 5) == 0) {
-    read_mark(out, asked, record);
+    read_mark(out, asked);
   } else {
     out.record = Record::other;
     out.their_masters = number_behind(desc, "v1 n=");
@@ -206,11 +205,11 @@ void Site::read_record(Master& out, const Questions& asked, unsigned record, uns
                               1'000'000 + times.drift_fixed_ms;
   out.guard_ms = out.sealed ? 0 : full_ms;
   out.watched = false;
-  const char* visit = asked.text(seen);
+  const char* visit = asked.text(of_visit);
   const char* state = wanted + id_size + 1;
   if (out.sealed || visit == nullptr || strncmp(visit, state, strlen(state)) != 0) return;
-  const char* const s = asked.text(time, 1);
-  const char* const us = asked.text(time, 2);
+  const char* const s = asked.text(of_time, 1);
+  const char* const us = asked.text(of_time, 2);
   if (s == nullptr || us == nullptr) return;
   const int64_t server_ms = strtoll(s, nullptr, 10) * 1'000 + strtoll(us, nullptr, 10) / 1'000;
   char* behind = nullptr;
@@ -222,20 +221,26 @@ void Site::read_record(Master& out, const Questions& asked, unsigned record, uns
   if (out.watched) out.guard_ms = left;
 }
 
-// "moving A > B", or "left A > B". Behind a mark the longer of both ttls counts.
-void Site::read_mark(Master& out, const Questions& asked, unsigned record) const {
-  const char* const old_text = strchr(out.desc, ' ') + 1;
-  const char* const arrow = strstr(old_text, " > ");
-  const char* const new_text = arrow != nullptr ? arrow + 3 : "";
-  const size_t ours = strlen(out.facts.record);
-  out.record = out.desc[0] == 'l' ? Record::left : Record::moving;
-  out.ours_is_old = strncmp(old_text, out.facts.record, ours) == 0 && old_text + ours == arrow;
-  out.about_us = out.ours_is_old || strcmp(new_text, out.facts.record) == 0;
-  const unsigned long a = number_behind(old_text, " max_ttl_ms="), b = number_behind(new_text, " max_ttl_ms=");
-  out.their_max_ttl_ms = a == 0 || b == 0 ? 0 : a > b ? a : b;
-  asked.copy(record, 4, out.by);
-  asked.copy(record, 5, out.begun);
-  asked.copy(record, 6, out.names);
+}  // namespace
+
+void Site::look_at(unsigned m) {
+  Master& out = master[m];
+  Questions questions;
+  questions.command("INFO");
+  questions.command("HMGET @ desc q seal by begun names", record_key);
+  questions.command("HGET @", seen_key).word(boot_id);
+  questions.command("TIME");
+  out.err = questions.ask(cfg, m);
+  out.record = Record::unread;
+  out.run_id[0] = out.role[0] = out.mode[0] = out.version[0] = out.policy[0] = '\0';
+  if (out.err != 0) {
+    out.unasked = why_unasked(cfg, m, out.err);
+    return;
+  }
+  out.info_err = questions[of_info].err;
+  out.record_err = questions[of_record].err;
+  if (questions.text(of_info) != nullptr) read_info(out, questions.text(of_info));
+  if (out.record_err == 0) read_record(times, out, questions);
 }
 
 Text Site::mark(unsigned m) const {
@@ -254,8 +259,7 @@ Text Site::mark(unsigned m) const {
 Text Site::deletion(unsigned m) const {
   const Master& it = master[m];
   const unsigned long ttl_ms = it.their_max_ttl_ms != 0 ? it.their_max_ttl_ms : REDLOCK_MAX_TTL_MS_MAX;
-  Text out;
-  out.add("if no change is under way, and no gateway of the other configuration has run for %lu s (a stopped process "
+  Text out("if no change is under way, and no gateway of the other configuration has run for %lu s (a stopped process "
           "or a sleeping machine counts as running), delete the record; the guard then watches it like a new master",
           (ttl_ms + 999) / 1000);
   if (it.facts.has_password != 0) out.add("; its password in REDISCLI_AUTH");
@@ -268,7 +272,7 @@ int Site::unfit(unsigned m) const {
   if (it.err != 0) return it.err;
   if (strcmp(it.mode, "standalone") != 0) return REDLOCK_E_MODE;
   if (strcmp(it.role, "master") != 0) return REDLOCK_E_ROLE;
-  return it.maxmemory > 0 && strcmp(it.policy, "noeviction") != 0 ? REDLOCK_E_MAXMEMORY : 0;
+  return it.evicts() ? REDLOCK_E_MAXMEMORY : 0;
 }
 
 bool Site::votes(unsigned m) const { return unfit(m) == 0 && (!is_guarded() || master[m].sealed); }
@@ -299,30 +303,28 @@ Text Site::why(unsigned m) const {
 
 void Site::print_table() const {
   constexpr unsigned columns = 4;  // and the state
-  constexpr const char* heads[columns] = {"MASTER", "ADDRESS", "SERVER", "ROLE"};
-  static Text cells[1 + REDLOCK_MASTERS_MAX][columns];
+  const auto cell = [this](unsigned row, unsigned column) {
+    constexpr const char* heads[columns] = {"MASTER", "ADDRESS", "SERVER", "ROLE"};
+    Text out;
+    if (row == 0) return out.add("%s", heads[column]);
+    const Master& it = master[row - 1];
+    if (column == 0) out.add("%s", it.name());
+    if (column == 1) out.add("%s", it.facts.address);
+    if (column == 2 && it.version[0] != '\0') out.add("%s ", it.valkey ? "Valkey" : "Redis").escaped(it.version);
+    if (column == 3) out.escaped(it.role);
+    return out.empty() ? out.add("-") : out;
+  };
   size_t width[columns] = {};
-  for (unsigned m = 0; m < masters; ++m) {
-    const Master& it = master[m];
-    Text* const cell = cells[1 + m];
-    cell[0].add("%s", it.name());
-    cell[1].add("%s", it.facts.address);
-    if (it.version[0] != '\0') cell[2].add("%s ", it.valkey ? "Valkey" : "Redis").escaped(it.version);
-    cell[3].escaped(it.role);
-  }
-  for (unsigned c = 0; c < columns; ++c) {
-    cells[0][c].add("%s", heads[c]);
-    for (unsigned row = 0; row <= masters; ++row) {
-      Text& cell = cells[row][c];
-      if (cell.empty()) cell.add("-");
-      if (cell.size() > width[c]) width[c] = cell.size();
+  for (unsigned row = 0; row <= masters; ++row) {
+    for (unsigned c = 0; c < columns; ++c) {
+      if (cell(row, c).size() > width[c]) width[c] = cell(row, c).size();
     }
   }
   for (unsigned row = 0; row <= masters; ++row) {
     Text line;
     size_t end = 0;
     for (unsigned c = 0; c < columns; ++c) {
-      line.add("%s", cells[row][c].c_str());
+      line.add("%s", cell(row, c).c_str());
       for (end += width[c] + 2; line.size() < end;) line.add(" ");
     }
     print("%s%s", line.c_str(), row == 0 ? "STATE" : why(row - 1).c_str());

@@ -83,10 +83,6 @@ int scan(const redlock_config_t* cfg, unsigned m, const Text& pattern, unsigned 
   return scan_cut;
 }
 
-// The value of a line "key:value" of INFO, in `out`; false: there is none.
-bool info_text(const char* info, const char* key, char* out, size_t size);
-int64_t info_number(const char* info, const char* key, int64_t otherwise);
-
 // What the guard's record on a master says.
 enum class Record { unread, none, ours, moving, left, other };  // left: a mark of a change that is done
 
@@ -112,6 +108,7 @@ struct Master {
   bool watched;           // guard_ms counts from a visit of this machine: it is exact
 
   const char* name() const { return label.c_str(); }
+  bool evicts() const { return maxmemory > 0 && strcmp(policy, "noeviction") != 0; }
   bool has_mark() const { return record == Record::moving || record == Record::left; }
   Text label;             // its name, escaped
 };
@@ -161,11 +158,6 @@ struct Site {
   void print_table() const;  // a line for each master
   const redlock_site_facts_t& facts() const { return master[0].facts; }
   bool is_guarded() const { return strcmp(guard, "off") != 0; }
-
- private:
-  void read_info(Master& out, const char* info) const;
-  void read_record(Master& out, const Questions& asked, unsigned record, unsigned seen, unsigned time) const;
-  void read_mark(Master& out, const Questions& asked, unsigned record) const;
 };
 
 // A command has one site, and reconfigure two.

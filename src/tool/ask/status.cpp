@@ -36,11 +36,6 @@ constexpr Site& site = sites[0];
 Names names;
 Lookup* lookups;  // of all names
 
-const char* verdict_name(Verdict verdict) {
-  const char* const texts[] = {"free", "held", "unclear", "unknown"};
-  return texts[static_cast<int>(verdict)];
-}
-
 // ---- scan -------------------------------------------------------------------------------------------------------
 
 void scan_all() {
@@ -59,10 +54,7 @@ void scan_all() {
 
 // Keys that somebody else writes under the same prefix are no locks.
 bool is_lock(const Lookup& one) {
-  for (unsigned m = 0; m < site.masters; ++m) {
-    if (one.has_value(m) && !one.key[m].foreign) return true;
-  }
-  return false;
+  return site.count([&one](unsigned m) { return one.has_value(m) && !one.key[m].foreign; }) != 0;
 }
 
 // ---- the three forms ----------------------------------------------------------------------------------------------
@@ -77,34 +69,34 @@ void print_text() {
 }
 
 void print_json_resource(Json& json, const Lookup& one) {
-  json.open('{').text("resource", one.name().c_str()).text("state", verdict_name(one.verdict));
+  json.open("{").text("resource", one.name().c_str()).text("state", name_of(one.verdict));
   json.text("holder", one.verdict == Verdict::held ? one.holder(one.first).c_str() : nullptr);
   json.number("on", one.on).number("answered", one.answered);
   if (one.verdict == Verdict::held) json.number("ends_min_ms", one.ends_min_ms).number("ends_max_ms", one.ends_max_ms);
-  json.open('[', "keys");
+  json.open("[", "keys");
   for (unsigned m = 0; m < site.masters; ++m) {
     const Lookup::Key& key = one.key[m];
-    json.open('{').text("master", site.master[m].name());
+    json.open("{").text("master", site.master[m].name());
     json.text("err", key.err != 0 ? redlock_err_name(key.err) : nullptr);
     json.text("holder", one.has_value(m) ? one.holder(m).c_str() : nullptr);
     if (one.has_value(m)) json.number("ends_ms", key.ends_ms);
-    json.close('}');
+    json.close("}");
   }
-  json.close(']').close('}');
+  json.close("]").close("}");
 }
 
 void print_json() {
   Json json;
-  json.open('{').text("schema", "redlock.site-status/1").text("note", snapshot);
-  json.number("masters_up", site.votes()).number("quorum", site.quorum).open('[', "masters");
+  json.open("{").text("schema", "redlock.site-status/1").text("note", snapshot);
+  json.number("masters_up", site.votes()).number("quorum", site.quorum).open("[", "masters");
   for (unsigned m = 0; m < site.masters; ++m) {
     const Master& it = site.master[m];
-    json.open('{').text("name", it.name()).text("address", it.facts.address).boolean("up", site.votes(m));
-    json.text("err", it.err != 0 ? redlock_err_name(it.err) : nullptr).text("text", site.why(m).c_str()).close('}');
+    json.open("{").text("name", it.name()).text("address", it.facts.address).boolean("up", site.votes(m));
+    json.text("err", it.err != 0 ? redlock_err_name(it.err) : nullptr).text("text", site.why(m).c_str()).close("}");
   }
-  json.close(']').open('[', "resources");
+  json.close("]").open("[", "resources");
   for (unsigned i = 0; i < names.count; ++i) print_json_resource(json, lookups[i]);
-  json.close(']').close('}').end();
+  json.close("]").close("}").end();
 }
 
 void print_family(const Metric& metric) { put(family(metric, "gauge").c_str()); }

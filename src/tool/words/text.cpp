@@ -3,7 +3,6 @@
 
 #include <ctype.h>
 #include <stdarg.h>
-#include <string.h>
 
 #include "tool/words/say.hpp"
 
@@ -11,10 +10,11 @@ namespace redlock::tool {
 
 // ---- a line -----------------------------------------------------------------------------------------------------
 
-void Text::put(char c) {
-  if (size_ + 1 >= sizeof text_) return;
-  text_[size_++] = c;
-  text_[size_] = '\0';
+Text::Text(const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  size_ = format_list(text_, sizeof text_, format, arguments);
+  va_end(arguments);
 }
 
 Text& Text::add(const char* format, ...) {
@@ -28,11 +28,7 @@ Text& Text::add(const char* format, ...) {
 Text& Text::escaped(const char* data, size_t size, size_t limit) {
   for (size_t i = 0; i < size && i < limit; ++i) {
     const unsigned char byte = static_cast<unsigned char>(data[i]);
-    if (byte >= 0x20 && byte < 0x7f && byte != '\\') {
-      put(data[i]);
-    } else {
-      add("\\x%02x", byte);
-    }
+    add(byte >= 0x20 && byte < 0x7f && byte != '\\' ? "%c" : "\\x%02x", byte);
   }
   return size > limit ? add("...") : *this;
 }
@@ -48,18 +44,11 @@ Text& Text::word(const char* data, size_t size) {
   add(prints ? "'" : "$'");
   for (size_t i = 0; i < size; ++i) {
     const char c = data[i];
-    if (c == '\'') {
-      add(prints ? "'\\''" : "\\'");
-    } else if (c == '\\' && !prints) {
-      add("\\\\");
-    } else if (c >= 0x20 && c < 0x7f) {
-      put(c);
-    } else {
-      add("\\x%02x", static_cast<unsigned char>(c));
-    }
+    if (c == '\'') add(prints ? "'\\'" : "\\");
+    if (c == '\\' && !prints) add("\\");
+    add(c >= 0x20 && c < 0x7f ? "%c" : "\\x%02x", static_cast<unsigned char>(c));
   }
-  put('\'');
-  return *this;
+  return add("'");
 }
 
 Text& Text::thousandths(int64_t number) {
@@ -70,12 +59,15 @@ Text& Text::thousandths(int64_t number) {
 
 // ---- JSON -------------------------------------------------------------------------------------------------------
 
-void Json::begin(const char* key) {
+Json& Json::item(const char* key, const char* value) {
   if (comma_) put(",");
   comma_ = true;
-  if (key == nullptr) return;
-  quoted(key);
-  put(":");
+  if (key != nullptr) {
+    quoted(key);
+    put(":");
+  }
+  put(value);
+  return *this;
 }
 
 void Json::quoted(const char* text) {
@@ -87,35 +79,27 @@ void Json::quoted(const char* text) {
   put("\"");
 }
 
-Json& Json::open(char bracket, const char* key) {
-  begin(key);
-  putf("%c", bracket);
+Json& Json::open(const char* bracket, const char* key) {
+  item(key, bracket);
   comma_ = false;
   return *this;
 }
 
-Json& Json::close(char bracket) {
-  putf("%c", bracket);
+Json& Json::close(const char* bracket) {
+  put(bracket);
   comma_ = true;
   return *this;
 }
 
 Json& Json::text(const char* key, const char* value) {
-  begin(key);
-  value == nullptr ? put("null") : quoted(value);
+  if (value == nullptr) return item(key, "null");
+  item(key, "");
+  quoted(value);
   return *this;
 }
 
 Json& Json::number(const char* key, int64_t value) {
-  begin(key);
-  putf("%lld", static_cast<long long>(value));
-  return *this;
-}
-
-Json& Json::boolean(const char* key, bool value) {
-  begin(key);
-  put(value ? "true" : "false");
-  return *this;
+  return item(key, Text("%lld", static_cast<long long>(value)));
 }
 
 void Json::end() {

@@ -12,6 +12,7 @@ namespace redlock::tool {
 class Text {
  public:
   Text() { text_[0] = '\0'; }
+  REDLOCK_TOOL_FORMAT(2) explicit Text(const char* format, ...);
   REDLOCK_TOOL_FORMAT(2) Text& add(const char* format, ...);
   // Printable ASCII as it is, any other byte and the backslash as \xNN; at most `limit` bytes, then "...".
   Text& escaped(const char* data, size_t size, size_t limit = 80);
@@ -28,8 +29,6 @@ class Text {
   bool empty() const { return size_ == 0; }
 
  private:
-  void put(char c);
-
   size_t size_ = 0;
   char text_[1536];
 };
@@ -37,15 +36,15 @@ class Text {
 // Writes one JSON object to stdout, piece by piece. In its texts stands \xNN for what is not printed.
 class Json {
  public:
-  Json& open(char bracket, const char* key = nullptr);
-  Json& close(char bracket);
+  Json& open(const char* bracket, const char* key = nullptr);
+  Json& close(const char* bracket);
   Json& text(const char* key, const char* value);  // value nullptr: null
   Json& number(const char* key, int64_t value);
-  Json& boolean(const char* key, bool value);
+  Json& boolean(const char* key, bool value) { return item(key, value ? "true" : "false"); }
   void end();  // the line is complete
 
  private:
-  void begin(const char* key);
+  Json& item(const char* key, const char* value);
   void quoted(const char* text);
   bool comma_ = false;
 };
