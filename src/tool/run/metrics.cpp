@@ -70,33 +70,22 @@ class Metrics::Page {
   Page(int file, const Text& resource) : file_(file), resource_(resource) {}
 
   void family(const Metric& metric, const char* type) { add(tool::family(metric, type).c_str()); }
-  void gauge(const char* name, const char* labels, uint64_t value) { write(sample(name, labels), value); }
-  void count(const char* name, const char* labels, uint64_t added) {
-    const Text key = sample(name, labels);
-    write(key, last_value(key.c_str()) / 1'000 + added);
-  }
-  void seconds(const char* name, uint64_t added_ms) {
-    const Text key = sample(name, "");
-    write_ms(key, last_value(key.c_str()) + added_ms);
-  }
-  void most_seconds(const char* name, uint64_t ms) {
-    const Text key = sample(name, "");
-    const uint64_t before = last_value(key.c_str());
-    write_ms(key, before > ms ? before : ms);
+  // What becomes of a sample's value in the file: it is replaced, added to, the same in ms, or raised.
+  enum Kind { gauge, count, seconds, most_seconds };
+  void sample(Kind kind, const char* name, const char* labels, uint64_t value) {
+    Text line("redlock_%s{resource=\"%s\"%s}", name, resource_.c_str(), labels);
+    const uint64_t before = last_value(line.c_str());
+    if (kind == count) value += before / 1'000;
+    if (kind == seconds) value += before;
+    if (kind == most_seconds && before > value) value = before;
+    const bool is_ms = kind >= seconds;
+    line.add(" %llu", static_cast<unsigned long long>(is_ms ? value / 1'000 : value));
+    if (is_ms) line.add(".%03u", static_cast<unsigned>(value % 1'000));
+    add(line.add("\n"));
   }
   bool is_whole() const { return is_whole_; }
 
  private:
-  Text sample(const char* name, const char* labels) const {
-    return Text().add("redlock_%s{resource=\"%s\"%s}", name, resource_.c_str(), labels);
-  }
-  void write(const Text& key, uint64_t value) {
-    add(Text(key).add(" %llu\n", static_cast<unsigned long long>(value)).c_str());
-  }
-  void write_ms(const Text& key, uint64_t ms) {
-    add(Text(key).add(" %llu.%03u\n", static_cast<unsigned long long>(ms / 1'000), static_cast<unsigned>(ms % 1'000))
-            .c_str());
-  }
   void add(const char* text) {
     const size_t size = strlen(text);
     is_whole_ = is_whole_ && ::write(file_, text, size) == static_cast<ssize_t>(size);
@@ -109,24 +98,24 @@ class Metrics::Page {
 
 void Metrics::write_counters(Page& page) const {
   for (const auto& counter : counters) {
-    const Text name = Text().add("%s_total", counter.name);
+    const Text name = Text("%s_total", counter.name);
     page.family({name.c_str(), counter.help}, "counter");
-    page.count(name.c_str(), "", seen_.*counter.value - told_.*counter.value);
+    page.sample(Page::count, name.c_str(), "", seen_.*counter.value - told_.*counter.value);
   }
   const auto times = [&](const char* what, const char* help, redlock_times_t Status::*member) {
     const redlock_times_t &now = seen_.*member, &before = told_.*member;
-    const auto name = [what](const char* end) { return Text().add("%s_%s", what, end); };
+    const auto name = [what](const char* end) { return Text("%s_%s", what, end); };
     page.family({name("seconds").c_str(), help}, "histogram");
     constexpr const char* limits[] = {"0.01", "0.1", "1", "10", "100", "1000", "10000", "+Inf"};
     uint64_t added = 0;
     for (unsigned i = 0; i < 8; ++i) {
       added += now.buckets[i] - before.buckets[i];
-      page.count(name("seconds_bucket").c_str(), Text().add(",le=\"%s\"", limits[i]).c_str(), added);
+      page.sample(Page::count, name("seconds_bucket").c_str(), Text(",le=\"%s\"", limits[i]).c_str(), added);
     }
-    page.seconds(name("seconds_sum").c_str(), now.sum_ms - before.sum_ms);
-    page.count(name("seconds_count").c_str(), "", now.count - before.count);
+    page.sample(Page::seconds, name("seconds_sum").c_str(), "", now.sum_ms - before.sum_ms);
+    page.sample(Page::count, name("seconds_count").c_str(), "", now.count - before.count);
     page.family({name("max_seconds").c_str(), "The longest of these times."}, "gauge");
-    page.most_seconds(name("max_seconds").c_str(), now.max_ms);
+    page.sample(Page::most_seconds, name("max_seconds").c_str(), "", now.max_ms);
   };
   times("wait", "How long acquires waited, won or not.", &Status::wait);
   times("hold", "How long locks were held.", &Status::hold);
@@ -135,7 +124,7 @@ void Metrics::write_counters(Page& page) const {
 void Metrics::write_gauges(Page& page) const {
   const auto gauge = [&](const Metric& metric, uint32_t value) {
     page.family(metric, "gauge");
-    page.gauge(metric.name, "", value);
+    page.sample(Page::gauge, metric.name, "", value);
   };
   gauge({"locks_held", "1: the lock is held here."}, seen_.locks_held);
   gauge({"debts", "Ended values with an unanswered delete."}, seen_.debts);
@@ -143,8 +132,8 @@ void Metrics::write_gauges(Page& page) const {
   gauge(quorum_metric, seen_.quorum);
   page.family(master_up_metric, "gauge");
   for (unsigned m = 0; m < seen_.masters; ++m) {
-    const Text master = Text().add(",master=\"%s\"", label(masters_[m]).c_str());
-    page.gauge(master_up_metric.name, master.c_str(), up_ >> m & 1u);
+    const Text master = Text(",master=\"%s\"", label(masters_[m]).c_str());
+    page.sample(Page::gauge, master_up_metric.name, master.c_str(), up_ >> m & 1u);
   }
 }
 
@@ -205,15 +194,12 @@ bool Metrics::write(bool is_patient) {
   written_at_ = now_ns();
   const char* const slash = strrchr(path_, '/');
   const int size = slash == nullptr ? 0 : static_cast<int>(slash - path_) + 1;
-  const Text folder = Text().add("%.*s.", size, path_);
+  const Text folder = Text("%.*s.", size, path_);
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) return false;
   const auto is_busy = [&] { return flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; };
-  bool busy = is_busy();
-  for (int ms = 0; busy && is_patient && ms < patience_ms; ms += again_ms) {
-    pause_ms(again_ms);
-    busy = is_busy();
-  }
+  bool busy;
+  for (int ms = 0; (busy = is_busy()) && is_patient && ms < patience_ms; ms += again_ms) pause_ms(again_ms);
   const bool done = !busy && replace();
   const int error = errno;
   ::close(descriptor);
@@ -225,7 +211,7 @@ bool Metrics::write(bool is_patient) {
 }
 
 bool Metrics::replace() {
-  const Text beside = Text().add("%s.new", path_);
+  const Text beside = Text("%s.new", path_);
   read_file(path_, last, sizeof last);
   ::unlink(beside.c_str());  // of a run that was killed
   const int file = ::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);

@@ -31,8 +31,7 @@ void Waiting::tell(const char* sentence) {
   const long seconds = static_cast<long>((now - begin_) / ns_per_s);
   const char* colon = *sentence != '\0' ? ": " : "";
   if (sd_notify_) {
-    Text status;
-    status.add("STATUS=waiting for ").escaped(names_).add(" for %ld s%s%s", seconds, colon, sentence);
+    Text status = Text("STATUS=waiting for ").escaped(names_).add(" for %ld s%s%s", seconds, colon, sentence);
     notify(status.add("\nEXTEND_TIMEOUT_USEC=30000000"));
   }
   if (on_terminal_ || seconds % line_step_s < step_s_) {

@@ -243,9 +243,6 @@ bool CommandWarden::receive(Report& report) const {
   return recv(socket_, &report, sizeof report, MSG_DONTWAIT) == sizeof report;
 }
 
-void CommandWarden::dismiss() {
-  if (socket_ >= 0) close(socket_);
-  socket_ = -1;
-}
+void CommandWarden::dismiss() const { close(socket_); }
 
 }  // namespace redlock::tool

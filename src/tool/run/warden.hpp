@@ -46,7 +46,7 @@ class CommandWarden {
   void signal(int number) const { send({Order::signal, number, 0, 0}); }
   void end(int64_t kill_at) const { send({Order::end, 0, kill_at, 0}); }
   bool receive(Report& report) const;
-  void dismiss();  // a warden that was not told to start ends by itself
+  void dismiss() const;  // a warden that was not told to start ends by itself
 
  private:
   void send(const Order& order) const;

@@ -16,7 +16,7 @@ constexpr Metric masters_up_metric = {"masters_up", "Masters that vote now."};
 constexpr Metric quorum_metric = {"quorum", "Masters that a lock needs."};
 
 inline Text family(const Metric& metric, const char* type) {
-  return Text().add("# HELP redlock_%s %s\n# TYPE redlock_%s %s\n", metric.name, metric.help, metric.name, type);
+  return Text("# HELP redlock_%s %s\n# TYPE redlock_%s %s\n", metric.name, metric.help, metric.name, type);
 }
 
 // The value of a label, cut where a line would get too long.
