@@ -6,6 +6,7 @@
 
 #include "tool/run/schedule.hpp"
 #include "tool/words/exit_code.hpp"
+#include "tool/words/options.hpp"
 
 namespace redlock::tool {
 
@@ -34,5 +35,8 @@ struct Job {
   uint32_t held_code = exit_held;   // the exit code where others hold the lock
   Schedule schedule;
 };
+
+// Runs the job under the lock. Returns the program's exit code.
+int keep(const Job& job, redlock_config_t* cfg, const Common& common);
 
 }  // namespace redlock::tool

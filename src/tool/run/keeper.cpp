@@ -1,13 +1,22 @@
 // SPDX-License-Identifier: MIT
-#include "tool/run/keeper.hpp"
-
+//
+// The keeper: the process that the caller started. It has the client and takes the signals. It gives the command's end
+// as its own, and lets the lock go when the command and all its descendants are gone. See warden.hpp for the command's
+// parent.
+//
+// The keeper stays in the caller's session. A session of its own would gain one thing: a KILL or STOP to the caller's
+// process group would miss the keeper. But a shell makes a job's first process the leader of a group, and a leader may
+// not call setsid(). So a third process would have to stay behind as the job. Shells and init systems would wait for
+// that process, signals and ^Z would have to go through it, and it could be stopped and killed as well.
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tool/run/lease.hpp"
 #include "tool/run/waiting.hpp"
+#include "tool/run/warden.hpp"
 #include "tool/system/children.hpp"
 #include "tool/system/descriptors.hpp"
 #include "tool/words/say.hpp"
@@ -40,7 +49,7 @@ class Keeper {
     const int64_t let_go_at = now_ns() + job_.at_least_ms * ns_per_ms;
     names_ = job_.wish.held(lease_.which());
     end_ns_ = lease_.end_ns();
-    if (job_.tells_systemd && !notify(Text().add("READY=1\nSTATUS=holding ").escaped(names_))) {
+    if (job_.tells_systemd && !notify(Text("READY=1\nSTATUS=holding ").escaped(names_))) {
       say("%s: the command was not started: systemd cannot be told: %s", names_, strerror(errno));
       end_without_command();
       return exit_output;
@@ -50,7 +59,7 @@ class Keeper {
     if (common.verbose != 0) note("%s is held", names_);
     hold();
     keep_until(let_go_at);
-    if (job_.tells_systemd) notify(Text().add("STOPPING=1"));
+    if (job_.tells_systemd) notify(Text("STOPPING=1"));
     lease_.close();
     return end_of_command();
   }

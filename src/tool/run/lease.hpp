@@ -5,7 +5,6 @@
 #pragma once
 #include "tool/run/job.hpp"
 #include "tool/run/metrics.hpp"
-#include "tool/words/options.hpp"
 
 namespace redlock::tool {
 

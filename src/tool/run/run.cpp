@@ -2,13 +2,12 @@
 //
 // redlock run: a command that runs while a lock is held, and is gone before somebody else can hold it.
 #include <fcntl.h>
-#include <redlock/site.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "tool/run/keeper.hpp"
+#include "tool/run/job.hpp"
 
 namespace redlock::tool {
 namespace {
