@@ -3,7 +3,6 @@
 // redlock config: checks a file, prints what it means, and makes a new one.
 #include <errno.h>
 #include <fcntl.h>
-#include <redlock/site.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -116,8 +115,7 @@ void print_template(const Common& common) {
 // program that is not root's.
 void write_to(const char* path) {
   const char* const slash = strrchr(path, '/');
-  Text folder;
-  folder.add("%.*s", slash == nullptr ? 1 : static_cast<int>(slash - path) + 1, slash == nullptr ? "." : path);
+  Text folder("%.*s", slash == nullptr ? 1 : static_cast<int>(slash - path) + 1, slash == nullptr ? "." : path);
   struct stat about{};
   if (mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) {
     fail(exit_output, "%s cannot be made: %s", folder.c_str(), strerror(errno));

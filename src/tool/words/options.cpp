@@ -2,7 +2,6 @@
 #include "tool/words/options.hpp"
 
 #include <errno.h>
-#include <redlock/site.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +35,47 @@ constexpr size_t url_max = 1024;
   fail(is_denied ? exit_permission : exit_config, "%s%s%s", is_named ? "" : where, is_named ? "" : ": ", why);
 }
 
+// ---- values -----------------------------------------------------------------------------------------------------
+
+// Everybody may read our command line. `url` is a word of it.
+const char* hide_password(const Options& options, unsigned number, char* url) {
+  static char copies[REDLOCK_MASTERS_MAX][url_max];
+  if (strlen(url) >= url_max) options.usage("--master: a URL has less than %u bytes", static_cast<unsigned>(url_max));
+  strcpy(copies[number], url);
+  char* const begin = strstr(url, "://") + 3;
+  char* const host = strrchr(begin, '@');
+  char* password = strchr(begin, ':');
+  if (host == nullptr || password == nullptr) return copies[number];
+  while (++password < host) *password = '*';
+  return copies[number];
+}
+
+uint32_t number_of(const Options& options, const Option& option, const char* value) {
+  char* after = nullptr;
+  const long number = strtol(value, &after, 10);  // beyond long: the end of long, which no option allows
+  if (after == value || *after != '\0' || number < option.min || number > option.max) {
+    options.usage("'%s' is not a number in %ld..%ld", value, option.min, option.max);
+  }
+  return static_cast<uint32_t>(number);
+}
+
+int32_t milliseconds_of(const Options& options, const Option& option, const char* value) {
+  const long most = option.max * 1000;
+  long ms = 0;
+  long unit = 1000;
+  const char* c = value;
+  for (; *c >= '0' && *c <= '9' && ms <= most; ++c) ms = 10 * ms + 1000 * (*c - '0');
+  const bool has_point = *c == '.';
+  if (has_point) ++c;
+  for (; *c >= '0' && *c <= '9'; ++c) ms += (unit /= 10) * (*c - '0');
+  const bool has_digits = c - value > has_point;
+  if (*c == 's') ++c;
+  if (!has_digits || *c != '\0' || ms > most) {
+    options.usage("'%s' is not a number of seconds in 0..%ld", value, option.max);
+  }
+  return static_cast<int32_t>(ms);
+}
+
 }  // namespace
 
 // ---- reading ----------------------------------------------------------------------------------------------------
@@ -53,8 +93,6 @@ Options::Options(const Command& command, int argc, char** argv, std::initializer
   if (!command.has_site) count_ -= 2;
   while (keep_others()) read(argv_[at_++]);
 }
-
-void Options::read(char* word) { word[1] == '-' ? read_long(word) : read_letters(word + 1); }
 
 bool Options::keep_others() {
   for (; at_ < argc_; ++at_) {
@@ -88,23 +126,21 @@ const Option* Options::find(const char* name, size_t size) const {
   return alike == 1 ? found : nullptr;
 }
 
-void Options::read_long(char* word) {
-  const size_t size = strcspn(word + 2, "=");
-  const Option* const option = find(word + 2, size);
-  char* const attached = word[2 + size] == '=' ? word + 3 + size : nullptr;
-  if (option == nullptr || (attached != nullptr && !option->has_value())) usage("there is no option %s", word);
-  take(*option, attached, word);
-}
-
-// Behind a '-': "n", "w5", "nv".
-void Options::read_letters(char* letters) {
-  for (; *letters != '\0'; ++letters) {
-    const char word[] = {'-', *letters, '\0'};
+void Options::read(char* word) {
+  if (word[1] == '-') {
+    const size_t size = strcspn(word + 2, "=");
+    const Option* const option = find(word + 2, size);
+    char* const attached = word[2 + size] == '=' ? word + 3 + size : nullptr;
+    if (option == nullptr || (attached != nullptr && !option->has_value())) usage("there is no option %s", word);
+    return take(*option, attached, word);
+  }
+  for (char* letter = word + 1; *letter != '\0'; ++letter) {
+    const char name[] = {'-', *letter, '\0'};
     unsigned i = 0;
-    while (i < count_ && options_[i].letter != *letters) ++i;
-    if (i == count_) usage("there is no option %s", word);
-    const bool is_attached = options_[i].has_value() && letters[1] != '\0';
-    take(options_[i], is_attached ? letters + 1 : nullptr, word);
+    while (i < count_ && options_[i].letter != *letter) ++i;
+    if (i == count_) usage("there is no option %s", name);
+    const bool is_attached = options_[i].has_value() && letter[1] != '\0';
+    take(options_[i], is_attached ? letter + 1 : nullptr, name);
     if (is_attached) return;
   }
 }
@@ -116,8 +152,8 @@ void Options::take(const Option& option, char* value, const char* word) {
     value = argv_[at_++];
   }
   if (option.flag != nullptr) *option.flag = true;
-  if (option.number != nullptr) *option.number = number(option, value);
-  if (option.ms != nullptr) *option.ms = milliseconds(option, value);
+  if (option.number != nullptr) *option.number = number_of(*this, option, value);
+  if (option.ms != nullptr) *option.ms = milliseconds_of(*this, option, value);
   if (option.text == &master_) return take_master(value);
   if (option.text != nullptr) *option.text = value;
   if (option.letter == 'h') print_help();
@@ -129,50 +165,13 @@ void Options::take_master(char* value) {
     usage("more than %d times --master", REDLOCK_MASTERS_MAX);
   }
   if (strstr(value, "://") != nullptr) {
-    common_.urls[common_.url_count] = hide_password(common_.url_count, value);
+    common_.urls[common_.url_count] = hide_password(*this, common_.url_count, value);
     ++common_.url_count;
     return;
   }
   // Whoever reads on with a name would believe that this is another site.
   if (strstr(command_.help, "--master NAME") == nullptr) usage("--master takes a URL, such as redis://%s", value);
   common_.names[common_.name_count++] = value;
-}
-
-// Everybody may read our command line. `url` is a word of it.
-const char* Options::hide_password(unsigned number, char* url) const {
-  static char copies[REDLOCK_MASTERS_MAX][url_max];
-  if (strlen(url) >= url_max) usage("--master: a URL has less than %u bytes", static_cast<unsigned>(url_max));
-  strcpy(copies[number], url);
-  char* const begin = strstr(url, "://") + 3;
-  char* const host = strrchr(begin, '@');
-  char* password = strchr(begin, ':');
-  if (host == nullptr || password == nullptr) return copies[number];
-  while (++password < host) *password = '*';
-  return copies[number];
-}
-
-uint32_t Options::number(const Option& option, const char* value) const {
-  char* after = nullptr;
-  const long number = strtol(value, &after, 10);  // beyond long: the end of long, which no option allows
-  if (after == value || *after != '\0' || number < option.min || number > option.max) {
-    usage("'%s' is not a number in %ld..%ld", value, option.min, option.max);
-  }
-  return static_cast<uint32_t>(number);
-}
-
-int32_t Options::milliseconds(const Option& option, const char* value) const {
-  const long most = option.max * 1000;
-  long ms = 0;
-  long unit = 1000;
-  const char* c = value;
-  for (; *c >= '0' && *c <= '9' && ms <= most; ++c) ms = 10 * ms + 1000 * (*c - '0');
-  const bool has_point = *c == '.';
-  if (has_point) ++c;
-  for (; *c >= '0' && *c <= '9'; ++c) ms += (unit /= 10) * (*c - '0');
-  const bool has_digits = c - value > has_point;
-  if (*c == 's') ++c;
-  if (!has_digits || *c != '\0' || ms > most) usage("'%s' is not a number of seconds in 0..%ld", value, option.max);
-  return static_cast<int32_t>(ms);
 }
 
 void Options::check_resource(const char* name) const {

@@ -75,15 +75,10 @@ class Options {
 
  private:
   bool keep_others();  // until argv_[at_] is an option; false: there is none
-  void read(char* word);  // an option, and the value that follows it
-  void read_long(char* word);
-  void read_letters(char* letters);
+  void read(char* word);  // an option, and the value that follows it: --wait 5, --wait=5, or letters: -nw5
   const Option* find(const char* name, size_t size) const;
   void take(const Option& option, char* value, const char* word);
-  uint32_t number(const Option& option, const char* value) const;
-  int32_t milliseconds(const Option& option, const char* value) const;
   void take_master(char* value);
-  const char* hide_password(unsigned number, char* url) const;
   [[noreturn]] void print_help() const;
 
   const Command& command_;
