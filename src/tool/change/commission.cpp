@@ -4,7 +4,6 @@
 #include <poll.h>
 
 #include "tool/ask/lookup.hpp"
-#include "tool/ask/site.hpp"
 #include "tool/system/clock.hpp"
 #include "tool/words/say.hpp"
 
@@ -25,10 +24,9 @@ void choose(const Options& options) {
 }
 
 Text statement() {
-  Text out, prefix;
-  prefix.escaped(site.facts().key_prefix, site.facts().key_prefix_size);
-  out.add("You state that no lock of the key_prefix \"%s\" is held, and that no client is running. Vote at once:",
-          prefix.c_str());
+  Text out("You state that no lock of the key_prefix \"");
+  out.escaped(site.facts().key_prefix, site.facts().key_prefix_size);
+  out.add("\" is held, and that no client is running. Vote at once:");
   for (unsigned m = 0; m < site.masters; ++m) {
     if (chosen[m]) out.add(" %s", site.master[m].name());
   }
@@ -62,8 +60,7 @@ void ask_again(bool nobody_holds) {
     if (chosen[m]) find_use(use, m);
   }
   if (use.empty()) return;
-  Text what;
-  what.add("Somebody may be holding a lock%s. Let the guard watch them, unless every gateway is ended", use.c_str());
+  Text what("Somebody may be holding a lock%s. Let the guard watch them, unless every gateway is ended", use.c_str());
   confirm(nobody_holds, what.c_str(), "--nobody-holds");
 }
 

@@ -42,8 +42,7 @@ void tell_plan() {
 
 // The command for the change from one file to the other, as a shell takes it.
 Text command_line(const char* from, const char* to) {
-  Text out;
-  return out.add("redlock reconfigure ").word(from).add(" ").word(to);
+  return Text("redlock reconfigure ").word(from).add(" ").word(to);
 }
 
 // ---- what is refused before anything is written -------------------------------------------------------------------
@@ -68,10 +67,7 @@ bool is_third(const Master& master, const Site& other) {
   if (master.record == Record::other) return strcmp(master.desc, theirs) != 0;
   if (!master.has_mark()) return false;
   const char* const behind = strchr(master.desc, ' ') + 1;
-  Text there, back;
-  there.add("%s > %s", ours, theirs);
-  back.add("%s > %s", theirs, ours);
-  return strcmp(behind, there.c_str()) != 0 && strcmp(behind, back.c_str()) != 0;
+  return strcmp(behind, Text("%s > %s", ours, theirs)) != 0 && strcmp(behind, Text("%s > %s", theirs, ours)) != 0;
 }
 
 // Whose mark it is, if the master bears one.
@@ -109,10 +105,10 @@ void examine(Site& site, const Site& other, const char* which, bool tells, Verdi
     Master& it = site.master[m];
     site.look_at(m);
     Text saw;
-    bool fits = false;
     int err = it.err != 0 ? it.err : it.record_err;
     const bool third = err == 0 && is_third(it, other);
     if (err == 0 && !third) err = refuses_writes(site, m);
+    const bool fits = err == 0 && !third;
     if (third) {
       saw.add("bears the record of neither file: ").escaped(it.desc, strlen(it.desc), sizeof it.desc);
       out.code = exit_config;
@@ -121,7 +117,6 @@ void examine(Site& site, const Site& other, const char* which, bool tells, Verdi
       saw.add("%s", it.err != 0 ? it.unasked.c_str() : redlock_strerror(err));
       too_few = worse_of(too_few, exit_code_of(err));
     } else {
-      fits = true;
       saw.add("%s", it.record == Record::none   ? "has no record yet"
                     : it.record == Record::ours ? "has the record of this file"
                     : it.record == Record::other ? "has the record of the other file"
@@ -160,7 +155,6 @@ ExitCode refuse_masters(bool tells) {
 struct Call {
   redlock_reconfigure_report_t report;
   int result;
-  bool done;  // atomic
 
   uint32_t written() const { return __atomic_load_n(&report.written, __ATOMIC_ACQUIRE); }
 };
@@ -168,7 +162,6 @@ struct Call {
 void* carry_out(void* given) {
   Call& call = *static_cast<Call*>(given);
   call.result = redlock_reconfigure(old_site.cfg, new_site.cfg, &call.report);
-  __atomic_store_n(&call.done, true, __ATOMIC_RELEASE);
   return nullptr;
 }
 
@@ -189,10 +182,10 @@ void tell_state(const char* why, uint32_t written) {
 }
 
 // Until the call has ended. A signal ends the program, wherever the call is.
-void watch(const Call& call, Signals& signals) {
+void watch(const Call& call, pthread_t thread, Signals& signals) {
   constexpr uint32_t step_ms = 100;
   const bool on_terminal = isatty(STDERR_FILENO) == 1;
-  for (uint32_t ms = 0; !__atomic_load_n(&call.done, __ATOMIC_ACQUIRE); ms += step_ms) {
+  for (uint32_t ms = 0; pthread_tryjoin_np(thread, nullptr) != 0; ms += step_ms) {
     if (const int number = signals.next()) {
       end_progress();
       tell_state("interrupted", call.written());
@@ -215,8 +208,7 @@ void tell_side(const char* which, Site& site, unsigned masters, const int32_t* e
       if (all) print("%s %s: done", which, site.master[m].name());
       continue;
     }
-    Text saw;
-    saw.add("%s", redlock_strerror(err[m]));
+    Text saw("%s", redlock_strerror(err[m]));
     if (err[m] == REDLOCK_E_CHANGING || err[m] == REDLOCK_E_FINGERPRINT) {
       site.look_at(m);
       add_mark(saw, site, m);
@@ -257,8 +249,7 @@ ExitCode explain(const Call& call) {
 void confirm_blank(bool old_is_new, bool asks) {
   const unsigned blank = old_site.with_record(Record::none);
   if (blank < old_site.quorum) return;
-  Text what;
-  what.add("%u of %u masters of OLD have no record: no gateway was ever there. If the gateways have another file, two "
+  Text what("%u of %u masters of OLD have no record: no gateway was ever there. If the gateways have another file, two "
            "of them may hold one lock from now on",
            blank, old_site.masters);
   confirm(old_is_new, what.c_str(), "--old-is-new", asks);
@@ -297,8 +288,7 @@ int run_reconfigure(const Command& command, int argc, char** argv) {
   call.report.size = sizeof call.report;
   pthread_t thread;
   if (pthread_create(&thread, nullptr, carry_out, &call) != 0) fail(exit_system, "no thread can be started");
-  watch(call, signals);
-  pthread_join(thread, nullptr);
+  watch(call, thread, signals);
   return explain(call);
 }
 
