@@ -6,81 +6,68 @@
 namespace redlock::tool {
 namespace {
 
-// How an argument is written.
-struct Field {
-  bool left = false;
-  char fill = ' ';
-  size_t width = 0;
-};
-
-struct Line {
-  char* at;
-  char* const end;
-
-  void put(char c) {
-    if (at != end) *at++ = c;
-  }
-  void put(const char* text, size_t size, const Field& field) {
-    const size_t fill = field.width > size ? field.width - size : 0;
-    for (size_t i = 0; i < fill && !field.left; ++i) put(field.fill);
-    for (size_t i = 0; i < size; ++i) put(text[i]);
-    for (size_t i = 0; i < fill && field.left; ++i) put(' ');
-  }
-};
-
-void put_number(Line& line, uint64_t number, char letter, const Field& field) {
+// Writes the digits to the end of `room`, and returns the first: 64 bits in base 10 have room there, with a sign.
+const char* digits(char (&room)[24], uint64_t number, char letter) {
   const unsigned base = letter == 'x' ? 16 : 10;
   const bool is_negative = letter == 'd' && static_cast<int64_t>(number) < 0;
   if (is_negative) number = -number;
-  char room[24];  // 64 bits in base 10, with a sign
-  char* const end = room + sizeof room;
-  char* begin = end;
+  char* begin = room + sizeof room;
   do {
     *--begin = "0123456789abcdef"[number % base];
   } while ((number /= base) != 0);
   if (is_negative) *--begin = '-';
-  line.put(begin, static_cast<size_t>(end - begin), field);
+  return begin;
 }
 
 }  // namespace
 
 size_t format_list(char* out, size_t size, const char* format, va_list arguments) {
-  Line line{out, out + size - 1};
+  size_t written = 0;
+  const auto put = [&](char c) {
+    if (written + 1 < size) out[written++] = c;
+  };
   for (const char* c = format; *c != '\0'; ++c) {
     if (*c != '%' || *++c == '%') {
-      line.put(*c);
+      put(*c);
       continue;
     }
-    Field field;
+    bool is_left = false;
+    char fill = ' ';
+    size_t width = 0;
     int most = -1;  // bytes of a text; -1: all
     unsigned longs = 0;
-    for (; *c == '-' || *c == '0'; ++c) *c == '-' ? field.left = true : field.fill = '0';
-    for (; *c >= '0' && *c <= '9'; ++c) field.width = 10 * field.width + static_cast<size_t>(*c - '0');
+    for (; *c == '-' || *c == '0'; ++c) *c == '-' ? is_left = true : fill = '0';
+    for (; *c >= '0' && *c <= '9'; ++c) width = 10 * width + static_cast<size_t>(*c - '0');
     if (*c == '.') {
       most = va_arg(arguments, int);
       c += 2;
     }
     for (; *c == 'l'; ++c) ++longs;
+    char room[24];
+    const char* text = room;
+    size_t length = 1;
     if (*c == 's') {
-      const char* const text = va_arg(arguments, const char*);
-      line.put(text, most < 0 ? strlen(text) : strnlen(text, static_cast<size_t>(most)), field);
+      text = va_arg(arguments, const char*);
+      length = most < 0 ? strlen(text) : strnlen(text, static_cast<size_t>(most));
     } else if (*c == 'c') {
-      const char one = static_cast<char>(va_arg(arguments, int));
-      line.put(&one, 1, field);
-    } else if (*c == 'd') {
-      const int64_t number = longs == 2   ? va_arg(arguments, long long)
-                             : longs == 1 ? va_arg(arguments, long)
-                                          : va_arg(arguments, int);
-      put_number(line, static_cast<uint64_t>(number), *c, field);
+      room[0] = static_cast<char>(va_arg(arguments, int));
     } else {
-      const uint64_t number = longs == 2   ? va_arg(arguments, unsigned long long)
-                              : longs == 1 ? va_arg(arguments, unsigned long)
-                                           : va_arg(arguments, unsigned);
-      put_number(line, number, *c, field);
+      const bool is_signed = *c == 'd';
+      const int64_t number = is_signed && longs == 2   ? va_arg(arguments, long long)
+                             : is_signed && longs == 1 ? va_arg(arguments, long)
+                             : is_signed               ? va_arg(arguments, int)
+                             : longs == 2 ? static_cast<int64_t>(va_arg(arguments, unsigned long long))
+                             : longs == 1 ? static_cast<int64_t>(va_arg(arguments, unsigned long))
+                                          : va_arg(arguments, unsigned);
+      text = digits(room, static_cast<uint64_t>(number), *c);
+      length = static_cast<size_t>(room + sizeof room - text);
     }
+    for (size_t i = length; i < width && !is_left; ++i) put(fill);
+    for (size_t i = 0; i < length; ++i) put(text[i]);
+    for (size_t i = length; i < width && is_left; ++i) put(' ');
   }
-  *line.at = '\0';
-  return static_cast<size_t>(line.at - out);
+  out[written] = '\0';
+  return written;
 }
 
 size_t format_text(char* out, size_t size, const char* format, ...) {
