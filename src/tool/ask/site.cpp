@@ -197,8 +197,7 @@ void read_record(const Times& times, Master& out, const Questions& asked) {
     out.their_masters = number_behind(desc, "v1 n=");
     out.their_max_ttl_ms = number_behind(desc, " max_ttl_ms=");
   }
-  char wanted[64];
-  format_text(wanted, sizeof wanted, "%s%.*s", out.state, id_size, q != nullptr ? q : "");
+  const Text wanted("%s%.*s", out.state, id_size, q != nullptr ? q : "");
   out.has_seal = seal != nullptr;
   out.sealed = out.record == Record::ours && seal != nullptr && strcmp(seal, wanted) == 0;
   const int64_t full_ms = (int64_t{times.max_ttl_ms} * (1'000'000 + int64_t{times.drift_ppm}) + 999'999) /
@@ -206,7 +205,7 @@ void read_record(const Times& times, Master& out, const Questions& asked) {
   out.guard_ms = out.sealed ? 0 : full_ms;
   out.watched = false;
   const char* visit = asked.text(of_visit);
-  const char* state = wanted + id_size + 1;
+  const char* state = wanted.c_str() + id_size + 1;
   if (out.sealed || visit == nullptr || strncmp(visit, state, strlen(state)) != 0) return;
   const char* const s = asked.text(of_time, 1);
   const char* const us = asked.text(of_time, 2);

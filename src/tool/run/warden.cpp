@@ -16,15 +16,10 @@
 #include "tool/system/fuse.hpp"
 #include "tool/system/pid_namespace.hpp"
 #include "tool/words/say.hpp"
+#include "tool/words/text.hpp"
 
 namespace redlock::tool {
 namespace {
-
-void set_number(const char* name, uint64_t number) {
-  char text[24];
-  format_text(text, sizeof text, "%llu", static_cast<unsigned long long>(number));
-  setenv(name, text, 1);
-}
 
 class WardenProcess {
  public:
@@ -111,9 +106,9 @@ class WardenProcess {
     fuse_.set(has_group ? -getpid() : getpid());
     setenv("REDLOCK_HELD", "1", 1);
     setenv("REDLOCK_RESOURCE", resources_, 1);
-    set_number("REDLOCK_TTL_MS", job_.wish.how.ttl_ms);
+    setenv("REDLOCK_TTL_MS", Text("%u", job_.wish.how.ttl_ms), 1);
     unsetenv("REDLOCK_FENCING_TOKEN");
-    if (token != 0) set_number("REDLOCK_FENCING_TOKEN", token);
+    if (token != 0) setenv("REDLOCK_FENCING_TOKEN", Text("%llu", static_cast<unsigned long long>(token)), 1);
     if (job_.tells_systemd) unsetenv("NOTIFY_SOCKET");
     signals_.give_back();
     execvp(job_.words[0], job_.words);
@@ -124,8 +119,10 @@ class WardenProcess {
 
   void move_end(int64_t end_ns) {
     end_ns_ = end_ns;
+    const int64_t kill_ns = job_.schedule.kernel_kills_at(end_ns);
     itimerspec when{};
-    when.it_value = timespec_of(job_.schedule.kernel_kills_at(end_ns));
+    when.it_value.tv_sec = static_cast<time_t>(kill_ns / 1'000'000'000);
+    when.it_value.tv_nsec = static_cast<long>(kill_ns % 1'000'000'000);
     timer_settime(timer_, TIMER_ABSTIME, &when, nullptr);
   }
 

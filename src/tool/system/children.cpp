@@ -14,6 +14,7 @@
 #include "tool/system/clock.hpp"
 #include "tool/system/descriptors.hpp"
 #include "tool/words/say.hpp"
+#include "tool/words/text.hpp"
 
 namespace redlock::tool {
 namespace {
@@ -56,9 +57,8 @@ struct Process {
   bool has_ended = false;  // and its parent has not noticed yet
 
   explicit Process(pid_t pid) {
-    char path[32], text[256];
-    format_text(path, sizeof path, "/proc/%d/stat", pid);
-    if (read_file(path, text, sizeof text) < 0) return;
+    char text[256];
+    if (read_file(Text("/proc/%d/stat", pid), text, sizeof text) < 0) return;
     const char* const at = strrchr(text, ')');  // "12 (any name) S 1 12 12 ..."
     if (at == nullptr || strlen(at) < 4) return;
     has_ended = at[2] == 'Z' || at[2] == 'X';
@@ -86,9 +86,7 @@ bool for_each_number(const char* path, Take take) {
   return goes_on;
 }
 
-void write_list_path(char (&path)[64], pid_t process, pid_t thread) {
-  format_text(path, sizeof path, "/proc/%d/task/%d/children", process, thread);
-}
+Text list_path(pid_t process, pid_t thread) { return Text("/proc/%d/task/%d/children", process, thread); }
 
 // The children of one thread: "13 15 20 ". One that appears meanwhile stands behind the others.
 template <typename Take>
@@ -112,13 +110,8 @@ bool for_each_in_list(const char* path, Take take) {
 // The children of all threads of a process.
 template <typename Take>
 bool for_each_listed(pid_t process, Take take) {
-  char folder[32];
-  format_text(folder, sizeof folder, "/proc/%d/task", process);
-  return for_each_number(folder, [&](pid_t thread) {
-    char path[64];
-    write_list_path(path, process, thread);
-    return for_each_in_list(path, take);
-  });
+  return for_each_number(Text("/proc/%d/task", process),
+                         [&](pid_t thread) { return for_each_in_list(list_path(process, thread), take); });
 }
 
 // The children of those in `parents`, to which `take` may add. We are the first of `parents`, and looked at behind all
@@ -158,9 +151,7 @@ void find_only_us() {
 
 void become_parent_of_orphans() {
   prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-  char path[64];
-  write_list_path(path, getpid(), getpid());
-  has_lists = access(path, R_OK) == 0;
+  has_lists = access(list_path(getpid(), getpid()), R_OK) == 0;
   earlier.clear();
   find_only_us();
   for_each_child(found, [](pid_t pid) {

@@ -17,13 +17,6 @@ inline int64_t ns_of(clockid_t clock) {  // -1: there is no such clock
 }
 inline int64_t now_ns() { return ns_of(CLOCK_BOOTTIME); }
 
-inline timespec timespec_of(int64_t ns) {
-  timespec time{};
-  time.tv_sec = static_cast<time_t>(ns / 1'000'000'000);
-  time.tv_nsec = static_cast<long>(ns % 1'000'000'000);
-  return time;
-}
-
 // The timeout of poll() until `when`, rounded up; -1: for ever.
 inline int timeout_until(int64_t when) {
   if (when == never) return -1;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "tool/words/say.hpp"
+#include "tool/words/text.hpp"
 
 namespace redlock::tool {
 namespace {
@@ -28,13 +29,10 @@ void write_file(const char* path, const char* text) {
 // The command has our user and group, as without it, and no others. The files of /proc belong to root in a process that
 // makes no core file.
 void map_identity(uid_t user, gid_t group) {
-  char map[64];
   prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
   write_file("/proc/self/setgroups", "deny");
-  format_text(map, sizeof map, "%u %u 1", user, user);
-  write_file("/proc/self/uid_map", map);
-  format_text(map, sizeof map, "%u %u 1", group, group);
-  write_file("/proc/self/gid_map", map);
+  write_file("/proc/self/uid_map", Text("%u %u 1", user, user));
+  write_file("/proc/self/gid_map", Text("%u %u 1", group, group));
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 }
 
