@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "tool/ask/doctor.hpp"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "tool/system/clock.hpp"
@@ -43,7 +42,7 @@ void tell(Level level, const char* saw, const char* todo, ExitCode code) {
   }
   if (level == Level::ok && is_quiet) return;
   static const bool colored = has_colors(1);
-  putf("%s%-7s%s ", colored ? as.color : "", as.name, colored ? "\033[m" : "");
+  put(Text("%s%-7s%s ", colored ? as.color : "", as.name, colored ? "\033[m" : ""));
   print("%-11s %s%s%s", id, of != nullptr ? of : "", of != nullptr ? ": " : "", saw);
   if (*todo != '\0') print("        %-11s -> %s", "", todo);
 }
@@ -161,10 +160,8 @@ int run_doctor(const Command& command, int argc, char** argv) {
       command, argc, argv,
       {{.name = "json", .flag = &as_json},
        {.name = "ttl", .letter = 't', .number = &ttl_ms, .min = REDLOCK_TTL_MS_MIN, .max = REDLOCK_MAX_TTL_MS_MAX}});
-  for (int i = 0; i < options.rest_count(); ++i) {
-    if (i == resources_max) options.usage("more than %d resources", resources_max);
-    options.check_resource(options.rest()[i]);
-  }
+  if (options.rest_count() > resources_max) options.usage("more than %d resources", resources_max);
+  for (int i = 0; i < options.rest_count(); ++i) options.check_resource(options.rest()[i]);
   if (as_json) json.open("{").text("schema", "redlock.doctor/1").open("[", "checks");
   site.open(open_config(options.common(), true));
   examine_site(ttl_ms != 0 ? ttl_ms : site.times.ttl_ms);

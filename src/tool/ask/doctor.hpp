@@ -11,7 +11,7 @@ namespace redlock::tool {
 enum class Level { ok, warn, fail, unknown };
 
 inline constexpr Site& site = sites[0];
-constexpr unsigned resources_max = 32;
+constexpr int resources_max = 32;
 
 // What the next tell() is about.
 void about(const char* id, const Master* master = nullptr);

@@ -30,18 +30,14 @@ void denied(int err) {
        "let the user read it for this check (+info), or ask the operator of the server");
 }
 
-bool check_reach(const Master& it) {
-  if (it.err == 0) {
-    tell(Level::ok, Text("%s answers", it.facts.address));
-    return true;
-  }
+void check_reach(const Master& it) {
+  if (it.err == 0) return tell(Level::ok, Text("%s answers", it.facts.address));
   const ExitCode code = exit_code_of(it.err);
   const Level gone = unless_quorum(site.reached());
   judge(Text("%s: %s", it.facts.address, it.unasked.c_str()),
         {{it.err == REDLOCK_E_MISCONF, gone, "free its disk; its log says what it cannot write", code},
          {code == exit_too_few, gone, "start it, or look at the address and the network", code},
          {true, Level::fail, "correct the configuration, or the server's users", code}});
-  return false;
 }
 
 #ifdef REDLOCK_TLS
@@ -241,7 +237,8 @@ void check_clock(unsigned m) {
 void examine_master(unsigned m, char** resources) {
   const Master& it = site.master[m];
   about("reach", &it);
-  if (!check_reach(it)) return;
+  check_reach(it);
+  if (it.err != 0) return;
 #ifdef REDLOCK_TLS
   about("tls", &it);
   check_tls(m);

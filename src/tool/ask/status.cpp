@@ -104,7 +104,7 @@ void print_family(const Metric& metric) { put(family(metric, "gauge").c_str()); 
 void print_of_masters(const Metric& metric, bool (*is_so)(unsigned m)) {
   print_family(metric);
   for (unsigned m = 0; m < site.masters; ++m) {
-    putf("redlock_%s{master=\"%s\"} %d\n", metric.name, label(site.master[m].name()).c_str(), is_so(m));
+    put(Text("redlock_%s{master=\"%s\"} %d\n", metric.name, label(site.master[m].name()).c_str(), is_so(m)));
   }
 }
 
@@ -112,21 +112,21 @@ void print_prometheus() {
   print_of_masters({"master_answers", "1: the master answers."}, [](unsigned m) { return site.master[m].err == 0; });
   print_of_masters(master_up_metric, [](unsigned m) { return site.votes(m); });
   print_family(masters_up_metric);
-  putf("redlock_masters_up %u\n", site.votes());
+  put(Text("redlock_masters_up %u\n", site.votes()));
   print_family(quorum_metric);
-  putf("redlock_quorum %u\n", site.quorum);
+  put(Text("redlock_quorum %u\n", site.quorum));
   if (names.count != 0) print_family({"resource_held", "1: held, 0: free, -1: not clear."});
   for (unsigned i = 0; i < names.count; ++i) {
     const Lookup& one = lookups[i];
-    putf("redlock_resource_held{resource=\"%s\"} %d\n", label(one.name().c_str()).c_str(),
-         one.verdict == Verdict::held ? 1 : one.verdict == Verdict::free ? 0 : -1);
+    put(Text("redlock_resource_held{resource=\"%s\"} %d\n", label(one.name().c_str()).c_str(),
+         one.verdict == Verdict::held ? 1 : one.verdict == Verdict::free ? 0 : -1));
   }
   if (names.count != 0) print_family({"resource_masters", "Masters with the key of this holder."});
   for (unsigned i = 0; i < names.count; ++i) {
     const Lookup& one = lookups[i];
     if (one.on == 0) continue;
-    putf("redlock_resource_masters{resource=\"%s\",holder=\"%s\"} %u\n", label(one.name().c_str()).c_str(),
-         label(one.holder(one.first).c_str()).c_str(), one.on);
+    put(Text("redlock_resource_masters{resource=\"%s\",holder=\"%s\"} %u\n", label(one.name().c_str()).c_str(),
+         label(one.holder(one.first).c_str()).c_str(), one.on));
   }
   flush();
 }

@@ -58,17 +58,17 @@ const char* behind(const char* text) { return text + strlen(text) + 1; }
 size_t section_size(const char* key) { return strchr(key, '.') == nullptr ? 0 : strcspn(key, "."); }
 
 // A key without a fixed default stands in a comment. Returns the text of the next key.
-const char* print_key(const redlock_setting_t& key, const char* text, bool is_last) {
+const char* print_key(const redlock_setting_t& key, const char* text) {
   const size_t section = section_size(key.key);
   const char* const indent = section == 0 ? "  " : "    ";
   const bool is_tls = strncmp(key.key, "tls.", 4) == 0;
   const bool is_comment = is_tls || strstr(text, "Default:") != nullptr;
-  putf("%s// ", indent);
-  for (const char* c = text; *c != '\0'; ++c) putf(*c == '\n' ? "%c%s// " : "%c", *c, indent);
+  put(Text("%s// ", indent));
+  for (const char* c = text; *c != '\0'; ++c) put(Text(*c == '\n' ? "%c%s// " : "%c", *c, indent));
   text = behind(text);
-  putf("\n%s// %s\n%s%s\"%s\": ", indent, key.range, indent, is_comment ? "// " : "",
-       key.key + (section == 0 ? 0 : section + 1));
-  putf(key.is_text != 0 ? "\"%s\"%s\n" : "%s%s\n", is_tls ? text : key.value, is_last ? "" : ",");
+  put(Text("\n%s// %s\n%s%s\"%s\": ", indent, key.range, indent, is_comment ? "// " : "",
+       key.key + (section == 0 ? 0 : section + 1)));
+  put(Text(key.is_text != 0 ? "\"%s\"" : "%s", is_tls ? text : key.value));
   return is_tls ? behind(text) : text;
 }
 
@@ -77,7 +77,7 @@ void print_choice_of_masters(const Common& common) {
   put("  // One, or better three or five, independent servers; all gateways need the same.\n  \"masters\": [");
   for (unsigned i = 0; i < common.url_count; ++i) {
     put(i == 0 ? "\n    \"" : ",\n    \"");
-    for (const char* c = common.urls[i]; *c != '\0'; ++c) putf(*c == '"' || *c == '\\' ? "\\%c" : "%c", *c);
+    for (const char* c = common.urls[i]; *c != '\0'; ++c) put(Text(*c == '"' || *c == '\\' ? "\\%c" : "%c", *c));
     put("\"");
   }
   if (common.url_count == 0) {
@@ -92,22 +92,24 @@ void print_template(const Common& common) {
   put("// A configuration of redlock. Lines that begin with // are comments. Every value below is the default:\n"
       "// what you do not change, you may leave out. Passwords stand here: chmod 640, or 600.\n{\n");
   redlock_config_t* cfg = nullptr;
-  auto key = sized<redlock_setting_t>(), next = key;
+  auto key = sized<redlock_setting_t>();
   int err = redlock_config_new(&cfg);
   if (err == 0) err = redlock_config_add_master(cfg, "redis://10.0.0.11");
   if (err == 0) err = redlock_site_setting(cfg, 0, &key);
   if (err != 0) fail(exit_code_of(err), "%s", redlock_strerror(err));
   const char* text = texts;
-  for (uint32_t i = 1; err == 0; ++i, key = next) {
-    err = redlock_site_setting(cfg, i, &next);
-    const size_t section = section_size(key.key), next_section = err != 0 ? 0 : section_size(next.key);
-    const bool is_last = section != next_section || strncmp(key.key, next.key, section) != 0;
-    text = print_key(key, text, is_last && section != 0);
-    if (!is_last) continue;
-    section == 0 ? print_choice_of_masters(common) : put(err == 0 ? "  },\n" : "  }\n");
-    if (err == 0) putf("\n  \"%.*s\": {\n", static_cast<int>(next_section), next.key);
+  const char* before = "";  // the key before, of another section or of the same
+  for (uint32_t i = 0; redlock_site_setting(cfg, i, &key) == 0; before = key.key, ++i) {
+    const size_t section = section_size(key.key), section_before = section_size(before);
+    const bool begins = section != section_before || strncmp(key.key, before, section) != 0;
+    if (i != 0) put(begins && section_before != 0 ? "\n" : ",\n");
+    if (begins) {
+      section_before == 0 ? print_choice_of_masters(common) : put("  },\n");
+      put(Text("\n  \"%.*s\": {\n", static_cast<int>(section), key.key));
+    }
+    text = print_key(key, text);
   }
-  put("}\n");
+  put("\n  }\n}\n");
   redlock_config_free(cfg);
 }
 

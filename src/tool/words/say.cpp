@@ -100,15 +100,6 @@ void put(const char* text) {
   }
 }
 
-void putf(const char* format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  char text[line_max];
-  format_list(text, sizeof text, format, arguments);
-  va_end(arguments);
-  put(text);
-}
-
 bool flush() {
   if (!write_all(STDOUT_FILENO, output.text, output.size)) output.error = errno;
   output.size = 0;

@@ -15,10 +15,8 @@ REDLOCK_TOOL_FORMAT(1) void note(const char* format, ...);
 // Says what is wrong, and ends the program.
 [[noreturn]] REDLOCK_TOOL_FORMAT(2) void fail(ExitCode code, const char* format, ...);
 
-// A part of stdout as it is; a formatted one has a line's length at most. It is written when enough is together, and by
-// flush().
+// A part of stdout as it is. It is written when enough is together, and by flush().
 void put(const char* text);
-REDLOCK_TOOL_FORMAT(1) void putf(const char* format, ...);
 // One line on stdout, at once.
 REDLOCK_TOOL_FORMAT(1) void print(const char* format, ...);
 bool flush();  // false: stdout could not be written, now or before

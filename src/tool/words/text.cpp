@@ -74,7 +74,7 @@ void Json::quoted(const char* text) {
   put("\"");
   for (const char* c = text; *c != '\0'; ++c) {
     const bool prints = *c >= 0x20 && *c < 0x7f;
-    putf(!prints ? "\\\\x%02x" : *c == '"' || *c == '\\' ? "\\%c" : "%c", static_cast<unsigned char>(*c));
+    put(Text(!prints ? "\\\\x%02x" : *c == '"' || *c == '\\' ? "\\%c" : "%c", static_cast<unsigned char>(*c)));
   }
   put("\"");
 }
