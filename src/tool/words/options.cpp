@@ -24,6 +24,8 @@ constexpr char common_help[] =
 
 constexpr size_t url_max = 1024;
 
+bool is_option(const char* word) { return word[0] == '-' && word[1] != '\0'; }
+
 // A configuration that is not valid: says why, and ends the program.
 [[noreturn]] void refuse_config(int err, redlock_config_t* cfg, const char* path) {
   if (err == REDLOCK_E_NOMEM) fail(exit_system, "no memory");
@@ -81,7 +83,7 @@ int32_t milliseconds_of(const Options& options, const Option& option, const char
 // ---- reading ----------------------------------------------------------------------------------------------------
 
 Options::Options(const Command& command, int argc, char** argv, std::initializer_list<Option> own, Order order)
-    : command_(command), order_(order), argc_(argc), argv_(argv) {
+    : command_(command), argc_(argc), argv_(argv) {
   const std::initializer_list<Option> common = {{.name = "verbose", .letter = 'v'},
                                                 {.name = "quiet", .letter = 'q', .flag = &is_quiet},
                                                 {.name = "help", .letter = 'h'},
@@ -91,26 +93,23 @@ Options::Options(const Command& command, int argc, char** argv, std::initializer
     for (const Option& one : list) options_[count_++] = one;
   }
   if (!command.has_site) count_ -= 2;
-  while (keep_others()) read(argv_[at_++]);
-}
-
-bool Options::keep_others() {
-  for (; at_ < argc_; ++at_) {
-    char* const word = argv_[at_];
-    const bool is_end = strcmp(word, "--") == 0;
-    if (*word == '-' && word[1] != '\0' && !is_end) return true;
-    end_ = argv_ + at_;
-    if (is_end) ++at_;
-    if (order_ == Order::first) {
-      rest_ = argv_ + at_;
-      return false;
+  const auto is_end = [this] { return at_ == argc_ || strcmp(argv_[at_], "--") == 0; };
+  while (!is_end() && (order == Order::any || is_option(argv_[at_]))) {
+    char* const word = argv_[at_++];
+    if (is_option(word)) {
+      read(word);
+    } else {
+      argv_[kept_++] = word;
     }
-    if (is_end) break;
-    argv_[kept_++] = word;
+  }
+  end_ = argv_ + at_;
+  if (at_ < argc_ && is_end()) ++at_;
+  if (order == Order::first) {
+    rest_ = argv_ + at_;
+    return;
   }
   while (at_ < argc_) argv_[kept_++] = argv_[at_++];
   argv_[kept_] = nullptr;
-  return false;
 }
 
 // The option of this name, or the only one whose name begins so.
@@ -199,9 +198,8 @@ void Options::refuse_late_options() {
   add(options, argv_ + 1, end_);
   for (at_ = static_cast<int>(rest_ - argv_); at_ < argc_ && strcmp(argv_[at_], "--") != 0;) {
     char** const word = argv_ + at_++;
-    const bool is_option = **word == '-' && (*word)[1] != '\0';
-    if (is_option) read(*word);
-    add(is_option ? options : names, word, argv_ + at_);
+    if (is_option(*word)) read(*word);
+    add(is_option(*word) ? options : names, word, argv_ + at_);
   }
   add(names, argv_ + at_, nullptr);
   usage("options stand before the names: redlock %s%s%s", command_.name, options.c_str(), names.c_str());

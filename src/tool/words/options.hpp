@@ -74,7 +74,6 @@ class Options {
   [[noreturn]] __attribute__((format(printf, 2, 3))) void usage(const char* format, ...) const;
 
  private:
-  bool keep_others();  // until argv_[at_] is an option; false: there is none
   void read(char* word);  // an option, and the value that follows it: --wait 5, --wait=5, or letters: -nw5
   const Option* find(const char* name, size_t size) const;
   void take(const Option& option, char* value, const char* word);
@@ -82,7 +81,6 @@ class Options {
   [[noreturn]] void print_help() const;
 
   const Command& command_;
-  const Order order_;
   const int argc_;
   char** const argv_;
   int at_ = 1;                   // the argument that is read next
