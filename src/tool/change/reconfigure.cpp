@@ -204,11 +204,8 @@ void watch(const Call& call, pthread_t thread, Signals& signals) {
 // Of each master, or of those at fault alone.
 void tell_side(const char* which, Site& site, unsigned masters, const int32_t* err, bool all) {
   for (unsigned m = 0; m < masters; ++m) {
-    if (err[m] == 0) {
-      if (all) print("%s %s: done", which, site.master[m].name());
-      continue;
-    }
-    Text saw("%s", redlock_strerror(err[m]));
+    if (err[m] == 0 && !all) continue;
+    Text saw("%s", err[m] == 0 ? "done" : redlock_strerror(err[m]));
     if (err[m] == REDLOCK_E_CHANGING || err[m] == REDLOCK_E_FINGERPRINT) {
       site.look_at(m);
       add_mark(saw, site, m);
