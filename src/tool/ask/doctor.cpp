@@ -76,14 +76,14 @@ void examine_site(uint32_t ttl_ms) {
   const Times& times = site.times;
   const uint32_t drift_ms =
       static_cast<uint32_t>(uint64_t{ttl_ms} * times.drift_ppm / 1'000'000) + times.drift_fixed_ms;
-  Text saw("ttl %u ms, max_ttl %u ms, node timeout %u ms, drift %u ms", ttl_ms, times.max_ttl_ms,
-          times.node_timeout_ms, drift_ms);
+  const Text saw("ttl %u ms, max_ttl %u ms, node timeout %u ms, drift %u ms", ttl_ms, times.max_ttl_ms,
+                 times.node_timeout_ms, drift_ms);
   about("ttl");
   judge(saw, {{ttl_ms > times.max_ttl_ms, Level::fail,
                "the ttl is above timing.max_ttl_ms: raise it, or take a shorter ttl", exit_config},
               {ttl_ms < 3 * times.node_timeout_ms + drift_ms, Level::warn,
                "a renewal that one slow master delays has little time: longer ttl"}});
-  Text count("%u master(s), %u needed", site.masters, site.quorum);
+  const Text count("%u master(s), %u needed", site.masters, site.quorum);
   about("masters");
   judge(count, {{site.masters == 1, Level::warn, "without this master there are no locks: 3 survive the loss of 1"},
                 {site.masters % 2 == 0, Level::warn, "an even number costs a master and buys nothing"}});

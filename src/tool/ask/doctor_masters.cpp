@@ -97,40 +97,37 @@ void check_info(const Master& it) {
                 "it may refuse every write (MISCONF): look at its disk and its log");
   }
   tell(Level::ok, Text("%sappend-only file; after a restart it is watched before it votes, whatever was saved",
-                             it.aof != 0 ? "" : "no "));
+                       it.aof != 0 ? "" : "no "));
 }
 
 // Of a master that bears the mark of a change.
 void tell_mark(unsigned m) {
   const Master& it = site.master[m];
-  const Text mark = site.mark(m);
-  Text saw, todo;
+  const Text mark = site.mark(m), deletion = site.deletion(m);
   if (!it.about_us) {
-    saw.add("was left by a change between two other configurations (%s)", mark.c_str());
-    if (!site.served()) todo.add("compare the files of all gateways; ");
-    todo.add("%s", site.deletion(m).c_str());
-    return tell(Level::fail, saw, todo.c_str(), exit_config);
+    const Text saw("was left by a change between two other configurations (%s)", mark.c_str());
+    const char* const first = site.served() ? "" : "compare the files of all gateways; ";
+    return tell(Level::fail, saw, Text("%s%s", first, deletion.c_str()), exit_config);
   }
   if (site.served()) {
-    saw.add("bears the mark of a change between this configuration and another, which has ended without it or has only "
-            "begun (%s)",
-            mark.c_str());
-    todo.add("repeat or undo the change (redlock reconfigure); or, %s", site.deletion(m).c_str());
-    return tell(Level::warn, saw, todo.c_str());
+    const Text saw("bears the mark of a change between this configuration and another, which has ended without it or "
+                   "has only begun (%s)",
+                   mark.c_str());
+    return tell(Level::warn, saw, Text("repeat or undo the change (redlock reconfigure); or, %s", deletion.c_str()));
   }
   if (it.record == Record::left && it.ours_is_old) {
-    saw.add("%s (%s)", redlock_strerror(REDLOCK_E_LEFT), mark.c_str());
-    todo.add("compare the files of all gateways: give this one the new file; or, if the site is to go back, redlock "
-             "reconfigure NEW OLD; or, where the gateways have a third file: %s",
-             site.deletion(m).c_str());
-    return tell(Level::fail, saw, todo.c_str(), exit_left);
+    const Text todo("compare the files of all gateways: give this one the new file; or, if the site is to go back, "
+                    "redlock reconfigure NEW OLD; or, where the gateways have a third file: %s",
+                    deletion.c_str());
+    return tell(Level::fail, Text("%s (%s)", redlock_strerror(REDLOCK_E_LEFT), mark.c_str()), todo, exit_left);
   }
-  saw.add("a change between this configuration and another is under way, %s: nobody may be able to lock ",
-          it.ours_is_old ? "was given up, or has left this one behind" : "or was given up");
-  todo.add("compare the files of all gateways; wait for its end; if none runs, repeat it or undo it: redlock "
-           "reconfigure OLD NEW. Start no gateway with NEW before; or, where the gateways have a third file: %s",
-           site.deletion(m).c_str());
-  tell(Level::fail, saw.add("(%s)", mark.c_str()), todo.c_str(), exit_not_admitted);
+  const char* const or_else = it.ours_is_old ? "was given up, or has left this one behind" : "or was given up";
+  const Text saw("a change between this configuration and another is under way, %s: nobody may be able to lock (%s)",
+                 or_else, mark.c_str());
+  const Text todo("compare the files of all gateways; wait for its end; if none runs, repeat it or undo it: redlock "
+                  "reconfigure OLD NEW. Start no gateway with NEW before; or, where the gateways have a third file: %s",
+                  deletion.c_str());
+  tell(Level::fail, saw, todo, exit_not_admitted);
 }
 
 void check_record(unsigned m) {
@@ -149,16 +146,15 @@ void check_record(unsigned m) {
       break;
   }
   const bool same_numbers = it.their_masters == site.masters && it.their_max_ttl_ms == site.times.max_ttl_ms;
-  Text saw("of another configuration: %lu master(s), max_ttl_ms %lu; this one: %u master(s), max_ttl_ms %u",
-           it.their_masters, it.their_max_ttl_ms, site.masters, site.times.max_ttl_ms);
-  Text todo("compare the files of all gateways; ");
-  if (!site.served()) {
-    todo.add("if this file is to replace the other one: redlock reconfigure OTHER THIS. If the other file is lost: end "
-             "its gateways, and then, ");
-  }
-  if (same_numbers) saw.add(", with other names");
-  todo.add("%s", site.deletion(m).c_str());
-  tell(Level::fail, saw, todo.c_str(), exit_code_of(REDLOCK_E_FINGERPRINT));
+  const Text saw("of another configuration: %lu master(s), max_ttl_ms %lu; this one: %u master(s), max_ttl_ms %u%s",
+                 it.their_masters, it.their_max_ttl_ms, site.masters, site.times.max_ttl_ms,
+                 same_numbers ? ", with other names" : "");
+  const char* const replace =
+      site.served() ? ""
+                    : "if this file is to replace the other one: redlock reconfigure OTHER THIS. If the other file is "
+                      "lost: end its gateways, and then, ";
+  const Text todo("compare the files of all gateways; %s%s", replace, site.deletion(m).c_str());
+  tell(Level::fail, saw, todo, exit_code_of(REDLOCK_E_FINGERPRINT));
 }
 
 void check_guard(const Master& it) {
@@ -167,12 +163,9 @@ void check_guard(const Master& it) {
     return denied(it.record_err != 0 ? it.record_err : it.info_err);
   }
   if (it.sealed) return tell(Level::ok, "its watch is over");
-  Text saw;
-  if (it.record == Record::none) {
-    saw.add("not watched yet: ").thousandths(it.guard_ms).add(" s from the first client on");
-  } else {
-    saw.add("watched: %s", it.watched ? "" : "at most ").thousandths(it.guard_ms).add(" s to go");
-  }
+  const bool is_new = it.record == Record::none;
+  Text saw("%s", is_new ? "not watched yet: " : it.watched ? "watched: " : "watched: at most ");
+  saw.thousandths(it.guard_ms).add(is_new ? " s from the first client on" : " s to go");
   tell(unless_quorum(site.votes()), saw,
        "wait with a client running; on a new site, where nothing is held: redlock commission", exit_not_admitted);
 }

@@ -22,91 +22,6 @@ unsigned long number_behind(const char* desc, const char* word) {
   return found != nullptr ? strtoul(found + strlen(word), nullptr, 10) : 0;
 }
 
-}  // namespace
-
-Text pattern_of(const char* data, size_t size) {
-  Text out;
-  for (size_t i = 0; i < size; ++i) out.add(strchr("*?[]\\^-", data[i]) != nullptr ? "\\%c" : "%c", data[i]);
-  return out;
-}
-
-// ---- questions --------------------------------------------------------------------------------------------------
-
-Questions& Questions::command(const char* line, const Key& key) {
-  if (count_ == most) abort();
-  questions_[count_++] = {&words_[word_count_], 0, 0, nullptr, 0, 0, 0};
-  for (size_t size; *line != '\0'; line += size + (line[size] == ' ')) {
-    size = strcspn(line, " ");
-    *line == '@' ? word(key.text, key.size) : word(line, size);
-  }
-  return *this;
-}
-
-Questions& Questions::word(const char* data, size_t size) {
-  if (word_count_ == words_max) abort();
-  words_[word_count_++] = {data, static_cast<uint32_t>(size)};
-  ++questions_[count_ - 1].words;
-  return *this;
-}
-
-int Questions::ask(const redlock_config_t* cfg, uint32_t master) {
-  return redlock_site_ask(cfg, master, questions_, count_, replies, sizeof replies);
-}
-
-const redlock_item_t* Questions::item(unsigned i, unsigned n) const {
-  return n < questions_[i].items ? &questions_[i].item[n] : nullptr;
-}
-
-const char* Questions::text(unsigned i, unsigned n) const {
-  const redlock_item_t* found = item(i, n);
-  return found != nullptr && found->type == REDLOCK_ITEM_TEXT ? found->text : nullptr;
-}
-
-// ---- the site ---------------------------------------------------------------------------------------------------
-
-void Site::open(redlock_config_t* given) {
-  cfg = given;
-  masters = 1;
-  for (unsigned m = 0; m < masters; ++m) {
-    redlock_site_facts_t& facts = master[m].facts;
-    facts.size = sizeof facts;
-    const int err = redlock_site_facts(cfg, m, &facts);
-    if (err != 0) fail(exit_code_of(err), "%s", redlock_strerror(err));
-    masters = facts.masters;
-    master[m].label = Text();
-    master[m].label.escaped(facts.name);
-  }
-  quorum = facts().quorum;
-  const auto number = [given](const char* key) { return setting_of(given, key).number; };
-  times = {.ttl_ms = number("defaults.ttl_ms"),
-           .max_ttl_ms = number("timing.max_ttl_ms"),
-           .node_timeout_ms = number("timing.node_timeout_ms"),
-           .connect_timeout_ms = number("timing.connect_timeout_ms"),
-           .drift_ppm = number("timing.drift_ppm"),
-           .drift_fixed_ms = number("timing.drift_fixed_ms")};
-  format_text(guard, sizeof guard, "%s", setting_of(given, "guard").value);
-  record_key = own_key(":meta");
-  seen_key = own_key(":seen");
-  read_file("/proc/sys/kernel/random/boot_id", boot_id, sizeof boot_id);
-  boot_id[strcspn(boot_id, "\n")] = '\0';
-}
-
-unsigned Site::find(const char* name) const {
-  unsigned m = 0;
-  while (m < masters && strcmp(master[m].facts.name, name) != 0) ++m;
-  return m;
-}
-
-Key Site::own_key(const char* name) const {
-  return Key().add("redlock:").add(facts().key_prefix, facts().key_prefix_size).add(name);
-}
-
-Key Site::key_of(const void* resource, size_t size) const {
-  return Key().add(facts().key_prefix, facts().key_prefix_size).add(static_cast<const char*>(resource), size);
-}
-
-namespace {
-
 enum : unsigned { of_info, of_record, of_visit, of_time };  // the questions of look_at()
 
 // With TLS, which certificate is out of its dates?
@@ -205,8 +120,10 @@ void read_record(const Times& times, Master& out, const Questions& asked) {
   out.guard_ms = out.sealed ? 0 : full_ms;
   out.watched = false;
   const char* visit = asked.text(of_visit);
-  const char* state = wanted.c_str() + id_size + 1;
-  if (out.sealed || visit == nullptr || strncmp(visit, state, strlen(state)) != 0) return;
+  const char* const run = strchr(wanted, ':');  // none: INFO is not told
+  if (out.sealed || visit == nullptr || run == nullptr) return;
+  const char* const state = run + 1;
+  if (strncmp(visit, state, strlen(state)) != 0) return;
   const char* const s = asked.text(of_time, 1);
   const char* const us = asked.text(of_time, 2);
   if (s == nullptr || us == nullptr) return;
@@ -221,6 +138,87 @@ void read_record(const Times& times, Master& out, const Questions& asked) {
 }
 
 }  // namespace
+
+Text pattern_of(const char* data, size_t size) {
+  Text out;
+  for (size_t i = 0; i < size; ++i) out.add(strchr("*?[]\\^-", data[i]) != nullptr ? "\\%c" : "%c", data[i]);
+  return out;
+}
+
+// ---- questions --------------------------------------------------------------------------------------------------
+
+Questions& Questions::command(const char* line, const Key& key) {
+  if (count_ == most) abort();
+  questions_[count_++] = {&words_[word_count_], 0, 0, nullptr, 0, 0, 0};
+  for (size_t size; *line != '\0'; line += size + (line[size] == ' ')) {
+    size = strcspn(line, " ");
+    *line == '@' ? word(key.text, key.size) : word(line, size);
+  }
+  return *this;
+}
+
+Questions& Questions::word(const char* data, size_t size) {
+  if (word_count_ == words_max) abort();
+  words_[word_count_++] = {data, static_cast<uint32_t>(size)};
+  ++questions_[count_ - 1].words;
+  return *this;
+}
+
+int Questions::ask(const redlock_config_t* cfg, uint32_t master) {
+  return redlock_site_ask(cfg, master, questions_, count_, replies, sizeof replies);
+}
+
+const redlock_item_t* Questions::item(unsigned i, unsigned n) const {
+  return n < questions_[i].items ? &questions_[i].item[n] : nullptr;
+}
+
+const char* Questions::text(unsigned i, unsigned n) const {
+  const redlock_item_t* found = item(i, n);
+  return found != nullptr && found->type == REDLOCK_ITEM_TEXT ? found->text : nullptr;
+}
+
+// ---- the site ---------------------------------------------------------------------------------------------------
+
+void Site::open(redlock_config_t* given) {
+  cfg = given;
+  masters = 1;
+  for (unsigned m = 0; m < masters; ++m) {
+    redlock_site_facts_t& facts = master[m].facts;
+    facts.size = sizeof facts;
+    const int err = redlock_site_facts(cfg, m, &facts);
+    if (err != 0) fail(exit_code_of(err), "%s", redlock_strerror(err));
+    masters = facts.masters;
+    master[m].label = Text();
+    master[m].label.escaped(facts.name);
+  }
+  quorum = facts().quorum;
+  const auto number = [given](const char* key) { return setting_of(given, key).number; };
+  times = {.ttl_ms = number("defaults.ttl_ms"),
+           .max_ttl_ms = number("timing.max_ttl_ms"),
+           .node_timeout_ms = number("timing.node_timeout_ms"),
+           .connect_timeout_ms = number("timing.connect_timeout_ms"),
+           .drift_ppm = number("timing.drift_ppm"),
+           .drift_fixed_ms = number("timing.drift_fixed_ms")};
+  format_text(guard, sizeof guard, "%s", setting_of(given, "guard").value);
+  record_key = own_key(":meta");
+  seen_key = own_key(":seen");
+  read_file("/proc/sys/kernel/random/boot_id", boot_id, sizeof boot_id);
+  boot_id[strcspn(boot_id, "\n")] = '\0';
+}
+
+unsigned Site::find(const char* name) const {
+  unsigned m = 0;
+  while (m < masters && strcmp(master[m].facts.name, name) != 0) ++m;
+  return m;
+}
+
+Key Site::own_key(const char* name) const {
+  return Key().add("redlock:").add(facts().key_prefix, facts().key_prefix_size).add(name);
+}
+
+Key Site::key_of(const void* resource, size_t size) const {
+  return Key().add(facts().key_prefix, facts().key_prefix_size).add(static_cast<const char*>(resource), size);
+}
 
 void Site::look_at(unsigned m) {
   Master& out = master[m];

@@ -119,14 +119,14 @@ void print_prometheus() {
   for (unsigned i = 0; i < names.count; ++i) {
     const Lookup& one = lookups[i];
     put(Text("redlock_resource_held{resource=\"%s\"} %d\n", label(one.name().c_str()).c_str(),
-         one.verdict == Verdict::held ? 1 : one.verdict == Verdict::free ? 0 : -1));
+             one.verdict == Verdict::held ? 1 : one.verdict == Verdict::free ? 0 : -1));
   }
   if (names.count != 0) print_family({"resource_masters", "Masters with the key of this holder."});
   for (unsigned i = 0; i < names.count; ++i) {
     const Lookup& one = lookups[i];
     if (one.on == 0) continue;
     put(Text("redlock_resource_masters{resource=\"%s\",holder=\"%s\"} %u\n", label(one.name().c_str()).c_str(),
-         label(one.holder(one.first).c_str()).c_str(), one.on));
+             label(one.holder(one.first).c_str()).c_str(), one.on));
   }
   flush();
 }

@@ -60,8 +60,9 @@ void ask_again(bool nobody_holds) {
     if (chosen[m]) find_use(use, m);
   }
   if (use.empty()) return;
-  Text what("Somebody may be holding a lock%s. Let the guard watch them, unless every gateway is ended", use.c_str());
-  confirm(nobody_holds, what.c_str(), "--nobody-holds");
+  const Text what("Somebody may be holding a lock%s. Let the guard watch them, unless every gateway is ended",
+                  use.c_str());
+  confirm(nobody_holds, what, "--nobody-holds");
 }
 
 // What a client says of a master: 0, or why it does not vote.

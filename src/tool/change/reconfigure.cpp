@@ -246,10 +246,10 @@ ExitCode explain(const Call& call) {
 void confirm_blank(bool old_is_new, bool asks) {
   const unsigned blank = old_site.with_record(Record::none);
   if (blank < old_site.quorum) return;
-  Text what("%u of %u masters of OLD have no record: no gateway was ever there. If the gateways have another file, two "
-           "of them may hold one lock from now on",
-           blank, old_site.masters);
-  confirm(old_is_new, what.c_str(), "--old-is-new", asks);
+  const Text what("%u of %u masters of OLD have no record: no gateway was ever there. If the gateways have another "
+                  "file, two of them may hold one lock from now on",
+                  blank, old_site.masters);
+  confirm(old_is_new, what, "--old-is-new", asks);
 }
 
 int run_reconfigure(const Command& command, int argc, char** argv) {

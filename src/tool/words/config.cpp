@@ -67,7 +67,7 @@ const char* print_key(const redlock_setting_t& key, const char* text) {
   for (const char* c = text; *c != '\0'; ++c) put(Text(*c == '\n' ? "%c%s// " : "%c", *c, indent));
   text = behind(text);
   put(Text("\n%s// %s\n%s%s\"%s\": ", indent, key.range, indent, is_comment ? "// " : "",
-       key.key + (section == 0 ? 0 : section + 1)));
+           key.key + (section == 0 ? 0 : section + 1)));
   put(Text(key.is_text != 0 ? "\"%s\"" : "%s", is_tls ? text : key.value));
   return is_tls ? behind(text) : text;
 }
