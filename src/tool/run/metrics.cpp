@@ -83,6 +83,11 @@ class Metrics::Page {
     if (is_ms) line.add(".%03u", static_cast<unsigned>(value % 1'000));
     add(line.add("\n"));
   }
+  // A family of one sample.
+  void single(Kind kind, const Metric& metric, uint64_t value) {
+    family(metric, kind == count ? "counter" : "gauge");
+    sample(kind, metric.name, "", value);
+  }
   bool is_whole() const { return is_whole_; }
 
  private:
@@ -99,8 +104,7 @@ class Metrics::Page {
 void Metrics::write_counters(Page& page) const {
   for (const auto& counter : counters) {
     const Text name = Text("%s_total", counter.name);
-    page.family({name.c_str(), counter.help}, "counter");
-    page.sample(Page::count, name.c_str(), "", seen_.*counter.value - told_.*counter.value);
+    page.single(Page::count, {name, counter.help}, seen_.*counter.value - told_.*counter.value);
   }
   const auto times = [&](const char* what, const char* help, redlock_times_t Status::*member) {
     const redlock_times_t &now = seen_.*member, &before = told_.*member;
@@ -114,22 +118,17 @@ void Metrics::write_counters(Page& page) const {
     }
     page.sample(Page::seconds, name("seconds_sum").c_str(), "", now.sum_ms - before.sum_ms);
     page.sample(Page::count, name("seconds_count").c_str(), "", now.count - before.count);
-    page.family({name("max_seconds").c_str(), "The longest of these times."}, "gauge");
-    page.sample(Page::most_seconds, name("max_seconds").c_str(), "", now.max_ms);
+    page.single(Page::most_seconds, {name("max_seconds"), "The longest of these times."}, now.max_ms);
   };
   times("wait", "How long acquires waited, won or not.", &Status::wait);
   times("hold", "How long locks were held.", &Status::hold);
 }
 
 void Metrics::write_gauges(Page& page) const {
-  const auto gauge = [&](const Metric& metric, uint32_t value) {
-    page.family(metric, "gauge");
-    page.sample(Page::gauge, metric.name, "", value);
-  };
-  gauge({"locks_held", "1: the lock is held here."}, seen_.locks_held);
-  gauge({"debts", "Ended values with an unanswered delete."}, seen_.debts);
-  gauge(masters_up_metric, seen_.masters_up);
-  gauge(quorum_metric, seen_.quorum);
+  page.single(Page::gauge, {"locks_held", "1: the lock is held here."}, seen_.locks_held);
+  page.single(Page::gauge, {"debts", "Ended values with an unanswered delete."}, seen_.debts);
+  page.single(Page::gauge, masters_up_metric, seen_.masters_up);
+  page.single(Page::gauge, quorum_metric, seen_.quorum);
   page.family(master_up_metric, "gauge");
   for (unsigned m = 0; m < seen_.masters; ++m) {
     const Text master = Text(",master=\"%s\"", label(masters_[m]).c_str());
