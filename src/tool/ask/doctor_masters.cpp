@@ -175,9 +175,7 @@ void check_round_trip(unsigned m) {
   Questions asked;
   for (unsigned i = 0; i < cycles; ++i) asked.command("PING");
   const int err = asked.ask(site.cfg, m);
-  if (err != 0) {
-    return tell(Level::fail, redlock_strerror(err), "", exit_code_of(err));
-  }
+  if (err != 0) return tell(Level::fail, redlock_strerror(err), "", exit_code_of(err));
   uint32_t times[cycles];
   for (unsigned i = 0; i < cycles; ++i) times[i] = asked[i].rtt_us;
   qsort(times, cycles, sizeof times[0], compare_u32);

@@ -107,21 +107,19 @@ void Lookup::judge(const Site& site) {
 }
 
 Text Lookup::holder(unsigned m) const {
-  Text out;
-  return key[m].foreign ? out.add("a foreign value") : out.escaped(key[m].name, key[m].name_size);
+  return key[m].foreign ? Text("a foreign value") : Text().escaped(key[m].name, key[m].name_size);
 }
 
 Text Lookup::sentence(const Site& site) const {
-  Text out;
   const unsigned silent = site.masters - answered;
   if (verdict == Verdict::held) {
-    out.add("held by %s on %u/%u", holder(first).c_str(), on, site.masters);
+    Text out("held by %s on %u/%u", holder(first).c_str(), on, site.masters);
     if (ends_max_ms < 0) return out.add(", without an end");
     out.add(", ends in ").thousandths(ends_min_ms);
     if (ends_min_ms < ends_max_ms) out.add(" - ").thousandths(ends_max_ms);
     return out.add(" s");
   }
-  out.add("%s", verdict == Verdict::unclear ? "UNCLEAR" : name_of(verdict));
+  Text out("%s", verdict == Verdict::unclear ? "UNCLEAR" : name_of(verdict));
   const char* between = ": ";
   for (unsigned m = 0; m < site.masters; ++m) {
     if (!has_value(m) || same(m, m) != 0) continue;  // or it was told already

@@ -225,7 +225,7 @@ void Site::look_at(unsigned m) {
   Questions questions;
   questions.command("INFO");
   questions.command("HMGET @ desc q seal by begun names", record_key);
-  questions.command("HGET @", seen_key).word(boot_id);
+  questions.command("HGET @", seen_key).word(boot_id, strlen(boot_id));
   questions.command("TIME");
   out.err = questions.ask(cfg, m);
   out.record = Record::unread;
@@ -276,12 +276,11 @@ bool Site::votes(unsigned m) const { return unfit(m) == 0 && (!is_guarded() || m
 
 Text Site::why(unsigned m) const {
   const Master& it = master[m];
-  Text out;
   if (it.err != 0) return it.unasked;
-  if (it.info_err != 0) return out.add("does not tell INFO: %s", redlock_strerror(it.info_err));
-  if (unfit(m) != 0) return out.add("%s", redlock_strerror(unfit(m)));
-  if (!is_guarded() || it.sealed) return out.add("votes");
-  if (it.record_err != 0) return out.add("its record is not read: %s", redlock_strerror(it.record_err));
+  if (it.info_err != 0) return Text("does not tell INFO: %s", redlock_strerror(it.info_err));
+  if (unfit(m) != 0) return Text("%s", redlock_strerror(unfit(m)));
+  if (!is_guarded() || it.sealed) return Text("votes");
+  if (it.record_err != 0) return Text("its record is not read: %s", redlock_strerror(it.record_err));
   if (it.has_mark()) {
     // A master that could not be written when the change was done never says "left".
     const bool is_done = it.record == Record::left;
@@ -289,13 +288,13 @@ Text Site::why(unsigned m) const {
         is_done ? it.ours_is_old ? redlock_strerror(REDLOCK_E_LEFT) : "was left by a change of the masters"
         : it.ours_is_old ? "a change of the masters is under way, was given up, or has left this configuration behind"
                          : "a change of the masters is under way, or was given up";
-    return out.add("%s (%s)", what, mark(m).c_str());
+    return Text("%s (%s)", what, mark(m).c_str());
   }
   if (it.record == Record::other) {
-    return out.add("belongs to clients of %lu master(s), max_ttl_ms %lu", it.their_masters, it.their_max_ttl_ms);
+    return Text("belongs to clients of %lu master(s), max_ttl_ms %lu", it.their_masters, it.their_max_ttl_ms);
   }
   const char* const what = it.record == Record::none ? "new: the guard has not begun" : "the guard watches";
-  return out.add("%s; %s", what, it.watched ? "" : "at most ").thousandths(it.guard_ms).add(" s to go");
+  return Text("%s; %s", what, it.watched ? "" : "at most ").thousandths(it.guard_ms).add(" s to go");
 }
 
 void Site::print_table() const {

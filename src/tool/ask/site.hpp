@@ -34,7 +34,6 @@ class Questions {
   // Begins a command with the words of this line; "@" among them is the key.
   Questions& command(const char* line, const Key& key = {});
   Questions& word(const char* data, size_t size);  // and goes on
-  Questions& word(const char* word) { return this->word(word, strlen(word)); }
   int ask(const redlock_config_t* cfg, uint32_t master);
 
   unsigned count() const { return count_; }
@@ -63,8 +62,7 @@ Text pattern_of(const char* data, size_t size);
 constexpr int scan_cut = 1;
 template <typename OnKey>
 int scan(const redlock_config_t* cfg, unsigned m, const Text& pattern, unsigned steps_max, OnKey on_key) {
-  Key cursor;
-  cursor.add("0");
+  Key cursor = Key().add("0");
   for (unsigned step = 0; step < steps_max; ++step) {
     Questions asked;
     asked.command("SCAN @ COUNT 500 MATCH", cursor).word(pattern.c_str(), pattern.size());
@@ -77,8 +75,7 @@ int scan(const redlock_config_t* cfg, unsigned m, const Text& pattern, unsigned 
       if (key.type == REDLOCK_ITEM_TEXT && !on_key(key.text, static_cast<size_t>(key.number))) return 0;
     }
     if (strcmp(next, "0") == 0) return 0;
-    cursor.size = 0;
-    cursor.add(next);
+    cursor = Key().add(next);
   }
   return scan_cut;
 }
