@@ -218,6 +218,14 @@ class Client {
     return lock;
   }
 
+  // ... which is won, or the test ends here.
+  template <class Resource>
+  Lock& hold(const Resource& resource, redlock_acquire_opts_t opts = once()) {
+    Lock& lock = acquire(resource, opts);
+    lock.first(REDLOCK_EV_ACQUIRED);
+    return lock;
+  }
+
   void release(Lock& lock) {
     EXPECT_EQ(redlock_release_async(rl_, lock.handle), 0);
     EXPECT_TRUE(loop_.run_until([&lock] { return lock.ended(); })) << "no end";
@@ -303,11 +311,19 @@ class Client {
   std::vector<std::string> log_;
 };
 
+// All of its masters vote when the test goes on.
+class UpClient : public Client {
+ public:
+  UpClient(Loop& loop, const Settings& settings) : Client(loop, settings) {
+    wait_up(static_cast<uint32_t>(settings.urls.size()));
+  }
+  UpClient(Loop& loop, const std::vector<std::string>& urls) : UpClient(loop, Settings{urls, "test", {}, {}}) {}
+};
+
 // Seals these masters as an operator does for a new site, so that clients with the guard need not watch them first.
 inline void commission(const std::vector<std::string>& urls) {
   Loop loop;
-  Client client(loop, Settings{urls, "operator", {}, {{"guard", "strict"}}, true});
-  client.wait_up(static_cast<uint32_t>(urls.size()));
+  const UpClient client(loop, Settings{urls, "operator", {}, {{"guard", "strict"}}, true});
 }
 
 }  // namespace redlock::test

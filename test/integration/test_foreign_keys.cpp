@@ -27,8 +27,7 @@ TEST(ForeignKeys, AreLockedAndLeftAlone) {
     RedisServer::Options options;
     if (!resp3) options.args = {"--rename-command", "HELLO", ""};
     Site site(1, 1'000, options);
-    Client client(site.loop, site.settings());
-    client.wait_up(1);
+    UpClient client(site.loop, site.settings());
     for (const std::vector<std::string>& writer : kWriters) {
       SCOPED_TRACE(writer[0] + " " + writer[2] + (resp3 ? "" : ", RESP2"));
       site[0].command({"DEL", "bus"});

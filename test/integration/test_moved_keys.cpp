@@ -84,8 +84,7 @@ TEST_F(MovedKeysOfLongLocks, AnOldKeyThatIsRestoredIsNobodys) {
   const std::string old = dump(site[0], "bus"), old_value = site[0].command({"GET", "bus"});
   a.release(first);
   EXPECT_TRUE(site.loop.run_until([&] { return !site[0].exists("bus") && !site[1].exists("bus"); }));
-  const Lock& held = b.acquire("bus", site.longest(5'000));
-  ASSERT_TRUE(held.has(REDLOCK_EV_ACQUIRED));
+  const Lock& held = b.hold("bus", site.longest(5'000));
   restore(site[0], "bus", old);
   site.loop.run_for(300);
   EXPECT_EQ(b.check(held), 0) << "two of three have it";
@@ -101,10 +100,8 @@ TEST_F(MovedKeysOfLongLocks, AnOldKeyThatIsRestoredIsNobodys) {
 // A record names its server: it admits nobody elsewhere, and a master without one is a new one. A holder is told LOST,
 // because nobody can renew there.
 TEST_F(MovedKeys, ARecordThatIsMigratedAdmitsNobody) {
-  Client a(site.loop, site.settings());
-  a.wait_up(3);
-  Client b(site.loop, site.settings(false));
-  b.wait_up(3);
+  UpClient a(site.loop, site.settings());
+  UpClient b(site.loop, site.settings(false));
   const Lock& held = a.acquire("bus", site.longest());
   const int64_t until_ns = redlock_deadline_ns(a.get(), held.handle);
   ASSERT_EQ(migrate(site[0], site[1], record, true), "OK");
@@ -116,8 +113,7 @@ TEST_F(MovedKeys, ARecordThatIsMigratedAdmitsNobody) {
 
 // Two masters have started again without their keys, and somebody puts their records back.
 TEST_F(MovedKeys, ARecordThatIsRestoredBehindARestartAdmitsNobody) {
-  Client a(site.loop, site.settings());
-  a.wait_up(3);
+  UpClient a(site.loop, site.settings());
   const std::string old[] = {dump(site[0], record), dump(site[1], record)};
   const Lock& held = a.acquire("bus", site.longest());
   const int64_t until_ns = redlock_deadline_ns(a.get(), held.handle);
@@ -135,16 +131,14 @@ TEST_F(MovedKeys, ARecordThatIsRestoredBehindARestartAdmitsNobody) {
 // better believe it. Only who was connected hears of it.
 TEST_F(MovedKeysOfLongLocks, ARecordThatIsRestoredBehindAFlushMakesTwoHolders) {
   Loop still;
-  Client c(still, site.settings(false));
-  c.wait_up(3);
+  UpClient c(still, site.settings(false));
   const Lock& first = c.acquire("bus", site.longest());
   for (const unsigned m : {0u, 1u, 2u}) {
     const std::string old = dump(site[m], record);
     site[m].command({"FLUSHALL"});
     restore(site[m], record, old);
   }
-  Client d(site.loop, site.settings(false));
-  d.wait_up(3);
+  UpClient d(site.loop, site.settings(false));
   const Lock& second = d.acquire("bus", site.longest());
   EXPECT_EQ(c.check(first), 0);
   EXPECT_EQ(d.check(second), 0);
@@ -168,8 +162,7 @@ TEST_F(MovedKeysOfLongLocks, FunctionsAndScriptsMayComeAndGo) {
   uint64_t token = 0;
   for (int i = 0; i < 3; ++i) {
     flush();
-    Lock& lock = a.acquire(std::vector<std::string>{"bus", "valve"}, site.longest(5'000, REDLOCK_F_FENCING));
-    ASSERT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
+    Lock& lock = a.hold(std::vector<std::string>{"bus", "valve"}, site.longest(5'000, REDLOCK_F_FENCING));
     EXPECT_GT(lock.first(REDLOCK_EV_ACQUIRED).token, token);
     token = lock.first(REDLOCK_EV_ACQUIRED).token;
     flush();
@@ -201,10 +194,8 @@ TEST(DualChannel, NobodyIsLetInBehindAnyPartOfATransfer) {
   unsigned by_two_channels = 0;
   for (const int ms : {0, 20, 50, 100, 200, 300, 500, 800, -1}) {
     SCOPED_TRACE(ms);
-    Client holder(still, site.settings());
-    holder.wait_up(1);
-    const Lock& held = holder.acquire("bus", site.longest());
-    ASSERT_TRUE(held.has(REDLOCK_EV_ACQUIRED));
+    UpClient holder(still, site.settings());
+    const Lock& held = holder.hold("bus", site.longest());
     restore(other, record, dump(site[0], record));
     site[0].command({"REPLICAOF", "127.0.0.1", std::to_string(other.port())});
     const int64_t until_ns = boot_ns() + int64_t{ms} * 1'000'000;

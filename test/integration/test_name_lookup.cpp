@@ -113,8 +113,7 @@ TEST(Name, EachOfItsAddressesIsTried) {
     std::vector<std::string> addresses = others;
     addresses.push_back("127.0.0.1");
     resolver.set("master.test", addresses);
-    Client client(loop, by_name(master));
-    client.wait_up(1);
+    UpClient client(loop, by_name(master));
     EXPECT_EQ(resolver.asked(), static_cast<int>(addresses.size())) << "one at each attempt";
     master.command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
     EXPECT_TRUE(loop.run_until([&] { return client.master(0).connects == 2; }));
@@ -137,8 +136,7 @@ TEST(Name, ThatIsUnknownLeavesTheOthersAlone) {
   Cluster masters(2);
   resolver.set("master.test", {});
   Client client(loop, {masters[0].url(), masters[1].url(), "redis://master.test:6379"});
-  Lock& lock = client.acquire("bus", options(10'000, 20'000));
-  EXPECT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
+  client.hold("bus", options(10'000, 20'000));
   client.wait_master_err(2, REDLOCK_E_RESOLVE);
 }
 

@@ -37,8 +37,7 @@ struct OwnPause : ::testing::Test {
 
 TEST_F(OwnPause, IsNoSilenceOfTheMasters) {
   const Pauses pauses;  // the masters must not pause
-  Client client(loop, settings);
-  client.wait_up(3);
+  UpClient client(loop, settings);
   size_t blamed = 0;
   for (int i = 0; i < 10; ++i) {
     Lock& lock = client.start("bus", options(60'000, REDLOCK_WAIT_FOREVER));
@@ -55,8 +54,7 @@ TEST_F(OwnPause, IsNoSilenceOfTheMasters) {
 }
 
 TEST_F(OwnPause, HidesNoDeadMaster) {
-  Client client(loop, settings);
-  client.wait_up(3);
+  UpClient client(loop, settings);
   servers[2].freeze();
   Lock& lock = client.start("bus", options(60'000));
   const auto votes = [&] { return client.master(2).state == REDLOCK_MASTER_UP; };
@@ -69,8 +67,7 @@ TEST_F(OwnPause, HidesNoDeadMaster) {
 
 // The log tells the cause before what came of it: a lock that is lost, and masters that are not to blame.
 TEST_F(OwnPause, IsToldBeforeWhatCameOfIt) {
-  Client client(loop, settings);
-  client.wait_up(3);
+  UpClient client(loop, settings);
   for (const bool in_callback : {false, true}) {
     const size_t before = client.log().size();
     Lock& lock = client.start("bus", options(1'500));

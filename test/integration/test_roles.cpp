@@ -78,8 +78,7 @@ class RoleCycle : public ::testing::TestWithParam<Way> {
   void seal_all() {
     Settings s = settings("operator", 99);
     s.commission = true;
-    Client client(site.loop, s);
-    client.wait_up(static_cast<uint32_t>(site.masters.size()));
+    UpClient client(site.loop, s);
     caught_up(replica, site[0]);
     ASSERT_NE(replica.command({"HGET", "redlock::meta", "seal"}), "(nil)") << "the copy contains the record";
   }
@@ -110,8 +109,7 @@ TEST_P(RoleCycle, NobodyIsLetInBesideAHolder) {
   holder.wait_up(reachable());
   lead(replica);
   idle();
-  Lock& held = holder.acquire("bus", site.longest());
-  ASSERT_TRUE(held.has(REDLOCK_EV_ACQUIRED));
+  Lock& held = holder.hold("bus", site.longest());
   EXPECT_FALSE(replica.exists("bus"));
   idle();
   cycle();
@@ -127,8 +125,7 @@ TEST_P(RoleCycle, NobodyIsLetInBesideAHolder) {
 TEST_P(RoleCycle, NoTokenIsGivenTwice) {
   seal_all();
   {
-    Client first(site.loop, settings("first", 99));
-    first.wait_up(GetParam().masters);
+    UpClient first(site.loop, settings("first", 99));
     // A master whose answer came too late to count has not been told the token: then the next one brings it.
     const auto all_know = [this] {
       bool all = true;
@@ -136,8 +133,7 @@ TEST_P(RoleCycle, NoTokenIsGivenTwice) {
       return all;
     };
     for (int turn = 0; turn < 10 && !all_know(); ++turn) {
-      Lock& lock = first.acquire("bus", site.longest(REDLOCK_TRY_ONCE, REDLOCK_F_FENCING));
-      ASSERT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
+      Lock& lock = first.hold("bus", site.longest(REDLOCK_TRY_ONCE, REDLOCK_F_FENCING));
       site.loop.run_until(all_know, 500);
       first.release(lock);
     }
@@ -152,8 +148,7 @@ TEST_P(RoleCycle, NoTokenIsGivenTwice) {
   {
     Client holder(other_loop, settings("holder", 2));
     holder.wait_up(reachable());
-    Lock& lock = holder.acquire("bus", site.longest(REDLOCK_TRY_ONCE, REDLOCK_F_FENCING));
-    ASSERT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
+    Lock& lock = holder.hold("bus", site.longest(REDLOCK_TRY_ONCE, REDLOCK_F_FENCING));
     given = lock.first(REDLOCK_EV_ACQUIRED).token;
     holder.release(lock);
     holder.close(5'000);
@@ -184,22 +179,16 @@ INSTANTIATE_TEST_SUITE_P(Ways, RoleCycle,
 TEST(RestoredStandby, NobodyIsLetInBesideAHolder) {
   Site site(1, long_ttl_ms, quick_to_synchronize());
   RedisServer standby(quick_to_synchronize());
-  {
-    Client client(site.loop, site.settings());
-    client.wait_up(1);
-  }
-  Client idle_client(site.loop, site.settings(false));
-  idle_client.wait_up(1);
+  { UpClient client(site.loop, site.settings()); }
+  UpClient idle_client(site.loop, site.settings(false));
   EXPECT_EQ(site[0].command({"SAVE"}), "OK");
   std::filesystem::copy_file(site[0].dir() + "/dump.rdb", standby.dir() + "/dump.rdb");
   standby.restart();
   ASSERT_EQ(standby.command({"HGET", "redlock::meta", "seal"}), site.record(0, "seal"));
   Loop other_loop;
-  Client holder(other_loop, site.settings(false));
-  holder.wait_up(1);
+  UpClient holder(other_loop, site.settings(false));
   Monitor monitor(site[0]);
-  Lock& held = holder.acquire("bus", site.longest());
-  ASSERT_TRUE(held.has(REDLOCK_EV_ACQUIRED));
+  Lock& held = holder.hold("bus", site.longest());
   EXPECT_EQ(monitor.plain("SET"), 1u);
   follow(site[0], standby);
   site.loop.run_for(50);
@@ -216,17 +205,11 @@ TEST(PartialResync, NobodyIsLetInBesideAHolder) {
   Site site(1, long_ttl_ms, quick_to_synchronize());
   RedisServer replica(quick_to_synchronize());
   follow(replica, site[0]);
-  {
-    Client client(site.loop, site.settings());
-    client.wait_up(1);
-  }
-  Client idle_client(site.loop, site.settings(false));
-  idle_client.wait_up(1);
+  { UpClient client(site.loop, site.settings()); }
+  UpClient idle_client(site.loop, site.settings(false));
   Loop other_loop;
-  Client holder(other_loop, site.settings(false));
-  holder.wait_up(1);
-  Lock& held = holder.acquire("bus", site.longest());
-  ASSERT_TRUE(held.has(REDLOCK_EV_ACQUIRED));
+  UpClient holder(other_loop, site.settings(false));
+  Lock& held = holder.hold("bus", site.longest());
   caught_up(replica, site[0]);
   lead(replica);
   replica.command({"DEL", "bus"});  // it expired there, or was evicted
@@ -249,13 +232,11 @@ TEST(PartialResync, AMasterWithAReplicaIsAskedByScript) {
   Site site(2, 1'000, quick_to_synchronize());
   std::unique_ptr<RedisServer> replica = std::make_unique<RedisServer>(quick_to_synchronize());
   follow(*replica, site[0]);
-  Client client(site.loop, site.settings());
-  client.wait_up(2);
+  UpClient client(site.loop, site.settings());
   Monitor with(site[0]), without(site[1]);
   const auto one_life = [&] {
     with.calls("SET"), without.calls("SET");
-    Lock& lock = client.acquire("bus", site.longest());
-    ASSERT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
+    Lock& lock = client.hold("bus", site.longest());
     ASSERT_EQ(redlock_extend_async(client.get(), lock.handle, 0), 0);
     EXPECT_TRUE(site.loop.run_until([&] { return lock.has(REDLOCK_EV_RENEWED); }));
     client.release(lock);
@@ -293,11 +274,9 @@ TEST(SealUnderWay, IsNotWrittenToAnotherServer) {
       << "the seal is under way";
 
   Loop other_loop;
-  Client holder(other_loop, direct);
-  holder.wait_up(1);
+  UpClient holder(other_loop, direct);
   EXPECT_EQ(site.record(0, "seal"), seal);
-  Lock& held = holder.acquire("bus", site.longest());
-  ASSERT_TRUE(held.has(REDLOCK_EV_ACQUIRED));
+  Lock& held = holder.hold("bus", site.longest());
 
   follow(site[0], replica);
   lead(site[0]);
@@ -340,8 +319,7 @@ class Backup : public ::testing::Test {
 
 // Its replication id changes without a loss, and nobody can tell that from a loss.
 TEST_F(Backup, TheFirstReplicaCostsAGuardTime) {
-  Client client(site.loop, site.settings());
-  client.wait_up(1);
+  UpClient client(site.loop, site.settings());
   const std::string before = replid(site[0]);
   RedisServer replica(quick_to_synchronize());
   follow(replica, site[0]);
@@ -350,8 +328,7 @@ TEST_F(Backup, TheFirstReplicaCostsAGuardTime) {
 }
 
 TEST_F(Backup, ABackupIsAReplicaToo) {
-  Client client(site.loop, site.settings());
-  client.wait_up(1);
+  UpClient client(site.loop, site.settings());
   back_up();
   expect_watched(client);
   const std::string after = replid(site[0]);
@@ -364,8 +341,7 @@ TEST_F(Backup, ABackupIsAReplicaToo) {
 }
 
 TEST_F(Backup, TheEndOfTheBacklogCostsAnother) {
-  Client client(site.loop, site.settings());
-  client.wait_up(1);
+  UpClient client(site.loop, site.settings());
   back_up();
   expect_watched(client);
   const std::string before = replid(site[0]);

@@ -4,11 +4,12 @@
 #include <algorithm>
 #include <random>
 
-#include "client_harness.hpp"
-#include "support/redis_server.hpp"
+#include "client_of.hpp"
 
 namespace redlock::test {
 namespace {
+
+using Several3 = ClientOf<3>;
 
 using Resources = std::vector<std::string>;
 
@@ -20,10 +21,8 @@ TEST(Several, ALifeOfFour) {
   Loop loop;
   Cluster masters(3);
   const Resources names = {"valve", "bus", "tap", "fan"};
-  Client client(loop, masters.urls());
-  client.wait_up(3);
-  Lock& lock = client.acquire(names, options(20'000));
-  ASSERT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
+  UpClient client(loop, masters.urls());
+  Lock& lock = client.hold(names, options(20'000));
   EXPECT_GE(masters.holders("fan"), 2u);
   for (size_t m = 0; m < masters.size(); ++m) {
     const std::string value = masters[m].command({"GET", "bus"});
@@ -36,13 +35,9 @@ TEST(Several, ALifeOfFour) {
   EXPECT_TRUE(loop.run_until([&] { return no_key(masters, names); }));
 }
 
-TEST(Several, OneNameIsTaken) {
-  Loop loop;
-  Cluster masters(3);
+TEST_F(Several3, OneNameIsTaken) {
   masters[0].command({"SET", "tap", "somebody"});
   masters[1].command({"SET", "tap", "somebody"});
-  Client client(loop, masters.urls());
-  client.wait_up(3);
   const redlock_event_t& failed =
       client.acquire(Resources{"bus", "tap", "valve"}, options(20'000)).first(REDLOCK_EV_FAILED);
   EXPECT_EQ(failed.err, REDLOCK_E_LOCKED);
@@ -68,16 +63,13 @@ TEST(Several, AWaiterIsWokenByTheLast) {
   other.release(valve);
   EXPECT_TRUE(loop.run_until([&] { return both.decided(); }, 10'000)) << "long before the keys' end";
   EXPECT_TRUE(both.has(REDLOCK_EV_ACQUIRED));
-  waiter.release(both);
 }
 
 // Two clients want overlapping sets in all orders, again and again: one at a time for each name, and both go on.
 TEST(Several, OverlappingSetsTakeTurns) {
   Loop loop;
   Cluster masters(3);
-  Client a(loop, Settings{masters.urls(), "a", {}, {}}), b(loop, Settings{masters.urls(), "b", {}, {}});
-  a.wait_up(3);
-  b.wait_up(3);
+  UpClient a(loop, Settings{masters.urls(), "a", {}, {}}), b(loop, Settings{masters.urls(), "b", {}, {}});
   const Resources sets[] = {{"bus", "valve"}, {"valve", "tap"}, {"tap", "bus"}, {"valve", "bus", "tap"}, {"bus"}};
   std::mt19937 dice(7);
   for (int round = 0; round < 40; ++round) {
@@ -106,9 +98,8 @@ TEST(Several, WithTheGuardAndAnAclUser) {
   master.command({"ACL", "SETUSER", "locker", "on", ">secret", "~*", "-@all", "+set", "+get", "+del", "+pttl",
                   "+pexpire", "+evalsha", "+eval", "+script|load", "+ping", "+info", "+time", "+hget", "+hmget",
                   "+hset", "+hdel", "+client|tracking", "+client|caching", "+exists"});
-  Client client(loop, Settings{{master.url()}, "acl", {},
-                               {{"guard", "strict"}, {"username", "locker"}, {"password", "secret"}}, true});
-  client.wait_up(1);
+  UpClient client(loop, Settings{{master.url()}, "acl", {},
+                                 {{"guard", "strict"}, {"username", "locker"}, {"password", "secret"}}, true});
   for (const uint32_t flags : {0u, REDLOCK_F_FENCING}) {
     Lock& lock = client.acquire(Resources{"bus", "valve"}, options(20'000, 0, flags));
     ASSERT_TRUE(lock.has(REDLOCK_EV_ACQUIRED)) << redlock_err_name(lock.first(REDLOCK_EV_FAILED).err);
@@ -124,13 +115,11 @@ TEST(Several, WithTheGuardAndAnAclUser) {
 TEST(Several, LongNames) {
   Loop loop;
   RedisServer master;
-  Client client(loop, Settings{{master.url()}, "long", {{"limits.resource_bytes", REDLOCK_RESOURCE_BYTES_MAX}}, {}});
-  client.wait_up(1);
+  UpClient client(loop, Settings{{master.url()}, "long", {{"limits.resource_bytes", REDLOCK_RESOURCE_BYTES_MAX}}, {}});
   Resources names;
   for (int i = 0; i < REDLOCK_RESOURCES_PER_LOCK_MAX; ++i)
     names.emplace_back(REDLOCK_RESOURCE_MAX, static_cast<char>('d' - i));
-  Lock& lock = client.acquire(names, options(20'000));
-  ASSERT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
+  Lock& lock = client.hold(names, options(20'000));
   for (const std::string& name : names) EXPECT_TRUE(master.exists(name));
   client.release(lock);
   EXPECT_TRUE(loop.run_until([&] { return !master.exists(names[0]) && !master.exists(names[3]); }));

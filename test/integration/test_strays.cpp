@@ -66,8 +66,7 @@ TEST(Strays, NoGhostOfAMasterThatThaws) {
   Proxy proxy(site[0].port());
   Settings s = impatient(site);
   s.urls = {proxy.url()};
-  Client client(site.loop, s);
-  client.wait_up(1);
+  UpClient client(site.loop, s);
   for (unsigned i = 0; i < trials && !::testing::Test::HasFailure(); ++i) {
     SCOPED_TRACE("trial " + std::to_string(i));
     site[0].freeze();
@@ -138,8 +137,7 @@ class Late : public ::testing::Test {
 };
 
 TEST_F(Late, TheServerHasEndedItsConnection) {
-  Client client(site.loop, settings());
-  client.wait_up(1);
+  UpClient client(site.loop, settings());
   expect_no_ghost(client, plain_set(site));
 }
 
@@ -163,16 +161,14 @@ class LateInRespTwo : public Late {
 };
 
 TEST_F(LateInRespTwo, TheServerHasEndedItsConnection) {
-  Client client(site.loop, settings());
-  client.wait_up(1);
+  UpClient client(site.loop, settings());
   EXPECT_FALSE(client.master(0).tracked);
   expect_no_ghost(client, script(site));
 }
 
 TEST_F(LateInRespTwo, WithoutAnIdAKeyOfNobodyMayStay) {
   constexpr unsigned trials = 3;
-  Client client(site.loop, settings_without({"-client|id"}));
-  client.wait_up(1);
+  UpClient client(site.loop, settings_without({"-client|id"}));
   const unsigned left = ghosts(client, trials, script(site));
   std::printf("without +client|id in RESP2: %u of %u late scripts leave a key until it expires\n", left, trials);
 }
@@ -184,8 +180,7 @@ class EarlyEnough : public Late {
 
 // Within the time to live deletes are repeated, so what comes by then does not stay.
 TEST_F(EarlyEnough, DeletesAreRepeated) {
-  Client client(site.loop, settings_without({"-client|kill"}));
-  client.wait_up(1);
+  UpClient client(site.loop, settings_without({"-client|kill"}));
   lose_the_connection(site, client, proxy, plain_set(site));
   client.wait_up(1);
   let_it_through(plain_set(site));
@@ -197,8 +192,7 @@ TEST_F(EarlyEnough, DeletesAreRepeated) {
 // A new process counts its connections anew: the old id may be anybody's.
 TEST(Strays, NobodyIsKilledInAnotherProcess) {
   Site site(1, 500);
-  Client client(site.loop, impatient(site));
-  client.wait_up(1);
+  UpClient client(site.loop, impatient(site));
   site[0].freeze();
   EXPECT_TRUE(client.acquire("bus", site.longest()).has(REDLOCK_EV_FAILED));
   site[0].restart();

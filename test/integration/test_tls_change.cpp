@@ -19,10 +19,8 @@ void end_connections(RedisServer& server) { server.command({"CLIENT", "KILL", "T
 TEST(Rotation, OfTheAuthorityWhileALockIsHeld) {
   TlsSite site(3);
   Loop loop;
-  Client client(loop, site.settings());
-  client.wait_up(3);
-  Lock& lock = client.acquire("bus", options(3'000, 20'000));
-  ASSERT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
+  UpClient client(loop, site.settings());
+  Lock& lock = client.hold("bus", options(3'000, 20'000));
   const Certificate authority = Certificate::authority("the next");
   const ServerTls files = site.files("next", authority.issue({"IP:127.0.0.1"}));
   site.folder.write("ca.pem", site.authority.pem() + authority.pem());
@@ -48,8 +46,7 @@ TEST(Rotation, OfTheAuthorityWhileALockIsHeld) {
 TEST(Rotation, ABrokenFileChangesNothing) {
   TlsSite site(1);
   Loop loop;
-  Client client(loop, site.settings());
-  client.wait_up(1);
+  UpClient client(loop, site.settings());
   const auto reconnect = [&] {
     const uint32_t before = client.master(0).connects;
     end_connections(site[0]);
@@ -136,10 +133,8 @@ TEST(Reconnect, RenewalsAreKeptWhileFourMastersHandshake) {
   Settings settings = site.settings();
   settings.numbers = {{"timing.reconnect_min_ms", 10}, {"timing.reconnect_max_ms", 10}};
   Loop loop;
-  Client client(loop, settings);
-  client.wait_up(9);
-  Lock& lock = client.acquire("bus", options(1'500, 20'000));
-  ASSERT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
+  UpClient client(loop, settings);
+  Lock& lock = client.hold("bus", options(1'500, 20'000));
   uint32_t connects = 0;
   const int64_t until = boot_ns() + 3'000'000'000;  // twice the ttl
   while ((lock.count(REDLOCK_EV_RENEWED) < 6 || boot_ns() < until) && !lock.ended()) {
@@ -151,7 +146,6 @@ TEST(Reconnect, RenewalsAreKeptWhileFourMastersHandshake) {
   EXPECT_FALSE(lock.has(REDLOCK_EV_LOST)) << connects << " connections";
   EXPECT_GE(connects, 8u);
   EXPECT_EQ(client.check(lock, 1), 0);
-  client.release(lock);
 }
 
 // ---- secrets -----------------------------------------------------------------------------------------------------
@@ -167,8 +161,7 @@ TEST(Secrets, AreInNoLine) {
                                      {"tls.key_file", files.key_file},
                                      {"password", "open sesame"}});
   Loop loop;
-  Client client(loop, settings);
-  client.wait_up(1);
+  UpClient client(loop, settings);
   site.folder.write("gateway.key", gateway.key_pem().substr(0, 100));
   end_connections(site[0]);
   EXPECT_TRUE(loop.run_until([&] { return client.master(0).connects >= 2; }));

@@ -126,8 +126,7 @@ TEST_F(Visits, OthersDoNot) {
     begin_a_state();
     const int64_t began_ms = boot_ms();  // the same instant as the word's: a loaded machine may stop here
     leave_word(c.state.empty() ? state() : c.state, began_ms - c.ago_ms, server_ms() - c.ago_at_the_server_ms);
-    Client client(site.loop, site.settings(false));
-    client.wait_up(1);
+    UpClient client(site.loop, site.settings(false));
     const bool young = c.ago_ms == 300 && c.ago_at_the_server_ms == 300;
     const int64_t wait = young ? site.guard_ns() / 8 * 9 - 300'000'000 : site.guard_ns();
     EXPECT_GE(boot_ns() - began_ms * 1'000'000, std::min(wait, site.guard_ns()));
@@ -137,8 +136,7 @@ TEST_F(Visits, OthersDoNot) {
 TEST_F(Visits, NoneWithoutTheGuardOrWithoutInfo) {
   Settings off = site.settings(false);
   off.strings = {{"guard", "off"}};
-  Client client(site.loop, off);
-  client.wait_up(1);
+  UpClient client(site.loop, off);
   Settings weak = site.settings(false);
   deny(site[0], {"-info"});
   log_in(weak);
@@ -206,10 +204,8 @@ bool see_another_machine(const std::string& id) {
 // The holder stands still, and a quorum of its masters restarts empty.
 TEST(VisitsOfTwoMachines, OneBootIdAndAnHourBetweenThemAdmitNobody) {
   Site site(3, 5'000);
-  Client a(site.loop, site.settings());
-  a.wait_up(3);
-  Lock& held = a.acquire("bus", site.longest());
-  ASSERT_TRUE(held.has(REDLOCK_EV_ACQUIRED));
+  UpClient a(site.loop, site.settings());
+  Lock& held = a.hold("bus", site.longest());
   const int64_t deadline = redlock_deadline_ns(a.get(), held.handle);
   for (const unsigned m : {0u, 1u}) {
     site[m].kill_hard();
