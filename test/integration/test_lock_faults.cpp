@@ -7,18 +7,18 @@
 #include <atomic>
 #include <map>
 
-#include "client_harness.hpp"
+#include "client_of.hpp"
 #include "support/redis_double.hpp"
-#include "support/redis_server.hpp"
 #include "support/tcp_peer.hpp"
 
 namespace redlock::test {
 namespace {
 
-// Short enough that a frozen master costs a test little, long enough for a loaded machine to answer.
-Settings impatient(const std::vector<std::string>& urls) {
-  return Settings{urls, "test", {{"timing.node_timeout_ms", 300}, {"timing.suspect_close_ms", 60'000}}, {}};
-}
+using Killed3 = ClientOf<3>;
+using Killed2 = ClientOf<2>;
+using Restarted3 = ClientOf<3>;
+using Restarted1 = ClientOf<1>;
+using Refused1 = ClientOf<1>;
 
 // ---- dead -----------------------------------------------------------------------------------------------------------
 
@@ -27,33 +27,14 @@ TEST(Killed, MinorityFromTheStart) {
   Cluster masters(3);
   masters[0].kill_hard();
   Client client(loop, masters.urls());
-  Lock& lock = client.acquire("bus", options(20'000));
-  ASSERT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
+  Lock& lock = client.hold("bus", options(20'000));
   EXPECT_EQ(lock.first(REDLOCK_EV_ACQUIRED).granted, 2u);
   client.wait_master_err(0, REDLOCK_E_REFUSED);
   client.release(lock);
   EXPECT_TRUE(loop.run_until([&] { return masters.holders("bus") == 0; }));
 }
 
-TEST(Killed, TwoOfFiveLater) {
-  Loop loop;
-  Cluster masters(5);
-  Client client(loop, masters.urls());
-  client.wait_up(5);
-  masters[1].kill_hard();
-  masters[4].kill_hard();
-  Lock& lock = client.acquire("bus", options(20'000));
-  EXPECT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
-  EXPECT_TRUE(loop.run_until([&] { return client.status().masters_up == 3; }));
-  client.release(lock);
-  EXPECT_TRUE(loop.run_until([&] { return masters.holders("bus") == 0; }));
-}
-
-TEST(Killed, MajorityIsNoQuorum) {
-  Loop loop;
-  Cluster masters(3);
-  Client client(loop, masters.urls());
-  client.wait_up(3);
+TEST_F(Killed3, MajorityIsNoQuorum) {
   masters[0].kill_hard();
   masters[2].kill_hard();
   Lock& lock = client.acquire("bus", options(20'000));
@@ -64,13 +45,8 @@ TEST(Killed, MajorityIsNoQuorum) {
   EXPECT_TRUE(loop.run_until([&] { return masters[1].calls("set") == 1 && !masters[1].exists("bus"); }));
 }
 
-TEST(Killed, HolderLosesTheMajority) {
-  Loop loop;
-  Cluster masters(3);
-  Client client(loop, masters.urls());
-  client.wait_up(3);
-  Lock& lock = client.acquire("bus", options(1'500));
-  ASSERT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
+TEST_F(Killed3, HolderLosesTheMajority) {
+  Lock& lock = client.hold("bus", options(1'500));
   masters[0].kill_hard();
   masters[1].kill_hard();
   EXPECT_TRUE(loop.run_until([&] { return lock.has(REDLOCK_EV_AT_RISK) || lock.ended(); }));
@@ -78,58 +54,38 @@ TEST(Killed, HolderLosesTheMajority) {
   EXPECT_TRUE(loop.run_until([&] { return lock.has(REDLOCK_EV_LOST); }));
 }
 
-TEST(Killed, OneOfTwoIsNoQuorum) {
-  Loop loop;
-  Cluster masters(2);
-  Client client(loop, masters.urls());
-  client.wait_up(2);
+TEST_F(Killed2, OneOfTwoIsNoQuorum) {
   EXPECT_EQ(client.status().quorum, 2u);
   EXPECT_EQ(client.status().even, 1u);
-  Lock& both = client.acquire("bus", options(20'000));
-  EXPECT_TRUE(both.has(REDLOCK_EV_ACQUIRED));
+  Lock& both = client.hold("bus", options(20'000));
   client.release(both);
   masters[1].kill_hard();
   Lock& one = client.acquire("bus", options(20'000));
   EXPECT_EQ(one.first(REDLOCK_EV_FAILED).err, REDLOCK_E_NO_QUORUM);
-  EXPECT_TRUE(loop.run_until([&] { return masters.holders("bus") == 0; }));
+  expect_gone("bus");
 }
 
-TEST(Restarted, IsUsedAgain) {
-  Loop loop;
-  Cluster masters(3);
-  Client client(loop, masters.urls());
-  client.wait_up(3);
+TEST_F(Restarted3, IsUsedAgain) {
   masters[0].restart();
   masters[1].restart();
   EXPECT_TRUE(loop.run_until([&] { return client.master(0).connects >= 2 && client.master(1).connects >= 2; }));
   client.wait_up(3);
-  Lock& lock = client.acquire("bus", options(20'000));
-  ASSERT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
+  Lock& lock = client.hold("bus", options(20'000));
   EXPECT_TRUE(loop.run_until([&] { return masters.holders("bus") == 3; }));
   client.release(lock);
   EXPECT_TRUE(loop.run_until([&] { return masters.holders("bus") == 0; })) << "the scripts were loaded again";
 }
 
-TEST(Restarted, WakesAWaiter) {
-  Loop loop;
-  RedisServer master;
-  Client client(loop, {master.url()});
-  client.wait_up(1);
+TEST_F(Restarted1, WakesAWaiter) {
   master.kill_hard();
   Lock& lock = client.start("bus", options(20'000, REDLOCK_WAIT_FOREVER));
   EXPECT_TRUE(loop.run_until([&] { return client.status().masters_up == 0; }));
   master.restart();
   EXPECT_TRUE(loop.run_until([&] { return lock.has(REDLOCK_EV_ACQUIRED); }));
-  client.release(lock);
 }
 
-TEST(Restarted, OneMasterWhileHeld) {
-  Loop loop;
-  Cluster masters(3);
-  Client client(loop, masters.urls());
-  client.wait_up(3);
-  Lock& lock = client.acquire("bus", options(1'500));
-  ASSERT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
+TEST_F(Restarted3, OneMasterWhileHeld) {
+  Lock& lock = client.hold("bus", options(1'500));
   ASSERT_TRUE(loop.run_until([&] { return masters.holders("bus") == 3; }));
   masters[2].restart();
   EXPECT_TRUE(loop.run_until([&] { return lock.count(REDLOCK_EV_RENEWED) >= 3 || lock.ended(); }));
@@ -143,24 +99,21 @@ TEST(Restarted, OneMasterWhileHeld) {
 
 // ---- frozen ---------------------------------------------------------------------------------------------------------
 
-TEST(Frozen, MinorityDoesNotSlowAnybody) {
-  Loop loop;
-  Cluster masters(3);
-  Client client(loop, impatient(masters.urls()));
-  client.wait_up(3);
+// Short enough that a frozen master costs a test little, long enough for a loaded machine to answer.
+class Frozen : public ClientOf<3> {
+ protected:
+  explicit Frozen(uint32_t close_ms = 60'000)
+      : ClientOf({{}, "test", {{"timing.node_timeout_ms", 300}, {"timing.suspect_close_ms", close_ms}}, {}}) {}
+};
+
+TEST_F(Frozen, MinorityDoesNotSlowAnybody) {
   masters[2].freeze();
-  Lock& lock = client.acquire("bus", options(20'000));
-  ASSERT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
+  Lock& lock = client.hold("bus", options(20'000));
   EXPECT_EQ(lock.first(REDLOCK_EV_ACQUIRED).granted, 2u);
   EXPECT_EQ(lock.first(REDLOCK_EV_ACQUIRED).failed, 0u) << "nobody waits for the slowest master";
-  client.release(lock);
 }
 
-TEST(Frozen, MajorityIsNoQuorum) {
-  Loop loop;
-  Cluster masters(3);
-  Client client(loop, impatient(masters.urls()));
-  client.wait_up(3);
+TEST_F(Frozen, MajorityIsNoQuorum) {
   masters[0].freeze();
   masters[1].freeze();
   Lock& lock = client.acquire("bus", options(20'000));
@@ -181,16 +134,11 @@ TEST(Frozen, MajorityIsNoQuorum) {
 
 // The SET lies unread in the socket of a stopped server. When it wakes, it takes the lock for somebody who has let go
 // long ago: the delete must be right behind.
-TEST(Frozen, UnreadSetIsDeletedWhenItThaws) {
-  Loop loop;
-  Cluster masters(3);
-  Client client(loop, impatient(masters.urls()));
-  client.wait_up(3);
+TEST_F(Frozen, UnreadSetIsDeletedWhenItThaws) {
   masters[2].freeze();
-  Lock& lock = client.acquire("bus", options(30'000));
-  ASSERT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
+  Lock& lock = client.hold("bus", options(30'000));
   client.release(lock);
-  EXPECT_TRUE(loop.run_until([&] { return masters.holders("bus") == 0; }));
+  expect_gone("bus");
   EXPECT_EQ(client.status().debts, 1u);
   masters[2].thaw();
   EXPECT_TRUE(loop.run_until([&] { return masters[2].calls("set") == 1 && client.status().debts == 0; }));
@@ -198,36 +146,19 @@ TEST(Frozen, UnreadSetIsDeletedWhenItThaws) {
 }
 
 // The same, but the connection is given up before the server wakes.
-TEST(Frozen, UnreadSetIsDeletedOnTheNextConnection) {
-  Loop loop;
-  Cluster masters(3);
-  Settings settings = impatient(masters.urls());
-  settings.numbers.push_back({"timing.suspect_close_ms", 300});
-  settings.numbers.push_back({"timing.connect_timeout_ms", 300});
-  Client client(loop, settings);
-  client.wait_up(3);
+class FrozenForLong : public Frozen {
+ protected:
+  FrozenForLong() : Frozen(300) {}
+};
+TEST_F(FrozenForLong, UnreadSetIsDeletedOnTheNextConnection) {
   masters[2].freeze();
-  Lock& lock = client.acquire("bus", options(30'000));
-  ASSERT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
+  Lock& lock = client.hold("bus", options(30'000));
   client.release(lock);
   EXPECT_TRUE(loop.run_until([&] { return client.master(2).state == REDLOCK_MASTER_DOWN; }));
   EXPECT_EQ(client.status().debts, 1u);
   masters[2].thaw();
   client.wait_up(3);
   EXPECT_TRUE(loop.run_until([&] { return !masters[2].exists("bus"); }, 10'000)) << "long before the ttl";
-}
-
-TEST(Frozen, CloseReportsTheUnpaidDebt) {
-  Loop loop;
-  Cluster masters(3);
-  Client client(loop, impatient(masters.urls()));
-  client.wait_up(3);
-  masters[1].freeze();
-  Lock& lock = client.acquire("bus", options(20'000));
-  ASSERT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
-  client.close(200);
-  EXPECT_TRUE(lock.has(REDLOCK_EV_RELEASED));
-  EXPECT_EQ(client.closed_event().failed, 1u);
 }
 
 // ---- connections that break at the worst moment --------------------------------------------------------------------
@@ -276,8 +207,7 @@ TEST_P(Broken, DeleteIsSentAgain) {
   RedisServer master;
   BreakingProxy proxy(master, "EVALSHA", GetParam());
   Client client(loop, {proxy.url()});
-  Lock& lock = client.acquire("bus", options(30'000, 0, REDLOCK_F_NO_RENEW));
-  ASSERT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
+  Lock& lock = client.hold("bus", options(30'000, 0, REDLOCK_F_NO_RENEW));
   client.release(lock);
   EXPECT_TRUE(loop.run_until([&] { return proxy.has_broken() && !master.exists("bus"); }, 15'000)) << "before the ttl";
 }
@@ -309,8 +239,7 @@ TEST(Refused, WrongPasswordIsNamedAndNeverShown) {
                     {},
                     {}};
   Client client(loop, settings);
-  Lock& lock = client.acquire("bus", options(20'000, 20'000));
-  EXPECT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
+  client.hold("bus", options(20'000, 20'000));
   client.wait_master_err(3, REDLOCK_E_AUTH);
   client.wait_master_err(4, REDLOCK_E_AUTH_MISSING);
   char json[8192];
@@ -320,7 +249,6 @@ TEST(Refused, WrongPasswordIsNamedAndNeverShown) {
   EXPECT_EQ(std::string(json).find("the-wrong-one"), std::string::npos);
   EXPECT_EQ(std::string(client.master(3).address).find("the-wrong-one"), std::string::npos);
   EXPECT_FALSE(client.log_mentions("the-wrong-one"));
-  client.release(lock);
 }
 
 TEST(Refused, RightPassword) {
@@ -330,67 +258,21 @@ TEST(Refused, RightPassword) {
   RedisServer by_url(guarded), by_default(guarded);
   Client client(loop,
                 Settings{{by_url.url(), by_default.url_with_password("")}, "test", {}, {{"password", "p@ss:word/%1"}}});
-  Lock& lock = client.acquire("bus");
-  EXPECT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
+  client.hold("bus");
   EXPECT_FALSE(client.log_mentions("p@ss"));
-  client.release(lock);
 }
 
-TEST(Refused, Replica) {
-  Loop loop;
-  RedisServer::Options replica;
-  replica.args = {"--replicaof", "127.0.0.1", "1"};
-  RedisServer wrong(replica);
-  Cluster masters(2);
-  Client client(loop, {masters[0].url(), masters[1].url(), wrong.url()});
-  client.wait_master_err(2, REDLOCK_E_ROLE);
-  Lock& lock = client.acquire("bus");
-  EXPECT_TRUE(lock.has(REDLOCK_EV_ACQUIRED)) << "two of three";
-  client.release(lock);
-}
-
-TEST(Refused, MasterThatBecomesAReplica) {
-  Loop loop;
-  RedisServer master;
-  Client client(loop, {master.url()});
-  client.wait_up(1);
+TEST_F(Refused1, MasterThatBecomesAReplica) {
   master.command({"REPLICAOF", "127.0.0.1", "1"});
   Lock& lock = client.acquire("bus", options(20'000));
   EXPECT_EQ(lock.first(REDLOCK_EV_FAILED).err, REDLOCK_E_NO_QUORUM);
   EXPECT_EQ(lock.first(REDLOCK_EV_FAILED).master_err, REDLOCK_E_READONLY);
   master.command({"REPLICAOF", "NO", "ONE"});
-  Lock& again = client.acquire("bus", options(20'000, 20'000));
-  EXPECT_TRUE(again.has(REDLOCK_EV_ACQUIRED));
+  client.hold("bus", options(20'000, 20'000));
 }
 
-TEST(Refused, ClusterNode) {
-  Loop loop;
-  RedisServer::Options cluster;
-  cluster.args = {"--cluster-enabled", "yes"};
-  RedisServer node(cluster);
-  Client client(loop, {node.url()});
-  client.wait_master_err(0, REDLOCK_E_MODE);
-  Lock& lock = client.acquire("bus");
-  EXPECT_EQ(lock.first(REDLOCK_EV_FAILED).err, REDLOCK_E_NO_QUORUM);
-}
-
-TEST(Refused, TheSameServerByTwoNames) {
-  Loop loop;
-  Cluster masters(2);
-  Client client(loop, {masters[0].url(), masters[1].url(), masters[0].url_for_host("localhost")});
-  Lock& lock = client.acquire("bus", options(20'000, 20'000));
-  EXPECT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
-  EXPECT_TRUE(loop.run_until(
-      [&] { return client.master(0).err == REDLOCK_E_DUPLICATE || client.master(2).err == REDLOCK_E_DUPLICATE; }));
-  EXPECT_LE(client.status().masters_up, 2u);
-}
-
-TEST(Refused, FullMemory) {
-  Loop loop;
-  RedisServer master;
-  Client client(loop, {master.url()});
-  Lock& held = client.acquire("held", options(20'000));
-  ASSERT_TRUE(held.has(REDLOCK_EV_ACQUIRED));
+TEST_F(Refused1, FullMemory) {
+  Lock& held = client.hold("held", options(20'000));
   master.command({"CONFIG", "SET", "maxmemory", "1"});
   Lock& lock = client.acquire("bus");
   EXPECT_EQ(lock.first(REDLOCK_EV_FAILED).err, REDLOCK_E_NO_QUORUM);
@@ -400,53 +282,6 @@ TEST(Refused, FullMemory) {
   EXPECT_TRUE(held.has(REDLOCK_EV_RENEWED)) << "a full server still renews";
   client.release(held);
   EXPECT_TRUE(loop.run_until([&] { return !master.exists("held"); })) << "and still deletes";
-}
-
-TEST(Refused, MissingPermission) {
-  Loop loop;
-  RedisServer master;
-  master.command({"ACL", "SETUSER", "weak", "on", ">pw", "~*", "+@all", "-set"});
-  Client client(loop, Settings{{master.url()}, "test", {}, {{"username", "weak"}, {"password", "pw"}}});
-  Lock& lock = client.acquire("bus");
-  EXPECT_EQ(lock.first(REDLOCK_EV_FAILED).err, REDLOCK_E_NO_QUORUM);
-  EXPECT_EQ(lock.first(REDLOCK_EV_FAILED).master_err, REDLOCK_E_NOPERM);
-}
-
-TEST(Refused, TooManyClients) {
-  Loop loop;
-  RedisServer master;
-  EXPECT_EQ(master.command({"CONFIG", "SET", "maxclients", "1"}), "OK") << "its connection is the one";
-  Client client(loop, {master.url()});
-  client.wait_master_err(0, REDLOCK_E_MAXCLIENTS);
-}
-
-// ---- scripts --------------------------------------------------------------------------------------------------------
-
-TEST(Scripts, ForgottenBetweenAcquireAndRelease) {
-  Loop loop;
-  Cluster masters(3);
-  Client client(loop, masters.urls());
-  client.wait_up(3);
-  for (int again = 0; again < 2; ++again) {
-    Lock& lock = client.acquire("bus", options(20'000));
-    ASSERT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
-    for (size_t i = 0; i < 3; ++i) EXPECT_EQ(masters[i].command({"SCRIPT", "FLUSH"}), "OK");
-    client.release(lock);
-    EXPECT_TRUE(loop.run_until([&] { return client.status().debts == 0; }));
-    EXPECT_EQ(masters.holders("bus"), 0u);
-  }
-}
-
-TEST(Scripts, ForgottenBeforeAnExtend) {
-  Loop loop;
-  Cluster masters(3);
-  Client client(loop, masters.urls());
-  Lock& lock = client.acquire("bus", options(10'000, 0, REDLOCK_F_NO_RENEW));
-  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(masters[i].command({"SCRIPT", "FLUSH"}), "OK");
-  ASSERT_EQ(redlock_extend_async(client.get(), lock.handle, 25'000), 0);
-  EXPECT_TRUE(loop.run_until([&] { return lock.has(REDLOCK_EV_RENEWED) || lock.has(REDLOCK_EV_AT_RISK); }));
-  EXPECT_TRUE(lock.has(REDLOCK_EV_RENEWED));
-  client.release(lock);
 }
 
 // ---- garbage and broken pipes ---------------------------------------------------------------------------------------
@@ -467,19 +302,6 @@ TEST(Garbage, IsAProtocolErrorWhateverItLooksLike) {
     Lock& lock = client.acquire("bus");
     EXPECT_EQ(lock.first(REDLOCK_EV_FAILED).err, REDLOCK_E_NO_QUORUM) << bytes;
   }
-}
-
-TEST(Garbage, SilenceIsNotAnAnswer) {
-  Loop loop;
-  TcpPeer peer([](int, std::string& in, std::string&) {
-    in.clear();
-    return TcpPeer::Then::keep;
-  });
-  Settings settings{{peer.url()}, "test", {{"timing.connect_timeout_ms", 200}}, {}};
-  Client client(loop, settings);
-  Lock& lock = client.acquire("bus", options(10'000));
-  EXPECT_EQ(lock.first(REDLOCK_EV_FAILED).err, REDLOCK_E_NO_QUORUM);
-  EXPECT_TRUE(loop.run_until([&] { return peer.accepted() >= 2; })) << "it tries again";
 }
 
 // A master by bytes, behind a socket: what the double answers, over TCP.
@@ -505,8 +327,7 @@ TEST(Garbage, AfterAnHonestGreeting) {
     if (has_set) out = "$5\r\nhello\r\n" + out;  // a SET is never answered so
     return then;
   });
-  Client client(loop, {peer.url()});
-  client.wait_up(1);
+  UpClient client(loop, {peer.url()});
   Lock& lock = client.acquire("bus");
   EXPECT_EQ(lock.first(REDLOCK_EV_FAILED).err, REDLOCK_E_NO_QUORUM);
   EXPECT_TRUE(loop.run_until([&] { return client.master(0).connects >= 2; })) << "unsure accounting closes";
@@ -534,8 +355,7 @@ void write_to_a_dead_unix_socket() {
   RedisServer::Options unix_socket;
   unix_socket.unix_socket = true;
   RedisServer master(unix_socket);
-  Client client(loop, {master.url()});
-  client.wait_up(1);
+  UpClient client(loop, {master.url()});
   master.kill_hard();
   Lock& lock = client.acquire("bus");
   EXPECT_TRUE(lock.has(REDLOCK_EV_FAILED));
