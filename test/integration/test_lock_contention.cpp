@@ -7,19 +7,17 @@
 #include <algorithm>
 #include <thread>
 
-#include "client_harness.hpp"
-#include "support/redis_server.hpp"
+#include "client_of.hpp"
 
 namespace redlock::test {
 namespace {
 
-TEST(Foreign, HeldByAMajority) {
-  Loop loop;
-  Cluster masters(3);
+using Foreign3 = ClientOf<3>;
+using Holder3 = ClientOf<3>;
+
+TEST_F(Foreign3, HeldByAMajority) {
   masters[0].command({"SET", "bus", "somebody"});
   masters[1].command({"SET", "bus", "somebody"});
-  Client client(loop, masters.urls());
-  client.wait_up(3);
   Lock& lock = client.acquire("bus", options(20'000));
   const redlock_event_t& failed = lock.first(REDLOCK_EV_FAILED);
   EXPECT_EQ(failed.err, REDLOCK_E_LOCKED);
@@ -31,59 +29,7 @@ TEST(Foreign, HeldByAMajority) {
   EXPECT_EQ(masters[1].command({"GET", "bus"}), "somebody");
 }
 
-TEST(Foreign, HeldByAMinorityIsLeftAlone) {
-  Loop loop;
-  Cluster masters(3);
-  masters[1].command({"SET", "bus", "somebody"});
-  Client client(loop, masters.urls());
-  client.wait_up(3);
-  Lock& lock = client.acquire("bus", options(20'000));
-  EXPECT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
-  client.release(lock);
-  EXPECT_TRUE(loop.run_until([&] { return !masters[0].exists("bus") && !masters[2].exists("bus"); }));
-  EXPECT_EQ(masters[1].command({"GET", "bus"}), "somebody");
-}
-
-TEST(Foreign, KeyOfAnotherType) {
-  Loop loop;
-  RedisServer master;
-  master.command({"HSET", "bus", "f", "v"});
-  Client client(loop, {master.url()});
-  Lock& lock = client.acquire("bus");
-  EXPECT_TRUE(lock.has(REDLOCK_EV_FAILED));
-  EXPECT_EQ(master.command({"HGET", "bus", "f"}), "v");
-}
-
-TEST(Foreign, WaitBudgetEndsAsLocked) {
-  Loop loop;
-  RedisServer master;
-  master.command({"SET", "bus", "somebody"});
-  Client client(loop, Settings{{master.url()}, "test", {{"defaults.wakeups", 0}}, {}});
-  client.wait_up(1);
-  redlock_acquire_opts_t opts = options(10'000, 300);
-  opts.retry_delay_ms = 20;
-  Lock& lock = client.acquire("bus", opts);
-  EXPECT_EQ(lock.first(REDLOCK_EV_FAILED).err, REDLOCK_E_LOCKED);
-  EXPECT_GT(lock.first(REDLOCK_EV_FAILED).rounds, 1u);
-}
-
-TEST(Foreign, WaiterGetsItWhenItIsFree) {
-  Loop loop;
-  Cluster masters(3);
-  for (size_t i = 0; i < 3; ++i) masters[i].command({"SET", "bus", "somebody"});
-  Client client(loop, masters.urls());
-  Lock& lock = client.start("bus", options(20'000, REDLOCK_WAIT_FOREVER));
-  EXPECT_TRUE(loop.run_until([&] { return client.status().rounds >= 2; }));
-  for (size_t i = 0; i < 3; ++i) masters[i].command({"DEL", "bus"});
-  EXPECT_TRUE(loop.run_until([&] { return lock.has(REDLOCK_EV_ACQUIRED); }));
-  client.release(lock);
-}
-
-TEST(Foreign, ReleaseDoesNotDeleteAnotherHoldersKey) {
-  Loop loop;
-  Cluster masters(3);
-  Client client(loop, masters.urls());
-  client.wait_up(3);
+TEST_F(Foreign3, ReleaseDoesNotDeleteAnotherHoldersKey) {
   Lock& lock = client.acquire("bus", options(20'000, 0, REDLOCK_F_NO_RENEW));
   EXPECT_TRUE(loop.run_until([&] { return masters.holders("bus") == 3; }));
   masters[1].command({"SET", "bus", "somebody"});
@@ -92,11 +38,7 @@ TEST(Foreign, ReleaseDoesNotDeleteAnotherHoldersKey) {
   EXPECT_EQ(masters[1].command({"GET", "bus"}), "somebody");
 }
 
-TEST(Foreign, ExtendOfAStolenLockIsLostAndMakesNoKey) {
-  Loop loop;
-  Cluster masters(3);
-  Client client(loop, masters.urls());
-  client.wait_up(3);
+TEST_F(Foreign3, ExtendOfAStolenLockIsLostAndMakesNoKey) {
   Lock& lock = client.acquire("bus", options(20'000, 0, REDLOCK_F_NO_RENEW));
   EXPECT_TRUE(loop.run_until([&] { return masters.holders("bus") == 3; }));
   masters[0].command({"DEL", "bus"});
@@ -126,8 +68,7 @@ TEST(Holder, LosesTheLockAtOnceWhenAQuorumForgetsIt) {
   for (const bool flush : {true, false}) {
     Loop loop;
     Cluster masters(3);
-    Client client(loop, masters.urls());
-    client.wait_up(3);
+    UpClient client(loop, masters.urls());
     Lock& lock = renewed(loop, client);
     for (size_t m = 0; m < 2; ++m) {
       flush ? masters[m].command({"FLUSHALL"}) : masters[m].command({"DEL", "bus"});
@@ -144,11 +85,7 @@ TEST(Holder, LosesTheLockAtOnceWhenAQuorumForgetsIt) {
   }
 }
 
-TEST(Holder, HasItsKeyPutBackOnAMinority) {
-  Loop loop;
-  Cluster masters(3);
-  Client client(loop, masters.urls());
-  client.wait_up(3);
+TEST_F(Holder3, HasItsKeyPutBackOnAMinority) {
   Lock& lock = renewed(loop, client);
   const std::string value = masters[0].command({"GET", "bus"});
   masters[0].command({"DEL", "bus"});
@@ -159,7 +96,7 @@ TEST(Holder, HasItsKeyPutBackOnAMinority) {
   EXPECT_TRUE(loop.run_until([&] { return masters.holders("bus") == 3; })) << "it came back empty";
   EXPECT_FALSE(lock.has(REDLOCK_EV_LOST));
   client.release(lock);
-  EXPECT_TRUE(loop.run_until([&] { return masters.holders("bus") == 0; }));
+  expect_gone("bus");
 }
 
 // ---- two clients ----------------------------------------------------------------------------------------------------
@@ -254,19 +191,6 @@ TEST(Processes, EightOnOneResource) {
   EXPECT_EQ(all.size(), static_cast<size_t>(processes * turns)) << "everybody has had all turns";
   expect_exclusion(all);
   EXPECT_EQ(masters.holders("bus"), 0u);
-}
-
-TEST(OneClient, TwoLocksOfOneName) {
-  Loop loop;
-  Cluster masters(3);
-  Client client(loop, masters.urls());
-  Lock& first = client.acquire("bus", options(20'000));
-  Lock& second = client.start("bus", options(20'000, REDLOCK_WAIT_FOREVER));
-  loop.run_for(50);
-  EXPECT_FALSE(second.decided());
-  client.release(first);
-  EXPECT_TRUE(loop.run_until([&] { return second.has(REDLOCK_EV_ACQUIRED); }));
-  client.release(second);
 }
 
 }  // namespace

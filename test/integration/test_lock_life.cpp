@@ -9,25 +9,28 @@
 #include <thread>
 #include <utility>
 
-#include "client_harness.hpp"
-#include "support/redis_server.hpp"
+#include "client_of.hpp"
 #include "support/wiped_page.hpp"
 
 namespace redlock::test {
 namespace {
+
+using Lock1 = ClientOf<1>;
+using Hold1 = ClientOf<1>;
+using Hold3 = ClientOf<3>;
+using End3 = ClientOf<3>;
+using End1 = ClientOf<1>;
 
 class LifeCycle : public ::testing::TestWithParam<size_t> {};
 
 TEST_P(LifeCycle, AcquireHoldRelease) {
   Loop loop;
   Cluster masters(GetParam());
-  Client client(loop, Settings{masters.urls(), "gw-17", {}, {}});
-  client.wait_up(static_cast<uint32_t>(masters.size()));
+  UpClient client(loop, Settings{masters.urls(), "gw-17", {}, {}});
   const uint32_t quorum = static_cast<uint32_t>(masters.size() / 2 + 1);
   EXPECT_EQ(client.status().quorum, quorum);
 
-  Lock& lock = client.acquire("bus", options(10'000));
-  ASSERT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
+  Lock& lock = client.hold("bus", options(10'000));
   const redlock_event_t& acquired = lock.first(REDLOCK_EV_ACQUIRED);
   EXPECT_GE(acquired.granted, quorum);
   EXPECT_EQ(acquired.rounds, 1u);
@@ -49,10 +52,7 @@ TEST_P(LifeCycle, AcquireHoldRelease) {
 
 INSTANTIATE_TEST_SUITE_P(Masters, LifeCycle, ::testing::Values(1, 3, 5));
 
-TEST(Lock, EveryRoundHasItsOwnValue) {
-  Loop loop;
-  RedisServer master;
-  Client client(loop, {master.url()});
+TEST_F(Lock1, EveryRoundHasItsOwnValue) {
   std::vector<std::string> values;
   for (int i = 0; i < 3; ++i) {
     Lock& lock = client.acquire("bus");
@@ -74,26 +74,13 @@ TEST(Lock, NamesAreBytes) {
   EXPECT_TRUE(loop.run_until([&] { return !master.exists("site/7:" + name); }));
 }
 
-TEST(Lock, ManyAtOnce) {
-  Loop loop;
-  Cluster masters(3);
-  Client client(loop, masters.urls());
-  std::vector<Lock*> locks;
-  for (int i = 0; i < 32; ++i) locks.push_back(&client.start("bus/" + std::to_string(i), options(20'000)));
-  for (Lock* lock : locks) EXPECT_TRUE(loop.run_until([lock] { return lock->has(REDLOCK_EV_ACQUIRED); }));
-  EXPECT_EQ(client.status().locks_held, 32u);
-  for (Lock* lock : locks) client.release(*lock);
-  EXPECT_TRUE(loop.run_until([&] { return masters[1].command({"DBSIZE"}) == "0"; }));
-}
-
 TEST(Lock, OverUnixSocket) {
   Loop loop;
   RedisServer::Options unix_socket;
   unix_socket.unix_socket = true;
   RedisServer master(unix_socket);
   Client client(loop, {master.url()});
-  Lock& lock = client.acquire("bus");
-  EXPECT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
+  Lock& lock = client.hold("bus");
   EXPECT_EQ(client.master(0).address, master.socket_path());
   client.release(lock);
   EXPECT_TRUE(loop.run_until([&] { return !master.exists("bus"); }));
@@ -103,9 +90,7 @@ TEST(Lock, ByHostName) {
   Loop loop;
   RedisServer master;
   Client client(loop, {master.url_for_host("localhost")});
-  Lock& lock = client.acquire("bus");
-  EXPECT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
-  client.release(lock);
+  client.hold("bus");
 }
 
 TEST(Lock, InTheCallersMemory) {
@@ -146,10 +131,7 @@ TEST(Lock, InTheCallersMemory) {
 
 // ---- holding --------------------------------------------------------------------------------------------------------
 
-TEST(Hold, DeadlineIsTheEndOfTheValidity) {
-  Loop loop;
-  RedisServer master;
-  Client client(loop, {master.url()});
+TEST_F(Hold1, DeadlineIsTheEndOfTheValidity) {
   Lock& lock = client.acquire("bus", options(10'000, 0, REDLOCK_F_NO_RENEW));
   const int64_t before = boot_ns();
   const int64_t deadline = redlock_deadline_ns(client.get(), lock.handle);
@@ -159,12 +141,8 @@ TEST(Hold, DeadlineIsTheEndOfTheValidity) {
   EXPECT_LE(deadline - after, (validity + 2) * 1'000'000);
 }
 
-TEST(Hold, EndsByExpiryAndTheKeysAreGone) {
-  Loop loop;
-  Cluster masters(3);
-  Client client(loop, masters.urls());
-  Lock& lock = client.acquire("bus", options(300, 0, REDLOCK_F_NO_RENEW));
-  ASSERT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
+TEST_F(Hold3, EndsByExpiryAndTheKeysAreGone) {
+  Lock& lock = client.hold("bus", options(300, 0, REDLOCK_F_NO_RENEW));
   int check_in_callback = 1;
   lock.on_event = [&](const redlock_event_t&) { check_in_callback = client.check(lock); };
   const int64_t deadline = redlock_deadline_ns(client.get(), lock.handle);
@@ -172,16 +150,12 @@ TEST(Hold, EndsByExpiryAndTheKeysAreGone) {
   EXPECT_GE(boot_ns() + 2'000'000, deadline) << "not before its time";
   EXPECT_LT(check_in_callback, 0);
   EXPECT_EQ(client.check(lock), REDLOCK_E_STALE);
-  EXPECT_TRUE(loop.run_until([&] { return masters.holders("bus") == 0; }));
+  expect_gone("bus");
   EXPECT_EQ(client.status().lost, 1u);
 }
 
-TEST(Hold, CheckFailsAtTheDeadlineEvenIfTheLoopStandsStill) {
-  Loop loop;
-  RedisServer master;
-  Client client(loop, {master.url()});
-  Lock& lock = client.acquire("bus", options(200, 0, REDLOCK_F_NO_RENEW));
-  ASSERT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
+TEST_F(Hold1, CheckFailsAtTheDeadlineEvenIfTheLoopStandsStill) {
+  Lock& lock = client.hold("bus", options(200, 0, REDLOCK_F_NO_RENEW));
   const int64_t deadline = redlock_deadline_ns(client.get(), lock.handle);
   while (client.check(lock) == 0) {
   }
@@ -192,11 +166,7 @@ TEST(Hold, CheckFailsAtTheDeadlineEvenIfTheLoopStandsStill) {
   EXPECT_TRUE(loop.run_until([&] { return lock.has(REDLOCK_EV_LOST); }));
 }
 
-TEST(Hold, ExtendRenews) {
-  Loop loop;
-  Cluster masters(3);
-  Client client(loop, masters.urls());
-  client.wait_up(3);
+TEST_F(Hold3, ExtendRenews) {
   const auto all_live_longer_than = [&](long ms) {
     for (size_t i = 0; i < 3; ++i) {
       if (std::stol(masters[i].command({"PTTL", "bus"})) <= ms) return false;
@@ -218,13 +188,9 @@ TEST(Hold, ExtendRenews) {
   EXPECT_TRUE(loop.run_until(
       [&] { return client.master(0).in_flight + client.master(1).in_flight + client.master(2).in_flight == 0; }));
   EXPECT_TRUE(all_live_longer_than(6'000)) << "an extend never lowers an expiry";
-  client.release(lock);
 }
 
-TEST(Hold, ExtendAsksForReason) {
-  Loop loop;
-  RedisServer master;
-  Client client(loop, {master.url()});
+TEST_F(Hold1, ExtendAsksForReason) {
   Lock& pending = client.start("bus");
   EXPECT_EQ(redlock_extend_async(client.get(), pending.handle, 0), REDLOCK_E_NOT_HELD);
   EXPECT_EQ(client.check(pending), REDLOCK_E_NOT_HELD);
@@ -235,10 +201,7 @@ TEST(Hold, ExtendAsksForReason) {
   EXPECT_EQ(redlock_extend_async(client.get(), pending.handle, 0), REDLOCK_E_STALE);
 }
 
-TEST(Hold, ExtendOfWhatACheckHasFoundOver) {
-  Loop loop;
-  RedisServer master;
-  Client client(loop, {master.url()});
+TEST_F(Hold1, ExtendOfWhatACheckHasFoundOver) {
   Lock& lock = client.acquire("bus", options(200, 0, REDLOCK_F_NO_RENEW));
   EXPECT_EQ(outlive(client.get(), lock.handle), REDLOCK_E_LOST);
   EXPECT_EQ(redlock_extend_async(client.get(), lock.handle, 0), REDLOCK_E_LOST);
@@ -247,11 +210,7 @@ TEST(Hold, ExtendOfWhatACheckHasFoundOver) {
 }
 
 // Both are won in one turn, and the callback of the first takes longer than both are valid.
-TEST(Hold, EndsInTheCallbackBeforeItsAcquired) {
-  Loop loop;
-  RedisServer master;
-  Client client(loop, {master.url()});
-  client.wait_up(1);
+TEST_F(Hold1, EndsInTheCallbackBeforeItsAcquired) {
   Lock& bus = client.start("bus", options(300, 0, REDLOCK_F_NO_RENEW));
   Lock& tap = client.start("tap", options(300, 0, REDLOCK_F_NO_RENEW));
   std::vector<std::string> told;
@@ -268,46 +227,10 @@ TEST(Hold, EndsInTheCallbackBeforeItsAcquired) {
   EXPECT_EQ(tap.events.back().err, REDLOCK_E_LOST);
 }
 
-TEST(Hold, AutomaticRenewalOutlivesTheTtl) {
-  Loop loop;
-  Cluster masters(3);
-  Client client(loop, masters.urls());
-  Lock& lock = client.acquire("bus", options(1'000));
-  ASSERT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
-  const int64_t start = boot_ns();
-  while (boot_ns() - start < 2'500'000'000 && !lock.ended()) {
-    loop.run_for(20);
-    if (lock.ended()) break;
-    EXPECT_EQ(client.check(lock), 0);
-  }
-  EXPECT_FALSE(lock.ended());
-  EXPECT_GE(lock.count(REDLOCK_EV_RENEWED), 2u);
-  EXPECT_GE(masters.holders("bus"), 2u);
-  client.release(lock);
-}
-
-TEST(Hold, MaxHoldEndsRenewal) {
-  Loop loop;
-  RedisServer master;
-  Client client(loop, {master.url()});
-  redlock_acquire_opts_t opts = options(600);
-  opts.max_hold_ms = 1'200;
-  Lock& lock = client.acquire("bus", opts);
-  ASSERT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
-  const int64_t start = boot_ns();
-  EXPECT_TRUE(loop.run_until([&] { return lock.has(REDLOCK_EV_LOST); }));
-  EXPECT_GT(lock.count(REDLOCK_EV_RENEWED), 0u);
-  EXPECT_GT(boot_ns() - start, 600'000'000) << "renewed at least once";
-  EXPECT_TRUE(loop.run_until([&] { return !master.exists("bus"); }));
-}
-
 // ---- ends -----------------------------------------------------------------------------------------------------------
 
-TEST(End, CancelOfAWaiter) {
-  Loop loop;
-  Cluster masters(3);
-  for (size_t i = 0; i < 3; ++i) masters[i].command({"SET", "bus", "somebody"});
-  Client client(loop, masters.urls());
+TEST_F(End3, CancelOfAWaiter) {
+  taken_by_somebody("bus");
   Lock& lock = client.start("bus", options(10'000, REDLOCK_WAIT_FOREVER));
   EXPECT_TRUE(loop.run_until([&] { return client.status().rounds >= 2; }));
   EXPECT_FALSE(lock.decided());
@@ -319,43 +242,18 @@ TEST(End, CancelOfAWaiter) {
   for (size_t i = 0; i < 3; ++i) EXPECT_EQ(masters[i].command({"GET", "bus"}), "somebody");
 }
 
-TEST(End, CancelBeforeTheVotesLeavesNoKey) {
-  Loop loop;
-  Cluster masters(3);
-  Client client(loop, masters.urls());
-  client.wait_up(3);
+TEST_F(End3, CancelBeforeTheVotesLeavesNoKey) {
   Lock& lock = client.start("bus", options(20'000));
   EXPECT_EQ(redlock_cancel(client.get(), lock.handle), 0);
   EXPECT_TRUE(loop.run_until([&] { return lock.ended(); }));
   EXPECT_EQ(lock.first(REDLOCK_EV_FAILED).err, REDLOCK_E_CANCELED);
-  Lock& held = client.acquire("bus", options(20'000, 10'000));
-  EXPECT_TRUE(held.has(REDLOCK_EV_ACQUIRED));
+  Lock& held = client.hold("bus", options(20'000, 10'000));
   EXPECT_EQ(redlock_cancel(client.get(), held.handle), REDLOCK_E_BUSY);
   client.release(held);
-  EXPECT_TRUE(loop.run_until([&] { return masters.holders("bus") == 0; }));
+  expect_gone("bus");
 }
 
-TEST(End, CloseWithPendingAndHeld) {
-  Loop loop;
-  Cluster masters(3);
-  for (size_t i = 0; i < 3; ++i) masters[i].command({"SET", "busy", "somebody"});
-  Client client(loop, masters.urls());
-  Lock& held = client.acquire("bus", options(20'000));
-  Lock& pending = client.start("busy", options(20'000, REDLOCK_WAIT_FOREVER));
-  loop.run_until([&] { return client.status().rounds >= 2; });
-  client.close(10'000);
-  EXPECT_TRUE(held.has(REDLOCK_EV_RELEASED));
-  EXPECT_EQ(pending.first(REDLOCK_EV_FAILED).err, REDLOCK_E_CANCELED);
-  EXPECT_EQ(client.closed_event().failed, 0u) << "unpaid debts";
-  EXPECT_EQ(masters.holders("bus"), 0u) << "answered before CLOSED";
-  EXPECT_EQ(masters.holders("busy"), 3u);
-}
-
-TEST(End, CloseTwice) {
-  Loop loop;
-  RedisServer master;
-  Client client(loop, {master.url()});
-  client.wait_up(1);
+TEST_F(End1, CloseTwice) {
   EXPECT_EQ(redlock_close_async(client.get(), 60'001), REDLOCK_E_INVAL);
   EXPECT_EQ(redlock_close_async(client.get(), 1'000), 0);
   EXPECT_FALSE(client.closed());
@@ -367,10 +265,7 @@ TEST(End, CloseTwice) {
   EXPECT_TRUE(loop.run_until([&] { return client.closed(); }));
 }
 
-TEST(End, ReleaseInTheAcquiredCallback) {
-  Loop loop;
-  RedisServer master;
-  Client client(loop, {master.url()});
+TEST_F(End1, ReleaseInTheAcquiredCallback) {
   Lock& lock = client.start("bus");
   lock.on_event = [&](const redlock_event_t& event) {
     if (event.type == REDLOCK_EV_ACQUIRED) {
@@ -378,13 +273,10 @@ TEST(End, ReleaseInTheAcquiredCallback) {
     }
   };
   EXPECT_TRUE(loop.run_until([&] { return lock.has(REDLOCK_EV_RELEASED); }));
-  EXPECT_TRUE(loop.run_until([&] { return !master.exists("bus"); }));
+  expect_gone("bus");
 }
 
-TEST(End, CloseInACallback) {
-  Loop loop;
-  RedisServer master;
-  Client client(loop, {master.url()});
+TEST_F(End1, CloseInACallback) {
   Lock& lock = client.start("bus");
   lock.on_event = [&](const redlock_event_t& event) {
     if (event.type == REDLOCK_EV_ACQUIRED) {
@@ -398,14 +290,14 @@ TEST(End, CloseInACallback) {
 
 // ---- handles --------------------------------------------------------------------------------------------------------
 
-TEST(Handle, OfThePast) {
-  Loop loop;
-  RedisServer master;
-  Client client(loop, Settings{{master.url()}, "test", {{"limits.locks", 1}}, {}});
+struct Handle : ClientOf<1> {
+  Handle() : ClientOf(Settings{{}, "test", {{"limits.locks", 1}}, {}}) {}
+};
+
+TEST_F(Handle, OfThePast) {
   Lock& past = client.acquire("bus");
   client.release(past);
-  Lock& present = client.acquire("bus", options(20'000));  // in the same slot
-  ASSERT_TRUE(present.has(REDLOCK_EV_ACQUIRED));
+  Lock& present = client.hold("bus", options(20'000));  // in the same slot
   EXPECT_NE(past.handle.id, present.handle.id);
   EXPECT_EQ(client.check(past), REDLOCK_E_STALE);
   EXPECT_EQ(redlock_validity_ms(client.get(), past.handle), REDLOCK_E_STALE);
@@ -418,76 +310,14 @@ TEST(Handle, OfThePast) {
   EXPECT_TRUE(master.exists("bus"));
 }
 
-TEST(Handle, NeverIssued) {
-  Loop loop;
-  RedisServer master;
-  Client client(loop, {master.url()});
-  Lock& present = client.acquire("bus");
-  for (const uint64_t id : {uint64_t{0}, ~uint64_t{0}, present.handle.id + 1, present.handle.id + (uint64_t{1} << 32),
-                            present.handle.id ^ (uint64_t{1} << 63)}) {
-    const redlock_lock_t wild{id};
-    EXPECT_EQ(redlock_check(client.get(), wild, 0), REDLOCK_E_STALE) << id;
-    EXPECT_EQ(redlock_validity_ms(client.get(), wild), REDLOCK_E_STALE) << id;
-    EXPECT_EQ(redlock_extend_async(client.get(), wild, 0), REDLOCK_E_STALE) << id;
-    EXPECT_EQ(redlock_release_async(client.get(), wild), REDLOCK_E_STALE) << id;
-    EXPECT_EQ(redlock_cancel(client.get(), wild), REDLOCK_E_STALE) << id;
-  }
-  EXPECT_EQ(client.check(present), 0);
-}
-
-TEST(Handle, TableFull) {
-  Loop loop;
-  RedisServer master;
-  Client client(loop, Settings{{master.url()}, "test", {{"limits.locks", 2}}, {}});
+TEST_F(Handle, TableFull) {
   Lock& one = client.acquire("one");
-  client.acquire("two");
-  const redlock_resource_t three = redlock_resource("three");
+  const redlock_resource_t two = redlock_resource("two");
   redlock_lock_t lock{7};
-  EXPECT_EQ(redlock_acquire_async(client.get(), &three, 1, nullptr, &lock), REDLOCK_E_TABLE_FULL);
+  EXPECT_EQ(redlock_acquire_async(client.get(), &two, 1, nullptr, &lock), REDLOCK_E_TABLE_FULL);
   EXPECT_EQ(lock.id, 0u);
   client.release(one);
-  Lock& again = client.acquire("three");
-  EXPECT_TRUE(again.has(REDLOCK_EV_ACQUIRED));
-}
-
-TEST(Call, ArgumentsOutOfRange) {
-  Loop loop;
-  RedisServer master;
-  Client client(loop, {master.url()});
-  const auto acquire = [&](const redlock_resource_t& name, uint32_t count, const redlock_acquire_opts_t& opts) {
-    redlock_lock_t lock{7};
-    const int err = redlock_acquire_async(client.get(), &name, count, &opts, &lock);
-    EXPECT_EQ(lock.id, 0u);
-    return err;
-  };
-  const std::string long_name(REDLOCK_RESOURCE_MAX + 1, 'x');
-  const redlock_resource_t bus = redlock_resource("bus");
-  EXPECT_EQ(acquire(redlock_resource(""), 1, options(0)), REDLOCK_E_INVAL);
-  EXPECT_EQ(acquire(redlock_resource(long_name.c_str()), 1, options(0)), REDLOCK_E_INVAL);
-  EXPECT_EQ(acquire(bus, 0, options(0)), REDLOCK_E_INVAL);
-  EXPECT_EQ(acquire(bus, 1, options(19)), REDLOCK_E_INVAL);
-  EXPECT_EQ(acquire(bus, 1, options(30'001)), REDLOCK_E_INVAL);
-  EXPECT_EQ(acquire(bus, 1, options(0, -3)), REDLOCK_E_INVAL);
-  EXPECT_EQ(acquire(bus, 1, options(0, 0, 1u << 31)), REDLOCK_E_INVAL);
-  redlock_acquire_opts_t no_size = options(0);
-  no_size.size = 0;
-  EXPECT_EQ(acquire(bus, 1, no_size), REDLOCK_E_INVAL);
-  const auto acquire_all = [&](const std::vector<redlock_resource_t>& names) {
-    redlock_lock_t lock{7};
-    const int err =
-        redlock_acquire_async(client.get(), names.data(), static_cast<uint32_t>(names.size()), nullptr, &lock);
-    EXPECT_EQ(err == 0, lock.id != 0);
-    return err;
-  };
-  const redlock_resource_t tap = redlock_resource("tap");
-  EXPECT_EQ(acquire_all({bus, tap, bus}), REDLOCK_E_INVAL) << "twice";
-  EXPECT_EQ(acquire_all({bus, redlock_resource("")}), REDLOCK_E_INVAL);
-  EXPECT_EQ(acquire_all({bus, redlock_resource(long_name.c_str())}), REDLOCK_E_INVAL);
-  EXPECT_EQ(acquire_all({bus, tap, redlock_resource("a"), redlock_resource("b"), redlock_resource("c")}),
-            REDLOCK_E_INVAL);
-  const std::string rest(REDLOCK_RESOURCE_BYTES_DEFAULT - 2, 'r');
-  EXPECT_EQ(acquire_all({bus, redlock_resource(rest.c_str())}), REDLOCK_E_INVAL) << "a byte too many, together";
-  client.release(client.acquire({"bus", rest.substr(1)}));
+  client.hold("two");
 }
 
 // The guard's record and the tokens' counters lie beside the locks, and no lock may take their place.
@@ -530,31 +360,6 @@ TEST(Call, NamesOfTheLibrarysOwnKeys) {
   }
 }
 
-TEST(Call, FromAnotherThread) {
-  Loop loop;
-  RedisServer master;
-  Client client(loop, {master.url()});
-  Lock& lock = client.acquire("bus");
-  std::thread other([&] {
-    const redlock_resource_t pump = redlock_resource("pump");
-    redlock_lock_t none{7};
-    EXPECT_EQ(redlock_acquire_async(client.get(), &pump, 1, nullptr, &none), REDLOCK_E_THREAD);
-    EXPECT_EQ(redlock_extend_async(client.get(), lock.handle, 0), REDLOCK_E_THREAD);
-    EXPECT_EQ(redlock_release_async(client.get(), lock.handle), REDLOCK_E_THREAD);
-    EXPECT_EQ(redlock_cancel(client.get(), lock.handle), REDLOCK_E_THREAD);
-    EXPECT_EQ(redlock_close_async(client.get(), 0), REDLOCK_E_THREAD);
-    EXPECT_EQ(redlock_suspended(client.get()), REDLOCK_E_THREAD);
-    redlock_status_t status{};
-    status.size = sizeof status;
-    EXPECT_EQ(redlock_status(client.get(), &status), REDLOCK_E_THREAD);
-    EXPECT_EQ(client.check(lock), 0);
-    EXPECT_GT(redlock_validity_ms(client.get(), lock.handle), 0);
-    EXPECT_GT(redlock_deadline_ns(client.get(), lock.handle), 0);
-  });
-  other.join();
-  EXPECT_EQ(client.check(lock), 0);
-}
-
 // A prepare of the program's that runs behind those of clients created after it.
 class LastPrepare {
  public:
@@ -584,8 +389,7 @@ TEST(Call, FromAPrepareOfTheProgram) {
   Loop loop;
   LastPrepare last(loop);
   RedisServer master;
-  Client client(loop, {master.url()});
-  client.wait_up(1);
+  UpClient client(loop, {master.url()});
   Lock* lock = nullptr;
   last.act = [&] {
     lock = &client.start("bus");
@@ -604,9 +408,7 @@ TEST(Call, FromACallbackOfAnotherClientOnTheLoop) {
   Loop loop;
   LastPrepare last(loop);
   RedisServer master;
-  Client one(loop, {master.url()}), other(loop, {master.url()});
-  one.wait_up(1);
-  other.wait_up(1);
+  UpClient one(loop, {master.url()}), other(loop, {master.url()});
   for (const auto& [told, asked] : {std::pair(&one, &other), std::pair(&other, &one)}) {
     Lock* second = nullptr;
     Lock& first = told->start("bus");
@@ -621,48 +423,6 @@ TEST(Call, FromACallbackOfAnotherClientOnTheLoop) {
     EXPECT_FALSE(last.act) << "it was looked at";
     asked->release(*second);
   }
-}
-
-TEST(Call, SuspendedLosesWhatIsHeld) {
-  Loop loop;
-  RedisServer master;
-  Client client(loop, {master.url()});
-  Lock& lock = client.acquire("bus");
-  EXPECT_EQ(redlock_suspended(client.get()), 0);
-  EXPECT_LT(client.check(lock), 0) << "at once";
-  EXPECT_TRUE(loop.run_until([&] { return lock.has(REDLOCK_EV_LOST); }));
-}
-
-// The child owns nothing of its parent's client, and the parent does not notice it.
-TEST(Call, InAForkedChild) {
-  Loop loop;
-  RedisServer master;
-  Client client(loop, {master.url()});
-  Lock& lock = client.acquire("bus", options(20'000));
-  const pid_t child = ::fork();
-  if (child == 0) {
-    const redlock_resource_t pump = redlock_resource("pump");
-    redlock_lock_t none{7};
-    redlock_status_t status{};
-    status.size = sizeof status;
-    int wrong = 0;
-    wrong += redlock_check(client.get(), lock.handle, 0) == REDLOCK_E_FORKED ? 0 : 1;
-    wrong += redlock_validity_ms(client.get(), lock.handle) == REDLOCK_E_FORKED ? 0 : 2;
-    wrong += redlock_acquire_async(client.get(), &pump, 1, nullptr, &none) == REDLOCK_E_FORKED ? 0 : 4;
-    wrong += redlock_release_async(client.get(), lock.handle) == REDLOCK_E_FORKED ? 0 : 8;
-    wrong += redlock_close_async(client.get(), 0) == REDLOCK_E_FORKED ? 0 : 16;
-    wrong += redlock_status(client.get(), &status) == REDLOCK_E_FORKED ? 0 : 32;
-    wrong += redlock_extend_async(client.get(), lock.handle, 0) == REDLOCK_E_FORKED ? 0 : 64;
-    ::_exit(wrong);
-  }
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 0) << "bits say which call";
-  EXPECT_EQ(client.check(lock), 0);
-  EXPECT_TRUE(master.exists("bus"));
-  client.release(lock);
-  EXPECT_TRUE(loop.run_until([&] { return !master.exists("bus"); }));
 }
 
 // As _Fork() and a bare clone make one: without the handlers of fork().
@@ -680,7 +440,6 @@ TEST(Call, InAChildThatForkDoesNotKnow) {
   }
   EXPECT_TRUE(ended_well(child));
   EXPECT_EQ(client.check(lock), 0);
-  client.release(lock);
 }
 
 }  // namespace

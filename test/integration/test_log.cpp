@@ -9,12 +9,13 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "client_harness.hpp"
-#include "support/redis_server.hpp"
+#include "client_of.hpp"
 #include "thread_harness.hpp"
 
 namespace redlock::test {
 namespace {
+
+using Log1 = ClientOf<1>;
 
 Settings guarded(const std::vector<std::string>& urls, bool commission) {
   return Settings{urls, "test", {{"timing.max_ttl_ms", 1'000}, {"defaults.ttl_ms", 1'000},
@@ -91,12 +92,10 @@ TEST(Log, AMasterIsOneEventBeforeTheFirstLock) {
   Loop loop;
   Cluster masters(3);
   {  // of blank masters the first one waits for what the second one says, and that is an event
-    Client first(loop, guarded(masters.urls(), true));
-    first.wait_up(3);
+    UpClient first(loop, guarded(masters.urls(), true));
     first.close(1'000);
   }
-  Client client(loop, guarded(masters.urls(), false));
-  client.wait_up(3);
+  UpClient client(loop, guarded(masters.urls(), false));
   EXPECT_TRUE(client.acquire("bus").has(REDLOCK_EV_ACQUIRED));
   ASSERT_EQ(client.master_events().size(), 3u);
   for (const redlock_event_t& event : client.master_events()) EXPECT_EQ(event.state, REDLOCK_MASTER_UP);
@@ -107,27 +106,7 @@ TEST(Log, AMasterIsOneEventBeforeTheFirstLock) {
   EXPECT_EQ(client.log().back(), "6 closed");
 }
 
-TEST(Log, AWatchHasABeginningAndAnEnd) {
-  Loop loop;
-  RedisServer master;
-  Client client(loop, guarded({master.url()}, false));
-  EXPECT_TRUE(loop.run_until([&] { return client.master_events().size() >= 2; }));
-  ASSERT_EQ(client.master_events().size(), 2u);
-  EXPECT_EQ(client.master_events()[0].state, REDLOCK_MASTER_GUARDED);
-  EXPECT_EQ(client.master_events()[0].err, REDLOCK_E_UNWATCHED);
-  EXPECT_EQ(client.master_events()[1].state, REDLOCK_MASTER_UP);
-  const std::vector<std::string> lines = lines_up_to(client, 5);
-  ASSERT_EQ(lines.size(), 2u);
-  EXPECT_TRUE(lines[0].starts_with("5 master ")) << lines[0];
-  EXPECT_TRUE(lines[0].ends_with(": not yet watched for the guard time; 1.1 s to go")) << lines[0];
-  EXPECT_TRUE(lines[1].ends_with(": up: the watch is over")) << lines[1];
-}
-
-TEST(Log, AnOutageIsOneEvent) {
-  Loop loop;
-  RedisServer master;
-  Client client(loop, {master.url()});
-  client.wait_up(1);
+TEST_F(Log1, AnOutageIsOneEvent) {
   const std::string address = client.master(0).address;
   master.kill_hard();
   EXPECT_TRUE(loop.run_until([&] { return client.log_mentions("7 master " + address + ": down: "); }))
@@ -139,24 +118,9 @@ TEST(Log, AnOutageIsOneEvent) {
   EXPECT_TRUE(loop.run_until([&] { return client.log_mentions("5 master " + address + ": up again"); }));
 }
 
-TEST(Log, WrongAndMissingPasswords) {
-  Loop loop;
-  RedisServer::Options options;
-  options.password = "the-right-one";
-  RedisServer wrong(options), missing(options);
-  Client client(loop, {wrong.url_with_password("the-wrong-one"), missing.url_with_password("")});
-  EXPECT_TRUE(loop.run_until([&] {
-    return client.log_mentions(": down: user name or password was refused") &&
-           client.log_mentions(": down: wants a password, and the configuration has none");
-  }));
-}
-
 // ---- locks ----------------------------------------------------------------------------------------------------------
 
-TEST(Log, LostAndAClockThatJumped) {
-  Loop loop;
-  RedisServer master;
-  Client client(loop, {master.url()});
+TEST_F(Log1, LostAndAClockThatJumped) {
   Lock& bus = client.acquire("bus", options(2'100));
   Lock& gate = client.acquire("gate", options(20'000));
   ASSERT_TRUE(bus.has(REDLOCK_EV_ACQUIRED) && gate.has(REDLOCK_EV_ACQUIRED));
@@ -168,16 +132,6 @@ TEST(Log, LostAndAClockThatJumped) {
   EXPECT_TRUE(loop.run_until([&] { return gate.ended(); }));
   EXPECT_TRUE(client.log_mentions("4 the machine slept, or its clocks jumped"));
   EXPECT_TRUE(client.log_mentions("3 \"gate\" lost: "));
-}
-
-TEST(Log, TooFewMasters) {
-  Loop loop;
-  Cluster masters(3);
-  masters[0].kill_hard();
-  masters[1].kill_hard();
-  Client client(loop, masters.urls());
-  EXPECT_TRUE(client.acquire("bus", options(20'000)).has(REDLOCK_EV_FAILED));
-  EXPECT_TRUE(client.log_mentions("4 \"bus\" not acquired: 1 of 3 masters votes, 2 are needed; "));
 }
 
 // ---- calls ----------------------------------------------------------------------------------------------------------
@@ -233,7 +187,7 @@ TEST_F(Calls, WithWrongOptions) {
   expect("flags 256 has a bit that this version does not know", bus, with([](Opts& o) { o.flags = 256; }));
   expect("opts->reserved is 1, not 0", bus, with([](Opts& o) { o.reserved = 1; }));
   expect("ttl_ms 19 is below 20", bus, with([](Opts& o) { o.ttl_ms = 19; }));
-  expect("ttl_ms 40000 is above timing.max_ttl_ms 30000", bus, with([](Opts& o) { o.ttl_ms = 40'000; }));
+  expect("ttl_ms 30001 is above timing.max_ttl_ms 30000", bus, with([](Opts& o) { o.ttl_ms = 30'001; }));
   expect("wait_ms -7 is no time and no REDLOCK_WAIT_...", bus, with([](Opts& o) { o.wait_ms = -7; }));
   expect("wait_ms -2147483648 is no time and no REDLOCK_WAIT_...", bus, with([](Opts& o) { o.wait_ms = INT_MIN; }));
   expect("min_validity_ms 10000 is not below ttl_ms 10000", bus, with([](Opts& o) { o.min_validity_ms = 10'000; }));
@@ -241,8 +195,7 @@ TEST_F(Calls, WithWrongOptions) {
 }
 
 TEST_F(Calls, ThatAreRepeatedAreCounted) {
-  Client client(loop_, {master_.url()});
-  client.wait_up(1);
+  UpClient client(loop_, {master_.url()});
   const redlock_resource_t empty = {"", 0};
   const size_t before = client.log().size();
   for (int i = 0; i < 100; ++i) EXPECT_EQ(redlock_fence_init(client.get(), &empty), REDLOCK_E_INVAL);
@@ -251,18 +204,6 @@ TEST_F(Calls, ThatAreRepeatedAreCounted) {
   EXPECT_EQ(client.log().size(), before + 100) << "the others are for debugging";
   Lock& lock = client.acquire("bus", options(20'000));
   EXPECT_EQ(redlock_extend_async(client.get(), lock.handle, 7), REDLOCK_E_INVAL);
-}
-
-TEST(Report, SaysWhatIsWrongWithTheCall) {
-  RedisServer master;
-  ThreadClient client({master.url()});
-  redlock_report_t report = REDLOCK_REPORT_INIT;
-  redlock_acquire_opts_t opts = options(40'000);
-  opts.report = &report;
-  redlock_lock_t lock{7};
-  EXPECT_EQ(client.acquire("bus", lock, opts), REDLOCK_E_INVAL);
-  EXPECT_EQ(report.err, REDLOCK_E_INVAL);
-  EXPECT_STREQ(report.text, "ttl_ms 40000 is above timing.max_ttl_ms 30000");
 }
 
 // ---- threads --------------------------------------------------------------------------------------------------------

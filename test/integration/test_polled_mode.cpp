@@ -10,6 +10,11 @@
 namespace redlock::test {
 namespace {
 
+struct OnePolled : ::testing::Test {
+  RedisServer master;
+  PolledClient client{{master.url()}};
+};
+
 class Polled : public ::testing::TestWithParam<int> {};
 
 TEST_P(Polled, AcquireExtendRelease) {
@@ -31,26 +36,13 @@ TEST_P(Polled, AcquireExtendRelease) {
 INSTANTIATE_TEST_SUITE_P(Masters, Polled, ::testing::Values(1, 3));
 
 // Deadlines make the descriptor readable too: renewals come while nobody calls, and a waiter's budget ends.
-TEST(PolledLoop, TimeAloneWakesIt) {
-  RedisServer master;
-  PolledClient client({master.url()});
+TEST_F(OnePolled, TimeAloneWakesIt) {
   redlock_lock_t lock{0}, waiter{0};
   ASSERT_EQ(client.acquire_async("bus", lock, options(600)), 0);
   ASSERT_TRUE(client.run_until([&] { return client.count(REDLOCK_EV_RENEWED) == 3; }));
   ASSERT_EQ(client.acquire_async("bus", waiter, options(600, 300)), 0);
   ASSERT_TRUE(client.run_until([&] { return client.count(REDLOCK_EV_FAILED) == 1; }));
   EXPECT_EQ(redlock_check(client.get(), lock, 0), 0);
-}
-
-TEST(PolledLoop, ExtendOfWhatACheckHasFoundOver) {
-  RedisServer master;
-  PolledClient client({master.url()});
-  redlock_lock_t lock{0};
-  ASSERT_EQ(client.acquire_async("bus", lock, options(200, 0, REDLOCK_F_NO_RENEW)), 0);
-  ASSERT_TRUE(client.run_until([&] { return client.count(REDLOCK_EV_ACQUIRED) == 1; }));
-  EXPECT_EQ(outlive(client.get(), lock), REDLOCK_E_LOST);
-  EXPECT_EQ(redlock_extend_async(client.get(), lock, 0), REDLOCK_E_LOST);
-  EXPECT_TRUE(client.run_until([&] { return client.count(REDLOCK_EV_LOST) == 1; }));
 }
 
 // An answer that tells nothing may bring the next deadline nearer than the one that the timer is set to.
@@ -66,9 +58,7 @@ TEST(PolledLoop, TheNextDeadlineIsSetWhenAnAnswerIsAllThatCame) {
   EXPECT_EQ(client.count(REDLOCK_EV_LOST), 0u) << "asked after a third of the ttl, and never again";
 }
 
-TEST(PolledLoop, RestsWhenThereIsNothingToDo) {
-  RedisServer master;
-  PolledClient client({master.url()});
+TEST_F(OnePolled, RestsWhenThereIsNothingToDo) {
   redlock_lock_t lock{0};
   ASSERT_EQ(client.acquire_async("bus", lock, options(30'000, 0, REDLOCK_F_NO_RENEW)), 0);
   ASSERT_TRUE(client.run_until([&] { return client.count(REDLOCK_EV_ACQUIRED) == 1; }));
@@ -81,9 +71,7 @@ TEST(PolledLoop, RestsWhenThereIsNothingToDo) {
   EXPECT_EQ(::poll(&wait, 1, 0), 1) << "a call makes it readable";
 }
 
-TEST(PolledLoop, BelongsToTheThreadThatProcessesFirst) {
-  RedisServer master;
-  PolledClient client({master.url()});
+TEST_F(OnePolled, BelongsToTheThreadThatProcessesFirst) {
   redlock_lock_t lock{0};
   ASSERT_EQ(client.acquire_async("bus", lock), 0) << "the creator, before";
   std::thread([&] {
@@ -97,9 +85,7 @@ TEST(PolledLoop, BelongsToTheThreadThatProcessesFirst) {
   std::thread([&] { client.close(); }).join();
 }
 
-TEST(PolledLoop, ClosesInACallback) {
-  RedisServer master;
-  PolledClient client({master.url()});
+TEST_F(OnePolled, ClosesInACallback) {
   client.also = [](redlock_t* rl, const redlock_event_t& event) {
     if (event.type != REDLOCK_EV_ACQUIRED) return;
     EXPECT_EQ(redlock_process(rl), REDLOCK_E_DEADLOCK);
@@ -113,9 +99,7 @@ TEST(PolledLoop, ClosesInACallback) {
   EXPECT_FALSE(master.exists("bus"));
 }
 
-TEST(PolledLoop, TheCallbackOfClosedIsACallbackToo) {
-  RedisServer master;
-  PolledClient client({master.url()});
+TEST_F(OnePolled, TheCallbackOfClosedIsACallbackToo) {
   client.also = [](redlock_t* rl, const redlock_event_t& event) {
     if (event.type != REDLOCK_EV_CLOSED) return;
     EXPECT_EQ(redlock_process(rl), REDLOCK_E_DEADLOCK);
