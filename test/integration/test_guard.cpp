@@ -43,12 +43,9 @@ TEST(Guard, ANewSiteIsWatchedOnceForAll) {
 // kill -9 and an empty restart of two of three masters while a lock is held: nobody else gets it before it has ended.
 TEST(Guard, AMajorityThatForgetsLetsNobodyIn) {
   Site site(3);
-  Client a(site.loop, site.settings());
-  a.wait_up(3);
-  Client b(site.loop, site.settings(false));
-  b.wait_up(3);
-  Lock& held = a.acquire("bus", one_second());
-  ASSERT_TRUE(held.has(REDLOCK_EV_ACQUIRED));
+  UpClient a(site.loop, site.settings());
+  UpClient b(site.loop, site.settings(false));
+  Lock& held = a.hold("bus", one_second());
   for (const unsigned m : {0u, 1u}) {
     site.masters[m]->kill_hard();
     site.masters[m]->restart();
@@ -71,8 +68,7 @@ TEST(Guard, ARestartWithPersistenceIsWatchedToo) {
   RedisServer::Options options;
   options.args = {"--appendonly", "yes", "--appendfsync", "always"};
   site.masters.push_back(std::make_unique<RedisServer>(options));
-  Client a(site.loop, site.settings());
-  a.wait_up(1);
+  UpClient a(site.loop, site.settings());
   const std::string before = site.masters[0]->command({"HGET", "redlock::meta", "q"});
   site.masters[0]->kill_hard();
   site.masters[0]->restart();
@@ -83,8 +79,7 @@ TEST(Guard, ARestartWithPersistenceIsWatchedToo) {
 
 TEST(Guard, FlushallTwiceWithAClientAway) {
   Site site(1);
-  Client a(site.loop, site.settings());
-  a.wait_up(1);
+  UpClient a(site.loop, site.settings());
   site.masters[0]->command({"FLUSHALL"});
   wait_guarded(site, a, 0, REDLOCK_E_UNWATCHED);
   const int64_t first = boot_ns();
@@ -103,8 +98,7 @@ TEST(Guard, ReplicaofAndBack) {
   Site site(1);
   RedisServer other;
   other.command({"SET", "x", "y"});
-  Client a(site.loop, site.settings());
-  a.wait_up(1);
+  UpClient a(site.loop, site.settings());
   site.masters[0]->command({"REPLICAOF", "127.0.0.1", std::to_string(other.port())});
   EXPECT_TRUE(site.loop.run_until([&] { return site.masters[0]->exists("x"); }));
   site.masters[0]->command({"REPLICAOF", "NO", "ONE"});
@@ -117,8 +111,7 @@ TEST(Guard, ReplicaofAndBack) {
 TEST(Guard, APolicyThatEvictsIsRefused) {
   Site site(1);
   site.masters[0]->command({"CONFIG", "SET", "maxmemory", "100mb"});
-  Client a(site.loop, site.settings());
-  a.wait_up(1);
+  UpClient a(site.loop, site.settings());
   site.masters[0]->command({"CONFIG", "SET", "maxmemory-policy", "volatile-ttl"});
   wait_guarded(site, a, 0, REDLOCK_E_MAXMEMORY);
   EXPECT_EQ(a.acquire("bus", one_second()).first(REDLOCK_EV_FAILED).err, REDLOCK_E_GUARD);
@@ -145,8 +138,7 @@ TEST(Guard, TheSameServerUnderTwoNamesHasOneVote) {
 
 TEST(Guard, AnotherConfigurationIsRefused) {
   Site site(1);
-  Client a(site.loop, site.settings());
-  a.wait_up(1);
+  UpClient a(site.loop, site.settings());
   Settings s = site.settings();
   s.numbers.push_back({"timing.max_ttl_ms", 2'000});
   Client b(site.loop, s);
@@ -180,8 +172,7 @@ class AclUser : public ::testing::Test {
 };
 
 TEST_F(AclUser, WithEverythingAsksByPlainSet) {
-  Client client(site.loop, settings_without({}));
-  client.wait_up(1);
+  UpClient client(site.loop, settings_without({}));
   EXPECT_EQ(plain_sets(client), 1u);
 }
 
@@ -189,28 +180,24 @@ TEST_F(AclUser, WithoutInfoIsRefusedUnlessWeak) {
   Client strict(site.loop, settings_without({"-info"}));
   wait_guarded(site, strict, 0, REDLOCK_E_NOPERM);
   EXPECT_TRUE(strict.acquire("bus", one_second()).has(REDLOCK_EV_FAILED));
-  Client weak(site.loop, settings_without({"-info"}, "weak"));
-  weak.wait_up(1);
+  UpClient weak(site.loop, settings_without({"-info"}, "weak"));
   EXPECT_EQ(plain_sets(weak), 0u) << "nothing says that there is no replica";
 }
 
 TEST_F(AclUser, WithoutTrackingAsksByScript) {
-  Client client(site.loop, settings_without({"-client|tracking"}));
-  client.wait_up(1);
+  UpClient client(site.loop, settings_without({"-client|tracking"}));
   EXPECT_FALSE(client.master(0).tracked);
   EXPECT_EQ(plain_sets(client), 0u);
 }
 
 TEST_F(AclUser, WithoutTheGuardIsAskedByPlainSetAsEver) {
-  Client client(site.loop, settings_without({"-info", "-client|tracking", "-hmget"}, "off"));
-  client.wait_up(1);
+  UpClient client(site.loop, settings_without({"-info", "-client|tracking", "-hmget"}, "off"));
   EXPECT_EQ(plain_sets(client), 1u);
 }
 
 // INFO may be taken away while the client runs, and comes back.
 TEST_F(AclUser, ThatLosesInfoAndGetsItBack) {
-  Client client(site.loop, settings_without({}));
-  client.wait_up(1);
+  UpClient client(site.loop, settings_without({}));
   site[0].command({"ACL", "SETUSER", "locker", "-info"});
   wait_guarded(site, client, 0, REDLOCK_E_NOPERM);
   site[0].command({"ACL", "SETUSER", "locker", "+info"});
@@ -232,67 +219,26 @@ TEST(Commission, IsNoWordAboutAMasterThatIsReachedLater) {
   site[2].restart();
   wait_guarded(site, client, 2, REDLOCK_E_UNWATCHED);
   EXPECT_GT(client.master(2).guard_ms, 15'000);
+  EXPECT_EQ(redlock_commission_master(client.get(), 3), REDLOCK_E_INVAL);
   EXPECT_EQ(redlock_commission_master(client.get(), 2), 0);
   client.wait_up(3);
-}
-
-TEST(Commission, OfOneMasterIsNoWordAboutTheOthers) {
-  Site site(3, 20'000);
-  Client client(site.loop, site.settings(false));
-  for (const unsigned m : {0u, 1u, 2u}) wait_guarded(site, client, m, REDLOCK_E_UNWATCHED);
-  EXPECT_EQ(redlock_commission_master(client.get(), 3), REDLOCK_E_INVAL);
-  EXPECT_EQ(redlock_commission_master(client.get(), 1), 0);
-  EXPECT_TRUE(site.loop.run_until([&] { return client.master(1).state == REDLOCK_MASTER_UP; }));
-  site.loop.run_for(300);
-  for (const unsigned m : {0u, 2u}) EXPECT_EQ(client.master(m).err, REDLOCK_E_UNWATCHED);
-  EXPECT_EQ(redlock_commission(client.get()), 0);
-  client.wait_up(3);
-}
-
-// What is lost afterwards is watched again, also within the time of the call.
-TEST(Commission, IsUsedUpByTheFirstSeal) {
-  Site site(1, 20'000);
-  Client client(site.loop, site.settings());
-  client.wait_up(1);
-  site[0].command({"FLUSHALL"});
-  wait_guarded(site, client, 0, REDLOCK_E_UNWATCHED);
-  site.loop.run_for(300);
-  EXPECT_EQ(client.master(0).err, REDLOCK_E_UNWATCHED);
 }
 
 // One gateway holds a lock and stands still when the masters lose their power. Another one is started with the same
 // statement, which is false now, and both have the lock. So one person says it, once. Without it the guard helps.
 TEST(Commission, OfTwoGatewaysMakesTwoHolders) {
   Site site(3, 20'000);
-  Client a(site.loop, site.settings());
-  a.wait_up(3);
+  UpClient a(site.loop, site.settings());
   Lock& first = a.acquire("bus", site.longest());
   for (const auto& master : site.masters) master->kill_hard();
   for (const auto& master : site.masters) master->restart();
   Loop other;
   Client careful(other, site.settings(false));
   wait_guarded(other, careful, 0, REDLOCK_E_UNWATCHED);
-  Client b(other, site.settings());
-  b.wait_up(3);
+  UpClient b(other, site.settings());
   Lock& second = b.acquire("bus", site.longest());
   EXPECT_EQ(redlock_check(a.get(), first.handle, 0), 0);
   EXPECT_EQ(redlock_check(b.get(), second.handle, 0), 0);
-}
-
-// A setting would say the same at each start.
-TEST(Commission, IsNoSetting) {
-  redlock_config_t* cfg = nullptr;
-  ASSERT_EQ(redlock_config_new(&cfg), 0);
-  const auto expect_told = [&](int err) {
-    EXPECT_EQ(err, REDLOCK_E_CONFIG);
-    EXPECT_NE(std::string(redlock_config_error(cfg)).find("commission: no such key"), std::string::npos)
-        << redlock_config_error(cfg);
-  };
-  const std::string json = R"({"commission": 1})";
-  expect_told(redlock_config_load_json(cfg, json.data(), json.size()));
-  expect_told(redlock_config_set_u32(cfg, "commission", 1));
-  expect_told(redlock_config_set_str(cfg, "commission", "1"));
-  redlock_config_free(cfg);
 }
 
 }  // namespace

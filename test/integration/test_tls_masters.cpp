@@ -58,8 +58,7 @@ TEST(Tls, RecordsOfManyLocks) {
                       {"limits.debts", 4'000},
                       {"limits.rx_bytes", REDLOCK_RX_BYTES_MIN}};
   Loop loop;
-  Client client(loop, settings);
-  client.wait_up(3);
+  UpClient client(loop, settings);
   std::vector<Lock*> locks;
   for (int i = 0; i < 2'000; ++i) {
     locks.push_back(&client.start("resource " + std::to_string(i) + std::string(40, '.'), options(30'000, 20'000)));
@@ -147,8 +146,7 @@ TEST(Trust, ACertificateForAnotherName) {
   Settings settings = site.settings();
   settings.strings.emplace_back("tls.server_name", "m1.example");
   Loop loop;
-  Client client(loop, settings);
-  client.wait_up(1);
+  UpClient client(loop, settings);
 }
 
 std::string pin_of(const Certificate& certificate) { return "sha256:" + certificate.pin_hex(); }
@@ -158,21 +156,7 @@ TEST(Trust, APin) {
   const std::string other = pin_of(Certificate::self_signed({}));
   expect_refused(site, site.settings({{"tls.pin", other}}), REDLOCK_E_TLS_PIN);
   Loop loop;
-  Client client(loop, site.settings({{"tls.pin", pin_of(site.certificate)}}));
-  client.wait_up(1);
-}
-
-TEST(Trust, APinAndAnAuthority) {
-  TlsSite site(1);
-  const std::string ca = site.folder.path("ca.pem");
-  const std::string other = site.folder.write("other.pem", Certificate::authority("another").pem());
-  const std::string pin = pin_of(site.certificate);
-  expect_refused(site, site.settings({{"tls.ca_file", ca}, {"tls.pin", pin_of(Certificate::self_signed({}))}}),
-                 REDLOCK_E_TLS_PIN);
-  expect_refused(site, site.settings({{"tls.ca_file", other}, {"tls.pin", pin}}), REDLOCK_E_TLS_AUTHORITY);
-  Loop loop;
-  Client client(loop, site.settings({{"tls.ca_file", ca}, {"tls.pin", pin}}));
-  client.wait_up(1);
+  UpClient client(loop, site.settings({{"tls.pin", pin_of(site.certificate)}}));
 }
 
 TEST(Trust, ACertificateOfTheClient) {
@@ -186,9 +170,8 @@ TEST(Trust, ACertificateOfTheClient) {
                  REDLOCK_E_TLS_CLIENT_REFUSED);
   const ServerTls good = site.files("gateway", site.authority.issue({.cn = "gateway"}));
   Loop loop;
-  Client client(
+  UpClient client(
       loop, site.settings({{"tls.ca_file", ca}, {"tls.cert_file", good.cert_file}, {"tls.key_file", good.key_file}}));
-  client.wait_up(1);
   EXPECT_TRUE(client.acquire("bus").has(REDLOCK_EV_ACQUIRED));
 }
 
@@ -233,10 +216,8 @@ TEST(Handshake, AFrozenMasterTimesOutAndDisturbsNoOther) {
   Settings settings = site.settings();
   settings.numbers = {{"timing.connect_timeout_ms", 500}};
   Loop loop;
-  Client client(loop, settings);
-  client.wait_up(3);
-  Lock& lock = client.acquire("bus", options(3'000, 20'000));
-  ASSERT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
+  UpClient client(loop, settings);
+  Lock& lock = client.hold("bus", options(3'000, 20'000));
   site[0].command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
   site[0].freeze();  // the kernel still accepts
   client.wait_master_err(0, REDLOCK_E_CONNECT_TIMEOUT);
