@@ -328,8 +328,7 @@ void seal_new_site(const Cluster& masters) {
   Settings settings = fenced(masters, "operator", "strict", "floor");
   settings.commission = true;
   Loop loop;
-  Client client(loop, settings);
-  client.wait_up(static_cast<uint32_t>(masters.size()));
+  UpClient client(loop, settings);
 }
 
 // The device: it sees every token, and two clients take turns.
@@ -407,26 +406,14 @@ TEST(FencingTokens, RiseWithTheGuardOff) {
   EXPECT_EQ(turns.floored(), 1) << "the first, since no master knows a counter, and no other";
 }
 
-TEST(FencingTokens, RiseWithTheGuard) {
-  Cluster masters(3);
-  seal_new_site(masters);
-  Loop loop;
-  Turns turns(loop, masters, "strict", "floor");
-  turns.take(50);
-  EXPECT_EQ(turns.seen(), 50);
-  EXPECT_EQ(turns.floored(), 1);
-}
-
 // The last number is given and none after it, and no digit is lost on the way: 2^63 - 1 is above what a double holds.
 TEST(FencingTokens, EndAtTheLargest) {
   Cluster masters(3);
   Loop loop;
-  Client client(loop, fenced(masters, "a", "off", "floor"));
-  client.wait_up(3);
+  UpClient client(loop, fenced(masters, "a", "off", "floor"));
   for (size_t m = 0; m < 3; ++m) masters[m].command({"HSET", counters, "bus", "9223372036854775805 "});
   for (const uint64_t expected : {uint64_t{INT64_MAX} - 1, uint64_t{INT64_MAX}}) {
-    Lock& lock = client.acquire("bus", Turns::patient());
-    ASSERT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
+    Lock& lock = client.hold("bus", Turns::patient());
     EXPECT_EQ(lock.first(REDLOCK_EV_ACQUIRED).token, expected);
     client.release(lock);
   }
