@@ -18,11 +18,6 @@ testing::AssertionResult all_vote(ToolMasters& site, const std::string& config, 
   return testing::AssertionFailure() << ended.out << ended.err;
 }
 
-void commission(ToolMasters& site, const std::string& config) {
-  const Ended ended = site.run({"commission", "-y"}, config);
-  ASSERT_EQ(ended.status, 0) << ended.out << ended.err;
-}
-
 // redlock on a terminal, whose operator answers `answer` when he is asked.
 struct Typed {
   Typed(const Words& words, const std::string& answer) {
@@ -126,6 +121,18 @@ std::string deletion_in(const std::string& text) {
   return at == std::string::npos ? "" : text.substr(at, text.find('\n', at) - at);
 }
 int type(const std::string& line) { return std::system((line + " >/dev/null 2>&1").c_str()); }
+// The operator types the line for this master; then the change is made, and gateways of its new file lock.
+void delete_and_go_on(ToolMasters& site, unsigned master, const std::string& told, const std::string& from,
+                      const std::string& to) {
+  const std::string line = deletion_in(told);
+  ASSERT_NE(line, "") << told;
+  EXPECT_EQ(type(line), 0) << line;
+  EXPECT_FALSE(site[master].exists("redlock::meta"));
+  const Ended done = reconfigure(site, {"--yes", from, to});
+  EXPECT_EQ(done.status, 0) << done.out << done.err;
+  const Ended ran = site.run({"run", "-w", "20", "-t", "2400", "bus", "--", "true"}, to);
+  EXPECT_EQ(ran.status, 0) << ran.err;
+}
 
 TEST(ToolReconfigure, PlannedInterruptedAndRepeated) {
   ToolMasters site(4);
@@ -308,14 +315,7 @@ TEST(ToolReconfigure, ARetiredMasterComesBack) {
   EXPECT_TRUE(has(refused.out, "new m2: bears the record of neither file: left v1 n=3 ")) << refused.out;
   const Ended doctor = site.run({"doctor"}, adc);
   EXPECT_TRUE(has(doctor.out, "m2: was left by a change between two other configurations")) << doctor.out;
-  const std::string line = deletion_in(doctor.out.substr(doctor.out.find("m2: was left")));
-  ASSERT_NE(line, "") << doctor.out;
-  EXPECT_EQ(type(line), 0) << line;
-  EXPECT_FALSE(site[2].exists("redlock::meta"));
-  const Ended done = reconfigure(site, {"--yes", abd, adc});
-  EXPECT_EQ(done.status, 0) << done.out << done.err;
-  const Ended ran = site.run({"run", "-w", "20", "-t", "2400", "bus", "--", "true"}, adc);
-  EXPECT_EQ(ran.status, 0) << ran.err;
+  delete_and_go_on(site, 2, doctor.out.substr(doctor.out.find("m2: was left")), abd, adc);
 }
 
 // {b} has served, and a change to {c} was given up and undone there. The site went on to {a}. Then b comes back with
@@ -335,15 +335,7 @@ TEST(ToolReconfigure, ALeftSetComesBackWithTheMarkOfAnotherChange) {
   const Ended refused = reconfigure(site, {"--yes", a, b});
   EXPECT_EQ(refused.status, 78) << refused.out;
   EXPECT_TRUE(has(refused.err, "redlock doctor -C " + b + "\n")) << refused.err;
-  const Ended doctor = site.run({"doctor"}, b);
-  const std::string line = deletion_in(doctor.out);
-  ASSERT_NE(line, "") << doctor.out;
-  EXPECT_EQ(type(line), 0) << line;
-  EXPECT_FALSE(site[1].exists("redlock::meta"));
-  const Ended done = reconfigure(site, {"--yes", a, b});
-  EXPECT_EQ(done.status, 0) << done.out << done.err;
-  const Ended ran = site.run({"run", "-w", "20", "-t", "2400", "bus", "--", "true"}, b);
-  EXPECT_EQ(ran.status, 0) << ran.err;
+  delete_and_go_on(site, 1, site.run({"doctor"}, b).out, a, b);
 }
 
 // A master of strangers: the condition, the time, and a line that works as it is pasted, also through a socket and as a

@@ -20,9 +20,4 @@ inline bool tells(const Ended& ended, const std::string& level, const std::strin
 
 #define EXPECT_TELLS(ended, level, id, what) EXPECT_TRUE(tells(ended, level, id, what)) << (ended).out << (ended).err
 
-inline void commission(ToolMasters& site, const std::string& config) {
-  const Ended ended = site.run({"commission", "--yes"}, config);
-  ASSERT_EQ(ended.status, 0) << ended.out << ended.err;
-}
-
 }  // namespace redlock::test

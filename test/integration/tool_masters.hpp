@@ -2,6 +2,7 @@
 //
 // Real servers, configuration files of some of them, and `redlock` on these files.
 #pragma once
+#include <gtest/gtest.h>
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -58,6 +59,11 @@ struct ToolMasters {
  private:
   int files_ = 0;
 };
+
+inline void commission(ToolMasters& site, const std::string& config) {
+  const Ended ended = site.run({"commission", "-y"}, config);
+  ASSERT_EQ(ended.status, 0) << ended.out << ended.err;
+}
 
 inline bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
