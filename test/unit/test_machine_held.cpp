@@ -347,6 +347,18 @@ TEST(Machine, an_extend_that_cannot_come_nearer_to_max_hold_is_told_and_sends_no
   expect_over(l, REDLOCK_EV_LOST, REDLOCK_E_LOST);
 }
 
+TEST(Machine, of_an_extend_that_cannot_come_nearer_nobody_hears_before_acquired) {
+  Options options = with_hold(8'300);
+  options.ttl_ms = 8'385;  // valid for 8'299.15 ms
+  Life l(options);
+  ASSERT_TRUE(l.begin(0));
+  l.votes(0, 3, Vote::granted);
+  ASSERT_EQ(l.machine.extend(l.lock, 8'385), 0);
+  ASSERT_FALSE(l.begin(90));
+  EXPECT_EQ(l.told(), REDLOCK_EV_ACQUIRED);
+  EXPECT_EQ(l.told(), 0);
+}
+
 TEST(Machine, a_validity_at_or_past_max_hold_cannot_be_extended) {
   for (const uint32_t hold : {9'898u, 1'000u}) {
     Life l = Life::holding(with_hold(hold));

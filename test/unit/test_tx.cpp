@@ -313,6 +313,22 @@ TEST_F(ThreeSharing, shares_again_behind_what_it_has) {
   EXPECT_FALSE(f.tx[1].refers_to(bytes(body)));
 }
 
+// What others are told is left out, at the beginning of a list of runs too.
+TEST_F(ThreeSharing, the_oldest_may_stand_behind_what_others_are_told) {
+  f.tell("a", all_three);
+  f.tx[0].append("own");
+  f.tell("b", Masters::of(1));
+  f.tell("c", all_three);
+  f.tell("d", Masters::of(1));
+  f.tell("e", all_three);
+  f.tell("f", Masters::of(1));
+  EXPECT_EQ(f.gathered(0, 3), "aownc");
+  f.tx[0].consume(1);
+  EXPECT_EQ(f.settle(0), 1u);
+  EXPECT_EQ(f.gathered(0), "ownc");
+  EXPECT_EQ(f.gathered(1), "abcdef");
+}
+
 TEST_F(ThreeSharing, each_master_finds_its_own_seal) {
   f.tell("<....>tail", all_three, 9);
   f.tell("no seal", all_three);
