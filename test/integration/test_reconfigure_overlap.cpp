@@ -110,8 +110,16 @@ class Site {
       return condition();
     });
   }
-  bool until_over(Call& call) {
-    return until([&] { return call.over(); });
+  void expect_end(Call& call, int result) {
+    EXPECT_TRUE(until([&] { return call.over(); }));
+    EXPECT_EQ(call.result(), result);
+  }
+  // Another call has ended while this one stood still. Which error tells so depends on whether the call had read its
+  // marks again when it was stopped.
+  void expect_gives_way(Call& call) {
+    call.go_on();
+    EXPECT_TRUE(until([&] { return call.over(); }));
+    EXPECT_TRUE(call.result() == REDLOCK_E_CHANGING || call.result() == REDLOCK_E_RECORD_LOST) << call.result();
   }
   void run_for(int ms) {
     const int64_t end = boot_ns() + int64_t{ms} * 1'000'000;
@@ -176,12 +184,6 @@ void stop_in_its_wait(Servers& servers, Site& site, Call& call, const Members& m
   call.stop();
 }
 
-// Another call has ended while this one stood still. Which error tells so depends on whether the call had read its
-// marks again when it was stopped.
-void expect_gave_way(const Call& call) {
-  EXPECT_TRUE(call.result() == REDLOCK_E_CHANGING || call.result() == REDLOCK_E_RECORD_LOST) << call.result();
-}
-
 // ---- two calls
 
 // Another call begins while the first one waits. A slow machine might let the first end before: it is stopped until the
@@ -194,7 +196,6 @@ std::unique_ptr<Call> begin_in_the_wait(Servers& servers, Site& site, Call& firs
   const std::string q = servers.field(master, "q");
   auto other = std::make_unique<Call>(servers, from, to);
   EXPECT_TRUE(site.until([&] { return servers.field(master, "q") != q; }));
-  first.go_on();
   return other;
 }
 
@@ -214,28 +215,11 @@ TEST(ReconfigureOverlap, OfTwoCallsTheLaterOneGoesOn) {
     Call one(servers, c.before, c.after);
     const auto other = c.back ? begin_in_the_wait(servers, site, one, c.after, c.before, 0)
                               : begin_in_the_wait(servers, site, one, c.before, c.after, 3);
-    EXPECT_TRUE(site.until_over(one));
-    EXPECT_TRUE(site.until_over(*other));
-    expect_gave_way(one);
-    EXPECT_EQ(other->result(), 0);
+    site.expect_gives_way(one);
+    site.expect_end(*other, 0);
     if (!is_early) site.add(c.after);
     site.expect_only({c.back ? old_set : new_set});
   }
-}
-
-TEST(ReconfigureOverlap, ACallThatWasKilledIsRepeated) {
-  Servers servers(4);
-  const Members before = {0}, after = {1, 2, 3};
-  Site site(servers, before);
-  {
-    Call one(servers, before, after);
-    EXPECT_TRUE(site.until([&] { return servers.marked(0); }));
-  }
-  Call again(servers, before, after);
-  EXPECT_TRUE(site.until_over(again));
-  EXPECT_EQ(again.result(), 0);
-  site.add(after);
-  site.expect_only({new_set});
 }
 
 // Both have failed, and nobody can lock. The call whose new set the gateways are to have is repeated.
@@ -251,13 +235,10 @@ TEST(ReconfigureOverlap, WhenBothHaveFailedOneIsRepeated) {
       const std::string q = servers.field(0, "q");
       EXPECT_TRUE(site.until([&] { return servers.field(0, "q") != q && servers.field(2, "q") != q; }));
     }  // it is killed
-    one.go_on();
-    EXPECT_TRUE(site.until_over(one));
-    expect_gave_way(one);
+    site.expect_gives_way(one);
     site.expect_only({});
     Call last(servers, back ? after : before, back ? before : after);
-    EXPECT_TRUE(site.until_over(last));
-    EXPECT_EQ(last.result(), 0);
+    site.expect_end(last, 0);
     site.add(after);
     site.expect_only({back ? old_set : new_set});
   }
@@ -275,11 +256,8 @@ TEST(ReconfigureOverlap, AMasterThatIsSeenLaterIsNotEntered) {
   stop_in_its_wait(servers, site, one, {0, 1, 2});
   servers[3].restart();
   Call undo(servers, after, before, {1});
-  EXPECT_TRUE(site.until_over(undo));
-  EXPECT_EQ(undo.result(), 0);
-  one.go_on();
-  EXPECT_TRUE(site.until_over(one));
-  expect_gave_way(one);
+  site.expect_end(undo, 0);
+  site.expect_gives_way(one);
   site.add(after);
   site.expect_only({old_set});
 }
@@ -295,14 +273,10 @@ TEST(ReconfigureOverlap, WhereNothingStandsNothingIsEntered) {
   const std::string q = servers.field(2, "q");
   EXPECT_TRUE(site.until([&] { return servers.field(1, "q") != q && servers.field(2, "q") != q; }));
   servers[1].command({"FLUSHALL"});
-  EXPECT_TRUE(site.until_over(undo));
-  EXPECT_EQ(undo.result(), REDLOCK_E_RECORD_LOST);
-  one.go_on();
-  EXPECT_TRUE(site.until_over(one));
-  expect_gave_way(one);
+  site.expect_end(undo, REDLOCK_E_RECORD_LOST);
+  site.expect_gives_way(one);
   Call again(servers, after, before);
-  EXPECT_TRUE(site.until_over(again));
-  EXPECT_EQ(again.result(), 0);
+  site.expect_end(again, 0);
   site.add(after);
   site.expect_only({old_set});
 }
