@@ -2,11 +2,9 @@
 //
 // The life of a lock on real masters while nothing is broken: acquire, hold, extend, renew, release, cancel, close, and
 // the handles that are left behind.
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
-#include <thread>
 #include <utility>
 
 #include "client_of.hpp"
@@ -254,7 +252,6 @@ TEST_F(End3, CancelBeforeTheVotesLeavesNoKey) {
 }
 
 TEST_F(End1, CloseTwice) {
-  EXPECT_EQ(redlock_close_async(client.get(), 60'001), REDLOCK_E_INVAL);
   EXPECT_EQ(redlock_close_async(client.get(), 1'000), 0);
   EXPECT_FALSE(client.closed());
   EXPECT_EQ(redlock_close_async(client.get(), 1'000), REDLOCK_E_CLOSED);
@@ -263,17 +260,6 @@ TEST_F(End1, CloseTwice) {
   EXPECT_EQ(redlock_acquire_async(client.get(), &bus, 1, nullptr, &lock), REDLOCK_E_CLOSED);
   EXPECT_EQ(lock.id, 0u);
   EXPECT_TRUE(loop.run_until([&] { return client.closed(); }));
-}
-
-TEST_F(End1, ReleaseInTheAcquiredCallback) {
-  Lock& lock = client.start("bus");
-  lock.on_event = [&](const redlock_event_t& event) {
-    if (event.type == REDLOCK_EV_ACQUIRED) {
-      EXPECT_EQ(redlock_release_async(client.get(), lock.handle), 0);
-    }
-  };
-  EXPECT_TRUE(loop.run_until([&] { return lock.has(REDLOCK_EV_RELEASED); }));
-  expect_gone("bus");
 }
 
 TEST_F(End1, CloseInACallback) {
