@@ -5,11 +5,9 @@
 #include <redlock/site.h>
 
 #include <atomic>
-#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "change_servers.hpp"
 #include "support/eventually.hpp"

@@ -6,7 +6,6 @@
 #include <dirent.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>

@@ -4,8 +4,6 @@
 // and for the masters that it names; and how commands are chosen, plain or by a script that compares.
 #include <gtest/gtest.h>
 
-#include <string>
-
 #include "support/stage.hpp"
 
 namespace redlock {

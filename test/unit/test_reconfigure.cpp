@@ -8,12 +8,10 @@
 #include <gtest/gtest.h>
 
 #include <deque>
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
-#include <vector>
 
 #include "change_site.hpp"
 #include "site/move_script.hpp"
