@@ -73,7 +73,7 @@ TEST(Acquire, WithoutOptionsWaitsToo) {
     const redlock_resource_t bus = redlock_resource("bus");
     EXPECT_EQ(redlock_acquire(waiter.get(), &bus, 1, nullptr, &got), 0);
   });
-  EXPECT_TRUE(ThreadClient::eventually([&] { return waiter.status().rounds >= 2; })) << "it is waiting";
+  EXPECT_TRUE(ThreadClient::eventually([&] { return waiter.status().rounds >= 1; })) << "it is waiting";
   EXPECT_EQ(holder.release(held), 0);
   thread.join();
   EXPECT_EQ(waiter.check(got), 0);
@@ -422,7 +422,8 @@ TEST(Destroy, EndsWhoIsBlockedAndWhatIsHeld) {
   EXPECT_EQ(client.count(REDLOCK_EV_FAILED), 8u);
   EXPECT_EQ(client.count(REDLOCK_EV_CLOSED), 1u);
   EXPECT_EQ(masters.holders("bus"), 0u) << "deleted within the grace";
-  EXPECT_TRUE(task_with_name("redlock").empty()) << "the thread is gone";
+  // Behind pthread_join() the kernel may list the thread for a moment.
+  EXPECT_TRUE(ThreadClient::eventually([] { return task_with_name("redlock").empty(); })) << "the thread is gone";
 }
 
 // The masters' kernels acknowledge every byte, but nobody will ever answer: the connections look alive.
