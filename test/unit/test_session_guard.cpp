@@ -117,6 +117,15 @@ TEST_F(AnyUnderGuard, no_state_is_begun_after_a_connection_or_in_the_middle_of_a
   f.break_off();
   f.session->begin_state(true, f.now);
   EXPECT_EQ(f.sent(), "");
+
+  Fixture closing;
+  closing.begins = false;
+  closing.greet_up_to_info();
+  closing.receive(bulk(info_text()) + closing.caching() + closing.blank() + closing.time() + closing.ping());
+  closing.session->close_quietly();
+  closing.session->begin_state(true, closing.now);
+  EXPECT_EQ(closing.session->wish(), Wish::close);
+  EXPECT_EQ(closing.sent(), "");
 }
 
 // Redis before 6.2.8 tells a script's own write in spite of NOLOOP; a stranger's write is told by every server.
