@@ -17,7 +17,7 @@
 //
 // Waiting is fair without a queue, and quiet, because of seven rules:
 //
-//   - A waiter that has heard the resource go by more often draws from a shorter window. The windows overlap: two
+//   - A waiter that has seen the resource go by more often draws from a shorter window. The windows overlap: two
 //     waiters with one fixed pause each would split the masters for ever.
 //   - A waiter whose pause is longer than a round takes looks again first, at one master: others may have been faster.
 //   - A waiter listens to one master that has the key. Where the resource goes from hand to hand that is enough, and a
