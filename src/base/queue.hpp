@@ -39,6 +39,22 @@ class Links {
   uint16_t last_ = no_slot;
 };
 
+REDLOCK_APART_FOR_SIZE inline void Links::push(Array links, uint16_t index) {
+  Link& place = links[index];
+  if (place.queued) return;
+  place = {no_slot, last_, true};
+  (last_ == no_slot ? first_ : links[last_].next) = index;
+  last_ = index;
+}
+
+REDLOCK_APART_FOR_SIZE inline void Links::remove(Array links, uint16_t index) {
+  Link& place = links[index];
+  if (!place.queued) return;
+  (place.previous == no_slot ? first_ : links[place.previous].next) = place.next;
+  (place.next == no_slot ? last_ : links[place.next].previous) = place.previous;
+  place = {};
+}
+
 template <class Slot, Link Slot::*link>
 class Queue : public Links {
  public:

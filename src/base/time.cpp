@@ -1,20 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "base/time.hpp"
 
-#include "base/types.hpp"
-
 namespace redlock {
-
-REDLOCK_APART_FOR_SIZE int64_t saturating_sum(int64_t a, int64_t b) {
-  int64_t sum = 0;
-  if (!__builtin_add_overflow(a, b, &sum)) return sum;
-  return b > 0 ? INT64_MAX : INT64_MIN;
-}
-
-REDLOCK_APART_FOR_SIZE int64_t lesser(int64_t a, int64_t b) { return a < b ? a : b; }
-REDLOCK_APART_FOR_SIZE int64_t greater(int64_t a, int64_t b) { return a > b ? a : b; }
-
-REDLOCK_APART_FOR_SIZE void bring_forward(Instant& deadline, Instant t) { deadline = earlier(deadline, t); }
 
 REDLOCK_APART_FOR_SIZE Duration part_of(Duration whole, uint32_t random) {
   const auto ns = static_cast<uint64_t>(whole.ns());
