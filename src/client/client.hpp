@@ -145,7 +145,7 @@ class Client {
   Action fail_votes(Lock& lock, Masters masters, const Instant& now);
 
   // holding.cpp
-  bool lacks_key(MasterIndex m, const Reply& reply, Lock& lock, const Instant& now);
+  bool lacks_key(MasterIndex m, Reply reply, Lock& lock, const Instant& now);
   void put_back(Lock& lock, const Instant& now);
   void alarm(Lock& lock, MasterIndex m, const Instant& now);
   void alarm_all(MasterIndex m, const Instant& now);
@@ -173,18 +173,21 @@ class Client {
   void clock_stepped(MasterIndex m, Duration by, const Instant& now);
   void quarantine_stepped(const Instant& now);
 
-  // always_inline: called once per reply from received(); GCC inlines these at -Os but not at -O2.
+  // In line: received() has a copy for good answers, from which the compiler leaves out what becomes of all others. So
+  // that these answers need not stand in memory, the functions that they never come to take a Reply by value.
+  REDLOCK_IN_LINE_FOR_SPEED inline void route_answer(MasterIndex m, const Reply& reply, const Instant& now);
   [[gnu::always_inline]] inline void route_round(MasterIndex m, const Reply& reply, const Instant& now);
   [[gnu::always_inline]] inline void route_vote(MasterIndex m, const Reply& reply, Lock& lock, const Instant& now);
   [[gnu::always_inline]] inline void route_delete(MasterIndex m, const Reply& reply, const Instant& now);
-  bool ask_again(MasterIndex m, const Reply& reply, Lock& lock);
+  [[gnu::noinline]] void route(MasterIndex m, const Reply& reply, const Instant& now);
+  bool ask_again(MasterIndex m, Reply reply, Lock& lock);
   void denied(MasterIndex m, const Names& names);
-  [[gnu::noinline]] void hear_of_keys(MasterIndex m, const Reply& reply, const Instant& now);
+  void hear_of_keys(MasterIndex m, const Reply& reply, const Instant& now);
 
   // fencing.cpp
   void spread_token(Lock& lock, Masters granted);
-  bool hear(Lock& lock, MasterIndex m, const Counter& counter);
-  void route_late_grant(MasterIndex m, const Reply& reply, Lock& lock);
+  bool hear(Lock& lock, MasterIndex m, Counter counter);
+  void route_late_grant(MasterIndex m, Reply reply, Lock& lock);
 
   // Small members come first: on ARM their instructions are short where they lie near the beginning.
   Phase phase_ = Phase::open;

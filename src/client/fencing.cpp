@@ -7,7 +7,7 @@
 namespace redlock {
 
 // False: the master tells a number that is not believed. Our own proposal says nothing about the master.
-bool Client::hear(Lock& lock, MasterIndex m, const Counter& counter) {
+bool Client::hear(Lock& lock, MasterIndex m, Counter counter) {
   const bool acknowledged = counter.state == Counter::State::ack && counter.value == lock.fence.proposal;
   if (!acknowledged && !belief_.believes(largest_of(counter))) return false;
   machine_.on_counter(lock, m, counter);
@@ -17,7 +17,7 @@ bool Client::hear(Lock& lock, MasterIndex m, const Counter& counter) {
 
 // A grant with a counter, handled after its vote. The round may have been won just now, and other masters that granted
 // lack the token. Or the round was won long ago, and this master lacks the token.
-void Client::route_late_grant(MasterIndex m, const Reply& reply, Lock& lock) {
+void Client::route_late_grant(MasterIndex m, Reply reply, Lock& lock) {
   if (lock.claim != reply.claim || lock.round.number != reply.round || reply.meaning.answer != Answer::yes) return;
   const Counter& counter = reply.meaning.counter;
   if (counter.state == Counter::State::ack && counter.value == lock.fence.token) machine_.token_told(lock, m);

@@ -16,7 +16,7 @@ namespace redlock {
 
 // "Gone or foreign" means that the master lacks the key, unless a SET of ours may still be executed there. The token
 // script also says no for other reasons, so its answer does not count here.
-bool Client::lacks_key(MasterIndex m, const Reply& reply, Lock& lock, const Instant& now) {
+bool Client::lacks_key(MasterIndex m, Reply reply, Lock& lock, const Instant& now) {
   const Claim& claim = post_.claims[reply.claim];
   if (reply.op == Op::token || (claim.pending | claim.stray).has(m)) return false;
   const Action action = machine_.on_key_missing(lock, m, reply.op == Op::extend ? reply.round : 0);

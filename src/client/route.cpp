@@ -67,7 +67,7 @@ void Client::denied(MasterIndex m, const Names& names) {
 
 // After NOSCRIPT: the command is sent again in the next turn, with the script's text or behind it, if its round still
 // needs the answer.
-bool Client::ask_again(MasterIndex m, const Reply& reply, Lock& lock) {
+bool Client::ask_again(MasterIndex m, Reply reply, Lock& lock) {
   if (lock.claim != reply.claim || lock.round.number != reply.round) return false;
   if (reply.op == Op::acquire && !post_.by_script(lock, m)) return false;  // the command was a plain SET
   const bool wanted = reply.op == Op::token ? lock.state == State::held || lock.fence.storing
@@ -109,6 +109,22 @@ inline void Client::route_delete(MasterIndex m, const Reply& reply, const Instan
   post_.claims.delete_answered(reply.claim, m, how, now);
 }
 
+inline void Client::route_answer(MasterIndex m, const Reply& reply, const Instant& now) {
+  if (reply.op == Op::release) {
+    route_delete(m, reply, now);
+  } else {
+    route_round(m, reply, now);
+  }
+}
+
+void Client::route(MasterIndex m, const Reply& reply, const Instant& now) {
+  if (reply.kind != Reply::Kind::answer) {
+    hear_of_keys(m, reply, now);
+  } else {
+    route_answer(m, reply, now);
+  }
+}
+
 void Client::received(MasterIndex m, size_t size, const Instant& now) {
   on_time(now);
   Session& session = post_[m];
@@ -116,20 +132,17 @@ void Client::received(MasterIndex m, size_t size, const Instant& now) {
   bool fast = session.is_fast();
   bool fast_only = fast;
   session.received(size);
-  for (Reply reply;;) {
-    if (!fast || !session.try_fast_reply(now, reply)) {
-      if (!session.unread()) break;
-      fast_only = false;
-      if (!session.next_item(now, reply)) break;
-      fast = session.is_fast();
+  for (;;) {
+    if (Reply good; fast && session.try_fast_reply(now, good)) {
+      route_answer(m, good, now);
+      continue;
     }
-    if (reply.kind != Reply::Kind::answer) {
-      hear_of_keys(m, reply, now);
-    } else if (reply.op == Op::release) {
-      route_delete(m, reply, now);
-    } else {
-      route_round(m, reply, now);
-    }
+    if (!session.unread()) break;
+    fast_only = false;
+    Reply reply;
+    if (!session.next_item(now, reply)) break;
+    fast = session.is_fast();
+    route(m, reply, now);
   }
   if (!fast_only) {
     take_news(now);

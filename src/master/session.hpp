@@ -299,10 +299,11 @@ inline bool Session::try_fast_reply(const Instant& now, Reply& out) {
   REDLOCK_ASSERT(is_fast());
   if (out_.fifo.empty()) return false;
   const Fifo::Request& request = out_.fifo.oldest();
-  if (request.kind > Request::release) return false;
+  const unsigned kind = request.kind;
+  if (kind > Request::release) return false;
   const char* const at = rx_ + rx_head_;
   const size_t size = rx_size_ - rx_head_;
-  if (request.kind == Request::acquire) {
+  if (kind == Request::acquire) {
     if (size < 5 || memcmp(at, "+OK\r", 4) != 0 || at[4] != '\n') return false;
     rx_head_ += 5;
   } else {
@@ -310,7 +311,7 @@ inline bool Session::try_fast_reply(const Instant& now, Reply& out) {
     rx_head_ += 4;
   }
   out.kind = Reply::Kind::answer;
-  out.op = static_cast<Op>(request.kind);
+  out.op = static_cast<Op>(kind);
   out.claim = request.claim;
   out.round = request.round;
   out.meaning.answer = Answer::yes;
