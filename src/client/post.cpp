@@ -70,7 +70,7 @@ int Post::why_unable(const Lock& lock, MasterIndex m) const {
 
 // ---- commands -------------------------------------------------------------------------------------------------
 
-Subject Post::subject(uint16_t index, uint32_t ttl_ms, char (&hex)[ValueBytes::hex_size]) const {
+inline Subject Post::subject(uint16_t index, uint32_t ttl_ms, char (&hex)[ValueBytes::hex_size]) const {
   const Claim& c = claims[index];
   return {settings_.key_prefix, c.names, c.value.write_hex(hex), settings_.client_name, ttl_ms};
 }
@@ -91,23 +91,19 @@ Masters Post::without_script(Op op, Masters masters) const {
   return without;
 }
 
-// Every master gets the same bytes, written once, except for masters that do not know the script: these get its text.
-void Post::ask(const Wording& what, Masters masters) {
-  if (masters.empty()) return;
+// Every master gets the same bytes, written once, except for masters that do not know the script: these, `apart`, get
+// its text.
+void Post::ask(const Wording& what, Masters masters, Masters apart) {
   const Op op = what.op();
-  const bool script = what.sealed || op != Op::acquire;
+  for (MasterIndex m : apart) {
+    if (op == Op::extend) sessions_[m].track_next(what.request.sent);
+    sessions_[m].ask(what.request, encode(sessions_[m].space(), what, m, false));
+  }
+  masters -= apart;
+  if (masters.empty()) return;
   Masters tracked;
-  if (script) {
-    const Masters apart = without_script(op, masters);
-    for (MasterIndex m : apart) {
-      if (op == Op::extend) sessions_[m].track_next(what.request.sent);
-      sessions_[m].ask(what.request, encode(sessions_[m].space(), what, m, false));
-    }
-    masters -= apart;
-    if (masters.empty()) return;
-    for (MasterIndex m : op == Op::extend ? masters : Masters()) {
-      if (sessions_[m].tracked()) tracked.add(m);
-    }
+  for (MasterIndex m : op == Op::extend ? masters : Masters()) {
+    if (sessions_[m].tracked()) tracked.add(m);
   }
   if (!tracked.empty()) {
     const Bytes caching = Command::caching();
@@ -129,11 +125,12 @@ void Post::ask_round(const Lock& lock, Masters masters, Masters by_script, const
 }
 
 void Post::ask_more(Op op, const Lock& lock, Masters masters, bool by_script, const Instant& now) {
+  if (masters.empty()) return;
   Wording what = wording(op, lock.claim, lock.round.number, lock.round.ttl_ms, now);
   // Without a guard an extend has nothing to compare.
   what.sealed = by_script && (op != Op::extend || settings_.guard != GuardMode::off);
   what.token = op == Op::token ? lock.fence.token : lock.fence.proposal;
-  ask(what, masters);
+  ask(what, masters, what.sealed || op != Op::acquire ? without_script(op, masters) : Masters());
 }
 
 // A put-back is no vote: its round number is 0, which no round has. A put-back by script always carries the script's
@@ -173,15 +170,18 @@ bool Post::send_deletes(uint16_t index, Masters masters, const Instant& now) {
   REDLOCK_ASSERT(claim.ended);
   REDLOCK_ASSERT((masters - claim.owed).empty());
   const size_t size = command_size(claim.names);
-  Masters sent;
+  Masters sent, apart;
   if (!shared_.has_room(Shared::size_of(size))) return false;
   for (MasterIndex m : masters) {
-    if (!sessions_[m].connected()) continue;
-    const unsigned requests = claim.reserved.has(m) ? 0 : 1;
-    if (sessions_[m].room(size, places(m, requests), sessions_[m].send_script_text(Op::release))) sent.add(m);
+    const Session& session = sessions_[m];
+    if (!session.connected()) continue;
+    const bool text = session.send_script_text(Op::release);
+    if (!session.room(size, places(m, claim.reserved.has(m) ? 0 : 1), text)) continue;
+    sent.add(m);
+    if (text) apart.add(m);
   }
   claims.deletes_queued(index, sent);
-  ask(wording(Op::release, index, 0, 0, now), sent);
+  ask(wording(Op::release, index, 0, 0, now), sent, apart);
   return true;
 }
 

@@ -114,10 +114,10 @@ class Post {
   static Wording wording(Op op, uint16_t claim, uint32_t round, uint32_t ttl_ms, const Instant& now) {
     return {{now, round, claim, static_cast<uint8_t>(op), false}, ttl_ms, false, 0};
   }
-  Subject subject(uint16_t claim, uint32_t ttl_ms, char (&hex)[ValueBytes::hex_size]) const;
+  inline Subject subject(uint16_t claim, uint32_t ttl_ms, char (&hex)[ValueBytes::hex_size]) const;
   Command encode(Space space, const Wording& what, MasterIndex m, bool by_name) const;
   Masters without_script(Op op, Masters masters) const;
-  void ask(const Wording& what, Masters masters);
+  void ask(const Wording& what, Masters masters, Masters apart);
   Masters with_room(Op op, const Names& names, Masters masters, Masters by_script, bool is_new) const;
   // The sum: so many requests beside the places that are kept for deletes.
   unsigned places(MasterIndex m, unsigned requests) const { return claims.reserved(m) + requests; }
