@@ -121,7 +121,9 @@ class Client {
   enum class Phase : uint8_t { open, draining, disconnecting };
   struct Layout;
 
-  void gained_room(MasterIndex m);
+  REDLOCK_APART_FOR_SIZE void gained_room(MasterIndex m) {
+    if (!starts_.empty() || looks_ || post_.claims.owes(m)) want_turn();
+  }
   void go_on_closing(const Instant& now);
   bool take_seed(uint64_t& seed);
   void run_due(const Instant& now);

@@ -95,10 +95,6 @@ void Client::closed(MasterIndex m, int reason, const Instant& now) {
   want_turn();
 }
 
-REDLOCK_APART_FOR_SIZE void Client::gained_room(MasterIndex m) {
-  if (!starts_.empty() || looks_ || post_.claims.owes(m)) want_turn();
-}
-
 void Client::turn(const Instant& now) {
   on_time(now);
   again_ = false;

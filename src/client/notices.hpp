@@ -93,7 +93,7 @@ class Notices {
                                              1u << REDLOCK_EV_LOST | 1u << REDLOCK_EV_AT_RISK | 1u << REDLOCK_EV_MASTER;
 
   bool take_master(Event& out, const Instant& now);
-  Lock& take_told(Telling& tell, const Instant& now);
+  [[gnu::always_inline]] inline Lock& take_told(Telling& tell, const Instant& now);
   Lock& take_waiting(Telling& tell, const Instant& now);
   void forget_waiting(Lock& lock) {
     lock.wait.untold = false;
