@@ -133,7 +133,7 @@ class Histories:
         at, hold = int(rest[0]), holds[rest[1]]
         if word == "got":
             hold.got, hold.token, hold.floored = at, int(rest[2]), rest[3] == "1"
-            hold.resources = rest[5:6] or hold.resources  # of `redlock run --any`: which
+            hold.resources += rest[5:6]  # of `redlock run --any`: which
         elif word == "failed":
             hold.failed = at
             if hold.got is not None:
@@ -241,8 +241,9 @@ def judge(folder):
     lines = []
     for name, site in histories.sites.items():
         for resource, holds in by_resource(site.holds):
-            judge_holders(histories, name, resource, holds)
-            if site.tokens:
+            if resource != "any":
+                judge_holders(histories, name, resource, holds)
+            if site.tokens and resource != "any":
                 judge_tokens(histories, name, resource, holds)
             lines.append(summary(name, resource, holds, histories))
     judge_end(histories)

@@ -85,8 +85,8 @@ bye 1999
 
 
 class Checker(unittest.TestCase):
-    def judge(self, *changes):
-        """The rules that are broken when in the named history a line has become others."""
+    def told(self, *changes):
+        """The breaches, and the summary, when in the named history a line has become others."""
         histories = dict(TRUE)
         for name, old, new in changes:
             self.assertEqual(histories[name].count(f'\n{old}\n'), 1, old)
@@ -94,7 +94,11 @@ class Checker(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             for name, text in histories.items():
                 pathlib.Path(folder, name).write_text(text.lstrip('\n'))
-            breaches, lines = checker.judge(folder)
+            return checker.judge(folder)
+
+    def judge(self, *changes):
+        """The rules that are broken then."""
+        breaches, lines = self.told(*changes)
         self.assertTrue(lines)
         return sorted({rule for rule, _ in breaches})
 
@@ -139,6 +143,15 @@ class Checker(unittest.TestCase):
                    ('c-tool.1', 'got 1310 1 10 0 0', 'got 1310 1 10 0 0 door'),
                    ('c-1.2', 'got 1210 2 0 0 90', 'got 1315 2 0 0 90'),
                    ('c-1.2', 'yes 1220 1221 2 1290', 'yes 1316 1317 2 1390'), ('c-1.2', 'letgo 1230 2', 'letgo 1360 2'))
+
+    def test_one_of_several_counts_as_any_too(self):
+        breaches, lines = self.told(('c-tool.1', 'wanted 1300 1 bus', 'wanted 1300 1 any'),
+                                    ('c-tool.1', 'got 1310 1 10 0 0', 'got 1310 1 10 0 0 door'),
+                                    ('c-tool.1', 'wanted 1410 2 bus', 'wanted 1305 2 any'),
+                                    ('c-tool.1', 'ended 1420 2 status-75',
+                                     'got 1315 2 10 0 0 bus\nyes 1321 1330 2 1330\nended 1420 2 status-0'))
+        self.assertEqual(breaches, [])
+        self.assertRegex('\n'.join(lines), 'plant any: 2 wanted, 2 got; .*; 2 tokens')
 
     def test_yes_again(self):
         lost = 'no 350 351 2 REDLOCK_E_LOST'
