@@ -522,6 +522,21 @@ TEST(ClientDeadline, a_debt_of_a_master_that_stays_away) {
   EXPECT_EQ(site.debts(), 0u);
 }
 
+// An acquire that is cancelled before its round would end, long after the keys: nothing else is due that early.
+TEST(ClientDeadline, a_debt_that_ends_before_its_round_would_have_ended) {
+  Site site(2, 4, [](Settings& s) { s.reconnect_min_ms = s.reconnect_max_ms = 60'000; });
+  site.set_way(2, Way::silent);
+  ASSERT_EQ(site.a.acquire("valve", Gateway::options(20)), 0);
+  site.set_way(1, Way::down);
+  ASSERT_EQ(site.a.cancel("valve"), 0);
+  const Claims& claims = site.a.client().claims();
+  ASSERT_EQ(claims.debts_of(0), 1u) << "it has granted the key";
+  site.advance_ms(44);
+  ASSERT_EQ(claims.debts_of(0), 1u);
+  site.advance_ms(1);
+  EXPECT_EQ(claims.debts_of(0), 0u) << "twice the ttl and the drift are over";
+}
+
 TEST(ClientDeadline, closing_does_not_keep_the_timer_running) {
   Site site(2);
   Client& client = site.a.client();
