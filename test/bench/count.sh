@@ -26,7 +26,7 @@ checked() {
   local cycles=$1
   shift
   result=$("$@" --ports "$MASTER_PORTS" --mode throughput --inflight "$inflight" --warmup 20 --count "$cycles" \
-    --node-timeout-ms 1500 "${options[@]}")
+    --node-timeout-ms 9000 --max-seconds "$seconds" "${options[@]}")
   [[ $result == *"\"ok\":$cycles,\"fail\":0,"* ]] || { echo "not all cycles succeeded: $result" >&2; exit 1; }
 }
 
@@ -86,14 +86,14 @@ case $what in
   *) echo "count.sh: instructions, syscalls, bytes or heap, not $what" >&2; exit 2 ;;
 esac
 
-# A machine under load may still let some replies come alone, and leave nothing to a program that only runs when nobody
-# else wants to. A count of instructions that fails, or is above the limit, is taken again, up to four times more, by a
-# program that gets a little all the same. The least is what the library needs.
+# A machine under load may still let some replies come alone, break a connection, and leave nothing to a program that
+# only runs when nobody else wants to. A count that fails, or is above the limit, is taken again, up to four times more,
+# by a program that gets a little all the same. The least is what the library needs.
 low='' high=''
-tries=$([[ $what == instructions && $limit != - ]] && echo 5 || echo 1)
-behind=(chrt --idle 0)
+tries=$([[ $limit != - ]] && echo 5 || echo 1)
+behind=(chrt --idle 0) seconds=60
 for ((try = 1; try <= tries; ++try)); do
-  [[ $try -eq 1 ]] || behind=(nice -n 19)
+  [[ $try -eq 1 ]] || behind=(nice -n 19) seconds=300
   if ! { low=$($what "$few") && high=$($what "$many") && [[ $low =~ ^[0-9]+$ && $high =~ ^[0-9]+$ ]]; }; then
     echo "count.sh: nothing counted: '$low' '$high'" >&2
     continue

@@ -154,6 +154,11 @@ static void on_client_event(redlock_t *client, const redlock_event_t *event, voi
 
 static int set(const char *key, unsigned value) { return redlock_config_set_u32(cfg, key, value); }
 
+static int set_patience(unsigned ms) {
+  return set("timing.node_timeout_ms", ms) != 0 || set("timing.connect_timeout_ms", ms) != 0 ||
+         set("timing.suspect_close_ms", ms) != 0;
+}
+
 static int configure(void) {
   if (redlock_config_new(&cfg) != 0) return -1;
   if (cycle_is(opts.api, "unguarded") && redlock_config_set_str(cfg, "guard", "off") != 0) return -1;
@@ -170,7 +175,7 @@ static int configure(void) {
   /* The slowest master may lag behind the others by many cycles, and is still to be sent all of them. */
   const unsigned room = opts.inflight > 1 ? LIMIT_MAX : 1024;
   if (set("limits.debts", room) != 0 || set("limits.in_flight", room) != 0) return -1;
-  if (opts.node_timeout_ms != 0 && set("timing.node_timeout_ms", opts.node_timeout_ms) != 0) return -1;
+  if (opts.node_timeout_ms != 0 && set_patience(opts.node_timeout_ms) != 0) return -1;
   redlock_config_set_event(cfg, on_client_event, NULL);
   return 0;
 }
@@ -188,12 +193,15 @@ static int open_client(int (*open)(redlock_t **out, const redlock_config_t *cfg)
 }
 
 static int close_client(void) {
-  if (redlock_close_async(rl, 1000) != 0) return 4;
+  if (redlock_close_async(rl, patience_ms()) != 0) return 4;
   way->end();
   return 0;
 }
 
-/* All masters that can be reached vote; no more than a second is given to those that cannot, and ten to a quorum. */
+uint32_t patience_ms(void) { return opts.node_timeout_ms > 1000 ? opts.node_timeout_ms : 1000; }
+
+/* All masters that can be reached vote; those that cannot are waited for no longer than that, and a quorum nine seconds
+ * more. */
 static int met(void) {
   redlock_status_t status = {.size = sizeof status};
   const int64_t late = cycle_now() - stop_at;
@@ -202,7 +210,7 @@ static int met(void) {
 }
 
 static void meet_masters(void) {
-  stop_at = cycle_now() + 1000000000;
+  stop_at = cycle_now() + (int64_t)patience_ms() * 1000000;
   way->until(met);
 }
 
@@ -262,7 +270,7 @@ static int main_blocking(void) {
   if (err != 0) return err;
   blocking();
   const int result = cycle_print(&record);
-  return redlock_destroy(rl, 1000) == 0 ? result : 4;
+  return redlock_destroy(rl, patience_ms()) == 0 ? result : 4;
 }
 
 static int main_connect(void) {

@@ -30,6 +30,7 @@ extern int closed; /* CLOSED was delivered */
 redlock_resource_t unique_resource(void);
 void acquire(redlock_resource_t resource, int wait_ms, redlock_event_fn callback, void *user, redlock_lock_t *lock);
 double answered(void); /* requests that the masters have answered */
+uint32_t patience_ms(void); /* with which it waits for masters, when it begins and when it ends */
 
 void blocking(void);
 void contend(void); /* on_loop only */

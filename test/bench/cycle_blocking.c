@@ -24,7 +24,7 @@ static void run_blocking(long cycles) {
 
 void blocking(void) {
   redlock_status_t status = {.size = sizeof status};
-  const int64_t until = cycle_now() + 1000000000;
+  const int64_t until = cycle_now() + (int64_t)patience_ms() * 1000000;
   while (redlock_status(rl, &status) == 0 && status.masters_up != status.masters && cycle_now() < until) usleep(1000);
   run_blocking(opts.warmup);
   cycle_begin(&record);
