@@ -4,6 +4,7 @@
 #pragma once
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,7 +31,7 @@ struct Site {
     s.strings = {{"guard", "strict"}};
     s.numbers = {{"defaults.ttl_ms", max_ttl_ms},
                  {"timing.max_ttl_ms", max_ttl_ms},
-                 {"timing.node_timeout_ms", max_ttl_ms < 1'000 ? max_ttl_ms / 2 : 500},
+                 {"timing.node_timeout_ms", std::min(max_ttl_ms / 10 * 9, 2'000u)},
                  {"timing.suspect_close_ms", 5'000}};
     s.commission = commission;
     return s;

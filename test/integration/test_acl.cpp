@@ -103,7 +103,7 @@ TEST(Acl, TheLinesOfTheGuideAreEnoughAndAllOfThemIsUsed) {
       Settings settings = site.settings(false);
       settings.strings.insert(settings.strings.end(), {{"username", "gateway"}, {"password", "secret"}});
       if (prefixed) settings.strings.push_back({"key_prefix", "plant1/"});
-      settings.numbers.insert(settings.numbers.end(), {{"timing.suspect_close_ms", 500}});
+      settings.numbers.insert(settings.numbers.end(), {{"timing.suspect_close_ms", 900}});
       Client other(site.loop, settings);
       Client client(site.loop, settings);
       other.wait_up(1);

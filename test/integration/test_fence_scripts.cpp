@@ -318,7 +318,7 @@ Settings fenced(const Cluster& masters, const std::string& name, const std::stri
           name,
           {{"defaults.ttl_ms", max_ttl_ms},
            {"timing.max_ttl_ms", max_ttl_ms},
-           {"timing.node_timeout_ms", 500},
+           {"timing.node_timeout_ms", 900},
            {"timing.suspect_close_ms", 5'000}},
           {{"guard", guard}, {"fence", fence}}};
 }

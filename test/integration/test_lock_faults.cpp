@@ -103,7 +103,7 @@ TEST_F(Restarted3, OneMasterWhileHeld) {
 class Frozen : public ClientOf<3> {
  protected:
   explicit Frozen(uint32_t close_ms = 60'000)
-      : ClientOf({{}, "test", {{"timing.node_timeout_ms", 300}, {"timing.suspect_close_ms", close_ms}}, {}}) {}
+      : ClientOf({{}, "test", {{"timing.node_timeout_ms", 1'500}, {"timing.suspect_close_ms", close_ms}}, {}}) {}
 };
 
 TEST_F(Frozen, MinorityDoesNotSlowAnybody) {
@@ -148,7 +148,7 @@ TEST_F(Frozen, UnreadSetIsDeletedWhenItThaws) {
 // The same, but the connection is given up before the server wakes.
 class FrozenForLong : public Frozen {
  protected:
-  FrozenForLong() : Frozen(300) {}
+  FrozenForLong() : Frozen(1'500) {}
 };
 TEST_F(FrozenForLong, UnreadSetIsDeletedOnTheNextConnection) {
   masters[2].freeze();

@@ -67,23 +67,26 @@ TEST_F(OwnPause, HidesNoDeadMaster) {
 
 // The log tells the cause before what came of it: a lock that is lost, and masters that are not to blame.
 TEST_F(OwnPause, IsToldBeforeWhatCameOfIt) {
+  for (const char* key : {"timing.node_timeout_ms", "timing.suspect_close_ms"}) {
+    settings.numbers.emplace_back(key, 3'000);  // a busy machine's masters are silent for longer than 200 ms
+  }
   UpClient client(loop, settings);
   for (const bool in_callback : {false, true}) {
     const size_t before = client.log().size();
-    Lock& lock = client.start("bus", options(1'500));
+    Lock& lock = client.start("bus", options(2'000));
     if (in_callback) {
       lock.on_event = [&](const redlock_event_t& event) {
-        if (event.type == REDLOCK_EV_RENEWED) std::this_thread::sleep_for(std::chrono::milliseconds(2'700));
+        if (event.type == REDLOCK_EV_RENEWED) std::this_thread::sleep_for(std::chrono::milliseconds(3'500));
       };
     }
     ASSERT_TRUE(loop.run_until([&] { return lock.has(REDLOCK_EV_ACQUIRED); }));
-    if (!in_callback) stand_still(2'700);
+    if (!in_callback) stand_still(3'500);
     ASSERT_TRUE(loop.run_until([&] { return lock.has(REDLOCK_EV_LOST); }));
     std::string all;
     for (size_t i = before; i < client.log().size(); ++i) {
       if (client.log()[i] < "5") all += client.log()[i] + "\n";  // warnings and errors
     }
-    EXPECT_TRUE(std::regex_match(all, std::regex("4 the loop did not run for at least [12] s\n3 \"bus\" [^]*"))) << all;
+    EXPECT_TRUE(std::regex_match(all, std::regex("4 the loop did not run for at least . s\n3 \"bus\" [^]*"))) << all;
   }
   client.start("other", options(60'000));
   servers[2].kill_hard();

@@ -110,7 +110,7 @@ TEST(Report, OfACallThatIsRefusedAtOnce) {
 TEST(Report, OfAThreadThatGivesUp) {
   RedisServer master;
   ThreadClient client(
-      Settings{{master.url()}, "test", {{"timing.node_timeout_ms", 100}, {"timing.connect_timeout_ms", 500}}, {}});
+      Settings{{master.url()}, "test", {{"timing.node_timeout_ms", 1'000}, {"timing.connect_timeout_ms", 500}}, {}});
   Flag inside, leave;
   client.also = [&](redlock_t*, const redlock_event_t& event) {
     if (event.type != REDLOCK_EV_ACQUIRED) return;

@@ -282,7 +282,7 @@ TEST(Callbacks, StuckOnesEndInATimeout) {
   RedisServer master;
   Flag in_callback, go_on;
   ThreadClient client(
-      Settings{{master.url()}, "test", {{"timing.connect_timeout_ms", 300}, {"timing.node_timeout_ms", 50}}, {}});
+      Settings{{master.url()}, "test", {{"timing.connect_timeout_ms", 300}, {"timing.node_timeout_ms", 1'000}}, {}});
   client.also = [&](redlock_t*, const redlock_event_t& event) {
     if (event.type != REDLOCK_EV_ACQUIRED || in_callback.is_set()) return;
     in_callback.set();

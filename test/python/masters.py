@@ -17,7 +17,7 @@ LIBC = ctypes.CDLL(None)
 PR_SET_PDEATHSIG = 1
 PYTHON = [*os.environ.get("REDLOCK_EMULATOR", "").split(), sys.executable]  # this interpreter, once more
 EVENTUALLY = 30.0  # seconds: nothing here takes so long on a machine that works
-TIMING = {"max_ttl_ms": 3000, "node_timeout_ms": 500, "reconnect_max_ms": 200}
+TIMING = {"max_ttl_ms": 3000, "node_timeout_ms": 900, "reconnect_max_ms": 200}
 
 
 def free_port():

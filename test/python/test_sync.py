@@ -53,10 +53,12 @@ class Sync(Site):
         with self.client.lock("a", ttl=2.0, renew=False) as lock:
             self.assertGreater(lock.validity, 0.5)
             self.assertLessEqual(lock.validity, 2.0)
-            now = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-            self.assertLess(abs((lock.deadline_ns - now) / 1e9 - lock.validity), 0.5)
+            before = time.clock_gettime(time.CLOCK_BOOTTIME)
+            now = lock.deadline_ns / 1e9 - lock.validity  # some time between the two
+            after = time.clock_gettime(time.CLOCK_BOOTTIME)
+            self.assertTrue(before - 0.5 < now < after + 0.5)
             lock.check(0.1)
-            with self.assertRaisesRegex(libredlock.TooSlow, "a: 3 s are needed, 1.* s are left"):
+            with self.assertRaisesRegex(libredlock.TooSlow, "a: 3 s are needed, .* s are left"):
                 lock.check(3.0)
             with self.assertRaises(libredlock.TooSlow):
                 lock.check(2.001)
@@ -192,9 +194,9 @@ class Sync(Site):
             with self.assertRaisesRegex(libredlock.Locked, "^[ab]: "):
                 self.client.any_of("a", "b", wait=0)
             with self.assertRaisesRegex(libredlock.Locked, "^[ab]: "):
-                self.client.any_of("a", "b", wait=1.0, on_waiting=on_waiting)
-            self.assertEqual(budgets[0], 1000)
-            self.assertLessEqual(min(budgets), 400)
+                self.client.any_of("a", "b", wait=3.0, on_waiting=on_waiting)
+            self.assertEqual(budgets[0], 3000)
+            self.assertLessEqual(min(budgets), 2400)
             with self.assertRaises(ZeroDivisionError):
                 self.client.any_of("a", "b", wait=None, on_waiting=lambda event: 1 // (event.holder == ""))
             self.eventually(lambda: self.client.status()["locks"]["pending"] == 0)
@@ -250,6 +252,7 @@ class Sync(Site):
         lock = self.client.lock("a", ttl=3.0)
         with lock:
             lock.extend()
+            self.eventually(lambda: self.holders("a") == 3)  # the last one may have had the other's key until now
             with self.frozen(2), self.assertRaises((libredlock.NoQuorum, libredlock.Guarded)):
                 lock.extend()
             self.eventually(lambda: self.client.status()["masters_up"] == 3)
