@@ -14,7 +14,6 @@ namespace {
 constexpr size_t name_shown = 32;
 constexpr size_t address_shown = 56;
 constexpr size_t key_shown = 96;
-constexpr size_t holder_shown = REDLOCK_HOLDER_MAX;
 constexpr redlock_detail_t no_detail = {0, 0, 0, 0, 0, 0, 0, 0, REDLOCK_GUARD_UNKNOWN, "", "", "", "", "", ""};
 
 // An event on its way to a sentence. The sentences stand below as patterns, which also saves code:
@@ -62,19 +61,15 @@ class Sentence {
 };
 
 void Sentence::say(const char* at) {
+  bool left_out = false;  // the word at which the loop is
   for (; *at != '\0'; ++at) {
-    if (*at == '%') {
-      field(*++at);
-    } else if (*at == '{') {
-      const char* const bar = strchr(at, '|');
-      REDLOCK_ASSERT(bar != nullptr);  // a pattern is one of ours
-      const char* const end = strchr(bar, '}');
-      REDLOCK_ASSERT(end != nullptr);
-      const char* const word = one_ ? at + 1 : bar + 1;
-      out_.raw(Bytes(word, static_cast<size_t>((one_ ? bar : end) - word)));
-      at = end;
-    } else {
-      out_.raw(Bytes(at, 1));
+    switch (*at) {
+      case '%': field(*++at); break;
+      case '{': left_out = !one_; break;
+      case '|': left_out = one_; break;
+      case '}': left_out = false; break;
+      default:
+        if (!left_out) out_.raw(Bytes(at, 1));
     }
   }
 }
@@ -98,7 +93,7 @@ void Sentence::field(char name) {
     case 'i': out_.raw(d_.their_name); return;
     case 'j': out_.raw(d_.our_name); return;
     case 'k': out_.escaped(bytes_of(d_.denied), key_shown); return;
-    case 'h': out_.raw(Bytes(d_.holder, strnlen(d_.holder, holder_shown))); return;
+    case 'h': out_.raw(d_.holder); return;
     default: break;
   }
   REDLOCK_ASSERT(name == 'a');

@@ -169,7 +169,7 @@ int finish(const redlock_config_s& config, Settings& out) {
 }
 
 int keep_error(const redlock_config_s& config, int result, const char* sentence) {
-  if (result != 0) memcpy(config.error, sentence, strnlen(sentence, error_text_max - 1) + 1);
+  if (result != 0) TextWriter(config.error, sizeof config.error).raw(sentence);
   return result;
 }
 

@@ -39,7 +39,8 @@ void set_client_name_to_host_name(Text& name) {
   char host[256];
   if (gethostname(host, sizeof host) != 0) host[0] = '\0';
   host[sizeof host - 1] = '\0';
-  const size_t whole = strcspn(host, ".");  // without its domain
+  size_t whole = 0;  // without its domain
+  while (host[whole] != '\0' && host[whole] != '.') ++whole;
   const size_t size = whole < REDLOCK_CLIENT_NAME_MAX ? whole : REDLOCK_CLIENT_NAME_MAX;
   REDLOCK_ASSERT(size <= whole);
   char* const end = host + whole - size;

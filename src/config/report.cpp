@@ -6,15 +6,10 @@
 namespace redlock {
 
 const char* state_name(int32_t state) {
-  switch (state) {
-    case REDLOCK_MASTER_DOWN: return "down";
-    case REDLOCK_MASTER_CONNECTING: return "connecting";
-    case REDLOCK_MASTER_GREETING: return "greeting";
-    case REDLOCK_MASTER_UP: return "up";
-    case REDLOCK_MASTER_SUSPECT: return "suspect";
-    case REDLOCK_MASTER_GUARDED: return "guarded";
-    default: return "unknown";
-  }
+  static_assert(REDLOCK_MASTER_DOWN == 1 && REDLOCK_MASTER_GUARDED == 6);
+  const bool known = state >= REDLOCK_MASTER_DOWN && state <= REDLOCK_MASTER_GUARDED;
+  return nth_text("unknown\0down\0connecting\0greeting\0up\0suspect\0guarded",
+                  known ? static_cast<unsigned>(state) : 0);
 }
 
 namespace {

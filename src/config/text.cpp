@@ -30,6 +30,19 @@ size_t utf8_sequence(Bytes text) {
   return size;
 }
 
+bool has_control_character(Bytes text) {
+  for (size_t i = 0; i < text.size; ++i) {
+    const unsigned char c = static_cast<unsigned char>(text.data[i]);
+    if (c < 0x20 || c == 0x7F) return true;
+  }
+  return false;
+}
+
+const char* nth_text(const char* texts, unsigned n) {
+  for (; n > 0; --n) texts += strlen(texts) + 1;
+  return texts;
+}
+
 TextWriter::TextWriter(char* buffer, size_t capacity) : buffer_(buffer), capacity_(capacity) {
   if (capacity_ > 0) buffer_[0] = '\0';
 }

@@ -228,14 +228,13 @@ void write_tls_date(TextWriter& out, int err, const TlsDate& date) {
   out.raw(Bytes(text, strftime(text, sizeof text, " %F %R UTC", &t)));
 }
 
-// One text behind the other: the loader would have to relocate a table of pointers.
 void write_tls_file(TextWriter& out, const TlsFile& file) {
-  const char* text =
+  constexpr char texts[] =
       "is well\0does not exist\0may not be read by this user\0cannot be read\0is a folder\0is not a regular file\0"
       REDLOCK_STRANGERS_FILE "\0" REDLOCK_OTHERS_WRITE "\0is a key that others can read; chmod o-r\0is empty\0"
       "has more than 512 KiB\0is no PEM of what belongs here, or is cut short\0"
       "is encrypted, and nobody is asked for its password\0is not the key of tls.cert_file";
-  for (unsigned i = static_cast<unsigned>(file.fault); i > 0; --i) text += strlen(text) + 1;
+  const char* const text = nth_text(texts, static_cast<unsigned>(file.fault));
   out.raw(tls_keys[static_cast<unsigned>(file.name)].name).raw(": ").escaped(bytes_of(file.path)).raw(": ").raw(text);
 }
 

@@ -166,10 +166,7 @@ int parse_host_and_port(Bytes text, Master& out, TextWriter& why) {
 int parse_socket(Bytes path, Master& out, TextWriter& why) {
   if (path.size < 2 || path.data[0] != '/') return fail(why, ".url: unix:// is not followed by an absolute path");
   if (path.size > REDLOCK_HOST_MAX) return bad_size(why, ".url", path.size, 1, REDLOCK_HOST_MAX);
-  for (size_t i = 0; i < path.size; ++i) {
-    const unsigned char c = static_cast<unsigned char>(path.data[i]);
-    if (c < 0x20 || c == 0x7F) return fail(why, ".url: the path holds a control character");
-  }
+  if (has_control_character(path)) return fail(why, ".url: the path holds a control character");
   if (contains_any(path, "%?#")) return fail(why, ".url: %, ? and # may not stand in a socket path");
   out.unix_socket = true;
   out.port = 0;
@@ -245,11 +242,16 @@ bool same_address(const Master& a, const Master& b) {
 }
 
 void write_address(TextWriter& out, const Master& master) {
-  const bool brackets = !master.unix_socket && find(master.host.bytes(), ':') != none;
-  if (brackets) out.raw("[");
-  out.escaped(master.host.bytes());
-  if (brackets) out.raw("]");
-  if (!master.unix_socket) out.raw(":").number(master.port);
+  if (master.unix_socket) {
+    out.escaped(master.host.bytes());
+  } else {
+    write_host_and_port(out, master.host.bytes(), master.port);
+  }
+}
+
+void write_host_and_port(TextWriter& out, Bytes host, uint16_t port) {
+  const bool brackets = find(host, ':') != none;
+  out.raw(brackets ? "[" : "").raw(host).raw(brackets ? "]:" : ":").number(port);
 }
 
 }  // namespace redlock

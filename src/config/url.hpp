@@ -23,5 +23,6 @@ bool same_address(const Master& a, const Master& b);
 
 // "10.0.0.11:6379", "[fe80::1]:6379", "/run/redis.sock"
 void write_address(TextWriter& out, const Master& master);
+void write_host_and_port(TextWriter& out, Bytes host, uint16_t port);
 
 }  // namespace redlock

@@ -2,7 +2,7 @@
 #include "run/detail.hpp"
 
 #include "base/digits.hpp"
-#include "config/text.hpp"
+#include "config/url.hpp"
 #include "lock/quorum.hpp"
 
 namespace redlock {
@@ -49,11 +49,11 @@ void fill_reason(const Client& client, MasterIndex m, const Client::Event& event
 
 void write_address(const MasterSettings& master, AddressText& out) {
   TextWriter text(out, sizeof out);
-  const bool v6 = !master.unix_socket && memchr(master.host.data, ':', master.host.size) != nullptr;
-  if (v6) text.raw("[");
-  text.raw(master.host);
-  if (v6) text.raw("]");
-  if (!master.unix_socket) text.raw(":").number(master.port);
+  if (master.unix_socket) {
+    text.raw(master.host);
+  } else {
+    write_host_and_port(text, master.host, master.port);
+  }
 }
 
 void fill_detail(const Client& client, Client::Event& event, Detail& out) {

@@ -7,8 +7,7 @@ namespace {
 #define REDLOCK_DIGITS(number) #number
 #define REDLOCK_DIGITS_OF(number) REDLOCK_DIGITS(number)
 
-// One text behind the other: the loader would have to relocate a table of pointers. The first %u is the value,
-// the second one the limit.
+// The first %u is the value, the second one the limit.
 constexpr char texts[] =
     "resources is NULL\0"
     "count %u is not in 1.." REDLOCK_DIGITS_OF(REDLOCK_RESOURCES_PER_LOCK_MAX) "\0"
@@ -37,8 +36,7 @@ int Fault::set(Is is, uint32_t given, uint32_t against) {
 }
 
 void explain(const Fault& fault, TextWriter& out) {
-  const char* text = texts;
-  for (unsigned i = static_cast<unsigned>(fault.what); i > 0; --i) text += strlen(text) + 1;
+  const char* const text = nth_text(texts, static_cast<unsigned>(fault.what));
   REDLOCK_ASSERT(text < texts + sizeof texts);
   out.print(text, fault.value, fault.limit);
 }
