@@ -119,17 +119,17 @@ class Driver : public Turns<Driver> {
 
   Client& client_;
   Owner owner_;
-  SystemClock clock_;
   uv_loop_t* loop_ = nullptr;
   Connection* connections_;
   unsigned masters_;
-  uv_prepare_t prepare_;
-  uv_poll_t timer_;
-  uv_idle_t idle_;  // while it is active, the loop does not wait
   int timer_fd_ = -1;
   uint32_t fork_generation_ = 0;  // each readable descriptor compares it; forked() would be a call
   unsigned own_open_ = 3;  // how many of prepare_, timer_ and idle_ are not closed yet
   bool closing_ = false;
+  SystemClock clock_;
+  uv_prepare_t prepare_;
+  uv_poll_t timer_;
+  uv_idle_t idle_;  // while it is active, the loop does not wait
   [[no_unique_address]] Steps steps_;
 };
 

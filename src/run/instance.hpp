@@ -44,9 +44,7 @@ struct redlock_s {
             const redlock::Driver::Owner& owner)
       : client(settings, arrays), driver(client, owner, connections), story(told) {}
 
-  redlock::Client client;
-  redlock::Driver driver;
-  redlock::Story story;
+  // What is asked for most stands first: there instructions of 32-bit ARM are short.
   redlock_event_fn event = nullptr;
   void* event_user = nullptr;
   redlock::Log log;
@@ -56,12 +54,15 @@ struct redlock_s {
   size_t size = 0;
   void* own = nullptr;   // the state of the mode: mode_bytes
   void (*wake)(redlock_t*) = nullptr;  // makes the loop take a turn
-  redlock::Gate gate;                  // thread mode
   redlock::BlockedList blocked;        // thread mode
   redlock::Mode mode = redlock::Mode::loop;
   bool owns_memory = false;
   bool silent = false;      // thread mode: redlock_destroy() returned before the thread ended, so deliver no events
   bool processing = false;  // polled mode: redlock_process() is under way
+  redlock::Gate gate;       // thread mode
+  redlock::Client client;
+  redlock::Driver driver;
+  redlock::Story story;
 };
 
 namespace redlock {

@@ -159,13 +159,11 @@ int wait_for(redlock_t* rl, uint64_t lock, Blocked::On on, int64_t budget_ms, re
   return over ? report_error(report, REDLOCK_E_LOST) : me.err;
 }
 
-int64_t ms_of(Duration duration) { return duration.ns() / 1'000'000; }
-
 // The longest time that the client itself may take for a round: the first connections, room in its buffers, and then
 // the round, which has two parts if the lock is fenced.
-int64_t round_ms(const redlock_t* rl) {
+REDLOCK_APART_FOR_SIZE int64_t round_ms(const redlock_t* rl) {
   const CommonSettings& s = rl->client.settings();
-  return 2 * ms_of(s.connect_timeout) + 3 * ms_of(s.node_timeout);
+  return (2 * s.connect_timeout.ns() + 3 * s.node_timeout.ns()) / 1'000'000;
 }
 
 // ---- the end ----------------------------------------------------------------------------------------------------
