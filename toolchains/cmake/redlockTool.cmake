@@ -8,7 +8,8 @@ add_executable(redlock_tool ${redlock_tool_sources})
 redlock_library_options(redlock_tool)
 redlock_tls_options(redlock_tool)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # functions stay small enough for short branches and offsets
-  target_compile_options(redlock_tool PRIVATE $<$<CONFIG:MinSizeRel>:-fno-inline-functions-called-once>)
+  target_compile_options(redlock_tool PRIVATE
+    "$<$<CONFIG:MinSizeRel>:-fno-inline-functions-called-once;-finline-small-functions>")
 endif()
 target_include_directories(redlock_tool PRIVATE "${PROJECT_SOURCE_DIR}/src" "${REDLOCK_GENERATED_DIR}")
 target_link_libraries(redlock_tool PRIVATE redlock_site redlock rt -pthread)  # rt: timer_create, before glibc 2.34
