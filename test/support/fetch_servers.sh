@@ -34,7 +34,7 @@ build() {
   }
   rm -rf "$scratch"
   mkdir -p "$scratch/source"
-  (cd "$scratch" && apt-get "${own_options[@]}" source --only-source --download-only "$name=$full") || return 1
+  (cd "$scratch" && apt-get "${own_options[@]}" source --only-source --tar-only "$name=$full") || return 1
   tarball=$(echo "$scratch"/*.orig.tar.*)
   echo "$3  $tarball" | sha256sum --check || {
     echo "the sources of $1 are not those that were tried"
