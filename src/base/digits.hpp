@@ -70,13 +70,32 @@ void write_random_hex(const unsigned char* random, char* out) {
 
 // ---- hash -------------------------------------------------------------------------------------------------------
 
-// FNV-1a, of 32 or 64 bits.
-template <class Word>
-Word hash_of(Bytes text) {
-  static_assert(sizeof(Word) == 4 || sizeof(Word) == 8);
-  constexpr Word prime = static_cast<Word>(sizeof(Word) == 4 ? 16777619u : 0x100000001B3u);
-  Word hash = static_cast<Word>(sizeof(Word) == 4 ? 2166136261u : 0xCBF29CE484222325u);
-  for (size_t i = 0; i < text.size; ++i) hash = (hash ^ static_cast<unsigned char>(text.data[i])) * prime;
+// FNV-1a of 64 bits. Masters keep what is made of it, so it stays the same.
+inline uint64_t fnv_of(Bytes text) {
+  uint64_t hash = 0xCBF29CE484222325u;
+  for (size_t i = 0; i < text.size; ++i) hash = (hash ^ static_cast<unsigned char>(text.data[i])) * 0x100000001B3u;
+  return hash;
+}
+
+// A hash that only this client sees, of four bytes at a time. The last four are those at the end, whatever the size.
+inline uint32_t hash_of(Bytes text) {
+  uint32_t hash = static_cast<uint32_t>(text.size), word = 0;
+  const auto mix = [&] {
+    hash = (hash ^ word) * 0x9E3779B1u;
+    hash ^= hash >> 15;
+  };
+  const char* at = text.data;
+  const char* const end = at + text.size;
+  if (text.size >= sizeof word) {
+    for (; end - at > static_cast<ptrdiff_t>(sizeof word); at += sizeof word) {
+      memcpy(&word, at, sizeof word);
+      mix();
+    }
+    memcpy(&word, end - sizeof word, sizeof word);
+  } else {
+    for (; at != end; ++at) word = word << 8 | static_cast<unsigned char>(*at);
+  }
+  mix();
   return hash;
 }
 

@@ -89,7 +89,7 @@ class Crowds {
  public:
   // How a name is known here. The urgent acquires of a name are remembered apart: what its others have learned must not
   // delay them.
-  static uint32_t name_of(const Names& names, bool urgent) { return hash_of<uint32_t>(names.first()) + urgent; }
+  static uint32_t name_of(const Names& names, bool urgent) { return hash_of(names.first()) + urgent; }
   // What is remembered of a name; nullptr: nothing.
   Crowd* find(uint32_t name) {
     Crowd& kept = at_[name % size];

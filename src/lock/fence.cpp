@@ -21,7 +21,7 @@ void Proposals::init(Place* places, unsigned size) {
 uint64_t Proposals::next(const Names& names) const {
   uint64_t top = 0;
   for (Bytes resource : names) {
-    const uint32_t name = hash_of<uint32_t>(resource);
+    const uint32_t name = hash_of(resource);
     const Place& p = place(name);
     if (p.name == name && p.top > top) top = p.top;
   }
@@ -30,7 +30,7 @@ uint64_t Proposals::next(const Names& names) const {
 
 void Proposals::heard(const Names& names, uint64_t number) {
   for (Bytes resource : names) {
-    const uint32_t name = hash_of<uint32_t>(resource);
+    const uint32_t name = hash_of(resource);
     Place& p = place(name);
     if (p.name != name) {
       if (p.may_floor) continue;
@@ -41,7 +41,7 @@ void Proposals::heard(const Names& names, uint64_t number) {
 }
 
 bool Proposals::allow_floor(Bytes resource) {
-  const uint32_t name = hash_of<uint32_t>(resource);
+  const uint32_t name = hash_of(resource);
   Place& p = place(name);
   if (p.name != name) {
     if (p.may_floor) return false;
@@ -53,7 +53,7 @@ bool Proposals::allow_floor(Bytes resource) {
 
 bool Proposals::may_floor(const Names& names) const {
   for (Bytes resource : names) {
-    const uint32_t name = hash_of<uint32_t>(resource);
+    const uint32_t name = hash_of(resource);
     const Place& p = place(name);
     if (p.name != name || !p.may_floor) return false;
   }
@@ -62,7 +62,7 @@ bool Proposals::may_floor(const Names& names) const {
 
 void Proposals::floor_taken(const Names& names) {
   for (Bytes resource : names) {
-    const uint32_t name = hash_of<uint32_t>(resource);
+    const uint32_t name = hash_of(resource);
     Place& p = place(name);
     if (p.name == name) p.may_floor = false;
   }

@@ -11,7 +11,7 @@ namespace {
 
 // The hash of a name, mixed so that a sum over several names depends on every bit of each.
 uint64_t hash_of_name(Bytes name) {
-  const uint64_t hash = hash_of<uint64_t>(name);
+  const uint64_t hash = fnv_of(name);
   return (hash ^ (hash >> 29)) * 0xBF58476D1CE4E5B9u;
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 
 namespace redlock {
@@ -72,11 +73,29 @@ TEST(Digits, random_bytes_give_each_digit_once_for_its_half) {
 }
 
 // Values of the reference implementation of FNV-1a.
-TEST(Digits, hashes_are_fnv_1a) {
-  EXPECT_EQ(hash_of<uint32_t>(bytes_of("")), 0x811C9DC5u);
-  EXPECT_EQ(hash_of<uint32_t>(bytes_of("foobar")), 0xBF9CF968u);
-  EXPECT_EQ(hash_of<uint64_t>(bytes_of("")), 0xCBF29CE484222325u);
-  EXPECT_EQ(hash_of<uint64_t>(bytes_of("foobar")), 0x85944171F73967E8u);
+TEST(Digits, the_hash_that_masters_keep_is_fnv_1a) {
+  EXPECT_EQ(fnv_of(bytes_of("")), 0xCBF29CE484222325u);
+  EXPECT_EQ(fnv_of(bytes_of("foobar")), 0x85944171F73967E8u);
+}
+
+// Names that differ in one byte, or are a part of one another, at each length that the words of four bytes treat apart.
+TEST(Digits, names_that_differ_anywhere_have_hashes_of_their_own) {
+  std::set<uint32_t> hashes;
+  size_t names = 0;
+  std::string name = "_";
+  for (size_t size = 1; size <= 13; name += static_cast<char>('a' + size++)) {
+    hashes.insert(hash_of(bytes_of(name)));
+    ++names;
+    for (size_t at = 0; at < size; ++at) {
+      std::string other = name;
+      for (const char c : {'\0', '0', 'z', '\xff'}) {
+        other[at] = c;
+        hashes.insert(hash_of(bytes_of(other)));
+        ++names;
+      }
+    }
+  }
+  EXPECT_EQ(hashes.size(), names);
 }
 
 }  // namespace

@@ -324,7 +324,7 @@ TEST_F(AnyWatcher, what_is_known_of_a_name_that_others_want_outlives_one_grant_o
   for (unsigned i = 0; i < 3; ++i) w.pass();
   const Names wanted = w.lock.names;
   std::string other;
-  const auto place_of = [](const Bytes& name) { return hash_of<uint32_t>(name) % 4; };
+  const auto place_of = [](const Bytes& name) { return hash_of(name) % 4; };
   do {
     other += 'x';
   } while (place_of(Bytes(other.data(), other.size())) != place_of(wanted.first()));
