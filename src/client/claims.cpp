@@ -74,7 +74,7 @@ void Claims::end(uint16_t index, Masters targets, const Instant& now) {
   unreserve(c, c.sent - targets);
   recount(c, before);
   check(c);
-  settle(index);
+  if (targets.empty()) settle(index);
 }
 
 void Claims::linger(uint16_t index, Instant at) {

@@ -191,8 +191,11 @@ Post::Paid Post::pay_debts(const Instant& now) {
     const uint16_t index = ended_.first();
     ended_.remove(&claims[0], index);
     const Masters owed = claims[index].owed;
-    if (!owed.empty()) (send_deletes(index, owed, now) ? paid.queued : paid.full) = true;
-    claims.unqueued(index);
+    if (owed.empty()) {
+      claims.unqueued(index);
+    } else {
+      (send_deletes(index, owed, now) ? paid.queued : paid.full) = true;
+    }
   }
   if (!claims.owes()) return paid;
   for (MasterIndex m = 0; m < settings_.masters; ++m) {

@@ -3,6 +3,18 @@
 
 namespace redlock {
 
+// Hash the last 8 bytes: resource names usually share a prefix.
+inline LocalQueue::Row& LocalQueue::row_of(Bytes name) const {
+  uint32_t end[2] = {};
+  if (name.size >= sizeof end) {
+    memcpy(end, name.data + name.size - sizeof end, sizeof end);  // a constant size needs no call
+  } else {
+    memcpy(end, name.data, name.size);
+  }
+  const uint32_t hash = (end[0] * 0x9E3779B1u ^ end[1]) * 0x85EBCA77u;
+  return rows_[uint64_t{hash} * count_ >> 32];
+}
+
 void LocalQueue::enter(Lock& lock) {
   uint16_t place = places_of(lock);
   for (Bytes name : lock.names) {
@@ -61,18 +73,6 @@ unsigned LocalQueue::leave(Lock& over, uint16_t (&first)[Names::max]) {
     if (!told) first[n++] = slot;
   }
   return n;
-}
-
-// Hash the last 8 bytes: resource names usually share a prefix.
-LocalQueue::Row& LocalQueue::row_of(Bytes name) const {
-  uint32_t end[2] = {};
-  if (name.size >= sizeof end) {
-    memcpy(end, name.data + name.size - sizeof end, sizeof end);  // a constant size needs no call
-  } else {
-    memcpy(end, name.data, name.size);
-  }
-  const uint32_t hash = (end[0] * 0x9E3779B1u ^ end[1]) * 0x85EBCA77u;
-  return rows_[uint64_t{hash} * count_ >> 32];
 }
 
 }  // namespace redlock

@@ -6,7 +6,7 @@
 namespace redlock {
 namespace {
 
-void write_keys(resp::Writer& out, Bytes key_prefix, const Names& names, unsigned n) {
+REDLOCK_IN_LINE_FOR_SPEED inline void write_keys(resp::Writer& out, Bytes key_prefix, const Names& names, unsigned n) {
   if (n == 1) {  // in nearly all commands
     out.bulk(key_prefix, names.first());
   } else {
@@ -14,7 +14,7 @@ void write_keys(resp::Writer& out, Bytes key_prefix, const Names& names, unsigne
   }
 }
 
-void write_value(resp::Writer& out, const Subject& s) {
+REDLOCK_IN_LINE_FOR_SPEED inline void write_value(resp::Writer& out, const Subject& s) {
   constexpr size_t hex_size = 2 * REDLOCK_VALUE_RANDOM;  // a constant, so that it is copied in line
   REDLOCK_ASSERT(s.value_hex.size == hex_size);
   out.bulk(Bytes(s.value_hex.data, hex_size), ":", s.client_name);
@@ -47,7 +47,7 @@ const Script& script_of(Op op) {
   }
 }
 
-void Command::write_script(resp::Writer& out, const Script& script, bool by_name) {
+inline void Command::write_script(resp::Writer& out, const Script& script, bool by_name) {
   if (by_name) {
     constexpr size_t sha_size = 40;
     REDLOCK_ASSERT(script.sha.size == sha_size);

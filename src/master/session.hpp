@@ -83,7 +83,11 @@ class Session {
   // [down] Behind closed(): did older connections leave SETs unanswered?
   void leave_strays(bool any) { greeting_.leave_strays(any); }
   char* rx_room(size_t& size) {
-    if (rx_head_ != 0) compact();
+    if (rx_head_ == rx_size_) {  // nearly always
+      rx_head_ = rx_size_ = 0;
+    } else if (rx_head_ != 0) {
+      compact();
+    }
     size = rx_capacity_ - rx_size_;
     return rx_ + rx_size_;
   }
