@@ -46,7 +46,7 @@ uint16_t Claims::make(uint16_t slot, const Names& names, uint32_t ttl_ms) {
   c.repeats = 0;
   c.slot = slot;
   c.ttl_ms = ttl_ms;
-  c.sent = c.refused = c.pending = c.stray = c.owed = c.deleting = c.resting = c.reserved = {};
+  static_cast<Sent&>(c) = {};
   c.over_at = c.repeat_at = Instant::never();
   return index;
 }

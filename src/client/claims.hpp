@@ -42,14 +42,8 @@
 
 namespace redlock {
 
-// Small fields come first: on ARM their instructions are short where they lie near the beginning.
-struct Claim {
-  bool used;
-  bool ended;        // the lock has ended, or the round was lost: every delete is due
-  uint8_t repeats;
-  uint16_t slot;     // the lock that has this value; no_slot once the claim has ended or lingers
-  Link place;        // in the list of free claims; or in the client's queue of claims whose deletes leave next
-
+// What masters were sent of one value.
+struct Sent {
   Masters sent;      // may have been sent a SET of this value; the others below are parts of it
   Masters refused;   // answered the SET with "held by another"
   Masters pending;   // the SET is unanswered on the present connection; apart from `stray`
@@ -59,6 +53,15 @@ struct Claim {
   Masters deleting;  // a delete is unanswered on the present connection
   Masters resting;   // a delete is owed again after repeat_at
   Masters reserved;  // a place in the session's FIFO is kept for the delete
+};
+
+// Small fields come first: on ARM their instructions are short where they lie near the beginning.
+struct Claim : Sent {
+  bool used;
+  bool ended;        // the lock has ended, or the round was lost: every delete is due
+  uint8_t repeats;
+  uint16_t slot;     // the lock that has this value; no_slot once the claim has ended or lingers
+  Link place;        // in the list of free claims; or in the client's queue of claims whose deletes leave next
 
   uint32_t ttl_ms;   // the longest ttl that was sent with this value
 

@@ -35,7 +35,7 @@ class Writer {
   Writer& crlf() { return raw(Bytes("\r\n")); }
   // Bytes that are RESP already. Inline, so that a literal becomes a few stores.
   Writer& raw(Bytes bytes) {
-    if (char* at = take(bytes.size)) put_bytes(at, bytes);
+    if (make_room(bytes.size)) at_ = put_bytes(at_, bytes);
     return *this;
   }
 
@@ -65,31 +65,29 @@ class Writer {
 
   Writer& header(char type, size_t value) {
     const unsigned digits = value < 10 ? 1 : value < 100 ? 2 : decimal_size(value);
-    if (char* at = take(1 + digits + 2)) {
-      *at = type;
-      put_crlf(put_number(at + 1, value, digits));
+    if (make_room(1 + digits + 2)) {
+      *at_ = type;
+      at_ = put_crlf(put_number(at_ + 1, value, digits));
     }
     return *this;
   }
   // Space for the `size` bytes of a bulk string, its length line and final CR LF written; nullptr if that does not fit.
   char* open_bulk(size_t size) {
     const unsigned digits = size < 10 ? 1 : size < 100 ? 2 : decimal_size(size);
-    char* at = take(1 + digits + 2 + size + 2);
-    if (at == nullptr) return nullptr;
+    const size_t whole = 1 + digits + 2 + size + 2;
+    if (!make_room(whole)) return nullptr;
+    char* at = at_;
+    at_ += whole;
     *at = '$';
     at = put_crlf(put_number(at + 1, size, digits));
     put_crlf(at + size);
     return at;
   }
-  // Space for n bytes; nullptr if it does not fit, and for every later call.
-  char* take(size_t n) {
-    if (n > static_cast<size_t>(end_ - at_)) {
-      at_ = end_ = nullptr;
-      return nullptr;
-    }
-    char* const space = at_;
-    at_ += n;
-    return space;
+  // Do n bytes fit? If not, no byte fits any more.
+  bool make_room(size_t n) {
+    if (n <= static_cast<size_t>(end_ - at_)) return true;
+    at_ = end_ = nullptr;
+    return false;
   }
 
   char* begin_;
