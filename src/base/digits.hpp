@@ -55,7 +55,7 @@ void write_hex(uint32_t word, char* out);
 // The hexadecimal digits of random bytes, in any order. Each step makes half of a word's digits at once, one digit in
 // each byte. A digit above 9 is a letter, and 'a' is 39 characters behind the place that follows '9'.
 template <class Word>
-void write_random_hex(const unsigned char* random, char* out) {
+REDLOCK_IN_LINE_FOR_SPEED inline void write_random_hex(const unsigned char* random, char* out) {
   constexpr Word each = static_cast<Word>(0x0101010101010101u);
   Word word;
   memcpy(&word, random, sizeof word);

@@ -75,11 +75,15 @@ inline Subject Post::subject(uint16_t index, uint32_t ttl_ms, char (&hex)[ValueB
   return {settings_.key_prefix, c.names, c.value.write_hex(hex), settings_.client_name, ttl_ms};
 }
 
-Command Post::encode(Space space, const Wording& what, MasterIndex m, bool by_name) const {
+inline Command Post::encode(Space space, const Wording& what, MasterIndex m, bool by_name) const {
   char hex[ValueBytes::hex_size];
   const Subject s = subject(what.request.claim, what.ttl_ms, hex);
   if (!what.sealed) return Command::plain(space, what.op(), s, by_name);
   return Command::sealed(space, what.op(), s, sessions_[m].sealed(), what.token, by_name);
+}
+
+Command Post::encode_apart(const Wording& what, MasterIndex m) {
+  return encode(sessions_[m].space(), what, m, false);
 }
 
 // Which of them need the text of an op's script?
@@ -97,7 +101,7 @@ void Post::ask(const Wording& what, Masters masters, Masters apart) {
   const Op op = what.op();
   for (MasterIndex m : apart) {
     if (op == Op::extend) sessions_[m].track_next(what.request.sent);
-    sessions_[m].ask(what.request, encode(sessions_[m].space(), what, m, false));
+    sessions_[m].ask(what.request, encode_apart(what, m));
   }
   masters -= apart;
   if (masters.empty()) return;
@@ -119,7 +123,9 @@ void Post::ask(const Wording& what, Masters masters, Masters apart) {
 
 void Post::ask_round(const Lock& lock, Masters masters, Masters by_script, const Instant& now) {
   const bool extends = lock.state == State::held;
-  ask_more(extends ? Op::extend : Op::acquire, lock, masters - by_script, false, now);
+  const Masters plain = masters - by_script;
+  ask_more(extends ? Op::extend : Op::acquire, lock, plain, false, now);
+  if (plain == masters) return;
   const Op op = extends ? Op::extend : lock.options.fenced ? Op::acquire_fenced : Op::acquire;
   ask_more(op, lock, masters & by_script, true, now);
 }
@@ -140,7 +146,7 @@ bool Post::put_back(const Lock& lock, MasterIndex m, uint32_t ttl_ms, const Inst
   if (!session.votes() || !claims.may_put_back(lock.claim, m, now)) return false;
   Wording what = wording(Op::acquire, lock.claim, 0, ttl_ms, now);
   what.sealed = lock.names.count() > 1 || session.asked_by_script();
-  const Command command = encode(session.space(), what, m, false);
+  const Command command = encode_apart(what, m);
   if (!session.room(command, places(m, set_requests))) return false;
   session.ask(what.request, command);
   claims.put_back_sent(lock.claim, m);

@@ -115,7 +115,8 @@ class Post {
     return {{now, round, claim, static_cast<uint8_t>(op), false}, ttl_ms, false, 0};
   }
   inline Subject subject(uint16_t claim, uint32_t ttl_ms, char (&hex)[ValueBytes::hex_size]) const;
-  Command encode(Space space, const Wording& what, MasterIndex m, bool by_name) const;
+  REDLOCK_IN_LINE_FOR_SPEED inline Command encode(Space space, const Wording& what, MasterIndex m, bool by_name) const;
+  [[gnu::noinline]] Command encode_apart(const Wording& what, MasterIndex m);  // with the script's text, for one master
   Masters without_script(Op op, Masters masters) const;
   void ask(const Wording& what, Masters masters, Masters apart);
   Masters with_room(Op op, const Names& names, Masters masters, Masters by_script, bool is_new) const;
