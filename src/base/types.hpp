@@ -31,12 +31,20 @@ namespace redlock {
 #if defined(__OPTIMIZE_SIZE__)
 #define REDLOCK_APART_FOR_SIZE [[gnu::noinline]]
 #define REDLOCK_IN_LINE_FOR_SPEED
+#define REDLOCK_APART_FOR_SPEED inline
 #else
 #define REDLOCK_APART_FOR_SIZE
 #define REDLOCK_IN_LINE_FOR_SPEED [[gnu::always_inline]]
+#define REDLOCK_APART_FOR_SPEED [[gnu::noinline]]
 #endif
 
 namespace redlock {
+
+#if defined(__OPTIMIZE_SIZE__)
+constexpr bool for_speed = false;
+#else
+constexpr bool for_speed = true;
+#endif
 
 using MasterIndex = unsigned;
 

@@ -21,13 +21,14 @@ int refuse_ttl(const CommonSettings& settings, uint32_t ttl_ms, Fault& fault) {
 int to_options(const redlock_t* rl, const redlock_acquire_opts_t* given, redlock_acquire_opts_t& opts, Options& out,
                Fault& fault) {
   using Is = Fault::Is;
-  if (given != nullptr && given->size == sizeof opts) {
-    opts = *given;
-  } else {
-    opts = REDLOCK_ACQUIRE_OPTS_INIT;
-    const uint32_t size = given != nullptr ? given->size : sizeof opts;
-    if (size < sizeof size || size > 4096) return fault.set(Is::size, size);
-    if (given != nullptr) memcpy(&opts, given, size < sizeof opts ? size : sizeof opts);
+  opts = REDLOCK_ACQUIRE_OPTS_INIT;
+  if (given != nullptr) {
+    if (given->size < sizeof given->size || given->size > 4096) return fault.set(Is::size, given->size);
+    if (given->size == sizeof opts) {
+      opts = *given;
+    } else {
+      memcpy(&opts, given, given->size < sizeof opts ? given->size : sizeof opts);
+    }
   }
   const CommonSettings& settings = rl->client.settings();
   constexpr uint32_t flags = REDLOCK_F_NO_RENEW | REDLOCK_F_FENCING | REDLOCK_F_TELL_WAITING | REDLOCK_F_URGENT;

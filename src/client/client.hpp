@@ -175,16 +175,17 @@ class Client {
   void clock_stepped(MasterIndex m, Duration by, const Instant& now);
   void quarantine_stepped(const Instant& now);
 
-  // In line: received() has a copy for good answers, from which the compiler leaves out what becomes of all others. So
-  // that these answers need not stand in memory, the functions that they never come to take a Reply by value.
-  REDLOCK_IN_LINE_FOR_SPEED inline void route_answer(MasterIndex m, const Reply& reply, const Instant& now);
+  // always_inline: where speed is asked for, received() has a copy for good answers, from which the compiler leaves out
+  // what becomes of all others. So that these answers need not stand in memory, the functions that they never come to
+  // take a Reply by value.
+  [[gnu::always_inline]] inline void route_answer(MasterIndex m, const Reply& reply, const Instant& now);
   [[gnu::always_inline]] inline void route_round(MasterIndex m, const Reply& reply, const Instant& now);
   [[gnu::always_inline]] inline void route_vote(MasterIndex m, const Reply& reply, Lock& lock, const Instant& now);
   [[gnu::always_inline]] inline void route_delete(MasterIndex m, const Reply& reply, const Instant& now);
-  [[gnu::noinline]] void route(MasterIndex m, const Reply& reply, const Instant& now);
+  REDLOCK_APART_FOR_SPEED void route(MasterIndex m, const Reply& reply, const Instant& now);
   bool ask_again(MasterIndex m, Reply reply, Lock& lock);
   void denied(MasterIndex m, const Names& names);
-  void hear_of_keys(MasterIndex m, const Reply& reply, const Instant& now);
+  [[gnu::noinline]] void hear_of_keys(MasterIndex m, const Reply& reply, const Instant& now);
 
   // fencing.cpp
   void spread_token(Lock& lock, Masters granted);

@@ -117,7 +117,7 @@ inline void Client::route_answer(MasterIndex m, const Reply& reply, const Instan
   }
 }
 
-void Client::route(MasterIndex m, const Reply& reply, const Instant& now) {
+REDLOCK_APART_FOR_SPEED void Client::route(MasterIndex m, const Reply& reply, const Instant& now) {
   if (reply.kind != Reply::Kind::answer) {
     hear_of_keys(m, reply, now);
   } else {
@@ -132,16 +132,20 @@ void Client::received(MasterIndex m, size_t size, const Instant& now) {
   bool fast = session.is_fast();
   bool fast_only = fast;
   session.received(size);
-  for (;;) {
-    if (Reply good; fast && session.try_fast_reply(now, good)) {
-      route_answer(m, good, now);
-      continue;
+  for (Reply reply;;) {
+    if (for_speed && fast) {
+      Reply good;
+      if (session.try_fast_reply(now, good)) {
+        route_answer(m, good, now);
+        continue;
+      }
     }
-    if (!session.unread()) break;
-    fast_only = false;
-    Reply reply;
-    if (!session.next_item(now, reply)) break;
-    fast = session.is_fast();
+    if (for_speed || !fast || !session.try_fast_reply(now, reply)) {
+      if (!session.unread()) break;
+      fast_only = false;
+      if (!session.next_item(now, reply)) break;
+      fast = session.is_fast();
+    }
     route(m, reply, now);
   }
   if (!fast_only) {
