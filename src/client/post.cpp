@@ -123,9 +123,7 @@ void Post::ask(const Wording& what, Masters masters, Masters apart) {
 
 void Post::ask_round(const Lock& lock, Masters masters, Masters by_script, const Instant& now) {
   const bool extends = lock.state == State::held;
-  const Masters plain = masters - by_script;
-  ask_more(extends ? Op::extend : Op::acquire, lock, plain, false, now);
-  if (plain == masters) return;
+  ask_more(extends ? Op::extend : Op::acquire, lock, masters - by_script, false, now);
   const Op op = extends ? Op::extend : lock.options.fenced ? Op::acquire_fenced : Op::acquire;
   ask_more(op, lock, masters & by_script, true, now);
 }

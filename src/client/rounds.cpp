@@ -15,13 +15,12 @@ constexpr Duration entropy_retry = Duration::ms(50);
 
 void Client::start_rounds(const Instant& now) {
   if (starts_.empty()) return;
-  Masters votes, comparing;
-  for (MasterIndex m = 0; m < settings_.masters; ++m) {
-    if (!post_[m].votes()) continue;
-    votes.add(m);
+  const Masters votes = post_.voting();
+  const bool quorum_votes = votes.count() >= quorum_of(settings_.masters);
+  Masters comparing;
+  for (MasterIndex m : votes) {
     if (post_[m].asked_by_script()) comparing.add(m);
   }
-  const bool quorum_votes = votes.count() >= quorum_of(settings_.masters);
   for (uint16_t i = starts_.first(); i != no_slot;) {
     Lock& lock = table_[i];
     i = starts_.next(&table_[0], i);
