@@ -93,4 +93,8 @@ constexpr size_t aligned(size_t size) { return (size + alignment - 1) & ~(alignm
 bool operator==(Bytes a, Bytes b);
 inline bool operator!=(Bytes a, Bytes b) { return !(a == b); }
 
+// The n-th text, from 0, of texts that stand one behind the other, each with its NUL: the loader would have to relocate
+// a table of pointers.
+const char* nth_text(const char* texts, unsigned n);
+
 }  // namespace redlock

@@ -2,7 +2,7 @@
 #include <error_map.hpp>  // generated: the errors of redlock.h
 #include <redlock/redlock.h>
 
-#include "config/text.hpp"
+#include "base/types.hpp"
 #include "config/version.hpp"
 
 #ifdef REDLOCK_TLS

@@ -38,11 +38,6 @@ bool has_control_character(Bytes text) {
   return false;
 }
 
-const char* nth_text(const char* texts, unsigned n) {
-  for (; n > 0; --n) texts += strlen(texts) + 1;
-  return texts;
-}
-
 TextWriter::TextWriter(char* buffer, size_t capacity) : buffer_(buffer), capacity_(capacity) {
   if (capacity_ > 0) buffer_[0] = '\0';
 }

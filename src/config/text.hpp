@@ -16,10 +16,6 @@ inline Bytes bytes_of(const char* text) { return Bytes(text, strlen(text)); }
 
 bool has_control_character(Bytes text);
 
-// The n-th text, from 0, of texts that stand one behind the other, each with its NUL: the loader would have to relocate
-// a table of pointers.
-const char* nth_text(const char* texts, unsigned n);
-
 class TextWriter {
  public:
   TextWriter(char* buffer, size_t capacity);
