@@ -27,24 +27,20 @@ namespace redlock {
 #endif
 
 // Where small code is asked for, some functions stand apart: GCC takes 64-bit arithmetic of 32-bit ARM for smaller than
-// a call, which it is not. With -O2 the shared library, which is optimised as a whole, has all of them in line.
+// a call, which it is not. Elsewhere all are in line.
 #if defined(__OPTIMIZE_SIZE__)
 #define REDLOCK_APART_FOR_SIZE [[gnu::noinline]]
 #define REDLOCK_IN_LINE_FOR_SPEED
 #define REDLOCK_APART_FOR_SPEED inline
+namespace redlock { constexpr bool for_speed = false; }
 #else
 #define REDLOCK_APART_FOR_SIZE
 #define REDLOCK_IN_LINE_FOR_SPEED [[gnu::always_inline]]
 #define REDLOCK_APART_FOR_SPEED [[gnu::noinline]]
+namespace redlock { constexpr bool for_speed = true; }
 #endif
 
 namespace redlock {
-
-#if defined(__OPTIMIZE_SIZE__)
-constexpr bool for_speed = false;
-#else
-constexpr bool for_speed = true;
-#endif
 
 using MasterIndex = unsigned;
 

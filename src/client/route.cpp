@@ -110,19 +110,13 @@ inline void Client::route_delete(MasterIndex m, const Reply& reply, const Instan
 }
 
 inline void Client::route_answer(MasterIndex m, const Reply& reply, const Instant& now) {
-  if (reply.op == Op::release) {
-    route_delete(m, reply, now);
-  } else {
-    route_round(m, reply, now);
-  }
+  if (reply.op == Op::release) return route_delete(m, reply, now);
+  route_round(m, reply, now);
 }
 
 REDLOCK_APART_FOR_SPEED void Client::route(MasterIndex m, const Reply& reply, const Instant& now) {
-  if (reply.kind != Reply::Kind::answer) {
-    hear_of_keys(m, reply, now);
-  } else {
-    route_answer(m, reply, now);
-  }
+  if (reply.kind != Reply::Kind::answer) return hear_of_keys(m, reply, now);
+  route_answer(m, reply, now);
 }
 
 void Client::received(MasterIndex m, size_t size, const Instant& now) {
@@ -133,12 +127,9 @@ void Client::received(MasterIndex m, size_t size, const Instant& now) {
   bool fast_only = fast;
   session.received(size);
   for (Reply reply;;) {
-    if (for_speed && fast) {
-      Reply good;
-      if (session.try_fast_reply(now, good)) {
-        route_answer(m, good, now);
-        continue;
-      }
+    if (Reply good; for_speed && fast && session.try_fast_reply(now, good)) {
+      route_answer(m, good, now);
+      continue;
     }
     if (for_speed || !fast || !session.try_fast_reply(now, reply)) {
       if (!session.unread()) break;
