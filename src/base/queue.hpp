@@ -30,8 +30,10 @@ class Links {
     size_t step;
   };
 
+  template <class = void>
   void push(Array links, uint16_t index);
   void push_front(Array links, uint16_t index);
+  template <class = void>
   void remove(Array links, uint16_t index);
 
  private:
@@ -39,6 +41,7 @@ class Links {
   uint16_t last_ = no_slot;
 };
 
+template <class>
 REDLOCK_APART_FOR_SIZE inline void Links::push(Array links, uint16_t index) {
   Link& place = links[index];
   if (place.queued) return;
@@ -47,6 +50,7 @@ REDLOCK_APART_FOR_SIZE inline void Links::push(Array links, uint16_t index) {
   last_ = index;
 }
 
+template <class>
 REDLOCK_APART_FOR_SIZE inline void Links::remove(Array links, uint16_t index) {
   Link& place = links[index];
   if (!place.queued) return;
@@ -54,6 +58,9 @@ REDLOCK_APART_FOR_SIZE inline void Links::remove(Array links, uint16_t index) {
   (place.next == no_slot ? last_ : links[place.next].previous) = place.previous;
   place = {};
 }
+
+extern template void Links::push<>(Array links, uint16_t index);  // in queue.cpp, once
+extern template void Links::remove<>(Array links, uint16_t index);
 
 template <class Slot, Link Slot::*link>
 class Queue : public Links {
