@@ -30,19 +30,16 @@ class Links {
     size_t step;
   };
 
-  template <class = void>
-  void push(Array links, uint16_t index);
+  template <class = void> void push(Array links, uint16_t index);
   void push_front(Array links, uint16_t index);
-  template <class = void>
-  void remove(Array links, uint16_t index);
+  template <class = void> void remove(Array links, uint16_t index);
 
  private:
   uint16_t first_ = no_slot;
   uint16_t last_ = no_slot;
 };
 
-template <class>
-REDLOCK_APART_FOR_SIZE inline void Links::push(Array links, uint16_t index) {
+template <class> REDLOCK_APART_FOR_SIZE inline void Links::push(Array links, uint16_t index) {
   Link& place = links[index];
   if (place.queued) return;
   place = {no_slot, last_, true};
@@ -50,8 +47,7 @@ REDLOCK_APART_FOR_SIZE inline void Links::push(Array links, uint16_t index) {
   last_ = index;
 }
 
-template <class>
-REDLOCK_APART_FOR_SIZE inline void Links::remove(Array links, uint16_t index) {
+template <class> REDLOCK_APART_FOR_SIZE inline void Links::remove(Array links, uint16_t index) {
   Link& place = links[index];
   if (!place.queued) return;
   (place.previous == no_slot ? first_ : links[place.previous].next) = place.next;
