@@ -25,8 +25,8 @@ KIB = 1024
 # it can be.
 Budget = collections.namedtuple('Budget', 'what goal limit')
 BUDGETS = [
-    Budget('text core and ports', 50 * KIB, 63 * KIB + 256),
-    Budget('text whole library', 80 * KIB, 96 * KIB + 512),  # with configuration, JSON and all texts
+    Budget('text core and ports', 50 * KIB, 63 * KIB + 768),
+    Budget('text whole library', 80 * KIB, 96 * KIB),  # with configuration, JSON and all texts
     Budget('RAM 5 masters, 32 locks', 48 * KIB, 49 * KIB + 256),
     Budget('RAM 3 masters, 1 lock', 12 * KIB, 11 * KIB + 640),
     Budget('stack lock path', 2 * KIB, 2 * KIB + 256),
