@@ -20,13 +20,14 @@ class Hold:
     """One acquire, from the call to its end."""
 
     __slots__ = ("life", "n", "resources", "wanted", "got", "token", "floored", "until", "last_yes", "letgo", "final",
-                 "failed", "ended", "checks")
+                 "failed", "ended", "checks", "any")
 
     def __init__(self, life, n, resources, wanted):
         self.life, self.n, self.resources, self.wanted = life, n, resources, wanted
         self.got = self.last_yes = self.letgo = self.final = self.failed = self.ended = None
         self.token = self.until = self.checks = 0
         self.floored = False
+        self.any = resources == ["any"]
 
     def name(self):
         return f"{self.life}/{self.n}"
@@ -133,7 +134,7 @@ class Histories:
         at, hold = int(rest[0]), holds[rest[1]]
         if word == "got":
             hold.got, hold.token, hold.floored = at, int(rest[2]), rest[3] == "1"
-            hold.resources += rest[5:6]  # of `redlock run --any`: which
+            hold.resources = rest[5:6] or hold.resources  # of `redlock run --any`: which
         elif word == "failed":
             hold.failed = at
             if hold.got is not None:
@@ -241,11 +242,13 @@ def judge(folder):
     lines = []
     for name, site in histories.sites.items():
         for resource, holds in by_resource(site.holds):
-            if resource != "any":
-                judge_holders(histories, name, resource, holds)
-            if site.tokens and resource != "any":
+            judge_holders(histories, name, resource, holds)
+            if site.tokens:
                 judge_tokens(histories, name, resource, holds)
-            lines.append(summary(name, resource, holds, histories))
+            if resource != "any":
+                lines.append(summary(name, resource, holds, histories))
+        if any_of := [hold for hold in site.holds if hold.any]:
+            lines.append(summary(name, "any", any_of, histories))
     judge_end(histories)
     return histories.breaches, lines
 

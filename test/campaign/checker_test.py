@@ -73,7 +73,7 @@ bye 2000
 ''',
     'c-tool.1': '''
 wanted 1300 1 bus
-got 1310 1 10 0 0
+got 1310 1 10 0 0 bus
 yes 1320 1320 1 1320
 yes 1330 1330 1 1330
 ended 1400 1 status-0
@@ -140,13 +140,13 @@ class Checker(unittest.TestCase):
 
     def test_one_of_several_is_known_when_it_is_got(self):
         self.finds('two holders', ('c-tool.1', 'wanted 1300 1 bus', 'wanted 1300 1 any'),
-                   ('c-tool.1', 'got 1310 1 10 0 0', 'got 1310 1 10 0 0 door'),
+                   ('c-tool.1', 'got 1310 1 10 0 0 bus', 'got 1310 1 10 0 0 door'),
                    ('c-1.2', 'got 1210 2 0 0 90', 'got 1315 2 0 0 90'),
                    ('c-1.2', 'yes 1220 1221 2 1290', 'yes 1316 1317 2 1390'), ('c-1.2', 'letgo 1230 2', 'letgo 1360 2'))
 
     def test_one_of_several_counts_as_any_too(self):
         breaches, lines = self.told(('c-tool.1', 'wanted 1300 1 bus', 'wanted 1300 1 any'),
-                                    ('c-tool.1', 'got 1310 1 10 0 0', 'got 1310 1 10 0 0 door'),
+                                    ('c-tool.1', 'got 1310 1 10 0 0 bus', 'got 1310 1 10 0 0 door'),
                                     ('c-tool.1', 'wanted 1410 2 bus', 'wanted 1305 2 any'),
                                     ('c-tool.1', 'ended 1420 2 status-75',
                                      'got 1315 2 10 0 0 bus\nyes 1321 1330 2 1330\nended 1420 2 status-0'))
