@@ -12,11 +12,11 @@ usage() {
 usage: test/run.sh [--all] [--cross] [--tls] [--no-install]
        test/run.sh --room NAME [--no-install]
   (nothing)      native build with warnings as errors, and all tests; ASan + UBSan, and the tests that need no server:
-                 about 12 minutes on two cores
+                 about 15 minutes on two cores
   --all          all tests with ASan + UBSan, the proof, README's blocks in an empty Debian, other lock libraries on the
                  same keys, a guest that is suspended, stopped and cut off, clang, TSan, the release builds, what a
                  cycle costs (counted), TLS, with sanitizers too, 32- and 64-bit ARM under qemu with a short selection
-                 of tests, coverage, the fuzzers and a third of the mutants: about 60 minutes
+                 of tests, coverage, the fuzzers and a third of the mutants: about 70 minutes
   --cross        also 32- and 64-bit ARM with all tests, and static musl; its time comes on top
   --tls          also all tests with OpenSSL and with mbedTLS, then the integration tests on servers that speak TLS, and
                  the tests about TLS with ASan and UBSan: more than 25 minutes. --all runs those about TLS, with
