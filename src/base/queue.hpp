@@ -55,7 +55,7 @@ template <class> REDLOCK_APART_FOR_SIZE inline void Links::remove(Array links, u
   place = {};
 }
 
-extern template void Links::push<>(Array links, uint16_t index);  // in queue.cpp, once
+extern template void Links::push<>(Array links, uint16_t index);  // as in time.hpp
 extern template void Links::remove<>(Array links, uint16_t index);
 
 template <class Slot, Link Slot::*link>

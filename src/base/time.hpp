@@ -61,7 +61,8 @@ struct Reading {
 };
 
 // Sums and choices of instants. They work with raw counts, because 32-bit ARM returns these in registers, and an object
-// of 64 bits through memory. Where small code is asked for they stand apart: each takes 12 bytes and more in line.
+// of 64 bits through memory. Where small code is asked for they stand apart: each takes 12 bytes and more in line. They
+// are templates for the sake of `extern template`: no object but time.cpp's has a copy that stands apart.
 template <class = void> REDLOCK_APART_FOR_SIZE inline int64_t saturating_sum(int64_t a, int64_t b) {
   int64_t sum = 0;
   if (!__builtin_add_overflow(a, b, &sum)) return sum;
@@ -69,7 +70,7 @@ template <class = void> REDLOCK_APART_FOR_SIZE inline int64_t saturating_sum(int
 }
 template <class = void> REDLOCK_APART_FOR_SIZE inline int64_t lesser(int64_t a, int64_t b) { return a < b ? a : b; }
 template <class = void> REDLOCK_APART_FOR_SIZE inline int64_t greater(int64_t a, int64_t b) { return a > b ? a : b; }
-extern template int64_t saturating_sum<>(int64_t a, int64_t b);  // in time.cpp, once
+extern template int64_t saturating_sum<>(int64_t a, int64_t b);
 extern template int64_t lesser<>(int64_t a, int64_t b);
 extern template int64_t greater<>(int64_t a, int64_t b);
 
