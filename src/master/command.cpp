@@ -47,16 +47,20 @@ const Script& script_of(Op op) {
   }
 }
 
+void Command::write_text(resp::Writer& out, const Script& script) {
+  out.bulk("EVAL").bulk_header(script.size());
+  script_at_ = static_cast<uint16_t>(out.size());
+  script_ = &script;
+  out.crlf();
+}
+
 inline void Command::write_script(resp::Writer& out, const Script& script, bool by_name) {
   if (by_name) {
     constexpr size_t sha_size = 40;
     REDLOCK_ASSERT(script.sha.size == sha_size);
     out.raw("$7\r\nEVALSHA\r\n$40\r\n").raw(Bytes(script.sha.data, sha_size)).crlf();
   } else {
-    out.bulk("EVAL").bulk_header(script.size());
-    script_at_ = static_cast<uint16_t>(out.size());
-    script_ = &script;
-    out.crlf();
+    write_text(out, script);
   }
 }
 
@@ -134,7 +138,7 @@ Command Command::read_keys(Space space, Bytes begin, Bytes key_prefix, const Nam
   out.raw(begin);
   if (n != 1) {
     out.array(3 + n);
-    c.write_script(out, look_script, false);
+    c.write_text(out, look_script);
     out.number(n);
   }
   write_keys(out, key_prefix, names, n);

@@ -66,6 +66,7 @@ class Command {
  private:
   explicit Command(Space space) : text_(space.data) {}
   static Command read_keys(Space space, Bytes begin, Bytes key_prefix, const Names& names, unsigned n);
+  void write_text(resp::Writer& out, const Script& script);
   REDLOCK_IN_LINE_FOR_SPEED inline void write_script(resp::Writer& out, const Script& script, bool by_name);
   void finish(const resp::Writer& out);
 

@@ -188,7 +188,7 @@ bool Session::owes_answer(uint16_t claim) const { return out_.fifo.owes_answer(c
 
 void Session::compact() {
   rx_size_ -= rx_head_;
-  if (rx_size_ != 0) memmove(rx_, rx_ + rx_head_, rx_size_);
+  memmove(rx_, rx_ + rx_head_, rx_size_);
   rx_head_ = 0;
 }
 
