@@ -117,6 +117,7 @@ class Driver : public Turns<Driver> {
   static void on_timer(uv_poll_t* handle, int status, int events);
   static void on_own_closed(uv_handle_t* handle);
 
+  // Small members come first: on ARM their instructions are short where they lie near the beginning.
   Client& client_;
   Owner owner_;
   uv_loop_t* loop_ = nullptr;

@@ -26,8 +26,9 @@ namespace redlock {
 #define REDLOCK_ASSERT(condition) ((void)sizeof(condition))
 #endif
 
-// Where small code is asked for, some functions stand apart: GCC takes 64-bit arithmetic of 32-bit ARM for smaller than
-// a call, which it is not. Elsewhere all are in line.
+// Where small code is asked for, a function marked APART_FOR_SIZE stands apart: GCC takes 64-bit arithmetic of 32-bit
+// ARM for smaller than a call, which it is not. Where speed is asked for, a function marked IN_LINE_FOR_SPEED stands in
+// line, and one marked APART_FOR_SPEED, which is rarely called, does not fill its callers.
 #if defined(__OPTIMIZE_SIZE__)
 #define REDLOCK_APART_FOR_SIZE [[gnu::noinline]]
 #define REDLOCK_IN_LINE_FOR_SPEED

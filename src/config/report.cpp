@@ -6,7 +6,8 @@
 namespace redlock {
 
 const char* state_name(int32_t state) {
-  static_assert(REDLOCK_MASTER_DOWN == 1 && REDLOCK_MASTER_GUARDED == 6);
+  static_assert(REDLOCK_MASTER_DOWN == 1 && REDLOCK_MASTER_CONNECTING == 2 && REDLOCK_MASTER_GREETING == 3 &&
+                REDLOCK_MASTER_UP == 4 && REDLOCK_MASTER_SUSPECT == 5 && REDLOCK_MASTER_GUARDED == 6);
   const bool known = state >= REDLOCK_MASTER_DOWN && state <= REDLOCK_MASTER_GUARDED;
   return nth_text("unknown\0down\0connecting\0greeting\0up\0suspect\0guarded",
                   known ? static_cast<unsigned>(state) : 0);
