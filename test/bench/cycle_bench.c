@@ -200,8 +200,7 @@ static int close_client(void) {
 
 uint32_t patience_ms(void) { return opts.node_timeout_ms > 1000 ? opts.node_timeout_ms : 1000; }
 
-/* All masters that can be reached vote; those that cannot are waited for no longer than that, and a quorum nine seconds
- * more. */
+/* All masters vote, or patience_ms() is over and a quorum votes, or nine seconds more are over. */
 static int met(void) {
   redlock_status_t status = {.size = sizeof status};
   const int64_t late = cycle_now() - stop_at;
