@@ -335,11 +335,12 @@ void Guard::on_time(const Instant& now) {
   judge();
 }
 
+Instant Guard::changes_at() const {
+  return earlier(fresh_ ? lapses_at_ : Instant::never(), distrusted() ? distrust_until_ : Instant::never());
+}
+
 Instant Guard::deadline() const {
-  if (!on()) return Instant::never();
-  const Instant lapse = fresh_ ? lapses_at_ : Instant::never();
-  const Instant trust = distrusted() ? distrust_until_ : Instant::never();
-  return earlier(earlier(lapse, trust), may_read() ? read_at_ : Instant::never());
+  return on() && may_read() ? earlier(changes_at(), read_at_) : changes_at();
 }
 
 }  // namespace redlock

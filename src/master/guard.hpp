@@ -154,7 +154,8 @@ class Guard {
   void commission(Instant until) { commission_until_ = until; }  // seal what is found until then, once
   void clock_jumped(const Instant& now);
   void on_time(const Instant& now);
-  Instant deadline() const;
+  Instant changes_at() const;  // the verdict changes then by itself: the last reading lapses, or the distrust ends
+  Instant deadline() const;  // then, or when the next reading is due
   bool wants_reading(const Instant& now) const { return on() && may_read() && now >= read_at_; }
   void postpone_reading(Instant until) { read_at_ = until; }  // or bring it forward
 

@@ -182,8 +182,6 @@ bool Session::take_back(Request& out) {
   return false;
 }
 
-bool Session::owes_answer(uint16_t claim) const { return out_.fifo.owes_answer(claim); }
-
 // ---- replies --------------------------------------------------------------------------------------------------
 
 void Session::compact() {
@@ -361,6 +359,10 @@ Instant Session::on_time(const Instant& now, const Instant& heard) {
     case State::connecting:
       if (heard >= give_up_at_) fail(REDLOCK_E_CONNECT_TIMEOUT);
       break;
+    case State::suspect:
+      record_.guard().on_time(now);  // what is on its way votes no more when the reading lapses
+      guard_changed();
+      [[fallthrough]];
     case State::greeting:
       if (heard >= give_up_at_) fail(REDLOCK_E_NODE_TIMEOUT);
       break;
@@ -372,9 +374,6 @@ Instant Session::on_time(const Instant& now, const Instant& heard) {
       record_.read_when_due(now);
       guard_changed();
       if (fifo.empty() && now >= ping_at_ && out_.tx.fits(48)) greeting_.send_ping(now);
-      break;
-    case State::suspect:
-      if (heard >= give_up_at_) fail(REDLOCK_E_NODE_TIMEOUT);
       break;
   }
   check();
@@ -388,8 +387,9 @@ Instant Session::deadline() const {
       return retry_at_;
     case State::connecting:
     case State::greeting:
-    case State::suspect:
       return give_up_at_;
+    case State::suspect:
+      return earlier(give_up_at_, guard().changes_at());
     case State::up:
       break;
   }

@@ -151,7 +151,7 @@ class Session {
   // Must the next command of this op carry its script's text? Commands behind the text name the script.
   bool send_script_text(Op op) const { return (known_scripts_ >> static_cast<unsigned>(op) & 1) == 0; }
   // Is a request about this claim unanswered, deletes apart?
-  bool owes_answer(uint16_t claim) const;
+  bool owes_answer(uint16_t claim) const { return out_.fifo.owes_answer(claim); }
 
   // What is due; returns deadline(). heard: what had not come by then is silence. At most `now`.
   Instant on_time(const Instant& now, const Instant& heard);
