@@ -50,7 +50,7 @@
 #define REDLOCK_CONNECT_TIMEOUT_MS_DEFAULT 500
 #define REDLOCK_CONNECT_TIMEOUT_MS_MIN 10
 #define REDLOCK_CONNECT_TIMEOUT_MS_MAX 60000
-/* timing.reconnect_min_ms, timing.reconnect_max_ms: the pause is random, between half of that and all of it. */
+/* timing.reconnect_min_ms, timing.reconnect_max_ms: each pause is random, from half of its length to all of it. */
 #define REDLOCK_RECONNECT_MIN_MS_DEFAULT 100
 #define REDLOCK_RECONNECT_MAX_MS_DEFAULT 5000
 #define REDLOCK_RECONNECT_MS_MIN 10

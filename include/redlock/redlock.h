@@ -26,8 +26,9 @@
  *
  * Conventions
  *  1. Functions return 0 or more when all is well, else a negative REDLOCK_E_*, which comments name without REDLOCK_E_.
- *     Times are milliseconds, unless the name ends in _ns. Validity is rounded down, waits up.
- *  2. A redlock_lock_t names one acquire of one client for ever. Ended, it is stale.
+ *     A NULL pointer is INVAL, unless allowed. Times are milliseconds, unless the name ends in _ns, _us or _s. Validity
+ *     is rounded down, waits up.
+ *  2. A redlock_lock_t names one acquire of one client for ever. After the end it is stale.
  *  3. Structs begin with their size: use the initializers. 0 means default. Inputs are copied before a call returns.
  *  4. Every function says where it may be called:
  *       [own]   loop and polled mode: on the client's thread (it runs the loop or redlock_process(); before that, it
@@ -37,9 +38,9 @@
  *               callbacks: DEADLOCK
  *       [setup] works on its arguments only; one thread at a time per object
  *     Call nothing after CLOSED, nor after redlock_destroy() has returned. In a forked child every call on a client
- *     returns FORKED; a child of vfork() must call nothing.
+ *     returns FORKED, redlock_fencing_token() 0; a child of vfork() must call nothing.
  *  5. Callbacks run in uv_run(), in redlock_process() or on the client's own thread, never from inside the call that
- *     started something. With UV_RUN_ONCE a callback ends uv_run() by uv_stop().
+ *     started something.
  *  6. After create nothing is allocated, except by the resolver and a TLS library that connects. The library never
  *     prints, aborts, raises SIGPIPE or installs signal handlers. No text has a secret in it.
  */
@@ -71,7 +72,7 @@ extern "C" {
 
 typedef struct redlock_s redlock_t;               /* client: N masters, many locks         */
 typedef struct redlock_config_s redlock_config_t; /* what a client is created from */
-struct uv_loop_s;                                 /* uv_loop_t; its header is not needed here */
+struct uv_loop_s;                                 /* uv_loop_t */
 
 /* An acquire, then the held lock. 0 is never valid. */
 typedef struct redlock_lock_s {
@@ -308,7 +309,7 @@ REDLOCK_API size_t redlock_describe(const redlock_event_t *event, char *buf, siz
  * are back, floored tokens, unanswered deletes; 6 connections, the end; 7 all else. Runs on the client's thread, for a
  * bad argument on the caller's. It may take a mutex, and must not call the client. */
 typedef void (*redlock_log_fn)(int level, const char *msg, void *user);
-/* [any] A ready-made redlock_log_fn: "redlock: ", the line and a newline to stderr, in one write(2). */
+/* [any] A redlock_log_fn: "redlock: ", the line and a newline to stderr, in one write(2). */
 REDLOCK_API void redlock_log_stderr(int level, const char *msg, void *user);
 
 /* ---- 4. Configuration ----------------------------------------------------------------------------------------- */
@@ -359,8 +360,8 @@ REDLOCK_API size_t redlock_memory_size(const redlock_config_t *cfg);
 /* [setup] Thread mode: a thread of its own, "redlock", with limits.stack_bytes and all signals blocked, runs the client
  * and its callbacks. End it with redlock_destroy().
  * Returns 0. CONFIG, TLS_FILE: redlock_config_error() says why. NOTSUP: no TLS 1.3, which tls.min_version asks for.
- * CLOCK. SYSTEM: also if the thread cannot be started, e.g. its stack is too small. NOMEM. INVAL: a NULL pointer, or
- * mem is not aligned. TOOSMALL: mem is too small. */
+ * CLOCK. SYSTEM: also if the thread cannot be started, e.g. its stack is too small. NOMEM. INVAL: mem is not
+ * aligned. TOOSMALL: mem is too small. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_create(redlock_t **out, const redlock_config_t *cfg);
 REDLOCK_API REDLOCK_NODISCARD int redlock_create_in(void *mem, size_t size, redlock_t **out,
                                                     const redlock_config_t *cfg);
@@ -378,7 +379,7 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_create_on_loop_in(void *mem, size_t si
                                                             const redlock_config_t *cfg, struct uv_loop_s *loop);
 
 /* [any] Polled mode: the descriptor to watch (POLLIN, level-triggered). It stays the same, and belongs to the client.
- * NOTSUP: another mode. FORKED. */
+ * Returns the descriptor. NOTSUP: another mode. FORKED. */
 REDLOCK_API int redlock_fd(const redlock_t *rl);
 /* [own] Polled mode: the timeout for poll(); 0: something is to be done; -1: none. The descriptor alone is enough.
  * NOTSUP: another mode. THREAD. FORKED. */
@@ -411,11 +412,12 @@ REDLOCK_API int redlock_destroy(redlock_t *rl, uint32_t grace_ms);
 #define REDLOCK_F_FENCING (1u << 1)  /* with a fencing token (section 9) */
 #define REDLOCK_F_TELL_WAITING (1u << 2) /* event WAITING while the acquire waits */
 #define REDLOCK_F_URGENT (1u << 3)       /* before those that wait without this flag: an alarm, a stop command. Usually
-                                          * next: no holder is interrupted. Without end, these leave others one in 8 */
+                                          * next: no holder is interrupted. Without a pause they leave the others one
+                                          * turn in 8 */
 
 /* How a blocking acquire ended. The caller owns the struct. */
 typedef struct redlock_report_s {
-  uint32_t size;       /* sizeof(redlock_report_t), set by the caller */
+  uint32_t size;       /* sizeof(redlock_report_t) */
   int32_t err;         /* the result of the call */
   int32_t cause;       /* enum redlock_cause: what the acquire waited for last */
   int32_t master_err;  /* as in redlock_event_t */
@@ -452,9 +454,9 @@ typedef struct redlock_acquire_opts_s {
   {sizeof(redlock_acquire_opts_t), 0, 0, REDLOCK_WAIT_DEFAULT, 0, 0, 0, 0, NULL, NULL, NULL}
 #endif
 
-/* How long an acquire waits: any, on a new client, for the first connections, twice timing.connect_timeout_ms at most.
- * Not at all, with REDLOCK_CAUSE_NEVER, where FINGERPRINT, LEFT, MODE, MAXMEMORY or IDENTITY leave no quorum. One
- * round, unless REDLOCK_WAIT_FOREVER, where a lack of permission, password or certificate does. */
+/* How long an acquire waits: on a new client at most twice timing.connect_timeout_ms for the first connections. It
+ * fails at once, with REDLOCK_CAUSE_NEVER, where FINGERPRINT, LEFT, MODE, MAXMEMORY or IDENTITY leave no quorum. Where
+ * a missing permission, password or certificate leaves none, it fails after one round, unless REDLOCK_WAIT_FOREVER. */
 
 /* [own] Ask for 1 .. REDLOCK_RESOURCES_PER_LOCK_MAX resources: all or none, in any order without a deadlock. ACQUIRED
  * or FAILED follows. opts NULL: all defaults. *lock is the handle, 0 on error. A held lock is renewed by itself until
@@ -476,12 +478,12 @@ REDLOCK_API int redlock_cancel(redlock_t *rl, redlock_lock_t lock);
 REDLOCK_API REDLOCK_NODISCARD int redlock_extend_async(redlock_t *rl, redlock_lock_t lock, uint32_t ttl_ms);
 
 /* [own] Let go: from now on the lock is not held. Deletes go out, again where a connection breaks. RELEASED follows.
- * Before ACQUIRED this cancels the acquire. No holder hears that others wait: release and acquire every n seconds let
- * them in, usually at the first or second time.
+ * Before ACQUIRED this cancels the acquire. No holder hears that others wait: to let them in, release and acquire every
+ * n seconds. Usually the first or second time does.
  * Returns 0, also when the lock has ended. STALE: never issued. THREAD. FORKED. */
 REDLOCK_API int redlock_release_async(redlock_t *rl, redlock_lock_t lock);
 
-/* Calls that block: the callback of the event that one waited for has returned before it returns. All may return
+/* Calls that block: each returns after the callback of the event that it waits for has returned. All may return
  * CANCELED (released, canceled or destroyed meanwhile), DEADLOCK, NO_BLOCKING, SYSTEM. */
 
 /* [block] Ask as redlock_acquire_async(), and wait. On any error *lock is 0 and nothing is held; opts.report says why.
@@ -513,8 +515,8 @@ REDLOCK_API int64_t redlock_validity_ms(const redlock_t *rl, redlock_lock_t lock
  * Returns an absolute CLOCK_BOOTTIME time in ns; 0: no longer held. NOT_HELD. STALE. FORKED. */
 REDLOCK_API int64_t redlock_deadline_ns(const redlock_t *rl, redlock_lock_t lock);
 
-/* [own] Where CLOCK_BOOTTIME does not count suspend: the machine was suspended. Held locks are LOST. 0, CLOSED, THREAD,
- * FORKED. */
+/* [own] Where CLOCK_BOOTTIME does not count suspend: tell the client of a suspend. Held locks are LOST.
+ * Returns 0. CLOSED. THREAD. FORKED. */
 REDLOCK_API int redlock_suspended(redlock_t *rl);
 
 /* [own] For a new site, or after an outage: you state that no lock of these keys is held and no other client runs. If
@@ -522,7 +524,8 @@ REDLOCK_API int redlock_suspended(redlock_t *rl);
  * Masters whose state is read within twice timing.connect_timeout_ms vote at once.
  * Returns 0. CLOSED. THREAD. FORKED. */
 REDLOCK_API int redlock_commission(redlock_t *rl);
-/* [own] redlock_commission() for one master, by its index in the configuration. INVAL: there is no such master. */
+/* [own] redlock_commission() for one master, by its index in the configuration. Returns as that; INVAL: no such
+ * master. */
 REDLOCK_API int redlock_commission_master(redlock_t *rl, uint32_t master);
 
 /* ---- 8. Seeing ------------------------------------------------------------------------------------------------ */
@@ -545,7 +548,7 @@ typedef struct redlock_status_s {
   uint32_t locks_max;     /* limits.locks */
   uint32_t debts;         /* ended values with an unanswered delete */
   uint32_t debts_max;     /* limits.debts; held locks count, too */
-  uint32_t even;          /* 1: N is even, which buys nothing */
+  uint32_t even;          /* 1: N is even */
   uint64_t acquired;      /* events since create */
   uint64_t failed_locked;
   uint64_t failed_no_quorum;

@@ -3,8 +3,9 @@
  * redlock/site.h - another set of masters, or timing.max_ttl_ms, while clients run; questions to a master. For programs
  * of an operator.
  *
- * Link with libredlock_site.a and libredlock (redlock::site in CMake, redlock-site for pkg-config), both of one version
- * (else calls return NOTSUP) and with the same TLS. The conventions are those of redlock.h.
+ * Link with libredlock_site.a and libredlock, both of one version (else calls return NOTSUP) and with the same TLS. In
+ * CMake: find_package(redlock COMPONENTS site), target redlock::site; for pkg-config: redlock-site. The conventions are
+ * those of redlock.h.
  */
 #ifndef REDLOCK_SITE_H
 #define REDLOCK_SITE_H
@@ -73,7 +74,7 @@ typedef struct redlock_setting_s {
 } redlock_setting_t;
 
 /* [setup] Fills *setting with the key at this place among all keys, from 0, and its value in cfg.
- * Returns 0. INVAL: no such place, a NULL pointer, or the size. CONFIG: cfg is not valid. NOTSUP. */
+ * Returns 0. INVAL: no such place, or the size. CONFIG: cfg is not valid. NOTSUP. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_site_setting(const redlock_config_t *cfg, uint32_t index,
                                                        redlock_setting_t *setting);
 
@@ -93,7 +94,7 @@ typedef struct redlock_site_facts_s {
 } redlock_site_facts_t;
 
 /* [setup] Fills *facts: what it takes to ask a master about its clients' keys.
- * Returns 0. CONFIG: cfg is not valid. INVAL: a NULL pointer, the size, or no such master. NOTSUP. */
+ * Returns 0. CONFIG: cfg is not valid. INVAL: the size, or no such master. NOTSUP. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_site_facts(const redlock_config_t *cfg, uint32_t master,
                                                      redlock_site_facts_t *facts);
 
@@ -135,7 +136,7 @@ typedef struct redlock_question_s {
  * RESOLVE, CONNECT, AUTH, LOADING ...: the master could not be asked. DISCONNECTED, NODE_TIMEOUT: that command may have
  * been executed, or may be later. PROTOCOL: no RESP, more than 1024 items, 8 levels or 512 KB of text. Questions
  * without a reply have the same err.
- * No command was sent: CONFIG. INVAL: a NULL pointer, count or words of 0, a command longer than 4 MB, no such master.
+ * No command was sent: CONFIG. INVAL: count or words of 0, a command longer than 4 MB, no such master.
  * NOTSUP. NOMEM. CLOCK. SYSTEM. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_site_ask(const redlock_config_t *cfg, uint32_t master,
                                                    redlock_question_t *questions, uint32_t count, void *buf,
