@@ -15,14 +15,14 @@ HEAD = r'''.\" Made by toolchains/man_page.py from src/base/key_map.hpp.
 .SH NAME
 redlock.json \- the configuration of redlock
 .SH DESCRIPTION
-A JSON object. Unknown keys and keys that stand twice are errors. A line that begins with // is a comment.
-\fBredlock config template\fR prints a new file, and \fBredlock config check\fR tells what is wrong with one.
+A JSON object. Unknown keys and keys that stand twice are errors. Lines that begin with // are comments.
+\fBredlock config template\fR prints a new file, and \fBredlock config check\fR tells what is wrong.
 .SH KEYS
 .TP
 \fBmasters\fR (an array of 1..15)
 A master is a URL, \fIredis://[user[:password]@]host[:port]\fR or \fIunix:///path/of/socket\fR, with TLS
-\fIrediss://\fR, or an object with the keys \fBurl\fR, \fBname\fR, \fBusername\fR, \fBpassword\fR, \fBpassword_file\fR
-and \fBtls\fR. The default name is the address. All gateways of a site need the same masters.
+\fIrediss://\fR, or an object with the keys \fBurl\fR, \fBname\fR (else the address), \fBusername\fR, \fBpassword\fR,
+\fBpassword_file\fR (mode 600, the password alone) and \fBtls\fR. All gateways of a site need the same masters.
 '''
 TLS_HEAD = r'''Only a library with TLS knows rediss:// and this object: \fBredlock version\fR ends in +openssl or
 +mbedtls. The object \fBtls\fR of one master replaces these keys value by value. Files are read when a connection
