@@ -157,7 +157,7 @@ def page(header, name):
            ".SH SYNOPSIS", ".nf", r"\fB#include <redlock/redlock.h>\fR"]
     for declared, _ in groups:
         out += ["", *(rf"\fB{line}\fR" for text, _ in declared for line in escaped(text + ";").split("\n"))]
-    out += [".fi", ".SH DESCRIPTION", "Codes and events are named without REDLOCK_E_ and REDLOCK_EV_."]
+    out += [".fi", ".SH DESCRIPTION", "Names lack REDLOCK_E_ and REDLOCK_EV_. A NULL pointer is INVAL, unless allowed."]
     returned, places = [], {}
     for declared, lines in groups:
         place, before, text = split(lines)

@@ -524,8 +524,8 @@ REDLOCK_API int redlock_suspended(redlock_t *rl);
  * Masters whose state is read within twice timing.connect_timeout_ms vote at once.
  * Returns 0. CLOSED. THREAD. FORKED. */
 REDLOCK_API int redlock_commission(redlock_t *rl);
-/* [own] redlock_commission() for one master, by its index in the configuration. Returns as that; INVAL: no such
- * master. */
+/* [own] redlock_commission() for one master, by its index in the configuration.
+ * Returns as that. INVAL: no such master. */
 REDLOCK_API int redlock_commission_master(redlock_t *rl, uint32_t master);
 
 /* ---- 8. Seeing ------------------------------------------------------------------------------------------------ */
