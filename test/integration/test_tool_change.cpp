@@ -91,6 +91,9 @@ TEST(ToolCommission, NeedsTheOperatorsWord) {
   EXPECT_EQ(site.run({"commission", "--yes", "--nobody-holds"}, config).status, 0);
   EXPECT_TRUE(all_vote(site, config, 3));
   EXPECT_EQ(site.run({"commission", "--yes"}, site.file({0}, R"(, "guard": "off")")).status, 78);
+  const Ended other = site.run({"commission", "--yes"}, site.file({0, 1}, R"(, "key_prefix": "plant1/")"));
+  EXPECT_EQ(other.status, 78) << other.err;
+  EXPECT_TRUE(has(other.err, "redlock doctor says what to do")) << other.err;
 }
 
 TEST(ToolCommission, AsksAgainWhereSomebodyMayHoldALock) {
@@ -109,6 +112,19 @@ TEST(ToolCommission, AsksAgainWhereSomebodyMayHoldALock) {
   EXPECT_TRUE(has(no.text, "m0 has been in use")) << no.text;
   const Typed yes(site.words({"commission", "--yes"}, config), "yes\n");
   EXPECT_EQ(yes.status, 0) << yes.text;
+}
+
+// A master that does not answer the look, and answers while the statement counts, may have been in use.
+TEST(ToolCommission, LeavesOutAMasterThatWasNotLookedAt) {
+  ToolMasters site(3);
+  const std::string config = site.file({0, 1, 2});
+  commission(site, config);
+  site[2].freeze();
+  Program program(site.words({"commission", "--yes", "--master", "m2"}, config), site.dir);
+  std::this_thread::sleep_for(std::chrono::milliseconds(750));
+  site[2].thaw();
+  EXPECT_NE(program.exit_status(), 0) << program.err();
+  EXPECT_FALSE(has(program.out(), "votes")) << program.out();
 }
 
 // ---- reconfigure ----------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ namespace {
 
 constexpr Site& site = sites[0];
 bool chosen[REDLOCK_MASTERS_MAX];
+bool unseen[REDLOCK_MASTERS_MAX];  // nobody knows whether these have been in use: the statement is not for them
 
 void choose(const Options& options) {
   const Common& common = options.common();
@@ -59,6 +60,9 @@ void ask_again(bool nobody_holds) {
   for (unsigned m = 0; m < site.masters; ++m) {
     if (chosen[m]) find_use(use, m);
   }
+  if (use.empty() && !nobody_holds) {
+    for (unsigned m = 0; m < site.masters; ++m) unseen[m] = site.master[m].err != 0;
+  }
   if (use.empty()) return;
   const Text what("Somebody may be holding a lock%s. Let the guard watch them, unless every gateway is ended",
                   use.c_str());
@@ -67,6 +71,7 @@ void ask_again(bool nobody_holds) {
 
 // What a client says of a master: 0, or why it does not vote.
 int why_not(const redlock_t* client, unsigned m) {
+  if (unseen[m]) return site.master[m].err;
   auto status = sized<redlock_master_status_t>();
   if (redlock_master_status(client, m, &status) != 0) return REDLOCK_E_CLOSED;
   if (status.state == REDLOCK_MASTER_UP) return 0;
@@ -77,7 +82,7 @@ int why_not(const redlock_t* client, unsigned m) {
 void wait_for(redlock_t* client) {
   const int64_t end = now_ns() + (2 * int64_t{site.times.connect_timeout_ms} + 100) * ns_per_ms;
   int64_t next_line = now_ns();
-  const auto is_missing = [=](unsigned m) { return chosen[m] && why_not(client, m) != 0; };
+  const auto is_missing = [=](unsigned m) { return chosen[m] && !unseen[m] && why_not(client, m) != 0; };
   for (unsigned n; (n = site.count(is_missing)) != 0 && now_ns() < end;) {
     if (now_ns() >= next_line) {
       note("%u master(s) to go, %d s at most", n, timeout_until(end) / 1000);
@@ -97,7 +102,11 @@ ExitCode tell(const redlock_t* client) {
     print("%s: %s", site.master[m].name(), err == 0 ? "votes" : redlock_strerror(err));
     if (err != 0) code = worse_of(code, exit_code_of(err));
   }
-  if (code != exit_ok) say("commission: not all of them; repeat it when nothing is held and they can be reached");
+  const bool can_repeat = code == exit_too_few || code == exit_not_admitted;  // else they refuse it again
+  if (code != exit_ok) {
+    say("commission: not all of them; %s",
+        can_repeat ? "repeat it when nothing is held and they can be reached" : "redlock doctor says what to do");
+  }
   return code;
 }
 
@@ -115,7 +124,7 @@ int run_commission(const Command& command, int argc, char** argv) {
   redlock_t* const client = new_client(site.cfg);
   int err = 0;
   for (unsigned m = 0; err == 0 && m < site.masters; ++m) {
-    if (chosen[m]) err = redlock_commission_master(client, m);
+    if (chosen[m] && !unseen[m]) err = redlock_commission_master(client, m);
   }
   if (err != 0) fail(exit_code_of(err), "%s", redlock_strerror(err));
   wait_for(client);
