@@ -175,6 +175,14 @@ TEST_F(ToolRun, ASignalEndsAWait) {
   EXPECT_FALSE(site_.masters[2].exists(res_));
 }
 
+TEST_F(ToolRun, AWaitEndsWhereTheWardenIsStopped) {
+  site_.hold_by_other(res_);
+  Program waiter(site_.words({"run", "-w", "0.5", res_, "--", "true"}), site_.dir);
+  ASSERT_TRUE(eventually([&] { return !children_of(waiter.pid()).empty(); }));
+  ::kill(children_of(waiter.pid())[0], SIGSTOP);
+  EXPECT_EQ(waiter.exit_status(), 75) << waiter.err();
+}
+
 TEST_F(ToolRun, SignalsReachTheCommand) {
   for (const int number : {SIGINT, SIGHUP, SIGUSR1, SIGUSR2}) {
     Program run(site_.words({"run", res_, "--", "sh", "-c", "sleep 100 & echo ready; wait; sleep 100"}), site_.dir);

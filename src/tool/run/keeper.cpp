@@ -84,9 +84,11 @@ class Keeper {
     return 0;
   }
 
+  // A warden that is stopped would not see that it is dismissed. It has no command, and its init dies with it.
   void end_without_command() {
     warden_.dismiss();
     lease_.close();
+    kill(warden_.pid(), SIGKILL);
     waitpid(warden_.pid(), nullptr, 0);
   }
 
