@@ -213,6 +213,34 @@ TEST_F(ToolService, HandsOverToWhoWaitsAndStartsAgainWhereNobodyDoes) {
   EXPECT_FALSE(std::filesystem::exists(site_.dir + "/systemctl")) << "the service runs on";
 }
 
+TEST_F(ToolService, AHandOverThatIsInterruptedStartsTheServiceAgain) {
+  write_unit("[Service]\nExecStart=/bin/a\n");
+  ASSERT_EQ(shell("redlock-service bus bus").status, 0);
+  for (const int number : {SIGHUP, SIGINT, SIGTERM}) {
+    const std::string told = site_.dir + "/systemctl";
+    std::filesystem::remove(told);
+    Program program(words("exec redlock-service --hand-over bus"), site_.dir);
+    ASSERT_TRUE(eventually([&] { return std::filesystem::exists(told); }));
+    program.signal(number);
+    EXPECT_EQ(program.exit_status(), 75);
+    EXPECT_EQ(text_of_file(told), "stop bus.service\n--no-block start bus.service\n");
+  }
+}
+
+TEST_F(ToolService, TheConfigurationOfTheLineIsAsked) {
+  write_unit("[Service]\nExecStart=/bin/a\n");
+  for (const char* line : {"redlock-service bus --any bus", "redlock-service bus -C bus"}) {
+    EXPECT_EQ(shell(line).status, 64) << line;
+  }
+  hold_as("gw-2");
+  for (const char* option : {"-C ", "-C", "--config ", "--config="}) {
+    ASSERT_EQ(shell("redlock-service bus bus --urgent " + (option + site_.config)).status, 0) << option;
+    const Ended ended = shell("REDLOCK_CONFIG=/nowhere redlock-service --hand-over bus");
+    EXPECT_EQ(ended.status, 0) << option << ended.err;
+    ASSERT_EQ(shell("redlock-service --undo bus").status, 0);
+  }
+}
+
 // Options of redlock run go through, a file of metrics among them.
 TEST_F(ToolService, TheServiceKeepsMetricsAcrossItsRestarts) {
   const std::string file = site_.dir + "/bus.prom";
