@@ -133,7 +133,7 @@ TEST_F(Tool, TheTemplateTellsEachKeyOfTheParser) {
 
 // The masters of the command line, in a file that others cannot read, and whose group is the folder's.
 TEST_F(Tool, TheTemplateMakesAWholeConfiguration) {
-  const std::string folder = dir_ + "/etc", file = folder + "/redlock.json";
+  const std::string folder = dir_ + "/my etc", file = folder + "/redlock.json";
   const Words words = {"config", "template", "--master", "redis://u:a%22@10.0.0.1:7001", "--master",
                        R"(unix:///r"\n)", "-o", file};
   const mode_t before = umask(022);
@@ -141,7 +141,7 @@ TEST_F(Tool, TheTemplateMakesAWholeConfiguration) {
   umask(before);
   EXPECT_EQ(ended.status, 0);
   EXPECT_EQ(ended.out, "");
-  EXPECT_EQ(ended.err, "redlock: " + file + " is written; next: redlock doctor -C " + file + "\n");
+  EXPECT_EQ(ended.err, "redlock: " + file + " is written; next: redlock doctor -C '" + file + "'\n");
   struct stat of_file{}, of_folder{};
   ASSERT_EQ(stat(file.c_str(), &of_file), 0);
   ASSERT_EQ(stat(folder.c_str(), &of_folder), 0);

@@ -138,7 +138,7 @@ int make_template(const Common& common, const char* path) {
   if (!flush()) fail(exit_output, "%s cannot be written", path);
   const bool is_default = strcmp(path, config_path(Common())) == 0;
   note("%s is written%s; next: redlock doctor%s%s", path, common.url_count == 0 ? ": put your masters into it" : "",
-       is_default ? "" : " -C ", is_default ? "" : path);
+       is_default ? "" : " -C ", is_default ? "" : Text().word(path).c_str());
   return exit_ok;
 }
 
