@@ -45,6 +45,10 @@ class Terminal {
     return eventually([&] { return shows_now(text); });
   }
   const std::string& shown() const { return shown_; }
+  void hang_up() {
+    ::close(master_);
+    master_ = -1;
+  }
   pid_t pid() const { return pid_; }
   int wait() {
     int status = 0;
@@ -184,6 +188,15 @@ TEST(ToolTerminalAlone, TheCommandHasTheTerminal) {
     EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT) << status;
     EXPECT_EQ(site.masters.holders("bus"), 0u);
   }
+}
+
+// As below `ssh -t HOST redlock run ...`: the kernel tells the leader of the session alone, which is redlock.
+TEST(ToolTerminalAlone, AHangupEndsTheCommand) {
+  ToolSite site;
+  Terminal terminal(site.words({"run", "bus", "--", "sh", "-c", "echo ready; exec sleep 1000"}));
+  ASSERT_TRUE(terminal.shows("ready")) << terminal.shown();
+  terminal.hang_up();
+  EXPECT_TRUE(eventually([&] { return site.masters.holders("bus") == 0; }));
 }
 
 TEST(ToolTerminalAlone, AWaitShowsItsCauseOnOneLine) {

@@ -124,10 +124,16 @@ class Keeper {
 
   void on_signal(int number) {
     end_asked_ = end_asked_ || ends_a_wait(number);
-    if (number == SIGCHLD || (job_.has_terminal && signals_.is_from_terminal())) return;
+    if (number == SIGCHLD || has_command_got(number)) return;
     if (number != SIGTERM || stop_asked_) return warden_.signal(number);
     stop_asked_ = true;
     end_within(job_.schedule.stop_ms);
+  }
+
+  // What is typed goes to the group, and so to the command. A hangup goes to the leader of the session alone: to us
+  // below `ssh -t HOST redlock run ...`.
+  bool has_command_got(int number) const {
+    return job_.has_terminal && signals_.is_from_terminal() && (number != SIGHUP || getsid(0) != getpid());
   }
 
   // The warden does it. We do it where the warden is stopped.
