@@ -107,6 +107,7 @@ TEST_F(ToolMetrics, AFileThatCannotBeWrittenOrIsNotOursEndsTheRunFirst) {
     EXPECT_NE(ended.err.find("redlock: --metrics: " + file + " " + why), std::string::npos) << ended.err;
   }
   EXPECT_FALSE(std::filesystem::exists(trace));
+  EXPECT_FALSE(std::filesystem::exists(".new")) << "a half-made file is left";
   EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
   EXPECT_EQ(text_of_file(other), "precious\n");
 }

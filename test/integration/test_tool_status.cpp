@@ -84,8 +84,12 @@ TEST(ToolStatus, NothingIsFreeWhereTooFewMastersVote) {
   const Ended watched = site.run({"status", "bus"}, config);
   EXPECT_EQ(watched.status, 69);
   EXPECT_TRUE(has(watched.out, "\nbus: unknown: 0/3 masters vote\n")) << watched.out;
+  EXPECT_EQ(site.run({"status"}, config).status, 69);
   commission(site, config);
   EXPECT_EQ(site.run({"status", "bus"}, config).status, 0);
+  EXPECT_EQ(site.run({"status"}, config).status, 0);
+  for (unsigned i : {0u, 1u}) site[i].command({"ACL", "SETUSER", "default", "-hmget"});
+  EXPECT_EQ(site.run({"status"}, config).status, 77);
 }
 
 TEST(ToolStatus, DeniedIsNeverFree) {

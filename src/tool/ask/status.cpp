@@ -144,6 +144,12 @@ ExitCode result() {
     say("%u of %u masters can be asked, and %u are needed", reached, site.masters, site.quorum);
     return code;
   }
+  if (names.count == 0 && site.votes() < site.quorum) {
+    code = exit_too_few;
+    for (unsigned m = 0; m < site.masters; ++m) {
+      if (site.master[m].record_err != 0) code = worse_of(code, exit_code_of(site.master[m].record_err));
+    }
+  }
   for (unsigned i = 0; i < names.count; ++i) {
     const Lookup& one = lookups[i];
     if (one.verdict == Verdict::held || one.verdict == Verdict::unclear) code = worse_of(code, exit_held);

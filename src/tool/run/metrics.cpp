@@ -218,7 +218,11 @@ bool Metrics::replace() {
   Page page(file, resource_);
   write_counters(page);
   if (has_client_) write_gauges(page);
-  return ::close(file) == 0 && page.is_whole() && ::rename(beside.c_str(), path_) == 0;
+  if (::close(file) == 0 && page.is_whole() && ::rename(beside.c_str(), path_) == 0) return true;
+  const int error = errno;
+  ::unlink(beside.c_str());
+  errno = error;
+  return false;
 }
 
 }  // namespace redlock::tool
