@@ -11,12 +11,11 @@ usage() {
   cat <<'TEXT'
 usage: test/run.sh [--all] [--cross] [--tls] [--no-install]
        test/run.sh --room NAME [--no-install]
-  (nothing)      native build with warnings as errors, and all tests; ASan + UBSan, and the tests that need no server:
-                 about 15 minutes on two cores
-  --all          all tests with ASan + UBSan, the proof, README's blocks in an empty Debian, other lock libraries on the
-                 same keys, a guest that is suspended, stopped and cut off, clang, TSan, the release builds, what a
-                 cycle costs (counted), TLS, with sanitizers too, 32- and 64-bit ARM under qemu with a short selection
-                 of tests, coverage, the fuzzers and a third of the mutants: about 70 minutes
+  (nothing)      native build with warnings as errors, and all tests: about 10 minutes on two cores
+  --all          all tests with ASan + UBSan, the models and the proof, README's blocks in an empty Debian, other lock
+                 libraries on the same keys, a guest that is suspended, stopped and cut off, clang, TSan, the release
+                 builds, what a cycle costs (counted), TLS, with sanitizers too, 32- and 64-bit ARM under qemu with a
+                 short selection of tests, coverage, the fuzzers and a third of the mutants: about 70 minutes
   --cross        also 32- and 64-bit ARM with all tests, and static musl; its time comes on top
   --tls          also all tests with OpenSSL and with mbedTLS, then the integration tests on servers that speak TLS, and
                  with ASan and UBSan all tests with OpenSSL, and those about TLS with mbedTLS: more than 25 minutes.
@@ -55,7 +54,7 @@ packages=(build-essential cmake ninja-build pkg-config libuv1-dev libcjson-dev r
   libgmock-dev liblua5.1-0-dev python3 busybox iproute2 nftables)
 # These only some stages or some tests need, which are skipped without them.
 wanted=()
-if [[ -z $room ]]; then wanted+=(libbenchmark-dev libmodbus-dev spin universal-ctags abigail-tools); fi
+if [[ -z $room ]]; then wanted+=(libbenchmark-dev libmodbus-dev universal-ctags abigail-tools); fi
 if [[ $all == yes ]]; then
   wanted+=(clang libclang-rt-dev ccache gcovr valgrind strace doxygen keepalived ser2net)
   wanted+=(mypy python3-pymodbus python3-serial-asyncio python3-setuptools python3-venv python3-wheel)
@@ -201,9 +200,10 @@ bare_stage() {
   test/compile/bare.sh build/bare
 }
 
-# Two solvers about the protocol. Without one of them the tests would be skipped, which ctest counts as passed.
+# Models and two solvers, about the protocol. Without these tools the tests would be skipped, which ctest counts as
+# passed.
 proof_stage() {
-  { install_missing "$install" z3 cvc5 && type z3 cvc5 >/dev/null; } || return 77
+  { install_missing "$install" spin z3 cvc5 && type spin z3 cvc5 >/dev/null; } || return 77
   cmake --preset dev >/dev/null && ctest --preset proof || return 1
 }
 
@@ -301,11 +301,7 @@ fi
 
 run_stage dev cmake --workflow --preset dev
 # The tests about TLS with OpenSSL are among those that need ASan and UBSan anyway: one build serves all of them.
-if [[ $all == yes || $tls == yes ]]; then
-  run_stage asan needs libssl-dev cmake --workflow --preset asan-openssl
-else
-  run_stage asan cmake --workflow --preset asan-short
-fi
+if [[ $all == yes || $tls == yes ]]; then run_stage asan needs libssl-dev cmake --workflow --preset asan-openssl; fi
 if [[ $all == yes ]]; then
   # All mutants take 20 minutes: a commit shows a third, three in a row show all. A clone without the history always
   # shows the same third.
