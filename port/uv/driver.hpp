@@ -52,6 +52,8 @@ class Driver : public Turns<Driver> {
   void rest() {
     if (!closing_) Turns::arm();
   }
+  // A driver that closes handles takes no more turns, though an input may have asked for one.
+  bool pending() const { return !closing_ && Turns::pending(); }
   const SystemClock& clock() const { return clock_; }
 
   // ---- with TLS (port/uv/securing)

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <map>
 
+#include "polled_harness.hpp"
 #include "support/redis_server.hpp"
 #include "thread_harness.hpp"
 
@@ -190,6 +191,28 @@ TEST(LateAnswer, IsWaitedForByTheEndOfAClientOnALoop) {
   EXPECT_FALSE(client.closed()) << "the system's resolver still has our memory";
   resolver.silence(false);
   EXPECT_TRUE(loop.run_until([&] { return client.closed(); }));
+}
+
+// Its descriptor stays silent: a host that waits for it does not spin.
+TEST(LateAnswer, IsWaitedForByTheEndOfAPolledClient) {
+  RedisServer master;
+  resolver.set("master.test", {});
+  resolver.silence(true);
+  PolledClient client({master.url(), "redis://master.test:6379"});
+  redlock_master_status_t first = {};
+  first.size = sizeof first;
+  ASSERT_TRUE(client.run_until([&] {
+    EXPECT_EQ(redlock_master_status(client.get(), 0, &first), 0);
+    return first.connects == 1 && resolver.asked() == 1;
+  }));
+  EXPECT_EQ(redlock_close_async(client.get(), 0), 0);
+  pollfd wait{redlock_fd(client.get()), POLLIN, 0};
+  int turns = 0;
+  for (; turns < 100 && ::poll(&wait, 1, 200) > 0; ++turns) EXPECT_EQ(client.process(), 0);
+  EXPECT_LT(turns, 100);
+  EXPECT_EQ(redlock_timeout_ms(client.get()), -1);
+  resolver.silence(false);
+  EXPECT_TRUE(client.run_until([&] { return client.get() == nullptr; }));
 }
 
 TEST(LateAnswer, IsNotWaitedForByDestroy) {
