@@ -96,6 +96,16 @@ class Aio(Site):
                         lock.check()
 
     @run
+    async def test_a_loss_before_the_block_keeps_the_body_from_running(self, client):
+        lock = await client.lock("a", ttl=0.2, renew=False).acquire()
+        await self.ends(lambda: lock.validity == 0)
+        with self.assertRaisesRegex(libredlock.Lost, "^a:"):
+            async with lock:
+                self.fail("the body runs")
+        async with lock:  # acquired anew
+            lock.check()
+
+    @run
     async def test_a_time_out_is_a_time_out(self, client):
         async with client.lock("a"):
             with self.assertRaises(asyncio.TimeoutError):

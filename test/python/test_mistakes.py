@@ -93,15 +93,21 @@ class Mistakes(Site):
                     lock.extend(300)
                 lock.check()
             lock.release()
-            with self.assertRaises(libredlock.Invalid):
-                client.commission(7)
+            for master in (7, -1, 1 << 32):
+                with self.assertRaises(libredlock.Invalid):
+                    client.commission(master)
+            with client.lock("a", fencing=2, urgent=2) as lock:  # true, and no other flag
+                self.assertGreater(lock.token, 0)
         with self.assertRaisesRegex(libredlock.Closed, "a: the client is closing"):
             lock.acquire()
 
     def test_too_many(self):
         with libredlock.Client(self.config(), limits={"locks": 1}) as client, client.lock("a"):
-            with self.assertRaisesRegex(libredlock.Full, "b: limits.locks acquires"):
-                client.lock("b").acquire()
+            lock = client.lock("b")
+            for _ in range(9):
+                with self.assertRaisesRegex(libredlock.Full, "b: limits.locks acquires"):
+                    lock.acquire()
+            self.assertEqual(len(client._core.locks), 1, "what is refused leaves nothing behind")
 
     def test_masters_that_are_not_there(self):
         with libredlock.Client(masters=[URL]) as client:

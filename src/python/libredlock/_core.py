@@ -190,8 +190,12 @@ class BaseLock:
         self._lost, self._queue, self._key = None, queue, next(core.keys)
         core.locks[self._key] = self
         options.callback, options.user, options.wait_ms = core.event_fn, self._key, self._wait_ms - spent_ms
-        core.must(lib.redlock_acquire_async, resources, len(resources), ctypes.byref(options), ctypes.byref(self._id),
-                  name=self._said() + ": ")
+        try:
+            core.must(lib.redlock_acquire_async, resources, len(resources), ctypes.byref(options),
+                      ctypes.byref(self._id), name=self._said() + ": ")
+        except Error:
+            del core.locks[self._key]  # no event follows
+            raise
 
     async def _extend(self, ttl: float) -> None:
         queue = self._queue = self._core.queue_type()
@@ -321,7 +325,7 @@ class BaseClient(Generic[L]):
         on_waiting: is told what the acquire waits for.
         """
         o = redlock_acquire_opts_t(size=ctypes.sizeof(redlock_acquire_opts_t))
-        o.flags = F_TELL_WAITING | F_NO_RENEW * (not renew) | F_FENCING * fencing | F_URGENT * urgent
+        o.flags = F_TELL_WAITING | F_NO_RENEW * (not renew) | F_FENCING * bool(fencing) | F_URGENT * bool(urgent)
         o.wait_ms = (WAIT_FOREVER if wait is None else WAIT_DEFAULT if wait == DEFAULT
                      else min(milliseconds("wait", wait), 0x7FFFFFFF))
         o.ttl_ms, o.min_validity_ms = milliseconds("ttl", ttl), milliseconds("min_validity", min_validity)
@@ -345,7 +349,7 @@ class BaseClient(Generic[L]):
         if master is None:
             self._core.must(lib.redlock_commission)
         else:
-            self._core.must(lib.redlock_commission_master, master)
+            self._core.must(lib.redlock_commission_master, master if 0 <= master < 1 << 32 else (1 << 32) - 1)
 
     def fence_init(self, name: Name) -> None:
         """"fence": "strict": the next acquire of this resource may take its token from the masters' clocks, once."""

@@ -46,6 +46,9 @@ class Lock(BaseLock):
     async def __aenter__(self) -> Lock:
         if not self._key:
             await self.acquire()
+        elif (lost := self._over()) is not None:  # before the block
+            self.release()
+            raise lost
         self._body, self._struck = asyncio.current_task(), False
         self._canceling = getattr(self._body, "cancelling", int)()
         return self
