@@ -487,8 +487,9 @@ REDLOCK_API int redlock_release_async(redlock_t *rl, redlock_lock_t lock);
  * CANCELED (released, canceled or destroyed meanwhile), DEADLOCK, NO_BLOCKING, SYSTEM. */
 
 /* [block] Ask as redlock_acquire_async(), and wait. On any error *lock is 0 and nothing is held; opts.report says why.
- * Returns 0: *lock is held. Else the err of FAILED. TIMEOUT: also if a callback kept the client's thread for 2 s more.
- * LOST: also if the callback of ACQUIRED took longer than the validity. INVAL, RESERVED, TABLE_FULL, CLOSED, FORKED. */
+ * Returns 0: *lock is held. Else the err of FAILED. TIMEOUT: also if a callback kept the client's thread 2 s
+ * longer. LOST: also if the callback of ACQUIRED took longer than the validity. INVAL, RESERVED, TABLE_FULL,
+ * CLOSED, FORKED. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_acquire(redlock_t *rl, const redlock_resource_t *resources, uint32_t count,
                                                   const redlock_acquire_opts_t *opts, redlock_lock_t *lock);
 /* [block] Extend, and wait for RENEWED. On an error the lock is as valid as before.
@@ -497,7 +498,7 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_acquire(redlock_t *rl, const redlock_r
 REDLOCK_API REDLOCK_NODISCARD int redlock_extend(redlock_t *rl, redlock_lock_t lock, uint32_t ttl_ms);
 /* [block] Let go, and wait until the deletes are on their way, not for the answers.
  * Returns 0: the lock is not held. STALE: never issued. TIMEOUT: let go, but a callback keeps the client's thread from
- * sending the deletes. CLOSED. FORKED. */
+ * sending the deletes. FORKED. */
 REDLOCK_API int redlock_release(redlock_t *rl, redlock_lock_t lock);
 
 /* ---- 7. Holding: no I/O, two to four clock reads ------------------------------------------------------------- */

@@ -103,6 +103,7 @@ class Client {
 
   // ---- status -----------------------------------------------------------------------------------------------------
   const CommonSettings& settings() const { return settings_; }
+  Duration default_wait() const;  // of REDLOCK_WAIT_DEFAULT: both budgets
   const Session& session(MasterIndex m) const {
     REDLOCK_ASSERT(m < settings_.masters);
     return post_[m];

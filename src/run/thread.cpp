@@ -166,6 +166,11 @@ REDLOCK_APART_FOR_SIZE int64_t round_ms(const redlock_t* rl) {
   return (2 * s.connect_timeout.ns() + 3 * s.node_timeout.ns()) / 1'000'000;
 }
 
+// How long the client lets an acquire wait for anything but its rounds; below 0: without end.
+int64_t longest_wait_ms(const redlock_t* rl, int32_t wait_ms) {
+  return wait_ms != REDLOCK_WAIT_DEFAULT ? wait_ms : rl->client.default_wait().ns() / 1'000'000;
+}
+
 // ---- the end ----------------------------------------------------------------------------------------------------
 
 bool finished(redlock_t* rl) { return runner(rl).phase == Runner::Phase::finished && rl->blocked.empty(); }
@@ -236,7 +241,7 @@ int redlock_acquire(redlock_t* rl, const redlock_resource_t* resources, uint32_t
   uint64_t handle = 0;
   err = rl->client.acquire(request.names, request.options, request.callback, request.user, handle);
   if (err != 0) return report_error(report, err);
-  const int32_t wait_ms = request.options.wait_ms;
+  const int64_t wait_ms = longest_wait_ms(rl, request.options.wait_ms);
   err = wait_for(rl, handle, Blocked::On::acquire, wait_ms < 0 ? -1 : wait_ms + round_ms(rl), report);
   if (err == 0) {
     lock->id = handle;

@@ -281,8 +281,13 @@ TEST(Callbacks, HoldNobodyUp) {
 TEST(Callbacks, StuckOnesEndInATimeout) {
   RedisServer master;
   Flag in_callback, go_on;
-  ThreadClient client(
-      Settings{{master.url()}, "test", {{"timing.connect_timeout_ms", 300}, {"timing.node_timeout_ms", 1'000}}, {}});
+  ThreadClient client(Settings{{master.url()},
+                               "test",
+                               {{"timing.connect_timeout_ms", 300},
+                                {"timing.node_timeout_ms", 1'000},
+                                {"defaults.wait_ms", 200},
+                                {"timing.guard_wait_ms", 100}},
+                               {}});
   client.also = [&](redlock_t*, const redlock_event_t& event) {
     if (event.type != REDLOCK_EV_ACQUIRED || in_callback.is_set()) return;
     in_callback.set();
@@ -293,6 +298,7 @@ TEST(Callbacks, StuckOnesEndInATimeout) {
   ASSERT_TRUE(in_callback.wait());
   EXPECT_EQ(client.acquire("pump", second), REDLOCK_E_TIMEOUT);
   EXPECT_EQ(second.id, 0u);
+  EXPECT_EQ(client.acquire("valve", second, REDLOCK_ACQUIRE_OPTS_INIT), REDLOCK_E_TIMEOUT) << "the default has an end";
   EXPECT_EQ(client.release(first), REDLOCK_E_TIMEOUT) << "let go all the same";
   EXPECT_NE(client.check(first), 0);
   go_on.set();
@@ -300,6 +306,7 @@ TEST(Callbacks, StuckOnesEndInATimeout) {
   EXPECT_TRUE(client.wait_for(REDLOCK_EV_FAILED));
   EXPECT_EQ(client.status().locks_held, 0u);
   EXPECT_TRUE(ThreadClient::eventually([&] { return !master.exists("bus") && !master.exists("pump"); }));
+  EXPECT_FALSE(master.exists("valve"));
 }
 
 // ---- the thread ---------------------------------------------------------------------------------------------------
