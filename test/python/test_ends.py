@@ -5,10 +5,12 @@ Ctrl-C and the interpreter's end are seen in processes of their own.
 """
 import gc
 import json
+import logging
 import os
 import random
 import select
 import signal
+import threading
 import time
 import unittest
 import warnings
@@ -278,6 +280,25 @@ class Ends(Site):
             del lock
             self.eventually(lambda: gone)
         self.eventually(lambda: self.holders("a") == 0)
+
+    def test_collected_while_its_first_line_is_logged(self):
+        box, filled = [], threading.Event()
+
+        def emit(record):
+            filled.wait(EVENTUALLY)
+            box.clear()  # the last reference, on the library's thread, of which no event has told yet
+
+        handler = logging.Handler()
+        handler.emit = emit
+        logger = logging.Logger("of its own")
+        logger.addHandler(handler)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)
+            box.append(libredlock.Client(self.config(), logger=logger))
+            core = box[0]._core
+            filled.set()
+            self.eventually(lambda: core.ended)
+        self.eventually(lambda: core.ended == [0])
 
     def test_a_forked_child_is_told(self):
         with libredlock.Client(self.config()) as client, client.lock("a") as lock:

@@ -71,6 +71,9 @@ class _ThreadCore(Core):
                     self.ended[:] = map(lib.redlock_destroy, [self.rl], [self.grace_ms])
                     if self.ended != [Code.TIMEOUT]:  # else the thread ends later, perhaps in a callback of ours
                         ctypes.pythonapi.Py_DecRef(ctypes.py_object(self))
+                if self.ended == [Code.DEADLOCK]:  # while a line is logged, before the first event
+                    self.ended.clear()
+                    threading.Thread(target=self.close).start()
             self.gone()
 
 
