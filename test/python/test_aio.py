@@ -3,6 +3,7 @@
 import asyncio
 import os
 import random
+import signal
 import unittest
 
 import libredlock
@@ -248,6 +249,27 @@ class Aio(Site):
             await client.lock("a").acquire()
         with self.assertRaisesRegex(libredlock.Closed, "opened once"):
             await client.__aenter__()
+
+    @run
+    async def test_a_forked_child_leaves(self, client):
+        child = os.fork()
+        if child == 0:
+            told = 1
+            try:
+                await client.close()
+                client._core.close()  # as at the interpreter's end
+                told = 0
+            finally:
+                os._exit(told)
+        ended = []
+        try:
+            await self.ends(lambda: ended.extend(filter(None, os.waitpid(child, os.WNOHANG))) or ended)
+        finally:
+            if not ended:
+                os.kill(child, signal.SIGKILL)
+        self.assertEqual(ended, [child])  # and a status of 0
+        async with client.lock("a") as lock:
+            lock.check()
 
     def test_cancelled_while_it_closes(self):
         async def main():

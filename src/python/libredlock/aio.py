@@ -12,6 +12,7 @@ Lost is raised). The body is not cancelled between two awaits: there check() dec
 from __future__ import annotations
 
 import asyncio
+import os
 import select
 import time
 from typing import Any, Optional, Type
@@ -94,7 +95,7 @@ class _LoopCore(Core):
     def close(self) -> None:
         """Without the loop, which may be gone: for a client that nobody has closed."""
         self.shut()
-        if not self.rl or self.ended == [Code.CLOSED]:
+        if not self.rl or self.ended == [Code.CLOSED] or os.getpid() != self.pid:
             return
         lib.redlock_close_async(self.rl, self.grace_ms)
         ready, until = select.poll(), time.monotonic() + self.grace_ms / 1000 + 2
@@ -128,7 +129,7 @@ class Client(BaseClient[Lock]):
         core, canceled = self._core, None
         core.call(lib.redlock_close_async, core.grace_ms)
         core.shut()
-        while core.rl and not core.closed.done():
+        while core.rl and not core.closed.done() and os.getpid() == core.pid:  # a forked child would wait for ever
             try:
                 await asyncio.shield(core.closed)
             except asyncio.CancelledError as error:
