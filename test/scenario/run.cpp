@@ -44,6 +44,25 @@ Words split(const std::string& line) {
   return words;
 }
 
+// "a,b" and "l1..3": what a list stands for, in order.
+Words listed(const std::string& list) {
+  Words members;
+  std::istringstream in(list);
+  for (std::string part; std::getline(in, part, ',');) {
+    const size_t dots = part.find("..");
+    if (dots == std::string::npos) {
+      members.push_back(part);
+      continue;
+    }
+    const size_t first = part.find_last_not_of("0123456789", dots - 1) + 1;
+    const unsigned long last = std::stoul(part.substr(dots + 2));
+    for (unsigned long i = std::stoul(part.substr(first)); i <= last; ++i) {
+      members.push_back(part.substr(0, first) + std::to_string(i));
+    }
+  }
+  return members;
+}
+
 double to_ms(const std::string& text) {
   size_t used = 0;
   const double number = std::stod(text, &used);
@@ -106,6 +125,7 @@ class Player {
     std::string gateway, event, lock, command;
   };
 
+  void perform_each(Words words, size_t list = 1);
   void perform(const Words& words);
   bool call_api(const Words& words);
   bool bend_process(const Words& words);
@@ -134,7 +154,7 @@ class Player {
 void Player::play(const std::string& line) {
   const Words words = split(line);
   try {
-    perform(words);
+    perform_each(words);
   } catch (const Mistake& mistake) {
     throw Mistake{line + ": " + mistake.text};
   } catch (const std::exception&) {
@@ -145,6 +165,15 @@ void Player::play(const std::string& line) {
 std::string Player::take_output() {
   const std::string story = stage_ != nullptr ? stage_->take_story() : "";
   return story.empty() ? "ok\n" : story;
+}
+
+// The two words behind the verb may be lists: who, and what.
+void Player::perform_each(Words words, size_t list) {
+  if (list > 2 || list >= words.size()) return perform(words);
+  for (const std::string& member : listed(words[list])) {
+    words[list] = member;
+    perform_each(words, list + 1);
+  }
 }
 
 void Player::perform(const Words& words) {

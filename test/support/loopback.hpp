@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The address of a port on this machine's loopback, where all servers and peers of the tests live.
+// Ports on this machine's loopback, where all servers and peers of the tests live.
 #pragma once
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -15,5 +15,8 @@ inline sockaddr_in loopback(uint16_t port) {
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   return address;
 }
+
+// A socket that listens on a free port. It does not block an accept that comes too early.
+int listen_on_loopback(uint16_t& port);
 
 }  // namespace redlock::test

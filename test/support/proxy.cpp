@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "proxy.hpp"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -13,7 +11,6 @@
 #include <vector>
 
 #include "loopback.hpp"
-#include "redis_server.hpp"
 
 namespace redlock::test {
 
@@ -36,19 +33,8 @@ void reset(int fd) {
 
 }  // namespace
 
-Proxy::Proxy(uint16_t server_port) : server_port_(server_port) {
-  for (int attempt = 0; attempt < 10 && port_ == 0; ++attempt) {
-    const uint16_t port = free_port();
-    const sockaddr_in address = loopback(port);
-    listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const bool bound = ::bind(listener_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
-    if (bound && ::listen(listener_, 16) == 0) {
-      port_ = port;
-    } else {
-      ::close(listener_);
-    }
-  }
-  if (port_ == 0 || ::pipe2(wake_, O_CLOEXEC) != 0) throw std::runtime_error("no loopback listener");
+Proxy::Proxy(uint16_t server_port) : server_port_(server_port), listener_(listen_on_loopback(port_)) {
+  if (::pipe2(wake_, O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
   thread_ = std::thread([this] { run(); });
 }
 

@@ -256,6 +256,19 @@ uint16_t free_port() {
   fail("no free loopback port between 12000 and 32000");
 }
 
+// Another program may be faster than we are, once it is known that the port is free.
+int listen_on_loopback(uint16_t& port) {
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    port = free_port();
+    const sockaddr_in address = loopback(port);
+    const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const bool bound = ::bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+    if (bound && ::listen(listener, 16) == 0) return listener;
+    ::close(listener);
+  }
+  fail("no loopback listener");
+}
+
 ServerTls ServerTls::from_outside() {
   const char* const folder = std::getenv("REDLOCK_TEST_TLS");
   if (folder == nullptr || *folder == '\0') return {};

@@ -184,7 +184,7 @@ void Stage::arrive(uint64_t id, const std::string& bytes) {
     const bool waits = way == Way::frozen || way == Way::unreachable ||
                        blocked_.count({socket.gateway->name, socket.master}) != 0;
     if (waits && (show_greetings || !is_greeting(words))) {
-      write_down(socket.gateway->name + " >", socket.master, in_words(words) + ": unread");
+      write_down(socket.gateway->name + " >", socket.master, in_words(words), "unread");
     }
   }
   read(id, socket);
@@ -229,9 +229,9 @@ void Stage::execute(uint64_t id, Socket& socket, const Socket::Request& request,
   const bool looks = words[0] == "EVAL" && words[1] == text_of(look_script);
   if (words[0] == "PTTL" || looks) {  // with the CLIENT CACHING before it
     const std::string names = looks ? executed_.back().text.substr(sizeof "EVAL look") : words[1];
-    write_down(socket.gateway->name + " >", socket.master, "look " + names + ": " + answer + fate);
+    write_down(socket.gateway->name + " >", socket.master, "look " + names, answer + fate);
   } else if (show_greetings || !(is_greeting(words) || of_a_reading)) {
-    write_down(socket.gateway->name + " >", socket.master, executed_.back().text + ": " + answer + fate);
+    write_down(socket.gateway->name + " >", socket.master, executed_.back().text, answer + fate);
   }
   if (socket.open && m.redis.closed_by_server(socket.conn)) send_back(id, socket, "", Input::Kind::end);
   tell_pushed(socket.master);

@@ -129,7 +129,7 @@ class Gateway : public Turns<Gateway> {
   void ended();
 
   void loop();
-  void after_call();
+  int after_call(int result);
   void read(MasterIndex m, std::string bytes);
   void watch(const std::string& label, const redlock_event_t& event);
   bool could_act(uint64_t handle) const;
@@ -246,6 +246,7 @@ class Stage {
     std::string before;
     std::vector<unsigned> masters;
     std::string after;
+    std::vector<std::string> answers;  // of the masters, in order; empty where nothing was asked
   };
 
   Master& master(unsigned number) { return *masters_.at(number - 1); }
@@ -265,7 +266,8 @@ class Stage {
 
   std::string in_words(const std::vector<std::string>& words) const;
   void learn_value(const std::vector<std::string>& words);
-  void write_down(const std::string& before, unsigned master, const std::string& after);
+  void write_down(const std::string& before, unsigned master, const std::string& after,
+                  const std::string& answer = "");
 
   std::vector<std::unique_ptr<Master>> masters_;
   std::vector<std::unique_ptr<Gateway>> gateways_;

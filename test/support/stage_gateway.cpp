@@ -52,20 +52,15 @@ int Gateway::acquire(const std::string& resource, const Options& options, const 
     handles_[key] = {handle, keys, false, false};
     labels_[handle] = key;
   }
-  after_call();
-  return err;
+  return after_call(err);
 }
 
 int Gateway::cancel(const std::string& label) {
-  const int err = client_->cancel(handles_.at(label).id);
-  after_call();
-  return err;
+  return after_call(client_->cancel(handles_.at(label).id));
 }
 
 int Gateway::extend(const std::string& label, uint32_t ttl_ms) {
-  const int err = client_->extend(handles_.at(label).id, ttl_ms);
-  after_call();
-  return err;
+  return after_call(client_->extend(handles_.at(label).id, ttl_ms));
 }
 
 int Gateway::fence_init(const std::string& resource) {
@@ -79,27 +74,19 @@ uint64_t Gateway::token(const std::string& label) const {
 }
 
 int Gateway::release(const std::string& label) {
-  const int err = client_->release(handles_.at(label).id);
-  after_call();
-  return err;
+  return after_call(client_->release(handles_.at(label).id));
 }
 
 int Gateway::close(uint32_t grace_ms) {
-  const int err = client_->close(Duration::ms(grace_ms), local(stage_.now_));
-  after_call();
-  return err;
+  return after_call(client_->close(Duration::ms(grace_ms), local(stage_.now_)));
 }
 
 int Gateway::suspended() {
-  const int err = client_->suspended(local(stage_.now_));
-  after_call();
-  return err;
+  return after_call(client_->suspended(local(stage_.now_)));
 }
 
 int Gateway::commission() {
-  const int err = client_->commission(client_->settings().masters, now());
-  after_call();
-  return err;
+  return after_call(client_->commission(client_->settings().masters, now()));
 }
 
 MasterIndex Gateway::index_of(unsigned number) const {
@@ -112,14 +99,15 @@ void Gateway::act(const std::function<void(Instant now)>& input) {
   acting_ = true;
   input(now());
   acting_ = false;
-  after_call();
+  after_call(0);
 }
 
 // Between two calls of the API the loop's prepare runs; inside a callback the turn under way goes on.
-void Gateway::after_call() {
-  if (stepping() && !closed_) return;
+int Gateway::after_call(int result) {
+  if (stepping() && !closed_) return result;
   loop();
   stage_.settle();
+  return result;
 }
 
 int Gateway::check(const std::string& label, uint32_t need_ms) const {
@@ -311,7 +299,9 @@ void Gateway::watch(const std::string& label, const redlock_event_t& e) {
     const bool passing = e.state == REDLOCK_MASTER_CONNECTING || e.state == REDLOCK_MASTER_GREETING;
     if (shown == std::pair<int, int>(e.state, e.err) || (passing && !stage_.show_greetings)) return;
     if (shown.first == 0 && e.state == REDLOCK_MASTER_DOWN && e.err == 0 && !stage_.show_greetings) return;
+    const bool first_up = shown.first == 0 && e.state == REDLOCK_MASTER_UP;
     shown = {e.state, e.err};
+    if (first_up && !stage_.show_greetings) return;
     stage_.write_down(name + ": master", m, state_name(e.state) + (e.err != 0 ? " " + short_name(e.err) : ""));
     return;
   }

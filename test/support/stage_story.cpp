@@ -36,6 +36,17 @@ bool is_seal(const std::string& word) {
          word.find_first_not_of("0123456789abcdef:") == std::string::npos;
 }
 
+// "OK", said by all, or "OK; nil; OK, held back", said by one each.
+std::string joined(const std::vector<std::string>& answers) {
+  const std::set<std::string> different(answers.begin(), answers.end());
+  std::string text;
+  for (const std::string& answer : answers) {
+    text += (text.empty() ? "" : "; ") + answer;
+    if (different.size() == 1) break;
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string Stage::in_words(const std::vector<std::string>& words) const {
@@ -63,17 +74,25 @@ std::string Stage::in_words(const std::vector<std::string>& words) const {
   return text;
 }
 
-void Stage::note(const std::string& text) { story_.push_back({now_, text, {}, ""}); }
+void Stage::note(const std::string& text) { story_.push_back({now_, text, {}, "", {}}); }
 
-void Stage::write_down(const std::string& before, unsigned number, const std::string& after) {
+// What several masters do in turn is one line, unless their answers differ and would make it too long.
+void Stage::write_down(const std::string& before, unsigned number, const std::string& after,
+                       const std::string& answer) {
   for (size_t i = story_.size(); i-- > 0 && story_[i].at == now_;) {
     Line& last = story_[i];
     const bool next = !last.masters.empty() && last.masters.back() < number;
-    if (next && last.before == before && last.after == after) return last.masters.push_back(number);
+    if (next && last.before == before && last.after == after) {
+      std::vector<std::string> answers = last.answers;
+      answers.push_back(answer);
+      if (after.size() + joined(answers).size() > 90) break;
+      last.masters.push_back(number);
+      return last.answers.swap(answers);
+    }
     const bool aside = last.after.compare(0, 5, "look ") == 0 || last.after.find("changed") != std::string::npos;
     if (!aside) break;
   }
-  story_.push_back({now_, before, {number}, after});
+  story_.push_back({now_, before, {number}, after, {answer}});
 }
 
 std::string Stage::take_story() {
@@ -83,6 +102,8 @@ std::string Stage::take_story() {
     row += std::string(row.size() < 8 ? 8 - row.size() : 1, ' ') + line.before;
     for (const unsigned m : line.masters) row += " " + std::to_string(m);
     if (!line.after.empty()) row += "  " + line.after;
+    const std::string answers = joined(line.answers);
+    if (!answers.empty()) row += ": " + answers;
     text += row + "\n";
   }
   story_.clear();

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "tcp_peer.hpp"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -12,22 +10,11 @@
 #include <vector>
 
 #include "loopback.hpp"
-#include "redis_server.hpp"
 
 namespace redlock::test {
 
-TcpPeer::TcpPeer(Handler handler) : handler_(std::move(handler)) {
-  for (int attempt = 0; attempt < 10 && port_ == 0; ++attempt) {
-    const uint16_t port = free_port();
-    listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    const sockaddr_in address = loopback(port);
-    const bool bound = ::bind(listener_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
-    if (bound && ::listen(listener_, 16) == 0)
-      port_ = port;
-    else
-      ::close(listener_);
-  }
-  if (port_ == 0 || ::pipe2(wake_, O_CLOEXEC) != 0) throw std::runtime_error("no loopback listener");
+TcpPeer::TcpPeer(Handler handler) : handler_(std::move(handler)), listener_(listen_on_loopback(port_)) {
+  if (::pipe2(wake_, O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
   thread_ = std::thread([this] { run(); });
 }
 
@@ -74,10 +61,7 @@ void TcpPeer::accept_one() {
   if (fd < 0) return;
   Connection& conn = conns_[fd];
   conn.number = accepted_++;
-  std::string out;
-  const Then then = handler_(conn.number, conn.in, out);
-  if (!out.empty()) (void)!::send(fd, out.data(), out.size(), MSG_NOSIGNAL);
-  if (then != Then::keep) finish(fd, then);
+  answer(fd, conn);
 }
 
 void TcpPeer::handle(int fd, Connection& conn) {
@@ -88,6 +72,10 @@ void TcpPeer::handle(int fd, Connection& conn) {
     return;
   }
   conn.in.append(buffer, static_cast<size_t>(got));
+  answer(fd, conn);
+}
+
+void TcpPeer::answer(int fd, Connection& conn) {
   std::string out;
   const Then then = handler_(conn.number, conn.in, out);
   if (!out.empty()) (void)!::send(fd, out.data(), out.size(), MSG_NOSIGNAL);

@@ -42,6 +42,7 @@ class TcpPeer {
   void run();
   void accept_one();
   void handle(int fd, Connection& conn);
+  void answer(int fd, Connection& conn);
   void finish(int fd, Then how);
 
   Handler handler_;
