@@ -85,7 +85,7 @@ void Stage::write_down(const std::string& before, unsigned number, const std::st
     if (next && last.before == before && last.after == after) {
       std::vector<std::string> answers = last.answers;
       answers.push_back(answer);
-      if (after.size() + joined(answers).size() > 90) break;
+      if (const size_t size = joined(answers).size(); size != answer.size() && after.size() + size > 90) break;
       last.masters.push_back(number);
       return last.answers.swap(answers);
     }
