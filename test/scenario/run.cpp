@@ -130,7 +130,8 @@ class Player {
   bool call_api(const Words& words);
   bool bend_process(const Words& words);
   void add_client(const Words& words);
-  void acquire(const Words& words);
+  std::string acquire(const Words& words);
+  void hold(const Words& words);
   void master(const Words& words);
   bool set_knob(RedisDouble& redis, const Words& words);
   bool touch_keys(unsigned number, const Words& words);
@@ -208,6 +209,8 @@ bool Player::call_api(const Words& words) {
   const std::string& verb = words.at(0);
   if (verb == "acquire") {
     acquire(words);
+  } else if (verb == "hold") {
+    hold(words);
   } else if (verb == "release") {
     answered(who(words).release(words.at(2)));
   } else if (verb == "cancel") {
@@ -290,7 +293,8 @@ void Player::add_client(const Words& words) {
   const bool commission = extras.take("commission");
   const std::string machine = extras.text("machine", "");
   const uint32_t uptime_ms = extras.ms("uptime", 0);
-  stage().add(
+  const size_t before = stage().story_lines();
+  const Gateway& gateway = stage().add(
       words.at(1),
       [&](Settings& s) {
         REDLOCK_KEY_MAP(REDLOCK_NO_KEY, REDLOCK_NO_KEY, NUMBER, TIME)
@@ -306,9 +310,13 @@ void Player::add_client(const Words& words) {
         extras.done();
       },
       std::stoll(rate), entropy, commission, uptime_ms);
+  redlock_status_t status = {};
+  gateway.client().notices().status(status, gateway.client().now());
+  const bool is_admitted = commission && status.masters_up == stage().masters();
+  if (is_admitted && !stage().show_greetings) stage().forget_story(before, gateway.name);
 }
 
-void Player::acquire(const Words& words) {
+std::string Player::acquire(const Words& words) {
   Extras extras(words, 3);
   Gateway& gateway = who(words);
   Options options = Gateway::options(extras.ms("ttl", gateway.client().settings().ttl_ms));
@@ -327,6 +335,18 @@ void Player::acquire(const Words& words) {
   const std::string label = extras.text("as", "");
   extras.done();
   answered(gateway.acquire(words.at(2), options, label));
+  return label.empty() ? words.at(2) : label;
+}
+
+// An acquire that nothing is to be seen of, since all grant it at once.
+void Player::hold(const Words& words) {
+  const size_t before = stage().story_lines();
+  const std::string label = acquire(words);
+  const Told* const told = who(words).last(label);
+  if (told == nullptr || told->event.type != REDLOCK_EV_ACQUIRED || told->event.refused + told->event.failed != 0) {
+    throw Mistake{"not held at once"};
+  }
+  if (!stage().forget_story(before, words.at(1))) throw Mistake{"others have something to say of it"};
 }
 
 void Player::master(const Words& words) {

@@ -196,6 +196,8 @@ class Stage {
   bool show_greetings = false;
   void note(const std::string& text);
   std::string take_story();
+  size_t story_lines() const { return story_.size(); }
+  bool forget_story(size_t from, const std::string& gateway);  // false: another gateway is in it
   const std::vector<Executed>& executed() const { return executed_; }
   // Those whose words begin so, on one master or on all (0).
   std::vector<Executed> executed(const std::string& first_words, unsigned master = 0) const;

@@ -95,6 +95,14 @@ void Stage::write_down(const std::string& before, unsigned number, const std::st
   story_.push_back({now_, before, {number}, after, {answer}});
 }
 
+bool Stage::forget_story(size_t from, const std::string& gateway) {
+  for (size_t i = from; i < story_.size(); ++i) {
+    if (story_[i].before.compare(0, gateway.size(), gateway) != 0) return false;
+  }
+  story_.resize(from);
+  return true;
+}
+
 std::string Stage::take_story() {
   std::string text;
   for (const Line& line : story_) {
