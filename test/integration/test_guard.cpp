@@ -23,16 +23,16 @@ void wait_guarded(Site& site, Client& client, uint32_t index, int err) { wait_gu
 
 TEST(Guard, ANewSiteIsWatchedOnceForAll) {
   Site site(3);
+  const int64_t began = boot_ns();
   Client a(site.loop, site.settings(false));
   wait_guarded(site, a, 0, REDLOCK_E_UNWATCHED);
-  const int64_t began = boot_ns();
   Lock& refused = a.acquire("bus", one_second());
   EXPECT_EQ(refused.first(REDLOCK_EV_FAILED).err, REDLOCK_E_GUARD);
   EXPECT_GT(refused.first(REDLOCK_EV_FAILED).guard_ms, 0);
   EXPECT_LE(refused.first(REDLOCK_EV_FAILED).guard_ms, guard_ms);
   EXPECT_GT(a.status().guard_ms, 0);
   EXPECT_TRUE(a.acquire("bus", one_second(REDLOCK_WAIT_FOREVER)).has(REDLOCK_EV_ACQUIRED));
-  EXPECT_GE(boot_ns() - began, (guard_ms - 500) * 1'000'000);
+  EXPECT_GE(boot_ns() - began, guard_ms * 1'000'000);
 
   Client b(site.loop, site.settings(false));
   b.wait_up(3);  // the seals are there
@@ -81,15 +81,12 @@ TEST(Guard, FlushallTwiceWithAClientAway) {
   UpClient a(site.loop, site.settings());
   site.masters[0]->command({"FLUSHALL"});
   wait_guarded(site, a, 0, REDLOCK_E_UNWATCHED);
-  const int64_t first = boot_ns();
   site.masters[0]->command({"CLIENT", "KILL", "TYPE", "normal"});
+  const int64_t again = boot_ns();
   site.masters[0]->command({"FLUSHALL"});
   EXPECT_TRUE(site.loop.run_until([&] { return a.master(0).connects >= 2; }));
-  wait_guarded(site, a, 0, REDLOCK_E_UNWATCHED);
-  const int64_t again = boot_ns();
   a.wait_up(1);
-  EXPECT_GT(boot_ns() - first, guard_ms * 1'000'000);
-  EXPECT_GT(boot_ns() - again, (guard_ms - 300) * 1'000'000) << "the watch began anew at the second one";
+  EXPECT_GE(boot_ns() - again, guard_ms * 1'000'000) << "the watch began anew at the second one";
 }
 
 // A role cycle on a connection that stays: pushed, or told by the READONLY of the next SET; never a vote before.

@@ -262,7 +262,7 @@ TEST(AnyOfPolled, ItsCallbackSeesWhatBecomesOfTheOneThatIsKept) {
     if (race.take(event) && event.type != REDLOCK_EV_WAITING) told.push_back(event.type);
   };
   master.command({"SET", "a", "somebody"});
-  ASSERT_EQ(race.begin(client.get(), names, 2, *redlock::options().ttl(300ms).no_renew().get()), 0);
+  ASSERT_EQ(race.begin(client.get(), names, 2, *redlock::options().ttl(1500ms).no_renew().get()), 0);
   ASSERT_TRUE(client.run_until([&] { return !told.empty() && told.back() == REDLOCK_EV_LOST; }));
   EXPECT_EQ(told, (std::vector<int>{REDLOCK_EV_ACQUIRED, REDLOCK_EV_LOST}));
   EXPECT_TRUE(race.ended());

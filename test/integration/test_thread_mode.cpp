@@ -120,7 +120,7 @@ TEST_F(OnOneThread, AcquireDoesNotReturnWhatIsOver) {
     EXPECT_EQ(outlive(rl, event.lock), REDLOCK_E_LOST);
   };
   redlock_lock_t lock{7};
-  EXPECT_EQ(client.acquire("bus", lock, options(200, 0, REDLOCK_F_NO_RENEW)), REDLOCK_E_LOST);
+  EXPECT_EQ(client.acquire("bus", lock, options(1'500, 0, REDLOCK_F_NO_RENEW)), REDLOCK_E_LOST);
   EXPECT_EQ(lock.id, 0u);
   EXPECT_TRUE(client.wait_for(REDLOCK_EV_LOST)) << "told as for any other";
 }
@@ -157,7 +157,7 @@ TEST(Extend, OfWhatACheckHasFoundOver) {
     in_callback.set();
     EXPECT_TRUE(go_on.wait());
   };
-  ASSERT_EQ(client.acquire_async("bus", lock, options(1'000, 0, REDLOCK_F_NO_RENEW)), 0);
+  ASSERT_EQ(client.acquire_async("bus", lock, options(1'500, 0, REDLOCK_F_NO_RENEW)), 0);
   ASSERT_TRUE(client.wait_for(REDLOCK_EV_ACQUIRED, lock));
   ASSERT_EQ(client.acquire_async("tap", other), 0);
   ASSERT_TRUE(in_callback.wait());
