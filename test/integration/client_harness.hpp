@@ -4,6 +4,7 @@
 // given, and when the client goes, the promise of the header is checked for each: exactly one ACQUIRED or FAILED first,
 // exactly one terminal event, nothing after it.
 #pragma once
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <redlock/redlock.h>
 #include <time.h>
@@ -20,6 +21,12 @@
 #include <vector>
 
 namespace redlock::test {
+
+// libc's function, behind the one with which a program stands in front of it.
+template <class Function>
+Function* real(Function*, const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+}
 
 inline int64_t boot_ns() {
   timespec now{};

@@ -20,14 +20,6 @@ inline const std::string meta = "redlock::meta";
 inline const std::string seen = "redlock::seen";
 inline const std::string counters = "redlock::fence";
 
-// The value of a field of INFO.
-inline std::string info_field(const std::string& info, const std::string& name) {
-  const size_t at = info.find("\n" + name + ":");
-  if (at == std::string::npos) return "";
-  const size_t value = at + name.size() + 2;
-  return info.substr(value, info.find('\r', value) - value);
-}
-
 // Of INFO the four fields that the guard reads.
 inline std::string fields_of(const std::string& info) {
   std::string left = "INFO";

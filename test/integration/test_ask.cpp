@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
 // redlock_site_ask() on real servers: logins, permissions, roles, replies that are too long, servers that stand still.
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <netdb.h>
 #include <redlock/site.h>
@@ -16,7 +15,7 @@
 // In front of libc: a name under .invalid exists nowhere (RFC 6761, section 6.4), and no question leaves this machine.
 extern "C" int getaddrinfo(const char* name, const char* service, const addrinfo* hints, addrinfo** result) {
   if (std::strstr(name, ".invalid") != nullptr) return EAI_NONAME;
-  static const auto libc_getaddrinfo = reinterpret_cast<decltype(&getaddrinfo)>(dlsym(RTLD_NEXT, "getaddrinfo"));
+  static const auto libc_getaddrinfo = redlock::test::real(&getaddrinfo, "getaddrinfo");
   return libc_getaddrinfo(name, service, hints, result);
 }
 

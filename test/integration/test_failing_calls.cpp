@@ -9,7 +9,6 @@
 // The program's own definitions of these functions stand in front of libc's, for the library and for libuv alike; they
 // fail only on the test's thread and only while a Fault is alive.
 #include <dirent.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -84,11 +83,6 @@ Fault::Fault() { fault = this; }
 Fault::~Fault() { fault = nullptr; }
 
 bool fails(Call call) { return fault != nullptr && fault->fails(call); }
-
-template <class Function>
-Function* real(Function*, const char* name) {
-  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
-}
 
 }  // namespace
 }  // namespace redlock::test
@@ -208,42 +202,20 @@ void on_event(redlock_t*, const redlock_event_t* event, void* user) {
   if (event->type < REDLOCK_EV_MASTER) told.lock = event->type, told.err = event->err;
 }
 
-redlock_config_t* configure(const std::vector<std::string>& urls, Told& told) {
-  redlock_config_t* cfg = nullptr;
-  const auto must = [](int err) {
-    if (err != 0) throw std::runtime_error(redlock_err_name(err));
-  };
-  must(redlock_config_new(&cfg));
-  for (const std::string& url : urls) must(redlock_config_add_master(cfg, url.c_str()));
-  must(redlock_config_set_str(cfg, "guard", "off"));
-  must(redlock_config_set_u32(cfg, "timing.suspect_close_ms", 5'000));
-  must(redlock_config_set_u32(cfg, "timing.node_timeout_ms", 1'000));
-  must(redlock_config_set_u32(cfg, "timing.connect_timeout_ms", 5'000));
-  must(redlock_config_set_u32(cfg, "timing.reconnect_min_ms", 10));
-  must(redlock_config_set_u32(cfg, "timing.reconnect_max_ms", 20));
-  redlock_config_set_event(cfg, on_event, &told);
-  return cfg;
-}
-
 // One life of a client: create, lock and release twice, close.
 class Life {
  public:
-  explicit Life(const std::vector<std::string>& urls) : cfg_(configure(urls, told_)) {
+  explicit Life(const std::vector<std::string>& urls)
+      : cfg_(configure({urls, "test", {{"timing.node_timeout_ms", 1'000}, {"timing.reconnect_max_ms", 20}}, {}})) {
+    redlock_config_set_event(cfg_, on_event, &told_);
     memory_.resize(redlock_memory_size(cfg_));
-    if (uv_loop_init(&loop_) != 0) throw std::runtime_error("uv_loop_init");
-    uv_timer_init(&loop_, &look_);
   }
-  ~Life() {
-    uv_close(reinterpret_cast<uv_handle_t*>(&look_), nullptr);
-    uv_run(&loop_, UV_RUN_DEFAULT);
-    EXPECT_EQ(uv_loop_close(&loop_), 0) << "a handle was left on the loop";
-    redlock_config_free(cfg_);
-  }
+  ~Life() { redlock_config_free(cfg_); }
 
   // 0, or what create said; then nothing of it may be on the loop, which nobody runs.
   int run(Fault& faults) {
     redlock_t* rl = nullptr;
-    const int err = redlock_create_on_loop_in(memory_.data(), memory_.size(), &rl, cfg_, &loop_);
+    const int err = redlock_create_on_loop_in(memory_.data(), memory_.size(), &rl, cfg_, loop_.get());
     EXPECT_EQ(err == 0, rl != nullptr);
     if (err != 0) {
       EXPECT_TRUE(loop_is_bare()) << "left by a create that failed";
@@ -254,25 +226,11 @@ class Life {
     EXPECT_TRUE(lock_and_release(rl)) << "after calls have failed: " << redlock_err_name(told_.err);
     // A SET whose answer was lost is owed a delete for a ttl: not waited for.
     EXPECT_EQ(redlock_close_async(rl, 20), 0);
-    EXPECT_TRUE(run_until([this] { return told_.closed; }));
+    EXPECT_TRUE(loop_.run_until([this] { return told_.closed; }));
     return 0;
   }
 
  private:
-  template <class Predicate>
-  bool run_until(Predicate predicate) {
-    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-    uv_update_time(&loop_);
-    uv_timer_start(&look_, [](uv_timer_t*) {}, 1, 2);
-    bool holds = predicate();
-    while (!holds && std::chrono::steady_clock::now() < until) {
-      uv_run(&loop_, UV_RUN_ONCE);
-      holds = predicate();
-    }
-    uv_timer_stop(&look_);
-    return holds;
-  }
-
   bool lock_and_release(redlock_t* rl) {
     const redlock_resource_t bus = redlock_resource("bus");
     redlock_acquire_opts_t opts = REDLOCK_ACQUIRE_OPTS_INIT;
@@ -280,22 +238,21 @@ class Life {
     redlock_lock_t lock;
     told_.lock = 0;
     if (redlock_acquire_async(rl, &bus, 1, &opts, &lock) != 0) return false;
-    if (!run_until([this] { return told_.lock != 0; }) || told_.lock != REDLOCK_EV_ACQUIRED) return false;
+    if (!loop_.run_until([this] { return told_.lock != 0; }) || told_.lock != REDLOCK_EV_ACQUIRED) return false;
     if (redlock_check(rl, lock, 1) != 0 || redlock_release_async(rl, lock) != 0) return false;
-    return run_until([this] { return told_.lock == REDLOCK_EV_RELEASED; });
+    return loop_.run_until([this] { return told_.lock == REDLOCK_EV_RELEASED; });
   }
 
   bool loop_is_bare() {
     unsigned handles = 0;
-    uv_walk(&loop_, [](uv_handle_t*, void* n) { ++*static_cast<unsigned*>(n); }, &handles);
-    return handles == 1;  // our timer
+    uv_walk(loop_.get(), [](uv_handle_t*, void* n) { ++*static_cast<unsigned*>(n); }, &handles);
+    return handles == 1;  // the loop's own timer
   }
 
   Told told_;
   redlock_config_t* cfg_;
   std::vector<char> memory_;
-  uv_loop_t loop_{};
-  uv_timer_t look_{};
+  Loop loop_;
 };
 
 struct Way {

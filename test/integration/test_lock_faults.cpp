@@ -22,18 +22,6 @@ using Refused1 = ClientOf<1>;
 
 // ---- dead -----------------------------------------------------------------------------------------------------------
 
-TEST(Killed, MinorityFromTheStart) {
-  Loop loop;
-  Cluster masters(3);
-  masters[0].kill_hard();
-  Client client(loop, masters.urls());
-  Lock& lock = client.hold("bus", options(20'000));
-  EXPECT_EQ(lock.first(REDLOCK_EV_ACQUIRED).granted, 2u);
-  client.wait_master_err(0, REDLOCK_E_REFUSED);
-  client.release(lock);
-  EXPECT_TRUE(loop.run_until([&] { return masters.holders("bus") == 0; }));
-}
-
 TEST_F(Killed3, MajorityIsNoQuorum) {
   masters[0].kill_hard();
   masters[2].kill_hard();
@@ -85,10 +73,10 @@ TEST_F(Restarted1, WakesAWaiter) {
 }
 
 TEST_F(Restarted3, OneMasterWhileHeld) {
-  Lock& lock = client.hold("bus", options(1'500));
+  Lock& lock = client.hold("bus", options(4'500));
   ASSERT_TRUE(loop.run_until([&] { return masters.holders("bus") == 3; }));
   masters[2].restart();
-  EXPECT_TRUE(loop.run_until([&] { return lock.count(REDLOCK_EV_RENEWED) >= 3 || lock.ended(); }));
+  EXPECT_TRUE(loop.run_until([&] { return lock.count(REDLOCK_EV_RENEWED) >= 2 || lock.ended(); }));
   EXPECT_FALSE(lock.ended());
   EXPECT_EQ(client.check(lock), 0);
   client.wait_up(3);

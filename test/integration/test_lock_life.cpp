@@ -13,7 +13,6 @@
 namespace redlock::test {
 namespace {
 
-using Lock1 = ClientOf<1>;
 using Hold1 = ClientOf<1>;
 using Hold3 = ClientOf<3>;
 using End3 = ClientOf<3>;
@@ -50,17 +49,6 @@ TEST_P(LifeCycle, AcquireHoldRelease) {
 
 INSTANTIATE_TEST_SUITE_P(Masters, LifeCycle, ::testing::Values(1, 3, 5));
 
-TEST_F(Lock1, EveryRoundHasItsOwnValue) {
-  std::vector<std::string> values;
-  for (int i = 0; i < 3; ++i) {
-    Lock& lock = client.acquire("bus");
-    values.push_back(master.command({"GET", "bus"}));
-    client.release(lock);
-  }
-  EXPECT_NE(values[0], values[1]);
-  EXPECT_NE(values[1], values[2]);
-}
-
 TEST(Lock, NamesAreBytes) {
   Loop loop;
   RedisServer master;
@@ -82,13 +70,6 @@ TEST(Lock, OverUnixSocket) {
   EXPECT_EQ(client.master(0).address, master.socket_path());
   client.release(lock);
   EXPECT_TRUE(loop.run_until([&] { return !master.exists("bus"); }));
-}
-
-TEST(Lock, ByHostName) {
-  Loop loop;
-  RedisServer master;
-  Client client(loop, {master.url_for_host("localhost")});
-  client.hold("bus");
 }
 
 TEST(Lock, InTheCallersMemory) {
@@ -140,7 +121,7 @@ TEST_F(Hold1, DeadlineIsTheEndOfTheValidity) {
 }
 
 TEST_F(Hold3, EndsByExpiryAndTheKeysAreGone) {
-  Lock& lock = client.hold("bus", options(300, 0, REDLOCK_F_NO_RENEW));
+  Lock& lock = client.hold("bus", options(1'500, 0, REDLOCK_F_NO_RENEW));
   int check_in_callback = 1;
   lock.on_event = [&](const redlock_event_t&) { check_in_callback = client.check(lock); };
   const int64_t deadline = redlock_deadline_ns(client.get(), lock.handle);
@@ -153,7 +134,7 @@ TEST_F(Hold3, EndsByExpiryAndTheKeysAreGone) {
 }
 
 TEST_F(Hold1, CheckFailsAtTheDeadlineEvenIfTheLoopStandsStill) {
-  Lock& lock = client.hold("bus", options(200, 0, REDLOCK_F_NO_RENEW));
+  Lock& lock = client.hold("bus", options(1'500, 0, REDLOCK_F_NO_RENEW));
   const int64_t deadline = redlock_deadline_ns(client.get(), lock.handle);
   while (client.check(lock) == 0) {
   }
@@ -199,18 +180,10 @@ TEST_F(Hold1, ExtendAsksForReason) {
   EXPECT_EQ(redlock_extend_async(client.get(), pending.handle, 0), REDLOCK_E_STALE);
 }
 
-TEST_F(Hold1, ExtendOfWhatACheckHasFoundOver) {
-  Lock& lock = client.acquire("bus", options(200, 0, REDLOCK_F_NO_RENEW));
-  EXPECT_EQ(outlive(client.get(), lock.handle), REDLOCK_E_LOST);
-  EXPECT_EQ(redlock_extend_async(client.get(), lock.handle, 0), REDLOCK_E_LOST);
-  EXPECT_TRUE(loop.run_until([&] { return lock.ended(); }));
-  EXPECT_TRUE(lock.has(REDLOCK_EV_LOST));
-}
-
 // Both are won in one turn, and the callback of the first takes longer than both are valid.
 TEST_F(Hold1, EndsInTheCallbackBeforeItsAcquired) {
-  Lock& bus = client.start("bus", options(300, 0, REDLOCK_F_NO_RENEW));
-  Lock& tap = client.start("tap", options(300, 0, REDLOCK_F_NO_RENEW));
+  Lock& bus = client.start("bus", options(1'500, 0, REDLOCK_F_NO_RENEW));
+  Lock& tap = client.start("tap", options(1'500, 0, REDLOCK_F_NO_RENEW));
   std::vector<std::string> told;
   bus.on_event = [&](const redlock_event_t& event) {
     told.push_back("bus " + std::to_string(event.type));
@@ -251,17 +224,6 @@ TEST_F(End3, CancelBeforeTheVotesLeavesNoKey) {
   expect_gone("bus");
 }
 
-TEST_F(End1, CloseTwice) {
-  EXPECT_EQ(redlock_close_async(client.get(), 1'000), 0);
-  EXPECT_FALSE(client.closed());
-  EXPECT_EQ(redlock_close_async(client.get(), 1'000), REDLOCK_E_CLOSED);
-  const redlock_resource_t bus = redlock_resource("bus");
-  redlock_lock_t lock{7};
-  EXPECT_EQ(redlock_acquire_async(client.get(), &bus, 1, nullptr, &lock), REDLOCK_E_CLOSED);
-  EXPECT_EQ(lock.id, 0u);
-  EXPECT_TRUE(loop.run_until([&] { return client.closed(); }));
-}
-
 TEST_F(End1, CloseInACallback) {
   Lock& lock = client.start("bus");
   lock.on_event = [&](const redlock_event_t& event) {
@@ -294,16 +256,6 @@ TEST_F(Handle, OfThePast) {
   loop.run_for(20);
   EXPECT_EQ(client.check(present), 0) << "somebody else's lock";
   EXPECT_TRUE(master.exists("bus"));
-}
-
-TEST_F(Handle, TableFull) {
-  Lock& one = client.acquire("one");
-  const redlock_resource_t two = redlock_resource("two");
-  redlock_lock_t lock{7};
-  EXPECT_EQ(redlock_acquire_async(client.get(), &two, 1, nullptr, &lock), REDLOCK_E_TABLE_FULL);
-  EXPECT_EQ(lock.id, 0u);
-  client.release(one);
-  client.hold("two");
 }
 
 // The guard's record and the tokens' counters lie beside the locks, and no lock may take their place.

@@ -4,7 +4,6 @@
 // nothing is left of it, no thread, no descriptor. The program's own definitions of these functions stand in front of
 // libc's.
 #include <dirent.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sys/epoll.h>
@@ -33,11 +32,6 @@ bool refuses(Call call) {
   if (refused != call) return false;
   fired = true;
   return true;
-}
-
-template <class Function>
-Function* real(Function*, const char* name) {
-  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 //
 // Sockets that move a few bytes at a time, or none, however ready they seem: this program's send() and recv() stand in
 // front of libc's. Every record arrives in pieces, and leaves in pieces.
-#include <dlfcn.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -33,16 +32,14 @@ Slowness slow_send, slow_receive;
 extern "C" {
 
 ssize_t send(int fd, const void* data, size_t size, int flags) {
-  using Function = ssize_t (*)(int, const void*, size_t, int);
-  static const Function real = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "send"));
+  static const auto real = redlock::test::real(&::send, "send");
   if (redlock::test::slow_send.moves(size)) return real(fd, data, size, flags);
   errno = EAGAIN;
   return -1;
 }
 
 ssize_t recv(int fd, void* at, size_t room, int flags) {
-  using Function = ssize_t (*)(int, void*, size_t, int);
-  static const Function real = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "recv"));
+  static const auto real = redlock::test::real(&::recv, "recv");
   if (redlock::test::slow_receive.moves(room)) return real(fd, at, room, flags);
   errno = EAGAIN;
   return -1;

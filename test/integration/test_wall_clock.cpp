@@ -3,7 +3,6 @@
 // The wall clock is stepped by an hour, forth and back, under a client that holds a lock and under one that waits:
 // nobody notices. The program's own clock_gettime() and its kin stand in front of libc's, for the library and for libuv
 // alike, and add the step to the wall clock only, as a step of the system's does. The masters' clocks are left alone.
-#include <dlfcn.h>
 #include <sys/time.h>
 #include <time.h>
 
@@ -17,11 +16,6 @@ namespace {
 
 std::atomic<time_t> step_s{0};
 std::atomic<unsigned> wall_clock_reads{0};
-
-template <class Function>
-Function* real(Function*, const char* name) {
-  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
-}
 
 }  // namespace
 }  // namespace redlock::test

@@ -7,14 +7,14 @@
 
 namespace redlock::test {
 
-namespace {
-
-std::string info_line(const std::string& info, const std::string& name) {
+std::string info_field(const std::string& info, const std::string& name) {
   const size_t at = info.find("\n" + name + ":");
   if (at == std::string::npos) return "";
   const size_t value = at + name.size() + 2;
   return info.substr(value, info.find('\r', value) - value);
 }
+
+namespace {
 
 unsigned number_of(const std::string& version) {
   unsigned number = 0;
@@ -83,9 +83,9 @@ std::string outline_of_one(std::string_view bytes, size_t& at) {
 ServerKind kind_of(RedisServer& server) {
   const std::string info = server.command({"INFO", "server"});
   ServerKind kind;
-  kind.text = info_line(info, "valkey_version");
+  kind.text = info_field(info, "valkey_version");
   kind.valkey = !kind.text.empty();
-  if (!kind.valkey) kind.text = info_line(info, "redis_version");
+  if (!kind.valkey) kind.text = info_field(info, "redis_version");
   kind.version = number_of(kind.text);
   return kind;
 }

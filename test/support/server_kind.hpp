@@ -22,6 +22,9 @@ struct ServerKind {
 
 ServerKind kind_of(RedisServer& server);
 
+// The value of a field of INFO.
+std::string info_field(const std::string& info, const std::string& name);
+
 // False: the command is younger than this server, or means something else there.
 bool knows(const ServerKind& kind, const Args& command);
 
