@@ -141,7 +141,7 @@ TEST_F(ToolAny, ASignalLetsGoOfWhatIsKept) {
 }
 
 TEST_F(ToolAny, ALossBehindTheCommandIsToldAndNoError) {
-  Program& winner = start({"run", "--at-least", "1000", "bus", "--", "true"});
+  Program& winner = start({"run", "-q", "--at-least", "1000", "bus", "--", "true"});
   ASSERT_TRUE(eventually([&] { return is_held("bus") && children_of(winner.pid()).empty(); }));
   site_.let_go("bus");
   EXPECT_EQ(winner.exit_status(), 0);

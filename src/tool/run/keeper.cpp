@@ -170,7 +170,7 @@ class Keeper {
       while (const int number = signals_.next()) end_asked_ = end_asked_ || ends_a_wait(number);
       lease_.process();
     }
-    if (!lost_ && lease_.state() == Lease::lost) note("%s: %s", names_, lease_.sentence());
+    if (!lost_ && lease_.state() == Lease::lost) say("%s: %s", names_, lease_.sentence());
   }
 
   // ---- the end ----------------------------------------------------------------------------------------------------
