@@ -120,7 +120,7 @@ enum redlock_err {
   REDLOCK_E_DEADLOCK = -24, /**< a blocking call from a callback */
   REDLOCK_E_THREAD = -25, /**< called from a thread that does not own the client */
   REDLOCK_E_FORKED = -26, /**< the client belongs to the parent process */
-  REDLOCK_E_NOTSUP = -27, /**< not supported by this version */
+  REDLOCK_E_NOTSUP = -27, /**< not supported here */
   REDLOCK_E_NOMEM = -28, /**< no memory */
   REDLOCK_E_BUSY = -29, /**< an extend round of this lock is open already */
   REDLOCK_E_HOLD_LIMIT = -30, /**< max_hold_ms allows no later validity */
@@ -140,10 +140,10 @@ enum redlock_err {
   REDLOCK_E_NO_ROOM = -55, /**< too much is unanswered already */
   REDLOCK_E_AUTH = -56, /**< user name or password was refused */
   REDLOCK_E_NOPERM = -57, /**< the user lacks a permission */
-  REDLOCK_E_PROTOCOL = -58, /**< the bytes received are not RESP, or answer nothing that was asked */
+  REDLOCK_E_PROTOCOL = -58, /**< sent no RESP, or an answer to nothing that was asked */
   REDLOCK_E_ROLE = -59, /**< is a replica, not a master */
   REDLOCK_E_MODE = -60, /**< is a cluster node or a sentinel, not a standalone master */
-  REDLOCK_E_DUPLICATE = -61, /**< is the same server as another master in the list */
+  REDLOCK_E_DUPLICATE = -61, /**< is the same server as another master */
   REDLOCK_E_READONLY = -62, /**< turned into a replica */
   REDLOCK_E_LOADING = -63, /**< is loading its data */
   REDLOCK_E_OOM = -64, /**< is at maxmemory */
@@ -156,7 +156,7 @@ enum redlock_err {
   REDLOCK_E_MAXCLIENTS = -71, /**< has too many clients */
   REDLOCK_E_DENIED = -72, /**< runs in protected mode */
   REDLOCK_E_SERVER = -73, /**< answered an error of another kind */
-  REDLOCK_E_TLS = -74, /**< TLS is not supported by this version */
+  REDLOCK_E_TLS = -74, /**< this build has no TLS */
   REDLOCK_E_GONE = -75, /**< the key is gone or foreign */
   REDLOCK_E_REFUSED = -76, /**< the connection was refused: nothing listens there, or a firewall rejects it */
   REDLOCK_E_CONNECT_TIMEOUT = -77, /**< the connection timed out */
@@ -167,7 +167,7 @@ enum redlock_err {
   REDLOCK_E_UNWATCHED = -81, /**< may have forgotten keys: not yet watched for the guard time */
   REDLOCK_E_FINGERPRINT = -82, /**< is used by clients of another configuration: masters, max_ttl_ms */
   REDLOCK_E_IDENTITY = -83, /**< does not tell its run id and replication id */
-  REDLOCK_E_MAXMEMORY = -84, /**< may evict keys: maxmemory is set and its policy is not noeviction */
+  REDLOCK_E_MAXMEMORY = -84, /**< may evict keys: maxmemory is set without noeviction */
   REDLOCK_E_WALL_CLOCK = -85, /**< its clock was stepped, or runs off rate */
   REDLOCK_E_SEAL = -86, /**< is not in the state in which the guard let it vote */
   REDLOCK_E_REPLID = -90, /**< its replication id has changed, as for a backup or a first replica: watched again */

@@ -103,7 +103,7 @@ class Client {
 
   // ---- status -----------------------------------------------------------------------------------------------------
   const CommonSettings& settings() const { return settings_; }
-  Duration default_wait() const;  // of REDLOCK_WAIT_DEFAULT: both budgets
+  Duration default_wait() const { return machine_.default_wait(); }
   const Session& session(MasterIndex m) const {
     REDLOCK_ASSERT(m < settings_.masters);
     return post_[m];

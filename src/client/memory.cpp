@@ -12,7 +12,7 @@ namespace {
 
 uint32_t lesser(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
-Duration guard_wait(const CommonSettings& s) {
+Duration guard_wait(const Settings& s) {
   if (s.guard_wait_ms != guard_wait_not_given) return Duration::ms(s.guard_wait_ms);
   const Duration once = guard_time(s.max_ttl_ms, s.drift_ppm, s.drift_fixed_ms);
   return once + once;
@@ -187,7 +187,5 @@ Client::Client(const Settings& settings, void* memory) : fleet_(settings.masters
                  .wait = Duration::ms(settings.wait_ms),
                  .guard_wait = guard_wait(settings)});
 }
-
-Duration Client::default_wait() const { return Duration::ms(settings_.wait_ms) + guard_wait(settings_); }
 
 }  // namespace redlock

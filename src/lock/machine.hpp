@@ -215,11 +215,11 @@ class Machine {
     uint32_t sleep_max_ms;
     uint32_t local_turns;
     bool may_floor = true;
-    Duration wait = {};  // the two budgets of REDLOCK_WAIT_DEFAULT
-    Duration guard_wait = {};
+    Duration wait = {}, guard_wait = {};  // the two budgets of REDLOCK_WAIT_DEFAULT
   };
 
   void init(const Rules& rules) { rules_ = rules; }
+  Duration default_wait() const { return rules_.wait + rules_.guard_wait; }  // both budgets
   // Pauses are random. Otherwise clients that lose at the same moment would collide again at the next try.
   void seed(uint64_t seed) {
     random_.seed(seed);

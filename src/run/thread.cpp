@@ -159,16 +159,11 @@ int wait_for(redlock_t* rl, uint64_t lock, Blocked::On on, int64_t budget_ms, re
   return over ? report_error(report, REDLOCK_E_LOST) : me.err;
 }
 
-// The longest time that the client itself may take for a round: the first connections, room in its buffers, and then
-// the round, which has two parts if the lock is fenced.
-REDLOCK_APART_FOR_SIZE int64_t round_ms(const redlock_t* rl) {
+// The longest time that the client itself may take: `wait`, the first connections, room in its buffers, and then the
+// round, which has two parts if the lock is fenced.
+REDLOCK_APART_FOR_SIZE int64_t longest_ms(const redlock_t* rl, Duration wait) {
   const CommonSettings& s = rl->client.settings();
-  return (2 * s.connect_timeout.ns() + 3 * s.node_timeout.ns()) / 1'000'000;
-}
-
-// How long the client lets an acquire wait for anything but its rounds; below 0: without end.
-int64_t longest_wait_ms(const redlock_t* rl, int32_t wait_ms) {
-  return wait_ms != REDLOCK_WAIT_DEFAULT ? wait_ms : rl->client.default_wait().ns() / 1'000'000;
+  return (wait.ns() + 2 * s.connect_timeout.ns() + 3 * s.node_timeout.ns()) / 1'000'000;
 }
 
 // ---- the end ----------------------------------------------------------------------------------------------------
@@ -241,8 +236,9 @@ int redlock_acquire(redlock_t* rl, const redlock_resource_t* resources, uint32_t
   uint64_t handle = 0;
   err = rl->client.acquire(request.names, request.options, request.callback, request.user, handle);
   if (err != 0) return report_error(report, err);
-  const int64_t wait_ms = longest_wait_ms(rl, request.options.wait_ms);
-  err = wait_for(rl, handle, Blocked::On::acquire, wait_ms < 0 ? -1 : wait_ms + round_ms(rl), report);
+  const int32_t wait_ms = request.options.wait_ms;
+  const Duration wait = wait_ms == REDLOCK_WAIT_DEFAULT ? rl->client.default_wait() : Duration::ms(wait_ms);
+  err = wait_for(rl, handle, Blocked::On::acquire, wait_ms == REDLOCK_WAIT_FOREVER ? -1 : longest_ms(rl, wait), report);
   if (err == 0) {
     lock->id = handle;
   } else if (err == REDLOCK_E_TIMEOUT || err == REDLOCK_E_SYSTEM) {
@@ -259,7 +255,7 @@ int redlock_extend(redlock_t* rl, redlock_lock_t lock, uint32_t ttl_ms) {
   err = check_ttl(rl, ttl_ms, fault);
   if (err != 0) return refuse(rl, entry, "redlock_extend", fault, err);
   err = rl->client.extend(lock.id, ttl_ms);
-  return err != 0 ? err : wait_for(rl, lock.id, Blocked::On::extend, round_ms(rl));
+  return err != 0 ? err : wait_for(rl, lock.id, Blocked::On::extend, longest_ms(rl, Duration()));
 }
 
 int redlock_release(redlock_t* rl, redlock_lock_t lock) {

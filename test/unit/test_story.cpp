@@ -104,7 +104,7 @@ TEST_F(StoryTest, AReadingThatIsDueIsNoEvent) {
 
 TEST_F(StoryTest, AReasonThatDoesNotPassIsAWarning) {
   EXPECT_EQ(change(REDLOCK_MASTER_GUARDED, REDLOCK_E_MAXMEMORY, REDLOCK_GUARD_UNKNOWN),
-            "4 " + pump + "guarded: may evict keys: maxmemory is set and its policy is not noeviction EVENT");
+            "4 " + pump + "guarded: may evict keys: maxmemory is set without noeviction EVENT");
   EXPECT_EQ(change(REDLOCK_MASTER_GUARDED, REDLOCK_E_UNWATCHED, 1).substr(0, 2), "5 ") << "another reason is told";
 }
 
@@ -195,7 +195,7 @@ TEST_F(StoryTest, WhatCanNeverBeGrantedIsAnError) {
   event.cause = REDLOCK_CAUSE_NEVER;
   event.master_err = REDLOCK_E_MAXMEMORY;
   EXPECT_EQ(lock(event), "3 " + bus + "not acquired: 1 of 3 masters votes, 2 are needed; 10.0.0.11:6379: may evict "
-                                      "keys: maxmemory is set and its policy is not noeviction");
+                                      "keys: maxmemory is set without noeviction");
 }
 
 TEST_F(StoryTest, AFlooredTokenIsNoticed) {
