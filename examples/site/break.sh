@@ -144,7 +144,9 @@ on() { # machine, commands of a shell
 }
 
 # shellcheck disable=SC2016 # the machine expands it
-power_off() { on "$1" 'kill -KILL "$(<$WORK/$HOSTNAME/pid)"'; }
+power_off() { # on a busy machine the port stays taken for a while
+  on "$1" 'pid=$(<$WORK/$HOSTNAME/pid); kill -KILL $pid; while kill -0 $pid 2>/dev/null; do sleep 0.02; done'
+}
 power_on() { on "$1" 'systemctl start redis-server'; }
 unplug() { ip link set "port-$1" down; }
 plug() { ip link set "port-$1" up; }

@@ -127,6 +127,19 @@ TEST(ToolCommission, LeavesOutAMasterThatWasNotLookedAt) {
   EXPECT_FALSE(has(program.out(), "votes")) << program.out();
 }
 
+TEST(ToolCommission, WaitsForAServerThatJustStarts) {
+  ToolMasters site(3);
+  const std::string config = site.file({0, 1, 2});
+  std::string text = text_of_file(config);
+  text.insert(text.rfind("300"), "9");
+  std::ofstream(config) << text;
+  site[2].kill_hard();
+  Program program(site.words({"commission", "--yes"}, config), site.dir);
+  site[2].restart();
+  EXPECT_EQ(program.exit_status(), 0) << program.err();
+  EXPECT_TRUE(has(program.out(), "m2: votes")) << program.out();
+}
+
 // ---- reconfigure ----------------------------------------------------------------------------------------------------
 
 Ended reconfigure(ToolMasters& site, const Words& words) { return run_redlock(Words{"reconfigure"} + words, site.dir); }

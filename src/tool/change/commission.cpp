@@ -2,6 +2,7 @@
 //
 // redlock commission: the operator's statement that no lock is held, so that masters vote without a watch.
 #include <poll.h>
+#include <string.h>
 
 #include "tool/ask/lookup.hpp"
 #include "tool/system/clock.hpp"
@@ -13,6 +14,9 @@ namespace {
 constexpr Site& site = sites[0];
 bool chosen[REDLOCK_MASTERS_MAX];
 bool unseen[REDLOCK_MASTERS_MAX];  // nobody knows whether these have been in use: the statement is not for them
+
+// The statement counts for so long.
+int64_t statement_ns() { return (2 * int64_t{site.times.connect_timeout_ms} + 100) * ns_per_ms; }
 
 void choose(const Options& options) {
   const Common& common = options.common();
@@ -53,16 +57,26 @@ void find_use(Text& out, unsigned m) {
   if (err != 0) note("%s: whether there are keys of locks is not known: %s", it.name(), redlock_strerror(err));
 }
 
+// Again and again, because a server may just start. False: all have answered.
+bool look_at_unseen(Text& use) {
+  bool are_left = false;
+  for (unsigned m = 0; m < site.masters; ++m) {
+    if (unseen[m]) find_use(use, m);
+    unseen[m] = unseen[m] && site.master[m].err != 0;
+    are_left = are_left || unseen[m];
+  }
+  return are_left;
+}
+
 // Whoever states it a second time, or of the wrong site, may end the guard's watch while somebody holds a lock. So the
 // word that ends every other question is not enough here.
 void ask_again(bool nobody_holds) {
   Text use;
-  for (unsigned m = 0; m < site.masters; ++m) {
-    if (chosen[m]) find_use(use, m);
-  }
-  if (use.empty() && !nobody_holds) {
-    for (unsigned m = 0; m < site.masters; ++m) unseen[m] = site.master[m].err != 0;
-  }
+  const int64_t end = now_ns() + statement_ns();
+  for (unsigned m = 0; m < site.masters; ++m) unseen[m] = chosen[m];
+  while (look_at_unseen(use) && use.empty() && !nobody_holds && now_ns() < end) pause_ms(50);
+  if (use.empty() && !nobody_holds) return;
+  memset(unseen, 0, sizeof unseen);
   if (use.empty()) return;
   const Text what("Somebody may be holding a lock%s. Let the guard watch them, unless every gateway is ended",
                   use.c_str());
@@ -78,9 +92,8 @@ int why_not(const redlock_t* client, unsigned m) {
   return status.err != 0 ? status.err : REDLOCK_E_UNREAD;
 }
 
-// The statement counts for so long.
 void wait_for(redlock_t* client) {
-  const int64_t end = now_ns() + (2 * int64_t{site.times.connect_timeout_ms} + 100) * ns_per_ms;
+  const int64_t end = now_ns() + statement_ns();
   int64_t next_line = now_ns();
   const auto is_missing = [=](unsigned m) { return chosen[m] && !unseen[m] && why_not(client, m) != 0; };
   for (unsigned n; (n = site.count(is_missing)) != 0 && now_ns() < end;) {
