@@ -374,7 +374,7 @@ TEST(ToolDoctor, TheLineThatDeletesARecordWorks) {
     RedisServer::Options options;
     options.unix_socket = socket;
     RedisServer server(options);
-    server.command({"ACL", "SETUSER", "o'per", "on", ">se'cret", "~*", "&*", "+@all"});
+    server.command({"ACL", "SETUSER", "o'per", "on", ">se'cret", "~*", "+@all"});
     const std::string path = server.dir() + "/config.json";
     const auto write = [&](unsigned max_ttl_ms) {
       const std::string url = socket ? "unix://" + server.socket_path() : server.url();
