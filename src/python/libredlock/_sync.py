@@ -73,6 +73,7 @@ class _ThreadCore(Core):
                         ctypes.pythonapi.Py_DecRef(ctypes.py_object(self))
                 if self.ended == [Code.DEADLOCK]:  # while a line is logged, before the first event
                     self.ended.clear()
+                    self.own_thread = threading.get_ident()
                     threading.Thread(target=self.close).start()
             self.gone()
 
