@@ -400,13 +400,13 @@ void Checker::sample_progress() {
 }
 
 // A waiter tries again after its random pause, which the max_ttl of its own configuration bounds, and when a master has
-// come back. Its first pauses may be short: it tries five times, sleeps for as long as it has watched, and so on
-// (lock/machine_waiting). That makes seven spells before a sleep is as long as a pause. A sleep takes no more than half
-// of what is left of the budget, so there may be two more at its end.
+// come back. Its first pauses may be short: it tries five times, sleeps for half to all of the time that it has looked,
+// and so on (lock/machine_waiting). Each such spell makes that time half as long again at least: nine bring it from a
+// spell's length to a pause's. A sleep takes no more than half of what is left, so there may be three more at the end.
 void Checker::ended(unsigned client, const User& user, uint32_t rounds, Ns t) {
   marks.rounds = std::max(marks.rounds, rounds);
   const Ns retry = std::min(user.options.retry_delay_ms, user.process->client().settings().max_ttl_ms) * ms;
-  const Ns bound = 36 + 8 * (t - user.asked_at) / retry + (user.process->ups() - user.ups_before);
+  const Ns bound = 12 * 5 + 1 + 8 * (t - user.asked_at) / retry + (user.process->ups() - user.ups_before);
   if (rounds > bound) {
     world_.violate(user.asked_at, 1u << client, "%u rounds in %.0f ms: more than %lld", rounds,
                    static_cast<double>(t - user.asked_at) / 1e6, static_cast<long long>(bound));
