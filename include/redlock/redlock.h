@@ -484,7 +484,7 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_extend_async(redlock_t *rl, redlock_lo
 REDLOCK_API int redlock_release_async(redlock_t *rl, redlock_lock_t lock);
 
 /* Calls that block: each returns after the callback of the event that it waits for has returned. All may return
- * CANCELED (released, canceled or destroyed meanwhile), DEADLOCK, NO_BLOCKING, SYSTEM. */
+ * DEADLOCK, NO_BLOCKING, SYSTEM, the first two CANCELED (released, canceled or destroyed meanwhile). */
 
 /* [block] Ask as redlock_acquire_async(), and wait. On any error *lock is 0 and nothing is held; opts.report says why.
  * Returns 0: *lock is held. Else the err of FAILED. TIMEOUT: also if a callback kept the client's thread 2 s
