@@ -57,7 +57,7 @@ void find_use(Text& out, unsigned m) {
   if (err != 0) note("%s: whether there are keys of locks is not known: %s", it.name(), redlock_strerror(err));
 }
 
-// Again and again, because a server may just start. False: all have answered.
+// Looks at those that have not answered yet: a server may just start. True: one has still not answered.
 bool look_at_unseen(Text& use) {
   bool are_left = false;
   for (unsigned m = 0; m < site.masters; ++m) {
