@@ -40,7 +40,7 @@
  *     Call nothing after CLOSED, nor after redlock_destroy() has returned. In a forked child every call on a client
  *     returns FORKED, redlock_fencing_token() 0; a child of vfork() must call nothing.
  *  5. Callbacks run in uv_run(), in redlock_process() or on the client's own thread, never from inside the call that
- *     started something.
+ *     started something. With UV_RUN_ONCE uv_run() returns behind a callback that calls uv_stop().
  *  6. After create nothing is allocated, except by the resolver and a TLS library that connects. The library never
  *     prints, aborts, raises SIGPIPE or installs signal handlers. No text has a secret in it.
  */
@@ -487,9 +487,9 @@ REDLOCK_API int redlock_release_async(redlock_t *rl, redlock_lock_t lock);
  * DEADLOCK, NO_BLOCKING, SYSTEM, the first two CANCELED (released, canceled or destroyed meanwhile). */
 
 /* [block] Ask as redlock_acquire_async(), and wait. On any error *lock is 0 and nothing is held; opts.report says why.
- * Returns 0: *lock is held. Else the err of FAILED. TIMEOUT: also if a callback kept the client's thread 2 s
- * longer. LOST: also if the callback of ACQUIRED took longer than the validity. INVAL, RESERVED, TABLE_FULL,
- * CLOSED, FORKED. */
+ * Returns 0: *lock is held. Else the err of FAILED. TIMEOUT: also 2 s after the wait, if a callback keeps
+ * the client's thread. LOST: also if the callback of ACQUIRED took longer than the validity. INVAL, RESERVED,
+ * TABLE_FULL, CLOSED, FORKED. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_acquire(redlock_t *rl, const redlock_resource_t *resources, uint32_t count,
                                                   const redlock_acquire_opts_t *opts, redlock_lock_t *lock);
 /* [block] Extend, and wait for RENEWED. On an error the lock is as valid as before.

@@ -92,19 +92,26 @@ std::string text_of(const char* path) {
   return text.str();
 }
 
-// A row has the names of functions in its first cell, each between backquotes, and the answer of each column behind it.
+// A row has a function in its first cell, or the name of several, and the answer of each column behind it. A list above
+// the table says which functions a name stands for; a line of the list may go on in the next.
 Table read_table() {
   Table table;
+  std::map<std::string, std::string> named;
   std::istringstream text(text_of("/include/API.md"));
-  for (std::string line; std::getline(text, line);) {
-    if (!line.starts_with("| `redlock_")) continue;
+  for (std::string line, name; std::getline(text, line);) {
+    if (line.starts_with("- *")) name = line.substr(2, line.find(' ', 2) - 2);
+    if (line.starts_with("- *") || line.starts_with("  `redlock_")) {
+      named[name] += line.substr(line.find('`')) + " ";
+      continue;
+    }
+    if (!line.starts_with("| `redlock_") && !line.starts_with("| *")) continue;
     std::vector<std::string> cells;
     std::istringstream row(line.substr(1));
     for (std::string cell; std::getline(row, cell, '|');) {
       const size_t begin = cell.find_first_not_of(' ');
       cells.push_back(cell.substr(begin, cell.find_last_not_of(' ') + 1 - begin));
     }
-    std::istringstream functions(cells[0]);
+    std::istringstream functions(named.count(cells[0]) != 0 ? named[cells[0]] : cells[0]);
     cells.erase(cells.begin());
     EXPECT_EQ(cells.size(), size_t{columns}) << line;
     for (std::string function; functions >> function;) {
