@@ -349,7 +349,8 @@ class BaseClient(Generic[L]):
         if master is None:
             self._core.must(lib.redlock_commission)
         else:
-            self._core.must(lib.redlock_commission_master, master if 0 <= master < 1 << 32 else (1 << 32) - 1)
+            index = master if 0 <= master < 1 << 32 else (1 << 32) - 1  # ctypes cuts larger numbers off, to 0 perhaps
+            self._core.must(lib.redlock_commission_master, index)
 
     def fence_init(self, name: Name) -> None:
         """"fence": "strict": the next acquire of this resource may take its token from the masters' clocks, once."""

@@ -14,7 +14,7 @@ class Signals {
   void take(std::initializer_list<int> numbers);
   int descriptor() const { return descriptor_; }
   int next();  // the next signal that has come; 0: none
-  bool is_from_terminal() const { return is_from_terminal_; }  // that one: a whole group has got it, but of a hangup
+  bool is_from_terminal() const { return is_from_terminal_; }  // its whole group has it; of HUP the leader alone
   void give_back() const;  // in a child, before exec
   // In a child that is to be ended by SIGKILL alone: blocks all, and reads SIGCHLD.
   void take_children_only();
