@@ -30,6 +30,8 @@
  *     is rounded down, waits up.
  *  2. A redlock_lock_t names one acquire of one client for ever. After the end it is stale.
  *  3. Structs begin with their size: use the initializers. 0 means default. Inputs are copied before a call returns.
+ *     Outputs are zeroed first, so that an error leaves none: a handle, a pointer, a text, a needed size, the fields of
+ *     a struct behind its size.
  *  4. Every function says where it may be called:
  *       [own]   loop and polled mode: on the client's thread (it runs the loop or redlock_process(); before that, it
  *               created the client), else THREAD. Thread mode: any thread. In callbacks. Never waits for the network
@@ -352,10 +354,9 @@ REDLOCK_API void redlock_config_set_log(redlock_config_t *cfg, redlock_log_fn fn
  * allocates; 0: cfg is not valid. */
 REDLOCK_API size_t redlock_memory_size(const redlock_config_t *cfg);
 
-/* The six ways to create a client, which then connects, and connects again, by itself. *out is NULL on error. _in: the
- * client lives in mem, which has redlock_memory_size() bytes, aligned as malloc aligns, until the callback of CLOSED
- * has returned (loop mode), redlock_process() has returned CLOSED (polled), redlock_destroy() has returned 0
- * (thread). */
+/* The six ways to create a client, which then connects, and connects again, by itself. _in: the client lives in mem,
+ * which has redlock_memory_size() bytes, aligned as malloc aligns, until the callback of CLOSED has returned (loop
+ * mode), redlock_process() has returned CLOSED (polled), redlock_destroy() has returned 0 (thread). */
 
 /* [setup] Thread mode: a thread of its own, "redlock", with limits.stack_bytes and all signals blocked, runs the client
  * and its callbacks. End it with redlock_destroy().
@@ -459,8 +460,8 @@ typedef struct redlock_acquire_opts_s {
  * a missing permission, password or certificate leaves none, it fails after one round, unless REDLOCK_WAIT_FOREVER. */
 
 /* [own] Ask for 1 .. REDLOCK_RESOURCES_PER_LOCK_MAX resources: all or none, in any order without a deadlock. ACQUIRED
- * or FAILED follows. opts NULL: all defaults. *lock is the handle, 0 on error. A held lock is renewed by itself until
- * it is released.
+ * or FAILED follows. opts NULL: all defaults. *lock is the handle. A held lock is renewed by itself until it is
+ * released.
  * Returns 0. INVAL: out of range, or a resource named twice; the log says which. RESERVED. TABLE_FULL. CLOSED. THREAD.
  * FORKED. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_acquire_async(redlock_t *rl, const redlock_resource_t *resources,
@@ -486,7 +487,7 @@ REDLOCK_API int redlock_release_async(redlock_t *rl, redlock_lock_t lock);
 /* Calls that block: each returns after the callback of the event that it waits for has returned. All may return
  * DEADLOCK, NO_BLOCKING, SYSTEM, the first two CANCELED (released, canceled or destroyed meanwhile). */
 
-/* [block] Ask as redlock_acquire_async(), and wait. On any error *lock is 0 and nothing is held; opts.report says why.
+/* [block] Ask as redlock_acquire_async(), and wait. On any error nothing is held; opts.report says why.
  * Returns 0: *lock is held. Else the err of FAILED. TIMEOUT: also 2 s after the wait, if a callback keeps
  * the client's thread. LOST: also if the callback of ACQUIRED took longer than the validity. INVAL, RESERVED,
  * TABLE_FULL, CLOSED, FORKED. */

@@ -201,6 +201,7 @@ inline void on_race(redlock_t*, const redlock_event_t* event, void* user) noexce
 inline int acquire_any(redlock_t* rl, const redlock_resource_t* names, std::uint32_t count, const options& how,
                        lock& out, std::uint32_t& which) noexcept {
   out.release();
+  which = 0;
   if (how.get()->callback != nullptr) return REDLOCK_E_INVAL;
   const int may_block = redlock_release(rl, redlock_lock_t());  // of nothing
   if (may_block != REDLOCK_E_STALE) return may_block;

@@ -90,6 +90,10 @@ constexpr size_t aligned(size_t size) { return (size + alignment - 1) & ~(alignm
 bool operator==(Bytes a, Bytes b);
 inline bool operator!=(Bytes a, Bytes b) { return !(a == b); }
 
+// Zeroes what a call fills: the fields of a struct behind its first field, size, as far as size reaches. False: the
+// struct is null, or its size is below `least`.
+bool clear_output(void* out, size_t whole, size_t least);
+
 // The n-th text, from 0, of texts that stand one behind the other, each with its NUL: the loader would have to relocate
 // a table of pointers.
 const char* nth_text(const char* texts, unsigned n);

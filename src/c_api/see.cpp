@@ -41,34 +41,37 @@ void fill_master_status(const redlock_t* rl, uint32_t index, redlock_master_stat
 extern "C" {
 
 int redlock_status(const redlock_t* rl, redlock_status_t* status) {
+  const bool fits = redlock::clear_output(status, sizeof *status, offsetof(redlock_status_t, masters));
   const Entry entry(rl, Entry::For::reading);
   if (entry.err != 0) return entry.err;
-  if (status == nullptr || status->size < offsetof(redlock_status_t, masters)) return REDLOCK_E_INVAL;
+  if (!fits) return REDLOCK_E_INVAL;
   redlock_status_t full = {};
   rl->client.notices().status(full, time_of(rl));
   return copy_out(full, status);
 }
 
 int redlock_master_status(const redlock_t* rl, uint32_t index, redlock_master_status_t* status) {
+  const bool fits = redlock::clear_output(status, sizeof *status, offsetof(redlock_master_status_t, state));
   const Entry entry(rl, Entry::For::reading);
   if (entry.err != 0) return entry.err;
-  if (status == nullptr || status->size < offsetof(redlock_master_status_t, state)) return REDLOCK_E_INVAL;
-  if (index >= rl->client.settings().masters) return REDLOCK_E_INVAL;
+  if (!fits || index >= rl->client.settings().masters) return REDLOCK_E_INVAL;
   redlock_master_status_t full;
   fill_master_status(rl, index, full, time_of(rl));
   return copy_out(full, status);
 }
 
 int redlock_status_json(const redlock_t* rl, char* buf, size_t* size) {
+  const size_t capacity = size != nullptr ? *size : 0;
+  if (size != nullptr) *size = 0;
+  if (buf != nullptr && capacity != 0) *buf = '\0';
   const Entry entry(rl, Entry::For::reading);
   if (entry.err != 0) return entry.err;
-  if (size == nullptr || (buf == nullptr && *size != 0)) return REDLOCK_E_INVAL;
+  if (size == nullptr || (buf == nullptr && capacity != 0)) return REDLOCK_E_INVAL;
   redlock_status_t status = {};
   const redlock::Instant now = time_of(rl);
   rl->client.notices().status(status, now);
   redlock_master_status_t masters[REDLOCK_MASTERS_MAX];
   for (uint32_t m = 0; m < status.masters; ++m) fill_master_status(rl, m, masters[m], now);
-  const size_t capacity = *size;
   *size = redlock::write_status_json(buf, capacity, status, masters, status.masters);
   return *size <= capacity ? 0 : REDLOCK_E_TOOSMALL;
 }

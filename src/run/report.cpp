@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/types.hpp"
 #include "config/text.hpp"
 
 namespace redlock {
@@ -42,7 +43,7 @@ size_t text_room(const redlock_report_t& report) {
 
 bool find_report(const redlock_acquire_opts_t* opts, redlock_report_t*& report) {
   report = opts != nullptr && opts->size >= opts_size ? opts->report : nullptr;
-  if (report == nullptr || report->size >= numbers_size) return true;
+  if (report == nullptr || clear_output(report, sizeof *report, numbers_size)) return true;
   report = nullptr;
   return false;
 }

@@ -10,7 +10,7 @@
 
 namespace redlock {
 
-// The report that the options name, or null. False: its size is too small for the first fields.
+// Zeroes the report that the options name, or finds null. False: its size is too small for the first fields.
 bool find_report(const redlock_acquire_opts_t* opts, redlock_report_t*& report);
 
 // The call ends with this event, and returns err.

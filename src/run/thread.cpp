@@ -222,10 +222,10 @@ int redlock_destroy(redlock_t* rl, uint32_t grace_ms) {
 
 int redlock_acquire(redlock_t* rl, const redlock_resource_t* resources, uint32_t count,
                     const redlock_acquire_opts_t* opts, redlock_lock_t* lock) {
+  if (lock != nullptr) lock->id = 0;
   redlock_report_t* report;
   if (!find_report(opts, report)) return REDLOCK_E_INVAL;
   if (lock == nullptr) return report_error(report, REDLOCK_E_INVAL);
-  lock->id = 0;
   int err = check_blocking(rl);
   if (err != 0) return report_error(report, err);
   Entry entry(rl, Entry::For::asking);

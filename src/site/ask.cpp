@@ -78,32 +78,43 @@ int ask(const redlock_config_t& cfg, Settings& settings, uint32_t master, redloc
   return err;
 }
 
+int site_ask(const redlock_config_t* cfg, uint32_t master, redlock_question_t* questions, uint32_t count,
+             Space replies) {
+  if (!is_build_of_library()) return REDLOCK_E_NOTSUP;
+  if (cfg == nullptr || count == 0 || (replies.data == nullptr && replies.size != 0)) return REDLOCK_E_INVAL;
+  if (room_for(questions, count) == 0) return REDLOCK_E_INVAL;
+  Settings settings;
+  const int err = finish(*cfg, settings);
+  if (err != 0) return err;
+  if (master >= settings.masters) return REDLOCK_E_INVAL;
+  return ask(*cfg, settings, master, questions, count, replies, nullptr);
+}
+
 }  // namespace
 }  // namespace redlock
 
 extern "C" int redlock_site_ask(const redlock_config_t* cfg, uint32_t master, redlock_question_t* questions,
                                 uint32_t count, void* buf, size_t size) {
-  if (!redlock::is_build_of_library()) return REDLOCK_E_NOTSUP;
-  if (cfg == nullptr || questions == nullptr || count == 0 || (buf == nullptr && size != 0)) return REDLOCK_E_INVAL;
-  if (redlock::room_for(questions, count) == 0) return REDLOCK_E_INVAL;
-  redlock::Settings settings;
-  const int err = redlock::finish(*cfg, settings);
-  if (err != 0) return err;
-  if (master >= settings.masters) return REDLOCK_E_INVAL;
-  return redlock::ask(*cfg, settings, master, questions, count, {static_cast<char*>(buf), size}, nullptr);
+  if (questions == nullptr) return REDLOCK_E_INVAL;
+  redlock::Inquiry::clear(questions, count);
+  const int err = redlock::site_ask(cfg, master, questions, count, {static_cast<char*>(buf), size});
+  for (uint32_t i = 0; i < count; ++i) {  // those of a call that asked nothing
+    if (questions[i].err == 0 && questions[i].item == nullptr) questions[i].err = err;
+  }
+  return err;
 }
 
 #ifdef REDLOCK_TLS
 
 extern "C" int redlock_site_tls(const redlock_config_t* cfg, uint32_t master, redlock_site_tls_t* tls) {
+  const bool fits = redlock::clear_output(tls, sizeof *tls, sizeof *tls);
   if (!redlock::is_build_of_library()) return REDLOCK_E_NOTSUP;
-  if (cfg == nullptr || tls == nullptr || tls->size < sizeof *tls) return REDLOCK_E_INVAL;
+  if (cfg == nullptr || !fits) return REDLOCK_E_INVAL;
   redlock::Settings settings;
   const int err = redlock::finish(*cfg, settings);
   if (err != 0) return err;
   if (master >= settings.masters) return REDLOCK_E_INVAL;
   if (!cfg->values.master[master].tls.wanted) return REDLOCK_E_NOTSUP;
-  *tls = {};
   tls->size = sizeof *tls;
   const redlock_resource_t word = redlock_resource("PING");
   redlock_question_t ping = {};

@@ -82,8 +82,9 @@ void fill(const redlock_config_s& cfg, const Settings& settings, uint32_t master
 }  // namespace redlock
 
 extern "C" int redlock_site_facts(const redlock_config_t* cfg, uint32_t master, redlock_site_facts_t* facts) {
+  const bool fits = redlock::clear_output(facts, sizeof *facts, sizeof *facts);
   if (!redlock::is_build_of_library()) return REDLOCK_E_NOTSUP;
-  if (cfg == nullptr || facts == nullptr || facts->size < sizeof *facts) return REDLOCK_E_INVAL;
+  if (cfg == nullptr || !fits) return REDLOCK_E_INVAL;
   redlock::Settings settings;
   const int err = redlock::finish(*cfg, settings);
   if (err != 0) return err;

@@ -44,8 +44,12 @@ Inquiry::Inquiry(redlock_question_t* questions, unsigned count, Space replies, S
       room_(room),
       item_(first_item(replies)),
       text_(replies.data + replies.size) {
+  clear(questions, count);
+}
+
+void Inquiry::clear(redlock_question_t* questions, unsigned count) {
   for (unsigned i = 0; i < count; ++i) {
-    questions[i].err = REDLOCK_E_DISCONNECTED;
+    questions[i].err = 0;
     questions[i].items = questions[i].rtt_us = 0;
     questions[i].asked_ns = 0;
     questions[i].item = nullptr;

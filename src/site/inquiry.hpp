@@ -18,6 +18,7 @@ class Inquiry : public Listener {
  public:
   // room: for the longest command, encoded_size().
   Inquiry(redlock_question_t* questions, unsigned count, Space replies, Space room);
+  static void clear(redlock_question_t* questions, unsigned count);  // what a call fills
   static uint64_t encoded_size(const redlock_question_t& question);
 
   // until: the master must be up then. once: a first attempt to connect that fails is the last.

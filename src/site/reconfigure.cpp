@@ -62,12 +62,11 @@ int reconfigure(const redlock_config_t& old_cfg, const redlock_config_t& new_cfg
 
 extern "C" int redlock_reconfigure(const redlock_config_t* old_cfg, const redlock_config_t* new_cfg,
                                    redlock_reconfigure_report_t* report) {
-  if (!redlock::is_build_of_library()) return REDLOCK_E_NOTSUP;
-  if (old_cfg == nullptr || new_cfg == nullptr) return REDLOCK_E_INVAL;
-  if (report != nullptr && report->size < sizeof *report) return REDLOCK_E_INVAL;
-  redlock_reconfigure_report_t own;
+  redlock_reconfigure_report_t own = {};
+  const bool fits = report == nullptr || redlock::clear_output(report, sizeof *report, sizeof *report);
   redlock_reconfigure_report_t& out = report != nullptr ? *report : own;
-  out = {};
+  if (!redlock::is_build_of_library()) return REDLOCK_E_NOTSUP;
+  if (old_cfg == nullptr || new_cfg == nullptr || !fits) return REDLOCK_E_INVAL;
   out.size = sizeof out;
   return redlock::reconfigure(*old_cfg, *new_cfg, out);
 }

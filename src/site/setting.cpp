@@ -79,13 +79,13 @@ constexpr unsigned setting_count = key_count;
 }  // namespace redlock
 
 extern "C" int redlock_site_setting(const redlock_config_t* cfg, uint32_t index, redlock_setting_t* setting) {
+  const bool fits = redlock::clear_output(setting, sizeof *setting, sizeof *setting);
   if (!redlock::is_build_of_library()) return REDLOCK_E_NOTSUP;
-  if (cfg == nullptr || setting == nullptr || setting->size < sizeof *setting) return REDLOCK_E_INVAL;
+  if (cfg == nullptr || !fits) return REDLOCK_E_INVAL;
   if (index >= redlock::setting_count) return REDLOCK_E_INVAL;
   redlock::Settings settings;
   const int err = redlock::finish(*cfg, settings);
   if (err != 0) return err;
-  *setting = {};
   setting->size = sizeof *setting;
 #ifdef REDLOCK_TLS
   if (index >= redlock::key_count) {

@@ -175,12 +175,12 @@ TEST(Ask, facts_of_a_configuration) {
     EXPECT_STREQ(facts.name, addresses[m]);
     EXPECT_STREQ(facts.warning, "");
   }
-  EXPECT_EQ(redlock_site_facts(cfg, 3, &facts), REDLOCK_E_INVAL);
   EXPECT_EQ(facts.masters, 3u);
   EXPECT_EQ(facts.quorum, 2u);
   EXPECT_EQ(facts.key_prefix_size, 7u);
   EXPECT_STREQ(facts.key_prefix, "plant1/");
   EXPECT_EQ(std::string(facts.record).rfind("v1 n=3 q=2 max_ttl_ms=20000 ids=", 0), 0u) << facts.record;
+  EXPECT_EQ(redlock_site_facts(cfg, 3, &facts), REDLOCK_E_INVAL);
   redlock_config_free(cfg);
 }
 

@@ -5,11 +5,17 @@
 // column names, and then in forked children. "yes" means that the call is let in: its result is whatever the arguments
 // deserve, but neither THREAD nor DEADLOCK nor NO_BLOCKING nor NOTSUP
 // nor FORKED.
+//
+// The second table is that of all calls that fill something of the caller's: after an error each output is zeroed.
+#include <redlock/site.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <fstream>
 #include <map>
+#include <set>
 #include <sstream>
 
 #include "polled_harness.hpp"
@@ -217,6 +223,294 @@ TEST(CallTable, ThreadMode) {
   redlock_lock_t lock{0};
   ASSERT_EQ(client.acquire_async("bus", lock), 0);
   EXPECT_TRUE(walked.wait());
+}
+
+// ---- outputs -----------------------------------------------------------------------------------------------------
+
+constexpr unsigned char dirt = 0x5a;
+
+// A struct of the caller's that is full of dirt, but for its size.
+template <class Struct>
+struct Dirty {
+  explicit Dirty(uint32_t size = sizeof(Struct)) : given(size) {
+    memset(static_cast<void*>(&value), dirt, sizeof value);
+    value.size = size;
+  }
+  // The size stands as it was; what is behind it is zeroed as far as it reaches, and no byte more.
+  bool zeroed() const {
+    unsigned char bytes[sizeof value];
+    memcpy(bytes, &value, sizeof value);
+    bool well = value.size == given;
+    for (size_t i = sizeof value.size; i < sizeof value; ++i) well = well && bytes[i] == (i < given ? 0 : dirt);
+    return well;
+  }
+  Struct value;
+  const uint32_t given;
+};
+
+// No descriptor can be opened meanwhile.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit none = {0, before_.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &none);
+  }
+  ~NoDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+// One call that must fail: with which result, and are its outputs zeroed?
+struct Failed {
+  int err;
+  bool zeroed;
+};
+struct Row {
+  const char* function;
+  const char* because;
+  std::function<Failed()> call;
+};
+
+struct Site {
+  Site() {
+    EXPECT_EQ(redlock_config_new(&cfg), 0);
+    EXPECT_EQ(redlock_config_new(&empty), 0);
+    EXPECT_EQ(redlock_config_add_master(cfg, "redis://127.0.0.1:1"), 0);
+  }
+  ~Site() {
+    redlock_config_free(cfg);
+    redlock_config_free(empty);
+  }
+  redlock_config_t* cfg = nullptr;
+  redlock_config_t* empty = nullptr;  // without a master: not valid
+};
+
+using Rows = std::vector<Row>;
+
+void add_creates(Rows& rows, Site& site, uv_loop_t* loop) {
+  static char memory[64];
+  const auto add = [&](const char* function, const char* because, auto create) {
+    rows.push_back({function, because, [create] {
+                      redlock_t* out = reinterpret_cast<redlock_t*>(memory);
+                      const int err = create(&out);
+                      return Failed{err, out == nullptr};
+                    }});
+  };
+  redlock_config_t* const bad = site.empty;
+  redlock_config_t* const cfg = site.cfg;
+  add("redlock_create", "no master", [=](redlock_t** out) { return redlock_create(out, bad); });
+  add("redlock_create", "NULL", [=](redlock_t** out) { return redlock_create(out, nullptr); });
+  add("redlock_create_polled", "no master", [=](redlock_t** out) { return redlock_create_polled(out, bad); });
+  add("redlock_create_on_loop", "no master", [=](redlock_t** out) { return redlock_create_on_loop(out, bad, loop); });
+  add("redlock_create_on_loop", "no loop", [=](redlock_t** out) { return redlock_create_on_loop(out, cfg, nullptr); });
+  add("redlock_create_in", "small", [=](redlock_t** out) { return redlock_create_in(memory, 0, out, cfg); });
+  add("redlock_create_polled_in", "NULL",
+      [=](redlock_t** out) { return redlock_create_polled_in(nullptr, 0, out, cfg); });
+  add("redlock_create_on_loop_in", "NULL",
+      [=](redlock_t** out) { return redlock_create_on_loop_in(nullptr, 0, out, cfg, loop); });
+  add("redlock_create", "no descriptor", [=](redlock_t** out) {
+    const NoDescriptors none;
+    return redlock_create(out, cfg);
+  });
+}
+
+void add_acquires(Rows& rows, redlock_t* of_thread, redlock_t* of_loop) {
+  static const redlock_resource_t pump = redlock_resource("pump");
+  const auto add = [&](const char* function, const char* because, auto acquire) {
+    rows.push_back({function, because, [acquire] {
+                      redlock_lock_t lock = {42};
+                      redlock_acquire_opts_t opts = REDLOCK_ACQUIRE_OPTS_INIT;
+                      const int err = acquire(opts, &lock);
+                      return Failed{err, lock.id == 0};
+                    }});
+  };
+  const auto flags = [=](redlock_acquire_opts_t& opts, redlock_lock_t* lock) {
+    opts.flags = ~0u;
+    return redlock_acquire(of_thread, &pump, 1, &opts, lock);
+  };
+  add("redlock_acquire", "flags", flags);
+  add("redlock_acquire", "NULL", [](auto& opts, auto lock) { return redlock_acquire(nullptr, &pump, 1, &opts, lock); });
+  add("redlock_acquire", "mode",
+      [=](auto& opts, auto lock) { return redlock_acquire(of_loop, &pump, 1, &opts, lock); });
+  add("redlock_acquire_async", "count",
+      [=](auto& opts, auto lock) { return redlock_acquire_async(of_thread, &pump, 0, &opts, lock); });
+  add("redlock_acquire_async", "thread",
+      [=](auto& opts, auto lock) { return redlock_acquire_async(of_loop, &pump, 1, &opts, lock); });
+  rows.push_back({"redlock_acquire", "report->size", [=] {
+                    Dirty<redlock_report_t> report(30);
+                    redlock_lock_t lock = {42};
+                    redlock_acquire_opts_t opts = REDLOCK_ACQUIRE_OPTS_INIT;
+                    opts.report = &report.value;
+                    const int err = redlock_acquire(of_thread, &pump, 1, &opts, &lock);
+                    return Failed{err, lock.id == 0 && report.zeroed()};
+                  }});
+}
+
+void add_states(Rows& rows, redlock_t* of_thread, redlock_t* of_loop) {
+  const auto status = [&](const char* because, redlock_t* rl, uint32_t size) {
+    rows.push_back({"redlock_status", because, [=] {
+                      Dirty<redlock_status_t> out(size);
+                      const int err = redlock_status(rl, &out.value);
+                      return Failed{err, out.zeroed()};
+                    }});
+  };
+  status("NULL", nullptr, sizeof(redlock_status_t));
+  status("thread", of_loop, sizeof(redlock_status_t));
+  status("thread, of an earlier version", of_loop, offsetof(redlock_status_t, wait));
+  status("size", of_thread, 0);
+  const auto master = [&](const char* because, redlock_t* rl, uint32_t index, uint32_t size) {
+    rows.push_back({"redlock_master_status", because, [=] {
+                      Dirty<redlock_master_status_t> out(size);
+                      const int err = redlock_master_status(rl, index, &out.value);
+                      return Failed{err, out.zeroed()};
+                    }});
+  };
+  master("index", of_thread, 1, sizeof(redlock_master_status_t));
+  master("thread", of_loop, 0, sizeof(redlock_master_status_t));
+  master("size", of_thread, 0, 7);
+  rows.push_back({"redlock_status_json", "thread", [=] {
+                    char text[4] = "abc";
+                    size_t size = sizeof text;
+                    const int err = redlock_status_json(of_loop, text, &size);
+                    return Failed{err, *text == '\0' && text[1] == 'b' && size == 0};
+                  }});
+  rows.push_back({"redlock_status_json", "NULL", [=] {
+                    size_t size = 100;
+                    const int err = redlock_status_json(of_thread, nullptr, &size);
+                    return Failed{err, size == 0};
+                  }});
+  rows.push_back({"redlock_status_json", "no room", [=] {
+                    char text[4] = "abc";
+                    size_t size = sizeof text;
+                    const int err = redlock_status_json(of_thread, text, &size);
+                    return Failed{err, *text == '\0' && size > sizeof text};  // the needed size is no leftover
+                  }});
+  rows.push_back({"redlock_describe", "NULL", [] {
+                    char text[4] = "abc";
+                    const size_t needed = redlock_describe(nullptr, text, sizeof text);
+                    return Failed{REDLOCK_E_INVAL, *text == '\0' && needed == 0};
+                  }});
+}
+
+template <class Struct, class Ask>
+void add_site(Rows& rows, const char* function, const char* because, Ask ask, uint32_t size = sizeof(Struct)) {
+  rows.push_back({function, because, [=] {
+                    Dirty<Struct> out(size);
+                    const int err = ask(&out.value);
+                    return Failed{err, out.zeroed()};
+                  }});
+}
+
+void add_site_calls(Rows& rows, Site& site) {
+  redlock_config_t* const cfg = site.cfg;
+  redlock_config_t* const bad = site.empty;
+  using Report = redlock_reconfigure_report_t;
+  add_site<Report>(rows, "redlock_reconfigure", "NULL",
+                   [=](Report* out) { return redlock_reconfigure(cfg, nullptr, out); });
+  add_site<Report>(rows, "redlock_reconfigure", "no master",
+                   [=](Report* out) { return redlock_reconfigure(bad, cfg, out); });
+  add_site<Report>(rows, "redlock_reconfigure", "size", [=](Report* out) { return redlock_reconfigure(cfg, cfg, out); },
+                   40);
+  using Setting = redlock_setting_t;
+  const auto setting = [&](const char* because, redlock_config_t* of, uint32_t index, uint32_t size) {
+    add_site<Setting>(rows, "redlock_site_setting", because,
+                      [=](Setting* out) { return redlock_site_setting(of, index, out); }, size);
+  };
+  setting("index", cfg, 1'000, sizeof(Setting));
+  setting("no master", bad, 0, sizeof(Setting));
+  setting("size", cfg, 0, sizeof(Setting) - 1);
+  using Facts = redlock_site_facts_t;
+  const auto facts = [&](const char* because, redlock_config_t* of, uint32_t master, uint32_t size) {
+    add_site<Facts>(rows, "redlock_site_facts", because,
+                    [=](Facts* out) { return redlock_site_facts(of, master, out); }, size);
+  };
+  facts("index", cfg, 1, sizeof(Facts));
+  facts("no master", bad, 0, sizeof(Facts));
+  facts("NULL", nullptr, 0, sizeof(Facts));
+  facts("size", cfg, 0, sizeof(Facts) - 1);
+#ifdef REDLOCK_TLS
+  using Tls = redlock_site_tls_t;
+  add_site<Tls>(rows, "redlock_site_tls", "no TLS", [=](Tls* out) { return redlock_site_tls(cfg, 0, out); });
+  add_site<Tls>(rows, "redlock_site_tls", "no master", [=](Tls* out) { return redlock_site_tls(bad, 0, out); });
+#endif
+}
+
+// A question that was not asked has the call's error.
+void add_questions(Rows& rows, Site& site) {
+  const auto add = [&](const char* because, redlock_config_t* cfg, uint32_t master, uint32_t words, bool descriptors) {
+    rows.push_back({"redlock_site_ask", because, [=] {
+                      const redlock_resource_t ping = redlock_resource("PING");
+                      const redlock_item_t item = {};
+                      redlock_question_t questions[2];
+                      for (redlock_question_t& one : questions) one = {&ping, words, 42, &item, 42, 42, 42};
+                      char buf[64];
+                      int err = 0;
+                      if (descriptors) {
+                        err = redlock_site_ask(cfg, master, questions, 2, buf, sizeof buf);
+                      } else {
+                        const NoDescriptors none;
+                        err = redlock_site_ask(cfg, master, questions, 2, buf, sizeof buf);
+                      }
+                      bool zeroed = true;
+                      for (const redlock_question_t& one : questions) {
+                        zeroed = zeroed && one.err == err && one.item == nullptr && one.asked_ns == 0;
+                        zeroed = zeroed && one.items + one.rtt_us == 0;
+                      }
+                      return Failed{err, zeroed};
+                    }});
+  };
+  add("index", site.cfg, 1, 1, true);
+  add("no word", site.cfg, 0, 0, true);
+  add("no master", site.empty, 0, 1, true);
+  add("no descriptor", site.cfg, 0, 1, false);
+}
+
+// Of a header: the functions that fill something behind a pointer. `kept`: what a pointer stands for elsewhere.
+std::set<std::string> functions_with_outputs(const char* header) {
+  const std::set<std::string> kept = {"redlock_t *rl", "redlock_config_t *cfg", "void *mem", "void *user",
+                                      "struct uv_loop_s *loop"};
+  std::set<std::string> out;
+  const std::string text = text_of(header);
+  for (size_t at = 0; (at = text.find("\nREDLOCK_API", at)) != std::string::npos; ++at) {
+    const size_t open = text.find('(', at);
+    const size_t name = text.find_last_of(" *", open) + 1;
+    std::istringstream parameters(text.substr(open + 1, text.find(')', open) - open - 1));
+    for (std::string parameter; std::getline(parameters, parameter, ',');) {
+      parameter.erase(0, parameter.find_first_not_of(" \n"));
+      const bool fills = parameter.find('*') != std::string::npos && parameter.find("const ") == std::string::npos;
+      if (fills && kept.count(parameter) == 0) out.insert(text.substr(name, open - name));
+    }
+  }
+  return out;
+}
+
+TEST(CallTable, AnErrorLeavesNothingOldInAnOutput) {
+  Site site;
+  Loop loop;
+  Client of_loop(loop, {"redis://127.0.0.1:1"});
+  ThreadClient of_thread({"redis://127.0.0.1:1"});
+  Rows rows;
+  add_creates(rows, site, loop.get());
+  add_acquires(rows, of_thread.get(), of_loop.get());
+  add_states(rows, of_thread.get(), of_loop.get());
+  add_site_calls(rows, site);
+  add_questions(rows, site);
+  std::set<std::string> there;
+  std::thread([&] {  // where calls of `of_loop` are refused
+    for (const Row& row : rows) {
+      const Failed failed = row.call();
+      EXPECT_LT(failed.err, 0) << row.function << ": " << row.because;
+      EXPECT_TRUE(failed.zeroed) << row.function << ": " << row.because << ": " << redlock_err_name(failed.err);
+      there.insert(row.function);
+    }
+  }).join();
+  there.insert("redlock_config_new");  // integration_failing_calls: only memory can be missing
+  there.insert("redlock_site_tls");    // a build with TLS has it
+  std::set<std::string> wanted = functions_with_outputs("/include/redlock/redlock.h");
+  wanted.merge(functions_with_outputs("/include/redlock/site.h"));
+  EXPECT_EQ(there, wanted);
 }
 
 // Commands that the master has been sent, ours here and the idle connection's pings apart.

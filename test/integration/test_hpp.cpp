@@ -211,7 +211,9 @@ TEST_F(AnyOf, SaysWhyNoneIsWon) {
   EXPECT_EQ(acquire(redlock::options().ttl(1ms)), REDLOCK_E_INVAL);
   EXPECT_EQ(acquire(redlock::options().on_event([](redlock_t*, const redlock_event_t*, void*) {}, nullptr)),
             REDLOCK_E_INVAL) << "it would not be called";
+  which_ = 42;
   EXPECT_EQ(redlock::acquire_any(client_.get(), names_, 0, redlock::options(), lock_, which_), REDLOCK_E_INVAL);
+  EXPECT_EQ(which_, 0u);
   EXPECT_EQ(redlock::acquire_any(client_.get(), names_, 17, redlock::options(), lock_, which_), REDLOCK_E_INVAL);
   PolledClient polled({master_.url()});
   EXPECT_EQ(redlock::acquire_any(polled.get(), names_, count, redlock::options(), lock_, which_),
