@@ -123,7 +123,7 @@ class Client {
   struct Layout;
 
   REDLOCK_APART_FOR_SIZE void gained_room(MasterIndex m) {
-    if (!starts_.empty() || looks_ || post_.claims.owes(m)) want_turn();
+    if (!starts_.empty() || looks_ || puts_back_.has(m) || post_.claims.owes(m)) want_turn();
   }
   void go_on_closing(const Instant& now);
   bool take_seed(uint64_t& seed);
@@ -150,14 +150,16 @@ class Client {
   // holding.cpp
   bool lacks_key(MasterIndex m, Reply reply, Lock& lock, const Instant& now);
   void put_back(Lock& lock, const Instant& now);
-  void alarm(Lock& lock, MasterIndex m, const Instant& now);
-  void alarm_all(MasterIndex m, const Instant& now);
+  void put_back_all(const Instant& now);
+  void alarm(Lock& lock, MasterIndex m, bool votes_back, const Instant& now);
+  void alarm_all(MasterIndex m, bool votes_back, const Instant& now);
   void forgotten(MasterIndex m, const Instant& now);
 
   // waiting.cpp
   void judge_waits(const Instant& now);
   void give_up(Masters never, const Instant& now);
-  void wake_waiters(MasterIndex m, const Instant& now);
+  void note_votes(const Instant& now);
+  void votes_again(MasterIndex m, const Instant& now);
   void begin_looking(Lock& lock, const Instant& now);
   void send_looks(const Instant& now);
   bool look(Lock& lock, MasterIndex m, bool holder, const Instant& now);
@@ -199,6 +201,8 @@ class Client {
   bool wants_boot_time_ = false;
   bool waiters_look_ = false;  // some waiter may look at the masters
   bool looks_ = false;    // some waiter wants to look at some master
+  Masters voting_;        // as note_votes() found them
+  Masters puts_back_;     // may lack keys that can be put back: begin to vote, or had no room
   Queue<Lock, &Lock::start> starts_;
   char* names_;  // the names of each lock
   Table table_;

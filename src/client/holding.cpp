@@ -19,7 +19,7 @@ namespace redlock {
 bool Client::lacks_key(MasterIndex m, Reply reply, Lock& lock, const Instant& now) {
   const Claim& claim = post_.claims[reply.claim];
   if (reply.op == Op::token || (claim.pending | claim.stray).has(m)) return false;
-  const Action action = machine_.on_key_missing(lock, m, reply.op == Op::extend ? reply.round : 0);
+  const Action action = machine_.on_key_missing(lock, m, reply.op == Op::extend);
   if (action == Action::none) return false;
   perform(lock, action, now);
   return true;
@@ -32,28 +32,46 @@ void Client::put_back(Lock& lock, const Instant& now) {
   if (ttl_ms == 0) return;
   REDLOCK_ASSERT(lock.claim != no_claim);
   REDLOCK_ASSERT(post_.claims[lock.claim].slot == table_.index(lock));
-  for (MasterIndex m : lock.hold.gone) {
-    if (!post_.put_back(lock, m, ttl_ms, now)) continue;
-    machine_.put_back_sent(lock, m);
-    plan(post_[m]);
-    want_turn();
+  for (MasterIndex m : Machine::to_put_back(lock) - puts_back_) {
+    if (!post_[m].votes()) continue;
+    if (post_.put_back(lock, m, ttl_ms, now)) {
+      machine_.put_back_sent(lock, m);
+      plan(post_[m]);
+      want_turn();
+    } else {
+      puts_back_.add(m);
+    }
+  }
+}
+
+// Of all locks. A master that has no room again is tried again when it has gained some.
+void Client::put_back_all(const Instant& now) {
+  const Masters masters = puts_back_ & post_.voting();
+  puts_back_ = {};
+  for (unsigned i = 0; i < table_.capacity(); ++i) {
+    Lock& lock = table_[i];
+    if (lock.state == State::held && !(lock.hold.gone & masters).empty()) put_back(lock, now);
   }
 }
 
 // Ignore a notification while an answer of this master about this lock is under way. Ahead of the answer to our SET,
 // the notification is about the key of the lock's last owner. Ahead of the answer to our extend, the extend itself may
 // have caused the notification: servers before 6.2.8 and 7.0.5 ignore NOLOOP in scripts.
-void Client::alarm(Lock& lock, MasterIndex m, const Instant& now) {
+void Client::alarm(Lock& lock, MasterIndex m, bool votes_back, const Instant& now) {
   if (post_[m].owes_answer(lock.claim)) return;
-  machine_.on_key_changed(lock, m, now);
+  if (votes_back) {
+    machine_.on_vote_back(lock, m, now);
+  } else {
+    machine_.on_key_changed(lock, m, now);
+  }
   plan(lock);
   want_turn();
 }
 
-// The connection to m was lost, and notifications with it. Only an answer of m can tell which keys m has now.
-void Client::alarm_all(MasterIndex m, const Instant& now) {
+// votes_back: the connection to m was lost, and notifications with it. Only an answer of m can tell which keys m has.
+void Client::alarm_all(MasterIndex m, bool votes_back, const Instant& now) {
   for (unsigned i = 0; i < table_.capacity(); ++i) {
-    if (table_[i].state == State::held) alarm(table_[i], m, now);
+    if (table_[i].state == State::held) alarm(table_[i], m, votes_back, now);
   }
 }
 
@@ -62,7 +80,7 @@ void Client::forgotten(MasterIndex m, const Instant& now) {
   for (unsigned i = 0; i < table_.capacity(); ++i) {
     Lock& lock = table_[i];
     if (lock.state != State::held || !post_.claims[lock.claim].sent.has(m)) continue;
-    perform(lock, machine_.on_key_missing(lock, m, 0), now);
+    perform(lock, machine_.on_key_missing(lock, m, false), now);
   }
 }
 

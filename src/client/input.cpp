@@ -12,10 +12,9 @@ void Client::run_due(const Instant& now) {
     if (now >= due_pages_.due(page)) run_locks(page, now, heard);
     soon(due_pages_.due(page));
   }
-  const Masters votes = post_.voting();
   for (MasterIndex m = 0; m < settings_.masters; ++m) soon(post_[m].on_time(now, heard));
   take_news(now);
-  for (MasterIndex m : post_.voting() - votes) wake_waiters(m, now);
+  note_votes(now);
   if (notices_.is_overdue(now)) tell_kept_back();
   soon(post_.claims.on_time(now));
   post_.claims.check();
@@ -82,6 +81,7 @@ void Client::closed(MasterIndex m, int reason, const Instant& now) {
   if (post_[m].reason() == REDLOCK_E_READONLY) withdrawn(m, now);
   identified();
   take_news(now);
+  note_votes(now);
   for (unsigned i = 0; i < table_.capacity(); ++i) {
     Lock& lock = table_[i];
     if (lock.state != State::free && lock.round.open) perform(lock, fail_votes(lock, Masters::of(m), now), now);
@@ -104,6 +104,7 @@ void Client::turn(const Instant& now) {
   if (paid.full) want_turn();
   start_rounds(now);
   if (looks_) send_looks(now);
+  if (!puts_back_.empty()) put_back_all(now);
 }
 
 }  // namespace redlock

@@ -109,8 +109,10 @@ void Client::send_unsent(Lock& lock, Masters votes, const Instant& now) {
     proposals_.heard(lock.names, lock.fence.token);
     lock.fence.told |= able;
   } else if (op != Op::extend) {
-    for (MasterIndex m : able) post_.claims.put_back_sent(lock.claim, m);
-    lock.hold.lacking -= able;
+    for (MasterIndex m : able) {
+      post_.claims.put_back_sent(lock.claim, m);
+      machine_.put_back_sent(lock, m);
+    }
   }
   post_.ask_more(op, lock, able, true, now);
   if (lock.round.unsent.empty()) starts_.remove(&table_[0], table_.index(lock));
@@ -128,7 +130,7 @@ void Client::take_back(const Instant& now) {
       if (slot == no_slot || table_[slot].claim != request.claim) continue;
       Lock& lock = table_[slot];
       const bool acquires = op == Op::acquire || op == Op::acquire_fenced;
-      Action action = acquires ? machine_.on_key_missing(lock, m, 0) : Action::none;
+      Action action = acquires ? machine_.on_key_missing(lock, m, true) : Action::none;
       const bool other_part = lock.state == State::acquiring && lock.fence.storing != (op == Op::token);
       const bool votes = lock.round.number == request.round && !other_part;
       if (votes && lock.state == State::acquiring && op == Op::token && lock.round.open) {

@@ -29,7 +29,7 @@ void Client::hear_of_keys(MasterIndex m, const Reply& reply, const Instant& now)
     }
     case Reply::Kind::all_changed:
       for (unsigned i = 0; i < table_.capacity(); ++i) alarm_waiter(table_[i], m, now);
-      alarm_all(m, now);
+      alarm_all(m, false, now);
       break;
   }
 }
@@ -44,7 +44,9 @@ inline void Client::route_round(MasterIndex m, const Reply& reply, const Instant
     const bool refused = reply.meaning.answer == Answer::no;
     // The value does not lie on a master that did not know the script.
     post_.claims.set_answered(reply.claim, m, refused || again, now);
-    if (again) return static_cast<void>(machine_.on_key_missing(table_[slot], m, 0));
+    // Behind the decision it is put back.
+    const bool late = unknown && slot != no_slot && table_[slot].claim == reply.claim && !is_pending(table_[slot]);
+    if (again || late) return perform(table_[slot], machine_.on_key_missing(table_[slot], m, true), now);
     if (refused && slot == no_slot) notices_.refused_late(m, reply.round);
   }
   if (slot == no_slot || table_[slot].claim != reply.claim) return;
@@ -122,7 +124,6 @@ REDLOCK_APART_FOR_SPEED void Client::route(MasterIndex m, const Reply& reply, co
 void Client::received(MasterIndex m, size_t size, const Instant& now) {
   on_time(now);
   Session& session = post_[m];
-  const bool was_up = session.votes();
   bool fast = session.is_fast();
   bool fast_only = fast;
   session.received(size);
@@ -142,7 +143,7 @@ void Client::received(MasterIndex m, size_t size, const Instant& now) {
   if (!fast_only) {
     take_news(now);
     quarantine_stepped(now);
-    if (!was_up && session.votes()) wake_waiters(m, now);
+    note_votes(now);
     if (!session.idle()) want_turn();
     plan(session);
   } else if (session.in_flight() == 0) {

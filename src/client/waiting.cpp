@@ -70,9 +70,18 @@ void Client::hand_on(Lock& lock, const Instant& now) {
 
 // ---- looks ------------------------------------------------------------------------------------------------------
 
-// m votes again. A waiter that found too few masters tries at once. A waiter that looks at masters looks at m, too.
-void Client::wake_waiters(MasterIndex m, const Instant& now) {
-  alarm_all(m, now);
+// Behind each input that may have changed who votes: news of one master may change it for another.
+void Client::note_votes(const Instant& now) {
+  const Masters voting = post_.voting(), again = voting - voting_;
+  voting_ = voting;
+  for (MasterIndex m : again) votes_again(m, now);
+}
+
+// m votes again, or for the first time, and gets the keys that it lacks. A waiter that found too few masters tries at
+// once. A waiter that looks at masters looks at m, too.
+void Client::votes_again(MasterIndex m, const Instant& now) {
+  alarm_all(m, true, now);
+  puts_back_.add(m);
   for (unsigned i = 0; i < table_.capacity(); ++i) {
     Lock& lock = table_[i];
     if (lock.state != State::waiting || !queue_.is_first(lock)) continue;
@@ -156,7 +165,7 @@ void Client::key_changed(MasterIndex m, Bytes resource, const Instant& now) {
     waiters_look_ = waiters_look_ || (!held && (lock.rounds > 0 || lock.forecast.waits()));
     if (!lock.names.has(resource)) continue;
     if (held) {
-      alarm(lock, m, now);
+      alarm(lock, m, false, now);
     } else {
       alarm_waiter(lock, m, now);
     }

@@ -121,6 +121,11 @@ Action Machine::revoke(Lock& lock, MasterIndex m, int error, const Instant& now)
   return vote(lock, m, Vote::failed, error, now);
 }
 
+// While a round is open, what is gone on a quorum must end the lock: what was answered in it is put back behind it.
+Action Machine::behind_round(const Lock& lock) {
+  return lock.round.open || lock.hold.gone.empty() ? Action::none : Action::put_back;
+}
+
 Action Machine::distrust(Lock& lock, Masters masters) const {
   if (lock.state != State::held) return Action::none;
   lock.hold.lacking |= masters;
@@ -129,18 +134,17 @@ Action Machine::distrust(Lock& lock, Masters masters) const {
   return owners < quorum_of(rules_.masters) ? lost_early(lock) : Action::none;
 }
 
-// Put a key back only after the master itself reported it missing. Otherwise the old copy may still be there, and our
-// delete could remove the old copy while the new SET is still in flight.
-Action Machine::on_key_missing(Lock& lock, MasterIndex m, uint32_t extend_round) const {
+// Put a key back only where the master itself reported it missing, or got no SET. Otherwise the old copy may still be
+// there, and our delete could remove the old copy while the new SET is still in flight.
+Action Machine::on_key_missing(Lock& lock, MasterIndex m, bool gone) const {
   lock.hold.lacking.add(m);
   lock.hold.gone.remove(m);
-  if (extend_round != 0) lock.hold.gone.add(m);
+  if (gone) lock.hold.gone.add(m);
   lock.hold.owners.remove(m);
   if (lock.state != State::held) return Action::none;
   const unsigned quorum = quorum_of(rules_.masters);
   if ((Masters::all(rules_.masters) - lock.hold.lacking).count() < quorum) return lost_early(lock);
-  const bool won_before = !lock.round.open && lock.round.number == extend_round && lock.round.granted.count() >= quorum;
-  return won_before ? Action::put_back : Action::none;
+  return behind_round(lock);
 }
 
 uint32_t Machine::put_back_ttl(const Lock& lock, const Instant& now) const {
@@ -149,12 +153,12 @@ uint32_t Machine::put_back_ttl(const Lock& lock, const Instant& now) const {
   return ttl_ms != 0 && ttl_ms < lock.hold.pace_ms ? ttl_ms + 1 : ttl_ms;  // ttl_within() rounds down
 }
 
-// Ignore masters that are already known to lack our key. If this master has answered the open round, the notification
-// is newer than the answer. If not, the pending answer will tell us.
-void Machine::on_key_changed(Lock& lock, MasterIndex m, const Instant& now) const {
+// If this master has answered the open round, the notification is newer than the answer. If not, the pending answer
+// will tell us.
+void Machine::ask_early(Lock& lock, MasterIndex m, const Instant& now) const {
   const Round& round = lock.round;
   REDLOCK_ASSERT(lock.state == State::held);
-  if (lock.hold.lacking.has(m) || lock.hold.alarmed || lock.hold.hurried == hurried_max) return;
+  if (lock.hold.alarmed || lock.hold.hurried == hurried_max) return;
   if (round.open && !voted(round).has(m)) return;
   lock.hold.alarmed = true;
   ++lock.hold.hurried;
@@ -229,7 +233,7 @@ Action Machine::decided(Lock& lock, const Instant& now) {
   const int cause = why_lost(round);
   if (lock.state == State::acquiring) return lost(lock, cause, now);
   extend_lost(lock, cause == REDLOCK_E_LOCKED ? REDLOCK_E_GONE : cause, now);
-  return Action::none;
+  return behind_round(lock);
 }
 
 // An unasked master has not refused the token, so it counts like a failed one.
@@ -256,7 +260,7 @@ Action Machine::won(Lock& lock, const Instant& now) {
   lock.hold.pace_ms = round.ttl_ms;
   plan_next(lock);
   report(lock, REDLOCK_EV_ACQUIRED, 0);
-  return Action::none;
+  return behind_round(lock);
 }
 
 // The old validity is not over here: on_time() comes first on every input, and would have ended the lock.
@@ -268,7 +272,7 @@ Action Machine::extended(Lock& lock) const {
   if (!lock.cell.publish(lock.generation, lock.valid_until)) return lost_early(lock);
   plan_next(lock);
   if (!lock.hold.probe && owner_knows(lock)) report(lock, REDLOCK_EV_RENEWED, 0);
-  return !lock.hold.gone.empty() ? Action::put_back : Action::none;
+  return behind_round(lock);
 }
 
 void Machine::extend_lost(Lock& lock, int cause, const Instant& now) {

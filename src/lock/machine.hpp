@@ -23,8 +23,10 @@
 //
 // Lost keys. A master lacks the key if the master answered "gone or foreign", was never sent the SET, or is no longer
 // trusted. A master that is silent, or has not read a SET yet, may have the key. When fewer than a quorum may have the
-// key, the lock is LOST at once. After an extend round that was won, masters without the key get the key back
-// (put-back). Without put-backs a lock would stay on a bare quorum, and one more failing master would end the lock.
+// key, the lock is LOST at once. A master without the key gets the key back (put-back) while the lock is held: behind
+// the grant, behind each extend round, or when the master begins to vote. Without put-backs a lock would stay on a bare
+// quorum, and one more failing master would end the lock. The put-back waits for the end of an open round in which the
+// master may still vote: a key that was put back shows nothing of who had the key before.
 //
 // Fenced rounds. A fenced acquire can have a second part. If a quorum holds the names, but no quorum acknowledged the
 // proposed token, the round stays open. The masters that granted are asked to store a larger token (lock/fence), and
@@ -61,7 +63,7 @@ enum class Action : uint8_t {
   release,  // the lock has ended: delete the value on every master that was sent anything
   linger,   // the lock has ended before its time: delete the value only when the validity is over
   store,    // the names are won: ask the masters of Round::unsent to store the token
-  put_back, // an extend round was won: write the value again on the masters of Holding::gone
+  put_back, // a round of a held lock is decided: write the value again on the masters of Holding::gone
 };
 
 enum class Wants : uint8_t { nothing, acquire, extend };
@@ -134,7 +136,7 @@ struct Waiting {
 struct Holding {
   Masters owners;              // masters that said that they have the value
   Masters lacking;             // masters that do not count as having the value
-  Masters gone;                // part of `lacking`: may be put back. Never sent the SET, or answered an extend "gone"
+  Masters gone;                // part of `lacking`: may be put back. Never got a SET, or answered an extend "gone"
   bool probe = false;          // the extend round, wanted or open, only compares
   bool alarmed = false;        // a notification brought the next round forward
   uint8_t hurried = 0;         // rounds in a row that were brought forward
@@ -273,9 +275,13 @@ class Machine {
     lock.hold.lacking.remove(m);
     lock.hold.gone.remove(m);
   }
-  // [acquiring, held] The key is gone there, or holds another value. extend_round: the extend round that asked; 0: no
-  // extend asked.
-  Action on_key_missing(Lock& lock, MasterIndex m, uint32_t extend_round) const;
+  // [acquiring, held] The key is gone there, or holds another value. gone: none of our SETs is left there. The master
+  // answered an extend so, or executed no SET.
+  Action on_key_missing(Lock& lock, MasterIndex m, bool gone) const;
+  // [held] Where the key may be put back now. In an open round a master that may still vote gets no key.
+  static Masters to_put_back(const Lock& lock) {
+    return lock.round.open ? lock.hold.gone & lock.round.failed : lock.hold.gone;
+  }
   // [any] The ttl of a put-back: what is left of the validity. 0: nothing is left, so put nothing back.
   uint32_t put_back_ttl(const Lock& lock, const Instant& now) const;
   // [acquiring, held] A SET was sent to this master once more. Until the answer comes the master may have the key.
@@ -284,7 +290,13 @@ class Machine {
     lock.hold.gone.remove(m);
   }
   // [held] Its key may have changed on this master.
-  void on_key_changed(Lock& lock, MasterIndex m, const Instant& now) const;
+  void on_key_changed(Lock& lock, MasterIndex m, const Instant& now) const {
+    if (!lock.hold.lacking.has(m)) ask_early(lock, m, now);  // otherwise it is another's key
+  }
+  // [held] This master votes again. What it may have forgotten it is asked for; what is gone is put back unasked.
+  void on_vote_back(Lock& lock, MasterIndex m, const Instant& now) const {
+    if (!lock.hold.gone.has(m)) ask_early(lock, m, now);
+  }
   // [any] These masters are no longer trusted. A held lock that has no quorum of other owners is LOST.
   Action distrust(Lock& lock, Masters masters) const;
 
@@ -368,8 +380,10 @@ class Machine {
   Action lost(Lock& lock, int cause, const Instant& now);
   Action extended(Lock& lock) const;
   void extend_lost(Lock& lock, int cause, const Instant& now);
+  void ask_early(Lock& lock, MasterIndex m, const Instant& now) const;
   Action fail(Lock& lock, int err) const;
   Action lost_early(Lock& lock) const;
+  static Action behind_round(const Lock& lock);
   // Masters that have voted, or whose vote no longer counts in this round.
   static Masters voted(const Round& round) {
     return round.granted | round.refused | round.failed | round.unasked;

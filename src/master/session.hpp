@@ -120,6 +120,7 @@ class Session {
     return command.fits() && out_.fifo.has_room(requests) &&
            out_.tx.fits(command.text_size(), Outgoing::references_max);
   }
+  bool lags() const { return out_.tx.lags(); }  // what it was to be sent in an earlier turn has not left
   // There is nothing to send, no wish and no change of state to show.
   bool idle() const { return out_.tx.empty() && wish_ == Wish::none && !untold_; }
   // Where a command for this master alone is encoded.

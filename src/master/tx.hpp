@@ -34,6 +34,7 @@ class Tx {
     lags_ = false;
   }
 
+  bool lags() const { return lags_; }
   bool empty() const { return head_ == tail_ && references_ == 0; }
   // Is there room for this many copied bytes and references?
   bool fits(size_t bytes, unsigned references = 0) const;

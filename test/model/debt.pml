@@ -10,8 +10,9 @@
 // One assumption bounds a stray: a master that answers a command of a later connection has read what the earlier ones
 // left it, in the same tick. Without it no debt could ever be written off.
 //
-// With PUT_BACK the master may forget the key of a held lock, and a client that was told so by an extend writes it
-// again: a SET of the same value, as owed and as remembered as the first one.
+// With PUT_BACK the master may forget the key of a held lock, or may not have been asked when the round began. A client
+// that knows so, by the answer to an extend or because it sent no SET, writes the key while the lock is held, whatever
+// became of the extend's round: a SET of the same value, as owed and as remembered as the first one.
 //
 // Here keys live for up to ttl + drift of the client's ticks. Values are numbers, used again only when nothing is left
 // of them. Each flag is one weakened rule.
@@ -34,6 +35,9 @@
 #define PUT_BACK
 #endif
 #ifdef CAN_PAY_PUT_BACK
+#define PUT_BACK
+#endif
+#ifdef CAN_PUT_FIRST
 #define PUT_BACK
 #endif
 
@@ -64,10 +68,12 @@ bit came;  // a stray, after the first answer to a delete
 
 #ifdef PUT_BACK
 bit held;     // a lock that was put back is held: its round is not lost any more
-bit lacking;  // an extend was answered: the key is gone
+bit lacking;  // an extend was answered: the key is gone; or `unsent`
+bit unsent;   // no SET of the current value was sent here
 #define losable (current != 0 && !held)
 #else
 #define losable (current != 0)
+#define unsent 0
 #endif
 #ifdef CAN_PAY_PUT_BACK
 bit back;  // the key that lies there was put back
@@ -114,12 +120,12 @@ inline end_current(release) {
   void_in[current] = 2 * LIFETIME;
 #endif
 #ifdef SILENT_SKIPPED
-  owed[current] = !pending[current] && !stray[current] && !refused[current];
+  owed[current] = !pending[current] && !stray[current] && !refused[current] && !unsent;
 #else
 #ifdef LOST_ROUND_KEEPS
-  owed[current] = release;
+  owed[current] = release && !unsent;
 #else
-  owed[current] = !refused[current] || release;
+  owed[current] = (!refused[current] || release) && !unsent;
 #endif
 #endif
 #ifdef STRAY_FROM_END
@@ -136,6 +142,7 @@ inline end_current(release) {
 #ifdef PUT_BACK
   held = 0;
   lacking = 0;
+  unsent = 0;
 #endif
   current = 0
 }
@@ -200,9 +207,24 @@ inline start() {
 #endif
 #endif
 
+// A round of the other masters, while this one does not vote.
+inline start_elsewhere() {
+  v = fresh;
+  used[v] = 1;
+  current = v;
+  lacking = 1;
+  unsent = 1;
+  printf("client: value %d is sent to the others\n", v);
+  v = 0
+}
+
 inline put_back(x) {
+#ifdef CAN_PUT_FIRST
+  assert(!(unsent));
+#endif
   held = (x == current);
   lacking = 0;
+  unsent = 0;
 #ifndef PUT_BACK_NOT_REMEMBERED
   pending[x] = 1;
 #endif
@@ -301,8 +323,9 @@ inline write_off(x) {
 proctype client() {
   do
   :: d_step { up && current == 0 && fresh != 0 && in_flight + 2 <= ROOM -> start() }
-  :: d_step { up && current != 0 && !extend_unanswered && in_flight + 2 <= ROOM -> extend() }
+  :: d_step { up && current != 0 && !unsent && !extend_unanswered && in_flight + 2 <= ROOM -> extend() }
 #ifdef PUT_BACK
+  :: d_step { current == 0 && fresh != 0 -> start_elsewhere() }
   :: d_step { up && may_put(1) && in_flight + 2 <= ROOM -> put_back(1) }
   :: d_step { up && may_put(NV) && in_flight + 2 <= ROOM -> put_back(NV) }
 #endif

@@ -55,7 +55,7 @@ token_happens=(CAN_FAST CAN_SLOW)
 move_happens=(CAN_MOVE CAN_UNDO CAN_RETURN)
 whole_happens=(CAN_HOLD)
 guard_happens=(CAN_ADMIT CAN_BE_PLAIN)
-debt_happens=(CAN_PAY_STRAY CAN_WRITE_OFF_STRAY CAN_WRITE_OFF CAN_PAY_PUT_BACK)
+debt_happens=(CAN_PAY_STRAY CAN_WRITE_OFF_STRAY CAN_WRITE_OFF CAN_PAY_PUT_BACK CAN_PUT_FIRST)
 
 # The smallest sets, as masks of masters, in which a weakened rule of moving goes wrong.
 one_to_one='-DSET1=1 -DSET2=2' same_one='-DSET1=1 -DSET2=1'

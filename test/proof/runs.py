@@ -112,6 +112,8 @@ HAPPENS = {
         step("end", x=0) + get(1, 0, 1), holds(1)),
     "put-back: the key is put back, and votes in the next round": (
         LONG[:-2] + extend(0, 1, 2) + TIME + seal(0) + step("put back", x=0, k=0) + extend(0, 0, 1), holds(0)),
+    "put-back: a master that was not asked gets the key at once, and stands in for another": (
+        HELD + step("put back", x=0, k=2) + step("FLUSHALL", k=0) + TIME + extend(0, 1, 2) + TIME, held_for_long),
     "role cycle: the old record fits nothing": (
         admit(0) + step("a replica attaches", k=0) + TIME + PROMOTED + CYCLE, fits_nothing),
     "visit: short lives end a watch together": (

@@ -87,6 +87,7 @@ class Steps:
         counts = vote if self.is_weak("a plain reply counts after a push") else {}
         yield Step("SET, plain, uncounted", [s.begun(x), s.is_master(k), free], {**write, **counts})
 
+        # At any time: neither a grant nor an extend that was won has to come before.
         back_votes = {"executed": at(s.executed, (k, x), True)} if self.is_weak("a put-back votes") else {}
         back_nx = [free] if not self.is_weak("put-back without NX") else []
         yield Step("put back", [s.begun(x), fits, *back_nx], {**write, **back_votes})

@@ -266,21 +266,6 @@ void Process::event(const Client::Event& event) {
   in_callback_ = false;
 }
 
-const Claim* Process::claim_of(const User& user) const {
-  const Claims& claims = client_->claims();
-  for (uint16_t i = 0; i < claims.capacity(); ++i) {
-    if (claims[i].used && hex_of(claims[i]) == std::string_view(user.value, sizeof user.value)) return &claims[i];
-  }
-  return nullptr;
-}
-
-void Process::remember_sets() {
-  for (User& user : users_) {
-    const Claim* const claim = user.state == User::State::held ? claim_of(user) : nullptr;
-    user.unanswered = claim != nullptr ? claim->pending : Masters();
-  }
-}
-
 Reading Process::clock_reading() {
   check_jump();
   const unsigned sleeps = machine.sleeps();
@@ -342,7 +327,7 @@ void Process::tell_proof(Instant now) {
 void Process::turn_ended() {
   tell_proof(last_turn_);
   if (!client_->notices().of_locks()) jumped_ = false;
-  remember_sets();
+  if (!client_->wants_turn()) watch_missing();
 }
 
 // ---- connections ----------------------------------------------------------------------------------------------

@@ -51,7 +51,6 @@ struct User {
   unsigned resources = 0;  // bits
   unsigned patience = 0;  // steps until it lets go
   char value[40];         // held: the random half of what its keys hold
-  Masters unanswered;  // held: masters that owed an answer to a SET after the last turn
   Options options = {};
 };
 
@@ -117,14 +116,13 @@ class Process : public Turns<Process> {
   void watch_suspect(MasterIndex m, const Bytes* chunks, unsigned n);
   uint32_t open_rounds() const;
   uint32_t claims_asked(MasterIndex m) const;
+  void watch_missing();
   void watch_instant(const User& user, const redlock_event_t& event);
   void watch_dead_rounds(MasterIndex m, uint32_t open, uint32_t asked);
   void poll(MasterIndex m);
   void read(MasterIndex m);
   uint64_t steps_counted(Instant now) const;
   void learn_step(const Connection& c, bool counted);
-  const Claim* claim_of(const User& user) const;
-  void remember_sets();
   void tell_proof(Instant now);
   void check_jump();
   void on_timer();
@@ -136,7 +134,6 @@ class Process : public Turns<Process> {
   // users
   static void on_event(redlock_t*, const redlock_event_t* event, void* user);
   void on_user_event(User& user, const redlock_event_t& event);
-  void told_lost_round(User& user);
   void owner_knows(User& user, const redlock_event_t& event);
   void cancel(uint64_t handle);
   void act(User& user);

@@ -206,9 +206,6 @@ void Process::on_user_event(User& user, const redlock_event_t& event) {
     case REDLOCK_EV_RENEWED:
     case REDLOCK_EV_AT_RISK:
       if (event.validity_ms < 0) w.violate(user.asked_at, me, "negative validity");
-      // No round was lost that did not begin: max_hold_ms allows no later validity.
-      if (event.type == REDLOCK_EV_AT_RISK && event.refused > 0 && event.err != REDLOCK_E_HOLD_LIMIT)
-        told_lost_round(user);
       break;
     case REDLOCK_EV_LOST:
       if (!jumped_) w.checker().lost(index_, user, t_);
@@ -229,14 +226,6 @@ void Process::on_user_event(User& user, const redlock_event_t& event) {
     if (w.story().telling()) w.story().tell(t_, int(index_), -1, "u%u returns from a slow callback", user.index);
   }
   if (user_random_.chance(50)) meddle(user);
-}
-
-// Masters have said in this turn that the key is gone there, and the round is lost: nothing is put back.
-void Process::told_lost_round(User& user) {
-  const Claim* const claim = claim_of(user);
-  if (claim != nullptr && !(claim->pending - user.unanswered).empty()) {
-    world_.violate(user.asked_at, 1u << index_, "a key is put back after a lost round");
-  }
 }
 
 void Process::owner_knows(User& user, const redlock_event_t& event) {

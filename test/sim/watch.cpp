@@ -64,6 +64,26 @@ void Process::watch_dead_rounds(MasterIndex m, uint32_t open, uint32_t asked) {
   }
 }
 
+// A held lock's key lies, or is on its way, on every master that votes and has room. Where it is missing it was put back
+// before the turns ended, unless the round that is open shall tell more.
+void Process::watch_missing() {
+  for (const User& user : users_) {
+    if (user.handle == 0) continue;
+    const Lock& lock = client_->lock(static_cast<uint16_t>((user.handle & 0xFFFF) - 1));
+    const bool short_lived = remaining_ms(lock.valid_until, client_->now()) < 3;
+    if (lock.state != State::held || lock.round.open || short_lived) continue;
+    for (MasterIndex m : lock.hold.gone) {
+      const Session& session = client_->session(m);
+      if (!session.votes() || !client_->claims().may_send(m) || !client_->output(m).empty()) continue;
+      const size_t prefix = client_->settings().key_prefix.size;
+      const size_t size = Post::command_size(prefix, lock.names.count(), lock.names.bytes());
+      const unsigned requests = client_->claims().reserved(m) + 2;
+      if (!session.room(size + Command::sealed_size(prefix), requests, true)) continue;
+      world_.violate(user.asked_at, 1u << index_, "m%u votes, and u%u's key is not put back there", m, user.index);
+    }
+  }
+}
+
 // An event is true at the instant it is told, however long the callback before it took: the validity is what is left,
 // and no lock that is over waits for its LOST behind another's event. After a suspend that the clock has not found yet
 // nothing is known.

@@ -164,22 +164,22 @@ TEST(Machine, a_question_is_neither_told_nor_in_the_way) {
 // ---- what masters say of the key ------------------------------------------------------------------------------
 
 TEST_F(HeldLife, lost_at_once_when_fewer_than_a_quorum_may_have_the_key) {
-  EXPECT_EQ(l.machine.on_key_missing(l.lock, 0, 0), Action::none);
-  EXPECT_EQ(l.machine.on_key_missing(l.lock, 0, 0), Action::none) << "one master is one";
-  EXPECT_EQ(l.machine.on_key_missing(l.lock, 4, 0), Action::none);
+  EXPECT_EQ(l.machine.on_key_missing(l.lock, 0, false), Action::none);
+  EXPECT_EQ(l.machine.on_key_missing(l.lock, 0, false), Action::none) << "one master is one";
+  EXPECT_EQ(l.machine.on_key_missing(l.lock, 4, false), Action::none);
   l.machine.on_key_present(l.lock, 4);
-  EXPECT_EQ(l.machine.on_key_missing(l.lock, 3, 0), Action::none);
+  EXPECT_EQ(l.machine.on_key_missing(l.lock, 3, false), Action::none);
   l.machine.put_back_sent(l.lock, 3);
-  EXPECT_EQ(l.machine.on_key_missing(l.lock, 4, 0), Action::none);
-  EXPECT_EQ(l.machine.on_key_missing(l.lock, 1, 0), Action::linger) << "no key is deleted that a check vouched for";
+  EXPECT_EQ(l.machine.on_key_missing(l.lock, 4, false), Action::none);
+  EXPECT_EQ(l.machine.on_key_missing(l.lock, 1, false), Action::linger) << "no key is deleted that a check vouched for";
   expect_over(l, REDLOCK_EV_LOST, REDLOCK_E_LOST);
   EXPECT_EQ(l.held(l.now), Held::lost);
 }
 
-TEST(Machine, a_key_is_put_back_behind_a_round_that_was_won_and_never_behind_another) {
+// What is gone on a quorum ends the lock, so what a round has shown is put back when it is decided, won or lost.
+TEST(Machine, a_key_is_put_back_behind_each_round_while_the_lock_is_held) {
   Life l = Life::extending(4'000);
-  const uint32_t round = l.lock.round.number;
-  EXPECT_EQ(l.machine.on_key_missing(l.lock, 0, round), Action::none) << "not decided";
+  EXPECT_EQ(l.machine.on_key_missing(l.lock, 0, true), Action::none) << "not decided";
   l.vote(0, Vote::refused);
   l.votes(1, 2, Vote::granted);
   EXPECT_EQ(l.vote(3, Vote::granted), Action::put_back);
@@ -187,18 +187,81 @@ TEST(Machine, a_key_is_put_back_behind_a_round_that_was_won_and_never_behind_ano
   EXPECT_EQ(l.machine.put_back_ttl(l.lock, at(5'000)), 8'990u);
   EXPECT_GE(at(5'000) + Duration::ns(8'990'000'000 * 99 / 100 - 2'000'000), l.lock.valid_until);
   l.machine.put_back_sent(l.lock, 0);
-  EXPECT_EQ(l.machine.on_key_missing(l.lock, 4, round), Action::put_back) << "the last answer of the same round";
-  EXPECT_EQ(l.machine.on_key_missing(l.lock, 0, 0), Action::none) << "its SET was refused";
+  EXPECT_EQ(l.machine.on_key_missing(l.lock, 4, true), Action::put_back) << "the last answer of the same round";
+  EXPECT_EQ(l.machine.on_key_missing(l.lock, 0, false), Action::put_back) << "4 waits for it still";
+  EXPECT_EQ(Machine::to_put_back(l.lock), Masters::of(4)) << "0 has refused the SET";
   EXPECT_EQ(l.machine.put_back_ttl(l.lock, l.lock.valid_until), 0u);
 
   Life lost = Life::extending(4'000);
-  const uint32_t lost_round = lost.lock.round.number;
-  EXPECT_EQ(lost.votes(0, 3, Vote::failed, REDLOCK_E_SUSPECT), Action::none);
-  EXPECT_EQ(lost.machine.on_key_missing(lost.lock, 4, lost_round), Action::none);
+  lost.machine.on_key_missing(lost.lock, 4, true);
+  lost.vote(4, Vote::refused);
+  lost.votes(0, 1, Vote::failed, REDLOCK_E_SUSPECT);
+  EXPECT_EQ(lost.vote(1, Vote::failed, REDLOCK_E_SUSPECT), Action::put_back);
+  EXPECT_EQ(lost.machine.put_back_ttl(lost.lock, at(5'000)), 4'950u) << "what is left of the old validity";
+  EXPECT_GE(at(5'000) + Duration::ns(4'950'000'000 * 99 / 100 - 2'000'000), lost.lock.valid_until);
+
+  Life silent = Life::extending(4'000);
+  silent.machine.on_key_missing(silent.lock, 4, true);
+  silent.vote(4, Vote::refused);
+  EXPECT_EQ(silent.time(4'000 + node_timeout_ms), Action::put_back);
 
   Life over = Life::holding();
   over.machine.release(over.lock);
   EXPECT_EQ(over.machine.put_back_ttl(over.lock, at(1)), 0u);
+}
+
+TEST(Machine, a_master_that_was_not_asked_gets_the_key_behind_the_grant_and_not_before) {
+  Life l;
+  l.machine.begin(l.lock, Masters::of(0, 1, 2, 3), at(0));
+  EXPECT_EQ(l.machine.put_back_ttl(l.lock, at(0)), 0u) << "not held";
+  EXPECT_EQ(l.vote(4, Vote::failed, REDLOCK_E_DISCONNECTED), Action::none);
+  EXPECT_EQ(l.machine.on_key_missing(l.lock, 3, true), Action::none) << "it never took the SET";
+  l.vote(3, Vote::failed, REDLOCK_E_NO_ROOM);
+  l.votes(0, 2, Vote::granted);
+  EXPECT_EQ(l.vote(2, Vote::granted), Action::put_back);
+  EXPECT_EQ(Machine::to_put_back(l.lock), Masters::of(3, 4));
+  EXPECT_EQ(Life::holding().lock.hold.gone, Masters()) << "all were asked";
+
+  Life failed;
+  failed.machine.begin(failed.lock, Masters::of(0, 1, 2), at(0));
+  failed.votes(3, 2, Vote::failed, REDLOCK_E_DISCONNECTED);
+  EXPECT_EQ(failed.vote(0, Vote::refused), Action::drop);
+  EXPECT_EQ(failed.machine.put_back_ttl(failed.lock, at(0)), 0u);
+}
+
+// Its key would be what the open round asks for.
+TEST(Machine, a_master_that_may_vote_in_the_open_round_gets_no_key) {
+  Life l = Life::holding();
+  for (const MasterIndex m : {3u, 4u}) l.machine.on_key_missing(l.lock, m, true);
+  EXPECT_EQ(Machine::to_put_back(l.lock), Masters::of(3, 4));
+  ASSERT_EQ(l.machine.extend(l.lock, 10'000), 0);
+  EXPECT_EQ(Machine::to_put_back(l.lock), Masters::of(3, 4)) << "it has not begun";
+  ASSERT_TRUE(l.begin(4'000));
+  EXPECT_EQ(Machine::to_put_back(l.lock), Masters());
+  l.vote(3, Vote::failed, REDLOCK_E_DISCONNECTED);
+  EXPECT_EQ(Machine::to_put_back(l.lock), Masters::of(3));
+  l.vote(4, Vote::refused);
+  EXPECT_EQ(Machine::to_put_back(l.lock), Masters::of(3)) << "what this round shows may end the lock";
+  l.votes(0, 3, Vote::granted);
+  EXPECT_EQ(Machine::to_put_back(l.lock), Masters::of(3, 4));
+}
+
+TEST(Machine, a_master_that_votes_again_is_asked_where_it_may_have_the_key) {
+  struct Row {
+    void (*before)(Life&);
+    bool asked;
+  };
+  for (const auto& [before, asked] : {
+           Row{[](Life&) {}, true},
+           Row{[](Life& l) { l.machine.on_key_missing(l.lock, 4, false); }, true},
+           Row{[](Life& l) { l.machine.on_key_missing(l.lock, 4, true); }, false},
+           Row{[](Life& l) { l.machine.on_key_changed(l.lock, 3, at(1)); }, true},
+       }) {
+    Life l = Life::holding();
+    before(l);
+    l.machine.on_vote_back(l.lock, 4, at(1));
+    EXPECT_EQ(l.machine.deadline(l.lock) == at(1), asked);
+  }
 }
 
 // One whose clock ran ahead, or that is not the server it was, may have the first key still.
@@ -206,18 +269,17 @@ TEST(Machine, a_key_is_put_back_only_where_the_master_has_said_that_it_is_gone) 
   for (const bool distrusted : {true, false}) {
     Life l = Life::extending(4'000);
     for (MasterIndex m = 0; m < 5; ++m) l.machine.on_key_present(l.lock, m);
-    const uint32_t round = l.lock.round.number;
-    EXPECT_EQ(distrusted ? l.machine.distrust(l.lock, Masters::of(4)) : l.machine.on_key_missing(l.lock, 4, 0),
+    EXPECT_EQ(distrusted ? l.machine.distrust(l.lock, Masters::of(4)) : l.machine.on_key_missing(l.lock, 4, false),
               Action::none);
     EXPECT_EQ(l.lock.hold.lacking, Masters::of(4));
     EXPECT_EQ(l.votes(0, 3, Vote::granted), Action::none);
-    EXPECT_EQ(l.machine.on_key_missing(l.lock, 4, round), Action::put_back);
+    EXPECT_EQ(l.machine.on_key_missing(l.lock, 4, true), Action::put_back);
     EXPECT_EQ(l.lock.hold.gone, Masters::of(4));
     l.machine.put_back_sent(l.lock, 4);
     EXPECT_EQ(l.lock.hold.gone | l.lock.hold.lacking, Masters());
   }
   Life gone = Life::extending(4'000);
-  gone.machine.on_key_missing(gone.lock, 4, gone.lock.round.number);
+  gone.machine.on_key_missing(gone.lock, 4, true);
   gone.machine.distrust(gone.lock, Masters::of(4));
   EXPECT_EQ(gone.lock.hold.gone, Masters()) << "it may come back with an old key";
 }
@@ -252,7 +314,7 @@ TEST_F(HeldLife, word_without_end_brings_few_rounds) {
   EXPECT_LE(rounds, 3u * 9u);
   EXPECT_GE(rounds, 9u);
   Life other = Life::holding();
-  other.machine.on_key_missing(other.lock, 2, 0);
+  other.machine.on_key_missing(other.lock, 2, false);
   other.machine.on_key_changed(other.lock, 2, at(1));
   EXPECT_EQ(other.machine.deadline(other.lock), a_third_after(0)) << "another's key";
 }
