@@ -94,6 +94,10 @@ inline bool operator!=(Bytes a, Bytes b) { return !(a == b); }
 // struct is null, or its size is below `least`.
 bool clear_output(void* out, size_t whole, size_t least);
 
+// An error of redlock.h in a table: its number without the sign. Braces take no number that is cut.
+using ErrorByte = uint8_t;
+static_assert(-REDLOCK_E_LAST_ <= UINT8_MAX, "the header promises numbers down to this one");
+
 // The n-th text, from 0, of texts that stand one behind the other, each with its NUL: the loader would have to relocate
 // a table of pointers.
 const char* nth_text(const char* texts, unsigned n);

@@ -14,8 +14,8 @@
 namespace {
 
 // A row of numbers, and for each its name and its text: a switch, or a row of offsets, is larger.
-constexpr int8_t numbers[] = {
-#define REDLOCK_ERROR_NUMBER(name, number, text) number,
+constexpr redlock::ErrorByte numbers[] = {
+#define REDLOCK_ERROR_NUMBER(name, number, text) -(number),
     REDLOCK_ALL_ERRORS(REDLOCK_ERROR_NUMBER)
 #undef REDLOCK_ERROR_NUMBER
 };
@@ -25,10 +25,14 @@ constexpr char texts[] =
     REDLOCK_ALL_ERRORS(REDLOCK_ERROR_TEXTS);
 #undef REDLOCK_ERROR_TEXTS
 
+#define REDLOCK_ERROR_IN_RANGE(name, number, text) && (number) < 0 && (number) >= REDLOCK_E_LAST_
+static_assert(true REDLOCK_ALL_ERRORS(REDLOCK_ERROR_IN_RANGE));
+#undef REDLOCK_ERROR_IN_RANGE
+
 // column: 0 the name, 1 the text.
 const char* find(int err, unsigned column, const char* otherwise) {
   for (unsigned i = 0; i < sizeof numbers; ++i) {
-    if (numbers[i] == err) return redlock::nth_text(texts, 2 * i + column);
+    if (-numbers[i] == err) return redlock::nth_text(texts, 2 * i + column);
   }
   return otherwise;
 }

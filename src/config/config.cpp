@@ -34,7 +34,7 @@ unsigned find_other(const Values& values, Same same) {
 
 bool is_given(const Values& values, uint32_t Values::*place) {
   for (const Key& key : keys) {
-    if (key.number == place && (values.given & key_bit(key)) != 0) return true;
+    if (key.number == place) return values.given[place_of(key)];
   }
   return false;
 }

@@ -54,6 +54,11 @@ struct Master {
   [[no_unique_address]] TlsValues tls;
 };
 
+#define REDLOCK_COUNT(...) +1
+constexpr unsigned key_count =
+    0 REDLOCK_KEY_MAP(REDLOCK_COUNT, REDLOCK_COUNT, REDLOCK_COUNT, REDLOCK_COUNT);
+#undef REDLOCK_COUNT
+
 // All that loading JSON changes. A load that fails changes nothing of it.
 struct Values : Numbers {
 #define REDLOCK_TIME(section, name, min, max, initial, text) uint32_t name##_ms = initial;
@@ -64,7 +69,7 @@ struct Values : Numbers {
 #define REDLOCK_TEXT(name, min, max, form, text) Text name;
   REDLOCK_KEY_MAP(REDLOCK_TEXT, REDLOCK_NO_KEY, REDLOCK_NO_KEY, REDLOCK_NO_KEY)
 #undef REDLOCK_TEXT
-  uint32_t given;  // bit i: key i of the table was set, so its value is not the default
+  bool given[key_count];  // of each key of the table: it was set, so its value is not the default
   [[no_unique_address]] TlsValues tls;  // for masters that do not say otherwise
   unsigned masters;
   Master master[REDLOCK_MASTERS_MAX];

@@ -95,7 +95,7 @@ int set_number(Values& values, const Key& key, uint32_t value, TextWriter& why) 
     return REDLOCK_E_CONFIG;
   }
   values.*key.number = value;
-  values.given |= key_bit(key);
+  values.given[place_of(key)] = true;
   return 0;
 }
 
@@ -118,7 +118,7 @@ int set_text(Values& values, const Key& key, Bytes value, TextWriter& why) {
     REDLOCK_ASSERT(value.size <= Text::max);
     (values.*key.text).assign(value);
   }
-  values.given |= key_bit(key);
+  values.given[place_of(key)] = true;
   return 0;
 }
 

@@ -20,10 +20,6 @@ struct Key {
   bool is_text() const { return text != nullptr || words != nullptr; }
 };
 
-#define REDLOCK_COUNT(...) +1
-constexpr unsigned key_count =
-    0 REDLOCK_KEY_MAP(REDLOCK_COUNT, REDLOCK_COUNT, REDLOCK_COUNT, REDLOCK_COUNT);
-#undef REDLOCK_COUNT
 extern const Key keys[key_count];
 
 // Null: no such key.
@@ -32,8 +28,7 @@ const Key* find_key(Bytes dotted_name);
 const char* no_such_key(Bytes dotted_name);
 // Does any key begin with this name and a dot?
 bool is_section(Bytes name);
-inline uint32_t key_bit(const Key& key) { return 1u << (&key - keys); }
-static_assert(key_count <= 32);
+inline unsigned place_of(const Key& key) { return static_cast<unsigned>(&key - keys); }
 
 int set_number(Values& values, const Key& key, uint32_t value, TextWriter& why);
 int set_text(Values& values, const Key& key, Bytes value, TextWriter& why);

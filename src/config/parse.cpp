@@ -17,13 +17,6 @@
 namespace redlock {
 namespace {
 
-// Adds `bit` to `seen`. True: it was there already.
-bool seen_before(uint32_t& seen, uint32_t bit) {
-  const bool before = (seen & bit) != 0;
-  seen |= bit;
-  return before;
-}
-
 int read_masters(const cJSON& list, Values& values, TextWriter& why) {
   if (!is(list, cJSON_Array)) return not_a("an array", list, why.raw("masters"));
   const TextWriter start = why;
@@ -73,13 +66,14 @@ const Key* find_in_section(Bytes section, Bytes name) {
 int read_section(const cJSON& section, Values& values, TextWriter& why) {
   const Bytes name = bytes_of(section.string);
   if (!is(section, cJSON_Object)) return not_a("an object", section, why.raw(name));
-  uint32_t seen = 0;
+  bool seen[key_count] = {};
   for (const cJSON* item = section.child; item != nullptr; item = item->next) {
     const Key* key = find_in_section(name, bytes_of(item->string));
     if (key == nullptr) {
       return fail(why.raw(name).raw(".").escaped(bytes_of(item->string), shown_bytes), ": no such key");
     }
-    if (seen_before(seen, key_bit(*key))) return fail(why.raw(key->name), ": given twice");
+    if (seen[place_of(*key)]) return fail(why.raw(key->name), ": given twice");
+    seen[place_of(*key)] = true;
     const int result = read_key(*item, *key, values, why);
     if (result != 0) return result;
   }

@@ -25,11 +25,11 @@ REDLOCK_IN_LINE_FOR_SPEED inline void write_value(resp::Writer& out, const Subje
 constexpr char first_words[] =
     "READONLY\0MASTERDOWN\0LOADING\0OOM\0BUSY\0MISCONF\0NOREPLICAS\0NOAUTH\0WRONGPASS\0NOPERM\0DENIED\0NOSCRIPT\0"
     "MOVED\0ASK\0CLUSTERDOWN\0CROSSSLOT\0TRYAGAIN\0WRONGTYPE\0ERR max number of clients";
-constexpr int8_t errors_of_words[] = {
-    REDLOCK_E_READONLY,  REDLOCK_E_READONLY,   REDLOCK_E_LOADING,    REDLOCK_E_OOM,     REDLOCK_E_SCRIPT_BUSY,
-    REDLOCK_E_MISCONF,   REDLOCK_E_NOREPLICAS, REDLOCK_E_AUTH_MISSING, REDLOCK_E_AUTH,  REDLOCK_E_NOPERM,
-    REDLOCK_E_DENIED,    REDLOCK_E_NOSCRIPT,   REDLOCK_E_CLUSTER,    REDLOCK_E_CLUSTER, REDLOCK_E_CLUSTER,
-    REDLOCK_E_CLUSTER,   REDLOCK_E_CLUSTER,    REDLOCK_E_WRONGTYPE,  REDLOCK_E_MAXCLIENTS,
+constexpr ErrorByte errors_of_words[] = {
+    -REDLOCK_E_READONLY, -REDLOCK_E_READONLY, -REDLOCK_E_LOADING, -REDLOCK_E_OOM, -REDLOCK_E_SCRIPT_BUSY,
+    -REDLOCK_E_MISCONF, -REDLOCK_E_NOREPLICAS, -REDLOCK_E_AUTH_MISSING, -REDLOCK_E_AUTH, -REDLOCK_E_NOPERM,
+    -REDLOCK_E_DENIED, -REDLOCK_E_NOSCRIPT, -REDLOCK_E_CLUSTER, -REDLOCK_E_CLUSTER, -REDLOCK_E_CLUSTER,
+    -REDLOCK_E_CLUSTER, -REDLOCK_E_CLUSTER, -REDLOCK_E_WRONGTYPE, -REDLOCK_E_MAXCLIENTS,
 };
 
 }  // namespace
@@ -176,7 +176,7 @@ int classify_error(Bytes text) {
     for (const int error : errors_of_words) {
       const size_t size = strlen(word);
       const bool begins = words.size >= size && memcmp(words.data, word, size) == 0;
-      if (begins && (words.size == size || words.data[size] == ' ')) return error;
+      if (begins && (words.size == size || words.data[size] == ' ')) return -error;
       word += size + 1;
     }
   }

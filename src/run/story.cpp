@@ -64,7 +64,7 @@ bool Limiter::allows(uint32_t now_s, int what) {
     return false;
   }
   busy_until_s_ += line_pause_s;
-  last_ = static_cast<int8_t>(what);
+  last_ = static_cast<int16_t>(what);
   return true;
 }
 
@@ -78,12 +78,11 @@ void Limiter::tell_left_out(TextWriter& line) {
 bool Story::is_event(const redlock_event_t& event) {
   REDLOCK_ASSERT(event.type == REDLOCK_EV_MASTER);
   REDLOCK_ASSERT(event.master < REDLOCK_MASTERS_MAX);
-  REDLOCK_ASSERT(event.err >= INT8_MIN);
   Told& told = masters_[event.master];
   const bool again = event.state == told.event && (event.err == told.event_err || event.state == REDLOCK_MASTER_DOWN);
   if (again || is_passing(event)) return false;
   told.event = static_cast<uint8_t>(event.state);
-  told.event_err = static_cast<int8_t>(event.err);
+  told.event_err = static_cast<int16_t>(event.err);
   return true;
 }
 
@@ -106,7 +105,7 @@ Story::Level Story::master_changed(const redlock_event_t& event, uint32_t now_s,
   told.lines.tell_left_out(line);
   const Level level = level_of(event, told.line == 0);
   told.line = static_cast<uint8_t>(event.state);
-  told.line_err = static_cast<int8_t>(event.err);
+  told.line_err = static_cast<int16_t>(event.err);
   told.voted = told.voted || up;
   return level;
 }

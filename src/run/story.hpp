@@ -25,13 +25,13 @@ namespace redlock {
 // repetition is not, so that a flood of one mistake hides no other.
 class Limiter {
  public:
-  bool allows(uint32_t now_s, int what);  // what: the error or mistake, which fits in a byte
+  bool allows(uint32_t now_s, int what);  // what: the error or mistake
   void tell_left_out(TextWriter& line);   // " (12 left out)", once
 
  private:
   uint32_t busy_until_s_ = 0;
   uint16_t left_out_ = 0;
-  int8_t last_ = 0;
+  int16_t last_ = 0;
 };
 
 class Story {
@@ -42,8 +42,8 @@ class Story {
   // What has been told of a master.
   struct Told {
     Limiter lines;
-    int8_t line_err = 0;
-    int8_t event_err = 0;
+    int16_t line_err = 0;
+    int16_t event_err = 0;
     uint8_t line = 0;   // the state of the last line; 0: none
     uint8_t event = 0;  // the state of the last event; 0: none
     bool voted = false;

@@ -48,7 +48,7 @@ void fill(const Key& key, const Values& values, const Settings& settings, redloc
   out.key = key.name;
   out.is_text = key.is_text();
   write_values(key, out);
-  out.given = (values.given & key_bit(key)) != 0;
+  out.given = values.given[place_of(key)];
   if (key.words != nullptr) {
     text.raw(word_at(key.words, values.*key.number));
   } else if (key.text == &Values::password) {

@@ -150,6 +150,17 @@ TEST_F(StoryTest, AMasterThatFlapsDoesNotFillTheLog) {
   EXPECT_EQ(change(REDLOCK_MASTER_DOWN, REDLOCK_E_DISCONNECTED, 0, 2)[0], '4') << "each master has its own limit";
 }
 
+TEST_F(StoryTest, TheLastErrorNumberIsRepeatedAsAnyOther) {
+  EXPECT_NE(change(REDLOCK_MASTER_GUARDED, REDLOCK_E_LAST_).find(" EVENT"), std::string::npos);
+  const std::string again = change(REDLOCK_MASTER_GUARDED, REDLOCK_E_LAST_);
+  EXPECT_EQ(again[0], '7') << again;
+  EXPECT_EQ(again.find(" EVENT"), std::string::npos) << again;
+  Limiter limit;
+  unsigned lines = 0;
+  for (unsigned i = 0; i < 2 * lines_at_once; ++i) lines += limit.allows(now_, REDLOCK_E_LAST_);
+  EXPECT_EQ(lines, lines_at_once);
+}
+
 // ---- locks ----------------------------------------------------------------------------------------------------------
 
 const std::string bus = "\"plant1/\\\"bus\\\"\" ";
