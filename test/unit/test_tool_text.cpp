@@ -5,10 +5,16 @@
 #include <limits.h>
 #include <stdio.h>
 
+#include "tool/words/options.hpp"
 #include "tool/words/text.hpp"
 
 namespace redlock::tool {
 namespace {
+
+// A command with an option too many does not compile.
+template <size_t count>
+constexpr bool takes = std::is_constructible_v<Options, const Command&, int, char**, const Option (&)[count]>;
+static_assert(takes<1> && takes<Options::own_max> && !takes<Options::own_max + 1>);
 
 template <class... Arguments>
 void expect_same(const char* format, Arguments... arguments) {

@@ -3,6 +3,8 @@
 // Doctor: is a site fit for locks? Each check has an id, says what it saw and what to do, and is told at once. What was
 // denied is unknown, never ok.
 #pragma once
+#include <initializer_list>
+
 #include "tool/ask/site.hpp"
 #include "tool/words/exit_code.hpp"
 

@@ -82,16 +82,16 @@ int32_t milliseconds_of(const Options& options, const Option& option, const char
 
 // ---- reading ----------------------------------------------------------------------------------------------------
 
-Options::Options(const Command& command, int argc, char** argv, std::initializer_list<Option> own, Order order)
+Options::Options(const Command& command, int argc, char** argv, const Option* own, size_t count, Order order)
     : command_(command), argc_(argc), argv_(argv) {
-  const std::initializer_list<Option> common = {{.name = "verbose", .letter = 'v'},
-                                                {.name = "quiet", .letter = 'q', .flag = &is_quiet},
-                                                {.name = "help", .letter = 'h'},
-                                                {.name = "config", .letter = 'C', .text = &common_.config},
-                                                {.name = "master", .text = &master_}};
-  for (const auto& list : {own, common}) {
-    for (const Option& one : list) options_[count_++] = one;
-  }
+  const Option common[] = {{.name = "verbose", .letter = 'v'},
+                           {.name = "quiet", .letter = 'q', .flag = &is_quiet},
+                           {.name = "help", .letter = 'h'},
+                           {.name = "config", .letter = 'C', .text = &common_.config},
+                           {.name = "master", .text = &master_}};
+  static_assert(sizeof common == common_max * sizeof(Option));
+  for (size_t i = 0; i < count; ++i) options_[count_++] = own[i];
+  for (const Option& one : common) options_[count_++] = one;
   if (!command.has_site) count_ -= 2;
   const auto is_end = [this] { return at_ == argc_ || strcmp(argv_[at_], "--") == 0; };
   while (!is_end() && (order == Order::any || is_option(argv_[at_]))) {

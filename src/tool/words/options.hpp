@@ -5,8 +5,6 @@
 #pragma once
 #include <redlock/site.h>
 
-#include <initializer_list>
-
 namespace redlock::tool {
 
 // A struct that the library fills as far as its size says.
@@ -62,8 +60,15 @@ class Options {
  public:
   enum class Order { any, first };  // first: options end at the first argument that is none
 
-  Options(const Command& command, int argc, char** argv, std::initializer_list<Option> own = {},
-          Order order = Order::any);
+  static constexpr size_t common_max = 5;  // the options of all commands
+  static constexpr size_t own_max = 14;    // run has the most
+
+  Options(const Command& command, int argc, char** argv) : Options(command, argc, argv, nullptr, 0, Order::any) {}
+  // One option too many does not compile.
+  template <size_t count>
+    requires(count <= own_max)
+  Options(const Command& command, int argc, char** argv, const Option (&own)[count], Order order = Order::any)
+      : Options(command, argc, argv, own, count, order) {}
 
   char** rest() const { return rest_; }             // the arguments that are no options, with a null at the end
   int rest_count() const { return kept_ - 1; }      // of Order::any
@@ -74,6 +79,7 @@ class Options {
   [[noreturn]] __attribute__((format(printf, 2, 3))) void usage(const char* format, ...) const;
 
  private:
+  Options(const Command& command, int argc, char** argv, const Option* own, size_t count, Order order);
   void read(char* word);  // an option, and the value that follows it: --wait 5, --wait=5, or letters: -nw5
   const Option* find(const char* name, size_t size) const;
   void take(const Option& option, char* value, const char* word);
@@ -89,7 +95,7 @@ class Options {
   char** end_ = argv_ + 1;       // of Order::first: behind the last option, before a --
   Common common_;
   const char* master_ = nullptr;
-  Option options_[19];  // run has the most: 14, and 5 of all
+  Option options_[own_max + common_max];
   unsigned count_ = 0;
 };
 
