@@ -93,7 +93,8 @@ int Client::fence_init(Bytes resource) {
 }
 
 void Client::go_on_closing(const Instant& now) {
-  if (notices_.of_locks() || wants_turn()) return;
+  if (notices_.of_locks()) want_turn();  // events are delivered behind the turn, and nothing else may follow them
+  if (wants_turn()) return;
   if (post_.claims.debts() != 0 && now < close_by_) return;
   phase_ = Phase::disconnecting;
   close_by_ = Instant::never();

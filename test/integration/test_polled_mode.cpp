@@ -108,6 +108,19 @@ TEST_F(OnePolled, TheCallbackOfClosedIsACallbackToo) {
   client.close();
 }
 
+// Nothing is owed: the end waits for no answer and no timer.
+TEST_F(OnePolled, ClosesAtOnceWhileItWaits) {
+  master.command({"SET", "bus", "somebody", "PX", "60000"});
+  redlock_lock_t lock{0};
+  auto how = options(0, REDLOCK_WAIT_FOREVER, REDLOCK_F_TELL_WAITING);
+  ASSERT_EQ(client.acquire_async("bus", lock, how), 0);
+  ASSERT_TRUE(client.run_until([&] { return client.count(REDLOCK_EV_WAITING) == 1; }));
+  while (redlock_timeout_ms(client.get()) == 0) ASSERT_EQ(client.process(), 0);
+  EXPECT_EQ(redlock_close_async(client.get(), 60'000), 0);
+  EXPECT_EQ(client.process(), REDLOCK_E_CLOSED);
+  EXPECT_EQ(client.count(REDLOCK_EV_FAILED), 1u);
+}
+
 TEST(PolledLoop, LivesInTheCallersMemory) {
   RedisServer master;
   std::vector<max_align_t> memory(1 << 14);
