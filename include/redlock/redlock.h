@@ -390,8 +390,9 @@ REDLOCK_API int redlock_timeout_ms(const redlock_t *rl);
  * THREAD. FORKED. */
 REDLOCK_API int redlock_process(redlock_t *rl);
 
-/* [own] Loop and polled mode: end the client. Pending acquires get FAILED(CANCELED), held locks RELEASED. Masters have
- * grace_ms (0 .. 60000) to answer the deletes; CLOSED comes last, after a name look-up under way.
+/* [own] Loop and polled mode: end the client. Pending acquires get FAILED(CANCELED), held locks RELEASED; keys of LOST
+ * locks are deleted at once, too: rely on no earlier check any more. Masters have grace_ms (0 .. 60000) to answer the
+ * deletes; CLOSED comes last, after a name look-up under way.
  * Returns 0. INVAL: grace_ms. CLOSED: a second call. NOTSUP: thread mode. THREAD. FORKED. */
 REDLOCK_API int redlock_close_async(redlock_t *rl, uint32_t grace_ms);
 
@@ -480,7 +481,8 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_extend_async(redlock_t *rl, redlock_lo
 
 /* [own] Let go: from now on the lock is not held. Deletes go out, again where a connection breaks. RELEASED follows.
  * Before ACQUIRED this cancels the acquire. No holder hears that others wait: to let them in, release and acquire every
- * n seconds. Usually the first or second time does.
+ * n seconds. Usually the first or second time does. The keys of a LOST lock stay until its validity would have ended:
+ * another thread may rely on an earlier check.
  * Returns 0, also when the lock has ended. STALE: never issued. THREAD. FORKED. */
 REDLOCK_API int redlock_release_async(redlock_t *rl, redlock_lock_t lock);
 

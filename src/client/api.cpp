@@ -61,6 +61,8 @@ int Client::close(Duration grace, const Instant& now) {
     Lock& lock = table_[i];
     if (lock.state != State::free && lock.state != State::over) perform(lock, machine_.release(lock), now);
   }
+  post_.claims.end_lingering(now);
+  soon(post_.claims.deadline());
   tell_kept_back();
   want_turn();
   return 0;

@@ -86,6 +86,13 @@ void Claims::linger(uint16_t index, Instant at) {
   bring_forward(deadline_, at);
 }
 
+void Claims::end_lingering(const Instant& now) {
+  for (uint16_t i = 0; i < capacity_; ++i) {
+    const Claim& c = table_[i];
+    if (c.used && !c.ended && c.slot == no_slot) end(i, c.sent, now);
+  }
+}
+
 // While a SET is a stray, no answer to a delete is final. Even a delete that found a key may have found another one: if
 // the configuration names a server twice, the other connection may have put the key back. Once strays are not waited
 // for any more, the next delete is the last.

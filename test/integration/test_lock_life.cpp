@@ -236,6 +236,19 @@ TEST_F(End1, CloseInACallback) {
   EXPECT_FALSE(master.exists("bus"));
 }
 
+// Whoever closes relies on no earlier check; a release of what is LOST leaves other threads theirs.
+TEST_F(End1, CloseDeletesWhatIsLost) {
+  Lock& lock = client.hold("bus", options(20'000));
+  EXPECT_EQ(redlock_suspended(client.get()), 0);
+  EXPECT_TRUE(loop.run_until([&] { return lock.has(REDLOCK_EV_LOST); }));
+  EXPECT_EQ(redlock_release_async(client.get(), lock.handle), 0);
+  client.hold("pump");
+  EXPECT_TRUE(master.exists("bus"));
+  client.close(5'000);
+  EXPECT_EQ(client.closed_event().failed, 0u);
+  EXPECT_FALSE(master.exists("bus"));
+}
+
 // ---- handles --------------------------------------------------------------------------------------------------------
 
 struct Handle : ClientOf<1> {

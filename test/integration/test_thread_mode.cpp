@@ -433,6 +433,22 @@ TEST(Destroy, EndsWhoIsBlockedAndWhatIsHeld) {
   EXPECT_TRUE(ThreadClient::eventually([] { return task_with_name("redlock").empty(); })) << "the thread is gone";
 }
 
+TEST(Destroy, DeletesWhatIsLost) {
+  for (const uint32_t grace_ms : {5'000u, 0u}) {
+    Cluster masters(3);
+    ThreadClient client(masters.urls());
+    redlock_lock_t held{0};
+    ASSERT_EQ(client.acquire("bus", held, options(30'000)), 0);
+    EXPECT_EQ(redlock_suspended(client.get()), 0);
+    EXPECT_TRUE(client.wait_for(REDLOCK_EV_LOST));
+    EXPECT_EQ(client.release(held), 0);
+    EXPECT_GE(masters.holders("bus"), 2u) << "another thread may rely on an earlier check";
+    EXPECT_EQ(client.destroy(grace_ms), 0);
+    const auto is_free = [&] { return masters.holders("bus") == 0; };
+    EXPECT_TRUE(grace_ms != 0 ? is_free() : eventually(is_free, std::chrono::seconds(5)));
+  }
+}
+
 // The masters' kernels acknowledge every byte, but nobody will ever answer: the connections look alive.
 TEST(Destroy, HasAnEndOnAHalfOpenNetwork) {
   Cluster masters(3);

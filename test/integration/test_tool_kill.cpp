@@ -171,14 +171,21 @@ TEST(ToolKill, AProcessWhoseFirstThreadHasEndedIsGoneInTime) {
   EXPECT_EQ(run.exit_status(), 79);
 }
 
+// Nobody relies on the lock any more: the key that is left goes with the command.
 TEST(ToolKill, KeysThatAreGoneEndTheCommand) {
-  ToolSite site;
-  const Board board(site.dir + "/board");
-  Program run(site.witness(board, "bus"), site.dir);
-  ASSERT_TRUE(board.acts());
-  site.let_go("bus");
-  EXPECT_EQ(run.exit_status(), 79);
-  EXPECT_TRUE(board.is_abandoned());
+  for (const bool restarted : {false, true}) {
+    ToolSite site(true, 30'000);
+    const Board board(site.dir + "/board");
+    Program run(site.witness(board, "bus", {}, "1", {"--ttl", "3000"}), site.dir);
+    ASSERT_TRUE(board.acts());
+    ASSERT_TRUE(eventually([&] { return site.masters.holders("bus") == 3; }));
+    site.masters[2].command({"PEXPIRE", "bus", "60000"});
+    if (!restarted) site.let_go("bus");
+    for (size_t m = 0; m < (restarted ? 2 : 0); ++m) site.masters[m].restart();
+    EXPECT_EQ(run.exit_status(), 79);
+    EXPECT_TRUE(board.is_abandoned());
+    EXPECT_FALSE(site.masters[2].exists("bus"));
+  }
 }
 
 }  // namespace

@@ -151,6 +151,13 @@ void Checker::released(unsigned client, uint64_t handle, Ns t) {
   if (Belief* b = find(client, handle)) b->until = std::min(b->until, t);
 }
 
+// Whoever closes relies on nothing more, not even on an earlier check of a lock that is LOST.
+void Checker::closes(unsigned client, Ns t) {
+  for (Belief& b : beliefs_) {
+    if (b.client == client) b.until = std::min(b.until, t);
+  }
+}
+
 void Checker::over(unsigned client, uint64_t handle) {
   if (Belief* b = find(client, handle)) b->over = true;
 }

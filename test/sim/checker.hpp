@@ -3,7 +3,8 @@
 // Checker: what must never happen, looked for all the time.
 //
 // Exclusion. What the API says is believed: from ACQUIRED on, and at any check that says so, a lock is held until it is
-// released or until its own machine's clock, perfectly observed, reaches the validity. Two beliefs in one resource
+// released or until its own machine's clock, perfectly observed, reaches the validity. LOST ends no belief, and nor
+// does a release behind it: a thread that checked before may still work. A close does. Two beliefs in one resource
 // never meet. Beliefs are compared when the world has reached the moment, since processes live a little ahead of it.
 //
 // Where masters' wall clocks are stepped, some are excused: see clocks.cpp.
@@ -59,6 +60,7 @@ class Checker {
   bool published(unsigned client, const User& user, Instant valid_until, Ns t);
   void lost(unsigned client, const User& user, Ns t);
   void released(unsigned client, uint64_t handle, Ns t);
+  void closes(unsigned client, Ns t);
   void looked(unsigned client, bool forward, Ns t);
   void over(unsigned client, uint64_t handle);
   void died(unsigned client, Ns t);

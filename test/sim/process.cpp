@@ -160,10 +160,8 @@ void Process::learn_ahead() {
 
 void Process::call_close() {
   close_called_ = true;
-  for (const User& user : users_) {
-    if (user.state == User::State::held && !user.left) world_.checker().released(index_, user.handle, t_);
-    if (ProofRun* const proof = world_.proof_run()) proof->released(index_, user.handle);
-  }
+  world_.checker().closes(index_, t_);
+  if (ProofRun* const proof = world_.proof_run()) proof->closes(index_);
   client_->close(Duration::ms(1000), clock_.read().now);
 }
 

@@ -141,6 +141,7 @@ class Process : public Turns<Process> {
   void work(User& user);
   void check(User& user);
   void let_go(User& user);
+  void release_again(const User& user);
   void extend(User& user);
   void ended(User& user);
   void meddle(User& user);

@@ -191,6 +191,10 @@ void ProofRun::released(unsigned client, uint64_t handle) {
                                                 a->slot == (handle & 0xFFFF) - 1;
 }
 
+void ProofRun::closes(unsigned client) {
+  for (Attempt* const a : open_) a->released |= a->client == client;
+}
+
 void ProofRun::checked(unsigned client, uint64_t handle, bool held, Ns t) {
   for (Attempt* const a : open_) {
     if (a->client != client || a->number != Table::generation(handle) || a->slot != (handle & 0xFFFF) - 1) continue;

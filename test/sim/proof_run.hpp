@@ -102,6 +102,7 @@ class ProofRun {
   void executed(const Connection& c, test::Request args, const test::Reply& reply, Ns t);
   void visited(unsigned master, Ns t);  // by a machine that is not simulated: it has read the state, too
   void released(unsigned client, uint64_t handle);
+  void closes(unsigned client);
   void checked(unsigned client, uint64_t handle, bool held, Ns t);
   void died(unsigned client);
 

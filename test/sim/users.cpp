@@ -29,6 +29,7 @@ void Process::act(User& user) {
   user.due = never;
   switch (user.state) {
     case User::State::idle:
+      if (wait_random_.chance(200)) release_again(user);
       if (!closing_ && !world_.closing()) ask(user);
       break;
     case User::State::pending:
@@ -150,6 +151,14 @@ void Process::let_go(User& user) {
   if (err != 0) world_.violate(t_, 1u << index_, "release of a lock with no terminal event yet: %d", err);
 }
 
+// Another thread releases what was LOST, while one that checked before goes on: the belief stays (checker.hpp).
+void Process::release_again(const User& user) {
+  if (user.ended == 0) return;
+  if (world_.story().telling()) world_.story().tell(t_, int(index_), -1, "u%u releases what has ended", user.index);
+  const int err = client_->release(user.ended);
+  if (err != 0) world_.violate(t_ - second, 1u << index_, "release of a lock that has ended: %d", err);
+}
+
 // Calls with handles that are stale must do nothing.
 void Process::abuse(User& user) {
   if (user.ended == 0) return;
@@ -211,6 +220,7 @@ void Process::on_user_event(User& user, const redlock_event_t& event) {
       if (!jumped_) w.checker().lost(index_, user, t_);
       w.checker().ended(index_, user, event.rounds, t_);
       ended(user);
+      if (wait_random_.coin()) release_again(user);  // in the callback
       break;
     default:
       if (event.type == REDLOCK_EV_FAILED) w.checker().failed(index_, user, event, t_);

@@ -60,7 +60,7 @@ class Keeper {
     hold();
     keep_until(let_go_at);
     if (job_.tells_systemd) notify(Text("STOPPING=1"));
-    lease_.close();
+    lease_.close();  // deletes a lost lock's keys, too: every process that relied on the lock was seen to end
     return end_of_command();
   }
 
