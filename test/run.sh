@@ -54,7 +54,7 @@ packages=(build-essential cmake ninja-build pkg-config libuv1-dev libcjson-dev r
   libgmock-dev liblua5.1-0-dev python3 busybox iproute2 nftables)
 # These only some stages or some tests need, which are skipped without them.
 wanted=()
-if [[ -z $room ]]; then wanted+=(libbenchmark-dev libmodbus-dev universal-ctags abigail-tools); fi
+if [[ -z $room ]]; then wanted+=(libbenchmark-dev libmodbus-dev universal-ctags abigail-tools systemd); fi
 if [[ $all == yes ]]; then
   wanted+=(clang libclang-rt-dev ccache gcovr valgrind strace doxygen keepalived ser2net)
   wanted+=(mypy python3-pymodbus python3-serial-asyncio python3-setuptools python3-venv python3-wheel)

@@ -599,6 +599,19 @@ check_abi() {
 # For a release, when its changes have been announced: cmake --build --preset dev --target refresh_abi
 check_refresh_abi() { dump_abi "$1" "$SOURCE/test/compile/redlock.abi"; }
 
+# What is shipped for systemd, procd and cron starts the programs of this BIN: names_its_program BIN FILE...
+names_its_program() {
+  local found
+  found=$(grep -hoE '[^ =]*bin/redlock(-service)?( |$)' "${@:2}" | tr -d ' ' | sort | uniq -c | xargs)
+  [[ $found == "3 $1/redlock 1 $1/redlock-service" ]] || fail "not started from $1:" "$found"
+}
+
+check_unit() { # FILE
+  command -v systemd-analyze >/dev/null || { echo "systemd-analyze is not here: it judges no unit" && return; }
+  said=$(systemd-analyze verify --man=no "$1" 2>&1) || true # of the units of this machine, too
+  is_silent_about redlock
+}
+
 # Installs into WORK/prefix, for the checks below too, and looks at what is there.
 check_package() {
   local prefix=$WORK/prefix document unexpected
@@ -618,6 +631,8 @@ check_package() {
     rm -rf "$WORK/moved"
     cp -a "$prefix" "$WORK/moved"
     env -u LD_LIBRARY_PATH $EMULATOR "$WORK/moved/bin/redlock" version || fail "the installed program does not start"
+    names_its_program "$prefix/bin" "$prefix/lib/systemd/system/redlock@.service" "$prefix"/share/doc/*/examples/redlock.*
+    check_unit "$prefix/lib/systemd/system/redlock@.service"
   fi
   [[ $SHARED == ON ]] || return 0
   unexpected=$(PKG_CONFIG_PATH=$(echo "$prefix"/lib*/pkgconfig "$prefix"/lib*/*/pkgconfig | tr ' ' :) \

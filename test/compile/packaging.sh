@@ -101,7 +101,16 @@ package_debian() {
     $(find "$root/usr" -path '*/bin/redlock')
   [[ $arch != "$(dpkg --print-architecture)" ]] || PYTHONPATH=$root/usr/lib/python3/dist-packages \
     LIBREDLOCK=$libdir/libredlock.so.0 /usr/bin/python3 -B -c 'import libredlock; print(libredlock.__file__)'
+  check_unit "$root"
   tls_is_another_version "$arch" "$root"
+}
+
+# systemd would start the program of the package. Its targets are those of this machine.
+check_unit() { # ROOT
+  command -v systemd-analyze >/dev/null || { echo "systemd-analyze is not here: it judges no unit" && return; }
+  local said unit=/usr/lib/systemd/system/redlock@.service
+  cp /lib/systemd/system/*.target "$1/usr/lib/systemd/system"
+  said=$(systemd-analyze verify --man=no --root="$1" "$unit" 2>&1) || fail "systemd does not take redlock@.service: $said"
 }
 
 # A profile with TLS makes another version, so dpkg configures no program beside the other library.

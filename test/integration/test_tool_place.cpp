@@ -37,22 +37,22 @@ class ToolPlace : public ::testing::Test {
 };
 
 TEST_F(ToolPlace, TheUnitIsWellFormed) {
-  const std::string unit = text_of_file(source("src/tool/service/redlock@.service"));
+  const std::string unit = text_of_file(source("src/tool/service/redlock@.service.in"));
   for (const char* line : {"KillMode=control-group\n", "KillSignal=SIGKILL\n", "SuccessExitStatus=79\n"}) {
     EXPECT_NE(unit.find(line), std::string::npos) << line;
   }
   if (!has("systemd-analyze")) GTEST_SKIP() << "systemd-analyze is not here";
   const std::string file = site_.dir + "/redlock@.service";
-  std::ofstream(file) << replace_all(replace_all(unit, "/usr/bin/redlock", REDLOCK_TOOL), "Documentation=", "#");
+  std::ofstream(file) << replace_all(replace_all(unit, "@redlock_bindir@/redlock", REDLOCK_TOOL), "Documentation=", "#");
   const Ended ended = shell("systemd-analyze verify " + file);
   EXPECT_EQ(ended.status, 0);
   EXPECT_EQ(ended.err.find("redlock@"), std::string::npos) << ended.err;
 }
 
 TEST_F(ToolPlace, TheUnitsCommandTellsSystemd) {
-  const std::string unit = text_of_file(source("src/tool/service/redlock@.service"));
+  const std::string unit = text_of_file(source("src/tool/service/redlock@.service.in"));
   std::smatch found;
-  ASSERT_TRUE(std::regex_search(unit, found, std::regex("\nExecStart=/usr/bin/redlock run (.*)\n")));
+  ASSERT_TRUE(std::regex_search(unit, found, std::regex("\nExecStart=@redlock_bindir@/redlock run (.*)\n")));
   const std::string arguments = replace_all(replace_all(found[1], "${COMMAND}", "'echo at work'"), "%I", "a/b");
   const std::string line = with_config_ + " " + arguments;
   NotifySocket systemd(site_.dir + "/notify");
@@ -94,9 +94,9 @@ class ToolProcd : public ToolPlace {
   // Calls a function of the script, with this /etc/config/redlock.
   Ended procd(const std::string& uci, const std::string& function = "start_service", bool runs = false) {
     std::ofstream(site_.dir + "/uci") << uci;
-    std::string script = text_of_file(source("src/tool/service/redlock.init"));
-    script = replace_all(script, "program=/usr/bin/redlock\n", "program=" REDLOCK_TOOL "\n");
-    script = replace_all(script, "runner=/usr/bin/redlock-service ", "runner=" + runner_ + " ");
+    std::string script = text_of_file(source("src/tool/service/redlock.init.in"));
+    script = replace_all(script, "program=@redlock_bindir@/redlock\n", "program=" REDLOCK_TOOL "\n");
+    script = replace_all(script, "runner=@redlock_bindir@/redlock-service ", "runner=" + runner_ + " ");
     script = replace_all(script, "=/var/", "=" + site_.dir + "/var/");
     script = replace_all(script, "config_load redlock", "config_load " + site_.dir + "/uci");
     std::ofstream(site_.dir + "/script") << openwrt << script << "\n" << function << "\n";
@@ -174,8 +174,8 @@ TEST_F(ToolProcd, WrongValuesAreNamedAndLeaveEverythingAsItIs) {
 // the line.
 TEST_F(ToolPlace, OfThreeGatewaysOneDoesTheWorkOfTheCronLine) {
   std::smatch found;
-  const std::string text = text_of_file(source("src/tool/service/redlock.cron"));
-  ASSERT_TRUE(std::regex_search(text, found, std::regex("\n\\*/5 \\* \\* \\* \\* root /usr/bin/redlock run (.*)\n")));
+  const std::string text = text_of_file(source("src/tool/service/redlock.cron.in"));
+  ASSERT_TRUE(std::regex_search(text, found, std::regex("\n\\*/5 \\* \\* \\* \\* root @redlock_bindir@/redlock run (.*)\n")));
   ToolSite site(true, 6'000);
   std::string arguments = replace_all(found[1], "/usr/bin/read-meters", "echo read");
   for (const auto& [slow, fast] : {std::pair("-t 30000 ", "-t 6000 "), std::pair("--at-least 30 ", "--at-least 6 ")}) {

@@ -22,9 +22,21 @@ if(REDLOCK_BUILD_TOOL)
     COMPONENT redlock-tool)
   install(FILES "${redlock_tool_dir}/completion/redlock"
     DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions" COMPONENT redlock-tool)
-  install(FILES "${redlock_tool_dir}/service/redlock@.service" DESTINATION lib/systemd/system COMPONENT redlock-tool)
-  install(FILES "${redlock_tool_dir}/service/redlock.init" "${redlock_tool_dir}/service/redlock.config"
-    "${redlock_tool_dir}/service/redlock.cron" DESTINATION "${CMAKE_INSTALL_DOCDIR}/examples" COMPONENT redlock-tool)
+  # systemd, procd and cron are given the program with its path: none of them looks into every prefix, and the prefix is
+  # known for certain only when installing (cmake --install --prefix).
+  foreach(name IN ITEMS redlock@.service redlock.init redlock.cron)
+    set(made "${PROJECT_BINARY_DIR}/generated/service/${name}")
+    install(CODE "get_filename_component(redlock_bindir \"\${CMAKE_INSTALL_PREFIX}\" ABSOLUTE)
+    get_filename_component(redlock_bindir \"${CMAKE_INSTALL_BINDIR}\" ABSOLUTE BASE_DIR \"\${redlock_bindir}\")
+    configure_file(\"${redlock_tool_dir}/service/${name}.in\" \"${made}\" @ONLY)" COMPONENT redlock-tool)
+    set(destination "${CMAKE_INSTALL_DOCDIR}/examples")
+    if(name MATCHES "service$")
+      set(destination lib/systemd/system)
+    endif()
+    install(FILES "${made}" DESTINATION "${destination}" COMPONENT redlock-tool)
+  endforeach()
+  install(FILES "${redlock_tool_dir}/service/redlock.config" DESTINATION "${CMAKE_INSTALL_DOCDIR}/examples"
+    COMPONENT redlock-tool)
 endif()
 find_program(REDLOCK_PYTHON_PROGRAM python3 HINTS /usr/bin)
 mark_as_advanced(REDLOCK_PYTHON_PROGRAM)
