@@ -278,6 +278,50 @@ class Aio(Site):
         async with client.lock("a") as lock:
             lock.check()
 
+    async def opened(self):
+        client = libredlock.aio.Client(self.config())
+        await client.__aenter__()
+        return client, await client.lock("held").acquire()
+
+    def test_another_loop_is_told_so_at_once(self):
+        async def at_once(call):
+            call()
+
+        async def enter(lock):
+            async with lock:
+                pass
+
+        async def use(call, *arguments):
+            with self.assertRaisesRegex(libredlock.Error, "^this client belongs to another event loop") as caught:
+                await asyncio.wait_for(call(*arguments), 30)
+            self.assertEqual(caught.exception.code, Code.THREAD)
+
+        def use_all(client, held, *calls):
+            for call in calls + (client.lock("a", wait=None).acquire, client.lock("a").extend, held.extend):
+                asyncio.run(use(call))
+            asyncio.run(use(client.try_lock, "a"))
+            asyncio.run(use(client.any_of, "a", "b"))
+            for lock in (held, client.lock("a")):
+                asyncio.run(use(enter, lock))
+            for call in (held.release, client.status, client.commission, client.suspended,
+                         lambda: client.fence_init("a")):
+                asyncio.run(use(at_once, call))
+
+        client, held = asyncio.run(self.opened())  # whose loop is closed now
+        use_all(client, held)
+        asyncio.run(client.close())
+        self.assertEqual(self.holders("held"), 0)
+        asyncio.run(client.close())
+        held.release()
+
+        loop = asyncio.new_event_loop()
+        client, held = loop.run_until_complete(self.opened())
+        use_all(client, held, client.close)
+        loop.run_until_complete(held.extend())
+        held.release()
+        loop.run_until_complete(client.close())
+        loop.close()
+
     def test_cancelled_while_it_closes(self):
         async def main():
             client = libredlock.aio.Client(self.config(), grace=0.3)

@@ -220,7 +220,7 @@ class BaseLock:
     def __del__(self) -> None:
         if getattr(self, "_key", 0):
             warnings.warn(f"{self!r} was not released", ResourceWarning, source=self)
-            self.release()
+            BaseLock.release(self)  # in any loop
 
     def _over(self) -> Optional[Lost]:
         """Lost, if the lock was acquired and is over."""
@@ -289,7 +289,7 @@ async def first_of(locks: Sequence[L]) -> L:
                 raise lock._failure(event)
     except BaseException:
         for lock in locks:
-            lock.release()
+            BaseLock.release(lock)
         raise
 
 

@@ -26,6 +26,7 @@ from ._library import lib
 class Lock(BaseLock):
     """Of one acquire at a time. check() and validity may be asked in any thread, all else in the loop's."""
 
+    _core: _LoopCore
     _body: Optional[asyncio.Task[Any]] = None  # the task that a loss cancels
     _struck = False
     _canceling = 0  # cancellations of that task which are not ours
@@ -44,7 +45,13 @@ class Lock(BaseLock):
         """As libredlock.Lock.extend(). The loop goes on meanwhile."""
         await self._extend(ttl)
 
+    def release(self) -> None:
+        """As libredlock.Lock.release(). Raises Error only where another event loop runs than the client's."""
+        self._core.check_loop()
+        super().release()
+
     async def __aenter__(self) -> Lock:
+        self._core.check_loop()
         if not self._key:
             await self.acquire()
         elif (lost := self._over()) is not None:  # before the block
@@ -69,6 +76,20 @@ class _LoopCore(Core):
 
     async def take(self, queue: Any) -> Any:
         return await queue.get()
+
+    def is_elsewhere(self) -> bool:
+        """Does another event loop run than the one that watches the descriptor? No event would come."""
+        if not self.rl or self.ended == [Code.CLOSED] or os.getpid() != self.pid:
+            return False  # which have errors of their own
+        return asyncio._get_running_loop() not in (None, self.loop)
+
+    def check_loop(self) -> None:
+        if self.is_elsewhere():
+            raise error(Code.THREAD, "this client belongs to another event loop: make one in each")
+
+    def must(self, function: Any, *arguments: Any, name: str = "") -> None:
+        self.check_loop()
+        super().must(function, *arguments, name=name)
 
     def open(self) -> None:
         if hasattr(self, "loop"):
@@ -125,11 +146,15 @@ class Client(BaseClient[Lock]):
 
     async def close(self) -> None:
         """Releases all locks, ends all waits with Canceled, and ends the client, within `grace`. A cancellation
-        meanwhile is raised when the client is closed."""
+        meanwhile is raised when the client is closed. When the client's event loop is closed, another loop may wait for
+        this call, which then blocks."""
         core, canceled = self._core, None
+        if core.is_elsewhere() and core.loop.is_closed():
+            return core.close()
+        core.check_loop()
         core.call(lib.redlock_close_async, core.grace_ms)
         core.shut()
-        while core.rl and not core.closed.done() and os.getpid() == core.pid:  # a forked child would wait for ever
+        while core.rl and core.ended != [Code.CLOSED] and os.getpid() == core.pid:  # a forked child would wait for ever
             try:
                 await asyncio.shield(core.closed)
             except asyncio.CancelledError as error:
