@@ -64,6 +64,16 @@ TEST_F(ToolAny, WaitsForTheFirstThatIsLetGo) {
   EXPECT_EQ(waiter.out(), "b\n");
 }
 
+// Whether its turn comes or not.
+TEST_F(ToolAny, AReservedNameIsRefusedFirst) {
+  for (int i = 0; i < 6; ++i) {  // from each start
+    if (i == 3) site_.hold_by_other("a");
+    const Ended ended = site_.run(Words{"run", "-w", "2", "--any", "a", "redlock::meta"} + say_which_);
+    EXPECT_EQ(ended.status, 64) << ended.out;
+    EXPECT_EQ(ended.err, "redlock: redlock::meta: makes a key of the library's own: redlock:{key_prefix}:...\n");
+  }
+}
+
 TEST_F(ToolAny, WhereOthersHoldAllItIs75) {
   for (const char* name : {"a", "b"}) site_.hold_by_other(name);
   for (const Words& how : {Words{"-n"}, Words{"-w", "0.3"}}) {
@@ -121,6 +131,9 @@ TEST_F(ToolAny, TheLockOutlivesItsCommand) {
   EXPECT_EQ(winner.err(), "");
   EXPECT_EQ(site_.masters.holders("bus"), 0u);
   EXPECT_EQ(site_.run({"run", "--at-least", "0.1", "bus", "--", "sh", "-c", "kill -9 $$"}).status, 137);
+  const Ended both = site_.run({"run", "--at-least", "3", "--max-hold", "3", "bus", "--", "true"});
+  EXPECT_EQ(both.status, 0);
+  EXPECT_EQ(both.err, "") << "the lock has ended by itself";
   EXPECT_EQ(site_.run({"run", "--at-least", "4", "--max-hold", "3", "bus", "--", "true"}).status, 64);
 }
 

@@ -170,6 +170,7 @@ class Keeper {
       while (const int number = signals_.next()) end_asked_ = end_asked_ || ends_a_wait(number);
       lease_.process();
     }
+    if (job_.wish.how.max_hold_ms != 0 && lease_.ran_out()) return;  // as was asked for, less the drift of clocks
     if (!lost_ && lease_.state() == Lease::lost) say("%s: %s", names_, lease_.sentence());
   }
 

@@ -6,6 +6,7 @@
 #include <syslog.h>
 
 #include "tool/words/say.hpp"
+#include "tool/words/text.hpp"
 
 namespace redlock::tool {
 namespace {
@@ -16,6 +17,14 @@ constexpr uint32_t close_grace_ms = 1000;
 const char* behind_call(const char* line) {
   const char* const colon = strstr(line, ": ");
   return strncmp(line, "redlock_", 8) == 0 && colon != nullptr ? colon + 2 : nullptr;
+}
+
+// Of several names --any asks for one after another, and the library refuses one only when its turn comes.
+bool is_reserved(const redlock_config_t* cfg, const redlock_resource_t& name) {
+  auto facts = sized<redlock_site_facts_t>();
+  if (redlock_site_facts(cfg, 0, &facts) != 0) return false;
+  const Text key("%s%s", facts.key_prefix, static_cast<const char*>(name.data)), ours("redlock:%s:", facts.key_prefix);
+  return strncmp(key, ours, ours.size()) == 0;
 }
 
 }  // namespace
@@ -31,6 +40,10 @@ void Lease::open(redlock_config_t* cfg, const Wish& wish, const Common& common) 
   uint32_t bytes = 0;
   for (uint32_t i = 0; !is_any_ && i < wish.count; ++i) bytes += wish.resources[i].size;
   int err = 0;
+  for (uint32_t i = 0; is_any_ && i < wish.count; ++i) {
+    if (!is_reserved(cfg, wish.resources[i])) continue;
+    fail(exit_usage, "%s: %s", static_cast<const char*>(wish.resources[i].data), redlock_strerror(REDLOCK_E_RESERVED));
+  }
   // The room for names is this client's own affair: several names need more than a file that was made for one.
   if (bytes > REDLOCK_RESOURCE_BYTES_DEFAULT) err = redlock_config_set_u32(cfg, "limits.resource_bytes", bytes);
   // So are the places for locks, of which each name takes one.
@@ -96,6 +109,7 @@ void Lease::take(const redlock_event_t& event) {
       return read_end();
     case REDLOCK_EV_LOST:
       state_ = lost;
+      ran_out_ = event.failed + event.refused == 0;
       break;
     case REDLOCK_EV_FAILED:
       state_ = failed;

@@ -24,6 +24,7 @@ class Lease {
   State state() const { return state_; }
   int64_t end_ns() const { return end_ns_; }  // of the validity; the last known, if the lock is lost
   uint64_t token() const { return token_; }
+  bool ran_out() const { return ran_out_; }  // lost, and no master is to blame
   uint32_t which() const { return is_any_ ? any_.which() : 0; }  // held, of a wish for any: its index
   // What the acquire waits for, or why it failed, or why the lock is at risk or lost; "": not known.
   const char* sentence() const { return sentence_; }
@@ -48,6 +49,7 @@ class Lease {
   State state_ = waiting;
   int64_t end_ns_ = 0;
   uint64_t token_ = 0;
+  bool ran_out_ = false;
   int log_level_ = 0;
   bool told_denial_ = false;
   ExitCode exit_code_ = exit_ok;
