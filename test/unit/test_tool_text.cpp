@@ -29,6 +29,16 @@ void expect_same(const char* format, Arguments... arguments) {
   EXPECT_EQ(size, static_cast<size_t>(wanted)) << format;
 }
 
+TEST(ToolFormat, ANumberOfAServerIsCut) {
+  char* behind = nullptr;
+  EXPECT_EQ(number_within(100, "42 rest", &behind), 42);
+  EXPECT_STREQ(behind, " rest");
+  EXPECT_EQ(number_within(100, "99999999999999999999 7", &behind), 100);
+  EXPECT_STREQ(behind, " 7");
+  EXPECT_EQ(number_within(100, "-9223372036854775808"), -100);
+  EXPECT_EQ(number_within(100, "none"), 0);
+}
+
 TEST(ToolFormat, NumbersOfEachSizeAtTheirEnds) {
   for (const int number : {0, 1, -1, 9, -10, INT_MAX, INT_MIN}) expect_same("<%d>", number);
   for (const unsigned number : {0u, 10u, UINT_MAX}) expect_same("<%u %x>", number, number);

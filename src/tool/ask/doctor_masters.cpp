@@ -195,7 +195,7 @@ Sample sample(unsigned m) {
     const char* seconds = asked.text(i, 1);
     const char* us = asked.text(i, 2);
     if (seconds == nullptr || us == nullptr || (best.server_us != 0 && best.rtt_us <= asked[i].rtt_us)) continue;
-    best.server_us = strtoll(seconds, nullptr, 10) * 1'000'000 + strtoll(us, nullptr, 10);
+    best.server_us = number_within(seconds_max, seconds) * 1'000'000 + number_within(1'000'000, us);
     best.rtt_us = asked[i].rtt_us;
     best.ours_ns = asked[i].asked_ns + best.rtt_us * 500;
   }
@@ -203,6 +203,7 @@ Sample sample(unsigned m) {
 }
 
 void check_clock(unsigned m) {
+  constexpr int64_t max_us = 1'000'000'000'000;
   const Sample first = first_sample[m], second = sample(m);
   about("clock", &site.master[m]);
   if (first.server_us == 0 || second.server_us == 0) return tell(Level::unknown, "no TIME");
@@ -213,7 +214,8 @@ void check_clock(unsigned m) {
   const int64_t error_us = (first.rtt_us + second.rtt_us) / 2 + 1000;  // of each sample, and of our clock
   const int64_t off_us = second.server_us - first.server_us - ours_us;
   const int64_t surely_us = llabs(off_us) > error_us ? llabs(off_us) - error_us : 0;
-  const int64_t surely_ppm = ours_us > 0 ? surely_us * 1'000'000 / ours_us : 0;
+  // A second or more lies between the samples: where this is cut off it is too much all the same.
+  const int64_t surely_ppm = ours_us > 0 ? (surely_us < max_us ? surely_us : max_us) * 1'000'000 / ours_us : 0;
   Text saw = Text("%lld ms beside this machine; in ", static_cast<long long>(offset_ms)).thousandths(ours_us / 1000);
   saw.add(" s it was off by ").thousandths(off_us).add(" ms (+- ").thousandths(error_us).add(" ms)");
   judge(saw, {{surely_ppm > site.times.drift_ppm / 2, Level::fail,

@@ -51,9 +51,11 @@ bool info_text(const char* info, const char* key, char* out, size_t size) {
   return false;
 }
 
+constexpr int64_t bytes_max = 9'000'000'000'000'000;
+
 int64_t info_number(const char* info, const char* key, int64_t otherwise) {
   char text[24];
-  return info_text(info, key, text, sizeof text) ? strtoll(text, nullptr, 10) : otherwise;
+  return info_text(info, key, text, sizeof text) ? number_within(bytes_max, text) : otherwise;
 }
 
 void read_info(Master& out, const char* info) {
@@ -127,10 +129,10 @@ void read_record(const Times& times, Master& out, const Questions& asked) {
   const char* const s = asked.text(of_time, 1);
   const char* const us = asked.text(of_time, 2);
   if (s == nullptr || us == nullptr) return;
-  const int64_t server_ms = strtoll(s, nullptr, 10) * 1'000 + strtoll(us, nullptr, 10) / 1'000;
+  const int64_t server_ms = number_within(seconds_max, s) * 1'000 + number_within(1'000'000, us) / 1'000;
   char* behind = nullptr;
-  const int64_t by_boot = now_ns() / ns_per_ms - strtoll(visit + strlen(state), &behind, 10);
-  const int64_t by_server = server_ms - strtoll(behind, nullptr, 10);
+  const int64_t by_boot = now_ns() / ns_per_ms - number_within(seconds_max * 1'000, visit + strlen(state), &behind);
+  const int64_t by_server = server_ms - number_within(seconds_max * 1'000, behind);
   const int64_t age = by_boot < by_server ? by_boot : by_server;  // as the guard counts
   const int64_t left = full_ms * 9 / 8 + 2 - age;
   out.watched = age >= 0 && left >= 0;

@@ -6,10 +6,13 @@
 #include <redlock/site.h>
 #include <string.h>
 
+#include "tool/words/format.hpp"
 #include "tool/words/options.hpp"
 #include "tool/words/text.hpp"
 
 namespace redlock::tool {
+
+constexpr int64_t seconds_max = 9'000'000'000;  // of a server's clock, as for a client
 
 // A key on a master: any bytes.
 struct Key {

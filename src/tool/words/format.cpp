@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "tool/words/format.hpp"
 
+#include <stdlib.h>
 #include <string.h>
 
 namespace redlock::tool {
@@ -76,6 +77,11 @@ size_t format_text(char* out, size_t size, const char* format, ...) {
   const size_t written = format_list(out, size, format, arguments);
   va_end(arguments);
   return written;
+}
+
+int64_t number_within(int64_t most, const char* text, char** behind) {
+  const int64_t number = strtoll(text, behind, 10);
+  return number < -most ? -most : number > most ? most : number;
 }
 
 }  // namespace redlock::tool

@@ -16,4 +16,8 @@ namespace redlock::tool {
 size_t format_list(char* out, size_t size, const char* format, va_list arguments);
 REDLOCK_TOOL_FORMAT(3) size_t format_text(char* out, size_t size, const char* format, ...);
 
+// The number at the start of what a server says, cut to -most .. most: sums and units must not overflow. *behind: its
+// end.
+int64_t number_within(int64_t most, const char* text, char** behind = nullptr);
+
 }  // namespace redlock::tool
