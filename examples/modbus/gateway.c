@@ -83,10 +83,16 @@ static void read_channel(const redlock_t *rl, redlock_lock_t lock, modbus_t *bus
   const uint16_t channel = (uint16_t)(1 + random() % CHANNELS);
   uint16_t value = 0;
   if (!may_send(rl, lock, bus, tally)) return;
-  if (modbus_write_register(bus, SELECT, channel) != 1) return count_error(tally);
+  if (modbus_write_register(bus, SELECT, channel) != 1) {
+    count_error(tally);
+    return;
+  }
   pause_ms(SETTLE_MS);
   if (!may_send(rl, lock, bus, tally)) return;
-  if (modbus_read_registers(bus, VALUE, 1, &value) != 1) return count_error(tally);
+  if (modbus_read_registers(bus, VALUE, 1, &value) != 1) {
+    count_error(tally);
+    return;
+  }
   ++*(value == 100 * channel + 7 ? &tally->good : &tally->wrong);  // a real gateway cannot tell
 }
 

@@ -122,8 +122,9 @@ enum { LEFT = 92, PLOT = 800, ROW = 20, HEAD = 42, FOOT = 26, LEGEND = 30, MARGI
 static int panel_height(const struct view *view) { return HEAD + ROW * (int)view->gateways + FOOT; }
 
 static double x_at(const struct view *view, int64_t ns) {
-  const double x = (double)(ns - view->from_ns) / (double)view->window_ns * PLOT;
-  return LEFT + (x < 0 ? 0 : x > PLOT ? PLOT : x);
+  const int left = LEFT, plot = PLOT;
+  const double x = (double)(ns - view->from_ns) / (double)view->window_ns * plot;
+  return left + (x < 0 ? 0 : x > plot ? plot : x);
 }
 
 static bool in_window(const struct view *view, int64_t ns) {

@@ -20,6 +20,16 @@ compilers() {
   for name in "$@"; do command -v "$name" || true; done | xargs -r -n1 readlink -f | sort -u
 }
 
+# A known compiler's warnings are errors; a newer one's are printed.
+strict() {
+  local id=GNU major known werror=' -Werror'
+  [[ $("$1" --version) != *clang* ]] || id=Clang
+  major=$("$1" -dumpversion)
+  read -ra known < <(sed -nE "s/^set\(redlock_known_$id (.*)\)$/\1/p" "$SOURCE/toolchains/cmake/redlockWerror.cmake")
+  [[ ${major%%.*} -ge ${known[0]} && ${major%%.*} -le ${known[1]} ]] || werror=
+  echo "-Wall -Wextra$werror"
+}
+
 # The header alone, and what it offers to be written in the user's code.
 program() {
   printf '#include <%s>\ntypedef int some_code;\n' "$1"
@@ -44,8 +54,8 @@ check_headers() {
       language=${standard%%[0-9]*}
       [[ $name == *.h || $language == c++ ]] || continue
       for compiler in $(compilers "$language"); do
-        program "$name" | "$compiler" -x "$language" -std="$standard" -pedantic -Wall -Wextra -Wconversion -Wshadow \
-          -Werror -I"$SOURCE/include" -fsyntax-only - || fail "$name does not compile alone: $compiler -std=$standard"
+        program "$name" | "$compiler" -x "$language" -std="$standard" -pedantic $(strict "$compiler") -Wconversion \
+          -Wshadow -I"$SOURCE/include" -fsyntax-only - || fail "$name does not compile alone: $compiler -std=$standard"
         count=$((count + 1))
       done
     done
@@ -66,8 +76,9 @@ check_layout() {
       for option in '' -D_TIME_BITS=64; do
         printf '#include <time.h>\nchar width[sizeof(time_t) == %d ? 1 : -1];\n' "$bytes" |
           "$compiler" -x c -D_FILE_OFFSET_BITS=64 $option -fsyntax-only - 2>/dev/null || continue
-        "$compiler" -std=c11 -Wall -Wextra -Werror -I"$SOURCE/include" -DTIME_T_BYTES="$bytes" -D_FILE_OFFSET_BITS=64 \
-          $option -fsyntax-only "$SOURCE/test/compile/layout.c" || fail "$compiler: not the layout of layout.c"
+        "$compiler" -std=c11 $(strict "$compiler") -I"$SOURCE/include" -DTIME_T_BYTES="$bytes" \
+          -D_FILE_OFFSET_BITS=64 $option -fsyntax-only "$SOURCE/test/compile/layout.c" ||
+          fail "$compiler: not the layout of layout.c"
         seen+=("$((8 * bytes))-bit time_t")
         break
       done
@@ -82,7 +93,7 @@ check_raii() {
   local compiler standard others object=$WORK/raii.o count=0
   for compiler in $(compilers c++); do
     for standard in c++11 c++17 c++20; do
-      "$compiler" -x c++ -std="$standard" -O1 -fno-exceptions -fno-rtti -fno-stack-protector -Wall -Wextra -Werror \
+      "$compiler" -x c++ -std="$standard" -O1 -fno-exceptions -fno-rtti -fno-stack-protector $(strict "$compiler") \
         -I"$SOURCE/include" -c -o "$object" - <<'TEXT' || fail "redlock.hpp does not compile: $compiler -std=$standard"
 #include <redlock/redlock.hpp>
 bool more_work(int);
@@ -92,7 +103,7 @@ int job(redlock_t *rl) {
   const int err = redlock::acquire(rl, "bus", redlock::options().ttl(std::chrono::seconds(5)).wait_forever(), bus);
   if (err != 0) return err;
   redlock::lock mine(static_cast<redlock::lock &&>(bus));
-  for (int i = 0; mine.valid_for(std::chrono::milliseconds(300)); ++i) {
+  while (mine.valid_for(std::chrono::milliseconds(300))) {
     if (mine.validity() < std::chrono::seconds(1)) return mine.extend(std::chrono::seconds(5));
   }
   return mine.release();
@@ -180,7 +191,7 @@ build_bus() {
   mkdir -p "$WORK/readme/site"
   extract_examples
   # shellcheck disable=SC2046,SC2086
-  "$CC" $FLAGS -Wall -Wextra -Werror -I"$SOURCE/include" "$WORK/readme/bus.c" -o "$WORK/readme/bus" "$1" \
+  "$CC" $FLAGS $(strict "$CC") -I"$SOURCE/include" "$WORK/readme/bus.c" -o "$WORK/readme/bus" "$1" \
     -Wl,-rpath,"${1%/*}" $LINK_FLAGS $(pkg-config --cflags --libs libuv libcjson) $TLS_LIBS ||
     fail "the README's program does not build"
 }
@@ -353,13 +364,14 @@ check_recipes() {
   modbus_stub "$folder"
   recipe modbus.c >"$folder/meter.c"
   # shellcheck disable=SC2046,SC2086
-  "$CC" $FLAGS -Wall -Wextra -Werror -I"$folder" -I"$SOURCE/include" "$folder/meter.c" -o "$folder/meter" "$1" \
+  "$CC" $FLAGS $(strict "$CC") -I"$folder" -I"$SOURCE/include" "$folder/meter.c" -o "$folder/meter" "$1" \
     -Wl,-rpath,"${1%/*}" $LINK_FLAGS $(pkg-config --cflags --libs libuv libcjson) $TLS_LIBS ||
     fail "modbus.c does not build"
   said=$(timeout 60 "$folder/meter") || fail "modbus.c fails" "$said"
   says '^500$'
   ! pkg-config libmodbus ||
-    "$CC" $(pkg-config --cflags libmodbus) -Wall -Wextra -Werror -I"$SOURCE/include" -fsyntax-only "$folder/meter.c" ||
+    "$CC" $(pkg-config --cflags libmodbus) $(strict "$CC") -I"$SOURCE/include" -fsyntax-only \
+      "$folder/meter.c" ||
     fail "modbus.c does not fit libmodbus"
 }
 
@@ -528,6 +540,23 @@ check_default() {
   ! grep -E -e '-Os|stack-protector|relro' <<<"$commands" || fail "flags beside those that were given"
 }
 
+# A preset's warnings are errors on a known compiler, and warnings on a newer one.
+check_werror() {
+  local compiler wanted newer=$WORK/newer
+  ! grep Werror "$SOURCE/CMakePresets.json" | grep -v '"REDLOCK_WERROR": "ON"' || fail "a preset knows no compiler"
+  printf '#!/bin/sh\nexec %s -U__GNUC__ -D__GNUC__=99 "$@"\n' "$CXX" >"$newer"
+  chmod +x "$newer"
+  for compiler in "$CXX" "$newer"; do
+    (cd "$SOURCE" && commands_of werror --preset dev -DCMAKE_CXX_COMPILER="$compiler" -DREDLOCK_BUILD_TESTS=OFF \
+      -DREDLOCK_BUILD_EXAMPLES=OFF)
+    commands=$("$CMAKE" --build "$WORK/werror" -- -t commands | grep -E " -c $SOURCE/.*\.cpp$")
+    ! grep -vF -e ' -Wshadow ' <<<"$commands" || fail "compiled without warnings"
+    wanted=0
+    if [[ $compiler == "$CXX" && $(strict "$CXX") == *-Werror ]]; then wanted=$(wc -l <<<"$commands"); fi
+    [[ $(grep -cF -e ' -Werror ' <<<"$commands") -eq $wanted ]] || fail "$compiler: not $wanted -Werror" "$commands"
+  done
+}
+
 # The presets of what ships for ARM need the cross compiler, libuv and cJSON, and make what a plain build makes here.
 check_presets() {
   local triplet name tried=''
@@ -575,8 +604,10 @@ abi_soname() { sed -nE "s/^<abi-corpus .* soname='([^']+)'.*/\1/p" "$1"; }
 
 check_abi() {
   command -v abidw abidiff >/dev/null || { echo "abidw is not here (abigail-tools)"; exit 77; }
-  local removed changes status=0 names name announced missing=()
+  local removed changes status=0 names name announced missing=() formats
   dump_abi "$1" "$WORK/redlock.abi"
+  formats=$(sed -nE "s/^<abi-corpus version='([0-9]+).*/\1/p" "$SOURCE/test/compile/redlock.abi" "$WORK/redlock.abi")
+  [[ $(sort -u <<<"$formats" | wc -l) -eq 1 ]] || { echo "redlock.abi, and what abidw writes:" $formats; exit 77; }
   removed=$(comm -23 <(abi_symbols "$SOURCE/test/compile/redlock.abi") <(abi_symbols "$WORK/redlock.abi") | xargs)
   name=$(abi_soname "$WORK/redlock.abi")
   [[ -z $removed || $name != "$(abi_soname "$SOURCE/test/compile/redlock.abi")" ]] ||

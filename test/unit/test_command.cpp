@@ -69,8 +69,8 @@ TEST(Command, a_script_spelled_out_goes_by_reference) {
     EXPECT_EQ(c->text_size(), c->head().size + c->tail().size);
     EXPECT_GT(c->tail().size, 2u);
   }
-  for (const Command& c :
-       {by_name(Op::acquire, subject()), by_name(Op::release, subject()), by_name(Op::extend, subject())}) {
+  for (const Op op : {Op::acquire, Op::release, Op::extend}) {
+    const Command c = by_name(op, subject());
     EXPECT_EQ(c.script(), nullptr);
     EXPECT_EQ(c.tail().size, 0u);
     EXPECT_EQ(c.text_size(), c.head().size);

@@ -145,12 +145,13 @@ const Certificate& authority_with(const std::string& key) {
 
 TEST_P(TlsPeers, ChainsOfAWellRunSite) {
   using Use = Certificate::Use;
-  for (const char* key : {"P-384", "P-521", "rsa:4096"}) {
+  for (const char* name : {"P-384", "P-521", "rsa:4096"}) {
+    const std::string key = name;
     const Certificate& top = authority_with(key);
     const Certificate upper = top.renewed({.cn = "upper", .use = Use::authority}, top);
     const Certificate lower = top.renewed({.cn = "lower", .use = Use::authority}, upper);
     wishes.ca_file = folder.write("ca.pem", top.pem());
-    const int two = std::string_view(key) == "P-521" ? REDLOCK_E_TLS_CURVES : 0;
+    const int two = key == "P-521" ? REDLOCK_E_TLS_CURVES : 0;
     EXPECT_EQ(meet(top.renewed({.names = {"DNS:m1.example"}}, upper)), 0) << key;
     EXPECT_EQ(meet(top.renewed({.names = {"DNS:m1.example"}}, lower)), two) << key;
   }
