@@ -74,7 +74,7 @@ class ServerStorm(Storm):
     def blows(self):
         some = [self.kill, self.kill, self.freeze, self.cut_clients, self.forget_scripts, self.deny, self.fill]
         if self.site.ruled:  # its guard times are long, and its operator is to get somewhere
-            back = [self.come_back] * 2 + [self.come_back_between_looks] * 2
+            back = [self.come_back] * 2 + [self.come_back_between_looks] * 2 * self.site.plant.cables
             return [self.kill, self.freeze, self.cut_clients] + back + [self.rest] * 3
         if not self.site.moves:
             some += [self.wipe, self.wipe, self.flush, self.copy_back, self.restore]

@@ -143,7 +143,9 @@ class Client {
   bool blocks() const { return mode_ == "blocking"; }
 
   void turn(unsigned ms) {
-    if (mode_ == "loop") {
+    if (mode_ == "loop" && ms == 0) {  // libuv 1.45 does not poll where a timer that is due stops the loop
+      uv_run(&loop_, UV_RUN_NOWAIT);
+    } else if (mode_ == "loop") {
       uv_timer_start(&timer_, [](uv_timer_t* timer) { uv_stop(timer->loop); }, ms, 0);
       uv_run(&loop_, UV_RUN_DEFAULT);
     } else if (mode_ == "polled") {
