@@ -361,8 +361,9 @@ REDLOCK_API size_t redlock_memory_size(const redlock_config_t *cfg);
 /* [setup] Thread mode: a thread of its own, "redlock", with limits.stack_bytes and all signals blocked, runs the client
  * and its callbacks. End it with redlock_destroy().
  * Returns 0. CONFIG, TLS_FILE: redlock_config_error() says why. NOTSUP: no TLS 1.3, which tls.min_version asks for.
- * CLOCK. SYSTEM: also if the thread cannot be started, e.g. its stack is too small. NOMEM. INVAL: mem is not
- * aligned. TOOSMALL: mem is too small. */
+ * CLOCK. SYSTEM: also if the thread cannot be started, e.g. its stack is too small, or fewer than 8 descriptors are
+ * left: the client takes up to 8, and one for each master. NOMEM. INVAL: mem is not aligned. TOOSMALL: mem is too
+ * small. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_create(redlock_t **out, const redlock_config_t *cfg);
 REDLOCK_API REDLOCK_NODISCARD int redlock_create_in(void *mem, size_t size, redlock_t **out,
                                                     const redlock_config_t *cfg);

@@ -9,10 +9,12 @@
 
 namespace redlock {
 
-// libuv aborts when the first loop of a process gets a descriptor for itself, but none for libuv's signal pipe.
+// libuv aborts when the first loop of a process gets what libuv opens first, but no descriptor for its signal pipe.
+// What comes first differs from version to version. So create begins only where all that it takes is left: epoll,
+// io_uring (since libuv 1.45), the signal pipe of the process, a pipe and an eventfd of the loop, the driver's timer.
 static bool descriptors_left() {
   int last = 0;
-  int fds[3];
+  int fds[8];
   for (int& fd : fds) fd = last = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
   for (int fd : fds) ::close(fd);
   return last >= 0;

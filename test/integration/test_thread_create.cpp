@@ -5,6 +5,7 @@
 // libc's.
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -14,6 +15,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <thread>
 
@@ -143,24 +145,51 @@ INSTANTIATE_TEST_SUITE_P(Calls, Refused,
                          ::testing::Values(call_thread, call_condition, call_mutex, call_epoll, call_eventfd,
                                            call_timerfd));
 
-// With so many descriptors left; 0: create has returned, and well or with SYSTEM.
-int create_with_descriptors_left(unsigned left) {
-  redlock_config_t* cfg = configure(Settings{{"redis://127.0.0.1:1"}, "test", {}, {}});
-  const int lowest = ::dup(0);
-  ::close(lowest);
-  const rlimit limit = {static_cast<rlim_t>(lowest) + left, static_cast<rlim_t>(lowest) + left};
-  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) return 2;
-  redlock_t* rl = nullptr;
-  const int err = redlock_create_polled(&rl, cfg);
-  return err == 0 || err == REDLOCK_E_SYSTEM ? 0 : 1;
+using Create = int (*)(redlock_t**, const redlock_config_t*);
+constexpr unsigned descriptors_needed = 8;  // redlock_create() in redlock.h
+
+unsigned open_descriptors(int end) {
+  unsigned count = 0;
+  for (int fd = 0; fd < end; ++fd) count += ::fcntl(fd, F_GETFD) >= 0;
+  return count;
 }
 
-// In a process of its own each time, which has never had a loop: libuv aborts when it cannot open what the first one
-// needs.
+// With exactly so many descriptors left; nullptr: create has done what it promises.
+const char* create_with_descriptors_left(unsigned left, Create create) {
+  redlock_config_t* cfg = configure(Settings{{"redis://127.0.0.1:1"}, "test", {}, {}});
+  const rlimit limit = {100, 100};
+  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) return "no limit here";
+  int last = 0;
+  for (int fd = 0; (fd = ::dup(2)) >= 0;) last = fd;
+  for (unsigned i = 0; i < left; ++i) ::close(last - static_cast<int>(i));
+  const unsigned before = open_descriptors(100);
+  redlock_t* rl = nullptr;
+  const int err = create(&rl, cfg);
+  const unsigned after = open_descriptors(100);
+  if (err != (left < descriptors_needed ? REDLOCK_E_SYSTEM : 0)) return redlock_err_name(err);
+  if (err != 0) return rl != nullptr ? "a client" : after != before ? "descriptors are left open" : nullptr;
+  if (after > before + descriptors_needed + 1) return "it takes more";  // its thread may have a socket by now
+  if (create == redlock_create) {
+    if (redlock_destroy(rl, 0) != 0) return "destroy fails";
+  } else {
+    if (redlock_close_async(rl, 0) != 0) return "close fails";
+    while (redlock_process(rl) != REDLOCK_E_CLOSED) continue;
+  }
+  return open_descriptors(100) > before + 2 ? "more is left open than libuv's signal pipe" : nullptr;
+}
+
+// In a process of its own each time, which has never had a loop.
 TEST(FirstLoopDeathTest, IsRefusedWhereDescriptorsAreShort) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  for (unsigned left = 0; left < 10; ++left) {
-    EXPECT_EXIT(::exit(create_with_descriptors_left(left)), ::testing::ExitedWithCode(0), "") << left << " left";
+  for (const Create create : {Create{redlock_create}, Create{redlock_create_polled}}) {
+    for (unsigned left = 0; left <= 12; ++left) {
+      const auto run = [&] {
+        const char* wrong = create_with_descriptors_left(left, create);
+        if (wrong != nullptr) std::fprintf(stderr, "%s\n", wrong);
+        ::exit(wrong != nullptr);
+      };
+      EXPECT_EXIT(run(), ::testing::ExitedWithCode(0), "") << left << " left";
+    }
   }
 }
 
