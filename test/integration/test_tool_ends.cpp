@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
 
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <random>
@@ -180,6 +181,37 @@ class Pauses {
   std::thread watch_{[this] { watch(); }};
 };
 
+// How many processes of witnesses were there at most? Whoever fills the table of processes harms the whole machine.
+class Processes {
+ public:
+  explicit Processes(std::string name) : name_(std::move(name)) {}
+  ~Processes() {
+    is_over_ = true;
+    watch_.join();
+    std::cout << "most processes that acted at once, dead ones too: " << most_ << "\n";
+    EXPECT_LT(most_, 350u) << "with the others of this test there are 400";
+    EXPECT_GT(most_, 0u);
+  }
+
+ private:
+  void watch() {
+    for (; !is_over_; std::this_thread::sleep_for(std::chrono::milliseconds(200))) {
+      size_t count = 0;
+      for (const auto& one : std::filesystem::directory_iterator("/proc")) {
+        std::string name;
+        std::getline(std::ifstream(one.path() / "comm"), name);
+        count += name == name_;
+      }
+      most_ = std::max(most_, count);
+    }
+  }
+
+  const std::string name_;
+  std::atomic<bool> is_over_ = false;
+  size_t most_ = 0;
+  std::thread watch_{[this] { watch(); }};
+};
+
 class ToolEnds : public ::testing::Test {
  protected:
   struct Count {
@@ -249,6 +281,7 @@ TEST_F(ToolEnds, NobodyActsAfterTheRival) {
   const Crowd crowd(others);
   ASSERT_EQ(crowd.size(), static_cast<size_t>(others)) << "the system allows no more processes";
   const Pauses pauses;
+  const Processes processes(std::filesystem::path(site_.dir).filename());
   std::mt19937 random(seed);
   const size_t kinds = hows().size();
   std::vector<std::unique_ptr<Trial>> silence, blows, alone;

@@ -12,8 +12,8 @@
  *      job         acts in a child that has a process group of its own, as a shell's job has, and waits itself
  *      rest        acts in a second thread, after the first has ended
  *      nested=N    acts below N processes, each of which has a session of its own, and waits
- *      chains=N    N sessions act, in each of which a process acts once, forks, and ends
- * It ends by itself when somebody has set `over` in FILE.
+ *      chains=N    N sessions act, in each of which a process acts once, forks, and ends; the first process reaps them
+ * It ends by itself when somebody has set `over` in FILE. Its processes, dead ones too, are named after FILE's folder.
  */
 #include <fcntl.h>
 #include <grp.h>
@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -102,8 +103,33 @@ static void go_down(struct board *board) {
   setsid();
 }
 
+/* The dead of a chain. Where nobody reaps them, because the first process is gone and the warden is stopped, a chain
+ * acts on, and forks again when the oldest is gone: of all chains no more than DEAD_MAX processes are dead at once. */
+enum { DEAD_MAX = 240 };
+struct trail {
+  unsigned size, next;
+  pid_t pids[DEAD_MAX];
+};
+
+static int may_fork(struct trail *trail) {
+  pid_t *oldest = &trail->pids[trail->next % trail->size];
+  if (*oldest != 0 && kill(*oldest, 0) == 0) return 0;
+  *oldest = getpid();
+  ++trail->next;
+  return 1;
+}
+
+static void take_name(const char *file) {
+  const char *end = strrchr(file, '/'), *begin = end;
+  char name[16] = "";
+  while (end != NULL && begin > file && begin[-1] != '/') --begin;
+  if (end != NULL) strncpy(name, begin, end - begin < 15 ? (size_t)(end - begin) : 15);
+  prctl(PR_SET_NAME, name);
+}
+
 int main(int argc, char **argv) {
   const struct timespec step = {0, 1000000};
+  struct trail *trail = NULL;
   pthread_t thread;
   if (argc < 3) return 2;
   if (has(argv, "thread")) {
@@ -114,6 +140,7 @@ int main(int argc, char **argv) {
   struct board *board = mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   if (board == MAP_FAILED) return 2;
   close(file);
+  take_name(argv[1]);
   if (has(argv, "drop")) drop_rights();
   if (has(argv, "deaf")) {
     signal(SIGTERM, SIG_IGN);
@@ -140,7 +167,14 @@ int main(int argc, char **argv) {
     pthread_exit(NULL);
   }
   const int chains = number_of(argv, "chains=");
+  if (chains > 0) {
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    signal(SIGCHLD, SIG_IGN);
+  }
   for (int i = 0; i < chains; ++i) {
+    trail = mmap(NULL, sizeof *trail, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (trail == MAP_FAILED) return 2;
+    trail->size = DEAD_MAX / (unsigned)chains;
     if (fork() != 0) {
       if (i + 1 == chains) wait_until_over(board);
       continue;
@@ -152,6 +186,6 @@ int main(int argc, char **argv) {
   while (atomic_load(&board->over) == 0) {
     act(board, (uint32_t)atoi(argv[2]));
     nanosleep(&step, NULL);
-    if (chains > 0 && fork() > 0) _exit(0);
+    if (trail != NULL && may_fork(trail) && fork() > 0) _exit(0);
   }
 }
