@@ -9,9 +9,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 usage() {
   cat <<'TEXT'
-usage: test/run.sh [--all] [--cross] [--tls] [--no-install]
+usage: test/run.sh [--all] [--cross] [--tls] [--no-install | --packages]
        test/run.sh --room NAME [--no-install]
-  (nothing)      native build with warnings as errors, and all tests: about 10 minutes on two cores
+  (nothing)      native build, warnings of known compilers are errors, and all tests: about 10 minutes on two cores
   --all          all tests with ASan + UBSan, the models and the proof, README's blocks in an empty Debian, other lock
                  libraries on the same keys, a guest that is suspended, stopped and cut off, clang, TSan, the release
                  builds, what a cycle costs (counted), TLS, with sanitizers too, 32- and 64-bit ARM under qemu with a
@@ -23,19 +23,22 @@ usage: test/run.sh [--all] [--cross] [--tls] [--no-install]
   --room NAME    only what one room of src/, or port/, needs, built natively, and its tests: about a minute.
                  NAME is one of ROOMS
   --no-install   do not install missing packages: print them and fail
+  --packages     install them, and do no more
 The ARM compilers and qemu are installed. The libraries for ARM are unpacked below build/sysroot, and none is installed.
+On another release of Debian: test/systems.sh.
 TEXT
 }
 
 # The rooms and their tests stand in test/CMakeLists.txt.
 rooms=$(sed -nE 's/^set\(redlock_rooms (.*)\)$/\1/p' test/CMakeLists.txt)
-all=no cross=no tls=no install=yes room=
+all=no cross=no tls=no install=yes packages_only=no room=
 while [[ $# -gt 0 ]]; do
   case $1 in
     --all) all=yes ;;
     --cross) cross=yes ;;
     --tls) tls=yes ;;
     --no-install) install=no ;;
+    --packages) packages_only=yes ;;
     --room)
       room=${2:-}
       if [[ -z $room || " $rooms " != *" $room "* ]]; then
@@ -65,6 +68,7 @@ if [[ $all == yes || $tls == yes ]]; then wanted+=($of_tls); fi
 if [[ $all == yes || $cross == yes ]]; then wanted+=(debhelper lintian); fi
 source toolchains/packages.sh
 { install_missing "$install" "${packages[@]}" && install_wanted "$install" "${wanted[@]}"; } || exit 1
+if [[ $packages_only == yes ]]; then exit; fi
 
 # Most of the tests' time is waiting for servers, so more of them run than there are cores. In its depend mode ccache
 # asks the compiler what a file includes, instead of running the preprocessor before it.

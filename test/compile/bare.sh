@@ -21,21 +21,6 @@ skip() {
   exit 77
 }
 
-sources() { # SUITE
-  apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
-    grep -E " $1(-updates|-security)? main$" | sort -u
-}
-
-# What every Debian has, and apt; no service starts by itself.
-make_root() { # SUITE
-  local options=(--mode=root --variant=minbase) line
-  while read -r line; do options+=(--aptopt="$line"); done < <(apt-config dump | grep -E '^Acquire::https?::Proxy')
-  sources "$1" >"$folder/sources" || return
-  ! grep -q ' https:' "$folder/sources" || options+=(--include=ca-certificates)
-  mmdebstrap --quiet "${options[@]}" "$1" "$folder/root.new.tar" - <"$folder/sources" &&
-    mv "$folder/root.new.tar" "$folder/root.tar"
-}
-
 # in_root FILE [COMMAND...]: the lines of FILE in the folder of the project, begun by COMMAND.
 in_root() {
   "${@:2}" chroot "$root" /usr/bin/env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
@@ -112,7 +97,7 @@ fi
 command -v mmdebstrap >/dev/null || skip "there is no mmdebstrap"
 spaces=(unshare --mount --net --pid --fork --kill-child --mount-proc)
 "${spaces[@]}" true 2>/dev/null || skip "no namespaces here"
-[[ -s $folder/root.tar ]] || three_tries make_root "$(debian_suite)" || exit
+[[ -s $folder/root.tar ]] || three_tries debian_root "$(debian_suite)" "$folder/root.tar" --format=tar || exit
 rm -f "$folder"/redlock-*
 toolchains/packaging/archive.sh "$folder" >/dev/null
 exec 9</proc/self/ns/net
