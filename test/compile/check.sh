@@ -551,6 +551,7 @@ check_werror() {
       -DREDLOCK_BUILD_EXAMPLES=OFF)
     commands=$("$CMAKE" --build "$WORK/werror" -- -t commands | grep -E " -c $SOURCE/.*\.cpp$")
     ! grep -vF -e ' -Wshadow ' <<<"$commands" || fail "compiled without warnings"
+    ! grep -F modmap <<<"$commands" || fail "searched for C++ modules"
     wanted=0
     if [[ $compiler == "$CXX" && $(strict "$CXX") == *-Werror ]]; then wanted=$(wc -l <<<"$commands"); fi
     [[ $(grep -cF -e ' -Werror ' <<<"$commands") -eq $wanted ]] || fail "$compiler: not $wanted -Werror" "$commands"
