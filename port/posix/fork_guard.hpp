@@ -15,6 +15,11 @@ namespace redlock {
 
 namespace fork_guard {
 extern uint32_t* place;  // of the generation. 0 stands there before the first one, and on a wiped page
+
+// Counts threads that a child does not inherit, behind the generation. enter(): false: there are `most` already. Only
+// behind a call of fork_generation().
+bool enter(uint32_t most);
+void leave();
 }  // namespace fork_guard
 
 // Any thread. 0: the system has no memory for the fork handler; create nothing that relies on it.

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "port/uv/connection.hpp"
 
-#include <string.h>
+#include <fcntl.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "port/posix/fork_guard.hpp"
 #include "port/uv/driver.hpp"
+#include "port/uv/names.hpp"
 
 namespace redlock {
 
@@ -19,64 +21,38 @@ void Connection::connect(const Instant& now) {
   }
 }
 
-// A name look-up allocates, and takes one of libuv's threads for slow work. Numeric addresses never come here.
-void Connection::resolve(const Instant& now) {
-  REDLOCK_ASSERT(!lookup_pending_);
-  char host[host_text_size];
-  host_text(client_.session(master_).master(), host);
-  addrinfo hints = {};
-  hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_STREAM;
-  lookup_.data = this;
-  if (uv_getaddrinfo(driver_.loop_, &lookup_, on_resolved, host, nullptr, &hints) != 0) {
-    return driver_.closed(master_, REDLOCK_E_RESOLVE, now);
-  }
-  lookup_pending_ = true;
-  state_ = State::resolving;
-}
-
-void Connection::on_resolved(uv_getaddrinfo_t* request, int status, addrinfo* result) {
-  Connection& c = *static_cast<Connection*>(request->data);
-  Driver& driver = c.driver_;
-  c.lookup_pending_ = false;
-  if (status == 0 && result != nullptr) {
-    const addrinfo* at = result;
-    for (unsigned n = c.tries_++; n > 0; --n) at = at->ai_next != nullptr ? at->ai_next : result;
-    REDLOCK_ASSERT(at->ai_addrlen <= sizeof c.address_);
-    memcpy(&c.address_, at->ai_addr, at->ai_addrlen);
-  }
-  if (result != nullptr) uv_freeaddrinfo(result);
-  if (driver.forked()) return;
-  if (driver.closing_) return driver.handle_closed();
-  const Driver::Inside inside(driver);
-  driver.touch();
-  if (c.state_ != State::resolving) return;  // given up meanwhile
-  const Instant now = driver.now();
-  c.state_ = State::idle;
-  if (status != 0) return driver.closed(c.master_, REDLOCK_E_RESOLVE, now);
-  set_port(c.address_, c.client_.session(c.master_).master().port);
-  c.open(now);
-}
-
 void Connection::open(const Instant& now) {
-  REDLOCK_ASSERT(!polling_);
-  REDLOCK_ASSERT(fd_ < 0);
-  if (driver_.is_duplicate(address_, *this)) return driver_.closed(master_, REDLOCK_E_DUPLICATE, now);
   const int fd = open_socket(address_);
   if (fd < 0) return driver_.closed(master_, REDLOCK_E_SYSTEM, now);
+  if (!begin_watch(fd)) return driver_.closed(master_, REDLOCK_E_SYSTEM, now);
+  state_ = State::connecting;
+  const Connecting how = connect_socket(fd, address_, client_.session(master_).master());
+  if (how == Connecting::done) return finish(now);
+  if (how == Connecting::failed) return close(connect_failed(errno), true, now);
+  if (!watch(UV_WRITABLE)) close(REDLOCK_E_SYSTEM, true, now);
+}
+
+// False: the descriptor is closed.
+bool Connection::begin_watch(int fd) {
+  REDLOCK_ASSERT(!polling_);
+  REDLOCK_ASSERT(fd_ < 0);
   if (uv_poll_init(driver_.loop_, &poll_, fd) != 0) {
     ::close(fd);
-    return driver_.closed(master_, REDLOCK_E_SYSTEM, now);
+    return false;
   }
   poll_.data = this;
   fd_ = fd;
   events_ = 0;
   polling_ = true;
-  state_ = State::connecting;
-  const Connecting how = connect_socket(fd, address_, client_.session(master_).master());
-  if (how == Connecting::done) return established(now);
-  if (how == Connecting::failed) return close(connect_failed(errno), true, now);
-  if (!watch(UV_WRITABLE)) close(REDLOCK_E_SYSTEM, true, now);
+  return true;
+}
+
+// Of a numeric address. An address counts as another master's only when both are connected.
+void Connection::finish(const Instant& now) {
+  int failed = connect_result(fd_);
+  if (failed == 0 && driver_.is_duplicate(address_, *this)) failed = REDLOCK_E_DUPLICATE;
+  if (failed != 0) return close(failed, true, now);
+  established(now);
 }
 
 void Connection::established(const Instant& now) {
@@ -85,7 +61,6 @@ void Connection::established(const Instant& now) {
     if (begin_tls(now)) return;
   }
   state_ = State::open;
-  --tries_;
   if (!watch(UV_READABLE)) return close(REDLOCK_E_SYSTEM, true, now);
   driver_.connected(master_, now);
 }
@@ -100,7 +75,11 @@ void Connection::close(int reason, bool polite, const Instant& now) {
     fd_ = -1;
   }
   REDLOCK_ASSERT(fd_ < 0);
-  if (lookup_pending_) uv_cancel(reinterpret_cast<uv_req_t*>(&lookup_));
+  const bool unnamed = state_ == State::resolving && begun_ == 0;
+  if (unnamed && client_.session(master_).reason() == REDLOCK_E_CONNECT_TIMEOUT) {
+    client_.set_reason(master_, REDLOCK_E_RESOLVE);
+  }
+  if (!unnamed) end_trials();
   state_ = State::idle;
   driver_.closed(master_, reason, now);
 }
@@ -120,6 +99,113 @@ void Connection::show(uv_loop_t* loop, int fd) {
   polling_ = poll_closing_ = true;
   uv_poll_start(&poll_, UV_READABLE, on_poll);
   uv_close(as_handle(&poll_), on_poll_closed);
+}
+
+// ---- the addresses of a name ----------------------------------------------------------------------------------
+
+namespace {
+
+constexpr uint32_t of_names = REDLOCK_ADDRESSES_MAX;  // in a set, beside the numbers of the trials
+
+bool add_to(int set, int fd, uint32_t number, uint32_t events) {
+  epoll_event event = {};
+  event.events = events;
+  event.data.u32 = number;
+  return epoll_ctl(set, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+}  // namespace
+
+void Connection::resolve(const Instant& now) {
+  const int64_t patience_ms = client_.settings().connect_timeout.ns() / 1'000'000;
+  begun_ = 0;
+  reason_ = REDLOCK_E_RESOLVE;
+  if (names_ < 0) names_ = look_up(client_.session(master_).master(), address_, patience_ms);
+  if (names_ < 0) return driver_.closed(master_, names_, now);
+  const int set = epoll_create1(EPOLL_CLOEXEC);
+  if (set < 0 || !begin_watch(set)) {
+    forget_names();
+    return driver_.closed(master_, REDLOCK_E_SYSTEM, now);
+  }
+  state_ = State::resolving;
+  if (!add_to(set, names_, of_names, EPOLLIN) || !watch(UV_READABLE)) close(REDLOCK_E_SYSTEM, true, now);
+}
+
+// One of them at a time: the set stays readable while there are more.
+void Connection::on_trial(const Instant& now) {
+  epoll_event event;
+  if (epoll_wait(fd_, &event, 1, 0) != 1) return;
+  if (event.data.u32 == of_names) return take_address(now);
+  end_trial(event.data.u32, now);
+}
+
+void Connection::take_address(const Instant& now) {
+  Address address;
+  const Named named = next_address(names_, address);
+  if (named == Named::not_yet) return;
+  if (named == Named::end) {
+    forget_names();
+    return trial_failed(reason_, now);
+  }
+  const int failed = begin_trial(address);
+  if (failed != 0) trial_failed(failed, now);
+}
+
+int Connection::begin_trial(const Address& address) {
+  REDLOCK_ASSERT(begun_ < REDLOCK_ADDRESSES_MAX);
+  const unsigned n = begun_++;
+  const int fd = trials_[n] = open_socket(address);
+  if (fd < 0) return REDLOCK_E_SYSTEM;
+  const Connecting how = connect_socket(fd, address, client_.session(master_).master());
+  const int failed = how == Connecting::failed ? connect_failed(errno) : 0;
+  if (failed == 0 && add_to(fd_, fd, n, EPOLLOUT)) return 0;
+  ::close(fd);
+  trials_[n] = -1;
+  return failed != 0 ? failed : int{REDLOCK_E_SYSTEM};
+}
+
+// The socket that has won takes the place of the set.
+void Connection::end_trial(unsigned n, const Instant& now) {
+  const int fd = trials_[n];
+  Address address = {};
+  socklen_t size = sizeof address;
+  int failed = connect_result(fd);
+  if (failed == 0 && getpeername(fd, &address.any, &size) != 0) failed = REDLOCK_E_CONNECT;
+  if (failed == 0 && driver_.is_duplicate(address, *this)) failed = REDLOCK_E_DUPLICATE;
+  if (failed != 0) {
+    ::close(fd);
+    trials_[n] = -1;
+    return trial_failed(failed, now);
+  }
+  address_ = address;
+  uv_poll_stop(&poll_);
+  events_ = 0;
+  dup3(fd, fd_, O_CLOEXEC);
+  end_trials();
+  state_ = State::connecting;
+  established(now);
+}
+
+// Ends the attempt where no address is left.
+void Connection::trial_failed(int reason, const Instant& now) {
+  reason_ = static_cast<int16_t>(reason);
+  if (names_ >= 0) return hurry(names_);
+  for (unsigned n = 0; n < begun_; ++n) {
+    if (trials_[n] >= 0) return;
+  }
+  close(reason, true, now);
+}
+
+void Connection::end_trials() {
+  forget_names();
+  for (; begun_ > 0; --begun_) {
+    if (trials_[begun_ - 1] >= 0) ::close(trials_[begun_ - 1]);
+  }
+}
+
+void Connection::forget_names() {
+  if (names_ >= 0) ::close(names_);
+  names_ = -1;
 }
 
 // ---- bytes ----------------------------------------------------------------------------------------------------
@@ -151,12 +237,8 @@ void Connection::on_poll(uv_poll_t* handle, int status, int events) {
   Driver& driver = c.driver_;
   if (driver.closing_ || c.fd_ < 0 || forked_since(driver.fork_generation_)) return;
   const Driver::Inside inside(driver);
-  if (c.state_ == State::connecting) {
-    const Instant now = driver.now();
-    const int failed = connect_result(c.fd_);
-    if (failed != 0 || status < 0) return c.close(failed != 0 ? failed : REDLOCK_E_CONNECT, true, now);
-    return c.established(now);
-  }
+  if (c.state_ == State::resolving) return c.on_trial(driver.now());
+  if (c.state_ == State::connecting) return c.finish(driver.now());
   if constexpr (with_tls) {
     if (c.state_ >= State::securing) return c.on_poll_tls(status, events);
   }

@@ -72,6 +72,7 @@ void Driver::ended() {
   ::close(timer_fd_);
   uv_close(as_handle(&prepare_), on_own_closed);
   uv_close(as_handle(&idle_), on_own_closed);
+  for (MasterIndex m = 0; m < masters_; ++m) connections_[m].forget_names();
 }
 
 void Driver::on_own_closed(uv_handle_t* handle) {
@@ -82,7 +83,7 @@ void Driver::on_own_closed(uv_handle_t* handle) {
   driver.handle_closed();
 }
 
-// A handle is closed, or a look-up has ended. After the last of them the owner gets its memory back.
+// After the last handle is closed the owner gets its memory back.
 void Driver::handle_closed() {
   if (!closing_ || own_open_ != 0) return;
   for (MasterIndex m = 0; m < masters_; ++m) {
@@ -121,7 +122,7 @@ void Driver::on_timer(uv_poll_t* handle, int, int) {
 
 bool Driver::is_duplicate(const Address& address, const Connection& of) const {
   for (MasterIndex m = 0; m < masters_; ++m) {
-    if (&connections_[m] != &of && connections_[m].has_address(address)) return true;
+    if (&connections_[m] != &of && connections_[m].is_at(address)) return true;
   }
   return false;
 }

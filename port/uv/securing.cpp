@@ -82,7 +82,6 @@ void Connection::take_step() {
   if (progress != Tls::Progress::done) return wait_for(progress, now);
   state_ = State::secured;
   secured_.spoke_tls = true;
-  --tries_;
   if (!watch(UV_READABLE)) return close(REDLOCK_E_SYSTEM, false, now);
   driver_.connected(master_, now);
 }

@@ -53,13 +53,11 @@ int ask(const redlock_config_t& cfg, Settings& settings, uint32_t master, redloc
   if (room == nullptr) return REDLOCK_E_NOMEM;
   Inquiry inquiry(questions, count, replies, {room, size});
   narrow(settings, master);
-  Address address;
-  const bool once = numeric_address(settings.master[0], address);  // a host name may have more addresses
   SiteClients clients;
   clients.secure(0, cfg, master);
   int err = clients.open(&settings, 1);
   if (err == 0) {
-    inquiry.begin(clients.client(0), settings.connect_timeout + settings.connect_timeout, once, clients.now());
+    inquiry.begin(clients.client(0));
     clients.carry_out(inquiry, [&](Instant now) { inquiry.step(now); });
     err = inquiry.result();
   }

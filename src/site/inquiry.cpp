@@ -75,13 +75,6 @@ Bytes Inquiry::encode(const redlock_question_t& question) const {
   return out.written();
 }
 
-void Inquiry::begin(Client& client, Duration patience, bool once, Instant now) {
-  client_ = &client;
-  patience_ = patience;
-  until_ = now + patience;
-  once_ = once;
-}
-
 void Inquiry::step(Instant now) {
   const Session& session = client_->session(0);
   if (waits_ && !ended_ && !session.asked()) return finish(session.reason());  // the connection broke
@@ -96,8 +89,8 @@ void Inquiry::step(Instant now) {
     ended_ = false;
     questions_[next_].err = 0;
     questions_[next_].item = item_;
-  } else if (now >= until_ || (session.tried() && session.state() == Session::State::down && (once_ || next_ != 0))) {
-    finish(session.reason() != 0 ? session.reason() : int{REDLOCK_E_CONNECT_TIMEOUT});
+  } else if (session.tried() && session.state() == Session::State::down) {
+    finish(session.reason());
   }
 }
 

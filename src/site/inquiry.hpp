@@ -21,10 +21,9 @@ class Inquiry : public Listener {
   static void clear(redlock_question_t* questions, unsigned count);  // what a call fills
   static uint64_t encoded_size(const redlock_question_t& question);
 
-  // until: the master must be up then. once: a first attempt to connect that fails is the last.
-  void begin(Client& client, Duration patience, bool once, Instant now);
+  void begin(Client& client) { client_ = &client; }
   void step(Instant now);
-  void clock_jumped(Instant now) { until_ = now + patience_; }
+  static void clock_jumped(Instant) {}  // all times are the session's
   bool over() const { return over_; }
   int result() const { return result_; }  // when over: 0, or why the questions that are left have no reply
 
@@ -44,12 +43,9 @@ class Inquiry : public Listener {
   char* text_;                    // the first byte of the last text; texts are written downwards
   char* texts_before_ = nullptr;  // the same, before the present reply
   Client* client_ = nullptr;
-  Duration patience_;
-  Instant until_;
   Instant asked_at_;
   unsigned next_ = 0;  // the question that is asked, or is to be asked
   int result_ = 0;
-  bool once_ = true;
   bool waits_ = false;  // for the reply
   bool ended_ = false;  // the reply is there
   bool part_ = false;   // the last text goes on

@@ -15,18 +15,23 @@
 namespace redlock::test {
 namespace {
 
-// What the resolver says; `asked` counts. While `silent`, a look-up waits.
+// What the resolver says; `asked` counts. While a name is silent, its look-up waits.
 class Resolver {
  public:
   void set(const std::string& name, std::vector<std::string> addresses) {
     const std::lock_guard guard(mutex_);
     names_[name] = std::move(addresses);
     asked_ = 0;
-    silent_ = false;
+    silent_.clear();
+  }
+  // "*": all names.
+  void silence_one(const std::string& name) {
+    const std::lock_guard guard(mutex_);
+    silent_ = name;
   }
   void silence(bool silent) {
     const std::lock_guard guard(mutex_);
-    silent_ = silent;
+    silent_ = silent ? "*" : "";
     changed_.notify_all();
   }
   int asked() {
@@ -36,7 +41,7 @@ class Resolver {
   std::vector<std::string> ask(const std::string& name) {
     std::unique_lock guard(mutex_);
     ++asked_;
-    changed_.wait(guard, [this] { return !silent_; });
+    changed_.wait(guard, [&] { return silent_ != "*" && silent_ != name; });
     return names_[name];
   }
 
@@ -45,7 +50,7 @@ class Resolver {
   std::condition_variable changed_;
   std::map<std::string, std::vector<std::string>> names_;
   int asked_ = 0;
-  bool silent_ = false;
+  std::string silent_;
 };
 
 Resolver resolver;
@@ -99,6 +104,7 @@ namespace redlock::test {
 namespace {
 
 constexpr const char* nobody_there = "127.0.0.2";
+constexpr const char* silent_there = "127.0.0.3";
 
 Settings by_name(const RedisServer& master, uint32_t connect_timeout_ms = 5'000) {
   return Settings{{master.url_for_host("master.test")},
@@ -107,19 +113,117 @@ Settings by_name(const RedisServer& master, uint32_t connect_timeout_ms = 5'000)
                   {}};
 }
 
-TEST(Name, EachOfItsAddressesIsTried) {
-  for (const auto& others : {std::vector<std::string>{}, {nobody_there}, {"::1"}, {"::1", nobody_there, "::1"}}) {
+// Connections that fill a listener's queue: from then on an attempt is neither refused nor answered.
+class Crowd {
+ public:
+  Crowd(const char* address, uint16_t port) {
+    at_.sin_family = AF_INET;
+    at_.sin_port = htons(port);
+    EXPECT_EQ(::inet_pton(AF_INET, address, &at_.sin_addr), 1);
+  }
+  Crowd(const Crowd&) = delete;
+  Crowd& operator=(const Crowd&) = delete;
+  ~Crowd() {
+    for (int fd : fds_) ::close(fd);
+  }
+  void listen() {
+    const int fd = add();
+    EXPECT_EQ(::bind(fd, reinterpret_cast<sockaddr*>(&at_), sizeof at_), 0);
+    EXPECT_EQ(::listen(fd, 0), 0);
+  }
+  void fill() {
+    pollfd last{};
+    do {
+      last = {add(), POLLOUT, 0};
+      (void)::connect(last.fd, reinterpret_cast<sockaddr*>(&at_), sizeof at_);
+    } while (::poll(&last, 1, 100) == 1 && fds_.size() < 20);
+    EXPECT_LT(fds_.size(), 20u) << "the queue does not become full";
+  }
+
+ private:
+  int add() {
+    fds_.push_back(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    return fds_.back();
+  }
+  sockaddr_in at_{};
+  std::vector<int> fds_;
+};
+
+bool was_down(const Client& client) {
+  for (const redlock_event_t& event : client.master_events()) {
+    if (event.state == REDLOCK_MASTER_DOWN && event.err != 0) return true;
+  }
+  return false;
+}
+
+// In one attempt, of one look-up.
+TEST(Name, EachOfItsAddressesIsTriedBeforeTheMasterIsDown) {
+  struct {
+    const char* what;
+    std::vector<std::string> others;
+  } const rows[] = {{"it has one", {}},
+                    {"one is refused", {nobody_there}},
+                    {"one is of the other family", {"::1"}},
+                    {"three are refused", {"::1", nobody_there, "::1"}},
+                    {"one is silent", {silent_there}},
+                    {"one is refused and one is silent", {nobody_there, silent_there}}};
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.what);
     Loop loop;
     RedisServer master;
-    std::vector<std::string> addresses = others;
+    Crowd silent(silent_there, master.port());
+    silent.listen();
+    silent.fill();
+    std::vector<std::string> addresses = row.others;
     addresses.push_back("127.0.0.1");
     resolver.set("master.test", addresses);
     UpClient client(loop, by_name(master));
-    EXPECT_EQ(resolver.asked(), static_cast<int>(addresses.size())) << "one at each attempt";
+    EXPECT_EQ(client.master(0).err, 0);
+    EXPECT_FALSE(was_down(client)) << "before all its addresses were tried";
+    EXPECT_EQ(resolver.asked(), 1);
+    resolver.set("master.test", {"127.0.0.1", nobody_there});
     master.command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
     EXPECT_TRUE(loop.run_until([&] { return client.master(0).connects == 2; }));
-    EXPECT_EQ(resolver.asked(), static_cast<int>(addresses.size()) + 1) << "the one that was reached is kept";
   }
+}
+
+// An address that needs longer than the pause before the next one is waited for, while others fail or are silent.
+TEST(Name, WithASlowAddressWaitsForIt) {
+  for (const char* other : {nobody_there, silent_there}) {
+    Loop loop;
+    RedisServer::Options options;
+    options.args = {"--tcp-backlog", "1"};
+    RedisServer master(options);
+    Crowd silent(silent_there, master.port()), slow("127.0.0.1", master.port());
+    silent.listen();
+    silent.fill();
+    master.freeze();
+    slow.fill();
+    resolver.set("master.test", {"127.0.0.1", other});
+    Client client(loop, by_name(master, 20'000));
+    loop.run_for(600);
+    master.thaw();
+    client.wait_up(1);
+    EXPECT_FALSE(was_down(client)) << other;
+    EXPECT_EQ(resolver.asked(), 1);
+  }
+}
+
+// Its address is another master's, but only who is connected has it.
+TEST(Name, ThatSharesADeadAddressWithOthersIsAnotherServer) {
+  Loop loop;
+  Cluster masters(3);
+  std::vector<std::unique_ptr<Crowd>> silent;
+  std::vector<std::string> urls;
+  for (size_t m = 0; m < 3; ++m) {
+    urls.push_back(masters[m].url_for_host("master.test"));
+    silent.push_back(std::make_unique<Crowd>(silent_there, masters[m].port()));
+    silent.back()->listen();
+    silent.back()->fill();
+  }
+  resolver.set("master.test", {nobody_there, silent_there, "127.0.0.1"});
+  UpClient client(loop, Settings{urls, "test", {{"timing.connect_timeout_ms", 5'000}}, {}});
+  EXPECT_FALSE(was_down(client));
 }
 
 TEST(Name, ThatIsUnknownAndThenKnown) {
@@ -167,19 +271,36 @@ TEST(Name, OfAServerThatHasAVoteAlready) {
 
 // ---- late answers ---------------------------------------------------------------------------------------------------
 
-TEST(LateAnswer, IsOfNoUseAndTheNextOneIs) {
+// The attempts that it was late for say so. A name is asked for once, however many attempts pass meanwhile.
+TEST(LateAnswer, IsOfUseToALaterAttempt) {
   Loop loop;
   RedisServer master;
   resolver.set("master.test", {"127.0.0.1"});
   resolver.silence(true);
-  Client client(loop, by_name(master, 200));
-  client.wait_master_err(0, REDLOCK_E_CONNECT_TIMEOUT);
+  Client client(loop, by_name(master, 50));
+  client.wait_master_err(0, REDLOCK_E_RESOLVE);
+  loop.run_for(500);
+  EXPECT_EQ(resolver.asked(), 1);
   resolver.silence(false);
   client.wait_up(1);
-  EXPECT_GE(resolver.asked(), 2);
+  EXPECT_EQ(resolver.asked(), 1);
 }
 
-TEST(LateAnswer, IsWaitedForByTheEndOfAClientOnALoop) {
+// A name that nobody answers for delays no other one, whoever asks: clients, and this call.
+TEST(LateAnswer, DelaysNoOtherName) {
+  Loop loop;
+  Cluster masters(2);
+  resolver.set("slow.test", {});
+  resolver.set("master.test", {"127.0.0.1"});
+  resolver.silence_one("slow.test");
+  Client client(loop, {"redis://slow.test:6379", masters[0].url_for_host("master.test"),
+                       masters[1].url_for_host("master.test")});
+  client.hold("bus", options(10'000, 20'000));
+  EXPECT_NE(client.master(0).state, REDLOCK_MASTER_UP);
+  resolver.silence(false);
+}
+
+TEST(LateAnswer, IsNotWaitedForByTheEndOfAClientOnALoop) {
   Loop loop;
   RedisServer master;
   resolver.set("master.test", {"127.0.0.1"});
@@ -187,65 +308,53 @@ TEST(LateAnswer, IsWaitedForByTheEndOfAClientOnALoop) {
   Client client(loop, by_name(master));
   EXPECT_TRUE(loop.run_until([] { return resolver.asked() == 1; }));
   EXPECT_EQ(redlock_close_async(client.get(), 0), 0);
-  loop.run_for(100);
-  EXPECT_FALSE(client.closed()) << "the system's resolver still has our memory";
-  resolver.silence(false);
   EXPECT_TRUE(loop.run_until([&] { return client.closed(); }));
+  resolver.silence(false);
 }
 
-// Its descriptor stays silent: a host that waits for it does not spin.
-TEST(LateAnswer, IsWaitedForByTheEndOfAPolledClient) {
+TEST(LateAnswer, IsNotWaitedForByTheEndOfAPolledClient) {
   RedisServer master;
   resolver.set("master.test", {});
   resolver.silence(true);
   PolledClient client({master.url(), "redis://master.test:6379"});
-  redlock_master_status_t first = {};
-  first.size = sizeof first;
-  ASSERT_TRUE(client.run_until([&] {
-    EXPECT_EQ(redlock_master_status(client.get(), 0, &first), 0);
-    return first.connects == 1 && resolver.asked() == 1;
-  }));
+  ASSERT_TRUE(client.run_until([] { return resolver.asked() == 1; }));
   EXPECT_EQ(redlock_close_async(client.get(), 0), 0);
-  pollfd wait{redlock_fd(client.get()), POLLIN, 0};
-  int turns = 0;
-  for (; turns < 100 && ::poll(&wait, 1, 200) > 0; ++turns) EXPECT_EQ(client.process(), 0);
-  EXPECT_LT(turns, 100);
-  EXPECT_EQ(redlock_timeout_ms(client.get()), -1);
-  resolver.silence(false);
   EXPECT_TRUE(client.run_until([&] { return client.get() == nullptr; }));
+  resolver.silence(false);
 }
 
 TEST(LateAnswer, IsNotWaitedForByDestroy) {
-#if defined(__SANITIZE_THREAD__)
-  GTEST_SKIP()
-      << "ThreadSanitizer takes the second life of a descriptor's number for a race with a thread nobody joins";
-#endif
-  RedisServer master;
-  resolver.set("master.test", {"127.0.0.1"});
-  resolver.silence(true);
-  ThreadClient client(by_name(master));
-  EXPECT_TRUE(ThreadClient::eventually([] { return resolver.asked() == 1; }));
-  EXPECT_EQ(client.destroy(0), REDLOCK_E_TIMEOUT);
-  resolver.silence(false);  // the client's thread ends by itself and gives the memory back, which a sanitizer sees
-  EXPECT_EQ(client.count(REDLOCK_EV_CLOSED), 0u);
-}
-
-TEST(LateAnswer, IsWaitedForByDestroyInTheCallersMemory) {
   RedisServer master;
   std::vector<max_align_t> memory(1 << 14);
-  resolver.set("master.test", {"127.0.0.1"});
-  resolver.silence(true);
-  Settings settings = by_name(master);
-  settings.numbers.emplace_back("limits.locks", 4);
-  ThreadClient client(settings, memory.data(), memory.size() * sizeof(max_align_t));
-  EXPECT_TRUE(ThreadClient::eventually([] { return resolver.asked() == 1; }));
-  std::thread later([] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(2'500));  // longer than the others' patience
+  for (const bool is_callers : {false, true}) {
+    resolver.set("master.test", {"127.0.0.1"});
+    resolver.silence(true);
+    Settings settings = by_name(master);
+    settings.numbers.emplace_back("limits.locks", 4);
+    ThreadClient client(settings, is_callers ? memory.data() : nullptr, memory.size() * sizeof(max_align_t));
+    EXPECT_TRUE(ThreadClient::eventually([] { return resolver.asked() == 1; }));
+    EXPECT_EQ(client.destroy(0), 0);
+    EXPECT_EQ(client.count(REDLOCK_EV_CLOSED), 1u);
     resolver.silence(false);
-  });
-  EXPECT_EQ(client.destroy(0), 0);
-  later.join();
-  EXPECT_EQ(client.count(REDLOCK_EV_CLOSED), 1u);
+  }
+}
+
+// Clients that come and go leave look-ups behind, up to a limit.
+TEST(LateAnswer, ThreadsOfAProcessAreBounded) {
+  Loop loop;
+  resolver.set("master.test", {});
+  resolver.silence(true);
+  for (int n = 0; n < REDLOCK_LOOKUPS_MAX + 3; ++n) {
+    Client client(loop, {"redis://master.test:6379"});
+    const bool has_room = n < REDLOCK_LOOKUPS_MAX;
+    EXPECT_TRUE(loop.run_until(
+        [&] { return has_room ? resolver.asked() == n + 1 : client.master(0).err == REDLOCK_E_RESOLVE; }));
+  }
+  EXPECT_EQ(resolver.asked(), REDLOCK_LOOKUPS_MAX);
+  resolver.silence(false);
+  RedisServer master;
+  resolver.set("master.test", {"127.0.0.1"});
+  UpClient client(loop, by_name(master));  // the threads have ended
 }
 
 }  // namespace
