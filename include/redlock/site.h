@@ -128,8 +128,8 @@ typedef struct redlock_question_s {
 } redlock_question_t;
 
 /* [setup] Asks the master with this index `count` commands on one connection, each when the reply before is there;
- * nothing is sent twice. Blocks for at most twice timing.connect_timeout_ms, timing.suspect_close_ms for each reply,
- * and a name look-up under way. Needs no client. The replies go into the `size` bytes at buf.
+ * nothing is sent twice. Blocks for at most twice timing.connect_timeout_ms, and timing.suspect_close_ms for each
+ * reply. Needs no client. Several threads may ask at one time. The replies go into the `size` bytes at buf.
  *
  * Returns 0: each command has its reply, which may be an error (err of its question), or too long for the rest of buf
  * (TOOSMALL; dropped).
@@ -141,6 +141,23 @@ typedef struct redlock_question_s {
 REDLOCK_API REDLOCK_NODISCARD int redlock_site_ask(const redlock_config_t *cfg, uint32_t master,
                                                    redlock_question_t *questions, uint32_t count, void *buf,
                                                    size_t size);
+
+/* One address of a host name, in digits. */
+typedef struct redlock_site_address_s {
+  char text[48];
+} redlock_site_address_t;
+
+/* [setup] The addresses of the master's host name, `most` at most, in the order in which clients try them. Blocks for
+ * at most timing.connect_timeout_ms.
+ * Returns how many there are; 0: the master is given by a path or in digits. RESOLVE. INVAL. CONFIG. NOTSUP. SYSTEM. */
+REDLOCK_API REDLOCK_NODISCARD int redlock_site_addresses(const redlock_config_t *cfg, uint32_t master,
+                                                         redlock_site_address_t *addresses, uint32_t most);
+
+/* [setup] As redlock_site_ask(), at this address of the master's host name. NULL: the one that answers first. INVAL:
+ * also if it is no address in digits. */
+REDLOCK_API REDLOCK_NODISCARD int redlock_site_ask_at(const redlock_config_t *cfg, uint32_t master,
+                                                      const char *address, redlock_question_t *questions,
+                                                      uint32_t count, void *buf, size_t size);
 
 /* What a connection by TLS has shown. */
 typedef struct redlock_site_tls_s {

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: MIT
 //
-// redlock_site_ask(): a call for maintenance programs. It blocks. src/site/inquiry asks.
+// redlock_site_ask() and its kin: calls for maintenance programs. They block. src/site/inquiry asks.
+#include <arpa/inet.h>
+#include <poll.h>
 #include <redlock/site.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "config/tls.hpp"
 #include "config/version.hpp"
-#include "port/posix/socket.hpp"
+#include "port/uv/names.hpp"
 #include "site/inquiry.hpp"
 #include "site/site_clients.hpp"
 
@@ -27,9 +31,10 @@ size_t room_for(const redlock_question_t* questions, uint32_t count) {
   return most;
 }
 
-// One master of the configuration, for a client that only asks.
-void narrow(Settings& settings, uint32_t master) {
+// One master of the configuration, for a client that only asks. address: of its name; empty: any.
+void narrow(Settings& settings, uint32_t master, Bytes address) {
   settings.master[0] = settings.master[master];
+  if (address.size != 0) settings.master[0].host = address;
   settings.masters = 1;
   settings.reconnect_max_ms = settings.reconnect_min_ms;
   settings.any_role = true;
@@ -46,13 +51,13 @@ void write_tls(const TlsReport& report, bool dated, redlock_site_tls_t& out) {
 #endif
 
 // tls: where to write how the master was reached by TLS; null: nowhere.
-int ask(const redlock_config_t& cfg, Settings& settings, uint32_t master, redlock_question_t* questions, uint32_t count,
-        Space replies, [[maybe_unused]] redlock_site_tls_t* tls) {
+int ask(const redlock_config_t& cfg, Settings& settings, uint32_t master, Bytes address, redlock_question_t* questions,
+        uint32_t count, Space replies, [[maybe_unused]] redlock_site_tls_t* tls) {
   const size_t size = room_for(questions, count);
   char* const room = static_cast<char*>(malloc(size));
   if (room == nullptr) return REDLOCK_E_NOMEM;
   Inquiry inquiry(questions, count, replies, {room, size});
-  narrow(settings, master);
+  narrow(settings, master, address);
   SiteClients clients;
   clients.secure(0, cfg, master);
   int err = clients.open(&settings, 1);
@@ -76,8 +81,9 @@ int ask(const redlock_config_t& cfg, Settings& settings, uint32_t master, redloc
   return err;
 }
 
-int site_ask(const redlock_config_t* cfg, uint32_t master, redlock_question_t* questions, uint32_t count,
-             Space replies) {
+// address: of several that the name has; null: any.
+int site_ask(const redlock_config_t* cfg, uint32_t master, const char* address, redlock_question_t* questions,
+             uint32_t count, Space replies) {
   if (!is_build_of_library()) return REDLOCK_E_NOTSUP;
   if (cfg == nullptr || count == 0 || (replies.data == nullptr && replies.size != 0)) return REDLOCK_E_INVAL;
   if (room_for(questions, count) == 0) return REDLOCK_E_INVAL;
@@ -85,21 +91,61 @@ int site_ask(const redlock_config_t* cfg, uint32_t master, redlock_question_t* q
   const int err = finish(*cfg, settings);
   if (err != 0) return err;
   if (master >= settings.masters) return REDLOCK_E_INVAL;
-  return ask(*cfg, settings, master, questions, count, replies, nullptr);
+  MasterSettings at;
+  Address digits;
+  if (address != nullptr) at.host = Bytes(address, strlen(address));
+  if (address != nullptr && (at.host.size > REDLOCK_HOST_MAX || !numeric_address(at, digits))) return REDLOCK_E_INVAL;
+  return ask(*cfg, settings, master, at.host, questions, count, replies, nullptr);
+}
+
+// Waits for the thread that looks the name up, which need not keep its pace here.
+int addresses_of(const Settings& settings, uint32_t master, redlock_site_address_t* out, uint32_t most) {
+  Address address = {};
+  if (numeric_address(settings.master[master], address)) return 0;
+  const int timeout_ms = static_cast<int>(settings.connect_timeout.ns() / 1'000'000);
+  const int names = look_up(settings.master[master], address, timeout_ms);
+  if (names < 0) return names;
+  uint32_t count = 0;
+  for (pollfd wanted = {names, POLLIN, 0}; count < most && poll(&wanted, 1, timeout_ms) == 1; ++count) {
+    if (next_address(names, address) != Named::address) break;
+    const bool v4 = address.any.sa_family == AF_INET;
+    const void* const bytes = v4 ? static_cast<const void*>(&address.v4.sin_addr) : &address.v6.sin6_addr;
+    inet_ntop(address.any.sa_family, bytes, out[count].text, sizeof out[count].text);
+    hurry(names);
+  }
+  ::close(names);
+  return count != 0 ? static_cast<int>(count) : int{REDLOCK_E_RESOLVE};
 }
 
 }  // namespace
 }  // namespace redlock
 
-extern "C" int redlock_site_ask(const redlock_config_t* cfg, uint32_t master, redlock_question_t* questions,
-                                uint32_t count, void* buf, size_t size) {
+extern "C" int redlock_site_ask_at(const redlock_config_t* cfg, uint32_t master, const char* address,
+                                    redlock_question_t* questions, uint32_t count, void* buf, size_t size) {
   if (questions == nullptr) return REDLOCK_E_INVAL;
   redlock::Inquiry::clear(questions, count);
-  const int err = redlock::site_ask(cfg, master, questions, count, {static_cast<char*>(buf), size});
+  const int err = redlock::site_ask(cfg, master, address, questions, count, {static_cast<char*>(buf), size});
   for (uint32_t i = 0; i < count; ++i) {  // those of a call that asked nothing
     if (questions[i].err == 0 && questions[i].item == nullptr) questions[i].err = err;
   }
   return err;
+}
+
+extern "C" int redlock_site_ask(const redlock_config_t* cfg, uint32_t master, redlock_question_t* questions,
+                                uint32_t count, void* buf, size_t size) {
+  return redlock_site_ask_at(cfg, master, nullptr, questions, count, buf, size);
+}
+
+extern "C" int redlock_site_addresses(const redlock_config_t* cfg, uint32_t master, redlock_site_address_t* addresses,
+                                      uint32_t most) {
+  if (addresses == nullptr) return REDLOCK_E_INVAL;
+  memset(addresses, 0, most * sizeof *addresses);
+  if (!redlock::is_build_of_library()) return REDLOCK_E_NOTSUP;
+  if (cfg == nullptr) return REDLOCK_E_INVAL;
+  redlock::Settings settings;
+  const int err = redlock::finish(*cfg, settings);
+  if (err != 0) return err;
+  return master < settings.masters ? redlock::addresses_of(settings, master, addresses, most) : REDLOCK_E_INVAL;
 }
 
 #ifdef REDLOCK_TLS
@@ -119,7 +165,7 @@ extern "C" int redlock_site_tls(const redlock_config_t* cfg, uint32_t master, re
   ping.word = &word;
   ping.words = 1;
   char reply[sizeof(redlock_item_t) * 4];
-  return redlock::ask(*cfg, settings, master, &ping, 1, {reply, sizeof reply}, tls);
+  return redlock::ask(*cfg, settings, master, {}, &ping, 1, {reply, sizeof reply}, tls);
 }
 
 #endif

@@ -27,15 +27,15 @@ def free_port():
 
 
 class Master:
-    def __init__(self, folder):
+    def __init__(self, folder, address="127.0.0.1", port=None):
         names = os.environ.get("REDLOCK_REDIS_SERVER"), "redis-server", "valkey-server"
         program = next(filter(None, map(shutil.which, filter(None, names))), None)
         if program is None:
             raise unittest.SkipTest("neither redis-server nor valkey-server is here")
         for _ in range(10):  # somebody else may take the port first
-            self.port = free_port()
+            self.port = port or free_port()
             self.process = subprocess.Popen(
-                [program, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", folder],
+                [program, "--port", str(self.port), "--bind", address, "--save", "", "--dir", folder],
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                 preexec_fn=lambda: LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL))
             if any(b"Ready to accept" in line or b"ready to accept" in line for line in self.process.stdout):

@@ -165,7 +165,7 @@ int run_doctor(const Command& command, int argc, char** argv) {
   if (as_json) json.open("{").text("schema", "redlock.doctor/1").open("[", "checks");
   site.open(open_config(options.common(), true));
   examine_site(ttl_ms != 0 ? ttl_ms : site.times.ttl_ms);
-  for (unsigned m = 0; m < site.masters; ++m) site.look_at(m);
+  site.look_at_all();
   for (unsigned m = 0; m < site.masters; ++m) examine_master(m, options.rest());
   compare_masters();
   check_clocks();

@@ -40,6 +40,33 @@ void check_reach(const Master& it) {
          {true, Level::fail, "correct the configuration, or the server's users", code}});
 }
 
+// A client takes the first address that answers, so all must be one server: each is asked who it is.
+void check_addresses(unsigned m) {
+  redlock_site_address_t at[REDLOCK_ADDRESSES_MAX];
+  const int count = redlock_site_addresses(site.cfg, m, at, REDLOCK_ADDRESSES_MAX);
+  if (count == 0) return;  // it has no name
+  if (count < 0) return tell(Level::unknown, redlock_strerror(count));
+  char first[48] = "", run_id[48];
+  bool are_several = false;
+  Text saw;
+  for (int i = 0; i < count; ++i) {
+    Questions asked;
+    asked.command("INFO server");
+    const int err = asked.ask(site.cfg, m, at[i].text);
+    const char* const info = err == 0 ? asked.text(0) : nullptr;
+    saw.add("%s%s: ", i == 0 ? "" : "; ", at[i].text);
+    if (info == nullptr || !info_text(info, "run_id", run_id, sizeof run_id)) {
+      saw.add("%s", info != nullptr ? "does not tell its run_id" : redlock_strerror(err != 0 ? err : asked[0].err));
+      continue;
+    }
+    saw.add("run_id ").escaped(run_id, strlen(run_id), 8);
+    are_several = are_several || (*first != '\0' && strcmp(first, run_id) != 0);
+    memcpy(first, run_id, sizeof first);
+  }
+  judge(saw, {{are_several, Level::fail, "a master's name is one server: give each server a name, and a URL, of its own",
+               exit_config}});
+}
+
 #ifdef REDLOCK_TLS
 // A step of the handshake is not divided: while it computes, no renewal begins.
 void check_tls(unsigned m) {
@@ -232,6 +259,8 @@ void examine_master(unsigned m, char** resources) {
   about("reach", &it);
   check_reach(it);
   if (it.err != 0) return;
+  about("addresses", &it);
+  check_addresses(m);
 #ifdef REDLOCK_TLS
   about("tls", &it);
   check_tls(m);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "tool/ask/site.hpp"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "tool/system/clock.hpp"
@@ -14,7 +15,7 @@ Site sites[2];
 namespace {
 
 constexpr unsigned id_size = 16;  // of an id in a seal: the first digits of a run id, of a replication id
-alignas(redlock_item_t) char replies[64 * 1024];
+alignas(redlock_item_t) thread_local char replies[64 * 1024];
 
 // The number behind a word of a record; 0: there is none.
 unsigned long number_behind(const char* desc, const char* word) {
@@ -35,7 +36,8 @@ Text why_unasked([[maybe_unused]] const redlock_config_t* cfg, [[maybe_unused]] 
   return out;
 }
 
-// The value of a line "key:value" of INFO, in `out`; false: there is none.
+}  // namespace
+
 bool info_text(const char* info, const char* key, char* out, size_t size) {
   const size_t key_size = strlen(key);
   for (const char* line = info; line != nullptr; line = strchr(line, '\n')) {
@@ -50,6 +52,8 @@ bool info_text(const char* info, const char* key, char* out, size_t size) {
   }
   return false;
 }
+
+namespace {
 
 constexpr int64_t bytes_max = 9'000'000'000'000'000;
 
@@ -166,8 +170,8 @@ Questions& Questions::word(const char* data, size_t size) {
   return *this;
 }
 
-int Questions::ask(const redlock_config_t* cfg, uint32_t master) {
-  return redlock_site_ask(cfg, master, questions_, count_, replies, sizeof replies);
+int Questions::ask(const redlock_config_t* cfg, uint32_t master, const char* address) {
+  return redlock_site_ask_at(cfg, master, address, questions_, count_, replies, sizeof replies);
 }
 
 const redlock_item_t* Questions::item(unsigned i, unsigned n) const {
@@ -240,6 +244,27 @@ void Site::look_at(unsigned m) {
   out.record_err = questions[of_record].err;
   if (questions.text(of_info) != nullptr) read_info(out, questions.text(of_info));
   if (out.record_err == 0) read_record(times, out, questions);
+}
+
+void Site::look_at_all(const bool* chosen) {
+  struct Look {
+    Site* site;
+    unsigned m;
+    pthread_t thread;
+    bool begun;
+    static void* run(void* self) {
+      Look& look = *static_cast<Look*>(self);
+      look.site->look_at(look.m);
+      return nullptr;
+    }
+  } looks[REDLOCK_MASTERS_MAX];
+  unsigned count = 0;
+  for (unsigned m = 0; m < masters; ++m) {
+    if (chosen != nullptr && !chosen[m]) continue;
+    Look& look = looks[count++] = {this, m, {}, false};
+    look.begun = pthread_create(&look.thread, nullptr, Look::run, &look) == 0;
+  }
+  for (unsigned i = 0; i < count; ++i) looks[i].begun ? (void)pthread_join(looks[i].thread, nullptr) : look_at(looks[i].m);
 }
 
 Text Site::mark(unsigned m) const {

@@ -28,7 +28,7 @@ struct Key {
 };
 
 // Several commands for one master. A word must stay until ask() has returned. The replies are good until the next ask()
-// of any list.
+// of any list, by this thread.
 class Questions {
  public:
   static constexpr unsigned most = 96;
@@ -37,7 +37,7 @@ class Questions {
   // Begins a command with the words of this line; "@" among them is the key.
   Questions& command(const char* line, const Key& key = {});
   Questions& word(const char* data, size_t size);  // and goes on
-  int ask(const redlock_config_t* cfg, uint32_t master);
+  int ask(const redlock_config_t* cfg, uint32_t master, const char* address = nullptr);  // of its name; null: any
 
   unsigned count() const { return count_; }
   const redlock_question_t& operator[](unsigned i) const { return questions_[i]; }
@@ -82,6 +82,9 @@ int scan(const redlock_config_t* cfg, unsigned m, const Text& pattern, unsigned 
   }
   return scan_cut;
 }
+
+// The value of a line "key:value" of INFO, in `out`; false: there is none.
+bool info_text(const char* info, const char* key, char* out, size_t size);
 
 // What the guard's record on a master says.
 enum class Record { unread, none, ours, moving, left, other };  // left: a mark of a change that is done
@@ -134,6 +137,8 @@ struct Site {
   Key own_key(const char* name) const;  // of the library's, such as ":meta"
   Key key_of(const void* resource, size_t size) const;
   void look_at(unsigned m);
+  // All of them at once, or these: none waits until another one has not answered.
+  void look_at_all(const bool* chosen = nullptr);
   int unfit(unsigned m) const;   // why it cannot vote, whatever the guard says; 0: it could
   bool votes(unsigned m) const;  // as far as one can see from outside
   template <typename Is>

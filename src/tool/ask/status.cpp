@@ -192,7 +192,7 @@ int run_status(const Command& command, int argc, char** argv) {
   site.open(open_config(options.common()));
   lookups = static_cast<Lookup*>(calloc(resources_max, sizeof *lookups));
   if (lookups == nullptr) fail(exit_system, "no memory");
-  for (unsigned m = 0; m < site.masters; ++m) site.look_at(m);
+  site.look_at_all();
   if (scans) scan_all();
   look_up_all(given);
   json ? print_json() : prometheus ? print_prometheus() : print_text();

@@ -40,7 +40,6 @@ Text statement() {
 
 // A master that somebody may hold a lock on: it bears the seal of this configuration, or a lock's key.
 void find_use(Text& out, unsigned m) {
-  site.look_at(m);
   const Master& it = site.master[m];
   if (it.err != 0) return;
   if (it.record == Record::ours && it.has_seal) {
@@ -60,6 +59,7 @@ void find_use(Text& out, unsigned m) {
 // Looks at those that have not answered yet: a server may just start. True: one has still not answered.
 bool look_at_unseen(Text& use) {
   bool are_left = false;
+  site.look_at_all(unseen);
   for (unsigned m = 0; m < site.masters; ++m) {
     if (unseen[m]) find_use(use, m);
     unseen[m] = unseen[m] && site.master[m].err != 0;

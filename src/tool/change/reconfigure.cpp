@@ -101,9 +101,9 @@ int refuses_writes(const Site& site, unsigned m) {
 void examine(Site& site, const Site& other, const char* which, bool tells, Verdict& out) {
   ExitCode too_few = exit_too_few;
   unsigned good = 0;
+  site.look_at_all();
   for (unsigned m = 0; m < site.masters; ++m) {
-    Master& it = site.master[m];
-    site.look_at(m);
+    const Master& it = site.master[m];
     Text saw;
     int err = it.err != 0 ? it.err : it.record_err;
     const bool third = err == 0 && is_third(it, other);
