@@ -23,6 +23,8 @@ A JSON object. Unknown keys and keys that stand twice are errors. Lines that beg
 A master is a URL, \fIredis://[user[:password]@]host[:port]\fR or \fIunix:///path/of/socket\fR, with TLS
 \fIrediss://\fR, or an object with the keys \fBurl\fR, \fBname\fR (else the address), \fBusername\fR, \fBpassword\fR,
 \fBpassword_file\fR (mode 600, the password alone) and \fBtls\fR. All gateways of a site need the same masters.
+A host is an address, or a name of one server; a name that /etc/hosts does not have waits for the name servers
+(resolv.conf(5): options timeout:1 attempts:1).
 '''
 TLS_HEAD = r'''Only a library with TLS knows rediss:// and this object: \fBredlock version\fR ends in +openssl or
 +mbedtls. The object \fBtls\fR of one master replaces these keys value by value. Files are read when a connection

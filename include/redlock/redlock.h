@@ -43,7 +43,10 @@
  *     returns FORKED, redlock_fencing_token() 0; a child of vfork() must call nothing.
  *  5. Callbacks run in uv_run(), in redlock_process() or on the client's own thread, never from inside the call that
  *     started something. With UV_RUN_ONCE uv_run() returns behind a callback that calls uv_stop().
- *  6. After create nothing is allocated, except by the resolver and a TLS library that connects. The library never
+ *  6. After create nothing is allocated, except by the resolver and a TLS library that connects. A host name is looked
+ *     up in a thread, with all signals blocked, that ends when the system's resolver returns. Close, destroy and exit
+ *     do not wait for it. So dlclose() unloads no libredlock.so (-z nodelete); link a plugin that has libredlock.a in
+ *     it in the same way. The library never
  *     prints, aborts, raises SIGPIPE or installs signal handlers. No text has a secret in it.
  */
 #ifndef REDLOCK_REDLOCK_H
@@ -176,6 +179,7 @@ enum redlock_err {
   REDLOCK_E_NO_GREETING = -91, /**< closed the connection before its first answer: does this port speak TLS only? */
   REDLOCK_E_LEFT = -92, /**< the site has other masters now */
   REDLOCK_E_EVICTED = -93, /**< has evicted keys */
+  REDLOCK_E_TWO_SERVERS = -94, /**< its name leads to two servers in turn */
   /* one master over TLS; a library without TLS has neither their names nor their texts */
   REDLOCK_E_TLS_NONE = -100, /**< speaks no TLS: is redis:// meant, or another port? */
   REDLOCK_E_TLS_ONLY = -101, /**< speaks TLS only: is rediss:// meant, or another port? */
@@ -393,15 +397,14 @@ REDLOCK_API int redlock_process(redlock_t *rl);
 
 /* [own] Loop and polled mode: end the client. Pending acquires get FAILED(CANCELED), held locks RELEASED; keys of LOST
  * locks are deleted at once, too: rely on no earlier check any more. Masters have grace_ms (0 .. 60000) to answer the
- * deletes; CLOSED comes last, after a name look-up under way.
+ * deletes; CLOSED comes last.
  * Returns 0. INVAL: grace_ms. CLOSED: a second call. NOTSUP: thread mode. THREAD. FORKED. */
 REDLOCK_API int redlock_close_async(redlock_t *rl, uint32_t grace_ms);
 
 /* [block] Thread mode: the same, and wait for the end: at most grace_ms (0 .. 60000) and 2 s. Blocked calls of other
  * threads return CANCELED or LOST. No other call may begin once this one has.
- * Returns 0: the client is gone. TIMEOUT: a callback does not return, or the resolver is busy; the thread ends later,
- * and calls nothing back (_in: this call waits instead). CLOSED: another thread destroys the client. INVAL: grace_ms.
- * FORKED. */
+ * Returns 0: the client is gone. TIMEOUT: a callback does not return; the thread ends later, and calls nothing back
+ * (_in: this call waits instead). CLOSED: another thread destroys the client. INVAL: grace_ms. FORKED. */
 REDLOCK_API int redlock_destroy(redlock_t *rl, uint32_t grace_ms);
 
 /* ---- 6. Locking ----------------------------------------------------------------------------------------------- */

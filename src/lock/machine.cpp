@@ -20,7 +20,7 @@ int out_of_time(const Lock& lock) {
 }
 
 #define REDLOCK_IS_GUARDS(name, number, text) +is_guards(number)
-static_assert((0 REDLOCK_ERROR_MAP(REDLOCK_IS_GUARDS) REDLOCK_TLS_ERROR_MAP(REDLOCK_IS_GUARDS)) == 10,
+static_assert((0 REDLOCK_ERROR_MAP(REDLOCK_IS_GUARDS) REDLOCK_TLS_ERROR_MAP(REDLOCK_IS_GUARDS)) == 11,
               "an error between the guard's would count as one");
 
 void note_error(Round& round, MasterIndex m, int error) {

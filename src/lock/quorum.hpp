@@ -23,7 +23,7 @@ constexpr Decision decide(unsigned masters, unsigned granted, unsigned refused, 
 // guard's reasons have the lowest numbers.
 constexpr bool is_guards(int error) {
   return (error <= REDLOCK_E_UNREAD && error >= REDLOCK_E_REPLID) ||
-         (error <= REDLOCK_E_LEFT && error >= REDLOCK_E_EVICTED);
+         (error <= REDLOCK_E_LEFT && error >= REDLOCK_E_TWO_SERVERS);
 }
 
 // Does the master deny this client its user, its password, its certificate or its key, or is the master of a kind that
@@ -50,6 +50,7 @@ constexpr unsigned telling(int error) {
       return 2;
     case REDLOCK_E_MODE:
     case REDLOCK_E_DUPLICATE:
+    case REDLOCK_E_TWO_SERVERS:
     case REDLOCK_E_FINGERPRINT:
     case REDLOCK_E_IDENTITY:
     case REDLOCK_E_MAXMEMORY:

@@ -46,6 +46,7 @@ Bytes write_seen_key(const CommonSettings& settings, char (&text)[meta_key_max])
 
 void Guard::connected() {
   if (!on()) return;
+  if (identified_) memcpy(last_, read_, id_size);
   memset(read_, '0', seal_size);
   read_[id_size] = read_[2 * id_size + 1] = ':';
   found_ = {0, found_.desc, false, false, false};
@@ -66,11 +67,17 @@ bool Guard::identify(const InfoFacts& facts, const Instant& now) {
                                        : facts.evicts    ? REDLOCK_E_MAXMEMORY
                                        : nameless        ? REDLOCK_E_IDENTITY
                                                          : 0);
+  bool came_back = false;
+  if (!identified_ && facts.has_run_id && memcmp(last_, facts.run_id, id_size) != 0) {
+    came_back = memcmp(left_, facts.run_id, id_size) == 0;
+    memcpy(left_, last_, id_size);
+  }
   if (facts.has_run_id) memcpy(read_, facts.run_id, id_size);
   const bool evicted = identified_ && facts.evicted_keys > evicted_keys_;
   evicted_keys_ = facts.evicted_keys;
   identified_ = facts.has_run_id;
   if (evicted) distrust(now + time_to_watch(), REDLOCK_E_EVICTED);
+  if (came_back) distrust(now + time_to_watch(), REDLOCK_E_TWO_SERVERS);
   judge();
   return same;
 }
@@ -283,6 +290,7 @@ Guard::Outlook Guard::outlook() const {
       return found_.has_q ? Outlook::watched : Outlook::soon;
     case REDLOCK_E_WALL_CLOCK:
     case REDLOCK_E_EVICTED:
+    case REDLOCK_E_TWO_SERVERS:
       return Outlook::watched;
     case REDLOCK_E_FINGERPRINT:
       return found_.desc == Desc::moving ? Outlook::moving : Outlook::foreign;

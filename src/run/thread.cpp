@@ -2,9 +2,8 @@
 //
 // A client with a thread of its own, and the calls that block. The thread opens the loop, runs it, and closes it.
 // redlock_create() waits until the loop is open, redlock_destroy() until the loop is closed. The thread may take long
-// to end, because a callback does not return, or because the system's resolver looks up a name. In this case
-// redlock_destroy() returns first, and the thread frees the client's memory when it ends. If the caller owns the
-// memory, redlock_destroy() waits however long it takes.
+// to end, because a callback does not return. In this case redlock_destroy() returns first, and the thread frees the
+// client's memory when it ends. If the caller owns the memory, redlock_destroy() waits however long it takes.
 #include <new>
 
 #include "port/uv/own_loop.hpp"

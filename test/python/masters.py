@@ -35,7 +35,8 @@ class Master:
         for _ in range(10):  # somebody else may take the port first
             self.port = port or free_port()
             self.process = subprocess.Popen(
-                [program, "--port", str(self.port), "--bind", address, "--save", "", "--dir", folder],
+                [program, "--port", str(self.port), "--bind", address, "--save", "", "--dir", folder,
+                 "--protected-mode", "no"],
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                 preexec_fn=lambda: LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL))
             if any(b"Ready to accept" in line or b"ready to accept" in line for line in self.process.stdout):

@@ -148,7 +148,8 @@ class Names(unittest.TestCase):
                 done = self.ends(f"{hosts[0]}: run {' '.join(arguments)}",
                                  self.words("run", "-v", *arguments, "--", "echo", "got", config=name), [0], 3)
                 self.assertEqual(done.stdout, "got\n", done.stderr)
-                self.assertEqual(done.took > 0.2, hosts[0] == "y1", "only who is silent is waited for")
+                if hosts[0] == "y1":
+                    self.assertGreater(done.took, 0.25, "it is not silent")
                 self.assertNotRegex(done.stderr, r"\bdown\b|refused|same server")
             done = self.ends(f"{hosts[0]}: doctor", self.words("doctor", config=name), [0], 10)
             told = {"x1": f"{DEAD}: the connection was refused", "y1": f"{SILENT}: the connection timed out"}

@@ -110,7 +110,8 @@ check_site_names() {
   names=$("$NM" --defined-only --extern-only "$1" 2>/dev/null |
     sed -nE 's/^[0-9a-f]+ [TW] (redlock_[a-z_]+)$/\1/p' | sort | xargs)
   names=${names/ redlock_site_tls/}  # only where it is built with TLS
-  [[ $names == "redlock_reconfigure redlock_site_ask redlock_site_facts redlock_site_setting" ]] ||
+  local ask="redlock_site_addresses redlock_site_ask redlock_site_ask_at"
+  [[ $names == "redlock_reconfigure $ask redlock_site_facts redlock_site_setting" ]] ||
     fail "functions of the C API in redlock_site: $names"
   refuse "what only one compiler can read" "$("$READELF" -SW "$1" 2>/dev/null | grep -F .gnu.lto_ | head -n3)"
 }

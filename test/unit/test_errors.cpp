@@ -80,6 +80,7 @@ constexpr Frozen frozen[] = {
     {-91, "REDLOCK_E_NO_GREETING"},
     {-92, "REDLOCK_E_LEFT"},
     {-93, "REDLOCK_E_EVICTED"},
+    {-94, "REDLOCK_E_TWO_SERVERS"},
     {-8, "REDLOCK_E_FENCE_UNKNOWN"},
     {-9, "REDLOCK_E_FENCE_RANGE"},
     {-10, "REDLOCK_E_FENCED"},

@@ -216,6 +216,21 @@ TEST_F(AdmittedGuard, evicted_keys_are_as_good_as_forgotten) {
   EXPECT_EQ(f.guard.watched_at(), at(guard_ms));
 }
 
+// One that restarts has a new run id each time. One that comes back has been there while the other one answered.
+TEST_F(AdmittedGuard, two_servers_of_one_name_have_no_vote) {
+  f.connect("3333333333333333");
+  f.connect("3333333333333333");
+  f.connect("4444444444444444");
+  EXPECT_NE(f.guard.reason(), REDLOCK_E_TWO_SERVERS);
+  f.now = at(1'000);
+  f.connect("3333333333333333");
+  EXPECT_EQ(f.guard.reason(), REDLOCK_E_TWO_SERVERS);
+  EXPECT_EQ(f.guard.outlook(), Guard::Outlook::watched);
+  EXPECT_EQ(f.guard.watched_at(), at(guard_ms + 1'000));
+  f.connect("3333333333333333");
+  EXPECT_EQ(f.guard.watched_at(), at(guard_ms + 1'000)) << "not anew with each connection";
+}
+
 TEST_F(AnyGuard, info_refused_in_the_greeting_is_a_reason_only_when_strict) {
   f.guard.connected();
   f.guard.unidentified(REDLOCK_E_NOPERM);

@@ -108,7 +108,7 @@ TEST_F(BegunLife, a_seal_that_a_script_found_broken_is_the_guards_reason) {
 
 TEST(Machine, which_reasons_are_the_guards) {
   for (const int error : {REDLOCK_E_UNREAD, REDLOCK_E_UNWATCHED, REDLOCK_E_WALL_CLOCK, REDLOCK_E_REPLID,
-                          REDLOCK_E_EVICTED}) {
+                          REDLOCK_E_EVICTED, REDLOCK_E_TWO_SERVERS}) {
     Life l;
     l.begin(0);
     l.votes(0, 3, Vote::failed, error);

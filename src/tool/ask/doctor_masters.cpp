@@ -47,12 +47,13 @@ void check_addresses(unsigned m) {
   if (count == 0) return;  // it has no name
   if (count < 0) return tell(Level::unknown, redlock_strerror(count));
   char first[48] = "", run_id[48];
-  bool are_several = false;
+  bool are_several = false, is_silent = false;
   Text saw;
   for (int i = 0; i < count; ++i) {
     Questions asked;
     asked.command("INFO server");
     const int err = asked.ask(site.cfg, m, at[i].text);
+    is_silent = is_silent || err == REDLOCK_E_CONNECT_TIMEOUT;
     const char* const info = err == 0 ? asked.text(0) : nullptr;
     saw.add("%s%s: ", i == 0 ? "" : "; ", at[i].text);
     if (info == nullptr || !info_text(info, "run_id", run_id, sizeof run_id)) {
@@ -63,8 +64,9 @@ void check_addresses(unsigned m) {
     are_several = are_several || (*first != '\0' && strcmp(first, run_id) != 0);
     memcpy(first, run_id, sizeof first);
   }
-  judge(saw, {{are_several, Level::fail, "a master's name is one server: give each server a name, and a URL, of its own",
-               exit_config}});
+  judge(saw, {{are_several, Level::fail, "a master's name is one server: give each server a name of its own",
+               exit_config},
+              {is_silent, Level::warn, "a new connection may wait 0.25 s for an address that is silent: remove it"}});
 }
 
 #ifdef REDLOCK_TLS
@@ -258,9 +260,9 @@ void examine_master(unsigned m, char** resources) {
   const Master& it = site.master[m];
   about("reach", &it);
   check_reach(it);
-  if (it.err != 0) return;
   about("addresses", &it);
-  check_addresses(m);
+  if (it.err != REDLOCK_E_RESOLVE) check_addresses(m);
+  if (it.err != 0) return;
 #ifdef REDLOCK_TLS
   about("tls", &it);
   check_tls(m);

@@ -264,7 +264,9 @@ void Site::look_at_all(const bool* chosen) {
     Look& look = looks[count++] = {this, m, {}, false};
     look.begun = pthread_create(&look.thread, nullptr, Look::run, &look) == 0;
   }
-  for (unsigned i = 0; i < count; ++i) looks[i].begun ? (void)pthread_join(looks[i].thread, nullptr) : look_at(looks[i].m);
+  for (unsigned i = 0; i < count; ++i) {
+    if (!looks[i].begun || pthread_join(looks[i].thread, nullptr) != 0) look_at(looks[i].m);
+  }
 }
 
 Text Site::mark(unsigned m) const {
