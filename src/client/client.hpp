@@ -151,8 +151,8 @@ class Client {
   bool lacks_key(MasterIndex m, Reply reply, Lock& lock, const Instant& now);
   void put_back(Lock& lock, const Instant& now);
   void put_back_all(const Instant& now);
-  void alarm(Lock& lock, MasterIndex m, bool votes_back, const Instant& now);
-  void alarm_all(MasterIndex m, bool votes_back, const Instant& now);
+  void alarm(Lock& lock, MasterIndex m, bool votes_again, const Instant& now);
+  void alarm_all(MasterIndex m, bool votes_again, const Instant& now);
   void forgotten(MasterIndex m, const Instant& now);
 
   // waiting.cpp

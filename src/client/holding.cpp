@@ -57,21 +57,17 @@ void Client::put_back_all(const Instant& now) {
 // Ignore a notification while an answer of this master about this lock is under way. Ahead of the answer to our SET,
 // the notification is about the key of the lock's last owner. Ahead of the answer to our extend, the extend itself may
 // have caused the notification: servers before 6.2.8 and 7.0.5 ignore NOLOOP in scripts.
-void Client::alarm(Lock& lock, MasterIndex m, bool votes_back, const Instant& now) {
+void Client::alarm(Lock& lock, MasterIndex m, bool votes_again, const Instant& now) {
   if (post_[m].owes_answer(lock.claim)) return;
-  if (votes_back) {
-    machine_.on_vote_back(lock, m, now);
-  } else {
-    machine_.on_key_changed(lock, m, now);
-  }
+  machine_.on_key_changed(lock, m, votes_again, now);
   plan(lock);
   want_turn();
 }
 
-// votes_back: the connection to m was lost, and notifications with it. Only an answer of m can tell which keys m has.
-void Client::alarm_all(MasterIndex m, bool votes_back, const Instant& now) {
+// votes_again: the connection to m was lost, and notifications with it. Only an answer of m can tell which keys m has.
+void Client::alarm_all(MasterIndex m, bool votes_again, const Instant& now) {
   for (unsigned i = 0; i < table_.capacity(); ++i) {
-    if (table_[i].state == State::held) alarm(table_[i], m, votes_back, now);
+    if (table_[i].state == State::held) alarm(table_[i], m, votes_again, now);
   }
 }
 

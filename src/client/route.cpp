@@ -44,8 +44,9 @@ inline void Client::route_round(MasterIndex m, const Reply& reply, const Instant
     const bool refused = reply.meaning.answer == Answer::no;
     // The value does not lie on a master that did not know the script.
     post_.claims.set_answered(reply.claim, m, refused || again, now);
-    // Behind the decision it is put back.
-    const bool late = unknown && slot != no_slot && table_[slot].claim == reply.claim && !is_pending(table_[slot]);
+    // Of a lock that is held by now it is put back, once.
+    const bool late = unknown && reply.round != 0 && slot != no_slot && table_[slot].claim == reply.claim &&
+                      !is_pending(table_[slot]);
     if (again || late) return perform(table_[slot], machine_.on_key_missing(table_[slot], m, true), now);
     if (refused && slot == no_slot) notices_.refused_late(m, reply.round);
   }

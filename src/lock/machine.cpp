@@ -32,6 +32,7 @@ void note_error(Round& round, MasterIndex m, int error) {
 Duration third(uint32_t ttl_ms) { return Duration::ns(Duration::ms(ttl_ms).ns() / renew_share); }
 
 bool owner_knows(const Lock& lock) { return lock.tell.event != REDLOCK_EV_ACQUIRED; }
+Action behind_round(const Lock& lock) { return lock.hold.gone.empty() ? Action::none : Action::put_back; }
 
 }  // namespace
 
@@ -121,11 +122,6 @@ Action Machine::revoke(Lock& lock, MasterIndex m, int error, const Instant& now)
   return vote(lock, m, Vote::failed, error, now);
 }
 
-// While a round is open, what is gone on a quorum must end the lock: what was answered in it is put back behind it.
-Action Machine::behind_round(const Lock& lock) {
-  return lock.round.open || lock.hold.gone.empty() ? Action::none : Action::put_back;
-}
-
 Action Machine::distrust(Lock& lock, Masters masters) const {
   if (lock.state != State::held) return Action::none;
   lock.hold.lacking |= masters;
@@ -144,7 +140,7 @@ Action Machine::on_key_missing(Lock& lock, MasterIndex m, bool gone) const {
   if (lock.state != State::held) return Action::none;
   const unsigned quorum = quorum_of(rules_.masters);
   if ((Masters::all(rules_.masters) - lock.hold.lacking).count() < quorum) return lost_early(lock);
-  return behind_round(lock);
+  return lock.round.open ? Action::none : behind_round(lock);
 }
 
 uint32_t Machine::put_back_ttl(const Lock& lock, const Instant& now) const {
@@ -153,13 +149,13 @@ uint32_t Machine::put_back_ttl(const Lock& lock, const Instant& now) const {
   return ttl_ms != 0 && ttl_ms < lock.hold.pace_ms ? ttl_ms + 1 : ttl_ms;  // ttl_within() rounds down
 }
 
-// If this master has answered the open round, the notification is newer than the answer. If not, the pending answer
-// will tell us.
-void Machine::ask_early(Lock& lock, MasterIndex m, const Instant& now) const {
+// Ignore masters that are known to lack our key. One that votes again may have it all the same. If this master has
+// answered the open round, the notification is newer than the answer. If not, the pending answer will tell us.
+void Machine::on_key_changed(Lock& lock, MasterIndex m, bool votes_again, const Instant& now) const {
   const Round& round = lock.round;
   REDLOCK_ASSERT(lock.state == State::held);
-  if (lock.hold.alarmed || lock.hold.hurried == hurried_max) return;
-  if (round.open && !voted(round).has(m)) return;
+  if ((votes_again ? lock.hold.gone : lock.hold.lacking).has(m) || lock.hold.alarmed) return;
+  if (lock.hold.hurried == hurried_max || (round.open && !voted(round).has(m))) return;
   lock.hold.alarmed = true;
   ++lock.hold.hurried;
   if (!round.open && lock.wants == Wants::nothing) lock.wake_at = now;

@@ -23,10 +23,8 @@
 //
 // Lost keys. A master lacks the key if the master answered "gone or foreign", was never sent the SET, or is no longer
 // trusted. A master that is silent, or has not read a SET yet, may have the key. When fewer than a quorum may have the
-// key, the lock is LOST at once. A master without the key gets the key back (put-back) while the lock is held: behind
-// the grant, behind each extend round, or when the master begins to vote. Without put-backs a lock would stay on a bare
-// quorum, and one more failing master would end the lock. The put-back waits for the end of an open round in which the
-// master may still vote: a key that was put back shows nothing of who had the key before.
+// key, the lock is LOST at once. Masters without the key get the key back (put-back) behind the grant, behind each
+// extend round, and when they begin to vote. Otherwise one more failing master would end a lock on a bare quorum.
 //
 // Fenced rounds. A fenced acquire can have a second part. If a quorum holds the names, but no quorum acknowledged the
 // proposed token, the round stays open. The masters that granted are asked to store a larger token (lock/fence), and
@@ -272,16 +270,12 @@ class Machine {
   // [acquiring, held] A master said that it has the lock's value. True whichever round asked.
   void on_key_present(Lock& lock, MasterIndex m) const {
     lock.hold.owners.add(m);
-    lock.hold.lacking.remove(m);
-    lock.hold.gone.remove(m);
+    put_back_sent(lock, m);
   }
-  // [acquiring, held] The key is gone there, or holds another value. gone: none of our SETs is left there. The master
-  // answered an extend so, or executed no SET.
+  // [acquiring, held] The key is gone there, or holds another value. gone: it answered an extend so, or got no SET.
   Action on_key_missing(Lock& lock, MasterIndex m, bool gone) const;
-  // [held] Where the key may be put back now. In an open round a master that may still vote gets no key.
-  static Masters to_put_back(const Lock& lock) {
-    return lock.round.open ? lock.hold.gone & lock.round.failed : lock.hold.gone;
-  }
+  // [held] Where the key may be put back now: in an open round on no master that may vote, or said "gone" in it.
+  static Masters to_put_back(const Lock& l) { return l.round.open ? l.hold.gone & l.round.failed : l.hold.gone; }
   // [any] The ttl of a put-back: what is left of the validity. 0: nothing is left, so put nothing back.
   uint32_t put_back_ttl(const Lock& lock, const Instant& now) const;
   // [acquiring, held] A SET was sent to this master once more. Until the answer comes the master may have the key.
@@ -289,14 +283,8 @@ class Machine {
     lock.hold.lacking.remove(m);
     lock.hold.gone.remove(m);
   }
-  // [held] Its key may have changed on this master.
-  void on_key_changed(Lock& lock, MasterIndex m, const Instant& now) const {
-    if (!lock.hold.lacking.has(m)) ask_early(lock, m, now);  // otherwise it is another's key
-  }
-  // [held] This master votes again. What it may have forgotten it is asked for; what is gone is put back unasked.
-  void on_vote_back(Lock& lock, MasterIndex m, const Instant& now) const {
-    if (!lock.hold.gone.has(m)) ask_early(lock, m, now);
-  }
+  // [held] Its key may have changed on this master. votes_again: whatever it was told is old.
+  void on_key_changed(Lock& lock, MasterIndex m, bool votes_again, const Instant& now) const;
   // [any] These masters are no longer trusted. A held lock that has no quorum of other owners is LOST.
   Action distrust(Lock& lock, Masters masters) const;
 
@@ -380,10 +368,8 @@ class Machine {
   Action lost(Lock& lock, int cause, const Instant& now);
   Action extended(Lock& lock) const;
   void extend_lost(Lock& lock, int cause, const Instant& now);
-  void ask_early(Lock& lock, MasterIndex m, const Instant& now) const;
   Action fail(Lock& lock, int err) const;
   Action lost_early(Lock& lock) const;
-  static Action behind_round(const Lock& lock);
   // Masters that have voted, or whose vote no longer counts in this round.
   static Masters voted(const Round& round) {
     return round.granted | round.refused | round.failed | round.unasked;

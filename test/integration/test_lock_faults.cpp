@@ -85,6 +85,38 @@ TEST_F(Restarted3, OneMasterWhileHeld) {
   EXPECT_EQ(masters.holders("bus"), 0u);
 }
 
+// A master that was away when the lock was taken gets the key as soon as it votes, long before a renewal is due. So the
+// lock outlives any one of the three.
+TEST_F(Restarted3, EachMasterThatVotesHasTheKey) {
+  struct Row {
+    std::vector<std::string> names;
+    uint32_t flags;
+    size_t away, failing;
+  };
+  for (const Row& row : {Row{{"bus"}, 0, 2, 0}, Row{{"bus"}, 0, 0, 2}, Row{{"bus"}, 0, 1, 1},
+                         Row{{"bus"}, REDLOCK_F_NO_RENEW, 2, 1}, Row{{"bus"}, REDLOCK_F_FENCING, 0, 1},
+                         Row{{"bus", "valve"}, 0, 1, 2}}) {
+    SCOPED_TRACE(row.names.back() + " with flags " + std::to_string(row.flags) + ", of master " +
+                 std::to_string(row.away));
+    client.wait_up(3);
+    masters[row.away].kill_hard();
+    client.wait_up(2);
+    Lock& lock = client.hold(row.names, options(20'000, REDLOCK_TRY_ONCE, row.flags));
+    masters[row.away].restart();
+    for (const std::string& name : row.names) {
+      EXPECT_TRUE(loop.run_until([&] { return masters.holders(name) == 3; })) << name;
+    }
+    EXPECT_EQ(lock.events.size(), 1u) << "it came with a renewal";
+    masters[row.failing].kill_hard();
+    client.wait_up(2);
+    ASSERT_EQ(redlock_extend_async(client.get(), lock.handle, 20'000), 0);
+    EXPECT_TRUE(loop.run_until([&] { return lock.events.size() > 1; }));
+    EXPECT_EQ(lock.events.back().type, REDLOCK_EV_RENEWED);
+    client.release(lock);
+    masters[row.failing].restart();
+  }
+}
+
 // ---- frozen ---------------------------------------------------------------------------------------------------------
 
 // Short enough that a frozen master costs a test little, long enough for a loaded machine to answer.

@@ -64,8 +64,8 @@ void Process::watch_dead_rounds(MasterIndex m, uint32_t open, uint32_t asked) {
   }
 }
 
-// A held lock's key lies, or is on its way, on every master that votes and has room. Where it is missing it was put back
-// before the turns ended, unless the round that is open shall tell more.
+// A held lock's key lies, or is on its way, on every master that votes and has room: where it was missing it was put
+// back before the turns ended, unless an open round is to tell more.
 void Process::watch_missing() {
   for (const User& user : users_) {
     if (user.handle == 0) continue;

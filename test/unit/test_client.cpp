@@ -339,6 +339,26 @@ TEST(Client, what_is_asked_again_waits_for_room) {
 }
 
 // "So that every lock can send its SET in one turn", and with it the default transmit buffer's size, is a promise.
+// Locks of one t0, and a master that restarts empty. What found no room in a turn leaves in the next one: each lock is
+// renewed once until all keys are back.
+TEST(Client, the_keys_of_many_locks_come_back_with_one_renewal) {
+  for (const unsigned locks : {1u, 8u, 32u, 256u}) {
+    Site site(3, locks);
+    for (unsigned i = 0; i < locks; ++i) ASSERT_EQ(site.a.acquire("l" + std::to_string(i), usual()), 0);
+    site.settle();
+    site.restart(3, test::RedisDouble::Keep::none);
+    site.forget_asked();
+    const auto back = [&] { return site.executed("SET", 3).size() == size_t{2} * locks; };
+    for (unsigned ms = 0; ms < 20'000 && !back(); ++ms) site.advance_ms(1);
+    EXPECT_TRUE(back());
+    const std::vector<Executed> asked = site.asked(1);
+    EXPECT_EQ(std::count_if(asked.begin(), asked.end(),
+                            [](const Executed& e) { return e.text.find(" extend ") != std::string::npos; }),
+              locks);
+    for (unsigned i = 0; i < locks; ++i) EXPECT_EQ(site.holders("l" + std::to_string(i)).size(), 3u) << i;
+  }
+}
+
 TEST(ClientMemory, every_lock_sends_its_set_in_one_turn) {
   for (const unsigned locks : {1u, 2u, 5u, 32u, 100u}) {
     Site site(3, locks, [](Settings& s) {

@@ -255,11 +255,11 @@ TEST(Machine, a_master_that_votes_again_is_asked_where_it_may_have_the_key) {
            Row{[](Life&) {}, true},
            Row{[](Life& l) { l.machine.on_key_missing(l.lock, 4, false); }, true},
            Row{[](Life& l) { l.machine.on_key_missing(l.lock, 4, true); }, false},
-           Row{[](Life& l) { l.machine.on_key_changed(l.lock, 3, at(1)); }, true},
+           Row{[](Life& l) { l.machine.on_key_changed(l.lock, 3, false, at(1)); }, true},
        }) {
     Life l = Life::holding();
     before(l);
-    l.machine.on_vote_back(l.lock, 4, at(1));
+    l.machine.on_key_changed(l.lock, 4, true, at(1));
     EXPECT_EQ(l.machine.deadline(l.lock) == at(1), asked);
   }
 }
@@ -285,17 +285,17 @@ TEST(Machine, a_key_is_put_back_only_where_the_master_has_said_that_it_is_gone) 
 }
 
 TEST_F(HeldLife, word_of_a_change_brings_the_next_round_forward) {
-  l.machine.on_key_changed(l.lock, 2, at(100));
+  l.machine.on_key_changed(l.lock, 2, false, at(100));
   EXPECT_EQ(l.machine.deadline(l.lock), at(100));
   ASSERT_EQ(l.time(100), Action::start);
   ASSERT_TRUE(l.begin(100));
-  l.machine.on_key_changed(l.lock, 2, at(101));
+  l.machine.on_key_changed(l.lock, 2, false, at(101));
   l.votes(0, 3, Vote::granted);
   EXPECT_EQ(l.machine.deadline(l.lock), a_third_after(100)) << "the answer came behind the word";
   ASSERT_EQ(l.time(3'434), Action::start);
   ASSERT_TRUE(l.begin(3'434));
   l.vote(0, Vote::granted);
-  l.machine.on_key_changed(l.lock, 0, at(3'435));
+  l.machine.on_key_changed(l.lock, 0, false, at(3'435));
   l.votes(1, 2, Vote::granted);
   EXPECT_LE(l.machine.deadline(l.lock), at(3'435)) << "the word came behind the answer";
 }
@@ -309,13 +309,13 @@ TEST_F(HeldLife, word_without_end_brings_few_rounds) {
       l.told();
       ++rounds;
     }
-    l.machine.on_key_changed(l.lock, static_cast<MasterIndex>(t % masters), l.now);
+    l.machine.on_key_changed(l.lock, static_cast<MasterIndex>(t % masters), false, l.now);
   }
   EXPECT_LE(rounds, 3u * 9u);
   EXPECT_GE(rounds, 9u);
   Life other = Life::holding();
   other.machine.on_key_missing(other.lock, 2, false);
-  other.machine.on_key_changed(other.lock, 2, at(1));
+  other.machine.on_key_changed(other.lock, 2, false, at(1));
   EXPECT_EQ(other.machine.deadline(other.lock), a_third_after(0)) << "another's key";
 }
 
