@@ -396,8 +396,7 @@ REDLOCK_API int redlock_timeout_ms(const redlock_t *rl);
 REDLOCK_API int redlock_process(redlock_t *rl);
 
 /* [own] Loop and polled mode: end the client. Pending acquires get FAILED(CANCELED), held locks RELEASED; keys of LOST
- * locks are deleted at once, too: rely on no earlier check any more. Masters have grace_ms (0 .. 60000) to answer the
- * deletes; CLOSED comes last.
+ * locks go, too: rely on no earlier check. Masters have grace_ms (0 .. 60000) to answer the deletes; CLOSED comes last.
  * Returns 0. INVAL: grace_ms. CLOSED: a second call. NOTSUP: thread mode. THREAD. FORKED. */
 REDLOCK_API int redlock_close_async(redlock_t *rl, uint32_t grace_ms);
 
@@ -409,7 +408,7 @@ REDLOCK_API int redlock_destroy(redlock_t *rl, uint32_t grace_ms);
 
 /* ---- 6. Locking ----------------------------------------------------------------------------------------------- */
 
-#define REDLOCK_TRY_ONCE 0        /* one round: waits neither for other holders, nor the guard, nor SUSPECT masters */
+#define REDLOCK_TRY_ONCE 0        /* one round: waits neither for other holders nor for the guard */
 #define REDLOCK_WAIT_NONE REDLOCK_TRY_ONCE /* the former name */
 #define REDLOCK_WAIT_FOREVER (-1) /* until the lock is acquired or the acquire is canceled */
 #define REDLOCK_WAIT_DEFAULT (-2) /* defaults.wait_ms, and for the guard timing.guard_wait_ms */
@@ -463,8 +462,8 @@ typedef struct redlock_acquire_opts_s {
 /* How long an acquire waits: on a new client at most twice timing.connect_timeout_ms for the first connections. It
  * fails at once, with REDLOCK_CAUSE_NEVER, where FINGERPRINT, LEFT, MODE, MAXMEMORY or IDENTITY leave no quorum. Where
  * a missing permission, password or certificate leaves none, it fails after one round, unless REDLOCK_WAIT_FOREVER.
- * While no quorum votes, as right behind a pause, when masters are SUSPECT, REDLOCK_TRY_ONCE fails at once: who asks
- * again in the callback of FAILED spins. Any wait asks with pauses, and at once when the masters have answered. */
+ * While no quorum votes, as behind a pause (SUSPECT), REDLOCK_TRY_ONCE fails at once: asked again in the callback of
+ * FAILED, it spins. An acquire that waits pauses between its rounds. */
 
 /* [own] Ask for 1 .. REDLOCK_RESOURCES_PER_LOCK_MAX resources: all or none, in any order without a deadlock. ACQUIRED
  * or FAILED follows. opts NULL: all defaults. *lock is the handle. A held lock is renewed by itself until it is
@@ -488,7 +487,7 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_extend_async(redlock_t *rl, redlock_lo
 /* [own] Let go: from now on the lock is not held. Deletes go out, again where a connection breaks. RELEASED follows.
  * Before ACQUIRED this cancels the acquire. No holder hears that others wait: to let them in, release and acquire every
  * n seconds. Usually the first or second time does. The keys of a LOST lock stay until its validity would have ended:
- * another thread may rely on an earlier check.
+ * another thread may rely on a check.
  * Returns 0, also when the lock has ended. STALE: never issued. THREAD. FORKED. */
 REDLOCK_API int redlock_release_async(redlock_t *rl, redlock_lock_t lock);
 
@@ -531,9 +530,8 @@ REDLOCK_API int redlock_suspended(redlock_t *rl);
 
 /* [own] For a new site, or after an outage: you state that no lock of these keys is held and no other client runs. If
  * that is wrong, two holders become possible. One person says so, once, on one gateway, never a program at each start.
- * Masters whose record is read within twice timing.connect_timeout_ms vote at once. One that is read later, as where
- * many clients start together or the loop is busy, stays GUARDED: of that time nobody has said anything. Start the
- * others when this client's masters are UP; or say it again, if it is still true.
+ * Masters whose record is read within twice timing.connect_timeout_ms vote at once. Others stay GUARDED, as where
+ * many clients start together: start the rest when these masters are UP, or say it again while it is true.
  * Returns 0. CLOSED. THREAD. FORKED. */
 REDLOCK_API int redlock_commission(redlock_t *rl);
 /* [own] redlock_commission() for one master, by its index in the configuration.
