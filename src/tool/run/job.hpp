@@ -32,6 +32,7 @@ struct Job {
   bool has_terminal = false;        // the command stays in our process group then
   bool tells_systemd = false;       // the keeper does, and so the command cannot
   bool has_pid_namespace = false;
+  bool ignores_hup = false;         // while it waits
   uint32_t held_code = exit_held;   // the exit code where others hold the lock
   Schedule schedule;
 };

@@ -10,6 +10,7 @@
 // that process, signals and ^Z would have to go through it, and it could be stopped and killed as well.
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,10 +27,6 @@ namespace {
 
 constexpr int64_t patience_ns = 10'000 * ns_per_ms;
 
-bool ends_a_wait(int number) {
-  return number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGQUIT;
-}
-
 class Keeper {
  public:
   explicit Keeper(const Job& job) : job_(job), names_(job.wish.names), waiting_(names_, job.tells_systemd) {}
@@ -41,6 +38,7 @@ class Keeper {
     }
     if (job_.metrics != nullptr) lease_.metrics.open(job_.metrics, names_);
     become_parent_of_orphans();
+    if (job_.ignores_hup) ::signal(SIGHUP, SIG_DFL);  // else it would be kept from the command, too
     signals_.take({SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGCHLD});
     warden_.fork(job_, signals_);  // before there is a client
     lease_.open(cfg, job_.wish, common);
@@ -66,6 +64,10 @@ class Keeper {
 
  private:
   // ---- waiting ----------------------------------------------------------------------------------------------------
+
+  bool ends_a_wait(int number) const {
+    return number == SIGTERM || number == SIGINT || number == SIGQUIT || (number == SIGHUP && !job_.ignores_hup);
+  }
 
   // Until it is held, or cannot be had, or a signal has come: which; 0: none.
   int wait_for_lock() {

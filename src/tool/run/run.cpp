@@ -28,7 +28,8 @@ constexpr char help[] =
     "  -E, --conflict-exit-code CODE   instead of 75, if others hold the lock\n"
     "      --metrics FILE      keep metrics for an agent there\n"
     "      --pidns             in a PID namespace: all descendants end with the lock, whatever is killed\n"
-    "      --sd-notify         tell systemd when the lock is held\n";
+    "      --sd-notify         tell systemd when the lock is held\n"
+    "      --ignore-hup        a HUP ends no wait\n";
 
 struct Given {
   const char* signal_name = "TERM";
@@ -114,7 +115,8 @@ int run_run(const Command& command, int argc, char** argv) {
        {.name = "conflict-exit-code", .letter = 'E', .number = &job.held_code, .max = 255},
        {.name = "metrics", .text = &job.metrics},
        {.name = "pidns", .flag = &job.has_pid_namespace},
-       {.name = "sd-notify", .flag = &job.tells_systemd}},
+       {.name = "sd-notify", .flag = &job.tells_systemd},
+       {.name = "ignore-hup", .flag = &job.ignores_hup}},
       Options::Order::first);
   if (tries_once) how.wait_ms = REDLOCK_TRY_ONCE;
   how.flags = (has_token ? REDLOCK_F_FENCING : 0) | (is_urgent ? REDLOCK_F_URGENT : 0);
