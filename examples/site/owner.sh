@@ -86,7 +86,7 @@ write_programs() {
 # What systemd does with ser2net.service, its drop-in, and Restart=always.
 [[ $1 != --no-block ]] || shift
 loop() {
-  line=$(sed -n 's/^ExecStart=//p' /etc/systemd/system/ser2net.service.d/redlock.conf | tail -n 1)
+  line=$(sed -n 's/^ExecStart=//p' /etc/systemd/system/ser2net.service.d/zzzz-redlock.conf | tail -n 1)
   while :; do
     mkdir -p /run/redlock/ser2net.service
     CONFFILE=/etc/ser2net.yaml bash -c "exec $line" &
@@ -97,6 +97,10 @@ loop() {
 }
 case $1 in
   cat) exec cat "/lib/systemd/system/$3" ;;
+  show)
+    line=$(sed -n 's/^ExecStart=\(.\)/\1/p' /etc/systemd/system/ser2net.service.d/zzzz-redlock.conf)
+    echo "ExecStart={ path=${line%% *} ; argv[]=$line ; ignore_errors=no ; pid=0 }"
+    ;;
   stop | restart)
     if [[ -e /run/loop ]]; then
       kill -KILL "$(</run/loop)" 2>/dev/null

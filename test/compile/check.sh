@@ -663,7 +663,7 @@ check_package() {
     rm -rf "$WORK/moved"
     cp -a "$prefix" "$WORK/moved"
     env -u LD_LIBRARY_PATH $EMULATOR "$WORK/moved/bin/redlock" version || fail "the installed program does not start"
-    names_its_program "$prefix/bin" "$prefix/lib/systemd/system/redlock@.service" "$prefix"/share/doc/*/examples/redlock.*
+    names_its_program "$prefix/bin" "$prefix"/lib/systemd/system/* "$prefix"/share/doc/*/examples/redlock.*
     check_unit "$prefix/lib/systemd/system/redlock@.service"
   fi
   [[ $SHARED == ON ]] || return 0

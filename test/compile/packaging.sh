@@ -110,7 +110,7 @@ check_unit() { # ROOT
   command -v systemd-analyze >/dev/null || { echo "systemd-analyze is not here: it judges no unit" && return; }
   local said unit=/usr/lib/systemd/system/redlock@.service
   cp /lib/systemd/system/*.target "$1/usr/lib/systemd/system"
-  said=$(systemd-analyze verify --man=no --root="$1" "$unit" 2>&1) || fail "systemd does not take redlock@.service: $said"
+  said=$(systemd-analyze verify --man=no --root="$1" "$unit" 2>&1) || fail "systemd takes no redlock@: $said"
 }
 
 # A profile with TLS makes another version, so dpkg configures no program beside the other library.

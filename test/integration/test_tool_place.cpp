@@ -43,7 +43,8 @@ TEST_F(ToolPlace, TheUnitIsWellFormed) {
   }
   if (!has("systemd-analyze")) GTEST_SKIP() << "systemd-analyze is not here";
   const std::string file = site_.dir + "/redlock@.service";
-  std::ofstream(file) << replace_all(replace_all(unit, "@redlock_bindir@/redlock", REDLOCK_TOOL), "Documentation=", "#");
+  const std::string installed = replace_all(unit, "@redlock_bindir@/redlock", REDLOCK_TOOL);
+  std::ofstream(file) << replace_all(installed, "Documentation=", "#");
   const Ended ended = shell("systemd-analyze verify " + file);
   EXPECT_EQ(ended.status, 0);
   EXPECT_EQ(ended.err.find("redlock@"), std::string::npos) << ended.err;
@@ -175,7 +176,8 @@ TEST_F(ToolProcd, WrongValuesAreNamedAndLeaveEverythingAsItIs) {
 TEST_F(ToolPlace, OfThreeGatewaysOneDoesTheWorkOfTheCronLine) {
   std::smatch found;
   const std::string text = text_of_file(source("src/tool/service/redlock.cron.in"));
-  ASSERT_TRUE(std::regex_search(text, found, std::regex("\n\\*/5 \\* \\* \\* \\* root @redlock_bindir@/redlock run (.*)\n")));
+  const std::regex line_of_job("\n\\*/5 \\* \\* \\* \\* root @redlock_bindir@/redlock run (.*)\n");
+  ASSERT_TRUE(std::regex_search(text, found, line_of_job));
   ToolSite site(true, 6'000);
   std::string arguments = replace_all(found[1], "/usr/bin/read-meters", "echo read");
   for (const auto& [slow, fast] : {std::pair("-t 30000 ", "-t 6000 "), std::pair("--at-least 30 ", "--at-least 6 ")}) {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
 // redlock-service: which units it refuses, what it writes, and what the drop-in's line then does. systemctl is a script
-// here that prints a unit; the folders of systemd are those of the test.
+// here that reads a unit and its drop-ins in the order of systemd; the folders of systemd are those of the test. One
+// test boots a systemd.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <regex>
 
@@ -19,6 +21,30 @@ std::string replace_all(std::string text, const std::string& old, const std::str
   return text;
 }
 
+// @dir@ is the site's: units/ has the units, etc/ and vendor/ have drop-ins.
+constexpr char systemctl[] = R"(#!/bin/sh
+cd @dir@ || exit 1
+for unit; do :; done
+files() {
+  ls -d "$PWD/units/$unit"
+  ls -d "$PWD/etc/$unit.d/"*.conf "$PWD/vendor/$unit.d/"*.conf 2>/dev/null | awk -F/ '{ print $NF, $0 }' |
+    LC_ALL=C sort | cut -d' ' -f2
+}
+case $1 in
+  cat)
+    [ -e "units/$unit" ] || exit 1
+    for file in $(files); do echo "# $file" && cat "$file" && echo; done
+    ;;
+  show)
+    [ ! -e mute ] || exit 1
+    cat $(files) | awk 'sub(/^ExecStart=[-:+!]*/, "") { if ($0 == "") count = 0; else all[++count] = $0 }
+      END { for (i = 1; i <= count; ++i) { split(all[i], words, " ")
+        printf "ExecStart={ path=%s ; argv[]=%s ; ignore_errors=no ; pid=0 }\n", words[1], all[i] } }'
+    ;;
+  *) echo "$*" >>systemctl ;;
+esac
+)";
+
 class ToolService : public ::testing::Test {
  protected:
   ToolService() {
@@ -29,8 +55,7 @@ class ToolService : public ::testing::Test {
     script = replace_all(script, "drop_ins=/etc/systemd/system\n", "drop_ins=" + etc_ + "\n");
     script = replace_all(script, "patience_s=30 ", "patience_s=1 ");
     write_program("redlock-service", replace_all(script, "states=/run/redlock ", "states=" + states_ + " "));
-    write_program("systemctl", "#!/bin/sh\ncase $1 in cat) cat " + site_.dir + "/units/$3 ;; *) echo \"$*\" >>" +
-                                   site_.dir + "/systemctl ;; esac\n");
+    write_program("systemctl", replace_all(systemctl, "@dir@", site_.dir));
   }
 
   void write_program(const std::string& name, const std::string& text) {
@@ -41,6 +66,12 @@ class ToolService : public ::testing::Test {
     std::filesystem::create_directories(site_.dir + "/units");
     std::ofstream(site_.dir + "/units/" + name) << text;
   }
+  // Another drop-in of the unit, in etc/ or vendor/.
+  void write_drop_in(const std::string& name, const std::string& service = "ExecStart=\nExecStart=/bin/other 2") {
+    std::filesystem::create_directories(site_.dir + "/" + std::filesystem::path(name).parent_path().string());
+    std::ofstream(site_.dir + "/" + name) << "[Service]\n" << service << "\n";
+  }
+  std::string what_counts() { return shell("systemctl show -p ExecStart -- bus.service").out; }
   Words words(const std::string& line) const {
     return {"bash", "-c", "export PATH=" + bin_ + ":$PATH REDLOCK_CONFIG=" + site_.config + "; " + line};
   }
@@ -57,10 +88,11 @@ class ToolService : public ::testing::Test {
     const std::string value = std::string(40, 'a') + ":" + gateway;
     for (size_t m = 0; m < 2; ++m) site_.masters[m].command({"SET", "bus", value, "PX", "60000"});
   }
-  std::string drop_in() const { return text_of_file(etc_ + "/bus.service.d/redlock.conf"); }
+  std::string drop_in() const { return text_of_file(ours_); }
 
   ToolSite site_;
   const std::string bin_ = site_.dir + "/bin", etc_ = site_.dir + "/etc", states_ = site_.dir + "/states";
+  const std::string ours_ = etc_ + "/bus.service.d/zzzz-redlock.conf", old_ = etc_ + "/bus.service.d/redlock.conf";
 };
 
 TEST_F(ToolService, RefusesWhatWouldRunWithoutTheLock) {
@@ -89,6 +121,18 @@ TEST_F(ToolService, RefusesWhatWouldRunWithoutTheLock) {
       {"RootImage=/srv/a.raw\nExecStart=/bin/a", "redlock is not in there"},
       {"DynamicUser=yes\nExecStart=/bin/a", "redlock.json cannot belong to a user that is new at each start"},
       {"NoExecPaths=/\nExecStart=/bin/a", "redlock could not be started"},
+      {"RestrictAddressFamilies=AF_INET\nExecStart=/bin/a", "has no AF_UNIX: systemd could not be asked"},
+      {"RestrictAddressFamilies=~AF_UNIX\nExecStart=/bin/a", "=~AF_UNIX: systemd could not be asked"},
+      {"RuntimeMaxSec=1h\nExecStart=/bin/a", "RuntimeMaxSec= .* would count while we wait"},
+      {"[Unit]\nJobTimeoutSec=60\n[Service]\nExecStart=/bin/a", "JobTimeoutSec= would count while we wait"},
+      {"[Unit]\nJobRunningTimeoutSec=60\n[Service]\nExecStart=/bin/a", "JobRunningTimeoutSec= would count"},
+      {"[Unit]\nFailureAction=reboot\n[Service]\nExecStart=/bin/a", "FailureAction=reboot might follow each hand-over"},
+      {"[Unit]\nSuccessAction=exit\n[Service]\nExecStart=/bin/a", "SuccessAction=exit might follow each hand-over"},
+      {"KillSignal=SIGHUP\nExecStart=/bin/a", "KillSignal=SIGHUP does not end a wait: .* --signal=NAME"},
+      {"KillSignal=SIGUSR1\nExecStart=/bin/a", "KillSignal=SIGUSR1 does not end a wait"},
+      {"RestartKillSignal=SIGWINCH\nExecStart=/bin/a", "RestartKillSignal=SIGWINCH does not end a wait"},
+      {"Sockets=bus-in.socket\nExecStart=/bin/a", "hands it a socket"},
+      {"ExecStart=/opt/x/bin/redlock-service --run /run/redlock/bus a -- b", "a copy of ours"},
   };
   for (const auto& unit : units) {
     write_unit(std::string("[Service]\n") + unit.service + "\n");
@@ -116,13 +160,19 @@ TEST_F(ToolService, TakesUnitsWhoseSandboxLetsRedlockWork) {
       {"RestrictAddressFamilies=AF_UNIX\nRestrictAddressFamilies=", ""},
       {"RestrictAddressFamilies=~AF_PACKET AF_INET6", ""},
       {"IPAddressDeny=any\nIPAddressAllow=10.0.0.0/8", "IPAddressAllow= of bus.service must have the masters"},
+      {"Type=notify\nRuntimeMaxSec=1h", ""},
+      {"RuntimeMaxSec=infinity\nKillSignal=SIGINT\nRestartKillSignal=15", ""},
+      {"[Unit]\nFailureAction=none\nJobTimeoutSec=0", ""},
+      {"ExecStopPost=/bin/b", "ExecStopPost= of bus.service runs without the lock"},
   };
   for (const auto& unit : units) {
     write_unit(std::string("[Service]\nExecStart=/bin/a\n") + unit.service + "\n");
     const Ended ended = shell("redlock-service bus plant1/bus");
     EXPECT_EQ(ended.status, 0) << unit.service << ": " << ended.err;
     EXPECT_NE(ended.out.find(unit.said), std::string::npos) << unit.service << ": " << ended.out;
-    EXPECT_EQ(drop_in().find("RestartPrevent"), std::string::npos) << "each exit status may be the service's own";
+    for (const char* line : {"RestartPreventExitStatus=", "RemainAfterExit=no", "SendSIGKILL=yes"}) {
+      EXPECT_NE(drop_in().find("\n" + std::string(line) + "\n"), std::string::npos) << "it must stand by again";
+    }
     EXPECT_EQ(shell("redlock-service --undo bus").status, 0);
   }
 }
@@ -140,19 +190,201 @@ TEST_F(ToolService, WritesADropInThatSystemdUnderstandsAndTakesItBack) {
   EXPECT_NE(drop_in().find("\nNotifyAccess=all\n"), std::string::npos);
   EXPECT_NE(drop_in().find("\nTimeoutStartSec=infinity\n"), std::string::npos);
   EXPECT_EQ(text_of_file(site_.dir + "/systemctl"), "daemon-reload\n");
-  EXPECT_EQ(shell("redlock-service bus plant1/bus").status, 65) << "twice";
+  EXPECT_EQ(shell("redlock-service bus plant1/bus").status, 0) << "twice";
+  EXPECT_NE(drop_in().find(" plant1/bus -- /bin/sleep    60\n"), std::string::npos) << drop_in();
   if (std::system("command -v systemd-analyze >/dev/null") == 0) {
     std::ofstream(etc_ + "/bus.service") << unit;
     const Ended checked = shell("systemd-analyze verify " + etc_ + "/bus.service");
     EXPECT_EQ(checked.status, 0);
     EXPECT_EQ(checked.err.find("bus.service"), std::string::npos) << checked.err;
-    std::ofstream(etc_ + "/bus.service.d/redlock.conf", std::ios::app) << "TimeoutStartSec=nonsense\n";
-    EXPECT_NE(shell("systemd-analyze verify " + etc_ + "/bus.service").err.find("redlock.conf"), std::string::npos)
+    std::ofstream(ours_, std::ios::app) << "TimeoutStartSec=nonsense\n";
+    EXPECT_NE(shell("systemd-analyze verify " + etc_ + "/bus.service").err.find("zzzz-redlock.conf"), std::string::npos)
         << "the drop-in is not read";
   }
   EXPECT_EQ(shell("redlock-service --undo bus").status, 0);
   EXPECT_FALSE(std::filesystem::exists(etc_ + "/bus.service.d"));
   EXPECT_EQ(shell("redlock-service --undo bus").status, 66);
+}
+
+TEST_F(ToolService, OursCountsBesideOtherDropInsOrIsNotWritten) {
+  write_unit("[Service]\nExecStart=/bin/a\n");
+  for (const char* name : {"etc/bus.service.d/override.conf", "etc/bus.service.d/sandbox.conf",
+                           "vendor/bus.service.d/site.conf", "vendor/bus.service.d/zz-local.conf"}) {
+    write_drop_in(name);
+    ASSERT_EQ(shell("redlock-service bus bus").status, 0) << name;
+    EXPECT_NE(what_counts().find("argv[]=" + bin_ + "/redlock-service --run " + states_ +
+                                 "/bus.service bus -- /bin/other 2 ;"), std::string::npos) << name << what_counts();
+    ASSERT_EQ(shell("redlock-service --undo bus").status, 0);
+  }
+  const auto refuses = [&] {
+    const Ended ended = shell("redlock-service bus bus");
+    EXPECT_EQ(ended.status, 65);
+    EXPECT_NE(ended.err.find("the lock would not count: " + site_.dir + "/vendor/bus.service.d/zzzzz.conf sets "
+                             "ExecStart=/bin/other 2"), std::string::npos) << ended.err;
+    EXPECT_EQ(shell("redlock-service --hand-over bus").status, std::filesystem::exists(ours_) ? 65 : 66) << "stops it";
+  };
+  write_drop_in("vendor/bus.service.d/zzzzz.conf");
+  refuses();
+  EXPECT_FALSE(std::filesystem::exists(ours_)) << "it looks as if it counted";
+  const std::string earlier = "[Service]\nExecStart=\nExecStart=" + bin_ + "/redlock-service --run x bus -- /bin/a\n";
+  std::filesystem::create_directories(etc_ + "/bus.service.d");
+  std::ofstream(ours_) << earlier;
+  refuses();
+  EXPECT_EQ(drop_in(), earlier) << "its ExecCondition= refuses the start";
+  const std::string calls = text_of_file(site_.dir + "/systemctl");
+  EXPECT_EQ(calls.substr(calls.size() - 14), "daemon-reload\n");
+  EXPECT_EQ(calls.find("stop"), std::string::npos) << "it would not start again";
+}
+
+TEST_F(ToolService, AStartWhoseExecStartIsNotOursIsRefused) {
+  write_unit("[Service]\nExecStart=/bin/a b\n");
+  ASSERT_EQ(shell("redlock-service bus bus").status, 0);
+  EXPECT_NE(drop_in().find("\nExecCondition=" + bin_ + "/redlock-service --check bus.service\n"), std::string::npos);
+  const auto check = [&] { return shell("redlock-service --check bus.service"); };
+  EXPECT_EQ(check().status, 0);
+  EXPECT_EQ(check().out, "");
+  write_drop_in("etc/bus.service.d/zz-local.conf");
+  Ended ended = check();
+  EXPECT_EQ(ended.status, 0);
+  EXPECT_EQ(ended.out, "redlock-service: ExecStart= of bus.service is now /bin/other 2, and /bin/a b is started: "
+                       "redlock-service with the same RES adopts it\n");
+  const struct {
+    const char* service;
+    const char* said;
+  } rows[] = {
+      {"ExecStart=\nExecStart=/bin/other 2", "/vendor/bus.service.d/zzzzz.conf sets ExecStart=/bin/other 2"},
+      {"Type=oneshot\nExecStart=/bin/other 2", "/vendor/bus.service.d/zzzzz.conf sets ExecStart="},
+      {"ExecStart=\nExecStart=/bin/sh -c '/bin/redlock-service --run x'", "sets ExecStart=/bin/sh"},
+      {"ExecStart=\nExecStart=/bin/redlock-service --run /run/redlock/other.service bus -- /bin/a", "sets ExecStart="},
+  };
+  for (const auto& row : rows) {
+    write_drop_in("vendor/bus.service.d/zzzzz.conf", row.service);
+    std::filesystem::remove(states_ + "/bus.service/refused");
+    ended = check();
+    EXPECT_EQ(ended.status, 255) << row.service << ": 1 to 254 are no failure to systemd";
+    EXPECT_EQ(ended.err.find("redlock-service: bus.service is not started without its lock: "), 0u) << ended.err;
+    EXPECT_NE(ended.err.find(row.said), std::string::npos) << ended.err;
+    EXPECT_EQ(ended.out, "") << "no pause at first";
+  }
+  EXPECT_NE(check().out.find("1 times in a row; it waits 2 s"), std::string::npos) << "systemd tries again for ever";
+  std::filesystem::remove(site_.dir + "/vendor/bus.service.d/zzzzz.conf");
+  std::ofstream(site_.dir + "/mute");
+  std::filesystem::remove(states_ + "/bus.service/refused");
+  ended = check();
+  EXPECT_EQ(ended.status, 255);
+  EXPECT_NE(ended.err.find("systemctl show -p ExecStart bus.service has no answer"), std::string::npos) << ended.err;
+  std::filesystem::remove(site_.dir + "/mute");
+  EXPECT_EQ(shell("PATH=/nowhere " + bin_ + "/redlock-service --check bus.service").status, 255) << "the unit's PATH";
+  EXPECT_EQ(check().status, 0);
+}
+
+// A systemd of its own is PID 1 of namespaces, with an empty /run and /etc/systemd/system. A script beside it is the
+// operator.
+constexpr char boots[] = R"sh(set -e
+mount -o bind,ro /proc/sys /proc/sys
+mount -t tmpfs tmpfs /run
+mkdir /run/lock
+mount -t tmpfs tmpfs /etc/systemd/system
+mount -t tmpfs tmpfs /sys/fs/cgroup
+mkdir /sys/fs/cgroup/systemd
+mount -t cgroup -o none,name=systemd cgroup /sys/fs/cgroup/systemd || mount -t cgroup2 cgroup2 /sys/fs/cgroup
+printf '[Unit]\nDefaultDependencies=no\n' >/etc/systemd/system/idle.target
+cat >/etc/systemd/system/bus.service <<END
+[Unit]
+DefaultDependencies=no
+[Service]
+ExecStart=/bin/sh -c 'echo held=\$\$REDLOCK_HELD >>$PWD/work; exec sleep 1000'
+StandardError=append:$PWD/journal
+Environment=REDLOCK_CONFIG=$REDLOCK_CONFIG PATH=/bin
+END
+(
+  until systemctl is-active -q idle.target; do sleep 0.1; done
+  redlock-service bus bus
+  systemctl start bus
+  until [ -s work ]; do sleep 0.1; done
+  mkdir -p /run/systemd/system/bus.service.d
+  printf '[Service]\nExecStart=\nExecStart=/bin/sh -c "echo without >>%s/work; exec sleep 1000"\n' "$PWD" \
+    >/run/systemd/system/bus.service.d/zzzzz.conf
+  systemctl daemon-reload
+  ! systemctl restart bus || echo restarted
+  cat work
+  rm /run/systemd/system/bus.service.d/zzzzz.conf
+  systemctl daemon-reload
+  until [ "$(wc -l <work)" -gt 1 ]; do sleep 0.1; done
+  cat work
+  echo end
+) >played 2>&1 &
+container=other exec /lib/systemd/systemd --system --unit=idle.target --log-target=null --show-status=no
+)sh";
+
+TEST_F(ToolService, ASystemdRefusesTheStartAndTriesAgain) {
+  if (geteuid() != 0 || !std::filesystem::exists("/lib/systemd/systemd") ||
+      std::system("unshare --pid --mount --uts --ipc --cgroup --fork true") != 0) {
+    GTEST_SKIP() << "no systemd, or no namespaces";
+  }
+  std::string script = text_of_file(bin_ + "/redlock-service");
+  script = replace_all(script, "drop_ins=" + etc_, "drop_ins=/etc/systemd/system");
+  write_program("redlock-service", replace_all(script, "states=" + states_, "states=/run/redlock"));
+  std::filesystem::remove(bin_ + "/systemctl");
+  write_program("boots", "#!/bin/bash\ncd " + site_.dir + "\n" + boots);
+  Program machine(words("exec unshare --pid --mount --mount-proc --uts --ipc --cgroup --fork --kill-child " + bin_ +
+                        "/boots"), site_.dir);
+  const std::string played = site_.dir + "/played";
+  EXPECT_TRUE(eventually([&] {
+    return std::filesystem::exists(played) && text_of_file(played).find("\nend\n") != std::string::npos;
+  })) << machine.out() << machine.err();
+  EXPECT_NE(text_of_file(played).find("\nheld=1\nheld=1\nheld=1\nend\n"), std::string::npos) << text_of_file(played);
+  EXPECT_EQ(text_of_file(played).find("restarted"), std::string::npos);
+  const std::string journal = text_of_file(site_.dir + "/journal");
+  EXPECT_NE(journal.find("bus.service is not started without its lock: /run/systemd/system/bus.service.d/zzzzz.conf "
+                         "sets ExecStart=/bin/sh -c echo without"), std::string::npos) << journal;
+}
+
+TEST_F(ToolService, TheDropInOf03IsKnownAndReplaced) {
+  write_unit("[Service]\nExecStart=/bin/a\n");
+  const std::string text = "# Written by redlock-service: bus.service runs\n[Service]\nExecStart=\nExecStart=" + bin_ +
+                           "/redlock-service --run " + states_ + "/bus.service --urgent bus -- /bin/a\n";
+  const auto write_old = [&] {
+    std::filesystem::create_directories(etc_ + "/bus.service.d");
+    std::ofstream(old_) << text;
+  };
+  write_old();
+  EXPECT_NE(shell(run_line("true")).out.find("/redlock.conf is of 0.3"), std::string::npos);
+  std::filesystem::remove(states_ + "/bus.service/began");
+  const std::string line = "redlock-service --run " + states_ + "/bus.service --urgent bus -- true";
+  EXPECT_NE(shell(line).out.find("; type redlock-service bus.service bus --urgent\n"), std::string::npos);
+  hold_as("gw-2");
+  EXPECT_EQ(shell("redlock-service --hand-over bus").status, 0);
+  const Ended ended = shell("redlock-service bus bus --urgent");
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  EXPECT_NE(ended.out.find("removed " + old_ + ", which it replaces"), std::string::npos) << ended.out;
+  EXPECT_FALSE(std::filesystem::exists(old_));
+  EXPECT_NE(drop_in().find(" --urgent bus -- /bin/a\n"), std::string::npos) << drop_in();
+  write_old();
+  EXPECT_EQ(shell("redlock-service --undo bus").status, 0);
+  EXPECT_FALSE(std::filesystem::exists(etc_ + "/bus.service.d"));
+  write_drop_in("etc/bus.service.d/redlock.conf", "Nice=1");
+  EXPECT_EQ(shell("redlock-service --undo bus").status, 66) << "not ours";
+}
+
+// ExecReload=, logrotate: a HUP is for the service, and neither its pause nor its wait ends by it.
+TEST_F(ToolService, AHupReachesTheServiceAloneAndEndsNoWait) {
+  site_.hold_by_other("bus");
+  std::ofstream(states_ + "/bus.service/began") << boot_ns() / 1'000'000'000 << " 0\n";
+  Program gateway(words(run_line("sh -c 'trap \"echo hup; exit 7\" HUP; echo ready; while :; do sleep 0.05; done'")),
+                  site_.dir);
+  ASSERT_TRUE(eventually([&] { return gateway.out().find("it waits 2 s") != std::string::npos; }));
+  gateway.signal(SIGHUP);
+  ASSERT_TRUE(eventually([&] {
+    return text_of_file("/proc/" + std::to_string(gateway.pid()) + "/comm") == "redlock\n" &&
+           !children_of(gateway.pid()).empty();
+  })) << "the wait has begun: " << gateway.err();
+  gateway.signal(SIGHUP);
+  site_.let_go("bus");
+  ASSERT_TRUE(eventually([&] { return gateway.out().find("ready\n") != std::string::npos; })) << gateway.err();
+  gateway.signal(SIGHUP);
+  EXPECT_EQ(gateway.exit_status(), 7);
+  EXPECT_NE(gateway.out().find("hup\n"), std::string::npos);
 }
 
 TEST_F(ToolService, TheServicesOwnMessagesAndItsWatchdogGoThrough) {
