@@ -439,32 +439,41 @@ void add_site_calls(Rows& rows, Site& site) {
 
 // A question that was not asked has the call's error.
 void add_questions(Rows& rows, Site& site) {
-  const auto add = [&](const char* because, redlock_config_t* cfg, uint32_t master, uint32_t words, bool descriptors) {
-    rows.push_back({"redlock_site_ask", because, [=] {
-                      const redlock_resource_t ping = redlock_resource("PING");
-                      const redlock_item_t item = {};
-                      redlock_question_t questions[2];
-                      for (redlock_question_t& one : questions) one = {&ping, words, 42, &item, 42, 42, 42};
-                      char buf[64];
-                      int err = 0;
-                      if (descriptors) {
-                        err = redlock_site_ask(cfg, master, questions, 2, buf, sizeof buf);
-                      } else {
-                        const NoDescriptors none;
-                        err = redlock_site_ask(cfg, master, questions, 2, buf, sizeof buf);
-                      }
-                      bool zeroed = true;
-                      for (const redlock_question_t& one : questions) {
-                        zeroed = zeroed && one.err == err && one.item == nullptr && one.asked_ns == 0;
-                        zeroed = zeroed && one.items + one.rtt_us == 0;
-                      }
-                      return Failed{err, zeroed};
-                    }});
+  const auto ask = [](redlock_config_t* cfg, uint32_t master, uint32_t words, const char* address) {
+    const redlock_resource_t ping = redlock_resource("PING");
+    const redlock_item_t item = {};
+    redlock_question_t questions[2];
+    for (redlock_question_t& one : questions) one = {&ping, words, 42, &item, 42, 42, 42};
+    char buf[64];
+    const int err = address != nullptr
+                        ? redlock_site_ask_at(cfg, master, address, questions, 2, buf, sizeof buf)
+                        : redlock_site_ask(cfg, master, questions, 2, buf, sizeof buf);
+    bool zeroed = true;
+    for (const redlock_question_t& one : questions) {
+      zeroed = zeroed && one.err == err && one.item == nullptr && one.asked_ns == 0 && one.items + one.rtt_us == 0;
+    }
+    return Failed{err, zeroed};
   };
-  add("index", site.cfg, 1, 1, true);
-  add("no word", site.cfg, 0, 0, true);
-  add("no master", site.empty, 0, 1, true);
-  add("no descriptor", site.cfg, 0, 1, false);
+  const auto add = [&](const char* because, redlock_config_t* cfg, uint32_t master, uint32_t words,
+                       const char* address = nullptr) {
+    rows.push_back({address != nullptr ? "redlock_site_ask_at" : "redlock_site_ask", because,
+                    [=] { return ask(cfg, master, words, address); }});
+  };
+  add("index", site.cfg, 1, 1);
+  add("no word", site.cfg, 0, 0);
+  add("no master", site.empty, 0, 1);
+  add("index", site.cfg, 1, 1, "127.0.0.1");
+  add("no address", site.cfg, 0, 1, "localhost");
+  rows.push_back({"redlock_site_ask", "no descriptor", [=, cfg = site.cfg] {
+                    const NoDescriptors none;
+                    return ask(cfg, 0, 1, nullptr);
+                  }});
+  rows.push_back({"redlock_site_addresses", "index", [cfg = site.cfg] {
+                    redlock_site_address_t addresses[2];
+                    memset(addresses, 42, sizeof addresses);
+                    const int err = redlock_site_addresses(cfg, 1, addresses, 2);
+                    return Failed{err, addresses[0].text[0] == 0 && addresses[1].text[47] == 0};
+                  }});
 }
 
 // Of a header: the functions that fill something behind a pointer. `kept`: what a pointer stands for elsewhere.
