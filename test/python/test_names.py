@@ -191,6 +191,12 @@ class Names(unittest.TestCase):
         program = ("import libredlock, sys\nwith libredlock.Client(sys.argv[1]) as c:\n"
                    "  with c.lock('bus'): print('ours', flush=True)")
         self.ends("Python", [sys.executable, "-c", program, name], [0], 0.5)
+        program = ("import _ctypes, libredlock, os, sys\nfrom libredlock import _library as of\n"
+                   "with libredlock.Client(sys.argv[1]): pass\n"
+                   "for lib in of.lib, of.quick: _ctypes.dlclose(lib._handle)\n"
+                   "print('libredlock.so' in open('/proc/self/maps').read(), flush=True)\nos._exit(0)")
+        done = self.ends("Python, dlclose", [sys.executable, "-c", program, name], [0], 0.5)
+        self.assertEqual(done.stdout, "True\n", "the thread that looks up has lost its code")
         self.ends("Python, asyncio", [sys.executable, "-c", (
             "import asyncio, libredlock.aio, sys\nasync def main():\n"
             "  async with libredlock.aio.Client(sys.argv[1]) as c:\n    async with c.lock('bus'): print('ours')\n"
