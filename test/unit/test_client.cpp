@@ -359,6 +359,43 @@ TEST(Client, the_keys_of_many_locks_come_back_with_one_renewal) {
   }
 }
 
+// A minute in which one master at a time is reset, stands still, or restarts empty, and the next one follows as soon as
+// all vote.
+TEST(Client, many_locks_outlive_masters_that_fail_one_after_another) {
+  constexpr unsigned locks = 64;
+  test::Stage stage(3);
+  Gateway& a = stage.add("a", [](Settings& s) {
+    s.locks = locks;
+    s.in_flight = 4 * locks;
+    s.debts = 2 * locks + 2;
+    s.guard = GuardMode::strict;
+    s.max_ttl_ms = 1'500;
+  }, 0, true, true);
+  Options options = usual();
+  options.ttl_ms = 1'500;
+  for (unsigned i = 0; i < locks; ++i) ASSERT_EQ(a.acquire("l" + std::to_string(i), options), 0);
+  std::mt19937 random(1);
+  const auto below = [&random](unsigned n) { return static_cast<unsigned>(random() % n); };
+  unsigned restarts = 0;
+  for (stage.advance_ms(100); stage.now_ms() < 60'000; stage.advance_ms(below(400))) {
+    const unsigned m = 1 + below(3), what = below(5);
+    if (what < 2) {
+      stage.reset(m, test::Unread::dropped);
+    } else if (what < 4) {
+      stage.set_way(m, Way::frozen);
+      stage.advance_ms(below(3'000));
+      stage.set_way(m, Way::answering);
+    } else {
+      stage.restart(m, test::RedisDouble::Keep::none);
+      ++restarts;
+    }
+    stage.advance_ms(1);
+    for (unsigned ms = 0; ms < 10'000 && !a.client().session(m - 1).votes(); ++ms) stage.advance_ms(1);
+  }
+  EXPECT_GT(restarts, 3u);
+  for (unsigned i = 0; i < locks; ++i) EXPECT_TRUE(a.holds("l" + std::to_string(i))) << i;
+}
+
 TEST(ClientMemory, every_lock_sends_its_set_in_one_turn) {
   for (const unsigned locks : {1u, 2u, 5u, 32u, 100u}) {
     Site site(3, locks, [](Settings& s) {
