@@ -22,7 +22,7 @@ A JSON object. Unknown keys and keys that stand twice are errors. Lines that beg
 \fBmasters\fR (an array of 1..15)
 A master is a URL, \fIredis://[user[:password]@]host[:port]\fR or \fIunix:///path/of/socket\fR, with TLS
 \fIrediss://\fR, or an object with the keys \fBurl\fR, \fBname\fR (else the address), \fBusername\fR, \fBpassword\fR,
-\fBpassword_file\fR (mode 600, the password alone) and \fBtls\fR. All gateways of a site need the same masters.
+\fBpassword_file\fR (the password alone, on one line) and \fBtls\fR. All gateways of a site need the same masters.
 A host is an address, or a name of one server; a name that /etc/hosts does not have waits for the name servers
 (resolv.conf(5): options timeout:1 attempts:1).
 '''
@@ -55,6 +55,17 @@ The same with TLS:
 .fi
 .SH FILES
 .I /etc/redlock/redlock.json
+.PP
+Every file belongs to root or to the user of the program, and nobody else may write it. A file with a secret, which is a
+password_file, tls.key_file, or a configuration with a password in it, may not be read by others; its group may:
+\fIchown root:GROUP FILE; chmod 640 FILE\fR.
+.PP
+A symbolic link is followed if it belongs to root or to that user. So a password_file may be a credential of systemd
+(\fILoadCredential=\fR) or a secret that Kubernetes or Docker mounts.
+.PP
+When a master refuses the password, a password_file that has changed is read again, and the new password is tried at
+once. If the file is no good, or may not be read any more, the last password stays in use, and the log says so. Files of
+TLS are read again when a connection begins. A password that stands in the configuration is read once.
 .SH SEE ALSO
 .BR redlock (1)
 '''

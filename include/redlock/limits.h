@@ -18,7 +18,8 @@
 #define REDLOCK_MASTER_NAME_MAX 32
 /* Bytes of a host name, numeric address or socket path. */
 #define REDLOCK_HOST_MAX 107
-/* Bytes of a user name and of a password. Cost: the bytes that are used, once per master. */
+/* Bytes of a user name and of a password; limits.password_bytes may allow a longer one in a password_file. Cost: the
+ * bytes that are used, once per master. */
 #define REDLOCK_USER_MAX 64
 #define REDLOCK_PASSWORD_MAX 128
 /* Bytes of a path of tls.*_file; keys in tls.pin. */
@@ -119,5 +120,8 @@
 #define REDLOCK_STACK_BYTES_DEFAULT 65536
 #define REDLOCK_STACK_BYTES_MIN 32768
 #define REDLOCK_STACK_BYTES_MAX 8388608
+/* limits.password_bytes, from REDLOCK_PASSWORD_MAX, the default. Cost: twice these bytes and about 90, for each master
+ * with a password_file. */
+#define REDLOCK_PASSWORD_BYTES_MAX 2048
 
 #endif /* REDLOCK_LIMITS_H */

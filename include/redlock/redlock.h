@@ -327,7 +327,8 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_config_new(redlock_config_t **out);
 REDLOCK_API void redlock_config_free(redlock_config_t *cfg);
 
 /* [setup] Add what a JSON object says: redlock.json(5). At most REDLOCK_CONFIG_BYTES_MAX bytes. On any error the
- * configuration is left as it was. A file must be a regular one of root or geteuid(), writable by nobody else.
+ * configuration is left as it was. A file must be a regular one of root or geteuid(), writable by nobody else,
+ * and with a password in it not readable by others; so a password_file.
  * Returns 0. CONFIG: redlock_config_error() says what. NOTSUP: TLS, which this build has not. SYSTEM: the file cannot
  * be read. NOMEM. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_load_json(redlock_config_t *cfg, const char *json, size_t size);

@@ -87,8 +87,7 @@ typedef struct redlock_site_facts_s {
   char record[128];         /* the field desc of the hash redlock:{key_prefix}:meta on masters of this configuration */
   char name[REDLOCK_MASTER_NAME_MAX + 1];
   char address[REDLOCK_HOST_MAX + 8]; /* as in redlock_master_status_t */
-  const char *warning;      /* what clients of cfg log when they are created: others can read a password; "": nothing.
-                             * Valid until the next call that changes cfg */
+  const char *warning;      /* "": a password that others can read is an error of redlock_config_load_file() */
   char redis_cli[1024];     /* options with which redis-cli reaches this master, quoted for a shell, without password */
   uint32_t has_password;    /* 1: this master wants one */
 } redlock_site_facts_t;

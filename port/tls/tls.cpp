@@ -57,7 +57,7 @@ int Tls::copy(const TlsSettings& s) {
 
 bool Tls::files_changed() const {
   for (unsigned i = 0; i < files; ++i) {
-    if (paths_[i] != nullptr && !(tls::look_at(paths_[i]) == stamps_[i])) return true;
+    if (paths_[i] != nullptr && !(look_at(paths_[i]) == stamps_[i])) return true;
   }
   return false;
 }
@@ -82,7 +82,7 @@ int Tls::load() {
   int result = memory ? int{REDLOCK_E_TLS_FILE} : int{REDLOCK_E_NOMEM};
   if (memory && broken_file_.fault == TlsFile::Fault::none) result = use(texts);
   if (result == REDLOCK_E_NOMEM) {
-    stamps_[authorities] = stamps_[certificate] = stamps_[key] = tls::FileStamp();  // tried again
+    stamps_[authorities] = stamps_[certificate] = stamps_[key] = FileStamp();  // tried again
   }
   return result;
 }

@@ -86,7 +86,7 @@ class Tls {
   Bytes server_name_;
   Bytes sni_;                               // the same where it is a host name
   Bytes pins_;
-  tls::FileStamp stamps_[files];            // of what was read last, even where it was broken
+  FileStamp stamps_[files];            // of what was read last, even where it was broken
   TlsFile broken_file_;
   tls::Trust* trust_ = nullptr;
   tls::Link* link_ = nullptr;

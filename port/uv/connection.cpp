@@ -5,6 +5,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "base/password_file.hpp"
 #include "port/posix/fork_guard.hpp"
 #include "port/uv/driver.hpp"
 #include "port/uv/names.hpp"
@@ -65,6 +66,14 @@ void Connection::established(const Instant& now) {
   driver_.connected(master_, now);
 }
 
+// A master that has refused our password gets the other one soon, if the password's file has one now.
+void Connection::judge_refusal() {
+  PasswordFile* const file = client_.session(master_).master().file;
+  if (file == nullptr || !file->refused) return;
+  file->refused = false;
+  if (!read_again(*file)) client_.set_reason(master_, REDLOCK_E_AUTH);
+}
+
 // libuv must let go of the descriptor before the descriptor is closed.
 void Connection::close(int reason, bool polite, const Instant& now) {
   if (polling_ && !poll_closing_) {
@@ -75,6 +84,7 @@ void Connection::close(int reason, bool polite, const Instant& now) {
     fd_ = -1;
   }
   REDLOCK_ASSERT(fd_ < 0);
+  judge_refusal();
   const bool unnamed = state_ == State::resolving && begun_ == 0;
   if (unnamed && client_.session(master_).reason() == REDLOCK_E_CONNECT_TIMEOUT) {
     client_.set_reason(master_, REDLOCK_E_RESOLVE);

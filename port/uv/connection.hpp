@@ -53,6 +53,7 @@ class Connection {
  private:
   enum class State : uint8_t { idle, resolving, connecting, open, securing, secured };  // the last two: with TLS
 
+  void judge_refusal();
   void open(const Instant& now);
   bool begin_watch(int fd);
   void finish(const Instant& now);

@@ -76,7 +76,9 @@
   NUMBER(limits, rx_bytes, REDLOCK_RX_BYTES_MIN, REDLOCK_RX_BYTES_MAX, REDLOCK_RX_BYTES_DEFAULT,                      \
          "The receive buffer of each master.")                                                                        \
   NUMBER(limits, stack_bytes, REDLOCK_STACK_BYTES_MIN, REDLOCK_STACK_BYTES_MAX, REDLOCK_STACK_BYTES_DEFAULT,          \
-         "The stack of the thread that a client may have of its own.")
+         "The stack of the thread that a client may have of its own.")                                                \
+  NUMBER(limits, password_bytes, REDLOCK_PASSWORD_MAX, REDLOCK_PASSWORD_BYTES_MAX, REDLOCK_PASSWORD_MAX,              \
+         "The longest password that may stand in a password_file.")
 
 // Keys of the section "tls", which a build without TLS does not know. None has a fixed value as its default.
 //   TEXT(name, max, range, example, text)   OTHER(name, range, example, text): tls.cpp reads what the range tells
@@ -86,7 +88,8 @@
        "valid today, and be for the server's name. A rediss:// master needs ca_file or pin.")                         \
   TEXT(cert_file, REDLOCK_TLS_PATH_MAX, "1..128 bytes", "/etc/redlock/gw-17.pem",                                     \
        "This gateway's certificate, PEM, where the masters ask for one. With key_file.")                              \
-  TEXT(key_file, REDLOCK_TLS_PATH_MAX, "1..128 bytes", "/etc/redlock/gw-17.key", "Its key, PEM: chmod 600.")          \
+  TEXT(key_file, REDLOCK_TLS_PATH_MAX, "1..128 bytes", "/etc/redlock/gw-17.key",                                      \
+       "Its key, PEM. Others may not read it: chmod 640.")                                                            \
   TEXT(server_name, REDLOCK_HOST_MAX, "a host name or a numeric address", "lock-a.plant.example",                     \
        "What the masters' certificates are for. Default: the host in the master's URL.")                              \
   OTHER(min_version, "1.2 or 1.3", "1.2", "The oldest version of TLS. Default: 1.2.")                                 \

@@ -9,11 +9,14 @@
 
 namespace redlock {
 
+struct PasswordFile;
+
 struct MasterSettings {
   Bytes name;      // for events, status and logs; never empty
   Bytes host;      // numeric IPv4 or IPv6 address, host name, or socket path (see unix_socket)
   Bytes user;      // empty: the default user
   Bytes password;  // empty: no authentication
+  PasswordFile* file = nullptr;  // where the password stands, if in a file of its own
   uint16_t port = 6379;
   bool unix_socket = false;
 };

@@ -5,6 +5,8 @@
 #pragma once
 #include <stdint.h>
 
+#include "base/file_rule.hpp"
+
 namespace redlock {
 
 // Which certificate of a master's chain is not valid today, and since or until when.
@@ -14,13 +16,10 @@ struct TlsDate {
   Of of = Of::none;
 };
 
-// Which file of the settings cannot be used, and why. In the order of the texts in config/tls.cpp.
+// Which file of the settings cannot be used, and why.
 struct TlsFile {
   enum class Name : uint8_t { ca_file, cert_file, key_file };
-  enum class Fault : uint8_t {
-    none, missing, denied, unreadable, folder, no_file, strangers, others_write, others_read, empty, too_large, no_pem,
-    encrypted, other_key,
-  };
+  using Fault = FileFault;
   Name name = Name::ca_file;
   Fault fault = Fault::none;
   const char* path = nullptr;

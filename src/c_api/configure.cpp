@@ -55,6 +55,7 @@ extern "C" int redlock_config_new(redlock_config_t** out) {
 
 extern "C" void redlock_config_free(redlock_config_t* cfg) {
   if (cfg == nullptr) return;
+  forget_files(cfg->values, 0);
   explicit_bzero(cfg, sizeof *cfg);
   free(cfg);
 }

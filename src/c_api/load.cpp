@@ -34,18 +34,6 @@ class OwnText {
   char* data_;
 };
 
-// Names the first password that stands in the file itself. The client writes the sentence into its log.
-void warn_of_exposed(redlock_config_t& cfg, Bytes path) {
-  const Values& values = cfg.values;
-  unsigned m = 0;
-  while (m < values.masters && (values.master[m].password.empty() || values.master[m].own_file)) ++m;
-  if (values.password.empty() && m == values.masters) return;
-  TextWriter line(cfg.warning, sizeof cfg.warning);
-  line.escaped(path, 128).raw(": others can read ");
-  if (values.password.empty()) line.raw("masters[").number(m).raw("].");
-  line.raw("password; chmod o-r");
-}
-
 }  // namespace
 
 extern "C" int redlock_config_load_json(redlock_config_t* cfg, const char* json, size_t size) {
@@ -60,7 +48,7 @@ extern "C" int redlock_config_load_json(redlock_config_t* cfg, const char* json,
   OwnText text(size);
   if (text.data() == nullptr) return keep_error(*cfg, REDLOCK_E_NOMEM, "no memory");
   if (size > 0) memcpy(text.data(), json, size);
-  const int result = load(cfg->values, text.terminated(size), why);
+  const int result = load(cfg->values, text.terminated(size), nullptr, why);
   return keep_error(*cfg, result, result == REDLOCK_E_NOMEM ? "no memory" : sentence);
 }
 
@@ -73,12 +61,10 @@ extern "C" int redlock_config_load_file(redlock_config_t* cfg, const char* path)
   if (text.data() == nullptr) return keep_error(*cfg, REDLOCK_E_NOMEM, "no memory");
   size_t size = 0;
   bool exposed = false;
-  why.escaped(bytes_of(path), 128);
   int result = read_file(path, text.data(), REDLOCK_CONFIG_BYTES_MAX, size, exposed, why);
   if (result == 0) {
     why = TextWriter(sentence, sizeof sentence);
-    result = load(cfg->values, text.terminated(size), why);
+    result = load(cfg->values, text.terminated(size), exposed ? path : nullptr, why);
   }
-  if (result == 0 && exposed) warn_of_exposed(*cfg, bytes_of(path));
   return keep_error(*cfg, result, result == REDLOCK_E_NOMEM ? "no memory" : sentence);
 }

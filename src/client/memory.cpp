@@ -3,6 +3,7 @@
 // The client's memory. The settings determine the size of one block, and the block is cut into arrays.
 #include <new>
 
+#include "base/password_file.hpp"
 #include "client/client.hpp"
 #include "lock/quorum.hpp"
 #include "master/guard.hpp"
@@ -100,6 +101,18 @@ struct Client::Layout {
     if (base_ != 0 && text.size != 0) memcpy(at, text.data, text.size);
     return Bytes(at, text.size);
   }
+  // The file's password stands in its room.
+  [[gnu::noinline]] void copy_file(uint32_t room_size, MasterSettings& master, MasterSettings& place) {
+    const PasswordFile& from = *master.file;
+    PasswordFile* const file = cut<PasswordFile>(1);
+    const Bytes path = copy(Bytes(from.path, strlen(from.path) + 1));
+    char* const room = cut<char>(2 * (room_size + password_rest));
+    if (base_ == 0) return;
+    memcpy(room, from.room, from.size);
+    master.password = Bytes(room, from.size);
+    master.file = new (file) PasswordFile{from.stamp, path.data, room, room_size, room + room_size + password_rest,
+                                          &place.password};
+  }
 
   const uintptr_t base_;  // 0: nothing is written
 };
@@ -129,7 +142,11 @@ Client::Layout::Layout(const Settings& s, char* base) : base_(reinterpret_cast<u
     master.name = copy(master.name);
     master.host = copy(master.host);
     master.user = copy(master.user);
-    master.password = copy(master.password);
+    if (master.file != nullptr) {
+      copy_file(s.password_bytes, master, masters[m]);
+    } else {
+      master.password = copy(master.password);
+    }
     if (base != nullptr) masters[m] = master;
   }
   client_name = copy(s.client_name);

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "config/config.hpp"
 
+#include "base/password_file.hpp"
 #include "config/keys.hpp"
 #include "config/tls.hpp"
 #include "config/url.hpp"
+
+#include <stdlib.h>
 
 namespace redlock {
 namespace {
@@ -100,6 +103,14 @@ int fill_masters(const Values& values, Settings& out, TextWriter& why) {
     to.unix_socket = from.unix_socket;
     to.user = from.user.empty() ? values.username.bytes() : from.user.bytes();
     to.password = from.password.empty() ? values.password.bytes() : from.password.bytes();
+    to.file = from.file;
+    if (from.file != nullptr) to.password = Bytes(from.file->room, from.file->size);
+    if (from.file != nullptr && from.file->size > values.password_bytes) {
+      write_master(why, i);
+      why.print(".password_file: %u bytes are more than %u (limits.password_bytes)", from.file->size,
+                values.password_bytes);
+      return REDLOCK_E_CONFIG;
+    }
     if (to.user.size > 0 && to.password.size == 0) {
       write_master(why, i);
       return fail(why, ".username: given without a password");
@@ -119,6 +130,15 @@ Master* next_master(Values& values, TextWriter& why) {
   explicit_bzero(&master, sizeof master);
   write_master(why, values.masters);
   return &master;
+}
+
+void forget_files(Values& values, unsigned first) {
+  for (unsigned i = first; i <= values.masters && i < REDLOCK_MASTERS_MAX; ++i) {
+    PasswordFile*& file = values.master[i].file;
+    if (file != nullptr) explicit_bzero(file->room, file->size);
+    free(file);
+    file = nullptr;
+  }
 }
 
 int take_master(Values& values, TextWriter& why) {

@@ -50,7 +50,7 @@ struct Master {
   Text password;
   uint16_t port;  // 0 for a socket path
   bool unix_socket;
-  bool own_file;  // the password stands in a file of its own
+  PasswordFile* file;  // which has the password, and comes from malloc(); null: there is none
   [[no_unique_address]] TlsValues tls;
 };
 
@@ -59,7 +59,7 @@ constexpr unsigned key_count =
     0 REDLOCK_KEY_MAP(REDLOCK_COUNT, REDLOCK_COUNT, REDLOCK_COUNT, REDLOCK_COUNT);
 #undef REDLOCK_COUNT
 
-// All that loading JSON changes. A load that fails changes nothing of it.
+// All that loading JSON changes. A load that fails changes nothing of it. A copy has the same password files.
 struct Values : Numbers {
 #define REDLOCK_TIME(section, name, min, max, initial, text) uint32_t name##_ms = initial;
 #define REDLOCK_CHOICE(name, words, initial, text) uint32_t name = initial;
@@ -80,6 +80,8 @@ void set_defaults(Values& values);
 
 // Empties the next free place of the list and writes its path, "masters[2]", into `why`. Null when the list is full.
 Master* next_master(Values& values, TextWriter& why);
+// Frees the password files of the masters from `first` on, and of the one that next_master() has begun.
+void forget_files(Values& values, unsigned first);
 // Adds the master that next_master() has returned. A master without a name is named after its address. CONFIG: another
 // master has the same address or name. `why` must hold the path.
 int take_master(Values& values, TextWriter& why);
@@ -87,7 +89,7 @@ int take_master(Values& values, TextWriter& why);
 // Checks how the values relate to each other, and writes them as Settings. The strings of `out` point into `values`.
 int finish(const Values& values, Settings& out, TextWriter& why);
 
-constexpr size_t error_text_max = 256;
+constexpr size_t error_text_max = 512;  // a path may stand three times in it
 
 }  // namespace redlock
 
@@ -98,7 +100,6 @@ struct redlock_config_s {
   redlock_log_fn log;
   void* log_user;
   int log_level;
-  char warning[redlock::error_text_max];  // for the log of the client: a file lets others read a password
   mutable char error[redlock::error_text_max];  // mutable: checking a const configuration may fail too
 };
 

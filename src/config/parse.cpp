@@ -146,14 +146,34 @@ int parse_into(Values& values, Bytes json, TextWriter& why) {
   return result;
 }
 
+// Others can read the file at `path`, from which come what is given and the masters from `first` on.
+int refuse_passwords(const Values& values, unsigned first, const char* path, TextWriter& why) {
+  const Key& common = *find_key("password");
+  const bool is_common = (values.given & key_bit(common)) != 0 && !values.password.empty();
+  while (first < values.masters && values.master[first].password.empty()) ++first;
+  if (!is_common && first == values.masters) return 0;
+  why.escaped(bytes_of(path), 128).raw(": others can read ");
+  if (!is_common) why.print("masters[%u].", first);
+  why.raw("password; type: chmod o-r ").escaped(bytes_of(path), 128);
+  return REDLOCK_E_CONFIG;
+}
+
 }  // namespace
 
-int load(Values& values, Bytes json, TextWriter& why) {
+int load(Values& values, Bytes json, const char* exposed, TextWriter& why) {
+  const TextWriter start = why;
   Values* copy = static_cast<Values*>(malloc(sizeof(Values)));
   if (copy == nullptr) return REDLOCK_E_NOMEM;
   *copy = values;
-  const int result = parse_into(*copy, json, why);
-  if (result == 0) values = *copy;
+  copy->given = 0;
+  int result = parse_into(*copy, json, why);
+  if (result == 0 && exposed != nullptr) result = refuse_passwords(*copy, values.masters, exposed, why = start);
+  copy->given |= values.given;
+  if (result == 0) {
+    values = *copy;
+  } else {
+    forget_files(*copy, values.masters);
+  }
   explicit_bzero(copy, sizeof *copy);
   free(copy);
   return result;

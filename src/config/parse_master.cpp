@@ -49,11 +49,10 @@ int set_master_password(const MasterFields& fields, Master& master, TextWriter& 
   if (fields[password_file] == nullptr) {
     return set_master_text(".password", fields[password], REDLOCK_PASSWORD_MAX, out, why);
   }
-  master.own_file = true;
   why.raw(".password_file");
   if (fields[password] != nullptr) return fail(why, ": given besides a password");
   if (!out.empty()) return fail(why, ": given besides a password in the url");
-  return read_password_file(fields[password_file]->valuestring, out, why);
+  return read_password_file(fields[password_file]->valuestring, master.file, why);
 }
 
 // Each step writes its error behind the path of the master; next() drops what the step before has written.

@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "base/digits.hpp"
-#include "base/file_rule.hpp"
+#include "config/file.hpp"
 #include "config/json_item.hpp"
 #include "config/keys.hpp"
 #include "config/url.hpp"
@@ -189,7 +189,8 @@ int check_tls(const Values& values, TextWriter& why) {
 bool shows_password(const Values& values, TextWriter& line) {
   for (unsigned m = 0; m < values.masters; ++m) {
     const Master& master = values.master[m];
-    if (master.tls.wanted || is_here(master) || either(master.password, values.password).empty()) continue;
+    if (master.tls.wanted || is_here(master)) continue;
+    if (master.file == nullptr && either(master.password, values.password).empty()) continue;
     line.print("masters[%u].url: the password goes to ", m);
     write_address(line, master);
     line.raw(" in the clear; rediss:// would encrypt it");
@@ -229,13 +230,8 @@ void write_tls_date(TextWriter& out, int err, const TlsDate& date) {
 }
 
 void write_tls_file(TextWriter& out, const TlsFile& file) {
-  constexpr char texts[] =
-      "is well\0does not exist\0may not be read by this user\0cannot be read\0is a folder\0is not a regular file\0"
-      REDLOCK_STRANGERS_FILE "\0" REDLOCK_OTHERS_WRITE "\0is a key that others can read; chmod o-r\0is empty\0"
-      "has more than 512 KiB\0is no PEM of what belongs here, or is cut short\0"
-      "is encrypted, and nobody is asked for its password\0is not the key of tls.cert_file";
-  const char* const text = nth_text(texts, static_cast<unsigned>(file.fault));
-  out.raw(tls_keys[static_cast<unsigned>(file.name)].name).raw(": ").escaped(bytes_of(file.path)).raw(": ").raw(text);
+  out.raw(tls_keys[static_cast<unsigned>(file.name)].name).raw(": ");
+  write_file_fault(out, bytes_of(file.path), file.fault);
 }
 
 }  // namespace redlock

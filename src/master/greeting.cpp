@@ -2,6 +2,7 @@
 #include "master/greeting.hpp"
 
 #include "base/digits.hpp"
+#include "base/password_file.hpp"
 #include "resp/words.hpp"
 
 namespace redlock {
@@ -181,6 +182,14 @@ int Greeting::handle_ping(const resp::Item& item) {
   write_hex(nonce_, word);
   const bool matches = item.type == resp::Type::string && item.text == Bytes(word, sizeof word);
   return matches ? 0 : REDLOCK_E_PROTOCOL;
+}
+
+// A refused password counts when the port has looked whether its file has another one now.
+int Greeting::what_refusal_means(int error) const {
+  if (error == REDLOCK_E_AUTH_MISSING && master_.password.size != 0) error = REDLOCK_E_AUTH;
+  if (error != REDLOCK_E_AUTH || master_.file == nullptr) return error;
+  master_.file->refused = true;
+  return REDLOCK_E_DISCONNECTED;
 }
 
 // ---- strays -----------------------------------------------------------------------------------------------------

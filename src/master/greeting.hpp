@@ -31,6 +31,8 @@ class Greeting {
   void begin(uint32_t nonce, const Instant& now);
   // One item of the reply to one of the greeting's requests. 0, or the reason to close the connection.
   int handle(unsigned kind, const resp::Item& item, const Instant& now);
+  // Why the connection is to be closed, for a reason of the server's.
+  int what_refusal_means(int error) const;
   const MasterSettings& master() const { return master_; }
   bool is_done() const { return greeted_; }
   bool resp3() const { return resp3_; }

@@ -104,8 +104,7 @@ void Session::close_quietly() {
 
 void Session::fail(int reason) {
   if (wish_ == Wish::close) return;
-  if (reason == REDLOCK_E_AUTH_MISSING && greeting_.master().password.size != 0) reason = REDLOCK_E_AUTH;
-  reason_ = static_cast<int16_t>(reason);
+  reason_ = static_cast<int16_t>(greeting_.what_refusal_means(reason));
   wish(Wish::close);
 }
 

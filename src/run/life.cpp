@@ -7,6 +7,8 @@
 
 #include <new>
 
+#include "base/password_file.hpp"
+#include "config/file.hpp"
 #include "config/report.hpp"
 #include "config/secure.hpp"
 #include "config/tls.hpp"
@@ -100,6 +102,25 @@ void narrate_file(redlock_t* rl, MasterIndex m) {
   }
 }
 
+// A password file is read again when the master has refused the password, and the file has changed.
+void narrate_password(redlock_t* rl, MasterIndex m) {
+  const MasterSettings& master = rl->client.session(m).master();
+  PasswordFile* const file = master.file;
+  if (file == nullptr || file->told) return;
+  file->told = true;
+  const bool well = file->fault == FileFault::none;
+  char text[Story::line_max];
+  TextWriter line(text, sizeof text);
+  line.raw("master ").quoted(master.name).raw(": password_file: ");
+  if (well) {
+    line.raw("has changed, and is used");
+  } else {
+    write_file_fault(line, bytes_of(file->path), file->fault);
+    line.raw(": what was read before is used");
+  }
+  write(rl, well ? Story::notice : Story::warning, text);
+}
+
 // Called inside the gate. False: the event is not for the owner. noinline: keeps the lines off the stack while events
 // without a line are delivered.
 [[gnu::noinline]] bool narrate(redlock_t* rl, const Client::Event& event) {
@@ -108,6 +129,7 @@ void narrate_file(redlock_t* rl, MasterIndex m) {
   REDLOCK_ASSERT(of_master == (event.slot == no_slot));
   if (rl->log.fn != nullptr) {
     if (of_master) narrate_file(rl, e.master);
+    if (of_master) narrate_password(rl, e.master);
     char text[Story::line_max];
     TextWriter pause(text, sizeof text);
     const uint32_t jumps = static_cast<uint32_t>(rl->client.notices().counters.clock_jumps);
@@ -235,7 +257,6 @@ int make(redlock_t*& rl, const redlock_config_t* cfg, const Place& place, Mode m
     give_back(rl);
     return unsecured;
   }
-  if (cfg->warning[0] != '\0') rl->log.write(Story::warning, cfg->warning);
   if constexpr (with_tls) {
     char line[error_text_max];
     TextWriter text(line, sizeof line);

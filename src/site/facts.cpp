@@ -71,7 +71,7 @@ void fill(const redlock_config_s& cfg, const Settings& settings, uint32_t master
   put(out.name, settings.master[master].name);
   TextWriter address(out.address, sizeof out.address);
   write_address(address, cfg.values.master[master]);
-  out.warning = cfg.warning;
+  out.warning = "";
   TextWriter options(out.redis_cli, sizeof out.redis_cli);
   write_redis_cli(options, cfg, settings.master[master], master);
   if (!options.fits()) *out.redis_cli = '\0';

@@ -385,7 +385,7 @@ check_guide() {
   local -x REDISCLI_AUTH=change-me-too
   redis-cli() { timeout 2 redis-cli --user operator "$@"; }
   start_masters 3
-  cp "$site/redlock.json" "$WORK/readme/bus.json"
+  install -m 640 "$site/redlock.json" "$WORK/readme/bus.json"
   for master in 1 2 3; do
     port=${masters[master - 1]##*:}
     sed -i "s|redis://10.0.0.1$master:6379|redis://127.0.0.1:$port|" "$WORK/readme/bus.json"

@@ -93,6 +93,7 @@ struct Settings {
   std::vector<std::pair<std::string, std::string>> strings;
   bool commission = false;              // redlock_commission() right after the create
   std::vector<std::string> names = {};  // of the masters, where clients reach them by different addresses
+  std::string password_file = {};       // of all masters
 };
 
 // The caller frees it.
@@ -102,13 +103,15 @@ inline redlock_config_t* configure(const Settings& settings) {
   const auto must = [cfg](int err, const std::string& what) {
     if (err != 0) throw std::runtime_error(what + ": " + redlock_err_name(err) + ": " + redlock_config_error(cfg));
   };
-  if (settings.names.empty()) {
+  if (settings.names.empty() && settings.password_file.empty()) {
     for (const std::string& url : settings.urls) must(redlock_config_add_master(cfg, url.c_str()), url);
   } else {
     std::string list;
     for (size_t m = 0; m < settings.urls.size(); ++m) {
       list +=
-          (m == 0 ? "" : ",") + ("{\"url\":\"" + settings.urls[m] + "\",\"name\":\"" + settings.names.at(m) + "\"}");
+          (m == 0 ? "" : ",") + ("{\"url\":\"" + settings.urls[m] + "\"") +
+          (settings.names.empty() ? "" : ",\"name\":\"" + settings.names.at(m) + "\"") +
+          (settings.password_file.empty() ? "" : ",\"password_file\":\"" + settings.password_file + "\"") + "}";
     }
     const std::string json = "{\"masters\":[" + list + "]}";
     must(redlock_config_load_json(cfg, json.data(), json.size()), json);

@@ -2,9 +2,6 @@
 //
 // What a client on real masters logs, what it tells of its masters, and on which thread.
 #include <limits.h>
-#include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <condition_variable>
 #include <mutex>
@@ -52,24 +49,6 @@ std::vector<std::string> password_warnings(redlock_config_t* cfg) {
   redlock_config_free(cfg);
   EXPECT_EQ(redlock_destroy(rl, 100), 0);
   return told.lines;
-}
-
-// The line does not hold the password, and comes once for a client, whatever the client does then.
-TEST(Log, APasswordThatOthersCanReadIsOneWarning) {
-  char path[] = "/tmp/redlock-log-XXXXXX";
-  const int fd = mkstemp(path);
-  const std::string json = R"({"masters":["redis://:hunter2@127.0.0.1:1"]})";
-  ASSERT_EQ(write(fd, json.data(), json.size()), static_cast<ssize_t>(json.size()));
-  for (const mode_t mode : {0644u, 0640u}) {
-    ASSERT_EQ(fchmod(fd, mode), 0);
-    redlock_config_t* cfg = nullptr;
-    ASSERT_EQ(redlock_config_new(&cfg), 0);
-    ASSERT_EQ(redlock_config_load_file(cfg, path), 0) << redlock_config_error(cfg);
-    const std::string expected = std::string(path) + ": others can read masters[0].password; chmod o-r";
-    EXPECT_EQ(password_warnings(cfg), mode == 0644 ? std::vector<std::string>{expected} : std::vector<std::string>());
-  }
-  close(fd);
-  unlink(path);
 }
 
 // 192.0.2.0/24 is nobody's network. A build without TLS has nothing to offer, and says nothing.

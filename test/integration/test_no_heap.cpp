@@ -199,11 +199,16 @@ TEST_F(NoHeap, SeeingIt) {
   ASSERT_EQ(counted([this] { return redlock_release_async(rl_, lock_); }), 0);
 }
 
-// Connections broken by the server while a lock is held on it: each is made and greeted again.
+// Connections broken by the server while a lock is held on it: each is made and greeted again. The last master has
+// another password each time.
 TEST_F(NoHeap, AHundredReconnects) {
   for (unsigned i = 0; i < 100; ++i) {
     ASSERT_TRUE(start("bus", 20'000) && until_told(REDLOCK_EV_ACQUIRED));
     const unsigned up = seen_.up;
+    if (i % masters_count == 2) {
+      masters_.servers[2]->command({"CONFIG", "SET", "requirepass", "next-" + std::to_string(i)});
+      masters_.write_password("next-" + std::to_string(i));
+    }
     masters_.servers[i % masters_count]->command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
     ASSERT_TRUE(run_until([&] { return seen_.up > up; })) << "reconnect " << i;
     ASSERT_EQ(counted([this] { return redlock_release_async(rl_, lock_); }), 0);

@@ -269,7 +269,6 @@ TEST_F(Tool, AWrongFileIs78WithFieldValueAndRange) {
   EXPECT_EQ(run({"config", "check", "a", "b"}).status, 64);
 }
 
-// The doctor tells it among its checks.
 TEST_F(Tool, NoCommandTakesAPasswordThatOthersCanRead) {
   const std::string file = dir_ + "/open.json", good = dir_ + "/good.json";
   std::ofstream(file) << R"({"masters": ["redis://10.0.0.1"], "password": "hush"})";
@@ -279,14 +278,16 @@ TEST_F(Tool, NoCommandTakesAPasswordThatOthersCanRead) {
                                                    {"status", "-C", file},
                                                    {"commission", "-C", file, "--yes"},
                                                    {"reconfigure", "--yes", good, file},
+                                                   {"doctor", "-C", file},
                                                    {"config", "check", file}}) {
     const Ended ended = run(arguments);
     EXPECT_EQ(ended.status, 78) << arguments[0];
-    EXPECT_EQ(ended.err, "redlock: " + file + ": others can read password; chmod o-r\n") << arguments[0];
+    EXPECT_EQ(ended.err, "redlock: " + file + ": others can read password; type: chmod o-r " + file + "\n")
+        << arguments[0];
   }
   ::chmod(file.c_str(), 0620);
   EXPECT_EQ(run({"config", "check", file}).err,
-            "redlock: " + file + ": can be written by group or others; chmod go-w\n");
+            "redlock: " + file + ": can be written by group or others; type: chmod go-w " + file + "\n");
   for (const mode_t enough : {0600u, 0640u}) {
     ::chmod(file.c_str(), enough);
     EXPECT_EQ(run({"config", "check", file}).out, file + ": valid\n");

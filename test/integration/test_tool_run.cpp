@@ -47,6 +47,42 @@ TEST_F(ToolRun, TheExitCodeIsTheCommands) {
   }
 }
 
+// In the order of the guide: the servers take both, the file is replaced, the servers forget the old one.
+TEST_F(ToolRun, APasswordThatIsReplacedEndsNoCommand) {
+  const std::string config = site_.dir + "/with_password.json", file = site_.dir + "/password";
+  const auto write = [&](const std::string& password) {
+    std::ofstream(file + ".new") << password << "\n";
+    ASSERT_EQ(::chmod((file + ".new").c_str(), 0640), 0);
+    ASSERT_EQ(::rename((file + ".new").c_str(), file.c_str()), 0);
+  };
+  const auto on_all = [this](const Words& command) {
+    for (size_t m = 0; m < 3; ++m) site_.masters[m].command(command);
+  };
+  write("old");
+  std::string text = text_of_file(site_.config);  // each master is an object with the same file
+  for (const std::string& url : site_.masters.urls()) {
+    const size_t at = text.find("\"" + url + "\"");
+    text.replace(at, url.size() + 2, R"({"url": ")" + url + R"(", "password_file": ")" + file + "\"}");
+  }
+  std::ofstream(config) << text;
+  on_all({"CONFIG", "SET", "requirepass", ""});
+  on_all({"ACL", "SETUSER", "default", "on", "resetpass", ">old"});
+  for (size_t m = 0; m < 3; ++m) site_.masters[m].command({"AUTH", "old"});
+
+  const std::string until_done = "while [ ! -e \"$0\" ]; do sleep 0.05; done; echo whole", done = site_.dir + "/done";
+  Program run(redlock_words({"run", "-C", config, res_, "--", "sh", "-c", until_done, done}), site_.dir);
+  ASSERT_TRUE(eventually([&] { return is_held(); }));
+  on_all({"ACL", "SETUSER", "default", ">new"});
+  write("new");
+  on_all({"ACL", "SETUSER", "default", "<old"});
+  on_all({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
+  const uint64_t extends = site_.masters[0].calls("pexpire");
+  EXPECT_TRUE(eventually([&] { return site_.masters[0].calls("pexpire") >= extends + 4; })) << "longer than a ttl";
+  std::ofstream(done) << "";
+  EXPECT_EQ(run.exit_status(), 0) << run.err();
+  EXPECT_EQ(run.out(), "whole\n");
+}
+
 TEST_F(ToolRun, ACommandSeesItsLock) {
   const Ended ended = site_.run({"run", "--fencing", "--", "true"});
   EXPECT_EQ(ended.status, 64) << "no resource";

@@ -13,7 +13,7 @@ URL = "redis://127.0.0.1:1"
 OF_CONFIGURATION = [
     ((), {}, "masters: 0 is not in 1..15"),
     (("redis://:secret@127.0.0.1:1",), {}, r"a file is meant, not 127.0.0.1:1: say masters=\[\"redis://...\"\]"),
-    (("missing.json",), {}, "missing.json: cannot be opened: does not exist"),
+    (("missing.json",), {}, "missing.json: does not exist"),
     (({"master": [URL]},), {}, "master: it is masters"),
     ((), {"masters": URL}, "masters: a string is not an array"),
     ((), {"masters": ["127.0.0.1:1"]}, r"masters\[0\].url: begins with neither redis://.* nor unix:///"),

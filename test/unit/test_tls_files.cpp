@@ -175,6 +175,14 @@ TEST_F(TlsFiles, AFileOfAnotherUser) {
     EXPECT_EQ(with.init(wishes.settings()), REDLOCK_E_TLS_FILE) << path;
     EXPECT_EQ(with.file_error(), (TlsFile{name, Fault::strangers})) << path;
     ASSERT_EQ(chown(path.c_str(), 0, 0), 0);
+    ASSERT_EQ(rename(path.c_str(), folder.path("target").c_str()), 0);
+    std::filesystem::create_symlink("target", path);
+    Tls through_ours, through_a_strangers;
+    EXPECT_EQ(through_ours.init(wishes.settings()), 0) << path;
+    ASSERT_EQ(lchown(path.c_str(), 12'345, 0), 0);
+    EXPECT_EQ(through_a_strangers.init(wishes.settings()), REDLOCK_E_TLS_FILE) << path;
+    EXPECT_EQ(through_a_strangers.file_error(), (TlsFile{name, Fault::strangers_link})) << path;
+    ASSERT_EQ(rename(folder.path("target").c_str(), path.c_str()), 0);
   }
 }
 
@@ -210,13 +218,15 @@ TEST_F(TlsFiles, WhatIsNoFile) {
 TEST_F(TlsFiles, EachCauseHasItsSentence) {
   const std::pair<Fault, const char*> all[] = {
       {Fault::missing, "does not exist"},
-      {Fault::denied, "may not be read by this user"},
+      {Fault::denied, "may not be read by this user; type: chown root:GROUP /etc/gw.key; chmod 640 /etc/gw.key"},
       {Fault::unreadable, "cannot be read"},
       {Fault::folder, "is a folder"},
       {Fault::no_file, "is not a regular file"},
-      {Fault::strangers, "belongs neither to root nor to this user"},
-      {Fault::others_write, "can be written by group or others; chmod go-w"},
-      {Fault::others_read, "is a key that others can read; chmod o-r"},
+      {Fault::strangers_link, "is a link that belongs neither to root nor to this user; make it anew as root"},
+      {Fault::strangers,
+       "belongs neither to root nor to this user; type: chown root:GROUP /etc/gw.key; chmod 640 /etc/gw.key"},
+      {Fault::others_write, "can be written by group or others; type: chmod go-w /etc/gw.key"},
+      {Fault::others_read, "can be read by others; type: chmod o-r /etc/gw.key"},
       {Fault::empty, "is empty"},
       {Fault::too_large, "has more than 512 KiB"},
       {Fault::no_pem, "is no PEM of what belongs here, or is cut short"},

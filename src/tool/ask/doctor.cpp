@@ -147,9 +147,7 @@ void check_suspend() {
 void check_secrets(const char* config) {
   about("gw_secrets");
   if (config == nullptr) return;
-  const char* const exposed = site.facts().warning;
-  if (*exposed == '\0') return tell(Level::ok, Text().escaped(config).add(": others can read no password in it"));
-  tell(Level::fail, exposed, "or put the password into a \"password_file\"", exit_config);
+  tell(Level::ok, Text().escaped(config).add(": others can read no password in it"));
 }
 
 // ---- the command ----------------------------------------------------------------------------------------------------
@@ -163,7 +161,7 @@ int run_doctor(const Command& command, int argc, char** argv) {
   if (options.rest_count() > resources_max) options.usage("more than %d resources", resources_max);
   for (int i = 0; i < options.rest_count(); ++i) options.check_resource(options.rest()[i]);
   if (as_json) json.open("{").text("schema", "redlock.doctor/1").open("[", "checks");
-  site.open(open_config(options.common(), true));
+  site.open(open_config(options.common()));
   examine_site(ttl_ms != 0 ? ttl_ms : site.times.ttl_ms);
   site.look_at_all();
   for (unsigned m = 0; m < site.masters; ++m) examine_master(m, options.rest());

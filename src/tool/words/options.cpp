@@ -236,7 +236,7 @@ redlock_setting_t setting_of(const redlock_config_t* cfg, const char* key) {
   return out;
 }
 
-redlock_config_t* open_config(const Common& common, bool may_be_exposed) {
+redlock_config_t* open_config(const Common& common) {
   [[maybe_unused]] static redlock_config_t* volatile kept[2];  // a mistake ends the program, and leaks none of them
   static unsigned count = 0;
   redlock_config_t* cfg = nullptr;
@@ -246,10 +246,6 @@ redlock_config_t* open_config(const Common& common, bool may_be_exposed) {
   if (err == 0 && path != nullptr) err = redlock_config_load_file(cfg, path);
   for (unsigned i = 0; err == 0 && i < common.url_count; ++i) err = redlock_config_add_master(cfg, common.urls[i]);
   if (err != 0 || redlock_memory_size(cfg) == 0) refuse_config(err, cfg, path);
-  auto facts = sized<redlock_site_facts_t>();
-  err = redlock_site_facts(cfg, 0, &facts);
-  if (err != 0) fail(exit_code_of(err), "%s", redlock_strerror(err));
-  if (*facts.warning != '\0' && !may_be_exposed) fail(exit_config, "%s", facts.warning);
   return cfg;
 }
 

@@ -103,9 +103,8 @@ class Options {
 redlock_t* new_client(const redlock_config_t* cfg);
 
 // The configuration that a command is to work with: -C FILE, else that of --master alone, else $REDLOCK_CONFIG, else
-// /etc/redlock/redlock.json; and the masters of --master are added. Ends the program if it is not valid, or if others
-// can read a password in the file, unless the command tells about such a password itself.
-redlock_config_t* open_config(const Common& common, bool may_be_exposed = false);
+// /etc/redlock/redlock.json; and the masters of --master are added. Ends the program if it is not valid.
+redlock_config_t* open_config(const Common& common);
 // The file of that configuration; null: there is none.
 const char* config_path(const Common& common);
 // What a configuration says for this key of it.
