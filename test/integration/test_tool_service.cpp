@@ -10,6 +10,7 @@
 
 #include "notify_socket.hpp"
 #include "tool_site.hpp"
+#include "tool_user.hpp"
 
 namespace redlock::test {
 namespace {
@@ -175,6 +176,56 @@ TEST_F(ToolService, TakesUnitsWhoseSandboxLetsRedlockWork) {
     }
     EXPECT_EQ(shell("redlock-service --undo bus").status, 0);
   }
+}
+
+// All files of the configuration, and before anything is written.
+TEST_F(ToolService, TestsTheFilesAsTheUnitsUser) {
+  const ToolUser nobody(site_, true);
+  if (geteuid() != 0 || !nobody.is_possible || nobody.user == 0) GTEST_SKIP() << "only root is another user";
+  const gid_t daemon = 1;
+  const std::string config = nobody.dir + "/site.json", password = nobody.dir + "/password";
+  std::ofstream(config) << R"({"masters": [{"url": "redis://10.0.0.1", "password_file": ")" << password << "\"}]}";
+  std::ofstream(password) << "hunter2\n";
+  const std::string as_nobody = "PATH=" + nobody.dir + ":$PATH REDLOCK_CONFIG=" + config +
+                                " LD_LIBRARY_PATH=" + nobody.dir + " redlock-service bus plant1/bus";
+  const std::string denied = "may not be read by this user; type: chown root:GROUP FILE; chmod 640 FILE";
+  const struct {
+    const char* unit;
+    gid_t group;
+    mode_t of_config, of_password;
+    std::string said;  // "": the unit is put under the lock
+  } rows[] = {
+      {"User=nobody", nobody.user, 0640, 0640, ""},
+      {"User=nobody", nobody.user, 0600, 0640, replace_all(denied, "FILE", config)},
+      {"User=nobody", nobody.user, 0640, 0600, replace_all(denied, "FILE", password)},
+      {"User=nobody", daemon, 0644, 0640, replace_all(denied, "FILE", password)},
+      {"User=nobody\nGroup=daemon", daemon, 0640, 0640, ""},
+      {"User=nobody\nSupplementaryGroups=daemon", daemon, 0640, 0640, ""},
+      {"User=nobody", nobody.user, 0644, 0644, "can be read by others; type: chmod o-r " + password},
+      {"", 0, 0600, 0600, ""},
+      {"", 0, 0600, 0620, "can be written by group or others; type: chmod go-w " + password},
+  };
+  for (const auto& row : rows) {
+    for (const auto& [file, mode] : {std::pair{config, row.of_config}, std::pair{password, row.of_password}}) {
+      ASSERT_EQ(::chown(file.c_str(), 0, row.group), 0);
+      ASSERT_EQ(::chmod(file.c_str(), mode), 0);
+    }
+    write_unit(std::string("[Service]\nExecStart=/bin/a\n") + row.unit + "\n");
+    const Ended ended = shell(as_nobody);
+    EXPECT_EQ(ended.status, row.said.empty() ? 0 : 65) << row.unit << ended.err;
+    EXPECT_NE(ended.err.find(row.said), std::string::npos) << row.unit << ": " << ended.err;
+    EXPECT_EQ(std::filesystem::exists(etc_ + "/bus.service.d/redlock.conf"), row.said.empty()) << row.unit;
+    if (!row.said.empty()) continue;
+    EXPECT_EQ(shell("redlock-service --undo bus").status, 0);
+  }
+  // The credentials of a unit are there only while it runs.
+  ::unlink(password.c_str());
+  write_unit("[Service]\nExecStart=/bin/a\nUser=nobody\n");
+  EXPECT_EQ(shell(as_nobody).status, 65);
+  write_unit("[Service]\nExecStart=/bin/a\nUser=nobody\nLoadCredential=password:/etc/password\n");
+  const Ended with_credentials = shell(as_nobody);
+  EXPECT_EQ(with_credentials.status, 0) << with_credentials.err;
+  EXPECT_NE(with_credentials.out.find("this was not tested: "), std::string::npos) << with_credentials.out;
 }
 
 TEST_F(ToolService, WritesADropInThatSystemdUnderstandsAndTakesItBack) {
