@@ -8,8 +8,9 @@
 # Needs root, redis-server with its user `redis`, and the program `redlock`. Everything lives in namespaces of this
 # script's own, and ends with it, however it ends. Exit status 77: this machine cannot play a site.
 #
-# What is not as on a real site: `systemctl` starts redis-server by the command of Debian's unit, `chronyc` is the shim
-# that steps a master's wall clock, and locks live for 3 s at most, so that a guard time takes 3 s and not 30.
+# What is not as on a real site: `systemctl` starts redis-server by the command of Debian's unit, `ssh` enters another
+# machine's namespaces, `chronyc` is the shim that steps a master's wall clock, and locks live for 3 s at most, so that
+# a guard time takes 3 s and not 30.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -92,6 +93,8 @@ systemctl() {
   return 1
 }
 
+ssh() { nsenter -t "$(<"$WORK/at-$1")" -m -n -u bash -c "${*:2}"; }
+
 # A time service that has found its mistake.
 chronyc() {
   [[ $* != makestep ]] || dd if=/dev/zero of="$WORK/$HOSTNAME/step" bs=8 count=1 conv=notrunc status=none
@@ -119,6 +122,7 @@ start_machine() { # name
   unshare --mount --net --uts bash -c 'build_machine "$@"' - "$name" &
   machine[$name]=$!
   disown $!
+  echo "${machine[$name]}" >"$work/at-${address[$name]}"
   for ((i = 0; i < 3000; ++i)); do
     [[ $(readlink "/proc/${machine[$name]}/exe") != */sleep ]] || break
     kill -0 "${machine[$name]}" 2>/dev/null || fail "no machine $name"
@@ -288,6 +292,18 @@ a_master_reboots() {
   is_mended
 }
 
+masters_are_upgraded() {
+  act "All masters are upgraded, one behind the other"
+  types_guide gw-02 upgrade
+  ends_with 0
+  types gw-02 "$(guide upgrade | sed 's/10.0.0.11/10.0.0.12/')"
+  ends_with 0
+  types gw-02 "$(guide upgrade | sed 's/10.0.0.11/10.0.0.13/')"
+  ends_with 0
+  says "$resource: $everywhere"
+  still_holds
+}
+
 hardware_is_replaced() {
   act "A master's hardware is replaced"
   scrap_machine pump
@@ -407,7 +423,7 @@ power_is_cut() {
 }
 
 export WORK=$work REDISCLI_AUTH=change-me-too SHIM=''
-export -f systemctl chronyc build_machine
+export -f systemctl chronyc ssh build_machine
 short='"timing": { "max_ttl_ms": 3000, "node_timeout_ms": 500 }, "defaults": { "ttl_ms": 3000 }'
 mount -t tmpfs -o mode=755 tmpfs "$work"
 mkdir "$work"/{etc,bin}
@@ -425,6 +441,7 @@ ip link set switch up
 
 a_new_site
 a_master_reboots
+masters_are_upgraded
 hardware_is_replaced
 hardware_of_others
 disk_is_full

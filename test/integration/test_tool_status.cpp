@@ -190,11 +190,62 @@ TEST(ToolStatus, JsonPrometheusAndScan) {
   EXPECT_TRUE(has(denied.err, "--scan needs the permission +scan")) << denied.err;
 }
 
+// What a free name has left on one master keeps nobody from going on; what a held one lacks on one master does.
+TEST(ToolStatus, WaitsUntilAllMastersVoteAndEachHeldLockHasAllItsKeys) {
+  ToolMasters site(3);
+  const std::string config = site.file({0, 1, 2});
+  const Ended watched = site.run({"status", "--wait", ".1"}, config);
+  EXPECT_EQ(watched.status, 69);
+  EXPECT_TRUE(has(watched.err, "redlock: missing after 0.1 s: m0: new: the guard has not begun; ")) << watched.err;
+  EXPECT_TRUE(has(watched.out, "0 of 3 masters vote, 2 are needed\n")) << watched.out;
+  commission(site, config);
+  for (unsigned i : {0u, 1u}) site.set(i, "bus", value_of("gw-3"));
+  site.set(0, "free", value_of("gw-3"));
+  EXPECT_EQ(site.run({"status", "-w", "0", "free"}, config).status, 0);
+  const Ended two = site.run({"status", "--wait", "0", "free", "bus"}, config);
+  EXPECT_EQ(two.status, 69);
+  EXPECT_TRUE(has(two.err, "redlock: missing after 0.0 s: bus: held by gw-3 on 2/3, ends in ")) << two.err;
+  EXPECT_FALSE(has(two.err, "free")) << two.err;
+  site.set(2, "bus", value_of("gw-3", '2'));
+  EXPECT_EQ(site.run({"status", "--wait", "0", "bus"}, config).status, 69) << "another value of the same client";
+
+  Program waits(site.words({"status", "--wait", "600", "--json", "bus", "free"}, config), site.dir);
+  const auto looks = [&] { return site[0].command({"INFO", "commandstats"}); };
+  site[0].command({"CONFIG", "RESETSTAT"});
+  EXPECT_TRUE(eventually([&] { return has(looks(), "cmdstat_pttl"); }));
+  site.set(2, "bus", value_of("gw-3"));
+  EXPECT_EQ(waits.exit_status(), 0) << waits.err();
+  EXPECT_TRUE(has(waits.out(), R"("resource":"bus","state":"held","holder":"gw-3","on":3)")) << waits.out();
+  EXPECT_EQ(waits.err(), "");
+  site[1].kill_hard();
+  const Ended down = site.run({"status", "--wait", "0", "--prometheus"}, config);
+  EXPECT_EQ(down.status, 69);
+  EXPECT_TRUE(has(down.err, "s: m1: the connection was refused")) << down.err;
+  EXPECT_TRUE(has(down.out, "\nredlock_masters_up 2\n")) << down.out;
+}
+
+// The guide's upgrade. The holder's next renewal writes the key to a master that has lost it.
+TEST(ToolStatus, MastersThatRestartOneByOneBehindAWaitLoseNoLock) {
+  ToolMasters site(3);
+  const std::string config = site.file({0, 1, 2}, "", 2'400);
+  commission(site, config);
+  Program holder(site.words({"run", "-t", "2400", "bus", "--", "sh", "-c", "echo held; exec sleep 600"}, config),
+                 site.dir);
+  ASSERT_TRUE(eventually([&] { return has(holder.out(), "held"); })) << holder.err();
+  for (unsigned round = 0; round < 4; ++round) {
+    if (round != 0) site[round - 1].restart();  // a master that was late has no key yet
+    const Ended waited = site.run({"status", "--wait", "20", "bus"}, config);
+    ASSERT_EQ(waited.status, 0) << waited.err << holder.err();
+    EXPECT_TRUE(has(waited.out, "\nbus: held by gw-1 on 3/3, ")) << waited.out << holder.err();
+  }
+}
+
 TEST(ToolStatus, Mistakes) {
   ToolMasters site(1);
   const std::string config = site.file({0});
   EXPECT_EQ(site.run({"status", std::string(65, 'x')}, config).status, 64);
   EXPECT_EQ(site.run({"status", ""}, config).status, 64);
+  EXPECT_EQ(site.run({"status", "--wait", "1", "--scan"}, config).status, 64);
   EXPECT_EQ(site.run({"status"}, config + ".none").status, 78);
 }
 

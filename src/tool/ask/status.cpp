@@ -3,8 +3,10 @@
 // redlock status: what the masters say, and who has a resource. A snapshot of keys that anybody may have written.
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tool/ask/lookup.hpp"
+#include "tool/system/clock.hpp"
 #include "tool/words/prometheus.hpp"
 #include "tool/words/say.hpp"
 
@@ -12,6 +14,8 @@ namespace redlock::tool {
 namespace {
 
 constexpr unsigned resources_max = 256;
+constexpr int look_step_ms = 500;  // of --wait: each look opens two connections to every master
+constexpr long longest_wait_s = 86'400;
 constexpr char snapshot[] = "a snapshot, no promise; names are what the writer of a key claims to be";
 
 struct Names {
@@ -178,26 +182,73 @@ void look_up_all(unsigned given) {
   names.count = kept;
 }
 
+// ---- --wait ---------------------------------------------------------------------------------------------------------
+
+// A lock that is held has its key on every master, with one value. A free name may have a key that a lost round left.
+bool is_whole(const Lookup& one) {
+  return one.verdict == Verdict::free || (one.verdict == Verdict::held && one.on == site.masters);
+}
+
+// What keeps the site from being whole, in one line; empty: nothing.
+Text missing() {
+  Text out;
+  for (unsigned m = 0; m < site.masters; ++m) {
+    if (!site.votes(m)) out.add("%s%s: %s", out.empty() ? "" : "; ", site.master[m].name(), site.why(m).c_str());
+  }
+  for (unsigned i = 0; i < names.count; ++i) {
+    if (is_whole(lookups[i])) continue;
+    out.add("%s%s: %s", out.empty() ? "" : "; ", lookups[i].name().c_str(), lookups[i].sentence(site).c_str());
+  }
+  return out;
+}
+
+// Looks until nothing is missing. A master that cannot be asked makes the last look longer, by its timeouts.
+Text wait_until_whole(int32_t wait_ms) {
+  const int64_t end = now_ns() + wait_ms * ns_per_ms;
+  for (;;) {
+    site.look_at_all();
+    look_up(site, names.list, names.count, lookups);
+    const Text what = missing();
+    const int left_ms = timeout_until(end);
+    if (what.empty() || left_ms == 0) {
+      end_progress();
+      return what;
+    }
+    if (isatty(STDERR_FILENO) == 1) show_progress("%d s to go: %s", (left_ms + 999) / 1000, what.c_str());
+    pause_ms(shorter_of(left_ms, look_step_ms));
+  }
+}
+
 int run_status(const Command& command, int argc, char** argv) {
   bool json = false, prometheus = false, scans = false;
-  const Options options(
-      command, argc, argv,
-      {{.name = "json", .flag = &json}, {.name = "prometheus", .flag = &prometheus}, {.name = "scan", .flag = &scans}});
+  int32_t wait_ms = -1;  // below 0: not given
+  const Options options(command, argc, argv,
+                        {{.name = "json", .flag = &json},
+                         {.name = "prometheus", .flag = &prometheus},
+                         {.name = "scan", .flag = &scans},
+                         {.name = "wait", .letter = 'w', .ms = &wait_ms, .max = longest_wait_s}});
   for (char** name = options.rest(); *name != nullptr; ++name) {
     options.check_resource(*name);
     names.add(*name, strlen(*name));
   }
   if (names.cut) options.usage("more than %u resources", resources_max);
+  if (scans && wait_ms >= 0) options.usage("--wait wants the names of locks, and not --scan");
   const unsigned given = names.count;
   site.open(open_config(options.common()));
   lookups = static_cast<Lookup*>(calloc(resources_max, sizeof *lookups));
   if (lookups == nullptr) fail(exit_system, "no memory");
-  site.look_at_all();
-  if (scans) scan_all();
-  look_up_all(given);
+  const Text what = wait_ms >= 0 ? wait_until_whole(wait_ms) : Text();
+  if (wait_ms < 0) {
+    site.look_at_all();
+    if (scans) scan_all();
+    look_up_all(given);
+  }
   json ? print_json() : prometheus ? print_prometheus() : print_text();
-  if (prometheus || scans) return exit_ok;
-  return result();
+  if (wait_ms >= 0) {
+    if (!what.empty()) say("missing after %s s: %s", Text().thousandths(wait_ms).c_str(), what.c_str());
+    return what.empty() ? exit_ok : exit_too_few;
+  }
+  return prometheus || scans ? exit_ok : result();
 }
 
 }  // namespace
@@ -206,7 +257,8 @@ const Command status_command = {
     "status", "[RES]...", "what the masters say, and who has a resource",
     "      --json          one JSON object\n"
     "      --prometheus    metrics, for a file that an agent collects\n"
-    "      --scan          all locks; needs the permission +scan\n",
+    "      --scan          all locks; needs the permission +scan\n"
+    "  -w, --wait SECS     until all masters vote, and each RES that is held has its key on all of them\n",
     run_status};
 
 }  // namespace redlock::tool
