@@ -149,7 +149,7 @@ int parse_into(Values& values, Bytes json, TextWriter& why) {
 // Others can read the file at `path`, from which come what is given and the masters from `first` on.
 int refuse_passwords(const Values& values, unsigned first, const char* path, TextWriter& why) {
   const Key& common = *find_key("password");
-  const bool is_common = (values.given & key_bit(common)) != 0 && !values.password.empty();
+  const bool is_common = values.given[place_of(common)] && !values.password.empty();
   while (first < values.masters && values.master[first].password.empty()) ++first;
   if (!is_common && first == values.masters) return 0;
   why.escaped(bytes_of(path), 128).raw(": others can read ");
@@ -165,10 +165,10 @@ int load(Values& values, Bytes json, const char* exposed, TextWriter& why) {
   Values* copy = static_cast<Values*>(malloc(sizeof(Values)));
   if (copy == nullptr) return REDLOCK_E_NOMEM;
   *copy = values;
-  copy->given = 0;
+  memset(copy->given, 0, sizeof copy->given);
   int result = parse_into(*copy, json, why);
   if (result == 0 && exposed != nullptr) result = refuse_passwords(*copy, values.masters, exposed, why = start);
-  copy->given |= values.given;
+  for (unsigned i = 0; i < key_count; ++i) copy->given[i] = copy->given[i] || values.given[i];
   if (result == 0) {
     values = *copy;
   } else {
