@@ -148,13 +148,11 @@ int parse_into(Values& values, Bytes json, TextWriter& why) {
 
 // Others can read the file at `path`, from which come what is given and the masters from `first` on.
 int refuse_passwords(const Values& values, unsigned first, const char* path, TextWriter& why) {
-  const Key& common = *find_key("password");
-  const bool is_common = values.given[place_of(common)] && !values.password.empty();
-  while (first < values.masters && values.master[first].password.empty()) ++first;
-  if (!is_common && first == values.masters) return 0;
-  why.escaped(bytes_of(path), 128).raw(": others can read ");
-  if (!is_common) why.print("masters[%u].", first);
-  why.raw("password; type: chmod o-r ").escaped(bytes_of(path), 128);
+  bool has_one = values.given[place_of(*find_key("password"))] && !values.password.empty();
+  for (; first < values.masters; ++first) has_one = has_one || !values.master[first].password.empty();
+  if (!has_one) return 0;
+  why.escaped(bytes_of(path), 128).raw(": others can read its password; type: chmod o-r ");
+  why.escaped(bytes_of(path), 128);
   return REDLOCK_E_CONFIG;
 }
 

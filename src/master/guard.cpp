@@ -46,7 +46,7 @@ Bytes write_seen_key(const CommonSettings& settings, char (&text)[meta_key_max])
 
 void Guard::connected() {
   if (!on()) return;
-  if (identified_) memcpy(last_, read_, id_size);
+  if (identified_) memcpy(last_, read_, id_part);
   memset(read_, '0', seal_size);
   read_[id_size] = read_[2 * id_size + 1] = ':';
   found_ = {0, found_.desc, false, false, false};
@@ -68,9 +68,9 @@ bool Guard::identify(const InfoFacts& facts, const Instant& now) {
                                        : nameless        ? REDLOCK_E_IDENTITY
                                                          : 0);
   bool came_back = false;
-  if (!identified_ && facts.has_run_id && memcmp(last_, facts.run_id, id_size) != 0) {
-    came_back = memcmp(left_, facts.run_id, id_size) == 0;
-    memcpy(left_, last_, id_size);
+  if (!identified_ && facts.has_run_id && memcmp(last_, facts.run_id, id_part) != 0) {
+    came_back = memcmp(left_, facts.run_id, id_part) == 0;
+    memcpy(left_, last_, id_part);
   }
   if (facts.has_run_id) memcpy(read_, facts.run_id, id_size);
   const bool evicted = identified_ && facts.evicted_keys > evicted_keys_;

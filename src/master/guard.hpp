@@ -216,10 +216,11 @@ class Guard {
   uint64_t evicted_keys_ = 0;
   Visit visit_ = {-1, -1};    // what an earlier visit to this state has left; -1: there is none
   int64_t server_ms_ = -1;    // TIME behind the last reading; -1: not answered
-  // Run ids of the last connection, and of the server before that. A process that comes back was there all the time:
-  // what it granted, the other one does not know, nor the reverse.
-  char last_[id_size] = {};
-  char left_[id_size] = {};
+  // How the run ids of the last connection, and of the server before that, begin: 48 random bits tell them apart. A
+  // process that comes back was there all the time: what it granted, the other one does not know, nor the reverse.
+  static constexpr size_t id_part = 12;
+  char last_[id_part] = {};
+  char left_[id_part] = {};
   char their_name_[REDLOCK_MASTER_NAME_MAX];  // as their_max_ttl_ms_
   char seal_[seal_size] = {};  // of the state whose watch began at since_
   char read_[seal_size] = {};  // of the connection, and of the reading that is being filled, and then of the last one

@@ -282,7 +282,7 @@ TEST_F(Tool, NoCommandTakesAPasswordThatOthersCanRead) {
                                                    {"config", "check", file}}) {
     const Ended ended = run(arguments);
     EXPECT_EQ(ended.status, 78) << arguments[0];
-    EXPECT_EQ(ended.err, "redlock: " + file + ": others can read password; type: chmod o-r " + file + "\n")
+    EXPECT_EQ(ended.err, "redlock: " + file + ": others can read its password; type: chmod o-r " + file + "\n")
         << arguments[0];
   }
   ::chmod(file.c_str(), 0620);

@@ -321,7 +321,7 @@ TEST(ToolDoctor, DeniedIsUnknown) {
   ::chmod(poor.c_str(), 0644);
   const Ended open_to_all = site.run({"doctor"}, poor);
   EXPECT_EQ(open_to_all.status, 78);
-  EXPECT_NE(open_to_all.err.find("others can read masters[0].password; type: chmod o-r " + poor), std::string::npos);
+  EXPECT_NE(open_to_all.err.find("others can read its password; type: chmod o-r " + poor), std::string::npos);
 
   set_user(site[0], "poor", {"+@all", "-client|kill", "-ping"});
   ::chmod(poor.c_str(), 0600);

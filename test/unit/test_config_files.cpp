@@ -91,7 +91,7 @@ const char strangers[] =
 const char denied[] = "@: may not be read by this user; type: chown root:GROUP @; chmod 640 @";
 const char written[] = "@: can be written by group or others; type: chmod go-w @";
 const char exposed[] = "@: can be read by others; type: chmod o-r @";
-const char password_exposed[] = "@: others can read masters[1].password; type: chmod o-r @";
+const char password_exposed[] = "@: others can read its password; type: chmod o-r @";
 
 struct Row {
   uid_t owner;  // of the group `us`

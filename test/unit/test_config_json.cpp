@@ -512,11 +512,11 @@ std::string error_of_file(const std::string& json, mode_t mode) {
 
 TEST_F(ConfigFolder, APasswordThatOthersCanReadIsNotTaken) {
   const std::string of_its_own = directory.file("p", "hunter2");
-  EXPECT_EQ(error_of_file(R"({"password":"hunter2"})", 0644), "others can read password");
+  EXPECT_EQ(error_of_file(R"({"password":"hunter2"})", 0644), "others can read its password");
   EXPECT_EQ(error_of_file(R"({"masters":["redis://a","redis://:hunter2@b"]})", 0604),
-            "others can read masters[1].password");
+            "others can read its password");
   EXPECT_EQ(error_of_file(R"({"masters":[{"url":"redis://a","password":"hunter2"}]})", 0644),
-            "others can read masters[0].password");
+            "others can read its password");
   EXPECT_EQ(error_of_file(R"({"password":"hunter2"})", 0640), "") << "for the group it may be meant";
   EXPECT_EQ(error_of_file(R"({"masters":["redis://a"]})", 0644), "") << "no secret";
   EXPECT_EQ(error_of_file(R"({"masters":[{"url":"redis://a","password_file":")" + of_its_own + "\"}]}", 0644), "");
