@@ -32,7 +32,7 @@
 /* Bytes of a value on the wire: hex digits, ':' and the client's name. */
 #define REDLOCK_VALUE_MAX (2 * REDLOCK_VALUE_RANDOM + 1 + REDLOCK_CLIENT_NAME_MAX)
 /* Addresses of a host name that are tried. Cost: 4 each, per master. */
-#define REDLOCK_ADDRESSES_MAX 8
+#define REDLOCK_ADDRESSES_MAX 4
 /* Look-ups of host names that are under way in one process. Cost of each, while it lasts: a thread with 256 KB of
  * address space for its stack, and what the C library's resolver takes. */
 #define REDLOCK_LOOKUPS_MAX 64

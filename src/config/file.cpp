@@ -23,10 +23,13 @@ constexpr char texts[] =
     "can be written by group or others; type: chmod go-w @\0"
     "can be read by others; type: chmod o-r @\0"
     "is empty\0"
-    "holds more bytes than limits.password_bytes allows\0holds a NUL\0holds more than one line\0"
-    "has more than 512 KiB\0is no PEM of what belongs here, or is cut short\0"
+    "holds more bytes than limits.password_bytes allows\0holds a NUL\0holds more than one line"
+#ifdef REDLOCK_TLS
+    "\0has more than 512 KiB\0is no PEM of what belongs here, or is cut short\0"
     "is encrypted, and nobody is asked for its password\0"
-    "is not the key of tls.cert_file";
+    "is not the key of tls.cert_file"
+#endif
+    ;
 
 constexpr size_t shown_path = 128;
 

@@ -216,9 +216,9 @@ class Guard {
   uint64_t evicted_keys_ = 0;
   Visit visit_ = {-1, -1};    // what an earlier visit to this state has left; -1: there is none
   int64_t server_ms_ = -1;    // TIME behind the last reading; -1: not answered
-  // How the run ids of the last connection, and of the server before that, begin: 48 random bits tell them apart. A
+  // How the run ids of the last connection, and of the server before that, begin: 32 random bits tell them apart. A
   // process that comes back was there all the time: what it granted, the other one does not know, nor the reverse.
-  static constexpr size_t id_part = 12;
+  static constexpr size_t id_part = 8;
   char last_[id_part] = {};
   char left_[id_part] = {};
   char their_name_[REDLOCK_MASTER_NAME_MAX];  // as their_max_ttl_ms_
