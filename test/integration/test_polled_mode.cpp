@@ -114,7 +114,7 @@ TEST_F(OnePolled, ClosesAtOnceWhileItWaits) {
   redlock_lock_t lock{0};
   auto how = options(0, REDLOCK_WAIT_FOREVER, REDLOCK_F_TELL_WAITING);
   ASSERT_EQ(client.acquire_async("bus", lock, how), 0);
-  ASSERT_TRUE(client.run_until([&] { return client.count(REDLOCK_EV_WAITING) == 1; }));
+  ASSERT_TRUE(client.run_until([&] { return client.count(REDLOCK_EV_WAITING) > 0; }));
   while (redlock_timeout_ms(client.get()) == 0) ASSERT_EQ(client.process(), 0);
   EXPECT_EQ(redlock_close_async(client.get(), 60'000), 0);
   EXPECT_EQ(client.process(), REDLOCK_E_CLOSED);

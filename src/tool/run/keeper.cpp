@@ -26,6 +26,7 @@ namespace redlock::tool {
 namespace {
 
 constexpr int64_t patience_ns = 10'000 * ns_per_ms;
+constexpr int dismissal_ms = 1'000;
 
 class Keeper {
  public:
@@ -87,9 +88,12 @@ class Keeper {
   }
 
   // A warden that is stopped would not see that it is dismissed. It has no command, and its init dies with it.
+  // A warden that is dismissed ends behind its PID namespace, unless somebody has stopped it.
   void end_without_command() {
     warden_.dismiss();
     lease_.close();
+    pollfd end = {warden_.descriptor(), POLLIN, 0};
+    poll(&end, 1, dismissal_ms);
     kill(warden_.pid(), SIGKILL);
     waitpid(warden_.pid(), nullptr, 0);
   }
