@@ -89,7 +89,7 @@ void Claims::linger(uint16_t index, Instant at) {
 void Claims::end_lingering(const Instant& now) {
   for (uint16_t i = 0; i < capacity_; ++i) {
     const Claim& c = table_[i];
-    if (c.used && !c.ended && c.slot == no_slot) end(i, c.sent, now);
+    if (c.used && !c.ended) end(i, c.sent, now);
   }
 }
 

@@ -148,7 +148,7 @@ class Claims {
   // [open] The lock is over, but its owner may rely on an earlier check until `at`. The claim ends at `at`, and not
   // before.
   void linger(uint16_t index, Instant at);
-  // Nobody relies on an earlier check any more: claims that linger end now.
+  // Nobody relies on an earlier check any more, and no lock is left: claims that linger end now.
   void end_lingering(const Instant& now);
   // [ended] Where deletes are `owed`.
   void deletes_queued(uint16_t index, Masters masters) {

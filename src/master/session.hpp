@@ -76,7 +76,7 @@ class Session {
   void connecting(const Instant& now);  // [down] The wish to connect is being fulfilled
   void connected(const Instant& now, uint32_t nonce);  // [connecting]
   // [any] Before closed(), where the session wished to close: the driver knows better why.
-  void set_reason(int reason) { reason_ = static_cast<int16_t>(reason); }
+  void set_reason(int reason) { reason_ = static_cast<int16_t>(reason); }  // GCOVR_EXCL_LINE: port/uv alone calls it
   // [any] The connection, or the attempt, is over; everything in flight is forgotten. `reason` is kept unless the
   // session itself wished to close and knows better.
   void closed(const Instant& now, int reason, uint32_t random);

@@ -215,7 +215,8 @@ TEST_F(ToolRun, AWaitEndsWhereTheWardenIsStopped) {
   site_.hold_by_other(res_);
   Program waiter(site_.words({"run", "-w", "0.5", res_, "--", "true"}), site_.dir);
   const auto clients = [&] { return site_.masters[0].command({"CLIENT", "LIST"}); };
-  ASSERT_TRUE(eventually([&] { return clients().find("flags=t") != std::string::npos; })) << "the warden is there before there is a client";
+  ASSERT_TRUE(eventually([&] { return clients().find("flags=t") != std::string::npos; }))
+      << "the warden is there before there is a client";
   ::kill(children_of(waiter.pid()).at(0), SIGSTOP);
   EXPECT_EQ(waiter.exit_status(), 75) << waiter.err();
 }
