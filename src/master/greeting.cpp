@@ -184,16 +184,13 @@ int Greeting::handle_ping(const resp::Item& item) {
   return matches ? 0 : REDLOCK_E_PROTOCOL;
 }
 
-// A refused password counts when the port has looked whether its file has another one now. integration_passwords
-// reaches this: the file is read by the port.
-// GCOVR_EXCL_START
+// A refused password counts when the port has looked whether its file has another one now.
 int Greeting::what_refusal_means(int error) const {
   if (error == REDLOCK_E_AUTH_MISSING && master_.password.size != 0) error = REDLOCK_E_AUTH;
   if (error != REDLOCK_E_AUTH || master_.file == nullptr) return error;
   master_.file->refused = true;
   return REDLOCK_E_DISCONNECTED;
 }
-// GCOVR_EXCL_STOP
 
 // ---- strays -----------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 //
 // Session: what is written is compared byte by byte with what a server must be asked; what a server may answer is fed
 // whole and in every two pieces. The server here only says what a test tells it to.
+#include "base/password_file.hpp"
 #include "session_fixture.hpp"
 
 namespace redlock {
@@ -121,6 +122,22 @@ TEST(Session, a_hello_of_another_shape) {
     EXPECT_EQ(f.session->wish(), Wish::none) << shape;
     EXPECT_EQ(f.sent().rfind(tracking_command + loads, 0), 0u) << shape;
   }
+}
+
+// The port looks whether the file has another password now, and says then that this one was refused.
+TEST(Session, a_refused_password_of_a_file_counts_behind_the_port) {
+  PasswordFile file = {};
+  Connected f;
+  f.master.file = &file;
+  f.sent();
+  f.receive("-LOADING Redis is loading the dataset in memory\r\n");
+  EXPECT_FALSE(file.refused);
+  Connected again;
+  again.master.file = &file;
+  again.sent();
+  again.receive("-WRONGPASS invalid\r\n");
+  again.expect_closing(REDLOCK_E_DISCONNECTED);
+  EXPECT_TRUE(file.refused);
 }
 
 TEST(Session, refused_at_hello) {
