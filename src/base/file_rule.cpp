@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <string.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -13,6 +12,7 @@ namespace {
 
 // A FIFO would make open() wait.
 constexpr int read_flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+constexpr auto proc_magic = 0x9fa0;  // PROC_SUPER_MAGIC: musl comes without the kernel's headers
 constexpr unsigned links_max = 8;
 constexpr size_t path_max = 512;  // of what links lead to
 
@@ -48,7 +48,7 @@ bool read_target(int link, const char* path, char (&at)[path_max]) {
 // Of the link itself, which the descriptor holds fast: /proc/self/fd/0 leads to what no path may name.
 bool is_of_proc(int link) {
   struct statfs about;
-  return fstatfs(link, &about) == 0 && about.f_type == PROC_SUPER_MAGIC;
+  return fstatfs(link, &about) == 0 && about.f_type == proc_magic;
 }
 
 // One link further. -1 with fault none: `at` is the next path. Else as open_by_rule().
