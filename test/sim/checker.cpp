@@ -11,8 +11,6 @@
 namespace redlock::sim {
 namespace {
 
-constexpr const char* names[] = {"r0", "r1", "r2"};
-
 // Stated bounds of the quiet phase.
 constexpr Ns delete_bound = 250 * ms;    // a key whose end the client knows
 constexpr Ns stray_bound = 1600 * ms;    // at most, while deletes are repeated: after late bytes, errors
@@ -137,7 +135,7 @@ void Checker::lost(unsigned client, const User& user, Ns t) {
   for (unsigned m = 0; m < plan.masters; ++m) {
     bool ours = true;
     for (unsigned r : each(b->resources)) {
-      const auto* const entry = world_.master(m).redis.peek(names[r], world_.now());
+      const auto* const entry = world_.master(m).redis.peek(resource_name(r), world_.now());
       ours = ours && entry && memcmp(entry->value.data(), user.value, sizeof user.value) == 0;
     }
     there += ours ? 1u : 0u;
@@ -179,7 +177,7 @@ void Checker::compare(unsigned client) {
       world_.violate(
           std::min(mine.asked_at, other.asked_at), 1u << mine.client | 1u << other.client,
           "c%u and c%u hold %s at the same time (for another %.3f and %.3f ms)", mine.client, other.client,
-          names[__builtin_ctz(both)],
+          resource_name(static_cast<unsigned>(__builtin_ctz(both))),
           static_cast<double>(mine.valid_until.ns() - world_.process(mine.client).machine.own(now) - mine.ahead) / 1e6,
           static_cast<double>(other.valid_until.ns() - world_.process(other.client).machine.own(now) - other.ahead) /
               1e6);
@@ -283,7 +281,7 @@ void Checker::sample_forgotten(unsigned master) {
   const Plan& plan = world_.plan();
   if (world_.master(master).clock_disturbed || has_old_keys(master)) return;
   for (unsigned r = 0; r < plan.resources; ++r) {
-    const auto* const entry = world_.master(master).redis.peek(names[r], now);
+    const auto* const entry = world_.master(master).redis.peek(resource_name(r), now);
     bool claimed = false;
     const int owner = entry ? owner_of(entry->value, claimed) : -1;
     if (owner < 0 || claimed || now < world_.process(static_cast<unsigned>(owner)).held_until()) continue;
@@ -297,8 +295,8 @@ void Checker::sample_forgotten(unsigned master) {
       known = claims[i].used && entry->value.compare(0, 40, hex_of(claims[i])) == 0;
     }
     if (!known) {
-      world_.violate(now - 4 * second, 1u << owner, "m%u has %s = %s, and c%d has forgotten it", master, names[r],
-                     entry->value.c_str(), owner);
+      world_.violate(now - 4 * second, 1u << owner, "m%u has %s = %s, and c%d has forgotten it", master,
+                     resource_name(r), entry->value.c_str(), owner);
     }
   }
 }
@@ -312,7 +310,7 @@ bool Checker::has_old_keys(unsigned master) const {
 void Checker::sample_keys(unsigned master) {
   for (unsigned r = 0; r < world_.plan().resources; ++r) {
     Orphan& orphan = orphans_[master][r];
-    const auto* const entry = world_.master(master).redis.peek(names[r], world_.now());
+    const auto* const entry = world_.master(master).redis.peek(resource_name(r), world_.now());
     bool claimed = false;
     const int owner = entry ? owner_of(entry->value, claimed) : -1;
     if (!entry || claimed) {
@@ -332,7 +330,7 @@ void Checker::judge_orphan(unsigned master, unsigned resource, int owner) {
   if (!plan.has(Fault::wall_step) && now > no_deaths_since + lifetime(plan.ttl_max_ms) &&
       now - orphan.since > delete_bound) {
     world_.violate(now - lifetime(plan.ttl_max_ms) - second, ~0u, "ghost: m%u still has %s = %s of nobody", master,
-                   names[resource], orphan.value.c_str());
+                   resource_name(resource), orphan.value.c_str());
   }
   // A debt also ends when the key must have expired; a disturbed wall clock may keep the key for longer.
   if (owner < 0 || healthy_since_[owner][master] == never || world_.master(master).clock_disturbed) return;
@@ -345,7 +343,7 @@ void Checker::judge_orphan(unsigned master, unsigned resource, int owner) {
   if (now < world_.master(master).troubled_until + 3 * second) bound = stray_bound;
   if (now - since <= bound) return;
   world_.violate(now - 4 * second, 1u << owner, "ghost: m%u has had %s = %s for %.0f ms and c%d does not delete it",
-                 master, names[resource], orphan.value.c_str(), static_cast<double>(now - since) / 1e6, owner);
+                 master, resource_name(resource), orphan.value.c_str(), static_cast<double>(now - since) / 1e6, owner);
 }
 
 // ---- progress and work ----------------------------------------------------------------------------------------
@@ -401,7 +399,7 @@ void Checker::sample_progress() {
     const bool unknown = plan.fenced && (plan.settings.fence_strict || world_.has_large_tokens());
     if (gap > nobody_bound(plan) && !plan.has(Fault::wall_step) && !unknown) {
       world_.violate(now - nobody_bound(plan), ~0u, "no progress: %s is waited for and held by nobody for %.0f ms",
-                     names[r], static_cast<double>(gap) / 1e6);
+                     resource_name(r), static_cast<double>(gap) / 1e6);
     }
   }
 }

@@ -45,7 +45,7 @@ void draw_settings(Plan& plan, Stream& random) {
   s.retry_delay_ms = random.pick(retries) * (1 + users / 3);  // many waiters ask less often, as one configures them
   s.in_flight = random.pick(fifos);
   s.rx_bytes = random.pick(rooms);
-  s.locks = users_max;
+  s.locks = usual_users;
   s.debts = s.locks + static_cast<uint32_t>(random.between(1, 6));
   s.tx_bytes = random.coin() ? 1024 : 0;
 }
@@ -67,6 +67,28 @@ void make_ring(Plan& plan) {
   for (int64_t& ppm : plan.client_ppm) ppm = 0;
   for (int64_t& ppm : plan.suspended_ppm) ppm = 0;
   for (int64_t& ppm : plan.master_ppm) ppm = 0;
+}
+
+// More put-backs than a turn has room for are due at once, when a master of these loses its keys.
+void make_many(Plan& plan) {
+  constexpr uint32_t ttl_ms = 2900;
+  Settings& s = plan.settings;
+  plan.many = true;
+  plan.several = plan.endless = false;
+  plan.masters = s.masters = plan.sets[0].masters = 3;
+  plan.clients = 2;
+  plan.resources = plan.users[0] = users_max;
+  plan.users[1] = 1;
+  plan.faults = 1u << static_cast<unsigned>(Fault::forget) | 1u << static_cast<unsigned>(Fault::flushall);
+  plan.fault_gap = 800 * ms;
+  plan.ttl_ms[0] = plan.ttl_ms[1] = plan.ttl_max_ms = s.ttl_ms = ttl_ms;
+  s.max_ttl_ms = std::max(s.max_ttl_ms, ttl_ms);
+  s.locks = users_max;
+  s.debts = 2 * users_max;
+  s.in_flight = 4 * users_max;
+  plan.quiet_at = 4 * second + ttl_ms * ms;
+  plan.close_at = plan.quiet_at + 2500 * ms + 2 * ttl_ms * ms + plan.guard_time();
+  plan.give_up_at = plan.close_at + 2 * second;
 }
 
 // A stream of its own: the worlds without a guard are what they were before it was built.
@@ -189,9 +211,9 @@ Plan draw_plan(uint64_t seed, Worlds worlds) {
   plan.moves = worlds == Worlds::moves;
   plan.masters = draw_masters(seed, random);
   plan.clients = static_cast<unsigned>(random.between(2, random.coin() ? 3 : lockers_max));
-  plan.resources = random.chance(700) ? 1 : static_cast<unsigned>(random.between(2, resources_max));
+  plan.resources = random.chance(700) ? 1 : static_cast<unsigned>(random.between(2, usual_users));
   for (unsigned c = 0; c < lockers_max; ++c) {
-    plan.users[c] = random.chance(700) ? 1 : static_cast<unsigned>(random.between(2, users_max));
+    plan.users[c] = random.chance(700) ? 1 : static_cast<unsigned>(random.between(2, usual_users));
   }
   plan.ttl_ms[0] = random.pick(ttls);
   plan.ttl_ms[1] = random.coin() ? plan.ttl_ms[0] : random.pick(ttls);
@@ -220,6 +242,7 @@ Plan draw_plan(uint64_t seed, Worlds worlds) {
   plan.untracked = random.chance(800) ? 0 : static_cast<uint32_t>(random.next());
   plan.expires_actively = static_cast<uint32_t>(random.next());
   if (random.chance(30) && !plan.clocks && !plan.moves) make_ring(plan);
+  if (!plan.ring && worlds == Worlds::swarm && Stream(seed, Purpose::worlds, 3).chance(20)) make_many(plan);
   if (plan.clocks) make_clocks(plan);
   if (plan.moves) make_moves(seed, plan);
   return plan;

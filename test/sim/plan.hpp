@@ -3,6 +3,7 @@
 // Plan: what a seed's world is made of, drawn before it starts.
 #pragma once
 #include <algorithm>
+#include <array>
 
 #include "base/settings.hpp"
 #include "heap.hpp"
@@ -16,8 +17,9 @@ constexpr unsigned lockers_max = 6;  // clients that lock
 constexpr unsigned movers_max = 2;
 constexpr unsigned clients_max = 8;  // processes: those that lock, and in Worlds::moves two for each mover
 constexpr unsigned sets_max = 3;
-constexpr unsigned resources_max = 3;
-constexpr unsigned users_max = 3;  // per client
+constexpr unsigned resources_max = 32;
+constexpr unsigned users_max = 32;  // per client, in a world with Plan::many
+constexpr unsigned usual_users = 3;  // at most, in any other
 constexpr Ns settled_after = 2200 * ms;  // of the quiet phase: every connection is up again
 
 // for (unsigned r : each(resources)): the resources of a set, which is kept as bits.
@@ -87,6 +89,17 @@ constexpr unsigned first_hopeless = static_cast<unsigned>(Fault::evict);
 const char* fault_name(Fault fault);
 const char* fault_text(Fault fault);
 
+// The name of a resource: r0, r1 and so on, two bytes each.
+constexpr size_t name_size = 2;
+inline const char* resource_name(unsigned resource) {
+  static const auto names = [] {
+    std::array<char[name_size + 1], resources_max> all = {};
+    for (unsigned r = 0; r < resources_max; ++r) all[r][0] = 'r', all[r][1] = static_cast<char>('0' + r);
+    return all;
+  }();
+  return names[resource];
+}
+
 // Which worlds are drawn. Clocks: guarded ones in which masters' wall clocks are stepped, far and one at a time, and
 // exclusion is demanded all the same of those who have looked at them since. Moves: guarded ones with two or three sets
 // of masters, where maintenance programs take the site from the one to the other (moves.cpp).
@@ -127,6 +140,7 @@ struct Plan {
   uint32_t wait_choice;  // how patient the users are
   uint32_t think_ms;
   Ns delay;  // ordinary delay on a connection, one way
+  bool many; // the first client asks for users_max locks in one turn and keeps them, while masters lose their keys
   bool ring; // three clients, each nearest to another of three masters, all in step: only jitter lets one of them win
   int64_t client_ppm[clients_max];
   int64_t suspended_ppm[clients_max];

@@ -15,11 +15,6 @@ namespace {
 
 constexpr Ns read_cost = 40;  // of a clock
 
-Bytes name_of(unsigned resource) {
-  static constexpr const char* names[] = {"r0", "r1", "r2"};
-  return Bytes(names[resource], 2);
-}
-
 }  // namespace
 
 int64_t ClockSource::monotonic_raw_ns() const { return process->machine.at(process->tick(true)).raw; }
@@ -96,13 +91,16 @@ void Process::start() {
   if (world_.plan().commissioned && index_ == 0 && incarnation_ == 1) {
     client_->commission(settings.masters, clock_.read().now);
   }
-  for (unsigned r = 0; r < world_.plan().resources && settings.fence_strict; ++r) client_->fence_init(name_of(r));
+  for (unsigned r = 0; r < world_.plan().resources && settings.fence_strict; ++r) {
+    client_->fence_init(Bytes(resource_name(r), name_size));
+  }
   for (unsigned m = 0; m < world_.plan().masters; ++m) known_[m] = {world_.master(m).step.count, t_, false};
   for (unsigned i = 0; i < users_.size(); ++i) {
     users_[i] = User();
     users_[i].process = this;
     users_[i].index = i;
-    users_[i].due = t_ + (world_.plan().ring ? 1 * ms : user_random_.spread(100 * us, idle() ? 5 * second : 100 * ms));
+    const bool together = world_.plan().ring || (world_.plan().many && index_ == 0);
+    users_[i].due = t_ + (together ? 1 * ms : user_random_.spread(100 * us, idle() ? 5 * second : 100 * ms));
   }
   timer_fired();  // nothing is armed, and everything is to be done
   armed_boot_ = never;

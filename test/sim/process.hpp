@@ -137,6 +137,7 @@ class Process : public Turns<Process> {
   void owner_knows(User& user, const redlock_event_t& event);
   void cancel(uint64_t handle);
   void act(User& user);
+  bool keeps(const User& user) const;
   void ask(User& user);
   void work(User& user);
   void check(User& user);

@@ -12,7 +12,6 @@
 namespace redlock::sim {
 namespace {
 
-constexpr const char* names[] = {"r0", "r1", "r2"};
 constexpr const char* record_key = "redlock::meta";
 
 // The script's name or its text.
@@ -100,7 +99,7 @@ bool ProofRun::keeps(const Attempt& a, unsigned m, Ns until, Ns t) const {
   const Ns left = until - clock(a, t), rate = 1'000'000 + world_.plan().client_ppm[a.client];
   const Ns end = t + left / rate * 1'000'000 + left % rate * 1'000'000 / rate;
   for (const unsigned r : each(a.resources)) {
-    const auto* const entry = redis.peek(names[r], t);
+    const auto* const entry = redis.peek(resource_name(r), t);
     if (entry == nullptr || entry->value.compare(0, a.value.size(), a.value) != 0) return false;
     if (redis.wall_ms(end) > entry->when_ms) return false;
   }

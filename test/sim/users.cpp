@@ -11,7 +11,6 @@
 namespace redlock::sim {
 namespace {
 
-constexpr const char* names[] = {"r0", "r1", "r2"};
 constexpr const char* event_names[] = {"", "ACQUIRED", "FAILED", "RENEWED", "AT_RISK", "LOST", "RELEASED"};
 constexpr const char* cause_names[] = {"", " held", " guard", " too few", " change", " never"};
 
@@ -42,6 +41,12 @@ void Process::act(User& user) {
   }
 }
 
+// It keeps its lock until the end.
+bool Process::keeps(const User& user) const {
+  const Plan& plan = world_.plan();
+  return (plan.holds && user.index == 0) || (plan.many && index_ == 0);
+}
+
 void Process::ask(User& user) {
   static constexpr uint32_t holds[] = {0, 0, 0, 150, 2000};
   const Plan& plan = world_.plan();
@@ -58,13 +63,13 @@ void Process::ask(User& user) {
   o.retry_delay_ms = plan.settings.retry_delay_ms;
   o.renew = random.coin();
   o.fenced = plan.fenced;
-  if (plan.holds && user.index == 0) {
+  if (keeps(user)) {
     o.renew = true;
     o.max_hold_ms = 0;
     o.wait_ms = -1;
   }
   o.wants_holder = user.index % 2 == 0;
-  user.resources = 1u << random.below(plan.resources);
+  user.resources = 1u << (plan.many && index_ == 0 ? user.index : random.below(plan.resources));
   if (plan.several && random.coin()) user.resources |= 1u << random.below(plan.resources);
   if (plan.several && random.chance(200)) user.resources = (1u << plan.resources) - 1;
   user.asked_at = t_;
@@ -72,8 +77,8 @@ void Process::ask(User& user) {
   user.left = false;
   Bytes wanted[resources_max];
   unsigned n = 0;
-  for (unsigned r : each(user.resources)) wanted[n++] = Bytes(names[r], strlen(names[r]));
-  char packed[2 * resources_max];
+  for (unsigned r : each(user.resources)) wanted[n++] = Bytes(resource_name(r), name_size);
+  char packed[name_size * resources_max];
   Names resources;
   resources.assign(packed, wanted, n);
   const int err = client_->acquire(resources, o, on_event, &user, user.handle);
@@ -250,7 +255,7 @@ void Process::owner_knows(User& user, const redlock_event_t& event) {
   world_.witness().published(index_, user, client_->cell(user.handle)->read().valid_until, t_);
   world_.checker().token_given(index_, user, event, t_);
   Stream& random = user_random_;
-  const bool holds = world_.plan().holds && user.index == 0 && !world_.quiet();
+  const bool holds = keeps(user) && !world_.quiet();
   const uint64_t habit = holds ? 2 : random.below(3);
   const Ns ttl = user.options.ttl_ms * ms;
   user.patience = 1000;

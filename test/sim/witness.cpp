@@ -11,11 +11,9 @@
 namespace redlock::sim {
 namespace {
 
-constexpr const char* names[] = {"r0", "r1", "r2"};
-
 int index_of(std::string_view resource) {
   for (int r = 0; r < static_cast<int>(resources_max); ++r) {
-    if (resource == names[r]) return r;
+    if (resource == resource_name(static_cast<unsigned>(r))) return r;
   }
   return -1;
 }
@@ -35,6 +33,7 @@ uint64_t number_in(std::string_view text) {
 }  // namespace
 
 Witness::Witness(World& world) : world_(world) {
+  for (unsigned c = 0; c < clients_max; ++c) attempts_[c].resize(2 * std::max(usual_users, world.plan().users[c]));
   for (auto& row : granted_at_) std::fill(std::begin(row), std::end(row), -never);
   for (auto& row : refused_at_) std::fill(std::begin(row), std::end(row), -never);
 }
@@ -93,7 +92,7 @@ void Witness::executed(Connection& c, test::Request args, const test::Reply& rep
     if (world_.plan().moves) voted(c, value, t);
   }
   for (unsigned r : each(resources)) {
-    const auto* const entry = world_.master(c.master).redis.peek(names[r], t);
+    const auto* const entry = world_.master(c.master).redis.peek(resource_name(r), t);
     seen_[c.master][r].value = entry != nullptr ? std::string_view(entry->value) : std::string_view();
     seen_[c.master][r].when_ms = entry != nullptr ? entry->when_ms : 0;
     seen_at_[c.master][r] = t;
@@ -115,7 +114,7 @@ Witness::Attempt& Witness::attempt(unsigned client, std::string_view value) {
   for (Attempt& a : attempts_[client]) {
     if (a.value == value) return a;
   }
-  Attempt& a = attempts_[client][next_attempt_[client]++ % (2 * users_max)];
+  Attempt& a = attempts_[client][next_attempt_[client]++ % attempts_[client].size()];
   a.value = value;
   a.known = 0;
   return a;
@@ -134,7 +133,7 @@ void Witness::extended(const Connection& c, unsigned resource, std::string_view 
   if (world_.checker().lost_since(c.master, seen_at_[c.master][resource]) || world_.plan().has(Fault::wall_step))
     return;
   const test::RedisDouble& redis = world_.master(c.master).redis;
-  const auto* const entry = redis.peek(names[resource], t);
+  const auto* const entry = redis.peek(resource_name(resource), t);
   const Seen& before = seen_[c.master][resource];
   const bool was_there = before.value == value && redis.wall_ms(t) <= before.when_ms;
   if (!was_there || !entry || entry->value != value) {
@@ -198,7 +197,7 @@ std::string Witness::value_on(unsigned master, unsigned resources, Ns until) con
   const test::RedisDouble& redis = world_.master(master).redis;
   std::string value;
   for (unsigned r : each(resources)) {
-    const auto* const entry = redis.peek(names[r], world_.now());
+    const auto* const entry = redis.peek(resource_name(r), world_.now());
     const bool there = entry != nullptr && redis.wall_ms(until) <= entry->when_ms;
     if (!there || (!value.empty() && entry->value != value)) return {};
     value = entry->value;
@@ -235,9 +234,10 @@ void Witness::published(unsigned client, const User& user, Instant valid_until, 
   }
   if (plan.moves && !best.empty()) judge_votes(client, user, best);
   if (plan.has(Fault::evict) || sure + doubtful >= process.quorum()) return;
+  const char* const name = resource_name(static_cast<unsigned>(__builtin_ctz(user.resources)));
   world_.violate(user.asked_at, 1u << client,
-                 "c%u holds %s for another %.3f ms, and %u masters have its keys until then", client,
-                 names[__builtin_ctz(user.resources)], static_cast<double>(left) / 1e6, sure);
+                 "c%u holds %s for another %.3f ms, and %u masters have its keys until then", client, name,
+                 static_cast<double>(left) / 1e6, sure);
 }
 
 // No master has a reason to fail: all are connected and quick, and the client has room for whatever one user asks.

@@ -92,7 +92,7 @@ class Witness {
   World& world_;
   Ns granted_at_[clients_max][masters_max];  // the last time that a SET of this client was
   Ns refused_at_[clients_max][masters_max];
-  Attempt attempts_[clients_max][2 * users_max];  // the last ones that came to a master
+  std::vector<Attempt> attempts_[clients_max];  // the last ones that came to a master
   unsigned next_attempt_[clients_max] = {};
   std::vector<Floor> floors_;
   Stored stored_[masters_max][resources_max];
