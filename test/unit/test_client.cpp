@@ -377,7 +377,7 @@ TEST(Client, many_locks_outlive_masters_that_fail_one_after_another) {
   std::mt19937 random(1);
   const auto below = [&random](unsigned n) { return static_cast<unsigned>(random() % n); };
   unsigned restarts = 0;
-  for (stage.advance_ms(100); stage.now_ms() < 60'000; stage.advance_ms(below(400))) {
+  for (stage.advance_ms(100); stage.now_ms() < test::repeats(60'000); stage.advance_ms(below(400))) {
     const unsigned m = 1 + below(3), what = below(5);
     if (what < 2) {
       stage.reset(m, test::Unread::dropped);
@@ -392,7 +392,7 @@ TEST(Client, many_locks_outlive_masters_that_fail_one_after_another) {
     stage.advance_ms(1);
     for (unsigned ms = 0; ms < 10'000 && !a.client().session(m - 1).votes(); ++ms) stage.advance_ms(1);
   }
-  EXPECT_GT(restarts, 3u);
+  EXPECT_GT(restarts, 0u);
   for (unsigned i = 0; i < locks; ++i) EXPECT_TRUE(a.holds("l" + std::to_string(i))) << i;
 }
 
