@@ -15,22 +15,22 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 usage() {
   cat <<'TEXT'
 usage: test/sim/mutants.sh [--seeds N] [--jobs J] [--build DIR] [--mutants DIR] [--tests REGEX]
-                           [--third 0|1|2] [NAME...]
+                           [--part I/N] [NAME...]
   NAME           only these mutants
   --seeds N      at most so many seeds for each (4000)
   --jobs J       so many at one time (2)
   --build DIR    where everything is written (build/mutants)
   --mutants DIR  the mutants (test/sim/mutants)
   --tests REGEX  tests of ctest that are asked where no seed finds a bug and the mutant names no test (none)
-  --third I      of these a third, another one for each of 0, 1 and 2
+  --part I/N     of these an Nth, another one for each I from 0 to N-1
 Exit: 0 all are caught, 1 one is not, 2 usage.
 TEXT
 }
 
-seeds=4000 jobs=2 build=build/mutants mutants=test/sim/mutants tests='' third='' names=()
+seeds=4000 jobs=2 build=build/mutants mutants=test/sim/mutants tests='' part='' names=()
 while [[ $# -gt 0 ]]; do
   case $1 in
-    --seeds | --jobs | --build | --mutants | --tests | --third)
+    --seeds | --jobs | --build | --mutants | --tests | --part)
       if [[ $# -lt 2 ]]; then usage >&2; exit 2; fi
       printf -v "${1#--}" %s "$2"
       shift
@@ -41,14 +41,20 @@ while [[ $# -gt 0 ]]; do
   esac
   shift
 done
-if [[ ! $seeds =~ ^[1-9][0-9]*$ || ! $jobs =~ ^[1-9][0-9]*$ || ! $third =~ ^[012]?$ ]]; then usage >&2; exit 2; fi
+if [[ ! $seeds =~ ^[1-9][0-9]*$ || ! $jobs =~ ^[1-9][0-9]*$ || ! $part =~ ^([0-9]+/[1-9][0-9]*)?$ ]]; then
+  usage >&2
+  exit 2
+fi
 
 mutants=("$PWD/test/sim/mutants.py" --mutants "$(cd "$mutants" && pwd)")
 list=$(python3 "${mutants[@]}" list)
 declare -A level_of=()
 while read -r name level; do level_of[$name]=$level; done <<<"$list"
 if [[ ${#names[@]} -eq 0 ]]; then mapfile -t names < <(cut -d' ' -f1 <<<"$list"); fi
-if [[ -n $third ]]; then mapfile -t names < <(printf '%s\n' "${names[@]}" | awk "NR % 3 == $third"); fi
+if [[ -n $part ]]; then
+  mapfile -t names < <(printf '%s\n' "${names[@]}" | awk "NR % ${part#*/} == ${part%/*}")
+  [[ ${#names[@]} -gt 0 ]] || { echo "part $part has no mutant" >&2; exit 2; }
+fi
 for name in "${names[@]}"; do
   if [[ ! -v level_of[$name] ]]; then echo "there is no mutant $name" >&2; exit 2; fi
 done
