@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Which kinds of requests owe an answer; bounds/test_fifo.cpp shows the rest.
+// Which kinds of requests owe an answer; the tests of the session, the scenarios and fuzz_session show the rest.
 #include "master/fifo.hpp"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What the sequences of bounds/test_table.cpp do not reach.
+// The table of handles: what is present, past and unknown, and what a check on another thread sees of a slot.
 #include "lock/table.hpp"
 
 #include <gtest/gtest.h>
