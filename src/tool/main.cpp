@@ -47,7 +47,7 @@ int run(int argc, char** argv) {
     argc = 3;
   }
   if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) return print_commands();
-  if (strcmp(name, "--version") == 0) name = "version";
+  if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) name = "version";
   for (const Command* command : commands) {
     if (strcmp(name, command->name) == 0) return command->run(*command, argc - 1, argv + 1);
   }

@@ -61,7 +61,7 @@ TEST_F(ToolManners, OutputThatCannotBeWrittenIs74) {
   for (const auto& [command, rest] : {std::pair("status", "--json"), std::pair("status", "--prometheus"),
                                       std::pair("status", ""), std::pair("doctor", "--json"),
                                       std::pair("doctor", ""), std::pair("config", "check -v"),
-                                      std::pair("config", "template"), std::pair("version", ""),
+                                      std::pair("version", ""),
                                       std::pair("run", "--help"), std::pair("commission", commissioned)}) {
     const Ended ended = shell(line(command, rest) + " >/dev/full");
     EXPECT_EQ(ended.status, 74) << command << " " << rest;
@@ -70,6 +70,7 @@ TEST_F(ToolManners, OutputThatCannotBeWrittenIs74) {
   }
   const std::string longer = site_.dir + "/longer.json";
   shell("sed 's/max_ttl_ms\": /&1/' " + site_.config + " >" + longer);
+  EXPECT_EQ(shell(REDLOCK_TOOL + std::string(" config template >/dev/full")).status, 74);
   const std::string plan = "reconfigure --dry-run " + site_.config + " " + longer;
   EXPECT_EQ(shell(REDLOCK_TOOL + (" " + plan)).status, 0);
   EXPECT_EQ(shell(REDLOCK_TOOL + (" " + plan) + " >/dev/full").status, 74);
@@ -119,9 +120,9 @@ TEST_F(ToolManners, StderrThatNobodyReadsDelaysNothing) {
 // ---- words ----------------------------------------------------------------------------------------------------------
 
 TEST_F(ToolManners, OptionsBehindANameAreAMistakeWithTheLineToType) {
-  const Ended ended = shell(line("run", "bus -w 0 -n -- true"));
+  const Ended ended = shell(line("run", "bus -w 0 -v -- true"));
   EXPECT_EQ(ended.status, 64);
-  EXPECT_NE(ended.err.find("options stand before the names: redlock run -C " + site_.config + " -w 0 -n bus -- true;"),
+  EXPECT_NE(ended.err.find("options stand before the names: redlock run -C " + site_.config + " -w 0 -v bus -- true;"),
             std::string::npos) << ended.err;
   EXPECT_EQ(shell(line("run", "-n -- bus -- true")).status, 0) << "the first -- may end the options";
   EXPECT_EQ(shell(line("run", "bus --no-such -- true")).err.find("redlock: run: there is no option --no-such;"), 0u);
@@ -130,8 +131,8 @@ TEST_F(ToolManners, OptionsBehindANameAreAMistakeWithTheLineToType) {
 // As it is printed, and as a shell reads it.
 TEST_F(ToolManners, TheLineToTypeIsTaken) {
   const std::string command = "sh -c 'echo \"$REDLOCK_RESOURCE:$1\"' sh 'two  words'";
-  for (const char* late : {"bus -w 5 --", "-n -- bus -w 5 --", "bus -w 5 'room 7' -n --", "'it'\\''s' -n --ttl=2400 --",
-                           "-w 5 bus -nvt 2400 pump --"}) {
+  for (const char* late : {"bus -w 5 --", "bus -w 5 'room 7' -v --", "'it'\\''s' -n --ttl=2400 --",
+                           "-w 5 bus -vt 2400 pump --"}) {
     const std::string given = std::string(late) + " " + command;
     const std::string err = shell(line("run", given)).err;
     const std::string before = "redlock: run: options stand before the names: redlock";
@@ -146,6 +147,45 @@ TEST_F(ToolManners, TheLineToTypeIsTaken) {
   }
 }
 
+// One of them would be obeyed, and nobody would know which.
+TEST_F(ToolManners, OptionsThatExcludeEachOtherAreRefused) {
+  const struct {
+    const char *command, *given, *one, *other;
+  } rows[] = {{"run", "-n -w 5 bus -- true", "--nonblock", "--wait"},
+              {"run", "-n -w 0 bus -- true", "--nonblock", "--wait"},
+              {"run", "-s KILL -k 3 bus -- true", "--kill-after", "--signal KILL"},
+              {"run", "-vq bus -- true", "--verbose", "--quiet"},
+              {"status", "--json --prometheus", "--json", "--prometheus"},
+              {"status", "--scan --wait 1", "--wait", "--scan"},
+              {"doctor", "-q -v", "--verbose", "--quiet"},
+              {"config", "check other.json", "FILE", "--config"},
+              {"config", "template", "template", "--config"}};
+  for (const auto& row : rows) {
+    const Ended ended = shell(line(row.command, row.given));
+    EXPECT_EQ(ended.status, 64) << row.command << " " << row.given << ended.out;
+    EXPECT_EQ(ended.err, std::string("redlock: ") + row.command + ": " + row.one + " and " + row.other +
+                             " exclude each other: give one of them; see redlock " + row.command + " --help\n");
+  }
+  EXPECT_EQ(shell(line("run", "-s KILL -k 0 bus -- true")).status, 0) << "both mean KILL alone";
+}
+
+TEST_F(ToolManners, ANameBehindDashesMayBeginWithOne) {
+  const Ended run = shell(line("run", "-n -- -x --no-such -- sh -c 'echo \"$REDLOCK_RESOURCE\"'"));
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(run.out, "-x --no-such\n");
+  site_.hold_by_other("-x");
+  EXPECT_NE(shell(line("status", "-- -x")).out.find("\n-x: held by "), std::string::npos);
+}
+
+TEST_F(ToolManners, ACommandWithoutDashesIsAMistakeWithTheLineToType) {
+  EXPECT_EQ(shell(line("run", "-n bus ls -l '/a b'")).err,
+            "redlock: run: -- is missing before the command: redlock run -C " + site_.config +
+                " -n bus -- ls -l '/a b'; see redlock run --help\n");
+  for (const char* none : {"bus", "bus --", "bus pump --"}) {
+    EXPECT_EQ(shell(line("run", none)).err.find("redlock: run: a command is missing: RES... -- COMMAND"), 0u) << none;
+  }
+}
+
 TEST_F(ToolManners, SecondsAndHelpAreAsElsewhere) {
   for (const char* wait : {".5", "5s", "0.5s", "5."}) {
     EXPECT_EQ(shell(line("run", std::string("-w ") + wait + " bus -- true")).status, 0) << wait;
@@ -155,6 +195,7 @@ TEST_F(ToolManners, SecondsAndHelpAreAsElsewhere) {
   EXPECT_EQ(shell(tool + " help run").out, shell(tool + " run --help").out);
   EXPECT_EQ(shell(tool + " help").out, shell(tool + " --help").out);
   EXPECT_EQ(shell(tool + " help none").status, 64);
+  EXPECT_EQ(shell(tool + " -V").out, shell(tool + " --version").out);
 }
 
 TEST_F(ToolManners, AMasterIsAUrlButForCommission) {

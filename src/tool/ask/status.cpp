@@ -232,7 +232,8 @@ int run_status(const Command& command, int argc, char** argv) {
     names.add(*name, strlen(*name));
   }
   if (names.cut) options.usage("more than %u resources", resources_max);
-  if (scans && wait_ms >= 0) options.usage("--wait wants the names of locks, and not --scan");
+  options.exclude("--json", json, "--prometheus", prometheus);
+  options.exclude("--wait", wait_ms >= 0, "--scan", scans);
   const unsigned given = names.count;
   site.open(open_config(options.common()));
   lookups = static_cast<Lookup*>(calloc(resources_max, sizeof *lookups));

@@ -58,8 +58,11 @@ int signal_of(const Options& options, const char* name) {
 void read_rest(Options& options, Job& out) {
   char** word = options.rest();
   const unsigned most = out.wish.is_any ? unsigned{any_of::most} : REDLOCK_RESOURCES_PER_LOCK_MAX;
+  bool has_dashes = false;
+  for (char** at = word; *at != nullptr; ++at) has_dashes = has_dashes || strcmp(*at, "--") == 0;
+  if (!has_dashes && *word != nullptr && word[1] != nullptr && *word[1] != '-') options.refuse_bare_command();
   for (; *word != nullptr && strcmp(*word, "--") != 0; ++word) {
-    if (**word == '-') options.refuse_late_options();
+    if (**word == '-' && !options.ended_by_dashes()) options.refuse_late_options();
     options.check_resource(*word);
     if (out.wish.count == most) options.usage("more than %u resources", most);
     out.wish.add(*word);
@@ -118,6 +121,9 @@ int run_run(const Command& command, int argc, char** argv) {
        {.name = "sd-notify", .flag = &job.tells_systemd},
        {.name = "ignore-hup", .flag = &job.ignores_hup}},
       Options::Order::first);
+  options.exclude("--nonblock", tries_once, "--wait", how.wait_ms != REDLOCK_WAIT_FOREVER);
+  options.exclude("--kill-after", given.kill_after_ms > 0, "--signal KILL",
+                  signal_of(options, given.signal_name) == SIGKILL);
   if (tries_once) how.wait_ms = REDLOCK_TRY_ONCE;
   how.flags = (has_token ? REDLOCK_F_FENCING : 0) | (is_urgent ? REDLOCK_F_URGENT : 0);
   read_rest(options, job);

@@ -148,10 +148,12 @@ int run_config(const Command& command, int argc, char** argv) {
   const char* what = options.rest_count() > 0 ? options.rest()[0] : "";
   Common common = options.common();
   if (strcmp(what, "check") == 0 && options.rest_count() <= 2 && output == nullptr) {
+    options.exclude("FILE", options.rest_count() == 2, "--config", common.config != nullptr);
     if (options.rest_count() == 2) common.config = options.rest()[1];
     return check(common);
   }
   if (strcmp(what, "template") != 0 || options.rest_count() != 1) options.usage("check [FILE], or template");
+  options.exclude("template", true, "--config", common.config != nullptr);
   return make_template(common, output);
 }
 

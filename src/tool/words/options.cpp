@@ -78,6 +78,10 @@ int32_t milliseconds_of(const Options& options, const Option& option, const char
   return static_cast<int32_t>(ms);
 }
 
+void add(Text& to, char** from, char** end) {
+  for (; from != end && *from != nullptr; ++from) to.add(" ").word(*from);
+}
+
 }  // namespace
 
 // ---- reading ----------------------------------------------------------------------------------------------------
@@ -103,7 +107,9 @@ Options::Options(const Command& command, int argc, char** argv, const Option* ow
     }
   }
   end_ = argv_ + at_;
-  if (at_ < argc_ && is_end()) ++at_;
+  exclude("--verbose", common_.verbose != 0, "--quiet", is_quiet);
+  ended_by_dashes_ = at_ < argc_ && is_end();
+  if (ended_by_dashes_) ++at_;
   if (order == Order::first) {
     rest_ = argv_ + at_;
     return;
@@ -178,6 +184,10 @@ void Options::check_resource(const char* name) const {
   if (size == 0 || size > REDLOCK_RESOURCE_MAX) usage("a resource has 1 to %d bytes", REDLOCK_RESOURCE_MAX);
 }
 
+void Options::exclude(const char* one, bool has_one, const char* other, bool has_other) const {
+  if (has_one && has_other) usage("%s and %s exclude each other: give one of them", one, other);
+}
+
 // ---- mistakes and help ------------------------------------------------------------------------------------------
 
 void Options::usage(const char* format, ...) const {
@@ -189,12 +199,18 @@ void Options::usage(const char* format, ...) const {
   fail(exit_usage, "%s: %s; see redlock %s --help", command_.name, what, command_.name);
 }
 
+// The first word is taken for the name, as flock(1) does.
+void Options::refuse_bare_command() const {
+  Text options, words;
+  add(options, argv_ + 1, end_);
+  add(words, rest_ + 1, nullptr);
+  usage("-- is missing before the command: redlock %s%s %s --%s", command_.name, options.c_str(),
+        Text().word(*rest_).c_str(), words.c_str());
+}
+
 // The line that the person meant: all options with their values, and then the names.
 void Options::refuse_late_options() {
   Text options, names;
-  const auto add = [](Text& to, char** from, char** end) {
-    for (; from != end && *from != nullptr; ++from) to.add(" ").word(*from);
-  };
   add(options, argv_ + 1, end_);
   for (at_ = static_cast<int>(rest_ - argv_); at_ < argc_ && strcmp(argv_[at_], "--") != 0;) {
     char** const word = argv_ + at_++;

@@ -74,8 +74,13 @@ class Options {
   int rest_count() const { return kept_ - 1; }      // of Order::any
   const Common& common() const { return common_; }
   void check_resource(const char* name) const;
+  // Of two options that mean different things, obeying one would hide that the other was given.
+  void exclude(const char* one, bool has_one, const char* other, bool has_other) const;
+  bool ended_by_dashes() const { return ended_by_dashes_; }  // Order::first: behind a --, "-x" is a name
   // Order::first: an option stands behind the first argument. Ends the program, and says how to write it.
   [[noreturn]] void refuse_late_options();
+  // Order::first: no -- stands before the command. The same.
+  [[noreturn]] void refuse_bare_command() const;
   [[noreturn]] __attribute__((format(printf, 2, 3))) void usage(const char* format, ...) const;
 
  private:
@@ -93,6 +98,7 @@ class Options {
   int kept_ = 1;                 // arguments that are no options, at the start of argv_
   char** rest_ = argv_ + 1;
   char** end_ = argv_ + 1;       // of Order::first: behind the last option, before a --
+  bool ended_by_dashes_ = false;
   Common common_;
   const char* master_ = nullptr;
   Option options_[own_max + common_max];
