@@ -14,10 +14,12 @@
 //                safe state that must be reached without a lock is the device's own task, after a silence.
 //   full stop    nobody can lock: too few masters, or masters of another site. The service stays, says why each minute,
 //                and goes on by itself. A restart would help nothing, so the watchdog is fed meanwhile.
+//   left behind  a change of masters is done, and its own masters say so: the service ends, starts again, and reads the
+//                file that is there then. Nobody has to start it by hand.
 //   watchdog     is fed by the loop that does the jobs, and by nothing else: a driver that hangs ends the service, and
 //                the lock ends by its ttl.
 //   SIGTERM      ends the transaction at hand, gives the lock back, and leaves within WAIT_MS + NEED_MS + GRACE_MS.
-// Exit status: 0 stopped, 78 the configuration is wrong (do not restart), 1 anything else.
+// Exit status: 0 stopped, 78 the configuration is wrong, 80 left behind by a change of masters, 1 anything else.
 #define _DEFAULT_SOURCE 1
 #include <errno.h>
 #include <fcntl.h>
@@ -44,7 +46,8 @@ enum {
   WAIT_MS = 2000,              // asks again after that, so that a signal is noticed and the watchdog fed
   GRACE_MS = 500,              // for the last deletes to be answered
   TELL_AGAIN_MS = 60000,
-  EX_CONFIG = 78
+  EX_CONFIG = 78,
+  EX_LEFT = 80
 };
 
 static volatile sig_atomic_t stopping;
@@ -137,7 +140,12 @@ static void tell(const redlock_report_t *report) {
   fprintf(stderr, "<%d>%s\n", report->err == REDLOCK_E_LOCKED ? 6 : 4, report->text);
 }
 
-static void serve(redlock_t *rl, int device, long jobs) {
+// True: a change of masters has left this client behind, which will never get a lock again.
+static int is_left(const redlock_report_t *report) {
+  return report->cause == REDLOCK_CAUSE_NEVER && report->master_err == REDLOCK_E_LEFT;
+}
+
+static int serve(redlock_t *rl, int device, long jobs) {
   const redlock_resource_t bus = redlock_resource("plant1/rs485-a");
   redlock_report_t report = REDLOCK_REPORT_INIT;
   redlock_acquire_opts_t opts = REDLOCK_ACQUIRE_OPTS_INIT;
@@ -146,12 +154,14 @@ static void serve(redlock_t *rl, int device, long jobs) {
   opts.min_validity_ms = NEED_MS;
   opts.report = &report;
   long done = 0;
+  int status = 0;
   notify("READY=1");
-  while (!stopping && (jobs == 0 || done < jobs)) {
+  while (!stopping && status == 0 && (jobs == 0 || done < jobs)) {
     redlock_lock_t lock;
     notify("WATCHDOG=1");
     if (redlock_acquire(rl, &bus, 1, &opts, &lock) != 0) {
       tell(&report);
+      if (is_left(&report)) status = EX_LEFT;
     } else {
       const int err = job(rl, lock, device);
       redlock_release(rl, lock);  // of a lost lock: does nothing
@@ -162,6 +172,7 @@ static void serve(redlock_t *rl, int device, long jobs) {
   }
   notify("STOPPING=1");
   printf("%ld jobs done\n", done);
+  return status;
 }
 
 static int configure(redlock_config_t *cfg, char **arguments) {
@@ -188,13 +199,13 @@ int main(int argc, char **argv) {
   redlock_t *rl = NULL;
   int err = redlock_config_new(&cfg);
   if (err == 0) err = configure(cfg, arguments + 1);
-  if (err == REDLOCK_E_SYSTEM) err = REDLOCK_E_CONFIG;  // the file cannot be read: a restart does not help
+  if (err == REDLOCK_E_SYSTEM) err = REDLOCK_E_CONFIG;  // the file cannot be read
   if (err == 0) err = redlock_create(&rl, cfg);
   if (err != 0) fprintf(stderr, "<3>%s: %s\n", redlock_strerror(err), cfg != NULL ? redlock_config_error(cfg) : "");
   redlock_config_free(cfg);
   const int is_final = err == REDLOCK_E_CONFIG || err == REDLOCK_E_NOTSUP || err == REDLOCK_E_TLS_FILE;
   if (err != 0) return is_final ? EX_CONFIG : 1;
-  serve(rl, device, jobs);
+  const int status = serve(rl, device, jobs);
   redlock_destroy(rl, GRACE_MS);
-  return 0;
+  return status;
 }

@@ -177,7 +177,7 @@ enum redlock_err {
   REDLOCK_E_SEAL = -86, /**< is not in the state in which the guard let it vote */
   REDLOCK_E_REPLID = -90, /**< its replication id has changed, as for a backup or a first replica: watched again */
   REDLOCK_E_NO_GREETING = -91, /**< closed the connection before its first answer: does this port speak TLS only? */
-  REDLOCK_E_LEFT = -92, /**< the site has other masters now */
+  REDLOCK_E_LEFT = -92, /**< the site was changed: copy its redlock.json here */
   REDLOCK_E_EVICTED = -93, /**< has evicted keys */
   REDLOCK_E_TWO_SERVERS = -94, /**< its name leads to two servers in turn */
   /* one master over TLS; a library without TLS has neither their names nor their texts */

@@ -42,10 +42,10 @@ typedef struct redlock_reconfigure_report_s {
  * masters" in the guide has the operator's rules: when clients of new_cfg may start, and which masters must not
  * restart.
  *
- * Clients of old_cfg keep a held lock until its validity ends, renew none, and get none (GUARD, then LEFT or
- * FINGERPRINT). Clients of new_cfg get their first lock a guard time after the call. It marks the masters of both,
- * waits for a third of the old max_ttl_ms (1 s at least), the drift, and the difference where the old max_ttl_ms is
- * longer, looks again, gives the masters of new_cfg to its clients, and looks a third time. Each step but the wait
+ * Clients of old_cfg keep a held lock until its validity ends, renew none, and get none (GUARD, then LEFT: see
+ * redlock_site_left()). Clients of new_cfg get their first lock a guard time after the call. It marks the masters of
+ * both, waits for a third of the old max_ttl_ms (1 s at least), the drift, and the difference where the old max_ttl_ms
+ * is longer, looks again, gives the masters of new_cfg to its clients, and looks a third time. Each step but the wait
  * takes at most timing.suspect_close_ms and twice timing.connect_timeout_ms. Masters are compared by name. Tokens go
  * on, floored; with "fence": "strict" each resource needs redlock_fence_init() once.
  *
@@ -59,6 +59,26 @@ typedef struct redlock_reconfigure_report_s {
  * INVAL. NOTSUP. NOMEM. CLOCK. SYSTEM. */
 REDLOCK_API REDLOCK_NODISCARD int redlock_reconfigure(const redlock_config_t *old_cfg, const redlock_config_t *new_cfg,
                                                       redlock_reconfigure_report_t *report);
+
+/* What the masters of a configuration say about a change that has left its clients behind. */
+typedef struct redlock_site_left_s {
+  uint32_t size;        /* sizeof(redlock_site_left_t) */
+  uint32_t old_masters; /* N of old_cfg */
+  uint32_t needed;      /* Q of old_cfg */
+  uint32_t say;         /* masters of old_cfg that say so; no more are asked than it takes to know the result */
+  uint32_t masters;     /* N and timing.max_ttl_ms of the configuration that the site was changed to; 0: not known */
+  uint32_t max_ttl_ms;
+  int64_t done_s;       /* when the change was done, in s since 1970 by a master's clock; 0: not known */
+} redlock_site_left_t;
+
+/* [setup] Has a change of masters led from old_cfg to new_cfg, and is it done? Only then may a client of old_cfg that
+ * has failed with LEFT be replaced by one of new_cfg while other clients run: a file alone may have been copied too
+ * early. NULL for new_cfg: whatever the change has led to. *left may be NULL. Blocks as redlock_site_ask() does, for
+ * one master after the other.
+ * Returns 1: a quorum of the masters of old_cfg say so. 0: they do not, or too few of them answer.
+ * CONFIG: a configuration is not valid. INVAL: the size. NOTSUP. */
+REDLOCK_API REDLOCK_NODISCARD int redlock_site_left(const redlock_config_t *old_cfg, const redlock_config_t *new_cfg,
+                                                    redlock_site_left_t *left);
 
 /* ---- What a configuration says -------------------------------------------------------------------------------- */
 

@@ -18,11 +18,11 @@ bool is_change(Bytes desc) {
   return desc.size > moving.size && memcmp(desc.data, moving.data, moving.size) == 0;
 }
 
-// A change that is done says on an old master that it has left our set for another one.
-bool is_left(Bytes desc, Bytes ours) {
+// "left OURS": a change that may still fail leads away from our set. With more behind it the change is done.
+bool is_leaving(Bytes text, Bytes ours) {
   constexpr Bytes left = "left ";
-  if (desc.size <= left.size + ours.size || memcmp(desc.data, left.data, left.size) != 0) return false;
-  return Bytes(desc.data + left.size, ours.size) == ours;
+  if (text.size < left.size + ours.size || memcmp(text.data, left.data, left.size) != 0) return false;
+  return Bytes(text.data + left.size, ours.size) == ours;
 }
 
 Bytes write_own_key(const CommonSettings& settings, Bytes name, char (&text)[meta_key_max]) {
@@ -129,14 +129,20 @@ void Guard::read_no_role(int error) {
   reading_.role_fault = static_cast<int16_t>(settings_.guard == GuardMode::strict ? error : 0);
 }
 
+// What a text says that is neither absent nor our fingerprint.
+Guard::Desc Guard::foreign(Bytes text) const {
+  const Bytes ours = settings_.fingerprint;
+  if (is_change(text)) return Desc::moving;
+  if (!is_leaving(text, ours)) return Desc::foreign;
+  return text.size == ours.size + 5 ? Desc::moving : Desc::left;
+}
+
 void Guard::read(Field field, bool absent, Bytes text) {
   switch (field) {
     case Field::desc:
-      reading_.desc = absent                                 ? Desc::absent
-                      : text == settings_.fingerprint        ? Desc::ours
-                      : is_change(text)                      ? Desc::moving
-                      : is_left(text, settings_.fingerprint) ? Desc::left
-                                                             : Desc::foreign;
+      reading_.desc = absent                          ? Desc::absent
+                      : text == settings_.fingerprint ? Desc::ours
+                                                      : foreign(text);
       if (reading_.desc == Desc::foreign) {
         const Fingerprint theirs = read_fingerprint(text);
         their_max_ttl_ms_ = theirs.max_ttl_ms;
@@ -155,6 +161,9 @@ void Guard::read(Field field, bool absent, Bytes text) {
       break;
     case Field::names:
       if (reading_.desc == Desc::foreign) compare_names(absent ? Bytes() : text);
+      break;
+    case Field::left:
+      if (reading_.desc == Desc::foreign) reading_.desc = foreign(text);
       break;
   }
 }

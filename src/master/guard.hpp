@@ -11,6 +11,7 @@
 //     desc   the fingerprint of the configuration: all clients that use these keys must have the same
 //     q      the quarantine id: a client that finds none writes one, so a new state has a new id
 //     names  of the masters of that configuration, for a person whose file differs. Nothing rests on them
+//     left   which set a change of masters has left for this one (site/scripts/move.lua)
 //     seal   "run id:replication id:quarantine id", 16 digits each: some client has watched this very state for G
 //
 // The record is ordinary data, so a replica's copy or a restored backup brings it back. Nothing that a connection
@@ -84,7 +85,7 @@ class Guard {
     open,     // something else: it may pass
   };
   // The answers of a reading, in order; INFO replication comes before them.
-  enum class Field : uint8_t { desc, q, seal, visit, names };
+  enum class Field : uint8_t { desc, q, seal, visit, names, left };
 
   explicit Guard(const CommonSettings& settings) : settings_(settings) { REDLOCK_ASSERT(settings.max_ttl_ms != 0); }
 
@@ -173,6 +174,7 @@ class Guard {
     int64_t boot_ms, server_ms;
   };
 
+  Desc foreign(Bytes text) const;
   static Visit visit_in(Bytes text, Bytes state);
   Duration time_to_watch() const {
     return guard_time(settings_.max_ttl_ms, settings_.drift_ppm, settings_.drift_fixed_ms);

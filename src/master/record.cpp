@@ -10,11 +10,11 @@ namespace {
 
 constexpr unsigned readings_per_info = 6;  // every 1.5 longest ttls or so
 constexpr uint64_t seconds_max = 9'000'000'000;
-constexpr unsigned fields = 6;  // of a reading: INFO replication, then those of Guard::Field
+constexpr unsigned fields = 7;  // of a reading: INFO replication, then those of Guard::Field
 constexpr unsigned place_of(Guard::Field field) { return static_cast<unsigned>(field) + 1; }
 static_assert(place_of(Guard::Field::desc) == 1 && place_of(Guard::Field::q) == 2 &&
                   place_of(Guard::Field::seal) == 3 && place_of(Guard::Field::visit) == 4 &&
-                  place_of(Guard::Field::names) == fields - 1,
+                  place_of(Guard::Field::names) == 5 && place_of(Guard::Field::left) == fields - 1,
               "the reading script returns the fields in this order");
 
 }  // namespace

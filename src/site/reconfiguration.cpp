@@ -171,8 +171,10 @@ void Reconfiguration::ask(Side& side) {
     if (enters && !side.entered.has(m)) draw_id(side.entry[m]);
     char ids[2 * Guard::id_size];
     memcpy(ids, enters ? side.entry[m] : id_, Guard::id_size);
-    const bool over_own = enters || stage_ == Stage::leave;
-    const Bytes there = over_own ? Bytes(id_, sizeof id_) : heard.id();
+    const bool leaves = stage_ == Stage::leave;
+    const Bytes there = leaves && &side == &new_ ? Bytes(side.entry[m], sizeof id_)
+                        : enters || leaves       ? Bytes(id_, sizeof id_)
+                                                 : heard.id();
     memcpy(ids + Guard::id_size, there.data, there.size);
     const size_t names_at = enters ? new_names_at_ : 0;
     const CommonSettings& settings = side.client.settings();
@@ -342,8 +344,10 @@ void Reconfiguration::leave(Instant now) {
   stage_ = Stage::leave;
   until_ = now + patience_;
   old_.open = marked_;
-  new_.open = old_.asked = new_.asked = {};
+  new_.open = new_.done;
+  old_.asked = new_.asked = {};
   ask(old_);
+  ask(new_);
 }
 
 }  // namespace redlock

@@ -15,8 +15,9 @@
 //     again     reads the marks again. The call ends if too few are left
 //     enter     writes the new fingerprint over the call's own marks, and over nothing else
 //     check     reads what the new masters say, and whether the old ones still are not the old set's
-//     leave     writes on old masters that the change is done ("left"), so that gateways of the old set can say so:
-//               nothing rests on that. A master that says "left" counts as marked wherever this page says so
+//     leave     writes on the masters that the third look has counted that the change is done, so that gateways of the
+//               old set can say so: on an old one "left", which counts as marked wherever this page says so, and on
+//               each when. Nothing else says so, whatever a call that ends earlier has written
 //
 // Each step but mark_new needs a quorum of each set. No record lets a call skip a step: a record may be one that a
 // restart has brought back.

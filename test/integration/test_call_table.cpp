@@ -430,6 +430,9 @@ void add_site_calls(Rows& rows, Site& site) {
   facts("no master", bad, 0, sizeof(Facts));
   facts("NULL", nullptr, 0, sizeof(Facts));
   facts("size", cfg, 0, sizeof(Facts) - 1);
+  using Left = redlock_site_left_t;
+  add_site<Left>(rows, "redlock_site_left", "no master", [=](Left* out) { return redlock_site_left(bad, cfg, out); });
+  add_site<Left>(rows, "redlock_site_left", "size", [=](Left* out) { return redlock_site_left(cfg, cfg, out); }, 8);
 #ifdef REDLOCK_TLS
   using Tls = redlock_site_tls_t;
   add_site<Tls>(rows, "redlock_site_tls", "no TLS", [=](Tls* out) { return redlock_site_tls(cfg, 0, out); });

@@ -125,6 +125,17 @@ TEST_F(Example, FirmwareStaysInAFullStopAndEndsOnSigterm) {
   EXPECT_EQ(output.find("<4>not acquired", told + 1), std::string::npos) << output;
 }
 
+// A change of masters is done: it ends, so that its unit starts it with the file that is there then.
+TEST_F(Example, FirmwareEndsWhenAChangeHasLeftItBehind) {
+  Program service("firmware", Words{answers} + masters_.urls(), dir_);
+  ASSERT_TRUE(eventually([&] { return masters_.holders("plant1/rs485-a") == 3; }));
+  const std::string ours = masters_[0].command({"HGET", "redlock::meta", "desc"});
+  for (size_t m = 0; m < 3; ++m) masters_[m].command({"HSET", "redlock::meta", "desc", "left " + ours + " > v1 n=5"});
+  EXPECT_EQ(service.exit_status(), 80) << service.output();
+  EXPECT_NE(service.output().find("the site was changed: copy its redlock.json here\n"), std::string::npos)
+      << service.output();
+}
+
 // The masters forget the lock while the device works on the first request: there is no second one.
 TEST_F(Example, FirmwareBreaksAJobOffWhenItsLockIsLost) {
   const Pauses pauses;
@@ -166,8 +177,8 @@ TEST_F(Example, FirmwareSaysWhatIsWrongWithItsConfiguration) {
   EXPECT_NE(service.output().find("70000 is not in 1..65535"), std::string::npos) << service.output();
 }
 
-// 78 keeps systemd from starting it again and again.
-TEST_F(Example, FirmwareIsNotRestartedForAFileThatIsNotThere) {
+// 78, as for a file that is wrong.
+TEST_F(Example, FirmwareSaysWhichFileIsNotThere) {
   Program without("firmware", {answers, dir_ + "/nowhere.json"}, dir_);
   EXPECT_EQ(without.exit_status(), 78);
   EXPECT_NE(without.output().find("nowhere.json"), std::string::npos) << without.output();
@@ -184,9 +195,10 @@ TEST_F(Example, ServiceFilesAreWellFormed) {
   const std::string dir = std::string(REDLOCK_SOURCE_DIR) + "/examples/";
   EXPECT_EQ(std::system(("sh -n " + dir + "firmware.init").c_str()), 0);
   const std::string unit = text_of_file(dir + "firmware.service");
-  for (const char* line : {"[Unit]", "[Service]", "[Install]", "\nExecStart=/", "\nRestartPreventExitStatus=78\n"}) {
+  for (const char* line : {"[Unit]", "[Service]", "[Install]", "\nExecStart=/", "\nStartLimitIntervalSec=0\n"}) {
     EXPECT_NE(unit.find(line), std::string::npos) << line;
   }
+  EXPECT_EQ(unit.find("RestartPrevent"), std::string::npos) << "a new file mends a wrong or an old one";
 }
 
 TEST_F(Example, UvApp) {

@@ -46,17 +46,22 @@ class GuardScripts : public ScriptServer {
 TEST_F(GuardScripts, ALife) {
   const std::string info =
       "INFO,role=master,connected_slaves=0,master_replid=" + long_replid() + ",repl_backlog_active=0";
-  EXPECT_EQ(read(), info + " (nil) (nil) (nil) (nil) (nil)");
+  EXPECT_EQ(read(), info + " (nil) (nil) (nil) (nil) (nil) (nil)");
   EXPECT_EQ(write("", "*", replid(), q5, ""), "1");
-  EXPECT_EQ(read(), info + " " + desc + " " + q5 + " (nil) (nil) a,b,c");
+  EXPECT_EQ(read(), info + " " + desc + " " + q5 + " (nil) (nil) a,b,c (nil)");
   EXPECT_EQ(visit(machine, s5, "1000"), "1");
-  EXPECT_EQ(read(machine), info + " " + desc + " " + q5 + " (nil) " + state_in(s5) + " 1000 1700000000000 a,b,c");
-  EXPECT_EQ(read(other_machine), info + " " + desc + " " + q5 + " (nil) (nil) a,b,c");
-  EXPECT_EQ(read(), info + " " + desc + " " + q5 + " (nil) (nil) a,b,c") << "no machine, no visit";
+  EXPECT_EQ(read(machine), info + " " + desc + " " + q5 + " (nil) " + state_in(s5) + " 1000 1700000000000 a,b,c (nil)");
+  EXPECT_EQ(read(other_machine), info + " " + desc + " " + q5 + " (nil) (nil) a,b,c (nil)");
+  EXPECT_EQ(read(), info + " " + desc + " " + q5 + " (nil) (nil) a,b,c (nil)") << "no machine, no visit";
   EXPECT_EQ(write(desc, q5, replid(), q5, s5), "1");
-  EXPECT_EQ(read(machine), info + " " + desc + " " + q5 + " " + s5 + " (nil) a,b,c") << "a seal makes visits void";
+  EXPECT_EQ(read(machine), info + " " + desc + " " + q5 + " " + s5 + " (nil) a,b,c (nil)")
+      << "a seal makes visits void";
   EXPECT_EQ(write(desc, q5, replid(), q7, ""), "1");
-  EXPECT_EQ(read(), info + " " + desc + " " + q7 + " (nil) (nil) a,b,c") << "and a new state the seal";
+  EXPECT_EQ(read(), info + " " + desc + " " + q7 + " (nil) (nil) a,b,c (nil)") << "and a new state the seal";
+  real.command({"HSET", meta, "left", q7 + "left v1 n=5"});
+  EXPECT_EQ(read(), info + " " + desc + " " + q7 + " (nil) (nil) a,b,c left v1 n=5");
+  real.command({"HSET", meta, "left", q5 + "left v1 n=5"});
+  EXPECT_EQ(read(), info + " " + desc + " " + q7 + " (nil) (nil) a,b,c (nil)") << "of a state that is over";
 }
 
 // Both protocols, since a null and a string look different in them, and INFO is a string in Lua whatever the connection
@@ -107,7 +112,7 @@ TEST_F(GuardScripts, WhereInfoIsNotToBeHadTheRecordIsCompared) {
   new_state(q5);
   const std::string weak = seal_of("5", weak_id);
   deny("INFO");
-  EXPECT_EQ(read(), "-ERR " + desc + " " + q5 + " (nil) (nil) a,b,c") << "an error among the elements";
+  EXPECT_EQ(read(), "-ERR " + desc + " " + q5 + " (nil) (nil) a,b,c (nil)") << "an error among the elements";
   EXPECT_EQ(write(desc, q5, replid(), q5, s5), "-ERR");
   EXPECT_EQ(field("seal"), "(nil)");
   EXPECT_EQ(visit(machine, s5, "1000"), "-ERR");

@@ -44,6 +44,27 @@ TEST_F(MoveScript, MarksAndEnters) {
   EXPECT_EQ(back(a, "look"), "o" + q);
 }
 
+// An entered record says which set the change leaves, and that it is not done: until "leave", and over the entry of
+// this call alone.
+TEST_F(MoveScript, SaysWhenTheChangeWasDone) {
+  there(a, "mark");
+  EXPECT_EQ(servers_.field(0, "left"), "(nil)");
+  there(q + a, "enter");
+  EXPECT_EQ(servers_.field(0, "left"), q + "left old");
+  EXPECT_EQ(there(a + b, "leave"), "w" + q);
+  EXPECT_EQ(servers_.field(0, "left"), q + "left old") << "the entry of another call";
+  EXPECT_EQ(there(a + q, "leave"), "w" + q);
+  EXPECT_EQ(desc(), "new");
+  const std::string done = q + "left old > new ";
+  EXPECT_EQ(servers_.field(0, "left").substr(0, done.size()), done);
+  EXPECT_GT(std::stoll(servers_.field(0, "left").substr(done.size())), 1'600'000'000);
+  EXPECT_EQ(back(b + q, "mark"), "m" + b);
+  EXPECT_EQ(servers_.field(0, "left"), "(nil)");
+  EXPECT_EQ(back(b + b, "leave"), "m" + b);
+  EXPECT_EQ(desc(), "left new > old");
+  EXPECT_EQ(servers_.field(0, "left").rfind(b + "left new > old ", 0), 0u);
+}
+
 // Who, when, and between which masters; and that the change is done, which only the call's own mark can say.
 TEST_F(MoveScript, TellsWhoseMarkItIs) {
   servers_[0].command({"HSET", "redlock::meta", "desc", "old", "q", q, "seal", "x", "from", "older"});

@@ -104,9 +104,9 @@ TEST(Reconfigure, ThreeBecomeFiveUnderARunningClient) {
   EXPECT_TRUE(old_lock.has(REDLOCK_EV_LOST));
   EXPECT_EQ(old_waiter.first(REDLOCK_EV_FAILED).err, REDLOCK_E_GUARD) << "although it waits for ever";
   EXPECT_EQ(old_waiter.first(REDLOCK_EV_FAILED).cause, REDLOCK_CAUSE_NEVER);
-  EXPECT_EQ(old_waiter.first(REDLOCK_EV_FAILED).master_err, REDLOCK_E_FINGERPRINT);
+  EXPECT_EQ(old_waiter.first(REDLOCK_EV_FAILED).master_err, REDLOCK_E_LEFT);
   for (uint32_t m = 0; m < 3; ++m) {  // it may be about to read the record again
-    EXPECT_TRUE(loop.run_until([&] { return old_client.master(m).err == REDLOCK_E_FINGERPRINT; })) << m;
+    EXPECT_TRUE(loop.run_until([&] { return old_client.master(m).err == REDLOCK_E_LEFT; })) << m;
   }
   EXPECT_EQ(old_client.acquire("tap", held()).first(REDLOCK_EV_FAILED).err, REDLOCK_E_GUARD);
   early.wait_up(5);

@@ -111,7 +111,7 @@ check_site_names() {
     sed -nE 's/^[0-9a-f]+ [TW] (redlock_[a-z_]+)$/\1/p' | sort | xargs)
   names=${names/ redlock_site_tls/}  # only where it is built with TLS
   local ask="redlock_site_addresses redlock_site_ask redlock_site_ask_at"
-  [[ $names == "redlock_reconfigure $ask redlock_site_facts redlock_site_setting" ]] ||
+  [[ $names == "redlock_reconfigure $ask redlock_site_facts redlock_site_left redlock_site_setting" ]] ||
     fail "functions of the C API in redlock_site: $names"
   refuse "what only one compiler can read" "$("$READELF" -SW "$1" 2>/dev/null | grep -F .gnu.lto_ | head -n3)"
 }

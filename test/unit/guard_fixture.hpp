@@ -21,7 +21,7 @@ inline Bytes bytes(const std::string& s) { return Bytes(s.data(), s.size()); }
 inline std::string text(Bytes b) { return std::string(b.data, b.size); }
 
 struct Record {
-  std::string desc, q, seal, visit;  // empty: absent
+  std::string desc, q, seal, visit, left;  // empty: absent
 };
 
 // A reading that was sent, and is not answered yet.
@@ -69,11 +69,12 @@ struct Fixture {
     for (unsigned i = 0; i < std::size(fields); ++i) {
       guard.read(static_cast<Field>(i), fields[i]->empty(), bytes(*fields[i]));
     }
+    guard.read(Field::left, record.left.empty(), bytes(record.left));
   }
   Next read() { return answer(ask()); }
 
   // What the scripts do.
-  void create(const char* q = "aaaaaaaaaaaaaaaa") { record = {"v1 n=3", q, "", ""}; }
+  void create(const char* q = "aaaaaaaaaaaaaaaa") { record = {"v1 n=3", q, "", "", ""}; }
   void seal() {
     record.seal = text(guard.seal());
     record.visit.clear();

@@ -113,9 +113,9 @@ struct Fixture : test::SessionWire {
   static std::string record(const std::string& the_seal = seal, const std::string& info = replication(),
                             const std::string& visit = "") {
     return list({bulk(info), bulk(fingerprint), bulk(q), the_seal.empty() ? null() : bulk(the_seal),
-                 visit.empty() ? null() : bulk(visit), null()});
+                 visit.empty() ? null() : bulk(visit), null(), null()});
   }
-  static std::string blank() { return list({bulk(replication()), null(), null(), null(), null(), null()}); }
+  static std::string blank() { return list({bulk(replication()), null(), null(), null(), null(), null(), null()}); }
   static std::string time(int64_t seconds = 1'700'000'000) { return list({bulk(std::to_string(seconds)), bulk("5")}); }
   std::string ping() const { return bulk(nonce_of(rest)); }
 

@@ -121,6 +121,38 @@ TEST_F(AnyGuard, another_configuration_is_left_alone) {
   EXPECT_EQ(f.until(100'000), Next::nothing);
 }
 
+// What a change of masters writes beside the fingerprint of the new set, on a master that was entered: which set it has
+// left. Until more stands behind that, the change may fail.
+TEST_F(AnyGuard, a_record_of_another_set_says_whether_a_change_has_left_ours) {
+  const std::string ours = "v1 n=3", theirs = "v1 n=5 q=3 max_ttl_ms=30000 ids=0011223344556677", arrow = " > ";
+  const struct {
+    std::string desc, left;
+    int reason;
+    Guard::Outlook outlook;
+  } cases[] = {
+      {theirs, "", REDLOCK_E_FINGERPRINT, Guard::Outlook::foreign},
+      {theirs, "left " + ours + arrow + theirs + " 1764341760", REDLOCK_E_LEFT, Guard::Outlook::never},
+      {theirs, "left " + ours, REDLOCK_E_FINGERPRINT, Guard::Outlook::moving},
+      {theirs, "left " + theirs + arrow + ours + " 1764341760", REDLOCK_E_FINGERPRINT, Guard::Outlook::foreign},
+      {theirs, "left ", REDLOCK_E_FINGERPRINT, Guard::Outlook::foreign},
+      {theirs, "left v1 n=4", REDLOCK_E_FINGERPRINT, Guard::Outlook::foreign},
+      {"left " + ours + arrow + theirs, "", REDLOCK_E_LEFT, Guard::Outlook::never},
+      {"left " + theirs + arrow + ours, "left " + ours, REDLOCK_E_FINGERPRINT, Guard::Outlook::moving},
+      {"moving " + ours + arrow + theirs, "left " + ours + arrow + theirs, REDLOCK_E_FINGERPRINT,
+       Guard::Outlook::moving},
+  };
+  for (const auto& c : cases) {
+    f.record = {c.desc, std::string(16, 'a'), "", "", c.left};
+    EXPECT_EQ(f.read(), Next::nothing);
+    EXPECT_EQ(f.guard.reason(), c.reason) << c.desc << "; " << c.left;
+    EXPECT_EQ(f.guard.outlook(), c.outlook) << c.desc << "; " << c.left;
+  }
+  f.create();
+  f.record.left = "left " + ours + arrow + theirs + " 1764341760";
+  EXPECT_NE(f.read(), Next::create) << "of no use in a record of ours";
+  EXPECT_EQ(f.guard.reason(), REDLOCK_E_UNWATCHED);
+}
+
 TEST_F(AnyGuard, another_configuration_is_remembered_while_it_is_the_reason) {
   f.create();
   f.record.desc = "v1 n=1 q=1 max_ttl_ms=20000 ids=0011223344556677";

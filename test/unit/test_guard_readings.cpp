@@ -37,7 +37,7 @@ TEST_F(AdmittedGuard, a_reading_of_another_state_is_put_in_place_at_its_end) {
   const Asked asked = f.ask();
   f.facts.master = f.facts.alone = false;
   f.resynchronize("4444444444444444");
-  f.record = {"v1 n=5", "bbbbbbbbbbbbbbbb", "", ""};
+  f.record = {"v1 n=5", "bbbbbbbbbbbbbbbb", "", "", ""};
   f.say_role();
   expect_as_before("behind the role");
   f.say_fields();

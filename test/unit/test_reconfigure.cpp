@@ -654,6 +654,34 @@ TEST(Reconfigure, a_mark_tells_who_and_a_finished_change_says_so) {
   EXPECT_EQ(site.change_back(), 0) << "a mark that is over is marked anew by the opposite change";
 }
 
+// All masters stay, so no record says "left". What is entered may fail yet: until the third look is over, and where the
+// call ends before, nobody is told that the change is done. The opposite change takes it back.
+TEST(Reconfigure, a_record_tells_of_a_finished_change_only_behind_the_third_look) {
+  for (const bool dies : {false, true}) {
+    constexpr size_t npos = std::string::npos;
+    Site site(5, {1, 3}, {1, 5});
+    Call& call = site.begin();
+    site.until(call, Step::wait);
+    site.want(*site.old_a);
+    for (unsigned m = 1; m <= 5; ++m) site.stage.set_delay_ms(m, 20);
+    site.until(call, dies ? Step::check : Step::leave);
+    if (dies) call.stop();
+    for (unsigned m = 1; m <= 5 && dies; ++m) EXPECT_EQ(site.field(m, "left").find(" > "), npos) << m;
+    site.advance(dies ? 1'000 : 10);
+    EXPECT_EQ(site.old_a->outcome("bus"), "") << "the change is not done, as far as the masters know";
+    EXPECT_EQ(site.old_a->client().session(0).reason(), REDLOCK_E_FINGERPRINT);
+    if (dies) continue;
+    EXPECT_EQ(site.finish(call), 0);
+    site.advance(100);
+    EXPECT_EQ(site.old_a->outcome("bus"), "FAILED GUARD");
+    for (unsigned m = 0; m < 3; ++m) EXPECT_EQ(site.old_a->client().session(m).reason(), REDLOCK_E_LEFT) << m;
+    for (unsigned m = 1; m <= 5; ++m) EXPECT_NE(site.field(m, "left").find(" > "), npos) << m;
+    EXPECT_EQ(site.change_back(), 0);
+    site.try_all({site.old_a});
+    EXPECT_EQ(site.old_a->client().session(0).reason(), 0);
+  }
+}
+
 // One master of strangers ends the call; those that had no time to answer are not blamed.
 TEST_F(ThreeToOthers, who_is_not_at_fault_is_not_blamed) {
   site.stage.add("x", set_of({4, 4}, GuardMode::strict), 0, true, true);

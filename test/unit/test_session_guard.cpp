@@ -111,7 +111,7 @@ TEST_F(AnyUnderGuard, no_state_is_begun_after_a_connection_or_in_the_middle_of_a
   f.receive(bulk(info_text()) + f.caching() + f.blank() + f.time() + f.ping());
   f.session->begin_state(false, f.now);
   f.due(5'000);
-  f.receive(f.caching() + "*6\r\n" + bulk(replication()));
+  f.receive(f.caching() + "*7\r\n" + bulk(replication()));
   f.session->begin_state(true, f.now);
   EXPECT_EQ(f.sent(), "") << "half of the state is of another reading";
   f.break_off();
@@ -340,7 +340,7 @@ TEST(SessionGuard, only_a_tracked_master_without_replicas_is_asked_without_a_scr
       {"RESP2", Link::resp2, GuardMode::strict, Fixture::record(), true},
       {"INFO refused", Link::tracked, GuardMode::weak,
        list({"-ERR The user executing the script can't run this command or subcommand\r\n", bulk(fingerprint), bulk(q),
-             bulk(run_id + ":0000000000000000:" + q), Fixture::null(), Fixture::null()}),
+             bulk(run_id + ":0000000000000000:" + q), Fixture::null(), Fixture::null(), Fixture::null()}),
        true},
   };
   for (const auto& c : cases) {
@@ -375,7 +375,7 @@ TEST_F(GreetedUnderGuard, a_quarantine_is_written_only_over_a_seal) {
   EXPECT_FALSE(holds(said, bulk(seal)));
   f.receive(":1\r\n" + f.caching() +
             list({bulk(replication()), bulk(fingerprint), bulk("4444444444444444"), Fixture::null(), Fixture::null(),
-                  Fixture::null()}) +
+                  Fixture::null(), Fixture::null()}) +
             f.time());
   EXPECT_EQ(f.session->reason(), REDLOCK_E_UNWATCHED);
   f.session->quarantine(f.now);

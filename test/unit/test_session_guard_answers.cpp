@@ -19,7 +19,8 @@ TEST_F(GreetedUpToInfo, info_refused_is_told_in_its_own_words) {
 // Inside a script the refusal has no word of its own.
 TEST(SessionGuard, info_refused_inside_the_script_is_one_of_its_answers) {
   const std::string refused = list({"-ERR The user executing the script can't run this command or subcommand\r\n",
-                                    bulk(fingerprint), bulk(q), bulk(seal), Fixture::null(), Fixture::null()});
+                                    bulk(fingerprint), bulk(q), bulk(seal), Fixture::null(), Fixture::null(),
+                                    Fixture::null()});
   Fixture f;
   f.greet_up_to_info();
   f.receive(bulk(info_text()) + f.caching() + refused + f.time() + f.ping());
@@ -52,20 +53,20 @@ TEST(SessionGuard, an_answer_of_another_type_closes) {
       {"a reading of a number", first + ":1\r\n"},
       {"a reading of a string", first + bulk(replication())},
       {"a reading of nothing", first + n},
-      {"a reading of a map", first + "%3\r\n" + info + n + n + n + n + n},
+      {"a reading of a map", first + "%3\r\n" + info + n + n + n + n + n + n},
       {"a reading of no fields", first + "*0\r\n"},
-      {"a reading of five", first + list({info, n, n, n, n})},
-      {"a reading of seven", first + list({info, n, n, n, n, n, n})},
-      {"no INFO", first + list({n, n, n, n, n, n})},
-      {"a number for INFO", first + list({":1\r\n", n, n, n, n, n})},
-      {"a list for INFO", first + list({list({info}), n, n, n, n, n})},
-      {"an empty list for INFO", first + list({"*0\r\n", n, n, n, n, n})},
-      {"a list for a field", first + list({info, list({bulk(fingerprint)}), n, n, n, n})},
-      {"an empty list for a field", first + list({info, "*0\r\n", n, n, n, n})},
-      {"a list for the last field", first + list({info, n, n, n, n, list({n})})},
-      {"a number for a field", first + list({info, n, ":1\r\n", n, n, n})},
-      {"an error for a field", first + list({info, n, n, "-ERR no\r\n", n, n})},
-      {"a word for a field", first + list({info, n, n, "+OK\r\n", n, n})},
+      {"a reading of six", first + list({info, n, n, n, n, n})},
+      {"a reading of eight", first + list({info, n, n, n, n, n, n, n})},
+      {"no INFO", first + list({n, n, n, n, n, n, n})},
+      {"a number for INFO", first + list({":1\r\n", n, n, n, n, n, n})},
+      {"a list for INFO", first + list({list({info}), n, n, n, n, n, n})},
+      {"an empty list for INFO", first + list({"*0\r\n", n, n, n, n, n, n})},
+      {"a list for a field", first + list({info, list({bulk(fingerprint)}), n, n, n, n, n})},
+      {"an empty list for a field", first + list({info, "*0\r\n", n, n, n, n, n})},
+      {"a list for the last field", first + list({info, n, n, n, n, n, list({n})})},
+      {"a number for a field", first + list({info, n, ":1\r\n", n, n, n, n})},
+      {"an error for a field", first + list({info, n, n, "-ERR no\r\n", n, n, n})},
+      {"a word for a field", first + list({info, n, n, "+OK\r\n", n, n, n})},
       {"TIME of words", third + list({bulk("now"), bulk("5")})},
       {"TIME of nothing", third + list({bulk(""), bulk("5")})},
       {"TIME beyond all", third + list({bulk("99999999999"), bulk("5")})},
@@ -134,7 +135,7 @@ TEST(SessionGuard, a_field_longer_than_the_buffer_is_foreign_whatever_its_last_p
     f.greet_up_to_info();
     const std::string whole[] = {fingerprint, q, field == 3 ? "" : seal, field >= 2 ? visit : ""};
     const std::string filler(sizeof f.rx, 'x');
-    f.receive(bulk(info_text()) + f.caching() + "*6\r\n" + bulk(replication()));
+    f.receive(bulk(info_text()) + f.caching() + "*7\r\n" + bulk(replication()));
     for (unsigned i = 0; i < 4; ++i) {
       if (i == field) {
         f.receive("$" + std::to_string(filler.size() + whole[i].size()) + "\r\n");
@@ -144,7 +145,7 @@ TEST(SessionGuard, a_field_longer_than_the_buffer_is_foreign_whatever_its_last_p
         f.receive(whole[i].empty() ? Fixture::null() : bulk(whole[i]));
       }
     }
-    f.receive(Fixture::null() + f.time() + f.ping());
+    f.receive(Fixture::null() + Fixture::null() + f.time() + f.ping());
     EXPECT_EQ(f.session->wish(), Wish::none);
     EXPECT_FALSE(f.session->votes());
     const std::string said = f.sent();
@@ -172,7 +173,7 @@ TEST(SessionGuard, a_field_longer_than_the_buffer_is_foreign_however_it_comes) {
     f.receive(
         bulk(info_text()) + f.caching() +
         list({bulk(replication()), bulk(std::string(more, 'x') + fingerprint), bulk(q), bulk(seal), Fixture::null(),
-              Fixture::null()}) +
+              Fixture::null(), Fixture::null()}) +
         f.time() + f.ping());
     EXPECT_EQ(f.session->reason(), REDLOCK_E_FINGERPRINT) << more;
     f.due(5'000);
@@ -229,7 +230,8 @@ TEST(SessionGuard, what_the_guard_says_at_one_time_fits_its_room) {
   f.settings.key_prefix = Bytes(prefix.data(), prefix.size());
   f.session->commission(at(10'000), f.now);
   f.due(0);
-  f.reads(list({bulk(replication()), bulk(words), bulk(q), Fixture::null(), Fixture::null(), Fixture::null()}));
+  f.reads(list({bulk(replication()), bulk(words), bulk(q), Fixture::null(), Fixture::null(), Fixture::null(),
+                Fixture::null()}));
   const std::string said = f.sent();
   const size_t by_reference = record_script.size() + reading_script.size();
   ASSERT_GT(said.size(), by_reference);
@@ -237,7 +239,8 @@ TEST(SessionGuard, what_the_guard_says_at_one_time_fits_its_room) {
 }
 
 TEST_F(AnyUnderGuard, nobody_quarantines_another_configuration_or_without_room) {
-  f.greet(list({bulk(replication()), bulk("v1 n=5"), bulk(q), bulk(seal), Fixture::null(), Fixture::null()}));
+  f.greet(list({bulk(replication()), bulk("v1 n=5"), bulk(q), bulk(seal), Fixture::null(), Fixture::null(),
+                Fixture::null()}));
   f.session->quarantine(f.now);
   EXPECT_EQ(f.sent(), "");
   Fixture g(Link::tracked, 7, 1'024);

@@ -129,6 +129,14 @@ void check_info(const Master& it) {
                        it.aof != 0 ? "" : "no "));
 }
 
+// Of a master that a change, which is done, has led away from this configuration.
+void tell_left(unsigned m) {
+  const Text todo("compare the files of all gateways: give this one the new file; or, if the site is to go back, "
+                  "redlock reconfigure NEW OLD; or, where the gateways have a third file: %s",
+                  site.deletion(m).c_str());
+  tell(Level::fail, site.left_text(m), todo, exit_left);
+}
+
 // Of a master that bears the mark of a change.
 void tell_mark(unsigned m) {
   const Master& it = site.master[m];
@@ -144,12 +152,7 @@ void tell_mark(unsigned m) {
                    mark.c_str());
     return tell(Level::warn, saw, Text("repeat or undo the change (redlock reconfigure); or, %s", deletion.c_str()));
   }
-  if (it.record == Record::left && it.ours_is_old) {
-    const Text todo("compare the files of all gateways: give this one the new file; or, if the site is to go back, "
-                    "redlock reconfigure NEW OLD; or, where the gateways have a third file: %s",
-                    deletion.c_str());
-    return tell(Level::fail, Text("%s (%s)", redlock_strerror(REDLOCK_E_LEFT), mark.c_str()), todo, exit_left);
-  }
+  if (it.has_left()) return tell_left(m);
   const char* const or_else = it.ours_is_old ? "was given up, or has left this one behind" : "or was given up";
   const Text saw("a change between this configuration and another is under way, %s: nobody may be able to lock (%s)",
                  or_else, mark.c_str());
@@ -174,6 +177,7 @@ void check_record(unsigned m) {
     case Record::other:
       break;
   }
+  if (it.has_left() && !site.served()) return tell_left(m);
   const bool same_numbers = it.their_masters == site.masters && it.their_max_ttl_ms == site.times.max_ttl_ms;
   const Text saw("of another configuration: %lu master(s), max_ttl_ms %lu; this one: %u master(s), max_ttl_ms %u%s",
                  it.their_masters, it.their_max_ttl_ms, site.masters, site.times.max_ttl_ms,

@@ -85,6 +85,18 @@ void read_info(Master& out, const char* info) {
   format_text(out.state, sizeof out.state, "%.*s:%.*s:", id_size, out.run_id, id_size, replid);
 }
 
+// The field `left`: the quarantine id, "left OURS > THEIRS SECONDS".
+void read_left(Master& out, const Questions& asked) {
+  const char* const q = asked.text(of_record, 2);
+  const char* const left = asked.text(of_record, 7);
+  const Text wanted("%.*sleft %s > ", id_size, q != nullptr ? q : "", out.facts.record);
+  out.has_left_us = q != nullptr && left != nullptr && strncmp(left, wanted, wanted.size()) == 0;
+  if (!out.has_left_us) return;
+  const char* const theirs = left + wanted.size();
+  out.changed_to = {number_behind(theirs, "v1 n="), number_behind(theirs, " max_ttl_ms=")};
+  out.changed_s = number_within(seconds_max, strrchr(left, ' ') + 1);
+}
+
 // "moving A > B", or "left A > B". Behind a mark the longer of both ttls counts.
 void read_mark(Master& out, const Questions& asked) {
   const char* const old_text = strchr(out.desc, ' ') + 1;
@@ -107,6 +119,7 @@ void read_record(const Times& times, Master& out, const Questions& asked) {
   const char* seal = asked.text(of_record, 3);
   out.their_masters = out.their_max_ttl_ms = 0;
   asked.copy(of_record, 1, out.desc);
+  read_left(out, asked);
   if (desc == nullptr) {
     out.record = Record::none;
   } else if (strcmp(desc, out.facts.record) == 0) {
@@ -230,7 +243,7 @@ void Site::look_at(unsigned m) {
   Master& out = master[m];
   Questions questions;
   questions.command("INFO");
-  questions.command("HMGET @ desc q seal by begun names", record_key);
+  questions.command("HMGET @ desc q seal by begun names left", record_key);
   questions.command("HGET @", seen_key).word(boot_id, strlen(boot_id));
   questions.command("TIME");
   out.err = questions.ask(cfg, m);
@@ -282,6 +295,13 @@ Text Site::mark(unsigned m) const {
   return *it.names != '\0' ? out.escaped(it.names, strlen(it.names), sizeof it.names) : out.escaped(it.desc);
 }
 
+Text Site::left_text(unsigned m) const {
+  const Master& it = master[m];
+  const Text what = it.has_left_us ? changed_text({masters, times.max_ttl_ms}, it.changed_to, it.changed_s)
+                                   : Text("%s", redlock_strerror(REDLOCK_E_LEFT));
+  return it.has_mark() ? Text("%s (%s)", what.c_str(), mark(m).c_str()) : what;
+}
+
 Text Site::deletion(unsigned m) const {
   const Master& it = master[m];
   const unsigned long ttl_ms = it.their_max_ttl_ms != 0 ? it.their_max_ttl_ms : REDLOCK_MAX_TTL_MS_MAX;
@@ -310,11 +330,11 @@ Text Site::why(unsigned m) const {
   if (unfit(m) != 0) return Text("%s", redlock_strerror(unfit(m)));
   if (!is_guarded() || it.sealed) return Text("votes");
   if (it.record_err != 0) return Text("its record is not read: %s", redlock_strerror(it.record_err));
+  if (it.has_left()) return left_text(m);
   if (it.has_mark()) {
     // A master that could not be written when the change was done never says "left".
-    const bool is_done = it.record == Record::left;
     const char* const what =
-        is_done ? it.ours_is_old ? redlock_strerror(REDLOCK_E_LEFT) : "was left by a change of the masters"
+        it.record == Record::left ? "was left by a change of the masters"
         : it.ours_is_old ? "a change of the masters is under way, was given up, or has left this configuration behind"
                          : "a change of the masters is under way, or was given up";
     return Text("%s (%s)", what, mark(m).c_str());

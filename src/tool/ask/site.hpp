@@ -6,6 +6,7 @@
 #include <redlock/site.h>
 #include <string.h>
 
+#include "tool/words/changed.hpp"
 #include "tool/words/format.hpp"
 #include "tool/words/options.hpp"
 #include "tool/words/text.hpp"
@@ -105,6 +106,9 @@ struct Master {
   bool ours_is_old;       // and from this one
   char by[32], names[192], begun[32];  // who made the mark, between which masters, and when by the server's clock
   unsigned long their_masters, their_max_ttl_ms;
+  bool has_left_us;       // of an entered record, or of a mark: a change from this configuration is done
+  Numbers changed_to;     // then to what
+  int64_t changed_s;      // and when, by the server's clock
   bool has_seal;          // the guard's watch was over, perhaps for the server's last run
   bool sealed;            // and is over now
   int64_t guard_ms;       // how long the watch still takes, at most
@@ -113,6 +117,9 @@ struct Master {
   const char* name() const { return label.c_str(); }
   bool evicts() const { return maxmemory > 0 && strcmp(policy, "noeviction") != 0; }
   bool has_mark() const { return record == Record::moving || record == Record::left; }
+  bool has_left() const {  // this configuration for another one; earlier versions write a mark alone
+    return record == Record::left ? ours_is_old : record == Record::other && has_left_us;
+  }
   Text label;             // its name, escaped
 };
 
@@ -156,6 +163,8 @@ struct Site {
   bool served() const { return with_record(Record::ours) >= quorum; }
   // Who made the mark on this master, when, and between which masters.
   Text mark(unsigned m) const;
+  // Of a master with has_left(): what the site was changed to, and when.
+  Text left_text(unsigned m) const;
   // What a person must know to delete the record there, and the command as its last words.
   Text deletion(unsigned m) const;
   // Why a master does not vote, and what to do about it.

@@ -20,6 +20,7 @@
 #include "tool/run/warden.hpp"
 #include "tool/system/children.hpp"
 #include "tool/system/descriptors.hpp"
+#include "tool/words/changed.hpp"
 #include "tool/words/say.hpp"
 
 namespace redlock::tool {
@@ -27,6 +28,7 @@ namespace {
 
 constexpr int64_t patience_ns = 10'000 * ns_per_ms;
 constexpr int dismissal_ms = 1'000;
+constexpr int left_tries = 10, left_again_ms = 100;
 
 class Keeper {
  public:
@@ -42,9 +44,12 @@ class Keeper {
     if (job_.ignores_hup) ::signal(SIGHUP, SIG_DFL);  // else it would be kept from the command, too
     signals_.take({SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGCHLD});
     warden_.fork(job_, signals_);  // before there is a client
-    lease_.open(cfg, job_.wish, common);
-    const int signal = wait_for_lock();
+    cfg_ = cfg;
+    lease_.open(cfg_, job_.wish, wait_left_ms(), common);
+    int signal = wait_for_lock();
+    while (signal == 0 && lease_.exit_code() == exit_left && follow_change(common)) signal = wait_for_lock();
     if (signal != 0 || lease_.state() != Lease::held) return end_of_wait(signal);
+    redlock_config_free(cfg_);
     const int64_t let_go_at = now_ns() + job_.at_least_ms * ns_per_ms;
     names_ = job_.wish.held(lease_.which());
     end_ns_ = lease_.end_ns();
@@ -87,6 +92,54 @@ class Keeper {
     return 0;
   }
 
+  // What is left of the time that may be waited.
+  int32_t wait_left_ms() const {
+    const int32_t whole = job_.wish.how.wait_ms;
+    if (whole <= 0) return whole;
+    const int64_t left = whole - (now_ns() - began_ns_) / ns_per_ms;
+    return left > 1 ? static_cast<int32_t>(left) : 1;
+  }
+
+  // A change of masters has left this client behind. If the file has been replaced, the wait goes on with the new one.
+  // The new file may have been copied before the change was done, or may be another change's: it is taken only where a
+  // quorum of the old masters says that the site was changed to it.
+  bool follow_change(const Common& common) {
+    const char* const path = config_path(common);
+    if (path == nullptr || common.url_count != 0) return false;
+    redlock_config_t* next = nullptr;
+    const bool read = redlock_config_new(&next) == 0 && redlock_config_load_file(next, path) == 0;
+    if (!read || setting_of(next, "timing.max_ttl_ms").number < job_.wish.how.ttl_ms || !is_changed_to(next)) {
+      redlock_config_free(next);
+      return false;
+    }
+    note("%s: the site was changed: the wait goes on with the new %s", names_, path);
+    lease_.close();
+    redlock_config_free(cfg_);
+    cfg_ = next;
+    lease_.open(cfg_, job_.wish, wait_left_ms(), common);
+    return true;
+  }
+
+  // Some masters may say so a moment later than those that have ended the wait.
+  bool is_changed_to(const redlock_config_t* next) const {
+    auto left = sized<redlock_site_left_t>();
+    for (int tries = 0; tries < left_tries; ++tries) {
+      const int result = redlock_site_left(cfg_, next, &left);
+      if (result != 0 || left.say == 0) return result == 1;
+      pause_ms(left_again_ms);
+    }
+    return false;
+  }
+
+  // Why the wait has ended.
+  Text reason() const {
+    auto left = sized<redlock_site_left_t>();
+    const bool is_left = lease_.exit_code() == exit_left;
+    if (!is_left || redlock_site_left(cfg_, nullptr, &left) < 0 || left.say == 0) return Text("%s", lease_.sentence());
+    const Numbers ours = {left.old_masters, setting_of(cfg_, "timing.max_ttl_ms").number};
+    return changed_text(ours, {left.masters, left.max_ttl_ms}, left.done_s);
+  }
+
   // A warden that is stopped would not see that it is dismissed. It has no command, and its init dies with it.
   // A warden that is dismissed ends behind its PID namespace, unless somebody has stopped it.
   void end_without_command() {
@@ -104,7 +157,7 @@ class Keeper {
     if (signal != 0) {
       say("%s: the wait was ended by signal %d", names_, signal);
     } else {
-      (end == exit_ok ? note : say)("%s: %s", names_, lease_.sentence());  // with -E 0 it is no error
+      (end == exit_ok ? note : say)("%s: %s", names_, reason().c_str());  // with -E 0 it is no error
     }
     end_without_command();
     return signal != 0 ? end_by(signal) : end;
@@ -228,6 +281,8 @@ class Keeper {
   }
 
   const Job& job_;
+  redlock_config_t* cfg_ = nullptr;  // while it waits
+  int64_t began_ns_ = now_ns();
   const char* names_;  // wished for, and then held
   Signals signals_;
   CommandWarden warden_;

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <syslog.h>
 
+#include <new>
+
 #include "tool/words/say.hpp"
 #include "tool/words/text.hpp"
 
@@ -35,8 +37,14 @@ void Wish::add(const char* resource) {
   resources[count++] = redlock_resource(resource);
 }
 
-void Lease::open(redlock_config_t* cfg, const Wish& wish, const Common& common) {
+void Lease::open(redlock_config_t* cfg, const Wish& wish, int32_t wait_ms, const Common& common) {
   is_any_ = wish.is_any;
+  state_ = waiting;
+  exit_code_ = exit_ok;
+  lock_ = {};
+  any_.~any_of();
+  new (&any_) any_of;  // each begins once
+  *sentence_ = *mistake_ = '\0';
   uint32_t bytes = 0;
   for (uint32_t i = 0; !is_any_ && i < wish.count; ++i) bytes += wish.resources[i].size;
   int err = 0;
@@ -52,8 +60,8 @@ void Lease::open(redlock_config_t* cfg, const Wish& wish, const Common& common) 
   redlock_config_set_log(cfg, on_log, this, log_level_);
   if (err != 0) fail(exit_config, "%s", redlock_config_error(cfg));
   client_ = new_client(cfg);
-  redlock_config_free(cfg);
   redlock_acquire_opts_t how = wish.how;
+  how.wait_ms = wait_ms;
   how.flags |= REDLOCK_F_TELL_WAITING;
   how.callback = on_event;
   how.user = this;

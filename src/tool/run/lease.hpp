@@ -15,8 +15,8 @@ class Lease {
 
   Metrics metrics;  // to be opened before the lease
 
-  // Begins to ask. Ends the program if that cannot be.
-  void open(redlock_config_t* cfg, const Wish& wish, const Common& common);
+  // Begins to ask, for wait_ms. Ends the program if that cannot be. Behind close() it begins anew.
+  void open(redlock_config_t* cfg, const Wish& wish, int32_t wait_ms, const Common& common);
   int descriptor() const { return redlock_fd(client_); }
   int timeout_ms() const { return shorter_of(redlock_timeout_ms(client_), metrics.timeout_ms()); }
   void process();

@@ -181,6 +181,7 @@ void Metrics::end() {
   if (path_ == nullptr) return;
   has_client_ = false;
   if (!write(true)) complain();
+  told_ = seen_ = {};  // the next client counts from 0
 }
 
 void Metrics::complain() {

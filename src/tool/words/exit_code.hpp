@@ -19,7 +19,7 @@ enum ExitCode : int {
   exit_permission = 77,    // a password, a permission or a certificate is missing or wrong; only of a bounded wait
   exit_config = 78,
   exit_lost = 79,          // the lock was lost, whatever the command returned
-  exit_left = 80,          // the site has other masters now
+  exit_left = 80,          // the site was changed
   exit_not_executable = 126,
   exit_not_found = 127,
   exit_signal = 128        // and the number of the signal
