@@ -134,6 +134,21 @@ class Mistakes(Site):
         self.assertEqual(caught.exception.cause, Cause.GUARD)
         self.assertTrue(0 < caught.exception.report.guard < 4, caught.exception.report)
 
+    def test_a_change_of_masters_has_left_it_behind(self):
+        other = Master(self.folder)
+        self.addCleanup(other.end)
+        config = {**self.config(), "masters": [f"redis://127.0.0.1:{other.port}"]}
+        with libredlock.Client(config) as client:
+            client.commission()
+            with client.lock("a", wait=5.0):
+                pass
+        theirs = " > v1 n=3 q=2 max_ttl_ms=3000 ids=0011223344556677"
+        other.ask("EVAL", "redis.call('HSET',KEYS[1],'desc','left '..redis.call('HGET',KEYS[1],'desc')..ARGV[1])", "1",
+                  "redlock::meta", theirs)
+        with libredlock.Client(config) as client:
+            with self.assertRaisesRegex(libredlock.Left, "the site was changed: copy its redlock.json here"):
+                client.lock("a", wait=None).acquire()
+
     def refused(self, family, sentence, *masters, name="a", **config):
         """What an acquire with these masters raises, which must be of this family and say this."""
         with self.assertRaisesRegex(family, sentence) as caught:

@@ -14,8 +14,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ._core import DEFAULT
-from ._errors import (Canceled, Closed, Config, Error, Event, Forked, Full, Guarded, Invalid, Locked, Lost, NoQuorum,
-                      NotHeld, TimedOut, Token, TooSlow)
+from ._errors import (Canceled, Closed, Config, Error, Event, Forked, Full, Guarded, Invalid, Left, Locked, Lost,
+                      NoQuorum, NotHeld, TimedOut, Token, TooSlow)
 from ._layout import VERSION, Cause, Code, EventType, MasterState
 from ._library import lib as _lib
 from ._sync import Client, Lock
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 __version__ = ".".join(map(str, VERSION))
 library_version = str(_lib.redlock_version_string().decode())  # of the library that runs, e.g. "0.3.0+openssl"
 __all__ = ["DEFAULT", "Canceled", "Cause", "Client", "Closed", "Code", "Config", "Error", "Event", "EventType",
-           "Forked", "Full", "Guarded", "Invalid", "Lock", "Locked", "Lost", "MasterState", "NoQuorum", "NotHeld",
-           "TimedOut", "Token", "TooSlow", "aio", "library_version"]
+           "Forked", "Full", "Guarded", "Invalid", "Left", "Lock", "Locked", "Lost", "MasterState", "NoQuorum",
+           "NotHeld", "TimedOut", "Token", "TooSlow", "aio", "library_version"]
 
 
 def __getattr__(name: str) -> Any:

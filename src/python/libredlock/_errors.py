@@ -85,6 +85,7 @@ class Error(Exception):
 class Locked(Error): """Somebody else holds the resource, or another acquire of this client comes first."""
 class NoQuorum(Error): """Too few masters gave a usable answer. report.master_err says what one of them said."""
 class Guarded(Error): """Too few masters vote yet. report.guard says how long that takes."""
+class Left(Guarded): """The site was changed, and this client left behind: end, and start again with the new file."""
 class TooSlow(Error): """The lock is held or was won, but less of the validity is left than is needed."""
 class TimedOut(Error, TimeoutError): """The time was over before a round finished."""
 class Canceled(Error): """Released or closed before it was acquired."""
@@ -111,4 +112,5 @@ def strerror(code: int) -> str:
 
 def error(code: int, sentence: str = "", report: Optional[Event] = None) -> Error:
     """The exception of a code, of its family."""
-    return _FAMILIES.get(code, Error)(code, sentence, report)
+    left = report is not None and report.cause == Cause.NEVER and report.master_err == Code.LEFT
+    return (Left if left else _FAMILIES.get(code, Error))(code, sentence, report)
