@@ -38,9 +38,11 @@ class ToolPlace : public ::testing::Test {
 
 TEST_F(ToolPlace, TheUnitIsWellFormed) {
   const std::string unit = text_of_file(source("src/tool/service/redlock@.service.in"));
-  for (const char* line : {"KillMode=control-group\n", "KillSignal=SIGKILL\n", "SuccessExitStatus=79\n"}) {
+  for (const char* line : {"KillMode=control-group\n", "KillSignal=SIGKILL\n", "SuccessExitStatus=79\n",
+                           "StartLimitIntervalSec=0\n", "Restart=always\n"}) {
     EXPECT_NE(unit.find(line), std::string::npos) << line;
   }
+  EXPECT_EQ(unit.find("RestartPrevent"), std::string::npos) << "a new file mends a wrong one";
   if (!has("systemd-analyze")) GTEST_SKIP() << "systemd-analyze is not here";
   const std::string file = site_.dir + "/redlock@.service";
   const std::string installed = replace_all(unit, "@redlock_bindir@/redlock", REDLOCK_TOOL);
