@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "tool/run/lease.hpp"
+#include "tool/run/relay.hpp"
 #include "tool/run/waiting.hpp"
 #include "tool/run/warden.hpp"
 #include "tool/system/children.hpp"
@@ -29,10 +30,13 @@ namespace {
 constexpr int64_t patience_ns = 10'000 * ns_per_ms;
 constexpr int dismissal_ms = 1'000;
 constexpr int left_tries = 10, left_again_ms = 100;
+constexpr int last_words = 64;  // what the command told systemd right before its end
 
 class Keeper {
  public:
-  explicit Keeper(const Job& job) : job_(job), names_(job.wish.names), waiting_(names_, job.tells_systemd) {}
+  explicit Keeper(const Job& job)
+      : job_(job), names_(job.wish.names),
+        waiting_(names_, job.tells_systemd || job.relay != nullptr, job.relay != nullptr) {}
 
   int run(redlock_config_t* cfg, const Common& common) {
     if (!job_.has_pid_namespace && !is_proc_ours()) {
@@ -44,6 +48,7 @@ class Keeper {
     if (job_.ignores_hup) ::signal(SIGHUP, SIG_DFL);  // else it would be kept from the command, too
     signals_.take({SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGCHLD});
     warden_.fork(job_, signals_);  // before there is a client
+    if (job_.relay != nullptr) relay_.open(job_.relay);
     cfg_ = cfg;
     lease_.open(cfg_, job_.wish, wait_left_ms(), common);
     int signal = wait_for_lock();
@@ -53,6 +58,8 @@ class Keeper {
     const int64_t let_go_at = now_ns() + job_.at_least_ms * ns_per_ms;
     names_ = job_.wish.held(lease_.which());
     end_ns_ = lease_.end_ns();
+    if (waiting_.has_told_ready()) relay_.stood_by();
+    if (job_.relay != nullptr) notify(Text("STATUS=holding ").escaped(names_));
     if (job_.tells_systemd && !notify(Text("READY=1\nSTATUS=holding ").escaped(names_))) {
       say("%s: the command was not started: systemd cannot be told: %s", names_, strerror(errno));
       end_without_command();
@@ -62,6 +69,7 @@ class Keeper {
     let_go_of_streams();
     if (common.verbose != 0) note("%s is held", names_);
     hold();
+    for (int i = 0; i < last_words && relay_.pass();) ++i;
     keep_until(let_go_at);
     if (job_.tells_systemd) notify(Text("STOPPING=1"));
     lease_.close();  // deletes a lost lock's keys, too: every process that relied on the lock was seen to end
@@ -81,12 +89,13 @@ class Keeper {
       pollfd wanted[] = {{lease_.descriptor(), POLLIN, 0}, {signals_.descriptor(), POLLIN, 0}};
       poll(wanted, 2, shorter_of(lease_.timeout_ms(), waiting_.timeout_ms()));
       while (const int number = signals_.next()) {
+        if (number == SIGHUP) waiting_.reload();
         if (!ends_a_wait(number)) continue;
         end_progress();
         return number;
       }
       lease_.process();
-      waiting_.tell(lease_.sentence());
+      waiting_.tell(lease_.sentence(), lease_.is_held_by_other());
     }
     end_progress();
     return 0;
@@ -170,14 +179,16 @@ class Keeper {
     while (!reap()) {
       pollfd wanted[] = {{signals_.descriptor(), POLLIN, 0},
                          {warden_is_gone_ ? -1 : warden_.descriptor(), POLLIN, 0},
-                         {lease_.descriptor(), POLLIN, 0}};
+                         {lease_.descriptor(), POLLIN, 0},
+                         relay_.wanted()};
       const int pause = killing_ ? again_ms : timeout_until(kill_at());
-      poll(wanted, 3, shorter_of(pause, lease_.timeout_ms()));
+      poll(wanted, 4, shorter_of(pause, lease_.timeout_ms()));
       look_at_clock();  // before anything that would renew the lock
       while (const int number = signals_.next()) on_signal(number);
       lease_.process();
       follow_lease();
       hear_warden();
+      if (wanted[3].revents != 0) relay_.pass();
     }
   }
 
@@ -288,6 +299,7 @@ class Keeper {
   CommandWarden warden_;
   Lease lease_;
   Waiting waiting_;
+  Relay relay_;
 
   int64_t kill_at() const {
     return earlier_of(ordered_kill_at_, job_.schedule.kernel_kills_at(lease_.end_ns()));

@@ -123,6 +123,7 @@ void Lease::take(const redlock_event_t& event) {
       state_ = failed;
       break;
     case REDLOCK_EV_WAITING:
+      is_held_by_other_ = event.cause == REDLOCK_CAUSE_HELD;
       describe(event);
       return tell_denial(event.master_err);
     case REDLOCK_EV_AT_RISK:

@@ -26,6 +26,7 @@ class Lease {
   uint64_t token() const { return token_; }
   bool ran_out() const { return ran_out_; }  // lost, and no master is to blame
   uint32_t which() const { return is_any_ ? any_.which() : 0; }  // held, of a wish for any: its index
+  bool is_held_by_other() const { return is_held_by_other_; }  // as the wait has it; any of a wish for any
   // What the acquire waits for, or why it failed, or why the lock is at risk or lost; "": not known.
   const char* sentence() const { return sentence_; }
   ExitCode exit_code() const { return exit_code_; }  // failed
@@ -52,6 +53,7 @@ class Lease {
   bool ran_out_ = false;
   int log_level_ = 0;
   bool told_denial_ = false;
+  bool is_held_by_other_ = false;
   ExitCode exit_code_ = exit_ok;
   char sentence_[REDLOCK_TEXT_MAX + 1] = "";
   char mistake_[256] = "";  // in what was asked for

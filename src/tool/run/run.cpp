@@ -119,11 +119,13 @@ int run_run(const Command& command, int argc, char** argv) {
        {.name = "metrics", .text = &job.metrics},
        {.name = "pidns", .flag = &job.has_pid_namespace},
        {.name = "sd-notify", .flag = &job.tells_systemd},
+       {.name = "sd-standby", .text = &job.relay},
        {.name = "ignore-hup", .flag = &job.ignores_hup}},
       Options::Order::first);
   options.exclude("--nonblock", tries_once, "--wait", how.wait_ms != REDLOCK_WAIT_FOREVER);
   options.exclude("--kill-after", given.kill_after_ms > 0, "--signal KILL",
                   signal_of(options, given.signal_name) == SIGKILL);
+  options.exclude("--sd-notify", job.tells_systemd, "--sd-standby", job.relay != nullptr);
   if (tries_once) how.wait_ms = REDLOCK_TRY_ONCE;
   how.flags = (has_token ? REDLOCK_F_FENCING : 0) | (is_urgent ? REDLOCK_F_URGENT : 0);
   read_rest(options, job);

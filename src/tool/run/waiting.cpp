@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "tool/run/waiting.hpp"
 
-#include <errno.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "tool/run/relay.hpp"
 #include "tool/words/say.hpp"
 
 namespace redlock::tool {
@@ -20,12 +15,15 @@ constexpr long line_step_s = 30;
 
 }  // namespace
 
-Waiting::Waiting(const char* names, bool sd_notify)
-    : names_(names), sd_notify_(sd_notify), on_terminal_(isatty(STDERR_FILENO) == 1),
+Waiting::Waiting(const char* names, bool sd_notify, bool stands_by)
+    : names_(names), sd_notify_(sd_notify), stands_by_(stands_by), on_terminal_(isatty(STDERR_FILENO) == 1),
       step_s_(on_terminal_ ? 1 : sd_notify_ ? 5 : line_step_s), begin_(now_ns()), next_(begin_ + step_s_ * ns_per_s) {}
 
-void Waiting::tell(const char* sentence) {
+void Waiting::tell(const char* sentence, bool is_held) {
   const int64_t now = now_ns();
+  if (stands_by_ && !told_ready_ && is_held) {
+    told_ready_ = notify(Text("READY=1\nWATCHDOG_USEC=0\nSTATUS=standby for ").escaped(names_).add(": %s", sentence));
+  }
   if (now < next_) return;
   next_ = now + step_s_ * ns_per_s;
   const long seconds = static_cast<long>((now - begin_) / ns_per_s);
@@ -40,26 +38,12 @@ void Waiting::tell(const char* sentence) {
   }
 }
 
-bool notify(const Text& text) {
-  const char* path = getenv("NOTIFY_SOCKET");
-  sockaddr_un address{};
-  if (path == nullptr || *path == '\0') return true;
-  errno = EAFNOSUPPORT;
-  if ((*path != '/' && *path != '@') || strlen(path) >= sizeof address.sun_path) return false;
-  address.sun_family = AF_UNIX;
-  memcpy(address.sun_path, path, strlen(path));
-  if (*path == '@') address.sun_path[0] = '\0';  // an abstract name
-  const int socket = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (socket < 0) return false;
-  const timeval patience = {1, 0};  // systemd may be busy
-  setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + strlen(path));
-  const auto* const to = reinterpret_cast<const sockaddr*>(&address);
-  const ssize_t sent = sendto(socket, text.c_str(), text.size(), MSG_NOSIGNAL, to, size);
-  const int error = errno;
-  close(socket);
-  errno = error;
-  return sent >= 0;
+// systemd waits for this of Type=notify-reload; of the other types it takes it as well.
+void Waiting::reload() const {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  const long long us = 1'000'000LL * now.tv_sec + now.tv_nsec / 1000;
+  if (told_ready_ && notify(Text("RELOADING=1\nMONOTONIC_USEC=%lld", us))) notify(Text("READY=1"));
 }
 
 }  // namespace redlock::tool

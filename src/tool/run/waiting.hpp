@@ -4,23 +4,24 @@
 // else a line every 30 s.
 #pragma once
 #include "tool/system/clock.hpp"
-#include "tool/words/text.hpp"
 
 namespace redlock::tool {
 
-// Tells systemd (sd_notify(3)), if it has asked to be told: NOTIFY_SOCKET. False: it cannot be told; errno says why.
-bool notify(const Text& text);
-
 class Waiting {
  public:
-  Waiting(const char* names, bool sd_notify);
-  // `sentence`: what the lock is waited for; "": not known.
-  void tell(const char* sentence);
+  // `stands_by`: systemd is told READY once another client was found to hold the lock, and that no watchdog counts.
+  Waiting(const char* names, bool sd_notify, bool stands_by);
+  // `sentence`: what the lock is waited for; "": not known. `is_held`: by another client.
+  void tell(const char* sentence, bool is_held);
+  bool has_told_ready() const { return told_ready_; }
+  void reload() const;  // there is nothing to reload, and systemd waits for the end of it
   int timeout_ms() const { return timeout_until(next_); }
 
  private:
   const char* names_;
   bool sd_notify_;
+  bool stands_by_;
+  bool told_ready_ = false;
   bool on_terminal_;
   long step_s_;  // from line to line
   int64_t begin_;

@@ -110,6 +110,7 @@ class WardenProcess {
     unsetenv("REDLOCK_FENCING_TOKEN");
     if (token != 0) setenv("REDLOCK_FENCING_TOKEN", Text("%llu", static_cast<unsigned long long>(token)), 1);
     if (job_.tells_systemd) unsetenv("NOTIFY_SOCKET");
+    if (job_.relay != nullptr && getenv("NOTIFY_SOCKET") != nullptr) setenv("NOTIFY_SOCKET", job_.relay, 1);
     signals_.give_back();
     execvp(job_.words[0], job_.words);
     const int error = errno;

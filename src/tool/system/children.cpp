@@ -198,6 +198,15 @@ bool has_descendants() {
   return has_one;
 }
 
+// The numbers of parents go on to the machine's init, or to 0.
+bool is_descendant(pid_t pid) {
+  if (!is_proc_ours()) return false;
+  do {
+    pid = Process(pid).parent;
+  } while (pid > 1 && pid != getpid());
+  return pid == getpid();
+}
+
 pid_t reap_child(int& status) {
   const pid_t child = waitpid(-1, &status, WNOHANG);
   if (child > 0) earlier.remove(child);

@@ -20,6 +20,7 @@ bool is_proc_ours();
 // /proc: where that is missing or not ours, no descendant is found.
 unsigned signal_descendants(int number);
 bool has_descendants();
+bool is_descendant(pid_t pid);  // as long as it has not been reaped
 // As waitpid(-1, status, WNOHANG). The number of a child that has ended is free for another process.
 pid_t reap_child(int& status);
 // Is a child of before still there?

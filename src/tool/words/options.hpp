@@ -61,7 +61,7 @@ class Options {
   enum class Order { any, first };  // first: options end at the first argument that is none
 
   static constexpr size_t common_max = 5;  // the options of all commands
-  static constexpr size_t own_max = 15;    // run has the most
+  static constexpr size_t own_max = 16;    // run has the most
 
   Options(const Command& command, int argc, char** argv) : Options(command, argc, argv, nullptr, 0, Order::any) {}
   // One option too many does not compile.
