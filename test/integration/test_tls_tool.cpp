@@ -38,7 +38,7 @@ TEST(TlsTool, ItsCommandsReachTheMasters) {
 
 TEST(TlsTool, TheDoctorSeesVersionCipherAndDates) {
   TlsSite site(1, "no", {.names = {"IP:127.0.0.1"}, .until_s = 90 * 86'400 + 3'600});
-  const Ended ended = run(site, {"doctor"}, write_config(site, by_authority(site)));
+  const Ended ended = run(site, {"doctor", "-v"}, write_config(site, by_authority(site)));
   EXPECT_TELLS(ended, "ok", "tls", "TLSv1.");
   EXPECT_TELLS(ended, "ok", "tls", "longest step");
   EXPECT_TELLS(ended, "ok", "tls", "90 more day");
@@ -46,10 +46,10 @@ TEST(TlsTool, TheDoctorSeesVersionCipherAndDates) {
 
 TEST(TlsTool, TheDoctorWarnsThirtyDaysAhead) {
   TlsSite site(1, "no", {.names = {"IP:127.0.0.1"}, .until_s = 29 * 86'400 + 3'600});
-  EXPECT_TELLS(run(site, {"doctor"}, write_config(site, by_authority(site))), "warn", "tls", "29 more day");
+  EXPECT_TELLS(run(site, {"doctor", "-v"}, write_config(site, by_authority(site))), "warn", "tls", "29 more day");
   // With the key alone no date counts.
   const std::string pin = R"("pin": "sha256:)" + site.certificate.pin_hex() + "\"";
-  const Ended ended = run(site, {"doctor"}, write_config(site, pin));
+  const Ended ended = run(site, {"doctor", "-v"}, write_config(site, pin));
   EXPECT_TELLS(ended, "ok", "tls", "TLSv1.");
   EXPECT_FALSE(tells(ended, "ok", "tls", "more day")) << ended.out;
 }
@@ -59,7 +59,7 @@ TEST(TlsTool, TheDoctorsLineReachesAMaster) {
   TlsSite site(1);
   ASSERT_EQ(run(site, {"commission", "--yes"}, write_config(site, by_authority(site))).status, 0);
   site[0].command({"HSET", "redlock::meta", "desc", "v1 n=1 q=1 max_ttl_ms=4000 ids=0123456789abcdef"});
-  const Ended doctor = run(site, {"doctor"}, write_config(site, by_authority(site)));
+  const Ended doctor = run(site, {"doctor", "-v"}, write_config(site, by_authority(site)));
   const size_t at = doctor.out.find("redis-cli ");
   ASSERT_NE(at, std::string::npos) << doctor.out;
   const std::string line = doctor.out.substr(at, doctor.out.find('\n', at) - at);
@@ -72,7 +72,7 @@ TEST(TlsTool, TheDoctorsLineReachesAMaster) {
 TEST(TlsTool, ACertificateThatHasEnded) {
   TlsSite site(1, "no", {.names = {"IP:127.0.0.1"}, .from_s = -7'200, .until_s = -3'600});
   const std::string config = write_config(site, by_authority(site));
-  EXPECT_TELLS(run(site, {"doctor"}, config), "fail", "reach", "has expired (the master's own ended 2");
+  EXPECT_TELLS(run(site, {"doctor", "-v"}, config), "fail", "reach", "has expired (the master's own ended 2");
   const Ended status = run(site, {"status"}, config);
   EXPECT_NE(status.out.find("has expired (the master's own ended 2"), std::string::npos) << status.out;
 }
@@ -100,7 +100,7 @@ TEST(TlsTool, TheCheckOfAConfigurationLooksAtItsFiles) {
 
 TEST(TlsTool, WhatIsWrongHasItsWords) {
   TlsSite site(1, "no", {.names = {"DNS:elsewhere"}});
-  EXPECT_TELLS(run(site, {"doctor"}, write_config(site, by_authority(site))), "fail", "reach", "for another name");
+  EXPECT_TELLS(run(site, {"doctor", "-v"}, write_config(site, by_authority(site))), "fail", "reach", "for another name");
   const std::string nowhere = R"("ca_file": "/nowhere/ca.pem")";
   const Ended missing = run(site, {"run", "bus", "--", "true"}, write_config(site, nowhere));
   EXPECT_NE(missing.status, 0);

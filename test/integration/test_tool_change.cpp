@@ -196,7 +196,7 @@ TEST(ToolReconfigure, PlannedInterruptedAndRepeated) {
   const Ended ran = site.run({"run", "-n", "-t", "2400", "bus", "--", "true"}, before);
   EXPECT_EQ(ran.status, 76) << ran.err;
   EXPECT_TRUE(has(ran.err, "or has left this client behind; redlock status says whose\n")) << ran.err;
-  const Ended doctor = site.run({"doctor"}, before);
+  const Ended doctor = site.run({"doctor", "-v"}, before);
   EXPECT_TRUE(has(doctor.out, "is under way, was given up, or has left this one behind: nobody may be able to lock (by "
                               "gw-1"))
       << doctor.out;
@@ -385,7 +385,7 @@ TEST(ToolReconfigure, ARetiredMasterComesBack) {
   const Ended refused = reconfigure(site, {"--yes", abd, adc});
   EXPECT_EQ(refused.status, 78);
   EXPECT_TRUE(has(refused.out, "new m2: bears the record of neither file: left v1 n=3 ")) << refused.out;
-  const Ended doctor = site.run({"doctor"}, adc);
+  const Ended doctor = site.run({"doctor", "-v"}, adc);
   EXPECT_TRUE(has(doctor.out, "m2: was left by a change between two other configurations")) << doctor.out;
   delete_and_go_on(site, 2, doctor.out.substr(doctor.out.find("m2: was left")), abd, adc);
 }
@@ -407,7 +407,7 @@ TEST(ToolReconfigure, ALeftSetComesBackWithTheMarkOfAnotherChange) {
   const Ended refused = reconfigure(site, {"--yes", a, b});
   EXPECT_EQ(refused.status, 78) << refused.out;
   EXPECT_TRUE(has(refused.err, "redlock doctor -C " + b + "\n")) << refused.err;
-  delete_and_go_on(site, 1, site.run({"doctor"}, b).out, a, b);
+  delete_and_go_on(site, 1, site.run({"doctor", "-v"}, b).out, a, b);
 }
 
 // A master of strangers: the condition, the time, and a line that works as it is pasted, also through a socket and as a
@@ -433,7 +433,7 @@ TEST(ToolDoctor, TheLineThatDeletesARecordWorks) {
     write(4'000);
     ASSERT_EQ(run({"commission", "--yes"}).status, 0);
     write(2'400);
-    const Ended doctor = run({"doctor"});
+    const Ended doctor = run({"doctor", "-v"});
     EXPECT_TRUE(has(doctor.out, "-> compare the files of all gateways; if this file is to replace")) << doctor.out;
     EXPECT_TRUE(has(doctor.out, "has run for 4 s (a stopped process or a sleeping machine counts")) << doctor.out;
     EXPECT_TRUE(has(doctor.out, "its password in REDISCLI_AUTH")) << doctor.out;

@@ -121,7 +121,7 @@ std::string on_terminal(Words words, bool no_color) {
 
 TEST(ToolColours, OnTerminalsAlone) {
   ToolMasters site(1);
-  const Words doctor = site.words({"doctor"}, site.file({0}));
+  const Words doctor = site.words({"doctor", "-v"}, site.file({0}));
   Program in_a_file(doctor, site.dir, {{"TERM=xterm"}, false});
   const std::string with = on_terminal(doctor, false), without = on_terminal(doctor, true);
   EXPECT_TRUE(has(with, "\x1b[32mok     \x1b[m reach ")) << with;

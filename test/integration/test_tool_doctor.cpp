@@ -14,7 +14,7 @@ TEST(ToolDoctor, AGoodSiteIsFit) {
   ToolMasters site(3);
   const std::string config = site.file({0, 1, 2});
   commission(site, config);
-  const Ended ended = site.run({"doctor"}, config);
+  const Ended ended = site.run({"doctor", "-v"}, config);
   EXPECT_EQ(ended.status, 0) << ended.out;
   EXPECT_EQ(ended.err, "");
   EXPECT_TRUE(has(ended.out, "\nfit for locks: 0 failed, ")) << ended.out;
@@ -37,10 +37,71 @@ TEST(ToolDoctor, AGoodSiteIsFit) {
   std::ofstream(site.dir + "/doctor.json") << json.out;
   EXPECT_EQ(std::system(("python3 -m json.tool < " + site.dir + "/doctor.json > /dev/null").c_str()), 0);
 
-  const Ended ttl = site.run({"doctor", "--ttl", "5000"}, config);
+  const Ended ttl = site.run({"doctor", "-v", "--ttl", "5000"}, config);
   EXPECT_EQ(ttl.status, 78);
   EXPECT_TELLS(ttl, "fail", "ttl", "ttl 5000 ms");
   EXPECT_EQ(ttl.err, "redlock: doctor: 1 check(s) failed\n");
+}
+
+// Without -v one cause is one line with the names of its masters, equal hints stand once, and what is well is a list.
+TEST(ToolDoctor, OneCauseIsOneLine) {
+  ToolMasters site(3);
+  const std::string config = site.file({0, 1, 2});
+  const auto lines = [](const Ended& ended, const std::string& with) {
+    unsigned n = 0;
+    for (size_t at = 0; (at = ended.out.find(with, at)) != std::string::npos; at += with.size()) ++n;
+    return n;
+  };
+  const Ended fresh = site.run({"doctor"}, config);
+  EXPECT_EQ(fresh.status, 76);
+  EXPECT_TELLS(fresh, "fail", "guard", "m0, m1, m2: not watched yet: 1.0 s");
+  EXPECT_EQ(lines(fresh, "fail "), 1u) << fresh.out;
+  EXPECT_EQ(lines(fresh, "-> "), 1u) << fresh.out;
+  EXPECT_LE(lines(fresh, "\nok "), 3u) << fresh.out;
+  EXPECT_TELLS(fresh, "ok", "ttl,", "reach, ");
+  commission(site, config);
+  for (unsigned m = 0; m < 2; ++m) {
+    site[m].command({"HSET", "redlock::meta", "desc", "v1 n=5 q=3 max_ttl_ms=7000 ids=0123456789abcdef"});
+  }
+  const Ended other = site.run({"doctor"}, config);
+  EXPECT_TELLS(other, "fail", "record", "m0, m1: of another configuration");
+  EXPECT_EQ(lines(other, "delete the record"), 1u) << other.out;
+  for (unsigned m = 0; m < 2; ++m) {
+    const std::string port = std::to_string(site[m].port());
+    EXPECT_EQ(lines(other, "m" + std::to_string(m) + ": redis-cli -h 127.0.0.1 -p " + port + " DEL 'redlock::meta'\n"),
+              1u)
+        << other.out;
+  }
+  EXPECT_TRUE(has(other.out, "record (m2)")) << "what is well elsewhere" << other.out;
+  // INFO is denied: five checks of two masters, and one cause.
+  for (unsigned m = 0; m < 2; ++m) site[m].command({"ACL", "SETUSER", "default", "-info"});
+  const Ended denied = site.run({"doctor"}, config);
+  EXPECT_TELLS(denied, "unknown", "version, role, replicas, eviction, persistence", "m0, m1: not told");
+}
+
+// The guide's users.acl, and its configuration.
+TEST(ToolDoctor, WithTheGuidesPermissionsNothingIsUnknown) {
+  ToolMasters site(1);
+  commission(site, site.file({0}));
+  const std::string acl = text_of_file(REDLOCK_SOURCE_DIR "/examples/site/users.acl");
+  const size_t begin = acl.find("user gateway "), end = acl.find('\n', begin);
+  ASSERT_NE(begin, std::string::npos);
+  Words words = {"ACL", "SETUSER"};
+  std::stringstream rest(acl.substr(begin + 5, end - begin - 5));
+  for (std::string word; rest >> word;) words.push_back(word);
+  ASSERT_EQ(site[0].command(words), "OK");
+  const std::string path = site.dir + "/gateway.json";
+  std::ofstream(path) << R"({"masters": [{"url": "redis://gateway:change-me@127.0.0.1:)" << site[0].port()
+                      << R"(", "name": "m0"}], "timing": {"max_ttl_ms": 1000}, "defaults": {"ttl_ms": 900}})";
+  ::chmod(path.c_str(), 0600);
+  const Ended ended = site.run({"doctor"}, path);
+  EXPECT_EQ(ended.status, 0) << ended.out;
+  EXPECT_TRUE(has(ended.out, " 0 unknown, ")) << ended.out;
+  EXPECT_TRUE(has(ended.out, "(keys of resources were not tried: redlock doctor RES...)\n")) << ended.out;
+  const Ended named = site.run({"doctor", "plant1/bus"}, path);
+  EXPECT_TRUE(has(named.out, " 0 unknown, ")) << named.out;
+  EXPECT_FALSE(has(named.out, "RES...")) << named.out;
+  EXPECT_TELLS(site.run({"doctor", "kitchen"}, path), "fail", "acl_keys", "m0: denied: kitchen");
 }
 
 TEST(ToolDoctor, EvictionReplicaAndDuplicate) {
@@ -48,9 +109,9 @@ TEST(ToolDoctor, EvictionReplicaAndDuplicate) {
   const std::string config = site.file({0, 1, 2});
   commission(site, config);
   site[0].command({"CONFIG", "SET", "maxmemory", "100mb"});
-  EXPECT_EQ(site.run({"doctor"}, config).status, 0) << "it refuses writes, and evicts nothing";
+  EXPECT_EQ(site.run({"doctor", "-v"}, config).status, 0) << "it refuses writes, and evicts nothing";
   site[0].command({"CONFIG", "SET", "maxmemory-policy", "volatile-lru"});
-  const Ended evicts = site.run({"doctor"}, config);
+  const Ended evicts = site.run({"doctor", "-v"}, config);
   EXPECT_EQ(evicts.status, 78);
   EXPECT_TELLS(evicts, "fail", "eviction", "m0: maxmemory 104857600, policy volatile-lru");
   EXPECT_TRUE(has(evicts.out, "maxmemory-policy noeviction")) << evicts.out;
@@ -58,16 +119,16 @@ TEST(ToolDoctor, EvictionReplicaAndDuplicate) {
 
   site[3].command({"REPLICAOF", "127.0.0.1", std::to_string(site[1].port())});
   ASSERT_TRUE(eventually([&] { return has(site[1].command({"INFO", "replication"}), "connected_slaves:1"); }));
-  EXPECT_TELLS(site.run({"doctor"}, config), "warn", "replicas", "m1: 1 replica(s)");
+  EXPECT_TELLS(site.run({"doctor", "-v"}, config), "warn", "replicas", "m1: 1 replica(s)");
   site[2].command({"REPLICAOF", "127.0.0.1", std::to_string(site[1].port())});
-  const Ended replica = site.run({"doctor"}, config);
+  const Ended replica = site.run({"doctor", "-v"}, config);
   EXPECT_EQ(replica.status, 69);
   EXPECT_TELLS(replica, "fail", "role", "m2: slave, standalone");
 
   Proxy proxy(site[0].port());
   const std::string twice = site.dir + "/twice.json";
   std::ofstream(twice) << R"({"masters": [")" << site[0].url() << R"(", ")" << proxy.url() << R"("]})";
-  const Ended duplicate = site.run({"doctor"}, twice);
+  const Ended duplicate = site.run({"doctor", "-v"}, twice);
   EXPECT_EQ(duplicate.status, 78);
   EXPECT_TELLS(duplicate, "fail", "duplicate", "is the same server as 127.0.0.1:" + std::to_string(site[0].port()));
   EXPECT_TELLS(duplicate, "warn", "masters", "2 master(s)");
@@ -82,7 +143,7 @@ TEST(ToolDoctor, AModeByItsOtherName) {
   std::ofstream(config) << R"({"masters": [{"url": ")" << proxy.url() << R"(", "name": "m0"}],)"
                         << R"( "defaults": {"ttl_ms": 900}, "timing": {"max_ttl_ms": 1000}})";
   proxy.answer_instead("redis_mode:standalone\r\n", "server_mode:standalone\n");
-  const Ended ended = site.run({"doctor"}, config);
+  const Ended ended = site.run({"doctor", "-v"}, config);
   EXPECT_EQ(ended.status, 0) << ended.out;
   EXPECT_TELLS(ended, "ok", "role", "m0: master, standalone");
   EXPECT_TRUE(has(site.run({"status"}, config).out, "1 of 1 masters vote"));
@@ -91,7 +152,7 @@ TEST(ToolDoctor, AModeByItsOtherName) {
 TEST(ToolDoctor, GuardRecordAndMastersThatAreDown) {
   ToolMasters site(3);
   const std::string config = site.file({0, 1, 2});
-  const Ended fresh = site.run({"doctor"}, config);
+  const Ended fresh = site.run({"doctor", "-v"}, config);
   EXPECT_EQ(fresh.status, 76);
   EXPECT_TELLS(fresh, "fail", "guard", "m0: not watched yet: 1.0 s");
   EXPECT_TELLS(fresh, "ok", "record", "m0: none yet");
@@ -99,30 +160,30 @@ TEST(ToolDoctor, GuardRecordAndMastersThatAreDown) {
   commission(site, config);
 
   site[0].restart();
-  const Ended restarted = site.run({"doctor"}, config);
+  const Ended restarted = site.run({"doctor", "-v"}, config);
   EXPECT_EQ(restarted.status, 0) << "two vote";
   EXPECT_TELLS(restarted, "warn", "guard", "m0: not watched yet");
   site[0].command({"HSET", "redlock::meta", "desc", site.desc(1), "q", "0123456789abcdef"});
-  EXPECT_TELLS(site.run({"doctor"}, config), "warn", "guard", "m0: watched: at most 1.0 s to go");
+  EXPECT_TELLS(site.run({"doctor", "-v"}, config), "warn", "guard", "m0: watched: at most 1.0 s to go");
 
   site[0].command({"HSET", "redlock::meta", "desc", "v1 n=5 q=3 max_ttl_ms=7000 ids=0123456789abcdef"});
-  const Ended other = site.run({"doctor"}, config);
+  const Ended other = site.run({"doctor", "-v"}, config);
   EXPECT_EQ(other.status, 78);
   EXPECT_TELLS(other, "fail", "record",
                "m0: of another configuration: 5 master(s), max_ttl_ms 7000; this one: 3 master(s), max_ttl_ms 1000");
   site[0].command({"HSET", "redlock::meta", "desc", "v1 n=3 q=2 max_ttl_ms=1000 ids=0123456789abcdef"});
-  EXPECT_TELLS(site.run({"doctor"}, config), "fail", "record", "3 master(s), max_ttl_ms 1000, with other names");
+  EXPECT_TELLS(site.run({"doctor", "-v"}, config), "fail", "record", "3 master(s), max_ttl_ms 1000, with other names");
   site[0].command({"HSET", "redlock::meta", "desc", "moving a > b"});
-  EXPECT_TELLS(site.run({"doctor"}, config), "fail", "record", "m0: was left by a change between two other");
+  EXPECT_TELLS(site.run({"doctor", "-v"}, config), "fail", "record", "m0: was left by a change between two other");
 
   site[0].kill_hard();
-  const Ended down = site.run({"doctor"}, config);
+  const Ended down = site.run({"doctor", "-v"}, config);
   EXPECT_EQ(down.status, 0);
   const std::string address = "127.0.0.1:" + std::to_string(site[0].port());
   EXPECT_TELLS(down, "warn", "reach", "m0: " + address + ": the connection was refused");
   EXPECT_TELLS(down, "unknown", "duplicate", "2 of 3 run ids are known");
   site[1].freeze();
-  const Ended two_down = site.run({"doctor"}, config);
+  const Ended two_down = site.run({"doctor", "-v"}, config);
   EXPECT_EQ(two_down.status, 69);
   EXPECT_TELLS(two_down, "fail", "reach", "m1: ");
 }
@@ -136,7 +197,7 @@ TEST(ToolDoctor, WhoMayDeleteARecordAndWhen) {
   const std::string line = ": redis-cli -h 127.0.0.1 -p " + std::to_string(site[0].port()) + " DEL 'redlock::meta'\n";
   const auto row = [&](unsigned masters, const std::string& desc) {
     for (unsigned m = 0; m < 3; ++m) site[m].command({"HSET", "redlock::meta", "desc", m < masters ? desc : ours});
-    return site.run({"doctor"}, config);
+    return site.run({"doctor", "-v"}, config);
   };
   const std::string seconds = " and no gateway of the other configuration has run for 7 s (a stopped process";
 
@@ -186,10 +247,10 @@ TEST(ToolDoctor, AVisitTellsTheCountdown) {
   const std::string config = site.file({0}, "", 25'000);  // watched for 28 s: between 20 and 30 s to go, below
   const Ended command = site.run({"run", "-n", "-t", "3000", "bus", "--", "true"}, config);
   EXPECT_EQ(command.status, 76) << command.err;
-  const Ended ended = site.run({"doctor"}, config);
+  const Ended ended = site.run({"doctor", "-v"}, config);
   EXPECT_EQ(ended.status, 76);
   EXPECT_TELLS(ended, "fail", "guard", "m0: watched: 2");
-  EXPECT_TELLS(site.run({"doctor"}, site.file({0}, R"(, "key_prefix": "x")")), "fail", "guard", "m0: not watched yet");
+  EXPECT_TELLS(site.run({"doctor", "-v"}, site.file({0}, R"(, "key_prefix": "x")")), "fail", "guard", "m0: not watched yet");
   EXPECT_TRUE(has(site.run({"status"}, config).out, "  the guard watches; 2"));
 }
 
@@ -199,19 +260,19 @@ TEST(ToolDoctor, APrefixThatBeginsAnother) {
   const auto with = [&](const std::string& prefix) { return site.file({0}, R"(, "key_prefix": ")" + prefix + "\""); };
   const std::string none = site.file({0}), plant = with("plant1/"), other = with("plant2/");
   for (const std::string& config : {plant, other}) commission(site, config);
-  EXPECT_TELLS(site.run({"doctor"}, plant), "ok", "prefix", "m0: no record of a prefix");
-  const Ended line = site.run({"doctor"}, with("plant1/line*"));
+  EXPECT_TELLS(site.run({"doctor", "-v"}, plant), "ok", "prefix", "m0: no record of a prefix");
+  const Ended line = site.run({"doctor", "-v"}, with("plant1/line*"));
   EXPECT_TELLS(line, "warn", "prefix", R"(m0: key_prefix "plant1/" has a record here, and begins this one)");
-  EXPECT_TELLS(site.run({"doctor"}, none), "warn", "prefix", R"(/" has a record here, and this one begins it)");
-  EXPECT_TELLS(site.run({"doctor"}, with("p")), "warn", "prefix", "and this one begins it");
-  EXPECT_TELLS(site.run({"doctor"}, with("pl*")), "ok", "prefix", "m0: no record of a prefix");
+  EXPECT_TELLS(site.run({"doctor", "-v"}, none), "warn", "prefix", R"(/" has a record here, and this one begins it)");
+  EXPECT_TELLS(site.run({"doctor", "-v"}, with("p")), "warn", "prefix", "and this one begins it");
+  EXPECT_TELLS(site.run({"doctor", "-v"}, with("pl*")), "ok", "prefix", "m0: no record of a prefix");
   commission(site, none);
-  const Ended ended = site.run({"doctor"}, plant);
+  const Ended ended = site.run({"doctor", "-v"}, plant);
   EXPECT_EQ(ended.status, 0) << "who uses no such resource has nothing to fear";
   EXPECT_TELLS(ended, "warn", "prefix", R"(key_prefix "" has a record here, and begins this)");
   site[0].command({"ACL", "SETUSER", "default", "-scan"});
-  EXPECT_TELLS(site.run({"doctor"}, other), "warn", "prefix", "key_prefix");
-  EXPECT_TELLS(site.run({"doctor"}, none), "unknown", "prefix", "not told");
+  EXPECT_TELLS(site.run({"doctor", "-v"}, other), "warn", "prefix", "key_prefix");
+  EXPECT_TELLS(site.run({"doctor", "-v"}, none), "unknown", "prefix", "not told");
 }
 
 // Users with everything but some patterns of keys. One master, so that each check that fails counts. A doctor takes a
@@ -239,7 +300,7 @@ class ToolDoctorKeys : public ::testing::Test {
                           << R"(", "name": "m0"}], "timing": {"max_ttl_ms": 1000}, "defaults": {"ttl_ms": 900})" << more
                           << "}";
       ::chmod(path.c_str(), 0600);
-      return std::make_unique<Program>(test.site_.words(Words{"doctor"} + resources, path), test.site_.dir);
+      return std::make_unique<Program>(test.site_.words(Words{"doctor", "-v"} + resources, path), test.site_.dir);
     }
     std::unique_ptr<Program> program_;
     Ended ended_;
@@ -282,13 +343,13 @@ TEST_F(ToolDoctorKeys, EachKindOfKeyThatIsMissing) {
   EXPECT_EQ(site_[0].command({"DBSIZE"}), "2");
 }
 
-TEST_F(ToolDoctorKeys, APatternForCertainResourcesIsUnknown) {
+TEST_F(ToolDoctorKeys, APatternForCertainResourcesNeedsTheirNames) {
   const std::string prefix = R"(, "guard": "off", "key_prefix": "plant1/")";
   Doctor guess(*this, {"~plant1/*", "~redlock::*"});
   Doctor prefixed(*this, {"~plant1/*", "~redlock:plant1/:*"}, {}, prefix);
   Doctor other_prefix(*this, {"~*bus", "~redlock::*"}, {"bus", "valve"}, prefix);
-  expect(guess, 0, "unknown", "not known for: doctor");
-  EXPECT_TRUE(has(guess.ended().out, "-> name your resources: redlock doctor RES...")) << guess.ended().out;
+  expect(guess, 0, "ok", "3 keys can be read and written");
+  EXPECT_TRUE(has(guess.ended().out, "(keys of resources were not tried: redlock doctor RES...)")) << guess.ended().out;
   expect(prefixed, 0, "ok", "4 keys");
   expect(other_prefix, 77, "fail", "denied: plant1/valve redlock:plant1/:fence (");
 }
@@ -308,7 +369,7 @@ TEST(ToolDoctor, DeniedIsUnknown) {
   const std::string poor = site.dir + "/poor.json";
   std::ofstream(poor) << R"({"masters": ["redis://poor:pw@127.0.0.1:)" << port << R"("]})";
   ::chmod(poor.c_str(), 0600);
-  const Ended denied = site.run({"doctor"}, poor);
+  const Ended denied = site.run({"doctor", "-v"}, poor);
   EXPECT_EQ(denied.status, 77);
   EXPECT_TELLS(denied, "fail", "acl", "denied: +del +exists");
   for (const char* id :
@@ -319,20 +380,20 @@ TEST(ToolDoctor, DeniedIsUnknown) {
   EXPECT_TELLS(denied, "unknown", "duplicate", "0 of 1");
   EXPECT_TELLS(denied, "ok", "gw_secrets", "others can read no password");
   ::chmod(poor.c_str(), 0644);
-  const Ended open_to_all = site.run({"doctor"}, poor);
+  const Ended open_to_all = site.run({"doctor", "-v"}, poor);
   EXPECT_EQ(open_to_all.status, 78);
   EXPECT_NE(open_to_all.err.find("others can read its password; type: chmod o-r " + poor), std::string::npos);
 
   set_user(site[0], "poor", {"+@all", "-client|kill", "-ping"});
   ::chmod(poor.c_str(), 0600);
-  const Ended less = site.run({"doctor"}, poor);
+  const Ended less = site.run({"doctor", "-v"}, poor);
   EXPECT_TELLS(less, "warn", "acl", "+client|kill (without it");
   EXPECT_EQ(less.status, 76) << "its guard alone is missing";
 
   const std::string wrong = site.dir + "/wrong.json";
   std::ofstream(wrong) << R"({"masters": ["redis://poor:no@127.0.0.1:)" << port << R"("]})";
   ::chmod(wrong.c_str(), 0600);
-  const Ended refused = site.run({"doctor"}, wrong);
+  const Ended refused = site.run({"doctor", "-v"}, wrong);
   EXPECT_EQ(refused.status, 77);
   EXPECT_TELLS(refused, "fail", "reach", "user name or password was refused");
 }

@@ -153,7 +153,7 @@ struct Trial {
   void look() {
     looked_ns = boot_ns();
     status = plant.start({"status", "bus"});
-    doctor = plant.start({"doctor"});
+    doctor = plant.start({"doctor", "-v"});
   }
 
   Plant plant;

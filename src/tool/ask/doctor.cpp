@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "tool/ask/doctor.hpp"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "tool/system/clock.hpp"
@@ -17,10 +18,30 @@ constexpr struct {
 
 const char* id = "";
 const char* of = nullptr;  // which master
-bool as_json = false;
+bool as_json = false, in_full = false;
 Json json;
 ExitCode worst = exit_ok;
 unsigned told[4];  // of each level
+bool no_resource = false;
+
+// What was told. Rows of one cause are printed as one, so all wait for the last check.
+struct Row {
+  const char* id;
+  const char* of;
+  Level level;
+  const char *saw, *todo, *line;
+  bool printed;
+};
+Row rows[32 * REDLOCK_MASTERS_MAX];
+unsigned row_count = 0;
+
+const char* kept(const char* text) {
+  const char* const copy = strdup(text);
+  if (copy == nullptr) fail(exit_system, "no memory");
+  return copy;
+}
+
+bool are_same(const char* a, const char* b) { return strcmp(a, b) == 0; }
 
 }  // namespace
 
@@ -31,21 +52,48 @@ void about(const char* check, const Master* master) {
   of = master != nullptr ? master->name() : nullptr;
 }
 
-void tell(Level level, const char* saw, const char* todo, ExitCode code) {
+namespace {
+
+void print_level(Level level) {
+  const auto& as = levels[static_cast<int>(level)];
+  static const bool colored = has_colors(1);
+  put(Text("%s%-7s%s ", colored ? as.color : "", as.name, colored ? "\033[m" : ""));
+}
+
+void print_row(Level level, const char* checks, const Text& masters, const char* saw) {
+  print_level(level);
+  print("%-11s %s%s%s", checks, masters.c_str(), masters.empty() ? "" : ": ", saw);
+}
+
+Text todo_with(const char* todo, const char* line) {
+  return *line != '\0' ? Text("%s: %s", todo, line) : Text("%s", todo);
+}
+
+void print_todo(const char* todo) {
+  if (*todo != '\0') print("        %-11s -> %s", "", todo);
+}
+
+}  // namespace
+
+void tell(Level level, const char* saw, const char* todo, ExitCode code, const char* line) {
   const auto& as = levels[static_cast<int>(level)];
   ++told[static_cast<int>(level)];
   if (level == Level::fail) worst = worse_of(worst, code);
   if (as_json) {
     json.open("{").text("id", id).text("master", of).text("level", as.name);
-    json.text("saw", saw).text("do", *todo != '\0' ? todo : nullptr).close("}");
+    json.text("saw", saw).text("do", *todo != '\0' ? todo_with(todo, line).c_str() : nullptr).close("}");
     return;
   }
   if (level == Level::ok && is_quiet) return;
-  static const bool colored = has_colors(1);
-  put(Text("%s%-7s%s ", colored ? as.color : "", as.name, colored ? "\033[m" : ""));
-  print("%-11s %s%s%s", id, of != nullptr ? of : "", of != nullptr ? ": " : "", saw);
-  if (*todo != '\0') print("        %-11s -> %s", "", todo);
+  if (in_full) {
+    print_row(level, id, of != nullptr ? Text("%s", of) : Text(), saw);
+    return print_todo(todo_with(todo, line));
+  }
+  if (row_count == sizeof rows / sizeof *rows) abort();
+  rows[row_count++] = {id, of, level, kept(saw), kept(todo), kept(line), false};
 }
+
+void no_resource_was_named() { no_resource = true; }
 
 void judge(const Text& saw, std::initializer_list<Finding> findings) {
   for (const Finding& one : findings) {
@@ -56,7 +104,98 @@ void judge(const Text& saw, std::initializer_list<Finding> findings) {
 
 namespace {
 
+// Do both rows say the same, perhaps by other checks or of other masters?
+bool are_one(const Row& a, const Row& b) {
+  return a.level == b.level && are_same(a.saw, b.saw) && are_same(a.todo, b.todo);
+}
+
+// The masters of which this check says the same: "m0, m1".
+Text masters_like(const Row& row) {
+  Text out;
+  for (unsigned i = 0; i < row_count; ++i) {
+    const Row& other = rows[i];
+    if (other.of == nullptr || !are_same(other.id, row.id) || !are_one(other, row)) continue;
+    out.add("%s%s", out.empty() ? "" : ", ", other.of);
+  }
+  return out;
+}
+
+const Row& first_like(const Row& row) {
+  const Row* first = rows;
+  while (!are_same(first->id, row.id) || !are_one(*first, row)) ++first;
+  return *first;
+}
+
+// With all that say the same: of other masters, and by other checks of just these masters.
+void print_cause(const Row& row) {
+  const Text masters = masters_like(row);
+  Text checks("%s", row.id);
+  for (unsigned i = 0; i < row_count; ++i) {
+    Row& other = rows[i];
+    if (other.printed || !are_one(other, row)) continue;
+    const Row& first = first_like(other);
+    if (&first != &row && !are_same(masters_like(first), masters)) continue;
+    if (&first == &other && &other != &row) checks.add(", %s", other.id);
+    other.printed = true;
+  }
+  print_row(row.level, checks, masters, row.saw);
+}
+
+bool has_same_todo(const Row& a, const Row& b) {
+  return a.level == b.level && are_same(a.id, b.id) && are_same(a.todo, b.todo);
+}
+
+// The hint stands once, behind all that it is for.
+void print_problems(Level level) {
+  for (unsigned i = 0; i < row_count; ++i) {
+    const Row& row = rows[i];
+    if (row.level != level || row.printed) continue;
+    unsigned lines = 0;
+    for (unsigned k = i; k < row_count; ++k) {
+      if (!has_same_todo(rows[k], row)) continue;
+      if (!rows[k].printed) print_cause(rows[k]);
+      lines += *rows[k].line != '\0';
+    }
+    print_todo(lines == 1 ? todo_with(row.todo, row.line) : Text("%s%s", row.todo, lines != 0 ? ":" : ""));
+    for (unsigned k = i; lines > 1 && k < row_count; ++k) {
+      if (has_same_todo(rows[k], row)) print("        %-11s    %s: %s", "", rows[k].of, rows[k].line);
+    }
+  }
+}
+
+// The names of checks, with the masters where it is not well everywhere.
+void print_good() {
+  constexpr size_t width = 100;
+  Text line;
+  for (unsigned i = 0; i < row_count; ++i) {
+    if (rows[i].level != Level::ok || rows[i].printed) continue;
+    Text masters;
+    bool is_everywhere = true;
+    for (unsigned k = 0; k < row_count; ++k) {
+      Row& other = rows[k];
+      if (!are_same(other.id, rows[i].id)) continue;
+      is_everywhere = is_everywhere && other.level == Level::ok;
+      if (other.level != Level::ok) continue;
+      other.printed = true;
+      if (other.of != nullptr) masters.add("%s%s", masters.empty() ? "" : ", ", other.of);
+    }
+    Text item("%s", rows[i].id);
+    if (!is_everywhere && !masters.empty()) item.add(" (%s)", masters.c_str());
+    if (!line.empty() && line.size() + item.size() + 2 > width) {
+      print_level(Level::ok);
+      print("%s", line.c_str());
+      line = Text();
+    }
+    line.add("%s%s", line.empty() ? "" : ", ", item.c_str());
+  }
+  if (line.empty()) return;
+  print_level(Level::ok);
+  print("%s", line.c_str());
+}
+
 ExitCode end() {
+  for (const Level level : {Level::fail, Level::warn, Level::unknown}) print_problems(level);
+  print_good();
   const auto [ok, warned, failed, unknown] = told;
   if (as_json) {
     json.close("]").boolean("fit", failed == 0).number("failed", failed).number("warned", warned);
@@ -65,6 +204,7 @@ ExitCode end() {
     site.print_table();
     print("%s: %u failed, %u warned, %u unknown, %u ok", failed == 0 ? "fit for locks" : "not fit for locks", failed,
           warned, unknown, ok);
+    if (no_resource) print("(keys of resources were not tried: redlock doctor RES...)");
   }
   if (worst != exit_ok) say("doctor: %u check(s) failed", failed);
   return worst;
@@ -160,6 +300,7 @@ int run_doctor(const Command& command, int argc, char** argv) {
        {.name = "ttl", .letter = 't', .number = &ttl_ms, .min = REDLOCK_TTL_MS_MIN, .max = REDLOCK_MAX_TTL_MS_MAX}});
   if (options.rest_count() > resources_max) options.usage("more than %d resources", resources_max);
   for (int i = 0; i < options.rest_count(); ++i) options.check_resource(options.rest()[i]);
+  in_full = options.common().verbose != 0;
   if (as_json) json.open("{").text("schema", "redlock.doctor/1").open("[", "checks");
   site.open(open_config(options.common()));
   examine_site(ttl_ms != 0 ? ttl_ms : site.times.ttl_ms);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Doctor: is a site fit for locks? Each check has an id, says what it saw and what to do, and is told at once. What was
-// denied is unknown, never ok.
+// Doctor: is a site fit for locks? Each check has an id, says what it saw and what to do. What was denied is unknown,
+// never ok. One cause is one line, with the names of the masters; -v prints each check of each master, at once.
 #pragma once
 #include <initializer_list>
 
@@ -17,7 +17,8 @@ constexpr int resources_max = 32;
 
 // What the next tell() is about.
 void about(const char* id, const Master* master = nullptr);
-void tell(Level level, const char* saw, const char* todo = "", ExitCode code = exit_internal);
+// `line`: the last words of `todo`, a command for this master.
+void tell(Level level, const char* saw, const char* todo = "", ExitCode code = exit_internal, const char* line = "");
 // The first of these that holds; if none does, all is well.
 struct Finding {
   bool holds;
@@ -29,9 +30,11 @@ void judge(const Text& saw, std::initializer_list<Finding> findings);
 
 // `resources`: with a null at the end.
 void examine_master(unsigned m, char** resources);
+void no_resource_was_named();  // and a name that nobody needs was denied
 void check_permissions(unsigned m);
 void check_keys(unsigned m, char** resources);
 void check_prefix(unsigned m);
+void begin_clock(unsigned m);
 void check_clocks();  // when each master was examined
 
 }  // namespace redlock::tool

@@ -78,7 +78,7 @@ void check_permissions(unsigned m) {
 }
 
 // May the user read and write the keys? Without resources a name is tried that nobody needs: where it is denied, the
-// user's patterns may be for certain resources.
+// user's patterns may be for certain resources, as in the guide, and nobody has named one.
 void check_keys(unsigned m, char** resources) {
   constexpr unsigned own_count = 3, fence = 2;
   const bool is_guess = *resources == nullptr;
@@ -100,13 +100,18 @@ void check_keys(unsigned m, char** resources) {
     const Refused reading = refused(asked, 2 * i), writing = refused(asked, 2 * i + 1);
     const bool is_known = reading == Refused::key || writing == Refused::key;  // else the command itself is denied
     if ((reading == Refused::no && writing == Refused::no) || (i < fence && !site.is_guarded())) continue;
-    Text& list = !is_known || (is_guess && i >= own_count) ? unsure : i == fence ? useful : needed;
+    if (is_known && is_guess && i >= own_count) {
+      no_resource_was_named();
+      --count;
+      continue;
+    }
+    Text& list = !is_known ? unsure : i == fence ? useful : needed;
     list.add(" ").escaped(keys[i].text, keys[i].size);
   }
   if (!useful.empty()) useful.add(" (without it no fencing tokens)");
   if (needed.empty() && !unsure.empty()) {
     return tell(Level::unknown, Text("not known for:%s%s", unsure.c_str(), useful.c_str()),
-                "name your resources: redlock doctor RES...");
+                "without the command itself nobody sees which keys are allowed");
   }
   if (needed.empty() && useful.empty()) return tell(Level::ok, Text("%u keys can be read and written", count));
   tell_lacking(needed, useful, "ACL SETUSER with patterns for {key_prefix}RES and redlock:{key_prefix}:*");

@@ -15,14 +15,6 @@ int compare_u32(const void* a, const void* b) {
   return x < y ? -1 : x > y;
 }
 
-// Two of them tell a server's clock against ours.
-struct Sample {
-  int64_t ours_ns = 0;    // as redlock_question_t tells time
-  int64_t server_us = 0;  // 0: not told
-  int64_t rtt_us = 0;
-};
-Sample first_sample[REDLOCK_MASTERS_MAX];
-
 Level unless_quorum(unsigned good) { return good >= site.quorum ? Level::warn : Level::fail; }
 
 void denied(int err) {
@@ -134,23 +126,24 @@ void tell_left(unsigned m) {
   const Text todo("compare the files of all gateways: give this one the new file; or, if the site is to go back, "
                   "redlock reconfigure NEW OLD; or, where the gateways have a third file: %s",
                   site.deletion(m).c_str());
-  tell(Level::fail, site.left_text(m), todo, exit_left);
+  tell(Level::fail, site.left_text(m), todo, exit_left, site.deletion_line(m));
 }
 
 // Of a master that bears the mark of a change.
 void tell_mark(unsigned m) {
   const Master& it = site.master[m];
-  const Text mark = site.mark(m), deletion = site.deletion(m);
+  const Text mark = site.mark(m), deletion = site.deletion(m), line = site.deletion_line(m);
   if (!it.about_us) {
     const Text saw("was left by a change between two other configurations (%s)", mark.c_str());
     const char* const first = site.served() ? "" : "compare the files of all gateways; ";
-    return tell(Level::fail, saw, Text("%s%s", first, deletion.c_str()), exit_config);
+    return tell(Level::fail, saw, Text("%s%s", first, deletion.c_str()), exit_config, line);
   }
   if (site.served()) {
     const Text saw("bears the mark of a change between this configuration and another, which has ended without it or "
                    "has only begun (%s)",
                    mark.c_str());
-    return tell(Level::warn, saw, Text("repeat or undo the change (redlock reconfigure); or, %s", deletion.c_str()));
+    const Text todo("repeat or undo the change (redlock reconfigure); or, %s", deletion.c_str());
+    return tell(Level::warn, saw, todo, exit_ok, line);
   }
   if (it.has_left()) return tell_left(m);
   const char* const or_else = it.ours_is_old ? "was given up, or has left this one behind" : "or was given up";
@@ -159,7 +152,7 @@ void tell_mark(unsigned m) {
   const Text todo("compare the files of all gateways; wait for its end; if none runs, repeat it or undo it: redlock "
                   "reconfigure OLD NEW. Start no gateway with NEW before; or, where the gateways have a third file: %s",
                   deletion.c_str());
-  tell(Level::fail, saw, todo, exit_not_admitted);
+  tell(Level::fail, saw, todo, exit_not_admitted, line);
 }
 
 void check_record(unsigned m) {
@@ -187,7 +180,7 @@ void check_record(unsigned m) {
                     : "if this file is to replace the other one: redlock reconfigure OTHER THIS. If the other file is "
                       "lost: end its gateways, and then, ";
   const Text todo("compare the files of all gateways; %s%s", replace, site.deletion(m).c_str());
-  tell(Level::fail, saw, todo, exit_code_of(REDLOCK_E_FINGERPRINT));
+  tell(Level::fail, saw, todo, exit_code_of(REDLOCK_E_FINGERPRINT), site.deletion_line(m));
 }
 
 void check_guard(const Master& it) {
@@ -219,45 +212,6 @@ void check_round_trip(unsigned m) {
   judge(saw, {{half > limit_us, Level::fail, todo}, {p99 > limit_us / 2, Level::warn, todo}});
 }
 
-Sample sample(unsigned m) {
-  Questions asked;
-  for (unsigned i = 0; i < 5; ++i) asked.command("TIME");
-  Sample best;
-  if (asked.ask(site.cfg, m) != 0) return best;
-  for (unsigned i = 0; i < 5; ++i) {
-    const char* seconds = asked.text(i, 1);
-    const char* us = asked.text(i, 2);
-    if (seconds == nullptr || us == nullptr || (best.server_us != 0 && best.rtt_us <= asked[i].rtt_us)) continue;
-    best.server_us = number_within(seconds_max, seconds) * 1'000'000 + number_within(1'000'000, us);
-    best.rtt_us = asked[i].rtt_us;
-    best.ours_ns = asked[i].asked_ns + best.rtt_us * 500;
-  }
-  return best;
-}
-
-void check_clock(unsigned m) {
-  constexpr int64_t max_us = 1'000'000'000'000;
-  const Sample first = first_sample[m], second = sample(m);
-  about("clock", &site.master[m]);
-  if (first.server_us == 0 || second.server_us == 0) return tell(Level::unknown, "no TIME");
-  const int64_t ours_now_ns = ns_of(CLOCK_MONOTONIC_RAW) + ns_of(CLOCK_BOOTTIME) - ns_of(CLOCK_MONOTONIC);
-  const int64_t wall_us = (ns_of(CLOCK_REALTIME) - (ours_now_ns - second.ours_ns)) / 1000;
-  const int64_t offset_ms = (second.server_us - wall_us) / 1000;
-  const int64_t ours_us = (second.ours_ns - first.ours_ns) / 1000;
-  const int64_t error_us = (first.rtt_us + second.rtt_us) / 2 + 1000;  // of each sample, and of our clock
-  const int64_t off_us = second.server_us - first.server_us - ours_us;
-  const int64_t surely_us = llabs(off_us) > error_us ? llabs(off_us) - error_us : 0;
-  // A second or more lies between the samples: where this is cut off it is too much all the same.
-  const int64_t surely_ppm = ours_us > 0 ? (surely_us < max_us ? surely_us : max_us) * 1'000'000 / ours_us : 0;
-  Text saw = Text("%lld ms beside this machine; in ", static_cast<long long>(offset_ms)).thousandths(ours_us / 1000);
-  saw.add(" s it was off by ").thousandths(off_us).add(" ms (+- ").thousandths(error_us).add(" ms)");
-  judge(saw, {{surely_ppm > site.times.drift_ppm / 2, Level::fail,
-               "its clock was stepped, or runs off rate: keys end too early; mend its time service"},
-              {llabs(offset_ms) > 1000, Level::warn,
-               site.masters < 3 ? "chronyc makestep there, while nobody holds a lock"
-                                 : "chronyc makestep there; then it has no vote for a guard time"}});
-}
-
 }  // namespace
 
 void examine_master(unsigned m, char** resources) {
@@ -271,7 +225,7 @@ void examine_master(unsigned m, char** resources) {
   about("tls", &it);
   check_tls(m);
 #endif
-  first_sample[m] = sample(m);
+  begin_clock(m);
   check_info(it);
   about("acl", &it);
   check_permissions(m);
@@ -287,14 +241,6 @@ void examine_master(unsigned m, char** resources) {
   }
   about("round_trip", &it);
   check_round_trip(m);
-}
-
-// A second after its first sample, a clock that runs off rate shows.
-void check_clocks() {
-  pause_ms(1000);
-  for (unsigned m = 0; m < site.masters; ++m) {
-    if (site.master[m].err == 0) check_clock(m);
-  }
 }
 
 }  // namespace redlock::tool

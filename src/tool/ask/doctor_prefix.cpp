@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // Is one key two resources? Where one key_prefix begins another, "plant1/" + "bus" and "" + "plant1/bus" are one key
-// with two guards, and each guard lets its own clients in. Each prefix that clients have used has a record here: the
-// records of shorter prefixes are asked for by name, those of longer ones are looked for.
+// with two guards, and each guard lets its own clients in. Each prefix that clients have used has a record here. SCAN
+// finds them all, and asks for no permission of a key; records of shorter prefixes are asked for by name, too, for where
+// it is denied or has too many keys before it.
 #include "tool/ask/doctor.hpp"
 
 namespace redlock::tool {
@@ -17,7 +18,7 @@ void note(Text& saw, const char* prefix, size_t size, const char* how) {
   if (saw.empty()) saw.add("key_prefix \"").escaped(prefix, size).add("\" has a record here, and %s", how);
 }
 
-int look_for_shorter(unsigned m, Text& saw) {
+void look_for_shorter(unsigned m, Text& saw) {
   const char* const prefix = site.facts().key_prefix;
   const size_t prefix_size = site.facts().key_prefix_size;
   Questions asked;
@@ -25,20 +26,22 @@ int look_for_shorter(unsigned m, Text& saw) {
   for (size_t size = 0; size < prefix_size; ++size) {
     asked.command("EXISTS @", keys[size].add(begin).add(prefix, size).add(end));
   }
-  int err = prefix_size != 0 ? asked.ask(site.cfg, m) : 0;
-  for (unsigned size = 0; size < prefix_size && err == 0; ++size) {
-    err = asked[size].err;
-    if (err == 0 && asked.item(size)->number != 0) note(saw, prefix, size, "begins this one");
+  if (prefix_size == 0 || asked.ask(site.cfg, m) != 0) return;
+  for (unsigned size = 0; size < prefix_size; ++size) {
+    if (asked[size].err == 0 && asked.item(size)->number != 0) note(saw, prefix, size, "begins this one");
   }
-  return err;
 }
 
-int look_for_longer(unsigned m, Text& saw) {
-  Text pattern("%s%s?*%s", begin, pattern_of(site.facts().key_prefix, site.facts().key_prefix_size).c_str(), end);
-  return scan(site.cfg, m, pattern, steps_max, [&saw](const char* key, size_t size) {
-    if (size > begin_size + end_size) {
-      note(saw, key + begin_size, size - begin_size - end_size, "this one begins it");
-    }
+// Does one of the two begin the other?
+void compare(Text& saw, const char* theirs, size_t size) {
+  const size_t ours = site.facts().key_prefix_size, shorter = size < ours ? size : ours;
+  if (size == ours || memcmp(theirs, site.facts().key_prefix, shorter) != 0) return;
+  note(saw, theirs, size, size < ours ? "begins this one" : "this one begins it");
+}
+
+int look_for_all(unsigned m, Text& saw) {
+  return scan(site.cfg, m, Text("%s*%s", begin, end), steps_max, [&saw](const char* key, size_t size) {
+    if (size >= begin_size + end_size) compare(saw, key + begin_size, size - begin_size - end_size);
     return true;
   });
 }
@@ -47,15 +50,15 @@ int look_for_longer(unsigned m, Text& saw) {
 
 void check_prefix(unsigned m) {
   Text saw;
-  int err = look_for_shorter(m, saw);
-  if (err == 0 && saw.empty()) err = look_for_longer(m, saw);
+  look_for_shorter(m, saw);
+  const int err = saw.empty() ? look_for_all(m, saw) : 0;
   if (!saw.empty()) {
     tell(Level::warn, saw, "one key may be two resources with two guards: let no prefix begin another");
   } else if (err == scan_cut) {
     tell(Level::unknown, "too many keys to look for records of other prefixes");
   } else if (err != 0) {
     tell(Level::unknown, Text("not told: %s", redlock_strerror(err)),
-         "to look for records of other prefixes, let the user read redlock:* (+scan +exists)");
+         "to look for records of other prefixes, let the user list names of keys (+scan)");
   } else {
     tell(Level::ok, "no record of a prefix that begins this one, or that this one begins");
   }

@@ -309,8 +309,11 @@ Text Site::deletion(unsigned m) const {
           "or a sleeping machine counts as running), delete the record; the guard then watches it like a new master",
           (ttl_ms + 999) / 1000);
   if (it.facts.has_password != 0) out.add("; its password in REDISCLI_AUTH");
-  out.add(": redis-cli %s DEL ", it.facts.redis_cli);
-  return out.word(record_key.text, record_key.size);
+  return out;
+}
+
+Text Site::deletion_line(unsigned m) const {
+  return Text("redis-cli %s DEL ", master[m].facts.redis_cli).word(record_key.text, record_key.size);
 }
 
 int Site::unfit(unsigned m) const {

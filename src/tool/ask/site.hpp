@@ -165,8 +165,9 @@ struct Site {
   Text mark(unsigned m) const;
   // Of a master with has_left(): what the site was changed to, and when.
   Text left_text(unsigned m) const;
-  // What a person must know to delete the record there, and the command as its last words.
+  // What a person must know to delete the record there, and the command.
   Text deletion(unsigned m) const;
+  Text deletion_line(unsigned m) const;
   // Why a master does not vote, and what to do about it.
   Text why(unsigned m) const;
   void print_table() const;  // a line for each master
