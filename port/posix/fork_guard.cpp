@@ -12,10 +12,11 @@ pthread_once_t once = PTHREAD_ONCE_INIT;
 uint32_t in_memory[2];     // where no page is wiped: the generation, and the threads
 uint32_t generations = 0;  // so far, in this process and its ancestors; 0: there is no handler
 
-// Runs even where the page is wiped, because an emulator may only pretend to wipe it. The child has one thread so far.
+// Runs even where the page is wiped, because an emulator may only pretend to wipe it. The child has one thread so far,
+// but TSan compares its write with those of the parent's look-ups.
 void in_child() {
   *place = ++generations;
-  place[1] = 0;
+  __atomic_store_n(&place[1], 0, __ATOMIC_RELAXED);
 }
 
 void install() {
