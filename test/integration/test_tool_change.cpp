@@ -345,8 +345,7 @@ TEST(ToolReconfigure, AGatewayThatWasLeftBehindEndsOrFollows) {
     const std::string before = site.file(c.before, "", 2'400), after = site.file(c.after, "", c.max_ttl_ms);
     const std::string third = site.file({5}, "", 2'400);
     commission(site, before);
-    Program holder(site.words({"run", "-t", "2400", "bus", "--", "sleep", "600"}, before), site.dir);
-    EXPECT_TRUE(eventually([&] { return site[0].exists("bus"); }));
+    for (unsigned i = 0; i < 6; ++i) site.set(i, "bus", "somebody", 600'000);
     const Waiter stays(site, before, before, "stays"), strays(site, before, third, "strays");
     const Waiter follows(site, before, after, "follows");
     ASSERT_EQ(reconfigure(site, {"--yes", before, after}).status, 0);
@@ -358,6 +357,7 @@ TEST(ToolReconfigure, AGatewayThatWasLeftBehindEndsOrFollows) {
           << left->program->err();
       EXPECT_FALSE(left->has_run());
     }
+    for (unsigned i = 0; i < 6; ++i) site[i].command({"DEL", "bus"});
     EXPECT_EQ(follows.program->exit_status(), 0) << follows.program->err();
     EXPECT_TRUE(follows.has_run());
     const Ended doctor = site.run({"doctor"}, before);
