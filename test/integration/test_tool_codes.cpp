@@ -67,13 +67,50 @@ TEST_F(ToolCodes, AKeyThatIsDeniedIs77AndIsToldAtOnce) {
   for (const Words& how : {Words{"-n"}, Words{"-w", "60"}}) {
     const Ended ended = site_.run(Words{"run"} + how + Words{"-t", "3000", "bus", "--", "true"}, config_);
     EXPECT_EQ(ended.status, 77) << ended.err;
-    EXPECT_TRUE(has(ended.err, ": the user lacks a permission: its ACL needs ~bus\n")) << ended.err;
+    EXPECT_TRUE(has(ended.err, ": the user lacks a permission: its ACL needs ~bus, or a command: redlock doctor says "
+                               "which\n")) << ended.err;
   }
   Program forever(site_.words({"run", "-t", "3000", "bus", "--", "true"}, config_), site_.dir);
   EXPECT_TRUE(eventually([&] { return has(forever.err(), "its ACL needs ~bus"); })) << forever.err();
   keys(0, {"~*"});
   keys(1, {"~*"});
   EXPECT_EQ(forever.exit_status(), 0) << forever.err();
+}
+
+// No permission comes by itself: also a wait without end is over, and no key is said to stay.
+TEST_F(ToolCodes, ANameThatEveryMasterDeniesEndsAnyWait) {
+  for (unsigned i : {0u, 1u, 2u}) {
+    site_[i].command({"ACL", "SETUSER", "default", "resetkeys", "~redlock:*", "~tap"});
+  }
+  const Ended ended = site_.run({"run", "-t", "3000", "bus", "--", "true"}, config_);
+  EXPECT_EQ(ended.status, 77) << ended.err;
+  EXPECT_TRUE(has(ended.err, "redlock: bus: ")) << ended.err;
+  EXPECT_TRUE(has(ended.err, "its ACL needs ~bus")) << ended.err;
+  EXPECT_FALSE(has(ended.err, "may stay locked")) << ended.err;
+  EXPECT_EQ(site_.run({"run", "-t", "3000", "tap", "--", "true"}, config_).status, 0);
+}
+
+// A key that stays is a line, without -v: refused and not answered are two things.
+TEST_F(ToolCodes, AKeyThatStaysIsTold) {
+  const auto ports = [this] {
+    std::string out;
+    for (unsigned i : {0u, 1u, 2u}) out += " " + std::to_string(site_[i].port());
+    return out;
+  };
+  const std::string pause = "for p in" + ports() + "; do redis-cli -p $p client pause 60000 all >/dev/null; done";
+  const Ended silent = site_.run({"run", "-t", "600000", "tap", "--", "sh", "-c", pause}, config_);
+  EXPECT_EQ(silent.status, 0) << silent.err;
+  EXPECT_TRUE(has(silent.err, "redlock: tap: may stay locked for up to ")) << silent.err;
+  EXPECT_TRUE(has(silent.err, " s: the delete was not answered\n")) << silent.err;
+  ToolMasters other(3);
+  for (unsigned i : {0u, 1u, 2u}) other[i].command({"ACL", "SETUSER", "default", "-del"});
+  const Ended refused = other.run({"run", "-t", "600000", "bus", "--", "true"},
+                                  other.file({0, 1, 2}, R"(, "guard": "off")", 600'000));
+  EXPECT_EQ(refused.status, 0) << refused.err;
+  EXPECT_TRUE(has(refused.err, "redlock: bus: may stay locked for up to ")) << refused.err;
+  EXPECT_TRUE(has(refused.err, " s: the delete was refused: the user lacks a permission; redlock doctor says"))
+      << refused.err;
+  EXPECT_TRUE(other[0].exists("bus") || other[1].exists("bus") || other[2].exists("bus"));
 }
 
 TEST_F(ToolCodes, AWrongPasswordEndsABoundedWait) {

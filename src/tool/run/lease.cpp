@@ -7,6 +7,7 @@
 
 #include <new>
 
+#include "tool/system/clock.hpp"
 #include "tool/words/say.hpp"
 #include "tool/words/text.hpp"
 
@@ -58,6 +59,11 @@ void Lease::open(redlock_config_t* cfg, const Wish& wish, int32_t wait_ms, const
   if (err == 0 && is_any_) err = redlock_config_set_u32(cfg, "limits.locks", wish.count);
   log_level_ = common.verbose == 0 ? LOG_ERR : common.verbose == 1 ? LOG_INFO : LOG_DEBUG;
   redlock_config_set_log(cfg, on_log, this, log_level_);
+  redlock_config_set_event(cfg, on_client_event, this);
+  names_ = wish.names;
+  ttl_ms_ = wish.how.ttl_ms;
+  drift_ms_ = static_cast<uint32_t>(uint64_t{ttl_ms_} * setting_of(cfg, "timing.drift_ppm").number / 1'000'000) +
+              setting_of(cfg, "timing.drift_fixed_ms").number;
   if (err != 0) fail(exit_config, "%s", redlock_config_error(cfg));
   client_ = new_client(cfg);
   redlock_acquire_opts_t how = wish.how;
@@ -85,6 +91,7 @@ void Lease::close() {
     pollfd wanted = {descriptor(), POLLIN, 0};
     poll(&wanted, 1, timeout_ms());
     process();
+    note_refusals();
   }
 }
 
@@ -93,6 +100,29 @@ void Lease::close() {
 void Lease::on_event(redlock_t* client, const redlock_event_t* event, void* self) {
   static_cast<Lease*>(self)->metrics.look(client);  // the last event may come right before the client's end
   static_cast<Lease*>(self)->take(*event);
+}
+
+// Of the client itself.
+void Lease::on_client_event(redlock_t*, const redlock_event_t* event, void* user) {
+  if (event->type == REDLOCK_EV_CLOSED && event->failed != 0) static_cast<const Lease*>(user)->tell_key_left();
+}
+
+// A master that owes an answer to a delete, though it has answered all, has refused it.
+void Lease::note_refusals() {
+  auto master = sized<redlock_master_status_t>();
+  for (uint32_t i = 0; state_ != closed && redlock_master_status(client_, i, &master) == 0; ++i) {
+    const bool has_answered = master.state == REDLOCK_MASTER_UP && master.in_flight == 0;
+    if (has_answered && master.owed != 0 && master.err != 0) refusal_ = master.err;
+  }
+}
+
+// A key that was not deleted keeps others out until it ends by itself. Where a name is denied there is no key.
+void Lease::tell_key_left() const {
+  const int64_t left_ms = end_ns_ != 0 ? (end_ns_ - now_ns()) / ns_per_ms + drift_ms_ : is_denied_ ? 0 : ttl_ms_;
+  if (left_ms <= 0) return;
+  const Text refused("the delete was refused: %s; redlock doctor says what to do", redlock_strerror(refusal_));
+  say("%s: may stay locked for up to %s s: %s", names_, Text().thousandths(left_ms).c_str(),
+      refusal_ != 0 ? refused.c_str() : "the delete was not answered");
 }
 
 void Lease::on_log(int, const char* line, void* user) {
@@ -104,6 +134,7 @@ void Lease::on_log(int, const char* line, void* user) {
 
 void Lease::take(const redlock_event_t& event) {
   if (state_ == closed) return;
+  is_denied_ = event.master_err == REDLOCK_E_NOPERM;
   if (event.type == REDLOCK_EV_FAILED && state_ == waiting) exit_code_ = worse_of(exit_code_, code_of_failure(event));
   if (is_any_ && !any_.take(event)) return;
   switch (event.type) {
@@ -125,6 +156,11 @@ void Lease::take(const redlock_event_t& event) {
     case REDLOCK_EV_WAITING:
       is_held_by_other_ = event.cause == REDLOCK_CAUSE_HELD;
       describe(event);
+      if (is_denied_everywhere(event)) {
+        state_ = failed;
+        exit_code_ = exit_permission;
+        return;
+      }
       return tell_denial(event.master_err);
     case REDLOCK_EV_AT_RISK:
       break;
@@ -136,8 +172,22 @@ void Lease::take(const redlock_event_t& event) {
 
 void Lease::describe(const redlock_event_t& event) {
   const size_t size = redlock_describe(&event, sentence_, sizeof sentence_);
-  if (event.cause != REDLOCK_CAUSE_CHANGE || size >= sizeof sentence_) return;
-  format_text(sentence_ + size, sizeof sentence_ - size, "; redlock status says whose");
+  const char* const more = event.cause == REDLOCK_CAUSE_CHANGE         ? "; redlock status says whose"
+                           : event.master_err == REDLOCK_E_SERVER ? "; redlock doctor names the command"
+                           : event.master_err == REDLOCK_E_NOPERM ? ", or a command: redlock doctor says which"
+                                                                  : "";
+  if (size < sizeof sentence_) format_text(sentence_ + size, sizeof sentence_ - size, "%s", more);
+}
+
+// Masters that are reached and all deny the name: no permission comes by itself, and a wait without end would hang. A
+// denial by some may pass before the others answer.
+bool Lease::is_denied_everywhere(const redlock_event_t& event) const {
+  if (is_any_ || event.cause != REDLOCK_CAUSE_TOO_FEW || event.master_err != REDLOCK_E_NOPERM) return false;
+  auto master = sized<redlock_master_status_t>();
+  for (uint32_t i = 0; redlock_master_status(client_, i, &master) == 0; ++i) {
+    if (master.state != REDLOCK_MASTER_UP || master.err != REDLOCK_E_NOPERM) return false;
+  }
+  return true;
 }
 
 // Not only with the next line about the wait: somebody must act before the wait can end.

@@ -30,22 +30,30 @@ class Lease {
   // What the acquire waits for, or why it failed, or why the lock is at risk or lost; "": not known.
   const char* sentence() const { return sentence_; }
   ExitCode exit_code() const { return exit_code_; }  // failed
-  // Lets go, and waits until the masters have answered, for a second at most.
+  // Lets go, and waits until the masters have answered, for a second at most. A key that stays is a line on stderr.
   void close();
 
  private:
   static void on_event(redlock_t* client, const redlock_event_t* event, void* self);
+  static void on_client_event(redlock_t* client, const redlock_event_t* event, void* self);
   static void on_log(int level, const char* line, void* self);
   void take(const redlock_event_t& event);
   void read_end();
   void describe(const redlock_event_t& event);
   void tell_denial(int master_err);
+  bool is_denied_everywhere(const redlock_event_t& event) const;
+  void note_refusals();
+  void tell_key_left() const;
   ExitCode code_of_failure(const redlock_event_t& event) const;
   ExitCode code_of_masters() const;
 
   redlock_t* client_ = nullptr;
   redlock_lock_t lock_{};
   bool is_any_ = false;
+  const char* names_ = "";
+  uint32_t ttl_ms_ = 0, drift_ms_ = 0;
+  bool is_denied_ = false;       // as the last event says
+  int refusal_ = 0;              // why a master has refused a delete
   any_of any_;
   State state_ = waiting;
   int64_t end_ns_ = 0;
