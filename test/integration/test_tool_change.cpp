@@ -124,7 +124,7 @@ TEST(ToolCommission, LeavesOutAMasterThatWasNotLookedAt) {
   EXPECT_EQ(silent.status, 69) << silent.err;
   EXPECT_FALSE(has(silent.err, "to go")) << silent.err;
   const Ended stated = site.run({"commission", "--yes", "--nobody-holds", "--master", "m2"}, config);
-  EXPECT_TRUE(has(stated.err, "1 master(s) to go")) << stated.err;
+  EXPECT_TRUE(has(stated.err, "asking 1 master, ")) << stated.err;
   site[2].thaw();
 }
 
@@ -162,6 +162,22 @@ void delete_and_go_on(ToolMasters& site, unsigned master, const std::string& tol
   EXPECT_EQ(done.status, 0) << done.out << done.err;
   const Ended ran = site.run({"run", "-w", "20", "-t", "2400", "bus", "--", "true"}, to);
   EXPECT_EQ(ran.status, 0) << ran.err;
+}
+
+// The plan's times are the library's.
+TEST(ToolReconfigure, ThePlanCountsTheDriftOfTheFiles) {
+  ToolMasters site(1);
+  const auto with_drift = [&](unsigned max_ttl_ms) {
+    const std::string path = site.file({0}, "", max_ttl_ms);
+    std::string text = text_of_file(path);
+    text.insert(text.find("\"node_timeout_ms\""), "\"drift_ppm\": 200000, ");
+    std::ofstream(path) << text;
+    return path;
+  };
+  const std::string before = with_drift(600'000), after = with_drift(900'000);
+  commission(site, before);
+  const Ended plan = reconfigure(site, {"--dry-run", before, after});
+  EXPECT_TRUE(has(plan.out, "; about 240 s of waiting; then clients of the new file watch for 1080 s")) << plan.out;
 }
 
 TEST(ToolReconfigure, PlannedInterruptedAndRepeated) {

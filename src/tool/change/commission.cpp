@@ -98,7 +98,7 @@ void wait_for(redlock_t* client) {
   const auto is_missing = [=](unsigned m) { return chosen[m] && !unseen[m] && why_not(client, m) != 0; };
   for (unsigned n; (n = site.count(is_missing)) != 0 && now_ns() < end;) {
     if (now_ns() >= next_line) {
-      note("%u master(s) to go, %d s at most", n, timeout_until(end) / 1000);
+      note("asking %u %s, %d s at most", n, n == 1 ? "master" : "masters", timeout_until(end) / 1000);
       next_line += 1000 * ns_per_ms;
     }
     pollfd wanted = {redlock_fd(client), POLLIN, 0};
@@ -109,13 +109,15 @@ void wait_for(redlock_t* client) {
 
 ExitCode tell(const redlock_t* client) {
   ExitCode code = exit_ok;
+  bool lacks_command = false;
   for (unsigned m = 0; m < site.masters; ++m) {
     if (!chosen[m]) continue;
     const int err = why_not(client, m);
+    lacks_command = lacks_command || err == REDLOCK_E_SERVER;
     print("%s: %s", site.master[m].name(), err == 0 ? "votes" : redlock_strerror(err));
     if (err != 0) code = worse_of(code, exit_code_of(err));
   }
-  const bool can_repeat = code == exit_too_few || code == exit_not_admitted;  // else they refuse it again
+  const bool can_repeat = !lacks_command && (code == exit_too_few || code == exit_not_admitted);  // else it is refused
   if (code != exit_ok) {
     say("commission: not all of them; %s",
         can_repeat ? "repeat it when nothing is held and they can be reached" : "redlock doctor says what to do");

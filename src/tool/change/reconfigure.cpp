@@ -18,12 +18,23 @@ constexpr Site& new_site = sites[1];
 const char* old_file;
 const char* new_file;
 
+// A time and the drift of clocks in it, as the library counts.
+uint32_t with_drift(uint32_t ppm, uint32_t fixed_ms, uint32_t ms) {
+  return ms + static_cast<uint32_t>((uint64_t{ms} * ppm + 999'999) / 1'000'000) + fixed_ms;
+}
+uint32_t longer_of(uint32_t a, uint32_t b) { return a > b ? a : b; }
+
 // About how long the call waits until every client must have seen the marks.
 uint32_t wait_ms() {
   const uint32_t old_ttl = old_site.times.max_ttl_ms, new_ttl = new_site.times.max_ttl_ms;
   const uint32_t third = old_ttl / 3 > 1000 ? old_ttl / 3 : 1000;
   const uint32_t longer = old_ttl > new_ttl ? old_ttl - new_ttl : 0;
-  return third + longer + (third + longer) / 100 + 2;
+  return with_drift(longer_of(old_site.times.drift_ppm, new_site.times.drift_ppm),
+                    longer_of(old_site.times.drift_fixed_ms, new_site.times.drift_fixed_ms), third + longer);
+}
+
+uint32_t guard_ms() {
+  return with_drift(new_site.times.drift_ppm, new_site.times.drift_fixed_ms, new_site.times.max_ttl_ms);
 }
 
 void tell_plan() {
@@ -37,7 +48,7 @@ void tell_plan() {
   }
   print("max_ttl_ms %u -> %u; about %u s of waiting; then clients of the new file watch for %u s before they lock",
         old_site.times.max_ttl_ms, new_site.times.max_ttl_ms, (wait_ms() + 500) / 1000,
-        (new_site.times.max_ttl_ms / 100 * 101 + 500) / 1000);
+        (guard_ms() + 500) / 1000);
 }
 
 // The command for the change from one file to the other, as a shell takes it.
@@ -272,7 +283,7 @@ int run_reconfigure(const Command& command, int argc, char** argv) {
     confirm_blank(old_is_new, false);
     return exit_ok;
   }
-  const uint32_t without_s = (wait_ms() + new_site.times.max_ttl_ms / 100 * 101 + 999) / 1000;
+  const uint32_t without_s = (wait_ms() + guard_ms() + 999) / 1000;
   note("from the marks until the end of that watch nobody gets a lock, about %u s, each time that it is called",
        without_s);
   note("from its last look until the last gateway with OLD has ended, restart and replace no master of OLD. If "
