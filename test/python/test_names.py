@@ -151,7 +151,7 @@ class Names(unittest.TestCase):
                 if hosts[0] == "y1":
                     self.assertGreater(done.took, 0.25, "it is not silent")
                 self.assertNotRegex(done.stderr, r"\bdown\b|refused|same server")
-            done = self.ends(f"{hosts[0]}: doctor", self.words("doctor", config=name), [0], 10)
+            done = self.ends(f"{hosts[0]}: doctor", self.words("doctor", "-v", config=name), [0], 1.5)
             told = {"x1": f"{DEAD}: the connection was refused", "y1": f"{SILENT}: the connection timed out"}
             self.assertEqual(len(re.findall(told.get(hosts[0], "::1: .*refused") + r".*; 127\.0\.0\.1: run_id \w+",
                                             done.stdout)), 3, done.stdout)

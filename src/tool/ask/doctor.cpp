@@ -304,10 +304,12 @@ int run_doctor(const Command& command, int argc, char** argv) {
   if (as_json) json.open("{").text("schema", "redlock.doctor/1").open("[", "checks");
   site.open(open_config(options.common()));
   examine_site(ttl_ms != 0 ? ttl_ms : site.times.ttl_ms);
+  begin_addresses();
   site.look_at_all();
   for (unsigned m = 0; m < site.masters; ++m) examine_master(m, options.rest());
   compare_masters();
   check_clocks();
+  check_addresses();
   check_clock_source();
   check_suspend();
   check_secrets(config_path(options.common()));

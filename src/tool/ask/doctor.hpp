@@ -34,6 +34,8 @@ void no_resource_was_named();  // and a name that nobody needs was denied
 void check_permissions(unsigned m);
 void check_keys(unsigned m, char** resources);
 void check_prefix(unsigned m);
+void begin_addresses();
+void check_addresses();
 void begin_clock(unsigned m);
 void check_clocks();  // when each master was examined
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// May the user do on a master what a client needs? Each command that is asked here changes nothing: its key does not
-// exist, or its arguments are wrong, which a server finds only behind the permissions.
+// Does a master know the commands that a client needs, and may the user use them? Each command that is asked here
+// changes nothing: its key does not exist, or its arguments are wrong, which a server finds only behind the
+// permissions.
 #include <string.h>
 
 #include "tool/ask/doctor.hpp"
@@ -40,10 +41,11 @@ constexpr Permission permissions[] = {
     {"+client|kill", "the same", "CLIENT KILL ID 9223372036854775807"},
 };
 
-enum class Refused { no, command, key };
+enum class Refused { no, command, key, unknown };
 
 // Of the two, a server judges the command first.
 Refused refused(const Questions& asked, unsigned i) {
+  if (is_unknown_command(asked[i])) return Refused::unknown;
   if (asked[i].err != REDLOCK_E_NOPERM) return Refused::no;
   return strstr(asked[i].item->text, " to access ") != nullptr ? Refused::key : Refused::command;
 }
@@ -54,27 +56,57 @@ void tell_lacking(const Text& needed, const Text& useful, const char* todo) {
         {{!needed.empty(), Level::fail, todo, exit_permission}, {true, Level::warn, ""}});
 }
 
+// Renamed away, a proxy's, or an old server's.
+void tell_unknown(const Text& needed, const Text& useful) {
+  judge(Text("not known there:%s%s", needed.c_str(), useful.c_str()),
+        {{!needed.empty(), Level::fail,
+          "give the command its name back (rename-command), or list a server, not a proxy",
+          exit_code_of(REDLOCK_E_SERVER)},
+         {true, Level::warn, ""}});
+}
+
+// A proxy may close the connection instead of an answer. nullptr: there was an answer to each.
+const char* unanswered(const Questions& asked) {
+  for (unsigned i = 0; i < asked.count(); ++i) {
+    if (asked.item(i) == nullptr && asked[i].err == REDLOCK_E_DISCONNECTED) return permissions[i].grant + 1;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 void check_permissions(unsigned m) {
+  const Master& it = site.master[m];
   const Key key = site.own_key(":doctor");
   Questions asked;
   for (const Permission& one : permissions) asked.command(one.command, key);
-  const int err = asked.ask(site.cfg, m);
-  if (err != 0) return tell(Level::unknown, redlock_strerror(err));
-  Text needed, useful;
-  for (unsigned i = 0; i < asked.count(); ++i) {
-    if (refused(asked, i) != Refused::command) continue;
-    if (permissions[i].without == nullptr) {
-      needed.add(" %s", permissions[i].grant);
-    } else {
-      useful.add(" %s (without it %s)", permissions[i].grant, permissions[i].without);
-    }
+  const int err = asked.ask(site.cfg, m, it.at);
+  if (err != 0 && unanswered(asked) != nullptr) {
+    about("commands", &it);
+    tell_unknown(Text(" %s, which ends the connection", unanswered(asked)), {});
   }
-  if (needed.empty() && useful.empty()) {
+  about("acl", &it);
+  if (err != 0) return tell(Level::unknown, redlock_strerror(err));
+  Text lists[2][2];  // denied, not known; needed, useful
+  for (unsigned i = 0; i < asked.count(); ++i) {
+    const Refused how = refused(asked, i);
+    if (how != Refused::command && how != Refused::unknown) continue;
+    const bool is_unknown = how == Refused::unknown;
+    const char* const without = permissions[i].without;
+    Text& list = lists[is_unknown][without != nullptr];
+    list.add(" %s", permissions[i].grant + is_unknown);
+    if (without != nullptr) list.add(" (without it %s)", without);
+  }
+  const auto& [denied, unknown] = lists;
+  if (!unknown[0].empty() || !unknown[1].empty()) {
+    about("commands", &it);
+    tell_unknown(unknown[0], unknown[1]);
+    about("acl", &it);
+  }
+  if (denied[0].empty() && denied[1].empty()) {
     return tell(Level::ok, Text("all %u permissions are there", asked.count()));
   }
-  tell_lacking(needed, useful, "ACL SETUSER, as in the README");
+  tell_lacking(denied[0], denied[1], "an operator grants them: ACL SETUSER USER +COMMAND ..., then ACL SAVE");
 }
 
 // May the user read and write the keys? Without resources a name is tried that nobody needs: where it is denied, the
@@ -93,7 +125,7 @@ void check_keys(unsigned m, char** resources) {
     asked.command(is_own ? "HGET @ f" : "GET @", keys[i]);
     asked.command(is_own ? "HSET @ f v g" : "SET @ x NX XX", keys[i]);
   }
-  const int err = asked.ask(site.cfg, m);
+  const int err = asked.ask(site.cfg, m, site.master[m].at);
   if (err != 0) return tell(Level::unknown, redlock_strerror(err));
   Text needed, useful, unsure;
   for (unsigned i = 0; i < count; ++i) {

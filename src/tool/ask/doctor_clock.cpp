@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Clocks: two samples of each server's tell whether it was stepped, or runs off rate. Where most masters agree with each
-// other and differ from this machine, it is this machine's clock that is wrong: one cause, one line.
+// Clocks: two samples of each server's tell whether it was stepped, or runs off rate. Where most masters agree with
+// each other and differ from this machine, it is this machine's clock that is wrong: one cause, one line.
 #include <stdlib.h>
 
 #include "tool/ask/doctor.hpp"
@@ -70,7 +70,7 @@ Sample sample(unsigned m) {
   Questions asked;
   for (unsigned i = 0; i < 5; ++i) asked.command("TIME");
   Sample best;
-  if (asked.ask(site.cfg, m) != 0) return best;
+  if (asked.ask(site.cfg, m, site.master[m].at) != 0) return best;
   for (unsigned i = 0; i < 5; ++i) {
     const char* seconds = asked.text(i, 1);
     const char* us = asked.text(i, 2);

@@ -28,56 +28,52 @@ void check_reach(const Master& it) {
   const Level gone = unless_quorum(site.reached());
   judge(Text("%s: %s", it.facts.address, it.unasked.c_str()),
         {{it.err == REDLOCK_E_MISCONF, gone, "free its disk; its log says what it cannot write", code},
+         {it.err == REDLOCK_E_MAXCLIENTS, gone, "end clients that nobody needs, or raise its maxclients", code},
+         {it.err == REDLOCK_E_RESOLVE, gone, "correct the name, or mend this machine's name server", code},
+         {it.err == REDLOCK_E_NO_GREETING, gone,
+          "a port for TLS only wants rediss://; a proxy that does not know HELLO is no master", code},
+         {it.err == REDLOCK_E_SERVER || it.err == REDLOCK_E_PROTOCOL, gone,
+          "is it a Redis server, and no proxy? redis-cli HELLO 3 shows what it answers", code},
+         {it.err == REDLOCK_E_LOADING || it.err == REDLOCK_E_SCRIPT_BUSY, gone, "wait until it is done", code},
          {code == exit_too_few, gone, "start it, or look at the address and the network", code},
          {true, Level::fail, "correct the configuration, or the server's users", code}});
 }
 
-// A client takes the first address that answers, so all must be one server: each is asked who it is.
-void check_addresses(unsigned m) {
-  redlock_site_address_t at[REDLOCK_ADDRESSES_MAX];
-  const int count = redlock_site_addresses(site.cfg, m, at, REDLOCK_ADDRESSES_MAX);
-  if (count == 0) return;  // it has no name
-  if (count < 0) return tell(Level::unknown, redlock_strerror(count));
-  char first[48] = "", run_id[48];
-  bool are_several = false, is_silent = false;
-  Text saw;
-  for (int i = 0; i < count; ++i) {
-    Questions asked;
-    asked.command("INFO server");
-    const int err = asked.ask(site.cfg, m, at[i].text);
-    is_silent = is_silent || err == REDLOCK_E_CONNECT_TIMEOUT;
-    const char* const info = err == 0 ? asked.text(0) : nullptr;
-    saw.add("%s%s: ", i == 0 ? "" : "; ", at[i].text);
-    if (info == nullptr || !info_text(info, "run_id", run_id, sizeof run_id)) {
-      saw.add("%s", info != nullptr ? "does not tell its run_id" : redlock_strerror(err != 0 ? err : asked[0].err));
-      continue;
-    }
-    saw.add("run_id ").escaped(run_id, strlen(run_id), 8);
-    are_several = are_several || (*first != '\0' && strcmp(first, run_id) != 0);
-    memcpy(first, run_id, sizeof first);
-  }
-  judge(saw, {{are_several, Level::fail, "a master's name is one server: give each server a name of its own",
-               exit_config},
-              {is_silent, Level::warn, "a new connection may wait 0.25 s for an address that is silent: remove it"}});
-}
-
 #ifdef REDLOCK_TLS
-// A step of the handshake is not divided: while it computes, no renewal begins.
+// A step of the handshake is not divided: while it computes, no renewal begins. What is too long may be the load of
+// this moment, so the best of three counts.
 void check_tls(unsigned m) {
   constexpr int64_t day_s = 86'400, ahead_days = 30;
   auto tls = sized<redlock_site_tls_t>();
   const int err = redlock_site_tls(site.cfg, m, &tls);
   if (err == REDLOCK_E_NOTSUP) return;  // a plain master
   if (err != 0) return tell(Level::unknown, redlock_strerror(err));
+  const uint32_t limit_us = site.times.node_timeout_ms * 500;
+  for (unsigned i = 1; i < 3 && tls.step_us > limit_us; ++i) {
+    auto again = sized<redlock_site_tls_t>();
+    if (redlock_site_tls(site.cfg, m, &again) == 0 && again.step_us < tls.step_us) tls = again;
+  }
   Text saw("%s, %s; the longest step of a handshake took ", tls.version, tls.cipher);
   saw.thousandths(tls.step_us).add(" ms");
   const int64_t days = (tls.ends_s - ns_of(CLOCK_REALTIME) / 1'000'000'000) / day_s;
   if (tls.ends_s != 0) saw.add("; its certificates are valid for %lld more day(s)", static_cast<long long>(days));
   judge(saw, {{tls.ends_s != 0 && days < ahead_days, Level::warn, "give it new certificates; clients need no restart"},
-              {tls.step_us > site.times.node_timeout_ms * 500, Level::warn,
+              {tls.step_us > limit_us, Level::warn,
                "renewals wait for such a step: raise timing.node_timeout_ms and the ttl, or use P-256 keys"}});
 }
 #endif
+
+// Each client keeps a connection. `timeout` ends those on which nothing is said for so long, and the tracking of a
+// waiter's keys with it. Where the user may not ask, the check is left out.
+void check_timeout(unsigned m) {
+  Questions asked;
+  asked.command("CONFIG GET timeout");
+  const char* const text = asked.ask(site.cfg, m, site.master[m].at) == 0 ? asked.text(0, 2) : nullptr;
+  if (text == nullptr) return;
+  const int64_t timeout_s = number_within(seconds_max, text);
+  judge(Text("timeout %lld", static_cast<long long>(timeout_s)),
+        {{timeout_s != 0, Level::warn, "it ends connections of clients that wait: CONFIG SET timeout 0"}});
+}
 
 void check_info(const Master& it) {
   if (it.info_err != 0) {
@@ -88,15 +84,16 @@ void check_info(const Master& it) {
     return;
   }
   about("version", &it);
-  judge(Text("%s ", it.valkey ? "Valkey" : "Redis").escaped(it.version),
+  judge(Text("%s ", it.server).escaped(it.version),
         {{strtol(it.version, nullptr, 10) < 6, Level::warn,
           "older than 6.0: waiters poll, and each acquire is a script"}});
   about("role", &it);
-  judge(Text().escaped(it.role).add(", ").escaped(it.mode),
-        {{strcmp(it.mode, "standalone") != 0, Level::fail,
+  judge(Text().escaped(it.role).add(", ").escaped(*it.mode != '\0' ? it.mode : "mode not told"),
+        {{*it.mode != '\0' && strcmp(it.mode, "standalone") != 0, Level::fail,
           "list standalone masters, no cluster nodes and no sentinels", exit_code_of(REDLOCK_E_MODE)},
          {strcmp(it.role, "master") != 0, Level::fail,
-          "a replica votes for nobody: list masters alone", exit_code_of(REDLOCK_E_ROLE)}});
+          "a replica votes for nobody: list masters alone", exit_code_of(REDLOCK_E_ROLE)},
+         {*it.mode == '\0', Level::unknown, ""}});
   about("replicas", &it);
   const char* const backlog = it.backlog > 0 ? "on" : "off";
   judge(Text("%lld replica(s), replication backlog %s", static_cast<long long>(it.replicas), backlog),
@@ -200,8 +197,9 @@ void check_round_trip(unsigned m) {
   constexpr unsigned cycles = 50;
   Questions asked;
   for (unsigned i = 0; i < cycles; ++i) asked.command("PING");
-  const int err = asked.ask(site.cfg, m);
+  const int err = asked.ask(site.cfg, m, site.master[m].at);
   if (err != 0) return tell(Level::fail, redlock_strerror(err), "", exit_code_of(err));
+  if (asked[0].err != 0) return tell(Level::unknown, Text("PING: %s", redlock_strerror(asked[0].err)));
   uint32_t times[cycles];
   for (unsigned i = 0; i < cycles; ++i) times[i] = asked[i].rtt_us;
   qsort(times, cycles, sizeof times[0], compare_u32);
@@ -218,8 +216,6 @@ void examine_master(unsigned m, char** resources) {
   const Master& it = site.master[m];
   about("reach", &it);
   check_reach(it);
-  about("addresses", &it);
-  if (it.err != REDLOCK_E_RESOLVE) check_addresses(m);
   if (it.err != 0) return;
 #ifdef REDLOCK_TLS
   about("tls", &it);
@@ -227,7 +223,8 @@ void examine_master(unsigned m, char** resources) {
 #endif
   begin_clock(m);
   check_info(it);
-  about("acl", &it);
+  about("timeout", &it);
+  check_timeout(m);
   check_permissions(m);
   about("acl_keys", &it);
   check_keys(m, resources);

@@ -2,8 +2,8 @@
 //
 // Is one key two resources? Where one key_prefix begins another, "plant1/" + "bus" and "" + "plant1/bus" are one key
 // with two guards, and each guard lets its own clients in. Each prefix that clients have used has a record here. SCAN
-// finds them all, and asks for no permission of a key; records of shorter prefixes are asked for by name, too, for where
-// it is denied or has too many keys before it.
+// finds them all, and wants no permission of a key; records of shorter prefixes are asked for by name, too, for where
+// SCAN is denied or has too many keys before it.
 #include "tool/ask/doctor.hpp"
 
 namespace redlock::tool {
@@ -26,7 +26,7 @@ void look_for_shorter(unsigned m, Text& saw) {
   for (size_t size = 0; size < prefix_size; ++size) {
     asked.command("EXISTS @", keys[size].add(begin).add(prefix, size).add(end));
   }
-  if (prefix_size == 0 || asked.ask(site.cfg, m) != 0) return;
+  if (prefix_size == 0 || asked.ask(site.cfg, m, site.master[m].at) != 0) return;
   for (unsigned size = 0; size < prefix_size; ++size) {
     if (asked[size].err == 0 && asked.item(size)->number != 0) note(saw, prefix, size, "begins this one");
   }
@@ -40,7 +40,8 @@ void compare(Text& saw, const char* theirs, size_t size) {
 }
 
 int look_for_all(unsigned m, Text& saw) {
-  return scan(site.cfg, m, Text("%s*%s", begin, end), steps_max, [&saw](const char* key, size_t size) {
+  const Text pattern("%s*%s", begin, end);
+  return scan(site.cfg, m, site.master[m].at, pattern, steps_max, [&saw](const char* key, size_t size) {
     if (size >= begin_size + end_size) compare(saw, key + begin_size, size - begin_size - end_size);
     return true;
   });

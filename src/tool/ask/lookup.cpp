@@ -137,7 +137,7 @@ int scan(const Site& site, unsigned m, OnKey* on_key) {
   const redlock_site_facts_t& facts = site.facts();
   const size_t before = facts.key_prefix_size;
   Text all = pattern_of(facts.key_prefix, before);
-  const int err = scan(site.cfg, m, all.add("*"), scan_steps_max, [=](const char* key, size_t size) {
+  const int err = scan(site.cfg, m, site.master[m].at, all.add("*"), scan_steps_max, [=](const char* key, size_t size) {
     const bool own = size >= 8 && memcmp(key, "redlock:", 8) == 0;
     return own || size <= before || on_key(key + before, size - before);
   });

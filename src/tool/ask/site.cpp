@@ -23,7 +23,7 @@ unsigned long number_behind(const char* desc, const char* word) {
   return found != nullptr ? strtoul(found + strlen(word), nullptr, 10) : 0;
 }
 
-enum : unsigned { of_info, of_record, of_visit, of_time };  // the questions of look_at()
+enum : unsigned { of_info, of_record, of_visit, of_time, of_hello };  // the questions of look_at()
 
 // With TLS, which certificate is out of its dates?
 Text why_unasked([[maybe_unused]] const redlock_config_t* cfg, [[maybe_unused]] unsigned m, int err) {
@@ -63,8 +63,11 @@ int64_t info_number(const char* info, const char* key, int64_t otherwise) {
 }
 
 void read_info(Master& out, const char* info) {
-  info_text(info, "redis_version", out.version, sizeof out.version);  // Valkey tells the Redis that it is like, too
-  out.valkey = info_text(info, "valkey_version", out.version, sizeof out.version);
+  info_text(info, "redis_version", out.version, sizeof out.version);
+  // The others tell the Redis that they are like, too.
+  const bool valkey = info_text(info, "valkey_version", out.version, sizeof out.version);
+  const bool redict = info_text(info, "redict_version", out.version, sizeof out.version);
+  out.server = valkey ? "Valkey" : redict ? "Redict" : "Redis";
   info_text(info, "role", out.role, sizeof out.role);
   info_text(info, "redis_mode", out.mode, sizeof out.mode);
   info_text(info, "server_mode", out.mode, sizeof out.mode);  // Valkey's word
@@ -95,6 +98,15 @@ void read_left(Master& out, const Questions& asked) {
   const char* const theirs = left + wanted.size();
   out.changed_to = {number_behind(theirs, "v1 n="), number_behind(theirs, " max_ttl_ms=")};
   out.changed_s = number_within(seconds_max, strrchr(left, ' ') + 1);
+}
+
+// What a client goes by: the mode that HELLO tells. INFO has a name of its own for it in each kind of server.
+void read_hello(Master& out, const Questions& asked) {
+  for (unsigned n = 1; n + 1 < asked[of_hello].items; ++n) {
+    const redlock_item_t* const key = asked.item(of_hello, n);
+    if (key->depth != 1 || key->type != REDLOCK_ITEM_TEXT || strcmp(key->text, "mode") != 0) continue;
+    return asked.copy(of_hello, n + 1, out.mode);
+  }
 }
 
 // "moving A > B", or "left A > B". Behind a mark the longer of both ttls counts.
@@ -187,6 +199,12 @@ int Questions::ask(const redlock_config_t* cfg, uint32_t master, const char* add
   return redlock_site_ask_at(cfg, master, address, questions_, count_, replies, sizeof replies);
 }
 
+bool is_unknown_command(const redlock_question_t& asked) {
+  if (asked.err == 0 || asked.item == nullptr || asked.item->type != REDLOCK_ITEM_ERROR) return false;
+  const char* const text = asked.item->text;
+  return strstr(text, "nknown command") != nullptr || strstr(text, "nknown subcommand") != nullptr;
+}
+
 const redlock_item_t* Questions::item(unsigned i, unsigned n) const {
   return n < questions_[i].items ? &questions_[i].item[n] : nullptr;
 }
@@ -246,7 +264,8 @@ void Site::look_at(unsigned m) {
   questions.command("HMGET @ desc q seal by begun names left", record_key);
   questions.command("HGET @", seen_key).word(boot_id, strlen(boot_id));
   questions.command("TIME");
-  out.err = questions.ask(cfg, m);
+  questions.command("HELLO");
+  out.err = questions.ask(cfg, m, out.at);
   out.record = Record::unread;
   out.run_id[0] = out.role[0] = out.mode[0] = out.version[0] = out.policy[0] = '\0';
   if (out.err != 0) {
@@ -256,6 +275,7 @@ void Site::look_at(unsigned m) {
   out.info_err = questions[of_info].err;
   out.record_err = questions[of_record].err;
   if (questions.text(of_info) != nullptr) read_info(out, questions.text(of_info));
+  if (questions[of_hello].err == 0) read_hello(out, questions);
   if (out.record_err == 0) read_record(times, out, questions);
 }
 
@@ -319,7 +339,7 @@ Text Site::deletion_line(unsigned m) const {
 int Site::unfit(unsigned m) const {
   const Master& it = master[m];
   if (it.err != 0) return it.err;
-  if (strcmp(it.mode, "standalone") != 0) return REDLOCK_E_MODE;
+  if (*it.mode != '\0' && strcmp(it.mode, "standalone") != 0) return REDLOCK_E_MODE;
   if (strcmp(it.role, "master") != 0) return REDLOCK_E_ROLE;
   return it.evicts() ? REDLOCK_E_MAXMEMORY : 0;
 }
@@ -358,7 +378,7 @@ void Site::print_table() const {
     const Master& it = master[row - 1];
     if (column == 0) out.add("%s", it.name());
     if (column == 1) out.add("%s", it.facts.address);
-    if (column == 2 && it.version[0] != '\0') out.add("%s ", it.valkey ? "Valkey" : "Redis").escaped(it.version);
+    if (column == 2 && it.version[0] != '\0') out.add("%s ", it.server).escaped(it.version);
     if (column == 3) out.escaped(it.role);
     return out.empty() ? out.add("-") : out;
   };

@@ -57,6 +57,9 @@ class Questions {
   unsigned count_ = 0;
 };
 
+// Does the server not know the command? It was renamed, or the server is old, or no server but a proxy.
+bool is_unknown_command(const redlock_question_t& asked);
+
 // These bytes as a pattern of SCAN matches them alone.
 Text pattern_of(const char* data, size_t size);
 
@@ -65,12 +68,13 @@ Text pattern_of(const char* data, size_t size);
 // not known.
 constexpr int scan_cut = 1;
 template <typename OnKey>
-int scan(const redlock_config_t* cfg, unsigned m, const Text& pattern, unsigned steps_max, OnKey on_key) {
+int scan(const redlock_config_t* cfg, unsigned m, const char* at, const Text& pattern, unsigned steps_max,
+         OnKey on_key) {
   Key cursor = Key().add("0");
   for (unsigned step = 0; step < steps_max; ++step) {
     Questions asked;
     asked.command("SCAN @ COUNT 500 MATCH", cursor).word(pattern.c_str(), pattern.size());
-    const int err = asked.ask(cfg, m);
+    const int err = asked.ask(cfg, m, at);
     if (err != 0 || asked[0].err != 0) return err != 0 ? err : asked[0].err;
     const char* const next = asked.text(0, 1);
     if (next == nullptr || strlen(next) >= sizeof cursor.text) return REDLOCK_E_PROTOCOL;
@@ -92,13 +96,14 @@ enum class Record { unread, none, ours, moving, left, other };  // left: a mark 
 
 struct Master {
   redlock_site_facts_t facts;
+  const char* at;         // which address of its name is asked; null: any
   int err;                // why it cannot be asked
   Text unasked;           // the same for a person
   int info_err;           // why it does not tell INFO
   int record_err;
   char state[48];         // the run id and the replication id as a seal begins with them
   char role[16], mode[16], version[32], run_id[48], policy[32];
-  bool valkey;
+  const char* server;     // "Redis", "Valkey", "Redict"
   int64_t replicas, backlog, maxmemory, used_memory, evicted, aof, rdb_ok;
   Record record;
   char desc[192];         // of that record; "": there is none
