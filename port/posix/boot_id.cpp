@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace redlock {
@@ -17,11 +18,16 @@ ssize_t read_file(const char* path, char* text, size_t size) {
   return n;
 }
 
+bool is_there(const char* path) {
+  struct stat status;
+  return stat(path, &status) == 0;
+}
+
 // The file says "monotonic 0 0" and "boottime 0 0". A kernel without time namespaces has neither this file nor ns/time.
 bool clock_is_the_machines() {
   char text[128];
   const ssize_t n = read_file("/proc/self/timens_offsets", text, sizeof text);
-  if (n < 0) return access("/proc/self/timens_offsets", F_OK) != 0 && access("/proc/self/ns/time", F_OK) != 0;
+  if (n < 0) return !is_there("/proc/self/timens_offsets") && !is_there("/proc/self/ns/time");
   unsigned zeros = 0;
   for (ssize_t i = 0; i < n; ++i) {
     if (text[i] >= '1' && text[i] <= '9') return false;

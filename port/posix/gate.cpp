@@ -32,10 +32,12 @@ timespec Bell::from_now(int64_t ms) {
   REDLOCK_ASSERT(ms >= 0);
   timespec time = {};
   clock_gettime(CLOCK_MONOTONIC, &time);
-  const int64_t ns = time.tv_nsec + ms % 1000 * 1'000'000;
-  time.tv_sec += static_cast<time_t>(ms / 1000 + ns / 1'000'000'000);
-  time.tv_nsec = static_cast<long>(ns % 1'000'000'000);
-  REDLOCK_ASSERT(time.tv_nsec >= 0);
+  time.tv_sec += static_cast<time_t>(ms / 1'000);
+  time.tv_nsec += static_cast<long>(ms % 1'000) * 1'000'000;  // less than two seconds fit into 32 bits
+  if (time.tv_nsec >= 1'000'000'000) {
+    time.tv_nsec -= 1'000'000'000;
+    ++time.tv_sec;
+  }
   return time;
 }
 
