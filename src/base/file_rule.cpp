@@ -34,8 +34,8 @@ FileFault fault_of(const struct stat& status, bool secret) {
 // The target that stands in the link at `path`, into `at`, of which `path` may be the beginning. A relative one counts
 // from the link's folder.
 bool read_target(int link, const char* path, char (&at)[path_max]) {
-  const char* const slash = strrchr(path, '/');
-  const size_t folder = slash == nullptr ? 0 : static_cast<size_t>(slash - path) + 1;
+  size_t folder = strlen(path);
+  while (folder > 0 && path[folder - 1] != '/') --folder;
   if (folder >= sizeof at) return false;
   memmove(at, path, folder);
   const ssize_t size = readlinkat(link, "", at + folder, sizeof at - folder);
