@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// A client takes the first address that answers, so all addresses of a name must be one server: each is asked who it is,
-// all at once, while the other checks go on. The checks use the address that has answered first: where another one is
-// silent, each new connection would wait for it.
+// A client takes the first address that answers, so all addresses of a name must be one server: each is asked who it
+// is, all at once, while the other checks go on. The checks use the address that has answered first: where another one
+// is silent, each new connection would wait for it.
 #include <pthread.h>
 #include <string.h>
 
