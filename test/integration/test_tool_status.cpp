@@ -243,6 +243,8 @@ TEST(ToolStatus, MastersThatRestartOneByOneBehindAWaitLoseNoLock) {
 TEST(ToolStatus, Mistakes) {
   ToolMasters site(1);
   const std::string config = site.file({0});
+  site[0].kill_hard();
+  EXPECT_EQ(site.run({"status"}, config).err, "redlock: 0 of 1 master can be asked, and 1 is needed\n");
   EXPECT_EQ(site.run({"status", std::string(65, 'x')}, config).status, 64);
   EXPECT_EQ(site.run({"status", ""}, config).status, 64);
   EXPECT_EQ(site.run({"status", "--wait", "1", "--scan"}, config).status, 64);

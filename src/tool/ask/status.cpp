@@ -145,7 +145,8 @@ ExitCode result() {
     for (unsigned m = 0; m < site.masters; ++m) {
       if (site.master[m].err != 0) code = worse_of(code, exit_code_of(site.master[m].err));
     }
-    say("%u of %u masters can be asked, and %u are needed", reached, site.masters, site.quorum);
+    say("%u of %u master%s can be asked, and %u %s needed", reached, site.masters, site.masters == 1 ? "" : "s",
+        site.quorum, site.quorum == 1 ? "is" : "are");
     return code;
   }
   if (names.count == 0 && site.votes() < site.quorum) {
