@@ -128,6 +128,44 @@ TEST_F(ToolManners, OptionsBehindANameAreAMistakeWithTheLineToType) {
   EXPECT_EQ(shell(line("run", "bus --no-such -- true")).err.find("redlock: run: there is no option --no-such;"), 0u);
 }
 
+// A stderr that was redirected behind systemd's back is no journal.
+TEST_F(ToolManners, LinesHavePrioritiesInAJournalAlone) {
+  const std::string log = site_.dir + "/journal", file = site_.dir + "/file";
+  const auto logged = [&](const std::string& rest, const std::string& behind = "") {
+    shell("exec 2>" + log + "; export JOURNAL_STREAM=$(stat -Lc %d:%i /proc/self/fd/2); exec " + line("run", rest) +
+          behind);
+    return text_of_file(log);
+  };
+  site_.hold_by_other("bus");
+  EXPECT_EQ(logged("--no-such bus -- true").find("<3>redlock: run: there is no option"), 0u);
+  EXPECT_EQ(logged("-n bus -- true").find("<4>redlock: bus: not acquired: held by"), 0u);
+  EXPECT_NE(logged("-v pump -- true").find("<6>redlock: pump is held\n"), std::string::npos);
+  EXPECT_EQ(logged("-n bus -- true", " 2>" + file), "");
+  EXPECT_EQ(text_of_file(file).find("redlock: bus: not acquired: held by"), 0u);
+}
+
+// Somebody follows a journal; cron mails every line.
+TEST_F(ToolManners, TheFirstWordOfAWaitComesSoonerInAJournal) {
+  site_.hold_by_other("bus");
+  const std::string wait = "exec " + line("run", "bus -- true");
+  Program plain({"bash", "-c", wait}, site_.dir);
+  Program journal({"bash", "-c", "export JOURNAL_STREAM=$(stat -Lc %d:%i /proc/self/fd/2); " + wait}, site_.dir);
+  const auto first_second = [](const Program& run, const std::string& before) {
+    EXPECT_TRUE(eventually([&] { return run.err().find(" s: held by") != std::string::npos; })) << run.err();
+    EXPECT_EQ(run.err().find(before + "redlock: waiting for bus for "), 0u) << run.err();
+    return std::atoi(run.err().c_str() + run.err().find(" for bus for ") + 13);
+  };
+  const int in_journal = first_second(journal, "<6>"), elsewhere = first_second(plain, "");
+  EXPECT_GE(in_journal, 2);
+  EXPECT_GE(elsewhere, 10);
+  EXPECT_LT(elsewhere, 30);
+  EXPECT_LT(in_journal, elsewhere);
+  for (Program* run : {&plain, &journal}) {
+    run->signal(SIGTERM);
+    run->exit_status();
+  }
+}
+
 // As it is printed, and as a shell reads it.
 TEST_F(ToolManners, TheLineToTypeIsTaken) {
   const std::string command = "sh -c 'echo \"$REDLOCK_RESOURCE:$1\"' sh 'two  words'";

@@ -164,9 +164,11 @@ class Keeper {
     const ExitCode code = lease_.exit_code();
     const int end = code == exit_held ? static_cast<int>(job_.held_code) : code;
     if (signal != 0) {
-      say("%s: the wait was ended by signal %d", names_, signal);
+      say_as(Priority::info, "%s: the wait was ended by signal %d", names_, signal);
+    } else if (end == exit_ok) {
+      note("%s: %s", names_, reason().c_str());  // with -E 0 it is no error
     } else {
-      (end == exit_ok ? note : say)("%s: %s", names_, reason().c_str());  // with -E 0 it is no error
+      say_as(code == exit_held ? Priority::warning : Priority::error, "%s: %s", names_, reason().c_str());
     }
     end_without_command();
     return signal != 0 ? end_by(signal) : end;
@@ -258,7 +260,7 @@ class Keeper {
     signal_descendants(SIGKILL);
     if (now - kill_began_ < patience_ns) return;
     kill_began_ = now;
-    say("%s: processes that the kernel cannot end yet are waited for", names_);
+    say_as(Priority::warning, "%s: processes that the kernel cannot end yet are waited for", names_);
   }
 
   // True: nothing is left. The warden's children become ours when it dies; it ends by itself only when it has none.

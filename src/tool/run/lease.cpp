@@ -125,11 +125,15 @@ void Lease::tell_key_left() const {
       refusal_ != 0 ? refused.c_str() : "the delete was not answered");
 }
 
-void Lease::on_log(int, const char* line, void* user) {
+void Lease::on_log(int level, const char* line, void* user) {
   Lease& self = *static_cast<Lease*>(user);
   const char* const mistake = behind_call(line);
   if (mistake != nullptr) format_text(self.mistake_, sizeof self.mistake_, "%s", mistake);
-  if (mistake == nullptr && self.log_level_ > LOG_ERR) note("%s", line);
+  if (mistake != nullptr || self.log_level_ <= LOG_ERR || is_quiet) return;
+  say_as(level <= LOG_ERR       ? Priority::error
+         : level == LOG_WARNING ? Priority::warning
+                                : Priority::info,
+         "%s", line);
 }
 
 void Lease::take(const redlock_event_t& event) {

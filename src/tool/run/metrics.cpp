@@ -185,7 +185,7 @@ void Metrics::end() {
 }
 
 void Metrics::complain() {
-  if (!complained_) say("--metrics: %s cannot be written: %s", path_, strerror(errno));
+  if (!complained_) say_as(Priority::warning, "--metrics: %s cannot be written: %s", path_, strerror(errno));
   complained_ = true;
 }
 

@@ -158,7 +158,9 @@ class WardenProcess {
     command_ = 0;
     report(status);
     const unsigned left = signal_descendants(0);
-    if (left > (init_ != 0 ? 1u : 0u)) say("%s: what the command has left behind is ended", resources_);
+    if (left > (init_ != 0 ? 1u : 0u)) {
+      say_as(Priority::warning, "%s: what the command has left behind is ended", resources_);
+    }
     signal_all(job_.schedule.signal);
     told_to_end_ = true;
     ordered_kill_at_ = earlier_of(ordered_kill_at_, now_ns() + job_.schedule.grace_ms * ns_per_ms);

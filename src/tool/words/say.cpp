@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <initializer_list>
@@ -60,9 +61,11 @@ struct Line {
   }
 };
 
-void write_report(const char* format, va_list arguments) {
+void write_report(Priority priority, const char* format, va_list arguments) {
   end_progress();
-  const Line line("redlock: ", format, arguments, "\n");
+  char before[] = "<.>redlock: ";
+  before[1] = static_cast<char>(priority);
+  const Line line(is_journal() ? before : before + 3, format, arguments, "\n");
   write_if_there_is_room(STDERR_FILENO, line.text, line.size);
 }
 
@@ -70,10 +73,28 @@ void write_report(const char* format, va_list arguments) {
 
 bool is_quiet = false;
 
+// sd_journal_stream_fd(3): systemd names the stream by its device and inode. A stderr that was redirected is another.
+bool is_journal() {
+  const char* const stream = getenv("JOURNAL_STREAM");
+  struct stat about{};
+  if (stream == nullptr || fstat(STDERR_FILENO, &about) != 0) return false;
+  char ours[48];
+  format_text(ours, sizeof ours, "%llu:%llu", static_cast<unsigned long long>(about.st_dev),
+              static_cast<unsigned long long>(about.st_ino));
+  return strcmp(stream, ours) == 0;
+}
+
+void say_as(Priority priority, const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  write_report(priority, format, arguments);
+  va_end(arguments);
+}
+
 void say(const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  write_report(format, arguments);
+  write_report(Priority::error, format, arguments);
   va_end(arguments);
 }
 
@@ -81,14 +102,14 @@ void note(const char* format, ...) {
   if (is_quiet) return;
   va_list arguments;
   va_start(arguments, format);
-  write_report(format, arguments);
+  write_report(Priority::info, format, arguments);
   va_end(arguments);
 }
 
 void fail(ExitCode code, const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  write_report(format, arguments);
+  write_report(Priority::error, format, arguments);
   va_end(arguments);
   exit(code);
 }

@@ -8,7 +8,10 @@
 
 namespace redlock::tool {
 
-// For problems, and for all that stands beside an exit code of ours.
+// What journald keeps beside a line, as syslog(3) counts. It stands in the line where stderr is journald's alone.
+enum class Priority : char { error = '3', warning = '4', info = '6' };
+REDLOCK_TOOL_FORMAT(2) void say_as(Priority priority, const char* format, ...);
+// An error: for problems, and for all that stands beside an exit code of ours.
 REDLOCK_TOOL_FORMAT(1) void say(const char* format, ...);
 // For what is good to know: nothing with -q.
 REDLOCK_TOOL_FORMAT(1) void note(const char* format, ...);
@@ -30,6 +33,7 @@ void confirm(bool yes, const char* what, const char* option = "--yes", bool asks
 REDLOCK_TOOL_FORMAT(1) void show_progress(const char* format, ...);
 void end_progress();
 
+bool is_journal();  // stderr is a stream to journald: systemd has started us, or what started us
 extern bool is_quiet;  // -q
 // May colours be written there? Only on a terminal, and never with NO_COLOR.
 bool has_colors(int descriptor);
