@@ -166,6 +166,25 @@ TEST_F(ToolManners, TheFirstWordOfAWaitComesSoonerInAJournal) {
   }
 }
 
+// It would wait for its own end. Whoever has only inherited the words, or takes another name, waits as ever.
+TEST_F(ToolManners, ARunInsideOneThatHoldsItsNameEndsAtOnce) {
+  const std::string again = line("run", "bus -- echo inner"), around = line("run", "bus -- ");
+  for (const std::string& nested : {around + again, around + line("run", "pump -- ") + again}) {
+    const Ended ended = shell(nested);
+    EXPECT_EQ(ended.status, 75);
+    EXPECT_EQ(ended.out, "");
+    const std::string why = "this command runs under it already, by redlock run (process ";
+    EXPECT_EQ(ended.err.find("redlock: bus: not acquired: " + why), 0u) << ended.err;
+  }
+  EXPECT_EQ(shell(around + line("run", "-E 6 bus -- true")).status, 6);
+  EXPECT_EQ(shell(around + line("run", "--any bus pump -- sh -c 'echo $REDLOCK_RESOURCE'")).out, "pump\n");
+  EXPECT_EQ(shell(around + line("run", "--any bus -- true")).status, 75);
+  const std::string words = shell(around + "printenv REDLOCK_KEEPERS").out;
+  EXPECT_NE(words.find("\tbus\n"), std::string::npos) << words;
+  const Ended outside = shell(again, {"REDLOCK_KEEPERS=" + words});
+  EXPECT_EQ(outside.out, "inner\n") << outside.err;
+}
+
 // As it is printed, and as a shell reads it.
 TEST_F(ToolManners, TheLineToTypeIsTaken) {
   const std::string command = "sh -c 'echo \"$REDLOCK_RESOURCE:$1\"' sh 'two  words'";

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "tool/run/lease.hpp"
+#include "tool/run/nesting.hpp"
 #include "tool/run/relay.hpp"
 #include "tool/run/waiting.hpp"
 #include "tool/run/warden.hpp"
@@ -323,6 +324,13 @@ class Keeper {
 }  // namespace
 
 int keep(const Job& job, redlock_config_t* cfg, const Common& common) {
+  remember_keeper(cfg);
+  if (const Above above = held_above(job.wish); above.name != nullptr) {
+    const int code = static_cast<int>(job.held_code);
+    (code == exit_ok ? note : say)("%s: not acquired: this command runs under it already, by redlock run (process %d)",
+                                   above.name, above.keeper);
+    return code;
+  }
   static Keeper keeper(job);
   return keeper.run(cfg, common);
 }

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tool/run/nesting.hpp"
 #include "tool/system/children.hpp"
 #include "tool/system/descriptors.hpp"
 #include "tool/system/fuse.hpp"
@@ -85,7 +86,8 @@ class WardenProcess {
     if (timer_create(CLOCK_BOOTTIME, &event, &timer_) != 0) {
       fail(exit_system, "the system makes no timer: %s", strerror(errno));
     }
-    resources_ = job_.wish.held(static_cast<uint32_t>(order.number));
+    which_ = static_cast<uint32_t>(order.number);
+    resources_ = job_.wish.held(which_);
     move_end(order.time_ns);
     const pid_t self = getpid();
     command_ = fork();
@@ -106,6 +108,7 @@ class WardenProcess {
     fuse_.set(has_group ? -getpid() : getpid());
     setenv("REDLOCK_HELD", "1", 1);
     setenv("REDLOCK_RESOURCE", resources_, 1);
+    pass_on(job_.wish, which_);
     setenv("REDLOCK_TTL_MS", Text("%u", job_.wish.how.ttl_ms), 1);
     unsetenv("REDLOCK_FENCING_TOKEN");
     if (token != 0) setenv("REDLOCK_FENCING_TOKEN", Text("%llu", static_cast<unsigned long long>(token)), 1);
@@ -197,6 +200,7 @@ class WardenProcess {
   int64_t kill_at() const { return earlier_of(ordered_kill_at_, job_.schedule.kill_at(end_ns_)); }
 
   const Job& job_;
+  uint32_t which_ = 0;          // name of a wish for any is held
   const char* resources_ = "";  // for which the lock is held
   Signals& signals_;
   int socket_;
