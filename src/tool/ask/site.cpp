@@ -69,8 +69,6 @@ void read_info(Master& out, const char* info) {
   const bool redict = info_text(info, "redict_version", out.version, sizeof out.version);
   out.server = valkey ? "Valkey" : redict ? "Redict" : "Redis";
   info_text(info, "role", out.role, sizeof out.role);
-  info_text(info, "redis_mode", out.mode, sizeof out.mode);
-  info_text(info, "server_mode", out.mode, sizeof out.mode);  // Valkey's word
   info_text(info, "run_id", out.run_id, sizeof out.run_id);
   info_text(info, "maxmemory_policy", out.policy, sizeof out.policy);
   out.replicas = info_number(info, "connected_slaves", 0);
