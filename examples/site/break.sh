@@ -271,7 +271,7 @@ a_new_site() {
     on "$name" "sed -i 's|^{|{ $short,|' /etc/redlock/redlock.json"
   done
   types_guide gw-02 'new site'
-  says 'fail +guard +pump: not watched yet'
+  says 'fail +guard +pump, gate, roof: not watched yet'
   says 'fit for locks'
   ends_with 0
   hold

@@ -108,20 +108,20 @@ enum redlock_err {
   REDLOCK_E_LOCKED = -1, /**< held by somebody else on too many masters */
   REDLOCK_E_NO_QUORUM = -2, /**< too few masters gave a usable answer */
   REDLOCK_E_TOO_SLOW = -3, /**< too little of the validity is left */
-  REDLOCK_E_TIMEOUT = -4, /**< the wait budget was over before a round finished */
+  REDLOCK_E_TIMEOUT = -4, /**< the wait was over before a round finished */
   REDLOCK_E_CANCELED = -5, /**< canceled, released or closed before it was acquired */
-  REDLOCK_E_LOST = -6, /**< the validity is over or can no longer be relied on */
+  REDLOCK_E_LOST = -6, /**< the validity is over, or cannot be relied on */
   REDLOCK_E_GUARD = -7, /**< too few masters vote yet */
   REDLOCK_E_FENCE_UNKNOWN = -8, /**< too few masters know this resource's token, and fence is strict */
   REDLOCK_E_FENCE_RANGE = -9, /**< no larger fencing token is left */
   REDLOCK_E_FENCED = -10, /**< a larger fencing token was seen: somebody else has held the lock since */
-  REDLOCK_E_CHANGING = -11, /**< another change of the masters is under way, or was given up */
+  REDLOCK_E_CHANGING = -11, /**< another change of masters is under way, or was given up */
   REDLOCK_E_RECORD_LOST = -12, /**< too few masters have kept what the change wrote */
   /* what the caller did */
   REDLOCK_E_INVAL = -20, /**< an argument is out of range */
   REDLOCK_E_CONFIG = -21, /**< the configuration is not valid */
   REDLOCK_E_STALE = -22, /**< this handle's acquire has ended, or it was never issued */
-  REDLOCK_E_TABLE_FULL = -23, /**< limits.locks acquires and locks are open already */
+  REDLOCK_E_TABLE_FULL = -23, /**< limits.locks acquires and locks are open */
   REDLOCK_E_DEADLOCK = -24, /**< a blocking call from a callback */
   REDLOCK_E_THREAD = -25, /**< called from a thread that does not own the client */
   REDLOCK_E_FORKED = -26, /**< the client belongs to the parent process */
@@ -131,7 +131,7 @@ enum redlock_err {
   REDLOCK_E_HOLD_LIMIT = -30, /**< max_hold_ms allows no later validity */
   REDLOCK_E_TOOSMALL = -31, /**< the buffer is too small; the needed size was stored */
   REDLOCK_E_CLOSED = -32, /**< the client is closing */
-  REDLOCK_E_CLOCK = -33, /**< the system's clocks cannot be read closely enough together */
+  REDLOCK_E_CLOCK = -33, /**< the clocks cannot be read closely enough together */
   REDLOCK_E_SYSTEM = -34, /**< the system gave no file, descriptor, timer or random bytes */
   REDLOCK_E_NOT_HELD = -35, /**< the acquire has not been decided yet */
   REDLOCK_E_RESERVED = -36, /**< makes a key of the library's own: redlock:{key_prefix}:... */
@@ -176,7 +176,7 @@ enum redlock_err {
   REDLOCK_E_WALL_CLOCK = -85, /**< its clock was stepped, or runs off rate */
   REDLOCK_E_SEAL = -86, /**< is not in the state in which the guard let it vote */
   REDLOCK_E_REPLID = -90, /**< its replication id has changed, as for a backup or a first replica: watched again */
-  REDLOCK_E_NO_GREETING = -91, /**< closed the connection before its first answer: does this port speak TLS only? */
+  REDLOCK_E_NO_GREETING = -91, /**< closed the connection before its first answer: for TLS only, or a proxy? */
   REDLOCK_E_LEFT = -92, /**< the site was changed: copy its redlock.json here */
   REDLOCK_E_EVICTED = -93, /**< has evicted keys */
   REDLOCK_E_TWO_SERVERS = -94, /**< its name leads to two servers in turn */

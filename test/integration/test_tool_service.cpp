@@ -619,9 +619,10 @@ TEST_F(ToolService, AStandbyIsReadyAndItsServicesMessagesGoThrough) {
                           "bus -- " + line), site_.dir,
                     {{"NOTIFY_SOCKET=" + systemd.path(), "WATCHDOG_PID=1", "WATCHDOG_USEC=5000000"}, false});
     if (row.is_held) {
-      EXPECT_EQ(systemd.heard().find("READY=1\nWATCHDOG_USEC=0\nSTATUS=standby for bus: held by gw-2"), 0u);
-      gateway.signal(SIGHUP);
       std::string heard;
+      while ((heard = systemd.heard()).find("STATUS=waiting for bus") == 0) {}
+      EXPECT_EQ(heard.find("READY=1\nWATCHDOG_USEC=0\nSTATUS=standby for bus: held by "), 0u) << heard;
+      gateway.signal(SIGHUP);
       while ((heard = systemd.heard()).find("STATUS=waiting for bus") == 0) {}
       EXPECT_EQ(heard.find("RELOADING=1\nMONOTONIC_USEC="), 0u) << heard;
       EXPECT_EQ(systemd.heard(), "READY=1") << "systemctl reload would wait for ever";

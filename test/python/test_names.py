@@ -144,9 +144,9 @@ class Names(unittest.TestCase):
     def test_a_dead_address_ahead_of_the_right_one(self):
         for hosts in (["localhost"] * 3, ["x1", "x2", "x3"], ["y1", "y2", "y3"]):
             name = self.config(*hosts)
-            for arguments in (["-n", "bus"], ["-q", "-n", "-E", "0", "bus"], ["-w", "3", "bus"]):
+            for arguments in (["-v", "-n", "bus"], ["-q", "-n", "-E", "0", "bus"], ["-v", "-w", "3", "bus"]):
                 done = self.ends(f"{hosts[0]}: run {' '.join(arguments)}",
-                                 self.words("run", "-v", *arguments, "--", "echo", "got", config=name), [0], 3)
+                                 self.words("run", *arguments, "--", "echo", "got", config=name), [0], 3)
                 self.assertEqual(done.stdout, "got\n", done.stderr)
                 if hosts[0] == "y1":
                     self.assertGreater(done.took, 0.25, "it is not silent")

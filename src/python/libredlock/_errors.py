@@ -112,5 +112,7 @@ def strerror(code: int) -> str:
 
 def error(code: int, sentence: str = "", report: Optional[Event] = None) -> Error:
     """The exception of a code, of its family."""
-    left = report is not None and report.cause == Cause.NEVER and report.master_err == Code.LEFT
-    return (Left if left else _FAMILIES.get(code, Error))(code, sentence, report)
+    is_left = report is not None and report.cause == Cause.NEVER and report.master_err == Code.LEFT
+    if is_left:
+        return Left(code, sentence, report)
+    return _FAMILIES.get(code, Error)(code, sentence, report)

@@ -150,8 +150,8 @@ class Keeper {
     return changed_text(ours, {left.masters, left.max_ttl_ms}, left.done_s);
   }
 
-  // A warden that is stopped would not see that it is dismissed. It has no command, and its init dies with it.
-  // A warden that is dismissed ends behind its PID namespace, unless somebody has stopped it.
+  // A warden that is dismissed ends behind the init of its PID namespace. One that somebody has stopped does not see
+  // it; it has no command, and its init dies with it.
   void end_without_command() {
     warden_.dismiss();
     lease_.close();

@@ -247,6 +247,7 @@ bool CommandWarden::receive(Report& report) const {
   return recv(socket_, &report, sizeof report, MSG_DONTWAIT) == sizeof report;
 }
 
-void CommandWarden::dismiss() const { close(socket_); }
+// The descriptor stays open: it becomes readable when the warden has ended.
+void CommandWarden::dismiss() const { shutdown(socket_, SHUT_WR); }
 
 }  // namespace redlock::tool
