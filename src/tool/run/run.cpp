@@ -29,7 +29,7 @@ constexpr char help[] =
     "      --metrics FILE      keep metrics for an agent there\n"
     "      --pidns             in a PID namespace: all descendants end with the lock, whatever is killed\n"
     "      --sd-notify         tell systemd when the lock is held\n"
-    "      --sd-standby SOCKET  as redlock-service writes it: tell systemd of a standby, and pass on COMMAND's messages\n"
+    "      --sd-standby SOCKET  for redlock-service: tell systemd of a standby, pass on what COMMAND says\n"
     "      --ignore-hup        a HUP ends no wait\n";
 
 struct Given {
