@@ -84,7 +84,7 @@ void make_many(Plan& plan) {
   plan.ttl_ms[0] = plan.ttl_ms[1] = plan.ttl_max_ms = s.ttl_ms = ttl_ms;
   s.max_ttl_ms = std::max(s.max_ttl_ms, ttl_ms);
   s.locks = users_max;
-  s.debts = 2 * users_max;
+  s.debts = 2 * users_max;  // as many as a set of claims in watch.cpp has bits
   s.in_flight = 4 * users_max;
   plan.quiet_at = 4 * second + ttl_ms * ms;
   plan.close_at = plan.quiet_at + 2500 * ms + 2 * ttl_ms * ms + plan.guard_time();

@@ -368,7 +368,7 @@ void Process::read(MasterIndex m) {
   const Instant now = input_time();
   if (n == 0) return close(m, room > 0 ? REDLOCK_E_DISCONNECTED : REDLOCK_E_PROTOCOL, false, now);
   const bool unknown = std::string_view(at, n).find("NOSCRIPT") != std::string_view::npos;
-  const uint32_t open = open_rounds(), asked = claims_asked(m);
+  const uint64_t open = open_rounds(), asked = claims_asked(m);
   const uint64_t steps = steps_counted(now);
   client_->received(m, n, now);
   tell_proof(now);

@@ -114,11 +114,11 @@ class Process : public Turns<Process> {
   Instant input_time();
   std::string not_yet_seen(MasterIndex m, const Bytes* chunks, unsigned n) const;
   void watch_suspect(MasterIndex m, const Bytes* chunks, unsigned n);
-  uint32_t open_rounds() const;
-  uint32_t claims_asked(MasterIndex m) const;
+  uint64_t open_rounds() const;
+  uint64_t claims_asked(MasterIndex m) const;
   void watch_missing();
   void watch_instant(const User& user, const redlock_event_t& event);
-  void watch_dead_rounds(MasterIndex m, uint32_t open, uint32_t asked);
+  void watch_dead_rounds(MasterIndex m, uint64_t open, uint64_t asked);
   void poll(MasterIndex m);
   void read(MasterIndex m);
   uint64_t steps_counted(Instant now) const;

@@ -12,22 +12,22 @@
 namespace redlock::sim {
 
 // Claims of locks with a round that is not decided; none begins while answers are read.
-uint32_t Process::open_rounds() const {
-  uint32_t open = 0;
+uint64_t Process::open_rounds() const {
+  uint64_t open = 0;
   const Claims& claims = client_->claims();
   for (uint16_t i = 0; i < claims.capacity(); ++i) {
     const uint16_t slot = claims[i].slot;
-    if (claims[i].used && !claims[i].ended && slot != no_slot && client_->extend_open(slot)) open |= 1u << i;
+    if (claims[i].used && !claims[i].ended && slot != no_slot && client_->extend_open(slot)) open |= uint64_t{1} << i;
   }
   return open;
 }
 
 // Claims about which this master owes an answer.
-uint32_t Process::claims_asked(MasterIndex m) const {
-  uint32_t asked = 0;
+uint64_t Process::claims_asked(MasterIndex m) const {
+  uint64_t asked = 0;
   const Claims& claims = client_->claims();
   for (uint16_t i = 0; i < claims.capacity(); ++i) {
-    if (claims[i].used && client_->session(m).owes_answer(i)) asked |= 1u << i;
+    if (claims[i].used && client_->session(m).owes_answer(i)) asked |= uint64_t{1} << i;
   }
   return asked;
 }
@@ -43,7 +43,7 @@ std::string Process::not_yet_seen(MasterIndex m, const Bytes* chunks, unsigned n
 // The master did not know a script. It is told its text while the round is open, and not when that is over. But what it
 // has answered to an extend in the same bytes may be that the key is gone: several names are put back with the script's
 // text.
-void Process::watch_dead_rounds(MasterIndex m, uint32_t open, uint32_t asked) {
+void Process::watch_dead_rounds(MasterIndex m, uint64_t open, uint64_t asked) {
   Bytes chunks[Tx::chunks_max];
   const unsigned n = client_->output(m).gather(chunks, Tx::chunks_max);
   const std::string text = not_yet_seen(m, chunks, n);
@@ -51,7 +51,7 @@ void Process::watch_dead_rounds(MasterIndex m, uint32_t open, uint32_t asked) {
   for (const Script* const script : {&acquire_script, &extend_script}) {
     const size_t at = text.find(script->body.data, 0, script->body.size);
     if (at == text.npos) continue;
-    const uint32_t wanted = script == &acquire_script ? open | asked : open;
+    const uint64_t wanted = script == &acquire_script ? open | asked : open;
     const std::string_view command(text.data() + at, std::min(text.find("\r\n*", at), text.size()) - at);
     for (uint16_t i = 0; i < claims.capacity(); ++i) {
       const bool its =
