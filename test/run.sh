@@ -14,8 +14,9 @@ usage: test/run.sh [--all] [--cross] [--tls] [--no-install | --packages]
   (nothing)      native build, warnings of known compilers are errors, and all tests: about 10 minutes on two cores
   --all          all tests with ASan + UBSan, the models and the proof, README's blocks in an empty Debian, other lock
                  libraries on the same keys, a guest that is suspended, stopped and cut off, clang, TSan, the release
-                 builds, what a cycle costs (counted), TLS, with sanitizers too, 32- and 64-bit ARM under qemu with a
-                 short selection of tests, coverage, the fuzzers and an eighth of the mutants: about 70 minutes
+                 builds, what a cycle costs (counted), TLS, with sanitizers too, 32-bit ARM under qemu with a short
+                 selection of tests, and in turns from commit to commit 64-bit ARM and the fuzzers, or coverage and an
+                 eighth of the mutants: about 70 minutes
   --cross        also 32- and 64-bit ARM with all tests, and static musl; its time comes on top
   --tls          also all tests with OpenSSL and with mbedTLS, then the integration tests on servers that speak TLS, and
                  with ASan and UBSan all tests with OpenSSL, and those about TLS with mbedTLS: more than 25 minutes.
@@ -307,9 +308,11 @@ run_stage dev cmake --workflow --preset dev
 # The tests about TLS with OpenSSL are among those that need ASan and UBSan anyway: one build serves all of them.
 if [[ $all == yes || $tls == yes ]]; then run_stage asan needs libssl-dev cmake --workflow --preset asan-openssl; fi
 if [[ $all == yes ]]; then
-  # All mutants take 20 minutes: a commit shows an eighth, eight in a row show all. A clone without the history always
-  # shows the same eighth.
-  mutants_part=$(($(git rev-list --count HEAD 2>/dev/null || echo 0) % 8))/8
+  # What seldom shows more than the other stages takes turns, so that all of them end well within 75 minutes: two
+  # commits in a row show everything but the mutants, of which each second commit shows an eighth. A clone without the
+  # history always shows the same.
+  commits=$(git rev-list --count HEAD 2>/dev/null || echo 0)
+  mutants_part=$((commits / 2 % 8))/8
   run_stage proof proof_stage
   run_stage bare bare_stage
   run_stage interop interop_stage
@@ -324,11 +327,14 @@ if [[ $all == yes ]]; then
   if [[ $cross == no ]]; then
     run_stage armhf cross_stage armhf-short armhf arm-linux-gnueabihf
     run_stage machine-arm machine_arm_stage
-    run_stage aarch64 cross_stage aarch64-short arm64 aarch64-linux-gnu
+    if ((commits % 2)); then run_stage aarch64 cross_stage aarch64-short arm64 aarch64-linux-gnu; fi
   fi
-  run_stage coverage needs gcovr test/coverage.sh
-  run_stage fuzz needs "clang libclang-rt-dev $of_tls" fuzz_stage
-  run_stage mutants needs "universal-ctags $of_tls" test/sim/mutants.sh --jobs "$jobs" --part "$mutants_part"
+  if ((commits % 2)); then
+    run_stage fuzz needs "clang libclang-rt-dev $of_tls" fuzz_stage
+  else
+    run_stage coverage needs gcovr test/coverage.sh
+    run_stage mutants needs "universal-ctags $of_tls" test/sim/mutants.sh --jobs "$jobs" --part "$mutants_part"
+  fi
   run_stage rule needs 'universal-ctags z3 cvc5' test/break-a-rule.sh 'SET without NX'
 fi
 if [[ $cross == yes ]]; then
