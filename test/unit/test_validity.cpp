@@ -16,6 +16,7 @@
 namespace redlock::test {
 namespace {
 
+#ifdef __SIZEOF_INT128__  // no processor of 32 bits has it
 using Wide = __int128;
 constexpr Wide million = 1'000'000;
 
@@ -171,6 +172,7 @@ TEST(EveryBoundary, of_a_clock_that_is_watched) {
     }
   }
 }
+#endif
 
 constexpr Drift usual = {REDLOCK_DRIFT_PPM_DEFAULT, REDLOCK_DRIFT_FIXED_MS_DEFAULT};
 constexpr int64_t ms = 1'000'000;
