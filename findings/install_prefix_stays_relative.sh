@@ -15,10 +15,10 @@ trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 version=3.25.1-1
 apt-get -qq download "cmake=$version" "cmake-data=$version" libarchive13 libjsoncpp25 librhash0 libuv1
-for package in ./*.deb; do dpkg -x "$package" root; done
-LD_LIBRARY_PATH=$(dirname "$(find "$PWD/root" -name 'libuv.so.1')")
+for package in ./*.deb; do dpkg -x "$package" unpacked; done
+LD_LIBRARY_PATH=$(dirname "$(find "$PWD/unpacked" -name 'libuv.so.1')")
 export LD_LIBRARY_PATH
-cmake=$PWD/root/usr/bin/cmake
+cmake=$PWD/unpacked/usr/bin/cmake
 
 mkdir source
 cat >source/CMakeLists.txt <<'T'

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// redlock_site_left(): has a change of masters left a configuration behind, and for which one? Records alone tell it.
-// It asks one master after the other, until a quorum says so or no longer can.
+// redlock_site_left() reads from the records whether a change of masters has left a configuration behind, and for which
+// one. It asks one master after the other, until a quorum records the change or no longer can.
 #include <redlock/site.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 constexpr char left_word[] = "left ", arrow[] = " > ";
 
-// Takes the beginning of a text away. False: it is another one.
+// Moves `text` behind `beginning`. False: it begins with something else.
 bool skip(const char*& text, const char* beginning) {
   const size_t size = strlen(beginning);
   if (strncmp(text, beginning, size) != 0) return false;
@@ -44,7 +44,7 @@ const char* text_of(const redlock_question_t& asked, uint32_t n) {
   return is_text ? asked.item[n].text : "";
 }
 
-// What this master says of a finished change away from its configuration. False: nothing, or it does not answer.
+// Reads a finished change away from this configuration from a master's record. False: none, or no answer.
 bool ask(const redlock_config_t* cfg, uint32_t m, char (&theirs)[fingerprint_max], int64_t& done_s) {
   redlock_site_facts_t facts = {};
   facts.size = sizeof facts;
@@ -65,7 +65,7 @@ bool ask(const redlock_config_t* cfg, uint32_t m, char (&theirs)[fingerprint_max
   return read_change(valid ? left : text_of(asked, 1), facts.record, theirs, done_s);
 }
 
-// The keys of another prefix are other locks', whatever their record says.
+// Locks under another key prefix are other locks, so a configuration with another prefix is no successor.
 bool is_of_prefix(const redlock_site_facts_t& one, const redlock_site_facts_t& other) {
   return Bytes(one.key_prefix, one.key_prefix_size) == Bytes(other.key_prefix, other.key_prefix_size);
 }

@@ -24,7 +24,7 @@ ExitCode worst = exit_ok;
 unsigned told[4];  // of each level
 bool no_resource = false;
 
-// What was told. Rows of one cause are printed as one, so all wait for the last check.
+// A finding. Rows with one cause are printed as one line, so printing waits for the last check.
 struct Row {
   const char* id;
   const char* of;
@@ -104,12 +104,12 @@ void judge(const Text& saw, std::initializer_list<Finding> findings) {
 
 namespace {
 
-// Do both rows say the same, perhaps by other checks or of other masters?
+// True if both rows report one cause, whichever checks and masters they are about.
 bool are_one(const Row& a, const Row& b) {
   return a.level == b.level && are_same(a.saw, b.saw) && are_same(a.todo, b.todo);
 }
 
-// The masters of which this check says the same: "m0, m1".
+// The masters for which the row's check reports this cause: "m0, m1".
 Text masters_like(const Row& row) {
   Text out;
   for (unsigned i = 0; i < row_count; ++i) {
@@ -126,7 +126,8 @@ const Row& first_like(const Row& row) {
   return *first;
 }
 
-// With all that say the same: of other masters, and by other checks of just these masters.
+// Prints one line for the row, the rows of its check about other masters, and the rows of other checks that report the
+// same cause for exactly these masters.
 void print_cause(const Row& row) {
   const Text masters = masters_like(row);
   Text checks("%s", row.id);
@@ -145,7 +146,7 @@ bool has_same_todo(const Row& a, const Row& b) {
   return a.level == b.level && are_same(a.id, b.id) && are_same(a.todo, b.todo);
 }
 
-// The hint stands once, behind all that it is for.
+// Prints the rows of a level. A hint that several rows of a check share follows the last of them.
 void print_problems(Level level) {
   for (unsigned i = 0; i < row_count; ++i) {
     const Row& row = rows[i];
@@ -163,7 +164,7 @@ void print_problems(Level level) {
   }
 }
 
-// The names of checks, with the masters where it is not well everywhere.
+// Prints the names of the checks that passed, with their masters where a check passed on some of them only.
 void print_good() {
   constexpr size_t width = 100;
   Text line;
@@ -214,14 +215,13 @@ ExitCode end() {
 
 void examine_site(uint32_t ttl_ms) {
   const Times& times = site.times;
-  const uint32_t drift_ms =
-      static_cast<uint32_t>(uint64_t{ttl_ms} * times.drift_ppm / 1'000'000) + times.drift_fixed_ms;
+  const uint32_t drift = drift_ms(ttl_ms, times.drift_ppm, times.drift_fixed_ms);
   const Text saw("ttl %u ms, max_ttl %u ms, node timeout %u ms, drift %u ms", ttl_ms, times.max_ttl_ms,
-                 times.node_timeout_ms, drift_ms);
+                 times.node_timeout_ms, drift);
   about("ttl");
   judge(saw, {{ttl_ms > times.max_ttl_ms, Level::fail,
                "the ttl is above timing.max_ttl_ms: raise it, or take a shorter ttl", exit_config},
-              {ttl_ms < 3 * times.node_timeout_ms + drift_ms, Level::warn,
+              {ttl_ms < 3 * times.node_timeout_ms + drift, Level::warn,
                "a renewal that one slow master delays has little time: longer ttl"}});
   const Text count("%u master(s), %u needed", site.masters, site.quorum);
   about("masters");

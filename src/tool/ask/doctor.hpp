@@ -17,7 +17,7 @@ constexpr int resources_max = 32;
 
 // What the next tell() is about.
 void about(const char* id, const Master* master = nullptr);
-// `line`: the last words of `todo`, a command for this master.
+// `line`: a command for this master, which ends the hint `todo`.
 void tell(Level level, const char* saw, const char* todo = "", ExitCode code = exit_internal, const char* line = "");
 // The first of these that holds; if none does, all is well.
 struct Finding {
@@ -30,7 +30,7 @@ void judge(const Text& saw, std::initializer_list<Finding> findings);
 
 // `resources`: with a null at the end.
 void examine_master(unsigned m, char** resources);
-void no_resource_was_named();  // and a name that nobody needs was denied
+void no_resource_was_named();  // the end of the report says that no resource's key was tried
 void check_permissions(unsigned m);
 void check_keys(unsigned m, char** resources);
 void check_prefix(unsigned m);

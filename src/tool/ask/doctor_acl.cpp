@@ -56,7 +56,7 @@ void tell_lacking(const Text& needed, const Text& useful, const char* todo) {
         {{!needed.empty(), Level::fail, todo, exit_permission}, {true, Level::warn, ""}});
 }
 
-// Renamed away, a proxy's, or an old server's.
+// Reports commands that the server does not know: they were renamed, the server is too old, or a proxy answers.
 void tell_unknown(const Text& needed, const Text& useful) {
   judge(Text("not known there:%s%s", needed.c_str(), useful.c_str()),
         {{!needed.empty(), Level::fail,
@@ -65,7 +65,8 @@ void tell_unknown(const Text& needed, const Text& useful) {
          {true, Level::warn, ""}});
 }
 
-// A proxy may close the connection instead of an answer. nullptr: there was an answer to each.
+// A proxy may close the connection instead of replying to a command that it does not know. Returns that command, or
+// nullptr if there is a reply to each.
 const char* unanswered(const Questions& asked) {
   for (unsigned i = 0; i < asked.count(); ++i) {
     if (asked.item(i) == nullptr && asked[i].err == REDLOCK_E_DISCONNECTED) return permissions[i].grant + 1;

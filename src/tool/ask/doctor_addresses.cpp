@@ -15,13 +15,13 @@ struct Asked {
   redlock_site_address_t at;
   unsigned m;
   int err;
-  bool knows;  // it has told its run_id
+  bool knows;  // run_id is known
   char run_id[48];
 };
 
 struct Name {
-  int count;  // of addresses; 0: it is no name; below: why there is none
-  unsigned open;  // threads that have not ended
+  int count;  // of addresses; 0: the host is an address itself; below 0: an error code
+  bool open;  // its thread has not ended
   pthread_t thread;
   bool begun;
   Asked asked[REDLOCK_ADDRESSES_MAX];
@@ -46,7 +46,7 @@ void* ask(void* self) {
   return nullptr;
 }
 
-// The name's own thread asks the first address, and a thread each of the others.
+// The name's own thread asks the first address; each further address has a thread of its own.
 void* ask_all(void* self) {
   Name& name = *static_cast<Name*>(self);
   const unsigned m = static_cast<unsigned>(&name - names);
@@ -66,7 +66,7 @@ void* ask_all(void* self) {
     if (begun[i]) pthread_join(threads[i], nullptr);
   }
   pthread_mutex_lock(&mutex);
-  name.open = 0;
+  name.open = false;
   pthread_cond_broadcast(&changed);
   pthread_mutex_unlock(&mutex);
   return nullptr;
@@ -75,7 +75,7 @@ void* ask_all(void* self) {
 void judge_name(unsigned m) {
   const Name& name = names[m];
   about("addresses", &site.master[m]);
-  if (name.count == 0 || name.count == REDLOCK_E_RESOLVE) return;  // no name, or reach has told it
+  if (name.count == 0 || name.count == REDLOCK_E_RESOLVE) return;  // no name, or reported by the check "reach"
   if (name.count < 0) return tell(Level::unknown, redlock_strerror(name.count));
   const char* first = "";
   bool are_several = false, is_silent = false;
@@ -102,13 +102,13 @@ void judge_name(unsigned m) {
 // Returns when each name has an address that answers, or none.
 void begin_addresses() {
   for (unsigned m = 0; m < site.masters; ++m) {
-    names[m].open = 1;
+    names[m].open = true;
     names[m].begun = pthread_create(&names[m].thread, nullptr, ask_all, &names[m]) == 0;
     if (!names[m].begun) ask_all(&names[m]);
   }
   pthread_mutex_lock(&mutex);
   for (unsigned m = 0; m < site.masters; ++m) {
-    while (site.master[m].at == nullptr && names[m].open != 0) pthread_cond_wait(&changed, &mutex);
+    while (site.master[m].at == nullptr && names[m].open) pthread_cond_wait(&changed, &mutex);
   }
   pthread_mutex_unlock(&mutex);
 }

@@ -14,28 +14,28 @@ constexpr int64_t second_ms = 1000;
 constexpr int64_t tolerated_ms = second_ms;  // between two wall clocks
 
 struct Sample {
-  int64_t ours_ns = 0;    // as redlock_question_t tells time
-  int64_t server_us = 0;  // 0: not told
+  int64_t ours_ns = 0;    // in the time of redlock_question_t
+  int64_t server_us = 0;  // 0: unknown
   int64_t rtt_us = 0;
 };
 
 struct Clock {
   Sample first, second;
-  int64_t offset_ms;  // of its wall clock beside ours
+  int64_t offset_ms;  // of its wall clock from ours
   int64_t ours_us;    // between the samples
-  int64_t off_us;     // and by so much its clock went on more
+  int64_t off_us;     // how much further its clock went between them
   int64_t error_us;
 
   bool is_known() const { return first.server_us != 0 && second.server_us != 0; }
   int64_t ppm(int64_t us) const {
     constexpr int64_t max_us = 1'000'000'000'000;
-    // A second or more lies between the samples: where this is cut off it is too much all the same.
+    // The samples are a second or more apart, so what is cut off here is far beyond any limit.
     return ours_us > 0 ? (us < -max_us ? -max_us : us < max_us ? us : max_us) * 1'000'000 / ours_us : 0;
   }
 };
 Clock clocks[REDLOCK_MASTERS_MAX];
 
-// What most of them say, if two at least agree and differ from this machine; else 0.
+// The value on which most masters agree, if at least two do and it differs from this machine's; else 0.
 struct Agreed {
   int64_t value = 0;
   unsigned count = 0;
@@ -56,7 +56,7 @@ Agreed agreed_of(int64_t tolerance, Get get) {
   return best.count >= 2 && 2 * best.count > known && llabs(best.value) > tolerance ? best : Agreed{};
 }
 
-// "59 min 58 s"; of a whole number of seconds no tenths are needed.
+// "59 min 58 s"
 Text span(int64_t ms) {
   const long long s = (llabs(ms) + 500) / second_ms;
   if (s < 60) return Text().thousandths(llabs(ms)).add(" s");
@@ -93,7 +93,7 @@ void end_clock(unsigned m) {
   it.off_us = it.second.server_us - it.first.server_us - it.ours_us;
 }
 
-// Is the rest of what a clock went on more than a clock may, and not an error of the samples?
+// True if the rate is beyond what the drift allows for, even if the samples are off by their whole error.
 bool runs_off(const Clock& it, int64_t off_ppm) {
   return llabs(off_ppm) - it.ppm(it.error_us) > site.times.drift_ppm / 2;
 }
@@ -119,7 +119,7 @@ void check_clock(unsigned m, const Agreed& wall, const Agreed& rate) {
                                   : "chronyc makestep there; then it has no vote for a guard time"}});
 }
 
-// Of those that differ from it alike.
+// Reports this machine's clock instead of the clocks of masters that agree with each other.
 void check_own_clock(const Agreed& wall, const Agreed& rate) {
   about("clock");
   if (rate.count != 0) {
@@ -137,7 +137,7 @@ void check_own_clock(const Agreed& wall, const Agreed& rate) {
 
 void begin_clock(unsigned m) { clocks[m].first = sample(m); }
 
-// A second after its first sample, a clock that runs off rate shows.
+// The second samples are taken a second after the first ones, when a wrong rate shows.
 void check_clocks() {
   if (site.reached() == 0) return;
   pause_ms(second_ms);

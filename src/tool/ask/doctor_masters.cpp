@@ -118,7 +118,7 @@ void check_info(const Master& it) {
                        it.aof != 0 ? "" : "no "));
 }
 
-// Of a master that a change, which is done, has led away from this configuration.
+// Reports a master whose record says that a finished change has left this configuration.
 void tell_left(unsigned m) {
   const Text todo("compare the files of all gateways: give this one the new file; or, if the site is to go back, "
                   "redlock reconfigure NEW OLD; or, where the gateways have a third file: %s",

@@ -64,7 +64,7 @@ int64_t info_number(const char* info, const char* key, int64_t otherwise) {
 
 void read_info(Master& out, const char* info) {
   info_text(info, "redis_version", out.version, sizeof out.version);
-  // The others tell the Redis that they are like, too.
+  // Valkey and Redict also report the version of Redis that they are compatible with.
   const bool valkey = info_text(info, "valkey_version", out.version, sizeof out.version);
   const bool redict = info_text(info, "redict_version", out.version, sizeof out.version);
   out.server = valkey ? "Valkey" : redict ? "Redict" : "Redis";
@@ -98,7 +98,7 @@ void read_left(Master& out, const Questions& asked) {
   out.changed_s = number_within(seconds_max, strrchr(left, ' ') + 1);
 }
 
-// What a client goes by: the mode that HELLO tells. INFO has a name of its own for it in each kind of server.
+// The mode is read from HELLO, as a client does; INFO has another name for it in each kind of server.
 void read_hello(Master& out, const Questions& asked) {
   for (unsigned n = 1; n + 1 < asked[of_hello].items; ++n) {
     const redlock_item_t* const key = asked.item(of_hello, n);
@@ -144,8 +144,8 @@ void read_record(const Times& times, Master& out, const Questions& asked) {
   const Text wanted("%s%.*s", out.state, id_size, q != nullptr ? q : "");
   out.has_seal = seal != nullptr;
   out.sealed = out.record == Record::ours && seal != nullptr && strcmp(seal, wanted) == 0;
-  const int64_t full_ms = (int64_t{times.max_ttl_ms} * (1'000'000 + int64_t{times.drift_ppm}) + 999'999) /
-                              1'000'000 + times.drift_fixed_ms;
+  const int64_t full_ms =
+      int64_t{times.max_ttl_ms} + drift_ms(times.max_ttl_ms, times.drift_ppm, times.drift_fixed_ms);
   out.guard_ms = out.sealed ? 0 : full_ms;
   out.watched = false;
   const char* visit = asked.text(of_visit);

@@ -57,7 +57,7 @@ class Questions {
   unsigned count_ = 0;
 };
 
-// Does the server not know the command? It was renamed, or the server is old, or no server but a proxy.
+// True if the server does not know the command: it was renamed, the server is too old, or a proxy answers.
 bool is_unknown_command(const redlock_question_t& asked);
 
 // These bytes as a pattern of SCAN matches them alone.
@@ -168,7 +168,7 @@ struct Site {
   bool served() const { return with_record(Record::ours) >= quorum; }
   // Who made the mark on this master, when, and between which masters.
   Text mark(unsigned m) const;
-  // Of a master with has_left(): what the site was changed to, and when.
+  // What the site was changed to, and when. Only for a master with has_left().
   Text left_text(unsigned m) const;
   // What a person must know to delete the record there, and the command.
   Text deletion(unsigned m) const;

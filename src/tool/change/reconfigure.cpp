@@ -18,10 +18,6 @@ constexpr Site& new_site = sites[1];
 const char* old_file;
 const char* new_file;
 
-// A time and the drift of clocks in it, as the library counts.
-uint32_t with_drift(uint32_t ppm, uint32_t fixed_ms, uint32_t ms) {
-  return ms + static_cast<uint32_t>((uint64_t{ms} * ppm + 999'999) / 1'000'000) + fixed_ms;
-}
 uint32_t longer_of(uint32_t a, uint32_t b) { return a > b ? a : b; }
 
 // About how long the call waits until every client must have seen the marks.
@@ -29,12 +25,14 @@ uint32_t wait_ms() {
   const uint32_t old_ttl = old_site.times.max_ttl_ms, new_ttl = new_site.times.max_ttl_ms;
   const uint32_t third = old_ttl / 3 > 1000 ? old_ttl / 3 : 1000;
   const uint32_t longer = old_ttl > new_ttl ? old_ttl - new_ttl : 0;
-  return with_drift(longer_of(old_site.times.drift_ppm, new_site.times.drift_ppm),
-                    longer_of(old_site.times.drift_fixed_ms, new_site.times.drift_fixed_ms), third + longer);
+  const uint32_t ppm = longer_of(old_site.times.drift_ppm, new_site.times.drift_ppm);
+  const uint32_t fixed_ms = longer_of(old_site.times.drift_fixed_ms, new_site.times.drift_fixed_ms);
+  return third + longer + drift_ms(third + longer, ppm, fixed_ms);
 }
 
 uint32_t guard_ms() {
-  return with_drift(new_site.times.drift_ppm, new_site.times.drift_fixed_ms, new_site.times.max_ttl_ms);
+  const Times& times = new_site.times;
+  return times.max_ttl_ms + drift_ms(times.max_ttl_ms, times.drift_ppm, times.drift_fixed_ms);
 }
 
 void tell_plan() {

@@ -31,7 +31,7 @@ struct Job {
   const char* metrics = nullptr;    // a file to be written
   bool has_terminal = false;        // the command stays in our process group then
   bool tells_systemd = false;       // the keeper does, and so the command cannot
-  const char* relay = nullptr;      // a socket between the command and systemd, which hears READY while we stand by
+  const char* relay = nullptr;      // a socket between the command and systemd; READY=1 is sent while the keeper waits
   bool has_pid_namespace = false;
   bool ignores_hup = false;         // while it waits
   uint32_t held_code = exit_held;   // the exit code where others hold the lock

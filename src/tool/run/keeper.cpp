@@ -31,7 +31,7 @@ namespace {
 constexpr int64_t patience_ns = 10'000 * ns_per_ms;
 constexpr int dismissal_ms = 1'000;
 constexpr int left_tries = 10, left_again_ms = 100;
-constexpr int last_words = 64;  // what the command told systemd right before its end
+constexpr int last_words = 64;  // messages of the command right before its end
 
 class Keeper {
  public:
@@ -102,7 +102,7 @@ class Keeper {
     return 0;
   }
 
-  // What is left of the time that may be waited.
+  // What is left of --wait.
   int32_t wait_left_ms() const {
     const int32_t whole = job_.wish.how.wait_ms;
     if (whole <= 0) return whole;
@@ -110,9 +110,9 @@ class Keeper {
     return left > 1 ? static_cast<int32_t>(left) : 1;
   }
 
-  // A change of masters has left this client behind. If the file has been replaced, the wait goes on with the new one.
-  // The new file may have been copied before the change was done, or may be another change's: it is taken only where a
-  // quorum of the old masters says that the site was changed to it.
+  // A change of masters has left this client behind. If its file has been replaced, the wait goes on with the new one.
+  // An operator may have copied that file before the change was done, or copied that of another change, so it is used
+  // only if a quorum of the old masters records that the site was changed to it.
   bool follow_change(const Common& common) {
     const char* const path = config_path(common);
     if (path == nullptr || common.url_count != 0) return false;
@@ -130,7 +130,7 @@ class Keeper {
     return true;
   }
 
-  // Some masters may say so a moment later than those that have ended the wait.
+  // A change writes to one master after the other, so a quorum may record it a moment after the wait has ended.
   bool is_changed_to(const redlock_config_t* next) const {
     auto left = sized<redlock_site_left_t>();
     for (int tries = 0; tries < left_tries; ++tries) {
@@ -141,7 +141,7 @@ class Keeper {
     return false;
   }
 
-  // Why the wait has ended.
+  // Why the wait has ended. If a change of masters ended it, the masters are asked what the site was changed to.
   Text reason() const {
     auto left = sized<redlock_site_left_t>();
     const bool is_left = lease_.exit_code() == exit_left;

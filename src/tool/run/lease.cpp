@@ -44,7 +44,7 @@ void Lease::open(redlock_config_t* cfg, const Wish& wish, int32_t wait_ms, const
   exit_code_ = exit_ok;
   lock_ = {};
   any_.~any_of();
-  new (&any_) any_of;  // each begins once
+  new (&any_) any_of;  // any_of::begin() may be called once
   *sentence_ = *mistake_ = '\0';
   uint32_t bytes = 0;
   for (uint32_t i = 0; !is_any_ && i < wish.count; ++i) bytes += wish.resources[i].size;
@@ -62,8 +62,8 @@ void Lease::open(redlock_config_t* cfg, const Wish& wish, int32_t wait_ms, const
   redlock_config_set_event(cfg, on_client_event, this);
   names_ = wish.names;
   ttl_ms_ = wish.how.ttl_ms;
-  drift_ms_ = static_cast<uint32_t>(uint64_t{ttl_ms_} * setting_of(cfg, "timing.drift_ppm").number / 1'000'000) +
-              setting_of(cfg, "timing.drift_fixed_ms").number;
+  drift_ms_ = drift_ms(ttl_ms_, setting_of(cfg, "timing.drift_ppm").number,
+                       setting_of(cfg, "timing.drift_fixed_ms").number);
   if (err != 0) fail(exit_config, "%s", redlock_config_error(cfg));
   client_ = new_client(cfg);
   redlock_acquire_opts_t how = wish.how;
@@ -102,12 +102,12 @@ void Lease::on_event(redlock_t* client, const redlock_event_t* event, void* self
   static_cast<Lease*>(self)->take(*event);
 }
 
-// Of the client itself.
+// Events of the client, not of the lock.
 void Lease::on_client_event(redlock_t*, const redlock_event_t* event, void* user) {
   if (event->type == REDLOCK_EV_CLOSED && event->failed != 0) static_cast<const Lease*>(user)->tell_key_left();
 }
 
-// A master that owes an answer to a delete, though it has answered all, has refused it.
+// A master that has answered everything and still has a delete owed to it has refused that delete.
 void Lease::note_refusals() {
   auto master = sized<redlock_master_status_t>();
   for (uint32_t i = 0; state_ != closed && redlock_master_status(client_, i, &master) == 0; ++i) {
@@ -183,8 +183,8 @@ void Lease::describe(const redlock_event_t& event) {
   if (size < sizeof sentence_) format_text(sentence_ + size, sizeof sentence_ - size, "%s", more);
 }
 
-// Masters that are reached and all deny the name: no permission comes by itself, and a wait without end would hang. A
-// denial by some may pass before the others answer.
+// True if all masters are reached and deny the name. No permission comes by itself, so the wait would never end. While
+// some masters have not answered, the others may grant the lock without those that deny it.
 bool Lease::is_denied_everywhere(const redlock_event_t& event) const {
   if (is_any_ || event.cause != REDLOCK_CAUSE_TOO_FEW || event.master_err != REDLOCK_E_NOPERM) return false;
   auto master = sized<redlock_master_status_t>();

@@ -13,9 +13,9 @@ namespace {
 constexpr char variable[] = "REDLOCK_KEEPERS";
 constexpr unsigned ancestors_max = 256;
 
-// As /proc numbers processes, which may be another PID namespace's way than getpid()'s.
+// Process ids are those of /proc, which may be of another PID namespace than getpid().
 struct Process {
-  pid_t pid = 0;  // 0: there is none, or it is not shown
+  pid_t pid = 0;  // 0: no such process, or /proc hides it
   pid_t parent = 0;
   unsigned long long start = 0;  // clock ticks since the machine's boot
 
@@ -34,7 +34,7 @@ struct Process {
 
 Text keeper, site;
 
-// A line of the variable, between newlines.
+// A line of REDLOCK_KEEPERS, between newlines.
 Text line_of(const char* who, const redlock_resource_t& name) {
   Text out("\n%s\t%s\t", who, site.c_str());
   return out.escaped(static_cast<const char*>(name.data), name.size, REDLOCK_RESOURCE_MAX).add("\n");
@@ -79,7 +79,7 @@ void pass_on(const Wish& wish, uint32_t which) {
   for (uint32_t i = 0; i < wish.count; ++i) {
     if (wish.is_any && i != which) continue;
     const Text line = line_of(keeper, wish.resources[i]);
-    if (size + line.size() >= sizeof lines) size = 0;  // the locks above it are forgotten, and waited for
+    if (size + line.size() >= sizeof lines) size = 0;  // ancestors are forgotten, and a nested run waits
     size += format_text(lines + size, sizeof lines - size, "%s", line.c_str());
   }
   setenv(variable, lines, 1);

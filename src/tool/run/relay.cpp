@@ -55,7 +55,8 @@ bool notify(const Text& text) {
   return sent >= 0;
 }
 
-// Everybody may write to it, as to systemd's: a service may have changed its user. Only descendants are listened to.
+// The socket is writable by everybody, as systemd's is, because a service may have changed its user. Messages of
+// processes that are not descendants are dropped.
 void Relay::open(const char* path) {
   if (systemd() == nullptr) return;
   const Address at(path), to(systemd());
@@ -83,8 +84,8 @@ bool Relay::pass() {
   return true;
 }
 
-// Descriptors that come with it find no room and are closed: nobody could hand them back to the service, and who waits
-// for the end of one (sd_notify_barrier(3)) goes on.
+// recvmsg() has no room for descriptors, so the kernel closes those that come with a message: they could not be handed
+// back to the service after a restart, and a service that waits for the close (sd_notify_barrier(3)) goes on.
 bool Relay::receive() {
   char message[longest];
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(ucred))];
@@ -117,7 +118,8 @@ bool Relay::receive() {
   return true;
 }
 
-// systemd goes on to watch us, and not the service. A barrier is over, see receive().
+// By MAINPID= systemd would watch the service instead of the keeper, and a BARRIER= has ended in receive(): both are
+// dropped.
 void Relay::take_line(const char* line, size_t size) {
   const auto begins = [=](const char* word) { return size >= strlen(word) && memcmp(line, word, strlen(word)) == 0; };
   constexpr char watchdog[] = "WATCHDOG_USEC=", ready[] = "READY=1";

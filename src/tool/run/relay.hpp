@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The socket between a service and systemd (sd_notify(3)), for a unit that has been active since it stands by. systemd
-// takes the service for ready then, and would count its watchdog while it starts. The relay passes its messages on, and
-// sets the watchdog with its READY.
+// Relay: a socket between a service and systemd (sd_notify(3)). A unit that stands by is active already, so systemd
+// would run its watchdog while the service still starts. The relay forwards the service's messages, and adds
+// WATCHDOG_USEC= to its READY=1.
 #pragma once
 #include <poll.h>
 #include <stddef.h>
@@ -12,17 +12,17 @@
 
 namespace redlock::tool {
 
-// Tells systemd, if it has asked to be told: NOTIFY_SOCKET. False: it cannot be told; errno says why.
+// Sends a message to systemd if NOTIFY_SOCKET is set. False: it could not be sent; errno says why.
 bool notify(const Text& text);
 
 class Relay {
  public:
   // Makes the socket `path`. Without NOTIFY_SOCKET there is nothing to do. Ends the program if it cannot be made.
   void open(const char* path);
-  // The unit has been told to be ready, and the service has not said so yet.
+  // READY=1 was sent for the unit while it stood by, and is still to come from the service.
   void stood_by() { waits_for_ready_ = true; }
   pollfd wanted() const;
-  // Takes a message, or sends the one that systemd had no room for. False: there is nothing to pass.
+  // Receives and forwards a message, or sends the one that systemd had no room for. False: there is none.
   bool pass();
 
  private:
@@ -34,7 +34,7 @@ class Relay {
   int to_ = -1;
   bool waits_for_ready_ = false;
   pid_t known_ = -1;  // the sender of the last message: it may have ended when its next one is read
-  char watchdog_us_[24] = "";  // what the unit or the service has set
+  char watchdog_us_[24] = "";  // as the unit or the service has set it
   size_t size_ = 0;
   char text_[longest + 64];
 };

@@ -43,7 +43,7 @@ void Waiting::tell(const char* sentence, bool is_held) {
   }
 }
 
-// systemd waits for this of Type=notify-reload; of the other types it takes it as well.
+// A unit of Type=notify-reload is reloading until both messages arrive; the other types ignore them.
 void Waiting::reload() const {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What a person and systemd see while the lock is waited for: on a terminal one line that is rewritten each second,
-// else a line every 30 s. The first of these comes after 2 s in a journal, which somebody follows. Cron mails what it
-// gets, so elsewhere a wait of less than 10 s has none.
+// Waiting: reports a wait to a person and to systemd. On a terminal it rewrites one line each second, else it prints a
+// line every 30 s. The first one is printed after 2 s in a journal, and after 10 s elsewhere: cron mails every line.
 #pragma once
 #include "tool/system/clock.hpp"
 
@@ -10,12 +9,12 @@ namespace redlock::tool {
 
 class Waiting {
  public:
-  // `stands_by`: systemd is told READY once another client was found to hold the lock, and that no watchdog counts.
+  // `stands_by`: READY=1 is sent, and the watchdog switched off, once another client is known to hold the lock.
   Waiting(const char* names, bool sd_notify, bool stands_by);
-  // `sentence`: what the lock is waited for; "": not known. `is_held`: by another client.
+  // `sentence`: why the wait goes on; "": unknown. `is_held`: another client holds the lock.
   void tell(const char* sentence, bool is_held);
   bool has_told_ready() const { return told_ready_; }
-  void reload() const;  // there is nothing to reload, and systemd waits for the end of it
+  void reload() const;  // reports to systemd that a reload, which changes nothing, is done
   int timeout_ms() const { return timeout_until(earlier_of(next_, first_line_)); }
 
  private:
@@ -27,7 +26,7 @@ class Waiting {
   long step_s_;  // from line to line
   int64_t begin_;
   int64_t next_;
-  int64_t first_line_;  // never: it was said
+  int64_t first_line_;  // never: it was printed
 };
 
 }  // namespace redlock::tool

@@ -26,6 +26,11 @@ inline int timeout_until(int64_t when) {
   return ms < 3'600'000 ? static_cast<int>(ms) : 3'600'000;
 }
 
+// How much earlier a time of `ms` may be over by another clock, rounded up: timing.drift_ppm and timing.drift_fixed_ms.
+inline uint32_t drift_ms(uint32_t ms, uint32_t ppm, uint32_t fixed_ms) {
+  return static_cast<uint32_t>((uint64_t{ms} * ppm + 999'999) / 1'000'000) + fixed_ms;
+}
+
 inline int64_t earlier_of(int64_t a, int64_t b) { return a < b ? a : b; }
 
 inline void pause_ms(int ms) { poll(nullptr, 0, ms); }
