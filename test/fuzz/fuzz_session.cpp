@@ -6,7 +6,7 @@
 // callbacks.
 //
 // After each decision: what was sent is RESP and a command we know; each value is SET with the ttl that was asked for,
-// and put back with no more of it behind extends to a quorum, never after its end; scripts speak only of values that
+// and put back with no more of it behind a grant of a quorum, never after its end; scripts speak only of values that
 // were; requests sent, answered and in flight add up; the counters of claims and status are right; each accepted
 // acquire gets one verdict and one end. At the end the client is closed, which must come to an end however the world
 // goes on.
@@ -72,8 +72,7 @@ std::string good_answer(const Wire::Command& words, bool no) {
 struct Life {
   unsigned long ttl = 0;      // of the acquire
   unsigned long ttl_max = 0;  // extends included
-  unsigned extends = 0;
-  Masters extended;
+  Masters granted;            // said something that may have been a grant
 };
 
 struct Record {
@@ -169,6 +168,7 @@ class World : public BareDriver::Peer {
     size_t room = SIZE_MAX;           // of the socket
     uint64_t answered_before = 0;
     std::map<std::string, bool> values;        // ever SET here → its delete was sent
+    std::map<std::string, unsigned> extends;   // commands
     std::map<std::string, unsigned> put_back;  // times, at least
     std::set<std::string> without_text;        // whose last SET was a script by its digest alone
     std::string desc, q, seal, visit;          // its record
@@ -256,13 +256,21 @@ class World : public BareDriver::Peer {
     for (unsigned i = 0; i < count && !link.asked.empty(); ++i) {
       const unsigned said = kind / 4 % (2 * std::size(sayings));
       const bool well = kind % 4 < 2 || said >= std::size(sayings);
+      const size_t before = link.in.size();
       const bool of_a_state = settings_.guard != GuardMode::off && said - std::size(sayings) < std::size(readings);
       link.in += kind % 4 >= 2 && of_a_state ? readings[said - std::size(sayings)]
                  : well                      ? answer_of(m, link.asked.front(), kind % 2 != 0)
                                              : sayings[said];
+      hear(m, link.in.substr(before));
       link.asked.pop_front();
     }
     driver_.readable(m, link.in, kind % 4 == 3 ? 1 + input_.byte() : SIZE_MAX);
+  }
+
+  // Neither an error nor null. A push or an answer too many moves the answers behind it: this one may be for any SET.
+  void hear(MasterIndex m, const std::string& text) {
+    if (text[0] == '-' || text[0] == '_' || text == "$-1\r\n") return;
+    for (const auto& value : links_[m].values) lives_[value.first].granted.add(m);
   }
 
   // What a good master says of its state; no: its data have just been replaced, or it says nothing.
@@ -295,7 +303,11 @@ class World : public BareDriver::Peer {
         driver_.established(m);
         link.room = SIZE_MAX;
         driver_.writable(m);
-        for (; !link.asked.empty(); link.asked.pop_front()) link.in += answer_of(m, link.asked.front(), false);
+        for (; !link.asked.empty(); link.asked.pop_front()) {
+          const std::string text = answer_of(m, link.asked.front(), false);
+          hear(m, text);
+          link.in += text;
+        }
         driver_.readable(m, link.in, SIZE_MAX);
       }
       driver_.prepare();
@@ -431,8 +443,8 @@ class World : public BareDriver::Peer {
       const unsigned quorum = settings_.masters / 2 + 1;
       require(ttl >= 1 && ttl <= settings_.max_ttl_ms, "what is left of a ttl");
       require(wild_ || ttl <= life.ttl_max, "what is left of this ttl");
-      require(wild_ || life.extended.count() >= quorum, "a key is put back behind an extend round");
-      require(wild_ || ++link.put_back[value] <= life.extends / quorum, "once behind each round");
+      require(wild_ || life.granted.count() >= quorum, "a key is put back behind a grant");
+      require(wild_ || ++link.put_back[value] <= 1 + link.extends[value], "once, and once behind each extend");
     }
     link.values[value] = false;
   }
@@ -440,8 +452,7 @@ class World : public BareDriver::Peer {
   void note_extend(Link& link, const std::string& value, unsigned long ttl) {
     Life& life = lives_[value];
     life.ttl_max = std::max(life.ttl_max, ttl);
-    life.extended.add(static_cast<MasterIndex>(&link - links_));
-    ++life.extends;
+    ++link.extends[value];
   }
 
   void lock_event(const redlock_event_t& e) {
