@@ -316,17 +316,15 @@ class Judge:
             votes = [one for one in master.votes[resource, value] if one.at <= hold.last_yes + SLACK and
                      (one.by == "extend" or one.at <= hold.got + SLACK)]
             sure = [one for one in votes if one.by != "open"]
-            promise = max((one.until for one in sure), default=0)
             longest = max((one.until + off(one.until - one.at) for one in votes), default=0)
             promised += longest >= hold.until or not master.saw_all(hold.wanted, hold.last_yes)
             for at in master.deletes[resource, value]:
                 self.run.need(at >= end, "delete", 2, f"{master.name} at {at}: {hold.name()} holds {resource} "
                               f"until {end}")
-            over = min(end, promise - SLACK)
-            others = [one for one in master.written_between(resource, sure[0].at, over) if one.value != value
-                      ] if sure else []
-            self.run.state(not others, "one promise", f"{master.name}: {hold.name()} has {resource} until {over}, and "
-                           f"{others[:1]}")
+            # Between two promises the key may have expired here: the others of a quorum kept it.
+            others = [(one, vote) for vote in sure for one in master.written_between(
+                resource, vote.at, min(end, vote.until - SLACK)) if one.value != value]
+            self.run.state(not others, "one promise", f"{master.name}: {hold.name()} has {resource}, and {others[:1]}")
         self.run.state(promised >= self.quorum, "a holder has promises", f"{hold.name()} holds {resource} until "
                        f"{hold.until}; {promised} masters promised that")
 

@@ -126,6 +126,17 @@ class Judged(unittest.TestCase):
         self.finds([], ('m-0', '1400 a SET', short), ('m-0', '1500 a EVALSHA', after))
         self.finds(['"one promise"'], ('m-0', '1500 a EVALSHA', after.split('\n', 2)[2]))
 
+    def test_a_key_may_expire_between_two_promises(self):
+        def another(at):
+            return ('m-0', '1500 a EVALSHA', f'''{at} b EVALSHA acquire 2 w/bus redlock::meta {V3}:c-2 20 {SEAL}
+{at} lua SET w/bus {V3}:c-2 NX PX 20
+1480 a EVALSHA acquire 2 w/bus redlock::meta {V1}:c-0 500 {SEAL}
+1480 lua SET w/bus {V1}:c-0 NX PX 500
+1500 a EVALSHA''')
+        short = ('m-0', f'{V1}:c-0 NX PX 500', f'{V1}:c-0 NX PX 50')
+        self.finds([], short, another(1450))
+        self.finds(['"one promise"'], short, another(1440))
+
     def test_an_extend_may_leave_a_longer_life(self):
         # It asked for 1 ms, and found a key that was set while nobody listened. A SET behind the 1 ms was refused.
         story = (('m-0', f'1400 a SET w/bus {V1}:c-0 NX PX 500', '1390 gap'),
