@@ -76,13 +76,17 @@ except KeyboardInterrupt:
 }
 INTERRUPTED_OFTEN = HEAD + """
 wanted, caught, cycles = int(sys.argv[2]), 0, 0
+def cycle():
+    global cycles
+    with client.lock("often", wait=None, ttl=3.0), client.any_of("often", "too", ttl=3.0): cycles += 1
 with libredlock.Client(config) as client:
+    begin = time.monotonic()
+    cycle()
+    took = time.monotonic() - begin
     while caught < wanted:
         try:
-            say("go")
-            while True:
-                with client.lock("often", wait=None, ttl=3.0), client.any_of("often", "too", ttl=3.0):
-                    cycles += 1
+            say(took)
+            while True: cycle()
         except KeyboardInterrupt:
             caught += 1
     while client.status()["locks"]["held"] + client.status()["locks"]["pending"]: time.sleep(0.001)
@@ -91,19 +95,23 @@ say("left", len(client._core.locks), cycles)
 OPENED_OFTEN = HEAD + """
 wanted, caught, cycles = int(sys.argv[2]), 0, 0
 def left(): return [len(os.listdir("/proc/self/" + what)) for what in ("task", "fd")]
-def open_and_close():
+def cycle():
     global cycles
-    while True:
-        with libredlock.Client(config) as client, client.lock("often", wait=None, ttl=3.0): cycles += 1
+    with libredlock.Client(config) as client, client.lock("often", wait=None, ttl=3.0): cycles += 1
+def open_and_close():
+    while True: cycle()
 async def open_and_close_aio():
     global cycles
     while True:
         async with libredlock.aio.Client(config) as client, client.lock("often", wait=None, ttl=3.0): cycles += 1
 with libredlock.Client(config): pass  # libuv makes a pipe once for the process
 before = left()
+begin = time.monotonic()
+cycle()
+took = time.monotonic() - begin
 while caught < wanted:
     try:
-        say("go")
+        say(took)
         if sys.argv[3] == "aio": asyncio.run(open_and_close_aio())
         open_and_close()
     except (KeyboardInterrupt, asyncio.CancelledError):  # the latter from a task that has not begun
@@ -122,7 +130,7 @@ def check():
 client = libredlock.Client(config)
 lock = client.lock("forked").acquire()
 threading.Thread(target=check, daemon=True).start()
-for i in range(50):
+for i in range(20):
     child = os.fork()
     if child == 0:
         signal.alarm(10)  # ends a child that waits for ever
@@ -198,8 +206,7 @@ class Ends(Site):
         draw, count = random.Random(2), 60
         process = self.run_python(INTERRUPTED_OFTEN, json.dumps(self.config()), str(count))
         for _ in range(count):
-            line_of(process)
-            time.sleep(draw.random() / 100)  # anywhere in a cycle
+            time.sleep(draw.random() * 2 * float(line_of(process)))
             self.interrupt(process)
         self.assertRegex(self.ended_behind_interrupts(process), "left 0 [1-9]")
         self.assertEqual(self.holders("often") + self.holders("too"), 0)
@@ -210,8 +217,7 @@ class Ends(Site):
             with self.subTest(form):
                 process = self.run_python(OPENED_OFTEN, json.dumps(self.config()), str(count), form)
                 for _ in range(count):
-                    line_of(process)
-                    time.sleep(draw.random() / 50)
+                    time.sleep(draw.random() * 2 * float(line_of(process)))
                     self.interrupt(process)
                 self.assertRegex(self.ended_behind_interrupts(process), "left nothing [1-9]")
                 self.assertEqual(self.holders("often"), 0)
