@@ -41,8 +41,18 @@ stand_in npm <<TEXT
 echo "npm \$*" >>"$folder/asked"
 exit 1
 TEXT
+: >"$folder/failed"
 stand_in cmake <<TEXT
 [[ "\$*" != *" --preset \$(<"$folder/broken")" ]] || { echo "error: it does not compile"; exit 77; }
+if [[ "\$*" == *" --preset dev" && -s "$folder/failed" ]]; then
+  mkdir -p build/dev/Testing/Temporary
+  cp "$folder/failed" build/dev/Testing/Temporary/LastTestsFailed.log
+  echo "71% tests passed, 2 tests failed out of 7"
+  echo "The following tests FAILED:"
+  sed 's/\(.*\):\(.*\)/\t\1 - \2 (Failed)/' "$folder/failed"
+  echo "Errors while running CTest"
+  exit 8
+fi
 echo "100% tests passed, 0 tests failed out of 7"
 TEXT
 
@@ -103,6 +113,26 @@ for preset in aarch64 armhf dev; do
   expect 'says "^$preset .*FAILED before its tests: error: it does not compile"'
   expect '[[ $status -eq 1 ]]'
 done
+
+# A test with servers that fails beside others runs once more, alone; one that only computes does not.
+stand_in ctest <<TEXT
+[[ "\$*" == "--preset dev --rerun-failed" && \$CTEST_PARALLEL_LEVEL == 1 ]] || exit 1
+echo "\$(<"$folder/alone")% tests passed, 1 tests failed out of 2"
+[[ \$(<"$folder/alone") == 100 ]]
+TEXT
+printf '%s\n' 3:integration_guard 9:python_aio >"$folder/failed"
+echo 100 >"$folder/alone"
+run 0 none --no-install
+expect 'says "^dev .*  passed, 7 tests; not beside others, but alone: integration_guard python_aio$"'
+expect '[[ $status -eq 0 ]] && says "^100% tests passed, 0 tests failed out of [0-9]+$"'
+echo 50 >"$folder/alone"
+run 0 none --no-install
+expect 'says "^dev .*  FAILED, 2 of 7 tests: integration_guard python_aio$" && [[ $status -eq 1 ]]'
+echo 100 >"$folder/alone"
+echo 4:unit_client >>"$folder/failed"
+run 0 none --no-install
+expect 'says "^dev .*  FAILED, 2 of 7 tests: integration_guard python_aio unit_client$" && [[ $status -eq 1 ]]'
+: >"$folder/failed"
 
 # What the stages call says so, too, each after three tries over some minutes.
 stand_in sleep <<<"echo \"sleep \$*\" >>'$folder/asked'"
