@@ -67,10 +67,12 @@ class Machines : public ToolService {
     for (const char* target : {"sysinit", "basic", "multi-user", "shutdown", "network-online", "time-sync"}) {
       std::filesystem::copy("/lib/systemd/system/" + std::string(target) + ".target", etc_);
     }
-    for (const char* name : {"gw-1", "gw-2"}) {
-      std::ofstream(site_.dir + "/" + name + ".json")
-          << replace_all(text_of_file(site_.config), "\"gw-1\"", "\"" + std::string(name) + "\"");
-    }
+    configure("gw-1", "gw-1");
+    configure("gw-2", "gw-2");
+  }
+  void configure(const std::string& machine, const std::string& client_name) {
+    std::ofstream(site_.dir + "/" + machine + ".json")
+        << replace_all(text_of_file(site_.config), "\"gw-1\"", "\"" + client_name + "\"");
   }
   void write_file(const std::string& name, const std::string& text) {
     std::filesystem::create_directories(std::filesystem::path(etc_ + "/" + name).parent_path());
@@ -78,6 +80,20 @@ class Machines : public ToolService {
   }
   void enable(const std::string& unit, const std::string& file) {
     std::filesystem::create_symlink(etc_ + "/" + file, etc_ + "/multi-user.target.wants/" + unit);
+  }
+  // A package that restarts its unit behind an upgrade, and a place for dpkg to note that.
+  void package_restarts(const std::string& unit) {
+    const std::string control = site_.dir + "/package/DEBIAN", notes = site_.dir + "/packages/var/lib/dpkg";
+    std::filesystem::create_directories(control);
+    std::filesystem::create_directories(notes + "/info");
+    std::filesystem::create_directories(notes + "/updates");
+    std::ofstream(notes + "/status") << "";
+    std::ofstream(control + "/control") << "Package: " << unit << "\nVersion: 1\nArchitecture: all\n"
+                                           "Maintainer: nobody <nobody@example.org>\nDescription: a service\n";
+    std::ofstream(control + "/postinst") << "#!/bin/sh\nsystemctl restart " << unit << " && echo restarted\n";
+    std::filesystem::permissions(control + "/postinst", std::filesystem::perms(0755));
+    const std::string folder = std::filesystem::path(control).parent_path().string();
+    EXPECT_EQ(shell("dpkg-deb -b " + folder + " " + site_.dir + "/" + unit + ".deb").status, 0);
   }
   std::string work() const { return text_of_file(site_.dir + "/work"); }
   bool shows(const std::string& text) const {
@@ -177,6 +193,11 @@ TEST_F(Machines, AStandbyBootsAndTakesOver) {
     EXPECT_EQ(standby.at(std::string("systemctl ") + line + " bus").status, 0) << line;
   }
   EXPECT_EQ(standby.tells("systemctl show -P Result bus"), "success");
+  package_restarts("bus");
+  const Ended installed = standby.at("cd " + site_.dir + " && dpkg --root=$PWD/packages --force-script-chrootless -i "
+                                     "bus.deb");
+  EXPECT_EQ(installed.status, 0) << installed.err;
+  EXPECT_NE(installed.out.find("restarted\n"), std::string::npos) << installed.out;
   EXPECT_EQ(work(), here + " begins\n" + here + " works\n") << "it stood by all the time";
 
   owner.cut_power();
@@ -186,6 +207,29 @@ TEST_F(Machines, AStandbyBootsAndTakesOver) {
   EXPECT_TRUE(shows(there + " hangs\n"));
   EXPECT_TRUE(standby.comes_to("systemctl show -P NRestarts bus", "1")) << "the watchdog counts again";
   std::filesystem::remove(site_.dir + "/hang");
+}
+
+// There and back. The disk of one gateway may be a copy of the other one's, with the same client_name.
+TEST_F(Machines, HandOverTheLock) {
+  write_file("bus.service", "[Service]\nEnvironmentFile=/run/gateway.env\nExecStart=/bin/sh -c 'echo $NAME >>" +
+             site_.dir + "/work; exec sleep 1000'\n");
+  for (const std::string name : {"gw-2", "gw-1"}) {
+    configure("gw-2", name);
+    std::ofstream(site_.dir + "/work") << "";
+    Machine first(*this, "gw-1", "--unit=basic.target"), second(*this, "gw-2", "--unit=basic.target");
+    EXPECT_EQ(first.at("redlock-service bus bus").status, 0);
+    EXPECT_EQ(first.at("systemctl start bus").status, 0);
+    ASSERT_TRUE(eventually([&] { return work() == "gw-1\n"; }));
+    EXPECT_EQ(second.at("systemctl daemon-reload && systemctl start bus").status, 0);
+    const std::string other = name == "gw-1" ? "another gateway with the client_name gw-1" : "gw-2";
+    Ended ended = first.at("redlock-service --hand-over bus");
+    EXPECT_EQ(ended.status, 0) << ended.err;
+    EXPECT_EQ(ended.out, "redlock-service: " + other + " holds bus; this gateway stands by\n");
+    EXPECT_TRUE(eventually([&] { return work() == "gw-1\ngw-2\n"; })) << work();
+    ended = second.at("redlock-service --hand-over bus");
+    EXPECT_EQ(ended.status, 0) << ended.err;
+    EXPECT_TRUE(eventually([&] { return work() == "gw-1\ngw-2\ngw-1\n"; })) << work();
+  }
 }
 
 // The recipe of redlock-service(1) for a unit that lets another process work.
