@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "config/report.hpp"
 
+#include <cstddef>
+
 #include "config/text.hpp"
 
 namespace redlock {
@@ -25,10 +27,21 @@ void write_wait(TextWriter& out, int64_t ms) {
   }
 }
 
-// Numbers of 64 bits that stand one behind the other, in quotes: a reader of JSON may take numbers for doubles. names:
-// each ends with a NUL, the list with two.
-void write_numbers(TextWriter& out, const char* before, const char* names, const uint64_t& first) {
-  const char* value = reinterpret_cast<const char*>(&first);
+#define REDLOCK_ADJACENT(type, first, last, n) \
+  static_assert(offsetof(type, last) - offsetof(type, first) == ((n) - 1) * sizeof(uint64_t))
+REDLOCK_ADJACENT(redlock_master_status_t, replies, errors, 2);
+REDLOCK_ADJACENT(redlock_times_t, count, max_ms, 3);
+REDLOCK_ADJACENT(redlock_status_t, acquired, clock_steps, 11);
+#undef REDLOCK_ADJACENT
+
+template <typename T>
+const char* of(const T& object) {
+  return reinterpret_cast<const char*>(&object);
+}
+
+// Adjacent numbers of 64 bits, in quotes: a reader of JSON may take numbers for doubles. names: each ends
+// with a NUL, the list with two.
+void write_numbers(TextWriter& out, const char* before, const char* names, const char* value) {
   for (; *names != '\0'; before = ",") {
     uint64_t number;
     memcpy(&number, value, sizeof number);
@@ -51,13 +64,13 @@ void write_master(TextWriter& out, const redlock_master_status_t& master) {
   write_wait(out, master.guard_ms);
   out.print(R"(,"in_flight":%u,"owed":%u,"connects":%u,"resp3":%s,"tracked":%s)", master.in_flight, master.owed,
             master.connects, truth(master.resp3), truth(master.tracked));
-  write_numbers(out, ",", "replies\0errors\0", master.replies);
+  write_numbers(out, ",", "replies\0errors\0", of(master) + offsetof(redlock_master_status_t, replies));
   out.raw("}");
 }
 
 void write_times(TextWriter& out, const char* name, const redlock_times_t& times) {
   out.print(R"(,"%s":)", name);
-  write_numbers(out, "{", "count\0sum_ms\0max_ms\0", times.count);
+  write_numbers(out, "{", "count\0sum_ms\0max_ms\0", of(times) + offsetof(redlock_times_t, count));
   const uint32_t* n = times.buckets;
   out.print(R"(,"buckets":[%u,%u,%u,%u,%u,%u,%u,%u]})", n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7]);
 }
@@ -77,7 +90,7 @@ size_t write_status_json(char* buffer, size_t capacity, const redlock_status_t& 
   write_numbers(out, "{",
                 "acquired\0failed_locked\0failed_no_quorum\0failed_other\0rounds\0renewed\0renew_failed\0released\0"
                 "lost\0clock_jumps\0clock_steps\0",
-                status.acquired);
+                of(status) + offsetof(redlock_status_t, acquired));
   out.raw("}");
   write_times(out, "wait", status.wait);
   write_times(out, "hold", status.hold);

@@ -51,7 +51,10 @@ constexpr Duration race_window(Duration round_took, unsigned wide, unsigned part
 class Forecast {
  public:
   // free_at: an array with one instant for each master.
-  void use(Instant* free_at, unsigned masters) { free_at_ = free_at, masters_ = static_cast<uint8_t>(masters); }
+  void use(Instant* free_at, unsigned masters) {
+    free_at_ = free_at;
+    masters_ = static_cast<uint8_t>(masters);
+  }
   void reset();         // a new acquire
   void round_begins();  // the round will change the keys, so the forecast forgets what it knew
 
