@@ -23,7 +23,7 @@ constexpr redlock_detail_t no_detail = {0, 0, 0, 0, 0, 0, 0, 0, REDLOCK_GUARD_UN
 //     %q %d         the quorum; how many deletes failed
 //     %h %a         the holder; the master's address
 //     %i %j %k      a master of theirs, a master of ours; the key or certificate that is denied
-//     %g %t         how long the guard still watches, how long the key lives at most; %l  how long the lock is valid
+//     %g %t %l      how long the guard still watches, the key lives if nobody renews it, the lock is valid
 //     %s            the text of the event's error
 //     {is|are}      by the number before
 class Sentence {
@@ -162,12 +162,12 @@ void Sentence::cause(int32_t cause) {
     case REDLOCK_CAUSE_HELD:
       // No master refused, and none told when the key ends: the event does not say which of the two is the case.
       if (e_.refused == 0 && d_.to_go_ms <= 0) {
-        return say("held or wanted by another client, or by another lock of this one");
+        return say("held or wanted by another client or another lock of this one");
       }
       say(*d_.holder != '\0' ? "held by %h" : "held by somebody else");
       // A round is decided before all masters have answered, and a part of them would look like a minority.
       if (e_.refused != 0 && e_.granted + e_.refused + e_.failed >= d_.masters) say(" on %r");
-      if (d_.to_go_ms > 0) say(", %t at most");
+      if (d_.to_go_ms > 0) say(", %t unless renewed");
       return;
     case REDLOCK_CAUSE_GUARD:
       if (d_.watched != 0) {
@@ -184,7 +184,7 @@ void Sentence::cause(int32_t cause) {
     case REDLOCK_CAUSE_TOO_FEW:
       return too_few();
     default:
-      say("not told what for");
+      say("unknown");
   }
 }
 

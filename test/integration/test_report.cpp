@@ -56,7 +56,7 @@ TEST(Report, NamesTheHolder) {
   EXPECT_TRUE(refused.text() == held_by + " on 3 of 3 masters" || refused.text() == held_by) << refused.text();
   EXPECT_EQ(waited.acquire(client, "bus"), REDLOCK_E_LOCKED);
   EXPECT_STREQ(waited.report.holder, "gw-03");
-  EXPECT_NE(waited.text().find(" s at most"), std::string::npos) << waited.text();
+  EXPECT_NE(waited.text().find(" s unless renewed"), std::string::npos) << waited.text();
 }
 
 TEST(Report, ShowsNothingOfAForeignValue) {

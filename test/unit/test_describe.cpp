@@ -92,16 +92,17 @@ TEST(Describe, a_wait_for_the_guard) {
 
 TEST(Describe, a_wait_for_another_holder) {
   EXPECT_EQ(waiting(REDLOCK_CAUSE_HELD).votes(0, 3, 0).held_by("gw-03", 4'100).text(),
-            "held by gw-03 on 3 of 3 masters, 4.1 s at most");
+            "held by gw-03 on 3 of 3 masters, 4.1 s unless renewed");
   EXPECT_EQ(waiting(REDLOCK_CAUSE_HELD).votes(0, 1, 2).masters(1, 1).held_by("", 12).text(),
-            "held by somebody else on 1 of 1 master, 12 ms at most");
+            "held by somebody else on 1 of 1 master, 12 ms unless renewed");
   EXPECT_EQ(waiting(REDLOCK_CAUSE_HELD).votes(1, 2, 0).held_by("a foreign value", REDLOCK_GUARD_UNKNOWN).text(),
             "held by a foreign value on 2 of 3 masters");
-  EXPECT_EQ(waiting(REDLOCK_CAUSE_HELD).votes(0, 2, 0).held_by("gw-03", 4'100).text(), "held by gw-03, 4.1 s at most")
+  EXPECT_EQ(waiting(REDLOCK_CAUSE_HELD).votes(0, 2, 0).held_by("gw-03", 4'100).text(),
+            "held by gw-03, 4.1 s unless renewed")
       << "one master has not answered";
-  EXPECT_EQ(waiting(REDLOCK_CAUSE_HELD).text(), "held or wanted by another client, or by another lock of this one");
+  EXPECT_EQ(waiting(REDLOCK_CAUSE_HELD).text(), "held or wanted by another client or another lock of this one");
   EXPECT_EQ(failed(REDLOCK_E_LOCKED, REDLOCK_CAUSE_HELD).held_by("", 9'012).text(),
-            "not acquired: held by somebody else, 9.1 s at most")
+            "not acquired: held by somebody else, 9.1 s unless renewed")
       << "a look found the key, and no round was begun";
   EXPECT_EQ(waiting(REDLOCK_CAUSE_HELD).votes(0, 1, 0).text(false), "held by somebody else on 1 master");
   EXPECT_EQ(waiting(REDLOCK_CAUSE_HELD).votes(0, 2, 0).text(false), "held by somebody else on 2 masters");
@@ -203,7 +204,7 @@ TEST(Describe, masters_and_the_end) {
   EXPECT_EQ(Case(REDLOCK_EV_CLOSED).votes(0, 0, 1).text(false), "closed; 1 delete was not answered");
   EXPECT_EQ(Case(REDLOCK_EV_CLOSED).votes(0, 0, 2).text(false), "closed; 2 deletes were not answered");
   EXPECT_EQ(Case(77).text(), "an event of a later version");
-  EXPECT_EQ(waiting(99).text(), "not told what for");
+  EXPECT_EQ(waiting(99).text(), "unknown");
 }
 
 // Each event with each error, with the longest names, addresses and numbers.
