@@ -130,10 +130,10 @@ def check():
 client = libredlock.Client(config)
 lock = client.lock("forked").acquire()
 threading.Thread(target=check, daemon=True).start()
-for i in range(20):
+for i in range(10):
     child = os.fork()
     if child == 0:
-        signal.alarm(10)  # ends a child that waits for ever
+        signal.alarm(30)  # ends a child that waits for ever
         for call in (lock.check, client.status):
             try: call()
             except libredlock.Forked: pass
@@ -174,14 +174,14 @@ asyncio.run(main())
 
 class Ends(Site):
     def ended(self, process):
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=120)
         usual = ("ResourceWarning", "tracemalloc", " not extended: ")  # the last: the machine is busy
         said = [line for line in err.splitlines() if not any(word in line for word in usual)]
         self.assertEqual((process.returncode, said), (0, []))
         return out
 
     def ended_behind_interrupts(self, process):
-        out, err = process.communicate(timeout=60)  # err: Python tells of the interrupts that it has dropped
+        out, err = process.communicate(timeout=120)  # err: Python tells of the interrupts that it has dropped
         self.assertEqual(process.returncode, 0, err)
         return out
 
