@@ -11,7 +11,7 @@ usage() {
   cat <<'TEXT'
 usage: test/run.sh [--all] [--cross] [--tls] [--no-install | --packages]
        test/run.sh --room NAME [--no-install]
-  (nothing)      native build, warnings of known compilers are errors, and all tests: about 10 minutes on two cores
+  (nothing)      native build, warnings of known compilers are errors, and all tests: 16 minutes on two cores
   --all          all tests with ASan + UBSan, the models and the proof, README's blocks in an empty Debian, other lock
                  libraries on the same keys, a guest that is suspended, stopped and cut off, clang, TSan, the release
                  builds, what a cycle costs (counted), 32-bit ARM under qemu with a short selection of tests, and in
