@@ -497,7 +497,7 @@ check_services() {
     mkdir -p "$WORK/${unit##*/}.d"
     cp "$unit" "$WORK"
     cp "$1/locks.conf" "$WORK/${unit##*/}.d"
-    said=$(systemd-analyze verify "$WORK/${unit##*/}" 2>&1) || fail "systemd does not take locks.conf: $said"
+    said=$(systemd-analyze verify --man=no "$WORK/${unit##*/}" 2>&1) || fail "systemd does not take locks.conf: $said"
     is_silent_about locks.conf
   fi
   command -v chronyd >/dev/null || return 0
