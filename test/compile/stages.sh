@@ -47,6 +47,7 @@ stand_in cmake <<TEXT
 if [[ "\$*" == *" --preset dev" && -s "$folder/failed" ]]; then
   mkdir -p build/dev/Testing/Temporary
   cp "$folder/failed" build/dev/Testing/Temporary/LastTestsFailed.log
+  cp "$folder/output" build/dev/Testing/Temporary/LastTest.log
   echo "71% tests passed, 2 tests failed out of 7"
   echo "The following tests FAILED:"
   sed 's/\(.*\):\(.*\)/\t\1 - \2 (Failed)/' "$folder/failed"
@@ -114,12 +115,14 @@ for preset in aarch64 armhf dev; do
   expect '[[ $status -eq 1 ]]'
 done
 
-# A test with servers that fails beside others runs once more, alone; one that only computes does not.
+# A test with servers that fails beside others runs once more, alone. One that only computes does not, nor one that
+# looks for two holders, nor any behind a report of a sanitizer or an assert.
 stand_in ctest <<TEXT
 [[ "\$*" == "--preset dev --rerun-failed" && \$CTEST_PARALLEL_LEVEL == 1 ]] || exit 1
 echo "\$(<"$folder/alone")% tests passed, 1 tests failed out of 2"
 [[ \$(<"$folder/alone") == 100 ]]
 TEXT
+echo '/here/test/integration/test_guard.cpp:7: Failure' >"$folder/output"
 printf '%s\n' 3:integration_guard 9:python_aio >"$folder/failed"
 echo 100 >"$folder/alone"
 run 0 none --no-install
@@ -129,9 +132,18 @@ echo 50 >"$folder/alone"
 run 0 none --no-install
 expect 'says "^dev .*  FAILED, 2 of 7 tests: integration_guard python_aio$" && [[ $status -eq 1 ]]'
 echo 100 >"$folder/alone"
-echo 4:unit_client >>"$folder/failed"
-run 0 none --no-install
-expect 'says "^dev .*  FAILED, 2 of 7 tests: integration_guard python_aio unit_client$" && [[ $status -eq 1 ]]'
+for other in unit_client integration_tool_kill integration_weather integration_weather_checker; do
+  printf '%s\n' 3:integration_guard "4:$other" >"$folder/failed"
+  run 0 none --no-install
+  expect 'says "^dev .*  FAILED, 2 of 7 tests: integration_guard $other$" && [[ $status -eq 1 ]]'
+done
+printf '%s\n' 3:integration_guard 4:integration_tool >"$folder/failed"
+for said in '==7==ERROR: AddressSanitizer: heap-use-after-free' '/here/port/uv/names.cpp:9: next != 0' \
+  'x.cpp:9:5: runtime error: signed integer overflow'; do
+  echo "$said" >"$folder/output"
+  run 0 none --no-install
+  expect 'says "^dev .*  FAILED, 2 of 7 tests: " && [[ $status -eq 1 ]]'
+done
 : >"$folder/failed"
 
 # What the stages call says so, too, each after three tries over some minutes.
