@@ -39,8 +39,8 @@ const char* of(const T& object) {
   return reinterpret_cast<const char*>(&object);
 }
 
-// Adjacent numbers of 64 bits, in quotes: a reader of JSON may take numbers for doubles. names: each ends
-// with a NUL, the list with two.
+// Adjacent numbers of 64 bits, in quotes: a reader of JSON may take numbers for doubles. names: each ends with a NUL,
+// the list with two.
 void write_numbers(TextWriter& out, const char* before, const char* names, const char* value) {
   for (; *names != '\0'; before = ",") {
     uint64_t number;

@@ -267,7 +267,8 @@ class World : public BareDriver::Peer {
     driver_.readable(m, link.in, kind % 4 == 3 ? 1 + input_.byte() : SIZE_MAX);
   }
 
-  // Neither an error nor null. A push or an answer too many moves the answers behind it: this one may be for any SET.
+  // An answer that is neither an error nor null may grant any SET of this master: a push, or an answer too many, moves
+  // the answers behind it.
   void hear(MasterIndex m, const std::string& text) {
     if (text[0] == '-' || text[0] == '_' || text == "$-1\r\n") return;
     for (const auto& value : links_[m].values) lives_[value.first].granted.add(m);

@@ -83,7 +83,8 @@ class Machines : public ToolService {
   }
   // A package that restarts its unit behind an upgrade, and a place for dpkg to note that.
   void package_restarts(const std::string& unit) {
-    const std::string control = site_.dir + "/package/DEBIAN", notes = site_.dir + "/packages/var/lib/dpkg";
+    const std::string folder = site_.dir + "/package", control = folder + "/DEBIAN";
+    const std::string notes = site_.dir + "/packages/var/lib/dpkg";
     std::filesystem::create_directories(control);
     std::filesystem::create_directories(notes + "/info");
     std::filesystem::create_directories(notes + "/updates");
@@ -92,7 +93,6 @@ class Machines : public ToolService {
                                            "Maintainer: nobody <nobody@example.org>\nDescription: a service\n";
     std::ofstream(control + "/postinst") << "#!/bin/sh\nsystemctl restart " << unit << " && echo restarted\n";
     std::filesystem::permissions(control + "/postinst", std::filesystem::perms(0755));
-    const std::string folder = std::filesystem::path(control).parent_path().string();
     EXPECT_EQ(shell("dpkg-deb -b " + folder + " " + site_.dir + "/" + unit + ".deb").status, 0);
   }
   std::string work() const { return text_of_file(site_.dir + "/work"); }
