@@ -30,6 +30,7 @@ STATEMENTS = ("a holder has promises", "a promise is kept", "one promise", "a se
 MS = 1_000_000
 SLACK = 2 * MS  # of a reading of two clocks
 OFF_RATE = 4  # so many thousandths a client's clock may be fast or slow (clients.py)
+UNHEARD = 500 * MS  # so long ago a reading may be whose answer a client had not read when it sent a command
 ABOUT = 100 * MS  # so near to its expiry a key may be there or not: the server's clock for it is not the time it tells
 VALUE = re.compile(r"[0-9a-f]{40}")
 SEAL = re.compile(r"[0-9a-f]{16}:[0-9a-f]{16}:[0-9a-f]{16}")
@@ -79,7 +80,7 @@ class Master:
         self._keys = collections.defaultdict(lambda: UNKNOWN)  # None: no such key
         self._lost, self._began, self._process = 0, 0, ""
         self._q = self._seal = None  # not known
-        self._q_since, self._readings = 0, {}  # of connections
+        self._q_since, self._readings = 0, {}  # of connections; (at, whether a seal that fits was found)
         self._scripts = {"SET": self._set, "DEL": self._delete, "PTTL": self._extend, "PEXPIRE": self._stretch}
         self._outer, self._ahead, self._last, self._gap = None, None, 0, None
         for line in lines:
@@ -197,8 +198,10 @@ class Master:
         self._quiet(at, "a seal that fits is old: loss")
 
     def _may_be_plain(self, at):
-        """It counts if this connection has read the state since the last loss, and rests on that reading."""
-        if self._readings.get(self._outer[1], 0) <= self._lost:
+        """It counts if this connection has read the state since the last loss, and rests on that reading. Behind a
+        reading without a seal that fits it was perhaps sent before the answer, which makes the client count no vote."""
+        read, found_seal = self._readings.get(self._outer[1], (0, False))
+        if read <= self._lost or not (found_seal or at > read + UNHEARD):
             return False
         self._quiet(at, "plain commands rest on a quiet master")
         return True
@@ -244,16 +247,22 @@ class Master:
 
     def _record(self, at, name, words):
         if name == "HMGET" and words[2:4] == ["desc", "q"] and "names" in words:
-            self._readings[self._outer[1]] = at
+            self._readings[self._outer[1]] = (at, self._has_fitting_seal())
         elif name == "HDEL" and words[2] == "seal":
             self._seal = ""
         elif name == "HSET" and words[2] == "seal":
             self._sealed(at, words[3])
+        elif name == "HSET" and words[2] == "desc" and self._q is None:
+            self._q = words[5]  # written now, or before the gap
         elif name == "HSET" and words[2] == "desc" and words[5] != self._q:
             self._q, self._q_since = words[5], at
             self.run.steps["a quarantine id is written"] += 1
             self.run.need(self._q not in self.run.quarantines, "a quarantine id is written", 2, self._tell(at, self._q))
             self.run.quarantines.add(self._q)
+
+    def _has_fitting_seal(self):
+        run_id, _, q = (self._seal or "::").split(":")
+        return self._process.startswith(run_id) and q == self._q != ""
 
     def _sealed(self, at, seal):
         self.run.steps["a seal is written"] += 1
@@ -262,6 +271,7 @@ class Master:
                       self._tell(at, f"{(at - since) / MS:.3f} ms after {since}"))
         self.run.need(self._q is None or q == self._q, "a seal is written", 3, self._tell(at, f"{q}, not {self._q}"))
         self._seal = seal
+        self._readings[self._outer[1]] = (at, True)
 
 
 # ---- clients' stories -----------------------------------------------------------------------------------------------
@@ -282,7 +292,8 @@ class Judge:
                 self._look(hold)
 
     def _look(self, hold):
-        """Its value is the last one of this client that a quorum had before it got the lock."""
+        """Its value is the last one of this client that a quorum had when it got the lock: what it had given up
+        before was deleted there."""
         name = hold.life.rsplit(".", 1)[0][:16]
         for resource in hold.resources:
             values = self._values[name, resource]
@@ -305,7 +316,8 @@ class Judge:
     @staticmethod
     def _voted(master, resource, value, until):
         votes = master.votes.get((resource, value))
-        return votes is not None and votes[0].at <= until + SLACK
+        return (votes is not None and votes[0].at <= until + SLACK and
+                not any(at <= until for at in master.deletes[resource, value]))
 
     def _judge(self, hold, resource, value):
         # What was told in the beginning may be over a little earlier.
@@ -313,11 +325,11 @@ class Judge:
         end -= off(self.run.longest) if hold.letgo is None else SLACK
         for master in self.masters:
             # What is set after the lock was won is a put-back, and no vote.
-            votes = [one for one in master.votes[resource, value] if one.at <= hold.last_yes + SLACK and
+            votes = [one for one in master.votes[resource, value] if one.at <= hold.told + SLACK and
                      (one.by == "extend" or one.at <= hold.got + SLACK)]
             sure = [one for one in votes if one.by != "open"]
             longest = max((one.until + off(one.until - one.at) for one in votes), default=0)
-            promised += longest >= hold.until or not master.saw_all(hold.wanted, hold.last_yes)
+            promised += longest >= hold.until or not master.saw_all(hold.wanted, hold.told)
             for at in master.deletes[resource, value]:
                 self.run.need(at >= end, "delete", 2, f"{master.name} at {at}: {hold.name()} holds {resource} "
                               f"until {end}")

@@ -180,9 +180,41 @@ class Judged(unittest.TestCase):
         self.assertIn('1 SET, plain, uncounted', self.summary[0])
         reading = ('1551 b EVALSHA reading 2 redlock::meta redlock::seen boot\n'
                    '1551 lua HMGET redlock::meta desc q seal names')
-        self.finds(['"one promise"', '"plain commands rest on a quiet master"', STATE,
-                    'condition 2 of "SET by a script"'],
+        # The SET was perhaps sent before the answer to this reading, which tells of the loss.
+        self.finds(['condition 2 of "SET by a script"', STATE],
                    ('m-0', '1550 b EXISTS w/bus', late.replace('1552', reading + '\n1552')))
+        self.assertIn('1 SET, plain, uncounted', self.summary[0])
+        self.finds(['"plain commands rest on a quiet master"', STATE, 'condition 2 of "SET by a script"'],
+                   ('m-0', '1550 b EXISTS w/bus', FLUSHED + reading),
+                   ('m-0', f'SET w/bus {V2}:c-1 NX PX 500\n',
+                    f'SET w/bus {V2}:c-1 NX PX 500\n2052 b SET w/door {V3}:c-2 NX PX 100\n'))
+        # Whoever finds a seal that fits may vote with the next command.
+        sealed = f'1551 a EVALSHA record 2 redlock::meta redlock::seen\n1551 lua HSET redlock::meta seal {SEAL}\n'
+        self.finds(['"plain commands rest on a quiet master"', '"one promise"', STATE,
+                    'condition 1 of "a seal is written"'],
+                   ('m-0', '1550 b EXISTS w/bus', '1550 x FLUSHALL\n' + sealed.replace('lua HSET',
+                    f'lua HSET redlock::meta desc v1 q {"e" * 16} names m\n1551 lua HSET').replace(
+                        SEAL, SEAL[:34] + 'e' * 16) + reading + f'\n1552 b SET w/bus {V3}:c-2 NX PX 100'),
+                   ('m-0', f'{V2}:c-1 500 {SEAL}', f'{V2}:c-1 500 {SEAL[:34]}{"e" * 16}'))
+
+    def test_a_hold_is_judged_by_what_was_true_when_it_was_told(self):
+        # The extend was executed while the check was under way.
+        self.finds([], ('c-0.1', 'yes 1510 1511 1 1988', 'yes 1490 1511 1 1988'))
+
+    def test_a_value_that_was_given_up_is_not_the_one_that_won(self):
+        given_up = (f'1398 a SET w/bus {V3}:c-0 NX PX 500\n1399 a EVALSHA release 1 w/bus {V3}:c-0\n'
+                    f'1399 lua DEL w/bus\n1400 a SET')
+        self.finds([], ('m-0', '1400 a SET', given_up))
+        self.finds(['condition 2 of "win"'], ('m-0', f'1400 a SET w/bus {V1}:c-0 NX PX 500\n',
+                                              given_up.replace('1400 a SET', '')))
+
+    def test_a_quarantine_id_that_was_not_seen_is_not_new(self):
+        self.finds([], ('m-0', '1310 a EVALSHA', f'''1305 gap
+1306 a EVALSHA record 2 redlock::meta redlock::seen
+1306 lua HSET redlock::meta desc v1 q {'c' * 16} names m
+1306 lua HSET redlock::meta seal {SEAL}
+1307 lua ECHO "snapshot {'a' * 40} {'c' * 16} {SEAL} w/bus - -2"
+1310 a EVALSHA'''))
 
     def test_what_was_not_seen_is_not_judged(self):
         self.finds([], ('m-0', f'1400 a SET w/bus {V1}:c-0 NX PX 500', '1390 gap'),
