@@ -5,39 +5,13 @@
 #include <redlock/site.h>
 #include <string.h>
 
-#include "base/digits.hpp"
 #include "config/config.hpp"
 #include "config/version.hpp"
 #include "master/guard.hpp"
+#include "site/finished.hpp"
 
 namespace redlock {
 namespace {
-
-constexpr char left_word[] = "left ", arrow[] = " > ";
-
-// Moves `text` behind `beginning`. False: it begins with something else.
-bool skip(const char*& text, const char* beginning) {
-  const size_t size = strlen(beginning);
-  if (strncmp(text, beginning, size) != 0) return false;
-  text += size;
-  return true;
-}
-
-// "left OLD > NEW SECONDS" of the field `left` (scripts/move.lua), or "left OLD > NEW" of `desc`: 0.3 writes no time.
-// False: it names no finished change away from `ours`.
-bool read_change(const char* text, const char* ours, char (&theirs)[fingerprint_max], int64_t& done_s) {
-  if (!skip(text, left_word) || !skip(text, ours) || !skip(text, arrow)) return false;
-  size_t size = strlen(text);
-  const char* const last = strrchr(text, ' ');
-  uint64_t seconds = 0;
-  const bool timed = last != nullptr && parse_decimal(Bytes(last + 1, strlen(last + 1)), seconds);
-  if (timed) size = static_cast<size_t>(last - text);
-  if (size == 0 || size >= sizeof theirs) return false;
-  memcpy(theirs, text, size);
-  theirs[size] = '\0';
-  done_s = static_cast<int64_t>(seconds);
-  return true;
-}
 
 const char* text_of(const redlock_question_t& asked, uint32_t n) {
   const bool is_text = n < asked.items && asked.item[n].type == REDLOCK_ITEM_TEXT;
@@ -60,9 +34,7 @@ bool ask(const redlock_config_t* cfg, uint32_t m, char (&theirs)[fingerprint_max
   asked.words = 5;
   alignas(redlock_item_t) char reply[2'048];
   if (redlock_site_ask(cfg, m, &asked, 1, reply, sizeof reply) != 0 || asked.err != 0) return false;
-  const char *q = text_of(asked, 2), *left = text_of(asked, 3);
-  const bool valid = strlen(q) == Guard::id_size && skip(left, q);
-  return read_change(valid ? left : text_of(asked, 1), facts.record, theirs, done_s);
+  return read_change(text_of(asked, 1), text_of(asked, 2), text_of(asked, 3), facts.record, theirs, done_s);
 }
 
 // Locks under another key prefix are other locks, so a configuration with another prefix is no successor.
@@ -87,6 +59,7 @@ int ask_all(const redlock_config_t* old_cfg, const char* wanted, redlock_site_le
 }
 
 }  // namespace
+
 }  // namespace redlock
 
 extern "C" int redlock_site_left(const redlock_config_t* old_cfg, const redlock_config_t* new_cfg,

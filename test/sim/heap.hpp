@@ -36,6 +36,7 @@ enum class Kind : uint8_t {
   close,           // everybody closes
   move,            // the next change of masters begins
   retire,          // the gateways of set a are ended, if nothing has happened since decision b
+  follow,          // client a goes on with the set that it was left behind for
   come_back,       // masters of set a come back as they were, at b ms if b is not 0
 };
 

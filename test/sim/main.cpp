@@ -158,7 +158,9 @@ void print_summary(const Totals& t, double seconds) {
       ull(t.debts_max), ull(t.claims_max), ull(t.rounds_max), ull(t.in_flight_max), ull(t.gap_max_ms),
       ull(t.orphan_max_ms));
   for (unsigned i = 0; i < fault_count; ++i) printf(" %s %llu", fault_name(Fault(i)), ull(t.faults[i]));
-  if (t.moves != 0) printf("\nchanges of masters that succeeded: %llu", ull(t.moves));
+  if (t.moves != 0) {
+    printf("\nchanges of masters that succeeded: %llu; clients that followed one: %llu", ull(t.moves), ull(t.follows));
+  }
   printf("\n");
   if (t.proof_runs == 0) return;
   uint64_t steps = 0;

@@ -16,6 +16,9 @@
 //
 // In half of the seeds the first user of each client waits for a lock without end, and renews it until it is lost.
 //
+// In half of the seeds without an operator, who gets LEFT goes on with the set to which a quorum of its own masters
+// records the change as done, whether or not the call has returned (redlock_site_left()).
+//
 // In half of the seeds an operator works by the header's rules, and masters come back as they were (operator.hpp). In
 // the other half nobody ends a gateway. As the header demands, clients of another set than the first one start before a
 // call has succeeded, or one that undoes it, only where the masters that are new to the site are no quorum; and no
@@ -24,6 +27,7 @@
 #include <algorithm>
 
 #include "master/guard.hpp"
+#include "site/finished.hpp"
 #include "world.hpp"
 
 namespace redlock::sim {
@@ -127,6 +131,7 @@ void make_moves(uint64_t seed, Plan& plan) {
   plan.sealed = plan.sealed || plan.early;
   plan.last_at = plan.quiet_at + settled_after + (random.coin() ? plan.guard_time() + second : 0);
   plan.close_at = plan.give_up_at = never;
+  plan.follows = !plan.operated && random.coin();
 }
 
 // ---- processes ------------------------------------------------------------------------------------------------
@@ -361,6 +366,29 @@ void World::at_mover(Fault fault, unsigned index, unsigned master, Ns length) {
   }
 }
 
+// ---- who was left behind --------------------------------------------------------------------------------------
+
+void World::left_behind(unsigned client, Ns t) {
+  if (plan_.follows) heap_.push(t + random_.spread(100 * us, second), Kind::follow, client);
+}
+
+// As `redlock run` does: the file was replaced when the change began, or before.
+void World::follow(unsigned client) {
+  const unsigned from = plan_.set_of[client];
+  if (!processes_[client]->running()) return;
+  for (unsigned to = 0; to < (plan_.third ? 3u : 2u); ++to) {
+    if (to == from || witness_->have_left(from, to, now_) < quorum_of(plan_.sets[from])) continue;
+    if (story_.telling()) story_.tell(now_, int(client), -1, "was left behind, and goes on with set %u", to);
+    ++totals.follows;
+    processes_[client]->die(random_.coin());
+    plan_.set_of[client] = to;
+    begun_ |= 1u << to;
+    ended_at_ = now_;
+    if (quiet_) return processes_[client]->start();
+    return heap_.push(now_ + random_.spread(1 * ms, 300 * ms), Kind::client_restart, client);
+  }
+}
+
 // ---- votes ----------------------------------------------------------------------------------------------------
 
 // Which set does the record of this master serve?
@@ -385,6 +413,23 @@ std::string Witness::record_of(unsigned master, Ns t) const {
   const auto* const record = world_.master(master).redis.peek(meta_, t);
   const auto desc = record != nullptr ? record->fields.find("desc") : test::RedisDouble::Fields::const_iterator();
   return record != nullptr && desc != record->fields.end() ? desc->second : std::string();
+}
+
+unsigned Witness::have_left(unsigned from, unsigned to, Ns t) const {
+  unsigned n = 0;
+  for (unsigned m = 0; m < world_.plan().masters; ++m) {
+    const auto* const record = world_.master(m).redis.peek(meta_, t);
+    if (!has(world_.plan().sets[from], m) || record == nullptr || world_.master(m).down) continue;
+    const auto field = [&](const char* name) {
+      const auto at = record->fields.find(name);
+      return at != record->fields.end() ? at->second : std::string();
+    };
+    char theirs[fingerprint_max];
+    int64_t done_s = 0;
+    n += read_change(field("desc").c_str(), field("q").c_str(), field("left").c_str(), desc_[from].c_str(), theirs,
+                     done_s) && desc_[to] == theirs ? 1u : 0u;
+  }
+  return n;
 }
 
 unsigned Witness::have_said(unsigned set, Ns since) const {

@@ -231,6 +231,7 @@ void Process::on_user_event(User& user, const redlock_event_t& event) {
       if (event.type == REDLOCK_EV_FAILED) w.checker().failed(index_, user, event, t_);
       w.checker().ended(index_, user, event.rounds, t_);
       ended(user);
+      if (event.cause == REDLOCK_CAUSE_NEVER && event.master_err == REDLOCK_E_LEFT) w.left_behind(index_, t_);
       if (event.type == REDLOCK_EV_RELEASED && user.index == 0 && w.plan().endless && !idle()) user.due = t_;
       break;
   }

@@ -19,6 +19,7 @@ void Totals::add(const Totals& more) {
   simulated_ms += more.simulated_ms;
   exclusive += more.exclusive;
   moves += more.moves;
+  follows += more.follows;
   proof_runs += more.proof_runs;
   for (unsigned i = 0; i < proof_steps; ++i) taken[i] += more.taken[i];
   for (unsigned i = 0; i < fault_count; ++i) faults[i] += more.faults[i];
@@ -182,6 +183,8 @@ void World::handle(const Event& event) {
       return begin_move(event.a);
     case Kind::retire:
       return operator_->retire(event.a, event.b);
+    case Kind::follow:
+      return follow(event.a);
     case Kind::come_back:
       return operator_->come_back(event.a, event.b * ms);
   }

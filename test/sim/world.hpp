@@ -33,6 +33,7 @@ struct Totals {
   uint64_t simulated_ms = 0;
   uint64_t exclusive = 0;  // seeds in which exclusion was demanded
   uint64_t moves = 0;      // changes of masters that ended with success
+  uint64_t follows = 0;    // clients that went on with the set they were left behind for
   uint64_t proof_runs = 0;  // seeds that were taken as a run of the proof
   uint64_t taken[proof_steps] = {};
   uint64_t faults[fault_count] = {};
@@ -83,6 +84,7 @@ class World {
   void delete_record(unsigned master);
   void moved(const Mover& mover, int result);
   void begin_last();
+  void left_behind(unsigned client, Ns t);  // an acquire has failed with LEFT
   void hurt_write(unsigned mover, unsigned half);
   Ns moved_at() const { return moved_at_; }
   Ns ended_at() const { return std::max(ended_at_, operator_->ended_at()); }  // gateways, by hand
@@ -119,6 +121,7 @@ class World {
   void tried_last(int result);
   void settle();
   bool was_left(unsigned set) const;
+  void follow(unsigned client);
   bool never_started(unsigned client) const;
   void at_mover(Fault fault, unsigned mover, unsigned master, Ns length);
   static void put_tokens(test::RedisDouble& redis, const std::string& seal);
