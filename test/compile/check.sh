@@ -635,7 +635,7 @@ check_refresh_abi() { dump_abi "$1" "$SOURCE/test/compile/redlock.abi"; }
 names_its_program() {
   local found
   found=$(grep -hoE '[^ =]*bin/redlock(-service)?( |$)' "${@:2}" | tr -d ' ' | sort | uniq -c | xargs)
-  [[ $found == "3 $1/redlock 1 $1/redlock-service" ]] || fail "not started from $1:" "$found"
+  [[ $found == "4 $1/redlock 1 $1/redlock-service" ]] || fail "not started from $1:" "$found"
 }
 
 check_unit() { # FILE
@@ -646,7 +646,7 @@ check_unit() { # FILE
 
 # Installs into WORK/prefix, for the checks below too, and looks at what is there.
 check_package() {
-  local prefix=$WORK/prefix document unexpected
+  local prefix=$WORK/prefix document unexpected unit
   rm -rf "$prefix" "$WORK/runtime"
   "$CMAKE" --install "$BUILD" --prefix "$prefix" >/dev/null
   unexpected=$(cd "$prefix" && find . -mindepth 1 -maxdepth 1 ! -name include ! -name 'lib*' ! -name bin ! -name share)
@@ -664,7 +664,9 @@ check_package() {
     cp -a "$prefix" "$WORK/moved"
     env -u LD_LIBRARY_PATH $EMULATOR "$WORK/moved/bin/redlock" version || fail "the installed program does not start"
     names_its_program "$prefix/bin" "$prefix"/lib/systemd/system/* "$prefix"/share/doc/*/examples/redlock.*
-    check_unit "$prefix/lib/systemd/system/redlock@.service"
+    for unit in redlock@.service redlock-metrics.service redlock-metrics.timer; do
+      check_unit "$prefix/lib/systemd/system/$unit"
+    done
   fi
   [[ $SHARED == ON ]] || return 0
   unexpected=$(PKG_CONFIG_PATH=$(echo "$prefix"/lib*/pkgconfig "$prefix"/lib*/*/pkgconfig | tr ' ' :) \

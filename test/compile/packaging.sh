@@ -108,9 +108,12 @@ package_debian() {
 # systemd would start the program of the package. Its targets are those of this machine.
 check_unit() { # ROOT
   command -v systemd-analyze >/dev/null || { echo "systemd-analyze is not here: it judges no unit" && return; }
-  local said unit=/usr/lib/systemd/system/redlock@.service
+  local said unit
   cp /lib/systemd/system/*.target "$1/usr/lib/systemd/system"
-  said=$(systemd-analyze verify --man=no --root="$1" "$unit" 2>&1) || fail "systemd takes no redlock@: $said"
+  for unit in redlock@.service redlock-metrics.timer; do
+    said=$(systemd-analyze verify --man=no --root="$1" "/usr/lib/systemd/system/$unit" 2>&1) ||
+      fail "systemd takes no $unit: $said"
+  done
 }
 
 # A profile with TLS makes another version, so dpkg configures no program beside the other library.

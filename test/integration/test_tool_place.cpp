@@ -44,12 +44,31 @@ TEST_F(ToolPlace, TheUnitIsWellFormed) {
   }
   EXPECT_EQ(unit.find("RestartPrevent"), std::string::npos) << "a new file mends a wrong one";
   if (!has("systemd-analyze")) GTEST_SKIP() << "systemd-analyze is not here";
-  const std::string file = site_.dir + "/redlock@.service";
-  const std::string installed = replace_all(unit, "@redlock_bindir@/redlock", REDLOCK_TOOL);
-  std::ofstream(file) << replace_all(installed, "Documentation=", "#");
-  const Ended ended = shell("systemd-analyze verify " + file);
+  for (const char* name : {"redlock@.service", "redlock-metrics.service", "redlock-metrics.timer"}) {
+    std::string text = text_of_file(source("src/tool/service/" + std::string(name) + ".in"));
+    text = replace_all(text, "@redlock_bindir@/redlock", REDLOCK_TOOL);
+    std::ofstream(site_.dir + "/" + name) << replace_all(text, "Documentation=", "#");
+  }
+  const Ended ended = shell("cd " + site_.dir + "; systemd-analyze verify ./redlock@.service ./redlock-metrics.timer");
   EXPECT_EQ(ended.status, 0);
-  EXPECT_EQ(ended.err.find("redlock@"), std::string::npos) << ended.err;
+  EXPECT_EQ(ended.err.find("redlock"), std::string::npos) << ended.err;
+}
+
+// The file is the one that the alarms of the guide look for.
+TEST_F(ToolPlace, TheUnitOfMetricsWritesItsFile) {
+  const std::string unit = text_of_file(source("src/tool/service/redlock-metrics.service.in"));
+  std::smatch found;
+  ASSERT_TRUE(std::regex_search(unit, found, std::regex("\nExecStart=@redlock_bindir@/redlock status (.*)\n")));
+  const std::string line = std::string(REDLOCK_TOOL) + " status -C " + site_.config + " " + found[1].str();
+  ASSERT_TRUE(std::regex_search(unit, found, std::regex("\nEnvironment=FILE=/[a-z/-]+(/redlock[.]prom)\n")));
+  const std::string file = site_.dir + found[1].str();
+  for (const std::string names : {"", "bus led"}) {
+    const Ended ended = shell(line, {"FILE=" + file, "RESOURCES=" + names});
+    EXPECT_EQ(ended.status, 0) << ended.err;
+    const std::string text = text_of_file(file);
+    EXPECT_NE(text.find("\nredlock_masters_up 3\n"), std::string::npos) << text;
+    EXPECT_EQ(text.find("\nredlock_resource_held{resource=\"led\"} 0\n") == std::string::npos, names.empty()) << text;
+  }
 }
 
 TEST_F(ToolPlace, TheUnitsCommandTellsSystemd) {

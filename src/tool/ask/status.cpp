@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
 // redlock status: what the masters say, and who has a resource. A snapshot of keys that anybody may have written.
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "tool/ask/lookup.hpp"
 #include "tool/system/clock.hpp"
+#include "tool/system/replaced_file.hpp"
 #include "tool/words/prometheus.hpp"
 #include "tool/words/say.hpp"
 
@@ -114,10 +116,10 @@ void print_of_masters(const Metric& metric, bool (*is_so)(unsigned m)) {
 
 void print_prometheus() {
   print_of_masters({"master_answers", "1: the master answers."}, [](unsigned m) { return site.master[m].err == 0; });
-  print_of_masters(master_up_metric, [](unsigned m) { return site.votes(m); });
-  print_family(masters_up_metric);
+  print_of_masters({"master_up", "1: the master may vote."}, [](unsigned m) { return site.votes(m); });
+  print_family({"masters_up", "Masters that vote now."});
   put(Text("redlock_masters_up %u\n", site.votes()));
-  print_family(quorum_metric);
+  print_family({"quorum", "Masters that a lock needs."});
   put(Text("redlock_quorum %u\n", site.quorum));
   if (names.count != 0) print_family({"resource_held", "1: held, 0: free, -1: not clear."});
   for (unsigned i = 0; i < names.count; ++i) {
@@ -132,7 +134,18 @@ void print_prometheus() {
     put(Text("redlock_resource_masters{resource=\"%s\",holder=\"%s\"} %u\n", label(one.name().c_str()).c_str(),
              label(one.holder(one.first).c_str()).c_str(), one.on));
   }
-  flush();
+}
+
+// stdout is the file that is made, so that it is written as any output is.
+void write_prometheus(const char* path) {
+  const auto write = [](void*, int file) {
+    if (dup2(file, STDOUT_FILENO) < 0) return false;
+    print_prometheus();
+    return flush();
+  };
+  if (!replace_file(path, true, write, nullptr)) {
+    fail(exit_output, "--output: %s cannot be written: %s", path, strerror(errno));
+  }
 }
 
 // ---- the command ----------------------------------------------------------------------------------------------------
@@ -222,10 +235,12 @@ Text wait_until_whole(int32_t wait_ms) {
 
 int run_status(const Command& command, int argc, char** argv) {
   bool json = false, prometheus = false, scans = false;
+  const char* output = nullptr;
   int32_t wait_ms = -1;  // below 0: not given
   const Options options(command, argc, argv,
                         {{.name = "json", .flag = &json},
                          {.name = "prometheus", .flag = &prometheus},
+                         {.name = "output", .letter = 'o', .text = &output},
                          {.name = "scan", .flag = &scans},
                          {.name = "wait", .letter = 'w', .ms = &wait_ms, .max = longest_wait_s}});
   for (char** name = options.rest(); *name != nullptr; ++name) {
@@ -235,6 +250,8 @@ int run_status(const Command& command, int argc, char** argv) {
   if (names.cut) options.usage("more than %u resources", resources_max);
   options.exclude("--json", json, "--prometheus", prometheus);
   options.exclude("--wait", wait_ms >= 0, "--scan", scans);
+  if (output != nullptr && !prometheus) options.usage("--output is for --prometheus");
+  if (output != nullptr) check_is_ours("--output", output);
   const unsigned given = names.count;
   site.open(open_config(options.common()));
   lookups = static_cast<Lookup*>(calloc(resources_max, sizeof *lookups));
@@ -245,7 +262,7 @@ int run_status(const Command& command, int argc, char** argv) {
     if (scans) scan_all();
     look_up_all(given);
   }
-  json ? print_json() : prometheus ? print_prometheus() : print_text();
+  output != nullptr ? write_prometheus(output) : json ? print_json() : prometheus ? print_prometheus() : print_text();
   if (wait_ms >= 0) {
     if (!what.empty()) say("missing after %s s: %s", Text().thousandths(wait_ms).c_str(), what.c_str());
     return what.empty() ? exit_ok : exit_too_few;
@@ -259,6 +276,7 @@ const Command status_command = {
     "status", "[RES]...", "what the masters say, and who has a resource",
     "      --json          one JSON object\n"
     "      --prometheus    metrics, for a file that an agent collects\n"
+    "  -o, --output FILE   replaces FILE by them as a whole\n"
     "      --scan          all locks; needs the permission +scan\n"
     "  -w, --wait SECS     until all masters vote, and each RES that is held has its key on all of them\n",
     run_status};

@@ -2,14 +2,11 @@
 #include "tool/run/metrics.hpp"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tool/system/descriptors.hpp"
+#include "tool/system/replaced_file.hpp"
 #include "tool/words/options.hpp"
 #include "tool/words/prometheus.hpp"
 #include "tool/words/say.hpp"
@@ -18,8 +15,6 @@ namespace redlock::tool {
 namespace {
 
 constexpr int64_t pause_ns = 1'000 * ns_per_ms;  // between two changes of the file
-constexpr int patience_ms = 1'000;               // at the beginning and at the end, while other runs write
-constexpr int again_ms = 10;
 
 using Status = redlock_status_t;
 
@@ -70,8 +65,8 @@ class Metrics::Page {
   Page(int file, const Text& resource) : file_(file), resource_(resource) {}
 
   void family(const Metric& metric, const char* type) { add(tool::family(metric, type).c_str()); }
-  // What becomes of a sample's value in the file: it is replaced, added to, the same in ms, or raised.
-  enum Kind { gauge, count, seconds, most_seconds };
+  // What becomes of a sample's value in the file: it is added to, the same in ms, or raised.
+  enum Kind { count, seconds, most_seconds };
   void sample(Kind kind, const char* name, const char* labels, uint64_t value) {
     Text line("redlock_%s{resource=\"%s\"%s}", name, resource_.c_str(), labels);
     const uint64_t before = last_value(line.c_str());
@@ -124,30 +119,12 @@ void Metrics::write_counters(Page& page) const {
   times("hold", "How long locks were held.", &Status::hold);
 }
 
-void Metrics::write_gauges(Page& page) const {
-  page.single(Page::gauge, {"locks_held", "1: the lock is held here."}, seen_.locks_held);
-  page.single(Page::gauge, {"debts", "Ended values with an unanswered delete."}, seen_.debts);
-  page.single(Page::gauge, masters_up_metric, seen_.masters_up);
-  page.single(Page::gauge, quorum_metric, seen_.quorum);
-  page.family(master_up_metric, "gauge");
-  for (unsigned m = 0; m < seen_.masters; ++m) {
-    const Text master = Text(",master=\"%s\"", label(masters_[m]).c_str());
-    page.sample(Page::gauge, master_up_metric.name, master.c_str(), up_ >> m & 1u);
-  }
-}
-
 // ---- when -----------------------------------------------------------------------------------------------------------
 
-// Nothing but a file of ours is replaced: the option may have been given another file by mistake.
 void Metrics::open(const char* path, const char* names) {
   path_ = path;
   resource_ = label(Text().escaped(names, strlen(names), 1'000).c_str());
-  struct stat found {};
-  const bool exists = lstat(path, &found) == 0;
-  const bool is_file = exists && S_ISREG(found.st_mode) && read_file(path, last, sizeof last) >= 0;
-  if (exists && !(is_file && (*last == '\0' || strncmp(last, "# HELP redlock_", 15) == 0))) {
-    fail(exit_output, "--metrics: %s is no file of metrics of redlock, and stays as it is", path);
-  }
+  check_is_ours("--metrics", path);
   if (!write(true)) fail(exit_output, "--metrics: %s cannot be written: %s", path, strerror(errno));
 }
 
@@ -156,16 +133,8 @@ void Metrics::look(const redlock_t* client) {
   auto now = sized<redlock_status_t>();
   if (redlock_status(client, &now) != 0) return;
   now.guard_ms = 0;  // of no interest here, and never the same
-  uint32_t up = 0;
-  auto master = sized<redlock_master_status_t>();
-  for (uint32_t m = 0; redlock_master_status(client, m, &master) == 0; ++m) {
-    up |= (master.state == REDLOCK_MASTER_UP ? 1u : 0u) << m;
-    memcpy(masters_[m], master.name, sizeof masters_[m]);
-  }
-  if (has_client_ && up == up_ && memcmp(&now, &seen_, sizeof now) == 0) return;
-  has_client_ = true;
+  if (memcmp(&now, &seen_, sizeof now) == 0) return;
   seen_ = now;
-  up_ = up;
   if (due_ == never) due_ = written_at_ + pause_ns;
 }
 
@@ -179,7 +148,6 @@ void Metrics::write_due() {
 
 void Metrics::end() {
   if (path_ == nullptr) return;
-  has_client_ = false;
   if (!write(true)) complain();
   told_ = seen_ = {};  // the next client counts from 0
 }
@@ -192,38 +160,17 @@ void Metrics::complain() {
 // False: it was not written; EWOULDBLOCK: another run writes.
 bool Metrics::write(bool is_patient) {
   written_at_ = now_ns();
-  const char* const slash = strrchr(path_, '/');
-  const int size = slash == nullptr ? 0 : static_cast<int>(slash - path_) + 1;
-  const Text folder = Text("%.*s.", size, path_);
-  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return false;
-  const auto is_busy = [&] { return flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; };
-  bool busy;
-  for (int ms = 0; (busy = is_busy()) && is_patient && ms < patience_ms; ms += again_ms) pause_ms(again_ms);
-  const bool done = !busy && replace();
-  const int error = errno;
-  ::close(descriptor);
-  errno = error;
-  if (!done) return false;
+  const auto write_page = [](void* self, int file) {
+    const Metrics& metrics = *static_cast<Metrics*>(self);
+    read_file(metrics.path_, last, sizeof last);
+    Page page(file, metrics.resource_);
+    metrics.write_counters(page);
+    return page.is_whole();
+  };
+  if (!replace_file(path_, is_patient, write_page, this)) return false;
   told_ = seen_;
   complained_ = false;
   return true;
-}
-
-bool Metrics::replace() {
-  const Text beside = Text("%s.new", path_);
-  read_file(path_, last, sizeof last);
-  ::unlink(beside.c_str());  // of a run that was killed
-  const int file = ::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  if (file < 0) return false;
-  Page page(file, resource_);
-  write_counters(page);
-  if (has_client_) write_gauges(page);
-  if (::close(file) == 0 && page.is_whole() && ::rename(beside.c_str(), path_) == 0) return true;
-  const int error = errno;
-  ::unlink(beside.c_str());
-  errno = error;
-  return false;
 }
 
 }  // namespace redlock::tool

@@ -11,9 +11,6 @@ struct Metric {
   const char* name;
   const char* help;
 };
-constexpr Metric master_up_metric = {"master_up", "1: the master may vote."};
-constexpr Metric masters_up_metric = {"masters_up", "Masters that vote now."};
-constexpr Metric quorum_metric = {"quorum", "Masters that a lock needs."};
 
 inline Text family(const Metric& metric, const char* type) {
   return Text("# HELP redlock_%s %s\n# TYPE redlock_%s %s\n", metric.name, metric.help, metric.name, type);
