@@ -139,14 +139,42 @@ def guide(source):
     for act in re.findall(r"^<!-- act: (.*) -->$", text, re.MULTILINE):
         if not re.search(rf"^ +types_guide \S+ '?{act}'?$", script, re.MULTILINE):
             yield f"examples/site/README.md: break.sh does not play the act {act}"
-    printed = " ".join(read(folder, name) for root in ("src", "include") for folder, _, names in
-                       os.walk(os.path.join(source, root)) for name in names if name.endswith((".cpp", ".h", ".hpp")))
+    printed = printed_by(source)
     table = text[text.index("## Troubleshooting"):text.index("## Set up")]
     for message in re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE):
         # Numbers and names are filled in; what is left between them is text.
         for part in re.split(r"\.\.\.|\S*\d\S*", message):
             if part.strip(" :") and part.strip(" :") not in printed:
                 yield f"examples/site/README.md: neither the library nor the tool prints `{part.strip()}` ({message})"
+
+
+def printed_by(source):
+    return " ".join(read(folder, name) for root in ("src", "include") for folder, _, names in
+                    os.walk(os.path.join(source, root)) for name in names if name.endswith((".cpp", ".h", ".hpp")))
+
+
+# What a script compares the output of redlock with, and what only looks like it.
+READS = re.compile(r"""^\s*(?:says|await \S+ .*redlock.*) ['"](.*)['"]$"""
+                   r"""|redlock [^|\n]*\| *grep (?:-\w+ )*(.*)$""", re.MULTILINE)
+OTHERS = re.compile(r"aof_last_write_status|the bus is ours|\^ 11 03|\^500|\$(watched|everywhere)|--\[a-z-\]")
+
+
+def sentences(source):
+    listed = [line.rsplit(": ", 1) for line in read(source, "test/compile/sentences.txt").splitlines()
+              if not line.startswith("#")]
+    printed = printed_by(source)
+    for sentence, script in listed:
+        if sentence not in printed:
+            yield f"sentences.txt: neither the library nor the tool prints `{sentence}`, which {script} reads"
+        if sentence.strip('"') not in read(source, script):
+            yield f"sentences.txt: {script} does not read `{sentence}`"
+    scripts = [p for p in files(source, ".sh") if p.startswith(("examples/", "test/compile/check"))]
+    for script in scripts + [p for p in files(source) if p.startswith(("src/tool/service/", "src/tool/completion/"))]:
+        known = [sentence.strip('"') for sentence, of in listed if of == script]
+        for match in READS.finditer(read(source, script)):
+            pattern = next(filter(None, match.groups()))
+            if not OTHERS.search(pattern) and not any(sentence in pattern for sentence in known):
+                yield f"{script}: reads `{pattern}`, which is in no line of sentences.txt"
 
 
 def example(source):
@@ -190,6 +218,7 @@ def main():
     wrong += versions(source)
     wrong += blocks(source)
     wrong += guide(source)
+    wrong += sentences(source)
     wrong += example(source)
     wrong += too_busy(source)
     wrong += words(source)
