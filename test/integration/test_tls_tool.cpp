@@ -3,6 +3,7 @@
 // The program `redlock` on masters over TLS: what it says of their certificates, and its other commands.
 #include <sys/stat.h>
 
+#include "support/proxy.hpp"
 #include "tls_site.hpp"
 #include "tool_doctor.hpp"
 
@@ -96,6 +97,23 @@ TEST(TlsTool, TheCheckOfAConfigurationLooksAtItsFiles) {
   const Ended stated = run_redlock({"commission", "--yes", "-C", config}, site.folder.folder());
   EXPECT_EQ(stated.status, 78);
   EXPECT_NE(stated.err.find("tls.ca_file: " + ca + ": does not exist"), std::string::npos) << stated.err;
+}
+
+// The doctor connects anew for each check. A handshake that is slow after others were well is no other port.
+TEST(TlsTool, AMasterThatFallsSilentSpeaksTls) {
+  TlsSite site(1);
+  Proxy proxy(site[0].port());
+  const std::string path = site.folder.path("silent.json"), direct = "\"" + site[0].url() + "\", ";
+  std::ofstream(path) << R"({"masters": [)" << direct << R"({"url": "rediss://127.0.0.1:)" << proxy.port()
+                      << R"(", "name": "far"}], "tls": {"ca_file": ")" << site.folder.path("ca.pem")
+                      << R"("}, "timing": {"connect_timeout_ms": 300}})";
+  ::chmod(path.c_str(), 0600);
+  Program doctor(redlock_words({"doctor", "-v", "-C", path}), site.folder.folder());
+  ASSERT_TRUE(eventually([&] { return has(doctor.out(), "ok      reach "); }));  // both have answered by now
+  proxy.hold_from("\x16\x03");
+  doctor.exit_status();
+  EXPECT_TRUE(has(doctor.out(), "unknown acl         far: the connection timed out\n")) << doctor.out();
+  EXPECT_FALSE(has(doctor.out(), "speaks no TLS")) << doctor.out();
 }
 
 TEST(TlsTool, WhatIsWrongHasItsWords) {

@@ -215,8 +215,7 @@ TEST(ToolDoctor, GuardRecordAndMastersThatAreDown) {
   site[0].kill_hard();
   const Ended down = site.run({"doctor", "-v"}, config);
   EXPECT_EQ(down.status, 0);
-  const std::string address = "127.0.0.1:" + std::to_string(site[0].port());
-  EXPECT_TELLS(down, "warn", "reach", "m0: " + address + ": the connection was refused");
+  EXPECT_TELLS(down, "warn", "reach", "m0: the connection was refused");
   EXPECT_TELLS(down, "unknown", "duplicate", "2 of 3 run ids are known");
   site[1].freeze();
   const Ended two_down = site.run({"doctor", "-v"}, config);

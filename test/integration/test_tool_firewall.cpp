@@ -204,7 +204,7 @@ TEST(ToolFirewall, DropsAndRejectsOneMasterAndThenTwo) {
     EXPECT_EQ(trial.status->exit_status(), 69);
     EXPECT_TRUE(has(trial.status->out(), "\nm2  ")) << trial.status->out();
     EXPECT_TRUE(has(trial.status->out(), "\nbus: unknown: ")) << trial.status->out();
-    EXPECT_TRUE(has(trial.status->out(), "2/3 master(s) said nothing")) << trial.status->out();
+    EXPECT_TRUE(has(trial.status->out(), "2/3 did not answer")) << trial.status->out();
     EXPECT_EQ(trial.doctor->exit_status(), 69);
     EXPECT_TRUE(has(trial.doctor->out(), "fail    reach       m1: ")) << trial.doctor->out();
     EXPECT_TRUE(has(trial.doctor->out(), "ok      reach       m2: ")) << trial.doctor->out();

@@ -180,10 +180,15 @@ TEST(ToolFit, MemoryThatIsNearlyFullAndASaveThatFailed) {
   site[1].command({"CONFIG", "SET", "maxmemory-policy", "noeviction"});
   const std::string info = site[1].command({"INFO", "memory"});
   const size_t at = info.find("used_memory:") + 12;
-  site[1].command({"CONFIG", "SET", "maxmemory", info.substr(at, info.find('\r', at) - at)});
+  const long long used = std::stoll(info.substr(at, info.find('\r', at) - at));
+  site[1].command({"CONFIG", "SET", "maxmemory", std::to_string(used + used / 20)});
   const Ended full = site.run({"doctor", "-v"}, config);
   EXPECT_EQ(full.status, 0) << full.out;
   EXPECT_TELLS(full, "warn", "eviction", " used");
+  site[1].command({"CONFIG", "SET", "maxmemory", std::to_string(used / 2)});
+  const Ended over = site.run({"doctor", "-v"}, config);
+  EXPECT_EQ(over.status, 69) << over.out;
+  EXPECT_TELLS(over, "fail", "eviction", " used");
   site[1].command({"CONFIG", "SET", "maxmemory", "0"});
 
   site[1].command({"BGSAVE"});

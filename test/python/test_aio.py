@@ -39,6 +39,7 @@ class Aio(Site):
 
     @run
     async def test_holds_and_lets_go(self, client):
+        self.assertTrue(await client.wait_ready(20.0))
         async with client.lock("plant1/rs485-a", wait=5.0) as lock:
             lock.check(0.3)
             self.assertGreaterEqual(self.holders("plant1/rs485-a"), 2)

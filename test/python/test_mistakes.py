@@ -211,6 +211,16 @@ class Logging(Site):
         self.assertIn("ERROR:of.this.test:redlock_acquire_async: a name is empty", logs.output)
         self.assertTrue(any(line.startswith("INFO:of.this.test:master 127.0.0.1:") for line in logs.output))
 
+    def test_a_password_in_the_clear_is_a_warning_once_in_a_process(self):
+        logger = logging.getLogger("of.passwords")
+        with self.assertLogs(logger, logging.DEBUG) as logs:
+            logger.debug("the build has TLS, or no line")
+            for _ in range(2):
+                with libredlock.Client(masters=["redis://:pw@192.0.2.1:1"], logger=logger):
+                    pass
+        lines = [line for line in logs.output if "in the clear" in line]
+        self.assertIn([line.split(":")[0] for line in lines], ([], ["WARNING", "DEBUG"]))
+
     def test_a_file_a_dict_and_keywords(self):
         import json
         import pathlib

@@ -239,6 +239,13 @@ class Sync(Site):
             with client.lock("a", wait=20.0) as lock:
                 lock.check()
 
+    def test_waits_until_enough_masters_vote(self):
+        with libredlock.Client(self.config()) as client:
+            self.assertTrue(client.wait_ready(20.0))
+            self.assertGreaterEqual(client.status()["masters_up"], 2)
+        with libredlock.Client(masters=["redis://127.0.0.1:1"]) as client:
+            self.assertFalse(client.wait_ready(0.1))
+
     def test_a_time_that_is_over_before_masters_answer(self):
         with self.client.lock("a"):
             pass

@@ -35,8 +35,10 @@ Name = Union[str, bytes]
 Source = Union[str, "os.PathLike[str]", Mapping[str, Any]]
 OnEvent = Callable[[Event], object]
 DEFAULT = float(WAIT_DEFAULT)  # wait: what the configuration says, defaults.wait_ms and timing.guard_wait_ms
+READY_STEP = 0.02  # seconds between two looks of wait_ready()
 STACK_BYTES = 1 << 20  # Python's callbacks need more than the library's 64 KB
 ENDS = (EventType.FAILED, EventType.LOST, EventType.RELEASED)
+WARNED: set[str] = set()  # of configurations: each is a warning once in a process, and for debugging after that
 LEVELS = {3: logging.ERROR, 4: logging.WARNING, 5: logging.INFO, 6: logging.INFO, 7: logging.DEBUG}
 
 
@@ -126,6 +128,9 @@ class Core:
 
     def _on_log(self, level: int, line: bytes, user: Optional[int]) -> None:
         text = self.said.line = line.decode("utf-8", "replace")
+        if not self.is_open and level == 4:
+            level = 7 if text in WARNED else 4
+            WARNED.add(text)
         self.logger.log(LEVELS.get(level, logging.INFO), "%s", text)
 
     def _on_event(self, rl: int, address: int, key: Optional[int]) -> None:
@@ -342,6 +347,10 @@ class BaseClient(Generic[L]):
         text = ctypes.create_string_buffer(65536)  # 15 masters take 8 KB
         self._core.must(lib.redlock_status_json, text, ctypes.byref(ctypes.c_size_t(len(text))))
         return json.loads(text.value)
+
+    def _is_ready(self) -> bool:
+        status = self.status()
+        return bool(status["masters_up"] >= status["quorum"])
 
     def commission(self, master: Optional[int] = None) -> None:
         """States that nobody holds a lock of these masters, or of the one with this index: the guard does not watch

@@ -7,9 +7,10 @@ import ctypes
 import os
 import queue
 import threading
+import time
 from typing import Any, Coroutine, Optional, TypeVar
 
-from ._core import BaseClient, BaseLock, Core, Name, first_of
+from ._core import BaseClient, BaseLock, Core, Name, READY_STEP, first_of
 from ._errors import Locked, error
 from ._layout import Code
 from ._library import lib
@@ -96,6 +97,13 @@ class Client(BaseClient[Lock]):
         the others is kept. It begins at a random name. Options as lock(); `wait` is for all of them together. Raises as
         acquire(), for the name that was decided last. Each name that waits takes a place of limits.locks."""
         return run(self._any_of(names, options))
+
+    def wait_ready(self, seconds: float) -> bool:
+        """Waits until enough masters vote for a lock, `seconds` at most. False: they do not; status() says why."""
+        until = time.monotonic() + seconds
+        while not (ready := self._is_ready()) and time.monotonic() < until:
+            time.sleep(READY_STEP)
+        return ready
 
     def close(self) -> None:
         """Releases all locks, ends all waits with Canceled, and ends the client. Waits for at most `grace` and 2 s."""

@@ -17,7 +17,7 @@ import select
 import time
 from typing import Any, Optional, Type
 
-from ._core import BaseClient, BaseLock, Core, Name, first_of
+from ._core import BaseClient, BaseLock, Core, Name, READY_STEP, first_of
 from ._errors import Event, Locked, error
 from ._layout import Code, EventType
 from ._library import lib
@@ -143,6 +143,13 @@ class Client(BaseClient[Lock]):
     async def any_of(self, *names: Name, **options: Any) -> Lock:
         """As libredlock.Client.any_of(): the first of these names that is free, held, to be used by `async with`."""
         return await self._any_of(names, options)
+
+    async def wait_ready(self, seconds: float) -> bool:
+        """As libredlock.Client.wait_ready(): waits until enough masters vote for a lock."""
+        until = time.monotonic() + seconds
+        while not (ready := self._is_ready()) and time.monotonic() < until:
+            await asyncio.sleep(READY_STEP)
+        return ready
 
     async def close(self) -> None:
         """Releases all locks, ends all waits with Canceled, and ends the client, within `grace`. A cancellation

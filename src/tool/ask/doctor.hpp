@@ -28,6 +28,8 @@ struct Finding {
 };
 void judge(const Text& saw, std::initializer_list<Finding> findings);
 
+// Asks a master that has answered before. One that spoke TLS then, and is silent now, is slow: no other port is meant.
+int ask(Questions& asked, unsigned m);
 // `resources`: with a null at the end.
 void examine_master(unsigned m, char** resources);
 void no_resource_was_named();  // the end of the report says that no resource's key was tried

@@ -81,7 +81,7 @@ void check_permissions(unsigned m) {
   const Key key = site.own_key(":doctor");
   Questions asked;
   for (const Permission& one : permissions) asked.command(one.command, key);
-  const int err = asked.ask(site.cfg, m, it.at);
+  const int err = ask(asked, m);
   if (err != 0 && unanswered(asked) != nullptr) {
     about("commands", &it);
     tell_unknown(Text(" %s, which ends the connection", unanswered(asked)), {});
@@ -126,7 +126,7 @@ void check_keys(unsigned m, char** resources) {
     asked.command(is_own ? "HGET @ f" : "GET @", keys[i]);
     asked.command(is_own ? "HSET @ f v g" : "SET @ x NX XX", keys[i]);
   }
-  const int err = asked.ask(site.cfg, m, site.master[m].at);
+  const int err = ask(asked, m);
   if (err != 0) return tell(Level::unknown, redlock_strerror(err));
   Text needed, useful, unsure;
   for (unsigned i = 0; i < count; ++i) {
@@ -143,11 +143,15 @@ void check_keys(unsigned m, char** resources) {
   }
   if (!useful.empty()) useful.add(" (without it no fencing tokens)");
   if (needed.empty() && !unsure.empty()) {
-    return tell(Level::unknown, Text("not known for:%s%s", unsure.c_str(), useful.c_str()),
-                "without the command itself nobody sees which keys are allowed");
+    const Text saw("whether these keys are allowed is not known:%s%s", unsure.c_str(), useful.c_str());
+    return tell(Level::unknown, saw,
+                "grant +get, +set, +hget and +hset first: without the command nobody sees which keys are allowed");
   }
   if (needed.empty() && useful.empty()) return tell(Level::ok, Text("%u keys can be read and written", count));
-  tell_lacking(needed, useful, "ACL SETUSER with patterns for {key_prefix}RES and redlock:{key_prefix}:*");
+  const Text prefix = Text().escaped(site.facts().key_prefix, site.facts().key_prefix_size);
+  tell_lacking(needed, useful,
+               Text("if key_prefix \"%s\" is right: ACL SETUSER USER ~%s... ~redlock:%s:*, then ACL SAVE",
+                    prefix.c_str(), prefix.c_str(), prefix.c_str()));
 }
 
 }  // namespace redlock::tool

@@ -17,16 +17,18 @@ int compare_u32(const void* a, const void* b) {
 
 Level unless_quorum(unsigned good) { return good >= site.quorum ? Level::warn : Level::fail; }
 
-void denied(int err) {
-  tell(Level::unknown, Text("not told: %s", redlock_strerror(err)),
-       "let the user read it for this check (+info), or ask the operator of the server");
+void denied(int err,
+            const char* todo = "let the user read it for this check (+info), or ask the operator of the server") {
+  tell(Level::unknown, Text("not told: %s", redlock_strerror(err)), todo);
 }
+
+constexpr char read_record[] = "let the user read the record: the checks acl and acl_keys say what is missing";
 
 void check_reach(const Master& it) {
   if (it.err == 0) return tell(Level::ok, Text("%s answers", it.facts.address));
   const ExitCode code = exit_code_of(it.err);
   const Level gone = unless_quorum(site.reached());
-  judge(Text("%s: %s", it.facts.address, it.unasked.c_str()),
+  judge(it.unasked,
         {{it.err == REDLOCK_E_MISCONF, gone, "free its disk; its log says what it cannot write", code},
          {it.err == REDLOCK_E_MAXCLIENTS, gone, "end clients that nobody needs, or raise its maxclients", code},
          {it.err == REDLOCK_E_RESOLVE, gone, "correct the name, or mend this machine's name server", code},
@@ -36,7 +38,13 @@ void check_reach(const Master& it) {
           "is it a Redis server, and no proxy? redis-cli HELLO 3 shows what it answers", code},
          {it.err == REDLOCK_E_LOADING || it.err == REDLOCK_E_SCRIPT_BUSY, gone, "wait until it is done", code},
          {code == exit_too_few, gone, "start it, or look at the address and the network", code},
-         {true, Level::fail, "correct the configuration, or the server's users", code}});
+         {it.err == REDLOCK_E_AUTH || it.err == REDLOCK_E_AUTH_MISSING, Level::fail,
+          "username and password in the file are not those of the server's ACL: correct one of the two", code},
+         {it.err == REDLOCK_E_TLS_NAME, Level::fail,
+          "its subjectAltName must have the host of the url, or tls.server_name: correct either", code},
+         {it.err == REDLOCK_E_TLS_AUTHORITY, Level::fail,
+          "put the authority of the master's certificate into the file that tls.ca_file names", code},
+         {true, Level::fail, "correct the configuration, or the server's", code}});
 }
 
 #ifdef REDLOCK_TLS
@@ -68,7 +76,7 @@ void check_tls(unsigned m) {
 void check_timeout(unsigned m) {
   Questions asked;
   asked.command("CONFIG GET timeout");
-  const char* const text = asked.ask(site.cfg, m, site.master[m].at) == 0 ? asked.text(0, 2) : nullptr;
+  const char* const text = ask(asked, m) == 0 ? asked.text(0, 2) : nullptr;
   if (text == nullptr) return;
   const int64_t timeout_s = number_within(seconds_max, text);
   judge(Text("timeout %lld", static_cast<long long>(timeout_s)),
@@ -107,6 +115,8 @@ void check_info(const Master& it) {
   judge(memory, {{it.maxmemory < 0 || it.policy[0] == '\0', Level::unknown, ""},
                  {it.evicts(), Level::fail, "lock keys may be evicted: CONFIG SET maxmemory-policy noeviction",
                   exit_code_of(REDLOCK_E_MAXMEMORY)},
+                 {it.is_over(), unless_quorum(site.count([](unsigned m) { return !site.master[m].is_over(); })),
+                  "it refuses locks (OOM): give it more memory, CONFIG SET maxmemory ...", exit_too_few},
                  {is_full, Level::warn, "at maxmemory it refuses locks (OOM): give it more memory"}});
   about("persistence", &it);
   if (it.aof < 0 || it.rdb_ok < 0) return tell(Level::unknown, "INFO does not say");
@@ -156,7 +166,7 @@ void check_record(unsigned m) {
   const Master& it = site.master[m];
   switch (it.record) {
     case Record::unread:
-      return denied(it.record_err);
+      return denied(it.record_err, read_record);
     case Record::none:
       return tell(Level::ok, "none yet: no client of any configuration was here");
     case Record::ours:
@@ -176,14 +186,18 @@ void check_record(unsigned m) {
       site.served() ? ""
                     : "if this file is to replace the other one: redlock reconfigure OTHER THIS. If the other file is "
                       "lost: end its gateways, and then, ";
+  const ExitCode code = exit_code_of(REDLOCK_E_FINGERPRINT);
+  // Where another master bears a mark that is over, this one may be of a site that runs, and its record is in use.
+  const bool may_be_live = it.has_seal && site.count([](unsigned other) { return site.master[other].has_mark(); }) != 0;
+  if (may_be_live) return tell(Level::fail, saw, "compare the files of all gateways; its own may be running", code);
   const Text todo("compare the files of all gateways; %s%s", replace, site.deletion(m).c_str());
-  tell(Level::fail, saw, todo, exit_code_of(REDLOCK_E_FINGERPRINT), site.deletion_line(m));
+  tell(Level::fail, saw, todo, code, site.deletion_line(m));
 }
 
 void check_guard(const Master& it) {
   if (it.record >= Record::moving) return;  // told already
   if (it.record == Record::unread || it.info_err != 0) {
-    return denied(it.record_err != 0 ? it.record_err : it.info_err);
+    return it.record_err != 0 ? denied(it.record_err, read_record) : denied(it.info_err);
   }
   if (it.sealed) return tell(Level::ok, "its watch is over");
   const bool is_new = it.record == Record::none;
@@ -197,7 +211,7 @@ void check_round_trip(unsigned m) {
   constexpr unsigned cycles = 50;
   Questions asked;
   for (unsigned i = 0; i < cycles; ++i) asked.command("PING");
-  const int err = asked.ask(site.cfg, m, site.master[m].at);
+  const int err = ask(asked, m);
   if (err != 0) return tell(Level::fail, redlock_strerror(err), "", exit_code_of(err));
   if (asked[0].err != 0) return tell(Level::unknown, Text("PING: %s", redlock_strerror(asked[0].err)));
   uint32_t times[cycles];
@@ -211,6 +225,11 @@ void check_round_trip(unsigned m) {
 }
 
 }  // namespace
+
+int ask(Questions& asked, unsigned m) {
+  const int err = asked.ask(site.cfg, m, site.master[m].at);
+  return err == REDLOCK_E_TLS_NONE ? REDLOCK_E_CONNECT_TIMEOUT : err;
+}
 
 void examine_master(unsigned m, char** resources) {
   const Master& it = site.master[m];

@@ -26,7 +26,7 @@ void look_for_shorter(unsigned m, Text& saw) {
   for (size_t size = 0; size < prefix_size; ++size) {
     asked.command("EXISTS @", keys[size].add(begin).add(prefix, size).add(end));
   }
-  if (prefix_size == 0 || asked.ask(site.cfg, m, site.master[m].at) != 0) return;
+  if (prefix_size == 0 || ask(asked, m) != 0) return;
   for (unsigned size = 0; size < prefix_size; ++size) {
     if (asked[size].err == 0 && asked.item(size)->number != 0) note(saw, prefix, size, "begins this one");
   }

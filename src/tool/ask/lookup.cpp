@@ -30,6 +30,10 @@ Lookup::Key key_of(const Questions& asked, unsigned get) {
   // A value that is too long, or no string, is not the library's. But something is there.
   out.foreign = asked[get].err == REDLOCK_E_TOOSMALL || asked[get].err == REDLOCK_E_WRONGTYPE;
   out.err = out.foreign ? asked[get + 1].err : asked[get].err != 0 ? asked[get].err : asked[get + 1].err;
+  const unsigned i = asked[get].err == REDLOCK_E_NOPERM ? get : get + 1;
+  if (out.err == REDLOCK_E_NOPERM) {
+    out.denied = strstr(asked[i].item->text, " to access ") != nullptr ? "~" : i == get ? "+get" : "+pttl";
+  }
   if (out.err != 0) return out;
   out.is_there = out.foreign || value->type == REDLOCK_ITEM_TEXT;
   out.ends_ms = ends->number;
@@ -111,7 +115,14 @@ Text Lookup::holder(unsigned m) const {
 }
 
 Text Lookup::sentence(const Site& site) const {
-  const unsigned silent = site.masters - answered;
+  unsigned denied = 0;
+  const char* needed = "";
+  for (unsigned m = 0; m < site.masters; ++m) {
+    if (key[m].denied == nullptr) continue;
+    ++denied;
+    needed = key[m].denied;
+  }
+  const unsigned silent = site.masters - answered - denied;
   if (verdict == Verdict::held) {
     Text out("held by %s on %u/%u", holder(first).c_str(), on, site.masters);
     if (ends_max_ms < 0) return out.add(", without an end");
@@ -126,8 +137,16 @@ Text Lookup::sentence(const Site& site) const {
     out.add("%s%s on %u/%u", between, holder(m).c_str(), same(m, site.masters), site.masters);
     between = ", ";
   }
-  if (silent != 0) out.add("%s%u/%u master(s) said nothing", between, silent, site.masters);
-  if (silent == 0 && verdict == Verdict::unknown) out.add("%s%u/%u masters vote", between, site.votes(), site.masters);
+  if (denied != 0) {
+    out.add("%snot allowed on %u/%u: its ACL needs %s", between, denied, site.masters, needed);
+    const redlock_site_facts_t& all = site.facts();
+    if (*needed == '~') out.escaped(all.key_prefix, all.key_prefix_size).add("%s", name().c_str());
+    between = ", ";
+  }
+  if (silent != 0) out.add("%s%u/%u did not answer", between, silent, site.masters);
+  if (silent + denied == 0 && verdict == Verdict::unknown) {
+    out.add("%s%u/%u masters vote", between, site.votes(), site.masters);
+  }
   return out;
 }
 

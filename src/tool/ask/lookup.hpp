@@ -16,6 +16,7 @@ struct Lookup {
   // What one master says of the key.
   struct Key {
     int err;                // why it said nothing
+    const char* denied;     // what its ACL needs: "~", which is the key, or a command
     bool is_there;
     int64_t ends_ms;        // -1: it has no end
     uint64_t value_hash;    // values with the same hash are one value

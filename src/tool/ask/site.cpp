@@ -125,8 +125,7 @@ void read_mark(Master& out, const Questions& asked) {
 
 void read_record(const Times& times, Master& out, const Questions& asked) {
   const char* desc = asked.text(of_record, 1);
-  const char* q = asked.text(of_record, 2);
-  const char* seal = asked.text(of_record, 3);
+  const char *const q = asked.text(of_record, 2), *const seal = asked.text(of_record, 3);
   out.their_masters = out.their_max_ttl_ms = 0;
   asked.copy(of_record, 1, out.desc);
   read_left(out, asked);
@@ -289,15 +288,16 @@ void Site::look_at_all(const bool* chosen) {
       return nullptr;
     }
   } looks[REDLOCK_MASTERS_MAX];
-  unsigned count = 0;
+  unsigned begun = 0;
   for (unsigned m = 0; m < masters; ++m) {
     if (chosen != nullptr && !chosen[m]) continue;
-    Look& look = looks[count++] = {this, m, {}, false};
+    Look& look = looks[begun++] = {this, m, {}, false};
     look.begun = pthread_create(&look.thread, nullptr, Look::run, &look) == 0;
   }
-  for (unsigned i = 0; i < count; ++i) {
+  for (unsigned i = 0; i < begun; ++i) {
     if (!looks[i].begun || pthread_join(looks[i].thread, nullptr) != 0) look_at(looks[i].m);
   }
+  if (count([this](unsigned m) { return master[m].err == REDLOCK_E_TLS_FILE; }) != 0) new_client(cfg);  // names it
 }
 
 Text Site::mark(unsigned m) const {

@@ -121,6 +121,7 @@ struct Master {
 
   const char* name() const { return label.c_str(); }
   bool evicts() const { return maxmemory > 0 && strcmp(policy, "noeviction") != 0; }
+  bool is_over() const { return maxmemory > 0 && used_memory > maxmemory; }  // of its memory: it refuses locks
   bool has_mark() const { return record == Record::moving || record == Record::left; }
   bool has_left() const {  // this configuration for another one; earlier versions write a mark alone
     return record == Record::left ? ours_is_old : record == Record::other && has_left_us;

@@ -98,7 +98,7 @@ void wait_for(redlock_t* client) {
   const auto is_missing = [=](unsigned m) { return chosen[m] && !unseen[m] && why_not(client, m) != 0; };
   for (unsigned n; (n = site.count(is_missing)) != 0 && now_ns() < end;) {
     if (now_ns() >= next_line) {
-      note("asking %u master%s, %d s at most", n, n == 1 ? "" : "s", timeout_until(end) / 1000);
+      note("asking %u master%s, %d s at most", n, n == 1 ? "" : "s", (timeout_until(end) + 999) / 1000);
       next_line += 1000 * ns_per_ms;
     }
     pollfd wanted = {redlock_fd(client), POLLIN, 0};

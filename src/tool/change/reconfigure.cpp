@@ -86,7 +86,7 @@ void add_mark(Text& saw, const Site& site, unsigned m) {
 
 struct Verdict {
   ExitCode code = exit_ok;
-  const char* file = nullptr;  // of the set with a master of others
+  bool tells_third = false;  // a master of others is in the way
 };
 
 // Why the master would refuse the call's writes, or 0. Nothing is written: HSET has wrong arguments, which a server
@@ -121,7 +121,7 @@ void examine(Site& site, const Site& other, const char* which, bool tells, Verdi
     if (third) {
       saw.add("bears the record of neither file: ").escaped(it.desc, strlen(it.desc), sizeof it.desc);
       out.code = exit_config;
-      out.file = &site == &old_site ? old_file : new_file;
+      out.tells_third = true;
     } else if (err != 0) {
       saw.add("%s", it.err != 0 ? it.unasked.c_str() : redlock_strerror(err));
       too_few = worse_of(too_few, exit_code_of(err));
@@ -140,19 +140,25 @@ void examine(Site& site, const Site& other, const char* which, bool tells, Verdi
   out.code = worse_of(out.code, too_few);
 }
 
-// A master in this file is one of others.
-void tell_third(const char* file) {
-  say("reconfigure: nothing was written. Are these the right files? If that master was retired or belonged to others: "
-      "redlock doctor -C %s",
-      Text().word(file).c_str());
+// Some masters are of others: names each, and the line that ends its record.
+void tell_third() {
+  say("reconfigure: nothing was written. Are these the right files?");
+  for (Site* const site : {&old_site, &new_site}) {
+    const Site& other = site == &old_site ? new_site : old_site;
+    for (unsigned m = 0; m < site->masters; ++m) {
+      if (site->master[m].err != 0 || site->master[m].record_err != 0 || !is_third(site->master[m], other)) continue;
+      say("%s: was retired, or belonged to others: %s: %s", site->master[m].name(), site->deletion(m).c_str(),
+          site->deletion_line(m).c_str());
+    }
+  }
 }
 
 ExitCode refuse_masters(bool tells) {
   Verdict verdict;
   examine(old_site, new_site, "old", tells, verdict);
   examine(new_site, old_site, "new", tells, verdict);
-  if (verdict.file != nullptr) {
-    tell_third(verdict.file);
+  if (verdict.tells_third) {
+    tell_third();
   } else if (verdict.code != exit_ok) {
     say("reconfigure: nothing was written: the old gateways go on. Repeat the call");
   }
@@ -233,9 +239,7 @@ ExitCode explain(const Call& call) {
   tell_side("old", old_site, call.report.old_masters, call.report.old_err, call.result >= 0);
   tell_side("new", new_site, call.report.new_masters, call.report.new_err, call.result >= 0);
   if (call.result == REDLOCK_E_FINGERPRINT) {  // of a master that could not be examined before
-    const char* file = old_file;
-    for (const int32_t err : call.report.new_err) file = err == REDLOCK_E_FINGERPRINT ? new_file : file;
-    tell_third(file);
+    tell_third();
     return exit_config;
   }
   if (call.result < 0) {

@@ -39,6 +39,7 @@ void Wish::add(const char* resource) {
 }
 
 void Lease::open(redlock_config_t* cfg, const Wish& wish, int32_t wait_ms, const Common& common) {
+  cfg_ = cfg;
   is_any_ = wish.is_any;
   state_ = waiting;
   exit_code_ = exit_ok;
@@ -174,12 +175,38 @@ void Lease::take(const redlock_event_t& event) {
   describe(event);
 }
 
-void Lease::describe(const redlock_event_t& event) {
+// Which permission a master misses, behind the text of NOPERM. A question that changes nothing shows whether the key or
+// the command is denied.
+Text Lease::lacking(const char* key) const {
+  auto master = sized<redlock_master_status_t>();
+  uint32_t m = 0;
+  while (redlock_master_status(client_, m, &master) == 0 && master.err != REDLOCK_E_NOPERM) ++m;
+  const redlock_resource_t words[] = {redlock_resource("SET"), redlock_resource(key), redlock_resource("x"),
+                                      redlock_resource("NX"), redlock_resource("XX")};
+  redlock_question_t set = {words, sizeof words / sizeof *words, 0, nullptr, 0, 0, 0};
+  alignas(redlock_item_t) char reply[1024];
+  const bool is_set = redlock_site_ask(cfg_, m, &set, 1, reply, sizeof reply) == 0 && set.err == REDLOCK_E_NOPERM;
+  if (!is_set) return Text("; redlock doctor says which");
+  const bool is_key = strstr(set.item->text, " to access ") != nullptr;
+  return is_key ? Text(": its ACL needs ~").escaped(key) : Text(": its ACL needs +set");
+}
+
+// While a lock is held no question is asked, and its key was allowed when it was acquired.
+void Lease::describe(redlock_event_t event) {
+  auto detail = event.detail != nullptr ? *event.detail : redlock_detail_t{};
+  if (event.master_err != REDLOCK_E_NOPERM || event.detail == nullptr) {
+    lacking_ = Text();
+  } else {
+    const bool asks = state_ != held && state_ != lost && *detail.denied != '\0';
+    if (!asks) lacking_ = Text("; redlock doctor says which");
+    if (lacking_.empty()) lacking_ = lacking(detail.denied);
+    detail.denied = "";
+    event.detail = &detail;
+  }
   const size_t size = redlock_describe(&event, sentence_, sizeof sentence_);
   const char* const more = event.cause == REDLOCK_CAUSE_CHANGE         ? "; redlock status says whose"
                            : event.master_err == REDLOCK_E_SERVER ? "; redlock doctor names the command"
-                           : event.master_err == REDLOCK_E_NOPERM ? ", or a command: redlock doctor says which"
-                                                                  : "";
+                                                                  : lacking_.c_str();
   if (size < sizeof sentence_) format_text(sentence_ + size, sizeof sentence_ - size, "%s", more);
 }
 

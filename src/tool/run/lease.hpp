@@ -39,7 +39,8 @@ class Lease {
   static void on_log(int level, const char* line, void* self);
   void take(const redlock_event_t& event);
   void read_end();
-  void describe(const redlock_event_t& event);
+  void describe(redlock_event_t event);
+  Text lacking(const char* key) const;
   void tell_denial(int master_err);
   bool is_denied_everywhere(const redlock_event_t& event) const;
   void note_refusals();
@@ -47,6 +48,7 @@ class Lease {
   ExitCode code_of_failure(const redlock_event_t& event) const;
   ExitCode code_of_masters() const;
 
+  const redlock_config_t* cfg_ = nullptr;
   redlock_t* client_ = nullptr;
   redlock_lock_t lock_{};
   bool is_any_ = false;
@@ -61,6 +63,7 @@ class Lease {
   bool ran_out_ = false;
   int log_level_ = 0;
   bool told_denial_ = false;
+  Text lacking_;  // since the name is denied
   bool is_held_by_other_ = false;
   ExitCode exit_code_ = exit_ok;
   char sentence_[REDLOCK_TEXT_MAX + 1] = "";
