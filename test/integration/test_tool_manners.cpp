@@ -450,5 +450,75 @@ TEST_F(ToolManners, AScanOfAServerThatNeverEndsEnds) {
   EXPECT_NE(ended.err.find("comes to no end"), std::string::npos) << ended.err;
 }
 
+// A name in all that is written. JSON and Prometheus quote the one spelling once more.
+TEST_F(ToolManners, EveryOutputSpellsANameInOneWay) {
+  const std::string z(REDLOCK_RESOURCE_MAX - 8, 'z'), of_client(REDLOCK_CLIENT_NAME_MAX - 8, 'z');
+  const std::string name = "n \"\\\x01\xc3\xbc'" + z;
+  const std::string spelled = R"( "\x5c\x01\xc3\xbc')", quoted = R"( \"\\x5c\\x01\\xc3\\xbc')";
+  const std::string text = "n" + spelled + z, in_quotes = "n" + quoted + z;
+  const std::string owner = "g" + spelled + of_client, of_json = "g" + quoted + of_client;
+  const std::string master = R"(m "\x5c\xc3\xbc')", quoted_master = R"(m \"\\x5c\\xc3\\xbc')";
+  std::string config = text_of_file(site_.config);
+  const std::string url = "\"" + site_.masters.urls()[0] + "\"";
+  config.replace(config.find(url), url.size(), "{\"url\": " + url + ", \"name\": \"m \\\"\\\\\xc3\xbc'\"}");
+  std::ofstream(site_.config) << config;
+  for (size_t m = 0; m < 3; ++m) site_.masters[m].command({"FLUSHALL"});  // a record has the masters' names
+  site_.admit();
+  for (size_t m = 0; m < 3; ++m) {  // our clients have plain names; who writes a value may not
+    const std::string value = std::string(2 * REDLOCK_VALUE_RANDOM, 'a') + ":g \"\\\x01\xc3\xbc'" + of_client;
+    site_.masters[m].command({"SET", "of-another", value, "PX", "600000"});
+  }
+  const std::string file = site_.dir + "/odd.prom";
+  NotifySocket systemd(site_.dir + "/notify");
+  Program holder(site_.words({"run", "-v", "--sd-notify", "--metrics", file, name, "--", "sleep", "600"}), site_.dir,
+                 {{"NOTIFY_SOCKET=" + systemd.path()}, false});
+  std::string heard;
+  EXPECT_TRUE(eventually([&] { return !(heard = systemd.heard(MSG_DONTWAIT)).empty(); })) << holder.err();
+  EXPECT_EQ(heard, "READY=1\nSTATUS=holding " + text);
+  EXPECT_TRUE(eventually([&] { return holder.err().find("redlock: " + text + " is held\n") != std::string::npos; }))
+      << holder.err();
+  struct {
+    Words words;
+    std::vector<std::string> lines;
+  } const outputs[] = {
+      {{"run", "-n", name, "--", "true"}, {"redlock: " + text + ": not acquired: held by gw-1 on "}},
+      {{"run", "-n", name, "b", "--", "true"}, {"redlock: " + text + " b: not acquired: held by "}},
+      {{"run", "-n", "--any", name, "--", "true"}, {"redlock: " + text + ": not acquired: held by gw-1 on "}},
+      {{"run", "-n", "of-another", "--", "true"}, {"redlock: of-another: not acquired: held by " + owner + " on "}},
+      {{"status", name, "of-another"},
+       {"\n" + text + ": held by gw-1 on 3/3", "\n" + master + "  ", "\nof-another: held by " + owner + " on 3/3"}},
+      {{"status", "--json", name, "of-another"},
+       {"{\"resource\":\"" + in_quotes + "\",", "\"holder\":\"" + of_json + "\"", "\"name\":\"" + quoted_master + "\"",
+        "\"master\":\"" + quoted_master + "\""}},
+      {{"status", "--prometheus", name, "of-another"},
+       {"redlock_resource_held{resource=\"" + in_quotes + "\"} 1",
+        "redlock_master_up{master=\"" + quoted_master + "\"}",
+        "redlock_resource_masters{resource=\"of-another\",holder=\"" + of_json + "\"} 3"}},
+      {{"doctor", "-v"}, {master}},
+      {{"doctor", "--json"}, {"\"master\":\"" + quoted_master + "\""}},
+      {{"config", "check", "-v"}, {"(" + master + ")"}},
+      {{"commission", "--master", "m\xc3\xbc\\"}, {R"('m\xc3\xbc\x5c')"}},
+  };
+  for (const auto& output : outputs) {
+    const Ended ended = site_.run(output.words);
+    for (const std::string& line : output.lines) {
+      const std::string all = ended.out + ended.err;
+      EXPECT_NE(all.find(line), std::string::npos) << line << " is not in:\n" << all;
+    }
+  }
+  const Words command = {"sh", "-c", "printf %s \"$REDLOCK_RESOURCE\""};  // and the command gets it as it is
+  Words one = {"run", name.substr(1), "--"}, all = {"run", name.substr(1), "b", "--"};
+  for (Words* words : {&one, &all}) words->insert(words->end(), command.begin(), command.end());
+  EXPECT_EQ(site_.run(one).out, name.substr(1));
+  EXPECT_EQ(site_.run(all).out, name.substr(1) + " b");
+  const std::string sample = "redlock_acquired_total{resource=\"" + in_quotes + "\"} 1\n";
+  EXPECT_TRUE(eventually([&] { return text_of_file(file).find(sample) != std::string::npos; })) << text_of_file(file);
+  holder.signal(SIGTERM);
+  holder.exit_status();
+  const std::string again = "exec " + line("run", "'n \"\\b' -- " + line("run", "-n 'n \"\\b' -- true"));
+  const Ended nested = shell(again);
+  EXPECT_NE(nested.err.find(R"(redlock: n "\x5cb: not acquired: )"), std::string::npos) << nested.err;
+}
+
 }  // namespace
 }  // namespace redlock::test

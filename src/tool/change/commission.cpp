@@ -23,7 +23,7 @@ void choose(const Options& options) {
   for (unsigned m = 0; m < site.masters; ++m) chosen[m] = common.name_count == 0;
   for (unsigned i = 0; i < common.name_count; ++i) {
     const unsigned m = site.find(common.names[i]);
-    if (m == site.masters) options.usage("no master is called '%s'", common.names[i]);
+    if (m == site.masters) options.usage("no master is called '%s'", Text().escaped(common.names[i]).c_str());
     chosen[m] = true;
   }
 }

@@ -7,6 +7,7 @@
 #include "tool/run/schedule.hpp"
 #include "tool/words/exit_code.hpp"
 #include "tool/words/options.hpp"
+#include "tool/words/text.hpp"
 
 namespace redlock::tool {
 
@@ -16,12 +17,15 @@ struct Wish {
   uint32_t count = 0;
   bool is_any = false;  // one of them is enough
   redlock_acquire_opts_t how = REDLOCK_ACQUIRE_OPTS_INIT;
-  char names[any_of::most * (REDLOCK_RESOURCE_MAX + 1)] = "";  // with blanks between them
+  Text names;           // as they are spelled in every output, with blanks between them
 
   // `resource` must live as long; its length must be a name's.
   void add(const char* resource);
   // The names that are held; `which`: the one of a wish for any.
-  const char* held(uint32_t which) const { return is_any ? static_cast<const char*>(resources[which].data) : names; }
+  Text held(uint32_t which) const {
+    return is_any ? Text().escaped(static_cast<const char*>(resources[which].data)) : names;
+  }
+  Text bytes_held(uint32_t which) const;  // the same as they are, for the command
 };
 
 struct Job {

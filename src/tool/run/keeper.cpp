@@ -36,7 +36,7 @@ constexpr int last_words = 64;  // messages of the command right before its end
 class Keeper {
  public:
   explicit Keeper(const Job& job)
-      : job_(job), names_(job.wish.names),
+      : job_(job), names_(job.wish.names.c_str()),
         waiting_(names_, job.tells_systemd || job.relay != nullptr, job.relay != nullptr) {}
 
   int run(redlock_config_t* cfg, const Common& common) {
@@ -57,11 +57,12 @@ class Keeper {
     if (signal != 0 || lease_.state() != Lease::held) return end_of_wait(signal);
     redlock_config_free(cfg_);
     const int64_t let_go_at = now_ns() + job_.at_least_ms * ns_per_ms;
-    names_ = job_.wish.held(lease_.which());
+    held_ = job_.wish.held(lease_.which());
+    names_ = held_.c_str();
     end_ns_ = lease_.end_ns();
     if (waiting_.has_told_ready()) relay_.stood_by();
-    if (job_.relay != nullptr) notify(Text("STATUS=holding ").escaped(names_));
-    if (job_.tells_systemd && !notify(Text("READY=1\nSTATUS=holding ").escaped(names_))) {
+    if (job_.relay != nullptr) notify(Text("STATUS=holding %s", names_));
+    if (job_.tells_systemd && !notify(Text("READY=1\nSTATUS=holding %s", names_))) {
       say("%s: the command was not started: systemd cannot be told: %s", names_, strerror(errno));
       end_without_command();
       return exit_output;
@@ -297,6 +298,7 @@ class Keeper {
   const Job& job_;
   redlock_config_t* cfg_ = nullptr;  // while it waits
   int64_t began_ns_ = now_ns();
+  Text held_;
   const char* names_;  // wished for, and then held
   Signals signals_;
   CommandWarden warden_;
@@ -328,7 +330,7 @@ int keep(const Job& job, redlock_config_t* cfg, const Common& common) {
   if (const Above above = held_above(job.wish); above.name != nullptr) {
     const int code = static_cast<int>(job.held_code);
     (code == exit_ok ? note : say)("%s: not acquired: this command runs under it already, by redlock run (process %d)",
-                                   above.name, above.keeper);
+                                   Text().escaped(above.name).c_str(), above.keeper);
     return code;
   }
   static Keeper keeper(job);

@@ -33,9 +33,16 @@ bool is_reserved(const redlock_config_t* cfg, const redlock_resource_t& name) {
 }  // namespace
 
 void Wish::add(const char* resource) {
-  if (count != 0) strcat(names, " ");
-  strcat(names, resource);
+  names.add(count != 0 ? " " : "").escaped(resource);
   resources[count++] = redlock_resource(resource);
+}
+
+Text Wish::bytes_held(uint32_t which) const {
+  Text out;
+  for (uint32_t i = is_any ? which : 0; i < (is_any ? which + 1 : count); ++i) {
+    out.add("%s%s", out.empty() ? "" : " ", static_cast<const char*>(resources[i].data));
+  }
+  return out;
 }
 
 void Lease::open(redlock_config_t* cfg, const Wish& wish, int32_t wait_ms, const Common& common) {
@@ -52,7 +59,7 @@ void Lease::open(redlock_config_t* cfg, const Wish& wish, int32_t wait_ms, const
   int err = 0;
   for (uint32_t i = 0; is_any_ && i < wish.count; ++i) {
     if (!is_reserved(cfg, wish.resources[i])) continue;
-    fail(exit_usage, "%s: %s", static_cast<const char*>(wish.resources[i].data), redlock_strerror(REDLOCK_E_RESERVED));
+    fail(exit_usage, "%s: %s", wish.held(i).c_str(), redlock_strerror(REDLOCK_E_RESERVED));
   }
   // The room for names is this client's own affair: several names need more than a file that was made for one.
   if (bytes > REDLOCK_RESOURCE_BYTES_DEFAULT) err = redlock_config_set_u32(cfg, "limits.resource_bytes", bytes);
@@ -61,7 +68,7 @@ void Lease::open(redlock_config_t* cfg, const Wish& wish, int32_t wait_ms, const
   log_level_ = common.verbose == 0 ? LOG_ERR : common.verbose == 1 ? LOG_INFO : LOG_DEBUG;
   redlock_config_set_log(cfg, on_log, this, log_level_);
   redlock_config_set_event(cfg, on_client_event, this);
-  names_ = wish.names;
+  names_ = wish.names.c_str();
   ttl_ms_ = wish.how.ttl_ms;
   drift_ms_ = drift_ms(ttl_ms_, setting_of(cfg, "timing.drift_ppm").number,
                        setting_of(cfg, "timing.drift_fixed_ms").number);

@@ -123,7 +123,7 @@ void Metrics::write_counters(Page& page) const {
 
 void Metrics::open(const char* path, const char* names) {
   path_ = path;
-  resource_ = label(Text().escaped(names, strlen(names), 1'000).c_str());
+  resource_ = label(names);
   check_is_ours("--metrics", path);
   if (!write(true)) fail(exit_output, "--metrics: %s cannot be written: %s", path, strerror(errno));
 }

@@ -25,7 +25,7 @@ Waiting::Waiting(const char* names, bool sd_notify, bool stands_by)
 void Waiting::tell(const char* sentence, bool is_held) {
   const int64_t now = now_ns();
   if (stands_by_ && !told_ready_ && is_held) {
-    told_ready_ = notify(Text("READY=1\nWATCHDOG_USEC=0\nSTATUS=standby for ").escaped(names_).add(": %s", sentence));
+    told_ready_ = notify(Text("READY=1\nWATCHDOG_USEC=0\nSTATUS=standby for %s: %s", names_, sentence));
   }
   const bool is_first_line = now >= first_line_;
   if (now < next_ && !is_first_line) return;
@@ -34,7 +34,7 @@ void Waiting::tell(const char* sentence, bool is_held) {
   const long seconds = static_cast<long>((now - begin_) / ns_per_s);
   const char* colon = *sentence != '\0' ? ": " : "";
   if (sd_notify_) {
-    Text status = Text("STATUS=waiting for ").escaped(names_).add(" for %ld s%s%s", seconds, colon, sentence);
+    Text status("STATUS=waiting for %s for %ld s%s%s", names_, seconds, colon, sentence);
     notify(status.add("\nEXTEND_TIMEOUT_USEC=30000000"));
   }
   if (on_terminal_ || is_first_line || seconds % line_step_s < step_s_) {

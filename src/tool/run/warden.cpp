@@ -107,7 +107,7 @@ class WardenProcess {
     const bool has_group = !job_.has_terminal && setpgid(0, 0) == 0;
     fuse_.set(has_group ? -getpid() : getpid());
     setenv("REDLOCK_HELD", "1", 1);
-    setenv("REDLOCK_RESOURCE", resources_, 1);
+    setenv("REDLOCK_RESOURCE", job_.wish.bytes_held(which_), 1);
     pass_on(job_.wish, which_);
     setenv("REDLOCK_TTL_MS", Text("%u", job_.wish.how.ttl_ms), 1);
     unsetenv("REDLOCK_FENCING_TOKEN");
@@ -162,7 +162,7 @@ class WardenProcess {
     report(status);
     const unsigned left = signal_descendants(0);
     if (left > (init_ != 0 ? 1u : 0u)) {
-      say_as(Priority::warning, "%s: what the command has left behind is ended", resources_);
+      say_as(Priority::warning, "%s: what the command has left behind is ended", resources_.c_str());
     }
     signal_all(job_.schedule.signal);
     told_to_end_ = true;
@@ -201,7 +201,7 @@ class WardenProcess {
 
   const Job& job_;
   uint32_t which_ = 0;          // name of a wish for any is held
-  const char* resources_ = "";  // for which the lock is held
+  Text resources_;  // for which the lock is held
   Signals& signals_;
   int socket_;
   timer_t timer_{};

@@ -33,7 +33,7 @@ int check(const Common& common) {
   auto master = sized<redlock_master_status_t>();
   uint32_t masters = 0;
   for (; redlock_master_status(client, masters, &master) == 0; ++masters) {
-    if (tells_all) print("%-26s %s (%s)", "masters", master.address, master.name);
+    if (tells_all) print("%-26s %s (%s)", "masters", master.address, Text().escaped(master.name).c_str());
   }
   if (!tells_all) print("%s: valid", path != nullptr ? path : "--master");
   if (!tells_all && masters % 2 == 0) note("%u masters: an even number costs a master and buys nothing", masters);

@@ -16,7 +16,7 @@ inline Text family(const Metric& metric, const char* type) {
   return Text("# HELP redlock_%s %s\n# TYPE redlock_%s %s\n", metric.name, metric.help, metric.name, type);
 }
 
-// The value of a label, cut where a line would get too long.
+// A name as Text::escaped() spells it, as the value of a label, cut where a line would get too long.
 inline Text label(const char* text) {
   Text out;
   for (const char* c = text; *c != '\0' && out.size() < 1'000; ++c) {

@@ -14,7 +14,8 @@ class Text {
   Text() { text_[0] = '\0'; }
   REDLOCK_TOOL_FORMAT(2) explicit Text(const char* format, ...);
   REDLOCK_TOOL_FORMAT(2) Text& add(const char* format, ...);
-  // Printable ASCII as it is, any other byte and the backslash as \xNN; at most `limit` bytes, then "...".
+  // The one spelling of names in all that is written; JSON and Prometheus quote it once more. Printable ASCII as it is,
+  // any other byte and the backslash as \xNN; at most `limit` bytes, then "...".
   Text& escaped(const char* data, size_t size, size_t limit = 80);
   Text& escaped(const char* text) { return escaped(text, strlen(text)); }
   // As a word of a shell's command, in quotes if it needs them. What is not printed stands as \\xNN, which the shell
