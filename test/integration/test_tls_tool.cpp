@@ -102,8 +102,9 @@ TEST(TlsTool, TheCheckOfAConfigurationLooksAtItsFiles) {
 // The doctor connects anew for each check. A handshake that is slow after others were well is no other port.
 TEST(TlsTool, AMasterThatFallsSilentSpeaksTls) {
   TlsSite site(1);
-  Proxy proxy(site[0].port());
-  const std::string path = site.folder.path("silent.json"), direct = "\"" + site[0].url() + "\", ";
+  const std::string url = site[0].url();
+  Proxy proxy(static_cast<uint16_t>(std::stoi(url.substr(url.rfind(':') + 1))));
+  const std::string path = site.folder.path("silent.json"), direct = "\"" + url + "\", ";
   std::ofstream(path) << R"({"masters": [)" << direct << R"({"url": "rediss://127.0.0.1:)" << proxy.port()
                       << R"(", "name": "far"}], "tls": {"ca_file": ")" << site.folder.path("ca.pem")
                       << R"("}, "timing": {"connect_timeout_ms": 300}})";
@@ -121,9 +122,12 @@ TEST(TlsTool, WhatIsWrongHasItsWords) {
   const Ended doctor = run(site, {"doctor"}, write_config(site, by_authority(site)));
   EXPECT_TELLS(doctor, "fail", "reach", "for another name");
   const std::string nowhere = R"("ca_file": "/nowhere/ca.pem")";
-  const Ended missing = run(site, {"run", "bus", "--", "true"}, write_config(site, nowhere));
-  EXPECT_NE(missing.status, 0);
-  EXPECT_NE((missing.out + missing.err).find("tls.ca_file"), std::string::npos) << missing.out << missing.err;
+  for (const Words& command : {Words{"run", "bus", "--", "true"}, Words{"status"}, Words{"doctor"}}) {
+    const Ended missing = run(site, command, write_config(site, nowhere));
+    EXPECT_EQ(missing.status, 78) << command[0];
+    EXPECT_NE(missing.err.find("tls.ca_file: /nowhere/ca.pem: does not exist"), std::string::npos)
+        << command[0] << missing.out << missing.err;
+  }
 }
 
 }  // namespace

@@ -65,6 +65,11 @@ class Install(unittest.TestCase):
         self.assertRegex(self.refused("libredlock.so.77"),
                          "^ImportError: the library libredlock.so.77 is not here .*apt install libredlock0.*ldconfig")
 
+    def test_an_empty_name_of_a_library_is_none(self):
+        done = self.run_in(sys.executable, "-B", "-c", "import libredlock", LIBREDLOCK="",
+                           LD_LIBRARY_PATH=os.path.dirname(LIBRARY), PYTHONPATH=str(SOURCE / "src/python"))
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
     def test_another_library(self):
         self.assertRegex(self.refused("libc.so.6"), "^ImportError: libc.so.6 is too old: .* needs libredlock 0.3.0")
 

@@ -11,7 +11,7 @@ import os
 
 from ._layout import FUNCTIONS, VERSION
 
-NAME = os.environ.get("LIBREDLOCK", "libredlock.so.0")
+NAME = os.environ.get("LIBREDLOCK") or "libredlock.so.0"
 
 
 def _load() -> tuple[ctypes.CDLL, ctypes.PyDLL]:

@@ -28,8 +28,10 @@ struct Finding {
 };
 void judge(const Text& saw, std::initializer_list<Finding> findings);
 
-// Asks a master that has answered before. One that spoke TLS then, and is silent now, is slow: no other port is meant.
-int ask(Questions& asked, unsigned m);
+// The error of a master that has answered before. One that spoke TLS then, and is silent now, is late: no other port
+// is meant.
+inline int late(int err) { return err == REDLOCK_E_TLS_NONE ? REDLOCK_E_CONNECT_TIMEOUT : err; }
+inline int ask(Questions& asked, unsigned m) { return late(asked.ask(site.cfg, m, site.master[m].at)); }
 // `resources`: with a null at the end.
 void examine_master(unsigned m, char** resources);
 void no_resource_was_named();  // the end of the report says that no resource's key was tried

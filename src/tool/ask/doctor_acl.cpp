@@ -150,7 +150,7 @@ void check_keys(unsigned m, char** resources) {
   if (needed.empty() && useful.empty()) return tell(Level::ok, Text("%u keys can be read and written", count));
   const Text prefix = Text().escaped(site.facts().key_prefix, site.facts().key_prefix_size);
   tell_lacking(needed, useful,
-               Text("if key_prefix \"%s\" is right: ACL SETUSER USER ~%s... ~redlock:%s:*, then ACL SAVE",
+               Text("if key_prefix \"%s\" is right: ACL SETUSER USER ~%sRES ~redlock:%s:*, then ACL SAVE",
                     prefix.c_str(), prefix.c_str(), prefix.c_str()));
 }
 

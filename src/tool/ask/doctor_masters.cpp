@@ -44,7 +44,7 @@ void check_reach(const Master& it) {
           "its subjectAltName must have the host of the url, or tls.server_name: correct either", code},
          {it.err == REDLOCK_E_TLS_AUTHORITY, Level::fail,
           "put the authority of the master's certificate into the file that tls.ca_file names", code},
-         {true, Level::fail, "correct the configuration, or the server's", code}});
+         {true, Level::fail, "correct the configuration, or the server", code}});
 }
 
 #ifdef REDLOCK_TLS
@@ -55,7 +55,7 @@ void check_tls(unsigned m) {
   auto tls = sized<redlock_site_tls_t>();
   const int err = redlock_site_tls(site.cfg, m, &tls);
   if (err == REDLOCK_E_NOTSUP) return;  // a plain master
-  if (err != 0) return tell(Level::unknown, redlock_strerror(err));
+  if (err != 0) return tell(Level::unknown, redlock_strerror(late(err)));
   const uint32_t limit_us = site.times.node_timeout_ms * 500;
   for (unsigned i = 1; i < 3 && tls.step_us > limit_us; ++i) {
     auto again = sized<redlock_site_tls_t>();
@@ -225,11 +225,6 @@ void check_round_trip(unsigned m) {
 }
 
 }  // namespace
-
-int ask(Questions& asked, unsigned m) {
-  const int err = asked.ask(site.cfg, m, site.master[m].at);
-  return err == REDLOCK_E_TLS_NONE ? REDLOCK_E_CONNECT_TIMEOUT : err;
-}
 
 void examine_master(unsigned m, char** resources) {
   const Master& it = site.master[m];

@@ -58,7 +58,7 @@ void check_prefix(unsigned m) {
   } else if (err == scan_cut) {
     tell(Level::unknown, "too many keys to look for records of other prefixes");
   } else if (err != 0) {
-    tell(Level::unknown, Text("not told: %s", redlock_strerror(err)),
+    tell(Level::unknown, Text("not told: %s", redlock_strerror(late(err))),
          "to look for records of other prefixes, let the user list names of keys (+scan)");
   } else {
     tell(Level::ok, "no record of a prefix that begins this one, or that this one begins");
