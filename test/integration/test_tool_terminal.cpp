@@ -62,6 +62,42 @@ class Terminal {
   std::string shown_;
 };
 
+// A live view on a terminal; elsewhere a line for each change, and none for times that run.
+TEST(ToolWatch, ShowsWhatChanges) {
+  ToolSite site;
+  const Words words = site.words({"status", "--watch", "bus"});
+  Program lines(words, site.dir);
+  Terminal terminal(words);
+  const auto says = [&](const std::string& text) {
+    EXPECT_TRUE(eventually([&] { return lines.out().find(text) != std::string::npos; })) << text << lines.out();
+    EXPECT_TRUE(terminal.shows(text.substr(0, text.size() - 1))) << text << terminal.shown();
+  };
+  says(" bus: free\n");
+  site.hold_by_other("bus");
+  says(" bus: held by a foreign value on 2/3\n");
+  const size_t before = terminal.shown().size();
+  EXPECT_TRUE(eventually([&] {  // two looks more, with other times
+    terminal.shows_now("");
+    const std::string& all = terminal.shown();
+    return all.find("ends in", before) != all.rfind("ends in");
+  })) << terminal.shown();
+  const std::string held = lines.out(), line = "held by";
+  EXPECT_EQ(held.find(line), held.rfind(line)) << held;
+  site.let_go("bus");
+  EXPECT_TRUE(eventually([&] {
+    const std::string out = lines.out();
+    return out.find(" bus: free\n") != out.rfind(" bus: free\n");
+  })) << lines.out();
+  site.masters[2].kill_hard();
+  says(": the connection was refused: nothing listens there, or a firewall rejects it\n");
+  EXPECT_TRUE(terminal.shows("\033[H\033[J")) << terminal.shown();
+  EXPECT_TRUE(terminal.shows("MASTER ")) << terminal.shown();
+  EXPECT_EQ(lines.out().find('\033'), std::string::npos);
+  lines.signal(SIGINT);
+  EXPECT_EQ(lines.exit_status(), 128 + SIGINT);
+  EXPECT_EQ(site.run({"status", "--watch", "--json"}).status, 64);
+}
+
 class ToolTerminal : public ::testing::TestWithParam<Words> {
  protected:
   void SetUp() override {

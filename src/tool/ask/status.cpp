@@ -233,8 +233,62 @@ Text wait_until_whole(int32_t wait_ms) {
   }
 }
 
+// ---- --watch --------------------------------------------------------------------------------------------------------
+
+// What a line says without the times, which change with each look.
+Text without_times(const Text& line) {
+  const char* const text = line.c_str();
+  const char* end = text + line.size();
+  constexpr const char* begins[] = {", ends in ", "; "};
+  for (const char* times : begins) {
+    const char* const found = strstr(text, times);
+    if (found != nullptr && found < end) end = found;
+  }
+  return Text("%.*s", static_cast<int>(end - text), text);
+}
+
+// A line for each master and name of which this look shows another state than the last one did.
+template <typename Take>
+void find_changes(Take take) {
+  static char* last[REDLOCK_MASTERS_MAX + resources_max];
+  char hour[16] = "";
+  const time_t now = time(nullptr);
+  tm parts{};
+  if (localtime_r(&now, &parts) != nullptr) strftime(hour, sizeof hour, "%T", &parts);
+  for (unsigned i = 0; i < site.masters + names.count; ++i) {
+    const bool is_master = i < site.masters;
+    const Text name = is_master ? site.master[i].label : lookups[i - site.masters].name();
+    const Text state = without_times(is_master ? site.why(i) : lookups[i - site.masters].sentence(site));
+    if (last[i] != nullptr && strcmp(last[i], state) == 0) continue;
+    take(Text("%s %s: %s\n", hour, name.c_str(), state.c_str()));
+    free(last[i]);
+    last[i] = strdup(state);
+  }
+}
+
+// Until a signal, or until nobody reads. On a terminal the last look stands above the changes, the newest first.
+int watch() {
+  Text recent;
+  const bool on_terminal = isatty(STDOUT_FILENO) == 1;
+  do {
+    site.look_at_all();
+    look_up(site, names.list, names.count, lookups);
+    find_changes([&](const Text& line) {
+      on_terminal ? void(recent = Text("%s%s", line.c_str(), recent.c_str())) : put(line);
+    });
+    if (on_terminal) {
+      put("\033[H\033[J");
+      print_text();
+      put(recent);
+    }
+    flush();
+    pause_ms(look_step_ms);
+  } while (flush());
+  return exit_ok;
+}
+
 int run_status(const Command& command, int argc, char** argv) {
-  bool json = false, prometheus = false, scans = false;
+  bool json = false, prometheus = false, scans = false, watches = false;
   const char* output = nullptr;
   int32_t wait_ms = -1;  // below 0: not given
   const Options options(command, argc, argv,
@@ -242,6 +296,7 @@ int run_status(const Command& command, int argc, char** argv) {
                          {.name = "prometheus", .flag = &prometheus},
                          {.name = "output", .letter = 'o', .text = &output},
                          {.name = "scan", .flag = &scans},
+                         {.name = "watch", .flag = &watches},
                          {.name = "wait", .letter = 'w', .ms = &wait_ms, .max = longest_wait_s}});
   for (char** name = options.rest(); *name != nullptr; ++name) {
     options.check_resource(*name);
@@ -252,10 +307,13 @@ int run_status(const Command& command, int argc, char** argv) {
   options.exclude("--wait", wait_ms >= 0, "--scan", scans);
   if (output != nullptr && !prometheus) options.usage("--output is for --prometheus");
   if (output != nullptr) check_is_ours("--output", output);
+  const bool has_another_form = json || prometheus || scans || wait_ms >= 0;
+  options.exclude("--watch", watches, "--json, --prometheus, --scan, --wait", has_another_form);
   const unsigned given = names.count;
   site.open(open_config(options.common()));
   lookups = static_cast<Lookup*>(calloc(resources_max, sizeof *lookups));
   if (lookups == nullptr) fail(exit_system, "no memory");
+  if (watches) return watch();
   const Text what = wait_ms >= 0 ? wait_until_whole(wait_ms) : Text();
   if (wait_ms < 0) {
     site.look_at_all();
@@ -277,6 +335,7 @@ const Command status_command = {
     "      --json          one JSON object\n"
     "      --prometheus    metrics, for a file that an agent collects\n"
     "  -o, --output FILE   replaces FILE by them as a whole\n"
+    "      --watch         until it is ended: on a terminal all that is known, else a line for each change\n"
     "      --scan          all locks; needs the permission +scan\n"
     "  -w, --wait SECS     until all masters vote, and each RES that is held has its key on all of them\n",
     run_status};
