@@ -284,8 +284,9 @@ class Keeper {
   int end_of_command() {
     if (lost_) {
       const char* why = lease_.sentence();
-      if (*why == '\0' && job_.wish.how.max_hold_ms != 0) why = "--max-hold allows no later end";
-      say("%s: the lock was lost, and the command was ended%s%s", names_, *why != '\0' ? ": " : "", why);
+      const bool is_longest = job_.wish.how.max_hold_ms != 0;
+      if (*why == '\0') why = is_longest ? "--max-hold allows no later end" : "no renewal was answered in time";
+      say("%s: the lock was lost, and the command was ended: %s", names_, why);
       return exit_lost;
     }
     if (has_ended_) return WIFEXITED(status_) ? WEXITSTATUS(status_) : end_by(WTERMSIG(status_));
