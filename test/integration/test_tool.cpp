@@ -150,8 +150,9 @@ TEST_F(Tool, TheTemplateMakesAWholeConfiguration) {
   EXPECT_EQ(of_folder.st_mode & 0777u, 0755u);
   const Ended checked = run({"config", "check", "-v", file});
   EXPECT_EQ(checked.status, 0) << checked.err;
-  EXPECT_NE(checked.out.find("masters                    10.0.0.1:7001 (10.0.0.1:7001)\n"
-                             R"(masters                    /r"\n (/r\"\\n))"), std::string::npos) << checked.out;
+  const std::string masters = "masters                    10.0.0.1:7001 (10.0.0.1:7001)\n"
+                              R"(masters                    /r"\n (/r\x5c"\x5c\x5cn))";
+  EXPECT_NE(checked.out.find(masters), std::string::npos) << checked.out;
 
   const Ended again = run(words);  // a file of yours is never written over
   EXPECT_EQ(again.status, 74);

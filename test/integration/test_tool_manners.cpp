@@ -481,10 +481,10 @@ TEST_F(ToolManners, EveryOutputSpellsANameInOneWay) {
     Words words;
     std::vector<std::string> lines;
   } const outputs[] = {
-      {{"run", "-n", name, "--", "true"}, {"redlock: " + text + ": not acquired: held by gw-1 on "}},
+      {{"run", "-n", name, "--", "true"}, {"redlock: " + text + ": not acquired: held by gw-1"}},
       {{"run", "-n", name, "b", "--", "true"}, {"redlock: " + text + " b: not acquired: held by "}},
-      {{"run", "-n", "--any", name, "--", "true"}, {"redlock: " + text + ": not acquired: held by gw-1 on "}},
-      {{"run", "-n", "of-another", "--", "true"}, {"redlock: of-another: not acquired: held by " + owner + " on "}},
+      {{"run", "-n", "--any", name, "--", "true"}, {"redlock: " + text + ": not acquired: held by gw-1"}},
+      {{"run", "-n", "of-another", "--", "true"}, {"redlock: of-another: not acquired: held by " + owner}},
       {{"status", name, "of-another"},
        {"\n" + text + ": held by gw-1 on 3/3", "\n" + master + "  ", "\nof-another: held by " + owner + " on 3/3"}},
       {{"status", "--json", name, "of-another"},
