@@ -8,7 +8,7 @@
 #include "config/config.hpp"
 #include "config/version.hpp"
 #include "master/guard.hpp"
-#include "site/finished.hpp"
+#include "site/finished_change.hpp"
 
 namespace redlock {
 namespace {
@@ -59,7 +59,6 @@ int ask_all(const redlock_config_t* old_cfg, const char* wanted, redlock_site_le
 }
 
 }  // namespace
-
 }  // namespace redlock
 
 extern "C" int redlock_site_left(const redlock_config_t* old_cfg, const redlock_config_t* new_cfg,

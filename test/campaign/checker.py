@@ -19,12 +19,12 @@ FINAL = {"REDLOCK_E_LOST", "REDLOCK_E_STALE"}  # what a check answers for ever, 
 class Hold:
     """One acquire, from the call to its end."""
 
-    __slots__ = ("life", "n", "resources", "wanted", "got", "token", "floored", "until", "last_yes", "told", "letgo",
-                 "final", "failed", "ended", "checks", "any")
+    __slots__ = ("life", "n", "resources", "wanted", "got", "token", "floored", "until", "last_yes", "answered",
+                 "letgo", "final", "failed", "ended", "checks", "any")
 
     def __init__(self, life, n, resources, wanted):
         self.life, self.n, self.resources, self.wanted = life, n, resources, wanted
-        self.got = self.last_yes = self.told = self.letgo = self.final = self.failed = self.ended = None
+        self.got = self.last_yes = self.answered = self.letgo = self.final = self.failed = self.ended = None
         self.token = self.until = self.checks = 0
         self.floored = False
         self.any = resources == ["any"]
@@ -129,7 +129,7 @@ class Histories:
             elif hold.final is not None:
                 self.breach("yes again", f"{hold.name()} {hold.final}, and yes at {before}")
             else:
-                hold.last_yes, hold.told, hold.until = before, after, max(hold.until, int(rest[3]))
+                hold.last_yes, hold.answered, hold.until = before, after, max(hold.until, int(rest[3]))
             return False
         at, hold = int(rest[0]), holds[rest[1]]
         if word == "got":

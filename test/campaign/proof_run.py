@@ -30,7 +30,7 @@ STATEMENTS = ("a holder has promises", "a promise is kept", "one promise", "a se
 MS = 1_000_000
 SLACK = 2 * MS  # of a reading of two clocks
 OFF_RATE = 4  # so many thousandths a client's clock may be fast or slow (clients.py)
-UNHEARD = 500 * MS  # so long ago a reading may be whose answer a client had not read when it sent a command
+UNHEARD = 500 * MS  # a command that is executed so soon behind a reading may have been sent before its reply was read
 ABOUT = 100 * MS  # so near to its expiry a key may be there or not: the server's clock for it is not the time it tells
 VALUE = re.compile(r"[0-9a-f]{40}")
 SEAL = re.compile(r"[0-9a-f]{16}:[0-9a-f]{16}:[0-9a-f]{16}")
@@ -325,11 +325,11 @@ class Judge:
         end -= off(self.run.longest) if hold.letgo is None else SLACK
         for master in self.masters:
             # What is set after the lock was won is a put-back, and no vote.
-            votes = [one for one in master.votes[resource, value] if one.at <= hold.told + SLACK and
+            votes = [one for one in master.votes[resource, value] if one.at <= hold.answered + SLACK and
                      (one.by == "extend" or one.at <= hold.got + SLACK)]
             sure = [one for one in votes if one.by != "open"]
             longest = max((one.until + off(one.until - one.at) for one in votes), default=0)
-            promised += longest >= hold.until or not master.saw_all(hold.wanted, hold.told)
+            promised += longest >= hold.until or not master.saw_all(hold.wanted, hold.answered)
             for at in master.deletes[resource, value]:
                 self.run.need(at >= end, "delete", 2, f"{master.name} at {at}: {hold.name()} holds {resource} "
                               f"until {end}")

@@ -27,7 +27,7 @@
 #include <algorithm>
 
 #include "master/guard.hpp"
-#include "site/finished.hpp"
+#include "site/finished_change.hpp"
 #include "world.hpp"
 
 namespace redlock::sim {
@@ -393,41 +393,32 @@ void World::follow(unsigned client) {
 
 // Which set does the record of this master serve?
 void Witness::look_at_record(unsigned master, Ns t) {
-  const auto* const record = world_.master(master).redis.peek(meta_, t);
-  const auto field = [&](const char* name) {
-    const auto at = record != nullptr ? record->fields.find(name) : test::RedisDouble::Fields::const_iterator();
-    return record != nullptr && at != record->fields.end() ? std::string_view(at->second) : std::string_view();
-  };
-  const std::string_view seal = field("seal"), q = field("q");
+  const std::string seal = field_of(master, "seal", t), q = field_of(master, "q", t);
   const bool sealed = !q.empty() && seal.size() > q.size() && seal.substr(seal.size() - q.size()) == q;
   for (unsigned set = 0; set < sets_max; ++set) {
     const auto ends = [&](Ns& until, bool now) { until = now ? never : until == never ? t : until; };
-    const bool says = field("desc") == desc_[set];
+    const bool says = field_of(master, "desc", t) == desc_[set];
     ends(said_until_[set][master], says);
     ends(served_until_[set][master], says && sealed);
   }
   if (world_.plan().operated) world_.master(master).remember(false);
 }
 
-std::string Witness::record_of(unsigned master, Ns t) const {
+std::string Witness::field_of(unsigned master, const char* name, Ns t) const {
   const auto* const record = world_.master(master).redis.peek(meta_, t);
-  const auto desc = record != nullptr ? record->fields.find("desc") : test::RedisDouble::Fields::const_iterator();
-  return record != nullptr && desc != record->fields.end() ? desc->second : std::string();
+  const auto at = record != nullptr ? record->fields.find(name) : test::RedisDouble::Fields::const_iterator();
+  return record != nullptr && at != record->fields.end() ? at->second : std::string();
 }
 
 unsigned Witness::have_left(unsigned from, unsigned to, Ns t) const {
   unsigned n = 0;
   for (unsigned m = 0; m < world_.plan().masters; ++m) {
-    const auto* const record = world_.master(m).redis.peek(meta_, t);
-    if (!has(world_.plan().sets[from], m) || record == nullptr || world_.master(m).down) continue;
-    const auto field = [&](const char* name) {
-      const auto at = record->fields.find(name);
-      return at != record->fields.end() ? at->second : std::string();
-    };
+    if (!has(world_.plan().sets[from], m) || world_.master(m).down) continue;
+    const std::string desc = field_of(m, "desc", t), q = field_of(m, "q", t), left = field_of(m, "left", t);
     char theirs[fingerprint_max];
     int64_t done_s = 0;
-    n += read_change(field("desc").c_str(), field("q").c_str(), field("left").c_str(), desc_[from].c_str(), theirs,
-                     done_s) && desc_[to] == theirs ? 1u : 0u;
+    const bool is_done = read_change(desc.c_str(), q.c_str(), left.c_str(), desc_[from].c_str(), theirs, done_s);
+    n += is_done && desc_[to] == theirs ? 1u : 0u;
   }
   return n;
 }

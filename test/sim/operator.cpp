@@ -125,7 +125,7 @@ void Operator::delete_foreign_records() {
   Witness& witness = world_.witness();
   for (unsigned m = 0; m < plan.masters; ++m) {
     if (plan.sets[home_].place_of(m) < 0 && plan.sets[other_].place_of(m) < 0) continue;
-    const std::string said = witness.record_of(m, world_.now());
+    const std::string said = witness.field_of(m, "desc", world_.now());
     const std::string &home = witness.name_of(home_), &other = witness.name_of(other_);
     const std::string mark = said.substr(std::min(said.find(' ') + 1, said.size()));  // without the word before it
     const bool theirs = said == home || said == other || mark == home + " > " + other || mark == other + " > " + home;

@@ -170,7 +170,7 @@ struct Plan {
   bool third;   // there are changes to a third set, too
   bool operated;  // an operator starts and ends the gateways, and masters come back as they were (operator.cpp)
   bool holds;     // the first user of each client holds on
-  bool follows;   // who was left behind goes on with the file of the change that its masters record (site/finished.hpp)
+  bool follows;   // who was left behind goes on with the set of the finished change that its masters record
   unsigned movers;
   Ns last_at;   // the last change begins, or later
   bool guarded() const { return settings.guard != GuardMode::off; }

@@ -51,7 +51,7 @@ class Witness {
   // Worlds::moves (moves.cpp)
   void learn_sets();
   void look_at_record(unsigned master, Ns t);  // it may have changed
-  std::string record_of(unsigned master, Ns t) const;  // its field desc
+  std::string field_of(unsigned master, const char* name, Ns t) const;  // of its record; "": none
   const std::string& name_of(unsigned set) const { return desc_[set]; }
   unsigned have_left(unsigned from, unsigned to, Ns t) const;  // masters that record the finished change between these
   unsigned have_said(unsigned set, Ns since) const;  // masters whose record was of the set at any time since then

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tool/ask/doctor.hpp"
+#include "tool/words/denied.hpp"
 
 namespace redlock::tool {
 namespace {
@@ -47,7 +48,7 @@ enum class Refused { no, command, key, unknown };
 Refused refused(const Questions& asked, unsigned i) {
   if (is_unknown_command(asked[i])) return Refused::unknown;
   if (asked[i].err != REDLOCK_E_NOPERM) return Refused::no;
-  return strstr(asked[i].item->text, " to access ") != nullptr ? Refused::key : Refused::command;
+  return is_key_denied(asked[i]) ? Refused::key : Refused::command;
 }
 
 // What the user lacks, as a list, and what it could use besides.

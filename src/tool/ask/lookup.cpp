@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "tool/words/denied.hpp"
 #include "tool/words/say.hpp"
 
 namespace redlock::tool {
@@ -32,7 +33,7 @@ Lookup::Key key_of(const Questions& asked, unsigned get) {
   out.err = out.foreign ? asked[get + 1].err : asked[get].err != 0 ? asked[get].err : asked[get + 1].err;
   const unsigned i = asked[get].err == REDLOCK_E_NOPERM ? get : get + 1;
   if (out.err == REDLOCK_E_NOPERM) {
-    out.denied = strstr(asked[i].item->text, " to access ") != nullptr ? "~" : i == get ? "+get" : "+pttl";
+    out.denied = is_key_denied(asked[i]) ? "~" : i == get ? "+get" : "+pttl";
   }
   if (out.err != 0) return out;
   out.is_there = out.foreign || value->type == REDLOCK_ITEM_TEXT;

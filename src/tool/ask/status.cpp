@@ -270,7 +270,7 @@ void find_changes(Take take) {
 int watch() {
   Text recent;
   const bool on_terminal = isatty(STDOUT_FILENO) == 1;
-  do {
+  for (;; pause_ms(look_step_ms)) {
     site.look_at_all();
     look_up(site, names.list, names.count, lookups);
     find_changes([&](const Text& line) {
@@ -281,10 +281,8 @@ int watch() {
       print_text();
       put(recent);
     }
-    flush();
-    pause_ms(look_step_ms);
-  } while (flush());
-  return exit_ok;
+    if (!flush()) return exit_ok;
+  }
 }
 
 int run_status(const Command& command, int argc, char** argv) {

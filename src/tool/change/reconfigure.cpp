@@ -8,6 +8,7 @@
 #include "tool/ask/site.hpp"
 #include "tool/system/clock.hpp"
 #include "tool/system/signals.hpp"
+#include "tool/words/denied.hpp"
 #include "tool/words/say.hpp"
 
 namespace redlock::tool {
@@ -100,7 +101,7 @@ int refuses_writes(const Site& site, unsigned m) {
   const int err = asked.ask(site.cfg, m);
   for (unsigned i = 0; err == 0 && i < asked.count(); ++i) {
     const bool is_last = i + 1 == asked.count();  // whose key may be denied, as the call does not use it
-    if (is_last && asked[i].err != 0 && strstr(asked[i].item->text, " to access ") != nullptr) continue;
+    if (is_last && asked[i].err != 0 && is_key_denied(asked[i])) continue;
     if (asked[i].err != 0 && asked[i].err != REDLOCK_E_SERVER) return asked[i].err;
   }
   return err;

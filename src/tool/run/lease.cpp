@@ -8,6 +8,7 @@
 #include <new>
 
 #include "tool/system/clock.hpp"
+#include "tool/words/denied.hpp"
 #include "tool/words/say.hpp"
 #include "tool/words/text.hpp"
 
@@ -194,8 +195,7 @@ Text Lease::lacking(const char* key) const {
   alignas(redlock_item_t) char reply[1024];
   const bool is_set = redlock_site_ask(cfg_, m, &set, 1, reply, sizeof reply) == 0 && set.err == REDLOCK_E_NOPERM;
   if (!is_set) return Text("; redlock doctor says which");
-  const bool is_key = strstr(set.item->text, " to access ") != nullptr;
-  return is_key ? Text(": its ACL needs ~").escaped(key) : Text(": its ACL needs +set");
+  return is_key_denied(set) ? Text(": its ACL needs ~").escaped(key) : Text(": its ACL needs +set");
 }
 
 // While a lock is held no question is asked, and its key was allowed when it was acquired.

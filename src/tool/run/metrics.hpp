@@ -2,7 +2,7 @@
 //
 // A file of metrics of the runs of one wish, for an agent that collects such files (--metrics). Its counters go on from
 // what the file says, so they tell of all runs: each writes only what was added since it wrote last. The file has no
-// state of now, which a run that is killed would leave there: `redlock status --prometheus` asks the masters for it.
+// gauges, which a run that is killed would leave there: `redlock status --prometheus` asks the masters.
 #pragma once
 #include <redlock/redlock.h>
 

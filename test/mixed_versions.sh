@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# mixed.sh: gateways of an older version beside those of this one, on real masters: turns, tokens, --any, --urgent,
-# an upgrade of the masters, and changes of masters by either version's tool. It prints what each side saw. Exit status
-# 0: what CHANGELOG.md says of mixed versions is so.
+# mixed_versions.sh: gateways of an older version beside those of this one, on real masters: turns, tokens, --any,
+# --urgent, an upgrade of the masters, and changes of masters by either version's tool. It prints what each side saw.
+# Exit status 0: what CHANGELOG.md says of mixed versions is so.
 #
 # Needs root, redis-server and four minutes. No test runs it: it wants a build of an older commit.
 set -euo pipefail
 
-usage() { echo 'usage: test/mixed.sh OLD_BUILD NEW_BUILD   # folders with redlock and libredlock.so'; }
+usage() { echo 'usage: test/mixed_versions.sh OLD_BUILD NEW_BUILD   # folders with redlock and libredlock.so'; }
 [[ $# == 2 || ${1:-} == --inside ]] || { usage >&2 && exit 2; }
 if [[ $1 != --inside ]]; then
   work=$(mktemp -d /tmp/redlock-mixed.XXXXXX)

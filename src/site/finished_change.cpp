@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "site/finished.hpp"
+#include "site/finished_change.hpp"
 
 #include <string.h>
 
