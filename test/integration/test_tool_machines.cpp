@@ -81,6 +81,11 @@ class Machines : public ToolService {
   void enable(const std::string& unit, const std::string& file) {
     std::filesystem::create_symlink(etc_ + "/" + file, etc_ + "/multi-user.target.wants/" + unit);
   }
+  void write_unit_of_commands() {
+    std::string unit = text_of_file(std::string(REDLOCK_SOURCE_DIR) + "/src/tool/service/redlock@.service.in");
+    unit = replace_all(unit, "@redlock_bindir@", bin_);
+    write_file("redlock@.service", replace_all(unit, "/etc/redlock/%i.env", "/run/gateway.env"));
+  }
   // A package that restarts its unit behind an upgrade, and a place for dpkg to note that.
   void package_restarts(const std::string& unit) {
     const std::string folder = site_.dir + "/package", control = folder + "/DEBIAN";
@@ -232,11 +237,31 @@ TEST_F(Machines, HandOverTheLock) {
   }
 }
 
+// Of a wrong configuration a unit makes less and less, and it takes the one that replaces it.
+TEST_F(Machines, AWrongConfigurationIsTriedLessAndLessAndANewOneSoon) {
+  write_file("idle.target", "[Unit]\nDefaultDependencies=no\n");
+  write_unit_of_commands();
+  write_file("redlock@bus.service.d/log.conf", "[Service]\nStandardOutput=append:" + site_.dir + "/work\n");
+  const std::string config = site_.dir + "/gw-1.json", right = text_of_file(config);
+  std::ofstream(config) << "{";
+  Machine machine(*this, "gw-1", "--unit=idle.target");
+  EXPECT_EQ(machine.at("systemctl start --no-block redlock@bus").status, 0);
+  EXPECT_TRUE(shows("it waits 2 s ")) << machine.tells("systemctl status redlock@bus");
+  EXPECT_TRUE(shows("it waits 4 s "));
+  EXPECT_EQ(machine.at("systemctl stop redlock@bus").status, 0);
+  EXPECT_EQ(machine.at("systemctl start --no-block redlock@bus").status, 0);
+  std::ofstream(config) << right;
+  EXPECT_TRUE(machine.comes_to("systemctl is-active redlock@bus", "active"));
+  for (const char* line : {"active\n1", "active\n2"}) {
+    EXPECT_EQ(machine.at("pkill -x sleep").status, 0);
+    EXPECT_TRUE(machine.comes_to("systemctl is-active redlock@bus; systemctl show -P NRestarts redlock@bus", line));
+  }
+  EXPECT_EQ(work().rfind("it waits "), work().find("it waits 4 s ")) << "a command that had the lock: " << work();
+}
+
 // The recipe of redlock-service(1) for a unit that lets another process work.
 TEST_F(Machines, WhatIsBoundToALockIsInactiveOnAStandbyWhichBoots) {
-  std::string unit = text_of_file(std::string(REDLOCK_SOURCE_DIR) + "/src/tool/service/redlock@.service.in");
-  unit = replace_all(unit, "@redlock_bindir@/redlock", REDLOCK_TOOL);
-  write_file("redlock@.service", replace_all(unit, "/etc/redlock/%i.env", "/run/gateway.env"));
+  write_unit_of_commands();
   write_file("redlock@bus.service.d/bound.conf", "[Unit]\nWants=bound.service\n");
   write_file("bound.service", "[Unit]\nBindsTo=redlock@bus.service\nAfter=redlock@bus.service\n[Service]\n"
              "ExecStart=/bin/sleep infinity\nTimeoutStopSec=2\n");

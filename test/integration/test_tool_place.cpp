@@ -15,6 +15,7 @@ namespace redlock::test {
 namespace {
 
 std::string source(const std::string& path) { return std::string(REDLOCK_SOURCE_DIR) + "/" + path; }
+std::string tool_folder() { return std::filesystem::path(REDLOCK_TOOL).parent_path(); }
 bool has(const std::string& program) { return std::system(("command -v " + program + " >/dev/null").c_str()) == 0; }
 
 std::string replace_all(std::string text, const std::string& old, const std::string& now) {
@@ -46,6 +47,7 @@ TEST_F(ToolPlace, TheUnitIsWellFormed) {
   if (!has("systemd-analyze")) GTEST_SKIP() << "systemd-analyze is not here";
   for (const char* name : {"redlock@.service", "redlock-metrics.service", "redlock-metrics.timer"}) {
     std::string text = text_of_file(source("src/tool/service/" + std::string(name) + ".in"));
+    text = replace_all(text, "@redlock_bindir@/redlock-service", source("src/tool/service/redlock-service"));
     text = replace_all(text, "@redlock_bindir@/redlock", REDLOCK_TOOL);
     std::ofstream(site_.dir + "/" + name) << replace_all(text, "Documentation=", "#");
   }
@@ -74,9 +76,10 @@ TEST_F(ToolPlace, TheUnitOfMetricsWritesItsFile) {
 TEST_F(ToolPlace, TheUnitsCommandTellsSystemd) {
   const std::string unit = text_of_file(source("src/tool/service/redlock@.service.in"));
   std::smatch found;
-  ASSERT_TRUE(std::regex_search(unit, found, std::regex("\nExecStart=@redlock_bindir@/redlock run (.*)\n")));
+  ASSERT_TRUE(std::regex_search(unit, found, std::regex("\nExecStart=@redlock_bindir@/redlock(-service --run .*)\n")));
   const std::string arguments = replace_all(replace_all(found[1], "${COMMAND}", "'echo at work'"), "%I", "a/b");
-  const std::string line = with_config_ + " " + arguments;
+  const std::string line = "env REDLOCK_CONFIG=" + site_.config + " PATH=" + tool_folder() + ":$PATH " +
+                           source("src/tool/service/redlock") + replace_all(arguments, "%t/redlock/%n", site_.dir);
   NotifySocket systemd(site_.dir + "/notify");
   const Ended ended = shell("exec " + line, {"NOTIFY_SOCKET=" + systemd.path()});
   EXPECT_EQ(systemd.heard(MSG_DONTWAIT), "READY=1\nSTATUS=holding a/b");
@@ -122,7 +125,7 @@ class ToolProcd : public ToolPlace {
     script = replace_all(script, "=/var/", "=" + site_.dir + "/var/");
     script = replace_all(script, "config_load redlock", "config_load " + site_.dir + "/uci");
     std::ofstream(site_.dir + "/script") << openwrt << script << "\n" << function << "\n";
-    const std::string path = "PATH=" + std::filesystem::path(REDLOCK_TOOL).parent_path().string() + ":$PATH ";
+    const std::string path = "PATH=" + tool_folder() + ":$PATH ";
     return shell(path + (runs ? "RUNS=yes " : "") + (has("busybox") ? "busybox ash " : "sh ") + site_.dir + "/script");
   }
   std::string site_options() {

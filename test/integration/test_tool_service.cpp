@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // redlock-service: which units it refuses, what it writes, and what the drop-in's line then does.
+#include <functional>
 #include <regex>
 
 #include "notify_socket.hpp"
@@ -364,13 +365,69 @@ TEST_F(ToolService, AServiceThatFailsAtOnceIsHeldOffLongerEachTime) {
   EXPECT_EQ(shell(run_line("sh -c 'exit 3'")).out, "") << "it ran for long";
 }
 
-// Such as a mistake in the drop-in's line: nothing but the pauses keeps systemd from starting it each second.
+// Such as a mistake in the line: nothing but the pauses keeps systemd from starting it each second.
 TEST_F(ToolService, ARunnerThatEndsBeforeItHasTheLockIsHeldOff) {
-  const std::string line = "exec redlock-service --run " + states_ + "/bus.service --no-such-option bus -- true";
-  EXPECT_EQ(shell(line).status, 64);
-  const Ended again = shell(line);
-  EXPECT_EQ(again.status, 64);
-  EXPECT_NE(again.out.find("in a row; it waits 2 s"), std::string::npos) << again.out;
+  for (const char* option : {"--no-such-option", "--sd-standby --no-such-option", "--sd-notify --no-such-option"}) {
+    const std::string line = "exec redlock-service --run " + states_ + "/bus.service " + option + " bus -- true";
+    EXPECT_EQ(shell(line).status, 64);
+    const Ended again = shell(line);
+    EXPECT_EQ(again.status, 64);
+    EXPECT_NE(again.out.find("in a row; it waits 2 s"), std::string::npos) << again.out;
+    std::ofstream(site_.dir + "/restarts") << "0\n";
+    EXPECT_EQ(shell(line).out, "") << "an operator has started it";
+    for (const char* file : {"/restarts", "/states/bus.service/began"}) std::filesystem::remove(site_.dir + file);
+  }
+}
+
+// Each pause is the longest one, and would go on for a minute.
+TEST_F(ToolService, ANewConfigurationEndsThePauseAndATermDoes) {
+  const std::string began = std::to_string(boot_ns() / 1'000'000'000) + " 9\n", moved = site_.config + ".moved";
+  const auto replace = [&] {
+    std::filesystem::copy(site_.config, moved);
+    std::filesystem::rename(moved, site_.config);
+  };
+  const auto mode = [&](mode_t bits) { EXPECT_EQ(::chmod(site_.config.c_str(), bits), 0); };
+  const struct {
+    const char* option;
+    std::function<void()> before, meanwhile;
+    int status;
+  } rows[] = {
+      {"", [] {}, replace, 0},
+      {"--sd-notify ", [] {}, replace, 0},
+      {"", [&] { std::filesystem::rename(site_.config, moved); },
+       [&] { std::filesystem::rename(moved, site_.config); }, 0},
+      {"", [&] { mode(0600); }, [&] { mode(0640); }, 0},
+      {"", [] {}, nullptr, 128 + SIGTERM},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(&row - rows);
+    const std::string begin = "redlock-service --run " + states_ + "/bus.service " + row.option;
+    row.before();
+    std::filesystem::remove(states_ + "/bus.service/began");
+    shell(begin + "--no-such-option bus -- true");
+    std::ofstream(states_ + "/bus.service/began") << began;
+    const int64_t since = boot_ns();
+    Program gateway(words("exec " + begin + "bus -- true"), site_.dir);
+    ASSERT_TRUE(eventually([&] {
+      return gateway.out().find("it waits 60 s at most, for a new " + site_.config) != std::string::npos;
+    })) << gateway.out();
+    row.meanwhile ? row.meanwhile() : gateway.signal(SIGTERM);
+    EXPECT_EQ(gateway.exit_status(), row.status) << gateway.err();
+    EXPECT_LT(boot_ns() - since, 30'000 * ns_per_ms);
+  }
+  replace();
+  std::ofstream(states_ + "/bus.service/began") << began;
+  EXPECT_EQ(shell(run_line("true")).out, "") << "it was replaced before the start";
+}
+
+// A command of redlock@ may be short: what counts is whether it got the lock.
+TEST_F(ToolService, ACommandOfTheUnitThatHadTheLockIsNotHeldOff) {
+  const std::string line = "exec redlock-service --run " + states_ + "/bus.service --sd-notify bus -- sh -c 'exit 3'";
+  for (int i = 0; i < 3; ++i) {
+    const Ended ended = shell(line);
+    EXPECT_EQ(ended.status, 3) << ended.err;
+    EXPECT_EQ(ended.out, "");
+  }
 }
 
 TEST_F(ToolService, HandsOverToWhoWaitsAndStartsAgainWhereNobodyDoes) {
