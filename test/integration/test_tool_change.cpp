@@ -391,6 +391,67 @@ TEST(ToolReconfigure, AGatewayThatWasLeftBehindEndsOrFollows) {
   }
 }
 
+// Python until a change of masters has left it behind, as firmware.c is.
+constexpr char python_gateway[] = R"(
+import libredlock, sys
+try:
+    with libredlock.Client(sys.argv[1]) as client:
+        while True:
+            with client.lock("bus", wait=None):
+                print("worked", flush=True)
+except libredlock.Left:
+    sys.exit(80)
+)";
+
+// A program that ends, or is started, while a change is under way reads whatever file is there by then. The masters
+// protect: those of the new file bear the mark of the change before the old ones do, and give no lock until it is done.
+// Here the sets are disjoint, the new file is there first, and the wait of the change is longer than the guard time.
+TEST(ToolReconfigure, AFileThatIsThereTooEarlyGivesNoLockBeforeTheChangeIsDone) {
+  constexpr unsigned longer = 15'000, shorter = 5'000;  // firmware.c wants 5 s
+  ToolMasters site(6);
+  const std::string before = site.file({0, 1, 2}, "", longer), after = site.file({3, 4, 5}, "", shorter);
+  const std::string file = site.dir + "/redlock.json", script = site.dir + "/gateway.py";
+  std::filesystem::copy(before, file);
+  std::ofstream(script) << python_gateway;
+  const std::string firmware = REDLOCK_BINARY_DIR "/examples/firmware";
+  if (!std::filesystem::exists(firmware)) GTEST_SKIP() << "the examples are not built";
+  std::vector<Words> programs = {{firmware, "/dev/zero", file}};
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  const bool has_python = type("command -v python3") == 0 && has(REDLOCK_LIBRARY, ".so");
+  if (has_python) programs.push_back({"python3", script, file});
+#endif
+  const Program::Setting setting = {
+      {std::string("LIBREDLOCK=") + REDLOCK_LIBRARY, "PYTHONPATH=" REDLOCK_SOURCE_DIR "/src/python"}, false};
+  std::vector<std::unique_ptr<Program>> started;
+  const auto start_all = [&] {
+    for (const Words& words : programs) started.push_back(std::make_unique<Program>(words, site.dir, setting));
+  };
+  const auto was_locked = [&](unsigned i) { return has(site[i].command({"INFO", "commandstats"}), "cmdstat_set:"); };
+  const auto work_at = [&](unsigned i) {
+    return eventually([&] { return site[i].exists("plant1/rs485-a"); }) &&
+           (programs.size() == 1 || eventually([&] { return site[i].exists("bus"); }));
+  };
+  commission(site, before);
+  start_all();
+  ASSERT_TRUE(work_at(0)) << started[0]->err();
+  std::filesystem::copy(after, file, std::filesystem::copy_options::overwrite_existing);
+  Program change(redlock_words({"reconfigure", "--yes", before, after}), site.dir);
+  ASSERT_TRUE(eventually([&] { return site.marked(0) && site.marked(1); }));
+  start_all();
+  const Ended waits = site.run({"run", "-w", "8", "-t", "2400", "bus", "--", "true"}, after);
+  EXPECT_EQ(waits.status, 76) << "longer than the guard time: " << waits.err;
+  EXPECT_TRUE(site.marked(0)) << "the change is not done: " << change.err();
+  ASSERT_EQ(change.exit_status(), 0) << change.err();
+  for (const unsigned i : {3u, 4u, 5u}) EXPECT_FALSE(was_locked(i)) << "before the call returned";
+  for (size_t i = 0; i < programs.size(); ++i) {
+    EXPECT_EQ(started[i]->exit_status(), 80) << started[i]->out() << started[i]->err();
+  }
+  EXPECT_TRUE(work_at(3)) << "those that were started meanwhile";
+  started.clear();
+  start_all();
+  EXPECT_TRUE(work_at(3) && was_locked(3));
+}
+
 // {a, b, c} to {a, b, d}, then c, which is repaired, in the place of d: its mark is over, and a person deletes it.
 TEST(ToolReconfigure, ARetiredMasterComesBack) {
   ToolMasters site(4);
