@@ -6,6 +6,7 @@
 #include <redlock/site.h>
 
 #include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -141,6 +142,62 @@ TEST(Ask, servers_that_stand_still_or_are_gone) {
   server.kill_hard();
   EXPECT_EQ(ask(server.url(), {{"PING"}}).result, REDLOCK_E_REFUSED);
   EXPECT_EQ(ask("redis://no-such-host.invalid", {{"PING"}}).result, REDLOCK_E_RESOLVE);
+}
+
+// redlock_site_left() on records as scripts/move.lua writes them.
+TEST(Ask, what_masters_say_of_a_finished_change) {
+  std::vector<std::unique_ptr<RedisServer>> servers;
+  Settings old_set, new_set, other_set;
+  for (int i = 0; i < 3; ++i) old_set.urls.push_back(servers.emplace_back(std::make_unique<RedisServer>())->url());
+  new_set.urls = {"redis://127.0.0.1:1"};
+  other_set.urls = {"redis://127.0.0.1:1", "redis://127.0.0.1:2"};
+  redlock_config_t* const before = configure(old_set);
+  redlock_config_t* const after = configure(new_set);
+  redlock_config_t* const other = configure(other_set);
+  const auto text = [](const redlock_config_t* cfg) {
+    redlock_site_facts_t facts{};
+    facts.size = sizeof facts;
+    EXPECT_EQ(redlock_site_facts(cfg, 0, &facts), 0);
+    return std::string(facts.record);
+  };
+  const std::string q = "0123456789abcdef", left = "left " + text(before) + " > ", to = text(after);
+  using Record = std::vector<std::string>;  // desc, q, left
+  const Record none, marked = {left + to, q, ""}, entered = {to, q, q + left + to + " 1790000000"},
+                     strange = {left + text(other), q, ""}, early = {to, q, q + "left " + text(before)},
+                     void_one = {to, q, "fedcba9876543210" + left + to};
+  const struct {
+    std::vector<Record> masters;
+    const redlock_config_t* wanted;
+    int result;
+    uint32_t say;
+    int64_t done_s;
+  } rows[] = {
+      {{marked, none, marked}, after, 1, 2, 0},
+      {{marked, entered, marked}, after, 1, 2, 1'790'000'000},
+      {{entered, entered, none}, nullptr, 1, 2, 1'790'000'000},
+      {{none, marked, none}, after, 0, 1, 0},
+      {{none, marked, none}, nullptr, 0, 1, 0},
+      {{marked, marked, marked}, other, 0, 0, 0},
+      {{marked, strange, none}, nullptr, 0, 1, 0},
+      {{strange, marked, marked}, after, 1, 2, 0},
+      {{early, early, early}, after, 0, 0, 0},
+      {{void_one, void_one, void_one}, after, 0, 0, 0},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(&row - rows);
+    for (size_t m = 0; m < 3; ++m) {
+      servers[m]->command({"DEL", "redlock::meta"});
+      const Record& r = row.masters[m];
+      if (!r.empty()) servers[m]->command({"HSET", "redlock::meta", "desc", r[0], "q", r[1], "left", r[2]});
+    }
+    redlock_site_left_t out{};
+    out.size = sizeof out;
+    EXPECT_EQ(redlock_site_left(before, row.wanted, &out), row.result);
+    EXPECT_EQ(out.say, row.say);
+    EXPECT_EQ(out.done_s, row.done_s);
+    EXPECT_EQ(out.masters, row.say != 0 ? 1u : 0u);
+  }
+  for (redlock_config_t* cfg : {before, after, other}) redlock_config_free(cfg);
 }
 
 TEST(Ask, arguments) {
