@@ -452,6 +452,30 @@ TEST(ToolReconfigure, AFileThatIsThereTooEarlyGivesNoLockBeforeTheChangeIsDone) 
   EXPECT_TRUE(work_at(3) && was_locked(3));
 }
 
+// The masters disagree on what the site was changed to, so the waiter asks them again, for a second.
+TEST(ToolReconfigure, ASignalEndsAWaiterThatAsksWhatTheSiteWasChangedTo) {
+  ToolMasters site(5);
+  const std::string before = site.file({0, 1, 2}, "", 2'400), after = site.file({3}, "", 2'400);
+  const auto questions = [&] {
+    const std::string all = site[0].command({"INFO", "commandstats"});
+    const size_t at = all.find("cmdstat_hmget:calls=");
+    return at == std::string::npos ? 0 : std::stoi(all.substr(at + 20));
+  };
+  commission(site, before);
+  commission(site, after);
+  site.set(0, "bus", "somebody", 600'000);
+  site.set(1, "bus", "somebody", 600'000);
+  const Waiter waits(site, before, after, "waits");
+  const std::string left = "left " + site.desc(0) + " > ", to = site.desc(3);
+  for (const unsigned m : {0u, 1u, 2u}) {
+    site[m].command({"HSET", "redlock::meta", "desc", left + (m == 0 ? to : "v1 n=7")});
+  }
+  const int asked = questions();
+  ASSERT_TRUE(eventually([&] { return questions() >= asked + 2; })) << waits.program->err();
+  waits.program->signal(SIGTERM);
+  EXPECT_EQ(waits.program->exit_status(), 128 + SIGTERM) << waits.program->err();
+}
+
 // {a, b, c} to {a, b, d}, then c, which is repaired, in the place of d: its mark is over, and a person deletes it.
 TEST(ToolReconfigure, ARetiredMasterComesBack) {
   ToolMasters site(4);

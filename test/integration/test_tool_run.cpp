@@ -311,7 +311,22 @@ TEST_F(ToolRun, TellsSystemd) {
 TEST_F(ToolRun, MaxHoldEndsTheCommand) {
   Program run(site_.words({"run", "--max-hold", "2.4", res_, "--", "sleep", "100"}), site_.dir);
   EXPECT_EQ(run.exit_status(), 79);
+  EXPECT_NE(run.err().find("the command was ended: "), std::string::npos) << run.err();
   EXPECT_NE(run.err().find("max"), std::string::npos) << run.err();
+}
+
+// Two masters stand still, and the renewal may wait for them for longer than the command may run.
+TEST(ToolRunLost, NamesItsCauseBeforeTheLibraryHasOne) {
+  for (const Words& how : {Words{"-t", "2400"}, Words{"-t", "2400", "--max-hold", "60"}}) {
+    ToolSite site(true, 30'000, 2'000);
+    const Words command = {"bus", "--", "sh", "-c", "echo held; exec sleep 100"};
+    Program run(site.words(Words{"run"} + how + command), site.dir);
+    ASSERT_TRUE(eventually([&] { return run.out() == "held\n"; })) << run.err();
+    for (size_t m = 0; m < 2; ++m) site.masters[m].freeze();
+    EXPECT_EQ(run.exit_status(), 79);
+    EXPECT_NE(run.err().find("the command was ended: no renewal was answered in time\n"), std::string::npos) << run.err();
+    for (size_t m = 0; m < 2; ++m) site.masters[m].thaw();
+  }
 }
 
 // Each of many runs adds one to a number in a file, and fails if another one is at it. The times are such that a slow

@@ -54,6 +54,7 @@ class Keeper {
     lease_.open(cfg_, job_.wish, wait_left_ms(), common);
     int signal = wait_for_lock();
     while (signal == 0 && lease_.exit_code() == exit_left && follow_change(common)) signal = wait_for_lock();
+    if (signal == 0 && lease_.state() != Lease::held) signal = next_that_ends_a_wait();
     if (signal != 0 || lease_.state() != Lease::held) return end_of_wait(signal);
     redlock_config_free(cfg_);
     const int64_t let_go_at = now_ns() + job_.at_least_ms * ns_per_ms;
@@ -85,17 +86,23 @@ class Keeper {
     return number == SIGTERM || number == SIGINT || number == SIGQUIT || (number == SIGHUP && !job_.ignores_hup);
   }
 
+  // A signal that has come: 0: none.
+  int next_that_ends_a_wait() {
+    while (const int number = signals_.next()) {
+      if (number == SIGHUP) waiting_.reload();
+      if (!ends_a_wait(number)) continue;
+      end_progress();
+      return number;
+    }
+    return 0;
+  }
+
   // Until it is held, or cannot be had, or a signal has come: which; 0: none.
   int wait_for_lock() {
     while (lease_.state() == Lease::waiting) {
       pollfd wanted[] = {{lease_.descriptor(), POLLIN, 0}, {signals_.descriptor(), POLLIN, 0}};
       poll(wanted, 2, shorter_of(lease_.timeout_ms(), waiting_.timeout_ms()));
-      while (const int number = signals_.next()) {
-        if (number == SIGHUP) waiting_.reload();
-        if (!ends_a_wait(number)) continue;
-        end_progress();
-        return number;
-      }
+      if (const int number = next_that_ends_a_wait(); number != 0) return number;
       lease_.process();
       waiting_.tell(lease_.sentence(), lease_.is_held_by_other());
     }
@@ -131,13 +138,15 @@ class Keeper {
     return true;
   }
 
-  // A change writes to one master after the other, so a quorum may record it a moment after the wait has ended.
+  // A change writes to one master after the other, so a quorum may record it a moment after the wait has ended. A signal
+  // cuts that moment short.
   bool is_changed_to(const redlock_config_t* next) const {
     auto left = sized<redlock_site_left_t>();
     for (int tries = 0; tries < left_tries; ++tries) {
       const int result = redlock_site_left(cfg_, next, &left);
       if (result != 0 || left.say == 0) return result == 1;
-      pause_ms(left_again_ms);
+      pollfd signal = {signals_.descriptor(), POLLIN, 0};
+      if (poll(&signal, 1, left_again_ms) != 0) return false;
     }
     return false;
   }
@@ -284,8 +293,7 @@ class Keeper {
   int end_of_command() {
     if (lost_) {
       const char* why = lease_.sentence();
-      const bool is_longest = job_.wish.how.max_hold_ms != 0;
-      if (*why == '\0') why = is_longest ? "--max-hold allows no later end" : "no renewal was answered in time";
+      if (*why == '\0') why = "no renewal was answered in time";  // at the end of --max-hold the library has said so
       say("%s: the lock was lost, and the command was ended: %s", names_, why);
       return exit_lost;
     }
