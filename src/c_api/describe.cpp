@@ -164,7 +164,7 @@ void Sentence::cause(int32_t cause) {
       if (e_.refused == 0 && d_.to_go_ms <= 0) {
         return say("held or wanted by another client or another lock of this one");
       }
-      say(*d_.holder != '\0' ? "held by %h" : "held by somebody else");
+      say(*d_.holder != '\0' ? "held by %h" : "held by another client");
       // A round is decided before all masters have answered, and a part of them would look like a minority.
       if (e_.refused != 0 && e_.granted + e_.refused + e_.failed >= d_.masters) say(" on %r");
       if (d_.to_go_ms > 0) say(", %t unless renewed");

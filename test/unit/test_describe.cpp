@@ -94,7 +94,7 @@ TEST(Describe, a_wait_for_another_holder) {
   EXPECT_EQ(waiting(REDLOCK_CAUSE_HELD).votes(0, 3, 0).held_by("gw-03", 4'100).text(),
             "held by gw-03 on 3 of 3 masters, 4.1 s unless renewed");
   EXPECT_EQ(waiting(REDLOCK_CAUSE_HELD).votes(0, 1, 2).masters(1, 1).held_by("", 12).text(),
-            "held by somebody else on 1 of 1 master, 12 ms unless renewed");
+            "held by another client on 1 of 1 master, 12 ms unless renewed");
   EXPECT_EQ(waiting(REDLOCK_CAUSE_HELD).votes(1, 2, 0).held_by("a foreign value", REDLOCK_GUARD_UNKNOWN).text(),
             "held by a foreign value on 2 of 3 masters");
   EXPECT_EQ(waiting(REDLOCK_CAUSE_HELD).votes(0, 2, 0).held_by("gw-03", 4'100).text(),
@@ -102,14 +102,14 @@ TEST(Describe, a_wait_for_another_holder) {
       << "one master has not answered";
   EXPECT_EQ(waiting(REDLOCK_CAUSE_HELD).text(), "held or wanted by another client or another lock of this one");
   EXPECT_EQ(failed(REDLOCK_E_LOCKED, REDLOCK_CAUSE_HELD).held_by("", 9'012).text(),
-            "not acquired: held by somebody else, 9.1 s unless renewed")
+            "not acquired: held by another client, 9.1 s unless renewed")
       << "a look found the key, and no round was begun";
-  EXPECT_EQ(waiting(REDLOCK_CAUSE_HELD).votes(0, 1, 0).text(false), "held by somebody else on 1 master");
-  EXPECT_EQ(waiting(REDLOCK_CAUSE_HELD).votes(0, 2, 0).text(false), "held by somebody else on 2 masters");
+  EXPECT_EQ(waiting(REDLOCK_CAUSE_HELD).votes(0, 1, 0).text(false), "held by another client on 1 master");
+  EXPECT_EQ(waiting(REDLOCK_CAUSE_HELD).votes(0, 2, 0).text(false), "held by another client on 2 masters");
   EXPECT_EQ(failed(REDLOCK_E_LOCKED).votes(0, 3, 0).held_by("gw-03", REDLOCK_GUARD_UNKNOWN).text(),
             "not acquired: held by gw-03 on 3 of 3 masters");
   EXPECT_EQ(failed(REDLOCK_E_TIMEOUT, REDLOCK_CAUSE_HELD).votes(0, 3, 0).text(),
-            "not acquired in time: held by somebody else on 3 of 3 masters");
+            "not acquired in time: held by another client on 3 of 3 masters");
   EXPECT_EQ(failed(REDLOCK_E_TIMEOUT).blames(REDLOCK_E_OOM, "a:1").text(),
             "not acquired: " + text_of(REDLOCK_E_TIMEOUT) + "; a:1: " + text_of(REDLOCK_E_OOM));
   EXPECT_EQ(failed(REDLOCK_E_CANCELED, REDLOCK_CAUSE_HELD).text(), "not acquired: " + text_of(REDLOCK_E_CANCELED));

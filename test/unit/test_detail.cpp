@@ -194,7 +194,7 @@ TEST_F(DetailOfThree, another_holder_and_how_long) {
   options.wants_holder = false;
   b.acquire("bus", options);
   stage.settle();
-  EXPECT_EQ(listener.take(), "bus: not acquired: held by somebody else");
+  EXPECT_EQ(listener.take(), "bus: not acquired: held by another client");
 }
 
 }  // namespace

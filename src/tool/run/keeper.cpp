@@ -138,8 +138,8 @@ class Keeper {
     return true;
   }
 
-  // A change writes to one master after the other, so a quorum may record it a moment after the wait has ended. A signal
-  // cuts that moment short.
+  // A change writes to one master after the other, so a quorum may record it a moment after the wait has ended. No
+  // signal waits for that.
   bool is_changed_to(const redlock_config_t* next) const {
     auto left = sized<redlock_site_left_t>();
     for (int tries = 0; tries < left_tries; ++tries) {
