@@ -325,25 +325,30 @@ TEST(ToolReconfigure, AnOldFileWithoutARecordIsAskedAbout) {
 
 // Waits for a lock, with a file that is replaced behind its back as soon as its client is there.
 struct Waiter {
-  Waiter(ToolMasters& site, const std::string& config, const std::string& replacement, const std::string& name)
+  Waiter(ToolMasters& site, const std::string& config, const std::string& replacement, const std::string& name,
+         const Words& how = {})
       : done(site.dir + "/" + name) {
     std::string text = text_of_file(config);
-    const std::string path = done + ".json";
     std::ofstream(path) << text.replace(text.find("gw-1"), 4, name);
     ::chmod(path.c_str(), 0600);
-    program = std::make_unique<Program>(site.words({"run", "-t", "2400", "bus", "--", "touch", done}, path), site.dir);
+    const Words words = Words{"run", "-t", "2400"} + how + Words{"bus", "--", "touch", done};
+    program = std::make_unique<Program>(site.words(words, path), site.dir);
     EXPECT_TRUE(eventually([&] { return has(site[0].command({"CLIENT", "LIST"}), "name=" + name); })) << name;
+    replace(replacement);
+  }
+  void replace(const std::string& replacement) const {
     std::filesystem::copy_file(replacement, path + ".new");
     std::filesystem::rename(path + ".new", path);
   }
   bool has_run() const { return std::filesystem::exists(done); }
 
-  std::string done;
+  std::string done, path = done + ".json";
   std::unique_ptr<Program> program;
 };
 
 // In every direction of a change. A client that is left behind ends, and says what the site was changed to. A waiter
-// whose file is the new one by then, although it was copied too early, goes on with it; not so with a third file.
+// whose file is the new one by then, although it was copied too early, goes on with it; not so with a third file. In a
+// unit it waits for the right one.
 // Without the field "left", as 0.3 writes a record, a file that all old masters contradict may be mistyped.
 TEST(ToolReconfigure, AGatewayThatWasLeftBehindEndsOrFollows) {
   const struct {
@@ -364,7 +369,7 @@ TEST(ToolReconfigure, AGatewayThatWasLeftBehindEndsOrFollows) {
     commission(site, before);
     for (unsigned i = 0; i < 6; ++i) site.set(i, "bus", "somebody", 600'000);
     const Waiter stays(site, before, before, "stays"), strays(site, before, third, "strays");
-    const Waiter follows(site, before, after, "follows");
+    const Waiter follows(site, before, after, "follows"), unit(site, before, third, "unit", {"--sd-notify"});
     ASSERT_EQ(reconfigure(site, {"--yes", before, after}).status, 0);
     const std::string said = std::string("the site was changed to ") + c.to + " at 20";
     const std::string what = " UTC: copy its redlock.json here";
@@ -377,6 +382,10 @@ TEST(ToolReconfigure, AGatewayThatWasLeftBehindEndsOrFollows) {
     for (unsigned i = 0; i < 6; ++i) site[i].command({"DEL", "bus"});
     EXPECT_EQ(follows.program->exit_status(), 0) << follows.program->err();
     EXPECT_TRUE(follows.has_run());
+    EXPECT_TRUE(eventually([&] { return has(unit.program->err(), "bus: " + said); })) << unit.program->err();
+    unit.replace(after);
+    EXPECT_EQ(unit.program->exit_status(), 0) << "systemd would have started it with the third file";
+    EXPECT_TRUE(unit.has_run());
     const Ended doctor = site.run({"doctor"}, before);
     EXPECT_EQ(doctor.status, 80);
     EXPECT_TRUE(has(doctor.out, said) && has(doctor.out, what) && has(doctor.out, "give this one the new file"))

@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,7 +31,7 @@ namespace {
 
 constexpr int64_t patience_ns = 10'000 * ns_per_ms;
 constexpr int dismissal_ms = 1'000;
-constexpr int left_tries = 10, left_again_ms = 100;
+constexpr int left_tries = 10, left_again_ms = 100, look_again_ms = 1'000;
 constexpr int last_words = 64;  // messages of the command right before its end
 
 class Keeper {
@@ -53,7 +54,11 @@ class Keeper {
     cfg_ = cfg;
     lease_.open(cfg_, job_.wish, wait_left_ms(), common);
     int signal = wait_for_lock();
-    while (signal == 0 && lease_.exit_code() == exit_left && follow_change(common)) signal = wait_for_lock();
+    while (signal == 0 && lease_.exit_code() == exit_left) {
+      const bool follows = follow_change(common);
+      if (!follows && !stays_behind(common)) break;
+      signal = follows ? wait_for_lock() : wait_for_file(config_path(common));
+    }
     if (signal == 0 && lease_.state() != Lease::held) signal = next_that_ends_a_wait();
     if (signal != 0 || lease_.state() != Lease::held) return end_of_wait(signal);
     redlock_config_free(cfg_);
@@ -125,6 +130,7 @@ class Keeper {
     const char* const path = config_path(common);
     if (path == nullptr || common.url_count != 0) return false;
     redlock_config_t* next = nullptr;
+    look_at(path, tried_);
     const bool read = redlock_config_new(&next) == 0 && redlock_config_load_file(next, path) == 0;
     if (!read || setting_of(next, "timing.max_ttl_ms").number < job_.wish.how.ttl_ms || !is_changed_to(next)) {
       redlock_config_free(next);
@@ -136,6 +142,31 @@ class Keeper {
     cfg_ = next;
     lease_.open(cfg_, job_.wish, wait_left_ms(), common);
     return true;
+  }
+
+  static void look_at(const char* path, struct stat& about) {
+    if (stat(path, &about) != 0) about = {};
+  }
+
+  // A unit that ends is started again, with whatever file is there: another change's, or one that came too early. So it
+  // waits for the file that its masters record.
+  bool stays_behind(const Common& common) const {
+    const bool is_unit = job_.tells_systemd || job_.relay != nullptr;
+    return is_unit && common.url_count == 0 && job_.wish.how.wait_ms == REDLOCK_WAIT_FOREVER;
+  }
+
+  // Until the file is another one than that which was tried, or a signal has come: which; 0: none.
+  int wait_for_file(const char* path) {
+    const Text why = reason();
+    say("%s: %s", names_, why.c_str());
+    lease_.close();
+    for (struct stat now = tried_;; look_at(path, now)) {
+      if (now.st_ino != tried_.st_ino || memcmp(&now.st_ctim, &tried_.st_ctim, sizeof now.st_ctim) != 0) return 0;
+      pollfd signal = {signals_.descriptor(), POLLIN, 0};
+      poll(&signal, 1, shorter_of(look_again_ms, waiting_.timeout_ms()));
+      if (const int number = next_that_ends_a_wait(); number != 0) return number;
+      waiting_.tell(why.c_str(), true);  // a boot does not wait for it
+    }
   }
 
   // A change writes to one master after the other, so a quorum may record it a moment after the wait has ended. No
@@ -306,6 +337,7 @@ class Keeper {
 
   const Job& job_;
   redlock_config_t* cfg_ = nullptr;  // while it waits
+  struct stat tried_{};              // the file that was to follow it
   int64_t began_ns_ = now_ns();
   Text held_;
   const char* names_;  // wished for, and then held
