@@ -73,10 +73,13 @@ TEST(ToolDoctor, OneCauseIsOneLine) {
         << other.out;
   }
   EXPECT_TRUE(has(other.out, "record (m2)")) << "what is well elsewhere" << other.out;
-  // INFO is denied: five checks of two masters, and one cause.
+  // INFO is denied: five checks of two masters follow from it.
   for (unsigned m = 0; m < 2; ++m) site[m].command({"ACL", "SETUSER", "default", "-info"});
   const Ended denied = site.run({"doctor"}, config);
-  EXPECT_TELLS(denied, "unknown", "version, role, replicas, eviction, persistence", "m0, m1: not told");
+  EXPECT_TELLS(denied, "skipped", "version", "(m0, m1), role (m0, m1), ");
+  EXPECT_TRUE(has(denied.out, "persistence (m0, m1)\nskipped duplicate\n")) << denied.out;
+  EXPECT_TRUE(has(denied.out, "-> mend what is above: these follow from it\n")) << denied.out;
+  EXPECT_TRUE(has(denied.out, ", 0 unknown, ")) << denied.out;
 }
 
 // A command that a server does not know is named, and a commission or a run leads to its name.
@@ -90,6 +93,8 @@ TEST(ToolDoctor, ACommandThatWasRenamedAway) {
   EXPECT_EQ(doctor.status, 69) << doctor.out;
   EXPECT_TELLS(doctor, "fail", "commands", "m1: not known there: eval role (without it a replica is noticed later)");
   EXPECT_TRUE(has(doctor.out, "-> give the command its name back (rename-command)")) << doctor.out;
+  EXPECT_TRUE(has(doctor.out, "\nskipped guard\n")) << doctor.out;
+  EXPECT_FALSE(has(doctor.out, "wait with a client running")) << "no wait ends it" << doctor.out;
   EXPECT_EQ(site[1].command({"DBSIZE"}), "0") << "it writes nothing";
   const Ended stated = site.run({"commission", "-y"}, config);
   EXPECT_EQ(stated.status, 69) << stated.out;
@@ -175,6 +180,7 @@ TEST(ToolDoctor, EvictionReplicaAndDuplicate) {
   const Ended replica = site.run({"doctor", "-v"}, config);
   EXPECT_EQ(replica.status, 69);
   EXPECT_TELLS(replica, "fail", "role", "m2: slave, standalone");
+  EXPECT_FALSE(has(replica.out, "redlock commission")) << replica.out;
 
   Proxy proxy(site[0].port());
   const std::string twice = site.dir + "/twice.json";
@@ -216,7 +222,7 @@ TEST(ToolDoctor, GuardRecordAndMastersThatAreDown) {
   const Ended down = site.run({"doctor", "-v"}, config);
   EXPECT_EQ(down.status, 0);
   EXPECT_TELLS(down, "warn", "reach", "m0: the connection was refused");
-  EXPECT_TELLS(down, "unknown", "duplicate", "2 of 3 run ids are known");
+  EXPECT_TELLS(down, "skipped", "duplicate", "2 of 3 run ids are known");
   site[1].freeze();
   const Ended two_down = site.run({"doctor", "-v"}, config);
   EXPECT_EQ(two_down.status, 69);
@@ -398,7 +404,7 @@ TEST_F(ToolDoctorKeys, ReadingAloneIsNotEnough) {
   expect(writes, 77, "fail", "denied: plant1/bus");
 }
 
-TEST(ToolDoctor, DeniedIsUnknown) {
+TEST(ToolDoctor, DeniedIsNeverOk) {
   ToolMasters site(1);
   const std::string port = std::to_string(site[0].port());
   site[0].command({"ACL", "SETUSER", "poor", "on", ">pw", "~*", "-@all", "+get", "+set"});
@@ -410,10 +416,11 @@ TEST(ToolDoctor, DeniedIsUnknown) {
   EXPECT_TELLS(denied, "fail", "acl", "denied: +del +exists");
   for (const char* id :
        {"version", "role", "replicas", "eviction", "persistence", "record", "guard", "clock", "acl_keys"}) {
-    EXPECT_TELLS(denied, "unknown", id, "");
+    EXPECT_TELLS(denied, "skipped", id, "");
     EXPECT_FALSE(tells(denied, "ok", id, "")) << id;
   }
-  EXPECT_TELLS(denied, "unknown", "duplicate", "0 of 1");
+  EXPECT_TELLS(denied, "unknown", "prefix", "not told");
+  EXPECT_TELLS(denied, "skipped", "duplicate", "0 of 1");
   EXPECT_TELLS(denied, "ok", "gw_secrets", "others can read no password");
   ::chmod(poor.c_str(), 0644);
   const Ended open_to_all = site.run({"doctor", "-v"}, poor);

@@ -159,6 +159,7 @@ TEST(ToolFit, ThisMachinesClockIsOffOrOneOfThree) {
   EXPECT_TELLS(ours, "warn", "clock", "this machine's clock is 1 h 0 min ahead of all 3 masters, which agree");
   EXPECT_TRUE(has(ours.out, "-> chronyc makestep here, on this machine\n")) << ours.out;
   EXPECT_FALSE(has(ours.out, "makestep there")) << ours.out;
+  EXPECT_FALSE(has(ours.out, ", clock")) << "well at the same time" << ours.out;
   one.set_us(3'600'000'000);
   const Ended both = site.run({"doctor"}, config);
   EXPECT_TELLS(both, "warn", "clock", "this machine's clock is 1 h 0 min ahead of 2 masters, which agree");

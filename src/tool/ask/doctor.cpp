@@ -14,14 +14,16 @@ namespace {
 constexpr struct {
   const char* name;
   const char* color;
-} levels[] = {{"ok", "\033[32m"}, {"warn", "\033[33m"}, {"fail", "\033[31m"}, {"unknown", "\033[33m"}};
+} levels[] = {{"ok", "\033[32m"}, {"warn", "\033[33m"}, {"fail", "\033[31m"}, {"unknown", "\033[33m"}, {"skipped", ""}};
 
 const char* id = "";
 const char* of = nullptr;  // which master
+bool* of_failed = nullptr;  // a check of it; null: this one is about the site as a whole
+bool failed_of[REDLOCK_MASTERS_MAX];
 bool as_json = false, in_full = false;
 Json json;
 ExitCode worst = exit_ok;
-unsigned told[4];  // of each level
+unsigned told[5];  // of each level
 bool no_resource = false;
 
 // A finding. Rows with one cause are printed as one line, so printing waits for the last check.
@@ -50,7 +52,10 @@ bool are_same(const char* a, const char* b) { return strcmp(a, b) == 0; }
 void about(const char* check, const Master* master) {
   id = check;
   of = master != nullptr ? master->name() : nullptr;
+  of_failed = master != nullptr ? &failed_of[master - site.master] : nullptr;
 }
+
+bool has_failed(unsigned m) { return failed_of[m]; }
 
 namespace {
 
@@ -79,6 +84,7 @@ void tell(Level level, const char* saw, const char* todo, ExitCode code, const c
   const auto& as = levels[static_cast<int>(level)];
   ++told[static_cast<int>(level)];
   if (level == Level::fail) worst = worse_of(worst, code);
+  if (level == Level::fail && of_failed != nullptr) *of_failed = true;
   if (as_json) {
     json.open("{").text("id", id).text("master", of).text("level", as.name);
     json.text("saw", saw).text("do", *todo != '\0' ? todo_with(todo, line).c_str() : nullptr).close("}");
@@ -164,40 +170,49 @@ void print_problems(Level level) {
   }
 }
 
-// Prints the names of the checks that passed, with their masters where a check passed on some of them only.
-void print_good() {
+// Does a row of this check about the site as a whole have another level? Then it is about all masters.
+bool is_overruled(const Row& row) {
+  for (unsigned i = 0; i < row_count; ++i) {
+    if (rows[i].of == nullptr && rows[i].level != row.level && are_same(rows[i].id, row.id)) return true;
+  }
+  return false;
+}
+
+// Prints the names of the checks with this level, with their masters where others have another level.
+void print_list(Level level) {
   constexpr size_t width = 100;
   Text line;
   for (unsigned i = 0; i < row_count; ++i) {
-    if (rows[i].level != Level::ok || rows[i].printed) continue;
+    if (rows[i].level != level || rows[i].printed || is_overruled(rows[i])) continue;
     Text masters;
     bool is_everywhere = true;
     for (unsigned k = 0; k < row_count; ++k) {
       Row& other = rows[k];
       if (!are_same(other.id, rows[i].id)) continue;
-      is_everywhere = is_everywhere && other.level == Level::ok;
-      if (other.level != Level::ok) continue;
+      is_everywhere = is_everywhere && other.level == level;
+      if (other.level != level) continue;
       other.printed = true;
       if (other.of != nullptr) masters.add("%s%s", masters.empty() ? "" : ", ", other.of);
     }
     Text item("%s", rows[i].id);
     if (!is_everywhere && !masters.empty()) item.add(" (%s)", masters.c_str());
     if (!line.empty() && line.size() + item.size() + 2 > width) {
-      print_level(Level::ok);
+      print_level(level);
       print("%s", line.c_str());
       line = Text();
     }
     line.add("%s%s", line.empty() ? "" : ", ", item.c_str());
   }
   if (line.empty()) return;
-  print_level(Level::ok);
+  print_level(level);
   print("%s", line.c_str());
+  if (level == Level::skipped) print_todo("mend what is above: these follow from it");
 }
 
 ExitCode end() {
   for (const Level level : {Level::fail, Level::warn, Level::unknown}) print_problems(level);
-  print_good();
-  const auto [ok, warned, failed, unknown] = told;
+  for (const Level level : {Level::skipped, Level::ok}) print_list(level);
+  const auto [ok, warned, failed, unknown, skipped] = told;
   if (as_json) {
     json.close("]").boolean("fit", failed == 0).number("failed", failed).number("warned", warned);
     json.number("unknown", unknown).number("exit", worst).close("}").end();
@@ -249,7 +264,8 @@ void compare_masters() {
   }
   about("duplicate");
   if (known < site.masters) {
-    tell(Level::unknown, Text("%u of %u run ids are known", known, site.masters));
+    const bool follows = site.count([](unsigned m) { return site.master[m].err != 0 || has_failed(m); }) != 0;
+    tell(follows ? Level::skipped : Level::unknown, Text("%u of %u run ids are known", known, site.masters));
   } else if (!same) {
     tell(Level::ok, Text("%u different servers", site.masters));
   }
@@ -308,6 +324,7 @@ int run_doctor(const Command& command, int argc, char** argv) {
   site.look_at_all();
   for (unsigned m = 0; m < site.masters; ++m) examine_master(m, options.rest());
   compare_masters();
+  check_guards();
   check_clocks();
   check_addresses();
   check_clock_source();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Doctor: is a site fit for locks? Each check has an id, says what it saw and what to do. What was denied is unknown,
-// never ok. One cause is one line, with the names of the masters; -v prints each check of each master, at once.
+// never ok, and what follows from a check that failed is skipped. One cause is one line, with the names of the masters;
+// -v prints each check of each master, at once.
 #pragma once
 #include <initializer_list>
 
@@ -10,7 +11,7 @@
 
 namespace redlock::tool {
 
-enum class Level { ok, warn, fail, unknown };
+enum class Level { ok, warn, fail, unknown, skipped };
 
 inline constexpr Site& site = sites[0];
 constexpr int resources_max = 32;
@@ -32,9 +33,11 @@ void judge(const Text& saw, std::initializer_list<Finding> findings);
 // is meant.
 inline int late(int err) { return err == REDLOCK_E_TLS_NONE ? REDLOCK_E_CONNECT_TIMEOUT : err; }
 inline int ask(Questions& asked, unsigned m) { return late(asked.ask(site.cfg, m, site.master[m].at)); }
+bool has_failed(unsigned m);  // a check of this master
 // `resources`: with a null at the end.
 void examine_master(unsigned m, char** resources);
 void no_resource_was_named();  // the end of the report says that no resource's key was tried
+void check_guards();  // when each master was examined
 void check_permissions(unsigned m);
 void check_keys(unsigned m, char** resources);
 void check_prefix(unsigned m);

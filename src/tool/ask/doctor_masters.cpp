@@ -17,9 +17,11 @@ int compare_u32(const void* a, const void* b) {
 
 Level unless_quorum(unsigned good) { return good >= site.quorum ? Level::warn : Level::fail; }
 
-void denied(int err,
+// A permission whose lack has failed a check of this master says all that there is to do.
+void denied(unsigned m, int err,
             const char* todo = "let the user read it for this check (+info), or ask the operator of the server") {
-  tell(Level::unknown, Text("not told: %s", redlock_strerror(err)), todo);
+  const bool follows = has_failed(m);
+  tell(follows ? Level::skipped : Level::unknown, Text("not told: %s", redlock_strerror(err)), follows ? "" : todo);
 }
 
 constexpr char read_record[] = "let the user read the record: the checks acl and acl_keys say what is missing";
@@ -83,11 +85,12 @@ void check_timeout(unsigned m) {
         {{timeout_s != 0, Level::warn, "it ends connections of clients that wait: CONFIG SET timeout 0"}});
 }
 
-void check_info(const Master& it) {
+void check_info(unsigned m) {
+  const Master& it = site.master[m];
   if (it.info_err != 0) {
     for (const char* id : {"version", "role", "replicas", "eviction", "persistence"}) {
       about(id, &it);
-      denied(it.info_err);
+      denied(m, it.info_err);
     }
     return;
   }
@@ -115,7 +118,7 @@ void check_info(const Master& it) {
   judge(memory, {{it.maxmemory < 0 || it.policy[0] == '\0', Level::unknown, ""},
                  {it.evicts(), Level::fail, "lock keys may be evicted: CONFIG SET maxmemory-policy noeviction",
                   exit_code_of(REDLOCK_E_MAXMEMORY)},
-                 {it.is_over(), unless_quorum(site.count([](unsigned m) { return !site.master[m].is_over(); })),
+                 {it.is_over(), unless_quorum(site.count([](unsigned one) { return !site.master[one].is_over(); })),
                   "it refuses locks (OOM): give it more memory, CONFIG SET maxmemory ...", exit_too_few},
                  {is_full, Level::warn, "at maxmemory it refuses locks (OOM): give it more memory"}});
   about("persistence", &it);
@@ -166,7 +169,7 @@ void check_record(unsigned m) {
   const Master& it = site.master[m];
   switch (it.record) {
     case Record::unread:
-      return denied(it.record_err, read_record);
+      return denied(m, it.record_err, read_record);
     case Record::none:
       return tell(Level::ok, "none yet: no client of any configuration was here");
     case Record::ours:
@@ -194,17 +197,19 @@ void check_record(unsigned m) {
   tell(Level::fail, saw, todo, code, site.deletion_line(m));
 }
 
-void check_guard(const Master& it) {
+// A check that failed may be what keeps the guard from its end, and no wait ends that. todo: of a wait that ends it.
+void check_guard(unsigned m, const char* todo) {
+  const Master& it = site.master[m];
   if (it.record >= Record::moving) return;  // told already
   if (it.record == Record::unread || it.info_err != 0) {
-    return it.record_err != 0 ? denied(it.record_err, read_record) : denied(it.info_err);
+    return it.record_err != 0 ? denied(m, it.record_err, read_record) : denied(m, it.info_err);
   }
   if (it.sealed) return tell(Level::ok, "its watch is over");
   const bool is_new = it.record == Record::none;
   Text saw("%s", is_new ? "not watched yet: " : it.watched ? "watched: " : "watched: at most ");
   saw.thousandths(it.guard_ms).add(is_new ? " s from the first client on" : " s to go");
-  tell(unless_quorum(site.votes()), saw,
-       "wait with a client running; on a new site, where nothing is held: redlock commission", exit_not_admitted);
+  if (has_failed(m)) return tell(Level::skipped, saw);
+  tell(unless_quorum(site.votes()), saw, todo, exit_not_admitted);
 }
 
 void check_round_trip(unsigned m) {
@@ -236,22 +241,32 @@ void examine_master(unsigned m, char** resources) {
   check_tls(m);
 #endif
   begin_clock(m);
-  check_info(it);
+  check_permissions(m);
+  check_info(m);
   about("timeout", &it);
   check_timeout(m);
-  check_permissions(m);
   about("acl_keys", &it);
   check_keys(m, resources);
   if (site.is_guarded()) {
     about("record", &it);
     check_record(m);
-    about("guard", &it);
-    check_guard(it);
     about("prefix", &it);
     check_prefix(m);
   }
   about("round_trip", &it);
   check_round_trip(m);
+}
+
+void check_guards() {
+  const char* const todo =
+      site.count(has_failed) != 0
+          ? "mend what fails above; then wait with a client running"
+          : "wait with a client running; on a new site, where nothing is held: redlock commission";
+  for (unsigned m = 0; site.is_guarded() && m < site.masters; ++m) {
+    if (site.master[m].err != 0) continue;
+    about("guard", &site.master[m]);
+    check_guard(m, todo);
+  }
 }
 
 }  // namespace redlock::tool
