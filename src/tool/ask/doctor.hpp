@@ -39,8 +39,9 @@ void examine_master(unsigned m, char** resources);
 void no_resource_was_named();  // the end of the report says that no resource's key was tried
 void check_guards();  // when each master was examined
 void check_permissions(unsigned m);
-void check_keys(unsigned m, char** resources);
+bool check_keys(unsigned m, char** resources);  // false: its report names another prefix with a record here
 void check_prefix(unsigned m);
+Text usable_prefix(unsigned m);  // in quotes: another one with a record here, which this user may read; "": none
 void begin_addresses();
 void check_addresses();
 void begin_clock(unsigned m);

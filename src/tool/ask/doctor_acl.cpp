@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Does a master know the commands that a client needs, and may the user use them? Each command that is asked here
-// changes nothing: its key does not exist, or its arguments are wrong, which a server finds only behind the
-// permissions.
+// Does a master know the commands that a client needs, and may the user use them, with the keys of this configuration?
 #include <string.h>
 
 #include "tool/ask/doctor.hpp"
@@ -11,50 +9,19 @@
 namespace redlock::tool {
 namespace {
 
-// What one command needs of the user, and what goes without it.
-struct Permission {
-  const char* grant;
-  const char* without;  // nullptr: no lock
-  const char* command;
-};
-constexpr Permission permissions[] = {
-    {"+set", nullptr, "SET @ x NX XX"},
-    {"+get", nullptr, "GET @"},
-    {"+del", nullptr, "DEL @"},
-    {"+exists", nullptr, "EXISTS @"},
-    {"+pttl", nullptr, "PTTL @"},
-    {"+pexpire", nullptr, "PEXPIRE @ 1"},
-    {"+hget", nullptr, "HGET @ f"},
-    {"+hmget", nullptr, "HMGET @ f"},
-    {"+hset", nullptr, "HSET @ f v g"},
-    {"+hdel", nullptr, "HDEL @ f"},
-    {"+hlen", nullptr, "HLEN @"},
-    {"+eval", nullptr, "EVAL return 1 @"},
-    {"+evalsha", nullptr, "EVALSHA 0000000000000000000000000000000000000000 1 @"},
-    {"+info", nullptr, "INFO server"},
-    {"+time", nullptr, "TIME"},
-    {"+role", "a replica is noticed later", "ROLE"},
-    {"+ping", "an idle connection is not tried", "PING"},
-    {"+script|load", "each script is sent as text", "SCRIPT LOAD ("},
-    {"+client|tracking", "each acquire is a script, and waiters poll", "CLIENT TRACKING off"},
-    {"+client|caching", "the same", "CLIENT CACHING yes"},
-    {"+client|id", "deletes are repeated for a ttl after a broken connection", "CLIENT ID"},
-    {"+client|kill", "the same", "CLIENT KILL ID 9223372036854775807"},
-};
-
-enum class Refused { no, command, key, unknown };
-
-// Of the two, a server judges the command first.
-Refused refused(const Questions& asked, unsigned i) {
-  if (is_unknown_command(asked[i])) return Refused::unknown;
-  if (asked[i].err != REDLOCK_E_NOPERM) return Refused::no;
-  return is_key_denied(asked[i]) ? Refused::key : Refused::command;
-}
-
 // What the user lacks, as a list, and what it could use besides.
 void tell_lacking(const Text& needed, const Text& useful, const char* todo) {
   judge(Text("denied:%s%s", needed.c_str(), useful.c_str()),
-        {{!needed.empty(), Level::fail, todo, exit_permission}, {true, Level::warn, ""}});
+        {{!needed.empty(), Level::fail, todo, exit_permission}, {true, Level::warn, todo}});
+}
+
+// The command of an operator, as a shell or redis-cli reads it.
+Text grant(unsigned m, const Text& what) {
+  constexpr char option[] = " --user ";  // the last one, and quoted already
+  const char* const options = site.master[m].facts.redis_cli;
+  const char* const found = strstr(options, option);
+  const char* const user = found != nullptr ? found + sizeof option - 1 : *options != '\0' ? "default" : "USER";
+  return Text("ACL SETUSER %s%s, then ACL SAVE", user, what.c_str());
 }
 
 // Reports commands that the server does not know: they were renamed, the server is too old, or a proxy answers.
@@ -81,7 +48,7 @@ void check_permissions(unsigned m) {
   const Master& it = site.master[m];
   const Key key = site.own_key(":doctor");
   Questions asked;
-  for (const Permission& one : permissions) asked.command(one.command, key);
+  add_permissions(asked, key);
   const int err = ask(asked, m);
   if (err != 0 && unanswered(asked) != nullptr) {
     about("commands", &it);
@@ -90,13 +57,15 @@ void check_permissions(unsigned m) {
   about("acl", &it);
   if (err != 0) return tell(Level::unknown, redlock_strerror(err));
   Text lists[2][2];  // denied, not known; needed, useful
+  Text grants;
   for (unsigned i = 0; i < asked.count(); ++i) {
-    const Refused how = refused(asked, i);
+    const Refused how = refused(asked[i]);
     if (how != Refused::command && how != Refused::unknown) continue;
     const bool is_unknown = how == Refused::unknown;
     const char* const without = permissions[i].without;
     Text& list = lists[is_unknown][without != nullptr];
     list.add(" %s", permissions[i].grant + is_unknown);
+    if (!is_unknown) grants.add(" ").word(permissions[i].grant);
     if (without != nullptr) list.add(" (without it %s)", without);
   }
   const auto& [denied, unknown] = lists;
@@ -108,50 +77,69 @@ void check_permissions(unsigned m) {
   if (denied[0].empty() && denied[1].empty()) {
     return tell(Level::ok, Text("all %u permissions are there", asked.count()));
   }
-  tell_lacking(denied[0], denied[1], "an operator grants them: ACL SETUSER USER +COMMAND ..., then ACL SAVE");
+  tell_lacking(denied[0], denied[1], Text("an operator grants them: %s", grant(m, grants).c_str()));
 }
+
+namespace {
+
+// What there is to do where keys are denied. Where the library's own ones are, and those of another prefix are not, the
+// key_prefix may be wrong, and not the user's patterns.
+Text todo_for_keys(unsigned m, const Text& patterns, bool has_own, const Text& usable) {
+  const Text granted = grant(m, patterns);
+  if (!has_own) return Text("an operator grants them: %s", granted.c_str());
+  const Text prefix = Text().escaped(site.facts().key_prefix, site.facts().key_prefix_size);
+  Text out;
+  if (!usable.empty()) {
+    out.add("this user's patterns fit key_prefix %s, of which clients were here, and not \"%s\": correct key_prefix in "
+            "the file; or, ", usable.c_str(), prefix.c_str());
+  }
+  return out.add("if key_prefix \"%s\" is right: %s", prefix.c_str(), granted.c_str());
+}
+
+}  // namespace
 
 // May the user read and write the keys? Without resources a name is tried that nobody needs: where it is denied, the
 // user's patterns may be for certain resources, as in the guide, and nobody has named one.
-void check_keys(unsigned m, char** resources) {
-  constexpr unsigned own_count = 3, fence = 2;
+bool check_keys(unsigned m, char** resources) {
+  constexpr unsigned own_count = sizeof own_keys / sizeof *own_keys;
   const bool is_guess = *resources == nullptr;
   Key keys[own_count + resources_max];
   unsigned count = 0;
-  for (const char* own : {":meta", ":seen", ":fence"}) keys[count++] = site.own_key(own);
+  Questions asked;
+  for (const char* own : own_keys) keys[count++] = site.own_key(own);
   if (is_guess) keys[count++] = site.key_of("doctor", 6);
   for (; *resources != nullptr; ++resources) keys[count++] = site.key_of(*resources, strlen(*resources));
-  Questions asked;
-  for (unsigned i = 0; i < count; ++i) {
-    const bool is_own = i < own_count;
-    asked.command(is_own ? "HGET @ f" : "GET @", keys[i]);
-    asked.command(is_own ? "HSET @ f v g" : "SET @ x NX XX", keys[i]);
-  }
+  for (unsigned i = 0; i < count; ++i) (i < own_count ? add_own_key : add_lock_key)(asked, keys[i]);
   const int err = ask(asked, m);
-  if (err != 0) return tell(Level::unknown, redlock_strerror(err));
-  Text needed, useful, unsure;
+  if (err != 0) return tell(Level::unknown, redlock_strerror(err)), true;
+  Text needed, useful, unsure, patterns;
+  bool has_own = false;
   for (unsigned i = 0; i < count; ++i) {
-    const Refused reading = refused(asked, 2 * i), writing = refused(asked, 2 * i + 1);
+    const Refused reading = refused(asked[2 * i]), writing = refused(asked[2 * i + 1]);
     const bool is_known = reading == Refused::key || writing == Refused::key;  // else the command itself is denied
-    if ((reading == Refused::no && writing == Refused::no) || (i < fence && !site.is_guarded())) continue;
+    if ((reading == Refused::no && writing == Refused::no) || (i < guard_keys && !site.is_guarded())) continue;
     if (is_known && is_guess && i >= own_count) {
       no_resource_was_named();
       --count;
       continue;
     }
-    Text& list = !is_known ? unsure : i == fence ? useful : needed;
+    Text& list = !is_known ? unsure : i >= guard_keys && i < own_count ? useful : needed;
     list.add(" ").escaped(keys[i].text, keys[i].size);
+    if (!is_known || (i < own_count && has_own)) continue;
+    has_own = has_own || i < own_count;
+    const Key all = i < own_count ? site.own_key(":") : keys[i];
+    const Text pattern = pattern_of(all.text, all.size);
+    patterns.add(" ").word(Text("~%s%s", pattern.c_str(), i < own_count ? "*" : ""));
   }
   if (!useful.empty()) useful.add(" (without it no fencing tokens)");
   if (needed.empty() && !unsure.empty()) {
     const Text saw("whether these keys are allowed is not known:%s%s", unsure.c_str(), useful.c_str());
-    return tell(has_failed(m) ? Level::skipped : Level::unknown, saw);
+    return tell(has_failed(m) ? Level::skipped : Level::unknown, saw), true;
   }
-  if (needed.empty() && useful.empty()) return tell(Level::ok, Text("%u keys can be read and written", count));
-  const Text prefix = Text().escaped(site.facts().key_prefix, site.facts().key_prefix_size);
-  tell_lacking(needed, useful,
-               Text("if key_prefix \"%s\" is right: ACL SETUSER USER ~%sRES ~redlock:%s:*, then ACL SAVE",
-                    prefix.c_str(), prefix.c_str(), prefix.c_str()));
+  if (needed.empty() && useful.empty()) return tell(Level::ok, Text("%u keys can be read and written", count)), true;
+  const Text usable = has_own ? usable_prefix(m) : Text();
+  tell_lacking(needed, useful, todo_for_keys(m, patterns, has_own, usable));
+  return usable.empty();
 }
 
 }  // namespace redlock::tool

@@ -246,12 +246,12 @@ void examine_master(unsigned m, char** resources) {
   about("timeout", &it);
   check_timeout(m);
   about("acl_keys", &it);
-  check_keys(m, resources);
+  const bool seeks_prefix = check_keys(m, resources);
   if (site.is_guarded()) {
     about("record", &it);
     check_record(m);
     about("prefix", &it);
-    check_prefix(m);
+    if (seeks_prefix) check_prefix(m);
   }
   about("round_trip", &it);
   check_round_trip(m);

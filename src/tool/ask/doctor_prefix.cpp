@@ -49,6 +49,31 @@ int look_for_all(unsigned m, Text& saw) {
 
 }  // namespace
 
+// Shorter prefixes are asked for by name, for where SCAN is denied.
+Text usable_prefix(unsigned m) {
+  constexpr unsigned most = 8;
+  const char* const ours = site.facts().key_prefix;
+  const size_t ours_size = site.facts().key_prefix_size;
+  Key keys[REDLOCK_KEY_PREFIX_MAX + most];
+  unsigned count = 0;
+  for (size_t size = ours_size; size-- > 0;) keys[count++].add(begin).add(ours, size).add(end);
+  const unsigned all = count + most;
+  scan(site.cfg, m, site.master[m].at, Text("%s*%s", begin, end), steps_max, [&](const char* key, size_t size) {
+    const bool fits = size >= begin_size + end_size && size <= sizeof keys[0].text;
+    if (fits) keys[count++].add(key, size);
+    return count < all;
+  });
+  Questions asked;
+  for (unsigned i = 0; i < count; ++i) asked.command("EXISTS @", keys[i]);
+  if (count == 0 || ask(asked, m) != 0) return Text();
+  for (unsigned i = 0; i < count; ++i) {
+    const bool is_there = asked[i].err == 0 && asked.item(i)->number != 0;
+    const size_t size = keys[i].size - begin_size - end_size;
+    if (is_there) return Text("\"").escaped(keys[i].text + begin_size, size).add("\"");
+  }
+  return Text();
+}
+
 void check_prefix(unsigned m) {
   Text saw;
   look_for_shorter(m, saw);

@@ -61,7 +61,6 @@ class Keeper {
     }
     if (signal == 0 && lease_.state() != Lease::held) signal = next_that_ends_a_wait();
     if (signal != 0 || lease_.state() != Lease::held) return end_of_wait(signal);
-    redlock_config_free(cfg_);
     const int64_t let_go_at = now_ns() + job_.at_least_ms * ns_per_ms;
     held_ = job_.wish.held(lease_.which());
     names_ = held_.c_str();
@@ -336,7 +335,7 @@ class Keeper {
   }
 
   const Job& job_;
-  redlock_config_t* cfg_ = nullptr;  // while it waits
+  redlock_config_t* cfg_ = nullptr;  // until the end: the lease asks why a delete was refused
   struct stat tried_{};              // the file that was to follow it
   int64_t began_ns_ = now_ns();
   Text held_;

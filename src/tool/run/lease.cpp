@@ -69,7 +69,7 @@ void Lease::open(redlock_config_t* cfg, const Wish& wish, int32_t wait_ms, const
   log_level_ = common.verbose == 0 ? LOG_ERR : common.verbose == 1 ? LOG_INFO : LOG_DEBUG;
   redlock_config_set_log(cfg, on_log, this, log_level_);
   redlock_config_set_event(cfg, on_client_event, this);
-  names_ = wish.names.c_str();
+  wish_ = &wish;
   ttl_ms_ = wish.how.ttl_ms;
   drift_ms_ = drift_ms(ttl_ms_, setting_of(cfg, "timing.drift_ppm").number,
                        setting_of(cfg, "timing.drift_fixed_ms").number);
@@ -121,7 +121,9 @@ void Lease::note_refusals() {
   auto master = sized<redlock_master_status_t>();
   for (uint32_t i = 0; state_ != closed && redlock_master_status(client_, i, &master) == 0; ++i) {
     const bool has_answered = master.state == REDLOCK_MASTER_UP && master.in_flight == 0;
-    if (has_answered && master.owed != 0 && master.err != 0) refusal_ = master.err;
+    if (!has_answered || master.owed == 0 || master.err == 0) continue;
+    refusal_ = master.err;
+    refused_by_ = i;
   }
 }
 
@@ -129,9 +131,13 @@ void Lease::note_refusals() {
 void Lease::tell_key_left() const {
   const int64_t left_ms = end_ns_ != 0 ? (end_ns_ - now_ns()) / ns_per_ms + drift_ms_ : is_denied_ ? 0 : ttl_ms_;
   if (left_ms <= 0) return;
-  const Text refused("the delete was refused: %s; redlock doctor says what to do", redlock_strerror(refusal_));
-  say("%s: may stay locked for up to %s s: %s", names_, Text().thousandths(left_ms).c_str(),
-      refusal_ != 0 ? refused.c_str() : "the delete was not answered");
+  Text why("the delete was not answered");
+  if (refusal_ != 0) {
+    const Text more = refusal(cfg_, refused_by_, refusal_, wish_->resources, wish_->count);
+    why = Text("the delete was refused: %s%s", redlock_strerror(refusal_),
+               more.empty() ? "; redlock doctor says what to do" : more.c_str());
+  }
+  say("%s: may stay locked for up to %s s: %s", wish_->names.c_str(), Text().thousandths(left_ms).c_str(), why.c_str());
 }
 
 void Lease::on_log(int level, const char* line, void* user) {
@@ -183,37 +189,37 @@ void Lease::take(const redlock_event_t& event) {
   describe(event);
 }
 
-// Which permission a master misses, behind the text of NOPERM. A question that changes nothing shows whether the key or
-// the command is denied.
-Text Lease::lacking(const char* key) const {
+// The first master with this error.
+uint32_t Lease::first_with(int err) const {
   auto master = sized<redlock_master_status_t>();
   uint32_t m = 0;
-  while (redlock_master_status(client_, m, &master) == 0 && master.err != REDLOCK_E_NOPERM) ++m;
-  const redlock_resource_t words[] = {redlock_resource("SET"), redlock_resource(key), redlock_resource("x"),
-                                      redlock_resource("NX"), redlock_resource("XX")};
-  redlock_question_t set = {words, sizeof words / sizeof *words, 0, nullptr, 0, 0, 0};
-  alignas(redlock_item_t) char reply[1024];
-  const bool is_set = redlock_site_ask(cfg_, m, &set, 1, reply, sizeof reply) == 0 && set.err == REDLOCK_E_NOPERM;
-  if (!is_set) return Text("; redlock doctor says which");
-  return is_key_denied(set) ? Text(": its ACL needs ~").escaped(key) : Text(": its ACL needs +set");
+  while (redlock_master_status(client_, m, &master) == 0 && master.err != err) ++m;
+  return m;
 }
 
-// While a lock is held no question is asked, and its key was allowed when it was acquired.
+// What a master denies, or its own words, come from questions that change nothing. While a lock is held none is asked:
+// its key was allowed when it was acquired.
 void Lease::describe(redlock_event_t event) {
   auto detail = event.detail != nullptr ? *event.detail : redlock_detail_t{};
-  if (event.master_err != REDLOCK_E_NOPERM || event.detail == nullptr) {
-    lacking_ = Text();
-  } else {
-    const bool asks = state_ != held && state_ != lost && *detail.denied != '\0';
-    if (!asks) lacking_ = Text("; redlock doctor says which");
-    if (lacking_.empty()) lacking_ = lacking(detail.denied);
+  const int err = event.master_err;
+  const bool is_explained = event.detail != nullptr && (err == REDLOCK_E_NOPERM || err == REDLOCK_E_SERVER);
+  if (is_explained && err != explained_) {
+    const bool asks = state_ != held && state_ != lost;
+    refusal_text_ = asks ? refusal(cfg_, first_with(err), err, wish_->resources, wish_->count) : Text();
+    if (refusal_text_.empty()) {
+      refusal_text_ =
+          Text(err == REDLOCK_E_NOPERM ? "; redlock doctor says which" : "; redlock doctor names the command");
+    }
+  }
+  explained_ = is_explained ? err : 0;
+  if (is_explained && err == REDLOCK_E_NOPERM) {
     detail.denied = "";
     event.detail = &detail;
   }
   const size_t size = redlock_describe(&event, sentence_, sizeof sentence_);
-  const char* const more = event.cause == REDLOCK_CAUSE_CHANGE         ? "; redlock status says whose"
-                           : event.master_err == REDLOCK_E_SERVER ? "; redlock doctor names the command"
-                                                                  : lacking_.c_str();
+  const char* const more = event.cause == REDLOCK_CAUSE_CHANGE ? "; redlock status says whose"
+                           : is_explained                      ? refusal_text_.c_str()
+                                                               : "";
   if (size < sizeof sentence_) format_text(sentence_ + size, sizeof sentence_ - size, "%s", more);
 }
 

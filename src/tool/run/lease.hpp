@@ -40,7 +40,7 @@ class Lease {
   void take(const redlock_event_t& event);
   void read_end();
   void describe(redlock_event_t event);
-  Text lacking(const char* key) const;
+  uint32_t first_with(int err) const;
   void tell_denial(int master_err);
   bool is_denied_everywhere(const redlock_event_t& event) const;
   void note_refusals();
@@ -52,10 +52,11 @@ class Lease {
   redlock_t* client_ = nullptr;
   redlock_lock_t lock_{};
   bool is_any_ = false;
-  const char* names_ = "";
+  const Wish* wish_ = nullptr;
   uint32_t ttl_ms_ = 0, drift_ms_ = 0;
   bool is_denied_ = false;       // as the last event says
   int refusal_ = 0;              // why a master has refused a delete
+  uint32_t refused_by_ = 0;
   any_of any_;
   State state_ = waiting;
   int64_t end_ns_ = 0;
@@ -63,7 +64,8 @@ class Lease {
   bool ran_out_ = false;
   int log_level_ = 0;
   bool told_denial_ = false;
-  Text lacking_;  // since the name is denied
+  Text refusal_text_;  // behind the text of `explained_`, as long as that stays the error
+  int explained_ = 0;
   bool is_held_by_other_ = false;
   ExitCode exit_code_ = exit_ok;
   char sentence_[REDLOCK_TEXT_MAX + 1] = "";
