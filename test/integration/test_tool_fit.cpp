@@ -190,6 +190,8 @@ TEST(ToolFit, MemoryThatIsNearlyFullAndASaveThatFailed) {
   const Ended over = site.run({"doctor", "-v"}, config);
   EXPECT_EQ(over.status, 69) << over.out;
   EXPECT_TELLS(over, "fail", "eviction", " used");
+  const Ended status = site.run({"status"}, config);
+  EXPECT_TRUE(has(status.out, "  votes, but is over its maxmemory: it refuses locks\n")) << status.out;
   site[1].command({"CONFIG", "SET", "maxmemory", "0"});
 
   site[1].command({"BGSAVE"});

@@ -84,6 +84,8 @@ TEST(ToolStatus, NothingIsFreeWhereTooFewMastersVote) {
   const Ended watched = site.run({"status", "bus"}, config);
   EXPECT_EQ(watched.status, 69);
   EXPECT_TRUE(has(watched.out, "\nbus: unknown: 0/3 masters vote\n")) << watched.out;
+  EXPECT_TRUE(has(watched.out, "  new: the guard has not begun; 1.0 s from the first client on\n")) << watched.out;
+  EXPECT_EQ(watched.err, "redlock: bus is not known: too few masters vote; redlock doctor says why\n");
   EXPECT_EQ(site.run({"status"}, config).status, 69);
   commission(site, config);
   EXPECT_EQ(site.run({"status", "bus"}, config).status, 0);
@@ -153,7 +155,14 @@ TEST(ToolStatus, MastersThatDoNotAnswer) {
   const Ended one = site.run({"status", "bus"}, config);
   EXPECT_EQ(one.status, 69);
   EXPECT_TRUE(has(one.out, "bus: unknown: gw-03 on 1/3, 2/3 did not answer")) << one.out;
-  EXPECT_EQ(one.err, "redlock: 1 of 3 masters can be asked, and 2 are needed\n");
+  EXPECT_TRUE(has(one.err, "redlock: 1 of 3 masters can be asked, and 2 are needed; m1: ")) << one.err;
+  // A master that refuses has answered, and it is the one to blame.
+  site[0].command({"CONFIG", "SET", "requirepass", "secret"});
+  const Ended none = site.run({"status", "bus"}, config);
+  EXPECT_EQ(none.status, 77);
+  const std::string cause = "wants a password, and the configuration has none";
+  EXPECT_TRUE(has(none.out, "\nbus: unknown: 1/3 cannot be asked (" + cause + "), 2/3 did not answer\n")) << none.out;
+  EXPECT_EQ(none.err, "redlock: 0 of 3 masters can be asked, and 2 are needed; m0: " + cause + "\n");
 }
 
 TEST(ToolStatus, JsonPrometheusAndScan) {
@@ -246,7 +255,8 @@ TEST(ToolStatus, Mistakes) {
   ToolMasters site(1);
   const std::string config = site.file({0});
   site[0].kill_hard();
-  EXPECT_EQ(site.run({"status"}, config).err, "redlock: 0 of 1 master can be asked, and 1 is needed\n");
+  EXPECT_TRUE(has(site.run({"status"}, config).err,
+                  "redlock: 0 of 1 master can be asked, and 1 is needed; m0: the connection was refused"));
   EXPECT_EQ(site.run({"status", std::string(65, 'x')}, config).status, 64);
   EXPECT_EQ(site.run({"status", ""}, config).status, 64);
   EXPECT_EQ(site.run({"status", "--wait", "1", "--scan"}, config).status, 64);

@@ -115,15 +115,34 @@ Text Lookup::holder(unsigned m) const {
   return key[m].foreign ? Text("a foreign value") : Text().escaped(key[m].name, key[m].name_size);
 }
 
-Text Lookup::sentence(const Site& site) const {
-  unsigned denied = 0;
-  const char* needed = "";
-  for (unsigned m = 0; m < site.masters; ++m) {
-    if (key[m].denied == nullptr) continue;
-    ++denied;
-    needed = key[m].denied;
+namespace {
+
+// Has nothing come back? Else the master has refused to be asked, or this client to ask it.
+bool is_silent(int err) {
+  constexpr int silence[] = {REDLOCK_E_RESOLVE,      REDLOCK_E_CONNECT, REDLOCK_E_DISCONNECTED,
+                             REDLOCK_E_NODE_TIMEOUT, REDLOCK_E_REFUSED, REDLOCK_E_CONNECT_TIMEOUT,
+                             REDLOCK_E_UNREACHABLE,  REDLOCK_E_NO_GREETING};
+  for (const int one : silence) {
+    if (err == one) return true;
   }
-  const unsigned silent = site.masters - answered - denied;
+  return false;
+}
+
+}  // namespace
+
+Text Lookup::sentence(const Site& site) const {
+  unsigned denied = 0, silent = 0;
+  const char *needed = "", *refusal = "";
+  for (unsigned m = 0; m < site.masters; ++m) {
+    denied += key[m].denied != nullptr;
+    silent += is_silent(key[m].err);
+    if (key[m].denied != nullptr) {
+      needed = key[m].denied;
+    } else if (key[m].err != 0 && !is_silent(key[m].err)) {
+      refusal = redlock_strerror(key[m].err);
+    }
+  }
+  const unsigned refused = site.masters - answered - denied - silent;
   if (verdict == Verdict::held) {
     Text out("held by %s on %u/%u", holder(first).c_str(), on, site.masters);
     if (ends_max_ms < 0) return out.add(", without an end");
@@ -144,8 +163,10 @@ Text Lookup::sentence(const Site& site) const {
     if (*needed == '~') out.escaped(all.key_prefix, all.key_prefix_size).add("%s", name().c_str());
     between = ", ";
   }
+  if (refused != 0) out.add("%s%u/%u cannot be asked (%s)", between, refused, site.masters, refusal);
+  if (refused != 0) between = ", ";
   if (silent != 0) out.add("%s%u/%u did not answer", between, silent, site.masters);
-  if (silent + denied == 0 && verdict == Verdict::unknown) {
+  if (silent + refused + denied == 0 && verdict == Verdict::unknown) {
     out.add("%s%u/%u masters vote", between, site.votes(), site.masters);
   }
   return out;

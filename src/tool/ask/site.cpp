@@ -310,7 +310,7 @@ Text Site::why(unsigned m) const {
   if (it.err != 0) return it.unasked;
   if (it.info_err != 0) return Text("does not tell INFO: %s", redlock_strerror(it.info_err));
   if (unfit(m) != 0) return Text("%s", redlock_strerror(unfit(m)));
-  if (!is_guarded() || it.sealed) return Text("votes");
+  if (votes(m)) return Text(it.is_over() ? "votes, but is over its maxmemory: it refuses locks" : "votes");
   if (it.record_err != 0) return Text("its record is not read: %s", redlock_strerror(it.record_err));
   if (it.has_left()) return left_text(m);
   if (it.has_mark()) {
@@ -324,8 +324,10 @@ Text Site::why(unsigned m) const {
   if (it.record == Record::other) {
     return Text("belongs to clients of %lu master(s), max_ttl_ms %lu", it.their_masters, it.their_max_ttl_ms);
   }
-  const char* const what = it.record == Record::none ? "new: the guard has not begun" : "the guard watches";
-  return Text("%s; %s", what, it.watched ? "" : "at most ").thousandths(it.guard_ms).add(" s to go");
+  if (it.record == Record::none) {
+    return Text("new: the guard has not begun; ").thousandths(it.guard_ms).add(" s from the first client on");
+  }
+  return Text("the guard watches; %s", it.watched ? "" : "at most ").thousandths(it.guard_ms).add(" s to go");
 }
 
 void Site::print_table() const {

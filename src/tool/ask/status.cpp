@@ -155,11 +155,16 @@ ExitCode result() {
   ExitCode code = exit_ok;
   const unsigned reached = site.reached();
   if (reached < site.quorum) {
+    const Master* to_blame = nullptr;  // with the cause that tells most
     for (unsigned m = 0; m < site.masters; ++m) {
-      if (site.master[m].err != 0) code = worse_of(code, exit_code_of(site.master[m].err));
+      const Master& it = site.master[m];
+      if (it.err == 0 || (to_blame != nullptr && worse_of(code, exit_code_of(it.err)) == code)) continue;
+      code = exit_code_of(it.err);
+      to_blame = &it;
     }
-    say("%u of %u master%s can be asked, and %u %s needed", reached, site.masters, site.masters == 1 ? "" : "s",
-        site.quorum, site.quorum == 1 ? "is" : "are");
+    say("%u of %u master%s can be asked, and %u %s needed; %s: %s", reached, site.masters,
+        site.masters == 1 ? "" : "s", site.quorum, site.quorum == 1 ? "is" : "are", to_blame->name(),
+        to_blame->unasked.c_str());
     return code;
   }
   if (names.count == 0 && site.votes() < site.quorum) {
@@ -173,7 +178,7 @@ ExitCode result() {
     if (one.verdict == Verdict::held || one.verdict == Verdict::unclear) code = worse_of(code, exit_held);
     if (one.verdict != Verdict::unknown) continue;
     ExitCode worst = exit_too_few;
-    const char* why = "too few masters vote";
+    const char* why = "too few masters vote; redlock doctor says why";
     for (unsigned m = 0; m < site.masters; ++m) {
       const int err = one.key[m].err;
       if (err == 0 || worse_of(worst, exit_code_of(err)) != exit_code_of(err)) continue;
