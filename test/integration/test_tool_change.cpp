@@ -390,6 +390,7 @@ TEST(ToolReconfigure, AGatewayThatWasLeftBehindEndsOrFollows) {
     EXPECT_EQ(doctor.status, 80);
     EXPECT_TRUE(has(doctor.out, said) && has(doctor.out, what) && has(doctor.out, "give this one the new file"))
         << doctor.out;
+    EXPECT_FALSE(has(doctor.out, " DEL ")) << doctor.out;
     EXPECT_TRUE(has(site.run({"status"}, before).out, said));
     for (unsigned i = 0; i < 6; ++i) site[i].command({"HDEL", "redlock::meta", "left"});
     const Ended earlier = site.run({"run", "-t", "2400", "bus", "--", "true"}, before);
@@ -549,7 +550,7 @@ TEST(ToolDoctor, TheLineThatDeletesARecordWorks) {
     ASSERT_EQ(run({"commission", "--yes"}).status, 0);
     write(2'400);
     const Ended doctor = run({"doctor", "-v"});
-    EXPECT_TRUE(has(doctor.out, "-> compare the files of all gateways; if this file is to replace")) << doctor.out;
+    EXPECT_TRUE(has(doctor.out, "-> set timing.max_ttl_ms to 4000, as the other gateways have it; if")) << doctor.out;
     EXPECT_TRUE(has(doctor.out, "has run for 4 s (a stopped process or a sleeping machine counts")) << doctor.out;
     EXPECT_TRUE(has(doctor.out, "its password in REDISCLI_AUTH")) << doctor.out;
     EXPECT_FALSE(has(doctor.out, "se'cret"));

@@ -60,11 +60,12 @@ TEST(ToolDoctor, OneCauseIsOneLine) {
   EXPECT_LE(lines(fresh, "\nok "), 3u) << fresh.out;
   EXPECT_TELLS(fresh, "ok", "ttl,", "reach, ");
   commission(site, config);
-  for (unsigned m = 0; m < 2; ++m) {
-    site[m].command({"HSET", "redlock::meta", "desc", "v1 n=5 q=3 max_ttl_ms=7000 ids=0123456789abcdef"});
-  }
-  const Ended other = site.run({"doctor"}, config);
-  EXPECT_TELLS(other, "fail", "record", "m0, m1: of another configuration");
+  const auto with_desc = [&](const std::string& desc) {
+    for (unsigned m = 0; m < 2; ++m) site[m].command({"HSET", "redlock::meta", "desc", desc});
+    return site.run({"doctor"}, config);
+  };
+  const Ended other = with_desc("moving v1 n=5 > v1 n=7");
+  EXPECT_TELLS(other, "fail", "record", "m0, m1: was left by a change");
   EXPECT_EQ(lines(other, "delete the record"), 1u) << other.out;
   for (unsigned m = 0; m < 2; ++m) {
     const std::string port = std::to_string(site[m].port());
@@ -73,6 +74,15 @@ TEST(ToolDoctor, OneCauseIsOneLine) {
         << other.out;
   }
   EXPECT_TRUE(has(other.out, "record (m2)")) << "what is well elsewhere" << other.out;
+  // Where another file is the cure, only the full report says how to delete a record.
+  const std::string ours = site.desc(2), ids = ours.substr(ours.find(" ids="));
+  const Ended longer = with_desc("v1 n=3 q=2 max_ttl_ms=7000" + ids);
+  EXPECT_TRUE(has(longer.out, "-> set timing.max_ttl_ms to 7000, as the other gateways have it; if ")) << longer.out;
+  EXPECT_FALSE(has(longer.out, " DEL ")) << longer.out;
+  const Ended five = with_desc("v1 n=5 q=3 max_ttl_ms=7000" + ids);
+  EXPECT_TRUE(has(five.out, "-> compare the files of all gateways; if this file is to replace the other one: redlock "
+                            "reconfigure OTHER THIS; else redlock doctor -v says when the record may be deleted\n"))
+      << five.out;
   // INFO is denied: five checks of two masters follow from it.
   for (unsigned m = 0; m < 2; ++m) site[m].command({"ACL", "SETUSER", "default", "-info"});
   const Ended denied = site.run({"doctor"}, config);

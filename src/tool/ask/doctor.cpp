@@ -56,6 +56,7 @@ void about(const char* check, const Master* master) {
 }
 
 bool has_failed(unsigned m) { return failed_of[m]; }
+bool tells_all() { return in_full || as_json; }
 
 namespace {
 

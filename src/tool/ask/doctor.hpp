@@ -34,6 +34,7 @@ void judge(const Text& saw, std::initializer_list<Finding> findings);
 inline int late(int err) { return err == REDLOCK_E_TLS_NONE ? REDLOCK_E_CONNECT_TIMEOUT : err; }
 inline int ask(Questions& asked, unsigned m) { return late(asked.ask(site.cfg, m, site.master[m].at)); }
 bool has_failed(unsigned m);  // a check of this master
+bool tells_all();             // -v or --json
 // `resources`: with a null at the end.
 void examine_master(unsigned m, char** resources);
 void no_resource_was_named();  // the end of the report says that no resource's key was tried

@@ -131,38 +131,80 @@ void check_info(unsigned m) {
                        it.aof != 0 ? "" : "no "));
 }
 
+// Reports a record where another file on this gateway, or on the others, is the likely cure. How to delete the record
+// stands in the full report alone: who pastes lines would not look at the files first.
+void tell_file(unsigned m, const char* saw, const char* cure, const char* or_else, ExitCode code) {
+  if (!tells_all()) {
+    const Text todo("%s; else redlock doctor -v says when the record may be deleted", cure);
+    return tell(Level::fail, saw, todo, code);
+  }
+  tell(Level::fail, saw, Text("%s%s%s", cure, or_else, site.deletion(m).c_str()), code, site.deletion_line(m));
+}
+
+constexpr char third_file[] = "; or, where the gateways have a third file: ";
+
 // Reports a master whose record says that a finished change has left this configuration.
 void tell_left(unsigned m) {
-  const Text todo("compare the files of all gateways: give this one the new file; or, if the site is to go back, "
-                  "redlock reconfigure NEW OLD; or, where the gateways have a third file: %s",
-                  site.deletion(m).c_str());
-  tell(Level::fail, site.left_text(m), todo, exit_left, site.deletion_line(m));
+  tell_file(m, site.left_text(m),
+            "compare the files of all gateways: give this one the new file; or, if the site is to go back, redlock "
+            "reconfigure NEW OLD",
+            third_file, exit_left);
 }
 
 // Of a master that bears the mark of a change.
 void tell_mark(unsigned m) {
   const Master& it = site.master[m];
-  const Text mark = site.mark(m), deletion = site.deletion(m), line = site.deletion_line(m);
+  const Text mark = site.mark(m);
   if (!it.about_us) {
     const Text saw("was left by a change between two other configurations (%s)", mark.c_str());
     const char* const first = site.served() ? "" : "compare the files of all gateways; ";
-    return tell(Level::fail, saw, Text("%s%s", first, deletion.c_str()), exit_config, line);
+    const Text todo("%s%s", first, site.deletion(m).c_str());
+    return tell(Level::fail, saw, todo, exit_config, site.deletion_line(m));
   }
   if (site.served()) {
     const Text saw("bears the mark of a change between this configuration and another, which has ended without it or "
                    "has only begun (%s)",
                    mark.c_str());
-    const Text todo("repeat or undo the change (redlock reconfigure); or, %s", deletion.c_str());
-    return tell(Level::warn, saw, todo, exit_ok, line);
+    const Text todo("repeat or undo the change (redlock reconfigure); or, %s", site.deletion(m).c_str());
+    return tell(Level::warn, saw, todo, exit_ok, site.deletion_line(m));
   }
   if (it.has_left()) return tell_left(m);
   const char* const or_else = it.ours_is_old ? "was given up, or has left this one behind" : "or was given up";
   const Text saw("a change between this configuration and another is under way, %s: nobody may be able to lock (%s)",
                  or_else, mark.c_str());
-  const Text todo("compare the files of all gateways; wait for its end; if none runs, repeat it or undo it: redlock "
-                  "reconfigure OLD NEW. Start no gateway with NEW before; or, where the gateways have a third file: %s",
-                  deletion.c_str());
-  tell(Level::fail, saw, todo, exit_not_admitted, line);
+  tell_file(m, saw,
+            "compare the files of all gateways; wait for its end; if none runs, repeat it or undo it: redlock "
+            "reconfigure OLD NEW. Start no gateway with NEW before",
+            third_file, exit_not_admitted);
+}
+
+// Does a record differ from this configuration's by max_ttl_ms alone?
+bool differs_by_ttl(const Master& it) {
+  const char *const theirs = strstr(it.desc, " ids="), *const ours = strstr(it.facts.record, " ids=");
+  return it.their_masters == site.masters && theirs != nullptr && ours != nullptr && strcmp(theirs, ours) == 0;
+}
+
+// Reports a master with the record of another configuration.
+void tell_other(unsigned m) {
+  const Master& it = site.master[m];
+  const bool same_numbers = it.their_masters == site.masters && it.their_max_ttl_ms == site.times.max_ttl_ms;
+  const Text saw("of another configuration: %lu master(s), max_ttl_ms %lu; this one: %u master(s), max_ttl_ms %u%s",
+                 it.their_masters, it.their_max_ttl_ms, site.masters, site.times.max_ttl_ms,
+                 same_numbers ? ", with other names" : "");
+  const ExitCode code = exit_code_of(REDLOCK_E_FINGERPRINT);
+  // Where another master bears a mark that is over, this one may be of a site that runs, and its record is in use.
+  const bool may_be_live = it.has_seal && site.count([](unsigned other) { return site.master[other].has_mark(); }) != 0;
+  if (may_be_live) return tell(Level::fail, saw, "compare the files of all gateways; its own may be running", code);
+  if (site.served()) {
+    const Text todo("compare the files of all gateways; %s", site.deletion(m).c_str());
+    return tell(Level::fail, saw, todo, code, site.deletion_line(m));
+  }
+  const Text cure = differs_by_ttl(it) ? Text("set timing.max_ttl_ms to %lu, as the other gateways have it",
+                                              it.their_max_ttl_ms)
+                                       : Text("compare the files of all gateways");
+  tell_file(m, saw,
+            Text("%s; if this file is to replace the other one: redlock reconfigure OTHER THIS", cure.c_str()),
+            ". If the other file is lost: end its gateways, and then, ", code);
 }
 
 void check_record(unsigned m) {
@@ -181,20 +223,7 @@ void check_record(unsigned m) {
       break;
   }
   if (it.has_left() && !site.served()) return tell_left(m);
-  const bool same_numbers = it.their_masters == site.masters && it.their_max_ttl_ms == site.times.max_ttl_ms;
-  const Text saw("of another configuration: %lu master(s), max_ttl_ms %lu; this one: %u master(s), max_ttl_ms %u%s",
-                 it.their_masters, it.their_max_ttl_ms, site.masters, site.times.max_ttl_ms,
-                 same_numbers ? ", with other names" : "");
-  const char* const replace =
-      site.served() ? ""
-                    : "if this file is to replace the other one: redlock reconfigure OTHER THIS. If the other file is "
-                      "lost: end its gateways, and then, ";
-  const ExitCode code = exit_code_of(REDLOCK_E_FINGERPRINT);
-  // Where another master bears a mark that is over, this one may be of a site that runs, and its record is in use.
-  const bool may_be_live = it.has_seal && site.count([](unsigned other) { return site.master[other].has_mark(); }) != 0;
-  if (may_be_live) return tell(Level::fail, saw, "compare the files of all gateways; its own may be running", code);
-  const Text todo("compare the files of all gateways; %s%s", replace, site.deletion(m).c_str());
-  tell(Level::fail, saw, todo, code, site.deletion_line(m));
+  tell_other(m);
 }
 
 // A check that failed may be what keeps the guard from its end, and no wait ends that. todo: of a wait that ends it.
