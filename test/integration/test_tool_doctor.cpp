@@ -5,6 +5,7 @@
 
 #include "support/proxy.hpp"
 #include "support/server_kind.hpp"
+#include "support/tcp_peer.hpp"
 #include "tool_doctor.hpp"
 
 namespace redlock::test {
@@ -115,6 +116,26 @@ TEST(ToolDoctor, ACommandThatWasRenamedAway) {
   EXPECT_TRUE(has(ran.err, "answered an error of another kind: ERR unknown command ")) << ran.err;
   EXPECT_TRUE(has(ran.err, "EVAL")) << ran.err;
   EXPECT_FALSE(has(ran.err, "with args")) << ran.err;
+}
+
+// A port for TLS closes the connection at any plain text, and a proxy at a command that it does not know.
+TEST(ToolDoctor, APortForTlsIsNoProxy) {
+  ToolMasters site(1);
+  for (const bool is_proxy : {true, false}) {
+    TcpPeer peer([is_proxy](int, std::string& in, std::string& out) {
+      if (has(in, "PING") && is_proxy) out = "+PONG\r\n";
+      return in.empty() || !out.empty() ? TcpPeer::Then::keep : TcpPeer::Then::close;
+    });
+    const std::string config = site.dir + "/peer.json";
+    std::ofstream(config) << R"({"masters": [{"url": ")" << peer.url() << R"(", "name": "m0"}]})";
+    const std::string is = is_proxy ? ", and answers PING: a proxy" : " and at PING: is it for TLS only?";
+    const Ended doctor = site.run({"doctor"}, config);
+    EXPECT_TELLS(doctor, "fail", "reach", "m0: closes the connection at HELLO" + is);
+    EXPECT_EQ(has(doctor.out, "-> list the server itself"), is_proxy) << doctor.out;
+    EXPECT_EQ(has(doctor.out, "-> a port for TLS only wants rediss:// and "), !is_proxy) << doctor.out;
+    const Ended status = site.run({"status"}, config);
+    EXPECT_TRUE(has(status.out, "closes the connection at HELLO" + is)) << status.out;
+  }
 }
 
 // INFO of Valkey and of Redict has another name for the mode; a client reads it from HELLO. Here Redis answers with

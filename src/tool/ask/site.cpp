@@ -24,8 +24,10 @@ unsigned long number_behind(const char* desc, const char* word) {
 
 enum : unsigned { of_info, of_record, of_visit, of_time, of_hello };  // the questions of look_at()
 
-// With TLS, which certificate is out of its dates?
-Text why_unasked([[maybe_unused]] const redlock_config_t* cfg, [[maybe_unused]] unsigned m, int err) {
+// With TLS, which certificate is out of its dates? Without, what closes the connection at HELLO?
+Text why_unasked([[maybe_unused]] const redlock_config_t* cfg, [[maybe_unused]] unsigned m, int err, PlainPing ping) {
+  if (ping == PlainPing::answered) return Text("closes the connection at HELLO, and answers PING: a proxy");
+  if (ping == PlainPing::closed) return Text("closes the connection at HELLO and at PING: is it for TLS only?");
   Text out("%s", redlock_strerror(err));
 #ifdef REDLOCK_TLS
   auto tls = sized<redlock_site_tls_t>();
@@ -227,7 +229,11 @@ void Site::look_at(unsigned m) {
   out.record = Record::unread;
   out.run_id[0] = out.role[0] = out.mode[0] = out.version[0] = out.policy[0] = '\0';
   if (out.err != 0) {
-    out.unasked = why_unasked(cfg, m, out.err);
+    const int timeout_ms = static_cast<int>(times.connect_timeout_ms);
+    const bool is_plain = strstr(out.facts.redis_cli, " --tls") == nullptr;
+    const bool asks = out.err == REDLOCK_E_NO_GREETING && is_plain;
+    out.ping = asks ? plain_ping(out.facts.address, timeout_ms) : PlainPing::unknown;
+    out.unasked = why_unasked(cfg, m, out.err, out.ping);
     return;
   }
   out.info_err = questions[of_info].err;

@@ -6,6 +6,7 @@
 #include <redlock/site.h>
 #include <string.h>
 
+#include "tool/system/plain_ping.hpp"
 #include "tool/words/changed.hpp"
 #include "tool/words/format.hpp"
 #include "tool/words/options.hpp"
@@ -55,6 +56,7 @@ struct Master {
   const char* at;         // which address of its name is asked; null: any
   int err;                // why it cannot be asked
   Text unasked;           // the same for a person
+  PlainPing ping;         // of one that closed the connection before its first reply
   int info_err;           // why it does not tell INFO
   int record_err;
   char state[48];         // the run id and the replication id as a seal begins with them
