@@ -151,8 +151,11 @@ TEST_F(Tool, TheTemplateMakesAWholeConfiguration) {
   const Ended checked = run({"config", "check", "-v", file});
   EXPECT_EQ(checked.status, 0) << checked.err;
   const std::string masters = "masters                    10.0.0.1:7001 (10.0.0.1:7001)\n"
-                              R"(masters                    /r"\n (/r\x5c"\x5c\x5cn))";
+                              R"(masters                    /r\"\\n (/r\"\\n))";
   EXPECT_NE(checked.out.find(masters), std::string::npos) << checked.out;
+  const std::string row = "\n" R"(/r\"\\n  /r\"\\n  -  )";
+  const Ended status = run({"status", "--master", R"(unix:///r"\n)"});
+  EXPECT_NE(status.out.find(row), std::string::npos) << "escaped once" << status.out;
 
   const Ended again = run(words);  // a file of yours is never written over
   EXPECT_EQ(again.status, 74);

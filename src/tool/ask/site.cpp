@@ -185,8 +185,7 @@ void Site::open(redlock_config_t* given) {
     const int err = redlock_site_facts(cfg, m, &facts);
     if (err != 0) fail(exit_code_of(err), "%s", redlock_strerror(err));
     masters = facts.masters;
-    master[m].label = Text();
-    master[m].label.escaped(facts.name);
+    master[m].label = name_of_master(facts.name, facts.address);
   }
   quorum = facts().quorum;
   const auto number = [given](const char* key) { return setting_of(given, key).number; };

@@ -24,16 +24,17 @@ constexpr char help[] =
 int check(const Common& common) {
   const redlock_config_t* const cfg = open_config(common);
   const char* const path = config_path(common);
-  const redlock_t* const client = new_client(cfg);  // it reads the files that the TLS settings name
+  new_client(cfg);  // it reads the files that the TLS settings name
   const bool tells_all = common.verbose != 0;
   auto setting = sized<redlock_setting_t>();
   for (uint32_t i = 0; tells_all && redlock_site_setting(cfg, i, &setting) == 0; ++i) {
     print("%-26s %s%s", setting.key, setting.value, setting.given != 0 ? "" : "  (default)");
   }
-  auto master = sized<redlock_master_status_t>();
+  auto master = sized<redlock_site_facts_t>();
   uint32_t masters = 0;
-  for (; redlock_master_status(client, masters, &master) == 0; ++masters) {
-    if (tells_all) print("%-26s %s (%s)", "masters", master.address, Text().escaped(master.name).c_str());
+  for (; redlock_site_facts(cfg, masters, &master) == 0; ++masters) {
+    if (!tells_all) continue;
+    print("%-26s %s (%s)", "masters", master.address, name_of_master(master.name, master.address).c_str());
   }
   if (!tells_all) print("%s: valid", path != nullptr ? path : "--master");
   if (!tells_all && masters % 2 == 0) note("%u masters: an even number costs a master and buys nothing", masters);

@@ -34,6 +34,11 @@ class Text {
   char text_[1536];
 };
 
+// A master's name. One that has none is called by its address, which the library has escaped already.
+inline Text name_of_master(const char* name, const char* address) {
+  return strcmp(name, address) == 0 ? Text("%s", address) : Text().escaped(name);
+}
+
 // Writes one JSON object to stdout, piece by piece. In its texts stands \xNN for what is not printed.
 class Json {
  public:
