@@ -300,7 +300,7 @@ TEST(ToolDoctor, WhoMayDeleteARecordAndWhen) {
   EXPECT_TRUE(has(under_way.out, "Start no gateway with NEW before; " + third)) << under_way.out;
   EXPECT_TRUE(has(under_way.out, line)) << under_way.out;
   const Ended left = row(2, "left " + ours + " > " + other);
-  EXPECT_TELLS(left, "fail", "record", "the site was changed: copy its redlock.json here (");
+  EXPECT_TELLS(left, "fail", "record", "the site was changed to 5 masters: copy its redlock.json here (");
   EXPECT_EQ(left.status, 80);
   EXPECT_TRUE(has(left.out, "redlock reconfigure NEW OLD; " + third)) << left.out;
   EXPECT_TRUE(has(left.out, line)) << left.out;

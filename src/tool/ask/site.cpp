@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "site/finished_change.hpp"
 #include "tool/system/clock.hpp"
 #include "tool/system/descriptors.hpp"
 #include "tool/words/say.hpp"
@@ -87,16 +88,14 @@ void read_info(Master& out, const char* info) {
   format_text(out.state, sizeof out.state, "%.*s:%.*s:", id_size, out.run_id, id_size, replid);
 }
 
-// The field `left`: the quarantine id, "left OURS > THEIRS SECONDS".
 void read_left(Master& out, const Questions& asked) {
-  const char* const q = asked.text(of_record, 2);
-  const char* const left = asked.text(of_record, 7);
-  const Text wanted("%.*sleft %s > ", id_size, q != nullptr ? q : "", out.facts.record);
-  out.has_left_us = q != nullptr && left != nullptr && strncmp(left, wanted, wanted.size()) == 0;
-  if (!out.has_left_us) return;
-  const char* const theirs = left + wanted.size();
-  out.changed_to = {number_behind(theirs, "v1 n="), number_behind(theirs, " max_ttl_ms=")};
-  out.changed_s = number_within(seconds_max, strrchr(left, ' ') + 1);
+  const auto field = [&asked](unsigned n) {
+    const char* const text = asked.text(of_record, n);
+    return text != nullptr ? text : "";
+  };
+  char theirs[fingerprint_max];
+  out.has_left_us = read_change(field(1), field(2), field(7), out.facts.record, theirs, out.changed_s);
+  if (out.has_left_us) out.changed_to = {number_behind(theirs, "v1 n="), number_behind(theirs, " max_ttl_ms=")};
 }
 
 // The mode is read from HELLO, as a client does; INFO has another name for it in each kind of server.
