@@ -55,9 +55,13 @@ class Scanner {
 
   const char* between_strings() {
     const char c = at(at_);
-    if (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\r' && c != '\t') return "a control character";
+    const bool is_control = static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\r' && c != '\t';
+    if (is_control || c == '/') return "not JSON";  // what follows a comment there is no fault of its own
     if (c == '"') in_string_ = true;
-    if ((c == '{' || c == '[') && ++depth_ > nesting_max) return "nested too deep";
+    const bool nests = c == '{' || c == '[';
+    const bool begins_value = nests || in_string_;
+    if (begins_value && memchr("{[:,", last_, 4) == nullptr) return "a comma or colon is missing";
+    if (nests && ++depth_ > nesting_max) return "nested too deep";
     const bool closes = c == '}' || c == ']';
     if (closes && last_ == ',') return "a comma too many";
     depth_ -= closes && depth_ > 0;
@@ -72,7 +76,7 @@ class Scanner {
   char* masked_;
   size_t at_ = 0;
   unsigned depth_ = 0;
-  char last_ = ' ';  // but for blanks
+  char last_ = ':';  // but for blanks; a value follows, as it does first of all
   bool in_string_ = false;
   uint8_t escape_ = 0;  // bytes of the escape that begins here
 };

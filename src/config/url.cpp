@@ -129,25 +129,24 @@ int parse_host(Bytes text, bool bracketed, Text& out, TextWriter& why) {
   out.assign(text);
   if (bracketed) return is_address(AF_INET6, out) ? 0 : fail(why, ".host: not an IPv6 address in brackets");
   if (is_address(AF_INET, out) || is_host_name(text)) return 0;
-  return fail(why, ".host: neither an IPv4 address, an IPv6 address in brackets nor a host name");
+  return fail(why, ".host: neither a host name nor an IP address (IPv6: in brackets)");
 }
 
-// An error quotes a port only if it is a number of at most five digits. In redis://user:password, where the host was
-// forgotten, the password stands in the place of the port.
+// No error quotes a port: in redis://user:password, where the host was forgotten, the password stands in its place.
 int parse_port(Bytes text, uint16_t& out, TextWriter& why) {
   uint64_t port = 0;
-  const bool number = text.size <= 5 && parse_decimal(text, port) && (text.data[0] != '0' || text.size == 1);
-  if (!number) return fail(why, ".port: not a number in 1..65535");
-  if (port < 1 || port > 65535) {
-    why.print(".port: %u is not in 1..65535", static_cast<unsigned>(port));
-    return REDLOCK_E_CONFIG;
-  }
+  const bool number = text.size <= 5 && parse_decimal(text, port) && text.data[0] != '0';
+  if (!number || port > 65535) return fail(why, ".port: not a number in 1..65535");
   out = static_cast<uint16_t>(port);
   return 0;
 }
 
 int parse_host_and_port(Bytes text, Master& out, TextWriter& why) {
-  if (contains_any(text, "/?#")) return fail(why, ".url: nothing may follow host and port, no database number either");
+  // Other clients write the database, 0, or its place alone.
+  Bytes before = text;
+  if (before.size > 0 && before.data[before.size - 1] == '0') --before.size;
+  if (before.size > 0 && before.data[before.size - 1] == '/') text.size = before.size - 1;
+  if (contains_any(text, "/?#")) return fail(why, ".url: only /0 may follow host and port");
   const bool bracketed = starts_with(text, "[");
   const size_t host_end = bracketed ? find(text, ']') : find(text, ':');
   if (bracketed && host_end == none) return fail(why, ".host: the bracket is not closed");
@@ -164,7 +163,7 @@ int parse_host_and_port(Bytes text, Master& out, TextWriter& why) {
 }
 
 int parse_socket(Bytes path, Master& out, TextWriter& why) {
-  if (path.size < 2 || path.data[0] != '/') return fail(why, ".url: unix:// is not followed by an absolute path");
+  if (path.size < 2 || path.data[0] != '/') return fail(why, ".url: unix:// wants an absolute path");
   if (path.size > REDLOCK_HOST_MAX) return bad_size(why, ".url", path.size, 1, REDLOCK_HOST_MAX);
   if (has_control_character(path)) return fail(why, ".url: the path holds a control character");
   if (contains_any(path, "%?#")) return fail(why, ".url: %, ? and # may not stand in a socket path");

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
-// A master's address: redis://[user[:password]@]host[:port], rediss:// with the same, or unix:///path. The parser is
-// strict. If it corrected typing errors, two versions could correct one differently, and two gateways would use
+// A master's address: redis://[user[:password]@]host[:port][/0], rediss:// with the same, or unix:///path. The parser
+// is strict. If it corrected typing errors, two versions could correct one differently, and two gateways would use
 // different sets of masters. An error text never quotes the URL, because the wrong part may be a piece of a password.
 #pragma once
 #include "config/config.hpp"
 
 namespace redlock {
 
-// Fills everything but the name. `why` must hold the master's path; an error is written behind it: ".port: 70000 is
+// Fills everything but the name. `why` must hold the master's path; an error is written behind it: ".port: not a number
 // ...". CONFIG; NOTSUP: rediss://, in a build without TLS.
 int parse_url(Bytes url, Master& out, TextWriter& why);
 

@@ -275,11 +275,11 @@ TEST(ConfigJson, Masters) {
   EXPECT_EQ(error_of_masters("\"redis://a\""), "masters: a string is not an array");
   EXPECT_EQ(error_of_masters("{}"), "masters: an object is not an array");
   EXPECT_EQ(error_of_masters("[5]"), "masters[1]: a number is not a URL or an object");
-  EXPECT_EQ(error_of_masters("[\"redis://a:70000\"]"), "masters[1].port: 70000 is not in 1..65535");
-  EXPECT_EQ(error_of_masters("[\"redis://a\",\"redis://b:70000\"]"), "masters[2].port: 70000 is not in 1..65535");
+  EXPECT_EQ(error_of_masters("[\"redis://a:70000\"]"), "masters[1].port: not a number in 1..65535");
+  EXPECT_EQ(error_of_masters("[\"redis://a\",\"redis://b:70000\"]"), "masters[2].port: not a number in 1..65535");
   EXPECT_EQ(error_of_masters("[{}]"), "masters[1].url: is missing");
   EXPECT_EQ(error_of_masters(R"([{"url":5}])"), "masters[1].url: a number is not a string");
-  EXPECT_EQ(error_of_masters(R"([{"url":"redis://a:0","name":"n"}])"), "masters[1].port: 0 is not in 1..65535");
+  EXPECT_EQ(error_of_masters(R"([{"url":"redis://a:0","name":"n"}])"), "masters[1].port: not a number in 1..65535");
   EXPECT_EQ(error_of_masters(R"(["redis://a","unix:///first"])"),
             "masters[2].url: /first is the address of masters[0]");
 }
@@ -328,21 +328,30 @@ TEST(ConfigJson, NotJson) {
   EXPECT_EQ(refused("x"), "line 1, column 1: not JSON");
   EXPECT_EQ(refused("{\n  \"limits\": oops\n}"), "line 2, column 13: not JSON");
   EXPECT_EQ(refused("{} trailing"), "line 1, column 4: not JSON");
-  EXPECT_EQ(refused("{}\n{}"), "line 2, column 1: not JSON");
+  EXPECT_EQ(refused("{}\n{}"), "line 2, column 1: a comma or colon is missing");
   EXPECT_EQ(refused("{\"limits\":{}"), "line 1, column 13: not JSON");
   EXPECT_EQ(refused("{} // comment"), "line 1, column 4: not JSON");
-  EXPECT_EQ(refused("{\n // {\n / }"), "line 3, column 3: not JSON");
+  EXPECT_EQ(refused("{\n // {\n / }"), "line 3, column 2: not JSON");
   EXPECT_EQ(refused("{\"limits\":{\"locks\":NaN}}"), "line 1, column 20: not JSON");
   EXPECT_EQ(refused("{\"limits\":{\"locks\":1,}}"), "line 1, column 22: a comma too many");
   EXPECT_EQ(refused("{\"masters\":[\"x\",\n // y\n ]}"), "line 3, column 2: a comma too many");
   EXPECT_EQ(refused("{\"limits\":{},,}"), "line 1, column 15: a comma too many");
+  const std::string missing = "line 2, column 2: a comma or colon is missing";
+  for (const std::string before : {"{\"username\":\"gateway\"\n", "{\"limits\":{}\n", "{\"masters\":[]\n",
+                                   "{\"limits\":{\"locks\":1\n", "{\"limits\":{\"locks\":true\n",
+                                   "{\"masters\":[{}\n"}) {
+    EXPECT_EQ(refused(before + " \"password\""), missing) << before;
+    EXPECT_EQ(refused(before + " {}]"), missing) << before;
+  }
+  EXPECT_EQ(refused("{\"limits\":{\"locks\":1, // x\n\"debts\":2}}"), "line 1, column 23: not JSON");
+  EXPECT_EQ(refused("{\"masters\" []}"), "line 1, column 12: a comma or colon is missing");
   EXPECT_EQ(refused("{\"key_prefix\": \",\"]}"), "line 1, column 19: not JSON");
 }
 
 TEST(ConfigJson, TextThatCjsonWouldLetPass) {
   EXPECT_EQ(refused("\xEF\xBB\xBF{}"), "line 1, column 1: a byte order mark");
-  EXPECT_EQ(refused(std::string("{}\0", 3)), "line 1, column 3: a control character");
-  EXPECT_EQ(refused("{\x0B}"), "line 1, column 2: a control character");
+  EXPECT_EQ(refused(std::string("{}\0", 3)), "line 1, column 3: not JSON");
+  EXPECT_EQ(refused("{\x0B}"), "line 1, column 2: not JSON");
   EXPECT_EQ(refused(std::string("{\"username\":\"a\0b\"}", 18)), "line 1, column 15: a control character in a string");
   EXPECT_EQ(refused("{\n\"username\":\"a\nb\"}"), "line 2, column 14: a control character in a string");
   EXPECT_EQ(refused("{\"username\":\"a\\u0000b\"}"), "line 1, column 15: \\u0000 in a string");
@@ -443,10 +452,10 @@ TEST(ConfigJson, NoPasswordIsFreedUnwiped) {
   cJSON_InitHooks(&hooks);
   for (const char* json :
        {R"({"password":"hunter2","masters":["redis://:hunter2@a"]})", R"({"password":"hunter2","x":1})",
-        R"({"password":"hunter2")", R"({"password":"hunter2" "x":1})", R"({"password":"hunter2","x":})",
+        R"({"password":"hunter2")", R"({"password":"hunter2" 1})", R"({"password":"hunter2","x":})",
         R"({"masters":[{"url":"redis://a","password":"hunter2"}}])", R"({"password":"hunter2"}})",
         R"({"password":"hunter2)", R"({"password":"\"hunter2\q"})", R"({"password":"hunter2\ud800"})",
-        R"({"password":"hunter2\\"x"})"}) {
+        R"({"password":"hunter2\\"x})"}) {
     frees = leaks = 0;
     const Config cfg = make();
     load(cfg, json);

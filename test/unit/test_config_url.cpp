@@ -85,9 +85,9 @@ TEST(Url, WrongCredentials) {
 }
 
 TEST(Url, WrongPort) {
-  EXPECT_EQ(refused("redis://h:0"), "masters[0].port: 0 is not in 1..65535");
-  EXPECT_EQ(refused("redis://h:65536"), "masters[0].port: 65536 is not in 1..65535");
-  EXPECT_EQ(refused("redis://h:70000"), "masters[0].port: 70000 is not in 1..65535");
+  EXPECT_EQ(refused("redis://h:0"), "masters[0].port: not a number in 1..65535");
+  EXPECT_EQ(refused("redis://h:65536"), "masters[0].port: not a number in 1..65535");
+  EXPECT_EQ(refused("redis://h:70000"), "masters[0].port: not a number in 1..65535");
   for (const char* url : {"redis://h:", "redis://h:100000", "redis://h:06379", "redis://h:63x9", "redis://h:+63",
                           "redis://h: 63", "redis://[::1]:"}) {
     EXPECT_EQ(refused(url), "masters[0].port: not a number in 1..65535") << url;
@@ -96,7 +96,7 @@ TEST(Url, WrongPort) {
 
 TEST(Url, WrongHost) {
   const std::string neither =
-      "masters[0].host: neither an IPv4 address, an IPv6 address in brackets nor a host name";
+      "masters[0].host: neither a host name nor an IP address (IPv6: in brackets)";
   for (const char* host : {"256.0.0.1", "10.0.0", "127.1", "1", "10.0.0.01", "a.0x7f", "a..b", ".a", "a.", "-a", "a-",
                            "a b", "a%41", "\xC3\xA9"}) {
     EXPECT_EQ(refused(std::string("redis://") + host), neither) << host;
@@ -121,9 +121,18 @@ TEST(Url, HostOfTheLongestSize) {
   EXPECT_EQ(refused("redis://" + host + "a"), "masters[0].host: 108 bytes are not in 1..107");
 }
 
-TEST(Url, NothingFollowsThePort) {
-  for (const char* url : {"redis://h/", "redis://h:6379/0", "redis://h?db=1", "redis://h#x", "redis://[::1]/"}) {
-    EXPECT_EQ(refused(url), "masters[0].url: nothing may follow host and port, no database number either") << url;
+// As redis-cli and other clients write a URL. The keys are in database 0.
+TEST(Url, DatabaseZeroAloneMayFollowThePort) {
+  const std::string plain = parsed("redis://u:p@h:7000");
+  for (const char* end : {"/", "/0"}) EXPECT_EQ(parsed(std::string("redis://u:p@h:7000") + end), plain) << end;
+  EXPECT_EQ(parsed("redis://[::1]/"), parsed("redis://[::1]"));
+  EXPECT_EQ(parsed("redis://h0"), "h0|6379|||h0:6379");
+  for (const char* url : {"redis://h:6379/1", "redis://h/00", "redis://h//", "redis://h/0/", "redis://h/x",
+                          "redis://h?db=0", "redis://h/0?db=0", "redis://h#0", "redis:///"}) {
+    const bool has_host = std::string(url) != "redis:///";
+    EXPECT_EQ(refused(url), has_host ? "masters[0].url: only /0 may follow host and port"
+                                     : "masters[0].host: is missing")
+        << url;
   }
 }
 
@@ -144,7 +153,7 @@ TEST(Url, Sockets) {
   const std::string path = "/" + std::string(106, 'p');
   EXPECT_EQ(parsed("unix://" + path), path + "|socket|||master-0");
   EXPECT_EQ(refused("unix://" + path + "p"), "masters[0].url: 108 bytes are not in 1..107");
-  const std::string absolute = "masters[0].url: unix:// is not followed by an absolute path";
+  const std::string absolute = "masters[0].url: unix:// wants an absolute path";
   for (const char* url : {"unix://", "unix:///", "unix://run/x", "unix://u:p@/run/x"}) {
     EXPECT_EQ(refused(url), absolute);
   }
@@ -156,8 +165,8 @@ TEST(Url, Sockets) {
 TEST(Url, ErrorsTellNothingOfThePassword) {
   for (const char* url : {"redis://u:hunter2@h:70000", "redis://u:hunter2@", "redis://u:hunter2",
                           "redis://:hunter2@a b", "redis://u:hunter2/@h", "redis://u:hun%zzter2@h",
-                          "redis://u:hunter2@h/0", "u:hunter2@h",
-                          "rediss://u:hunter2@h/", "redis://hunter2@[::1", "redis://u@hunter2!"}) {
+                          "redis://u:hunter2@h/1", "redis://u:hunter2/0", "u:hunter2@h",
+                          "rediss://u:hunter2@h//", "redis://hunter2@[::1", "redis://u@hunter2!"}) {
     const Config cfg = make();
     EXPECT_NE(redlock_config_add_master(cfg.get(), url), 0) << url;
     EXPECT_EQ(std::string(redlock_config_error(cfg.get())).find("hun"), std::string::npos) << url;
