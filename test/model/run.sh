@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: MIT
 #
 # Searches the models completely, then again with each rule weakened that a flag weakens. Fails unless the true models
-# hold, each weakened one is violated, and what the models are about (a renewal, a paid debt) does happen in them.
+# hold, each weakened one is violated, and what the models are about (a renewal, an undone change) does happen in them.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
 usage() {
   cat <<'TEXT'
 usage: test/model/run.sh [--long | --trace FLAG | --world SECONDS MODEL -DFLAG...]
-  (nothing)      small worlds and every flag: about 90 seconds on two cores
+  (nothing)      small worlds and every flag: about 75 seconds on two cores
   --long         also more clients, values and time: within 20 minutes
   --trace FLAG   the shortest story of how the rule weakened by FLAG goes wrong
   --world        searches one world for at most SECONDS: is it violated, and how many states were reached?
@@ -34,12 +34,6 @@ done
 work=$(mktemp -d "${TMPDIR:-/tmp}/redlock-model.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
-debt_flags=(SILENT_SKIPPED LOST_ROUND_KEEPS BREAK_FORGETS ABSENT_PAYS HELD_OWES EXTEND_RECREATES STRAY_FROM_END
-  VOID_AFTER_ONE_LIFETIME VOID_FROM_END PUT_BACK_AFTER_END PUT_BACK_NOT_REMEMBERED PUT_BACK_UNASKED)
-debt_holes=(TWO_STRAY_EXTENDS)
-token_flags=(INCR_ONLY NOT_STRICT EQUAL_WILL_DO WITHOUT_QUORUM INHERITED FORGOTTEN_IS_ZERO NO_GUARD NO_PIN
-  SEAL_NOT_COMPARED)
-token_holes=(LATER_THAN_FLOOR)
 guard_flags=(NO_DRIFT NO_QUARANTINE_ID OWN_TTL SEAL_AT_CONNECT QUARANTINE_NOT_COMPARED WATCH_ANY_STATE
   RECORD_ALONE IDENTITY_REMEMBERED PLAIN_ALWAYS PLAIN_UNTRACKED BACKLOG_NOT_ASKED READING_NEVER_LAPSES
   ADMISSION_SURVIVES_PUSH)
@@ -48,14 +42,10 @@ move_flags=(ONE_STEP NO_WAIT SHORT_WAIT ENTER_OVER_MARKS BLOCKING_SET LATE_SEEN 
   NO_SECOND_LOOK NO_THIRD_LOOK NEW_ALONE LOOKS_ONCE TWIN_SAYS_NEW ENTERED_AFRESH BROKEN_MARKS)
 move_holes=(BOTH_RUN OLD_KEPT_ALONE OTHER_OLD)
 move_never=(TWIN_ID_OF_LOOK)
-whole_flags=(NO_WATCH WATCH_TOO_SHORT RECORD_ALONE FORGOTTEN_IS_KNOWN)
 cell_flags=(NO_FENCE NO_LOOK_BACK WRONG_COPY_FIRST MARK_FIRST SEQUENCE_ONCE NOT_MARKED MARK_BUFFERED)
 cell_happens=(CAN_SEE_RENEWAL CAN_FAIL_RENEWAL)
-token_happens=(CAN_FAST CAN_SLOW)
 move_happens=(CAN_MOVE CAN_UNDO CAN_RETURN)
-whole_happens=(CAN_HOLD)
 guard_happens=(CAN_ADMIT CAN_BE_PLAIN)
-debt_happens=(CAN_PAY_STRAY CAN_WRITE_OFF_STRAY CAN_WRITE_OFF CAN_PAY_PUT_BACK CAN_PUT_FIRST)
 
 # The smallest sets, as masks of masters, in which a weakened rule of moving goes wrong.
 one_to_one='-DSET1=1 -DSET2=2' same_one='-DSET1=1 -DSET2=1'
@@ -76,17 +66,15 @@ move_world() {
     CAN_MOVE) echo "-DCALLS=1" ;;
   esac
 }
-weak_token='-DNA=3 -DLOSSES=1 -DFLOOR' weak_debt='-DNV=1 -DTTL=2'
 
 # ---- one search ---------------------------------------------------------------------------------------------------
 
-# Breadth first, so that a story is the shortest one; depth first for tokens, whose worlds are wide and never deep. The
-# depths are below 200; -m only has to be above. For a weakened rule the compiler takes longer than the search.
+# Breadth first, so that a story is the shortest one. The depths are below 200; -m only has to be above. For a weakened
+# rule the compiler takes longer than the search.
 search() {
-  local dir=$1 want=$2 model=$3 bits=$4 build=-O0 order='-DBFS -DNOREDUCE' begin=${EPOCHREALTIME/./} end
+  local dir=$1 want=$2 model=$3 bits=$4 build=-O0 begin=${EPOCHREALTIME/./} end
   shift 4
-  if [[ $want == holds || $model == token ]]; then build=-O2; fi
-  if [[ $model == token ]]; then order=; fi
+  if [[ $want == holds ]]; then build=-O2; fi
   if [[ $bits -ge 24 ]]; then build+=' -DCOLLAPSE'; fi
   mkdir "$dir"
   cp "$model.pml" "$dir"
@@ -94,7 +82,7 @@ search() {
   {
     spin -a "$@" "$model.pml"
     # shellcheck disable=SC2086
-    gcc $build -w -DSAFETY $order -DMEMLIM="$memory_mb" -o pan pan.c
+    gcc $build -w -DSAFETY -DBFS -DNOREDUCE -DMEMLIM="$memory_mb" -o pan pan.c
     # After SIGINT pan tells how far it came.
     ${limit:+timeout -s INT "$limit"} ./pan -E -m10000 -w"$bits"
   } >out 2>&1 || true
@@ -111,14 +99,8 @@ verdict() {
     *lost_before*) echo 'violated: held, or renewed, after a check has failed' ;;
     *first*second*) echo 'violated: words of two publications' ;;
     *renewed_before*) echo 'violated: the renewal is not seen' ;;
-    *before*) echo 'violated: a token is not above the earlier ones' ;;
-    *given*) echo 'violated: a token is given twice' ;;
     *_lock*) echo 'violated: a lock of the old set and one of the new' ;;
     *age*) echo 'violated: a grant while the forgotten lock is held' ;;
-    *valid*) echo 'violated: two clients believe' ;;
-    *'v!=current'*) echo 'violated: a live value is deleted' ;;
-    *stray_set*) echo 'violated: a claim is dropped before its SET' ;;
-    *key*) echo 'violated: a ghost that nobody owes' ;;
     ?*) echo "violated: $broken" ;;
     *)
       if ! grep -q 'errors: 0$' "$out" || grep -qE 'max search depth too small|Search not completed' "$out"; then
@@ -140,18 +122,12 @@ add() {
   while [[ $(jobs -rp | wc -l) -ge 2 ]]; do wait -n || true; done
   (search "$work/${#names[@]}" "$@") &
   shift 3
-  names+=("$model $(sed -e "s/$weak_debt//; s/-D//g" <<<"$*" | xargs)") wanted+=("$want")
+  names+=("$model $(sed -e 's/-D//g' <<<"$*" | xargs)") wanted+=("$want")
 }
 
 tell() {
-  local model=debt weak=$weak_debt
-  case " ${token_flags[*]} ${token_happens[*]} " in *" $1 "*) model=token weak= ;; esac
-  case " ${token_holes[*]} " in *" $1 "*) model=token weak=$weak_token ;; esac
-  case " ${whole_flags[*]} ${whole_happens[*]} " in *" $1 "*) model=whole weak= ;; esac
-  case " ${cell_flags[*]} ${cell_happens[*]} " in *" $1 "*) model=cell weak= ;; esac
-  case " ${guard_flags[*]} ${guard_holes[*]} ${guard_happens[*]} " in
-    *" $1 "*) model=guard weak= ;;
-  esac
+  local model=guard weak=
+  case " ${cell_flags[*]} ${cell_happens[*]} " in *" $1 "*) model=cell ;; esac
   case " ${move_flags[*]} ${move_holes[*]} ${move_happens[*]} " in *" $1 "*) model=move weak=$(move_world "$1") ;; esac
   grep -qE "(ifn?def |defined\()$1\>" "$model.pml" || { echo "no such flag: $1" >&2; exit 2; }
   # shellcheck disable=SC2086
@@ -172,12 +148,6 @@ if [[ $size == world ]]; then
   exit 0
 fi
 
-add holds debt 22 -DNV=2 -DTTL=1
-add holds debt 20 -DNV=1 -DTTL=4 -DPUT_BACK
-add holds debt 20 -DNV=1 -DTTL=4
-add holds token 20 -DNA=2 -DLOSSES=0
-add holds token 20 -DNA=2 -DLOSSES=0 -DVALUE_ONLY
-add holds token 20 -DNA=2 -DLOSSES=0 -DSTRICT_ONLY
 add holds guard 20 -DNC=1
 add holds guard 20 -DNC=1 -DSEAL_WITHOUT_IDENTITY
 add holds guard 22 -DNC=2
@@ -189,15 +159,8 @@ add holds move 20 -DSET1=1 -DSET2=2 -DREVERTS=3 -DCALLS=1 -DLONG=1
 add holds move 20 -DSET1=1 -DSET2=1 -DREVERTS=3 -DCALLS=1 -DLONG=1
 add holds move 20 -DSET1=3 -DSET2=6 -DREVERTS=2 -DCALLS=1
 add holds move 20 -DSET1=1 -DSET2=2 -DREVERTS=1
-add holds whole 22 -DTTL=1
 add holds cell 20
 if [[ $size == long ]]; then
-  add holds debt 25 -DNV=2 -DTTL=2
-  add holds debt 25 -DNV=2 -DTTL=1 -DPUT_BACK
-  add holds token 25 -DNA=2 -DLOSSES=1
-  add holds token 25 -DNA=2 -DLOSSES=1 -DVALUE_ONLY
-  add holds token 25 -DNA=2 -DLOSSES=1 -DSTRICT_ONLY
-  add holds token 25 -DNA=2 -DLOSSES=0 -DFLOOR
   add holds move 22 -DSET1=7 -DSET2=11
   add holds move 22 -DSET1=3 -DSET2=4 -DSET3=8
   add holds move 25 -DSET1=7 -DSET2=8 -DREVERTS=3 -DCALLS=1
@@ -213,7 +176,6 @@ if [[ $size == long ]]; then
   add holds move 25 -DSET1=3 -DSET2=2 -DREVERTS=1
   add holds move 25 -DSET1=3 -DSET2=6 -DREVERTS=1
   add holds move 22 -DSET1=1 -DSET2=1 -DREVERTS=2 -DLONG=1
-  add holds whole 22 -DTTL=2
 fi
 # shellcheck disable=SC2086
 add_flags() {
@@ -224,23 +186,14 @@ add_flags() {
     add "$want" "$model" 18 $weak "-D$flag"
   done
 }
-add_flags violated debt "$weak_debt" "${debt_flags[@]}"
-add_flags violated token '' "${token_flags[@]}"
 add_flags violated guard '' "${guard_flags[@]}"
 add_flags violated move '' "${move_flags[@]}"
-add_flags violated whole '' "${whole_flags[@]}"
 add_flags violated cell '' "${cell_flags[@]}"
-add violated whole 18 -DONLY_TOKENS -DRECORD_ALONE
 add_flags 'never happens' move '' "${move_never[@]}"
-add_flags 'named hole' token "$weak_token" "${token_holes[@]}"
 add_flags 'named hole' guard '' "${guard_holes[@]}"
 add_flags 'named hole' move '' "${move_holes[@]}"
-add_flags 'named hole' debt "$weak_debt" "${debt_holes[@]}"
-add_flags happens debt "$weak_debt" "${debt_happens[@]}"
-add_flags happens token '' "${token_happens[@]}"
 add_flags happens guard '' "${guard_happens[@]}"
 add_flags happens move '' "${move_happens[@]}"
-add_flags happens whole '' "${whole_happens[@]}"
 add_flags happens cell '' "${cell_happens[@]}"
 wait
 
