@@ -69,6 +69,7 @@ namespace redlock {
 
 // ---- which thread may call ------------------------------------------------------------------------------------
 
+uintptr_t thread_id(pthread_t thread);
 uintptr_t this_thread();
 bool forked(const redlock_t* rl);
 // Is this the thread that runs the callbacks?

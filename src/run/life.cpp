@@ -21,7 +21,9 @@ namespace redlock {
 
 // ---- which thread may call --------------------------------------------------------------------------------------
 
-uintptr_t this_thread() { return reinterpret_cast<uintptr_t>(reinterpret_cast<void*>(pthread_self())); }
+uintptr_t thread_id(pthread_t thread) { return reinterpret_cast<uintptr_t>(reinterpret_cast<void*>(thread)); }
+
+uintptr_t this_thread() { return thread_id(pthread_self()); }
 
 bool forked(const redlock_t* rl) { return forked_since(rl->fork_generation); }
 
@@ -56,7 +58,7 @@ namespace {
 bool is_forked(void* self) {
   redlock_t* rl = static_cast<redlock_t*>(self);
   if (forked(rl)) return true;
-  if (rl->thread != this_thread()) __atomic_store_n(&rl->thread, this_thread(), __ATOMIC_RELAXED);
+  if (!on_own_thread(rl)) __atomic_store_n(&rl->thread, this_thread(), __ATOMIC_RELAXED);
   return false;
 }
 

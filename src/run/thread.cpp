@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// A client with a thread of its own, and the calls that block. The thread opens the loop, runs it, and closes it.
-// redlock_create() waits until the loop is open, redlock_destroy() until the loop is closed. The thread may take long
-// to end, because a callback does not return. In this case redlock_destroy() returns first, and the thread frees the
-// client's memory when it ends. If the caller owns the memory, redlock_destroy() waits however long it takes.
+// A client with a thread of its own, and the calls that block. redlock_create() opens the loop, and the thread runs and
+// closes it. The loop is open before there is a thread because the driver takes a high descriptor: where threads share
+// the table of descriptors, the kernel waits some 10 ms for all processors before it replaces that table.
+// redlock_destroy() waits until the loop is closed. The thread may take long to end, because a callback does not
+// return. In this case redlock_destroy() returns first, and the thread frees the client's memory when it ends. If the
+// caller owns the memory, redlock_destroy() waits however long it takes.
 #include <new>
 
 #include "port/uv/own_loop.hpp"
@@ -17,13 +19,12 @@ namespace {
 constexpr int64_t patience_ms = 2000;
 
 struct Runner {
-  enum class Phase : uint8_t { starting, running, failed, closing, finished };
+  enum class Phase : uint8_t { running, closing, finished };
 
   OwnLoop loop;
   pthread_t thread;
   Bell changed;
-  Phase phase = Phase::starting;
-  int err = 0;
+  Phase phase = Phase::running;
   bool destroying = false;
 };
 static_assert(sizeof(Runner) <= mode_bytes);
@@ -58,39 +59,31 @@ void on_thread_closed(void* self) {
   if (!silent) tell_closed(rl);
 }
 
-void enter_phase(redlock_t* rl, Runner::Phase phase) {
-  REDLOCK_ASSERT(runner(rl).phase < phase);
-  runner(rl).phase = phase;
-  runner(rl).changed.ring();
-}
-
 void finish_thread(redlock_t* rl) {
   Runner& r = runner(rl);
   rl->gate.enter();
-  enter_phase(rl, Runner::Phase::finished);
+  REDLOCK_ASSERT(r.phase == Runner::Phase::closing);
+  r.phase = Runner::Phase::finished;
+  r.changed.ring();
   while (rl->silent && !rl->blocked.empty()) r.changed.wait(rl->gate);
   const bool left_alone = rl->silent;
   rl->gate.leave();
   if (left_alone) give_back_all(rl);
 }
 
-void* run_thread(void* self) {
-  redlock_t* rl = static_cast<redlock_t*>(self);
-  Runner& r = runner(rl);
-  name_this_thread();
-  const int err = r.loop.open_for(rl->driver);
-  rl->gate.enter();
-  __atomic_store_n(&rl->thread, this_thread(), __ATOMIC_RELAXED);
-  r.err = err;
-  enter_phase(rl, err == 0 ? Runner::Phase::running : Runner::Phase::failed);
-  rl->gate.leave();
-  if (err != 0) return nullptr;
-  r.loop.run();
-  r.loop.close();
+void run_loop(redlock_t* rl) {
+  runner(rl).loop.run();
+  runner(rl).loop.close();
   finish_thread(rl);
+}
+
+void* run_thread(void* self) {
+  name_this_thread();
+  run_loop(static_cast<redlock_t*>(self));
   return nullptr;
 }
 
+// A handle can only be closed by running the loop: without a thread the caller runs it, to its end.
 int start(redlock_t* rl) {
   Runner& r = *new (rl->own) Runner();
   const bool gate = rl->gate.open();
@@ -99,16 +92,19 @@ int start(redlock_t* rl) {
     give_back(rl);
     return REDLOCK_E_SYSTEM;
   }
-  int err = start_thread(r.thread, rl->client.settings().stack_bytes, run_thread, rl);
-  if (err == 0) {
-    rl->gate.enter();
-    while (r.phase == Runner::Phase::starting) r.changed.wait(rl->gate);
-    err = r.err;
-    REDLOCK_ASSERT((err == 0) == (r.phase == Runner::Phase::running));
-    rl->gate.leave();
-    if (err != 0) pthread_join(r.thread, nullptr);
+  int err = r.loop.open_for(rl->driver);
+  if (err != 0) {
+    give_back_all(rl);
+    return err;
   }
-  if (err != 0) give_back_all(rl);
+  err = start_thread(r.thread, rl->client.settings().stack_bytes, run_thread, rl);
+  if (err == 0) {
+    __atomic_store_n(&rl->thread, thread_id(r.thread), __ATOMIC_RELAXED);  // a call that blocks is not on it
+  } else {
+    rl->silent = true;
+    (void)rl->client.close(Duration(), rl->driver.now());
+    run_loop(rl);
+  }
   return err;
 }
 

@@ -29,6 +29,7 @@ namespace {
 enum Call { call_thread, call_condition, call_mutex, call_epoll, call_eventfd, call_timerfd, calls_count };
 std::atomic<int> refused{calls_count};
 std::atomic<bool> fired{false};
+std::atomic<pthread_t> opener{};
 
 bool refuses(Call call) {
   if (refused != call) return false;
@@ -53,6 +54,7 @@ int pthread_mutex_init(pthread_mutex_t* mutex, const pthread_mutexattr_t* attrib
   return refuses(call_mutex) ? ENOMEM : real(&::pthread_mutex_init, "pthread_mutex_init")(mutex, attributes);
 }
 int epoll_create1(int flags) noexcept {
+  opener = pthread_self();
   if (!refuses(call_epoll)) return real(&::epoll_create1, "epoll_create1")(flags);
   errno = EMFILE;
   return -1;
@@ -144,6 +146,17 @@ TEST_P(Refused, Polled) {
 INSTANTIATE_TEST_SUITE_P(Calls, Refused,
                          ::testing::Values(call_thread, call_condition, call_mutex, call_epoll, call_eventfd,
                                            call_timerfd));
+
+// The driver has the kernel replace the table of descriptors, which takes some 10 ms where threads share that table.
+TEST(Create, OpensTheLoopBeforeItsThread) {
+  redlock_config_t* cfg = configure(Settings{{"redis://127.0.0.1:1"}, "test", {}, {}});
+  redlock_t* rl = nullptr;
+  opener = {};
+  ASSERT_EQ(redlock_create(&rl, cfg), 0);
+  EXPECT_TRUE(pthread_equal(opener, pthread_self()));
+  EXPECT_EQ(redlock_destroy(rl, 0), 0);
+  redlock_config_free(cfg);
+}
 
 using Create = int (*)(redlock_t**, const redlock_config_t*);
 constexpr unsigned descriptors_needed = 8;  // redlock_create() in redlock.h

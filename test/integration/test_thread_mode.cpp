@@ -331,8 +331,8 @@ TEST(Thread, HasANameAndTakesNoSignals) {
   ThreadClient client({master.url()});
   pthread_sigmask(SIG_SETMASK, nullptr, &after);
   for (int signal = 1; signal < 32; ++signal) EXPECT_EQ(sigismember(&before, signal), sigismember(&after, signal));
-  const std::string status = task_with_name("redlock");
-  ASSERT_FALSE(status.empty());
+  std::string status;
+  ASSERT_TRUE(ThreadClient::eventually([&] { return !(status = task_with_name("redlock")).empty(); })) << "it begins";
   const size_t at = status.find("SigBlk:\t") + 8;
   const uint64_t blocked = std::stoull(status.substr(at, 16), nullptr, 16);
   const auto bit = [](int signal) { return uint64_t{1} << (signal - 1); };
