@@ -33,20 +33,22 @@ class Broken(Exception):
 
 # ---- tokens: white space, line breaks and comments do not count ------------------------------------------------------
 
-COMMENT = {'C++': r'//[^\n]*|/\*.*?\*/', 'Lua': r'--[^\n]*'}
+COMMENT = {'': r'//[^\n]*|/\*.*?\*/', '.lua': r'--[^\n]*', '.py': r'\#[^\n]*'}  # by suffix; '': C++
 WORD = r'''
   R"(?P<raw>[^(\s]*)\(.*?\)(?P=raw)"
+  |"""[\s\S]*?"""
   |"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'
   |\.?\d(?:[eEpP][+-]|'\w|[\w.])*
   |\w+
   |<<=|>>=|->|\+\+|--|<<|>>|[-<>=!+*/%&|^~]=|&&|\|\||::|\.\.\.?
   |\S'''
-LEXER = {language: re.compile(f'(?P<comment>{comment})|{WORD}', re.VERBOSE | re.DOTALL)
-         for language, comment in COMMENT.items()}
+LEXER = {suffix: re.compile(f'(?P<comment>{comment})|{WORD}', re.VERBOSE | re.DOTALL)
+         for suffix, comment in COMMENT.items()}
 
 
 def tokens_of(text, path):
-    lexer = LEXER['Lua' if path.endswith('.lua') else 'C++']
+    suffix = pathlib.PurePath(path).suffix
+    lexer = LEXER[suffix if suffix in LEXER else '']
     return [Token(found.group(), found.start(), found.end()) for found in lexer.finditer(text)
             if not found.group('comment')]
 
