@@ -349,6 +349,20 @@ TEST_F(ToolService, AStandbyIsReadyAndItsServicesMessagesGoThrough) {
   EXPECT_EQ(before.out, "/systemd\n") << "a drop-in of 0.3 may have an ExecStartPost=, which wants the lock";
 }
 
+// A boot does not wait for a gateway that a change of masters has left behind.
+TEST_F(ToolService, AStandbyThatWasLeftBehindIsReadyAndStays) {
+  const std::string left = "left " + site_.masters[0].command({"HGET", "redlock::meta", "desc"}) + " > v1 n=7";
+  for (size_t m = 0; m < 3; ++m) site_.masters[m].command({"HSET", "redlock::meta", "desc", left});
+  NotifySocket systemd(site_.dir + "/notify");
+  Program gateway(words("exec redlock-service --run " + states_ + "/bus.service --sd-standby bus -- true"), site_.dir,
+                  {{"NOTIFY_SOCKET=" + systemd.path()}, false});
+  std::string heard;
+  while ((heard = systemd.heard()).find("STATUS=waiting for bus") == 0) {}
+  EXPECT_EQ(heard.find("READY=1\nWATCHDOG_USEC=0\nSTATUS=standby for bus: the site was changed"), 0u) << heard;
+  gateway.signal(SIGTERM);
+  EXPECT_EQ(gateway.exit_status(), 128 + SIGTERM) << gateway.err();
+}
+
 // Nobody waits beside it here: the pauses are counted by what is said and by the clock.
 TEST_F(ToolService, AServiceThatFailsAtOnceIsHeldOffLongerEachTime) {
   const std::string line = run_line("sh -c 'exit 3'");
