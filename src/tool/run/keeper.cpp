@@ -65,6 +65,8 @@ class Keeper {
     held_ = job_.wish.held(lease_.which());
     names_ = held_.c_str();
     end_ns_ = lease_.end_ns();
+    const int64_t longer_ms = int64_t{job_.wish.how.max_hold_ms} - job_.wish.how.ttl_ms;
+    longest_end_ns_ = job_.wish.how.max_hold_ms != 0 ? end_ns_ + longer_ms * ns_per_ms : never;
     if (waiting_.has_told_ready()) relay_.stood_by();
     if (job_.relay != nullptr) notify(Text("STATUS=holding %s", names_));
     if (job_.tells_systemd && !notify(Text("READY=1\nSTATUS=holding %s", names_))) {
@@ -323,7 +325,8 @@ class Keeper {
   int end_of_command() {
     if (lost_) {
       const char* why = lease_.sentence();
-      if (*why == '\0') why = "no renewal was answered in time";  // at the end of --max-hold the library has said so
+      const bool is_longest = lease_.end_ns() >= longest_end_ns_;
+      if (*why == '\0') why = is_longest ? "--max-hold allows no later end" : "no renewal was answered in time";
       say("%s: the lock was lost, and the command was ended: %s", names_, why);
       return exit_lost;
     }
@@ -359,6 +362,7 @@ class Keeper {
   int warden_status_ = 0;
   bool killing_ = false;
   int64_t end_ns_ = 0;  // as the warden knows it
+  int64_t longest_end_ns_ = never;  // what --max-hold allows, less the drift of clocks
   int64_t ordered_kill_at_ = never;
   int64_t kill_began_ = 0;
 };
