@@ -110,6 +110,7 @@ TEST(ToolDoctor, ACommandThatWasRenamedAway) {
   EXPECT_EQ(site[1].command({"DBSIZE"}), "0") << "it writes nothing";
   const Ended stated = site.run({"commission", "-y"}, config);
   EXPECT_EQ(stated.status, 69) << stated.out;
+  EXPECT_TRUE(has(stated.out, "m1: answered an error of another kind: ERR unknown command ")) << stated.out;
   EXPECT_TRUE(has(stated.err, "commission: not all of them; redlock doctor says what to do")) << stated.err;
   const Ended ran = site.run({"run", "-n", "-t", "2400", "bus", "--", "true"}, site.file({1}, "", 5'000));
   EXPECT_EQ(ran.status, 69) << ran.err;
@@ -133,8 +134,9 @@ TEST(ToolDoctor, APortForTlsIsNoProxy) {
     EXPECT_TELLS(doctor, "fail", "reach", "m0: closes the connection at HELLO" + is);
     EXPECT_EQ(has(doctor.out, "-> list the server itself"), is_proxy) << doctor.out;
     EXPECT_EQ(has(doctor.out, "-> a port for TLS only wants rediss:// and "), !is_proxy) << doctor.out;
-    const Ended status = site.run({"status"}, config);
-    EXPECT_TRUE(has(status.out, "closes the connection at HELLO" + is)) << status.out;
+    const Ended status = site.run({"status", "bus"}, config);
+    EXPECT_TRUE(has(status.out, "  closes the connection at HELLO" + is)) << status.out;
+    EXPECT_TRUE(has(status.out, "bus: unknown: 1/1 cannot be asked (closes the connection at")) << status.out;
   }
 }
 

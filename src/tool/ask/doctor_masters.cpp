@@ -33,6 +33,7 @@ void check_reach(const Master& it) {
   judge(it.unasked,
         {{it.err == REDLOCK_E_MISCONF, gone, "free its disk; its log says what it cannot write", code},
          {it.err == REDLOCK_E_MAXCLIENTS, gone, "end clients that nobody needs, or raise its maxclients", code},
+         {it.is_unnamed, gone, "mend this machine's name server (/etc/resolv.conf), or list addresses", code},
          {it.err == REDLOCK_E_RESOLVE, gone, "correct the name, or mend this machine's name server", code},
          {it.ping == PlainPing::answered, gone, "list the server itself: a proxy that does not know HELLO is no master",
           code},

@@ -121,7 +121,7 @@ namespace {
 bool is_silent(int err) {
   constexpr int silence[] = {REDLOCK_E_RESOLVE,      REDLOCK_E_CONNECT, REDLOCK_E_DISCONNECTED,
                              REDLOCK_E_NODE_TIMEOUT, REDLOCK_E_REFUSED, REDLOCK_E_CONNECT_TIMEOUT,
-                             REDLOCK_E_UNREACHABLE,  REDLOCK_E_NO_GREETING};
+                             REDLOCK_E_UNREACHABLE};
   for (const int one : silence) {
     if (err == one) return true;
   }
@@ -139,7 +139,7 @@ Text Lookup::sentence(const Site& site) const {
     if (key[m].denied != nullptr) {
       needed = key[m].denied;
     } else if (key[m].err != 0 && !is_silent(key[m].err)) {
-      refusal = redlock_strerror(key[m].err);
+      refusal = site.master[m].err != 0 ? site.master[m].unasked.c_str() : redlock_strerror(key[m].err);
     }
   }
   const unsigned refused = site.masters - answered - denied - silent;

@@ -26,14 +26,15 @@ unsigned long number_behind(const char* desc, const char* word) {
 enum : unsigned { of_info, of_record, of_visit, of_time, of_hello };  // the questions of look_at()
 
 // With TLS, which certificate is out of its dates? Without, what closes the connection at HELLO?
-Text why_unasked([[maybe_unused]] const redlock_config_t* cfg, [[maybe_unused]] unsigned m, int err, PlainPing ping) {
-  if (ping == PlainPing::answered) return Text("closes the connection at HELLO, and answers PING: a proxy");
-  if (ping == PlainPing::closed) return Text("closes the connection at HELLO and at PING: is it for TLS only?");
-  Text out("%s", redlock_strerror(err));
+Text why_unasked([[maybe_unused]] const redlock_config_t* cfg, [[maybe_unused]] unsigned m, const Master& it) {
+  if (it.is_unnamed) return Text("%s: no name server has answered in time", redlock_strerror(it.err));
+  if (it.ping == PlainPing::answered) return Text("closes the connection at HELLO, and answers PING: a proxy");
+  if (it.ping == PlainPing::closed) return Text("closes the connection at HELLO and at PING: is it for TLS only?");
+  Text out("%s", redlock_strerror(it.err));
 #ifdef REDLOCK_TLS
   auto tls = sized<redlock_site_tls_t>();
-  const bool dated = err == REDLOCK_E_TLS_EXPIRED || err == REDLOCK_E_TLS_EARLY;
-  if (dated && redlock_site_tls(cfg, m, &tls) == err) out.add(" (%s)", tls.denied);
+  const bool dated = it.err == REDLOCK_E_TLS_EXPIRED || it.err == REDLOCK_E_TLS_EARLY;
+  if (dated && redlock_site_tls(cfg, m, &tls) == it.err) out.add(" (%s)", tls.denied);
 #endif
   return out;
 }
@@ -223,6 +224,7 @@ void Site::look_at(unsigned m) {
   questions.command("HGET @", seen_key).word(boot_id, strlen(boot_id));
   questions.command("TIME");
   questions.command("HELLO");
+  const int64_t began = now_ns();
   out.err = questions.ask(cfg, m, out.at);
   out.record = Record::unread;
   out.run_id[0] = out.role[0] = out.mode[0] = out.version[0] = out.policy[0] = '\0';
@@ -231,7 +233,8 @@ void Site::look_at(unsigned m) {
     const bool is_plain = strstr(out.facts.redis_cli, " --tls") == nullptr;
     const bool asks = out.err == REDLOCK_E_NO_GREETING && is_plain;
     out.ping = asks ? plain_ping(out.facts.address, timeout_ms) : PlainPing::unknown;
-    out.unasked = why_unasked(cfg, m, out.err, out.ping);
+    out.is_unnamed = out.err == REDLOCK_E_RESOLVE && now_ns() - began >= timeout_ms * ns_per_ms;
+    out.unasked = why_unasked(cfg, m, out);
     return;
   }
   out.info_err = questions[of_info].err;

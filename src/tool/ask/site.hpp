@@ -56,6 +56,7 @@ struct Master {
   const char* at;         // which address of its name is asked; null: any
   int err;                // why it cannot be asked
   Text unasked;           // the same for a person
+  bool is_unnamed;        // no name server has answered in time
   PlainPing ping;         // of one that closed the connection before its first reply
   int info_err;           // why it does not tell INFO
   int record_err;

@@ -6,6 +6,7 @@
 
 #include "tool/ask/lookup.hpp"
 #include "tool/system/clock.hpp"
+#include "tool/words/denied.hpp"
 #include "tool/words/say.hpp"
 
 namespace redlock::tool {
@@ -114,7 +115,9 @@ ExitCode tell(const redlock_t* client) {
     if (!chosen[m]) continue;
     const int err = why_not(client, m);
     lacks_command = lacks_command || err == REDLOCK_E_SERVER;
-    print("%s: %s", site.master[m].name(), err == 0 ? "votes" : redlock_strerror(err));
+    const bool is_refused = err == REDLOCK_E_NOPERM || err == REDLOCK_E_SERVER;
+    const Text more = is_refused ? refusal(site.cfg, m, err, nullptr, 0) : Text();
+    print("%s: %s%s", site.master[m].name(), err == 0 ? "votes" : redlock_strerror(err), more.c_str());
     if (err != 0) code = worse_of(code, exit_code_of(err));
   }
   const bool can_repeat = !lacks_command && (code == exit_too_few || code == exit_not_admitted);  // else it is refused
