@@ -121,6 +121,13 @@ TEST(TlsTool, WhatIsWrongHasItsWords) {
   TlsSite site(1, "no", {.names = {"DNS:elsewhere"}});
   const Ended doctor = run(site, {"doctor"}, write_config(site, by_authority(site)));
   EXPECT_TELLS(doctor, "fail", "reach", "for another name");
+  const RedisServer plain;
+  const std::string url = "rediss://127.0.0.1:" + std::to_string(plain.port());
+  const std::string to_plain = site.folder.write("plain.json", R"({"masters": [")" + url + R"("], "tls": {)" +
+                                                                   by_authority(site) + "}}");
+  const Ended none = run(site, {"doctor"}, to_plain);
+  EXPECT_TELLS(none, "fail", "reach", "speaks no TLS");
+  EXPECT_NE(none.out.find("-> write redis:// in the url, or the port that has TLS\n"), std::string::npos) << none.out;
   const std::string nowhere = R"("ca_file": "/nowhere/ca.pem")";
   for (const Words& command : {Words{"run", "bus", "--", "true"}, Words{"status"}, Words{"doctor"}}) {
     const Ended missing = run(site, command, write_config(site, nowhere));

@@ -215,7 +215,8 @@ TEST(ToolDoctor, EvictionReplicaAndDuplicate) {
   site[2].command({"REPLICAOF", "127.0.0.1", std::to_string(site[1].port())});
   const Ended replica = site.run({"doctor", "-v"}, config);
   EXPECT_EQ(replica.status, 69);
-  EXPECT_TELLS(replica, "fail", "role", "m2: slave, standalone");
+  EXPECT_TELLS(replica, "fail", "role", "m2: slave of 127.0.0.1:" + std::to_string(site[1].port()) + ", standalone");
+  EXPECT_TELLS(replica, "fail", "guard", "m1: watched: at most");  // its replication id has changed
   EXPECT_FALSE(has(replica.out, "redlock commission")) << replica.out;
 
   Proxy proxy(site[0].port());
@@ -242,7 +243,8 @@ TEST(ToolDoctor, GuardRecordAndMastersThatAreDown) {
   EXPECT_EQ(restarted.status, 0) << "two vote";
   EXPECT_TELLS(restarted, "warn", "guard", "m0: not watched yet");
   site[0].command({"HSET", "redlock::meta", "desc", site.desc(1), "q", "0123456789abcdef"});
-  EXPECT_TELLS(site.run({"doctor", "-v"}, config), "warn", "guard", "m0: watched: at most 1.0 s to go");
+  EXPECT_TELLS(site.run({"doctor", "-v"}, config), "warn", "guard",
+               "m0: watched after its server's start: at most 1.0 s to go");
 
   site[0].command({"HSET", "redlock::meta", "desc", "v1 n=5 q=3 max_ttl_ms=7000 ids=0123456789abcdef"});
   const Ended other = site.run({"doctor", "-v"}, config);
@@ -326,10 +328,10 @@ TEST(ToolDoctor, AVisitTellsTheCountdown) {
   EXPECT_EQ(command.status, 76) << command.err;
   const Ended ended = site.run({"doctor", "-v"}, config);
   EXPECT_EQ(ended.status, 76);
-  EXPECT_TELLS(ended, "fail", "guard", "m0: watched: 2");
+  EXPECT_TELLS(ended, "fail", "guard", "m0: watched after its server's start: 2");
   const Ended other = site.run({"doctor"}, site.file({0}, R"(, "key_prefix": "x")"));
   EXPECT_TELLS(other, "fail", "guard", "m0: not watched yet");
-  EXPECT_TRUE(has(site.run({"status"}, config).out, "  the guard watches; 2"));
+  EXPECT_TRUE(has(site.run({"status"}, config).out, "  the guard watches after its server's start; 2"));
 }
 
 // "plant1/" + "bus" and "" + "plant1/bus" are one key with two guards.

@@ -189,7 +189,7 @@ TEST(ToolFit, MemoryThatIsNearlyFullAndASaveThatFailed) {
   site[1].command({"CONFIG", "SET", "maxmemory", std::to_string(used / 2)});
   const Ended over = site.run({"doctor", "-v"}, config);
   EXPECT_EQ(over.status, 69) << over.out;
-  EXPECT_TELLS(over, "fail", "eviction", " used");
+  EXPECT_TELLS(over, "fail", "eviction", ", and more is used");
   const Ended status = site.run({"status"}, config);
   EXPECT_TRUE(has(status.out, "  votes, but is over its maxmemory: it refuses locks\n")) << status.out;
   site[1].command({"CONFIG", "SET", "maxmemory", "0"});

@@ -46,6 +46,7 @@ void check_reach(const Master& it) {
          {code == exit_too_few, gone, "start it, or look at the address and the network", code},
          {it.err == REDLOCK_E_AUTH || it.err == REDLOCK_E_AUTH_MISSING, Level::fail,
           "username and password in the file are not those of the server's ACL: correct one of the two", code},
+         {it.err == REDLOCK_E_TLS_NONE, Level::fail, "write redis:// in the url, or the port that has TLS", code},
          {it.err == REDLOCK_E_TLS_NAME, Level::fail,
           "its subjectAltName must have the host of the url, or tls.server_name: correct either", code},
          {it.err == REDLOCK_E_TLS_AUTHORITY, Level::fail,
@@ -103,7 +104,9 @@ void check_info(unsigned m) {
         {{strtol(it.version, nullptr, 10) < 6, Level::warn,
           "older than 6.0: waiters poll, and each acquire is a script"}});
   about("role", &it);
-  judge(Text().escaped(it.role).add(", ").escaped(*it.mode != '\0' ? it.mode : "mode not told"),
+  Text role = Text().escaped(it.role);
+  if (!it.master.empty()) role.add(" of %s", it.master.c_str());
+  judge(role.add(", ").escaped(*it.mode != '\0' ? it.mode : "mode not told"),
         {{*it.mode != '\0' && strcmp(it.mode, "standalone") != 0, Level::fail,
           "list standalone masters, no cluster nodes and no sentinels", exit_code_of(REDLOCK_E_MODE)},
          {strcmp(it.role, "master") != 0, Level::fail,
@@ -118,7 +121,11 @@ void check_info(unsigned m) {
   Text memory = Text("maxmemory %lld, policy ", static_cast<long long>(it.maxmemory)).escaped(it.policy);
   if (it.evicted > 0) memory.add(", %lld keys were evicted", static_cast<long long>(it.evicted));
   const bool is_full = it.maxmemory > 0 && it.used_memory > it.maxmemory / 10 * 9;
-  if (is_full && !it.evicts()) memory.add(", %lld used", static_cast<long long>(it.used_memory));
+  if (it.is_over() && !it.evicts()) {
+    memory.add(", and more is used");  // not how much: that differs from master to master
+  } else if (is_full && !it.evicts()) {
+    memory.add(", %lld used", static_cast<long long>(it.used_memory));
+  }
   judge(memory, {{it.maxmemory < 0 || it.policy[0] == '\0', Level::unknown, ""},
                  {it.evicts(), Level::fail, "lock keys may be evicted: CONFIG SET maxmemory-policy noeviction",
                   exit_code_of(REDLOCK_E_MAXMEMORY)},
@@ -239,8 +246,10 @@ void check_guard(unsigned m, const char* todo) {
   }
   if (it.sealed) return tell(Level::ok, "its watch is over");
   const bool is_new = it.record == Record::none;
-  Text saw("%s", is_new ? "not watched yet: " : it.watched ? "watched: " : "watched: at most ");
-  saw.thousandths(it.guard_ms).add(is_new ? " s from the first client on" : " s to go");
+  Text saw("%s", is_new ? "not watched yet" : "watched");
+  if (it.started_lately && !is_new) saw.add(" after its server's start");
+  saw.add(is_new || it.watched ? ": " : ": at most ").thousandths(it.guard_ms);
+  saw.add(is_new ? " s from the first client on" : " s to go");
   if (has_failed(m)) return tell(Level::skipped, saw);
   tell(unless_quorum(site.votes()), saw, todo, exit_not_admitted);
 }

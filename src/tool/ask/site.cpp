@@ -15,6 +15,7 @@ Site sites[2];
 
 namespace {
 
+constexpr int64_t lately_s = 60;  // and a watch
 constexpr unsigned id_size = 16;  // of an id in a seal: the first digits of a run id, of a replication id
 
 // The number behind a word of a record; 0: there is none.
@@ -79,6 +80,11 @@ void read_info(Master& out, const char* info) {
   out.maxmemory = info_number(info, "maxmemory", -1);
   out.used_memory = info_number(info, "used_memory", 0);
   out.evicted = info_number(info, "evicted_keys", 0);
+  out.uptime_s = info_number(info, "uptime_in_seconds", seconds_max);
+  char host[128], port[8];
+  const bool has_master = info_text(info, "master_host", host, sizeof host);
+  out.master = Text();
+  if (has_master && info_text(info, "master_port", port, sizeof port)) out.master.escaped(host).add(":").escaped(port);
   out.aof = info_number(info, "aof_enabled", -1);
   char state[16];
   out.rdb_ok = info_text(info, "rdb_last_bgsave_status", state, sizeof state) ? strcmp(state, "ok") == 0 : -1;
@@ -147,6 +153,8 @@ void read_record(const Times& times, Master& out, const Questions& asked) {
   const int64_t full_ms =
       int64_t{times.max_ttl_ms} + drift_ms(times.max_ttl_ms, times.drift_ppm, times.drift_fixed_ms);
   out.guard_ms = out.sealed ? 0 : full_ms;
+  const bool is_same_run = seal != nullptr && strncmp(seal, out.state, id_size) == 0;
+  out.started_lately = !is_same_run && (out.uptime_s - lately_s) * 1'000 <= full_ms;
   out.watched = false;
   const char* visit = asked.text(of_visit);
   const char* const run = strchr(wanted, ':');  // none: INFO is not told
@@ -334,7 +342,8 @@ Text Site::why(unsigned m) const {
   if (it.record == Record::none) {
     return Text("new: the guard has not begun; ").thousandths(it.guard_ms).add(" s from the first client on");
   }
-  return Text("the guard watches; %s", it.watched ? "" : "at most ").thousandths(it.guard_ms).add(" s to go");
+  Text out("the guard watches%s; ", it.started_lately ? " after its server's start" : "");
+  return out.add(it.watched ? "" : "at most ").thousandths(it.guard_ms).add(" s to go");
 }
 
 void Site::print_table() const {

@@ -63,7 +63,8 @@ struct Master {
   char state[48];         // the run id and the replication id as a seal begins with them
   char role[16], mode[16], version[32], run_id[48], policy[32];
   const char* server;     // "Redis", "Valkey", "Redict"
-  int64_t replicas, backlog, maxmemory, used_memory, evicted, aof, rdb_ok;
+  int64_t replicas, backlog, maxmemory, used_memory, evicted, aof, rdb_ok, uptime_s;
+  Text master;            // of a replica: its address; "": none
   Record record;
   char desc[192];         // of that record; "": there is none
   bool about_us;          // a mark is of a change between this configuration and another
@@ -76,6 +77,7 @@ struct Master {
   bool has_seal;          // the guard's watch was over, perhaps for the server's last run
   bool sealed;            // and is over now
   int64_t guard_ms;       // how long the watch still takes, at most
+  bool started_lately;    // its server: that is why it is watched
   bool watched;           // guard_ms counts from a visit of this machine: it is exact
 
   const char* name() const { return label.c_str(); }
