@@ -20,7 +20,7 @@ A JSON object. Unknown keys and keys that stand twice are errors. Lines that beg
 .SH KEYS
 .TP
 \fBmasters\fR (an array of 1..15)
-A master is a URL, \fIredis://[user[:password]@]host[:port]\fR or \fIunix:///path/of/socket\fR, with TLS
+A master is a URL, \fIredis://[user[:password]@]host[:port][/0]\fR or \fIunix:///path/of/socket\fR, with TLS
 \fIrediss://\fR, or an object with the keys \fBurl\fR, \fBname\fR (else the address), \fBusername\fR, \fBpassword\fR,
 \fBpassword_file\fR (the password alone, on one line) and \fBtls\fR. All gateways of a site need the same masters.
 A host is an address, or a name of one server; a name that /etc/hosts does not have waits for the name servers
