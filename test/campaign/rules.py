@@ -144,7 +144,7 @@ class Rules(Storm):
                     raise Wrong(f"{line}: {done.stdout} {done.stderr}")
 
     def _line_of_doctor(self, number, master):
-        told = subprocess.run(self.site.gateways[1].inside(self.site.plant.tool, "doctor", "-C",
+        told = subprocess.run(self.site.gateways[1].inside(self.site.plant.tool, "doctor", "-v", "-C",
                                                            str(self.site.file_of(number))),
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE)
         for line in (told.stdout + told.stderr).splitlines():
