@@ -8,7 +8,6 @@ set(redlock_of_c_api "/c_api/(configure|describe|errors|load)\\.cpp")
 add_library(redlock_site STATIC
   "${PROJECT_SOURCE_DIR}/src/site/ask.cpp"
   "${PROJECT_SOURCE_DIR}/src/site/facts.cpp"
-  "${PROJECT_SOURCE_DIR}/src/site/finished_change.cpp"
   "${PROJECT_SOURCE_DIR}/src/site/left.cpp"
   "${PROJECT_SOURCE_DIR}/src/site/reconfigure.cpp"
   "${PROJECT_SOURCE_DIR}/src/site/setting.cpp"
