@@ -34,15 +34,6 @@ class BlockedTest : public ::testing::Test {
   BlockedList list_;
 };
 
-TEST_F(BlockedTest, AnAcquireIsAnsweredByItsVerdict) {
-  Blocked won = {1, Blocked::On::acquire}, lost = {2, Blocked::On::acquire};
-  block(won), block(lost);
-  tell(REDLOCK_EV_ACQUIRED, 0);
-  EXPECT_TRUE(won.done && won.err == 0 && !lost.done);
-  tell(REDLOCK_EV_FAILED, REDLOCK_E_LOCKED, false, 2);
-  EXPECT_TRUE(lost.done && lost.err == REDLOCK_E_LOCKED);
-}
-
 // A renewal that was decided before the extend was asked for is told after it: not its answer.
 TEST_F(BlockedTest, AnExtendIsAnsweredByItsOwnRound) {
   Blocked extend = {1, Blocked::On::extend};
@@ -74,14 +65,6 @@ TEST_F(BlockedTest, AnEndAnswersEverybodyWheneverTheyCame) {
   EXPECT_TRUE(extend.done && early.done && late.done);
   EXPECT_EQ(extend.err, REDLOCK_E_CANCELED);
   EXPECT_TRUE(early.err == 0 && late.err == 0);
-}
-
-TEST_F(BlockedTest, AReleaseOfALostLockIsWell) {
-  Blocked release = {1, Blocked::On::release}, extend = {1, Blocked::On::extend};
-  block(release), block(extend);
-  tell(REDLOCK_EV_LOST, REDLOCK_E_LOST);
-  EXPECT_TRUE(release.done && release.err == 0);
-  EXPECT_TRUE(extend.done && extend.err == REDLOCK_E_LOST);
 }
 
 TEST_F(BlockedTest, WhoGaveUpDuringTheCallbackIsGone) {

@@ -9,37 +9,6 @@ namespace {
 
 using namespace claims_test;
 
-TEST_F(AnyClaims, several_names_are_copied) {
-  char memory[8];
-  const Bytes both[] = {"bus", "valve"};
-  Names names;
-  names.assign(memory, both, 2);
-  f.make();
-  const uint16_t c = f.claims.make(7, names, ttl);
-  f.make();
-  memset(memory, 'x', sizeof memory);
-  EXPECT_EQ(f.claims[c].names.count(), 2u);
-  EXPECT_TRUE(f.claims[c].names.has("bus"));
-  EXPECT_TRUE(f.claims[c].names.has("valve"));
-}
-
-TEST_F(NewClaim, a_new_one) {
-  ASSERT_NE(c, no_slot);
-  const Claim& claim = f.claims[c];
-  EXPECT_TRUE(claim.used);
-  EXPECT_FALSE(claim.ended);
-  EXPECT_EQ(claim.slot, 7);
-  EXPECT_EQ(claim.names.count(), 1u);
-  EXPECT_EQ(claim.names.first(), Bytes("valve"));
-  EXPECT_EQ(claim.names.first().data, f.names.data() + size_t{c} * resource_bytes) << "a copy";
-  EXPECT_EQ(claim.ttl_ms, ttl);
-  EXPECT_EQ(claim.sent | claim.refused | claim.pending | claim.stray | claim.owed | claim.deleting | claim.resting,
-            Masters());
-  EXPECT_EQ(f.claims.debts(), 0u);
-  EXPECT_EQ(f.claims.deadline(), Instant::never());
-  EXPECT_EQ(f.claims.on_time(at(1'000'000)), Instant::never());
-}
-
 TEST_F(GrantedClaim, an_error_rests_and_is_owed_again) {
   f.claims.end(c, Masters::of(0), at(0));
   int64_t now = 0;
@@ -58,25 +27,6 @@ TEST_F(GrantedClaim, an_error_rests_and_is_owed_again) {
     f.claims.on_time(at(now));
     EXPECT_TRUE(f.claims.owes(0)) << rest;
   }
-}
-
-TEST_F(NewClaim, every_refusal_is_remembered) {
-  for (const MasterIndex m : {0u, 1u, 2u}) f.claims.set_sent(c, m);
-  for (const MasterIndex m : {0u, 2u}) f.claims.set_answered(c, m, true, at(0));
-  EXPECT_EQ(f.claims[c].refused, Masters::of(0, 2));
-}
-
-TEST_F(GrantedClaim, lingers_until_its_time) {
-  f.claims.linger(c, at(500));
-  EXPECT_EQ(f.claims[c].slot, no_slot);
-  EXPECT_EQ(f.claims.debts(), 0u);
-  EXPECT_EQ(f.claims.deadline(), at(500));
-  f.claims.on_time(Instant::from_ns(at(500).ns() - 1));
-  EXPECT_FALSE(f.claims.owes(0)) << "a check already answered may be relied on";
-  f.claims.on_time(at(500));
-  EXPECT_TRUE(f.claims.owes(0) && f.claims.owes(1));
-  EXPECT_EQ(f.claims.debts(), 1u);
-  EXPECT_EQ(f.claims.deadline(), at(500 + 2 * lifetime_ms));
 }
 
 // ---- the queue of ended ones ----------------------------------------------------------------------------------
@@ -178,15 +128,6 @@ TEST(Claims, unanswered_deletes_fill_the_share) {
   f.claims.delete_answered(held[0], 0, Deleted::yes, at(0));
   EXPECT_TRUE(f.claims.may_send(0));
   EXPECT_FALSE(f.claims.may_send(1));
-}
-
-TEST(Claims, an_answer_frees_the_share) {
-  Fixture f(15, 4, 10);
-  const uint16_t c = f.make();
-  f.claims.set_sent(c, 3);
-  EXPECT_FALSE(f.claims.may_send(3));
-  f.claims.set_answered(c, 3, true, at(0));
-  EXPECT_TRUE(f.claims.may_send(3));
 }
 
 #if defined(REDLOCK_ASSERTS)

@@ -11,32 +11,6 @@ using namespace claims_test;
 
 // ---- strays -------------------------------------------------------------------------------------------------------
 
-// Nobody has ended it: the SET may be executed behind any delete, and the time is from when the connection was up
-// again.
-TEST_F(StrayDebt, strays_at_large_are_deleted_again_and_again_and_once_more_when_their_time_is_over) {
-  const int64_t back = 100, until = back + lifetime_ms;
-  f.claims.strays_at_large(0, at(back));
-  int64_t now = back;
-  for (const int64_t rest : {20, 40, 80, 160, 320}) {
-    f.remove(c, 0, rest == 80 ? Deleted::error : Deleted::absent, at(now));
-    ASSERT_FALSE(f.freed(c));
-    EXPECT_FALSE(f.claims.owes(0));
-    f.claims.on_time(at(now + rest - 1));
-    EXPECT_FALSE(f.claims.owes(0)) << rest;
-    EXPECT_EQ(f.claims.deadline(), at(now + rest));
-    now += rest;
-    f.claims.on_time(at(now));
-    ASSERT_TRUE(f.claims.owes(0)) << rest;
-  }
-  f.remove(c, 0, Deleted::absent, at(now));
-  EXPECT_EQ(f.claims.deadline(), at(until)) << "and not at the end of a longer rest";
-  f.claims.on_time(at(until));
-  f.remove(c, 0, Deleted::absent, at(until));
-  ASSERT_TRUE(f.claims.owes(0)) << "the SET may have come behind that one: one more, at once";
-  f.remove(c, 0, Deleted::absent, at(until));
-  EXPECT_TRUE(f.freed(c));
-}
-
 // It may have found what another listing of the same server has put back.
 TEST_F(StrayDebt, a_key_that_was_found_does_not_pay_for_a_stray) {
   f.claims.strays_at_large(0, at(10));
@@ -50,26 +24,7 @@ TEST_F(StrayDebt, a_key_that_was_found_does_not_pay_for_a_stray) {
   EXPECT_TRUE(f.freed(c));
 }
 
-TEST_F(AnyClaims, the_longest_ttl_counts_for_strays) {
-  const uint16_t c = f.stray();
-  f.claims[c].ttl_ms = 30'000;  // as an extend does
-  f.claims.end(c, Masters::of(0), at(0));
-  f.claims.strays_at_large(0, at(0));
-  f.claims.on_time(at(30'000));
-  f.remove(c, 0, Deleted::absent, at(30'301));
-  EXPECT_FALSE(f.claims.owes(0));
-  f.claims.on_time(at(30'321));
-  f.remove(c, 0, Deleted::absent, at(30'321));
-  EXPECT_TRUE(f.claims.owes(0)) << "1 % and 2 ms later";
-}
-
 // ---- ends by itself -------------------------------------------------------------------------------------------
-
-TEST_F(GrantedClaim, its_longest_ttl_counts) {
-  f.claims[c].ttl_ms = 30'000;  // as an extend does
-  f.claims.end(c, Masters::of(0), at(0));
-  EXPECT_EQ(f.claims.deadline(), at(2 * (30'000 + 302)));
-}
 
 // A delete that is under way when its debt would end keeps the claim, since its reply will name it. Whatever becomes of
 // that delete, the claim is free soon after.
@@ -116,25 +71,6 @@ TEST(Claims, a_late_grant_begins_the_debt_anew) {
     EXPECT_TRUE(f.claims.owes(0)) << breaks;
     f.claims.on_time(at(late + 2 * lifetime_ms));
     EXPECT_FALSE(f.claims.owes(0)) << breaks;
-  }
-}
-
-// The delete has found no room and waits; the answer to the SET comes after the debt would have ended; the master goes.
-TEST(Claims, a_late_answer_does_not_leave_a_debt_without_an_end) {
-  for (const bool refused : {true, false}) {
-    Fixture f;
-    const uint16_t c = f.make();
-    f.claims.set_sent(c, 0);
-    f.claims.end(c, Masters::of(0), at(0));
-    const int64_t late = 2 * lifetime_ms + 500;
-    f.claims.on_time(at(late));
-    EXPECT_TRUE(f.claims.owes(0)) << "the SET is unanswered";
-    f.claims.set_answered(c, 0, refused, at(late));
-    f.claims.broke(0);
-    EXPECT_LE(f.claims.deadline(), at(late + (refused ? 0 : 2 * lifetime_ms)));
-    f.claims.on_time(f.claims.deadline());
-    f.claims.on_time(f.claims.deadline());
-    EXPECT_TRUE(f.freed(c)) << refused;
   }
 }
 

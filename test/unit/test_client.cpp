@@ -227,15 +227,6 @@ TEST(ClientMemory, of_the_smallest) {
   live_in_it(1, 1, [](Settings& s) { s.debts = 2; });
 }
 
-TEST(ClientMemory, of_the_usual) {
-  for (const unsigned masters : {1u, 3u, 5u}) {
-    live_in_it(masters, REDLOCK_LOCKS_DEFAULT, [](Settings& s) {
-      s.in_flight = REDLOCK_IN_FLIGHT_DEFAULT;
-      s.debts = REDLOCK_DEBTS_DEFAULT;
-    });
-  }
-}
-
 const std::string long_text(REDLOCK_HOST_MAX + REDLOCK_PASSWORD_MAX, 'x');
 Bytes text_of(size_t size) { return Bytes(long_text.data(), size); }
 
@@ -396,27 +387,6 @@ TEST(Client, many_locks_outlive_masters_that_fail_one_after_another) {
   for (unsigned i = 0; i < locks; ++i) EXPECT_TRUE(a.holds("l" + std::to_string(i))) << i;
 }
 
-TEST(ClientMemory, every_lock_sends_its_set_in_one_turn) {
-  for (const unsigned locks : {1u, 2u, 5u, 32u, 100u}) {
-    Site site(3, locks, [](Settings& s) {
-      s.key_prefix = text_of(REDLOCK_KEY_PREFIX_MAX);
-      s.client_name = text_of(REDLOCK_CLIENT_NAME_MAX);
-    });
-    site.turn([&] {
-      for (unsigned i = 0; i < locks; ++i) {
-        std::string resource = std::to_string(i) + "r";
-        resource.resize(REDLOCK_RESOURCE_MAX, 'r');
-        ASSERT_EQ(site.a.acquire(resource, usual()), 0);
-      }
-    });
-    site.each([&](unsigned m) {
-      const std::vector<Executed> sets = site.executed("SET", m);
-      ASSERT_EQ(sets.size(), locks);
-      EXPECT_EQ(sets.front().write, sets.back().write);
-    });
-  }
-}
-
 // ---- a slow connection ------------------------------------------------------------------------------------------
 
 std::vector<std::string> set_and_delete_words(const std::vector<Executed>& asked) {
@@ -524,33 +494,6 @@ TEST(Client, only_what_all_masters_are_told_is_taken_back) {
     ASSERT_EQ(site.a.outcome(name), "ACQUIRED");
     EXPECT_EQ(site.a.last(name)->event.failed, name == std::string("two") ? 1u : 0u);
     EXPECT_EQ(site.a.release(name), 0) << "held";
-  }
-}
-
-// What was taken back is a failed vote at once: here the last of three.
-TEST(Client, a_set_that_was_taken_back_decides_the_round) {
-  Site site(3);
-  site.redis(3).put("two", "theirs", 0, site.now());
-  site.set_room(1, 0);
-  site.turn([&] {
-    for (const char* const name : {"one", "two"}) ASSERT_EQ(site.a.acquire(name, usual()), 0);
-  });
-  site.turn();
-  const Told* const told = site.a.last("two");
-  ASSERT_NE(told, nullptr);
-  EXPECT_EQ(told->event.type, REDLOCK_EV_FAILED);
-  EXPECT_EQ(told->event.granted, 1u);
-  EXPECT_EQ(told->event.refused, 1u);
-  EXPECT_EQ(told->event.failed, 1u);
-}
-
-// A slow master does not keep the others from any room, for however long.
-TEST(Client, a_slow_master_holds_no_room_of_the_others) {
-  Site site(3, 1);
-  site.set_room(1, 10);
-  for (unsigned i = 0; i < 100; ++i) {
-    ASSERT_EQ(site.a.acquire("r", usual()), 0) << i;
-    ASSERT_EQ(site.a.release("r"), 0) << i;
   }
 }
 
@@ -670,16 +613,6 @@ TEST(ClientEvents, the_validity_is_that_of_the_instant_when_it_is_told) {
   EXPECT_EQ(batch.story(before), "RENEWED a 4948, RENEWED b 948");
 }
 
-TEST(ClientEvents, lost_is_told_before_what_waits) {
-  Batch batch;
-  batch.acquire({200});
-  batch.turn();
-  batch.slow(REDLOCK_EV_ACQUIRED, 300);
-  batch.acquire({1'000, 1'000});
-  batch.turn();
-  EXPECT_EQ(batch.story(), "ACQUIRED a 196, ACQUIRED b 988, LOST a, ACQUIRED c 688");
-}
-
 TEST(ClientEvents, a_jump_between_two_callbacks) {
   Batch batch;
   batch.on_event = [](Gateway& a, const std::string&, const redlock_event_t& e) {
@@ -699,28 +632,6 @@ TEST(ClientEvents, what_falls_due_in_a_callback_is_told_without_another_input) {
   EXPECT_EQ(batch.story(), "ACQUIRED a 9898, ACQUIRED b 9798");
   EXPECT_EQ(batch.a.told().back().event.type, REDLOCK_EV_MASTER);
   EXPECT_EQ(batch.a.told().back().event.state, REDLOCK_MASTER_SUSPECT);
-}
-
-// The owner asks for the next extend before it is told of the last one.
-TEST(ClientEvents, the_votes_are_those_of_the_round_that_is_told) {
-  Batch batch(3);
-  batch.acquire({10'000});
-  batch.turn();
-  for (int i = 0; i < 2; ++i) batch.turn([&] { ASSERT_EQ(batch.a.extend("a", 10'000), 0); });
-  const redlock_event_t& e = batch.a.told().back().event;
-  ASSERT_EQ(e.type, REDLOCK_EV_RENEWED);
-  EXPECT_EQ(e.granted, 2u);
-  EXPECT_EQ(e.cause, 0) << "of WAITING and FAILED alone";
-}
-
-TEST(ClientEvents, all_begin_with_their_size) {
-  Batch batch;
-  batch.acquire({1'000});
-  batch.turn();
-  for (const int type : {REDLOCK_EV_MASTER, REDLOCK_EV_ACQUIRED}) {
-    EXPECT_GT(batch.told(type), 0);
-    EXPECT_EQ(batch.told(type, [](const redlock_event_t& e) { return e.size != sizeof e; }), 0);
-  }
 }
 
 // ---- long random lives ---------------------------------------------------------------------------------------------

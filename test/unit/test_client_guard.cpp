@@ -42,29 +42,6 @@ int commission(Gateway& gateway, MasterIndex m) {
   return err;
 }
 
-TEST(ClientGuard, commissioning_admits_what_is_read_at_once) {
-  Stage stage(3);
-  Gateway& a = stage.add("a", quick);
-  stage.advance_ms(100);
-  for (const unsigned m : {1u, 2u, 3u}) EXPECT_EQ(error_of(a, m), REDLOCK_E_UNWATCHED);
-  EXPECT_EQ(commission(a, 3), 0);
-  stage.settle();
-  for (const unsigned m : {1u, 2u, 3u}) {
-    EXPECT_EQ(error_of(a, m), 0);
-    EXPECT_TRUE(sealed(stage, m));
-  }
-}
-
-TEST(ClientGuard, commissioning_one_master_says_nothing_of_the_others) {
-  Stage stage(3);
-  Gateway& a = stage.add("a", quick);
-  EXPECT_EQ(commission(a, 1), 0);
-  stage.advance_ms(100);
-  EXPECT_EQ(error_of(a, 1), REDLOCK_E_UNWATCHED);
-  EXPECT_EQ(error_of(a, 2), 0);
-  EXPECT_EQ(error_of(a, 3), REDLOCK_E_UNWATCHED);
-}
-
 // Whoever states that nothing is held on a master may not vouch for what happens to it until it is reached.
 TEST(ClientGuard, commissioning_is_for_masters_that_are_read_within_twice_the_connect_timeout) {
   for (const bool in_time : {true, false}) {

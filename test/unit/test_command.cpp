@@ -58,36 +58,6 @@ TEST(Command, exact_bytes) {
   EXPECT_EQ(wire(by_name(Op::extend, subject())), bulks({"EVALSHA", extend_sha, "1", "plant:valve", value, "10000"}));
 }
 
-TEST(Command, a_script_spelled_out_goes_by_reference) {
-  const Command release = Command::plain(test::space(), Op::release, subject(), false);
-  EXPECT_EQ(wire(release), bulks({"EVAL", test::text_of(release_script), "1", "plant:valve", value}));
-  EXPECT_EQ(release.script(), &release_script);
-  const Command extend = Command::plain(test::space(), Op::extend, subject(), false);
-  EXPECT_EQ(wire(extend), bulks({"EVAL", test::text_of(extend_script), "1", "plant:valve", value, "10000"}));
-  EXPECT_EQ(extend.script(), &extend_script);
-  for (const Command* c : {&release, &extend}) {
-    EXPECT_EQ(c->text_size(), c->head().size + c->tail().size);
-    EXPECT_GT(c->tail().size, 2u);
-  }
-  for (const Op op : {Op::acquire, Op::release, Op::extend}) {
-    const Command c = by_name(op, subject());
-    EXPECT_EQ(c.script(), nullptr);
-    EXPECT_EQ(c.tail().size, 0u);
-    EXPECT_EQ(c.text_size(), c.head().size);
-  }
-}
-
-TEST(Command, no_prefix_no_name_any_bytes) {
-  Subject s = subject();
-  s.key_prefix = {};
-  s.client_name = {};
-  const std::string resource("\r\n\0*$ \xff", 7);
-  s.names = bytes(resource);
-  s.ttl_ms = UINT32_MAX;
-  EXPECT_EQ(wire(by_name(Op::acquire, s)), bulks({"SET", resource, std::string(hex) + ":", "NX", "PX", "4294967295"}));
-  EXPECT_EQ(wire(by_name(Op::release, s)), bulks({"EVALSHA", release_sha, "1", resource, std::string(hex) + ":"}));
-}
-
 // ---- several names ---------------------------------------------------------------------------------------------
 
 Subject two_names() {
@@ -96,15 +66,6 @@ Subject two_names() {
   Subject s = subject();
   s.names.assign(memory, names, 2);
   return s;
-}
-
-TEST(Command, several_names_are_keys_of_one_script) {
-  const Subject s = two_names();
-  EXPECT_EQ(wire(by_name(Op::release, s)), bulks({"EVALSHA", release_sha, "2", "plant:bus", "plant:valve", value}));
-  EXPECT_EQ(wire(Command::plain(test::space(), Op::release, s, false)),
-            bulks({"EVAL", test::text_of(release_script), "2", "plant:bus", "plant:valve", value}));
-  EXPECT_EQ(wire(by_name(Op::extend, s)),
-            bulks({"EVALSHA", extend_sha, "2", "plant:bus", "plant:valve", value, "10000"}));
 }
 
 TEST(Command, a_look_at_several_names_is_two_requests_too) {

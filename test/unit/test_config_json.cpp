@@ -158,16 +158,6 @@ constexpr char sample[] = R"({
 }
 )";
 
-TEST(ConfigJson, TheSampleLoadsAndIsValid) {
-  Directory directory;
-  const Config cfg = make();
-  const std::string copy = directory.file("a", sample);
-  ASSERT_EQ(redlock_config_load_file(cfg.get(), copy.c_str()), 0) << redlock_config_error(cfg.get());
-  redlock::Settings settings;
-  EXPECT_EQ(redlock::finish(*cfg, settings), 0) << redlock_config_error(cfg.get());
-  EXPECT_EQ(settings.masters, 5u);
-}
-
 // ---- numbers: the same table as the setters', so its ends are enough
 
 TEST(ConfigJson, NumbersAtBelowAndAboveTheirRange) {
@@ -480,14 +470,6 @@ TEST_F(ConfigFolder, IsReadWhole) {
   EXPECT_STREQ(redlock_config_error(cfg.get()), "limits.locks: 0 is not in 1..4096");
   EXPECT_EQ(why(cfg, redlock_config_load_file(cfg.get(), directory.file("empty", "").c_str())),
             "line 1, column 1: not JSON");
-}
-
-TEST_F(ConfigFolder, Size) {
-  const Config cfg = make();
-  const std::string good = directory.file("good", "{}" + std::string(65534, '\n'));
-  EXPECT_EQ(redlock_config_load_file(cfg.get(), good.c_str()), 0) << redlock_config_error(cfg.get());
-  const std::string large = directory.file("large", "{}" + std::string(65535, '\n'));
-  EXPECT_EQ(why(cfg, redlock_config_load_file(cfg.get(), large.c_str())), large + ": 65537 bytes are more than 65536");
 }
 
 TEST_F(ConfigFolder, MustBeARegularFileThatIsThere) {

@@ -50,42 +50,10 @@ struct Listener {
 };
 
 void guarded(Settings& s) { s.guard = GuardMode::strict; }
-std::string text_of(int err) { return redlock_strerror(err); }
 
 struct DetailOfThree : ::testing::Test {
   Stage stage{3};
 };
-
-TEST_F(DetailOfThree, too_few_masters_say_which_one_and_why) {
-  Listener listener(stage);
-  stage.set_way(2, Way::down);
-  stage.set_way(3, Way::down);
-  Gateway& a = stage.add("a");
-  a.acquire("bus", Gateway::options(1'000));
-  stage.settle();
-  EXPECT_EQ(listener.take(),
-            "bus: not acquired: 1 of 3 masters votes, 2 are needed; 127.0.0.1:2: " + text_of(REDLOCK_E_CONNECT));
-  EXPECT_EQ(listener.last.size, sizeof(redlock_detail_t));
-  EXPECT_EQ(listener.last.masters, 3u);
-  EXPECT_EQ(listener.last.quorum, 2u);
-  EXPECT_EQ(listener.last.voting, 1u);
-  EXPECT_EQ(listener.last.max_ttl_ms, 30'000u);
-  EXPECT_EQ(listener.last.their_masters, 0u);
-}
-
-TEST_F(DetailOfThree, addresses_as_people_write_them) {
-  Listener listener(stage);
-  for (unsigned m = 1; m <= 3; ++m) stage.set_way(m, Way::down);
-  stage.add("a", [](Settings& s) {
-    s.master[0].name = Bytes("pump");
-    s.master[1].host = Bytes("fd00::1");
-    s.master[2].host = Bytes("/run/redis.sock");
-    s.master[2].unix_socket = true;
-  });
-  EXPECT_TRUE(listener.heard(": pump 127.0.0.1:1: down: " + text_of(REDLOCK_E_CONNECT))) << listener.all();
-  EXPECT_TRUE(listener.heard(": m2 [fd00::1]:2: down")) << listener.all();
-  EXPECT_TRUE(listener.heard(": m3 /run/redis.sock: down")) << listener.all();
-}
 
 TEST_F(DetailOfThree, the_guard_watches_new_masters) {
   Listener listener(stage);
@@ -125,30 +93,6 @@ TEST_F(DetailOfThree, a_master_of_another_configuration) {
   EXPECT_EQ(listener.last.watched, 2u);
 }
 
-TEST_F(DetailOfThree, a_held_lock_that_is_at_risk_and_lost) {
-  Listener listener(stage);
-  Gateway& a = stage.add("a");
-  Options options = Gateway::options(1'000);
-  options.renew = true;
-  a.acquire("bus", options);
-  stage.settle();
-  EXPECT_EQ(listener.take(), "bus: acquired, 988 ms of validity");
-  EXPECT_FALSE(listener.detailed.back());
-  stage.advance_ms(334);
-  EXPECT_EQ(listener.take(), "bus: extended, 988 ms of validity");
-  EXPECT_FALSE(listener.detailed.back());
-  stage.set_way(1, Way::silent);
-  stage.set_way(2, Way::silent);
-  stage.advance_ms(400);
-  EXPECT_TRUE(listener.heard("bus: not extended: " + text_of(REDLOCK_E_NO_QUORUM) + "; 127.0.0.1:1: " +
-                             text_of(REDLOCK_E_NODE_TIMEOUT)))
-      << listener.all();
-  stage.advance_ms(1'000);
-  EXPECT_TRUE(listener.heard("bus: lost: 2 of 3 masters could not extend it; 127.0.0.1:1: " +
-                             text_of(REDLOCK_E_SUSPECT)))
-      << listener.all();
-}
-
 // The first answer of a round decides, because another master was known to lack the key.
 TEST_F(DetailOfThree, a_lost_lock_tells_of_all_masters_without_the_key) {
   Listener listener(stage);
@@ -161,18 +105,6 @@ TEST_F(DetailOfThree, a_lost_lock_tells_of_all_masters_without_the_key) {
   stage.redis(1).evict("bus");
   stage.advance_ms(400);
   EXPECT_EQ(listener.take(), "bus: lost: 2 of 3 masters lack the key");
-}
-
-TEST(Detail, a_release_tells_no_more_than_that) {
-  Stage stage(1);
-  Gateway& a = stage.add("a");
-  a.acquire("bus", Gateway::options(1'000));
-  stage.settle();
-  Listener listener(stage);
-  a.release("bus");
-  stage.settle();
-  EXPECT_EQ(listener.take(), "bus: released");
-  EXPECT_FALSE(listener.detailed.back());
 }
 
 // How long the key will live is told by the masters, and the holder by one of them.

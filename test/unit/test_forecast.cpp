@@ -69,19 +69,6 @@ struct WaiterOfFive : ::testing::Test {
   Waiter w{5};
 };
 
-TEST_F(WaiterOfFive, looks_where_it_is_told_of_changes_and_polls_the_rest) {
-  w.forecast.round_begins();
-  w.forecast.wait(Masters::all(4), Masters::all(3), Masters::all(3), at(50));
-  EXPECT_EQ(w.forecast.look(), Masters::all(3));
-  EXPECT_EQ(w.free_at[0], never);
-  EXPECT_EQ(w.free_at[3], at(50)) << "votes, but tells nothing";
-  EXPECT_EQ(w.free_at[4], never) << "does not vote";
-  EXPECT_TRUE(w.forecast.waits());
-  w.forecast.round_begins();
-  EXPECT_EQ(w.forecast.look(), Masters());
-  EXPECT_FALSE(w.forecast.waits());
-}
-
 struct LookingWaiter : ::testing::Test {
   Waiter w = Waiter::looking();
 };
@@ -102,20 +89,6 @@ TEST_F(LookingWaiter, what_a_look_says) {
   Waiter foreign = Waiter::looking();
   foreign.looked(0, INT64_MAX, 10);
   EXPECT_LT(foreign.free_at[0], never) << "far, but a time";
-}
-
-// Five masters: when three of them are held, no quorum is free. The other two are taken as free.
-TEST_F(WaiterOfFive, as_many_as_block_a_quorum_decide) {
-  w.forecast.wait(Masters::all(5), Masters::all(5), Masters::of(0, 2) | Masters::of(4), at(50));
-  EXPECT_EQ(w.forecast.look(), Masters::of(0, 2) | Masters::of(4));
-  EXPECT_EQ(w.forecast.quorum_at(), never);
-  for (const MasterIndex m : {0u, 2u, 4u}) {
-    w.forecast.look_sent(m);
-    w.looked(m, 1'000, 1);
-  }
-  EXPECT_EQ(w.forecast.quorum_at(), at(1'003));
-  w.changed(2, 20);
-  EXPECT_EQ(w.forecast.quorum_at(), at(20)) << "one of them is enough";
 }
 
 TEST_F(WaiterOfFive, one_master_that_is_looked_at_decides_alone) {
@@ -166,21 +139,6 @@ TEST_F(LookingWaiter, only_the_last_of_several_answers_counts) {
   EXPECT_EQ(w.free_at[0], at(313));
   w.looked(0, ttl_gone, 12);
   EXPECT_EQ(w.free_at[0], at(313)) << "nobody asked";
-}
-
-TEST_F(LookingWaiter, a_connection_takes_what_was_asked_with_it) {
-  w.looked(0, ttl_gone, 10);
-  w.forecast.disconnected(0);
-  EXPECT_EQ(w.free_at[0], never);
-  w.forecast.disconnected(1);
-  w.forecast.back(1, true, at(90));
-  EXPECT_EQ(w.forecast.look(), Masters::of(1));
-  w.forecast.look_sent(1);
-  w.looked(1, ttl_gone, 20);
-  EXPECT_EQ(w.free_at[1], at(20)) << "the old question is not counted";
-  w.forecast.disconnected(2);
-  w.forecast.back(2, false, at(90));
-  EXPECT_EQ(w.free_at[2], at(90));
 }
 
 // Two masters are free and a third lives; the fourth took no SET, for want of room, and others' attempts make it push.
@@ -234,23 +192,6 @@ TEST_F(LookingWaiter, a_wait_that_is_over_takes_no_more_looks) {
   EXPECT_EQ(w.free_at[0], never) << "as many as can be counted";
   w.looked(0, ttl_gone, 11);
   EXPECT_EQ(w.free_at[0], at(11));
-}
-
-TEST_F(LookingWaiter, a_change_that_is_to_be_looked_at_is_enough) {
-  w.looked(0, 500, 10);
-  w.changed(0, 20);
-  w.changed(0, 21);
-  w.changed(0, 22);
-  EXPECT_EQ(w.forecast.look(), Masters::of(0));
-}
-
-TEST_F(LookingWaiter, a_look_that_is_not_to_be) {
-  w.looked(0, 500, 10);
-  w.changed(0, 20);
-  w.changed(0, 20);
-  w.forecast.look_away(0, at(77));
-  EXPECT_EQ(w.forecast.look(), Masters());
-  EXPECT_EQ(w.free_at[0], at(77));
 }
 
 }  // namespace

@@ -9,17 +9,6 @@ namespace {
 
 using namespace guard_test;
 
-TEST(Guard, off_admits_everything_and_wants_nothing) {
-  Settings settings;
-  Guard guard(settings);
-  guard.connected();
-  guard.withdraw(at(0));
-  guard.on_time(at(0));
-  EXPECT_TRUE(guard.admitted());
-  EXPECT_FALSE(guard.wants_reading(at(0)));
-  EXPECT_EQ(guard.deadline(), Instant::never());
-}
-
 TEST(Guard, off_is_off_whatever_happens) {
   Settings settings;
   Guard guard(settings);
@@ -28,34 +17,6 @@ TEST(Guard, off_is_off_whatever_happens) {
   guard.set_duplicate(true);
   guard.set_duplicate(true);
   EXPECT_TRUE(guard.admitted());
-}
-
-TEST_F(AnyGuard, nothing_votes_before_the_record_was_read) {
-  EXPECT_EQ(f.guard.reason(), REDLOCK_E_UNREAD);
-  f.ask();
-  EXPECT_EQ(f.guard.reason(), REDLOCK_E_UNREAD);
-}
-
-TEST_F(AnyGuard, a_new_site_is_created_and_watched_for_the_guard_time) {
-  EXPECT_EQ(f.read(), Next::create);
-  f.create();
-  f.now = at(5);
-  EXPECT_EQ(f.read(), Next::nothing);
-  EXPECT_EQ(f.guard.reason(), REDLOCK_E_UNWATCHED);
-  EXPECT_EQ(f.guard.watched_at(), at(5 + guard_ms));
-  EXPECT_EQ(f.until(5 + guard_ms - 1), Next::nothing);
-  EXPECT_EQ(f.until(5 + guard_ms), Next::seal);
-  EXPECT_FALSE(f.guard.admitted()) << "the seal is not written yet";
-  f.seal();
-  EXPECT_EQ(f.read(), Next::nothing);
-  EXPECT_TRUE(f.guard.admitted());
-}
-
-TEST_F(AnyGuard, a_seal_that_somebody_wrote_admits_at_once) {
-  f.create();
-  f.record.seal = "1111111111111111:2222222222222222:aaaaaaaaaaaaaaaa";
-  EXPECT_EQ(f.read(), Next::nothing);
-  EXPECT_TRUE(f.guard.admitted());
 }
 
 TEST(Guard, a_seal_of_another_state_does_not) {
@@ -110,16 +71,6 @@ TEST_F(AnyGuard, a_jump_of_our_clock_begins_the_watch_anew_and_asks_for_a_readin
 }
 
 // ---- the record -----------------------------------------------------------------------------------------------
-
-TEST_F(AnyGuard, another_configuration_is_left_alone) {
-  f.create();
-  f.record.desc = "v1 n=5";
-  EXPECT_EQ(f.read(), Next::nothing);
-  EXPECT_EQ(f.guard.reason(), REDLOCK_E_FINGERPRINT);
-  f.record.q.clear();
-  EXPECT_EQ(f.read(), Next::nothing) << "also when it is broken";
-  EXPECT_EQ(f.until(100'000), Next::nothing);
-}
 
 // What a change of masters writes beside the fingerprint of the new set, on a master that was entered: which set it has
 // left. Until more stands behind that, the change may fail.
@@ -310,23 +261,6 @@ TEST_F(AnyGuard, the_reason_is_the_first_of_all_that_stand_in_the_way) {
     f.guard.on_time(f.now);
     EXPECT_EQ(f.guard.reason(), REDLOCK_E_ROLE) << "asked again, it says the same";
   }
-}
-
-TEST_F(AnyGuard, of_two_faults_of_the_whole_info_the_first_is_told) {
-  InfoFacts facts = f.facts;
-  const auto reason = [&] {
-    f.guard.connected();
-    f.guard.identify(facts, f.now);
-    return f.guard.reason();
-  };
-  facts.has_run_id = false;
-  EXPECT_EQ(reason(), REDLOCK_E_IDENTITY);
-  facts.evicts = true;
-  EXPECT_EQ(reason(), REDLOCK_E_MAXMEMORY);
-  facts.loading = true;
-  EXPECT_EQ(reason(), REDLOCK_E_LOADING);
-  facts.standalone = false;
-  EXPECT_EQ(reason(), REDLOCK_E_MODE);
 }
 
 TEST_F(AdmittedGuard, a_server_that_keeps_its_time_to_itself_votes_only_when_weak) {

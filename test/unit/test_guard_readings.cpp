@@ -131,25 +131,6 @@ TEST(Guard, replid_is_the_reason_exactly_when_nothing_else_has_changed) {
   }
 }
 
-TEST_F(AdmittedGuard, a_state_that_changes_again_is_told_by_its_last_change) {
-  f.resynchronize("4444444444444444");
-  f.read();
-  f.resynchronize("5555555555555555");
-  f.read();
-  EXPECT_EQ(f.guard.reason(), REDLOCK_E_REPLID);
-  f.create("bbbbbbbbbbbbbbbb");
-  f.read();
-  EXPECT_EQ(f.guard.reason(), REDLOCK_E_UNWATCHED);
-}
-
-TEST_F(AnyGuard, the_first_state_of_a_client_has_no_change_of_its_replication_id) {
-  EXPECT_EQ(f.read(), Next::create);
-  EXPECT_EQ(f.guard.reason(), REDLOCK_E_UNWATCHED);
-  f.create();
-  f.read();
-  EXPECT_EQ(f.guard.reason(), REDLOCK_E_UNWATCHED);
-}
-
 TEST_F(AnyGuard, a_run_id_that_changes_on_a_connection_is_another_server) {
   EXPECT_TRUE(f.guard.identify(f.facts, f.now)) << "as in the greeting";
   InfoFacts other = f.facts;
@@ -231,69 +212,6 @@ TEST_F(AdmittedGuard, two_servers_of_one_name_have_no_vote) {
   EXPECT_EQ(f.guard.watched_at(), at(guard_ms + 1'000)) << "not anew with each connection";
 }
 
-TEST_F(AnyGuard, info_refused_in_the_greeting_is_a_reason_only_when_strict) {
-  f.guard.connected();
-  f.guard.unidentified(REDLOCK_E_NOPERM);
-  f.create();
-  f.read();
-  EXPECT_EQ(f.guard.reason(), REDLOCK_E_NOPERM);
-  EXPECT_TRUE(f.guard.wants_info());
-
-  Fixture g(GuardMode::weak);
-  g.guard.connected();
-  g.guard.unidentified(REDLOCK_E_NOPERM);
-  g.info_error = REDLOCK_E_NOPERM;
-  g.create();
-  g.read();
-  EXPECT_EQ(g.guard.reason(), REDLOCK_E_UNWATCHED);
-  EXPECT_FALSE(g.guard.wants_info());
-  g.seal();
-  EXPECT_EQ(g.record.seal, "0000000000000000:0000000000000000:aaaaaaaaaaaaaaaa");
-  g.read();
-  EXPECT_TRUE(g.guard.admitted());
-}
-
-TEST_F(AdmittedGuard, info_refused_inside_a_script_is_a_reason_only_when_strict) {
-  f.info_error = REDLOCK_E_NOPERM;
-  EXPECT_EQ(f.read(), Next::nothing);
-  EXPECT_EQ(f.guard.reason(), REDLOCK_E_NOPERM);
-  f.info_error = 0;
-  f.read();
-  EXPECT_TRUE(f.guard.admitted());
-
-  Fixture g(GuardMode::weak);
-  g.info_error = REDLOCK_E_NOPERM;
-  g.create();
-  EXPECT_EQ(g.read(), Next::nothing);
-  EXPECT_EQ(g.until(guard_ms), Next::seal);
-  g.seal();
-  EXPECT_EQ(g.record.seal, "1111111111111111:0000000000000000:aaaaaaaaaaaaaaaa") << "what is refused is not compared";
-  g.read();
-  EXPECT_TRUE(g.guard.admitted());
-  EXPECT_FALSE(g.guard.alone()) << "nobody knows, so commands compare the record";
-}
-
-TEST(Guard, weak_does_without_ids) {
-  Fixture f(GuardMode::weak);
-  f.facts.has_run_id = f.facts.has_replid = false;
-  f.guard.connected();
-  f.guard.identify(f.facts, f.now);
-  f.create();
-  f.read();
-  EXPECT_EQ(f.guard.reason(), REDLOCK_E_UNWATCHED);
-  f.seal();
-  f.read();
-  EXPECT_TRUE(f.guard.admitted());
-}
-
-TEST(Guard, weak_tells_a_replica_as_well) {
-  Fixture f(GuardMode::weak);
-  f.admit();
-  f.facts.master = false;
-  f.read();
-  EXPECT_EQ(f.guard.reason(), REDLOCK_E_ROLE);
-}
-
 TEST_F(AnyGuard, alone_is_what_the_last_reading_of_this_connection_said) {
   EXPECT_FALSE(f.guard.alone());
   f.read();
@@ -329,46 +247,6 @@ TEST_F(AnyGuard, alone_is_not_believed_before_the_whole_reading_has_come) {
 }
 
 // ---- readings ---------------------------------------------------------------------------------------------------
-
-TEST_F(AdmittedGuard, withdrawn_admission_comes_back_by_a_reading) {
-  f.now = at(70);
-  f.guard.withdraw(f.now);
-  EXPECT_EQ(f.guard.reason(), REDLOCK_E_UNREAD);
-  EXPECT_EQ(f.guard.deadline(), at(70));
-  EXPECT_TRUE(f.guard.wants_reading(f.now));
-  f.read();
-  EXPECT_TRUE(f.guard.admitted());
-}
-
-// The server executed the reading before what withdrew the admission: before FLUSHALL, say.
-TEST_F(AdmittedGuard, a_reading_that_was_sent_before_a_withdrawal_admits_nobody) {
-  const Asked before = f.ask();
-  f.guard.withdraw(f.now);
-  EXPECT_TRUE(f.guard.wants_reading(f.now)) << "the one under way does not count";
-  const Asked behind = f.ask();
-  EXPECT_EQ(f.answer(before), Next::nothing);
-  EXPECT_EQ(f.guard.reason(), REDLOCK_E_UNREAD);
-  f.guard.on_time(f.now);
-  EXPECT_EQ(f.guard.reason(), REDLOCK_E_UNREAD);
-  EXPECT_FALSE(f.guard.wants_reading(f.now)) << "one that counts is under way";
-  f.answer(behind);
-  EXPECT_TRUE(f.guard.admitted());
-}
-
-TEST_F(AdmittedGuard, two_readings_of_before_a_withdrawal_count_for_nothing) {
-  const Asked first = f.ask(), second = f.ask();
-  f.guard.withdraw(f.now);
-  EXPECT_FALSE(f.guard.wants_reading(f.now)) << "two are under way: the third waits for one of them";
-  EXPECT_EQ(f.guard.deadline(), Instant::never());
-  f.answer(first);
-  EXPECT_FALSE(f.guard.admitted());
-  EXPECT_TRUE(f.guard.wants_reading(f.now));
-  const Asked third = f.ask();
-  f.answer(second);
-  EXPECT_FALSE(f.guard.admitted());
-  f.answer(third);
-  EXPECT_TRUE(f.guard.admitted());
-}
 
 TEST(Guard, a_reading_of_before_a_withdrawal_writes_nothing) {
   struct {
@@ -474,18 +352,6 @@ TEST(Guard, a_reading_lives_a_third_of_the_longest_ttl_and_never_less_than_a_sec
   EXPECT_EQ(guard_time(30'000, 10'000, 2), Duration::ms(guard_ms));
 }
 
-TEST_F(AdmittedGuard, a_record_that_cannot_be_read_says_why) {
-  const Asked asked = f.ask();
-  f.guard.reading_failed(asked.number, REDLOCK_E_WRONGTYPE, asked.sent, f.now);
-  EXPECT_EQ(f.guard.reason(), REDLOCK_E_WRONGTYPE);
-  EXPECT_FALSE(f.guard.wants_reading(at(4'999)));
-  f.now = at(5'000);
-  f.guard.on_time(f.now);
-  EXPECT_TRUE(f.guard.wants_reading(f.now));
-  f.read();
-  EXPECT_TRUE(f.guard.admitted());
-}
-
 // Else the timer would fire again at once, for an instant that is over.
 TEST_F(AnyGuard, a_late_error_is_followed_by_a_reading_now) {
   const Asked asked = f.ask();
@@ -503,18 +369,6 @@ TEST_F(AnyGuard, a_duplicate_neither_votes_nor_seals) {
   EXPECT_EQ(f.until(100'000), Next::nothing);
   f.guard.set_duplicate(false);
   EXPECT_EQ(f.read(), Next::seal);
-}
-
-TEST_F(AdmittedGuard, distrust_ends_by_itself) {
-  f.guard.distrust(at(12'000));
-  EXPECT_EQ(f.guard.reason(), REDLOCK_E_WALL_CLOCK);
-  EXPECT_EQ(f.guard.watched_at(), at(12'000));
-  f.guard.distrust(at(11'000));
-  EXPECT_EQ(f.guard.watched_at(), at(12'000)) << "the longer one counts";
-  f.until(11'999);
-  EXPECT_EQ(f.guard.reason(), REDLOCK_E_WALL_CLOCK);
-  f.until(12'001);
-  EXPECT_TRUE(f.guard.admitted());
 }
 
 }  // namespace

@@ -43,27 +43,6 @@ TEST_F(AnyGuard, a_refused_write_is_no_reason_where_somebody_else_has_written) {
   EXPECT_TRUE(f.guard.forgot());
 }
 
-TEST_F(AnyGuard, what_was_refused_on_the_last_connection_is_tried_at_once_on_the_next) {
-  EXPECT_EQ(f.read(), Next::create);
-  f.guard.written(REDLOCK_E_NOPERM);
-  f.connect();
-  EXPECT_EQ(f.read(), Next::create);
-  EXPECT_EQ(f.guard.reason(), REDLOCK_E_UNWATCHED);
-}
-
-TEST_F(AnyGuard, commissioning_seals_what_is_found_once) {
-  f.guard.commission(at(1'000));
-  EXPECT_EQ(f.read(), Next::create);
-  f.create();
-  EXPECT_EQ(f.read(), Next::seal);
-  f.seal();
-  EXPECT_EQ(f.read(), Next::nothing);
-  EXPECT_TRUE(f.guard.admitted());
-  f.create("cccccccccccccccc");
-  EXPECT_EQ(f.read(), Next::nothing) << "what is lost after it is watched";
-  EXPECT_EQ(f.guard.reason(), REDLOCK_E_UNWATCHED);
-}
-
 TEST_F(AnyGuard, commissioning_is_for_what_is_read_before_its_end) {
   f.guard.commission(at(1'000));
   f.create();
@@ -160,36 +139,6 @@ TEST(GuardVisits, boot_time_is_not_asked_for_in_vain) {
   EXPECT_FALSE(gone.guard.wants_boot_time());
 }
 
-TEST(GuardVisits, word_is_left_once_in_each_state) {
-  Visited f;
-  EXPECT_EQ(f.read_at(70'000), Next::visit);
-  f.record.visit = visit_at(70'000);
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(f.read_at(70'000), Next::nothing);
-  f.create("bbbbbbbbbbbbbbbb");
-  f.record.visit = visit_at(70'000);
-  EXPECT_EQ(f.read_at(70'000), Next::visit) << "that was of another quarantine id";
-  f.create();
-  f.resynchronize("4444444444444444");
-  f.record.visit = visit_at(70'000);
-  EXPECT_EQ(f.read_at(70'000), Next::visit) << "that was of another replication id";
-}
-
-TEST(GuardVisits, the_watch_is_over_when_an_earlier_visit_is_old_enough) {
-  {
-    Visited f(visit_at(100'000));
-    EXPECT_EQ(f.read_at(100'000 + visit_ms), Next::seal);
-  }
-  {
-    Visited f(visit_at(100'000));
-    EXPECT_EQ(f.read_at(200'000'000), Next::seal);
-  }
-  Visited f(visit_at(100'000));
-  EXPECT_EQ(f.read_at(100'000 + visit_ms - 500), Next::nothing);
-  EXPECT_FALSE(f.guard.admitted());
-  EXPECT_EQ(f.guard.watched_at(), at(500)) << "a status tells the shorter wait";
-  EXPECT_EQ(f.guard.deadline(), f.guard.watched_at()) << "and a reading is due then";
-}
-
 // The clock is slewed by up to a tenth, and both times were rounded to milliseconds.
 TEST(GuardVisits, an_earlier_visit_is_believed_at_no_less_than_an_eighth_more) {
   for (const uint32_t max_ttl_ms : {20u, 27u, 30'000u, 30'007u, 86'399'999u}) {
@@ -238,31 +187,12 @@ TEST(GuardVisits, the_boot_time_of_a_machine_with_the_same_boot_id_ends_no_watch
   EXPECT_EQ(f.read_at(1'000 + 60'000, epoch_ms + 30'000), Next::visit) << "old enough by the boot time alone";
 }
 
-// A server without a battery begins in 1970, or where its clock was saved, until it has asked for the time.
-TEST(GuardVisits, the_jump_of_a_servers_clock_ends_no_watch) {
-  for (const int64_t jump : {epoch_ms, int64_t{3'600'000}, int64_t{60'000}}) {
-    Visited f(visit_at(100'000, 20'000));
-    for (const int64_t age : {0, 1'000, 30'000}) {
-      EXPECT_EQ(f.read_at(100'000 + age, 20'000 + age + jump), Next::visit) << jump;
-      EXPECT_EQ(f.guard.watched_at(), at(guard_ms));
-    }
-    EXPECT_EQ(f.read_at(100'000 + visit_ms, 20'000 + visit_ms + jump), Next::visit) << "nor later";
-  }
-}
-
 TEST(GuardVisits, a_visit_of_a_later_time_of_the_server_is_replaced) {
   Visited f(visit_at(100'000, epoch_ms));
   EXPECT_EQ(f.read_at(100'000 + 10, epoch_ms - 60'000), Next::visit);
   EXPECT_EQ(f.read_at(100'000 + visit_ms, epoch_ms - 60'000), Next::visit);
   EXPECT_EQ(f.read_at(90'000, epoch_ms - 60'000), Next::visit) << "of another machine's, too";
   EXPECT_EQ(f.read_at(100'000 + 10, epoch_ms - 1'000), Next::nothing) << "a little earlier is a slow answer";
-}
-
-// Both ages are wrong, and still not the same. Where they are the same by chance, nothing can tell.
-TEST(GuardVisits, two_wrong_ages_end_no_watch) {
-  Visited f(visit_at(100'000, 20'000));
-  EXPECT_EQ(f.read_at(100'000 + 3'600'000, 20'000 + epoch_ms), Next::visit);
-  EXPECT_EQ(f.read_at(100'000 + 3'600'000, 20'000 + 3'000'000), Next::visit);
 }
 
 // A slow answer, or a slewed clock, on the way to a visit that is old enough by both.
@@ -304,19 +234,6 @@ TEST(GuardVisits, what_is_no_visit_to_this_state_is_none) {
   }
 }
 
-// Whatever somebody has written there, the ages are numbers.
-TEST(GuardVisits, sixty_one_bits_are_a_time) {
-  constexpr int64_t longest = (int64_t{1} << 61) - 1;
-  Visited f(visit_at(0, 0));
-  EXPECT_EQ(f.read_at(900'000'000, 900'000'000), Next::seal);
-  Visited g(visit_at(longest, 0));
-  EXPECT_EQ(g.read_at(0, 9'000'000'000'999), Next::visit);
-  Visited h(visit_at(0, longest));
-  EXPECT_EQ(h.read_at(900'000'000, 0), Next::visit);
-  Visited both(visit_at(longest, longest));
-  EXPECT_EQ(both.read_at(0, 0), Next::visit) << "of the future";
-}
-
 TEST(GuardVisits, a_withdrawal_between_a_reading_and_its_boot_time_leaves_nothing_to_write) {
   for (const std::string& visit : {std::string(), visit_at(100'000)}) {
     Visited f(visit);
@@ -325,26 +242,6 @@ TEST(GuardVisits, a_withdrawal_between_a_reading_and_its_boot_time_leaves_nothin
     f.guard.withdraw(f.now);
     EXPECT_EQ(f.guard.boot_time(900'000, f.now), Next::nothing);
   }
-}
-
-TEST(GuardVisits, an_earlier_visit_to_the_last_state_is_not_one_to_the_next) {
-  Visited f(visit_at(100'000));
-  EXPECT_EQ(f.read_at(130'000), Next::nothing);
-  EXPECT_LT(f.guard.watched_at(), at(guard_ms));
-  f.create("bbbbbbbbbbbbbbbb");
-  EXPECT_EQ(f.read_at(130'000), Next::visit);
-  EXPECT_EQ(f.guard.watched_at(), at(guard_ms));
-}
-
-TEST(GuardVisits, a_jump_of_our_clock_forgets_when_an_earlier_visit_is_old_enough) {
-  Visited f(visit_at(100'000));
-  f.read_at(130'000);
-  f.now = at(10);
-  f.guard.clock_jumped(f.now);
-  f.read();
-  f.guard.read_time(epoch_ms + 100'000 + visit_ms);
-  EXPECT_EQ(f.guard.watched_at(), at(10 + guard_ms));
-  EXPECT_EQ(f.guard.boot_time(100'000 + visit_ms, f.now), Next::seal) << "the machine's clock has not jumped";
 }
 
 // No word of the visit is ever found there: the script that leaves it is refused.

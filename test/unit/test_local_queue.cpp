@@ -69,48 +69,6 @@ struct AnyLine : ::testing::Test {
   Line line;
 };
 
-TEST_F(AnyLine, who_comes_back_is_the_last) {
-  const uint16_t a = line.enter("bus"), b = line.enter("bus");
-  EXPECT_EQ(line.end(a), std::vector<uint16_t>{b});
-  const uint16_t again = line.enter("bus");  // by the callback, before the slot is free
-  EXPECT_TRUE(line.waits(again));
-  line.table.give_back(line.table[a]);
-  EXPECT_EQ(line.leave(b), std::vector<uint16_t>{again});
-}
-
-// Its callback asks again, before the slot is free.
-TEST_F(AnyLine, nobody_waits_for_one_that_is_over) {
-  EXPECT_EQ(line.end(line.enter("bus")), std::vector<uint16_t>{}) << "nobody waited for it";
-  const uint16_t again = line.enter("bus");
-  EXPECT_FALSE(line.waits(again));
-  const uint16_t next = line.enter("bus");
-  EXPECT_EQ(line.leave(again), std::vector<uint16_t>{next});
-
-  Line rows;
-  rows.end(rows.enter("bus+valve"));
-  EXPECT_FALSE(rows.waits(rows.enter("bus+valve")));
-  EXPECT_TRUE(rows.waits(rows.enter("valve")));
-}
-
-TEST_F(AnyLine, names_of_which_one_begins_the_other_are_two) {
-  line.enter("bus");
-  EXPECT_FALSE(line.waits(line.enter("bus2")));
-  EXPECT_FALSE(line.waits(line.enter("bu")));
-  EXPECT_TRUE(line.waits(line.enter("bus2")));
-}
-
-TEST_F(AnyLine, two_names_of_one_kind) {
-  const uint16_t both = line.enter("x1yz+x2yz");  // alike at their ends
-  EXPECT_FALSE(line.waits(both));
-  EXPECT_FALSE(line.waits(line.enter("x3yz")));
-  EXPECT_TRUE(line.waits(line.enter("x2yz")));
-}
-
-TEST_F(AnyLine, one_that_waited_in_two_lines_is_told_once) {
-  const uint16_t a = line.enter("bus+tap+valve"), b = line.enter("bus+valve");
-  EXPECT_EQ(line.leave(a), std::vector<uint16_t>{b});
-}
-
 TEST_F(AnyLine, an_urgent_one_goes_before_those_that_have_sent_nothing) {
   const uint16_t sent = line.enter("bus"), nothing = line.enter("bus"), valve = line.enter("valve");
   line.table[sent].rounds = 1;

@@ -12,26 +12,6 @@ using machine_test::Life;
 
 // ---- the arrows -----------------------------------------------------------------------------------------------
 
-TEST_F(AnyLife, free_to_waiting) {
-  EXPECT_EQ(l.lock.state, State::waiting);
-  EXPECT_EQ(l.lock.wants, Wants::acquire);
-  EXPECT_EQ(l.lock.tell.event, 0);
-  EXPECT_EQ(l.held(at(0)), Held::not_held);
-  EXPECT_EQ(l.machine.deadline(l.lock), Instant::never()) << "nothing but a turn is needed";
-}
-
-TEST_F(AnyLife, waiting_to_acquiring) {
-  ASSERT_TRUE(l.begin(7));
-  EXPECT_EQ(l.lock.state, State::acquiring);
-  EXPECT_EQ(l.lock.wants, Wants::nothing);
-  EXPECT_TRUE(l.lock.round.open);
-  EXPECT_EQ(l.lock.round.t0, at(7));
-  EXPECT_EQ(l.lock.round.ttl_ms, 10'000u);
-  EXPECT_EQ(l.lock.rounds, 1u);
-  EXPECT_EQ(l.machine.deadline(l.lock), at(7 + node_timeout_ms));
-  EXPECT_EQ(l.held(at(7)), Held::not_held);
-}
-
 TEST_F(AnyLife, acquiring_to_held_at_the_third_of_five) {
   l.begin(100);
   l.now = at(130);
@@ -44,27 +24,6 @@ TEST_F(AnyLife, acquiring_to_held_at_the_third_of_five) {
   EXPECT_EQ(l.lock.valid_until, at(100 + 9'898)) << "from the start of the round, not from its decision";
   EXPECT_EQ(l.held(at(9'997)), Held::held);
   EXPECT_EQ(l.held(at(9'998)), Held::lost);
-}
-
-TEST_F(BegunLife, acquiring_to_over_when_it_does_not_wait) {
-  EXPECT_EQ(l.votes(0, 2, Vote::refused), Action::none);
-  EXPECT_EQ(l.vote(2, Vote::refused), Action::drop);
-  expect_over(l, REDLOCK_EV_FAILED, REDLOCK_E_LOCKED);
-}
-
-TEST_F(BegunLife, a_round_lost_for_missing_masters) {
-  l.vote(0, Vote::granted);
-  l.vote(1, Vote::failed, REDLOCK_E_CONNECT);
-  l.vote(2, Vote::failed, REDLOCK_E_OOM);
-  EXPECT_EQ(l.vote(3, Vote::failed, REDLOCK_E_AUTH), Action::drop);
-  expect_over(l, REDLOCK_EV_FAILED, REDLOCK_E_NO_QUORUM);
-  EXPECT_EQ(l.lock.round.told_error, REDLOCK_E_AUTH) << "the error that tells most";
-}
-
-TEST_F(BegunLife, one_refusal_among_the_missing_is_enough_to_blame_the_holder) {
-  l.votes(0, 2, Vote::failed, REDLOCK_E_CONNECT);
-  EXPECT_EQ(l.vote(3, Vote::refused), Action::drop);
-  expect_over(l, REDLOCK_EV_FAILED, REDLOCK_E_LOCKED);
 }
 
 TEST(Machine, acquiring_to_waiting_and_again) {
@@ -88,23 +47,6 @@ TEST(Machine, acquiring_to_waiting_and_again) {
   }
   EXPECT_EQ(l.lock.rounds, 19u);
   EXPECT_EQ(numbers.count(UINT32_MAX), 1u) << "they have gone round";
-}
-
-TEST_F(HeldLife, held_to_over_by_release) {
-  EXPECT_EQ(l.machine.release(l.lock), Action::release);
-  expect_over(l, REDLOCK_EV_RELEASED, 0);
-}
-
-TEST(Machine, held_to_over_by_expiry_which_is_judged_first) {
-  Life l = Life::holding(no_renew());
-  ASSERT_EQ(l.time(3'334), Action::start);
-  ASSERT_TRUE(l.begin(3'334));
-  l.votes(0, 5, Vote::failed, REDLOCK_E_SUSPECT);
-  ASSERT_EQ(l.time(6'668), Action::start);
-  EXPECT_EQ(l.machine.deadline(l.lock), at(9'898));
-  EXPECT_EQ(l.time(Instant::from_ns(at(9'898).ns() - 1)), Action::none);
-  EXPECT_EQ(l.time(9'898), Action::release);
-  expect_over(l, REDLOCK_EV_LOST, REDLOCK_E_LOST);
 }
 
 // A check on another thread may find it over before the driver does.
@@ -131,16 +73,6 @@ TEST(Machine, canceled_in_each_state) {
   acquired.votes(0, 3, Vote::granted);
   EXPECT_EQ(acquired.machine.cancel(acquired.lock, REDLOCK_E_CANCELED), Action::release);
   expect_over(acquired, REDLOCK_EV_FAILED, REDLOCK_E_CANCELED);
-}
-
-TEST(Machine, released_before_it_is_held_is_canceled) {
-  Life waiting;
-  EXPECT_EQ(waiting.machine.release(waiting.lock), Action::none);
-  expect_over(waiting, REDLOCK_EV_FAILED, REDLOCK_E_CANCELED);
-  Life acquiring;
-  acquiring.begin(0);
-  EXPECT_EQ(acquiring.machine.release(acquiring.lock), Action::drop);
-  expect_over(acquiring, REDLOCK_EV_FAILED, REDLOCK_E_CANCELED);
 }
 
 TEST(Machine, a_clock_that_jumped_in_each_state) {
@@ -234,25 +166,6 @@ TEST(Machine, the_latest_of_renewed_and_at_risk_is_told) {
   EXPECT_EQ(l.lock.tell.err, REDLOCK_E_GONE);
   l.machine.release(l.lock);
   expect_over(l, REDLOCK_EV_RELEASED, 0);
-}
-
-TEST(Machine, an_acquire_that_ends_before_it_was_told_is_the_one_failed) {
-  const auto acquired = [](const Options& o = usual()) {
-    Life l(o);
-    l.begin(0);
-    l.votes(0, 3, Vote::granted);
-    return l;
-  };
-  Life expired = acquired(no_renew());
-  EXPECT_EQ(expired.time(9'898), Action::release);
-  expect_over(expired, REDLOCK_EV_FAILED, REDLOCK_E_LOST);
-  Life released = acquired();
-  EXPECT_EQ(released.machine.release(released.lock), Action::release);
-  expect_over(released, REDLOCK_EV_FAILED, REDLOCK_E_CANCELED);
-  Life marked = acquired();
-  marked.lock.cell.mark_expired(marked.lock.generation);
-  EXPECT_EQ(marked.time(1), Action::linger);
-  expect_over(marked, REDLOCK_EV_FAILED, REDLOCK_E_LOST);
 }
 
 TEST(Machine, a_new_life_knows_nothing_of_the_old_one) {

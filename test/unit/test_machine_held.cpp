@@ -11,70 +11,6 @@ using machine_test::Life;
 
 // ---- extending ------------------------------------------------------------------------------------------------
 
-TEST_F(AnyLife, extend_in_each_state) {
-  EXPECT_EQ(l.machine.extend(l.lock, 1'000), REDLOCK_E_NOT_HELD);
-  l.begin(0);
-  EXPECT_EQ(l.machine.extend(l.lock, 1'000), REDLOCK_E_NOT_HELD);
-  l.votes(0, 3, Vote::granted);
-  EXPECT_EQ(l.machine.extend(l.lock, 1'000), 0);
-  EXPECT_EQ(l.lock.wants, Wants::extend);
-  EXPECT_EQ(l.machine.extend(l.lock, 1'000), REDLOCK_E_BUSY) << "wanted";
-  ASSERT_TRUE(l.begin(1));
-  EXPECT_EQ(l.lock.round.ttl_ms, 1'000u);
-  EXPECT_EQ(l.machine.extend(l.lock, 1'000), REDLOCK_E_BUSY) << "open";
-  l.votes(0, 3, Vote::granted);
-  EXPECT_EQ(l.machine.extend(l.lock, 1'000), 0);
-  l.machine.release(l.lock);
-  EXPECT_EQ(l.machine.extend(l.lock, 1'000), REDLOCK_E_LOST);
-}
-
-TEST(Machine, an_extend_round_won) {
-  Life l = Life::extending(1'000);
-  EXPECT_EQ(l.lock.rounds, 1u) << "acquire rounds";
-  EXPECT_EQ(l.lock.valid_until, at(9'898));
-  l.now = at(1'030);
-  EXPECT_EQ(l.votes(1, 2, Vote::granted), Action::none);
-  EXPECT_EQ(l.lock.valid_until, at(9'898));
-  EXPECT_EQ(l.vote(4, Vote::granted), Action::none);
-  EXPECT_EQ(l.lock.valid_until, at(10'898));
-  EXPECT_EQ(l.lock.tell.event, REDLOCK_EV_RENEWED);
-  EXPECT_EQ(l.lock.state, State::held);
-  EXPECT_EQ(l.held(at(10'897)), Held::held);
-}
-
-TEST_F(HeldLife, an_extend_never_shortens) {
-  l.machine.extend(l.lock, 20);
-  l.begin(10);
-  l.votes(0, 3, Vote::granted);
-  EXPECT_EQ(l.lock.valid_until, at(9'898));
-  EXPECT_EQ(l.held(at(9'897)), Held::held);
-  EXPECT_EQ(l.lock.tell.event, REDLOCK_EV_RENEWED);
-}
-
-TEST(Machine, an_extend_round_lost_leaves_the_lock_as_valid_as_it_was) {
-  Life gone = Life::extending(1'000);
-  EXPECT_EQ(gone.votes(0, 3, Vote::refused), Action::none);
-  EXPECT_EQ(gone.lock.state, State::held);
-  EXPECT_EQ(gone.lock.valid_until, at(9'898));
-  EXPECT_EQ(gone.lock.tell.event, REDLOCK_EV_AT_RISK);
-  EXPECT_EQ(gone.lock.tell.err, REDLOCK_E_GONE);
-  EXPECT_EQ(gone.votes(3, 2, Vote::granted), Action::none);
-
-  Life missing = Life::extending(1'000);
-  EXPECT_EQ(missing.votes(0, 3, Vote::failed, REDLOCK_E_SUSPECT), Action::none);
-  EXPECT_EQ(missing.lock.tell.err, REDLOCK_E_NO_QUORUM);
-  EXPECT_EQ(missing.held(at(9'897)), Held::held);
-
-  Life silent = Life::extending(1'000);
-  EXPECT_EQ(silent.machine.deadline(silent.lock), at(1'050));
-  EXPECT_EQ(silent.time(1'050), Action::none);
-  EXPECT_EQ(silent.lock.state, State::held);
-  EXPECT_EQ(silent.lock.tell.event, REDLOCK_EV_AT_RISK);
-  EXPECT_EQ(silent.lock.round.told_error, REDLOCK_E_NODE_TIMEOUT);
-  EXPECT_EQ(silent.time(9'898), Action::release);
-  expect_over(silent, REDLOCK_EV_LOST, REDLOCK_E_LOST);
-}
-
 TEST_F(BegunLife, an_extend_that_is_asked_for_behind_a_check_that_failed_is_lost) {
   l.votes(0, 3, Vote::granted);
   l.lock.cell.mark_expired(l.lock.generation);
@@ -101,39 +37,6 @@ TEST(Machine, an_expired_lock_is_not_extended_by_a_reply_that_waited) {
 }
 
 // ---- renewals -------------------------------------------------------------------------------------------------
-
-TEST(Machine, a_renewal_after_a_third_of_the_ttl) {
-  Life l = Life::holding(usual(), 6);
-  const Instant third = at(6) + Duration::ns(10'000'000'000 / 3);
-  EXPECT_EQ(l.machine.deadline(l.lock), third);
-  EXPECT_EQ(l.time(third + Duration::ns(-1)), Action::none);
-  EXPECT_EQ(l.time(third), Action::start);
-  EXPECT_EQ(l.lock.wants, Wants::extend);
-  EXPECT_EQ(l.lock.hold.extend_ttl_ms, 10'000u);
-  EXPECT_EQ(l.machine.deadline(l.lock), l.lock.valid_until) << "asked once";
-  ASSERT_TRUE(l.begin(4'000));
-  l.votes(0, 3, Vote::granted);
-  EXPECT_EQ(l.lock.tell.event, REDLOCK_EV_RENEWED);
-  EXPECT_EQ(l.machine.deadline(l.lock), at(4'000) + Duration::ns(10'000'000'000 / 3));
-}
-
-TEST(Machine, who_wants_no_renewal_asks_every_third_and_raises_nothing) {
-  Life l = Life::holding(no_renew());
-  EXPECT_EQ(l.machine.deadline(l.lock), a_third_after(0));
-  for (const int64_t t : {3'334, 6'668}) {
-    ASSERT_EQ(l.time(t), Action::start);
-    ASSERT_TRUE(l.begin(t));
-    EXPECT_EQ(l.lock.round.ttl_ms, 1u);
-    l.votes(0, 3, Vote::granted);
-    EXPECT_EQ(l.lock.valid_until, at(9'898));
-    EXPECT_EQ(l.told(), 0);
-  }
-  ASSERT_EQ(l.machine.extend(l.lock, 30'000), 0);
-  l.begin(9'000);
-  l.votes(0, 3, Vote::granted);
-  EXPECT_EQ(l.told(), REDLOCK_EV_RENEWED);
-  EXPECT_EQ(l.machine.deadline(l.lock), at(19'000)) << "of the ttl that was won last";
-}
 
 // Asking is not the owner's: it tells nothing when it fails, and is no reason to refuse an extend.
 TEST(Machine, a_question_is_neither_told_nor_in_the_way) {
@@ -210,25 +113,6 @@ TEST(Machine, a_key_is_put_back_behind_each_round_while_the_lock_is_held) {
   EXPECT_EQ(over.machine.put_back_ttl(over.lock, at(1)), 0u);
 }
 
-TEST(Machine, a_master_that_was_not_asked_gets_the_key_behind_the_grant_and_not_before) {
-  Life l;
-  l.machine.begin(l.lock, Masters::of(0, 1, 2, 3), at(0));
-  EXPECT_EQ(l.machine.put_back_ttl(l.lock, at(0)), 0u) << "not held";
-  EXPECT_EQ(l.vote(4, Vote::failed, REDLOCK_E_DISCONNECTED), Action::none);
-  EXPECT_EQ(l.machine.on_key_missing(l.lock, 3, true), Action::none) << "it never took the SET";
-  l.vote(3, Vote::failed, REDLOCK_E_NO_ROOM);
-  l.votes(0, 2, Vote::granted);
-  EXPECT_EQ(l.vote(2, Vote::granted), Action::put_back);
-  EXPECT_EQ(Machine::to_put_back(l.lock), Masters::of(3, 4));
-  EXPECT_EQ(Life::holding().lock.hold.gone, Masters()) << "all were asked";
-
-  Life failed;
-  failed.machine.begin(failed.lock, Masters::of(0, 1, 2), at(0));
-  failed.votes(3, 2, Vote::failed, REDLOCK_E_DISCONNECTED);
-  EXPECT_EQ(failed.vote(0, Vote::refused), Action::drop);
-  EXPECT_EQ(failed.machine.put_back_ttl(failed.lock, at(0)), 0u);
-}
-
 // Its key would be what the open round asks for.
 TEST(Machine, a_master_that_may_vote_in_the_open_round_gets_no_key) {
   Life l = Life::holding();
@@ -284,22 +168,6 @@ TEST(Machine, a_key_is_put_back_only_where_the_master_has_said_that_it_is_gone) 
   EXPECT_EQ(gone.lock.hold.gone, Masters()) << "it may come back with an old key";
 }
 
-TEST_F(HeldLife, word_of_a_change_brings_the_next_round_forward) {
-  l.machine.on_key_changed(l.lock, 2, false, at(100));
-  EXPECT_EQ(l.machine.deadline(l.lock), at(100));
-  ASSERT_EQ(l.time(100), Action::start);
-  ASSERT_TRUE(l.begin(100));
-  l.machine.on_key_changed(l.lock, 2, false, at(101));
-  l.votes(0, 3, Vote::granted);
-  EXPECT_EQ(l.machine.deadline(l.lock), a_third_after(100)) << "the answer came behind the word";
-  ASSERT_EQ(l.time(3'434), Action::start);
-  ASSERT_TRUE(l.begin(3'434));
-  l.vote(0, Vote::granted);
-  l.machine.on_key_changed(l.lock, 0, false, at(3'435));
-  l.votes(1, 2, Vote::granted);
-  EXPECT_LE(l.machine.deadline(l.lock), at(3'435)) << "the word came behind the answer";
-}
-
 TEST_F(HeldLife, word_without_end_brings_few_rounds) {
   unsigned rounds = 0;
   for (int64_t t = 1; t <= 9'000; ++t) {
@@ -319,43 +187,6 @@ TEST_F(HeldLife, word_without_end_brings_few_rounds) {
   EXPECT_EQ(other.machine.deadline(other.lock), a_third_after(0)) << "another's key";
 }
 
-// A master that votes but tells of no change is asked again as the plain timer would; one that does not vote is not.
-TEST(Machine, where_no_look_can_be_sent_a_waiter_tries_or_waits) {
-  for (const bool votes : {true, false}) {
-    Instant free_at[masters];
-    Life l(with_wait(REDLOCK_WAIT_FOREVER));
-    l.lock.forecast.use(free_at, masters);
-    l.begin(0);
-    ASSERT_EQ(l.votes(0, 3, Vote::refused), Action::look);
-    l.lock.wait.stance = Stance::armed;  // has heard nothing for a plain pause
-    l.machine.begin_looking(l.lock, Masters::all(5), Masters::all(5), l.now);
-    const Masters looks = l.lock.forecast.look();
-    ASSERT_EQ(looks, Masters::all(3)) << "those that refused, and no more";
-    for (MasterIndex m : looks) l.machine.look_sent(l.lock, m, l.now);
-    EXPECT_GE(l.lock.wake_at, at(sleep_max_ms / 2)) << "nothing is known: its own timer";
-    for (MasterIndex m : looks) l.machine.look_away(l.lock, m, votes, l.now);
-    if (votes) {
-      EXPECT_LE(l.lock.wake_at, at(2 * 100)) << "the plain timer, and the others' first try";
-    } else {
-      EXPECT_GE(l.lock.wake_at, at(sleep_max_ms / 2));
-    }
-  }
-}
-
-TEST(Machine, a_failed_renewal_is_repeated_soon) {
-  for (uint64_t seed = 0; seed < 50; ++seed) {
-    Life l = Life::extending(4'000);
-    l.machine.seed(seed);
-    l.now = at(4'010);
-    l.votes(0, 3, Vote::failed, REDLOCK_E_SUSPECT);
-    const Instant next = l.machine.deadline(l.lock);
-    EXPECT_GT(next, at(4'010 + node_timeout_ms));
-    EXPECT_LE(next, at(4'010 + 2 * node_timeout_ms));
-    EXPECT_EQ(l.time(next), Action::start);
-    EXPECT_EQ(l.lock.hold.extend_ttl_ms, 10'000u);
-  }
-}
-
 // A renewal that falls due while the owner's extend waits for its turn must not take the owner's ttl away.
 TEST_F(HeldLife, an_extend_that_waits_when_the_renewal_is_due_keeps_its_ttl) {
   ASSERT_EQ(l.machine.extend(l.lock, 30'000), 0);
@@ -368,22 +199,6 @@ TEST_F(HeldLife, an_extend_that_waits_when_the_renewal_is_due_keeps_its_ttl) {
 }
 
 // ---- max_hold_ms ----------------------------------------------------------------------------------------------
-
-TEST(Machine, max_hold_cuts_the_ttl_and_then_ends_renewals) {
-  Life l = Life::holding(with_hold(15'000));
-  ASSERT_EQ(l.time(3'334), Action::start);
-  ASSERT_TRUE(l.begin(3'334));
-  EXPECT_EQ(l.lock.round.ttl_ms, 10'000u) << "13232 is before the limit";
-  l.votes(0, 3, Vote::granted);
-  ASSERT_EQ(l.time(l.lock.wake_at), Action::start);
-  ASSERT_TRUE(l.machine.begin(l.lock, Masters::all(masters), at(6'700)));
-  EXPECT_EQ(l.lock.round.ttl_ms, 8'385u);
-  l.now = at(6'710);
-  l.votes(0, 3, Vote::granted);
-  EXPECT_LE(l.lock.valid_until, at(15'000));
-  EXPECT_GT(l.lock.valid_until, at(14'999));
-  EXPECT_EQ(l.told(), REDLOCK_EV_RENEWED);
-}
 
 // A ttl counts in whole milliseconds, so the cut one may end up to one before the limit; from some starts no ttl comes
 // nearer than that.
@@ -419,28 +234,6 @@ TEST(Machine, of_an_extend_that_cannot_come_nearer_nobody_hears_before_acquired)
   ASSERT_FALSE(l.begin(90));
   EXPECT_EQ(l.told(), REDLOCK_EV_ACQUIRED);
   EXPECT_EQ(l.told(), 0);
-}
-
-TEST(Machine, a_validity_at_or_past_max_hold_cannot_be_extended) {
-  for (const uint32_t hold : {9'898u, 1'000u}) {
-    Life l = Life::holding(with_hold(hold));
-    EXPECT_EQ(l.machine.extend(l.lock, 10'000), REDLOCK_E_HOLD_LIMIT);
-    EXPECT_EQ(l.time(3'334), Action::start);
-    EXPECT_TRUE(l.lock.hold.probe) << "no renewal";
-    EXPECT_EQ(l.held(at(9'897)), Held::held) << "but what was won stays won";
-  }
-}
-
-TEST(Machine, max_hold_counts_from_the_round_that_was_won) {
-  Options o = with_hold(12'000);
-  o.wait_ms = REDLOCK_WAIT_FOREVER;
-  Life l(o);
-  l.begin(0);
-  l.votes(0, 3, Vote::refused);
-  l.time(l.lock.wake_at);
-  l.begin(1'000);
-  l.votes(0, 3, Vote::granted);
-  EXPECT_EQ(l.lock.hold.limit, at(13'000));
 }
 
 }  // namespace

@@ -32,20 +32,6 @@ struct Kept {
   bool sorted;
 };
 
-TEST(Names, one_is_a_view) {
-  const std::string name(REDLOCK_RESOURCE_MAX, 'r');
-  const Names names = Bytes(name.data(), name.size());
-  EXPECT_EQ(names.count(), 1u);
-  EXPECT_EQ(names.bytes(), name.size());
-  EXPECT_EQ(names.first().data, name.data());
-  unsigned n = 0;
-  for (Bytes one : names) {
-    ++n;
-    EXPECT_EQ(text(one), name);
-  }
-  EXPECT_EQ(n, 1u);
-}
-
 TEST(Names, any_number_in_any_order_and_any_bytes) {
   const std::vector<std::string> sorted = {std::string("\0", 1), "bus", "bus1",
                                            std::string(REDLOCK_RESOURCE_MAX, '\xff')};
@@ -63,30 +49,12 @@ TEST(Names, any_number_in_any_order_and_any_bytes) {
   }
 }
 
-TEST(Names, the_longest_fill_the_memory) {
-  std::vector<std::string> given;
-  for (unsigned i = 0; i < Names::max; ++i) given.emplace_back(REDLOCK_RESOURCE_MAX, static_cast<char>('a' + i));
-  const Kept kept(given);
-  EXPECT_EQ(kept.names.bytes(), size_t{REDLOCK_RESOURCE_BYTES_MAX});
-  EXPECT_EQ(kept.all(), given);
-}
-
 TEST(Names, twice_the_same_is_told_wherever_it_stands) {
   const std::vector<std::string> given = {"bus", "tap", "valve", "bus"};
   for (std::vector<std::string> order = given; std::next_permutation(order.begin(), order.end());) {
     EXPECT_FALSE(Kept(order).sorted);
   }
   EXPECT_FALSE(Kept({"bus", "bus"}).sorted);
-}
-
-TEST(Names, a_copy_in_other_memory) {
-  const Kept kept({"valve", "bus"});
-  char memory[8];
-  Names copy;
-  copy.assign(memory, kept.names);
-  EXPECT_EQ(copy.first().data, memory);
-  EXPECT_EQ(copy.count(), 2u);
-  EXPECT_EQ(std::string(memory, sizeof memory), "busvalve");
 }
 
 // Against a set, over random choices of few short names, some of them the beginning of another.

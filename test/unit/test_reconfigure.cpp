@@ -135,27 +135,6 @@ struct Site : ChangeSite {
   double left_ms = 0, first_entered_ms = 0;
 };
 
-TEST(Reconfigure, three_become_five) {
-  Site site(5, {1, 3}, {1, 5});
-  Gateway& fresh = site.add_new("n");
-  site.want(*site.old_a, 1'000, true);
-  site.advance(500);
-  EXPECT_TRUE(site.old_a->holds("bus"));
-  site.want(fresh, 1'000, true);
-  EXPECT_EQ(fresh.outcome("bus"), "FAILED GUARD") << "three of its five masters belong to another configuration";
-  EXPECT_EQ(site.change(), 0);
-  site.want(fresh, 1'000, true);
-  EXPECT_FALSE(site.old_a->holds("bus")) << "it could not be renewed";
-  EXPECT_EQ(site.old_a->outcome("bus"), "LOST");
-  EXPECT_FALSE(fresh.holds("bus")) << "the guard time begins with the change";
-  site.advance(longest_ms + 100);
-  EXPECT_TRUE(fresh.holds("bus"));
-  site.want(*site.old_b, 1'000, false);
-  site.advance(2 * longest_ms);
-  EXPECT_FALSE(site.old_b->holds("bus"));
-  EXPECT_EQ(site.stage.violations(), 0u);
-}
-
 struct ThreeToOthers : ::testing::Test {
   Site site{6, {1, 3}, {4, 6}};
 };
@@ -693,22 +672,6 @@ TEST_F(ThreeToOthers, who_is_not_at_fault_is_not_blamed) {
     EXPECT_EQ(call.change->old_side().why_not(m), 0) << m;
     EXPECT_EQ(call.change->new_side().why_not(m), m == 0 ? REDLOCK_E_FINGERPRINT : 0) << m;
   }
-}
-
-// Another call's mark on one master ends the call before the slower ones have answered.
-TEST(Reconfigure, who_had_no_time_to_answer_is_not_blamed) {
-  Site site(4, {1, 1}, {2, 4});
-  Call& call = site.begin();
-  site.until(call, Step::wait);
-  auto mark = record_of(site, 2);
-  mark["q"] = "0123456789abcdef";
-  site.stage.redis(2).put_fields("redlock::meta", mark);
-  for (const unsigned m : {1u, 3u, 4u}) site.stage.set_delay_ms(m, 15);
-  EXPECT_EQ(site.finish(call), REDLOCK_E_CHANGING);
-  EXPECT_EQ(call.change->old_side().why_not(0), 0);
-  EXPECT_EQ(call.change->new_side().why_not(0), REDLOCK_E_CHANGING);
-  EXPECT_EQ(call.change->new_side().why_not(1), 0);
-  EXPECT_EQ(call.change->new_side().why_not(2), 0);
 }
 
 // ---- lost records ---------------------------------------------------------------------------------------------------

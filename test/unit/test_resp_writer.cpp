@@ -40,11 +40,6 @@ const std::string acquire =
     "*6\r\n$3\r\nSET\r\n$9\r\nlock:pump\r\n$40\r\n0123456789abcdef0123456789abcdef01234567\r\n$2\r\nNX\r\n$2\r\nPX\r\n"
     "$5\r\n10000\r\n";
 
-TEST(RespWriter, ExactBytesOfAcquire) {
-  EXPECT_EQ(written(write_acquire), acquire);
-  EXPECT_EQ(written(write_acquire_in_pieces), acquire);
-}
-
 TEST(RespWriter, EmptyStrings) {
   EXPECT_EQ(written([](Writer& out) { out.bulk(""); }), "$0\r\n\r\n");
   EXPECT_EQ(written([](Writer& out) { out.bulk(Bytes()); }), "$0\r\n\r\n");
@@ -52,11 +47,6 @@ TEST(RespWriter, EmptyStrings) {
   EXPECT_EQ(written([](Writer& out) { out.bulk("a", Bytes()); }), "$1\r\na\r\n");
   EXPECT_EQ(written([](Writer& out) { out.bulk(Bytes(), "b"); }), "$1\r\nb\r\n");
   EXPECT_EQ(written([](Writer& out) { out.raw(Bytes()).raw(""); }), "");
-}
-
-TEST(RespWriter, BytesAreTakenAsTheyAre) {
-  const std::string odd("\0\r\n*1\r\n$\xff", 10);
-  EXPECT_EQ(written([&](Writer& out) { out.bulk(bytes_of(odd)); }), "$10\r\n" + odd + "\r\n");
 }
 
 TEST(RespWriter, Numbers) {
@@ -103,21 +93,6 @@ TEST(RespWriter, WhatDoesNotFitNeverFitsAgain) {
   out.raw("d").crlf().array(1).bulk("").bulk("a", "b").bulk("a", "b", "c").number(1).raw(Bytes());
   EXPECT_FALSE(out.fits());
   EXPECT_EQ(std::string(buffer, sizeof buffer), std::string("abc\0\0\0\0\0", 8));
-}
-
-TEST(RespWriter, ABufferMayBeFilledToItsEnd) {
-  char buffer[6];
-  Writer out(buffer, sizeof buffer);
-  EXPECT_EQ(text_of(out.bulk("").written()), "$0\r\n\r\n");
-  EXPECT_TRUE(out.raw(Bytes()).fits());
-  EXPECT_FALSE(out.raw("x").fits());
-}
-
-TEST(RespWriter, NoBufferFitsNothing) {
-  Writer out(nullptr, 0);
-  out.array(1).bulk("a");
-  EXPECT_FALSE(out.fits());
-  EXPECT_EQ(out.size(), 0u);
 }
 
 TEST(RespWriter, TheReaderGivesBackWhatWasWritten) {

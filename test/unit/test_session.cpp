@@ -12,17 +12,6 @@ using namespace session_test;
 
 // ---- greeting -------------------------------------------------------------------------------------------------
 
-TEST_F(AnySession, begins_with_a_wish_to_connect) {
-  EXPECT_EQ(f.session->state(), State::down);
-  EXPECT_EQ(f.session->wish(), Wish::connect);
-  EXPECT_FALSE(f.session->tried());
-  f.session->connecting(f.now);
-  EXPECT_EQ(f.session->state(), State::connecting);
-  EXPECT_EQ(f.session->wish(), Wish::none);
-  EXPECT_EQ(f.session->deadline(), at(1'500));
-  EXPECT_EQ(f.sent(), "");
-}
-
 TEST_F(ConnectedSession, greeting_on_resp3) {
   EXPECT_EQ(f.session->state(), State::greeting);
   EXPECT_EQ(f.sent(), hello_command);
@@ -59,14 +48,6 @@ TEST_F(AnySession, greeting_with_a_password) {
   EXPECT_EQ(f.sent(), command({"HELLO", "3", "AUTH", "default", password, "SETNAME", "gw-17"}));
   f.receive(hello());
   EXPECT_EQ(f.sent().find(password), std::string::npos);
-}
-
-TEST_F(AnySession, greeting_with_user_and_password) {
-  const std::string user(REDLOCK_USER_MAX, 'u');
-  f.master.user = bytes(user);
-  f.master.password = "secret";
-  f.connect();
-  EXPECT_EQ(f.sent(), command({"HELLO", "3", "AUTH", user, "secret", "SETNAME", "gw-17"}));
 }
 
 TEST(Session, greeting_on_resp2) {
@@ -312,42 +293,6 @@ TEST_F(ConnectedSession, resp2_is_not_for_ever) {
   EXPECT_EQ(f.sent(), hello_command) << "it may have been updated";
 }
 
-// The pause before the next attempt lies between half of a ceiling and all of it; the ceiling doubles up to its cap.
-TEST(Session, reconnects_with_growing_pauses) {
-  for (const uint32_t random : {0u, 0x80000000u, UINT32_MAX}) {
-    Fixture f;
-    int64_t ceiling = 100;
-    for (int i = 0; i < 40; ++i) {
-      ASSERT_EQ(f.session->wish(), Wish::connect);
-      f.session->connecting(f.now);
-      f.break_off(REDLOCK_E_CONNECT, random);
-      EXPECT_EQ(f.session->wish(), Wish::none);
-      const Instant next = f.session->deadline();
-      EXPECT_GT(next, f.now + Duration::ms(ceiling / 2));
-      EXPECT_LE(next, f.now + Duration::ms(ceiling));
-      EXPECT_TRUE(random != 0 || next < f.now + Duration::ms(ceiling / 2 + 1)) << "the whole range is reached";
-      EXPECT_TRUE(random != UINT32_MAX || next + Duration::ms(1) > f.now + Duration::ms(ceiling));
-      f.on_time(next + Duration::ns(-1));
-      EXPECT_EQ(f.session->wish(), Wish::none);
-      f.now = next;
-      f.on_time(f.now);
-      ceiling = std::min<int64_t>(2 * ceiling, 5'000);
-    }
-  }
-}
-
-TEST_F(AnySession, pauses_begin_anew_after_it_was_up) {
-  for (int i = 0; i < 6; ++i) {
-    f.connect();
-    f.break_off();
-    f.now = f.session->deadline();
-    f.on_time(f.now);
-  }
-  f.greet();
-  f.break_off();
-  EXPECT_LE(f.session->deadline(), f.now + Duration::ms(100));
-}
-
 TEST(Session, nothing_is_tried_quickly_that_only_a_human_can_mend) {
   for (const int reason : {REDLOCK_E_AUTH, REDLOCK_E_AUTH_MISSING, REDLOCK_E_NOPERM, REDLOCK_E_ROLE, REDLOCK_E_MODE,
                            REDLOCK_E_DUPLICATE, REDLOCK_E_DENIED, REDLOCK_E_PROTOCOL}) {
@@ -401,16 +346,6 @@ TEST(Session, closed_for_good) {
   EXPECT_EQ(down.session->deadline(), Instant::never());
 }
 
-TEST_F(AnySession, changes_are_told_once) {
-  EXPECT_TRUE(f.session->take_untold()) << "the first state is news";
-  EXPECT_FALSE(f.session->take_untold());
-  f.session->connecting(f.now);
-  EXPECT_TRUE(f.session->take_untold());
-  f.session->connected(f.now, 1);
-  EXPECT_TRUE(f.session->take_untold());
-  EXPECT_FALSE(f.session->untold());
-}
-
 TEST(Session, a_hello_may_be_an_array_or_longer_than_the_buffer) {
   const std::string version = bulk("version"), role = bulk("role"), master = bulk("master");
   for (const std::string& hello : {"*4\r\n" + bulk("mode") + bulk("standalone") + role + master,
@@ -421,13 +356,6 @@ TEST(Session, a_hello_may_be_an_array_or_longer_than_the_buffer) {
     EXPECT_EQ(f.session->wish(), Wish::none);
     EXPECT_EQ(f.sent().rfind(tracking_command, 0), 0u);
   }
-}
-
-TEST_F(ConnectedSession, a_hello_whose_last_word_is_the_refusal) {
-  f.sent();
-  f.receive(map({bulk("mode"), bulk("standalone"), bulk("role"), bulk("replica")}));
-  f.expect_closing(REDLOCK_E_ROLE);
-  EXPECT_EQ(f.sent(), "");
 }
 
 TEST_F(ConnectedSession, a_hello_without_a_role) {

@@ -43,31 +43,10 @@ TEST(SessionGuard, the_greeting_has_places_and_references_enough) {
   }
 }
 
-TEST_F(GreetedUnderGuard, its_state_is_the_one_found_on_this_connection) {
-  const Sealed state = f.session->sealed();
-  EXPECT_EQ(std::string(state.seal.data, state.seal.size), seal);
-  EXPECT_EQ(std::string(state.meta_key.data, state.meta_key.size), meta);
-}
-
 TEST_F(GreetedUpToInfo, the_greeting_tells_that_it_is_identified) {
   f.receive(bulk(info_text()));
   EXPECT_EQ(f.told(&News::identified), 1u);
   EXPECT_EQ(std::string(f.session->guard().run_id().data, 16), run_id);
-}
-
-TEST_F(GreetedUpToInfo, a_blank_record_is_made_and_read_again_before_it_is_up) {
-  f.receive(bulk(info_text()) + f.caching() + f.blank() + f.time());
-  const std::string made = f.sent();
-  const size_t at_q = made.find(bulk(fingerprint)) + bulk(fingerprint).size() + 5;
-  const std::string fresh = made.substr(at_q, 16);
-  EXPECT_EQ(fresh.find_first_not_of("0123456789abcdef"), std::string::npos) << fresh;
-  EXPECT_EQ(made, Fixture::write("", "*", fresh, "") + f.reading());
-  f.receive(f.ping());
-  EXPECT_EQ(f.session->state(), State::greeting);
-  f.receive(":1\r\n" + f.caching() + f.record("") + f.time());
-  EXPECT_EQ(f.session->state(), State::up);
-  EXPECT_EQ(f.session->reason(), REDLOCK_E_UNWATCHED);
-  EXPECT_FALSE(f.session->votes());
 }
 
 TEST_F(AnyUnderGuard, a_blank_record_is_made_only_when_the_client_allows_it) {
@@ -147,15 +126,6 @@ TEST(SessionGuard, a_push_in_the_greeting_is_followed_by_another_reading_before_
     EXPECT_EQ(f.session->outlook(), Guard::Outlook::watched) << "whoever asks now hears for how long";
     EXPECT_EQ(f.session->wish(), Wish::none);
   }
-}
-
-TEST(SessionGuard, without_random_bytes_no_state_is_begun) {
-  Fixture f(Link::tracked, 0);
-  f.greet_up_to_info();
-  f.receive(bulk(info_text()) + f.caching() + f.blank() + f.time() + f.ping());
-  EXPECT_EQ(f.sent(), "");
-  EXPECT_FALSE(f.session->votes());
-  EXPECT_EQ(f.session->reason(), REDLOCK_E_SYSTEM);
 }
 
 // ---- readings -----------------------------------------------------------------------------------------------------
@@ -269,27 +239,6 @@ TEST_F(GreetedUnderGuard, a_grant_that_comes_after_the_push_is_none) {
   EXPECT_EQ(f.replies[2].meaning.answer, Answer::yes) << "a delete is a delete";
 }
 
-// A script compares the state by itself: what it found to be another is read anew, and nothing is voted before that.
-TEST(SessionGuard, a_script_that_finds_another_state_withdraws_it) {
-  for (const Op op : {Op::acquire, Op::extend, Op::acquire_fenced, Op::token}) {
-    Greeted f;
-    ASSERT_TRUE(f.session->votes());
-    Subject s;
-    s.names = "bus";
-    s.value_hex = "0011223344556677889900112233445566778899";
-    f.ask(op, 1, 1, Command::sealed(test::space(), op, s, f.session->sealed(), 0, true));
-    f.sent();
-    f.receive(":-1\r\n");
-    ASSERT_EQ(f.replies.size(), 1u);
-    EXPECT_EQ(f.replies[0].meaning.answer, Answer::error);
-    EXPECT_EQ(f.replies[0].meaning.error, REDLOCK_E_SEAL);
-    EXPECT_FALSE(f.session->votes());
-    EXPECT_EQ(f.session->reason(), REDLOCK_E_UNREAD);
-    EXPECT_EQ(f.told(&News::withdrawn), 1u);
-    EXPECT_EQ(f.due(0), f.reading()) << "read again at once";
-  }
-}
-
 TEST_F(GreetedUnderGuard, a_stepped_clock_is_told_with_its_size) {
   f.due(5'000);
   f.news.clear();
@@ -368,51 +317,9 @@ TEST_F(GreetedUnderGuard, by_script_follows_the_last_reading) {
 
 // ---- the client's part ----------------------------------------------------------------------------------------------
 
-TEST_F(GreetedUnderGuard, a_quarantine_is_written_only_over_a_seal) {
-  f.session->quarantine(f.now);
-  const std::string said = f.sent();
-  EXPECT_TRUE(holds(said, bulk(fingerprint) + bulk(q) + bulk(replid) + bulk(fingerprint))) << said;
-  EXPECT_FALSE(holds(said, bulk(seal)));
-  f.receive(":1\r\n" + f.caching() +
-            list({bulk(replication()), bulk(fingerprint), bulk("4444444444444444"), Fixture::null(), Fixture::null(),
-                  Fixture::null(), Fixture::null()}) +
-            f.time());
-  EXPECT_EQ(f.session->reason(), REDLOCK_E_UNWATCHED);
-  f.session->quarantine(f.now);
-  EXPECT_EQ(f.sent(), "") << "nobody trusts it any more";
-}
-
 TEST_F(AnyUnderGuard, a_quarantine_waits_for_a_connection) {
   f.session->quarantine(f.now);
   EXPECT_FALSE(holds(f.sent(), "EVAL"));
-}
-
-TEST_F(AnyUnderGuard, commissioning_reads_at_once_where_it_is_up_and_later_else) {
-  f.session->commission(at(1'000), f.now);
-  f.greet_up_to_info();
-  f.receive(bulk(info_text()) + f.caching() + f.record("") + f.time());
-  EXPECT_TRUE(holds(f.sent(), bulk(q) + bulk(seal)));
-
-  Fixture g;
-  g.greet(Fixture::record(""));
-  g.session->commission(at(1'000), g.now);
-  EXPECT_EQ(g.due(0), g.reading());
-}
-
-TEST_F(GreetedUnderGuard, distrust_duplicate_and_a_jump_end_the_votes) {
-  f.session->take_untold();
-  f.session->distrust(at(100));
-  EXPECT_EQ(f.session->reason(), REDLOCK_E_WALL_CLOCK);
-  EXPECT_TRUE(f.session->take_untold());
-  f.due(100);
-  EXPECT_TRUE(f.session->votes());
-  f.session->set_duplicate(true);
-  EXPECT_EQ(f.session->reason(), REDLOCK_E_DUPLICATE);
-  f.session->set_duplicate(false);
-  EXPECT_TRUE(f.session->votes());
-  f.session->clock_jumped(f.now);
-  EXPECT_EQ(f.session->reason(), REDLOCK_E_UNREAD);
-  EXPECT_FALSE(f.session->samples_clock(at(0)));
 }
 
 // Asks, and notes what it hears.
@@ -453,15 +360,6 @@ TEST_F(AnyUnderGuard, one_question_is_asked_at_a_time) {
   EXPECT_EQ(other.heard, "NOPERM no.");
   EXPECT_EQ(f.session->last_error(), REDLOCK_E_NOPERM);
   EXPECT_EQ(f.session->state(), State::up);
-}
-
-TEST(SessionGuard, a_question_without_tracking_is_one_command) {
-  Fixture f(Link::resp2);
-  f.greet();
-  f.sent();
-  Asker asker;
-  ASSERT_TRUE(asker.ask(f));
-  EXPECT_EQ(f.sent(), asker.begin);
 }
 
 TEST_F(GreetedUnderGuard, a_question_whose_connection_breaks_is_not_heard_any_more) {

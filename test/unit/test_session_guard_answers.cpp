@@ -10,12 +10,6 @@ using namespace session_guard_test;
 
 // ---- what a server may answer --------------------------------------------------------------------------------------
 
-TEST_F(GreetedUpToInfo, info_refused_is_told_in_its_own_words) {
-  f.receive("-NOPERM no\r\n" + f.caching() + f.record() + f.time() + f.ping());
-  EXPECT_EQ(f.session->state(), State::up);
-  EXPECT_EQ(f.session->reason(), REDLOCK_E_NOPERM);
-}
-
 // Inside a script the refusal has no word of its own.
 TEST(SessionGuard, info_refused_inside_the_script_is_one_of_its_answers) {
   const std::string refused = list({"-ERR The user executing the script can't run this command or subcommand\r\n",
@@ -82,21 +76,6 @@ TEST(SessionGuard, an_answer_of_another_type_closes) {
   }
 }
 
-TEST_F(GreetedUpToInfo, time_refused_costs_the_vote_when_strict) {
-  f.receive(bulk(info_text()) + f.caching() + f.record() + "-NOPERM no\r\n" + f.ping());
-  EXPECT_EQ(f.session->reason(), REDLOCK_E_NOPERM) << "nobody sees its clock";
-  EXPECT_FALSE(f.session->samples_clock(at(0)));
-  f.due(5'000);
-  f.reads(f.record(), 5);
-  EXPECT_TRUE(f.session->votes());
-
-  Fixture weak;
-  weak.settings.guard = GuardMode::weak;
-  weak.greet_up_to_info();
-  weak.receive(bulk(info_text()) + weak.caching() + weak.record() + "-NOPERM no\r\n" + weak.ping());
-  EXPECT_TRUE(weak.session->votes());
-}
-
 TEST_F(GreetedUpToInfo, half_a_time_is_no_sample) {
   f.receive(bulk(info_text()) + f.caching() + f.record() + list({bulk("5")}) + f.ping());
   EXPECT_TRUE(f.session->votes());
@@ -115,12 +94,6 @@ TEST(SessionGuard, without_tracking_the_record_is_read_again_all_the_same) {
     f.greet();
     EXPECT_EQ(f.due(5'000), f.reading());
   }
-}
-
-TEST_F(GreetedUpToInfo, a_record_that_cannot_be_read_is_the_reason) {
-  f.receive(bulk(info_text()) + f.caching() + "-WRONGTYPE no\r\n" + f.time() + f.ping());
-  EXPECT_EQ(f.session->state(), State::up);
-  EXPECT_EQ(f.session->reason(), REDLOCK_E_WRONGTYPE);
 }
 
 // Only the library writes the record; but whoever else does, the last piece of what was written is not the field. What
@@ -198,19 +171,6 @@ TEST(SessionGuard, a_reading_may_come_in_any_two_pieces) {
 }
 
 // ---- writes -------------------------------------------------------------------------------------------------------
-
-TEST_F(GreetedUpToInfo, a_refused_write_is_the_reason) {
-  f.receive(bulk(info_text()) + f.caching() + f.blank() + f.time() + f.ping());
-  f.receive("-OOM no\r\n" + f.caching() + f.blank() + f.time());
-  EXPECT_EQ(f.session->reason(), REDLOCK_E_OOM);
-  EXPECT_EQ(f.session->wish(), Wish::none);
-  f.sent();
-  EXPECT_EQ(f.due(5'000), f.reading());
-  f.reads(f.blank(), 5);
-  EXPECT_TRUE(holds(f.sent(), test::text_of(record_script)));
-  f.receive(":1\r\n" + f.caching() + f.record("") + f.time(1'700'000'005));
-  EXPECT_EQ(f.session->reason(), REDLOCK_E_UNWATCHED);
-}
 
 TEST_F(GreetedUpToInfo, a_write_answered_by_another_type_closes) {
   f.receive(bulk(info_text()) + f.caching() + f.blank() + f.time() + f.ping() + "+OK\r\n");
@@ -305,59 +265,7 @@ struct Visits : Fixture {
     settings.has_boot_id = true;
     memcpy(settings.boot_id, boot_id.data(), boot_id.size());
   }
-  std::string visit(int64_t ms, int64_t server_ms) const {
-    return command({"EVAL", test::text_of(visit_script), "2", meta, seen, boot_id, seal, std::to_string(ms),
-                    std::to_string(server_ms)});
-  }
-  bool wants_boot_time() const { return !news.empty() && news.back().wants_boot_time; }
 };
-
-TEST(SessionGuard, a_visit_to_a_state_without_a_seal_leaves_word) {
-  Visits f;
-  f.greet(Fixture::record(""));
-  EXPECT_TRUE(holds(f.rest, f.reading(boot_id)));
-  ASSERT_TRUE(f.wants_boot_time());
-  EXPECT_EQ(f.sent(), "");
-  f.session->boot_time(123'456'789, f.now);
-  EXPECT_EQ(f.sent(), f.visit(123'456'789, 1'700'000'000'000));
-  f.session->boot_time(123'456'789, f.now);
-  EXPECT_EQ(f.sent(), "") << "once for each reading";
-  f.receive(":1\r\n");
-  EXPECT_EQ(f.session->wish(), Wish::none);
-  EXPECT_EQ(f.session->in_flight(), 0u);
-}
-
-// Nothing else may be new: the reason is the one that was told before.
-TEST(SessionGuard, boot_time_is_news_behind_each_reading) {
-  Visits f;
-  f.greet(Fixture::record(""));
-  f.session->boot_time(1'000, f.now);
-  f.receive(":1\r\n");
-  for (const int64_t ms : {5'000, 10'000}) {
-    f.news.clear();
-    f.due(ms);
-    f.reads(f.record(""), ms / 1'000);
-    ASSERT_EQ(f.told(&News::wants_boot_time), 1u);
-    f.session->boot_time(ms, f.now);
-    f.receive(":0\r\n");
-  }
-}
-
-TEST(SessionGuard, an_earlier_visit_that_is_old_enough_ends_the_watch) {
-  Visits f;
-  f.greet(Fixture::record("", replication(), replid + ":" + q + " 1000 1699999960000"));
-  ASSERT_TRUE(f.wants_boot_time());
-  f.session->boot_time(1'000 + 40'000, f.now);
-  EXPECT_EQ(f.sent(), Fixture::write(fingerprint, q, q, seal) + f.reading(boot_id));
-}
-
-TEST(SessionGuard, a_sealed_state_is_visited_without_a_word) {
-  Visits f;
-  f.greet();
-  EXPECT_FALSE(f.wants_boot_time());
-  f.session->boot_time(1'000, f.now);
-  EXPECT_EQ(f.sent(), "");
-}
 
 TEST(SessionGuard, boot_time_that_comes_behind_a_withdrawal_writes_nothing) {
   Visits f;

@@ -10,29 +10,6 @@ using namespace session_test;
 
 // ---- replies --------------------------------------------------------------------------------------------------
 
-TEST(Session, answers_come_in_the_order_of_the_requests) {
-  Fixture f(8);
-  f.greet();
-  uint16_t asked = 0, answered = 0;
-  for (int round = 0; round < 20; ++round) {  // around the FIFO, several times
-    std::string wire;
-    for (int i = 0; i < 5; ++i, ++asked) {
-      f.ask(asked, static_cast<Op>(asked % 3));
-      wire += asked % 3 == 0 ? "+OK\r\n" : ":1\r\n";
-    }
-    EXPECT_EQ(f.sent().size(), 5 * any_command().text_size());
-    f.receive(wire);
-    ASSERT_EQ(f.replies.size(), asked);
-    for (; answered < asked; ++answered) {
-      EXPECT_EQ(f.replies[answered].claim, answered);
-      EXPECT_EQ(f.replies[answered].round, answered);
-      EXPECT_EQ(f.replies[answered].op, static_cast<Op>(answered % 3));
-      EXPECT_EQ(f.replies[answered].meaning.answer, Answer::yes);
-    }
-  }
-  EXPECT_EQ(f.session->in_flight(), 0u);
-}
-
 TEST(Session, room) {
   Fixture f(8);
   f.greet();
@@ -80,15 +57,6 @@ TEST_F(GreetedSession, votes_of_each_kind) {
   EXPECT_EQ(f.session->state(), State::up);
 }
 
-TEST_F(GreetedSession, pushes_and_attributes_answer_nothing) {
-  f.ask(1);
-  f.receive(">1\r\n+OK\r\n" + std::string("|1\r\n+a\r\n:1\r\n") + "_\r\n>0\r\n");
-  ASSERT_EQ(f.replies.size(), 1u);
-  EXPECT_EQ(f.replies[0].meaning.answer, Answer::no);
-  EXPECT_EQ(f.session->in_flight(), 0u);
-  EXPECT_EQ(f.session->wish(), Wish::none);
-}
-
 TEST(Session, tracking_that_is_refused_costs_no_vote) {
   for (const char* refusal : {"-ERR unknown subcommand 'TRACKING'. Try CLIENT HELP.\r\n",
                               "-NOPERM this user has no permissions to run the 'client|tracking' command\r\n"}) {
@@ -105,15 +73,6 @@ TEST(Session, tracking_that_is_refused_costs_no_vote) {
     f.receive(nonsense);
     f.expect_closing(REDLOCK_E_PROTOCOL, nonsense);
   }
-}
-
-TEST_F(GreetedSession, tracking_is_of_one_connection) {
-  EXPECT_TRUE(f.session->tracked());
-  f.break_off();
-  EXPECT_FALSE(f.session->tracked());
-  f.connect();
-  f.receive(hello());
-  EXPECT_FALSE(f.session->tracked());
 }
 
 TEST(Session, changed_keys_are_told_in_their_place_between_answers) {
@@ -139,33 +98,6 @@ TEST(Session, changed_keys_are_told_in_their_place_between_answers) {
 }
 
 // ---- looks ----------------------------------------------------------------------------------------------------
-
-TEST_F(GreetedSession, a_look_is_two_requests_and_one_answer) {
-  f.ask(1);
-  look(f, 5);
-  EXPECT_EQ(f.sent(),
-            text(any_command().head()) + command({"CLIENT", "CACHING", "yes"}) + command({"PTTL", "a:valve"}));
-  EXPECT_EQ(f.session->in_flight(), 3u);
-  f.receive("_\r\n+OK\r\n:700\r\n");
-  ASSERT_EQ(f.replies.size(), 2u);
-  EXPECT_EQ(f.replies[1].kind, Reply::Kind::ttl_read);
-  EXPECT_EQ(f.replies[1].claim, 5);
-  EXPECT_EQ(f.replies[1].round, 75u);
-  EXPECT_EQ(f.replies[1].ttl, 700);
-  EXPECT_EQ(f.session->in_flight(), 0u);
-}
-
-TEST_F(GreetedSession, a_look_at_several_keys_takes_its_script_along) {
-  f.sent();
-  char memory[8];
-  const Bytes both[] = {"bus", "valve"};
-  Names names;
-  names.assign(memory, both, 2);
-  f.session->look(5, 75, Command::look(test::space(), "a:", names), false, f.now);
-  EXPECT_EQ(f.session->in_flight(), 2u);
-  EXPECT_EQ(f.sent(), command({"CLIENT", "CACHING", "yes"}) +
-                          command({"EVAL", test::text_of(look_script), "2", "a:bus", "a:valve"}));
-}
 
 TEST(Session, what_a_look_may_say) {
   for (const auto& [said, ttl] : {std::pair<const char*, int64_t>{":-2\r\n", -2},
@@ -196,18 +128,6 @@ void ask_holder(Fixture& f, uint16_t who) {
 }
 
 const std::string our_digits = "00112233445566778899aabbccddeeff00112233";
-
-TEST_F(GreetedSession, a_question_for_the_holder_is_one_get) {
-  ask_holder(f, 5);
-  EXPECT_EQ(f.session->in_flight(), 1u);
-  EXPECT_EQ(f.sent(), command({"GET", "a:valve"})) << "not tracked: nobody is told of it";
-  f.receive(bulk(our_digits + ":gw-03"));
-  ASSERT_EQ(f.replies.size(), 1u);
-  EXPECT_EQ(f.replies[0].kind, Reply::Kind::holder_read);
-  EXPECT_EQ(f.replies[0].claim, 5u);
-  EXPECT_EQ(f.replies[0].round, 75u);
-  EXPECT_EQ(f.session->in_flight(), 0u);
-}
 
 TEST(Session, what_the_holder_may_be) {
   struct Case {
@@ -309,13 +229,6 @@ TEST_F(GreetedSession, the_rest_of_a_long_word_is_not_the_word) {
   f.receive("invalidate\r\n*1\r\n" + bulk("k"));
   EXPECT_TRUE(f.replies.empty());
   EXPECT_EQ(f.session->wish(), Wish::none);
-}
-
-TEST_F(AnySession, without_a_guard_there_is_no_seal) {
-  f.settings.guard = GuardMode::off;
-  f.greet();
-  EXPECT_EQ(f.session->sealed().seal.size, 0u);
-  EXPECT_FALSE(f.session->asked_by_script()) << "there is nothing to compare";
 }
 
 TEST(Session, a_reply_that_nobody_asked_for_closes) {
@@ -421,48 +334,6 @@ TEST_F(AnySession, a_login_that_is_lost_is_not_missing) {
   f.expect_closing(REDLOCK_E_AUTH);
 }
 
-void spell_out(Fixture& f, Op op) {
-  Subject s;
-  s.names = "valve";
-  s.value_hex = "0011223344556677889900112233445566778899";
-  s.client_name = "gw-17";
-  const Command command = op == Op::release ? Command::plain(test::space(), op, s, false)
-                                            : Command::sealed(test::space(), op, s, {"record", ""}, 1, false);
-  f.ask(op, 9, 9, command);
-}
-
-TEST_F(GreetedSession, a_script_is_spelled_out_once) {
-  EXPECT_FALSE(f.session->send_script_text(Op::release)) << "the greeting loads it";
-  EXPECT_FALSE(f.session->send_script_text(Op::extend));
-  EXPECT_TRUE(f.session->send_script_text(Op::acquire)) << "most acquires are a SET";
-  EXPECT_TRUE(f.session->send_script_text(Op::token));
-  spell_out(f, Op::acquire_fenced);
-  EXPECT_FALSE(f.session->send_script_text(Op::acquire)) << "one script for both";
-  EXPECT_TRUE(f.session->send_script_text(Op::token));
-  f.receive("+OK\r\n");
-  EXPECT_FALSE(f.session->send_script_text(Op::acquire_fenced));
-}
-
-TEST_F(GreetedSession, a_script_that_the_master_forgot_is_spelled_out_again) {
-  f.ask(1, Op::release);
-  f.ask(2, Op::release);
-  f.receive("-NOSCRIPT No matching script.\r\n");
-  ASSERT_EQ(f.replies.size(), 1u);
-  EXPECT_EQ(f.replies[0].meaning.error, REDLOCK_E_NOSCRIPT);
-  EXPECT_TRUE(f.session->send_script_text(Op::release));
-  EXPECT_FALSE(f.session->send_script_text(Op::extend)) << "nothing was said of this one";
-  spell_out(f, Op::release);
-  f.receive("-NOSCRIPT\r\n");
-  EXPECT_FALSE(f.session->send_script_text(Op::release)) << "the text stands in the buffer already";
-  f.sent();
-  f.receive(":1\r\n");
-  EXPECT_FALSE(f.session->send_script_text(Op::release));
-  f.break_off();
-  f.greet();
-  EXPECT_FALSE(f.session->send_script_text(Op::release));
-  EXPECT_TRUE(f.session->send_script_text(Op::acquire)) << "perhaps another server";
-}
-
 TEST_F(GreetedSession, a_command_with_its_script_by_reference) {
   Subject s;
   s.names = "valve";
@@ -479,41 +350,6 @@ TEST_F(GreetedSession, a_command_with_its_script_by_reference) {
   EXPECT_EQ(f.sent(),
             text(extend.head()) + test::text_of(extend_script) + text(extend.tail()) + text(any_command().head()))
       << "of two texts";
-}
-
-// One connection's whole life, its input cut in two at every place, and byte by byte.
-TEST(Session, any_pieces_of_input_are_the_same) {
-  const auto run = [](const std::function<void(Fixture&, const std::string&)>& feed) {
-    Connected f;
-    std::string wire = f.sent();
-    feed(f, hello());
-    wire += f.sent();
-    feed(f, ">2\r\n" + bulk("invalidate") + "_\r\n" + ready + bulk(Fixture::nonce_of(wire)));
-    EXPECT_EQ(f.session->state(), State::up);
-    for (uint16_t i = 0; i < 5; ++i) f.ask(i, i < 3 ? Op::acquire : Op::release);
-    wire += f.sent();
-    feed(f, "+OK\r\n_\r\n-OOM no\r\n|1\r\n+x\r\n+y\r\n:1\r\n-NOSCRIPT none\r\n");
-    EXPECT_EQ(f.session->wish(), Wish::none);
-    for (const Reply& r : f.replies) {
-      wire += std::to_string(r.claim) + ' ' + std::to_string(static_cast<int>(r.meaning.answer)) + ' ' +
-              std::to_string(r.meaning.error) + '\n';
-    }
-    EXPECT_EQ(f.replies.size(), 6u) << "and the push";
-    EXPECT_EQ(f.session->in_flight(), 0u);
-    return wire;
-  };
-  const std::string whole = run([](Fixture& f, const std::string& s) { f.receive(s); });
-  for (size_t split = 0; split < hello().size(); ++split) {
-    const std::string two = run([&](Fixture& f, const std::string& s) {
-      f.receive(s.substr(0, split));
-      if (split < s.size()) f.receive(s.substr(split));
-    });
-    ASSERT_EQ(two, whole) << "split at " << split;
-  }
-  const std::string byte_by_byte = run([](Fixture& f, const std::string& s) {
-    for (const char c : s) f.receive(std::string(1, c));
-  });
-  EXPECT_EQ(byte_by_byte, whole);
 }
 
 }  // namespace

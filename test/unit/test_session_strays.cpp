@@ -196,36 +196,6 @@ TEST(SessionStrays, an_end_is_told_when_it_is_known_and_is_not_taken_back) {
   }
 }
 
-TEST(SessionStrays, each_connection_that_was_up_is_ended_by_its_own_id) {
-  for (const bool suspect : {false, true}) {
-    Broken f;
-    f.greet_up_to_info(11);
-    f.receive(bulk(info_text()) + f.caching() + f.record() + f.time() + f.ping() + ":1\r\n");
-    f.sent();
-    f.ask(Op::acquire);
-    if (suspect) {
-      f.now = at(100);
-      f.on_time(f.now);
-      ASSERT_EQ(f.session->state(), State::suspect);
-    }
-    f.sent();
-    f.break_off(true);
-    f.connect();
-    f.greet_up_to_info(12);
-    f.receive(bulk(info_text()));
-    EXPECT_EQ(f.sent(), command({"CLIENT", "KILL", "ID", "11"}));
-  }
-}
-
-TEST(SessionStrays, where_none_are_left_nobody_is_ended) {
-  Greeted f;
-  f.break_off(false);
-  f.connect();
-  f.greet(Fixture::record(), 11);
-  EXPECT_FALSE(holds(f.sent(), "KILL"));
-  EXPECT_EQ(f.session->take_news().strays, Strays::none);
-}
-
 TEST_F(BrokenSession, a_later_info_ends_nobody) {
   f.greet_up_to_info(11);
   f.receive(bulk(info_text() + "loading:1\r\n") + f.caching() + f.record() + f.time() + f.ping() + "-NOPERM no\r\n");

@@ -33,33 +33,6 @@ TEST_F(AnySession, a_greeting_that_does_not_end) {
   f.expect_closing(REDLOCK_E_NODE_TIMEOUT);
 }
 
-TEST_F(GreetedSession, suspect_and_back) {
-  f.ask(1);
-  f.now = at(1'030);
-  f.ask(2);
-  EXPECT_EQ(f.session->deadline(), at(1'050));
-  f.on_time(at(1'049));
-  EXPECT_TRUE(f.session->votes());
-  EXPECT_FALSE(f.session->untold());
-  f.on_time(at(1'050));
-  EXPECT_EQ(f.session->state(), State::suspect);
-  EXPECT_TRUE(f.session->take_untold());
-  EXPECT_FALSE(f.session->untold());
-  EXPECT_FALSE(f.session->votes());
-  EXPECT_TRUE(f.session->connected()) << "deletes still go to it";
-  EXPECT_EQ(f.session->wish(), Wish::none);
-  f.now = at(1'060);
-  f.ask(1, Op::release);
-  f.receive("+OK\r\n_\r\n");
-  EXPECT_FALSE(f.session->votes()) << "not before it has answered everything";
-  f.receive(":1\r\n");
-  EXPECT_TRUE(f.session->votes());
-  EXPECT_EQ(f.session->state(), State::up);
-  EXPECT_TRUE(f.session->take_untold());
-  ASSERT_EQ(f.replies.size(), 3u);
-  EXPECT_EQ(f.session->deadline(), at(1'060 + 5'000)) << "the next ping";
-}
-
 // The FIFO rounds down to ticks of 1024 ns when it was sent.
 void expect_just_before(Instant deadline, Instant wanted) {
   EXPECT_LE(deadline, wanted);
@@ -76,33 +49,6 @@ TEST_F(GreetedSession, the_oldest_request_counts) {
   EXPECT_TRUE(f.session->votes());
   f.on_time(at(1'090));
   EXPECT_FALSE(f.session->votes());
-}
-
-TEST_F(GreetedSession, a_suspect_is_closed_in_the_end) {
-  f.ask(1);
-  f.now = at(1'500);
-  f.on_time(at(1'050));
-  EXPECT_EQ(f.session->deadline(), at(3'000));
-  f.ask(1, Op::release);
-  f.on_time(at(2'999));
-  EXPECT_EQ(f.session->wish(), Wish::none);
-  f.on_time(at(3'000));
-  f.expect_closing(REDLOCK_E_NODE_TIMEOUT);
-}
-
-TEST_F(GreetedSession, a_suspect_that_answers_slowly_is_given_its_time_for_each) {
-  f.ask(1);
-  f.now = at(1'500);
-  f.on_time(at(1'050));
-  f.ask(2, Op::release);
-  f.now = at(2'900);
-  f.receive("+OK\r\n");
-  EXPECT_EQ(f.session->state(), State::suspect);
-  expect_just_before(f.session->deadline(), at(3'500));  // from the oldest that is unanswered
-  f.on_time(at(3'499));
-  EXPECT_EQ(f.session->wish(), Wish::none);
-  f.on_time(at(3'500));
-  f.expect_closing(REDLOCK_E_NODE_TIMEOUT);
 }
 
 // The process was stopped. The answer may wait in the socket, so nobody is judged before the socket was read.
@@ -145,68 +91,6 @@ TEST_F(GreetedSession, an_idle_connection_is_tried) {
   EXPECT_NE(Fixture::nonce_of(second), Fixture::nonce_of(first));
   f.receive(bulk(Fixture::nonce_of(first)));
   f.expect_closing(REDLOCK_E_PROTOCOL, "an old nonce");
-}
-
-TEST_F(GreetedSession, a_connection_in_use_is_not_tried) {
-  f.now = at(5'999);
-  f.ask(1);
-  f.receive("+OK\r\n");
-  f.sent();
-  f.on_time(at(6'000));
-  EXPECT_EQ(f.sent(), "");
-  EXPECT_EQ(f.session->deadline(), at(10'999));
-}
-
-// ---- strays, where no run id is known -----------------------------------------------------------------------------
-
-TEST(Session, without_a_guard_strays_stay_at_large) {
-  for (const bool resp3 : {true, false}) {
-    Greeted f;
-    f.ask(1);
-    f.break_off();
-    f.session->leave_strays(true);
-    f.news.clear();
-    f.connect();
-    std::string said = f.sent();
-    f.receive(resp3 ? hello() : "-ERR unknown command 'HELLO'\r\n");
-    const std::string rest = f.sent();
-    f.receive(resp3 ? ready : "*1\r\n" + bulk("master") + loaded);
-    f.take_news();
-    EXPECT_TRUE(f.news.empty()) << "not before it is up";
-    f.receive(bulk(Fixture::nonce_of(rest)));
-    EXPECT_EQ(f.session->state(), State::up);
-    said += rest + f.sent();
-    for (const char* word : {"KILL", "INFO", "ID"}) EXPECT_EQ(said.find(bulk(word)), std::string::npos) << word;
-    ASSERT_EQ(f.news.size(), 1u);
-    EXPECT_EQ(f.news[0].strays, Strays::at_large);
-    EXPECT_FALSE(f.news[0].identified || f.news[0].withdrawn || f.news[0].stepped || f.news[0].wants_boot_time);
-    EXPECT_EQ(f.session->take_news().strays, Strays::none) << "told once";
-  }
-}
-
-TEST_F(GreetedSession, without_strays_nothing_is_told_of_them) {
-  f.break_off();
-  f.session->leave_strays(false);
-  f.greet();
-  f.take_news();
-  EXPECT_TRUE(f.news.empty());
-}
-
-TEST_F(GreetedSession, strays_are_told_of_when_a_connection_is_up_at_last) {
-  f.ask(1);
-  f.break_off();
-  f.session->leave_strays(true);
-  for (int i = 0; i < 3; ++i) {
-    f.connect();
-    f.receive(hello());
-    f.sent();
-    f.break_off();
-    f.session->leave_strays(true);
-    EXPECT_TRUE(f.news.empty());
-  }
-  f.greet();
-  ASSERT_EQ(f.news.size(), 1u);
-  EXPECT_EQ(f.news[0].strays, Strays::at_large);
 }
 
 // ---- what is told of a master ---------------------------------------------------------------------------------

@@ -170,13 +170,6 @@ TEST_F(StoryTest, LostIsAnErrorAndSaysWhy) {
             "3 " + bus + "lost: 2 of 3 masters could not extend it; 10.0.0.11:6379: the connection broke");
 }
 
-TEST_F(StoryTest, AtRiskSaysForHowLong) {
-  redlock_event_t event = of_lock(REDLOCK_EV_AT_RISK, REDLOCK_E_NO_QUORUM);
-  event.validity_ms = 6'200;
-  EXPECT_EQ(lock(event), "4 " + bus + "not extended: too few masters gave a usable answer; 10.0.0.11:6379: the "
-                                      "connection broke; 6.2 s of validity left");
-}
-
 TEST_F(StoryTest, ALostTryIsNoWarning) {
   EXPECT_EQ(lock(of_lock(REDLOCK_EV_FAILED, REDLOCK_E_LOCKED), 4), "");
   EXPECT_EQ(lock(of_lock(REDLOCK_EV_FAILED, REDLOCK_E_TIMEOUT)), "");
@@ -193,20 +186,6 @@ TEST_F(StoryTest, ALongWaitSaysForWhat) {
   event.refused = 3;
   detail_.holder = "gw-03";
   EXPECT_EQ(lock(event, 10), "4 " + bus + "waited 10 s, not acquired: held by gw-03 on 3 of 3 masters");
-}
-
-TEST_F(StoryTest, AFailureSaysWhatTheGuardLacks) {
-  redlock_event_t event = of_lock(REDLOCK_EV_FAILED, REDLOCK_E_GUARD);
-  event.guard_ms = 27'210;
-  EXPECT_EQ(lock(event), "4 " + bus + "not acquired: 1 of 3 masters is new and watched: 27.3 s to go");
-}
-
-TEST_F(StoryTest, WhatCanNeverBeGrantedIsAnError) {
-  redlock_event_t event = of_lock(REDLOCK_EV_FAILED, REDLOCK_E_NO_QUORUM);
-  event.cause = REDLOCK_CAUSE_NEVER;
-  event.master_err = REDLOCK_E_MAXMEMORY;
-  EXPECT_EQ(lock(event), "3 " + bus + "not acquired: 1 of 3 masters votes, 2 are needed; 10.0.0.11:6379: may evict "
-                                      "keys: maxmemory is set without noeviction");
 }
 
 TEST_F(StoryTest, AFlooredTokenIsNoticed) {

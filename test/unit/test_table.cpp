@@ -41,15 +41,6 @@ struct Fixture {
 
 using Found = Table::Found;
 
-TEST(Table, what_has_ended_is_present_until_its_slot_is_given_back) {
-  Fixture f(2);
-  Lock* lock = f.begin();
-  lock->state = State::over;  // its event is not delivered yet
-  EXPECT_EQ(f.find(f.table.handle(*lock)), Found::present);
-  f.end(*lock);
-  EXPECT_EQ(f.find(f.table.handle(*lock)), Found::past);
-}
-
 TEST(Table, wild_values_name_nothing) {
   Fixture f(3);
   Lock* lock = f.begin();
@@ -75,18 +66,6 @@ TEST(Table, generations_grow_past_32_bits) {
   EXPECT_EQ(f.find(handle), Found::present);
   EXPECT_EQ(f.find(uint64_t{1} << 16 | 1), Found::past);
   EXPECT_EQ(f.find((uint64_t{1} << 32 | 1) << 16 | 1), Found::never);
-}
-
-TEST(Table, a_slot_begins_clean) {
-  Fixture f(2);
-  Lock* lock = f.begin();
-  f.end(*lock);
-  lock = f.begin();
-  for (const Link& link : {lock->start, lock->told}) {
-    EXPECT_FALSE(link.queued);
-    EXPECT_EQ(link.next, no_slot);
-    EXPECT_EQ(link.previous, no_slot);
-  }
 }
 
 // What a check on another thread sees through the cell follows the slot's life.

@@ -423,13 +423,6 @@ TEST_P(TlsPeers, APinAlone) {
   EXPECT_EQ(meet(root.issue({"DNS:m1.example"})), REDLOCK_E_TLS_PIN);
 }
 
-TEST_P(TlsPeers, AnIntermediatesPinIsNotThePeers) {
-  const Certificate middle = root.issue({.cn = "middle", .use = Certificate::Use::authority});
-  wishes.ca_file = "";
-  wishes.pins = middle.pin();
-  EXPECT_EQ(meet(middle.issue({"DNS:m1.example"})), REDLOCK_E_TLS_PIN);
-}
-
 TEST_P(TlsPeers, NeitherAuthorityNorPinTrustsNobody) {
   wishes.ca_file = "";
   EXPECT_EQ(meet(good), REDLOCK_E_TLS_PIN);

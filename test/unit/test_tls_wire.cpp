@@ -154,19 +154,6 @@ TEST_P(TlsWire, CutAtAnyByte) {
   }
 }
 
-TEST_P(TlsWire, SilentFromAnyByteOn) {
-  const size_t end = handshake_bytes() - 12;
-  for (const size_t at : offsets(end, 31, random)) {
-    bool silent = false;
-    const Progress progress = shake_changed(at, [&silent](std::string& bytes, size_t i, TestWire&) {
-      bytes.resize(i);
-      silent = true;
-    });
-    EXPECT_TRUE(silent);
-    EXPECT_EQ(progress, Progress::wants_input) << at;
-  }
-}
-
 // ---- wrong bytes ------------------------------------------------------------------------------------------------
 
 // The second byte of the version in a record's header is to be ignored (RFC 8446, 5.1), all others count.
@@ -192,15 +179,6 @@ void TlsWire::flip_bits(bool resumed) {
 TEST_P(TlsWire, AnyBitFlipped) { flip_bits(false); }
 TEST_P(TlsWire, AnyBitOfAResumptionFlipped) { flip_bits(true); }
 
-TEST_P(TlsWire, GarbageFromAnyByteOn) {
-  for (const size_t at : offsets(handshake_bytes() - 12, 11, random)) {
-    const Progress progress = shake_changed(at, [this](std::string& bytes, size_t i, TestWire&) {
-      for (; i < bytes.size(); ++i) bytes[i] = static_cast<char>(random());
-    });
-    EXPECT_NE(progress, Progress::done) << at;
-  }
-}
-
 TEST_P(TlsWire, ARecordThatIsTooLong) {
   for (const size_t size : {size_t{0xffff}, size_t{16'384 + 2'049}}) {
     be_new();
@@ -220,55 +198,6 @@ TEST_P(TlsWire, ARecordThatIsTooLong) {
     EXPECT_EQ(open->read(&last), "");
     EXPECT_EQ(last, Progress::failed);
     EXPECT_EQ(tls->error(), REDLOCK_E_TLS_BROKEN);
-    tls->end(false);
-  }
-}
-
-TEST_P(TlsWire, ARecordTwice) {
-  for (unsigned which = 0; which < 2; ++which) {
-    be_new();
-    TlsTalk talk(*tls, *server);
-    unsigned n = 0;
-    talk.mangle = [&](std::string& bytes) {
-      if (bytes.empty() || n++ != which) return;
-      const auto byte = [&bytes](size_t i) { return static_cast<unsigned char>(bytes[i]); };
-      const std::string first = bytes.substr(0, 5 + static_cast<size_t>(byte(3) << 8 | byte(4)));
-      bytes.insert(0, first);
-    };
-    if (GetParam() == TlsVersions::only_1_3 && which == 1) break;  // that comes behind the handshake
-    EXPECT_EQ(talk.shake(), Progress::failed) << which;
-    EXPECT_EQ(tls->error(), REDLOCK_E_TLS_BROKEN) << which;
-    tls->end(false);
-  }
-}
-
-TEST_P(TlsWire, PlainTextTwiceLostOrTurnedRound) {
-  for (const char* order : {"aab", "ba", "b"}) {
-    const auto talk = open_talk();
-    std::string records[2];
-    for (unsigned i = 0; i < 2; ++i) {
-      talk->peer.say(i == 0 ? "a" : "b");
-      records[i] = talk->peer.take();
-    }
-    for (const char* at = order; *at != '\0'; ++at) talk->wire.in += records[*at - 'a'];
-    Progress last;
-    EXPECT_EQ(talk->read(&last), order[0] == 'a' ? "a" : "") << order;
-    EXPECT_EQ(last, Progress::failed) << order;
-    EXPECT_EQ(tls->error(), REDLOCK_E_TLS_BROKEN) << order;
-    tls->end(false);
-  }
-}
-
-TEST_P(TlsWire, AnyBitOfPlainTextFlipped) {
-  for (size_t bit = 0; bit < 8 * 30; bit += 5) {
-    const auto talk = open_talk();
-    talk->peer.say("+PONG\r\n");
-    std::string record = talk->peer.take();
-    const size_t at = bit / 8 % record.size();
-    record[at] = static_cast<char>(record[at] ^ (1 << bit % 8));
-    talk->wire.in = record;
-    const std::string heard = talk->read();
-    EXPECT_TRUE(heard.empty() || at == 2) << bit;
     tls->end(false);
   }
 }

@@ -71,42 +71,6 @@ TEST_F(TxOf16, without_a_reference_it_is_one_run) {
   EXPECT_EQ(f.tx.run().size, 0u);
 }
 
-TEST_F(TxOf16, empty) {
-  EXPECT_TRUE(f.tx.empty());
-  EXPECT_EQ(f.gathered(), "");
-  f.tx.append(Bytes());
-  f.tx.reference(Bytes());
-  EXPECT_TRUE(f.tx.empty()) << "nothing is nothing to send";
-  f.tx.consume(0);
-  EXPECT_TRUE(f.tx.empty());
-}
-
-TEST(Tx, room) {
-  Fixture f(8);
-  EXPECT_TRUE(f.tx.fits(8));
-  EXPECT_FALSE(f.tx.fits(9));
-  f.tx.append("12345678");
-  EXPECT_TRUE(f.tx.fits(0));
-  EXPECT_FALSE(f.tx.fits(1));
-  f.tx.consume(3);
-  EXPECT_TRUE(f.tx.fits(3));
-  EXPECT_FALSE(f.tx.fits(4));
-  f.tx.append("abc");  // the room is in front
-  EXPECT_EQ(f.gathered(), "45678abc");
-  EXPECT_FALSE(f.tx.fits(1));
-  for (unsigned i = 0; i < Tx::references_max; ++i) {
-    EXPECT_TRUE(f.tx.fits(0, Tx::references_max - i));
-    EXPECT_FALSE(f.tx.fits(0, Tx::references_max - i + 1));
-    f.tx.reference(bytes(word));
-  }
-  EXPECT_TRUE(f.tx.fits(0)) << "references need no room for bytes";
-  EXPECT_FALSE(f.tx.fits(0, 1));
-  f.tx.consume(8 + word.size() - 1);
-  EXPECT_FALSE(f.tx.fits(0, 1)) << "a reference of which something is left";
-  f.tx.consume(1);
-  EXPECT_TRUE(f.tx.fits(8, 1));
-}
-
 TEST(Tx, against_a_string) {
   std::mt19937 random(13);
   const std::string texts = "the quick brown fox jumps over the lazy dog";
