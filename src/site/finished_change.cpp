@@ -14,7 +14,7 @@ constexpr char left_word[] = "left ", arrow[] = " > ";
 // Moves `text` behind `beginning`. False: it begins with something else.
 bool skip(const char*& text, const char* beginning) {
   const size_t size = strlen(beginning);
-  if (strncmp(text, beginning, size) != 0) return false;
+  if (strlen(text) < size || memcmp(text, beginning, size) != 0) return false;
   text += size;
   return true;
 }
@@ -22,11 +22,11 @@ bool skip(const char*& text, const char* beginning) {
 // "left OLD > NEW SECONDS", or "left OLD > NEW": 0.3 writes no time.
 bool read_text(const char* text, const char* ours, char (&theirs)[fingerprint_max], int64_t& done_s) {
   if (!skip(text, left_word) || !skip(text, ours) || !skip(text, arrow)) return false;
-  size_t size = strlen(text);
-  const char* const last = strrchr(text, ' ');
+  size_t size = strlen(text), last = size;
+  while (last != 0 && text[last - 1] != ' ') --last;
   uint64_t seconds = 0;
-  const bool timed = last != nullptr && parse_decimal(Bytes(last + 1, strlen(last + 1)), seconds);
-  if (timed) size = static_cast<size_t>(last - text);
+  const bool timed = last != 0 && parse_decimal(Bytes(text + last, size - last), seconds);
+  if (timed) size = last - 1;
   if (size == 0 || size >= sizeof theirs) return false;
   memcpy(theirs, text, size);
   theirs[size] = '\0';

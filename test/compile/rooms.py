@@ -3,8 +3,8 @@
 """rooms.py SOURCE: a file includes only what the tables of rooms in src/README.md allow.
 
 A room may include its own files, the rooms inside, the rooms that the last column of its row names, and the rooms that
-these may include. port/, which has no row, may include client and base. Each folder of sources has a row, and each row
-a folder.
+these may include. A row may name a single file of a room, without its suffix. port/, which has no row, may include
+client and base. Each folder of sources has a row, and each row a folder.
 """
 import os
 import re
@@ -35,7 +35,8 @@ def room_of(path):
 
 def may_include(allowed, path, target):
     here, there = room_of(path), room_of(target)
-    return there in reach(allowed, here, set()) or there.startswith(here + "/")
+    may = reach(allowed, here, set())
+    return there in may or os.path.splitext(target)[0] in may or there.startswith(here + "/")
 
 
 def sources(source):

@@ -427,9 +427,8 @@ bool Player::set_knob(RedisDouble& redis, const Words& words) {
       {"replica", &k.replica},       {"loading", &k.loading},       {"oom", &k.oom},
       {"misconf", &k.misconf},       {"noreplicas", &k.noreplicas}, {"masterdown", &k.masterdown},
       {"busy", &k.busy},             {"cluster", &k.cluster},       {"max_clients", &k.max_clients},
-      {"loops", &k.loops},           {"script_errors", &k.script_errors}, {"hangs_up", &k.hangs_up},
-      {"denied", &k.denied},         {"no_hello", &k.no_hello},     {"no_scripts", &k.no_scripts},
-      {"modules", &k.nested_modules}, {"no_tracking", &k.no_tracking}};
+      {"loops", &k.loops},           {"script_errors", &k.script_errors}, {"denied", &k.denied},
+      {"no_hello", &k.no_hello},     {"no_scripts", &k.no_scripts}, {"no_tracking", &k.no_tracking}};
   const auto flag = flags.find(words.at(2));
   if (flag != flags.end()) {
     *flag->second = words.size() < 4 || words[3] == "yes";

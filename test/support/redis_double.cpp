@@ -147,10 +147,6 @@ void RedisDouble::receive(int number, std::string_view bytes, TrueTime now) {
   const auto found = conns_.find(number);
   if (found == conns_.end() || found->second.closing) return;
   Connection& conn = found->second;
-  if (knobs.hangs_up) {
-    conn.closing = true;
-    return;
-  }
   const bool more = !conn.in.empty();
   if (more) bytes = conn.in += bytes;
   static thread_local std::vector<std::string_view> spare;

@@ -121,11 +121,9 @@ class RedisDouble {
     bool script_errors = false;  // before 7.0: an error that ends a script stands behind other words
     bool pushes_first = false;   // before 7.0: what a command pushes to its own connection stands before the reply
     bool flush_pushes_first = false;  // of FLUSHALL alone: there, and since 8.0 again
-    bool hangs_up = false;            // a port for TLS only: what comes in the clear ends the connection
     bool setinfo = false;             // knows CLIENT SETINFO (7.2)
     unsigned replicas = 0;            // so many are connected
     bool backlog = false;             // the replication backlog is kept, as after the first replica
-    bool nested_modules = false;      // HELLO lists modules as Redis 8 and Valkey 9 do, four levels deep
     std::string user = "default";
     std::string password;                       // empty: none needed
     std::set<std::string, std::less<>> noperm;  // commands (upper case) that the user may not run

@@ -106,21 +106,13 @@ Reply RedisDouble::cmd_auth(int number, Request args, TrueTime) {
 
 Reply RedisDouble::hello_text(const Connection& conn) const {
   const auto text = [](std::string t) { return Reply::make_bulk(std::move(t)); };
-  std::vector<Reply> modules;
-  if (knobs.nested_modules) {
-    modules.push_back(Reply{Reply::map,
-                            {},
-                            0,
-                            {text("name"), text("lua"), text("ver"), Reply::make_integer(1), text("path"), text(""),
-                             text("args"), Reply::make_array({text("a"), text("b")})}});
-  }
   return Reply{Reply::map,
                {},
                0,
                {text("server"), text("redis"), text("version"), text(knobs.version), text("proto"),
                 Reply::make_integer(conn.resp), text("id"), Reply::make_integer(conn.id), text("mode"),
                 text(knobs.cluster ? "cluster" : "standalone"), text("role"),
-                text(knobs.replica ? "replica" : "master"), text("modules"), Reply::make_array(std::move(modules))}};
+                text(knobs.replica ? "replica" : "master"), text("modules"), Reply::make_array({})}};
 }
 
 Reply RedisDouble::cmd_hello(int number, Request args, TrueTime) {

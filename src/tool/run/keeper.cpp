@@ -156,17 +156,21 @@ class Keeper {
     return is_unit && common.url_count == 0 && job_.wish.how.wait_ms == REDLOCK_WAIT_FOREVER;
   }
 
-  // Until the file is another one than that which was tried, or a signal has come: which; 0: none.
+  static bool is_another(const struct stat& a, const struct stat& b) {
+    return a.st_ino != b.st_ino || a.st_ctim.tv_sec != b.st_ctim.tv_sec || a.st_ctim.tv_nsec != b.st_ctim.tv_nsec;
+  }
+
+  // Waits until the file is another one than that which was tried. Returns a signal that ends the wait; 0: none came.
   int wait_for_file(const char* path) {
     const Text why = reason();
     say("%s: %s", names_, why.c_str());
     lease_.close();
     for (struct stat now = tried_;; look_at(path, now)) {
-      if (now.st_ino != tried_.st_ino || memcmp(&now.st_ctim, &tried_.st_ctim, sizeof now.st_ctim) != 0) return 0;
+      if (is_another(now, tried_)) return 0;
       pollfd signal = {signals_.descriptor(), POLLIN, 0};
       poll(&signal, 1, shorter_of(look_again_ms, waiting_.timeout_ms()));
       if (const int number = next_that_ends_a_wait(); number != 0) return number;
-      waiting_.tell(why.c_str(), true);  // a boot does not wait for it
+      waiting_.tell(why.c_str(), true);  // ready, because a boot must not wait for the file
     }
   }
 
