@@ -435,6 +435,7 @@ TEST_F(ToolManners, AScanOfAServerThatNeverEndsEnds) {
     for (Words words = take_command(in); !words.empty(); words = take_command(in)) {
       out += words[0] == "SCAN"    ? "*2\r\n$2\r\n17\r\n*0\r\n"
              : words[0] == "HELLO" ? "-ERR unknown command\r\n"
+             : words.size() == 1   ? "+PONG\r\n"
              : words[0] == "PING"  ? "$" + std::to_string(words[1].size()) + "\r\n" + words[1] + "\r\n"
              : words[0] == "HMGET" ? "*3\r\n$-1\r\n$-1\r\n$-1\r\n"
                                    : "$-1\r\n";

@@ -94,6 +94,37 @@ TEST(ToolStatus, NothingIsFreeWhereTooFewMastersVote) {
   EXPECT_EQ(site.run({"status"}, config).status, 77);
 }
 
+// Other users may lock there, so the masters vote and the name is free.
+TEST(ToolStatus, ItSaysWhereThisUserCannotLock) {
+  ToolMasters site(3);
+  const std::string config = site.file({0, 1, 2});
+  site[2].command({"ACL", "SETUSER", "default", "-eval"});
+  const Ended fresh = site.run({"status"}, config);
+  EXPECT_TRUE(has(fresh.out, "  new: the guard has not begun; this user cannot lock there: it lacks +eval\n"));
+  site[2].command({"ACL", "SETUSER", "default", "+eval"});
+  commission(site, config);
+  EXPECT_TRUE(has(site.run({"status", "bus"}, config).out, "3 of 3 masters vote, 2 are needed\n"));
+  for (unsigned i : {0u, 1u}) site[i].command({"ACL", "SETUSER", "default", "-eval", "-set"});
+  const Ended denied = site.run({"status", "bus"}, config);
+  EXPECT_EQ(denied.out.find("3 of 3 masters vote, 2 are needed; this user can lock on 1: redlock doctor "), 0u)
+      << denied.out;
+  EXPECT_TRUE(has(denied.out, "  votes; this user cannot lock there: it lacks +set +eval\n")) << denied.out;
+  EXPECT_TRUE(has(denied.out, "\nbus: free\n")) << denied.out;
+}
+
+TEST(ToolStatus, AHolderOfThisGatewaysNameIsSaidToBeOne) {
+  ToolMasters site(3);
+  const std::string config = site.file({0, 1, 2});
+  commission(site, config);
+  for (unsigned i : {0u, 1u, 2u}) {
+    site[i].command({"SET", "bus", value_of("gw-1"), "PX", "20000"});
+    site[i].command({"SET", "gate", value_of("gw-3"), "PX", "20000"});
+  }
+  const Ended status = site.run({"status", "bus", "gate"}, config);
+  EXPECT_TRUE(has(status.out, "\nbus: held by gw-1 on 3/3, ends in ")) << status.out;
+  EXPECT_TRUE(has(status.out, " s; the name is this gateway's own\ngate: held by gw-3 ")) << status.out;
+}
+
 TEST(ToolStatus, DeniedIsNeverFree) {
   ToolMasters site(3);
   const std::string config = site.file({0, 1, 2});

@@ -21,7 +21,7 @@ Text grant(unsigned m, const Text& what) {
   const char* const options = site.master[m].facts.redis_cli;
   const char* const found = strstr(options, option);
   const char* const user = found != nullptr ? found + sizeof option - 1 : *options != '\0' ? "default" : "USER";
-  return Text("ACL SETUSER %s%s, then ACL SAVE", user, what.c_str());
+  return Text("ACL SETUSER %s%s, then ACL SAVE (without an aclfile CONFIG REWRITE)", user, what.c_str());
 }
 
 // Reports commands that the server does not know: they were renamed, the server is too old, or a proxy answers.
@@ -30,7 +30,7 @@ void tell_unknown(const Text& needed, const Text& useful) {
         {{!needed.empty(), Level::fail,
           "give the command its name back (rename-command), or list a server, not a proxy",
           exit_code_of(REDLOCK_E_SERVER)},
-         {true, Level::warn, ""}});
+         {true, Level::warn, "give the command its name back (rename-command), or take a server of 6.0 or later"}});
 }
 
 // A proxy may close the connection instead of replying to a command that it does not know. Returns that command, or

@@ -107,16 +107,18 @@ void check_clock(unsigned m, const Agreed& wall, const Agreed& rate) {
   Text saw = llabs(offset_ms) > tolerated_ms
                  ? Text("%s %s %s", span(offset_ms).c_str(), side(offset_ms), beside)
                  : Text("%lld ms beside %s", static_cast<long long>(offset_ms), beside);
-  saw.add("; in ").thousandths(it.ours_us / 1000).add(" s it was off by ").thousandths(it.off_us);
-  saw.add(" ms (+- ").thousandths(it.error_us).add(" ms)");
+  const bool is_off = runs_off(it, it.ppm(it.off_us) - rate.value);
+  saw.add(is_off ? "; in " : "; its rate is right: in ").thousandths(it.ours_us / 1000).add(" s it was off by ");
+  saw.thousandths(it.off_us).add(" ms (+- ").thousandths(it.error_us).add(" ms)");
   const bool is_alone = site.count([](unsigned other) { return clocks[other].is_known(); }) == 1;
-  judge(saw, {{runs_off(it, it.ppm(it.off_us) - rate.value), Level::fail,
+  judge(saw, {{is_off, Level::fail,
                "its clock was stepped, or runs off rate: keys end too early; mend its time service"},
               {llabs(offset_ms) > tolerated_ms, Level::warn,
                is_alone ? "compare both with a third clock: chronyc makestep where it is wrong; there while nobody "
                           "holds a lock"
                : site.masters < 3 ? "chronyc makestep there, while nobody holds a lock"
-                                  : "chronyc makestep there; then it has no vote for a guard time"}});
+                                  : Text("chronyc makestep there; then it has no vote for ")
+                                        .thousandths(site.guard_time_ms()).add(" s").c_str()}});
 }
 
 // Reports this machine's clock instead of the clocks of masters that agree with each other.

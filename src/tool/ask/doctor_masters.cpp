@@ -26,12 +26,20 @@ void denied(unsigned m, int err,
 
 constexpr char read_record[] = "let the user read the record: the checks acl and acl_keys say what is missing";
 
+// The host in the url of a master, for which its certificate must be.
+Text host_of(const Master& it) {
+  const char* const colon = strrchr(it.facts.address, ':');
+  const size_t size = colon != nullptr ? static_cast<size_t>(colon - it.facts.address) : strlen(it.facts.address);
+  return Text("%.*s", static_cast<int>(size), it.facts.address);
+}
+
 void check_reach(const Master& it) {
   if (it.err == 0) return tell(Level::ok, Text("%s answers", it.facts.address));
   const ExitCode code = exit_code_of(it.err);
   const Level gone = unless_quorum(site.reached());
   judge(it.unasked,
-        {{it.err == REDLOCK_E_MISCONF, gone, "free its disk; its log says what it cannot write", code},
+        {{it.err == REDLOCK_E_MISCONF, gone, "free its disk, or make its folder (dir) writable; its log says which",
+          code},
          {it.err == REDLOCK_E_MAXCLIENTS, gone, "end clients that nobody needs, or raise its maxclients", code},
          {it.is_unnamed, gone, "mend this machine's name server (/etc/resolv.conf), or list addresses", code},
          {it.err == REDLOCK_E_RESOLVE, gone, "correct the name, or mend this machine's name server", code},
@@ -48,7 +56,8 @@ void check_reach(const Master& it) {
           "username and password in the file are not those of the server's ACL: correct one of the two", code},
          {it.err == REDLOCK_E_TLS_NONE, Level::fail, "write redis:// in the url, or the port that has TLS", code},
          {it.err == REDLOCK_E_TLS_NAME, Level::fail,
-          "its subjectAltName must have the host of the url, or tls.server_name: correct either", code},
+          Text("its subjectAltName must have %s, or tls.server_name", host_of(it).c_str()).add(
+              " must be a name that it has"), code},
          {it.err == REDLOCK_E_TLS_AUTHORITY, Level::fail,
           "put the authority of the master's certificate into the file that tls.ca_file names", code},
          {true, Level::fail, "correct the configuration, or the server", code}});
@@ -87,7 +96,8 @@ void check_timeout(unsigned m) {
   if (text == nullptr) return;
   const int64_t timeout_s = number_within(seconds_max, text);
   judge(Text("timeout %lld", static_cast<long long>(timeout_s)),
-        {{timeout_s != 0, Level::warn, "it ends connections of clients that wait: CONFIG SET timeout 0"}});
+        {{timeout_s != 0, Level::warn,
+          "it ends connections of clients that wait: CONFIG SET timeout 0, then CONFIG REWRITE"}});
 }
 
 void check_info(unsigned m) {
@@ -110,7 +120,8 @@ void check_info(unsigned m) {
         {{*it.mode != '\0' && strcmp(it.mode, "standalone") != 0, Level::fail,
           "list standalone masters, no cluster nodes and no sentinels", exit_code_of(REDLOCK_E_MODE)},
          {strcmp(it.role, "master") != 0, Level::fail,
-          "a replica votes for nobody: list masters alone", exit_code_of(REDLOCK_E_ROLE)},
+          "a replica votes for nobody: list its master; or, if it is to be a master itself, REPLICAOF NO ONE, and no "
+          "replicaof in its redis.conf", exit_code_of(REDLOCK_E_ROLE)},
          {*it.mode == '\0', Level::unknown, ""}});
   about("replicas", &it);
   const char* const backlog = it.backlog > 0 ? "on" : "off";
@@ -127,10 +138,12 @@ void check_info(unsigned m) {
     memory.add(", %lld used", static_cast<long long>(it.used_memory));
   }
   judge(memory, {{it.maxmemory < 0 || it.policy[0] == '\0', Level::unknown, ""},
-                 {it.evicts(), Level::fail, "lock keys may be evicted: CONFIG SET maxmemory-policy noeviction",
+                 {it.evicts(), Level::fail,
+                  "lock keys may be evicted: CONFIG SET maxmemory-policy noeviction, then CONFIG REWRITE",
                   exit_code_of(REDLOCK_E_MAXMEMORY)},
                  {it.is_over(), unless_quorum(site.count([](unsigned one) { return !site.master[one].is_over(); })),
-                  "it refuses locks (OOM): give it more memory, CONFIG SET maxmemory ...", exit_too_few},
+                  "it refuses locks (OOM): give it more memory, CONFIG SET maxmemory ..., then CONFIG REWRITE",
+                  exit_too_few},
                  {is_full, Level::warn, "at maxmemory it refuses locks (OOM): give it more memory"}});
   about("persistence", &it);
   if (it.aof < 0 || it.rdb_ok < 0) return tell(Level::unknown, "INFO does not say");
@@ -238,7 +251,7 @@ void check_record(unsigned m) {
 }
 
 // A check that failed may be what keeps the guard from its end, and no wait ends that. todo: of a wait that ends it.
-void check_guard(unsigned m, const char* todo) {
+void check_guard(unsigned m, bool is_new_site, const char* todo) {
   const Master& it = site.master[m];
   if (it.record >= Record::moving) return;  // told already
   if (it.record == Record::unread || it.info_err != 0) {
@@ -247,7 +260,7 @@ void check_guard(unsigned m, const char* todo) {
   if (it.sealed) return tell(Level::ok, "its watch is over");
   const bool is_new = it.record == Record::none;
   Text saw("%s", is_new ? "not watched yet" : "watched");
-  if (it.started_lately && !is_new) saw.add(" after its server's start");
+  if (it.started_lately && !is_new_site) saw.add("%s after its server's start", is_new ? ", and empty" : "");
   saw.add(is_new || it.watched ? ": " : ": at most ").thousandths(it.guard_ms);
   saw.add(is_new ? " s from the first client on" : " s to go");
   if (has_failed(m)) return tell(Level::skipped, saw);
@@ -300,14 +313,15 @@ void examine_master(unsigned m, char** resources) {
 }
 
 void check_guards() {
+  const bool is_new_site = site.count([](unsigned m) { return site.master[m].record > Record::none; }) == 0;
   const char* const todo =
-      site.count(has_failed) != 0
-          ? "mend what fails above; then wait with a client running"
-          : "wait with a client running; on a new site, where nothing is held: redlock commission";
+      site.count(has_failed) != 0 ? "mend what fails above; then wait with a client running"
+      : is_new_site ? "wait with a client running; on a new site, where nothing is held: redlock commission"
+                    : "wait with a client running";
   for (unsigned m = 0; site.is_guarded() && m < site.masters; ++m) {
     if (site.master[m].err != 0) continue;
     about("guard", &site.master[m]);
-    check_guard(m, todo);
+    check_guard(m, is_new_site, todo);
   }
 }
 

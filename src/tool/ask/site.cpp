@@ -7,6 +7,7 @@
 #include "site/finished_change.hpp"
 #include "tool/system/clock.hpp"
 #include "tool/system/descriptors.hpp"
+#include "tool/words/denied.hpp"
 #include "tool/words/say.hpp"
 
 namespace redlock::tool {
@@ -130,6 +131,11 @@ void read_mark(Master& out, const Questions& asked) {
   asked.copy(of_record, 6, out.names);
 }
 
+int64_t longest_hold_ms(const Times& times) {
+  return int64_t{times.max_ttl_ms} + drift_ms(times.max_ttl_ms, times.drift_ppm, times.drift_fixed_ms);
+}
+int64_t watch_ms(int64_t hold_ms) { return hold_ms * 9 / 8 + 2; }  // as the guard counts
+
 void read_record(const Times& times, Master& out, const Questions& asked) {
   const char* desc = asked.text(of_record, 1);
   const char *const q = asked.text(of_record, 2), *const seal = asked.text(of_record, 3);
@@ -150,8 +156,7 @@ void read_record(const Times& times, Master& out, const Questions& asked) {
   const Text wanted("%s%.*s", out.state, id_size, q != nullptr ? q : "");
   out.has_seal = seal != nullptr;
   out.sealed = out.record == Record::ours && seal != nullptr && strcmp(seal, wanted) == 0;
-  const int64_t full_ms =
-      int64_t{times.max_ttl_ms} + drift_ms(times.max_ttl_ms, times.drift_ppm, times.drift_fixed_ms);
+  const int64_t full_ms = longest_hold_ms(times);
   out.guard_ms = out.sealed ? 0 : full_ms;
   const bool is_same_run = seal != nullptr && strncmp(seal, out.state, id_size) == 0;
   out.started_lately = !is_same_run && (out.uptime_s - lately_s) * 1'000 <= full_ms;
@@ -169,7 +174,7 @@ void read_record(const Times& times, Master& out, const Questions& asked) {
   const int64_t by_boot = now_ns() / ns_per_ms - number_within(seconds_max * 1'000, visit + strlen(state), &behind);
   const int64_t by_server = server_ms - number_within(seconds_max * 1'000, behind);
   const int64_t age = by_boot < by_server ? by_boot : by_server;  // as the guard counts
-  const int64_t left = full_ms * 9 / 8 + 2 - age;
+  const int64_t left = watch_ms(full_ms) - age;
   out.watched = age >= 0 && left >= 0;
   if (out.watched) out.guard_ms = left;
 }
@@ -250,6 +255,7 @@ void Site::look_at(unsigned m) {
   if (questions.text(of_info) != nullptr) read_info(out, questions.text(of_info));
   if (questions[of_hello].err == 0) read_hello(out, questions);
   if (out.record_err == 0) read_record(times, out, questions);
+  out.lacks = lacking(cfg, m, out.at, own_key(":doctor"));
 }
 
 void Site::look_at_all(const bool* chosen) {
@@ -318,6 +324,8 @@ int Site::unfit(unsigned m) const {
   return it.evicts() ? REDLOCK_E_MAXMEMORY : 0;
 }
 
+int64_t Site::guard_time_ms() const { return watch_ms(longest_hold_ms(times)); }
+
 bool Site::votes(unsigned m) const { return unfit(m) == 0 && (!is_guarded() || master[m].sealed); }
 
 Text Site::why(unsigned m) const {
@@ -325,7 +333,9 @@ Text Site::why(unsigned m) const {
   if (it.err != 0) return it.unasked;
   if (it.info_err != 0) return Text("does not tell INFO: %s", redlock_strerror(it.info_err));
   if (unfit(m) != 0) return Text("%s", redlock_strerror(unfit(m)));
-  if (votes(m)) return Text(it.is_over() ? "votes, but is over its maxmemory: it refuses locks" : "votes");
+  if (votes(m) && it.is_over()) return Text("votes, but is over its maxmemory: it refuses locks");
+  const Text lacks = it.lacks.empty() ? Text() : Text("; this user cannot lock there: it lacks%s", it.lacks.c_str());
+  if (votes(m)) return Text("votes%s", lacks.c_str());
   if (it.record_err != 0) return Text("its record is not read: %s", redlock_strerror(it.record_err));
   if (it.has_left()) return left_text(m);
   if (it.has_mark()) {
@@ -340,10 +350,13 @@ Text Site::why(unsigned m) const {
     return Text("belongs to clients of %lu master(s), max_ttl_ms %lu", it.their_masters, it.their_max_ttl_ms);
   }
   if (it.record == Record::none) {
-    return Text("new: the guard has not begun; ").thousandths(it.guard_ms).add(" s from the first client on");
+    const bool was_emptied = it.started_lately && with_record(Record::ours) != 0;
+    Text out("%s: the guard has not begun", was_emptied ? "empty after its server's start" : "new");
+    if (!it.lacks.empty()) return out.add("%s", lacks.c_str());
+    return out.add("; ").thousandths(it.guard_ms).add(" s from the first client on");
   }
   Text out("the guard watches%s; ", it.started_lately ? " after its server's start" : "");
-  return out.add(it.watched ? "" : "at most ").thousandths(it.guard_ms).add(" s to go");
+  return out.add(it.watched ? "" : "at most ").thousandths(it.guard_ms).add(" s to go%s", lacks.c_str());
 }
 
 void Site::print_table() const {

@@ -60,6 +60,7 @@ struct Master {
   PlainPing ping;         // of one that closed the connection before its first reply
   int info_err;           // why it does not tell INFO
   int record_err;
+  Text lacks;             // what a lock needs and this user may not, or the server does not know; "": nothing
   char state[48];         // the run id and the replication id as a seal begins with them
   char role[16], mode[16], version[32], run_id[48], policy[32];
   const char* server;     // "Redis", "Valkey", "Redict"
@@ -122,6 +123,10 @@ struct Site {
     return n;
   }
   unsigned votes() const { return count([this](unsigned m) { return votes(m); }); }
+  unsigned lockable() const {  // of the masters that vote, those where this user may lock
+    return count([this](unsigned m) { return votes(m) && master[m].lacks.empty(); });
+  }
+  int64_t guard_time_ms() const;  // how long a master does not vote that begins anew
   unsigned reached() const { return count([this](unsigned m) { return master[m].err == 0; }); }
   unsigned with_record(Record record) const {
     return count([this, record](unsigned m) { return master[m].err == 0 && master[m].record == record; });

@@ -66,7 +66,11 @@ bool is_lock(const Lookup& one) {
 // ---- the three forms ----------------------------------------------------------------------------------------------
 
 void print_text() {
-  print("%u of %u masters vote, %u are needed", site.votes(), site.masters, site.quorum);
+  Text summary("%u of %u masters vote, %u are needed", site.votes(), site.masters, site.quorum);
+  if (site.lockable() < site.votes()) {
+    summary.add("; this user can lock on %u: redlock doctor says what it lacks", site.lockable());
+  }
+  print("%s", summary.c_str());
   site.print_table();
   for (unsigned i = 0; i < names.count; ++i) {
     print("%s: %s", lookups[i].name().c_str(), lookups[i].sentence(site).c_str());

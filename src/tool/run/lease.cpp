@@ -217,8 +217,11 @@ void Lease::describe(redlock_event_t event) {
     event.detail = &detail;
   }
   const size_t size = redlock_describe(&event, sentence_, sizeof sentence_);
+  const bool is_our_name = event.cause == REDLOCK_CAUSE_HELD && detail.holder != nullptr &&
+                           strcmp(detail.holder, setting_of(cfg_, "client_name").value) == 0;
   const char* const more = event.cause == REDLOCK_CAUSE_CHANGE ? "; redlock status says whose"
                            : is_explained                      ? refusal_text_.c_str()
+                           : is_our_name                       ? "; the name is this gateway's own"
                                                                : "";
   if (size < sizeof sentence_) format_text(sentence_ + size, sizeof sentence_ - size, "%s", more);
 }

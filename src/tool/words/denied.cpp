@@ -43,6 +43,19 @@ Refused refused(const redlock_question_t& asked) {
   return is_key_denied(asked) ? Refused::key : Refused::command;
 }
 
+Text lacking(const redlock_config_t* cfg, uint32_t m, const char* address, const Key& unused) {
+  Questions asked;
+  add_permissions(asked, unused);
+  Text out;
+  if (asked.ask(cfg, m, address) != 0) return out;
+  for (unsigned i = 0; i < permission_count; ++i) {
+    const Refused how = permissions[i].without == nullptr ? refused(asked[i]) : Refused::no;
+    if (how == Refused::command) out.add(" %s", permissions[i].grant);
+    if (how == Refused::unknown) out.add(" %s (not known there)", permissions[i].grant + 1);
+  }
+  return out;
+}
+
 namespace {
 
 constexpr uint32_t names_max = 16;  // of a wish
