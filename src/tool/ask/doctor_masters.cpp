@@ -33,6 +33,11 @@ Text host_of(const Master& it) {
   return Text("%.*s", static_cast<int>(size), it.facts.address);
 }
 
+// The command that shows what the certificate of a master has.
+Text shown_by(const Master& it, const char* what) {
+  return Text("openssl s_client -connect %s </dev/null | openssl x509 -noout %s", it.facts.address, what);
+}
+
 void check_reach(const Master& it) {
   if (it.err == 0) return tell(Level::ok, Text("%s answers", it.facts.address));
   const ExitCode code = exit_code_of(it.err);
@@ -56,10 +61,11 @@ void check_reach(const Master& it) {
           "username and password in the file are not those of the server's ACL: correct one of the two", code},
          {it.err == REDLOCK_E_TLS_NONE, Level::fail, "write redis:// in the url, or the port that has TLS", code},
          {it.err == REDLOCK_E_TLS_NAME, Level::fail,
-          Text("its subjectAltName must have %s, or tls.server_name", host_of(it).c_str()).add(
-              " must be a name that it has"), code},
+          Text("its subjectAltName must have %s, or tls.server_name must be a name that it has: %s",
+               host_of(it).c_str(), shown_by(it, "-ext subjectAltName").c_str()), code},
          {it.err == REDLOCK_E_TLS_AUTHORITY, Level::fail,
-          "put the authority of the master's certificate into the file that tls.ca_file names", code},
+          Text("put the authority of the master's certificate into the file that tls.ca_file names: %s",
+               shown_by(it, "-issuer").c_str()), code},
          {true, Level::fail, "correct the configuration, or the server", code}});
 }
 

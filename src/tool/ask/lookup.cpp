@@ -148,9 +148,7 @@ Text Lookup::sentence(const Site& site) const {
     if (ends_max_ms < 0) return out.add(", without an end");
     out.add(", ends in ").thousandths(ends_min_ms);
     if (ends_min_ms < ends_max_ms) out.add(" - ").thousandths(ends_max_ms);
-    out.add(" s");
-    const bool is_our_name = strcmp(holder(first).c_str(), setting_of(site.cfg, "client_name").value) == 0;
-    return is_our_name ? out.add("; the name is this gateway's own") : out;
+    return out.add(" s");
   }
   Text out("%s", verdict == Verdict::unclear ? "UNCLEAR" : name_of(verdict));
   const char* between = ": ";

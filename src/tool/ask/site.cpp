@@ -255,7 +255,7 @@ void Site::look_at(unsigned m) {
   if (questions.text(of_info) != nullptr) read_info(out, questions.text(of_info));
   if (questions[of_hello].err == 0) read_hello(out, questions);
   if (out.record_err == 0) read_record(times, out, questions);
-  out.lacks = lacking(cfg, m, out.at, own_key(":doctor"));
+  if (asks_what_user_lacks) out.lacks = lacking(cfg, m, out.at, own_key(":doctor"));
 }
 
 void Site::look_at_all(const bool* chosen) {

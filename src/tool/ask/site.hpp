@@ -60,7 +60,8 @@ struct Master {
   PlainPing ping;         // of one that closed the connection before its first reply
   int info_err;           // why it does not tell INFO
   int record_err;
-  Text lacks;             // what a lock needs and this user may not, or the server does not know; "": nothing
+  Text lacks;             // what a lock needs and this user may not, or the server does not know; "": nothing, or not
+                          // asked for
   char state[48];         // the run id and the replication id as a seal begins with them
   char role[16], mode[16], version[32], run_id[48], policy[32];
   const char* server;     // "Redis", "Valkey", "Redict"
@@ -99,6 +100,7 @@ struct Times {
 struct Site {
   redlock_config_t* cfg = nullptr;
   Times times = {};
+  bool asks_what_user_lacks = false;
   char guard[8] = "";  // "off", "weak" or "strict"
   unsigned masters = 0;
   unsigned quorum = 0;

@@ -75,6 +75,12 @@ void print_text() {
   for (unsigned i = 0; i < names.count; ++i) {
     print("%s: %s", lookups[i].name().c_str(), lookups[i].sentence(site).c_str());
   }
+  const redlock_setting_t own = setting_of(site.cfg, "client_name");
+  for (unsigned i = 0; i < names.count; ++i) {
+    if (lookups[i].verdict != Verdict::held || strcmp(lookups[i].holder(lookups[i].first), own.value) != 0) continue;
+    print("(%s is this gateway's own name: a run of it has the lock, or was killed with it)", own.value);
+    break;
+  }
   print("(%s)", snapshot);
 }
 
@@ -318,6 +324,7 @@ int run_status(const Command& command, int argc, char** argv) {
   options.exclude("--watch", watches, "--json, --prometheus, --scan, --wait", has_another_form);
   const unsigned given = names.count;
   site.open(open_config(options.common()));
+  site.asks_what_user_lacks = true;
   lookups = static_cast<Lookup*>(calloc(resources_max, sizeof *lookups));
   if (lookups == nullptr) fail(exit_system, "no memory");
   if (watches) return watch();

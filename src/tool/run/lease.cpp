@@ -212,15 +212,19 @@ void Lease::describe(redlock_event_t event) {
     }
   }
   explained_ = is_explained ? err : 0;
-  if (is_explained && err == REDLOCK_E_NOPERM) {
-    detail.denied = "";
-    event.detail = &detail;
+  if (is_explained && err == REDLOCK_E_NOPERM) detail.denied = "";
+  Text where;  // with the name by which status and doctor call the master
+  const bool has_name = event.detail != nullptr && *detail.name != '\0' && *detail.address != '\0';
+  if (has_name && strcmp(detail.name, detail.address) != 0) {
+    detail.address = where.escaped(detail.name).add(" (%s)", detail.address);
   }
+  if (event.detail != nullptr) event.detail = &detail;
   const size_t size = redlock_describe(&event, sentence_, sizeof sentence_);
   const bool is_our_name = event.cause == REDLOCK_CAUSE_HELD && detail.holder != nullptr &&
                            strcmp(detail.holder, setting_of(cfg_, "client_name").value) == 0;
   const char* const more = event.cause == REDLOCK_CAUSE_CHANGE ? "; redlock status says whose"
                            : is_explained                      ? refusal_text_.c_str()
+                           : err == REDLOCK_E_RESOLVE          ? "; redlock doctor tries the name server, too"
                            : is_our_name                       ? "; the name is this gateway's own"
                                                                : "";
   if (size < sizeof sentence_) format_text(sentence_ + size, sizeof sentence_ - size, "%s", more);
