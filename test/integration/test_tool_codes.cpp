@@ -155,6 +155,32 @@ TEST_F(ToolCodes, AWrongFileSpoilsNoSpare) {
   EXPECT_EQ(spares[0].command({"DBSIZE"}), "0");
 }
 
+// A quorum of the wrong file's masters may be new, so that no master keeps its clients from the site's locks.
+TEST(ToolCodesOfAMixture, AMasterOfAnotherSiteIsNamedBeforeAndBehindTheGuard) {
+  ToolMasters site(5);
+  commission(site, site.file({0, 1, 2}, "", 3'000));
+  const std::string wrong = site.file({3, 0, 4}, "", 3'000);
+  const std::string warning = "m0 belongs to clients of another configuration, which may hold this, too: compare ";
+  const Ended once = site.run({"run", "-n", "-t", "2400", "bus", "--", "true"}, wrong);
+  EXPECT_EQ(once.status, 78) << once.err;
+  EXPECT_TRUE(has(once.err, " s to go; " + warning)) << once.err;
+  const Ended waits = site.run({"run", "-w", "20", "-t", "2400", "bus", "--", "true"}, wrong);
+  EXPECT_EQ(waits.status, 0) << waits.err;
+  EXPECT_TRUE(has(waits.err, "redlock: bus: " + warning)) << waits.err;
+}
+
+// The client of a new process may try before it has reached the master that would vote in the denying one's place.
+TEST_F(ToolCodes, ADenialOfOneMasterSpoilsNoOnlyTry) {
+  for (unsigned i : {0u, 1u, 2u}) {
+    site_[i].command({"ACL", "SETUSER", "default", "-set"});
+    for (int n = 0; n < 12; ++n) {
+      const Ended once = site_.run({"run", "-n", "-t", "3000", "bus", "--", "true"}, config_);
+      EXPECT_EQ(once.status, 0) << i << ": " << once.err;
+    }
+    site_[i].command({"ACL", "SETUSER", "default", "+set"});
+  }
+}
+
 // What a program writes on a terminal.
 std::string on_terminal(Words words, bool no_color) {
   int terminal = -1;

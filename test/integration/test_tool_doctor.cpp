@@ -44,6 +44,17 @@ TEST(ToolDoctor, AGoodSiteIsFit) {
   EXPECT_EQ(ttl.err, "redlock: doctor: 1 check(s) failed\n");
 }
 
+TEST(ToolDoctor, ASilentMasterIsNotOneThatIsGone) {
+  ToolMasters site(3);
+  const std::string config = site.file({0, 1, 2});
+  commission(site, config);
+  site[0].kill_hard();
+  site[1].freeze();
+  const Ended ended = site.run({"doctor"}, config);
+  EXPECT_TRUE(has(ended.out, "-> nothing listens there: ")) << ended.out;
+  EXPECT_TRUE(has(ended.out, "-> it is reached, and is silent: ")) << ended.out;
+}
+
 // Without -v one cause is one line with the names of its masters, equal hints stand once, and what is well is a list.
 TEST(ToolDoctor, OneCauseIsOneLine) {
   ToolMasters site(3);

@@ -121,6 +121,8 @@ bool check_keys(unsigned m, char** resources) {
     if (is_known && is_guess && i >= own_count) {
       no_resource_was_named();
       --count;
+      const Text names = pattern_of(site.facts().key_prefix, site.facts().key_prefix_size);
+      if (has_own && !names.empty()) patterns.add(" ").word(Text("~%s*", names.c_str()));
       continue;
     }
     Text& list = !is_known ? unsure : i >= guard_keys && i < own_count ? useful : needed;

@@ -26,6 +26,12 @@ void denied(unsigned m, int err,
 
 constexpr char read_record[] = "let the user read the record: the checks acl and acl_keys say what is missing";
 
+#ifdef REDLOCK_TLS
+constexpr char wants_tls[] = "a port for TLS only wants rediss://";
+#else
+constexpr char wants_tls[] = "a port for TLS only wants rediss:// and a redlock with TLS";
+#endif
+
 // The host in the url of a master, for which its certificate must be.
 Text host_of(const Master& it) {
   const char* const colon = strrchr(it.facts.address, ':');
@@ -50,13 +56,20 @@ void check_reach(const Master& it) {
          {it.err == REDLOCK_E_RESOLVE, gone, "correct the name, or mend this machine's name server", code},
          {it.ping == PlainPing::answered, gone, "list the server itself: a proxy that does not know HELLO is no master",
           code},
-         {it.ping == PlainPing::closed, gone, "a port for TLS only wants rediss:// and a redlock with TLS", code},
+         {it.ping == PlainPing::closed, gone, wants_tls, code},
          {it.err == REDLOCK_E_NO_GREETING, gone,
           "a port for TLS only wants rediss://; a proxy that does not know HELLO is no master", code},
          {it.err == REDLOCK_E_SERVER || it.err == REDLOCK_E_PROTOCOL, gone,
           "is it a Redis server, and no proxy? redis-cli HELLO 3 shows what it answers", code},
          {it.err == REDLOCK_E_LOADING || it.err == REDLOCK_E_SCRIPT_BUSY, gone, "wait until it is done", code},
-         {code == exit_too_few, gone, "start it, or look at the address and the network", code},
+         {it.err == REDLOCK_E_REFUSED, gone, "nothing listens there: correct address and port, or start the server",
+          code},
+         {it.err == REDLOCK_E_NODE_TIMEOUT || it.err == REDLOCK_E_TLS_EXPIRED || it.err == REDLOCK_E_TLS_EARLY, gone,
+          it.err == REDLOCK_E_NODE_TIMEOUT  ? "it is reached, and is silent: look at the process there, and its load"
+          : it.err == REDLOCK_E_TLS_EXPIRED ? "give it a new certificate, or set this machine's clock if it is wrong"
+                                            : "set this machine's clock if it is wrong, or give it another certificate",
+          code},
+         {code == exit_too_few, gone, "look at the address and the network, or start it", code},
          {it.err == REDLOCK_E_AUTH || it.err == REDLOCK_E_AUTH_MISSING, Level::fail,
           "username and password in the file are not those of the server's ACL: correct one of the two", code},
          {it.err == REDLOCK_E_TLS_NONE, Level::fail, "write redis:// in the url, or the port that has TLS", code},

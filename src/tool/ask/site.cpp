@@ -334,7 +334,7 @@ Text Site::why(unsigned m) const {
   if (it.info_err != 0) return Text("does not tell INFO: %s", redlock_strerror(it.info_err));
   if (unfit(m) != 0) return Text("%s", redlock_strerror(unfit(m)));
   if (votes(m) && it.is_over()) return Text("votes, but is over its maxmemory: it refuses locks");
-  const Text lacks = it.lacks.empty() ? Text() : Text("; this user cannot lock there: it lacks%s", it.lacks.c_str());
+  const Text lacks = it.lacks.empty() ? Text() : Text("; %s", it.lacks.c_str());
   if (votes(m)) return Text("votes%s", lacks.c_str());
   if (it.record_err != 0) return Text("its record is not read: %s", redlock_strerror(it.record_err));
   if (it.has_left()) return left_text(m);

@@ -60,8 +60,7 @@ struct Master {
   PlainPing ping;         // of one that closed the connection before its first reply
   int info_err;           // why it does not tell INFO
   int record_err;
-  Text lacks;             // what a lock needs and this user may not, or the server does not know; "": nothing, or not
-                          // asked for
+  Text lacks;             // why this user has no lock there; "": it may have one, or was not asked about
   char state[48];         // the run id and the replication id as a seal begins with them
   char role[16], mode[16], version[32], run_id[48], policy[32];
   const char* server;     // "Redis", "Valkey", "Redict"

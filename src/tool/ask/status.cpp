@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <initializer_list>
+
 #include "tool/ask/lookup.hpp"
 #include "tool/system/clock.hpp"
 #include "tool/system/replaced_file.hpp"
@@ -68,7 +70,7 @@ bool is_lock(const Lookup& one) {
 void print_text() {
   Text summary("%u of %u masters vote, %u are needed", site.votes(), site.masters, site.quorum);
   if (site.lockable() < site.votes()) {
-    summary.add("; this user can lock on %u: redlock doctor says what it lacks", site.lockable());
+    summary.add("; this user can lock on %u: redlock doctor says why", site.lockable());
   }
   print("%s", summary.c_str());
   site.print_table();
@@ -78,7 +80,8 @@ void print_text() {
   const redlock_setting_t own = setting_of(site.cfg, "client_name");
   for (unsigned i = 0; i < names.count; ++i) {
     if (lookups[i].verdict != Verdict::held || strcmp(lookups[i].holder(lookups[i].first), own.value) != 0) continue;
-    print("(%s is this gateway's own name: a run of it has the lock, or was killed with it)", own.value);
+    print("(%s is this gateway's own name: another run has the lock; or was killed, and the key ends by itself)",
+          own.value);
     break;
   }
   print("(%s)", snapshot);
@@ -180,7 +183,9 @@ ExitCode result() {
   if (names.count == 0 && site.votes() < site.quorum) {
     code = exit_too_few;
     for (unsigned m = 0; m < site.masters; ++m) {
-      if (site.master[m].record_err != 0) code = worse_of(code, exit_code_of(site.master[m].record_err));
+      for (const int err : {site.master[m].record_err, site.master[m].info_err}) {
+        if (err != 0) code = worse_of(code, exit_code_of(err));
+      }
     }
   }
   for (unsigned i = 0; i < names.count; ++i) {

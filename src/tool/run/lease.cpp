@@ -75,14 +75,19 @@ void Lease::open(redlock_config_t* cfg, const Wish& wish, int32_t wait_ms, const
                        setting_of(cfg, "timing.drift_fixed_ms").number);
   if (err != 0) fail(exit_config, "%s", redlock_config_error(cfg));
   client_ = new_client(cfg);
-  redlock_acquire_opts_t how = wish.how;
-  how.wait_ms = wait_ms;
-  how.flags |= REDLOCK_F_TELL_WAITING;
-  how.callback = on_event;
-  how.user = this;
-  err = is_any_ ? any_.begin(client_, wish.resources, wish.count, how)
-                : redlock_acquire_async(client_, wish.resources, wish.count, &how, &lock_);
+  how_ = wish.how;
+  how_.wait_ms = wait_ms;
+  how_.flags |= REDLOCK_F_TELL_WAITING;
+  how_.callback = on_event;
+  how_.user = this;
+  tries_again_ = has_tried_again_ = false;
+  err = acquire();
   if (err != 0) fail(exit_code_of(err), "%s", *mistake_ != '\0' ? mistake_ : redlock_strerror(err));
+}
+
+int Lease::acquire() {
+  return is_any_ ? any_.begin(client_, wish_->resources, wish_->count, how_)
+                 : redlock_acquire_async(client_, wish_->resources, wish_->count, &how_, &lock_);
 }
 
 void Lease::process() {
@@ -113,7 +118,37 @@ void Lease::on_event(redlock_t* client, const redlock_event_t* event, void* self
 
 // Events of the client, not of the lock.
 void Lease::on_client_event(redlock_t*, const redlock_event_t* event, void* user) {
-  if (event->type == REDLOCK_EV_CLOSED && event->failed != 0) static_cast<const Lease*>(user)->tell_key_left();
+  Lease& self = *static_cast<Lease*>(user);
+  if (event->type == REDLOCK_EV_CLOSED && event->failed != 0) self.tell_key_left();
+  if (event->type == REDLOCK_EV_MASTER && self.tries_again_) self.may_try_again();
+}
+
+// Tries a second time when each master was tried. False: a quorum that votes was asked already.
+bool Lease::may_try_again() {
+  auto master = sized<redlock_master_status_t>();
+  uint32_t count = 0, usable = 0;
+  for (; redlock_master_status(client_, count, &master) == 0; ++count) {
+    usable += master.state == REDLOCK_MASTER_UP && master.err == 0;
+  }
+  const bool is_due = tries_again_;
+  tries_again_ = has_untried_master();
+  if (tries_again_) return true;
+  if (!is_due && 2 * usable <= count) return false;
+  has_tried_again_ = true;
+  const int err = acquire();
+  if (err != 0) fail(exit_code_of(err), "%s", redlock_strerror(err));
+  return true;
+}
+
+// The client of a new process tries once a quorum votes. Where a master of that quorum denies the name, one that is
+// reached a moment later could have voted in its place.
+bool Lease::has_untried_master() const {
+  auto master = sized<redlock_master_status_t>();
+  for (uint32_t i = 0; redlock_master_status(client_, i, &master) == 0; ++i) {
+    if (master.state < REDLOCK_MASTER_UP && master.err == 0) return true;
+    if (master.state == REDLOCK_MASTER_GUARDED && master.err == REDLOCK_E_UNREAD) return true;
+  }
+  return false;
 }
 
 // A master that has answered everything and still has a delete owed to it has refused that delete.
@@ -154,6 +189,9 @@ void Lease::on_log(int level, const char* line, void* user) {
 void Lease::take(const redlock_event_t& event) {
   if (state_ == closed) return;
   is_denied_ = event.master_err == REDLOCK_E_NOPERM;
+  const bool was_only_try = event.type == REDLOCK_EV_FAILED && how_.wait_ms == REDLOCK_TRY_ONCE && !is_any_;
+  const bool may_change = event.cause == REDLOCK_CAUSE_TOO_FEW || event.cause == REDLOCK_CAUSE_GUARD;
+  if (was_only_try && may_change && !has_tried_again_ && may_try_again()) return;
   if (event.type == REDLOCK_EV_FAILED && state_ == waiting) exit_code_ = worse_of(exit_code_, code_of_failure(event));
   if (is_any_ && !any_.take(event)) return;
   switch (event.type) {
@@ -161,6 +199,7 @@ void Lease::take(const redlock_event_t& event) {
       lock_ = event.lock;
       state_ = held;
       token_ = event.token;
+      if (const Text warning = mixture(); !warning.empty()) say("%s: %s", wish_->names.c_str(), warning.c_str());
       return read_end();
     case REDLOCK_EV_RENEWED:
       *sentence_ = '\0';
@@ -197,6 +236,14 @@ uint32_t Lease::first_with(int err) const {
   return m;
 }
 
+// A master of another configuration, whose clients may hold the same names; "": there is none.
+Text Lease::mixture() const {
+  auto master = sized<redlock_master_status_t>();
+  if (redlock_master_status(client_, first_with(REDLOCK_E_FINGERPRINT), &master) != 0) return Text();
+  return Text("%s belongs to clients of another configuration, which may hold this, too: compare the files of all "
+              "gateways", name_of_master(master.name, master.address).c_str());
+}
+
 // What a master denies, or its own words, come from questions that change nothing. While a lock is held none is asked:
 // its key was allowed when it was acquired.
 void Lease::describe(redlock_event_t event) {
@@ -222,11 +269,16 @@ void Lease::describe(redlock_event_t event) {
   const size_t size = redlock_describe(&event, sentence_, sizeof sentence_);
   const bool is_our_name = event.cause == REDLOCK_CAUSE_HELD && detail.holder != nullptr &&
                            strcmp(detail.holder, setting_of(cfg_, "client_name").value) == 0;
-  const char* const more = event.cause == REDLOCK_CAUSE_CHANGE ? "; redlock status says whose"
-                           : is_explained                      ? refusal_text_.c_str()
-                           : err == REDLOCK_E_RESOLVE          ? "; redlock doctor tries the name server, too"
-                           : is_our_name                       ? "; the name is this gateway's own"
-                                                               : "";
+  const char* const our_name =
+      "; the name is this gateway's own: another run has it, or was killed, and its key ends by itself";
+  Text warning = event.cause == REDLOCK_CAUSE_GUARD ? mixture() : Text();
+  if (!warning.empty()) warning = Text("; %s", warning.c_str());
+  const char* const more = !warning.empty()                      ? warning.c_str()
+                           : event.cause == REDLOCK_CAUSE_CHANGE ? "; redlock status says whose"
+                           : is_explained                        ? refusal_text_.c_str()
+                           : err == REDLOCK_E_RESOLVE            ? "; redlock doctor tries the name server, too"
+                           : is_our_name                         ? our_name
+                                                                 : "";
   if (size < sizeof sentence_) format_text(sentence_ + size, sizeof sentence_ - size, "%s", more);
 }
 
@@ -257,6 +309,7 @@ void Lease::read_end() {
 
 ExitCode Lease::code_of_failure(const redlock_event_t& event) const {
   if (event.cause == REDLOCK_CAUSE_HELD) return exit_held;
+  if (event.cause == REDLOCK_CAUSE_GUARD && !mixture().empty()) return exit_config;  // no wait makes it right
   if (event.cause == REDLOCK_CAUSE_GUARD || event.cause == REDLOCK_CAUSE_CHANGE) return exit_not_admitted;
   if (event.cause == REDLOCK_CAUSE_NEVER || event.cause == REDLOCK_CAUSE_TOO_FEW) {
     return worse_of(exit_code_of(event.master_err), code_of_masters());

@@ -43,6 +43,10 @@ class Lease {
   uint32_t first_with(int err) const;
   void tell_denial(int master_err);
   bool is_denied_everywhere(const redlock_event_t& event) const;
+  int acquire();
+  bool has_untried_master() const;
+  bool may_try_again();
+  Text mixture() const;
   void note_refusals();
   void tell_key_left() const;
   ExitCode code_of_failure(const redlock_event_t& event) const;
@@ -51,6 +55,8 @@ class Lease {
   const redlock_config_t* cfg_ = nullptr;
   redlock_t* client_ = nullptr;
   redlock_lock_t lock_{};
+  redlock_acquire_opts_t how_{};
+  bool tries_again_ = false, has_tried_again_ = false;  // when each master was tried
   bool is_any_ = false;
   const Wish* wish_ = nullptr;
   uint32_t ttl_ms_ = 0, drift_ms_ = 0;

@@ -50,10 +50,12 @@ Text lacking(const redlock_config_t* cfg, uint32_t m, const char* address, const
   if (asked.ask(cfg, m, address) != 0) return out;
   for (unsigned i = 0; i < permission_count; ++i) {
     const Refused how = permissions[i].without == nullptr ? refused(asked[i]) : Refused::no;
+    const char* const command = permissions[i].command;
+    const int size = static_cast<int>(strcspn(command, " "));
+    if (how == Refused::unknown) return Text("no client can lock there: it does not know %.*s", size, command);
     if (how == Refused::command) out.add(" %s", permissions[i].grant);
-    if (how == Refused::unknown) out.add(" %s (not known there)", permissions[i].grant + 1);
   }
-  return out;
+  return out.empty() ? out : Text("this user cannot lock there: it lacks%s", out.c_str());
 }
 
 namespace {

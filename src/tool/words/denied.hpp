@@ -31,8 +31,8 @@ inline bool is_key_denied(const redlock_question_t& refused) {
 enum class Refused { no, command, key, unknown };
 Refused refused(const redlock_question_t& asked);
 
-// What no lock comes to be without, and what this user may not, or the server does not know: " +eval". "": nothing, or
-// it is not known.
+// Why this user has no lock on a master: "this user cannot lock there: it lacks +eval", or which command the server
+// does not know. "": it may have one, or that is not known.
 Text lacking(const redlock_config_t* cfg, uint32_t m, const char* address, const Key& unused);
 
 // Behind the text of the error NOPERM or SERVER of a master: what it denies of what a lock of these names needs, or in
