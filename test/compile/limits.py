@@ -32,8 +32,6 @@ def may_be_long(path, line):
         return line.lstrip().startswith("|")  # a row of a table
     if path.endswith(".json"):
         return re.fullmatch(r'\s*"[^"]*": "[^"]*",?', line) is not None  # one string
-    if path.startswith("test/sim/mutants/"):
-        return re.match(r"[-+] ", line) is not None  # a line of the source, and two columns
     return False
 
 

@@ -20,7 +20,7 @@ ROOTS = ('include', 'port', 'src', 'test/sim', 'test/support')  # the folders of
 TYPES = ('struct', 'class', 'union', 'enum')
 
 Mutant = collections.namedtuple('Mutant', 'name caught_by edits')
-Edit = collections.namedtuple('Edit', 'place old new')  # old, new: lines
+Edit = collections.namedtuple('Edit', 'place old new')
 Region = collections.namedtuple('Region', 'path first last')  # first, last: numbers of lines
 Tag = collections.namedtuple('Tag', 'kind name signature region')  # name: scopes and name; signature: words
 Source = collections.namedtuple('Source', 'text tokens lines')  # lines: where each begins
@@ -59,50 +59,28 @@ def words_of(text, path=''):
 
 # ---- the format ------------------------------------------------------------------------------------------------------
 
-def take(lines, mark):
-    """The lines at the beginning that have this mark, without the mark."""
-    taken = []
-    while lines and lines[0].startswith(mark):
-        taken.append(lines.pop(0)[2:])
-    return taken
-
-
-def edits_of(lines):
-    edits, place = [], None
-    while lines:
-        if lines[0][0] not in '-+':
-            place = lines.pop(0)
-        old, new = take(lines, '-'), take(lines, '+')
-        if not old:
-            raise Broken(f'{place}: no old text (-) follows')
-        if words_of('\n'.join(old)) == words_of('\n'.join(new)):
-            raise Broken(f'{place}: the new text is the old text')
-        edits.append(Edit(place, old, new))
-    return edits
+EDIT = re.compile(r'(.+?): (.+?) =>(?: (.*))?')  # place, old text, new text
+ANY = '...'  # in old text: anything within a statement
 
 
 def mutant_of(lines):
-    """The lines are `mutant NAME`, the reason, `caught-by: TEST`, and edits, from above the first old text on."""
-    head = re.fullmatch(r'mutant ([a-z0-9-]+)', lines[0])
+    """The lines are `mutant NAME` or `mutant NAME by TEST`, the reason, and edits."""
+    head = re.fullmatch(r'mutant ([a-z0-9-]+)(?: by ([a-z_]+))?', lines[0])
     if not head:
         raise Broken(f'"mutant NAME" is expected, not "{lines[0]}"')
-    name = head.group(1)
-    reason_end = next((i - 1 for i, line in enumerate(lines) if line.startswith('-')), 0)
-    caught_by = None
-    if reason_end > 0 and lines[reason_end - 1].startswith('caught-by: '):
-        caught_by = lines.pop(reason_end - 1).removeprefix('caught-by: ')
-        reason_end -= 1
-    if reason_end < 2:
-        raise Broken(f'{name}: the reason, a place or the old text is missing')
-    try:
-        return Mutant(name, caught_by, edits_of(lines[reason_end:]))
-    except Broken as broken:
-        raise Broken(f'{name}: {broken}') from None
+    edits = [found and Edit(*found.groups('')) for found in map(EDIT.fullmatch, lines[1:])]
+    while edits and edits[0] is None:  # the reason
+        del edits[0]
+    if not edits or len(edits) == len(lines) - 1:
+        raise Broken(f'{head.group(1)}: the reason or an edit is missing')
+    if None in edits or any(words_of(edit.old) == words_of(edit.new) for edit in edits):
+        raise Broken(f'{head.group(1)}: an edit is no "PLACE: OLD => NEW", or changes nothing')
+    return Mutant(head.group(1), head.group(2), edits)
 
 
 def mutants_in(text):
-    """Mutants are separated by blank lines. A line that begins with # is a comment."""
-    for paragraph in re.split(r'\n\s*\n', text.strip('\n')):
+    """Mutants are separated by blank lines. Indented lines go on. A line that begins with # is a comment."""
+    for paragraph in re.split(r'\n\s*\n', re.sub(r'\n +', ' ', text.strip('\n'))):
         lines = [line for line in paragraph.split('\n') if not line.startswith('#')]
         if lines:
             yield mutant_of(lines)
@@ -192,11 +170,14 @@ class Tree:
         begin = source.lines[first - 1]
         end = source.lines[last] if last < len(source.lines) else len(source.text)
         tokens = [token for token in source.tokens if begin <= token.begin < end]
-        words, old = [token.word for token in tokens], words_of('\n'.join(edit.old), path)
-        found = [i for i in range(len(words)) if words[i:i + len(old)] == old]
+        words = ''.join(token.word + '\0' for token in tokens)
+        old = ''.join(r'(?:[^\0;{}]+\0)*?' if word == ANY else re.escape(word + '\0')
+                      for word in words_of(edit.old, path))
+        found = list(re.finditer(r'(?<![^\0])' + old, words))
         if len(found) != 1:
-            raise Broken(f'{edit.place}: {len(found)} times in {path}:{first}-{last}: {" ".join(edit.old)}')
-        return path, tokens[found[0]].begin, tokens[found[0] + len(old) - 1].end
+            raise Broken(f'{edit.place}: {len(found)} times in {path}:{first}-{last}: {edit.old}')
+        begin, end = (words.count('\0', 0, at) for at in found[0].span())
+        return path, tokens[begin].begin, tokens[end - 1].end
 
     def changed(self, mutant):
         """The text of each file that the mutant changes, with the bug."""
@@ -207,7 +188,7 @@ class Tree:
         texts = {}
         for path, begin, end, new in reversed(spans):
             text = texts.get(path) or self.source(path).text
-            texts[path] = text[:begin] + '\n'.join(new) + text[end:]
+            texts[path] = text[:begin] + new + text[end:]
         return texts
 
 

@@ -32,7 +32,7 @@ SPACED = {'<': '<=', '<=': '<', '>': '>=', '>=': '>', '==': '!=', '!=': '==', '&
 ANYWHERE = {'true': 'false', 'false': 'true', '!': '', '++': '--', '--': '++', 'break': '', 'continue': ''}
 PYTHON = {'and': 'or', 'or': 'and', 'not': '', 'True': 'False', 'False': 'True', 'break': 'pass', 'is': 'is not'}
 LUA = {'~=': '==', '==': '~=', 'and': 'or', 'or': 'and', '<': '<=', '<=': '<', '>': '>=', '>=': '>', '+': '-', '-': '+'}
-NO_CODE = re.compile(r'\s*#|\s*template|.*static_assert|.*_ASSERT\(')
+NO_CODE = re.compile(r'\s*#|\s*template|.*static_assert|.*_ASSERT\(|.*\.\.\.')
 
 
 def changed(token, text, suffix):
@@ -81,8 +81,8 @@ def written(number, seed, bug):
     path, words, at, new = bug
     first, last = unique(words, at)
     rest = f'{" ".join(words[first:at])} {new} {" ".join(words[at + 1:last])}'.replace('  ', ' ')
-    return (f'mutant random-{seed}-{number}\nThe token {words[at]} becomes {new or "nothing"}.\n{path}\n'
-            f'- {" ".join(words[first:last])}\n+ {rest.strip()}\n')
+    return (f'mutant random-{seed}-{number}\nThe token {words[at]} becomes {new or "nothing"}.\n'
+            f'{path}: {" ".join(words[first:last])} => {rest.strip()}\n')
 
 
 def main(count, seed, tree, folder, *rooms):
