@@ -320,6 +320,7 @@ int run_doctor(const Command& command, int argc, char** argv) {
   in_full = options.common().verbose != 0;
   if (as_json) json.open("{").text("schema", "redlock.doctor/1").open("[", "checks");
   site.open(open_config(options.common()));
+  site.asks_what_user_lacks = true;
   examine_site(ttl_ms != 0 ? ttl_ms : site.times.ttl_ms);
   begin_addresses();
   site.look_at_all();

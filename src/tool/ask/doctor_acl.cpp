@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Does a master know the commands that a client needs, and may the user use them, with the keys of this configuration?
+#include <stdlib.h>
 #include <string.h>
 
 #include "tool/ask/doctor.hpp"
@@ -25,12 +26,14 @@ Text grant(unsigned m, const Text& what) {
 }
 
 // Reports commands that the server does not know: they were renamed, the server is too old, or a proxy answers.
-void tell_unknown(const Text& needed, const Text& useful) {
+void tell_unknown(const Master& it, const Text& needed, const Text& useful) {
+  const bool is_old = strtol(it.version, nullptr, 10) < 6;
   judge(Text("not known there:%s%s", needed.c_str(), useful.c_str()),
         {{!needed.empty(), Level::fail,
           "give the command its name back (rename-command), or list a server, not a proxy",
           exit_code_of(REDLOCK_E_SERVER)},
-         {true, Level::warn, "give the command its name back (rename-command), or take a server of 6.0 or later"}});
+         {is_old, Level::warn, "take a server of 6.0 or later"},
+         {true, Level::warn, "give the command its name back (rename-command)"}});
 }
 
 // A proxy may close the connection instead of replying to a command that it does not know. Returns that command, or
@@ -52,7 +55,7 @@ void check_permissions(unsigned m) {
   const int err = ask(asked, m);
   if (err != 0 && unanswered(asked) != nullptr) {
     about("commands", &it);
-    tell_unknown(Text(" %s, which ends the connection", unanswered(asked)), {});
+    tell_unknown(it, Text(" %s, which ends the connection", unanswered(asked)), {});
   }
   about("acl", &it);
   if (err != 0) return tell(Level::unknown, redlock_strerror(err));
@@ -71,7 +74,7 @@ void check_permissions(unsigned m) {
   const auto& [denied, unknown] = lists;
   if (!unknown[0].empty() || !unknown[1].empty()) {
     about("commands", &it);
-    tell_unknown(unknown[0], unknown[1]);
+    tell_unknown(it, unknown[0], unknown[1]);
     about("acl", &it);
   }
   if (denied[0].empty() && denied[1].empty()) {
@@ -84,16 +87,16 @@ namespace {
 
 // What there is to do where keys are denied. Where the library's own ones are, and those of another prefix are not, the
 // key_prefix may be wrong, and not the user's patterns.
-Text todo_for_keys(unsigned m, const Text& patterns, bool has_own, const Text& usable) {
+Text todo_for_keys(unsigned m, const Text& patterns, bool may_be_prefix, const Text& usable) {
   const Text granted = grant(m, patterns);
-  if (!has_own) return Text("an operator grants them: %s", granted.c_str());
+  if (!may_be_prefix) return Text("an operator grants them: %s", granted.c_str());
   const Text prefix = Text().escaped(site.facts().key_prefix, site.facts().key_prefix_size);
   Text out;
   if (!usable.empty()) {
     out.add("this user's patterns fit key_prefix %s, of which clients were here, and not \"%s\": correct key_prefix in "
             "the file; or, ", usable.c_str(), prefix.c_str());
   }
-  return out.add("if key_prefix \"%s\" is right: %s", prefix.c_str(), granted.c_str());
+  return out.add("if key_prefix \"%s\" is right: %s; else correct it in the file", prefix.c_str(), granted.c_str());
 }
 
 }  // namespace
@@ -113,11 +116,12 @@ bool check_keys(unsigned m, char** resources) {
   const int err = ask(asked, m);
   if (err != 0) return tell(Level::unknown, redlock_strerror(err)), true;
   Text needed, useful, unsure, patterns;
-  bool has_own = false;
+  bool has_own = false, has_name = false;
   for (unsigned i = 0; i < count; ++i) {
     const Refused reading = refused(asked[2 * i]), writing = refused(asked[2 * i + 1]);
     const bool is_known = reading == Refused::key || writing == Refused::key;  // else the command itself is denied
     if ((reading == Refused::no && writing == Refused::no) || (i < guard_keys && !site.is_guarded())) continue;
+    has_name = has_name || (is_known && i >= own_count);
     if (is_known && is_guess && i >= own_count) {
       no_resource_was_named();
       --count;
@@ -140,7 +144,7 @@ bool check_keys(unsigned m, char** resources) {
   }
   if (needed.empty() && useful.empty()) return tell(Level::ok, Text("%u keys can be read and written", count)), true;
   const Text usable = has_own ? usable_prefix(m) : Text();
-  tell_lacking(needed, useful, todo_for_keys(m, patterns, has_own, usable));
+  tell_lacking(needed, useful, todo_for_keys(m, patterns, has_own && has_name, usable));
   return usable.empty();
 }
 

@@ -62,8 +62,8 @@ void check_reach(const Master& it) {
          {it.err == REDLOCK_E_SERVER || it.err == REDLOCK_E_PROTOCOL, gone,
           "is it a Redis server, and no proxy? redis-cli HELLO 3 shows what it answers", code},
          {it.err == REDLOCK_E_LOADING || it.err == REDLOCK_E_SCRIPT_BUSY, gone, "wait until it is done", code},
-         {it.err == REDLOCK_E_REFUSED, gone, "nothing listens there: correct address and port, or start the server",
-          code},
+         {it.err == REDLOCK_E_REFUSED, gone,
+          "start the server, correct address and port in the file, or look at the firewall", code},
          {it.err == REDLOCK_E_NODE_TIMEOUT || it.err == REDLOCK_E_TLS_EXPIRED || it.err == REDLOCK_E_TLS_EARLY, gone,
           it.err == REDLOCK_E_NODE_TIMEOUT  ? "it is reached, and is silent: look at the process there, and its load"
           : it.err == REDLOCK_E_TLS_EXPIRED ? "give it a new certificate, or set this machine's clock if it is wrong"
@@ -77,7 +77,7 @@ void check_reach(const Master& it) {
           Text("its subjectAltName must have %s, or tls.server_name must be a name that it has: %s",
                host_of(it).c_str(), shown_by(it, "-ext subjectAltName").c_str()), code},
          {it.err == REDLOCK_E_TLS_AUTHORITY, Level::fail,
-          Text("put the authority of the master's certificate into the file that tls.ca_file names: %s",
+          Text("put the authority of its certificate into the file of tls.ca_file, or give it another one: %s",
                shown_by(it, "-issuer").c_str()), code},
          {true, Level::fail, "correct the configuration, or the server", code}});
 }
@@ -134,13 +134,17 @@ void check_info(unsigned m) {
           "older than 6.0: waiters poll, and each acquire is a script"}});
   about("role", &it);
   Text role = Text().escaped(it.role);
+  const unsigned followed = site.find_address(it.master);
+  const bool follows_ours = !it.master.empty() && followed != site.masters;
   if (!it.master.empty()) role.add(" of %s", it.master.c_str());
+  if (follows_ours) role.add(" (%s)", site.master[followed].name());
   judge(role.add(", ").escaped(*it.mode != '\0' ? it.mode : "mode not told"),
         {{*it.mode != '\0' && strcmp(it.mode, "standalone") != 0, Level::fail,
           "list standalone masters, no cluster nodes and no sentinels", exit_code_of(REDLOCK_E_MODE)},
          {strcmp(it.role, "master") != 0, Level::fail,
-          "a replica votes for nobody: list its master; or, if it is to be a master itself, REPLICAOF NO ONE, and no "
-          "replicaof in its redis.conf", exit_code_of(REDLOCK_E_ROLE)},
+          follows_ours ? "a replica votes for nobody: REPLICAOF NO ONE there, and no replicaof in its redis.conf"
+                       : "a replica votes for nobody: list its master; or, if it is to be a master itself, REPLICAOF "
+                         "NO ONE, and no replicaof in its redis.conf", exit_code_of(REDLOCK_E_ROLE)},
          {*it.mode == '\0', Level::unknown, ""}});
   about("replicas", &it);
   const char* const backlog = it.backlog > 0 ? "on" : "off";

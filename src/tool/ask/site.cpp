@@ -27,6 +27,16 @@ unsigned long number_behind(const char* desc, const char* word) {
 
 enum : unsigned { of_info, of_record, of_visit, of_time, of_hello };  // the questions of look_at()
 
+#ifdef REDLOCK_TLS
+Text utc_now() {
+  const time_t now = time(nullptr);
+  tm parts{};
+  char text[32] = "";
+  if (gmtime_r(&now, &parts) != nullptr) strftime(text, sizeof text, "%F %R UTC", &parts);
+  return Text("%s", text);
+}
+#endif
+
 // With TLS, which certificate is out of its dates? Without, what closes the connection at HELLO?
 Text why_unasked([[maybe_unused]] const redlock_config_t* cfg, [[maybe_unused]] unsigned m, const Master& it) {
   if (it.is_unnamed) return Text("%s: no name server has answered in time", redlock_strerror(it.err));
@@ -36,7 +46,7 @@ Text why_unasked([[maybe_unused]] const redlock_config_t* cfg, [[maybe_unused]] 
 #ifdef REDLOCK_TLS
   auto tls = sized<redlock_site_tls_t>();
   const bool dated = it.err == REDLOCK_E_TLS_EXPIRED || it.err == REDLOCK_E_TLS_EARLY;
-  if (dated && redlock_site_tls(cfg, m, &tls) == it.err) out.add(" (%s)", tls.denied);
+  if (dated && redlock_site_tls(cfg, m, &tls) == it.err) out.add(" (%s; it is %s here)", tls.denied, utc_now().c_str());
 #endif
   return out;
 }
@@ -221,6 +231,12 @@ unsigned Site::find(const char* name) const {
   return m;
 }
 
+unsigned Site::find_address(const char* address) const {
+  unsigned m = 0;
+  while (m < masters && strcmp(master[m].facts.address, address) != 0) ++m;
+  return m;
+}
+
 Key Site::own_key(const char* name) const {
   return Key().add("redlock:").add(facts().key_prefix, facts().key_prefix_size).add(name);
 }
@@ -255,7 +271,7 @@ void Site::look_at(unsigned m) {
   if (questions.text(of_info) != nullptr) read_info(out, questions.text(of_info));
   if (questions[of_hello].err == 0) read_hello(out, questions);
   if (out.record_err == 0) read_record(times, out, questions);
-  if (asks_what_user_lacks) out.lacks = lacking(cfg, m, out.at, own_key(":doctor"));
+  if (asks_what_user_lacks) out.lacks = lacking(cfg, m, out.at, own_key(":doctor"), out.lacks_command);
 }
 
 void Site::look_at_all(const bool* chosen) {
@@ -347,8 +363,11 @@ Text Site::why(unsigned m) const {
     return Text("%s (%s)", what, mark(m).c_str());
   }
   if (it.record == Record::other) {
-    return Text("belongs to clients of %lu master(s), max_ttl_ms %lu", it.their_masters, it.their_max_ttl_ms);
+    const bool same_numbers = it.their_masters == masters && it.their_max_ttl_ms == times.max_ttl_ms;
+    return Text("belongs to clients of %lu master(s), max_ttl_ms %lu%s", it.their_masters, it.their_max_ttl_ms,
+                same_numbers ? ", with other names" : "");
   }
+  if (it.lacks_command) return it.lacks;  // no guard's end would help
   if (it.record == Record::none) {
     const bool was_emptied = it.started_lately && with_record(Record::ours) != 0;
     Text out("%s: the guard has not begun", was_emptied ? "empty after its server's start" : "new");
@@ -357,36 +376,6 @@ Text Site::why(unsigned m) const {
   }
   Text out("the guard watches%s; ", it.started_lately ? " after its server's start" : "");
   return out.add(it.watched ? "" : "at most ").thousandths(it.guard_ms).add(" s to go%s", lacks.c_str());
-}
-
-void Site::print_table() const {
-  constexpr unsigned columns = 4;  // and the state
-  const auto cell = [this](unsigned row, unsigned column) {
-    constexpr const char* heads[columns] = {"MASTER", "ADDRESS", "SERVER", "ROLE"};
-    Text out;
-    if (row == 0) return out.add("%s", heads[column]);
-    const Master& it = master[row - 1];
-    if (column == 0) out.add("%s", it.name());
-    if (column == 1) out.add("%s", it.facts.address);
-    if (column == 2 && it.version[0] != '\0') out.add("%s ", it.server).escaped(it.version);
-    if (column == 3) out.escaped(it.role);
-    return out.empty() ? out.add("-") : out;
-  };
-  size_t width[columns] = {};
-  for (unsigned row = 0; row <= masters; ++row) {
-    for (unsigned c = 0; c < columns; ++c) {
-      if (cell(row, c).size() > width[c]) width[c] = cell(row, c).size();
-    }
-  }
-  for (unsigned row = 0; row <= masters; ++row) {
-    Text line;
-    size_t end = 0;
-    for (unsigned c = 0; c < columns; ++c) {
-      line.add("%s", cell(row, c).c_str());
-      for (end += width[c] + 2; line.size() < end;) line.add(" ");
-    }
-    print("%s%s", line.c_str(), row == 0 ? "STATE" : why(row - 1).c_str());
-  }
 }
 
 }  // namespace redlock::tool

@@ -61,6 +61,7 @@ struct Master {
   int info_err;           // why it does not tell INFO
   int record_err;
   Text lacks;             // why this user has no lock there; "": it may have one, or was not asked about
+  bool lacks_command;     // because the server does not know one
   char state[48];         // the run id and the replication id as a seal begins with them
   char role[16], mode[16], version[32], run_id[48], policy[32];
   const char* server;     // "Redis", "Valkey", "Redict"
@@ -109,6 +110,7 @@ struct Site {
 
   void open(redlock_config_t* given);
   unsigned find(const char* name) const;  // the master of this name; as many as there are masters: none
+  unsigned find_address(const char* address) const;  // the same by address
   bool has(const char* name) const { return find(name) != masters; }
   Key own_key(const char* name) const;  // of the library's, such as ":meta"
   Key key_of(const void* resource, size_t size) const;

@@ -80,7 +80,7 @@ void print_text() {
   const redlock_setting_t own = setting_of(site.cfg, "client_name");
   for (unsigned i = 0; i < names.count; ++i) {
     if (lookups[i].verdict != Verdict::held || strcmp(lookups[i].holder(lookups[i].first), own.value) != 0) continue;
-    print("(%s is this gateway's own name: another run has the lock; or was killed, and the key ends by itself)",
+    print("(%s is this gateway's own name: another run has the lock, and renews it; or was killed, and the key ends)",
           own.value);
     break;
   }

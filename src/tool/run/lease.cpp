@@ -266,19 +266,21 @@ void Lease::describe(redlock_event_t event) {
     detail.address = where.escaped(detail.name).add(" (%s)", detail.address);
   }
   if (event.detail != nullptr) event.detail = &detail;
-  const size_t size = redlock_describe(&event, sentence_, sizeof sentence_);
+  size_t size = redlock_describe(&event, sentence_, sizeof sentence_);
   const bool is_our_name = event.cause == REDLOCK_CAUSE_HELD && detail.holder != nullptr &&
                            strcmp(detail.holder, setting_of(cfg_, "client_name").value) == 0;
   const char* const our_name =
       "; the name is this gateway's own: another run has it, or was killed, and its key ends by itself";
-  Text warning = event.cause == REDLOCK_CAUSE_GUARD ? mixture() : Text();
-  if (!warning.empty()) warning = Text("; %s", warning.c_str());
-  const char* const more = !warning.empty()                      ? warning.c_str()
-                           : event.cause == REDLOCK_CAUSE_CHANGE ? "; redlock status says whose"
-                           : is_explained                        ? refusal_text_.c_str()
-                           : err == REDLOCK_E_RESOLVE            ? "; redlock doctor tries the name server, too"
-                           : is_our_name                         ? our_name
-                                                                 : "";
+  const Text warning = event.cause == REDLOCK_CAUSE_GUARD ? mixture() : Text();
+  if (!warning.empty()) {
+    format_text(sentence_, sizeof sentence_, "%s; %s", warning.c_str(), Text("%s", sentence_).c_str());
+    size = strlen(sentence_);
+  }
+  const char* const more = event.cause == REDLOCK_CAUSE_CHANGE ? "; redlock status says whose"
+                           : is_explained                      ? refusal_text_.c_str()
+                           : err == REDLOCK_E_RESOLVE          ? "; redlock doctor tries the name server, too"
+                           : is_our_name                       ? our_name
+                                                               : "";
   if (size < sizeof sentence_) format_text(sentence_ + size, sizeof sentence_ - size, "%s", more);
 }
 

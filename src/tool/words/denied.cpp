@@ -43,7 +43,9 @@ Refused refused(const redlock_question_t& asked) {
   return is_key_denied(asked) ? Refused::key : Refused::command;
 }
 
-Text lacking(const redlock_config_t* cfg, uint32_t m, const char* address, const Key& unused) {
+Text lacking(const redlock_config_t* cfg, uint32_t m, const char* address, const Key& unused,
+             bool& is_unknown) {
+  is_unknown = false;
   Questions asked;
   add_permissions(asked, unused);
   Text out;
@@ -52,7 +54,8 @@ Text lacking(const redlock_config_t* cfg, uint32_t m, const char* address, const
     const Refused how = permissions[i].without == nullptr ? refused(asked[i]) : Refused::no;
     const char* const command = permissions[i].command;
     const int size = static_cast<int>(strcspn(command, " "));
-    if (how == Refused::unknown) return Text("no client can lock there: it does not know %.*s", size, command);
+    is_unknown = how == Refused::unknown;
+    if (is_unknown) return Text("no client can lock there: it does not know %.*s", size, command);
     if (how == Refused::command) out.add(" %s", permissions[i].grant);
   }
   return out.empty() ? out : Text("this user cannot lock there: it lacks%s", out.c_str());
