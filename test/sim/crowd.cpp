@@ -62,6 +62,7 @@ struct Scene {
   bool urgent = false;
   unsigned grants = 1600;
   unsigned alone = 0;  // so many grants of the first of the endless come before all others begin
+  bool mix = false;    // the others ask again at once, too
   bool all_urgent() const { return urgent && endless + alarms == 0; }
 };
 
@@ -86,13 +87,16 @@ enum Column : unsigned {
   alarm_p99,
   alarm_longest,
   others,
+  part,
+  left_shares,
+  own_shares,
   columns
 };
 using Result = std::array<double, columns>;
 constexpr const char* column_names[columns] = {"p50 ms", "p99 ms",   "p99.9",  "longest", "long ms",
                                                "Jain",   "commands", "wasted", "fair",    "cycle",
-                                               "alarm50", "alarm99", "alarm100", "others"};
-constexpr int digits[columns] = {2, 2, 2, 2, 0, 3, 1, 2, 2, 4, 2, 2, 2, 3};
+                                               "alarm50", "alarm99", "alarm100", "others", "part", "left99.9", "own100"};
+constexpr int digits[columns] = {2, 2, 2, 2, 0, 3, 1, 2, 2, 4, 2, 2, 2, 3, 3, 2, 2};
 
 // What a column may be at most, or at least.
 struct Bound {
@@ -177,6 +181,7 @@ class Crowd {
   void take_replies(unsigned m);
   uint64_t received() const;
   Result result() const;
+  double shares_of(bool special, double part) const;
 
   struct Wait {
     Ns length;
@@ -297,7 +302,7 @@ void Gateway::ask() {
 
 Ns Gateway::next() {
   const Scene& scene = crowd_.rules.scene;
-  if (!special) return crowd_.now + think;
+  if (!special) return scene.mix ? crowd_.now : crowd_.now + think;
   if (scene.endless > 0) return crowd_.now;
   alarm_at_ += alarms_.between(4 * scene.hold, 40 * scene.hold);
   return std::max(alarm_at_, crowd_.now);
@@ -415,6 +420,23 @@ T part_of_all(std::vector<T> values, double part) {
   return values[std::min(values.size() - 1, static_cast<size_t>(part * static_cast<double>(values.size())))];
 }
 
+// How long those of one kind waited, in fair shares of what their kind was granted: also those who wait still.
+double Crowd::shares_of(bool special, double part) const {
+  std::vector<Ns> lengths;
+  unsigned clients = 0, grants = 0;
+  for (const Wait& wait : waits_) {
+    if (wait.special == special) lengths.push_back(wait.length), ++grants;
+  }
+  for (const auto& g : gateways) {
+    if (g->special != special) continue;
+    ++clients;
+    if (g->wanted_at != never) lengths.push_back(now - g->wanted_at);
+  }
+  if (grants == 0) return clients == 0 ? 0 : 999;
+  const double share = static_cast<double>(granted_at_.back() - granted_at_.front()) / grants * clients;
+  return static_cast<double>(part_of_all(lengths, part)) / share;
+}
+
 Result Crowd::result() const {
   const double grants = static_cast<double>(waits_.size());
   const Scene& scene = rules.scene;
@@ -447,6 +469,9 @@ Result Crowd::result() const {
   r[fair] = scene.clients > 0 ? sum / grants * static_cast<double>(gateways.size()) / scene.clients : 1;
   r[cycle] = static_cast<double>(granted_at_.back() - granted_at_.front()) / (grants - 1) /
              static_cast<double>(part_of_all(cycles, .5));
+  r[part] = sum / grants;
+  r[left_shares] = shares_of(false, .999);
+  r[own_shares] = shares_of(true, 1);
   r[others] = sum * second / static_cast<double>(granted_at_.back() - granted_at_.front());
   return r;
 }
@@ -557,6 +582,10 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     if (strcmp(argv[i], "--urgent") == 0) {
       rules.scene.urgent = true;
+      continue;
+    }
+    if (strcmp(argv[i], "--mix") == 0) {
+      rules.scene.mix = true;
       continue;
     }
     if (strcmp(argv[i], "--page") == 0 && i + 1 < argc) {
