@@ -14,9 +14,13 @@
 // A client that acquires again as soon as it has released is always first, because its SET leaves right behind its
 // delete. Such a client never waits, and would never learn that others do. So it gives way: after a few grants without
 // a wait it leaves others the first try. If none of them takes the resource, it does so after twice as many grants. If
-// one of them does, the client knows that it is not alone, and gives way after each grant without a wait. An urgent one
-// does so after four. Long holds do not wait for the count: a client that has held the resource for 1,024 rounds gives
-// way at the next release or the second. Giving way takes ten rounds, so a client that is alone pays 1 %.
+// one of them does, the client knows that it is not alone, and gives way after each grant without a wait. Long holds do
+// not wait for the count: a client that has held the resource for 1,024 rounds gives way at the next release or the
+// second. Giving way takes ten rounds, so a client that is alone pays 1 %.
+//
+// Urgency is for the seldom: no waiter can tell whether others are urgent, but each client knows how often it is. It
+// hurries (lock/machine_waiting) when it has left the resource alone for four times as long as it held it last, and
+// with four urgent acquires more: an alarm may take several steps, or be late. So loops do not hurry.
 //
 // Nothing relies on this: a nap ends at the latest when the plain timer would try, and the masters alone grant a lock.
 #pragma once
@@ -28,15 +32,18 @@ namespace redlock {
 
 struct Crowd {
   static constexpr unsigned passes_wanted = 2;
+  static constexpr unsigned urgent_turns = 4;  // so many urgent grants in a row more, until others have the first try
 
   uint32_t name = 0;      // Crowds::name_of
   uint32_t nap_us = 0;    // how long to sleep before looking
   uint32_t share_us = 0;  // from one grant to the next
   uint32_t round_us = 0;  // what the last round took
   uint32_t held_us = 0;   // for how long the client has held the resource since that filled its row last
+  uint32_t rested = 0;    // when the pause after the last release is one that urgent acquires hurry behind (tick)
   uint32_t row = 0;       // grants without a wait since the client gave way last
-  uint32_t turns = 4;     // after so many of them it gives way
+  uint16_t turns = 4;     // after so many of them it gives way
   bool waited = false;    // the last acquire of this name had to wait
+  uint8_t spent = 0;      // of the urgent acquires that hurry without such a pause
 
   Duration nap() const { return Duration::us(nap_us); }
   Duration share() const { return Duration::us(share_us); }
@@ -52,15 +59,30 @@ struct Crowd {
     round_us = took_us < least_us ? least_us : took_us;
     if (gives()) {
       row = 0;
-      if (turns < most) turns *= 2;
+      if (turns < most) turns = static_cast<uint16_t>(turns * 2);
     }
     ++row;
     if (held_us / most >= round_us) held_us = 0, row = turns;
-    if (!at_once) row = 0, turns = turns_next;
+    if (!at_once) row = 0, turns = static_cast<uint16_t>(turns_next);
   }
 
   // The client let go after it had held the resource for so long.
-  void let_go(Duration held) { held_us += us(held); }
+  void let_go(Duration held, const Instant& now) {
+    const uint32_t us_held = us(held);
+    held_us += us_held;
+    rested = tick(now) + us_held / 256;  // four times as long
+  }
+
+  // May an urgent acquire that began then hurry? The ticks wrap after 52 days: a pause of weeks may count as none.
+  bool hurries(const Instant& since) const { return spent < urgent_turns || has_rested(since); }
+  // An urgent acquire that began then is granted.
+  void hurried(const Instant& since) {
+    if (has_rested(since)) {
+      spent = 0;
+    } else if (spent < urgent_turns) {
+      ++spent;
+    }
+  }
 
   // An acquire was granted after `waited`. For `looked` it had looked, and `passed` grants went to others.
   void learn(unsigned passed, Duration looked, Duration waited_for) {
@@ -78,6 +100,11 @@ struct Crowd {
   }
 
  private:
+  // 1.05 ms
+  static uint32_t tick(const Instant& at) { return static_cast<uint32_t>(at.ns() >> 20); }
+  REDLOCK_APART_FOR_SIZE bool has_rested(const Instant& since) const {
+    return static_cast<int32_t>(tick(since) - rested) >= 0;
+  }
   REDLOCK_APART_FOR_SIZE static uint32_t us(Duration d) {
     constexpr int64_t most = 600'000'000;  // far beyond any nap
     const int64_t n = d.ns() / 1000;

@@ -371,14 +371,13 @@ class Machine {
   Action fail(Lock& lock, int err) const;
   Action lost_early(Lock& lock) const;
   // Masters that have voted, or whose vote no longer counts in this round.
-  static Masters voted(const Round& round) {
-    return round.granted | round.refused | round.failed | round.unasked;
-  }
+  static Masters voted(const Round& r) { return r.granted | r.refused | r.failed | r.unasked; }
   int why_lost(const Round& round) const;
   bool renews(const Lock& lock) const { return lock.options.renew && lock.valid_until < lock.hold.limit; }
   void plan_next(Lock& lock) const;
   Action due(Lock& lock, const Instant& now);
   Duration next_nap(Lock& lock, const Instant& now);
+  bool hurries(const Lock& lock) const;
   void listen(Lock& lock, const Instant& now) const;
   void give_way(Lock& lock) const;
   void remember(const Lock& lock, const Instant& now);

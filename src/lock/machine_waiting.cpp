@@ -24,10 +24,11 @@
 //     look costs two commands. No push for a plain pause: that master may stand still, so the waiter is armed.
 //   - A waiter whose client had to wait the last time sleeps as long as the client has learned (lock/crowd).
 //     So most of a crowd sleep, and those that look are the oldest.
-//   - An urgent waiter does not sleep, looks at so many masters that it hears of a release first, and draws no pause.
-//     All others begin a short pause two fifths of a round later: in that time its SETs arrive. A waiter
-//     that has seen the resource go by `old` times begins at once, so that urgent acquires without end leave the others
-//     something. An urgent waiter that has lost `few` races is among many of its kind, and waits like all others.
+//   - An urgent waiter that hurries does not sleep, looks at so many masters that it hears of a release first, and
+//     draws no pause. All others begin a short pause two fifths of a round later: in that time its SETs arrive. Its
+//     client hurries after a pause of its own, and a few times more (lock/crowd). Without a pause, or when it has lost
+//     `few` races and is among many of its kind, it waits like all others, and lets those that are not urgent begin
+//     first. So urgent acquires without end leave the others more than they take.
 //   - A client that is granted the resource again and again without a wait gives way now and then (lock/crowd).
 //   - A waiter that has seen the resource go by `spell` times sleeps for about as long as it has looked, and at most
 //     for a plain pause or a few of its shares. So news without end, from a server that stands still or whose tracking
@@ -45,18 +46,23 @@ constexpr int often_pauses = 6;     // a resource that goes by less often may be
 constexpr unsigned window_max = 5;  // of a waiter that has seen nobody pass: in times of two rounds
 
 constexpr unsigned few = 24;
-constexpr unsigned old = 64;
-constexpr unsigned urgent_turns = 4;  // so many grants in a row more, until others have the first try
-
-bool hurries(const Lock& lock) { return lock.line.urgent && lock.wait.passed < few; }
+constexpr int urgent_slots = 4;  // of an urgent waiter that may not hurry; all others leave one
 
 bool is_free(Instant at, const Instant& now) { return at <= now; }
+
+REDLOCK_APART_FOR_SIZE Duration window(const Lock& lock, unsigned wide, unsigned part) {
+  return race_window(lock.wait.round_took, wide, part, lock.options.retry_delay_ms);
+}
 
 void count_pass(Waiting& wait) {
   if (wait.passed < UINT16_MAX) ++wait.passed;
 }
 
 }  // namespace
+
+bool Machine::hurries(const Lock& lock) const {
+  return lock.line.urgent && lock.wait.passed < few && crowds_.of(lock.wait.crowd).hurries(lock.wait.since);
+}
 
 void Machine::see(Lock& lock, bool for_guard, const Instant& now) const {
   if (lock.wait.begun) return;
@@ -265,8 +271,7 @@ void Machine::plan_round(Lock& lock, bool looked, const Instant& now) {
     lock.wake_at = poll_at(lock, now);
     return;
   }
-  const Duration window = race_window(wait.round_took, 1, 1, lock.options.retry_delay_ms);
-  lock.wake_at = earlier(wait.net_at, later(at, wait.not_before) + lot(window));
+  lock.wake_at = earlier(wait.net_at, later(at, wait.not_before) + lot(window(lock, 1, 1)));
   if (wait.stance == Stance::armed) return;
   // A learned nap is for a key that somebody holds. Where the masters that tell of changes have no key, the waiter only
   // waits for the time to ask the others.
@@ -283,15 +288,14 @@ void Machine::plan_round(Lock& lock, bool looked, const Instant& now) {
 // A quorum seems free, and all who look know it. A look tells so for certain, since nobody else has been faster yet.
 void Machine::plan_race(Lock& lock, bool looked, const Instant& now) {
   Waiting& wait = lock.wait;
-  const uint32_t most = lock.options.retry_delay_ms;
-  const Duration two_rounds = race_window(wait.round_took, 1, 1, most);
-  const Duration pause = lot(looked ? two_rounds : race_window(wait.round_took, window_max, 1u + wait.passed, most));
-  const bool urgent = hurries(lock);
-  wait.unsure = !urgent && !looked && pause.ns() > two_rounds.ns() / 2;
+  const Duration two_rounds = window(lock, 1, 1);
+  const Duration pause = lot(looked ? two_rounds : window(lock, window_max, 1u + wait.passed));
+  const bool hurrying = hurries(lock);
+  wait.unsure = !hurrying && !looked && pause.ns() > two_rounds.ns() / 2;
   lock.wake_at = later(now, wait.not_before);
-  if (urgent) return;
-  const bool is_late = looked || wait.unsure || wait.passed >= old;  // a look takes a round
-  lock.wake_at = lock.wake_at + pause + (is_late ? Duration() : Duration::ns(two_rounds.ns() / 5));
+  if (hurrying) return;
+  const int slots = looked || wait.unsure ? 0 : lock.line.urgent ? urgent_slots : 1;  // a look takes a round
+  lock.wake_at = lock.wake_at + pause + Duration::ns(two_rounds.ns() / 5 * slots);
 }
 
 // Does a new acquire leave others the first try? An acquire that tries once has no second one.
@@ -311,7 +315,11 @@ void Machine::remember(const Lock& lock, const Instant& now) {
   const bool waited = wait.heard_since != Instant() || wait.stance == Stance::sleeps;
   Crowd* const crowd = crowds_.note(wait.crowd, waited);
   if (crowd == nullptr) return;
-  const unsigned turns = lock.options.urgent ? urgent_turns : 1;
+  unsigned turns = 1;
+  if (lock.options.urgent) {
+    crowd->hurried(wait.since);
+    turns += Crowd::urgent_turns - crowd->spent;
+  }
   crowd->granted(wait.stance == Stance::peeks && wait.passed == 0, left(now, lock.round.t0), turns);
   if (wait.heard_since != Instant()) {
     crowd->learn(wait.passed, left(now, wait.heard_since), left(now, wait.since));
@@ -322,7 +330,7 @@ void Machine::remember(const Lock& lock, const Instant& now) {
 
 void Machine::let_go(const Lock& lock, const Instant& now) {
   Crowd* const crowd = crowds_.find(lock.wait.crowd);
-  if (crowd != nullptr) crowd->let_go(left(now, lock.hold.since));
+  if (crowd != nullptr) crowd->let_go(left(now, lock.hold.since), now);
 }
 
 Duration Machine::lot(Duration longest) { return part_of(longest, random_.next()); }
@@ -352,7 +360,7 @@ Action Machine::came_first(Lock& lock, const Lock& before) const {
   if (lock.state != State::waiting || lock.wants != Wants::nothing) return Action::none;  // wants a round already
   const bool was_held = before.valid_until != Instant::never();
   lock.line.in_a_row = static_cast<uint16_t>(was_held ? before.line.in_a_row + 1 : before.line.in_a_row);
-  lock.line.yields = lock.line.in_a_row > rules_.local_turns + (lock.line.urgent ? urgent_turns : 0);
+  lock.line.yields = lock.line.in_a_row > rules_.local_turns + lock.line.urgent * Crowd::urgent_turns;
   lock.wait.round_took = before.wait.round_took;
   return wake(lock);
 }
@@ -361,7 +369,7 @@ Action Machine::came_first(Lock& lock, const Lock& before) const {
 // The pause is long enough for another client to hear of the release, to look, and to try.
 Action Machine::yield(Lock& lock, const Instant& now) {
   if (lock.line.in_a_row != 0) {
-    lock.wait.not_before = now + race_window(lock.wait.round_took, 4, 1, lock.options.retry_delay_ms);
+    lock.wait.not_before = now + window(lock, 4, 1);
   }
   lock.line.yields = false;
   lock.line.in_a_row = 0;

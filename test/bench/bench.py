@@ -330,6 +330,13 @@ def turns(o):
              [("redlock", ours, ""), ("urgent", ours, "--api urgent")],
              f"--count {o.cycles(30, 5)} --hold-us 5000 --think-us 900000",
              count=o.cycles(75, 10), hold_us=100000, think_us=20000, max_seconds=150)
+    urgent = [BENCH / "cycle_bench", "--api", "urgent"]
+    for n in (2, 4, 8):
+        runs = [cycle(urgent, masters=3, wrapper=below("first", n, "--api loop"), count=o.cycles(100, 20),
+                      hold_us=10000, think_us=0) for _ in range(min(o.rounds, 3))]
+        table(f"An ordinary loop beside {n} urgent ones, without a pause, each holds for 10 ms, three masters",
+              ["", *(what for _, what, _ in FIRST)],
+              [["redlock", *(spread([r[key] for r in runs], form) for key, _, form in FIRST)]])
     beside_8(o, "A loop without a pause beside 8 that pause for 10 ms, each holds for 5 ms",
              [("redlock", ours, ""), *([("node-redlock, its own pauses", node, "")] if node else [])],
              f"--count {o.cycles(300, 50)} --think-us 0",

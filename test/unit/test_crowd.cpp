@@ -83,7 +83,7 @@ TEST(Crowd, who_never_waits_gives_way_ever_more_seldom_and_anew_when_somebody_to
 TEST(Crowd, who_has_held_the_resource_for_long_gives_way_whatever_the_count) {
   Crowd crowd;
   const auto hold = [&crowd](Duration held) {
-    crowd.let_go(held);
+    crowd.let_go(held, Instant());
     crowd.granted(true, Duration::us(200), 1);
   };
   for (unsigned turns = 4; turns < 1'024; turns *= 2) grants_until_it_gives(crowd);
@@ -97,6 +97,29 @@ TEST(Crowd, who_has_held_the_resource_for_long_gives_way_whatever_the_count) {
     hold(Duration::ms(3'600'000));
     EXPECT_TRUE(crowd.gives());
   }
+}
+
+constexpr Duration hold = Duration::ms(10);
+
+// Urgent acquires without a pause before each, until one of them may not hurry.
+unsigned hurried_in_a_row(Crowd& crowd, Instant now) {
+  unsigned n = 0;
+  for (; crowd.hurries(now) && n < 100; ++n) {
+    crowd.hurried(now);
+    now = now + hold;
+    crowd.let_go(hold, now);
+  }
+  return n;
+}
+
+TEST(Crowd, urgent_ones_hurry_after_a_pause_of_four_holds_and_four_times_more) {
+  const Instant now = Instant() + Duration::ms(1'000);
+  Crowd crowd;
+  EXPECT_EQ(hurried_in_a_row(crowd, now), 5u);
+  const Instant let_go = now + Duration::ms(50);
+  EXPECT_FALSE(crowd.hurries(let_go + Duration::ms(35)));
+  EXPECT_TRUE(crowd.hurries(let_go + Duration::ms(45)));
+  EXPECT_EQ(hurried_in_a_row(crowd, let_go + Duration::ms(45)), 5u);
 }
 
 // A grant of this name.
