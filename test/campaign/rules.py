@@ -6,7 +6,8 @@ some time later. A call that fails or is killed is repeated or undone until one 
 run, no master comes back with old data. At any other time any may, also while a call is under way. A call that may have
 looked for the third time before a master came back is repeated, whatever it says: some other master of the new set
 already had the new record then. A record of neither set is deleted with the line that `redlock doctor` prints, when the
-gateways of all other sets have ended for long enough."""
+gateways of all other sets have ended for long enough. While other masters bear a mark, doctor prints none for a master
+that its own gateways may use, and `redlock reconfigure` does."""
 
 import re
 import subprocess
@@ -18,6 +19,15 @@ from plant import PATIENCE, Refused, Wrong, until
 from storm import Storm
 
 DELETE = re.compile(r"redis-cli .*\bDEL '[^']*'")
+
+
+def line_for(master, said):
+    """The command in these lines that deletes the record of this master."""
+    for line in said.splitlines():
+        found = DELETE.search(line)
+        if found and master.machine.address in found.group():
+            return found.group()
+    return None
 
 
 class Gate:
@@ -132,12 +142,12 @@ class Rules(Storm):
                     continue
                 if not set(re.findall(r"max_ttl_ms=(\d+)", said)) - known:
                     continue
-                line = self._line_of_doctor(number, master)
+                line = self._line_of_doctor(number, master) or line_for(master, self._log.read_text())
                 if line is None:  # it is down, or was; else the change never ends
                     self._count("doctor prints no line")
                     continue
                 self.tell("delete", master)
-                self._count("deleted as doctor says")
+                self._count("deleted as the tool says")
                 done = subprocess.run(site.gateways[1].inside("sh", "-c", line), stdin=subprocess.DEVNULL,
                                       capture_output=True, text=True, timeout=PATIENCE)
                 if done.stdout.strip() not in ("0", "1") and "onnect" not in done.stderr:
@@ -147,11 +157,7 @@ class Rules(Storm):
         told = subprocess.run(self.site.gateways[1].inside(self.site.plant.tool, "doctor", "-v", "-C",
                                                            str(self.site.file_of(number))),
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE)
-        for line in (told.stdout + told.stderr).splitlines():
-            found = DELETE.search(line)
-            if found and master.machine.address in found.group():
-                return found.group()
-        return None
+        return line_for(master, told.stdout + told.stderr)
 
     def _count(self, what):
         self.counts[what] = self.counts.get(what, 0) + 1
