@@ -215,7 +215,7 @@ class Names(unittest.TestCase):
     def test_three_mute_names(self):
         name = self.config("mute1", "mute2", "mute3")
         done = self.ends("three: run -w 3", self.words("run", "-w", "3", "bus", "--", "true", config=name), [69], 3)
-        self.assertRegex(done.stderr, r"mute1:\d+: the host name cannot be resolved")
+        self.assertRegex(done.stderr, r"m0 \(mute1:\d+\): the host name cannot be resolved")
         self.ends("three: run -n", self.words("run", "-n", "bus", "--", "true", config=name), [69])
         done = self.ends("three: status", self.words("status", config=name), [69])
         self.assertEqual(done.stdout.count("the host name cannot be resolved: no name server has answered in time"), 3)
