@@ -169,8 +169,8 @@ TEST(ToolCodesOfAMixture, AMasterOfAnotherSiteIsNamedBeforeAndBehindTheGuard) {
   EXPECT_TRUE(has(waits.err, "redlock: bus: " + warning)) << waits.err;
 }
 
-// The client of a new process may try before it has reached the master that would vote in the denying one's place. Ten
-// of these tries failed. A machine that is busy lets a master be late.
+// The client of a new process may try before it has reached the master that would vote in the denying one's place.
+// Without a second try about eight of these fail. On a busy machine a master may be late.
 TEST_F(ToolCodes, ADenialOfOneMasterSpoilsNoOnlyTry) {
   int spoiled = 0;
   for (unsigned i : {0u, 1u, 2u}) {

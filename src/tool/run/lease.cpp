@@ -123,7 +123,9 @@ void Lease::on_client_event(redlock_t*, const redlock_event_t* event, void* user
   if (event->type == REDLOCK_EV_MASTER && self.tries_again_) self.may_try_again();
 }
 
-// Tries a second time when each master was tried. False: a quorum that votes was asked already.
+// The client of a new process makes its only try when a quorum votes. Where a master of that quorum denies the name, a
+// master that is reached a moment later could have voted in its place. So the try is repeated once, when each master
+// was reached or has failed. False: no other quorum could have voted.
 bool Lease::may_try_again() {
   auto master = sized<redlock_master_status_t>();
   uint32_t count = 0, usable = 0;
@@ -140,8 +142,6 @@ bool Lease::may_try_again() {
   return true;
 }
 
-// The client of a new process tries once a quorum votes. Where a master of that quorum denies the name, one that is
-// reached a moment later could have voted in its place.
 bool Lease::has_untried_master() const {
   auto master = sized<redlock_master_status_t>();
   for (uint32_t i = 0; redlock_master_status(client_, i, &master) == 0; ++i) {

@@ -56,7 +56,8 @@ class Lease {
   redlock_t* client_ = nullptr;
   redlock_lock_t lock_{};
   redlock_acquire_opts_t how_{};
-  bool tries_again_ = false, has_tried_again_ = false;  // when each master was tried
+  bool tries_again_ = false;      // the only try is repeated when each master was reached or has failed
+  bool has_tried_again_ = false;
   bool is_any_ = false;
   const Wish* wish_ = nullptr;
   uint32_t ttl_ms_ = 0, drift_ms_ = 0;

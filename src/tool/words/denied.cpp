@@ -43,8 +43,7 @@ Refused refused(const redlock_question_t& asked) {
   return is_key_denied(asked) ? Refused::key : Refused::command;
 }
 
-Text lacking(const redlock_config_t* cfg, uint32_t m, const char* address, const Key& unused,
-             bool& is_unknown) {
+Text lacking(const redlock_config_t* cfg, uint32_t m, const char* address, const Key& unused, bool& is_unknown) {
   is_unknown = false;
   Questions asked;
   add_permissions(asked, unused);

@@ -31,10 +31,9 @@ inline bool is_key_denied(const redlock_question_t& refused) {
 enum class Refused { no, command, key, unknown };
 Refused refused(const redlock_question_t& asked);
 
-// Why this user has no lock on a master: "this user cannot lock there: it lacks +eval", or which command the server
-// does not know. "": it may have one, or that is not known.
-Text lacking(const redlock_config_t* cfg, uint32_t m, const char* address, const Key& unused,
-             bool& is_unknown);
+// Why this user can have no lock on a master: "this user cannot lock there: it lacks +eval". is_unknown: because the
+// server does not know a command. "": it can have one, or the master did not answer. `unused`: a key that nobody has.
+Text lacking(const redlock_config_t* cfg, uint32_t m, const char* address, const Key& unused, bool& is_unknown);
 
 // Behind the text of the error NOPERM or SERVER of a master: what it denies of what a lock of these names needs, or in
 // which words it refuses a command. "": it now refuses nothing.
