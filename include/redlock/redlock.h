@@ -418,9 +418,9 @@ REDLOCK_API int redlock_destroy(redlock_t *rl, uint32_t grace_ms);
 #define REDLOCK_F_FENCING (1u << 1)  /* with a fencing token (section 9) */
 #define REDLOCK_F_TELL_WAITING (1u << 2) /* event WAITING while the acquire waits */
 #define REDLOCK_F_URGENT (1u << 3)       /* before those that wait without this flag: an alarm, a stop command. Usually
-                                          * next: no holder is interrupted. For the seldom: after a pause of four
-                                          * holds, and four times more. Without a pause they wait behind the others,
-                                          * and leave them at least one turn in 8 */
+                                          * next: no holder is interrupted. Only if this client left the resource
+                                          * alone for four holds, and four times more: in a loop they wait behind
+                                          * the others, which get every eighth turn or more */
 
 /* How a blocking acquire ended. The caller owns the struct. */
 typedef struct redlock_report_s {

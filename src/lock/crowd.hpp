@@ -18,9 +18,10 @@
 // not wait for the count: a client that has held the resource for 1,024 rounds gives way at the next release or the
 // second. Giving way takes ten rounds, so a client that is alone pays 1 %.
 //
-// Urgency is for the seldom: no waiter can tell whether others are urgent, but each client knows how often it is. It
-// hurries (lock/machine_waiting) when it has left the resource alone for four times as long as it held it last, and
-// with four urgent acquires more: an alarm may take several steps, or be late. So loops do not hurry.
+// REDLOCK_F_URGENT is meant for rare acquires. No client can tell whether others are urgent, but each knows how often
+// it is urgent itself. Its urgent acquire hurries (lock/machine_waiting) if the client has left the resource alone for
+// four times as long as it held it last, and up to four times more without such a pause: an alarm may take several
+// steps. Urgent acquires in a loop do not hurry.
 //
 // Nothing relies on this: a nap ends at the latest when the plain timer would try, and the masters alone grant a lock.
 #pragma once
