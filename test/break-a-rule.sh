@@ -4,7 +4,7 @@
 # Whoever doubts a rule can watch what it is for. The rule is taken out of a copy of the library, as a mutant of
 # test/sim. The simulator looks for a run in which two clients hold one resource, and tells the run in some lines. Then
 # the same run with the rule in place. At the end the proof tells its own run without the rule, and that the same steps
-# are impossible with it (test/proof; needs z3 and cvc5). The first time takes minutes, to build the simulator.
+# are impossible with it (test/nightly/proof; needs z3 and cvc5). The first time takes minutes, to build the simulator.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -53,7 +53,7 @@ while [[ $# -gt 0 ]]; do
 done
 
 sentence_of() {
-  python3 test/proof/prove.py rules | awk -v rule="$1" 'index($0, rule "  ") == 1 { print substr($0, 47) }'
+  python3 test/nightly/proof/prove.py rules | awk -v rule="$1" 'index($0, rule "  ") == 1 { print substr($0, 47) }'
 }
 
 if [[ -z $rule ]]; then
@@ -122,4 +122,4 @@ echo "The same seed with the rule:"
 sim --seed "$seed" | sed -n '$s/^/  /p' | tee "$build/whole"
 grep -q ': clean$' "$build/whole"
 echo
-python3 test/proof/prove.py break "$rule"
+python3 test/nightly/proof/prove.py break "$rule"

@@ -26,11 +26,11 @@ source toolchains/packages.sh
 install_missing no gcovr || exit 1
 
 cmake --preset coverage -B "$build"
-cmake --build "$build" --target unit_tests spec_tests scenario_run redlock_sim
+cmake --build "$build" --target unit_tests scenario_run redlock_sim
 find "$build" -name '*.gcda' -delete
-ctest --test-dir "$build" -L '^(unit|spec|scenario|sim)$' --output-on-failure
+ctest --test-dir "$build" -L '^(unit|scenario|sim)$' --output-on-failure
 
-tests='(scenario_run|redlock_sim(ulated)?|redlock_test_support|(spec|sim|fuzz|integration|bench)_[a-z_]*)'
+tests='(scenario_run|redlock_sim(ulated)?|redlock_test_support|(sim|fuzz|integration|bench)_[a-z_]*)'
 report() {
   gcovr --root . --object-directory "$build" --exclude-branches-by-pattern '^\s*switch \(.*' \
     --exclude-directories ".*/$tests\\.dir" \

@@ -241,7 +241,7 @@ machine_stage() {
     return 77
   fi
   install_missing "$install" qemu-system-x86 || return 77
-  test/machine/fetch.sh build/machine || return
+  test/nightly/machine/fetch.sh build/machine || return
   cmake --workflow --preset machine || return 1
 }
 
@@ -250,7 +250,7 @@ machine_arm_stage() {
   # shellcheck disable=SC2046
   { install_missing "$install" qemu-system-arm $(cross_packages arm-linux-gnueabihf) &&
     toolchains/sysroot.sh armhf; } || return 77
-  test/machine/fetch.sh build/machine-arm armhf || return
+  test/nightly/machine/fetch.sh build/machine-arm armhf || return
   cmake --preset dev >/dev/null || return 1
   cmake --build --preset machine || return 1
   cmake --workflow --preset machine-arm || return 1

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# draw.sh [DIR]: draws the pictures of this folder, and test/bench/bench.svg, again, from real runs. DIR is where the
-# examples are built (default build/examples; the library stands in the folder above). bench.svg takes some minutes, and
-# builds what it measures. owner.svg needs root, ser2net and keepalived.
+# draw.sh [DIR]: draws the pictures of this folder, and test/nightly/bench/bench.svg, again, from real runs. DIR is
+# where the examples are built (default build/examples; the library stands in the folder above). bench.svg takes some
+# minutes, and builds what it measures. owner.svg needs root, ser2net and keepalived.
 # Draw on a machine that does nothing else, and look at them before they are committed: `rsvg-convert acts.svg -o
 # acts.png`.
 set -euo pipefail
@@ -22,5 +22,5 @@ record=$(mktemp -d)
 trap 'rm -r "$record"' EXIT
 "$here/../site/owner.sh" --redlock "$programs/../redlock" --record "$record"
 picture owner.svg python3 "$here/owner.py" "$record"
-"$here/../../test/bench/run.sh" picture
-cp "$here/../../build/bench/bench.svg" "$here/../../test/bench/"
+"$here/../../test/nightly/bench/run.sh" picture
+cp "$here/../../build/bench/bench.svg" "$here/../../test/nightly/bench/"

@@ -18,8 +18,8 @@
 // A line of this table is chosen only when no answer that is still to come could bring the line above. After the choice
 // every other master that granted is sent the token as well, and nobody waits for these answers: the more masters know
 // a token, the more may lose it. Any two sets of Q masters meet in one master that acknowledged both tokens, and a
-// counter only grows. So the two tokens differ, and the later one is larger. test/proof/tokens.py shows this of the
-// protocol. The unit tests compare this file with a second implementation, in all combinations of answers.
+// counter only grows. So the two tokens differ, and the later one is larger. test/nightly/proof/tokens.py shows this of
+// the protocol. The unit tests compare this file with a second implementation, in all combinations of answers.
 #pragma once
 #include "base/masters.hpp"
 #include "base/names.hpp"

@@ -37,8 +37,8 @@
 // enters only the masters that were marked when the wait began, because for the others it has not waited.
 //
 // A change may be broken off anywhere, and then be repeated, or be undone by the opposite change. A request that a call
-// has sent before it gave up does nothing when it arrives after another call has written. test/model/move.pml searches
-// for counterexamples.
+// has sent before it gave up does nothing when it arrives after another call has written. test/nightly/model/move.pml
+// searches for counterexamples.
 //
 // The class owns nothing and does no I/O. Drivers move its two clients, one for each set and both without a guard;
 // step() is called after their turns, with the time by the clock of each: what one client is asked to send is no older

@@ -15,7 +15,7 @@ import re
 import subprocess
 import sys
 
-FOLDER = re.compile(r"(test/[^/.]+|src/tool|\w+)/")  # test/ by kinds; the tool is a program of its own
+FOLDER = re.compile(r"(test/nightly/\w+|test/[^/.]+|src/tool|\w+)/")  # test/ by kinds; the tool is a program of its own
 READERS = {
     "users": re.compile(r"README\.md|SECURITY\.md|include/API\.md|examples/(.*/)?README\.md"),
     "manuals": re.compile(r"src/tool/man/.*"),

@@ -13,7 +13,7 @@
   examples/site    break.sh plays each act that the guide has, and the library or the tool prints each message that the
                    guide explains
   test/README.md   names the tests that may find the machine too busy to judge a margin: all of them, and no other
-  words            of a theorem (WORDS) are said of what the solvers show (test/proof), and of nothing else
+  words            of a theorem (WORDS) are said of what the solvers show (test/nightly/proof), and of nothing else
 """
 import os
 import re
@@ -113,7 +113,7 @@ def is_test(source, name):
     return (any(os.path.isfile(os.path.join(source, f"test/{kind}/test_{rest}{end}")) for end in (".cpp", ".py"))
             or kind == "compile" and f"check_{rest}()" in read(source, "test/compile/check.sh")
             or any(re.search(rf"NAME {name}\b", read(source, f"test/{folder}CMakeLists.txt"))
-                   for folder in ("", "machine/")))
+                   for folder in ("", "nightly/machine/")))
 
 
 def blocks(source):
@@ -202,14 +202,14 @@ def too_busy(source):
 def words(source):
     """On a page the line with such a word names the proof, or the word is a title."""
     for path in files(source):
-        if path.startswith(("test/proof/", "test/sim/proof_run")):
+        if path.startswith(("test/nightly/proof/", "test/sim/proof_run")):
             continue
         with open(os.path.join(source, path), encoding="utf-8", errors="replace") as file:
             for number, line in enumerate(file, 1):
                 word = WORDS.search(line)
                 said_of_it = path.endswith(".md") and ("proof/" in line or word and word[0][0] == "P")
                 if word and not said_of_it:
-                    yield f"{path}:{number}: `{word[0]}` is said only of what test/proof shows"
+                    yield f"{path}:{number}: `{word[0]}` is said only of what test/nightly/proof shows"
 
 
 def main():

@@ -10,7 +10,7 @@ source_folder=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 folder=$(mktemp -d "${TMPDIR:-/tmp}/redlock-stages.XXXXXX")
 trap 'rm -rf "$folder"' EXIT
 mkdir -p "$folder/bin" "$folder/tree"
-(cd "$source_folder" && cp --parents -t "$folder/tree" test/run.sh test/CMakeLists.txt test/machine/fetch.sh \
+(cd "$source_folder" && cp --parents -t "$folder/tree" test/run.sh test/CMakeLists.txt test/nightly/machine/fetch.sh \
   test/integration/interop/{packages.sh,package.json,package-lock.json,.npmrc} toolchains/packages.sh \
   toolchains/{dependencies,sysroot}.sh toolchains/arm-linux-musleabihf.cmake)
 
@@ -151,7 +151,7 @@ stand_in sleep <<<"echo \"sleep \$*\" >>'$folder/asked'"
 cd "$folder/tree"
 echo 1000 >"$folder/failures"
 rm -rf build
-for call in "test/machine/fetch.sh $folder/guest armhf" "toolchains/dependencies.sh arm-linux-musleabihf" \
+for call in "test/nightly/machine/fetch.sh $folder/guest armhf" "toolchains/dependencies.sh arm-linux-musleabihf" \
   "toolchains/sysroot.sh arm64" "test/integration/interop/packages.sh $folder/npm"; do
   rm -f "$folder/asked"
   status=0

@@ -37,7 +37,7 @@ const char usage_text[] =
     "       redlock_sim --seed N [--trace] [--no-swarm|--clocks|--moves] [--proof]\n"
     "--no-swarm: all classes of faults in each seed. --clocks: masters' wall clocks are stepped. --moves: the site\n"
     "gets another set of masters, while clients of both run.\n"
-    "--proof: what happens is judged as a run of the proof (test/proof), too, where the proof speaks of the world.\n"
+    "--proof: what happens is judged as a run of test/nightly/proof, too, where the proof speaks of the world.\n"
     "Exit: 0 clean, 1 a violation (its seed and story are printed), 2 usage.\n";
 
 const char* option_of(Worlds worlds) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// ProofRun: what the simulator tells, taken as a run of the proof (test/proof). Each command that a master executes,
-// each round, vote and validity of a client is a step. Its conditions are looked at, and the statements that it may
-// break. A condition that the code does not keep, or a statement that does not hold, is a violation of the seed.
+// ProofRun: what the simulator tells, taken as a run of the proof (test/nightly/proof). Each command that a master
+// executes, each round, vote and validity of a client is a step. Its conditions are looked at, and the statements that
+// it may break. A condition that the code does not keep, or a statement that does not hold, is a violation of the seed.
 //
 // The clients' tables tell t0, validities and votes. The masters tell who forgot something, who is quiet since when,
 // and until when a key lives by the master's own clock.

@@ -17,7 +17,7 @@ import mutants
 CONFORMANCE = 'integration_(redis_double_conformance|fence_scripts|guard_scripts)'
 # What each room's folders are, and the tests that see them behind the simulator.
 ROOMS = {
-    'core': (('src/base', 'src/resp', 'src/lock', 'src/master', 'src/client'), f'unit_|scenario_|spec_|{CONFORMANCE}$'),
+    'core': (('src/base', 'src/resp', 'src/lock', 'src/master', 'src/client'), f'unit_|scenario_|{CONFORMANCE}$'),
     'config': (('src/config',), 'unit_config|unit_tls|integration_(call_table|passwords|log|tool_place)$'),
     'run': (('src/run', 'src/c_api', 'port'),
             'unit_|integration_(call_table|failing|lock_|log|no_heap|polled|report|thread|tls_[^t])'),

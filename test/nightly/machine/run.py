@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""usage: test/machine/run.py [--arm ARM_BUILD_FOLDER] BUILD_FOLDER KERNEL_FOLDER [CASE...]
+"""usage: test/nightly/machine/run.py [--arm ARM_BUILD_FOLDER] BUILD_FOLDER KERNEL_FOLDER [CASE...]
 
 Boots a guest with clients, plays the cases of guest.cpp, and judges what it tells and what the witness saw. The
 masters are outside, on this machine's loopback. With --arm the guest is a 32-bit ARM machine. Exit status: 0, 1
@@ -457,7 +457,7 @@ def main(build, kernel, names, arm):
     site = Site(build, arm)
     for there, what in ((shutil.which(site.machine.qemu), f"{site.machine.qemu} is not installed"),
                         (shutil.which("redis-server"), "redis-server is not installed"),
-                        ((kernel / "modules.txt").exists(), f"test/machine/fetch.sh {kernel} was not run"),
+                        ((kernel / "modules.txt").exists(), f"test/nightly/machine/fetch.sh {kernel} was not run"),
                         (all(map(os.path.exists, [site.tool, site.program, *site.inside])),
                          "the target machine_programs was not built")):
         if not there:

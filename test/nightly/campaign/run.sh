@@ -10,7 +10,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 usage() {
   cat <<'TEXT'
-usage: test/campaign/run.sh SECONDS [--seed N] [--keep DIR] [--build DIR] [--server FOLDER] [--threads N]
+usage: test/nightly/campaign/run.sh SECONDS [--seed N] [--keep DIR] [--build DIR] [--server FOLDER] [--threads N]
                             [--tls FOLDER | --tls-half FOLDER] [--sites LIST] [--no-cables]
   SECONDS          of weather; what comes before and after takes about 10 seconds more
   --seed N         another course of events; what the clients make of it is up to the machine
@@ -40,7 +40,7 @@ program_in() {
   exit 2
 }
 
-seconds='' seed=1 keep='' build=$here/../../build/dev threads=1 tls='' sites=five,three,one,moving,ruled cables=yes
+seconds='' seed=1 keep='' build=$here/../../../build/dev threads=1 tls='' sites=five,three,one,moving,ruled cables=yes
 server=${REDLOCK_REDIS_SERVER:-redis-server} options=()
 while (($# > 0)); do
   case $1 in

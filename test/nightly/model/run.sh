@@ -8,7 +8,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 
 usage() {
   cat <<'TEXT'
-usage: test/model/run.sh [--long | --trace FLAG | --world SECONDS MODEL -DFLAG...]
+usage: test/nightly/model/run.sh [--long | --trace FLAG | --world SECONDS MODEL -DFLAG...]
   (nothing)      small worlds and every flag: about 75 seconds on two cores
   --long         also more clients, values and time: within 20 minutes
   --trace FLAG   the shortest story of how the rule weakened by FLAG goes wrong

@@ -4,11 +4,11 @@
 # Builds the library as it is measured (-O2) and as it ships (-Os), then measures it beside the limit and beside hiredis
 # on libuv, in turn, on redis-servers of its own. Everything is written below build/.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
 
 usage() {
   cat <<'TEXT'
-usage: test/bench/run.sh [--rounds R] [--quick] [--no-install] [PHASE...]
+usage: test/nightly/bench/run.sh [--rounds R] [--quick] [--no-install] [PHASE...]
   PHASE        latency throughput rtt degraded growth handover turns counts profile fencing guard tls picture; all of
                them when none is named. picture: build/bench/bench.svg, latency and throughput
   --rounds R   each program so often, in turn (5)
@@ -44,4 +44,4 @@ if [[ $phases == " " || $phases == *" tls "* ]]; then
   export REDLOCK_TEST_TLS=$PWD/build/bench/tls
   test/support/tls_folder.sh "$REDLOCK_TEST_TLS" >/dev/null 2>&1
 fi
-exec python3 test/bench/bench.py "${arguments[@]}"
+exec python3 test/nightly/bench/bench.py "${arguments[@]}"

@@ -3,7 +3,7 @@
 """The proof (README.md).
 
   prove.py [SOURCE [PART]]   asks the solvers everything, or one part:
-      names     those of src/DESIGN.md, test/sim and test/campaign are the proof's (needs no solver)
+      names     those of src/DESIGN.md, test/sim and test/nightly/campaign are the proof's (needs no solver)
       theorems  each step keeps each statement
       weakened  each rule is needed: without it a step breaks a statement
       runs      what must happen does, and without each rule there is a run to two holders
@@ -180,13 +180,13 @@ def main():
     if sys.argv[1:2] == ["break"] and sys.argv[2] in rules.RULES:
         print(*story(sys.argv[2]), sep="\n")
         return 0
-    source = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[2])
+    source = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[3])
     parts = sys.argv[2:] or ["names", "theorems", "weakened", "runs"]
     if "names" in parts:
         parts.remove("names")
         compare_with_design(source)
         compare_with_replay(source, "test/sim/proof_run.hpp", r'X\(\w+, "([^"]+)", (\d+), "(\d*)"\)')
-        compare_with_replay(source, "test/campaign/proof_run.py", r'"([^"]+)": \((\d+), "(\d+)"\)')
+        compare_with_replay(source, "test/nightly/campaign/proof_run.py", r'"([^"]+)": \((\d+), "(\d+)"\)')
     missing = [solver for solver in kernel.SOLVERS if parts and shutil.which(solver) is None]
     if missing and not wrong:
         print(f"proof: {', '.join(missing)} is not installed")

@@ -14,7 +14,7 @@ import threading
 from plant import PATIENCE, Wrong, boot_ns
 
 MAX_TTL_MS = 2500  # `redlock run` takes no shorter lock; a master that forgot is back within three seconds
-SOURCE = pathlib.Path(__file__).resolve().parents[2]
+SOURCE = pathlib.Path(__file__).resolve().parents[3]
 LONG_MAX_TTL_MS = 7500  # of the second set of a site that moves: its locks may outlast a guard time of the first
 
 
@@ -95,7 +95,7 @@ class Worker(Client):
             environment.update(CAMPAIGN_UP_FOR="1234")
         program = [plant.worker, self.mode, self.style]
         if self.mode == "python":
-            program = [sys.executable, "-B", str(SOURCE / "test/campaign/worker.py")]
+            program = [sys.executable, "-B", str(SOURCE / "test/nightly/campaign/worker.py")]
             environment.update(LIBREDLOCK=plant.library, PYTHONPATH=str(SOURCE / "src/python"))
         words = [*program, str(self._random.randrange(1 << 31)), str(self.config), str(history), *self.site.resources]
         with open(plant.folder / f"{self.name}.log", "a") as log:

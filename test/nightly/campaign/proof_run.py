@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """proof_run.py FOLDER: takes what real masters executed (recorder.py) and what clients told as a run of the proof
-(test/proof), as far as both tell. FOLDER/commands has the masters' files, FOLDER/histories the clients'.
+(test/nightly/proof), as far as both tell. FOLDER/commands has the masters' files, FOLDER/histories the clients'.
 
 Each command is a step. A condition that it does not keep, or a statement that does not hold, is a breach. prove.py
 compares the names with the proof's. Times are those of the machine, and a client's own clock runs at nearly its rate.

@@ -16,9 +16,9 @@ import time
 
 from picture import draw
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BENCH = ROOT / "build/bench/test/bench"
-SMALL = ROOT / "build/release/test/bench"
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+BENCH = ROOT / "build/bench/test/nightly/bench"
+SMALL = ROOT / "build/release/test/nightly/bench"
 PICTURE = ROOT / "build/bench/bench.svg"
 
 LIMIT = ("limit", [BENCH / "raw_limit"])
@@ -106,7 +106,7 @@ ALL = (LIMIT, LIMIT_SENT, HIREDIS, HIREDIS_ONCE, REDLOCK, REDLOCK_POLLED, REDLOC
 def tls(o):
     folder = pathlib.Path(os.environ["REDLOCK_TEST_TLS"])
     for engine in ("openssl", "mbedtls"):
-        built = ROOT / f"build/bench-{engine}/test/bench"
+        built = ROOT / f"build/bench-{engine}/test/nightly/bench"
         plain, secured = built / "raw_limit_tls", built / "cycle_bench"
         if not plain.exists() or not secured.exists():
             print(f"\n{engine}: not built", file=sys.stderr)
@@ -347,9 +347,10 @@ def turns(o):
 
 def counted(what, command, inflight, *options):
     """What count.sh says; None: it failed."""
-    done = subprocess.run([str(BENCH / "with_masters"), "5", str(ROOT / "test/bench/count.sh"), what, str(command[0]),
-                           str(inflight), "-", *map(str, command[1:]), *options], stdout=subprocess.PIPE, text=True,
-                          env={**os.environ, "HEAP_COUNT": str(BENCH.parent / "libredlock_heap_count.so")})
+    done = subprocess.run([str(BENCH / "with_masters"), "5", str(ROOT / "test/nightly/bench/count.sh"), what,
+                           str(command[0]), str(inflight), "-", *map(str, command[1:]), *options],
+                          stdout=subprocess.PIPE, text=True,
+                          env={**os.environ, "HEAP_COUNT": str(BENCH.parents[1] / "libredlock_heap_count.so")})
     return float(done.stdout.rsplit(": ", 1)[-1]) if done.returncode == 0 else None
 
 

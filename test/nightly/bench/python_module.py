@@ -12,7 +12,7 @@ import sys
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parents[1] / "src/python"), str(HERE.parent / "python")]
+sys.path[:0] = [str(HERE.parents[2] / "src/python"), str(HERE.parents[1] / "python")]
 import libredlock  # noqa: E402
 import libredlock.aio  # noqa: E402
 from masters import Site  # noqa: E402

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""usage: test/machine/arm_block.py TOOL KERNEL_FOLDER
+"""usage: test/nightly/machine/arm_block.py TOOL KERNEL_FOLDER
 
 Pastes the block of toolchains/README.md, which builds for a 32-bit ARM gateway and packs what it needs. A guest with
 64 MB and a read-only root has that archive, and takes turns at the witness with a gateway outside, whose `redlock` is
@@ -20,7 +20,7 @@ import time
 import run
 
 HERE = pathlib.Path(__file__).resolve().parent
-SOURCE = HERE.parents[1]
+SOURCE = HERE.parents[2]
 TURNS = 5  # of each gateway
 
 
@@ -136,7 +136,7 @@ def main(tool, kernel):
     kernel = pathlib.Path(kernel).resolve()
     for there, what in ((shutil.which("qemu-system-arm"), "qemu-system-arm is not installed"),
                         (shutil.which("arm-linux-gnueabihf-g++"), "the cross compiler is not installed"),
-                        ((kernel / "busybox").exists(), f"test/machine/fetch.sh {kernel} armhf was not run")):
+                        ((kernel / "busybox").exists(), f"test/nightly/machine/fetch.sh {kernel} armhf was not run")):
         if not there:
             print("SKIP: " + what)
             return 77

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# usage: test/machine/arm_ends.sh ARM_BUILD_FOLDER KERNEL_FOLDER [TRIALS [SEED]]
+# usage: test/nightly/machine/arm_ends.sh ARM_BUILD_FOLDER KERNEL_FOLDER [TRIALS [SEED]]
 # What ends when, of redlock(1), on a 32-bit ARM machine with a kernel of its own: integration_tool_ends, with its
 # masters, in a guest. Prints the trials and the overlaps of each cell. Exit status: 0, 1 where something is wrong, 77
 # where no guest can run here.
@@ -9,7 +9,7 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 build=$(cd "$1" && pwd) kernel=$2
 if ! command -v qemu-system-arm >/dev/null || [[ ! -e $kernel/redis ]]; then
-  echo "SKIP: qemu-system-arm is not installed, or test/machine/fetch.sh $kernel armhf was not run"
+  echo "SKIP: qemu-system-arm is not installed, or test/nightly/machine/fetch.sh $kernel armhf was not run"
   exit 77
 fi
 folder=$(mktemp -d)

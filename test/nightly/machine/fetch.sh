@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# usage: test/machine/fetch.sh FOLDER [armhf]
+# usage: test/nightly/machine/fetch.sh FOLDER [armhf]
 # Puts Debian's kernel for virtual machines into FOLDER, or the one for 32-bit ARM with a busybox for it, with the
 # modules that a network card needs, in the order in which they are loaded. For 32-bit ARM also a redis-server, in the
 # folder `redis`, with the libraries that no build needs. apt compares the packages with the sums of the signed package
 # lists. They are unpacked and not installed: this machine stays as it is. Exit 77: the packages cannot be had.
 set -euo pipefail
-source "$(dirname "${BASH_SOURCE[0]}")/../../toolchains/packages.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/../../../toolchains/packages.sh"
 mkdir -p "$1"
 cd "$1"
 [[ ! -s vmlinuz || ! -s modules.txt || (-n ${2:-} && ! -e redis) ]] || exit 0

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# usage: test/machine/initramfs.sh KERNEL_FOLDER OUT PROGRAM...
+# usage: test/nightly/machine/initramfs.sh KERNEL_FOLDER OUT PROGRAM...
 # Writes the guest's file system to OUT: busybox, the programs and the libraries that they need, the modules of
 # fetch.sh, and `init`. It is not compressed, since the guest would spend a second on unpacking it. Where fetch.sh has
 # brought a busybox, the guest is a 32-bit ARM machine; its libraries are those of toolchains/sysroot.sh, if that has
@@ -16,7 +16,7 @@ mkdir -p "$root"/{bin,dev,proc,sys,tmp,modules}
 
 libraries=(ldd) sysroot=
 if [[ -e $kernel/busybox ]]; then
-  sysroot=$here/../../build/sysroot/armhf
+  sysroot=$here/../../../build/sysroot/armhf
   [[ -e $sysroot/packages ]] || sysroot=
   libraries=(qemu-arm -L "$sysroot/" "$sysroot/lib/ld-linux-armhf.so.3" --library-path "$root/redis" --list)
 fi
