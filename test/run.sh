@@ -58,7 +58,7 @@ packages=(build-essential cmake ninja-build pkg-config libuv1-dev libcjson-dev r
   libgmock-dev liblua5.1-0-dev python3 busybox iproute2 nftables)
 # These only some stages or some tests need, which are skipped without them.
 wanted=()
-if [[ -z $room ]]; then wanted+=(libbenchmark-dev libmodbus-dev universal-ctags abigail-tools systemd); fi
+if [[ -z $room ]]; then wanted+=(libmodbus-dev universal-ctags abigail-tools systemd); fi
 if [[ $all == yes ]]; then
   wanted+=(clang libclang-rt-dev ccache gcovr valgrind strace doxygen keepalived ser2net)
   wanted+=(mypy python3-pymodbus python3-serial-asyncio python3-setuptools python3-venv python3-wheel)
@@ -343,7 +343,7 @@ if [[ $all == yes ]]; then
   run_stage tsan needs "$of_tls" workflow tsan
   run_stage release cmake --workflow --preset release
   run_stage static cmake --workflow --preset static
-  run_stage bench needs 'libbenchmark-dev valgrind strace' cmake --workflow --preset bench
+  run_stage bench needs 'valgrind strace' cmake --workflow --preset bench
   if [[ $cross == no ]]; then
     run_stage armhf cross_stage armhf-short armhf arm-linux-gnueabihf
     run_stage machine-arm machine_arm_stage

@@ -2,7 +2,6 @@
 """below.py WHAT PROGRAM...: runs a cycle program on the masters that with_masters has started, and prints its line of
 JSON.
 
-  delay PROXY    behind a delay_proxy: a round trip of 20 ms
   fault NAME     masters are frozen or killed: none, "STOP 2", "KILL 1"; "STOP 2 later" while it runs
   checked        fails unless all cycles succeeded and no key is left on any master
   server_cpu MAX the masters' CPU time of a cycle whose acquires are scripts, in proportion to one of plain SETs, taken
@@ -55,32 +54,6 @@ def run(words):
     if not done.stdout.startswith("{"):
         raise SystemExit("no result, exit code %d: %s" % (done.returncode, " ".join(words)))
     return json.loads(done.stdout)
-
-
-# ---- delay ----------------------------------------------------------------------------------------------------------
-
-def free_ports(n):
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(n)]
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
-
-
-def delay(words):
-    ports = free_ports(len(PORTS))
-    proxy = subprocess.Popen([words.pop(0), "10000", *(f"{f}:{t}" for f, t in zip(ports, PORTS))])
-    words[words.index("--ports") + 1] = ",".join(map(str, ports))
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", ports[-1]), 1).close()
-            break
-        except ConnectionRefusedError:
-            time.sleep(0.01)
-    result = run(words)
-    proxy.terminate()
-    proxy.wait()
-    return result
 
 
 # ---- faults ---------------------------------------------------------------------------------------------------------
@@ -274,7 +247,7 @@ def first(words):
 
 
 def main():
-    what = {"delay": delay, "fault": fault, "checked": checked, "server_cpu": server_cpu, "handover": handover,
+    what = {"fault": fault, "checked": checked, "server_cpu": server_cpu, "handover": handover,
             "first": first}
     print(json.dumps(what[sys.argv[1]](sys.argv[2:])))
 

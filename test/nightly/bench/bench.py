@@ -42,9 +42,9 @@ def below(*what):
     return (sys.executable, pathlib.Path(__file__).with_name("below.py"), *what)
 
 
-def cycle(command, masters=5, wrapper=(), ports="{ports}", timeout=180, **options):
+def cycle(command, masters=5, wrapper=(), timeout=180, **options):
     """One run; its line of JSON."""
-    words = [str(w) for w in command] + ["--ports", ports]
+    words = [str(w) for w in command] + ["--ports", "{ports}"]
     for key, value in options.items():
         words += ["--" + key.replace("_", "-"), str(value)]
     done = subprocess.run([str(BENCH / "with_masters"), str(masters), *map(str, wrapper), *words],
@@ -100,27 +100,6 @@ REDLOCK_BLOCKING = ("redlock -O2, blocking", [BENCH / "cycle_bench", "--api", "b
 ALL = (LIMIT, LIMIT_SENT, HIREDIS, HIREDIS_ONCE, REDLOCK, REDLOCK_POLLED, REDLOCK_SMALL)
 
 
-# ---- over TLS --------------------------------------------------------------------------------------------------------
-
-# Beside the same library of TLS in the plainest program; one run for each engine that was built.
-def tls(o):
-    folder = pathlib.Path(os.environ["REDLOCK_TEST_TLS"])
-    for engine in ("openssl", "mbedtls"):
-        built = ROOT / f"build/bench-{engine}/test/nightly/bench"
-        plain, secured = built / "raw_limit_tls", built / "cycle_bench"
-        if not plain.exists() or not secured.exists():
-            print(f"\n{engine}: not built", file=sys.stderr)
-            continue
-        ca = ["--ca", folder / "ca.pem"]
-        rows = [("limit", [plain, *ca]), ("redlock -O2", [secured, *ca])]
-        patient = ("redlock -O2, waits until all deletes are answered", [secured, *ca, "--release", "confirmed"])
-        results = in_turn([*rows, patient], o.rounds, ports="{tls_ports}", mode="latency", inflight=1,
-                          count=o.cycles(3000))
-        compare(f"TLS by {engine}, one lock at a time (K = 1)", results, "limit", P50 + COST)
-        results = in_turn(rows, o.rounds, ports="{tls_ports}", mode="throughput", inflight=64, count=o.cycles(60000))
-        compare(f"TLS by {engine}, 64 locks in flight (K = 64)", results, "limit", RATE + COST)
-
-
 def latency(o):
     results = in_turn(programs(*ALL, REDLOCK_BLOCKING, REDLOCK_CONFIRMED), o.rounds, mode="latency", inflight=1,
                       count=o.cycles(3000))
@@ -130,20 +109,6 @@ def latency(o):
 def throughput(o):
     results = in_turn(programs(*ALL), o.rounds, mode="throughput", inflight=64, count=o.cycles(60000))
     compare("64 locks in flight (K = 64)", results, LIMIT[0], RATE + COST)
-
-
-# ---- a round trip of 20 ms -------------------------------------------------------------------------------------------
-
-def rtt(o):
-    rows = []
-    for name, command in programs(LIMIT, HIREDIS, REDLOCK, REDLOCK_CONFIRMED):
-        runs = [cycle(command, wrapper=below("delay", BENCH / "delay_proxy"), mode="latency", inflight=1,
-                      count=o.cycles(60, 10), warmup=3) for _ in range(min(o.rounds, 3))]
-        rows.append([name, spread([r["acq_p50_us"] / 20000 for r in runs]),
-                     spread([r["cyc_p50_us"] / 20000 for r in runs]),
-                     str(sum(r["fail"] for r in runs))])
-    table("20 ms of round trip (10 ms each way, by proxy)", [
-        "", "acquire p50, RTT", "cycle p50, RTT", "failures"], rows)
 
 
 # ---- one or two of five masters frozen or killed ---------------------------------------------------------------------
@@ -409,36 +374,29 @@ def profile(o):
 
 # ---- what tokens and the guard cost ----------------------------------------------------------------------------------
 
-def delayed(command, **options):
-    return cycle(command, wrapper=below("delay", BENCH / "delay_proxy"), inflight=1, **options)
-
-
 def fencing(o):
     plain = ("plain", REDLOCK[1])
     results = in_turn((plain, REDLOCK_FENCED, REDLOCK_FIRST), o.rounds, mode="latency", inflight=1,
                       count=o.cycles(3000))
     rows = []
     for name, command in (plain, REDLOCK_FENCED, REDLOCK_FIRST):
-        trips = [delayed(command, mode="latency", count=o.cycles(60, 10), warmup=3)["acq_p50_us"] / 20000
-                 for _ in range(3)]
-        rows.append([name, spread(trips), spread([r["acq_p50_us"] for r in results[name]], "{:.0f}"),
+        rows.append([name, spread([r["acq_p50_us"] for r in results[name]], "{:.0f}"),
                      spread(ratios(results, name, "plain", "acq_p50_us")),
                      spread([r["replies_per_cycle"] for r in results[name]], "{:.1f}"),
                      "%g" % counted("bytes", command, 1), "%.0f" % counted("instructions", command, 1)])
     table("Fencing tokens, five masters, one lock at a time", [
-        "", "acquire, round trips of 20 ms", "acquire p50, us", "x plain", "requests per cycle", "bytes per cycle",
+        "", "acquire p50, us", "x plain", "requests per cycle", "bytes per cycle",
         "instructions per cycle"], rows)
 
 
 def guard(o):
     rows = []
     for name, command in (REDLOCK_UNGUARDED, ("with it, the masters sealed", REDLOCK[1])):
-        trips = [delayed(command, mode="connect", count=10)["acq_p50_us"] / 20000 for _ in range(3)]
         run = cycle(command, mode="connect", count=o.cycles(200, 20))
-        rows.append([name, spread(trips), "%.1f" % (run["replies_per_cycle"] / run["n"]),
+        rows.append([name, "%.1f" % (run["replies_per_cycle"] / run["n"]),
                      "%.0f" % (counted("bytes", command, 1, "--mode", "connect") / run["n"])])
     table("The guard: from create until all of five masters vote", [
-        "", "round trips of 20 ms", "requests per master", "bytes per master"], rows)
+        "", "requests per master", "bytes per master"], rows)
 
 
 # ---- the picture -----------------------------------------------------------------------------------------------------
@@ -462,9 +420,9 @@ def picture(o):
     print(f"\n{PICTURE}")
 
 
-PHASES = {"latency": latency, "throughput": throughput, "rtt": rtt, "degraded": degraded, "growth": growth,
+PHASES = {"latency": latency, "throughput": throughput, "degraded": degraded, "growth": growth,
           "handover": handover, "turns": turns, "counts": counts, "profile": profile, "fencing": fencing,
-          "guard": guard, "tls": tls, "picture": picture}
+          "guard": guard, "picture": picture}
 
 
 def main():

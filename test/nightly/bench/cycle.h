@@ -3,12 +3,11 @@
  * What every program of this bench shares, so that their figures can be compared: the command line, the clocks, and the
  * one line of JSON that they print.
  *
- *     PROGRAM --ports 7601,7602,... [--host 127.0.0.1] [--mode latency|throughput|contend|connect]
+ *     PROGRAM --ports 7601,7602,... [--mode latency|throughput|contend|connect]
  *             [--inflight K] [--count C] [--warmup W] [--ttl-ms 10000] [--node-timeout-ms T] [--prefix P]
- *             [--api VARIANT] [--max-seconds S] [--wait quorum|all] [--release confirmed|sent] [--samples FILE]
- *             [--table LOCKS] [--held LOCKS] [--ca FILE]
- *             contend: [--resource KEY] [--hold-us 5000] [--retry-us MEAN] [--think-us 0] [--log FILE]
- *                      [--gate READY,GO]
+ *             [--api VARIANT] [--max-seconds S] [--release confirmed|sent] [--samples FILE]
+ *             [--table LOCKS] [--held LOCKS]
+ *             contend: [--hold-us 5000] [--think-us 0] [--log FILE] [--gate READY,GO]
  *
  * A cycle is: acquire one uncontended lock on all masters, then release it; K of them are under way at once. Its
  * acquire lasts from the call to the caller's knowing that it holds; the cycle until the release is done: known to be
@@ -16,7 +15,6 @@
  *
  * --log: one line per acquisition, "pid want_ns got_ns release_start_ns release_end_ns attempts", CLOCK_MONOTONIC.
  * --gate: two descriptors: when its masters vote it writes a byte to READY, and begins when GO is at its end.
- * --ca: the masters speak TLS, with certificates of this authority.
  * --samples: one line per cycle, "acquire_ns cycle_ns", for a plot of the distribution. */
 #ifndef REDLOCK_BENCH_CYCLE_H
 #define REDLOCK_BENCH_CYCLE_H
@@ -39,14 +37,15 @@ __attribute__((weak)) unsigned long heap_count_total(void);
 #endif
 
 enum { CYCLE_MASTERS_MAX = 15 };
+#define CYCLE_PREFIX "cycle" /* of each key */
 
 typedef struct cycle_options {
   const char *program;
-  const char *host, *mode, *api, *wait, *release, *prefix, *resource, *log, *samples, *gate, *ca;
+  const char *mode, *api, *release, *log, *samples, *gate;
   unsigned masters;
   unsigned port[CYCLE_MASTERS_MAX];
   unsigned inflight, ttl_ms, node_timeout_ms, table, held;
-  long count, warmup, hold_us, think_us, retry_us;
+  long count, warmup, hold_us, think_us;
   double max_seconds;
 } cycle_options;
 
@@ -77,15 +76,13 @@ static inline int cycle_ports(cycle_options *o, const char *list) {
 
 static inline int cycle_option(cycle_options *o, const char *key, const char *value) {
   const struct { const char *key; const char **at; } texts[] = {
-      {"--host", &o->host}, {"--mode", &o->mode}, {"--api", &o->api}, {"--wait", &o->wait}, {"--release", &o->release},
-      {"--prefix", &o->prefix}, {"--resource", &o->resource}, {"--log", &o->log}, {"--samples", &o->samples},
-      {"--gate", &o->gate}, {"--ca", &o->ca}};
+      {"--mode", &o->mode}, {"--api", &o->api}, {"--release", &o->release}, {"--log", &o->log},
+      {"--samples", &o->samples}, {"--gate", &o->gate}};
   const struct { const char *key; unsigned *at; } numbers[] = {
       {"--inflight", &o->inflight}, {"--ttl-ms", &o->ttl_ms}, {"--node-timeout-ms", &o->node_timeout_ms},
       {"--table", &o->table}, {"--held", &o->held}};
   const struct { const char *key; long *at; } longs[] = {
-      {"--count", &o->count}, {"--warmup", &o->warmup}, {"--hold-us", &o->hold_us}, {"--think-us", &o->think_us},
-      {"--retry-us", &o->retry_us}};
+      {"--count", &o->count}, {"--warmup", &o->warmup}, {"--hold-us", &o->hold_us}, {"--think-us", &o->think_us}};
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
     if (strcmp(key, texts[i].key) == 0) return *texts[i].at = value, 0;
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
@@ -98,10 +95,8 @@ static inline int cycle_option(cycle_options *o, const char *key, const char *va
 
 /* 0, or -1 after it has said what is wrong. */
 static inline int cycle_parse(cycle_options *o, const char *program, int argc, char **argv) {
-  *o = (cycle_options){.program = program, .host = "127.0.0.1", .mode = "latency", .api = "", .wait = "quorum",
-                       .release = "", .prefix = "cycle", .resource = "cycle:contended", .ca = "", .inflight = 1,
-                       .ttl_ms = 10000, .count = 1000, .warmup = -1, .hold_us = 5000, .retry_us = -1,
-                       .max_seconds = 60};
+  *o = (cycle_options){.program = program, .mode = "latency", .api = "", .release = "", .inflight = 1,
+                       .ttl_ms = 10000, .count = 1000, .warmup = -1, .hold_us = 5000, .max_seconds = 60};
   for (int i = 1; i < argc; i += 2) {
     if (i + 1 < argc && cycle_option(o, argv[i], argv[i + 1]) == 0) continue;
     fprintf(stderr, "%s: unknown option or bad value: %s %s\n", program, argv[i], i + 1 < argc ? argv[i + 1] : "");

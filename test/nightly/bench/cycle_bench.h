@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * What the parts of cycle_bench share. cycle_bench.c makes the client and counts cycles; the others are the ways to run
- * one: cycle_loop.c on a libuv loop, cycle_polled.c behind a descriptor, cycle_blocking.c on a thread of its own.
- * cycle_contend.c is several processes and one resource. */
+ * one: cycle_loop.c on a libuv loop, cycle_polled.c behind a descriptor. cycle_contend.c is several processes and one
+ * resource. */
 #ifndef REDLOCK_BENCH_CYCLE_BENCH_H
 #define REDLOCK_BENCH_CYCLE_BENCH_H
 #include "cycle.h"
@@ -32,7 +32,6 @@ void acquire(redlock_resource_t resource, int wait_ms, redlock_event_fn callback
 double answered(void); /* requests that the masters have answered */
 uint32_t patience_ms(void); /* with which it waits for masters, when it begins and when it ends */
 
-void blocking(void);
 void contend(void); /* on_loop only */
 struct uv_loop_s *loop_of_on_loop(void);
 

@@ -60,10 +60,9 @@ static void on_event(redlock_t *client, const redlock_event_t *event, void *user
 }
 
 static void ask(void) {
-  const redlock_resource_t resource = {opts.resource, (uint32_t)strlen(opts.resource)};
   asked++;
   began = cycle_now();
-  acquire(resource, REDLOCK_WAIT_FOREVER, on_event, NULL, &held);
+  acquire(redlock_resource(CYCLE_PREFIX ":contended"), REDLOCK_WAIT_FOREVER, on_event, NULL, &held);
 }
 
 static void on_too_late(void) {

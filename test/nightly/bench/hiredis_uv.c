@@ -26,7 +26,7 @@ static uv_loop_t loop;
 static redisAsyncContext *masters[CYCLE_MASTERS_MAX];
 static char sha[41];
 static unsigned quorum, name, up;
-static int formatted, wait_all;
+static int formatted;
 static long begun, ended, wanted;
 
 static const char script[] =
@@ -67,7 +67,7 @@ static void begin(worker *w) {
   w->round++;
   w->acquiring = 1;
   w->granted = w->answered = 0;
-  snprintf(w->key, sizeof w->key, "%s:%08x", opts.prefix, name++);
+  snprintf(w->key, sizeof w->key, CYCLE_PREFIX ":%08x", name++);
   for (unsigned i = 0; i < 40; i++) w->token[i] = "0123456789abcdef"[random() & 15];
   w->began = cycle_now();
   ask(w, 0);
@@ -77,7 +77,7 @@ static void count(worker *w, int is_delete, int yes) {
   if (w->acquiring && !is_delete) {
     w->answered++;
     w->granted += (unsigned)yes;
-    if (wait_all ? w->answered == opts.masters : w->granted == quorum) {
+    if (w->granted == quorum) {
       cycle_acquired(&record, w->began);
       w->acquiring = 0;
       w->answered = 0;
@@ -85,7 +85,7 @@ static void count(worker *w, int is_delete, int yes) {
     } else if (w->answered - w->granted > opts.masters - quorum) {
       die("a lock was refused");
     }
-  } else if (!w->acquiring && is_delete && ++w->answered == (wait_all ? opts.masters : quorum)) {
+  } else if (!w->acquiring && is_delete && ++w->answered == quorum) {
     cycle_ended(&record, w->began);
     ended++;
     if (begun < wanted) {
@@ -131,7 +131,6 @@ int main(int argc, char **argv) {
   if (cycle_parse(&opts, "hiredis_uv", argc, argv) != 0) return 2;
   if (*opts.api == '\0') opts.api = "format";
   formatted = cycle_is(opts.api, "formatted");
-  wait_all = cycle_is(opts.wait, "all");
   if (cycle_is(opts.mode, "contend") || cycle_is(opts.release, "sent") || opts.held != 0 || opts.inflight > 0x7FFF) {
     die("it only does bare cycles that end when a quorum has answered");
   }
@@ -142,7 +141,7 @@ int main(int argc, char **argv) {
   workers = calloc(opts.inflight, sizeof *workers);
   if (workers == NULL || uv_loop_init(&loop) != 0) die("no memory");
   for (unsigned m = 0; m < opts.masters; m++) {
-    masters[m] = redisAsyncConnect(opts.host, (int)opts.port[m]);
+    masters[m] = redisAsyncConnect("127.0.0.1", (int)opts.port[m]);
     if (masters[m] == NULL || masters[m]->err || redisLibuvAttach(masters[m], &loop) != REDIS_OK) die("cannot connect");
     redisAsyncCommand(masters[m], on_loaded, NULL, "SCRIPT LOAD %s", script);
   }

@@ -5,14 +5,10 @@
  * its first bytes. No validity, no time-outs, no lost connections, no check of anything: not a client, but what one is
  * measured against.
  *
- *   --wait quorum       an acquire is done at the answer that makes a quorum, a release too (all: at the last answer)
  *   --release confirmed a cycle ends when a quorum has answered its deletes (sent: when they are handed to the kernel)
- *
- * raw_limit_tls is the same with the TLS library of the build below it (raw_tls.h), and takes --ca FILE.
  */
 #define _GNU_SOURCE
 #include "cycle.h"
-#include "raw_tls.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -45,7 +41,6 @@ typedef struct asked {
 
 typedef struct master {
   int fd;
-  raw_tls *tls; /* NULL: in the clear */
   unsigned out_size, in_size;
   unsigned first, last; /* of ring: requests that are not answered */
   int blocked;          /* waits for EPOLLOUT */
@@ -59,7 +54,7 @@ static master *masters;
 static slot *slots;
 static int64_t *sent; /* with --release sent: when the cycles began whose deletes leave with the next write */
 static unsigned sent_size, quorum, name;
-static int poller, wait_all, release_sent;
+static int poller, release_sent;
 static long begun, ended, wanted;
 static char sha[TOKEN + 1];
 static uint64_t random_state;
@@ -68,7 +63,7 @@ static const char script[] =
     "if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('del',KEYS[1]) end return 0";
 
 static void die(const char *what) {
-  fprintf(stderr, RAW_NAME ": %s\n", what);
+  fprintf(stderr, "raw_limit: %s\n", what);
   exit(4);
 }
 
@@ -86,13 +81,13 @@ static void put_digits(char *at, uint64_t bits, unsigned n) {
 /* ---- bytes ---------------------------------------------------------------------------------------------------- */
 
 static void make_template(template *t, const char *head, const char *tail) {
-  const unsigned key = (unsigned)strlen(opts.prefix) + 1 + NAME;
-  int n = snprintf(t->text, sizeof t->text, "%s$%u\r\n%s:", head, key, opts.prefix);
+  const unsigned key = (unsigned)strlen(CYCLE_PREFIX) + 1 + NAME;
+  int n = snprintf(t->text, sizeof t->text, "%s$%u\r\n%s:", head, key, CYCLE_PREFIX);
   t->name = t->text + n;
   n += snprintf(t->name, sizeof t->text - (size_t)n, "%0*d\r\n$%d\r\n", NAME, 0, TOKEN);
   t->token = t->text + n;
   n += snprintf(t->token, sizeof t->text - (size_t)n, "%0*d\r\n%s", TOKEN, 0, tail);
-  if (n >= (int)sizeof t->text) die("the prefix is too long");
+  if (n >= (int)sizeof t->text) die("the text is too long");
   t->size = (unsigned)n;
 }
 
@@ -114,8 +109,7 @@ static void watch(master *m, int blocked) {
 
 static void write_out(master *m) {
   if (m->out_size == 0) return;
-  ssize_t n = m->tls != NULL ? raw_tls_send(m->tls, m->out, m->out_size)
-                             : send(m->fd, m->out, m->out_size, MSG_NOSIGNAL);
+  const ssize_t n = send(m->fd, m->out, m->out_size, MSG_NOSIGNAL);
   if (n == (ssize_t)m->out_size) {
     m->out_size = 0;
     watch(m, 0);
@@ -177,13 +171,13 @@ static void answer(const asked *request, int yes) {
   if (s->phase == ACQUIRING && !(request->round & 1)) {
     s->answered++;
     s->granted += (unsigned)yes;
-    if (wait_all ? s->answered == opts.masters : s->granted == quorum) {
+    if (s->granted == quorum) {
       acquired(s);
     } else if (s->answered - s->granted > opts.masters - quorum) {
       die("a lock was refused");
     }
   } else if (s->phase == RELEASING && (request->round & 1)) {
-    if (++s->answered < (wait_all ? opts.masters : quorum)) return;
+    if (++s->answered < quorum) return;
     cycle_ended(&record, s->began);
     ended++;
     s->phase = IDLE;
@@ -191,12 +185,9 @@ static void answer(const asked *request, int yes) {
   }
 }
 
-/* Returns 1 when more may be had at once. */
-static int read_in(master *m) {
-  char *const to = m->in + m->in_size;
-  const size_t room = IN_SIZE - m->in_size;
-  const ssize_t n = m->tls != NULL ? raw_tls_recv(m->tls, to, room) : recv(m->fd, to, room, 0);
-  if (n < 0 && errno == EAGAIN) return 0;
+static void read_in(master *m) {
+  const ssize_t n = recv(m->fd, m->in + m->in_size, IN_SIZE - m->in_size, 0);
+  if (n < 0 && errno == EAGAIN) return;
   if (n <= 0) die("a master is gone");
   m->in_size += (unsigned)n;
   char *at = m->in, *const end = m->in + m->in_size;
@@ -206,7 +197,6 @@ static int read_in(master *m) {
   }
   m->in_size = (unsigned)(end - at);
   memmove(m->in, at, m->in_size);
-  return m->tls != NULL && raw_tls_pending(m->tls);
 }
 
 BENCH_APART static void run(long cycles) {
@@ -221,7 +211,7 @@ BENCH_APART static void run(long cycles) {
     const int n = epoll_wait(poller, events, CYCLE_MASTERS_MAX, 1000);
     for (int i = 0; i < n; i++) {
       if (events[i].events & EPOLLOUT) write_out(events[i].data.ptr);
-      while ((events[i].events & ~(uint32_t)EPOLLOUT) && read_in(events[i].data.ptr)) continue;
+      if (events[i].events & ~(uint32_t)EPOLLOUT) read_in(events[i].data.ptr);
     }
     if (n == 0 && cycle_now() > stop_at) die("out of time");
   }
@@ -230,23 +220,18 @@ BENCH_APART static void run(long cycles) {
 /* ---- start ---------------------------------------------------------------------------------------------------- */
 
 static void dial(master *m, unsigned port) {
-  struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+  struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port),
+                                .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
   const int one = 1;
   char text[256];
-  if (inet_pton(AF_INET, opts.host, &address.sin_addr) != 1) die("--host is an IPv4 address");
   m->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (m->fd < 0 || connect(m->fd, (struct sockaddr *)&address, sizeof address) != 0) die("a master cannot be reached");
   setsockopt(m->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-  if (*opts.ca != '\0' && (m->tls = raw_tls_dial(m->fd, opts.ca)) == NULL) die("no TLS with a master");
   const int n = snprintf(text, sizeof text, "*3\r\n$6\r\nSCRIPT\r\n$4\r\nLOAD\r\n$%u\r\n%s\r\n",
                          (unsigned)strlen(script), script);
-  if ((m->tls != NULL ? raw_tls_send(m->tls, text, (size_t)n) : send(m->fd, text, (size_t)n, MSG_NOSIGNAL)) != n) {
-    die("a master is gone");
-  }
+  if (send(m->fd, text, (size_t)n, MSG_NOSIGNAL) != n) die("a master is gone");
   for (unsigned size = 0; size < 5 + TOKEN + 2;) { /* $40, the digest */
-    char *const to = text + size;
-    const size_t room = sizeof text - size;
-    const ssize_t got = m->tls != NULL ? raw_tls_recv(m->tls, to, room) : recv(m->fd, to, room, 0);
+    const ssize_t got = recv(m->fd, text + size, sizeof text - size, 0);
     if (got <= 0) die("a master is gone");
     size += (unsigned)got;
   }
@@ -257,11 +242,10 @@ static void dial(master *m, unsigned port) {
 }
 
 int main(int argc, char **argv) {
-  if (cycle_parse(&opts, RAW_NAME, argc, argv) != 0) return 2;
+  if (cycle_parse(&opts, "raw_limit", argc, argv) != 0) return 2;
   if (*opts.api == '\0') opts.api = "epoll";
   if (*opts.release == '\0') opts.release = "confirmed";
   if (!cycle_is(opts.api, "epoll") || cycle_is(opts.mode, "contend") || opts.held != 0) die("it only does bare cycles");
-  wait_all = cycle_is(opts.wait, "all");
   release_sent = cycle_is(opts.release, "sent");
   quorum = opts.masters / 2 + 1;
   random_state = (uint64_t)cycle_now();

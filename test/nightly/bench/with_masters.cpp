@@ -3,8 +3,7 @@
 // with_masters [--untracked] N COMMAND...: starts N redis-servers of its own, runs the command and ends with its exit
 // code; the servers end with it. {ports} in the command stands for their ports, with commas between; the command also
 // finds them in MASTER_PORTS, and their processes in MASTER_PIDS, to freeze or to kill them. --untracked: their user
-// may not ask for tracking, so with the guard each acquire is a script. With REDLOCK_TEST_TLS (support/redis_server)
-// they have ports for TLS too: {tls_ports} in the command.
+// may not ask for tracking, so with the guard each acquire is a script.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -45,18 +44,15 @@ int with_masters(bool untracked, size_t n, char** words, int count) {
   redlock::test::RedisServer::Options options;
   if (untracked) options.args = {"--user", "default", "on", "nopass", "~*", "&*", "+@all", "-client|tracking"};
   redlock::test::Cluster masters(n, options);
-  std::string ports, tls_ports, pids;
+  std::string ports, pids;
   for (size_t m = 0; m < n; ++m) {
     ports += (m == 0 ? "" : ",") + std::to_string(masters[m].port());
-    tls_ports += (m == 0 ? "" : ",") + std::to_string(masters[m].tls_port());
     pids += (m == 0 ? "" : ",") + std::to_string(masters[m].pid());
   }
   setenv("MASTER_PORTS", ports.c_str(), 1);
   setenv("MASTER_PIDS", pids.c_str(), 1);
   std::vector<std::string> command;
-  for (int i = 0; i < count; ++i) {
-    command.push_back(replaced(replaced(words[i], "{ports}", ports), "{tls_ports}", tls_ports));
-  }
+  for (int i = 0; i < count; ++i) command.push_back(replaced(words[i], "{ports}", ports));
   return run(command);
 }
 
