@@ -696,13 +696,7 @@ run_consumer() {
 
 check_find_package() { build_consumer find_package -DCMAKE_PREFIX_PATH="$WORK/prefix"; }
 
-check_add_subdirectory() {
-  build_consumer add_subdirectory -DREDLOCK_FROM="$SOURCE" -DBUILD_SHARED_LIBS="$SHARED"
-}
-
-check_fetch_content() {
-  build_consumer fetch_content -DREDLOCK_FETCH="$SOURCE" -DBUILD_SHARED_LIBS="$SHARED"
-}
+check_fetch_content() { build_consumer fetch_content -DREDLOCK_FROM="$SOURCE" -DBUILD_SHARED_LIBS="$SHARED"; }
 
 check_pkg_config() {
   local pc static=() flags program module
