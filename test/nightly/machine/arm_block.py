@@ -19,9 +19,38 @@ import time
 
 import run
 
-HERE = pathlib.Path(__file__).resolve().parent
-SOURCE = HERE.parents[2]
+SOURCE = pathlib.Path(__file__).resolve().parents[3]
 TURNS = 5  # of each gateway
+
+# JOB NAME HOST PORT: one job at the device, which hears of its begin and of its end.
+JOB = r"""#!/bin/busybox sh
+echo "$1 1" | busybox nc "$2" "$3" && busybox usleep 50000 && echo "$1 2" | busybox nc "$2" "$3"
+"""
+# The first process of a gateway with what toolchains/README.md copies to one. Its root is read-only. It takes turns at
+# the device, whose port the kernel hands over as `port`.
+INIT = r"""#!/bin/busybox sh
+PATH=/usr/bin:/bin
+/bin/busybox --install -s /bin
+mount -t proc proc /proc
+mount -t devtmpfs devtmpfs /dev
+while read -r module; do insmod "/modules/$module"; done </modules/modules.txt
+ip link set lo up
+ip link set eth0 up
+ip address add 10.0.2.15/24 dev eth0
+ip route add default via 10.0.2.2
+mount -o remount,ro /
+if touch /written 2>/dev/null; then echo "gateway: the root can be written"; fi
+echo "gateway: $(grep MemTotal /proc/meminfo), $(redlock version)"
+while true; do
+  redlock run -C /etc/redlock/redlock.json plant1/rs485-a -- /job gateway 10.0.2.2 "$port" ||
+    echo "gateway: redlock run ended with $?"
+done
+"""
+
+
+def write_program(path, text):
+    path.write_text(text)
+    path.chmod(0o755)
 
 
 def paste():
@@ -52,8 +81,8 @@ def make_root(folder, kernel, config):
         shutil.copy(libc / "arm-linux-gnueabihf" / name, root / "lib/arm-linux-gnueabihf")
     for path in [*kernel.glob("*.ko"), kernel / "modules.txt"]:
         shutil.copy(path, root / "modules")
-    shutil.copy(HERE / "job", root)
-    shutil.copy(HERE / "gateway", root / "init")
+    write_program(root / "job", JOB)
+    write_program(root / "init", INIT)
     subprocess.run(["tar", "-C", root, "-xzf", SOURCE / "build/gateway.tar.gz"], check=True)
     (root / "etc/redlock/redlock.json").write_text(config)
     (root / "etc/redlock/redlock.json").chmod(0o600)
@@ -68,6 +97,7 @@ def take_turns(site, folder, kernel):
     witness = run.Witness()
     image = make_root(folder, kernel, site.config_text("10.0.2.2"))
     console = folder / "console"
+    write_program(folder / "job", JOB)
     guest = subprocess.Popen(
         ["qemu-system-arm", "-M", "virt,highmem=off", "-cpu", "cortex-a15", "-m", "64", "-accel", "tcg", "-display",
          "none", "-nodefaults", "-no-reboot", "-kernel", str(kernel / "vmlinuz"), "-initrd", str(image), "-append",
@@ -75,7 +105,7 @@ def take_turns(site, folder, kernel):
          "-device", run.NETWORK_CARD], stdin=subprocess.DEVNULL)
     outside = subprocess.Popen(
         ["bash", "-c", 'while "$@"; do :; done', "turns", site.tool, "run", "-q", "-C", site.config, "plant1/rs485-a",
-         "--", str(HERE / "job"), "outside", "127.0.0.1", str(witness.port)], start_new_session=True)
+         "--", str(folder / "job"), "outside", "127.0.0.1", str(witness.port)], start_new_session=True)
 
     def all_had_turns():
         if guest.poll() is not None or outside.poll() is not None:

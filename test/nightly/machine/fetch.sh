@@ -3,21 +3,19 @@
 #
 # usage: test/nightly/machine/fetch.sh FOLDER [armhf]
 # Puts Debian's kernel for virtual machines into FOLDER, or the one for 32-bit ARM with a busybox for it, with the
-# modules that a network card needs, in the order in which they are loaded. For 32-bit ARM also a redis-server, in the
-# folder `redis`, with the libraries that no build needs. apt compares the packages with the sums of the signed package
-# lists. They are unpacked and not installed: this machine stays as it is. Exit 77: the packages cannot be had.
+# modules that a network card needs, in the order in which they are loaded. apt compares the packages with the sums of
+# the signed package lists. They are unpacked and not installed: this machine stays as it is. Exit 77: the packages
+# cannot be had.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../../../toolchains/packages.sh"
 mkdir -p "$1"
 cd "$1"
-[[ ! -s vmlinuz || ! -s modules.txt || (-n ${2:-} && ! -e redis) ]] || exit 0
+[[ ! -s vmlinuz || ! -s modules.txt || (-n ${2:-} && ! -e busybox) ]] || exit 0
 
 case ${2:-} in
   '') architecture=amd64 kernel=linux-image-cloud-amd64 also=() ;;
   armhf)
-    architecture=armhf kernel=linux-image-armmp
-    also=(busybox-static redis-tools libatomic1 libjemalloc2 liblzf1 libsystemd0 libcap2 libgcrypt20 libgpg-error0
-      liblz4-1 liblzma5 libzstd1)
+    architecture=armhf kernel=linux-image-armmp also=(busybox-static)
     ;;
   *) echo "there is no guest for $2" >&2; exit 2 ;;
 esac
@@ -36,12 +34,7 @@ download() {
 }
 three_tries download || exit
 for package in ./*.deb; do dpkg -x "$package" unpacked; done
-if [[ -e unpacked/bin/busybox ]]; then
-  mkdir -p redis
-  cp unpacked/bin/busybox .
-  cp unpacked/usr/bin/redis-check-rdb redis/redis-server  # by its name it knows what it is
-  cp -L unpacked{,/usr}/lib/arm-linux-gnueabihf/*.so.* redis/
-fi
+[[ ! -e unpacked/bin/busybox ]] || cp unpacked/bin/busybox .
 
 # A module behind those that it needs.
 add_module() {
