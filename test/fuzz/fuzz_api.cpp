@@ -11,7 +11,7 @@
 #include <set>
 
 // The driver that c_api/ finds is the one of stand_in/.
-#include "claims_check.hpp"
+#include "bare_driver.hpp"
 #include "input.hpp"
 #include "run/instance.hpp"
 #include "support/redis_double.hpp"

@@ -16,7 +16,6 @@
 #include <set>
 
 #include "bare_driver.hpp"
-#include "claims_check.hpp"
 #include "input.hpp"
 #include "wire.hpp"
 

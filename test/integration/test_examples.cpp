@@ -23,8 +23,6 @@
 #include "client_harness.hpp"
 #include "notify_socket.hpp"
 #include "support/eventually.hpp"
-#include "support/exit_status.hpp"
-#include "support/loopback.hpp"
 #include "support/pauses.hpp"
 #include "support/redis_server.hpp"
 

@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "support/eventually.hpp"
-#include "support/exit_status.hpp"
 
 extern char** environ;
 

@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "loopback.hpp"
+#include "redis_server.hpp"
 
 namespace redlock::test {
 

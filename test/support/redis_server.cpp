@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "redis_server.hpp"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
@@ -23,8 +21,6 @@
 #include <iterator>
 #include <sstream>
 #include <stdexcept>
-
-#include "loopback.hpp"
 
 namespace redlock::test {
 

@@ -9,6 +9,8 @@
 // REDLOCK_TEST_TLS names a folder that test/support/tls_folder.sh has made. Then each server on TCP has a second port,
 // which speaks TLS, and url() is that port's. command() always uses the first port.
 #pragma once
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <sys/types.h>
 
 #include <cstdint>
@@ -18,6 +20,18 @@
 #include <vector>
 
 namespace redlock::test {
+
+// Ports on this machine's loopback, where all servers and peers of the tests live.
+inline sockaddr_in loopback(uint16_t port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return address;
+}
+
+// A socket that listens on a free port. It does not block an accept that comes too early.
+int listen_on_loopback(uint16_t& port);
 
 // Bytes of the first complete RESP value in text; 0 while it is incomplete.
 size_t resp_value_size(std::string_view text);

@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "loopback.hpp"
+#include "redis_server.hpp"
 
 namespace redlock::test {
 
