@@ -21,7 +21,6 @@ import time
 import clocks
 import kernel
 import protocol
-import rules
 import runs
 import token_runs
 import tokens
@@ -80,7 +79,7 @@ def must_run():
     site, of_tokens = protocol.Site(), tokens.Site()
     must_happen(runs, Steps(site, site.state).all())
     must_happen(token_runs, of_tokens.steps(of_tokens.state))
-    for name in rules.RULES:
+    for name in protocol.RULES:
         must_break(runs, name, runs.BREAKS[name], runs.GOALS.get(name, runs.two_holders))
     for name in tokens.RULES:
         must_break(token_runs, name, token_runs.BREAKS[name], token_runs.out_of_order)
@@ -145,7 +144,7 @@ def story(name):
     passing = [i for i, (step, _) in enumerate(path) if step == "time passes"]
     found = kernel.numbers(question, [f"|duration@{i}|" for i in passing] + ends)
     times, now = dict(zip(passing, found)), 0.0
-    yield f"The rule: {rules.RULES[name]} Without it (a validity is 10 at most):"
+    yield f"The rule: {protocol.RULES[name]} Without it (a validity is 10 at most):"
     yield " step  time"
     for i, (step, chosen) in enumerate(path):
         now += times.get(i, 0)
@@ -160,14 +159,14 @@ def theorems():
     for solver in kernel.SOLVERS:
         prove("exclusion", exclusion(), solver)
         prove("tokens", tokens.questions(), solver)
-        for name in rules.NOT_NEEDED:
+        for name in protocol.NOT_NEEDED:
             prove(f"not needed: {name}", exclusion(name), solver)
     numbers()
 
 
 def weakened():
     proved = {one.text for one in exclusion() + tokens.questions()}
-    for name in rules.RULES:
+    for name in protocol.RULES:
         must_fail(f"exclusion without the rule: {name}", exclusion(name), proved)
     for name in tokens.RULES:
         must_fail(f"tokens without the rule: {name}", tokens.questions(name), proved)
@@ -175,9 +174,9 @@ def weakened():
 
 def main():
     if sys.argv[1:] == ["rules"]:
-        print(*[f"{name:45s} {rule}" for name, rule in rules.RULES.items()], sep="\n")
+        print(*[f"{name:45s} {rule}" for name, rule in protocol.RULES.items()], sep="\n")
         return 0
-    if sys.argv[1:2] == ["break"] and sys.argv[2] in rules.RULES:
+    if sys.argv[1:2] == ["break"] and sys.argv[2] in protocol.RULES:
         print(*story(sys.argv[2]), sep="\n")
         return 0
     source = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[3])

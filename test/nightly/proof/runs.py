@@ -197,16 +197,21 @@ BREAKS = {
 GOALS = {"extend after expiry": believes_again}  # one client believes again; the others: two holders
 
 
+def three_of_each(site, members):
+    """The axioms of a site that has these, of each sort three. Any two masters are a quorum."""
+    site.world.lines += [f"(declare-const {one} {one.sort})" for things in members.values() for one in things]
+    axioms = [Term("Bool", f"(distinct {' '.join(map(str, things))})") for things in members.values()]
+    for pair, q in zip(PAIRS, members[QUORUM]):
+        masters = (2,) if pair == (0, 2) and site.weak == "two quorums need not meet" else pair
+        axioms += [site.member(m, q) == (i in masters) for i, m in enumerate(members[MASTER])]
+    return axioms
+
+
 def question(path, goal, weak=""):
     site = Site(weak, MEMBERS)
-    w = site.world
-    w.lines += [f"(declare-const {one} {one.sort})" for things in MEMBERS.values() for one in things]
-    axioms = [Term("Bool", f"(distinct {' '.join(map(str, things))})") for things in MEMBERS.values()]
+    axioms = three_of_each(site, MEMBERS)
     axioms += [site.longest == 10, site.reading == 3, site.guard == (4 if weak == "guard time too short" else 12)]
     axioms += [site.owner(x) == c for x, c in zip(MEMBERS[ATTEMPT], MEMBERS[CLIENT])]
-    for pair, q in zip(PAIRS, MEMBERS[QUORUM]):
-        masters = (2,) if pair == (0, 2) and weak == "two quorums need not meet" else pair
-        axioms += [site.member(m, q) == (i in masters) for i, m in enumerate(MEMBERS[MASTER])]
     def steps(s, tag, chosen):
         return Steps(site, s, tag, chosen).all()
-    return run_of(w, axioms, site.state, site.initial, steps, path, lambda s: goal(site, s))
+    return run_of(site.world, axioms, site.state, site.initial, steps, path, lambda s: goal(site, s))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Exclusion: the steps. Each takes its parameters from anywhere: whoever, whichever master, any data, any duration.
 
-`weak` takes one rule out (rules.py). What a parameter of a run is can be chosen (runs.py).
+`weak` takes one rule out (protocol.py). What a parameter of a run is can be chosen (runs.py).
 """
 from kernel import BOOL, FALSE, REAL, TRUE, Step, all_of, any_of, at, choose, implies, largest, no
 from protocol import ATTEMPT, CLIENT, MASTER, QID, QUORUM, REPLID

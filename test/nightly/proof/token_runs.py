@@ -5,9 +5,9 @@ HAPPENS: tokens are given in both ways, also after a loss. BREAKS: without each 
 one is not larger; the same run with the rule is impossible.
 """
 from kernel import Term, all_of, any_of, run_of
+from runs import PAIRS, three_of_each
 from tokens import ACQUIRE, MASTER, QUORUM, Site
 
-PAIRS = ((0, 1), (0, 2), (1, 2))
 MEMBERS = {ACQUIRE: [Term(ACQUIRE, f"x{i}") for i in range(2)], MASTER: [Term(MASTER, f"m{i}") for i in range(3)],
            QUORUM: [Term(QUORUM, f"q{i}") for i in range(3)]}
 SORTS = {"x": ACQUIRE, "k": MASTER, "one": MASTER, "quorum": QUORUM}
@@ -80,10 +80,5 @@ BREAKS = {
 
 def question(path, goal, weak=""):
     site = Site(weak, MEMBERS)
-    w = site.world
-    w.lines += [f"(declare-const {one} {one.sort})" for things in MEMBERS.values() for one in things]
-    axioms = [Term("Bool", f"(distinct {' '.join(map(str, things))})") for things in MEMBERS.values()]
-    for pair, q in zip(PAIRS, MEMBERS[QUORUM]):
-        masters = (2,) if pair == (0, 2) and weak == "two quorums need not meet" else pair
-        axioms += [site.member(m, q) == (i in masters) for i, m in enumerate(MEMBERS[MASTER])]
-    return run_of(w, axioms, site.state, site.initial, site.steps, path, lambda s: goal(site, s))
+    axioms = three_of_each(site, MEMBERS)
+    return run_of(site.world, axioms, site.state, site.initial, site.steps, path, lambda s: goal(site, s))
