@@ -166,7 +166,6 @@ class BareDriver : public Turns<BareDriver> {
   bool done() const { return done_; }
   bool has_sent_all(MasterIndex m) { return peer_->engine(m) == nullptr || peer_->engine(m)->unsent().empty(); }
   bool is_open(MasterIndex m) const { return state_[m] == State::open; }
-  bool is_connecting(MasterIndex m) const { return state_[m] == State::connecting; }
   Instant due() const { return done_ ? Instant::never() : armed_for(); }
 
  protected:

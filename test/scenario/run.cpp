@@ -148,7 +148,6 @@ class Player {
   }
 
   std::unique_ptr<Stage> stage_;
-  std::vector<std::string> texts_;  // names and passwords that settings refer to
   std::vector<Hook> hooks_;
 };
 
@@ -245,10 +244,6 @@ bool Player::bend_process(const Words& words) {
     who(words).pause();
   } else if (verb == "resume") {
     who(words).resume();
-  } else if (verb == "busy") {  // its callback takes its time, and all others go on
-    who(words).pause();
-    stage().advance_ms(to_ms(words.at(2)));
-    who(words).resume();
   } else if (verb == "suspend") {  // the machine sleeps; its clock knows when it wakes
     who(words).pause();
     stage().advance_ms(to_ms(words.at(2)));
@@ -284,32 +279,23 @@ std::string word_of(const std::string& name) {
 void Player::add_client(const Words& words) {
   Extras extras(words, 2);
   const std::string rate = extras.text("rate", "0");
-  const std::string password = extras.text("password", "");
-  const std::string user = extras.text("user", "");
-  const std::string prefix = extras.text("prefix", "");
   const std::string guard = extras.text("guard", "off");
   const std::string fence = extras.text("fence", "floor");
   const bool entropy = extras.text("entropy", "yes") == "yes";
   const bool commission = extras.take("commission");
   const std::string machine = extras.text("machine", "");
-  const uint32_t uptime_ms = extras.ms("uptime", 0);
   const size_t before = stage().story_lines();
   const Gateway& gateway = stage().add(
       words.at(1),
       [&](Settings& s) {
         REDLOCK_KEY_MAP(REDLOCK_NO_KEY, REDLOCK_NO_KEY, NUMBER, TIME)
         s.fence_strict = fence == "strict";
-        s.key_prefix = Bytes(prefix.data(), prefix.size());
         s.has_boot_id = !machine.empty();
         for (size_t i = 0; i < s.boot_id_size; ++i) s.boot_id[i] = i < machine.size() ? machine[i] : '-';
         s.guard = guard == "strict" ? GuardMode::strict : guard == "weak" ? GuardMode::weak : GuardMode::off;
-        for (unsigned m = 0; m < s.masters; ++m) {
-          s.master[m].password = Bytes(password.data(), password.size());
-          s.master[m].user = Bytes(user.data(), user.size());
-        }
         extras.done();
       },
-      std::stoll(rate), entropy, commission, uptime_ms);
+      std::stoll(rate), entropy, commission);
   redlock_status_t status = {};
   gateway.client().notices().status(status, gateway.client().now());
   const bool is_admitted = commission && status.masters_up == stage().masters();
@@ -368,8 +354,6 @@ void Player::master(const Words& words) {
     stage().reset(number, words.size() > 3 ? unread.at(words[3]) : Unread::dropped);
   } else if (what == "drains") {
     stage().drain(number);
-  } else if (what == "expires") {
-    stage().expire(number);
   } else if (what == "restart") {
     stage().restart(number, words.at(3) == "keeps" ? RedisDouble::Keep::all : RedisDouble::Keep::none);
   } else {
@@ -400,17 +384,11 @@ bool Player::touch_keys(unsigned number, const Words& words) {
   } else if (what == "resyncs") {
     redis.take_over_snapshot(words.at(3) == "full" ? RedisDouble::Resync::full : RedisDouble::Resync::partial);
     if (words.size() > 4) redis.become_master();
-  } else if (what == "promoted") {
-    redis.become_master();
   } else if (what == "maxmemory") {
     redis.knobs.maxmemory = 1'000'000;
     redis.knobs.maxmemory_policy = words.at(3);
   } else if (what == "clock") {
-    if (words.at(3) == "stops") {
-      redis.wall.freeze(stage().now());
-    } else {
-      redis.wall.step_ms(static_cast<int64_t>(to_ms(words.at(3))), stage().now());
-    }
+    redis.wall.step_ms(static_cast<int64_t>(to_ms(words.at(3))), stage().now());
   } else if (what == "fails_next") {
     redis.fail_next(words.at(3), words.size() > 4 ? words[4] : "");
   } else if (what == "says_next") {
@@ -425,17 +403,12 @@ bool Player::set_knob(RedisDouble& redis, const Words& words) {
   RedisDouble::Knobs& k = redis.knobs;
   const std::map<std::string, bool*> flags = {
       {"replica", &k.replica},       {"loading", &k.loading},       {"oom", &k.oom},
-      {"misconf", &k.misconf},       {"noreplicas", &k.noreplicas}, {"masterdown", &k.masterdown},
       {"busy", &k.busy},             {"cluster", &k.cluster},       {"max_clients", &k.max_clients},
       {"loops", &k.loops},           {"script_errors", &k.script_errors}, {"denied", &k.denied},
       {"no_hello", &k.no_hello},     {"no_scripts", &k.no_scripts}, {"no_tracking", &k.no_tracking}};
   const auto flag = flags.find(words.at(2));
   if (flag != flags.end()) {
     *flag->second = words.size() < 4 || words[3] == "yes";
-    return true;
-  }
-  if (words[2] == "password") {
-    k.password = words.size() > 3 ? words[3] : "";
     return true;
   }
   if (words[2] == "noperm") {

@@ -198,7 +198,6 @@ class Crowd {
   std::vector<Wait> waits_;
   std::vector<Ns> granted_at_;
   std::vector<Ns> alarms_;
-  std::vector<int> client_of_[masters];  // by the double's number of a connection
   Ns released_at_ = never;
   uint64_t commands_before_ = 0;
   unsigned waiting_ = 0, held_ = 0;

@@ -234,8 +234,6 @@ bool parse(int argc, char** argv, Arguments& args, bool& one) {
     const char* name = argv[i];
     if (strcmp(name, "--trace") == 0) {
       args.trace = true;
-    } else if (strcmp(name, "--swarm") == 0) {
-      args.worlds = Worlds::swarm;
     } else if (strcmp(name, "--no-swarm") == 0) {
       args.worlds = Worlds::every_fault;
     } else if (strcmp(name, "--clocks") == 0) {

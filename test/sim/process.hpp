@@ -77,7 +77,6 @@ class Process : public Turns<Process> {
   unsigned ups() const { return ups_; }  // times that a master was told to be up
   bool told_connected(unsigned m) const { return told_[m] == REDLOCK_MASTER_UP || told_[m] == REDLOCK_MASTER_GUARDED; }
   bool closed() const { return closed_; }
-  bool wants_close() const { return closing_; }
   Instant last_turn() const { return last_turn_; }  // the latest reading of the clock in a turn
   Instant loop_began() const { return loop_began_; }  // the first reading of the clock in this run of the loop
   int64_t ahead() const { return ahead_; }            // of the client's clock over the perfect one

@@ -203,7 +203,6 @@ class RedisDouble {
   size_t connections() const { return conns_.size(); }
   const std::string& run_id() const { return run_id_; }
   const std::string& replid() const { return replid_; }
-  void set_replid(std::string id) { replid_ = std::move(id); }
   const std::string& client_name(int conn) const { return conns_.at(conn).name; }
   int resp(int conn) const { return conns_.at(conn).resp; }
 
@@ -288,7 +287,6 @@ class RedisDouble {
   void track(const Keys& keys, int conn);
   void changed(std::string_view key, int by_conn, bool executing);
   void push(int conn, const std::string_view* key, bool after_reply);
-  void forget_connections();
   std::string random_id();
 
   // commands

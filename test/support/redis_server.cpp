@@ -435,7 +435,6 @@ std::string RedisServer::url_with_password(const std::string& password) const {
   return url_of(password.empty() ? "" : ":" + percent_encoded(password) + "@", "127.0.0.1");
 }
 
-std::string RedisServer::plain_url() const { return "redis://127.0.0.1:" + std::to_string(port_); }
 
 std::string RedisServer::url_for_host(const std::string& host) const { return url_of("", host); }
 

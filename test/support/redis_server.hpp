@@ -115,7 +115,6 @@ class RedisServer {
   const std::string& dir() const { return dir_; }
   const std::string& socket_path() const { return socket_; }
   std::string url() const;        // for redlock_config_add_master, with the password; rediss:// where it speaks TLS
-  std::string plain_url() const;  // the first port's
   std::string url_for_host(const std::string& host) const;  // the same server by another name
   std::string url_with_password(const std::string& password) const;
 

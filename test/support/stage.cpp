@@ -34,7 +34,7 @@ Stage::Stage(unsigned masters) {
 Stage::~Stage() = default;
 
 Gateway& Stage::add(const std::string& name, const std::function<void(Settings&)>& change, int64_t rate_ppm,
-                    bool entropy, bool commission, int64_t uptime_ms) {
+                    bool entropy, bool commission) {
   static constexpr const char* names[] = {"m1", "m2",  "m3",  "m4",  "m5",  "m6",  "m7", "m8",
                                           "m9", "m10", "m11", "m12", "m13", "m14", "m15"};
   Settings settings;
@@ -50,7 +50,6 @@ Gateway& Stage::add(const std::string& name, const std::function<void(Settings&)
   gateways_.push_back(std::unique_ptr<Gateway>(new Gateway(*this, name, number, settings, rate_ppm)));
   Gateway& gateway = *gateways_.back();
   gateway.set_entropy(entropy);
-  gateway.uptime_ms_ = uptime_ms;
   if (commission) gateway.client_->commission(settings.masters, gateway.now());
   gateway.loop();
   settle();
@@ -372,11 +371,6 @@ void Stage::drain(unsigned number) {
     socket.stalled = false;
     read(id, socket);
   }
-  settle();
-}
-
-void Stage::expire(unsigned number) {
-  master(number).redis.tick(now_);
   settle();
 }
 

@@ -153,7 +153,6 @@ class Gateway : public Turns<Gateway> {
   std::map<unsigned, std::pair<int, int>> shown_;  // master → state and reason last written down
   uint64_t entropy_ = 0;
   bool entropy_available_ = true;
-  int64_t uptime_ms_ = 0;  // of its machine, when the stage began
   bool acting_ = false;
   bool paused_ = false;
   bool jumped_ = false;
@@ -169,7 +168,7 @@ class Stage {
   // A gateway whose client connects at once. rate_ppm: how fast its clock runs. Its masters are all of the stage;
   // `change` may leave it some of them, named by their ports.
   Gateway& add(const std::string& name, const std::function<void(Settings&)>& change = nullptr, int64_t rate_ppm = 0,
-               bool entropy = true, bool commission = false, int64_t uptime_ms = 0);
+               bool entropy = true, bool commission = false);
   Gateway& gateway(const std::string& name);
   unsigned masters() const { return static_cast<unsigned>(masters_.size()); }
 
@@ -190,7 +189,6 @@ class Stage {
   void drain(unsigned master);                             // reads what stalled
   void block(Gateway& gateway, unsigned master, bool blocked);  // what this gateway sends stays on its way
   void restart(unsigned master, RedisDouble::Keep keep);   // a new process: connections and scripts are gone
-  void expire(unsigned master);  // it looks for keys that have expired, and tells who read them
 
   // ---- the story
   bool show_greetings = false;

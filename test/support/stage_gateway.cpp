@@ -264,7 +264,7 @@ void Gateway::jump() { jumped_ = true; }
 
 Reading Gateway::clock_reading() { return {local(stage_.now_), std::exchange(jumped_, false)}; }
 
-int64_t Gateway::boot_ms() const { return uptime_ms_ + stage_.now_ / 1'000'000; }
+int64_t Gateway::boot_ms() const { return stage_.now_ / 1'000'000; }
 
 size_t Gateway::fill_random(unsigned char* out, size_t size) {
   if (!entropy_available_) return 0;
