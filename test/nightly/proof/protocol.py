@@ -4,7 +4,7 @@ steps.py, the words in README.md.
 
 Time is real. `now` counts so that the slowest clock of a holder runs at rate 1, so `clock` of a client runs at rate 1
 or more. What masters and watchers count is scaled by slowest / fastest, so `ticks` of a master and `watch` of a client
-run at rate 1 or less. clocks.py proves that the numbers of the library fit.
+run at rate 1 or less. prove.py proves that the numbers of the library fit.
 """
 from kernel import BOOL, REAL, State, Statement, World, all_of, any_of, implies, no
 
