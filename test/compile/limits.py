@@ -1,15 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""limits.py SOURCE [--lower]: how long a line, a file and a function may be.
+"""limits.py SOURCE: how long a line, a file and a function may be.
 
   columns    of a line: 120, in every text file of the tree
   lines      of a file of src/ and port/: 400
   function   of src/ and port/: 70 lines
   README.md  200 lines, and 30 words in a sentence, an item of a list, or a cell of a table
 
-What is longer today stands in limits.txt with its present figure, which may only fall. A figure that has fallen must be
-lowered there too, or it could grow again unseen: --lower rewrites limits.txt. --lower never raises a figure and never
-adds one.
 Exit 77: universal-ctags is not here.
 """
 import os
@@ -69,8 +66,8 @@ def long_functions(source, files):
 
 
 def measure(source):
-    """{(kind, what): (figure, [where])} of all that is beyond a limit, and one line about all that was looked at."""
-    beyond, lines_read = {}, 0
+    """All that is beyond a limit, how many functions there are, and one line about all that was looked at."""
+    beyond, lines_read = [], 0
     files = tracked_files(source)
     code = [f for f in files if f.startswith(ROOMS) and f.endswith(CODE)]
     for path in files:
@@ -79,15 +76,12 @@ def measure(source):
             continue
         lines = text.splitlines()
         lines_read += len(lines)
-        long = [f"{path}:{n}: {len(line)} columns" for n, line in enumerate(lines, 1)
-                if len(line) > COLUMNS and not may_be_long(path, line)]
-        if long:
-            beyond["columns", path] = (len(long), long)
+        beyond += [f"{path}:{n}: {len(line)} columns" for n, line in enumerate(lines, 1)
+                   if len(line) > COLUMNS and not may_be_long(path, line)]
         if path in code and len(lines) > LINES:
-            beyond["lines", path] = (len(lines), [f"{path}: {len(lines)} lines"])
+            beyond.append(f"{path}: {len(lines)} lines")
     functions, count = long_functions(source, code)
-    for path, name, length, line in functions:
-        beyond["function", f"{path}:{name}"] = (length, [f"{path}:{line}: {name}() has {length} lines"])
+    beyond += [f"{path}:{line}: {name}() has {length} lines" for path, name, length, line in functions]
     return beyond, count, f"{len(files)} files, {lines_read} lines, {count} functions of {len(code)} files"
 
 
@@ -110,63 +104,21 @@ def readme(source):
             yield f"README.md: {len(sentence.split())} words, and {WORDS} are the most: {sentence}"
 
 
-def read_exceptions(path):
-    """{(kind, what): figure}; a `what` that ends in / is a folder, and its figure the sum of its files."""
-    exceptions = {}
-    with open(path, encoding="utf-8") as file:
-        for line in file:
-            if line.strip() and not line.startswith("#"):
-                kind, what, figure = line.split()
-                exceptions[kind, what] = int(figure)
-    return exceptions
-
-
-def apply(beyond, exceptions):
-    """Present figures of the exceptions, and the complaints."""
-    present, complaints, where = {key: 0 for key in exceptions}, [], {key: [] for key in exceptions}
-    for (kind, what), (figure, places) in beyond.items():
-        key = next((k for k in exceptions
-                    if k[0] == kind and (k[1] == what or k[1][-1] == "/" and what.startswith(k[1]))), None)
-        if key is None:
-            complaints += places
-        else:
-            present[key] += figure
-            where[key] += places
-    for key, allowed in exceptions.items():
-        if present[key] > allowed:
-            complaints += [*where[key], f"limits.txt: {' '.join(key)}: {present[key]} now, {allowed} allowed"]
-    return present, complaints
-
-
 def main():
     source = sys.argv[1]
-    table = os.path.join(source, "test/compile/limits.txt")
     if shutil.which("ctags") is None:
         print("ctags is not here (universal-ctags)")
         return 77
-    beyond, functions, summary = measure(source)
+    complaints, functions, summary = measure(source)
     if functions == 0:
         print("no functions found: is ctags Universal Ctags?")
         return 1
-    exceptions = read_exceptions(table)
-    present, complaints = apply(beyond, exceptions)
     complaints += readme(source)
     if complaints:
         print(*complaints, f"A line has at most {COLUMNS} columns, a file of src/ and port/ {LINES} lines, a function "
               f"{FUNCTION}, README.md {README} and a sentence there {WORDS} words.", sep="\n")
         return 1
-    fallen = [key for key, allowed in exceptions.items() if present[key] < allowed]
-    if "--lower" in sys.argv:
-        with open(table, encoding="utf-8") as file:
-            head = [line for line in file if line.startswith("#")]
-        kept = [f"{kind} {what} {present[kind, what]}\n" for kind, what in exceptions if present[kind, what]]
-        with open(table, "w", encoding="utf-8") as file:
-            file.writelines(head + kept)
-    elif fallen:
-        print(*(f"{' '.join(key)}: {present[key]} now, {exceptions[key]} in limits.txt" for key in fallen),
-              "Lower it: test/compile/limits.py . --lower", sep="\n")
-        return 1
-    print(f"{summary}; {len(exceptions)} exceptions")
+    print(f"{summary}; none is too long")
     return 0
 
 
