@@ -2,7 +2,6 @@
 """below.py WHAT PROGRAM...: runs a cycle program on the masters that with_masters has started, and prints its line of
 JSON.
 
-  fault NAME     masters are frozen or killed: none, "STOP 2", "KILL 1"; "STOP 2 later" while it runs
   checked        fails unless all cycles succeeded and no key is left on any master
   server_cpu MAX the masters' CPU time of a cycle whose acquires are scripts, in proportion to one of plain SETs, taken
                  by turns; fails when the median is above MAX
@@ -12,18 +11,14 @@ JSON.
 """
 import json
 import os
-import pathlib
 import re
-import signal
 import socket
 import subprocess
 import sys
 import tempfile
-import time
 
 GUARD_OR_TOKENS = re.compile(r"redlock:.*:(meta|seen|fence)$")
 PORTS = [int(p) for p in os.environ.get("MASTER_PORTS", "").split(",") if p]
-PIDS = [int(p) for p in os.environ.get("MASTER_PIDS", "").split(",") if p]
 
 
 # ---- what is asked of a master --------------------------------------------------------------------------------------
@@ -54,37 +49,6 @@ def run(words):
     if not done.stdout.startswith("{"):
         raise SystemExit("no result, exit code %d: %s" % (done.returncode, " ".join(words)))
     return json.loads(done.stdout)
-
-
-# ---- faults ---------------------------------------------------------------------------------------------------------
-
-def fault(words):
-    name, n, later = (words.pop(0).split() + ["0", ""])[:3]
-    hit = PIDS[:int(n)]
-    number = signal.SIGKILL if name == "KILL" else signal.SIGSTOP
-    if later:
-        program = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
-        cycles = int(words[words.index("--count") + 1])
-        wait_for_calls("set", cycles // 10)
-    for pid in hit:
-        os.kill(pid, number)
-    if later:
-        wait_for_calls("set", cycles)  # the warm-up too is counted there, so it still runs
-    else:
-        program = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
-        program.wait()
-    if name == "STOP":
-        for pid in hit:
-            os.kill(pid, signal.SIGCONT)
-    result = json.loads(program.communicate()[0])
-    result["keys_left"] = sum(keys_left(p) for p, pid in zip(PORTS, PIDS) if name != "KILL" or pid not in hit)
-    return result
-
-
-def wait_for_calls(command, n):
-    """On the last master, which no fault hits."""
-    while calls(PORTS[-1]).get(command, 0) < n:
-        time.sleep(0.002)
 
 
 # ---- checked --------------------------------------------------------------------------------------------------------
@@ -247,8 +211,7 @@ def first(words):
 
 
 def main():
-    what = {"fault": fault, "checked": checked, "server_cpu": server_cpu, "handover": handover,
-            "first": first}
+    what = {"checked": checked, "server_cpu": server_cpu, "handover": handover, "first": first}
     print(json.dumps(what[sys.argv[1]](sys.argv[2:])))
 
 

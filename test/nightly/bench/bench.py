@@ -111,27 +111,6 @@ def throughput(o):
     compare("64 locks in flight (K = 64)", results, LIMIT[0], RATE + COST)
 
 
-# ---- one or two of five masters frozen or killed ---------------------------------------------------------------------
-
-def degraded(o):
-    rows = []
-    faults = ("none", "STOP 1", "STOP 2", "KILL 1", "KILL 2",
-              "STOP 1 later", "STOP 2 later", "KILL 1 later", "KILL 2 later")
-    runs = {fault: [] for fault in faults}
-    for _ in range(min(o.rounds, 5)):
-        for fault in faults:
-            runs[fault].append(cycle(REDLOCK[1], wrapper=below("fault", fault), mode="latency", inflight=1,
-                                     count=o.cycles(1500), warmup=50))
-    for fault in faults:
-        rows.append([fault, spread([r["acq_p50_us"] for r in runs[fault]], "{:.0f}"),
-                     spread(ratios(runs, fault, "none", "acq_p50_us")), str(sum(r["fail"] for r in runs[fault])),
-                     spread([r["acq_max_us"] / 1e3 for r in runs[fault]], "{:.1f}"),
-                     str(sum(r["keys_left"] for r in runs[fault]))])
-    table("redlock, masters of five stopped (SIGSTOP) or killed before the start, or later while it runs; "
-          "default settings", [
-        "", "acquire p50, us", "x healthy", "failures", "slowest acquire, ms", "keys left"], rows)
-
-
 # ---- growth ----------------------------------------------------------------------------------------------------------
 
 def callgrind(command, out, count, **options):
@@ -420,9 +399,8 @@ def picture(o):
     print(f"\n{PICTURE}")
 
 
-PHASES = {"latency": latency, "throughput": throughput, "degraded": degraded, "growth": growth,
-          "handover": handover, "turns": turns, "counts": counts, "profile": profile, "fencing": fencing,
-          "guard": guard, "picture": picture}
+PHASES = {"latency": latency, "throughput": throughput, "growth": growth, "handover": handover, "turns": turns,
+          "counts": counts, "profile": profile, "fencing": fencing, "guard": guard, "picture": picture}
 
 
 def main():

@@ -9,8 +9,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
 usage() {
   cat <<'TEXT'
 usage: test/nightly/bench/run.sh [--rounds R] [--quick] [--no-install] [PHASE...]
-  PHASE        latency throughput degraded growth handover turns counts profile fencing guard picture; all of them
-               when none is named. picture: build/bench/bench.svg, latency and throughput
+  PHASE        latency throughput growth handover turns counts profile fencing guard picture; all of them when none is
+               named. picture: build/bench/bench.svg, latency and throughput
   --rounds R   each program so often, in turn (5)
   --quick      a tenth of the cycles: to see that it works
 TEXT

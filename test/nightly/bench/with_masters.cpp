@@ -2,8 +2,8 @@
 //
 // with_masters [--untracked] N COMMAND...: starts N redis-servers of its own, runs the command and ends with its exit
 // code; the servers end with it. {ports} in the command stands for their ports, with commas between; the command also
-// finds them in MASTER_PORTS, and their processes in MASTER_PIDS, to freeze or to kill them. --untracked: their user
-// may not ask for tracking, so with the guard each acquire is a script.
+// finds them in MASTER_PORTS, and their processes in MASTER_PIDS. --untracked: their user may not ask for tracking, so
+// with the guard each acquire is a script.
 #include <sys/wait.h>
 #include <unistd.h>
 
