@@ -56,6 +56,7 @@ class Histories:
         self.folder = pathlib.Path(folder)
         self.breaches = []
         self.sites, self.clients, self.ends, self.ended_at = {}, {}, {}, {}
+        self.recorded = {}  # of a site: max_ttl_ms, and the masters whose commands are known
         self.healed = self.recovered = self.over = None
         self._read_weather()
         for life in self.clients:
@@ -83,6 +84,8 @@ class Histories:
             elif word in ("killed", "exit"):
                 self.ends[rest[0]] = (word, int(rest[1]))
                 self.ended_at[rest[0]] = int(at)
+            elif word == "recorded":
+                self.recorded[rest[0]] = (int(rest[1]), rest[2:])
             elif word == "looked":
                 self.sites[rest[0]].looked.add(rest[1])
             elif word == "left":

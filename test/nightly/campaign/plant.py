@@ -174,10 +174,11 @@ class Server:
         self._step_us, self._highest_us, self._mutex = 0, 0, threading.Lock()
         self._step = os.open(self.home / "step", os.O_RDWR | os.O_CREAT)
         self.step_by(0)
-        self.process = None
+        self.process = self.recorder = None
         self.start()
 
     def start(self, *args):
+        self._tell("started")
         words = [self._plant.server, "--port", str(self.port), "--bind", "0.0.0.0", "--protected-mode", "no",
                  "--unixsocket", self.socket, "--dir", str(self.data), "--save", "", "--appendonly", "yes",
                  # All that was answered is in the file when the process is killed.
@@ -197,6 +198,10 @@ class Server:
             self.process = subprocess.Popen(self.machine.inside(*words), stdin=subprocess.DEVNULL, stdout=log,
                                             stderr=log, env=environment)
         until(self.name, self._is_up)
+
+    def _tell(self, fact):
+        if self.recorder is not None:
+            self.recorder.note(fact)
 
     def _is_up(self):
         if self.process.poll() is not None:
@@ -263,13 +268,16 @@ class Server:
         self.step_by(self._highest_us - self._step_us)
 
     def follow(self, other):
-        """Becomes a replica, with the data of the other."""
+        """Becomes a replica, with the data of the other. The recorder hears of it."""
         self.ask("REPLICAOF", "127.0.0.1", other.port)
         until(f"the link of {self.name}", lambda: self.info("replication", "master_link_status") == "up")
+        self.ask("ECHO", "follows")
 
     def lead(self):
         """Is a master again. New data are on the disk then; before, a restart would bring the old ones back."""
         self.ask("REPLICAOF", "NO", "ONE")
+        if self.recorder is not None:
+            self.recorder.snapshot()
         until(f"the file of {self.name}", lambda: self.info("persistence", "aof_rewrite_in_progress") == "0" and
               self.info("persistence", "aof_rewrite_scheduled") == "0")
 

@@ -90,6 +90,7 @@ status=0
   python3 -B "$here/weather.py" "$seconds" --folder "$folder" --build "$build" --seed "$seed" --server "$server" \
   --threads "$threads" --tls "$tls" --sites "$sites" "${options[@]}" || status=1
 python3 -B "$here/checker.py" "$folder/histories" || status=1
+python3 -B "$here/proof_run.py" "$folder" || status=1
 if [[ $status -ne 0 || -n $keep ]]; then
   trap - EXIT
   printf 'histories and logs: %s\n' "$folder"

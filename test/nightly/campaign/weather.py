@@ -16,6 +16,7 @@ import time
 
 from clients import LONG_MAX_TTL_MS, MAX_TTL_MS, Tool, Worker, write_config
 from plant import PATIENCE, History, Plant, Server, Wrong, until
+from recorder import Recorder
 from rules import Gate, Rules
 from storm import CableStorm, ClientStorm, Operator, ServerStorm, Slew
 
@@ -47,6 +48,8 @@ class Site:
         number = traits["masters"]
         self.history.line("site", name, number, "no-tokens" if self.stale or self.clocks or self.ruled else "tokens")
         self.masters = [Server(plant, f"{name}-{n}", plant.machine(f"{name}-{n}"), 6379) for n in range(number)]
+        if not (self.stale or self.clocks or self.moves or self.ruled):
+            self._record()
         self.copies = {}
         for master in self.masters[-2:] if not self.moves and not self.ruled else []:
             self.copies[master] = Server(plant, master.name + "-copy", master.machine, 6380)
@@ -77,6 +80,12 @@ class Site:
         # Each mode is idle somewhere. Where sets come and go, not every client gets a lock.
         mode = MODES[(0 if self.ruled else n + list(SITES).index(self.name)) % len(MODES)]
         return Worker(self, f"{self.name}-{n}", gateway, user, self.sets[n % len(self.sets)], mode, style)
+
+    def _record(self):
+        """The proof speaks of this site."""
+        self.history.line("recorded", self.name, MAX_TTL_MS, *[master.name for master in self.masters])
+        for master in self.masters:
+            master.recorder = Recorder(master, self.plant.commands / master.name, self.resources)
 
     def machines(self):
         return [master.machine for master in self.masters] + [client.machine for client in self.clients]
@@ -207,7 +216,9 @@ def play(arguments, sites):
     plant.library = str(build / "libredlock.so.0")
     plant.histories = folder / "histories"
     plant.folder.mkdir(parents=True)
+    plant.commands = folder / "commands"
     plant.histories.mkdir()
+    plant.commands.mkdir()
     plant.history = History(folder / "histories" / "weather")
     plant.history.line("seed", arguments.seed)
     for name in arguments.sites.split(","):

@@ -9,7 +9,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 usage() {
   cat <<'TEXT'
 usage: test/nightly/model/run.sh [--long | --trace FLAG | --world SECONDS MODEL -DFLAG...]
-  (nothing)      small worlds and every flag: about 50 seconds on two cores
+  (nothing)      small worlds and every flag: about 75 seconds on two cores
   --long         also more clients, values and time: within 20 minutes
   --trace FLAG   the shortest story of how the rule weakened by FLAG goes wrong
   --world        searches one world for at most SECONDS: is it violated, and how many states were reached?
@@ -34,6 +34,10 @@ done
 work=$(mktemp -d "${TMPDIR:-/tmp}/redlock-model.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
+guard_flags=(NO_DRIFT NO_QUARANTINE_ID OWN_TTL SEAL_AT_CONNECT QUARANTINE_NOT_COMPARED WATCH_ANY_STATE
+  RECORD_ALONE IDENTITY_REMEMBERED PLAIN_ALWAYS PLAIN_UNTRACKED BACKLOG_NOT_ASKED READING_NEVER_LAPSES
+  ADMISSION_SURVIVES_PUSH)
+guard_holes=(WEAK FAST_CYCLE)
 move_flags=(ONE_STEP NO_WAIT SHORT_WAIT ENTER_OVER_MARKS BLOCKING_SET LATE_SEEN ID_OF_CHANGE SHORTCUT
   NO_SECOND_LOOK NO_THIRD_LOOK NEW_ALONE LOOKS_ONCE TWIN_SAYS_NEW ENTERED_AFRESH BROKEN_MARKS)
 move_holes=(BOTH_RUN OLD_KEPT_ALONE OTHER_OLD)
@@ -41,6 +45,7 @@ move_never=(TWIN_ID_OF_LOOK)
 cell_flags=(NO_FENCE NO_LOOK_BACK WRONG_COPY_FIRST MARK_FIRST SEQUENCE_ONCE NOT_MARKED MARK_BUFFERED)
 cell_happens=(CAN_SEE_RENEWAL CAN_FAIL_RENEWAL)
 move_happens=(CAN_MOVE CAN_UNDO CAN_RETURN)
+guard_happens=(CAN_ADMIT CAN_BE_PLAIN)
 
 # The smallest sets, as masks of masters, in which a weakened rule of moving goes wrong.
 one_to_one='-DSET1=1 -DSET2=2' same_one='-DSET1=1 -DSET2=1'
@@ -95,6 +100,7 @@ verdict() {
     *first*second*) echo 'violated: words of two publications' ;;
     *renewed_before*) echo 'violated: the renewal is not seen' ;;
     *_lock*) echo 'violated: a lock of the old set and one of the new' ;;
+    *age*) echo 'violated: a grant while the forgotten lock is held' ;;
     ?*) echo "violated: $broken" ;;
     *)
       if ! grep -q 'errors: 0$' "$out" || grep -qE 'max search depth too small|Search not completed' "$out"; then
@@ -120,9 +126,9 @@ add() {
 }
 
 tell() {
-  local model=move weak
-  weak=$(move_world "$1")
+  local model=guard weak=
   case " ${cell_flags[*]} ${cell_happens[*]} " in *" $1 "*) model=cell ;; esac
+  case " ${move_flags[*]} ${move_holes[*]} ${move_happens[*]} " in *" $1 "*) model=move weak=$(move_world "$1") ;; esac
   grep -qE "(ifn?def |defined\()$1\>" "$model.pml" || { echo "no such flag: $1" >&2; exit 2; }
   # shellcheck disable=SC2086
   (search "$work/0" violated "$model" 20 $weak "-D$1")
@@ -142,6 +148,9 @@ if [[ $size == world ]]; then
   exit 0
 fi
 
+add holds guard 20 -DNC=1
+add holds guard 20 -DNC=1 -DSEAL_WITHOUT_IDENTITY
+add holds guard 22 -DNC=2
 add holds move 20 -DSET1=1 -DSET2=2
 add holds move 20 -DSET1=3 -DSET2=6
 add holds move 22 -DSET1=1 -DSET2=14
@@ -170,16 +179,22 @@ if [[ $size == long ]]; then
 fi
 # shellcheck disable=SC2086
 add_flags() {
-  local want=$1 model=$2 flag
-  shift 2
-  for flag; do add "$want" "$model" 18 $(move_world "$flag") "-D$flag"; done
+  local want=$1 model=$2 weak=$3 flag
+  shift 3
+  for flag; do
+    if [[ $model == move ]]; then weak=$(move_world "$flag"); fi
+    add "$want" "$model" 18 $weak "-D$flag"
+  done
 }
-add_flags violated move "${move_flags[@]}"
-add_flags violated cell "${cell_flags[@]}"
-add_flags 'never happens' move "${move_never[@]}"
-add_flags 'named hole' move "${move_holes[@]}"
-add_flags happens move "${move_happens[@]}"
-add_flags happens cell "${cell_happens[@]}"
+add_flags violated guard '' "${guard_flags[@]}"
+add_flags violated move '' "${move_flags[@]}"
+add_flags violated cell '' "${cell_flags[@]}"
+add_flags 'never happens' move '' "${move_never[@]}"
+add_flags 'named hole' guard '' "${guard_holes[@]}"
+add_flags 'named hole' move '' "${move_holes[@]}"
+add_flags happens guard '' "${guard_happens[@]}"
+add_flags happens move '' "${move_happens[@]}"
+add_flags happens cell '' "${cell_happens[@]}"
 wait
 
 failed=0

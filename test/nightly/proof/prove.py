@@ -3,7 +3,7 @@
 """The proof (README.md).
 
   prove.py [SOURCE [PART]]   asks the solvers everything, or one part:
-      names     those of src/DESIGN.md and test/sim are the proof's (needs no solver)
+      names     those of src/DESIGN.md, test/sim and test/nightly/campaign are the proof's (needs no solver)
       theorems  each step keeps each statement
       weakened  each rule is needed: without it a step breaks a statement
       runs      what must happen does, and without each rule there is a run to two holders
@@ -139,17 +139,17 @@ def compare_with_design(source):
     report("DESIGN", told == len(made), f"{told} statements are told there")
 
 
-def compare_with_simulator(source):
-    """What takes a run of the simulator as a run of the proof has the proof's names and numbers of conditions."""
-    path = "test/sim/proof_run.hpp"
+def compare_with_replay(source, path, row):
+    """What takes a real run as a run of the proof has the proof's names and numbers of conditions."""
     text = (source / path).read_text(encoding="utf-8")
     site = protocol.Site()
     conditions = {step.name: len(step.conditions) for step in Steps(site, site.state).all()}
-    rows = re.findall(r'X\(\w+, "([^"]+)", (\d+), "(\d*)"\)', text)
+    rows = re.findall(row, text)
     wrong_steps = [name for name, number, looked in rows
                    if conditions.get(name) != int(number) or any(int(one) > int(number) for one in looked)]
     names = {one.name for one in site.statements(site.state)}
-    statements = re.findall(r'X\(\w+, "([^"]+)"\)', text)
+    statements = re.findall(r'X\(\w+, "([^"]+)"\)', text) or re.findall(
+        r'"([^"]+)"', re.search(r"STATEMENTS = \((.*?)\)", text, re.S)[1])
     wrong_names = [name for name in statements if name not in names]
     well = rows and statements and not wrong_steps and not wrong_names
     report(path, well, f"{len(rows)} of {len(conditions)} steps, {len(statements)} of {len(names)} statements"
@@ -209,7 +209,8 @@ def main():
     if "names" in parts:
         parts.remove("names")
         compare_with_design(source)
-        compare_with_simulator(source)
+        compare_with_replay(source, "test/sim/proof_run.hpp", r'X\(\w+, "([^"]+)", (\d+), "(\d*)"\)')
+        compare_with_replay(source, "test/nightly/campaign/proof_run.py", r'"([^"]+)": \((\d+), "(\d+)"\)')
     missing = [solver for solver in kernel.SOLVERS if parts and shutil.which(solver) is None]
     if missing and not wrong:
         print(f"proof: {', '.join(missing)} is not installed")
