@@ -117,7 +117,8 @@ TEST_F(Tool, AMistakeIs64AndALine) {
       {"run", "-vq bus -- true", "--verbose and --quiet" + both},
   };
   const auto expect = [&](const std::string& arguments, const std::string& line) {
-    Program program({"sh", "-c", REDLOCK_TOOL + (" " + arguments)}, dir_, {{"REDLOCK_CONFIG=" + file}, false});
+    const Words words = {"timeout", "20", "sh", "-c", REDLOCK_TOOL + (" " + arguments)};  // what is taken may wait
+    Program program(words, dir_, {{"REDLOCK_CONFIG=" + file}, false});
     EXPECT_EQ(program.exit_status(), 64) << arguments;
     EXPECT_EQ(program.err(), "redlock: " + line + "\n") << arguments;
     EXPECT_EQ(program.out(), "");
