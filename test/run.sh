@@ -132,7 +132,7 @@ needs() {
 # workflow PRESET: a test whose servers are slow beside five other tests runs once more, alone, if it fails, and the
 # summary names it, because it waits for a time where it could await an event. There is no second try for a test that
 # looks for two holders, nor behind a report of a sanitizer or an assert: what is seen once is a fault.
-exclusion='lock_contention|owner|own_pause|roles|server_clock|stray(s|_order)|tool_(ends|kill)|wall_clock|weather.*'
+exclusion='owner|own_pause|roles|server_clock|stray(s|_order)|tool_(ends|kill)|wall_clock|weather.*'
 workflow() {
   local logs=build/$1/Testing/Temporary
   rm -f "$logs"/Last*.log
@@ -267,9 +267,9 @@ over_tls() {
 # What is about TLS with both libraries; and of the integration tests that dev has built a third with OpenSSL, and fewer
 # with mbedTLS. Left out are those that are about sockets or servers by themselves, or link libredlock_site. Both wait
 # for most of their time, so they run side by side.
-tls_third='call_table|fence_scripts|foreign_keys|hpp|lock_contention|log|name_lookup|own_pause|polled_mode|report'
-tls_third+='|several|stray_order|strays|thread_create|visits|waiting'
-tls_few='call_table|fence_scripts|hpp|log|name_lookup|own_pause|polled_mode|report|several|strays|waiting'
+tls_third='call_table|fence_scripts|hpp|log|name_lookup|own_pause|polled_mode|stray_order|strays|thread_create'
+tls_third+='|visits|waiting'
+tls_few='call_table|fence_scripts|hpp|log|name_lookup|own_pause|polled_mode|strays|waiting'
 tls_stage() {
   local few status=0
   cmake --workflow --preset tls-openssl-short && cmake --workflow --preset tls-mbedtls-short &&
@@ -282,9 +282,9 @@ tls_stage() {
   return "$status"
 }
 
-# Clients with a thread of their own, and clients side by side in two threads, with TSan on servers that speak TLS. The
-# programs are those that the stage tsan has built, and that stage has run the tests about TLS with OpenSSL.
-tls_threads='lock_contention|thread_mode'
+# Clients with a thread of their own, with TSan on servers that speak TLS. The programs are those that the stage tsan
+# has built, and that stage has run the tests about TLS with OpenSSL.
+tls_threads='thread_mode'
 tls_tsan_stage() {
   local mbedtls status=0
   cmake --preset tsan-mbedtls >/dev/null && cmake --build --preset tsan-mbedtls &&

@@ -192,7 +192,6 @@ class Client {
 
   redlock_t* get() { return rl_; }
   bool closed() const { return closed_; }
-  const redlock_event_t& closed_event() const { return closed_event_; }
   const std::vector<redlock_event_t>& master_events() const { return master_events_; }
   const std::vector<std::string>& log() const { return log_; }  // "4 master ...": level and line
 
@@ -286,7 +285,6 @@ class Client {
     EXPECT_EQ(event->size, sizeof *event);
     if (event->type == REDLOCK_EV_CLOSED) {
       client.closed_ = true;
-      client.closed_event_ = *event;
     } else {
       EXPECT_EQ(event->type, REDLOCK_EV_MASTER);
       client.master_events_.push_back(*event);
@@ -315,7 +313,6 @@ class Client {
   Loop& loop_;
   redlock_t* rl_ = nullptr;
   bool closed_ = false;
-  redlock_event_t closed_event_{};
   std::vector<std::unique_ptr<Lock>> locks_;
   std::vector<redlock_event_t> master_events_;
   std::vector<std::string> log_;

@@ -68,35 +68,4 @@ inline void log_in(Settings& settings) {
   settings.strings.push_back({"password", "secret"});
 }
 
-// What a server executes, as its MONITOR tells it.
-class Monitor {
- public:
-  explicit Monitor(RedisServer& server) : server_(server), connection_(server.connect()) {
-    connection_.send("MONITOR\r\n");
-    connection_.receive(1);
-  }
-  // Since the last call: the lines of what this command did, by itself or inside a script.
-  std::vector<std::string> calls(const std::string& command) {
-    const std::string end = "end of lines " + std::to_string(++asked_);
-    server_.command({"ECHO", end});
-    std::vector<std::string> found;
-    for (std::string line; line.find(end) == std::string::npos;) {
-      line = connection_.receive(1);
-      if (line.find("] \"" + command + "\"") != std::string::npos) found.push_back(line);
-    }
-    return found;
-  }
-  // ... and by itself alone: the line of a command in a script names "lua" for its client.
-  size_t plain(const std::string& command) {
-    size_t n = 0;
-    for (const std::string& line : calls(command)) n += line.find(" lua] ") == std::string::npos ? 1 : 0;
-    return n;
-  }
-
- private:
-  RedisServer& server_;
-  RedisConnection connection_;
-  int asked_ = 0;
-};
-
 }  // namespace redlock::test

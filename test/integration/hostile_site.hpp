@@ -222,7 +222,7 @@ class TlsHostile : public ::testing::Test {
   }
 
   Settings settings(const std::string& hostile) {
-    Settings s = pins_alone ? site.settings({{"tls.pin", "sha256:" + site.certificate.pin_hex()}}) : site.settings();
+    Settings s = site.settings();
     if (!hostile.empty()) s.urls.push_back(hostile);
     s.numbers = {{"timing.connect_timeout_ms", 2'000}, {"timing.node_timeout_ms", 500}, {"timing.max_ttl_ms", 60'000}};
     s.numbers.insert(s.numbers.end(), numbers.begin(), numbers.end());
@@ -287,7 +287,6 @@ class TlsHostile : public ::testing::Test {
   TlsSite site;
   Loop loop;
   std::vector<std::pair<std::string, uint32_t>> numbers;  // of the settings, beside the usual ones
-  bool pins_alone = false;                                // tls.pin is set, and tls.ca_file is not
   std::set<int> seen;                                     // what the client said of the hostile server
   std::map<unsigned, double> longest_turns;               // in ms, by the hostile server's connections until then
 };

@@ -570,20 +570,6 @@ TEST(Forked, LoopMode) {
   EXPECT_EQ(client.master(0).connects, 1u) << "the connection has not suffered";
 }
 
-TEST(Forked, PolledMode) {
-  RedisServer master;
-  PolledClient client({master.url()});
-  redlock_lock_t lock{0};
-  ASSERT_EQ(client.acquire_async("bus", lock, options(20'000)), 0);
-  ASSERT_TRUE(client.run_until([&] { return client.count(REDLOCK_EV_ACQUIRED) == 1; }));
-  ASSERT_EQ(redlock_extend_async(client.get(), lock, 0), 0) << "something is about to be written";
-  expect_forked(client.get(), master);
-  EXPECT_TRUE(client.run_until([&] { return client.count(REDLOCK_EV_RENEWED) == 1; }));
-  EXPECT_EQ(redlock_check(client.get(), lock, 0), 0);
-  EXPECT_EQ(redlock_release_async(client.get(), lock), 0);
-  EXPECT_TRUE(client.run_until([&] { return client.count(REDLOCK_EV_RELEASED) == 1; }));
-}
-
 // The thread does not exist in the child, and the gate may have been taken when it was made.
 TEST(Forked, ThreadMode) {
   RedisServer master;

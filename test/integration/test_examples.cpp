@@ -1,18 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
 // The examples, as they are built, run against real masters: each does what its first lines promise.
-#include <fcntl.h>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <poll.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -25,63 +17,24 @@
 #include "support/eventually.hpp"
 #include "support/pauses.hpp"
 #include "support/redis_server.hpp"
-
-extern char** environ;
+#include "tool_program.hpp"
 
 namespace redlock::test {
 namespace {
 
-using Words = std::vector<std::string>;
-
-// One running example, with its output in a file.
-class Program {
- public:
-  Program(const std::string& name, const Words& arguments, const std::string& dir, const std::string& input = "")
-      : out_(dir + "/" + name + "." + std::to_string(++number_)) {
-    const std::string path = std::string(REDLOCK_BINARY_DIR) + "/examples/" + name;
-    Words words = arguments;
-    words.insert(words.begin(), path);
-    std::stringstream emulator(REDLOCK_EMULATOR);
-    Words before;
-    for (std::string word; emulator >> word;) before.push_back(word);
-    words.insert(words.begin(), before.begin(), before.end());
-    std::vector<char*> argv;
-    for (std::string& word : words) argv.push_back(word.data());
-    argv.push_back(nullptr);
-    const std::string in = out_ + ".in";
-    std::ofstream(in) << input;
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, 0, in.c_str(), O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&actions, 1, out_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    posix_spawn_file_actions_adddup2(&actions, 1, 2);
-    EXPECT_EQ(::posix_spawnp(&pid_, argv[0], &actions, nullptr, argv.data(), environ), 0) << path;
-    posix_spawn_file_actions_destroy(&actions);
-  }
-  ~Program() {
-    if (pid_ > 0) {
-      ::kill(pid_, SIGKILL);
-      exit_status();
-    }
-  }
-
-  int exit_status() { return take_exit_status(pid_); }
-  pid_t pid() const { return pid_; }
-  void signal(int number) {
-    if (pid_ > 0) ::kill(pid_, number);
-  }
-  std::string output() const { return text_of_file(out_); }
-
- private:
-  static inline int number_ = 0;
-  std::string out_;
-  pid_t pid_ = -1;
-};
-
-Words operator+(Words a, const Words& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
+// An example as it is built.
+Words words_of(const std::string& name, const Words& arguments) {
+  std::stringstream emulator(REDLOCK_EMULATOR);
+  Words words;
+  for (std::string word; emulator >> word;) words.push_back(word);
+  return words + Words{std::string(REDLOCK_BINARY_DIR) + "/examples/" + name} + arguments;
 }
+class Started : public Program {
+ public:
+  Started(const std::string& name, const Words& arguments, const std::string& dir, const std::string& input = "")
+      : Program(words_of(name, arguments), dir, {{}, false, input}) {}
+  std::string output() const { return err() + out(); }
+};
 
 class Example : public ::testing::Test {
  protected:
@@ -96,7 +49,7 @@ class Example : public ::testing::Test {
 constexpr char answers[] = "/dev/zero";
 
 TEST_F(Example, Firmware) {
-  Program service("firmware", Words{"--jobs", "3", answers} + masters_.urls(), dir_);
+  Started service("firmware", Words{"--jobs", "3", answers} + masters_.urls(), dir_);
   EXPECT_EQ(service.exit_status(), 0) << service.output();
   EXPECT_EQ(service.output(), "3 jobs done\n");
   EXPECT_EQ(masters_.holders("plant1/rs485-a"), 0u) << "released";
@@ -107,7 +60,7 @@ TEST_F(Example, FirmwareStaysInAFullStopAndEndsOnSigterm) {
   for (size_t m = 0; m < 2; ++m) masters_[m].kill_hard();
   const NotifySocket systemd(dir_ + "/notify");
   ::setenv("NOTIFY_SOCKET", systemd.path().c_str(), 1);
-  Program service("firmware", Words{answers} + masters_.urls(), dir_);
+  Started service("firmware", Words{answers} + masters_.urls(), dir_);
   ::unsetenv("NOTIFY_SOCKET");
   EXPECT_EQ(systemd.heard(), "READY=1");
   for (int rounds = 0; rounds < 3; ++rounds) EXPECT_EQ(systemd.heard(), "WATCHDOG=1");
@@ -125,7 +78,7 @@ TEST_F(Example, FirmwareStaysInAFullStopAndEndsOnSigterm) {
 
 // A change of masters is done: it ends, so that its unit starts it with the file that is there then.
 TEST_F(Example, FirmwareEndsWhenAChangeHasLeftItBehind) {
-  Program service("firmware", Words{answers} + masters_.urls(), dir_);
+  Started service("firmware", Words{answers} + masters_.urls(), dir_);
   ASSERT_TRUE(eventually([&] { return masters_.holders("plant1/rs485-a") == 3; }));
   const std::string ours = masters_[0].command({"HGET", "redlock::meta", "desc"});
   for (size_t m = 0; m < 3; ++m) masters_[m].command({"HSET", "redlock::meta", "desc", "left " + ours + " > v1 n=5"});
@@ -140,7 +93,7 @@ TEST_F(Example, FirmwareBreaksAJobOffWhenItsLockIsLost) {
   const int line = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
   ASSERT_EQ(::grantpt(line), 0);
   ASSERT_EQ(::unlockpt(line), 0);
-  Program service("firmware", Words{::ptsname(line)} + masters_.urls(), dir_);
+  Started service("firmware", Words{::ptsname(line)} + masters_.urls(), dir_);
   char bytes[64];
   ASSERT_GT(::read(line, bytes, sizeof bytes), 0);
   for (size_t m = 0; m < 2; ++m) masters_[m].command({"FLUSHALL"});
@@ -159,7 +112,7 @@ TEST_F(Example, FirmwareBreaksAJobOffWhenItsLockIsLost) {
 
 // Nothing is sent without an answer to what was sent before.
 TEST_F(Example, FirmwareBreaksAJobOffWhenTheDeviceDoesNotAnswer) {
-  Program service("firmware", Words{"/dev/null"} + masters_.urls(), dir_);
+  Started service("firmware", Words{"/dev/null"} + masters_.urls(), dir_);
   EXPECT_TRUE(eventually([&] { return service.output().find("<4>job broken off: ") != std::string::npos; }));
   service.signal(SIGTERM);
   EXPECT_EQ(service.exit_status(), 0) << service.output();
@@ -168,25 +121,19 @@ TEST_F(Example, FirmwareBreaksAJobOffWhenTheDeviceDoesNotAnswer) {
 
 TEST_F(Example, FirmwareSaysWhatIsWrongWithItsConfiguration) {
   const std::string path = dir_ + "/wrong.json";
-  std::ofstream(path) << R"({"masters": ["redis://127.0.0.1:70000"]})";
-  ASSERT_EQ(chmod(path.c_str(), 0600), 0);
-  Program service("firmware", {answers, path}, dir_);
-  EXPECT_EQ(service.exit_status(), 78);
-  EXPECT_NE(service.output().find(".port: not a number in 1..65535"), std::string::npos) << service.output();
-}
-
-// 78, as for a file that is wrong.
-TEST_F(Example, FirmwareSaysWhichFileIsNotThere) {
-  Program without("firmware", {answers, dir_ + "/nowhere.json"}, dir_);
-  EXPECT_EQ(without.exit_status(), 78);
-  EXPECT_NE(without.output().find("nowhere.json"), std::string::npos) << without.output();
+  std::vector<std::pair<std::string, std::string>> files = {{R"({"masters": ["redis://127.0.0.1:70000"]})",
+                                                             ".port: not a number in 1..65535"}};
 #ifdef REDLOCK_TLS
-  const std::string path = dir_ + "/tls.json";
-  std::ofstream(path) << R"({"masters": ["rediss://127.0.0.1:1"], "tls": {"ca_file": "/nowhere.pem"}})";
-  ASSERT_EQ(chmod(path.c_str(), 0600), 0);
-  Program service("firmware", {answers, path}, dir_);
-  EXPECT_EQ(service.exit_status(), 78) << service.output();
+  files.emplace_back(R"({"masters": ["rediss://127.0.0.1:1"], "tls": {"ca_file": "/nowhere.pem"}})", "nowhere.pem");
 #endif
+  files.emplace_back("", "wrong.json");  // it is not there
+  for (const auto& [text, cause] : files) {
+    std::ofstream(path) << text;
+    ASSERT_EQ(text.empty() ? ::unlink(path.c_str()) : ::chmod(path.c_str(), 0600), 0);
+    Started service("firmware", {answers, path}, dir_);
+    EXPECT_EQ(service.exit_status(), 78) << text;
+    EXPECT_NE(service.output().find(cause), std::string::npos) << service.output();
+  }
 }
 
 TEST_F(Example, ServiceFilesAreWellFormed) {
@@ -200,15 +147,15 @@ TEST_F(Example, ServiceFilesAreWellFormed) {
 }
 
 TEST_F(Example, UvApp) {
-  Program first("uv_app", Words{"23"} + masters_.urls(), dir_);
-  Program second("uv_app", Words{"23"} + masters_.urls(), dir_);
+  Started first("uv_app", Words{"23"} + masters_.urls(), dir_);
+  Started second("uv_app", Words{"23"} + masters_.urls(), dir_);
   EXPECT_EQ(first.exit_status(), 0) << first.output();
   EXPECT_EQ(second.exit_status(), 0) << second.output();
   EXPECT_NE(first.output().find("23 readings written, 0 not"), std::string::npos) << first.output();
 }
 
 TEST_F(Example, PollApp) {
-  Program app("poll_app", masters_.urls(), dir_, "open the valve\nclose the valve\nlast words");
+  Started app("poll_app", masters_.urls(), dir_, "open the valve\nclose the valve\nlast words");
   EXPECT_EQ(app.exit_status(), 0) << app.output();
   EXPECT_NE(app.output().find("3 commands done, 0 failed"), std::string::npos) << app.output();
   EXPECT_NE(app.output().find("open the valve\nclose the valve\nlast words\n"), std::string::npos) << app.output();
@@ -227,26 +174,26 @@ TEST_F(Example, Reconfigure) {
   const std::string before = write_file(dir_ + "/old.json", {masters_.urls()[0]}),
                     after = write_file(dir_ + "/new.json", masters_.urls());
   for (size_t m = 0; m < masters_.size(); ++m) masters_[m].command({"FLUSHALL"});
-  Program change("reconfigure", {before, after}, dir_);
+  Started change("reconfigure", {before, after}, dir_);
   EXPECT_EQ(change.exit_status(), 0) << change.output();
   EXPECT_NE(change.output().find("masters[2]: done"), std::string::npos) << change.output();
-  Program none("reconfigure", {after, after}, dir_);
+  Started none("reconfigure", {after, after}, dir_);
   EXPECT_EQ(none.exit_status(), 2);
   EXPECT_NE(none.output().find("timing.max_ttl_ms"), std::string::npos) << none.output();
-  Program third("reconfigure", {write_file(dir_ + "/b.json", {masters_.urls()[1]}), before}, dir_);
+  Started third("reconfigure", {write_file(dir_ + "/b.json", {masters_.urls()[1]}), before}, dir_);
   EXPECT_EQ(third.exit_status(), 1);
   EXPECT_NE(third.output().find("nothing was written\nare these the right files?"), std::string::npos)
       << third.output();
   const auto marked = [&](size_t m) {
     return masters_[m].command({"HGET", "redlock::meta", "desc"}).rfind("moving", 0) == 0;
   };
-  Program lost("reconfigure", {after, before}, dir_);
+  Started lost("reconfigure", {after, before}, dir_);
   EXPECT_TRUE(eventually([&] { return marked(0) && marked(1) && marked(2); }));
   masters_[1].kill_hard();
   masters_[2].kill_hard();
   EXPECT_EQ(lost.exit_status(), 1);
   EXPECT_NE(lost.output().find("Start no gateway with NEW.json"), std::string::npos) << lost.output();
-  Program back("reconfigure", {after, before}, dir_);
+  Started back("reconfigure", {after, before}, dir_);
   EXPECT_EQ(back.exit_status(), 1);
   EXPECT_NE(back.output().find("nothing was written"), std::string::npos) << back.output();
 }
@@ -254,8 +201,8 @@ TEST_F(Example, Reconfigure) {
 // Two processes of eight threads each: not one turn is missing in the file.
 TEST_F(Example, Threads) {
   const std::string file = dir_ + "/number";
-  Program first("threads", Words{"5", file} + masters_.urls(), dir_);
-  Program second("threads", Words{"5", file} + masters_.urls(), dir_);
+  Started first("threads", Words{"5", file} + masters_.urls(), dir_);
+  Started second("threads", Words{"5", file} + masters_.urls(), dir_);
   EXPECT_EQ(first.exit_status(), 0) << first.output();
   EXPECT_EQ(second.exit_status(), 0) << second.output();
   long number = 0;
@@ -264,36 +211,15 @@ TEST_F(Example, Threads) {
 }
 
 TEST_F(Example, Raii) {
-  Program raii("raii", masters_.urls(), dir_);
+  Started raii("raii", masters_.urls(), dir_);
   EXPECT_EQ(raii.exit_status(), 0) << raii.output();
   EXPECT_NE(raii.output().find("job: REDLOCK_OK; with a broken device: REDLOCK_E_SYSTEM; again: REDLOCK_OK"),
             std::string::npos) << raii.output();
 }
 
-class Waits : public Example, public ::testing::WithParamInterface<std::vector<const char*>> {
- protected:
-  void SetUp() override {}  // nobody says that nothing is held
-};
-
-// On a new site a program says what it waits for, and how long. It is not waited for.
-TEST_P(Waits, ForTheGuardAndSaysSo) {
-  Words arguments(GetParam().begin() + 1, GetParam().end());
-  for (std::string& word : arguments) word = word == "FILE" ? dir_ + "/file" : word;
-  Program program(GetParam()[0], arguments + masters_.urls(), dir_, "open the valve");
-  const auto says_so = [&] { return std::regex_search(program.output(), std::regex("watched.* [0-9.]+ m?s")); };
-  for (int tries = 0; !says_so() && tries < 3000; ++tries) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  EXPECT_TRUE(says_so()) << program.output();
-}
-INSTANTIATE_TEST_SUITE_P(
-    Of, Waits,
-    ::testing::Values(std::vector{"firmware", answers}, std::vector{"threads", "1", "FILE"}, std::vector{"uv_app", "5"},
-                      std::vector{"poll_app"}, std::vector{"raii"}, std::vector{"leader", "2", "1000"},
-                      std::vector{"deadline_guard", "1", "FILE"}),
-    [](const auto& program) { return program.param[0]; });
-
 TEST_F(Example, WithoutArgumentsSaysHowItIsUsed) {
   for (const char* name : {"firmware", "threads", "uv_app", "raii", "leader", "deadline_guard", "reconfigure"}) {
-    Program program(name, {}, dir_);
+    Started program(name, {}, dir_);
     EXPECT_NE(program.exit_status(), 0) << name;
     EXPECT_NE(program.output().find("URL..."), program.output().find("OLD.json")) << name << ": " << program.output();
   }
@@ -313,14 +239,14 @@ Writes writes_of(const std::string& text) {
 }
 
 TEST_F(Example, DeadlineGuard) {
-  Program without("deadline_guard", Words{"--no-guard", "20", dir_ + "/device"} + masters_.urls(), dir_);
+  Started without("deadline_guard", Words{"--no-guard", "20", dir_ + "/device"} + masters_.urls(), dir_);
   EXPECT_EQ(without.exit_status(), 0) << without.output();
   Writes writes = writes_of(without.output());
   EXPECT_GT(writes.late, 0) << without.output();
   EXPECT_EQ(writes.refused, 0) << without.output();
   EXPECT_EQ(writes.late + writes.in_time, writes.stopped) << without.output();
 
-  Program with("deadline_guard", Words{"20", dir_ + "/device"} + masters_.urls(), dir_);
+  Started with("deadline_guard", Words{"20", dir_ + "/device"} + masters_.urls(), dir_);
   EXPECT_EQ(with.exit_status(), 0) << with.output();
   writes = writes_of(with.output());
   EXPECT_EQ(writes.late, 0) << with.output();
@@ -469,7 +395,7 @@ TEST(DemoJudge, TellsAStallFromTwoHolders) {
 TEST(Device, AnAnswerThatIsLateIsNoCollision) {
   const std::string dir = ::testing::TempDir(), log = dir + "redlock-device." + std::to_string(::getpid());
   const auto logged = [&log](const char* what) { return text_of_file(log).find(what) != std::string::npos; };
-  Program device("device", {"--wire-ms", "150", "--log", log}, dir);
+  Started device("device", {"--wire-ms", "150", "--log", log}, dir);
   ASSERT_TRUE(eventually([&] { return device.output().find('\n') != std::string::npos; }));
   const std::string address = device.output();
   const sockaddr_in at = loopback(static_cast<uint16_t>(std::stoi(address.substr(address.find(':') + 1))));
@@ -508,7 +434,7 @@ TEST_F(Example, Modbus) {
 // Four members, three hand-overs: one leader at a time, and the one that takes over after a kill has waited for the
 // keys.
 TEST_F(Example, Leader) {
-  Program leader("leader", Words{"4", "700"} + masters_.urls(), dir_);
+  Started leader("leader", Words{"4", "700"} + masters_.urls(), dir_);
   EXPECT_EQ(leader.exit_status(), 0) << leader.output();
   const std::string text = leader.output();
   const std::regex line("gateway-([0-3]) (stepped down|was killed): gateway-([0-3]) leads after ([0-9.]+) ms");
@@ -534,7 +460,7 @@ std::vector<pid_t> children_of(pid_t pid) {
 // No member can lead here, so each would wait for ever.
 TEST_F(Example, LeaderThatIsEndedLeavesNobodyBehind) {
   ASSERT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);  // who is left is our child then
-  Program leader("leader", Words{"3", "1000", "redis://127.0.0.1:1"}, dir_);
+  Started leader("leader", Words{"3", "1000", "redis://127.0.0.1:1"}, dir_);
   std::vector<pid_t> members;
   for (int tries = 0; members.size() < 3 && tries < 3000; ++tries) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));

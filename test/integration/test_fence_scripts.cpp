@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The scripts of rounds on a real server: acquire, extend, token and release (script_server.hpp). The last tests ask
-// for tokens through the public header, on three real servers.
+// The scripts of rounds on a real server: acquire, extend, token and release (script_server.hpp).
 #include <gtest/gtest.h>
 
-#include <functional>
-
-#include "client_harness.hpp"
 #include "script_server.hpp"
 
 namespace redlock::test {
@@ -94,39 +90,6 @@ TEST_F(FenceScripts, ALife) {
   EXPECT_EQ(acquire({"a"}, "v2", s, "7"), "ack 7");
   EXPECT_EQ(value("a"), "v2");
   EXPECT_EQ(counter("a"), "7 " + s);
-}
-
-TEST_F(FenceScripts, AnotherSealIsAskedForFirst) {
-  seal_with(t);
-  count("a", "5 " + s);
-  EXPECT_EQ(acquire({"a"}, "v", s, "6"), "-1");
-  EXPECT_EQ(value("a"), "(nil)");
-  say({"SET", "a", "v", "PX", once});
-  EXPECT_EQ(acquire({"a"}, "w", s, "6"), "-1") << "also where it is held";
-  EXPECT_EQ(store({"a"}, "v", s, "6"), "-1");
-  EXPECT_EQ(store({"a"}, "w", s, "6"), "-1") << "also where a name is not ours";
-  EXPECT_EQ(extend({"a"}, "v", twice, s), "-1");
-  EXPECT_EQ(extend({"a"}, "w", twice, s), "-1");
-  EXPECT_EQ(take({"b"}, "v", s), "-1");
-  EXPECT_EQ(take({"a"}, "w", s), "-1");
-  EXPECT_EQ(counter("a"), "5 " + s);
-  say({"DEL", meta});
-  EXPECT_EQ(acquire({"b"}, "v", t, "6"), "-1") << "a record that is gone is another seal";
-  EXPECT_EQ(store({"a"}, "v", t, "6"), "-1");
-  EXPECT_EQ(extend({"a"}, "v", twice, t), "-1");
-}
-
-TEST_F(FenceScripts, WithoutTheGuardThereIsNoSeal) {
-  seal_with("of others");
-  EXPECT_EQ(acquire({"a"}, "v", "", "3"), "hint 0 now");
-  EXPECT_EQ(store({"a"}, "v", "", "3"), "1");
-  EXPECT_EQ(counter("a"), "3 ");
-  EXPECT_EQ(store({"a"}, "v", "", "3"), "0");
-  EXPECT_EQ(extend({"a"}, "v", twice), "1");
-  say({"DEL", "a"});
-  EXPECT_EQ(take({"a", "b"}, "v", ""), "OK");
-  say({"DEL", "a", "b"});
-  EXPECT_EQ(acquire({"a"}, "v", "", "4"), "ack 4");
 }
 
 // The record is ordinary data: a copy of it fits the seal, and the server is another one all the same.
@@ -230,11 +193,6 @@ TEST_F(FenceScripts, ProposalsAreComparedAsNumbersOfAnySize) {
   }
 }
 
-TEST_F(FenceScripts, NoProposalIsNeverStored) {
-  EXPECT_EQ(proposed_to("5", "0"), "known 5 now");
-  EXPECT_EQ(proposed_to("0", "0"), "known 0 now");
-}
-
 TEST_F(FenceScripts, SeveralNamesAllOrNone) {
   const Args names = {"a", "b", "c"};
   seal_with(s);
@@ -309,165 +267,6 @@ TEST_F(FenceScripts, TheTimeIsWholeMilliseconds) {
   while (micros() >= 90'000) {  // until a second begins: six digits, with zeros in front
   }
   EXPECT_EQ(acquire({"a"}, "v", "", "1"), "hint 0 now");
-}
-
-constexpr uint32_t max_ttl_ms = 1'000;
-
-Settings fenced(const Cluster& masters, const std::string& name, const std::string& guard, const std::string& fence) {
-  return {masters.urls(),
-          name,
-          {{"defaults.ttl_ms", max_ttl_ms},
-           {"timing.max_ttl_ms", max_ttl_ms},
-           {"timing.node_timeout_ms", 900},
-           {"timing.suspect_close_ms", 5'000}},
-          {{"guard", guard}, {"fence", fence}}};
-}
-
-// Sealed by an operator, for the max_ttl_ms of these tests.
-void seal_new_site(const Cluster& masters) {
-  Settings settings = fenced(masters, "operator", "strict", "floor");
-  settings.commission = true;
-  Loop loop;
-  UpClient client(loop, settings);
-}
-
-// The device: it sees every token, and two clients take turns.
-class Turns {
- public:
-  Turns(Loop& loop, const Cluster& masters, const std::string& guard, const std::string& fence)
-      : loop_(loop), a_(loop, fenced(masters, "a", guard, fence)), b_(loop, fenced(masters, "b", guard, fence)) {
-    wait_up(static_cast<uint32_t>(masters.size()));
-  }
-
-  // Acquires, shows the token, does what else is to be done while it holds, releases.
-  void take(
-      int turns, const std::function<void()>& while_held = [] {}) {
-    for (int i = 0; i < turns && !::testing::Test::HasFailure(); ++i) {
-      Client& client = turn_++ % 2 == 0 ? a_ : b_;
-      Lock& lock = client.acquire("bus", patient());
-      ASSERT_TRUE(lock.has(REDLOCK_EV_ACQUIRED)) << redlock_err_name(lock.first(REDLOCK_EV_FAILED).err);
-      see(client, lock);
-      while_held();
-      client.release(lock);
-    }
-  }
-
-  // Takes until all of them have the counter: a token is stored by a quorum, and told to the others while it is held.
-  void take_until_all_know(Cluster& masters) {
-    take(1, [&] {
-      EXPECT_TRUE(loop_.run_until([&] {
-        bool all = true;
-        for (unsigned m = 0; m < masters.size(); ++m) all = all && masters[m].command({"HLEN", counters}) == "1";
-        return all;
-      }));
-    });
-  }
-
-  void wait_up(uint32_t masters) {
-    a_.wait_up(masters);
-    b_.wait_up(masters);
-  }
-  void wait_away(uint32_t index) {
-    EXPECT_TRUE(loop_.run_until([&] {
-      return a_.master(index).state != REDLOCK_MASTER_UP && b_.master(index).state != REDLOCK_MASTER_UP;
-    })) << "nobody noticed what became of master "
-        << index;
-  }
-  static redlock_acquire_opts_t patient() {
-    return options(max_ttl_ms, REDLOCK_WAIT_FOREVER, REDLOCK_F_FENCING | REDLOCK_F_NO_RENEW);
-  }
-  Client& a() { return a_; }
-  int seen() const { return turn_; }
-  int floored() const { return floored_; }
-
- private:
-  void see(Client& client, const Lock& lock) {
-    const redlock_event_t& acquired = lock.first(REDLOCK_EV_ACQUIRED);
-    EXPECT_GT(acquired.token, last_) << "token " << turn_;
-    EXPECT_EQ(redlock_fencing_token(client.get(), lock.handle), acquired.token);
-    EXPECT_EQ(redlock_fence_check(&last_, acquired.token), 0);
-    floored_ += (acquired.flags & REDLOCK_EV_F_FLOORED) != 0 ? 1 : 0;
-  }
-
-  Loop& loop_;
-  Client a_;
-  Client b_;
-  int turn_ = 0;
-  int floored_ = 0;
-  uint64_t last_ = 0;
-};
-
-TEST(FencingTokens, RiseWithTheGuardOff) {
-  Cluster masters(3);
-  Loop loop;
-  Turns turns(loop, masters, "off", "floor");
-  turns.take(50);
-  EXPECT_EQ(turns.seen(), 50);
-  EXPECT_EQ(turns.floored(), 1) << "the first, since no master knows a counter, and no other";
-}
-
-// The last number is given and none after it, and no digit is lost on the way: 2^63 - 1 is above what a double holds.
-TEST(FencingTokens, EndAtTheLargest) {
-  Cluster masters(3);
-  Loop loop;
-  UpClient client(loop, fenced(masters, "a", "off", "floor"));
-  for (size_t m = 0; m < 3; ++m) masters[m].command({"HSET", counters, "bus", "9223372036854775805 "});
-  for (const uint64_t expected : {uint64_t{INT64_MAX} - 1, uint64_t{INT64_MAX}}) {
-    Lock& lock = client.hold("bus", Turns::patient());
-    EXPECT_EQ(lock.first(REDLOCK_EV_ACQUIRED).token, expected);
-    client.release(lock);
-  }
-  Lock& refused = client.acquire("bus", options(max_ttl_ms, REDLOCK_TRY_ONCE, REDLOCK_F_FENCING));
-  ASSERT_TRUE(refused.has(REDLOCK_EV_FAILED));
-  EXPECT_EQ(refused.first(REDLOCK_EV_FAILED).err, REDLOCK_E_FENCE_RANGE);
-}
-
-// One master forgets, and when it has been told again, another one: never the floor, which "strict" does not allow.
-TEST(FencingTokens, RiseOverLossesOneAfterTheOther) {
-  Cluster masters(3);
-  seal_new_site(masters);
-  Loop loop;
-  Turns turns(loop, masters, "strict", "strict");
-  Lock& refused = turns.a().acquire("bus", options(max_ttl_ms, REDLOCK_TRY_ONCE, REDLOCK_F_FENCING));
-  ASSERT_TRUE(refused.has(REDLOCK_EV_FAILED));
-  EXPECT_EQ(refused.first(REDLOCK_EV_FAILED).err, REDLOCK_E_FENCE_UNKNOWN);
-  const redlock_resource_t bus = {"bus", 3};
-  ASSERT_EQ(redlock_fence_init(turns.a().get(), &bus), 0);
-  turns.take(9);
-  turns.take_until_all_know(masters);
-  turns.take(1, [&] { masters[0].command({"FLUSHALL"}); });
-  turns.wait_away(0);
-  turns.take(10);
-  EXPECT_EQ(masters[0].command({"HLEN", "redlock::fence"}), "0") << "it is not asked before it is admitted";
-  turns.wait_up(3);
-  turns.take(9);
-  turns.take_until_all_know(masters);
-  turns.take(1, [&] {
-    masters[1].kill_hard();
-    masters[1].restart();
-  });
-  turns.wait_away(1);
-  turns.take(10);
-  turns.wait_up(3);
-  turns.take(10);
-  EXPECT_EQ(turns.seen(), 52);
-  EXPECT_EQ(turns.floored(), 1) << "what redlock_fence_init() allowed";
-}
-
-// Two of three forget and the third is gone: the next token is floored, once, and still above all that were given.
-TEST(FencingTokens, ALostMajorityIsFlooredAndFlagged) {
-  Cluster masters(3);
-  seal_new_site(masters);
-  Loop loop;
-  Turns turns(loop, masters, "strict", "floor");
-  turns.take(10);
-  for (const unsigned m : {0u, 1u}) masters[m].command({"FLUSHALL"});
-  for (const unsigned m : {0u, 1u}) turns.wait_away(m);
-  turns.wait_up(3);
-  masters[2].kill_hard();
-  turns.wait_away(2);
-  turns.take(10);
-  EXPECT_EQ(turns.floored(), 2);
 }
 
 }  // namespace

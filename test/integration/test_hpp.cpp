@@ -3,7 +3,7 @@
 // redlock.hpp on real masters: what a redlock::lock owns is released exactly once, however it goes.
 #include <redlock/redlock.hpp>
 
-#include <atomic>
+#include <set>
 #include <thread>
 #include <type_traits>
 
@@ -150,38 +150,14 @@ TEST_F(AnyOf, TakesTheOneThatIsFree) {
   }
   EXPECT_TRUE(gone("b"));
   EXPECT_TRUE(is_pending(0));
-}
-
-// A tenth is 5.5 standard deviations.
-TEST_F(AnyOf, TakesAllAlikeWhereAllAreFree) {
-  constexpr int grants = 6'000, share = grants / static_cast<int>(count);
-  int of[count] = {};
-  for (int i = 0; i < grants; ++i) {
+  master_.command({"DEL", "a", "c"});
+  std::set<uint32_t> taken;
+  for (int i = 0; i < 60; ++i) {  // a name that is left out by chance: once in 10^10
     ASSERT_EQ(acquire({}), 0);
-    ++of[which_];
+    taken.insert(which_);
     lock_.release();
   }
-  for (const int one : of) {
-    std::cout << one << " grants\n";
-    EXPECT_NEAR(one, share, share / 10);
-  }
-  EXPECT_EQ(client_.status().rounds, uint64_t{grants}) << "one round each";
-}
-
-TEST_F(AnyOf, WaitsForTheFirstThatIsLetGoAndKeepsNoOther) {
-  hold_by_other({"a", "b", "c"});
-  std::thread other([&] {
-    EXPECT_TRUE(is_pending(3)) << "each name waits";
-    master_.command({"DEL", "c"});
-  });
-  ASSERT_EQ(acquire(redlock::options().wait_forever()), 0);
-  other.join();
-  EXPECT_EQ(which_, 2u);
-  EXPECT_EQ(client_.status().locks_pending, 0u);
-  master_.command({"DEL", "a", "b"});
-  redlock::lock pump;
-  EXPECT_EQ(redlock::acquire(client_.get(), "pump", pump), 0);  // turns have passed
-  EXPECT_EQ(master_.command({"EXISTS", "a", "b"}), "0");
+  EXPECT_EQ(taken.size(), size_t{count}) << "it begins anywhere";
 }
 
 TEST_F(AnyOf, OfTwoThatAreWonAtOnceOneIsKept) {
@@ -228,29 +204,6 @@ TEST_F(AnyOf, WithoutAPlaceForEachNameItSaysSo) {
     EXPECT_EQ(redlock::acquire_any(narrow.get(), names_, count, how, lock_, which_), REDLOCK_E_TABLE_FULL);
     EXPECT_TRUE(ThreadClient::eventually([&] { return narrow.status().locks_pending == 0; }));
   }
-}
-
-// N permits of one counter, spread over N masters, would be no limit. k names are one.
-TEST_F(AnyOf, IsASemaphore) {
-  std::atomic<int> inside{0}, most{0};
-  std::vector<std::thread> gateways;
-  for (int g = 0; g < 4; ++g) {
-    gateways.emplace_back([&] {
-      ThreadClient client({master_.url()});
-      redlock::lock permit;
-      uint32_t which = 0;
-      for (int i = 0; i < 25; ++i) {
-        ASSERT_EQ(redlock::acquire_any(client.get(), names_, 2, redlock::options().wait_forever(), permit, which), 0);
-        const int now = ++inside;
-        for (int seen = most; seen < now && !most.compare_exchange_weak(seen, now);) continue;
-        std::this_thread::sleep_for(1ms);
-        --inside;
-        permit.release();
-      }
-    });
-  }
-  for (std::thread& gateway : gateways) gateway.join();
-  EXPECT_EQ(most, 2);
 }
 
 TEST(AnyOfPolled, ItsCallbackSeesWhatBecomesOfTheOneThatIsKept) {

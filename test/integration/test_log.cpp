@@ -6,27 +6,11 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "client_of.hpp"
+#include "support/redis_server.hpp"
 #include "thread_harness.hpp"
 
 namespace redlock::test {
 namespace {
-
-using Log1 = ClientOf<1>;
-
-Settings guarded(const std::vector<std::string>& urls, bool commission) {
-  return Settings{urls, "test", {{"timing.max_ttl_ms", 1'000}, {"defaults.ttl_ms", 1'000},
-                                 {"timing.node_timeout_ms", 900}},
-                  {{"guard", "strict"}}, commission};
-}
-
-std::vector<std::string> lines_up_to(const Client& client, int level) {
-  std::vector<std::string> lines;
-  for (const std::string& line : client.log()) {
-    if (line[0] - '0' <= level) lines.push_back(line);
-  }
-  return lines;
-}
 
 // ---- the configuration ----------------------------------------------------------------------------------------------
 
@@ -63,54 +47,6 @@ TEST(Log, APasswordInTheClearIsOneWarningWhereThereIsTls) {
     expected = {"masters[1].url: the password goes to 192.0.2.1:1 in the clear; rediss:// would encrypt it"};
   }
   EXPECT_EQ(password_warnings(cfg), expected);
-}
-
-// ---- masters --------------------------------------------------------------------------------------------------------
-
-TEST(Log, AMasterIsOneEventBeforeTheFirstLock) {
-  Loop loop;
-  Cluster masters(3);
-  {  // of blank masters the first one waits for what the second one says, and that is an event
-    UpClient first(loop, guarded(masters.urls(), true));
-    first.close(1'000);
-  }
-  UpClient client(loop, guarded(masters.urls(), false));
-  EXPECT_TRUE(client.acquire("bus").has(REDLOCK_EV_ACQUIRED));
-  ASSERT_EQ(client.master_events().size(), 3u);
-  for (const redlock_event_t& event : client.master_events()) EXPECT_EQ(event.state, REDLOCK_MASTER_UP);
-  EXPECT_EQ(lines_up_to(client, 6).size(), 3u);
-  client.close(1'000);
-  EXPECT_EQ(client.master_events().size(), 3u);
-  EXPECT_EQ(lines_up_to(client, 5), std::vector<std::string>()) << "an orderly life and an orderly end";
-  EXPECT_EQ(client.log().back(), "6 closed");
-}
-
-TEST_F(Log1, AnOutageIsOneEvent) {
-  const std::string address = client.master(0).address;
-  master.kill_hard();
-  EXPECT_TRUE(loop.run_until([&] { return client.log_mentions("7 master " + address + ": down: "); }))
-      << "two attempts have failed";
-  EXPECT_EQ(client.master_events().size(), 2u);
-  EXPECT_EQ(client.master_events().back().state, REDLOCK_MASTER_DOWN);
-  EXPECT_TRUE(client.log_mentions("4 master " + address + ": down: the connection was refused"));
-  master.restart();
-  EXPECT_TRUE(loop.run_until([&] { return client.log_mentions("5 master " + address + ": up again"); }));
-}
-
-// ---- locks ----------------------------------------------------------------------------------------------------------
-
-TEST_F(Log1, LostAndAClockThatJumped) {
-  Lock& bus = client.acquire("bus", options(2'100));
-  Lock& gate = client.acquire("gate", options(20'000));
-  ASSERT_TRUE(bus.has(REDLOCK_EV_ACQUIRED) && gate.has(REDLOCK_EV_ACQUIRED));
-  master.command({"DEL", "bus"});
-  EXPECT_TRUE(loop.run_until([&] { return bus.ended(); }));
-  EXPECT_TRUE(client.log_mentions("3 \"bus\" lost: "));
-  EXPECT_FALSE(client.log_mentions("the machine slept"));
-  EXPECT_EQ(redlock_suspended(client.get()), 0);
-  EXPECT_TRUE(loop.run_until([&] { return gate.ended(); }));
-  EXPECT_TRUE(client.log_mentions("4 the machine slept, or its clocks jumped"));
-  EXPECT_TRUE(client.log_mentions("3 \"gate\" lost: "));
 }
 
 // ---- calls ----------------------------------------------------------------------------------------------------------
@@ -171,18 +107,6 @@ TEST_F(Calls, WithWrongOptions) {
   expect("wait_ms -2147483648 is no time and no REDLOCK_WAIT_...", bus, with([](Opts& o) { o.wait_ms = INT_MIN; }));
   expect("min_validity_ms 10000 is not below ttl_ms 10000", bus, with([](Opts& o) { o.min_validity_ms = 10'000; }));
   expect("retry_delay_ms 5001 is above 5000", bus, with([](Opts& o) { o.retry_delay_ms = 5'001; }));
-}
-
-TEST_F(Calls, ThatAreRepeatedAreCounted) {
-  UpClient client(loop_, {master_.url()});
-  const redlock_resource_t empty = {"", 0};
-  const size_t before = client.log().size();
-  for (int i = 0; i < 100; ++i) EXPECT_EQ(redlock_fence_init(client.get(), &empty), REDLOCK_E_INVAL);
-  EXPECT_EQ(client.log()[before], "3 redlock_fence_init: a name is empty");
-  EXPECT_LE(lines_up_to(client, 3).size(), 6u);
-  EXPECT_EQ(client.log().size(), before + 100) << "the others are for debugging";
-  Lock& lock = client.acquire("bus", options(20'000));
-  EXPECT_EQ(redlock_extend_async(client.get(), lock.handle, 7), REDLOCK_E_INVAL);
 }
 
 // ---- threads --------------------------------------------------------------------------------------------------------

@@ -67,17 +67,6 @@ TEST_F(MovedKeysOfLongLocks, OneKeyThatIsMigratedComesBack) {
   EXPECT_EQ(a.check(held), 0);
 }
 
-// Two of three are keys deleted by hand. The holder is told at its next look, a third of its ttl later at most.
-TEST_F(MovedKeysOfLongLocks, AQuorumOfKeysThatIsMigratedIsLostEarly) {
-  const Lock& held = a.acquire("bus", site.longest());
-  const int64_t until_ns = redlock_deadline_ns(a.get(), held.handle);
-  for (const unsigned m : {0u, 1u}) ASSERT_EQ(migrate(site[m], site[2], "bus", true), "OK");
-  EXPECT_TRUE(site.loop.run_until([&] { return held.has(REDLOCK_EV_LOST); }));
-  EXPECT_LT(boot_ns(), until_ns);
-  EXPECT_NE(a.check(held), 0);
-  EXPECT_TRUE(b.acquire("bus", site.longest()).has(REDLOCK_EV_ACQUIRED));
-}
-
 // The value of a lock that is over, put over that of a lock that is held.
 TEST_F(MovedKeysOfLongLocks, AnOldKeyThatIsRestoredIsNobodys) {
   Lock& first = a.acquire("bus", site.longest());

@@ -5,7 +5,6 @@
 #include <arpa/inet.h>
 #include <netdb.h>
 
-#include <cstring>
 #include <map>
 
 #include "polled_harness.hpp"
@@ -226,25 +225,6 @@ TEST(Name, ThatSharesADeadAddressWithOthersIsAnotherServer) {
   EXPECT_FALSE(was_down(client));
 }
 
-TEST(Name, ThatIsUnknownAndThenKnown) {
-  Loop loop;
-  RedisServer master;
-  resolver.set("master.test", {});
-  Client client(loop, by_name(master));
-  client.wait_master_err(0, REDLOCK_E_RESOLVE);
-  resolver.set("master.test", {"127.0.0.1"});
-  client.wait_up(1);
-}
-
-TEST(Name, ThatIsUnknownLeavesTheOthersAlone) {
-  Loop loop;
-  Cluster masters(2);
-  resolver.set("master.test", {});
-  Client client(loop, {masters[0].url(), masters[1].url(), "redis://master.test:6379"});
-  client.hold("bus", options(10'000, 20'000));
-  client.wait_master_err(2, REDLOCK_E_RESOLVE);
-}
-
 // Of two names of one server only one votes, whichever is connected first: here it is the host name.
 TEST(Name, OfAServerThatHasAVoteAlready) {
   Loop loop;
@@ -286,7 +266,7 @@ TEST(LateAnswer, IsOfUseToALaterAttempt) {
   EXPECT_EQ(resolver.asked(), 1);
 }
 
-// A name that nobody answers for delays no other one, whoever asks: clients, and this call.
+// A name that nobody answers for delays no other one, and not the client's end.
 TEST(LateAnswer, DelaysNoOtherName) {
   Loop loop;
   Cluster masters(2);
@@ -297,18 +277,7 @@ TEST(LateAnswer, DelaysNoOtherName) {
                        masters[1].url_for_host("master.test")});
   client.hold("bus", options(10'000, 20'000));
   EXPECT_NE(client.master(0).state, REDLOCK_MASTER_UP);
-  resolver.silence(false);
-}
-
-TEST(LateAnswer, IsNotWaitedForByTheEndOfAClientOnALoop) {
-  Loop loop;
-  RedisServer master;
-  resolver.set("master.test", {"127.0.0.1"});
-  resolver.silence(true);
-  Client client(loop, by_name(master));
-  EXPECT_TRUE(loop.run_until([] { return resolver.asked() == 1; }));
-  EXPECT_EQ(redlock_close_async(client.get(), 0), 0);
-  EXPECT_TRUE(loop.run_until([&] { return client.closed(); }));
+  client.close(0);
   resolver.silence(false);
 }
 

@@ -12,7 +12,6 @@
 
 #include <chrono>
 #include <cstdlib>
-#include <memory>
 #include <vector>
 
 #include "support/counted_masters.hpp"
@@ -159,46 +158,6 @@ TEST_F(NoHeap, TenThousandCycles) {
   EXPECT_EQ(calls_, 0ul);
 }
 
-TEST_F(NoHeap, ExtendCancelAndBeRefused) {
-  for (int i = 0; i < 100; ++i) {
-    ASSERT_TRUE(start("bus", 20'000, REDLOCK_F_NO_RENEW) && until_told(REDLOCK_EV_ACQUIRED));
-    for (int j = 0; j < 5; ++j) {
-      seen_.last_lock_event = 0;
-      ASSERT_EQ(counted([this] { return redlock_extend_async(rl_, lock_, 0); }), 0);
-      ASSERT_TRUE(until_told(REDLOCK_EV_RENEWED));
-    }
-    ASSERT_EQ(counted([this] { return redlock_release_async(rl_, lock_); }), 0);
-    ASSERT_TRUE(until_told(REDLOCK_EV_RELEASED));
-    ASSERT_TRUE(start("bus", REDLOCK_WAIT_FOREVER));
-    ASSERT_EQ(counted([this] { return redlock_cancel(rl_, lock_); }), 0);
-    ASSERT_TRUE(until_told(REDLOCK_EV_FAILED));
-  }
-  for (const auto& master : masters_.servers) master->command({"SET", "valve", "somebody"});
-  ASSERT_TRUE(start("valve", 300) && until_told(REDLOCK_EV_FAILED));
-  EXPECT_EQ(calls_, 0ul);
-}
-
-TEST_F(NoHeap, SeeingIt) {
-  ASSERT_TRUE(start("bus", 20'000) && until_told(REDLOCK_EV_ACQUIRED));
-  std::vector<char> json(16'384);
-  const bool right = counted([&] {
-    bool all_well = true;
-    for (uint32_t i = 0; i < 100; ++i) {
-      redlock_master_status_t master = {};
-      master.size = sizeof master;
-      size_t size = json.size();
-      all_well = all_well && status().locks_held == 1 && redlock_master_status(rl_, i % masters_count, &master) == 0 &&
-                 redlock_status_json(rl_, json.data(), &size) == 0 && redlock_check(rl_, lock_, 1) == 0 &&
-                 redlock_validity_ms(rl_, lock_) > 0 && redlock_deadline_ns(rl_, lock_) > 0 &&
-                 redlock_strerror(-1) != nullptr;
-    }
-    return all_well;
-  });
-  EXPECT_TRUE(right);
-  EXPECT_EQ(calls_, 0ul);
-  ASSERT_EQ(counted([this] { return redlock_release_async(rl_, lock_); }), 0);
-}
-
 // Connections broken by the server while a lock is held on it: each is made and greeted again. The last master has
 // another password each time.
 TEST_F(NoHeap, AHundredReconnects) {
@@ -222,18 +181,6 @@ TEST_F(NoHeap, AHundredReconnects) {
     connects += master.connects;
   }
   EXPECT_GE(connects, 100u + masters_count);
-  EXPECT_EQ(calls_, 0ul);
-}
-
-// A master that is gone for a while: connections are refused, then it comes back as a new process.
-TEST_F(NoHeap, RefusedAndRestarted) {
-  for (const auto& master : masters_.servers) {
-    master->kill_hard();
-    ASSERT_TRUE(run_until([this] { return status().masters_up == masters_count - 1; }));
-    for (int i = 0; i < 20; ++i) ASSERT_TRUE(acquire_and_release());
-    master->restart();
-    ASSERT_TRUE(run_until([this] { return status().masters_up == masters_count; }));
-  }
   EXPECT_EQ(calls_, 0ul);
 }
 

@@ -53,18 +53,6 @@ TEST_F(OwnPause, IsNoSilenceOfTheMasters) {
   EXPECT_TRUE(blamed == 0 || pauses.were_too_long()) << blamed;
 }
 
-TEST_F(OwnPause, HidesNoDeadMaster) {
-  UpClient client(loop, settings);
-  servers[2].freeze();
-  Lock& lock = client.start("bus", options(60'000));
-  const auto votes = [&] { return client.master(2).state == REDLOCK_MASTER_UP; };
-  for (int i = 0; i < 6 && votes(); ++i) stand_still(300);
-  EXPECT_FALSE(votes()) << "the loop always pauses";
-  ASSERT_TRUE(loop.run_until([&] { return lock.decided(); }));
-  EXPECT_TRUE(lock.has(REDLOCK_EV_ACQUIRED));
-  client.wait_master_err(2, REDLOCK_E_NODE_TIMEOUT);
-}
-
 // The log tells the cause before what came of it: a lock that is lost, and masters that are not to blame.
 TEST_F(OwnPause, IsToldBeforeWhatCameOfIt) {
   for (const char* key : {"timing.node_timeout_ms", "timing.suspect_close_ms"}) {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
 // Passwords that are replaced while clients run, in the order of the guide: the servers take both, the file is
-// replaced, the servers forget the old one. And passwords as long as tokens of cloud services.
+// replaced, the servers forget the old one.
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 
-#include "client_of.hpp"
+#include "client_harness.hpp"
+#include "support/redis_server.hpp"
 
 namespace redlock::test {
 namespace {
@@ -115,66 +116,6 @@ TEST_F(Passwords, AFileThatIsNoGoodChangesNothing) {
   EXPECT_EQ(lines(client, file + ": may not be read by this user; type: chown root:GROUP " + file), 3u);
   ASSERT_EQ(::seteuid(0), 0);
   let_in("another");
-}
-
-// With HELLO and without, where a server knows none.
-TEST_F(Passwords, OfTwoThousandBytes) {
-  const std::string old(2'048, 'p'), next(2'047, 'q');
-  RedisServer::Options without_hello;
-  without_hello.args = {"--rename-command", "HELLO", ""};
-  RedisServer third(without_hello);
-  Settings wide = settings();
-  wide.urls = {masters[0].url(), masters[1].url(), third.url()};
-  wide.numbers.emplace_back("limits.password_bytes", REDLOCK_PASSWORD_BYTES_MAX);
-  const auto set_user = [&](const std::vector<std::string>& rules) {
-    for (RedisServer* server : {&masters[0], &masters[1], &third}) {
-      std::vector<std::string> command = {"ACL", "SETUSER", "gateway", "on", "~*", "&*", "+@all"};
-      command.insert(command.end(), rules.begin(), rules.end());
-      EXPECT_EQ(server->command(command), "OK");
-    }
-  };
-  set_user({"resetpass", ">" + old});
-  write(old);
-  UpClient client(loop, wide);
-  Lock& lock = client.hold("bus", options(3'000, 20'000));
-  set_user({">" + next});
-  write(next);
-  set_user({"<" + old});
-  for (RedisServer* server : {&masters[0], &masters[1], &third}) {
-    server->command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
-  }
-  client.wait_up(3);
-  expect_renewed(lock);
-  for (const std::string& line : client.log()) {
-    EXPECT_EQ(line.find("ppp"), std::string::npos);
-    EXPECT_EQ(line.find("qqq"), std::string::npos);
-  }
-  client.release(lock);
-}
-
-// The room is in the client's memory, and costs nothing where no master has a password file.
-TEST(PasswordMemory, CostsWhatIsAskedFor) {
-  char name[] = "/tmp/redlock-password-XXXXXX";
-  const int fd = ::mkstemp(name);
-  ASSERT_EQ(::write(fd, "hunter2", 7), 7);
-  const auto size_with = [&](const std::string& master, uint32_t bytes) {
-    redlock_config_t* cfg = nullptr;
-    EXPECT_EQ(redlock_config_new(&cfg), 0);
-    const std::string json = R"({"masters":[{"url":"redis://a")" + master + "}]}";
-    EXPECT_EQ(redlock_config_load_json(cfg, json.data(), json.size()), 0) << redlock_config_error(cfg);
-    EXPECT_EQ(redlock_config_set_u32(cfg, "limits.password_bytes", bytes), 0);
-    const size_t size = redlock_memory_size(cfg);
-    redlock_config_free(cfg);
-    return size;
-  };
-  const std::string from_file = std::string(R"(,"password_file":")") + name + "\"";
-  EXPECT_EQ(size_with("", 2'048), size_with("", 128));
-  EXPECT_EQ(size_with(R"(,"password":"hunter2")", 2'048), size_with(R"(,"password":"hunter2")", 128));
-  const size_t least = size_with(from_file, 128), most = size_with(from_file, 2'048);
-  EXPECT_GE(most - least, 2 * (2'048u - 128u) - 16u) << "for the present one, and for the next";
-  EXPECT_LE(most - least, 2 * (2'048u - 128u) + 16u);
-  ::close(fd);
-  ::unlink(name);
 }
 
 }  // namespace

@@ -121,26 +121,5 @@ TEST_F(OnePolled, ClosesAtOnceWhileItWaits) {
   EXPECT_EQ(client.count(REDLOCK_EV_FAILED), 1u);
 }
 
-TEST(PolledLoop, LivesInTheCallersMemory) {
-  RedisServer master;
-  std::vector<max_align_t> memory(1 << 14);
-  const size_t size = memory.size() * sizeof(max_align_t);
-  for (int i = 0; i < 3; ++i) {
-    PolledClient client(Settings{{master.url()}, "test", {{"limits.locks", 4}}, {}}, memory.data(), size);
-    redlock_lock_t lock{0};
-    ASSERT_EQ(client.acquire_async("bus", lock), 0);
-    ASSERT_TRUE(client.run_until([&] { return client.count(REDLOCK_EV_ACQUIRED) == 1; }));
-    client.close(1'000);
-    EXPECT_FALSE(master.exists("bus"));
-  }
-  redlock_t* rl = nullptr;
-  redlock_config_t* cfg = configure(Settings{{master.url()}, "test", {}, {}});
-  EXPECT_EQ(redlock_create_polled_in(memory.data(), redlock_memory_size(cfg) - 1, &rl, cfg), REDLOCK_E_TOOSMALL);
-  EXPECT_EQ(redlock_create_polled_in(nullptr, size, &rl, cfg), REDLOCK_E_INVAL);
-  EXPECT_EQ(redlock_create_polled(nullptr, cfg), REDLOCK_E_INVAL);
-  EXPECT_EQ(redlock_create_polled(&rl, nullptr), REDLOCK_E_INVAL);
-  redlock_config_free(cfg);
-}
-
 }  // namespace
 }  // namespace redlock::test

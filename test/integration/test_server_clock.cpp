@@ -134,26 +134,6 @@ TEST_P(OneStep, CostsTheMasterItsVoteAndNobodyALock) {
 }
 INSTANTIATE_TEST_SUITE_P(Hour, OneStep, ::testing::Values(hour_us, -hour_us));
 
-// The third master is dead, so the lock needs the one whose clock is stepped: it is over, at once, and its key on the
-// other stays until the time that was already promised.
-TEST_F(ServerClock, ALockThatNeededItIsLost) {
-  (**masters_[2]).kill_hard();
-  EXPECT_TRUE(loop_.run_until([&] { return a_->status().masters_up == 2 && b_->status().masters_up == 2; }));
-  Lock& held = a_->hold("bus", once());
-  const int64_t deadline = redlock_deadline_ns(a_->get(), held.handle);
-  held.on_event = [&](const redlock_event_t& event) {
-    EXPECT_EQ(event.type, REDLOCK_EV_LOST);
-    EXPECT_LT(boot_ns(), deadline) << "because of the step, not of its ttl";
-  };
-  masters_[0]->step(hour_us);
-  EXPECT_TRUE(loop_.run_until([&] { return held.ended(); }));
-  EXPECT_TRUE(held.has(REDLOCK_EV_LOST));
-  EXPECT_NE(a_->check(held), 0);
-  const bool kept = (**masters_[1]).exists("bus");
-  EXPECT_TRUE(kept || boot_ns() >= deadline) << "a check that was answered may still be relied on";
-  EXPECT_EQ(masters_[0]->quarantine(), ids_[0]) << "one against one: nobody knows whose clock is wrong";
-}
-
 // Two of three: whose clock is wrong, theirs or ours? The lock is over, neither votes for a guard time, and nothing is
 // written down for others.
 TEST_F(ServerClock, AMajorityThatStepsEndsLocksAndHasNoVote) {
@@ -171,33 +151,6 @@ TEST_F(ServerClock, AMajorityThatStepsEndsLocksAndHasNoVote) {
   b_->hold("bus", options(max_ttl_ms, REDLOCK_WAIT_FOREVER, REDLOCK_F_NO_RENEW));
   EXPECT_GE(boot_ns() - began, guard_ms * 1'000'000) << "no vote before";
   for (const unsigned m : {0u, 1u}) EXPECT_EQ(masters_[m]->quarantine(), ids_[m]);
-}
-
-// A board without a battery begins in 1970, and jumps when it has asked for the time. A visit of before the jump is as
-// young as its boot time says.
-TEST(ServerClockVisits, AJumpFrom1970EndsNoWatch) {
-  if (std::string(REDLOCK_WALL_CLOCK_LIBRARY).empty()) GTEST_SKIP() << "the servers are of another processor";
-  SteppedServer master;
-  master.step(-master.seconds() * 1'000'000 + 1'000'000'000);
-  Settings s;
-  s.urls = {(*master).url()};
-  s.strings = {{"guard", "strict"}};
-  s.numbers = {{"defaults.ttl_ms", max_ttl_ms}, {"timing.max_ttl_ms", max_ttl_ms}};
-  Loop loop;
-  const auto visits = [&] { return master->command({"HVALS", "redlock::seen"}); };
-  const int64_t began = boot_ns();
-  {
-    Client a(loop, s);
-    ASSERT_TRUE(loop.run_until([&] { return visits().find(' ') != std::string::npos; }));
-  }
-  const std::string before = visits();
-  master.step(0);
-  Client b(loop, s);
-  EXPECT_TRUE(loop.run_until([&] { return b.status().masters_up == 1 || visits() != before; }));
-  EXPECT_EQ(b.status().masters_up, 0u);
-  EXPECT_LT(boot_ns() - began, guard_ms * 1'000'000) << "too late to show anything";
-  b.wait_up(1);
-  EXPECT_GE(boot_ns() - began, guard_ms * 1'000'000);
 }
 
 }  // namespace

@@ -2,8 +2,7 @@
 //
 // What a broken connection leaves on its way: a SET that the server executes when it thaws, or when the network lets it
 // through, however late. The next greeting ends the old connection on the server, so nothing of it is executed any more
-// and one delete is enough. Where that is not allowed, or not possible, a key of nobody may stay for its time to live;
-// how often is counted here, and printed.
+// and one delete is enough.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -86,50 +85,22 @@ TEST(Strays, NoGhostOfAMasterThatThaws) {
 // The network has the SET, and lets it through when nobody thinks of it any more.
 class Late : public ::testing::Test {
  protected:
-  explicit Late(uint32_t ttl_ms, RedisServer::Options options = {}) : site(1, ttl_ms, std::move(options)) {}
-  Late() : Late(500) {}
+  explicit Late(RedisServer::Options options = {}) : site(1, 500, std::move(options)) {}
 
   Settings settings() {
     Settings s = impatient(site);
     s.urls = {proxy.url()};
     return s;
   }
-  Settings settings_without(const std::vector<std::string>& permissions) {
-    deny(site[0], permissions);
-    Settings s = settings();
-    log_in(s);
-    return s;
-  }
-  // What was held has been read by the server, or never will be.
-  void let_it_through(const Words& words) {
-    proxy.pass_up_to(words.end, Proxy::Then::end);
-    EXPECT_TRUE(site.loop.run_until([&] { return proxy.only_living(); }));
-  }
-  void wait_for_the_debt(Client& client) {
-    EXPECT_TRUE(site.loop.run_until([&] { return owes_nothing(client); })) << client.status().debts << " debts";
-  }
   void expect_no_ghost(Client& client, const Words& words) {
     lose_the_connection(site, client, proxy, words);
-    wait_for_the_debt(client);
+    EXPECT_TRUE(site.loop.run_until([&] { return owes_nothing(client); })) << client.status().debts << " debts";
     expect_kills(site[0], 1u);
-    let_it_through(words);
+    proxy.pass_up_to(words.end, Proxy::Then::end);  // what was held is read by the server now, or never
+    EXPECT_TRUE(site.loop.run_until([&] { return proxy.only_living(); }));
     EXPECT_FALSE(site[0].exists("bus"));
     EXPECT_EQ(site[0].calls("set"), 0u) << "it was never executed";
     EXPECT_TRUE(client.acquire("bus", site.longest()).has(REDLOCK_EV_ACQUIRED));
-  }
-  // How many of these trials leave a key behind, which is gone after its time to live.
-  unsigned ghosts(Client& client, unsigned trials, const Words& words) {
-    unsigned left = 0;
-    for (unsigned i = 0; i < trials; ++i) {
-      client.wait_up(1);
-      lose_the_connection(site, client, proxy, words);
-      wait_for_the_debt(client);
-      let_it_through(words);
-      left += site[0].exists("bus") ? 1 : 0;
-      EXPECT_TRUE(site.loop.run_until([&] { return !site[0].exists("bus"); }));
-    }
-    EXPECT_EQ(site[0].calls("client|kill"), 0u);
-    return left;
   }
 
   Site site;
@@ -141,14 +112,6 @@ TEST_F(Late, TheServerHasEndedItsConnection) {
   expect_no_ghost(client, plain_set(site));
 }
 
-// What the permission is for.
-TEST_F(Late, WithoutThePermissionAKeyOfNobodyMayStay) {
-  constexpr unsigned trials = 5;
-  Client client(site.loop, settings_without({"-client|kill"}));
-  const unsigned left = ghosts(client, trials, plain_set(site));
-  std::printf("without +client|kill: %u of %u late SETs leave a key until it expires\n", left, trials);
-}
-
 // A server that does not know HELLO tells no id in the greeting: it is asked for.
 class LateInRespTwo : public Late {
  protected:
@@ -157,36 +120,13 @@ class LateInRespTwo : public Late {
     options.args = {"--rename-command", "HELLO", ""};
     return options;
   }
-  LateInRespTwo() : Late(500, without_hello()) {}
+  LateInRespTwo() : Late(without_hello()) {}
 };
 
 TEST_F(LateInRespTwo, TheServerHasEndedItsConnection) {
   UpClient client(site.loop, settings());
   EXPECT_FALSE(client.master(0).tracked);
   expect_no_ghost(client, script(site));
-}
-
-TEST_F(LateInRespTwo, WithoutAnIdAKeyOfNobodyMayStay) {
-  constexpr unsigned trials = 3;
-  UpClient client(site.loop, settings_without({"-client|id"}));
-  const unsigned left = ghosts(client, trials, script(site));
-  std::printf("without +client|id in RESP2: %u of %u late scripts leave a key until it expires\n", left, trials);
-}
-
-class EarlyEnough : public Late {
- protected:
-  EarlyEnough() : Late(minute_ms) {}
-};
-
-// Within the time to live deletes are repeated, so what comes by then does not stay.
-TEST_F(EarlyEnough, DeletesAreRepeated) {
-  UpClient client(site.loop, settings_without({"-client|kill"}));
-  lose_the_connection(site, client, proxy, plain_set(site));
-  client.wait_up(1);
-  let_it_through(plain_set(site));
-  EXPECT_TRUE(site.loop.run_until([&] { return !site[0].exists("bus"); }));
-  EXPECT_EQ(site[0].calls("set"), 1u) << "it came";
-  EXPECT_NE(client.status().debts, 0u) << "and might come again, for all that is known";
 }
 
 // A new process counts its connections anew: the old id may be anybody's.

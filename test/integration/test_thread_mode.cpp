@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <atomic>
 #include <fstream>
+#include <cstring>
 #include <sstream>
 
 #include "support/redis_server.hpp"
@@ -44,40 +45,6 @@ TEST_P(Blocking, AcquireExtendRelease) {
   EXPECT_TRUE(ThreadClient::eventually([&] { return masters.holders("bus") == 0; }));
 }
 INSTANTIATE_TEST_SUITE_P(Masters, Blocking, ::testing::Values(1, 3, 5));
-
-TEST(Acquire, TellsWhyNot) {
-  Cluster masters(3);
-  ThreadClient client(masters.urls());
-  for (size_t m = 0; m < 2; ++m) masters[m].command({"SET", "bus", "somebody"});
-  redlock_lock_t lock{7};
-  EXPECT_EQ(client.acquire("bus", lock), REDLOCK_E_LOCKED);
-  EXPECT_EQ(lock.id, 0u);
-  EXPECT_EQ(client.acquire("bus", lock, options(0, 200)), REDLOCK_E_LOCKED) << "the budget is over";
-  EXPECT_EQ(client.acquire("", lock), REDLOCK_E_INVAL);
-  EXPECT_EQ(client.acquire("redlock::meta", lock), REDLOCK_E_RESERVED);
-  EXPECT_EQ(client.acquire("bus", lock, options(19)), REDLOCK_E_INVAL);
-  EXPECT_EQ(redlock_acquire(client.get(), nullptr, 1, nullptr, &lock), REDLOCK_E_INVAL);
-  EXPECT_EQ(redlock_acquire(nullptr, nullptr, 1, nullptr, &lock), REDLOCK_E_INVAL);
-  for (size_t m = 0; m < 2; ++m) masters[m].kill_hard();
-  EXPECT_EQ(client.acquire("pump", lock), REDLOCK_E_NO_QUORUM);
-  EXPECT_EQ(lock.id, 0u);
-}
-
-TEST(Acquire, WithoutOptionsWaitsToo) {
-  RedisServer master;
-  ThreadClient holder({master.url()});
-  ThreadClient waiter({master.url()});
-  redlock_lock_t held{0}, got{0};
-  ASSERT_EQ(holder.acquire("bus", held), 0);
-  std::thread thread([&] {
-    const redlock_resource_t bus = redlock_resource("bus");
-    EXPECT_EQ(redlock_acquire(waiter.get(), &bus, 1, nullptr, &got), 0);
-  });
-  EXPECT_TRUE(ThreadClient::eventually([&] { return waiter.status().rounds >= 1; })) << "it is waiting";
-  EXPECT_EQ(holder.release(held), 0);
-  thread.join();
-  EXPECT_EQ(waiter.check(got), 0);
-}
 
 TEST(Acquire, IsCanceledFromAnotherThread) {
   RedisServer master;
@@ -125,17 +92,6 @@ TEST_F(OnOneThread, AcquireDoesNotReturnWhatIsOver) {
   EXPECT_TRUE(client.wait_for(REDLOCK_EV_LOST)) << "told as for any other";
 }
 
-TEST_F(OnOneThread, AcquireDoesNotReturnWhatItsCallbackReleased) {
-  client.also = [](redlock_t* rl, const redlock_event_t& event) {
-    if (event.type != REDLOCK_EV_ACQUIRED) return;
-    EXPECT_EQ(redlock_release_async(rl, event.lock), 0);
-  };
-  redlock_lock_t lock{7};
-  EXPECT_EQ(client.acquire("bus", lock), REDLOCK_E_LOST);
-  EXPECT_EQ(lock.id, 0u);
-  EXPECT_TRUE(client.wait_for(REDLOCK_EV_RELEASED));
-}
-
 TEST_F(OnOneThread, ExtendDoesNotReturnWhatIsOver) {
   client.also = [](redlock_t* rl, const redlock_event_t& event) {
     if (event.type != REDLOCK_EV_RENEWED) return;
@@ -169,35 +125,6 @@ TEST(Extend, OfWhatACheckHasFoundOver) {
   EXPECT_TRUE(client.wait_for(REDLOCK_EV_LOST, lock));
 }
 
-TEST_F(OnOneThread, ExtendTellsWhyNot) {
-  redlock_lock_t lock{0};
-  redlock_acquire_opts_t opts = options(10'000, 0, REDLOCK_F_NO_RENEW);
-  opts.max_hold_ms = 10'000;
-  ASSERT_EQ(client.acquire("bus", lock, opts), 0);
-  EXPECT_EQ(client.extend(lock, 19), REDLOCK_E_INVAL);
-  EXPECT_EQ(client.extend({lock.id + 65536}), REDLOCK_E_STALE);
-  while (client.extend(lock) == 0) continue;
-  EXPECT_EQ(client.extend(lock), REDLOCK_E_HOLD_LIMIT);
-  EXPECT_EQ(client.check(lock), 0);
-  EXPECT_EQ(client.release(lock), 0);
-  EXPECT_EQ(client.extend(lock), REDLOCK_E_STALE);
-
-  ASSERT_EQ(client.acquire("bus", lock, options(20'000, 0, REDLOCK_F_NO_RENEW)), 0);
-  master.kill_hard();
-  EXPECT_EQ(client.extend(lock), REDLOCK_E_NO_QUORUM);
-  EXPECT_EQ(client.count(REDLOCK_EV_AT_RISK, lock), 1u);
-  EXPECT_EQ(client.check(lock), 0) << "as valid as it was";
-}
-
-TEST_F(OnOneThread, ReleaseOfWhatEndedOrNeverWas) {
-  redlock_lock_t lock{0};
-  ASSERT_EQ(client.acquire("bus", lock), 0);
-  EXPECT_EQ(client.release(lock), 0);
-  EXPECT_EQ(client.release(lock), 0);
-  EXPECT_EQ(client.release({0}), REDLOCK_E_STALE);
-  EXPECT_EQ(client.release({lock.id + 65536}), REDLOCK_E_STALE);
-}
-
 // Two threads let go of one lock, and one more while the callback of its end is running: all three return.
 TEST(Release, ByMoreThanOne) {
   RedisServer master;
@@ -220,28 +147,6 @@ TEST(Release, ByMoreThanOne) {
   other.join();
   late.join();
   EXPECT_EQ(client.count(REDLOCK_EV_RELEASED, lock), 1u);
-}
-
-TEST(Callbacks, MayCallButNotBlock) {
-  RedisServer master;
-  Flag released;
-  ThreadClient client({master.url()});
-  client.also = [&](redlock_t* rl, const redlock_event_t& event) {
-    if (event.type == REDLOCK_EV_RELEASED) released.set();
-    if (event.type != REDLOCK_EV_ACQUIRED) return;
-    redlock_lock_t lock{7};
-    const redlock_resource_t pump = redlock_resource("pump");
-    EXPECT_EQ(redlock_acquire(rl, &pump, 1, nullptr, &lock), REDLOCK_E_DEADLOCK);
-    EXPECT_EQ(lock.id, 0u);
-    EXPECT_EQ(redlock_extend(rl, event.lock, 0), REDLOCK_E_DEADLOCK);
-    EXPECT_EQ(redlock_release(rl, event.lock), REDLOCK_E_DEADLOCK);
-    EXPECT_EQ(redlock_destroy(rl, 0), REDLOCK_E_DEADLOCK);
-    EXPECT_EQ(redlock_check(rl, event.lock, 1), 0);
-    EXPECT_EQ(redlock_release_async(rl, event.lock), 0);
-  };
-  redlock_lock_t lock{0};
-  ASSERT_EQ(client.acquire_async("bus", lock), 0);
-  EXPECT_TRUE(released.wait());
 }
 
 // While a callback runs, nobody else has to wait for it - not even one who holds a mutex that the callback wants next.
@@ -294,9 +199,15 @@ TEST(Callbacks, StuckOnesEndInATimeout) {
     EXPECT_TRUE(go_on.wait(60));
   };
   redlock_lock_t first{0}, second{7};
+  redlock_report_t report = REDLOCK_REPORT_INIT;
+  redlock_acquire_opts_t reported = once();
+  reported.report = &report;
   ASSERT_EQ(client.acquire_async("bus", first, options(30'000)), 0);
   ASSERT_TRUE(in_callback.wait());
-  EXPECT_EQ(client.acquire("pump", second), REDLOCK_E_TIMEOUT);
+  EXPECT_EQ(client.acquire("pump", second, reported), REDLOCK_E_TIMEOUT);
+  EXPECT_EQ(report.err, REDLOCK_E_TIMEOUT);
+  EXPECT_STREQ(report.text, redlock_strerror(REDLOCK_E_TIMEOUT));
+  memset(static_cast<void*>(&report), '#', sizeof report);
   EXPECT_EQ(second.id, 0u);
   EXPECT_EQ(client.acquire("valve", second, REDLOCK_ACQUIRE_OPTS_INIT), REDLOCK_E_TIMEOUT) << "the default has an end";
   EXPECT_EQ(client.release(first), REDLOCK_E_TIMEOUT) << "let go all the same";
@@ -307,6 +218,39 @@ TEST(Callbacks, StuckOnesEndInATimeout) {
   EXPECT_EQ(client.status().locks_held, 0u);
   EXPECT_TRUE(ThreadClient::eventually([&] { return !master.exists("bus") && !master.exists("pump"); }));
   EXPECT_FALSE(master.exists("valve"));
+  const std::string untouched(sizeof report, '#');
+  EXPECT_EQ(memcmp(&report, untouched.data(), sizeof report), 0) << "who has given up is not written to";
+}
+
+// ---- the report of a blocking acquire ------------------------------------------------------------------------------
+
+struct Try {
+  redlock_acquire_opts_t opts = options(20'000);
+  redlock_report_t report = REDLOCK_REPORT_INIT;
+  redlock_lock_t lock{0};
+
+  Try() { opts.report = &report; }
+  int acquire(ThreadClient& client, const std::string& name) { return client.acquire(name, lock, opts); }
+  std::string text() const { return report.text; }
+};
+
+TEST(Report, OfACallThatIsRefusedAtOnce) {
+  RedisServer master;
+  ThreadClient client({master.url()});
+  Try one;
+  one.report.cause = one.report.master_err = 7;
+  EXPECT_EQ(one.acquire(client, "redlock::meta"), REDLOCK_E_RESERVED);
+  EXPECT_EQ(one.report.err, REDLOCK_E_RESERVED);
+  EXPECT_EQ(one.report.cause + one.report.master_err, 0);
+  EXPECT_EQ(one.text(), std::string("a name ") + redlock_strerror(REDLOCK_E_RESERVED));
+  EXPECT_EQ(redlock_acquire(nullptr, nullptr, 1, &one.opts, &one.lock), REDLOCK_E_INVAL);
+  EXPECT_EQ(one.report.err, REDLOCK_E_INVAL);
+  Try small;
+  small.report.size = sizeof small.report.size;
+  memset(small.report.text, '#', sizeof small.report.text);
+  EXPECT_EQ(small.acquire(client, "bus"), REDLOCK_E_INVAL);
+  EXPECT_EQ(small.report.text[0], '#') << "there is no room for a text";
+  EXPECT_EQ(client.status().locks_pending + client.status().locks_held, 0u);
 }
 
 // ---- the thread ---------------------------------------------------------------------------------------------------
@@ -431,42 +375,6 @@ TEST(Destroy, EndsWhoIsBlockedAndWhatIsHeld) {
   EXPECT_EQ(masters.holders("bus"), 0u) << "deleted within the grace";
   // Behind pthread_join() the kernel may list the thread for a moment.
   EXPECT_TRUE(ThreadClient::eventually([] { return task_with_name("redlock").empty(); })) << "the thread is gone";
-}
-
-TEST(Destroy, DeletesWhatIsLost) {
-  for (const uint32_t grace_ms : {5'000u, 0u}) {
-    Cluster masters(3);
-    ThreadClient client(masters.urls());
-    redlock_lock_t held{0};
-    ASSERT_EQ(client.acquire("bus", held, options(30'000)), 0);
-    EXPECT_EQ(redlock_suspended(client.get()), 0);
-    EXPECT_TRUE(client.wait_for(REDLOCK_EV_LOST));
-    EXPECT_EQ(client.release(held), 0);
-    EXPECT_GE(masters.holders("bus"), 2u) << "another thread may rely on an earlier check";
-    EXPECT_EQ(client.destroy(grace_ms), 0);
-    const auto is_free = [&] { return masters.holders("bus") == 0; };
-    EXPECT_TRUE(grace_ms != 0 ? is_free() : eventually(is_free, std::chrono::seconds(5)));
-  }
-}
-
-// The masters' kernels acknowledge every byte, but nobody will ever answer: the connections look alive.
-TEST(Destroy, HasAnEndOnAHalfOpenNetwork) {
-  Cluster masters(3);
-  ThreadClient client(masters.urls());
-  redlock_lock_t held{0}, pending{0};
-  ASSERT_EQ(client.acquire("bus", held, options(30'000)), 0);
-  for (size_t m = 0; m < 3; ++m) masters[m].freeze();
-  ASSERT_EQ(client.acquire_async("pump", pending, options(0, REDLOCK_WAIT_FOREVER)), 0);
-  std::thread waiter([&] {
-    redlock_lock_t lock{0};
-    EXPECT_EQ(client.acquire("valve", lock, options(0, REDLOCK_WAIT_FOREVER)), REDLOCK_E_CANCELED);
-  });
-  EXPECT_TRUE(ThreadClient::eventually([&] { return client.status().locks_pending == 2; }));
-  EXPECT_EQ(client.destroy(300), 0) << "although nothing was answered";
-  waiter.join();
-  EXPECT_EQ(client.count(REDLOCK_EV_CLOSED), 1u);
-  for (size_t m = 0; m < 3; ++m) masters[m].thaw();
-  EXPECT_TRUE(ThreadClient::eventually([&] { return masters.holders("bus") == 0; })) << "the deletes were on their way";
 }
 
 TEST(Destroy, DoesNotWaitForAStuckCallback) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// A server that has the key of a trusted certificate, and is hostile: in the handshake, behind it, and by handshakes
-// without end. TlsSealer makes the records that OpenSSL's server would not send.
+// A stranger at a master's address, by TLS and without; and a server that has the key of a trusted certificate, and is
+// hostile: in the handshake, behind it, and by handshakes without end. TlsSealer makes the records that OpenSSL's
+// server would not send.
 #include <malloc.h>
 #include <sys/resource.h>
 
 #include <cstdlib>
 #include <filesystem>
-#include <mutex>
 
 #include "hostile_site.hpp"
 #include "support/tls_sealer.hpp"
@@ -93,6 +93,40 @@ Mangle floods(const std::string& one) {
   };
 }
 
+TEST_F(TlsHostile, FloodsBeforeTheHandshake) {
+  endure("warnings", flood(record(21, std::string{1, 90})), 0);
+  endure("hello requests", flood(record(22, std::string(4, '\0'))), 0);
+  endure("changes of keys", flood(record(20, "\x01")), 0);
+  endure("empty text", flood(record(23, "")), 0);
+  endure("no TLS", flood("+OK\r\n"), REDLOCK_E_TLS_NONE);
+}
+
+// However slowly the bytes of a handshake come, connect_timeout_ms ends it.
+TEST_F(TlsHostile, Drips) {
+  numbers = {{"timing.connect_timeout_ms", 500}};
+  const std::string slow = record(22, char(2) + size24(70) + std::string(70, 'h'));
+  std::atomic<unsigned> ended{0};
+  endure(
+      "a byte now and then",
+      [&](Hostile& h, int fd) {
+        if (!h.hear(fd)) return;
+        for (size_t i = 0; i < slow.size() && h.send_all(fd, slow.substr(i, 1)); ++i) {
+          char byte;
+          if (recv(fd, &byte, 1, 0) == 0) break;  // waits for 50 ms
+          if (h.stopped()) break;
+        }
+        ++ended;
+      },
+      REDLOCK_E_CONNECT_TIMEOUT);
+  EXPECT_GE(ended, 3u);
+}
+
+TEST_F(TlsHostile, WithoutTls) {
+  endure("in the clear: unasked text", flood("+OK\r\n"), REDLOCK_E_PROTOCOL, "redis://");
+  endure("in the clear: line ends", flood("\r\n"), REDLOCK_E_PROTOCOL, "redis://");
+  endure("in the clear: pushes", flood(">2\r\n$10\r\ninvalidate\r\n*1\r\n$3\r\nbus\r\n"), 0, "redis://", 2);
+}
+
 TEST_F(TlsHostile, InTheHandshake) {
   const Server old = trusted(TLS1_2_VERSION);
   endure("hello, warnings, 1.2", shakes_badly(old, floods(record(21, warning))), of_warnings());
@@ -104,80 +138,6 @@ TEST_F(TlsHostile, InTheHandshake) {
   const Server now = trusted(TLS1_3_VERSION);
   endure("hello, changes of keys, 1.3", shakes_badly(now, floods(record(20, "\x01"))), 0);
   endure("hello, empty text, 1.3", shakes_badly(now, floods(record(23, ""))), 0);
-}
-
-// What a handshake of TLS 1.2 says in the clear comes in one record, so that the client computes with it all at once.
-bool in_one_record(Hostile& h, int fd, const std::string& flight) {
-  constexpr char clear = 22;
-  std::string messages;
-  size_t at = 0;
-  while (at < flight.size() && flight[at] == clear) {
-    const size_t size = first_record(flight.substr(at));
-    messages += flight.substr(at + 5, size - 5);
-    at += size;
-  }
-  const std::string rest = flight.substr(at);
-  return h.send_all(fd, messages.empty() ? rest : record(clear, messages) + rest);
-}
-
-// A stranger, of whom nothing is judged before the end of the handshake.
-TEST_F(TlsHostile, PinsAlone) {
-  pins_alone = true;
-  const Certificate authority = Certificate::authority("a stranger");
-  for (const char* key : {"P-256", "P-521"}) {
-    const Certificate stranger = authority.issue({.names = {"IP:127.0.0.1"}, .key = key});
-    const std::string what = std::string("pins alone, ") + key;
-    const Server old = server_of(stranger, TLS1_2_VERSION);
-    ASSERT_EQ(SSL_CTX_set1_groups_list(old.get(), key), 1);
-    endure((what + ", 1.2").c_str(), shakes_badly(old, in_one_record), REDLOCK_E_TLS_PIN);
-    if (!has_tls13()) continue;
-    const Server now = server_of(stranger, TLS1_3_VERSION);
-    ASSERT_EQ(SSL_CTX_set1_groups_list(now.get(), key), 1);
-    endure((what + ", 1.3").c_str(), speaks(now, cut), REDLOCK_E_TLS_PIN);
-  }
-}
-
-// What is dear and accepted: the server's key and the group that it chooses.
-TEST_F(TlsHostile, DearCurves) {
-  for (const char* key : {"P-384", "P-521"}) {
-    const Certificate dear = site.authority.issue({.names = {"IP:127.0.0.1"}, .key = key});
-    for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
-      if (version == TLS1_3_VERSION && !has_tls13()) continue;
-      const Server server = server_of(dear, version);
-      TlsSealer::prepare(server.get());  // no sessions: each handshake is a full one
-      ASSERT_EQ(SSL_CTX_set1_groups_list(server.get(), key), 1);
-      endure(key, speaks(server, cut), REDLOCK_E_NO_GREETING);
-    }
-  }
-}
-
-// The group that costs most.
-TEST_F(TlsHostile, AGroupOfThePeersChoice) {
-  const Server server = trusted(has_tls13() ? TLS1_3_VERSION : TLS1_2_VERSION);
-  ASSERT_EQ(SSL_CTX_set1_groups_list(server.get(), "ffdhe8192"), 1);
-  endure("ffdhe8192", speaks(server, cut), REDLOCK_E_TLS_COMMON);
-}
-
-// Each handshake is cut 61 bytes later than the one before.
-TEST_F(TlsHostile, Cuts) {
-  for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
-    if (version == TLS1_3_VERSION && !has_tls13()) continue;
-    auto left = std::make_shared<size_t>(0);
-    auto size = std::make_shared<size_t>(0);
-    const Mangle up_to = [left, size](Hostile& h, int fd, const std::string& flight) {
-      const size_t some = std::min(*left, flight.size());
-      *left -= some;
-      return h.send_all(fd, flight.substr(0, some)) && some == flight.size();
-    };
-    const auto attack = shakes_badly(trusted(version), up_to);
-    endure(
-        version == TLS1_2_VERSION ? "cuts, 1.2" : "cuts, 1.3",
-        [&, size](Hostile& h, int fd) {
-          *left = *size += 61;
-          attack(h, fd);
-        },
-        0, "rediss://", 25);
-  }
 }
 
 TEST_F(TlsHostile, BehindTheHandshake12) {

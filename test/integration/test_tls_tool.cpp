@@ -5,7 +5,7 @@
 
 #include "support/proxy.hpp"
 #include "tls_site.hpp"
-#include "tool_doctor.hpp"
+#include "tool_masters.hpp"
 
 namespace redlock::test {
 namespace {

@@ -3,9 +3,9 @@
 // The operator's statements through `redlock`: commission and reconfigure; interrupted, and repeated; and the line that
 // deletes a record.
 #include <gtest/gtest.h>
-#include <sys/ioctl.h>
 
 #include "tool_masters.hpp"
+#include "tool_terminal.hpp"
 
 namespace redlock::test {
 namespace {
@@ -20,49 +20,12 @@ testing::AssertionResult all_vote(ToolMasters& site, const std::string& config, 
 
 // redlock on a terminal, whose operator answers `answer` when he is asked.
 struct Typed {
-  Typed(const Words& words, const std::string& answer) {
-    const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY);
-    EXPECT_EQ(::grantpt(terminal) | ::unlockpt(terminal), 0);
-    const std::string name = ::ptsname(terminal);
-    const pid_t pid = ::fork();
-    if (pid == 0) {
-      const int end = ::open(name.c_str(), O_RDWR | O_NOCTTY);
-      for (int fd : {0, 1, 2}) ::dup2(end, fd);
-      std::vector<char*> argv;
-      Words copy = words;
-      for (std::string& word : copy) argv.push_back(word.data());
-      argv.push_back(nullptr);
-      ::execv(argv[0], argv.data());
-      ::_exit(99);
-    }
-    bool answered = false;
-    char piece[256];
-    for (ssize_t n; (n = ::read(terminal, piece, sizeof piece)) > 0;) {  // an error when the program has ended
-      text.append(piece, static_cast<size_t>(n));
-      if (answered || !has(text, "Type yes to go on: ")) continue;
-      EXPECT_EQ(::write(terminal, answer.data(), answer.size()), static_cast<ssize_t>(answer.size()));
-      answered = true;
-    }
-    int ended = 0;
-    ::waitpid(pid, &ended, 0);
-    status = WIFEXITED(ended) ? WEXITSTATUS(ended) : -1;
-    ::close(terminal);
-  }
+  Typed(const Words& words, const std::string& answer)
+      : terminal(words), status(terminal.read_all("Type yes to go on: ", answer)), text(terminal.shown()) {}
+  Terminal terminal;
+  int status;
   std::string text;
-  int status = -1;
 };
-
-TEST(ToolCommission, AsksOnATerminal) {
-  ToolMasters site(1);
-  const std::string config = site.file({0});
-  const Typed no(site.words({"commission"}, config), "no\n");
-  EXPECT_EQ(no.status, 64) << no.text;
-  EXPECT_TRUE(has(no.text, "nothing was done")) << no.text;
-  EXPECT_FALSE(site[0].exists("redlock::meta"));
-  const Typed yes(site.words({"commission"}, config), "yes\n");
-  EXPECT_EQ(yes.status, 0) << yes.text;
-  EXPECT_TRUE(has(yes.text, "m0: votes")) << yes.text;
-}
 
 TEST(ToolCommission, NeedsTheOperatorsWord) {
   ToolMasters site(3);
@@ -77,7 +40,6 @@ TEST(ToolCommission, NeedsTheOperatorsWord) {
   EXPECT_EQ(one.status, 0) << one.err;
   EXPECT_EQ(one.out, "m1: votes\n");
   EXPECT_TRUE(has(site.run({"status"}, config).out, "1 of 3 masters vote"));
-  EXPECT_EQ(site.run({"commission", "--yes", "--master", "m7"}, config).status, 64);
 
   site[2].kill_hard();
   const Ended two = site.run({"commission", "--yes", "--nobody-holds"}, config);
@@ -106,12 +68,14 @@ TEST(ToolCommission, AsksAgainWhereSomebodyMayHoldALock) {
   EXPECT_TRUE(has(key.err, "a lock; m1 has a key of bus. Let the guard")) << key.err;
   EXPECT_FALSE(site[0].exists("redlock:plant1/:meta"));
   site[1].command({"DEL", "plant1/bus"});
-  commission(site, config);
-  const Typed no(site.words({"commission", "--yes"}, config), "no\n");
-  EXPECT_EQ(no.status, 64) << no.text;
-  EXPECT_TRUE(has(no.text, "m0 has been in use")) << no.text;
-  const Typed yes(site.words({"commission", "--yes"}, config), "yes\n");
-  EXPECT_EQ(yes.status, 0) << yes.text;
+  for (const Words& words : {Words{"commission"}, Words{"commission", "--yes"}}) {
+    const Typed no(site.words(words, config), "no\n");
+    EXPECT_EQ(no.status, 64) << no.text;
+    EXPECT_TRUE(has(no.text, words.size() == 1 ? "nothing was done" : "m0 has been in use")) << no.text;
+    EXPECT_EQ(site[0].exists("redlock:plant1/:meta"), words.size() == 2);
+    const Typed yes(site.words(words, config), "yes\n");
+    EXPECT_EQ(yes.status, 0) << yes.text;
+  }
 }
 
 // It might answer while the statement counts, and may have been in use: the statement is not made for it.
@@ -245,8 +209,6 @@ TEST(ToolReconfigure, WhatCannotBeDone) {
       EXPECT_TRUE(has(ended.err, sentence)) << how << ended.out << ended.err;
     }
   };
-  EXPECT_EQ(reconfigure(site, {"--yes", before}).status, 64);
-  EXPECT_EQ(reconfigure(site, {"--yes", "-C", before, before, after}).status, 64);
   refused(before, site.file({2, 1, 0}), 78, "names and timing.max_ttl_ms are those of the old configuration");
   refused(before, site.file({0, 1}, R"(, "key_prefix": "p/")"), 78, "key_prefix: is not that of the old configuration");
   refused(before, site.file({0, 1}, R"(, "guard": "off")"), 78, "guard: with \"off\" no client sees");
@@ -504,26 +466,6 @@ TEST(ToolReconfigure, ARetiredMasterComesBack) {
   EXPECT_EQ(doctor.out.find(" DEL ", doctor.out.find(line) + line.size()), std::string::npos) << doctor.out;
   EXPECT_EQ(deletion_in(refused.err), line) << refused.err;
   delete_and_go_on(site, 2, refused.err, abd, adc);
-}
-
-// {b} has served, and a change to {c} was given up and undone there. The site went on to {a}. Then b comes back with
-// the mark of the change to {c}: gateways of {a} run, and neither file that the mark names is in use.
-TEST(ToolReconfigure, ALeftSetComesBackWithTheMarkOfAnotherChange) {
-  ToolMasters site(3);
-  const std::string a = site.file({0}, "", 2'400), b = site.file({1}, "", 2'400), c = site.file({2}, "", 2'400);
-  commission(site, b);
-  Program program(redlock_words({"reconfigure", "--yes", b, c}), site.dir);
-  EXPECT_TRUE(eventually([&] { return site.marked(1); }));
-  program.signal(SIGTERM);
-  EXPECT_EQ(program.exit_status(), 128 + SIGTERM);
-  const std::string mark = site.desc(1);
-  ASSERT_EQ(reconfigure(site, {"--yes", c, b}).status, 0);
-  ASSERT_EQ(reconfigure(site, {"--yes", b, a}).status, 0);
-  site[1].command({"HSET", "redlock::meta", "desc", mark});
-  const Ended refused = reconfigure(site, {"--yes", a, b});
-  EXPECT_EQ(refused.status, 78) << refused.out;
-  EXPECT_EQ(deletion_in(refused.err), deletion_in(site.run({"doctor", "-v"}, b).out)) << refused.err;
-  delete_and_go_on(site, 1, refused.err, a, b);
 }
 
 // A master of strangers: the condition, the time, and a line that works as it is pasted, also through a socket and as a

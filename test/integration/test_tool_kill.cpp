@@ -1,112 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
-// "The kill before the end" of `redlock run`: a witness sees that no command acts when somebody else can hold the lock,
-// also when the keeper or the warden is stopped or killed. The margins are printed.
+// "The kill before the end" of `redlock run`: a witness sees that no command acts when somebody else can hold the lock.
+// The margins are printed. test_tool_ends.cpp stops and kills keeper and warden.
 #include <gtest/gtest.h>
-
-#include <memory>
 
 #include "support/pauses.hpp"
 #include "tool_site.hpp"
 
 namespace redlock::test {
 namespace {
-
-// Which processes a signal hits.
-enum Whom { keeper, warden, both };
-
-struct Case {
-  const char* name;
-  Whom whom;
-  int number;
-  Words how;
-  int status;  // of `redlock run`; -1: any
-};
-
-// redlock run with a witness, and another one that waits for the same lock.
-struct Trial {
-  Trial(const ToolSite& site, const Case& one, int number)
-      : what(one), resource("trial-" + std::to_string(number)), board(site.dir + "/" + resource),
-        first(site.witness(board, resource, what.how), site.dir) {}
-
-  void disturb() {
-    const std::vector<pid_t> children = children_of(first.pid());
-    ASSERT_EQ(children.size(), 1u) << what.name;
-    const int stops = what.number == SIGSTOP;
-    if (what.whom != keeper && !stops) ::kill(children[0], what.number);
-    if (what.whom != warden) first.signal(what.number);
-    if (what.whom == warden && !stops) return;
-    if (what.whom != keeper) ::kill(children[0], what.number);
-  }
-
-  const Case& what;
-  const std::string resource;
-  const Board board;
-  Program first;
-  std::unique_ptr<Program> second;
-  int64_t validity_end_ns = 0;
-};
-
-TEST(ToolKill, NoCommandActsWhenSomebodyElseCanHoldTheLock) {
-  const Words deaf = {"deaf"}, far_away = {"deaf", "away"};
-  const Case cases[] = {
-      {"keeper stopped", keeper, SIGSTOP, {}, 79},
-      {"keeper stopped, TERM ignored", keeper, SIGSTOP, deaf, 79},
-      {"keeper stopped, double fork with setsid", keeper, SIGSTOP, far_away, 79},
-      {"keeper killed", keeper, SIGKILL, {}, 137},
-      {"keeper killed, TERM ignored", keeper, SIGKILL, deaf, 137},
-      {"keeper killed, double fork with setsid", keeper, SIGKILL, far_away, 137},
-      {"warden stopped", warden, SIGSTOP, {}, 71},
-      {"warden stopped, TERM ignored", warden, SIGSTOP, deaf, 71},
-      {"warden stopped, double fork with setsid", warden, SIGSTOP, far_away, 71},
-      {"warden killed", warden, SIGKILL, {}, 71},
-      {"warden killed, TERM ignored", warden, SIGKILL, deaf, 71},
-      {"warden killed, double fork with setsid", warden, SIGKILL, far_away, 71},
-      {"both stopped", both, SIGSTOP, {}, 79},
-      {"both stopped, TERM ignored", both, SIGSTOP, deaf, 79},
-      {"both killed", both, SIGKILL, {}, 137},
-      {"both killed, TERM ignored", both, SIGKILL, deaf, 137},
-  };
-  const Pauses pauses;
-  ToolSite site;
-  std::vector<std::unique_ptr<Trial>> trials;
-  for (const Case& one : cases) {  // each at once: a busy machine may let no lock be renewed for long
-    trials.push_back(std::make_unique<Trial>(site, one, static_cast<int>(trials.size())));
-    Trial& trial = *trials.back();
-    ASSERT_TRUE(trial.board.acts()) << one.name;
-    trial.second = std::make_unique<Program>(site.witness(trial.board, trial.resource, {}, "2"), site.dir);
-    trial.disturb();
-    trial.validity_end_ns = site.validity_end_ns(trial.resource);
-  }
-  for (auto& trial : trials) {
-    // The first witness is gone, or has given way to the second: then its last act was before that.
-    ASSERT_TRUE(eventually([&] { return trial->board->owner == 2 || trial->board.is_abandoned(); }));
-    if (trial->board->owner != 2) {
-      const int64_t margin = trial->validity_end_ns - trial->board->last_act_ns;
-      const bool was_released = trial->validity_end_ns == INT64_MAX;
-      std::cout << trial->what.name << ": last act "
-                << (was_released ? "before the lock was released"
-                                 : std::to_string(margin / ns_per_ms) + " ms before the end of the validity")
-                << "\n";
-      EXPECT_TRUE(margin > 0 || pauses.were_too_long()) << trial->what.name;
-    }
-    if (trial->what.number == SIGSTOP) trial->first.signal(SIGCONT);
-    // Where the machine does not let the warden run, the warden's own timer ends it with the command.
-    const int status = trial->first.exit_status();
-    const bool is_late = trial->first.err().find("the warden was killed") != std::string::npos && status == 71;
-    EXPECT_TRUE(status == trial->what.status || is_late) << trial->what.name << ": " << status << trial->first.err();
-    EXPECT_TRUE(trial->board.acts(2)) << trial->what.name;
-  }
-  for (auto& trial : trials) {
-    trial->second->signal(SIGTERM);
-    const int status = trial->second->exit_status();
-    EXPECT_TRUE(status == 128 + SIGTERM || (status == 79 && pauses.were_too_long())) << trial->what.name << status;
-    EXPECT_TRUE(trial->board->overlaps == 0 || pauses.were_too_long()) << trial->what.name;
-    // Long before the end of its ttl; the last master may answer later than we wait.
-    const auto is_free = [&] { return site.masters.holders(trial->resource) == 0; };
-    EXPECT_TRUE(eventually(is_free, std::chrono::seconds(1)) || pauses.were_too_long()) << trial->what.name;
-  }
-}
 
 class ToolKillMasters : public ::testing::TestWithParam<std::pair<bool, Words>> {};
 

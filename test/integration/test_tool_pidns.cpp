@@ -93,7 +93,8 @@ TEST_P(ToolPidns, TheInitMayBeStoppedAndCannotBeRead) {
   const std::vector<pid_t> inside = children_of(warden[0]);
   ASSERT_EQ(inside.size(), 2u) << "init and command";
   if (user_.user != 0) {
-    EXPECT_FALSE(user_.is_readable(warden[0]));
+    EXPECT_FALSE(user_.is_readable(run.pid())) << "keeper";
+    EXPECT_FALSE(user_.is_readable(warden[0])) << "warden";
     EXPECT_FALSE(user_.is_readable(inside[0])) << "init";
     EXPECT_TRUE(user_.is_readable(inside[1])) << "command";
   }

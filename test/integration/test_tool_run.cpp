@@ -8,7 +8,6 @@
 #include <sys/syscall.h>
 
 #include <cstddef>
-#include <set>
 #include <thread>
 
 #include "notify_socket.hpp"
@@ -47,45 +46,7 @@ TEST_F(ToolRun, TheExitCodeIsTheCommands) {
   }
 }
 
-// In the order of the guide: the servers take both, the file is replaced, the servers forget the old one.
-TEST_F(ToolRun, APasswordThatIsReplacedEndsNoCommand) {
-  const std::string config = site_.dir + "/with_password.json", file = site_.dir + "/password";
-  const auto write = [&](const std::string& password) {
-    std::ofstream(file + ".new") << password << "\n";
-    ASSERT_EQ(::chmod((file + ".new").c_str(), 0640), 0);
-    ASSERT_EQ(::rename((file + ".new").c_str(), file.c_str()), 0);
-  };
-  const auto on_all = [this](const Words& command) {
-    for (size_t m = 0; m < 3; ++m) site_.masters[m].command(command);
-  };
-  write("old");
-  std::string text = text_of_file(site_.config);  // each master is an object with the same file
-  for (const std::string& url : site_.masters.urls()) {
-    const size_t at = text.find("\"" + url + "\"");
-    text.replace(at, url.size() + 2, R"({"url": ")" + url + R"(", "password_file": ")" + file + "\"}");
-  }
-  std::ofstream(config) << text;
-  on_all({"CONFIG", "SET", "requirepass", ""});
-  on_all({"ACL", "SETUSER", "default", "on", "resetpass", ">old"});
-  for (size_t m = 0; m < 3; ++m) site_.masters[m].command({"AUTH", "old"});
-
-  const std::string until_done = "while [ ! -e \"$0\" ]; do sleep 0.05; done; echo whole", done = site_.dir + "/done";
-  Program run(redlock_words({"run", "-C", config, res_, "--", "sh", "-c", until_done, done}), site_.dir);
-  ASSERT_TRUE(eventually([&] { return is_held(); }));
-  on_all({"ACL", "SETUSER", "default", ">new"});
-  write("new");
-  on_all({"ACL", "SETUSER", "default", "<old"});
-  on_all({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
-  const uint64_t extends = site_.masters[0].calls("pexpire");
-  EXPECT_TRUE(eventually([&] { return site_.masters[0].calls("pexpire") >= extends + 4; })) << "longer than a ttl";
-  std::ofstream(done) << "";
-  EXPECT_EQ(run.exit_status(), 0) << run.err();
-  EXPECT_EQ(run.out(), "whole\n");
-}
-
 TEST_F(ToolRun, ACommandSeesItsLock) {
-  const Ended ended = site_.run({"run", "--fencing", "--", "true"});
-  EXPECT_EQ(ended.status, 64) << "no resource";
   const Ended told = site_.run({"run", "--fencing", "b", "a", "--", "sh", "-c",
                                 "echo $REDLOCK_HELD, $REDLOCK_RESOURCE, $REDLOCK_TTL_MS, $REDLOCK_FENCING_TOKEN"});
   EXPECT_EQ(told.out.find("1, b a, 2400, "), 0u) << told.out;
@@ -120,27 +81,6 @@ TEST_F(ToolRun, HeldByOthersIs75AndSaysByWhom) {
   EXPECT_TRUE(is_free());
 }
 
-TEST_F(ToolRun, AMistakeIs64) {
-  for (const Words& mistake : std::vector<Words>{{"run", res_},
-                                                 {"run", "--", "true"},
-                                                 {"run", "-t", "2000", res_, "--", "true"},
-                                                 {"run", "-t", "2400x", res_, "--", "true"},
-                                                 {"run", "-w", "1,5", res_, "--", "true"},
-                                                 {"run", "--signal", "hop", res_, "--", "true"},
-                                                 {"run", std::string(65, 'x'), "--", "true"},
-                                                 {"run", "redlock::meta", "--", "true"},
-                                                 {"run", "a", "b", "c", "d", "e", "--", "true"},
-                                                 {"run", "-t", "30000", res_, "--", "true"},
-                                                 {"run", "-w", ".", res_, "--", "true"},
-                                                 {"run", "--max-hold", "2.3", res_, "--", "true"},
-                                                 {"run", "--master", "127.0.0.1:1", res_, "--", "true"},
-                                                 {"run", res_, res_, "--", "true"}}) {
-    const Ended ended = site_.run(mistake);
-    EXPECT_EQ(ended.status, 64) << ended.err;
-    EXPECT_EQ(ended.err.find("redlock: "), 0u) << ended.err;
-  }
-}
-
 // From here on fcntl(F_SETSIG) is refused to this thread, and to what it starts.
 void refuse_signals_of_files() {
   constexpr uint32_t number_at = offsetof(seccomp_data, nr), command_at = offsetof(seccomp_data, args[1]);
@@ -162,40 +102,6 @@ TEST_F(ToolRun, WhereTheKernelWouldNotEndTheCommandItIs71BeforeTheLock) {
     EXPECT_EQ(ended.status, 71) << ended.err;
     EXPECT_EQ(ended.err, "redlock: the kernel does not end a command with its parent: Operation not permitted\n");
   }).join();
-}
-
-TEST_F(ToolRun, MastersThatCannotVoteHaveCodesOfTheirOwn) {
-  Ended ended = run_redlock({"run", "-n", "-C", "/no/such/file", res_, "--", "true"}, site_.dir);
-  EXPECT_EQ(ended.status, 78) << ended.err;
-  std::ofstream(site_.dir + "/wrong.json") << R"({"masters": ["redis://127.0.0.1:70000"]})";
-  ended = run_redlock({"run", "-n", "-C", site_.dir + "/wrong.json", res_, "--", "true"}, site_.dir);
-  EXPECT_EQ(ended.status, 78);
-  EXPECT_NE(ended.err.find(".port: not a number in 1..65535"), std::string::npos) << ended.err;
-  // Another max_ttl_ms: another configuration.
-  ended = run_redlock(Words{"run", "-n", res_} + master_options(site_.masters.urls()) + Words{"--", "true"}, site_.dir);
-  EXPECT_EQ(ended.status, 64) << "options stand before the resources";
-  ended = run_redlock(Words{"run", "-n"} + master_options(site_.masters.urls()) + Words{res_, "--", "true"}, site_.dir);
-  EXPECT_EQ(ended.status, 78) << ended.err;
-  for (size_t m = 0; m < 2; ++m) site_.masters[m].command({"CONFIG", "SET", "requirepass", "secret"});
-  ended = site_.run({"run", "-n", res_, "--", "true"});
-  EXPECT_EQ(ended.status, 77) << ended.err;
-  for (size_t m = 0; m < 2; ++m) site_.masters[m].kill_hard();
-  ended = site_.run({"run", "-n", res_, "--", "true"});
-  EXPECT_EQ(ended.status, 69) << ended.err;
-  EXPECT_EQ(ended.err.find("redlock: " + res_ + ": not acquired: "), 0u) << ended.err;
-}
-
-// What cron does on a site whose masters restarted.
-TEST_F(ToolRun, NewMastersAre76UntilShortVisitsHaveWatchedThemForTheGuardTime) {
-  for (size_t m = 0; m < 3; ++m) site_.masters[m].restart();
-  const Ended first = site_.run({"run", "-n", res_, "--", "true"});
-  EXPECT_EQ(first.status, 76) << first.err;
-  EXPECT_NE(first.err.find(" to go"), std::string::npos) << first.err;
-  EXPECT_TRUE(eventually([&] {
-    const int status = site_.run({"run", "-n", res_, "--", "true"}).status;
-    EXPECT_TRUE(status == 76 || status == 0) << status;
-    return status == 0;
-  }));
 }
 
 TEST_F(ToolRun, ASignalEndsAWait) {
@@ -230,19 +136,6 @@ TEST_F(ToolRun, SignalsReachTheCommand) {
     EXPECT_EQ(run.exit_status(), 128 + number);
     EXPECT_TRUE(is_free());
   }
-}
-
-// An init system that kills after 5 s finds nothing to kill.
-TEST_F(ToolRun, TermEndsACommandThatIgnoresIt) {
-  const Board board(site_.dir + "/board");
-  Program run(site_.witness(board, res_, {"deaf"}), site_.dir);
-  ASSERT_TRUE(board.acts());
-  const int64_t begin = boot_ns();
-  run.signal(SIGTERM);
-  EXPECT_EQ(run.exit_status(), 128 + SIGKILL);
-  std::cout << "stopped after " << (boot_ns() - begin) / ns_per_ms << " ms\n";
-  EXPECT_TRUE(board.is_abandoned());
-  EXPECT_TRUE(is_free());
 }
 
 TEST_F(ToolRun, WhatACommandLeavesBehindEndsBeforeTheLockIsFree) {

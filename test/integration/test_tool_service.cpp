@@ -434,16 +434,6 @@ TEST_F(ToolService, ANewConfigurationEndsThePauseAndATermDoes) {
   EXPECT_EQ(shell(run_line("true")).out, "") << "it was replaced before the start";
 }
 
-// A command of redlock@ may be short: what counts is whether it got the lock.
-TEST_F(ToolService, ACommandOfTheUnitThatHadTheLockIsNotHeldOff) {
-  const std::string line = "exec redlock-service --run " + states_ + "/bus.service --sd-notify bus -- sh -c 'exit 3'";
-  for (int i = 0; i < 3; ++i) {
-    const Ended ended = shell(line);
-    EXPECT_EQ(ended.status, 3) << ended.err;
-    EXPECT_EQ(ended.out, "");
-  }
-}
-
 TEST_F(ToolService, HandsOverToWhoWaitsAndStartsAgainWhereNobodyDoes) {
   write_unit("[Service]\nExecStart=/bin/a\n");
   EXPECT_EQ(shell("redlock-service --hand-over bus").status, 66) << "under no lock";
@@ -464,24 +454,6 @@ TEST_F(ToolService, HandsOverToWhoWaitsAndStartsAgainWhereNobodyDoes) {
   std::ofstream(site_.config) << "{";
   EXPECT_EQ(shell("redlock-service --hand-over bus").status, 78);
   EXPECT_FALSE(std::filesystem::exists(site_.dir + "/systemctl")) << "the service runs on";
-}
-
-// A gateway whose disk is a copy of ours holds the lock, and renews it.
-TEST_F(ToolService, HandsOverToAGatewayWithOurClientName) {
-  write_unit("[Service]\nExecStart=/bin/a\n");
-  ASSERT_EQ(shell("redlock-service bus bus").status, 0);
-  const std::string script = text_of_file(bin_ + "/redlock-service");
-  write_program("redlock-service", replace_all(script, "patience_s=1 ", "patience_s=30 "));
-  int ms = 60'000;
-  hold_as("gw-1", ms);
-  Program program(words("exec redlock-service --hand-over bus"), site_.dir);
-  ASSERT_TRUE(eventually([&] {
-    hold_as("gw-1", ms += 100);
-    return program.out().find("holds") != std::string::npos;
-  })) << program.err();
-  EXPECT_EQ(program.exit_status(), 0);
-  EXPECT_EQ(program.out(),
-            "redlock-service: another gateway with the client_name gw-1 holds bus; this gateway stands by\n");
 }
 
 TEST_F(ToolService, AHandOverThatIsInterruptedStartsTheServiceAgain) {
@@ -510,20 +482,6 @@ TEST_F(ToolService, TheConfigurationOfTheLineIsAsked) {
     EXPECT_EQ(ended.status, 0) << option << ended.err;
     ASSERT_EQ(shell("redlock-service --undo bus").status, 0);
   }
-}
-
-// Options of redlock run go through, a file of metrics among them.
-TEST_F(ToolService, TheServiceKeepsMetricsAcrossItsRestarts) {
-  const std::string file = site_.dir + "/bus.prom";
-  write_unit("[Service]\nExecStart=/usr/bin/true\n");
-  ASSERT_EQ(shell("redlock-service bus bus --metrics " + file).status, 0);
-  EXPECT_NE(drop_in().find(" --metrics " + file + " bus -- /usr/bin/true\n"), std::string::npos) << drop_in();
-  for (int i = 0; i < 2; ++i) {
-    const std::string options = states_ + "/bus.service --metrics " + file;
-    EXPECT_EQ(shell("exec redlock-service --run " + options + " bus -- true").status, 0);
-    std::filesystem::remove(states_ + "/bus.service/began");  // no pause of a service that fails
-  }
-  EXPECT_NE(text_of_file(file).find("redlock_acquired_total{resource=\"bus\"} 2\n"), std::string::npos);
 }
 
 }  // namespace

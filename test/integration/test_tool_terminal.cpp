@@ -3,64 +3,13 @@
 // `redlock run` on a terminal is as flock(1): the command stays in the caller's process group, so pipelines, ^C, ^Z,
 // readers of /dev/tty, traps and shells with job control work as they do without a lock, under each shell that is here.
 #include <gtest/gtest.h>
-#include <poll.h>
-#include <pty.h>
 #include <sys/stat.h>
 
 #include "tool_site.hpp"
+#include "tool_terminal.hpp"
 
 namespace redlock::test {
 namespace {
-
-// redlock run as an interactive shell starts it: in the foreground of a terminal of its own.
-class Terminal {
- public:
-  explicit Terminal(Words words) {
-    std::vector<char*> argv;
-    for (std::string& word : words) argv.push_back(word.data());
-    argv.push_back(nullptr);
-    pid_ = ::forkpty(&master_, nullptr, nullptr, nullptr);
-    if (pid_ < 0) throw std::runtime_error("forkpty");  // a signal to process -1 would go to everybody
-    if (pid_ == 0) {
-      ::execvp(argv[0], argv.data());
-      _exit(127);
-    }
-  }
-  ~Terminal() {
-    ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
-    ::close(master_);
-  }
-  void type(const std::string& text) { EXPECT_EQ(::write(master_, text.data(), text.size()), ssize_t(text.size())); }
-  bool shows_now(const std::string& text) {
-    pollfd wanted = {master_, POLLIN, 0};
-    char buffer[512];
-    if (::poll(&wanted, 1, 0) == 1) {
-      const ssize_t size = ::read(master_, buffer, sizeof buffer);
-      if (size > 0) shown_.append(buffer, static_cast<size_t>(size));
-    }
-    return shown_.find(text) != std::string::npos;
-  }
-  bool shows(const std::string& text) {
-    return eventually([&] { return shows_now(text); });
-  }
-  const std::string& shown() const { return shown_; }
-  void hang_up() {
-    ::close(master_);
-    master_ = -1;
-  }
-  pid_t pid() const { return pid_; }
-  int wait() {
-    int status = 0;
-    ::waitpid(pid_, &status, WUNTRACED);
-    return status;
-  }
-
- private:
-  int master_ = -1;
-  pid_t pid_ = -1;
-  std::string shown_;
-};
 
 // A live view on a terminal; elsewhere a line for each change, and none for times that run.
 TEST(ToolWatch, ShowsWhatChanges) {
@@ -95,7 +44,6 @@ TEST(ToolWatch, ShowsWhatChanges) {
   EXPECT_EQ(lines.out().find('\033'), std::string::npos);
   lines.signal(SIGINT);
   EXPECT_EQ(lines.exit_status(), 128 + SIGINT);
-  EXPECT_EQ(site.run({"status", "--watch", "--json"}).status, 64);
 }
 
 class ToolTerminal : public ::testing::TestWithParam<Words> {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Waiters on real servers: woken by a release, by an expiry and by nothing at all, many at once, and where the server
-// makes it hard. Attempts are counted, at the client by its rounds and at the master by its SETs.
-#include <memory>
+// Waiters on real servers that make it hard. Attempts are counted, at the client by its rounds and at the master by its
+// looks.
 #include <vector>
 
 #include "client_harness.hpp"
@@ -13,26 +12,6 @@ namespace redlock::test {
 namespace {
 
 redlock_acquire_opts_t forever(uint32_t ttl_ms = 20'000) { return options(ttl_ms, REDLOCK_WAIT_FOREVER); }
-
-TEST(Waiting, ReleaseIsHandedOverAtTheSecondTry) {
-  Loop loop;
-  Cluster masters(3);
-  UpClient holder(loop, Settings{masters.urls(), "holder", {}, {}}),
-      waiter(loop, Settings{masters.urls(), "waiter", {}, {}});
-  Lock& held = holder.acquire("bus", forever());
-  Lock& waits = waiter.start("bus", forever());
-  // Two of three masters block a quorum, whichever two the waiter takes.
-  ASSERT_TRUE(loop.run_until([&] {
-    unsigned looked = 0;
-    for (size_t m = 0; m < 3; ++m) looked += masters[m].calls("pttl") > 0;
-    return looked == 2;
-  }));
-  loop.run_for(300);
-  EXPECT_EQ(waiter.status().rounds, 1u) << "it waits to be told";
-  holder.release(held);
-  EXPECT_TRUE(loop.run_until([&] { return waits.decided(); }));
-  EXPECT_LE(waits.first(REDLOCK_EV_ACQUIRED).rounds, 4u);
-}
 
 TEST(Waiting, IsWhatTheInitializerMeans) {
   Loop loop;
@@ -57,88 +36,6 @@ TEST(Waiting, OptionsThatWereCompiledBefore) {
   before.size = offsetof(redlock_acquire_opts_t, report);
   before.wait_ms = 0;
   EXPECT_EQ(other.acquire("bus", before).first(REDLOCK_EV_FAILED).err, REDLOCK_E_LOCKED);
-}
-
-TEST(Waiting, SaysWhatItWaitsFor) {
-  Loop loop;
-  RedisServer master;
-  UpClient holder(loop, {master.url()}), waiter(loop, {master.url()});
-  holder.hold("bus");
-  Lock& waits = waiter.start("bus", options(0, REDLOCK_WAIT_DEFAULT, REDLOCK_F_TELL_WAITING));
-  EXPECT_TRUE(loop.run_until([&] { return waits.has(REDLOCK_EV_WAITING); }));
-  const redlock_event_t waiting = waits.first(REDLOCK_EV_WAITING);
-  EXPECT_EQ(waiting.cause, REDLOCK_CAUSE_HELD);
-  EXPECT_EQ(waiting.refused, 1u);
-  EXPECT_EQ(waiting.lock.id, waits.handle.id);
-  master.kill_hard();
-  EXPECT_TRUE(loop.run_until([&] { return waits.events.back().cause == REDLOCK_CAUSE_TOO_FEW; }));
-  EXPECT_EQ(redlock_cancel(waiter.get(), waits.handle), 0);
-  EXPECT_TRUE(loop.run_until([&] { return waits.decided(); }));
-  EXPECT_EQ(waits.first(REDLOCK_EV_FAILED).cause, REDLOCK_CAUSE_TOO_FEW);
-}
-
-// The holder is gone without a word: nothing is pushed, since nobody touches the keys, and the waiter comes all the
-// same.
-TEST(Waiting, DeadHolderCostsItsTtlAndHardlyMore) {
-  Loop loop;
-  Cluster masters(3);
-  UpClient waiter(loop, masters.urls());
-  // Other keys that expire, so that the servers are slow to find this one.
-  for (size_t m = 0; m < 3; ++m) {
-    for (int i = 0; i < 2000; ++i) masters[m].command({"SET", "other" + std::to_string(i), "x", "PX", "1000000"});
-  }
-  const int64_t begin = boot_ns();
-  for (size_t m = 0; m < 3; ++m) masters[m].command({"SET", "bus", "dead", "PX", "1500"});
-  Lock& waits = waiter.acquire("bus", forever());
-  const redlock_event_t& acquired = waits.first(REDLOCK_EV_ACQUIRED);
-  EXPECT_GE(boot_ns(), begin + 1'400'000'000);
-  EXPECT_LE(acquired.rounds, 3u) << "it knew when";
-}
-
-// A push does not say whether the key was deleted or extended. Those whose turn is near try at once, which costs one
-// command; the others look first, which costs three.
-TEST(Waiting, ARenewalMakesFewTry) {
-  constexpr unsigned waiters = 50;
-  Loop loop;
-  RedisServer master;
-  UpClient holder(loop, Settings{{master.url()}, "holder", {}, {}});
-  Lock& held = holder.acquire("bus", options(2'400));
-  std::vector<std::unique_ptr<Client>> clients;
-  for (unsigned i = 0; i < waiters; ++i) {
-    clients.push_back(std::make_unique<Client>(loop, Settings{{master.url()}, "w" + std::to_string(i), {}, {}}));
-    clients.back()->start("bus", forever());
-  }
-  ASSERT_TRUE(loop.run_until([&] { return master.calls("pttl") >= waiters; }));
-  const uint64_t sets = master.calls("set"), looks = master.calls("pttl");
-  const size_t renewals = held.count(REDLOCK_EV_RENEWED);
-  ASSERT_TRUE(loop.run_until([&] { return held.count(REDLOCK_EV_RENEWED) >= renewals + 4; }));
-  EXPECT_GE(master.calls("pttl"), looks + 3 * waiters) << "they were told, and looked";
-  const size_t told = held.count(REDLOCK_EV_RENEWED) - renewals;
-  EXPECT_LE(master.calls("set"), sets + waiters + told * waiters / 2) << "the local timer, and half of them";
-  EXPECT_EQ(held.count(REDLOCK_EV_LOST), 0u);
-}
-
-TEST(Waiting, SixtyFourInOneClientTakeTurns) {
-  constexpr unsigned waiters = 64;
-  Loop loop;
-  Cluster masters(3);
-  UpClient client(loop, Settings{masters.urls(), "many", {{"limits.locks", 80}}, {}});
-  unsigned held = 0, done = 0, together = 0;
-  for (unsigned i = 0; i < waiters; ++i) {
-    Lock& lock = client.start("bus", forever());
-    lock.on_event = [&](const redlock_event_t& event) {
-      if (event.type == REDLOCK_EV_ACQUIRED) {
-        together += held++ > 0 ? 1u : 0u;
-        EXPECT_EQ(redlock_release_async(client.get(), event.lock), 0);
-      } else if (event.type == REDLOCK_EV_RELEASED) {
-        --held;
-        ++done;
-      }
-    };
-  }
-  EXPECT_TRUE(loop.run_until([&] { return done == waiters; })) << done;
-  EXPECT_EQ(together, 0u);
-  EXPECT_LE(client.status().rounds, waiters + waiters / 4) << "only the first of the line asks";
 }
 
 // A table of one key: each look by one waiter makes the server forget, and tell, the other's.

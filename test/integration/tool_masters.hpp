@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Real servers, configuration files of some of them, and `redlock` on these files.
+// Real servers, configuration files of some of them, `redlock` on these files, and what `redlock doctor` tells.
 #pragma once
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -37,15 +37,9 @@ struct ToolMasters {
     ::chmod(path.c_str(), 0600);
     return path;
   }
-  Words words(const Words& arguments, const std::string& config) const {
-    Words all = redlock_words({arguments[0], "-C", config});
-    all.insert(all.end(), arguments.begin() + 1, arguments.end());
-    return all;
-  }
+  Words words(const Words& arguments, const std::string& config) const { return redlock_words(arguments, config); }
   Ended run(const Words& arguments, const std::string& config) const {
-    Program program(words(arguments, config), dir);
-    const int status = program.exit_status();
-    return {status, program.out(), program.err()};
+    return run_program(words(arguments, config), dir);
   }
   std::string desc(unsigned i) { return servers.at(i)->command({"HGET", "redlock::meta", "desc"}); }
   bool marked(unsigned i) { return desc(i).rfind("moving ", 0) == 0; }
@@ -65,9 +59,19 @@ inline void commission(ToolMasters& site, const std::string& config) {
   ASSERT_EQ(ended.status, 0) << ended.out << ended.err;
 }
 
-inline bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 // A value as a client called `name` writes it.
 inline std::string value_of(const std::string& name, char digit = '1') { return std::string(40, digit) + ":" + name; }
+
+// The lines of a check: "fail    role        m1: slave, standalone".
+inline bool tells(const Ended& ended, const std::string& level, const std::string& id, const std::string& what) {
+  const std::string begin = level + std::string(8 - level.size(), ' ') + id + " ";
+  for (size_t at = ended.out.find(begin); at != std::string::npos; at = ended.out.find(begin, at + 1)) {
+    if (at != 0 && ended.out[at - 1] != '\n') continue;
+    if (has(ended.out.substr(at, ended.out.find('\n', at) - at), what)) return true;
+  }
+  return false;
+}
+
+#define EXPECT_TELLS(ended, level, id, what) EXPECT_TRUE(tells(ended, level, id, what)) << (ended).out << (ended).err
 
 }  // namespace redlock::test

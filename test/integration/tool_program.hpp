@@ -33,12 +33,13 @@ inline Words master_options(const Words& urls) {
   return options;
 }
 
-// A program with its stdout and stderr in files of `dir`, its stdin empty or closed.
+// A program with its stdin, if it is not closed, stdout and stderr in files of `dir`.
 class Program {
  public:
   struct Setting {
     Words environment = {};     // besides ours: "NAME=value"
     bool stdin_closed = false;
+    std::string input = {};
   };
 
   Program(Words words, const std::string& dir) : Program(std::move(words), dir, Setting{}) {}
@@ -56,7 +57,8 @@ class Program {
     if (setting.stdin_closed) {
       posix_spawn_file_actions_addclose(&actions, 0);
     } else {
-      posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+      std::ofstream(files_ + ".in") << setting.input;
+      posix_spawn_file_actions_addopen(&actions, 0, (files_ + ".in").c_str(), O_RDONLY, 0);
     }
     posix_spawn_file_actions_addopen(&actions, 1, (files_ + ".out").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     posix_spawn_file_actions_addopen(&actions, 2, (files_ + ".err").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
@@ -96,17 +98,33 @@ class Program {
 };
 
 inline Words redlock_words(const Words& arguments) { return Words{REDLOCK_TOOL} + arguments; }
+// The command, -C CONFIG, and its other arguments.
+inline Words redlock_words(const Words& arguments, const std::string& config) {
+  return redlock_words({arguments[0], "-C", config}) + Words(arguments.begin() + 1, arguments.end());
+}
 
-// redlock ARGUMENTS, until it has ended.
+// A program that has ended.
 struct Ended {
   int status;
   std::string out;
   std::string err;
 };
-inline Ended run_redlock(const Words& arguments, const std::string& dir, const Program::Setting& setting = {}) {
-  Program program(redlock_words(arguments), dir, setting);
+inline Ended run_program(const Words& words, const std::string& dir, const Program::Setting& setting = {}) {
+  Program program(words, dir, setting);
   const int status = program.exit_status();
   return {status, program.out(), program.err()};
+}
+inline Ended run_redlock(const Words& arguments, const std::string& dir, const Program::Setting& setting = {}) {
+  return run_program(redlock_words(arguments), dir, setting);
+}
+
+inline bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+inline std::string replace_all(std::string text, const std::string& old, const std::string& now) {
+  for (size_t at = 0; (at = text.find(old, at)) != std::string::npos; at += now.size()) {
+    text.replace(at, old.size(), now);
+  }
+  return text;
 }
 
 }  // namespace redlock::test

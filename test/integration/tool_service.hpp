@@ -11,13 +11,6 @@
 
 namespace redlock::test {
 
-inline std::string replace_all(std::string text, const std::string& old, const std::string& now) {
-  for (size_t at = 0; (at = text.find(old, at)) != std::string::npos; at += now.size()) {
-    text.replace(at, old.size(), now);
-  }
-  return text;
-}
-
 // @dir@ is the site's: units/ has the units, etc/ and vendor/ have drop-ins.
 inline constexpr char systemctl[] = R"(#!/bin/sh
 cd @dir@ || exit 1
@@ -75,9 +68,7 @@ class ToolService : public ::testing::Test {
     return {"bash", "-c", "export PATH=" + bin_ + ":$PATH REDLOCK_CONFIG=" + site_.config + "; " + line};
   }
   Ended shell(const std::string& line, const Words& environment = {}) {
-    Program program(words(line), site_.dir, {environment, false});
-    const int status = program.exit_status();
-    return {status, program.out(), program.err()};
+    return run_program(words(line), site_.dir, {environment, false});
   }
   // What the drop-in starts, with `command` under the lock of `bus`.
   std::string run_line(const std::string& command) const {

@@ -96,15 +96,13 @@ struct ToolSite {
     redlock_config_free(cfg);
   }
 
-  Words words(const Words& arguments) const {
-    Words all = redlock_words({arguments[0], "-C", config});
-    all.insert(all.end(), arguments.begin() + 1, arguments.end());
-    return all;
-  }
+  Words words(const Words& arguments) const { return redlock_words(arguments, config); }
   Ended run(const Words& arguments, const Program::Setting& setting = {}) const {
-    Program program(words(arguments), dir, setting);
-    const int status = program.exit_status();
-    return {status, program.out(), program.err()};
+    return run_program(words(arguments), dir, setting);
+  }
+  // A line of bash.
+  Ended shell(const std::string& line, const Words& environment = {}) const {
+    return run_program({"bash", "-c", line}, dir, {environment, false});
   }
   // redlock run [OPTIONS] RES -- tool_witness FILE RUN [HOW]...
   Words witness(const Board& board, const std::string& resource, const Words& how = {}, const std::string& run = "1",

@@ -36,18 +36,10 @@ class ToolUser {
 
   Words words(const Words& command) const { return before_ + command; }
   Words redlock(const Words& arguments) const {
-    Words all = words({tool, arguments[0], "-C", config});
-    all.insert(all.end(), arguments.begin() + 1, arguments.end());
-    return all;
+    return words({tool, arguments[0], "-C", config}) + Words(arguments.begin() + 1, arguments.end());
   }
-  Program::Setting setting(bool stdin_closed = false) const {
-    return {{"LD_LIBRARY_PATH=" + dir}, stdin_closed};
-  }
-  Ended ended(const Words& all, bool stdin_closed = false) const {
-    Program program(all, site_.dir, setting(stdin_closed));
-    const int status = program.exit_status();
-    return {status, program.out(), program.err()};
-  }
+  Program::Setting setting() const { return {{"LD_LIBRARY_PATH=" + dir}, false}; }
+  Ended ended(const Words& all) const { return run_program(all, site_.dir, setting()); }
   // Can this user read the process's memory? The kernel gives these files to root where it keeps other processes out.
   bool is_readable(pid_t pid) const {
     struct stat status = {};

@@ -69,27 +69,6 @@ class Aio(Site):
             self.assertEqual(asyncio.current_task().cancelling(), 0)
 
     @run
-    async def test_a_body_that_swallows_the_cancellation_gets_lost_too(self, client):
-        with self.assertRaises(libredlock.Lost):
-            async with client.lock("a"):
-                self.delete("a")
-                try:
-                    await asyncio.sleep(60)
-                except asyncio.CancelledError:
-                    pass
-        await asyncio.sleep(0.001)
-
-    @run
-    async def test_two_locks_of_one_task(self, client):
-        with self.assertRaisesRegex(libredlock.Lost, "^a:"):
-            async with client.lock("a"):
-                async with client.lock("b"):
-                    self.delete("a")
-                    await asyncio.sleep(60)
-        await self.ends(lambda: client.status()["locks"]["held"] == 0)
-        await asyncio.sleep(0.001)
-
-    @run
     async def test_a_loss_between_two_awaits_is_raised_at_the_end(self, client):
         with self.assertRaises(libredlock.Lost):
             async with client.lock("a", ttl=0.2, renew=False) as lock:
@@ -152,33 +131,6 @@ class Aio(Site):
         asyncio.run(main())
 
     @run
-    async def test_waits_and_says_for_what(self, client):
-        said = []
-        async with libredlock.aio.Client(self.config(), client_name="gw-03") as other:
-            theirs = await other.lock("a").acquire()
-
-            def on_waiting(event):
-                said.append(event)
-                if event.holder:
-                    theirs.release()
-
-            async with client.lock("a", wait=None, on_waiting=on_waiting):
-                pass
-            self.assertEqual((said[-1].cause, said[-1].holder), (Cause.HELD, "gw-03"))
-
-            def give_up(event):
-                raise LookupError(str(event))
-
-            async with other.lock("b"):
-                with self.assertRaises(LookupError):
-                    await client.lock("b", wait=None, on_waiting=give_up).acquire()
-                await self.ends(lambda: client.status()["locks"]["pending"] == 0)
-                with self.assertRaises(libredlock.Locked) as caught:
-                    await client.lock("b", wait=1.0).acquire()
-                self.assertEqual((caught.exception.code, caught.exception.report.holder), (Code.LOCKED, "gw-03"),
-                                 str(caught.exception.report))
-
-    @run
     async def test_any_of(self, client):
         async with libredlock.aio.Client(self.config()) as other:
             async with other.lock("a"):
@@ -194,55 +146,6 @@ class Aio(Site):
                         async with lock:
                             self.delete("b")
                             await asyncio.sleep(60)
-
-    @run
-    async def test_as_many_hold_as_there_are_names(self, client):
-        held, most = set(), set()
-
-        async def work():
-            for _ in range(5):
-                async with await client.any_of("a", "b", wait=None) as lock:
-                    self.assertNotIn(lock.names, held)
-                    held.add(lock.names)
-                    most.add(len(held))
-                    await asyncio.sleep(0.002)
-                    lock.check()
-                    held.remove(lock.names)
-
-        await asyncio.gather(*(work() for _ in range(5)))
-        self.assertEqual(most, {1, 2})
-
-    @run
-    async def test_an_urgent_one_goes_before_those_that_wait(self, client):
-        order = []
-
-        async def work(name, urgent):
-            async with client.lock("a", wait=None, urgent=urgent):
-                order.append(name)
-
-        async with client.lock("a"):
-            tasks = []
-            for name in ("first", "second", "urgent"):
-                tasks.append(asyncio.create_task(work(name, name == "urgent")))
-                await self.ends(lambda: client.status()["locks"]["pending"] == len(tasks))
-        await asyncio.gather(*tasks)
-        self.assertEqual(order, ["urgent", "first", "second"])
-
-    @run
-    async def test_tasks(self, client):
-        count = 0
-
-        async def work():
-            nonlocal count
-            for _ in range(20):
-                async with client.lock("counter", wait=30.0) as lock:
-                    number = count
-                    await asyncio.sleep(0)
-                    lock.check()
-                    count = number + 1
-
-        await asyncio.gather(work(), work())
-        self.assertEqual(count, 40)
 
     @run
     async def test_closing_ends_waits(self, client):

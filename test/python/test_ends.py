@@ -307,42 +307,9 @@ class Ends(Site):
             self.eventually(lambda: core.ended)
         self.eventually(lambda: core.ended == [0])
 
-    def test_a_forked_child_is_told(self):
-        with libredlock.Client(self.config()) as client, client.lock("a") as lock:
-            child = os.fork()
-            if child == 0:
-                told = 0
-                for call in (lock.check, client.status, client.lock("b").acquire):
-                    try:
-                        call()
-                    except libredlock.Forked:
-                        told += 1
-                lock.release()
-                client.close()
-                os._exit(told)
-            status = os.waitpid(child, 0)[1]
-            self.assertEqual(os.waitstatus_to_exitcode(status), 3)
-            lock.check()
-            self.assertGreaterEqual(self.holders("a"), 2)
-
     def test_forked_while_another_thread_is_in_a_call(self):
         process = self.run_python(FORKED_OFTEN, json.dumps(self.config()))
         self.assertEqual(self.ended(process), "")
-
-    def test_nothing_is_left_of_many_clients(self):
-        def open_descriptors():
-            return len(os.listdir("/proc/self/fd"))
-
-        def threads():
-            return len(os.listdir("/proc/self/task"))
-
-        with libredlock.Client(self.config()):
-            pass
-        before = open_descriptors(), threads()
-        for _ in range(20):
-            with libredlock.Client(self.config()) as client, client.lock("a"):
-                pass
-        self.assertEqual((open_descriptors(), threads()), before)
 
     def test_silent_masters_do_not_hold_up_the_end(self):
         client = libredlock.Client(self.config(), grace=0.1)

@@ -10,29 +10,18 @@ from libredlock import Cause, Code
 from masters import Master, Site
 
 URL = "redis://127.0.0.1:1"
+# A row of each kind: unit_config_json, unit_config_keys and integration_log have all sentences.
 OF_CONFIGURATION = [
     ((), {}, "masters: 0 is not in 1..15"),
     (("redis://:secret@127.0.0.1:1",), {}, r"a file is meant, not 127.0.0.1:1: say masters=\[\"redis://...\"\]"),
     (("missing.json",), {}, "missing.json: does not exist"),
-    (({"master": [URL]},), {}, "master: it is masters"),
-    ((), {"masters": URL}, "masters: a string is not an array"),
-    ((), {"masters": ["127.0.0.1:1"]}, r"masters\[0\].url: begins with neither redis://.* nor unix:///"),
-    ((), {"masters": ["redis://127.0.0.1:70000"]}, r"masters\[0\]"),
-    ((), {"masters": [URL], "timing": {"max_ttl": 1}}, "timing.max_ttl: no such key"),
     ((), {"masters": [URL], "timing": {"node_timeout_ms": 1}}, "timing.node_timeout_ms: 1 is not in 5..10000"),
-    ((), {"masters": [URL], "password": 5}, "password: a number is not a string"),
 ]
 OF_ARGUMENTS = [
     (("",), {}, ": a name is empty"),
     (("x" * 70,), {}, "x: a name is longer than 64 bytes"),
-    (("a", "a"), {}, "a, a: a name is given twice"),
     (tuple("abcde"), {}, "a, b, c, d, e: count 5 is not in 1..4"),
-    (("x" * 40, "y" * 40), {}, "the names have 80 bytes together, more than limits.resource_bytes 64"),
-    (("redlock::meta",), {}, "a name makes a key of the library's own"),
     (("a",), {"ttl": 10000}, "a: ttl_ms 10000000 is above timing.max_ttl_ms 3000"),
-    (("a",), {"ttl": 0.001}, "a: ttl_ms 1 is below 20"),
-    (("a",), {"min_validity": 5}, "a: min_validity_ms 5000 is not below ttl_ms 2000"),
-    (("a",), {"retry_delay": 10}, "a: retry_delay_ms 10000 is above 5000"),
 ]
 OF_NUMBERS = [("wait", -1), ("wait", math.nan), ("wait", "5"), ("ttl", -1), ("ttl", "5"), ("max_hold", math.inf)]
 
@@ -126,14 +115,6 @@ class Mistakes(Site):
         self.assertEqual(caught.exception.report.master_err, Code.AUTH)
         self.assertNotIn("secret", str(caught.exception))
 
-    def test_new_masters(self):
-        config = self.config(key_prefix="new/")  # whose record no master has
-        with libredlock.Client(config) as client:
-            with self.assertRaisesRegex(libredlock.Guarded, "watched: .* s to go") as caught:
-                client.lock("a", wait=0.5).acquire()
-        self.assertEqual(caught.exception.cause, Cause.GUARD)
-        self.assertTrue(0 < caught.exception.report.guard < 4, caught.exception.report)
-
     def test_a_change_of_masters_has_left_it_behind(self):
         other = Master(self.folder)
         self.addCleanup(other.end)
@@ -149,55 +130,6 @@ class Mistakes(Site):
             with self.assertRaisesRegex(libredlock.Left, "the site was changed: copy its redlock.json here"):
                 client.lock("a", wait=None).acquire()
 
-    def refused(self, family, sentence, *masters, name="a", **config):
-        """What an acquire with these masters raises, which must be of this family and say this."""
-        with self.assertRaisesRegex(family, sentence) as caught:
-            with libredlock.Client({**self.config(**config), "masters": masters}) as client:
-                client.commission()
-                client.lock(name, wait=1.0).acquire()
-        return caught.exception
-
-    def test_unfit_masters(self):
-        other = Master(self.folder)
-        self.addCleanup(other.end)
-        url = f"redis://127.0.0.1:{other.port}"
-        other.ask("REPLICAOF", "127.0.0.1", str(self.masters[0].port))
-        wrong = self.refused(libredlock.NoQuorum, f"127.0.0.1:{other.port}: is a replica, not a master", url)
-        self.assertEqual(wrong.report.master_err, Code.ROLE)
-        other.ask("REPLICAOF", "NO", "ONE")
-        other.ask("CONFIG", "SET", "maxmemory", "100mb")
-        other.ask("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
-        wrong = self.refused(libredlock.Guarded, "may evict keys: maxmemory is set without noeviction", url)
-        self.assertEqual((wrong.report.master_err, wrong.cause), (Code.MAXMEMORY, Cause.NEVER))
-        other.ask("CONFIG", "SET", "maxmemory", "0")
-        self.refused(libredlock.Config, r"masters\[1\].url: 127.0.0.1:\d+ is the address of masters\[0\]", url, url)
-        twin = url.replace("127.0.0.1", "localhost")
-        wrong = self.refused(libredlock.NoQuorum, "is the same server as another master", url, twin)
-        self.assertEqual(wrong.report.master_err, Code.DUPLICATE)
-        other.ask("ACL", "SETUSER", "gw", "on", ">secret", "~plant1/*", "~redlock:*", "+@all")
-        gateway = url.replace("//", "//gw:secret@")
-        wrong = self.refused(libredlock.NoQuorum, "lacks a permission: its ACL needs ~acl/bus", gateway, name="bus",
-                             key_prefix="acl/")
-        self.assertEqual(wrong.report.master_err, Code.NOPERM)
-        self.assertNotIn("secret", str(wrong))
-
-    def test_tls_without_its_settings(self):
-        self.refused(libredlock.Config, r"masters\[0\].url: (this build has no TLS|rediss:// needs tls.ca_file)",
-                     URL.replace("redis:", "rediss:"))
-
-    def test_twice_by_one_client(self):
-        with libredlock.Client(self.config()) as client, client.lock("a"):
-            for wait in (0.0, 0.2):
-                with self.assertRaisesRegex(libredlock.Locked, "held or wanted by another client or another lock"):
-                    client.lock("a", wait=wait).acquire()
-
-    def test_another_configuration(self):
-        config = self.config(timing={"max_ttl_ms": 6000})
-        with libredlock.Client(config) as client:
-            with self.assertRaisesRegex(libredlock.Error, "its max_ttl_ms is 3000, ours is 6000; make") as caught:
-                client.lock("a").acquire()
-        self.assertEqual(caught.exception.cause, Cause.NEVER)
-
 
 class Logging(Site):
     def test_lines_and_levels(self):
@@ -210,16 +142,6 @@ class Logging(Site):
                     pass
         self.assertIn("ERROR:of.this.test:redlock_acquire_async: a name is empty", logs.output)
         self.assertTrue(any(line.startswith("INFO:of.this.test:master 127.0.0.1:") for line in logs.output))
-
-    def test_a_password_in_the_clear_is_a_warning_once_in_a_process(self):
-        logger = logging.getLogger("of.passwords")
-        with self.assertLogs(logger, logging.DEBUG) as logs:
-            logger.debug("the build has TLS, or no line")
-            for _ in range(2):
-                with libredlock.Client(masters=["redis://:pw@192.0.2.1:1"], logger=logger):
-                    pass
-        lines = [line for line in logs.output if "in the clear" in line]
-        self.assertIn([line.split(":")[0] for line in lines], ([], ["WARNING", "DEBUG"]))
 
     def test_a_file_a_dict_and_keywords(self):
         import json

@@ -1,29 +1,14 @@
 # SPDX-License-Identifier: MIT
 """The form without a loop, on real servers."""
-import asyncio
 import gc
-import json
-import pathlib
 import threading
 import time
 import unittest
 import warnings
 
 import libredlock
-import libredlock.aio
 from libredlock import Cause, Code, EventType
 from masters import TIMING, Site
-
-WORKER = """
-import json, pathlib, sys, libredlock
-config, path = json.loads(sys.argv[1]), pathlib.Path(sys.argv[2])
-with libredlock.Client(config) as client:
-    for _ in range(20):
-        with client.lock("counter", wait=30.0) as lock:
-            number = int(path.read_text())
-            lock.check(0.01)
-            path.write_text(str(number + 1))
-"""
 
 
 class Sync(Site):
@@ -125,16 +110,6 @@ class Sync(Site):
                 self.eventually(lambda: lock.validity == 0)
                 raise LookupError
 
-    def test_expires(self):
-        lock = self.client.lock("a", ttl=0.3, renew=False).acquire()
-        with self.assertRaises(libredlock.Lost):
-            while True:
-                lock.check()
-        self.assertEqual(lock.validity, 0)
-        lock.release()
-        with self.assertRaisesRegex(libredlock.NotHeld, "a: is not held"):
-            lock.check()
-
     def test_an_object_may_be_used_again_but_not_twice_at_once(self):
         lock = self.client.lock("a")
         for _ in range(3):
@@ -143,11 +118,6 @@ class Sync(Site):
                 with self.assertRaisesRegex(RuntimeError, "client.lock\\(\\) makes another"):
                     lock.acquire()
                 lock.check()
-
-    def test_several_and_bytes(self):
-        with self.client.lock("b", b"\xff", "a"):
-            self.assertIsNone(self.client.try_lock("a"))
-            self.assertIsNone(self.client.try_lock(b"\xff"))
 
     def test_any_of_takes_what_is_free_from_a_random_start(self):
         names = set()
@@ -216,6 +186,12 @@ class Sync(Site):
         with self.client.lock("a", renew=False, fencing=True, urgent=True) as lock:
             self.assertEqual(lock._options.flags, 1 | 2 | 4 | 8)
 
+    def test_suspended(self):
+        with self.assertRaises(libredlock.Lost), self.client.lock("a") as lock:
+            self.client.suspended()
+            with self.assertRaises(libredlock.Lost):
+                lock.check()
+
     def test_tokens_that_nobody_knows(self):
         with libredlock.Client(self.config(fence="strict")) as client:
             with self.assertRaisesRegex(libredlock.Token, "^new: .*token") as caught:
@@ -224,12 +200,6 @@ class Sync(Site):
             client.fence_init("new")
             with client.lock("new", fencing=True) as lock:
                 self.assertGreater(lock.token, 0)
-
-    def test_suspended(self):
-        with self.assertRaises(libredlock.Lost), self.client.lock("a") as lock:
-            self.client.suspended()
-            with self.assertRaises(libredlock.Lost):
-                lock.check()
 
     def test_masters_that_are_commissioned_one_by_one(self):
         config = self.config(key_prefix="one by one/", timing={**TIMING, "max_ttl_ms": 60000})  # watched for a minute
@@ -274,33 +244,6 @@ class Sync(Site):
         master = next(event for event in self.events if event.type == EventType.MASTER)
         self.assertIn(f":{self.masters[master.master].port}", master.address)
 
-    def test_threads(self):
-        count, together = [0], []
-
-        def work():
-            for _ in range(25):
-                with self.client.lock("counter", wait=30.0) as lock:
-                    number = count[0]
-                    lock.check()
-                    time.sleep(0)
-                    count[0] = number + 1
-            together.append(threading.current_thread())
-
-        threads = [threading.Thread(target=work) for _ in range(2)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        self.assertEqual((count[0], len(together)), (50, 2))
-
-    def test_processes(self):
-        path = pathlib.Path(self.folder, "counter")
-        path.write_text("0")
-        workers = [self.run_python(WORKER, json.dumps(self.config()), str(path)) for _ in range(2)]
-        for worker in workers:
-            self.assertEqual((worker.communicate()[1], worker.returncode), ("", 0))
-        self.assertEqual(path.read_text(), "40")
-
     def test_close_ends_waits(self):
         with self.other().lock("a"):
             wrong, waiting = [], threading.Event()
@@ -344,61 +287,6 @@ class Sync(Site):
             with libredlock.Client(self.config(), on_event=lambda event: 1 // 0) as client, client.lock("a"):
                 pass
         self.assertIn("ZeroDivisionError", logs.output[0])
-
-
-class Faults(Site):
-    def test_masters_that_fail_under_load(self):
-        with libredlock.Client(self.config()) as client:
-            stop, cycles, lost = threading.Event(), [0], []
-
-            def work():
-                while not stop.is_set():
-                    try:
-                        with client.lock("a", wait=0.5) as lock:
-                            lock.check(0.01)
-                            cycles[0] += 1
-                    except libredlock.Error as error:
-                        lost.append(error)
-
-            thread = threading.Thread(target=work)
-            thread.start()
-            try:
-                self.eventually(lambda: cycles[0] > 10)
-                with self.frozen(1):  # a minority: the work goes on
-                    before = cycles[0]
-                    self.eventually(lambda: cycles[0] > before + 10)
-                with self.frozen(2):
-                    self.eventually(lambda: lost)
-                before = cycles[0]
-                self.eventually(lambda: cycles[0] > before + 10)
-                self.masters[2].end()
-                before = cycles[0]
-                self.eventually(lambda: cycles[0] > before + 10)
-            finally:
-                stop.set()
-                thread.join()
-        self.assertLessEqual({type(error) for error in lost},
-                             {libredlock.NoQuorum, libredlock.Lost, libredlock.TimedOut, libredlock.Locked,
-                              libredlock.TooSlow, libredlock.Guarded})
-        self.assertTrue(all(error.report is not None for error in lost))
-
-
-class Pulled(Site):
-    def test_two_masters_are_pulled_in_both_forms(self):
-        async def main():
-            async with libredlock.aio.Client(self.config()) as client, client.lock("b"):
-                for master in self.masters[:2]:
-                    master.end()
-                await asyncio.sleep(60)
-
-        lost = "^[ab]: lost: 2 of 3 masters could not extend it; 127.0.0.1:[0-9]+: "
-        with libredlock.Client(self.config()) as client, self.assertRaisesRegex(libredlock.Lost, lost):
-            with client.lock("a") as lock:
-                with self.assertRaisesRegex(libredlock.Lost, lost):
-                    asyncio.run(main())
-                self.eventually(lambda: lock.validity == 0)
-                with self.assertRaisesRegex(libredlock.Lost, "^a: "):
-                    lock.check()
 
 
 if __name__ == "__main__":
