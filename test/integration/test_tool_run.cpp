@@ -104,6 +104,22 @@ TEST_F(ToolRun, WhereTheKernelWouldNotEndTheCommandItIs71BeforeTheLock) {
   }).join();
 }
 
+// One cause on this side looks alike on all masters.
+TEST_F(ToolRun, EachMasterThatStandsInTheWayIsNamed) {
+  const auto address = [&](size_t m) { return site_.masters.urls()[m].substr(strlen("redis://")); };
+  for (size_t m = 0; m < 2; ++m) site_.masters[m].kill_hard();
+  Ended ended = site_.run({"run", "-n", res_, "--", "true"});
+  EXPECT_EQ(ended.status, 69) << ended.err;
+  EXPECT_NE(ended.err.find("; " + address(1) + ": the same; redlock doctor says more
+"), std::string::npos)
+      << ended.err;
+  site_.masters[2].command({"CONFIG", "SET", "requirepass", "secret"});
+  ended = site_.run({"run", "-n", res_, "--", "true"});
+  EXPECT_EQ(ended.status, 77) << ended.err;
+  EXPECT_NE(ended.err.find("; " + address(0) + ", " + address(1) + ": the connection was refused"), std::string::npos)
+      << ended.err;
+}
+
 TEST_F(ToolRun, ASignalEndsAWait) {
   site_.hold_by_other(res_);
   for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGQUIT}) {

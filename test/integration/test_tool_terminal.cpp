@@ -190,6 +190,8 @@ TEST(ToolTerminalAlone, AWaitShowsItsCauseOnOneLine) {
   EXPECT_TRUE(terminal.shows("\rredlock: waiting for bus for 1 s: held by a foreign value")) << terminal.shown();
   EXPECT_TRUE(terminal.shows("waiting for bus for 2 s")) << terminal.shown();
   EXPECT_EQ(terminal.shown().find('\n'), std::string::npos);
+  Terminal narrow(site.words({"run", "bus", "--", "true"}), 30);
+  EXPECT_TRUE(narrow.shows("\rredlock: waiting for bus for \033[K")) << "29 columns, and no more: " << narrow.shown();
   site.let_go("bus");
   EXPECT_EQ(terminal.wait(), 0);
 }

@@ -12,11 +12,12 @@ namespace redlock::test {
 // As an interactive shell starts it: in the foreground.
 class Terminal {
  public:
-  explicit Terminal(Words words) {
+  explicit Terminal(Words words, uint16_t columns = 0) {
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
-    pid_ = ::forkpty(&master_, nullptr, nullptr, nullptr);
+    const winsize window = {.ws_row = 25, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
+    pid_ = ::forkpty(&master_, nullptr, nullptr, columns != 0 ? &window : nullptr);
     if (pid_ < 0) throw std::runtime_error("forkpty");  // a signal to process -1 would go to everybody
     if (pid_ == 0) {
       ::execvp(argv[0], argv.data());

@@ -167,7 +167,7 @@ Text Lookup::sentence(const Site& site) const {
   if (refused != 0) between = ", ";
   if (silent != 0) out.add("%s%u/%u did not answer", between, silent, site.masters);
   if (silent + refused + denied == 0 && verdict == Verdict::unknown) {
-    out.add("%s%u/%u masters vote", between, site.votes(), site.masters);
+    out.add("%s%u/%u masters vote%s", between, site.votes(), site.masters, site.votes() == 1 ? "s" : "");
   }
   return out;
 }

@@ -68,7 +68,8 @@ bool is_lock(const Lookup& one) {
 // ---- the three forms ----------------------------------------------------------------------------------------------
 
 void print_text() {
-  Text summary("%u of %u masters vote, %u are needed", site.votes(), site.masters, site.quorum);
+  Text summary("%u of %u masters vote%s, %u are needed", site.votes(), site.masters, site.votes() == 1 ? "s" : "",
+               site.quorum);
   if (site.lockable() < site.votes()) {
     summary.add("; this user can lock on %u: redlock doctor says why", site.lockable());
   }

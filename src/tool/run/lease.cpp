@@ -244,6 +244,30 @@ Text Lease::mixture() const {
               "gateways", name_of_master(master.name, master.address).c_str());
 }
 
+// The library names one master that stands in the way. Others with the same error most often have the same cause.
+Text Lease::other_masters(const redlock_detail_t& told, int err) const {
+  auto master = sized<redlock_master_status_t>();
+  const auto is_other = [&](uint32_t m) {
+    return redlock_master_status(client_, m, &master) == 0 && master.err != 0 &&
+           strcmp(master.address, told.address) != 0;
+  };
+  Text all;
+  bool done[REDLOCK_MASTERS_MAX] = {};
+  for (uint32_t i = 0; i < REDLOCK_MASTERS_MAX; ++i) {
+    if (done[i] || !is_other(i)) continue;
+    const int same = master.err;
+    Text names;
+    for (uint32_t m = i; m < REDLOCK_MASTERS_MAX; ++m) {
+      if (!is_other(m) || master.err != same) continue;
+      done[m] = true;
+      names.add("%s%s", names.empty() ? "" : ", ", name_of_master(master.name, master.address).c_str());
+    }
+    const char* const text = same == err ? "the same" : redlock_strerror(same);
+    all.add("; %s: %s", names.c_str(), text);
+  }
+  return all;
+}
+
 // What a master denies, or its own words, come from questions that change nothing. While a lock is held none is asked:
 // its key was allowed when it was acquired.
 void Lease::describe(redlock_event_t event) {
@@ -260,6 +284,8 @@ void Lease::describe(redlock_event_t event) {
   }
   explained_ = is_explained ? err : 0;
   if (is_explained && err == REDLOCK_E_NOPERM) detail.denied = "";
+  const Text others =
+      event.cause == REDLOCK_CAUSE_TOO_FEW && event.detail != nullptr ? other_masters(detail, err) : Text();
   Text where;  // with the name by which status and doctor call the master
   const bool has_name = event.detail != nullptr && *detail.name != '\0' && *detail.address != '\0';
   if (has_name && strcmp(detail.name, detail.address) != 0) {
@@ -280,8 +306,10 @@ void Lease::describe(redlock_event_t event) {
                            : is_explained                      ? refusal_text_.c_str()
                            : err == REDLOCK_E_RESOLVE          ? "; redlock doctor tries the name server, too"
                            : is_our_name                       ? our_name
+                           : !others.empty()                   ? "; redlock doctor says more"
                                                                : "";
-  if (size < sizeof sentence_) format_text(sentence_ + size, sizeof sentence_ - size, "%s", more);
+  const char *const first = is_explained ? more : others.c_str(), *const last = is_explained ? others.c_str() : more;
+  if (size < sizeof sentence_) format_text(sentence_ + size, sizeof sentence_ - size, "%s%s", first, last);
 }
 
 // True if all masters are reached and deny the name. No permission comes by itself, so the wait would never end. While

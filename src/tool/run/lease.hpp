@@ -47,6 +47,7 @@ class Lease {
   bool has_untried_master() const;
   bool may_try_again();
   Text mixture() const;
+  Text other_masters(const redlock_detail_t& told, int err) const;
   void note_refusals();
   void tell_key_left() const;
   ExitCode code_of_failure(const redlock_event_t& event) const;
@@ -75,7 +76,7 @@ class Lease {
   int explained_ = 0;
   bool is_held_by_other_ = false;
   ExitCode exit_code_ = exit_ok;
-  char sentence_[REDLOCK_TEXT_MAX + 1] = "";
+  char sentence_[2 * REDLOCK_TEXT_MAX] = "";
   char mistake_[256] = "";  // in what was asked for
 };
 

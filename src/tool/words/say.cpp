@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -141,13 +142,22 @@ void print(const char* format, ...) {
   flush();
 }
 
+static constexpr char clear[] = "\033[K";  // the rest of the line
+
 void show_progress(const char* format, ...) {
   if (is_quiet) return;
   in_progress = true;
   va_list arguments;
   va_start(arguments, format);
-  const Line line("\rredlock: ", format, arguments, "\033[K");
+  Line line("\rredlock: ", format, arguments, clear);
   va_end(arguments);
+  // A terminal wraps a longer line, and the next one would overwrite its last part alone.
+  winsize window{};
+  const bool is_known = ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col != 0;
+  if (is_known && line.size > window.ws_col + strlen(clear)) {
+    memcpy(line.text + window.ws_col, clear, sizeof clear);
+    line.size = window.ws_col + strlen(clear);
+  }
   write_if_there_is_room(STDERR_FILENO, line.text, line.size);
 }
 
