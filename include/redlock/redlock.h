@@ -145,7 +145,7 @@ enum redlock_err {
   REDLOCK_E_NO_ROOM = -55, /**< too much is unanswered already */
   REDLOCK_E_AUTH = -56, /**< user name or password was refused */
   REDLOCK_E_NOPERM = -57, /**< the user lacks a permission */
-  REDLOCK_E_PROTOCOL = -58, /**< sent no RESP, or an answer to nothing that was asked */
+  REDLOCK_E_PROTOCOL = -58, /**< is no Redis server, or breaks the protocol */
   REDLOCK_E_ROLE = -59, /**< is a replica, not a master */
   REDLOCK_E_MODE = -60, /**< is a cluster node or a sentinel, not a standalone master */
   REDLOCK_E_DUPLICATE = -61, /**< is the same server as another master */
@@ -160,13 +160,13 @@ enum redlock_err {
   REDLOCK_E_NOSCRIPT = -70, /**< does not know the script */
   REDLOCK_E_MAXCLIENTS = -71, /**< has too many clients */
   REDLOCK_E_DENIED = -72, /**< runs in protected mode */
-  REDLOCK_E_SERVER = -73, /**< answered an error of another kind */
+  REDLOCK_E_SERVER = -73, /**< answered an error */
   REDLOCK_E_TLS = -74, /**< this build has no TLS */
   REDLOCK_E_GONE = -75, /**< the key is gone or foreign */
   REDLOCK_E_REFUSED = -76, /**< the connection was refused: nothing listens there, or a firewall rejects it */
   REDLOCK_E_CONNECT_TIMEOUT = -77, /**< the connection timed out */
   REDLOCK_E_UNREACHABLE = -78, /**< the host or its network cannot be reached */
-  REDLOCK_E_AUTH_MISSING = -79, /**< wants a password, and the configuration has none */
+  REDLOCK_E_AUTH_MISSING = -79, /**< wants a password, and none is configured */
   /* one master: why the guard does not let it vote */
   REDLOCK_E_UNREAD = -80, /**< its guard record has not been read, or may have changed since */
   REDLOCK_E_UNWATCHED = -81, /**< may have forgotten keys: not yet watched for the guard time */
@@ -174,7 +174,7 @@ enum redlock_err {
   REDLOCK_E_IDENTITY = -83, /**< does not tell its run id and replication id */
   REDLOCK_E_MAXMEMORY = -84, /**< may evict keys: maxmemory is set without noeviction */
   REDLOCK_E_WALL_CLOCK = -85, /**< its clock was stepped, or runs off rate */
-  REDLOCK_E_SEAL = -86, /**< is not in the state in which the guard let it vote */
+  REDLOCK_E_SEAL = -86, /**< is not in the state that the guard admitted */
   REDLOCK_E_REPLID = -90, /**< its replication id has changed, as for a backup or a first replica: watched again */
   REDLOCK_E_NO_GREETING = -91, /**< closed the connection before its first answer: for TLS only, or a proxy? */
   REDLOCK_E_LEFT = -92, /**< the site was changed: copy its redlock.json here */

@@ -44,7 +44,7 @@ class Fifo {
       ping,
 
       // The record's: reads, then writes.
-      info,
+      recheck,  // a reading that sends the tag of the last one
       reading,
       time,
       write,
@@ -53,7 +53,7 @@ class Fifo {
     static constexpr bool is_about_claim(unsigned kind) { return kind <= token; }
     static constexpr bool is_own(unsigned kind) { return kind >= caching; }
     static constexpr bool is_of_greeting(unsigned kind) { return kind >= hello && kind <= ping; }
-    static constexpr bool is_of_record(unsigned kind) { return kind >= info; }
+    static constexpr bool is_of_record(unsigned kind) { return kind >= recheck; }
 
     Instant sent;
     uint32_t round;  // of a reading: its number
@@ -62,7 +62,7 @@ class Fifo {
     bool apart;      // no shared command: only this master is told
   };
 
-  static constexpr unsigned own_max = 12;  // requests of the session itself in flight, at most: those of the greeting
+  static constexpr unsigned own_max = 11;  // requests of the session itself in flight, at most: those of the greeting
 
   Fifo(Request* places, unsigned capacity) : places_(places), capacity_(static_cast<uint16_t>(capacity)) {
     REDLOCK_ASSERT(capacity > own_max);
@@ -130,7 +130,8 @@ static_assert(Fifo::Request::acquire < Fifo::Request::release && Fifo::Request::
 static_assert(Fifo::Request::token + 1 == Fifo::Request::look &&
                   Fifo::Request::holder < Fifo::Request::caching &&
                   Fifo::Request::look_caching + 1 == Fifo::Request::caching &&
-                  Fifo::Request::tracking + 1 == Fifo::Request::hello && Fifo::Request::ping + 1 == Fifo::Request::info,
+                  Fifo::Request::tracking + 1 == Fifo::Request::hello &&
+                  Fifo::Request::ping + 1 == Fifo::Request::recheck,
               "is_about_claim(), is_own(), is_of_greeting() and is_of_record() compare with the ends of the groups");
 
 }  // namespace redlock

@@ -63,7 +63,6 @@ bool Guard::identify(const InfoFacts& facts, const Instant& now) {
   const bool same = !identified_ || (facts.has_run_id && memcmp(read_, facts.run_id, id_size) == 0);
   const bool nameless = settings_.guard == GuardMode::strict && !facts.has_run_id;
   server_fault_ = static_cast<int16_t>(!facts.standalone ? REDLOCK_E_MODE
-                                       : facts.loading   ? REDLOCK_E_LOADING
                                        : facts.evicts    ? REDLOCK_E_MAXMEMORY
                                        : nameless        ? REDLOCK_E_IDENTITY
                                                          : 0);
@@ -80,11 +79,6 @@ bool Guard::identify(const InfoFacts& facts, const Instant& now) {
   if (came_back) distrust(now + time_to_watch(), REDLOCK_E_TWO_SERVERS);
   judge();
   return same;
-}
-
-void Guard::unidentified(int error) {
-  if (settings_.guard == GuardMode::strict) server_fault_ = static_cast<int16_t>(error);
-  judge();
 }
 
 // ---- readings -------------------------------------------------------------------------------------------------
@@ -165,6 +159,10 @@ void Guard::read(Field field, bool absent, Bytes text) {
     case Field::left:
       if (reading_.desc == Desc::foreign) reading_.desc = foreign(text);
       break;
+    case Field::tag:
+      tag_[0] = 0;
+      if (text.size == sizeof tag_) memcpy(tag_, text.data, sizeof tag_);
+      break;
   }
 }
 
@@ -216,6 +214,20 @@ Guard::Next Guard::end_reading(uint32_t number, Instant sent, const Instant& now
   if (commissioned || now >= since_ + time_to_watch()) return Next::seal;
   wants_boot_time_ = has_replid_ && settings_.has_boot_id;
   return Next::nothing;
+}
+
+// A tag is sent only while the master is admitted. So no other reading that counts is under way, and the answer is
+// about the reading that was found last.
+void Guard::confirm_reading(uint32_t number, Instant sent, const Instant& now) {
+  reading_ = found_;
+  end_reading(number, sent, now);
+}
+
+void Guard::repeat_reading(uint32_t number, const Instant& now) {
+  REDLOCK_ASSERT(number == answered_ + 1);
+  answered_ = number;
+  tag_[0] = 0;
+  read_at_ = now;
 }
 
 void Guard::reading_failed(uint32_t number, int error, Instant sent, const Instant& now) {

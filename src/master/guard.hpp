@@ -15,10 +15,11 @@
 //     seal   "run id:replication id:quarantine id", 16 digits each: some client has watched this very state for G
 //
 // The record is ordinary data, so a replica's copy or a restored backup brings it back. Nothing that a connection
-// remembers can tell that. So a *reading* is one script that returns the record, and the server's role and replication
-// id, of the same instant. Only a seal that fits both admits the master. Seal and quarantine id are written by a script
-// that compares the replication id with the one that the server has then. The run id needs no comparison there: a new
-// process is a new connection.
+// remembers can tell that. So a *reading* is one script that returns the record, and what INFO says of the server, of
+// the same instant. Only a seal that fits both admits the master. While it does, a reading sends the tag of the last
+// one, a digest of all that was read, and the server may answer that the tag still fits. Seal and quarantine id are
+// written by a script that compares the replication id with the one that the server has then. The run id needs no
+// comparison there: a new process is a new connection.
 //
 // A seal that fits admits the master for all clients at once. Without a seal the watch begins when the reading is
 // answered, and ends G later by our own clock. The watch belongs to the state, not to the connection: the watch goes on
@@ -84,8 +85,8 @@ class Guard {
     never,    // not as things stand
     open,     // something else: it may pass
   };
-  // The answers of a reading, in order; INFO replication comes before them.
-  enum class Field : uint8_t { desc, q, seal, visit, names, left };
+  // The answers of a whole reading, in order; those of INFO come before them.
+  enum class Field : uint8_t { desc, q, seal, names, left, visit, tag };
 
   explicit Guard(const CommonSettings& settings) : settings_(settings) { REDLOCK_ASSERT(settings.max_ttl_ms != 0); }
 
@@ -123,19 +124,22 @@ class Guard {
 
   // ---- the connection
   void connected();
-  // The whole INFO. False: it is another server than before on this connection.
+  // What INFO says. False: it is another server than before on this connection.
   bool identify(const InfoFacts& facts, const Instant& now);
-  void unidentified(int error);  // INFO was refused
-  bool wants_info() const { return server_fault_ != 0; }
 
   // ---- a reading
   uint32_t begin_reading();                             // its number
-  void read_role(const InfoFacts& facts);               // INFO replication of the same instant
+  // Names all that the last whole reading found. While the master is admitted, a reading asks for an answer that only
+  // confirms the tag. Empty: only a whole reading will do.
+  Bytes tag() const { return Bytes(tag_, admitted() && tag_[0] != 0 ? sizeof tag_ : 0); }
+  void read_role(const InfoFacts& facts);               // the same facts
   void read_no_role(int error);                         // ... was refused
   void read(Field field, bool absent, Bytes text);
   void read_clock(int error);                           // TIME behind the reading; 0: it was answered
   void read_time(int64_t ms) { server_ms_ = ms; }       // ... with this time
   Next end_reading(uint32_t number, Instant sent, const Instant& now);
+  void confirm_reading(uint32_t number, Instant sent, const Instant& now);  // the tag still fits
+  void repeat_reading(uint32_t number, const Instant& now);  // nothing was read: read the whole at once
   void reading_failed(uint32_t number, int error, Instant sent, const Instant& now);
   void written(int error);  // 0: done, or the state was another one
   bool reading() const { return asked_ != answered_; }
@@ -225,6 +229,7 @@ class Guard {
   char left_[id_part] = {};
   char their_name_[REDLOCK_MASTER_NAME_MAX];  // as their_max_ttl_ms_
   char seal_[seal_size] = {};  // of the state whose watch began at since_
+  char tag_[16] = {};          // of the last whole reading; it begins with 0 where there is none
   char read_[seal_size] = {};  // of the connection, and of the reading that is being filled, and then of the last one
 };
 

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Info: the few facts that the guard wants from INFO's five kilobytes, or from its section "replication". The reader
-// gives the text out in parts, and the lines are read as they come. Only the present line is kept, and of a long line
-// only the beginning.
+// Info: the few facts that the guard wants from INFO. The reading script picks these lines out of the text, which has
+// five kilobytes, and returns their values in the order of Info::Line.
 #pragma once
 #include "base/types.hpp"
-#include "resp/reader.hpp"
 
 namespace redlock {
 
@@ -18,26 +16,36 @@ struct InfoFacts {
   bool master;
   bool alone;       // no replica is connected, and no backlog waits for one
   bool standalone;  // false: a cluster node or a sentinel
-  bool loading;
   bool evicts;      // maxmemory is set, and the policy is not noeviction
   uint64_t evicted_keys;
 };
 
 class InfoReader {
  public:
+  enum class Line : uint8_t {
+    run_id,
+    replid,
+    role,
+    replicas,
+    backlog,
+    mode,
+    server_mode,
+    limit,
+    policy,
+    evicted,
+  };
+  static constexpr unsigned lines = static_cast<unsigned>(Line::evicted) + 1;
+
   void begin();
-  void read(Bytes part);
-  const InfoFacts& end();  // the text is over
+  void read(Line line, Bytes value);  // a line that the server does not have is left out
+  const InfoFacts& end();             // all lines were read
 
  private:
-  void line();
+  bool all(unsigned bits) const { return (as_wanted_ & bits) == bits; }
 
   InfoFacts facts_ = {};
-  uint8_t none_ = 0;       // bit 0: no replica is connected; bit 1: there is no backlog
-  bool limited_ = false;   // maxmemory is set
-  bool evicting_ = false;  // the policy
-  uint8_t size_ = 0;
-  char line_[72];          // "master_replid:" and 40 digits is the longest that is wanted
+  uint16_t there_ = 0;      // bits of lines
+  uint16_t as_wanted_ = 0;  // of those that have the value of a lone master that evicts nothing
 };
 
 }  // namespace redlock

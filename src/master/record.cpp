@@ -8,21 +8,16 @@
 namespace redlock {
 namespace {
 
-constexpr unsigned readings_per_info = 6;  // every 1.5 longest ttls or so
 constexpr uint64_t seconds_max = 9'000'000'000;
-constexpr unsigned fields = 7;  // of a reading: INFO replication, then those of Guard::Field
-constexpr unsigned place_of(Guard::Field field) { return static_cast<unsigned>(field) + 1; }
-static_assert(place_of(Guard::Field::desc) == 1 && place_of(Guard::Field::q) == 2 &&
-                  place_of(Guard::Field::seal) == 3 && place_of(Guard::Field::visit) == 4 &&
-                  place_of(Guard::Field::names) == 5 && place_of(Guard::Field::left) == fields - 1,
-              "the reading script returns the fields in this order");
+// Of a whole reading: lines of INFO, then those of Guard::Field.
+constexpr unsigned fields = InfoReader::lines + static_cast<unsigned>(Guard::Field::tag) + 1;
+static_assert(fields == 17, "the reading script returns the fields in the order of InfoReader::Line and Guard::Field");
 
 }  // namespace
 
 void Record::connected() {
   count_change();
   guard_.connected();
-  info_.begin();
 }
 
 void Record::closed() {
@@ -32,40 +27,37 @@ void Record::closed() {
 
 // ---- requests -------------------------------------------------------------------------------------------------
 
-void Record::send_first(bool track, const Instant& now) {
-  send_info(now);
-  send_reading(track, now);
-}
-
-void Record::send_info(const Instant& now) {
-  static constexpr auto info = resp::words("INFO");
-  out_.send(info, Request::info, now);
-  readings_ = 0;
-}
-
 Bytes Record::boot_id() const {
   const CommonSettings& settings = guard_.settings();
   return Bytes(settings.boot_id, settings.has_boot_id ? settings.boot_id_size : 0);
 }
 
-// The script is always sent as text: that is shorter than to repeat a reading whose script was not known.
+// A whole reading always sends the script as text: that is shorter than to repeat a reading whose script was not known.
+// A reading with a tag neither begins nor ends the tracking of the record, which the whole one has begun.
 void Record::send_reading(bool track, const Instant& now) {
   static constexpr auto time = resp::words("TIME");
-  if (track) out_.send(Command::caching(), Request::caching, now);
-  const Bytes machine = boot_id();
-  append_script(reading_script, &machine, 1);
-  out_.fifo.push_own(Request::reading, now, guard_.begin_reading());
+  const Bytes tag = guard_.tag();
+  const bool again = tag.size != 0;
+  if (track && !again) out_.send(Command::caching(), Request::caching, now);
+  const Bytes arguments[] = {again ? Bytes() : boot_id(), tag};
+  append_script(reading_script, arguments, again ? 2 : 1, nullptr, again);
+  out_.fifo.push_own(again ? Request::recheck : Request::reading, now, guard_.begin_reading());
   out_.send(time, Request::time, now);
 }
 
 // One of the guard's scripts, all of which have the record and the short visits for keys.
-// `last`: an argument that is not copied.
-void Record::append_script(const Script& script, const Bytes* arguments, unsigned count, const Bytes* last) {
+// `last`: an argument that is not copied. `known`: the server was sent the text before.
+void Record::append_script(const Script& script, const Bytes* arguments, unsigned count, const Bytes* last,
+                           bool known) {
   char text[16];
   resp::Writer header(text, sizeof text);
   out_.tx.append(header.array(5 + count + (last != nullptr)).written());
-  out_.append_word("EVAL");
-  out_.append_reference(script.common, script.body);
+  out_.append_word(known ? Bytes("EVALSHA") : Bytes("EVAL"));
+  if (known) {
+    out_.append_word(script.sha);
+  } else {
+    out_.append_reference(script.common, script.body);
+  }
   out_.append_word("2");
   out_.append_word(guard_.settings().meta_key);
   out_.append_word(guard_.settings().seen_key);
@@ -91,7 +83,7 @@ void Record::begin_state(Bytes desc, Bytes q, const Instant& now) {
 
 // For what the guard says at one time: a write, and a reading of what came of it.
 bool Record::has_room() const {
-  return out_.tx.fits(bytes_max(guard_.settings()), 2 * Outgoing::references_max + 1) && out_.fifo.has_own_room(5);
+  return out_.tx.fits(bytes_max(guard_.settings()), 2 * Outgoing::references_max + 1) && out_.fifo.has_own_room(4);
 }
 
 void Record::write_next(Guard::Next next, int64_t boot_ms, const Instant& now) {
@@ -117,7 +109,6 @@ void Record::read_when_due(const Instant& now) {
   guard_.on_time(now);
   if (!guard_.wants_reading(now)) return;
   if (!has_room()) return guard_.postpone_reading(now + guard_.settings().node_timeout);
-  if (++readings_ >= readings_per_info || guard_.wants_info()) send_info(now);
   send_reading(tracking_.on(), now);
 }
 
@@ -133,8 +124,9 @@ void Record::quarantine(const Instant& now) {
 
 int Record::handle(const Request& request, const resp::Item& item, const Instant& now) {
   switch (request.kind) {
-    case Request::info:
-      return handle_info(item, now);
+    case Request::recheck:
+      if (handle_recheck(item, request, now)) return 0;
+      [[fallthrough]];
     case Request::reading:
       return handle_reading(item, request, now);
     case Request::time:
@@ -147,23 +139,19 @@ int Record::handle(const Request& request, const resp::Item& item, const Instant
   }
 }
 
-int Record::handle_info(const resp::Item& item, const Instant& now) {
-  using resp::Type;
-  if (const int error = error_of(item)) {
-    guard_.unidentified(error);
-  } else if (item.type != Type::string) {
-    return REDLOCK_E_PROTOCOL;
-  } else {
-    info_.read(item.text);
-    if (!item.last) return 0;
-    if (!guard_.identify(info_.end(), now)) return REDLOCK_E_DISCONNECTED;
-    out_.tell().identified = true;
+// True: the tag still fits, or the server has forgotten the script. Otherwise this is an item of a whole reading.
+bool Record::handle_recheck(const resp::Item& item, const Request& request, const Instant& now) {
+  if (item.depth != 0) return false;
+  if (item.type == resp::Type::integer && item.integer == 1) {
+    guard_.confirm_reading(request.round, request.sent, now);
+    return true;
   }
-  info_.begin();
-  return 0;
+  if (error_of(item) != REDLOCK_E_NOSCRIPT) return false;
+  guard_.repeat_reading(request.round, now);
+  return true;
 }
 
-// INFO replication, then the fields: strings or nulls.
+// Strings or nulls. An error that refuses INFO stands in the first place.
 int Record::handle_reading(const resp::Item& item, const Request& request, const Instant& now) {
   using resp::Type;
   if (item.depth == 0) {
@@ -173,16 +161,26 @@ int Record::handle_reading(const resp::Item& item, const Request& request, const
     }
     field_ = 0;
     overlong_ = false;
+    info_.begin();
     return item.type == Type::array && item.integer == fields ? 0 : REDLOCK_E_PROTOCOL;
   }
-  if (field_ == 0) return read_role(item);
-  if (item.type != Type::string && item.type != Type::null) return REDLOCK_E_PROTOCOL;
+  const int error = error_of(item);
+  if (field_ == 0) info_error_ = static_cast<int16_t>(error);
+  if (item.type != Type::string && item.type != Type::null && (error == 0 || field_ != 0)) return REDLOCK_E_PROTOCOL;
   // A string that comes in parts is longer than any of ours: neither a part nor what is left behind it is the field.
   overlong_ = overlong_ || item.part;
   if (item.part) return 0;
   REDLOCK_ASSERT(field_ < fields);
-  guard_.read(static_cast<Guard::Field>(field_++ - 1), item.type != Type::string, overlong_ ? Bytes() : item.text);
+  const unsigned field = field_++;
+  const bool absent = item.type != Type::string;
+  const Bytes text = overlong_ ? Bytes() : item.text;
   overlong_ = false;
+  if (field >= InfoReader::lines) {
+    guard_.read(static_cast<Guard::Field>(field - InfoReader::lines), absent, text);
+  } else {
+    if (!absent) info_.read(static_cast<InfoReader::Line>(field), text);
+    if (field_ == InfoReader::lines) return end_info(now);
+  }
   if (!item.last) return 0;
   const bool was_ours = guard_.is_ours();
   const Guard::Next next = guard_.end_reading(request.round, request.sent, now);
@@ -192,19 +190,16 @@ int Record::handle_reading(const resp::Item& item, const Request& request, const
   return 0;
 }
 
-int Record::read_role(const resp::Item& item) {
-  if (const int error = error_of(item)) {
-    guard_.read_no_role(error);
-  } else if (item.type != resp::Type::string) {
-    return REDLOCK_E_PROTOCOL;
-  } else {
-    info_.read(item.text);
-    if (item.part) return 0;
-    guard_.read_role(info_.end());
-  }
-  info_.begin();
+int Record::end_info(const Instant& now) {
   wants_state_ = false;  // the ids that it needs are of this reading from here on
-  ++field_;
+  if (info_error_ != 0) {
+    guard_.read_no_role(info_error_);
+    return 0;
+  }
+  const InfoFacts& facts = info_.end();
+  if (!guard_.identify(facts, now)) return REDLOCK_E_DISCONNECTED;
+  guard_.read_role(facts);
+  out_.tell().identified = true;
   return 0;
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// Record: the guard's requests to one master and what their replies mean: INFO, readings, the server's time, and the
-// scripts that write the record. Record decides nothing: master/guard does, and master/clock_watch for the clock.
+// Record: the guard's requests to one master and what their replies mean: readings, the server's time, and the scripts
+// that write the record. Record decides nothing: master/guard does, and master/clock_watch for the clock.
 //
-// A reading is CLIENT CACHING yes, the reading script, TIME, in one write. On a connection with tracking the server
-// pushes the next change of the record, or a null push, before it answers any command that it receives after the
+// A whole reading is CLIENT CACHING yes, the reading script, TIME, in one write. On a connection with tracking the
+// server pushes the next change of the record, or a null push, before it answers any command that it receives after the
 // change.
 #pragma once
 #include "base/random.hpp"
@@ -20,12 +20,12 @@ class Record {
  public:
   using Request = Fifo::Request;
 
-  // The most bytes, texts apart, that the guard says at one time: a write with six arguments, INFO, and a reading.
+  // The most bytes, texts apart, that the guard says at one time: a write with six arguments, and a reading.
   static constexpr size_t bytes_max(const CommonSettings& s) {
     constexpr size_t script = 31, key = 20, id = 7 + Guard::id_size, about = 7 + own_fingerprint_max;
     const size_t keys = 2 * (key + s.key_prefix.size);
     const size_t write = script + keys + 2 * about + 3 * id + 7 + Guard::seal_size;
-    return write + 7 + 14 + Command::caching().size + script + keys + 7 + CommonSettings::boot_id_size + 14;
+    return write + 10 + Command::caching().size + script + keys + 7 + CommonSettings::boot_id_size + 14;
   }
 
   Record(const CommonSettings& settings, const Tracking& tracking, Outgoing& out, const bool* begins)
@@ -46,8 +46,8 @@ class Record {
   // ---- the connection
   void connected();
   void closed();
-  // The first INFO and the first reading of a connection, in its greeting. `track`: tracking was just asked for.
-  void send_first(bool track, const Instant& now);
+  // The first reading of a connection, in its greeting. `track`: tracking was just asked for.
+  void send_first(bool track, const Instant& now) { send_reading(track, now); }
   // The next reading, when it is due.
   void read_when_due(const Instant& now);
   // One item of the reply to one of these requests. 0, or the reason to close the connection.
@@ -64,16 +64,16 @@ class Record {
   void count_change() { ++changes_; }
 
  private:
-  void send_info(const Instant& now);
   void send_reading(bool track, const Instant& now);
-  void append_script(const Script& script, const Bytes* arguments, unsigned count, const Bytes* last = nullptr);
+  void append_script(const Script& script, const Bytes* arguments, unsigned count, const Bytes* last = nullptr,
+                     bool known = false);
   void send_record(Bytes desc, Bytes q, Bytes new_q, Bytes seal, const Instant& now);
   void begin_state(Bytes desc, Bytes q, const Instant& now);
   void write_next(Guard::Next next, int64_t boot_ms, const Instant& now);
   bool has_room() const;
-  int handle_info(const resp::Item& item, const Instant& now);
+  bool handle_recheck(const resp::Item& item, const Request& request, const Instant& now);
   int handle_reading(const resp::Item& item, const Request& request, const Instant& now);
-  int read_role(const resp::Item& item);
+  int end_info(const Instant& now);
   int handle_time(const resp::Item& item, Instant sent, const Instant& now);
   int handle_write(const resp::Item& item);
   Bytes boot_id() const;
@@ -90,8 +90,8 @@ class Record {
   bool seeded_ = false;
   bool wants_state_ = false;  // by the last reading, and it is not allowed yet
   bool overlong_ = false;  // the field of a reading that is under way is longer than any of ours
+  int16_t info_error_ = 0;  // of the reading that is under way
   uint8_t field_ = 0;      // while a reading's reply is read: which field comes next
-  uint8_t readings_ = 0;   // since the last INFO
 };
 
 }  // namespace redlock

@@ -257,12 +257,12 @@ int Session::handle_own(const Request& request, const resp::Item& item, const In
     return 0;
   }
   if (!Request::is_of_record(request.kind)) return tracking_.caching_answered(item);
+  const bool read = item.last && request.kind <= Request::reading;
+  if (read) greeting_.end_old_connection(now);  // its fields have told the run id
   const int reason = record_.handle(request, item, now);
   if (reason != 0) return reason;
-  if (request.kind == Request::info && item.last) greeting_.end_old_connection(now);
-  // The guard has judged behind INFO, behind a reading, and when TIME was refused or not.
-  const bool judged = request.kind == Request::time ? item.depth == 0 : item.last && request.kind < Request::time;
-  if (judged) guard_changed();
+  // The guard has judged behind a reading, and when TIME was refused or not.
+  if (read || (request.kind == Request::time && item.depth == 0)) guard_changed();
   return 0;
 }
 

@@ -212,9 +212,12 @@ class World {
     return out;
   }
   std::string impersonated(unsigned other, std::string reply) {
-    const size_t run = reply.find("run_id:"), line = reply.find("master_replid:");
-    if (run != std::string::npos) reply.replace(run + 7, 40, stage_->redis(other).run_id());
-    if (line != std::string::npos) reply.replace(line + 14, 40, stage_->redis(other).replid());
+    const std::string mark = "$40\r\n";  // a reading begins with the two ids
+    const size_t run = reply.find(mark), line = reply.find(mark, run + 1);
+    if (run != std::string::npos) reply.replace(run + 5, 40, stage_->redis(other).run_id());
+    if (run != std::string::npos && line != std::string::npos) {
+      reply.replace(line + 5, 40, stage_->redis(other).replid());
+    }
     return reply;
   }
 

@@ -278,18 +278,19 @@ class World : public BareDriver::Peer {
     Link& link = links_[m];
     const std::string id(15, '1');
     const auto field = [](const std::string& text) { return text.empty() ? "_\r\n" : bulk(text); };
-    if (words[0] == "INFO" && !no) return bulk("redis_mode:standalone\r\nrun_id:" + id + std::to_string(m) + "\r\n");
-    if (words[0] == "INFO") return "-NOPERM this user\r\n";
     if (words[0] == "TIME" && no) return "-NOPERM this user\r\n";
     if (words[0] == "TIME") return "*2\r\n" + bulk(std::to_string(now_.ns() / 1'000'000'000)) + bulk("0");
     const Script* const script = script_of(words);
     if (script == &reading_script) {
       link.data += no;
       const std::string number = std::to_string(10'000'000 + link.data);
-      return "*5\r\n" +
-             bulk("role:master\r\nconnected_slaves:0\r\nmaster_replid:22222222" + number +
-                  "\r\nrepl_backlog_active:" + (link.data % 4 == 3 ? "1\r\n" : "0\r\n")) +
-             field(link.desc) + field(link.q) + field(link.seal) + field(link.visit);
+      const size_t record = std::hash<std::string>()(link.desc + link.q + link.seal);
+      const std::string tag = number + std::to_string(10'000'000 + record % 10'000'000);
+      if (words.size() == 7 && words[6] == tag) return ":1\r\n";
+      return "*17\r\n" + bulk(id + std::to_string(m)) + bulk("22222222" + number) + bulk("master") + bulk("0") +
+             bulk(link.data % 4 == 3 ? "1" : "0") + bulk("standalone") + "_\r\n" + bulk("0") + bulk("noeviction") +
+             bulk("0") + field(link.desc) + field(link.q) + field(link.seal) + "_\r\n_\r\n" + field(link.visit) +
+             bulk(tag);
     }
     if (script == &record_script && !no) link.desc = words[8], link.q = words[9], link.seal = words[10];
     if (script == &visit_script && !no) link.visit = words[6].substr(17) + " " + words[7] + " " + words[8];

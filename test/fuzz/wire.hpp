@@ -58,7 +58,7 @@ class Wire {
     size_t at = 0;
     uint64_t count = 0;
     if (!number(bytes, at, '*', count)) return 0;
-    require(count >= 1 && count <= 11, "a command has 1 to 11 words");
+    require(count >= 1 && count <= 12, "a command has 1 to 12 words");
     for (uint64_t i = 0; i < count; ++i) {
       uint64_t size = 0;
       if (!number(bytes, at, '$', size)) return 0;
@@ -120,7 +120,7 @@ class Wire {
     } else if (name == "SCRIPT") {
       require(words.size() == 3 && words[1] == "LOAD", "SCRIPT LOAD text");
     } else {
-      const bool alone = name == "ROLE" || name == "INFO" || name == "TIME";
+      const bool alone = name == "ROLE" || name == "TIME";
       require((name == "AUTH" && words.size() <= 3) || (alone && words.size() == 1), "a command we know");
     }
   }
@@ -131,8 +131,10 @@ class Wire {
     const Script* const script = script_of(words);
     require(script != nullptr, "a script of ours");
     if (script == &reading_script || script == &record_script || script == &visit_script) {
-      const size_t arguments = script == &reading_script ? 1 : script == &record_script ? 6 : 4;
-      require(words[0] == "EVAL" && words[2] == "2" && words.size() == 5 + arguments, "a script about the record");
+      const bool recheck = script == &reading_script && words[0] == "EVALSHA";
+      const size_t arguments = recheck ? 2 : script == &reading_script ? 1 : script == &record_script ? 7 : 4;
+      require((words[0] == "EVAL" || recheck) && words[2] == "2" && words.size() == 5 + arguments,
+              "a script about the record");
       require(words[3].size() >= 13 && words[4].size() == words[3].size(), "the record and the visits");
       if (script == &reading_script) require(words[5].empty() || words[5].size() == 36, "a boot id");
       if (script == &visit_script)

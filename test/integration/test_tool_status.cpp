@@ -178,7 +178,7 @@ TEST(ToolStatus, MastersThatDoNotAnswer) {
   site[0].command({"CONFIG", "SET", "requirepass", "secret"});
   const Ended none = site.run({"status", "bus"}, config);
   EXPECT_EQ(none.status, 77);
-  const std::string cause = "wants a password, and the configuration has none";
+  const std::string cause = "wants a password, and none is configured";
   EXPECT_TRUE(has(none.out, "\nbus: unknown: 1/3 cannot be asked (" + cause + "), 2/3 did not answer\n")) << none.out;
   EXPECT_EQ(none.err, "redlock: 0 of 3 masters can be asked, and 2 are needed; m0: " + cause + "\n");
 }

@@ -9,6 +9,7 @@
 
 #include "master/scripts.hpp"
 #include "site/move_script.hpp"
+#include "support/sha1.hpp"
 
 static_assert(LUA_VERSION_NUM == 501, "Redis has Lua 5.1");
 
@@ -156,6 +157,28 @@ int redis_status_reply(lua_State* state) {
   return 1;
 }
 
+int redis_sha1hex(lua_State* state) {
+  push(state, Reply::make_bulk(Sha1::hex(text_at(state, 1))));
+  return 1;
+}
+
+// Of an array of strings and booleans, as a server encodes it but for what JSON escapes.
+int cjson_encode(lua_State* state) {
+  std::string text = "[";
+  for (int i = 1; i <= static_cast<int>(lua_objlen(state, 1)); ++i) {
+    lua_rawgeti(state, 1, i);
+    if (lua_isboolean(state, -1)) {
+      text += "false,";
+    } else {
+      text.append("\"").append(text_at(state, -1)).append("\",");
+    }
+    lua_pop(state, 1);
+  }
+  text.back() = ']';
+  lua_pushlstring(state, text.data(), text.size());
+  return 1;
+}
+
 // A global that a script forgets to declare ends the script on a server, so it does here.
 constexpr char guarded_globals[] = R"(
 for _, name in ipairs{'dofile', 'loadfile', 'print'} do _G[name] = nil end
@@ -170,9 +193,14 @@ Lua::Lua() : state(luaL_newstate()) {
     lua_pushcfunction(state, open);
     lua_call(state, 0, 0);
   }
-  const luaL_Reg functions[] = {
-      {"call", redis_call}, {"pcall", redis_pcall}, {"status_reply", redis_status_reply}, {nullptr, nullptr}};
+  const luaL_Reg functions[] = {{"call", redis_call},
+                                {"pcall", redis_pcall},
+                                {"status_reply", redis_status_reply},
+                                {"sha1hex", redis_sha1hex},
+                                {nullptr, nullptr}};
   luaL_register(state, "redis", functions);
+  const luaL_Reg encoders[] = {{"encode", cjson_encode}, {nullptr, nullptr}};
+  luaL_register(state, "cjson", encoders);
   if (luaL_loadstring(state, guarded_globals) != 0 || lua_pcall(state, 0, 1, 0) != 0) std::abort();
   globals = luaL_ref(state, LUA_REGISTRYINDEX);
 }

@@ -91,8 +91,8 @@ inline std::string reply_in_words(const std::string& bytes) {
 inline bool is_greeting(const std::vector<std::string>& words) {
   const std::string& word = words[0];
   return word == "HELLO" || word == "AUTH" || word == "ROLE" || word == "SCRIPT" || word == "PING" ||
-         word == "CLIENT" || word == "INFO" || word == "TIME" ||
-         (word == "EVAL" && words[1] == text_of(reading_script));
+         word == "CLIENT" || word == "TIME" || (word == "EVAL" && words[1] == text_of(reading_script)) ||
+         (word == "EVALSHA" && Bytes(words[1].data(), words[1].size()) == reading_script.sha);
 }
 
 inline bool is_caching(const std::vector<std::string>& words) { return words[0] == "CLIENT" && words[1] == "CACHING"; }

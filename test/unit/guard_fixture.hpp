@@ -65,11 +65,10 @@ struct Fixture {
     }
   }
   void say_fields() {
-    const std::string* const fields[] = {&record.desc, &record.q, &record.seal, &record.visit};
-    for (unsigned i = 0; i < std::size(fields); ++i) {
-      guard.read(static_cast<Field>(i), fields[i]->empty(), bytes(*fields[i]));
-    }
-    guard.read(Field::left, record.left.empty(), bytes(record.left));
+    const std::pair<Field, const std::string*> fields[] = {{Field::desc, &record.desc}, {Field::q, &record.q},
+                                                           {Field::seal, &record.seal}, {Field::left, &record.left},
+                                                           {Field::visit, &record.visit}};
+    for (const auto& [field, text] : fields) guard.read(field, text->empty(), bytes(*text));
   }
   Next read() { return answer(ask()); }
 

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -40,19 +41,28 @@ inline bool holds(const std::string& text, const std::string& part) { return tex
 inline const std::string meta = "redlock::meta", seen = "redlock::seen", fingerprint = "v1 n=3",
                          names = "a,b,c";
 inline const std::string replid = "2222222222222222", q = "3333333333333333";
+inline const std::string tag = "0123456789abcdef";
 inline const std::string run_id = "1111111111111111";
 inline const std::string seal = run_id + ":" + replid + ":" + q;
 inline const std::string boot_id(Settings::boot_id_size, 'b');
 inline const std::string null_push = ">2\r\n$10\r\ninvalidate\r\n_\r\n";
 
-inline std::string info_text(const std::string& run = run_id) {
-  return "redis_mode:standalone\r\nrun_id:" + run + "aaaa\r\nmaxmemory:0\r\nrole:master\r\nmaster_replid:" + replid +
-         "bbbb\r\n";
+// What the server says of itself in a reading: the values of INFO, encoded, in the order of InfoReader::Line.
+inline std::string info_of(const std::string& run = run_id, const std::string& id = replid, int replicas = 0,
+                           int backlog = 0, const char* policy = "noeviction") {
+  return bulk(run + "aaaa") + bulk(id + "bbbb") + bulk("master") + bulk(std::to_string(replicas)) +
+         bulk(std::to_string(backlog)) + bulk("standalone") + "_\r\n" + bulk("1000000") + bulk(policy) + bulk("0");
 }
-inline std::string replication(const std::string& id = replid, const std::string& role = "master", int replicas = 0,
-                        int backlog = 0) {
-  return "# Replication\r\nrole:" + role + "\r\nconnected_slaves:" + std::to_string(replicas) +
-         "\r\nmaster_replid:" + id + "bbbb\r\nrepl_backlog_active:" + std::to_string(backlog) + "\r\n";
+// ... where INFO is refused.
+inline std::string no_info() {
+  std::string s = "-ERR The user executing the script can't run this command or subcommand\r\n";
+  for (unsigned i = 1; i < InfoReader::lines; ++i) s += "_\r\n";
+  return s;
+}
+inline std::string whole(const std::string& info, const std::vector<std::string>& fields) {
+  std::string s = "*" + std::to_string(InfoReader::lines + fields.size()) + "\r\n" + info;
+  for (const std::string& field : fields) s += field;
+  return s;
 }
 
 enum class Link { tracked, untracked, resp2 };
@@ -97,7 +107,7 @@ struct Fixture : test::SessionWire {
     return "%3\r\n" + bulk("id") + ":" + std::to_string(id) + "\r\n" + bulk("mode") + bulk("standalone") +
            bulk("role") + bulk("master");
   }
-  std::string before_info(int64_t id = 10) const {
+  std::string before_reading(int64_t id = 10) const {
     if (link == Link::resp2) {
       return list({bulk("master"), ":0\r\n", "*0\r\n"}) + ":" + std::to_string(id) + "\r\n" + bulk("sha") +
              bulk("sha");
@@ -110,24 +120,24 @@ struct Fixture : test::SessionWire {
   // Behind the greeting no tracking is asked for where it was refused.
   std::string caching_later() const { return link == Link::tracked ? "+OK\r\n" : ""; }
   static std::string null() { return "_\r\n"; }
-  static std::string record(const std::string& the_seal = seal, const std::string& info = replication(),
+  static std::string record(const std::string& the_seal = seal, const std::string& info = info_of(),
                             const std::string& visit = "") {
-    return list({bulk(info), bulk(fingerprint), bulk(q), the_seal.empty() ? null() : bulk(the_seal),
-                 visit.empty() ? null() : bulk(visit), null(), null()});
+    return whole(info, {bulk(fingerprint), bulk(q), the_seal.empty() ? null() : bulk(the_seal), null(), null(),
+                        visit.empty() ? null() : bulk(visit), bulk(tag)});
   }
-  static std::string blank() { return list({bulk(replication()), null(), null(), null(), null(), null(), null()}); }
+  static std::string blank() { return whole(info_of(), std::vector<std::string>(7, null())); }
   static std::string time(int64_t seconds = 1'700'000'000) { return list({bulk(std::to_string(seconds)), bulk("5")}); }
   std::string ping() const { return bulk(nonce_of(rest)); }
 
-  void greet_up_to_info(int64_t id = 10) {
+  void greet_up_to_reading(int64_t id = 10) {
     sent();
     receive(hello(id));
     rest = sent();
-    receive(before_info(id));
+    receive(before_reading(id));
   }
   void greet(const std::string& the_record = record(), int64_t id = 10) {
-    greet_up_to_info(id);
-    receive(bulk(info_text()) + caching() + the_record + time() + ping());
+    greet_up_to_reading(id);
+    receive(caching() + the_record + time() + ping());
     ASSERT_EQ(session->state(), State::up);
     replies.clear();
   }
@@ -136,10 +146,14 @@ struct Fixture : test::SessionWire {
     now = at(ms);
     on_time(now);
     take_news();
-    return sent();
+    const std::string said = sent();
+    if (holds(said, "EVAL")) under_tracking.push_back(holds(said, "CACHING"));
+    return said;
   }
   void reads(const std::string& the_record, int64_t seconds = 0) {
-    receive(caching_later() + the_record + time(1'700'000'000 + seconds));
+    const bool tracked = under_tracking.empty() || under_tracking.front();
+    if (!under_tracking.empty()) under_tracking.pop_front();
+    receive((tracked ? caching_later() : "") + the_record + time(1'700'000'000 + seconds));
   }
   unsigned told(bool News::*what) const {
     unsigned n = 0;
@@ -158,6 +172,11 @@ struct Fixture : test::SessionWire {
     return (link == Link::tracked ? command({"CLIENT", "CACHING", "yes"}) : "") +
            command({"EVAL", test::text_of(reading_script), "2", meta, seen, machine}) + command({"TIME"});
   }
+  // Of a server that votes: is all as in the last reading?
+  static std::string recheck() {
+    const Bytes sha = reading_script.sha;
+    return command({"EVALSHA", std::string(sha.data, sha.size), "2", meta, seen, "", tag}) + command({"TIME"});
+  }
   static std::string write(const std::string& desc, const std::string& old_q, const std::string& new_q,
                            const std::string& new_seal, const std::string& id = replid) {
     return command(
@@ -173,8 +192,9 @@ struct Fixture : test::SessionWire {
   MasterSettings master;
   std::unique_ptr<char[]> tx;
   char rx[512];
-  Fifo::Request requests[16 + Session::own_requests];
+  Fifo::Request requests[17 + Session::own_requests];
   std::string rest;
+  std::deque<bool> under_tracking;  // of each reading that due() has seen and reads() has not answered
 };
 
 struct Greeted : Fixture {
@@ -184,8 +204,8 @@ struct Greeted : Fixture {
 struct AnyUnderGuard : ::testing::Test {
   Fixture f;
 };
-struct GreetedUpToInfo : AnyUnderGuard {
-  GreetedUpToInfo() { f.greet_up_to_info(); }
+struct GreetedUpToReading : AnyUnderGuard {
+  GreetedUpToReading() { f.greet_up_to_reading(); }
 };
 struct GreetedUnderGuard : ::testing::Test {
   Greeted f;

@@ -677,7 +677,7 @@ struct Storm : Site {
     const auto says = [&said](const char* what) { return said.find(what) != std::string::npos; };
     if (n == 0) return "-LOADING";
     if (word == "HELLO") return n == 1 ? "-ERR unknown command" : n == 2 ? "-WRONGPASS" : nullptr;
-    if (says(" reading") || word == "TIME" || word == "INFO") return n == 1 ? "-NOPERM" : nullptr;
+    if (says(" reading") || word == "TIME") return n == 1 ? "-NOPERM" : nullptr;
     if (says(" record") || says(" visit")) return n < 5 ? ":0" : n < 8 ? "-OOM" : nullptr;
     if (says(" acquire")) return n < 4 ? "-NOSCRIPT" : n < 8 ? "_" : n == 8 ? ":-1" : "+OK";
     if (says("CLIENT KILL")) return n < 50 ? ":1" : "-NOPERM";

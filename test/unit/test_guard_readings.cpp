@@ -152,23 +152,17 @@ TEST(Guard, what_the_whole_info_says_can_refuse_it) {
     void (*change)(InfoFacts&);
     int reason;
   } const cases[] = {{[](InfoFacts& i) { i.standalone = false; }, REDLOCK_E_MODE},
-                     {[](InfoFacts& i) { i.loading = true; }, REDLOCK_E_LOADING},
                      {[](InfoFacts& i) { i.evicts = true; }, REDLOCK_E_MAXMEMORY}};
   for (const auto& c : cases) {
     Fixture f;
     f.admit();
-    EXPECT_FALSE(f.guard.wants_info());
     InfoFacts changed = f.facts;
     c.change(changed);
     f.guard.identify(changed, f.now);
     EXPECT_EQ(f.guard.reason(), c.reason);
     EXPECT_EQ(f.guard.forgot(), c.reason == REDLOCK_E_MODE) << c.reason;
-    EXPECT_TRUE(f.guard.wants_info()) << "with the next reading: only INFO can mend it";
-    EXPECT_EQ(f.read(), Next::nothing);
-    EXPECT_EQ(f.guard.reason(), c.reason) << "a reading does not mend it";
     f.guard.identify(f.facts, f.now);
     EXPECT_TRUE(f.guard.admitted()) << c.reason;
-    EXPECT_FALSE(f.guard.wants_info());
   }
 }
 

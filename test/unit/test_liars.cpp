@@ -174,8 +174,8 @@ TEST(Liars, AnothersRunIdCostsOneVote) {
     for (const unsigned liar : {1u, masters}) {
       Stage stage(masters);
       stage.lie = [&](unsigned m, const Words&, std::string& reply) {
-        const size_t at = reply.find("run_id:");
-        if (m == liar && at != std::string::npos) reply.replace(at + 7, 40, stage.redis(2).run_id());
+        const size_t at = reply.find(stage.redis(m).run_id());
+        if (m == liar && at != std::string::npos) reply.replace(at, 40, stage.redis(2).run_id());
       };
       Gateway& a = stage.add(
           "a", [](Settings& s) { s.guard = GuardMode::strict; }, 0, true, true);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What a session says and hears for the guard, byte for byte: readings, INFO, the server's time, the scripts that
-// write; and how the greeting ends what an older connection has left behind.
+// What a session says and hears for the guard, byte for byte: readings, the server's time, the scripts that write; and
+// how the greeting ends what an older connection has left behind.
 #include "session_guard_fixture.hpp"
 
 namespace redlock {
@@ -14,7 +14,7 @@ using namespace session_guard_test;
 TEST_F(GreetedUnderGuard, the_greeting_reads_under_tracking) {
   EXPECT_EQ(f.rest, command({"CLIENT", "TRACKING", "on", "OPTIN", "NOLOOP"}) +
                         command({"SCRIPT", "LOAD", test::text_of(release_script)}) +
-                        command({"SCRIPT", "LOAD", test::text_of(extend_script)}) + command({"INFO"}) + f.reading() +
+                        command({"SCRIPT", "LOAD", test::text_of(extend_script)}) + f.reading() +
                         command({"PING", Fixture::nonce_of(f.rest)}));
   EXPECT_TRUE(f.session->votes());
 }
@@ -25,7 +25,7 @@ TEST(SessionGuard, the_greeting_on_resp2_asks_for_the_id) {
   f.greet();
   EXPECT_EQ(f.rest, command({"ROLE"}) + command({"CLIENT", "ID"}) +
                         command({"SCRIPT", "LOAD", test::text_of(release_script)}) +
-                        command({"SCRIPT", "LOAD", test::text_of(extend_script)}) + command({"INFO"}) + f.reading() +
+                        command({"SCRIPT", "LOAD", test::text_of(extend_script)}) + f.reading() +
                         command({"PING", Fixture::nonce_of(f.rest)}));
   EXPECT_TRUE(f.session->votes());
   EXPECT_TRUE(f.session->send_script_text(Op::acquire));
@@ -34,25 +34,25 @@ TEST(SessionGuard, the_greeting_on_resp2_asks_for_the_id) {
 TEST(SessionGuard, the_greeting_has_places_and_references_enough) {
   for (const Link link : {Link::tracked, Link::untracked, Link::resp2}) {
     Fixture f(link, 7, 1'024);
-    f.greet_up_to_info();
+    f.greet_up_to_reading();
     f.break_off(true);
     f.connect();
-    f.greet_up_to_info();
-    f.receive(bulk(info_text()) + f.caching() + Fixture::blank() + f.time());
+    f.greet_up_to_reading();
+    f.receive(f.caching() + Fixture::blank() + f.time());
     EXPECT_EQ(f.session->wish(), Wish::none);
   }
 }
 
-TEST_F(GreetedUpToInfo, the_greeting_tells_that_it_is_identified) {
-  f.receive(bulk(info_text()));
+TEST_F(GreetedUpToReading, the_greeting_tells_that_it_is_identified) {
+  f.receive(f.caching() + f.record());
   EXPECT_EQ(f.told(&News::identified), 1u);
   EXPECT_EQ(std::string(f.session->guard().run_id().data, 16), run_id);
 }
 
 TEST_F(AnyUnderGuard, a_blank_record_is_made_only_when_the_client_allows_it) {
   f.begins = false;
-  f.greet_up_to_info();
-  f.receive(bulk(info_text()) + f.caching() + f.blank() + f.time() + f.ping());
+  f.greet_up_to_reading();
+  f.receive(f.caching() + f.blank() + f.time() + f.ping());
   EXPECT_EQ(f.session->state(), State::greeting) << "the client decides first";
   f.session->begin_state(false, f.now);
   EXPECT_EQ(f.session->state(), State::up);
@@ -68,8 +68,8 @@ TEST_F(AnyUnderGuard, a_blank_record_is_made_only_when_the_client_allows_it) {
 
 TEST_F(AnyUnderGuard, a_master_whose_record_is_not_begun_comes_up_when_all_is_answered) {
   f.begins = false;
-  f.greet_up_to_info();
-  f.receive(bulk(info_text()) + f.caching() + f.blank());
+  f.greet_up_to_reading();
+  f.receive(f.caching() + f.blank());
   f.session->begin_state(false, f.now);
   EXPECT_EQ(f.session->state(), State::greeting) << "TIME and PING are not answered";
   f.receive(f.time() + f.ping());
@@ -78,19 +78,19 @@ TEST_F(AnyUnderGuard, a_master_whose_record_is_not_begun_comes_up_when_all_is_an
 
   Fixture other;
   other.begins = false;
-  other.greet_up_to_info();
-  other.receive(bulk(info_text()) + other.caching() + other.blank() + other.time() + other.ping());
+  other.greet_up_to_reading();
+  other.receive(other.caching() + other.blank() + other.time() + other.ping());
   other.session->begin_state(true, other.now);
   EXPECT_EQ(other.session->state(), State::greeting) << "the new record is not answered";
 }
 
 TEST_F(AnyUnderGuard, no_state_is_begun_after_a_connection_or_in_the_middle_of_a_reading) {
   f.begins = false;
-  f.greet_up_to_info();
-  f.receive(bulk(info_text()) + f.caching() + f.blank() + f.time() + f.ping());
+  f.greet_up_to_reading();
+  f.receive(f.caching() + f.blank() + f.time() + f.ping());
   f.session->begin_state(false, f.now);
   f.due(5'000);
-  f.receive(f.caching() + "*7\r\n" + bulk(replication()));
+  f.receive(f.caching() + "*17\r\n" + info_of());
   f.session->begin_state(true, f.now);
   EXPECT_EQ(f.sent(), "") << "half of the state is of another reading";
   f.break_off();
@@ -99,8 +99,8 @@ TEST_F(AnyUnderGuard, no_state_is_begun_after_a_connection_or_in_the_middle_of_a
 
   Fixture closing;
   closing.begins = false;
-  closing.greet_up_to_info();
-  closing.receive(bulk(info_text()) + closing.caching() + closing.blank() + closing.time() + closing.ping());
+  closing.greet_up_to_reading();
+  closing.receive(closing.caching() + closing.blank() + closing.time() + closing.ping());
   closing.session->close_quietly();
   closing.session->begin_state(true, closing.now);
   EXPECT_EQ(closing.session->wish(), Wish::close);
@@ -111,8 +111,8 @@ TEST_F(AnyUnderGuard, no_state_is_begun_after_a_connection_or_in_the_middle_of_a
 TEST(SessionGuard, a_push_in_the_greeting_is_followed_by_another_reading_before_it_is_up) {
   for (const std::string& push : {null_push, ">2\r\n$10\r\ninvalidate\r\n" + list({bulk(meta)})}) {
     Fixture f;
-    f.greet_up_to_info();
-    f.receive(bulk(info_text()) + f.caching() + f.blank() + f.time());
+    f.greet_up_to_reading();
+    f.receive(f.caching() + f.blank() + f.time());
     f.sent();
     f.receive(f.ping() + push + ":1\r\n" + f.caching() + f.record(""));
     EXPECT_EQ(f.session->state(), State::greeting);
@@ -134,10 +134,8 @@ TEST_F(AnyUnderGuard, the_watch_ends_with_the_script_that_writes_the_seal) {
   f.greet(Fixture::record(""));
   for (int64_t ms = 5'000; ms <= 30'000; ms += 5'000) {
     const std::string said = f.due(ms);
-    ASSERT_EQ(said, (ms == 30'000 ? command({"INFO"}) : "") + f.reading())
-        << ms << ": from time to time the whole INFO";
-    f.receive((ms == 30'000 ? bulk(info_text()) : "") + f.caching() + f.record("") +
-              f.time(1'700'000'000 + ms / 1'000));
+    ASSERT_EQ(said, f.reading()) << ms << ": what does not vote is read as a whole";
+    f.reads(f.record(""), ms / 1'000);
   }
   f.due(30'302);
   f.reads(f.record(""), 30);
@@ -149,25 +147,93 @@ TEST_F(AnyUnderGuard, the_watch_ends_with_the_script_that_writes_the_seal) {
 // Another client's state, or another master's copy: the record's words are compared by the script, with the id as read.
 TEST_F(AnyUnderGuard, a_seal_is_of_the_replication_id_as_it_was_read) {
   f.session->commission(at(1'000), f.now);
-  f.greet_up_to_info();
-  f.receive(bulk(info_text()) + f.caching() + f.record(seal, replication("4444444444444444")) + f.time() + f.ping());
+  f.greet_up_to_reading();
+  f.receive(f.caching() + f.record(seal, info_of(run_id, "4444444444444444")) + f.time() + f.ping());
   EXPECT_EQ(f.sent(),
             Fixture::write(fingerprint, q, q, run_id + ":4444444444444444:" + q, "4444444444444444") + f.reading());
 }
 
-TEST_F(GreetedUpToInfo, what_only_the_whole_info_can_mend_is_asked_for_with_the_next_reading) {
-  f.receive(bulk(info_text() + "loading:1\r\n") + f.caching() + f.record() + f.time() + f.ping());
-  EXPECT_EQ(f.session->reason(), REDLOCK_E_LOADING);
-  EXPECT_EQ(f.due(5'000), command({"INFO"}) + f.reading());
-  f.receive(bulk(info_text()) + f.caching() + f.record() + f.time(1'700'000'005));
+TEST_F(GreetedUpToReading, what_info_refuses_the_next_reading_can_mend) {
+  f.receive(f.caching() + f.record(seal, info_of(run_id, replid, 0, 0, "allkeys-lru")) + f.time() + f.ping());
+  EXPECT_EQ(f.session->reason(), REDLOCK_E_MAXMEMORY);
+  EXPECT_EQ(f.due(5'000), f.reading());
+  f.receive(f.caching() + f.record() + f.time(1'700'000'005));
   EXPECT_TRUE(f.session->votes());
+  EXPECT_EQ(f.due(10'000), f.recheck());
+}
+
+// The tag stands for all that was found. So its confirmation is a reading like another, and counts from its sending.
+TEST_F(GreetedUnderGuard, a_master_that_votes_is_only_asked_whether_all_is_as_it_was) {
+  for (const int64_t ms : {5'000, 10'000}) {
+    EXPECT_EQ(f.due(ms), f.recheck());
+    f.now = at(ms + 100);
+    f.receive(":1\r\n" + f.time(1'700'000'000 + ms / 1'000));
+    EXPECT_TRUE(f.session->votes());
+  }
+  f.settings.node_timeout = Duration::ms(60'000);
+  EXPECT_EQ(f.due(15'000), f.recheck());
+  f.due(19'999);
+  EXPECT_TRUE(f.session->votes());
+  f.due(20'000);
+  EXPECT_EQ(f.session->reason(), REDLOCK_E_UNREAD) << "a lifetime behind the last reading that was answered";
+  f.now = at(24'999);
+  f.receive(":1\r\n" + f.time(1'700'000'015));
+  EXPECT_TRUE(f.session->votes());
+  f.due(25'000);
+  EXPECT_EQ(f.session->reason(), REDLOCK_E_UNREAD) << "a lifetime behind the sending";
+}
+
+TEST_F(GreetedUnderGuard, where_something_has_changed_the_answer_is_the_whole_reading) {
+  f.due(5'000);
+  f.receive(f.record("", info_of(run_id, "4444444444444444")) + f.time(1'700'000'005));
+  EXPECT_EQ(f.session->reason(), REDLOCK_E_REPLID);
+  EXPECT_EQ(f.told(&News::withdrawn), 1u);
   EXPECT_EQ(f.due(10'000), f.reading());
 }
 
-TEST_F(GreetedUpToInfo, another_run_id_on_the_same_connection_closes_it) {
-  f.receive(bulk(info_text() + "loading:1\r\n") + f.caching() + f.record() + f.time() + f.ping());
+// SCRIPT FLUSH, or a server that keeps few scripts. Nothing is known to have changed.
+TEST_F(GreetedUnderGuard, a_script_that_the_server_has_forgotten_is_sent_again_while_the_master_votes) {
   f.due(5'000);
-  f.receive(bulk(info_text("9999999999999999")));
+  f.receive("-NOSCRIPT No matching script. Please use EVAL.\r\n");
+  EXPECT_TRUE(f.session->votes());
+  f.under_tracking.clear();
+  EXPECT_EQ(f.due(5'000), f.reading());
+  f.receive(f.time(1'700'000'005));
+  f.reads(f.record(), 5);
+  EXPECT_TRUE(f.session->votes());
+  EXPECT_EQ(f.due(10'000), f.recheck());
+}
+
+TEST(SessionGuard, a_recheck_that_a_push_has_overtaken_admits_nobody) {
+  Greeted f;
+  f.due(5'000);
+  f.receive(null_push);
+  f.under_tracking.clear();
+  EXPECT_EQ(f.due(5'000), f.reading()) << "at once, and whole";
+  f.receive(":1\r\n" + f.time(1'700'000'005));
+  EXPECT_EQ(f.session->reason(), REDLOCK_E_UNREAD);
+  f.reads(f.record(), 5);
+  EXPECT_TRUE(f.session->votes());
+}
+
+TEST(SessionGuard, a_recheck_answered_by_anything_else_is_no_reading) {
+  for (const char* answer : {":0\r\n", ":2\r\n", "+OK\r\n", "_\r\n", "*0\r\n"}) {
+    Greeted f;
+    f.due(5'000);
+    f.receive(answer);
+    SCOPED_TRACE(answer);
+    f.expect_closing(REDLOCK_E_PROTOCOL);
+  }
+  Greeted f;
+  f.due(5'000);
+  f.receive("-ERR no\r\n" + f.time(1'700'000'005));
+  EXPECT_EQ(f.session->reason(), REDLOCK_E_SERVER);
+}
+
+TEST_F(GreetedUpToReading, another_run_id_on_the_same_connection_closes_it) {
+  f.receive(f.caching() + f.record() + f.time() + f.ping());
+  f.due(5'000);
+  f.receive(f.record(seal, info_of("9999999999999999")));
   f.expect_closing(REDLOCK_E_DISCONNECTED);
 }
 
@@ -210,7 +276,7 @@ TEST(SessionGuard, a_reading_that_was_sent_before_a_withdrawal_admits_nobody) {
       Greeted f;
       f.ask(Op::extend);
       f.session->read_now(f.now);
-      EXPECT_TRUE(holds(f.due(0), f.reading()));
+      EXPECT_TRUE(holds(f.due(0), f.recheck()));
       f.receive(w.bytes);
       EXPECT_FALSE(f.session->votes());
       EXPECT_EQ(f.told(&News::withdrawn), 1u);
@@ -249,8 +315,8 @@ TEST_F(GreetedUnderGuard, a_stepped_clock_is_told_with_its_size) {
 
 TEST(SessionGuard, news_are_told_once_and_are_of_one_connection) {
   Fixture g;
-  g.greet_up_to_info();
-  const std::string info = bulk(info_text());
+  g.greet_up_to_reading();
+  const std::string info = g.caching() + g.record();
   size_t room = 0;
   memcpy(g.session->rx_room(room), info.data(), info.size());
   g.session->received(info.size());
@@ -281,15 +347,16 @@ TEST(SessionGuard, only_a_tracked_master_without_replicas_is_asked_without_a_scr
   } const cases[] = {
       {"alone", Link::tracked, GuardMode::strict, Fixture::record(), false},
       {"weak and alone", Link::tracked, GuardMode::weak, Fixture::record(), false},
-      {"a replica", Link::tracked, GuardMode::strict, Fixture::record(seal, replication(replid, "master", 1, 1)), true},
-      {"a backlog", Link::tracked, GuardMode::strict, Fixture::record(seal, replication(replid, "master", 0, 1)), true},
+      {"a replica", Link::tracked, GuardMode::strict, Fixture::record(seal, info_of(run_id, replid, 1, 1)), true},
+      {"a backlog", Link::tracked, GuardMode::strict, Fixture::record(seal, info_of(run_id, replid, 0, 1)), true},
       {"no such lines", Link::tracked, GuardMode::strict,
-       Fixture::record(seal, "role:master\r\nmaster_replid:" + replid + "\r\n"), true},
+       Fixture::record(seal, bulk(run_id) + bulk(replid) + bulk("master") + "_\r\n_\r\n" + bulk("standalone") +
+                               "_\r\n_\r\n_\r\n_\r\n"), true},
       {"tracking refused", Link::untracked, GuardMode::strict, Fixture::record(), true},
       {"RESP2", Link::resp2, GuardMode::strict, Fixture::record(), true},
       {"INFO refused", Link::tracked, GuardMode::weak,
-       list({"-ERR The user executing the script can't run this command or subcommand\r\n", bulk(fingerprint), bulk(q),
-             bulk(run_id + ":0000000000000000:" + q), Fixture::null(), Fixture::null(), Fixture::null()}),
+       whole(no_info(), {bulk(fingerprint), bulk(q), bulk("0000000000000000:0000000000000000:" + q), Fixture::null(),
+                         Fixture::null(), Fixture::null(), bulk(tag)}),
        true},
   };
   for (const auto& c : cases) {
@@ -305,13 +372,14 @@ TEST(SessionGuard, only_a_tracked_master_without_replicas_is_asked_without_a_scr
 TEST_F(GreetedUnderGuard, by_script_follows_the_last_reading) {
   EXPECT_FALSE(f.session->asked_by_script());
   f.due(5'000);
-  f.reads(Fixture::record(seal, replication(replid, "master", 1, 1)), 5);
+  f.reads(Fixture::record(seal, info_of(run_id, replid, 1, 1)), 5);
   EXPECT_TRUE(f.session->votes() && f.session->asked_by_script()) << "the first replica, with the backlog of before";
   f.due(10'000);
   f.reads(Fixture::record(), 10);
   EXPECT_FALSE(f.session->asked_by_script());
-  f.due(15'000);
-  f.receive("-NOPERM no\r\n" + f.record() + f.time(1'700'000'015));
+  f.receive(null_push);
+  f.due(10'000);
+  f.receive("-NOPERM no\r\n" + f.record() + f.time(1'700'000'010));
   EXPECT_TRUE(f.session->votes() && f.session->asked_by_script()) << "nobody tells of the next change";
 }
 

@@ -12,12 +12,11 @@ using namespace session_guard_test;
 
 // Inside a script the refusal has no word of its own.
 TEST(SessionGuard, info_refused_inside_the_script_is_one_of_its_answers) {
-  const std::string refused = list({"-ERR The user executing the script can't run this command or subcommand\r\n",
-                                    bulk(fingerprint), bulk(q), bulk(seal), Fixture::null(), Fixture::null(),
-                                    Fixture::null()});
+  const std::string refused = whole(no_info(), {bulk(fingerprint), bulk(q), bulk(seal), Fixture::null(),
+                                                Fixture::null(), Fixture::null(), bulk(tag)});
   Fixture f;
-  f.greet_up_to_info();
-  f.receive(bulk(info_text()) + f.caching() + refused + f.time() + f.ping());
+  f.greet_up_to_reading();
+  f.receive(f.caching() + refused + f.time() + f.ping());
   EXPECT_EQ(f.session->reason(), REDLOCK_E_NOPERM);
   EXPECT_EQ(f.session->wish(), Wish::none);
   EXPECT_EQ(f.due(5'000), f.reading());
@@ -27,40 +26,40 @@ TEST(SessionGuard, info_refused_inside_the_script_is_one_of_its_answers) {
   Fixture weak;
   weak.settings.guard = GuardMode::weak;
   weak.session->commission(at(1'000), weak.now);
-  weak.greet_up_to_info();
-  weak.receive(bulk(info_text()) + weak.caching() + refused + weak.time() + weak.ping());
+  weak.greet_up_to_reading();
+  weak.receive(weak.caching() + refused + weak.time() + weak.ping());
   EXPECT_EQ(weak.sent(),
-            Fixture::write(fingerprint, q, q, run_id + ":0000000000000000:" + q, "0000000000000000") + weak.reading())
+            Fixture::write(fingerprint, q, q, "0000000000000000:0000000000000000:" + q, "0000000000000000") +
+                weak.reading())
       << "an id of zeros is compared by nobody";
 }
 
 TEST(SessionGuard, an_answer_of_another_type_closes) {
-  const std::string first = bulk(info_text()) + "+OK\r\n", third = first + Fixture::record();
-  const std::string info = bulk(replication()), n = Fixture::null();
+  const std::string first = "+OK\r\n", third = first + Fixture::record();
+  const std::string info = info_of(), n = Fixture::null();
   struct {
     const char* what;
     std::string bytes;
   } const cases[] = {
-      {"INFO", ":1\r\n"},
-      {"CACHING", bulk(info_text()) + ":1\r\n"},
-      {"CACHING, and the next answer in one", bulk(info_text()) + "+O-LOADING\r\n"},
+      {"CACHING", ":1\r\n"},
+      {"CACHING, and the next answer in one", "+O-LOADING\r\n"},
       {"a reading of a number", first + ":1\r\n"},
-      {"a reading of a string", first + bulk(replication())},
+      {"a reading of a string", first + bulk("1")},
       {"a reading of nothing", first + n},
-      {"a reading of a map", first + "%3\r\n" + info + n + n + n + n + n + n},
+      {"a reading of a map", first + "%9\r\n" + info + n + n + n + n + n + n},
       {"a reading of no fields", first + "*0\r\n"},
-      {"a reading of six", first + list({info, n, n, n, n, n})},
-      {"a reading of eight", first + list({info, n, n, n, n, n, n, n})},
-      {"no INFO", first + list({n, n, n, n, n, n, n})},
-      {"a number for INFO", first + list({":1\r\n", n, n, n, n, n, n})},
-      {"a list for INFO", first + list({list({info}), n, n, n, n, n, n})},
-      {"an empty list for INFO", first + list({"*0\r\n", n, n, n, n, n, n})},
-      {"a list for a field", first + list({info, list({bulk(fingerprint)}), n, n, n, n, n})},
-      {"an empty list for a field", first + list({info, "*0\r\n", n, n, n, n, n})},
-      {"a list for the last field", first + list({info, n, n, n, n, n, list({n})})},
-      {"a number for a field", first + list({info, n, ":1\r\n", n, n, n, n})},
-      {"an error for a field", first + list({info, n, n, "-ERR no\r\n", n, n, n})},
-      {"a word for a field", first + list({info, n, n, "+OK\r\n", n, n, n})},
+      {"a field too few", first + whole(info, {n, n, n, n, n, n})},
+      {"a field too many", first + whole(info, {n, n, n, n, n, n, n, n})},
+      {"a number for INFO", first + "*17\r\n:1\r\n"},
+      {"a list for INFO", first + "*17\r\n" + list({n})},
+      {"an empty list for INFO", first + "*17\r\n*0\r\n"},
+      {"an error behind the first of INFO", first + "*17\r\n" + bulk(run_id) + "-ERR no\r\n"},
+      {"a list for a field", first + whole(info, {list({bulk(fingerprint)}), n, n, n, n, n, n})},
+      {"an empty list for a field", first + whole(info, {"*0\r\n", n, n, n, n, n, n})},
+      {"a list for the last field", first + whole(info, {n, n, n, n, n, n, list({n})})},
+      {"a number for a field", first + whole(info, {n, ":1\r\n", n, n, n, n, n})},
+      {"an error for a field", first + whole(info, {n, n, "-ERR no\r\n", n, n, n, n})},
+      {"a word for a field", first + whole(info, {n, n, "+OK\r\n", n, n, n, n})},
       {"TIME of words", third + list({bulk("now"), bulk("5")})},
       {"TIME of nothing", third + list({bulk(""), bulk("5")})},
       {"TIME beyond all", third + list({bulk("99999999999"), bulk("5")})},
@@ -69,30 +68,24 @@ TEST(SessionGuard, an_answer_of_another_type_closes) {
   };
   for (const auto& c : cases) {
     Fixture f;
-    f.greet_up_to_info();
+    f.greet_up_to_reading();
     f.receive(c.bytes);
     SCOPED_TRACE(c.what);
     f.expect_closing(REDLOCK_E_PROTOCOL);
   }
 }
 
-TEST_F(GreetedUpToInfo, half_a_time_is_no_sample) {
-  f.receive(bulk(info_text()) + f.caching() + f.record() + list({bulk("5")}) + f.ping());
+TEST_F(GreetedUpToReading, half_a_time_is_no_sample) {
+  f.receive(f.caching() + f.record() + list({bulk("5")}) + f.ping());
   EXPECT_TRUE(f.session->votes());
   EXPECT_FALSE(f.session->samples_clock(at(0)));
-}
-
-TEST_F(GreetedUpToInfo, info_may_be_longer_than_the_buffer) {
-  const std::string noise = std::string(3'000, '#') + "\r\n";
-  f.receive(bulk(noise + info_text()) + f.caching() + f.record(seal, noise + replication()) + f.time() + f.ping());
-  EXPECT_TRUE(f.session->votes());
 }
 
 TEST(SessionGuard, without_tracking_the_record_is_read_again_all_the_same) {
   for (const Link link : {Link::untracked, Link::resp2}) {
     Fixture f(link);
     f.greet();
-    EXPECT_EQ(f.due(5'000), f.reading());
+    EXPECT_EQ(f.due(5'000), f.recheck());
   }
 }
 
@@ -100,25 +93,25 @@ TEST(SessionGuard, without_tracking_the_record_is_read_again_all_the_same) {
 // is left of a string is given out whole as soon as that fits the buffer: here it is just the text that is looked for.
 TEST(SessionGuard, a_field_longer_than_the_buffer_is_foreign_whatever_its_last_piece_says) {
   const std::string visit = replid + ":" + q + " 1 1699100000000";
-  for (unsigned field = 0; field < 4; ++field) {
+  for (const unsigned field : {0u, 1u, 2u, 5u}) {
     SCOPED_TRACE(Message() << "field " << field);
     Fixture f;
     f.settings.has_boot_id = true;
     memcpy(f.settings.boot_id, boot_id.data(), boot_id.size());
-    f.greet_up_to_info();
-    const std::string whole[] = {fingerprint, q, field == 3 ? "" : seal, field >= 2 ? visit : ""};
+    f.greet_up_to_reading();
+    const std::string fields[] = {fingerprint, q, field == 5 ? "" : seal, "", "", field >= 2 ? visit : ""};
     const std::string filler(sizeof f.rx, 'x');
-    f.receive(bulk(info_text()) + f.caching() + "*7\r\n" + bulk(replication()));
-    for (unsigned i = 0; i < 4; ++i) {
+    f.receive(f.caching() + "*17\r\n" + info_of());
+    for (unsigned i = 0; i < 6; ++i) {
       if (i == field) {
-        f.receive("$" + std::to_string(filler.size() + whole[i].size()) + "\r\n");
+        f.receive("$" + std::to_string(filler.size() + fields[i].size()) + "\r\n");
         f.receive(filler);
-        f.receive(whole[i] + "\r\n");
+        f.receive(fields[i] + "\r\n");
       } else {
-        f.receive(whole[i].empty() ? Fixture::null() : bulk(whole[i]));
+        f.receive(fields[i].empty() ? Fixture::null() : bulk(fields[i]));
       }
     }
-    f.receive(Fixture::null() + Fixture::null() + f.time() + f.ping());
+    f.receive(bulk(tag) + f.time() + f.ping());
     EXPECT_EQ(f.session->wish(), Wish::none);
     EXPECT_FALSE(f.session->votes());
     const std::string said = f.sent();
@@ -142,12 +135,11 @@ TEST(SessionGuard, a_field_longer_than_the_buffer_is_foreign_whatever_its_last_p
 TEST(SessionGuard, a_field_longer_than_the_buffer_is_foreign_however_it_comes) {
   for (const size_t more : {513u, 600u, 1'024u, 2'000u}) {
     Fixture f;
-    f.greet_up_to_info();
-    f.receive(
-        bulk(info_text()) + f.caching() +
-        list({bulk(replication()), bulk(std::string(more, 'x') + fingerprint), bulk(q), bulk(seal), Fixture::null(),
-              Fixture::null(), Fixture::null()}) +
-        f.time() + f.ping());
+    f.greet_up_to_reading();
+    f.receive(f.caching() +
+              whole(info_of(), {bulk(std::string(more, 'x') + fingerprint), bulk(q), bulk(seal), Fixture::null(),
+                                Fixture::null(), Fixture::null(), bulk(tag)}) +
+              f.time() + f.ping());
     EXPECT_EQ(f.session->reason(), REDLOCK_E_FINGERPRINT) << more;
     f.due(5'000);
     f.reads(f.record(), 5);
@@ -172,8 +164,8 @@ TEST(SessionGuard, a_reading_may_come_in_any_two_pieces) {
 
 // ---- writes -------------------------------------------------------------------------------------------------------
 
-TEST_F(GreetedUpToInfo, a_write_answered_by_another_type_closes) {
-  f.receive(bulk(info_text()) + f.caching() + f.blank() + f.time() + f.ping() + "+OK\r\n");
+TEST_F(GreetedUpToReading, a_write_answered_by_another_type_closes) {
+  f.receive(f.caching() + f.blank() + f.time() + f.ping() + "+OK\r\n");
   f.expect_closing(REDLOCK_E_PROTOCOL);
 }
 
@@ -190,8 +182,8 @@ TEST(SessionGuard, what_the_guard_says_at_one_time_fits_its_room) {
   f.settings.key_prefix = Bytes(prefix.data(), prefix.size());
   f.session->commission(at(10'000), f.now);
   f.due(0);
-  f.reads(list({bulk(replication()), bulk(words), bulk(q), Fixture::null(), Fixture::null(), Fixture::null(),
-                Fixture::null()}));
+  f.reads(whole(info_of(), {bulk(words), bulk(q), Fixture::null(), Fixture::null(), Fixture::null(), Fixture::null(),
+                            bulk(tag)}));
   const std::string said = f.sent();
   const size_t by_reference = record_script.size() + reading_script.size();
   ASSERT_GT(said.size(), by_reference);
@@ -199,8 +191,8 @@ TEST(SessionGuard, what_the_guard_says_at_one_time_fits_its_room) {
 }
 
 TEST_F(AnyUnderGuard, nobody_quarantines_another_configuration_or_without_room) {
-  f.greet(list({bulk(replication()), bulk("v1 n=5"), bulk(q), bulk(seal), Fixture::null(), Fixture::null(),
-                Fixture::null()}));
+  f.greet(whole(info_of(), {bulk("v1 n=5"), bulk(q), bulk(seal), Fixture::null(), Fixture::null(), Fixture::null(),
+                            bulk(tag)}));
   f.session->quarantine(f.now);
   EXPECT_EQ(f.sent(), "");
   Fixture g(Link::tracked, 7, 1'024);

@@ -31,7 +31,7 @@ struct Broken : Fixture {
   }
 };
 
-TEST(SessionStrays, the_old_connection_is_ended_behind_info_and_before_it_is_up) {
+TEST(SessionStrays, the_old_connection_is_ended_behind_the_reading_and_before_it_is_up) {
   for (const Link link : {Link::tracked, Link::untracked, Link::resp2}) {
     for (const char* answer : {":1\r\n", ":0\r\n"}) {
       SCOPED_TRACE(Message() << static_cast<int>(link) << answer);
@@ -40,14 +40,14 @@ TEST(SessionStrays, the_old_connection_is_ended_behind_info_and_before_it_is_up)
       f.receive(f.hello(11));
       f.rest = f.sent();
       EXPECT_FALSE(holds(f.rest, "KILL")) << "not before it is known to be the same process";
-      f.receive(f.before_info(11));
+      f.receive(f.before_reading(11));
       EXPECT_EQ(f.sent(), "");
-      const std::string info = bulk(info_text());
-      f.receive(info.substr(0, info.size() - 1));
+      const std::string reading = f.caching() + f.record();
+      f.receive(reading.substr(0, reading.size() - 1));
       EXPECT_EQ(f.sent(), "");
-      f.receive(info.substr(info.size() - 1));
+      f.receive(reading.substr(reading.size() - 1));
       EXPECT_EQ(f.sent(), kill_10);
-      f.receive(f.caching() + f.record() + f.time() + f.ping());
+      f.receive(f.time() + f.ping());
       EXPECT_EQ(f.session->state(), State::greeting) << "nothing about a claim leaves before the answer";
       EXPECT_FALSE(f.session->votes() || f.session->connected());
       EXPECT_TRUE(f.strays().empty());
@@ -63,8 +63,8 @@ TEST(SessionStrays, they_stay_at_large_where_the_server_ends_no_connection) {
   for (const char* answer : {"-NOPERM this user has no permissions to run the 'client|kill' command\r\n",
                              "-ERR unknown subcommand 'KILL'\r\n", "_\r\n", "+OK\r\n"}) {
     Broken f;
-    f.greet_up_to_info(11);
-    f.receive(bulk(info_text()) + f.caching() + f.record() + f.time() + f.ping());
+    f.greet_up_to_reading(11);
+    f.receive(f.caching() + f.record() + f.time() + f.ping());
     EXPECT_EQ(f.sent(), kill_10);
     f.receive(answer);
     EXPECT_EQ(f.session->state(), State::up) << answer;
@@ -79,16 +79,16 @@ struct BrokenSession : ::testing::Test {
 
 // Its ids have begun anew: 10 may be anybody's.
 TEST_F(BrokenSession, nobody_is_ended_in_another_process) {
-  f.greet_up_to_info(11);
-  f.receive(bulk(info_text("9999999999999999")) + f.caching() + f.record() + f.time() + f.ping());
+  f.greet_up_to_reading(11);
+  f.receive(f.caching() + f.record(seal, info_of("9999999999999999")) + f.time() + f.ping());
   EXPECT_FALSE(holds(f.sent(), "KILL"));
   EXPECT_EQ(f.session->state(), State::up);
   EXPECT_EQ(f.strays(), std::vector<Strays>{Strays::at_large});
 }
 
 TEST_F(BrokenSession, nobody_is_ended_without_a_run_id_then_and_now) {
-  f.greet_up_to_info(11);
-  f.receive("-NOPERM no\r\n" + f.caching() + f.record() + f.time() + f.ping());
+  f.greet_up_to_reading(11);
+  f.receive(f.caching() + "-NOPERM no\r\n" + f.time() + f.ping());
   EXPECT_FALSE(holds(f.sent(), "KILL"));
   EXPECT_EQ(f.strays(), std::vector<Strays>{Strays::at_large});
   f.break_off(true);
@@ -104,7 +104,7 @@ void break_off_without_id(Fixture& f) {
   f.sent();
   f.receive("%2\r\n" + bulk("mode") + bulk("standalone") + bulk("role") + bulk("master"));
   f.rest = f.sent();
-  f.receive(f.before_info() + bulk(info_text()) + f.caching() + f.record() + f.time() + f.ping());
+  f.receive(f.before_reading() + f.caching() + f.record() + f.time() + f.ping());
   ASSERT_EQ(f.session->state(), State::up);
   f.break_off(true);
 }
@@ -142,7 +142,7 @@ TEST(SessionStrays, on_resp2_the_id_may_be_refused) {
   f.receive(f.hello());
   f.rest = f.sent();
   f.receive(list({bulk("master"), ":0\r\n", "*0\r\n"}) + "-NOPERM no\r\n" + bulk("sha") + bulk("sha") +
-            bulk(info_text()) + f.record() + f.time() + f.ping());
+            f.record() + f.time() + f.ping());
   ASSERT_EQ(f.session->state(), State::up);
   f.break_off(true);
   f.connect();
@@ -159,16 +159,16 @@ TEST(SessionStrays, a_break_before_the_answer_keeps_the_old_id) {
     f.sent();
     if (how_far > 0) f.receive(f.hello(11));
     f.rest = f.sent();
-    if (how_far > 1) f.receive(f.before_info(11) + bulk(info_text()));
-    if (how_far > 2) f.receive(f.caching() + f.record() + f.time() + f.ping());
+    if (how_far > 1) f.receive(f.before_reading(11) + f.caching() + f.record());
+    if (how_far > 2) f.receive(f.time() + f.ping());
     EXPECT_EQ(f.sent(), how_far > 1 ? kill_10 : "");
     f.break_off(true);
     EXPECT_TRUE(f.strays().empty());
     f.connect();
-    f.greet_up_to_info(12);
-    f.receive(bulk(info_text()));
+    f.greet_up_to_reading(12);
+    f.receive(f.caching() + f.record());
     EXPECT_EQ(f.sent(), kill_10);
-    f.receive(f.caching() + f.record() + f.time() + f.ping() + ":1\r\n");
+    f.receive(f.time() + f.ping() + ":1\r\n");
     EXPECT_EQ(f.session->state(), State::up);
     EXPECT_EQ(f.strays(), std::vector<Strays>{Strays::ended});
   }
@@ -178,8 +178,7 @@ TEST(SessionStrays, a_break_before_the_answer_keeps_the_old_id) {
 TEST(SessionStrays, an_end_is_told_when_it_is_known_and_is_not_taken_back) {
   for (const bool breaks : {false, true}) {
     Broken f;
-    f.greet_up_to_info(11);
-    f.receive(bulk(info_text()));
+    f.greet_up_to_reading(11);
     f.receive(f.caching() + f.blank() + f.time() + f.ping() + ":1\r\n");
     EXPECT_EQ(f.session->state(), State::greeting) << "the new state is not read yet";
     EXPECT_EQ(f.strays(), std::vector<Strays>{Strays::ended});
@@ -196,13 +195,14 @@ TEST(SessionStrays, an_end_is_told_when_it_is_known_and_is_not_taken_back) {
   }
 }
 
-TEST_F(BrokenSession, a_later_info_ends_nobody) {
-  f.greet_up_to_info(11);
-  f.receive(bulk(info_text() + "loading:1\r\n") + f.caching() + f.record() + f.time() + f.ping() + "-NOPERM no\r\n");
+TEST_F(BrokenSession, a_later_reading_ends_nobody) {
+  f.greet_up_to_reading(11);
+  f.receive(f.caching() + f.record(seal, info_of(run_id, replid, 0, 0, "allkeys-lru")) + f.time() + f.ping() +
+            "-NOPERM no\r\n");
   ASSERT_EQ(f.session->state(), State::up);
   f.sent();
-  EXPECT_EQ(f.due(5'000), command({"INFO"}) + f.reading());
-  f.receive(bulk(info_text()) + f.caching() + f.record() + f.time(1'700'000'005));
+  EXPECT_EQ(f.due(5'000), f.reading());
+  f.receive(f.caching() + f.record() + f.time(1'700'000'005));
   EXPECT_EQ(f.sent(), "");
 }
 
