@@ -4,10 +4,11 @@
 
   lines FOLDER   of code in a folder: without blank lines, comments, inputs of fuzzers and what a program has written
   words READER   of all pages for one kind of reader (READERS)
+  percent tests  lines of all tests for each hundred of what ships
 
 ceilings.txt holds the most of each. A change that raises a ceiling says why in the same commit. --write writes the
-figures of today, rounded up: lines to a hundred, words to five hundred. A ceiling that is more than twice that far
-above its figure is too high, and fails as well: it would let much grow unseen.
+figures of today, rounded up: lines to a hundred, words to five hundred, percent to ten. A ceiling that is more than
+twice that far above its figure is too high, and fails as well: it would let much grow unseen.
 """
 import collections
 import os
@@ -23,7 +24,8 @@ READERS = {
     # The first reader whose pattern fits: API.md is for users.
     "maintainers": re.compile(r"CONTRIBUTING\.md|(src|port|test|include|toolchains)/(.*/)?[A-Z_a-z]+\.md"),
 }
-ROUND = {"lines": 100, "words": 500}
+SHIPS = ("src", "src/tool", "port", "include")
+ROUND = {"lines": 100, "words": 500, "percent": 10}
 NO_CODE = re.compile(r"test/fuzz/corpus/|.*\.(abi|md|svg|acl|json|png)$|src/tool/man/")
 BLOCK = re.compile(r"/\*.*?\*/", re.S)
 COMMENT = {"c": r"\s*//", "lua": r"\s*--", "pml": r"\s*//"}  # other files: #
@@ -61,6 +63,9 @@ def measure(source):
             figures["lines", folder[1]] += lines_of(text_of(source, path), path)
         if reader is not None:
             figures["words", reader] += words_of(text_of(source, path), reader)
+    lines = {folder: most for (kind, folder), most in figures.items() if kind == "lines"}
+    tests = sum(most for folder, most in lines.items() if folder.split("/")[0] == "test")
+    figures["percent", "tests"] = 100 * tests // sum(lines[folder] for folder in SHIPS)
     return figures
 
 
