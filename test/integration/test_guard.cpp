@@ -9,23 +9,17 @@
 namespace redlock::test {
 namespace {
 
-redlock_acquire_opts_t one_second(int32_t wait_ms = REDLOCK_TRY_ONCE) {
-  return options(1'000, wait_ms, REDLOCK_F_NO_RENEW);
-}
-
-void wait_guarded(Site& site, Client& client, uint32_t index, int err) { wait_guarded(site.loop, client, index, err); }
-
 // kill -9 and an empty restart of two of three masters while a lock is held: nobody else gets it before it has ended.
 TEST(Guard, AMajorityThatForgetsLetsNobodyIn) {
   Site site(3);
   UpClient a(site.loop, site.settings());
   UpClient b(site.loop, site.settings(false));
-  Lock& held = a.hold("bus", one_second());
+  Lock& held = a.hold("bus", site.longest());
   for (const unsigned m : {0u, 1u}) {
     site.masters[m]->kill_hard();
     site.masters[m]->restart();
   }
-  Lock& second = b.start("bus", one_second(REDLOCK_WAIT_FOREVER));
+  Lock& second = b.start("bus", site.longest(REDLOCK_WAIT_FOREVER));
   bool overlap = false;
   EXPECT_TRUE(site.loop.run_until([&] {
     overlap = overlap || (a.check(held) == 0 && b.check(second) == 0);
@@ -49,7 +43,7 @@ TEST(Commission, IsNoWordAboutAMasterThatIsReachedLater) {
   client.wait_up(2);
   site.loop.run_for(550);
   site[2].restart();
-  wait_guarded(site, client, 2, REDLOCK_E_UNWATCHED);
+  wait_guarded(site.loop, client, 2, REDLOCK_E_UNWATCHED);
   EXPECT_GT(client.master(2).guard_ms, 15'000);
   EXPECT_EQ(redlock_commission_master(client.get(), 3), REDLOCK_E_INVAL);
   EXPECT_EQ(redlock_commission_master(client.get(), 2), 0);

@@ -316,6 +316,8 @@ TEST_F(Tool, AWrongFileIs78WithFieldValueAndRange) {
   const Ended secret = run({"config", "check", "-v", "--master", "redis://locker:hush@10.0.0.1"});
   EXPECT_EQ(secret.status, 0);
   EXPECT_EQ(secret.out.find("hush"), std::string::npos);
+  EXPECT_EQ(run({"config", "check", "--master", "redis://10.0.0.1", "--master", "redis://10.0.0.2"}).err,
+            "redlock: 2 masters: an even number costs a master and buys nothing\n");
 }
 
 TEST_F(Tool, NoCommandTakesAPasswordThatOthersCanRead) {

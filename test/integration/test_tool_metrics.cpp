@@ -101,7 +101,7 @@ class ToolMetrics : public ::testing::Test {
 };
 
 TEST_F(ToolMetrics, CountersGoOnFromRunToRun) {
-  EXPECT_EQ(run({}, {"sh", "-c", "exit 7"}).status, 7);
+  EXPECT_EQ(run({}, {"sh", "-c", "sleep 1.1; exit 7"}).status, 7);
   EXPECT_EQ(run({}).status, 0);
   site_.hold_by_other("bus");
   EXPECT_EQ(run({"-n"}).status, 75);
@@ -113,6 +113,8 @@ TEST_F(ToolMetrics, CountersGoOnFromRunToRun) {
   EXPECT_EQ(samples[of_bus("lost_total")], 0);
   EXPECT_EQ(samples[of_bus("wait_seconds_count")], 3);
   EXPECT_EQ(samples[of_bus("hold_seconds_count")], 2);
+  EXPECT_GE(samples[of_bus("hold_seconds_sum")], 1.1);
+  EXPECT_GE(samples[of_bus("hold_max_seconds")], 1.1);
   expect_histogram(samples, "redlock_wait_seconds", "resource=\"bus\"");
   expect_histogram(samples, "redlock_hold_seconds", "resource=\"bus\"");
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1) << "nothing is left beside it";
