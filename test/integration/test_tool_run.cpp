@@ -110,8 +110,7 @@ TEST_F(ToolRun, EachMasterThatStandsInTheWayIsNamed) {
   for (size_t m = 0; m < 2; ++m) site_.masters[m].kill_hard();
   Ended ended = site_.run({"run", "-n", res_, "--", "true"});
   EXPECT_EQ(ended.status, 69) << ended.err;
-  EXPECT_NE(ended.err.find("; " + address(1) + ": the same; redlock doctor says more
-"), std::string::npos)
+  EXPECT_NE(ended.err.find("; " + address(1) + ": the same; redlock doctor says more\n"), std::string::npos)
       << ended.err;
   site_.masters[2].command({"CONFIG", "SET", "requirepass", "secret"});
   ended = site_.run({"run", "-n", res_, "--", "true"});
