@@ -13,20 +13,6 @@ namespace {
 
 Instant at(int64_t ms) { return Instant::from_ns(ms * 1'000'000); }
 
-TEST(Latch, holds_what_was_written_last) {
-  struct Three {
-    int64_t a, b, c;
-  };
-  Latch<Three> latch;
-  EXPECT_EQ(latch.read().c, 0);
-  for (int64_t i = 1; i < 5; ++i) {
-    latch.write({i, -i, INT64_MAX - i});
-    EXPECT_EQ(latch.read().a, i);
-    EXPECT_EQ(latch.read().b, -i);
-    EXPECT_EQ(latch.read().c, INT64_MAX - i);
-  }
-}
-
 // Every word of a value is derived from one number, and successive values differ in every word.
 struct Whole {
   uint32_t word[8];
@@ -65,14 +51,6 @@ TEST(Latch, readers_never_see_a_torn_value) {
 struct ACell : ::testing::Test {
   ValidityCell cell;
 };
-
-TEST_F(ACell, no_handle_names_the_cell_of_nobody) {
-  EXPECT_EQ(judge(cell, 0, true, at(0), Duration()).held, Held::stale);
-  cell.begin(1);
-  ASSERT_TRUE(cell.publish(1, at(100)));
-  cell.retire(1);
-  EXPECT_EQ(judge(cell, 0, true, at(0), Duration()).held, Held::stale);
-}
 
 TEST_F(ACell, tells_all_five) {
   const Duration none = Duration::ms(0);

@@ -200,16 +200,6 @@ TEST(Url, SameAddressIsAnErrorThatNamesBoth) {
   EXPECT_EQ(pair("unix:///run/a", "unix:///run/a"), "masters[2].url: /run/a is the address of masters[1]");
 }
 
-TEST(Url, DifferentAddresses) {
-  EXPECT_EQ(pair("redis://10.0.0.1", "redis://10.0.0.1:6380"), "");
-  EXPECT_EQ(pair("redis://10.0.0.1", "redis://10.0.0.2"), "");
-  EXPECT_EQ(pair("redis://127.0.0.1", "redis://[::1]"), "");
-  EXPECT_EQ(pair("redis://[::1]", "redis://[::2]"), "");
-  EXPECT_EQ(pair("redis://127.0.0.1", "redis://localhost"), "");
-  EXPECT_EQ(pair("redis://a", "redis://ab"), "");
-  EXPECT_EQ(pair("unix:///run/a", "unix:///run/A"), "");
-}
-
 TEST_F(AConfig, FifteenMastersAndNoMore) {
   for (int i = 1; i <= 15; ++i) {
     EXPECT_EQ(redlock_config_add_master(cfg.get(), ("redis://10.0.0." + std::to_string(i)).c_str()), 0) << i;

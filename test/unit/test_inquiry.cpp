@@ -114,16 +114,6 @@ TEST_F(InquiryOfOne, replies_of_each_type_one_after_the_other) {
   for (size_t i = 1; i < writes.size(); ++i) EXPECT_NE(writes[i], writes[i - 1]) << "one round trip each";
 }
 
-// A text that is longer than the receive buffer comes in parts.
-TEST_F(InquiryOfOne, a_long_text_is_put_together) {
-  std::string text;
-  for (unsigned i = 0; i < 200; ++i) text += std::to_string(1'000 + i);
-  Ask ask({{"SET", "k", text}, {"GET", "k"}, {"GET", "none"}, {"GET", "k"}});
-  EXPECT_EQ(ask.run(stage), 0);
-  EXPECT_EQ(ask.reply(1), "text=" + text);
-  EXPECT_EQ(ask.reply(3), "text=" + text);
-}
-
 // The reply is dropped as a whole; the others keep their place.
 TEST(Inquiry, a_reply_that_does_not_fit) {
   const std::string text(600, 'x');  // it comes in parts
@@ -185,22 +175,6 @@ TEST_F(InquiryOfOne, a_connection_that_breaks_ends_the_call) {
   stage.set_way(1, Way::answering);
   stage.advance_ms(10'000);
   EXPECT_LE(stage.redis(1).calls("GET"), 3u) << "nothing is sent twice";
-}
-
-TEST_F(InquiryOfOne, what_is_left_is_not_asked_on_another_connection) {
-  Ask ask({{"GET", "x"}, {"GET", "y"}});
-  ask.begin(stage);
-  while (ask.questions[0].item == nullptr) ask.advance(stage, 1);
-  stage.advance_ms(5);  // the reply is there, and then the connection breaks
-  stage.set_way(1, Way::down);
-  stage.advance_ms(1);
-  ask.gateway->act([&](Instant now) { ask.inquiry->step(now); });
-  stage.set_way(1, Way::answering);
-  EXPECT_EQ(ask.finish(stage), REDLOCK_E_DISCONNECTED);
-  EXPECT_EQ(ask.reply(0), "null");
-  EXPECT_EQ(ask.questions[1].err, REDLOCK_E_DISCONNECTED);
-  stage.advance_ms(1'000);
-  EXPECT_EQ(stage.redis(1).calls("GET"), 1u);
 }
 
 }  // namespace

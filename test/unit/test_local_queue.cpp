@@ -69,19 +69,6 @@ struct AnyLine : ::testing::Test {
   Line line;
 };
 
-TEST_F(AnyLine, an_urgent_one_goes_before_those_that_have_sent_nothing) {
-  const uint16_t sent = line.enter("bus"), nothing = line.enter("bus"), valve = line.enter("valve");
-  line.table[sent].rounds = 1;
-  const uint16_t alarm = line.enter("bus", true), second = line.enter("bus", true), last = line.enter("bus");
-  EXPECT_TRUE(line.waits(alarm) && !line.waits(valve));
-  EXPECT_EQ(line.leave(sent), std::vector<uint16_t>{alarm});
-  EXPECT_EQ(line.leave(alarm), std::vector<uint16_t>{second}) << "two urgent ones: in order of arrival";
-  EXPECT_EQ(line.leave(second), std::vector<uint16_t>{nothing});
-  EXPECT_FALSE(line.waits(line.enter("valve", true))) << "the first may have sent nothing";
-  EXPECT_TRUE(line.waits(valve));
-  EXPECT_EQ(line.leave(nothing), std::vector<uint16_t>{last});
-}
-
 // A look tells the masters of changes that its lock has to hear, so it counts as sent.
 TEST_F(AnyLine, an_urgent_one_goes_behind_those_that_have_looked) {
   const uint16_t looked = line.enter("bus");
@@ -116,16 +103,6 @@ TEST(LocalQueue, urgent_ones_with_several_names_never_wait_for_each_other) {
     }
   }
 }
-
-#if defined(REDLOCK_ASSERTS)
-// A lock leaves its lines once: to take it out again would cut the line behind it.
-TEST_F(AnyLine, leaving_twice_traps) {
-  const uint16_t a = line.enter("bus");
-  line.enter("bus");
-  line.end(a);
-  EXPECT_DEATH(line.end(a), "");
-}
-#endif
 
 // All sets of four names: nobody goes before an older one that shares a name, and everybody else may.
 TEST(LocalQueue, as_a_list_of_sets_would_do) {

@@ -40,15 +40,6 @@ const std::string acquire =
     "*6\r\n$3\r\nSET\r\n$9\r\nlock:pump\r\n$40\r\n0123456789abcdef0123456789abcdef01234567\r\n$2\r\nNX\r\n$2\r\nPX\r\n"
     "$5\r\n10000\r\n";
 
-TEST(RespWriter, EmptyStrings) {
-  EXPECT_EQ(written([](Writer& out) { out.bulk(""); }), "$0\r\n\r\n");
-  EXPECT_EQ(written([](Writer& out) { out.bulk(Bytes()); }), "$0\r\n\r\n");
-  EXPECT_EQ(written([](Writer& out) { out.bulk(Bytes(), Bytes()); }), "$0\r\n\r\n");
-  EXPECT_EQ(written([](Writer& out) { out.bulk("a", Bytes()); }), "$1\r\na\r\n");
-  EXPECT_EQ(written([](Writer& out) { out.bulk(Bytes(), "b"); }), "$1\r\nb\r\n");
-  EXPECT_EQ(written([](Writer& out) { out.raw(Bytes()).raw(""); }), "");
-}
-
 TEST(RespWriter, Numbers) {
   std::vector<uint32_t> numbers = {0, UINT32_MAX, UINT32_MAX - 1};
   for (uint32_t power = 1;; power *= 10) {

@@ -3,6 +3,7 @@
 // Which peers are believed, and what is told about the others. Each test shows its peer with TLS 1.2, and with TLS 1.3
 // where the client's library has it.
 #include <gtest/gtest.h>
+#include <openssl/ssl.h>
 
 #include <map>
 
@@ -101,8 +102,6 @@ TEST_P(TlsPeers, AGoodChain) {
   EXPECT_NEAR(static_cast<double>(facts.not_after_s - now), 30 * 86'400, 60);
 }
 
-TEST_P(TlsPeers, Rsa) { EXPECT_EQ(meet(root.issue({.names = {"DNS:m1.example"}, .rsa = true})), 0); }
-
 TEST_P(TlsPeers, AnIntermediateAuthority) {
   const Certificate middle = root.issue({.cn = "middle", .use = Certificate::Use::authority});
   EXPECT_EQ(meet(middle.issue({"DNS:m1.example"})), 0);
@@ -110,13 +109,6 @@ TEST_P(TlsPeers, AnIntermediateAuthority) {
   EXPECT_EQ(meet(wrong.issue({"DNS:m1.example"})), REDLOCK_E_TLS_AUTHORITY);
   const Certificate no_authority = root.issue({"DNS:m1.example"});
   EXPECT_EQ(meet(no_authority.issue({"DNS:m1.example"})), REDLOCK_E_TLS_AUTHORITY) << "a leaf issues nothing";
-}
-
-TEST_P(TlsPeers, AnAuthorityBelowAnotherMayBeNamed) {
-  const Certificate middle = root.issue({.cn = "middle", .use = Certificate::Use::authority});
-  wishes.ca_file = folder.write("ca.pem", middle.pem());
-  EXPECT_EQ(meet(middle.issue({"DNS:m1.example"})), 0);
-  EXPECT_EQ(meet(good), REDLOCK_E_TLS_AUTHORITY);
 }
 
 TEST_P(TlsPeers, SeveralAuthorities) {
@@ -169,28 +161,6 @@ TEST_P(TlsPeers, MoreThanFourCertificates) {
   wishes.ca_file = "";
   wishes.pins = good.pin();
   EXPECT_EQ(meet(above.issue({"DNS:m1.example"})), REDLOCK_E_TLS_CHAIN) << "before the pin is looked at";
-}
-
-// The keys of a chain need no private half: a stranger invents them.
-TEST_P(TlsPeers, KeysThatCostTooMuch) {
-  const std::pair<const char*, int> refused[] = {{"hollow:8192:8192", REDLOCK_E_TLS_MODULUS},
-                                                 {"hollow:4096:4096", REDLOCK_E_TLS_EXPONENT},
-                                                 {"brainpoolP512r1", REDLOCK_E_TLS_KEY}};
-  for (const auto& [key, error] : refused) {
-    const Certificate odd = root.issue({.cn = "odd", .use = Certificate::Use::authority, .key = key});
-    wishes.ca_file = folder.write("ca.pem", root.pem());
-    wishes.pins = "";
-    EXPECT_EQ(meet(TlsServer(good, {.versions = GetParam(), .shown_too = &odd})), error) << key;
-    wishes.ca_file = "";
-    wishes.pins = good.pin();
-    EXPECT_EQ(meet(TlsServer(good, {.versions = GetParam(), .shown_too = &odd})), error) << key << ", with a pin alone";
-  }
-}
-
-TEST_P(TlsPeers, AChainOfTooManyBytes) {
-  Certificate::Options options = {.names = {"DNS:m1.example"}};
-  for (int n = 0; n < 900; ++n) options.names.push_back("DNS:name-" + std::to_string(n) + ".example");
-  EXPECT_EQ(meet(root.issue(options)), REDLOCK_E_TLS_MESSAGE);
 }
 
 // ---- what a certificate is good for -------------------------------------------------------------------------------
@@ -282,14 +252,6 @@ TEST_P(TlsPeers, Dates) {
   EXPECT_NE(std::string(redlock_strerror(REDLOCK_E_TLS_EARLY)).find("clock set?"), std::string::npos);
 }
 
-TEST_P(TlsPeers, DatesOfThoseAbove) {
-  const Certificate middle =
-      root.issue({.cn = "middle", .use = Certificate::Use::authority, .until_s = 100, .now_s = now});
-  const TlsServer s = server(middle.issue({"DNS:m1.example"}));
-  EXPECT_EQ(meet(s, now + 100), 0);
-  EXPECT_EQ(meet(s, now + 101), REDLOCK_E_TLS_EXPIRED);
-}
-
 TEST_P(TlsPeers, DatesOfTheRoot) {
   const Certificate old = Certificate::self_signed(
       {.cn = "old", .use = Certificate::Use::authority, .until_s = 100, .now_s = now});
@@ -357,27 +319,6 @@ TEST_P(TlsPeers, TheCommonNameIsNoName) {
   EXPECT_EQ(meet(root.issue({.cn = "10.0.0.1"})), REDLOCK_E_TLS_NAME);
 }
 
-TEST_P(TlsPeers, Addresses) {
-  const TlsServer s = server(root.issue({"IP:10.0.0.1", "IP:fd00::1"}));
-  for (const char* right : {"10.0.0.1", "fd00::1", "FD00:0::1"}) {
-    name(right);
-    EXPECT_EQ(meet(s), 0) << right;
-  }
-  for (const char* wrong : {"10.0.0.2", "fd00::2", "m1.example", "::ffff:10.0.0.1"}) {
-    name(wrong);
-    EXPECT_EQ(meet(s), REDLOCK_E_TLS_NAME) << wrong;
-  }
-}
-
-TEST_P(TlsPeers, ADnsNameIsNoAddress) {
-  name("10.0.0.1");
-  EXPECT_EQ(meet(root.issue({"DNS:10.0.0.1"})), REDLOCK_E_TLS_NAME);
-  EXPECT_EQ(meet(root.issue({"DNS:*.0.0.1"})), REDLOCK_E_TLS_NAME);
-  EXPECT_EQ(meet(root.issue({"DNS:10.0.0.1", "IP:10.0.0.1"})), 0);
-  name("fd00::1");
-  EXPECT_EQ(meet(root.issue({"DNS:fd00::1"})), REDLOCK_E_TLS_NAME);
-}
-
 TEST_P(TlsPeers, AnAddressIsNotAskedForByName) {
   name("10.0.0.1");
   Tls client;
@@ -443,13 +384,6 @@ TEST_P(TlsPeers, OurCertificateIsWantedAndMissing) {
   EXPECT_EQ(meet_and_listen(asking_server(root)), REDLOCK_E_TLS_CLIENT_CERT);
 }
 
-TEST_P(TlsPeers, OurCertificateIsRefused) {
-  be_client(stranger.issue({.cn = "gateway 7"}));
-  EXPECT_EQ(meet_and_listen(asking_server(root)), REDLOCK_E_TLS_CLIENT_REFUSED);
-  be_client(root.issue({.cn = "gateway 7", .until_s = -10}));
-  EXPECT_EQ(meet_and_listen(asking_server(root)), REDLOCK_E_TLS_CLIENT_REFUSED);
-}
-
 // ---- versions ---------------------------------------------------------------------------------------------------
 
 TEST_P(TlsPeers, NothingInCommon) {
@@ -486,6 +420,66 @@ TEST(TlsPlain, APeerWithoutTls) {
     EXPECT_EQ(client.error(), REDLOCK_E_TLS_NONE) << said;
     EXPECT_FALSE(client.silent());
   }
+}
+
+// ---- what an engine must leave to others, or refuse: alike with both libraries ----------------------------------
+
+constexpr int64_t year = 365 * 86'400;
+
+// The library may know a time of day that is not the one that the caller goes by.
+TEST(TlsEngine, KnowsNoTime) {
+  const CertificateFolder folder;
+  const auto root = Certificate::self_signed(
+      {.cn = "old", .use = Certificate::Use::authority, .from_s = -12 * year, .until_s = -8 * year});
+  const TlsServer server(root.issue({.names = {"DNS:m1.example"}, .from_s = -11 * year, .until_s = -9 * year}));
+  const TlsWishes wishes = {.ca_file = folder.write("ca.pem", root.pem())};
+  Tls client;
+  ASSERT_EQ(client.init(wishes.settings()), 0);
+  EXPECT_EQ(TlsTalk(client, server, time(nullptr) - 10 * year).shake(), Progress::done);
+
+  TlsTalk now(client, server);
+  EXPECT_EQ(now.shake(), Progress::failed);
+  EXPECT_EQ(client.error(), REDLOCK_E_TLS_EXPIRED);
+}
+
+TEST(TlsEngine, TakesNoDer) {
+  const CertificateFolder folder;
+  const auto root = Certificate::authority();
+  unsigned char* der = nullptr;
+  const int size = i2d_X509(root.x509(), &der);
+  ASSERT_GT(size, 0);
+  const TlsWishes wishes = {.ca_file =
+                                folder.write("ca.der", {reinterpret_cast<char*>(der), static_cast<size_t>(size)})};
+  OPENSSL_free(der);
+  Tls client;
+  EXPECT_EQ(client.init(wishes.settings()), REDLOCK_E_TLS_FILE);
+}
+
+// A session that the server does not take brings the old chain's facts: those of the new one count.
+TEST(TlsEngine, ForgetsTheChainOfASessionThatIsRefused) {
+  const CertificateFolder folder;
+  const auto root = Certificate::authority();
+  const auto ends = Certificate::self_signed({.cn = "ends", .use = Certificate::Use::authority, .until_s = 86'400});
+  const auto middle = ends.issue({.cn = "between", .use = Certificate::Use::authority});
+  const TlsServer below(middle.issue({"DNS:m1.example"})), beside(root.issue({"DNS:m1.example"}));
+  SSL_CTX_add1_chain_cert(below.context(), middle.x509());
+  const TlsWishes wishes = {.ca_file = folder.write("ca.pem", root.pem() + ends.pem())};
+  Tls client;
+  ASSERT_EQ(client.init(wishes.settings()), 0);
+  Tls::Facts facts;
+  {
+    TlsTalk talk(client, below);
+    ASSERT_EQ(talk.shake(), Progress::done);
+    talk.pump();
+    talk.read();
+    ASSERT_TRUE(client.facts(facts));
+    EXPECT_LT(facts.not_after_s, time(nullptr) + 2 * 86'400);
+  }
+  TlsTalk talk(client, beside);
+  ASSERT_EQ(talk.shake(), Progress::done);
+  ASSERT_TRUE(client.facts(facts));
+  EXPECT_FALSE(facts.resumed);
+  EXPECT_GT(facts.not_after_s, time(nullptr) + 2 * 86'400);
 }
 
 }  // namespace

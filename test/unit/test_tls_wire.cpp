@@ -126,20 +126,6 @@ TEST_P(TlsWire, ByteByByte) {
   EXPECT_EQ(talk.read(), text_of(300));
 }
 
-// Each byte arrives in a turn of its own.
-TEST_P(TlsWire, AByteInEachStep) {
-  TlsTalk talk(*tls, *server);
-  std::string held;
-  talk.mangle = [&held](std::string& bytes) {
-    held += bytes;
-    bytes = held.substr(0, 1);
-    held.erase(0, bytes.size());
-  };
-  Progress progress = Progress::wants_input;
-  for (unsigned steps = 0; steps < 20'000 && progress == Progress::wants_input; ++steps) progress = talk.step();
-  EXPECT_EQ(progress, Progress::done) << tls->error();
-}
-
 TEST_P(TlsWire, CutAtAnyByte) {
   const size_t end = handshake_bytes() - 12;
   for (const size_t at : offsets(end, 5, random)) {
@@ -204,17 +190,6 @@ TEST_P(TlsWire, ARecordThatIsTooLong) {
 
 // ---- a narrow wire ----------------------------------------------------------------------------------------------
 
-TEST_P(TlsWire, PartialSendsOfEverySize) {
-  for (size_t send_max = 1; send_max < 120; send_max += send_max < 40 ? 1 : 11) {
-    TlsTalk talk(*tls, *server);
-    talk.wire.send_max = send_max;
-    ASSERT_EQ(talk.shake(), Progress::done) << send_max;
-    ASSERT_TRUE(talk.write("*1\r\n$4\r\nPING\r\n")) << send_max;
-    EXPECT_EQ(talk.peer.heard, "*1\r\n$4\r\nPING\r\n") << send_max;
-    tls->end(false);
-  }
-}
-
 // What was taken counts as sent: the caller's memory may hold something else by then, and flush() needs no text.
 TEST_P(TlsWire, AWireThatTakesNothingMore) {
   const auto talk = open_talk();
@@ -239,21 +214,6 @@ TEST_P(TlsWire, AWireThatTakesNothingMore) {
     talk->pump();
     EXPECT_EQ(talk->peer.heard, text_of(100)) << room;
   }
-}
-
-TEST_P(TlsWire, LargePlainTexts) {
-  const std::string large = text_of(1'000'000);
-  const auto talk = open_talk();
-  talk->wire.send_max = 5'000;
-  ASSERT_TRUE(talk->write(large));
-  EXPECT_TRUE(talk->peer.heard == large);
-  size_t taken = 0;
-  EXPECT_EQ(tls->write({large.data(), large.size()}, taken), Progress::done);
-  EXPECT_GT(taken, 0u);
-  EXPECT_LE(taken, 16'384u) << "one record";
-  for (size_t at = 0; at < large.size(); at += 16'000) talk->peer.say(large.substr(at, 16'000));
-  talk->pump();
-  EXPECT_TRUE(talk->read() == large);
 }
 
 TEST_P(TlsWire, ABrokenWire) {
