@@ -155,21 +155,6 @@ TEST(Names, twice_the_same_is_told_wherever_it_stands) {
   EXPECT_FALSE(Kept({"bus", "bus"}).sorted);
 }
 
-// Against a set, over random choices of few short names, some of them the beginning of another.
-TEST(Names, has_and_each_by_its_number) {
-  const std::vector<std::string> words = {"a", "b", "ab", "aba", "ba", "bab"};
-  std::mt19937 dice(7);
-  for (int i = 0; i < 10'000; ++i) {
-    std::set<std::string> set;
-    const size_t count = 1 + dice() % Names::max;
-    while (set.size() < count) set.insert(words[dice() % words.size()]);
-    const Kept a({set.begin(), set.end()});
-    for (const std::string& w : words) EXPECT_EQ(a.names.has(Bytes(w.data(), w.size())), set.count(w) != 0);
-    unsigned n = 0;
-    for (const std::string& w : set) EXPECT_EQ(a.names[n++], Bytes(w.data(), w.size()));
-  }
-}
-
 struct Slot {
   Link one;
   Link two;
@@ -400,21 +385,6 @@ TEST(EntropyPool, a_value_shows_every_bit_of_its_bytes_in_small_hexadecimal_digi
     values.insert(value);
   }
   EXPECT_EQ(values.size(), 8 * sizeof bytes);
-
-  // All sixteen digits: each byte holds two of them.
-  EntropyPool pool;
-  pool.init(bytes, sizeof bytes, sizeof bytes / 2);
-  unsigned char all[sizeof bytes];
-  for (size_t i = 0; i < sizeof all; ++i) all[i] = static_cast<unsigned char>(0x11 * (i % 16));
-  pool.add(all, sizeof all);
-  ValueBytes drawn;
-  pool.take(drawn.random, sizeof drawn.random);
-  char hex[ValueBytes::hex_size];
-  drawn.write_hex(hex);
-  std::string value(hex, sizeof hex);
-  std::sort(value.begin(), value.end());
-  value.erase(std::unique(value.begin(), value.end()), value.end());
-  EXPECT_EQ(value, std::string("0123456789abcdef"));
 }
 
 }  // namespace

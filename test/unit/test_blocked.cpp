@@ -146,6 +146,14 @@ TEST(Report, NoMoreIsWrittenThanTheCallerHasRoomFor) {
   EXPECT_EQ(std::string(part.text), std::string(redlock_strerror(REDLOCK_E_TIMEOUT)).substr(0, 11));
 }
 
+TEST(Report, OfAnErrorWithoutAnEvent) {
+  redlock_report_t report = filled(sizeof report);
+  EXPECT_EQ(report_error(&report, REDLOCK_E_INVAL, "the name is empty"), REDLOCK_E_INVAL);
+  EXPECT_EQ(report.granted + report.refused + report.failed + report.rounds, 0u);
+  EXPECT_STREQ(report.text, "the name is empty");
+  EXPECT_EQ(report_error(nullptr, REDLOCK_E_CLOSED), REDLOCK_E_CLOSED);
+}
+
 TEST(Report, TheOptionsNameIt) {
   redlock_report_t report = REDLOCK_REPORT_INIT;
   redlock_acquire_opts_t opts = REDLOCK_ACQUIRE_OPTS_INIT;

@@ -90,14 +90,6 @@ TEST_F(ACell, an_extension_after_a_failed_check_is_refused) {
   EXPECT_EQ(judge(cell, 7, true, at(101), Duration::ms(0)).held, Held::lost);
 }
 
-TEST_F(ACell, too_little_is_not_the_end) {
-  cell.begin(7);
-  ASSERT_TRUE(cell.publish(7, at(100)));
-  EXPECT_EQ(judge(cell, 7, true, at(99), Duration::ms(10)).held, Held::too_little);
-  EXPECT_TRUE(cell.publish(7, at(200)));
-  EXPECT_EQ(judge(cell, 7, true, at(99), Duration::ms(10)).held, Held::held);
-}
-
 TEST_F(ACell, a_clock_that_jumped_ends_a_lock_but_not_an_acquire) {
   cell.begin(3);
   EXPECT_EQ(judge(cell, 3, false, at(0), Duration::ms(0)).held, Held::not_held);

@@ -76,9 +76,6 @@ struct Fixture {
 struct AnyClaims : ::testing::Test {
   Fixture f;
 };
-struct NewClaim : AnyClaims {
-  const uint16_t c = f.make();
-};
 struct GrantedClaim : AnyClaims {
   const uint16_t c = f.granted();
 };

@@ -133,20 +133,6 @@ TEST(ClientTimes, of_acquires_and_of_locks) {
   expect_times(status.hold, 3, 23'000, 21'000, {1, 0, 0, 1, 1, 0, 0, 0});
 }
 
-TEST(ClientTimes, beyond_the_last_limit) {
-  Site site(1);
-  site.set_way(1, Way::down);
-  Options options = usual();
-  options.wait_ms = REDLOCK_WAIT_FOREVER;
-  const int64_t most_ms[] = {1'000'000, 1'000'001, 10'000'000, 10'000'001, int64_t{50} * 86'400'000};
-  for (const int64_t ms : most_ms) {
-    ASSERT_EQ(site.a.acquire("bus", options), 0);
-    site.a.act([&](Instant) { site.advance_ms(static_cast<double>(ms)); });  // the process stands still
-    EXPECT_EQ(site.a.cancel("bus"), 0);
-  }
-  expect_times(site.status().wait, 5, 22'000'002 + most_ms[4], most_ms[4], {0, 0, 0, 0, 0, 1, 2, 2});
-}
-
 // ---- memory ---------------------------------------------------------------------------------------------------
 
 // What the parts need, added up by hand, and what may be lost between them.
@@ -375,28 +361,6 @@ TEST(Client, the_second_script_of_a_token_that_was_taken_back_leaves_later) {
   EXPECT_EQ(site.asked(1).size(), 2u);
   site.a.resume();
   for (const char* const name : {"zero", "one", "two"}) EXPECT_TRUE(site.a.holds(name)) << name;
-}
-
-// A lock of two names needs a script, whose text each master is told by itself. That command stands behind the SETs.
-// It stays when the newest SET is taken back.
-TEST(Client, only_what_all_masters_are_told_is_taken_back) {
-  Site site(3);
-  site.forget_asked();
-  site.set_room(1, 0);
-  site.turn([&] {
-    for (const char* const name : {"one", "two", "a+b"}) ASSERT_EQ(site.a.acquire(name, usual()), 0);
-  });
-  site.set_room(1, SIZE_MAX);
-  const std::vector<Executed> asked = site.asked(1);
-  ASSERT_EQ(asked.size(), 2u);
-  EXPECT_EQ(asked[0].words[0] + " " + asked[0].words[1], "SET one");
-  EXPECT_EQ(asked[1].text.compare(0, 12, "EVAL acquire"), 0) << asked[1].text;
-  site.a.resume();
-  for (const char* const name : {"one", "two", "a+b"}) {
-    ASSERT_EQ(site.a.outcome(name), "ACQUIRED");
-    EXPECT_EQ(site.a.last(name)->event.failed, name == std::string("two") ? 1u : 0u);
-    EXPECT_EQ(site.a.release(name), 0) << "held";
-  }
 }
 
 // ---- the deadline ---------------------------------------------------------------------------------------------

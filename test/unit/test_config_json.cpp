@@ -239,6 +239,12 @@ TEST(ConfigJson, Masters) {
             "masters[2].url: /first is the address of masters[0]");
 }
 
+TEST(ConfigJson, MoreThanFifteenMasters) {
+  std::string list = "[";
+  for (int i = 1; i <= 15; ++i) list += (i > 1 ? ",\"redis://h" : "\"redis://h") + std::to_string(i) + "\"";
+  EXPECT_EQ(error_of_masters(list + "]"), "masters: 16 is not in 1..15");
+}
+
 std::string error_of_field(const std::string& field) {
   return error_of_masters("[{\"url\":\"redis://a\"," + field + "}]");
 }
@@ -261,7 +267,7 @@ TEST(ConfigJson, FieldsOfMasters) {
 
 TEST_F(AConfig, LinesThatBeginWithTwoSlashesAreComments) {
   ASSERT_EQ(load(cfg, "// \"no string\n{ // }\n"), REDLOCK_E_CONFIG) << "only at the start of a line";
-  ASSERT_EQ(load(cfg, "// {\n{\n\t//\n  \"key_prefix\": \"//x\",\n // \xff\n\"limits\": {\n//\n}\n}\n//"), 0)
+  ASSERT_EQ(load(cfg, "// {\n{\r\n\t//\n  \"key_prefix\": \"//x\",\n // \xff\n\"limits\": {\n//\n}\n}\n//"), 0)
       << redlock_config_error(cfg.get());
   EXPECT_EQ(text(cfg->values.key_prefix), "//x");
   EXPECT_EQ(refused("{\"key_prefix\": \"a\n//b\"}"), "line 1, column 18: a control character in a string");

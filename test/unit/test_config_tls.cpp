@@ -8,7 +8,6 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <string>
 
 #include "config_fixture.hpp"
@@ -108,6 +107,11 @@ TEST_F(AConfig, AllFieldsBySetterAndByJson) {
   EXPECT_EQ(loaded("{" + section + ",\"masters\":[\"rediss://a\"]}"), all) << "the order does not matter";
   EXPECT_EQ(loaded("{\"masters\":[{\"url\":\"rediss://a\"," + section + "}]}"), all);
   EXPECT_EQ(loaded("{\"masters\":[{" + section + ",\"url\":\"rediss://a\"}]}"), all);
+  ASSERT_EQ(set(cfg, "tls.pin", pin_of('3')), 0);
+  const std::string replaced = "ca.pem|/c.pem|/k.pem|locks.example|1.3|51,";
+  EXPECT_EQ(tls_of(cfg), replaced);
+  EXPECT_EQ(load(cfg, "{\"tls\":{\"ca_file\":\"/other\",\"pin\":[\"" + pin_of('4') + "\",\"x\"]}}"), REDLOCK_E_CONFIG);
+  EXPECT_EQ(tls_of(cfg), replaced) << "a load that fails changes nothing";
 }
 
 TEST(ConfigTls, AMastersValueReplacesTheCommonOne) {

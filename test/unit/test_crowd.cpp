@@ -135,15 +135,5 @@ TEST(Crowds, a_name_that_others_want_is_not_forgotten_for_one_that_nobody_else_w
   EXPECT_EQ(crowds.of(other).nap_us, 9u) << "others want both";
 }
 
-TEST(Crowds, what_others_of_a_client_have_learned_does_not_delay_its_urgent_ones) {
-  Crowds crowds;
-  const uint32_t others = Crowds::name_of("bus", false), urgent = Crowds::name_of("bus", true);
-  note(crowds, others, false, 7);
-  EXPECT_EQ(crowds.find(urgent), nullptr);
-  note(crowds, urgent, false, 9);
-  EXPECT_EQ(crowds.of(urgent).nap_us, 9u);
-  EXPECT_EQ(crowds.of(others).nap_us, 7u);
-}
-
 }  // namespace
 }  // namespace redlock

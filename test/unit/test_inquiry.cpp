@@ -133,18 +133,6 @@ TEST(Inquiry, a_reply_that_does_not_fit) {
   }
 }
 
-TEST(Inquiry, servers_that_could_not_vote_answer) {
-  for (const bool hello : {true, false}) {
-    Stage stage(1);
-    stage.redis(1).knobs.replica = stage.redis(1).knobs.cluster = true;
-    stage.redis(1).knobs.no_hello = !hello;
-    Ask ask({{"INFO"}});
-    EXPECT_EQ(ask.run(stage), 0) << hello;
-    EXPECT_NE(ask.reply(0).find("role:slave"), std::string::npos) << ask.reply(0);
-    EXPECT_EQ(stage.redis(1).calls("SCRIPT"), 0u);
-  }
-}
-
 TEST(Inquiry, a_master_that_is_not_there) {
   Stage stage(1);
   stage.set_way(1, Way::down);

@@ -69,6 +69,15 @@ struct AnyLine : ::testing::Test {
   Line line;
 };
 
+TEST_F(AnyLine, two_urgent_ones_go_before_the_others_in_order_of_arrival) {
+  const uint16_t sent = line.enter("bus"), nothing = line.enter("bus");
+  line.table[sent].rounds = 1;
+  const uint16_t alarm = line.enter("bus", true), second = line.enter("bus", true);
+  EXPECT_EQ(line.leave(sent), std::vector<uint16_t>{alarm});
+  EXPECT_EQ(line.leave(alarm), std::vector<uint16_t>{second});
+  EXPECT_EQ(line.leave(second), std::vector<uint16_t>{nothing});
+}
+
 // A look tells the masters of changes that its lock has to hear, so it counts as sent.
 TEST_F(AnyLine, an_urgent_one_goes_behind_those_that_have_looked) {
   const uint16_t looked = line.enter("bus");

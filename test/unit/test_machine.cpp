@@ -8,9 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <random>
 #include <set>
-#include <vector>
 
 #include "lock/backoff.hpp"
 
@@ -194,6 +192,43 @@ TEST(Machine, a_new_life_knows_nothing_of_the_old_one) {
   l.machine.see(l.lock, false, at(10'000));
   EXPECT_EQ(l.time(10'050), Action::none);
   expect_over(l, REDLOCK_EV_FAILED, REDLOCK_E_TIMEOUT);
+}
+
+TEST_F(HeldLife, what_is_meant_for_another_state_changes_nothing) {
+  EXPECT_EQ(l.machine.revoke(l.lock, 0, REDLOCK_E_UNREAD, l.now), Action::none) << "its round is over";
+  EXPECT_EQ(l.lock.round.granted, Masters::of(0, 1, 2));
+  EXPECT_EQ(l.machine.wake(l.lock), Action::none);
+  l.lock.options.wait_ms = REDLOCK_WAIT_DEFAULT;
+  const Instant until = l.lock.wait.until;
+  l.machine.charge(l.lock, true, at(100));
+  EXPECT_EQ(l.lock.wait.until, until) << "it does not wait";
+  l.machine.release(l.lock);
+  EXPECT_EQ(l.machine.on_key_missing(l.lock, 0, true), Action::none);
+  EXPECT_EQ(l.machine.put_back_ttl(l.lock, at(1)), 0u);
+  EXPECT_EQ(l.machine.wake(l.lock), Action::none);
+  Life acquiring;
+  acquiring.begin(0);
+  EXPECT_EQ(acquiring.machine.distrust(acquiring.lock, Masters::all(5)), Action::none);
+  EXPECT_EQ(acquiring.lock.state, State::acquiring);
+}
+
+TEST_F(BegunLife, acquired_is_told_before_an_extend_that_failed) {
+  l.votes(0, 3, Vote::granted);
+  ASSERT_EQ(l.machine.extend(l.lock, 10'000), 0);
+  l.begin(1'000);
+  l.votes(0, 3, Vote::refused);
+  EXPECT_EQ(l.told(), REDLOCK_EV_ACQUIRED);
+  EXPECT_EQ(l.lock.tell.err, 0);
+}
+
+TEST(Machine, a_grant_that_comes_when_its_validity_ends_is_too_slow) {
+  Options o = usual();
+  o.ttl_ms = 40;  // valid for 37.6 ms
+  Life late(o);
+  late.begin(0);
+  late.now = Instant::from_ns(37'600'000);
+  EXPECT_EQ(late.votes(0, 3, Vote::granted), Action::drop);
+  expect_over(late, REDLOCK_EV_FAILED, REDLOCK_E_TOO_SLOW);
 }
 
 TEST_F(BegunLife, a_check_that_finds_it_over_before_the_verdict_is_told) {
@@ -474,6 +509,17 @@ struct Alarm : Watcher {
   explicit Alarm(uint64_t seed = 1) : Watcher(seed, urgent(REDLOCK_WAIT_FOREVER)) {}
 };
 
+TEST(Urgent, watches_a_set_that_blocks_a_quorum_and_draws_no_pause) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    Alarm w(seed);
+    EXPECT_EQ(w.looks, 3u);
+    EXPECT_EQ(w.lock.wait.stance, Stance::armed);
+    w.push();
+    EXPECT_EQ(w.pause(), Duration());
+    EXPECT_EQ(w.wait_until_due(), Action::start);
+  }
+}
+
 // A round took 0.5 ms. The SETs of an urgent waiter are underway for half of that.
 TEST(Urgent, all_others_leave_it_two_fifths_of_a_round) {
   Duration least = Duration::ms(1'000);
@@ -547,53 +593,6 @@ struct AnyWatcher : ::testing::Test {
 TEST_F(AnyWatcher, where_a_master_cannot_tell_of_changes_one_of_the_others_is_not_enough) {
   w.machine.begin_looking(w.lock, Masters::all(masters), Masters::all(masters) - Masters::of(0), w.now);
   EXPECT_EQ(w.lock.forecast.look().count(), 3u);
-}
-
-TEST(Watcher, a_short_pause_is_followed_by_a_round_and_a_long_one_by_a_look_at_one_master) {
-  unsigned rounds = 0, looks = 0;
-  for (uint64_t seed = 1; seed <= 200; ++seed) {
-    Watcher w(seed);
-    w.push();
-    const bool is_short = !w.lock.wait.unsure;  // and followed by two fifths of a round for urgent waiters
-    EXPECT_TRUE(is_short ? w.pause() <= Duration::us(700) : w.pause() > Duration::us(500));
-    EXPECT_LE(w.pause(), Duration::us(5'000)) << "five times two rounds";
-    if (w.wait_until_due() == Action::start) {
-      EXPECT_TRUE(is_short);
-      ++rounds;
-      continue;
-    }
-    EXPECT_FALSE(is_short);
-    w.looks = 0;
-    w.machine.begin_looking(w.lock, Masters::all(masters), Masters::all(masters), w.now);
-    EXPECT_EQ(w.lock.forecast.look().count(), 1u);
-    w.answer(seed % 2 == 0 ? ttl_gone : 9'000);
-    EXPECT_EQ(w.looks, 1u) << "held: it listens again";
-    EXPECT_EQ(w.pause() <= Duration::us(1'000), seed % 2 == 0);
-    if (seed % 2 == 0) {
-      EXPECT_EQ(w.wait_until_due(), Action::start) << "nobody was faster";
-    }
-    ++looks;
-  }
-  EXPECT_GT(rounds, 5u);
-  EXPECT_GT(looks, 100u);
-}
-
-TEST(Watcher, who_has_seen_the_resource_go_by_draws_from_a_shorter_window_that_overlaps) {
-  Duration longest[2], shortest[2] = {Duration::ms(1'000), Duration::ms(1'000)};
-  for (uint64_t seed = 1; seed <= 300; ++seed) {
-    Watcher w(seed);
-    for (const unsigned i : {0u, 1u}) {
-      w.lock.wait.passed = i == 0 ? 1 : 4;
-      w.lock.wait.planned_for = w.now + Duration::ms(9'000);
-      w.push();
-      longest[i] = w.pause() > longest[i] ? w.pause() : longest[i];
-      shortest[i] = w.pause() < shortest[i] ? w.pause() : shortest[i];
-      w.lock.wait.unsure = false;
-      w.lose();
-    }
-  }
-  EXPECT_GT(longest[0], longest[1] + longest[1]);
-  EXPECT_LT(shortest[0], longest[1]) << "two with the same window would split for ever";
 }
 
 TEST_F(AnyWatcher, news_without_end_is_acted_on_a_few_times_for_each_plain_pause) {
@@ -767,6 +766,44 @@ TEST_F(AnyWatcher, the_last_look_that_is_answered_decides_about_the_nap) {
     w.machine.looked(w.lock, m, m == 2 ? 9'000 : ttl_gone, w.now);
   }
   EXPECT_EQ(w.lock.wait.stance, Stance::sleeps);
+}
+
+TEST_F(AnyWatcher, who_is_granted_the_lock_out_of_its_sleep_had_to_wait) {
+  learn(w);
+  sleep(w, REDLOCK_WAIT_FOREVER);
+  w.lock.wants = Wants::acquire;  // masters came back
+  w.machine.begin(w.lock, Masters::all(masters), w.now);
+  w.votes(0, 3, Vote::granted);
+  ASSERT_EQ(w.lock.state, State::held);
+  w.lock.state = State::free;
+  w.machine.accept(w.lock, with_wait(REDLOCK_WAIT_FOREVER));
+  EXPECT_TRUE(w.lock.line.yields);
+}
+
+// The usual loop of a firmware: acquire, use, release, and acquire again. Its SET is the first one at each master.
+TEST(Watcher, a_loop_without_a_pause_leaves_others_the_first_try) {
+  Life l(with_wait(REDLOCK_WAIT_FOREVER));
+  const auto acquire = [&l] {
+    EXPECT_TRUE(l.machine.begin(l.lock, Masters::all(masters), l.now));
+    l.now = l.now + Duration::us(500);
+    l.votes(0, 3, Vote::granted);
+    EXPECT_EQ(l.lock.state, State::held);
+    l.lock.state = State::free;
+    l.machine.accept(l.lock, with_wait(REDLOCK_WAIT_FOREVER));
+  };
+  Instant free_at[masters];
+  l.lock.forecast.use(free_at, masters);
+  unsigned given = 0;
+  for (unsigned i = 0; i < 100; ++i) {
+    acquire();
+    if (!l.lock.line.yields) continue;
+    ++given;
+    EXPECT_EQ(l.machine.yield(l.lock, l.now), Action::look);
+    const Duration first_try = left(l.lock.wait.not_before, l.now);
+    EXPECT_EQ(first_try, Duration::us(4'000)) << "another hears of the release, looks, and tries";
+    ASSERT_EQ(l.machine.wake(l.lock), Action::start);
+  }
+  EXPECT_EQ(given, 4u) << "after 4, 8, 16, 32 grants";
 }
 
 TEST_F(AnyWatcher, passes_are_counted_as_far_as_two_bytes_go) {

@@ -385,21 +385,6 @@ TEST(RespReader, StringLimit) {
 
 // ---- bodies ---------------------------------------------------------------------------------------------------
 
-TEST(RespReader, ABodyThatFitsComesOutWhole) {
-  for (const size_t capacity : {size_t{32}, size_t{64}, size_t{1024}}) {
-    const std::string text(capacity - 2, 'b');
-    for (const size_t piece : {size_t{1}, size_t{5}, size_t{31}, 2 * capacity}) {
-      SCOPED_TRACE(std::to_string(capacity) + " in pieces of " + std::to_string(piece));
-      Feed feed(capacity);
-      EXPECT_TRUE(feed.in_pieces(string_of('$', text), piece));
-      EXPECT_EQ(feed.description(), "0 string '" + text + "' last\n");
-      Feed verbatim(capacity);  // the prefix is not part of it
-      EXPECT_TRUE(verbatim.in_pieces(string_of('=', "txt:" + text), piece));
-      EXPECT_EQ(verbatim.description(), "0 string '" + text + "' last\n");
-    }
-  }
-}
-
 TEST(RespReader, ALongerBodyComesOutInPartsAndNoneIsEmpty) {
   for (size_t size = 31; size < 200; ++size) {
     std::string text;

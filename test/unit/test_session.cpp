@@ -7,7 +7,6 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -252,23 +251,16 @@ TEST(Session, a_refused_password_of_a_file_counts_behind_the_port) {
 TEST(Session, refused_at_hello) {
   const Refusal refusals[] = {
       {"replica", hello("slave"), REDLOCK_E_ROLE},
-      {"replica, new word", hello("replica"), REDLOCK_E_ROLE},
       {"cluster", hello("master", "cluster"), REDLOCK_E_MODE},
       {"sentinel", hello("master", "sentinel"), REDLOCK_E_MODE},
       {"wrong password", "-WRONGPASS invalid username-password pair or user is disabled.\r\n", REDLOCK_E_AUTH},
       {"no password", "-NOAUTH HELLO must be called with the client already authenticated\r\n", REDLOCK_E_AUTH_MISSING},
       {"loading", "-LOADING Redis is loading the dataset in memory\r\n", REDLOCK_E_LOADING},
-      {"busy", "-BUSY Redis is busy running a script.\r\n", REDLOCK_E_SCRIPT_BUSY},
-      {"master down", "-MASTERDOWN Link with MASTER is down\r\n", REDLOCK_E_READONLY},
       {"protected", "-DENIED Redis is running in protected mode\r\n", REDLOCK_E_DENIED},
       {"too many", "-ERR max number of clients reached\r\n", REDLOCK_E_MAXCLIENTS},
-      {"moved", "-MOVED 1 10.0.0.1:6379\r\n", REDLOCK_E_CLUSTER},
       {"not a map", ":1\r\n", REDLOCK_E_PROTOCOL},
-      {"not a map", "+OK\r\n", REDLOCK_E_PROTOCOL},
       {"not a map", bulk("hello"), REDLOCK_E_PROTOCOL},
-      {"not a map", "_\r\n", REDLOCK_E_PROTOCOL},
       {"not RESP", "HTTP/1.1 400 Bad Request\r\n", REDLOCK_E_PROTOCOL},
-      {"not RESP", std::string("\0\0\0\0", 4), REDLOCK_E_PROTOCOL},
       {"a TLS alert", "\x15\x03\x01\x00\x02\x02\x46", REDLOCK_E_PROTOCOL},
   };
   for (const Refusal& r : refusals) {
@@ -424,17 +416,6 @@ TEST_F(ConnectedSession, a_hello_without_a_role) {
   f.sent();
   f.receive(map({bulk("mode"), bulk("standalone")}));
   f.expect_closing(REDLOCK_E_PROTOCOL);
-}
-
-TEST_F(GreetedSession, a_ping_waits_for_room) {
-  f.session->tx().append(bytes(std::string(1'000, '.')));  // what the socket has not taken
-  f.now = f.session->deadline();
-  f.on_time(f.now);
-  EXPECT_EQ(f.session->in_flight(), 0u);
-  EXPECT_EQ(f.sent().size(), 1'000u);
-  f.on_time(f.now);
-  EXPECT_EQ(f.session->in_flight(), 1u);
-  EXPECT_NE(Fixture::nonce_of(f.sent()), "");
 }
 
 // ---- replies --------------------------------------------------------------------------------------------------
@@ -699,6 +680,24 @@ TEST_F(AnySession, a_login_that_is_lost_is_not_missing) {
 }
 
 // ---- time -----------------------------------------------------------------------------------------------------
+
+TEST_F(AnySession, a_connection_that_does_not_come) {
+  f.session->connecting(f.now);
+  f.on_time(at(1'499));
+  EXPECT_EQ(f.session->wish(), Wish::none);
+  f.on_time(at(1'500));
+  f.expect_closing(REDLOCK_E_CONNECT_TIMEOUT);
+  f.session->connected(at(1'500), 1);  // the two met
+  EXPECT_EQ(f.sent(), "");
+  f.expect_closing(REDLOCK_E_CONNECT_TIMEOUT);
+}
+
+TEST_F(GreetedSession, that_it_is_down_is_told_once) {
+  f.break_off();
+  EXPECT_TRUE(f.session->take_untold());
+  f.break_off();
+  EXPECT_FALSE(f.session->take_untold());
+}
 
 // The process was stopped. The answer may wait in the socket, so nobody is judged before the socket was read.
 TEST_F(GreetedSession, a_pause_of_our_own_is_not_the_masters) {

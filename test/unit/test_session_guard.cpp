@@ -289,6 +289,22 @@ TEST(SessionGuard, a_push_in_the_greeting_is_followed_by_another_reading_before_
 
 // ---- readings -----------------------------------------------------------------------------------------------------
 
+TEST_F(AnyUnderGuard, the_watch_ends_with_the_script_that_writes_the_seal) {
+  f.greet(Fixture::record(""));
+  for (int64_t ms = 5'000; ms <= 30'000; ms += 5'000) {
+    const std::string said = f.due(ms);
+    ASSERT_EQ(said, (ms == 30'000 ? command({"INFO"}) : "") + f.reading())
+        << ms << ": from time to time the whole INFO";
+    f.receive((ms == 30'000 ? bulk(info_text()) : "") + f.caching() + f.record("") +
+              f.time(1'700'000'000 + ms / 1'000));
+  }
+  f.due(30'302);
+  f.reads(f.record(""), 30);
+  EXPECT_EQ(f.sent(), Fixture::write(fingerprint, q, q, seal) + f.reading());
+  f.receive(":1\r\n" + f.caching() + f.record() + f.time(1'700'000'030));
+  EXPECT_TRUE(f.session->votes());
+}
+
 TEST_F(GreetedUpToInfo, what_only_the_whole_info_can_mend_is_asked_for_with_the_next_reading) {
   f.receive(bulk(info_text() + "loading:1\r\n") + f.caching() + f.record() + f.time() + f.ping());
   EXPECT_EQ(f.session->reason(), REDLOCK_E_LOADING);

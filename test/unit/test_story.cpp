@@ -91,6 +91,12 @@ TEST_F(StoryTest, AnOutageIsOneEventAndALineForEachReason) {
   EXPECT_EQ(change(REDLOCK_MASTER_DOWN, REDLOCK_E_DISCONNECTED), "4 " + pump + "down: the connection broke EVENT");
 }
 
+TEST_F(StoryTest, AReasonThatDoesNotPassIsAWarning) {
+  EXPECT_EQ(change(REDLOCK_MASTER_GUARDED, REDLOCK_E_MAXMEMORY, REDLOCK_GUARD_UNKNOWN),
+            "4 " + pump + "guarded: may evict keys: maxmemory is set without noeviction EVENT");
+  EXPECT_EQ(change(REDLOCK_MASTER_GUARDED, REDLOCK_E_UNWATCHED, 1).substr(0, 2), "5 ") << "another reason is told";
+}
+
 TEST_F(StoryTest, ASilentMaster) {
   change(REDLOCK_MASTER_UP);
   EXPECT_EQ(change(REDLOCK_MASTER_SUSPECT), "4 " + pump + "suspect: no answer within node_timeout_ms EVENT");
@@ -158,6 +164,7 @@ TEST_F(StoryTest, ALostTryIsNoWarning) {
   EXPECT_EQ(lock(of_lock(REDLOCK_EV_FAILED, REDLOCK_E_TIMEOUT)), "");
   EXPECT_EQ(lock(of_lock(REDLOCK_EV_FAILED, REDLOCK_E_CANCELED), 60), "");
   EXPECT_EQ(lock(of_lock(REDLOCK_EV_ACQUIRED), 4, REDLOCK_E_LOCKED), "");
+  EXPECT_EQ(lock(of_lock(REDLOCK_EV_FAILED, REDLOCK_E_NO_QUORUM)).find("waited"), std::string::npos) << "that is one";
 }
 
 TEST_F(StoryTest, ALongWaitSaysForWhat) {

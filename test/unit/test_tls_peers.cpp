@@ -5,8 +5,6 @@
 #include <gtest/gtest.h>
 #include <openssl/ssl.h>
 
-#include <map>
-
 #include "support/tls_peer.hpp"
 
 namespace redlock::test {
@@ -126,32 +124,6 @@ TEST_P(TlsPeers, AnotherAuthority) {
 
 // ---- what a chain may cost ----------------------------------------------------------------------------------------
 
-// Made once: an RSA key of 4,096 bits takes seconds. One key in all certificates of a chain costs as much as several.
-const Certificate& authority_with(const std::string& key) {
-  static std::map<std::string, Certificate> made;
-  const auto found = made.find(key);
-  if (found != made.end()) return found->second;
-  return made.emplace(key, Certificate::self_signed({.cn = "top", .use = Certificate::Use::authority, .key = key}))
-      .first->second;
-}
-
-TEST_P(TlsPeers, ChainsOfAWellRunSite) {
-  using Use = Certificate::Use;
-  for (const char* name : {"P-384", "P-521", "rsa:4096"}) {
-    const std::string key = name;
-    const Certificate& top = authority_with(key);
-    const Certificate upper = top.renewed({.cn = "upper", .use = Use::authority}, top);
-    const Certificate lower = top.renewed({.cn = "lower", .use = Use::authority}, upper);
-    wishes.ca_file = folder.write("ca.pem", top.pem());
-    const int two = key == "P-521" ? REDLOCK_E_TLS_CURVES : 0;
-    EXPECT_EQ(meet(top.renewed({.names = {"DNS:m1.example"}}, upper)), 0) << key;
-    EXPECT_EQ(meet(top.renewed({.names = {"DNS:m1.example"}}, lower)), two) << key;
-  }
-  wishes.ca_file = folder.write("ca.pem", root.pem());
-  const int ed25519 = meet(root.issue({.names = {"DNS:m1.example"}, .key = "ed25519"}));
-  EXPECT_EQ(ed25519 == 0, client_has_tls13()) << "OpenSSL has it, mbedTLS has not";
-}
-
 TEST_P(TlsPeers, MoreThanFourCertificates) {
   Certificate above = root.issue({.cn = "1", .use = Certificate::Use::authority, .rsa = true});
   for (const char* cn : {"2", "3"}) above = above.issue({.cn = cn, .use = Certificate::Use::authority, .rsa = true});
@@ -213,19 +185,6 @@ TEST_P(TlsPeers, AnAuthorityOfTooShortAPath) {
   EXPECT_EQ(meet(one_more.issue({"DNS:m1.example"})),
             client_has_tls13() ? int{REDLOCK_E_TLS_USE} : int{REDLOCK_E_TLS_AUTHORITY})
       << "mbedTLS takes the certificate for one that is no authority here";
-}
-
-// A certificate above the master's that is too weak, or none that signs.
-TEST_P(TlsPeers, TooWeakAbove) {
-  using Use = Certificate::Use;
-  const Certificate sha1 = root.issue({.cn = "sha1", .use = Use::authority, .sha1 = true});
-  EXPECT_EQ(meet(TlsServer(sha1.issue({"DNS:m1.example"}), {.versions = GetParam(), .lax = true})),
-            REDLOCK_E_TLS_WEAK);
-  const Certificate rsa = root.issue({.cn = "rsa", .use = Use::authority, .key = "rsa:1024"});
-  EXPECT_EQ(meet(TlsServer(rsa.issue({"DNS:m1.example"}), {.versions = GetParam(), .lax = true})),
-            REDLOCK_E_TLS_WEAK);
-  const Certificate leaf = root.issue({.cn = "no authority"});
-  EXPECT_EQ(meet(leaf.issue({"DNS:m1.example"})), REDLOCK_E_TLS_AUTHORITY);
 }
 
 // A stranger chooses the group, among those that the client offers.
@@ -404,24 +363,6 @@ TEST_P(TlsPeers, AtLeastTls13) {
   }
 }
 
-TEST(TlsPlain, APeerWithoutTls) {
-  CertificateFolder folder;
-  const Certificate root = Certificate::authority();
-  const TlsWishes wishes = {.ca_file = folder.write("ca.pem", root.pem())};
-  Tls client;
-  ASSERT_EQ(client.init(wishes.settings()), 0);
-  for (const char* said : {"-ERR unknown command\r\n", "-", "HTTP/1.1 400 Bad Request\r\n\r\n", "+OK\r\n",
-                           "SSH-2.0-OpenSSH_9.2\r\n", "\x16\x02", "\x13\x03\x03", "\x18\x03\x03"}) {
-    TlsTalk talk(client, TlsServer(root));
-    EXPECT_EQ(client.step(), Progress::wants_input);
-    EXPECT_TRUE(client.silent());
-    talk.wire.in = said;
-    EXPECT_EQ(client.step(), Progress::failed) << said;
-    EXPECT_EQ(client.error(), REDLOCK_E_TLS_NONE) << said;
-    EXPECT_FALSE(client.silent());
-  }
-}
-
 // ---- what an engine must leave to others, or refuse: alike with both libraries ----------------------------------
 
 constexpr int64_t year = 365 * 86'400;
@@ -440,19 +381,6 @@ TEST(TlsEngine, KnowsNoTime) {
   TlsTalk now(client, server);
   EXPECT_EQ(now.shake(), Progress::failed);
   EXPECT_EQ(client.error(), REDLOCK_E_TLS_EXPIRED);
-}
-
-TEST(TlsEngine, TakesNoDer) {
-  const CertificateFolder folder;
-  const auto root = Certificate::authority();
-  unsigned char* der = nullptr;
-  const int size = i2d_X509(root.x509(), &der);
-  ASSERT_GT(size, 0);
-  const TlsWishes wishes = {.ca_file =
-                                folder.write("ca.der", {reinterpret_cast<char*>(der), static_cast<size_t>(size)})};
-  OPENSSL_free(der);
-  Tls client;
-  EXPECT_EQ(client.init(wishes.settings()), REDLOCK_E_TLS_FILE);
 }
 
 // A session that the server does not take brings the old chain's facts: those of the new one count.

@@ -144,18 +144,5 @@ TEST_P(TlsSessions, ThePinIsJudgedAgain) {
   EXPECT_EQ(facts.not_after_s, now + 900) << "nothing above the certificate was checked";
 }
 
-TEST_P(TlsSessions, EndWhenAResumptionFails) {
-  init();
-  EXPECT_EQ(meet(), 0);
-  {
-    TlsTalk talk(client, *server, now);
-    talk.mangle = [](std::string& bytes) {
-      if (bytes.size() > 80) bytes[80] = static_cast<char>(bytes[80] ^ 1);
-    };
-    EXPECT_EQ(talk.shake(), Progress::failed);
-  }
-  EXPECT_EQ(meet(), 0);
-}
-
 }  // namespace
 }  // namespace redlock::test

@@ -99,22 +99,6 @@ std::string text_of(size_t size) {
 
 // ---- pieces -----------------------------------------------------------------------------------------------------
 
-TEST_P(TlsWire, EachStepTakesOneRecordAtMost) {
-  TlsTalk talk(*tls, *server);
-  Progress progress = talk.step();
-  unsigned records = 0;
-  while (progress == Progress::wants_input && !talk.wire.in.empty()) {
-    const auto byte = [&talk](size_t i) { return static_cast<unsigned char>(talk.wire.in[i]); };
-    const size_t record = 5 + static_cast<size_t>(byte(3) << 8 | byte(4));
-    const size_t before = talk.wire.received;
-    progress = talk.step();
-    EXPECT_EQ(talk.wire.received - before, record);
-    ++records;
-  }
-  EXPECT_EQ(progress, Progress::done);
-  EXPECT_GE(records, 5u);
-}
-
 TEST_P(TlsWire, ByteByByte) {
   TlsTalk talk(*tls, *server);
   talk.wire.receive_max = talk.wire.send_max = 1;
@@ -164,29 +148,6 @@ void TlsWire::flip_bits(bool resumed) {
 
 TEST_P(TlsWire, AnyBitFlipped) { flip_bits(false); }
 TEST_P(TlsWire, AnyBitOfAResumptionFlipped) { flip_bits(true); }
-
-TEST_P(TlsWire, ARecordThatIsTooLong) {
-  for (const size_t size : {size_t{0xffff}, size_t{16'384 + 2'049}}) {
-    be_new();
-    TlsTalk talk(*tls, *server);
-    talk.mangle = [size](std::string& bytes) {
-      if (bytes.size() < 5) return;
-      bytes[3] = static_cast<char>(size >> 8);
-      bytes[4] = static_cast<char>(size);
-      bytes += std::string(70'000, 'x');
-    };
-    EXPECT_EQ(talk.shake(), Progress::failed);
-    EXPECT_EQ(tls->error(), REDLOCK_E_TLS_BROKEN);
-    tls->end(false);
-    const auto open = open_talk();
-    open->wire.in = std::string{23, 3, 3, static_cast<char>(size >> 8), static_cast<char>(size)} + text_of(size);
-    Progress last;
-    EXPECT_EQ(open->read(&last), "");
-    EXPECT_EQ(last, Progress::failed);
-    EXPECT_EQ(tls->error(), REDLOCK_E_TLS_BROKEN);
-    tls->end(false);
-  }
-}
 
 // ---- a narrow wire ----------------------------------------------------------------------------------------------
 
@@ -258,20 +219,6 @@ TEST_P(TlsWire, WhatIsReadAheadIsTold) {
     EXPECT_EQ(talk->wire.receives, receives_before + 1) << "what has arrived is received at once";
   }
   EXPECT_EQ(tls->read(room, sizeof room, got), Progress::wants_input);
-}
-
-TEST_P(TlsWire, PartOfARecordIsNotReadAhead) {
-  const auto talk = open_talk();
-  talk->peer.say(text_of(500));
-  const std::string record = talk->peer.take();
-  char room[1'000];
-  size_t got = 0;
-  talk->wire.in = record.substr(0, 100);
-  EXPECT_EQ(tls->read(room, sizeof room, got), Progress::wants_input);
-  EXPECT_FALSE(tls->has_read_ahead());
-  talk->wire.in = record.substr(100);
-  EXPECT_EQ(tls->read(room, sizeof room, got), Progress::done);
-  EXPECT_EQ(got, 500u);
 }
 
 // OpenSSL's queue of errors belongs to the application, too.

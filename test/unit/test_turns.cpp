@@ -10,7 +10,6 @@
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace redlock {
 namespace {
@@ -145,18 +144,6 @@ TEST(Turns, the_timer_is_armed_when_the_deadline_moves_nearer_and_not_when_it_mo
   const bool nearer = port.client().deadline() < before;
   EXPECT_EQ(port.calls().find(" arm") != std::string::npos, nearer);
   EXPECT_EQ(port.armed_for(), earlier(before, port.client().deadline()));
-}
-
-TEST(Turns, a_wish_to_connect_stays_until_the_old_connection_is_gone) {
-  Port port(1);
-  port.free = false;
-  port.before_wait();
-  EXPECT_EQ(port.calls().find("connect"), std::string::npos);
-  EXPECT_EQ(port.client().session(0).wish(), Session::Wish::connect) << "the client knows that nothing has begun";
-  port.free = true;
-  port.touch();
-  port.before_wait();
-  EXPECT_NE(port.calls().find("connect0"), std::string::npos);
 }
 
 TEST(Turns, a_jump_is_told_once_and_before_the_turn) {

@@ -59,10 +59,6 @@ TEST(Tx, bytes_in_place) {
   EXPECT_EQ(other.gathered(), "ghijk");
 }
 
-struct TxOf16 : ::testing::Test {
-  Fixture f{16};
-};
-
 TEST(Tx, against_a_string) {
   std::mt19937 random(13);
   const std::string texts = "the quick brown fox jumps over the lazy dog";
@@ -303,29 +299,6 @@ TEST(Fifo, an_answer_is_owed_for_each_claim_that_was_asked_about_deletes_apart) 
   fifo.clear();
   EXPECT_FALSE(fifo.owes_answer(3));
   EXPECT_TRUE(fifo.empty());
-}
-
-// Requests that only this master was sent stay where they are, wherever the ring ends.
-TEST(Fifo, takes_back_the_newest_shared_request) {
-  constexpr unsigned capacity = Fifo::own_max + 4;
-  for (unsigned begin = 0; begin < capacity; ++begin) {
-    Request places[capacity];
-    Fifo fifo(places, capacity);
-    for (unsigned n = 0; n < begin; ++n) {
-      fifo.push(of_claim(n));
-      fifo.pop(false);
-    }
-    for (const unsigned n : {1u, 2u, 3u, 4u}) {
-      Request request = of_claim(n);
-      request.apart = n > 2;
-      fifo.push(request);
-    }
-    EXPECT_EQ(fifo.take_back().claim, 2u);
-    for (const unsigned n : {1u, 3u, 4u}) {
-      EXPECT_EQ(fifo.oldest().claim, n) << begin;
-      fifo.pop(false);
-    }
-  }
 }
 
 }  // namespace

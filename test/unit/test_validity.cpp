@@ -117,17 +117,6 @@ TEST(EveryBoundary, of_a_ttl_that_is_cut) {
   EXPECT_GT(cut, 10'000u);
 }
 
-TEST(EveryBoundary, of_a_random_part) {
-  for (const int64_t whole : instants()) {
-    if (whole < 1) continue;
-    for (const uint32_t random : around<uint32_t>({0, 1u << 16, 1u << 31, UINT32_MAX})) {
-      const int64_t part = part_of(Duration::ns(whole), random).ns();
-      ASSERT_GE(part, 1) << whole << ' ' << random;
-      ASSERT_LE(part, whole) << whole << ' ' << random;
-    }
-  }
-}
-
 TEST(EveryBoundary, of_a_guard_time) {
   for (const Drift drift : drifts) {
     for (const uint32_t ttl : ttls()) {
