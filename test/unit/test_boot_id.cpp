@@ -120,5 +120,11 @@ TEST(BootId, none_where_offsets_cannot_be_known) {
   EXPECT_EQ(answer, has_none);
 }
 
+TEST(BootId, none_without_the_kernels_files) {
+  const Answer answer = in_child([] { return chroot("/var/empty") == 0 || chroot("/mnt") == 0; });
+  if (answer == cannot_be_tried) GTEST_SKIP() << "this user may not change the root";
+  EXPECT_EQ(answer, has_none);
+}
+
 }  // namespace
 }  // namespace redlock

@@ -273,6 +273,16 @@ TEST_F(AnyClock, starts_when_one_sample_in_a_few_is_narrow) {
   EXPECT_TRUE(f.clock.start());
 }
 
+TEST_F(AnyClock, costs_four_reads) {
+  ASSERT_TRUE(f.clock.start());
+  const int before = f.world.reads;
+  f.clock.read();
+  EXPECT_EQ(f.world.reads - before, 4);
+  Instant now;
+  EXPECT_TRUE(f.clock.check(now));
+  EXPECT_EQ(f.world.reads - before, 8);
+}
+
 TEST(Clock, clocks_that_fail_later_are_a_jump_and_never_agree) {
   for (auto broken : {World::raw_clock, World::monotonic, World::boottime}) {
     Fixture f;
@@ -347,6 +357,16 @@ TEST_F(AnyClock, a_raw_clock_that_falls_back_is_a_jump_and_time_goes_on) {
   const Reading after = f.clock.read();
   EXPECT_FALSE(after.jumped);
   EXPECT_GE(after.now, jumped.now + Duration::ms(20));
+}
+
+TEST_F(AnyClock, a_raw_clock_that_trembles_is_no_jump) {
+  ASSERT_TRUE(f.clock.start());
+  const Reading before = f.clock.read();
+  f.world.raw -= 10 * us;
+  f.world.slewed += 10 * us;
+  const Reading after = f.clock.read();
+  EXPECT_FALSE(after.jumped);
+  EXPECT_EQ(after.now, before.now);
 }
 
 TEST(Clock, a_deadline_is_not_late_under_slewing_within_the_drift) {

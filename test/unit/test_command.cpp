@@ -300,6 +300,14 @@ TEST(Command, sealed_words) {
             bulks({"EVAL", test::text_of(acquire_script), "3", "plant:valve", meta, fence, value, "10000", seal, "0"}));
 }
 
+#if defined(REDLOCK_ASSERTS)
+TEST(Command, what_cannot_be_said_traps) {
+  const Sealed none = {bytes(meta), Bytes()};
+  EXPECT_DEATH(sealed(Op::release, subject(), 0), "") << "a delete compares no state";
+  EXPECT_DEATH(Command::sealed(test::space(), Op::extend, subject(), none, 0, true), "") << "a plain one does";
+}
+#endif
+
 TEST(Command, what_a_fenced_acquire_answers) {
   struct Row {
     const char* said;

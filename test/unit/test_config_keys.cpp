@@ -118,6 +118,16 @@ TEST_F(AConfig, ErrorStaysUntilTheNextFailure) {
   EXPECT_STREQ(redlock_config_error(cfg.get()), "limits.locks: 0 is not in 1..4096");
 }
 
+TEST_F(AConfig, Callbacks) {
+  int user = 0;
+  const redlock_event_fn event = [](redlock_t*, const redlock_event_t*, void*) {};
+  const redlock_log_fn log = [](int, const char*, void*) {};
+  redlock_config_set_event(cfg.get(), event, &user);
+  redlock_config_set_log(cfg.get(), log, &user, 6);
+  EXPECT_TRUE(cfg->event == event && cfg->event_user == &user);
+  EXPECT_TRUE(cfg->log == log && cfg->log_user == &user && cfg->log_level == 6);
+}
+
 // ---- finish
 
 struct Setting {

@@ -39,7 +39,6 @@ TEST(Url, HostAndPort) {
             "lock-a.Plant_1.example|65535|||lock-a.Plant_1.example:65535");
   EXPECT_EQ(parsed("redis://[::1]"), "::1|6379|||[::1]:6379");
   EXPECT_EQ(parsed("redis://[fd00::1:2]:6380"), "fd00::1:2|6380|||[fd00::1:2]:6380");
-  EXPECT_EQ(parsed("redis://a"), "a|6379|||a:6379");
   EXPECT_EQ(parsed("redis://10.3lock"), "10.3lock|6379|||10.3lock:6379");
 }
 

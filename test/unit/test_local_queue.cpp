@@ -113,6 +113,16 @@ TEST(LocalQueue, urgent_ones_with_several_names_never_wait_for_each_other) {
   }
 }
 
+#if defined(REDLOCK_ASSERTS)
+// A lock leaves its lines once: to take it out again would cut the line behind it.
+TEST_F(AnyLine, leaving_twice_traps) {
+  const uint16_t a = line.enter("bus");
+  line.enter("bus");
+  line.end(a);
+  EXPECT_DEATH(line.end(a), "");
+}
+#endif
+
 // All sets of four names: nobody goes before an older one that shares a name, and everybody else may.
 TEST(LocalQueue, as_a_list_of_sets_would_do) {
   std::mt19937 dice(11);

@@ -214,18 +214,6 @@ TEST(SessionGuard, the_greeting_on_resp2_asks_for_the_id) {
   EXPECT_TRUE(f.session->send_script_text(Op::acquire));
 }
 
-TEST(SessionGuard, the_greeting_has_places_and_references_enough) {
-  for (const Link link : {Link::tracked, Link::untracked, Link::resp2}) {
-    Fixture f(link, 7, 1'024);
-    f.greet_up_to_info();
-    f.break_off(true);
-    f.connect();
-    f.greet_up_to_info();
-    f.receive(bulk(info_text()) + f.caching() + Fixture::blank() + f.time());
-    EXPECT_EQ(f.session->wish(), Wish::none);
-  }
-}
-
 TEST_F(AnyUnderGuard, a_blank_record_is_made_only_when_the_client_allows_it) {
   f.begins = false;
   f.greet_up_to_info();
@@ -629,18 +617,6 @@ TEST_F(AnyUnderGuard, nobody_quarantines_another_configuration_or_without_room) 
   while (g.session->tx().fits(200, 1)) g.ask(Op::release);
   g.session->quarantine(g.now);
   EXPECT_FALSE(holds(g.sent(), bulk(q)));
-}
-
-// A transmit buffer that is full of requests: the reading waits, and the admission lapses in time.
-TEST(SessionGuard, a_reading_that_finds_no_room_waits) {
-  Fixture f(Link::tracked, 7, 1'024);
-  f.greet();
-  f.now = at(4'999);
-  while (f.session->room(300, 1, true)) f.ask(Op::acquire);
-  f.now = at(5'000);
-  f.on_time(f.now);
-  EXPECT_FALSE(holds(f.sent(), "EVAL"));
-  EXPECT_GT(f.session->deadline(), at(5'000));
 }
 
 // Requests of its own that a silent master does not answer take no more places than were kept for them.

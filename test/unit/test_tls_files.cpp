@@ -165,17 +165,6 @@ TEST_F(TlsFiles, EachCauseHasItsSentence) {
 
 // ---- while a client runs ----------------------------------------------------------------------------------------
 
-TEST_F(TlsFiles, OtherAuthorities) {
-  ASSERT_EQ(init(), 0);
-  EXPECT_EQ(meet(foreign), REDLOCK_E_TLS_AUTHORITY);
-  folder.write("ca.pem", root.pem() + stranger.pem());
-  EXPECT_EQ(meet(foreign), 0);
-  EXPECT_EQ(meet(server), 0);
-  folder.write("ca.pem", stranger.pem());
-  EXPECT_EQ(meet(foreign), 0);
-  EXPECT_EQ(meet(server), REDLOCK_E_TLS_AUTHORITY) << "also no session that was kept";
-}
-
 TEST_F(TlsFiles, AnotherCertificateOfOurs) {
   ASSERT_EQ(init(), 0);
   EXPECT_EQ(meet(strict), REDLOCK_E_TLS_CLIENT_REFUSED);

@@ -130,19 +130,5 @@ TEST_P(TlsSessions, EndWhenAFileChanges) {
   EXPECT_EQ(meet(), 1);
 }
 
-TEST_P(TlsSessions, ThePinIsJudgedAgain) {
-  wishes.ca_file = "";
-  wishes.pins = good.pin();
-  init();
-  EXPECT_EQ(meet(), 0);
-  EXPECT_EQ(meet(), 1);
-  EXPECT_EQ(meet(0), 1) << "a pin alone knows no dates";
-  TlsTalk talk(client, *server, now);
-  ASSERT_EQ(talk.shake(), Progress::done);
-  Tls::Facts facts = {};
-  EXPECT_TRUE(client.facts(facts));
-  EXPECT_EQ(facts.not_after_s, now + 900) << "nothing above the certificate was checked";
-}
-
 }  // namespace
 }  // namespace redlock::test
