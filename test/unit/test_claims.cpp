@@ -83,6 +83,29 @@ struct StrayDebt : AnyClaims {
   const uint16_t c = f.stray_debt();
 };
 
+TEST_F(GrantedClaim, a_key_is_put_back_as_soon_as_its_stray_can_come_no_more) {
+  f.claims.put_back_sent(c, 0);
+  f.claims.broke(0);
+  EXPECT_FALSE(f.claims.may_put_back(c, 0, at(1'000'000)));
+  f.claims.strays_at_large(0, at(1'000'000));
+  EXPECT_FALSE(f.claims.may_put_back(c, 0, at(1'000'000 + lifetime_ms - 1)));
+  EXPECT_TRUE(f.claims.may_put_back(c, 0, at(1'000'000 + lifetime_ms)));
+}
+
+TEST_F(GrantedClaim, an_error_rests_longer_each_time_up_to_a_limit) {
+  f.claims.end(c, Masters::of(0), at(0));
+  int64_t now = 0;
+  for (const int64_t rest : {20, 40, 80, 160, 320, 640, 1'280, 1'280}) {
+    f.claims.deletes_queued(c, Masters::of(0));
+    f.claims[c].over_at = at(1'000'000);  // when the debt is written off is not the matter here
+    f.claims.delete_answered(c, 0, Deleted::error, at(now));
+    f.claims.on_time(at(now + rest - 1));
+    EXPECT_FALSE(f.claims.owes(0)) << rest;
+    f.claims.on_time(at(now += rest));
+    EXPECT_TRUE(f.claims.owes(0)) << rest;
+  }
+}
+
 // ---- the queue of ended ones ----------------------------------------------------------------------------------
 
 TEST_F(AnyClaims, one_that_stands_in_a_queue_is_not_given_away) {

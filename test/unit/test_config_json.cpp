@@ -13,9 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <fstream>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,7 +22,6 @@
 
 namespace {
 
-using redlock::guard_wait_not_given;
 using redlock::Values;
 using redlock::test::AConfig;
 using redlock::test::Config;
@@ -82,37 +79,6 @@ class Directory {
 };
 
 // ---- what is accepted
-
-// The text is made from the map: each number is its default and one more, or the least where that is too many.
-TEST(ConfigJson, EveryKey) {
-  std::map<std::string, std::string> sections;
-  const auto add = [&](const char* section, const char* name, const std::string& value) {
-    std::string& object = sections[section];
-    object += (object.empty() ? "\"" : ", \"") + std::string(name) + "\": " + value;
-  };
-  const auto value_of = [](uint32_t min, uint32_t max, uint32_t initial) {
-    return initial >= max ? min : std::max(min, initial) + 1;
-  };
-#define STRING(name, min, max, form, text) add("", #name, "\"" #name "\"");
-#define CHOICE(name, words, initial, text) add("", #name, initial == 0 ? "\"strict\"" : "\"weak\"");
-#define NUMBER(section, name, min, max, initial, text) \
-  add(#section, #name, std::to_string(value_of(min, max, initial)));
-#define TIME(section, name, min, max, initial, text) NUMBER(section, name##_ms, min, max, initial, text)
-  REDLOCK_KEY_MAP(STRING, CHOICE, NUMBER, TIME)
-  std::string json = "{" + sections[""];
-  sections.erase("");
-  for (const auto& [section, object] : sections) json += ", \"" + section + "\": {" + object + "}";
-  const Config cfg = make();
-  ASSERT_EQ(load(cfg, json + "}"), 0) << redlock_config_error(cfg.get()) << json;
-  const Values& v = cfg->values;
-#define STRING_IS(name, min, max, form, text_) EXPECT_EQ(text(v.name), #name);
-#define NUMBER_IS(section, name, min, max, initial, text) EXPECT_EQ(v.name, value_of(min, max, initial)) << #name;
-#define TIME_IS(section, name, min, max, initial, text) NUMBER_IS(section, name##_ms, min, max, initial, text)
-  REDLOCK_KEY_MAP(STRING_IS, REDLOCK_NO_KEY, NUMBER_IS, TIME_IS)
-  EXPECT_EQ(v.guard, static_cast<uint32_t>(redlock::GuardMode::weak));
-  EXPECT_EQ(v.fence, 1u);
-  EXPECT_EQ(std::count(std::begin(v.given), std::end(v.given), true), redlock::key_count);
-}
 
 TEST_F(AConfig, WholeNumbersInAnySpelling) {
   EXPECT_EQ(load(cfg, R"({"limits":{"locks":1e2,"rx_bytes":512.0,"debts":20480E-1,"tx_bytes":0}})"), 0);

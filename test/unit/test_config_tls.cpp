@@ -162,19 +162,6 @@ TEST(ConfigTls, CertificateAndKeyBelongTogether) {
   }
 }
 
-TEST(ConfigTls, AMasterInTheClearHasNoTls) {
-  for (const char* url : {"redis://b", "unix:///run/b"}) {
-    for (const char* field : {R"("ca_file":"/x")", R"("server_name":"x")", R"("min_version":"1.2")"}) {
-      const Config cfg = make();
-      const std::string master = std::string(R"({"url":")") + url + R"(","tls":{)" + field + "}}";
-      ASSERT_EQ(load(cfg, R"({"masters":["redis://a",)" + master + "]}"), 0) << error(cfg);
-      EXPECT_EQ(checked(cfg), "masters[1].tls: given, and the url does not begin with rediss://");
-    }
-  }
-  EXPECT_EQ(loaded(R"({"tls":{"ca_file":"/x"},"masters":["redis://a"]})"), "plain|/x|||a|1.2|")
-      << "what all masters share is no error: a site moves to TLS master by master";
-}
-
 TEST(ConfigTls, WrongValues) {
   for (const char* file : {"ca_file", "cert_file", "key_file"}) {
     EXPECT_EQ(refused_value(file, ""), "0 bytes are not in 1..128");

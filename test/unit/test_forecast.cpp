@@ -142,5 +142,13 @@ TEST_F(LookingWaiter, a_look_of_an_earlier_wait_says_nothing_of_a_master_that_is
   EXPECT_EQ(w.forecast.quorum_at(), at(20)) << "a late answer would make the waiter deaf to the master it watches";
 }
 
+TEST_F(LookingWaiter, looks_are_counted_as_far_as_one_byte_goes) {
+  for (unsigned i = 0; i < 300; ++i) w.forecast.look_sent(0);
+  for (unsigned i = 0; i < 254; ++i) w.looked(0, ttl_gone, 10);
+  EXPECT_EQ(w.free_at[0], never);
+  w.looked(0, ttl_gone, 11);
+  EXPECT_EQ(w.free_at[0], at(11));
+}
+
 }  // namespace
 }  // namespace redlock

@@ -200,6 +200,25 @@ TEST(Guard, what_a_fingerprint_says) {
   }
 }
 
+TEST(Guard, a_record_that_lacks_one_field_is_made_anew) {
+  for (const int missing : {0, 1}) {
+    Fixture f;
+    f.admit();
+    (missing == 0 ? f.record.desc : f.record.q).clear();
+    EXPECT_EQ(f.read(), Next::create) << missing;
+    EXPECT_EQ(f.guard.reason(), REDLOCK_E_UNWATCHED) << missing;
+  }
+}
+
+TEST(Guard, off_is_off_whatever_happens) {
+  Settings settings;
+  Guard guard(settings);
+  guard.clock_jumped(at(0));
+  guard.distrust(at(100));
+  guard.set_duplicate(true);
+  EXPECT_TRUE(guard.admitted());
+}
+
 TEST_F(AnyGuard, a_quarantine_id_of_another_length_is_none) {
   f.create("aaaa");
   EXPECT_EQ(f.read(), Next::create);
@@ -404,6 +423,19 @@ TEST(Guard, replid_is_the_reason_exactly_when_nothing_else_has_changed) {
 
 // ---- what the server says of itself ---------------------------------------------------------------------------
 
+TEST_F(AdmittedGuard, another_mode_forgets_and_another_run_id_is_another_server) {
+  InfoFacts other = f.facts;
+  other.standalone = false;
+  EXPECT_TRUE(f.guard.identify(other, f.now)) << "as in the greeting";
+  EXPECT_TRUE(f.guard.forgot());
+  other.run_id[15] = 'x';
+  EXPECT_FALSE(f.guard.identify(other, f.now));
+  Fixture g;
+  other.has_run_id = false;
+  EXPECT_FALSE(g.guard.identify(other, g.now)) << "nor is it known to be the same";
+  EXPECT_EQ(g.guard.quarantine().size, 0u) << "of no record";
+}
+
 TEST_F(AdmittedGuard, strict_wants_both_ids) {
   f.facts.has_replid = false;
   EXPECT_EQ(f.read(), Next::nothing);
@@ -599,6 +631,17 @@ std::string visit_at(int64_t boot_ms, int64_t server_ms) {
   return state + " " + std::to_string(boot_ms) + " " + std::to_string(server_ms);
 }
 std::string visit_at(int64_t boot_ms) { return visit_at(boot_ms, epoch_ms + boot_ms); }
+
+TEST(GuardVisits, boot_time_is_not_asked_for_without_both_ids) {
+  Visited no_id, weak("", GuardMode::weak);
+  no_id.settings.has_boot_id = false;
+  weak.info_error = REDLOCK_E_NOPERM;
+  for (Visited* f : {&no_id, &weak}) {
+    f->read();
+    f->guard.read_time(epoch_ms);
+    EXPECT_FALSE(f->guard.wants_boot_time());
+  }
+}
 
 // The clock is slewed by up to a tenth, and both times were rounded to milliseconds.
 TEST(GuardVisits, an_earlier_visit_is_believed_at_no_less_than_an_eighth_more) {

@@ -202,20 +202,58 @@ TEST_F(HeldLife, what_is_meant_for_another_state_changes_nothing) {
   const Instant until = l.lock.wait.until;
   l.machine.charge(l.lock, true, at(100));
   EXPECT_EQ(l.lock.wait.until, until) << "it does not wait";
-  l.machine.release(l.lock);
+  EXPECT_EQ(l.machine.put_back_ttl(l.lock, l.lock.valid_until), 0u);
+  EXPECT_EQ(l.machine.cancel(l.lock, REDLOCK_E_CANCELED), Action::release);
   EXPECT_EQ(l.machine.on_key_missing(l.lock, 0, true), Action::none);
   EXPECT_EQ(l.machine.put_back_ttl(l.lock, at(1)), 0u);
-  EXPECT_EQ(l.machine.wake(l.lock), Action::none);
+  for (const State state : {State::over, State::free}) {
+    l.lock.state = state;
+    EXPECT_EQ(l.time(1'000'000), Action::none);
+    EXPECT_EQ(l.votes(0, 5, Vote::granted), Action::none) << "no round is open";
+  }
   Life acquiring;
   acquiring.begin(0);
   EXPECT_EQ(acquiring.machine.distrust(acquiring.lock, Masters::all(5)), Action::none);
   EXPECT_EQ(acquiring.lock.state, State::acquiring);
+  acquiring.vote(0, Vote::granted);
+  EXPECT_EQ(acquiring.vote(0, Vote::refused), Action::none) << "it has voted";
+  acquiring.machine.on_counter(acquiring.lock, 0, {Counter::State::ack, 9});
+  EXPECT_EQ(acquiring.lock.fence.counters.top, 0u);
+  Life waiting(with_wait(REDLOCK_WAIT_DEFAULT));
+  EXPECT_EQ(waiting.machine.wake(waiting.lock), Action::none) << "it wants a round already";
+  EXPECT_EQ(waiting.machine.came_first(waiting.lock, acquiring.lock), Action::none);
+  waiting.lock.wants = Wants::nothing;
+  EXPECT_EQ(waiting.machine.came_first(waiting.lock, acquiring.lock), Action::start) << "which held nothing";
+  waiting.machine.accept(*new (&waiting.lock) Lock, with_wait(REDLOCK_WAIT_DEFAULT));
+  waiting.machine.charge(waiting.lock, true, at(100));
+  EXPECT_EQ(waiting.lock.wait.until, Instant::never()) << "no budget runs before its first turn";
+}
+
+// A check on another thread may find it over before ACQUIRED is told.
+TEST_F(BegunLife, held_to_over_when_a_check_found_it_over) {
+  l.votes(0, 3, Vote::granted);
+  l.lock.cell.mark_expired(l.lock.generation);
+  EXPECT_EQ(l.machine.extend(l.lock, 1'000), REDLOCK_E_LOST);
+  EXPECT_EQ(l.time(1), Action::linger);
+  expect_over(l, REDLOCK_EV_FAILED, REDLOCK_E_LOST);
+}
+
+// Masters denied something, and then too many of them were silent: that may pass.
+TEST(Machine, a_round_that_only_silence_has_lost_ends_no_wait) {
+  Life l(with_wait(500));
+  l.begin(0);
+  l.lock.wait.denied = Masters::of(0, 1, 2);
+  l.votes(0, 3, Vote::failed, REDLOCK_E_NODE_TIMEOUT);
+  EXPECT_EQ(l.lock.state, State::waiting);
 }
 
 TEST_F(BegunLife, acquired_is_told_before_an_extend_that_failed) {
   l.votes(0, 3, Vote::granted);
   ASSERT_EQ(l.machine.extend(l.lock, 10'000), 0);
   l.begin(1'000);
+  l.votes(0, 3, Vote::granted);
+  ASSERT_EQ(l.machine.extend(l.lock, 10'000), 0);
+  l.begin(2'000);
   l.votes(0, 3, Vote::refused);
   EXPECT_EQ(l.told(), REDLOCK_EV_ACQUIRED);
   EXPECT_EQ(l.lock.tell.err, 0);
@@ -400,7 +438,7 @@ TEST(Machine, which_reasons_are_the_guards) {
     l.votes(0, 3, Vote::failed, error);
     expect_over(l, REDLOCK_EV_FAILED, REDLOCK_E_GUARD);
   }
-  for (const int error : {REDLOCK_E_NO_GREETING, REDLOCK_E_GONE, REDLOCK_E_DENIED}) {
+  for (const int error : {REDLOCK_E_NO_GREETING, REDLOCK_E_GONE, REDLOCK_E_DENIED, REDLOCK_E_TLS_NONE}) {
     Life l;
     l.begin(0);
     l.votes(0, 3, Vote::failed, error);
@@ -804,6 +842,14 @@ TEST(Watcher, a_loop_without_a_pause_leaves_others_the_first_try) {
     ASSERT_EQ(l.machine.wake(l.lock), Action::start);
   }
   EXPECT_EQ(given, 4u) << "after 4, 8, 16, 32 grants";
+}
+
+TEST(Urgent, who_has_lost_many_races_draws_a_pause) {
+  Alarm w;
+  w.lock.wait.passed = 100;
+  w.lose();
+  w.push();
+  EXPECT_GT(w.pause(), Duration());
 }
 
 TEST_F(AnyWatcher, passes_are_counted_as_far_as_two_bytes_go) {

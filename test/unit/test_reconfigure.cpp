@@ -288,6 +288,19 @@ TEST_F(OneToAnother, what_is_asked_after_a_jump_is_no_older_than_what_was_sent) 
   EXPECT_EQ(site.finish(call), 0);
 }
 
+TEST(Reconfigure, too_few_write_nothing) {
+  for (const unsigned away : {2u, 5u}) {  // of the old set, of the new one
+    Site site(6, {1, 3}, {4, 6});
+    site.stage.set_way(away, Way::down);
+    site.stage.set_way(away + 1, Way::down);
+    Call& call = site.begin();
+    EXPECT_EQ(site.finish(call), REDLOCK_E_NO_QUORUM);
+    EXPECT_EQ(call.change->written(), uint32_t{REDLOCK_WRITTEN_NOTHING});
+    EXPECT_EQ(site.left(), 0u);
+    EXPECT_EQ(site.first_entered_ms, 0);
+  }
+}
+
 TEST_F(OneToAnother, a_master_that_refuses_is_not_marked) {
   site.stage.redis(1).knobs.misconf = true;
   EXPECT_EQ(site.finish(call), REDLOCK_E_NO_QUORUM);

@@ -80,6 +80,7 @@ const std::vector<Wire>& good_wires() {
       {"not a number", ",nan\r\n", "0 real 'nan' last\n"},
       {"big number", "(3492890328409238509324850943850943825024385\r\n",
        "0 big_number '3492890328409238509324850943850943825024385' last\n"},
+      {"big number 0", "(0\r\n", "0 big_number '0' last\n"},
       {"negative big number", "(-10\r\n", "0 big_number '-10' last\n"},
       {"bulk error", "!21\r\nSYNTAX invalid syntax\r\n", "0 error 'SYNTAX invalid syntax' last\n"},
       {"verbatim", "=15\r\ntxt:Some string\r\n", "0 string 'Some string' last\n"},

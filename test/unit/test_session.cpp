@@ -699,6 +699,17 @@ TEST_F(GreetedSession, that_it_is_down_is_told_once) {
   EXPECT_FALSE(f.session->take_untold());
 }
 
+TEST_F(GreetedSession, a_ping_waits_for_room) {
+  f.session->tx().append(bytes(std::string(1'000, '.')));  // what the socket has not taken
+  f.now = f.session->deadline();
+  f.on_time(f.now);
+  EXPECT_EQ(f.session->in_flight(), 0u);
+  EXPECT_EQ(f.sent().size(), 1'000u);
+  f.on_time(f.now);
+  EXPECT_EQ(f.session->in_flight(), 1u);
+  EXPECT_NE(Fixture::nonce_of(f.sent()), "");
+}
+
 // The process was stopped. The answer may wait in the socket, so nobody is judged before the socket was read.
 TEST_F(GreetedSession, a_pause_of_our_own_is_not_the_masters) {
   f.ask(1);

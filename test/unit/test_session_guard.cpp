@@ -619,6 +619,17 @@ TEST_F(AnyUnderGuard, nobody_quarantines_another_configuration_or_without_room) 
   EXPECT_FALSE(holds(g.sent(), bulk(q)));
 }
 
+TEST(SessionGuard, a_state_is_not_begun_without_room) {
+  Fixture f(Link::tracked, 7, 1'024);
+  f.greet(Fixture::record(""));
+  f.session->boot_time(1'000, f.now);
+  EXPECT_EQ(f.sent(), "") << "nobody has asked for the boot time";
+  f.due(5'000);
+  while (f.session->tx().fits(200, 1)) f.ask(Op::release);
+  f.reads(f.blank(), 5);
+  EXPECT_FALSE(holds(f.sent(), bulk(fingerprint)));
+}
+
 // Requests of its own that a silent master does not answer take no more places than were kept for them.
 TEST_F(AnyUnderGuard, it_asks_no_more_than_it_has_places_for) {
   f.settings.node_timeout = Duration::ms(60'000);
@@ -749,6 +760,21 @@ TEST(SessionStrays, an_id_is_of_one_connection) {
   f.news.clear();
   f.connect();
   f.greet(Fixture::record(), 12);
+  EXPECT_FALSE(holds(f.sent(), "KILL"));
+  EXPECT_EQ(f.news.back().strays, Strays::at_large);
+}
+
+TEST(SessionStrays, on_resp2_the_id_may_be_refused) {
+  Fixture f(Link::resp2);
+  f.sent();
+  f.receive(f.hello());
+  f.rest = f.sent();
+  f.receive(list({bulk("master"), ":0\r\n", "*0\r\n"}) + "-NOPERM no\r\n" + bulk("sha") + bulk("sha") +
+            bulk(info_text()) + f.record() + f.time() + f.ping());
+  ASSERT_EQ(f.session->state(), State::up);
+  f.break_off(true);
+  f.connect();
+  f.greet(Fixture::record(), 11);
   EXPECT_FALSE(holds(f.sent(), "KILL"));
   EXPECT_EQ(f.news.back().strays, Strays::at_large);
 }

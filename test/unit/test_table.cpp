@@ -56,6 +56,11 @@ TEST(Table, wild_values_name_nothing) {
   }
 }
 
+TEST(Table, a_handle_of_no_slot_has_no_cell) {
+  Fixture f(2);
+  for (const uint64_t handle : {uint64_t{0}, uint64_t{3}, UINT64_MAX}) EXPECT_EQ(f.table.cell(handle), nullptr);
+}
+
 TEST(Table, generations_grow_past_32_bits) {
   Fixture f(1);
   f.slots[0].generation = UINT32_MAX;

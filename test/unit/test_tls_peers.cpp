@@ -3,7 +3,6 @@
 // Which peers are believed, and what is told about the others. Each test shows its peer with TLS 1.2, and with TLS 1.3
 // where the client's library has it.
 #include <gtest/gtest.h>
-#include <openssl/ssl.h>
 
 #include "support/tls_peer.hpp"
 
@@ -61,10 +60,6 @@ class TlsPeers : public ::testing::TestWithParam<TlsVersions> {
     return talk.peer.accepted() && !talk.peer.failed() ? 0 : REDLOCK_E_DISCONNECTED;
   }
 
-  void be_client(const Certificate& certificate) {
-    wishes.cert_file = folder.write("client.pem", certificate.chain_pem());
-    wishes.key_file = folder.write("client.key", certificate.key_pem());
-  }
   void name(const std::string& server_name) { wishes.server_name = server_name; }
 
   const int64_t now = time(nullptr);
@@ -177,16 +172,6 @@ TEST_P(TlsPeers, WhatAnAuthorityMayNotSign) {
             openssl ? int{REDLOCK_E_TLS_USE} : int{REDLOCK_E_TLS_BROKEN});
 }
 
-TEST_P(TlsPeers, AnAuthorityOfTooShortAPath) {
-  using Use = Certificate::Use;
-  const Certificate last = root.issue({.cn = "last", .use = Use::authority, .signs_leaves_alone = true});
-  EXPECT_EQ(meet(last.issue({"DNS:m1.example"})), 0);
-  const Certificate one_more = last.issue({.cn = "one more", .use = Use::authority});
-  EXPECT_EQ(meet(one_more.issue({"DNS:m1.example"})),
-            client_has_tls13() ? int{REDLOCK_E_TLS_USE} : int{REDLOCK_E_TLS_AUTHORITY})
-      << "mbedTLS takes the certificate for one that is no authority here";
-}
-
 // A stranger chooses the group, among those that the client offers.
 TEST_P(TlsPeers, Groups) {
   for (const char* group : {"X25519", "P-256", "P-384", "P-521"}) {
@@ -209,15 +194,6 @@ TEST_P(TlsPeers, Dates) {
       server(root.issue({.names = {"DNS:m1.example"}, .from_s = -900, .until_s = -100, .now_s = now}));
   EXPECT_EQ(meet(past, now - 500), 0) << "the time of day is an argument, and the system's clock is not asked";
   EXPECT_NE(std::string(redlock_strerror(REDLOCK_E_TLS_EARLY)).find("clock set?"), std::string::npos);
-}
-
-TEST_P(TlsPeers, DatesOfTheRoot) {
-  const Certificate old = Certificate::self_signed(
-      {.cn = "old", .use = Certificate::Use::authority, .until_s = 100, .now_s = now});
-  wishes.ca_file = folder.write("ca.pem", old.pem());
-  const TlsServer s = server(old.issue({"DNS:m1.example"}));
-  EXPECT_EQ(meet(s, now + 100), 0);
-  EXPECT_EQ(meet(s, now + 101), REDLOCK_E_TLS_EXPIRED);
 }
 
 // Next year's authority is laid out ahead of time, and has this year's name and key, or another key.
@@ -245,15 +221,6 @@ TEST_P(TlsPeers, OfTwoAuthoritiesWithOneNameTheValidOne) {
   wishes.ca_file = folder.write("ca.pem", old.pem() + next.pem());
   EXPECT_EQ(meet(at_all_times, now - 1'500'000), 0) << "the client's clock chooses";
   EXPECT_EQ(meet(at_all_times, now + 1'500'000), 0);
-}
-
-TEST_P(TlsPeers, OfTwoIntermediatesWithOneNameTheValidOne) {
-  const Certificate middle = root.issue({.cn = "middle", .use = Certificate::Use::authority});
-  const Certificate old = middle.renewed(
-      {.cn = "middle", .use = Certificate::Use::authority, .from_s = -2'000, .until_s = -1'000}, root);
-  const Certificate leaf = middle.issue({"DNS:m1.example"});
-  EXPECT_EQ(meet(TlsServer(leaf, {.versions = GetParam(), .shown_first = &old})), 0);
-  EXPECT_EQ(meet(TlsServer(leaf, {.versions = GetParam(), .shown_too = &old})), 0);
 }
 
 // ---- names ------------------------------------------------------------------------------------------------------
@@ -330,15 +297,6 @@ TEST_P(TlsPeers, NeitherAuthorityNorPinTrustsNobody) {
 
 // ---- our certificate --------------------------------------------------------------------------------------------
 
-TEST_P(TlsPeers, OurCertificateIsWantedAndThere) {
-  be_client(root.issue({.cn = "gateway 7"}));
-  EXPECT_EQ(meet_and_listen(asking_server(root)), 0);
-  EXPECT_EQ(meet(good), 0) << "nobody asks";
-  const Certificate middle = root.issue({.cn = "middle", .use = Certificate::Use::authority});
-  be_client(middle.issue({.cn = "gateway 7"}));
-  EXPECT_EQ(meet_and_listen(asking_server(root)), 0) << "with those above it";
-}
-
 TEST_P(TlsPeers, OurCertificateIsWantedAndMissing) {
   EXPECT_EQ(meet_and_listen(asking_server(root)), REDLOCK_E_TLS_CLIENT_CERT);
 }
@@ -381,33 +339,6 @@ TEST(TlsEngine, KnowsNoTime) {
   TlsTalk now(client, server);
   EXPECT_EQ(now.shake(), Progress::failed);
   EXPECT_EQ(client.error(), REDLOCK_E_TLS_EXPIRED);
-}
-
-// A session that the server does not take brings the old chain's facts: those of the new one count.
-TEST(TlsEngine, ForgetsTheChainOfASessionThatIsRefused) {
-  const CertificateFolder folder;
-  const auto root = Certificate::authority();
-  const auto ends = Certificate::self_signed({.cn = "ends", .use = Certificate::Use::authority, .until_s = 86'400});
-  const auto middle = ends.issue({.cn = "between", .use = Certificate::Use::authority});
-  const TlsServer below(middle.issue({"DNS:m1.example"})), beside(root.issue({"DNS:m1.example"}));
-  SSL_CTX_add1_chain_cert(below.context(), middle.x509());
-  const TlsWishes wishes = {.ca_file = folder.write("ca.pem", root.pem() + ends.pem())};
-  Tls client;
-  ASSERT_EQ(client.init(wishes.settings()), 0);
-  Tls::Facts facts;
-  {
-    TlsTalk talk(client, below);
-    ASSERT_EQ(talk.shake(), Progress::done);
-    talk.pump();
-    talk.read();
-    ASSERT_TRUE(client.facts(facts));
-    EXPECT_LT(facts.not_after_s, time(nullptr) + 2 * 86'400);
-  }
-  TlsTalk talk(client, beside);
-  ASSERT_EQ(talk.shake(), Progress::done);
-  ASSERT_TRUE(client.facts(facts));
-  EXPECT_FALSE(facts.resumed);
-  EXPECT_GT(facts.not_after_s, time(nullptr) + 2 * 86'400);
 }
 
 }  // namespace

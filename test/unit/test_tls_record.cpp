@@ -86,23 +86,6 @@ TEST_F(TlsRecord, WhatIsNoTls) {
   }
 }
 
-TEST_F(TlsRecord, EachRecordIsLookedAt) {
-  wire.in = first + "-ERR\r\n";
-  gate.let_one_through();
-  EXPECT_EQ(taken(1'000), first);
-  EXPECT_EQ(gate.refusal(), 0);
-  gate.let_one_through();
-  EXPECT_EQ(taken(1'000), "");
-  EXPECT_EQ(gate.refusal(), REDLOCK_E_TLS_NONE);
-}
-
-TEST_F(TlsRecord, AfterTheHandshakeItIsGone) {
-  gate.stand_aside();
-  EXPECT_EQ(gate.wire().self, &wire);
-  wire.in = "anything" + first;
-  EXPECT_EQ(taken(1'000), "anything" + first);
-}
-
 TEST_F(TlsRecord, TooManyInOneHandshake) {
   const std::string warning = record(21, std::string{1, 90});
   gate.begin(wire.wire());

@@ -113,22 +113,5 @@ TEST_P(TlsSessions, AreJudgedAgain) {
   EXPECT_EQ(meet(), 0) << "the session was dropped";
 }
 
-TEST_P(TlsSessions, EndWhenAFileChanges) {
-  const Certificate gateway = root.issue({.cn = "gateway 7"}), next = root.issue({.cn = "gateway 7"});
-  wishes.cert_file = folder.write("gateway.pem", gateway.pem());
-  wishes.key_file = folder.write("gateway.key", gateway.key_pem());
-  init();
-  EXPECT_EQ(meet(), 0);
-  EXPECT_EQ(meet(), 1);
-  folder.write("ca.pem", root.pem() + Certificate::authority("another").pem());
-  EXPECT_EQ(meet(), 0);
-  EXPECT_EQ(meet(), 1);
-  folder.write("gateway.pem", next.pem());
-  EXPECT_EQ(meet(), 1) << "a pair that does not fit changes nothing";
-  folder.write("gateway.key", next.key_pem());
-  EXPECT_EQ(meet(), 0);
-  EXPECT_EQ(meet(), 1);
-}
-
 }  // namespace
 }  // namespace redlock::test

@@ -99,17 +99,6 @@ std::string text_of(size_t size) {
 
 // ---- pieces -----------------------------------------------------------------------------------------------------
 
-TEST_P(TlsWire, ByteByByte) {
-  TlsTalk talk(*tls, *server);
-  talk.wire.receive_max = talk.wire.send_max = 1;
-  ASSERT_EQ(talk.shake(), Progress::done) << tls->error();
-  ASSERT_TRUE(talk.write(text_of(300)));
-  EXPECT_EQ(talk.peer.heard, text_of(300));
-  talk.peer.say(text_of(300));
-  talk.pump();
-  EXPECT_EQ(talk.read(), text_of(300));
-}
-
 TEST_P(TlsWire, CutAtAnyByte) {
   const size_t end = handshake_bytes() - 12;
   for (const size_t at : offsets(end, 5, random)) {

@@ -265,6 +265,22 @@ TEST_F(ThreeSharing, shares_again_behind_what_it_has) {
   EXPECT_FALSE(f.tx[1].refers_to(bytes(body)));
 }
 
+// What others are told is left out, at the beginning of a list of runs too.
+TEST_F(ThreeSharing, the_oldest_may_stand_behind_what_others_are_told) {
+  f.tell("a", all_three);
+  f.tx[0].append("own");
+  f.tell("b", Masters::of(1));
+  f.tell("c", all_three);
+  f.tell("d", Masters::of(1));
+  f.tell("e", all_three);
+  f.tell("f", Masters::of(1));
+  EXPECT_EQ(f.gathered(0, 3), "aownc");
+  f.tx[0].consume(1);
+  EXPECT_EQ(f.settle(0), 1u);
+  EXPECT_EQ(f.gathered(0), "ownc");
+  EXPECT_EQ(f.gathered(1), "abcdef");
+}
+
 TEST_F(ThreeSharing, each_master_finds_its_own_seal) {
   f.tell("<....>tail", all_three, 9);
   f.tell("no seal", all_three);
@@ -299,6 +315,29 @@ TEST(Fifo, an_answer_is_owed_for_each_claim_that_was_asked_about_deletes_apart) 
   fifo.clear();
   EXPECT_FALSE(fifo.owes_answer(3));
   EXPECT_TRUE(fifo.empty());
+}
+
+// Requests that only this master was sent stay where they are, wherever the ring ends.
+TEST(Fifo, takes_back_the_newest_shared_request) {
+  constexpr unsigned capacity = Fifo::own_max + 4;
+  for (unsigned begin = 0; begin < capacity; ++begin) {
+    Request places[capacity];
+    Fifo fifo(places, capacity);
+    for (unsigned n = 0; n < begin; ++n) {
+      fifo.push(of_claim(n));
+      fifo.pop(false);
+    }
+    for (const unsigned n : {1u, 2u, 3u, 4u}) {
+      Request request = of_claim(n);
+      request.apart = n > 2;
+      fifo.push(request);
+    }
+    EXPECT_EQ(fifo.take_back().claim, 2u);
+    for (const unsigned n : {1u, 3u, 4u}) {
+      EXPECT_EQ(fifo.oldest().claim, n) << begin;
+      fifo.pop(false);
+    }
+  }
 }
 
 }  // namespace
