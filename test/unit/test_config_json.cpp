@@ -275,6 +275,7 @@ TEST(ConfigJson, TextThatCjsonWouldLetPass) {
   EXPECT_EQ(refused("{\"username\":\"a\\u00"), "line 1, column 15: \\u without four hex digits");
   EXPECT_EQ(refused("{\"username\":\"\xFF\"}"), "line 1, column 14: a byte that is not UTF-8");
   EXPECT_EQ(refused("{\"limits\":{\"locks\":01}}"), "line 1, column 20: a number with a leading zero");
+  EXPECT_EQ(refused("{\"limits\":{\"locks\":-01}}"), "line 1, column 21: a number with a leading zero");
   EXPECT_EQ(refused("{\"x\":[[[[[[[[1]]]]]]]]}"), "line 1, column 13: nested too deep");
   EXPECT_EQ(refused("{\"x\":[[[[[[[1]]]]]]]}"), "x: no such key");
 }

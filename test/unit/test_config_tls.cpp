@@ -107,7 +107,7 @@ TEST_F(AConfig, AllFieldsBySetterAndByJson) {
   EXPECT_EQ(loaded("{" + section + ",\"masters\":[\"rediss://a\"]}"), all) << "the order does not matter";
   EXPECT_EQ(loaded("{\"masters\":[{\"url\":\"rediss://a\"," + section + "}]}"), all);
   EXPECT_EQ(loaded("{\"masters\":[{" + section + ",\"url\":\"rediss://a\"}]}"), all);
-  ASSERT_EQ(set(cfg, "tls.pin", pin_of('3')), 0);
+  ASSERT_EQ(load(cfg, "{\"tls\":{\"pin\":[\"" + pin_of('3') + "\"]}}"), 0);
   const std::string replaced = "ca.pem|/c.pem|/k.pem|locks.example|1.3|51,";
   EXPECT_EQ(tls_of(cfg), replaced);
   EXPECT_EQ(load(cfg, "{\"tls\":{\"ca_file\":\"/other\",\"pin\":[\"" + pin_of('4') + "\",\"x\"]}}"), REDLOCK_E_CONFIG);
@@ -198,8 +198,9 @@ TEST(ConfigTls, WrongKindsAndKeys) {
   EXPECT_EQ(refused(R"({"tls":true})"), "tls: true is not an object");
   EXPECT_EQ(refused(R"({"masters":[{"url":"rediss://a","tls":"x"}]})"), "masters[0].tls: a string is not an object");
   EXPECT_EQ(refused(R"({"tls":{"verify":"no"}})"), "tls.verify: no such key");
-  EXPECT_EQ(refused(R"({"tls":{"ca_file":5}})"), "tls.ca_file: a number is not a string");
+  EXPECT_EQ(refused(R"({"tls":{"ca_file":["/a"]}})"), "tls.ca_file: an array is not a string");
   EXPECT_EQ(refused(R"({"tls":{"pin":[]}})"), "tls.pin: holds no pin");
+  EXPECT_EQ(refused(R"({"tls":{"pin":[5]}})"), "tls.pin: a number is not a string");
   EXPECT_EQ(refused(R"({"tls":{"ca_file":"/a","key_file":"/k","ca_file":"/a"}})"), "tls.ca_file: given twice");
   EXPECT_EQ(refused(R"({"masters":[{"url":"rediss://a","tls":{},"tls":{}}]})"), "masters[0].tls: given twice");
   const Config cfg = make();

@@ -98,6 +98,7 @@ TEST(Url, WrongHost) {
   EXPECT_EQ(refused("redis://::1"), "masters[0].host: is missing");
   EXPECT_EQ(refused("redis://fe80::1"), "masters[0].host: an IPv6 address must stand in brackets");
   EXPECT_EQ(refused("redis://[::1"), "masters[0].host: the bracket is not closed");
+  EXPECT_EQ(refused("redis://[::1]6379"), "masters[0].host: only a port may follow the bracket");
   EXPECT_EQ(refused("redis://[127.0.0.1]"), "masters[0].host: not an IPv6 address in brackets");
   EXPECT_EQ(refused("redis://[fe80::1%25eth0]"), "masters[0].host: not an IPv6 address in brackets");
 }

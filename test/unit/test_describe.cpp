@@ -82,6 +82,8 @@ TEST(Describe, a_wait_for_the_guard) {
             "3 of 3 masters are new and watched: 27.3 s to go");
   EXPECT_EQ(waiting(REDLOCK_CAUSE_GUARD).watched(1, 400).voting(1).text(),
             "1 of 3 masters is new and watched: 400 ms to go");
+  EXPECT_EQ(waiting(REDLOCK_CAUSE_GUARD).watched(3, 27'250).text(false),
+            "too few masters vote yet: 27.3 s to go");
   EXPECT_EQ(failed(REDLOCK_E_GUARD, REDLOCK_CAUSE_GUARD).watched(2, 1'001).text(),
             "not acquired: 2 of 3 masters are new and watched: 1.1 s to go");
 }
@@ -162,6 +164,7 @@ TEST(Describe, a_held_lock) {
             "lost: 1 of 3 masters lacks the key; 1 of 3 masters could not extend it; a:1: " +
                 text_of(REDLOCK_E_OOM));
   EXPECT_EQ(Case(REDLOCK_EV_LOST, REDLOCK_E_LOST).votes(0, 2, 0).text(false), "lost: 2 masters lack the key");
+  EXPECT_EQ(Case(REDLOCK_EV_LOST, REDLOCK_E_LOST).votes(3, 0, 0).text(), "lost: " + text_of(REDLOCK_E_LOST));
   EXPECT_EQ(Case(REDLOCK_EV_RELEASED).text(false), "released");
 }
 

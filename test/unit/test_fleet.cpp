@@ -17,11 +17,8 @@ TEST(Fleet, a_server_under_two_names_counts_once) {
   EXPECT_EQ(fleet.duplicates(two), Masters::of(2, 4)) << "the first of them keeps its vote";
   const Bytes three[] = {"a", "b", "b", "b", "e"};
   EXPECT_EQ(fleet.duplicates(three), Masters::of(2, 3));
-}
-
-TEST(Fleet, two_that_have_not_named_themselves_are_not_one) {
-  const Bytes ids[] = {"", "", "a", Bytes(), "a"};
-  EXPECT_EQ(Fleet(5).duplicates(ids), Masters::of(4));
+  const Bytes unnamed[] = {"", "", "a", Bytes(), "a"};
+  EXPECT_EQ(fleet.duplicates(unnamed), Masters::of(4)) << "two that have not named themselves are not one";
 }
 
 // What src/DESIGN.md says of causes, master by master: who could vote, if all went as well as it may?

@@ -118,7 +118,6 @@ const std::vector<Wire>& good_wires() {
 
 const std::vector<std::pair<const char*, std::string>>& broken_wires() {
   static const std::vector<std::pair<const char*, std::string>> wires = {
-      {"HTTP", "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"},
       {"only a line end", "\r\n"},
       {"LF without CR", "+OK\n"},
       {"CR without LF", "+OK\r+"},
