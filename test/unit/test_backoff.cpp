@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <random>
-#include <vector>
 
 namespace redlock {
 namespace {
@@ -31,20 +30,6 @@ TEST(Backoff, never_nothing_and_never_above_the_ceiling) {
       }
     }
   }
-}
-
-// Full jitter: not a fixed part and a random one, but the whole range, evenly.
-TEST(Backoff, the_whole_range_is_reached) {
-  std::mt19937 random(6);
-  std::vector<int> tenths(10);
-  constexpr int draws = 20'000;
-  for (int i = 0; i < draws; ++i) {
-    const Duration pause = pause_after(REDLOCK_E_LOCKED, 100, 3, cap, static_cast<uint32_t>(random()));
-    ++tenths[static_cast<size_t>(std::min<int64_t>(pause.ns() / 10'000'000, 9))];
-  }
-  for (const int n : tenths) EXPECT_NEAR(n, draws / 10, 300);
-  EXPECT_LT(pause_after(REDLOCK_E_LOCKED, 100, 3, cap, 0), Duration::us(2));
-  EXPECT_EQ(longest(REDLOCK_E_LOCKED, 100, 3), Duration::ms(100));
 }
 
 TEST(Backoff, doubles_only_when_masters_are_missing) {

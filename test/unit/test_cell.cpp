@@ -13,20 +13,6 @@ namespace {
 
 Instant at(int64_t ms) { return Instant::from_ns(ms * 1'000'000); }
 
-TEST(Latch, holds_what_was_written_last) {
-  struct Three {
-    int64_t a, b, c;
-  };
-  Latch<Three> latch;
-  EXPECT_EQ(latch.read().c, 0);
-  for (int64_t i = 1; i < 5; ++i) {
-    latch.write({i, -i, INT64_MAX - i});
-    EXPECT_EQ(latch.read().a, i);
-    EXPECT_EQ(latch.read().b, -i);
-    EXPECT_EQ(latch.read().c, INT64_MAX - i);
-  }
-}
-
 // Every word of a value is derived from one number, and successive values differ in every word.
 struct Whole {
   uint32_t word[8];
@@ -66,14 +52,6 @@ struct ACell : ::testing::Test {
   ValidityCell cell;
 };
 
-TEST_F(ACell, no_handle_names_the_cell_of_nobody) {
-  EXPECT_EQ(judge(cell, 0, true, at(0), Duration()).held, Held::stale);
-  cell.begin(1);
-  ASSERT_TRUE(cell.publish(1, at(100)));
-  cell.retire(1);
-  EXPECT_EQ(judge(cell, 0, true, at(0), Duration()).held, Held::stale);
-}
-
 TEST_F(ACell, tells_all_five) {
   const Duration none = Duration::ms(0);
   EXPECT_EQ(judge(cell, 1, true, at(0), none).held, Held::stale);
@@ -110,14 +88,6 @@ TEST_F(ACell, an_extension_after_a_failed_check_is_refused) {
   EXPECT_TRUE(cell.expired(7));
   EXPECT_FALSE(cell.publish(7, at(200)));
   EXPECT_EQ(judge(cell, 7, true, at(101), Duration::ms(0)).held, Held::lost);
-}
-
-TEST_F(ACell, too_little_is_not_the_end) {
-  cell.begin(7);
-  ASSERT_TRUE(cell.publish(7, at(100)));
-  EXPECT_EQ(judge(cell, 7, true, at(99), Duration::ms(10)).held, Held::too_little);
-  EXPECT_TRUE(cell.publish(7, at(200)));
-  EXPECT_EQ(judge(cell, 7, true, at(99), Duration::ms(10)).held, Held::held);
 }
 
 TEST_F(ACell, a_clock_that_jumped_ends_a_lock_but_not_an_acquire) {

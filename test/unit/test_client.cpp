@@ -133,20 +133,6 @@ TEST(ClientTimes, of_acquires_and_of_locks) {
   expect_times(status.hold, 3, 23'000, 21'000, {1, 0, 0, 1, 1, 0, 0, 0});
 }
 
-TEST(ClientTimes, beyond_the_last_limit) {
-  Site site(1);
-  site.set_way(1, Way::down);
-  Options options = usual();
-  options.wait_ms = REDLOCK_WAIT_FOREVER;
-  const int64_t most_ms[] = {1'000'000, 1'000'001, 10'000'000, 10'000'001, int64_t{50} * 86'400'000};
-  for (const int64_t ms : most_ms) {
-    ASSERT_EQ(site.a.acquire("bus", options), 0);
-    site.a.act([&](Instant) { site.advance_ms(static_cast<double>(ms)); });  // the process stands still
-    EXPECT_EQ(site.a.cancel("bus"), 0);
-  }
-  expect_times(site.status().wait, 5, 22'000'002 + most_ms[4], most_ms[4], {0, 0, 0, 0, 0, 1, 2, 2});
-}
-
 // ---- memory ---------------------------------------------------------------------------------------------------
 
 // What the parts need, added up by hand, and what may be lost between them.
@@ -223,10 +209,6 @@ void live_in_it(unsigned masters, unsigned locks, const std::function<void(Setti
   EXPECT_TRUE(site.a.closed());
 }
 
-TEST(ClientMemory, of_the_smallest) {
-  live_in_it(1, 1, [](Settings& s) { s.debts = 2; });
-}
-
 const std::string long_text(REDLOCK_HOST_MAX + REDLOCK_PASSWORD_MAX, 'x');
 Bytes text_of(size_t size) { return Bytes(long_text.data(), size); }
 
@@ -253,49 +235,6 @@ TEST(ClientMemory, of_the_longest_strings) {
       master.password = text_of(REDLOCK_PASSWORD_MAX);
     }
   });
-}
-
-TEST(ClientMemory, of_many_locks) {
-  live_in_it(3, 1'000, [](Settings& s) { s.in_flight = 4'000; });
-}
-
-// All masters forget their scripts while many locks are under way, and again while the locks are released. The text
-// goes in front of the first command that is sent again, since there are fewer places for texts than locks.
-TEST(Client, all_locks_are_asked_again_after_a_master_forgot_its_scripts) {
-  const unsigned locks = 16;
-  Site site(3, locks, [](Settings& s) { s.tx_bytes = 16'384; });
-  site.forget_asked();
-  const auto expect_asked = [&](bool with_text) {
-    site.each([&](unsigned m) {
-      const std::vector<Executed> asked = site.asked(m);
-      ASSERT_EQ(asked.size(), locks);
-      EXPECT_EQ(asked[0].words[0] == "EVAL", with_text) << "the text stands in front";
-      for (unsigned i = 1; i < locks; ++i) EXPECT_EQ(asked[i].words[0], "EVALSHA");
-    });
-  };
-  const auto forget = [&] {
-    site.each([&](unsigned m) {
-      for (unsigned i = 0; i < locks; ++i) site.redis(m).fail_next("NOSCRIPT No matching script.");
-    });
-  };
-  const auto label = [](unsigned i) { return "a" + std::to_string(i) + "+b" + std::to_string(i); };  // needs a script
-  forget();
-  site.turn([&] {
-    for (unsigned i = 0; i < locks; ++i) ASSERT_EQ(site.a.acquire(label(i), usual()), 0);
-  });
-  expect_asked(true);
-  site.turn();
-  expect_asked(true);
-  site.turn();
-  EXPECT_EQ(site.status().locks_held, locks);
-
-  forget();
-  site.turn([&] {
-    for (unsigned i = 0; i < locks; ++i) ASSERT_EQ(site.a.release(label(i)), 0);
-  });
-  expect_asked(false);  // the greeting has loaded this script
-  site.turn();
-  expect_asked(true);
 }
 
 // All masters forget their scripts, and all their answers come in one turn. Our own memory holds the commands of a few
@@ -348,43 +287,6 @@ TEST(Client, the_keys_of_many_locks_come_back_with_one_renewal) {
               locks);
     for (unsigned i = 0; i < locks; ++i) EXPECT_EQ(site.holders("l" + std::to_string(i)).size(), 3u) << i;
   }
-}
-
-// A minute in which one master at a time is reset, stands still, or restarts empty, and the next one follows as soon as
-// all vote.
-TEST(Client, many_locks_outlive_masters_that_fail_one_after_another) {
-  constexpr unsigned locks = 64;
-  test::Stage stage(3);
-  Gateway& a = stage.add("a", [](Settings& s) {
-    s.locks = locks;
-    s.in_flight = 4 * locks;
-    s.debts = 2 * locks + 2;
-    s.guard = GuardMode::strict;
-    s.max_ttl_ms = 1'500;
-  }, 0, true, true);
-  Options options = usual();
-  options.ttl_ms = 1'500;
-  for (unsigned i = 0; i < locks; ++i) ASSERT_EQ(a.acquire("l" + std::to_string(i), options), 0);
-  std::mt19937 random(1);
-  const auto below = [&random](unsigned n) { return static_cast<unsigned>(random() % n); };
-  unsigned restarts = 0;
-  for (stage.advance_ms(100); stage.now_ms() < test::repeats(60'000); stage.advance_ms(below(400))) {
-    const unsigned m = 1 + below(3), what = below(5);
-    if (what < 2) {
-      stage.reset(m, test::Unread::dropped);
-    } else if (what < 4) {
-      stage.set_way(m, Way::frozen);
-      stage.advance_ms(below(3'000));
-      stage.set_way(m, Way::answering);
-    } else {
-      stage.restart(m, test::RedisDouble::Keep::none);
-      ++restarts;
-    }
-    stage.advance_ms(1);
-    for (unsigned ms = 0; ms < 10'000 && !a.client().session(m - 1).votes(); ++ms) stage.advance_ms(1);
-  }
-  EXPECT_GT(restarts, 0u);
-  for (unsigned i = 0; i < locks; ++i) EXPECT_TRUE(a.holds("l" + std::to_string(i))) << i;
 }
 
 // ---- a slow connection ------------------------------------------------------------------------------------------
@@ -461,42 +363,6 @@ TEST(Client, the_second_script_of_a_token_that_was_taken_back_leaves_later) {
   for (const char* const name : {"zero", "one", "two"}) EXPECT_TRUE(site.a.holds(name)) << name;
 }
 
-// A SET that was begun leaves whole, and its delete leaves behind it, wherever the socket stops.
-TEST(Client, a_delete_leaves_behind_its_set_however_slow_the_socket) {
-  for (size_t cut = 0; cut < 400; ++cut) {
-    Site site(3);
-    site.forget_asked();
-    site.set_room(1, cut);
-    ASSERT_EQ(site.a.acquire("r", usual()), 0);
-    ASSERT_EQ(site.a.release("r"), 0);
-    for (unsigned i = 0; i < 40; ++i) site.set_room(1, 13);
-    ASSERT_EQ(set_and_delete_words(site.asked(1)), (std::vector<std::string>{"SET r", "EVALSHA r"})) << cut;
-    EXPECT_EQ(site.debts(), 0u) << cut;
-  }
-}
-
-// A lock of two names needs a script, whose text each master is told by itself. That command stands behind the SETs.
-// It stays when the newest SET is taken back.
-TEST(Client, only_what_all_masters_are_told_is_taken_back) {
-  Site site(3);
-  site.forget_asked();
-  site.set_room(1, 0);
-  site.turn([&] {
-    for (const char* const name : {"one", "two", "a+b"}) ASSERT_EQ(site.a.acquire(name, usual()), 0);
-  });
-  site.set_room(1, SIZE_MAX);
-  const std::vector<Executed> asked = site.asked(1);
-  ASSERT_EQ(asked.size(), 2u);
-  EXPECT_EQ(asked[0].words[0] + " " + asked[0].words[1], "SET one");
-  EXPECT_EQ(asked[1].text.compare(0, 12, "EVAL acquire"), 0) << asked[1].text;
-  site.a.resume();
-  for (const char* const name : {"one", "two", "a+b"}) {
-    ASSERT_EQ(site.a.outcome(name), "ACQUIRED");
-    EXPECT_EQ(site.a.last(name)->event.failed, name == std::string("two") ? 1u : 0u);
-    EXPECT_EQ(site.a.release(name), 0) << "held";
-  }
-}
-
 // ---- the deadline ---------------------------------------------------------------------------------------------
 
 TEST(ClientDeadline, a_budget_that_is_shorter_than_the_masters_time) {
@@ -508,21 +374,6 @@ TEST(ClientDeadline, a_budget_that_is_shorter_than_the_masters_time) {
   EXPECT_LE(site.a.client().deadline(), site.a.now() + Duration::ms(10));
   site.advance_ms(10);
   EXPECT_EQ(site.a.outcome("valve"), "FAILED TIMEOUT");
-}
-
-// A debt whose delete was on its way when it should have ended, and whose master then went away for good.
-TEST(ClientDeadline, a_debt_of_a_master_that_stays_away) {
-  Site site(1, 4, [](Settings& s) { s.suspect_close = Duration::ms(60'000); });
-  Options options = usual();
-  options.ttl_ms = 1'000;
-  ASSERT_EQ(site.a.acquire("valve", options), 0);
-  site.set_way(1, Way::silent);
-  ASSERT_EQ(site.a.release("valve"), 0);
-  ASSERT_EQ(site.debts(), 1u);
-  site.advance_ms(9'000);
-  ASSERT_EQ(site.debts(), 1u) << "its reply may still come";
-  site.set_way(1, Way::down);
-  EXPECT_EQ(site.debts(), 0u);
 }
 
 // An acquire that is cancelled before its round would end, long after the keys: nothing else is due that early.
@@ -552,6 +403,14 @@ TEST(ClientDeadline, closing_does_not_keep_the_timer_running) {
     client.turn(now);
     EXPECT_GT(client.deadline(), now);
   });
+}
+
+TEST(Client, a_closed_one_commissions_nothing) {
+  Site site(1);
+  site.a.close(100);
+  int err = 0;
+  site.a.act([&](Instant now) { err = site.a.client().commission(0, now); });
+  EXPECT_EQ(err, REDLOCK_E_CLOSED);
 }
 
 // ---- events: each is true when it is told ------------------------------------------------------------------------
@@ -611,16 +470,6 @@ TEST(ClientEvents, the_validity_is_that_of_the_instant_when_it_is_told) {
   });
   batch.turn();
   EXPECT_EQ(batch.story(before), "RENEWED a 4948, RENEWED b 948");
-}
-
-TEST(ClientEvents, a_jump_between_two_callbacks) {
-  Batch batch;
-  batch.on_event = [](Gateway& a, const std::string&, const redlock_event_t& e) {
-    if (e.type == REDLOCK_EV_ACQUIRED) a.jump();
-  };
-  batch.acquire({1'000, 1'000});
-  batch.turn();
-  EXPECT_EQ(batch.story(), "ACQUIRED a 988, LOST a, FAILED b LOST");
 }
 
 // A master that owes an answer becomes suspect while a callback runs, and no other input follows.

@@ -399,21 +399,6 @@ TEST_F(AnyClock, boot_time_in_ms) {
   EXPECT_LT(f.clock.boot_ms(), 0) << "and not the time of the boot itself";
 }
 
-TEST(PosixClock, agrees_with_itself) {
-  Clock<PosixClockSource> clock;
-  ASSERT_TRUE(clock.start());
-  Reading last = clock.read();
-  for (int i = 0; i < 200'000; ++i) {
-    const Reading reading = clock.read();
-    ASSERT_FALSE(reading.jumped);
-    ASSERT_GE(reading.now, last.now);
-    Instant now;
-    ASSERT_TRUE(clock.check(now));
-    ASSERT_GE(now, reading.now);
-    last = reading;
-  }
-}
-
 TEST(PosixClock, the_deadline_of_now_is_boottime) {
   PosixClockSource source;
   Clock<PosixClockSource> clock;

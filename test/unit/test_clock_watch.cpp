@@ -30,12 +30,6 @@ struct WatchedClock : ::testing::Test {
   Server s;
 };
 
-TEST_F(WatchedClock, the_first_sample_says_nothing) {
-  EXPECT_FALSE(s.watch.known());
-  EXPECT_EQ(s.after(0, 0), Verdict::first);
-  EXPECT_TRUE(s.watch.known());
-}
-
 TEST(ClockWatch, a_clock_within_the_allowance_is_steady_for_ever) {
   for (const double rate : {0.99, 0.995, 1.0, 1.005, 1.01}) {
     Server s;
@@ -78,13 +72,6 @@ TEST_F(WatchedClock, small_steps_do_not_hide_between_frequent_samples) {
   int told = 0;
   for (int i = 0; i < 100; ++i) told += s.after(500, 500 + 10) == Verdict::stepped;  // 2 % fast
   EXPECT_GT(told, 10);
-}
-
-TEST_F(WatchedClock, after_forgetting_any_time_is_a_first_one) {
-  s.after(0, 0);
-  s.watch.forget();
-  EXPECT_EQ(s.after(5'000, 3'600'000), Verdict::first);
-  EXPECT_EQ(s.after(5'000, 5'000), Verdict::steady);
 }
 
 }  // namespace

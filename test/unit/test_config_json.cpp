@@ -13,9 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <fstream>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,7 +22,6 @@
 
 namespace {
 
-using redlock::guard_wait_not_given;
 using redlock::Values;
 using redlock::test::AConfig;
 using redlock::test::Config;
@@ -83,43 +80,6 @@ class Directory {
 
 // ---- what is accepted
 
-// The text is made from the map: each number is its default and one more, or the least where that is too many.
-TEST(ConfigJson, EveryKey) {
-  std::map<std::string, std::string> sections;
-  const auto add = [&](const char* section, const char* name, const std::string& value) {
-    std::string& object = sections[section];
-    object += (object.empty() ? "\"" : ", \"") + std::string(name) + "\": " + value;
-  };
-  const auto value_of = [](uint32_t min, uint32_t max, uint32_t initial) {
-    return initial >= max ? min : std::max(min, initial) + 1;
-  };
-#define STRING(name, min, max, form, text) add("", #name, "\"" #name "\"");
-#define CHOICE(name, words, initial, text) add("", #name, initial == 0 ? "\"strict\"" : "\"weak\"");
-#define NUMBER(section, name, min, max, initial, text) \
-  add(#section, #name, std::to_string(value_of(min, max, initial)));
-#define TIME(section, name, min, max, initial, text) NUMBER(section, name##_ms, min, max, initial, text)
-  REDLOCK_KEY_MAP(STRING, CHOICE, NUMBER, TIME)
-  std::string json = "{" + sections[""];
-  sections.erase("");
-  for (const auto& [section, object] : sections) json += ", \"" + section + "\": {" + object + "}";
-  const Config cfg = make();
-  ASSERT_EQ(load(cfg, json + "}"), 0) << redlock_config_error(cfg.get()) << json;
-  const Values& v = cfg->values;
-#define STRING_IS(name, min, max, form, text_) EXPECT_EQ(text(v.name), #name);
-#define NUMBER_IS(section, name, min, max, initial, text) EXPECT_EQ(v.name, value_of(min, max, initial)) << #name;
-#define TIME_IS(section, name, min, max, initial, text) NUMBER_IS(section, name##_ms, min, max, initial, text)
-  REDLOCK_KEY_MAP(STRING_IS, REDLOCK_NO_KEY, NUMBER_IS, TIME_IS)
-  EXPECT_EQ(v.guard, static_cast<uint32_t>(redlock::GuardMode::weak));
-  EXPECT_EQ(v.fence, 1u);
-  EXPECT_EQ(std::count(std::begin(v.given), std::end(v.given), true), redlock::key_count);
-}
-
-TEST_F(AConfig, NothingIsSomething) {
-  EXPECT_EQ(load(cfg, "{}"), 0);
-  EXPECT_EQ(load(cfg, " \r\n\t{ \"limits\": {}, \"masters\": [] }\n\n"), 0) << redlock_config_error(cfg.get());
-  EXPECT_EQ(cfg->values.masters, 0u);
-}
-
 TEST_F(AConfig, WholeNumbersInAnySpelling) {
   EXPECT_EQ(load(cfg, R"({"limits":{"locks":1e2,"rx_bytes":512.0,"debts":20480E-1,"tx_bytes":0}})"), 0);
   EXPECT_EQ(cfg->values.locks, 100u);
@@ -142,21 +102,6 @@ TEST_F(AConfig, MastersAddUp) {
             "masters[4].url: B:7 is the address of masters[1]");
   EXPECT_EQ(cfg->values.masters, 3u);
 }
-
-constexpr char sample[] = R"({
-  "client_name": "gw-17", "key_prefix": "", "username": "locker", "password": "change-me",
-  "masters": [
-    "redis://10.0.0.11:6379",
-    { "url": "redis://10.0.0.12:6379", "name": "pump-house" },
-    { "url": "redis://[fd00::13]:6380", "name": "gate", "username": "gate", "password": "change-me-too" },
-    "redis://lock-d.plant.example",
-    "unix:///run/redis/lock.sock"
-  ],
-  "defaults": { "ttl_ms": 10000, "retry_delay_ms": 100 },
-  "timing": { "max_ttl_ms": 30000, "drift_ppm": 10000 },
-  "limits": { "locks": 32, "tx_bytes": 0 }
-}
-)";
 
 // ---- numbers: the same table as the setters', so its ends are enough
 
@@ -191,19 +136,13 @@ std::string node_timeout(const std::string& value) {
 TEST(ConfigJson, NumbersThatAreNone) {
   const std::string path = "timing.node_timeout_ms: ", range = " is not an integer in 5..10000";
   EXPECT_EQ(node_timeout("50.5"), path + "50.5" + range);
-  EXPECT_EQ(node_timeout("9999.999999"), path + "9999.999999" + range);
   EXPECT_EQ(node_timeout("4.5"), path + "4.5 is not in 5..10000");
   EXPECT_EQ(node_timeout("1e400"), path + "1e15 or more is not in 5..10000");
   EXPECT_EQ(node_timeout("-1e400"), path + "-1e15 or less is not in 5..10000");
-  EXPECT_EQ(node_timeout("1e15"), path + "1e15 or more is not in 5..10000");
   EXPECT_EQ(node_timeout("999999999999999"), path + "999999999999999 is not in 5..10000");
-  EXPECT_EQ(node_timeout("-4000000000.25"), path + "-4000000000.25 is not in 5..10000");
-  EXPECT_EQ(node_timeout("2.3"), path + "2.3 is not in 5..10000");
   EXPECT_EQ(node_timeout("3.9999999"), path + "4 is not in 5..10000");
-  EXPECT_EQ(node_timeout("0.000001"), path + "0.000001 is not in 5..10000");
   EXPECT_EQ(node_timeout("4294967346"), path + "4294967346 is not in 5..10000") << "50 in 32 bits";
   EXPECT_EQ(node_timeout("true"), path + "true" + range);
-  EXPECT_EQ(node_timeout("false"), path + "false" + range);
   EXPECT_EQ(node_timeout("null"), path + "null" + range);
   EXPECT_EQ(node_timeout("[50]"), path + "an array" + range);
   EXPECT_EQ(node_timeout("{}"), path + "an object" + range);
@@ -218,11 +157,8 @@ TEST(ConfigJson, Strings) {
   EXPECT_EQ(refused(R"({"client_name":"12345678901234567"})"), "client_name: 17 bytes are not in 1..16");
   EXPECT_EQ(refused(R"({"client_name":"a b"})"), "client_name: \"a b\" is not of A-Z a-z 0-9 . _ -");
   EXPECT_EQ(refused(R"({"client_name":17})"), "client_name: a number is not a string");
-  EXPECT_EQ(refused(R"({"password":12345678})"), "password: a number is not a string");
   EXPECT_EQ(refused(R"({"password":["s3cret"]})"), "password: an array is not a string");
   EXPECT_EQ(refused("{\"key_prefix\":\"" + std::string(33, 'k') + "\"}"), "key_prefix: 33 bytes are not in 0..32");
-  EXPECT_EQ(refused("{\"username\":\"" + std::string(65, 'k') + "\"}"), "username: 65 bytes are not in 0..64");
-  EXPECT_EQ(refused("{\"password\":\"" + std::string(129, 'k') + "\"}"), "password: 129 bytes are not in 0..128");
   EXPECT_EQ(refused("{\"password\":\"" + std::string(60000, 'k') + "\"}"), "password: 60000 bytes are not in 0..128");
 }
 
@@ -231,12 +167,10 @@ TEST(ConfigJson, Strings) {
 TEST(ConfigJson, UnknownKeys) {
   EXPECT_EQ(refused(R"({"client":"x"})"), "client: no such key");
   EXPECT_EQ(refused(R"({"master":["redis://10.0.0.11"]})"), "master: it is masters");
-  EXPECT_EQ(refused(R"({"Client_name":"x"})"), "Client_name: no such key");
   EXPECT_EQ(refused(R"({"":"x"})"), ": no such key");
   EXPECT_EQ(refused(R"({"timing.node_timeout_ms":50})"), "timing.node_timeout_ms: no such key");
   EXPECT_EQ(refused(R"({"timing":{"node_timeout":50}})"), "timing.node_timeout: no such key");
   EXPECT_EQ(refused(R"({"timing":{"ttl_ms":50}})"), "timing.ttl_ms: no such key");
-  EXPECT_EQ(refused(R"({"timin":{}})"), "timin: no such key");
   EXPECT_EQ(refused(R"({"a\nb":1})"), "a\\nb: no such key");
   EXPECT_EQ(refused("{\"limits\":{\"" + std::string(5000, 'k') + "\":1}}"),
             "limits." + std::string(40, 'k') + "...: no such key");
@@ -255,8 +189,6 @@ TEST(ConfigJson, Sections) {
   EXPECT_EQ(refused(R"({"limits":5})"), "limits: a number is not an object");
   EXPECT_EQ(refused(R"({"timing":[]})"), "timing: an array is not an object");
   EXPECT_EQ(refused("[]"), "configuration: an array is not an object");
-  EXPECT_EQ(refused("null"), "configuration: null is not an object");
-  EXPECT_EQ(refused("\"x\""), "configuration: a string is not an object");
 }
 
 // ---- masters (the refused configuration holds one already)
@@ -266,7 +198,6 @@ TEST(ConfigJson, Masters) {
   EXPECT_EQ(error_of_masters("{}"), "masters: an object is not an array");
   EXPECT_EQ(error_of_masters("[5]"), "masters[1]: a number is not a URL or an object");
   EXPECT_EQ(error_of_masters("[\"redis://a:70000\"]"), "masters[1].port: not a number in 1..65535");
-  EXPECT_EQ(error_of_masters("[\"redis://a\",\"redis://b:70000\"]"), "masters[2].port: not a number in 1..65535");
   EXPECT_EQ(error_of_masters("[{}]"), "masters[1].url: is missing");
   EXPECT_EQ(error_of_masters(R"([{"url":5}])"), "masters[1].url: a number is not a string");
   EXPECT_EQ(error_of_masters(R"([{"url":"redis://a:0","name":"n"}])"), "masters[1].port: not a number in 1..65535");
@@ -289,13 +220,9 @@ TEST(ConfigJson, FieldsOfMasters) {
   EXPECT_EQ(error_of_field("\"name\":\"" + std::string(33, 'n') + "\""), "masters[1].name: 33 bytes are not in 1..32");
   EXPECT_EQ(error_of_field(R"("name":"a\nb")"), "masters[1].name: holds a control character");
   EXPECT_EQ(error_of_field(R"("name":"/first")"), "masters[1].name: \"/first\" is the name of masters[0]");
-  EXPECT_EQ(error_of_field(R"("username":"")"), "masters[1].username: 0 bytes are not in 1..64");
   EXPECT_EQ(error_of_field("\"username\":\"" + std::string(65, 'n') + "\""),
             "masters[1].username: 65 bytes are not in 1..64");
   EXPECT_EQ(error_of_field(R"("password":"")"), "masters[1].password: 0 bytes are not in 1..128");
-  EXPECT_EQ(error_of_field("\"password\":\"" + std::string(129, 'n') + "\""),
-            "masters[1].password: 129 bytes are not in 1..128");
-  EXPECT_EQ(error_of_field(R"("password":1234)"), "masters[1].password: a number is not a string");
   EXPECT_EQ(error_of_masters(R"([{"url":"redis://u@a","username":"u"}])"),
             "masters[1].username: given in the url, too");
   EXPECT_EQ(error_of_masters(R"([{"url":"redis://:p@a","password":"p"}])"),
@@ -306,7 +233,7 @@ TEST(ConfigJson, FieldsOfMasters) {
 
 TEST_F(AConfig, LinesThatBeginWithTwoSlashesAreComments) {
   ASSERT_EQ(load(cfg, "// \"no string\n{ // }\n"), REDLOCK_E_CONFIG) << "only at the start of a line";
-  ASSERT_EQ(load(cfg, "// {\n{\n\t//\n  \"key_prefix\": \"//x\",\n // \xff\n\"limits\": {\n//\n}\n}\n//"), 0)
+  ASSERT_EQ(load(cfg, "// {\n{\r\n\t//\n  \"key_prefix\": \"//x\",\n // \xff\n\"limits\": {\n//\n}\n}\n//"), 0)
       << redlock_config_error(cfg.get());
   EXPECT_EQ(text(cfg->values.key_prefix), "//x");
   EXPECT_EQ(refused("{\"key_prefix\": \"a\n//b\"}"), "line 1, column 18: a control character in a string");
@@ -315,14 +242,11 @@ TEST_F(AConfig, LinesThatBeginWithTwoSlashesAreComments) {
 TEST(ConfigJson, NotJson) {
   EXPECT_EQ(refused(""), "line 1, column 1: not JSON");
   EXPECT_EQ(refused("   "), "line 1, column 4: not JSON");
-  EXPECT_EQ(refused("x"), "line 1, column 1: not JSON");
   EXPECT_EQ(refused("{\n  \"limits\": oops\n}"), "line 2, column 13: not JSON");
   EXPECT_EQ(refused("{} trailing"), "line 1, column 4: not JSON");
   EXPECT_EQ(refused("{}\n{}"), "line 2, column 1: a comma or colon is missing");
   EXPECT_EQ(refused("{\"limits\":{}"), "line 1, column 13: not JSON");
-  EXPECT_EQ(refused("{} // comment"), "line 1, column 4: not JSON");
   EXPECT_EQ(refused("{\n // {\n / }"), "line 3, column 2: not JSON");
-  EXPECT_EQ(refused("{\"limits\":{\"locks\":NaN}}"), "line 1, column 20: not JSON");
   EXPECT_EQ(refused("{\"limits\":{\"locks\":1,}}"), "line 1, column 22: a comma too many");
   EXPECT_EQ(refused("{\"masters\":[\"x\",\n // y\n ]}"), "line 3, column 2: a comma too many");
   EXPECT_EQ(refused("{\"limits\":{},,}"), "line 1, column 15: a comma too many");
@@ -333,7 +257,6 @@ TEST(ConfigJson, NotJson) {
     EXPECT_EQ(refused(before + " \"password\""), missing) << before;
     EXPECT_EQ(refused(before + " {}]"), missing) << before;
   }
-  EXPECT_EQ(refused("{\"limits\":{\"locks\":1, // x\n\"debts\":2}}"), "line 1, column 23: not JSON");
   EXPECT_EQ(refused("{\"masters\" []}"), "line 1, column 12: a comma or colon is missing");
   EXPECT_EQ(refused("{\"key_prefix\": \",\"]}"), "line 1, column 19: not JSON");
 }
@@ -348,7 +271,6 @@ TEST(ConfigJson, TextThatCjsonWouldLetPass) {
   EXPECT_EQ(refused("{\"user\\u0000name\":\"a\"}"), "line 1, column 7: \\u0000 in a string");
   EXPECT_EQ(refused("{\"username\":\"\\\"\\u0000\"}"), "line 1, column 16: \\u0000 in a string");
   EXPECT_EQ(refused("{\"username\":\"a\\uZZZZb\"}"), "line 1, column 15: \\u without four hex digits");
-  EXPECT_EQ(refused("{\"username\":\"a\\u004gb\"}"), "line 1, column 15: \\u without four hex digits");
   EXPECT_EQ(refused("{\"username\":\"a\\u004\"}"), "line 1, column 15: \\u without four hex digits");
   EXPECT_EQ(refused("{\"username\":\"a\\u00"), "line 1, column 15: \\u without four hex digits");
   EXPECT_EQ(refused("{\"username\":\"\xFF\"}"), "line 1, column 14: a byte that is not UTF-8");
@@ -376,12 +298,6 @@ TEST_F(AConfig, Size) {
   EXPECT_EQ(refused(json + " "), "configuration: 65537 bytes are more than 65536");
 }
 
-TEST(ConfigJson, EveryPieceOfAFileIsRefusedOrTaken) {
-  std::string json = sample;
-  json.erase(json.find_last_of('}') + 1);
-  for (size_t size = 0; size < json.size(); ++size) refused(json.substr(0, size));
-}
-
 TEST_F(AConfig, NoErrorTellsAPassword) {
   for (const char* json :
        {R"({"password":"hunter2","x":1})", R"({"masters":["redis://:hunter2@h:0"]})", R"({"password":"hunter2)",
@@ -390,14 +306,6 @@ TEST_F(AConfig, NoErrorTellsAPassword) {
     EXPECT_NE(load(cfg, json), 0) << json;
     EXPECT_EQ(std::string(redlock_config_error(cfg.get())).find("hunter2"), std::string::npos) << json;
   }
-}
-
-TEST_F(AConfig, NullArguments) {
-  EXPECT_EQ(redlock_config_load_json(nullptr, "{}", 2), REDLOCK_E_INVAL);
-  EXPECT_EQ(redlock_config_load_json(cfg.get(), nullptr, 0), REDLOCK_E_INVAL);
-  EXPECT_EQ(redlock_config_load_file(nullptr, "/x"), REDLOCK_E_INVAL);
-  EXPECT_EQ(redlock_config_load_file(cfg.get(), nullptr), REDLOCK_E_INVAL);
-  EXPECT_STREQ(redlock_config_error(cfg.get()), "an argument is NULL");
 }
 
 int allocations_left = 0;
@@ -460,32 +368,6 @@ TEST(ConfigJson, NoPasswordIsFreedUnwiped) {
 struct ConfigFolder : ::testing::Test {
   Directory directory;
 };
-
-TEST_F(ConfigFolder, IsReadWhole) {
-  const Config cfg = make();
-  EXPECT_EQ(redlock_config_load_file(cfg.get(), directory.file("ok", "{\"limits\":{\"locks\":9}}\n").c_str()), 0);
-  EXPECT_EQ(cfg->values.locks, 9u);
-  EXPECT_EQ(redlock_config_load_file(cfg.get(), directory.file("wrong", "{\"limits\":{\"locks\":0}}\n").c_str()),
-            REDLOCK_E_CONFIG);
-  EXPECT_STREQ(redlock_config_error(cfg.get()), "limits.locks: 0 is not in 1..4096");
-  EXPECT_EQ(why(cfg, redlock_config_load_file(cfg.get(), directory.file("empty", "").c_str())),
-            "line 1, column 1: not JSON");
-}
-
-TEST_F(ConfigFolder, MustBeARegularFileThatIsThere) {
-  const Config cfg = make();
-  EXPECT_EQ(redlock_config_load_file(cfg.get(), "/nonexistent/redlock.json"), REDLOCK_E_SYSTEM);
-  EXPECT_STREQ(redlock_config_error(cfg.get()), "/nonexistent/redlock.json: does not exist");
-  EXPECT_EQ(why(cfg, redlock_config_load_file(cfg.get(), "/tmp")), "/tmp: is a folder");
-  const std::string fifo = directory.path("fifo");
-  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
-  EXPECT_EQ(redlock_config_load_file(cfg.get(), fifo.c_str()), REDLOCK_E_CONFIG) << "and does not wait for a writer";
-  EXPECT_EQ(redlock_config_error(cfg.get()), fifo + ": is not a regular file");
-  const std::string long_path = "/" + std::string(3000, 'p');
-  EXPECT_EQ(redlock_config_load_file(cfg.get(), long_path.c_str()), REDLOCK_E_SYSTEM);
-  EXPECT_EQ(redlock_config_error(cfg.get()),
-            long_path.substr(0, 128) + "...: cannot be read: errno " + std::to_string(ENAMETOOLONG));
-}
 
 // The error behind the path; "": it was read.
 std::string error_of_file(const std::string& json, mode_t mode) {

@@ -14,6 +14,7 @@
 namespace {
 
 using redlock::Bytes;
+using redlock::guard_wait_not_given;
 using redlock::Settings;
 using redlock::test::AConfig;
 using redlock::test::Config;
@@ -27,19 +28,6 @@ Config make_with_master() {
 }
 
 std::string text(Bytes bytes) { return std::string(bytes.data, bytes.size); }
-
-struct NumberCase {
-  const char* name;
-  uint32_t initial;
-  uint32_t redlock::Values::*place;
-};
-
-using redlock::guard_wait_not_given;
-using redlock::Values;
-#define NUMBER(section, name, min, max, initial, text) \
-  {#section "." #name, initial, &Values::name},
-#define TIME(section, name, min, max, initial, text) NUMBER(section, name##_ms, min, max, initial, text)
-constexpr NumberCase numbers[] = {REDLOCK_KEY_MAP(REDLOCK_NO_KEY, REDLOCK_NO_KEY, NUMBER, TIME)};
 
 TEST(ConfigKeys, GuardIsOneOfThreeWords) {
   const Config cfg = make_with_master();
@@ -60,19 +48,6 @@ TEST(ConfigKeys, GuardIsOneOfThreeWords) {
   }
 }
 
-// What an operator states is a call, not a setting that would state the same at each start.
-TEST(ConfigKeys, CommissionIsACall) {
-  const Config cfg = make_with_master();
-  const std::string no_setting = "commission: no such key";
-  EXPECT_EQ(why(cfg, redlock_config_set_u32(cfg.get(), "commission", 1)), no_setting);
-  EXPECT_EQ(why(cfg, redlock_config_set_str(cfg.get(), "commission", "yes")), no_setting);
-  for (const char* json : {R"({"commission": 1})", R"({"commission": 0})", R"({"commission": {}})"}) {
-    const Config from_json = make();
-    EXPECT_EQ(redlock_config_load_json(from_json.get(), json, strlen(json)), REDLOCK_E_CONFIG) << json;
-    EXPECT_EQ(redlock_config_error(from_json.get()), no_setting) << json;
-  }
-}
-
 TEST_F(AConfig, FenceIsFloorOrStrict) {
   EXPECT_EQ(redlock_config_add_master(cfg.get(), "redis://10.0.0.1"), 0);
   redlock::Settings settings;
@@ -81,33 +56,19 @@ TEST_F(AConfig, FenceIsFloorOrStrict) {
   EXPECT_EQ(redlock_config_set_str(cfg.get(), "fence", "strict"), 0);
   ASSERT_EQ(redlock::finish(*cfg, settings), 0);
   EXPECT_TRUE(settings.fence_strict);
-  for (const char* bad : {"", "Strict", "off", "or", "strict "}) {
-    EXPECT_EQ(redlock_config_set_str(cfg.get(), "fence", bad), REDLOCK_E_CONFIG) << bad;
-  }
+  EXPECT_EQ(redlock_config_set_str(cfg.get(), "fence", "strict "), REDLOCK_E_CONFIG);
   EXPECT_STREQ(redlock_config_error(cfg.get()), "fence: \"strict \" is not floor or strict");
   ASSERT_EQ(redlock::finish(*cfg, settings), 0);
   EXPECT_TRUE(settings.fence_strict);
 }
 
-TEST_F(AConfig, NumbersBeginAtTheirDefault) {
-  for (const NumberCase& n : numbers) EXPECT_EQ(cfg->values.*n.place, n.initial) << n.name;
-}
-
-TEST_F(AConfig, BuffersOfAConnection) {
-  EXPECT_EQ(redlock_config_set_u32(cfg.get(), "limits.tx_bytes", 2048), 0);
-  EXPECT_EQ(redlock_config_set_u32(cfg.get(), "limits.tx_bytes", 0), 0);
-  EXPECT_EQ(cfg->values.tx_bytes, 0u);
-  EXPECT_EQ(why(cfg, redlock_config_set_u32(cfg.get(), "limits.tx_bytes", 1023)),
-            "limits.tx_bytes: 1023 is not 0 or in 1024..4194304");
+TEST_F(AConfig, ABufferHoldsTheLongestErrorOfAServerThatStillTakesCommands) {
   EXPECT_EQ(why(cfg, redlock_config_set_u32(cfg.get(), "limits.rx_bytes", 511)),
-            "limits.rx_bytes: 511 is not in 512..65536") << "the longest error of a server that still takes commands";
+            "limits.rx_bytes: 511 is not in 512..65536");
 }
 
 TEST_F(AConfig, ClientNameIsPlain) {
   EXPECT_EQ(redlock_config_set_str(cfg.get(), "client_name", "AZaz09._-"), 0);
-  EXPECT_EQ(why(cfg, redlock_config_set_str(cfg.get(), "client_name", "")), "client_name: 0 bytes are not in 1..16");
-  EXPECT_EQ(why(cfg, redlock_config_set_str(cfg.get(), "client_name", "gw 17")),
-            "client_name: \"gw 17\" is not of A-Z a-z 0-9 . _ -");
   EXPECT_EQ(why(cfg, redlock_config_set_str(cfg.get(), "client_name", "gw\n\xFFx\xC3\xA9")),
             "client_name: \"gw\\n\\ufffdx\xC3\xA9\" is not of A-Z a-z 0-9 . _ -");
   EXPECT_EQ(text(cfg->values.client_name.bytes()), "AZaz09._-");
@@ -143,6 +104,10 @@ TEST_F(AConfig, NullArguments) {
   EXPECT_EQ(redlock_config_set_str(nullptr, "username", "x"), REDLOCK_E_INVAL);
   EXPECT_EQ(redlock_config_add_master(cfg.get(), nullptr), REDLOCK_E_INVAL);
   EXPECT_EQ(redlock_config_add_master(nullptr, "redis://a"), REDLOCK_E_INVAL);
+  EXPECT_EQ(redlock_config_load_json(nullptr, "{}", 2), REDLOCK_E_INVAL);
+  EXPECT_EQ(redlock_config_load_json(cfg.get(), nullptr, 0), REDLOCK_E_INVAL);
+  EXPECT_EQ(redlock_config_load_file(nullptr, "/x"), REDLOCK_E_INVAL);
+  EXPECT_EQ(redlock_config_load_file(cfg.get(), nullptr), REDLOCK_E_INVAL);
   redlock_config_set_event(nullptr, nullptr, nullptr);
   redlock_config_set_log(nullptr, nullptr, nullptr, 3);
 }
@@ -159,11 +124,8 @@ TEST_F(AConfig, Callbacks) {
   const redlock_log_fn log = [](int, const char*, void*) {};
   redlock_config_set_event(cfg.get(), event, &user);
   redlock_config_set_log(cfg.get(), log, &user, 6);
-  EXPECT_EQ(cfg->event, event);
-  EXPECT_EQ(cfg->event_user, &user);
-  EXPECT_EQ(cfg->log, log);
-  EXPECT_EQ(cfg->log_user, &user);
-  EXPECT_EQ(cfg->log_level, 6);
+  EXPECT_TRUE(cfg->event == event && cfg->event_user == &user);
+  EXPECT_TRUE(cfg->log == log && cfg->log_user == &user && cfg->log_level == 6);
 }
 
 // ---- finish
@@ -198,7 +160,6 @@ TEST(ConfigFinish, TtlAndMaxTtl) {
   EXPECT_EQ(verdict({{"timing.max_ttl_ms", 9999}, {"defaults.ttl_ms", 10000}}),
             "defaults.ttl_ms: 10000 is not in 20..9999 (timing.max_ttl_ms)");
   EXPECT_EQ(verdict({{"timing.max_ttl_ms", 9999}}), "") << "the default follows";
-  EXPECT_EQ(verdict({{"timing.max_ttl_ms", 10000}}), "");
 }
 
 TEST(ConfigFinish, NodeTimeoutAndTtl) {
@@ -222,18 +183,13 @@ TEST(ConfigFinish, ReconnectMinAndMax) {
 TEST(ConfigFinish, DebtsAndLocks) {
   EXPECT_EQ(verdict({{"limits.debts", 33}}), "");
   EXPECT_EQ(verdict({{"limits.debts", 32}}), "limits.debts: 32 is not in 33..16384 (limits.locks + 1)");
-  EXPECT_EQ(verdict({{"limits.debts", 64}, {"limits.locks", 64}}),
-            "limits.debts: 64 is not in 65..16384 (limits.locks + 1)");
 }
 
 TEST(ConfigFinish, InFlightAndLocks) {
   EXPECT_EQ(verdict({{"limits.in_flight", 64}}), "");
   EXPECT_EQ(verdict({{"limits.in_flight", 63}}), "limits.in_flight: 63 is not in 64..16384 (2 * limits.locks)");
-  EXPECT_EQ(verdict({{"limits.locks", 5}, {"limits.in_flight", 9}}),
-            "limits.in_flight: 9 is not in 10..16384 (2 * limits.locks)");
   EXPECT_EQ(verdict({{"limits.locks", 4096}, {"limits.in_flight", 8191}}),
             "limits.in_flight: 8191 is not in 8192..16384 (2 * limits.locks)");
-  EXPECT_EQ(verdict({{"limits.locks", 4096}, {"limits.in_flight", 8192}}), "");
 }
 
 TEST(ConfigFinish, SomeValidityIsLeft) {
@@ -255,14 +211,11 @@ TEST(ConfigFinish, CapacitiesFollowLocksUnlessGiven) {
   };
   const Case cases[] = {
       {{}, 64, 64},
-      {{{"limits.locks", 1}}, 64, 64},
-      {{{"limits.locks", 32}}, 64, 64},
       {{{"limits.locks", 33}}, 132, 66},
       {{{"limits.locks", 4096}}, 16384, 8192},
       {{{"limits.locks", 100}, {"limits.debts", 101}}, 400, 101},
       {{{"limits.locks", 4}, {"limits.in_flight", 8}}, 8, 64},
       {{{"limits.locks", 100}, {"limits.in_flight", 200}}, 200, 200},
-      {{{"limits.in_flight", 201}, {"limits.locks", 100}}, 201, 200},
   };
   for (const Case& c : cases) {
     Settings out;

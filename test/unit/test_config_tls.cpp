@@ -8,7 +8,6 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <string>
 
 #include "config_fixture.hpp"
@@ -91,25 +90,6 @@ std::string refused_value(const std::string& name, const std::string& value) {
   return why.substr(name.size() + 6);
 }
 
-TEST_F(AConfig, TheUrlOfAMaster) {
-  ASSERT_EQ(redlock_config_add_master(cfg.get(), "rediss://gw:pa%40ss@lock-a.example:7000"), 0) << error(cfg);
-  ASSERT_EQ(redlock_config_add_master(cfg.get(), "rediss://[fd00::1]"), 0) << error(cfg);
-  ASSERT_EQ(redlock_config_add_master(cfg.get(), "redis://10.0.0.3"), 0) << error(cfg);
-  ASSERT_EQ(redlock_config_add_master(cfg.get(), "unix:///run/x"), 0) << error(cfg);
-  ASSERT_EQ(set(cfg, "tls.ca_file", "/etc/ca.pem"), 0);
-  const redlock::Master& first = cfg->values.master[0];
-  EXPECT_EQ(text(first.host.bytes()), "lock-a.example");
-  EXPECT_EQ(text(first.user.bytes()), "gw");
-  EXPECT_EQ(text(first.password.bytes()), "pa@ss");
-  EXPECT_EQ(first.port, 7000);
-  EXPECT_EQ(text(first.name.bytes()), "lock-a.example:7000");
-  EXPECT_EQ(cfg->values.master[1].port, 6379);
-  EXPECT_EQ(tls_of(cfg, 0), "/etc/ca.pem|||lock-a.example|1.2|");
-  EXPECT_EQ(tls_of(cfg, 1), "/etc/ca.pem|||fd00::1|1.2|");
-  EXPECT_EQ(tls_of(cfg, 2), "plain|/etc/ca.pem|||10.0.0.3|1.2|");
-  EXPECT_EQ(tls_of(cfg, 3).rfind("plain|", 0), 0u) << "a socket of this machine has no TLS";
-}
-
 TEST_F(AConfig, AllFieldsBySetterAndByJson) {
   ASSERT_EQ(redlock_config_add_master(cfg.get(), "rediss://a"), 0);
   EXPECT_EQ(set(cfg, "tls.ca_file", "ca.pem"), 0) << error(cfg);
@@ -127,6 +107,11 @@ TEST_F(AConfig, AllFieldsBySetterAndByJson) {
   EXPECT_EQ(loaded("{" + section + ",\"masters\":[\"rediss://a\"]}"), all) << "the order does not matter";
   EXPECT_EQ(loaded("{\"masters\":[{\"url\":\"rediss://a\"," + section + "}]}"), all);
   EXPECT_EQ(loaded("{\"masters\":[{" + section + ",\"url\":\"rediss://a\"}]}"), all);
+  ASSERT_EQ(load(cfg, "{\"tls\":{\"pin\":[\"" + pin_of('3') + "\"]}}"), 0);
+  const std::string replaced = "ca.pem|/c.pem|/k.pem|locks.example|1.3|51,";
+  EXPECT_EQ(tls_of(cfg), replaced);
+  EXPECT_EQ(load(cfg, "{\"tls\":{\"ca_file\":\"/other\",\"pin\":[\"" + pin_of('4') + "\",\"x\"]}}"), REDLOCK_E_CONFIG);
+  EXPECT_EQ(tls_of(cfg), replaced) << "a load that fails changes nothing";
 }
 
 TEST(ConfigTls, AMastersValueReplacesTheCommonOne) {
@@ -141,18 +126,6 @@ TEST(ConfigTls, AMastersValueReplacesTheCommonOne) {
   EXPECT_EQ(with(R"("server_name":"10.0.0.1")"), "/ca|/c|/k|10.0.0.1|1.3|17,");
   EXPECT_EQ(with(R"("min_version":"1.2")"), "/ca|/c|/k|n|1.2|17,");
   EXPECT_EQ(with("\"pin\":[\"" + pin_of('2') + "\",\"" + pin_of('3') + "\"]"), "/ca|/c|/k|n|1.3|34,51,");
-}
-
-TEST_F(AConfig, LaterValuesReplaceEarlierOnes) {
-  ASSERT_EQ(redlock_config_add_master(cfg.get(), "rediss://a"), 0);
-  ASSERT_EQ(set(cfg, "tls.pin", pin_of('1') + "," + pin_of('2')), 0);
-  ASSERT_EQ(set(cfg, "tls.ca_file", "/longer/path/to/ca.pem"), 0);
-  ASSERT_EQ(load(cfg, "{\"tls\":{\"pin\":[\"" + pin_of('3') + "\"],\"ca_file\":\"/ca\"}}"), 0) << error(cfg);
-  EXPECT_EQ(tls_of(cfg), "/ca|||a|1.2|51,");
-  EXPECT_EQ(load(cfg, "{\"tls\":{\"ca_file\":\"/other\",\"pin\":[\"" + pin_of('4') + "\",\"x\"]}}"), REDLOCK_E_CONFIG);
-  EXPECT_EQ(tls_of(cfg), "/ca|||a|1.2|51,") << "a load that fails changes nothing";
-  EXPECT_EQ(set(cfg, "tls.pin", pin_of('4') + ",x"), REDLOCK_E_CONFIG);
-  EXPECT_EQ(tls_of(cfg), "/ca|||a|1.2|51,") << "nor does a setter";
 }
 
 TEST_F(AConfig, RedissNeedsSomethingToTrust) {
@@ -187,19 +160,6 @@ TEST(ConfigTls, CertificateAndKeyBelongTogether) {
     EXPECT_EQ(checked(cfg), std::string("masters[1].tls.") + field + ": given without " +
                                 (std::string(field) == "key_file" ? "cert_file" : "key_file"));
   }
-}
-
-TEST(ConfigTls, AMasterInTheClearHasNoTls) {
-  for (const char* url : {"redis://b", "unix:///run/b"}) {
-    for (const char* field : {R"("ca_file":"/x")", R"("server_name":"x")", R"("min_version":"1.2")"}) {
-      const Config cfg = make();
-      const std::string master = std::string(R"({"url":")") + url + R"(","tls":{)" + field + "}}";
-      ASSERT_EQ(load(cfg, R"({"masters":["redis://a",)" + master + "]}"), 0) << error(cfg);
-      EXPECT_EQ(checked(cfg), "masters[1].tls: given, and the url does not begin with rediss://");
-    }
-  }
-  EXPECT_EQ(loaded(R"({"tls":{"ca_file":"/x"},"masters":["redis://a"]})"), "plain|/x|||a|1.2|")
-      << "what all masters share is no error: a site moves to TLS master by master";
 }
 
 TEST(ConfigTls, WrongValues) {
@@ -238,14 +198,10 @@ TEST(ConfigTls, WrongKindsAndKeys) {
   EXPECT_EQ(refused(R"({"tls":true})"), "tls: true is not an object");
   EXPECT_EQ(refused(R"({"masters":[{"url":"rediss://a","tls":"x"}]})"), "masters[0].tls: a string is not an object");
   EXPECT_EQ(refused(R"({"tls":{"verify":"no"}})"), "tls.verify: no such key");
-  EXPECT_EQ(refused(R"({"tls":{"verify":false}})"), "tls.verify: no such key");
-  EXPECT_EQ(refused(R"({"tls":{"ca_file":5}})"), "tls.ca_file: a number is not a string");
   EXPECT_EQ(refused(R"({"tls":{"ca_file":["/a"]}})"), "tls.ca_file: an array is not a string");
-  EXPECT_EQ(refused(R"({"tls":{"min_version":1.2}})"), "tls.min_version: a number is not a string");
   EXPECT_EQ(refused(R"({"tls":{"pin":[]}})"), "tls.pin: holds no pin");
   EXPECT_EQ(refused(R"({"tls":{"pin":[5]}})"), "tls.pin: a number is not a string");
   EXPECT_EQ(refused(R"({"tls":{"ca_file":"/a","key_file":"/k","ca_file":"/a"}})"), "tls.ca_file: given twice");
-  EXPECT_EQ(refused(R"({"tls":{},"masters":[],"tls":{}})"), "tls: given twice");
   EXPECT_EQ(refused(R"({"masters":[{"url":"rediss://a","tls":{},"tls":{}}]})"), "masters[0].tls: given twice");
   const Config cfg = make();
   EXPECT_EQ(why(cfg, set(cfg, "tls.verify", "no")), "tls.verify: no such key");
@@ -296,12 +252,6 @@ TEST(ConfigTls, APasswordInTheClearIsNamed) {
     EXPECT_EQ(shown("{\"masters\":[\"redis://:pw@" + std::string(host) + "\"]}"), "") << host;
   }
   EXPECT_EQ(shown(R"({"password":"pw","masters":["unix:///run/x"]})"), "");
-}
-
-TEST_F(AConfig, NothingOfARefusedMasterStays) {
-  EXPECT_NE(redlock_config_add_master(cfg.get(), "rediss://u:p@h:0"), 0);
-  ASSERT_EQ(redlock_config_add_master(cfg.get(), "redis://h"), 0);
-  EXPECT_EQ(tls_of(cfg), "plain||||h|1.2|");
 }
 
 #else

@@ -55,25 +55,6 @@ struct DetailOfThree : ::testing::Test {
   Stage stage{3};
 };
 
-TEST_F(DetailOfThree, the_guard_watches_new_masters) {
-  Listener listener(stage);
-  Gateway& a = stage.add("a", guarded);
-  stage.advance_ms(3'000);
-  a.acquire("bus", Gateway::options(1'000));
-  stage.settle();
-  EXPECT_EQ(listener.take(),
-            "bus: not acquired: 3 of 3 masters are new and watched: 27.4 s to go");
-  EXPECT_EQ(listener.last.watched, 3u);
-  EXPECT_EQ(listener.last.voting, 0u);
-  EXPECT_GT(listener.last.to_go_ms, 27'000);
-  Options options = Gateway::options(1'000, REDLOCK_WAIT_FOREVER);
-  options.tell_waiting = true;
-  listener.last.to_go_ms = 0;
-  a.acquire("bus", options);
-  stage.settle();
-  EXPECT_GT(listener.last.to_go_ms, 27'000) << "WAITING";
-}
-
 TEST_F(DetailOfThree, a_master_of_another_configuration) {
   stage.add("test program", [](Settings& s) {
     s.guard = GuardMode::strict;

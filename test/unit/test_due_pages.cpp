@@ -16,13 +16,6 @@ struct Fixture {
   DuePages pages;
 };
 
-TEST(DuePages, NothingIsDueAtFirst) {
-  Fixture f(65);
-  ASSERT_EQ(f.pages.pages(), 2u);
-  EXPECT_EQ(f.pages.due(0), Instant::never());
-  EXPECT_EQ(f.pages.due(1), Instant::never());
-}
-
 TEST(DuePages, PagesHoldEachLockOnce) {
   for (unsigned locks : {1u, 63u, 64u, 65u, 128u, 4'096u, 65'534u}) {
     Fixture f(locks);
@@ -56,13 +49,6 @@ TEST(DuePages, OnlyLookingThroughPutsAPageOff) {
   EXPECT_EQ(f.pages.due(0), Instant::never());
   f.pages.note(5, at(50));
   EXPECT_EQ(f.pages.due(0), at(50));
-}
-
-TEST(DuePages, AllCanBeMadeDue) {
-  Fixture f(200);
-  f.pages.note(0, at(90));
-  f.pages.all_due(at(7));
-  for (unsigned page = 0; page < f.pages.pages(); ++page) EXPECT_EQ(f.pages.due(page), at(7));
 }
 
 }  // namespace

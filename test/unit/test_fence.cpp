@@ -105,48 +105,11 @@ TEST(Fence, says_what_the_dumb_one_says) {
   }
 }
 
-TEST(Fence, whatever_is_still_to_come_changes_no_decision) {
-  // All but "wait" stand: any further answer gives the same verdict, and for a stored token one that is as good.
-  for (size_t a = 0; a < vocabulary.size(); ++a) {
-    for (size_t b = 0; b < vocabulary.size(); ++b) {
-      const std::vector<Said> now = {vocabulary[a], vocabulary[b], {}};
-      const TokenChoice early = shipped(now, 7, true);
-      if (early.what == What::wait) continue;
-      for (size_t c = 1; c < vocabulary.size(); ++c) {
-        const TokenChoice late = shipped({vocabulary[a], vocabulary[b], vocabulary[c]}, 7, true);
-        if (early.what == What::store) {
-          EXPECT_NE(late.what, What::proposed) << a << b << c;
-        }
-        if (early.what == What::floor) {
-          EXPECT_EQ(late.what, What::floor) << a << b << c;
-        }
-        if (early.what == What::lost) {
-          EXPECT_EQ(late.what, What::lost) << a << b << c;
-        }
-        if (early.what == What::proposed) {
-          EXPECT_EQ(late.what, What::proposed) << a << b << c;
-        }
-      }
-    }
-  }
-}
-
-TEST(Fence, numbers_beyond_a_double_keep_every_digit) {
-  const uint64_t odd = 9007199254740993u;  // 2^53 + 1
-  EXPECT_EQ(shipped({{true, false, true, State::known, odd, 0}}, 1, true).token, odd + 1);
-  EXPECT_EQ(shipped({{true, false, true, State::known, odd - 2, 0}}, 1, true).token, odd - 1);
-}
-
 TEST(Fence, the_last_number_is_given_and_none_after_it) {
   EXPECT_EQ(shipped({{true, false, true, State::known, token_max - 1, 0}}, 1, true).token, token_max);
   EXPECT_EQ(shipped({{true, false, true, State::known, token_max, 0}}, 1, true).what, What::exhausted);
   EXPECT_EQ(shipped({{true, false, true, State::hint, UINT64_MAX, 0}}, 1, true).what, What::exhausted);
   EXPECT_EQ(shipped({{true, false, true, State::hint, 1, UINT64_MAX - 1}}, 1, true).what, What::exhausted);
-}
-
-TEST(Fence, the_floor_is_not_below_what_the_client_remembers) {
-  EXPECT_EQ(shipped({vocabulary[7]}, 41, true).token, 41u);
-  EXPECT_EQ(shipped({vocabulary[6]}, 41, true).token, 201u);
 }
 
 TEST(Fence, who_says_nothing_of_its_counter_is_not_heard) {
@@ -169,14 +132,6 @@ struct Believing : Belief {
   }
 };
 
-TEST(Belief, any_master_is_believed_as_long_as_the_numbers_can_be_times) {
-  Believing b(5);
-  EXPECT_TRUE(b.believes(0, 1'700'000'000'000));
-  EXPECT_TRUE(b.believes(1, 0));
-  EXPECT_TRUE(b.believes(2, free_number));
-  EXPECT_FALSE(b.believes(3, free_number + 1)) << "only one other has told about as much";
-}
-
 TEST(Belief, a_large_number_needs_more_masters_than_may_lie) {
   for (const unsigned masters : {3u, 4u, 5u, 15u}) {
     Believing b(masters);
@@ -188,18 +143,6 @@ TEST(Belief, a_large_number_needs_more_masters_than_may_lie) {
   }
   EXPECT_TRUE(Believing(1).believes(0, token_max)) << "nobody may lie";
   EXPECT_TRUE(Believing(2).believes(1, free_number)) << "nobody may lie, and nobody may be away";
-}
-
-TEST(Belief, one_liar_gains_a_step_with_each_acquire_and_no_more) {
-  Believing b(3);
-  const uint64_t honest = free_number + 5;
-  EXPECT_FALSE(b.believes(0, honest));
-  EXPECT_TRUE(b.believes(1, honest));
-  EXPECT_TRUE(b.believes(2, honest + step));
-  EXPECT_FALSE(b.believes(2, honest + step + 1));
-  EXPECT_TRUE(b.believes(0, honest)) << "the others are believed";
-  EXPECT_TRUE(b.believes(1, honest + 1));
-  EXPECT_GE((token_max - free_number) / step, uint64_t{1} << 38) << "so many acquires are left";
 }
 
 TEST(Belief, near_a_token_that_the_client_got_any_master_is_believed) {
@@ -245,14 +188,6 @@ TEST(Proposals, the_largest_heard_of_plus_one) {
   EXPECT_EQ(r.proposals.next("bus"), 0u);
 }
 
-TEST(Proposals, the_latest_resource_takes_the_place) {
-  Remembered r(1);
-  r.proposals.heard("bus", 41);
-  r.proposals.heard("valve", 7);
-  EXPECT_EQ(r.proposals.next("valve"), 8u);
-  EXPECT_EQ(r.proposals.next("bus"), 1u);
-}
-
 TEST(Proposals, a_permission_is_kept_until_it_is_used) {
   Remembered r(1);
   EXPECT_FALSE(r.proposals.may_floor("bus"));
@@ -283,17 +218,9 @@ struct TwoNames {
 
 TEST(Proposals, of_several_names_is_above_each) {
   Remembered r(64);
-  const TwoNames two;
-  EXPECT_EQ(r.proposals.next(two.names), 1u);
-  r.proposals.heard("valve", 12);
-  EXPECT_EQ(r.proposals.next(two.names), 13u);
   r.proposals.heard("bus", 41);
-  EXPECT_EQ(r.proposals.next(two.names), 42u);
-  r.proposals.heard(two.names, 50);
-  EXPECT_EQ(r.proposals.next("bus"), 51u);
-  EXPECT_EQ(r.proposals.next("valve"), 51u);
-  r.proposals.heard("valve", token_max);
-  EXPECT_EQ(r.proposals.next(two.names), 0u) << "no token is left for one of them";
+  r.proposals.heard("valve", 12);
+  EXPECT_EQ(r.proposals.next(TwoNames().names), 42u);
 }
 
 TEST(Proposals, the_floor_of_several_names_wants_permission_for_each) {

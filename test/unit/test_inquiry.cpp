@@ -114,16 +114,6 @@ TEST_F(InquiryOfOne, replies_of_each_type_one_after_the_other) {
   for (size_t i = 1; i < writes.size(); ++i) EXPECT_NE(writes[i], writes[i - 1]) << "one round trip each";
 }
 
-// A text that is longer than the receive buffer comes in parts.
-TEST_F(InquiryOfOne, a_long_text_is_put_together) {
-  std::string text;
-  for (unsigned i = 0; i < 200; ++i) text += std::to_string(1'000 + i);
-  Ask ask({{"SET", "k", text}, {"GET", "k"}, {"GET", "none"}, {"GET", "k"}});
-  EXPECT_EQ(ask.run(stage), 0);
-  EXPECT_EQ(ask.reply(1), "text=" + text);
-  EXPECT_EQ(ask.reply(3), "text=" + text);
-}
-
 // The reply is dropped as a whole; the others keep their place.
 TEST(Inquiry, a_reply_that_does_not_fit) {
   const std::string text(600, 'x');  // it comes in parts
@@ -140,18 +130,6 @@ TEST(Inquiry, a_reply_that_does_not_fit) {
     EXPECT_EQ(ask.reply(4), last_fits ? "text=v" : "") << size;
     EXPECT_TRUE(size != 400 || (!fits && last_fits)) << "the room of what was dropped is free again";
     for (size_t i = 0; i < size % 8; ++i) EXPECT_EQ(ask.replies[i], '?') << size;
-  }
-}
-
-TEST(Inquiry, servers_that_could_not_vote_answer) {
-  for (const bool hello : {true, false}) {
-    Stage stage(1);
-    stage.redis(1).knobs.replica = stage.redis(1).knobs.cluster = true;
-    stage.redis(1).knobs.no_hello = !hello;
-    Ask ask({{"INFO"}});
-    EXPECT_EQ(ask.run(stage), 0) << hello;
-    EXPECT_NE(ask.reply(0).find("role:slave"), std::string::npos) << ask.reply(0);
-    EXPECT_EQ(stage.redis(1).calls("SCRIPT"), 0u);
   }
 }
 
@@ -185,22 +163,6 @@ TEST_F(InquiryOfOne, a_connection_that_breaks_ends_the_call) {
   stage.set_way(1, Way::answering);
   stage.advance_ms(10'000);
   EXPECT_LE(stage.redis(1).calls("GET"), 3u) << "nothing is sent twice";
-}
-
-TEST_F(InquiryOfOne, what_is_left_is_not_asked_on_another_connection) {
-  Ask ask({{"GET", "x"}, {"GET", "y"}});
-  ask.begin(stage);
-  while (ask.questions[0].item == nullptr) ask.advance(stage, 1);
-  stage.advance_ms(5);  // the reply is there, and then the connection breaks
-  stage.set_way(1, Way::down);
-  stage.advance_ms(1);
-  ask.gateway->act([&](Instant now) { ask.inquiry->step(now); });
-  stage.set_way(1, Way::answering);
-  EXPECT_EQ(ask.finish(stage), REDLOCK_E_DISCONNECTED);
-  EXPECT_EQ(ask.reply(0), "null");
-  EXPECT_EQ(ask.questions[1].err, REDLOCK_E_DISCONNECTED);
-  stage.advance_ms(1'000);
-  EXPECT_EQ(stage.redis(1).calls("GET"), 1u);
 }
 
 }  // namespace

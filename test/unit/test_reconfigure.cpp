@@ -7,28 +7,81 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
 
-#include "change_site.hpp"
 #include "site/move_script.hpp"
 #include "test/support/lua_scripts.hpp"
+#include "test/support/stage.hpp"
 
 namespace redlock {
 namespace {
 
-using test::ChangeSite;
 using test::Gateway;
-using test::longest_ms;
-using test::Range;
 using test::RedisDouble;
-using test::set_of;
 using test::Unread;
 using test::Way;
 using Step = Reconfiguration::Stage;
+
+// A stage on which operators change the records of masters while gateways want one resource, "bus", all the time.
+constexpr uint32_t longest_ms = 3'000;
+
+// The masters from `first` to `last` of the stage are a configuration.
+struct Range {
+  unsigned first, last;
+  uint32_t max_ttl_ms = longest_ms;
+};
+
+std::function<void(Settings&)> set_of(Range set, GuardMode guard) {
+  return [=](Settings& s) {
+    s.masters = set.last - set.first + 1;
+    for (unsigned m = 0; m < s.masters; ++m) s.master[m] = s.master[set.first - 1 + m];
+    s.guard = guard;
+    s.max_ttl_ms = set.max_ttl_ms;
+    s.ttl_ms = 1'000;
+  };
+}
+
+struct ChangeSite {
+  explicit ChangeSite(unsigned masters) : stage(masters) {}
+
+  // A lock that is renewed, or as long as may be: one that somebody else gets only when it ends. Once at a time.
+  void want(Gateway& gateway, uint32_t ttl_ms = 1'000, bool renew = true) {
+    unsigned& asked = wanted_[&gateway];
+    const unsigned decided =
+        gateway.told_count("bus", REDLOCK_EV_ACQUIRED) + gateway.told_count("bus", REDLOCK_EV_FAILED);
+    if (asked > decided || (asked != 0 && gateway.holds("bus"))) return;
+    ++asked;
+    Options o = Gateway::options(ttl_ms, REDLOCK_WAIT_FOREVER);
+    o.renew = renew;
+    gateway.acquire("bus", o);
+  }
+  // A call that never ends would be waited for without end.
+  void expect_an_end() const {
+    if (stage.now_ms() <= 300'000) return;
+    ADD_FAILURE() << "the call did not end within five minutes";
+    std::abort();
+  }
+  std::string field(unsigned m, const std::string& name) {
+    const auto meta = stage.redis(m).peek("redlock::meta", stage.now());
+    return meta && meta->fields.count(name) != 0 ? meta->fields.at(name) : "";
+  }
+  std::string desc(unsigned m) { return field(m, "desc"); }
+  bool marked(unsigned m) { return desc(m).rfind("moving ", 0) == 0; }
+  void all_well() {
+    for (unsigned m = 1; m <= stage.masters(); ++m) stage.set_way(m, Way::answering);
+  }
+
+  test::Stage stage;
+
+ private:
+  std::map<Gateway*, unsigned> wanted_;
+};
 
 // One call: its two clients, and what takes its steps.
 struct Call {
@@ -158,53 +211,6 @@ TEST_F(ThreeToOthers, the_new_masters_come_last) {
   EXPECT_EQ(site.stage.violations(), 0u) << site.stage.take_story();
 }
 
-// A master that is marked serves neither set: else the new clients would have it, and what is new, while the change has
-// failed and the old ones still have a quorum.
-TEST(Reconfigure, what_is_marked_is_in_between) {
-  Site site(5, {1, 3}, {1, 5});
-  Gateway& fresh = site.add_new("n");
-  site.advance(2 * longest_ms);
-  Call& call = site.begin();
-  site.stage.set_delay_ms(2, 30);
-  site.stage.set_delay_ms(3, 30);
-  site.until(call, Step::mark_new);
-  site.stage.set_way(2, Way::frozen);  // it will not read the next step
-  site.stage.set_way(3, Way::frozen);
-  while (site.left() == 0) site.advance(1);
-  site.advance(100);
-  ASSERT_EQ(site.left(), 1u);
-  site.stage.set_way(2, Way::down);
-  site.stage.set_way(3, Way::down);
-  EXPECT_EQ(site.finish(call), REDLOCK_E_NO_QUORUM);
-  EXPECT_EQ(call.change->written(), uint32_t{REDLOCK_WRITTEN_OLD});
-  for (const unsigned m : {1u, 4u, 5u}) EXPECT_TRUE(site.marked(m)) << m;
-  site.stage.set_way(2, Way::answering);
-  site.stage.set_way(3, Way::answering);
-  site.try_all({site.old_a, &fresh});
-  EXPECT_TRUE(site.old_a->holds("bus")) << "two of three are a quorum";
-  EXPECT_FALSE(fresh.holds("bus"));
-
-  EXPECT_EQ(site.change(), 0) << "the repeated call";
-  site.advance(2 * longest_ms);
-  EXPECT_FALSE(site.old_a->holds("bus"));
-  EXPECT_TRUE(fresh.holds("bus"));
-  EXPECT_EQ(site.stage.violations(), 0u);
-}
-
-// A call that is stopped by a conflict on the new masters leaves the old site at work.
-TEST(Reconfigure, the_new_masters_are_marked_first) {
-  Site site(4, {1, 2}, {3, 4});
-  Call& call = site.begin();
-  site.stage.set_delay_ms(3, 30);
-  site.advance(5);
-  site.stage.redis(4).knobs.misconf = true;
-  EXPECT_EQ(site.finish(call), REDLOCK_E_NO_QUORUM);
-  EXPECT_EQ(call.change->written(), uint32_t{REDLOCK_WRITTEN_NEW});
-  EXPECT_EQ(site.left(), 0u);
-  site.try_all({site.old_a});
-  EXPECT_TRUE(site.old_a->holds("bus"));
-}
-
 // A client whose connection tells it of nothing keeps its admission until the reading lapses. That is waited for.
 TEST_F(ThreeToOthers, an_admission_that_lapses_is_waited_for) {
   Call& call = site.begin();
@@ -295,16 +301,6 @@ TEST(Reconfigure, too_few_write_nothing) {
   }
 }
 
-TEST(Reconfigure, a_third_configuration_is_not_touched) {
-  Site site(4, {1, 2}, {3, 4});
-  site.stage.add("x", set_of({4, 4}, GuardMode::strict), 0, true, true);
-  site.stage.advance_ms(100);
-  Call& call = site.begin();
-  EXPECT_EQ(site.finish(call), REDLOCK_E_FINGERPRINT);
-  EXPECT_EQ(call.change->new_side().err[1], REDLOCK_E_FINGERPRINT);
-  EXPECT_EQ(site.left(), 0u);
-}
-
 TEST_F(OneToAnother, a_master_that_refuses_is_not_marked) {
   site.stage.redis(1).knobs.misconf = true;
   EXPECT_EQ(site.finish(call), REDLOCK_E_NO_QUORUM);
@@ -323,19 +319,6 @@ TEST(Reconfigure, an_answer_that_is_no_letter_is_not_counted) {
   EXPECT_EQ(call.to->client().session(0).reason(), REDLOCK_E_PROTOCOL);
   EXPECT_EQ(site.finish(call), REDLOCK_E_NO_QUORUM);
   EXPECT_EQ(site.left(), 0u);
-}
-
-// The answer of a step that was given up is not the answer of the next: the old master reads everything much later.
-TEST(Reconfigure, a_late_answer_is_not_the_next_steps) {
-  Site site(4, {1, 3}, {4, 4});
-  site.stage.set_way(3, Way::silent);
-  Call& call = site.begin();
-  site.stage.set_delay_ms(2, 4);
-  site.until(call, Step::mark_new);
-  site.stage.set_way(3, Way::answering);
-  EXPECT_EQ(site.finish(call), 0);
-  EXPECT_FALSE(site.marked(3)) << "its answer to the look is not one to the mark";
-  EXPECT_EQ(site.stage.violations(), 0u);
 }
 
 // A call is given up while a master has not read its last write, and undone by the opposite change. Then that is read.
@@ -367,15 +350,6 @@ void a_latecomer(Step step) {
 
 TEST(Reconfigure, a_late_mark_does_nothing) { a_latecomer(Step::mark_new); }
 TEST(Reconfigure, a_late_entry_does_nothing) { a_latecomer(Step::enter); }
-
-// Clients of the new set begin a state on the new master between the look and the mark.
-TEST_F(OneToAnother, a_record_that_clients_have_changed_is_marked_all_the_same) {
-  site.stage.set_delay_ms(1, 100);
-  while (!call.change->new_side().done.has(0)) site.advance(1);
-  site.add_new("n");
-  EXPECT_EQ(site.finish(call), 0);
-  EXPECT_TRUE(site.entered(2));
-}
 
 // ---- two calls ------------------------------------------------------------------------------------------------------
 
@@ -409,24 +383,6 @@ TEST(Reconfigure, opposite_calls_that_overlap) {
   }
 }
 
-// A call is stopped when it has waited, and overtaken.
-TEST(Reconfigure, a_call_that_slept_finds_a_foreign_mark) {
-  Site site(2, {1, 1}, {2, 2});
-  Gateway& fresh = site.add_new("n");
-  Call& call = site.begin();
-  site.until(call, Step::wait);
-  call.stop();
-  EXPECT_EQ(site.change_back(), 0);
-  site.try_all({site.old_a, &fresh});
-  EXPECT_TRUE(site.old_a->holds("bus"));
-  call.go_on();
-  EXPECT_EQ(site.finish(call), REDLOCK_E_CHANGING);
-  EXPECT_EQ(call.change->written(), uint32_t{REDLOCK_WRITTEN_OLD});
-  EXPECT_EQ(call.change->old_side().err[0], REDLOCK_E_RECORD_LOST);
-  site.try_all({site.old_a, &fresh});
-  EXPECT_TRUE(site.old_a->holds("bus"));
-}
-
 // Two equal calls: the later one takes over, and the site is changed once.
 TEST(Reconfigure, equal_calls_that_overlap) {
   Site site(5, {1, 3}, {3, 5});
@@ -441,75 +397,6 @@ TEST(Reconfigure, equal_calls_that_overlap) {
   EXPECT_TRUE(fresh.holds("bus"));
 }
 
-// Four old masters, three of them a quorum. Two calls to different sets each mark two: neither may go on, although the
-// two that it has keep the others from a quorum.
-TEST(Reconfigure, half_of_an_even_set_is_not_enough) {
-  Site site(6, {1, 4}, {5, 5});
-  Call& one = site.begin();
-  Call& other = site.begin({1, 4}, {6, 6});
-  while (one.stage() != Step::mark_new || other.stage() != Step::mark_new) site.advance(0.1, 0.1);
-  for (const unsigned m : {1u, 2u}) site.stage.block(*other.from, m, true);
-  for (const unsigned m : {3u, 4u}) site.stage.block(*one.from, m, true);
-  EXPECT_EQ(site.finish(one), REDLOCK_E_NO_QUORUM);
-  EXPECT_EQ(site.finish(other), REDLOCK_E_NO_QUORUM);
-  EXPECT_EQ(site.left(), 4u);
-  Gateway &five = site.add("n5", {5, 5}), &six = site.add("n6", {6, 6});
-  site.try_all({site.old_a, &five, &six});
-  EXPECT_FALSE(five.holds("bus") && six.holds("bus"));
-}
-
-// One new master was away when the call marked. It is not entered, whatever stands there by then.
-TEST(Reconfigure, only_what_was_marked_is_entered) {
-  Site site(4, {1, 1}, {2, 4});
-  site.stage.set_way(4, Way::down);
-  Call& call = site.begin();
-  site.until(call, Step::wait);
-  site.stage.set_way(4, Way::answering);
-  EXPECT_EQ(site.finish(call), 1);
-  EXPECT_EQ(site.desc(4), "");
-  Gateway& fresh = site.add_new("n");
-  site.try_all({&fresh});
-  EXPECT_TRUE(fresh.holds("bus"));
-
-  Call& again = site.begin();
-  EXPECT_EQ(site.finish(again), 0) << "the repeated call takes all steps";
-  EXPECT_EQ(again.change->written(), uint32_t{REDLOCK_WRITTEN_BOTH});
-  EXPECT_FALSE(fresh.holds("bus")) << "and the masters are watched again";
-  site.try_all({&fresh});
-  EXPECT_TRUE(fresh.holds("bus"));
-}
-
-// Two of three new masters are entered, and the last one bears something else: the old set, where a master of both sets
-// was away; what clients have made of nothing; the mark of a call that died, or of the opposite one.
-TEST(Reconfigure, a_repeated_call_writes_what_is_left) {
-  for (const int left : {0, 1, 2, 3}) {
-    Site site(5, {1, 3}, {3, 5});
-    site.stage.set_way(3, Way::down);
-    EXPECT_EQ(site.change(), 1);
-    site.stage.set_way(3, Way::answering);
-    Gateway& fresh = site.add_new("n");
-    site.try_all({&fresh});
-    if (left == 1) site.stage.redis(3).flush_all();
-    if (left >= 2) {
-      Call& dead = left == 2 ? site.begin() : site.begin_back();
-      site.until(dead, Step::mark_new);
-      for (const unsigned m : {4u, 5u}) {
-        for (Gateway* half : {dead.from, dead.to}) {
-          if (left == 3) site.stage.block(*half, m, true);
-        }
-      }
-      while (!site.marked(3)) site.advance(0.1, 0.1);
-      dead.stop();
-    }
-    EXPECT_EQ(site.marked(3), left >= 2);
-    EXPECT_EQ(site.change(), 0) << left;
-    EXPECT_EQ(site.desc(3), site.desc(4)) << left;
-    site.try_all({&fresh});
-    EXPECT_TRUE(fresh.holds("bus"));
-    EXPECT_EQ(site.stage.violations(), 0u);
-  }
-}
-
 // ---- old records ----------------------------------------------------------------------------------------------------
 
 // A site went to the new set and came back, and then the new masters bring back what they said in between.
@@ -521,26 +408,6 @@ void come_back(Site& site, const std::map<unsigned, test::RedisDouble::Fields>& 
 }
 test::RedisDouble::Fields record_of(Site& site, unsigned m) {
   return site.stage.redis(m).peek("redlock::meta", site.stage.now())->fields;
-}
-
-TEST(Reconfigure, an_old_record_skips_no_step) {
-  static constexpr Range sets[][2] = {{{1, 3}, {4, 4}}, {{1, 3}, {4, 6}}, {{1, 3}, {1, 5}},
-                                      {{1, 1, 3'000}, {1, 1, 1'000}}};
-  for (const auto& pair : sets) {
-    Site site(6, pair[0], pair[1]);
-    ASSERT_EQ(site.change(), 0);
-    std::map<unsigned, test::RedisDouble::Fields> then;
-    for (unsigned m = pair[1].first; m <= pair[1].last; ++m) then[m] = record_of(site, m);
-    ASSERT_EQ(site.change_back(), 0);
-    site.try_all({site.old_a});
-    EXPECT_TRUE(site.old_a->holds("bus"));
-    come_back(site, then);
-    EXPECT_EQ(site.change(), 0);
-    Gateway& fresh = site.add_new("n");
-    site.try_all({&fresh, site.old_a});
-    EXPECT_TRUE(fresh.holds("bus"));
-    EXPECT_FALSE(site.old_a->holds("bus"));
-  }
 }
 
 // An old master is as it was before the change, when the new ones are entered: the call does not say that it is done.
@@ -675,36 +542,6 @@ TEST_F(ThreeToOthers, who_is_not_at_fault_is_not_blamed) {
 }
 
 // ---- lost records ---------------------------------------------------------------------------------------------------
-
-TEST(Reconfigure, a_lost_mark_does_not_count) {
-  for (const unsigned lost : {1u, 2u}) {
-    Site site(4, {1, 3}, {4, 4});
-    Call& call = site.begin();
-    site.until(call, Step::wait);
-    for (unsigned m = 1; m <= lost; ++m) site.stage.restart(m, RedisDouble::Keep::none);
-    EXPECT_EQ(site.finish(call), lost == 1 ? 0 : REDLOCK_E_RECORD_LOST);
-    EXPECT_EQ(call.change->old_side().err[0], REDLOCK_E_RECORD_LOST);
-    Gateway& fresh = site.add_new("n");
-    site.try_all({&fresh, site.old_a});
-    EXPECT_EQ(fresh.holds("bus"), lost == 1);
-    EXPECT_EQ(site.old_a->holds("bus"), lost == 2);
-  }
-}
-
-// A master that is marked after the wait has begun was not waited for: it does not count when the call looks again.
-TEST(Reconfigure, a_mark_that_comes_late_does_not_count) {
-  Site site(4, {1, 3}, {4, 4});
-  Call& call = site.begin();
-  site.until(call, Step::mark_new);
-  site.stage.block(*call.from, 3, true);
-  site.until(call, Step::wait);
-  EXPECT_FALSE(site.marked(3));
-  site.stage.restart(1, RedisDouble::Keep::none);
-  site.advance(longest_ms / 3 - 20);
-  EXPECT_EQ(call.stage(), Step::wait);
-  site.stage.block(*call.from, 3, false);
-  EXPECT_EQ(site.finish(call), REDLOCK_E_RECORD_LOST);
-}
 
 // The call is stopped when it has begun a step. When it goes on, the time of the step is over before an answer is read.
 TEST(Reconfigure, a_call_that_stood_still_hears_the_masters_first) {

@@ -40,31 +40,6 @@ const std::string acquire =
     "*6\r\n$3\r\nSET\r\n$9\r\nlock:pump\r\n$40\r\n0123456789abcdef0123456789abcdef01234567\r\n$2\r\nNX\r\n$2\r\nPX\r\n"
     "$5\r\n10000\r\n";
 
-TEST(RespWriter, EmptyStrings) {
-  EXPECT_EQ(written([](Writer& out) { out.bulk(""); }), "$0\r\n\r\n");
-  EXPECT_EQ(written([](Writer& out) { out.bulk(Bytes()); }), "$0\r\n\r\n");
-  EXPECT_EQ(written([](Writer& out) { out.bulk(Bytes(), Bytes()); }), "$0\r\n\r\n");
-  EXPECT_EQ(written([](Writer& out) { out.bulk("a", Bytes()); }), "$1\r\na\r\n");
-  EXPECT_EQ(written([](Writer& out) { out.bulk(Bytes(), "b"); }), "$1\r\nb\r\n");
-  EXPECT_EQ(written([](Writer& out) { out.raw(Bytes()).raw(""); }), "");
-}
-
-TEST(RespWriter, Numbers) {
-  std::vector<uint32_t> numbers = {0, UINT32_MAX, UINT32_MAX - 1};
-  for (uint32_t power = 1;; power *= 10) {
-    numbers.insert(numbers.end(), {power - 1, power, power + 1});
-    if (power == 1'000'000'000) break;
-  }
-  for (const uint32_t n : numbers) {
-    const std::string digits = std::to_string(n);
-    const std::string expected = "$" + std::to_string(digits.size()) + "\r\n" + digits + "\r\n";
-    EXPECT_EQ(written([&](Writer& out) { out.number(n); }), expected);
-    EXPECT_EQ(written([&](Writer& out) { out.array(n); }), "*" + digits + "\r\n");
-    EXPECT_EQ(written([&](Writer& out) { out.bulk_header(n); }), "$" + digits + "\r\n");
-  }
-  EXPECT_EQ(written([](Writer& out) { out.bulk_header(SIZE_MAX); }), "$" + std::to_string(SIZE_MAX) + "\r\n");
-}
-
 TEST(RespWriter, EveryCapacityThatIsTooSmallWritesNothingPastTheEnd) {
   GuardedMemory memory(1);
   for (const auto write : {write_acquire, write_acquire_in_pieces}) {
@@ -83,16 +58,6 @@ TEST(RespWriter, EveryCapacityThatIsTooSmallWritesNothingPastTheEnd) {
     write(exact);
     EXPECT_EQ(text_of(exact.written()), acquire);
   }
-}
-
-TEST(RespWriter, WhatDoesNotFitNeverFitsAgain) {
-  char buffer[8] = {};
-  Writer out(buffer, sizeof buffer);
-  out.raw("abc").raw("123456");
-  EXPECT_FALSE(out.fits());
-  out.raw("d").crlf().array(1).bulk("").bulk("a", "b").bulk("a", "b", "c").number(1).raw(Bytes());
-  EXPECT_FALSE(out.fits());
-  EXPECT_EQ(std::string(buffer, sizeof buffer), std::string("abc\0\0\0\0\0", 8));
 }
 
 TEST(RespWriter, TheReaderGivesBackWhatWasWritten) {

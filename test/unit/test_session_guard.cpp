@@ -1,13 +1,210 @@
 // SPDX-License-Identifier: MIT
 //
-// What a session says and hears for the guard, byte for byte: readings, the server's time, the scripts that write; and
-// how the greeting ends what an older connection has left behind.
-#include "session_guard_fixture.hpp"
+// What a session says and hears for the guard, byte for byte: readings, the server's time, the scripts that write;
+// what a server may answer to these; and how the greeting ends what an older connection has left behind.
+#include "master/session.hpp"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "support/lua_scripts.hpp"
+#include "support/session_wire.hpp"
+#include "support/space.hpp"
 
 namespace redlock {
 namespace {
 
-using namespace session_guard_test;
+using testing::Message;
+using State = Session::State;
+using Wish = Session::Wish;
+
+Instant at(int64_t ms) { return Instant::from_ns(ms * 1'000'000); }
+std::string bulk(std::string_view s) {
+  return "$" + std::to_string(s.size()) + "\r\n" + std::string(s) + "\r\n";
+}
+std::string list(const std::vector<std::string>& encoded) {
+  std::string s = "*" + std::to_string(encoded.size()) + "\r\n";
+  for (const std::string& e : encoded) s += e;
+  return s;
+}
+std::string command(const std::vector<std::string>& words) {
+  std::vector<std::string> encoded;
+  for (const std::string& w : words) encoded.push_back(bulk(w));
+  return list(encoded);
+}
+bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+const std::string meta = "redlock::meta", seen = "redlock::seen", fingerprint = "v1 n=3",
+                         names = "a,b,c";
+const std::string replid = "2222222222222222", q = "3333333333333333";
+const std::string tag = "0123456789abcdef";
+const std::string run_id = "1111111111111111";
+const std::string seal = run_id + ":" + replid + ":" + q;
+const std::string boot_id(Settings::boot_id_size, 'b');
+const std::string null_push = ">2\r\n$10\r\ninvalidate\r\n_\r\n";
+
+// What the server says of itself in a reading: the values of INFO, encoded, in the order of InfoReader::Line.
+std::string info_of(const std::string& run = run_id, const std::string& id = replid, int replicas = 0, int backlog = 0,
+                    const char* policy = "noeviction") {
+  return bulk(run + "aaaa") + bulk(id + "bbbb") + bulk("master") + bulk(std::to_string(replicas)) +
+         bulk(std::to_string(backlog)) + bulk("standalone") + "_\r\n" + bulk("1000000") + bulk(policy) + bulk("0");
+}
+std::string whole(const std::string& info, const std::vector<std::string>& fields) {
+  std::string s = "*" + std::to_string(InfoReader::lines + fields.size()) + "\r\n" + info;
+  for (const std::string& field : fields) s += field;
+  return s;
+}
+
+enum class Link { tracked, untracked, resp2 };
+
+struct Fixture : test::SessionWire {
+  using SessionWire::ask;
+  explicit Fixture(Link how = Link::tracked, uint64_t seed = 7, size_t tx_size = 4'096)
+      : link(how), tx(new char[tx_size]) {
+    settings.guard = GuardMode::strict;
+    settings.max_ttl_ms = 30'000;
+    settings.meta_key = Bytes(meta.data(), meta.size());
+    settings.seen_key = Bytes(seen.data(), seen.size());
+    settings.fingerprint = Bytes(fingerprint.data(), fingerprint.size());
+    settings.names = Bytes(names.data(), names.size());
+    settings.rx_bytes = 512;
+    now = at(0);
+    shared.init(shared_memory, sizeof shared_memory);
+    session =
+        std::make_unique<Session>(settings, master, Bytes("gw"),
+                                  Session::Memory{tx.get(), tx_size, rx, sizeof rx, requests,
+                                                  static_cast<unsigned>(std::size(requests)), &shared, 0, &called,
+                                                  &has_news, &begins});
+    if (seed != 0) session->seed(seed);
+    connect();
+  }
+  Fixture(const Fixture&) = delete;
+
+  void connect() {
+    if (session->wish() == Wish::none) on_time(later(now, session->deadline()));
+    ASSERT_EQ(session->wish(), Wish::connect);
+    session->connecting(now);
+    session->connected(now, 1);
+  }
+  void break_off(bool strays = false) {
+    session->closed(now, REDLOCK_E_DISCONNECTED, 0);
+    session->leave_strays(strays);
+  }
+
+  // ---- the answers of the greeting, in order
+  std::string hello(int64_t id = 10) const {
+    if (link == Link::resp2) return "-ERR unknown command 'HELLO'\r\n";
+    return "%3\r\n" + bulk("id") + ":" + std::to_string(id) + "\r\n" + bulk("mode") + bulk("standalone") +
+           bulk("role") + bulk("master");
+  }
+  std::string before_reading(int64_t id = 10) const {
+    if (link == Link::resp2) {
+      return list({bulk("master"), ":0\r\n", "*0\r\n"}) + ":" + std::to_string(id) + "\r\n" + bulk("sha") +
+             bulk("sha");
+    }
+    return (link == Link::tracked ? "+OK\r\n" : "-ERR unknown subcommand\r\n") + bulk("sha") + bulk("sha");
+  }
+  std::string caching() const {
+    return link == Link::tracked ? "+OK\r\n" : link == Link::untracked ? "-ERR not in tracking mode\r\n" : "";
+  }
+  // Behind the greeting no tracking is asked for where it was refused.
+  std::string caching_later() const { return link == Link::tracked ? "+OK\r\n" : ""; }
+  static std::string null() { return "_\r\n"; }
+  static std::string record(const std::string& the_seal = seal, const std::string& info = info_of(),
+                            const std::string& visit = "") {
+    return whole(info, {bulk(fingerprint), bulk(q), the_seal.empty() ? null() : bulk(the_seal), null(), null(),
+                        visit.empty() ? null() : bulk(visit), bulk(tag)});
+  }
+  static std::string blank() { return whole(info_of(), std::vector<std::string>(7, null())); }
+  static std::string time(int64_t seconds = 1'700'000'000) { return list({bulk(std::to_string(seconds)), bulk("5")}); }
+  std::string ping() const { return bulk(nonce_of(rest)); }
+
+  void greet_up_to_reading(int64_t id = 10) {
+    sent();
+    receive(hello(id));
+    rest = sent();
+    receive(before_reading(id));
+  }
+  void greet(const std::string& the_record = record(), int64_t id = 10) {
+    greet_up_to_reading(id);
+    receive(caching() + the_record + time() + ping());
+    ASSERT_EQ(session->state(), State::up);
+    replies.clear();
+  }
+  // A later reading is due and sent; what it says comes back.
+  std::string due(int64_t ms) {
+    now = at(ms);
+    on_time(now);
+    take_news();
+    const std::string said = sent();
+    if (holds(said, "EVAL")) under_tracking.push_back(holds(said, "CACHING"));
+    return said;
+  }
+  void reads(const std::string& the_record, int64_t seconds = 0) {
+    const bool tracked = under_tracking.empty() || under_tracking.front();
+    if (!under_tracking.empty()) under_tracking.pop_front();
+    receive((tracked ? caching_later() : "") + the_record + time(1'700'000'000 + seconds));
+  }
+  unsigned told(bool News::*what) const {
+    unsigned n = 0;
+    for (const News& one : news) n += one.*what;
+    return n;
+  }
+  void ask(Op op) {
+    Subject s;
+    s.names = "bus";
+    s.value_hex = "0011223344556677889900112233445566778899";
+    s.client_name = "gw";
+    s.ttl_ms = 1'000;
+    SessionWire::ask(op, 1, 1, Command::plain(test::space(), op, s, true));
+  }
+  std::string reading(const std::string& machine = "") const {
+    return (link == Link::tracked ? command({"CLIENT", "CACHING", "yes"}) : "") +
+           command({"EVAL", test::text_of(reading_script), "2", meta, seen, machine}) + command({"TIME"});
+  }
+  // Of a server that votes: is all as in the last reading?
+  static std::string recheck() {
+    const Bytes sha = reading_script.sha;
+    return command({"EVALSHA", std::string(sha.data, sha.size), "2", meta, seen, "", tag}) + command({"TIME"});
+  }
+  static std::string write(const std::string& desc, const std::string& old_q, const std::string& new_q,
+                           const std::string& new_seal, const std::string& id = replid) {
+    return command(
+        {"EVAL", test::text_of(record_script), "2", meta, seen, desc, old_q, id, fingerprint, new_q, new_seal, names});
+  }
+  void expect_closing(int reason) {
+    EXPECT_EQ(session->wish(), Wish::close);
+    EXPECT_EQ(session->reason(), reason) << redlock_err_name(session->reason());
+  }
+
+  Link link;
+  Settings settings;
+  MasterSettings master;
+  std::unique_ptr<char[]> tx;
+  char rx[512];
+  Fifo::Request requests[17 + Session::own_requests];
+  std::string rest;
+  std::deque<bool> under_tracking;  // of each reading that due() has seen and reads() has not answered
+};
+
+struct Greeted : Fixture {
+  Greeted() { greet(); }
+};
+
+struct AnyUnderGuard : ::testing::Test {
+  Fixture f;
+};
+struct GreetedUpToReading : AnyUnderGuard {
+  GreetedUpToReading() { f.greet_up_to_reading(); }
+};
+struct GreetedUnderGuard : ::testing::Test {
+  Greeted f;
+};
 
 // ---- the greeting -------------------------------------------------------------------------------------------------
 
@@ -31,24 +228,6 @@ TEST(SessionGuard, the_greeting_on_resp2_asks_for_the_id) {
   EXPECT_TRUE(f.session->send_script_text(Op::acquire));
 }
 
-TEST(SessionGuard, the_greeting_has_places_and_references_enough) {
-  for (const Link link : {Link::tracked, Link::untracked, Link::resp2}) {
-    Fixture f(link, 7, 1'024);
-    f.greet_up_to_reading();
-    f.break_off(true);
-    f.connect();
-    f.greet_up_to_reading();
-    f.receive(f.caching() + Fixture::blank() + f.time());
-    EXPECT_EQ(f.session->wish(), Wish::none);
-  }
-}
-
-TEST_F(GreetedUpToReading, the_greeting_tells_that_it_is_identified) {
-  f.receive(f.caching() + f.record());
-  EXPECT_EQ(f.told(&News::identified), 1u);
-  EXPECT_EQ(std::string(f.session->guard().run_id().data, 16), run_id);
-}
-
 TEST_F(AnyUnderGuard, a_blank_record_is_made_only_when_the_client_allows_it) {
   f.begins = false;
   f.greet_up_to_reading();
@@ -64,24 +243,6 @@ TEST_F(AnyUnderGuard, a_blank_record_is_made_only_when_the_client_allows_it) {
   EXPECT_NE(made.find(bulk(fingerprint)), std::string::npos) << made;
   f.session->begin_state(true, f.now);
   EXPECT_EQ(f.sent(), "") << "once for each reading";
-}
-
-TEST_F(AnyUnderGuard, a_master_whose_record_is_not_begun_comes_up_when_all_is_answered) {
-  f.begins = false;
-  f.greet_up_to_reading();
-  f.receive(f.caching() + f.blank());
-  f.session->begin_state(false, f.now);
-  EXPECT_EQ(f.session->state(), State::greeting) << "TIME and PING are not answered";
-  f.receive(f.time() + f.ping());
-  f.session->begin_state(false, f.now);
-  EXPECT_EQ(f.session->state(), State::up);
-
-  Fixture other;
-  other.begins = false;
-  other.greet_up_to_reading();
-  other.receive(other.caching() + other.blank() + other.time() + other.ping());
-  other.session->begin_state(true, other.now);
-  EXPECT_EQ(other.session->state(), State::greeting) << "the new record is not answered";
 }
 
 TEST_F(AnyUnderGuard, no_state_is_begun_after_a_connection_or_in_the_middle_of_a_reading) {
@@ -142,15 +303,6 @@ TEST_F(AnyUnderGuard, the_watch_ends_with_the_script_that_writes_the_seal) {
   EXPECT_EQ(f.sent(), Fixture::write(fingerprint, q, q, seal) + f.reading());
   f.receive(":1\r\n" + f.caching() + f.record() + f.time(1'700'000'030));
   EXPECT_TRUE(f.session->votes());
-}
-
-// Another client's state, or another master's copy: the record's words are compared by the script, with the id as read.
-TEST_F(AnyUnderGuard, a_seal_is_of_the_replication_id_as_it_was_read) {
-  f.session->commission(at(1'000), f.now);
-  f.greet_up_to_reading();
-  f.receive(f.caching() + f.record(seal, info_of(run_id, "4444444444444444")) + f.time() + f.ping());
-  EXPECT_EQ(f.sent(),
-            Fixture::write(fingerprint, q, q, run_id + ":4444444444444444:" + q, "4444444444444444") + f.reading());
 }
 
 TEST_F(GreetedUpToReading, what_info_refuses_the_next_reading_can_mend) {
@@ -305,69 +457,7 @@ TEST_F(GreetedUnderGuard, a_grant_that_comes_after_the_push_is_none) {
   EXPECT_EQ(f.replies[2].meaning.answer, Answer::yes) << "a delete is a delete";
 }
 
-TEST_F(GreetedUnderGuard, a_stepped_clock_is_told_with_its_size) {
-  f.due(5'000);
-  f.news.clear();
-  f.reads(f.record(), 5 + 3'600);
-  ASSERT_EQ(f.told(&News::stepped), 1u);
-  EXPECT_GT(f.news.front().by, Duration::ms(3'599'000));
-}
-
-TEST(SessionGuard, news_are_told_once_and_are_of_one_connection) {
-  Fixture g;
-  g.greet_up_to_reading();
-  const std::string info = g.caching() + g.record();
-  size_t room = 0;
-  memcpy(g.session->rx_room(room), info.data(), info.size());
-  g.session->received(info.size());
-  Reply reply;
-  while (g.next(reply)) {
-  }
-  g.break_off();
-  EXPECT_FALSE(g.session->take_news().identified);
-
-  Greeted f;
-  f.receive(null_push);
-  EXPECT_EQ(f.told(&News::withdrawn), 1u);
-  EXPECT_FALSE(f.session->take_news().withdrawn);
-  f.break_off();
-  const News none = f.session->take_news();
-  EXPECT_FALSE(none.withdrawn || none.identified || none.stepped || none.wants_boot_time);
-}
-
 // ---- by script or plain ---------------------------------------------------------------------------------------------
-
-TEST(SessionGuard, only_a_tracked_master_without_replicas_is_asked_without_a_script) {
-  struct {
-    const char* what;
-    Link link;
-    GuardMode mode;
-    std::string record;
-    bool by_script;
-  } const cases[] = {
-      {"alone", Link::tracked, GuardMode::strict, Fixture::record(), false},
-      {"weak and alone", Link::tracked, GuardMode::weak, Fixture::record(), false},
-      {"a replica", Link::tracked, GuardMode::strict, Fixture::record(seal, info_of(run_id, replid, 1, 1)), true},
-      {"a backlog", Link::tracked, GuardMode::strict, Fixture::record(seal, info_of(run_id, replid, 0, 1)), true},
-      {"no such lines", Link::tracked, GuardMode::strict,
-       Fixture::record(seal, bulk(run_id) + bulk(replid) + bulk("master") + "_\r\n_\r\n" + bulk("standalone") +
-                               "_\r\n_\r\n_\r\n_\r\n"), true},
-      {"tracking refused", Link::untracked, GuardMode::strict, Fixture::record(), true},
-      {"RESP2", Link::resp2, GuardMode::strict, Fixture::record(), true},
-      {"INFO refused", Link::tracked, GuardMode::weak,
-       whole(no_info(), {bulk(fingerprint), bulk(q), bulk("0000000000000000:0000000000000000:" + q), Fixture::null(),
-                         Fixture::null(), Fixture::null(), bulk(tag)}),
-       true},
-  };
-  for (const auto& c : cases) {
-    SCOPED_TRACE(c.what);
-    Fixture f(c.link);
-    f.settings.guard = c.mode;
-    f.greet(c.record);
-    EXPECT_TRUE(f.session->votes());
-    EXPECT_EQ(f.session->asked_by_script(), c.by_script);
-  }
-}
 
 TEST_F(GreetedUnderGuard, by_script_follows_the_last_reading) {
   EXPECT_FALSE(f.session->asked_by_script());
@@ -454,6 +544,357 @@ TEST_F(GreetedUnderGuard, no_question_on_a_connection_that_closes_or_without_roo
   while (g.session->tx().fits(200, 1)) g.ask(Op::release);
   EXPECT_FALSE(asker.ask(g, 300));
   EXPECT_FALSE(holds(g.sent(), "INFO"));
+}
+
+// ---- what a server may answer --------------------------------------------------------------------------------------
+
+TEST(SessionGuard, an_answer_of_another_type_closes) {
+  const std::string first = "+OK\r\n", third = first + Fixture::record();
+  const std::string info = info_of(), n = Fixture::null();
+  struct {
+    const char* what;
+    std::string bytes;
+  } const cases[] = {
+      {"CACHING", ":1\r\n"},
+      {"CACHING, and the next answer in one", "+O-LOADING\r\n"},
+      {"a reading of a number", first + ":1\r\n"},
+      {"a reading of a string", first + bulk("1")},
+      {"a reading of nothing", first + n},
+      {"a reading of a map", first + "%9\r\n" + info + n + n + n + n + n + n},
+      {"a reading of no fields", first + "*0\r\n"},
+      {"a field too few", first + whole(info, {n, n, n, n, n, n})},
+      {"a field too many", first + whole(info, {n, n, n, n, n, n, n, n})},
+      {"a number for INFO", first + "*17\r\n:1\r\n"},
+      {"a list for INFO", first + "*17\r\n" + list({n})},
+      {"an empty list for INFO", first + "*17\r\n*0\r\n"},
+      {"an error behind the first of INFO", first + "*17\r\n" + bulk(run_id) + "-ERR no\r\n"},
+      {"a list for a field", first + whole(info, {list({bulk(fingerprint)}), n, n, n, n, n, n})},
+      {"an empty list for a field", first + whole(info, {"*0\r\n", n, n, n, n, n, n})},
+      {"a list for the last field", first + whole(info, {n, n, n, n, n, n, list({n})})},
+      {"a number for a field", first + whole(info, {n, ":1\r\n", n, n, n, n, n})},
+      {"an error for a field", first + whole(info, {n, n, "-ERR no\r\n", n, n, n, n})},
+      {"a word for a field", first + whole(info, {n, n, "+OK\r\n", n, n, n, n})},
+      {"TIME of words", third + list({bulk("now"), bulk("5")})},
+      {"TIME of nothing", third + list({bulk(""), bulk("5")})},
+      {"TIME beyond all", third + list({bulk("99999999999"), bulk("5")})},
+      {"TIME too long", third + list({bulk("123456789012"), bulk("5")})},
+      {"TIME of blanks", third + list({bulk("12 "), bulk("5")})},
+  };
+  for (const auto& c : cases) {
+    Fixture f;
+    f.greet_up_to_reading();
+    f.receive(c.bytes);
+    SCOPED_TRACE(c.what);
+    f.expect_closing(REDLOCK_E_PROTOCOL);
+  }
+}
+
+TEST_F(GreetedUpToReading, half_a_time_is_no_sample) {
+  f.receive(f.caching() + f.record() + list({bulk("5")}) + f.ping());
+  EXPECT_TRUE(f.session->votes());
+  EXPECT_FALSE(f.session->samples_clock(at(0)));
+}
+
+// Only the library writes the record; but whoever else does, the last piece of what was written is not the field. What
+// is left of a string is given out whole as soon as that fits the buffer: here it is just the text that is looked for.
+TEST(SessionGuard, a_field_longer_than_the_buffer_is_foreign_whatever_its_last_piece_says) {
+  const std::string visit = replid + ":" + q + " 1 1699100000000";
+  for (const unsigned field : {0u, 1u, 2u, 5u}) {
+    SCOPED_TRACE(Message() << "field " << field);
+    Fixture f;
+    f.settings.has_boot_id = true;
+    memcpy(f.settings.boot_id, boot_id.data(), boot_id.size());
+    f.greet_up_to_reading();
+    const std::string fields[] = {fingerprint, q, field == 5 ? "" : seal, "", "", field >= 2 ? visit : ""};
+    const std::string filler(sizeof f.rx, 'x');
+    f.receive(f.caching() + "*17\r\n" + info_of());
+    for (unsigned i = 0; i < 6; ++i) {
+      if (i == field) {
+        f.receive("$" + std::to_string(filler.size() + fields[i].size()) + "\r\n");
+        f.receive(filler);
+        f.receive(fields[i] + "\r\n");
+      } else {
+        f.receive(fields[i].empty() ? Fixture::null() : bulk(fields[i]));
+      }
+    }
+    f.receive(bulk(tag) + f.time() + f.ping());
+    EXPECT_EQ(f.session->wish(), Wish::none);
+    EXPECT_FALSE(f.session->votes());
+    const std::string said = f.sent();
+    if (field == 0) {
+      EXPECT_EQ(f.session->reason(), REDLOCK_E_FINGERPRINT);
+      EXPECT_EQ(said, "");
+    } else if (field == 1) {
+      EXPECT_TRUE(holds(said, test::text_of(record_script))) << "a new state begins";
+    } else if (field == 2) {
+      EXPECT_EQ(f.session->reason(), REDLOCK_E_UNWATCHED);
+      f.session->boot_time(900'000'000, f.now);
+      EXPECT_TRUE(holds(f.sent(), test::text_of(record_script))) << "the field behind it is what it says";
+    } else {
+      ASSERT_TRUE(f.news.back().wants_boot_time);
+      f.session->boot_time(900'000'000, f.now);
+      EXPECT_TRUE(holds(f.sent(), test::text_of(visit_script))) << "and no seal";
+    }
+  }
+}
+
+// A field that fits the buffer is whole, however it is cut on its way.
+TEST(SessionGuard, a_reading_may_come_in_any_two_pieces) {
+  const std::string whole = Fixture::record();
+  for (size_t split = 0; split <= whole.size(); ++split) {
+    Greeted f;
+    f.receive(null_push);
+    f.due(0);
+    f.receive(f.caching() + whole.substr(0, split));
+    f.on_time(f.now);
+    EXPECT_FALSE(split < whole.size() && f.session->votes()) << "split at " << split;
+    f.receive(whole.substr(split) + f.time());
+    ASSERT_TRUE(f.session->votes()) << "split at " << split;
+  }
+}
+
+// ---- writes -------------------------------------------------------------------------------------------------------
+
+TEST_F(GreetedUpToReading, a_write_answered_by_another_type_closes) {
+  f.receive(f.caching() + f.blank() + f.time() + f.ping() + "+OK\r\n");
+  f.expect_closing(REDLOCK_E_PROTOCOL);
+}
+
+// With the longest keys and fingerprint: what the guard says at one time fits the room that it asks for.
+TEST(SessionGuard, what_the_guard_says_at_one_time_fits_its_room) {
+  const std::string prefix(REDLOCK_KEY_PREFIX_MAX, 'p'),
+      record_key = "redlock:" + prefix + ":meta", seen_key = "redlock:" + prefix + ":seen",
+      words(own_fingerprint_max, 'f');
+  Greeted f;
+  f.settings.meta_key = Bytes(record_key.data(), record_key.size());
+  f.settings.seen_key = Bytes(seen_key.data(), seen_key.size());
+  f.settings.fingerprint = Bytes(words.data(), words.size());
+  f.settings.has_boot_id = true;
+  f.settings.key_prefix = Bytes(prefix.data(), prefix.size());
+  f.session->commission(at(10'000), f.now);
+  f.due(0);
+  f.reads(whole(info_of(), {bulk(words), bulk(q), Fixture::null(), Fixture::null(), Fixture::null(), Fixture::null(),
+                            bulk(tag)}));
+  const std::string said = f.sent();
+  const size_t by_reference = record_script.size() + reading_script.size();
+  ASSERT_GT(said.size(), by_reference);
+  EXPECT_LE(said.size() - by_reference, Record::bytes_max(f.settings));
+}
+
+TEST_F(AnyUnderGuard, nobody_quarantines_another_configuration_or_without_room) {
+  f.greet(whole(info_of(), {bulk("v1 n=5"), bulk(q), bulk(seal), Fixture::null(), Fixture::null(), Fixture::null(),
+                            bulk(tag)}));
+  f.session->quarantine(f.now);
+  EXPECT_EQ(f.sent(), "");
+  Fixture g(Link::tracked, 7, 1'024);
+  g.greet();
+  while (g.session->tx().fits(200, 1)) g.ask(Op::release);
+  g.session->quarantine(g.now);
+  EXPECT_FALSE(holds(g.sent(), bulk(q)));
+}
+
+TEST(SessionGuard, a_state_is_not_begun_without_room) {
+  Fixture f(Link::tracked, 7, 1'024);
+  f.greet(Fixture::record(""));
+  f.session->boot_time(1'000, f.now);
+  EXPECT_EQ(f.sent(), "") << "nobody has asked for the boot time";
+  f.due(5'000);
+  while (f.session->tx().fits(200, 1)) f.ask(Op::release);
+  f.reads(f.blank(), 5);
+  EXPECT_FALSE(holds(f.sent(), bulk(fingerprint)));
+}
+
+// Requests of its own that a silent master does not answer take no more places than were kept for them.
+TEST_F(AnyUnderGuard, it_asks_no_more_than_it_has_places_for) {
+  f.settings.node_timeout = Duration::ms(60'000);
+  f.greet();
+  for (int64_t ms = 1; ms < 2'000; ++ms) {
+    f.receive(null_push);
+    f.due(ms);
+    f.session->quarantine(f.now);
+    f.sent();
+    ASSERT_LE(f.session->in_flight(), Session::own_requests);
+  }
+  EXPECT_EQ(f.session->state(), State::up);
+  EXPECT_TRUE(f.session->room(1, 16, true)) << "the client's places are the client's";
+}
+
+// ---- short visits -------------------------------------------------------------------------------------------------
+
+struct Visits : Fixture {
+  explicit Visits(GuardMode mode = GuardMode::strict) {
+    settings.guard = mode;
+    settings.has_boot_id = true;
+    memcpy(settings.boot_id, boot_id.data(), boot_id.size());
+  }
+};
+
+TEST(SessionGuard, boot_time_that_comes_behind_a_withdrawal_writes_nothing) {
+  Visits f;
+  f.greet(Fixture::record(""));
+  f.receive(null_push);
+  f.session->boot_time(1'000, f.now);
+  EXPECT_EQ(f.sent(), "");
+}
+
+// ---- strays -------------------------------------------------------------------------------------------------------
+
+const std::string kill_10 = command({"CLIENT", "KILL", "ID", "10"});
+
+// The connection with the id 10 has left SETs unanswered.
+struct Broken : Fixture {
+  explicit Broken(Link how = Link::tracked, int64_t first_id = 10) : Fixture(how) {
+    greet(record(), first_id);
+    ask(Op::acquire);
+    sent();
+    break_off(true);
+    news.clear();
+    connect();
+  }
+  std::vector<Strays> strays() const {
+    std::vector<Strays> all;
+    for (const News& one : news) {
+      if (one.strays != Strays::none) all.push_back(one.strays);
+    }
+    return all;
+  }
+};
+
+TEST(SessionStrays, the_old_connection_is_ended_behind_the_reading_and_before_it_is_up) {
+  for (const Link link : {Link::tracked, Link::untracked, Link::resp2}) {
+    for (const char* answer : {":1\r\n", ":0\r\n"}) {
+      SCOPED_TRACE(Message() << static_cast<int>(link) << answer);
+      Broken f(link);
+      EXPECT_FALSE(holds(f.sent(), "KILL"));
+      f.receive(f.hello(11));
+      f.rest = f.sent();
+      EXPECT_FALSE(holds(f.rest, "KILL")) << "not before it is known to be the same process";
+      f.receive(f.before_reading(11));
+      EXPECT_EQ(f.sent(), "");
+      const std::string reading = f.caching() + f.record();
+      f.receive(reading.substr(0, reading.size() - 1));
+      EXPECT_EQ(f.sent(), "");
+      f.receive(reading.substr(reading.size() - 1));
+      EXPECT_EQ(f.sent(), kill_10);
+      f.receive(f.time() + f.ping());
+      EXPECT_EQ(f.session->state(), State::greeting) << "nothing about a claim leaves before the answer";
+      EXPECT_FALSE(f.session->votes() || f.session->connected());
+      EXPECT_TRUE(f.strays().empty());
+      f.receive(answer);
+      EXPECT_EQ(f.session->state(), State::up);
+      EXPECT_EQ(f.strays(), std::vector<Strays>{Strays::ended});
+      EXPECT_EQ(f.session->take_news().strays, Strays::none) << "told once";
+    }
+  }
+}
+
+TEST(SessionStrays, they_stay_at_large_where_the_server_ends_no_connection) {
+  for (const char* answer : {"-NOPERM this user has no permissions to run the 'client|kill' command\r\n",
+                             "-ERR unknown subcommand 'KILL'\r\n", "_\r\n", "+OK\r\n"}) {
+    Broken f;
+    f.greet_up_to_reading(11);
+    f.receive(f.caching() + f.record() + f.time() + f.ping());
+    EXPECT_EQ(f.sent(), kill_10);
+    f.receive(answer);
+    EXPECT_EQ(f.session->state(), State::up) << answer;
+    EXPECT_TRUE(f.session->votes()) << answer;
+    EXPECT_EQ(f.strays(), std::vector<Strays>{Strays::at_large}) << answer;
+  }
+}
+
+struct BrokenSession : ::testing::Test {
+  Broken f;
+};
+
+// Its ids have begun anew: 10 may be anybody's.
+TEST_F(BrokenSession, nobody_is_ended_in_another_process) {
+  f.greet_up_to_reading(11);
+  f.receive(f.caching() + f.record(seal, info_of("9999999999999999")) + f.time() + f.ping());
+  EXPECT_FALSE(holds(f.sent(), "KILL"));
+  EXPECT_EQ(f.session->state(), State::up);
+  EXPECT_EQ(f.strays(), std::vector<Strays>{Strays::at_large});
+}
+
+// The server tells no id in its reply to HELLO, and the connection breaks when the master is up.
+void break_off_without_id(Fixture& f) {
+  f.sent();
+  f.receive("%2\r\n" + bulk("mode") + bulk("standalone") + bulk("role") + bulk("master"));
+  f.rest = f.sent();
+  f.receive(f.before_reading() + f.caching() + f.record() + f.time() + f.ping());
+  ASSERT_EQ(f.session->state(), State::up);
+  f.break_off(true);
+}
+
+// An older connection's id is not that of one which has told none.
+TEST(SessionStrays, an_id_is_of_one_connection) {
+  Greeted f;
+  f.break_off(false);
+  f.connect();
+  break_off_without_id(f);
+  f.news.clear();
+  f.connect();
+  f.greet(Fixture::record(), 12);
+  EXPECT_FALSE(holds(f.sent(), "KILL"));
+  EXPECT_EQ(f.news.back().strays, Strays::at_large);
+}
+
+TEST(SessionStrays, on_resp2_the_id_may_be_refused) {
+  Fixture f(Link::resp2);
+  f.sent();
+  f.receive(f.hello());
+  f.rest = f.sent();
+  f.receive(list({bulk("master"), ":0\r\n", "*0\r\n"}) + "-NOPERM no\r\n" + bulk("sha") + bulk("sha") +
+            f.record() + f.time() + f.ping());
+  ASSERT_EQ(f.session->state(), State::up);
+  f.break_off(true);
+  f.connect();
+  f.greet(Fixture::record(), 11);
+  EXPECT_FALSE(holds(f.sent(), "KILL"));
+  EXPECT_EQ(f.news.back().strays, Strays::at_large);
+}
+
+// Nothing about a claim was sent on a connection that never was up: the strays are those of the older one.
+TEST(SessionStrays, a_break_before_the_answer_keeps_the_old_id) {
+  for (const int how_far : {0, 1, 2, 3}) {
+    SCOPED_TRACE(how_far);
+    Broken f;
+    f.sent();
+    if (how_far > 0) f.receive(f.hello(11));
+    f.rest = f.sent();
+    if (how_far > 1) f.receive(f.before_reading(11) + f.caching() + f.record());
+    if (how_far > 2) f.receive(f.time() + f.ping());
+    EXPECT_EQ(f.sent(), how_far > 1 ? kill_10 : "");
+    f.break_off(true);
+    EXPECT_TRUE(f.strays().empty());
+    f.connect();
+    f.greet_up_to_reading(12);
+    f.receive(f.caching() + f.record());
+    EXPECT_EQ(f.sent(), kill_10);
+    f.receive(f.time() + f.ping() + ":1\r\n");
+    EXPECT_EQ(f.session->state(), State::up);
+    EXPECT_EQ(f.strays(), std::vector<Strays>{Strays::ended});
+  }
+}
+
+// The rest of the greeting takes longer: a new state is begun, and read again.
+TEST(SessionStrays, an_end_is_told_when_it_is_known_and_is_not_taken_back) {
+  for (const bool breaks : {false, true}) {
+    Broken f;
+    f.greet_up_to_reading(11);
+    f.receive(f.caching() + f.blank() + f.time() + f.ping() + ":1\r\n");
+    EXPECT_EQ(f.session->state(), State::greeting) << "the new state is not read yet";
+    EXPECT_EQ(f.strays(), std::vector<Strays>{Strays::ended});
+    if (breaks) {
+      f.break_off(false);  // the client knows of no strays any more
+      f.connect();
+      f.greet(Fixture::record(), 12);
+      EXPECT_FALSE(holds(f.sent(), "KILL"));
+    } else {
+      f.receive(":1\r\n" + f.caching() + f.record("") + f.time());
+    }
+    EXPECT_EQ(f.session->state(), State::up);
+    EXPECT_EQ(f.strays(), std::vector<Strays>{Strays::ended});
+  }
 }
 
 }  // namespace

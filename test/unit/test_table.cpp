@@ -56,6 +56,11 @@ TEST(Table, wild_values_name_nothing) {
   }
 }
 
+TEST(Table, a_handle_of_no_slot_has_no_cell) {
+  Fixture f(2);
+  for (const uint64_t handle : {uint64_t{0}, uint64_t{3}, UINT64_MAX}) EXPECT_EQ(f.table.cell(handle), nullptr);
+}
+
 TEST(Table, generations_grow_past_32_bits) {
   Fixture f(1);
   f.slots[0].generation = UINT32_MAX;
@@ -66,28 +71,6 @@ TEST(Table, generations_grow_past_32_bits) {
   EXPECT_EQ(f.find(handle), Found::present);
   EXPECT_EQ(f.find(uint64_t{1} << 16 | 1), Found::past);
   EXPECT_EQ(f.find((uint64_t{1} << 32 | 1) << 16 | 1), Found::never);
-}
-
-// What a check on another thread sees through the cell follows the slot's life.
-TEST(Table, cells) {
-  Fixture f(2);
-  EXPECT_EQ(f.table.cell(0), nullptr);
-  EXPECT_EQ(f.table.cell(2), &f.slots[1].cell);
-  EXPECT_EQ(f.table.cell(3), nullptr);
-  EXPECT_EQ(f.table.cell(UINT64_MAX), nullptr);
-  Lock* lock = f.begin();
-  const uint64_t handle = f.table.handle(*lock);
-  ASSERT_EQ(f.table.cell(handle), &lock->cell);
-  const auto held = [&](uint64_t h) {
-    return judge(*f.table.cell(h), Table::generation(h), true, Instant::from_ns(0), Duration()).held;
-  };
-  EXPECT_EQ(held(handle), Held::not_held);
-  f.end(*lock);
-  EXPECT_EQ(held(handle), Held::stale);
-  Lock* next = f.begin();
-  ASSERT_EQ(next, lock);
-  EXPECT_EQ(held(handle), Held::stale);
-  EXPECT_EQ(held(f.table.handle(*next)), Held::not_held);
 }
 
 }  // namespace

@@ -61,15 +61,11 @@ TEST(TlsDates, EachCertificateOfTheChainCounts) {
 TEST(TlsNames, HostNames) {
   EXPECT_TRUE(matches("m1.example.com", "m1.example.com"));
   EXPECT_TRUE(matches("M1.Example.COM", "m1.eXample.com"));
-  EXPECT_TRUE(matches("m1.example.com.", "m1.example.com"));
   EXPECT_TRUE(matches("m1.example.com", "m1.example.com."));
-  EXPECT_TRUE(matches("localhost", "localhost"));
   EXPECT_FALSE(matches("m1.example.com", "m2.example.com"));
   EXPECT_FALSE(matches("m1.example.com", "example.com"));
-  EXPECT_FALSE(matches("m1.example.com", "m1.example.co"));
   EXPECT_FALSE(matches("m1.example.com", ""));
   EXPECT_FALSE(matches("", ""));
-  EXPECT_FALSE(matches(".", "."));
 }
 
 TEST(TlsNames, ANulEndsNoName) {
@@ -86,12 +82,8 @@ TEST(TlsNames, Wildcards) {
   EXPECT_FALSE(matches("example.com", "*.com")) << "fewer than three labels";
   EXPECT_FALSE(matches("example.com", "*.com."));
   EXPECT_FALSE(matches("m1.example.com", "m*.example.com")) << "not the whole label";
-  EXPECT_FALSE(matches("m1.example.com", "*1.example.com"));
   EXPECT_FALSE(matches("m1.example.com", "m1.*.com")) << "not the left-most";
-  EXPECT_FALSE(matches("m1.example.com", "*.*.com"));
   EXPECT_FALSE(matches("m1.example.com", "*"));
-  EXPECT_FALSE(matches("m1.example.com", "*."));
-  EXPECT_FALSE(matches("m1.example.com", "**.example.com"));
 }
 
 TEST(TlsNames, AddressesAreBytes) {
@@ -99,11 +91,9 @@ TEST(TlsNames, AddressesAreBytes) {
   EXPECT_TRUE(matches_address("10.0.0.1", v4));
   EXPECT_TRUE(matches_address("fd00::1", v6));
   EXPECT_TRUE(matches_address("FD00:0:0::0:1", v6));
-  EXPECT_FALSE(matches_address("10.0.0.2", v4));
   EXPECT_FALSE(matches_address("fd00::2", v6));
   EXPECT_FALSE(matches_address("10.0.0.1", v6));
   EXPECT_FALSE(matches_address("10.0.0.1", v4 + v4)) << "an address with its mask";
-  EXPECT_FALSE(matches_address("10.0.0.1", ""));
   EXPECT_FALSE(matches_address("10.0.0.1.", v4)) << "a host name";
   EXPECT_FALSE(matches_address("m1.example.com", v4));
   EXPECT_FALSE(matches("10.0.0.1", "10.0.0.1")) << "a DNS name that reads like an address";

@@ -65,23 +65,6 @@ TEST_F(TlsRecord, ARecordThatComesInPieces) {
   }
 }
 
-TEST_F(TlsRecord, AFullRecordIsOneCall) {
-  wire.in = first + second;
-  gate.let_one_through();
-  char room[1'000];
-  EXPECT_EQ(gate.wire().receive(gate.wire().self, room, sizeof room), static_cast<ssize_t>(first.size()));
-  EXPECT_EQ(wire.receives, 2u) << "header, body";
-}
-
-TEST_F(TlsRecord, TheEndIsToldBehindWhatCameBefore) {
-  wire.in = first.substr(0, 100);
-  wire.ended = true;
-  gate.let_one_through();
-  ssize_t last = 1;
-  EXPECT_EQ(taken(1'000, &last), first.substr(0, 100));
-  EXPECT_EQ(last, tls::Wire::end);
-}
-
 TEST_F(TlsRecord, WhatIsNoTls) {
   for (int type = 0; type < 256; ++type) {
     gate.begin(wire.wire());
@@ -103,23 +86,6 @@ TEST_F(TlsRecord, WhatIsNoTls) {
   }
 }
 
-TEST_F(TlsRecord, EachRecordIsLookedAt) {
-  wire.in = first + "-ERR\r\n";
-  gate.let_one_through();
-  EXPECT_EQ(taken(1'000), first);
-  EXPECT_EQ(gate.refusal(), 0);
-  gate.let_one_through();
-  EXPECT_EQ(taken(1'000), "");
-  EXPECT_EQ(gate.refusal(), REDLOCK_E_TLS_NONE);
-}
-
-TEST_F(TlsRecord, AfterTheHandshakeItIsGone) {
-  gate.stand_aside();
-  EXPECT_EQ(gate.wire().self, &wire);
-  wire.in = "anything" + first;
-  EXPECT_EQ(taken(1'000), "anything" + first);
-}
-
 TEST_F(TlsRecord, TooManyInOneHandshake) {
   const std::string warning = record(21, std::string{1, 90});
   gate.begin(wire.wire());
@@ -134,20 +100,6 @@ TEST_F(TlsRecord, TooManyInOneHandshake) {
   taken(1'000, &last);
   EXPECT_EQ(last, tls::Wire::broken);
   EXPECT_EQ(gate.refusal(), REDLOCK_E_TLS_FLOOD);
-}
-
-// Other records between them are not a part of the message.
-TEST_F(TlsRecord, AMessageInSeveralRecords) {
-  const std::string header{11, 0, 0x50, 0};
-  for (size_t i = 0; i < header.size(); ++i) {
-    EXPECT_EQ(gate.refusal(), 0) << i;
-    wire.in = record(21, std::string{1, 90}) + record(22, header.substr(i, 1));
-    for (int n = 0; n < 2; ++n) {
-      gate.let_one_through();
-      taken(1'000);
-    }
-  }
-  EXPECT_EQ(gate.refusal(), REDLOCK_E_TLS_MESSAGE);
 }
 
 TEST_F(TlsRecord, AChainOfTooManyBytes) {

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// One session is kept, and is resumed as long as nothing speaks against it. What many connections leave behind, and
-// what an open one allocates.
+// One session is kept, and is resumed as long as nothing speaks against it.
 #include <gtest/gtest.h>
-#include <malloc.h>
 
-#include "heap_count.h"
 #include "support/tls_peer.hpp"
 
 namespace redlock::test {
@@ -114,110 +111,6 @@ TEST_P(TlsSessions, AreJudgedAgain) {
   EXPECT_EQ(meet(), 0);
   EXPECT_EQ(meet(now - 4'000), REDLOCK_E_TLS_EARLY);
   EXPECT_EQ(meet(), 0) << "the session was dropped";
-}
-
-TEST_P(TlsSessions, EndWhenAFileChanges) {
-  const Certificate gateway = root.issue({.cn = "gateway 7"}), next = root.issue({.cn = "gateway 7"});
-  wishes.cert_file = folder.write("gateway.pem", gateway.pem());
-  wishes.key_file = folder.write("gateway.key", gateway.key_pem());
-  init();
-  EXPECT_EQ(meet(), 0);
-  EXPECT_EQ(meet(), 1);
-  folder.write("ca.pem", root.pem() + Certificate::authority("another").pem());
-  EXPECT_EQ(meet(), 0);
-  EXPECT_EQ(meet(), 1);
-  folder.write("gateway.pem", next.pem());
-  EXPECT_EQ(meet(), 1) << "a pair that does not fit changes nothing";
-  folder.write("gateway.key", next.key_pem());
-  EXPECT_EQ(meet(), 0);
-  EXPECT_EQ(meet(), 1);
-}
-
-TEST_P(TlsSessions, ThePinIsJudgedAgain) {
-  wishes.ca_file = "";
-  wishes.pins = good.pin();
-  init();
-  EXPECT_EQ(meet(), 0);
-  EXPECT_EQ(meet(), 1);
-  EXPECT_EQ(meet(0), 1) << "a pin alone knows no dates";
-  TlsTalk talk(client, *server, now);
-  ASSERT_EQ(talk.shake(), Progress::done);
-  Tls::Facts facts = {};
-  EXPECT_TRUE(client.facts(facts));
-  EXPECT_EQ(facts.not_after_s, now + 900) << "nothing above the certificate was checked";
-}
-
-TEST_P(TlsSessions, AServerThatForgotThem) {
-  init();
-  EXPECT_EQ(meet(), 0);
-  make_server(good);
-  EXPECT_EQ(meet(), 0);
-  EXPECT_EQ(meet(), 1);
-}
-
-TEST_P(TlsSessions, EndWhenAResumptionFails) {
-  init();
-  EXPECT_EQ(meet(), 0);
-  {
-    TlsTalk talk(client, *server, now);
-    talk.mangle = [](std::string& bytes) {
-      if (bytes.size() > 80) bytes[80] = static_cast<char>(bytes[80] ^ 1);
-    };
-    EXPECT_EQ(talk.shake(), Progress::failed);
-  }
-  EXPECT_EQ(meet(), 0);
-}
-
-// ---- memory -----------------------------------------------------------------------------------------------------
-
-TEST_P(TlsSessions, ManyConnectionsLeaveNothing) {
-  init();
-  const auto connect = [this](unsigned n) {
-    if (n % 3 == 0) folder.write("ca.pem", root.pem());
-    if (n % 5 == 0) {
-      TlsTalk talk(client, *server, now);
-      talk.mangle = [n](std::string& bytes) {
-        if (!bytes.empty()) bytes[n % bytes.size()] ^= 4;
-      };
-      talk.shake();
-    } else {
-      meet(now, n % 2 == 0);
-    }
-  };
-  for (unsigned n = 0; n < 100; ++n) connect(n);
-  // glibc counts what its caches hold, and they grow for a while.
-  const size_t before = mallinfo2().uordblks;
-  for (unsigned n = 0; n < 1'000; ++n) connect(n);
-  const size_t after = mallinfo2().uordblks;
-  EXPECT_LT(after, before + 80'000) << "the smallest thing of ours that could be left has 200 bytes";
-}
-
-// mbedTLS allocates nothing. OpenSSL 3.0 allocates the 40 bytes of a WPACKET_SUB, and frees them at once: twice for a
-// record of TLS 1.2 that leaves, four times with TLS 1.3. It allocates nothing for what arrives.
-TEST_P(TlsSessions, WhatAnOpenConnectionAllocates) {
-  if (heap_count_total == nullptr) GTEST_SKIP() << "a sanitizer's heap";
-  init();
-  TlsTalk talk(client, *server, now);
-  ASSERT_EQ(talk.shake(), Progress::done);
-  const std::string command(300, 'a'), reply(200, 'b');
-  const auto cycle = [&] {
-    size_t taken = 0, got = 0;
-    char room[4'096];
-    talk.peer.say(reply);
-    talk.pump();
-    talk.wire.out.reserve(10'000);
-    const unsigned long before = heap_count_total();
-    EXPECT_EQ(client.write({command.data(), command.size()}, taken), Progress::done);
-    EXPECT_EQ(client.read(room, sizeof room, got), Progress::done);
-    EXPECT_EQ(client.read(room, sizeof room, got), Progress::wants_input);
-    return heap_count_total() - before;
-  };
-  const unsigned long greeting = cycle();
-  unsigned long later = 0;
-  for (unsigned n = 0; n < 1'000; ++n) later += cycle();
-  const bool openssl = strncmp(tls::engine_version(), "openssl", 7) == 0;
-  EXPECT_LE(later, !openssl ? 0u : GetParam() == TlsVersions::only_1_2 ? 4'000u : 8'000u);
-  printf("heap calls: %lu with the first command and the tickets, then %lu in 1,000 commands\n", greeting, later);
 }
 
 }  // namespace

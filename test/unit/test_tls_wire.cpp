@@ -99,47 +99,6 @@ std::string text_of(size_t size) {
 
 // ---- pieces -----------------------------------------------------------------------------------------------------
 
-TEST_P(TlsWire, EachStepTakesOneRecordAtMost) {
-  TlsTalk talk(*tls, *server);
-  Progress progress = talk.step();
-  unsigned records = 0;
-  while (progress == Progress::wants_input && !talk.wire.in.empty()) {
-    const auto byte = [&talk](size_t i) { return static_cast<unsigned char>(talk.wire.in[i]); };
-    const size_t record = 5 + static_cast<size_t>(byte(3) << 8 | byte(4));
-    const size_t before = talk.wire.received;
-    progress = talk.step();
-    EXPECT_EQ(talk.wire.received - before, record);
-    ++records;
-  }
-  EXPECT_EQ(progress, Progress::done);
-  EXPECT_GE(records, 5u);
-}
-
-TEST_P(TlsWire, ByteByByte) {
-  TlsTalk talk(*tls, *server);
-  talk.wire.receive_max = talk.wire.send_max = 1;
-  ASSERT_EQ(talk.shake(), Progress::done) << tls->error();
-  ASSERT_TRUE(talk.write(text_of(300)));
-  EXPECT_EQ(talk.peer.heard, text_of(300));
-  talk.peer.say(text_of(300));
-  talk.pump();
-  EXPECT_EQ(talk.read(), text_of(300));
-}
-
-// Each byte arrives in a turn of its own.
-TEST_P(TlsWire, AByteInEachStep) {
-  TlsTalk talk(*tls, *server);
-  std::string held;
-  talk.mangle = [&held](std::string& bytes) {
-    held += bytes;
-    bytes = held.substr(0, 1);
-    held.erase(0, bytes.size());
-  };
-  Progress progress = Progress::wants_input;
-  for (unsigned steps = 0; steps < 20'000 && progress == Progress::wants_input; ++steps) progress = talk.step();
-  EXPECT_EQ(progress, Progress::done) << tls->error();
-}
-
 TEST_P(TlsWire, CutAtAnyByte) {
   const size_t end = handshake_bytes() - 12;
   for (const size_t at : offsets(end, 5, random)) {
@@ -179,41 +138,7 @@ void TlsWire::flip_bits(bool resumed) {
 TEST_P(TlsWire, AnyBitFlipped) { flip_bits(false); }
 TEST_P(TlsWire, AnyBitOfAResumptionFlipped) { flip_bits(true); }
 
-TEST_P(TlsWire, ARecordThatIsTooLong) {
-  for (const size_t size : {size_t{0xffff}, size_t{16'384 + 2'049}}) {
-    be_new();
-    TlsTalk talk(*tls, *server);
-    talk.mangle = [size](std::string& bytes) {
-      if (bytes.size() < 5) return;
-      bytes[3] = static_cast<char>(size >> 8);
-      bytes[4] = static_cast<char>(size);
-      bytes += std::string(70'000, 'x');
-    };
-    EXPECT_EQ(talk.shake(), Progress::failed);
-    EXPECT_EQ(tls->error(), REDLOCK_E_TLS_BROKEN);
-    tls->end(false);
-    const auto open = open_talk();
-    open->wire.in = std::string{23, 3, 3, static_cast<char>(size >> 8), static_cast<char>(size)} + text_of(size);
-    Progress last;
-    EXPECT_EQ(open->read(&last), "");
-    EXPECT_EQ(last, Progress::failed);
-    EXPECT_EQ(tls->error(), REDLOCK_E_TLS_BROKEN);
-    tls->end(false);
-  }
-}
-
 // ---- a narrow wire ----------------------------------------------------------------------------------------------
-
-TEST_P(TlsWire, PartialSendsOfEverySize) {
-  for (size_t send_max = 1; send_max < 120; send_max += send_max < 40 ? 1 : 11) {
-    TlsTalk talk(*tls, *server);
-    talk.wire.send_max = send_max;
-    ASSERT_EQ(talk.shake(), Progress::done) << send_max;
-    ASSERT_TRUE(talk.write("*1\r\n$4\r\nPING\r\n")) << send_max;
-    EXPECT_EQ(talk.peer.heard, "*1\r\n$4\r\nPING\r\n") << send_max;
-    tls->end(false);
-  }
-}
 
 // What was taken counts as sent: the caller's memory may hold something else by then, and flush() needs no text.
 TEST_P(TlsWire, AWireThatTakesNothingMore) {
@@ -239,21 +164,6 @@ TEST_P(TlsWire, AWireThatTakesNothingMore) {
     talk->pump();
     EXPECT_EQ(talk->peer.heard, text_of(100)) << room;
   }
-}
-
-TEST_P(TlsWire, LargePlainTexts) {
-  const std::string large = text_of(1'000'000);
-  const auto talk = open_talk();
-  talk->wire.send_max = 5'000;
-  ASSERT_TRUE(talk->write(large));
-  EXPECT_TRUE(talk->peer.heard == large);
-  size_t taken = 0;
-  EXPECT_EQ(tls->write({large.data(), large.size()}, taken), Progress::done);
-  EXPECT_GT(taken, 0u);
-  EXPECT_LE(taken, 16'384u) << "one record";
-  for (size_t at = 0; at < large.size(); at += 16'000) talk->peer.say(large.substr(at, 16'000));
-  talk->pump();
-  EXPECT_TRUE(talk->read() == large);
 }
 
 TEST_P(TlsWire, ABrokenWire) {
@@ -298,20 +208,6 @@ TEST_P(TlsWire, WhatIsReadAheadIsTold) {
     EXPECT_EQ(talk->wire.receives, receives_before + 1) << "what has arrived is received at once";
   }
   EXPECT_EQ(tls->read(room, sizeof room, got), Progress::wants_input);
-}
-
-TEST_P(TlsWire, PartOfARecordIsNotReadAhead) {
-  const auto talk = open_talk();
-  talk->peer.say(text_of(500));
-  const std::string record = talk->peer.take();
-  char room[1'000];
-  size_t got = 0;
-  talk->wire.in = record.substr(0, 100);
-  EXPECT_EQ(tls->read(room, sizeof room, got), Progress::wants_input);
-  EXPECT_FALSE(tls->has_read_ahead());
-  talk->wire.in = record.substr(100);
-  EXPECT_EQ(tls->read(room, sizeof room, got), Progress::done);
-  EXPECT_EQ(got, 500u);
 }
 
 // OpenSSL's queue of errors belongs to the application, too.

@@ -10,7 +10,6 @@
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace redlock {
 namespace {
@@ -101,15 +100,6 @@ TEST(Turns, the_steps_come_in_order) {
   EXPECT_EQ(calls.substr(calls.find(" flush")), " flush0 flush1 connect0 connect1 clock event7 clock event7 arm");
 }
 
-TEST(Turns, nothing_to_do_reads_no_clock) {
-  Port port(1);
-  port.before_wait();
-  port.calls();
-  EXPECT_FALSE(port.pending());
-  port.before_wait();
-  EXPECT_EQ(port.calls(), "");
-}
-
 // The loop stood still until a master's time was over. The port has to look at its sockets before the master is judged,
 // and the timer fires at once, so that this look does not wait.
 TEST(Turns, silence_is_judged_behind_a_look_at_the_sockets) {
@@ -154,42 +144,6 @@ TEST(Turns, the_timer_is_armed_when_the_deadline_moves_nearer_and_not_when_it_mo
   const bool nearer = port.client().deadline() < before;
   EXPECT_EQ(port.calls().find(" arm") != std::string::npos, nearer);
   EXPECT_EQ(port.armed_for(), earlier(before, port.client().deadline()));
-}
-
-TEST(Turns, a_timer_that_fired_is_armed_anew) {
-  Port port(1);
-  port.before_wait();
-  port.calls();
-  port.timer_fired();
-  EXPECT_TRUE(port.pending());
-  port.before_wait();
-  const std::string calls = port.calls();
-  EXPECT_EQ(calls, "clock flush0 arm");
-}
-
-TEST(Turns, a_wish_to_connect_stays_until_the_old_connection_is_gone) {
-  Port port(1);
-  port.free = false;
-  port.before_wait();
-  EXPECT_EQ(port.calls().find("connect"), std::string::npos);
-  EXPECT_EQ(port.client().session(0).wish(), Session::Wish::connect) << "the client knows that nothing has begun";
-  port.free = true;
-  port.touch();
-  port.before_wait();
-  EXPECT_NE(port.calls().find("connect0"), std::string::npos);
-}
-
-TEST(Turns, random_bytes_that_are_short_are_asked_for_again) {
-  Port port(1);
-  port.random = 0;
-  port.before_wait();
-  EXPECT_EQ(port.calls().find("random random"), std::string::npos) << "not in circles";
-  EXPECT_GT(port.client().entropy_wanted(), 0u);
-  port.random = 3;
-  port.touch();
-  port.before_wait();
-  EXPECT_NE(port.calls().find("random random"), std::string::npos) << "in pieces";
-  EXPECT_EQ(port.client().entropy_wanted(), 0u);
 }
 
 TEST(Turns, a_jump_is_told_once_and_before_the_turn) {

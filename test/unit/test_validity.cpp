@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "lock/validity.hpp"
-#include "master/clock_watch.hpp"
 #include "master/guard.hpp"
 
 namespace redlock::test {
@@ -118,17 +117,6 @@ TEST(EveryBoundary, of_a_ttl_that_is_cut) {
   EXPECT_GT(cut, 10'000u);
 }
 
-TEST(EveryBoundary, of_a_random_part) {
-  for (const int64_t whole : instants()) {
-    if (whole < 1) continue;
-    for (const uint32_t random : around<uint32_t>({0, 1u << 16, 1u << 31, UINT32_MAX})) {
-      const int64_t part = part_of(Duration::ns(whole), random).ns();
-      ASSERT_GE(part, 1) << whole << ' ' << random;
-      ASSERT_LE(part, whole) << whole << ' ' << random;
-    }
-  }
-}
-
 TEST(EveryBoundary, of_a_guard_time) {
   for (const Drift drift : drifts) {
     for (const uint32_t ttl : ttls()) {
@@ -139,60 +127,7 @@ TEST(EveryBoundary, of_a_guard_time) {
     }
   }
 }
-
-// A master whose clock keeps its rate is steady, whatever the two clocks say. One that was stepped by more than what is
-// allowed is stepped, in the direction that is told.
-void check_step(int64_t server_us, int64_t at, int64_t later, int64_t step) {
-  const uint32_t ppm = REDLOCK_DRIFT_PPM_DEFAULT;
-  ClockWatch watch;
-  Duration by;
-  const Instant first = Instant::from_ns(at), second = Instant::from_ns(at + later);
-  ASSERT_EQ(watch.sample(first, first, server_us, ppm, by), ClockWatch::Verdict::first);
-  const int64_t then_us = server_us + later / 1'000 + step / 1'000;
-  if (then_us < 0) return;
-  const Wide allowed = Wide{later / million} * ppm + million + 2'000;
-  const ClockWatch::Verdict verdict = watch.sample(second, second, then_us, ppm, by);
-  if (step <= million && step >= -million) {
-    ASSERT_EQ(verdict, ClockWatch::Verdict::steady) << server_us << ' ' << at << ' ' << step;
-  } else if (step > allowed || step < -allowed) {
-    ASSERT_EQ(verdict, ClockWatch::Verdict::stepped) << server_us << ' ' << at << ' ' << step;
-    ASSERT_EQ(by.ns() > 0, step > 0) << server_us << ' ' << at << ' ' << step;
-  }
-}
-
-TEST(EveryBoundary, of_a_clock_that_is_watched) {
-  constexpr int64_t most_us = 9'000'009'000'000'000;  // Record believes no later TIME
-  for (const int64_t server_us : around<int64_t>({1, 1'000'000, 1'700'000'000'000'000, most_us - 1})) {
-    for (const int64_t at : around<int64_t>({1, 1'000'000'000, 86'400'000'000'000, int64_t{1} << 53})) {
-      for (const int64_t later : {int64_t{0}, int64_t{1'000'000}, int64_t{10'000'000'000}}) {
-        for (const int64_t step : around<int64_t>({-20'000'000'000, -5'000'000, 0, 5'000'000, 20'000'000'000})) {
-          check_step(server_us, at, later, step);
-        }
-      }
-    }
-  }
-}
 #endif
-
-constexpr Drift usual = {REDLOCK_DRIFT_PPM_DEFAULT, REDLOCK_DRIFT_FIXED_MS_DEFAULT};
-constexpr int64_t ms = 1'000'000;
-
-Instant at(int64_t ns) { return Instant::from_ns(ns); }
-
-TEST(Validity, drift) {
-  EXPECT_EQ(usual.of(10'000), Duration::ms(102));
-  EXPECT_EQ(usual.of(20).ns(), 2'200'000);
-  EXPECT_EQ(usual.of(1).ns(), 2'010'000);
-  EXPECT_EQ((Drift{200'000, 1'000}.of(86'400'000)), Duration::ms(17'281'000));
-  EXPECT_EQ(usual.of(0), Duration::ms(2));
-}
-
-TEST(Validity, ends_a_ttl_after_the_start_less_the_drift) {
-  EXPECT_EQ(valid_until(at(0), 10'000, usual), at(9'898 * ms));
-  EXPECT_EQ(valid_until(at(5), 10'000, usual), at(9'898 * ms + 5));
-  EXPECT_EQ(valid_until(at(-7), 20, usual), at(17'800'000 - 7));
-  EXPECT_LT(valid_until(at(0), 2, usual), at(0)) << "all of it is drift";
-}
 
 }  // namespace
 }  // namespace redlock::test
