@@ -67,7 +67,7 @@ TEST_F(ToolCodes, AKeyThatIsDeniedIs77AndIsToldAtOnce) {
   for (const Words& how : {Words{"-n"}, Words{"-w", "60"}}) {
     const Ended ended = site_.run(Words{"run"} + how + Words{"-t", "3000", "bus", "--", "true"}, config_);
     EXPECT_EQ(ended.status, 77) << ended.err;
-    EXPECT_TRUE(has(ended.err, ": the user lacks a permission: its ACL needs ~bus\n")) << ended.err;
+    EXPECT_TRUE(has(ended.err, ": the user lacks a permission: its ACL needs ~bus;")) << ended.err;
   }
   Program forever(site_.words({"run", "-t", "3000", "bus", "--", "true"}, config_), site_.dir);
   EXPECT_TRUE(eventually([&] { return has(forever.err(), "its ACL needs ~bus"); })) << forever.err();
@@ -81,12 +81,12 @@ TEST_F(ToolCodes, ACommandThatIsDeniedIsNotAKey) {
   struct {
     Words less;
     std::string name, hint;
-  } const cases[] = {{{"-set"}, "bus", ": its ACL needs +set\n"},
-                     {{"-set", "resetkeys", "~redlock:*"}, "bus", ": its ACL needs +set ~bus\n"},
-                     {{"-evalsha", "-eval"}, "bus", ": its ACL needs +eval +evalsha\n"},
-                     {{"-info"}, "bus", ": its ACL needs +info\n"},
-                     {{"resetkeys", "~bus"}, "bus", ": its ACL needs ~redlock::meta ~redlock::seen\n"},
-                     {{"resetkeys", "~redlock:*"}, "bus", ": its ACL needs ~bus\n"}};
+  } const cases[] = {{{"-set"}, "bus", ": its ACL needs +set; "},
+                     {{"-set", "resetkeys", "~redlock:*"}, "bus", ": its ACL needs +set ~bus; "},
+                     {{"-evalsha", "-eval"}, "bus", ": its ACL needs +eval +evalsha; "},
+                     {{"-info"}, "bus", ": its ACL needs +info; "},
+                     {{"resetkeys", "~bus"}, "bus", ": its ACL needs ~redlock::meta ~redlock::seen; "},
+                     {{"resetkeys", "~redlock:*"}, "bus", ": its ACL needs ~bus; "}};
   for (const auto& c : cases) {
     for (unsigned i : {0u, 1u, 2u}) {
       site_[i].command({"ACL", "SETUSER", "default", "allkeys", "+@all"});
