@@ -70,7 +70,10 @@ void Client::begin_round(Lock& lock, Masters ready, Masters by_script, const Ins
   post_.asked = true;
   const bool acquire = lock.wants == Wants::acquire;
   if (acquire && post_.claims.full()) ready = {};
-  if (!machine_.begin(lock, ready, now)) return carry_out(lock, Action::none, now);
+  if (!machine_.begin(lock, ready, now)) {
+    // max_hold allows no extend, and an extend has taken the place of a probe. What the probe found gone is put back.
+    return carry_out(lock, Action::put_back, now);
+  }
   if (acquire && lock.options.fenced) {
     machine_.propose(lock, proposals_.next(lock.names), proposals_.may_floor(lock.names));
   }
