@@ -178,6 +178,7 @@ void ProofRun::find_ended(const Process& process, unsigned client, Ns now, Ns t)
     Attempt& a = *open_[i];
     if (a.client != client) continue;
     const Claim& claim = claims[a.claim];
+    a.let_go = process.client().lock(a.slot).claim != a.claim;
     if (claim.used && !claim.ended && hex_of(claim) == a.value) continue;
     a.ended = true;
     take(ProofStep::end);

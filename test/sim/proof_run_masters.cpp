@@ -125,8 +125,10 @@ void ProofRun::wrote(const Connection& c, std::string_view value, bool plain, Ns
   state(a != nullptr, c.client, ProofStatement::has_begun, t);
   if (a == nullptr) return;
   const bool counts = !plain || may_be_plain(c, t);
-  if (a->won && !plain) return votes_by_script(c, ProofStep::put_back, t);
-  if (a->won || !counts) return take(ProofStep::set_uncounted);
+  // Behind the round a SET puts back. One that was won and lost in one turn ends without having been told as won.
+  const bool decided = a->won || a->let_go;
+  if (decided && !plain) return votes_by_script(c, ProofStep::put_back, t);
+  if (decided || !counts) return take(ProofStep::set_uncounted);
   if (plain) {
     votes_plainly(c, ProofStep::set_plain, t);
   } else {
