@@ -2,6 +2,7 @@
 //
 // The words that all rooms share: digits, names, queues, sets of masters, times and random bytes.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <deque>
@@ -13,6 +14,7 @@
 
 #include "base/digits.hpp"
 #include "base/entropy_pool.hpp"
+#include "base/file_rule.hpp"
 #include "base/masters.hpp"
 #include "base/names.hpp"
 #include "base/queue.hpp"
@@ -388,6 +390,24 @@ TEST(EntropyPool, a_value_shows_every_bit_of_its_bytes_in_small_hexadecimal_digi
     values.insert(value);
   }
   EXPECT_EQ(values.size(), 8 * sizeof bytes);
+}
+
+// ---- files ----------------------------------------------------------------------------------------------------
+
+TEST(ReadFrom, a_longer_file_fills_the_buffer_and_nothing_behind_it) {
+  int pipe_of[2];
+  ASSERT_EQ(pipe(pipe_of), 0);
+  ASSERT_EQ(write(pipe_of[1], "abcdefghi", 9), 9);
+  close(pipe_of[1]);
+  char buffer[] = "........";
+  size_t size = 0;
+  EXPECT_TRUE(read_from(pipe_of[0], buffer, 5, size));
+  EXPECT_EQ(size, 5u);
+  EXPECT_STREQ(buffer, "abcde...");
+  EXPECT_TRUE(read_from(pipe_of[0], buffer, 8, size));
+  EXPECT_EQ(size, 4u) << "the end comes before the buffer is full";
+  EXPECT_STREQ(buffer, "fghie...");
+  close(pipe_of[0]);
 }
 
 }  // namespace
