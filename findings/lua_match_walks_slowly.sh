@@ -15,8 +15,8 @@ server=''
 trap '[[ -z $server ]] || kill "$server"; rm -rf "$folder"' EXIT
 cd "$folder"
 version=5:7.0.15-1~deb12u10
-apt-get -qq download "redis-tools=$version" "redis-server=$version" libjemalloc2 liblzf1 liblua5.1-0 lua-bitop lua-cjson \
-  libhiredis0.14
+apt-get -qq download "redis-tools=$version" "redis-server=$version" libjemalloc2 liblzf1 liblua5.1-0 lua-bitop \
+  lua-cjson libhiredis0.14
 for package in ./*.deb; do dpkg -x "$package" .; done
 LD_LIBRARY_PATH=$(dirname "$(find "$PWD" -name 'libjemalloc.so.2')")
 export LD_LIBRARY_PATH
