@@ -402,6 +402,11 @@ TEST(ClientDeadline, closing_does_not_keep_the_timer_running) {
     now = now + Duration::ms(200);
     client.turn(now);
     EXPECT_GT(client.deadline(), now);
+    for (const MasterIndex m : {0, 1}) {
+      EXPECT_FALSE(client.is_closed()) << "before the last connection is gone";
+      client.closed(m, 0, now);
+    }
+    EXPECT_TRUE(client.is_closed());
   });
 }
 
