@@ -20,8 +20,8 @@ ROOMS = {
     'core': (('src/base', 'src/resp', 'src/lock', 'src/master', 'src/client'), f'unit_|scenario_|{CONFORMANCE}$'),
     'config': (('src/config',), 'unit_config|unit_tls|integration_(call_table|passwords|log|tool_place)$'),
     'run': (('src/run', 'src/c_api', 'port'),
-            'unit_|integration_(call_table|failing|lock_|log|no_heap|polled|report|thread|tls_[^t])'),
-    'site': (('src/site',), f'unit_|redlock_sim_moves|{CONFORMANCE}|integration_(reconfigure|move|ask|tool_change)'),
+            'unit_|integration_(call_table|failing|lock_|log|no_heap|polled|thread|tls_[^t])'),
+    'site': (('src/site',), f'unit_|redlock_sim_moves|{CONFORMANCE}|integration_(reconfigure|ask|tool_change)'),
     'tool': (('src/tool',), 'unit_tool|integration_tool'),
     'python': (('src/python/libredlock',), 'python_'),
 }
