@@ -3,8 +3,8 @@
 -- ARGV[2]: the tag of an earlier reading.
 -- Returns 1 if all but visits is as it was in that reading. Otherwise an array: 10 values of INFO, the first of which
 -- is the error where INFO is refused; desc, q, seal, names; which set a change of masters has left
--- (src/site/scripts/move.lua); what an earlier visit has left; the tag. A value that is not there is null. (A string of
--- Lua has no field `err`.)
+-- (src/site/scripts/move.lua); what an earlier visit has left; the tag. A value that is not there is null.
+-- A string of Lua has no field `err`. The libraries cjson and redis.sha1hex() are part of each server's interpreter.
 local record=redis.call('HMGET',KEYS[1],'desc','q','seal','names','left')
 local info=redis.pcall('INFO')
 local all={}
