@@ -71,7 +71,8 @@ void Client::begin_round(Lock& lock, Masters ready, Masters by_script, const Ins
   const bool acquire = lock.wants == Wants::acquire;
   if (acquire && post_.claims.full()) ready = {};
   if (!machine_.begin(lock, ready, now)) {
-    // max_hold allows no extend, and an extend has taken the place of a probe. What the probe found gone is put back.
+    // max_hold allows no later validity. The extend has ended an open probe, so the keys that the probe found gone are
+    // put back here.
     return carry_out(lock, Action::put_back, now);
   }
   if (acquire && lock.options.fenced) {

@@ -129,8 +129,8 @@ class Guard {
 
   // ---- a reading
   uint32_t begin_reading();                             // its number
-  // Names all that the last whole reading found. While the master is admitted, a reading asks for an answer that only
-  // confirms the tag. Empty: only a whole reading will do.
+  // A digest of all that the last whole reading found. While the master is admitted, the next reading sends the tag,
+  // and the server may confirm it. Empty: the next reading must be a whole one.
   Bytes tag() const { return Bytes(tag_, admitted() && tag_[0] != 0 ? sizeof tag_ : 0); }
   void read_role(const InfoFacts& facts);               // the same facts
   void read_no_role(int error);                         // ... was refused
@@ -139,7 +139,7 @@ class Guard {
   void read_time(int64_t ms) { server_ms_ = ms; }       // ... with this time
   Next end_reading(uint32_t number, Instant sent, const Instant& now);
   void confirm_reading(uint32_t number, Instant sent, const Instant& now);  // the tag still fits
-  void repeat_reading(uint32_t number, const Instant& now);  // nothing was read: read the whole at once
+  void repeat_reading(uint32_t number, const Instant& now);  // the server has forgotten the script: read the whole at once
   void reading_failed(uint32_t number, int error, Instant sent, const Instant& now);
   void written(int error);  // 0: done, or the state was another one
   bool reading() const { return asked_ != answered_; }

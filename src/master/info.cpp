@@ -9,7 +9,7 @@ namespace {
 
 using Line = InfoReader::Line;
 
-// By the lines from `role` on: what a lone master says that evicts nothing.
+// The values of a lone master that evicts nothing, for the lines from `role` on.
 constexpr char wanted[] = "master\0" "0\0" "0\0" "standalone\0" "standalone\0" "0\0" "noeviction";
 
 constexpr unsigned bit(Line line) { return 1u << static_cast<unsigned>(line); }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Info: the few facts that the guard wants from INFO. The reading script picks these lines out of the text, which has
-// five kilobytes, and returns their values in the order of Info::Line.
+// Info: the few facts that the guard needs from INFO. The reading script finds their lines in the text of about five
+// kilobytes, and returns the values in the order of InfoReader::Line.
 #pragma once
 #include "base/types.hpp"
 
@@ -37,7 +37,7 @@ class InfoReader {
   static constexpr unsigned lines = static_cast<unsigned>(Line::evicted) + 1;
 
   void begin();
-  void read(Line line, Bytes value);  // a line that the server does not have is left out
+  void read(Line line, Bytes value);  // not called for a line that the server does not have
   const InfoFacts& end();             // all lines were read
 
  private:

@@ -20,7 +20,8 @@ class Record {
  public:
   using Request = Fifo::Request;
 
-  // The most bytes, texts apart, that the guard says at one time: a write with six arguments, and a reading.
+  // The most bytes, texts apart, that the guard sends at one time: a write with seven arguments, and a reading. Of the
+  // names only the header is counted (10), since their bytes are not copied.
   static constexpr size_t bytes_max(const CommonSettings& s) {
     constexpr size_t script = 31, key = 20, id = 7 + Guard::id_size, about = 7 + own_fingerprint_max;
     const size_t keys = 2 * (key + s.key_prefix.size);

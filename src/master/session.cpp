@@ -258,7 +258,7 @@ int Session::handle_own(const Request& request, const resp::Item& item, const In
   }
   if (!Request::is_of_record(request.kind)) return tracking_.caching_answered(item);
   const bool read = item.last && request.kind <= Request::reading;
-  if (read) greeting_.end_old_connection(now);  // its fields have told the run id
+  if (read) greeting_.end_old_connection(now);  // the guard has the run id from the fields before
   const int reason = record_.handle(request, item, now);
   if (reason != 0) return reason;
   // The guard has judged behind a reading, and when TIME was refused or not.

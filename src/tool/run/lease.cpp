@@ -244,7 +244,7 @@ Text Lease::mixture() const {
               "gateways", name_of_master(master.name, master.address).c_str());
 }
 
-// The library names one master that stands in the way. Others with the same error most often have the same cause.
+// redlock_describe() names one master. Other masters with the same error most often have the same cause.
 Text Lease::other_masters(const redlock_detail_t& told, int err) const {
   auto master = sized<redlock_master_status_t>();
   const auto is_other = [&](uint32_t m) {

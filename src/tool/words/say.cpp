@@ -151,7 +151,7 @@ void show_progress(const char* format, ...) {
   va_start(arguments, format);
   Line line("\rredlock: ", format, arguments, clear);
   va_end(arguments);
-  // A terminal wraps a longer line, and the next one would overwrite its last part alone.
+  // A terminal wraps a longer line, and the next report would overwrite only the last part of it.
   winsize window{};
   const bool is_known = ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col != 0;
   if (is_known && line.size > window.ws_col + strlen(clear)) {
