@@ -71,7 +71,9 @@ source toolchains/packages.sh
 took='eight minutes'
 if [[ $all == yes ]]; then took='70 minutes'; fi
 if [[ -n $room ]]; then took='a minute'; fi
-if [[ $packages_only == no ]]; then echo "==== takes about $took on two idle cores, behind what has to be installed"; fi
+if [[ $packages_only == no ]]; then
+  echo "==== takes about $took on two idle cores, and the time to install missing packages"
+fi
 { install_missing "$install" "${packages[@]}" && install_wanted "$install" "${wanted[@]}"; } || exit 1
 if [[ $packages_only == yes ]]; then exit; fi
 

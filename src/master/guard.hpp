@@ -139,7 +139,7 @@ class Guard {
   void read_time(int64_t ms) { server_ms_ = ms; }       // ... with this time
   Next end_reading(uint32_t number, Instant sent, const Instant& now);
   void confirm_reading(uint32_t number, Instant sent, const Instant& now);  // the tag still fits
-  void repeat_reading(uint32_t number, const Instant& now);  // the server has forgotten the script: read the whole at once
+  void repeat_reading(uint32_t number, const Instant& now);  // NOSCRIPT: read the whole at once
   void reading_failed(uint32_t number, int error, Instant sent, const Instant& now);
   void written(int error);  // 0: done, or the state was another one
   bool reading() const { return asked_ != answered_; }

@@ -117,7 +117,7 @@ class ProofRun {
     uint64_t number = 0;  // the slot's generation
     uint32_t rounds = 0;
     bool won = false, ended = false, expired = false, released = false;
-    bool let_go = false;  // its lock has another claim, or none: this one may linger
+    bool let_go = false;  // the lock has another claim, or none; this claim may linger
     // Of its present round; by its client's clock, where nothing else is said.
     uint32_t round = 0;
     Ns began = 0;  // true time
